@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bump allocator: many small allocations, one release. Blocks are kept over arena_reset, so a steady tick allocates
+// nothing.
+#ifndef GPUSCALE_BASE_ARENA_H
+#define GPUSCALE_BASE_ARENA_H
+
+#include <stddef.h>
+
+struct arena_block;
+struct arena {
+	struct arena_block *first, *current;
+	size_t used_bytes; // handed out since the last reset
+	size_t max_bytes;  // ceiling on used_bytes
+};
+
+void arena_init(struct arena *a, size_t max_bytes);
+// Frees every block.
+void arena_done(struct arena *a);
+// Everything handed out becomes invalid; memory is kept for reuse.
+void arena_reset(struct arena *a);
+// size bytes, zeroed, aligned for any type; NULL when the ceiling or memory ends.
+void *arena_alloc(struct arena *a, size_t size);
+// n * size with an overflow check; NULL as arena_alloc.
+void *arena_calloc(struct arena *a, size_t n, size_t size);
+// NUL-terminated copy of s[0..len).
+char *arena_strndup(struct arena *a, const char *s, size_t len);
+char *arena_strdup(struct arena *a, const char *s);
+char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// A growable byte buffer with a ceiling. Appending past the ceiling changes nothing, sets `failed` and returns -1;
+// callers may append many times and look at `failed` once. data is always NUL-terminated once anything was appended.
+#ifndef GPUSCALE_BASE_BUF_H
+#define GPUSCALE_BASE_BUF_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct buf {
+	char *data; // owned; NULL while nothing was appended
+	size_t len; // bytes without the terminator
+	size_t cap;
+	size_t max; // ceiling for len
+	bool failed;
+};
+
+// Empty buffer that may grow to max_bytes. Allocates nothing.
+void buf_init(struct buf *b, size_t max_bytes);
+// Frees the memory; the buffer is as after buf_init.
+void buf_done(struct buf *b);
+// len = 0, failed = false; keeps the memory.
+void buf_reset(struct buf *b);
+int buf_put(struct buf *b, const void *data, size_t len);
+int buf_puts(struct buf *b, const char *s);
+int buf_putc(struct buf *b, char c);
+int buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int buf_vprintf(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+// The text so far, "" when empty. Valid until the next append.
+const char *buf_str(const struct buf *b);
+// Reads a whole file (at most b->max bytes) and appends it. -1 and *e (ERR_NOT_FOUND, ERR_IO, ERR_LIMIT) naming the
+// path.
+struct err;
+int buf_read_file(struct buf *b, const char *path, struct err *e);
+
+#endif

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// A YAML or JSON document as a tree with positions: what every file a person writes is read into.
+// All memory comes from the caller's arena; the tree lives as long as the arena.
+#ifndef GPUSCALE_BASE_DOC_H
+#define GPUSCALE_BASE_DOC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct arena;
+struct err;
+
+#define DOC_BYTES_MAX     (1024 * 1024)
+#define DOC_DEPTH_MAX     32
+#define DOC_NODES_MAX     100000
+#define DOC_DOCUMENTS_MAX 1024
+
+enum doc_kind { DOC_NULL, DOC_SCALAR, DOC_SEQ, DOC_MAP, DOC_KIND__COUNT };
+
+struct doc_node {
+	enum doc_kind kind;
+	bool quoted;      // scalar was written in quotes (or came from a JSON string)
+	int line, col;    // 1-based; 0 when unknown (tree made from an API reply)
+	const char *text; // scalar text, NUL-terminated; "" otherwise
+	size_t text_len;  // may count embedded NULs, which no field accepts
+	const char *key;  // name under which the parent map holds it, else NULL
+	int key_line, key_col;
+	struct doc_node *child; // first child of a sequence or map
+	struct doc_node *next;  // next sibling
+	size_t n_children;
+};
+
+struct doc_file {
+	const char *name;        // as given, for messages
+	struct doc_node **roots; // one per document, empty documents left out
+	size_t n_roots;
+};
+
+// Parses YAML (JSON is read as YAML) from text[0..len). Refused with "name:line:col: what is wrong and the fix":
+// syntax errors, duplicate keys, non-scalar keys, anchors/aliases and tags (not needed, and a bomb), depth, size and
+// node ceilings, invalid UTF-8. Kinds: ERR_INPUT, ERR_LIMIT.
+int doc_parse_yaml(struct arena *a, const char *name, const char *text, size_t len, struct doc_file *ret_file,
+                   struct err *e);
+// Reads and parses the file at path ("-" = standard input).
+int doc_read_yaml(struct arena *a, const char *path, struct doc_file *ret_file, struct err *e);
+// The child of map `node` called key, or NULL. node may be NULL.
+const struct doc_node *doc_get(const struct doc_node *node, const char *key);
+// doc_get(...)->text for a scalar, else fallback.
+const char *doc_get_text(const struct doc_node *node, const char *key, const char *fallback);
+
+#endif

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Errors are values: a function that can fail returns 0 or -1 and fills a caller-owned struct err.
+// `kind` drives retry, exit code and condition through one table; `msg` is for people and names the place and the fix.
+#ifndef GPUSCALE_BASE_ERR_H
+#define GPUSCALE_BASE_ERR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define ERR_MSG_BYTES 512
+
+enum err_kind {
+	ERR_NONE = 0,
+	ERR_USAGE,       // wrong flags or arguments; exit 2
+	ERR_INPUT,       // a file or reply that does not say what it must
+	ERR_LIMIT,       // a named ceiling was passed; msg states both numbers
+	ERR_IO,          // file system, sockets of our own
+	ERR_UNREACHABLE, // name does not resolve, connection refused or broken
+	ERR_TIMEOUT,     // the deadline passed
+	ERR_TLS,         // certificate or handshake
+	ERR_AUTH,        // 401, 403, no credentials
+	ERR_NOT_FOUND,   // 404, 410
+	ERR_CONFLICT,    // 409
+	ERR_THROTTLED,   // 429
+	ERR_SERVER,      // 5xx
+	ERR_PROTOCOL,    // the peer answered something that is not its protocol
+	ERR_REJECTED,    // any other 4xx: the peer understood and refused
+	ERR_UNSUPPORTED, // a named feature that does not exist yet or here
+	ERR_CANCELED,    // we gave up ourselves (shutdown)
+	ERR_INTERNAL,    // out of memory and the like
+	ERR__COUNT
+};
+
+struct err {
+	enum err_kind kind;
+	int code;               // HTTP status, errno or curl code: what `kind` was made from; 0 if none
+	int64_t retry_after_ms; // what the peer asked for, 0 if nothing
+	char msg[ERR_MSG_BYTES];
+};
+
+// One row per kind: the CamelCase name used in logs, metrics and conditions, whether trying again can help,
+// and the exit code of a command that ends with it.
+struct err_kind_info {
+	const char *name;
+	bool retryable;
+	int exit_code;
+};
+
+// The row of `kind`. Never NULL.
+const struct err_kind_info *err_kind_info(enum err_kind kind);
+
+// Makes *e empty (kind ERR_NONE, msg "").
+void err_clear(struct err *e);
+
+// Fills *e; always returns -1, so that `return err_set(...)` reads well. e may be NULL.
+int err_set(struct err *e, enum err_kind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+// As err_set, with `code` kept beside the kind.
+int err_set_code(struct err *e, enum err_kind kind, int code, const char *fmt, ...)
+        __attribute__((format(printf, 4, 5)));
+
+// Puts "context: " in front of msg, cutting at the end when the buffer is full; returns -1. e may be NULL.
+int err_wrap(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+// Kind of an HTTP status that is not 2xx: 401/403 AUTH, 404/410 NOT_FOUND, 409 CONFLICT, 429 THROTTLED,
+// 408/504 TIMEOUT, other 5xx SERVER, other 4xx REJECTED, anything else PROTOCOL.
+enum err_kind err_kind_of_http_status(int status);
+
+#endif

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// HTTP(S) client: libcurl's multi interface driven by a libevent loop. One pool of transfer handles, kept-alive
+// connections, a ceiling on every reply, TLS verified unless told otherwise. Nothing blocks.
+#ifndef GPUSCALE_BASE_HTTP_CLIENT_H
+#define GPUSCALE_BASE_HTTP_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct err;
+struct event_base;
+struct http_client;
+struct http_call;
+
+#define HTTP_BODY_BYTES_MAX (16 * 1024 * 1024)
+#define HTTP_HEADERS_MAX    64
+
+// Every pointer may be NULL. *_pem are inline PEM text and win over the file of the same name.
+struct http_tls {
+	const char *ca_file, *ca_pem;     // default: the system's store
+	const char *cert_file, *cert_pem; // client certificate
+	const char *key_file, *key_pem;
+	const char *server_name; // verify against this name instead of the URL's host
+	bool insecure_skip_verify;
+};
+
+struct http_request {
+	const char *method;         // "GET", "POST", "PATCH", ...
+	const char *url;            // http:// or https:// only
+	const char *const *headers; // "Name: value", NULL-terminated; may be NULL
+	const char *body;           // copied
+	size_t body_len;
+	const char *bearer_token; // never logged, never in errors
+	const char *basic_user, *basic_password;
+	const struct http_tls *tls; // copied
+	int64_t connect_timeout_ms; // 0: 5 s
+	int64_t timeout_ms;         // whole exchange; 0: 30 s
+	size_t max_body_bytes;      // 0: HTTP_BODY_BYTES_MAX
+};
+
+struct http_response {
+	int status;       // any status is a response, not an error
+	const char *body; // NUL-terminated; valid during the callback only
+	size_t body_len;
+	const char *content_type; // "" if none
+	int64_t retry_after_ms;   // from Retry-After (seconds or HTTP-date, cut to 1 h), 0 if none
+	int64_t elapsed_us;
+};
+
+// Called exactly once per submitted call, from the loop, never from http_client_submit itself.
+// Exactly one of response, error is non-NULL. Error kinds: ERR_UNREACHABLE, ERR_TIMEOUT, ERR_TLS, ERR_LIMIT,
+// ERR_PROTOCOL, ERR_CANCELED.
+typedef void http_done_fn(void *arg, const struct http_response *response, const struct err *error);
+
+struct http_client_options {
+	struct event_base *loop; // not owned
+	int max_in_flight;       // transfers under way at once; the rest wait in order. 0: 16
+	int max_queued;          // waiting ones; more is ERR_LIMIT. 0: 100000
+	const char *user_agent;  // NULL: "gpuscale/<version>"
+};
+
+struct http_client *http_client_new(const struct http_client_options *options, struct err *e);
+// Ends every call with ERR_CANCELED (callbacks run), then frees.
+void http_client_free(struct http_client *c);
+// Copies what it needs. ret_call may be NULL. -1 and *e for unusable arguments; then done is not called.
+int http_client_submit(struct http_client *c, const struct http_request *request, http_done_fn *done, void *arg,
+                       struct http_call **ret_call, struct err *e);
+// Ends one call with ERR_CANCELED; its callback runs before this returns.
+void http_call_cancel(struct http_call *call);
+
+// Percent-encodes s as application/x-www-form-urlencoded / query value onto out.
+struct buf;
+int http_append_urlencoded(struct buf *out, const char *s);
+
+#endif

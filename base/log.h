@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Structured logging for the shells (controller/, exporter/); libraries never log.
+// Messages are constant text; what varies is in key/values with lowerCamelCase keys. Formats: klog text or JSON lines.
+#ifndef GPUSCALE_BASE_LOG_H
+#define GPUSCALE_BASE_LOG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct clock;
+struct err;
+struct log;
+
+enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON, LOG_FORMAT__COUNT };
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR, LOG_LEVEL__COUNT };
+
+enum log_kv_type { LOG_KV_STR, LOG_KV_I64, LOG_KV_F64, LOG_KV_BOOL };
+struct log_kv {
+	const char *key;
+	enum log_kv_type type;
+	const char *s;
+	int64_t i;
+	double f;
+};
+#define LOG_S(k, v) ((struct log_kv){.key = (k), .type = LOG_KV_STR, .s = (v)})
+#define LOG_I(k, v) ((struct log_kv){.key = (k), .type = LOG_KV_I64, .i = (v)})
+#define LOG_F(k, v) ((struct log_kv){.key = (k), .type = LOG_KV_F64, .f = (v)})
+#define LOG_B(k, v) ((struct log_kv){.key = (k), .type = LOG_KV_BOOL, .i = (v)})
+
+// Writes to fd (not closed by log_free), one write(2) per line, lines below min_level dropped. NULL when memory ends.
+struct log *log_new(int fd, enum log_format format, enum log_level min_level, const struct clock *clock);
+void log_free(struct log *lg);
+// lg NULL = drop. klog text: `I1120 09:00:00.000000 PID file.c:12] "message" key="value" replicas=3`.
+void log_write(struct log *lg, enum log_level level, const char *file, int line, const char *message,
+               const struct log_kv *kv, size_t n);
+
+// LOG(lg, LOG_INFO, "Scaled target", LOG_S("policy", name), LOG_I("replicas", n));  at least one key/value.
+#define LOG(lg, level, message, ...)                                                                                   \
+	log_write((lg), (level), __FILE__, __LINE__, (message), (const struct log_kv[]){__VA_ARGS__},                  \
+	          sizeof((const struct log_kv[]){__VA_ARGS__}) / sizeof(struct log_kv))
+
+#endif

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// How to reach an API server and as whom: kubeconfig files as kubectl merges them, or the pod's service account.
+#ifndef GPUSCALE_K8S_K8S_CONFIG_H
+#define GPUSCALE_K8S_K8S_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/http_client.h"
+
+struct arena;
+struct err;
+
+#define K8S_EXEC_ARGS_MAX        64
+#define K8S_KUBECONFIG_FILES_MAX 32
+
+struct k8s_exec {
+	const char *api_version; // client.authentication.k8s.io/v1 or v1beta1
+	const char *command;     // relative paths with a '/' are relative to the kubeconfig's folder
+	const char *const *args; // NULL-terminated, without argv[0]
+	const char *const *env;  // "NAME=value", NULL-terminated, added to our own environment
+	const char *install_hint;
+	bool provide_cluster_info;
+};
+
+struct k8s_config {
+	const char *server;         // https://host:port[/prefix]
+	struct http_tls tls;        // CA, client certificate, server name
+	const char *namespace_name; // of the context; "default"
+	const char *token;          // static bearer token
+	const char *token_file;     // re-read every minute and after a 401
+	const char *basic_user, *basic_password;
+	const struct k8s_exec *exec; // NULL = none
+	const char *source;          // for messages: "context dev of /home/u/.kube/config" or "in-cluster"
+};
+
+struct k8s_config_options {
+	const char *kubeconfig; // --kubeconfig: one file. NULL: $KUBECONFIG (':'-separated, merged, first wins), else
+	                        // ~/.kube/config
+	const char *context;    // NULL: current-context
+	const char *namespace_name; // overrides the context's
+};
+
+// Order as kubectl: explicit file, $KUBECONFIG, ~/.kube/config, in-cluster. Everything lives in `a`. Errors name the
+// file, the entry and the fix. Data fields (certificate-authority-data, ...) are base64-decoded to PEM; relative paths
+// are relative to their file.
+int k8s_config_load(struct arena *a, const struct k8s_config_options *options, struct k8s_config *ret_config,
+                    struct err *e);
+// Only the service account: KUBERNETES_SERVICE_HOST/PORT and the files in dir (NULL:
+// /var/run/secrets/kubernetes.io/serviceaccount).
+int k8s_config_in_cluster(struct arena *a, const char *dir, struct k8s_config *ret_config, struct err *e);
+
+#endif

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The decision engine. Pure: no I/O, no clock, no allocation, no globals; equal inputs give equal decisions and equal
+// state. Proved by `make purity`. The state is one flat, versioned block that the caller owns and may copy, store and
+// restore.
+#ifndef GPUSCALE_POLICIES_DECIDE_H
+#define GPUSCALE_POLICIES_DECIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct decision;
+struct obs_series;
+struct observation;
+struct policy;
+
+#define DECIDE_STATE_VERSION 1
+#define DECIDE_HISTORY_MAX   256 // recommendations, and scale events, kept per policy
+
+// Bytes of state this policy needs: windows of at most POLICY_WINDOW_SAMPLES_MAX samples, recommendations and events
+// for the longest window of `behavior`. Multiple of 8.
+size_t decide_state_bytes(const struct policy *policy);
+
+// Makes `state` (decide_state_bytes, 8-byte aligned) that of a policy nobody has decided on yet.
+void decide_state_init(const struct policy *policy, void *state);
+
+// True when `state` was made for a policy of the same shape and version: only then may decide() use it.
+bool decide_state_matches(const struct policy *policy, const void *state, size_t bytes);
+
+// Carries over what still makes sense (recommendations, scale events, cooldown, windows of signals whose name, query
+// and window are unchanged) into the freshly initialised new_state: used when a policy file changes.
+void decide_state_migrate(const struct policy *old_policy, const void *old_state, const struct policy *new_policy,
+                          void *new_state);
+
+// Puts the past samples of one signal (oldest first, series already reduced to one, all before now_ms) into its window
+// and its sustain timers, judged with the given ready count. Marks the window as filled as far as the samples reach
+// back.
+void decide_refill(const struct policy *policy, void *state, size_t signal, const struct obs_series *samples,
+                   size_t n_samples, int32_t ready_replicas, int64_t now_ms);
+
+// One tick. now_ms: ms since the epoch, not smaller than at the last call with this state (a smaller one is taken as
+// the last). Updates state in place (pass a copy to look without touching). observation->n_signals must be
+// policy->n_signals.
+void decide(const struct policy *policy, const struct observation *observation, int64_t now_ms, void *state,
+            struct decision *ret_decision);
+
+// Tells the state that the target was scaled (the write was acknowledged, or a test applies the decision): rate events
+// and cooldown. HPA: horizontal.go stores events only after a successful write.
+void decide_record_scale(const struct policy *policy, void *state, int64_t now_ms, int32_t from_replicas,
+                         int32_t to_replicas);
+
+// History for tests and restarts: a recommendation made at time_ms (calls in order of time).
+void decide_record_recommendation(const struct policy *policy, void *state, int64_t time_ms, int32_t replicas);
+
+#endif

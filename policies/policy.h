@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPUAutoscaler as the engine sees it: plain data, decoded by the table in policy_schema.c, never changed afterwards.
+// Strings and arrays belong to whoever decoded it (an arena).
+#ifndef GPUSCALE_POLICIES_POLICY_H
+#define GPUSCALE_POLICIES_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define POLICY_SIGNALS_MAX        16
+#define POLICY_WINDOW_SAMPLES_MAX 512
+#define POLICY_RATE_POLICIES_MAX  8
+#define POLICY_REPLICAS_MAX       1000000
+
+enum target_type { TARGET_VALUE, TARGET_AVERAGE_VALUE, TARGET_PODS, TARGET_REPLICAS, TARGET_TYPE__COUNT };
+enum watermark_algorithm { WATERMARK_AVERAGE, WATERMARK_ABSOLUTE, WATERMARK_ALGORITHM__COUNT };
+enum window_aggregate {
+	WINDOW_LAST,
+	WINDOW_AVG,
+	WINDOW_MAX,
+	WINDOW_MIN,
+	WINDOW_P50,
+	WINDOW_P90,
+	WINDOW_P95,
+	WINDOW_P99,
+	WINDOW_AGGREGATE__COUNT
+};
+enum on_missing { ON_MISSING_HOLD, ON_MISSING_IGNORE, ON_MISSING_ZERO, ON_MISSING__COUNT };
+enum series_mode { SERIES_SINGLE, SERIES_SUM, SERIES_MAX, SERIES_MIN, SERIES_AVG, SERIES_MODE__COUNT };
+enum select_policy { SELECT_MAX, SELECT_MIN, SELECT_DISABLED, SELECT_POLICY__COUNT };
+enum rate_type { RATE_PODS, RATE_PERCENT, RATE_TYPE__COUNT };
+
+struct policy_target {
+	bool set;
+	int type; // enum target_type
+	double value;
+	double tolerance_ratio; // 0.1; both directions, ends inclusive
+};
+
+struct policy_watermarks {
+	bool set;
+	double high, low;
+	double tolerance_ratio;
+	int algorithm; // enum watermark_algorithm
+};
+
+struct policy_window {
+	bool set;
+	int64_t duration_ms;
+	int aggregate; // enum window_aggregate
+	int32_t min_samples;
+};
+
+struct policy_sustain {
+	int64_t up_ms, down_ms;
+};
+
+struct policy_signal {
+	const char *name, *query;
+	struct policy_target target; // exactly one of target, watermarks is set
+	struct policy_watermarks watermarks;
+	struct policy_window window;
+	struct policy_sustain sustain;
+	int64_t stale_after_ms;
+	int on_missing; // enum on_missing
+	int series;     // enum series_mode
+};
+
+struct policy_rate {
+	int type; // enum rate_type
+	int32_t value;
+	int64_t period_ms;
+};
+
+struct policy_scaling_rules {
+	int64_t stabilization_window_ms;
+	int select; // enum select_policy
+	const struct policy_rate *rates;
+	size_t n_rates;
+	bool rates_set; // false: the HPA's defaults were filled in
+	double tolerance_ratio;
+	bool tolerance_set; // overrides the signal's tolerance in this direction (HPA v2 behavior.*.tolerance)
+};
+
+struct policy {
+	const char *namespace_name, *name;                          // metadata; namespace "default" when absent
+	const char *target_api_version, *target_kind, *target_name; // scaleTargetRef
+	int32_t min_replicas, max_replicas, replica_multiple;
+	int64_t interval_ms;
+	bool dry_run, paused;
+	const struct policy_signal *signals;
+	size_t n_signals;
+	int combine;                                      // 0 Max, 1 Min
+	struct policy_scaling_rules scale_up, scale_down; // behavior
+	struct policy_sustain cooldown;                   // up_ms / down_ms after a scale in either direction
+	const char *file;                                 // where it came from, for messages; may be NULL
+	int line;
+};
+
+#endif

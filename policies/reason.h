@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// One table of reasons: name, sentence, condition and event type. Everything that explains renders a row of it.
+#ifndef GPUSCALE_POLICIES_REASON_H
+#define GPUSCALE_POLICIES_REASON_H
+
+enum reason {
+	REASON_NONE,
+	REASON_DESIRED_WITHIN_RANGE, // nothing limited the proposal (HPA ScalingLimited=False)
+	// signals
+	REASON_ABOVE_TARGET,
+	REASON_BELOW_TARGET,
+	REASON_WITHIN_TOLERANCE,
+	REASON_ABOVE_HIGH_WATERMARK,
+	REASON_BELOW_LOW_WATERMARK,
+	REASON_INSIDE_WATERMARKS,
+	REASON_REPLICAS_REQUESTED, // target type Replicas
+	// no usable data
+	REASON_NO_DATA,
+	REASON_QUERY_FAILED,
+	REASON_PARTIAL_RESPONSE,
+	REASON_STALE_DATA,
+	REASON_NON_FINITE,
+	REASON_AMBIGUOUS_SERIES,
+	REASON_WINDOW_FILLING,
+	REASON_MISSING_AS_ZERO,
+	REASON_SIGNAL_IGNORED,
+	REASON_PARTIAL_SIGNALS, // some signals missing: no scale-down
+	REASON_ALL_SIGNALS_MISSING,
+	REASON_NO_READY_REPLICAS,
+	// later stages
+	REASON_SUSTAIN_PENDING,
+	REASON_COMBINED,
+	REASON_SCALE_UP_STABILIZED,
+	REASON_SCALE_DOWN_STABILIZED,
+	REASON_SCALE_UP_LIMIT,
+	REASON_SCALE_DOWN_LIMIT,
+	REASON_SCALE_UP_DISABLED,
+	REASON_SCALE_DOWN_DISABLED,
+	REASON_COOLDOWN_ACTIVE,
+	REASON_TOO_FEW_REPLICAS,
+	REASON_TOO_MANY_REPLICAS,
+	REASON_REPLICA_MULTIPLE,
+	REASON_SCALING_DISABLED, // spec.replicas 0 while minReplicas is not 0
+	REASON_PAUSED,
+	REASON_DRY_RUN,
+	REASON__COUNT
+};
+
+enum stage {
+	STAGE_SOURCES,
+	STAGE_WINDOWS,
+	STAGE_SIGNALS,
+	STAGE_SUSTAIN,
+	STAGE_COMBINE,
+	STAGE_FORECAST,
+	STAGE_STABILIZE,
+	STAGE_RATE,
+	STAGE_COOLDOWN,
+	STAGE_IDLE,
+	STAGE_BOUNDS,
+	STAGE_MULTIPLE,
+	STAGE_GUARDS,
+	STAGE_MODE,
+	STAGE__COUNT
+};
+
+struct reason_info {
+	const char *name; // CamelCase, stable
+	// Sentence with placeholders filled from the trace entry: {signal} {value} {limit} {before} {after} {duration}
+	// {count} {window} {detail}. See struct trace_entry.
+	const char *sentence;
+	const char *condition; // the status condition it speaks of: AbleToScale, ScalingActive, ScalingLimited, Paused,
+	                       // DryRun; NULL
+	const char *event_type; // "Normal" or "Warning"
+};
+
+const struct reason_info *reason_info(enum reason r);
+const char *stage_name(enum stage s); // "sources", "windows", ...
+
+#endif
