@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/buf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+
+void buf_init(struct buf *b, size_t max_bytes)
+{
+	*b = (struct buf){.max = max_bytes};
+}
+
+void buf_done(struct buf *b)
+{
+	size_t max = b->max;
+	free(b->data);
+	buf_init(b, max);
+}
+
+void buf_reset(struct buf *b)
+{
+	b->len = 0;
+	b->failed = false;
+	if (b->data)
+		b->data[0] = '\0';
+}
+
+// Room for `more` bytes and the terminator.
+static int buf_reserve(struct buf *b, size_t more)
+{
+	if (b->failed || more > b->max || b->len > b->max - more) {
+		b->failed = true;
+		return -1;
+	}
+	size_t need = b->len + more + 1;
+	if (need <= b->cap)
+		return 0;
+	size_t cap = b->cap ? b->cap : 64;
+	while (cap < need)
+		cap += cap / 2;
+	if (cap > b->max + 1)
+		cap = b->max + 1;
+	char *data = realloc(b->data, cap);
+	if (!data) {
+		b->failed = true;
+		return -1;
+	}
+	b->data = data;
+	b->cap = cap;
+	return 0;
+}
+
+int buf_put(struct buf *b, const void *data, size_t len)
+{
+	if (buf_reserve(b, len) < 0)
+		return -1;
+	if (len)
+		memcpy(b->data + b->len, data, len);
+	b->len += len;
+	b->data[b->len] = '\0';
+	return 0;
+}
+
+int buf_puts(struct buf *b, const char *s)
+{
+	return buf_put(b, s, strlen(s));
+}
+
+int buf_putc(struct buf *b, char c)
+{
+	return buf_put(b, &c, 1);
+}
+
+int buf_vprintf(struct buf *b, const char *fmt, va_list ap)
+{
+	va_list again;
+	va_copy(again, ap);
+	size_t room = b->cap > b->len ? b->cap - b->len : 0;
+	int n = vsnprintf(room ? b->data + b->len : NULL, room, fmt, ap);
+	int rc = -1;
+	if (n < 0) {
+		b->failed = true;
+	} else if (buf_reserve(b, (size_t)n) == 0) {
+		if ((size_t)n >= room)
+			vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
+		b->len += (size_t)n;
+		rc = 0;
+	} else if (b->data) {
+		b->data[b->len] = '\0'; // undo what the first attempt wrote
+	}
+	va_end(again);
+	return rc;
+}
+
+int buf_printf(struct buf *b, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	int rc = buf_vprintf(b, fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+const char *buf_str(const struct buf *b)
+{
+	return b->data ? b->data : "";
+}
+
+int buf_read_file(struct buf *b, const char *path, struct err *e)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_set_code(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, errno, "cannot open %s: %s", path,
+		                    strerror(errno));
+	int rc = 0;
+	for (;;) {
+		char chunk[16384];
+		ssize_t n = read(fd, chunk, sizeof chunk);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			rc = err_set_code(e, ERR_IO, errno, "cannot read %s: %s", path, strerror(errno));
+			break;
+		}
+		if (n == 0)
+			break;
+		if (buf_put(b, chunk, (size_t)n) < 0) {
+			rc = err_set(e, ERR_LIMIT, "%s is larger than the ceiling of %zu bytes", path, b->max);
+			break;
+		}
+	}
+	close(fd);
+	return rc;
+}
