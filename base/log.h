@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Structured logging for the shells (controller/, exporter/); libraries never log.
 // Messages are constant text; what varies is in key/values with lowerCamelCase keys. Formats: klog text or JSON lines.
+// A line is built on the stack and goes out with one write(2): nothing is allocated, and threads may share a log.
 #ifndef GPUSCALE_BASE_LOG_H
 #define GPUSCALE_BASE_LOG_H
 
@@ -8,8 +9,9 @@
 #include <stdint.h>
 
 struct clock;
-struct err;
 struct log;
+
+#define LOG_LINE_BYTES_MAX 8192 // longer lines are cut inside a value, keep their framing and end with truncated=true
 
 enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON, LOG_FORMAT__COUNT };
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR, LOG_LEVEL__COUNT };
@@ -18,21 +20,26 @@ enum log_kv_type { LOG_KV_STR, LOG_KV_I64, LOG_KV_F64, LOG_KV_BOOL };
 struct log_kv {
 	const char *key;
 	enum log_kv_type type;
-	const char *s;
+	const char *s; // NULL prints null
 	int64_t i;
-	double f;
+	double f; // NaN and Inf print as such in text, as null in JSON
 };
 #define LOG_S(k, v) ((struct log_kv){.key = (k), .type = LOG_KV_STR, .s = (v)})
 #define LOG_I(k, v) ((struct log_kv){.key = (k), .type = LOG_KV_I64, .i = (v)})
 #define LOG_F(k, v) ((struct log_kv){.key = (k), .type = LOG_KV_F64, .f = (v)})
 #define LOG_B(k, v) ((struct log_kv){.key = (k), .type = LOG_KV_BOOL, .i = (v)})
 
-// Writes to fd (not closed by log_free), one write(2) per line, lines below min_level dropped. NULL when memory ends.
+// Writes to fd (not closed by log_free), lines below min_level dropped. `clock` must outlive the log. NULL when memory
+// ends.
 struct log *log_new(int fd, enum log_format format, enum log_level min_level, const struct clock *clock);
 void log_free(struct log *lg);
-// lg NULL = drop. klog text: `I1120 09:00:00.000000 PID file.c:12] "message" key="value" replicas=3`.
+// lg NULL = drop. `file` may be a path: its last part is shown. Times are UTC.
+// text: `I0105 09:00:00.123000    4711 loop.c:12] "message" policy="a/b" replicas=3` (klog; DEBUG is an I, as in klog)
+// json: `{"ts":1767603600.123,"level":"info","caller":"loop.c:12","msg":"message","policy":"a/b","replicas":3}`
 void log_write(struct log *lg, enum log_level level, const char *file, int line, const char *message,
                const struct log_kv *kv, size_t n);
+// Lines that could not be written whole (fd broken or full): there is nowhere else to report that. lg may be NULL.
+uint64_t log_lost_lines(const struct log *lg);
 
 // LOG(lg, LOG_INFO, "Scaled target", LOG_S("policy", name), LOG_I("replicas", n));  at least one key/value.
 #define LOG(lg, level, message, ...)                                                                                   \

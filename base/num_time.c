@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/num.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/num_text.h"
+
+#define MS_PER_DAY INT64_C(86400000)
+
+static const struct unit {
+	const char *name;
+	int64_t ms;
+	bool only_whole; // num_format_duration_ms uses it only when nothing remains
+} units[] = {
+        {"y", 365 * MS_PER_DAY, true}, {"w", 7 * MS_PER_DAY, true}, {"d", MS_PER_DAY, false}, {"h", 3600000, false},
+        {"m", 60000, false},           {"s", 1000, false},          {"ms", 1, false},
+};
+#define N_UNITS (sizeof units / sizeof units[0])
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static size_t unit_of(const char *s, size_t len)
+{
+	size_t u = 0;
+	while (u < N_UNITS && !(strlen(units[u].name) == len && memcmp(units[u].name, s, len) == 0))
+		u++;
+	return u;
+}
+
+// Says how the writer of s would have to write it: "1.5h" -> 1h30m, "90" -> 90s. Only called once s was refused.
+static int refuse_duration(const char *s, size_t len, const char *why, struct err *e)
+{
+	char shown[NUM_SHOWN_BYTES], fix[NUM_TEXT_BYTES];
+	num_shown(shown, s, len);
+	size_t digits = 0;
+	while (digits < len && (is_digit(s[digits]) || s[digits] == '.'))
+		digits++;
+	double number;
+	size_t u = digits == len ? unit_of("s", 1) : unit_of(s + digits, len - digits);
+	if (u < N_UNITS && num_parse_f64(s, digits, &number, NULL) == 0) {
+		double exact = number * (double)units[u].ms, ms = round(exact);
+		if (ms >= 1 && ms <= (double)NUM_DURATION_MS_MAX / 2 && fabs(ms - exact) <= 1e-9 * exact) {
+			if (digits == len && !memchr(s, '.', len) &&
+			    len < 6) // seconds without the s: leave them as they were written
+				snprintf(fix, sizeof fix, "%.*ss", (int)len, s);
+			else
+				num_format_duration_ms(fix, (int64_t)ms);
+			return err_set(e, ERR_INPUT, "%s is not a duration: %s; write \"%s\"", shown, why, fix);
+		}
+	}
+	return err_set(
+	        e, ERR_INPUT,
+	        "%s is not a duration: %s; expected whole numbers with the units y w d h m s ms, largest first, for "
+	        "example \"1h30m\" or \"500ms\"",
+	        shown, why);
+}
+
+int num_parse_duration_ms(const char *s, size_t len, int64_t *ret_ms, struct err *e)
+{
+	char shown[NUM_SHOWN_BYTES];
+	if (num_check_len(s, len, "a duration", "\"90s\" or \"1h30m\"", e) < 0)
+		return -1;
+	if (len == 1 && s[0] == '0') {
+		*ret_ms = 0;
+		return 0;
+	}
+	if (s[0] == '-')
+		return refuse_duration(s, len, "it is negative", e);
+	int64_t total = 0;
+	bool fits = true;
+	size_t i = 0, next_unit = 0;
+	while (i < len) {
+		size_t number_at = i;
+		int64_t number = 0;
+		for (; i < len && is_digit(s[i]); i++)
+			if (__builtin_mul_overflow(number, 10, &number) ||
+			    __builtin_add_overflow(number, s[i] - '0', &number))
+				fits = false;
+		if (i == number_at)
+			return refuse_duration(s, len, "a number is missing", e);
+		if (i < len && s[i] == '.')
+			return refuse_duration(s, len, "fractions are not allowed", e);
+		size_t unit_at = i;
+		while (i < len && !is_digit(s[i]) && s[i] != '.')
+			i++;
+		if (i == unit_at)
+			return refuse_duration(s, len, "the unit is missing", e);
+		size_t u = unit_of(s + unit_at, i - unit_at);
+		if (u == N_UNITS)
+			return refuse_duration(s, len, "the unit is unknown", e);
+		if (u < next_unit)
+			return refuse_duration(s, len, "a unit comes twice or after a smaller one", e);
+		next_unit = u + 1;
+		if (__builtin_mul_overflow(number, units[u].ms, &number) ||
+		    __builtin_add_overflow(total, number, &total))
+			fits = false;
+	}
+	if (!fits || total > NUM_DURATION_MS_MAX)
+		return err_set(e, ERR_INPUT, "%s is too long: expected a duration of at most 292y",
+		               num_shown(shown, s, len));
+	*ret_ms = total;
+	return 0;
+}
+
+size_t num_format_duration_ms(char *out, int64_t ms)
+{
+	if (ms == 0)
+		return (size_t)snprintf(out, NUM_TEXT_BYTES, "0s");
+	size_t n = 0;
+	uint64_t left = (uint64_t)ms;
+	if (ms < 0) {
+		out[n++] = '-';
+		left = 0 - left;
+	}
+	for (size_t u = 0; u < N_UNITS; u++) {
+		uint64_t unit = (uint64_t)units[u].ms;
+		if (left < unit || (units[u].only_whole && left % unit != 0))
+			continue;
+		n += (size_t)snprintf(out + n, NUM_TEXT_BYTES - n, "%llu%s", (unsigned long long)(left / unit),
+		                      units[u].name);
+		left %= unit;
+	}
+	return n;
+}
+
+// Days between 1970-01-01 and a date of the proleptic Gregorian calendar, and back. The year is counted from March, so
+// that the leap day is its last day; 400-year eras make both exact for negative years too.
+// Hinnant, "chrono-Compatible Low-Level Date Algorithms", days_from_civil and civil_from_days.
+static int64_t days_of_date(int64_t year, int month, int day)
+{
+	year -= month <= 2;
+	int64_t era = (year >= 0 ? year : year - 399) / 400;
+	int64_t year_of_era = year - era * 400;
+	int64_t day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+	return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719468;
+}
+
+static void date_of_days(int64_t days, int64_t *ret_year, int *ret_month, int *ret_day)
+{
+	days += 719468;
+	int64_t era = (days >= 0 ? days : days - 146096) / 146097;
+	int64_t day_of_era = days - era * 146097;
+	int64_t year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+	int64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+	int64_t m = (5 * day_of_year + 2) / 153;
+	*ret_day = (int)(day_of_year - (153 * m + 2) / 5 + 1);
+	*ret_month = (int)(m < 10 ? m + 3 : m - 9);
+	*ret_year = year_of_era + era * 400 + (*ret_month <= 2);
+}
+
+static int days_in_month(int year, int month)
+{
+	static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+	bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+	return days[month - 1] + (month == 2 && leap);
+}
+
+// Reads the text by a picture: 'd' is a digit of the number at hand, 'T' is T or t, anything else is itself.
+// Numbers are stored one after the other. -1 when the text is shorter or different.
+static int read_picture(const char *s, size_t len, const char *picture, int *ret_numbers)
+{
+	size_t i = 0;
+	int *number = ret_numbers - 1;
+	bool in_number = false;
+	for (; picture[i]; i++) {
+		if (i == len)
+			return -1;
+		if (picture[i] == 'd') {
+			if (!is_digit(s[i]))
+				return -1;
+			if (!in_number)
+				*++number = 0;
+			*number = *number * 10 + (s[i] - '0');
+			in_number = true;
+			continue;
+		}
+		in_number = false;
+		if (s[i] != picture[i] && !(picture[i] == 'T' && s[i] == 't'))
+			return -1;
+	}
+	return 0;
+}
+
+static int refuse_time(const char *s, size_t len, const char *why, struct err *e)
+{
+	char shown[NUM_SHOWN_BYTES];
+	return err_set(e, ERR_INPUT, "%s is not an RFC 3339 time: %s; expected for example \"2026-01-05T09:00:00Z\"",
+	               num_shown(shown, s, len), why);
+}
+
+int num_parse_rfc3339_ms(const char *s, size_t len, int64_t *ret_ms, struct err *e)
+{
+	enum { YEAR, MONTH, DAY, HOUR, MINUTE, SECOND, N_FIELDS };
+	static const char picture[] = "dddd-dd-ddTdd:dd:dd";
+	int f[N_FIELDS];
+	if (num_check_len(s, len, "an RFC 3339 time", "\"2026-01-05T09:00:00Z\"", e) < 0)
+		return -1;
+	if (read_picture(s, len, picture, f) < 0)
+		return refuse_time(s, len, "it is not written as date, T, time, Z or offset", e);
+	if (f[YEAR] < 1970)
+		return refuse_time(s, len, "the year is before 1970", e);
+	if (f[MONTH] < 1 || f[MONTH] > 12)
+		return refuse_time(s, len, "the month is not 01..12", e);
+	if (f[DAY] < 1 || f[DAY] > days_in_month(f[YEAR], f[MONTH]))
+		return refuse_time(s, len, "that month has no such day", e);
+	if (f[HOUR] > 23 || f[MINUTE] > 59)
+		return refuse_time(s, len, "the time of day is not 00:00..23:59", e);
+	if (f[SECOND] == 60)
+		return refuse_time(s, len, "leap seconds (:60) are not supported, write :59", e);
+	if (f[SECOND] > 59)
+		return refuse_time(s, len, "the seconds are not 00..59", e);
+	size_t i = sizeof picture - 1;
+	int64_t fraction_ms = 0;
+	if (i < len && s[i] == '.') {
+		size_t first = ++i;
+		int64_t weight = 100;
+		for (; i < len && is_digit(s[i]); i++, weight /= 10)
+			fraction_ms += weight * (s[i] - '0');
+		if (i == first)
+			return refuse_time(s, len, "digits are missing after the point", e);
+	}
+	int64_t offset_minutes = 0;
+	if (i == len)
+		return refuse_time(s, len, "the zone is missing, end it with Z or an offset such as +01:00", e);
+	if (s[i] == 'Z' || s[i] == 'z') {
+		i++;
+	} else {
+		int o[2];
+		if ((s[i] != '+' && s[i] != '-') || read_picture(s + i + 1, len - i - 1, "dd:dd", o) < 0)
+			return refuse_time(s, len, "the zone is neither Z nor an offset such as +01:00", e);
+		if (o[0] > 23 || o[1] > 59)
+			return refuse_time(s, len, "the offset is not 00:00..23:59", e);
+		offset_minutes = (s[i] == '-' ? -1 : 1) * (o[0] * 60 + o[1]);
+		i += sizeof "+dd:dd" - 1;
+	}
+	if (i != len)
+		return refuse_time(s, len, "there is text after the zone", e);
+	int64_t minutes = (days_of_date(f[YEAR], f[MONTH], f[DAY]) * 24 + f[HOUR]) * 60 + f[MINUTE] - offset_minutes;
+	int64_t ms = (minutes * 60 + f[SECOND]) * 1000 + fraction_ms;
+	if (ms < 0 || ms >= days_of_date(10000, 1, 1) * MS_PER_DAY)
+		return refuse_time(s, len, "in UTC it is outside the years 1970..9999", e);
+	*ret_ms = ms;
+	return 0;
+}
+
+size_t num_format_rfc3339_ms(char *out, int64_t epoch_ms)
+{
+	int64_t days = epoch_ms / MS_PER_DAY, of_day = epoch_ms % MS_PER_DAY, year;
+	if (of_day < 0) {
+		of_day += MS_PER_DAY;
+		days--;
+	}
+	int month, day, ms = (int)(of_day % 1000), second = (int)(of_day / 1000);
+	date_of_days(days, &year, &month, &day);
+	int n = snprintf(out, NUM_TEXT_BYTES, "%04lld-%02d-%02dT%02d:%02d:%02d", (long long)year, month, day,
+	                 second / 3600, second / 60 % 60, second % 60);
+	n += snprintf(out + n, NUM_TEXT_BYTES - (size_t)n, ms ? ".%03dZ" : "Z", ms);
+	return (size_t)n;
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// One strict look at UTF-8, for everybody who has to put foreign bytes into JSON, logs or an exposition.
+#ifndef GPUSCALE_BASE_UTF8_H
+#define GPUSCALE_BASE_UTF8_H
+
+#include <stddef.h>
+
+#define UTF8_REPLACEMENT "\xef\xbf\xbd" // U+FFFD, written for every byte that is not part of valid UTF-8
+
+// Length (1..4) of the valid character at s[0..len), or 0 when the first byte starts none: overlong forms, surrogates,
+// numbers above U+10FFFF and cut sequences are invalid. len 0 gives 0. RFC 3629.
+size_t utf8_char_len(const char *s, size_t len);
+
+#endif
