@@ -21,13 +21,14 @@ struct k8s_exec {
 	const char *const *env;  // "NAME=value", NULL-terminated, added to our own environment
 	const char *install_hint;
 	bool provide_cluster_info;
+	const char *source; // for messages: "user dev in /home/u/.kube/config"
 };
 
 struct k8s_config {
-	const char *server;         // https://host:port[/prefix]
+	const char *server;         // https://host:port[/prefix], no '/' at the end
 	struct http_tls tls;        // CA, client certificate, server name
 	const char *namespace_name; // of the context; "default"
-	const char *token;          // static bearer token
+	const char *token;          // static bearer token; beside a token_file only the fallback
 	const char *token_file;     // re-read every minute and after a 401
 	const char *basic_user, *basic_password;
 	const struct k8s_exec *exec; // NULL = none
@@ -46,6 +47,11 @@ struct k8s_config_options {
 // are relative to their file.
 int k8s_config_load(struct arena *a, const struct k8s_config_options *options, struct k8s_config *ret_config,
                     struct err *e);
+// Deep copy into `a`: what outlives the arena of k8s_config_load.
+int k8s_config_copy(struct arena *a, const struct k8s_config *config, struct k8s_config *ret_config, struct err *e);
+// Overwrites token, password, inline private key and the plugin's environment in place, so that they do not stay behind
+// in freed memory or a core dump. The config is unusable afterwards.
+void k8s_config_wipe(struct k8s_config *config);
 // Only the service account: KUBERNETES_SERVICE_HOST/PORT and the files in dir (NULL:
 // /var/run/secrets/kubernetes.io/serviceaccount).
 int k8s_config_in_cluster(struct arena *a, const char *dir, struct k8s_config *ret_config, struct err *e);

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "k8s/k8s_config.h"
+
+#include <openssl/crypto.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "k8s/kubeconfig.h"
+
+#define SERVICE_ACCOUNT_FOLDER   "/var/run/secrets/kubernetes.io/serviceaccount"
+#define KUBECONFIG_ARENA_BYTES   (64 * 1024 * 1024)
+#define NAMESPACE_FILE_BYTES_MAX 256
+
+static int no_memory(struct err *e)
+{
+	return err_set(e, ERR_INTERNAL, "out of memory for the kubeconfig");
+}
+
+static void wipe_text(const char *text)
+{
+	if (text)
+		OPENSSL_cleanse((void *)(uintptr_t)text, strlen(text));
+}
+
+void k8s_config_wipe(struct k8s_config *config)
+{
+	wipe_text(config->token);
+	wipe_text(config->basic_password);
+	wipe_text(config->tls.key_pem);
+	for (const char *const *env = config->exec ? config->exec->env : NULL; env && *env; env++)
+		wipe_text(*env);
+	*config = (struct k8s_config){0};
+}
+
+// ---- copy ----
+
+static bool copy_text(struct arena *a, const char *from, const char **to)
+{
+	*to = from ? arena_strdup(a, from) : NULL;
+	return *to || !from;
+}
+
+static bool copy_list(struct arena *a, const char *const *from, const char *const **to)
+{
+	size_t n = 0;
+	while (from && from[n])
+		n++;
+	const char **list = arena_calloc(a, n + 1, sizeof *list);
+	for (size_t i = 0; list && i < n; i++)
+		if (!copy_text(a, from[i], &list[i]))
+			return false;
+	*to = list;
+	return list != NULL;
+}
+
+int k8s_config_copy(struct arena *a, const struct k8s_config *config, struct k8s_config *ret_config, struct err *e)
+{
+	struct k8s_config *c = ret_config;
+	*c = *config;
+	struct k8s_exec *x = config->exec ? arena_alloc(a, sizeof *x) : NULL;
+	bool ok = copy_text(a, config->server, &c->server) &&
+	          copy_text(a, config->namespace_name, &c->namespace_name) && copy_text(a, config->token, &c->token) &&
+	          copy_text(a, config->token_file, &c->token_file) &&
+	          copy_text(a, config->basic_user, &c->basic_user) &&
+	          copy_text(a, config->basic_password, &c->basic_password) &&
+	          copy_text(a, config->source, &c->source) && copy_text(a, config->tls.ca_file, &c->tls.ca_file) &&
+	          copy_text(a, config->tls.ca_pem, &c->tls.ca_pem) &&
+	          copy_text(a, config->tls.cert_file, &c->tls.cert_file) &&
+	          copy_text(a, config->tls.cert_pem, &c->tls.cert_pem) &&
+	          copy_text(a, config->tls.key_file, &c->tls.key_file) &&
+	          copy_text(a, config->tls.key_pem, &c->tls.key_pem) &&
+	          copy_text(a, config->tls.server_name, &c->tls.server_name);
+	if (ok && config->exec) {
+		const struct k8s_exec *from = config->exec;
+		ok = x && copy_text(a, from->api_version, &x->api_version) &&
+		     copy_text(a, from->command, &x->command) && copy_text(a, from->install_hint, &x->install_hint) &&
+		     copy_text(a, from->source, &x->source) && copy_list(a, from->args, &x->args) &&
+		     copy_list(a, from->env, &x->env);
+		if (ok)
+			x->provide_cluster_info = from->provide_cluster_info;
+	}
+	c->exec = x;
+	if (ok)
+		return 0;
+	*c = (struct k8s_config){0}; // half a config still points into the other one
+	return no_memory(e);
+}
+
+// ---- in a pod ----
+
+int k8s_config_in_cluster(struct arena *a, const char *dir, struct k8s_config *ret_config, struct err *e)
+{
+	const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
+	if (!host || !host[0] || !port || !port[0])
+		return err_set(e, ERR_NOT_FOUND,
+		               "not in a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set");
+	if (!dir)
+		dir = SERVICE_ACCOUNT_FOLDER;
+	bool is_ipv6 = strchr(host, ':') != NULL;
+	struct k8s_config c = {
+	        .server = arena_printf(a, is_ipv6 ? "https://[%s]:%s" : "https://%s:%s", host, port),
+	        .tls.ca_file = arena_printf(a, "%s/ca.crt", dir),
+	        .token_file = arena_printf(a, "%s/token", dir),
+	        .source = "in-cluster",
+	};
+	const char *namespace_file = arena_printf(a, "%s/namespace", dir);
+	if (!c.server || !c.tls.ca_file || !c.token_file || !namespace_file)
+		return no_memory(e);
+	const char *const needed[] = {c.token_file, c.tls.ca_file};
+	for (size_t i = 0; i < 2; i++)
+		if (access(needed[i], R_OK) < 0)
+			return err_set(e, ERR_IO,
+			               "in a cluster, but %s cannot be read: give the pod a service account "
+			               "(automountServiceAccountToken: true)",
+			               needed[i]);
+	struct buf text;
+	buf_init(&text, NAMESPACE_FILE_BYTES_MAX);
+	struct err ignored;
+	// Without the file (a hand-made mount) the namespace is "default", as for a context that names none.
+	if (buf_read_file(&text, namespace_file, &ignored) == 0) {
+		size_t len = strcspn(buf_str(&text), " \t\r\n");
+		if (len > 0)
+			c.namespace_name = arena_strndup(a, buf_str(&text), len);
+	}
+	buf_done(&text);
+	if (!c.namespace_name)
+		c.namespace_name = "default";
+	*ret_config = c;
+	return 0;
+}
+
+// ---- kubeconfig files ----
+
+// Adds the file. A missing one is an error only when `must_exist`.
+static int add_file(struct kubeconfig *k, struct arena *scratch, const char *path, bool must_exist, struct err *e)
+{
+	struct buf text;
+	buf_init(&text, DOC_BYTES_MAX);
+	struct err local = {0};
+	int rc = buf_read_file(&text, path, &local);
+	if (rc == 0)
+		rc = kubeconfig_add(k, scratch, path, buf_str(&text), text.len, &local);
+	else if (local.kind == ERR_NOT_FOUND && !must_exist)
+		rc = 0;
+	if (text.data)
+		OPENSSL_cleanse(text.data, text.cap);
+	buf_done(&text);
+	if (rc < 0 && e)
+		*e = local;
+	return rc;
+}
+
+static int add_list(struct kubeconfig *k, struct arena *scratch, const char *list, struct err *e)
+{
+	while (*list) {
+		size_t len = strcspn(list, ":");
+		const char *path = arena_strndup(scratch, list, len);
+		if (!path)
+			return no_memory(e);
+		if (len > 0 && add_file(k, scratch, path, false, e) < 0)
+			return -1;
+		list += len + (list[len] == ':');
+	}
+	return 0;
+}
+
+static int load(struct kubeconfig *k, struct arena *scratch, struct arena *a, const struct k8s_config_options *o,
+                struct k8s_config *ret_config, struct err *e)
+{
+	const char *list = getenv("KUBECONFIG"), *home = getenv("HOME"), *looked_at;
+	if (o->kubeconfig && o->kubeconfig[0]) {
+		looked_at = o->kubeconfig;
+		if (add_file(k, scratch, o->kubeconfig, true, e) < 0)
+			return -1;
+	} else if (list && list[0]) {
+		looked_at = arena_printf(scratch, "$KUBECONFIG (%s)", list);
+		if (add_list(k, scratch, list, e) < 0)
+			return -1;
+	} else {
+		looked_at = arena_printf(scratch, "%s/.kube/config", home ? home : "");
+		if (looked_at && home && add_file(k, scratch, looked_at, false, e) < 0)
+			return -1;
+	}
+	if (!looked_at)
+		return no_memory(e);
+	if (k->n_files > 0)
+		return kubeconfig_resolve(k, a, o->context, ret_config, e);
+	struct err why;
+	if (o->context)
+		return err_set(e, ERR_NOT_FOUND, "--context %s: no kubeconfig found at %s", o->context, looked_at);
+	if (k8s_config_in_cluster(a, NULL, ret_config, &why) == 0)
+		return 0;
+	if (why.kind != ERR_NOT_FOUND) {
+		if (e)
+			*e = why;
+		return -1;
+	}
+	return err_set(e, ERR_NOT_FOUND,
+	               "no cluster to talk to: no kubeconfig at %s, and not inside a pod. Use --kubeconfig FILE",
+	               looked_at);
+}
+
+int k8s_config_load(struct arena *a, const struct k8s_config_options *options, struct k8s_config *ret_config,
+                    struct err *e)
+{
+	// Parsed apart, so that the files' secrets can be wiped before this returns.
+	struct arena scratch;
+	arena_init(&scratch, KUBECONFIG_ARENA_BYTES);
+	struct kubeconfig k = {0};
+	int rc = load(&k, &scratch, a, options, ret_config, e);
+	kubeconfig_wipe(&k);
+	arena_done(&scratch);
+	if (rc < 0)
+		return -1;
+	if (options->namespace_name && options->namespace_name[0]) {
+		ret_config->namespace_name = arena_strdup(a, options->namespace_name);
+		if (!ret_config->namespace_name)
+			return no_memory(e);
+	}
+	if (!ret_config->namespace_name)
+		ret_config->namespace_name = "default";
+	return 0;
+}
