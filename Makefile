@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # gpuscale. `make help` lists the targets. A new .c file needs no line here: folders are globbed.
 #   VARIANT=release|debug|asan|ubsan|tsan|fuzz|coverage   one tree each under build/
-#   V=1 shows commands; CC CFLAGS CPPFLAGS LDFLAGS DESTDIR PREFIX WERROR are honoured.
+#   V=1 shows commands; CC CFLAGS CPPFLAGS LDFLAGS DESTDIR PREFIX are honoured; WERROR=1 makes warnings errors.
+#   make uses every core unless told otherwise (-jN). Extra rules: test/*.mk and scripts/*.mk, which may add to
+#   TEST_HELPERS (programs that test scripts need).
 
 VERSION := 0.1.0
 VARIANT ?= release
@@ -12,19 +14,22 @@ V       ?= 0
 Q       := $(if $(filter 1,$(V)),,@)
 say      = $(if $(filter 1,$(V)),,@printf '  %-6s %s\n' '$(1)' '$(2)')
 MAKEFLAGS += --no-builtin-rules
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 1)
+endif
 .DEFAULT_GOAL := all
 .SECONDARY:
 
 PKG_CONFIG ?= pkg-config
 PACKAGES   := libcurl libcjson yaml-0.1 openssl libevent libevent_openssl libevent_pthreads zlib
-ifeq ($(filter help clean distclean deps check-deps,$(MAKECMDGOALS)),)
+ifeq ($(filter help clean distclean deps,$(MAKECMDGOALS)),)
 DEP_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 DEP_LIBS   := $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
 endif
 
 CC ?= cc
 ifeq ($(origin CC),default)
-CC := $(if $(filter fuzz,$(VARIANT)),clang-14,gcc)
+CC := $(if $(filter fuzz,$(VARIANT)),$(firstword $(shell command -v clang-14 clang) clang),gcc)
 endif
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes -Wmissing-prototypes \
         -Wformat=2 -Wvla -Wundef -Wcast-qual -Wwrite-strings -Wno-unused-parameter -Wno-format-truncation $(if $(WERROR),-Werror)
@@ -53,14 +58,24 @@ CONTROLLER_LIBS := $(foreach l,controller k8s promql policies base,$(call archiv
 EXPORTER_LIBS   := $(foreach l,exporter base,$(call archive_of,$(l)))
 PROGRAMS    := $(if $(wildcard controller/main.c),$(OUT)/gpuscale) $(if $(wildcard exporter/main.c),$(OUT)/gpuscale-exporter)
 
+# The folder itself is a prerequisite: its time changes when a file goes, and the archive must lose it too.
 define archive_rule
-$(call archive_of,$(1)): $(patsubst %.c,$(OUT)/obj/%.o,$(call sources_of,$(1)))
+$(call archive_of,$(1)): $(patsubst %.c,$(OUT)/obj/%.o,$(call sources_of,$(1))) $(wildcard $(1))
 	$$(call say,AR,$$@)
-	$(Q)mkdir -p $$(@D) && rm -f $$@ && ar rcs $$@ $$^
+	$(Q)mkdir -p $$(@D) && rm -f $$@ && ar rcs $$@ $$(filter %.o,$$^)
 endef
 $(foreach l,$(LIBRARIES),$(eval $(call archive_rule,$(l))))
 
-$(OUT)/obj/%.o: %.c
+# Objects wait for the libraries to be there, and are compiled again when compiler or flags change (not for -Werror).
+$(OUT)/.libraries:
+	@scripts/deps --check build >/dev/null || { printf 'missing packages:\n%s\n`make deps` installs them\n' "$$(scripts/deps --check build)" >&2; exit 1; }
+	@mkdir -p $(@D) && touch $@
+$(OUT)/.flags: export FLAGS_NOW = $(CC) $(ALL_CPPFLAGS) $(filter-out -Werror,$(ALL_CFLAGS)) $(ALL_LDFLAGS)
+$(OUT)/.flags: FORCE
+	@mkdir -p $(@D); printf '%s\n' "$$FLAGS_NOW" | cmp -s - $@ || printf '%s\n' "$$FLAGS_NOW" >$@
+FORCE:
+
+$(OUT)/obj/%.o: %.c $(OUT)/.flags | $(OUT)/.libraries
 	$(call say,CC,$<)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
@@ -74,6 +89,7 @@ $(OUT)/gpuscale-exporter: $(OUT)/obj/exporter/main.o $(EXPORTER_LIBS)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 all: $(PROGRAMS) ## build gpuscale and gpuscale-exporter
+	@for p in $(PROGRAMS); do printf '%s %s: %s (%s KiB)\n' "$$(basename $$p)" '$(VERSION)' "$$p" "$$(du -k $$p | cut -f1)"; done
 
 # ---- tests: test/unit/test_X.c is one cmocka program, test/fake/X.c (no test_ prefix) a helper program ----
 TEST_SUPPORT := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard test/support/*.c))
@@ -85,14 +101,89 @@ $(OUT)/test/test_%: $(OUT)/obj/test/unit/test_%.o $(TEST_SUPPORT) $(ARCHIVES)
 
 # ---- fuzzing: test/fuzz/fuzz_X.c defines LLVMFuzzerTestOneInput; corpus in test/fuzz/corpus/X ----
 FUZZERS      := $(patsubst test/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard test/fuzz/fuzz_*.c))
-FUZZ_ENGINE   = $(if $(filter fuzz,$(VARIANT)),-fsanitize=fuzzer,$(OUT)/obj/test/fuzz/replay.o)
 $(OUT)/fuzz/fuzz_%: $(OUT)/obj/test/fuzz/fuzz_%.o $(if $(filter fuzz,$(VARIANT)),,$(OUT)/obj/test/fuzz/replay.o) $(ARCHIVES)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(if $(filter fuzz,$(VARIANT)),-fsanitize=fuzzer) $(LIBS)
 
+TEST_HELPERS :=
 -include test/*.mk scripts/*.mk
 
+# ---- running tests: unit programs and run-* scripts print TAP, test/run sums them up ----
+# Scripts find the programs by OUT (test/lib.sh). Every target here can be given with VARIANT=.
+export OUT BUILD
+POLICY_TESTS      := $(sort $(wildcard test/policy/run-*))
+GOLDEN_TESTS      := $(sort $(wildcard test/golden/run-*))
+INTEGRATION_TESTS := $(sort $(wildcard test/integration/run-*))
+E2E_TESTS         := $(sort $(wildcard test/e2e/run-*))
+E2E_CLUSTER_TESTS := $(sort $(wildcard test/e2e-cluster/run-*))
+BENCHES           := $(sort $(wildcard test/bench/run-*))
+REPLAY_TESTS      := $(if $(FUZZERS),test/fuzz/run-replay)
+TEST_PROGRAMS      = $(PROGRAMS) $(TEST_HELPERS)
+TEST_FLAGS        ?=
+run_tests          = test/run $(TEST_FLAGS) $(1)
+
+test: ## build and run unit, policy, golden and integration tests; installs what is missing first
+	@scripts/deps --check build test >/dev/null || scripts/deps build test
+	@+$(MAKE) --no-print-directory test-now
+test-now: $(UNIT_TESTS) $(FUZZERS) $(TEST_PROGRAMS)
+	@$(call run_tests,$(UNIT_TESTS) $(REPLAY_TESTS) $(POLICY_TESTS) $(GOLDEN_TESTS) $(INTEGRATION_TESTS))
+unit: $(UNIT_TESTS) $(FUZZERS) ## run unit tests and fuzz corpora
+	@$(call run_tests,$(UNIT_TESTS) $(REPLAY_TESTS))
+policy: $(TEST_PROGRAMS) ## run policy scenarios
+	@$(call run_tests,$(POLICY_TESTS))
+golden: $(TEST_PROGRAMS) ## compare outputs with the golden files
+	@$(call run_tests,$(GOLDEN_TESTS))
+golden-update: $(TEST_PROGRAMS) ## rewrite the golden files; look at the diff before you commit it
+	@GOLDEN_UPDATE=1 $(call run_tests,$(GOLDEN_TESTS))
+	@git status --short test/golden
+integration: $(TEST_PROGRAMS) ## run integration tests (real Prometheus, fake API server)
+	@$(call run_tests,$(INTEGRATION_TESTS))
+e2e: ## run end-to-end tests on real kube-apiserver, etcd and Prometheus
+	@scripts/deps --check build test e2e >/dev/null || scripts/deps build test e2e
+	@+$(MAKE) --no-print-directory e2e-now
+e2e-now: $(TEST_PROGRAMS)
+	@$(call run_tests,-j 1 -t 600 $(E2E_TESTS))
+e2e-cluster: ## run end-to-end tests on a one-node Kubernetes (root); skips, saying so, where it cannot run
+	@scripts/deps --check build test e2e cluster >/dev/null || scripts/deps build test e2e cluster
+	@+$(MAKE) --no-print-directory e2e-cluster-now
+e2e-cluster-now: $(TEST_PROGRAMS)
+	@$(call run_tests,-j 1 -t 1800 $(E2E_CLUSTER_TESTS))
+
+asan: ## run the tests of `make test` under AddressSanitizer and UBSan
+	@+$(MAKE) --no-print-directory VARIANT=asan test-now
+ubsan: ## run the tests of `make test` under UBSan alone
+	@+$(MAKE) --no-print-directory VARIANT=ubsan test-now
+valgrind: ## run the unit tests under valgrind
+	@+$(MAKE) --no-print-directory VARIANT=debug TEST_FLAGS="-t 600 -w 'valgrind -q --leak-check=full --error-exitcode=99'" valgrind-now
+valgrind-now: $(UNIT_TESTS)
+	@$(call run_tests,$(UNIT_TESTS))
+coverage: ## line coverage of `make test`, as a table and as HTML in build/coverage/report
+	@+$(MAKE) --no-print-directory VARIANT=coverage coverage-now
+coverage-now: test-now
+	@mkdir -p $(OUT)/report
+	@gcovr --root . --object-directory $(OUT)/obj --exclude 'test/.*' --html-details $(OUT)/report/index.html --print-summary
+FUZZ_SECONDS ?= 30
+fuzz: ## run every fuzzer for FUZZ_SECONDS=30 (clang); findings in build/fuzz/findings
+	@+$(MAKE) --no-print-directory VARIANT=fuzz fuzz-now
+fuzz-now: $(FUZZERS)
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) $(call run_tests,-t 86400 $(if $(FUZZERS),test/fuzz/run-campaign))
+bench: $(TEST_PROGRAMS) $(BENCH_PROGRAMS) ## measure; prints the table of budgets, writes build/bench.json
+	@set -e; for b in $(or $(BENCHES),none); do case $$b in none) echo 'no benchmarks yet' >&2; exit 1;; *) $$b;; esac; done
+demo: ## the closed loop on this machine, no cluster and no GPU needed (KUBE=fake|real|context)
+	@scripts/deps --check build test >/dev/null || scripts/deps build test
+	@+$(MAKE) --no-print-directory demo-now
+demo-now: $(TEST_PROGRAMS)
+	@scripts/demo
+
+check: format-check lint purity ## every static check that takes less than a minute
+lint: $(ARCHIVES) ## ban list, licence lines, headers, shellcheck, cppcheck, yamllint
+	@scripts/lint $(OUT)
+TIDY_JOBS ?= $(shell nproc 2>/dev/null || echo 1)
+tidy: ## clang-tidy over all C files (minutes)
+	$(Q)git ls-files '*.c' | xargs -r -n 1 -P $(TIDY_JOBS) sh -c 'exec clang-tidy-14 --quiet --warnings-as-errors="*" "$$0" -- $(subst ','"'"',$(ALL_CPPFLAGS)) -std=c17 2>/dev/null'
+deps: ## install the packages that build, tests and demo need (GROUPS='lint e2e cluster' for the others)
+	@scripts/deps build test $(GROUPS)
 purity: $(call archive_of,policies) ## prove the decision core pure: no I/O, no clock, no allocation
 	$(Q)scripts/check-purity $(OUT)/obj/policies
 
@@ -100,6 +191,26 @@ format: ## clang-format all C files in place
 	$(Q)git ls-files -co --exclude-standard '*.c' '*.h' | xargs -r clang-format-14 -i
 format-check: ## fail when a C file is not formatted
 	$(Q)git ls-files -co --exclude-standard '*.c' '*.h' | xargs -r clang-format-14 --dry-run -Werror
+
+
+# ---- installing and packing ----
+STRIP ?= strip
+BINDIR = $(DESTDIR)$(PREFIX)/bin
+DOCDIR = $(DESTDIR)$(PREFIX)/share/doc/gpuscale
+install: all ## install to DESTDIR/PREFIX (/usr/local), stripped, with kubectl-gpuscale
+	install -d $(BINDIR) $(DOCDIR)
+	set -e; for p in $(PROGRAMS); do install -m 755 $$p $(BINDIR)/; $(STRIP) $(BINDIR)/$$(basename $$p); done
+	ln -sf gpuscale $(BINDIR)/kubectl-gpuscale
+	install -m 644 LICENSE $(wildcard README.md) CHANGELOG.md $(DOCDIR)/
+uninstall: ## remove what install put there
+	rm -f $(BINDIR)/gpuscale $(BINDIR)/gpuscale-exporter $(BINDIR)/kubectl-gpuscale
+	rm -rf $(DOCDIR)
+dist: ## source archive of the last commit
+	@mkdir -p $(BUILD)
+	git archive --prefix=gpuscale-$(VERSION)/ HEAD | gzip -n9 >$(BUILD)/gpuscale-$(VERSION).tar.gz
+	@ls -l $(BUILD)/gpuscale-$(VERSION).tar.gz
+image: all ## container image as a tar, made without a container engine (root filesystem beside it)
+	scripts/image -o $(BUILD)/image/gpuscale.tar -n gpuscale:$(VERSION) $(PROGRAMS)
 
 clean: ## remove this variant's build output
 	rm -rf $(OUT)
@@ -109,4 +220,6 @@ distclean: ## remove everything that was built
 help: ## list the targets
 	@grep -hE '^[a-z0-9_-]+:.*## ' $(MAKEFILE_LIST) | sort -u | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
 
-.PHONY: all purity format format-check clean distclean help
+.PHONY: all test test-now unit policy golden golden-update integration e2e e2e-now e2e-cluster e2e-cluster-now asan ubsan \
+        valgrind valgrind-now coverage coverage-now fuzz fuzz-now bench demo demo-now check lint tidy deps purity format \
+        format-check install uninstall dist image clean distclean help FORCE

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# lib.sh: what bash test scripts share. Source it first:
+#
+#   . "$(dirname "$0")/../lib.sh"
+#
+# Sets  root    the repository
+#       out     the build output, e.g. $root/build/release ($OUT or $VARIANT choose another)
+#       work    a fresh folder of this test, removed at its end (kept with KEEP=1)
+# Tests print TAP through the functions below; `done_testing` is the last line of every script: without it there is no
+# plan line and the runner calls the script a failure. Everything started with `start` is stopped when the script ends.
+set -uo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+out=${OUT:-build/${VARIANT:-release}}
+[[ $out == /* ]] || out=$root/$out
+work=$(mktemp -d "${TMPDIR:-/tmp}/gpuscale-${0##*/}.XXXXXX") || exit 1
+
+TAP_COUNT=0 TAP_FAILED=0
+PORT_LOCKS=${TMPDIR:-/tmp}/gpuscale-ports-$(id -u)
+declare -A STARTED=()   # name -> pid
+declare -a PORTS_HELD=() ON_EXIT=()
+
+diag() { printf '%s\n' "$@" | sed 's/^/# /'; }
+
+# pass NAME, fail NAME [DETAIL..], skip NAME WHAT_WAS_MISSING
+pass() { TAP_COUNT=$((TAP_COUNT + 1)); printf 'ok %d - %s\n' "$TAP_COUNT" "$1"; }
+fail() {
+	local name=$1; shift
+	TAP_COUNT=$((TAP_COUNT + 1)) TAP_FAILED=$((TAP_FAILED + 1))
+	printf 'not ok %d - %s\n' "$TAP_COUNT" "$name"
+	[ $# = 0 ] || diag "$@"
+}
+skip() { TAP_COUNT=$((TAP_COUNT + 1)); printf 'ok %d - %s # SKIP %s\n' "$TAP_COUNT" "$1" "$2"; }
+
+# skip_all WHAT_WAS_MISSING: ends the script; every test of it is skipped.
+skip_all() { printf '1..0 # SKIP %s\n' "$1"; exit 0; }
+
+# bail_out WHY: ends the script as a failure, when going on makes no sense.
+bail_out() { printf 'Bail out! %s\n' "$1"; TAP_FAILED=$((TAP_FAILED + 1)); exit 1; }
+
+# check NAME COMMAND..: passes when the command exits 0; its output is shown when not.
+check() {
+	local name=$1 output; shift
+	if output=$("$@" 2>&1); then pass "$name"; else fail "$name" "exit $?: $*" "$output"; fi
+}
+
+# is NAME GOT WANT: equal strings.  like NAME GOT REGEX: extended regular expression found in GOT.
+is() { if [ "$2" = "$3" ]; then pass "$1"; else fail "$1" "got:  $2" "want: $3"; fi; }
+like() { if [[ $2 =~ $3 ]]; then pass "$1"; else fail "$1" "got:  $2" "want a match of: $3"; fi; }
+unlike() { if [[ $2 =~ $3 ]]; then fail "$1" "got: $2" "must not match: $3"; else pass "$1"; fi; }
+
+done_testing() {
+	printf '1..%d\n' "$TAP_COUNT"
+	[ "$TAP_FAILED" = 0 ]
+	exit
+}
+
+# wait_for SECONDS COMMAND..: tries every 100 ms until the command succeeds; 1 when the time is over (and says so).
+wait_for() {
+	local seconds=$1 end_us; shift
+	end_us=$((${EPOCHREALTIME/[^0-9]/} + seconds * 1000000))
+	while ! "$@" >/dev/null 2>&1; do
+		if [ "${EPOCHREALTIME/[^0-9]/}" -ge "$end_us" ]; then
+			diag "gave up after $seconds s waiting for: $*"
+			return 1
+		fi
+		sleep 0.1
+	done
+}
+
+# free_port VARIABLE: stores a loopback TCP port that nothing listens on, held for this script against other test
+# scripts until it ends. Below 32768, so that no outgoing connection takes it in between.
+free_port() {
+	local -n ret_port=$1
+	local try port holder
+	mkdir -p "$PORT_LOCKS"
+	for ((try = 0; try < 200; try++)); do
+		port=$((20000 + (RANDOM * 32768 + RANDOM) % 12000))
+		if ! (set -o noclobber; echo $$ >"$PORT_LOCKS/$port") 2>/dev/null; then
+			holder=$(cat "$PORT_LOCKS/$port" 2>/dev/null)
+			if [ -z "$holder" ] || kill -0 "$holder" 2>/dev/null; then continue; fi
+			echo $$ >"$PORT_LOCKS/$port"
+		fi
+		PORTS_HELD+=("$port")
+		if ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+			# shellcheck disable=SC2034 # a name reference: the caller's variable
+			ret_port=$port
+			return 0
+		fi
+	done
+	bail_out 'no free port found in 200 tries'
+}
+
+# start NAME COMMAND..: runs the command in the background, its output in $work/NAME.log.
+start() {
+	local name=$1; shift
+	"$@" >>"$work/$name.log" 2>&1 </dev/null &
+	STARTED[$name]=$!
+}
+pid_of() { echo "${STARTED[$1]-}"; }
+is_running() { [ -n "${STARTED[$1]-}" ] && kill -0 "${STARTED[$1]}" 2>/dev/null; }
+
+# stop NAME [SIGNAL [SECONDS]]: sends TERM (or SIGNAL), waits up to SECONDS (10), then KILL. Returns the exit status of
+# the command, 137 when it had to be killed.
+stop() {
+	local name=$1 signal=${2:-TERM} seconds=${3:-10} pid=${STARTED[$1]-} i status
+	[ -n "$pid" ] || return 0
+	unset "STARTED[$name]"
+	kill -"$signal" "$pid" 2>/dev/null
+	for ((i = 0; i < seconds * 20; i++)); do
+		kill -0 "$pid" 2>/dev/null || break
+		sleep 0.05
+	done
+	if kill -KILL "$pid" 2>/dev/null; then diag "$name did not end within $seconds s of SIG$signal: killed"; fi
+	wait "$pid" 2>/dev/null
+	status=$?
+	return "$status"
+}
+
+# show_log NAME [LINES]: the end of a log as TAP comments, for a failure.
+show_log() { diag "--- end of $1.log ---" "$(tail -n "${2:-20}" "$work/$1.log" 2>&1)"; }
+
+# on_exit COMMAND: run at the end of the script, last registered first, before what was started is stopped.
+on_exit() { ON_EXIT=("$1" "${ON_EXIT[@]}"); }
+
+tap_cleanup() {
+	local status=$? name port command
+	trap '' INT TERM
+	for command in "${ON_EXIT[@]}"; do eval "$command"; done
+	for name in "${!STARTED[@]}"; do stop "$name"; done
+	for port in "${PORTS_HELD[@]}"; do rm -f "$PORT_LOCKS/$port"; done
+	if [ "${KEEP-}" = 1 ]; then diag "kept $work"; else rm -rf "$work"; fi
+	exit "$status"
+}
+trap tap_cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
