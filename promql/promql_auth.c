@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "promql/promql_auth.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/http_client.h"
+#include "promql/promql.h"
+
+static void forget(char *secret)
+{
+	if (secret)
+		explicit_bzero(secret, strlen(secret));
+	free(secret);
+}
+
+static int set_text(char **ret, const char *text, struct err *e)
+{
+	*ret = text ? strdup(text) : NULL;
+	return text && !*ret ? err_set(e, ERR_INTERNAL, "out of memory") : 0;
+}
+
+// A control character would end the header and start another one.
+static bool is_header_safe(const char *s)
+{
+	for (; *s; s++)
+		if ((unsigned char)*s < 0x20 || *s == 0x7f)
+			return false;
+	return true;
+}
+
+// The file's text without the line ends at its end, which every editor and `echo` adds.
+static int read_secret(const char *path, char **ret_secret, struct err *e)
+{
+	struct buf b;
+	buf_init(&b, PROMQL_SECRET_BYTES_MAX);
+	int rc = buf_read_file(&b, path, e);
+	if (rc == 0) {
+		while (b.len > 0 && (b.data[b.len - 1] == '\n' || b.data[b.len - 1] == '\r'))
+			b.data[--b.len] = '\0';
+		if (b.len == 0)
+			rc = err_set(e, ERR_INPUT, "%s is empty", path);
+		else if (strlen(b.data) != b.len || !is_header_safe(b.data))
+			rc = err_set(e, ERR_INPUT, "%s holds control characters: it must hold one line of text", path);
+		else
+			rc = set_text(ret_secret, b.data, e);
+	}
+	if (b.data)
+		explicit_bzero(b.data, b.len);
+	buf_done(&b);
+	return rc;
+}
+
+static int reread(struct promql_auth *a, int64_t now_mono_ms, struct err *e)
+{
+	a->read_at_ms = now_mono_ms;
+	char *fresh;
+	if (read_secret(a->secret_file, &fresh, e) < 0)
+		return -1;
+	if (a->secret && strcmp(fresh, a->secret) == 0) {
+		forget(fresh);
+		return 0;
+	}
+	forget(a->secret);
+	a->secret = fresh;
+	a->generation++;
+	return 0;
+}
+
+int promql_auth_init(struct promql_auth *a, const struct promql_options *o, int64_t now_mono_ms, struct err *e)
+{
+	*a = (struct promql_auth){0};
+	int ways = (o->bearer_token != NULL) + (o->bearer_token_file != NULL) +
+	           (o->basic_user != NULL || o->basic_password_file != NULL);
+	if (ways > 1)
+		return err_set(e, ERR_INPUT,
+		               "more than one of bearer token, bearer token file and basic user is given: keep one");
+	if ((o->basic_user != NULL) != (o->basic_password_file != NULL))
+		return err_set(e, ERR_INPUT, "a basic user needs a password file, and a password file a basic user");
+	if (o->basic_user && (!is_header_safe(o->basic_user) || strchr(o->basic_user, ':')))
+		return err_set(e, ERR_INPUT, "the basic user holds a ':' or a control character");
+	if (o->bearer_token && (!*o->bearer_token || !is_header_safe(o->bearer_token)))
+		return err_set(e, ERR_INPUT, "the bearer token is empty or holds a control character");
+	if (set_text(&a->basic_user, o->basic_user, e) < 0 || set_text(&a->secret, o->bearer_token, e) < 0 ||
+	    set_text(&a->secret_file, o->basic_user ? o->basic_password_file : o->bearer_token_file, e) < 0)
+		return -1;
+	return a->secret_file ? reread(a, now_mono_ms, e) : 0;
+}
+
+void promql_auth_done(struct promql_auth *a)
+{
+	forget(a->secret);
+	free(a->basic_user);
+	free(a->secret_file);
+	*a = (struct promql_auth){0};
+}
+
+void promql_auth_refresh(struct promql_auth *a, int64_t now_mono_ms)
+{
+	if (a->secret_file && now_mono_ms - a->read_at_ms >= PROMQL_SECRET_AGE_MS)
+		reread(a, now_mono_ms, NULL);
+}
+
+int promql_auth_renew(struct promql_auth *a, uint64_t generation, int64_t now_mono_ms, bool *ret_changed, struct err *e)
+{
+	*ret_changed = false;
+	if (!a->secret_file)
+		return 0;
+	if (reread(a, now_mono_ms, e) < 0)
+		return -1;
+	*ret_changed = a->generation != generation;
+	return 0;
+}
+
+void promql_auth_apply(const struct promql_auth *a, struct http_request *request)
+{
+	if (a->basic_user) {
+		request->basic_user = a->basic_user;
+		request->basic_password = a->secret;
+	} else {
+		request->bearer_token = a->secret;
+	}
+}

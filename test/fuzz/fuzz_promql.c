@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reply bodies of the Prometheus query API. Beyond "does not crash": what is decoded can be read to its last byte,
+// and what is refused says why.
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "promql/promql.h"
+#include "promql/promql_text.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(int holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void read_all(const struct promql_result *r)
+{
+	size_t bytes = r->string ? strlen(r->string) : 0;
+	require((r->type == PROMQL_STRING) == (r->string != NULL));
+	for (size_t i = 0; i < r->n_warnings; i++)
+		bytes += strlen(r->warnings[i]);
+	for (size_t i = 0; i < r->n_series; i++) {
+		const struct promql_series *s = &r->series[i];
+		require(r->type == PROMQL_MATRIX || s->n_samples == 1);
+		for (size_t j = 0; j < s->n_labels; j++)
+			bytes += strlen(s->labels[j].name) + strlen(s->labels[j].value);
+		for (size_t j = 1; j < s->n_samples; j++)
+			require(s->samples[j].time_ms >= s->samples[j - 1].time_ms);
+	}
+	require(bytes < SIZE_MAX);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct arena a;
+	struct err e;
+	struct promql_result result;
+	// The parser is given text with its terminator outside `len`, as from the HTTP client; here it must not need
+	// it.
+	char *body = malloc(size ? size : 1);
+	if (!body)
+		return 0;
+	if (size)
+		memcpy(body, data, size);
+	arena_init(&a, (size_t)64 * 1024 * 1024);
+	err_clear(&e);
+	if (promql_decode(&a, body, size, &result, &e) == 0)
+		read_all(&result);
+	else
+		require(e.kind != ERR_NONE && e.msg[0] && result.n_series == 0);
+	char line[PROMQL_TEXT_BYTES];
+	require(strlen(promql_text_first_line(line, body, size)) < sizeof line);
+	require(strlen(promql_text_clean(line, body, size)) < sizeof line);
+	arena_done(&a);
+	free(body);
+	return 0;
+}
