@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A YAML or JSON document as a tree with positions: what every file a person writes is read into.
-// All memory comes from the caller's arena; the tree lives as long as the arena.
+// All memory comes from the caller's arena (about 130 bytes and the text per value); the tree lives as long as the
+// arena.
 #ifndef GPUSCALE_BASE_DOC_H
 #define GPUSCALE_BASE_DOC_H
 
@@ -19,7 +20,7 @@ enum doc_kind { DOC_NULL, DOC_SCALAR, DOC_SEQ, DOC_MAP, DOC_KIND__COUNT };
 
 struct doc_node {
 	enum doc_kind kind;
-	bool quoted;      // scalar was written in quotes (or came from a JSON string)
+	bool quoted;      // scalar was written in quotes or as a block (| >), or came from a JSON string
 	int line, col;    // 1-based; 0 when unknown (tree made from an API reply)
 	const char *text; // scalar text, NUL-terminated; "" otherwise
 	size_t text_len;  // may count embedded NULs, which no field accepts
@@ -31,17 +32,18 @@ struct doc_node {
 };
 
 struct doc_file {
-	const char *name;        // as given, for messages
-	struct doc_node **roots; // one per document, empty documents left out
+	const char *name;        // as given, for messages; "<stdin>" for "-"
+	struct doc_node **roots; // one per document, empty documents left out; no roots for an empty file
 	size_t n_roots;
 };
 
 // Parses YAML (JSON is read as YAML) from text[0..len). Refused with "name:line:col: what is wrong and the fix":
-// syntax errors, duplicate keys, non-scalar keys, anchors/aliases and tags (not needed, and a bomb), depth, size and
-// node ceilings, invalid UTF-8. Kinds: ERR_INPUT, ERR_LIMIT.
+// syntax errors, duplicate keys, non-scalar keys, anchors/aliases/merge keys and tags (not needed, and a bomb), depth,
+// size, node and document ceilings, an arena that is too small, invalid UTF-8. Kinds: ERR_INPUT, ERR_LIMIT,
+// ERR_INTERNAL (out of memory). On error *ret_file has no roots.
 int doc_parse_yaml(struct arena *a, const char *name, const char *text, size_t len, struct doc_file *ret_file,
                    struct err *e);
-// Reads and parses the file at path ("-" = standard input).
+// Reads and parses the file at path ("-" = standard input). As doc_parse_yaml, or ERR_NOT_FOUND, ERR_IO.
 int doc_read_yaml(struct arena *a, const char *path, struct doc_file *ret_file, struct err *e);
 // The child of map `node` called key, or NULL. node may be NULL.
 const struct doc_node *doc_get(const struct doc_node *node, const char *key);
