@@ -37,21 +37,29 @@ struct schema_field {
 	size_t offset;       // of the value in the parent struct
 	size_t set_offset;   // of a bool that says "was written"; SCHEMA_NO_OFFSET when nobody asks
 	size_t count_offset; // lists only
-	const char
-	        *default_text; // as a user would write it; NULL = none (zero value). Applied when the field is absent
+	// As a user would write it, without quotes; NULL = none (zero value). Applied when the field is absent (lists
+	// and "any" in flow style: "[a, b]"). Goes through the same decoder as user text; a bad one is a bug and
+	// asserts.
+	const char *default_text;
 	bool required;
 	bool unsupported; // known name whose stage does not exist yet: writing it is the error "not supported yet"
-	double min, max;  // numbers (in the user's unit, durations in ms), or string length; both 0 = unchecked
-	size_t max_items; // lists; 0 = 256
+	// Both ends inclusive, both 0 = unchecked. Numbers in the user's unit (SCHEMA_SECONDS_MS in seconds,
+	// SCHEMA_DURATION_MS in ms), string length in bytes. An end at or beyond INT32_MAX / -INT32_MAX (integers),
+	// 1e300 / -1e300 (quantities), 1e15 (durations) is open and not mentioned. Lists: min = fewest elements, max is
+	// not used.
+	double min, max;
+	size_t max_items;              // lists; 0 = SCHEMA_LIST_ITEMS_MAX
 	const char *const *enum_names; // NULL-terminated
 	const struct schema *child;
 };
-#define SCHEMA_NO_OFFSET ((size_t)-1)
+#define SCHEMA_NO_OFFSET      ((size_t)-1)
+#define SCHEMA_LIST_ITEMS_MAX 256 // unless the field says otherwise
+#define SCHEMA_FIELDS_MAX     64  // per object; asserted
 
 // A broken cross-field rule, placed at one field of the object (index >= 0: at that element of the list field).
 #define SCHEMA_FAULTS_MAX 16
 struct schema_fault {
-	const char *field;
+	const char *field;   // name in this object, or a dotted path below it; NULL = the object itself
 	int32_t index;       // -1 = the field itself
 	const char *message; // constant text: what is wrong, then the fix
 };
@@ -62,17 +70,20 @@ struct schema {
 	size_t struct_size;
 	const struct schema_field *fields;
 	size_t n_fields;
-	// Cross-field rules, asked once all fields were decoded without error; may be NULL. Pure: fills at most `max`
-	// faults, returns how many.
+	// Cross-field rules, asked once all fields of an object that was written were decoded without error; may be
+	// NULL. Pure: fills at most `max` faults, returns how many. Not asked for an absent object that only got its
+	// defaults.
 	size_t (*validate)(const void *value, struct schema_fault *ret_faults, size_t max);
 };
 
-// All the errors of a file, in order of position.
-#define SCHEMA_ERRORS_MAX 64
+// All the errors of a file. Text that came from the file is cut and its control characters are visible.
+#define SCHEMA_ERRORS_MAX    64
+#define SCHEMA_PATH_BYTES    160
+#define SCHEMA_MESSAGE_BYTES 352
 struct schema_error {
-	int line, col;
-	char path[160];    // "spec.signals[1].window.duration"
-	char message[352]; // what is wrong, then the fix
+	int line, col;                      // 1-based; 0 = unknown
+	char path[SCHEMA_PATH_BYTES];       // "spec.signals[1].window.duration"; "" = the document
+	char message[SCHEMA_MESSAGE_BYTES]; // what is wrong, then the fix
 };
 struct schema_errors {
 	const char *file;
@@ -84,18 +95,24 @@ void schema_errors_init(struct schema_errors *e, const char *file);
 // Adds one at node's position (node NULL: position 0:0).
 void schema_report(struct schema_errors *e, const struct doc_node *node, const char *path, const char *fmt, ...)
         __attribute__((format(printf, 4, 5)));
-// "file:line:col: path: message\n" per error, sorted by position, then "N more errors" if any were dropped.
+// As schema_report, at a position of the caller's choice (a key, say).
+void schema_report_at(struct schema_errors *e, int line, int col, const char *path, const char *fmt, ...)
+        __attribute__((format(printf, 5, 6)));
+// "file:line:col: path: message\n" per error, sorted by position, then "file: N more errors" if any were dropped.
+// Without "line:col:" where the position is unknown, without "path:" where it is "".
 void schema_errors_print(struct schema_errors *e, struct buf *out);
 
 // Decodes node (a map) into *value (struct_size bytes, zeroed by the caller): defaults, types, ranges, unknown and
-// duplicate keys (with did-you-mean), missing required fields, unsupported fields; then validate. Strings and lists
-// live in `a`. Returns 0, or -1 when errors->n grew.
+// duplicate keys (with did-you-mean), missing required fields, unsupported fields; then validate. A field written as
+// null counts as absent. An absent object still gets its children's defaults; one with child offsets into the same
+// struct has offset 0. Strings and lists live in `a`, SCHEMA_ANY points into the tree of `node`. `path` is the prefix
+// of every reported path, "" for a whole document. Returns 0, or -1 when an error was reported.
 int schema_decode(const struct schema *schema, const struct doc_node *node, void *value, struct arena *a,
                   struct schema_errors *errors, const char *path);
 
 // The field at a dotted path ("spec.signals.window.duration", list brackets optional), and through ret_parent the
-// schema that holds it; NULL when there is none, then *ret_closest (may be NULL) names the nearest name at the level
-// that failed.
+// schema that holds it; NULL when there is none, then *ret_parent is the schema of the level that failed and
+// *ret_closest the nearest name there, or NULL. ret_parent and ret_closest may be NULL.
 const struct schema_field *schema_find(const struct schema *root, const char *path, const struct schema **ret_parent,
                                        const char **ret_closest);
 // "duration", "quantity", "list of object", ...: the user's word for a type.
