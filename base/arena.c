@@ -9,6 +9,34 @@
 #include <string.h>
 
 #define ARENA_BLOCK_BYTES 4096
+#define ARENA_GROWTH_MAX  (1024 * 1024)
+
+#ifdef __has_feature // clang; gcc defines the macro itself
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+// Functions of their own: gcc takes the const parameter of the interface for a read of fresh memory.
+__attribute__((noinline)) static void poison(void *p, size_t n)
+{
+	__asan_poison_memory_region(p, n);
+}
+__attribute__((noinline)) static void unpoison(void *p, size_t n)
+{
+	__asan_unpoison_memory_region(p, n);
+}
+#else
+static void poison(void *p, size_t n)
+{
+	(void)p, (void)n;
+}
+static void unpoison(void *p, size_t n)
+{
+	(void)p, (void)n;
+}
+#endif
 
 struct arena_block {
 	struct arena_block *next;
@@ -21,21 +49,61 @@ void arena_init(struct arena *a, size_t max_bytes)
 	*a = (struct arena){.max_bytes = max_bytes};
 }
 
-void arena_done(struct arena *a)
+static void free_blocks(struct arena *a)
 {
 	for (struct arena_block *b = a->first, *next; b; b = next) {
 		next = b->next;
+		unpoison(b->bytes, b->cap);
 		free(b);
 	}
+	a->first = a->current = NULL;
+}
+
+void arena_done(struct arena *a)
+{
+	free_blocks(a);
 	arena_init(a, a->max_bytes);
 }
 
 void arena_reset(struct arena *a)
 {
-	for (struct arena_block *b = a->first; b; b = b->next)
-		b->used = 0;
-	a->current = a->first;
+	if (a->first && a->first->next) {
+		// Keeping them all would pile up blocks that a slowly growing tick always finds a little too small.
+		a->want_bytes = a->used_bytes;
+		free_blocks(a);
+	} else if (a->first) {
+		a->first->used = 0;
+		poison(a->first->bytes, a->first->cap);
+	}
 	a->used_bytes = 0;
+}
+
+static size_t larger(size_t x, size_t y)
+{
+	return x > y ? x : y;
+}
+
+// A block with room for n bytes, made the current one. Blocks grow with the arena: few of them for a large one.
+static struct arena_block *add_block(struct arena *a, size_t n)
+{
+	size_t growth = a->used_bytes < ARENA_GROWTH_MAX ? a->used_bytes : ARENA_GROWTH_MAX;
+	size_t cap = larger(larger(n, ARENA_BLOCK_BYTES), larger(growth, a->want_bytes));
+	if (cap > SIZE_MAX - sizeof(struct arena_block))
+		return NULL;
+	struct arena_block *b = malloc(sizeof *b + cap);
+	if (!b)
+		return NULL;
+	a->want_bytes = 0;
+	b->cap = cap;
+	b->used = 0;
+	b->next = NULL;
+	poison(b->bytes, cap);
+	if (a->current)
+		a->current->next = b;
+	else
+		a->first = b;
+	a->current = b;
+	return b;
 }
 
 void *arena_alloc(struct arena *a, size_t size)
@@ -43,35 +111,19 @@ void *arena_alloc(struct arena *a, size_t size)
 	const size_t align = alignof(max_align_t);
 	if (size > SIZE_MAX - align)
 		return NULL;
-	size_t n = (size + align - 1) / align * align;
-	if (n == 0)
-		n = align;
+	size_t n = size ? (size + align - 1) / align * align : align;
 	if (n > a->max_bytes || a->used_bytes > a->max_bytes - n)
 		return NULL;
-	while (a->current && a->current->cap - a->current->used < n && a->current->next)
-		a->current = a->current->next;
-	if (!a->current || a->current->cap - a->current->used < n) {
-		size_t cap = n > ARENA_BLOCK_BYTES ? n : ARENA_BLOCK_BYTES;
-		if (a->used_bytes > cap) // blocks grow with the arena: few of them for a large one
-			cap = a->used_bytes < 1024 * 1024 ? a->used_bytes : 1024 * 1024;
-		if (cap < n)
-			cap = n;
-		struct arena_block *b = malloc(sizeof *b + cap);
-		if (!b)
-			return NULL;
-		b->cap = cap;
-		b->used = 0;
-		b->next = NULL;
-		if (a->current)
-			a->current->next = b;
-		else
-			a->first = b;
-		a->current = b;
-	}
-	void *p = a->current->bytes + a->current->used;
-	a->current->used += n;
+	struct arena_block *b = a->current;
+	if (!b || b->cap - b->used < n)
+		b = add_block(a, n);
+	if (!b)
+		return NULL;
+	void *p = b->bytes + b->used;
+	b->used += n;
 	a->used_bytes += n;
-	return memset(p, 0, n);
+	unpoison(p, size);
+	return memset(p, 0, size);
 }
 
 void *arena_calloc(struct arena *a, size_t n, size_t size)

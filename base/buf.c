@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/buf.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,7 @@
 
 void buf_init(struct buf *b, size_t max_bytes)
 {
+	assert(max_bytes < SIZE_MAX / 2); // so that no sum or growth below can overflow
 	*b = (struct buf){.max = max_bytes};
 }
 
@@ -83,15 +86,15 @@ int buf_vprintf(struct buf *b, const char *fmt, va_list ap)
 	size_t room = b->cap > b->len ? b->cap - b->len : 0;
 	int n = vsnprintf(room ? b->data + b->len : NULL, room, fmt, ap);
 	int rc = -1;
-	if (n < 0) {
-		b->failed = true;
-	} else if (buf_reserve(b, (size_t)n) == 0) {
+	if (n >= 0 && buf_reserve(b, (size_t)n) == 0) {
 		if ((size_t)n >= room)
 			vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
 		b->len += (size_t)n;
 		rc = 0;
-	} else if (b->data) {
-		b->data[b->len] = '\0'; // undo what the first attempt wrote
+	} else {
+		b->failed = true;
+		if (b->data)
+			b->data[b->len] = '\0'; // undo what the first attempt wrote
 	}
 	va_end(again);
 	return rc;
@@ -129,8 +132,13 @@ int buf_read_file(struct buf *b, const char *path, struct err *e)
 		}
 		if (n == 0)
 			break;
-		if (buf_put(b, chunk, (size_t)n) < 0) {
+		if ((size_t)n > b->max - b->len) {
+			b->failed = true;
 			rc = err_set(e, ERR_LIMIT, "%s is larger than the ceiling of %zu bytes", path, b->max);
+			break;
+		}
+		if (buf_put(b, chunk, (size_t)n) < 0) {
+			rc = err_set(e, ERR_INTERNAL, "cannot read %s: out of memory", path);
 			break;
 		}
 	}

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A growable byte buffer with a ceiling. Appending past the ceiling changes nothing, sets `failed` and returns -1;
-// callers may append many times and look at `failed` once. data is always NUL-terminated once anything was appended.
+// callers may append many times and look at `failed` once; from then on nothing more is taken. The end of memory does
+// the same. data is always NUL-terminated once anything was appended. What is appended must not lie in the buffer
+// itself.
 #ifndef GPUSCALE_BASE_BUF_H
 #define GPUSCALE_BASE_BUF_H
 
@@ -16,7 +18,7 @@ struct buf {
 	bool failed;
 };
 
-// Empty buffer that may grow to max_bytes. Allocates nothing.
+// Empty buffer that may grow to max_bytes (below SIZE_MAX / 2). Allocates nothing.
 void buf_init(struct buf *b, size_t max_bytes);
 // Frees the memory; the buffer is as after buf_init.
 void buf_done(struct buf *b);
@@ -29,8 +31,8 @@ int buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf
 int buf_vprintf(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 // The text so far, "" when empty. Valid until the next append.
 const char *buf_str(const struct buf *b);
-// Reads a whole file (at most b->max bytes) and appends it. -1 and *e (ERR_NOT_FOUND, ERR_IO, ERR_LIMIT) naming the
-// path.
+// Reads a whole file, pipe or device to its end and appends it. -1 and *e (ERR_NOT_FOUND, ERR_IO, ERR_LIMIT when len
+// would pass b->max, ERR_INTERNAL) naming the path; part of it may have been appended then.
 struct err;
 int buf_read_file(struct buf *b, const char *path, struct err *e);
 

@@ -47,7 +47,7 @@ static int err_vset(struct err *e, enum err_kind kind, int code, const char *fmt
 	if (!e)
 		return -1;
 	// Formatted aside: an argument may be e->msg itself.
-	char msg[ERR_MSG_BYTES];
+	char msg[ERR_MSG_BYTES] = "";
 	vsnprintf(msg, sizeof msg, fmt, ap);
 	e->kind = kind;
 	e->code = code;
@@ -78,7 +78,7 @@ int err_wrap(struct err *e, const char *fmt, ...)
 {
 	if (!e)
 		return -1;
-	char msg[ERR_MSG_BYTES];
+	char msg[ERR_MSG_BYTES] = "";
 	va_list ap;
 	va_start(ap, fmt);
 	int n = vsnprintf(msg, sizeof msg, fmt, ap);
