@@ -209,8 +209,8 @@ dist: ## source archive of the last commit
 	@mkdir -p $(BUILD)
 	git archive --prefix=gpuscale-$(VERSION)/ HEAD | gzip -n9 >$(BUILD)/gpuscale-$(VERSION).tar.gz
 	@ls -l $(BUILD)/gpuscale-$(VERSION).tar.gz
-image: all ## container image as a tar, made without a container engine (root filesystem beside it)
-	scripts/image -o $(BUILD)/image/gpuscale.tar -n gpuscale:$(VERSION) $(PROGRAMS)
+image: all ## container images as tars, made without a container engine (root filesystems beside them)
+	@set -e; for p in $(PROGRAMS); do n=$$(basename $$p); scripts/image -o $(BUILD)/image/$$n.tar -n $$n:$(VERSION) $$p; done
 
 clean: ## remove this variant's build output
 	rm -rf $(OUT)
