@@ -52,4 +52,20 @@ void decide_record_scale(const struct policy *policy, void *state, int64_t now_m
 // History for tests and restarts: a recommendation made at time_ms (calls in order of time).
 void decide_record_recommendation(const struct policy *policy, void *state, int64_t time_ms, int32_t replicas);
 
+// What a restart needs to know again (kept in `status`): oldest first, at most `max` (2 * DECIDE_HISTORY_MAX is always
+// enough); returns how many. Feeding them to the record functions gives the same decisions.
+struct decide_recommendation {
+	int64_t time_ms;
+	int32_t replicas;
+};
+struct decide_scale_event {
+	int64_t time_ms;
+	int32_t change; // replicas added; negative: removed
+};
+size_t decide_recommendations(const struct policy *policy, const void *state, struct decide_recommendation *ret,
+                              size_t max);
+size_t decide_scale_events(const struct policy *policy, const void *state, struct decide_scale_event *ret, size_t max);
+// Time of the last scale in either direction, ms since the epoch; -1 = none known.
+int64_t decide_last_scale_ms(const struct policy *policy, const void *state);
+
 #endif

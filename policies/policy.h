@@ -29,13 +29,15 @@ enum window_aggregate {
 enum on_missing { ON_MISSING_HOLD, ON_MISSING_IGNORE, ON_MISSING_ZERO, ON_MISSING__COUNT };
 enum series_mode { SERIES_SINGLE, SERIES_SUM, SERIES_MAX, SERIES_MIN, SERIES_AVG, SERIES_MODE__COUNT };
 enum select_policy { SELECT_MAX, SELECT_MIN, SELECT_DISABLED, SELECT_POLICY__COUNT };
+enum combine { COMBINE_MAX, COMBINE_MIN, COMBINE__COUNT };
 enum rate_type { RATE_PODS, RATE_PERCENT, RATE_TYPE__COUNT };
 
 struct policy_target {
 	bool set;
-	int type; // enum target_type
-	double value;
-	double tolerance_ratio; // 0.1; both directions, ends inclusive
+	int type;               // enum target_type
+	double value;           // > 0; not used by TARGET_REPLICAS
+	double tolerance_ratio; // 0.1; both directions, ends inclusive; not used by TARGET_REPLICAS
+	bool value_set;         // written by the user: for the validate hook only
 };
 
 struct policy_watermarks {
@@ -48,8 +50,8 @@ struct policy_watermarks {
 struct policy_window {
 	bool set;
 	int64_t duration_ms;
-	int aggregate; // enum window_aggregate
-	int32_t min_samples;
+	int aggregate;       // enum window_aggregate
+	int32_t min_samples; // usable from this many samples on; 0 = not given: once its history covers duration_ms
 };
 
 struct policy_sustain {
@@ -62,9 +64,9 @@ struct policy_signal {
 	struct policy_watermarks watermarks;
 	struct policy_window window;
 	struct policy_sustain sustain;
-	int64_t stale_after_ms;
-	int on_missing; // enum on_missing
-	int series;     // enum series_mode
+	int64_t stale_after_ms; // older samples count as missing; 0 = never (the schema does not allow it)
+	int on_missing;         // enum on_missing
+	int series;             // enum series_mode
 };
 
 struct policy_rate {
@@ -78,7 +80,7 @@ struct policy_scaling_rules {
 	int select; // enum select_policy
 	const struct policy_rate *rates;
 	size_t n_rates;
-	bool rates_set; // false: the HPA's defaults were filled in
+	bool rates_set; // written by the user. With n_rates 0 the engine applies the HPA's defaults
 	double tolerance_ratio;
 	bool tolerance_set; // overrides the signal's tolerance in this direction (HPA v2 behavior.*.tolerance)
 };
@@ -91,7 +93,7 @@ struct policy {
 	bool dry_run, paused;
 	const struct policy_signal *signals;
 	size_t n_signals;
-	int combine;                                      // 0 Max, 1 Min
+	int combine;                                      // enum combine: the largest or the smallest proposal
 	struct policy_scaling_rules scale_up, scale_down; // behavior
 	struct policy_sustain cooldown;                   // up_ms / down_ms after a scale in either direction
 	const char *file;                                 // where it came from, for messages; may be NULL

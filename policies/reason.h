@@ -43,6 +43,11 @@ enum reason {
 	REASON_SCALING_DISABLED, // spec.replicas 0 while minReplicas is not 0
 	REASON_PAUSED,
 	REASON_DRY_RUN,
+	// notes: they explain, and never are the primary reason
+	REASON_READY_UNKNOWN,    // no ready count: the current scale stands in for it
+	REASON_FUTURE_SAMPLE,    // a sample from ahead of our clock: taken as of now
+	REASON_WINDOW_AGGREGATE, // what the window made of its samples
+	REASON_WINDOW_OVERFLOW,  // more samples than the window has room for: the oldest were dropped
 	REASON__COUNT
 };
 

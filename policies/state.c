@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/state.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "policies/behavior.h"
+#include "policies/decide.h"
+#include "policies/number.h"
+#include "policies/policy.h"
+
+#define STATE_MAGIC 0x67707573u // "gpus"
+
+// ---- places ----
+
+struct state_header *state_of(const struct policy *policy, void *block)
+{
+	struct state_header *s = block;
+	assert(s->magic == STATE_MAGIC && s->version == DECIDE_STATE_VERSION && s->n_signals == policy->n_signals);
+	return s;
+}
+
+const struct state_header *state_of_const(const struct policy *policy, const void *block)
+{
+	const struct state_header *s = block;
+	assert(s->magic == STATE_MAGIC && s->version == DECIDE_STATE_VERSION && s->n_signals == policy->n_signals);
+	return s;
+}
+
+static void *at(struct state_header *s, uint64_t offset)
+{
+	return (unsigned char *)s + offset;
+}
+
+static const void *at_const(const struct state_header *s, uint64_t offset)
+{
+	return (const unsigned char *)s + offset;
+}
+
+struct state_signal *state_signal(struct state_header *s, size_t i)
+{
+	assert(i < s->n_signals);
+	return at(s, sizeof *s + i * sizeof(struct state_signal));
+}
+
+struct window_sample *state_samples(struct state_header *s, const struct window *w)
+{
+	return at(s, w->samples_offset);
+}
+
+struct history_mark *state_marks(struct state_header *s, const struct history *h)
+{
+	return at(s, h->marks_offset);
+}
+
+// ---- shape ----
+
+#define FNV_OFFSET 0xcbf29ce484222325u
+#define FNV_PRIME  0x100000001b3u
+
+static uint64_t hash_bytes(uint64_t h, const void *data, size_t len)
+{
+	const unsigned char *p = data;
+	for (size_t i = 0; i < len; i++)
+		h = (h ^ p[i]) * FNV_PRIME;
+	return h;
+}
+
+static uint64_t hash_i64(uint64_t h, int64_t v)
+{
+	return hash_bytes(h, &v, sizeof v);
+}
+
+static uint64_t hash_f64(uint64_t h, double v)
+{
+	return hash_bytes(h, &v, sizeof v);
+}
+
+static uint64_t hash_text(uint64_t h, const char *s)
+{
+	return s ? hash_bytes(h, s, strlen(s) + 1) : hash_i64(h, -1);
+}
+
+// What the samples of a window are, and how they are kept.
+static uint64_t hash_window(uint64_t h, const struct policy_signal *g, int64_t interval_ms)
+{
+	h = hash_text(hash_text(h, g->name), g->query);
+	h = hash_i64(hash_i64(h, g->series), g->window.set);
+	if (!g->window.set)
+		return h;
+	h = hash_i64(hash_i64(h, g->window.duration_ms), g->window.aggregate);
+	return hash_i64(h, window_samples_needed(&g->window, interval_ms));
+}
+
+// What the sustain timers were judged by.
+static uint64_t hash_thresholds(uint64_t h, const struct policy_signal *g)
+{
+	h = hash_i64(hash_i64(h, g->target.set), g->watermarks.set);
+	if (g->target.set) {
+		h = hash_i64(h, g->target.type);
+		h = hash_f64(hash_f64(h, g->target.value), g->target.tolerance_ratio);
+	}
+	if (g->watermarks.set) {
+		h = hash_i64(h, g->watermarks.algorithm);
+		h = hash_f64(hash_f64(h, g->watermarks.high), g->watermarks.low);
+		h = hash_f64(h, g->watermarks.tolerance_ratio);
+	}
+	return h;
+}
+
+static uint64_t shape_of(const struct policy *policy)
+{
+	uint64_t h = hash_i64(FNV_OFFSET, (int64_t)policy->n_signals);
+	h = hash_i64(h, history_recommendations_needed(policy));
+	h = hash_i64(h, history_events_needed(policy));
+	for (size_t i = 0; i < policy->n_signals; i++) {
+		h = hash_window(h, &policy->signals[i], policy->interval_ms);
+		h = hash_thresholds(h, &policy->signals[i]);
+	}
+	return h;
+}
+
+// ---- life ----
+
+size_t decide_state_bytes(const struct policy *policy)
+{
+	assert(policy->n_signals <= POLICY_SIGNALS_MAX);
+	size_t marks = history_recommendations_needed(policy) + history_events_needed(policy);
+	size_t bytes = sizeof(struct state_header) + policy->n_signals * sizeof(struct state_signal) +
+	               marks * sizeof(struct history_mark);
+	for (size_t i = 0; i < policy->n_signals; i++)
+		bytes += window_samples_needed(&policy->signals[i].window, policy->interval_ms) *
+		         sizeof(struct window_sample);
+	return bytes;
+}
+
+void decide_state_init(const struct policy *policy, void *state)
+{
+	size_t bytes = decide_state_bytes(policy);
+	memset(state, 0, bytes);
+	struct state_header *s = state;
+	*s = (struct state_header){
+	        .magic = STATE_MAGIC,
+	        .version = DECIDE_STATE_VERSION,
+	        .bytes = bytes,
+	        .shape = shape_of(policy),
+	        .last_now_ms = TIME_NONE,
+	        .last_scale_ms = TIME_NONE,
+	        .n_signals = (uint32_t)policy->n_signals,
+	};
+	uint64_t offset = sizeof *s + policy->n_signals * sizeof(struct state_signal);
+	uint32_t cap = history_recommendations_needed(policy);
+	history_init(&s->recommendations, offset, cap);
+	offset += cap * sizeof(struct history_mark);
+	cap = history_events_needed(policy);
+	history_init(&s->events, offset, cap);
+	offset += cap * sizeof(struct history_mark);
+	for (size_t i = 0; i < policy->n_signals; i++) {
+		struct state_signal *g = state_signal(s, i);
+		g->up_since_ms = g->down_since_ms = TIME_NONE;
+		cap = window_samples_needed(&policy->signals[i].window, policy->interval_ms);
+		window_init(&g->window, offset, cap);
+		offset += cap * sizeof(struct window_sample);
+	}
+	assert(offset == bytes);
+}
+
+bool decide_state_matches(const struct policy *policy, const void *state, size_t bytes)
+{
+	const struct state_header *s = state;
+	return bytes >= sizeof *s && bytes == decide_state_bytes(policy) && s->magic == STATE_MAGIC &&
+	       s->version == DECIDE_STATE_VERSION && s->bytes == bytes && s->n_signals == policy->n_signals &&
+	       s->shape == shape_of(policy);
+}
+
+// ---- history ----
+
+void decide_record_scale(const struct policy *policy, void *state, int64_t now_ms, int32_t from_replicas,
+                         int32_t to_replicas)
+{
+	struct state_header *s = state_of(policy, state);
+	if (from_replicas == to_replicas)
+		return;
+	int64_t change = (int64_t)to_replicas - from_replicas;
+	int32_t added = change > 0 ? i32_from_i64(change) : 0;
+	int32_t removed = change < 0 ? i32_from_i64(-change) : 0;
+	history_add_event(&s->events, state_marks(s, &s->events), now_ms, added, removed,
+	                  history_events_keep_ms(policy));
+	s->last_scale_ms = i64_max(s->last_scale_ms, now_ms);
+}
+
+void decide_record_recommendation(const struct policy *policy, void *state, int64_t time_ms, int32_t replicas)
+{
+	struct state_header *s = state_of(policy, state);
+	history_add_recommendation(&s->recommendations, state_marks(s, &s->recommendations), time_ms, replicas,
+	                           history_recommendations_keep_ms(policy));
+	s->seeded = 1;
+}
+
+size_t decide_recommendations(const struct policy *policy, const void *state, struct decide_recommendation *ret,
+                              size_t max)
+{
+	const struct state_header *s = state_of_const(policy, state);
+	const struct history_mark *marks = at_const(s, s->recommendations.marks_offset);
+	size_t n = 0;
+	for (uint32_t i = 0; i < s->recommendations.len && n < max; i++) {
+		const struct history_mark *m = history_at(&s->recommendations, marks, i);
+		ret[n++] = (struct decide_recommendation){m->last_ms, m->hi};
+		if (m->lo != m->hi && n < max)
+			ret[n++] = (struct decide_recommendation){m->last_ms, m->lo};
+	}
+	return n;
+}
+
+size_t decide_scale_events(const struct policy *policy, const void *state, struct decide_scale_event *ret, size_t max)
+{
+	const struct state_header *s = state_of_const(policy, state);
+	const struct history_mark *marks = at_const(s, s->events.marks_offset);
+	size_t n = 0;
+	for (uint32_t i = 0; i < s->events.len && n < max; i++) {
+		const struct history_mark *m = history_at(&s->events, marks, i);
+		if (m->lo > 0)
+			ret[n++] = (struct decide_scale_event){m->last_ms, m->lo};
+		if (m->hi > 0 && n < max)
+			ret[n++] = (struct decide_scale_event){m->last_ms, -m->hi};
+	}
+	return n;
+}
+
+int64_t decide_last_scale_ms(const struct policy *policy, const void *state)
+{
+	int64_t last_ms = state_of_const(policy, state)->last_scale_ms;
+	return last_ms == TIME_NONE ? -1 : last_ms;
+}
+
+// ---- another policy ----
+
+static bool same_window(const struct policy_signal *a, const struct policy_signal *b)
+{
+	return hash_window(FNV_OFFSET, a, 1) == hash_window(FNV_OFFSET, b, 1);
+}
+
+static void migrate_signal(const struct policy *old_policy, const struct state_header *old, size_t from,
+                           const struct policy *new_policy, struct state_header *s, size_t to)
+{
+	const struct policy_signal *old_signal = &old_policy->signals[from];
+	const struct policy_signal *new_signal = &new_policy->signals[to];
+	const struct state_signal *o = at_const(old, sizeof *old + from * sizeof(struct state_signal));
+	struct state_signal *n = state_signal(s, to);
+	if (hash_thresholds(FNV_OFFSET, old_signal) == hash_thresholds(FNV_OFFSET, new_signal)) {
+		n->up_since_ms = o->up_since_ms;
+		n->down_since_ms = o->down_since_ms;
+	}
+	if (n->window.cap == 0)
+		return;
+	const struct window_sample *samples = at_const(old, o->window.samples_offset);
+	for (uint32_t i = 0; i < o->window.len; i++) {
+		const struct window_sample *w = window_at(&o->window, samples, i);
+		window_push(&n->window, state_samples(s, &n->window), &new_signal->window, w->time_ms, w->value,
+		            w->time_ms);
+	}
+	n->window.covered_since_ms = o->window.covered_since_ms;
+	n->window.newest_raw_ms = o->window.newest_raw_ms;
+	n->window.newest_dropped_ms = i64_max(n->window.newest_dropped_ms, o->window.newest_dropped_ms);
+}
+
+void decide_state_migrate(const struct policy *old_policy, const void *old_state, const struct policy *new_policy,
+                          void *new_state)
+{
+	const struct state_header *old = state_of_const(old_policy, old_state);
+	struct state_header *s = state_of(new_policy, new_state);
+	s->last_now_ms = old->last_now_ms;
+	s->last_scale_ms = old->last_scale_ms;
+	s->seeded = old->seeded;
+	const struct history_mark *marks = at_const(old, old->recommendations.marks_offset);
+	for (uint32_t i = 0; i < old->recommendations.len; i++) {
+		const struct history_mark *m = history_at(&old->recommendations, marks, i);
+		history_add_recommendation(&s->recommendations, state_marks(s, &s->recommendations), m->last_ms, m->hi,
+		                           history_recommendations_keep_ms(new_policy));
+		history_add_recommendation(&s->recommendations, state_marks(s, &s->recommendations), m->last_ms, m->lo,
+		                           history_recommendations_keep_ms(new_policy));
+	}
+	marks = at_const(old, old->events.marks_offset);
+	for (uint32_t i = 0; i < old->events.len; i++) {
+		const struct history_mark *m = history_at(&old->events, marks, i);
+		history_add_event(&s->events, state_marks(s, &s->events), m->last_ms, m->lo, m->hi,
+		                  history_events_keep_ms(new_policy));
+	}
+	for (size_t to = 0; to < new_policy->n_signals; to++)
+		for (size_t from = 0; from < old_policy->n_signals; from++)
+			if (same_window(&old_policy->signals[from], &new_policy->signals[to])) {
+				migrate_signal(old_policy, old, from, new_policy, s, to);
+				break;
+			}
+}

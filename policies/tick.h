@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the stages of one decide() call share (private to policies/).
+#ifndef GPUSCALE_POLICIES_TICK_H
+#define GPUSCALE_POLICIES_TICK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "policies/decision.h"
+#include "policies/proposal.h"
+
+struct observation;
+struct state_header;
+
+struct tick {
+	const struct policy *policy;
+	const struct observation *observation;
+	struct state_header *state;
+	struct decision *decision;
+	int64_t now_ms;
+	struct replica_counts counts;
+	int32_t wanted; // the proposal as it goes from stage to stage
+	// Per signal: the proposal before sustain (its final one is in decision->signals), and the trace entries to
+	// point at.
+	int32_t unsustained[POLICY_SIGNALS_MAX];
+	int32_t entry[POLICY_SIGNALS_MAX];         // what it proposes, or why it cannot; -1 = cut
+	int32_t sustain_entry[POLICY_SIGNALS_MAX]; // -1 = sustain did not touch it
+	bool hold;                                 // kept because of missing data
+};
+
+// Appends to the trace and returns the index. Notes about single signals leave room for the later stages: beyond it
+// they are dropped (trace_cut) and -1 comes back.
+int32_t tick_trace(struct tick *t, struct trace_entry entry);
+
+// A stage changed the proposal: traces it, makes `after` the proposal, the entry the driver and its reason the primary
+// one.
+void tick_limit(struct tick *t, struct trace_entry entry);
+
+// ---- stages ----
+
+// sources, windows, signals, sustain of one signal: fills decision->signals[i] and the arrays above.
+void signal_stage(struct tick *t, size_t i);
+// Out of all signals one proposal, or a hold (then t->hold).
+void combine_stage(struct tick *t);
+void stabilize_stage(struct tick *t);
+void rate_stage(struct tick *t);
+void cooldown_stage(struct tick *t);
+void bounds_stage(struct tick *t);
+void multiple_stage(struct tick *t);
+
+#endif
