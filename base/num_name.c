@@ -53,7 +53,7 @@ const char *num_closest_name(const char *word, const char *const *names, size_t 
 			continue;
 		size_t d = distance(word, len, names[i], name_len);
 		// A word replaced letter by letter is another word, however short.
-		if (d > limit || (d && d >= len))
+		if (d > limit || (d && d >= len && d >= name_len))
 			continue;
 		best = names[i];
 		if (d == 0)
