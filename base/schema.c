@@ -7,6 +7,7 @@
 
 #include "base/num.h"
 #include "base/schema_private.h"
+#include "base/text.h"
 
 static const char *const type_names[] = {
         [SCHEMA_STRING] = "string",
@@ -46,6 +47,18 @@ const char *schema_closest_field(const struct schema *schema, const char *word)
 	for (size_t i = 0; i < schema->n_fields; i++)
 		names[i] = schema->fields[i].name;
 	return num_closest_name(word, names, schema->n_fields);
+}
+
+const char *schema_list_fields(const struct schema *schema, char *out, size_t cap)
+{
+	char all[2 * SCHEMA_MESSAGE_BYTES] = "";
+	size_t used = 0;
+	for (size_t i = 0; i < schema->n_fields && used < sizeof all; i++)
+		if (!schema->fields[i].unsupported)
+			used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "",
+			                         schema->fields[i].name);
+	text_show(out, cap, all, strlen(all));
+	return out;
 }
 
 // One end of a range in the user's notation.

@@ -208,19 +208,15 @@ static void report_unknown(struct schema_decoder *d, const struct schema *schema
 		d->errors->dropped++;
 		return;
 	}
-	char shown[SCHEMA_SHOWN_BYTES], known[SCHEMA_MESSAGE_BYTES] = "";
+	char shown[SCHEMA_SHOWN_BYTES], known[SCHEMA_MESSAGE_BYTES];
 	text_show(shown, sizeof shown, child->key, strlen(child->key));
 	size_t before = push_path(d, "%s%s", dot(d), shown);
 	const char *closest = schema_closest_field(schema, child->key);
-	size_t used = 0;
-	for (size_t i = 0; !closest && i < schema->n_fields && used < sizeof known; i++)
-		if (!schema->fields[i].unsupported)
-			used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "",
-			                         schema->fields[i].name);
 	if (closest)
 		schema_fail_at_key(d, child, "unknown field: did you mean %s?", closest);
 	else
-		schema_fail_at_key(d, child, "unknown field: known here are %s", known);
+		schema_fail_at_key(d, child, "unknown field: known here are %s",
+		                   schema_list_fields(schema, known, sizeof known));
 	pop_path(d, before);
 }
 

@@ -46,6 +46,8 @@ void schema_decode_scalar(struct schema_decoder *d, const struct schema_field *f
 const struct schema_field *schema_field_by_name(const struct schema *schema, const char *name, size_t len);
 // The name of a field of `schema` that may have been meant by `word`, or NULL.
 const char *schema_closest_field(const struct schema *schema, const char *word);
+// "a, b, c": the fields of `schema` that may be written, cut with "..." when they are too many for out. Returns out.
+const char *schema_list_fields(const struct schema *schema, char *out, size_t cap);
 // "between 1 and 16", "at least 1s", "at most 63 bytes long", "" when unchecked. out has SCHEMA_RANGE_BYTES.
 const char *schema_format_range(const struct schema_field *f, char *out);
 
