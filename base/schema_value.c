@@ -161,8 +161,6 @@ static void fail_range(struct schema_decoder *d, const struct schema_field *f, c
 {
 	char range[SCHEMA_RANGE_BYTES], found[SCHEMA_SHOWN_BYTES];
 	schema_format_range(f, range);
-	if (!range[0])
-		snprintf(range, sizeof range, "between %d and %d", INT32_MIN, INT32_MAX);
 	schema_fail(d, node, "must be %s, is %s", range, schema_describe(node, found));
 }
 
@@ -227,16 +225,23 @@ static bool parse_whole_number(struct schema_decoder *d, const struct schema_fie
 			fail(d, f, node, ": write %s without quotes", shown);
 			return false;
 		}
-		if (num_parse_i64(text, node->text_len, INT32_MIN, INT32_MAX, ret_value, NULL) == 0 &&
-		    is_in_range(f, (double)*ret_value))
+		if (num_parse_i64(text, node->text_len, INT32_MIN, INT32_MAX, ret_value, NULL) < 0) {
+			bool has_range = f->min != 0 || f->max != 0;
+			double min = has_range ? fmax(f->min, INT32_MIN) : INT32_MIN;
+			double max = has_range ? fmin(f->max, INT32_MAX) : INT32_MAX;
+			schema_fail(d, node, "must be between %.0f and %.0f, is %s", min, max, shown);
+			return false;
+		}
+		if (is_in_range(f, (double)*ret_value))
 			return true;
 		fail_range(d, f, node);
 	} else if (num_parse_f64(text, node->text_len, &as_double, NULL) == 0 && fabs(as_double) <= INT32_MAX) {
 		bool is_whole = as_double == floor(as_double);
 		if (is_whole)
-			fail(d, f, node, ": write %.0f", as_double);
+			fail(d, f, node, ": write %lld", (long long)as_double);
 		else
-			fail(d, f, node, ": write %.0f or %.0f", floor(as_double), ceil(as_double));
+			fail(d, f, node, ": write %lld or %lld", (long long)floor(as_double),
+			     (long long)ceil(as_double));
 	} else if (f->type == SCHEMA_SECONDS_MS &&
 	           num_parse_duration_ms(text, node->text_len, &as_duration_ms, NULL) == 0 &&
 	           as_duration_ms % 1000 == 0) {
