@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // HTTP(S) client: libcurl's multi interface driven by a libevent loop. One pool of transfer handles, kept-alive
-// connections, a ceiling on every reply, TLS verified unless told otherwise. Nothing blocks.
+// connections, a ceiling on every reply, TLS 1.2 or later, verified unless told otherwise. Nothing blocks, name lookup
+// included. HTTP/2 over TLS when the server offers it; gzip replies are decoded, the ceiling counts decoded bytes.
+// Redirects are not followed (a 3xx is a response), so credentials go nowhere but to the URL's host. curl may send a
+// request again whose kept-alive connection turned out dead before the first byte of a reply.
+// A proxy is used only when the environment names one (http_proxy, https_proxy, no_proxy), never for loopback.
+// A program that uses this must ignore SIGPIPE.
 #ifndef GPUSCALE_BASE_HTTP_CLIENT_H
 #define GPUSCALE_BASE_HTTP_CLIENT_H
 
@@ -18,7 +23,7 @@ struct http_call;
 
 // Every pointer may be NULL. *_pem are inline PEM text and win over the file of the same name.
 struct http_tls {
-	const char *ca_file, *ca_pem;     // default: the system's store
+	const char *ca_file, *ca_pem;     // trusted instead of the system's store
 	const char *cert_file, *cert_pem; // client certificate
 	const char *key_file, *key_pem;
 	const char *server_name; // verify against this name instead of the URL's host
@@ -27,16 +32,16 @@ struct http_tls {
 
 struct http_request {
 	const char *method;         // "GET", "POST", "PATCH", ...
-	const char *url;            // http:// or https:// only
+	const char *url;            // http:// or https:// only; user:password@ becomes basic auth
 	const char *const *headers; // "Name: value", NULL-terminated; may be NULL
 	const char *body;           // copied
 	size_t body_len;
-	const char *bearer_token; // never logged, never in errors
-	const char *basic_user, *basic_password;
-	const struct http_tls *tls; // copied
-	int64_t connect_timeout_ms; // 0: 5 s
-	int64_t timeout_ms;         // whole exchange; 0: 30 s
-	size_t max_body_bytes;      // 0: HTTP_BODY_BYTES_MAX
+	const char *bearer_token;                // never logged, never in errors
+	const char *basic_user, *basic_password; // one kind of credentials at most
+	const struct http_tls *tls;              // copied
+	int64_t connect_timeout_ms;              // 0: 5 s
+	int64_t timeout_ms;    // from submission, waiting for a place included, to the last byte; 0: 30 s
+	size_t max_body_bytes; // 0: HTTP_BODY_BYTES_MAX
 };
 
 struct http_response {
@@ -45,12 +50,14 @@ struct http_response {
 	size_t body_len;
 	const char *content_type; // "" if none
 	int64_t retry_after_ms;   // from Retry-After (seconds or HTTP-date, cut to 1 h), 0 if none
-	int64_t elapsed_us;
+	int64_t elapsed_us;       // since submission
 };
 
 // Called exactly once per submitted call, from the loop, never from http_client_submit itself.
 // Exactly one of response, error is non-NULL. Error kinds: ERR_UNREACHABLE, ERR_TIMEOUT, ERR_TLS, ERR_LIMIT,
-// ERR_PROTOCOL, ERR_CANCELED.
+// ERR_PROTOCOL, ERR_CANCELED, ERR_INTERNAL (out of memory); code is curl's. The text names method, scheme, host, port
+// and path, never the query or a credential. The call is gone once this returns; until then canceling it does nothing.
+// A callback may submit and cancel other calls; it must not free the client.
 typedef void http_done_fn(void *arg, const struct http_response *response, const struct err *error);
 
 struct http_client_options {

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small HTTP server over libevent's evhttp, for /metrics, probes, the exporter and the fake API server of the tests.
-// Ceilings on headers, bodies, connections and idle time; optional TLS.
+// Small HTTP/1.1 server on libevent's bufferevents, for /metrics, probes, the exporter and the fake API server of the
+// tests. Ceilings on headers, bodies, connections and time; optional TLS (1.2 or later). Not evhttp: libevent 2.1's
+// cannot bound connections, and its timeout restarts with every byte, so one client can hold it open for ever.
+//
+// What a request gets that does not keep to the rules: 400 malformed, 408 too slow, 413 body too large, 414/431 request
+// line or headers too large, 501 unknown transfer coding, 503 too many connections; always with "Connection: close".
+// A program that uses this must ignore SIGPIPE.
 #ifndef GPUSCALE_BASE_HTTP_SERVER_H
 #define GPUSCALE_BASE_HTTP_SERVER_H
 
@@ -17,33 +22,53 @@ struct http_exchange;
 #define HTTP_SERVER_BODY_BYTES_MAX   (1024 * 1024)
 #define HTTP_SERVER_CONNECTIONS_MAX  256
 #define HTTP_SERVER_IDLE_MS          60000
+#define HTTP_SERVER_ROUTES_MAX       64
 
 struct http_server_options {
 	struct event_base *loop; // not owned
 	const char *listen;      // "127.0.0.1:8080", ":9400" (all interfaces), "[::1]:0"; port 0 = any free one
-	const char *tls_cert_file, *tls_key_file; // both or neither
-	size_t max_body_bytes;                    // 0: HTTP_SERVER_BODY_BYTES_MAX
+	const char *tls_cert_file, *tls_key_file; // both or neither; PEM, the certificate with its chain
+	const char *tls_client_ca_file; // a client must show a certificate of this CA; NULL: none is asked for
+	size_t max_body_bytes;          // 0: HTTP_SERVER_BODY_BYTES_MAX
+	size_t max_header_bytes;        // 0: HTTP_SERVER_HEADER_BYTES_MAX
+	int max_connections;            // more are answered 503. 0: HTTP_SERVER_CONNECTIONS_MAX
+	// A request's head must arrive whole within this time after the connection was made or the previous reply was
+	// sent, its body within the same time again, and its reply must be taken within it too. 0: HTTP_SERVER_IDLE_MS
+	int64_t idle_ms;
+};
+
+struct http_server_stats {
+	uint64_t accepted; // connections, ever
+	uint64_t refused;  // of these, over the ceiling
+	uint64_t requests; // that reached a handler or a 404
+	int open;          // connections now
+	int open_max;      // the most at one time, refused ones included
 };
 
 typedef void http_handler_fn(void *arg, struct http_exchange *x);
 
 // Binds and listens at once. ERR_IO names the address and the reason ("port in use").
 struct http_server *http_server_new(const struct http_server_options *options, struct err *e);
+// Closes every connection. Exchanges not yet answered are gone too: their owners must drop them before. Not to be
+// called from a handler.
 void http_server_free(struct http_server *s);
+void http_server_get_stats(const struct http_server *s, struct http_server_stats *ret_stats);
 uint16_t http_server_port(const struct http_server *s);
 // path "/metrics" matches exactly; a path ending in "/" matches every path under it (longest wins). Methods are the
 // handler's business. Unmatched paths get 404 with a one-line text body.
 int http_server_route(struct http_server *s, const char *path, http_handler_fn *fn, void *arg, struct err *e);
 
+// What the next six return lives until the reply.
 const char *http_exchange_method(const struct http_exchange *x);
 const char *http_exchange_path(const struct http_exchange *x);                     // decoded, without query
-const char *http_exchange_query(const struct http_exchange *x, const char *name);  // decoded value or NULL
+const char *http_exchange_query(struct http_exchange *x, const char *name);        // first decoded value or NULL
 const char *http_exchange_header(const struct http_exchange *x, const char *name); // or NULL
 const char *http_exchange_body(const struct http_exchange *x, size_t *ret_len);    // NUL-terminated
 const char *http_exchange_peer(const struct http_exchange *x);                     // address text
+// For the reply. Control characters in value become blanks; what is too much (8 KiB in all) makes the reply a 500.
 void http_exchange_set_header(struct http_exchange *x, const char *name, const char *value);
 // Ends the exchange; x is gone afterwards. Every handler calls one of these exactly once (it may do so later, from the
-// loop).
+// loop). Harmless when the client has gone away meanwhile. body is copied; HEAD gets its length only.
 void http_exchange_reply(struct http_exchange *x, int status, const char *content_type, const char *body, size_t len);
 void http_exchange_reply_text(struct http_exchange *x, int status, const char *text);
 

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <event2/bufferevent_ssl.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <stdio.h>
+
+#include "base/http_server_internal.h"
+
+static int tls_failed(SSL_CTX *ctx, const char *what, const char *file, struct err *e)
+{
+	char reason[160];
+	unsigned long code = ERR_peek_error();
+	ERR_error_string_n(code, reason, sizeof reason);
+	ERR_clear_error();
+	SSL_CTX_free(ctx);
+	return err_set(e, ERR_TLS, "TLS server: %s %s: %s", what, file, code ? reason : "unusable");
+}
+
+int http_server_tls_new(const struct http_server_options *options, SSL_CTX **ret_ctx, struct err *e)
+{
+	const char *cert = options->tls_cert_file, *key = options->tls_key_file, *ca = options->tls_client_ca_file;
+	*ret_ctx = NULL;
+	if (!cert && !key && !ca)
+		return 0;
+	if (!cert || !key)
+		return err_set(e, ERR_USAGE, "TLS server: a certificate file and its key file are both needed");
+	ERR_clear_error();
+	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+	if (!ctx)
+		return err_set(e, ERR_INTERNAL, "TLS server: out of memory");
+	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
+	// A client that closes without saying so is an ordinary end here: bodies have a stated length.
+	SSL_CTX_set_options(ctx, SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
+	if (SSL_CTX_use_certificate_chain_file(ctx, cert) != 1)
+		return tls_failed(ctx, "cannot use the certificate file", cert, e);
+	if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1)
+		return tls_failed(ctx, "cannot use the key file", key, e);
+	if (SSL_CTX_check_private_key(ctx) != 1)
+		return tls_failed(ctx, "the certificate does not belong to the key file", key, e);
+	if (ca) {
+		STACK_OF(X509_NAME) *names = SSL_load_client_CA_file(ca);
+		if (!names || SSL_CTX_load_verify_locations(ctx, ca, NULL) != 1) {
+			sk_X509_NAME_pop_free(names, X509_NAME_free);
+			return tls_failed(ctx, "cannot use the client CA file", ca, e);
+		}
+		SSL_CTX_set_client_CA_list(ctx, names);
+		SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+		// Without it a resumed session from elsewhere would be refused, and one from here not re-checked.
+		SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+	}
+	*ret_ctx = ctx;
+	return 0;
+}
+
+struct bufferevent *http_server_tls_accept(SSL_CTX *ctx, struct event_base *loop, evutil_socket_t fd)
+{
+	SSL *ssl = SSL_new(ctx);
+	if (!ssl)
+		return NULL;
+	struct bufferevent *bev =
+	        bufferevent_openssl_socket_new(loop, fd, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
+	if (!bev) {
+		SSL_free(ssl);
+		return NULL;
+	}
+	bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
+	return bev;
+}
+
+void http_server_tls_goodbye(struct bufferevent *bev)
+{
+	SSL *ssl = bufferevent_openssl_get_ssl(bev);
+	if (!ssl || !SSL_is_init_finished(ssl))
+		return;
+	SSL_shutdown(ssl); // sends close_notify if the socket takes it; we do not wait for the answer
+	ERR_clear_error();
+}

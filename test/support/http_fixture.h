@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// One loop with a client, a real server and, on demand, a scripted one: the ground of the HTTP tests.
+#ifndef GPUSCALE_TEST_SUPPORT_HTTP_FIXTURE_H
+#define GPUSCALE_TEST_SUPPORT_HTTP_FIXTURE_H
+
+#include "base/err.h"
+#include "base/http_client.h"
+#include "base/http_server.h"
+#include "test/support/http_result.h"
+#include "test/support/loop.h"
+#include "test/support/raw_server.h"
+
+#define FIXTURE_LIMIT_MS 10000
+#define COUNT(a)         (sizeof(a) / sizeof(a)[0])
+
+struct http_fixture {
+	struct event_base *loop;
+	struct http_client *client;
+	struct http_server *server;
+	struct raw_server *raw; // once http_fixture_play was called: the target of http_fixture_url
+	struct http_result result;
+	char url[256];
+	struct http_exchange *held[256]; // by /hold
+	int n_held;
+	int handled; // requests that reached /echo or /hold
+};
+
+// Routes: /echo (body back; ?status=NNN), /headers (credentials and types as text), /hold (until released),
+// /big?bytes=N.
+int http_fixture_setup(void **state); // cmocka
+int http_fixture_teardown(void **state);
+// Replaces the server by one with these options (loop and listen are filled in).
+void http_fixture_serve(struct http_fixture *f, struct http_server_options options);
+void http_fixture_play(struct http_fixture *f, const struct raw_step *steps, size_t n);
+const char *http_fixture_url(struct http_fixture *f, const char *path);
+// One request to its end, which must be one callback; the outcome is in f->result.
+void http_fixture_fetch(struct http_fixture *f, const struct http_request *r);
+void http_fixture_get(struct http_fixture *f, const char *path);
+void http_fixture_release(struct http_fixture *f); // answers what is held
+// Fails the test unless f->result is an error of that kind with `part` in its text.
+void http_fixture_assert_error(const struct http_fixture *f, enum err_kind kind, const char *part);
+
+#endif
