@@ -121,8 +121,8 @@ stop() {
 # show_log NAME [LINES]: the end of a log as TAP comments, for a failure.
 show_log() { diag "--- end of $1.log ---" "$(tail -n "${2:-20}" "$work/$1.log" 2>&1)"; }
 
-# on_exit COMMAND: run at the end of the script, last registered first, before what was started is stopped.
-on_exit() { ON_EXIT=("$1" "${ON_EXIT[@]}"); }
+# on_exit COMMAND..: run at the end of the script, last registered first, before what was started is stopped.
+on_exit() { ON_EXIT=("$(printf '%q ' "$@")" "${ON_EXIT[@]}"); }
 
 tap_cleanup() {
 	local status=$? name port command
