@@ -68,10 +68,17 @@ uint64_t log_lost_lines(const struct log *lg)
 	return lg ? atomic_load(&lg->lost_lines) : 0;
 }
 
+// A closing quote may already stand in the tail: then there is no room, not a negative one.
+static size_t room(const struct line *l)
+{
+	const size_t end = sizeof l->text - TAIL_BYTES;
+	return l->len < end ? end - l->len : 0;
+}
+
 // All of it or nothing; after the first nothing, the line takes no more.
 static bool put(struct line *l, const char *s, size_t len)
 {
-	if (l->cut || len > sizeof l->text - TAIL_BYTES - l->len) {
+	if (l->cut || len > room(l)) {
 		l->cut = true;
 		return false;
 	}
@@ -131,7 +138,7 @@ static bool put_key(const struct log *lg, struct line *l, const char *key)
 	} else {
 		fits = put(l, " ", 1) && put(l, key, strlen(key)) && put(l, "=", 1);
 	}
-	if (!fits || sizeof l->text - TAIL_BYTES - l->len < NUM_TEXT_BYTES) {
+	if (!fits || room(l) < NUM_TEXT_BYTES) {
 		l->len = start;
 		l->cut = true;
 	}
