@@ -269,6 +269,7 @@ struct backend *backend_mock_new(const char *script_path, struct xid_store *xids
 		m->workload = (struct workload_params){.demand = w->demand_series,
 		                                       .smooth_ms = (double)w->demand.smooth_ms,
 		                                       .capacity_per_replica = w->capacity_per_replica,
+		                                       .backlog_max = w->backlog_max,
 		                                       .idle_ratio = w->idle_percent / 100};
 		m->replicas = mock_replicas_new(&w->replicas, log, e);
 		if (!m->replicas)

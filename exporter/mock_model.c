@@ -40,6 +40,8 @@ void workload_step(const struct workload_params *w, struct workload_state *s, do
 	double wanted = dt_s > 0 ? s->demand + s->backlog / dt_s : s->demand;
 	double served = wanted < capacity ? wanted : capacity;
 	s->backlog = dt_s > 0 ? fmax(0, (wanted - served) * dt_s) : s->backlog;
+	if (w->backlog_max > 0 && s->backlog > w->backlog_max)
+		s->backlog = w->backlog_max;
 	s->utilization = capacity > 0 ? clamp01(fmax(served / capacity, w->idle_ratio)) : 0;
 	s->t_ms = t_ms;
 }

@@ -15,7 +15,8 @@ struct workload_params {
 	struct series demand;
 	double smooth_ms; // demand is averaged over this time before it arrives; 0 = as given
 	double capacity_per_replica;
-	double idle_ratio; // utilisation of a held GPU with nothing to do
+	double backlog_max; // what waits above this gives up; 0 = no ceiling
+	double idle_ratio;  // utilisation of a held GPU with nothing to do
 };
 
 struct workload_state {

@@ -217,6 +217,8 @@ static const struct schema_field workload_fields[] = {
               .default_text = "1", .min = 1, .max = 64),
         FIELD(struct mock_workload, "idleUtil", SCHEMA_QUANTITY, idle_percent,
               .doc = "Utilisation in % of a held GPU with nothing to do.", .default_text = "0", .max = 100),
+        FIELD(struct mock_workload, "backlogMax", SCHEMA_QUANTITY, backlog_max,
+              .doc = "Work that can wait; what is above gives up. 0: no ceiling.", .default_text = "0", .max = 1e15),
 };
 static const struct schema workload_schema = {.name = "workload",
                                               .doc = "A workload that shares its demand over its ready replicas.",

@@ -70,6 +70,7 @@ struct mock_workload {
 	struct mock_replicas_source replicas;
 	int32_t gpus_per_replica;
 	double idle_percent;
+	double backlog_max;          // 0: no ceiling
 	struct series demand_series; // made from `demand`
 };
 

@@ -42,6 +42,20 @@ static void put_labels(struct buf *b, const struct render_options *o, const stru
 	put_label(b, from, "pod", owner->pod);
 }
 
+// Labels of the families that are ours: what names the GPU and never changes. Who holds it is left out, so that a
+// counter goes on when the owner changes; modelName, because promtool asks for snake_case.
+static void put_own_labels(struct buf *b, const struct render_options *o, const struct device *d)
+{
+	size_t from = b->len;
+	char index[16];
+	snprintf(index, sizeof index, "%" PRId32, d->index);
+	put_label(b, from, "gpu", index);
+	put_label(b, from, "UUID", d->uuid);
+	put_label(b, from, "pci_bus_id", d->pci_bus_id);
+	put_label(b, from, "device", d->node);
+	put_label(b, from, o->hostname_label, o->hostname);
+}
+
 static bool any_has(const struct device_sample *samples, size_t n, enum field f)
 {
 	for (size_t i = 0; i < n; i++)
@@ -50,41 +64,42 @@ static bool any_has(const struct device_sample *samples, size_t n, enum field f)
 	return false;
 }
 
-static void put_xids(struct buf *out, const char *labels, const size_t *start, const struct device *devices, size_t n,
+static void put_xid(struct buf *out, const struct render_options *o, const struct device *d, const struct xid_count *c,
+                    bool stamp)
+{
+	char code[16] = "other";
+	if (c->code != XID_CODE_OTHER)
+		snprintf(code, sizeof code, "%" PRId32, c->code);
+	buf_printf(out, "gpuscale_gpu_xid_%s{", stamp ? "last_timestamp_seconds" : "errors_total");
+	put_own_labels(out, o, d);
+	buf_printf(out, ",xid=\"%s\"} ", code);
+	if (stamp)
+		buf_printf(out, "%" PRId64 ".%03" PRId64 "\n", c->last_wall_ms / 1000, c->last_wall_ms % 1000);
+	else
+		buf_printf(out, "%" PRIu64 "\n", c->count);
+}
+
+static void put_xids(struct buf *out, const struct render_options *o, const struct device *devices, size_t n,
                      struct xid_store *xids)
 {
-	static const char counter[] = "gpuscale_gpu_xid_errors_total";
-	static const char stamp[] = "gpuscale_gpu_xid_last_timestamp_seconds";
 	struct xid_count counts[XID_CODES_MAX + 1];
-	char code[16];
-	// Two passes over the store: an exposition may not mix two families.
-	for (int pass = 0; pass < 2; pass++) {
+	// One pass per family: an exposition may not mix two.
+	for (int stamp = 0; stamp < 2; stamp++) {
 		bool opened = false;
 		for (size_t i = 0; i < n; i++) {
 			size_t n_counts = xid_store_read(xids, devices[i].uuid, counts, XID_CODES_MAX + 1);
 			for (size_t k = 0; k < n_counts; k++) {
-				if (pass == 1 && counts[k].last_wall_ms == 0)
+				if (stamp && counts[k].last_wall_ms == 0)
 					continue;
-				if (!opened && pass == 0)
-					exposition_family(out, counter,
+				if (!opened && stamp)
+					exposition_family(out, "gpuscale_gpu_xid_last_timestamp_seconds",
+					                  "When the code was last seen (Unix time).", METRIC_GAUGE);
+				else if (!opened)
+					exposition_family(out, "gpuscale_gpu_xid_errors_total",
 					                  "XID errors since the exporter started, per code.",
 					                  METRIC_COUNTER);
-				else if (!opened)
-					exposition_family(out, stamp, "When the code was last seen (Unix time).",
-					                  METRIC_GAUGE);
 				opened = true;
-				if (counts[k].code == XID_CODE_OTHER)
-					snprintf(code, sizeof code, "other");
-				else
-					snprintf(code, sizeof code, "%" PRId32, counts[k].code);
-				buf_printf(out, "%s{", pass == 0 ? counter : stamp);
-				buf_put(out, labels + start[i], start[i + 1] - start[i]);
-				buf_printf(out, ",xid=\"%s\"} ", code);
-				if (pass == 0)
-					buf_printf(out, "%" PRIu64 "\n", counts[k].count);
-				else
-					buf_printf(out, "%" PRId64 ".%03" PRId64 "\n", counts[k].last_wall_ms / 1000,
-					           counts[k].last_wall_ms % 1000);
+				put_xid(out, o, &devices[i], &counts[k], stamp);
 			}
 		}
 	}
@@ -119,7 +134,7 @@ void render_samples(struct buf *out, struct buf *labels, const struct render_opt
 				buf_printf(out, "} %f\n", samples[i].value[f].f);
 		}
 	}
-	put_xids(out, text, start, devices, n, xids);
+	put_xids(out, options, devices, n, xids);
 	if (labels->failed)
 		out->failed = true;
 }

@@ -173,6 +173,20 @@ static void without_replicas_the_demand_waits(void **state)
 	arena_done(&a);
 }
 
+static void a_backlog_has_the_ceiling_it_was_given(void **state)
+{
+	(void)state;
+	struct arena a;
+	arena_init(&a, 1 << 20);
+	struct workload_params w = {.capacity_per_replica = 10, .backlog_max = 25};
+	assert_int_equal(series_parse(&a, "30", 1000, true, 1, &w.demand, NULL), 0);
+	struct workload_state s = {0};
+	for (int t = 1; t <= 10; t++)
+		workload_step(&w, &s, 1000.0 * t, 1);
+	assert_true(s.backlog == 25);
+	arena_done(&a);
+}
+
 static void smoothing_spreads_a_burst(void **state)
 {
 	(void)state;
@@ -374,6 +388,7 @@ int main(void)
 	        cmocka_unit_test(the_built_in_script_has_two_gpus),
 	        cmocka_unit_test(the_loop_closes_utilisation_is_demand_by_capacity),
 	        cmocka_unit_test(without_replicas_the_demand_waits),
+	        cmocka_unit_test(a_backlog_has_the_ceiling_it_was_given),
 	        cmocka_unit_test(smoothing_spreads_a_burst),
 	        cmocka_unit_test(readings_follow_the_utilisation),
 	        cmocka_unit_test(ready_replicas_hold_the_first_gpus),
