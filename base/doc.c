@@ -156,8 +156,14 @@ static int take_scalar(struct reader *r, const yaml_event_t *event)
 	struct doc_node *node = add_node(r, event, is_null ? DOC_NULL : DOC_SCALAR);
 	if (!node)
 		return -1;
-	if (is_null)
+	if (is_null) {
+		// "? key" without ":" puts its nothing where the next token is, which may be past the last line.
+		if (node->key && node->line > node->key_line) {
+			node->line = node->key_line;
+			node->col = node->key_col;
+		}
 		return 0;
+	}
 	node->quoted = is_quoted;
 	node->text = arena_strndup(r->arena, text, len);
 	node->text_len = len;

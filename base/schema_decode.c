@@ -141,7 +141,7 @@ static void decode_value(struct schema_decoder *d, const struct schema_field *f,
 		schema_decode_scalar(d, f, node, base + f->offset);
 		break;
 	case SCHEMA_TYPE__COUNT:
-		assert(!"not a type");
+		assert(f->type < SCHEMA_TYPE__COUNT);
 	}
 }
 
