@@ -8,5 +8,7 @@ $(OUT)/fake-apiserver: $(OUT)/obj/test/fake/apiserver_main.o $(FAKE_APISERVER_OB
 
 $(OUT)/test/test_k8s_client $(OUT)/test/test_k8s_scale: $(FAKE_APISERVER_OBJECTS)
 
+TEST_HELPERS += $(OUT)/fake-apiserver
+
 fake-apiserver: $(OUT)/fake-apiserver ## build the fake API server of the tests
 .PHONY: fake-apiserver

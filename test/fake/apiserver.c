@@ -217,7 +217,7 @@ static void on_request(void *arg, struct http_exchange *x)
 
 // ---- the admin path: /_fake/fail, /_fake/requests, /_fake/objects ----
 
-static bool number(const struct http_exchange *x, const char *name, int64_t max, int64_t *ret_value)
+static bool number(struct http_exchange *x, const char *name, int64_t max, int64_t *ret_value)
 {
 	const char *text = http_exchange_query(x, name);
 	*ret_value = 0;

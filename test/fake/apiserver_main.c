@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fake API server as a program. Prints "listening on URL" once it is ready, ends on SIGTERM or SIGINT.
+#include <errno.h>
 #include <event2/event.h>
 #include <getopt.h>
 #include <signal.h>
@@ -108,7 +109,7 @@ static int write_kubeconfig(const struct arguments *a, const char *url, struct e
 	const struct fake_apiserver_options *s = &a->server;
 	FILE *out = fopen(a->kubeconfig, "we");
 	if (!out)
-		return err_set(e, ERR_IO, "cannot write %s: %m", a->kubeconfig);
+		return err_set(e, ERR_IO, "cannot write %s: %s", a->kubeconfig, strerror(errno));
 	char *cert = s->tls_cert_file ? realpath(s->tls_cert_file, NULL) : NULL;
 	char *token = s->token_file ? realpath(s->token_file, NULL) : NULL;
 	fprintf(out,
@@ -179,6 +180,7 @@ int main(int argc, char **argv)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	struct event_base *loop = rc == 0 ? event_base_new() : NULL;
+	arguments.server.loop = loop;
 	if (loop)
 		rc = run(&arguments, loop, &e);
 	else if (rc == 0)

@@ -62,7 +62,7 @@ void fake_discovery(struct http_exchange *x, const struct fake_path *p)
 
 // ---- one object ----
 
-static bool is_dry_run(const struct http_exchange *x)
+static bool is_dry_run(struct http_exchange *x)
 {
 	const char *value = http_exchange_query(x, "dryRun");
 	return value && strcmp(value, "All") == 0;
