@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct doc_node;
+
 #define POLICY_SIGNALS_MAX        16
 #define POLICY_WINDOW_SAMPLES_MAX 512
 #define POLICY_RATE_POLICIES_MAX  8
@@ -98,6 +100,10 @@ struct policy {
 	struct policy_sustain cooldown;                   // up_ms / down_ms after a scale in either direction
 	const char *file;                                 // where it came from, for messages; may be NULL
 	int line;
+	// As written, for the schema table only: policy_decode() settles them into the fields above.
+	int api_version, kind;                       // one allowed value each
+	const char *combine_text;                    // -> combine
+	const struct doc_node *annotations, *labels; // -> paused; NULL afterwards
 };
 
 #endif

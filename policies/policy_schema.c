@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// Root, metadata and spec of a GPUAutoscaler.
+#include "policies/policy_schema.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/doc.h"
+#include "policies/number.h"
+#include "policies/policy_schema_private.h"
+
+// ---- scaleTargetRef ----
+
+static const struct schema_field target_ref_fields[] = {
+        {.name = "apiVersion",
+         .type = SCHEMA_STRING,
+         .doc = "API group and version of the scaled object.",
+         FIELD(struct policy, target_api_version),
+         .default_text = "apps/v1",
+         .min = 1,
+         .max = 253},
+        {.name = "kind",
+         .type = SCHEMA_STRING,
+         .doc = "Kind of the scaled object: Deployment, StatefulSet, LeaderWorkerSet or anything else with a scale "
+                "subresource.",
+         FIELD(struct policy, target_kind),
+         .default_text = "Deployment",
+         .min = 1,
+         .max = 63},
+        {.name = "name",
+         .type = SCHEMA_STRING,
+         .doc = "Name of the scaled object, in the namespace of the policy.",
+         FIELD(struct policy, target_name),
+         .required = true,
+         .min = 1,
+         .max = 253},
+};
+
+static const struct schema target_ref = {
+        .name = "GPUAutoscaler.spec.scaleTargetRef",
+        .doc = "What is scaled.",
+        .struct_size = sizeof(struct policy),
+        .fields = target_ref_fields,
+        .n_fields = COUNT_OF(target_ref_fields),
+};
+
+// ---- spec ----
+
+static const struct schema_field spec_fields[] = {
+        {.name = "scaleTargetRef",
+         .type = SCHEMA_OBJECT,
+         .doc = "What is scaled: anything with a scale subresource, in the namespace of the policy.",
+         .set_offset = SCHEMA_NO_OFFSET,
+         .required = true,
+         .child = &target_ref},
+        {.name = "minReplicas",
+         .type = SCHEMA_INT32,
+         .doc = "Lower bound. It wins over every signal: fewer replicas go up to it at once, even without data.",
+         FIELD(struct policy, min_replicas),
+         .default_text = "1",
+         .min = 0,
+         .max = POLICY_REPLICAS_MAX},
+        {.name = "maxReplicas",
+         .type = SCHEMA_INT32,
+         .doc = "Upper bound. It wins over every signal: more replicas come down to it at once, even without data.",
+         FIELD(struct policy, max_replicas),
+         .required = true,
+         .min = 1,
+         .max = POLICY_REPLICAS_MAX},
+        {.name = "interval",
+         .type = SCHEMA_DURATION_MS,
+         .doc = "Time between two decisions.",
+         FIELD(struct policy, interval_ms),
+         .default_text = "15s",
+         .min = 0.1 * SECOND_MS,
+         .max = HOUR_MS},
+        {.name = "replicaMultiple",
+         .type = SCHEMA_INT32,
+         .doc = "Replicas come in multiples of this (gangs, nodes of one model). A changed proposal is rounded up to "
+                "the next multiple; a scale-down never ends above the present scale, nothing ends above maxReplicas.",
+         FIELD(struct policy, replica_multiple),
+         .default_text = "1",
+         .min = 1,
+         .max = POLICY_REPLICAS_MAX},
+        {.name = "dryRun",
+         .type = SCHEMA_BOOL,
+         .doc = "Decide and report as usual, write nothing.",
+         FIELD(struct policy, dry_run),
+         .default_text = "false"},
+        {.name = "paused",
+         .type = SCHEMA_BOOL,
+         .doc = "Keep the present scale whatever happens. The annotation " POLICY_ANNOTATION_PAUSED
+                ": \"true\" does the same.",
+         FIELD(struct policy, paused),
+         .default_text = "false"},
+        {.name = "signals",
+         .type = SCHEMA_LIST,
+         .doc = "What the scale follows: one query each, with a target or watermarks.",
+         FIELD_LIST(struct policy, signals, n_signals),
+         .required = true,
+         .min = 1,
+         .max_items = POLICY_SIGNALS_MAX,
+         .child = &policy_schema_signal},
+        {.name = "combine",
+         .type = SCHEMA_STRING,
+         .doc = "How the proposals of several signals become one: Max takes the largest, Min the smallest. While a "
+                "signal has no usable data, the others can scale up but not down. A formula over signal names is not "
+                "supported yet.",
+         FIELD(struct policy, combine_text),
+         .default_text = "Max"},
+        {.name = "behavior",
+         .type = SCHEMA_OBJECT,
+         .doc = "Stabilization windows and rate limits, field for field those of the HorizontalPodAutoscaler "
+                "(autoscaling/v2).",
+         .set_offset = SCHEMA_NO_OFFSET,
+         .child = &policy_schema_behavior},
+        {.name = "cooldown",
+         .type = SCHEMA_OBJECT,
+         .doc = "No scale-up (up) or scale-down (down) for this long after the last scale in either direction.",
+         FIELD(struct policy, cooldown),
+         .child = &policy_schema_durations},
+        {.name = "idle",
+         .type = SCHEMA_OBJECT,
+         .doc = "Scale to fewer than minReplicas, or to zero, after a time without load.",
+         FIELD_LATER,
+         .child = &policy_schema_idle},
+        {.name = "schedules",
+         .type = SCHEMA_LIST,
+         .doc = "Other bounds in windows of time.",
+         FIELD_LATER,
+         .child = &policy_schema_schedule},
+        {.name = "forecast",
+         .type = SCHEMA_OBJECT,
+         .doc = "Scale ahead of load that comes back with a season.",
+         FIELD_LATER,
+         .child = &policy_schema_forecast},
+        {.name = "fallback",
+         .type = SCHEMA_OBJECT,
+         .doc = "A floor of replicas after several failures to read the signals.",
+         FIELD_LATER,
+         .child = &policy_schema_fallback},
+        {.name = "startup",
+         .type = SCHEMA_OBJECT,
+         .doc = "How long a replica takes from its order to being ready.",
+         FIELD_LATER,
+         .child = &policy_schema_startup},
+        {.name = "guards",
+         .type = SCHEMA_OBJECT,
+         .doc = "States of the target in which it is not scaled.",
+         FIELD_LATER,
+         .child = &policy_schema_guards},
+};
+
+static const char *const combine_names[] = {[COMBINE_MAX] = "Max", [COMBINE_MIN] = "Min"};
+_Static_assert(COUNT_OF(combine_names) == COMBINE__COUNT, "one name per way to combine");
+
+static int combine_of(const char *text)
+{
+	for (int i = 0; i < COMBINE__COUNT; i++)
+		if (strcmp(text, combine_names[i]) == 0)
+			return i;
+	return -1;
+}
+
+static void check_bounds(const struct policy *p, struct fault_list *l)
+{
+	if (p->min_replicas > p->max_replicas)
+		fault_add(l, "minReplicas", -1, "is larger than maxReplicas: lower it or raise maxReplicas");
+	else if (multiple_down(p->max_replicas, p->replica_multiple) < i32_max(p->min_replicas, 1))
+		fault_add(l, "replicaMultiple", -1,
+		          "has no multiple between minReplicas and maxReplicas: raise maxReplicas or lower it");
+	if (p->min_replicas == 0)
+		fault_add(l, "minReplicas", -1, "0 needs idle, which is not supported yet: use 1 or more");
+}
+
+static void check_windows(const struct policy *p, struct fault_list *l)
+{
+	for (size_t i = 0; i < p->n_signals; i++) {
+		const struct policy_window *w = &p->signals[i].window;
+		if (!w->set)
+			continue;
+		int64_t samples = (w->duration_ms - 1) / p->interval_ms + 1;
+		if (samples > POLICY_WINDOW_SAMPLES_MAX)
+			fault_add(l, "signals", (int32_t)i,
+			          "window.duration needs more than 512 samples at this interval: let the query do it "
+			          "(avg_over_time, max_over_time, quantile_over_time) or use a longer interval");
+		else if (samples < w->min_samples)
+			fault_add(l, "signals", (int32_t)i,
+			          "window.duration never holds minSamples samples at this interval: lengthen it, lower "
+			          "minSamples or shorten interval");
+	}
+}
+
+static size_t check_spec(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const struct policy *p = value;
+	struct fault_list l = {.faults = ret_faults, .max = max};
+	check_bounds(p, &l);
+	if (combine_of(p->combine_text) < 0)
+		fault_add(&l, "combine", -1, "must be Max or Min: a formula over signal names is not supported yet");
+	check_windows(p, &l);
+	for (size_t i = 0; i < p->n_signals; i++)
+		for (size_t k = 0; k < i; k++)
+			if (strcmp(p->signals[i].name, p->signals[k].name) == 0) {
+				fault_add(&l, "signals", (int32_t)i,
+				          "has the name of a signal before it: give each its own");
+				break;
+			}
+	return l.n;
+}
+
+static const struct schema spec = {
+        .name = "GPUAutoscaler.spec",
+        .doc = "What is scaled, within which bounds, by which signals, and how fast.",
+        .struct_size = sizeof(struct policy),
+        .fields = spec_fields,
+        .n_fields = COUNT_OF(spec_fields),
+        .validate = check_spec,
+};
+
+// ---- metadata ----
+
+static const struct schema_field metadata_fields[] = {
+        {.name = "name",
+         .type = SCHEMA_STRING,
+         .doc = "Name of the policy, unique in its namespace.",
+         FIELD(struct policy, name),
+         .required = true,
+         .min = 1,
+         .max = 253},
+        {.name = "namespace",
+         .type = SCHEMA_STRING,
+         .doc = "Namespace of the policy and of what it scales.",
+         FIELD(struct policy, namespace_name),
+         .default_text = "default",
+         .min = 1,
+         .max = 63},
+        {.name = "annotations",
+         .type = SCHEMA_ANY,
+         .doc = "Free text for tools. " POLICY_ANNOTATION_PAUSED ": \"true\" pauses the policy.",
+         FIELD(struct policy, annotations)},
+        {.name = "labels",
+         .type = SCHEMA_ANY,
+         .doc = "Free text for selectors; not used by gpuscale.",
+         FIELD(struct policy, labels)},
+};
+
+// RFC 1123: what the API server takes as the name of an object (with dots) or of a namespace (without).
+static bool is_dns_name(const char *s, bool dots)
+{
+	char before = '.';
+	for (; *s; before = *s++) {
+		bool alnum = (*s >= 'a' && *s <= 'z') || (*s >= '0' && *s <= '9');
+		bool edge = before == '.' || before == '-';
+		if (alnum || (*s == '-' && before != '.') || (dots && *s == '.' && !edge))
+			continue;
+		return false;
+	}
+	return before != '-' && before != '.';
+}
+
+static const struct doc_node *annotation(const struct doc_node *map, const char *key)
+{
+	if (!map || map->kind != DOC_MAP)
+		return NULL;
+	for (const struct doc_node *c = map->child; c; c = c->next)
+		if (strcmp(c->key, key) == 0)
+			return c;
+	return NULL;
+}
+
+static bool is_text(const struct doc_node *n, const char *text)
+{
+	return n->kind == DOC_SCALAR && n->quoted && strcmp(n->text, text) == 0;
+}
+
+static size_t check_metadata(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const struct policy *p = value;
+	struct fault_list l = {.faults = ret_faults, .max = max};
+	if (!is_dns_name(p->name, true))
+		fault_add(&l, "name", -1, "must be lower-case letters, digits, '-' and '.', as in llama-70b");
+	if (!is_dns_name(p->namespace_name, false))
+		fault_add(&l, "namespace", -1, "must be lower-case letters, digits and '-', as in serving");
+	if (p->annotations && p->annotations->kind != DOC_MAP)
+		fault_add(&l, "annotations", -1, "must be a map of names to texts");
+	if (p->labels && p->labels->kind != DOC_MAP)
+		fault_add(&l, "labels", -1, "must be a map of names to texts");
+	const struct doc_node *paused = annotation(p->annotations, POLICY_ANNOTATION_PAUSED);
+	if (paused && !is_text(paused, "true") && !is_text(paused, "false"))
+		fault_add(&l, "annotations", -1, POLICY_ANNOTATION_PAUSED " must be \"true\" or \"false\", in quotes");
+	return l.n;
+}
+
+static const struct schema metadata = {
+        .name = "GPUAutoscaler.metadata",
+        .doc = "Name, namespace, annotations and labels, as of every Kubernetes object.",
+        .struct_size = sizeof(struct policy),
+        .fields = metadata_fields,
+        .n_fields = COUNT_OF(metadata_fields),
+        .validate = check_metadata,
+};
+
+// ---- root ----
+
+static const char *const api_versions[] = {POLICY_API_VERSION, NULL};
+static const char *const kinds[] = {POLICY_KIND, NULL};
+
+static const struct schema_field root_fields[] = {
+        {.name = "apiVersion",
+         .type = SCHEMA_ENUM,
+         .doc = "Version of this format.",
+         FIELD(struct policy, api_version),
+         .required = true,
+         .enum_names = api_versions},
+        {.name = "kind",
+         .type = SCHEMA_ENUM,
+         .doc = "What this document is.",
+         FIELD(struct policy, kind),
+         .required = true,
+         .enum_names = kinds},
+        {.name = "metadata",
+         .type = SCHEMA_OBJECT,
+         .doc = "Name, namespace, annotations and labels.",
+         .set_offset = SCHEMA_NO_OFFSET,
+         .required = true,
+         .child = &metadata},
+        {.name = "spec",
+         .type = SCHEMA_OBJECT,
+         .doc = "What is scaled, within which bounds, by which signals, and how fast.",
+         .set_offset = SCHEMA_NO_OFFSET,
+         .required = true,
+         .child = &spec},
+};
+
+static const struct schema root = {
+        .name = POLICY_KIND,
+        .doc = "Scales one workload by Prometheus queries.",
+        .struct_size = sizeof(struct policy),
+        .fields = root_fields,
+        .n_fields = COUNT_OF(root_fields),
+};
+
+const struct schema *policy_schema(void)
+{
+	return &root;
+}
+
+void policy_settle(struct policy *policy)
+{
+	int combine = policy->combine_text ? combine_of(policy->combine_text) : -1;
+	policy->combine = combine < 0 ? COMBINE_MAX : combine;
+	const struct doc_node *paused = annotation(policy->annotations, POLICY_ANNOTATION_PAUSED);
+	if (paused && is_text(paused, "true"))
+		policy->paused = true;
+	policy->annotations = policy->labels = NULL; // the document may go now
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fields of the format whose stages do not exist yet: known to `explain`, refused by `check`. Their values go nowhere.
+#include "policies/policy_schema_private.h"
+
+#define LATER(field_name, field_type, text)                                                                            \
+	{                                                                                                              \
+		.name = field_name, .type = field_type, .doc = text, FIELD_LATER                                       \
+	}
+#define LATER_SCHEMA(path, text, list)                                                                                 \
+	{                                                                                                              \
+		.name = "GPUAutoscaler.spec." path, .doc = text, .fields = list, .n_fields = COUNT_OF(list)            \
+	}
+
+static const struct schema_field activation_fields[] = {
+        LATER("signal", SCHEMA_STRING, "Name of the signal that wakes the target up."),
+        LATER("above", SCHEMA_QUANTITY, "The target is active while the signal is above this."),
+};
+static const struct schema activation = LATER_SCHEMA("idle.activation", "What ends the idle state.", activation_fields);
+
+static const struct schema_field idle_fields[] = {
+        LATER("after", SCHEMA_DURATION_MS, "Time without activity before the target goes idle."),
+        LATER("replicas", SCHEMA_INT32, "Replicas while idle; 0 scales to zero."),
+        {.name = "activation",
+         .type = SCHEMA_OBJECT,
+         .doc = "What counts as activity.",
+         FIELD_LATER,
+         .child = &activation},
+};
+const struct schema policy_schema_idle =
+        LATER_SCHEMA("idle", "Scale to fewer than minReplicas, or to zero, after a time without load.", idle_fields);
+
+static const struct schema_field schedule_fields[] = {
+        LATER("name", SCHEMA_STRING, "Name of the window."),
+        LATER("start", SCHEMA_STRING, "When it begins: a cron expression."),
+        LATER("end", SCHEMA_STRING, "When it ends: a cron expression."),
+        LATER("timeZone", SCHEMA_STRING, "IANA name of the time zone of both."),
+        LATER("minReplicas", SCHEMA_INT32, "minReplicas inside the window."),
+        LATER("maxReplicas", SCHEMA_INT32, "maxReplicas inside the window."),
+};
+const struct schema policy_schema_schedule =
+        LATER_SCHEMA("schedules[]", "Other bounds in a window of time; the latest matching one wins.", schedule_fields);
+
+static const struct schema_field forecast_fields[] = {
+        LATER("signal", SCHEMA_STRING, "Name of the signal to look ahead on."),
+        LATER("model", SCHEMA_STRING, "HoltWinters."),
+        LATER("season", SCHEMA_DURATION_MS, "Length of what repeats itself."),
+        LATER("horizon", SCHEMA_DURATION_MS, "How far ahead."),
+        LATER("use", SCHEMA_STRING, "ScaleUpOnly."),
+};
+const struct schema policy_schema_forecast =
+        LATER_SCHEMA("forecast", "Scale ahead of load that comes back with a season.", forecast_fields);
+
+static const struct schema_field fallback_fields[] = {
+        LATER("failureThreshold", SCHEMA_INT32, "Failures in a row before it applies."),
+        LATER("replicas", SCHEMA_INT32, "The floor."),
+        LATER("behavior", SCHEMA_STRING, "How the floor and the present scale become one."),
+};
+const struct schema policy_schema_fallback =
+        LATER_SCHEMA("fallback", "A floor of replicas after several failures to read the signals.", fallback_fields);
+
+static const struct schema_field startup_fields[] = {
+        LATER("seconds", SCHEMA_SECONDS_MS, "Time from the order of a replica to its being ready."),
+};
+const struct schema policy_schema_startup =
+        LATER_SCHEMA("startup", "How long a replica takes to become ready.", startup_fields);
+
+static const struct schema_field guard_fields[] = {
+        LATER("maxPendingPods", SCHEMA_INT32, "No scale-up while more pods than this are pending."),
+        LATER("minAvailablePercent", SCHEMA_INT32, "No scale-down while fewer than this are ready."),
+};
+const struct schema policy_schema_guards =
+        LATER_SCHEMA("guards", "States of the target in which it is not scaled.", guard_fields);
