@@ -76,8 +76,9 @@ static int scan_u16(struct scan *s, unsigned *ret_unit)
 
 static int scan_escape(struct scan *s)
 {
+	static const char after_backslash[] = {'"', '\\', '/', 'b', 'f', 'n', 'r', 't', 'u'};
 	s->at++;
-	if (s->at >= s->len || !memchr("\"\\/bfnrtu", s->text[s->at], 9))
+	if (s->at >= s->len || !memchr(after_backslash, s->text[s->at], sizeof after_backslash))
 		return fail(s, ERR_PROTOCOL, "expected one of \" \\ / b f n r t u after a backslash");
 	if (s->text[s->at++] != 'u')
 		return 0;

@@ -27,7 +27,7 @@ const char *num_shown(char *out, const char *s, size_t len)
 	size_t take = len < room ? len : room, n = 0;
 	out[n++] = '"';
 	for (size_t i = 0; i < take; i++)
-		out[n++] = s[i] >= ' ' && s[i] <= '~' ? s[i] : '?';
+		out[n++] = (char)(s[i] >= ' ' && s[i] <= '~' ? s[i] : '?');
 	memcpy(out + n, take < len ? "...\"" : "\"", take < len ? sizeof "...\"" : sizeof "\"");
 	return out;
 }
@@ -233,7 +233,7 @@ size_t num_format_f64(char *out, double value)
 		                        (long long)fabs(value));
 	// Any text of up to 15 digits survives a double, so shorter precisions need no trying, except where a
 	// subnormal holds fewer digits than that.
-	char digits[20];
+	char digits[20] = "";
 	int exponent = 0;
 	size_t n = 0;
 	for (int p = fabs(value) < DBL_MIN ? 1 : 15; p <= 17; p++) {
@@ -263,7 +263,7 @@ size_t num_format_f64(char *out, double value)
 	for (size_t i = 0; i < n || (int)i <= exponent; i++) {
 		if (exponent >= 0 && (int)i == exponent + 1)
 			*o++ = '.';
-		*o++ = i < n ? digits[i] : '0';
+		*o++ = (char)(i < n ? digits[i] : '0');
 	}
 	*o = '\0';
 	return (size_t)(o - out);

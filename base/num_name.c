@@ -7,7 +7,7 @@
 
 static char folded(char c)
 {
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+	return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
 
 static size_t min3(size_t a, size_t b, size_t c)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/num.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -121,6 +122,7 @@ size_t num_format_duration_ms(char *out, int64_t ms)
 	}
 	for (size_t u = 0; u < N_UNITS; u++) {
 		uint64_t unit = (uint64_t)units[u].ms;
+		assert(unit > 0);
 		if (left < unit || (units[u].only_whole && left % unit != 0))
 			continue;
 		n += (size_t)snprintf(out + n, NUM_TEXT_BYTES - n, "%llu%s", (unsigned long long)(left / unit),

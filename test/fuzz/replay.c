@@ -32,7 +32,7 @@ static int replay_file(const char *path, size_t *inputs, struct err *e)
 	char *exact = rc == 0 ? malloc(b.len ? b.len : 1) : NULL;
 	if (rc == 0 && !exact)
 		rc = err_set(e, ERR_INTERNAL, "%s: out of memory", path);
-	if (rc == 0) {
+	if (exact) {
 		memcpy(exact, buf_str(&b), b.len);
 		LLVMFuzzerTestOneInput((const uint8_t *)exact, b.len);
 		++*inputs;

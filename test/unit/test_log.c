@@ -230,7 +230,7 @@ static void test_long_lines_are_cut_and_stay_well_formed(void **state)
 
 static void test_a_line_allocates_nothing(void **state)
 {
-	if (!ALLOC_COUNT_WORKS)
+	if (!alloc_count_works())
 		skip();
 	struct fixture *f = *state;
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);

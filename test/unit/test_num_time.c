@@ -103,8 +103,10 @@ static void test_the_fix_offered_is_accepted(void **state)
 		int64_t ms;
 		assert_int_equal(num_parse_duration_ms(rows[i], strlen(rows[i]), &ms, &e), -1);
 		const char *fix = strstr(e.msg, "write \"");
-		if (!fix)
+		if (!fix) {
 			fail_msg("%s: no fix in: %s", rows[i], e.msg);
+			return;
+		}
 		fix += strlen("write \"");
 		if (num_parse_duration_ms(fix, strcspn(fix, "\""), &ms, &e) < 0)
 			fail_msg("%s: %s", rows[i], e.msg);
