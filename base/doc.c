@@ -156,8 +156,14 @@ static int take_scalar(struct reader *r, const yaml_event_t *event)
 	struct doc_node *node = add_node(r, event, is_null ? DOC_NULL : DOC_SCALAR);
 	if (!node)
 		return -1;
-	if (is_null)
+	if (is_null) {
+		// "? key" without ":" puts its nothing where the next token is, which may be past the last line.
+		if (node->key && node->line > node->key_line) {
+			node->line = node->key_line;
+			node->col = node->key_col;
+		}
 		return 0;
+	}
 	node->quoted = is_quoted;
 	node->text = arena_strndup(r->arena, text, len);
 	node->text_len = len;
@@ -201,13 +207,13 @@ static int compare_keys(const void *a, const void *b)
 // Sorting keeps a map of 100000 keys from costing 100000^2 comparisons.
 static int check_duplicates(struct reader *r, const struct doc_node *map)
 {
-	const struct doc_node **sorted = arena_calloc(r->arena, map->n_children, sizeof *sorted);
+	const struct doc_node **sorted = arena_calloc(r->arena, map->n_children, sizeof(struct doc_node *));
 	if (!sorted)
 		return no_memory(r);
 	size_t n = 0;
 	for (const struct doc_node *c = map->child; c; c = c->next)
 		sorted[n++] = c;
-	qsort(sorted, n, sizeof *sorted, compare_keys);
+	qsort(sorted, n, sizeof(struct doc_node *), compare_keys);
 	const struct doc_node *first = NULL, *again = NULL; // the duplicate that comes first in the file
 	for (size_t i = 1; i < n; i++) {
 		const struct doc_node *c = sorted[i];
@@ -280,7 +286,7 @@ static int read_events(struct reader *r, yaml_parser_t *parser, const char *text
 
 static int finish(struct reader *r, struct doc_file *ret_file)
 {
-	struct doc_node **roots = arena_calloc(r->arena, r->n_roots, sizeof *roots);
+	struct doc_node **roots = arena_calloc(r->arena, r->n_roots, sizeof(struct doc_node *));
 	const char *name = arena_strdup(r->arena, r->name);
 	if (!roots || !name)
 		return no_memory(r);

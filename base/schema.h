@@ -45,8 +45,8 @@ struct schema_field {
 	bool unsupported; // known name whose stage does not exist yet: writing it is the error "not supported yet"
 	// Both ends inclusive, both 0 = unchecked. Numbers in the user's unit (SCHEMA_SECONDS_MS in seconds,
 	// SCHEMA_DURATION_MS in ms), string length in bytes. An end at or beyond INT32_MAX / -INT32_MAX (integers),
-	// 1e300 / -1e300 (quantities), 1e15 (durations) is open and not mentioned. Lists: min = fewest
-	// elements of a list that is written, max is not used.
+	// 1e300 / -1e300 (quantities), 1e15 (durations) is open and not mentioned. min must not be above
+	// max (asserted). Lists: min = fewest elements of a list that is written, max is not used.
 	double min, max;
 	size_t max_items;              // lists; 0 = SCHEMA_LIST_ITEMS_MAX
 	const char *const *enum_names; // NULL-terminated

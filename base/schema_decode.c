@@ -129,7 +129,7 @@ static void decode_value(struct schema_decoder *d, const struct schema_field *f,
 		decode_list(d, f, node, base);
 		break;
 	case SCHEMA_ANY:
-		memcpy(base + f->offset, &node, sizeof node);
+		*(const struct doc_node **)(void *)(base + f->offset) = node;
 		break;
 	case SCHEMA_STRING:
 	case SCHEMA_INT32:
@@ -141,7 +141,7 @@ static void decode_value(struct schema_decoder *d, const struct schema_field *f,
 		schema_decode_scalar(d, f, node, base + f->offset);
 		break;
 	case SCHEMA_TYPE__COUNT:
-		assert(!"not a type");
+		assert(f->type < SCHEMA_TYPE__COUNT);
 	}
 }
 
@@ -188,6 +188,7 @@ static void apply_default(struct schema_decoder *d, const struct schema_field *f
 static void decode_field(struct schema_decoder *d, const struct schema_field *f, const struct doc_node *found,
                          const struct doc_node *parent, unsigned char *base)
 {
+	assert(f->min <= f->max || f->type == SCHEMA_LIST || f->type == SCHEMA_STRING_LIST);
 	bool is_set = found && found->kind != DOC_NULL;
 	if (f->set_offset != SCHEMA_NO_OFFSET)
 		memcpy(base + f->set_offset, &is_set, sizeof is_set);

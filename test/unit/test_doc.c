@@ -59,6 +59,7 @@ static const struct good_row good_rows[] = {
          "{a@1:1={b@2:3=[1@3:5, {c@4:5=2@4:8}@4:5]@3:3}@2:3}@1:1\n"},
         {"every way to write nothing", "a:\nb: ~\nc: null\nd: ''\n",
          "{a@1:1=~@1:3, b@2:1=~@2:4, c@3:1=~@3:4, d@4:1=''@4:4}@1:1\n"},
+        {"a key alone stands for its missing value", "? a", "{a@1:3=~@1:3}@1:1\n"},
         {"quoted null is text", "a: \"null\"\nb: '~'\n", "{a@1:1='null'@1:4, b@2:1='~'@2:4}@1:1\n"},
         {"quotes are remembered", "a: \"1\"\nb: '1'\nc: 1\n", "{a@1:1='1'@1:4, b@2:1='1'@2:4, c@3:1=1@3:4}@1:1\n"},
         {"a block of text counts as quoted", "a: |\n  1\n  2\n", "{a@1:1='1\n2\n'@1:4}@1:1\n"},

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plays a mock script: series and the workload model set each GPU's utilisation, the model of a GPU does the rest.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/exposition.h"
+#include "exporter/backend.h"
+#include "exporter/mock_model.h"
+#include "exporter/mock_replicas.h"
+#include "exporter/mock_script.h"
+#include "exporter/xid.h"
+
+struct mock {
+	struct backend base;
+	struct arena arena;
+	struct mock_script script;
+	struct xid_store *xids;
+	struct mock_replicas *replicas; // NULL without a workload
+	struct workload_params workload;
+	struct workload_state workload_state;
+	bool workload_seen; // the replicas were known at least once
+	int64_t last_ms;    // time of the last sample, -1 before the first
+	size_t n;
+	const struct mock_gpu *gpus[DEVICES_MAX];
+	struct gpu_state states[DEVICES_MAX];
+	struct device devices[DEVICES_MAX];
+};
+
+static void copy(char *out, size_t size, const char *s)
+{
+	snprintf(out, size, "%s", s ? s : "");
+}
+
+static void describe_devices(struct mock *m)
+{
+	for (size_t i = 0; i < m->script.n_gpus; i++) {
+		const struct mock_gpu *g = &m->script.gpus[i];
+		for (int32_t k = 0; k < g->count; k++) {
+			size_t at = m->n++;
+			struct device *d = &m->devices[at];
+			m->gpus[at] = g;
+			d->index = (int32_t)at;
+			if (g->uuid)
+				copy(d->uuid, sizeof d->uuid, g->uuid);
+			else
+				snprintf(d->uuid, sizeof d->uuid, "GPU-00000000-0000-0000-0000-%012zu", at);
+			if (g->pci_bus_id)
+				copy(d->pci_bus_id, sizeof d->pci_bus_id, g->pci_bus_id);
+			else
+				snprintf(d->pci_bus_id, sizeof d->pci_bus_id, "00000000:%02zX:00.0", at + 1);
+			snprintf(d->node, sizeof d->node, "nvidia%zu", at);
+			copy(d->model, sizeof d->model, g->model);
+			copy(d->mig_profile, sizeof d->mig_profile, g->mig_profile);
+			copy(d->mig_id, sizeof d->mig_id, g->mig_id);
+		}
+	}
+}
+
+static struct mock *mock_of(struct backend *b)
+{
+	return (struct mock *)b;
+}
+
+static int mock_attach(struct backend *b, struct event_base *loop, struct err *e)
+{
+	struct mock *m = mock_of(b);
+	return m->replicas ? mock_replicas_start(m->replicas, loop, e) : 0;
+}
+
+static bool mock_is_settled(struct backend *b)
+{
+	struct mock *m = mock_of(b);
+	return !m->replicas || mock_replicas_get(m->replicas) >= 0;
+}
+
+static int mock_open(struct backend *b, struct err *e)
+{
+	(void)e;
+	struct mock *m = mock_of(b);
+	for (size_t i = 0; i < m->n; i++)
+		xid_store_add_gpu(m->xids, m->devices[i].uuid);
+	return 0;
+}
+
+static const struct device *mock_devices(struct backend *b, size_t *ret_n)
+{
+	*ret_n = mock_of(b)->n;
+	return mock_of(b)->devices;
+}
+
+static const char *mock_driver_version(struct backend *b)
+{
+	return mock_of(b)->script.driver_version;
+}
+
+static bool is_lost(const struct mock *m, size_t gpu, int64_t t_ms)
+{
+	for (size_t i = 0; i < m->script.n_losses; i++) {
+		const struct mock_loss *l = &m->script.losses[i];
+		if ((size_t)l->gpu == gpu && t_ms >= l->at_ms && (l->for_ms == 0 || t_ms - l->at_ms < l->for_ms))
+			return true;
+	}
+	return false;
+}
+
+static void play_xids(struct mock *m, int64_t t_ms, int64_t wall_ms)
+{
+	for (size_t i = 0; i < m->script.n_xids; i++) {
+		const struct mock_xid *x = &m->script.xids[i];
+		if (x->at_ms > m->last_ms && x->at_ms <= t_ms)
+			xid_store_count(m->xids, m->devices[x->gpu].uuid, x->code, wall_ms);
+	}
+}
+
+// Which replica of the workload holds this GPU: the first GPUs go to the first replicas. -1: none.
+static int32_t holder_of(const struct mock *m, size_t gpu)
+{
+	if (!m->workload_seen)
+		return -1;
+	int64_t replica = (int64_t)gpu / m->script.workload.gpus_per_replica;
+	return replica < m->workload_state.replicas ? (int32_t)replica : -1;
+}
+
+static void set_owner(const struct mock *m, size_t gpu, int32_t holder, struct device_owner *o)
+{
+	const struct mock_gpu *g = m->gpus[gpu];
+	*o = (struct device_owner){.pod = ""};
+	if (g->pod || g->namespace_ || g->container) {
+		copy(o->container, sizeof o->container, g->container);
+		copy(o->namespace_, sizeof o->namespace_, g->namespace_);
+		copy(o->pod, sizeof o->pod, g->pod);
+	} else if (holder >= 0) {
+		const struct mock_workload *w = &m->script.workload;
+		copy(o->container, sizeof o->container, w->name);
+		copy(o->namespace_, sizeof o->namespace_, w->namespace_);
+		snprintf(o->pod, sizeof o->pod, "%s-%d", w->name, (int)holder);
+	}
+}
+
+// A script's own series win over the model; '_' takes the sample away.
+static void play_series(const struct mock_gpu *g, double t_ms, struct device_sample *s)
+{
+	for (enum field f = 0; f < FIELD__COUNT; f++) {
+		double v;
+		if (!g->series[f])
+			continue;
+		if (!series_at(g->series[f], t_ms, &v))
+			sample_drop(s, f);
+		else if (family_of(f)->kind == FIELD_DOUBLE)
+			sample_set_f64(s, f, v);
+		else
+			sample_set_i64(s, f, fabs(v) < 9e18 ? llround(v) : 0);
+	}
+}
+
+static void sample_gpu(struct mock *m, size_t gpu, int64_t t_ms, struct device_sample *s)
+{
+	const struct mock_gpu *g = m->gpus[gpu];
+	int32_t holder = holder_of(m, gpu);
+	double u = holder >= 0 ? m->workload_state.utilization : 0;
+	bool held = holder >= 0 || (g->pod && !m->replicas);
+	double percent;
+	if (g->series[FIELD_GPU_UTIL]) {
+		u = series_at(g->series[FIELD_GPU_UTIL], (double)t_ms, &percent) ? percent / 100 : 0;
+		held = true;
+	}
+	set_owner(m, gpu, holder, &s->owner);
+	struct gpu_params params = {.memory_mib = g->memory_mib,
+	                            .power_limit_watts = g->power_limit_watts,
+	                            .idle_power_watts = g->idle_power_watts};
+	gpu_step(&params, &m->states[gpu], (double)t_ms, u, held, s);
+	sample_set_i64(s, FIELD_XID_ERRORS, xid_store_last(m->xids, m->devices[gpu].uuid));
+	play_series(g, (double)t_ms, s);
+}
+
+static int mock_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, struct device_sample *samples,
+                       struct err *e)
+{
+	(void)e;
+	struct mock *m = mock_of(b);
+	play_xids(m, mono_ms, wall_ms);
+	int32_t replicas = m->replicas ? mock_replicas_get(m->replicas) : -1;
+	if (replicas >= 0) {
+		// Work that arrived before anybody knew the replicas is not held against them.
+		if (!m->workload_seen)
+			m->workload_state.t_ms = (double)(m->last_ms < 0 ? mono_ms : m->last_ms);
+		m->workload_seen = true;
+		workload_step(&m->workload, &m->workload_state, (double)mono_ms, replicas);
+	}
+	for (size_t i = 0; i < m->n; i++) {
+		samples[i] = (struct device_sample){.lost = is_lost(m, i, mono_ms)};
+		if (!samples[i].lost)
+			sample_gpu(m, i, mono_ms, &samples[i]);
+	}
+	m->last_ms = mono_ms;
+	return 0;
+}
+
+static void mock_render_extra(struct backend *b, struct buf *out)
+{
+	const struct mock *m = mock_of(b);
+	if (!m->workload_seen)
+		return;
+	const struct workload_state *w = &m->workload_state;
+	const struct exposition_label labels[] = {{"namespace", m->script.workload.namespace_},
+	                                          {"workload", m->script.workload.name}};
+	const struct {
+		const char *name, *help;
+		double value;
+	} rows[] = {
+	        {"gpuscale_mock_demand", "Work that arrives (units a second).", w->demand},
+	        {"gpuscale_mock_capacity", "Work the ready replicas can do (units a second).",
+	         m->workload.capacity_per_replica * w->replicas},
+	        {"gpuscale_mock_backlog", "Work that waits (units).", w->backlog},
+	        {"gpuscale_mock_replicas", "Ready replicas the mock knows of.", w->replicas},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		exposition_family(out, rows[i].name, rows[i].help, METRIC_GAUGE);
+		exposition_sample_f64(out, rows[i].name, labels, 2, rows[i].value);
+	}
+}
+
+static void mock_close(struct backend *b)
+{
+	(void)b; // nothing is open
+}
+
+static void mock_destroy(struct backend *b)
+{
+	struct mock *m = mock_of(b);
+	mock_replicas_free(m->replicas);
+	arena_done(&m->arena);
+	free(m);
+}
+
+static const struct backend_ops ops = {.name = "mock",
+                                       .attach = mock_attach,
+                                       .is_settled = mock_is_settled,
+                                       .open = mock_open,
+                                       .devices = mock_devices,
+                                       .driver_version = mock_driver_version,
+                                       .sample = mock_sample,
+                                       .render_extra = mock_render_extra,
+                                       .close = mock_close,
+                                       .destroy = mock_destroy};
+
+struct backend *backend_mock_new(const char *script_path, struct xid_store *xids, struct log *log,
+                                 struct buf *ret_errors, struct err *e)
+{
+	struct mock *m = calloc(1, sizeof *m);
+	if (!m) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	m->base.ops = &ops;
+	m->xids = xids;
+	m->last_ms = -1;
+	arena_init(&m->arena, MOCK_SCRIPT_BYTES_MAX);
+	if (mock_script_read(&m->arena, script_path, &m->script, ret_errors, e) < 0)
+		goto fail;
+	describe_devices(m);
+	if (m->script.has_workload) {
+		const struct mock_workload *w = &m->script.workload;
+		m->workload = (struct workload_params){.demand = w->demand_series,
+		                                       .smooth_ms = (double)w->demand.smooth_ms,
+		                                       .capacity_per_replica = w->capacity_per_replica,
+		                                       .backlog_max = w->backlog_max,
+		                                       .idle_ratio = w->idle_percent / 100};
+		m->replicas = mock_replicas_new(&w->replicas, log, e);
+		if (!m->replicas)
+			goto fail;
+	}
+	return &m->base;
+fail:
+	mock_destroy(&m->base);
+	return NULL;
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// One GPU and one sample of it. A field that a device did not give is absent (its bit is off), never 0.
+#ifndef GPUSCALE_EXPORTER_DEVICE_H
+#define GPUSCALE_EXPORTER_DEVICE_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "exporter/families.h"
+
+#define DEVICES_MAX          64
+#define DEVICE_UUID_BYTES    96
+#define DEVICE_MODEL_BYTES   96
+#define DEVICE_PCI_BYTES     32
+#define DEVICE_NODE_BYTES    16
+#define DEVICE_PROFILE_BYTES 32
+#define OWNER_NAME_BYTES     254 // Kubernetes names have at most 253 bytes
+
+// What stays the same as long as the backend is open. Empty text: the label is left out.
+struct device {
+	int32_t index;                          // label gpu
+	char uuid[DEVICE_UUID_BYTES];           // label UUID
+	char pci_bus_id[DEVICE_PCI_BYTES];      // label pci_bus_id, "00000000:04:00.0"
+	char node[DEVICE_NODE_BYTES];           // label device, "nvidia0"
+	char model[DEVICE_MODEL_BYTES];         // label modelName
+	char mig_profile[DEVICE_PROFILE_BYTES]; // label GPU_I_PROFILE, "1g.10gb"
+	char mig_id[DEVICE_NODE_BYTES];         // label GPU_I_ID
+};
+
+// Who holds the GPU at the time of the sample. Empty text: the label is left out.
+struct device_owner {
+	char container[OWNER_NAME_BYTES];
+	char namespace_[OWNER_NAME_BYTES];
+	char pod[OWNER_NAME_BYTES];
+};
+
+struct device_sample {
+	bool lost;      // the device does not answer any more; no field is valid
+	uint64_t valid; // bit per enum field
+	union {
+		int64_t i; // FIELD_INT
+		double f;  // FIELD_DOUBLE
+	} value[FIELD__COUNT];
+	struct device_owner owner;
+};
+_Static_assert(FIELD__COUNT <= 64, "one bit per field");
+
+static inline bool sample_has(const struct device_sample *s, enum field f)
+{
+	return s->valid >> f & 1;
+}
+
+static inline void sample_set_i64(struct device_sample *s, enum field f, int64_t v)
+{
+	assert(family_of(f)->kind == FIELD_INT);
+	s->value[f].i = v;
+	s->valid |= UINT64_C(1) << f;
+}
+
+static inline void sample_set_f64(struct device_sample *s, enum field f, double v)
+{
+	assert(family_of(f)->kind == FIELD_DOUBLE);
+	s->value[f].f = v;
+	s->valid |= UINT64_C(1) << f;
+}
+
+static inline void sample_drop(struct device_sample *s, enum field f)
+{
+	s->valid &= ~(UINT64_C(1) << f);
+}
+
+#endif

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale-exporter: parse, wire, run until a signal.
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "exporter/backend.h"
+#include "exporter/options.h"
+#include "exporter/sampler.h"
+#include "exporter/self_metrics.h"
+#include "exporter/server.h"
+#include "exporter/xid.h"
+
+#define HOSTNAME_BYTES    256
+#define SCRIPT_ERRORS_MAX (64 * 1024)
+#define SETTLE_MS         5000 // --once waits this long for the mock's replicas
+#define STOP_MS           800  // a sampler that hangs in a driver is left behind after this
+
+struct exporter {
+	struct exporter_options options;
+	struct clock clock;
+	struct log *log;
+	struct xid_store *xids;
+	struct event_base *loop;
+	struct backend *backend;
+	struct sampler *sampler;
+	char hostname[HOSTNAME_BYTES];
+};
+
+// As dcgm-exporter: the node's name where Kubernetes gives it, else the host's.
+static void find_hostname(char *out, size_t size)
+{
+	const char *node = getenv("NODE_NAME");
+	if (node && node[0])
+		snprintf(out, size, "%s", node);
+	else if (gethostname(out, size) < 0)
+		out[0] = '\0';
+	out[size - 1] = '\0';
+}
+
+static struct backend *make_backend(struct exporter *x, struct buf *script_errors, struct err *e)
+{
+	switch (x->options.backend) {
+	case BACKEND_AUTO:
+	case BACKEND_NVML:
+		return backend_nvml_new(x->options.nvml_library, x->xids, x->log, e);
+	case BACKEND_MOCK:
+		return backend_mock_new(x->options.mock_script, x->xids, x->log, script_errors, e);
+	default:
+		err_set(e, ERR_UNSUPPORTED, "not supported yet: --backend %s; use auto, nvml or mock",
+		        backend_kind_name(x->options.backend));
+		return NULL;
+	}
+}
+
+static void on_signal(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	event_base_loopbreak(arg);
+}
+
+static int serve(struct exporter *x, struct err *e)
+{
+	struct exporter_server_options options = {.loop = x->loop,
+	                                          .listen = x->options.listen,
+	                                          .backend_name = x->backend->ops->name,
+	                                          .sampler = x->sampler,
+	                                          .xids = x->xids};
+	struct exporter_server *server = exporter_server_new(&options, e);
+	if (!server)
+		return -1;
+	struct event *on_term = evsignal_new(x->loop, SIGTERM, on_signal, x->loop);
+	struct event *on_int = evsignal_new(x->loop, SIGINT, on_signal, x->loop);
+	int rc = 0;
+	if (!on_term || !on_int || event_add(on_term, NULL) < 0 || event_add(on_int, NULL) < 0)
+		rc = err_set(e, ERR_INTERNAL, "cannot watch for signals");
+	if (rc == 0)
+		rc = sampler_start(x->sampler, e);
+	if (rc == 0) {
+		LOG(x->log, LOG_INFO, "Serving metrics", LOG_S("listen", x->options.listen),
+		    LOG_I("port", exporter_server_port(server)), LOG_S("backend", x->backend->ops->name),
+		    LOG_S("version", GPUSCALE_VERSION));
+		event_base_dispatch(x->loop);
+		LOG(x->log, LOG_INFO, "Ending", LOG_S("reason", "signal"));
+	}
+	if (on_term)
+		event_free(on_term);
+	if (on_int)
+		event_free(on_int);
+	exporter_server_free(server);
+	return rc;
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what, (void)arg; // only lets event_base_loop come back
+}
+
+// Gives what attach started (the mock's replicas) time to answer.
+static int settle(struct exporter *x, struct err *e)
+{
+	struct backend *b = x->backend;
+	if (!b->ops->is_settled)
+		return 0;
+	struct event *tick = event_new(x->loop, -1, EV_PERSIST, on_tick, NULL);
+	const struct timeval every = {.tv_usec = 10000};
+	if (!tick || event_add(tick, &every) < 0) {
+		if (tick)
+			event_free(tick);
+		return err_set(e, ERR_INTERNAL, "cannot make a timer");
+	}
+	int64_t until_ms = clock_mono_ms(&x->clock) + SETTLE_MS;
+	while (!b->ops->is_settled(b) && clock_mono_ms(&x->clock) < until_ms)
+		event_base_loop(x->loop, EVLOOP_ONCE);
+	event_free(tick);
+	return 0;
+}
+
+static int print_once(struct exporter *x, struct err *e)
+{
+	if (settle(x, e) < 0)
+		return -1;
+	int rc = sampler_run_once(x->sampler, x->options.at_ms, e);
+	struct buf page;
+	struct sampler_status status;
+	const struct self_metrics self = {.backend = x->backend->ops->name};
+	buf_init(&page, RENDER_BYTES_MAX);
+	sampler_read(x->sampler, &page, &status);
+	self_metrics_render_state(&page, &self, &status);
+	if (page.failed)
+		rc = err_set(e, ERR_LIMIT, "the page passes the ceiling of %d bytes", RENDER_BYTES_MAX);
+	else if ((fwrite(page.data, 1, page.len, stdout) != page.len || fflush(stdout) != 0) && rc == 0)
+		rc = err_set(e, ERR_IO, "cannot write to standard output");
+	buf_done(&page);
+	return rc;
+}
+
+static int run(struct exporter *x, struct buf *script_errors, struct err *e)
+{
+	x->xids = xid_store_new(e);
+	if (!x->xids)
+		return -1;
+	x->backend = make_backend(x, script_errors, e);
+	if (!x->backend)
+		return -1;
+	x->loop = event_base_new();
+	if (!x->loop)
+		return err_set(e, ERR_INTERNAL, "cannot make an event loop");
+	struct sampler_options options = {
+	        .backend = x->backend,
+	        .xids = x->xids,
+	        .clock = &x->clock,
+	        .log = x->log,
+	        .interval_ms = x->options.interval_ms,
+	        .render = {.hostname_label = x->options.hostname_label, .hostname = x->hostname, .driver_version = ""}};
+	x->sampler = sampler_new(&options, e);
+	if (!x->sampler)
+		return -1;
+	if (x->backend->ops->attach && x->backend->ops->attach(x->backend, x->loop, e) < 0)
+		return -1;
+	return x->options.once ? print_once(x, e) : serve(x, e);
+}
+
+int main(int argc, char **argv)
+{
+	struct exporter x = {.log = NULL};
+	struct err e = {.kind = ERR_NONE};
+	exporter_options_parse(&x.options, argc, argv);
+	if (x.options.version) {
+		puts("gpuscale-exporter " GPUSCALE_VERSION);
+		return 0;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	clock_init_real(&x.clock);
+	find_hostname(x.hostname, sizeof x.hostname);
+	x.log = log_new(STDERR_FILENO, x.options.log_format, x.options.log_level, &x.clock);
+
+	struct buf script_errors;
+	buf_init(&script_errors, SCRIPT_ERRORS_MAX);
+	int rc = run(&x, &script_errors, &e);
+	if (rc < 0) {
+		fputs(buf_str(&script_errors), stderr);
+		fprintf(stderr, "gpuscale-exporter: %s\n", e.msg);
+	}
+	buf_done(&script_errors);
+	int exit_code = rc < 0 ? err_kind_info(e.kind)->exit_code : 0;
+
+	// The thread may sit in a driver call that never returns: then its memory is left to the kernel.
+	if (x.sampler && !sampler_stop(x.sampler, STOP_MS)) {
+		LOG(x.log, LOG_WARNING, "The driver does not answer, ending without it", LOG_I("waitedMs", STOP_MS));
+		_exit(exit_code);
+	}
+	sampler_free(x.sampler);
+	if (x.backend)
+		x.backend->ops->destroy(x.backend);
+	if (x.loop)
+		event_base_free(x.loop);
+	xid_store_free(x.xids);
+	log_free(x.log);
+	return exit_code;
+}

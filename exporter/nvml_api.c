@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporter/nvml_api.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+
+#define NAMES_MAX 3
+
+struct symbol {
+	size_t offset;
+	bool required;
+	const char *names[NAMES_MAX]; // newest first
+};
+#define SYMBOL(member, need, ...)                                                                                      \
+	{                                                                                                              \
+		offsetof(struct nvml_api, member), need,                                                               \
+		{                                                                                                      \
+			__VA_ARGS__                                                                                    \
+		}                                                                                                      \
+	}
+
+// Variants under one row have the same arguments. memory and memory_v2 differ, so they are two rows.
+static const struct symbol symbols[] = {
+        SYMBOL(init, true, "nvmlInit_v2", "nvmlInit"),
+        SYMBOL(shutdown, false, "nvmlShutdown"),
+        SYMBOL(driver_version, false, "nvmlSystemGetDriverVersion"),
+        SYMBOL(error_string, false, "nvmlErrorString"),
+        SYMBOL(count, true, "nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"),
+        SYMBOL(handle_by_index, true, "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"),
+        SYMBOL(uuid, true, "nvmlDeviceGetUUID"),
+        SYMBOL(name, false, "nvmlDeviceGetName"),
+        SYMBOL(minor, false, "nvmlDeviceGetMinorNumber"),
+        SYMBOL(pci, false, "nvmlDeviceGetPciInfo_v3"),
+        SYMBOL(utilization, false, "nvmlDeviceGetUtilizationRates"),
+        SYMBOL(encoder, false, "nvmlDeviceGetEncoderUtilization"),
+        SYMBOL(decoder, false, "nvmlDeviceGetDecoderUtilization"),
+        SYMBOL(memory, false, "nvmlDeviceGetMemoryInfo"),
+        SYMBOL(memory_v2, false, "nvmlDeviceGetMemoryInfo_v2"),
+        SYMBOL(power, false, "nvmlDeviceGetPowerUsage"),
+        SYMBOL(power_limit, false, "nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetPowerManagementLimit"),
+        SYMBOL(energy, false, "nvmlDeviceGetTotalEnergyConsumption"),
+        SYMBOL(temperature, false, "nvmlDeviceGetTemperature"),
+        SYMBOL(clock, false, "nvmlDeviceGetClockInfo"),
+        SYMBOL(event_reasons, false, "nvmlDeviceGetCurrentClocksEventReasons",
+               "nvmlDeviceGetCurrentClocksThrottleReasons"),
+        SYMBOL(pcie_replay, false, "nvmlDeviceGetPcieReplayCounter"),
+        SYMBOL(ecc_errors, false, "nvmlDeviceGetTotalEccErrors"),
+        SYMBOL(field_values, false, "nvmlDeviceGetFieldValues"),
+        SYMBOL(event_set_create, false, "nvmlEventSetCreate"),
+        SYMBOL(event_set_free, false, "nvmlEventSetFree"),
+        SYMBOL(register_events, false, "nvmlDeviceRegisterEvents"),
+        SYMBOL(event_wait, false, "nvmlEventSetWait_v2"),
+};
+
+int nvml_api_load(struct nvml_api *api, const char *library, struct err *e)
+{
+	*api = (struct nvml_api){0};
+	api->library = dlopen(library, RTLD_LAZY | RTLD_LOCAL);
+	if (!api->library)
+		return err_set(e, ERR_NOT_FOUND, "cannot load NVML: %s", dlerror());
+	for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
+		const struct symbol *s = &symbols[i];
+		void *found = NULL;
+		for (size_t k = 0; k < NAMES_MAX && s->names[k] && !found; k++)
+			found = dlsym(api->library, s->names[k]);
+		if (!found && s->required) {
+			nvml_api_unload(api);
+			return err_set(e, ERR_PROTOCOL, "%s has no function %s: is it NVML?", library, s->names[0]);
+		}
+		// ISO C has no conversion from void * to a function pointer; POSIX promises equal representations.
+		memcpy((char *)api + s->offset, &found, sizeof found);
+	}
+	return 0;
+}
+
+void nvml_api_unload(struct nvml_api *api)
+{
+	if (api->library)
+		dlclose(api->library);
+	*api = (struct nvml_api){0};
+}
+
+const char *nvml_api_error(const struct nvml_api *api, nvml_return r, char *scratch, size_t size)
+{
+	const char *text = api->error_string ? api->error_string(r) : NULL;
+	if (text)
+		return text;
+	snprintf(scratch, size, "error %d", r);
+	return scratch;
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The part of NVIDIA's management library that the exporter calls: loaded at run time, every function optional.
+// Prototypes and layouts are our own notation of the documented binary interface (NVML API reference; sizes checked
+// against nvml.h 13.3.29 on x86-64).
+#ifndef GPUSCALE_EXPORTER_NVML_API_H
+#define GPUSCALE_EXPORTER_NVML_API_H
+
+#include <stddef.h>
+
+struct err;
+
+typedef int nvml_return; // 0 = success
+enum {
+	NVML_SUCCESS = 0,
+	NVML_UNINITIALIZED = 1,
+	NVML_NOT_SUPPORTED = 3,
+	NVML_NO_PERMISSION = 4,
+	NVML_DRIVER_NOT_LOADED = 9,
+	NVML_TIMEOUT = 10,
+	NVML_FUNCTION_NOT_FOUND = 13,
+	NVML_GPU_IS_LOST = 15,
+	NVML_RESET_REQUIRED = 16,
+	NVML_LIB_RM_VERSION_MISMATCH = 18,
+	NVML_UNKNOWN = 999
+};
+
+#define NVML_UUID_BYTES          96
+#define NVML_NAME_BYTES          96
+#define NVML_DRIVER_BYTES        80
+#define NVML_TEMPERATURE_GPU     0
+#define NVML_CLOCK_SM            1
+#define NVML_CLOCK_MEM           2
+#define NVML_MEMORY_ERROR_SINGLE 0
+#define NVML_MEMORY_ERROR_DOUBLE 1
+#define NVML_ECC_VOLATILE        0
+#define NVML_ECC_AGGREGATE       1
+#define NVML_EVENT_XID           0x8ULL
+#define NVML_FIELD_MEMORY_TEMP   82
+#define NVML_VALUE_DOUBLE        0
+#define NVML_VALUE_UINT          1
+#define NVML_VALUE_ULONG         2
+#define NVML_VALUE_ULONGLONG     3
+#define NVML_VALUE_SLONGLONG     4
+#define NVML_VALUE_SINT          5
+
+typedef struct nvml_device *nvml_device; // opaque handles of the library
+typedef struct nvml_event_set *nvml_event_set;
+
+struct nvml_pci {
+	char bus_id_legacy[16];
+	unsigned domain, bus, device, pci_device_id, pci_subsystem_id;
+	char bus_id[32];
+};
+_Static_assert(sizeof(struct nvml_pci) == 68, "nvmlPciInfo_t");
+_Static_assert(offsetof(struct nvml_pci, bus_id) == 36, "nvmlPciInfo_t.busId");
+
+struct nvml_utilization {
+	unsigned gpu, memory; // %
+};
+_Static_assert(sizeof(struct nvml_utilization) == 8, "nvmlUtilization_t");
+
+struct nvml_memory {
+	unsigned long long total, free, used; // bytes; used counts what the driver keeps
+};
+_Static_assert(sizeof(struct nvml_memory) == 24, "nvmlMemory_t");
+
+struct nvml_memory_v2 {
+	unsigned version;
+	unsigned long long total, reserved, free, used;
+};
+_Static_assert(sizeof(struct nvml_memory_v2) == 40, "nvmlMemory_v2_t");
+_Static_assert(offsetof(struct nvml_memory_v2, total) == 8, "nvmlMemory_v2_t.total");
+_Static_assert(offsetof(struct nvml_memory_v2, used) == 32, "nvmlMemory_v2_t.used");
+#define NVML_MEMORY_V2_VERSION ((unsigned)sizeof(struct nvml_memory_v2) | 2u << 24)
+_Static_assert(NVML_MEMORY_V2_VERSION == 0x2000028, "nvmlMemory_v2");
+
+union nvml_value {
+	double d;
+	int si;
+	unsigned ui;
+	unsigned long ul;
+	unsigned long long ull;
+	long long sll;
+};
+struct nvml_field_value {
+	unsigned field_id, scope_id;
+	long long timestamp_us, latency_us;
+	int value_type;
+	nvml_return result;
+	union nvml_value value;
+};
+_Static_assert(sizeof(struct nvml_field_value) == 40, "nvmlFieldValue_t");
+_Static_assert(offsetof(struct nvml_field_value, value_type) == 24, "nvmlFieldValue_t.valueType");
+_Static_assert(offsetof(struct nvml_field_value, value) == 32, "nvmlFieldValue_t.value");
+
+struct nvml_event {
+	nvml_device device;
+	unsigned long long type, data; // data: the XID code
+	unsigned gpu_instance, compute_instance;
+};
+_Static_assert(sizeof(struct nvml_event) == 32, "nvmlEventData_t");
+_Static_assert(offsetof(struct nvml_event, data) == 16, "nvmlEventData_t.eventData");
+
+// Every pointer may be NULL: the library at hand does not have it.
+struct nvml_api {
+	void *library;
+	nvml_return (*init)(void);
+	nvml_return (*shutdown)(void);
+	nvml_return (*driver_version)(char *version, unsigned length);
+	const char *(*error_string)(nvml_return);
+	nvml_return (*count)(unsigned *);
+	nvml_return (*handle_by_index)(unsigned index, nvml_device *);
+	nvml_return (*uuid)(nvml_device, char *uuid, unsigned length);
+	nvml_return (*name)(nvml_device, char *name, unsigned length);
+	nvml_return (*minor)(nvml_device, unsigned *);
+	nvml_return (*pci)(nvml_device, struct nvml_pci *);
+	nvml_return (*utilization)(nvml_device, struct nvml_utilization *);
+	nvml_return (*encoder)(nvml_device, unsigned *percent, unsigned *period_us);
+	nvml_return (*decoder)(nvml_device, unsigned *percent, unsigned *period_us);
+	nvml_return (*memory)(nvml_device, struct nvml_memory *);
+	nvml_return (*memory_v2)(nvml_device, struct nvml_memory_v2 *);
+	nvml_return (*power)(nvml_device, unsigned *milliwatts);
+	nvml_return (*power_limit)(nvml_device, unsigned *milliwatts);
+	nvml_return (*energy)(nvml_device, unsigned long long *millijoules);
+	nvml_return (*temperature)(nvml_device, int sensor, unsigned *celsius);
+	nvml_return (*clock)(nvml_device, int clock, unsigned *mhz);
+	nvml_return (*event_reasons)(nvml_device, unsigned long long *bits);
+	nvml_return (*pcie_replay)(nvml_device, unsigned *);
+	nvml_return (*ecc_errors)(nvml_device, int error, int counter, unsigned long long *);
+	nvml_return (*field_values)(nvml_device, int n, struct nvml_field_value *);
+	nvml_return (*event_set_create)(nvml_event_set *);
+	nvml_return (*event_set_free)(nvml_event_set);
+	nvml_return (*register_events)(nvml_device, unsigned long long mask, nvml_event_set);
+	nvml_return (*event_wait)(nvml_event_set, struct nvml_event *, unsigned timeout_ms);
+};
+
+// Loads the library (a name for the loader's search, or a path) and looks its functions up, the newest variant first.
+// -1 and *e when it cannot be loaded or lacks what nothing works without: init, count, handle, UUID.
+int nvml_api_load(struct nvml_api *api, const char *library, struct err *e);
+void nvml_api_unload(struct nvml_api *api);
+// The library's text for a result, or "error N".
+const char *nvml_api_error(const struct nvml_api *api, nvml_return r, char *scratch, size_t size);
+
+#endif

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// dcgm-exporter's text exposition of one round of samples: label order gpu, UUID, pci_bus_id, device, modelName,
+// [GPU_I_PROFILE, GPU_I_ID], Hostname, [DCGM_FI_DRIVER_VERSION], [container], [namespace], [pod]; doubles with six
+// decimals; a family no device has a value for prints nothing (dcgm-exporter: internal/pkg/rendermetrics).
+#ifndef GPUSCALE_EXPORTER_RENDER_H
+#define GPUSCALE_EXPORTER_RENDER_H
+
+#include <stddef.h>
+
+#include "exporter/device.h"
+
+struct buf;
+struct xid_store;
+
+// 64 GPUs with every family and long labels stay under 2 MiB.
+#define RENDER_BYTES_MAX (4 * 1024 * 1024)
+
+struct render_options {
+	const char *hostname_label; // "Hostname" or "hostname"
+	const char *hostname;       // "": the label is left out
+	const char *driver_version; // label DCGM_FI_DRIVER_VERSION; "": left out
+};
+
+// Appends every family of samples[0..n), then the XID counters of these devices. labels is scratch, reused.
+// out->failed tells when the ceiling was passed.
+void render_samples(struct buf *out, struct buf *labels, const struct render_options *options,
+                    const struct device *devices, const struct device_sample *samples, size_t n,
+                    struct xid_store *xids);
+
+#endif

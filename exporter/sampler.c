@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporter/sampler.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "exporter/backend.h"
+
+#define DROP_INTERVALS 10
+#define DROP_MIN_MS    30000
+
+static const double collect_buckets[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10};
+
+struct sampler {
+	struct sampler_options options;
+	pthread_t thread;
+	bool thread_made;
+
+	// Owned by the thread (or by sampler_run_once).
+	bool open;
+	int64_t retry_ms;
+	int64_t start_ms; // mono_ms of virtual time 0
+	struct buf back, labels;
+	struct device_sample samples[DEVICES_MAX];
+	char last_error[ERR_MSG_BYTES]; // logged already
+
+	pthread_mutex_t lock; // over everything below
+	pthread_cond_t wake;
+	bool stop, done;
+	struct buf front;
+	int64_t published_ms; // mono_ms of the last good round
+	struct sampler_status status;
+};
+
+struct sampler *sampler_new(const struct sampler_options *options, struct err *e)
+{
+	struct sampler *s = calloc(1, sizeof *s);
+	if (!s) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	s->options = *options;
+	if (!s->options.drop_after_ms)
+		s->options.drop_after_ms = options->interval_ms * DROP_INTERVALS > DROP_MIN_MS
+		                                   ? options->interval_ms * DROP_INTERVALS
+		                                   : DROP_MIN_MS;
+	buf_init(&s->back, RENDER_BYTES_MAX);
+	buf_init(&s->front, RENDER_BYTES_MAX);
+	buf_init(&s->labels, RENDER_BYTES_MAX);
+	s->retry_ms = SAMPLER_RETRY_MIN_MS;
+	s->start_ms = clock_mono_ms(options->clock);
+	s->status.age_ms = -1;
+	snprintf(s->status.message, sizeof s->status.message, "starting");
+	struct exposition_histogram *h = &s->status.collect_seconds;
+	h->n = sizeof collect_buckets / sizeof collect_buckets[0];
+	_Static_assert(sizeof collect_buckets / sizeof collect_buckets[0] <= EXPOSITION_BUCKETS_MAX, "buckets fit");
+	memcpy(h->upper, collect_buckets, sizeof collect_buckets);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_condattr_t attr;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&s->wake, &attr);
+	pthread_condattr_destroy(&attr);
+	return s;
+}
+
+void sampler_free(struct sampler *s)
+{
+	if (!s)
+		return;
+	pthread_cond_destroy(&s->wake);
+	pthread_mutex_destroy(&s->lock);
+	buf_done(&s->back);
+	buf_done(&s->front);
+	buf_done(&s->labels);
+	free(s);
+}
+
+// Swaps the rendered round in. seconds < 0: no round, only the state changed.
+static void publish(struct sampler *s, bool up, size_t devices, size_t lost, double seconds, const char *message)
+{
+	pthread_mutex_lock(&s->lock);
+	struct buf front = s->front;
+	s->front = s->back;
+	s->back = front;
+	struct sampler_status *st = &s->status;
+	st->up = up;
+	st->devices = devices;
+	st->lost = lost;
+	if (up) {
+		s->published_ms = clock_mono_ms(s->options.clock);
+		st->age_ms = 0;
+		st->samples++;
+	} else {
+		st->errors++;
+	}
+	if (seconds >= 0)
+		exposition_histogram_observe(&st->collect_seconds, seconds);
+	snprintf(st->message, sizeof st->message, "%s", message);
+	pthread_mutex_unlock(&s->lock);
+}
+
+// What the XID counters and the backend's own series say stays true when no device can be read.
+static void publish_failure(struct sampler *s, const struct err *e)
+{
+	struct backend *b = s->options.backend;
+	size_t n = 0;
+	buf_reset(&s->back);
+	if (s->open) {
+		const struct device *devices = b->ops->devices(b, &n);
+		memset(s->samples, 0, sizeof s->samples);
+		render_samples(&s->back, &s->labels, &s->options.render, devices, s->samples, n, s->options.xids);
+	}
+	publish(s, false, n, n, -1, e->msg);
+	if (strcmp(s->last_error, e->msg) != 0)
+		LOG(s->options.log, LOG_WARNING, "Cannot read GPUs, trying again", LOG_S("backend", b->ops->name),
+		    LOG_S("err", e->msg));
+	snprintf(s->last_error, sizeof s->last_error, "%s", e->msg);
+}
+
+static int open_backend(struct sampler *s, struct err *e)
+{
+	struct backend *b = s->options.backend;
+	if (b->ops->open(b, e) < 0)
+		return -1;
+	s->open = true;
+	s->options.render.driver_version = b->ops->driver_version(b);
+	size_t n;
+	const struct device *devices = b->ops->devices(b, &n);
+	assert(n <= DEVICES_MAX);
+	LOG(s->options.log, LOG_INFO, "Found GPUs", LOG_S("backend", b->ops->name), LOG_I("devices", (int64_t)n),
+	    LOG_S("model", n ? devices[0].model : ""), LOG_S("driverVersion", s->options.render.driver_version));
+	s->last_error[0] = '\0';
+	return 0;
+}
+
+static double now_s(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static int sample_round(struct sampler *s, int64_t t_ms, struct err *e)
+{
+	struct backend *b = s->options.backend;
+	size_t n, lost = 0;
+	const struct device *devices = b->ops->devices(b, &n);
+	double start_s = now_s();
+	if (b->ops->sample(b, t_ms, clock_wall_ms(s->options.clock), s->samples, e) < 0)
+		return -1;
+	for (size_t i = 0; i < n; i++)
+		lost += s->samples[i].lost;
+	buf_reset(&s->back);
+	render_samples(&s->back, &s->labels, &s->options.render, devices, s->samples, n, s->options.xids);
+	if (b->ops->render_extra)
+		b->ops->render_extra(b, &s->back);
+	if (s->back.failed)
+		return err_set(e, ERR_LIMIT, "the metrics of %zu GPUs pass the ceiling of %d bytes", n,
+		               RENDER_BYTES_MAX);
+	publish(s, true, n, lost, now_s() - start_s, "");
+	return 0;
+}
+
+static void close_backend(struct sampler *s)
+{
+	if (s->open)
+		s->options.backend->ops->close(s->options.backend);
+	s->open = false;
+}
+
+// One step of the thread; returns how long to wait for the next one.
+static int64_t step(struct sampler *s)
+{
+	struct err e = {.kind = ERR_NONE};
+	int64_t now_ms = clock_mono_ms(s->options.clock);
+	if (!s->open && open_backend(s, &e) < 0) {
+		publish_failure(s, &e);
+		int64_t wait_ms = s->retry_ms;
+		s->retry_ms = s->retry_ms * 2 < SAMPLER_RETRY_MAX_MS ? s->retry_ms * 2 : SAMPLER_RETRY_MAX_MS;
+		return wait_ms;
+	}
+	if (sample_round(s, now_ms - s->start_ms, &e) < 0) {
+		publish_failure(s, &e);
+		close_backend(s);
+		return s->retry_ms;
+	}
+	s->retry_ms = SAMPLER_RETRY_MIN_MS;
+	// On the grid of the start: a slow round skips ticks, it never shifts or piles them up.
+	int64_t after_ms = clock_mono_ms(s->options.clock) - s->start_ms;
+	return s->options.interval_ms - after_ms % s->options.interval_ms;
+}
+
+static void *run(void *arg)
+{
+	struct sampler *s = arg;
+	pthread_mutex_lock(&s->lock);
+	while (!s->stop) {
+		pthread_mutex_unlock(&s->lock);
+		int64_t wait_ms = step(s);
+		struct timespec until;
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		int64_t ns = until.tv_nsec + wait_ms % 1000 * 1000000;
+		until.tv_sec += (time_t)(wait_ms / 1000 + ns / 1000000000);
+		until.tv_nsec = (long)(ns % 1000000000);
+		pthread_mutex_lock(&s->lock);
+		while (!s->stop && pthread_cond_timedwait(&s->wake, &s->lock, &until) == 0)
+			; // woken early: only stop does that, or chance
+	}
+	pthread_mutex_unlock(&s->lock);
+	close_backend(s);
+	pthread_mutex_lock(&s->lock);
+	s->done = true;
+	pthread_cond_broadcast(&s->wake);
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+int sampler_start(struct sampler *s, struct err *e)
+{
+	// Signals are the main loop's business.
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	int rc = pthread_create(&s->thread, NULL, run, s);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc != 0)
+		return err_set_code(e, ERR_INTERNAL, rc, "cannot start the sampler thread: %s", strerror(rc));
+	s->thread_made = true;
+	return 0;
+}
+
+bool sampler_stop(struct sampler *s, int64_t timeout_ms)
+{
+	if (!s->thread_made)
+		return true;
+	struct timespec until;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	int64_t ns = until.tv_nsec + timeout_ms % 1000 * 1000000;
+	until.tv_sec += (time_t)(timeout_ms / 1000 + ns / 1000000000);
+	until.tv_nsec = (long)(ns % 1000000000);
+	pthread_mutex_lock(&s->lock);
+	s->stop = true;
+	pthread_cond_broadcast(&s->wake);
+	int rc = 0;
+	while (!s->done && rc == 0)
+		rc = pthread_cond_timedwait(&s->wake, &s->lock, &until);
+	bool done = s->done;
+	pthread_mutex_unlock(&s->lock);
+	if (!done)
+		return false;
+	pthread_join(s->thread, NULL);
+	s->thread_made = false;
+	return true;
+}
+
+int sampler_run_once(struct sampler *s, int64_t at_ms, struct err *e)
+{
+	int rc = open_backend(s, e);
+	for (int64_t t_ms = 0; rc == 0 && t_ms < at_ms; t_ms += s->options.interval_ms)
+		rc = sample_round(s, t_ms, e);
+	if (rc == 0)
+		rc = sample_round(s, at_ms, e);
+	if (rc < 0)
+		publish_failure(s, e);
+	close_backend(s);
+	return rc;
+}
+
+void sampler_read(struct sampler *s, struct buf *out, struct sampler_status *ret_status)
+{
+	int64_t now_ms = clock_mono_ms(s->options.clock);
+	pthread_mutex_lock(&s->lock);
+	struct sampler_status *st = &s->status;
+	if (st->age_ms >= 0)
+		st->age_ms = now_ms > s->published_ms ? now_ms - s->published_ms : 0;
+	st->ready = st->up && st->age_ms <= SAMPLER_READY_INTERVALS * s->options.interval_ms;
+	st->dropped = st->up && st->age_ms > s->options.drop_after_ms;
+	*ret_status = *st;
+	if (out && !st->dropped)
+		buf_put(out, buf_str(&s->front), s->front.len);
+	pthread_mutex_unlock(&s->lock);
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread that reads the devices. It alone calls the backend, so a driver that is slow or hangs stops nothing else:
+// each round is rendered into a buffer of its own and swapped in under a lock, and a scrape copies what is there.
+#ifndef GPUSCALE_EXPORTER_SAMPLER_H
+#define GPUSCALE_EXPORTER_SAMPLER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/exposition.h"
+#include "exporter/render.h"
+
+struct backend;
+struct buf;
+struct clock;
+struct err;
+struct log;
+struct sampler;
+struct xid_store;
+
+#define SAMPLER_INTERVAL_MIN_MS 100
+#define SAMPLER_INTERVAL_MAX_MS 10000
+#define SAMPLER_READY_INTERVALS 3     // ready = a round ended within this many intervals
+#define SAMPLER_RETRY_MIN_MS    1000  // a backend that does not open is tried again after this, doubling
+#define SAMPLER_RETRY_MAX_MS    60000 // up to this
+
+struct sampler_options {
+	struct backend *backend;   // not owned
+	struct xid_store *xids;    // not owned
+	const struct clock *clock; // not owned
+	struct log *log;           // not owned, may be NULL
+	int64_t interval_ms;
+	// Readings older than this are no longer served: frozen values must not pass for fresh ones.
+	// 0: 10 intervals, at least 30 s.
+	int64_t drop_after_ms;
+	struct render_options render; // driver_version is filled from the backend
+};
+
+struct sampler_status {
+	bool up;           // devices were found and the last round could read them
+	bool ready;        // up, and the last round ended within SAMPLER_READY_INTERVALS intervals
+	bool dropped;      // the readings are older than drop_after_ms and left out
+	int64_t age_ms;    // since the end of the last good round; -1: there was none
+	size_t devices;    // known devices
+	size_t lost;       // of these, not answering
+	uint64_t samples;  // rounds that could read
+	uint64_t errors;   // rounds or openings that failed
+	char message[256]; // why it is not up, "" otherwise
+	struct exposition_histogram collect_seconds; // of a round, with its rendering
+};
+
+struct sampler *sampler_new(const struct sampler_options *options, struct err *e);
+int sampler_start(struct sampler *s, struct err *e);
+// Ends the thread. False when it did not end within timeout_ms (a call into a driver hangs): then neither the sampler
+// nor the backend may be freed.
+bool sampler_stop(struct sampler *s, int64_t timeout_ms);
+void sampler_free(struct sampler *s);
+
+// Without a thread: opens, plays the rounds of 0, interval, .. at_ms in virtual time, keeps the last one.
+int sampler_run_once(struct sampler *s, int64_t at_ms, struct err *e);
+// Appends the last round's text, unless dropped, and tells how things stand. Any thread.
+void sampler_read(struct sampler *s, struct buf *out, struct sampler_status *ret_status);
+
+#endif

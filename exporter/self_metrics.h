@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the exporter says about itself.
+#ifndef GPUSCALE_EXPORTER_SELF_METRICS_H
+#define GPUSCALE_EXPORTER_SELF_METRICS_H
+
+#include <stdint.h>
+
+struct buf;
+struct sampler_status;
+
+struct self_metrics {
+	const char *backend; // name of the backend in use
+	uint64_t scrapes;
+	uint64_t xid_overflows;
+};
+
+// build_info, up and devices: what a textfile of --once carries too.
+void self_metrics_render_state(struct buf *out, const struct self_metrics *m, const struct sampler_status *status);
+// Everything else: rounds, errors, durations, ages, and the process's memory and CPU time.
+void self_metrics_render_runtime(struct buf *out, const struct self_metrics *m, const struct sampler_status *status);
+
+// Resident bytes of this process from /proc/self/statm, -1 if it cannot be read.
+int64_t self_metrics_rss_bytes(void);
+
+#endif

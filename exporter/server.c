@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporter/server.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/exposition.h"
+#include "base/http_server.h"
+#include "exporter/sampler.h"
+#include "exporter/self_metrics.h"
+#include "exporter/xid.h"
+
+#define SELF_BYTES_MAX (64 * 1024)
+
+struct exporter_server {
+	struct exporter_server_options options;
+	struct http_server *http;
+	struct self_metrics self;
+	struct buf page; // kept, so that a scrape allocates nothing once it has its size
+};
+
+static bool refuse_other_methods(struct http_exchange *x)
+{
+	const char *method = http_exchange_method(x);
+	if (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0)
+		return false;
+	http_exchange_set_header(x, "Allow", "GET, HEAD");
+	http_exchange_reply_text(x, 405, "only GET and HEAD\n");
+	return true;
+}
+
+static void on_metrics(void *arg, struct http_exchange *x)
+{
+	struct exporter_server *s = arg;
+	if (refuse_other_methods(x))
+		return;
+	struct sampler_status status;
+	s->self.scrapes++;
+	s->self.xid_overflows = xid_store_overflows(s->options.xids);
+	buf_reset(&s->page);
+	sampler_read(s->options.sampler, &s->page, &status);
+	self_metrics_render_state(&s->page, &s->self, &status);
+	self_metrics_render_runtime(&s->page, &s->self, &status);
+	if (s->page.failed)
+		http_exchange_reply_text(x, 500, "the page passes its ceiling\n");
+	else
+		http_exchange_reply(x, 200, EXPOSITION_CONTENT_TYPE, s->page.data, s->page.len);
+}
+
+static void on_healthy(void *arg, struct http_exchange *x)
+{
+	(void)arg;
+	if (!refuse_other_methods(x))
+		http_exchange_reply_text(x, 200, "ok\n");
+}
+
+static void on_ready(void *arg, struct http_exchange *x)
+{
+	struct exporter_server *s = arg;
+	if (refuse_other_methods(x))
+		return;
+	struct sampler_status status;
+	char text[384];
+	sampler_read(s->options.sampler, NULL, &status);
+	if (status.ready)
+		http_exchange_reply_text(x, 200, "ok\n");
+	else if (status.up) {
+		snprintf(text, sizeof text, "not ready: the last sample is %" PRId64 ".%03" PRId64 " s old\n",
+		         status.age_ms / 1000, status.age_ms % 1000);
+		http_exchange_reply_text(x, 503, text);
+	} else {
+		snprintf(text, sizeof text, "not ready: %s\n", status.message);
+		http_exchange_reply_text(x, 503, text);
+	}
+}
+
+static void on_root(void *arg, struct http_exchange *x)
+{
+	static const char page[] = "<!DOCTYPE html>\n<html lang=\"en\"><head><title>gpuscale-exporter</title></head>\n"
+	                           "<body><h1>gpuscale-exporter " GPUSCALE_VERSION "</h1>\n"
+	                           "<ul><li><a href=\"/metrics\">/metrics</a></li>\n"
+	                           "<li><a href=\"/-/healthy\">/-/healthy</a></li>\n"
+	                           "<li><a href=\"/-/ready\">/-/ready</a></li></ul></body></html>\n";
+	(void)arg;
+	if (refuse_other_methods(x))
+		return;
+	// The route "/" matches every path that no other one does.
+	if (strcmp(http_exchange_path(x), "/") == 0)
+		http_exchange_reply(x, 200, "text/html; charset=utf-8", page, sizeof page - 1);
+	else
+		http_exchange_reply_text(x, 404, "not found\n");
+}
+
+struct exporter_server *exporter_server_new(const struct exporter_server_options *options, struct err *e)
+{
+	struct exporter_server *s = calloc(1, sizeof *s);
+	if (!s) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	s->options = *options;
+	s->self.backend = options->backend_name;
+	buf_init(&s->page, RENDER_BYTES_MAX + SELF_BYTES_MAX);
+	struct http_server_options http = {.loop = options->loop, .listen = options->listen};
+	s->http = http_server_new(&http, e);
+	if (!s->http || http_server_route(s->http, "/metrics", on_metrics, s, e) < 0 ||
+	    http_server_route(s->http, "/-/healthy", on_healthy, s, e) < 0 ||
+	    http_server_route(s->http, "/-/ready", on_ready, s, e) < 0 ||
+	    http_server_route(s->http, "/", on_root, s, e) < 0) {
+		exporter_server_free(s);
+		return NULL;
+	}
+	return s;
+}
+
+void exporter_server_free(struct exporter_server *s)
+{
+	if (!s)
+		return;
+	http_server_free(s->http);
+	buf_done(&s->page);
+	free(s);
+}
+
+uint16_t exporter_server_port(const struct exporter_server *s)
+{
+	return http_server_port(s->http);
+}

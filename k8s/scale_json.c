@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replies about scales and pods into values. Numbers are checked here, once.
+#include "k8s/scale.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/json_read.h"
+
+static int copy_text(const cJSON *o, const char *key, char *out, size_t size, struct err *e)
+{
+	const cJSON *item = json_get(o, key);
+	out[0] = '\0';
+	if (!item || cJSON_IsNull(item))
+		return 0;
+	if (!cJSON_IsString(item))
+		return err_set(e, ERR_PROTOCOL, "%s is not a string", key);
+	size_t len = strlen(item->valuestring);
+	if (len >= size)
+		return err_set(e, ERR_LIMIT, "%s has %zu bytes, the ceiling is %zu", key, len, size - 1);
+	memcpy(out, item->valuestring, len + 1);
+	return 0;
+}
+
+// An absent count is 0: the API leaves zeros out.
+static int read_count(const cJSON *o, const char *key, int32_t *ret_value, struct err *e)
+{
+	int64_t value = 0;
+	if (json_get_i64(o, key, 0, INT32_MAX, &value, e) < 0)
+		return -1;
+	*ret_value = (int32_t)value;
+	return 0;
+}
+
+static int decode_scale(const cJSON *root, struct scale *s, struct err *e)
+{
+	if (strcmp(json_get_str(root, "kind", ""), "Scale") != 0)
+		return err_set(e, ERR_PROTOCOL, "expected a Scale, got kind \"%.60s\"", json_get_str(root, "kind", ""));
+	const cJSON *spec = json_get(root, "spec"), *status = json_get(root, "status");
+	if (read_count(spec, "replicas", &s->spec_replicas, e) < 0)
+		return err_wrap(e, "spec");
+	if (read_count(status, "replicas", &s->status_replicas, e) < 0 ||
+	    copy_text(status, "selector", s->selector, sizeof s->selector, e) < 0)
+		return err_wrap(e, "status");
+	if (copy_text(json_get(root, "metadata"), "resourceVersion", s->resource_version, sizeof s->resource_version,
+	              e) < 0)
+		return err_wrap(e, "metadata");
+	if (!s->resource_version[0])
+		return err_set(e, ERR_PROTOCOL, "metadata.resourceVersion is missing");
+	if (strpbrk(s->resource_version, "\"\\"))
+		return err_set(e, ERR_PROTOCOL, "metadata.resourceVersion has quotes inside");
+	return 0;
+}
+
+int scale_decode(const char *text, size_t len, struct scale *ret_scale, struct err *e)
+{
+	*ret_scale = (struct scale){0};
+	cJSON *root = json_read(text, len, e);
+	int rc = root ? decode_scale(root, ret_scale, e) : -1;
+	cJSON_Delete(root);
+	return rc < 0 ? err_wrap(e, "reply to a scale request") : 0;
+}
+
+// ---- pods ----
+
+static bool is_ready(const cJSON *status)
+{
+	const cJSON *condition;
+	cJSON_ArrayForEach(condition, json_get(status, "conditions"))
+	{
+		if (strcmp(json_get_str(condition, "type", ""), "Ready") == 0)
+			return strcmp(json_get_str(condition, "status", ""), "True") == 0;
+	}
+	return false;
+}
+
+static int decode_pods(const cJSON *root, struct pod_counts *counts, char *ret_continue, struct err *e)
+{
+	if (strcmp(json_get_str(root, "kind", ""), "PodList") != 0)
+		return err_set(e, ERR_PROTOCOL, "expected a PodList, got kind \"%.60s\"",
+		               json_get_str(root, "kind", ""));
+	const cJSON *items = json_get(root, "items"), *pod;
+	if (items && !cJSON_IsNull(items) && !cJSON_IsArray(items))
+		return err_set(e, ERR_PROTOCOL, "items is not a list");
+	cJSON_ArrayForEach(pod, items)
+	{
+		const cJSON *status = json_get(pod, "status"),
+		            *deleted = json_get(json_get(pod, "metadata"), "deletionTimestamp");
+		const char *phase = json_get_str(status, "phase", "");
+		bool is_deleted = deleted && !cJSON_IsNull(deleted);
+		if (counts->total == PODS_MAX)
+			return err_set(e, ERR_LIMIT, "more than %d pods match the selector", PODS_MAX);
+		counts->total++;
+		counts->terminating += is_deleted;
+		counts->failed += strcmp(phase, "Failed") == 0;
+		counts->pending += !is_deleted && strcmp(phase, "Pending") == 0;
+		counts->ready += !is_deleted && is_ready(status);
+	}
+	return copy_text(json_get(root, "metadata"), "continue", ret_continue, PODS_CONTINUE_BYTES_MAX, e);
+}
+
+int pods_decode_page(const char *text, size_t len, struct pod_counts *counts,
+                     char ret_continue[PODS_CONTINUE_BYTES_MAX], struct err *e)
+{
+	ret_continue[0] = '\0';
+	cJSON *root = json_read(text, len, e);
+	int rc = root ? decode_pods(root, counts, ret_continue, e) : -1;
+	cJSON_Delete(root);
+	return rc < 0 ? err_wrap(e, "list of pods") : 0;
+}
+
+bool scale_name_is_valid(const char *text)
+{
+	size_t len = strlen(text);
+	return len > 0 && len <= 253 &&
+	       strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._") == len &&
+	       strspn(text, ".") != len;
+}

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mock's script and its physics.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "exporter/backend.h"
+#include "exporter/mock_model.h"
+#include "exporter/mock_replicas.h"
+#include "exporter/mock_script.h"
+#include "exporter/xid.h"
+
+static int parse(struct arena *a, const char *text, struct mock_script *s, struct buf *errors, struct err *e)
+{
+	arena_init(a, MOCK_SCRIPT_BYTES_MAX);
+	buf_init(errors, 65536);
+	return mock_script_parse(a, "m.yaml", "", text, strlen(text), s, errors, e);
+}
+
+static void a_script_is_decoded_with_its_defaults(void **state)
+{
+	(void)state;
+	struct arena a;
+	struct buf errors;
+	struct mock_script s;
+	struct err e;
+	int rc = parse(&a,
+	               "step: 5s\n"
+	               "gpus:\n"
+	               "- count: 2\n"
+	               "- uuid: GPU-00000000-0000-0000-0000-00000000000a\n"
+	               "  model: Tesla T4\n"
+	               "  memoryMiB: 16384\n"
+	               "  pod: p\n"
+	               "  series: {DCGM_FI_DEV_GPU_UTIL: '0+10x9 90x20'}\n"
+	               "workload:\n"
+	               "  name: llama\n"
+	               "  demand: {series: '1 2', step: 10s, timeScale: '5', scale: '0.5'}\n"
+	               "  capacityPerReplica: 4\n"
+	               "  replicas: {constant: 0}\n",
+	               &s, &errors, &e);
+	if (rc < 0)
+		fail_msg("%s\n%s", e.msg, buf_str(&errors));
+	assert_int_equal(s.n_devices, 3);
+	assert_true(s.loop);
+	assert_string_equal(s.gpus[0].model, "NVIDIA H200");
+	assert_int_equal(s.gpus[0].memory_mib, 143771);
+	assert_string_equal(s.gpus[1].model, "Tesla T4");
+	assert_null(s.gpus[0].series[FIELD_GPU_UTIL]);
+	assert_non_null(s.gpus[1].series[FIELD_GPU_UTIL]);
+	assert_int_equal(s.gpus[1].series[FIELD_GPU_UTIL]->n, 31);
+	assert_true(s.gpus[1].series[FIELD_GPU_UTIL]->step_ms == 5000);
+	assert_true(s.has_workload);
+	assert_string_equal(s.workload.namespace_, "default");
+	assert_true(s.workload.replicas.has_constant);
+	assert_true(s.workload.demand_series.step_ms == 2000);
+	assert_true(s.workload.demand_series.points[1] == 1);
+	buf_done(&errors);
+	arena_done(&a);
+}
+
+static void every_fault_of_a_script_is_told_with_its_place(void **state)
+{
+	(void)state;
+#define WORKLOAD "gpus: [{}]\nworkload:\n  name: x\n  capacityPerReplica: 1\n"
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+	        {"gpus: [{modell: x}]\n", "m.yaml:1:9: gpus[0].modell:"},
+	        {"gpus: [{series: {DCGM_FI_DEV_GPU_UTILS: '1'}}]\n", "did you mean \"DCGM_FI_DEV_GPU_UTIL\"?"},
+	        {"gpus:\n- series:\n    DCGM_FI_DEV_GPU_UTIL: '1 zwei'\n",
+	         "m.yaml:3:27: gpus[0].series.DCGM_FI_DEV_GPU_UTIL: "},
+	        {"gpus: [{series: {DCGM_FI_DEV_GPU_UTIL: [1, 2]}}]\n", "a series is text"},
+	        {"gpus: [{series: {DCGM_FI_DEV_GPU_UTIL: {cosine: {}}}}]\n", "cosine"},
+	        {"gpus: [{series: [1]}]\n", "must be a map"},
+	        {"gpus: [{count: 65}]\n", "gpus[0].count"},
+	        {"gpus: [{count: 40}, {count: 40}]\n", "80 GPUs, the ceiling is 64"},
+	        {"gpus: [{count: 2, uuid: GPU-1}]\n", "gpus[0].count: several GPUs"},
+	        {"gpus: [{}]\nxids: [{at: 3s, gpu: 1, code: 48}]\n",
+	         "m.yaml:2:22: xids[0].gpu: there are 1 GPUs, the last one is 0"},
+	        {"gpus: [{}]\nlosses: [{at: 3s, gpu: 9}]\n", "losses[0].gpu: there are 1 GPUs"},
+	        {"xids: []\n", "gpus"},
+	        {WORKLOAD "  demand: {series: '1', csv: x}\n  replicas: {constant: 1}\n", "exactly one of csv, series"},
+	        {WORKLOAD "  demand: {csv: x}\n  replicas: {constant: 1}\n", "name the column"},
+	        {WORKLOAD "  demand: {series: '1'}\n  replicas: {}\n", "exactly one of url, file and constant"},
+	        {WORKLOAD "  demand: {series: '1'}\n  replicas: {url: 'ftp://example'}\n", "http:// or https://"},
+	        {WORKLOAD "  demand: {csv: /nonexistent.csv, column: x}\n  replicas: {constant: 1}\n",
+	         "workload.demand.csv: cannot open /nonexistent.csv"},
+	        {WORKLOAD "  demand: {series: ''}\n  replicas: {constant: 1}\n", "workload.demand.series"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct arena a;
+		struct buf errors;
+		struct mock_script s;
+		struct err e;
+		if (parse(&a, cases[i].text, &s, &errors, &e) == 0)
+			fail_msg("accepted:\n%s", cases[i].text);
+		assert_int_equal(e.kind, ERR_INPUT);
+		if (!strstr(buf_str(&errors), cases[i].want))
+			fail_msg("script:\n%serrors:\n%slack: %s", cases[i].text, buf_str(&errors), cases[i].want);
+		buf_done(&errors);
+		arena_done(&a);
+	}
+}
+
+static void the_built_in_script_has_two_gpus(void **state)
+{
+	(void)state;
+	struct arena a;
+	struct buf errors;
+	struct mock_script s;
+	struct err e;
+	arena_init(&a, MOCK_SCRIPT_BYTES_MAX);
+	buf_init(&errors, 65536);
+	if (mock_script_read(&a, NULL, &s, &errors, &e) < 0)
+		fail_msg("%s\n%s", e.msg, buf_str(&errors));
+	assert_int_equal(s.n_devices, 2);
+	buf_done(&errors);
+	arena_done(&a);
+}
+
+static void the_loop_closes_utilisation_is_demand_by_capacity(void **state)
+{
+	(void)state;
+	struct arena a;
+	arena_init(&a, 1 << 20);
+	struct workload_params w = {.capacity_per_replica = 10, .idle_ratio = 0.02};
+	assert_int_equal(series_parse(&a, "12x9 0x99", 1000, false, 1, &w.demand, NULL), 0);
+	struct workload_state s = {0};
+
+	workload_step(&w, &s, 1000, 2); // 12 of 20
+	assert_true(fabs(s.utilization - 0.6) < 1e-9 && s.backlog == 0);
+	workload_step(&w, &s, 2000, 4); // twice the replicas, half the utilisation
+	assert_true(fabs(s.utilization - 0.3) < 1e-9);
+	workload_step(&w, &s, 3000, 1); // 12 of 10: 2 wait
+	assert_true(s.utilization == 1 && fabs(s.backlog - 2) < 1e-9);
+	workload_step(&w, &s, 8000, 1); // 5 s more: 12 wait
+	assert_true(s.utilization == 1 && fabs(s.backlog - 12) < 1e-9);
+	workload_step(&w, &s, 10000, 2); // 24 arrive and 12 wait, 40 fit
+	assert_true(fabs(s.utilization - 0.9) < 1e-9 && s.backlog == 0);
+	workload_step(&w, &s, 12000, 2); // nothing to do
+	assert_true(s.utilization == 0.02 && s.demand == 0);
+	workload_step(&w, &s, 13000, 0); // nobody there
+	assert_true(s.utilization == 0 && s.replicas == 0);
+	arena_done(&a);
+}
+
+static void without_replicas_the_demand_waits(void **state)
+{
+	(void)state;
+	struct arena a;
+	arena_init(&a, 1 << 20);
+	struct workload_params w = {.capacity_per_replica = 10};
+	assert_int_equal(series_parse(&a, "3", 1000, true, 1, &w.demand, NULL), 0);
+	struct workload_state s = {0};
+	for (int t = 1; t <= 10; t++)
+		workload_step(&w, &s, 1000.0 * t, 0);
+	assert_true(fabs(s.backlog - 30) < 1e-9);
+	for (int t = 11; t <= 15; t++)
+		workload_step(&w, &s, 1000.0 * t, 1);
+	assert_true(s.backlog == 0);
+	arena_done(&a);
+}
+
+static void a_backlog_has_the_ceiling_it_was_given(void **state)
+{
+	(void)state;
+	struct arena a;
+	arena_init(&a, 1 << 20);
+	struct workload_params w = {.capacity_per_replica = 10, .backlog_max = 25};
+	assert_int_equal(series_parse(&a, "30", 1000, true, 1, &w.demand, NULL), 0);
+	struct workload_state s = {0};
+	for (int t = 1; t <= 10; t++)
+		workload_step(&w, &s, 1000.0 * t, 1);
+	assert_true(s.backlog == 25);
+	arena_done(&a);
+}
+
+static void smoothing_spreads_a_burst(void **state)
+{
+	(void)state;
+	struct arena a;
+	arena_init(&a, 1 << 20);
+	struct workload_params w = {.capacity_per_replica = 10, .smooth_ms = 10000};
+	assert_int_equal(series_parse(&a, "100 0x8", 1000, true, 1, &w.demand, NULL), 0);
+	struct workload_state s = {0};
+	for (int t = 1; t <= 30; t++)
+		workload_step(&w, &s, 1000.0 * t, 2);
+	assert_true(fabs(s.demand - 10) < 1e-9);
+	arena_done(&a);
+}
+
+static void readings_follow_the_utilisation(void **state)
+{
+	(void)state;
+	const struct gpu_params g = {.memory_mib = 1000, .power_limit_watts = 700, .idle_power_watts = 100};
+	struct gpu_state st = {0};
+	struct device_sample idle = {0}, first = {0}, busy = {0};
+	gpu_step(&g, &st, 0, 0, false, &idle);
+	gpu_step(&g, &st, 1000, 1, true, &first);
+	for (int t = 2; t <= 120; t++)
+		gpu_step(&g, &st, 1000.0 * t, 1, true, &busy);
+	assert_int_equal(idle.value[FIELD_FB_USED].i, 0);
+	assert_true(busy.value[FIELD_FB_USED].i > 800);
+	assert_int_equal(busy.value[FIELD_FB_USED].i + busy.value[FIELD_FB_FREE].i + busy.value[FIELD_FB_RESERVED].i,
+	                 1000);
+	assert_true(idle.value[FIELD_POWER_USAGE].f == 100 && busy.value[FIELD_POWER_USAGE].f == 700);
+	assert_true(busy.value[FIELD_SM_ACTIVE].f == 1 && busy.value[FIELD_GPU_UTIL].i == 100);
+	// The temperature lags behind.
+	assert_true(first.value[FIELD_GPU_TEMP].i < 40 && busy.value[FIELD_GPU_TEMP].i > 70);
+	// 700 W for 120 s are 84 kJ.
+	assert_int_equal(busy.value[FIELD_TOTAL_ENERGY].i, 84000000);
+	for (enum field f = 0; f < FIELD__COUNT; f++)
+		assert_int_equal(sample_has(&busy, f), f != FIELD_XID_ERRORS);
+}
+
+static struct backend *make(const char *script, char *path, struct xid_store *xids)
+{
+	int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, script, strlen(script)), (ssize_t)strlen(script));
+	close(fd);
+	struct buf errors;
+	struct err e;
+	buf_init(&errors, 65536);
+	struct backend *b = backend_mock_new(path, xids, NULL, &errors, &e);
+	unlink(path);
+	if (!b)
+		fail_msg("%s\n%s", e.msg, buf_str(&errors));
+	buf_done(&errors);
+	assert_int_equal(b->ops->open(b, &e), 0);
+	return b;
+}
+
+static void ready_replicas_hold_the_first_gpus(void **state)
+{
+	(void)state;
+	char path[] = "/tmp/gpuscale-test-XXXXXX";
+	struct xid_store *xids = xid_store_new(NULL);
+	struct backend *b = make("gpus: [{count: 6}]\n"
+	                         "workload:\n"
+	                         "  name: llama\n  namespace: serving\n"
+	                         "  demand: {series: '6'}\n"
+	                         "  capacityPerReplica: 4\n"
+	                         "  replicas: {constant: 2}\n"
+	                         "  gpusPerReplica: 2\n",
+	                         path, xids);
+	struct device_sample s[DEVICES_MAX];
+	struct err e;
+	assert_int_equal(b->ops->sample(b, 1000, 0, s, &e), 0);
+	static const char *const pods[] = {"llama-0", "llama-0", "llama-1", "llama-1", "", ""};
+	for (size_t i = 0; i < 6; i++) {
+		assert_string_equal(s[i].owner.pod, pods[i]);
+		assert_string_equal(s[i].owner.namespace_, pods[i][0] ? "serving" : "");
+		assert_int_equal(s[i].value[FIELD_GPU_UTIL].i, pods[i][0] ? 75 : 0);
+		assert_int_equal(s[i].value[FIELD_FB_USED].i > 0, pods[i][0] != '\0');
+	}
+	b->ops->destroy(b);
+	xid_store_free(xids);
+}
+
+static void xids_and_losses_come_at_their_time(void **state)
+{
+	(void)state;
+	char path[] = "/tmp/gpuscale-test-XXXXXX";
+	struct xid_store *xids = xid_store_new(NULL);
+	struct backend *b =
+	        make("gpus: [{count: 2}]\n"
+	             "xids: [{at: 0s, gpu: 0, code: 31}, {at: 3s, gpu: 1, code: 48}, {at: 4s, gpu: 1, code: 48}]\n"
+	             "losses: [{at: 5s, gpu: 1, for: 2s}]\n",
+	             path, xids);
+	struct device_sample s[DEVICES_MAX];
+	struct err e;
+	static const struct {
+		int64_t t_ms;
+		int64_t last0, last1;
+		bool lost1;
+	} steps[] = {{0, 31, 0, false},   {2999, 31, 0, false}, {3000, 31, 48, false},
+	             {5000, 31, 0, true}, {6999, 31, 0, true},  {7000, 31, 48, false}};
+	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+		assert_int_equal(b->ops->sample(b, steps[i].t_ms, 1000 + steps[i].t_ms, s, &e), 0);
+		assert_int_equal(s[0].value[FIELD_XID_ERRORS].i, steps[i].last0);
+		assert_int_equal(s[1].lost, steps[i].lost1);
+		if (steps[i].lost1)
+			assert_true(s[1].valid == 0);
+		else
+			assert_int_equal(s[1].value[FIELD_XID_ERRORS].i, steps[i].last1);
+	}
+	size_t n;
+	const struct device *d = b->ops->devices(b, &n);
+	assert_int_equal(n, 2);
+	assert_string_equal(d[1].uuid, "GPU-00000000-0000-0000-0000-000000000001");
+	struct xid_count counts[XID_CODES_MAX + 1];
+	size_t n_counts = xid_store_read(xids, d[1].uuid, counts, XID_CODES_MAX + 1);
+	for (size_t i = 0; i < n_counts; i++)
+		assert_int_equal(counts[i].count, counts[i].code == 48 ? 2 : 0);
+	b->ops->destroy(b);
+	xid_store_free(xids);
+}
+
+static void an_underscore_takes_the_sample_away(void **state)
+{
+	(void)state;
+	char path[] = "/tmp/gpuscale-test-XXXXXX";
+	struct xid_store *xids = xid_store_new(NULL);
+	struct backend *b = make("gpus: [{series: {DCGM_FI_PROF_SM_ACTIVE: '_', DCGM_FI_DEV_GPU_UTIL: '50 _',"
+	                         " DCGM_FI_DEV_GPU_TEMP: '83'}}]\n",
+	                         path, xids);
+	struct device_sample s[DEVICES_MAX];
+	struct err e;
+	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
+	assert_false(sample_has(&s[0], FIELD_SM_ACTIVE));
+	assert_int_equal(s[0].value[FIELD_GPU_UTIL].i, 50);
+	assert_int_equal(s[0].value[FIELD_GPU_TEMP].i, 83);
+	assert_true(s[0].value[FIELD_DRAM_ACTIVE].f > 0.2); // moves along
+	assert_int_equal(b->ops->sample(b, 1000, 0, s, &e), 0);
+	assert_false(sample_has(&s[0], FIELD_GPU_UTIL));
+	b->ops->destroy(b);
+	xid_store_free(xids);
+}
+
+static void replicas_are_read_as_the_api_server_writes_them(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *json, *path;
+		int32_t want; // -1: refused
+	} cases[] = {
+	        {"{\"status\":{\"readyReplicas\":3}}", "status.readyReplicas", 3},
+	        {"{\"status\":{\"replicas\":3}}", "status.readyReplicas", 0}, // zero is left out
+	        {"{\"status\":{}}", "status.readyReplicas", 0},
+	        {"{\"spec\":{}}", "status.readyReplicas", -1}, // some other object
+	        {"{\"status\":{\"readyReplicas\":-1}}", "status.readyReplicas", -1},
+	        {"{\"status\":{\"readyReplicas\":1.5}}", "status.readyReplicas", -1},
+	        {"{\"status\":{\"readyReplicas\":\"3\"}}", "status.readyReplicas", -1},
+	        {"{\"status\":{\"readyReplicas\":1e12}}", "status.readyReplicas", -1},
+	        {"[]", "status.readyReplicas", -1},
+	        {"{", "status.readyReplicas", -1},
+	        {"{\"n\":7}", "n", 7},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		int32_t got = -1;
+		struct err e;
+		int rc = mock_replicas_decode(cases[i].json, strlen(cases[i].json), cases[i].path, &got, &e);
+		if (rc < 0)
+			got = -1;
+		if (got != cases[i].want)
+			fail_msg("%s: got %d, want %d", cases[i].json, got, cases[i].want);
+	}
+}
+
+static void xid_codes_past_the_ceiling_are_counted_as_other(void **state)
+{
+	(void)state;
+	struct xid_store *s = xid_store_new(NULL);
+	for (int32_t code = 1000; code < 1100; code++)
+		xid_store_count(s, "GPU-a", code, 5);
+	struct xid_count c[XID_CODES_MAX + 1];
+	size_t n = xid_store_read(s, "GPU-a", c, XID_CODES_MAX + 1);
+	uint64_t sum = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += c[i].count;
+	assert_int_equal(n, XID_CODES_MAX + 1);
+	assert_int_equal(c[XID_CODES_MAX].code, XID_CODE_OTHER);
+	assert_int_equal(sum, 100); // none is lost
+	assert_int_equal(xid_store_overflows(s), c[XID_CODES_MAX].count);
+	assert_int_equal(xid_store_last(s, "GPU-a"), 1099);
+	assert_int_equal(xid_store_last(s, "GPU-b"), 0);
+	xid_store_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(a_script_is_decoded_with_its_defaults),
+	        cmocka_unit_test(every_fault_of_a_script_is_told_with_its_place),
+	        cmocka_unit_test(the_built_in_script_has_two_gpus),
+	        cmocka_unit_test(the_loop_closes_utilisation_is_demand_by_capacity),
+	        cmocka_unit_test(without_replicas_the_demand_waits),
+	        cmocka_unit_test(a_backlog_has_the_ceiling_it_was_given),
+	        cmocka_unit_test(smoothing_spreads_a_burst),
+	        cmocka_unit_test(readings_follow_the_utilisation),
+	        cmocka_unit_test(ready_replicas_hold_the_first_gpus),
+	        cmocka_unit_test(xids_and_losses_come_at_their_time),
+	        cmocka_unit_test(an_underscore_takes_the_sample_away),
+	        cmocka_unit_test(replicas_are_read_as_the_api_server_writes_them),
+	        cmocka_unit_test(xid_codes_past_the_ceiling_are_counted_as_other),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
