@@ -179,9 +179,8 @@ demo-now: $(TEST_PROGRAMS)
 check: format-check lint purity ## every static check that takes less than a minute
 lint: $(ARCHIVES) ## ban list, licence lines, headers, shellcheck, cppcheck, yamllint
 	@scripts/lint $(OUT)
-TIDY_JOBS ?= $(shell nproc 2>/dev/null || echo 1)
 tidy: ## clang-tidy over all C files (minutes)
-	$(Q)git ls-files '*.c' | xargs -r -n 1 -P $(TIDY_JOBS) sh -c 'exec clang-tidy-14 --quiet --warnings-as-errors="*" "$$0" -- $(subst ','"'"',$(ALL_CPPFLAGS)) -std=c17 2>/dev/null'
+	@scripts/tidy
 deps: ## install the packages that build, tests and demo need (GROUPS='lint e2e cluster' for the others)
 	@scripts/deps build test $(GROUPS)
 purity: $(call archive_of,policies) ## prove the decision core pure: no I/O, no clock, no allocation
