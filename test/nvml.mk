@@ -2,6 +2,7 @@
 # A scripted NVML for the exporter's tests: a whole one, one as old drivers have it, and one that is none.
 FAKE_NVML_DIRS := $(OUT)/fake-nvml $(OUT)/fake-nvml-old $(OUT)/fake-nvml-empty
 FAKE_NVML      := $(FAKE_NVML_DIRS:%=%/libnvidia-ml.so.1)
+TEST_HELPERS   += $(FAKE_NVML)
 
 # The library is loaded into a program that brings the sanitizer's runtime along: no -z defs here.
 define fake_nvml_rule
