@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: the scale of any kind is read and changed, pods are counted, and every refusal names what to do.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "test/fake/k8s_harness.h"
+
+static const struct scale_ref web = {"apps/v1", "Deployment", "default", "web"};
+static const struct scale_ref db = {"apps/v1", "StatefulSet", "default", "db"};
+static const struct scale_ref widget = {"example.dev/v1", "Widget", "prod", "w"};
+
+static void start(struct harness *h, const struct fake_apiserver_options *o)
+{
+	struct err e = {0};
+	harness_start(h, o);
+	if (fake_apiserver_add(h->server, "default/Deployment/web=2", &e) < 0 ||
+	    fake_apiserver_add(h->server, "default/StatefulSet/db=1", &e) < 0 ||
+	    fake_apiserver_add(h->server, "prod/Widget/w=3", &e) < 0)
+		fail_msg("%s", e.msg);
+	harness_start_client(h, 0);
+}
+
+static void any_kind_is_read_and_changed(void **state)
+{
+	const struct scale_ref *const refs[] = {&web, &db, &widget};
+	const int before[] = {2, 1, 3};
+	const char *const selectors[] = {"app=web", "app=db", "app=w"};
+	struct harness h;
+	struct outcome o;
+	start(&h, NULL);
+	for (int i = 0; i < 3; i++) {
+		harness_get(&h, refs[i], &o);
+		if (o.is_error)
+			fail_msg("%s", o.error.msg);
+		assert_int_equal(o.scale.spec_replicas, before[i]);
+		assert_int_equal(o.scale.status_replicas, before[i]);
+		assert_string_equal(o.scale.selector, selectors[i]);
+		char version[SCALE_RESOURCE_VERSION_BYTES_MAX];
+		memcpy(version, o.scale.resource_version, sizeof version);
+		harness_patch(&h, refs[i], version, before[i] + 4, &o);
+		if (o.is_error)
+			fail_msg("%s", o.error.msg);
+		assert_int_equal(o.scale.spec_replicas, before[i] + 4);
+		assert_string_not_equal(o.scale.resource_version, version);
+		harness_get(&h, refs[i], &o);
+		assert_int_equal(o.scale.spec_replicas, before[i] + 4);
+	}
+	assert_string_equal(h.last_class, "widgets/scale");
+	harness_stop(&h);
+}
+
+static void of_two_writers_the_second_gets_a_conflict(void **state)
+{
+	struct harness h;
+	struct outcome first, second, o;
+	start(&h, NULL);
+	harness_get(&h, &web, &o);
+	harness_patch(&h, &web, o.scale.resource_version, 5, &first);
+	harness_patch(&h, &web, o.scale.resource_version, 9, &second);
+	assert_false(first.is_error);
+	assert_true(second.is_error);
+	assert_int_equal(second.error.kind, ERR_CONFLICT);
+	assert_non_null(strstr(second.error.msg, "the object has been modified"));
+	harness_get(&h, &web, &o);
+	assert_int_equal(o.scale.spec_replicas, 5);
+	harness_stop(&h);
+}
+
+static void many_lookups_share_one_discovery(void **state)
+{
+	enum { N = 40 };
+	static struct outcome o[N];
+	struct harness h;
+	struct fake_counts counts;
+	struct err e = {0};
+	start(&h, NULL);
+	memset(o, 0, sizeof o);
+	for (int i = 0; i < N; i++)
+		assert_int_equal(scale_get(h.client, &web, outcome_of_scale, &o[i], &e), 0);
+	for (int i = 0; i < N; i++) {
+		harness_wait(&h, &o[i]);
+		assert_int_equal(o[i].scale.spec_replicas, 2);
+	}
+	fake_apiserver_get_counts(h.server, &counts);
+	assert_int_equal(counts.total, N + 1);
+	harness_stop(&h);
+}
+
+struct unknown {
+	struct scale_ref ref;
+	enum err_kind kind;
+	const char *says;
+};
+static const struct unknown unknowns[] = {
+        {{"apps/v1", "Deploymnt", "default", "web"}, ERR_NOT_FOUND, "did you mean \"Deployment\"?"},
+        {{"apps/v1", "Gadget", "default", "web"}, ERR_NOT_FOUND, "Deployment, ReplicaSet, StatefulSet"},
+        {{"apps/v1", "DaemonSet", "default", "web"}, ERR_NOT_FOUND, "no scale subresource for \"DaemonSet\""},
+        {{"v1", "Pod", "default", "web"}, ERR_NOT_FOUND, "None of its kinds has a scale subresource"},
+        {{"example.dev/v2", "Widget", "default", "w"}, ERR_NOT_FOUND, "the server has no API example.dev/v2"},
+        {{"apps/v1", "Deployment", "default", "nope"}, ERR_NOT_FOUND, "\"nope\" not found"},
+        {{"apps/v1", "Deployment", "prod", "web"}, ERR_NOT_FOUND, "\"web\" not found"},
+        {{"apps/v1", "Deployment", "default", "a/b"}, ERR_INPUT, "no namespace and name"},
+        {{"apps/v1", "Deployment", "..", "a"}, ERR_INPUT, "no namespace and name"},
+        {{"apps/v1/x", "Deployment", "default", "a"}, ERR_INPUT, "is not GROUP/VERSION"},
+        {{"../v1", "Deployment", "default", "a"}, ERR_INPUT, "is not GROUP/VERSION"},
+        {{"apps/v1", "", "default", "a"}, ERR_INPUT, "kind \"\""},
+};
+
+static void what_does_not_exist_is_named(void **state)
+{
+	struct harness h;
+	struct outcome o;
+	start(&h, NULL);
+	for (int round = 0; round < 2; round++) // asked, and from memory
+		for (size_t i = 0; i < sizeof unknowns / sizeof unknowns[0]; i++) {
+			harness_get(&h, &unknowns[i].ref, &o);
+			if (!o.is_error || o.error.kind != unknowns[i].kind || !strstr(o.error.msg, unknowns[i].says))
+				fail_msg("case %zu: %s: %s", i, err_kind_info(o.error.kind)->name, o.error.msg);
+		}
+	harness_stop(&h);
+}
+
+static void pods_are_counted_by_state(void **state)
+{
+	struct harness h;
+	struct outcome o;
+	start(&h, &(struct fake_apiserver_options){.gpus = 9, .ready_after_ms = 300});
+	harness_get(&h, &web, &o);
+	harness_patch(&h, &web, o.scale.resource_version, 8, &o);
+	harness_count(&h, "default", "app=web", &o);
+	assert_int_equal(o.counts.total, 8);
+	assert_int_equal(o.counts.ready, 0);
+	assert_int_equal(o.counts.pending, 3); // 9 GPUs, 4 of them taken by db and w, so 5 of the 8 run
+	int64_t end = clock_mono_ms(&h.clock) + 5000;
+	while (o.counts.ready < 5 && clock_mono_ms(&h.clock) < end)
+		harness_count(&h, "default", "app=web", &o);
+	assert_int_equal(o.counts.ready, 5);
+	assert_int_equal(o.counts.pending, 3);
+	harness_count(&h, "default", "", &o);
+	assert_int_equal(o.error.kind, ERR_INPUT);
+	harness_count(&h, "default", "app in (web)", &o);
+	assert_int_equal(o.error.code, 400);
+	harness_stop(&h);
+}
+
+static void a_long_list_of_pods_is_read_page_by_page(void **state)
+{
+	struct harness h;
+	struct outcome o;
+	struct fake_counts counts;
+	start(&h, NULL);
+	struct err e = {0};
+	assert_int_equal(fake_apiserver_add(h.server, "default/Deployment/big=1201", &e), 0);
+	harness_count(&h, "default", "app=big", &o);
+	assert_int_equal(o.counts.total, 1201);
+	assert_int_equal(o.counts.ready, 1201);
+	fake_apiserver_get_counts(h.server, &counts);
+	assert_int_equal(counts.get, 3);
+	harness_stop(&h);
+}
+
+// ---- replies nobody should send ----
+
+struct scale_case {
+	const char *name, *text;
+	enum err_kind kind; // ERR_NONE: accepted
+	int32_t spec, status;
+	const char *says;
+};
+#define META "\"kind\":\"Scale\",\"metadata\":{\"resourceVersion\":\"7\"}"
+static const struct scale_case scale_cases[] = {
+        {"whole", "{" META ",\"spec\":{\"replicas\":3},\"status\":{\"replicas\":2,\"selector\":\"a=b\"}}", ERR_NONE, 3,
+         2, ""},
+        {"zero is left out", "{" META ",\"spec\":{},\"status\":{\"replicas\":0}}", ERR_NONE, 0, 0, ""},
+        {"no spec at all", "{" META "}", ERR_NONE, 0, 0, ""},
+        {"largest", "{" META ",\"spec\":{\"replicas\":2147483647}}", ERR_NONE, INT32_MAX, 0, ""},
+        {"too large", "{" META ",\"spec\":{\"replicas\":2147483648}}", ERR_PROTOCOL, 0, 0, "spec"},
+        {"negative", "{" META ",\"spec\":{\"replicas\":-1}}", ERR_PROTOCOL, 0, 0, "spec"},
+        {"a fraction", "{" META ",\"spec\":{\"replicas\":1.5}}", ERR_PROTOCOL, 0, 0, "spec"},
+        {"a text", "{" META ",\"status\":{\"replicas\":\"1\"}}", ERR_PROTOCOL, 0, 0, "status"},
+        {"another kind", "{\"kind\":\"Pod\"}", ERR_PROTOCOL, 0, 0, "got kind \"Pod\""},
+        {"no version", "{\"kind\":\"Scale\",\"metadata\":{}}", ERR_PROTOCOL, 0, 0, "resourceVersion is missing"},
+        {"cut off", "{\"kind\":\"Sc", ERR_PROTOCOL, 0, 0, "reply to a scale request"},
+        {"garbage", "<html>", ERR_PROTOCOL, 0, 0, "reply to a scale request"},
+        {"an array", "[]", ERR_PROTOCOL, 0, 0, "expected a Scale"},
+};
+
+static void only_a_scale_in_range_is_a_scale(void **state)
+{
+	for (size_t i = 0; i < sizeof scale_cases / sizeof scale_cases[0]; i++) {
+		const struct scale_case *c = &scale_cases[i];
+		struct scale s;
+		struct err e = {0};
+		int rc = scale_decode(c->text, strlen(c->text), &s, &e);
+		if ((rc == 0) != (c->kind == ERR_NONE) || e.kind != c->kind || !strstr(e.msg, c->says) ||
+		    (rc == 0 && (s.spec_replicas != c->spec || s.status_replicas != c->status)))
+			fail_msg("%s: rc %d %s: %s", c->name, rc, err_kind_info(e.kind)->name, e.msg);
+	}
+}
+
+static void a_selector_over_the_ceiling_is_refused(void **state)
+{
+	char text[SCALE_SELECTOR_BYTES_MAX + 200];
+	int n = snprintf(text, sizeof text, "{" META ",\"status\":{\"selector\":\"");
+	memset(text + n, 'a', SCALE_SELECTOR_BYTES_MAX);
+	snprintf(text + n + SCALE_SELECTOR_BYTES_MAX, sizeof text - (size_t)n - SCALE_SELECTOR_BYTES_MAX, "\"}}");
+	struct scale s;
+	struct err e = {0};
+	assert_int_equal(scale_decode(text, strlen(text), &s, &e), -1);
+	assert_int_equal(e.kind, ERR_LIMIT);
+	assert_non_null(strstr(e.msg, "1024"));
+	assert_non_null(strstr(e.msg, "1023"));
+}
+
+static void pods_are_told_apart(void **state)
+{
+	static const char page[] =
+	        "{\"kind\":\"PodList\",\"metadata\":{\"continue\":\"abc\"},\"items\":["
+	        "{\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}},"
+	        "{\"metadata\":{\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"},\"status\":{\"phase\":\"Running\","
+	        "\"conditions\":"
+	        "[{\"type\":\"Ready\",\"status\":\"True\"}]}},"
+	        "{\"metadata\":{\"deletionTimestamp\":null},\"status\":{\"phase\":\"Pending\"}},"
+	        "{\"status\":{\"phase\":\"Failed\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"False\"}]}},"
+	        "{\"status\":{\"phase\":\"Succeeded\"}},{}]}";
+	struct pod_counts counts = {0};
+	char next[PODS_CONTINUE_BYTES_MAX];
+	struct err e = {0};
+	if (pods_decode_page(page, strlen(page), &counts, next, &e) < 0)
+		fail_msg("%s", e.msg);
+	assert_int_equal(counts.total, 6);
+	assert_int_equal(counts.ready, 1);
+	assert_int_equal(counts.pending, 1);
+	assert_int_equal(counts.failed, 1);
+	assert_int_equal(counts.terminating, 1);
+	assert_string_equal(next, "abc");
+	counts.total = PODS_MAX - 5;
+	assert_int_equal(pods_decode_page(page, strlen(page), &counts, next, &e), -1);
+	assert_int_equal(e.kind, ERR_LIMIT);
+	assert_int_equal(pods_decode_page("{\"kind\":\"PodList\",\"items\":3}", 28, &counts, next, &e), -1);
+	assert_int_equal(e.kind, ERR_PROTOCOL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(any_kind_is_read_and_changed),
+	        cmocka_unit_test(of_two_writers_the_second_gets_a_conflict),
+	        cmocka_unit_test(many_lookups_share_one_discovery),
+	        cmocka_unit_test(what_does_not_exist_is_named),
+	        cmocka_unit_test(pods_are_counted_by_state),
+	        cmocka_unit_test(a_long_list_of_pods_is_read_page_by_page),
+	        cmocka_unit_test(only_a_scale_in_range_is_a_scale),
+	        cmocka_unit_test(a_selector_over_the_ceiling_is_refused),
+	        cmocka_unit_test(pods_are_told_apart),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
