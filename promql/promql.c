@@ -279,6 +279,14 @@ static void finish(struct promql_call *call, const struct promql_result *result,
 	}
 }
 
+// The HTTP client's own errors name the address already.
+static void fail_transport(struct promql_call *call, const struct err *error)
+{
+	struct err e = *error;
+	err_wrap(&e, "Prometheus");
+	finish(call, NULL, &e);
+}
+
 static void fail(struct promql_call *call, struct err *e)
 {
 	err_wrap(e, "Prometheus at %.160s", call->p->url);
@@ -381,8 +389,7 @@ static void on_http_done(void *arg, const struct http_response *response, const 
 	struct err e;
 	err_clear(&e);
 	if (error) {
-		e = *error;
-		fail(call, &e);
+		fail_transport(call, error);
 		return;
 	}
 	if (response->status == 401) {

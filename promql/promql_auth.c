@@ -56,7 +56,7 @@ static int read_secret(const char *path, char **ret_secret, struct err *e)
 static int reread(struct promql_auth *a, int64_t now_mono_ms, struct err *e)
 {
 	a->read_at_ms = now_mono_ms;
-	char *fresh;
+	char *fresh = NULL;
 	if (read_secret(a->secret_file, &fresh, e) < 0)
 		return -1;
 	if (a->secret && strcmp(fresh, a->secret) == 0) {

@@ -102,7 +102,7 @@ static int decode_pair(const cJSON *pair, int64_t series, int64_t sample, int64_
 
 static int decode_sample(const cJSON *pair, int64_t series, int64_t sample, struct promql_sample *ret, struct err *e)
 {
-	const char *text;
+	const char *text = "";
 	if (decode_pair(pair, series, sample, &ret->time_ms, &text, e) < 0)
 		return -1;
 	if (num_parse_sample(text, strlen(text), &ret->value, NULL) < 0) {
@@ -262,7 +262,7 @@ static int decode_scalar(struct decoder *d, const cJSON *result, struct promql_r
 static int decode_string(struct decoder *d, const cJSON *result, struct promql_result *ret)
 {
 	int64_t time_ms;
-	const char *text;
+	const char *text = "";
 	if (decode_pair(result, -1, -1, &time_ms, &text, d->e) < 0)
 		return -1;
 	ret->string = arena_strdup(d->a, text);

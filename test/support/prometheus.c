@@ -212,13 +212,13 @@ static bool is_ready(uint16_t port)
 static int launch(struct prometheus *p, struct err *e)
 {
 	char program[] = "prometheus", config[PATH_BYTES + 64], data[PATH_BYTES + 64], listen[64];
-	char retention[] = "--storage.tsdb.retention.time=100y", no_lock[] = "--storage.tsdb.no-lockfile";
+	char retention[] = "--storage.tsdb.retention.time=100y";
 	snprintf(config, sizeof config, "--config.file=%s/prometheus.yml", p->dir);
 	snprintf(data, sizeof data, "--storage.tsdb.path=%s/data", p->dir);
 	snprintf(listen, sizeof listen, "--web.listen-address=127.0.0.1:%u", p->port);
-	char *argv[FLAGS_MAX + 8] = {program, config, data, listen, retention, no_lock};
+	char *argv[FLAGS_MAX + 6] = {program, config, data, listen, retention};
 	for (size_t i = 0; p->flags[i]; i++)
-		argv[6 + i] = p->flags[i];
+		argv[5 + i] = p->flags[i];
 	pid_t pid = spawn(p->dir, argv, e);
 	if (pid < 0)
 		return -1;
