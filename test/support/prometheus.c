@@ -311,6 +311,26 @@ int prometheus_continue(struct prometheus *p, struct err *e)
 	return p->pid ? 0 : launch(p, e);
 }
 
+bool prometheus_freeze(struct prometheus *p)
+{
+	if (!p->pid || kill(p->pid, SIGSTOP) < 0)
+		return false;
+	// The signal is on its way when kill returns: a thread may still answer until the last one stands.
+	for (int64_t waited = 0; waited < STOP_WAIT_MS; waited += POLL_MS) {
+		int status;
+		if (waitpid(p->pid, &status, WUNTRACED | WNOHANG) == p->pid)
+			return WIFSTOPPED(status);
+		sleep_ms(POLL_MS);
+	}
+	return false;
+}
+
+void prometheus_thaw(struct prometheus *p)
+{
+	if (p->pid)
+		kill(p->pid, SIGCONT);
+}
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)st;

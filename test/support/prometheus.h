@@ -27,6 +27,10 @@ pid_t prometheus_pid(const struct prometheus *p);
 // Kills the process, keeps port and data: an outage. prometheus_continue starts it again on both.
 void prometheus_interrupt(struct prometheus *p);
 int prometheus_continue(struct prometheus *p, struct err *e);
+// Stops every thread, so that it accepts connections and answers nothing; true once it stands still. thaw lets it go
+// on.
+bool prometheus_freeze(struct prometheus *p);
+void prometheus_thaw(struct prometheus *p);
 // Ends the process (SIGTERM, SIGKILL after 5 s) and removes the directory. NULL is fine.
 void prometheus_stop(struct prometheus *p);
 
