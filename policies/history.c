@@ -13,10 +13,10 @@
 
 static uint32_t room_for(int64_t keep_ms, int64_t interval_ms)
 {
-	int64_t ticks = i64_max(keep_ms, 0) / i64_max(interval_ms, 1) + 2;
-	if (ticks > DECIDE_HISTORY_MAX)
+	int64_t ticks = i64_max(keep_ms, 0) / i64_max(interval_ms, 1);
+	if (ticks >= DECIDE_HISTORY_MAX - 2)
 		return DECIDE_HISTORY_MAX;
-	return (uint32_t)i64_max(ticks, HISTORY_ROOM_MIN);
+	return (uint32_t)i64_max(ticks + 2, HISTORY_ROOM_MIN);
 }
 
 int64_t history_recommendations_keep_ms(const struct policy *policy)

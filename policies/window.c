@@ -15,10 +15,10 @@ uint32_t window_samples_needed(const struct policy_window *config, int64_t inter
 {
 	if (!config->set || config->duration_ms <= 0)
 		return 0;
-	int64_t per_window = config->duration_ms / i64_max(interval_ms, 1) + 1;
-	if (per_window > POLICY_WINDOW_SAMPLES_MAX / 2)
+	int64_t per_window = config->duration_ms / i64_max(interval_ms, 1);
+	if (per_window >= POLICY_WINDOW_SAMPLES_MAX / 2)
 		return POLICY_WINDOW_SAMPLES_MAX;
-	return (uint32_t)i64_max(2 * per_window, WINDOW_ROOM_MIN);
+	return (uint32_t)i64_max(2 * per_window + 2, WINDOW_ROOM_MIN);
 }
 
 void window_init(struct window *w, uint64_t samples_offset, uint32_t cap)
