@@ -136,7 +136,7 @@ static void start(struct http_client *c, struct http_call *call)
 		}
 		code = CURLE_OUT_OF_MEMORY;
 	}
-	err_set_code(&e, ERR_INTERNAL, code, "%s: cannot set the transfer up: %s", call->place,
+	err_set_code(&e, ERR_INTERNAL, (int)code, "%s: cannot set the transfer up: %s", call->place,
 	             curl_easy_strerror(code));
 	finish(call, NULL, &e);
 }

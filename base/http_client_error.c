@@ -31,21 +31,24 @@ static curl_off_t time_of(const struct http_call *call, CURLINFO info)
 	return us;
 }
 
+// curl counts the TLS handshake as part of connecting.
+static const char *no_connection_hint(const struct http_call *call)
+{
+	return call->https ? "is the address right, reachable, and does it speak TLS?"
+	                   : "is the address right and reachable?";
+}
+
 // How far a call came, for "gave up after 30 s".
 static void describe_phase(const struct http_call *call, char *out, size_t size)
 {
-	if (!call->slot) {
+	if (!call->slot)
 		snprintf(out, size, "it still waited in the queue behind other requests; is the peer slow?");
-		return;
-	}
-	if (call->slot->body.len > 0 || time_of(call, CURLINFO_STARTTRANSFER_TIME_T) > 0)
+	else if (call->slot->body.len > 0 || time_of(call, CURLINFO_STARTTRANSFER_TIME_T) > 0)
 		snprintf(out, size, "%zu bytes of the body had come", call->slot->body.len);
 	else if (time_of(call, CURLINFO_PRETRANSFER_TIME_T) > 0)
 		snprintf(out, size, "the request was sent, no reply had come");
-	else if (time_of(call, CURLINFO_CONNECT_TIME_T) > 0)
-		snprintf(out, size, "connected, the TLS handshake was not done");
 	else if (time_of(call, CURLINFO_NAMELOOKUP_TIME_T) > 0)
-		snprintf(out, size, "no connection yet; is the address right and reachable?");
+		snprintf(out, size, "no connection yet; %s", no_connection_hint(call));
 	else
 		snprintf(out, size, "the host name was not resolved yet; does DNS answer?");
 }
@@ -58,7 +61,7 @@ void http_error_of_deadline(const struct http_call *call, struct err *e)
 	             call->place, call->timeout_ms, phase);
 }
 
-static void error_of_refusal(const struct http_call *call, CURLcode code, struct err *e)
+static void error_of_refusal(const struct http_call *call, int code, struct err *e)
 {
 	switch (call->refusal) {
 	case HTTP_REFUSED_BODY:
@@ -80,7 +83,7 @@ static void error_of_refusal(const struct http_call *call, CURLcode code, struct
 	}
 }
 
-static void error_of_connect(const struct http_call *call, CURLcode code, const char *text, struct err *e)
+static void error_of_connect(const struct http_call *call, int code, const char *text, struct err *e)
 {
 	int os = os_error(call);
 	if (os == ECONNREFUSED)
@@ -93,7 +96,7 @@ static void error_of_connect(const struct http_call *call, CURLcode code, const 
 		err_set_code(e, ERR_UNREACHABLE, code, "%s: cannot connect: %s", call->place, text);
 }
 
-static void error_of_tls(const struct http_call *call, CURLcode code, const char *text, struct err *e)
+static void error_of_tls(const struct http_call *call, int code, const char *text, struct err *e)
 {
 	const struct http_tls_note *note = &call->client->tls_note;
 	const char *name = call->tls && call->tls->tls.server_name ? call->tls->tls.server_name : call->host;
@@ -117,15 +120,16 @@ static void error_of_tls(const struct http_call *call, CURLcode code, const char
 		err_set_code(e, ERR_TLS, code, "%s: %s", call->place, text);
 }
 
-void http_error_of_curl(const struct http_call *call, CURLcode code, struct err *e)
+void http_error_of_curl(const struct http_call *call, CURLcode result, struct err *e)
 {
+	int code = (int)result;
 	char text[CURL_ERROR_SIZE];
-	describe(call, code, text, sizeof text);
+	describe(call, result, text, sizeof text);
 	if (call->refusal != HTTP_REFUSED_NOTHING) {
 		error_of_refusal(call, code, e);
 		return;
 	}
-	switch (code) {
+	switch (result) {
 	case CURLE_COULDNT_RESOLVE_HOST:
 		err_set_code(e, ERR_UNREACHABLE, code,
 		             "%s: the name \"%s\" does not resolve; is it right, and does DNS work here?", call->place,
@@ -141,9 +145,8 @@ void http_error_of_curl(const struct http_call *call, CURLcode code, struct err 
 		error_of_connect(call, code, text, e);
 		return;
 	case CURLE_OPERATION_TIMEDOUT: // only the connect timeout is curl's; the deadline is ours
-		err_set_code(e, ERR_TIMEOUT, code,
-		             "%s: no connection within %" PRId64 " ms; is the address right and reachable?",
-		             call->place, call->connect_timeout_ms);
+		err_set_code(e, ERR_TIMEOUT, code, "%s: no connection within %" PRId64 " ms; %s", call->place,
+		             call->connect_timeout_ms, no_connection_hint(call));
 		return;
 	case CURLE_PEER_FAILED_VERIFICATION:
 	case CURLE_SSL_CONNECT_ERROR:
@@ -189,11 +192,10 @@ void http_error_of_curl(const struct http_call *call, CURLcode code, struct err 
 	case CURLE_WEIRD_SERVER_REPLY:
 	case CURLE_BAD_CONTENT_ENCODING:
 	case CURLE_HTTP_RETURNED_ERROR:
-		err_set_code(e, ERR_PROTOCOL, code,
-		             "%s: the reply is not HTTP as it should be: %s; is this the right port?", call->place,
-		             text);
+		err_set_code(e, ERR_PROTOCOL, code, "%s: not a valid HTTP reply (%s); is this the right port?",
+		             call->place, text);
 		return;
 	default:
-		err_set_code(e, ERR_INTERNAL, code, "%s: %s (curl %d)", call->place, text, (int)code);
+		err_set_code(e, ERR_INTERNAL, code, "%s: %s (curl %d)", call->place, text, code);
 	}
 }

@@ -125,7 +125,7 @@ void http_tls_put(struct http_tls_set *set);
 CURLcode http_tls_setup(CURL *easy, const struct http_tls *tls, struct http_tls_note *note);
 
 // http_client_error.c
-void http_error_of_curl(const struct http_call *call, CURLcode code, struct err *e);
+void http_error_of_curl(const struct http_call *call, CURLcode result, struct err *e);
 void http_error_of_deadline(const struct http_call *call, struct err *e);
 
 #endif

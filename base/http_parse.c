@@ -248,16 +248,16 @@ int http_chunks_feed(struct http_chunks *c, const char *data, size_t len, size_t
 	while (i < len && status == 0 && c->state != HTTP_CHUNK_DONE) {
 		if (c->state == HTTP_CHUNK_DATA) {
 			size_t n = len - i < c->left ? len - i : (size_t)c->left;
-			if (n > out->max - out->len)
-				status = 413;
-			else if (buf_put(out, data + i, n) < 0)
-				status = 500;
+			if (buf_put(out, data + i, n) < 0)
+				status = 500; // there is room under the ceiling, so memory has ended
 			i += n;
 			c->left -= n;
 			if (c->left == 0)
 				c->state = HTTP_CHUNK_DATA_CR;
 		} else {
 			status = chunk_char(c, data[i++]);
+			if (c->state == HTTP_CHUNK_DATA && c->left > out->max - out->len)
+				status = 413; // at the announcement, not after reading up to the ceiling
 		}
 	}
 	*ret_used = i;

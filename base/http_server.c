@@ -116,6 +116,11 @@ static bool read_head(struct http_conn *conn)
 		char c;
 		while (evbuffer_copyout(in, &c, 1) == 1 && (c == '\r' || c == '\n'))
 			evbuffer_drain(in, 1);
+		// Such as a TLS handshake: it may never contain the line ends we wait for.
+		if (evbuffer_copyout(in, &c, 1) == 1 && !http_is_token(&c, 1)) {
+			http_conn_refuse(conn, 400, "not an HTTP request");
+			return false;
+		}
 	}
 	size_t have = evbuffer_get_length(in);
 	struct evbuffer_ptr from;

@@ -28,6 +28,28 @@ struct raw_step {
 	int ms;
 };
 
+// Initializers of one step.
+#define STEP(k)                                                                                                        \
+	{                                                                                                              \
+		.kind = (k)                                                                                            \
+	}
+#define STEP_SEND(text)                                                                                                \
+	{                                                                                                              \
+		.kind = RAW_SEND, .data = (text)                                                                       \
+	}
+#define STEP_BYTES(bytes, n)                                                                                           \
+	{                                                                                                              \
+		.kind = RAW_SEND, .data = (bytes), .len = (n)                                                          \
+	}
+#define STEP_TIMES(text, n)                                                                                            \
+	{                                                                                                              \
+		.kind = RAW_SEND_TIMES, .data = (text), .times = (n)                                                   \
+	}
+#define STEP_WAIT(n)                                                                                                   \
+	{                                                                                                              \
+		.kind = RAW_WAIT, .ms = (n)                                                                            \
+	}
+
 struct raw_server_stats {
 	int accepted, open, open_max, requests;
 };
