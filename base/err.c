@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 static const struct err_kind_info kinds[] = {
         [ERR_NONE] = {"None", false, 0},
         [ERR_USAGE] = {"Usage", false, 2},
@@ -40,6 +42,18 @@ void err_clear(struct err *e)
 		*e = (struct err){.kind = ERR_NONE};
 }
 
+// What printf cut at the buffer's end (wanted: the length it returned) must not stop inside a UTF-8 character.
+static void end_at_character(char msg[static ERR_MSG_BYTES], int wanted)
+{
+	if (wanted < ERR_MSG_BYTES)
+		return;
+	size_t len = strlen(msg), last = len;
+	while (last > 0 && len - last < 4 && ((unsigned char)msg[last - 1] & 0xc0) == 0x80)
+		last--;
+	if (last > 0 && (unsigned char)msg[last - 1] >= 0xc0 && utf8_char_len(msg + last - 1, len - last + 1) == 0)
+		msg[last - 1] = '\0';
+}
+
 static int err_vset(struct err *e, enum err_kind kind, int code, const char *fmt, va_list ap)
         __attribute__((format(printf, 4, 0)));
 static int err_vset(struct err *e, enum err_kind kind, int code, const char *fmt, va_list ap)
@@ -48,7 +62,7 @@ static int err_vset(struct err *e, enum err_kind kind, int code, const char *fmt
 		return -1;
 	// Formatted aside: an argument may be e->msg itself.
 	char msg[ERR_MSG_BYTES] = "";
-	vsnprintf(msg, sizeof msg, fmt, ap);
+	end_at_character(msg, vsnprintf(msg, sizeof msg, fmt, ap));
 	e->kind = kind;
 	e->code = code;
 	e->retry_after_ms = 0;
@@ -84,7 +98,8 @@ int err_wrap(struct err *e, const char *fmt, ...)
 	int n = vsnprintf(msg, sizeof msg, fmt, ap);
 	va_end(ap);
 	size_t used = n < 0 ? 0 : (size_t)n < sizeof msg ? (size_t)n : sizeof msg - 1;
-	snprintf(msg + used, sizeof msg - used, ": %s", e->msg);
+	n = snprintf(msg + used, sizeof msg - used, ": %s", e->msg);
+	end_at_character(msg, n < 0 ? n : n + (int)used);
 	memcpy(e->msg, msg, sizeof msg);
 	return -1;
 }

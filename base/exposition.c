@@ -56,7 +56,7 @@ static void put_escaped(struct buf *b, const char *s, bool quotes)
 			text = "\\n";
 		else if (s[i] == '"' && quotes)
 			text = "\\\"";
-		else if ((n = utf8_char_len(s + i, len - i)) == 0) {
+		else if ((unsigned char)s[i] >= 0x80 && (n = utf8_char_len(s + i, len - i)) == 0) {
 			text = UTF8_REPLACEMENT;
 			n = 1;
 		}

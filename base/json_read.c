@@ -116,7 +116,7 @@ static int scan_string(struct scan *s)
 		}
 		if (c < 0x20)
 			return fail(s, ERR_PROTOCOL, "control characters in strings must be escaped");
-		size_t n = utf8_char_len(s->text + s->at, s->len - s->at);
+		size_t n = c < 0x80 ? 1 : utf8_char_len(s->text + s->at, s->len - s->at);
 		if (n == 0)
 			return fail(s, ERR_PROTOCOL, "this is not valid UTF-8");
 		s->at += n;

@@ -113,6 +113,10 @@ static void put_string(struct buf *out, const char *s, size_t len)
 	buf_putc(out, '"');
 	size_t from = 0, i = 0;
 	while (i < len) {
+		if (s[i] >= ' ' && s[i] <= '~' && s[i] != '"' && s[i] != '\\') {
+			i++;
+			continue;
+		}
 		char text[JSON_ESCAPED_BYTES_MAX];
 		size_t taken, n = json_escape_char(s + i, len - i, text, &taken);
 		if (n != taken) { // what stands for itself goes out in one piece

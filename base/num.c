@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/num_text.h"
+#include "base/text.h"
 
 #define PLAIN_EXPONENT_MIN (-4)
 #define PLAIN_EXPONENT_MAX 15
@@ -23,12 +24,9 @@ static bool is_digit(char c)
 
 const char *num_shown(char *out, const char *s, size_t len)
 {
-	const size_t room = NUM_SHOWN_BYTES - sizeof "\"...\"";
-	size_t take = len < room ? len : room, n = 0;
-	out[n++] = '"';
-	for (size_t i = 0; i < take; i++)
-		out[n++] = (char)(s[i] >= ' ' && s[i] <= '~' ? s[i] : '?');
-	memcpy(out + n, take < len ? "...\"" : "\"", take < len ? sizeof "...\"" : sizeof "\"");
+	size_t n = text_show(out + 1, NUM_SHOWN_BYTES - 2, s, len);
+	out[0] = '"';
+	memcpy(out + 1 + n, "\"", 2);
 	return out;
 }
 

@@ -9,8 +9,7 @@ struct err;
 
 #define NUM_SHOWN_BYTES 64
 
-// Writes s[0..len) quoted into out (NUM_SHOWN_BYTES), cut with "..." when long, with '?' for everything outside
-// printable ASCII. Returns out.
+// Writes s[0..len) quoted into out (NUM_SHOWN_BYTES), made harmless and cut by text_show. Returns out.
 const char *num_shown(char *out, const char *s, size_t len);
 // 0, or -1 with ERR_LIMIT or ERR_INPUT when len is above NUM_INPUT_BYTES_MAX or 0. `what` names it ("a duration"),
 // `fix` is an example.

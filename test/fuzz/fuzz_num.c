@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/num.h"
+#include "base/utf8.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -16,8 +17,8 @@ static void check_error(const struct err *e)
 {
 	assert(e->kind == ERR_INPUT || e->kind == ERR_LIMIT);
 	assert(e->msg[0] && strlen(e->msg) < ERR_MSG_BYTES - 1); // never cut
-	for (const char *p = e->msg; *p; p++)
-		assert(*p >= ' ' && *p <= '~');
+	for (const char *p = e->msg; *p; p += utf8_char_len(p, strlen(p)))
+		assert((unsigned char)*p >= ' ' && *p != 0x7f && utf8_char_len(p, strlen(p)) > 0);
 }
 
 static void check_f64(double v)

@@ -75,6 +75,23 @@ static void test_long_messages_are_cut_at_the_end(void **state)
 	assert_memory_equal(e.msg, "xxx", 3);
 }
 
+static void test_a_cut_falls_between_characters(void **state)
+{
+	for (size_t pad = 0; pad < 4; pad++) {
+		char text[2 * ERR_MSG_BYTES] = "aaa";
+		text[pad] = '\0';
+		while (strlen(text) < ERR_MSG_BYTES + 8)
+			memcpy(text + strlen(text), "\xf0\x9f\x98\x80", 5);
+		struct err e;
+		err_set(&e, ERR_INPUT, "%s", text);
+		size_t len = strlen(e.msg);
+		assert_true(len > ERR_MSG_BYTES - 5);
+		assert_int_equal((len - pad) % 4, 0);
+		err_wrap(&e, "c");
+		assert_int_equal((strlen(e.msg) - pad - strlen("c: ")) % 4, 0);
+	}
+}
+
 static void test_every_kind_has_a_row_with_a_name_of_its_own(void **state)
 {
 	for (int k = 0; k < ERR__COUNT; k++) {
@@ -125,6 +142,7 @@ int main(void)
 	        cmocka_unit_test(test_null_is_accepted_by_who_does_not_care),
 	        cmocka_unit_test(test_a_message_may_be_made_of_itself),
 	        cmocka_unit_test(test_long_messages_are_cut_at_the_end),
+	        cmocka_unit_test(test_a_cut_falls_between_characters),
 	        cmocka_unit_test(test_every_kind_has_a_row_with_a_name_of_its_own),
 	        cmocka_unit_test(test_retry_helps_only_against_passing_faults),
 	        cmocka_unit_test(test_http_status_gives_the_kind),
