@@ -52,6 +52,9 @@ void decide_record_scale(const struct policy *policy, void *state, int64_t now_m
 // History for tests and restarts: a recommendation made at time_ms (calls in order of time).
 void decide_record_recommendation(const struct policy *policy, void *state, int64_t time_ms, int32_t replicas);
 
+// History for restarts: only the time of the last scale is known (its event has left every period): cooldown.
+void decide_record_last_scale(const struct policy *policy, void *state, int64_t time_ms);
+
 // What a restart needs to know again (kept in `status`): oldest first, at most `max` (2 * DECIDE_HISTORY_MAX is always
 // enough); returns how many. Feeding them to the record functions gives the same decisions.
 struct decide_recommendation {

@@ -189,6 +189,12 @@ void decide_record_scale(const struct policy *policy, void *state, int64_t now_m
 	s->last_scale_ms = i64_max(s->last_scale_ms, now_ms);
 }
 
+void decide_record_last_scale(const struct policy *policy, void *state, int64_t time_ms)
+{
+	struct state_header *s = state_of(policy, state);
+	s->last_scale_ms = i64_max(s->last_scale_ms, time_ms);
+}
+
 void decide_record_recommendation(const struct policy *policy, void *state, int64_t time_ms, int32_t replicas)
 {
 	struct state_header *s = state_of(policy, state);
