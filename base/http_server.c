@@ -251,11 +251,12 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 
 static void format_peer(const struct sockaddr *sa, int len, char out[HTTP_SERVER_PEER_BYTES])
 {
-	static const char mapped[] = "::ffff:"; // an IPv4 client on a dual-stack socket
-	if (getnameinfo(sa, (socklen_t)len, out, HTTP_SERVER_PEER_BYTES, NULL, 0, NI_NUMERICHOST) != 0)
-		snprintf(out, HTTP_SERVER_PEER_BYTES, "unknown");
-	if (strncmp(out, mapped, sizeof mapped - 1) == 0 && strchr(out, '.'))
-		memmove(out, out + sizeof mapped - 1, strlen(out) - sizeof mapped + 2);
+	static const char mapped[] = "::ffff:"; // in front of an IPv4 client's address on a dual-stack socket
+	char text[HTTP_SERVER_PEER_BYTES];
+	if (getnameinfo(sa, (socklen_t)len, text, sizeof text, NULL, 0, NI_NUMERICHOST) != 0)
+		memcpy(text, "unknown", sizeof "unknown");
+	bool is_mapped = strncmp(text, mapped, sizeof mapped - 1) == 0 && strchr(text, '.');
+	snprintf(out, HTTP_SERVER_PEER_BYTES, "%s", is_mapped ? text + sizeof mapped - 1 : text);
 }
 
 static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *sa, int len, void *arg)

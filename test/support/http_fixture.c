@@ -92,6 +92,7 @@ int http_fixture_teardown(void **state)
 	raw_server_free(f->raw);
 	event_base_free(f->loop);
 	http_result_done(&f->result);
+	free(f->reply);
 	free(f);
 	return 0;
 }
@@ -133,4 +134,30 @@ void http_fixture_assert_error(const struct http_fixture *f, enum err_kind kind,
 	if (e->kind != kind || !strstr(e->msg, part))
 		fail_msg("wanted %s with \"%s\", got %s: status %d, \"%s\"", err_kind_info(kind)->name, part,
 		         err_kind_info(e->kind)->name, f->result.status, e->msg);
+}
+
+struct raw_client *http_fixture_dial(struct http_fixture *f)
+{
+	struct raw_client *c = raw_client_new(f->loop, http_server_port(f->server));
+	assert_non_null(c);
+	return c;
+}
+
+const char *http_fixture_exchange(struct http_fixture *f, const char *request)
+{
+	struct raw_client *c = http_fixture_dial(f);
+	raw_client_send(c, request, 0);
+	raw_client_shutdown(c);
+	assert_true(test_loop_until(f->loop, raw_client_closed(c), 1, FIXTURE_LIMIT_MS));
+	free(f->reply);
+	f->reply = strdup(raw_client_text(c));
+	assert_non_null(f->reply);
+	raw_client_free(c);
+	return f->reply;
+}
+
+void http_fixture_assert_starts(const char *text, const char *start)
+{
+	if (strncmp(text, start, strlen(start)) != 0)
+		fail_msg("wanted \"%s\" at the start of \"%.200s\"", start, text);
 }

@@ -8,6 +8,7 @@
 #include "base/http_server.h"
 #include "test/support/http_result.h"
 #include "test/support/loop.h"
+#include "test/support/raw_client.h"
 #include "test/support/raw_server.h"
 
 #define FIXTURE_LIMIT_MS 10000
@@ -20,6 +21,7 @@ struct http_fixture {
 	struct raw_server *raw; // once http_fixture_play was called: the target of http_fixture_url
 	struct http_result result;
 	char url[256];
+	char *reply;                     // of http_fixture_exchange
 	struct http_exchange *held[256]; // by /hold
 	int n_held;
 	int handled; // requests that reached /echo or /hold
@@ -37,6 +39,12 @@ const char *http_fixture_url(struct http_fixture *f, const char *path);
 void http_fixture_fetch(struct http_fixture *f, const struct http_request *r);
 void http_fixture_get(struct http_fixture *f, const char *path);
 void http_fixture_release(struct http_fixture *f); // answers what is held
+// A raw connection to the server.
+struct raw_client *http_fixture_dial(struct http_fixture *f);
+// Sends bytes, half-closes, and gives back all that came until the server closed. Valid until the next one.
+const char *http_fixture_exchange(struct http_fixture *f, const char *request);
+// Fails the test unless text begins so.
+void http_fixture_assert_starts(const char *text, const char *start);
 // Fails the test unless f->result is an error of that kind with `part` in its text.
 void http_fixture_assert_error(const struct http_fixture *f, enum err_kind kind, const char *part);
 

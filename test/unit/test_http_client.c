@@ -233,7 +233,7 @@ static void a_call_that_waits_past_its_deadline_says_so(void **state)
 	struct err e;
 	for (int i = 0; i < 17; i++) {
 		struct http_request r = {
-		        .method = "GET", .url = http_fixture_url(f, "/hold"), .timeout_ms = i == 16 ? 100 : 20000};
+		        .method = "GET", .url = http_fixture_url(f, "/hold"), .timeout_ms = i == 16 ? 300 : 20000};
 		assert_int_equal(http_client_submit(f->client, &r, http_result_keep, &results[i], NULL, &e), 0);
 	}
 	assert_true(test_loop_until(f->loop, &results[16].done, 1, FIXTURE_LIMIT_MS));

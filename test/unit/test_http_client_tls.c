@@ -198,7 +198,7 @@ static void a_server_that_never_shakes_hands_ends_at_the_connect_timeout(void **
 	http_fixture_assert_error(f, ERR_TIMEOUT,
 	                          "no connection within 100 ms; is the address right, reachable, and does it");
 	http_fixture_fetch(
-	        f, &(struct http_request){.method = "GET", .url = url, .connect_timeout_ms = 5000, .timeout_ms = 100});
+	        f, &(struct http_request){.method = "GET", .url = url, .connect_timeout_ms = 5000, .timeout_ms = 300});
 	http_fixture_assert_error(f, ERR_TIMEOUT,
 	                          "no connection yet; is the address right, reachable, and does it speak TLS?");
 }

@@ -19,117 +19,15 @@
 
 #define HOST "Host: test\r\n"
 
-static struct raw_client *dial(struct http_fixture *f)
+static void wait_until_closed(struct http_fixture *f)
 {
-	struct raw_client *c = raw_client_new(f->loop, http_server_port(f->server));
-	assert_non_null(c);
-	return c;
-}
-
-// Sends bytes, half-closes, and gives back all that came until the server closed. Valid until the next exchange.
-static const char *exchange(struct http_fixture *f, const char *request)
-{
-	static char text[65536];
-	struct raw_client *c = dial(f);
-	raw_client_send(c, request, 0);
-	raw_client_shutdown(c);
-	assert_true(test_loop_until(f->loop, raw_client_closed(c), 1, FIXTURE_LIMIT_MS));
-	snprintf(text, sizeof text, "%s", raw_client_text(c));
-	raw_client_free(c);
-	return text;
-}
-
-static void assert_starts(const char *text, const char *start)
-{
-	if (strncmp(text, start, strlen(start)) != 0)
-		fail_msg("wanted \"%s\" at the start of \"%.200s\"", start, text);
-}
-
-static void requests_that_break_the_rules_get_their_status(void **state)
-{
-	struct http_fixture *f = *state;
-	static const struct {
-		const char *request, *reply;
-	} table[] = {
-	        {"GARBAGE\r\n\r\n", "HTTP/1.1 400 "},
-	        {"GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 400 "}, // no Host
-	        {"GET / HTTP/1.1\r\n" HOST HOST "\r\n", "HTTP/1.1 400 "},
-	        {"GET  / HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 400 "},
-	        {"GET /%zz HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 400 "},
-	        {"GET /%00 HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 400 "},
-	        {"GET nowhere HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 400 "},
-	        {"GET / HTTP/2.0\r\n" HOST "\r\n", "HTTP/1.1 505 "},
-	        {"GET / FTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 400 "},
-	        {"GET / HTTP/1.1\r\n" HOST "Folded: a\r\n b\r\n\r\n", "HTTP/1.1 400 "},
-	        {"GET / HTTP/1.1\r\n" HOST "Blank : a\r\n\r\n", "HTTP/1.1 400 "},
-	        {"GET / HTTP/1.1\r\n" HOST "No colon\r\n\r\n", "HTTP/1.1 400 "},
-	        {"GET / HTTP/1.1\r\n" HOST "X: a\x01\r\n\r\n", "HTTP/1.1 400 "},
-	        {"GET / HTTP/1.1\r\n" HOST "X: a\nY: b\r\n\r\n", "HTTP/1.1 400 "},
-	        {"POST /echo HTTP/1.1\r\n" HOST "Content-Length: 1\r\nContent-Length: 1\r\n\r\nx", "HTTP/1.1 400 "},
-	        {"POST /echo HTTP/1.1\r\n" HOST "Content-Length: -1\r\n\r\n", "HTTP/1.1 400 "},
-	        {"POST /echo HTTP/1.1\r\n" HOST "Content-Length: 1x\r\n\r\n", "HTTP/1.1 400 "},
-	        {"POST /echo HTTP/1.1\r\n" HOST "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-	         "HTTP/1.1 400 "},
-	        {"POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: gzip\r\n\r\n", "HTTP/1.1 501 "},
-	        {"POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nzz\r\n", "HTTP/1.1 400 "},
-	        {"POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n2\r\nabc", "HTTP/1.1 400 "},
-	        {"POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nffffffffff\r\n", "HTTP/1.1 413 "},
-	        {"POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n100001\r\n", "HTTP/1.1 413 "},
-	        {"POST /echo HTTP/1.1\r\n" HOST "Content-Length: 1048577\r\n\r\n", "HTTP/1.1 413 "},
-	        {"\x16\x03\x01\x02", "HTTP/1.1 400 "},
-	        {"GET /echo HTTP/1.1\r\n" HOST, ""}, // ends in the middle
-	        {"", ""},
-	};
-	for (size_t i = 0; i < COUNT(table); i++) {
-		const char *reply = exchange(f, table[i].request);
-		if (table[i].reply[0] ? strncmp(reply, table[i].reply, strlen(table[i].reply)) != 0 : reply[0] != '\0')
-			fail_msg("row %zu: wanted \"%s\", got \"%.60s\"", i, table[i].reply, reply);
-		if (reply[0])
-			assert_non_null(strstr(reply, "\r\nConnection: close\r\n"));
+	struct http_server_stats stats = {.open = 1};
+	int64_t end = test_now_ms() + FIXTURE_LIMIT_MS;
+	while (stats.open > 0 && test_now_ms() < end) {
+		test_loop_for(f->loop, 5);
+		http_server_get_stats(f->server, &stats);
 	}
-	assert_int_equal(f->handled, 0);
-}
-
-static void odd_but_lawful_requests_are_served(void **state)
-{
-	struct http_fixture *f = *state;
-	static const struct {
-		const char *request, *reply, *body;
-	} table[] = {
-	        {"\r\n\r\nGET /echo HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 200 ", ""},
-	        {"GET /echo HTTP/1.0\r\n\r\n", "HTTP/1.1 200 ", ""},
-	        {"GET http://any.test:80/echo?status=201 HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 201 ", ""},
-	        {"GET /%65cho HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 200 ", ""},
-	        {"GET /echo?x=%zz&status=202&status=500 HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 202 ", ""},
-	        {"OPTIONS * HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 404 ", "not found\n"},
-	        {"BREW /echo HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 200 ", ""},
-	        {"POST /echo HTTP/1.1\r\nhost:test\r\ncontent-LENGTH:\t3 \r\n\r\nabc", "HTTP/1.1 200 ", "abc"},
-	        {"POST /echo HTTP/1.1\r\n" HOST
-	         "Transfer-Encoding: Chunked\r\n\r\n3;x=y\r\nabc\r\n02\r\nde\r\n0\r\nTrailer: t\r\n\r\n",
-	         "HTTP/1.1 200 ", "abcde"},
-	        {"POST /echo HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 1\r\n\r\nx",
-	         "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 ", "x"},
-	};
-	for (size_t i = 0; i < COUNT(table); i++) {
-		const char *reply = exchange(f, table[i].request);
-		const char *body = strstr(reply, "\r\nConnection: ");
-		body = body ? strstr(body, "\r\n\r\n") : NULL;
-		if (strncmp(reply, table[i].reply, strlen(table[i].reply)) != 0 || !body ||
-		    strcmp(body + 4, table[i].body))
-			fail_msg("row %zu: got \"%.400s\"", i, reply);
-	}
-}
-
-static void head_gets_the_length_and_no_body(void **state)
-{
-	struct http_fixture *f = *state;
-	const char *reply = exchange(f, "HEAD /big?bytes=100 HTTP/1.1\r\n" HOST "\r\n");
-	assert_starts(reply, "HTTP/1.1 200 OK\r\n");
-	assert_non_null(strstr(reply, "\r\nContent-Length: 100\r\n"));
-	assert_string_equal(strstr(reply, "\r\n\r\n"), "\r\n\r\n");
-	reply = exchange(f, "GET /echo?status=204 HTTP/1.1\r\n" HOST "\r\n");
-	assert_starts(reply, "HTTP/1.1 204 No Content\r\n");
-	assert_null(strstr(reply, "Content-Length"));
+	assert_int_equal(stats.open, 0);
 }
 
 static void an_unknown_path_gets_404_and_one_line(void **state)
@@ -199,37 +97,10 @@ static void a_handler_sees_the_request_decoded(void **state)
 	struct http_fixture *f = *state;
 	struct err e;
 	assert_int_equal(http_server_route(f->server, "/probe/", handle_probe, NULL, &e), 0);
-	const char *reply =
-	        exchange(f, "PATCH /probe/x%20y?a=1+2%263&flag&=z HTTP/1.1\r\n" HOST "X-Custom:  one \r\n\r\n");
+	const char *reply = http_fixture_exchange(f, "PATCH /probe/x%20y?a=1+2%263&flag&=z HTTP/1.1\r\n" HOST
+	                                             "X-Custom:  one \r\n\r\n");
 	assert_non_null(strstr(reply, "\r\nX-Reply: no  X-Evil: split\r\n"));
 	assert_non_null(strstr(reply, "seen\n"));
-}
-
-static void a_flood_of_headers_gets_431_and_a_long_line_414(void **state)
-{
-	struct http_fixture *f = *state;
-	static const struct {
-		const char *start, *piece, *reply;
-	} table[] = {
-	        {"GET /echo HTTP/1.1\r\n" HOST, "X-Flood: 0123456789\r\n", "HTTP/1.1 431 "},
-	        {"GET /echo?", "0123456789", "HTTP/1.1 414 "},
-	        {"GET /echo HTTP/1.1\r\n" HOST "X: ", "0123456789", "HTTP/1.1 431 "},
-	};
-	for (size_t i = 0; i < COUNT(table); i++) {
-		struct raw_client *c = dial(f);
-		raw_client_send(c, table[i].start, 0);
-		for (int n = 0; n < 20000; n++)
-			raw_client_send(c, table[i].piece, 0);
-		assert_true(test_loop_until(f->loop, raw_client_closed(c), 1, FIXTURE_LIMIT_MS));
-		assert_starts(raw_client_text(c), table[i].reply);
-		raw_client_free(c);
-	}
-	char many[8192] = "GET /echo HTTP/1.1\r\n" HOST; // few bytes, too many headers
-	for (int i = 0; i < 101; i++)
-		strncat(many, "a: b\r\n", sizeof many - strlen(many) - 1);
-	strncat(many, "\r\n", sizeof many - strlen(many) - 1);
-	assert_starts(exchange(f, many), "HTTP/1.1 431 ");
-	assert_int_equal(f->handled, 0);
 }
 
 static void a_body_at_the_ceiling_is_taken_and_one_byte_more_gets_413(void **state)
@@ -260,20 +131,20 @@ static void a_body_at_the_ceiling_is_taken_and_one_byte_more_gets_413(void **sta
 static void a_slow_request_is_cut_however_often_it_sends_a_byte(void **state)
 {
 	struct http_fixture *f = *state;
-	http_fixture_serve(f, (struct http_server_options){.idle_ms = 150});
+	http_fixture_serve(f, (struct http_server_options){.idle_ms = 300});
 	static const char *const starts[] = {"GET /echo HTTP/1.1\r\nX: ",
 	                                     "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 1000\r\n\r\n"};
 	for (size_t i = 0; i < COUNT(starts); i++) {
-		struct raw_client *c = dial(f);
+		struct raw_client *c = http_fixture_dial(f);
 		int64_t begin = test_now_ms();
 		raw_client_send(c, starts[i], 0);
-		for (int n = 0; n < 200 && !*raw_client_closed(c); n++) {
+		for (int n = 0; n < 900 && !*raw_client_closed(c); n++) {
 			raw_client_send(c, "x", 1);
 			test_loop_for(f->loop, 10);
 		}
 		assert_true(*raw_client_closed(c));
-		assert_in_range(test_now_ms() - begin, 140, 1800);
-		assert_starts(raw_client_text(c), "HTTP/1.1 408 ");
+		assert_in_range(test_now_ms() - begin, 290, 9000);
+		http_fixture_assert_starts(raw_client_text(c), "HTTP/1.1 408 ");
 		raw_client_free(c);
 	}
 	assert_int_equal(f->handled, 0);
@@ -282,8 +153,8 @@ static void a_slow_request_is_cut_however_often_it_sends_a_byte(void **state)
 static void an_idle_connection_is_closed_in_silence(void **state)
 {
 	struct http_fixture *f = *state;
-	http_fixture_serve(f, (struct http_server_options){.idle_ms = 100});
-	struct raw_client *fresh = dial(f), *used = dial(f);
+	http_fixture_serve(f, (struct http_server_options){.idle_ms = 300});
+	struct raw_client *fresh = http_fixture_dial(f), *used = http_fixture_dial(f);
 	raw_client_send(used, "GET /echo HTTP/1.1\r\n" HOST "\r\n", 0);
 	assert_true(test_loop_until(f->loop, raw_client_closed(fresh), 1, FIXTURE_LIMIT_MS));
 	assert_true(test_loop_until(f->loop, raw_client_closed(used), 1, FIXTURE_LIMIT_MS));
@@ -296,7 +167,8 @@ static void an_idle_connection_is_closed_in_silence(void **state)
 static void a_client_that_does_not_read_its_reply_is_cut(void **state)
 {
 	struct http_fixture *f = *state;
-	http_fixture_serve(f, (struct http_server_options){.idle_ms = 150});
+	http_fixture_serve(f, (struct http_server_options){.idle_ms = 300});
+	int64_t begin = test_now_ms();
 	struct sockaddr_in sin = {.sin_family = AF_INET,
 	                          .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	                          .sin_port = htons(http_server_port(f->server))};
@@ -305,54 +177,19 @@ static void a_client_that_does_not_read_its_reply_is_cut(void **state)
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)&sin, sizeof sin), 0);
 	assert_int_equal(write(fd, request, sizeof request - 1), sizeof request - 1);
-	test_loop_for(f->loop, 60);
-	http_server_get_stats(f->server, &stats);
+	while (stats.requests == 0 && test_now_ms() - begin < FIXTURE_LIMIT_MS) {
+		test_loop_for(f->loop, 5);
+		http_server_get_stats(f->server, &stats);
+	}
 	assert_int_equal(stats.open, 1);
-	test_loop_for(f->loop, 300);
-	http_server_get_stats(f->server, &stats);
-	assert_int_equal(stats.open, 0);
+	wait_until_closed(f);
+	assert_true(test_now_ms() - begin >= 290);
 	close(fd);
-}
-
-static void pipelined_requests_are_answered_in_order(void **state)
-{
-	struct http_fixture *f = *state;
-	struct raw_client *c = dial(f);
-	raw_client_send(c,
-	                "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nfirst"
-	                "POST /echo HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n6\r\nsecond\r\n0\r\n\r\n"
-	                "GET /nowhere HTTP/1.1\r\n" HOST "\r\n"
-	                "POST /echo HTTP/1.1\r\n" HOST "Connection: close\r\nContent-Length: 5\r\n\r\nthird"
-	                "GET /echo HTTP/1.1\r\n" HOST "\r\n",
-	                0);
-	assert_true(test_loop_until(f->loop, raw_client_closed(c), 1, FIXTURE_LIMIT_MS));
-	const char *text = raw_client_text(c);
-	const char *first = strstr(text, "\r\n\r\nfirstHTTP/1.1 200"),
-	           *second = strstr(text, "\r\n\r\nsecondHTTP/1.1 404");
-	const char *third = strstr(text, "\r\n\r\nthird");
-	assert_true(first && second && third && first < second && second < third);
-	assert_int_equal(raw_client_count(c, "HTTP/1.1 "), 4); // nothing after "Connection: close"
-	assert_int_equal(f->handled, 3);
-	raw_client_free(c);
-}
-
-static void a_pipelined_request_waits_for_a_late_reply(void **state)
-{
-	struct http_fixture *f = *state;
-	struct raw_client *c = dial(f);
-	raw_client_send(c, "GET /hold HTTP/1.1\r\n" HOST "\r\nGET /echo HTTP/1.1\r\n" HOST "\r\n", 0);
-	test_loop_for(f->loop, 50);
-	assert_int_equal(f->handled, 1);
-	assert_string_equal(raw_client_text(c), "");
-	http_fixture_release(f);
-	assert_true(test_loop_until(f->loop, &f->handled, 2, FIXTURE_LIMIT_MS));
-	raw_client_free(c);
 }
 
 static void a_late_reply_to_a_client_that_left_goes_nowhere(void **state)
 {
 	struct http_fixture *f = *state;
-	struct http_server_stats stats;
 	for (int reset = 0; reset < 2; reset++) {
 		struct sockaddr_in sin = {.sin_family = AF_INET,
 		                          .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
@@ -367,9 +204,7 @@ static void a_late_reply_to_a_client_that_left_goes_nowhere(void **state)
 		close(fd);
 		test_loop_for(f->loop, 20);
 		http_fixture_release(f);
-		test_loop_for(f->loop, 20);
-		http_server_get_stats(f->server, &stats);
-		assert_int_equal(stats.open, 0);
+		wait_until_closed(f);
 	}
 }
 
@@ -377,9 +212,9 @@ static void freeing_the_server_drops_what_is_held(void **state)
 {
 	struct http_fixture *f = *state;
 	http_fixture_fetch(
-	        f, &(struct http_request){.method = "GET", .url = http_fixture_url(f, "/hold"), .timeout_ms = 50});
+	        f, &(struct http_request){.method = "GET", .url = http_fixture_url(f, "/hold"), .timeout_ms = 300});
 	http_fixture_assert_error(f, ERR_TIMEOUT, "no reply had come"); // one exchange whose client has left
-	struct raw_client *c = dial(f);
+	struct raw_client *c = http_fixture_dial(f);
 	raw_client_send(c, "GET /hold HTTP/1.1\r\n" HOST "\r\n", 0); // and one whose client waits
 	assert_true(test_loop_until(f->loop, &f->handled, 2, FIXTURE_LIMIT_MS));
 	http_server_free(f->server); // leaks are the sanitizer's to find
@@ -395,12 +230,12 @@ static void connections_over_the_ceiling_get_503(void **state)
 	struct raw_client *held[4], *over[60];
 	struct http_server_stats stats;
 	for (int i = 0; i < 4; i++) {
-		held[i] = dial(f);
+		held[i] = http_fixture_dial(f);
 		raw_client_send(held[i], "GET /hold HTTP/1.1\r\n" HOST "\r\n", 0);
 	}
 	assert_true(test_loop_until(f->loop, &f->handled, 4, FIXTURE_LIMIT_MS));
 	for (int i = 0; i < 60; i++) {
-		over[i] = dial(f);
+		over[i] = http_fixture_dial(f);
 		raw_client_send(over[i], "GET /echo HTTP/1.1\r\n" HOST "\r\n", 0);
 	}
 	int refused = 0;
@@ -417,7 +252,7 @@ static void connections_over_the_ceiling_get_503(void **state)
 	http_fixture_release(f);
 	for (int i = 0; i < 4; i++) {
 		test_loop_for(f->loop, 10);
-		assert_starts(raw_client_text(held[i]), "HTTP/1.1 200 ");
+		http_fixture_assert_starts(raw_client_text(held[i]), "HTTP/1.1 200 ");
 		raw_client_free(held[i]);
 	}
 	test_loop_for(f->loop, 10);
@@ -486,7 +321,7 @@ static void all_ceilings_hold_over_tls_too(void **state)
 	assert_int_equal(certs_init(&certs), 0);
 	http_fixture_serve(f, (struct http_server_options){.tls_cert_file = certs.path[CERTS_SERVER],
 	                                                   .tls_key_file = certs.path[CERTS_SERVER_KEY],
-	                                                   .idle_ms = 300});
+	                                                   .idle_ms = 2000});
 	const struct http_tls tls = {.ca_pem = certs.pem[CERTS_CA]};
 	enum { MAX = HTTP_SERVER_BODY_BYTES_MAX };
 	char url[64], *body = calloc(1, MAX + 1);
@@ -498,16 +333,16 @@ static void all_ceilings_hold_over_tls_too(void **state)
 	http_fixture_fetch(f, &r);
 	assert_int_equal(f->result.status, 413);
 	free(body);
-	r = (struct http_request){.method = "GET", .url = url, .tls = &tls, .timeout_ms = 100};
+	r = (struct http_request){.method = "GET", .url = url, .tls = &tls, .timeout_ms = 400};
 	snprintf(url, sizeof url, "https://127.0.0.1:%d/hold", http_server_port(f->server));
 	http_fixture_fetch(f, &r); // the client leaves, the late reply goes nowhere
 	http_fixture_assert_error(f, ERR_TIMEOUT, "no reply had come");
 	test_loop_for(f->loop, 20);
 	http_fixture_release(f);
-	struct raw_client *mute = dial(f); // never shakes hands
+	struct raw_client *mute = http_fixture_dial(f); // never shakes hands
 	int64_t begin = test_now_ms();
 	assert_true(test_loop_until(f->loop, raw_client_closed(mute), 1, FIXTURE_LIMIT_MS));
-	assert_true(test_now_ms() - begin < 3000);
+	assert_in_range(test_now_ms() - begin, 1900, 9000);
 	raw_client_free(mute);
 	certs_done(&certs);
 }
@@ -517,19 +352,13 @@ static void all_ceilings_hold_over_tls_too(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        TEST(requests_that_break_the_rules_get_their_status),
-	        TEST(odd_but_lawful_requests_are_served),
-	        TEST(head_gets_the_length_and_no_body),
 	        TEST(an_unknown_path_gets_404_and_one_line),
 	        TEST(the_longest_route_wins),
 	        TEST(a_handler_sees_the_request_decoded),
-	        TEST(a_flood_of_headers_gets_431_and_a_long_line_414),
 	        TEST(a_body_at_the_ceiling_is_taken_and_one_byte_more_gets_413),
 	        TEST(a_slow_request_is_cut_however_often_it_sends_a_byte),
 	        TEST(an_idle_connection_is_closed_in_silence),
 	        TEST(a_client_that_does_not_read_its_reply_is_cut),
-	        TEST(pipelined_requests_are_answered_in_order),
-	        TEST(a_pipelined_request_waits_for_a_late_reply),
 	        TEST(a_late_reply_to_a_client_that_left_goes_nowhere),
 	        TEST(freeing_the_server_drops_what_is_held),
 	        TEST(connections_over_the_ceiling_get_503),
