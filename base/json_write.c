@@ -184,3 +184,9 @@ void json_write_null(struct json_writer *w)
 	begin_item(w);
 	buf_puts(w->out, "null");
 }
+
+void json_write_raw(struct json_writer *w, const char *json)
+{
+	begin_item(w);
+	buf_puts(w->out, json);
+}

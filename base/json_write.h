@@ -34,6 +34,8 @@ void json_write_i64(struct json_writer *w, int64_t v);
 void json_write_f64(struct json_writer *w, double v); // NaN and Inf become null
 void json_write_bool(struct json_writer *w, bool v);
 void json_write_null(struct json_writer *w);
+// `json` as it is: one complete value that was written before.
+void json_write_raw(struct json_writer *w, const char *json);
 
 // The escaped form of the character at s[0..len), len > 0: writes at most JSON_ESCAPED_BYTES_MAX bytes to out (no
 // terminator), returns how many, and says in *ret_taken how many bytes of s they stand for.
