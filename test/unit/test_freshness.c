@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which selectors a query rests on, and how the question about their age is put.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "promql/freshness.h"
+#include "promql/promql.h"
+
+#define N(a) (sizeof(a) / sizeof((a)[0]))
+
+static void selectors_are_found(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *query, *want; // wanted spans joined by '|'
+	} rows[] = {
+	        {"up", "up"},
+	        {"", ""},
+	        {"1 + 2", ""},
+	        {"vector(1)", ""},
+	        {"sum(x)", "x"},
+	        {"sum by (pod, x) (y)", "y"},
+	        {"sum(y) by (pod)", "y"},
+	        {"sum without(a)(y)", "y"},
+	        {"avg_over_time(x{a=\"b\"}[5m])", "x{a=\"b\"}"},
+	        {"rate(x[5m:30s])", "x"},
+	        {"x offset 5m", "x"},
+	        {"x offset -5m + y", "x|y"},
+	        {"{__name__=~\"a|b\"}", "{__name__=~\"a|b\"}"},
+	        {"x{a=\"}\"} / y", "x{a=\"}\"}|y"},
+	        {"x {a='b'}", "x {a='b'}"},
+	        {"a or b unless c and d", "a|b|c|d"},
+	        {"a * on (UUID, b) group_left (c) d", "a|d"},
+	        {"x > bool 0", "x"},
+	        {"x + x", "x"},
+	        {"job:a:ratio / 1e3", "job:a:ratio"},
+	        {"quantile(0.9, x) # y\n+ z", "x|z"},
+	        {"label_replace(x, \"d\", \"$1\", \"s\", \"(y)\")", "x"},
+	        {"Inf * x", "x"},
+	        {"SUM(x) AND y", "x|y"},
+	        {"x{a=\"\\\"}\"}", "x{a=\"\\\"}\"}"},
+	        {"x{a=`\\`}", "x{a=`\\`}"},
+	        {"x{", ""},
+	        {"x[5m", "x"},
+	        {"sum by (a", ""},
+	        {"\"unclosed", ""},
+	        {"time() - x", "x"},
+	        {"histogram_quantile(0.95, sum by (le) (rate(h_bucket[2m])))", "h_bucket"},
+	        {"x @ 1609746000", "x"},
+	};
+	for (size_t i = 0; i < N(rows); i++) {
+		struct freshness_span spans[FRESHNESS_SELECTORS_MAX];
+		size_t n = freshness_selectors(rows[i].query, spans);
+		char got[256] = "";
+		size_t used = 0;
+		for (size_t k = 0; k < n; k++)
+			used += (size_t)snprintf(got + used, sizeof got - used, "%s%.*s", k ? "|" : "",
+			                         (int)spans[k].len, spans[k].start);
+		assert_string_equal(got, rows[i].want);
+	}
+}
+
+static void more_selectors_than_the_ceiling_are_left_out(void **state)
+{
+	(void)state;
+	struct freshness_span spans[FRESHNESS_SELECTORS_MAX];
+	assert_int_equal(freshness_selectors("a+b+c+d+e+f+g+h+i+j", spans), FRESHNESS_SELECTORS_MAX);
+}
+
+static void wrap_keeps_the_query_in_front(void **state)
+{
+	(void)state;
+	struct buf b;
+	buf_init(&b, 4096);
+	assert_true(freshness_wrap(&b, "a / b # ratio"));
+	assert_string_equal(buf_str(&b),
+	                    "a / b # ratio\nor label_replace(min(label_replace(max(timestamp(a)),\"i\",\"0\",\"\",\"\")"
+	                    " or label_replace(max(timestamp(b)),\"i\",\"1\",\"\",\"\")),"
+	                    "\"__gpuscale_freshness__\",\"newest\",\"\",\"\")");
+	buf_reset(&b);
+	assert_false(freshness_wrap(&b, "vector(3)"));
+	assert_int_equal(b.len, 0);
+	buf_done(&b);
+}
+
+static void the_extra_series_is_told_apart(void **state)
+{
+	(void)state;
+	const struct promql_label mark = {FRESHNESS_LABEL, "newest"}, other = {"pod", "a"};
+	const struct promql_sample sample = {5000, 1700000000.25}, bad = {5000, 0.0 / 0.0};
+	struct promql_series s = {&mark, 1, &sample, 1};
+	int64_t t = 0;
+	assert_true(freshness_is_series(&s, &t));
+	assert_int_equal(t, 1700000000250);
+	s.samples = &bad;
+	assert_true(freshness_is_series(&s, &t));
+	assert_int_equal(t, 0);
+	s = (struct promql_series){&other, 1, &sample, 1};
+	assert_false(freshness_is_series(&s, &t));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(selectors_are_found),
+	        cmocka_unit_test(more_selectors_than_the_ceiling_are_left_out),
+	        cmocka_unit_test(wrap_keeps_the_query_in_front),
+	        cmocka_unit_test(the_extra_series_is_told_apart),
+	};
+	return cmocka_run_group_tests_name("freshness", tests, NULL, NULL);
+}
