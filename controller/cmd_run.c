@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale run
+#include <argp.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "controller/commands.h"
+#include "controller/connections.h"
+#include "controller/controller.h"
+#include "controller/metrics.h"
+#include "controller/options.h"
+
+struct run_args {
+	struct prometheus_options prometheus;
+	struct kube_options kube;
+	struct log_options log;
+	struct path_options policies;
+	const char *listen;
+	bool dry_run, once;
+};
+
+enum { KEY_POLICIES = 0x400, KEY_LISTEN, KEY_DRY_RUN, KEY_ONCE };
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct run_args *a = state->input;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->prometheus;
+		state->child_inputs[1] = &a->kube;
+		state->child_inputs[2] = &a->log;
+		return 0;
+	case KEY_POLICIES:
+		path_options_add(&a->policies, arg, state);
+		return 0;
+	case KEY_LISTEN:
+		a->listen = arg;
+		return 0;
+	case KEY_DRY_RUN:
+		a->dry_run = true;
+		return 0;
+	case KEY_ONCE:
+		a->once = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "unexpected argument \"%s\"; policies are named by --policies", arg);
+		return 0;
+	case ARGP_KEY_END:
+		if (a->policies.n == 0)
+			argp_error(state, "name the policies: --policies DIR|FILE");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int cmd_run(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+	        {"policies", KEY_POLICIES, "DIR|FILE", 0,
+	         "policy file, or folder of them; re-read when they change (repeatable)", 1},
+	        {"listen", KEY_LISTEN, "ADDR", 0,
+	         "address of /metrics, /livez, /readyz, /debug/decisions (default :8080, '' = none)", 1},
+	        {"dry-run", KEY_DRY_RUN, 0, 0, "decide and report, write nothing", 1},
+	        {"once", KEY_ONCE, 0, 0, "one tick per policy, then exit", 1},
+	        {0}};
+	static const struct argp_child children[] = {
+	        {&prometheus_argp, 0, NULL, 0}, {&kube_argp, 0, NULL, 0}, {&log_argp, 0, NULL, 0}, {0}};
+	const struct argp argp = {options,
+	                          parse,
+	                          "",
+	                          "Run the controller: query, decide, and PATCH the targets' scale, policy by policy."
+	                          "\vSIGHUP reads the policies again; SIGTERM ends cleanly. Logs go to stderr."
+	                          " Exit status: 0 stopped or all ticks good, 1 failed, 2 wrong usage.",
+	                          children,
+	                          NULL,
+	                          NULL};
+	struct run_args args = {.listen = ":8080"};
+	prometheus_options_init(&args.prometheus);
+	argp_err_exit_status = EXIT_USAGE;
+	argp_parse(&argp, argc, argv, 0, NULL, &args);
+
+	struct err e;
+	struct connections connections;
+	struct clock clock;
+	clock_init_real(&clock);
+	struct log *log = log_new(STDERR_FILENO, args.log.format, args.log.level, &clock);
+	struct metrics *metrics = metrics_new();
+	if (!log || !metrics) {
+		fputs("gpuscale run: out of memory\n", stderr);
+		return EXIT_FAILED;
+	}
+	int code = EXIT_FAILED;
+	if (connections_open(&connections, &args.prometheus, &args.kube, metrics, &e) < 0) {
+		fprintf(stderr, "gpuscale run: %s\n", e.msg);
+		code = err_kind_info(e.kind)->exit_code;
+		goto out;
+	}
+	struct controller_options run = {.policy_paths = args.policies.paths,
+	                                 .n_policy_paths = args.policies.n,
+	                                 .listen = args.listen,
+	                                 .dry_run = args.dry_run,
+	                                 .once = args.once,
+	                                 .log = log};
+	struct controller *controller = controller_new(&connections, &run, metrics, &e);
+	if (controller)
+		code = controller_run(controller);
+	else
+		fprintf(stderr, "gpuscale run: %s\n", e.msg);
+	connections_cancel(&connections);
+	controller_free(controller);
+	connections_close(&connections);
+out:
+	metrics_free(metrics);
+	log_free(log);
+	return code;
+}

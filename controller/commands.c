@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/commands.h"
+
+#include <string.h>
+
+static const struct command table[] = {
+        {"run", "[--policies DIR|FILE].. --prometheus URL [--dry-run] [--once]",
+         "run the controller: observe, decide, act", cmd_run},
+        {"plan", "-f FILE.. --prometheus URL [--replicas N] [-o FORMAT]",
+         "show what would be done now, and why; writes nothing", cmd_plan},
+        {"check", "FILE|DIR..", "check policy files: all errors at once, no network", cmd_check},
+        {"test", "FILE..", "run policy unit tests: series in, decisions out, no network", cmd_test},
+        {"explain", "FIELD", "describe a policy field: type, default, range", cmd_explain},
+        {"version", "[-o json]", "print the version", cmd_version},
+};
+
+const struct command *command_table(size_t *ret_n)
+{
+	*ret_n = sizeof table / sizeof table[0];
+	return table;
+}
+
+const struct command *command_find(const char *name)
+{
+	for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+		if (strcmp(table[i].name, name) == 0)
+			return &table[i];
+	return NULL;
+}

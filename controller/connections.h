@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The event loop and the clients of the outside world that run, plan and later commands share.
+#ifndef GPUSCALE_CONTROLLER_CONNECTIONS_H
+#define GPUSCALE_CONTROLLER_CONNECTIONS_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "k8s/k8s_config.h"
+
+struct err;
+struct event_base;
+struct http_client;
+struct k8s_client;
+struct kube_options;
+struct metrics;
+struct promql;
+struct prometheus_options;
+struct query_hub;
+
+struct connections {
+	struct event_base *loop;
+	struct clock clock;
+	struct http_client *prometheus_http, *kube_http; // apart, so that a slow source never delays a write
+	struct promql *promql;
+	struct query_hub *queries;
+	struct k8s_client *k8s; // NULL without a cluster
+	struct k8s_config k8s_config;
+	struct arena arena;
+};
+
+// Opens what is asked for: Prometheus always, the API server only with `kube` (NULL = none). metrics (may be NULL)
+// counts the requests. On failure everything is closed again.
+int connections_open(struct connections *c, const struct prometheus_options *prometheus,
+                     const struct kube_options *kube, struct metrics *metrics, struct err *e);
+// Ends every request under way with ERR_CANCELED; callbacks run.
+void connections_cancel(struct connections *c);
+// Frees all; cancels first if need be.
+void connections_close(struct connections *c);
+
+#endif

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/endpoints.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/exposition.h"
+#include "base/http_server.h"
+#include "base/json_write.h"
+#include "controller/controller.h"
+#include "controller/history.h"
+#include "controller/metrics.h"
+#include "controller/query_hub.h"
+#include "controller/reconcile.h"
+#include "controller/render.h"
+#include "policies/policy_schema.h"
+
+#define ENDPOINT_BYTES_MAX (64 * 1024 * 1024)
+
+static int64_t wall_ms(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+// Only GET and HEAD; anything else is answered here.
+static bool is_read(struct http_exchange *x)
+{
+	const char *m = http_exchange_method(x);
+	if (strcmp(m, "GET") == 0 || strcmp(m, "HEAD") == 0)
+		return true;
+	http_exchange_set_header(x, "Allow", "GET, HEAD");
+	http_exchange_reply_text(x, 405, "method not allowed\n");
+	return false;
+}
+
+static void reply(struct http_exchange *x, int status, const char *type, struct buf *body)
+{
+	if (body->failed)
+		http_exchange_reply_text(x, 500, "the reply is larger than its ceiling\n");
+	else
+		http_exchange_reply(x, status, type, buf_str(body), body->len);
+	buf_done(body);
+}
+
+// Alive: the loop turns, or this would not run.
+static void get_livez(void *arg, struct http_exchange *x)
+{
+	(void)arg;
+	if (is_read(x))
+		http_exchange_reply_text(x, 200, "ok\n");
+}
+
+// Ready: policies are in force and each had a tick. A source that is away is no reason to be taken out of service:
+// holding is the job then.
+static void get_readyz(void *arg, struct http_exchange *x)
+{
+	if (!is_read(x))
+		return;
+	struct controller_view v;
+	controller_get_view(arg, &v);
+	size_t ticked = 0;
+	for (size_t i = 0; i < v.n_reconcilers; i++) {
+		const char *const *details;
+		ticked += reconciler_decision(v.reconcilers[i], &details) || reconciler_error(v.reconcilers[i])[0];
+	}
+	bool policies_ok = v.n_reconcilers > 0, ticked_ok = ticked == v.n_reconcilers;
+	struct query_stats q;
+	query_hub_get_stats(v.queries, &q);
+	struct buf b;
+	buf_init(&b, ENDPOINT_BYTES_MAX);
+	if (http_exchange_query(x, "verbose")) {
+		buf_printf(&b, "[%c]policies %zu in force\n", policies_ok ? '+' : '-', v.n_reconcilers);
+		buf_printf(&b, "[%c]ticks %zu of %zu policies had one\n", ticked_ok ? '+' : '-', ticked,
+		           v.n_reconcilers);
+		buf_printf(&b, "[%c]prometheus %s (informative)\n", q.up ? '+' : '-',
+		           q.up ? "answers" : "does not answer");
+		buf_printf(&b, "[%c]reload %s (informative)\n", v.reload_failed ? '-' : '+',
+		           v.reload_failed ? "failed; the last good policies stay in force" : "ok");
+		buf_puts(&b, v.reload_report);
+	}
+	buf_puts(&b, policies_ok && ticked_ok ? "ok\n" : "not ready\n");
+	reply(x, policies_ok && ticked_ok ? 200 : 503, "text/plain; charset=utf-8", &b);
+}
+
+static void get_metrics(void *arg, struct http_exchange *x)
+{
+	if (!is_read(x))
+		return;
+	struct controller_view v;
+	controller_get_view(arg, &v);
+	struct query_stats q;
+	query_hub_get_stats(v.queries, &q);
+	struct metrics_view mv = {v.reconcilers, v.n_reconcilers, v.policies, &q, wall_ms(), v.dry_run};
+	struct buf b;
+	buf_init(&b, ENDPOINT_BYTES_MAX);
+	metrics_render(v.metrics, &mv, &b);
+	reply(x, 200, EXPOSITION_CONTENT_TYPE, &b);
+}
+
+// items: the last decision of each policy. history: what was new, oldest first. errors: policies whose last tick
+// brought no decision.
+static void get_decisions(void *arg, struct http_exchange *x)
+{
+	if (!is_read(x))
+		return;
+	struct controller_view v;
+	controller_get_view(arg, &v);
+	const char *only = http_exchange_query(x, "policy");
+	struct buf b;
+	buf_init(&b, ENDPOINT_BYTES_MAX);
+	struct json_writer w;
+	json_write_init(&w, &b, 0);
+	json_write_object_begin(&w);
+	json_write_key(&w, "apiVersion");
+	json_write_str(&w, POLICY_API_VERSION);
+	json_write_key(&w, "kind");
+	json_write_str(&w, "DecisionList");
+	json_write_key(&w, "items");
+	json_write_array_begin(&w);
+	for (int pass = 0; pass < 2; pass++) {
+		for (size_t i = 0; i < v.n_reconcilers; i++) {
+			const struct policy *p = reconciler_policy(v.reconcilers[i]);
+			char key[512];
+			snprintf(key, sizeof key, "%s/%s", p->namespace_name, p->name);
+			if (only && strcmp(only, key) != 0)
+				continue;
+			struct decided d = {.policy = p};
+			d.decision = reconciler_decision(v.reconcilers[i], &d.details);
+			if (pass == 0 && d.decision)
+				render_decision_json(&w, &d);
+			if (pass == 1 && reconciler_error(v.reconcilers[i])[0]) {
+				json_write_object_begin(&w);
+				json_write_key(&w, "namespace");
+				json_write_str(&w, p->namespace_name);
+				json_write_key(&w, "name");
+				json_write_str(&w, p->name);
+				json_write_key(&w, "error");
+				json_write_str(&w, reconciler_error(v.reconcilers[i]));
+				json_write_object_end(&w);
+			}
+		}
+		json_write_array_end(&w);
+		json_write_key(&w, pass == 0 ? "errors" : "history");
+		json_write_array_begin(&w);
+	}
+	history_write(v.history, &w, only);
+	json_write_array_end(&w);
+	json_write_object_end(&w);
+	buf_putc(&b, '\n');
+	reply(x, 200, "application/json", &b);
+}
+
+static void get_version(void *arg, struct http_exchange *x)
+{
+	(void)arg;
+	if (is_read(x)) {
+		static const char body[] = "{\"version\":\"" GPUSCALE_VERSION "\"}\n";
+		http_exchange_reply(x, 200, "application/json", body, sizeof body - 1);
+	}
+}
+
+int endpoints_add(struct http_server *server, struct controller *controller, struct err *e)
+{
+	static const struct {
+		const char *path;
+		http_handler_fn *fn;
+	} routes[] = {
+	        {"/livez", get_livez},
+	        {"/healthz", get_livez},
+	        {"/readyz", get_readyz},
+	        {"/metrics", get_metrics},
+	        {"/debug/decisions", get_decisions},
+	        {"/version", get_version},
+	};
+	for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++)
+		if (http_server_route(server, routes[i].path, routes[i].fn, controller, e) < 0)
+			return -1;
+	return 0;
+}

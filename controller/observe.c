@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/observe.h"
+
+#include <assert.h>
+
+struct scale_ref policy_scale_ref(const struct policy *p)
+{
+	return (struct scale_ref){p->target_api_version, p->target_kind, p->namespace_name, p->target_name};
+}
+
+int32_t observation_ready(const struct observation *o)
+{
+	return o->ready_replicas >= 0 ? o->ready_replicas : o->spec_replicas;
+}
+
+static void build(struct observation_call *c)
+{
+	const struct policy *p = c->policy;
+	for (size_t i = 0; i < p->n_signals; i++) {
+		const struct query_answer *a = c->answers[i];
+		c->details[i] = a->detail[0] ? a->detail : NULL;
+		c->signals[i] = (struct obs_signal){a->state, c->details[i], a->series, a->n_series};
+	}
+	c->observation = (struct observation){
+	        .spec_replicas = c->scale.spec_replicas,
+	        .status_replicas = c->scale.status_replicas,
+	        .ready_replicas = c->pods_known ? c->pods.ready : -1,
+	        .pending_replicas = c->pods_known ? c->pods.pending : 0,
+	        .signals = c->signals,
+	        .n_signals = p->n_signals,
+	};
+}
+
+static void finish_one(struct observation_call *c)
+{
+	assert(c->pending > 0);
+	if (--c->pending > 0)
+		return;
+	if (c->error.kind == ERR_NONE)
+		build(c);
+	c->done(c->arg, c);
+}
+
+static void on_pods(void *arg, const struct pod_counts *counts, const struct err *error)
+{
+	struct observation_call *c = arg;
+	c->pods_known = counts != NULL;
+	if (counts)
+		c->pods = *counts;
+	else
+		c->pods_error = *error; // decided without: the trace says that the ready count is not known
+	finish_one(c);
+}
+
+static void on_scale(void *arg, const struct scale *scale, const struct err *error)
+{
+	struct observation_call *c = arg;
+	if (!scale) {
+		c->error = *error;
+		err_wrap(&c->error, "%s %s/%s", c->policy->target_kind, c->policy->namespace_name,
+		         c->policy->target_name);
+		finish_one(c);
+		return;
+	}
+	c->scale = *scale;
+	if (scale->selector[0] == '\0') {
+		err_set(&c->pods_error, ERR_UNSUPPORTED, "the scale has no selector");
+		finish_one(c);
+		return;
+	}
+	if (pods_count(c->sources.k8s, c->policy->namespace_name, c->scale.selector, on_pods, c, &c->pods_error) < 0)
+		finish_one(c);
+}
+
+static void on_answer(void *arg, struct query_answer *a)
+{
+	struct observe_slot *slot = arg;
+	slot->call->answers[slot->signal] = query_answer_ref(a);
+	finish_one(slot->call);
+}
+
+void observe_start(struct observation_call *c, const struct observe_sources *sources, const struct policy *policy,
+                   int64_t now_ms, observe_done_fn *done, void *arg)
+{
+	assert(c->pending == 0);
+	observe_release(c);
+	c->sources = *sources;
+	c->policy = policy;
+	c->now_ms = now_ms;
+	c->done = done;
+	c->arg = arg;
+	c->pods_known = false;
+	err_clear(&c->error);
+	err_clear(&c->pods_error);
+	c->pending = (int)policy->n_signals + 2; // + the target, + this function itself
+	for (size_t i = 0; i < policy->n_signals; i++) {
+		c->slots[i] = (struct observe_slot){c, i};
+		query_hub_ask(sources->queries, policy->signals[i].query, now_ms, on_answer, &c->slots[i]);
+	}
+	if (!sources->k8s) {
+		c->scale = (struct scale){.spec_replicas = sources->given_replicas,
+		                          .status_replicas = sources->given_replicas};
+		c->pods = (struct pod_counts){.total = sources->given_replicas, .ready = sources->given_replicas};
+		c->pods_known = true;
+		finish_one(c);
+	} else {
+		struct scale_ref ref = policy_scale_ref(policy);
+		if (scale_get(sources->k8s, &ref, on_scale, c, &c->error) < 0)
+			finish_one(c);
+	}
+	finish_one(c);
+}
+
+void observe_release(struct observation_call *c)
+{
+	for (size_t i = 0; i < POLICY_SIGNALS_MAX; i++) {
+		query_answer_unref(c->answers[i]);
+		c->answers[i] = NULL;
+	}
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// One observation of one policy's world: its signals from Prometheus and its target's scale and pods from the API
+// server, asked side by side.
+#ifndef GPUSCALE_CONTROLLER_OBSERVE_H
+#define GPUSCALE_CONTROLLER_OBSERVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "controller/query_hub.h"
+#include "k8s/scale.h"
+#include "policies/observation.h"
+#include "policies/policy.h"
+
+struct k8s_client;
+
+struct observe_sources {
+	struct query_hub *queries;
+	struct k8s_client *k8s; // NULL: the replicas below are taken as given
+	int32_t given_replicas;
+};
+
+struct observation_call;
+// c->error.kind != ERR_NONE: the target could not be read and nothing can be decided. Failed queries are no error: they
+// are signals without data. c->observation is valid until observe_release().
+typedef void observe_done_fn(void *arg, struct observation_call *c);
+
+// The argument of one signal's query: the hub's callback carries a single pointer.
+struct observe_slot {
+	struct observation_call *call;
+	size_t signal;
+};
+
+// Owned by the caller, reused tick after tick; zero it once.
+struct observation_call {
+	struct observe_sources sources;
+	const struct policy *policy;
+	int64_t now_ms;
+	observe_done_fn *done;
+	void *arg;
+	int pending; // answers still to come; 0 = idle
+	struct observe_slot slots[POLICY_SIGNALS_MAX];
+	struct query_answer *answers[POLICY_SIGNALS_MAX];
+	struct obs_signal signals[POLICY_SIGNALS_MAX];
+	const char *details[POLICY_SIGNALS_MAX]; // for rendering; points into answers
+	struct scale scale;
+	struct pod_counts pods;
+	bool pods_known;
+	struct err pods_error; // why not, when !pods_known
+	struct err error;
+	struct observation observation;
+};
+
+// Starts one; done is called exactly once, maybe before this returns. c must be idle. policy must outlive it.
+void observe_start(struct observation_call *c, const struct observe_sources *sources, const struct policy *policy,
+                   int64_t now_ms, observe_done_fn *done, void *arg);
+// Drops the references the answers hold.
+void observe_release(struct observation_call *c);
+// The replicas a signal is held against: the ready ones, or those asked for when that is not known.
+int32_t observation_ready(const struct observation *o);
+// The policy's target as the k8s layer names it.
+struct scale_ref policy_scale_ref(const struct policy *p);
+
+#endif

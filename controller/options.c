@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/num.h"
+
+int64_t option_duration_ms(const char *flag, const char *text, int64_t min_ms, struct argp_state *state)
+{
+	int64_t ms = 0;
+	struct err e;
+	if (num_parse_duration_ms(text, strlen(text), &ms, &e) < 0)
+		argp_error(state, "%s: %s", flag, e.msg);
+	else if (ms < min_ms) {
+		char least[NUM_TEXT_BYTES];
+		num_format_duration_ms(least, min_ms);
+		argp_error(state, "%s: %s is less than %s", flag, text, least);
+	}
+	return ms;
+}
+
+int option_choice(const char *flag, const char *text, const char *const *names, struct argp_state *state)
+{
+	char all[256] = "";
+	size_t used = 0;
+	for (int i = 0; names[i]; i++) {
+		if (strcmp(names[i], text) == 0)
+			return i;
+		int n = snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", names[i]);
+		if (n > 0 && (size_t)n < sizeof all - used)
+			used += (size_t)n;
+	}
+	argp_error(state, "%s: \"%s\" is not one of %s", flag, text, all);
+	return 0;
+}
+
+int64_t option_i64(const char *flag, const char *text, int64_t min, int64_t max, struct argp_state *state)
+{
+	int64_t v = min;
+	struct err e;
+	if (num_parse_i64(text, strlen(text), min, max, &v, &e) < 0)
+		argp_error(state, "%s: %s", flag, e.msg);
+	return v;
+}
+
+void path_options_add(struct path_options *o, const char *path, struct argp_state *state)
+{
+	if (o->n == OPTIONS_PATHS_MAX)
+		argp_error(state, "more than %d files named; name their folder instead", OPTIONS_PATHS_MAX);
+	o->paths[o->n++] = path;
+}
+
+// ---- Prometheus ----
+
+enum {
+	KEY_PROMETHEUS = 0x100,
+	KEY_PROM_TOKEN_FILE,
+	KEY_PROM_USER,
+	KEY_PROM_PASSWORD_FILE,
+	KEY_PROM_CA,
+	KEY_PROM_CERT,
+	KEY_PROM_KEY,
+	KEY_PROM_SERVER_NAME,
+	KEY_PROM_INSECURE,
+	KEY_PROM_HEADER,
+	KEY_PROM_TIMEOUT,
+	KEY_KUBECONFIG,
+	KEY_CONTEXT,
+	KEY_LOG_FORMAT,
+};
+
+void prometheus_options_init(struct prometheus_options *o)
+{
+	*o = (struct prometheus_options){0};
+	o->query.url = getenv("GPUSCALE_PROMETHEUS_URL");
+}
+
+static error_t parse_prometheus(int key, char *arg, struct argp_state *state)
+{
+	struct prometheus_options *o = state->input;
+	switch (key) {
+	case KEY_PROMETHEUS:
+		o->query.url = arg;
+		return 0;
+	case KEY_PROM_TOKEN_FILE:
+		o->query.bearer_token_file = arg;
+		return 0;
+	case KEY_PROM_USER:
+		o->query.basic_user = arg;
+		return 0;
+	case KEY_PROM_PASSWORD_FILE:
+		o->query.basic_password_file = arg;
+		return 0;
+	case KEY_PROM_CA:
+		o->query.tls.ca_file = arg;
+		return 0;
+	case KEY_PROM_CERT:
+		o->query.tls.cert_file = arg;
+		return 0;
+	case KEY_PROM_KEY:
+		o->query.tls.key_file = arg;
+		return 0;
+	case KEY_PROM_SERVER_NAME:
+		o->query.tls.server_name = arg;
+		return 0;
+	case KEY_PROM_INSECURE:
+		o->query.tls.insecure_skip_verify = true;
+		return 0;
+	case KEY_PROM_HEADER:
+		if (o->n_headers == OPTIONS_HEADERS_MAX)
+			argp_error(state, "more than %d --prometheus-header", OPTIONS_HEADERS_MAX);
+		o->headers[o->n_headers++] = arg;
+		o->query.headers = o->headers;
+		return 0;
+	case KEY_PROM_TIMEOUT:
+		o->query.timeout_ms = option_duration_ms("--prometheus-timeout", arg, 1, state);
+		return 0;
+	case ARGP_KEY_END:
+		if (o->query.basic_user && !o->query.basic_password_file)
+			argp_error(state, "--prometheus-user needs --prometheus-password-file");
+		if (o->query.bearer_token_file && o->query.basic_user)
+			argp_error(state, "--prometheus-token-file and --prometheus-user exclude each other");
+		if (!o->query.tls.cert_file != !o->query.tls.key_file)
+			argp_error(state, "--prometheus-cert-file and --prometheus-key-file go together");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_option prometheus_flags[] = {
+        {0, 0, 0, 0, "Prometheus:", 2},
+        {"prometheus", KEY_PROMETHEUS, "URL", 0,
+         "base URL of a Prometheus-compatible API (default: $GPUSCALE_PROMETHEUS_URL)", 2},
+        {"prometheus-token-file", KEY_PROM_TOKEN_FILE, "FILE", 0, "bearer token, re-read when it changes", 2},
+        {"prometheus-user", KEY_PROM_USER, "NAME", 0, "basic authentication", 2},
+        {"prometheus-password-file", KEY_PROM_PASSWORD_FILE, "FILE", 0, "its password", 2},
+        {"prometheus-ca-file", KEY_PROM_CA, "FILE", 0, "CA certificates to trust instead of the system's", 2},
+        {"prometheus-cert-file", KEY_PROM_CERT, "FILE", 0, "client certificate", 2},
+        {"prometheus-key-file", KEY_PROM_KEY, "FILE", 0, "its private key", 2},
+        {"prometheus-server-name", KEY_PROM_SERVER_NAME, "NAME", 0, "name expected in the server's certificate", 2},
+        {"prometheus-insecure-skip-tls-verify", KEY_PROM_INSECURE, 0, 0, "do not verify the server's certificate", 2},
+        {"prometheus-header", KEY_PROM_HEADER, "'NAME: VALUE'", 0,
+         "extra header, such as a tenant (repeatable; visible in the process list: not for secrets)", 2},
+        {"prometheus-timeout", KEY_PROM_TIMEOUT, "DURATION", 0, "deadline of one query (default 10s)", 2},
+        {0},
+};
+const struct argp prometheus_argp = {prometheus_flags, parse_prometheus, NULL, NULL, NULL, NULL, NULL};
+
+// ---- Kubernetes ----
+
+static error_t parse_kube(int key, char *arg, struct argp_state *state)
+{
+	struct kube_options *o = state->input;
+	switch (key) {
+	case KEY_KUBECONFIG:
+		o->config.kubeconfig = arg;
+		return 0;
+	case KEY_CONTEXT:
+		o->config.context = arg;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_option kube_flags[] = {
+        {0, 0, 0, 0, "Kubernetes:", 3},
+        {"kubeconfig", KEY_KUBECONFIG, "FILE", 0,
+         "default: $KUBECONFIG, ~/.kube/config, then the pod's service account", 3},
+        {"context", KEY_CONTEXT, "NAME", 0, "context of the kubeconfig (default: its current-context)", 3},
+        {0},
+};
+const struct argp kube_argp = {kube_flags, parse_kube, NULL, NULL, NULL, NULL, NULL};
+
+// ---- logging ----
+
+static error_t parse_log(int key, char *arg, struct argp_state *state)
+{
+	static const char *const formats[] = {"text", "json", NULL};
+	struct log_options *o = state->input;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		*o = (struct log_options){.format = LOG_FORMAT_TEXT, .level = LOG_INFO};
+		return 0;
+	case KEY_LOG_FORMAT:
+		o->format = (enum log_format)option_choice("--logging-format", arg, formats, state);
+		return 0;
+	case 'v':
+		o->level = LOG_DEBUG;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_option log_flags[] = {
+        {0, 0, 0, 0, "Logging:", 4},
+        {"logging-format", KEY_LOG_FORMAT, "FORMAT", 0, "text (klog) or json (default text)", 4},
+        {"verbose", 'v', 0, 0, "log every decision, not only changes", 4},
+        {0},
+};
+const struct argp log_argp = {log_flags, parse_log, NULL, NULL, NULL, NULL, NULL};

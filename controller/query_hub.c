@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/query_hub.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <uthash.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "promql/freshness.h"
+#include "promql/promql.h"
+
+struct waiter {
+	query_answer_fn *fn;
+	void *arg;
+};
+
+struct query_entry {
+	struct query_hub *hub;
+	char *query;
+	char *wrapped; // with the freshness series; NULL when the query is asked as it is
+	bool in_flight;
+	bool asked_wrapped;   // the request under way carries `wrapped`
+	int64_t asked_for_ms; // the tick of the last request
+	int64_t started_us;
+	struct query_answer *answer; // to asked_for_ms once !in_flight
+	struct waiter *waiters;
+	size_t n_waiters, cap_waiters;
+	UT_hash_handle hh;
+};
+
+struct query_hub {
+	struct promql *promql;
+	struct query_entry *entries; // uthash by query
+	struct query_stats stats;
+};
+
+static int64_t mono_us(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+struct query_answer *query_answer_ref(struct query_answer *a)
+{
+	a->refs++;
+	return a;
+}
+
+void query_answer_unref(struct query_answer *a)
+{
+	if (a && --a->refs == 0)
+		free(a);
+}
+
+static struct query_answer *answer_new(enum obs_state state, size_t n_series, size_t text_bytes)
+{
+	struct query_answer *a = calloc(1, sizeof *a + n_series * sizeof *a->series + text_bytes);
+	if (!a)
+		abort(); // nothing sensible can be decided without memory; the supervisor restarts us
+	a->refs = 1;
+	a->state = state;
+	a->n_series = n_series;
+	a->series = (struct obs_series *)(void *)(a + 1);
+	return a;
+}
+
+static struct query_answer *answer_failed(enum obs_state state, const char *detail)
+{
+	struct query_answer *a = answer_new(state, 0, 0);
+	snprintf(a->detail, sizeof a->detail, "%s", detail);
+	return a;
+}
+
+// The pod a series speaks of: dcgm-exporter's label is renamed by Prometheus when the target has one of its own.
+static const char *pod_of(const struct promql_series *s)
+{
+	const char *pod = promql_label(s, "exported_pod");
+	return pod[0] ? pod : promql_label(s, "pod");
+}
+
+static struct query_answer *answer_of(const struct promql_result *r)
+{
+	if (r->type != PROMQL_VECTOR && r->type != PROMQL_SCALAR)
+		return answer_failed(OBS_FAILED,
+		                     "the query returns a range or a string; a number per series is needed");
+	if (r->n_warnings)
+		return answer_failed(OBS_PARTIAL, r->warnings[0]);
+	size_t n = 0, text = 0;
+	int64_t newest_ms = INT64_MAX, extra_ms;
+	for (size_t i = 0; i < r->n_series; i++) {
+		if (freshness_is_series(&r->series[i], &extra_ms)) {
+			newest_ms = extra_ms;
+			continue;
+		}
+		n++;
+		text += strlen(pod_of(&r->series[i])) + 1;
+	}
+	struct query_answer *a = answer_new(n ? OBS_OK : OBS_EMPTY, n, text);
+	char *at = (char *)(a->series + n);
+	size_t k = 0;
+	for (size_t i = 0; i < r->n_series; i++) {
+		const struct promql_series *s = &r->series[i];
+		if (freshness_is_series(s, &extra_ms) || s->n_samples == 0)
+			continue;
+		const char *pod = pod_of(s);
+		size_t len = strlen(pod) + 1;
+		memcpy(at, pod, len);
+		int64_t t = s->samples[0].time_ms;
+		a->series[k++] = (struct obs_series){
+		        .pod = at, .value = s->samples[0].value, .time_ms = t < newest_ms ? t : newest_ms};
+		at += len;
+	}
+	a->n_series = k;
+	return a;
+}
+
+static void deliver(struct query_entry *q)
+{
+	// Callbacks may ask again: the list is taken off first.
+	struct waiter *waiters = q->waiters;
+	size_t n = q->n_waiters;
+	q->waiters = NULL;
+	q->n_waiters = q->cap_waiters = 0;
+	struct query_answer *a = query_answer_ref(q->answer);
+	for (size_t i = 0; i < n; i++)
+		waiters[i].fn(waiters[i].arg, a);
+	query_answer_unref(a);
+	free(waiters);
+}
+
+static void finish(struct query_entry *q, struct query_answer *a)
+{
+	q->in_flight = false;
+	q->hub->stats.elapsed_us += mono_us() - q->started_us;
+	query_answer_unref(q->answer);
+	q->answer = a;
+	deliver(q);
+}
+
+static void send_query(struct query_entry *q);
+
+static void on_result(void *arg, const struct promql_result *result, const struct err *error)
+{
+	struct query_entry *q = arg;
+	struct query_stats *stats = &q->hub->stats;
+	if (result) {
+		struct timespec ts;
+		clock_gettime(CLOCK_REALTIME, &ts);
+		stats->up = true;
+		stats->last_success_ms = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+		finish(q, answer_of(result));
+		return;
+	}
+	if (error->kind == ERR_REJECTED && q->asked_wrapped) {
+		// `scalar or vector` is no PromQL: such a query is asked plainly from now on. A query that is wrong by
+		// itself gives its own error then.
+		free(q->wrapped);
+		q->wrapped = NULL;
+		send_query(q);
+		return;
+	}
+	if (error->kind != ERR_CANCELED) {
+		stats->failures++;
+		stats->up = error->kind == ERR_REJECTED; // it answered, it just did not like the query
+	}
+	finish(q, answer_failed(OBS_FAILED, error->msg));
+}
+
+static void send_query(struct query_entry *q)
+{
+	struct err e;
+	q->asked_wrapped = q->wrapped != NULL;
+	q->hub->stats.queries++;
+	if (promql_query(q->hub->promql, q->wrapped ? q->wrapped : q->query, q->asked_for_ms, on_result, q, &e) < 0) {
+		q->hub->stats.failures++;
+		finish(q, answer_failed(OBS_FAILED, e.msg));
+	}
+}
+
+static struct query_entry *entry_for(struct query_hub *hub, const char *query)
+{
+	struct query_entry *q = NULL;
+	HASH_FIND_STR(hub->entries, query, q);
+	if (q)
+		return q;
+	q = calloc(1, sizeof *q);
+	char *copy = strdup(query);
+	if (!q || !copy)
+		abort();
+	q->hub = hub;
+	q->query = copy;
+	q->asked_for_ms = INT64_MIN;
+	struct buf wrapped;
+	buf_init(&wrapped, PROMQL_QUERY_BYTES_MAX);
+	if (freshness_wrap(&wrapped, query) && !wrapped.failed)
+		q->wrapped = wrapped.data; // ownership moves
+	else
+		buf_done(&wrapped);
+	HASH_ADD_KEYPTR(hh, hub->entries, q->query, strlen(q->query), q);
+	return q;
+}
+
+void query_hub_ask(struct query_hub *hub, const char *query, int64_t now_ms, query_answer_fn *fn, void *arg)
+{
+	struct query_entry *q = entry_for(hub, query);
+	if (q->answer && !q->in_flight && q->asked_for_ms == now_ms) {
+		hub->stats.shared++;
+		fn(arg, q->answer);
+		return;
+	}
+	if (q->n_waiters == q->cap_waiters) {
+		size_t cap = q->cap_waiters ? q->cap_waiters * 2 : 2;
+		struct waiter *grown = realloc(q->waiters, cap * sizeof *grown);
+		if (!grown)
+			abort();
+		q->waiters = grown;
+		q->cap_waiters = cap;
+	}
+	q->waiters[q->n_waiters++] = (struct waiter){fn, arg};
+	if (q->in_flight) { // joins the request under way, also when it was asked for a slightly earlier tick
+		hub->stats.shared++;
+		return;
+	}
+	q->in_flight = true;
+	q->asked_for_ms = now_ms;
+	q->started_us = mono_us();
+	send_query(q);
+}
+
+static void entry_free(struct query_hub *hub, struct query_entry *q)
+{
+	HASH_DEL(hub->entries, q);
+	query_answer_unref(q->answer);
+	free(q->waiters);
+	free(q->wrapped);
+	free(q->query);
+	free(q);
+}
+
+void query_hub_forget(struct query_hub *hub, int64_t before_ms)
+{
+	struct query_entry *q, *next;
+	HASH_ITER(hh, hub->entries, q, next)
+	if (!q->in_flight && q->asked_for_ms < before_ms)
+		entry_free(hub, q);
+}
+
+struct query_hub *query_hub_new(struct promql *promql, struct err *e)
+{
+	struct query_hub *hub = calloc(1, sizeof *hub);
+	if (!hub) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	hub->promql = promql;
+	return hub;
+}
+
+void query_hub_free(struct query_hub *hub)
+{
+	if (!hub)
+		return;
+	struct query_entry *q, *next;
+	HASH_ITER(hh, hub->entries, q, next)
+	entry_free(hub, q);
+	free(hub);
+}
+
+void query_hub_get_stats(const struct query_hub *hub, struct query_stats *ret_stats)
+{
+	*ret_stats = hub->stats;
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks each distinct query once per tick and shares the answer among all policies that need it.
+#ifndef GPUSCALE_CONTROLLER_QUERY_HUB_H
+#define GPUSCALE_CONTROLLER_QUERY_HUB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "policies/observation.h"
+
+struct err;
+struct promql;
+struct query_hub;
+
+#define QUERY_DETAIL_BYTES 256
+
+// What a query answered, in the core's terms. Shared: take a reference to keep it.
+struct query_answer {
+	int refs;
+	enum obs_state state;
+	char detail[QUERY_DETAIL_BYTES]; // what went wrong, for people; "" when nothing did
+	size_t n_series;
+	struct obs_series *series; // sample times are those of the newest data behind the query (promql/freshness.h)
+	                           // the arrays and texts follow in the same allocation
+};
+
+struct query_stats {
+	uint64_t queries, failures, shared; // asked of the server, of these failed, answered without asking
+	int64_t last_success_ms;            // wall clock, 0 = never
+	int64_t elapsed_us;                 // sum over all queries
+	bool up;                            // did the last query get an answer from the server
+};
+
+// promql is not owned. NULL when memory ends.
+struct query_hub *query_hub_new(struct promql *promql, struct err *e);
+// Every ask must have been answered (free the HTTP client first: it cancels).
+void query_hub_free(struct query_hub *hub);
+
+// The answer belongs to the hub; query_answer_ref() keeps it. Never NULL: failures are answers with state OBS_FAILED.
+typedef void query_answer_fn(void *arg, struct query_answer *answer);
+// Asks for `query` as of now_ms. Called back at once when it was already answered for this now_ms, else from the loop.
+void query_hub_ask(struct query_hub *hub, const char *query, int64_t now_ms, query_answer_fn *fn, void *arg);
+// Forgets queries nobody asked since before_ms.
+void query_hub_forget(struct query_hub *hub, int64_t before_ms);
+void query_hub_get_stats(const struct query_hub *hub, struct query_stats *ret_stats);
+
+struct query_answer *query_answer_ref(struct query_answer *a);
+void query_answer_unref(struct query_answer *a); // NULL is fine
+
+#endif
