@@ -335,16 +335,15 @@ static int retry_unauthorized(struct promql_call *call, struct err *e)
 // What a reply that is no reply of the query API says about itself.
 static void judge_status(const struct http_response *r, struct err *e)
 {
-	char line[PROMQL_TEXT_BYTES], type[PROMQL_TEXT_BYTES];
-	promql_text_first_line(line, r->body, r->body_len);
-	promql_text_clean(type, r->content_type, strlen(r->content_type));
+	char line[PROMQL_TEXT_BYTES / 2], type[PROMQL_NAME_BYTES];
+	promql_text_first_line(line, sizeof line, r->body, r->body_len);
+	promql_text_show(type, sizeof type, r->content_type, strlen(r->content_type));
 	bool ok = r->status >= 200 && r->status < 300;
 	if (ok)
-		err_set_code(e, ERR_PROTOCOL, r->status,
-		             "HTTP %d with %.60s instead of a reply of the query API: %.160s", r->status,
-		             type[0] ? type : "no content type", line[0] ? line : "empty body");
+		err_set_code(e, ERR_PROTOCOL, r->status, "HTTP %d with %s instead of a reply of the query API: %s",
+		             r->status, type[0] ? type : "no content type", line[0] ? line : "empty body");
 	else
-		err_set_code(e, err_kind_of_http_status(r->status), r->status, "HTTP %d: %.160s", r->status,
+		err_set_code(e, err_kind_of_http_status(r->status), r->status, "HTTP %d: %s", r->status,
 		             line[0] ? line : "empty body");
 	e->retry_after_ms = r->retry_after_ms;
 }

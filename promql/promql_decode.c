@@ -73,10 +73,10 @@ static int decode_error_body(const cJSON *root, struct err *e)
 	for (size_t i = 0; i < sizeof error_kinds / sizeof error_kinds[0]; i++)
 		if (strcmp(error_kinds[i].type, type) == 0)
 			kind = error_kinds[i].kind;
-	char type_line[PROMQL_TEXT_BYTES], text_line[PROMQL_TEXT_BYTES];
-	promql_text_clean(type_line, type, strlen(type));
-	promql_text_clean(text_line, text, strlen(text));
-	return err_set(e, kind, "query failed (%.40s): %s", type_line[0] ? type_line : "no errorType",
+	char type_line[PROMQL_NAME_BYTES], text_line[PROMQL_TEXT_BYTES];
+	promql_text_show(type_line, sizeof type_line, type, strlen(type));
+	promql_text_show(text_line, sizeof text_line, text, strlen(text));
+	return err_set(e, kind, "query failed (%s): %s", type_line[0] ? type_line : "no errorType",
 	               text_line[0] ? text_line : "the server gave no reason");
 }
 
@@ -106,9 +106,9 @@ static int decode_sample(const cJSON *pair, int64_t series, int64_t sample, stru
 	if (decode_pair(pair, series, sample, &ret->time_ms, &text, e) < 0)
 		return -1;
 	if (num_parse_sample(text, strlen(text), &ret->value, NULL) < 0) {
-		char at[PLACE_BYTES], line[PROMQL_TEXT_BYTES];
-		return err_set(e, ERR_PROTOCOL, "%s[1]: \"%.80s\" is not a sample value", place(at, series, sample),
-		               promql_text_clean(line, text, strlen(text)));
+		char at[PLACE_BYTES], line[PROMQL_NAME_BYTES];
+		return err_set(e, ERR_PROTOCOL, "%s[1]: \"%s\" is not a sample value", place(at, series, sample),
+		               promql_text_show(line, sizeof line, text, strlen(text)));
 	}
 	return 0;
 }
@@ -128,16 +128,15 @@ static int decode_labels(struct decoder *d, const cJSON *item, int64_t index, st
 		return no_memory(d);
 	size_t i = 0;
 	for (const cJSON *c = metric->child; c; c = c->next, i++) {
-		char line[PROMQL_TEXT_BYTES];
-		promql_text_clean(line, c->string, strlen(c->string));
+		char line[PROMQL_NAME_BYTES];
+		promql_text_show(line, sizeof line, c->string, strlen(c->string));
 		if (!cJSON_IsString(c))
-			return err_set(d->e, ERR_PROTOCOL, "data.result[%lld].metric.%.80s: not a string",
+			return err_set(d->e, ERR_PROTOCOL, "data.result[%lld].metric.%s: not a string",
 			               (long long)index, line);
 		size_t name_len = strlen(c->string), value_len = strlen(c->valuestring);
 		size_t longest = name_len > value_len ? name_len : value_len;
 		if (longest > PROMQL_LABEL_BYTES_MAX)
-			return err_set(d->e, ERR_LIMIT,
-			               "data.result[%lld].metric.%.80s has %zu bytes; the ceiling is %d",
+			return err_set(d->e, ERR_LIMIT, "data.result[%lld].metric.%s has %zu bytes; the ceiling is %d",
 			               (long long)index, line, longest, PROMQL_LABEL_BYTES_MAX);
 		labels[i].name = arena_strndup(d->a, c->string, name_len);
 		labels[i].value = arena_strndup(d->a, c->valuestring, value_len);
@@ -161,7 +160,7 @@ static const char *series_name(char out[static PROMQL_TEXT_BYTES], const struct 
 	}
 	if (used + 1 < sizeof raw)
 		snprintf(raw + used, sizeof raw - used, s->n_labels ? "}" : "{}");
-	return promql_text_clean(out, raw, strlen(raw));
+	return promql_text_show(out, PROMQL_TEXT_BYTES, raw, strlen(raw));
 }
 
 static int refuse_histogram(struct decoder *d, const struct promql_series *s)
@@ -287,7 +286,8 @@ static int decode_warnings(struct decoder *d, const cJSON *root, struct promql_r
 		if (!cJSON_IsString(c))
 			return err_set(d->e, ERR_PROTOCOL, "warnings[%zu]: not a string", i);
 		char line[PROMQL_TEXT_BYTES];
-		warnings[i] = arena_strdup(d->a, promql_text_clean(line, c->valuestring, strlen(c->valuestring)));
+		warnings[i] =
+		        arena_strdup(d->a, promql_text_show(line, sizeof line, c->valuestring, strlen(c->valuestring)));
 		if (!warnings[i])
 			return no_memory(d);
 	}
@@ -304,9 +304,9 @@ static int decode_type(const cJSON *data, enum promql_type *ret, struct err *e)
 			*ret = (enum promql_type)t;
 			return 0;
 		}
-	char line[PROMQL_TEXT_BYTES];
-	return err_set(e, ERR_PROTOCOL, "data.resultType: \"%.40s\" is not vector, scalar, matrix or string",
-	               promql_text_clean(line, name, strlen(name)));
+	char line[PROMQL_NAME_BYTES];
+	return err_set(e, ERR_PROTOCOL, "data.resultType: \"%s\" is not vector, scalar, matrix or string",
+	               promql_text_show(line, sizeof line, name, strlen(name)));
 }
 
 static int decode_success(struct decoder *d, const cJSON *root, struct promql_result *ret)

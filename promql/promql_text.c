@@ -4,56 +4,30 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/utf8.h"
+#include "base/text.h"
 
-static bool is_blank(unsigned char c)
+static bool is_blank(char c)
 {
-	return c <= 0x20 || c == 0x7f;
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-// Length of a character fit to be shown, else 0. U+0080..U+009F are controls too: a terminal may act on them.
-static size_t shown_length(const char *s, size_t len)
+const char *promql_text_show(char *out, size_t cap, const char *text, size_t len)
 {
-	bool is_control = len > 1 && (unsigned char)s[0] == 0xc2 && (unsigned char)s[1] < 0xa0;
-	return is_control ? 0 : utf8_char_len(s, len);
-}
-
-const char *promql_text_clean(char out[static PROMQL_TEXT_BYTES], const char *text, size_t len)
-{
-	size_t room = PROMQL_TEXT_BYTES - sizeof "...", used = 0, i = 0;
-	bool gap = false;
-	while (i < len) {
-		if (is_blank((unsigned char)text[i])) {
-			gap = used > 0;
-			i++;
-			continue;
-		}
-		size_t n = shown_length(text + i, len - i);
-		size_t need = (n ? n : 1) + (gap ? 1 : 0);
-		if (used + need > room) {
-			memcpy(out + used, "...", 3);
-			used += 3;
-			break;
-		}
-		if (gap)
-			out[used++] = ' ';
-		gap = false;
-		if (n)
-			memcpy(out + used, text + i, n);
-		else
-			out[used] = '?';
-		used += n ? n : 1;
-		i += n ? n : 1;
+	while (len > 0 && is_blank(text[0])) {
+		text++;
+		len--;
 	}
-	out[used] = '\0';
+	while (len > 0 && is_blank(text[len - 1]))
+		len--;
+	text_show(out, cap, text, len);
 	return out;
 }
 
-const char *promql_text_first_line(char out[static PROMQL_TEXT_BYTES], const char *text, size_t len)
+const char *promql_text_first_line(char *out, size_t cap, const char *text, size_t len)
 {
 	size_t start = 0;
-	while (start < len && is_blank((unsigned char)text[start]))
+	while (start < len && is_blank(text[start]))
 		start++;
 	const char *end = start < len ? memchr(text + start, '\n', len - start) : NULL;
-	return promql_text_clean(out, text + start, end ? (size_t)(end - (text + start)) : len - start);
+	return promql_text_show(out, cap, text + start, end ? (size_t)(end - (text + start)) : len - start);
 }

@@ -55,8 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	else
 		require(e.kind != ERR_NONE && e.msg[0] && result.n_series == 0);
 	char line[PROMQL_TEXT_BYTES];
-	require(strlen(promql_text_first_line(line, body, size)) < sizeof line);
-	require(strlen(promql_text_clean(line, body, size)) < sizeof line);
+	require(strlen(promql_text_first_line(line, sizeof line, body, size)) < sizeof line);
+	require(strlen(promql_text_show(line, sizeof line, body, size)) < sizeof line);
 	arena_done(&a);
 	free(body);
 	return 0;

@@ -28,6 +28,9 @@
 #define TOOL_WAIT_MS  60000
 #define STOP_WAIT_MS  5000
 #define POLL_MS       20
+#define PORT_FIRST    20000
+#define PORT_COUNT    12000u
+#define PORT_TRIES    100
 #define LOG_BYTES_MAX (4 * 1024 * 1024)
 
 struct prometheus {
@@ -174,19 +177,30 @@ static int make_blocks(const struct prometheus *p, const char *openmetrics, stru
 	return -1;
 }
 
-static int find_free_port(uint16_t *ret_port, struct err *e)
+static bool is_port_free(uint16_t port)
 {
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof a;
+	struct sockaddr_in a = {
+	        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0 &&
-	          getsockname(fd, (struct sockaddr *)&a, &len) == 0;
-	if (!ok)
-		err_set_code(e, ERR_IO, errno, "cannot find a free port: %s", strerror(errno));
+	bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0;
 	if (fd >= 0)
 		close(fd);
-	*ret_port = ntohs(a.sin_port);
-	return ok ? 0 : -1;
+	return ok;
+}
+
+// Below the range that the kernel hands out by itself (from 32768): else another test may be given the port between our
+// look and Prometheus's bind, or while it is interrupted.
+static int find_free_port(uint16_t *ret_port, struct err *e)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	uint32_t seed = (uint32_t)now.tv_nsec ^ (uint32_t)getpid() * 2654435761u;
+	for (uint32_t i = 0; i < PORT_TRIES; i++) {
+		*ret_port = (uint16_t)(PORT_FIRST + (seed + i * 7919) % PORT_COUNT);
+		if (is_port_free(*ret_port))
+			return 0;
+	}
+	return err_set(e, ERR_IO, "no free port found in %d tries from %d on", PORT_TRIES, PORT_FIRST);
 }
 
 // One GET of /-/ready; true for a 200.
