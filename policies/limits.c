@@ -104,9 +104,8 @@ void bounds_stage(struct tick *t)
 static int32_t to_multiple(const struct policy *policy, int32_t current, int32_t wanted)
 {
 	int32_t m = policy->replica_multiple;
-	int32_t n = multiple_up(wanted, m);
-	if (n > policy->max_replicas)
-		n = multiple_down(policy->max_replicas, m);
+	int64_t next = multiple_up(wanted, m);
+	int32_t n = next > policy->max_replicas ? multiple_down(policy->max_replicas, m) : (int32_t)next;
 	if (wanted > current && n < current)
 		n = current;
 	if (wanted < current && n > current)

@@ -52,12 +52,10 @@ static inline int64_t i64_sub(int64_t a, int64_t b)
 		return a < 0 ? INT64_MIN : INT64_MAX;
 	return r;
 }
-// The next multiple of m at or above v, the last one at or below v. v >= 0; m <= 1 gives v.
-static inline int32_t multiple_up(int32_t v, int32_t m)
+// The next multiple of m at or above v (which no int32 may hold), the last one at or below v. v >= 0; m <= 1 gives v.
+static inline int64_t multiple_up(int32_t v, int32_t m)
 {
-	if (m <= 1)
-		return v;
-	return i32_from_i64(((int64_t)v + m - 1) / m * m);
+	return m <= 1 ? v : ((int64_t)v + m - 1) / m * m;
 }
 static inline int32_t multiple_down(int32_t v, int32_t m)
 {
