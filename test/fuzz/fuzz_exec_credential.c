@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// k8s_exec_decode on any output: what it accepts is usable in a header, and nothing is left behind on refusal.
+#include <assert.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "k8s/k8s_exec.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct k8s_exec_result r;
+	struct err e = {0};
+	if (k8s_exec_decode("client.authentication.k8s.io/v1", (const char *)data, size, &r, &e) == 0) {
+		assert(r.token || (r.cert_pem && r.key_pem));
+		assert(!r.cert_pem == !r.key_pem);
+		assert(!r.token || (r.token[0] && !strpbrk(r.token, "\r\n \t")));
+	} else {
+		assert(e.kind != ERR_NONE && !r.token && !r.cert_pem && !r.key_pem);
+	}
+	k8s_exec_result_done(&r);
+	return 0;
+}
