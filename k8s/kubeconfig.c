@@ -201,6 +201,12 @@ static int resolve_cluster(struct arena *a, const struct entry *en, struct k8s_c
 		                   e);
 	if (strncmp(server, "https://", 8) != 0 && strncmp(server, "http://", 7) != 0)
 		return entry_error(en, ERR_INPUT, "server", "must start with https:// (or http://)", e);
+	const char *host = strstr(server, "://") + 3;
+	if (!host[0] || strchr("/:", host[0]))
+		return entry_error(en, ERR_INPUT, "server", "names no host; write https://HOST:PORT", e);
+	if (strchr(host, '@')) // it would turn up in messages
+		return entry_error(en, ERR_INPUT, "server",
+		                   "has a password inside; write username and password of the user", e);
 	if (strpbrk(server, " \t\r\n?#"))
 		return entry_error(en, ERR_INPUT, "server",
 		                   "must be https://HOST:PORT[/PREFIX], without blanks, ? or #", e);

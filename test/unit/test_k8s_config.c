@@ -214,6 +214,8 @@ static const struct refusal refusals[] = {
          "cluster \"x\" does not exist"},
         {"no server", CONFIG("", "token: t"), ERR_INPUT, "cluster \"c\": server: missing"},
         {"no scheme", CONFIG("server: h:6443", "token: t"), ERR_INPUT, "https://"},
+        {"no host", CONFIG("server: 'https:///'", "token: t"), ERR_INPUT, "names no host"},
+        {"a password in the URL", CONFIG("server: 'https://n:hush@h'", ""), ERR_INPUT, "password inside"},
         {"a map for a text", CONFIG("server: {a: b}", "token: t"), ERR_INPUT, "server: must be a text"},
         {"a proxy", CONFIG("server: 'https://h', proxy-url: 'http://p'", "token: t"), ERR_UNSUPPORTED,
          "proxy-url: not supported"},
