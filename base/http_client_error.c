@@ -43,7 +43,7 @@ static void describe_phase(const struct http_call *call, char *out, size_t size)
 {
 	if (!call->slot)
 		snprintf(out, size, "it still waited in the queue behind other requests; is the peer slow?");
-	else if (call->slot->body.len > 0 || time_of(call, CURLINFO_STARTTRANSFER_TIME_T) > 0)
+	else if (call->header_bytes > 0) // curl sets its "start of transfer" early on HTTP/2
 		snprintf(out, size, "%zu bytes of the body had come", call->slot->body.len);
 	else if (time_of(call, CURLINFO_PRETRANSFER_TIME_T) > 0)
 		snprintf(out, size, "the request was sent, no reply had come");

@@ -100,7 +100,7 @@ struct http_client {
 	int n_queued, max_queued;
 	struct http_slot *slots;
 	int max_in_flight;
-	SLIST_HEAD(, http_slot) free_slots;
+	SLIST_HEAD(http_slot_list, http_slot) free_slots;
 	struct http_tls_list tls_sets;
 	struct http_tls_note tls_note;
 	char *user_agent;

@@ -109,8 +109,10 @@ static int fill_url(struct http_call *call, const struct http_request *r, char *
 	char *port = url_part(url, CURLUPART_PORT, CURLU_DEFAULT_PORT), *path = url_part(url, CURLUPART_PATH, 0);
 	*ret_user = url_part(url, CURLUPART_USER, CURLU_URLDECODE);
 	*ret_password = url_part(url, CURLUPART_PASSWORD, CURLU_URLDECODE);
-	int rc = scheme && host && port && path && *ret_user && *ret_password ? 0 : out_of_memory(e);
-	if (rc == 0) {
+	int rc = 0;
+	if (!scheme || !host || !port || !path || !*ret_user || !*ret_password) {
+		rc = out_of_memory(e);
+	} else {
 		call->https = strcmp(scheme, "https") == 0;
 		if (!call->https && strcmp(scheme, "http") != 0)
 			rc = err_set(e, ERR_USAGE,
@@ -252,7 +254,7 @@ int http_call_fill(struct http_call *call, const struct http_request *r, struct 
 	char *user = NULL, *password = NULL;
 	int rc = fill_url(call, r, &user, &password, e);
 	if (rc == 0)
-		rc = fill_headers(call, r, user, password, e);
+		rc = fill_headers(call, r, user ? user : "", password ? password : "", e);
 	wipe(user);
 	wipe(password);
 	free(user);

@@ -122,12 +122,12 @@ static void format_name(X509_NAME *name, char *out, size_t size)
 static int on_verify(int ok, X509_STORE_CTX *ctx)
 {
 	if (ok)
-		return ok;
+		return 1;
 	SSL *ssl = X509_STORE_CTX_get_ex_data(ctx, SSL_get_ex_data_X509_STORE_CTX_idx());
 	struct http_tls_note *note = ssl ? SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)) : NULL;
 	X509 *cert = X509_STORE_CTX_get_current_cert(ctx);
 	if (!note || !cert)
-		return ok;
+		return 0;
 	int code = X509_STORE_CTX_get_error(ctx);
 	char subject[64], issuer[64], when[32];
 	format_name(X509_get_subject_name(cert), subject, sizeof subject);
@@ -160,7 +160,7 @@ static int on_verify(int ok, X509_STORE_CTX *ctx)
 		         X509_verify_cert_error_string(code));
 		break;
 	}
-	return ok;
+	return 0; // the verdict stands
 }
 
 static CURLcode on_ssl_ctx(CURL *easy, void *ssl_ctx, void *arg)

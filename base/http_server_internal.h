@@ -82,8 +82,8 @@ struct http_server {
 	size_t max_body_bytes, max_header_bytes;
 	int max_connections;
 	int64_t idle_ms;
-	LIST_HEAD(, http_conn) conns;
-	LIST_HEAD(, http_exchange) exchanges;
+	LIST_HEAD(http_conn_list, http_conn) conns;
+	LIST_HEAD(http_exchange_list, http_exchange) exchanges;
 	struct http_route routes[HTTP_SERVER_ROUTES_MAX];
 	size_t n_routes;
 	struct http_server_stats stats;

@@ -31,7 +31,7 @@ struct raw_server {
 	uint16_t port;
 	char *request;
 	struct raw_server_stats stats;
-	LIST_HEAD(, raw_conn) conns;
+	LIST_HEAD(raw_conn_list, raw_conn) conns;
 };
 
 static void conn_free(struct raw_conn *c)
