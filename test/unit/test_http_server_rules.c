@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the server makes of the bytes of a request: RFC 9112, and the ways to break it.
+#include <errno.h>
 #include <event2/event.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -126,6 +130,35 @@ static void a_flood_of_headers_gets_431_and_a_long_line_414(void **state)
 	assert_int_equal(f->handled, 0);
 }
 
+// Closing with unread bytes in the socket would reset the connection, and with it the reply on its way.
+static void a_refusal_is_not_reset_away_by_what_the_client_still_sends(void **state)
+{
+	struct http_fixture *f = *state;
+	static char junk[16384], reply[4096];
+	struct sockaddr_in sin = {.sin_family = AF_INET,
+	                          .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	                          .sin_port = htons(http_server_port(f->server))};
+	static const char head[] = "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 99999999\r\n\r\n";
+	ssize_t n = 0;
+	memset(junk, 'j', sizeof junk);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&sin, sizeof sin), 0);
+	assert_int_equal(write(fd, head, sizeof head - 1), sizeof head - 1);
+	for (int i = 0; i < 40; i++) {
+		n = send(fd, junk, sizeof junk, MSG_DONTWAIT);
+		assert_true(n > 0 || errno == EAGAIN);
+		test_loop_for(f->loop, 2);
+	}
+	shutdown(fd, SHUT_WR);
+	test_loop_for(f->loop, 20);
+	size_t have = 0;
+	while (have < sizeof reply - 1 && (n = recv(fd, reply + have, sizeof reply - 1 - have, MSG_DONTWAIT)) > 0)
+		have += (size_t)n;
+	assert_int_equal(n, 0); // an orderly end, no reset
+	http_fixture_assert_starts(reply, "HTTP/1.1 413 ");
+	close(fd);
+}
+
 static void pipelined_requests_are_answered_in_order(void **state)
 {
 	struct http_fixture *f = *state;
@@ -170,6 +203,7 @@ int main(void)
 	        TEST(odd_but_lawful_requests_are_served),
 	        TEST(head_gets_the_length_and_no_body),
 	        TEST(a_flood_of_headers_gets_431_and_a_long_line_414),
+	        TEST(a_refusal_is_not_reset_away_by_what_the_client_still_sends),
 	        TEST(pipelined_requests_are_answered_in_order),
 	        TEST(a_pipelined_request_waits_for_a_late_reply),
 	};
