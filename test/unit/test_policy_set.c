@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading policies from files and folders: what is taken, what is refused where, and what a bad reload keeps.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "controller/policy_set.h"
+#include "policies/policy.h"
+
+struct fixture {
+	char dir[64];
+	struct buf report;
+	struct err e;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof *f);
+	snprintf(f->dir, sizeof f->dir, "/tmp/policy-set-XXXXXX");
+	assert_non_null(mkdtemp(f->dir));
+	buf_init(&f->report, 1 << 20);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const names[] = {"a.yaml",      "b.yaml",    "c.json",       "d.txt",
+	                                    "e_test.yaml", "sub/f.yml", ".hidden.yaml", "sub"};
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		char path[128];
+		snprintf(path, sizeof path, "%s/%s", f->dir, names[i]);
+		remove(path);
+	}
+	rmdir(f->dir);
+	buf_done(&f->report);
+	free(f);
+	return 0;
+}
+
+static void put(const struct fixture *f, const char *name, const char *text)
+{
+	char path[128];
+	snprintf(path, sizeof path, "%s/%s", f->dir, name);
+	FILE *out = fopen(path, "w");
+	assert_non_null(out);
+	fputs(text, out);
+	fclose(out);
+}
+
+static const char *policy(char *out, size_t size, const char *name, const char *target, const char *max)
+{
+	snprintf(out, size,
+	         "apiVersion: gpuscale.dev/v1alpha1\nkind: GPUAutoscaler\nmetadata: {name: %s, namespace: "
+	         "serving}\nspec:\n"
+	         "  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: %s}\n  maxReplicas: %s\n"
+	         "  signals:\n  - {name: q, query: up, target: {type: Value, value: 1}}\n",
+	         name, target, max);
+	return out;
+}
+
+static int load(struct fixture *f, struct policy_set *set, const struct policy_set *previous)
+{
+	const char *paths[] = {f->dir};
+	buf_reset(&f->report);
+	return policy_set_load(set, paths, 1, previous, &f->report, &f->e);
+}
+
+static void folders_are_read_and_other_files_left_alone(void **state)
+{
+	struct fixture *f = *state;
+	char text[1024], sub[128];
+	snprintf(sub, sizeof sub, "%s/sub", f->dir);
+	assert_int_equal(mkdir(sub, 0700), 0);
+	put(f, "a.yaml", policy(text, sizeof text, "a", "a", "4"));
+	put(f, "sub/f.yml", policy(text, sizeof text, "f", "f", "4"));
+	put(f, "d.txt", "not yaml: [");
+	put(f, "e_test.yaml", "kind: PolicyTest\n");
+	put(f, ".hidden.yaml", "not yaml: [");
+	put(f, "c.json",
+	    "{\"apiVersion\":\"gpuscale.dev/"
+	    "v1alpha1\",\"kind\":\"GPUAutoscaler\",\"metadata\":{\"name\":\"c\"},\"spec\":{"
+	    "\"scaleTargetRef\":{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"name\":\"c\"},\"maxReplicas\":2,"
+	    "\"signals\":[{\"name\":\"q\",\"query\":\"up\",\"target\":{\"type\":\"Value\",\"value\":\"1\"}}]}}");
+	struct policy_set set;
+	assert_int_equal(load(f, &set, NULL), 0);
+	assert_string_equal(buf_str(&f->report), "");
+	assert_int_equal(set.n_policies, 3);
+	assert_string_equal(set.policies[0]->name, "c"); // namespace default sorts first
+	assert_string_equal(set.policies[0]->namespace_name, "default");
+	assert_string_equal(set.policies[1]->name, "a");
+	assert_string_equal(set.policies[2]->name, "f");
+	assert_int_equal(set.n_errors, 0);
+	policy_set_done(&set);
+}
+
+static void a_bad_file_does_not_stop_the_others(void **state)
+{
+	struct fixture *f = *state;
+	char text[1024];
+	put(f, "a.yaml", policy(text, sizeof text, "a", "a", "nonsense"));
+	put(f, "b.yaml", policy(text, sizeof text, "b", "b", "4"));
+	struct policy_set set;
+	assert_int_equal(load(f, &set, NULL), 0);
+	assert_int_equal(set.n_policies, 1);
+	assert_string_equal(set.policies[0]->name, "b");
+	assert_int_equal(set.n_bad_files, 1);
+	assert_int_equal(set.n_errors, 1);
+	assert_non_null(strstr(buf_str(&f->report), "/a.yaml:6:16: spec.maxReplicas: "));
+	policy_set_done(&set);
+}
+
+static void a_file_that_turns_bad_keeps_its_last_good_policies(void **state)
+{
+	struct fixture *f = *state;
+	char text[1024];
+	struct policy_set one, two, three;
+	put(f, "a.yaml", policy(text, sizeof text, "a", "a", "4"));
+	assert_int_equal(load(f, &one, NULL), 0);
+	put(f, "a.yaml", "spec: [broken");
+	assert_int_equal(load(f, &two, &one), 0);
+	policy_set_done(&one); // what two kept must not live in one
+	assert_int_equal(two.n_policies, 1);
+	assert_int_equal(two.policies[0]->max_replicas, 4);
+	assert_int_equal(two.n_bad_files, 1);
+	put(f, "a.yaml", policy(text, sizeof text, "a", "a", "9"));
+	assert_int_equal(load(f, &three, &two), 0);
+	policy_set_done(&two);
+	assert_int_equal(three.n_policies, 1);
+	assert_int_equal(three.policies[0]->max_replicas, 9);
+	assert_int_equal(three.n_bad_files, 0);
+	policy_set_done(&three);
+}
+
+static void a_deleted_file_takes_its_policies_along(void **state)
+{
+	struct fixture *f = *state;
+	char text[1024], path[128];
+	struct policy_set one, two;
+	put(f, "a.yaml", policy(text, sizeof text, "a", "a", "4"));
+	put(f, "b.yaml", policy(text, sizeof text, "b", "b", "4"));
+	assert_int_equal(load(f, &one, NULL), 0);
+	snprintf(path, sizeof path, "%s/a.yaml", f->dir);
+	assert_int_equal(remove(path), 0);
+	assert_int_equal(load(f, &two, &one), 0);
+	assert_int_equal(two.n_policies, 1);
+	assert_string_equal(two.policies[0]->name, "b");
+	policy_set_done(&one);
+	policy_set_done(&two);
+}
+
+static void doubles_are_errors_at_the_second_place(void **state)
+{
+	struct fixture *f = *state;
+	char text[1024], want[256];
+	struct policy_set set;
+	put(f, "a.yaml", policy(text, sizeof text, "a", "tx", "4"));
+	put(f, "b.yaml", policy(text, sizeof text, "a", "ty", "4"));
+	assert_int_equal(load(f, &set, NULL), 0);
+	assert_int_equal(set.n_policies, 1);
+	assert_string_equal(set.policies[0]->target_name, "tx");
+	snprintf(want, sizeof want,
+	         "%s/b.yaml:1:1: policy a is already defined as serving/a at %s/a.yaml:1: remove one of them\n", f->dir,
+	         f->dir);
+	assert_string_equal(buf_str(&f->report), want);
+	policy_set_done(&set);
+
+	put(f, "b.yaml", policy(text, sizeof text, "b", "tx", "4"));
+	assert_int_equal(load(f, &set, NULL), 0);
+	assert_int_equal(set.n_policies, 1);
+	assert_string_equal(set.policies[0]->name, "a");
+	snprintf(want, sizeof want,
+	         "%s/b.yaml:1:1: target tx is already scaled by serving/a at %s/a.yaml:1: remove one of them\n", f->dir,
+	         f->dir);
+	assert_string_equal(buf_str(&f->report), want);
+	policy_set_done(&set);
+}
+
+static void the_fingerprint_follows_what_is_on_disk(void **state)
+{
+	struct fixture *f = *state;
+	const char *paths[] = {f->dir}, *gone[] = {"/nonexistent/policies"};
+	char text[1024];
+	put(f, "a.yaml", policy(text, sizeof text, "a", "a", "4"));
+	struct policy_set set;
+	assert_int_equal(load(f, &set, NULL), 0);
+	assert_true(set.fingerprint == policy_set_fingerprint(paths, 1));
+	put(f, "a.yaml", policy(text, sizeof text, "a", "a", "14"));
+	assert_true(set.fingerprint != policy_set_fingerprint(paths, 1));
+	put(f, "a.yaml", policy(text, sizeof text, "a", "a", "4"));
+	put(f, "d.txt", "no policy");
+	uint64_t same = policy_set_fingerprint(paths, 1);
+	put(f, "d.txt", "still no policy");
+	assert_true(same == policy_set_fingerprint(paths, 1));
+	assert_true(policy_set_fingerprint(gone, 1) == 0);
+	policy_set_done(&set);
+}
+
+static void paths_that_cannot_be_read_are_errors(void **state)
+{
+	struct fixture *f = *state;
+	const char *gone[] = {"/nonexistent/policies"};
+	struct policy_set set;
+	assert_int_equal(policy_set_load(&set, gone, 1, NULL, &f->report, &f->e), -1);
+	assert_int_equal(f->e.kind, ERR_NOT_FOUND);
+	assert_string_equal(f->e.msg, "cannot read /nonexistent/policies: No such file or directory");
+	assert_int_equal(load(f, &set, NULL), 0); // an empty folder is no error here
+	assert_int_equal(set.n_policies, 0);
+	policy_set_done(&set);
+}
+
+int main(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+	const struct CMUnitTest tests[] = {
+	        T(folders_are_read_and_other_files_left_alone),
+	        T(a_bad_file_does_not_stop_the_others),
+	        T(a_file_that_turns_bad_keeps_its_last_good_policies),
+	        T(a_deleted_file_takes_its_policies_along),
+	        T(doubles_are_errors_at_the_second_place),
+	        T(the_fingerprint_follows_what_is_on_disk),
+	        T(paths_that_cannot_be_read_are_errors),
+	};
+	return cmocka_run_group_tests_name("policy_set", tests, NULL, NULL);
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Equal questions of one tick are asked once; failures are answers; the age of the data comes with the value.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <event2/event.h>
+
+#include "base/err.h"
+#include "controller/query_hub.h"
+#include "promql/promql.h"
+#include "test/support/loop.h"
+#include "test/support/promql_fixture.h"
+
+struct heard {
+	int n;
+	enum obs_state state;
+	size_t n_series;
+	double value;
+	int64_t time_ms;
+	char pod[32], detail[QUERY_DETAIL_BYTES];
+};
+
+static void on_answer(void *arg, struct query_answer *a)
+{
+	struct heard *h = arg;
+	h->n++;
+	h->state = a->state;
+	h->n_series = a->n_series;
+	snprintf(h->detail, sizeof h->detail, "%s", a->detail);
+	if (a->n_series) {
+		h->value = a->series[0].value;
+		h->time_ms = a->series[0].time_ms;
+		snprintf(h->pod, sizeof h->pod, "%s", a->series[0].pod);
+	}
+}
+
+struct hub_fixture {
+	struct promql_fixture *f;
+	struct promql *promql;
+	struct query_hub *hub;
+};
+
+static struct hub_fixture open_hub(void **state)
+{
+	struct hub_fixture h = {.f = *state};
+	h.promql = promql_fixture_open(h.f, (struct promql_options){0});
+	h.hub = query_hub_new(h.promql, &h.f->e);
+	assert_non_null(h.hub);
+	return h;
+}
+
+static void close_hub(struct hub_fixture *h)
+{
+	promql_free(h->promql);
+	query_hub_free(h->hub);
+}
+
+static void wait_for(struct hub_fixture *h, const struct heard *heard, int n)
+{
+	assert_true(test_loop_until(h->f->loop, &heard->n, n, 5000));
+}
+
+static void equal_questions_of_one_tick_are_asked_once(void **state)
+{
+	struct hub_fixture h = open_hub(state);
+	struct heard a = {0}, b = {0}, c = {0};
+	query_hub_ask(h.hub, "up", 1000, on_answer, &a);
+	query_hub_ask(h.hub, "up", 1000, on_answer, &b); // joins the one under way
+	wait_for(&h, &a, 1);
+	assert_int_equal(b.n, 1);
+	query_hub_ask(h.hub, "up", 1000, on_answer, &c); // known already: answered at once
+	assert_int_equal(c.n, 1);
+	assert_int_equal(h.f->n_requests, 1);
+	query_hub_ask(h.hub, "up", 2000, on_answer, &a); // the next tick asks again
+	wait_for(&h, &a, 2);
+	assert_int_equal(h.f->n_requests, 2);
+	struct query_stats stats;
+	query_hub_get_stats(h.hub, &stats);
+	assert_int_equal(stats.queries, 2);
+	assert_int_equal(stats.shared, 2);
+	assert_true(stats.up);
+	assert_string_equal(a.pod, "a");
+	assert_true(a.value == 0.7);
+	close_hub(&h);
+}
+
+static void the_age_of_the_data_comes_with_the_value(void **state)
+{
+	struct hub_fixture h = open_hub(state);
+	h.f->replies[0].body = "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":["
+	                       "{\"metric\":{\"exported_pod\":\"p\",\"pod\":\"exporter\"},\"value\":[100,\"3\"]},"
+	                       "{\"metric\":{\"__gpuscale_freshness__\":\"newest\"},\"value\":[100,\"40.5\"]}]}}";
+	struct heard a = {0};
+	query_hub_ask(h.hub, "x", 100000, on_answer, &a);
+	wait_for(&h, &a, 1);
+	assert_int_equal(a.n_series, 1); // the extra series is no data
+	assert_int_equal(a.time_ms, 40500);
+	assert_string_equal(a.pod, "p"); // the workload's pod, not the exporter's
+	close_hub(&h);
+}
+
+static void only_the_extra_series_means_no_data(void **state)
+{
+	struct hub_fixture h = open_hub(state);
+	h.f->replies[0].body = "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":["
+	                       "{\"metric\":{\"__gpuscale_freshness__\":\"newest\"},\"value\":[100,\"40\"]}]}}";
+	struct heard a = {0};
+	query_hub_ask(h.hub, "x > 5", 100000, on_answer, &a);
+	wait_for(&h, &a, 1);
+	assert_int_equal(a.state, OBS_EMPTY);
+	close_hub(&h);
+}
+
+static void a_query_that_cannot_carry_its_age_is_asked_plainly(void **state)
+{
+	struct hub_fixture h = open_hub(state);
+	h.f->n_replies = 2;
+	h.f->replies[0] = (struct promql_reply){400, NULL,
+	                                        "{\"status\":\"error\",\"errorType\":\"bad_data\",\"error\":\"set "
+	                                        "operator \\\"or\\\" not allowed in binary scalar expression\"}",
+	                                        NULL, 0};
+	h.f->replies[1] = (struct promql_reply){200, NULL, PROMQL_FIXTURE_BODY, NULL, 0};
+	struct heard a = {0};
+	query_hub_ask(h.hub, "scalar(x)", 1000, on_answer, &a);
+	wait_for(&h, &a, 1);
+	assert_int_equal(a.state, OBS_OK);
+	assert_int_equal(h.f->n_requests, 2);
+	assert_non_null(strstr(h.f->requests[0].body, "freshness"));
+	assert_null(strstr(h.f->requests[1].body, "freshness"));
+	query_hub_ask(h.hub, "scalar(x)", 2000, on_answer, &a); // remembered
+	wait_for(&h, &a, 2);
+	assert_int_equal(h.f->n_requests, 3);
+	close_hub(&h);
+}
+
+static void failures_warnings_and_wrong_types_are_answers(void **state)
+{
+	static const struct {
+		struct promql_reply reply;
+		enum obs_state state;
+		const char *detail;
+	} rows[] = {
+	        {{503, "text/plain", "overloaded", NULL, 0}, OBS_FAILED, "overloaded"},
+	        {{200, NULL, "{", NULL, 0}, OBS_FAILED, ""},
+	        {{400, NULL, "{\"status\":\"error\",\"errorType\":\"bad_data\",\"error\":\"1:3: parse error\"}", NULL,
+	          0},
+	         OBS_FAILED,
+	         "parse error"},
+	        {{200, NULL,
+	          "{\"status\":\"success\",\"warnings\":[\"one store is "
+	          "away\"],\"data\":{\"resultType\":\"vector\",\"result\":[]}}",
+	          NULL, 0},
+	         OBS_PARTIAL,
+	         "one store is away"},
+	        {{200, NULL, "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[]}}", NULL, 0},
+	         OBS_EMPTY,
+	         ""},
+	        {{200, NULL, "{\"status\":\"success\",\"data\":{\"resultType\":\"string\",\"result\":[1,\"x\"]}}", NULL,
+	          0},
+	         OBS_FAILED,
+	         "a number per series is needed"},
+	        {{200, NULL, "{\"status\":\"success\",\"data\":{\"resultType\":\"scalar\",\"result\":[1,\"2\"]}}", NULL,
+	          0},
+	         OBS_OK,
+	         ""},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct hub_fixture h = open_hub(state);
+		struct heard a = {0};
+		h.f->replies[0] = rows[i].reply;
+		h.f->n_replies = 1;
+		query_hub_ask(h.hub, "x", 1000, on_answer, &a);
+		wait_for(&h, &a, 1);
+		assert_int_equal(a.state, rows[i].state);
+		assert_non_null(strstr(a.detail, rows[i].detail));
+		close_hub(&h);
+	}
+}
+
+static void closing_answers_what_is_under_way(void **state)
+{
+	struct hub_fixture h = open_hub(state);
+	h.f->replies[0].delay_ms = 2000;
+	struct heard a = {0};
+	query_hub_ask(h.hub, "x", 1000, on_answer, &a);
+	test_loop_for(h.f->loop, 50);
+	assert_int_equal(a.n, 0);
+	close_hub(&h);
+	assert_int_equal(a.n, 1);
+	assert_int_equal(a.state, OBS_FAILED);
+}
+
+static void forgotten_queries_are_asked_anew(void **state)
+{
+	struct hub_fixture h = open_hub(state);
+	struct heard a = {0};
+	query_hub_ask(h.hub, "x", 1000, on_answer, &a);
+	wait_for(&h, &a, 1);
+	query_hub_forget(h.hub, 1000); // asked at 1000: stays
+	query_hub_ask(h.hub, "x", 1000, on_answer, &a);
+	assert_int_equal(a.n, 2);
+	query_hub_forget(h.hub, 1001);
+	query_hub_ask(h.hub, "x", 1000, on_answer, &a);
+	assert_int_equal(a.n, 2);
+	wait_for(&h, &a, 3);
+	close_hub(&h);
+}
+
+int main(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, promql_fixture_setup, promql_fixture_teardown)
+	const struct CMUnitTest tests[] = {
+	        T(equal_questions_of_one_tick_are_asked_once),
+	        T(the_age_of_the_data_comes_with_the_value),
+	        T(only_the_extra_series_means_no_data),
+	        T(a_query_that_cannot_carry_its_age_is_asked_plainly),
+	        T(failures_warnings_and_wrong_types_are_answers),
+	        T(closing_answers_what_is_under_way),
+	        T(forgotten_queries_are_asked_anew),
+	};
+	return cmocka_run_group_tests_name("query_hub", tests, NULL, NULL);
+}
