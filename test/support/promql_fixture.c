@@ -51,6 +51,8 @@ static void on_request(void *arg, struct http_exchange *x)
 	copy(q->authorization, sizeof q->authorization, http_exchange_header(x, "Authorization"));
 	copy(q->extra, sizeof q->extra, http_exchange_header(x, "X-Scope-OrgID"));
 	copy(q->body, sizeof q->body, http_exchange_body(x, NULL));
+	if (r->rotate)
+		promql_fixture_write(f, r->rotate);
 	if (!r->delay_ms) {
 		send_reply(x, r);
 		return;

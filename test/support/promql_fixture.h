@@ -27,6 +27,7 @@ struct promql_reply {
 	const char *type, *body; // type NULL: application/json
 	const char *retry_after; // NULL: none
 	int delay_ms;            // one delayed reply at a time
+	const char *rotate;      // written into the fixture's file before the reply; NULL: nothing
 };
 
 struct promql_request {
