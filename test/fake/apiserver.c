@@ -114,7 +114,7 @@ static void serve(struct fake_apiserver *f, struct http_exchange *x)
 	struct fake_path p;
 	enum role role = role_of(f, x);
 	if (strcmp(path, "/readyz") == 0 || strcmp(path, "/livez") == 0 || strcmp(path, "/healthz") == 0) {
-		http_exchange_reply_text(x, 200, "ok");
+		http_exchange_reply(x, 200, "text/plain; charset=utf-8", "ok", 2); // the real one adds no line end
 		return;
 	}
 	if (role == ROLE_NOBODY) {

@@ -22,15 +22,20 @@ static void observe(void *arg, const struct k8s_attempt *attempt)
 	snprintf(h->last_class, sizeof h->last_class, "%s", attempt->resource);
 }
 
-void harness_start(struct harness *h, const struct fake_apiserver_options *server)
+void harness_start_loop(struct harness *h)
 {
-	struct fake_apiserver_options o = server ? *server : (struct fake_apiserver_options){.gpus = -1};
-	struct err e = {0};
 	*h = (struct harness){0};
 	signal(SIGPIPE, SIG_IGN);
 	clock_init_real(&h->clock);
 	h->loop = event_base_new();
 	assert_non_null(h->loop);
+}
+
+void harness_start(struct harness *h, const struct fake_apiserver_options *server)
+{
+	struct fake_apiserver_options o = server ? *server : (struct fake_apiserver_options){.gpus = -1};
+	struct err e = {0};
+	harness_start_loop(h);
 	o.loop = h->loop;
 	o.listen = "127.0.0.1:0";
 	h->server = fake_apiserver_new(&o, &e);

@@ -16,7 +16,7 @@
 
 struct harness {
 	struct event_base *loop;
-	struct fake_apiserver *server; // NULL when harness_start_client alone was used
+	struct fake_apiserver *server; // NULL after harness_start_loop
 	struct http_client *http;
 	struct k8s_client *client;
 	struct clock clock;
@@ -33,12 +33,14 @@ struct outcome {
 	struct err error;
 	struct scale scale;
 	struct pod_counts counts;
-	char body[4096];
+	char body[16384]; // its beginning
 };
 
+// Only the loop and the clock; config is the caller's to fill.
+void harness_start_loop(struct harness *h);
 // server may be NULL: all defaults. Asserts (cmocka) that everything starts.
 void harness_start(struct harness *h, const struct fake_apiserver_options *server);
-// A client of h->config; server, if still "", is the fake's.
+// A client of h->config, which must stay.
 void harness_start_client(struct harness *h, int max_attempts);
 void harness_stop(struct harness *h);
 // Runs the loop until o is done; fails the test after HARNESS_WAIT_MS.
