@@ -44,6 +44,9 @@ static void on_request(void *arg, struct http_exchange *x)
 	assert_true(f->n_requests < PROMQL_FIXTURE_REQUESTS_MAX);
 	struct promql_request *q = &f->requests[f->n_requests];
 	const struct promql_reply *r = &f->replies[f->n_requests < f->n_replies ? f->n_requests : f->n_replies - 1];
+	const char *rotation = f->n_requests < PROMQL_FIXTURE_REPLIES_MAX ? f->rotations[f->n_requests] : NULL;
+	if (rotation)
+		promql_fixture_write(f, rotation);
 	f->n_requests++;
 	copy(q->method, sizeof q->method, http_exchange_method(x));
 	copy(q->path, sizeof q->path, http_exchange_path(x));
@@ -51,8 +54,6 @@ static void on_request(void *arg, struct http_exchange *x)
 	copy(q->authorization, sizeof q->authorization, http_exchange_header(x, "Authorization"));
 	copy(q->extra, sizeof q->extra, http_exchange_header(x, "X-Scope-OrgID"));
 	copy(q->body, sizeof q->body, http_exchange_body(x, NULL));
-	if (r->rotate)
-		promql_fixture_write(f, r->rotate);
 	if (!r->delay_ms) {
 		send_reply(x, r);
 		return;

@@ -27,7 +27,6 @@ struct promql_reply {
 	const char *type, *body; // type NULL: application/json
 	const char *retry_after; // NULL: none
 	int delay_ms;            // one delayed reply at a time
-	const char *rotate;      // written into the fixture's file before the reply; NULL: nothing
 };
 
 struct promql_request {
@@ -50,6 +49,8 @@ struct promql_fixture {
 	struct promql_reply
 	        replies[PROMQL_FIXTURE_REPLIES_MAX]; // at first one: 200 with the body above; the last repeats
 	size_t n_replies;
+	const char *rotations[PROMQL_FIXTURE_REPLIES_MAX]; // written into `file` before the reply of that number,
+	                                                   // unless NULL
 	struct promql_request requests[PROMQL_FIXTURE_REQUESTS_MAX];
 	size_t n_requests;
 	struct promql_held held;

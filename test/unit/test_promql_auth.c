@@ -84,10 +84,10 @@ static void test_a_second_401_is_the_answer(void **state)
 	struct promql_fixture *f = *state;
 	promql_fixture_write(f, "old-secret");
 	struct promql *p = promql_fixture_open(f, (struct promql_options){.bearer_token_file = f->file});
-	f->replies[0] = (struct promql_reply){
-	        .status = 401, .type = "text/plain", .body = "token expired", .rotate = "new-secret"};
+	f->replies[0] = (struct promql_reply){.status = 401, .type = "text/plain", .body = "token expired"};
+	f->rotations[0] = "new-secret";
 	f->replies[1] = f->replies[0];
-	f->replies[1].rotate = "newest-secret"; // rotated once more: still no third try
+	f->rotations[1] = "newest-secret"; // rotated once more: still no third try
 	f->replies[2] = (struct promql_reply){.status = 200, .body = PROMQL_FIXTURE_BODY};
 	f->n_replies = 3;
 	promql_fixture_ask(f, p);
