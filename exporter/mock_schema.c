@@ -22,9 +22,10 @@ static size_t fault(struct schema_fault *ret_faults, size_t max, const char *fie
 
 // ---- sine ----
 static const struct schema_field sine_fields[] = {
-        FIELD(struct mock_sine, "mean", SCHEMA_QUANTITY, mean, .doc = "Value in the middle.", .required = true),
+        FIELD(struct mock_sine, "mean", SCHEMA_QUANTITY, mean, .doc = "Value in the middle.", .required = true,
+              .min = -1e15, .max = 1e15),
         FIELD(struct mock_sine, "amplitude", SCHEMA_QUANTITY, amplitude, .doc = "How far it swings to either side.",
-              .required = true),
+              .required = true, .min = -1e15, .max = 1e15),
         FIELD(struct mock_sine, "period", SCHEMA_DURATION_MS, period_ms, .doc = "Time of one swing.", .required = true,
               .min = 1, .max = 365 * MS_PER_DAY),
         FIELD(struct mock_sine, "phase", SCHEMA_DURATION_MS, phase_ms, .doc = "How far into the swing it begins."),
@@ -138,8 +139,8 @@ static const struct schema_field demand_fields[] = {
          .default_text = "1",
          .min = 0.001,
          .max = 100000},
-        FIELD(struct mock_demand, "scale", SCHEMA_QUANTITY, scale, .doc = "Factor on every value.",
-              .default_text = "1"),
+        FIELD(struct mock_demand, "scale", SCHEMA_QUANTITY, scale, .doc = "Factor on every value.", .default_text = "1",
+              .min = -1e15, .max = 1e15),
         FIELD(struct mock_demand, "loop", SCHEMA_BOOL, loop,
               .doc = "Start over after the last value; else the last value stays.", .default_text = "true"),
         FIELD(struct mock_demand, "smooth", SCHEMA_DURATION_MS, smooth_ms,

@@ -89,6 +89,10 @@ static int finish(struct arena *a, double *points, size_t n, double step_ms, boo
 	if (!sums)
 		return err_set(e, ERR_LIMIT, "a series of %zu values does not fit the script's memory", n);
 	for (size_t i = 0; i < n; i++)
+		if (fabs(points[i]) > SERIES_VALUE_MAX)
+			return err_set(e, ERR_LIMIT, "value %zu of the series is beyond the ceiling of %g", i + 1,
+			               SERIES_VALUE_MAX);
+	for (size_t i = 0; i < n; i++)
 		sums[i + 1] = sums[i] + (isnan(points[i]) ? 0 : points[i]);
 	*s = (struct series){.points = points, .sums = sums, .n = n, .step_ms = step_ms, .loop = loop};
 	return 0;
@@ -149,19 +153,19 @@ static int csv_find_column(const char *path, const char *line, size_t len, const
 	               (int)(len > 120 ? 120 : len), line);
 }
 
-static int csv_decode(struct arena *a, const char *path, const struct buf *text, const char *column, double scale,
-                      double **ret_points, size_t *ret_n, struct err *e)
+static int csv_decode(struct arena *a, const char *path, const char *text, size_t text_len, const char *column,
+                      double scale, double **ret_points, size_t *ret_n, struct err *e)
 {
 	size_t lines = 0;
-	for (size_t i = 0; i < text->len; i++)
-		lines += text->data[i] == '\n';
+	for (size_t i = 0; i < text_len; i++)
+		lines += text[i] == '\n';
 	if (lines > SERIES_POINTS_MAX)
 		return err_set(e, ERR_LIMIT, "%s has %zu lines, the ceiling is %d", path, lines, SERIES_POINTS_MAX);
 	double *points = arena_calloc(a, lines + 1, sizeof *points);
 	if (!points)
 		return err_set(e, ERR_LIMIT, "%s does not fit the script's memory", path);
 	size_t n = 0, index = 0, line_no = 0;
-	const char *p = buf_str(text), *end = p + text->len;
+	const char *p = text, *end = p + text_len;
 	while (p < end) {
 		const char *newline = memchr(p, '\n', (size_t)(end - p));
 		size_t len = newline ? (size_t)(newline - p) : (size_t)(end - p);
@@ -188,18 +192,26 @@ static int csv_decode(struct arena *a, const char *path, const struct buf *text,
 	return 0;
 }
 
+int series_parse_csv(struct arena *a, const char *name, const char *text, size_t len, const char *column,
+                     double step_ms, bool loop, double scale, struct series *ret_series, struct err *e)
+{
+	double *points;
+	size_t n;
+	if (csv_decode(a, name, text, len, column, scale, &points, &n, e) < 0)
+		return -1;
+	return finish(a, points, n, step_ms, loop, ret_series, e);
+}
+
 int series_read_csv(struct arena *a, const char *path, const char *column, double step_ms, bool loop, double scale,
                     struct series *ret_series, struct err *e)
 {
 	struct buf text;
 	buf_init(&text, CSV_BYTES_MAX);
-	double *points = NULL;
-	size_t n = 0;
 	int rc = buf_read_file(&text, path, e);
 	if (rc == 0)
-		rc = csv_decode(a, path, &text, column, scale, &points, &n, e);
+		rc = series_parse_csv(a, path, buf_str(&text), text.len, column, step_ms, loop, scale, ret_series, e);
 	buf_done(&text);
-	return rc < 0 ? -1 : finish(a, points, n, step_ms, loop, ret_series, e);
+	return rc;
 }
 
 void series_init_sine(struct series *s, double mean, double amplitude, double period_ms, double phase_ms)

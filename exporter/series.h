@@ -12,6 +12,7 @@ struct arena;
 struct err;
 
 #define SERIES_POINTS_MAX 200000
+#define SERIES_VALUE_MAX  1e15 // either way; sums and products of values stay far from infinity
 
 struct series {
 	const double *points; // one per step, NaN = no sample; in the arena. NULL: a sine
@@ -30,6 +31,9 @@ int series_parse(struct arena *a, const char *text, double step_ms, bool loop, d
 // Points from the numeric column `column` of a CSV file with a header line (no quoting), each times scale.
 int series_read_csv(struct arena *a, const char *path, const char *column, double step_ms, bool loop, double scale,
                     struct series *ret_series, struct err *e);
+// The same from text[0..len); name is used in messages.
+int series_parse_csv(struct arena *a, const char *name, const char *text, size_t len, const char *column,
+                     double step_ms, bool loop, double scale, struct series *ret_series, struct err *e);
 // A sine around mean.
 void series_init_sine(struct series *s, double mean, double amplitude, double period_ms, double phase_ms);
 

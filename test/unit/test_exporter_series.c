@@ -74,6 +74,7 @@ static void bad_notation_is_refused_with_the_word(void **state)
 	        {"1x199999 1x9", "ceiling"},
 	        {"1e308+1e308x5", "range"},
 	        {"_x", "\"_x\""},
+	        {"1 2e15", "value 2 of the series is beyond"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct arena a;

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whatever the mock reads: scripts, series, CSV columns, replies with replicas. What is accepted must also play.
+#include <assert.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "exporter/mock_model.h"
+#include "exporter/mock_replicas.h"
+#include "exporter/mock_script.h"
+#include "exporter/series.h"
+
+#define INPUT_MAX  8192
+#define MEMORY_MAX (16 * 1024 * 1024)
+
+static void play(const struct series *s)
+{
+	static const double times_ms[] = {0, 1, 999.5, 1000, 123456, 1e9};
+	for (size_t i = 0; i < sizeof times_ms / sizeof times_ms[0]; i++) {
+		double v;
+		series_at(s, times_ms[i], &v);
+		series_mean(s, times_ms[i], times_ms[i] + 250);
+	}
+}
+
+static void play_script(const struct mock_script *s)
+{
+	for (size_t i = 0; i < s->n_gpus; i++)
+		for (enum field f = 0; f < FIELD__COUNT; f++)
+			if (s->gpus[i].series[f])
+				play(s->gpus[i].series[f]);
+	if (!s->has_workload)
+		return;
+	play(&s->workload.demand_series);
+	const struct workload_params w = {.demand = s->workload.demand_series,
+	                                  .smooth_ms = (double)s->workload.demand.smooth_ms,
+	                                  .capacity_per_replica = s->workload.capacity_per_replica,
+	                                  .backlog_max = s->workload.backlog_max,
+	                                  .idle_ratio = s->workload.idle_percent / 100};
+	struct workload_state st = {0};
+	for (int t = 0; t < 20; t++) {
+		workload_step(&w, &st, 500.0 * t, t % 3);
+		assert(st.utilization >= 0 && st.utilization <= 1 && !(st.backlog < 0));
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (size > INPUT_MAX)
+		return 0;
+	char *text = malloc(size + 1); // exactly as long as it is, so that reading past its end is seen
+	assert(text);
+	memcpy(text, data, size);
+	text[size] = '\0';
+
+	struct arena a;
+	struct buf errors;
+	struct mock_script script;
+	struct series series;
+	struct err e;
+	int32_t replicas;
+	arena_init(&a, MEMORY_MAX);
+	buf_init(&errors, 256 * 1024);
+	// A script may name files of this machine: those are not the subject.
+	if (!strstr(text, "csv") && mock_script_parse(&a, "fuzz", "", text, size, &script, &errors, &e) == 0)
+		play_script(&script);
+	arena_reset(&a);
+	if (series_parse(&a, text, 1000, size & 1, 1, &series, &e) == 0)
+		play(&series);
+	arena_reset(&a);
+	if (series_parse_csv(&a, "fuzz", text, size, "x", 5000, size & 1, 0.5, &series, &e) == 0)
+		play(&series);
+	if (mock_replicas_decode(text, size, "status.readyReplicas", &replicas, &e) == 0)
+		assert(replicas >= 0 && replicas <= MOCK_REPLICAS_MAX);
+	buf_done(&errors);
+	arena_done(&a);
+	free(text);
+	return 0;
+}
