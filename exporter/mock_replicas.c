@@ -8,13 +8,12 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/http_client.h"
 #include "base/json_read.h"
 #include "base/log.h"
 #include "base/num.h"
+#include "exporter/mock_fetch.h"
 
 #define REPLICAS_FILE_BYTES_MAX 64
-#define REPLICAS_BODY_BYTES_MAX (1024 * 1024)
 #define TOKEN_BYTES_MAX         (64 * 1024)
 #define REQUEST_TIMEOUT_MS      5000
 
@@ -23,8 +22,7 @@ struct mock_replicas {
 	struct log *log;
 	struct event_base *loop;
 	struct event *timer;
-	struct http_client *http; // only for a url: libcurl stays asleep otherwise
-	bool in_flight;
+	struct mock_fetch *fetch; // only for a url
 	bool failing;
 	_Atomic int32_t value;
 };
@@ -46,7 +44,7 @@ void mock_replicas_free(struct mock_replicas *r)
 {
 	if (!r)
 		return;
-	http_client_free(r->http); // runs the callback of a call under way
+	mock_fetch_free(r->fetch);
 	if (r->timer)
 		event_free(r->timer);
 	free(r);
@@ -101,28 +99,24 @@ static void settle(struct mock_replicas *r, int32_t value, const struct err *err
 		atomic_store(&r->value, value);
 		return;
 	}
-	if (!r->failing && error->kind != ERR_CANCELED)
+	if (!r->failing)
 		LOG(r->log, LOG_WARNING, "Cannot read replicas, the last value stays", LOG_S("source", from),
 		    LOG_I("replicas", mock_replicas_get(r)), LOG_S("err", error->msg));
 	r->failing = true;
 }
 
-static void on_reply(void *arg, const struct http_response *response, const struct err *error)
+static void on_reply(void *arg, int status, const char *body, size_t len, const struct err *error)
 {
 	struct mock_replicas *r = arg;
-	r->in_flight = false;
-	if (error) {
-		settle(r, 0, error);
-		return;
-	}
 	struct err e;
 	int32_t value = 0;
-	int rc;
-	if (response->status < 200 || response->status > 299)
-		rc = err_set_code(&e, err_kind_of_http_status(response->status), response->status, "HTTP status %d",
-		                  response->status);
+	int rc = 0;
+	if (error)
+		e = *error, rc = -1;
+	else if (status < 200 || status > 299)
+		rc = err_set_code(&e, err_kind_of_http_status(status), status, "HTTP status %d", status);
 	else
-		rc = mock_replicas_decode(response->body, response->body_len, r->source->field, &value, &e);
+		rc = mock_replicas_decode(body, len, r->source->field, &value, &e);
 	settle(r, value, rc < 0 ? &e : NULL);
 }
 
@@ -133,19 +127,10 @@ static int ask_url(struct mock_replicas *r, struct err *e)
 	int rc = 0;
 	if (r->source->token_file)
 		rc = buf_read_file(&token, r->source->token_file, e);
-	if (rc == 0) {
-		while (token.len && strchr(" \t\r\n", token.data[token.len - 1]))
-			token.data[--token.len] = '\0';
-		struct http_tls tls = {.ca_file = r->source->ca_file};
-		struct http_request request = {.method = "GET",
-		                               .url = r->source->url,
-		                               .bearer_token = token.len ? token.data : NULL,
-		                               .tls = &tls,
-		                               .timeout_ms = REQUEST_TIMEOUT_MS,
-		                               .max_body_bytes = REPLICAS_BODY_BYTES_MAX};
-		rc = http_client_submit(r->http, &request, on_reply, r, NULL, e);
-		r->in_flight = rc == 0;
-	}
+	while (rc == 0 && token.len && strchr(" \t\r\n", token.data[token.len - 1]))
+		token.data[--token.len] = '\0';
+	if (rc == 0)
+		rc = mock_fetch_start(r->fetch, token.len ? token.data : NULL, e);
 	buf_done(&token);
 	return rc;
 }
@@ -177,7 +162,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		int32_t value;
 		int rc = read_number(r->source->file, &value, &e);
 		settle(r, value, rc < 0 ? &e : NULL);
-	} else if (!r->in_flight && ask_url(r, &e) < 0) {
+	} else if (!mock_fetch_is_busy(r->fetch) && ask_url(r, &e) < 0) {
 		settle(r, 0, &e);
 	}
 }
@@ -188,9 +173,8 @@ int mock_replicas_start(struct mock_replicas *r, struct event_base *loop, struct
 		return 0;
 	r->loop = loop;
 	if (r->source->url) {
-		struct http_client_options options = {.loop = loop, .max_in_flight = 1, .max_queued = 1};
-		r->http = http_client_new(&options, e);
-		if (!r->http)
+		r->fetch = mock_fetch_new(loop, r->source->url, r->source->ca_file, REQUEST_TIMEOUT_MS, on_reply, r, e);
+		if (!r->fetch)
 			return -1;
 	}
 	struct timeval every = {.tv_sec = r->source->interval_ms / 1000,
