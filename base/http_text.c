@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/http_text.h"
 
-#include <curl/curl.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -38,35 +37,6 @@ bool http_is_credential(const char *s, size_t len)
 			return false;
 	}
 	return len > 0;
-}
-
-int64_t http_parse_retry_after_ms(const char *s, size_t len, int64_t now_s)
-{
-	while (len && (s[0] == ' ' || s[0] == '\t'))
-		s++, len--;
-	while (len && (s[len - 1] == ' ' || s[len - 1] == '\t'))
-		len--;
-	int64_t seconds = 0;
-	size_t digits = 0;
-	for (; digits < len && s[digits] >= '0' && s[digits] <= '9'; digits++) {
-		if (seconds < HTTP_RETRY_AFTER_MAX_MS) // past the ceiling the exact value does not matter
-			seconds = seconds * 10 + (s[digits] - '0');
-	}
-	if (digits < len) {
-		char text[64];
-		// curl_getdate alone would also read "1" or "Monday"; every HTTP-date form has blanks and colons.
-		if (len >= sizeof text || memchr(s, '\0', len) || !memchr(s, ':', len) || !memchr(s, ' ', len))
-			return 0;
-		memcpy(text, s, len);
-		text[len] = '\0';
-		time_t when = curl_getdate(text, NULL);
-		if (when == (time_t)-1)
-			return 0;
-		seconds = (int64_t)when - now_s;
-	}
-	if (seconds <= 0)
-		return 0;
-	return seconds > HTTP_RETRY_AFTER_MAX_MS / 1000 ? HTTP_RETRY_AFTER_MAX_MS : seconds * 1000;
 }
 
 static int hex_value(char c)

@@ -54,10 +54,12 @@ static void on_end(evutil_socket_t fd, short what, void *arg)
 	(void)fd, (void)what;
 	struct mock_fetch *f = arg;
 	event_del(f->end);
+	bool settled = f->settled;
+	f->settled = true; // should freeing call back, it changes nothing any more
 	evhttp_connection_free(f->connection);
 	f->connection = NULL;
 	f->bev = NULL;
-	if (!f->settled)
+	if (!settled)
 		err_set(&f->error, ERR_TIMEOUT, "no reply within %lld.%03ld s", (long long)f->timeout.tv_sec,
 		        (long)f->timeout.tv_usec / 1000);
 	if (f->error.kind != ERR_NONE)

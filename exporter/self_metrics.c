@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/self_metrics.h"
 
-#include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include "base/buf.h"
 #include "base/exposition.h"
-#include "base/num.h"
+#include "base/process_stat.h"
 #include "exporter/sampler.h"
 
 static void put_f64(struct buf *out, const char *name, const char *help, enum metric_type type, double value)
@@ -35,22 +31,6 @@ void self_metrics_render_state(struct buf *out, const struct self_metrics *m, co
 	exposition_sample_i64(out, "gpuscale_exporter_devices", lost, 1, (int64_t)status->lost);
 }
 
-int64_t self_metrics_rss_bytes(void)
-{
-	struct buf text;
-	buf_init(&text, 256);
-	int64_t pages = -1;
-	if (buf_read_file(&text, "/proc/self/statm", NULL) == 0) {
-		// "size resident shared ..." in pages
-		const char *second = strchr(buf_str(&text), ' ');
-		if (second &&
-		    num_parse_i64(second + 1, strcspn(second + 1, " "), 0, INT64_C(1) << 40, &pages, NULL) < 0)
-			pages = -1;
-	}
-	buf_done(&text);
-	return pages < 0 ? -1 : pages * sysconf(_SC_PAGESIZE);
-}
-
 void self_metrics_render_runtime(struct buf *out, const struct self_metrics *m, const struct sampler_status *status)
 {
 	static const char collect[] = "gpuscale_exporter_collect_duration_seconds";
@@ -67,12 +47,5 @@ void self_metrics_render_runtime(struct buf *out, const struct self_metrics *m, 
 	        (int64_t)m->scrapes);
 	put_i64(out, "gpuscale_exporter_xid_overflows_total", "XID errors that found no counter of their own.",
 	        METRIC_COUNTER, (int64_t)m->xid_overflows);
-	int64_t rss_bytes = self_metrics_rss_bytes();
-	if (rss_bytes >= 0)
-		put_i64(out, "process_resident_memory_bytes", "Resident memory.", METRIC_GAUGE, rss_bytes);
-	struct rusage use;
-	if (getrusage(RUSAGE_SELF, &use) == 0)
-		put_f64(out, "process_cpu_seconds_total", "CPU time used.", METRIC_COUNTER,
-		        (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
-		                (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6);
+	process_stat_render(out);
 }

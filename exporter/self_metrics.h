@@ -19,7 +19,4 @@ void self_metrics_render_state(struct buf *out, const struct self_metrics *m, co
 // Everything else: rounds, errors, durations, ages, and the process's memory and CPU time.
 void self_metrics_render_runtime(struct buf *out, const struct self_metrics *m, const struct sampler_status *status);
 
-// Resident bytes of this process from /proc/self/statm, -1 if it cannot be read.
-int64_t self_metrics_rss_bytes(void);
-
 #endif

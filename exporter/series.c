@@ -8,80 +8,10 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "base/series_notation.h"
 
 #define CSV_BYTES_MAX   (16 * 1024 * 1024)
 #define CSV_COLUMNS_MAX 64
-
-// "a+bxn" taken apart. times counts the values it stands for.
-struct run {
-	bool missing;
-	double start, delta;
-	int64_t times;
-};
-
-static int parse_run(const char *word, size_t len, struct run *r, struct err *e)
-{
-	*r = (struct run){.times = 1};
-	if (len == 5 && memcmp(word, "stale", 5) == 0) {
-		r->missing = true;
-		return 0;
-	}
-	const char *x = memchr(word, 'x', len);
-	size_t head = x ? (size_t)(x - word) : len;
-	if (x && num_parse_i64(x + 1, len - head - 1, 0, SERIES_POINTS_MAX, &r->times, e) < 0)
-		return err_wrap(e, "after 'x' in \"%.*s\"", (int)len, word);
-	if (head == 1 && word[0] == '_') {
-		r->missing = true;
-		return 0;
-	}
-	if (x)
-		r->times++;
-	// The sign between a and b: not the first character, not one that belongs to an exponent.
-	size_t sign = 0;
-	for (size_t i = 1; i < head && !sign; i++)
-		if ((word[i] == '+' || word[i] == '-') && word[i - 1] != 'e' && word[i - 1] != 'E')
-			sign = i;
-	if (num_parse_f64(word, sign ? sign : head, &r->start, e) < 0)
-		return err_wrap(e, "in \"%.*s\"", (int)len, word);
-	if (!sign)
-		return 0;
-	if (!x)
-		return err_set(e, ERR_INPUT, "\"%.*s\" has a step but no count: write \"%.*sx10\" for 10 more values",
-		               (int)len, word, (int)len, word);
-	if (num_parse_f64(word + sign + 1, head - sign - 1, &r->delta, e) < 0)
-		return err_wrap(e, "in \"%.*s\"", (int)len, word);
-	if (word[sign] == '-')
-		r->delta = -r->delta;
-	return 0;
-}
-
-// Counts the values of the text, and writes them when points is not NULL: called twice, to count and to fill.
-static int walk(const char *text, double *points, size_t *ret_n, struct err *e)
-{
-	size_t n = 0;
-	for (const char *p = text; *p;) {
-		p += strspn(p, " \t\r\n");
-		size_t len = strcspn(p, " \t\r\n");
-		if (!len)
-			break;
-		struct run r;
-		if (parse_run(p, len, &r, e) < 0)
-			return -1;
-		if (n + (size_t)r.times > SERIES_POINTS_MAX)
-			return err_set(e, ERR_LIMIT, "the series has more than the ceiling of %d values",
-			               SERIES_POINTS_MAX);
-		for (int64_t i = 0; points && i < r.times; i++) {
-			double v = r.start + r.delta * (double)i;
-			if (!r.missing && !isfinite(v))
-				return err_set(e, ERR_INPUT, "\"%.*s\" leaves the range of a number", (int)len, p);
-			points[n + (size_t)i] = r.missing ? NAN : v;
-		}
-		n += (size_t)r.times;
-		p += len;
-	}
-	*ret_n = n;
-	return 0;
-}
 
 static int finish(struct arena *a, double *points, size_t n, double step_ms, bool loop, struct series *s, struct err *e)
 {
@@ -101,18 +31,20 @@ static int finish(struct arena *a, double *points, size_t n, double step_ms, boo
 int series_parse(struct arena *a, const char *text, double step_ms, bool loop, double scale, struct series *ret_series,
                  struct err *e)
 {
+	struct series_point *words;
 	size_t n;
-	if (walk(text, NULL, &n, e) < 0)
+	if (series_notation_parse(a, text, &words, &n, e) < 0)
 		return -1;
-	if (n == 0)
-		return err_set(e, ERR_INPUT, "the series is empty: write values such as '0+10x9 90x20'");
 	double *points = arena_calloc(a, n, sizeof *points);
 	if (!points)
 		return err_set(e, ERR_LIMIT, "a series of %zu values does not fit the script's memory", n);
-	if (walk(text, points, &n, e) < 0)
-		return -1;
-	for (size_t i = 0; i < n; i++)
-		points[i] *= scale;
+	for (size_t i = 0; i < n; i++) {
+		if (words[i].kind == SERIES_POINT_ERROR)
+			return err_set(e, ERR_INPUT, "a GPU has no \"error\": write _ for a sample that is missing");
+		if (words[i].kind == SERIES_POINT_VALUE && !isfinite(words[i].value))
+			return err_set(e, ERR_INPUT, "value %zu of the series is not a finite number", i + 1);
+		points[i] = words[i].kind == SERIES_POINT_VALUE ? words[i].value * scale : NAN;
+	}
 	return finish(a, points, n, step_ms, loop, ret_series, e);
 }
 
@@ -195,8 +127,8 @@ static int csv_decode(struct arena *a, const char *path, const char *text, size_
 int series_parse_csv(struct arena *a, const char *name, const char *text, size_t len, const char *column,
                      double step_ms, bool loop, double scale, struct series *ret_series, struct err *e)
 {
-	double *points;
-	size_t n;
+	double *points = NULL;
+	size_t n = 0;
 	if (csv_decode(a, name, text, len, column, scale, &points, &n, e) < 0)
 		return -1;
 	return finish(a, points, n, step_ms, loop, ret_series, e);

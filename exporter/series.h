@@ -23,9 +23,8 @@ struct series {
 	double mean, amplitude, period_ms, phase_ms;
 };
 
-// Points from promtool's notation: blank-separated "a", "a+bxn", "a-bxn" (n + 1 values), "axn" (a repeated n + 1
-// times), "_", "_xn" (n times nothing), "stale" (nothing), each times scale. ERR_INPUT names the word; ERR_LIMIT past
-// SERIES_POINTS_MAX. promtool: unit testing rules, "series".
+// Points from promtool's notation (base/series_notation.h), each times scale; "_" and "stale" give nothing. ERR_INPUT
+// names the word; ERR_LIMIT past the ceilings.
 int series_parse(struct arena *a, const char *text, double step_ms, bool loop, double scale, struct series *ret_series,
                  struct err *e);
 // Points from the numeric column `column` of a CSV file with a header line (no quoting), each times scale.
