@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arbitrary documents as a policy. Beyond "does not crash": what is accepted keeps the rules of the table, and the
+// engine can decide with it.
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/doc.h"
+#include "base/err.h"
+#include "policies/decide.h"
+#include "policies/decision.h"
+#include "policies/observation.h"
+#include "policies/policy_schema.h"
+
+#define ARENA_BYTES_MAX ((size_t)16 * 1024 * 1024)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void check_policy(const struct policy *p)
+{
+	require(p->name && p->namespace_name && p->target_name && p->target_kind && p->target_api_version);
+	require(p->min_replicas >= 1 && p->min_replicas <= p->max_replicas && p->max_replicas <= POLICY_REPLICAS_MAX);
+	require(p->replica_multiple >= 1 && p->interval_ms >= 100);
+	require(p->n_signals >= 1 && p->n_signals <= POLICY_SIGNALS_MAX);
+	require(p->scale_up.n_rates >= 1 && p->scale_down.n_rates >= 1);
+	for (size_t i = 0; i < p->n_signals; i++) {
+		const struct policy_signal *s = &p->signals[i];
+		require(s->name && s->query && s->target.set != s->watermarks.set && s->stale_after_ms >= 1000);
+		require(!s->target.set || s->target.type == TARGET_REPLICAS || s->target.value > 0);
+		require(!s->watermarks.set || (s->watermarks.low >= 0 && s->watermarks.low < s->watermarks.high));
+	}
+}
+
+static void check_decides(const struct policy *p)
+{
+	size_t bytes = decide_state_bytes(p);
+	void *state = malloc(bytes);
+	require(state != NULL);
+	decide_state_init(p, state);
+	static const struct obs_series series = {"", 5, 1000000};
+	struct obs_signal seen[POLICY_SIGNALS_MAX];
+	for (size_t i = 0; i < p->n_signals; i++)
+		seen[i] = (struct obs_signal){OBS_OK, NULL, &series, 1};
+	struct observation o = {p->min_replicas, p->min_replicas, p->min_replicas, 0, seen, p->n_signals};
+	struct decision d;
+	decide(p, &o, 1000000, state, &d);
+	require(d.desired >= p->min_replicas && d.desired <= p->max_replicas);
+	free(state);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct arena tree, a;
+	arena_init(&tree, ARENA_BYTES_MAX);
+	arena_init(&a, ARENA_BYTES_MAX);
+	struct doc_file file;
+	struct err e;
+	if (doc_parse_yaml(&tree, "fuzz", (const char *)data, size, &file, &e) == 0 && file.n_roots > 0) {
+		struct schema_errors errors;
+		struct policy policy;
+		memset(&policy, 0, sizeof policy);
+		schema_errors_init(&errors, "fuzz");
+		int rc = policy_decode(file.roots[0], &policy, &a, &errors);
+		require((rc == 0) == (errors.n == 0));
+		arena_done(&tree);
+		arena_init(&tree, ARENA_BYTES_MAX);
+		if (rc == 0) {
+			check_policy(&policy);
+			check_decides(&policy);
+		}
+	}
+	arena_done(&tree);
+	arena_done(&a);
+	return 0;
+}

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+# Property laws: test/prop/prop_X.c is one cmocka program that walks random policies and traces.
+#   PROP_SEED=N repeats a run (each program prints its seed), PROP_TICKS=N sets its length.
+PROP_TESTS := $(patsubst test/prop/%.c,$(OUT)/prop/%,$(wildcard test/prop/prop_*.c))
+$(OUT)/prop/prop_%: $(OUT)/obj/test/prop/prop_%.o $(TEST_SUPPORT) $(ARCHIVES)
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
+
+prop: $(PROP_TESTS) ## check laws of the engine on random policies and traces (PROP_SEED=N repeats a run)
+	@test/run -t 600 $(PROP_TESTS)
+.PHONY: prop

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal of this test: laws that every decision keeps, on random policies and random traces: bounds, hold without data,
+// equal inputs give equal answers, a look changes nothing, a restart changes nothing, more load never means fewer
+// replicas, no scale-down inside the stabilization window of a scale-up.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "base/err.h"
+#include "base/num.h"
+#include "test/support/engine.h"
+
+#define TICKS_DEFAULT 100000
+#define TICKS_MAX     1000000000
+#define TICKS_A_TRACE 250
+
+struct random {
+	uint64_t s;
+};
+
+static uint64_t next(struct random *r) // splitmix64
+{
+	uint64_t z = r->s += 0x9e3779b97f4a7c15u;
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 31);
+}
+static int32_t up_to(struct random *r, int32_t n) // 0..n
+{
+	return (int32_t)(next(r) % ((uint64_t)n + 1));
+}
+static bool chance(struct random *r, int32_t percent)
+{
+	return up_to(r, 99) < percent;
+}
+
+static int64_t from_environment(const char *name, int64_t fallback, int64_t max)
+{
+	const char *text = getenv(name);
+	int64_t v = fallback;
+	struct err e;
+	if (text && num_parse_i64(text, strlen(text), 0, max, &v, &e) < 0)
+		fail_msg("%s: %s", name, e.msg);
+	return v;
+}
+
+static uint64_t seed(void)
+{
+	return (uint64_t)from_environment("PROP_SEED", 20260105, INT64_MAX);
+}
+
+static int64_t ticks(void)
+{
+	return from_environment("PROP_TICKS", TICKS_DEFAULT, TICKS_MAX);
+}
+
+// ---- a random policy, state and load ----
+
+static void random_signal(struct random *r, struct engine *e)
+{
+	struct policy_signal *s;
+	double target = 1 + up_to(r, 40) / 4.0;
+	switch (up_to(r, 3)) {
+	case 0:
+		s = engine_add_value(e, "s", target);
+		break;
+	case 1:
+		s = engine_add_value(e, "s", target);
+		s->target.type = TARGET_AVERAGE_VALUE;
+		break;
+	case 2:
+		s = engine_add_replicas(e, "s");
+		break;
+	default:
+		s = engine_add_watermarks(e, "s", target / 2, target, up_to(r, 1));
+		break;
+	}
+	s->target.tolerance_ratio = s->watermarks.tolerance_ratio = up_to(r, 3) / 10.0;
+	if (chance(r, 40))
+		s->window = (struct policy_window){true, 15000 * (1 + up_to(r, 30)),
+		                                   up_to(r, WINDOW_AGGREGATE__COUNT - 1), up_to(r, 3)};
+	if (chance(r, 30))
+		s->sustain = (struct policy_sustain){15000 * up_to(r, 4), 15000 * up_to(r, 10)};
+	if (chance(r, 20))
+		s->on_missing = up_to(r, ON_MISSING__COUNT - 1);
+}
+
+static void random_rates(struct random *r, struct engine *e, int direction)
+{
+	for (int i = up_to(r, 2); i > 0; i--)
+		engine_add_rate(e, direction, up_to(r, 1), 1 + up_to(r, 120), 15000 * (1 + up_to(r, 20)));
+}
+
+static void random_engine(struct random *r, struct engine *e, int n_signals)
+{
+	engine_init(e, 1 + up_to(r, 30));
+	e->policy.min_replicas = up_to(r, 5);
+	e->policy.max_replicas = e->policy.min_replicas + 1 + up_to(r, 60);
+	e->policy.replica_multiple = chance(r, 30) ? 1 + up_to(r, 4) : 1;
+	e->policy.combine = up_to(r, 1);
+	e->policy.scale_up.select = chance(r, 10) ? SELECT_DISABLED : up_to(r, 1);
+	e->policy.scale_down.select = chance(r, 10) ? SELECT_DISABLED : up_to(r, 1);
+	if (chance(r, 40))
+		e->policy.scale_up.stabilization_window_ms = 15000 * up_to(r, 20);
+	if (chance(r, 60))
+		e->policy.scale_down.stabilization_window_ms = 15000 * up_to(r, 40);
+	if (chance(r, 30))
+		e->policy.cooldown = (struct policy_sustain){15000 * up_to(r, 5), 15000 * up_to(r, 20)};
+	random_rates(r, e, +1);
+	random_rates(r, e, -1);
+	for (int i = 0; i < n_signals; i++)
+		random_signal(r, e);
+	engine_start(e);
+}
+
+// A copy with a state of its own.
+static void engine_copy(struct engine *to, const struct engine *from)
+{
+	*to = *from;
+	to->policy.signals = to->signals;
+	to->policy.scale_up.rates = to->up;
+	to->policy.scale_down.rates = to->down;
+	to->seen.signals = to->seen_signals;
+	for (size_t i = 0; i < POLICY_SIGNALS_MAX; i++)
+		if (to->seen_signals[i].series)
+			to->seen_signals[i].series = to->series[i];
+	to->state = NULL;
+	engine_start(to);
+	memcpy(to->state, from->state, decide_state_bytes(&from->policy));
+}
+
+static void show_random(struct random *r, struct engine *e, size_t i)
+{
+	if (chance(r, 4)) {
+		engine_show_state(e, i, chance(r, 50) ? OBS_EMPTY : OBS_FAILED);
+		return;
+	}
+	engine_show(e, i, chance(r, 1) ? NAN : up_to(r, 400) / 8.0);
+	if (chance(r, 3))
+		e->series[i][0].time_ms -= 15000 * up_to(r, 8); // stale, now and then
+}
+
+static void advance(struct random *r, struct engine *e)
+{
+	e->now_ms += chance(r, 90) ? 15000 : 1000 * up_to(r, 400);
+}
+
+// The cluster follows, not always at once.
+static void follow(struct random *r, struct engine *e)
+{
+	int32_t before = e->seen.spec_replicas;
+	engine_apply(e);
+	if (e->seen.spec_replicas != before && chance(r, 30))
+		e->seen.ready_replicas = up_to(r, before);
+	else if (chance(r, 50))
+		e->seen.ready_replicas = e->seen.spec_replicas;
+	if (chance(r, 1)) // somebody else scales
+		e->seen.spec_replicas = up_to(r, 70);
+}
+
+static void fail_at(const char *law, int64_t tick, const struct engine *e)
+{
+	fail_msg("PROP_SEED=%llu: tick %lld: %s: %d -> %d %s %s (bounds %d..%d)", (unsigned long long)seed(),
+	         (long long)tick, law, e->decision.current, e->decision.desired, action_name(e->decision.action),
+	         reason_info(e->decision.reason)->name, e->policy.min_replicas, e->policy.max_replicas);
+}
+
+// ---- laws ----
+
+static bool same_decision(const struct decision *a, const struct decision *b)
+{
+	if (a->desired != b->desired || a->action != b->action || a->reason != b->reason || a->driver != b->driver ||
+	    a->write != b->write || a->n_trace != b->n_trace || a->n_signals != b->n_signals)
+		return false;
+	for (size_t i = 0; i < a->n_trace; i++)
+		if (a->trace[i].reason != b->trace[i].reason || a->trace[i].before != b->trace[i].before ||
+		    a->trace[i].after != b->trace[i].after || a->trace[i].duration_ms != b->trace[i].duration_ms)
+			return false;
+	for (size_t i = 0; i < a->n_signals; i++)
+		if (a->signals[i].state != b->signals[i].state || a->signals[i].proposal != b->signals[i].proposal)
+			return false;
+	return true;
+}
+
+static const char *broken_law(const struct engine *e)
+{
+	const struct decision *d = &e->decision;
+	int32_t min = e->policy.min_replicas, max = e->policy.max_replicas;
+	bool is_disabled = d->current == 0 && min != 0;
+	if (is_disabled && (d->desired != 0 || d->reason != REASON_SCALING_DISABLED))
+		return "a target scaled to 0 by hand stays there";
+	if (!is_disabled && (d->desired < min || d->desired > max))
+		return "bounds";
+	if (d->write != (d->desired != d->current))
+		return "a write is a change";
+	enum action action = d->desired > d->current   ? ACTION_SCALE_UP
+	                     : d->desired < d->current ? ACTION_SCALE_DOWN
+	                                               : d->action;
+	if (d->action != action || (d->desired == d->current && action >= ACTION_SCALE_UP))
+		return "the action tells the direction";
+	if (d->driver < 0 || (size_t)d->driver >= d->n_trace)
+		return "there is a driver";
+	bool any_ok = false, all_ok = true;
+	for (size_t i = 0; i < d->n_signals; i++) {
+		any_ok |= d->signals[i].state == SIGNAL_OK;
+		all_ok &= d->signals[i].state == SIGNAL_OK || d->signals[i].state == SIGNAL_IGNORED;
+	}
+	bool inside = d->current >= min && d->current <= max;
+	bool any_up = false, any_down = false;
+	for (size_t i = 0; i < d->n_signals; i++) {
+		any_up |= d->signals[i].proposal > d->current;
+		any_down |= d->signals[i].proposal < d->current;
+	}
+	if (inside && !any_up && d->desired > d->current)
+		return "nobody asks for more: no scale-up";
+	if (inside && !any_down && d->desired < d->current)
+		return "nobody asks for fewer: no scale-down";
+	if (inside && !any_ok && d->action != ACTION_HOLD && !is_disabled)
+		return "no data is a hold";
+	if (inside && !all_ok && d->desired < d->current)
+		return "no scale-down while a signal is missing";
+	if (inside && e->policy.scale_up.select == SELECT_DISABLED && d->desired > d->current &&
+	    e->policy.replica_multiple == 1)
+		return "a disabled direction does not scale";
+	return NULL;
+}
+
+static void every_tick_keeps_the_laws(void **state)
+{
+	struct random r = {seed()};
+	struct engine e, twin;
+	int64_t n = ticks();
+	for (int64_t done = 0; done < n;) {
+		random_engine(&r, &e, 1 + up_to(&r, 3));
+		engine_copy(&twin, &e);
+		size_t bytes = decide_state_bytes(&e.policy);
+		for (int i = 0; i < TICKS_A_TRACE; i++, done++) {
+			for (size_t k = 0; k < e.policy.n_signals; k++)
+				show_random(&r, &e, k);
+			if (chance(&r, 2)) { // a restart: only the bytes survive
+				engine_done(&twin);
+				engine_copy(&twin, &e);
+			}
+			struct engine look;
+			engine_copy(&look, &e);
+			engine_tick_as_stamped(&look); // a look at a copy
+			engine_tick_as_stamped(&e);
+			twin.seen = e.seen;
+			twin.now_ms = e.now_ms;
+			engine_tick_as_stamped(&twin);
+			if (!same_decision(&e.decision, &look.decision) || memcmp(e.state, look.state, bytes) != 0)
+				fail_at("plan and run agree", done, &e);
+			if (!same_decision(&e.decision, &twin.decision) || memcmp(e.state, twin.state, bytes) != 0)
+				fail_at("equal inputs, equal decisions and states", done, &e);
+			engine_done(&look);
+			const char *law = broken_law(&e);
+			if (law)
+				fail_at(law, done, &e);
+			if (e.decision.write)
+				decide_record_scale(&twin.policy, twin.state, twin.now_ms, e.decision.current,
+				                    e.decision.desired);
+			follow(&r, &e);
+			advance(&r, &e);
+		}
+		engine_done(&e);
+		engine_done(&twin);
+	}
+}
+
+static void more_load_never_means_fewer_replicas(void **state)
+{
+	struct random r = {seed() + 1};
+	struct engine e, more;
+	int64_t n = ticks();
+	for (int64_t done = 0; done < n;) {
+		random_engine(&r, &e, 1);
+		for (int i = 0; i < TICKS_A_TRACE; i++, done++) {
+			// all there are are ready: with fewer, the HPA's own arithmetic is not monotone
+			e.seen.ready_replicas = e.seen.status_replicas = e.seen.spec_replicas;
+			double load = up_to(&r, 400) / 8.0, extra = up_to(&r, 80) / 8.0;
+			engine_show(&e, 0, load);
+			engine_copy(&more, &e);
+			engine_show(&more, 0, load + extra);
+			engine_tick(&e);
+			engine_tick(&more);
+			if (more.decision.desired < e.decision.desired) {
+				print_message("load %g: %d, load %g: %d\n", load, e.decision.desired, load + extra,
+				              more.decision.desired);
+				fail_at("monotone in load", done, &e);
+			}
+			engine_done(&more);
+			engine_apply(&e);
+			advance(&r, &e);
+		}
+		engine_done(&e);
+	}
+}
+
+static void no_scale_down_inside_the_window_of_a_scale_up(void **state)
+{
+	struct random r = {seed() + 2};
+	struct engine e;
+	int64_t n = ticks(), checked = 0;
+	for (int64_t done = 0; done < n;) {
+		random_engine(&r, &e, 1 + up_to(&r, 2));
+		int64_t window_ms = e.policy.scale_down.stabilization_window_ms, up_ms = 0;
+		int32_t reached = 0;
+		for (int i = 0; i < TICKS_A_TRACE; i++, done++) {
+			for (size_t k = 0; k < e.policy.n_signals; k++)
+				show_random(&r, &e, k);
+			engine_tick_as_stamped(&e);
+			bool by_signals = e.decision.current >= e.policy.min_replicas &&
+			                  e.decision.current <= e.policy.max_replicas;
+			if (reached && e.now_ms < up_ms + window_ms) {
+				checked++;
+				if (e.decision.desired < reached && by_signals && e.decision.current >= reached)
+					fail_at("no flap", done, &e);
+			}
+			if (e.decision.action == ACTION_SCALE_UP && by_signals) {
+				up_ms = e.now_ms;
+				reached = e.decision.desired;
+			}
+			engine_apply(&e);
+			advance(&r, &e);
+		}
+		engine_done(&e);
+	}
+	assert_true(checked > n / 100); // the law was put to the test
+}
+
+int main(void)
+{
+	fprintf(stderr, "# PROP_SEED=%llu PROP_TICKS=%lld\n", (unsigned long long)seed(), (long long)ticks());
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(every_tick_keeps_the_laws),
+	        cmocka_unit_test(more_load_never_means_fewer_replicas),
+	        cmocka_unit_test(no_scale_down_inside_the_window_of_a_scale_up),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
