@@ -193,10 +193,16 @@ static int adopt(struct controller *c, struct err *e)
 	return make_groups(c, e);
 }
 
+static void tick_all(struct controller *c)
+{
+	for (size_t i = 0; i < c->n_groups; i++)
+		on_tick(-1, 0, &c->groups[i]);
+}
+
 static void apply_next(struct controller *c)
 {
 	struct err e;
-	if (n_busy(c) > 0)
+	if (c->stopping || n_busy(c) > 0)
 		return; // on_idle comes back
 	if (adopt(c, &e) < 0) {
 		LOG(c->options.log, LOG_ERROR, "Cannot put the new policies in force", LOG_S("err", e.msg));
@@ -204,6 +210,7 @@ static void apply_next(struct controller *c)
 	}
 	LOG(c->options.log, LOG_INFO, "Policies in force", LOG_I("policies", (int64_t)c->n_reconcilers),
 	    LOG_I("invalidFiles", (int64_t)c->policies.n_bad_files));
+	tick_all(c); // a new policy does not wait for its interval to pass
 }
 
 static void reload(struct controller *c, const char *why)
@@ -335,11 +342,10 @@ int controller_run(struct controller *c)
 {
 	LOG(c->options.log, LOG_INFO, "Starting", LOG_S("version", GPUSCALE_VERSION),
 	    LOG_I("policies", (int64_t)c->n_reconcilers), LOG_B("dryRun", c->options.dry_run));
-	for (size_t i = 0; i < c->n_groups; i++)
-		on_tick(-1, 0, &c->groups[i]);
+	tick_all(c);
 	if (!c->options.once || n_busy(c) > 0)
 		event_base_dispatch(c->connections->loop);
-	c->stopping = true;
+	c->stopping = c->env.stopping = true;
 	int failed = 0;
 	for (size_t i = 0; i < c->n_reconcilers; i++)
 		failed += reconciler_error(c->reconcilers[i])[0] != '\0';

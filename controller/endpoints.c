@@ -55,8 +55,8 @@ static void get_livez(void *arg, struct http_exchange *x)
 		http_exchange_reply_text(x, 200, "ok\n");
 }
 
-// Ready: policies are in force and each had a tick. A source that is away is no reason to be taken out of service:
-// holding is the job then.
+// Ready: each policy had a tick (no policy yet is no fault). A source that is away is no reason to be taken out of
+// service: holding is the job then.
 static void get_readyz(void *arg, struct http_exchange *x)
 {
 	if (!is_read(x))
@@ -68,7 +68,7 @@ static void get_readyz(void *arg, struct http_exchange *x)
 		const char *const *details;
 		ticked += reconciler_decision(v.reconcilers[i], &details) || reconciler_error(v.reconcilers[i])[0];
 	}
-	bool policies_ok = v.n_reconcilers > 0, ticked_ok = ticked == v.n_reconcilers;
+	bool ready = ticked == v.n_reconcilers;
 	struct query_stats q;
 	query_hub_get_stats(v.queries, &q);
 	struct buf b;
@@ -83,8 +83,8 @@ static void get_readyz(void *arg, struct http_exchange *x)
 		           v.reload_failed ? "failed; the last good policies stay in force" : "ok");
 		buf_puts(&b, v.reload_report);
 	}
-	buf_puts(&b, policies_ok && ticked_ok ? "ok\n" : "not ready\n");
-	reply(x, policies_ok && ticked_ok ? 200 : 503, "text/plain; charset=utf-8", &b);
+	buf_puts(&b, ready ? "ok\n" : "not ready\n");
+	reply(x, ready ? 200 : 503, "text/plain; charset=utf-8", &b);
 }
 
 static void get_metrics(void *arg, struct http_exchange *x)

@@ -183,7 +183,7 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 		end_tick(r, "scaled");
 		return;
 	}
-	if (error->kind == ERR_CONFLICT && ++r->conflicts < RECONCILE_CONFLICTS_MAX) {
+	if (!r->env->stopping && error->kind == ERR_CONFLICT && ++r->conflicts < RECONCILE_CONFLICTS_MAX) {
 		metrics_conflict(r->env->metrics);
 		LOG(r->env->log, LOG_INFO, "Target was changed by somebody else; reading it again",
 		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
@@ -191,7 +191,7 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 		observe(r);
 		return;
 	}
-	if (error->kind != ERR_CANCELED)
+	if (!r->env->stopping)
 		report_error(r, "Cannot scale target", error);
 	end_tick(r, "error");
 }
@@ -232,7 +232,7 @@ static void on_refilled(void *arg, bool ok, const struct err *error)
 {
 	struct reconciler *r = arg;
 	r->needs_refill = !ok; // tried again at the next tick while the source is away
-	if (!ok && error->kind == ERR_CANCELED) {
+	if (r->env->stopping) {
 		end_tick(r, "error");
 		return;
 	}
@@ -245,8 +245,8 @@ static void on_refilled(void *arg, bool ok, const struct err *error)
 static void on_observed(void *arg, struct observation_call *c)
 {
 	struct reconciler *r = arg;
-	if (c->error.kind != ERR_NONE) {
-		if (c->error.kind != ERR_CANCELED)
+	if (r->env->stopping || c->error.kind != ERR_NONE) {
+		if (!r->env->stopping)
 			report_error(r, "Cannot read target", &c->error);
 		end_tick(r, "error");
 		return;
