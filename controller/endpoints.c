@@ -74,9 +74,8 @@ static void get_readyz(void *arg, struct http_exchange *x)
 	struct buf b;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	if (http_exchange_query(x, "verbose")) {
-		buf_printf(&b, "[%c]policies %zu in force\n", policies_ok ? '+' : '-', v.n_reconcilers);
-		buf_printf(&b, "[%c]ticks %zu of %zu policies had one\n", ticked_ok ? '+' : '-', ticked,
-		           v.n_reconcilers);
+		buf_printf(&b, "[+]policies %zu in force (informative)\n", v.n_reconcilers);
+		buf_printf(&b, "[%c]ticks %zu of %zu policies had one\n", ready ? '+' : '-', ticked, v.n_reconcilers);
 		buf_printf(&b, "[%c]prometheus %s (informative)\n", q.up ? '+' : '-',
 		           q.up ? "answers" : "does not answer");
 		buf_printf(&b, "[%c]reload %s (informative)\n", v.reload_failed ? '-' : '+',

@@ -23,7 +23,8 @@ struct reconcile_env {
 	struct log *log;
 	struct metrics *metrics;
 	struct history *history;
-	bool dry_run;               // --dry-run: decide and report, write nothing
+	bool dry_run;  // --dry-run: decide and report, write nothing
+	bool stopping; // the connections are being closed: ticks under way end without asking or writing anything more
 	void (*on_idle)(void *arg); // after each tick that ends
 	void *on_idle_arg;
 };
