@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// N Deployments of the benchmark (namespace bench, d0000 ..), over the bare HTTP client on 16 connections: no retries,
+// no decoding, nothing but the requests themselves.
+//   bench_kube KUBECONFIG create N            makes them (and the namespace)
+//   bench_kube KUBECONFIG scale N REPLICAS    merge-PATCHes each one's /scale: the yardstick of step_500_ratio
+// Prints "seconds=S requests=N". Exit 1 when a request failed.
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/http_client.h"
+#include "base/num.h"
+#include "k8s/k8s_config.h"
+
+#define CONFIG_BYTES_MAX (1024 * 1024)
+#define OBJECTS_MAX      2000
+#define CONNECTIONS      16
+
+struct bench {
+	struct event_base *loop;
+	struct http_client *http;
+	struct k8s_config config;
+	int64_t pending, failed, sent;
+};
+
+static double now_s(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+static void on_done(void *arg, const struct http_response *response, const struct err *error)
+{
+	struct bench *b = arg;
+	// 409: it was there already.
+	bool ok = response && ((response->status >= 200 && response->status < 300) || response->status == 409);
+	if (!ok && b->failed++ == 0) {
+		if (response)
+			fprintf(stderr, "bench_kube: HTTP %d: %.300s\n", response->status, response->body);
+		else
+			fprintf(stderr, "bench_kube: %s\n", error->msg);
+	}
+	if (--b->pending == 0)
+		event_base_loopbreak(b->loop);
+}
+
+static void submit(struct bench *b, const char *method, const char *path, const char *content_type, const char *body)
+{
+	char url[1024];
+	struct err e;
+	snprintf(url, sizeof url, "%.500s%s", b->config.server, path);
+	const char *const headers[] = {content_type, "Accept: application/json", NULL};
+	struct http_request request = {
+	        .method = method,
+	        .url = url,
+	        .headers = headers,
+	        .body = body,
+	        .body_len = strlen(body),
+	        .bearer_token = b->config.token,
+	        .tls = &b->config.tls,
+	};
+	if (http_client_submit(b->http, &request, on_done, b, NULL, &e) < 0) {
+		fprintf(stderr, "bench_kube: %s\n", e.msg);
+		exit(1);
+	}
+	b->pending++;
+	b->sent++;
+}
+
+static void submit_new_deployment(struct bench *b, int i)
+{
+	char body[1024];
+	snprintf(body, sizeof body,
+	         "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"d%04d\"},\"spec\":{"
+	         "\"replicas\":1,\"selector\":{\"matchLabels\":{\"app\":\"d%04d\"}},\"template\":{\"metadata\":{"
+	         "\"labels\":{\"app\":\"d%04d\"}},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"none\"}]}}}}",
+	         i, i, i);
+	submit(b, "POST", "/apis/apps/v1/namespaces/bench/deployments", "Content-Type: application/json", body);
+}
+
+static void submit_patch(struct bench *b, int i, int64_t replicas)
+{
+	char path[128], body[64];
+	snprintf(path, sizeof path, "/apis/apps/v1/namespaces/bench/deployments/d%04d/scale", i);
+	snprintf(body, sizeof body, "{\"spec\":{\"replicas\":%d}}", (int)replicas);
+	submit(b, "PATCH", path, "Content-Type: application/merge-patch+json", body);
+}
+
+static int run(struct bench *b, bool create, int64_t n, int64_t replicas)
+{
+	if (create) {
+		submit(b, "POST", "/api/v1/namespaces", "Content-Type: application/json",
+		       "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"bench\"}}");
+	} else { // the connection, and with it the TLS handshake, is made outside the time
+		submit(b, "GET", "/version", "Accept-Language: en", "");
+	}
+	event_base_dispatch(b->loop);
+	b->sent = 0;
+	double start_s = now_s();
+	for (int i = 0; i < (int)n; i++) {
+		if (create)
+			submit_new_deployment(b, i);
+		else
+			submit_patch(b, i, replicas);
+	}
+	event_base_dispatch(b->loop);
+	printf("seconds=%.4f requests=%lld\n", now_s() - start_s, (long long)b->sent);
+	return b->failed ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct bench b = {0};
+	struct err e;
+	int64_t n, replicas = 0;
+	bool create = argc == 4 && strcmp(argv[2], "create") == 0;
+	bool scale = argc == 5 && strcmp(argv[2], "scale") == 0;
+	if ((!create && !scale) || num_parse_i64(argv[3], strlen(argv[3]), 1, OBJECTS_MAX, &n, &e) < 0 ||
+	    (scale && num_parse_i64(argv[4], strlen(argv[4]), 0, 1000, &replicas, &e) < 0)) {
+		fputs("usage: bench_kube KUBECONFIG create N | scale N REPLICAS\n", stderr);
+		return 2;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	struct arena arena;
+	arena_init(&arena, CONFIG_BYTES_MAX);
+	struct k8s_config_options from = {.kubeconfig = argv[1]};
+	int rc = k8s_config_load(&arena, &from, &b.config, &e);
+	b.loop = event_base_new();
+	struct http_client_options options = {.loop = b.loop, .max_in_flight = CONNECTIONS};
+	if (rc == 0 && b.loop && (b.http = http_client_new(&options, &e)))
+		rc = run(&b, create, n, replicas);
+	else
+		fprintf(stderr, "bench_kube: %s\n", e.msg), rc = 1;
+	http_client_free(b.http);
+	if (b.loop)
+		event_base_free(b.loop);
+	arena_done(&arena);
+	return rc;
+}
