@@ -60,7 +60,7 @@ static void hold_all(struct tick *t)
 	t->decision->driver = d->n_signals > 0 ? t->entry[0] : -1;
 	if (d->n_signals == 1)
 		return;
-	int32_t entry = tick_trace(t, (struct trace_entry){
+	int32_t entry = tick_trace(t, &(struct trace_entry){
 	                                      .stage = STAGE_COMBINE,
 	                                      .reason = REASON_ALL_SIGNALS_MISSING,
 	                                      .signal = -1,
@@ -82,7 +82,7 @@ void combine_stage(struct tick *t)
 	t->wanted = y.replicas;
 	t->decision->driver = t->entry[y.winner];
 	if (t->policy->n_signals > 1)
-		tick_trace(t, (struct trace_entry){
+		tick_trace(t, &(struct trace_entry){
 		                      .stage = STAGE_COMBINE,
 		                      .reason = REASON_COMBINED,
 		                      .signal = y.winner,
@@ -100,7 +100,7 @@ void combine_stage(struct tick *t)
 		// for the present scale enters it, as in the HPA.
 		if (y.replicas == t->counts.spec)
 			decide_record_recommendation(t->policy, t->state, t->now_ms, y.replicas);
-		tick_limit(t, (struct trace_entry){
+		tick_limit(t, &(struct trace_entry){
 		                      .stage = STAGE_COMBINE,
 		                      .reason = REASON_PARTIAL_SIGNALS,
 		                      .signal = y.first_missing,

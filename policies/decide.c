@@ -12,23 +12,23 @@
 // Entries kept free for the stages after the signals.
 #define TRACE_RESERVE 12
 
-int32_t tick_trace(struct tick *t, struct trace_entry entry)
+int32_t tick_trace(struct tick *t, const struct trace_entry *entry)
 {
 	struct decision *d = t->decision;
-	size_t room = entry.stage <= STAGE_SUSTAIN ? DECISION_TRACE_MAX - TRACE_RESERVE : DECISION_TRACE_MAX;
+	size_t room = entry->stage <= STAGE_SUSTAIN ? DECISION_TRACE_MAX - TRACE_RESERVE : DECISION_TRACE_MAX;
 	if (d->n_trace >= room) {
 		d->trace_cut = true;
 		return -1;
 	}
-	d->trace[d->n_trace] = entry;
+	d->trace[d->n_trace] = *entry;
 	return (int32_t)d->n_trace++;
 }
 
-void tick_limit(struct tick *t, struct trace_entry entry)
+void tick_limit(struct tick *t, const struct trace_entry *entry)
 {
 	t->decision->driver = tick_trace(t, entry);
-	t->decision->reason = entry.reason;
-	t->wanted = entry.after;
+	t->decision->reason = entry->reason;
+	t->wanted = entry->after;
 }
 
 static void count_replicas(struct tick *t)
@@ -41,7 +41,7 @@ static void count_replicas(struct tick *t)
 	if (o->ready_replicas >= 0)
 		return;
 	t->counts.ready = t->counts.spec;
-	tick_trace(t, (struct trace_entry){
+	tick_trace(t, &(struct trace_entry){
 	                      .stage = STAGE_SOURCES,
 	                      .reason = REASON_READY_UNKNOWN,
 	                      .signal = -1,
@@ -55,7 +55,7 @@ static bool is_settled_by_scale(struct tick *t)
 {
 	int32_t spec = t->counts.spec;
 	if (spec == 0 && t->policy->min_replicas != 0) {
-		tick_limit(t, (struct trace_entry){
+		tick_limit(t, &(struct trace_entry){
 		                      .stage = STAGE_BOUNDS,
 		                      .reason = REASON_SCALING_DISABLED,
 		                      .signal = -1,
@@ -91,7 +91,7 @@ static void finish(struct tick *t)
 	struct trace_entry entry = {.stage = STAGE_MODE, .signal = -1, .before = t->wanted, .after = spec};
 	if (t->policy->paused) {
 		entry.reason = REASON_PAUSED;
-		tick_limit(t, entry);
+		tick_limit(t, &entry);
 		t->hold = false;
 	}
 	if (d->driver < 0)
@@ -106,7 +106,7 @@ static void finish(struct tick *t)
 		entry.reason = REASON_DRY_RUN;
 		entry.before = spec;
 		entry.after = d->desired;
-		tick_trace(t, entry);
+		tick_trace(t, &entry);
 	}
 }
 
@@ -128,13 +128,13 @@ void decide(const struct policy *policy, const struct observation *observation, 
 	d->n_trace = 0;
 	d->trace_cut = false;
 
-	struct tick t = {
-	        .policy = policy,
-	        .observation = observation,
-	        .state = s,
-	        .decision = d,
-	        .now_ms = now_ms,
-	};
+	struct tick t; // its arrays are filled signal by signal
+	t.policy = policy;
+	t.observation = observation;
+	t.state = s;
+	t.decision = d;
+	t.now_ms = now_ms;
+	t.hold = false;
 	count_replicas(&t);
 	d->current = t.counts.spec;
 	if (!s->seeded)

@@ -21,7 +21,7 @@ void stabilize_stage(struct tick *t)
 	decide_record_recommendation(t->policy, t->state, t->now_ms, desired);
 	if (r.replicas == desired)
 		return;
-	tick_limit(t, (struct trace_entry){
+	tick_limit(t, &(struct trace_entry){
 	                      .stage = STAGE_STABILIZE,
 	                      .reason = desired >= spec ? REASON_SCALE_UP_STABILIZED : REASON_SCALE_DOWN_STABILIZED,
 	                      .signal = -1,
@@ -58,7 +58,7 @@ void rate_stage(struct tick *t)
 		entry.reason = rules->select == SELECT_DISABLED ? REASON_SCALE_DOWN_DISABLED : REASON_SCALE_DOWN_LIMIT;
 	else
 		return;
-	tick_limit(t, entry);
+	tick_limit(t, &entry);
 	// The HPA's names for both; the trace tells a disabled direction from a slow one.
 	t->decision->reason = direction > 0 ? REASON_SCALE_UP_LIMIT : REASON_SCALE_DOWN_LIMIT;
 }
@@ -72,7 +72,7 @@ void cooldown_stage(struct tick *t)
 	int64_t allowed_at_ms = i64_add(t->state->last_scale_ms, window_ms);
 	if (t->now_ms >= allowed_at_ms)
 		return;
-	tick_limit(t, (struct trace_entry){
+	tick_limit(t, &(struct trace_entry){
 	                      .stage = STAGE_COOLDOWN,
 	                      .reason = REASON_COOLDOWN_ACTIVE,
 	                      .signal = -1,
@@ -96,7 +96,7 @@ void bounds_stage(struct tick *t)
 		return;
 	}
 	entry.limit = (double)entry.after;
-	tick_limit(t, entry);
+	tick_limit(t, &entry);
 }
 
 // The multiple to take instead of `wanted`. Up: the next one, else the last one below max. Down: the next one, but
@@ -121,7 +121,7 @@ void multiple_stage(struct tick *t)
 	int32_t n = to_multiple(t->policy, spec, t->wanted);
 	if (n == t->wanted)
 		return;
-	tick_limit(t, (struct trace_entry){
+	tick_limit(t, &(struct trace_entry){
 	                      .stage = STAGE_MULTIPLE,
 	                      .reason = REASON_REPLICA_MULTIPLE,
 	                      .signal = -1,

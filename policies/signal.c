@@ -39,11 +39,11 @@ static struct trace_entry entry_of(const struct tick *t, size_t i, enum stage st
 }
 
 // Nothing usable: no vote, and what was held so far is forgotten.
-static void give_up(struct tick *t, size_t i, enum signal_state state, struct trace_entry entry)
+static void give_up(struct tick *t, size_t i, enum signal_state state, const struct trace_entry *entry)
 {
 	struct decision_signal *d = &t->decision->signals[i];
 	d->state = state;
-	d->reason = entry.reason;
+	d->reason = entry->reason;
 	t->entry[i] = tick_trace(t, entry);
 	sustain_observe(state_signal(t->state, i), 0, t->now_ms);
 }
@@ -61,25 +61,25 @@ static bool read_source(struct tick *t, size_t i, struct reading *ret_reading)
 	entry.window_ms = signal->stale_after_ms;
 	entry.count = r.n_series;
 	if (r.reason == REASON_MISSING_AS_ZERO) {
-		tick_trace(t, entry);
+		tick_trace(t, &entry);
 		return true;
 	}
 	if (r.reason != REASON_NONE) {
 		if (signal->on_missing == ON_MISSING_IGNORE) {
-			int32_t why = tick_trace(t, entry);
+			int32_t why = tick_trace(t, &entry);
 			entry.reason = REASON_SIGNAL_IGNORED;
-			give_up(t, i, SIGNAL_IGNORED, entry);
+			give_up(t, i, SIGNAL_IGNORED, &entry);
 			t->entry[i] = why;
 			d->reason = r.reason;
 		} else {
-			give_up(t, i, SIGNAL_MISSING, entry);
+			give_up(t, i, SIGNAL_MISSING, &entry);
 		}
 		return false;
 	}
 	if (r.ahead_ms > t->policy->interval_ms) {
 		entry.reason = REASON_FUTURE_SAMPLE;
 		entry.duration_ms = r.ahead_ms;
-		tick_trace(t, entry);
+		tick_trace(t, &entry);
 	}
 	return true;
 }
@@ -102,15 +102,15 @@ static bool read_window(struct tick *t, size_t i, const struct reading *r)
 	if (!filled) {
 		entry.reason = REASON_WINDOW_FILLING;
 		entry.duration_ms = left_ms;
-		give_up(t, i, SIGNAL_FILLING, entry);
+		give_up(t, i, SIGNAL_FILLING, &entry);
 		return false;
 	}
 	if (w->newest_dropped_ms > i64_sub(t->now_ms, config->duration_ms)) {
 		entry.reason = REASON_WINDOW_OVERFLOW;
-		tick_trace(t, entry);
+		tick_trace(t, &entry);
 		entry.reason = REASON_WINDOW_AGGREGATE;
 	}
-	tick_trace(t, entry);
+	tick_trace(t, &entry);
 	return true;
 }
 
@@ -144,10 +144,10 @@ void signal_stage(struct tick *t, size_t i)
 	entry.value = p.compared;
 	entry.after = p.replicas;
 	if (p.reason == REASON_NO_READY_REPLICAS) {
-		give_up(t, i, SIGNAL_MISSING, entry);
+		give_up(t, i, SIGNAL_MISSING, &entry);
 		return;
 	}
-	t->entry[i] = tick_trace(t, entry);
+	t->entry[i] = tick_trace(t, &entry);
 	d->proposal = t->unsustained[i] = p.replicas;
 
 	sustain_observe(g, p.direction, t->now_ms);
@@ -161,5 +161,5 @@ void signal_stage(struct tick *t, size_t i)
 	entry.before = p.replicas;
 	entry.duration_ms = left_ms;
 	entry.window_ms = p.direction > 0 ? signal->sustain.up_ms : signal->sustain.down_ms;
-	t->sustain_entry[i] = tick_trace(t, entry);
+	t->sustain_entry[i] = tick_trace(t, &entry);
 }

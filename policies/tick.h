@@ -30,11 +30,11 @@ struct tick {
 
 // Appends to the trace and returns the index. Notes about single signals leave room for the later stages: beyond it
 // they are dropped (trace_cut) and -1 comes back.
-int32_t tick_trace(struct tick *t, struct trace_entry entry);
+int32_t tick_trace(struct tick *t, const struct trace_entry *entry);
 
 // A stage changed the proposal: traces it, makes `after` the proposal, the entry the driver and its reason the primary
 // one.
-void tick_limit(struct tick *t, struct trace_entry entry);
+void tick_limit(struct tick *t, const struct trace_entry *entry);
 
 // ---- stages ----
 
