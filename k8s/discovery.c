@@ -237,30 +237,38 @@ void discovery_free(struct discovery *d)
 	free(d);
 }
 
-static int add_group(struct discovery *d, const char *api_version, struct group **ret_group, struct err *e)
+static struct group *add_group(struct discovery *d, const char *api_version, struct err *e)
 {
 	size_t len = strlen(api_version);
 	const char *slash = strchr(api_version, '/');
 	if (len == 0 || len >= DISCOVERY_GROUP_BYTES || api_version[0] == '/' || api_version[len - 1] == '/' ||
 	    (slash && strchr(slash + 1, '/')) || strstr(api_version, "..") ||
-	    strspn(api_version, "abcdefghijklmnopqrstuvwxyz0123456789-./") != len)
-		return err_set(e, ERR_INPUT, "apiVersion \"%.60s\" is not GROUP/VERSION (apps/v1), or v1", api_version);
-	if (d->n_groups == DISCOVERY_GROUPS_MAX)
-		return err_set(e, ERR_LIMIT, "more than %d different apiVersions", DISCOVERY_GROUPS_MAX);
+	    strspn(api_version, "abcdefghijklmnopqrstuvwxyz0123456789-./") != len) {
+		err_set(e, ERR_INPUT, "apiVersion \"%.60s\" is not GROUP/VERSION (apps/v1), or v1", api_version);
+		return NULL;
+	}
+	if (d->n_groups == DISCOVERY_GROUPS_MAX) {
+		err_set(e, ERR_LIMIT, "more than %d different apiVersions", DISCOVERY_GROUPS_MAX);
+		return NULL;
+	}
 	struct group *g = calloc(1, sizeof *g);
-	if (!g)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+	if (!g) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
 	memcpy(g->api_version, api_version, len + 1);
 	g->owner = d;
-	*ret_group = d->groups[d->n_groups++] = g;
-	return 0;
+	d->groups[d->n_groups++] = g;
+	return g;
 }
 
 int discovery_fetch(struct discovery *d, const char *api_version, const char *kind, discovery_done_fn *done, void *arg,
                     struct err *e)
 {
 	struct group *g = find_group(d, api_version);
-	if (!g && add_group(d, api_version, &g, e) < 0)
+	if (!g)
+		g = add_group(d, api_version, e);
+	if (!g)
 		return -1;
 	struct waiter *w = calloc(1, sizeof *w);
 	if (!w)

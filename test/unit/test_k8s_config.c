@@ -28,9 +28,13 @@ static const char *const files[] = {"config", "second", "ca.crt", "client.crt", 
 static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof *f);
-	snprintf(f->folder, sizeof f->folder, "/tmp/gpuscale-k8s-config.XXXXXX");
-	if (!f || !mkdtemp(f->folder))
+	if (!f)
 		return -1;
+	snprintf(f->folder, sizeof f->folder, "/tmp/gpuscale-k8s-config.XXXXXX");
+	if (!mkdtemp(f->folder)) {
+		free(f);
+		return -1;
+	}
 	arena_init(&f->arena, 4 * 1024 * 1024);
 	unsetenv("KUBECONFIG");
 	unsetenv("KUBERNETES_SERVICE_HOST");
