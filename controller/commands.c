@@ -10,6 +10,8 @@ static const struct command table[] = {
          "show what would be done now, and why; writes nothing", cmd_plan},
         {"check", "FILE|DIR..", "check policy files: all errors at once, no network", cmd_check},
         {"test", "FILE..", "run policy unit tests: series in, decisions out, no network", cmd_test},
+        {"step", "-f FILE [--policy NAMESPACE/NAME]",
+         "the engine as a filter: one JSON observation per line in, one decision out", cmd_step},
         {"explain", "FIELD", "describe a policy field: type, default, range", cmd_explain},
         {"version", "[-o json]", "print the version", cmd_version},
 };
