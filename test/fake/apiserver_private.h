@@ -33,6 +33,8 @@ struct fake_path {
 
 // apiserver_workload.c: makes and removes pods so that workload o has as many as it asks for; then its status.
 void fake_workload_follow(struct fake_apiserver *f, struct fake_object *o);
+// A pod that the fake made itself; its workload must follow afterwards.
+void fake_workload_remove_pod(struct fake_apiserver *f, struct fake_object *pod);
 void fake_workload_removed(struct fake_apiserver *f, struct fake_object *o);
 
 // apiserver_resource.c: discovery, and one request on objects.

@@ -298,10 +298,15 @@ static void delete_object(struct fake_apiserver *f, struct http_exchange *x, str
 	cJSON_AddStringToObject(reply, "apiVersion", "v1");
 	cJSON_AddStringToObject(reply, "status", "Success");
 	if (!is_dry_run(x)) {
-		if (o->kind->has_scale)
+		struct fake_object *owner = o->owner;
+		if (o->kind->has_scale) {
 			fake_workload_removed(f, o);
-		else
+		} else if (owner) { // its workload makes another one
+			fake_workload_remove_pod(f, o);
+			fake_workload_follow(f, owner);
+		} else {
 			fake_store_remove(&f->store, o);
+		}
 	}
 	fake_reply_json(x, 200, reply);
 }

@@ -11,6 +11,8 @@
 #include "base/json_read.h"
 #include "base/num.h"
 
+#define FAKE_KEY_BYTES 1200
+
 const struct fake_kind fake_kinds[] = {
         {"", "v1", "Pod", "pods", false},
         {"apps", "v1", "Deployment", "deployments", true},
@@ -149,17 +151,19 @@ char *fake_object_selector(const struct fake_object *o)
 
 // ---- objects ----
 
+static void write_key(char key[FAKE_KEY_BYTES], const struct fake_kind *kind, const char *ns, const char *name)
+{
+	snprintf(key, FAKE_KEY_BYTES, "%s/%s/%s", kind->plural, ns, name);
+}
+
 struct fake_object *fake_store_find(const struct fake_store *s, const struct fake_kind *kind, const char *ns,
                                     const char *name)
 {
+	char key[FAKE_KEY_BYTES];
 	struct fake_object *o;
-	DL_FOREACH(s->objects, o)
-	{
-		if (o->kind == kind && strcmp(fake_object_name(o), name) == 0 &&
-		    strcmp(fake_object_namespace(o), ns) == 0)
-			return o;
-	}
-	return NULL;
+	write_key(key, kind, ns, name);
+	HASH_FIND_STR(s->index, key, o);
+	return o;
 }
 
 static void set_version(struct fake_store *s, cJSON *root)
@@ -171,7 +175,9 @@ static void set_version(struct fake_store *s, cJSON *root)
 
 struct fake_object *fake_store_add(struct fake_store *s, const struct fake_kind *kind, const char *ns, cJSON *root)
 {
-	struct fake_object *o = s->n_objects < FAKE_OBJECTS_MAX ? calloc(1, sizeof *o) : NULL;
+	char key[FAKE_KEY_BYTES];
+	write_key(key, kind, ns, json_get_str(json_get(root, "metadata"), "name", ""));
+	struct fake_object *o = s->n_objects < FAKE_OBJECTS_MAX ? calloc(1, sizeof *o + strlen(key) + 1) : NULL;
 	if (!o) {
 		cJSON_Delete(root);
 		return NULL;
@@ -193,6 +199,8 @@ struct fake_object *fake_store_add(struct fake_store *s, const struct fake_kind 
 	fake_set(metadata, "creationTimestamp", cJSON_CreateString(text));
 	if (kind->has_scale && !json_get(json_get(root, "spec"), "replicas"))
 		fake_set(fake_sub(root, "spec"), "replicas", cJSON_CreateNumber(1));
+	memcpy(o->key, key, strlen(key) + 1);
+	HASH_ADD_STR(s->index, key, o);
 	DL_APPEND(s->objects, o);
 	s->n_objects++;
 	return o;
@@ -200,6 +208,7 @@ struct fake_object *fake_store_add(struct fake_store *s, const struct fake_kind 
 
 void fake_store_remove(struct fake_store *s, struct fake_object *o)
 {
+	HASH_DEL(s->index, o);
 	DL_DELETE(s->objects, o);
 	s->n_objects--;
 	cJSON_Delete(o->root);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <uthash.h>
 
 #define FAKE_OBJECTS_MAX 50000
 
@@ -24,10 +25,15 @@ struct fake_object {
 	cJSON *root;
 	struct fake_object *owner; // of a pod the fake made itself
 	int64_t ready_mono_ms;     // such a pod: becomes ready then; 0 = not scheduled yet; -1 = is ready
+	int n_pods, n_ready;       // of a workload
+	bool is_changed;           // of a workload: its status is to be written
+	UT_hash_handle hh;         // in fake_store.index
+	char key[];                // "deployments/NAMESPACE/NAME"
 };
 
 struct fake_store {
 	struct fake_object *objects; // in order of creation
+	struct fake_object *index;
 	size_t n_objects;
 	uint64_t version, seq;
 };

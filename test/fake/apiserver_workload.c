@@ -57,6 +57,8 @@ static void run_pods(struct fake_apiserver *f)
 		}
 		if (o->ready_mono_ms <= now) {
 			o->ready_mono_ms = -1;
+			o->owner->n_ready++;
+			o->owner->is_changed = true;
 			set_pod_status(f, o, "Running", true, true);
 		} else if (next == 0 || o->ready_mono_ms < next) {
 			next = o->ready_mono_ms;
@@ -71,16 +73,9 @@ static void run_pods(struct fake_apiserver *f)
 
 static void write_status(struct fake_apiserver *f, struct fake_object *workload)
 {
-	int total = 0, ready = 0;
-	struct fake_object *o;
-	DL_FOREACH(f->store.objects, o)
-	{
-		total += o->owner == workload;
-		ready += o->owner == workload && o->ready_mono_ms < 0;
-	}
 	cJSON *root = cJSON_Duplicate(workload->root, true), *status = fake_sub(root, "status");
-	fake_set(status, "replicas", cJSON_CreateNumber(total));
-	fake_set(status, "readyReplicas", cJSON_CreateNumber(ready));
+	fake_set(status, "replicas", cJSON_CreateNumber(workload->n_pods));
+	fake_set(status, "readyReplicas", cJSON_CreateNumber(workload->n_ready));
 	if (strcmp(workload->kind->kind, "Widget") == 0) { // a custom resource's labelSelectorPath points here
 		char *selector = fake_object_selector(workload);
 		fake_set(status, "selector", cJSON_CreateString(selector ? selector : ""));
@@ -95,8 +90,9 @@ static void settle(struct fake_apiserver *f)
 	struct fake_object *o;
 	DL_FOREACH(f->store.objects, o)
 	{
-		if (o->kind->has_scale)
+		if (o->is_changed)
 			write_status(f, o);
+		o->is_changed = false;
 	}
 }
 
@@ -109,15 +105,7 @@ static void add_pod(struct fake_apiserver *f, struct fake_object *workload)
 {
 	char name[320];
 	bool is_stateful = strcmp(workload->kind->kind, "StatefulSet") == 0;
-	unsigned long long number = f->store.seq + 1;
-	if (is_stateful) {
-		number = 0;
-		struct fake_object *o;
-		DL_FOREACH(f->store.objects, o)
-		{
-			number += o->owner == workload;
-		}
-	}
+	unsigned long long number = is_stateful ? (unsigned long long)workload->n_pods : f->store.seq + 1;
 	snprintf(name, sizeof name, is_stateful ? "%s-%llu" : "%s-%05llx", fake_object_name(workload), number);
 	cJSON *root = cJSON_CreateObject(), *metadata = fake_sub(root, "metadata");
 	cJSON_AddStringToObject(metadata, "name", name);
@@ -130,8 +118,19 @@ static void add_pod(struct fake_apiserver *f, struct fake_object *workload)
 	fake_set(fake_sub(root, "status"), "phase", cJSON_CreateString("Pending"));
 	struct fake_object *pod =
 	        fake_store_add(&f->store, fake_kind_find("", "v1", "Pod"), fake_object_namespace(workload), root);
-	if (pod)
-		pod->owner = workload;
+	if (!pod)
+		return;
+	pod->owner = workload;
+	workload->n_pods++;
+	workload->is_changed = true;
+}
+
+void fake_workload_remove_pod(struct fake_apiserver *f, struct fake_object *pod)
+{
+	pod->owner->n_pods--;
+	pod->owner->n_ready -= pod->ready_mono_ms < 0;
+	pod->owner->is_changed = true;
+	fake_store_remove(&f->store, pod);
 }
 
 // Not scheduled first, then not ready, then the newest: as the ReplicaSet controller chooses. A StatefulSet's newest
@@ -156,16 +155,12 @@ void fake_workload_follow(struct fake_apiserver *f, struct fake_object *workload
 {
 	if (!f->pod_timer)
 		f->pod_timer = evtimer_new(f->options.loop, on_pod_timer, f);
-	int have = 0, want = fake_object_replicas(workload);
-	struct fake_object *o;
-	DL_FOREACH(f->store.objects, o)
-	{
-		have += o->owner == workload;
-	}
-	for (; have < want && f->store.n_objects < FAKE_OBJECTS_MAX; have++)
+	int want = fake_object_replicas(workload);
+	workload->is_changed = true; // a new one has no status yet
+	while (workload->n_pods < want && f->store.n_objects < FAKE_OBJECTS_MAX)
 		add_pod(f, workload);
-	for (; have > want; have--)
-		fake_store_remove(&f->store, choose_victim(f, workload));
+	while (workload->n_pods > want)
+		fake_workload_remove_pod(f, choose_victim(f, workload));
 	settle(f);
 }
 
