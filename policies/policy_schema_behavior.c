@@ -58,9 +58,9 @@ static const struct schema rate = {
 	{                                                                                                              \
 		{.name = "stabilizationWindowSeconds",                                                                 \
 		 .type = SCHEMA_SECONDS_MS,                                                                            \
-		 .doc = stabilization_doc,                                                                             \
+		 .doc = (stabilization_doc),                                                                           \
 		 FIELD(struct policy_scaling_rules, stabilization_window_ms),                                          \
-		 .default_text = stabilization_default,                                                                \
+		 .default_text = (stabilization_default),                                                              \
 		 .min = 0,                                                                                             \
 		 .max = STABILIZATION_SECONDS_MAX},                                                                    \
 		        {.name = "selectPolicy",                                                                       \
@@ -75,7 +75,7 @@ static const struct schema rate = {
 		         .type = SCHEMA_LIST,                                                                          \
 		         .doc = "How many replicas may change in a period of time.",                                   \
 		         FIELD_LIST_SET(struct policy_scaling_rules, rates, n_rates, rates_set),                       \
-		         .default_text = policies_default,                                                             \
+		         .default_text = (policies_default),                                                           \
 		         .min = 1,                                                                                     \
 		         .max_items = POLICY_RATE_POLICIES_MAX,                                                        \
 		         .child = &rate},                                                                              \

@@ -4,11 +4,11 @@
 
 #define LATER(field_name, field_type, text)                                                                            \
 	{                                                                                                              \
-		.name = field_name, .type = field_type, .doc = text, FIELD_LATER                                       \
+		.name = (field_name), .type = (field_type), .doc = (text), FIELD_LATER                                 \
 	}
 #define LATER_SCHEMA(path, text, list)                                                                                 \
 	{                                                                                                              \
-		.name = "GPUAutoscaler.spec." path, .doc = text, .fields = list, .n_fields = COUNT_OF(list)            \
+		.name = "GPUAutoscaler.spec." path, .doc = (text), .fields = (list), .n_fields = COUNT_OF(list)        \
 	}
 
 static const struct schema_field activation_fields[] = {

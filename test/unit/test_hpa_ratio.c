@@ -134,12 +134,12 @@ static void a_value_is_compared_per_replica_when_the_target_is(void **state)
 static void the_tolerance_of_behavior_overrides_that_of_the_signal(void **state)
 {
 	static const struct {
-		bool up_set, down_set;
 		double value;
 		int32_t want;
+		bool up_set, down_set;
 	} cases[] = {
-	        {false, false, 10.5, 10}, {true, false, 10.5, 11}, {true, false, 9.5, 10},
-	        {false, true, 9.5, 10},   {false, true, 9.4, 10},  {false, true, 8, 8},
+	        {10.5, 10, false, false}, {10.5, 11, true, false}, {9.5, 10, true, false},
+	        {9.5, 10, false, true},   {8.6, 10, false, true},  {8.4, 9, false, true},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct engine e;
