@@ -111,18 +111,36 @@ static int compare_by_target(const void *a, const void *b)
 	return c ? c : strcmp(x->target_name, y->target_name);
 }
 
-// Drops the later one of two neighbours that compare equal, after sorting by `compare`; returns how many were dropped.
-static size_t drop_doubles(struct policy_set *set, int (*compare)(const void *, const void *), const char *what,
-                           struct buf *report)
+static bool is_in_force(const struct policy_set *previous, const struct policy *p)
+{
+	for (size_t i = 0; previous && i < previous->n_policies; i++) {
+		const struct policy *old = previous->policies[i];
+		if (strcmp(old->file, p->file) == 0 && compare_by_name(&old, &p) == 0)
+			return true;
+	}
+	return false;
+}
+
+// Which of two policies for the same thing stays: the one that is in force already, else the first in the files' order.
+static bool goes_before(const struct policy_set *previous, const struct policy *x, const struct policy *y)
+{
+	bool old_x = is_in_force(previous, x), old_y = is_in_force(previous, y);
+	if (old_x != old_y)
+		return old_x;
+	int c = strcmp(x->file, y->file);
+	return c ? c < 0 : x->line < y->line;
+}
+
+// Drops one of two neighbours that compare equal, after sorting by `compare`; returns how many were dropped.
+static size_t drop_doubles(struct policy_set *set, const struct policy_set *previous,
+                           int (*compare)(const void *, const void *), const char *what, struct buf *report)
 {
 	size_t dropped = 0, kept = 0;
 	qsort(set->policies, set->n_policies, sizeof *set->policies, compare);
 	for (size_t i = 0; i < set->n_policies; i++) {
 		const struct policy *p = set->policies[i], *first = kept ? set->policies[kept - 1] : NULL;
 		if (first && compare(&first, &p) == 0) {
-			// qsort is not stable: report the one that stands later in the files' order
-			if (strcmp(first->file, p->file) > 0 ||
-			    (strcmp(first->file, p->file) == 0 && first->line > p->line)) {
+			if (goes_before(previous, p, first)) {
 				set->policies[kept - 1] = p;
 				const struct policy *swap = first;
 				first = p;
@@ -141,7 +159,7 @@ static size_t drop_doubles(struct policy_set *set, int (*compare)(const void *, 
 	return dropped;
 }
 
-static int collect(struct policy_set *set, struct buf *report, struct err *e)
+static int collect(struct policy_set *set, const struct policy_set *previous, struct buf *report, struct err *e)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < set->n_files; i++)
@@ -154,8 +172,9 @@ static int collect(struct policy_set *set, struct buf *report, struct err *e)
 	for (size_t i = 0; i < set->n_files; i++)
 		for (size_t k = 0; k < set->files[i]->n; k++)
 			set->policies[set->n_policies++] = &set->files[i]->policies[k];
-	set->n_errors += drop_doubles(set, compare_by_target, "target", report);
-	set->n_errors += drop_doubles(set, compare_by_name, "policy", report);
+	set->n_errors += drop_doubles(set, previous, compare_by_name, "policy", report);
+	set->n_errors += drop_doubles(set, previous, compare_by_target, "target", report);
+	qsort(set->policies, set->n_policies, sizeof *set->policies, compare_by_name);
 	return 0;
 }
 
@@ -193,7 +212,7 @@ int policy_set_load(struct policy_set *ret_set, const char *const *paths, size_t
 		}
 		ret_set->files[ret_set->n_files++] = f;
 	}
-	rc = collect(ret_set, report, e);
+	rc = collect(ret_set, previous, report, e);
 out:
 	arena_done(&a);
 	if (rc < 0)
