@@ -65,6 +65,7 @@ has_value() { [ -n "$(instant "$1")" ]; }
 
 # fake_start ARGUMENT..: the fake API server; sets api_url, writes $work/kubeconfig.
 fake_start() {
+	: >"$work/apiserver.log" # what one before it said must not be taken for this one's
 	start apiserver "$out/fake-apiserver" --write-kubeconfig "$work/kubeconfig" "$@"
 	wait_for 10 grep -q '^listening on' "$work/apiserver.log" || { show_log apiserver; bail_out 'the fake API server does not start'; }
 	api_url=$(sed -n 's/^listening on //p' "$work/apiserver.log" | tail -n 1)
