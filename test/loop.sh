@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
+# shellcheck disable=SC2154,SC2119,SC2120 # root, out and work come from lib.sh; arguments are optional
 # loop.sh: the pieces of the closed loop as processes of a test: a Prometheus with a past, an API server, a controller.
 # Source it after lib.sh. Everything listens on a free loopback port, logs to $work/NAME.log and is stopped at the end.
 gpuscale=$out/gpuscale
+prometheus_port='' controller_port='' # free_port fills them in
 
 # need TOOL..: skips the whole script when one is not installed.
 need() {
@@ -21,7 +23,8 @@ eventually() {
 
 # ---- Prometheus ----
 
-# past NAME VALUE FROM_S TO_S [LABELS]: one sample every 5 s from FROM_S to TO_S seconds ago, in OpenMetrics.
+# past NAME VALUE FROM_S TO_S [LABELS]: one sample every 5 s from FROM_S to TO_S seconds ago, in OpenMetrics. With
+# samples in the future (TO_S < 0) Prometheus takes nothing older than the last of them, so no scrapes.
 past() {
 	local name=$1 value=$2 from=$3 to=$4 labels=${5-} now=${EPOCHSECONDS} s
 	printf '# TYPE %s gauge\n' "$name"
@@ -44,7 +47,7 @@ prometheus_start() {
 	fi
 	[ -f "$work/prometheus.yml" ] || prometheus_config
 	for ((i = 0; i < 3; i++)); do
-		[ -n "${prometheus_port-}" ] || free_port prometheus_port
+		[ -n "$prometheus_port" ] || free_port prometheus_port
 		prometheus_url=http://127.0.0.1:$prometheus_port
 		start prometheus prometheus --config.file="$work/prometheus.yml" --storage.tsdb.path="$work/tsdb" \
 			--web.listen-address="127.0.0.1:$prometheus_port" --web.enable-lifecycle --log.level=warn
