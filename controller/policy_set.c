@@ -74,7 +74,7 @@ static size_t file_read(struct policy_file *f, struct buf *report)
 			continue; // lives beside policies, read by `gpuscale test`
 		struct policy *p = &f->policies[f->n];
 		memset(p, 0, sizeof *p);
-		schema_decode(policy_schema(), doc.roots[i], p, &f->arena, errors, "");
+		policy_decode(doc.roots[i], p, &f->arena, errors);
 		p->file = f->path;
 		p->line = doc.roots[i]->line;
 		f->n++;
