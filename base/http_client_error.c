@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// What libcurl reports, as an error a person can act on.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

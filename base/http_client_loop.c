@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The loop side of the HTTP client: libcurl asks for sockets and timers, libevent answers.
 #include <stdlib.h>
 
 #include "base/http_client_internal.h"

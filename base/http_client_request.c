@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// From a request to a configured transfer handle: URL, headers, credentials, body.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/evp.h>

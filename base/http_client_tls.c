@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// TLS settings of one transfer: CA, client certificate, expected name.
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// One request and its reply: what handlers see, and how the answer is framed.
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Listen addresses of the HTTP server: parsing, binding, accepting.
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// TLS of the HTTP server.
 #include <event2/bufferevent_ssl.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The closest of several names: every "did you mean".
 #include "base/num.h"
 
 #include <string.h>

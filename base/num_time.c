@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Durations and RFC 3339 times, both ways.
 #include "base/num.h"
 
 #include <assert.h>

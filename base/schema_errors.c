@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Collecting, sorting and printing the faults of a file.
 #include <stdio.h>
 #include <string.h>
 

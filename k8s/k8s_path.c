@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// API paths, and the small set of classes they fall into for metrics.
 #include "k8s/k8s_client.h"
 
 #include <string.h>

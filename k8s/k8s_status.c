@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Status objects of failed replies, as errors.
 #include "k8s/k8s_client.h"
 
 #include <stdbool.h>

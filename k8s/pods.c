@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Counting the pods behind a selector, page by page.
 #include "k8s/scale.h"
 
 #include <stdlib.h>

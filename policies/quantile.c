@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Quantile of a window, interpolated as Prometheus does.
 #include "policies/quantile.h"
 
 #include <assert.h>

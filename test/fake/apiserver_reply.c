@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Replies of the fake API server, shaped as the real one's.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Kinds of the fake API server: paths, discovery, objects as JSON.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
