@@ -12,21 +12,24 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "exporter/backend.h"
+#include "exporter/csv_counters.h"
 #include "exporter/options.h"
 #include "exporter/sampler.h"
 #include "exporter/self_metrics.h"
 #include "exporter/server.h"
 #include "exporter/xid.h"
 
-#define HOSTNAME_BYTES    256
-#define SCRIPT_ERRORS_MAX (64 * 1024)
-#define SETTLE_MS         5000 // --once waits this long for the mock's replicas
-#define STOP_MS           800  // a sampler that hangs in a driver is left behind after this
+#define HOSTNAME_BYTES         256
+#define SCRIPT_ERRORS_MAX      (64 * 1024)
+#define COUNTERS_REMARKS_BYTES (512 * 1024)
+#define SETTLE_MS              5000 // --once waits this long for the mock's replicas
+#define STOP_MS                800  // a sampler that hangs in a driver is left behind after this
 
 struct exporter {
 	struct exporter_options options;
 	struct clock clock;
 	struct log *log;
+	struct counters counters;
 	struct xid_store *xids;
 	struct event_base *loop;
 	struct backend *backend;
@@ -72,7 +75,8 @@ static int serve(struct exporter *x, struct err *e)
 	                                          .listen = x->options.listen,
 	                                          .backend_name = x->backend->ops->name,
 	                                          .sampler = x->sampler,
-	                                          .xids = x->xids};
+	                                          .xids = x->xids,
+	                                          .counter_rows_skipped = x->counters.skipped};
 	struct exporter_server *server = exporter_server_new(&options, e);
 	if (!server)
 		return -1;
@@ -142,8 +146,36 @@ static int print_once(struct exporter *x, struct err *e)
 	return rc;
 }
 
+// What cannot be served is said, a line each; what can is served.
+static void log_remarks(struct exporter *x, struct buf *remarks)
+{
+	for (char *line = remarks->data, *end; line && *line; line = end + 1) {
+		end = strchr(line, '\n');
+		if (!end)
+			return; // the ceiling cut it
+		*end = '\0';
+		LOG(x->log, LOG_WARNING, "A row of the counters file is skipped", LOG_S("row", line));
+	}
+}
+
+static int read_counters(struct exporter *x, struct err *e)
+{
+	if (!x->options.collectors) {
+		counters_init_builtin(&x->counters);
+		return 0;
+	}
+	struct buf remarks;
+	buf_init(&remarks, COUNTERS_REMARKS_BYTES);
+	int rc = counters_read(&x->counters, x->options.collectors, &remarks, e);
+	log_remarks(x, &remarks);
+	buf_done(&remarks);
+	return rc;
+}
+
 static int run(struct exporter *x, struct buf *script_errors, struct err *e)
 {
+	if (read_counters(x, e) < 0)
+		return -1;
 	x->xids = xid_store_new(e);
 	if (!x->xids)
 		return -1;
@@ -153,13 +185,15 @@ static int run(struct exporter *x, struct buf *script_errors, struct err *e)
 	x->loop = event_base_new();
 	if (!x->loop)
 		return err_set(e, ERR_INTERNAL, "cannot make an event loop");
-	struct sampler_options options = {
-	        .backend = x->backend,
-	        .xids = x->xids,
-	        .clock = &x->clock,
-	        .log = x->log,
-	        .interval_ms = x->options.interval_ms,
-	        .render = {.hostname_label = x->options.hostname_label, .hostname = x->hostname, .driver_version = ""}};
+	struct sampler_options options = {.backend = x->backend,
+	                                  .xids = x->xids,
+	                                  .clock = &x->clock,
+	                                  .log = x->log,
+	                                  .interval_ms = x->options.interval_ms,
+	                                  .render = {.hostname_label = x->options.hostname_label,
+	                                             .hostname = x->hostname,
+	                                             .driver_version = "",
+	                                             .counters = &x->counters}};
 	x->sampler = sampler_new(&options, e);
 	if (!x->sampler)
 		return -1;
@@ -203,6 +237,7 @@ int main(int argc, char **argv)
 	if (x.loop)
 		event_base_free(x.loop);
 	xid_store_free(x.xids);
+	counters_done(&x.counters);
 	log_free(x.log);
 	return exit_code;
 }

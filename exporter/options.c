@@ -2,6 +2,7 @@
 #include "exporter/options.h"
 
 #include <argp.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -38,6 +39,8 @@ static const struct argp_option flags[] = {
         {"backend", KEY_BACKEND, "auto|nvml|mock", 0, "Where readings come from (default auto)", 0},
         {"mock-script", KEY_MOCK_SCRIPT, "FILE", 0, "What the mock backend plays; without it, a built-in script", 0},
         {"listen", KEY_LISTEN, "ADDR", 0, "Address to serve on (default :9400)", 0},
+        {"address", 'a', NULL, OPTION_ALIAS, NULL, 0},
+        {"collectors", 'f', "FILE", 0, "Which families to serve: dcgm-exporter's counters file (default all)", 0},
         {"interval", KEY_INTERVAL, "DURATION", 0, "Time between samples, 100ms to 10s (default 1s)", 0},
         {"once", KEY_ONCE, NULL, 0, "Print one sample on standard output and end", 0},
         {"at", KEY_AT, "DURATION", 0, "With --once and the mock: play up to this time first, without waiting", 0},
@@ -83,7 +86,11 @@ static error_t on_flag(int key, char *arg, struct argp_state *state)
 		o->mock_script = arg;
 		break;
 	case KEY_LISTEN:
+	case 'a': // argp gives a short alias its own key
 		o->listen = arg;
+		break;
+	case 'f':
+		o->collectors = arg;
 		break;
 	case KEY_INTERVAL:
 		parse_range(state, "interval", arg, SAMPLER_INTERVAL_MIN_MS, SAMPLER_INTERVAL_MAX_MS, &o->interval_ms);
@@ -131,6 +138,13 @@ static error_t on_flag(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
+// An empty variable counts as none, as in a manifest with a value left out.
+static const char *environment(const char *name, const char *fallback)
+{
+	const char *value = getenv(name);
+	return value && value[0] ? value : fallback;
+}
+
 void exporter_options_parse(struct exporter_options *o, int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -139,7 +153,8 @@ void exporter_options_parse(struct exporter_options *o, int argc, char **argv)
 	        .doc = "Serves the state of this node's GPUs to Prometheus, in the names, labels and units of "
 	               "dcgm-exporter.",
 	};
-	*o = (struct exporter_options){.listen = ":9400",
+	*o = (struct exporter_options){.listen = environment("DCGM_EXPORTER_LISTEN", ":9400"),
+	                               .collectors = environment("DCGM_EXPORTER_COLLECTORS", NULL),
 	                               .hostname_label = "Hostname",
 	                               .nvml_library = "libnvidia-ml.so.1",
 	                               .interval_ms = 1000,

@@ -22,6 +22,7 @@ struct exporter_options {
 	enum backend_kind backend;
 	const char *mock_script;    // NULL: the built-in one
 	const char *listen;         // ":9400"
+	const char *collectors;     // the counters file; NULL: every family
 	const char *hostname_label; // "Hostname" or "hostname"
 	const char *nvml_library;   // "libnvidia-ml.so.1"
 	int64_t interval_ms;
@@ -35,8 +36,9 @@ struct exporter_options {
 // Name of a backend as on the command line.
 const char *backend_kind_name(enum backend_kind kind);
 
-// Reads argv. A usage error, --help and --usage end the process with the exit code of the command (2, 0, 0), as argp
-// does; every other return is usable.
+// Reads argv, and dcgm-exporter's environment for what argv does not say: DCGM_EXPORTER_LISTEN,
+// DCGM_EXPORTER_COLLECTORS. A usage error, --help and --usage end the process with the exit code of the command
+// (2, 0, 0), as argp does; every other return is usable.
 void exporter_options_parse(struct exporter_options *o, int argc, char **argv);
 
 #endif

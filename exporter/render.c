@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/exposition.h"
+#include "exporter/csv_counters.h"
 #include "exporter/xid.h"
 
 // `from` is where this device's labels begin in b: all but the first one are led by a comma.
@@ -36,7 +37,8 @@ static void put_labels(struct buf *b, const struct render_options *o, const stru
 	put_label(b, from, "GPU_I_PROFILE", d->mig_profile);
 	put_label(b, from, "GPU_I_ID", d->mig_id);
 	put_label(b, from, o->hostname_label, o->hostname);
-	put_label(b, from, "DCGM_FI_DRIVER_VERSION", o->driver_version);
+	if (!o->counters || o->counters->driver_version)
+		put_label(b, from, "DCGM_FI_DRIVER_VERSION", o->driver_version);
 	put_label(b, from, "container", owner->container);
 	put_label(b, from, "namespace", owner->namespace_);
 	put_label(b, from, "pod", owner->pod);
@@ -105,6 +107,23 @@ static void put_xids(struct buf *out, const struct render_options *o, const stru
 	}
 }
 
+// The samples of one family; labels of device i: text[start[i] .. start[i + 1]).
+static void put_family(struct buf *out, const struct family *fam, enum field f, const char *text, const size_t *start,
+                       const struct device_sample *samples, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (!sample_has(&samples[i], f))
+			continue;
+		buf_puts(out, fam->name);
+		buf_putc(out, '{');
+		buf_put(out, text + start[i], start[i + 1] - start[i]);
+		if (fam->kind == FIELD_INT)
+			buf_printf(out, "} %" PRId64 "\n", samples[i].value[f].i);
+		else
+			buf_printf(out, "} %f\n", samples[i].value[f].f);
+	}
+}
+
 void render_samples(struct buf *out, struct buf *labels, const struct render_options *options,
                     const struct device *devices, const struct device_sample *samples, size_t n, struct xid_store *xids)
 {
@@ -116,23 +135,14 @@ void render_samples(struct buf *out, struct buf *labels, const struct render_opt
 		put_labels(labels, options, &devices[i], &samples[i].owner);
 		start[i + 1] = labels->len;
 	}
-	const char *text = buf_str(labels);
-	for (enum field f = 0; f < FIELD__COUNT; f++) {
+	const struct counters *c = options->counters;
+	for (size_t i = 0; i < (c ? c->n : FIELD__COUNT); i++) {
+		enum field f = c ? c->rows[i].field : (enum field)i;
+		const struct family *fam = family_of(f);
 		if (!any_has(samples, n, f))
 			continue;
-		const struct family *fam = family_of(f);
-		exposition_family(out, fam->name, fam->help, fam->type);
-		for (size_t i = 0; i < n; i++) {
-			if (!sample_has(&samples[i], f))
-				continue;
-			buf_puts(out, fam->name);
-			buf_putc(out, '{');
-			buf_put(out, text + start[i], start[i + 1] - start[i]);
-			if (fam->kind == FIELD_INT)
-				buf_printf(out, "} %" PRId64 "\n", samples[i].value[f].i);
-			else
-				buf_printf(out, "} %f\n", samples[i].value[f].f);
-		}
+		exposition_family(out, fam->name, c ? c->rows[i].help : fam->help, c ? c->rows[i].type : fam->type);
+		put_family(out, fam, f, buf_str(labels), start, samples, n);
 	}
 	put_xids(out, options, devices, n, xids);
 	if (labels->failed)

@@ -10,6 +10,7 @@
 #include "exporter/device.h"
 
 struct buf;
+struct counters;
 struct xid_store;
 
 // 64 GPUs with every family and long labels stay under 2 MiB.
@@ -19,9 +20,11 @@ struct render_options {
 	const char *hostname_label; // "Hostname" or "hostname"
 	const char *hostname;       // "": the label is left out
 	const char *driver_version; // label DCGM_FI_DRIVER_VERSION; "": left out
+	// Which families, in which order, and whether the driver's version is a label. NULL: every one, with it.
+	const struct counters *counters;
 };
 
-// Appends every family of samples[0..n), then the XID counters of these devices. labels is scratch, reused.
+// Appends the families of samples[0..n), then the XID counters of these devices. labels is scratch, reused.
 // out->failed tells when the ceiling was passed.
 void render_samples(struct buf *out, struct buf *labels, const struct render_options *options,
                     const struct device *devices, const struct device_sample *samples, size_t n,

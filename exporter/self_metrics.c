@@ -47,5 +47,7 @@ void self_metrics_render_runtime(struct buf *out, const struct self_metrics *m, 
 	        (int64_t)m->scrapes);
 	put_i64(out, "gpuscale_exporter_xid_overflows_total", "XID errors that found no counter of their own.",
 	        METRIC_COUNTER, (int64_t)m->xid_overflows);
+	put_i64(out, "gpuscale_exporter_file_rows_skipped", "Rows of the counters file that are not served.",
+	        METRIC_GAUGE, (int64_t)m->counter_rows_skipped);
 	process_stat_render(out);
 }

@@ -104,6 +104,7 @@ struct exporter_server *exporter_server_new(const struct exporter_server_options
 	}
 	s->options = *options;
 	s->self.backend = options->backend_name;
+	s->self.counter_rows_skipped = options->counter_rows_skipped;
 	buf_init(&s->page, RENDER_BYTES_MAX + SELF_BYTES_MAX);
 	struct http_server_options http = {.loop = options->loop, .listen = options->listen};
 	s->http = http_server_new(&http, e);

@@ -17,6 +17,7 @@ struct exporter_server_options {
 	const char *backend_name;
 	struct sampler *sampler;
 	struct xid_store *xids;
+	uint64_t counter_rows_skipped; // told in the self metrics
 };
 
 struct exporter_server *exporter_server_new(const struct exporter_server_options *options, struct err *e);

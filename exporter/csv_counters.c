@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporter/csv_counters.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/text.h"
+
+#define COLUMNS         3
+#define SHOWN_BYTES     80
+#define DRIVER_VERSION  "DCGM_FI_DRIVER_VERSION"
+#define EXPORTER_PREFIX "DCGM_EXP_"
+
+// The reader's state: one line, cut into columns in place.
+struct reader {
+	struct counters *c;
+	const char *name;
+	struct buf *remarks;
+	int line;
+	int first_line[FIELD__COUNT]; // where a field was taken, 0 = not yet
+	int version_line;
+	char text[COUNTERS_LINE_BYTES_MAX + 1]; // the line, then its columns
+};
+
+static void skip_row(struct reader *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void skip_row(struct reader *r, const char *fmt, ...)
+{
+	if (++r->c->skipped > COUNTERS_REMARKS_MAX)
+		return;
+	va_list ap;
+	va_start(ap, fmt);
+	buf_printf(r->remarks, "%s:%d: ", r->name, r->line);
+	buf_vprintf(r->remarks, fmt, ap);
+	buf_putc(r->remarks, '\n');
+	va_end(ap);
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+// Cuts the next column off *rest and terminates it. NULL: a quote that never ends, or text after one.
+static char *cut_column(char **rest)
+{
+	char *p = *rest, *begin, *end;
+	while (is_blank(*p))
+		p++;
+	if (*p == '"') {
+		begin = end = ++p;
+		while (*p && (*p != '"' || p[1] == '"')) {
+			p += *p == '"'; // the first of two stands for one
+			*end++ = *p++;
+		}
+		if (*p++ != '"')
+			return NULL;
+		while (is_blank(*p))
+			p++;
+		if (*p && *p != ',')
+			return NULL;
+	} else {
+		begin = p;
+		p += strcspn(p, ",");
+		end = p;
+		while (end > begin && is_blank(end[-1]))
+			end--;
+	}
+	*rest = *p == ',' ? p + 1 : NULL;
+	*end = '\0';
+	return begin;
+}
+
+// The columns of a line, at most COLUMNS + 1; 0 when its quotes do not match.
+static size_t cut_line(char *line, char *columns[COLUMNS + 1])
+{
+	size_t n = 0;
+	while (line && n < COLUMNS + 1) {
+		columns[n] = cut_column(&line);
+		if (!columns[n++])
+			return 0;
+	}
+	return n;
+}
+
+static bool find_type(const char *text, enum metric_type *ret_type)
+{
+	*ret_type = strcmp(text, "counter") == 0 ? METRIC_COUNTER : METRIC_GAUGE;
+	return *ret_type == METRIC_COUNTER || strcmp(text, "gauge") == 0;
+}
+
+static void take_label(struct reader *r, const char *field, const char *shown)
+{
+	if (strcmp(field, DRIVER_VERSION) != 0)
+		skip_row(r, "%s: not supported as a label; only %s is", shown, DRIVER_VERSION);
+	else if (r->version_line)
+		skip_row(r, "%s: stands in line %d already", shown, r->version_line);
+	else {
+		r->version_line = r->line;
+		r->c->driver_version = true;
+	}
+}
+
+static int take_row(struct reader *r, char *columns[COLUMNS], struct err *e)
+{
+	char shown[SHOWN_BYTES], shown_type[SHOWN_BYTES];
+	text_show(shown, sizeof shown, columns[0], strlen(columns[0]));
+	text_show(shown_type, sizeof shown_type, columns[1], strlen(columns[1]));
+	enum metric_type type;
+	if (strcmp(columns[1], "label") == 0) {
+		take_label(r, columns[0], shown);
+		return 0;
+	}
+	enum field f = family_find(columns[0]);
+	if (f == FIELD__COUNT) {
+		const char *closest = family_closest_name(columns[0]);
+		if (strncmp(columns[0], EXPORTER_PREFIX, sizeof EXPORTER_PREFIX - 1) == 0)
+			skip_row(r, "%s: not supported: what dcgm-exporter counts itself", shown);
+		else
+			skip_row(r, "%s: unknown field%s%s%s", shown, closest ? "; did you mean " : "",
+			         closest ? closest : "", closest ? "?" : "");
+		return 0;
+	}
+	if (!find_type(columns[1], &type)) {
+		skip_row(r, "%s: type \"%s\": must be gauge, counter or label", shown, shown_type);
+		return 0;
+	}
+	if (r->first_line[f]) {
+		skip_row(r, "%s: stands in line %d already", shown, r->first_line[f]);
+		return 0;
+	}
+	r->first_line[f] = r->line;
+	const char *help = columns[2][0] ? arena_strdup(&r->c->arena, columns[2]) : family_of(f)->help;
+	if (!help)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	r->c->rows[r->c->n++] = (struct counter_row){.field = f, .type = type, .help = help};
+	return 0;
+}
+
+static int take_line(struct reader *r, const char *line, size_t len, struct err *e)
+{
+	char *columns[COLUMNS + 1];
+	if (len > 0 && line[len - 1] == '\r')
+		len--;
+	while (len > 0 && is_blank(line[0]))
+		line++, len--;
+	if (len == 0 || line[0] == '#')
+		return 0;
+	if (len > COUNTERS_LINE_BYTES_MAX) {
+		skip_row(r, "a line of %zu bytes, the ceiling is %d", len, COUNTERS_LINE_BYTES_MAX);
+		return 0;
+	}
+	memcpy(r->text, line, len);
+	r->text[len] = '\0';
+	size_t n = cut_line(r->text, columns);
+	if (n == 0)
+		skip_row(r, "quotes that do not match: write \"..\" around a whole column, and \"\" for a quote in it");
+	else if (n != COLUMNS)
+		skip_row(r, "%s columns than three: wanted is FIELD, type, help%s", n < COLUMNS ? "fewer" : "more",
+		         n > COLUMNS ? "; a help with a comma needs quotes" : "");
+	else
+		return take_row(r, columns, e);
+	return 0;
+}
+
+void counters_init_builtin(struct counters *c)
+{
+	*c = (struct counters){.driver_version = true, .n = FIELD__COUNT};
+	arena_init(&c->arena, COUNTERS_BYTES_MAX);
+	for (int f = 0; f < FIELD__COUNT; f++) {
+		const struct family *fam = family_of((enum field)f);
+		c->rows[f] = (struct counter_row){.field = (enum field)f, .type = fam->type, .help = fam->help};
+	}
+}
+
+int counters_parse(struct counters *c, const char *name, const char *text, size_t len, struct buf *ret_remarks,
+                   struct err *e)
+{
+	static const char bom[] = "\xef\xbb\xbf";
+	struct reader r = {.c = c, .name = name, .remarks = ret_remarks};
+	*c = (struct counters){.n = 0};
+	if (len > COUNTERS_BYTES_MAX)
+		return err_set(e, ERR_LIMIT, "%s: %zu bytes, the ceiling is %d", name, len, COUNTERS_BYTES_MAX);
+	if (len > 0 && memchr(text, '\0', len))
+		return err_set(e, ERR_INPUT, "%s: holds a NUL byte: not a counters file", name);
+	// A copy of a help is never longer than its line, but is rounded up.
+	arena_init(&c->arena, (size_t)2 * COUNTERS_BYTES_MAX);
+	const char *p = text, *end = text + len;
+	if (len >= sizeof bom - 1 && memcmp(text, bom, sizeof bom - 1) == 0)
+		p += sizeof bom - 1;
+	while (p < end) {
+		const char *stop = memchr(p, '\n', (size_t)(end - p));
+		stop = stop ? stop : end;
+		r.line++;
+		if (take_line(&r, p, (size_t)(stop - p), e) < 0) {
+			counters_done(c);
+			return -1;
+		}
+		p = stop + 1;
+	}
+	if (c->skipped > COUNTERS_REMARKS_MAX)
+		buf_printf(ret_remarks, "%s: %zu more rows are skipped\n", name, c->skipped - COUNTERS_REMARKS_MAX);
+	if (c->n == 0) {
+		counters_done(c);
+		return err_set(e, ERR_INPUT, "%s: no row names a field that can be served", name);
+	}
+	return 0;
+}
+
+int counters_read(struct counters *c, const char *path, struct buf *ret_remarks, struct err *e)
+{
+	struct buf text;
+	*c = (struct counters){.n = 0};
+	buf_init(&text, COUNTERS_BYTES_MAX);
+	int rc = buf_read_file(&text, path, e);
+	if (rc == 0)
+		rc = counters_parse(c, path, buf_str(&text), text.len, ret_remarks, e);
+	buf_done(&text);
+	return rc;
+}
+
+void counters_done(struct counters *c)
+{
+	if (c->arena.max_bytes)
+		arena_done(&c->arena);
+	*c = (struct counters){.n = 0};
+}
