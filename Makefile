@@ -123,11 +123,11 @@ TEST_PROGRAMS      = $(PROGRAMS) $(TEST_HELPERS)
 TEST_FLAGS        ?=
 run_tests          = test/run $(TEST_FLAGS) $(1)
 
-test: ## build and run unit, policy, golden and integration tests; installs what is missing first
+test: ## build and run unit, property, policy, golden and integration tests; installs what is missing first
 	@scripts/deps --check build test >/dev/null || scripts/deps build test
 	@+$(MAKE) --no-print-directory test-now
-test-now: $(UNIT_TESTS) $(FUZZERS) $(TEST_PROGRAMS)
-	@$(call run_tests,$(UNIT_TESTS) $(REPLAY_TESTS) $(POLICY_TESTS) $(GOLDEN_TESTS) $(INTEGRATION_TESTS))
+test-now: $(UNIT_TESTS) $(PROP_TESTS) $(FUZZERS) $(TEST_PROGRAMS)
+	@$(call run_tests,$(UNIT_TESTS) $(PROP_TESTS) $(REPLAY_TESTS) $(POLICY_TESTS) $(GOLDEN_TESTS) $(INTEGRATION_TESTS))
 unit: $(UNIT_TESTS) $(FUZZERS) ## run unit tests and fuzz corpora
 	@$(call run_tests,$(UNIT_TESTS) $(REPLAY_TESTS))
 policy: $(TEST_PROGRAMS) ## run policy scenarios
