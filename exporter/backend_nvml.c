@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readings from NVML. Every reading is taken alone: what the library lacks or the device does not support gives no
-// sample, never a zero; a lost device ends its own round only.
+// Readings from NVML: which devices there are, and what becomes of them. A lost device ends its own round only.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +9,8 @@
 #include "exporter/backend.h"
 #include "exporter/nvml_api.h"
 #include "exporter/nvml_events.h"
+#include "exporter/nvml_read.h"
 #include "exporter/xid.h"
-
-#define BYTES_PER_MIB 1048576
 
 struct nvml {
 	struct backend base;
@@ -25,6 +23,7 @@ struct nvml {
 	size_t n;
 	struct device devices[DEVICES_MAX];
 	nvml_device handles[DEVICES_MAX];
+	struct nvml_reader readers[DEVICES_MAX];
 	bool was_lost[DEVICES_MAX]; // for one line of log per transition
 };
 
@@ -85,6 +84,7 @@ static int find_devices(struct nvml *m, struct err *e)
 		describe(m, m->n, index);
 		xid_store_add_gpu(m->xids, d->uuid);
 		m->was_lost[m->n] = false;
+		m->readers[m->n] = (struct nvml_reader){.has_slow = false};
 		m->n++;
 	}
 	return m->n ? 0 : nvml_fail(m, e, "no GPU answers", last);
@@ -137,198 +137,20 @@ static const char *nvml_driver_version(struct backend *b)
 	return nvml_of(b)->driver_version;
 }
 
-// ---- one reading each; the result says whether the device is still there ----
-
-// Calls a function that may be missing. Evaluates to its result.
-#define CALL(api, function, ...) ((api)->function ? (api)->function(__VA_ARGS__) : (nvml_return)NVML_FUNCTION_NOT_FOUND)
-
-static nvml_return read_utilization(const struct nvml_api *api, nvml_device d, struct device_sample *s)
+// NVML_SUCCESS, or a result that concerns the whole library.
+static nvml_return sample_device(struct nvml *m, size_t i, int64_t mono_ms, struct device_sample *s)
 {
-	struct nvml_utilization u = {0};
-	nvml_return r = CALL(api, utilization, d, &u);
-	if (r == NVML_SUCCESS) {
-		sample_set_i64(s, FIELD_GPU_UTIL, u.gpu);
-		sample_set_i64(s, FIELD_MEM_COPY_UTIL, u.memory);
-	}
-	return r;
-}
-
-static nvml_return read_encoder(const struct nvml_api *api, nvml_device d, struct device_sample *s)
-{
-	unsigned percent = 0, period_us = 0;
-	nvml_return r = CALL(api, encoder, d, &percent, &period_us);
-	if (r == NVML_SUCCESS)
-		sample_set_i64(s, FIELD_ENC_UTIL, percent);
-	return r;
-}
-
-static nvml_return read_decoder(const struct nvml_api *api, nvml_device d, struct device_sample *s)
-{
-	unsigned percent = 0, period_us = 0;
-	nvml_return r = CALL(api, decoder, d, &percent, &period_us);
-	if (r == NVML_SUCCESS)
-		sample_set_i64(s, FIELD_DEC_UTIL, percent);
-	return r;
-}
-
-static int64_t mib(unsigned long long bytes)
-{
-	return (int64_t)(bytes / BYTES_PER_MIB);
-}
-
-static nvml_return read_memory(const struct nvml_api *api, nvml_device d, struct device_sample *s)
-{
-	struct nvml_memory_v2 v2 = {.version = NVML_MEMORY_V2_VERSION};
-	nvml_return r = CALL(api, memory_v2, d, &v2);
-	if (r == NVML_SUCCESS) {
-		sample_set_i64(s, FIELD_FB_TOTAL, mib(v2.total));
-		sample_set_i64(s, FIELD_FB_FREE, mib(v2.free));
-		sample_set_i64(s, FIELD_FB_USED, mib(v2.used));
-		sample_set_i64(s, FIELD_FB_RESERVED, mib(v2.reserved));
+	nvml_return r = nvml_read_device(&m->api, m->handles[i], &m->readers[i], mono_ms, s);
+	if (nvml_result_is_fatal(r))
 		return r;
-	}
-	if (r == NVML_GPU_IS_LOST || r == NVML_RESET_REQUIRED)
-		return r;
-	// Drivers before 510: what they keep is part of used, and nobody knows how much it is.
-	struct nvml_memory v1 = {0};
-	r = CALL(api, memory, d, &v1);
-	if (r == NVML_SUCCESS) {
-		sample_set_i64(s, FIELD_FB_TOTAL, mib(v1.total));
-		sample_set_i64(s, FIELD_FB_FREE, mib(v1.free));
-		sample_set_i64(s, FIELD_FB_USED, mib(v1.used));
-	}
-	return r;
-}
-
-static nvml_return read_power(const struct nvml_api *api, nvml_device d, struct device_sample *s)
-{
-	unsigned mw = 0;
-	nvml_return r = CALL(api, power, d, &mw);
-	if (r == NVML_SUCCESS)
-		sample_set_f64(s, FIELD_POWER_USAGE, mw / 1000.0);
-	return r;
-}
-
-static nvml_return read_power_limit(const struct nvml_api *api, nvml_device d, struct device_sample *s)
-{
-	unsigned mw = 0;
-	nvml_return r = CALL(api, power_limit, d, &mw);
-	if (r == NVML_SUCCESS)
-		sample_set_f64(s, FIELD_POWER_LIMIT, mw / 1000.0);
-	return r;
-}
-
-static nvml_return read_energy(const struct nvml_api *api, nvml_device d, struct device_sample *s)
-{
-	unsigned long long mj = 0;
-	nvml_return r = CALL(api, energy, d, &mj);
-	if (r == NVML_SUCCESS)
-		sample_set_i64(s, FIELD_TOTAL_ENERGY, (int64_t)mj);
-	return r;
-}
-
-static nvml_return read_temperature(const struct nvml_api *api, nvml_device d, struct device_sample *s)
-{
-	unsigned celsius = 0;
-	nvml_return r = CALL(api, temperature, d, NVML_TEMPERATURE_GPU, &celsius);
-	if (r == NVML_SUCCESS)
-		sample_set_i64(s, FIELD_GPU_TEMP, celsius);
-	return r;
-}
-
-static nvml_return read_memory_temperature(const struct nvml_api *api, nvml_device d, struct device_sample *s)
-{
-	struct nvml_field_value v = {.field_id = NVML_FIELD_MEMORY_TEMP};
-	nvml_return r = CALL(api, field_values, d, 1, &v);
-	if (r != NVML_SUCCESS)
-		return r;
-	if (v.result != NVML_SUCCESS)
-		return v.result;
-	if (v.value_type == NVML_VALUE_UINT)
-		sample_set_i64(s, FIELD_MEMORY_TEMP, v.value.ui);
-	return NVML_SUCCESS;
-}
-
-static nvml_return read_sm_clock(const struct nvml_api *api, nvml_device d, struct device_sample *s)
-{
-	unsigned mhz = 0;
-	nvml_return r = CALL(api, clock, d, NVML_CLOCK_SM, &mhz);
-	if (r == NVML_SUCCESS)
-		sample_set_i64(s, FIELD_SM_CLOCK, mhz);
-	return r;
-}
-
-static nvml_return read_memory_clock(const struct nvml_api *api, nvml_device d, struct device_sample *s)
-{
-	unsigned mhz = 0;
-	nvml_return r = CALL(api, clock, d, NVML_CLOCK_MEM, &mhz);
-	if (r == NVML_SUCCESS)
-		sample_set_i64(s, FIELD_MEM_CLOCK, mhz);
-	return r;
-}
-
-static nvml_return read_event_reasons(const struct nvml_api *api, nvml_device d, struct device_sample *s)
-{
-	unsigned long long bits = 0;
-	nvml_return r = CALL(api, event_reasons, d, &bits);
-	if (r == NVML_SUCCESS)
-		sample_set_i64(s, FIELD_CLOCKS_EVENT_REASONS, (int64_t)bits);
-	return r;
-}
-
-static nvml_return read_pcie_replay(const struct nvml_api *api, nvml_device d, struct device_sample *s)
-{
-	unsigned n = 0;
-	nvml_return r = CALL(api, pcie_replay, d, &n);
-	if (r == NVML_SUCCESS)
-		sample_set_i64(s, FIELD_PCIE_REPLAY, n);
-	return r;
-}
-
-static nvml_return read_ecc(const struct nvml_api *api, nvml_device d, struct device_sample *s)
-{
-	static const struct {
-		enum field field;
-		int error, counter;
-	} rows[] = {{FIELD_ECC_SBE_VOL, NVML_MEMORY_ERROR_SINGLE, NVML_ECC_VOLATILE},
-	            {FIELD_ECC_DBE_VOL, NVML_MEMORY_ERROR_DOUBLE, NVML_ECC_VOLATILE},
-	            {FIELD_ECC_SBE_AGG, NVML_MEMORY_ERROR_SINGLE, NVML_ECC_AGGREGATE},
-	            {FIELD_ECC_DBE_AGG, NVML_MEMORY_ERROR_DOUBLE, NVML_ECC_AGGREGATE}};
-	nvml_return r = NVML_SUCCESS;
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		unsigned long long n = 0;
-		r = CALL(api, ecc_errors, d, rows[i].error, rows[i].counter, &n);
-		if (r == NVML_SUCCESS)
-			sample_set_i64(s, rows[i].field, (int64_t)n);
-		if (r == NVML_GPU_IS_LOST || r == NVML_RESET_REQUIRED)
-			break;
-	}
-	return r;
-}
-
-static nvml_return (*const readings[])(const struct nvml_api *, nvml_device, struct device_sample *) = {
-        read_utilization,        read_memory,        read_power,       read_temperature, read_sm_clock,
-        read_memory_clock,       read_encoder,       read_decoder,     read_power_limit, read_energy,
-        read_memory_temperature, read_event_reasons, read_pcie_replay, read_ecc,
-};
-
-// 0, or a result that concerns the whole library.
-static nvml_return sample_device(struct nvml *m, size_t i, struct device_sample *s)
-{
-	for (size_t k = 0; k < sizeof readings / sizeof readings[0]; k++) {
-		nvml_return r = readings[k](&m->api, m->handles[i], s);
-		if (r == NVML_GPU_IS_LOST || r == NVML_RESET_REQUIRED) {
-			char scratch[32];
-			if (!m->was_lost[i])
-				LOG(m->log, LOG_ERROR, "GPU does not answer any more",
-				    LOG_S("uuid", m->devices[i].uuid),
-				    LOG_S("err", nvml_api_error(&m->api, r, scratch, sizeof scratch)));
-			*s = (struct device_sample){.lost = true};
-			m->was_lost[i] = true;
-			return NVML_SUCCESS;
-		}
-		if (r == NVML_DRIVER_NOT_LOADED || r == NVML_LIB_RM_VERSION_MISMATCH || r == NVML_UNINITIALIZED)
-			return r;
+	if (nvml_result_is_lost(r)) {
+		char scratch[32];
+		if (!m->was_lost[i])
+			LOG(m->log, LOG_ERROR, "GPU does not answer any more", LOG_S("uuid", m->devices[i].uuid),
+			    LOG_S("err", nvml_api_error(&m->api, r, scratch, sizeof scratch)));
+		*s = (struct device_sample){.lost = true};
+		m->was_lost[i] = true;
+		return NVML_SUCCESS;
 	}
 	if (m->was_lost[i])
 		LOG(m->log, LOG_INFO, "GPU answers again", LOG_S("uuid", m->devices[i].uuid));
@@ -340,11 +162,11 @@ static nvml_return sample_device(struct nvml *m, size_t i, struct device_sample 
 static int nvml_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, struct device_sample *samples,
                        struct err *e)
 {
-	(void)mono_ms, (void)wall_ms;
+	(void)wall_ms;
 	struct nvml *m = nvml_of(b);
 	for (size_t i = 0; i < m->n; i++) {
 		samples[i] = (struct device_sample){.lost = false};
-		nvml_return r = sample_device(m, i, &samples[i]);
+		nvml_return r = sample_device(m, i, mono_ms, &samples[i]);
 		if (r != NVML_SUCCESS)
 			return nvml_fail(m, e, "NVML went away", r);
 	}

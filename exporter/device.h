@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One GPU and one sample of it. A field that a device did not give is absent (its bit is off), never 0.
+// One GPU and one sample of it. A field that a device did not give is absent, never 0.
 #ifndef GPUSCALE_EXPORTER_DEVICE_H
 #define GPUSCALE_EXPORTER_DEVICE_H
 
@@ -9,7 +9,7 @@
 
 #include "exporter/families.h"
 
-#define DEVICES_MAX          64
+#define DEVICES_MAX          192 // 16 GPUs, and 7 instances of each, leave room
 #define DEVICE_UUID_BYTES    96
 #define DEVICE_MODEL_BYTES   96
 #define DEVICE_PCI_BYTES     32
@@ -36,38 +36,53 @@ struct device_owner {
 };
 
 struct device_sample {
-	bool lost;      // the device does not answer any more; no field is valid
-	uint64_t valid; // bit per enum field
+	bool lost;                // the device does not answer any more; no field is valid
+	bool valid[FIELD__COUNT]; // the device gave this field
 	union {
 		int64_t i; // FIELD_INT
 		double f;  // FIELD_DOUBLE
 	} value[FIELD__COUNT];
 	struct device_owner owner;
 };
-_Static_assert(FIELD__COUNT <= 64, "one bit per field");
 
 static inline bool sample_has(const struct device_sample *s, enum field f)
 {
-	return s->valid >> f & 1;
+	return s->valid[f];
+}
+
+// How many fields are valid.
+static inline size_t sample_count(const struct device_sample *s)
+{
+	size_t n = 0;
+	for (int f = 0; f < FIELD__COUNT; f++)
+		n += s->valid[f];
+	return n;
 }
 
 static inline void sample_set_i64(struct device_sample *s, enum field f, int64_t v)
 {
 	assert(family_of(f)->kind == FIELD_INT);
 	s->value[f].i = v;
-	s->valid |= UINT64_C(1) << f;
+	s->valid[f] = true;
 }
 
 static inline void sample_set_f64(struct device_sample *s, enum field f, double v)
 {
 	assert(family_of(f)->kind == FIELD_DOUBLE);
 	s->value[f].f = v;
-	s->valid |= UINT64_C(1) << f;
+	s->valid[f] = true;
+}
+
+// The value of a valid field, whatever its kind.
+static inline double sample_get(const struct device_sample *s, enum field f)
+{
+	assert(s->valid[f]);
+	return family_of(f)->kind == FIELD_INT ? (double)s->value[f].i : s->value[f].f;
 }
 
 static inline void sample_drop(struct device_sample *s, enum field f)
 {
-	s->valid &= ~(UINT64_C(1) << f);
+	s->valid[f] = false;
 }
 
 #endif

@@ -41,6 +41,7 @@ struct gpu_state {
 	double t_ms;
 	double temp_celsius;
 	double energy_mj;
+	double capped_ns; // at the power limit
 };
 
 // Goes on to t_ms at this utilisation (0 - 1); held: a process has the GPU's memory. Fills every field but XID_ERRORS.

@@ -13,8 +13,10 @@ typedef int nvml_return; // 0 = success
 enum {
 	NVML_SUCCESS = 0,
 	NVML_UNINITIALIZED = 1,
+	NVML_INVALID_ARGUMENT = 2,
 	NVML_NOT_SUPPORTED = 3,
 	NVML_NO_PERMISSION = 4,
+	NVML_NOT_FOUND = 6,
 	NVML_DRIVER_NOT_LOADED = 9,
 	NVML_TIMEOUT = 10,
 	NVML_FUNCTION_NOT_FOUND = 13,
@@ -24,24 +26,52 @@ enum {
 	NVML_UNKNOWN = 999
 };
 
-#define NVML_UUID_BYTES          96
-#define NVML_NAME_BYTES          96
-#define NVML_DRIVER_BYTES        80
-#define NVML_TEMPERATURE_GPU     0
-#define NVML_CLOCK_SM            1
-#define NVML_CLOCK_MEM           2
-#define NVML_MEMORY_ERROR_SINGLE 0
-#define NVML_MEMORY_ERROR_DOUBLE 1
-#define NVML_ECC_VOLATILE        0
-#define NVML_ECC_AGGREGATE       1
-#define NVML_EVENT_XID           0x8ULL
-#define NVML_FIELD_MEMORY_TEMP   82
-#define NVML_VALUE_DOUBLE        0
-#define NVML_VALUE_UINT          1
-#define NVML_VALUE_ULONG         2
-#define NVML_VALUE_ULONGLONG     3
-#define NVML_VALUE_SLONGLONG     4
-#define NVML_VALUE_SINT          5
+#define NVML_UUID_BYTES           96
+#define NVML_NAME_BYTES           96
+#define NVML_DRIVER_BYTES         80
+#define NVML_TEMPERATURE_GPU      0
+#define NVML_THRESHOLD_SHUTDOWN   0
+#define NVML_THRESHOLD_SLOWDOWN   1
+#define NVML_CLOCK_SM             1
+#define NVML_CLOCK_MEM            2
+#define NVML_CLOCK_VIDEO          3
+#define NVML_MEMORY_ERROR_SINGLE  0
+#define NVML_MEMORY_ERROR_DOUBLE  1
+#define NVML_ECC_VOLATILE         0
+#define NVML_ECC_AGGREGATE        1
+#define NVML_VIRTUALIZATION_GUEST 2 // the device is a virtual GPU
+#define NVML_EVENT_XID            0x8ULL
+#define NVML_SCOPE_ALL_LINKS      0xffffffffu // scope_id: the sum over the NVLinks
+#define NVML_VALUE_DOUBLE         0
+#define NVML_VALUE_UINT           1
+#define NVML_VALUE_ULONG          2
+#define NVML_VALUE_ULONGLONG      3
+#define NVML_VALUE_SLONGLONG      4
+#define NVML_VALUE_SINT           5
+
+// Fields of nvmlDeviceGetFieldValues.
+enum {
+	NVML_FIELD_RETIRED_SBE = 29,
+	NVML_FIELD_RETIRED_DBE = 30,
+	NVML_FIELD_RETIRED_PENDING = 31,
+	NVML_FIELD_NVLINK_CRC_FLIT = 38,
+	NVML_FIELD_NVLINK_CRC_DATA = 45,
+	NVML_FIELD_NVLINK_REPLAY = 52,
+	NVML_FIELD_NVLINK_RECOVERY = 59,
+	NVML_FIELD_VIOLATION_POWER = 74, // .. 81, ns
+	NVML_FIELD_VIOLATION_THERMAL = 75,
+	NVML_FIELD_VIOLATION_SYNC_BOOST = 76,
+	NVML_FIELD_VIOLATION_BOARD_LIMIT = 77,
+	NVML_FIELD_VIOLATION_LOW_UTIL = 78,
+	NVML_FIELD_VIOLATION_RELIABILITY = 79,
+	NVML_FIELD_VIOLATION_APP_CLOCKS = 80,
+	NVML_FIELD_VIOLATION_BASE_CLOCKS = 81,
+	NVML_FIELD_MEMORY_TEMP = 82,
+	NVML_FIELD_NVLINK_DATA_TX = 138, // KiB
+	NVML_FIELD_NVLINK_DATA_RX = 139,
+	NVML_FIELD_POWER_INSTANT = 186, // mW
+	NVML_FIELD_RECOVERY_ACTION = 230
+};
 
 typedef struct nvml_device *nvml_device; // opaque handles of the library
 typedef struct nvml_event_set *nvml_event_set;
@@ -73,6 +103,32 @@ _Static_assert(offsetof(struct nvml_memory_v2, total) == 8, "nvmlMemory_v2_t.tot
 _Static_assert(offsetof(struct nvml_memory_v2, used) == 32, "nvmlMemory_v2_t.used");
 #define NVML_MEMORY_V2_VERSION ((unsigned)sizeof(struct nvml_memory_v2) | 2u << 24)
 _Static_assert(NVML_MEMORY_V2_VERSION == 0x2000028, "nvmlMemory_v2");
+
+struct nvml_bar1 {
+	unsigned long long total, free, used; // bytes
+};
+_Static_assert(sizeof(struct nvml_bar1) == 24, "nvmlBAR1Memory_t");
+
+#define NVML_LICENSE_FEATURES_MAX 3
+#define NVML_LICENSE_TEXT_BYTES   128
+struct nvml_license_feature {
+	int code;
+	unsigned state; // not 0: licensed
+	char info[NVML_LICENSE_TEXT_BYTES], product[NVML_LICENSE_TEXT_BYTES];
+	unsigned enabled;
+	struct {
+		unsigned year;
+		unsigned short month, day, hour, minute, second;
+		unsigned char status;
+	} expiry;
+};
+struct nvml_licenses {
+	int supported;
+	unsigned n;
+	struct nvml_license_feature features[NVML_LICENSE_FEATURES_MAX];
+};
+_Static_assert(sizeof(struct nvml_license_feature) == 284, "nvmlGridLicensableFeature_t");
+_Static_assert(sizeof(struct nvml_licenses) == 860, "nvmlGridLicensableFeatures_t");
 
 union nvml_value {
 	double d;
@@ -121,11 +177,27 @@ struct nvml_api {
 	nvml_return (*memory_v2)(nvml_device, struct nvml_memory_v2 *);
 	nvml_return (*power)(nvml_device, unsigned *milliwatts);
 	nvml_return (*power_limit)(nvml_device, unsigned *milliwatts);
+	nvml_return (*power_limit_default)(nvml_device, unsigned *milliwatts);
+	nvml_return (*power_limit_enforced)(nvml_device, unsigned *milliwatts);
+	nvml_return (*power_limit_range)(nvml_device, unsigned *min_milliwatts, unsigned *max_milliwatts);
 	nvml_return (*energy)(nvml_device, unsigned long long *millijoules);
 	nvml_return (*temperature)(nvml_device, int sensor, unsigned *celsius);
+	nvml_return (*threshold)(nvml_device, int threshold, unsigned *celsius);
 	nvml_return (*clock)(nvml_device, int clock, unsigned *mhz);
+	nvml_return (*max_clock)(nvml_device, int clock, unsigned *mhz);
+	nvml_return (*pstate)(nvml_device, unsigned *);
+	nvml_return (*fan_speed)(nvml_device, unsigned *percent);
 	nvml_return (*event_reasons)(nvml_device, unsigned long long *bits);
 	nvml_return (*pcie_replay)(nvml_device, unsigned *);
+	nvml_return (*link_gen)(nvml_device, unsigned *);
+	nvml_return (*link_width)(nvml_device, unsigned *);
+	nvml_return (*max_link_gen)(nvml_device, unsigned *);
+	nvml_return (*max_link_width)(nvml_device, unsigned *);
+	nvml_return (*bar1)(nvml_device, struct nvml_bar1 *);
+	nvml_return (*virtualization)(nvml_device, int *mode);
+	nvml_return (*licenses)(nvml_device, struct nvml_licenses *);
+	nvml_return (*remapped_rows)(nvml_device, unsigned *correctable, unsigned *uncorrectable, unsigned *pending,
+	                             unsigned *failed);
 	nvml_return (*ecc_errors)(nvml_device, int error, int counter, unsigned long long *);
 	nvml_return (*field_values)(nvml_device, int n, struct nvml_field_value *);
 	nvml_return (*event_set_create)(nvml_event_set *);

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/exposition.h"
@@ -55,6 +56,8 @@ static void put_own_labels(struct buf *b, const struct render_options *o, const 
 	put_label(b, from, "UUID", d->uuid);
 	put_label(b, from, "pci_bus_id", d->pci_bus_id);
 	put_label(b, from, "device", d->node);
+	put_label(b, from, "GPU_I_PROFILE", d->mig_profile);
+	put_label(b, from, "GPU_I_ID", d->mig_id);
 	put_label(b, from, o->hostname_label, o->hostname);
 }
 
@@ -85,10 +88,13 @@ static void put_xids(struct buf *out, const struct render_options *o, const stru
                      struct xid_store *xids)
 {
 	struct xid_count counts[XID_CODES_MAX + 1];
+	// XIDs belong to the GPU: an instance after it, with the GPU's UUID, has none of its own.
 	// One pass per family: an exposition may not mix two.
 	for (int stamp = 0; stamp < 2; stamp++) {
 		bool opened = false;
 		for (size_t i = 0; i < n; i++) {
+			if (i > 0 && strcmp(devices[i].uuid, devices[i - 1].uuid) == 0)
+				continue;
 			size_t n_counts = xid_store_read(xids, devices[i].uuid, counts, XID_CODES_MAX + 1);
 			for (size_t k = 0; k < n_counts; k++) {
 				if (stamp && counts[k].last_wall_ms == 0)
@@ -124,6 +130,25 @@ static void put_family(struct buf *out, const struct family *fam, enum field f, 
 	}
 }
 
+// Families that are ours: a counters file does not choose them.
+static void put_own_families(struct buf *out, const struct render_options *o, const struct device *devices,
+                             const struct device_sample *samples, size_t n)
+{
+	for (enum field f = 0; f < FIELD__COUNT; f++) {
+		const struct family *fam = family_of(f);
+		if (fam->dcgm_id || !any_has(samples, n, f))
+			continue;
+		exposition_family(out, fam->name, fam->help, fam->type);
+		for (size_t i = 0; i < n; i++) {
+			if (!sample_has(&samples[i], f))
+				continue;
+			buf_printf(out, "%s{", fam->name);
+			put_own_labels(out, o, &devices[i]);
+			buf_printf(out, "} %" PRId64 "\n", samples[i].value[f].i);
+		}
+	}
+}
+
 void render_samples(struct buf *out, struct buf *labels, const struct render_options *options,
                     const struct device *devices, const struct device_sample *samples, size_t n, struct xid_store *xids)
 {
@@ -139,11 +164,12 @@ void render_samples(struct buf *out, struct buf *labels, const struct render_opt
 	for (size_t i = 0; i < (c ? c->n : FIELD__COUNT); i++) {
 		enum field f = c ? c->rows[i].field : (enum field)i;
 		const struct family *fam = family_of(f);
-		if (!any_has(samples, n, f))
+		if (!fam->dcgm_id || !any_has(samples, n, f))
 			continue;
 		exposition_family(out, fam->name, c ? c->rows[i].help : fam->help, c ? c->rows[i].type : fam->type);
 		put_family(out, fam, f, buf_str(labels), start, samples, n);
 	}
+	put_own_families(out, options, devices, samples, n);
 	put_xids(out, options, devices, n, xids);
 	if (labels->failed)
 		out->failed = true;

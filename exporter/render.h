@@ -13,8 +13,8 @@ struct buf;
 struct counters;
 struct xid_store;
 
-// 64 GPUs with every family and long labels stay under 2 MiB.
-#define RENDER_BYTES_MAX (4 * 1024 * 1024)
+// 192 devices with every family and labels of usual length stay under 8 MiB.
+#define RENDER_BYTES_MAX (16 * 1024 * 1024)
 
 struct render_options {
 	const char *hostname_label; // "Hostname" or "hostname"

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "exporter/backend.h"
+#include "exporter/nvml_read.h"
 #include "exporter/xid.h"
 #include "test/support/nvml_fixture.h"
 
@@ -65,6 +66,47 @@ static void every_reading_arrives_in_its_field_and_unit(void **state)
 	        [FIELD_POWER_USAGE] = "123.456",
 	        [FIELD_TOTAL_ENERGY] = "987654321",
 	        [FIELD_POWER_LIMIT] = "700",
+	        [FIELD_POWER_LIMIT_MIN] = "200",
+	        [FIELD_POWER_LIMIT_MAX] = "700",
+	        [FIELD_POWER_LIMIT_DEFAULT] = "650",
+	        [FIELD_ENFORCED_POWER_LIMIT] = "600",
+	        [FIELD_POWER_USAGE_INSTANT] = "123",
+	        [FIELD_VIDEO_CLOCK] = "1545",
+	        [FIELD_MAX_SM_CLOCK] = "1985",
+	        [FIELD_MAX_MEM_CLOCK] = "3202",
+	        [FIELD_SLOWDOWN_TEMP] = "87",
+	        [FIELD_SHUTDOWN_TEMP] = "92",
+	        [FIELD_PSTATE] = "2",
+	        [FIELD_FAN_SPEED] = "33",
+	        [FIELD_PCIE_MAX_LINK_GEN] = "5",
+	        [FIELD_PCIE_MAX_LINK_WIDTH] = "16",
+	        [FIELD_PCIE_LINK_GEN] = "4",
+	        [FIELD_PCIE_LINK_WIDTH] = "8",
+	        [FIELD_POWER_VIOLATION] = "1000000074",
+	        [FIELD_THERMAL_VIOLATION] = "1000000075",
+	        [FIELD_SYNC_BOOST_VIOLATION] = "1000000076",
+	        [FIELD_BOARD_LIMIT_VIOLATION] = "1000000077",
+	        [FIELD_LOW_UTIL_VIOLATION] = "1000000078",
+	        [FIELD_RELIABILITY_VIOLATION] = "1000000079",
+	        [FIELD_APP_CLOCKS_VIOLATION] = "1000000080",
+	        [FIELD_BASE_CLOCKS_VIOLATION] = "1000000081",
+	        [FIELD_FB_USED_PERCENT] = "0.315789",
+	        [FIELD_BAR1_TOTAL] = "131072",
+	        [FIELD_BAR1_USED] = "3",
+	        [FIELD_BAR1_FREE] = "131069",
+	        [FIELD_RETIRED_SBE] = "14",
+	        [FIELD_RETIRED_DBE] = "15",
+	        [FIELD_RETIRED_PENDING] = "1",
+	        [FIELD_UNCORRECTABLE_REMAPPED_ROWS] = "13",
+	        [FIELD_CORRECTABLE_REMAPPED_ROWS] = "12",
+	        [FIELD_ROW_REMAP_FAILURE] = "0",
+	        [FIELD_ROW_REMAP_PENDING] = "1",
+	        [FIELD_NVLINK_CRC_FLIT_ERRORS] = "21",
+	        [FIELD_NVLINK_CRC_DATA_ERRORS] = "22",
+	        [FIELD_NVLINK_REPLAY_ERRORS] = "23",
+	        [FIELD_NVLINK_RECOVERY_ERRORS] = "24",
+	        [FIELD_VGPU_LICENSE_STATUS] = "0",
+	        [FIELD_RECOVERY_ACTION] = "0",
 	        [FIELD_PCIE_REPLAY] = "1",
 	        [FIELD_GPU_UTIL] = "42",
 	        [FIELD_MEM_COPY_UTIL] = "21",
@@ -104,28 +146,45 @@ static void what_is_not_supported_gives_no_sample_never_zero(void **state)
 	struct nvml_fixture *f = *state;
 	static const struct {
 		const char *function;
-		uint64_t fields; // that must be absent
+		int n;
+		enum field fields[10]; // that must be absent
 	} cases[] = {
-#define BIT(f) (UINT64_C(1) << (f))
-	        {"nvmlDeviceGetUtilizationRates", BIT(FIELD_GPU_UTIL) | BIT(FIELD_MEM_COPY_UTIL)},
-	        {"nvmlDeviceGetEncoderUtilization", BIT(FIELD_ENC_UTIL)},
-	        {"nvmlDeviceGetDecoderUtilization", BIT(FIELD_DEC_UTIL)},
-	        {"nvmlDeviceGetPowerUsage", BIT(FIELD_POWER_USAGE)},
-	        {"nvmlDeviceGetEnforcedPowerLimit", BIT(FIELD_POWER_LIMIT)},
-	        {"nvmlDeviceGetTotalEnergyConsumption", BIT(FIELD_TOTAL_ENERGY)},
-	        {"nvmlDeviceGetTemperature", BIT(FIELD_GPU_TEMP)},
-	        {"nvmlDeviceGetFieldValues", BIT(FIELD_MEMORY_TEMP)},
-	        {"field82", BIT(FIELD_MEMORY_TEMP)},
-	        {"nvmlDeviceGetClockInfo", BIT(FIELD_SM_CLOCK) | BIT(FIELD_MEM_CLOCK)},
-	        {"nvmlDeviceGetCurrentClocksEventReasons", BIT(FIELD_CLOCKS_EVENT_REASONS)},
-	        {"nvmlDeviceGetPcieReplayCounter", BIT(FIELD_PCIE_REPLAY)},
+	        {"nvmlDeviceGetUtilizationRates", 2, {FIELD_GPU_UTIL, FIELD_MEM_COPY_UTIL}},
+	        {"nvmlDeviceGetEncoderUtilization", 1, {FIELD_ENC_UTIL}},
+	        {"nvmlDeviceGetDecoderUtilization", 1, {FIELD_DEC_UTIL}},
+	        {"nvmlDeviceGetPowerUsage", 1, {FIELD_POWER_USAGE}},
+	        {"nvmlDeviceGetEnforcedPowerLimit", 1, {FIELD_ENFORCED_POWER_LIMIT}},
+	        {"nvmlDeviceGetPowerManagementLimit", 1, {FIELD_POWER_LIMIT}},
+	        {"nvmlDeviceGetPowerManagementLimitConstraints", 2, {FIELD_POWER_LIMIT_MIN, FIELD_POWER_LIMIT_MAX}},
+	        {"nvmlDeviceGetTotalEnergyConsumption", 1, {FIELD_TOTAL_ENERGY}},
+	        {"nvmlDeviceGetTemperature", 1, {FIELD_GPU_TEMP}},
+	        {"nvmlDeviceGetTemperatureThreshold", 2, {FIELD_SLOWDOWN_TEMP, FIELD_SHUTDOWN_TEMP}},
+	        {"field82", 1, {FIELD_MEMORY_TEMP}},
+	        {"field74", 1, {FIELD_POWER_VIOLATION}},
+	        {"field59", 1, {FIELD_NVLINK_RECOVERY_ERRORS}},
+	        {"field30", 1, {FIELD_RETIRED_DBE}},
+	        {"field230", 1, {FIELD_RECOVERY_ACTION}},
+	        {"nvmlDeviceGetRemappedRows",
+	         4,
+	         {FIELD_UNCORRECTABLE_REMAPPED_ROWS, FIELD_CORRECTABLE_REMAPPED_ROWS, FIELD_ROW_REMAP_FAILURE,
+	          FIELD_ROW_REMAP_PENDING}},
+	        {"nvmlDeviceGetClockInfo", 3, {FIELD_SM_CLOCK, FIELD_MEM_CLOCK, FIELD_VIDEO_CLOCK}},
+	        {"nvmlDeviceGetMaxClockInfo", 2, {FIELD_MAX_SM_CLOCK, FIELD_MAX_MEM_CLOCK}},
+	        {"nvmlDeviceGetCurrentClocksEventReasons", 1, {FIELD_CLOCKS_EVENT_REASONS}},
+	        {"nvmlDeviceGetPcieReplayCounter", 1, {FIELD_PCIE_REPLAY}},
+	        {"nvmlDeviceGetCurrPcieLinkWidth", 1, {FIELD_PCIE_LINK_WIDTH}},
+	        {"nvmlDeviceGetBAR1MemoryInfo", 3, {FIELD_BAR1_TOTAL, FIELD_BAR1_USED, FIELD_BAR1_FREE}},
+	        {"nvmlDeviceGetFanSpeed", 1, {FIELD_FAN_SPEED}},
+	        {"nvmlDeviceGetVirtualizationMode", 1, {FIELD_VGPU_LICENSE_STATUS}},
 	        {"nvmlDeviceGetTotalEccErrors",
-	         BIT(FIELD_ECC_SBE_VOL) | BIT(FIELD_ECC_DBE_VOL) | BIT(FIELD_ECC_SBE_AGG) | BIT(FIELD_ECC_DBE_AGG)},
+	         4,
+	         {FIELD_ECC_SBE_VOL, FIELD_ECC_DBE_VOL, FIELD_ECC_SBE_AGG, FIELD_ECC_DBE_AGG}},
 	};
 	struct backend *b = open_backend(f, LIB_WHOLE);
 	struct device_sample all[DEVICES_MAX], s[DEVICES_MAX];
 	struct err e;
-	assert_int_equal(b->ops->sample(b, 0, 0, all, &e), 0);
+	int64_t t_ms = 0;
+	assert_int_equal(b->ops->sample(b, t_ms, 0, all, &e), 0);
 	// 3 not supported, 4 no permission, 27 not ready, 999 unknown
 	static const int results[] = {3, 4, 27, 999};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -133,12 +192,109 @@ static void what_is_not_supported_gives_no_sample_never_zero(void **state)
 			char script[128];
 			snprintf(script, sizeof script, "fail %s 1 %d\n", cases[i].function, results[k]);
 			nvml_fixture_play(f, script);
-			assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
-			assert_true(s[0].valid == all[0].valid); // the other GPU is not concerned
-			if (s[1].valid != (all[1].valid & ~cases[i].fields))
-				fail_msg("%s = %d: fields %llx", cases[i].function, results[k],
-				         (unsigned long long)s[1].valid);
+			t_ms += NVML_READ_SLOW_MS; // so that everything is read again
+			assert_int_equal(b->ops->sample(b, t_ms, 0, s, &e), 0);
+			for (enum field n = 0; n < FIELD__COUNT; n++) {
+				bool absent = false;
+				for (int j = 0; j < cases[i].n; j++)
+					absent |= cases[i].fields[j] == n;
+				if (n == FIELD_NVLINK_BANDWIDTH_TOTAL)
+					continue; // not in the first round
+				assert_int_equal(sample_has(&s[0], n), sample_has(&all[0], n));
+				if (sample_has(&s[1], n) != (sample_has(&all[1], n) && !absent))
+					fail_msg("%s = %d: %s", cases[i].function, results[k], family_of(n)->name);
+			}
 		}
+	}
+	close_backend(b);
+}
+
+static void a_device_that_gives_nothing_at_all_is_lost(void **state)
+{
+	struct nvml_fixture *f = *state;
+	static const char *const functions[] = {
+	        "UtilizationRates",   "MemoryInfo_v2",      "MemoryInfo",
+	        "EncoderUtilization", "DecoderUtilization", "TotalEnergyConsumption",
+	        "BAR1MemoryInfo",     "TotalEccErrors",     "CurrentClocksEventReasons",
+	        "PowerUsage",         "EnforcedPowerLimit", "PerformanceState",
+	        "FanSpeed",           "PcieReplayCounter",  "CurrPcieLinkGeneration",
+	        "CurrPcieLinkWidth",  "Temperature",        "ClockInfo",
+	        "FieldValues",
+	};
+	char script[2048] = "";
+	for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+		size_t len = strlen(script);
+		snprintf(script + len, sizeof script - len, "fail nvmlDeviceGet%s 1 999\n", functions[i]);
+	}
+	struct backend *b = open_backend(f, LIB_WHOLE);
+	struct device_sample s[DEVICES_MAX];
+	struct err e;
+	nvml_fixture_play(f, script);
+	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
+	assert_false(s[0].lost);
+	assert_true(s[1].lost);
+	close_backend(b);
+}
+
+static void nvlink_bandwidth_is_the_rate_between_two_rounds(void **state)
+{
+	struct nvml_fixture *f = *state;
+	struct backend *b = open_backend(f, LIB_WHOLE);
+	struct device_sample s[DEVICES_MAX];
+	struct err e;
+	static const struct {
+		const char *script, *want;
+		int64_t t_ms;
+	} steps[] = {
+	        {"set field138 * 1000000\nset field139 * 2000000\n", "-", 0},
+	        {"set field138 * 5000000\nset field139 * 4000000\n", "3000", 2000}, // 6e6 KiB in 2 s
+	        {"set field138 * 5000000\nset field139 * 4000000\n", "0", 3000},
+	        {"set field138 * 0\nset field139 * 10\n", "-", 4000}, // the driver started over
+	        {"set field138 * 0\nset field139 * 1000010\n", "1000", 5000},
+	        {"fail field139 * 3\n", "-", 6000},
+	        {"set field138 * 0\nset field139 * 0\n", "-", 7000},
+	};
+	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+		nvml_fixture_play(f, steps[i].script);
+		assert_int_equal(b->ops->sample(b, steps[i].t_ms, 0, s, &e), 0);
+		assert_field(&s[1], FIELD_NVLINK_BANDWIDTH_TOTAL, steps[i].want);
+	}
+	close_backend(b);
+}
+
+static void what_hardly_changes_is_read_every_ten_seconds(void **state)
+{
+	struct nvml_fixture *f = *state;
+	struct backend *b = open_backend(f, LIB_WHOLE);
+	struct device_sample s[DEVICES_MAX];
+	struct err e;
+	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
+	nvml_fixture_play(f, "set rows_failed * 1\nset field30 * 99\n");
+	assert_int_equal(b->ops->sample(b, NVML_READ_SLOW_MS - 1, 0, s, &e), 0);
+	assert_field(&s[0], FIELD_ROW_REMAP_FAILURE, "0");
+	assert_field(&s[0], FIELD_RETIRED_DBE, "15");
+	assert_int_equal(b->ops->sample(b, NVML_READ_SLOW_MS, 0, s, &e), 0);
+	assert_field(&s[0], FIELD_ROW_REMAP_FAILURE, "1");
+	assert_field(&s[0], FIELD_RETIRED_DBE, "99");
+	close_backend(b);
+}
+
+static void a_virtual_gpu_says_whether_it_has_a_licence(void **state)
+{
+	struct nvml_fixture *f = *state;
+	struct backend *b = open_backend(f, LIB_WHOLE);
+	struct device_sample s[DEVICES_MAX];
+	struct err e;
+	static const char *const scripts[][2] = {{"set virtualization * 2\n", "0"},
+	                                         {"set virtualization * 2\nset licensed * 1\n", "1"},
+	                                         {"set virtualization * 1\nset licensed * 1\n", "0"},
+	                                         {"set virtualization * 2\nfail "
+	                                          "nvmlDeviceGetGridLicensableFeatures_v4 * 3\n",
+	                                          "-"}};
+	for (int i = 0; i < 4; i++) {
+		nvml_fixture_play(f, scripts[i][0]);
+		assert_int_equal(b->ops->sample(b, i * NVML_READ_SLOW_MS, 0, s, &e), 0);
+		assert_field(&s[0], FIELD_VGPU_LICENSE_STATUS, scripts[i][1]);
 	}
 	close_backend(b);
 }
@@ -170,7 +326,8 @@ static void an_old_library_gives_what_it_has(void **state)
 	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
 	assert_field(&s[0], FIELD_GPU_UTIL, "42");
 	assert_field(&s[0], FIELD_FB_USED, "350");
-	assert_field(&s[0], FIELD_POWER_LIMIT, "700");        // by the older function
+	assert_field(&s[0], FIELD_POWER_LIMIT, "700");
+	assert_field(&s[0], FIELD_ENFORCED_POWER_LIMIT, "-");
 	assert_field(&s[0], FIELD_CLOCKS_EVENT_REASONS, "4"); // by its older name
 	assert_field(&s[0], FIELD_TOTAL_ENERGY, "-");
 	assert_field(&s[0], FIELD_ECC_SBE_VOL, "-");
@@ -228,7 +385,7 @@ static void a_lost_gpu_leaves_the_others_alone(void **state)
 		snprintf(script, sizeof script, "fail %s 0 %d\n", functions[i], i % 2 ? 16 : 15);
 		nvml_fixture_play(f, script);
 		assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
-		assert_true(s[0].lost && s[0].valid == 0);
+		assert_true(s[0].lost && sample_count(&s[0]) == 0);
 		assert_false(s[1].lost);
 		assert_field(&s[1], FIELD_GPU_UTIL, "42");
 	}
@@ -279,6 +436,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        TEST(every_reading_arrives_in_its_field_and_unit),
 	        TEST(what_is_not_supported_gives_no_sample_never_zero),
+	        TEST(a_device_that_gives_nothing_at_all_is_lost),
+	        TEST(nvlink_bandwidth_is_the_rate_between_two_rounds),
+	        TEST(what_hardly_changes_is_read_every_ten_seconds),
+	        TEST(a_virtual_gpu_says_whether_it_has_a_licence),
 	        TEST(memory_falls_back_to_the_first_version),
 	        TEST(an_old_library_gives_what_it_has),
 	        TEST(what_cannot_be_opened_says_why),
