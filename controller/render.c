@@ -267,10 +267,9 @@ static void print_summary(struct buf *out, const struct decided *items, size_t n
 	}
 }
 
-static void print_trace(struct buf *out, const struct decided *d)
+void render_trace(struct buf *out, const struct decided *d, int indent)
 {
 	const struct decision *dec = d->decision;
-	buf_printf(out, "\n%s/%s:\n", d->policy->namespace_name, d->policy->name);
 	for (size_t i = 0; i < dec->n_trace; i++) {
 		const struct trace_entry *t = &dec->trace[i];
 		char sentence[RENDER_SENTENCE_BYTES], change[32];
@@ -279,11 +278,11 @@ static void print_trace(struct buf *out, const struct decided *d)
 			snprintf(change, sizeof change, "%d", t->after);
 		else
 			snprintf(change, sizeof change, "%d -> %d", t->before, t->after);
-		buf_printf(out, "  %-9s  %-10s  %-21s  %s\n", stage_name(t->stage), change,
+		buf_printf(out, "%*s%-9s  %-10s  %-21s  %s\n", indent, "", stage_name(t->stage), change,
 		           reason_info(t->reason)->name, sentence);
 	}
 	if (dec->trace_cut)
-		buf_printf(out, "  (more than %d steps; the rest was cut)\n", DECISION_TRACE_MAX);
+		buf_printf(out, "%*s(more than %d steps; the rest was cut)\n", indent, "", DECISION_TRACE_MAX);
 }
 
 void render_list(struct buf *out, const struct decided *items, size_t n, enum output_format format)
@@ -311,6 +310,8 @@ void render_list(struct buf *out, const struct decided *items, size_t n, enum ou
 		break;
 	}
 	print_summary(out, items, n, format == OUTPUT_WIDE);
-	for (size_t i = 0; i < n; i++)
-		print_trace(out, &items[i]);
+	for (size_t i = 0; i < n; i++) {
+		buf_printf(out, "\n%s/%s:\n", items[i].policy->namespace_name, items[i].policy->name);
+		render_trace(out, &items[i], 2);
+	}
 }

@@ -30,6 +30,8 @@ void render_sentence(const struct decided *d, const struct trace_entry *t, char 
 void render_message(const struct decided *d, char *out);
 // One DecisionList item (DESIGN section 7).
 void render_decision_json(struct json_writer *w, const struct decided *d);
+// The trace as aligned lines, each `indent` blanks in.
+void render_trace(struct buf *out, const struct decided *d, int indent);
 // A whole DecisionList in `format`; for tables also the trace of each.
 void render_list(struct buf *out, const struct decided *items, size_t n, enum output_format format);
 
