@@ -71,7 +71,8 @@ static void run_stages(struct tick *t)
 	// Signals are read in any case: their windows and timers must go on.
 	for (size_t i = 0; i < t->policy->n_signals; i++)
 		signal_stage(t, i);
-	if (!is_settled_by_scale(t)) {
+	t->settled = is_settled_by_scale(t);
+	if (!t->settled) {
 		combine_stage(t);
 		if (!t->hold) {
 			stabilize_stage(t);
@@ -82,6 +83,8 @@ static void run_stages(struct tick *t)
 	if (t->decision->reason != REASON_SCALING_DISABLED)
 		bounds_stage(t);
 	multiple_stage(t);
+	if (t->policy->guards.set && !t->settled)
+		guards_stage(t);
 }
 
 static void finish(struct tick *t)

@@ -7,11 +7,6 @@
 #include "policies/state.h"
 #include "policies/tick.h"
 
-static int direction_of(const struct tick *t)
-{
-	return t->wanted > t->counts.spec ? 1 : t->wanted < t->counts.spec ? -1 : 0;
-}
-
 void stabilize_stage(struct tick *t)
 {
 	struct history *h = &t->state->recommendations;
@@ -35,7 +30,7 @@ void stabilize_stage(struct tick *t)
 
 void rate_stage(struct tick *t)
 {
-	int direction = direction_of(t);
+	int direction = tick_direction(t);
 	if (direction == 0)
 		return;
 	const struct policy_scaling_rules *rules = direction > 0 ? &t->policy->scale_up : &t->policy->scale_down;
@@ -65,7 +60,7 @@ void rate_stage(struct tick *t)
 
 void cooldown_stage(struct tick *t)
 {
-	int direction = direction_of(t);
+	int direction = tick_direction(t);
 	if (direction == 0 || t->state->last_scale_ms == TIME_NONE)
 		return;
 	int64_t window_ms = direction > 0 ? t->policy->cooldown.up_ms : t->policy->cooldown.down_ms;

@@ -87,6 +87,15 @@ struct policy_scaling_rules {
 	bool tolerance_set; // overrides the signal's tolerance in this direction (HPA v2 behavior.*.tolerance)
 };
 
+// States of the target in which it is not scaled, or not far. Bounds win over all of them.
+struct policy_guards {
+	bool set;
+	bool max_pending_set;
+	int32_t max_pending_pods;      // no scale-up while more replicas than this are starting
+	int32_t min_available_percent; // no scale while fewer of spec than this are ready; 0 = off
+	int32_t max_step;              // largest change of one decision, in replicas; 0 = off
+};
+
 struct policy {
 	const char *namespace_name, *name;                          // metadata; namespace "default" when absent
 	const char *target_api_version, *target_kind, *target_name; // scaleTargetRef
@@ -98,7 +107,8 @@ struct policy {
 	int combine;                                      // enum combine: the largest or the smallest proposal
 	struct policy_scaling_rules scale_up, scale_down; // behavior
 	struct policy_sustain cooldown;                   // up_ms / down_ms after a scale in either direction
-	const char *file;                                 // where it came from, for messages; may be NULL
+	struct policy_guards guards;
+	const char *file; // where it came from, for messages; may be NULL
 	int line;
 	// As written, for the schema table only: policy_decode() settles them into the fields above.
 	int api_version, kind;                       // one allowed value each

@@ -146,8 +146,9 @@ static const struct schema_field spec_fields[] = {
          .child = &policy_schema_startup},
         {.name = "guards",
          .type = SCHEMA_OBJECT,
-         .doc = "States of the target in which it is not scaled.",
-         FIELD_LATER,
+         .doc = "States of the target in which it is not scaled, or not far. minReplicas and maxReplicas win over "
+                "them.",
+         FIELD_SET(struct policy, guards, guards.set),
          .child = &policy_schema_guards},
 };
 
@@ -191,6 +192,13 @@ static void check_windows(const struct policy *p, struct fault_list *l)
 	}
 }
 
+static void check_guards(const struct policy *p, struct fault_list *l)
+{
+	if (p->guards.max_step > 0 && p->guards.max_step < p->replica_multiple)
+		fault_add(l, "guards.maxStep", -1,
+		          "is smaller than replicaMultiple, so that nothing could ever change: raise it");
+}
+
 static size_t check_spec(const void *value, struct schema_fault *ret_faults, size_t max)
 {
 	const struct policy *p = value;
@@ -199,6 +207,7 @@ static size_t check_spec(const void *value, struct schema_fault *ret_faults, siz
 	if (combine_of(p->combine_text) < 0)
 		fault_add(&l, "combine", -1, "must be Max or Min: a formula over signal names is not supported yet");
 	check_windows(p, &l);
+	check_guards(p, &l);
 	for (size_t i = 0; i < p->n_signals; i++)
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(p->signals[i].name, p->signals[k].name) == 0) {

@@ -63,10 +63,3 @@ static const struct schema_field startup_fields[] = {
 };
 const struct schema policy_schema_startup =
         LATER_SCHEMA("startup", "How long a replica takes to become ready.", startup_fields);
-
-static const struct schema_field guard_fields[] = {
-        LATER("maxPendingPods", SCHEMA_INT32, "No scale-up while more pods than this are pending."),
-        LATER("minAvailablePercent", SCHEMA_INT32, "No scale-down while fewer than this are ready."),
-};
-const struct schema policy_schema_guards =
-        LATER_SCHEMA("guards", "States of the target in which it is not scaled.", guard_fields);

@@ -101,6 +101,15 @@ static const struct reason_info reasons[] = {
                                       NORMAL},
         [REASON_REPLICA_MULTIPLE] = {"ReplicaMultiple", "{before} is not a multiple of {limit}: {after}", LIMITED,
                                      NORMAL},
+        [REASON_PENDING_REPLICAS] = {"PendingReplicas",
+                                     "{before} is wanted, but {count} replicas are still starting, more than "
+                                     "guards.maxPendingPods {limit}: staying at {after}",
+                                     ABLE, NORMAL},
+        [REASON_TOO_FEW_AVAILABLE] = {"TooFewAvailable",
+                                      "{before} is wanted, but only {value} % of the replicas are ready, less than "
+                                      "guards.minAvailablePercent {limit}: staying at {after}",
+                                      ABLE, WARNING},
+        [REASON_MAX_STEP] = {"MaxStep", "{before} is wanted, but guards.maxStep is {limit}: {after}", LIMITED, NORMAL},
         [REASON_SCALING_DISABLED] = {"ScalingDisabled",
                                      "the target is scaled to 0 while minReplicas is {limit}: scaling is disabled "
                                      "until somebody sets its replicas",

@@ -40,7 +40,10 @@ enum reason {
 	REASON_TOO_FEW_REPLICAS,
 	REASON_TOO_MANY_REPLICAS,
 	REASON_REPLICA_MULTIPLE,
-	REASON_SCALING_DISABLED, // spec.replicas 0 while minReplicas is not 0
+	REASON_PENDING_REPLICAS,  // guards.maxPendingPods
+	REASON_TOO_FEW_AVAILABLE, // guards.minAvailablePercent
+	REASON_MAX_STEP,          // guards.maxStep
+	REASON_SCALING_DISABLED,  // spec.replicas 0 while minReplicas is not 0
 	REASON_PAUSED,
 	REASON_DRY_RUN,
 	// notes: they explain, and never are the primary reason

@@ -26,6 +26,7 @@ struct tick {
 	int32_t entry[POLICY_SIGNALS_MAX];         // what it proposes, or why it cannot; -1 = cut
 	int32_t sustain_entry[POLICY_SIGNALS_MAX]; // -1 = sustain did not touch it
 	bool hold;                                 // kept because of missing data
+	bool settled;                              // the scale was outside its bounds: signals were not asked
 };
 
 // Appends to the trace and returns the index. Notes about single signals leave room for the later stages: beyond it
@@ -47,5 +48,12 @@ void rate_stage(struct tick *t);
 void cooldown_stage(struct tick *t);
 void bounds_stage(struct tick *t);
 void multiple_stage(struct tick *t);
+void guards_stage(struct tick *t);
+
+// +1 the proposal is above the present scale, -1 below, 0 equal.
+static inline int tick_direction(const struct tick *t)
+{
+	return (t->wanted > t->counts.spec) - (t->wanted < t->counts.spec);
+}
 
 #endif

@@ -136,6 +136,9 @@ static void take_policy(struct input *in, struct world *w)
 	p->cooldown = (struct policy_sustain){take_ms(in), take_ms(in)};
 	take_rules(in, &p->scale_up, w->up);
 	take_rules(in, &p->scale_down, w->down);
+	uint8_t guards = take_u8(in);
+	if (guards & 1)
+		p->guards = (struct policy_guards){true, guards & 2, take_i32(in), take_i32(in), take_i32(in)};
 	p->signals = w->signals;
 	p->n_signals = take_u8(in) % (POLICY_SIGNALS_MAX + 1);
 	for (size_t i = 0; i < p->n_signals; i++)

@@ -114,6 +114,12 @@ static void random_engine(struct random *r, struct engine *e, int n_signals)
 		e->policy.scale_down.stabilization_window_ms = 15000 * up_to(r, 40);
 	if (chance(r, 30))
 		e->policy.cooldown = (struct policy_sustain){15000 * up_to(r, 5), 15000 * up_to(r, 20)};
+	if (chance(r, 25))
+		e->policy.guards = (struct policy_guards){.set = true,
+		                                          .max_pending_set = chance(r, 50),
+		                                          .max_pending_pods = up_to(r, 4),
+		                                          .min_available_percent = chance(r, 30) ? up_to(r, 100) : 0,
+		                                          .max_step = chance(r, 40) ? 1 + up_to(r, 8) : 0};
 	random_rates(r, e, +1);
 	random_rates(r, e, -1);
 	for (int i = 0; i < n_signals; i++)
@@ -190,6 +196,23 @@ static bool same_decision(const struct decision *a, const struct decision *b)
 	return true;
 }
 
+static const char *broken_guard(const struct engine *e)
+{
+	const struct policy_guards *g = &e->policy.guards;
+	const struct decision *d = &e->decision;
+	int64_t change = (int64_t)d->desired - d->current;
+	if (!g->set || change == 0)
+		return NULL;
+	if (g->max_step > 0 && (change > g->max_step || change < -g->max_step))
+		return "guards.maxStep";
+	if (g->max_pending_set && change > 0 && e->seen.ready_replicas >= 0 &&
+	    d->current - e->seen.ready_replicas > g->max_pending_pods)
+		return "guards.maxPendingPods";
+	if ((int64_t)e->seen.ready_replicas * 100 < (int64_t)d->current * g->min_available_percent)
+		return "guards.minAvailablePercent";
+	return NULL;
+}
+
 static const char *broken_law(const struct engine *e)
 {
 	const struct decision *d = &e->decision;
@@ -230,7 +253,7 @@ static const char *broken_law(const struct engine *e)
 	if (inside && e->policy.scale_up.select == SELECT_DISABLED && d->desired > d->current &&
 	    e->policy.replica_multiple == 1)
 		return "a disabled direction does not scale";
-	return NULL;
+	return inside ? broken_guard(e) : NULL;
 }
 
 static void every_tick_keeps_the_laws(void **state)

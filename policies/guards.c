@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stage guards: states of the target in which it is not scaled, or not far. They look at changes that the signals ask
+// for; a scale outside its bounds is brought back whatever they say.
+// WPA: minAvailableReplicaPercentage. Pending replicas: aibrix issue 2670, knative issue 13284.
+#include "policies/guards.h"
+
+#include <stdbool.h>
+
+#include "policies/number.h"
+#include "policies/observation.h"
+#include "policies/policy.h"
+#include "policies/tick.h"
+
+int32_t guards_starting(const struct observation *observation, const struct replica_counts *counts)
+{
+	return i32_max(observation->pending_replicas, i32_max(counts->spec - i32_max(counts->ready, 0), 0));
+}
+
+static struct trace_entry stay(const struct tick *t, enum reason reason)
+{
+	return (struct trace_entry){
+	        .stage = STAGE_GUARDS,
+	        .reason = reason,
+	        .signal = -1,
+	        .before = t->wanted,
+	        .after = t->counts.spec,
+	};
+}
+
+static bool is_pending_guarded(struct tick *t)
+{
+	const struct policy_guards *g = &t->policy->guards;
+	int32_t starting = guards_starting(t->observation, &t->counts);
+	if (!g->max_pending_set || tick_direction(t) <= 0 || starting <= g->max_pending_pods)
+		return false;
+	struct trace_entry entry = stay(t, REASON_PENDING_REPLICAS);
+	entry.count = starting;
+	entry.limit = (double)g->max_pending_pods;
+	tick_limit(t, &entry);
+	return true;
+}
+
+static bool is_availability_guarded(struct tick *t)
+{
+	const struct policy_guards *g = &t->policy->guards;
+	int64_t ready = t->counts.ready, spec = t->counts.spec;
+	if (ready * 100 >= spec * g->min_available_percent)
+		return false;
+	struct trace_entry entry = stay(t, REASON_TOO_FEW_AVAILABLE);
+	entry.value = (double)(ready * 100 / spec); // spec > 0, or the comparison above held
+	entry.limit = (double)g->min_available_percent;
+	tick_limit(t, &entry);
+	return true;
+}
+
+// The farthest scale one step away that is a multiple, if there is one between it and spec.
+static int32_t step_end(const struct tick *t, int32_t step)
+{
+	int32_t spec = t->counts.spec, multiple = t->policy->replica_multiple;
+	if (tick_direction(t) > 0)
+		return i32_max(multiple_down(i32_from_i64((int64_t)spec + step), multiple), spec);
+	return i32_min(i32_from_i64(multiple_up(i32_max(i32_from_i64((int64_t)spec - step), 0), multiple)), spec);
+}
+
+static void limit_step(struct tick *t)
+{
+	int32_t step = t->policy->guards.max_step;
+	int64_t change = (int64_t)t->wanted - t->counts.spec;
+	if (step <= 0 || (change <= step && change >= -(int64_t)step))
+		return;
+	struct trace_entry entry = stay(t, REASON_MAX_STEP);
+	entry.after = step_end(t, step);
+	entry.limit = (double)step;
+	tick_limit(t, &entry);
+}
+
+void guards_stage(struct tick *t)
+{
+	if (tick_direction(t) == 0 || is_pending_guarded(t) || is_availability_guarded(t))
+		return;
+	limit_step(t);
+}
