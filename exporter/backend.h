@@ -19,6 +19,7 @@ struct xid_store;
 
 struct backend_ops {
 	const char *name;
+	int first_rounds; // rounds until a sample is whole; 0: the first one is
 	// May be NULL. Starts what the backend does in the main loop; it ends in destroy.
 	int (*attach)(struct backend *b, struct event_base *loop, struct err *e);
 	// May be NULL. False while something attach started has not answered yet. Any thread.

@@ -9,6 +9,7 @@
 #include "exporter/backend.h"
 #include "exporter/nvml_api.h"
 #include "exporter/nvml_events.h"
+#include "exporter/nvml_gpm.h"
 #include "exporter/nvml_read.h"
 #include "exporter/xid.h"
 
@@ -24,6 +25,8 @@ struct nvml {
 	struct device devices[DEVICES_MAX];
 	nvml_device handles[DEVICES_MAX];
 	struct nvml_reader readers[DEVICES_MAX];
+	struct nvml_gpm gpm[DEVICES_MAX];
+	bool gpm_told;              // why there are no profiling fields was logged
 	bool was_lost[DEVICES_MAX]; // for one line of log per transition
 };
 
@@ -95,6 +98,9 @@ static void nvml_close(struct backend *b)
 	struct nvml *m = nvml_of(b);
 	nvml_events_free(m->events);
 	m->events = NULL;
+	for (size_t i = 0; i < m->n; i++)
+		nvml_gpm_done(&m->api, &m->gpm[i]);
+	m->gpm_told = false;
 	if (m->api.shutdown)
 		m->api.shutdown();
 	nvml_api_unload(&m->api);
@@ -137,6 +143,18 @@ static const char *nvml_driver_version(struct backend *b)
 	return nvml_of(b)->driver_version;
 }
 
+// Profiling fields are a bonus: a GPU without them is a good one.
+static void sample_profiling(struct nvml *m, size_t i, int64_t mono_ms, struct device_sample *s)
+{
+	nvml_return r = nvml_gpm_read(&m->api, m->handles[i], NVML_GPM_WHOLE_GPU, &m->gpm[i], mono_ms, s);
+	if (r == NVML_SUCCESS || r == NVML_NOT_SUPPORTED || r == NVML_FUNCTION_NOT_FOUND || m->gpm_told)
+		return;
+	char scratch[32];
+	LOG(m->log, LOG_WARNING, "No profiling fields", LOG_S("uuid", m->devices[i].uuid),
+	    LOG_S("err", nvml_api_error(&m->api, r, scratch, sizeof scratch)));
+	m->gpm_told = true;
+}
+
 // NVML_SUCCESS, or a result that concerns the whole library.
 static nvml_return sample_device(struct nvml *m, size_t i, int64_t mono_ms, struct device_sample *s)
 {
@@ -155,6 +173,7 @@ static nvml_return sample_device(struct nvml *m, size_t i, int64_t mono_ms, stru
 	if (m->was_lost[i])
 		LOG(m->log, LOG_INFO, "GPU answers again", LOG_S("uuid", m->devices[i].uuid));
 	m->was_lost[i] = false;
+	sample_profiling(m, i, mono_ms, s);
 	sample_set_i64(s, FIELD_XID_ERRORS, xid_store_last(m->xids, m->devices[i].uuid));
 	return NVML_SUCCESS;
 }
@@ -179,6 +198,7 @@ static void nvml_destroy(struct backend *b)
 }
 
 static const struct backend_ops ops = {.name = "nvml",
+                                       .first_rounds = 2, // rates and profiling fields need a past
                                        .open = nvml_open,
                                        .devices = nvml_devices,
                                        .driver_version = nvml_driver_version,

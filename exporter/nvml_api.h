@@ -157,6 +157,36 @@ struct nvml_event {
 _Static_assert(sizeof(struct nvml_event) == 32, "nvmlEventData_t");
 _Static_assert(offsetof(struct nvml_event, data) == 16, "nvmlEventData_t.eventData");
 
+// ---- GPM: profiling numbers as differences of two samples ----
+typedef struct nvml_gpm_sample *nvml_gpm_sample;
+#define NVML_GPM_VERSION     1 // a plain number here, not size | version << 24
+#define NVML_GPM_METRICS_MAX 333
+
+struct nvml_gpm_support {
+	unsigned version, supported;
+};
+_Static_assert(sizeof(struct nvml_gpm_support) == 8, "nvmlGpmSupport_t");
+
+struct nvml_gpm_metric {
+	unsigned id;
+	nvml_return result;
+	double value;
+	struct {
+		const char *short_name, *long_name, *unit;
+	} info;
+};
+_Static_assert(sizeof(struct nvml_gpm_metric) == 40, "nvmlGpmMetric_t");
+_Static_assert(offsetof(struct nvml_gpm_metric, value) == 8, "nvmlGpmMetric_t.value");
+
+// The library may write all of it, whatever n says; older ones know fewer entries.
+struct nvml_gpm_metrics {
+	unsigned version, n;
+	nvml_gpm_sample sample1, sample2;
+	struct nvml_gpm_metric metrics[NVML_GPM_METRICS_MAX];
+};
+_Static_assert(sizeof(struct nvml_gpm_metrics) == 13344, "nvmlGpmMetricsGet_t");
+_Static_assert(offsetof(struct nvml_gpm_metrics, metrics) == 24, "nvmlGpmMetricsGet_t.metrics");
+
 // Every pointer may be NULL: the library at hand does not have it.
 struct nvml_api {
 	void *library;
@@ -200,6 +230,12 @@ struct nvml_api {
 	                             unsigned *failed);
 	nvml_return (*ecc_errors)(nvml_device, int error, int counter, unsigned long long *);
 	nvml_return (*field_values)(nvml_device, int n, struct nvml_field_value *);
+	nvml_return (*gpm_support)(nvml_device, struct nvml_gpm_support *);
+	nvml_return (*gpm_sample_alloc)(nvml_gpm_sample *);
+	nvml_return (*gpm_sample_free)(nvml_gpm_sample);
+	nvml_return (*gpm_sample_get)(nvml_device, nvml_gpm_sample);
+	nvml_return (*gpm_mig_sample_get)(nvml_device gpu, unsigned gpu_instance, nvml_gpm_sample);
+	nvml_return (*gpm_metrics_get)(struct nvml_gpm_metrics *);
 	nvml_return (*event_set_create)(nvml_event_set *);
 	nvml_return (*event_set_free)(nvml_event_set);
 	nvml_return (*register_events)(nvml_device, unsigned long long mask, nvml_event_set);

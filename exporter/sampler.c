@@ -17,6 +17,7 @@
 
 #define DROP_INTERVALS 10
 #define DROP_MIN_MS    30000
+#define ONCE_APART_MS  150
 
 static const double collect_buckets[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10};
 
@@ -263,11 +264,23 @@ bool sampler_stop(struct sampler *s, int64_t timeout_ms)
 	return true;
 }
 
+static void pause_ms(long ms)
+{
+	const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+	nanosleep(&t, NULL);
+}
+
 int sampler_run_once(struct sampler *s, int64_t at_ms, struct err *e)
 {
 	int rc = open_backend(s, e);
 	for (int64_t t_ms = 0; rc == 0 && t_ms < at_ms; t_ms += s->options.interval_ms)
 		rc = sample_round(s, t_ms, e);
+	// A real device cannot be played forward: its first rounds are apart by the clock.
+	for (int i = 1; rc == 0 && i < s->options.backend->ops->first_rounds; i++) {
+		rc = sample_round(s, at_ms, e);
+		pause_ms(ONCE_APART_MS);
+		at_ms += ONCE_APART_MS;
+	}
 	if (rc == 0)
 		rc = sample_round(s, at_ms, e);
 	if (rc < 0)

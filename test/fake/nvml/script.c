@@ -50,6 +50,7 @@ static const struct {
         {"rows_failed", 0},
         {"virtualization", 0},
         {"licensed", 0},
+        {"gpm_supported", 1},
         {"replay", 1},
         {"sbe_vol", 5},
         {"dbe_vol", 6},
