@@ -90,6 +90,10 @@ void combine_stage(struct tick *t)
 		                      .after = y.replicas,
 		                      .count = (int32_t)y.n_ok,
 		              });
+	if (t->starting_entry[y.winner] >= 0) {
+		t->decision->reason = REASON_REPLICAS_STARTING;
+		t->decision->driver = t->starting_entry[y.winner];
+	}
 	if (y.replicas != y.unsustained) {
 		t->decision->reason = REASON_SUSTAIN_PENDING;
 		t->decision->driver = t->sustain_entry[y.unsustained_from];

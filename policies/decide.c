@@ -6,6 +6,7 @@
 #include "policies/number.h"
 #include "policies/observation.h"
 #include "policies/policy.h"
+#include "policies/startup.h"
 #include "policies/state.h"
 #include "policies/tick.h"
 
@@ -66,8 +67,30 @@ static bool is_settled_by_scale(struct tick *t)
 	return spec > t->policy->max_replicas || spec < t->policy->min_replicas;
 }
 
+// Which replicas are on their way. Before the signals: their proposals count them.
+static void observe_starts(struct tick *t)
+{
+	struct startup *s = &t->state->startup;
+	bool learnt = startup_observe(s, t->policy, t->now_ms, t->counts.spec, t->observation->ready_replicas);
+	t->coming = t->policy->startup.set ? startup_coming(s, t->policy, t->now_ms) : 0;
+	if (!learnt || !t->policy->startup.set || t->policy->startup.given)
+		return;
+	uint32_t newest = (s->next_start + STARTUP_STARTS_MAX - 1) % STARTUP_STARTS_MAX;
+	tick_trace(t, &(struct trace_entry){
+	                      .stage = STAGE_SOURCES,
+	                      .reason = REASON_STARTUP_LEARNT,
+	                      .signal = -1,
+	                      .before = t->counts.spec,
+	                      .after = t->counts.spec,
+	                      .duration_ms = s->starts_ms[newest],
+	                      .window_ms = startup_ms(s, t->policy),
+	                      .count = (int32_t)s->n_starts,
+	              });
+}
+
 static void run_stages(struct tick *t)
 {
+	observe_starts(t);
 	// Signals are read in any case: their windows and timers must go on.
 	for (size_t i = 0; i < t->policy->n_signals; i++)
 		signal_stage(t, i);

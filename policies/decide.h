@@ -14,7 +14,7 @@ struct obs_series;
 struct observation;
 struct policy;
 
-#define DECIDE_STATE_VERSION 1
+#define DECIDE_STATE_VERSION 2
 #define DECIDE_HISTORY_MAX   256 // recommendations, and scale events, kept per policy
 
 // Bytes of state this policy needs: windows of at most POLICY_WINDOW_SAMPLES_MAX samples, recommendations and events
@@ -54,6 +54,11 @@ void decide_record_recommendation(const struct policy *policy, void *state, int6
 
 // History for restarts: only the time of the last scale is known (its event has left every period): cooldown.
 void decide_record_last_scale(const struct policy *policy, void *state, int64_t time_ms);
+
+// History for tests and restarts: replicas took start_ms from their order to being ready once.
+void decide_record_start(const struct policy *policy, void *state, int64_t start_ms);
+// How long replicas take from their order to being ready, ms: `startup.seconds`, else what was learnt; -1 = not known.
+int64_t decide_startup_ms(const struct policy *policy, const void *state);
 
 // What a restart needs to know again (kept in `status`): oldest first, at most `max` (2 * DECIDE_HISTORY_MAX is always
 // enough); returns how many. Feeding them to the record functions gives the same decisions.

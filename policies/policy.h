@@ -96,6 +96,12 @@ struct policy_guards {
 	int32_t max_step;              // largest change of one decision, in replicas; 0 = off
 };
 
+struct policy_startup {
+	bool set;   // capacity to come counts; off, start-up times are learnt but not gone by
+	bool given; // else learnt
+	int64_t start_ms;
+};
+
 struct policy {
 	const char *namespace_name, *name;                          // metadata; namespace "default" when absent
 	const char *target_api_version, *target_kind, *target_name; // scaleTargetRef
@@ -107,6 +113,7 @@ struct policy {
 	int combine;                                      // enum combine: the largest or the smallest proposal
 	struct policy_scaling_rules scale_up, scale_down; // behavior
 	struct policy_sustain cooldown;                   // up_ms / down_ms after a scale in either direction
+	struct policy_startup startup;
 	struct policy_guards guards;
 	const char *file; // where it came from, for messages; may be NULL
 	int line;

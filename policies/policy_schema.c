@@ -141,8 +141,9 @@ static const struct schema_field spec_fields[] = {
          .child = &policy_schema_fallback},
         {.name = "startup",
          .type = SCHEMA_OBJECT,
-         .doc = "How long a replica takes from its order to being ready.",
-         FIELD_LATER,
+         .doc = "Count replicas that were ordered less than the start-up time ago as capacity to come, so that a "
+                "signal does not order them again. `startup: {}` learns that time from the pods.",
+         FIELD_SET(struct policy, startup, startup.set),
          .child = &policy_schema_startup},
         {.name = "guards",
          .type = SCHEMA_OBJECT,
@@ -199,6 +200,19 @@ static void check_guards(const struct policy *p, struct fault_list *l)
 		          "is smaller than replicaMultiple, so that nothing could ever change: raise it");
 }
 
+// Replicas that go faster than they come: every second wave of load finds none.
+static void check_startup(const struct policy *p, struct fault_list *l)
+{
+	int64_t delay_ms = i64_max(p->scale_down.stabilization_window_ms, p->cooldown.down_ms);
+	for (size_t i = 0; i < p->n_signals; i++)
+		delay_ms = i64_max(delay_ms, p->signals[i].sustain.down_ms);
+	if (p->startup.given && p->scale_down.select != SELECT_DISABLED && delay_ms < p->startup.start_ms)
+		fault_add(l, "startup.seconds", -1,
+		          "is longer than anything that delays a scale-down: raise "
+		          "behavior.scaleDown.stabilizationWindowSeconds (or cooldown.down, sustain.down) to at least "
+		          "this");
+}
+
 static size_t check_spec(const void *value, struct schema_fault *ret_faults, size_t max)
 {
 	const struct policy *p = value;
@@ -208,6 +222,7 @@ static size_t check_spec(const void *value, struct schema_fault *ret_faults, siz
 		fault_add(&l, "combine", -1, "must be Max or Min: a formula over signal names is not supported yet");
 	check_windows(p, &l);
 	check_guards(p, &l);
+	check_startup(p, &l);
 	for (size_t i = 0; i < p->n_signals; i++)
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(p->signals[i].name, p->signals[k].name) == 0) {

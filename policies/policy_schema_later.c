@@ -57,9 +57,3 @@ static const struct schema_field fallback_fields[] = {
 };
 const struct schema policy_schema_fallback =
         LATER_SCHEMA("fallback", "A floor of replicas after several failures to read the signals.", fallback_fields);
-
-static const struct schema_field startup_fields[] = {
-        LATER("seconds", SCHEMA_SECONDS_MS, "Time from the order of a replica to its being ready."),
-};
-const struct schema policy_schema_startup =
-        LATER_SCHEMA("startup", "How long a replica takes to become ready.", startup_fields);

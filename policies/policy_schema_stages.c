@@ -1,7 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stages around the signals: spec.guards of a GPUAutoscaler.
+// The stages around the signals: spec.startup and spec.guards of a GPUAutoscaler.
 #include "policies/policy.h"
 #include "policies/policy_schema_private.h"
+
+// ---- startup ----
+
+static const struct schema_field startup_fields[] = {
+        {.name = "seconds",
+         .type = SCHEMA_SECONDS_MS,
+         .doc = "Time from the order of a replica to its being ready, in seconds. Default: the median of the last 9 "
+                "starts seen.",
+         FIELD_SET(struct policy_startup, start_ms, given),
+         .min = 1,
+         .max = 86400},
+};
+
+const struct schema policy_schema_startup = {
+        .name = "GPUAutoscaler.spec.startup",
+        .doc = "How long a replica takes to become ready, and that it counts until then.",
+        .struct_size = sizeof(struct policy_startup),
+        .fields = startup_fields,
+        .n_fields = COUNT_OF(startup_fields),
+};
 
 // ---- guards ----
 

@@ -68,6 +68,10 @@ static const struct reason_info reasons[] = {
                 {"SustainPending",
                  "{signal} asks for {before}, but must do so for {window}: staying at {after} for another {duration}",
                  ABLE, NORMAL},
+        [REASON_REPLICAS_STARTING] = {"ReplicasStarting",
+                                      "{signal} asks for {before}, but {count} replicas were ordered less than "
+                                      "{window} ago and are capacity to come: {after}",
+                                      ABLE, NORMAL},
         [REASON_COMBINED] = {"Combined", "{signal} decides among {count} signals: {before} -> {after}", ACTIVE, NORMAL},
         [REASON_SCALE_UP_STABILIZED] = {"ScaleUpStabilized",
                                         "{before} is wanted, but {limit} was recommended within the last {window}: "
@@ -124,6 +128,10 @@ static const struct reason_info reasons[] = {
                                   NULL, WARNING},
         [REASON_WINDOW_AGGREGATE] = {"WindowAggregate", "{signal} is {value} over {window}, from {count} samples", NULL,
                                      NORMAL},
+        [REASON_STARTUP_LEARNT] = {"StartupLearnt",
+                                   "replicas took {duration} from their order to being ready; {window} is the median "
+                                   "of {count} starts",
+                                   NULL, NORMAL},
         [REASON_WINDOW_OVERFLOW] = {"WindowOverflow",
                                     "{signal} is sampled more often than interval says: only the newest {count} "
                                     "samples of {window} are kept",

@@ -29,6 +29,7 @@ enum reason {
 	REASON_NO_READY_REPLICAS,
 	// later stages
 	REASON_SUSTAIN_PENDING,
+	REASON_REPLICAS_STARTING, // what is starting is counted: a smaller scale-up, or none
 	REASON_COMBINED,
 	REASON_SCALE_UP_STABILIZED,
 	REASON_SCALE_DOWN_STABILIZED,
@@ -50,6 +51,7 @@ enum reason {
 	REASON_READY_UNKNOWN,    // no ready count: the current scale stands in for it
 	REASON_FUTURE_SAMPLE,    // a sample from ahead of our clock: taken as of now
 	REASON_WINDOW_AGGREGATE, // what the window made of its samples
+	REASON_STARTUP_LEARNT,   // how long replicas took to start
 	REASON_WINDOW_OVERFLOW,  // more samples than the window has room for: the oldest were dropped
 	REASON__COUNT
 };

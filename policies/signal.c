@@ -9,6 +9,7 @@
 #include "policies/observation.h"
 #include "policies/policy.h"
 #include "policies/source.h"
+#include "policies/startup.h"
 #include "policies/state.h"
 #include "policies/sustain.h"
 #include "policies/tick.h"
@@ -114,6 +115,27 @@ static bool read_window(struct tick *t, size_t i, const struct reading *r)
 	return true;
 }
 
+// What was ordered less than the start-up time ago is capacity to come: its share of the load has not shown yet. The
+// scale-up is worked out again on the replicas from before those orders, and only what it asks for beyond them counts.
+static void count_coming(struct tick *t, size_t i, struct proposal *p)
+{
+	int32_t spec = t->counts.spec;
+	struct replica_counts before = t->counts;
+	before.ready = i32_min(before.ready, i32_max(spec - t->coming, 1));
+	int32_t n = i32_max(
+	        signal_propose(t->policy, &t->policy->signals[i], t->decision->signals[i].value, &before).replicas,
+	        spec);
+	if (n >= p->replicas)
+		return;
+	struct trace_entry entry = entry_of(t, i, STAGE_SIGNALS, REASON_REPLICAS_STARTING);
+	entry.before = p->replicas;
+	entry.after = n;
+	entry.window_ms = startup_ms(&t->state->startup, t->policy);
+	entry.count = t->coming;
+	t->starting_entry[i] = tick_trace(t, &entry);
+	p->replicas = n;
+}
+
 void signal_stage(struct tick *t, size_t i)
 {
 	const struct policy_signal *signal = &t->policy->signals[i];
@@ -126,7 +148,7 @@ void signal_stage(struct tick *t, size_t i)
 	        .age_ms = -1,
 	};
 	t->unsustained[i] = t->counts.spec;
-	t->sustain_entry[i] = -1;
+	t->sustain_entry[i] = t->starting_entry[i] = -1;
 	if (g->window.cap > 0)
 		window_evict(&g->window, state_samples(t->state, &g->window), &signal->window, t->now_ms);
 
@@ -148,6 +170,8 @@ void signal_stage(struct tick *t, size_t i)
 		return;
 	}
 	t->entry[i] = tick_trace(t, &entry);
+	if (t->coming > 0 && p.replicas > t->counts.spec)
+		count_coming(t, i, &p);
 	d->proposal = t->unsustained[i] = p.replicas;
 
 	sustain_observe(g, p.direction, t->now_ms);

@@ -148,6 +148,7 @@ void decide_state_init(const struct policy *policy, void *state)
 	        .last_scale_ms = TIME_NONE,
 	        .n_signals = (uint32_t)policy->n_signals,
 	};
+	startup_init(&s->startup);
 	uint64_t offset = sizeof *s + policy->n_signals * sizeof(struct state_signal);
 	uint32_t cap = history_recommendations_needed(policy);
 	history_init(&s->recommendations, offset, cap);
@@ -187,6 +188,8 @@ void decide_record_scale(const struct policy *policy, void *state, int64_t now_m
 	history_add_event(&s->events, state_marks(s, &s->events), now_ms, added, removed,
 	                  history_events_keep_ms(policy));
 	s->last_scale_ms = i64_max(s->last_scale_ms, now_ms);
+	if (added > 0)
+		startup_record_order(&s->startup, now_ms, added);
 }
 
 void decide_record_last_scale(const struct policy *policy, void *state, int64_t time_ms)
@@ -201,6 +204,16 @@ void decide_record_recommendation(const struct policy *policy, void *state, int6
 	history_add_recommendation(&s->recommendations, state_marks(s, &s->recommendations), time_ms, replicas,
 	                           history_recommendations_keep_ms(policy));
 	s->seeded = 1;
+}
+
+void decide_record_start(const struct policy *policy, void *state, int64_t start_ms)
+{
+	startup_record_start(&state_of(policy, state)->startup, i64_max(start_ms, 0));
+}
+
+int64_t decide_startup_ms(const struct policy *policy, const void *state)
+{
+	return startup_ms(&state_of_const(policy, state)->startup, policy);
 }
 
 size_t decide_recommendations(const struct policy *policy, const void *state, struct decide_recommendation *ret,
@@ -278,6 +291,7 @@ void decide_state_migrate(const struct policy *old_policy, const void *old_state
 	s->last_now_ms = old->last_now_ms;
 	s->last_scale_ms = old->last_scale_ms;
 	s->seeded = old->seeded;
+	s->startup = old->startup;
 	const struct history_mark *marks = at_const(old, old->recommendations.marks_offset);
 	for (uint32_t i = 0; i < old->recommendations.len; i++) {
 		const struct history_mark *m = history_at(&old->recommendations, marks, i);

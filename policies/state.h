@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "policies/history.h"
+#include "policies/startup.h"
 #include "policies/window.h"
 
 struct policy;
@@ -18,6 +19,7 @@ struct state_header {
 	int64_t last_now_ms;   // of the last tick; TIME_NONE
 	int64_t last_scale_ms; // in either direction; TIME_NONE
 	struct history recommendations, events;
+	struct startup startup;
 	uint32_t n_signals;
 	uint32_t seeded; // a recommendation was recorded once: the first tick does not seed any more
 };
@@ -27,7 +29,10 @@ struct state_signal {
 	int64_t up_since_ms, down_since_ms; // since when the signal has pushed that way without a break; TIME_NONE
 };
 
-_Static_assert(sizeof(struct state_header) == 4 + 4 + 2 * 8 + 2 * 8 + 2 * sizeof(struct history) + 8, "no padding");
+_Static_assert(sizeof(struct state_header) ==
+                       4 + 4 + 2 * 8 + 2 * 8 + 2 * sizeof(struct history) + sizeof(struct startup) + 8,
+               "no padding");
+_Static_assert(sizeof(struct startup) == 16 * STARTUP_ORDERS_MAX + 8 * STARTUP_STARTS_MAX + 6 * 4, "no padding");
 _Static_assert(sizeof(struct window) == 8 + 4 * 4 + 2 * 8 + 3 * 8, "no padding");
 _Static_assert(sizeof(struct history) == 8 + 4 * 4, "no padding");
 _Static_assert(sizeof(struct history_mark) == 24 && sizeof(struct window_sample) == 32, "no padding");

@@ -23,10 +23,12 @@ struct tick {
 	// Per signal: the proposal before sustain (its final one is in decision->signals), and the trace entries to
 	// point at.
 	int32_t unsustained[POLICY_SIGNALS_MAX];
-	int32_t entry[POLICY_SIGNALS_MAX];         // what it proposes, or why it cannot; -1 = cut
-	int32_t sustain_entry[POLICY_SIGNALS_MAX]; // -1 = sustain did not touch it
-	bool hold;                                 // kept because of missing data
-	bool settled;                              // the scale was outside its bounds: signals were not asked
+	int32_t entry[POLICY_SIGNALS_MAX];          // what it proposes, or why it cannot; -1 = cut
+	int32_t sustain_entry[POLICY_SIGNALS_MAX];  // -1 = sustain did not touch it
+	int32_t starting_entry[POLICY_SIGNALS_MAX]; // its scale-up was cut by what is starting; -1 = it was not
+	int32_t coming; // replicas ordered less than the start-up time ago; 0 without `startup`
+	bool hold;      // kept because of missing data
+	bool settled;   // the scale was outside its bounds: signals were not asked
 };
 
 // Appends to the trace and returns the index. Notes about single signals leave room for the later stages: beyond it

@@ -136,6 +136,9 @@ static void take_policy(struct input *in, struct world *w)
 	p->cooldown = (struct policy_sustain){take_ms(in), take_ms(in)};
 	take_rules(in, &p->scale_up, w->up);
 	take_rules(in, &p->scale_down, w->down);
+	uint8_t startup = take_u8(in);
+	if (startup & 1)
+		p->startup = (struct policy_startup){true, startup & 2, startup & 2 ? take_ms(in) : 0};
 	uint8_t guards = take_u8(in);
 	if (guards & 1)
 		p->guards = (struct policy_guards){true, guards & 2, take_i32(in), take_i32(in), take_i32(in)};
@@ -206,6 +209,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			decide_record_scale(&w.policy, state, take_ms(&in), take_i32(&in), take_i32(&in));
 		if (then & 4)
 			decide_record_recommendation(&w.policy, state, take_ms(&in), take_i32(&in));
+		if (then & 32)
+			decide_record_start(&w.policy, state, take_ms(&in));
 		if ((then & 8) && w.policy.n_signals > 0)
 			decide_refill(&w.policy, state, take_u8(&in) % w.policy.n_signals, w.series[0], SERIES_MAX,
 			              take_i32(&in), now_ms);

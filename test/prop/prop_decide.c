@@ -114,6 +114,8 @@ static void random_engine(struct random *r, struct engine *e, int n_signals)
 		e->policy.scale_down.stabilization_window_ms = 15000 * up_to(r, 40);
 	if (chance(r, 30))
 		e->policy.cooldown = (struct policy_sustain){15000 * up_to(r, 5), 15000 * up_to(r, 20)};
+	if (chance(r, 30))
+		e->policy.startup = (struct policy_startup){true, chance(r, 50), 15000 * (1 + up_to(r, 20))};
 	if (chance(r, 25))
 		e->policy.guards = (struct policy_guards){.set = true,
 		                                          .max_pending_set = chance(r, 50),
@@ -196,6 +198,17 @@ static bool same_decision(const struct decision *a, const struct decision *b)
 	return true;
 }
 
+static const char *broken_startup(const struct engine *e)
+{
+	const struct decision *d = &e->decision;
+	if (d->reason != REASON_REPLICAS_STARTING)
+		return NULL;
+	const struct trace_entry *t = engine_find(e, REASON_REPLICAS_STARTING);
+	if (!e->policy.startup.set || !t || t->count <= 0 || t->after < d->current || t->after >= t->before)
+		return "what is starting only shortens a scale-up";
+	return NULL;
+}
+
 static const char *broken_guard(const struct engine *e)
 {
 	const struct policy_guards *g = &e->policy.guards;
@@ -253,7 +266,8 @@ static const char *broken_law(const struct engine *e)
 	if (inside && e->policy.scale_up.select == SELECT_DISABLED && d->desired > d->current &&
 	    e->policy.replica_multiple == 1)
 		return "a disabled direction does not scale";
-	return inside ? broken_guard(e) : NULL;
+	const char *law = broken_startup(e);
+	return law ? law : inside ? broken_guard(e) : NULL;
 }
 
 static void every_tick_keeps_the_laws(void **state)

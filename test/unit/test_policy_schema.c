@@ -230,7 +230,6 @@ static const struct fault_row fault_rows[] = {
         {"combine: Min", "schedules: []", "spec.schedules: not supported yet"},
         {"combine: Min", "forecast: {signal: queue}", "spec.forecast: not supported yet"},
         {"combine: Min", "fallback: {replicas: 6}", "spec.fallback: not supported yet"},
-        {"combine: Min", "startup: {seconds: 120}", "spec.startup: not supported yet"},
         {"{type: Replicas}", "{type: Pods, value: 1}", "spec.signals[2].target.type: Pods is not supported yet"},
         {"{type: Replicas}", "{type: Replicas, value: 3}",
          "spec.signals[2].target.value: has no meaning with type Replicas"},

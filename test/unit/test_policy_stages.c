@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal of this test: the fields of the stages around the signals (startup, guards, fallback, idle, schedules) reach the
+// engine, and every rule they can break is answered with its place and the fix.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/doc.h"
+#include "base/err.h"
+#include "base/schema.h"
+#include "policies/policy.h"
+#include "policies/policy_schema.h"
+
+#define ARENA_MAX_BYTES ((size_t)16 * 1024 * 1024)
+#define TEXT_BYTES      2048
+
+struct decoded {
+	struct arena tree, arena;
+	struct policy policy;
+	struct schema_errors errors;
+	struct buf printed;
+	int rc;
+};
+
+// A policy of two signals, with `spec_lines` added to its spec.
+static void decode(struct decoded *d, const char *spec_lines)
+{
+	char text[TEXT_BYTES];
+	snprintf(text, sizeof text,
+	         "apiVersion: gpuscale.dev/v1alpha1\n"
+	         "kind: GPUAutoscaler\n"
+	         "metadata: {name: llama}\n"
+	         "spec:\n"
+	         "  scaleTargetRef: {name: llama}\n"
+	         "  maxReplicas: 16\n"
+	         "  signals:\n"
+	         "  - {name: load, query: load, target: {value: 10}}\n"
+	         "  - {name: queue, query: queue, watermarks: {high: 8, low: 2}}\n"
+	         "%s\n",
+	         spec_lines);
+	struct doc_file file;
+	struct err e;
+	err_clear(&e);
+	arena_init(&d->tree, ARENA_MAX_BYTES);
+	arena_init(&d->arena, ARENA_MAX_BYTES);
+	if (doc_parse_yaml(&d->tree, "p.yaml", text, strlen(text), &file, &e) < 0)
+		fail_msg("%s", e.msg);
+	schema_errors_init(&d->errors, "p.yaml");
+	memset(&d->policy, 0, sizeof d->policy);
+	d->rc = policy_decode(file.roots[0], &d->policy, &d->arena, &d->errors);
+	arena_done(&d->tree); // nothing of the policy may point into the document
+	buf_init(&d->printed, 65536);
+	schema_errors_print(&d->errors, &d->printed);
+}
+
+static void decode_good(struct decoded *d, const char *spec_lines)
+{
+	decode(d, spec_lines);
+	assert_string_equal(buf_str(&d->printed), "");
+	assert_int_equal(d->rc, 0);
+}
+
+static void done(struct decoded *d)
+{
+	buf_done(&d->printed);
+	arena_done(&d->arena);
+}
+
+static void every_field_reaches_its_place(void **state)
+{
+	struct decoded d;
+	decode_good(&d, "  startup: {seconds: 120}\n"
+	                "  guards: {maxPendingPods: 0, minAvailablePercent: 80, maxStep: 4}\n");
+	const struct policy *p = &d.policy;
+	assert_true(p->startup.set && p->startup.given);
+	assert_int_equal(p->startup.start_ms, 120000);
+	assert_true(p->guards.set && p->guards.max_pending_set);
+	assert_int_equal(p->guards.max_pending_pods, 0);
+	assert_int_equal(p->guards.min_available_percent, 80);
+	assert_int_equal(p->guards.max_step, 4);
+	done(&d);
+}
+
+static void what_is_not_written_is_off(void **state)
+{
+	struct decoded d;
+	decode_good(&d, "");
+	assert_false(d.policy.startup.set || d.policy.guards.set);
+	done(&d);
+	decode_good(&d, "  startup: {}\n  guards: {maxStep: 1}\n");
+	assert_true(d.policy.startup.set);
+	assert_false(d.policy.startup.given);
+	assert_false(d.policy.guards.max_pending_set);
+	assert_int_equal(d.policy.guards.min_available_percent, 0);
+	done(&d);
+}
+
+static const struct {
+	const char *lines, *message;
+} fault_rows[] = {
+        {"  startup: {seconds: 0}", "spec.startup.seconds: must be between 1 and 86400 seconds"},
+        {"  startup: {seconds: 90s}", "spec.startup.seconds: must be a whole number of seconds"},
+        {"  startup: {seconds: 301}", "spec.startup.seconds: is longer than anything that delays a scale-down"},
+        {"  guards: {}", "spec.guards: guards nothing: set maxPendingPods, minAvailablePercent or maxStep"},
+        {"  guards: {maxPendingPods: -1}", "spec.guards.maxPendingPods: must be between 0 and 1000000"},
+        {"  guards: {minAvailablePercent: 101}", "spec.guards.minAvailablePercent: must be between 1 and 100"},
+        {"  guards: {maxStep: 0}", "spec.guards.maxStep: must be between 1 and 1000000"},
+        {"  guards: {maxStep: 3}\n  replicaMultiple: 4", "spec.guards.maxStep: is smaller than replicaMultiple"},
+        {"  guards: {maxPendingPod: 3}", "spec.guards.maxPendingPod: unknown field: did you mean maxPendingPods?"},
+};
+
+static void each_broken_rule_is_answered_with_its_place_and_the_fix(void **state)
+{
+	for (size_t i = 0; i < sizeof fault_rows / sizeof fault_rows[0]; i++) {
+		struct decoded d;
+		decode(&d, fault_rows[i].lines);
+		if (d.rc == 0 || d.errors.n != 1 || !strstr(buf_str(&d.printed), fault_rows[i].message))
+			fail_msg("%s: want one error with\n  %s\ngot %zu:\n%s", fault_rows[i].lines,
+			         fault_rows[i].message, d.errors.n, buf_str(&d.printed));
+		assert_true(d.errors.items[0].line > 0 && d.errors.items[0].col > 0);
+		done(&d);
+	}
+}
+
+static void a_slow_start_is_fine_when_scale_downs_wait_for_it(void **state)
+{
+	static const char *const rows[] = {
+	        "  startup: {seconds: 300}",
+	        "  startup: {seconds: 600}\n  cooldown: {down: 10m}",
+	        "  startup: {seconds: 600}\n  behavior: {scaleDown: {stabilizationWindowSeconds: 600}}",
+	        "  startup: {seconds: 600}\n  behavior: {scaleDown: {selectPolicy: Disabled}}",
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct decoded d;
+		decode_good(&d, rows[i]);
+		done(&d);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(every_field_reaches_its_place),
+	        cmocka_unit_test(what_is_not_written_is_off),
+	        cmocka_unit_test(each_broken_rule_is_answered_with_its_place_and_the_fix),
+	        cmocka_unit_test(a_slow_start_is_fine_when_scale_downs_wait_for_it),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
