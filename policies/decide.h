@@ -34,7 +34,7 @@ void decide_state_migrate(const struct policy *old_policy, const void *old_state
 
 // Puts the past samples of one signal (oldest first, series already reduced to one, all before now_ms) into its window
 // and its sustain timers, judged with the given ready count. Marks the window as filled as far as the samples reach
-// back.
+// back. Does nothing for a signal of type Pods: it has no window, and its sustain timers start anew.
 void decide_refill(const struct policy *policy, void *state, size_t signal, const struct obs_series *samples,
                    size_t n_samples, int32_t ready_replicas, int64_t now_ms);
 

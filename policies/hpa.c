@@ -2,12 +2,11 @@
 #include "policies/hpa.h"
 
 #include <math.h>
-#include <stdbool.h>
 
 #include "policies/number.h"
 #include "policies/policy.h"
 
-static bool is_within(double ratio, double up_tolerance, double down_tolerance)
+bool hpa_is_within(double ratio, double up_tolerance, double down_tolerance)
 {
 	// Written as the HPA writes it: a NaN ratio (0 wanted of 0 replicas) is outside.
 	return 1.0 - down_tolerance <= ratio && ratio <= 1.0 + up_tolerance;
@@ -18,7 +17,7 @@ static int32_t sign_of(int32_t from, int32_t to)
 	return to > from ? 1 : to < from ? -1 : 0;
 }
 
-static struct proposal outside(double ratio, double wanted, int32_t spec, struct proposal p)
+struct proposal hpa_outside(double ratio, double wanted, int32_t spec, struct proposal p)
 {
 	p.replicas = replicas_from_whole(ceil(wanted));
 	p.reason = ratio > 1.0 ? REASON_ABOVE_TARGET : REASON_BELOW_TARGET;
@@ -52,9 +51,9 @@ static struct proposal propose_value(const struct policy_target *target, double 
 		p.reason = REASON_NO_READY_REPLICAS;
 		return p;
 	}
-	if (is_within(ratio, up_tolerance, down_tolerance))
+	if (hpa_is_within(ratio, up_tolerance, down_tolerance))
 		return within(counts->spec, p);
-	return outside(ratio, ratio * (double)counts->ready, counts->spec, p);
+	return hpa_outside(ratio, ratio * (double)counts->ready, counts->spec, p);
 }
 
 static struct proposal propose_average(const struct policy_target *target, double up_tolerance, double down_tolerance,
@@ -65,9 +64,9 @@ static struct proposal propose_average(const struct policy_target *target, doubl
 	        .compared = counts->status > 0 ? value / (double)counts->status : value,
 	        .limit = target->value,
 	};
-	if (is_within(ratio, up_tolerance, down_tolerance))
+	if (hpa_is_within(ratio, up_tolerance, down_tolerance))
 		return within(counts->spec, p);
-	return outside(ratio, value / target->value, counts->spec, p);
+	return hpa_outside(ratio, value / target->value, counts->spec, p);
 }
 
 struct proposal hpa_propose(const struct policy_target *target, double up_tolerance, double down_tolerance,

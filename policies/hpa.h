@@ -3,6 +3,8 @@
 #ifndef GPUSCALE_POLICIES_HPA_H
 #define GPUSCALE_POLICIES_HPA_H
 
+#include <stdbool.h>
+
 #include "policies/proposal.h"
 
 struct policy_target;
@@ -17,5 +19,11 @@ struct policy_target;
 // HPA: replica_calculator.go, getUsageRatioReplicaCount and GetExternalPerPodMetricReplicas.
 struct proposal hpa_propose(const struct policy_target *target, double up_tolerance, double down_tolerance,
                             double value, const struct replica_counts *counts);
+
+// Inside tolerance, both ends included; a NaN ratio is outside.
+bool hpa_is_within(double ratio, double up_tolerance, double down_tolerance);
+
+// ceil(wanted) replicas (at least 0) for a ratio outside tolerance: p with its replicas, reason and direction.
+struct proposal hpa_outside(double ratio, double wanted, int32_t spec, struct proposal p);
 
 #endif

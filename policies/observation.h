@@ -28,6 +28,14 @@ struct obs_signal {
 	size_t n_series;
 };
 
+// What the HPA tells apart. POD_UNREADY: running, but its Ready condition is not True.
+enum pod_state { POD_READY, POD_UNREADY, POD_PENDING, POD_FAILED, POD_DELETED, POD_STATE__COUNT };
+
+struct obs_pod {
+	const char *name;
+	enum pod_state state;
+};
+
 struct observation {
 	int32_t spec_replicas;            // scale.spec.replicas: the current scale
 	int32_t status_replicas;          // scale.status.replicas
@@ -35,6 +43,9 @@ struct observation {
 	int32_t pending_replicas;         // pods that exist and are not running; 0 if not known
 	const struct obs_signal *signals; // one per policy signal, same order
 	size_t n_signals;
+	// The pods behind the target, for signals of type Pods only; NULL = not known: see pods_read().
+	const struct obs_pod *pods;
+	size_t n_pods;
 };
 
 #endif

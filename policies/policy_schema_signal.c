@@ -19,7 +19,8 @@ static const struct schema_field target_fields[] = {
          .type = SCHEMA_ENUM,
          .doc = "Value: replicas grow with value / target of the ready ones. AverageValue: the value is a total, the "
                 "target what one replica may carry. Replicas: the value is the number of replicas itself. Pods: one "
-                "series per pod (not supported yet).",
+                "series per pod (label pod or exported_pod), the target what one pod should have; pods without a "
+                "sample are guessed as the HPA does, on the safe side.",
          FIELD(struct policy_target, type),
          .default_text = "Value",
          .enum_names = target_types},
@@ -42,9 +43,7 @@ static size_t check_target(const void *value, struct schema_fault *ret_faults, s
 {
 	const struct policy_target *t = value;
 	struct fault_list l = {.faults = ret_faults, .max = max};
-	if (t->type == TARGET_PODS)
-		fault_add(&l, "type", -1, "Pods is not supported yet: use Value or AverageValue");
-	else if (t->type == TARGET_REPLICAS && t->value_set)
+	if (t->type == TARGET_REPLICAS && t->value_set)
 		fault_add(&l, "value", -1, "has no meaning with type Replicas: remove it");
 	else if (t->type != TARGET_REPLICAS && !t->value_set)
 		fault_add(&l, "value", -1, "required, but missing: add it (quantity)");
@@ -271,6 +270,18 @@ static bool is_signal_name(const char *s)
 	return true;
 }
 
+static void check_pods(const struct policy_signal *s, struct fault_list *l)
+{
+	if (s->window.set)
+		fault_add(l, "window", -1,
+		          "cannot stand beside target type Pods: let the query do it, as in avg_over_time(...[2m])");
+	if (s->series != SERIES_SINGLE)
+		fault_add(l, "series", -1,
+		          "has no meaning with target type Pods, which takes one series per pod: remove it");
+	if (s->on_missing == ON_MISSING_ZERO)
+		fault_add(l, "onMissing", -1, "Zero has no meaning with target type Pods: use Hold or Ignore");
+}
+
 static size_t check_signal(const void *value, struct schema_fault *ret_faults, size_t max)
 {
 	const struct policy_signal *s = value;
@@ -281,6 +292,8 @@ static size_t check_signal(const void *value, struct schema_fault *ret_faults, s
 		fault_add(&l, "watermarks", -1, "cannot stand beside target: keep one of them");
 	else if (!s->target.set && !s->watermarks.set)
 		fault_add(&l, NULL, -1, "needs target or watermarks: add one of them");
+	if (s->target.set && s->target.type == TARGET_PODS)
+		check_pods(s, &l);
 	return l.n;
 }
 

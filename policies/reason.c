@@ -34,6 +34,11 @@ static const struct reason_info reasons[] = {
         [REASON_REPLICAS_REQUESTED] = {"ReplicasRequested", "{signal} asks for {value} replicas: {before} -> {after}",
                                        ACTIVE, NORMAL},
 
+        [REASON_PODS_INCONCLUSIVE] = {"PodsInconclusive",
+                                      "{signal} is {value} against {limit} when pods without a sample are counted "
+                                      "too, which does not say enough: staying at {after}",
+                                      ACTIVE, NORMAL},
+
         [REASON_NO_DATA] = {"NoData", "no data: the query of {signal} returned no series", ACTIVE, WARNING},
         [REASON_QUERY_FAILED] = {"QueryFailed", "the query of {signal} failed: {detail}", ACTIVE, WARNING},
         [REASON_PARTIAL_RESPONSE] = {"PartialResponse", "the answer for {signal} is incomplete and not used: {detail}",
@@ -45,6 +50,17 @@ static const struct reason_info reasons[] = {
                                      "the query of {signal} returned {count} series where one is needed: aggregate in "
                                      "the query, or set series: Sum, Max, Min or Avg",
                                      ACTIVE, WARNING},
+        [REASON_NO_POD_LABEL] = {"NoPodLabel",
+                                 "none of the {count} series of {signal} has a label pod or exported_pod, which type "
+                                 "Pods needs: aggregate by (pod)",
+                                 ACTIVE, WARNING},
+        [REASON_NO_POD_SAMPLES] = {"NoPodSamples",
+                                   "none of the {count} series of {signal} belongs to a running pod of the target",
+                                   ACTIVE, WARNING},
+        [REASON_SEVERAL_PER_POD] = {"SeveralPerPod",
+                                    "several of the {count} series of {signal} belong to one pod: aggregate, as in "
+                                    "avg by (pod) (...)",
+                                    ACTIVE, WARNING},
         [REASON_WINDOW_FILLING] =
                 {"WindowFilling", "the {window} window of {signal} is still filling: {count} samples, {duration} to go",
                  ACTIVE, NORMAL},
@@ -136,6 +152,8 @@ static const struct reason_info reasons[] = {
                                     "{signal} is sampled more often than interval says: only the newest {count} "
                                     "samples of {window} are kept",
                                     NULL, WARNING},
+        [REASON_PODS_FILLED] = {"PodsFilled", "{count} pods have no sample of {signal}: counted as {limit} each", NULL,
+                                NORMAL},
 };
 _Static_assert(sizeof reasons / sizeof reasons[0] == REASON__COUNT, "one row per reason");
 

@@ -14,6 +14,7 @@ enum reason {
 	REASON_BELOW_LOW_WATERMARK,
 	REASON_INSIDE_WATERMARKS,
 	REASON_REPLICAS_REQUESTED, // target type Replicas
+	REASON_PODS_INCONCLUSIVE,  // target type Pods: the pods without a sample could turn the answer around
 	// no usable data
 	REASON_NO_DATA,
 	REASON_QUERY_FAILED,
@@ -21,6 +22,9 @@ enum reason {
 	REASON_STALE_DATA,
 	REASON_NON_FINITE,
 	REASON_AMBIGUOUS_SERIES,
+	REASON_NO_POD_LABEL, // target type Pods
+	REASON_NO_POD_SAMPLES,
+	REASON_SEVERAL_PER_POD,
 	REASON_WINDOW_FILLING,
 	REASON_MISSING_AS_ZERO,
 	REASON_SIGNAL_IGNORED,
@@ -53,6 +57,7 @@ enum reason {
 	REASON_WINDOW_AGGREGATE, // what the window made of its samples
 	REASON_STARTUP_LEARNT,   // how long replicas took to start
 	REASON_WINDOW_OVERFLOW,  // more samples than the window has room for: the oldest were dropped
+	REASON_PODS_FILLED,      // pods without a sample were counted all the same
 	REASON__COUNT
 };
 

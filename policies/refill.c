@@ -34,6 +34,8 @@ void decide_refill(const struct policy *policy, void *state, size_t signal, cons
 	assert(signal < policy->n_signals);
 	const struct policy_signal *config = &policy->signals[signal];
 	struct state_signal *g = state_signal(s, signal);
+	if (signal_is_pods(config)) // no window, and what the pods were at the time is not known
+		return;
 	// The scale of back then is not known: that of now stands in for it.
 	int32_t ready = i32_max(ready_replicas, 0);
 	const struct replica_counts counts = {.spec = ready, .status = ready, .ready = ready};

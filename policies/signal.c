@@ -7,6 +7,7 @@
 #include "policies/hpa.h"
 #include "policies/number.h"
 #include "policies/observation.h"
+#include "policies/pods.h"
 #include "policies/policy.h"
 #include "policies/source.h"
 #include "policies/startup.h"
@@ -15,15 +16,23 @@
 #include "policies/tick.h"
 #include "policies/watermark.h"
 
+static double tolerance_of(const struct policy_scaling_rules *rules, const struct policy_signal *signal)
+{
+	return rules->tolerance_set ? rules->tolerance_ratio : signal->target.tolerance_ratio;
+}
+
 struct proposal signal_propose(const struct policy *policy, const struct policy_signal *signal, double value,
                                const struct replica_counts *counts)
 {
 	if (signal->watermarks.set)
 		return watermark_propose(&signal->watermarks, policy->replica_multiple, value, counts);
-	double tolerance = signal->target.tolerance_ratio;
-	double up = policy->scale_up.tolerance_set ? policy->scale_up.tolerance_ratio : tolerance;
-	double down = policy->scale_down.tolerance_set ? policy->scale_down.tolerance_ratio : tolerance;
-	return hpa_propose(&signal->target, up, down, value, counts);
+	return hpa_propose(&signal->target, tolerance_of(&policy->scale_up, signal),
+	                   tolerance_of(&policy->scale_down, signal), value, counts);
+}
+
+bool signal_is_pods(const struct policy_signal *signal)
+{
+	return signal->target.set && signal->target.type == TARGET_PODS;
 }
 
 static struct trace_entry entry_of(const struct tick *t, size_t i, enum stage stage, enum reason reason)
@@ -50,11 +59,14 @@ static void give_up(struct tick *t, size_t i, enum signal_state state, const str
 }
 
 // The reading, or false when the signal has none. A window is swept in any case.
-static bool read_source(struct tick *t, size_t i, struct reading *ret_reading)
+static bool read_source(struct tick *t, size_t i, struct reading *ret_reading, struct pods_seen *ret_pods)
 {
 	const struct policy_signal *signal = &t->policy->signals[i];
 	struct decision_signal *d = &t->decision->signals[i];
-	struct reading r = *ret_reading = source_read(signal, &t->observation->signals[i], t->now_ms);
+	const struct obs_signal *seen = &t->observation->signals[i];
+	struct reading r = *ret_reading = signal_is_pods(signal)
+	                                          ? pods_read(signal, t->observation, seen, t->now_ms, ret_pods)
+	                                          : source_read(signal, seen, t->now_ms);
 	d->age_ms = r.age_ms;
 	struct trace_entry entry = entry_of(t, i, STAGE_SOURCES, r.reason);
 	entry.value = r.value;
@@ -136,6 +148,20 @@ static void count_coming(struct tick *t, size_t i, struct proposal *p)
 	p->replicas = n;
 }
 
+static struct proposal propose_pods(struct tick *t, size_t i, struct pods_seen *pods)
+{
+	const struct policy_signal *signal = &t->policy->signals[i];
+	struct proposal p = pods_propose(&signal->target, tolerance_of(&t->policy->scale_up, signal),
+	                                 tolerance_of(&t->policy->scale_down, signal), pods, &t->counts);
+	if (pods->n_filled == 0)
+		return p;
+	struct trace_entry entry = entry_of(t, i, STAGE_SIGNALS, REASON_PODS_FILLED);
+	entry.limit = pods->filled_with;
+	entry.count = pods->n_filled;
+	tick_trace(t, &entry);
+	return p;
+}
+
 void signal_stage(struct tick *t, size_t i)
 {
 	const struct policy_signal *signal = &t->policy->signals[i];
@@ -153,13 +179,15 @@ void signal_stage(struct tick *t, size_t i)
 		window_evict(&g->window, state_samples(t->state, &g->window), &signal->window, t->now_ms);
 
 	struct reading r;
-	if (!read_source(t, i, &r))
+	struct pods_seen pods;
+	if (!read_source(t, i, &r, &pods))
 		return;
 	d->value = r.value;
 	if (g->window.cap > 0 && !read_window(t, i, &r))
 		return;
 
-	struct proposal p = signal_propose(t->policy, signal, d->value, &t->counts);
+	struct proposal p = signal_is_pods(signal) ? propose_pods(t, i, &pods)
+	                                           : signal_propose(t->policy, signal, d->value, &t->counts);
 	d->reason = p.reason;
 	d->target = p.limit;
 	struct trace_entry entry = entry_of(t, i, STAGE_SIGNALS, p.reason);
@@ -170,7 +198,8 @@ void signal_stage(struct tick *t, size_t i)
 		return;
 	}
 	t->entry[i] = tick_trace(t, &entry);
-	if (t->coming > 0 && p.replicas > t->counts.spec)
+	// Pods says what each pod carries: no load is counted twice while one starts.
+	if (t->coming > 0 && p.replicas > t->counts.spec && !signal_is_pods(signal))
 		count_coming(t, i, &p);
 	d->proposal = t->unsustained[i] = p.replicas;
 

@@ -68,7 +68,7 @@ static void random_signal(struct random *r, struct engine *e)
 {
 	struct policy_signal *s;
 	double target = 1 + up_to(r, 40) / 4.0;
-	switch (up_to(r, 3)) {
+	switch (up_to(r, 4)) {
 	case 0:
 		s = engine_add_value(e, "s", target);
 		break;
@@ -79,12 +79,16 @@ static void random_signal(struct random *r, struct engine *e)
 	case 2:
 		s = engine_add_replicas(e, "s");
 		break;
+	case 3:
+		s = engine_add_value(e, "s", target);
+		s->target.type = TARGET_PODS;
+		break;
 	default:
 		s = engine_add_watermarks(e, "s", target / 2, target, up_to(r, 1));
 		break;
 	}
 	s->target.tolerance_ratio = s->watermarks.tolerance_ratio = up_to(r, 3) / 10.0;
-	if (chance(r, 40))
+	if (s->target.type != TARGET_PODS && chance(r, 40))
 		s->window = (struct policy_window){true, 15000 * (1 + up_to(r, 30)),
 		                                   up_to(r, WINDOW_AGGREGATE__COUNT - 1), up_to(r, 3)};
 	if (chance(r, 30))
