@@ -149,13 +149,24 @@ static void engine_copy(struct engine *to, const struct engine *from)
 	memcpy(to->state, from->state, decide_state_bytes(&from->policy));
 }
 
+// Type Pods: one series each, never of more pods than there are.
+static void show(struct engine *e, size_t i, double value, int32_t n_pods)
+{
+	if (e->signals[i].target.type != TARGET_PODS) {
+		engine_show(e, i, value);
+		return;
+	}
+	n_pods = n_pods > e->seen.spec_replicas ? e->seen.spec_replicas : n_pods;
+	engine_show_pods(e, i, (size_t)(n_pods > 0 ? n_pods : 1), value, 0.5);
+}
+
 static void show_random(struct random *r, struct engine *e, size_t i)
 {
 	if (chance(r, 4)) {
 		engine_show_state(e, i, chance(r, 50) ? OBS_EMPTY : OBS_FAILED);
 		return;
 	}
-	engine_show(e, i, chance(r, 1) ? NAN : up_to(r, 400) / 8.0);
+	show(e, i, chance(r, 1) ? (double)NAN : up_to(r, 400) / 8.0, up_to(r, ENGINE_SERIES_MAX));
 	if (chance(r, 3))
 		e->series[i][0].time_ms -= 15000 * up_to(r, 8); // stale, now and then
 }
@@ -327,9 +338,10 @@ static void more_load_never_means_fewer_replicas(void **state)
 			// all there are are ready: with fewer, the HPA's own arithmetic is not monotone
 			e.seen.ready_replicas = e.seen.status_replicas = e.seen.spec_replicas;
 			double load = up_to(&r, 400) / 8.0, extra = up_to(&r, 80) / 8.0;
-			engine_show(&e, 0, load);
+			int32_t n_pods = up_to(&r, ENGINE_SERIES_MAX);
+			show(&e, 0, load, n_pods);
 			engine_copy(&more, &e);
-			engine_show(&more, 0, load + extra);
+			show(&more, 0, load + extra, n_pods);
 			engine_tick(&e);
 			engine_tick(&more);
 			if (more.decision.desired < e.decision.desired) {

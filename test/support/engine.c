@@ -99,6 +99,16 @@ void engine_show(struct engine *e, size_t signal, double value)
 	e->seen_signals[signal] = (struct obs_signal){.state = OBS_OK, .series = e->series[signal], .n_series = 1};
 }
 
+void engine_show_pods(struct engine *e, size_t signal, size_t n, double value, double step)
+{
+	static const char *const names[ENGINE_SERIES_MAX] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+	assert(n <= ENGINE_SERIES_MAX);
+	for (size_t i = 0; i < n; i++)
+		e->series[signal][i] = (struct obs_series){names[i], value + (double)i * step, e->now_ms};
+	e->seen_signals[signal] =
+	        (struct obs_signal){.state = n ? OBS_OK : OBS_EMPTY, .series = e->series[signal], .n_series = n};
+}
+
 void engine_show_state(struct engine *e, size_t signal, enum obs_state state)
 {
 	e->seen_signals[signal] = (struct obs_signal){.state = state, .detail = "for the test"};

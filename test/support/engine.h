@@ -38,6 +38,9 @@ void engine_add_rate(struct engine *e, int direction, int type, int32_t value, i
 void engine_start(struct engine *e);
 // What the signal shows from now on: one fresh series, or none in that state.
 void engine_show(struct engine *e, size_t signal, double value);
+// As engine_show, with one series per pod: n of them (at most ENGINE_SERIES_MAX), their values 0, step, 2 step, ...
+// above `value`.
+void engine_show_pods(struct engine *e, size_t signal, size_t n, double value, double step);
 void engine_show_state(struct engine *e, size_t signal, enum obs_state state);
 // One tick at now: OBS_OK samples are stamped with now. Returns the decision.
 const struct decision *engine_tick(struct engine *e);
