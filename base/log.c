@@ -63,6 +63,11 @@ void log_free(struct log *lg)
 	free(lg);
 }
 
+bool log_takes(const struct log *lg, enum log_level level)
+{
+	return lg && level >= lg->min_level;
+}
+
 uint64_t log_lost_lines(const struct log *lg)
 {
 	return lg ? atomic_load(&lg->lost_lines) : 0;
@@ -198,7 +203,7 @@ static void put_header(const struct log *lg, struct line *l, enum log_level leve
 void log_write(struct log *lg, enum log_level level, const char *file, int line, const char *message,
                const struct log_kv *kv, size_t n)
 {
-	if (!lg || level < lg->min_level)
+	if (!log_takes(lg, level))
 		return;
 	struct line l;
 	l.len = 0;

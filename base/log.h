@@ -5,6 +5,7 @@
 #ifndef GPUSCALE_BASE_LOG_H
 #define GPUSCALE_BASE_LOG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,8 @@ void log_free(struct log *lg);
 // json: `{"ts":1767603600.123,"level":"info","caller":"loop.c:12","msg":"message","policy":"a/b","replicas":3}`
 void log_write(struct log *lg, enum log_level level, const char *file, int line, const char *message,
                const struct log_kv *kv, size_t n);
+// False when a line of this level would be dropped: to spare what only the line needs. lg may be NULL.
+bool log_takes(const struct log *lg, enum log_level level);
 // Lines that could not be written whole (fd broken or full): there is nowhere else to report that. lg may be NULL.
 uint64_t log_lost_lines(const struct log *lg);
 

@@ -128,7 +128,8 @@ static void decode_value(struct schema_decoder *d, const struct schema_field *f,
 	case SCHEMA_STRING_LIST:
 		decode_list(d, f, node, base);
 		break;
-	case SCHEMA_ANY:
+	case SCHEMA_ANY: // kept as it is: inside the default of a list its nodes would not live long enough
+		assert(!d->in_default || f->default_text);
 		*(const struct doc_node **)(void *)(base + f->offset) = node;
 		break;
 	case SCHEMA_STRING:
@@ -145,9 +146,8 @@ static void decode_value(struct schema_decoder *d, const struct schema_field *f,
 	}
 }
 
-// default_text as the node its author would have written.
-static const struct doc_node *default_node(struct schema_decoder *d, const struct schema_field *f,
-                                           struct doc_node *scalar)
+// default_text as the node its author would have written: *scalar, or nodes in `a`.
+static const struct doc_node *default_node(const struct schema_field *f, struct doc_node *scalar, struct arena *a)
 {
 	assert(f->type != SCHEMA_OBJECT); // an object's defaults are those of its fields
 	if (f->type != SCHEMA_LIST && f->type != SCHEMA_STRING_LIST && f->type != SCHEMA_ANY) {
@@ -158,7 +158,7 @@ static const struct doc_node *default_node(struct schema_decoder *d, const struc
 	}
 	struct doc_file file;
 	struct err e;
-	if (doc_parse_yaml(d->arena, f->name, f->default_text, strlen(f->default_text), &file, &e) < 0) {
+	if (doc_parse_yaml(a, f->name, f->default_text, strlen(f->default_text), &file, &e) < 0) {
 		assert(e.kind != ERR_INPUT);
 		return NULL;
 	}
@@ -173,15 +173,19 @@ static void apply_default(struct schema_decoder *d, const struct schema_field *f
 		decode_object(d, f->child, NULL, base + f->offset);
 	if (!f->default_text)
 		return;
+	// The nodes are read once, and every value keeps a copy: they do not stay in the arena of the result.
+	struct arena nodes;
+	arena_init(&nodes, d->arena->max_bytes);
 	struct doc_node scalar;
 	bool was_in_default = d->in_default;
 	d->in_default = true;
-	const struct doc_node *node = default_node(d, f, &scalar);
+	const struct doc_node *node = default_node(f, &scalar, f->type == SCHEMA_ANY ? d->arena : &nodes);
 	if (node)
 		decode_value(d, f, node, base);
 	else
 		schema_fail_memory(d, near);
 	d->in_default = was_in_default;
+	arena_done(&nodes);
 }
 
 // `found` is what the object `parent` holds under f's name (NULL: nothing). parent NULL: the object is absent.

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/http_server.h"
 #include "base/log.h"
+#include "base/process_trim.h"
 #include "controller/commands.h"
 #include "controller/endpoints.h"
 #include "controller/history.h"
@@ -23,6 +24,9 @@
 #define CONTROLLER_REPORT_MAX (1024 * 1024)
 #define CONTROLLER_WATCH_MS   2000         // how often the policy files are looked at
 #define CONTROLLER_FORGET_MS  (10 * 60000) // queries nobody asked for this long
+// Ticks under way at once. Enough to keep every connection busy through each step of a tick; more would only wait in
+// the HTTP clients' queues, and take memory there.
+#define CONTROLLER_TICKS_MAX 32
 
 // The policies that tick together: one timer per interval, so that equal queries fall into one tick and are asked once.
 struct tick_group {
@@ -39,7 +43,9 @@ struct controller {
 	bool has_next;
 	struct reconcile_env env;
 	struct reconciler **reconcilers;
-	size_t n_reconcilers;
+	int64_t *due_ms; // per reconciler: the tick it waits for; 0 = none
+	size_t n_reconcilers, n_due, n_active, cursor;
+	bool starting, trimmed;
 	struct tick_group *groups;
 	size_t n_groups;
 	struct history *history;
@@ -67,24 +73,44 @@ void controller_get_view(const struct controller *c, struct controller_view *ret
 	};
 }
 
-static size_t n_busy(const struct controller *c)
+// ---- ticks ----
+
+// Starts what is due while there is room, in turn.
+static void start_due(struct controller *c)
 {
-	size_t n = 0;
-	for (size_t i = 0; i < c->n_reconcilers; i++)
-		n += !reconciler_is_idle(c->reconcilers[i]);
-	return n;
+	if (c->starting)
+		return; // a tick that ended at once: the loop below goes on by itself
+	c->starting = true;
+	while (c->n_due > 0 && c->n_active < CONTROLLER_TICKS_MAX && !c->has_next && !c->env.stopping) {
+		size_t i = c->cursor;
+		c->cursor = (c->cursor + 1) % c->n_reconcilers;
+		int64_t now_ms = c->due_ms[i];
+		if (now_ms == 0)
+			continue;
+		assert(reconciler_is_idle(c->reconcilers[i])); // on_tick saw to it
+		c->due_ms[i] = 0;
+		c->n_due--;
+		c->n_active++;
+		reconciler_tick(c->reconcilers[i], now_ms);
+	}
+	c->starting = false;
 }
 
 static void on_idle(void *arg)
 {
 	struct controller *c = arg;
+	assert(c->n_active > 0);
+	c->n_active--;
 	if (c->has_next)
 		apply_next(c);
-	if (c->options.once && !c->stopping && n_busy(c) == 0)
+	start_due(c);
+	if (!c->trimmed && c->n_active == 0) {
+		c->trimmed = true; // everything has been up and running once
+		process_trim();
+	}
+	if (c->options.once && !c->stopping && c->n_active == 0 && c->n_due == 0)
 		event_base_loopbreak(c->connections->loop);
 }
-
-// ---- ticks ----
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
@@ -95,9 +121,17 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	if (c->has_next)
 		return; // the policies are about to change
 	int64_t now_ms = clock_wall_ms(&c->connections->clock);
-	for (size_t i = 0; i < c->n_reconcilers; i++)
-		if (reconciler_policy(c->reconcilers[i])->interval_ms == g->interval_ms)
-			reconciler_tick(c->reconcilers[i], now_ms);
+	for (size_t i = 0; i < c->n_reconcilers; i++) {
+		if (reconciler_policy(c->reconcilers[i])->interval_ms != g->interval_ms)
+			continue;
+		if (!reconciler_is_idle(c->reconcilers[i]) || c->due_ms[i] != 0)
+			metrics_tick_skipped(c->env.metrics);
+		if (!reconciler_is_idle(c->reconcilers[i]))
+			continue;
+		c->n_due += c->due_ms[i] == 0;
+		c->due_ms[i] = now_ms; // one that still waited is asked for the present
+	}
+	start_due(c);
 	query_hub_forget(c->connections->queries, now_ms - CONTROLLER_FORGET_MS);
 }
 
@@ -168,8 +202,12 @@ static int adopt(struct controller *c, struct err *e)
 {
 	size_t n = c->next.n_policies;
 	struct reconciler **list = calloc(n ? n : 1, sizeof *list);
-	if (!list)
+	int64_t *due_ms = calloc(n ? n : 1, sizeof *due_ms);
+	if (!list || !due_ms) {
+		free(list);
+		free(due_ms);
 		return err_set(e, ERR_INTERNAL, "out of memory for %zu policies", n);
+	}
 	for (size_t i = 0; i < n; i++) {
 		const struct policy *p = c->next.policies[i];
 		struct reconciler *old = c->n_reconcilers ? take_old(c, p) : NULL;
@@ -184,8 +222,11 @@ static int adopt(struct controller *c, struct err *e)
 	for (size_t i = 0; i < c->n_reconcilers; i++)
 		reconciler_free(c->reconcilers[i]); // policies that are gone
 	free(c->reconcilers);
+	free(c->due_ms);
 	c->reconcilers = list;
+	c->due_ms = due_ms; // what waited is left out: its policies may be others now
 	c->n_reconcilers = n;
+	c->n_due = c->cursor = 0;
 	policy_set_done(&c->policies);
 	c->policies = c->next;
 	c->next = (struct policy_set){0};
@@ -202,7 +243,7 @@ static void tick_all(struct controller *c)
 static void apply_next(struct controller *c)
 {
 	struct err e;
-	if (c->stopping || n_busy(c) > 0)
+	if (c->stopping || c->n_active > 0)
 		return; // on_idle comes back
 	if (adopt(c, &e) < 0) {
 		LOG(c->options.log, LOG_ERROR, "Cannot put the new policies in force", LOG_S("err", e.msg));
@@ -343,7 +384,7 @@ int controller_run(struct controller *c)
 	LOG(c->options.log, LOG_INFO, "Starting", LOG_S("version", GPUSCALE_VERSION),
 	    LOG_I("policies", (int64_t)c->n_reconcilers), LOG_B("dryRun", c->options.dry_run));
 	tick_all(c);
-	if (!c->options.once || n_busy(c) > 0)
+	if (!c->options.once || c->n_active > 0)
 		event_base_dispatch(c->connections->loop);
 	c->stopping = c->env.stopping = true;
 	int failed = 0;
@@ -356,7 +397,7 @@ void controller_free(struct controller *c)
 {
 	if (!c)
 		return;
-	assert(n_busy(c) == 0);
+	assert(c->n_active == 0);
 	http_server_free(c->server);
 	drop_groups(c);
 	struct event *events[] = {c->on_term, c->on_int, c->on_hup, c->watch};
@@ -366,6 +407,7 @@ void controller_free(struct controller *c)
 	for (size_t i = 0; i < c->n_reconcilers; i++)
 		reconciler_free(c->reconcilers[i]);
 	free(c->reconcilers);
+	free(c->due_ms);
 	policy_set_done(&c->next);
 	policy_set_done(&c->policies);
 	history_free(c->history);

@@ -14,23 +14,29 @@
 #include "policies/decide.h"
 #include "policies/observation.h"
 
+// What a tick needs while it is under way. The controller bounds how many are, so this may be large.
+struct tick_work {
+	int conflicts;
+	int64_t now_ms, started_us;
+	int32_t write_from, write_to;
+	struct refill_call refill;
+	struct observation_call observation;
+	struct decision decision;
+};
+
+// What every policy costs all the time: kept small, there may be 20000 of them.
 struct reconciler {
 	const struct reconcile_env *env;
 	const struct policy *policy;
 	void *state;
 	size_t state_bytes;
 	bool needs_refill;
-	bool busy;
-	int conflicts; // in this tick
-	int64_t now_ms, started_us;
-	int32_t write_from, write_to;
-	struct refill_call refill;
-	struct observation_call observation;
-	bool decided;
-	struct decision decision;
-	char *details[POLICY_SIGNALS_MAX]; // copies that live as long as `decision`
-	char error[ERR_MSG_BYTES];
 	enum err_kind pods_error_kind;
+	struct tick_work *work;    // NULL: idle
+	struct decision *decision; // the last one, decision_bytes() of it; NULL: none yet
+	size_t decision_room;      // bytes allocated for it
+	char **details;            // one per signal, copies that live as long as `decision`; NULL: none has any
+	char *error;               // NULL: none
 };
 
 static int64_t mono_us(void)
@@ -48,7 +54,7 @@ struct reconciler *reconciler_new(const struct reconcile_env *env, const struct 
 	r->env = env;
 	r->policy = policy;
 	r->state_bytes = decide_state_bytes(policy);
-	r->state = calloc(1, r->state_bytes);
+	r->state = malloc(r->state_bytes);
 	if (!r->state) {
 		free(r);
 		return NULL;
@@ -60,45 +66,65 @@ struct reconciler *reconciler_new(const struct reconcile_env *env, const struct 
 
 static void forget_details(struct reconciler *r)
 {
-	for (size_t i = 0; i < POLICY_SIGNALS_MAX; i++) {
+	for (size_t i = 0; r->details && i < r->decision->n_signals; i++)
 		free(r->details[i]);
-		r->details[i] = NULL;
-	}
+	free(r->details);
+	r->details = NULL;
+}
+
+static void forget_decision(struct reconciler *r)
+{
+	forget_details(r);
+	free(r->decision);
+	r->decision = NULL;
+	r->decision_room = 0;
+}
+
+static void forget_error(struct reconciler *r)
+{
+	free(r->error);
+	r->error = NULL;
+}
+
+static void *must(void *p)
+{
+	if (!p)
+		abort(); // nothing sensible can be decided without memory; the supervisor restarts us
+	return p;
 }
 
 void reconciler_free(struct reconciler *r)
 {
 	if (!r)
 		return;
-	assert(!r->busy);
-	observe_release(&r->observation);
-	forget_details(r);
+	assert(!r->work);
+	forget_decision(r);
+	forget_error(r);
 	free(r->state);
 	free(r);
 }
 
 int reconciler_set_policy(struct reconciler *r, const struct policy *policy)
 {
-	assert(!r->busy);
+	assert(!r->work);
 	size_t bytes = decide_state_bytes(policy);
-	void *state = calloc(1, bytes);
+	void *state = malloc(bytes);
 	if (!state)
 		return -1;
 	decide_state_init(policy, state);
 	decide_state_migrate(r->policy, r->state, policy, state);
 	free(r->state);
-	observe_release(&r->observation);
 	r->state = state;
 	r->state_bytes = bytes;
 	r->policy = policy;
-	r->decided = false; // the old decision names signals of the old policy
+	forget_decision(r); // it names signals of the old policy
 	r->needs_refill = refill_is_needed(policy);
 	return 0;
 }
 
 bool reconciler_is_idle(const struct reconciler *r)
 {
-	return !r->busy;
+	return !r->work;
 }
 
 const struct policy *reconciler_policy(const struct reconciler *r)
@@ -109,41 +135,45 @@ const struct policy *reconciler_policy(const struct reconciler *r)
 const struct decision *reconciler_decision(const struct reconciler *r, const char *const **ret_details)
 {
 	*ret_details = (const char *const *)r->details;
-	return r->decided ? &r->decision : NULL;
+	return r->decision;
 }
 
 const char *reconciler_error(const struct reconciler *r)
 {
-	return r->error;
+	return r->error ? r->error : "";
 }
 
 static struct decided as_decided(const struct reconciler *r)
 {
-	return (struct decided){r->policy, &r->decision, (const char *const *)r->details};
+	return (struct decided){r->policy, r->decision, (const char *const *)r->details};
 }
 
 // The last step of every tick.
 static void end_tick(struct reconciler *r, const char *result)
 {
-	observe_release(&r->observation);
-	metrics_reconciled(r->env->metrics, result, (double)(mono_us() - r->started_us) / 1e6);
-	r->busy = false;
+	metrics_reconciled(r->env->metrics, result, (double)(mono_us() - r->work->started_us) / 1e6);
+	observe_release(&r->work->observation);
+	free(r->work);
+	r->work = NULL;
 	r->env->on_idle(r->env->on_idle_arg);
 }
 
 // An error is logged when it begins or changes, not at every tick.
 static void report_error(struct reconciler *r, const char *message, const struct err *e)
 {
-	if (strcmp(r->error, e->msg) == 0)
+	if (r->error && strcmp(r->error, e->msg) == 0)
 		return;
-	snprintf(r->error, sizeof r->error, "%s", e->msg);
+	forget_error(r);
+	r->error = must(strdup(e->msg));
 	LOG(r->env->log, LOG_ERROR, message, LOG_S("namespace", r->policy->namespace_name),
 	    LOG_S("policy", r->policy->name), LOG_S("kind", err_kind_info(e->kind)->name), LOG_S("err", e->msg));
 }
 
 static void log_decision(const struct reconciler *r, enum log_level level, const char *message)
 {
-	const struct decision *d = &r->decision;
+	if (!log_takes(r->env->log, level))
+		return; // the sentence costs more than deciding did
+	const struct decision *d = r->decision;
 	struct decided decided = as_decided(r);
 	char sentence[RENDER_SENTENCE_BYTES];
 	render_message(&decided, sentence);
@@ -156,18 +186,32 @@ static void log_decision(const struct reconciler *r, enum log_level level, const
 
 // True when this decision says something else than the one before: only then it is worth a line and a place in the
 // history.
-static bool is_news(bool had, const struct decision *before, const struct decision *now)
+static bool is_news(const struct decision *before, const struct decision *now)
 {
-	return !had || before->action != now->action || before->reason != now->reason ||
+	return !before || before->action != now->action || before->reason != now->reason ||
 	       before->desired != now->desired;
 }
 
-static void take_details(struct reconciler *r)
+// Puts the tick's decision in the place of the last one, with copies of what the sources said.
+static void keep_decision(struct reconciler *r)
 {
+	const struct decision *d = &r->work->decision;
+	const char *const *said = r->work->observation.details;
+	size_t bytes = decision_bytes(d);
 	forget_details(r);
-	for (size_t i = 0; i < r->policy->n_signals; i++)
-		if (r->observation.details[i])
-			r->details[i] = strdup(r->observation.details[i]);
+	if (bytes > r->decision_room) {
+		forget_decision(r);
+		r->decision = must(malloc(bytes));
+		r->decision_room = bytes;
+	}
+	memcpy(r->decision, d, bytes);
+	for (size_t i = 0; i < d->n_signals; i++) {
+		if (!said[i])
+			continue;
+		if (!r->details)
+			r->details = must(calloc(d->n_signals, sizeof *r->details));
+		r->details[i] = must(strdup(said[i]));
+	}
 }
 
 static void observe(struct reconciler *r);
@@ -176,18 +220,19 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 {
 	struct reconciler *r = arg;
 	if (scale) {
-		decide_record_scale(r->policy, r->state, r->now_ms, r->write_from, r->write_to);
-		metrics_scaled(r->env->metrics, r->write_from, r->write_to);
+		const struct tick_work *w = r->work;
+		decide_record_scale(r->policy, r->state, w->now_ms, w->write_from, w->write_to);
+		metrics_scaled(r->env->metrics, w->write_from, w->write_to);
 		log_decision(r, LOG_INFO, "Scaled target");
-		r->error[0] = '\0';
+		forget_error(r);
 		end_tick(r, "scaled");
 		return;
 	}
-	if (!r->env->stopping && error->kind == ERR_CONFLICT && ++r->conflicts < RECONCILE_CONFLICTS_MAX) {
+	if (!r->env->stopping && error->kind == ERR_CONFLICT && ++r->work->conflicts < RECONCILE_CONFLICTS_MAX) {
 		metrics_conflict(r->env->metrics);
 		LOG(r->env->log, LOG_INFO, "Target was changed by somebody else; reading it again",
 		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
-		    LOG_I("attempt", r->conflicts));
+		    LOG_I("attempt", r->work->conflicts));
 		observe(r);
 		return;
 	}
@@ -199,32 +244,30 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 // The world is known: decide, and act on it.
 static void decide_and_act(struct reconciler *r)
 {
-	struct observation_call *c = &r->observation;
-	struct decision before = r->decision;
-	bool had = r->decided;
-	decide(r->policy, &c->observation, r->now_ms, r->state, &r->decision);
-	r->decided = true;
-	take_details(r);
-	metrics_decided(r->env->metrics, &r->decision);
-	struct decision *d = &r->decision;
-	bool news = is_news(had, &before, d);
+	struct tick_work *w = r->work;
+	struct decision *d = &w->decision;
+	decide(r->policy, &w->observation.observation, w->now_ms, r->state, d);
+	bool news = is_news(r->decision, d);
+	keep_decision(r);
+	metrics_decided(r->env->metrics, d);
 	if (news) {
 		struct decided decided = as_decided(r);
 		history_add(r->env->history, &decided);
 	}
 	bool write = d->write && !r->env->dry_run;
 	if (!write) {
-		r->error[0] = '\0';
+		forget_error(r);
 		log_decision(r, news ? LOG_INFO : LOG_DEBUG,
 		             d->write ? "Decided (dry run, nothing written)" : "Decided");
 		end_tick(r, "ok");
 		return;
 	}
-	r->write_from = d->current;
-	r->write_to = d->desired;
+	w->write_from = d->current;
+	w->write_to = d->desired;
 	struct scale_ref ref = policy_scale_ref(r->policy);
 	struct err e;
-	if (scale_patch(r->env->sources.k8s, &ref, c->scale.resource_version, d->desired, on_written, r, &e) < 0)
+	if (scale_patch(r->env->sources.k8s, &ref, w->observation.scale.resource_version, d->desired, on_written, r,
+	                &e) < 0)
 		on_written(r, NULL, &e);
 }
 
@@ -257,26 +300,22 @@ static void on_observed(void *arg, struct observation_call *c)
 		    LOG_S("err", c->pods_error.msg));
 	r->pods_error_kind = c->pods_known ? ERR_NONE : c->pods_error.kind;
 	if (r->needs_refill)
-		refill_start(&r->refill, r->env->promql, r->policy, r->state, observation_ready(&c->observation),
-		             r->now_ms, on_refilled, r);
+		refill_start(&r->work->refill, r->env->promql, r->policy, r->state, observation_ready(&c->observation),
+		             r->work->now_ms, on_refilled, r);
 	else
 		decide_and_act(r);
 }
 
 static void observe(struct reconciler *r)
 {
-	observe_start(&r->observation, &r->env->sources, r->policy, r->now_ms, on_observed, r);
+	observe_start(&r->work->observation, &r->env->sources, r->policy, r->work->now_ms, on_observed, r);
 }
 
 void reconciler_tick(struct reconciler *r, int64_t now_ms)
 {
-	if (r->busy) {
-		metrics_tick_skipped(r->env->metrics);
-		return;
-	}
-	r->busy = true;
-	r->conflicts = 0;
-	r->now_ms = now_ms;
-	r->started_us = mono_us();
+	assert(!r->work);
+	r->work = must(calloc(1, sizeof *r->work));
+	r->work->now_ms = now_ms;
+	r->work->started_us = mono_us();
 	observe(r);
 }

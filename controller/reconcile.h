@@ -37,7 +37,7 @@ struct reconciler *reconciler_new(const struct reconcile_env *env, const struct 
 void reconciler_free(struct reconciler *r);
 // The policy was read again (same namespace/name): keeps the history that still makes sense. Must be idle.
 int reconciler_set_policy(struct reconciler *r, const struct policy *policy);
-// Starts a tick; does nothing but count when the last one is still under way.
+// Starts a tick. Must be idle. May end before this returns.
 void reconciler_tick(struct reconciler *r, int64_t now_ms);
 bool reconciler_is_idle(const struct reconciler *r);
 const struct policy *reconciler_policy(const struct reconciler *r);

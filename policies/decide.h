@@ -21,7 +21,8 @@ struct policy;
 // for the longest window of `behavior`. Multiple of 8.
 size_t decide_state_bytes(const struct policy *policy);
 
-// Makes `state` (decide_state_bytes, 8-byte aligned) that of a policy nobody has decided on yet.
+// Makes `state` (decide_state_bytes, 8-byte aligned) that of a policy nobody has decided on yet. Room for what is yet
+// to be remembered is left as it is: give zeroed memory where states are compared byte by byte.
 void decide_state_init(const struct policy *policy, void *state);
 
 // True when `state` was made for a policy of the same shape and version: only then may decide() use it.

@@ -30,3 +30,9 @@ const char *signal_state_name(enum signal_state s)
 	assert(s >= 0 && s < SIGNAL_STATE__COUNT);
 	return signal_states[s];
 }
+
+size_t decision_bytes(const struct decision *d)
+{
+	assert(d->n_trace <= DECISION_TRACE_MAX);
+	return offsetof(struct decision, trace) + d->n_trace * sizeof d->trace[0];
+}

@@ -50,9 +50,13 @@ struct decision {
 	bool write;         // the shell may PATCH: desired != current, not paused, not dry-run
 	struct decision_signal signals[POLICY_SIGNALS_MAX];
 	size_t n_signals;
-	struct trace_entry trace[DECISION_TRACE_MAX];
 	size_t n_trace;
 	bool trace_cut; // more steps than DECISION_TRACE_MAX
+	struct trace_entry trace[DECISION_TRACE_MAX];
 };
+
+// The bytes from the start that say something: the trace comes last and is mostly short, so a kept copy may end there.
+// Such a copy is read through the pointer, never assigned as a whole.
+size_t decision_bytes(const struct decision *d);
 
 #endif

@@ -10,6 +10,7 @@
 #include "policies/policy.h"
 
 #define HISTORY_ROOM_MIN 64 // ticks may come earlier than the interval
+#define HISTORY_GAP_MIN  16 // marks that fell out before the others are moved up
 
 static uint32_t room_for(int64_t keep_ms, int64_t interval_ms)
 {
@@ -96,7 +97,8 @@ static void add(struct history *h, struct history_mark *marks, struct history_ma
 			return;
 		}
 	}
-	if (h->start + h->len == h->cap && h->start > 0) {
+	// Back to the front at the end of the room, and whenever that is cheap: what is never written takes no memory.
+	if (h->start > 0 && (h->start + h->len == h->cap || h->start >= i64_max(h->len, HISTORY_GAP_MIN))) {
 		memmove(marks, &marks[h->start], h->len * sizeof *marks);
 		h->start = 0;
 	}

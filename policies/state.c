@@ -137,8 +137,9 @@ size_t decide_state_bytes(const struct policy *policy)
 void decide_state_init(const struct policy *policy, void *state)
 {
 	size_t bytes = decide_state_bytes(policy);
-	memset(state, 0, bytes);
 	struct state_header *s = state;
+	// Marks and samples are read only below their length: left alone, those never used take no memory either.
+	memset(state, 0, sizeof *s + policy->n_signals * sizeof(struct state_signal));
 	*s = (struct state_header){
 	        .magic = STATE_MAGIC,
 	        .version = DECIDE_STATE_VERSION,

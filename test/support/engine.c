@@ -88,7 +88,7 @@ void engine_add_rate(struct engine *e, int direction, int type, int32_t value, i
 void engine_start(struct engine *e)
 {
 	free(e->state);
-	e->state = malloc(decide_state_bytes(&e->policy));
+	e->state = calloc(1, decide_state_bytes(&e->policy)); // zeroed: tests compare states byte by byte
 	assert(e->state);
 	decide_state_init(&e->policy, e->state);
 }
