@@ -60,6 +60,7 @@ int cmd_check(int argc, char **argv)
 		return EXIT_FAILED;
 	}
 	fputs(buf_str(&report), stdout);
+	fflush(stdout); // before the summary, also where both go into one file
 	if (set.n_errors)
 		code = EXIT_FAILED;
 	else if (set.n_policies == 0) {
