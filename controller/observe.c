@@ -2,6 +2,7 @@
 #include "controller/observe.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 struct scale_ref policy_scale_ref(const struct policy *p)
 {
@@ -11,6 +12,31 @@ struct scale_ref policy_scale_ref(const struct policy *p)
 int32_t observation_ready(const struct observation *o)
 {
 	return o->ready_replicas >= 0 ? o->ready_replicas : o->spec_replicas;
+}
+
+static bool needs_pods(const struct policy *p)
+{
+	for (size_t i = 0; i < p->n_signals; i++)
+		if (p->signals[i].target.set && p->signals[i].target.type == TARGET_PODS)
+			return true;
+	return false;
+}
+
+static void build_pods(struct observation_call *c)
+{
+	static const enum pod_state states[] = {
+	        [POD_KIND_READY] = POD_READY,  [POD_KIND_UNREADY] = POD_UNREADY, [POD_KIND_PENDING] = POD_PENDING,
+	        [POD_KIND_ENDED] = POD_FAILED, [POD_KIND_DELETED] = POD_DELETED,
+	};
+	_Static_assert(sizeof states / sizeof states[0] == POD_KIND__COUNT, "one state per kind");
+	size_t n = c->pod_list.n;
+	c->observed_pods = calloc(n ? n : 1, sizeof *c->observed_pods);
+	if (!c->observed_pods)
+		abort();
+	for (size_t i = 0; i < n; i++)
+		c->observed_pods[i] = (struct obs_pod){c->pod_list.items[i].name, states[c->pod_list.items[i].kind]};
+	c->observation.pods = c->observed_pods;
+	c->observation.n_pods = n;
 }
 
 static void build(struct observation_call *c)
@@ -29,6 +55,8 @@ static void build(struct observation_call *c)
 	        .signals = c->signals,
 	        .n_signals = p->n_signals,
 	};
+	if (c->sources.k8s && c->pods_known && needs_pods(p))
+		build_pods(c);
 }
 
 static void finish_one(struct observation_call *c)
@@ -68,7 +96,13 @@ static void on_scale(void *arg, const struct scale *scale, const struct err *err
 		finish_one(c);
 		return;
 	}
-	if (pods_count(c->sources.k8s, c->policy->namespace_name, c->scale.selector, on_pods, c, &c->pods_error) < 0)
+	struct pod_list *list = NULL;
+	if (needs_pods(c->policy)) {
+		list = &c->pod_list;
+		pod_list_init(list);
+	}
+	if (pods_list(c->sources.k8s, c->policy->namespace_name, c->scale.selector, list, on_pods, c, &c->pods_error) <
+	    0)
 		finish_one(c);
 }
 
@@ -117,4 +151,7 @@ void observe_release(struct observation_call *c)
 		query_answer_unref(c->answers[i]);
 		c->answers[i] = NULL;
 	}
+	pod_list_done(&c->pod_list);
+	free(c->observed_pods);
+	c->observed_pods = NULL;
 }

@@ -46,6 +46,8 @@ struct observation_call {
 	const char *details[POLICY_SIGNALS_MAX]; // for rendering; points into answers
 	struct scale scale;
 	struct pod_counts pods;
+	struct pod_list pod_list; // asked for only when a signal is of type Pods
+	struct obs_pod *observed_pods;
 	bool pods_known;
 	struct err pods_error; // why not, when !pods_known
 	struct err error;

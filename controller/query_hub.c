@@ -82,6 +82,11 @@ static const char *pod_of(const struct promql_series *s)
 	return pod[0] ? pod : promql_label(s, "pod");
 }
 
+static int compare_pods(const void *a, const void *b)
+{
+	return strcmp(((const struct obs_series *)a)->pod, ((const struct obs_series *)b)->pod);
+}
+
 static struct query_answer *answer_of(const struct promql_result *r)
 {
 	if (r->type != PROMQL_VECTOR && r->type != PROMQL_SCALAR)
@@ -115,6 +120,8 @@ static struct query_answer *answer_of(const struct promql_result *r)
 		at += len;
 	}
 	a->n_series = k;
+	if (k > 1) // what matches pods is linear when they are in order
+		qsort(a->series, k, sizeof *a->series, compare_pods);
 	return a;
 }
 

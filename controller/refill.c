@@ -12,6 +12,8 @@
 // How far back this signal's history matters.
 static int64_t history_ms(const struct policy_signal *s)
 {
+	if (s->target.set && s->target.type == TARGET_PODS) // no window; what the pods were back then is not known
+		return 0;
 	int64_t ms = s->window.set ? s->window.duration_ms : 0;
 	if (ms < s->sustain.up_ms)
 		ms = s->sustain.up_ms;

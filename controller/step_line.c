@@ -23,9 +23,10 @@ enum member {
 	MEMBER_PENDING,
 	MEMBER_STATUS,
 	MEMBER_SIGNALS,
+	MEMBER_PODS,
 	MEMBER__COUNT
 };
-static const char *const member_names[] = {"time", "replicas", "ready", "pending", "status", "signals"};
+static const char *const member_names[] = {"time", "replicas", "ready", "pending", "status", "signals", "pods"};
 _Static_assert(sizeof member_names / sizeof member_names[0] == MEMBER__COUNT, "one name per member");
 
 static int fail_unknown(const char *what, const char *word, const char *const *names, size_t n, struct err *e)
@@ -168,6 +169,40 @@ static int parse_signals(const struct policy *p, const cJSON *object, struct are
 	return 0;
 }
 
+// ---- pods ----
+
+static const char *const pod_states[] = {
+        [POD_READY] = "Ready",   [POD_UNREADY] = "Unready", [POD_PENDING] = "Pending",
+        [POD_FAILED] = "Failed", [POD_DELETED] = "Deleted",
+};
+_Static_assert(sizeof pod_states / sizeof pod_states[0] == POD_STATE__COUNT, "one name per state");
+
+static int parse_pods(const cJSON *object, struct arena *a, struct observation *o, struct err *e)
+{
+	if (!cJSON_IsObject(object))
+		return err_set(e, ERR_INPUT, "pods must be an object: {\"llama-0\": \"Ready\"}");
+	size_t n = (size_t)cJSON_GetArraySize(object);
+	if (n > STEP_SERIES_MAX)
+		return err_set(e, ERR_LIMIT, "%zu pods are more than the ceiling of %d", n, STEP_SERIES_MAX);
+	struct obs_pod *pods = arena_calloc(a, n ? n : 1, sizeof *pods);
+	size_t k = 0;
+	for (const cJSON *c = object->child; c; c = c->next, k++) {
+		const char *text = cJSON_IsString(c) ? c->valuestring : "";
+		size_t s = 0;
+		while (s < POD_STATE__COUNT && strcmp(pod_states[s], text) != 0)
+			s++;
+		if (s == POD_STATE__COUNT)
+			return fail_unknown("state of a pod", text, pod_states, POD_STATE__COUNT, e);
+		char *name = pods ? arena_strdup(a, c->string) : NULL;
+		if (!name)
+			return err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");
+		pods[k] = (struct obs_pod){name, (enum pod_state)s};
+	}
+	o->pods = pods;
+	o->n_pods = n;
+	return pods ? 0 : err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");
+}
+
 // ---- the line ----
 
 // The members by name; NULL = absent or null.
@@ -207,6 +242,8 @@ static int parse_tree(const struct policy *p, const cJSON *root, struct arena *a
 	if ((m[MEMBER_READY] && parse_count(m[MEMBER_READY], "ready", &o->ready_replicas, e) < 0) ||
 	    (m[MEMBER_PENDING] && parse_count(m[MEMBER_PENDING], "pending", &o->pending_replicas, e) < 0) ||
 	    (m[MEMBER_STATUS] && parse_count(m[MEMBER_STATUS], "status", &o->status_replicas, e) < 0))
+		return -1;
+	if (m[MEMBER_PODS] && parse_pods(m[MEMBER_PODS], a, o, e) < 0)
 		return -1;
 	for (size_t i = 0; i < p->n_signals; i++) {
 		line->signals[i] = (struct obs_signal){.state = OBS_EMPTY};

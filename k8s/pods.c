@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counting the pods behind a selector, page by page.
+// Counting and listing the pods behind a selector, page by page.
 #include "k8s/scale.h"
 
 #include <stdlib.h>
@@ -15,6 +15,7 @@
 struct count {
 	struct k8s_client *client;
 	struct pod_counts counts;
+	struct pod_list *list; // NULL: counts only
 	char next_page[PODS_CONTINUE_BYTES_MAX];
 	bool has_restarted;
 	int pages;
@@ -43,10 +44,14 @@ static void on_page(void *arg, const struct http_response *response, const struc
 		n->has_restarted = true;
 		n->next_page[0] = '\0';
 		n->counts = (struct pod_counts){0};
+		if (n->list) {
+			pod_list_done(n->list);
+			pod_list_init(n->list);
+		}
 	} else if (error) {
 		finish(n, error);
 		return;
-	} else if (pods_decode_page(response->body, response->body_len, &n->counts, n->next_page, &e) < 0) {
+	} else if (pods_decode_page(response->body, response->body_len, &n->counts, n->list, n->next_page, &e) < 0) {
 		finish(n, &e);
 		return;
 	} else if (!n->next_page[0]) {
@@ -78,6 +83,12 @@ static int ask_page(struct count *n, struct err *e)
 int pods_count(struct k8s_client *c, const char *namespace_name, const char *selector, pod_counts_done_fn *done,
                void *arg, struct err *e)
 {
+	return pods_list(c, namespace_name, selector, NULL, done, arg, e);
+}
+
+int pods_list(struct k8s_client *c, const char *namespace_name, const char *selector, struct pod_list *list,
+              pod_counts_done_fn *done, void *arg, struct err *e)
+{
 	if (!scale_name_is_valid(namespace_name))
 		return err_set(e, ERR_INPUT, "\"%.80s\" is no namespace", namespace_name);
 	if (!selector[0])
@@ -87,6 +98,7 @@ int pods_count(struct k8s_client *c, const char *namespace_name, const char *sel
 	if (!n)
 		return err_set(e, ERR_INTERNAL, "out of memory");
 	n->client = c;
+	n->list = list;
 	n->done = done;
 	n->arg = arg;
 	n->selector = memcpy((char *)(n + 1), selector, selector_size);

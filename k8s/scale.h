@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
+
 struct err;
 struct k8s_client;
 
@@ -47,15 +49,35 @@ struct pod_counts {
 	int32_t terminating; // being deleted
 };
 typedef void pod_counts_done_fn(void *arg, const struct pod_counts *counts, const struct err *error);
+// What the HPA tells apart. POD_KIND_UNREADY: runs, but its Ready condition is not True; POD_KIND_ENDED: phase Failed
+// or Succeeded; POD_KIND_DELETED: being deleted, whatever its phase.
+enum pod_kind { POD_KIND_READY, POD_KIND_UNREADY, POD_KIND_PENDING, POD_KIND_ENDED, POD_KIND_DELETED, POD_KIND__COUNT };
+struct pod_info {
+	const char *name; // in the list's arena
+	enum pod_kind kind;
+};
+struct pod_list {
+	struct pod_info *items; // in the order of the server: by name
+	size_t n, cap;
+	struct arena names;
+};
+void pod_list_init(struct pod_list *l);
+// Frees everything; pod_list_init() before the next use.
+void pod_list_done(struct pod_list *l);
+
 // Counts the pods behind a scale's selector (paged list, at most PODS_MAX). ERR_INPUT for an empty selector, which
 // would match every pod of the namespace.
 int pods_count(struct k8s_client *c, const char *namespace_name, const char *selector, pod_counts_done_fn *done,
                void *arg, struct err *e);
 
+// As pods_count(), and fills *list (initialised, empty), which must stay until done is called; NULL: counts only.
+int pods_list(struct k8s_client *c, const char *namespace_name, const char *selector, struct pod_list *list,
+              pod_counts_done_fn *done, void *arg, struct err *e);
+
 // Decoders of the replies; ERR_PROTOCOL, ERR_LIMIT.
 int scale_decode(const char *text, size_t len, struct scale *ret_scale, struct err *e);
-// Adds one page of a PodList to *counts; ret_continue is "" on the last page.
-int pods_decode_page(const char *text, size_t len, struct pod_counts *counts,
+// Adds one page of a PodList to *counts and, unless NULL, to *list; ret_continue is "" on the last page.
+int pods_decode_page(const char *text, size_t len, struct pod_counts *counts, struct pod_list *list,
                      char ret_continue[PODS_CONTINUE_BYTES_MAX], struct err *e);
 // Is text usable as a namespace or object name in a URL: letters, digits, '-', '.', at most 253, not only dots?
 bool scale_name_is_valid(const char *text);

@@ -3,6 +3,7 @@
 #include "k8s/scale.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -75,7 +76,51 @@ static bool is_ready(const cJSON *status)
 	return false;
 }
 
-static int decode_pods(const cJSON *root, struct pod_counts *counts, char *ret_continue, struct err *e)
+#define POD_LIST_NAMES_BYTES_MAX ((size_t)PODS_MAX * 272) // 253 bytes and a NUL each, as the arena counts them
+
+void pod_list_init(struct pod_list *l)
+{
+	*l = (struct pod_list){0};
+	arena_init(&l->names, POD_LIST_NAMES_BYTES_MAX);
+}
+
+void pod_list_done(struct pod_list *l)
+{
+	free(l->items);
+	arena_done(&l->names);
+	*l = (struct pod_list){0};
+}
+
+static int add_pod(struct pod_list *l, const char *name, enum pod_kind kind, struct err *e)
+{
+	if (l->n == l->cap) {
+		size_t cap = l->cap ? 2 * l->cap : 64;
+		struct pod_info *grown = realloc(l->items, cap * sizeof *grown);
+		if (!grown)
+			return err_set(e, ERR_INTERNAL, "out of memory");
+		l->items = grown;
+		l->cap = cap;
+	}
+	char *copy = arena_strdup(&l->names, name);
+	if (!copy)
+		return err_set(e, ERR_LIMIT, "the names of the pods would pass %zu bytes", POD_LIST_NAMES_BYTES_MAX);
+	l->items[l->n++] = (struct pod_info){copy, kind};
+	return 0;
+}
+
+static enum pod_kind kind_of(bool is_deleted, const char *phase, bool ready)
+{
+	if (is_deleted)
+		return POD_KIND_DELETED;
+	if (strcmp(phase, "Failed") == 0 || strcmp(phase, "Succeeded") == 0)
+		return POD_KIND_ENDED;
+	if (strcmp(phase, "Pending") == 0)
+		return POD_KIND_PENDING;
+	return ready ? POD_KIND_READY : POD_KIND_UNREADY;
+}
+
+static int decode_pods(const cJSON *root, struct pod_counts *counts, struct pod_list *list, char *ret_continue,
+                       struct err *e)
 {
 	if (strcmp(json_get_str(root, "kind", ""), "PodList") != 0)
 		return err_set(e, ERR_PROTOCOL, "expected a PodList, got kind \"%.60s\"",
@@ -88,24 +133,27 @@ static int decode_pods(const cJSON *root, struct pod_counts *counts, char *ret_c
 		const cJSON *status = json_get(pod, "status"),
 		            *deleted = json_get(json_get(pod, "metadata"), "deletionTimestamp");
 		const char *phase = json_get_str(status, "phase", "");
-		bool is_deleted = deleted && !cJSON_IsNull(deleted);
+		bool is_deleted = deleted && !cJSON_IsNull(deleted), ready = is_ready(status);
 		if (counts->total == PODS_MAX)
 			return err_set(e, ERR_LIMIT, "more than %d pods match the selector", PODS_MAX);
 		counts->total++;
 		counts->terminating += is_deleted;
 		counts->failed += strcmp(phase, "Failed") == 0;
 		counts->pending += !is_deleted && strcmp(phase, "Pending") == 0;
-		counts->ready += !is_deleted && is_ready(status);
+		counts->ready += !is_deleted && ready;
+		const char *name = json_get_str(json_get(pod, "metadata"), "name", "");
+		if (list && add_pod(list, name, kind_of(is_deleted, phase, ready), e) < 0)
+			return -1;
 	}
 	return copy_text(json_get(root, "metadata"), "continue", ret_continue, PODS_CONTINUE_BYTES_MAX, e);
 }
 
-int pods_decode_page(const char *text, size_t len, struct pod_counts *counts,
+int pods_decode_page(const char *text, size_t len, struct pod_counts *counts, struct pod_list *list,
                      char ret_continue[PODS_CONTINUE_BYTES_MAX], struct err *e)
 {
 	ret_continue[0] = '\0';
 	cJSON *root = json_read(text, len, e);
-	int rc = root ? decode_pods(root, counts, ret_continue, e) : -1;
+	int rc = root ? decode_pods(root, counts, list, ret_continue, e) : -1;
 	cJSON_Delete(root);
 	return rc < 0 ? err_wrap(e, "list of pods") : 0;
 }

@@ -34,10 +34,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	struct pod_counts counts = {0};
 	static char next[PODS_CONTINUE_BYTES_MAX];
-	if (pods_decode_page(text, size, &counts, next, &e) == 0) {
+	struct pod_list pods;
+	pod_list_init(&pods);
+	if (pods_decode_page(text, size, &counts, &pods, next, &e) == 0) {
+		assert(pods.n == (size_t)counts.total);
 		assert(counts.total >= 0 && counts.total <= PODS_MAX && counts.ready <= counts.total);
 		assert(counts.pending <= counts.total && counts.failed <= counts.total &&
 		       counts.terminating <= counts.total);
 	}
+	pod_list_done(&pods);
 	return 0;
 }

@@ -142,6 +142,20 @@ static void pods_are_counted_by_state(void **state)
 		harness_count(&h, "default", "app=web", &o);
 	assert_int_equal(o.counts.ready, 5);
 	assert_int_equal(o.counts.pending, 3);
+	struct pod_list list;
+	pod_list_init(&list);
+	o = (struct outcome){0};
+	struct err e = {0};
+	assert_int_equal(pods_list(h.client, "default", "app=web", &list, outcome_of_pods, &o, &e), 0);
+	harness_wait(&h, &o);
+	assert_int_equal(list.n, 8);
+	int n_ready = 0;
+	for (size_t i = 0; i < list.n; i++) {
+		assert_true(strncmp(list.items[i].name, "web-", 4) == 0);
+		n_ready += list.items[i].kind == POD_KIND_READY;
+	}
+	assert_int_equal(n_ready, 5);
+	pod_list_done(&list);
 	harness_count(&h, "default", "", &o);
 	assert_int_equal(o.error.kind, ERR_INPUT);
 	harness_count(&h, "default", "app in (web)", &o);
@@ -232,7 +246,7 @@ static void pods_are_told_apart(void **state)
 	struct pod_counts counts = {0};
 	char next[PODS_CONTINUE_BYTES_MAX];
 	struct err e = {0};
-	if (pods_decode_page(page, strlen(page), &counts, next, &e) < 0)
+	if (pods_decode_page(page, strlen(page), &counts, NULL, next, &e) < 0)
 		fail_msg("%s", e.msg);
 	assert_int_equal(counts.total, 6);
 	assert_int_equal(counts.ready, 1);
@@ -240,10 +254,21 @@ static void pods_are_told_apart(void **state)
 	assert_int_equal(counts.failed, 1);
 	assert_int_equal(counts.terminating, 1);
 	assert_string_equal(next, "abc");
+	static const enum pod_kind kinds[] = {POD_KIND_READY, POD_KIND_DELETED, POD_KIND_PENDING,
+	                                      POD_KIND_ENDED, POD_KIND_ENDED,   POD_KIND_UNREADY};
+	struct pod_list list;
+	pod_list_init(&list);
+	counts = (struct pod_counts){0};
+	if (pods_decode_page(page, strlen(page), &counts, &list, next, &e) < 0)
+		fail_msg("%s", e.msg);
+	assert_int_equal(list.n, 6);
+	for (size_t i = 0; i < list.n; i++)
+		assert_int_equal(list.items[i].kind, kinds[i]);
+	pod_list_done(&list);
 	counts.total = PODS_MAX - 5;
-	assert_int_equal(pods_decode_page(page, strlen(page), &counts, next, &e), -1);
+	assert_int_equal(pods_decode_page(page, strlen(page), &counts, NULL, next, &e), -1);
 	assert_int_equal(e.kind, ERR_LIMIT);
-	assert_int_equal(pods_decode_page("{\"kind\":\"PodList\",\"items\":3}", 28, &counts, next, &e), -1);
+	assert_int_equal(pods_decode_page("{\"kind\":\"PodList\",\"items\":3}", 28, &counts, NULL, next, &e), -1);
 	assert_int_equal(e.kind, ERR_PROTOCOL);
 }
 

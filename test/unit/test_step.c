@@ -67,6 +67,35 @@ static void an_observation_is_read(void **state)
 	arena_done(&a);
 }
 
+static void pods_have_states(void **state)
+{
+	(void)state;
+	struct engine en;
+	struct arena a;
+	struct err e;
+	struct step_line line;
+	make_policy(&en);
+	arena_init(&a, 1 << 20);
+	const char *text = "{\"time\":0,\"replicas\":3,\"pods\":{\"a\":\"Ready\",\"b\":\"Unready\",\"c\":\"Pending\","
+	                   "\"d\":\"Failed\",\"e\":\"Deleted\"}}";
+	assert_int_equal(step_line_parse(&en.policy, text, strlen(text), &a, &line, &e), 0);
+	assert_int_equal(line.observation.n_pods, 5);
+	for (size_t i = 0; i < 5; i++) {
+		assert_int_equal(line.observation.pods[i].name[0], "abcde"[i]);
+		assert_int_equal(line.observation.pods[i].state, i);
+	}
+	text = "{\"time\":0,\"replicas\":3,\"pods\":{}}";
+	assert_int_equal(step_line_parse(&en.policy, text, strlen(text), &a, &line, &e), 0);
+	assert_true(line.observation.pods && line.observation.n_pods == 0);
+	text = "{\"time\":0,\"replicas\":3}";
+	assert_int_equal(step_line_parse(&en.policy, text, strlen(text), &a, &line, &e), 0);
+	assert_null(line.observation.pods);
+	text = "{\"time\":0,\"replicas\":3,\"pods\":{\"a\":\"ready\"}}";
+	assert_int_equal(step_line_parse(&en.policy, text, strlen(text), &a, &line, &e), -1);
+	assert_string_equal(e.msg, "unknown state of a pod \"ready\", did you mean \"Ready\"?");
+	arena_done(&a);
+}
+
 static void what_is_left_out_is_not_known(void **state)
 {
 	(void)state;
@@ -270,6 +299,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(an_observation_is_read),
+	        cmocka_unit_test(pods_have_states),
 	        cmocka_unit_test(what_is_left_out_is_not_known),
 	        cmocka_unit_test(a_bad_line_is_refused_with_its_reason),
 	        cmocka_unit_test(series_have_a_ceiling),
