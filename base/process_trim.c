@@ -3,16 +3,33 @@
 
 #include <link.h>
 #include <malloc.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+// Code that the loader patched (none of Debian's; a driver's library might) is no longer the file's.
+static bool has_patched_code(const struct dl_phdr_info *info)
+{
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		if (p->p_type != PT_DYNAMIC)
+			continue;
+		for (const ElfW(Dyn) *d = (const ElfW(Dyn) *)(info->dlpi_addr + p->p_vaddr); d->d_tag != DT_NULL; d++)
+			if (d->d_tag == DT_TEXTREL || (d->d_tag == DT_FLAGS && (d->d_un.d_val & DF_TEXTREL)))
+				return true;
+	}
+	return false;
+}
 
 // Segments that can be written hold relocated pointers and data, which exist nowhere else: those stay. A read-only one
 // is the file's own bytes, and comes back from the page cache.
 static int trim_object(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	(void)size;
+	if (has_patched_code(info))
+		return 0;
 	uintptr_t page = *(const uintptr_t *)arg;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];

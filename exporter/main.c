@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/process_trim.h"
 #include "exporter/backend.h"
 #include "exporter/csv_counters.h"
 #include "exporter/options.h"
@@ -91,6 +92,7 @@ static int serve(struct exporter *x, struct err *e)
 		LOG(x->log, LOG_INFO, "Serving metrics", LOG_S("listen", x->options.listen),
 		    LOG_I("port", exporter_server_port(server)), LOG_S("backend", x->backend->ops->name),
 		    LOG_S("version", GPUSCALE_VERSION));
+		process_trim();
 		event_base_dispatch(x->loop);
 		LOG(x->log, LOG_INFO, "Ending", LOG_S("reason", "signal"));
 	}
