@@ -3,6 +3,7 @@
 
 #include <assert.h>
 
+#include "policies/fallback.h"
 #include "policies/number.h"
 #include "policies/observation.h"
 #include "policies/policy.h"
@@ -94,9 +95,14 @@ static void run_stages(struct tick *t)
 	// Signals are read in any case: their windows and timers must go on.
 	for (size_t i = 0; i < t->policy->n_signals; i++)
 		signal_stage(t, i);
+	bool fallback = t->policy->fallback.set;
+	if (fallback)
+		fallback_observe(t);
 	t->settled = is_settled_by_scale(t);
 	if (!t->settled) {
 		combine_stage(t);
+		if (fallback)
+			fallback_stage(t);
 		if (!t->hold) {
 			stabilize_stage(t);
 			rate_stage(t);
@@ -160,7 +166,7 @@ void decide(const struct policy *policy, const struct observation *observation, 
 	t.state = s;
 	t.decision = d;
 	t.now_ms = now_ms;
-	t.hold = false;
+	t.hold = t.blind = false;
 	count_replicas(&t);
 	d->current = t.counts.spec;
 	if (!s->seeded)

@@ -32,6 +32,15 @@ enum on_missing { ON_MISSING_HOLD, ON_MISSING_IGNORE, ON_MISSING_ZERO, ON_MISSIN
 enum series_mode { SERIES_SINGLE, SERIES_SUM, SERIES_MAX, SERIES_MIN, SERIES_AVG, SERIES_MODE__COUNT };
 enum select_policy { SELECT_MAX, SELECT_MIN, SELECT_DISABLED, SELECT_POLICY__COUNT };
 enum combine { COMBINE_MAX, COMBINE_MIN, COMBINE__COUNT };
+enum fallback_behavior {
+	FALLBACK_STATIC,
+	FALLBACK_CURRENT,
+	FALLBACK_CURRENT_IF_HIGHER,
+	FALLBACK_CURRENT_IF_LOWER,
+	FALLBACK_SCALING_MODIFIERS, // known and refused: needs formulas
+	FALLBACK_BEHAVIOR__COUNT
+};
+enum fallback_when { FALLBACK_ALL, FALLBACK_ANY, FALLBACK_WHEN__COUNT };
 enum rate_type { RATE_PODS, RATE_PERCENT, RATE_TYPE__COUNT };
 
 struct policy_target {
@@ -96,6 +105,16 @@ struct policy_guards {
 	int32_t max_step;              // largest change of one decision, in replicas; 0 = off
 };
 
+// What to go by when the signals cannot be read for long. KEDA: pkg/fallback.
+struct policy_fallback {
+	bool set, replicas_set;
+	int32_t failure_threshold; // applies once more ticks in a row than this have failed; lifts after as many good
+	                           // ones
+	int32_t replicas;          // >= 1
+	int behavior;              // enum fallback_behavior
+	int when;                  // enum fallback_when: which of the signals must be blind
+};
+
 struct policy_startup {
 	bool set;   // capacity to come counts; off, start-up times are learnt but not gone by
 	bool given; // else learnt
@@ -113,6 +132,7 @@ struct policy {
 	int combine;                                      // enum combine: the largest or the smallest proposal
 	struct policy_scaling_rules scale_up, scale_down; // behavior
 	struct policy_sustain cooldown;                   // up_ms / down_ms after a scale in either direction
+	struct policy_fallback fallback;
 	struct policy_startup startup;
 	struct policy_guards guards;
 	const char *file; // where it came from, for messages; may be NULL

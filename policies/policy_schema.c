@@ -136,8 +136,9 @@ static const struct schema_field spec_fields[] = {
          .child = &policy_schema_forecast},
         {.name = "fallback",
          .type = SCHEMA_OBJECT,
-         .doc = "A floor of replicas after several failures to read the signals.",
-         FIELD_LATER,
+         .doc = "What to go by when the signals cannot be read for long. Until then, and without it, the scale is "
+                "held.",
+         FIELD_SET(struct policy, fallback, fallback.set),
          .child = &policy_schema_fallback},
         {.name = "startup",
          .type = SCHEMA_OBJECT,
@@ -200,6 +201,14 @@ static void check_guards(const struct policy *p, struct fault_list *l)
 		          "is smaller than replicaMultiple, so that nothing could ever change: raise it");
 }
 
+static void check_fallback(const struct policy *p, struct fault_list *l)
+{
+	if (p->fallback.replicas_set && p->fallback.replicas > p->max_replicas)
+		fault_add(l, "fallback.replicas", -1, "is larger than maxReplicas: lower it or raise maxReplicas");
+	else if (p->fallback.replicas_set && p->fallback.replicas < p->min_replicas)
+		fault_add(l, "fallback.replicas", -1, "is smaller than minReplicas, which wins: raise it");
+}
+
 // Replicas that go faster than they come: every second wave of load finds none.
 static void check_startup(const struct policy *p, struct fault_list *l)
 {
@@ -221,6 +230,7 @@ static size_t check_spec(const void *value, struct schema_fault *ret_faults, siz
 	if (combine_of(p->combine_text) < 0)
 		fault_add(&l, "combine", -1, "must be Max or Min: a formula over signal names is not supported yet");
 	check_windows(p, &l);
+	check_fallback(p, &l);
 	check_guards(p, &l);
 	check_startup(p, &l);
 	for (size_t i = 0; i < p->n_signals; i++)

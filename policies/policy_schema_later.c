@@ -49,11 +49,3 @@ static const struct schema_field forecast_fields[] = {
 };
 const struct schema policy_schema_forecast =
         LATER_SCHEMA("forecast", "Scale ahead of load that comes back with a season.", forecast_fields);
-
-static const struct schema_field fallback_fields[] = {
-        LATER("failureThreshold", SCHEMA_INT32, "Failures in a row before it applies."),
-        LATER("replicas", SCHEMA_INT32, "The floor."),
-        LATER("behavior", SCHEMA_STRING, "How the floor and the present scale become one."),
-};
-const struct schema policy_schema_fallback =
-        LATER_SCHEMA("fallback", "A floor of replicas after several failures to read the signals.", fallback_fields);

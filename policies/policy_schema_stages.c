@@ -1,7 +1,80 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stages around the signals: spec.startup and spec.guards of a GPUAutoscaler.
+// The stages around the signals: spec.fallback, spec.startup and spec.guards of a GPUAutoscaler.
 #include "policies/policy.h"
 #include "policies/policy_schema_private.h"
+
+// ---- fallback ----
+
+static const char *const fallback_behaviors[] = {
+        [FALLBACK_STATIC] = "Static",
+        [FALLBACK_CURRENT] = "CurrentReplicas",
+        [FALLBACK_CURRENT_IF_HIGHER] = "CurrentReplicasIfHigher",
+        [FALLBACK_CURRENT_IF_LOWER] = "CurrentReplicasIfLower",
+        [FALLBACK_SCALING_MODIFIERS] = "ScalingModifiers",
+        [FALLBACK_BEHAVIOR__COUNT] = NULL,
+};
+_Static_assert(COUNT_OF(fallback_behaviors) == FALLBACK_BEHAVIOR__COUNT + 1, "one name per behavior");
+
+static const char *const fallback_whens[] = {
+        [FALLBACK_ALL] = "All",
+        [FALLBACK_ANY] = "Any",
+        [FALLBACK_WHEN__COUNT] = NULL,
+};
+_Static_assert(COUNT_OF(fallback_whens) == FALLBACK_WHEN__COUNT + 1, "one name per condition");
+
+static const struct schema_field fallback_fields[] = {
+        {.name = "failureThreshold",
+         .type = SCHEMA_INT32,
+         .doc = "It applies once a signal has failed more ticks in a row than this, and lifts once all were read this "
+                "many ticks in a row; until then nothing is scaled down.",
+         FIELD(struct policy_fallback, failure_threshold),
+         .default_text = "3",
+         .min = 0,
+         .max = 10000},
+        {.name = "replicas",
+         .type = SCHEMA_INT32,
+         .doc = "Replicas to go to. At least 1: an outage never scales to zero.",
+         FIELD_SET(struct policy_fallback, replicas, replicas_set),
+         .min = 1,
+         .max = POLICY_REPLICAS_MAX},
+        {.name = "behavior",
+         .type = SCHEMA_ENUM,
+         .doc = "Static: `replicas`. CurrentReplicas: the present scale. CurrentReplicasIfHigher, "
+                "CurrentReplicasIfLower: the present scale if it is higher (lower) than `replicas`, else `replicas`. "
+                "ScalingModifiers: not supported yet.",
+         FIELD(struct policy_fallback, behavior),
+         .default_text = "Static",
+         .enum_names = fallback_behaviors},
+        {.name = "when",
+         .type = SCHEMA_ENUM,
+         .doc = "All: only when no signal can be read any more; as long as one can, it decides as usual. Any: each "
+                "signal that cannot be read asks for the fallback, beside what the others ask for.",
+         FIELD(struct policy_fallback, when),
+         .default_text = "All",
+         .enum_names = fallback_whens},
+};
+
+static size_t check_fallback(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const struct policy_fallback *f = value;
+	struct fault_list l = {.faults = ret_faults, .max = max};
+	if (f->behavior == FALLBACK_SCALING_MODIFIERS)
+		fault_add(&l, "behavior", -1, "ScalingModifiers is not supported yet: use one of the others");
+	else if (f->behavior == FALLBACK_CURRENT && f->replicas_set)
+		fault_add(&l, "replicas", -1, "has no meaning with behavior CurrentReplicas: remove it");
+	else if (f->behavior != FALLBACK_CURRENT && !f->replicas_set)
+		fault_add(&l, "replicas", -1, "required, but missing: add it (integer)");
+	return l.n;
+}
+
+const struct schema policy_schema_fallback = {
+        .name = "GPUAutoscaler.spec.fallback",
+        .doc = "What to go by when the signals cannot be read for long.",
+        .struct_size = sizeof(struct policy_fallback),
+        .fields = fallback_fields,
+        .n_fields = COUNT_OF(fallback_fields),
+        .validate = check_fallback,
+};
 
 // ---- startup ----
 

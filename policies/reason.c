@@ -89,6 +89,14 @@ static const struct reason_info reasons[] = {
                                       "{window} ago and are capacity to come: {after}",
                                       ABLE, NORMAL},
         [REASON_COMBINED] = {"Combined", "{signal} decides among {count} signals: {before} -> {after}", ACTIVE, NORMAL},
+        [REASON_FALLBACK_ACTIVE] = {"FallbackActive",
+                                    "the signals failed {count} times in a row, more than fallback.failureThreshold "
+                                    "{limit}: {before} -> {after}",
+                                    ACTIVE, WARNING},
+        [REASON_FALLBACK_LIFTING] = {"FallbackLifting",
+                                     "{before} is wanted, but the signals were read {count} times in a row since the "
+                                     "fallback, and must be {limit} times: staying at {after}",
+                                     ACTIVE, NORMAL},
         [REASON_SCALE_UP_STABILIZED] = {"ScaleUpStabilized",
                                         "{before} is wanted, but {limit} was recommended within the last {window}: "
                                         "{after} for another {duration}",

@@ -35,6 +35,8 @@ enum reason {
 	REASON_SUSTAIN_PENDING,
 	REASON_REPLICAS_STARTING, // what is starting is counted: a smaller scale-up, or none
 	REASON_COMBINED,
+	REASON_FALLBACK_ACTIVE,  // the signals cannot be read for long
+	REASON_FALLBACK_LIFTING, // they are back, but not for long
 	REASON_SCALE_UP_STABILIZED,
 	REASON_SCALE_DOWN_STABILIZED,
 	REASON_SCALE_UP_LIMIT,

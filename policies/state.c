@@ -271,6 +271,7 @@ static void migrate_signal(const struct policy *old_policy, const struct state_h
 		n->up_since_ms = o->up_since_ms;
 		n->down_since_ms = o->down_since_ms;
 	}
+	n->failures = o->failures;
 	if (n->window.cap == 0)
 		return;
 	const struct window_sample *samples = at_const(old, o->window.samples_offset);
@@ -293,6 +294,7 @@ void decide_state_migrate(const struct policy *old_policy, const void *old_state
 	s->last_scale_ms = old->last_scale_ms;
 	s->seeded = old->seeded;
 	s->startup = old->startup;
+	s->fallback = old->fallback;
 	const struct history_mark *marks = at_const(old, old->recommendations.marks_offset);
 	for (uint32_t i = 0; i < old->recommendations.len; i++) {
 		const struct history_mark *m = history_at(&old->recommendations, marks, i);

@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "policies/fallback.h"
 #include "policies/history.h"
 #include "policies/startup.h"
 #include "policies/window.h"
@@ -20,6 +21,7 @@ struct state_header {
 	int64_t last_scale_ms; // in either direction; TIME_NONE
 	struct history recommendations, events;
 	struct startup startup;
+	struct fallback fallback;
 	uint32_t n_signals;
 	uint32_t seeded; // a recommendation was recorded once: the first tick does not seed any more
 };
@@ -27,10 +29,11 @@ struct state_header {
 struct state_signal {
 	struct window window;
 	int64_t up_since_ms, down_since_ms; // since when the signal has pushed that way without a break; TIME_NONE
+	int64_t failures;                   // ticks in a row without a reading; counted with `fallback` only
 };
 
-_Static_assert(sizeof(struct state_header) ==
-                       4 + 4 + 2 * 8 + 2 * 8 + 2 * sizeof(struct history) + sizeof(struct startup) + 8,
+_Static_assert(sizeof(struct state_header) == 4 + 4 + 2 * 8 + 2 * 8 + 2 * sizeof(struct history) +
+                                                      sizeof(struct startup) + sizeof(struct fallback) + 8,
                "no padding");
 _Static_assert(sizeof(struct startup) == 16 * STARTUP_ORDERS_MAX + 8 * STARTUP_STARTS_MAX + 6 * 4, "no padding");
 _Static_assert(sizeof(struct window) == 8 + 4 * 4 + 2 * 8 + 3 * 8, "no padding");

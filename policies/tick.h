@@ -28,6 +28,7 @@ struct tick {
 	int32_t starting_entry[POLICY_SIGNALS_MAX]; // its scale-up was cut by what is starting; -1 = it was not
 	int32_t coming; // replicas ordered less than the start-up time ago; 0 without `startup`
 	bool hold;      // kept because of missing data
+	bool blind;     // fallback decides in place of the signals
 	bool settled;   // the scale was outside its bounds: signals were not asked
 };
 
@@ -45,6 +46,8 @@ void tick_limit(struct tick *t, const struct trace_entry *entry);
 void signal_stage(struct tick *t, size_t i);
 // Out of all signals one proposal, or a hold (then t->hold).
 void combine_stage(struct tick *t);
+// In place of signals that cannot be read for long; and no scale-down until they have come back to stay.
+void fallback_stage(struct tick *t);
 void stabilize_stage(struct tick *t);
 void rate_stage(struct tick *t);
 void cooldown_stage(struct tick *t);

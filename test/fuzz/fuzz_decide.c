@@ -136,6 +136,13 @@ static void take_policy(struct input *in, struct world *w)
 	p->cooldown = (struct policy_sustain){take_ms(in), take_ms(in)};
 	take_rules(in, &p->scale_up, w->up);
 	take_rules(in, &p->scale_down, w->down);
+	uint8_t fallback = take_u8(in);
+	if (fallback & 1)
+		p->fallback = (struct policy_fallback){.set = true,
+		                                       .failure_threshold = take_i32(in),
+		                                       .replicas = take_i32(in),
+		                                       .behavior = (fallback >> 1) % FALLBACK_BEHAVIOR__COUNT,
+		                                       .when = fallback >> 7};
 	uint8_t startup = take_u8(in);
 	if (startup & 1)
 		p->startup = (struct policy_startup){true, startup & 2, startup & 2 ? take_ms(in) : 0};

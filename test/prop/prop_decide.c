@@ -118,6 +118,12 @@ static void random_engine(struct random *r, struct engine *e, int n_signals)
 		e->policy.scale_down.stabilization_window_ms = 15000 * up_to(r, 40);
 	if (chance(r, 30))
 		e->policy.cooldown = (struct policy_sustain){15000 * up_to(r, 5), 15000 * up_to(r, 20)};
+	if (chance(r, 25))
+		e->policy.fallback = (struct policy_fallback){.set = true,
+		                                              .failure_threshold = up_to(r, 3),
+		                                              .replicas = 1 + up_to(r, 40),
+		                                              .behavior = up_to(r, FALLBACK_CURRENT_IF_LOWER),
+		                                              .when = up_to(r, 1)};
 	if (chance(r, 30))
 		e->policy.startup = (struct policy_startup){true, chance(r, 50), 15000 * (1 + up_to(r, 20))};
 	if (chance(r, 25))
@@ -213,6 +219,18 @@ static bool same_decision(const struct decision *a, const struct decision *b)
 	return true;
 }
 
+static const char *broken_fallback(const struct engine *e, bool any_ok)
+{
+	const struct decision *d = &e->decision;
+	if (!e->policy.fallback.set)
+		return "no fallback without being asked for";
+	if (any_ok && e->policy.fallback.when == FALLBACK_ALL)
+		return "a healthy signal is not overridden";
+	if (d->current > 0 && d->desired == 0)
+		return "an error is not zero";
+	return NULL;
+}
+
 static const char *broken_startup(const struct engine *e)
 {
 	const struct decision *d = &e->decision;
@@ -264,8 +282,11 @@ static const char *broken_law(const struct engine *e)
 		any_ok |= d->signals[i].state == SIGNAL_OK;
 		all_ok &= d->signals[i].state == SIGNAL_OK || d->signals[i].state == SIGNAL_IGNORED;
 	}
+	bool is_blind = engine_find(e, REASON_FALLBACK_ACTIVE) != NULL;
+	if (is_blind && broken_fallback(e, any_ok))
+		return broken_fallback(e, any_ok);
 	bool inside = d->current >= min && d->current <= max;
-	bool any_up = false, any_down = false;
+	bool any_up = is_blind, any_down = is_blind;
 	for (size_t i = 0; i < d->n_signals; i++) {
 		any_up |= d->signals[i].proposal > d->current;
 		any_down |= d->signals[i].proposal < d->current;
@@ -274,9 +295,9 @@ static const char *broken_law(const struct engine *e)
 		return "nobody asks for more: no scale-up";
 	if (inside && !any_down && d->desired < d->current)
 		return "nobody asks for fewer: no scale-down";
-	if (inside && !any_ok && d->action != ACTION_HOLD && !is_disabled)
+	if (inside && !any_ok && !is_blind && d->action != ACTION_HOLD && !is_disabled)
 		return "no data is a hold";
-	if (inside && !all_ok && d->desired < d->current)
+	if (inside && !all_ok && !is_blind && d->desired < d->current)
 		return "no scale-down while a signal is missing";
 	if (inside && e->policy.scale_up.select == SELECT_DISABLED && d->desired > d->current &&
 	    e->policy.replica_multiple == 1)

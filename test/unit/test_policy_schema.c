@@ -229,7 +229,6 @@ static const struct fault_row fault_rows[] = {
         {"combine: Min", "idle: {after: 15m}", "spec.idle: not supported yet"},
         {"combine: Min", "schedules: []", "spec.schedules: not supported yet"},
         {"combine: Min", "forecast: {signal: queue}", "spec.forecast: not supported yet"},
-        {"combine: Min", "fallback: {replicas: 6}", "spec.fallback: not supported yet"},
         {"{type: Replicas}", "{type: Pods, value: 1}, window: {duration: 2m}",
          "spec.signals[2].window: cannot stand beside target type Pods"},
         {"{type: Replicas}", "{type: Pods, value: 1}, series: Sum",

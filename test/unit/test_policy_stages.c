@@ -77,9 +77,15 @@ static void done(struct decoded *d)
 static void every_field_reaches_its_place(void **state)
 {
 	struct decoded d;
-	decode_good(&d, "  startup: {seconds: 120}\n"
+	decode_good(&d, "  fallback: {failureThreshold: 5, replicas: 6, behavior: CurrentReplicasIfHigher, when: Any}\n"
+	                "  startup: {seconds: 120}\n"
 	                "  guards: {maxPendingPods: 0, minAvailablePercent: 80, maxStep: 4}\n");
 	const struct policy *p = &d.policy;
+	assert_true(p->fallback.set);
+	assert_int_equal(p->fallback.failure_threshold, 5);
+	assert_int_equal(p->fallback.replicas, 6);
+	assert_int_equal(p->fallback.behavior, FALLBACK_CURRENT_IF_HIGHER);
+	assert_int_equal(p->fallback.when, FALLBACK_ANY);
 	assert_true(p->startup.set && p->startup.given);
 	assert_int_equal(p->startup.start_ms, 120000);
 	assert_true(p->guards.set && p->guards.max_pending_set);
@@ -93,7 +99,12 @@ static void what_is_not_written_is_off(void **state)
 {
 	struct decoded d;
 	decode_good(&d, "");
-	assert_false(d.policy.startup.set || d.policy.guards.set);
+	assert_false(d.policy.fallback.set || d.policy.startup.set || d.policy.guards.set);
+	done(&d);
+	decode_good(&d, "  fallback: {replicas: 6}\n");
+	assert_int_equal(d.policy.fallback.failure_threshold, 3); // KEDA's example
+	assert_int_equal(d.policy.fallback.behavior, FALLBACK_STATIC);
+	assert_int_equal(d.policy.fallback.when, FALLBACK_ALL);
 	done(&d);
 	decode_good(&d, "  startup: {}\n  guards: {maxStep: 1}\n");
 	assert_true(d.policy.startup.set);
@@ -106,6 +117,16 @@ static void what_is_not_written_is_off(void **state)
 static const struct {
 	const char *lines, *message;
 } fault_rows[] = {
+        {"  fallback: {}", "spec.fallback.replicas: required, but missing"},
+        {"  fallback: {replicas: 0}", "spec.fallback.replicas: must be between 1 and 1000000"},
+        {"  fallback: {replicas: 17}", "spec.fallback.replicas: is larger than maxReplicas"},
+        {"  fallback: {replicas: 2}\n  minReplicas: 3", "spec.fallback.replicas: is smaller than minReplicas"},
+        {"  fallback: {replicas: 6, behavior: ScalingModifiers}",
+         "spec.fallback.behavior: ScalingModifiers is not supported yet"},
+        {"  fallback: {replicas: 6, behavior: CurrentReplicas}", "spec.fallback.replicas: has no meaning with"},
+        {"  fallback: {replicas: 6, behavior: static}", "did you mean Static?"},
+        {"  fallback: {replicas: 6, failureThreshold: -1}",
+         "spec.fallback.failureThreshold: must be between 0 and 10000"},
         {"  startup: {seconds: 0}", "spec.startup.seconds: must be between 1 and 86400 seconds"},
         {"  startup: {seconds: 90s}", "spec.startup.seconds: must be a whole number of seconds"},
         {"  startup: {seconds: 301}", "spec.startup.seconds: is longer than anything that delays a scale-down"},

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fallback: what to go by when the signals cannot be read for long. KEDA: pkg/fallback, without its holes: an error
+// never becomes zero replicas, it lifts by itself, and a healthy signal is not overridden unless asked.
+#ifndef GPUSCALE_POLICIES_FALLBACK_H
+#define GPUSCALE_POLICIES_FALLBACK_H
+
+#include <stdint.h>
+
+struct policy_fallback;
+struct tick;
+
+// Inside the flat state.
+struct fallback {
+	uint32_t active; // applied, and not lifted yet
+	uint32_t good;   // ticks in a row in which every signal that counts was read, while active
+};
+
+// Counts the failures in a row of every signal; at every tick, also when nobody asks what they want.
+void fallback_observe(struct tick *t);
+
+// The replicas it stands for at this scale: `replicas`, `current`, or the larger or smaller of both; at least 1 unless
+// current is 0.
+int32_t fallback_replicas(const struct policy_fallback *fallback, int32_t current);
+
+#endif
