@@ -26,6 +26,7 @@ struct device {
 	char model[DEVICE_MODEL_BYTES];         // label modelName
 	char mig_profile[DEVICE_PROFILE_BYTES]; // label GPU_I_PROFILE, "1g.10gb"
 	char mig_id[DEVICE_NODE_BYTES];         // label GPU_I_ID
+	char mig_uuid[DEVICE_UUID_BYTES];       // "MIG-..", by which a pod holds the instance; uuid is the GPU's
 };
 
 // Who holds the GPU at the time of the sample. Empty text: the label is left out.

@@ -15,6 +15,7 @@
 #include "exporter/backend.h"
 #include "exporter/csv_counters.h"
 #include "exporter/options.h"
+#include "exporter/pods.h"
 #include "exporter/sampler.h"
 #include "exporter/self_metrics.h"
 #include "exporter/server.h"
@@ -34,6 +35,7 @@ struct exporter {
 	struct xid_store *xids;
 	struct event_base *loop;
 	struct backend *backend;
+	struct pods *pods; // NULL: not asked for
 	struct sampler *sampler;
 	char hostname[HOSTNAME_BYTES];
 };
@@ -77,6 +79,7 @@ static int serve(struct exporter *x, struct err *e)
 	                                          .backend_name = x->backend->ops->name,
 	                                          .sampler = x->sampler,
 	                                          .xids = x->xids,
+	                                          .pods = x->pods,
 	                                          .counter_rows_skipped = x->counters.skipped};
 	struct exporter_server *server = exporter_server_new(&options, e);
 	if (!server)
@@ -109,12 +112,18 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	(void)fd, (void)what, (void)arg; // only lets event_base_loop come back
 }
 
-// Gives what attach started (the mock's replicas) time to answer.
-static int settle(struct exporter *x, struct err *e)
+static bool is_settled(struct exporter *x)
 {
 	struct backend *b = x->backend;
-	if (!b->ops->is_settled)
-		return 0;
+	struct pods_status pods = {.polls = 1};
+	if (x->pods)
+		pods_get_status(x->pods, &pods);
+	return pods.polls > 0 && (!b->ops->is_settled || b->ops->is_settled(b));
+}
+
+// Gives what the loop asks others (the mock's replicas, the kubelet's pods) time to answer.
+static int settle(struct exporter *x, struct err *e)
+{
 	struct event *tick = event_new(x->loop, -1, EV_PERSIST, on_tick, NULL);
 	const struct timeval every = {.tv_usec = 10000};
 	if (!tick || event_add(tick, &every) < 0) {
@@ -123,7 +132,7 @@ static int settle(struct exporter *x, struct err *e)
 		return err_set(e, ERR_INTERNAL, "cannot make a timer");
 	}
 	int64_t until_ms = clock_mono_ms(&x->clock) + SETTLE_MS;
-	while (!b->ops->is_settled(b) && clock_mono_ms(&x->clock) < until_ms)
+	while (!is_settled(x) && clock_mono_ms(&x->clock) < until_ms)
 		event_base_loop(x->loop, EVLOOP_ONCE);
 	event_free(tick);
 	return 0;
@@ -187,6 +196,17 @@ static int run(struct exporter *x, struct buf *script_errors, struct err *e)
 	x->loop = event_base_new();
 	if (!x->loop)
 		return err_set(e, ERR_INTERNAL, "cannot make an event loop");
+	if (x->options.kubernetes) {
+		const struct pods_options pods = {.loop = x->loop,
+		                                  .clock = &x->clock,
+		                                  .log = x->log,
+		                                  .socket = x->options.pods_socket,
+		                                  .interval_ms = x->options.pods_interval_ms,
+		                                  .extra = x->options.pod_resources};
+		x->pods = pods_new(&pods, e);
+		if (!x->pods)
+			return -1;
+	}
 	struct sampler_options options = {.backend = x->backend,
 	                                  .xids = x->xids,
 	                                  .clock = &x->clock,
@@ -195,7 +215,8 @@ static int run(struct exporter *x, struct buf *script_errors, struct err *e)
 	                                  .render = {.hostname_label = x->options.hostname_label,
 	                                             .hostname = x->hostname,
 	                                             .driver_version = "",
-	                                             .counters = &x->counters}};
+	                                             .counters = &x->counters,
+	                                             .pods = x->pods}};
 	x->sampler = sampler_new(&options, e);
 	if (!x->sampler)
 		return -1;
@@ -236,6 +257,7 @@ int main(int argc, char **argv)
 	sampler_free(x.sampler);
 	if (x.backend)
 		x.backend->ops->destroy(x.backend);
+	pods_free(x.pods);
 	if (x.loop)
 		event_base_free(x.loop);
 	xid_store_free(x.xids);

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/num.h"
+#include "exporter/pods.h"
 #include "exporter/sampler.h"
 
 #define AT_MAX_MS (24 * 3600 * 1000)
@@ -21,6 +22,9 @@ enum {
 	KEY_HOSTNAME,
 	KEY_NVML,
 	KEY_LOG_FORMAT,
+	KEY_PODS_SOCKET,
+	KEY_PODS_INTERVAL,
+	KEY_RESOURCE_NAMES,
 	KEY_VERSION
 };
 
@@ -41,6 +45,13 @@ static const struct argp_option flags[] = {
         {"listen", KEY_LISTEN, "ADDR", 0, "Address to serve on (default :9400)", 0},
         {"address", 'a', NULL, OPTION_ALIAS, NULL, 0},
         {"collectors", 'f', "FILE", 0, "Which families to serve: dcgm-exporter's counters file (default all)", 0},
+        {"kubernetes", 'k', "true|false", OPTION_ARG_OPTIONAL,
+         "Label GPUs with the pods that hold them (default false)", 0},
+        {"pod-resources-kubelet-socket", KEY_PODS_SOCKET, "PATH", 0, "The kubelet's socket (default " PODS_SOCKET ")",
+         0},
+        {"pod-resources-interval", KEY_PODS_INTERVAL, "DURATION", 0,
+         "Time between questions for pods, 1s to 5m (default 10s)", 0},
+        {"nvidia-resource-names", KEY_RESOURCE_NAMES, "NAME,..", 0, "Further resource names whose devices are GPUs", 0},
         {"interval", KEY_INTERVAL, "DURATION", 0, "Time between samples, 100ms to 10s (default 1s)", 0},
         {"once", KEY_ONCE, NULL, 0, "Print one sample on standard output and end", 0},
         {"at", KEY_AT, "DURATION", 0, "With --once and the mock: play up to this time first, without waiting", 0},
@@ -67,6 +78,55 @@ static void parse_range(struct argp_state *state, const char *flag, const char *
 	}
 }
 
+// "-k", "-k=true" and "--kubernetes=true" are all one to dcgm-exporter.
+static int parse_bool(const char *text, bool *ret_value)
+{
+	static const char *const yes[] = {"true", "True", "TRUE", "t", "T", "1"};
+	static const char *const no[] = {"false", "False", "FALSE", "f", "F", "0"};
+	*ret_value = !text;
+	if (text && text[0] == '=')
+		text++;
+	for (size_t i = 0; text && i < sizeof yes / sizeof yes[0]; i++) {
+		*ret_value = strcmp(text, yes[i]) == 0;
+		if (*ret_value || strcmp(text, no[i]) == 0)
+			return 0;
+	}
+	return text ? -1 : 0;
+}
+
+// Cuts a list at its commas, in place. Empty names are passed over.
+static int parse_names(char *text, struct pod_resource_names *names)
+{
+	names->n = 0;
+	while (text) {
+		char *name = text, *comma = strchr(text, ',');
+		text = comma ? comma + 1 : NULL;
+		if (comma)
+			*comma = '\0';
+		if (!name[0])
+			continue;
+		if (names->n == POD_RESOURCE_NAMES_MAX)
+			return -1;
+		names->names[names->n++] = name;
+	}
+	return 0;
+}
+
+// dcgm-exporter's variables. An empty one counts as none, as in a manifest with a value left out.
+static void read_environment(struct exporter_options *o, struct argp_state *state)
+{
+	char *listen = getenv("DCGM_EXPORTER_LISTEN"), *collectors = getenv("DCGM_EXPORTER_COLLECTORS");
+	char *kubernetes = getenv("DCGM_EXPORTER_KUBERNETES"), *names = getenv("NVIDIA_RESOURCE_NAMES");
+	if (listen && listen[0])
+		o->listen = listen;
+	if (collectors && collectors[0])
+		o->collectors = collectors;
+	if (kubernetes && kubernetes[0] && parse_bool(kubernetes, &o->kubernetes) < 0)
+		argp_error(state, "DCGM_EXPORTER_KUBERNETES: must be true or false, not \"%s\"", kubernetes);
+	if (names && parse_names(names, &o->pod_resources) < 0)
+		argp_error(state, "NVIDIA_RESOURCE_NAMES: more than %d names", POD_RESOURCE_NAMES_MAX);
+}
+
 static error_t on_flag(int key, char *arg, struct argp_state *state)
 {
 	struct exporter_options *o = state->input;
@@ -91,6 +151,20 @@ static error_t on_flag(int key, char *arg, struct argp_state *state)
 		break;
 	case 'f':
 		o->collectors = arg;
+		break;
+	case 'k':
+		if (parse_bool(arg, &o->kubernetes) < 0)
+			argp_error(state, "--kubernetes: must be true or false, not \"%s\"", arg);
+		break;
+	case KEY_PODS_SOCKET:
+		o->pods_socket = arg;
+		break;
+	case KEY_PODS_INTERVAL:
+		parse_range(state, "pod-resources-interval", arg, 1000, PODS_STALE_MS, &o->pods_interval_ms);
+		break;
+	case KEY_RESOURCE_NAMES:
+		if (parse_names(arg, &o->pod_resources) < 0)
+			argp_error(state, "--nvidia-resource-names: more than %d names", POD_RESOURCE_NAMES_MAX);
 		break;
 	case KEY_INTERVAL:
 		parse_range(state, "interval", arg, SAMPLER_INTERVAL_MIN_MS, SAMPLER_INTERVAL_MAX_MS, &o->interval_ms);
@@ -126,6 +200,9 @@ static error_t on_flag(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		argp_error(state, "unexpected argument \"%s\"", arg);
 		break;
+	case ARGP_KEY_INIT:
+		read_environment(o, state);
+		break;
 	case ARGP_KEY_END:
 		if (o->mock_script && o->backend != BACKEND_MOCK)
 			argp_error(state, "--mock-script needs --backend mock");
@@ -138,13 +215,6 @@ static error_t on_flag(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
-// An empty variable counts as none, as in a manifest with a value left out.
-static const char *environment(const char *name, const char *fallback)
-{
-	const char *value = getenv(name);
-	return value && value[0] ? value : fallback;
-}
-
 void exporter_options_parse(struct exporter_options *o, int argc, char **argv)
 {
 	static const struct argp argp = {
@@ -153,8 +223,9 @@ void exporter_options_parse(struct exporter_options *o, int argc, char **argv)
 	        .doc = "Serves the state of this node's GPUs to Prometheus, in the names, labels and units of "
 	               "dcgm-exporter.",
 	};
-	*o = (struct exporter_options){.listen = environment("DCGM_EXPORTER_LISTEN", ":9400"),
-	                               .collectors = environment("DCGM_EXPORTER_COLLECTORS", NULL),
+	*o = (struct exporter_options){.listen = ":9400",
+	                               .pods_socket = PODS_SOCKET,
+	                               .pods_interval_ms = PODS_INTERVAL_MS,
 	                               .hostname_label = "Hostname",
 	                               .nvml_library = "libnvidia-ml.so.1",
 	                               .interval_ms = 1000,

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
+#include "exporter/pod_resources.h"
 
 enum backend_kind {
 	BACKEND_AUTO,
@@ -25,6 +26,10 @@ struct exporter_options {
 	const char *collectors;     // the counters file; NULL: every family
 	const char *hostname_label; // "Hostname" or "hostname"
 	const char *nvml_library;   // "libnvidia-ml.so.1"
+	bool kubernetes;            // ask the kubelet which pods hold the GPUs
+	const char *pods_socket;    // the kubelet's
+	struct pod_resource_names pod_resources;
+	int64_t pods_interval_ms;
 	int64_t interval_ms;
 	int64_t at_ms; // with once: virtual time
 	bool once;
@@ -37,7 +42,8 @@ struct exporter_options {
 const char *backend_kind_name(enum backend_kind kind);
 
 // Reads argv, and dcgm-exporter's environment for what argv does not say: DCGM_EXPORTER_LISTEN,
-// DCGM_EXPORTER_COLLECTORS. A usage error, --help and --usage end the process with the exit code of the command
+// DCGM_EXPORTER_COLLECTORS, DCGM_EXPORTER_KUBERNETES, NVIDIA_RESOURCE_NAMES. The text of the latter is cut in place. A
+// usage error, --help and --usage end the process with the exit code of the command
 // (2, 0, 0), as argp does; every other return is usable.
 void exporter_options_parse(struct exporter_options *o, int argc, char **argv);
 

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/exposition.h"
 #include "exporter/csv_counters.h"
+#include "exporter/pods.h"
 #include "exporter/xid.h"
 
 // `from` is where this device's labels begin in b: all but the first one are led by a comma.
@@ -23,9 +24,18 @@ static void put_label(struct buf *b, size_t from, const char *name, const char *
 	buf_putc(b, '"');
 }
 
+// Where the labels of one series of each family lie: one block per device, or per pod on it.
+_Static_assert(RENDER_BLOCKS_MAX >= DEVICES_MAX, "every device has a series");
+struct blocks {
+	size_t start[RENDER_BLOCKS_MAX + 1];
+	size_t device[RENDER_BLOCKS_MAX];
+	size_t n;
+	size_t dropped;
+};
+
 // The labels of one device, without braces. Every family of a round repeats them, so they are written once.
 static void put_labels(struct buf *b, const struct render_options *o, const struct device *d,
-                       const struct device_owner *owner)
+                       const struct pod_share *owner)
 {
 	size_t from = b->len;
 	char index[16];
@@ -43,6 +53,67 @@ static void put_labels(struct buf *b, const struct render_options *o, const stru
 	put_label(b, from, "container", owner->container);
 	put_label(b, from, "namespace", owner->namespace_);
 	put_label(b, from, "pod", owner->pod);
+	if (owner->replica >= 0) {
+		snprintf(index, sizeof index, "%" PRId32, owner->replica);
+		put_label(b, from, "vgpu", index);
+	}
+}
+
+static void add_block(struct blocks *bl, struct buf *labels, const struct render_options *o,
+                      const struct device *devices, size_t i, const struct pod_share *owner)
+{
+	if (bl->n == RENDER_BLOCKS_MAX) {
+		bl->dropped++;
+		return;
+	}
+	bl->device[bl->n] = i;
+	bl->start[bl->n++] = labels->len;
+	put_labels(labels, o, &devices[i], owner);
+	bl->start[bl->n] = labels->len;
+}
+
+// The pods on a device: what the sample itself says (the mock knows), else what the kubelet does. Returns how many
+// of shares[] are filled, 0 when nobody holds it.
+static size_t find_pods(const struct pod_map *map, const struct device *d, const struct device_owner *owner,
+                        struct pod_share shares[POD_SHARERS_MAX], size_t *dropped)
+{
+	if (owner->pod[0] || owner->namespace_[0] || owner->container[0]) {
+		shares[0] = (struct pod_share){.container = owner->container,
+		                               .namespace_ = owner->namespace_,
+		                               .pod = owner->pod,
+		                               .replica = -1};
+		return 1;
+	}
+	size_t n = map ? pod_map_find(map, d, shares) : 0;
+	if (n <= POD_SHARERS_MAX)
+		return n;
+	*dropped += n - POD_SHARERS_MAX;
+	return POD_SHARERS_MAX;
+}
+
+static void put_pod_share(struct buf *out, const struct render_options *o, const struct device *d,
+                          const struct pod_share *share, size_t n);
+
+// Writes the label blocks, and into shares_text the family of parts, while the map is held.
+static void make_blocks(struct blocks *bl, struct buf *labels, struct buf *shares_text, const struct render_options *o,
+                        const struct device *devices, const struct device_sample *samples, size_t n)
+{
+	static const struct pod_share nobody = {"", "", "", -1};
+	const struct pod_map *map = o->pods ? pods_acquire(o->pods) : NULL;
+	bl->n = bl->dropped = bl->start[0] = 0;
+	for (size_t i = 0; i < n; i++) {
+		struct pod_share shares[POD_SHARERS_MAX];
+		size_t n_pods = find_pods(map, &devices[i], &samples[i].owner, shares, &bl->dropped);
+		if (n_pods == 0)
+			add_block(bl, labels, o, devices, i, &nobody);
+		for (size_t k = 0; k < n_pods; k++) {
+			add_block(bl, labels, o, devices, i, &shares[k]);
+			if (o->pods)
+				put_pod_share(shares_text, o, &devices[i], &shares[k], n_pods);
+		}
+	}
+	if (o->pods)
+		pods_release(o->pods, bl->dropped);
 }
 
 // Labels of the families that are ours: what names the GPU and never changes. Who holds it is left out, so that a
@@ -59,6 +130,22 @@ static void put_own_labels(struct buf *b, const struct render_options *o, const 
 	put_label(b, from, "GPU_I_PROFILE", d->mig_profile);
 	put_label(b, from, "GPU_I_ID", d->mig_id);
 	put_label(b, from, o->hostname_label, o->hostname);
+}
+
+static void put_pod_share(struct buf *out, const struct render_options *o, const struct device *d,
+                          const struct pod_share *share, size_t n)
+{
+	if (out->len == 0)
+		exposition_family(out, "gpuscale_gpu_pod_share",
+		                  "Part of the GPU that counts for the pod: 1 by the number of pods that hold it.",
+		                  METRIC_GAUGE);
+	buf_puts(out, "gpuscale_gpu_pod_share{");
+	size_t from = out->len;
+	put_own_labels(out, o, d);
+	put_label(out, from, "GPU_I_ID", d->mig_id);
+	put_label(out, from, "namespace", share->namespace_);
+	put_label(out, from, "pod", share->pod);
+	buf_printf(out, "} %.9g\n", 1 / (double)n);
 }
 
 static bool any_has(const struct device_sample *samples, size_t n, enum field f)
@@ -84,6 +171,15 @@ static void put_xid(struct buf *out, const struct render_options *o, const struc
 		buf_printf(out, "%" PRIu64 "\n", c->count);
 }
 
+// MIG instances carry the UUID of their GPU, whose XIDs are told once.
+static bool is_first_of_gpu(const struct device *devices, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (strcmp(devices[k].uuid, devices[i].uuid) == 0)
+			return false;
+	return true;
+}
+
 static void put_xids(struct buf *out, const struct render_options *o, const struct device *devices, size_t n,
                      struct xid_store *xids)
 {
@@ -93,7 +189,7 @@ static void put_xids(struct buf *out, const struct render_options *o, const stru
 	for (int stamp = 0; stamp < 2; stamp++) {
 		bool opened = false;
 		for (size_t i = 0; i < n; i++) {
-			if (i > 0 && strcmp(devices[i].uuid, devices[i - 1].uuid) == 0)
+			if (!is_first_of_gpu(devices, i))
 				continue;
 			size_t n_counts = xid_store_read(xids, devices[i].uuid, counts, XID_CODES_MAX + 1);
 			for (size_t k = 0; k < n_counts; k++) {
@@ -113,20 +209,21 @@ static void put_xids(struct buf *out, const struct render_options *o, const stru
 	}
 }
 
-// The samples of one family; labels of device i: text[start[i] .. start[i + 1]).
-static void put_family(struct buf *out, const struct family *fam, enum field f, const char *text, const size_t *start,
-                       const struct device_sample *samples, size_t n)
+// The samples of one family, one for each block of labels of a device that has a value.
+static void put_family(struct buf *out, const struct family *fam, enum field f, const char *text,
+                       const struct blocks *bl, const struct device_sample *samples)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (!sample_has(&samples[i], f))
+	for (size_t k = 0; k < bl->n; k++) {
+		const struct device_sample *s = &samples[bl->device[k]];
+		if (!sample_has(s, f))
 			continue;
 		buf_puts(out, fam->name);
 		buf_putc(out, '{');
-		buf_put(out, text + start[i], start[i + 1] - start[i]);
+		buf_put(out, text + bl->start[k], bl->start[k + 1] - bl->start[k]);
 		if (fam->kind == FIELD_INT)
-			buf_printf(out, "} %" PRId64 "\n", samples[i].value[f].i);
+			buf_printf(out, "} %" PRId64 "\n", s->value[f].i);
 		else
-			buf_printf(out, "} %f\n", samples[i].value[f].f);
+			buf_printf(out, "} %f\n", s->value[f].f);
 	}
 }
 
@@ -152,14 +249,12 @@ static void put_own_families(struct buf *out, const struct render_options *o, co
 void render_samples(struct buf *out, struct buf *labels, const struct render_options *options,
                     const struct device *devices, const struct device_sample *samples, size_t n, struct xid_store *xids)
 {
-	size_t start[DEVICES_MAX + 1] = {0};
+	struct blocks blocks;
+	struct buf shares;
 	assert(n <= DEVICES_MAX);
 	buf_reset(labels);
-	for (size_t i = 0; i < n; i++) {
-		start[i] = labels->len;
-		put_labels(labels, options, &devices[i], &samples[i].owner);
-		start[i + 1] = labels->len;
-	}
+	buf_init(&shares, RENDER_BYTES_MAX);
+	make_blocks(&blocks, labels, &shares, options, devices, samples, n);
 	const struct counters *c = options->counters;
 	for (size_t i = 0; i < (c ? c->n : FIELD__COUNT); i++) {
 		enum field f = c ? c->rows[i].field : (enum field)i;
@@ -167,10 +262,12 @@ void render_samples(struct buf *out, struct buf *labels, const struct render_opt
 		if (!fam->dcgm_id || !any_has(samples, n, f))
 			continue;
 		exposition_family(out, fam->name, c ? c->rows[i].help : fam->help, c ? c->rows[i].type : fam->type);
-		put_family(out, fam, f, buf_str(labels), start, samples, n);
+		put_family(out, fam, f, buf_str(labels), &blocks, samples);
 	}
 	put_own_families(out, options, devices, samples, n);
 	put_xids(out, options, devices, n, xids);
-	if (labels->failed)
+	buf_put(out, buf_str(&shares), shares.len);
+	if (labels->failed || shares.failed)
 		out->failed = true;
+	buf_done(&shares);
 }

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/exposition.h"
 #include "base/process_stat.h"
+#include "exporter/pods.h"
 #include "exporter/sampler.h"
 
 static void put_f64(struct buf *out, const char *name, const char *help, enum metric_type type, double value)
@@ -50,4 +51,29 @@ void self_metrics_render_runtime(struct buf *out, const struct self_metrics *m, 
 	put_i64(out, "gpuscale_exporter_file_rows_skipped", "Rows of the counters file that are not served.",
 	        METRIC_GAUGE, (int64_t)m->counter_rows_skipped);
 	process_stat_render(out);
+}
+
+void self_metrics_render_pods(struct buf *out, struct pods *pods)
+{
+	if (!pods)
+		return;
+	struct pods_status st;
+	pods_get_status(pods, &st);
+	put_i64(out, "gpuscale_exporter_pod_map_up", "1 if the kubelet answered the last question for pods.",
+	        METRIC_GAUGE, st.last_ok);
+	if (st.age_ms >= 0)
+		put_f64(out, "gpuscale_exporter_pod_map_age_seconds", "Time since the kubelet last told the pods.",
+		        METRIC_GAUGE, (double)st.age_ms / 1000);
+	put_i64(out, "gpuscale_exporter_pod_map_stale",
+	        "1 if the pods are too old to be believed, so that no GPU carries pod labels.", METRIC_GAUGE, st.stale);
+	put_i64(out, "gpuscale_exporter_pod_map_devices", "Devices held by containers, as the kubelet counts them.",
+	        METRIC_GAUGE, (int64_t)st.entries);
+	put_f64(out, "gpuscale_exporter_pod_map_duration_seconds", "Time of the last question for pods.", METRIC_GAUGE,
+	        (double)st.last_ms / 1000);
+	put_i64(out, "gpuscale_exporter_pod_map_requests_total", "Questions for pods that ended.", METRIC_COUNTER,
+	        (int64_t)st.polls);
+	put_i64(out, "gpuscale_exporter_pod_map_errors_total", "Questions for pods that failed.", METRIC_COUNTER,
+	        (int64_t)st.errors);
+	put_i64(out, "gpuscale_exporter_pod_series_dropped",
+	        "Pods on GPUs that the last round left out, past the ceiling.", METRIC_GAUGE, (int64_t)st.dropped);
 }

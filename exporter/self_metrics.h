@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 struct buf;
+struct pods;
 struct sampler_status;
 
 struct self_metrics {
@@ -15,6 +16,8 @@ struct self_metrics {
 	uint64_t counter_rows_skipped; // of the counters file
 };
 
+// Of the pod map: nothing without one.
+void self_metrics_render_pods(struct buf *out, struct pods *pods);
 // build_info, up and devices: what a textfile of --once carries too.
 void self_metrics_render_state(struct buf *out, const struct self_metrics *m, const struct sampler_status *status);
 // Everything else: rounds, errors, durations, ages, and the process's memory and CPU time.

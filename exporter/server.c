@@ -45,6 +45,7 @@ static void on_metrics(void *arg, struct http_exchange *x)
 	sampler_read(s->options.sampler, &s->page, &status);
 	self_metrics_render_state(&s->page, &s->self, &status);
 	self_metrics_render_runtime(&s->page, &s->self, &status);
+	self_metrics_render_pods(&s->page, s->options.pods);
 	if (s->page.failed)
 		http_exchange_reply_text(x, 500, "the page passes its ceiling\n");
 	else

@@ -8,6 +8,7 @@
 struct err;
 struct event_base;
 struct exporter_server;
+struct pods;
 struct sampler;
 struct xid_store;
 
@@ -17,6 +18,7 @@ struct exporter_server_options {
 	const char *backend_name;
 	struct sampler *sampler;
 	struct xid_store *xids;
+	struct pods *pods;             // NULL: not asked for
 	uint64_t counter_rows_skipped; // told in the self metrics
 };
 

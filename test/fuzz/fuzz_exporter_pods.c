@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kubelet's reply: whatever the bytes are, the map keeps its ceilings and its order.
+#include <assert.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "exporter/device.h"
+#include "exporter/pod_resources.h"
+
+static void find(const struct pod_map *m, const struct device *d)
+{
+	struct pod_share s[POD_SHARERS_MAX];
+	size_t n = pod_map_find(m, d, s);
+	assert(n <= pod_map_entries(m));
+	for (size_t i = 0; i < n && i < POD_SHARERS_MAX; i++) {
+		assert(strlen(s[i].pod) <= POD_NAME_BYTES_MAX && strlen(s[i].namespace_) <= POD_NAME_BYTES_MAX);
+		assert(s[i].container && s[i].replica >= -1);
+		int order = i ? strcmp(s[i - 1].namespace_, s[i].namespace_) : -1;
+		assert(order < 0 || (order == 0 && strcmp(s[i - 1].pod, s[i].pod) < 0));
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct device gpu = {.uuid = "GPU-a", .pci_bus_id = "00000000:C1:00.0", .node = "nvidia0"};
+	static const struct device mig = {.uuid = "GPU-a", .node = "nvidia0", .mig_id = "1", .mig_uuid = "MIG-b"};
+	static const struct pod_resource_names extra = {.names = {"x"}, .n = 1};
+	struct err e = {.kind = ERR_NONE};
+	struct pod_map *m = pod_map_parse(data, size, &extra, &e);
+	assert(m || e.kind != ERR_NONE);
+	if (m) {
+		find(m, &gpu);
+		find(m, &mig);
+	}
+	pod_map_free(m);
+	return 0;
+}

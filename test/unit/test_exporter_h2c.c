@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal of this test: the one gRPC call is sent as the wire wants it, and every reply ends in a message or an error that
+// says why, however the bytes are cut.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "exporter/h2c.h"
+
+#define PATH         "/v1.PodResourcesLister/List"
+#define SETTINGS     "000000 04 00 00000000 "
+#define HEADERS      "000001 01 04 00000001 88 "                        // :status 200
+#define ABC          "000008 00 00 00000001 00 00000003 616263 "        // one message, no END_STREAM
+#define TRAILERS     "00000c 01 05 00000001 00 88 9acac8b21234da8f 81 " // grpc-status as Huffman, its value follows
+#define PLAIN_STATUS "00000f 01 05 00000001 00 0b 677270632d737461747573 01 "
+
+static size_t unhex(const char *hex, unsigned char *out, size_t max)
+{
+	size_t n = 0, nibbles = 0;
+	for (; *hex; hex++) {
+		static const char digits[] = "0123456789abcdef";
+		const char *at = strchr(digits, *hex);
+		if (*hex == ' ')
+			continue;
+		assert_non_null(at);
+		assert_true(n < max);
+		out[n] = (unsigned char)(nibbles % 2 ? out[n] << 4 | (at - digits) : at - digits);
+		n += nibbles++ % 2;
+	}
+	assert_true(nibbles % 2 == 0);
+	return n;
+}
+
+static const struct {
+	const char *name, *hex;
+	int rc; // of the last byte
+	enum err_kind kind;
+	int code;
+	const char *want; // the message, or a part of the error
+} cases[] = {
+        {"a whole reply", SETTINGS HEADERS ABC TRAILERS "07", 1, ERR_NONE, 0, "abc"}, // 0 is 00000 + 111
+        {"trailers without Huffman", SETTINGS HEADERS ABC PLAIN_STATUS "30", 1, ERR_NONE, 0, "abc"},
+        {"DATA that ends the stream", SETTINGS "000005 00 01 00000001 0000000000", 1, ERR_NONE, 0, ""},
+        {"a message in two frames", SETTINGS "000003 00 00 00000001 000000 000005 00 01 00000001 0003616263", 1,
+         ERR_NONE, 0, "abc"},
+        {"padding", SETTINGS "00000b 00 09 00000001 02 00 00000003 616263 0000", 1, ERR_NONE, 0, "abc"},
+        {"a priority in HEADERS", SETTINGS "000006 01 24 00000001 0000000010 88 " ABC TRAILERS "07", 1, ERR_NONE, 0,
+         "abc"},
+        {"CONTINUATION", SETTINGS "000001 01 00 00000001 88 000001 09 04 00000001 88 " ABC TRAILERS "07", 1, ERR_NONE,
+         0, "abc"},
+        {"a frame of a kind to come", SETTINGS "000002 7f ff 00000000 0102 " ABC TRAILERS "07", 1, ERR_NONE, 0, "abc"},
+        {"GOAWAY that spares our stream", SETTINGS "000008 07 00 00000000 7fffffff 00000000 " ABC TRAILERS "07", 1,
+         ERR_NONE, 0, "abc"},
+        {"a new table size", SETTINGS "000002 01 04 00000001 20 88 " ABC TRAILERS "07", 1, ERR_NONE, 0, "abc"},
+        // Errors that gRPC tells.
+        {"status 8", SETTINGS PLAIN_STATUS "38", -1, ERR_THROTTLED, 8, "gRPC status 8, RESOURCE_EXHAUSTED"},
+        {"status 8 as Huffman", SETTINGS TRAILERS "7b", -1, ERR_THROTTLED, 8, "gRPC status 8"},
+        {"status 3 as Huffman", SETTINGS TRAILERS "67", -1, ERR_REJECTED, 3, "gRPC status 3"},
+        {"status 14 as Huffman", SETTINGS "00000d 01 05 00000001 00 88 9acac8b21234da8f 82 0b5f", -1, ERR_UNREACHABLE,
+         14, "gRPC status 14"},
+        {"a status after a message", SETTINGS HEADERS ABC PLAIN_STATUS "35", -1, ERR_NOT_FOUND, 5, "gRPC status 5"},
+        {"a status to come", SETTINGS "000010 01 05 00000001 00 0b 677270632d737461747573 02 3939", -1, ERR_SERVER, 99,
+         "gRPC status 99"},
+        // Faults of the peer.
+        {"HTTP/1", "485454502f312e3120343030", -1, ERR_PROTOCOL, 0, "does not speak HTTP/2"},
+        {"no SETTINGS first", HEADERS, -1, ERR_PROTOCOL, 0, "does not speak HTTP/2"},
+        {"an end without a message", SETTINGS "000001 01 05 00000001 88", -1, ERR_PROTOCOL, 0, "without a whole"},
+        {"an end inside a message", SETTINGS "000006 00 01 00000001 00 00000003 61", -1, ERR_PROTOCOL, 0,
+         "without a whole"},
+        {"two messages", SETTINGS "00000b 00 01 00000001 00 00000001 61 00 00000000", -1, ERR_PROTOCOL, 0,
+         "more than one"},
+        {"a compressed message", SETTINGS "000005 00 00 00000001 01 00000003", -1, ERR_PROTOCOL, 0, "compressed"},
+        {"a message past the ceiling", SETTINGS "000005 00 00 00000001 00 01000001", -1, ERR_LIMIT, 0,
+         "a reply of 16777217 bytes, the ceiling is 16777216"},
+        {"a frame that is too large", SETTINGS "004001 00 00 00000001", -1, ERR_PROTOCOL, 0, "16385 bytes"},
+        {"RST_STREAM", SETTINGS "000004 03 00 00000001 00000007", -1, ERR_UNREACHABLE, 0, "error 7"},
+        {"GOAWAY", SETTINGS "000008 07 00 00000000 00000000 0000000b", -1, ERR_UNREACHABLE, 11, "error 11"},
+        {"padding past the frame", SETTINGS "000002 00 08 00000001 05 00", -1, ERR_PROTOCOL, 0, "padding"},
+        {"padding without its length", SETTINGS "000000 00 08 00000001", -1, ERR_PROTOCOL, 0, "padding"},
+        {"PUSH_PROMISE", SETTINGS "000004 05 04 00000001 00000002", -1, ERR_PROTOCOL, 0, "type 5"},
+        {"DATA without a stream", SETTINGS "000000 00 00 00000000", -1, ERR_PROTOCOL, 0, "without a stream"},
+        {"a stream of the peer's own", SETTINGS "000000 00 00 00000002", -1, ERR_PROTOCOL, 0, "nobody opened"},
+        {"CONTINUATION alone", SETTINGS "000001 09 04 00000001 88", -1, ERR_PROTOCOL, 0, "out of order"},
+        {"a frame inside headers", SETTINGS "000001 01 00 00000001 88 000000 00 00 00000001", -1, ERR_PROTOCOL, 0,
+         "out of order"},
+        {"a header cut off", SETTINGS "000002 01 04 00000001 0005", -1, ERR_PROTOCOL, 0, "malformed HTTP/2 headers"},
+        {"a header number without end", SETTINGS "000006 01 04 00000001 ffffffffffff", -1, ERR_PROTOCOL, 0,
+         "malformed HTTP/2 headers"},
+        {"SETTINGS of a wrong length", "000001 04 00 00000000 00", -1, ERR_PROTOCOL, 0, "settings"},
+        {"PING of a wrong length", SETTINGS "000001 06 00 00000000 00", -1, ERR_PROTOCOL, 0, "ping"},
+        {"SETTINGS on a stream", SETTINGS "000000 04 00 00000001", -1, ERR_PROTOCOL, 0, "on a stream"},
+        {"nothing yet", SETTINGS HEADERS ABC, 0, ERR_NONE, 0, NULL},
+};
+
+static void check_case(size_t i, size_t piece)
+{
+	unsigned char bytes[256];
+	size_t len = unhex(cases[i].hex, bytes, sizeof bytes);
+	struct err e = {.kind = ERR_NONE};
+	struct h2c *c = malloc(sizeof *c);
+	int rc = 0;
+	assert_non_null(c);
+	h2c_init(c, PATH, H2C_MESSAGE_BYTES_MAX);
+	for (size_t at = 0; rc == 0 && at < len; at += piece)
+		rc = h2c_feed(c, bytes + at, len - at < piece ? len - at : piece, &e);
+	if (rc != cases[i].rc || e.kind != cases[i].kind)
+		fail_msg("%s in pieces of %zu: %d %s", cases[i].name, piece, rc, rc < 0 ? e.msg : "");
+	if (rc > 0)
+		assert_string_equal(buf_str(&c->message), cases[i].want);
+	if (rc < 0) {
+		assert_int_equal(e.code, cases[i].code);
+		if (!strstr(e.msg, cases[i].want))
+			fail_msg("%s: \"%s\" does not say \"%s\"", cases[i].name, e.msg, cases[i].want);
+	}
+	h2c_done(c);
+	free(c);
+}
+
+static void every_reply_ends_as_it_must(void **state)
+{
+	static const size_t pieces[] = {1, 2, 3, 7, 1000};
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		for (size_t k = 0; k < sizeof pieces / sizeof pieces[0]; k++)
+			check_case(i, pieces[k]);
+}
+
+static void the_request_is_the_161_bytes_the_kubelet_takes(void **state)
+{
+	(void)state;
+	static const char want[] = "50524920 2a204854 54502f32 2e300d0a 0d0a534d 0d0a0d0a " // the preface
+	                           "000012 04 00 00000000 0001 00000000 0002 00000000 0004 01010000 "
+	                           "000004 08 00 00000000 01000001 "
+	                           "00004a 01 04 00000001 83 86 04 1b";
+	unsigned char bytes[128];
+	size_t n = unhex(want, bytes, sizeof bytes);
+	struct h2c *c = malloc(sizeof *c);
+	assert_non_null(c);
+	h2c_init(c, PATH, H2C_MESSAGE_BYTES_MAX);
+	assert_int_equal(c->out.len, 161);
+	assert_memory_equal(c->out.data, bytes, n);
+	assert_memory_equal(c->out.data + n, PATH, strlen(PATH));
+	assert_memory_equal(c->out.data + 161 - 14, "\0\0\5\0\1\0\0\0\1\0\0\0\0\0", 14);
+	h2c_done(c);
+	free(c);
+}
+
+static void settings_and_pings_are_answered_up_to_a_ceiling(void **state)
+{
+	(void)state;
+	unsigned char bytes[64];
+	struct err e = {.kind = ERR_NONE};
+	struct h2c *c = malloc(sizeof *c);
+	assert_non_null(c);
+	h2c_init(c, PATH, 100);
+	buf_reset(&c->out);
+	size_t n = unhex(SETTINGS "000008 06 00 00000000 0102030405060708", bytes, sizeof bytes);
+	assert_int_equal(h2c_feed(c, bytes, n, &e), 0);
+	unsigned char want[64];
+	size_t n_want = unhex("000000 04 01 00000000 000008 06 01 00000000 0102030405060708", want, sizeof want);
+	assert_int_equal(c->out.len, n_want);
+	assert_memory_equal(c->out.data, want, n_want);
+	int rc = 0;
+	for (int i = 0; rc == 0 && i < H2C_CONTROL_MAX; i++)
+		rc = h2c_feed(c, bytes, n, &e);
+	assert_int_equal(rc, -1);
+	assert_int_equal(e.kind, ERR_LIMIT);
+	assert_int_equal(h2c_feed(c, bytes, n, &e), -1); // and stays failed
+	h2c_done(c);
+	free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(every_reply_ends_as_it_must),
+	        cmocka_unit_test(the_request_is_the_161_bytes_the_kubelet_takes),
+	        cmocka_unit_test(settings_and_pings_are_answered_up_to_a_ceiling),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal of this test: the kubelet's reply becomes a map of pods on devices, whichever way a device plugin names them,
+// and bytes that are no such reply are refused. Live calls: test/integration/run-exporter-pods.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "exporter/device.h"
+#include "exporter/pod_resources.h"
+
+#define MESSAGE_MAX (8 * 1024 * 1024)
+
+// ---- a writer of protobuf, as dumb as can be ----
+
+static void put_varint(struct buf *b, uint64_t n)
+{
+	for (; n > 127; n >>= 7)
+		buf_putc(b, (char)(n | 128));
+	buf_putc(b, (char)n);
+}
+
+static void put_field(struct buf *b, uint32_t number, const void *data, size_t len)
+{
+	put_varint(b, (uint64_t)number << 3 | 2);
+	put_varint(b, len);
+	buf_put(b, data, len);
+}
+
+static void put_text(struct buf *b, uint32_t number, const char *text)
+{
+	put_field(b, number, text, strlen(text));
+}
+
+struct holder {
+	const char *namespace_, *pod, *container, *resource;
+	const char *ids[4];
+};
+
+static void put_pod(struct buf *out, const struct holder *h)
+{
+	struct buf devices, container, pod;
+	buf_init(&devices, MESSAGE_MAX);
+	buf_init(&container, MESSAGE_MAX);
+	buf_init(&pod, MESSAGE_MAX);
+	for (size_t i = 0; i < 4 && h->ids[i]; i++)
+		put_text(&devices, 2, h->ids[i]);
+	put_text(&devices, 1, h->resource); // after its ids: the order of fields means nothing
+	put_field(&devices, 3, "\x0a\x02\x08\x01", 4);
+	put_text(&container, 1, h->container);
+	put_field(&container, 2, devices.data, devices.len);
+	buf_put(&container, "\x18\x07\x1a\x02\x08\x09\x25zzzz\x29zzzzzzzz", 20); // cpu ids and kinds to come
+	put_field(&pod, 3, container.data, container.len);
+	put_text(&pod, 1, h->pod);
+	put_text(&pod, 2, h->namespace_);
+	put_field(out, 1, pod.data, pod.len);
+	buf_done(&devices);
+	buf_done(&container);
+	buf_done(&pod);
+}
+
+static struct pod_map *map_of(const struct holder *holders, size_t n, struct err *e)
+{
+	struct buf message;
+	buf_init(&message, MESSAGE_MAX);
+	for (size_t i = 0; i < n; i++)
+		put_pod(&message, &holders[i]);
+	struct pod_map *m = pod_map_parse(buf_str(&message), message.len, NULL, e);
+	buf_done(&message);
+	return m;
+}
+
+static const struct device gpu = {.uuid = "GPU-aa", .pci_bus_id = "00000000:C1:00.0", .node = "nvidia1"};
+static const struct device instance = {
+        .uuid = "GPU-aa", .pci_bus_id = "00000000:C1:00.0", .node = "nvidia1", .mig_id = "3", .mig_uuid = "MIG-bb"};
+static const struct device card = {.pci_bus_id = "0000:03:00.0", .node = "card0"};
+
+static void every_way_to_name_a_device_is_understood(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *resource, *id;
+		const struct device *device;
+		size_t n;
+		int32_t replica;
+	} cases[] = {
+	        {"nvidia.com/gpu", "GPU-aa", &gpu, 1, -1},
+	        {"nvidia.com/gpu", "gpu-AA", &gpu, 1, -1},
+	        {"nvidia.com/gpu", "GPU-ab", &gpu, 0, 0},
+	        {"nvidia.com/gpu", "GPU-aa::7", &gpu, 1, 7},
+	        {"nvidia.com/gpu.shared", "GPU-aa::0", &gpu, 1, 0},
+	        {"nvidia.com/gpu", "GPU-aa::x", &gpu, 0, 0},
+	        {"nvidia.com/gpu", "nvidia1", &gpu, 1, -1},
+	        {"nvidia.com/gpu", "nvidia1/vgpu2", &gpu, 1, 2},
+	        {"nvidia.com/gpu", "nvidia11", &gpu, 0, 0},
+	        {"nvidia.com/gpu", "nvidia1/gi3", &gpu, 0, 0},
+	        {"nvidia.com/gpu", "nvidia1/gi3", &instance, 1, -1},
+	        {"nvidia.com/gpu", "nvidia1/gi3/vgpu4", &instance, 1, 4},
+	        {"nvidia.com/gpu", "nvidia1/gi33", &instance, 0, 0},
+	        {"nvidia.com/mig-1g.10gb", "MIG-bb", &instance, 1, -1},
+	        {"nvidia.com/mig-1g.10gb.shared", "MIG-bb::2", &instance, 1, 2},
+	        {"nvidia.com/mig-1g.5gb", "MIG-GPU-aa/3/0", &instance, 1, -1},
+	        {"nvidia.com/mig-1g.5gb", "MIG-GPU-aa/4/0", &instance, 0, 0},
+	        {"nvidia.com/mig-1g.10gb", "MIG-bb", &gpu, 0, 0}, // who holds a part does not hold the GPU
+	        {"nvidia.com/gpu", "GPU-aa", &instance, 0, 0},
+	        {"amd.com/gpu", "0000:c1:00.0", &gpu, 1, -1},
+	        {"amd.com/gpu", "0000:c1:00.1", &gpu, 0, 0},
+	        {"amd.com/gpu", "0000:03:00.0", &card, 1, -1},
+	        {"gpu.intel.com/i915", "card0-2", &card, 1, 2},
+	        {"gpu.intel.com/xe", "card0", &card, 1, -1},
+	        {"gpu.intel.com/i915", "card1-0", &card, 0, 0},
+	        {"example.com/nic", "GPU-aa", &gpu, 0, 0},
+	        {"nvidia.com/gpumem", "GPU-aa", &gpu, 0, 0},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		const struct holder h = {"ns", "p", "c", cases[i].resource, {cases[i].id}};
+		struct pod_share shares[POD_SHARERS_MAX];
+		struct err e = {.kind = ERR_NONE};
+		struct pod_map *m = map_of(&h, 1, &e);
+		assert_non_null(m);
+		if (pod_map_find(m, cases[i].device, shares) != cases[i].n)
+			fail_msg("%s of %s: want %zu", cases[i].id, cases[i].resource, cases[i].n);
+		if (cases[i].n > 0) {
+			assert_int_equal(shares[0].replica, cases[i].replica);
+			assert_string_equal(shares[0].namespace_, "ns");
+			assert_string_equal(shares[0].pod, "p");
+			assert_string_equal(shares[0].container, "c");
+		}
+		pod_map_free(m);
+	}
+}
+
+static void a_pod_stands_once_however_much_it_holds(void **state)
+{
+	(void)state;
+	static const struct holder holders[] = {
+	        {"z", "p", "c", "nvidia.com/gpu", {"GPU-aa::9"}},
+	        {"a", "q", "c2", "nvidia.com/gpu", {"GPU-aa::8", "GPU-aa::3", "GPU-xx"}},
+	        {"a", "q", "c1", "nvidia.com/gpu", {"GPU-aa::5"}},
+	        {"a", "b", "c", "nvidia.com/gpu", {"GPU-aa::2", "GPU-aa::1"}},
+	};
+	struct pod_share s[POD_SHARERS_MAX];
+	struct err e;
+	struct pod_map *m = map_of(holders, 4, &e);
+	assert_non_null(m);
+	assert_int_equal(pod_map_entries(m), 7);
+	assert_int_equal(pod_map_find(m, &gpu, s), 3);
+	assert_string_equal(s[0].pod, "b");
+	assert_string_equal(s[0].container, "c");
+	assert_int_equal(s[0].replica, 1);
+	assert_string_equal(s[1].pod, "q");
+	assert_string_equal(s[1].container, ""); // two containers: none is named
+	assert_int_equal(s[1].replica, 3);
+	assert_string_equal(s[2].namespace_, "z");
+	pod_map_free(m);
+}
+
+static void more_sharers_than_the_ceiling_are_counted(void **state)
+{
+	(void)state;
+	struct holder *h = calloc(POD_SHARERS_MAX + 5, sizeof *h);
+	char(*names)[16] = calloc(POD_SHARERS_MAX + 5, sizeof *names);
+	struct pod_share s[POD_SHARERS_MAX];
+	struct err e;
+	assert_true(h && names);
+	for (int i = 0; i < POD_SHARERS_MAX + 5; i++) {
+		snprintf(names[i], sizeof names[i], "p%03d", i);
+		h[i] = (struct holder){"ns", names[i], "c", "nvidia.com/gpu", {"GPU-aa::1", "GPU-aa::2"}};
+	}
+	struct pod_map *m = map_of(h, POD_SHARERS_MAX + 5, &e);
+	assert_non_null(m);
+	assert_int_equal(pod_map_find(m, &gpu, s), POD_SHARERS_MAX + 5);
+	assert_string_equal(s[POD_SHARERS_MAX - 1].pod, "p063");
+	pod_map_free(m);
+	free(h);
+	free(names);
+}
+
+static void refused(const void *data, size_t len, enum err_kind kind)
+{
+	struct err e = {.kind = ERR_NONE};
+	assert_null(pod_map_parse(data, len, NULL, &e));
+	assert_int_equal(e.kind, kind);
+}
+
+static void what_is_no_reply_is_refused(void **state)
+{
+	(void)state;
+	refused("\x0a", 1, ERR_PROTOCOL);                                              // a field without a length
+	refused("\x0a\x05xx", 4, ERR_PROTOCOL);                                        // bytes past the end
+	refused("\x0b", 1, ERR_PROTOCOL);                                              // a group
+	refused("\x02\x00", 2, ERR_PROTOCOL);                                          // field 0
+	refused("\x0a\x02\x1a\x05", 4, ERR_PROTOCOL);                                  // inside a pod
+	refused("\x0a\x04\x1a\x02\x12\x05", 6, ERR_PROTOCOL);                          // inside a container
+	refused("\x0a\x06\x1a\x04\x12\x02\x12\x05", 8, ERR_PROTOCOL);                  // inside devices
+	refused("\x0a\x03\x0a\x01\x00", 5, ERR_PROTOCOL);                              // a name with a NUL
+	refused("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, ERR_PROTOCOL); // a number without end
+	refused("\x09zzz", 4, ERR_PROTOCOL);
+	struct err e;
+	struct pod_map *m = pod_map_parse("", 0, NULL, &e);
+	assert_non_null(m);
+	assert_int_equal(pod_map_entries(m), 0);
+	pod_map_free(m);
+}
+
+static void names_ids_and_entries_have_ceilings(void **state)
+{
+	(void)state;
+	char name[POD_NAME_BYTES_MAX + 2], id[POD_DEVICE_BYTES_MAX + 2];
+	struct err e = {.kind = ERR_NONE};
+	memset(name, 'n', sizeof name - 1);
+	name[sizeof name - 1] = '\0';
+	memset(id, 'i', sizeof id - 1);
+	id[sizeof id - 1] = '\0';
+	const struct holder long_name = {"ns", name, "c", "nvidia.com/gpu", {"GPU-aa"}};
+	const struct holder long_id = {"ns", "p", "c", "nvidia.com/gpu", {id}};
+	assert_null(map_of(&long_name, 1, &e));
+	assert_int_equal(e.kind, ERR_LIMIT);
+	assert_null(map_of(&long_id, 1, &e));
+	assert_int_equal(e.kind, ERR_LIMIT);
+
+	const struct holder four = {"ns", "p", "c", "nvidia.com/gpu", {"a", "b", "c", "d"}};
+	struct buf message;
+	buf_init(&message, MESSAGE_MAX);
+	for (int i = 0; i < POD_MAP_ENTRIES_MAX / 4; i++)
+		put_pod(&message, &four);
+	struct pod_map *m = pod_map_parse(message.data, message.len, NULL, &e);
+	assert_non_null(m);
+	assert_int_equal(pod_map_entries(m), POD_MAP_ENTRIES_MAX);
+	pod_map_free(m);
+	put_pod(&message, &four);
+	assert_null(pod_map_parse(message.data, message.len, NULL, &e));
+	assert_int_equal(e.kind, ERR_LIMIT);
+	buf_done(&message);
+}
+
+static void other_resource_names_count_when_given(void **state)
+{
+	(void)state;
+	const struct holder h = {"ns", "p", "c", "example.com/gpu-slice", {"GPU-aa::1"}};
+	const struct pod_resource_names extra = {.names = {"example.com/x", "example.com/gpu-slice"}, .n = 2};
+	struct buf message;
+	struct err e;
+	buf_init(&message, MESSAGE_MAX);
+	put_pod(&message, &h);
+	struct pod_map *without = pod_map_parse(message.data, message.len, NULL, &e);
+	struct pod_map *with = pod_map_parse(message.data, message.len, &extra, &e);
+	assert_true(without && with);
+	assert_int_equal(pod_map_entries(without), 0);
+	assert_int_equal(pod_map_entries(with), 1);
+	pod_map_free(without);
+	pod_map_free(with);
+	buf_done(&message);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(every_way_to_name_a_device_is_understood),
+	        cmocka_unit_test(a_pod_stands_once_however_much_it_holds),
+	        cmocka_unit_test(more_sharers_than_the_ceiling_are_counted),
+	        cmocka_unit_test(what_is_no_reply_is_refused),
+	        cmocka_unit_test(names_ids_and_entries_have_ceilings),
+	        cmocka_unit_test(other_resource_names_count_when_given),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
