@@ -122,6 +122,10 @@ static int take_row(struct reader *r, char *columns[COLUMNS], struct err *e)
 			         closest ? closest : "", closest ? "?" : "");
 		return 0;
 	}
+	if (family_of(f)->dcgm_id == 0) {
+		skip_row(r, "%s: is always served, a row changes nothing", shown);
+		return 0;
+	}
 	if (!find_type(columns[1], &type)) {
 		skip_row(r, "%s: type \"%s\": must be gauge, counter or label", shown, shown_type);
 		return 0;
