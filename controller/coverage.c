@@ -90,7 +90,12 @@ static bool has_held(const struct policy *p)
 	return has_on_missing(p, ON_MISSING_HOLD);
 }
 
-static bool has_several_signals(const struct policy *p)
+static bool has_several(const struct policy *p)
+{
+	return p->n_signals > 1;
+}
+
+static bool has_several_and_held(const struct policy *p)
 {
 	return p->n_signals > 1 && has_held(p);
 }
@@ -172,8 +177,8 @@ static const struct {
         {STAGE_SIGNALS, REASON_BELOW_LOW_WATERMARK, has_watermarks},
         {STAGE_SIGNALS, REASON_INSIDE_WATERMARKS, has_watermarks},
         {STAGE_SUSTAIN, REASON_SUSTAIN_PENDING, has_sustain},
-        {STAGE_COMBINE, REASON_COMBINED, always},
-        {STAGE_COMBINE, REASON_PARTIAL_SIGNALS, has_several_signals},
+        {STAGE_COMBINE, REASON_COMBINED, has_several},
+        {STAGE_COMBINE, REASON_PARTIAL_SIGNALS, has_several_and_held},
         {STAGE_COMBINE, REASON_ALL_SIGNALS_MISSING, has_held},
         {STAGE_STABILIZE, REASON_SCALE_UP_STABILIZED, has_up_stabilization},
         {STAGE_STABILIZE, REASON_SCALE_DOWN_STABILIZED, has_down_stabilization},
