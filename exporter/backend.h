@@ -26,11 +26,12 @@ struct backend_ops {
 	bool (*is_settled)(struct backend *b);
 	// Finds the devices. -1 and *e when there are none (yet): the sampler tries again later.
 	int (*open)(struct backend *b, struct err *e);
-	// The devices found; valid until close.
+	// The devices found; valid until the next sample or close. At most DEVICES_MAX.
 	const struct device *(*devices)(struct backend *b, size_t *ret_n);
 	// Label DCGM_FI_DRIVER_VERSION, "" if unknown; valid until close.
 	const char *(*driver_version)(struct backend *b);
-	// One sample per device, in the order of devices; mono_ms is the sampler's time since it started, wall_ms the
+	// One sample per device, in the order that devices has afterwards (they may come and go in here); samples has
+	// room for DEVICES_MAX. mono_ms is the sampler's time since it started, wall_ms the
 	// stamp for events. A device that fails alone is only marked lost. -1 and *e: nothing can be read any more,
 	// close and open again.
 	int (*sample)(struct backend *b, int64_t mono_ms, int64_t wall_ms, struct device_sample *samples,

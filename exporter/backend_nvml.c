@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readings from NVML: which devices there are, and what becomes of them. A lost device ends its own round only.
+// Readings from NVML: which devices there are, and what becomes of them. A lost device ends its own round only; a MIG
+// instance that comes or goes is found by looking again; a GPU that stays lost makes the library start over, since NVML
+// sees a GPU that was reset only then.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +11,21 @@
 #include "exporter/backend.h"
 #include "exporter/nvml_api.h"
 #include "exporter/nvml_events.h"
+#include "exporter/nvml_find.h"
 #include "exporter/nvml_gpm.h"
 #include "exporter/nvml_read.h"
 #include "exporter/xid.h"
+
+#define RESCAN_MS     10000
+#define REOPEN_MIN_MS 30000
+#define REOPEN_MAX_MS 600000
+
+// What is kept of a device between two rounds.
+struct nvml_state {
+	bool was_lost; // for one line of log per transition
+	struct nvml_reader reader;
+	struct nvml_gpm gpm;
+};
 
 struct nvml {
 	struct backend base;
@@ -21,13 +35,12 @@ struct nvml {
 	struct nvml_api api;
 	struct nvml_events *events; // NULL while closed, or when the library has no events
 	char driver_version[NVML_DRIVER_BYTES];
-	size_t n;
-	struct device devices[DEVICES_MAX];
-	nvml_device handles[DEVICES_MAX];
-	struct nvml_reader readers[DEVICES_MAX];
-	struct nvml_gpm gpm[DEVICES_MAX];
-	bool gpm_told;              // why there are no profiling fields was logged
-	bool was_lost[DEVICES_MAX]; // for one line of log per transition
+	struct nvml_found found, spare;
+	struct nvml_state states[DEVICES_MAX];
+	bool gpm_told;                   // why there are no profiling fields was logged
+	bool has_times;                  // the two below are set
+	int64_t rescan_at_ms;            // when to look for devices again
+	int64_t reopen_at_ms, reopen_ms; // when to start over while a GPU is lost; how long to wait after that
 };
 
 static struct nvml *nvml_of(struct backend *b)
@@ -35,76 +48,35 @@ static struct nvml *nvml_of(struct backend *b)
 	return (struct nvml *)b;
 }
 
-static int nvml_fail(const struct nvml *m, struct err *e, const char *what, nvml_return r)
+// ---- opening and closing ----
+static void close_events(struct nvml *m)
 {
-	char scratch[32];
-	enum err_kind kind = r == NVML_NO_PERMISSION ? ERR_AUTH : r == NVML_DRIVER_NOT_LOADED ? ERR_NOT_FOUND : ERR_IO;
-	return err_set_code(e, kind, r, "%s: %s", what, nvml_api_error(&m->api, r, scratch, sizeof scratch));
+	nvml_events_free(m->events);
+	m->events = NULL;
 }
 
-static void describe(struct nvml *m, size_t i, unsigned index)
+static void open_events(struct nvml *m)
 {
-	struct device *d = &m->devices[i];
-	struct nvml_pci pci = {.bus_id = ""};
-	unsigned minor;
-	d->index = (int32_t)index;
-	if (!m->api.name || m->api.name(m->handles[i], d->model, sizeof d->model) != NVML_SUCCESS)
-		d->model[0] = '\0';
-	if (m->api.minor && m->api.minor(m->handles[i], &minor) == NVML_SUCCESS)
-		snprintf(d->node, sizeof d->node, "nvidia%u", minor);
-	if (m->api.pci && m->api.pci(m->handles[i], &pci) == NVML_SUCCESS)
-		snprintf(d->pci_bus_id, sizeof d->pci_bus_id, "%.*s", (int)sizeof pci.bus_id - 1, pci.bus_id);
-}
-
-// Devices that cannot be addressed at all (fallen off the bus before we came) are left out; the rest goes on.
-static int find_devices(struct nvml *m, struct err *e)
-{
-	unsigned count = 0;
-	nvml_return r = m->api.count(&count);
-	if (r != NVML_SUCCESS)
-		return nvml_fail(m, e, "cannot count GPUs", r);
-	if (count == 0)
-		return err_set(e, ERR_NOT_FOUND, "NVML knows no GPU on this node");
-	if (count > DEVICES_MAX)
-		LOG(m->log, LOG_WARNING, "More GPUs than the ceiling, the rest is left out", LOG_I("gpus", count),
-		    LOG_I("ceiling", DEVICES_MAX));
-	m->n = 0;
-	nvml_return last = NVML_SUCCESS;
-	for (unsigned index = 0; index < count && m->n < DEVICES_MAX; index++) {
-		struct device *d = &m->devices[m->n];
-		*d = (struct device){.index = 0};
-		r = m->api.handle_by_index(index, &m->handles[m->n]);
-		if (r == NVML_SUCCESS)
-			r = m->api.uuid(m->handles[m->n], d->uuid, sizeof d->uuid);
-		if (r != NVML_SUCCESS) {
-			char scratch[32];
-			LOG(m->log, LOG_WARNING, "Cannot address GPU, leaving it out", LOG_I("gpu", index),
-			    LOG_S("err", nvml_api_error(&m->api, r, scratch, sizeof scratch)));
-			last = r;
-			continue;
-		}
-		d->uuid[sizeof d->uuid - 1] = '\0';
-		describe(m, m->n, index);
-		xid_store_add_gpu(m->xids, d->uuid);
-		m->was_lost[m->n] = false;
-		m->readers[m->n] = (struct nvml_reader){.has_slow = false};
-		m->n++;
-	}
-	return m->n ? 0 : nvml_fail(m, e, "no GPU answers", last);
+	struct err e;
+	m->events = nvml_events_new(&m->api, &m->found, m->xids, &e);
+	if (!m->events)
+		LOG(m->log, LOG_WARNING, "No XID events from NVML", LOG_S("err", e.msg));
 }
 
 static void nvml_close(struct backend *b)
 {
 	struct nvml *m = nvml_of(b);
-	nvml_events_free(m->events);
-	m->events = NULL;
-	for (size_t i = 0; i < m->n; i++)
-		nvml_gpm_done(&m->api, &m->gpm[i]);
+	close_events(m);
+	for (size_t i = 0; i < m->found.n; i++) {
+		nvml_gpm_done(&m->api, &m->states[i].gpm);
+		m->states[i] = (struct nvml_state){.was_lost = false};
+	}
 	m->gpm_told = false;
 	if (m->api.shutdown)
 		m->api.shutdown();
 	nvml_api_unload(&m->api);
-	m->n = 0;
+	m->found.n = 0;
+	m->has_times = false;
 }
 
 static int nvml_open(struct backend *b, struct err *e)
@@ -114,28 +86,28 @@ static int nvml_open(struct backend *b, struct err *e)
 		return -1;
 	nvml_return r = m->api.init();
 	if (r != NVML_SUCCESS) {
-		nvml_fail(m, e, "NVML does not start", r);
+		nvml_fail(&m->api, e, "NVML does not start", r);
 		nvml_api_unload(&m->api);
 		return -1;
 	}
 	if (!m->api.driver_version ||
 	    m->api.driver_version(m->driver_version, sizeof m->driver_version) != NVML_SUCCESS)
 		m->driver_version[0] = '\0';
-	if (find_devices(m, e) < 0) {
+	if (nvml_find(&m->api, m->log, &m->found, e) < 0) {
 		nvml_close(b);
 		return -1;
 	}
-	struct err events_error;
-	m->events = nvml_events_new(&m->api, m->handles, m->devices, m->n, m->xids, &events_error);
-	if (!m->events)
-		LOG(m->log, LOG_WARNING, "No XID events from NVML", LOG_S("err", events_error.msg));
+	for (size_t i = 0; i < m->found.n; i++)
+		if (m->found.handles[i].instance == NVML_WHOLE_GPU)
+			xid_store_add_gpu(m->xids, m->found.devices[i].uuid);
+	open_events(m);
 	return 0;
 }
 
 static const struct device *nvml_devices(struct backend *b, size_t *ret_n)
 {
-	*ret_n = nvml_of(b)->n;
-	return nvml_of(b)->devices;
+	*ret_n = nvml_of(b)->found.n;
+	return nvml_of(b)->found.devices;
 }
 
 static const char *nvml_driver_version(struct backend *b)
@@ -143,39 +115,152 @@ static const char *nvml_driver_version(struct backend *b)
 	return nvml_of(b)->driver_version;
 }
 
+// ---- devices that come and go ----
+// Takes m->spare over as what there is. A device that stays keeps its state.
+static void adopt(struct nvml *m)
+{
+	struct nvml_state *old = malloc(m->found.n * sizeof *old);
+	if (!old)
+		return; // as it was; the next look tries again
+	memcpy(old, m->states, m->found.n * sizeof *old);
+	for (size_t i = 0; i < m->spare.n; i++) {
+		m->states[i] = (struct nvml_state){.was_lost = false};
+		for (size_t k = 0; k < m->found.n; k++) {
+			if (m->found.handles[k].device != m->spare.handles[i].device ||
+			    !device_is_same(&m->found.devices[k], &m->spare.devices[i]))
+				continue;
+			m->states[i] = old[k];
+			old[k] = (struct nvml_state){.was_lost = false};
+		}
+	}
+	for (size_t k = 0; k < m->found.n; k++)
+		nvml_gpm_done(&m->api, &old[k].gpm);
+	free(old);
+	LOG(m->log, LOG_INFO, "GPUs or MIG instances changed", LOG_I("before", (int64_t)m->found.n),
+	    LOG_I("now", (int64_t)m->spare.n));
+	m->found = m->spare;
+	if (m->events && !nvml_events_match(m->events, &m->found))
+		close_events(m);
+	if (!m->events)
+		open_events(m);
+	for (size_t i = 0; i < m->found.n; i++)
+		if (m->found.handles[i].instance == NVML_WHOLE_GPU)
+			xid_store_add_gpu(m->xids, m->found.devices[i].uuid);
+}
+
+static int rescan(struct nvml *m, struct err *e)
+{
+	if (nvml_find(&m->api, NULL, &m->spare, e) < 0) {
+		// Every GPU lost at once: they stay known, as lost.
+		if (nvml_result_is_lost(e->code))
+			return 0;
+		return -1;
+	}
+	if (!nvml_found_equal(&m->found, &m->spare))
+		adopt(m);
+	return 0;
+}
+
+// NVML goes on calling a GPU lost after its reset: only a new start finds it. A GPU that never comes back must not cost
+// the others their past too often, so the pauses grow.
+static int start_over(struct nvml *m, int64_t mono_ms, struct err *e)
+{
+	int64_t wait_ms = m->reopen_ms * 2 < REOPEN_MAX_MS ? m->reopen_ms * 2 : REOPEN_MAX_MS;
+	LOG(m->log, LOG_INFO, "Starting NVML again, to find the lost GPU", LOG_I("nextMs", wait_ms));
+	nvml_close(&m->base);
+	if (nvml_open(&m->base, e) < 0)
+		return -1;
+	m->has_times = true;
+	m->rescan_at_ms = mono_ms + RESCAN_MS;
+	m->reopen_at_ms = mono_ms + wait_ms;
+	m->reopen_ms = wait_ms;
+	return 0;
+}
+
+// ---- a round ----
 // Profiling fields are a bonus: a GPU without them is a good one.
 static void sample_profiling(struct nvml *m, size_t i, int64_t mono_ms, struct device_sample *s)
 {
-	nvml_return r = nvml_gpm_read(&m->api, m->handles[i], NVML_GPM_WHOLE_GPU, &m->gpm[i], mono_ms, s);
-	if (r == NVML_SUCCESS || r == NVML_NOT_SUPPORTED || r == NVML_FUNCTION_NOT_FOUND || m->gpm_told)
+	const struct nvml_handle *h = &m->found.handles[i];
+	nvml_return r = nvml_gpm_read(&m->api, h->gpu, h->instance, &m->states[i].gpm, mono_ms, s);
+	bool split = i + 1 < m->found.n && device_is_instance(m->found.devices, i + 1);
+	if (r == NVML_SUCCESS || r == NVML_NOT_SUPPORTED || r == NVML_FUNCTION_NOT_FOUND || split || m->gpm_told)
 		return;
 	char scratch[32];
-	LOG(m->log, LOG_WARNING, "No profiling fields", LOG_S("uuid", m->devices[i].uuid),
+	LOG(m->log, LOG_WARNING, "No profiling fields", LOG_S("uuid", m->found.devices[i].uuid),
 	    LOG_S("err", nvml_api_error(&m->api, r, scratch, sizeof scratch)));
 	m->gpm_told = true;
+}
+
+static void mark_lost(struct nvml *m, size_t i, nvml_return r, struct device_sample *s)
+{
+	char scratch[32];
+	if (!m->states[i].was_lost)
+		LOG(m->log, LOG_ERROR, "GPU does not answer any more", LOG_S("uuid", m->found.devices[i].uuid),
+		    LOG_S("migId", m->found.devices[i].mig_id),
+		    LOG_S("err", nvml_api_error(&m->api, r, scratch, sizeof scratch)));
+	*s = (struct device_sample){.lost = true};
+	m->states[i].was_lost = true;
+}
+
+static nvml_return read_instance(struct nvml *m, size_t i, int64_t mono_ms, struct device_sample *s)
+{
+	nvml_return r = nvml_read_memory(&m->api, m->found.handles[i].device, s);
+	if (r == NVML_SUCCESS || r == NVML_NOT_SUPPORTED || r == NVML_NO_PERMISSION)
+		sample_profiling(m, i, mono_ms, s);
+	if (sample_count(s) > 0 || nvml_result_is_fatal(r))
+		return nvml_result_is_fatal(r) ? r : NVML_SUCCESS;
+	m->rescan_at_ms = mono_ms; // it was destroyed, most likely
+	return NVML_GPU_IS_LOST;
 }
 
 // NVML_SUCCESS, or a result that concerns the whole library.
 static nvml_return sample_device(struct nvml *m, size_t i, int64_t mono_ms, struct device_sample *s)
 {
-	nvml_return r = nvml_read_device(&m->api, m->handles[i], &m->readers[i], mono_ms, s);
+	const struct nvml_handle *h = &m->found.handles[i];
+	bool instance = h->instance != NVML_WHOLE_GPU;
+	nvml_return r = instance ? read_instance(m, i, mono_ms, s)
+	                         : nvml_read_device(&m->api, h->gpu, &m->states[i].reader, mono_ms, s);
 	if (nvml_result_is_fatal(r))
 		return r;
-	if (nvml_result_is_lost(r)) {
-		char scratch[32];
-		if (!m->was_lost[i])
-			LOG(m->log, LOG_ERROR, "GPU does not answer any more", LOG_S("uuid", m->devices[i].uuid),
-			    LOG_S("err", nvml_api_error(&m->api, r, scratch, sizeof scratch)));
-		*s = (struct device_sample){.lost = true};
-		m->was_lost[i] = true;
+	if (r != NVML_SUCCESS) {
+		mark_lost(m, i, r, s);
 		return NVML_SUCCESS;
 	}
-	if (m->was_lost[i])
-		LOG(m->log, LOG_INFO, "GPU answers again", LOG_S("uuid", m->devices[i].uuid));
-	m->was_lost[i] = false;
-	sample_profiling(m, i, mono_ms, s);
-	sample_set_i64(s, FIELD_XID_ERRORS, xid_store_last(m->xids, m->devices[i].uuid));
+	if (m->states[i].was_lost)
+		LOG(m->log, LOG_INFO, "GPU answers again", LOG_S("uuid", m->found.devices[i].uuid),
+		    LOG_S("migId", m->found.devices[i].mig_id));
+	m->states[i].was_lost = false;
+	if (!instance) {
+		sample_profiling(m, i, mono_ms, s);
+		sample_set_i64(s, FIELD_XID_ERRORS, xid_store_last(m->xids, m->found.devices[i].uuid));
+	}
 	return NVML_SUCCESS;
+}
+
+static int look_around(struct nvml *m, int64_t mono_ms, struct err *e)
+{
+	bool lost = false;
+	for (size_t i = 0; i < m->found.n; i++)
+		lost |= m->states[i].was_lost && m->found.handles[i].instance == NVML_WHOLE_GPU;
+	if (!m->has_times || mono_ms < m->rescan_at_ms - RESCAN_MS) {
+		m->has_times = true;
+		m->rescan_at_ms = mono_ms + RESCAN_MS;
+		m->reopen_ms = REOPEN_MIN_MS / 2;
+		m->reopen_at_ms = INT64_MAX;
+	}
+	if (!lost && m->reopen_at_ms != INT64_MAX) {
+		m->reopen_ms = REOPEN_MIN_MS / 2;
+		m->reopen_at_ms = INT64_MAX;
+	} else if (lost && m->reopen_at_ms == INT64_MAX) {
+		m->reopen_at_ms = mono_ms + REOPEN_MIN_MS;
+	} else if (lost && mono_ms >= m->reopen_at_ms) {
+		return start_over(m, mono_ms, e);
+	}
+	if (mono_ms < m->rescan_at_ms)
+		return 0;
+	m->rescan_at_ms = mono_ms + RESCAN_MS;
+	return rescan(m, e);
 }
 
 static int nvml_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, struct device_sample *samples,
@@ -183,11 +268,19 @@ static int nvml_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, stru
 {
 	(void)wall_ms;
 	struct nvml *m = nvml_of(b);
-	for (size_t i = 0; i < m->n; i++) {
-		samples[i] = (struct device_sample){.lost = false};
+	if (look_around(m, mono_ms, e) < 0)
+		return -1;
+	bool gpu_lost = false;
+	for (size_t i = 0; i < m->found.n; i++) {
+		bool instance = m->found.handles[i].instance != NVML_WHOLE_GPU;
+		samples[i] = (struct device_sample){.lost = instance && gpu_lost};
+		if (samples[i].lost)
+			continue; // with its GPU
 		nvml_return r = sample_device(m, i, mono_ms, &samples[i]);
 		if (r != NVML_SUCCESS)
-			return nvml_fail(m, e, "NVML went away", r);
+			return nvml_fail(&m->api, e, "NVML went away", r);
+		if (!instance)
+			gpu_lost = samples[i].lost;
 	}
 	return 0;
 }

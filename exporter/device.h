@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "exporter/families.h"
 
@@ -17,7 +18,7 @@
 #define DEVICE_PROFILE_BYTES 32
 #define OWNER_NAME_BYTES     254 // Kubernetes names have at most 253 bytes
 
-// What stays the same as long as the backend is open. Empty text: the label is left out.
+// What stays the same as long as the device is there. Empty text: the label is left out.
 struct device {
 	int32_t index;                          // label gpu
 	char uuid[DEVICE_UUID_BYTES];           // label UUID
@@ -28,6 +29,18 @@ struct device {
 	char mig_id[DEVICE_NODE_BYTES];         // label GPU_I_ID
 	char mig_uuid[DEVICE_UUID_BYTES];       // "MIG-..", by which a pod holds the instance; uuid is the GPU's
 };
+
+// The same GPU or instance, whatever its place in a list.
+static inline bool device_is_same(const struct device *a, const struct device *b)
+{
+	return strcmp(a->uuid, b->uuid) == 0 && strcmp(a->mig_id, b->mig_id) == 0;
+}
+
+// Lists hold each GPU before its MIG instances, which carry the GPU's UUID: is number i such an instance?
+static inline bool device_is_instance(const struct device *devices, size_t i)
+{
+	return i > 0 && devices[i].mig_id[0] && strcmp(devices[i].uuid, devices[i - 1].uuid) == 0;
+}
 
 // Who holds the GPU at the time of the sample. Empty text: the label is left out.
 struct device_owner {

@@ -212,6 +212,7 @@ static int run(struct exporter *x, struct buf *script_errors, struct err *e)
 	                                  .clock = &x->clock,
 	                                  .log = x->log,
 	                                  .interval_ms = x->options.interval_ms,
+	                                  .window_ms = x->options.window_ms,
 	                                  .render = {.hostname_label = x->options.hostname_label,
 	                                             .hostname = x->hostname,
 	                                             .driver_version = "",

@@ -109,6 +109,15 @@ struct nvml_bar1 {
 };
 _Static_assert(sizeof(struct nvml_bar1) == 24, "nvmlBAR1Memory_t");
 
+// Of a MIG device; the compute instance's share where there are several.
+struct nvml_attributes {
+	unsigned multiprocessors, copy_engines, decoders, encoders, jpeg_engines, ofa_engines, gpu_slices,
+	        compute_slices;
+	unsigned long long memory_mib;
+};
+_Static_assert(sizeof(struct nvml_attributes) == 40, "nvmlDeviceAttributes_t");
+_Static_assert(offsetof(struct nvml_attributes, memory_mib) == 32, "nvmlDeviceAttributes_t.memorySizeMB");
+
 #define NVML_LICENSE_FEATURES_MAX 3
 #define NVML_LICENSE_TEXT_BYTES   128
 struct nvml_license_feature {
@@ -230,6 +239,11 @@ struct nvml_api {
 	                             unsigned *failed);
 	nvml_return (*ecc_errors)(nvml_device, int error, int counter, unsigned long long *);
 	nvml_return (*field_values)(nvml_device, int n, struct nvml_field_value *);
+	nvml_return (*mig_mode)(nvml_device, unsigned *current, unsigned *pending);
+	nvml_return (*mig_count_max)(nvml_device, unsigned *);
+	nvml_return (*mig_handle)(nvml_device, unsigned index, nvml_device *);
+	nvml_return (*gpu_instance_id)(nvml_device mig, unsigned *);
+	nvml_return (*attributes)(nvml_device mig, struct nvml_attributes *);
 	nvml_return (*gpm_support)(nvml_device, struct nvml_gpm_support *);
 	nvml_return (*gpm_sample_alloc)(nvml_gpm_sample *);
 	nvml_return (*gpm_sample_free)(nvml_gpm_sample);

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -12,13 +13,14 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "exporter/device.h"
+#include "exporter/nvml_find.h"
 #include "exporter/xid.h"
 
 struct nvml_events {
 	const struct nvml_api *api;
-	const nvml_device *handles;
-	const struct device *devices;
 	size_t n;
+	nvml_device gpus[DEVICES_MAX];
+	char uuids[DEVICES_MAX][DEVICE_UUID_BYTES];
 	struct xid_store *xids;
 	struct clock clock;
 	nvml_event_set set;
@@ -37,10 +39,10 @@ static void count(struct nvml_events *ev, const struct nvml_event *event)
 	if (!(event->type & NVML_EVENT_XID))
 		return;
 	for (size_t i = 0; i < ev->n; i++) {
-		if (ev->handles[i] != event->device)
+		if (ev->gpus[i] != event->device)
 			continue;
 		int32_t code = event->data <= INT32_MAX ? (int32_t)event->data : XID_CODE_OTHER;
-		xid_store_count(ev->xids, ev->devices[i].uuid, code, clock_wall_ms(&ev->clock));
+		xid_store_count(ev->xids, ev->uuids[i], code, clock_wall_ms(&ev->clock));
 		return;
 	}
 }
@@ -59,8 +61,22 @@ static void *run(void *arg)
 	return NULL;
 }
 
-struct nvml_events *nvml_events_new(const struct nvml_api *api, const nvml_device *handles,
-                                    const struct device *devices, size_t n, struct xid_store *xids, struct err *e)
+bool nvml_events_match(const struct nvml_events *ev, const struct nvml_found *found)
+{
+	size_t k = 0;
+	for (size_t i = 0; i < found->n; i++) {
+		if (found->handles[i].instance != NVML_WHOLE_GPU)
+			continue;
+		if (k == ev->n || ev->gpus[k] != found->handles[i].gpu ||
+		    strcmp(ev->uuids[k], found->devices[i].uuid) != 0)
+			return false;
+		k++;
+	}
+	return k == ev->n;
+}
+
+struct nvml_events *nvml_events_new(const struct nvml_api *api, const struct nvml_found *found, struct xid_store *xids,
+                                    struct err *e)
 {
 	if (!api->event_set_create || !api->event_set_free || !api->register_events || !api->event_wait) {
 		err_set(e, ERR_UNSUPPORTED, "the library has no event functions");
@@ -71,7 +87,8 @@ struct nvml_events *nvml_events_new(const struct nvml_api *api, const nvml_devic
 		err_set(e, ERR_INTERNAL, "out of memory");
 		return NULL;
 	}
-	*ev = (struct nvml_events){.api = api, .handles = handles, .devices = devices, .n = n, .xids = xids};
+	ev->api = api;
+	ev->xids = xids;
 	clock_init_real(&ev->clock);
 	atomic_init(&ev->stop, false);
 	char scratch[32];
@@ -83,9 +100,12 @@ struct nvml_events *nvml_events_new(const struct nvml_api *api, const nvml_devic
 		return NULL;
 	}
 	size_t registered = 0;
-	for (size_t i = 0; i < n; i++) {
-		r = api->register_events(handles[i], NVML_EVENT_XID, ev->set);
-		registered += r == NVML_SUCCESS;
+	for (size_t i = 0; i < found->n; i++) {
+		if (found->handles[i].instance != NVML_WHOLE_GPU)
+			continue;
+		ev->gpus[ev->n] = found->handles[i].gpu;
+		snprintf(ev->uuids[ev->n], sizeof ev->uuids[ev->n], "%s", found->devices[i].uuid);
+		registered += api->register_events(ev->gpus[ev->n++], NVML_EVENT_XID, ev->set) == NVML_SUCCESS;
 	}
 	// Signals are the main loop's business.
 	sigset_t all, old;

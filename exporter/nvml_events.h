@@ -3,21 +3,23 @@
 #ifndef GPUSCALE_EXPORTER_NVML_EVENTS_H
 #define GPUSCALE_EXPORTER_NVML_EVENTS_H
 
-#include <stddef.h>
+#include <stdbool.h>
 
 #include "exporter/nvml_api.h"
 
-struct device;
 struct err;
 struct nvml_events;
+struct nvml_found;
 struct xid_store;
 
 #define NVML_EVENTS_WAIT_MS 500 // longest wait in the driver, and so of nvml_events_free
 
-// Registers every device that knows XID events and starts the thread. The arrays must stay until free. NULL and *e
-// when the library or every device lacks events.
-struct nvml_events *nvml_events_new(const struct nvml_api *api, const nvml_device *handles,
-                                    const struct device *devices, size_t n, struct xid_store *xids, struct err *e);
+// Registers every GPU of found that knows XID events, and starts the thread. NULL and *e when the library or every GPU
+// lacks events.
+struct nvml_events *nvml_events_new(const struct nvml_api *api, const struct nvml_found *found, struct xid_store *xids,
+                                    struct err *e);
+// Are these the GPUs of found? MIG instances do not matter.
+bool nvml_events_match(const struct nvml_events *ev, const struct nvml_found *found);
 void nvml_events_free(struct nvml_events *ev);
 
 #endif

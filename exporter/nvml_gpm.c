@@ -56,7 +56,7 @@ static nvml_return prepare(const struct nvml_api *api, nvml_device gpu, struct n
 
 static nvml_return take(const struct nvml_api *api, nvml_device gpu, int instance, nvml_gpm_sample sample)
 {
-	if (instance == NVML_GPM_WHOLE_GPU)
+	if (instance == NVML_WHOLE_GPU)
 		return api->gpm_sample_get ? api->gpm_sample_get(gpu, sample) : NVML_FUNCTION_NOT_FOUND;
 	return api->gpm_mig_sample_get ? api->gpm_mig_sample_get(gpu, (unsigned)instance, sample)
 	                               : NVML_FUNCTION_NOT_FOUND;

@@ -8,10 +8,10 @@
 
 #include "exporter/device.h"
 #include "exporter/nvml_api.h"
+#include "exporter/nvml_find.h"
 
 #define NVML_GPM_APART_MIN_MS 100    // two samples closer than this say nothing
 #define NVML_GPM_APART_MAX_MS 600000 // after a longer pause the past is dropped and a new one begun
-#define NVML_GPM_WHOLE_GPU    (-1)
 
 // What is kept of a device or instance. Zeroed: nothing was read yet.
 struct nvml_gpm {
@@ -22,7 +22,7 @@ struct nvml_gpm {
 	struct device_sample values;       // the last ones, for rounds that come too early
 };
 
-// Adds the profiling fields to *s, from the second reading on. instance: NVML_GPM_WHOLE_GPU, or the id of a MIG GPU
+// Adds the profiling fields to *s, from the second reading on. instance: NVML_WHOLE_GPU, or the id of a MIG GPU
 // instance of `gpu`. Anything but NVML_SUCCESS: why there are none; NVML_NOT_SUPPORTED and NVML_FUNCTION_NOT_FOUND mean
 // that this GPU or library never has them.
 nvml_return nvml_gpm_read(const struct nvml_api *api, nvml_device gpu, int instance, struct nvml_gpm *g,

@@ -17,6 +17,7 @@ enum {
 	KEY_MOCK_SCRIPT,
 	KEY_LISTEN,
 	KEY_INTERVAL,
+	KEY_WINDOW,
 	KEY_ONCE,
 	KEY_AT,
 	KEY_HOSTNAME,
@@ -53,6 +54,10 @@ static const struct argp_option flags[] = {
          "Time between questions for pods, 1s to 5m (default 10s)", 0},
         {"nvidia-resource-names", KEY_RESOURCE_NAMES, "NAME,..", 0, "Further resource names whose devices are GPUs", 0},
         {"interval", KEY_INTERVAL, "DURATION", 0, "Time between samples, 100ms to 10s (default 1s)", 0},
+        {"window", KEY_WINDOW, "DURATION", 0,
+         "Time that the _window_min, _max and _avg families look back, up to 600 intervals; 0s: none of them "
+         "(default 15s)",
+         0},
         {"once", KEY_ONCE, NULL, 0, "Print one sample on standard output and end", 0},
         {"at", KEY_AT, "DURATION", 0, "With --once and the mock: play up to this time first, without waiting", 0},
         {"hostname-label", KEY_HOSTNAME, "Hostname|hostname", 0,
@@ -169,6 +174,9 @@ static error_t on_flag(int key, char *arg, struct argp_state *state)
 	case KEY_INTERVAL:
 		parse_range(state, "interval", arg, SAMPLER_INTERVAL_MIN_MS, SAMPLER_INTERVAL_MAX_MS, &o->interval_ms);
 		break;
+	case KEY_WINDOW:
+		parse_range(state, "window", arg, 0, SAMPLER_WINDOW_MAX_MS, &o->window_ms);
+		break;
 	case KEY_ONCE:
 		o->once = true;
 		break;
@@ -229,6 +237,7 @@ void exporter_options_parse(struct exporter_options *o, int argc, char **argv)
 	                               .hostname_label = "Hostname",
 	                               .nvml_library = "libnvidia-ml.so.1",
 	                               .interval_ms = 1000,
+	                               .window_ms = SAMPLER_WINDOW_MS,
 	                               .log_level = LOG_INFO};
 	argp_err_exit_status = 2;
 	argp_parse(&argp, argc, argv, 0, NULL, o);

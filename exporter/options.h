@@ -31,7 +31,8 @@ struct exporter_options {
 	struct pod_resource_names pod_resources;
 	int64_t pods_interval_ms;
 	int64_t interval_ms;
-	int64_t at_ms; // with once: virtual time
+	int64_t window_ms; // 0: no windows
+	int64_t at_ms;     // with once: virtual time
 	bool once;
 	bool version;
 	enum log_format log_format;

@@ -3,12 +3,12 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/exposition.h"
 #include "exporter/csv_counters.h"
 #include "exporter/pods.h"
+#include "exporter/render_window.h"
 #include "exporter/xid.h"
 
 // `from` is where this device's labels begin in b: all but the first one are led by a comma.
@@ -171,25 +171,16 @@ static void put_xid(struct buf *out, const struct render_options *o, const struc
 		buf_printf(out, "%" PRIu64 "\n", c->count);
 }
 
-// MIG instances carry the UUID of their GPU, whose XIDs are told once.
-static bool is_first_of_gpu(const struct device *devices, size_t i)
-{
-	for (size_t k = 0; k < i; k++)
-		if (strcmp(devices[k].uuid, devices[i].uuid) == 0)
-			return false;
-	return true;
-}
-
 static void put_xids(struct buf *out, const struct render_options *o, const struct device *devices, size_t n,
                      struct xid_store *xids)
 {
 	struct xid_count counts[XID_CODES_MAX + 1];
-	// XIDs belong to the GPU: an instance after it, with the GPU's UUID, has none of its own.
+	// XIDs belong to the GPU, its instances have none of their own.
 	// One pass per family: an exposition may not mix two.
 	for (int stamp = 0; stamp < 2; stamp++) {
 		bool opened = false;
 		for (size_t i = 0; i < n; i++) {
-			if (!is_first_of_gpu(devices, i))
+			if (device_is_instance(devices, i))
 				continue;
 			size_t n_counts = xid_store_read(xids, devices[i].uuid, counts, XID_CODES_MAX + 1);
 			for (size_t k = 0; k < n_counts; k++) {
@@ -231,6 +222,14 @@ static void put_family(struct buf *out, const struct family *fam, enum field f, 
 static void put_own_families(struct buf *out, const struct render_options *o, const struct device *devices,
                              const struct device_sample *samples, size_t n)
 {
+	if (n)
+		exposition_family(out, "gpuscale_gpu_up", "1 if the GPU or MIG instance answers, 0 if it is lost.",
+		                  METRIC_GAUGE);
+	for (size_t i = 0; i < n; i++) {
+		buf_puts(out, "gpuscale_gpu_up{");
+		put_own_labels(out, o, &devices[i]);
+		buf_printf(out, "} %d\n", !samples[i].lost);
+	}
 	for (enum field f = 0; f < FIELD__COUNT; f++) {
 		const struct family *fam = family_of(f);
 		if (fam->dcgm_id || !any_has(samples, n, f))
@@ -263,6 +262,11 @@ void render_samples(struct buf *out, struct buf *labels, const struct render_opt
 			continue;
 		exposition_family(out, fam->name, c ? c->rows[i].help : fam->help, c ? c->rows[i].type : fam->type);
 		put_family(out, fam, f, buf_str(labels), &blocks, samples);
+	}
+	if (options->history) {
+		const struct label_blocks b = {
+		        .text = buf_str(labels), .start = blocks.start, .device = blocks.device, .n = blocks.n};
+		render_windows(out, c, &b, options->history);
 	}
 	put_own_families(out, options, devices, samples, n);
 	put_xids(out, options, devices, n, xids);

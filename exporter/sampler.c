@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "exporter/backend.h"
+#include "exporter/history.h"
 
 #define DROP_INTERVALS 10
 #define DROP_MIN_MS    30000
@@ -30,6 +31,7 @@ struct sampler {
 	bool open;
 	int64_t retry_ms;
 	int64_t start_ms; // mono_ms of virtual time 0
+	struct history *history;
 	struct buf back, labels;
 	struct device_sample samples[DEVICES_MAX];
 	char last_error[ERR_MSG_BYTES]; // logged already
@@ -37,6 +39,7 @@ struct sampler {
 	pthread_mutex_t lock; // over everything below
 	pthread_cond_t wake;
 	bool stop, done;
+	int64_t release_until_ms; // mono_ms; 0: nobody asked
 	struct buf front;
 	int64_t published_ms; // mono_ms of the last good round
 	struct sampler_status status;
@@ -49,7 +52,13 @@ struct sampler *sampler_new(const struct sampler_options *options, struct err *e
 		err_set(e, ERR_INTERNAL, "out of memory");
 		return NULL;
 	}
+	s->history = history_new(options->window_ms, options->interval_ms, e);
+	if (!s->history) {
+		free(s);
+		return NULL;
+	}
 	s->options = *options;
+	s->options.render.history = s->history;
 	if (!s->options.drop_after_ms)
 		s->options.drop_after_ms = options->interval_ms * DROP_INTERVALS > DROP_MIN_MS
 		                                   ? options->interval_ms * DROP_INTERVALS
@@ -83,11 +92,29 @@ void sampler_free(struct sampler *s)
 	buf_done(&s->back);
 	buf_done(&s->front);
 	buf_done(&s->labels);
+	history_free(s->history);
 	free(s);
 }
 
+// GPUs among the devices, and how many of them are lost. MIG instances are parts, not GPUs.
+struct tally {
+	size_t devices, lost, missing;
+};
+
+static struct tally count_devices(const struct sampler *s, const struct device *devices, size_t n)
+{
+	struct tally t = {.missing = history_missing(s->history, !s->open)};
+	for (size_t i = 0; i < n; i++) {
+		if (device_is_instance(devices, i))
+			continue;
+		t.devices++;
+		t.lost += s->samples[i].lost;
+	}
+	return t;
+}
+
 // Swaps the rendered round in. seconds < 0: no round, only the state changed.
-static void publish(struct sampler *s, bool up, size_t devices, size_t lost, double seconds, const char *message)
+static void publish(struct sampler *s, bool up, struct tally tally, double seconds, const char *message)
 {
 	pthread_mutex_lock(&s->lock);
 	struct buf front = s->front;
@@ -95,14 +122,13 @@ static void publish(struct sampler *s, bool up, size_t devices, size_t lost, dou
 	s->back = front;
 	struct sampler_status *st = &s->status;
 	st->up = up;
-	st->devices = devices;
-	st->lost = lost;
+	st->devices = tally.devices;
+	st->lost = tally.lost;
+	st->missing = tally.missing;
 	if (up) {
 		s->published_ms = clock_mono_ms(s->options.clock);
 		st->age_ms = 0;
 		st->samples++;
-	} else {
-		st->errors++;
 	}
 	if (seconds >= 0)
 		exposition_histogram_observe(&st->collect_seconds, seconds);
@@ -110,21 +136,33 @@ static void publish(struct sampler *s, bool up, size_t devices, size_t lost, dou
 	pthread_mutex_unlock(&s->lock);
 }
 
-// What the XID counters and the backend's own series say stays true when no device can be read.
-static void publish_failure(struct sampler *s, const struct err *e)
+// Publishes that nothing can be read. What the XID counters say stays true.
+static void publish_down(struct sampler *s, const char *message)
 {
 	struct backend *b = s->options.backend;
+	const struct device *devices = NULL;
 	size_t n = 0;
 	buf_reset(&s->back);
 	if (s->open) {
-		const struct device *devices = b->ops->devices(b, &n);
-		memset(s->samples, 0, sizeof s->samples);
-		render_samples(&s->back, &s->labels, &s->options.render, devices, s->samples, n, s->options.xids);
+		devices = b->ops->devices(b, &n);
+		for (size_t i = 0; i < n; i++)
+			s->samples[i] = (struct device_sample){.lost = true};
+		struct render_options options = s->options.render;
+		options.history = NULL;
+		render_samples(&s->back, &s->labels, &options, devices, s->samples, n, s->options.xids);
 	}
-	publish(s, false, n, n, -1, e->msg);
+	publish(s, false, count_devices(s, devices, n), -1, message);
+}
+
+static void publish_failure(struct sampler *s, const struct err *e)
+{
+	publish_down(s, e->msg);
+	pthread_mutex_lock(&s->lock);
+	s->status.errors++;
+	pthread_mutex_unlock(&s->lock);
 	if (strcmp(s->last_error, e->msg) != 0)
-		LOG(s->options.log, LOG_WARNING, "Cannot read GPUs, trying again", LOG_S("backend", b->ops->name),
-		    LOG_S("err", e->msg));
+		LOG(s->options.log, LOG_WARNING, "Cannot read GPUs, trying again",
+		    LOG_S("backend", s->options.backend->ops->name), LOG_S("err", e->msg));
 	snprintf(s->last_error, sizeof s->last_error, "%s", e->msg);
 }
 
@@ -154,13 +192,12 @@ static double now_s(void)
 static int sample_round(struct sampler *s, int64_t t_ms, struct err *e)
 {
 	struct backend *b = s->options.backend;
-	size_t n, lost = 0;
-	const struct device *devices = b->ops->devices(b, &n);
 	double start_s = now_s();
 	if (b->ops->sample(b, t_ms, clock_wall_ms(s->options.clock), s->samples, e) < 0)
 		return -1;
-	for (size_t i = 0; i < n; i++)
-		lost += s->samples[i].lost;
+	size_t n;
+	const struct device *devices = b->ops->devices(b, &n);
+	history_add(s->history, t_ms, devices, s->samples, n);
 	buf_reset(&s->back);
 	render_samples(&s->back, &s->labels, &s->options.render, devices, s->samples, n, s->options.xids);
 	if (b->ops->render_extra)
@@ -168,7 +205,7 @@ static int sample_round(struct sampler *s, int64_t t_ms, struct err *e)
 	if (s->back.failed)
 		return err_set(e, ERR_LIMIT, "the metrics of %zu GPUs pass the ceiling of %d bytes", n,
 		               RENDER_BYTES_MAX);
-	publish(s, true, n, lost, now_s() - start_s, "");
+	publish(s, true, count_devices(s, devices, n), now_s() - start_s, "");
 	return 0;
 }
 
@@ -201,21 +238,54 @@ static int64_t step(struct sampler *s)
 	return s->options.interval_ms - after_ms % s->options.interval_ms;
 }
 
+static struct timespec after(int64_t wait_ms)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	int64_t ns = until.tv_nsec + wait_ms % 1000 * 1000000;
+	until.tv_sec += (time_t)(wait_ms / 1000 + ns / 1000000000);
+	until.tv_nsec = (long)(ns % 1000000000);
+	return until;
+}
+
+static bool is_released_locked(const struct sampler *s)
+{
+	return s->release_until_ms > clock_mono_ms(s->options.clock);
+}
+
+// Closes the devices and sleeps until the release ends. Called and left with the lock held.
+static void stay_released_locked(struct sampler *s)
+{
+	int64_t for_ms = s->release_until_ms - clock_mono_ms(s->options.clock);
+	pthread_mutex_unlock(&s->lock);
+	close_backend(s);
+	LOG(s->options.log, LOG_INFO, "Released the GPUs, as asked", LOG_I("forMs", for_ms));
+	publish_down(s, "the GPUs are released, as asked");
+	pthread_mutex_lock(&s->lock);
+	s->status.released = true;
+	while (!s->stop && is_released_locked(s)) {
+		struct timespec until = after(s->release_until_ms - clock_mono_ms(s->options.clock));
+		pthread_cond_timedwait(&s->wake, &s->lock, &until);
+	}
+	s->status.released = false;
+	s->release_until_ms = 0;
+	s->retry_ms = SAMPLER_RETRY_MIN_MS;
+}
+
 static void *run(void *arg)
 {
 	struct sampler *s = arg;
 	pthread_mutex_lock(&s->lock);
 	while (!s->stop) {
+		if (is_released_locked(s)) {
+			stay_released_locked(s);
+			continue;
+		}
 		pthread_mutex_unlock(&s->lock);
-		int64_t wait_ms = step(s);
-		struct timespec until;
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		int64_t ns = until.tv_nsec + wait_ms % 1000 * 1000000;
-		until.tv_sec += (time_t)(wait_ms / 1000 + ns / 1000000000);
-		until.tv_nsec = (long)(ns % 1000000000);
+		const struct timespec until = after(step(s));
 		pthread_mutex_lock(&s->lock);
-		while (!s->stop && pthread_cond_timedwait(&s->wake, &s->lock, &until) == 0)
-			; // woken early: only stop does that, or chance
+		while (!s->stop && !is_released_locked(s) && pthread_cond_timedwait(&s->wake, &s->lock, &until) == 0)
+			; // woken by chance
 	}
 	pthread_mutex_unlock(&s->lock);
 	close_backend(s);
@@ -224,6 +294,15 @@ static void *run(void *arg)
 	pthread_cond_broadcast(&s->wake);
 	pthread_mutex_unlock(&s->lock);
 	return NULL;
+}
+
+void sampler_release(struct sampler *s, int64_t for_ms)
+{
+	pthread_mutex_lock(&s->lock);
+	int64_t now_ms = clock_mono_ms(s->options.clock);
+	s->release_until_ms = now_ms + (for_ms < SAMPLER_RELEASE_MAX_MS ? for_ms : SAMPLER_RELEASE_MAX_MS);
+	pthread_cond_broadcast(&s->wake);
+	pthread_mutex_unlock(&s->lock);
 }
 
 int sampler_start(struct sampler *s, struct err *e)
@@ -244,11 +323,7 @@ bool sampler_stop(struct sampler *s, int64_t timeout_ms)
 {
 	if (!s->thread_made)
 		return true;
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	int64_t ns = until.tv_nsec + timeout_ms % 1000 * 1000000;
-	until.tv_sec += (time_t)(timeout_ms / 1000 + ns / 1000000000);
-	until.tv_nsec = (long)(ns % 1000000000);
+	const struct timespec until = after(timeout_ms);
 	pthread_mutex_lock(&s->lock);
 	s->stop = true;
 	pthread_cond_broadcast(&s->wake);
@@ -297,6 +372,7 @@ void sampler_read(struct sampler *s, struct buf *out, struct sampler_status *ret
 	if (st->age_ms >= 0)
 		st->age_ms = now_ms > s->published_ms ? now_ms - s->published_ms : 0;
 	st->ready = st->up && st->age_ms <= SAMPLER_READY_INTERVALS * s->options.interval_ms;
+	st->release_left_ms = st->released && s->release_until_ms > now_ms ? s->release_until_ms - now_ms : 0;
 	st->dropped = st->up && st->age_ms > s->options.drop_after_ms;
 	*ret_status = *st;
 	if (out && !st->dropped)

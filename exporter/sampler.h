@@ -21,6 +21,9 @@ struct xid_store;
 
 #define SAMPLER_INTERVAL_MIN_MS 100
 #define SAMPLER_INTERVAL_MAX_MS 10000
+#define SAMPLER_WINDOW_MS       15000 // default
+#define SAMPLER_WINDOW_MAX_MS   600000
+#define SAMPLER_RELEASE_MAX_MS  600000
 #define SAMPLER_READY_INTERVALS 3     // ready = a round ended within this many intervals
 #define SAMPLER_RETRY_MIN_MS    1000  // a backend that does not open is tried again after this, doubling
 #define SAMPLER_RETRY_MAX_MS    60000 // up to this
@@ -34,19 +37,23 @@ struct sampler_options {
 	// Readings older than this are no longer served: frozen values must not pass for fresh ones.
 	// 0: 10 intervals, at least 30 s.
 	int64_t drop_after_ms;
-	struct render_options render; // driver_version is filled from the backend
+	int64_t window_ms;            // of the minimum, maximum and mean families; 0: none
+	struct render_options render; // driver_version and history are filled by the sampler
 };
 
 struct sampler_status {
-	bool up;           // devices were found and the last round could read them
-	bool ready;        // up, and the last round ended within SAMPLER_READY_INTERVALS intervals
-	bool dropped;      // the readings are older than drop_after_ms and left out
-	int64_t age_ms;    // since the end of the last good round; -1: there was none
-	size_t devices;    // known devices
-	size_t lost;       // of these, not answering
-	uint64_t samples;  // rounds that could read
-	uint64_t errors;   // rounds or openings that failed
-	char message[256]; // why it is not up, "" otherwise
+	bool up;                 // devices were found and the last round could read them
+	bool ready;              // up, and the last round ended within SAMPLER_READY_INTERVALS intervals
+	bool dropped;            // the readings are older than drop_after_ms and left out
+	int64_t age_ms;          // since the end of the last good round; -1: there was none
+	size_t devices;          // GPUs found, without MIG instances
+	size_t lost;             // of these, not answering
+	size_t missing;          // GPUs that were found once and are not any more
+	bool released;           // every handle is closed, as sampler_release asked
+	int64_t release_left_ms; // until the devices are opened again
+	uint64_t samples;        // rounds that could read
+	uint64_t errors;         // rounds or openings that failed
+	char message[256];       // why it is not up, "" otherwise
 	struct exposition_histogram collect_seconds; // of a round, with its rendering
 };
 
@@ -56,6 +63,12 @@ int sampler_start(struct sampler *s, struct err *e);
 // nor the backend may be freed.
 bool sampler_stop(struct sampler *s, int64_t timeout_ms);
 void sampler_free(struct sampler *s);
+
+// Closes every handle on the devices, so that a GPU can be reset, unbound or split, and opens them again for_ms later
+// (at most SAMPLER_RELEASE_MAX_MS; 0: at once). Comes back at once: sampler_read tells in status.released when it is
+// done, which a driver call under way puts off. Asking again sets a new end. XID events that happen meanwhile are not
+// seen. Any thread.
+void sampler_release(struct sampler *s, int64_t for_ms);
 
 // Without a thread: opens, plays the rounds of 0, interval, .. at_ms in virtual time, keeps the last one.
 int sampler_run_once(struct sampler *s, int64_t at_ms, struct err *e);

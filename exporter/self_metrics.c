@@ -22,7 +22,8 @@ static void put_i64(struct buf *out, const char *name, const char *help, enum me
 void self_metrics_render_state(struct buf *out, const struct self_metrics *m, const struct sampler_status *status)
 {
 	const struct exposition_label build[] = {{"backend", m->backend}, {"version", GPUSCALE_VERSION}};
-	const struct exposition_label ok[] = {{"state", "ok"}}, lost[] = {{"state", "lost"}};
+	const struct exposition_label ok[] = {{"state", "ok"}}, lost[] = {{"state", "lost"}},
+	                              missing[] = {{"state", "missing"}};
 	exposition_family(out, "gpuscale_exporter_build_info", "Version and backend, always 1.", METRIC_GAUGE);
 	exposition_sample_i64(out, "gpuscale_exporter_build_info", build, 2, 1);
 	put_i64(out, "gpuscale_exporter_up", "1 if GPUs were found and the last round could read them.", METRIC_GAUGE,
@@ -30,6 +31,7 @@ void self_metrics_render_state(struct buf *out, const struct self_metrics *m, co
 	exposition_family(out, "gpuscale_exporter_devices", "GPUs known, by state.", METRIC_GAUGE);
 	exposition_sample_i64(out, "gpuscale_exporter_devices", ok, 1, (int64_t)(status->devices - status->lost));
 	exposition_sample_i64(out, "gpuscale_exporter_devices", lost, 1, (int64_t)status->lost);
+	exposition_sample_i64(out, "gpuscale_exporter_devices", missing, 1, (int64_t)status->missing);
 }
 
 void self_metrics_render_runtime(struct buf *out, const struct self_metrics *m, const struct sampler_status *status)

@@ -36,7 +36,7 @@ static void end(struct gpm_test *t)
 static int read_at(struct gpm_test *t, int64_t t_ms, struct device_sample *s)
 {
 	*s = (struct device_sample){.lost = false};
-	nvml_return r = nvml_gpm_read(&t->api, t->gpu, NVML_GPM_WHOLE_GPU, &t->g, t_ms, s);
+	nvml_return r = nvml_gpm_read(&t->api, t->gpu, NVML_WHOLE_GPU, &t->g, t_ms, s);
 	return r == NVML_SUCCESS ? (int)sample_count(s) : -r;
 }
 

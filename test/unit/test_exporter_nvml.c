@@ -397,6 +397,156 @@ static void a_lost_gpu_leaves_the_others_alone(void **state)
 	close_backend(b);
 }
 
+// "index:profile:id" of every device, MIG instances in brackets.
+static const char *list(struct backend *b, char *out, size_t size)
+{
+	size_t n, len = 0;
+	const struct device *d = b->ops->devices(b, &n);
+	out[0] = '\0';
+	for (size_t i = 0; i < n && len < size; i++) {
+		bool part = device_is_instance(d, i);
+		snprintf(out + len, size - len, "%s%d%s%s%s%s%s", part ? "[" : "(", d[i].index, part ? ":" : "",
+		         d[i].mig_profile, part ? ":" : "", d[i].mig_id, part ? "]" : ")");
+		len += strlen(out + len);
+	}
+	return out;
+}
+
+static void mig_instances_follow_their_gpu_with_what_is_theirs(void **state)
+{
+	struct nvml_fixture *f = *state;
+	nvml_fixture_play(f, "mig 0 7 1g.18gb\nmig 0 9 1c.3g.71gb\nmig 0 9 2c.3g.71gb\n");
+	struct backend *b = open_backend(f, LIB_WHOLE);
+	struct device_sample s[DEVICES_MAX];
+	struct err e;
+	char text[256];
+	// A GPU instance with two compute instances is one device.
+	assert_string_equal(list(b, text, sizeof text), "(0)[0:1g.18gb:7][0:3g.71gb:9](1)");
+	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
+	assert_int_equal(b->ops->sample(b, 1000, 0, s, &e), 0);
+	size_t n;
+	const struct device *d = b->ops->devices(b, &n);
+	assert_string_equal(d[1].uuid, UUID0); // as dcgm-exporter: the UUID is the GPU's
+	assert_string_equal(d[1].mig_uuid, "MIG-00000000-0000-0000-0000-000000000000");
+	assert_string_equal(d[1].model, "NVIDIA Fake 9000");
+	assert_string_equal(d[1].node, "nvidia0");
+	assert_field(&s[0], FIELD_FB_TOTAL, "1000");
+	assert_field(&s[1], FIELD_FB_TOTAL, "125");
+	assert_field(&s[1], FIELD_FB_USED, "37");
+	assert_field(&s[0], FIELD_SM_ACTIVE, "0.02");
+	assert_field(&s[1], FIELD_SM_ACTIVE, "0.09"); // by its own samples
+	assert_field(&s[2], FIELD_SM_ACTIVE, "0.11");
+	// What only the GPU has is not told twice.
+	assert_field(&s[0], FIELD_POWER_USAGE, "123.456");
+	assert_field(&s[1], FIELD_POWER_USAGE, "-");
+	assert_field(&s[1], FIELD_XID_ERRORS, "-");
+	close_backend(b);
+}
+
+static void a_profile_without_a_name_is_made_from_the_attributes(void **state)
+{
+	struct nvml_fixture *f = *state;
+	char text[256];
+	nvml_fixture_play(f, "mig 1 3 x\nfail nvmlDeviceGetName * 999\n");
+	struct backend *b = open_backend(f, LIB_WHOLE);
+	assert_string_equal(list(b, text, sizeof text), "(0)(1)[1:2g.20gb:3]");
+	close_backend(b);
+}
+
+static void mig_instances_come_and_go_while_it_runs(void **state)
+{
+	struct nvml_fixture *f = *state;
+	static const struct {
+		int64_t t_ms;
+		const char *script, *want;
+		int lost; // how many
+	} steps[] = {
+	        {0, "", "(0)(1)", 0},
+	        {1000, "mig 0 7 1g.18gb\n", "(0)(1)", 0}, // not looked for yet
+	        {10000, "mig 0 7 1g.18gb\n", "(0)[0:1g.18gb:7](1)", 0},
+	        {20000, "mig 0 7 1g.18gb\nmig 1 2 3g.71gb\n", "(0)[0:1g.18gb:7](1)[1:3g.71gb:2]", 0},
+	        {21000, "mig 1 2 3g.71gb\n", "(0)[0:1g.18gb:7](1)[1:3g.71gb:2]", 1}, // just destroyed
+	        {22000, "mig 1 2 3g.71gb\n", "(0)(1)[1:3g.71gb:2]", 0},              // found out at once
+	        {23000, "mig 1 2 3g.71gb\nfail nvmlDeviceGetUtilizationRates 1 15\n", "(0)(1)[1:3g.71gb:2]", 2},
+	        {24000, "mig 1 2 3g.71gb\n", "(0)(1)[1:3g.71gb:2]", 0},
+	        {34000, "", "(0)(1)", 0},
+	};
+	struct backend *b = open_backend(f, LIB_WHOLE);
+	struct device_sample s[DEVICES_MAX];
+	struct err e;
+	char text[256];
+	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+		nvml_fixture_play(f, steps[i].script);
+		assert_int_equal(b->ops->sample(b, steps[i].t_ms, 0, s, &e), 0);
+		assert_string_equal(list(b, text, sizeof text), steps[i].want);
+		size_t n;
+		int lost = 0;
+		b->ops->devices(b, &n);
+		for (size_t k = 0; k < n; k++)
+			lost += s[k].lost;
+		assert_int_equal(lost, steps[i].lost);
+		assert_field(&s[0], FIELD_GPU_UTIL, "42"); // the first GPU was there all the time
+	}
+	close_backend(b);
+}
+
+static void a_gpu_that_stays_lost_makes_the_library_start_over(void **state)
+{
+	struct nvml_fixture *f = *state;
+	struct backend *b = open_backend(f, LIB_WHOLE);
+	struct device_sample s[DEVICES_MAX];
+	struct err e;
+	char text[256];
+	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
+	// It fell off the bus: the library knows two GPUs until it starts again.
+	nvml_fixture_play(f, "devices 1\nfail nvmlDeviceGetMemoryInfo_v2 1 15\n");
+	for (int64_t t_ms = 1000; t_ms <= 31000; t_ms += 1000) {
+		assert_int_equal(b->ops->sample(b, t_ms, 0, s, &e), 0);
+		assert_string_equal(list(b, text, sizeof text), "(0)(1)");
+		assert_true(s[1].lost);
+		assert_field(&s[0], FIELD_GPU_UTIL, "42");
+	}
+	assert_int_equal(b->ops->sample(b, 32000, 0, s, &e), 0);
+	assert_string_equal(list(b, text, sizeof text), "(0)");
+	assert_field(&s[0], FIELD_GPU_UTIL, "42");
+	close_backend(b);
+	// It comes back by a reset: also found by starting over, with growing pauses before.
+	nvml_fixture_play(f, "");
+	b = open_backend(f, LIB_WHOLE);
+	nvml_fixture_play(f, "fail nvmlDeviceGetMemoryInfo_v2 1 16\n");
+	for (int64_t t_ms = 0; t_ms <= 100000; t_ms += 1000) {
+		assert_int_equal(b->ops->sample(b, t_ms, 0, s, &e), 0);
+		assert_true(s[1].lost);
+	}
+	nvml_fixture_play(f, "");
+	assert_int_equal(b->ops->sample(b, 101000, 0, s, &e), 0);
+	assert_field(&s[1], FIELD_GPU_UTIL, "42");
+	close_backend(b);
+}
+
+static void every_gpu_lost_at_once_keeps_them_known(void **state)
+{
+	struct nvml_fixture *f = *state;
+	struct backend *b = open_backend(f, LIB_WHOLE);
+	struct device_sample s[DEVICES_MAX];
+	struct err e;
+	char text[256];
+	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
+	nvml_fixture_play(f, "fail nvmlDeviceGetHandleByIndex_v2 * 15\nfail nvmlDeviceGetUtilizationRates * 15\n");
+	assert_int_equal(b->ops->sample(b, 10000, 0, s, &e), 0);
+	assert_string_equal(list(b, text, sizeof text), "(0)(1)");
+	assert_true(s[0].lost && s[1].lost);
+	// After the start over nothing is there: an error, so that the sampler opens again.
+	assert_int_equal(b->ops->sample(b, 20000, 0, s, &e), 0);
+	assert_int_equal(b->ops->sample(b, 50000, 0, s, &e), -1);
+	b->ops->close(b);
+	nvml_fixture_play(f, "");
+	assert_int_equal(b->ops->open(b, &e), 0);
+	assert_int_equal(b->ops->sample(b, 51000, 0, s, &e), 0);
+	assert_field(&s[0], FIELD_GPU_UTIL, "42");
+	close_backend(b);
+}
+
 static void pause_ms(long ms)
 {
 	const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
@@ -446,6 +596,11 @@ int main(void)
 	        TEST(what_cannot_be_opened_says_why),
 	        TEST(a_gpu_that_cannot_be_addressed_is_left_out),
 	        TEST(a_lost_gpu_leaves_the_others_alone),
+	        TEST(mig_instances_follow_their_gpu_with_what_is_theirs),
+	        TEST(a_profile_without_a_name_is_made_from_the_attributes),
+	        TEST(mig_instances_come_and_go_while_it_runs),
+	        TEST(a_gpu_that_stays_lost_makes_the_library_start_over),
+	        TEST(every_gpu_lost_at_once_keeps_them_known),
 	        TEST(xid_events_are_counted_between_samples),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,11 +7,20 @@
 
 #include "test/fake/nvml/script.h"
 
+// As in the real library: GPUs that come or go are seen by the next init.
+static unsigned count_at_init;
+
 nvml_return nvmlInit_v2(void);
 nvml_return nvmlInit_v2(void)
 {
 	struct script s;
-	return begin(&s, "nvmlInit_v2", ANY_GPU);
+	nvml_return r = begin(&s, "nvmlInit_v2", ANY_GPU);
+	struct words w;
+	count_at_init = 2;
+	for (const char *p = s.text; (p = next_line(p, &w));)
+		if (w.n >= 2 && word_is(&w, 0, "devices"))
+			count_at_init = (unsigned)word_number(&w, 1) % (GPUS_MAX + 1);
+	return r;
 }
 
 nvml_return nvmlShutdown(void);
@@ -38,11 +47,7 @@ nvml_return nvmlDeviceGetCount_v2(unsigned *count)
 {
 	struct script s;
 	nvml_return r = begin(&s, "nvmlDeviceGetCount_v2", ANY_GPU);
-	struct words w;
-	*count = 2;
-	for (const char *p = s.text; (p = next_line(p, &w));)
-		if (w.n >= 2 && word_is(&w, 0, "devices"))
-			*count = (unsigned)word_number(&w, 1) % (GPUS_MAX + 1);
+	*count = count_at_init;
 	return r;
 }
 
@@ -58,7 +63,11 @@ nvml_return nvmlDeviceGetUUID(nvml_device d, char *uuid, unsigned length);
 nvml_return nvmlDeviceGetUUID(nvml_device d, char *uuid, unsigned length)
 {
 	struct script s;
-	snprintf(uuid, length, "GPU-00000000-0000-0000-0000-%012d", index_of(d));
+	int instance = instance_of(d);
+	if (instance < 0)
+		snprintf(uuid, length, "GPU-00000000-0000-0000-0000-%012d", index_of(d));
+	else
+		snprintf(uuid, length, "MIG-00000000-0000-0000-%04d-%012d", index_of(d), instance);
 	return begin(&s, "nvmlDeviceGetUUID", index_of(d));
 }
 
@@ -66,8 +75,13 @@ nvml_return nvmlDeviceGetName(nvml_device d, char *name, unsigned length);
 nvml_return nvmlDeviceGetName(nvml_device d, char *name, unsigned length)
 {
 	struct script s;
-	snprintf(name, length, "NVIDIA Fake 9000");
-	return begin(&s, "nvmlDeviceGetName", index_of(d));
+	nvml_return r = begin(&s, "nvmlDeviceGetName", index_of(d));
+	int64_t id;
+	const char *profile = "";
+	size_t len = 0;
+	bool mig = instance_of(d) >= 0 && mig_at(&s, index_of(d), instance_of(d), &id, &profile, &len);
+	snprintf(name, length, "NVIDIA Fake 9000%s%.*s", mig ? " MIG " : "", (int)len, profile);
+	return r;
 }
 
 nvml_return nvmlDeviceGetMinorNumber(nvml_device d, unsigned *minor);
@@ -140,16 +154,26 @@ static unsigned long long bytes(const struct script *s, const char *name, int gp
 	return (unsigned long long)reading(s, name, gpu) * 1048576;
 }
 
+// A MIG instance that the script does not hold any more.
+static bool is_gone(const struct script *s, nvml_device d)
+{
+	int64_t id;
+	const char *profile;
+	size_t len;
+	return instance_of(d) >= 0 && !mig_at(s, index_of(d), instance_of(d), &id, &profile, &len);
+}
+
 nvml_return nvmlDeviceGetMemoryInfo(nvml_device d, struct nvml_memory *m);
 nvml_return nvmlDeviceGetMemoryInfo(nvml_device d, struct nvml_memory *m)
 {
 	struct script s;
 	int gpu = index_of(d);
 	nvml_return r = begin(&s, "nvmlDeviceGetMemoryInfo", gpu);
-	m->total = bytes(&s, "mem_total_mib", gpu);
-	m->used = bytes(&s, "mem_used_mib", gpu) + bytes(&s, "mem_reserved_mib", gpu);
+	unsigned long long parts = instance_of(d) < 0 ? 1 : MIGS_MAX; // an instance has its part
+	m->total = bytes(&s, "mem_total_mib", gpu) / parts;
+	m->used = (bytes(&s, "mem_used_mib", gpu) + bytes(&s, "mem_reserved_mib", gpu)) / parts;
 	m->free = m->total - m->used;
-	return r;
+	return is_gone(&s, d) ? NVML_INVALID_ARGUMENT : r;
 }
 
 nvml_return nvmlDeviceGetMemoryInfo_v2(nvml_device d, struct nvml_memory_v2 *m);
@@ -160,11 +184,12 @@ nvml_return nvmlDeviceGetMemoryInfo_v2(nvml_device d, struct nvml_memory_v2 *m)
 	nvml_return r = begin(&s, "nvmlDeviceGetMemoryInfo_v2", gpu);
 	if (m->version != NVML_MEMORY_V2_VERSION)
 		return 25; // ARGUMENT_VERSION_MISMATCH
-	m->total = bytes(&s, "mem_total_mib", gpu);
-	m->used = bytes(&s, "mem_used_mib", gpu);
-	m->reserved = bytes(&s, "mem_reserved_mib", gpu);
+	unsigned long long parts = instance_of(d) < 0 ? 1 : MIGS_MAX;
+	m->total = bytes(&s, "mem_total_mib", gpu) / parts;
+	m->used = bytes(&s, "mem_used_mib", gpu) / parts;
+	m->reserved = bytes(&s, "mem_reserved_mib", gpu) / parts;
 	m->free = m->total - m->used - m->reserved;
-	return r;
+	return is_gone(&s, d) ? NVML_INVALID_ARGUMENT : r;
 }
 
 // A function that gives a number for a selector, by its names; NULL: an invalid one.

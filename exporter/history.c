@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporter/history.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/num.h"
+
+#define GAP_INTERVALS 3 // a reading counts for no longer than this many intervals: nobody knows what was before
+
+struct counter {
+	bool seen;
+	int64_t last, offset; // as the device gave it; what was counted before it started over
+};
+
+// One device. Ring entry k of row r: values[r * capacity + k]; NaN: no reading.
+struct track {
+	char uuid[DEVICE_UUID_BYTES];
+	char mig_id[DEVICE_NODE_BYTES];
+	bool is_gpu;
+	uint64_t seen; // number of the last round it was in
+	struct counter counters[FIELD__COUNT];
+	size_t n, head; // entries used, and where the next one goes
+	int64_t *t_ms;
+	double *values;
+};
+
+struct history {
+	int64_t window_ms, interval_ms;
+	size_t capacity;          // entries of a ring
+	size_t n_rows;            // rings of a device
+	int row_of[FIELD__COUNT]; // -1: no ring
+	uint64_t round;
+	size_t n_tracks;
+	struct track *tracks[HISTORY_DEVICES_MAX];
+	size_t n_current;
+	struct track *current[DEVICES_MAX]; // devices of the last round; NULL: no memory for it
+};
+
+struct history *history_new(int64_t window_ms, int64_t interval_ms, struct err *e)
+{
+	if (window_ms / interval_ms > HISTORY_SAMPLES_MAX) {
+		char window[NUM_TEXT_BYTES], interval[NUM_TEXT_BYTES];
+		num_format_duration_ms(window, window_ms);
+		num_format_duration_ms(interval, interval_ms);
+		err_set(e, ERR_LIMIT, "a window of %s at an interval of %s has %d samples, the ceiling is %d", window,
+		        interval, (int)(window_ms / interval_ms), HISTORY_SAMPLES_MAX);
+		return NULL;
+	}
+	struct history *h = calloc(1, sizeof *h);
+	if (!h) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	h->window_ms = window_ms;
+	h->interval_ms = interval_ms;
+	// One more for the reading at the window's edge, one for rounds that come a little early.
+	h->capacity = (size_t)(window_ms / interval_ms) + 2;
+	for (enum field f = 0; f < FIELD__COUNT; f++) {
+		bool ring = window_ms > 0 && (family_of(f)->window || f == FIELD_TOTAL_ENERGY);
+		h->row_of[f] = ring ? (int)h->n_rows++ : -1;
+	}
+	return h;
+}
+
+static void track_free(struct track *t)
+{
+	if (!t)
+		return;
+	free(t->t_ms);
+	free(t->values);
+	free(t);
+}
+
+void history_free(struct history *h)
+{
+	if (!h)
+		return;
+	for (size_t i = 0; i < h->n_tracks; i++)
+		track_free(h->tracks[i]);
+	free(h);
+}
+
+static bool track_is_of(const struct track *t, const struct device *d)
+{
+	return strcmp(t->uuid, d->uuid) == 0 && strcmp(t->mig_id, d->mig_id) == 0;
+}
+
+static struct track *track_new(const struct history *h, const struct device *d, bool is_gpu)
+{
+	struct track *t = calloc(1, sizeof *t);
+	if (!t)
+		return NULL;
+	snprintf(t->uuid, sizeof t->uuid, "%s", d->uuid);
+	snprintf(t->mig_id, sizeof t->mig_id, "%s", d->mig_id);
+	t->is_gpu = is_gpu;
+	if (h->n_rows == 0)
+		return t;
+	t->t_ms = calloc(h->capacity, sizeof *t->t_ms);
+	t->values = calloc(h->capacity * h->n_rows, sizeof *t->values);
+	if (t->t_ms && t->values)
+		return t;
+	track_free(t);
+	return NULL;
+}
+
+static struct track *find_or_add(struct history *h, const struct device *d, bool is_gpu)
+{
+	size_t oldest = 0;
+	for (size_t i = 0; i < h->n_tracks; i++) {
+		if (track_is_of(h->tracks[i], d))
+			return h->tracks[i];
+		if (h->tracks[i]->seen < h->tracks[oldest]->seen)
+			oldest = i;
+	}
+	struct track *t = track_new(h, d, is_gpu);
+	if (!t)
+		return NULL;
+	if (h->n_tracks < HISTORY_DEVICES_MAX) {
+		h->tracks[h->n_tracks++] = t;
+		return t;
+	}
+	// There are more tracks than devices, so the oldest one is not of this round.
+	track_free(h->tracks[oldest]);
+	h->tracks[oldest] = t;
+	return t;
+}
+
+static void carry_on(struct track *t, struct device_sample *s)
+{
+	for (enum field f = 0; f < FIELD__COUNT; f++) {
+		if (!family_of(f)->accumulates || !sample_has(s, f))
+			continue;
+		struct counter *c = &t->counters[f];
+		int64_t v = s->value[f].i;
+		if (c->seen && v < c->last)
+			c->offset += c->last;
+		c->seen = true;
+		c->last = v;
+		s->value[f].i = v + c->offset;
+	}
+}
+
+static void remember(const struct history *h, struct track *t, int64_t t_ms, const struct device_sample *s)
+{
+	if (h->n_rows == 0)
+		return;
+	t->t_ms[t->head] = t_ms;
+	for (enum field f = 0; f < FIELD__COUNT; f++)
+		if (h->row_of[f] >= 0)
+			t->values[(size_t)h->row_of[f] * h->capacity + t->head] =
+			        sample_has(s, f) ? sample_get(s, f) : NAN;
+	t->head = (t->head + 1) % h->capacity;
+	if (t->n < h->capacity)
+		t->n++;
+}
+
+void history_add(struct history *h, int64_t t_ms, const struct device *devices, struct device_sample *samples, size_t n)
+{
+	assert(n <= DEVICES_MAX);
+	h->round++;
+	for (size_t i = 0; i < n; i++) {
+		struct track *t = i < h->n_current ? h->current[i] : NULL;
+		if (!t || !track_is_of(t, &devices[i]))
+			t = find_or_add(h, &devices[i], !device_is_instance(devices, i));
+		h->current[i] = t;
+		if (!t)
+			continue;
+		t->seen = h->round;
+		carry_on(t, &samples[i]);
+		remember(h, t, t_ms, &samples[i]);
+	}
+	h->n_current = n;
+}
+
+// Entry k back from the newest one, which is 0.
+static size_t entry(const struct history *h, const struct track *t, size_t k)
+{
+	return (t->head + h->capacity - 1 - k) % h->capacity;
+}
+
+// Mean power in W between the newest reading of the energy counter (mJ) and the oldest one within the window.
+static bool energy_mean(const struct history *h, const struct track *t, double *ret_watts)
+{
+	const double *mj = t->values + (size_t)h->row_of[FIELD_TOTAL_ENERGY] * h->capacity;
+	size_t newest = entry(h, t, 0), oldest = newest;
+	for (size_t k = 1; k < t->n; k++) {
+		size_t at = entry(h, t, k);
+		if (t->t_ms[at] < t->t_ms[newest] - h->window_ms || isnan(mj[at]))
+			break;
+		oldest = at;
+	}
+	int64_t dt_ms = t->t_ms[newest] - t->t_ms[oldest];
+	if (isnan(mj[newest]) || dt_ms <= 0)
+		return false;
+	*ret_watts = (mj[newest] - mj[oldest]) / (double)dt_ms;
+	return true;
+}
+
+bool history_window(const struct history *h, size_t i, enum field f, struct window *ret_window)
+{
+	const struct track *t = i < h->n_current ? h->current[i] : NULL;
+	if (!t || !family_of(f)->window || h->row_of[f] < 0 || t->n == 0)
+		return false;
+	const double *values = t->values + (size_t)h->row_of[f] * h->capacity;
+	size_t newest = entry(h, t, 0);
+	if (isnan(values[newest]))
+		return false;
+	struct window w = {.min = values[newest], .max = values[newest]};
+	double sum = 0, weight = 0;
+	for (size_t k = 0; k < t->n; k++) {
+		size_t at = entry(h, t, k);
+		// What a reading says of is the time before it, so the one at the very edge is outside.
+		if (t->t_ms[at] <= t->t_ms[newest] - h->window_ms)
+			break;
+		double v = values[at];
+		if (isnan(v))
+			continue;
+		int64_t span_ms = h->interval_ms;
+		if (k + 1 < t->n) {
+			int64_t apart_ms = t->t_ms[at] - t->t_ms[entry(h, t, k + 1)];
+			if (apart_ms > 0 && apart_ms <= GAP_INTERVALS * h->interval_ms)
+				span_ms = apart_ms;
+		}
+		w.min = v < w.min ? v : w.min;
+		w.max = v > w.max ? v : w.max;
+		sum += v * (double)span_ms;
+		weight += (double)span_ms;
+	}
+	w.avg = sum / weight;
+	double watts;
+	if (f == FIELD_POWER_USAGE && energy_mean(h, t, &watts))
+		w.avg = watts;
+	*ret_window = w;
+	return true;
+}
+
+size_t history_missing(const struct history *h, bool all_gone)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < h->n_tracks; i++)
+		n += h->tracks[i]->is_gpu && (all_gone || h->tracks[i]->seen != h->round);
+	return n;
+}
+
+int64_t history_window_ms(const struct history *h)
+{
+	return h->window_ms;
+}
