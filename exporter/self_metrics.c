@@ -48,6 +48,10 @@ void self_metrics_render_runtime(struct buf *out, const struct self_metrics *m, 
 	exposition_sample_histogram(out, collect, NULL, 0, &status->collect_seconds);
 	put_i64(out, "gpuscale_exporter_scrapes_total", "Requests for /metrics, this one included.", METRIC_COUNTER,
 	        (int64_t)m->scrapes);
+	put_i64(out, "gpuscale_exporter_connections_refused_total", "Connections over the ceiling.", METRIC_COUNTER,
+	        (int64_t)m->connections_refused);
+	put_i64(out, "gpuscale_exporter_samples_dropped",
+	        "1 if the last sample is so old that the GPU families are left out.", METRIC_GAUGE, status->dropped);
 	put_i64(out, "gpuscale_exporter_xid_overflows_total", "XID errors that found no counter of their own.",
 	        METRIC_COUNTER, (int64_t)m->xid_overflows);
 	put_i64(out, "gpuscale_exporter_file_rows_skipped", "Rows of the counters file that are not served.",

@@ -13,6 +13,7 @@ struct self_metrics {
 	const char *backend; // name of the backend in use
 	uint64_t scrapes;
 	uint64_t xid_overflows;
+	uint64_t connections_refused;  // over the ceiling
 	uint64_t counter_rows_skipped; // of the counters file
 };
 

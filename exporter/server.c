@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/exposition.h"
 #include "base/http_server.h"
+#include "exporter/page.h"
 #include "exporter/sampler.h"
 #include "exporter/self_metrics.h"
 #include "exporter/xid.h"
@@ -20,7 +21,9 @@ struct exporter_server {
 	struct exporter_server_options options;
 	struct http_server *http;
 	struct self_metrics self;
-	struct buf page; // kept, so that a scrape allocates nothing once it has its size
+	struct buf text,
+	        self_text; // kept, as the page is, so that a scrape allocates nothing once they have their size
+	struct page page;
 };
 
 static bool refuse_other_methods(struct http_exchange *x)
@@ -33,23 +36,41 @@ static bool refuse_other_methods(struct http_exchange *x)
 	return true;
 }
 
+static void render_self(struct exporter_server *s, const struct sampler_status *status)
+{
+	struct http_server_stats http;
+	http_server_get_stats(s->http, &http);
+	s->self.scrapes++;
+	s->self.xid_overflows = xid_store_overflows(s->options.xids);
+	s->self.connections_refused = http.refused;
+	buf_reset(&s->self_text);
+	self_metrics_render_state(&s->self_text, &s->self, status);
+	self_metrics_render_runtime(&s->self_text, &s->self, status);
+	self_metrics_render_pods(&s->self_text, s->options.pods);
+}
+
 static void on_metrics(void *arg, struct http_exchange *x)
 {
 	struct exporter_server *s = arg;
 	if (refuse_other_methods(x))
 		return;
 	struct sampler_status status;
-	s->self.scrapes++;
-	s->self.xid_overflows = xid_store_overflows(s->options.xids);
-	buf_reset(&s->page);
-	sampler_read(s->options.sampler, &s->page, &status);
-	self_metrics_render_state(&s->page, &s->self, &status);
-	self_metrics_render_runtime(&s->page, &s->self, &status);
-	self_metrics_render_pods(&s->page, s->options.pods);
-	if (s->page.failed)
-		http_exchange_reply_text(x, 500, "the page passes its ceiling\n");
-	else
-		http_exchange_reply(x, 200, EXPOSITION_CONTENT_TYPE, s->page.data, s->page.len);
+	struct err e;
+	buf_reset(&s->text);
+	sampler_read(s->options.sampler, &s->text, &status);
+	render_self(s, &status);
+	enum page_format format = page_format_wanted(http_exchange_header(x, "Accept"));
+	bool gzip = page_gzip_wanted(http_exchange_header(x, "Accept-Encoding"));
+	// Every round counts in one of the two; what was dropped for its age is another text of the same round.
+	uint64_t round = (status.samples + status.errors + 1) * 2 + status.dropped;
+	if (page_make(&s->page, format, gzip, round, &s->text, &s->self_text, &e) < 0) {
+		http_exchange_reply_text(x, 500, e.msg);
+		return;
+	}
+	if (gzip)
+		http_exchange_set_header(x, "Content-Encoding", "gzip");
+	http_exchange_set_header(x, "Vary", "Accept, Accept-Encoding");
+	http_exchange_reply(x, 200, page_content_type(format), buf_str(&s->page.out), s->page.out.len);
 }
 
 static void on_healthy(void *arg, struct http_exchange *x)
@@ -106,7 +127,9 @@ struct exporter_server *exporter_server_new(const struct exporter_server_options
 	s->options = *options;
 	s->self.backend = options->backend_name;
 	s->self.counter_rows_skipped = options->counter_rows_skipped;
-	buf_init(&s->page, RENDER_BYTES_MAX + SELF_BYTES_MAX);
+	buf_init(&s->text, RENDER_BYTES_MAX);
+	buf_init(&s->self_text, SELF_BYTES_MAX);
+	page_init(&s->page, RENDER_BYTES_MAX + SELF_BYTES_MAX);
 	struct http_server_options http = {.loop = options->loop, .listen = options->listen};
 	s->http = http_server_new(&http, e);
 	if (!s->http || http_server_route(s->http, "/metrics", on_metrics, s, e) < 0 ||
@@ -124,7 +147,9 @@ void exporter_server_free(struct exporter_server *s)
 	if (!s)
 		return;
 	http_server_free(s->http);
-	buf_done(&s->page);
+	buf_done(&s->text);
+	buf_done(&s->self_text);
+	page_done(&s->page);
 	free(s);
 }
 
