@@ -14,7 +14,7 @@
 struct buf;
 struct counters;
 struct pods;
-struct history;
+struct device_history;
 struct xid_store;
 
 // Devices, or pods on them: what is beyond is left out and counted (pods_release). With every family and labels of
@@ -28,8 +28,8 @@ struct render_options {
 	const char *driver_version; // label DCGM_FI_DRIVER_VERSION; "": left out
 	// Which families, in which order, and whether the driver's version is a label. NULL: every one, with it.
 	const struct counters *counters;
-	struct pods *pods;             // who holds the GPUs; NULL: only what the samples say
-	const struct history *history; // windows of the samples; NULL: none
+	struct pods *pods;                    // who holds the GPUs; NULL: only what the samples say
+	const struct device_history *history; // windows of the samples; NULL: none
 };
 
 // Appends the families of samples[0..n), then the XID counters of these devices. labels is scratch, reused.

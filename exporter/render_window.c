@@ -7,7 +7,7 @@
 #include "base/exposition.h"
 #include "base/num.h"
 #include "exporter/csv_counters.h"
-#include "exporter/history.h"
+#include "exporter/device_history.h"
 
 #define NAME_BYTES 96
 #define HELP_BYTES 192
@@ -29,18 +29,18 @@ static bool is_chosen(const struct counters *c, enum field f)
 }
 
 static void put_family(struct buf *out, enum field f, size_t statistic, const struct label_blocks *blocks,
-                       const struct history *history)
+                       const struct device_history *history)
 {
 	const struct family *fam = family_of(f);
 	char name[NAME_BYTES], help[HELP_BYTES], span[NUM_TEXT_BYTES];
 	bool opened = false;
 	snprintf(name, sizeof name, "gpuscale_gpu_%s_window_%s", fam->window, statistics[statistic].suffix);
-	num_format_duration_ms(span, history_window_ms(history));
+	num_format_duration_ms(span, device_history_window_ms(history));
 	snprintf(help, sizeof help, "%s %s over the last %s (%s).", statistics[statistic].help, fam->name, span,
 	         fam->unit);
 	for (size_t k = 0; k < blocks->n; k++) {
 		struct window w;
-		if (!history_window(history, blocks->device[k], f, &w))
+		if (!device_history_window(history, blocks->device[k], f, &w))
 			continue;
 		if (!opened)
 			exposition_family(out, name, help, METRIC_GAUGE);
@@ -58,9 +58,9 @@ static void put_family(struct buf *out, enum field f, size_t statistic, const st
 }
 
 void render_windows(struct buf *out, const struct counters *counters, const struct label_blocks *blocks,
-                    const struct history *history)
+                    const struct device_history *history)
 {
-	if (history_window_ms(history) == 0)
+	if (device_history_window_ms(history) == 0)
 		return;
 	for (enum field f = 0; f < FIELD__COUNT; f++) {
 		if (!family_of(f)->window || !is_chosen(counters, f))

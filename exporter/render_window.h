@@ -8,7 +8,7 @@
 
 struct buf;
 struct counters;
-struct history;
+struct device_history;
 
 // Label blocks as render_samples makes them: block k is text[start[k] .. start[k + 1]) and belongs to device[k].
 struct label_blocks {
@@ -19,6 +19,6 @@ struct label_blocks {
 
 // Appends the windows of every family that counters chooses (NULL: all) and that has a value.
 void render_windows(struct buf *out, const struct counters *counters, const struct label_blocks *blocks,
-                    const struct history *history);
+                    const struct device_history *history);
 
 #endif

@@ -14,7 +14,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "exporter/backend.h"
-#include "exporter/history.h"
+#include "exporter/device_history.h"
 
 #define DROP_INTERVALS 10
 #define DROP_MIN_MS    30000
@@ -31,7 +31,7 @@ struct sampler {
 	bool open;
 	int64_t retry_ms;
 	int64_t start_ms; // mono_ms of virtual time 0
-	struct history *history;
+	struct device_history *history;
 	struct buf back, labels;
 	struct device_sample samples[DEVICES_MAX];
 	char last_error[ERR_MSG_BYTES]; // logged already
@@ -39,7 +39,9 @@ struct sampler {
 	pthread_mutex_t lock; // over everything below
 	pthread_cond_t wake;
 	bool stop, done;
-	int64_t release_until_ms; // mono_ms; 0: nobody asked
+	bool release_asked;
+	int64_t release_for_ms;   // what was asked
+	int64_t release_until_ms; // mono_ms, while released
 	struct buf front;
 	int64_t published_ms; // mono_ms of the last good round
 	struct sampler_status status;
@@ -52,7 +54,7 @@ struct sampler *sampler_new(const struct sampler_options *options, struct err *e
 		err_set(e, ERR_INTERNAL, "out of memory");
 		return NULL;
 	}
-	s->history = history_new(options->window_ms, options->interval_ms, e);
+	s->history = device_history_new(options->window_ms, options->interval_ms, e);
 	if (!s->history) {
 		free(s);
 		return NULL;
@@ -92,7 +94,7 @@ void sampler_free(struct sampler *s)
 	buf_done(&s->back);
 	buf_done(&s->front);
 	buf_done(&s->labels);
-	history_free(s->history);
+	device_history_free(s->history);
 	free(s);
 }
 
@@ -103,7 +105,7 @@ struct tally {
 
 static struct tally count_devices(const struct sampler *s, const struct device *devices, size_t n)
 {
-	struct tally t = {.missing = history_missing(s->history, !s->open)};
+	struct tally t = {.missing = device_history_missing(s->history, !s->open)};
 	for (size_t i = 0; i < n; i++) {
 		if (device_is_instance(devices, i))
 			continue;
@@ -197,7 +199,7 @@ static int sample_round(struct sampler *s, int64_t t_ms, struct err *e)
 		return -1;
 	size_t n;
 	const struct device *devices = b->ops->devices(b, &n);
-	history_add(s->history, t_ms, devices, s->samples, n);
+	device_history_add(s->history, t_ms, devices, s->samples, n);
 	buf_reset(&s->back);
 	render_samples(&s->back, &s->labels, &s->options.render, devices, s->samples, n, s->options.xids);
 	if (b->ops->render_extra)
@@ -248,27 +250,27 @@ static struct timespec after(int64_t wait_ms)
 	return until;
 }
 
-static bool is_released_locked(const struct sampler *s)
-{
-	return s->release_until_ms > clock_mono_ms(s->options.clock);
-}
-
 // Closes the devices and sleeps until the release ends. Called and left with the lock held.
 static void stay_released_locked(struct sampler *s)
 {
-	int64_t for_ms = s->release_until_ms - clock_mono_ms(s->options.clock);
 	pthread_mutex_unlock(&s->lock);
 	close_backend(s);
-	LOG(s->options.log, LOG_INFO, "Released the GPUs, as asked", LOG_I("forMs", for_ms));
 	publish_down(s, "the GPUs are released, as asked");
+	LOG(s->options.log, LOG_INFO, "Released the GPUs, as asked", LOG_S("backend", s->options.backend->ops->name));
 	pthread_mutex_lock(&s->lock);
 	s->status.released = true;
-	while (!s->stop && is_released_locked(s)) {
-		struct timespec until = after(s->release_until_ms - clock_mono_ms(s->options.clock));
-		pthread_cond_timedwait(&s->wake, &s->lock, &until);
+	int64_t now_ms = clock_mono_ms(s->options.clock);
+	while (!s->stop && (s->release_asked || s->release_until_ms > now_ms)) {
+		// The time counts from the close on, which may have taken long.
+		if (s->release_asked)
+			s->release_until_ms = now_ms + s->release_for_ms;
+		s->release_asked = false;
+		const struct timespec until = after(s->release_until_ms - now_ms);
+		if (s->release_until_ms > now_ms)
+			pthread_cond_timedwait(&s->wake, &s->lock, &until);
+		now_ms = clock_mono_ms(s->options.clock);
 	}
 	s->status.released = false;
-	s->release_until_ms = 0;
 	s->retry_ms = SAMPLER_RETRY_MIN_MS;
 }
 
@@ -277,14 +279,14 @@ static void *run(void *arg)
 	struct sampler *s = arg;
 	pthread_mutex_lock(&s->lock);
 	while (!s->stop) {
-		if (is_released_locked(s)) {
+		if (s->release_asked) {
 			stay_released_locked(s);
 			continue;
 		}
 		pthread_mutex_unlock(&s->lock);
 		const struct timespec until = after(step(s));
 		pthread_mutex_lock(&s->lock);
-		while (!s->stop && !is_released_locked(s) && pthread_cond_timedwait(&s->wake, &s->lock, &until) == 0)
+		while (!s->stop && !s->release_asked && pthread_cond_timedwait(&s->wake, &s->lock, &until) == 0)
 			; // woken by chance
 	}
 	pthread_mutex_unlock(&s->lock);
@@ -299,8 +301,8 @@ static void *run(void *arg)
 void sampler_release(struct sampler *s, int64_t for_ms)
 {
 	pthread_mutex_lock(&s->lock);
-	int64_t now_ms = clock_mono_ms(s->options.clock);
-	s->release_until_ms = now_ms + (for_ms < SAMPLER_RELEASE_MAX_MS ? for_ms : SAMPLER_RELEASE_MAX_MS);
+	s->release_asked = for_ms > 0 || s->status.released;
+	s->release_for_ms = for_ms < SAMPLER_RELEASE_MAX_MS ? for_ms : SAMPLER_RELEASE_MAX_MS;
 	pthread_cond_broadcast(&s->wake);
 	pthread_mutex_unlock(&s->lock);
 }

@@ -64,10 +64,10 @@ int sampler_start(struct sampler *s, struct err *e);
 bool sampler_stop(struct sampler *s, int64_t timeout_ms);
 void sampler_free(struct sampler *s);
 
-// Closes every handle on the devices, so that a GPU can be reset, unbound or split, and opens them again for_ms later
-// (at most SAMPLER_RELEASE_MAX_MS; 0: at once). Comes back at once: sampler_read tells in status.released when it is
-// done, which a driver call under way puts off. Asking again sets a new end. XID events that happen meanwhile are not
-// seen. Any thread.
+// Closes every handle on the devices, so that a GPU can be reset, unbound or split, and opens them again for_ms after
+// that (at most SAMPLER_RELEASE_MAX_MS). Comes back at once: sampler_read tells in status.released when they are
+// closed, which a driver call under way puts off. Asking again sets a new end, 0 ends it now. XID events that happen
+// meanwhile are not seen. Any thread.
 void sampler_release(struct sampler *s, int64_t for_ms);
 
 // Without a thread: opens, plays the rounds of 0, interval, .. at_ms in virtual time, keeps the last one.

@@ -35,6 +35,7 @@ static struct sampler *start(struct nvml_fixture *f, struct backend *b, const st
 	                            .clock = clock,
 	                            .interval_ms = INTERVAL_MS,
 	                            .drop_after_ms = drop_after_ms,
+	                            .window_ms = 2000,
 	                            .render = {.hostname_label = "Hostname", .hostname = "n", .driver_version = ""}};
 	struct err e;
 	struct sampler *s = sampler_new(&o, &e);
@@ -47,21 +48,35 @@ struct view {
 	struct sampler_status status;
 	bool has_value; // the page has a sample of GPU_UTIL for GPU 0
 	bool has_text;
-	double util;
+	double util, util_max;
+	double energy;
+	int64_t gpus_up; // sum of gpuscale_gpu_up
 };
+
+// The value of the first series on the page that begins with name, -1: there is none.
+static double value_of(const char *page, const char *name)
+{
+	const char *at = strstr(page, name);
+	at = at ? strstr(at, "} ") : NULL;
+	double v = -1;
+	if (at)
+		assert_int_equal(num_parse_f64(at + 2, strcspn(at + 2, "\n"), &v, NULL), 0);
+	return v;
+}
 
 static void look(struct sampler *s, struct view *v)
 {
 	struct buf page;
 	buf_init(&page, PAGE_MAX);
 	sampler_read(s, &page, &v->status);
-	const char *at = strstr(buf_str(&page), "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\"");
-	at = at ? strstr(at, "} ") : NULL;
 	v->has_text = page.len > 0;
-	v->has_value = at != NULL;
-	v->util = -1;
-	if (at)
-		assert_int_equal(num_parse_f64(at + 2, strcspn(at + 2, "\n"), &v->util, NULL), 0);
+	v->util = value_of(buf_str(&page), "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\"");
+	v->has_value = v->util >= 0;
+	v->util_max = value_of(buf_str(&page), "gpuscale_gpu_gpu_util_window_max{gpu=\"0\"");
+	v->energy = value_of(buf_str(&page), "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu=\"0\"");
+	v->gpus_up = 0;
+	for (const char *at = buf_str(&page); (at = strstr(at, "\ngpuscale_gpu_up{")); at++)
+		v->gpus_up += value_of(at, "gpuscale_gpu_up") == 1;
 	buf_done(&page);
 }
 
@@ -96,6 +111,31 @@ static bool is_down(const struct view *v)
 static bool is_ready_with_77(const struct view *v)
 {
 	return is_ready(v) && v->util == 77;
+}
+
+static bool is_spike_over(const struct view *v)
+{
+	return v->util == 42 && v->util_max == 99;
+}
+static bool is_spike_forgotten(const struct view *v)
+{
+	return v->util == 42 && v->util_max == 42;
+}
+static bool is_energy_carried_on(const struct view *v)
+{
+	return is_ready(v) && v->energy == 1005;
+}
+static bool is_one_missing(const struct view *v)
+{
+	return v->status.ready && v->status.devices == 1 && v->status.missing == 1;
+}
+static bool is_one_lost(const struct view *v)
+{
+	return v->status.ready && v->status.devices == 2 && v->status.lost == 1 && v->gpus_up == 1;
+}
+static bool is_released(const struct view *v)
+{
+	return v->status.released;
 }
 
 static void a_hanging_driver_call_blocks_no_reader(void **state)
@@ -174,12 +214,123 @@ static void without_a_driver_it_stays_up_and_tries_again(void **state)
 	b->ops->destroy(b);
 }
 
+static void a_spike_between_two_scrapes_is_seen_by_every_scraper(void **state)
+{
+	struct nvml_fixture *f = *state;
+	struct clock clock;
+	struct err e;
+	struct view v;
+	clock_init_real(&clock);
+	struct backend *b = backend_nvml_new(f->library[LIB_WHOLE], f->xids, NULL, &e);
+	struct sampler *s = start(f, b, &clock, 0);
+	assert_true(wait_for(s, &v, is_ready));
+	nvml_fixture_play(f, "set util_gpu * 99\n");
+	pause_ms(3 * INTERVAL_MS);
+	nvml_fixture_play(f, "");
+	assert_true(wait_for(s, &v, is_spike_over));
+	// Reading does not reset it: the next scraper sees it as well.
+	look(s, &v);
+	assert_true(is_spike_over(&v));
+	assert_true(wait_for(s, &v, is_spike_forgotten));
+	assert_true(sampler_stop(s, PATIENCE_MS));
+	sampler_free(s);
+	b->ops->destroy(b);
+}
+
+static void a_driver_restart_leaves_counters_rising(void **state)
+{
+	struct nvml_fixture *f = *state;
+	struct clock clock;
+	struct err e;
+	struct view v;
+	clock_init_real(&clock);
+	nvml_fixture_play(f, "set energy_mj * 1000\n");
+	struct backend *b = backend_nvml_new(f->library[LIB_WHOLE], f->xids, NULL, &e);
+	struct sampler *s = start(f, b, &clock, 0);
+	assert_true(wait_for(s, &v, is_ready));
+	assert_true(v.energy == 1000);
+	nvml_fixture_play(f, "fail nvmlDeviceGetUtilizationRates * 9\nfail nvmlInit_v2 * 9\n");
+	assert_true(wait_for(s, &v, is_down));
+	assert_int_equal(v.status.devices + v.status.missing, 2); // not forgotten
+	nvml_fixture_play(f, "set energy_mj * 5\n");
+	assert_true(wait_for(s, &v, is_energy_carried_on));
+	assert_int_equal(v.status.missing, 0);
+	assert_true(sampler_stop(s, PATIENCE_MS));
+	sampler_free(s);
+	b->ops->destroy(b);
+}
+
+static void lost_and_missing_gpus_are_counted(void **state)
+{
+	struct nvml_fixture *f = *state;
+	struct clock clock;
+	struct err e;
+	struct view v;
+	clock_init_real(&clock);
+	struct backend *b = backend_nvml_new(f->library[LIB_WHOLE], f->xids, NULL, &e);
+	struct sampler *s = start(f, b, &clock, 0);
+	assert_true(wait_for(s, &v, is_ready));
+	assert_int_equal(v.gpus_up, 2);
+	nvml_fixture_play(f, "fail nvmlDeviceGetUtilizationRates 1 15\n");
+	assert_true(wait_for(s, &v, is_one_lost));
+	// The driver comes back without it.
+	nvml_fixture_play(f, "devices 1\nfail nvmlDeviceGetUtilizationRates * 9\n");
+	assert_true(wait_for(s, &v, is_down));
+	nvml_fixture_play(f, "devices 1\n");
+	assert_true(wait_for(s, &v, is_one_missing));
+	assert_true(sampler_stop(s, PATIENCE_MS));
+	sampler_free(s);
+	b->ops->destroy(b);
+}
+
+static void released_gpus_are_closed_and_opened_again(void **state)
+{
+	struct nvml_fixture *f = *state;
+	struct clock clock;
+	struct err e;
+	struct view v;
+	clock_init_real(&clock);
+	struct backend *b = backend_nvml_new(f->library[LIB_WHOLE], f->xids, NULL, &e);
+	struct sampler *s = start(f, b, &clock, 0);
+	assert_true(wait_for(s, &v, is_ready));
+	sampler_release(s, 60000);
+	assert_true(wait_for(s, &v, is_released));
+	assert_false(v.status.up || v.status.ready || v.has_value);
+	assert_int_equal(v.status.missing, 2);
+	assert_in_range(v.status.release_left_ms, 1, 60000);
+	assert_int_equal(v.status.errors, 0); // it was asked for
+	assert_non_null(strstr(v.status.message, "released"));
+	// No driver call while it lasts: the next one would hang.
+	nvml_fixture_play(f, "sleep nvmlInit_v2 * 60000\n");
+	pause_ms(5 * INTERVAL_MS);
+	look(s, &v);
+	assert_true(v.status.released);
+	nvml_fixture_play(f, "");
+	sampler_release(s, 0); // the reset is done
+	assert_true(wait_for(s, &v, is_ready));
+	assert_false(v.status.released);
+	// A release that runs out by itself.
+	sampler_release(s, 3 * INTERVAL_MS);
+	assert_true(wait_for(s, &v, is_released));
+	assert_true(wait_for(s, &v, is_ready));
+	// One that is under way does not put off the end.
+	sampler_release(s, 60000);
+	assert_true(wait_for(s, &v, is_released));
+	assert_true(sampler_stop(s, PATIENCE_MS));
+	sampler_free(s);
+	b->ops->destroy(b);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, nvml_fixture_setup, nvml_fixture_teardown)
 	const struct CMUnitTest tests[] = {
 	        TEST(a_hanging_driver_call_blocks_no_reader),
 	        TEST(a_slow_driver_recovers),
+	        TEST(a_spike_between_two_scrapes_is_seen_by_every_scraper),
+	        TEST(a_driver_restart_leaves_counters_rising),
+	        TEST(lost_and_missing_gpus_are_counted),
+	        TEST(released_gpus_are_closed_and_opened_again),
 	        TEST(without_a_driver_it_stays_up_and_tries_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

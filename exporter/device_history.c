@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "exporter/history.h"
+#include "exporter/device_history.h"
 
 #include <assert.h>
 #include <math.h>
@@ -29,29 +29,29 @@ struct track {
 	double *values;
 };
 
-struct history {
+struct device_history {
 	int64_t window_ms, interval_ms;
 	size_t capacity;          // entries of a ring
 	size_t n_rows;            // rings of a device
 	int row_of[FIELD__COUNT]; // -1: no ring
 	uint64_t round;
 	size_t n_tracks;
-	struct track *tracks[HISTORY_DEVICES_MAX];
+	struct track *tracks[DEVICE_HISTORY_DEVICES_MAX];
 	size_t n_current;
 	struct track *current[DEVICES_MAX]; // devices of the last round; NULL: no memory for it
 };
 
-struct history *history_new(int64_t window_ms, int64_t interval_ms, struct err *e)
+struct device_history *device_history_new(int64_t window_ms, int64_t interval_ms, struct err *e)
 {
-	if (window_ms / interval_ms > HISTORY_SAMPLES_MAX) {
+	if (window_ms / interval_ms > DEVICE_HISTORY_SAMPLES_MAX) {
 		char window[NUM_TEXT_BYTES], interval[NUM_TEXT_BYTES];
 		num_format_duration_ms(window, window_ms);
 		num_format_duration_ms(interval, interval_ms);
 		err_set(e, ERR_LIMIT, "a window of %s at an interval of %s has %d samples, the ceiling is %d", window,
-		        interval, (int)(window_ms / interval_ms), HISTORY_SAMPLES_MAX);
+		        interval, (int)(window_ms / interval_ms), DEVICE_HISTORY_SAMPLES_MAX);
 		return NULL;
 	}
-	struct history *h = calloc(1, sizeof *h);
+	struct device_history *h = calloc(1, sizeof *h);
 	if (!h) {
 		err_set(e, ERR_INTERNAL, "out of memory");
 		return NULL;
@@ -76,7 +76,7 @@ static void track_free(struct track *t)
 	free(t);
 }
 
-void history_free(struct history *h)
+void device_history_free(struct device_history *h)
 {
 	if (!h)
 		return;
@@ -90,7 +90,7 @@ static bool track_is_of(const struct track *t, const struct device *d)
 	return strcmp(t->uuid, d->uuid) == 0 && strcmp(t->mig_id, d->mig_id) == 0;
 }
 
-static struct track *track_new(const struct history *h, const struct device *d, bool is_gpu)
+static struct track *track_new(const struct device_history *h, const struct device *d, bool is_gpu)
 {
 	struct track *t = calloc(1, sizeof *t);
 	if (!t)
@@ -108,7 +108,7 @@ static struct track *track_new(const struct history *h, const struct device *d, 
 	return NULL;
 }
 
-static struct track *find_or_add(struct history *h, const struct device *d, bool is_gpu)
+static struct track *find_or_add(struct device_history *h, const struct device *d, bool is_gpu)
 {
 	size_t oldest = 0;
 	for (size_t i = 0; i < h->n_tracks; i++) {
@@ -120,7 +120,7 @@ static struct track *find_or_add(struct history *h, const struct device *d, bool
 	struct track *t = track_new(h, d, is_gpu);
 	if (!t)
 		return NULL;
-	if (h->n_tracks < HISTORY_DEVICES_MAX) {
+	if (h->n_tracks < DEVICE_HISTORY_DEVICES_MAX) {
 		h->tracks[h->n_tracks++] = t;
 		return t;
 	}
@@ -145,7 +145,7 @@ static void carry_on(struct track *t, struct device_sample *s)
 	}
 }
 
-static void remember(const struct history *h, struct track *t, int64_t t_ms, const struct device_sample *s)
+static void remember(const struct device_history *h, struct track *t, int64_t t_ms, const struct device_sample *s)
 {
 	if (h->n_rows == 0)
 		return;
@@ -159,7 +159,8 @@ static void remember(const struct history *h, struct track *t, int64_t t_ms, con
 		t->n++;
 }
 
-void history_add(struct history *h, int64_t t_ms, const struct device *devices, struct device_sample *samples, size_t n)
+void device_history_add(struct device_history *h, int64_t t_ms, const struct device *devices,
+                        struct device_sample *samples, size_t n)
 {
 	assert(n <= DEVICES_MAX);
 	h->round++;
@@ -178,13 +179,13 @@ void history_add(struct history *h, int64_t t_ms, const struct device *devices, 
 }
 
 // Entry k back from the newest one, which is 0.
-static size_t entry(const struct history *h, const struct track *t, size_t k)
+static size_t entry(const struct device_history *h, const struct track *t, size_t k)
 {
 	return (t->head + h->capacity - 1 - k) % h->capacity;
 }
 
 // Mean power in W between the newest reading of the energy counter (mJ) and the oldest one within the window.
-static bool energy_mean(const struct history *h, const struct track *t, double *ret_watts)
+static bool energy_mean(const struct device_history *h, const struct track *t, double *ret_watts)
 {
 	const double *mj = t->values + (size_t)h->row_of[FIELD_TOTAL_ENERGY] * h->capacity;
 	size_t newest = entry(h, t, 0), oldest = newest;
@@ -201,7 +202,7 @@ static bool energy_mean(const struct history *h, const struct track *t, double *
 	return true;
 }
 
-bool history_window(const struct history *h, size_t i, enum field f, struct window *ret_window)
+bool device_history_window(const struct device_history *h, size_t i, enum field f, struct window *ret_window)
 {
 	const struct track *t = i < h->n_current ? h->current[i] : NULL;
 	if (!t || !family_of(f)->window || h->row_of[f] < 0 || t->n == 0)
@@ -239,7 +240,7 @@ bool history_window(const struct history *h, size_t i, enum field f, struct wind
 	return true;
 }
 
-size_t history_missing(const struct history *h, bool all_gone)
+size_t device_history_missing(const struct device_history *h, bool all_gone)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < h->n_tracks; i++)
@@ -247,7 +248,7 @@ size_t history_missing(const struct history *h, bool all_gone)
 	return n;
 }
 
-int64_t history_window_ms(const struct history *h)
+int64_t device_history_window_ms(const struct device_history *h)
 {
 	return h->window_ms;
 }

@@ -2,8 +2,8 @@
 // What is remembered of each device from round to round: the last readings within the window, in rings of fixed size;
 // where its counters stood, so that they go on when the driver starts over; and that it was there at all. No I/O, no
 // clock.
-#ifndef GPUSCALE_EXPORTER_HISTORY_H
-#define GPUSCALE_EXPORTER_HISTORY_H
+#ifndef GPUSCALE_EXPORTER_DEVICE_HISTORY_H
+#define GPUSCALE_EXPORTER_DEVICE_HISTORY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,10 +12,10 @@
 #include "exporter/device.h"
 
 struct err;
-struct history;
+struct device_history;
 
-#define HISTORY_SAMPLES_MAX 600                // of one field and device: window / interval may not pass it
-#define HISTORY_DEVICES_MAX (DEVICES_MAX + 64) // then the one not seen for longest is forgotten
+#define DEVICE_HISTORY_SAMPLES_MAX 600                // of one field and device: window / interval may not pass it
+#define DEVICE_HISTORY_DEVICES_MAX (DEVICES_MAX + 64) // then the one not seen for longest is forgotten
 
 // Over the readings of the window.
 struct window {
@@ -25,17 +25,17 @@ struct window {
 	double avg;
 };
 
-// window_ms 0: no windows, the rest works. NULL and *e: ERR_LIMIT (HISTORY_SAMPLES_MAX), ERR_INTERNAL.
-struct history *history_new(int64_t window_ms, int64_t interval_ms, struct err *e);
-void history_free(struct history *h);
+// window_ms 0: no windows, the rest works. NULL and *e: ERR_LIMIT (DEVICE_HISTORY_SAMPLES_MAX), ERR_INTERNAL.
+struct device_history *device_history_new(int64_t window_ms, int64_t interval_ms, struct err *e);
+void device_history_free(struct device_history *h);
 // Takes a round in. Counters that start over with the driver are carried on: their values in samples are changed.
-void history_add(struct history *h, int64_t t_ms, const struct device *devices, struct device_sample *samples,
-                 size_t n);
+void device_history_add(struct device_history *h, int64_t t_ms, const struct device *devices,
+                        struct device_sample *samples, size_t n);
 // The window of field f of device i of the last round. False: no window is kept for this field, or the last round had
 // no value.
-bool history_window(const struct history *h, size_t i, enum field f, struct window *ret_window);
+bool device_history_window(const struct device_history *h, size_t i, enum field f, struct window *ret_window);
 // GPUs (not MIG instances) that were there once and were not in the last round. all_gone: there was no last round.
-size_t history_missing(const struct history *h, bool all_gone);
-int64_t history_window_ms(const struct history *h);
+size_t device_history_missing(const struct device_history *h, bool all_gone);
+int64_t device_history_window_ms(const struct device_history *h);
 
 #endif
