@@ -227,7 +227,7 @@ static size_t summary_cells(const struct decided *d, bool wide, char (*cells)[TA
 		else
 			snprintf(cells[c++], TABLE_CELL_BYTES, "%d", dec->ready);
 		snprintf(cells[c++], TABLE_CELL_BYTES, "%d", dec->pending);
-		snprintf(cells[c++], TABLE_CELL_BYTES, "%d..%d", d->policy->min_replicas, d->policy->max_replicas);
+		snprintf(cells[c++], TABLE_CELL_BYTES, "%d..%d", d->decision->min_replicas, d->decision->max_replicas);
 	}
 	snprintf(cells[c++], TABLE_CELL_BYTES, "%d", dec->desired);
 	snprintf(cells[c++], TABLE_CELL_BYTES, "%s", action_name(dec->action));

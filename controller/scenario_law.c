@@ -38,9 +38,9 @@ void law_remember(struct law_memory *m, int64_t now_ms, int32_t from_replicas, i
 bool law_within_bounds(const struct policy *p, const struct decision *d, char why[LAW_TEXT_BYTES])
 {
 	if (d->reason == REASON_SCALING_DISABLED || d->reason == REASON_PAUSED ||
-	    (d->desired >= p->min_replicas && d->desired <= p->max_replicas))
+	    (d->desired >= d->min_replicas && d->desired <= d->max_replicas))
 		return true;
-	snprintf(why, LAW_TEXT_BYTES, "%d is outside %d..%d", d->desired, p->min_replicas, p->max_replicas);
+	snprintf(why, LAW_TEXT_BYTES, "%d is outside %d..%d", d->desired, d->min_replicas, d->max_replicas);
 	return false;
 }
 
@@ -71,7 +71,7 @@ static bool has_data(const struct obs_signal *seen, const struct policy_signal *
 bool law_hold_on_no_data(const struct policy *p, const struct observation *o, const struct decision *d,
                          char why[LAW_TEXT_BYTES])
 {
-	bool outside = d->current < p->min_replicas || d->current > p->max_replicas;
+	bool outside = d->current < d->min_replicas || d->current > d->max_replicas;
 	if (d->desired == d->current || outside)
 		return true;
 	for (size_t i = 0; i < p->n_signals; i++)

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "policies/fallback.h"
+#include "policies/idle.h"
 #include "policies/number.h"
 #include "policies/observation.h"
 #include "policies/policy.h"
@@ -56,7 +57,8 @@ static void count_replicas(struct tick *t)
 static bool is_settled_by_scale(struct tick *t)
 {
 	int32_t spec = t->counts.spec;
-	if (spec == 0 && t->policy->min_replicas != 0) {
+	bool is_idle_level = t->policy->idle.set && t->policy->idle.replicas == 0;
+	if (spec == 0 && t->policy->min_replicas != 0 && !is_idle_level) {
 		tick_limit(t, &(struct trace_entry){
 		                      .stage = STAGE_BOUNDS,
 		                      .reason = REASON_SCALING_DISABLED,
@@ -65,7 +67,7 @@ static bool is_settled_by_scale(struct tick *t)
 		              });
 		return true;
 	}
-	return spec > t->policy->max_replicas || spec < t->policy->min_replicas;
+	return spec > t->max || spec < t->min;
 }
 
 // Which replicas are on their way. Before the signals: their proposals count them.
@@ -95,7 +97,9 @@ static void run_stages(struct tick *t)
 	// Signals are read in any case: their windows and timers must go on.
 	for (size_t i = 0; i < t->policy->n_signals; i++)
 		signal_stage(t, i);
-	bool fallback = t->policy->fallback.set;
+	bool fallback = t->policy->fallback.set, idle = t->policy->idle.set;
+	if (idle)
+		idle_observe(t);
 	if (fallback)
 		fallback_observe(t);
 	t->settled = is_settled_by_scale(t);
@@ -108,6 +112,8 @@ static void run_stages(struct tick *t)
 			rate_stage(t);
 			cooldown_stage(t);
 		}
+		if (idle)
+			idle_stage(t);
 	}
 	if (t->decision->reason != REASON_SCALING_DISABLED)
 		bounds_stage(t);
@@ -129,6 +135,8 @@ static void finish(struct tick *t)
 	if (d->driver < 0)
 		d->driver = (int32_t)d->n_trace - 1; // its own entry was cut
 	d->desired = t->wanted;
+	d->min_replicas = t->min;
+	d->max_replicas = t->max;
 	d->action = d->desired > spec   ? ACTION_SCALE_UP
 	            : d->desired < spec ? ACTION_SCALE_DOWN
 	            : t->hold           ? ACTION_HOLD
@@ -166,7 +174,9 @@ void decide(const struct policy *policy, const struct observation *observation, 
 	t.state = s;
 	t.decision = d;
 	t.now_ms = now_ms;
-	t.hold = t.blind = false;
+	t.min = policy->min_replicas;
+	t.max = policy->max_replicas;
+	t.hold = t.blind = t.asleep = false;
 	count_replicas(&t);
 	d->current = t.counts.spec;
 	if (!s->seeded)

@@ -14,11 +14,18 @@ static bool has_failed(const struct decision_signal *d)
 	return (d->state == SIGNAL_MISSING || d->state == SIGNAL_IGNORED) && d->reason != REASON_NO_READY_REPLICAS;
 }
 
+// Signals of pods that do not exist have no data: at the idle level only the one that wakes counts.
+static bool counts(const struct tick *t, size_t i)
+{
+	return !t->asleep || i == t->policy->idle.signal;
+}
+
 void fallback_observe(struct tick *t)
 {
 	for (size_t i = 0; i < t->policy->n_signals; i++) {
 		struct state_signal *g = state_signal(t->state, i);
-		g->failures = has_failed(&t->decision->signals[i]) ? i64_add(g->failures, 1) : 0;
+		bool failed = counts(t, i) && has_failed(&t->decision->signals[i]);
+		g->failures = failed ? i64_add(g->failures, 1) : 0;
 	}
 }
 
@@ -53,6 +60,8 @@ static struct sight look(const struct tick *t)
 	struct sight y = {0};
 	size_t n_ignored_blind = 0, n_ignored = 0;
 	for (size_t i = 0; i < t->policy->n_signals; i++) {
+		if (!counts(t, i))
+			continue;
 		const struct decision_signal *d = &t->decision->signals[i];
 		int64_t failures = state_signal(t->state, i)->failures;
 		bool blind = failures > t->policy->fallback.failure_threshold;

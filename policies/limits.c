@@ -47,9 +47,9 @@ void rate_stage(struct tick *t)
 	};
 	// When the bound is as tight as the rate, the bound is to blame: left to the bounds stage. HPA:
 	// convertDesiredReplicasWithBehaviorRate.
-	if (direction > 0 && t->wanted > limit && limit < t->policy->max_replicas)
+	if (direction > 0 && t->wanted > limit && limit < t->max)
 		entry.reason = rules->select == SELECT_DISABLED ? REASON_SCALE_UP_DISABLED : REASON_SCALE_UP_LIMIT;
-	else if (direction < 0 && t->wanted < limit && limit > t->policy->min_replicas)
+	else if (direction < 0 && t->wanted < limit && limit > t->min)
 		entry.reason = rules->select == SELECT_DISABLED ? REASON_SCALE_DOWN_DISABLED : REASON_SCALE_DOWN_LIMIT;
 	else
 		return;
@@ -81,12 +81,12 @@ void cooldown_stage(struct tick *t)
 void bounds_stage(struct tick *t)
 {
 	struct trace_entry entry = {.stage = STAGE_BOUNDS, .signal = -1, .before = t->wanted};
-	if (t->wanted > t->policy->max_replicas) {
+	if (t->wanted > t->max) {
 		entry.reason = REASON_TOO_MANY_REPLICAS;
-		entry.after = t->policy->max_replicas;
-	} else if (t->wanted < t->policy->min_replicas) {
+		entry.after = t->max;
+	} else if (t->wanted < t->min) {
 		entry.reason = REASON_TOO_FEW_REPLICAS;
-		entry.after = t->policy->min_replicas;
+		entry.after = t->min;
 	} else {
 		return;
 	}
@@ -96,16 +96,16 @@ void bounds_stage(struct tick *t)
 
 // The multiple to take instead of `wanted`. Up: the next one, else the last one below max. Down: the next one, but
 // never past current. A multiple outside the bounds is none: bounds win.
-static int32_t to_multiple(const struct policy *policy, int32_t current, int32_t wanted)
+static int32_t to_multiple(const struct tick *t, int32_t current, int32_t wanted)
 {
-	int32_t m = policy->replica_multiple;
+	int32_t m = t->policy->replica_multiple;
 	int64_t next = multiple_up(wanted, m);
-	int32_t n = next > policy->max_replicas ? multiple_down(policy->max_replicas, m) : (int32_t)next;
+	int32_t n = next > t->max ? multiple_down(t->max, m) : (int32_t)next;
 	if (wanted > current && n < current)
 		n = current;
 	if (wanted < current && n > current)
 		n = current;
-	return n < policy->min_replicas ? wanted : n;
+	return n < t->min ? wanted : n;
 }
 
 void multiple_stage(struct tick *t)
@@ -113,7 +113,7 @@ void multiple_stage(struct tick *t)
 	int32_t spec = t->counts.spec;
 	if (t->wanted == spec)
 		return;
-	int32_t n = to_multiple(t->policy, spec, t->wanted);
+	int32_t n = to_multiple(t, spec, t->wanted);
 	if (n == t->wanted)
 		return;
 	tick_limit(t, &(struct trace_entry){

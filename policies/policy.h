@@ -105,6 +105,18 @@ struct policy_guards {
 	int32_t max_step;              // largest change of one decision, in replicas; 0 = off
 };
 
+// Scale to zero (or few) without activity, and back.
+struct policy_idle {
+	bool set;
+	int64_t after_ms, initial_cooldown_ms;
+	int32_t replicas; // while idle; below max(minReplicas, 1)
+	struct {
+		const char *signal; // name
+		double above;
+	} activation;
+	size_t signal; // index of activation.signal; settled by policy_decode()
+};
+
 // What to go by when the signals cannot be read for long. KEDA: pkg/fallback.
 struct policy_fallback {
 	bool set, replicas_set;
@@ -132,6 +144,7 @@ struct policy {
 	int combine;                                      // enum combine: the largest or the smallest proposal
 	struct policy_scaling_rules scale_up, scale_down; // behavior
 	struct policy_sustain cooldown;                   // up_ms / down_ms after a scale in either direction
+	struct policy_idle idle;
 	struct policy_fallback fallback;
 	struct policy_startup startup;
 	struct policy_guards guards;

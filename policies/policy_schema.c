@@ -121,8 +121,8 @@ static const struct schema_field spec_fields[] = {
          .child = &policy_schema_durations},
         {.name = "idle",
          .type = SCHEMA_OBJECT,
-         .doc = "Scale to fewer than minReplicas, or to zero, after a time without load.",
-         FIELD_LATER,
+         .doc = "Scale to fewer than minReplicas, or to zero, after a time without activity, and back at once.",
+         FIELD_SET(struct policy, idle, idle.set),
          .child = &policy_schema_idle},
         {.name = "schedules",
          .type = SCHEMA_LIST,
@@ -172,8 +172,8 @@ static void check_bounds(const struct policy *p, struct fault_list *l)
 	else if (multiple_down(p->max_replicas, p->replica_multiple) < i32_max(p->min_replicas, 1))
 		fault_add(l, "replicaMultiple", -1,
 		          "has no multiple between minReplicas and maxReplicas: raise maxReplicas or lower it");
-	if (p->min_replicas == 0)
-		fault_add(l, "minReplicas", -1, "0 needs idle, which is not supported yet: use 1 or more");
+	if (p->min_replicas == 0 && !p->idle.set)
+		fault_add(l, "minReplicas", -1, "0 needs idle, which says when to go there and what to wake up by");
 }
 
 static void check_windows(const struct policy *p, struct fault_list *l)
@@ -199,6 +199,30 @@ static void check_guards(const struct policy *p, struct fault_list *l)
 	if (p->guards.max_step > 0 && p->guards.max_step < p->replica_multiple)
 		fault_add(l, "guards.maxStep", -1,
 		          "is smaller than replicaMultiple, so that nothing could ever change: raise it");
+}
+
+static int signal_index(const struct policy *p, const char *name)
+{
+	for (size_t i = 0; i < p->n_signals; i++)
+		if (strcmp(p->signals[i].name, name) == 0)
+			return (int)i;
+	return -1;
+}
+
+static void check_idle(const struct policy *p, struct fault_list *l)
+{
+	if (!p->idle.set)
+		return;
+	int signal = signal_index(p, p->idle.activation.signal);
+	if (signal < 0)
+		fault_add(l, "idle.activation.signal", -1, "must be the name of one of the signals");
+	else if (p->signals[signal].target.set && p->signals[signal].target.type == TARGET_PODS)
+		fault_add(l, "idle.activation.signal", -1,
+		          "has a target of type Pods, which says nothing without pods: use another signal");
+	if (p->idle.replicas >= i32_max(p->min_replicas, 1))
+		fault_add(l, "idle.replicas", -1, "must be smaller than minReplicas (0 with minReplicas 0 or 1)");
+	else if (p->replica_multiple > 0 && p->idle.replicas % p->replica_multiple != 0)
+		fault_add(l, "idle.replicas", -1, "must be a multiple of replicaMultiple");
 }
 
 static void check_fallback(const struct policy *p, struct fault_list *l)
@@ -230,6 +254,7 @@ static size_t check_spec(const void *value, struct schema_fault *ret_faults, siz
 	if (combine_of(p->combine_text) < 0)
 		fault_add(&l, "combine", -1, "must be Max or Min: a formula over signal names is not supported yet");
 	check_windows(p, &l);
+	check_idle(p, &l);
 	check_fallback(p, &l);
 	check_guards(p, &l);
 	check_startup(p, &l);
@@ -384,6 +409,10 @@ void policy_settle(struct policy *policy)
 {
 	int combine = policy->combine_text ? combine_of(policy->combine_text) : -1;
 	policy->combine = combine < 0 ? COMBINE_MAX : combine;
+	int idle = policy->idle.set && policy->idle.activation.signal
+	                   ? signal_index(policy, policy->idle.activation.signal)
+	                   : -1;
+	policy->idle.signal = idle < 0 ? 0 : (size_t)idle;
 	const struct doc_node *paused = annotation(policy->annotations, POLICY_ANNOTATION_PAUSED);
 	if (paused && is_text(paused, "true"))
 		policy->paused = true;

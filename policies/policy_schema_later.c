@@ -11,24 +11,6 @@
 		.name = "GPUAutoscaler.spec." path, .doc = (text), .fields = (list), .n_fields = COUNT_OF(list)        \
 	}
 
-static const struct schema_field activation_fields[] = {
-        LATER("signal", SCHEMA_STRING, "Name of the signal that wakes the target up."),
-        LATER("above", SCHEMA_QUANTITY, "The target is active while the signal is above this."),
-};
-static const struct schema activation = LATER_SCHEMA("idle.activation", "What ends the idle state.", activation_fields);
-
-static const struct schema_field idle_fields[] = {
-        LATER("after", SCHEMA_DURATION_MS, "Time without activity before the target goes idle."),
-        LATER("replicas", SCHEMA_INT32, "Replicas while idle; 0 scales to zero."),
-        {.name = "activation",
-         .type = SCHEMA_OBJECT,
-         .doc = "What counts as activity.",
-         FIELD_LATER,
-         .child = &activation},
-};
-const struct schema policy_schema_idle =
-        LATER_SCHEMA("idle", "Scale to fewer than minReplicas, or to zero, after a time without load.", idle_fields);
-
 static const struct schema_field schedule_fields[] = {
         LATER("name", SCHEMA_STRING, "Name of the window."),
         LATER("start", SCHEMA_STRING, "When it begins: a cron expression."),

@@ -28,9 +28,9 @@
 extern const struct schema policy_schema_signal;
 extern const struct schema policy_schema_behavior;
 extern const struct schema policy_schema_durations; // {up, down} -> struct policy_sustain
-extern const struct schema policy_schema_fallback, policy_schema_startup, policy_schema_guards;
+extern const struct schema policy_schema_idle, policy_schema_fallback, policy_schema_startup, policy_schema_guards;
 // Stages that do not exist yet.
-extern const struct schema policy_schema_idle, policy_schema_schedule, policy_schema_forecast;
+extern const struct schema policy_schema_schedule, policy_schema_forecast;
 
 // Collects the faults of one validate hook.
 struct fault_list {

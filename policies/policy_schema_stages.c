@@ -1,7 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stages around the signals: spec.fallback, spec.startup and spec.guards of a GPUAutoscaler.
+// The stages around the signals: spec.idle, spec.fallback, spec.startup and spec.guards of a GPUAutoscaler.
 #include "policies/policy.h"
 #include "policies/policy_schema_private.h"
+
+// ---- idle ----
+
+static const struct schema_field activation_fields[] = {
+        {.name = "signal",
+         .type = SCHEMA_STRING,
+         .doc = "Name of the signal that tells whether the target is needed. Its query must answer without any "
+                "replica.",
+         FIELD(struct policy_idle, activation.signal),
+         .required = true,
+         .min = 1,
+         .max = 63},
+        {.name = "above",
+         .type = SCHEMA_QUANTITY,
+         .doc = "The target is needed while the signal is above this.",
+         FIELD(struct policy_idle, activation.above),
+         .default_text = "0",
+         ANY_SIZE},
+};
+
+static const struct schema activation = {
+        .name = "GPUAutoscaler.spec.idle.activation",
+        .doc = "What tells whether the target is needed.",
+        .struct_size = sizeof(struct policy_idle),
+        .fields = activation_fields,
+        .n_fields = COUNT_OF(activation_fields),
+};
+
+static const struct schema_field idle_fields[] = {
+        {.name = "after",
+         .type = SCHEMA_DURATION_MS,
+         .doc = "How long nothing must have been needed, with every replica ready and no data missing, before the "
+                "target goes idle.",
+         FIELD(struct policy_idle, after_ms),
+         .default_text = "5m",
+         .min = 0,
+         .max = 7 * DAY_MS},
+        {.name = "replicas",
+         .type = SCHEMA_INT32,
+         .doc = "Replicas while idle, fewer than minReplicas; 0 scales to zero.",
+         FIELD(struct policy_idle, replicas),
+         .default_text = "0",
+         .min = 0,
+         .max = POLICY_REPLICAS_MAX},
+        {.name = "initialCooldown",
+         .type = SCHEMA_DURATION_MS,
+         .doc = "The target does not go idle for this long after the policy was first seen.",
+         FIELD(struct policy_idle, initial_cooldown_ms),
+         .default_text = "0s",
+         .min = 0,
+         .max = 7 * DAY_MS},
+        {.name = "activation",
+         .type = SCHEMA_OBJECT,
+         .doc = "What tells whether the target is needed.",
+         .set_offset = SCHEMA_NO_OFFSET,
+         .required = true,
+         .child = &activation},
+};
+
+const struct schema policy_schema_idle = {
+        .name = "GPUAutoscaler.spec.idle",
+        .doc = "Scale to fewer than minReplicas, or to zero, after a time without activity, and back at once.",
+        .struct_size = sizeof(struct policy_idle),
+        .fields = idle_fields,
+        .n_fields = COUNT_OF(idle_fields),
+};
 
 // ---- fallback ----
 

@@ -123,6 +123,17 @@ static const struct reason_info reasons[] = {
                                     "{before} is wanted, but the last scale was less than {window} ago: staying at "
                                     "{after} for another {duration}",
                                     ABLE, NORMAL},
+        [REASON_IDLE] = {"Idle", "{signal} is {value}, not above {limit}: idle, staying at {after}", ACTIVE, NORMAL},
+        [REASON_IDLE_REACHED] = {"IdleReached",
+                                 "{signal} has not been above {limit} for {duration}, idle.after is {window}: idle, "
+                                 "{after} replicas",
+                                 ACTIVE, NORMAL},
+        [REASON_ACTIVATED] = {"Activated", "{signal} is {value}, above {limit}: no longer idle, {after} replicas",
+                              ACTIVE, NORMAL},
+        [REASON_ACTIVATION_UNKNOWN] = {"ActivationUnknown",
+                                       "{signal} has no usable data, so it is not known whether the idle target is "
+                                       "needed: staying at {after}",
+                                       ACTIVE, WARNING},
         [REASON_TOO_FEW_REPLICAS] = {"TooFewReplicas", "{before} is below minReplicas {limit}: {after}", LIMITED,
                                      NORMAL},
         [REASON_TOO_MANY_REPLICAS] = {"TooManyReplicas", "{before} is above maxReplicas {limit}: {after}", LIMITED,
@@ -152,6 +163,9 @@ static const struct reason_info reasons[] = {
                                   NULL, WARNING},
         [REASON_WINDOW_AGGREGATE] = {"WindowAggregate", "{signal} is {value} over {window}, from {count} samples", NULL,
                                      NORMAL},
+        [REASON_IDLE_PENDING] = {"IdlePending",
+                                 "{signal} is {value}, not above {limit}: idle in {duration} if it stays so", NULL,
+                                 NORMAL},
         [REASON_STARTUP_LEARNT] = {"StartupLearnt",
                                    "replicas took {duration} from their order to being ready; {window} is the median "
                                    "of {count} starts",

@@ -44,6 +44,10 @@ enum reason {
 	REASON_SCALE_UP_DISABLED,
 	REASON_SCALE_DOWN_DISABLED,
 	REASON_COOLDOWN_ACTIVE,
+	REASON_IDLE,               // at the idle level, and nobody needs more
+	REASON_IDLE_REACHED,       // to the idle level
+	REASON_ACTIVATED,          // from the idle level
+	REASON_ACTIVATION_UNKNOWN, // at the idle level, and nothing tells whether somebody needs more
 	REASON_TOO_FEW_REPLICAS,
 	REASON_TOO_MANY_REPLICAS,
 	REASON_REPLICA_MULTIPLE,
@@ -57,6 +61,7 @@ enum reason {
 	REASON_READY_UNKNOWN,    // no ready count: the current scale stands in for it
 	REASON_FUTURE_SAMPLE,    // a sample from ahead of our clock: taken as of now
 	REASON_WINDOW_AGGREGATE, // what the window made of its samples
+	REASON_IDLE_PENDING,     // quiet, but not for long enough
 	REASON_STARTUP_LEARNT,   // how long replicas took to start
 	REASON_WINDOW_OVERFLOW,  // more samples than the window has room for: the oldest were dropped
 	REASON_PODS_FILLED,      // pods without a sample were counted all the same

@@ -174,6 +174,7 @@ void signal_stage(struct tick *t, size_t i)
 	        .age_ms = -1,
 	};
 	t->unsustained[i] = t->counts.spec;
+	t->raw[i] = NAN;
 	t->sustain_entry[i] = t->starting_entry[i] = -1;
 	if (g->window.cap > 0)
 		window_evict(&g->window, state_samples(t->state, &g->window), &signal->window, t->now_ms);
@@ -182,7 +183,7 @@ void signal_stage(struct tick *t, size_t i)
 	struct pods_seen pods;
 	if (!read_source(t, i, &r, &pods))
 		return;
-	d->value = r.value;
+	d->value = t->raw[i] = r.value;
 	if (g->window.cap > 0 && !read_window(t, i, &r))
 		return;
 

@@ -150,6 +150,7 @@ void decide_state_init(const struct policy *policy, void *state)
 	        .n_signals = (uint32_t)policy->n_signals,
 	};
 	startup_init(&s->startup);
+	idle_init(&s->idle);
 	uint64_t offset = sizeof *s + policy->n_signals * sizeof(struct state_signal);
 	uint32_t cap = history_recommendations_needed(policy);
 	history_init(&s->recommendations, offset, cap);
@@ -295,6 +296,9 @@ void decide_state_migrate(const struct policy *old_policy, const void *old_state
 	s->seeded = old->seeded;
 	s->startup = old->startup;
 	s->fallback = old->fallback;
+	s->idle.first_ms = old->idle.first_ms;
+	if (idle_is_same(&old_policy->idle, &new_policy->idle))
+		s->idle.quiet_since_ms = old->idle.quiet_since_ms;
 	const struct history_mark *marks = at_const(old, old->recommendations.marks_offset);
 	for (uint32_t i = 0; i < old->recommendations.len; i++) {
 		const struct history_mark *m = history_at(&old->recommendations, marks, i);

@@ -9,6 +9,7 @@
 
 #include "policies/fallback.h"
 #include "policies/history.h"
+#include "policies/idle.h"
 #include "policies/startup.h"
 #include "policies/window.h"
 
@@ -22,6 +23,7 @@ struct state_header {
 	struct history recommendations, events;
 	struct startup startup;
 	struct fallback fallback;
+	struct idle idle;
 	uint32_t n_signals;
 	uint32_t seeded; // a recommendation was recorded once: the first tick does not seed any more
 };
@@ -33,7 +35,8 @@ struct state_signal {
 };
 
 _Static_assert(sizeof(struct state_header) == 4 + 4 + 2 * 8 + 2 * 8 + 2 * sizeof(struct history) +
-                                                      sizeof(struct startup) + sizeof(struct fallback) + 8,
+                                                      sizeof(struct startup) + sizeof(struct fallback) +
+                                                      sizeof(struct idle) + 8,
                "no padding");
 _Static_assert(sizeof(struct startup) == 16 * STARTUP_ORDERS_MAX + 8 * STARTUP_STARTS_MAX + 6 * 4, "no padding");
 _Static_assert(sizeof(struct window) == 8 + 4 * 4 + 2 * 8 + 3 * 8, "no padding");

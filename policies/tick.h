@@ -19,17 +19,22 @@ struct tick {
 	struct decision *decision;
 	int64_t now_ms;
 	struct replica_counts counts;
-	int32_t wanted; // the proposal as it goes from stage to stage
+	int32_t min, max; // bounds in force at this tick
+	int32_t wanted;   // the proposal as it goes from stage to stage
 	// Per signal: the proposal before sustain (its final one is in decision->signals), and the trace entries to
 	// point at.
 	int32_t unsustained[POLICY_SIGNALS_MAX];
 	int32_t entry[POLICY_SIGNALS_MAX];          // what it proposes, or why it cannot; -1 = cut
 	int32_t sustain_entry[POLICY_SIGNALS_MAX];  // -1 = sustain did not touch it
 	int32_t starting_entry[POLICY_SIGNALS_MAX]; // its scale-up was cut by what is starting; -1 = it was not
-	int32_t coming; // replicas ordered less than the start-up time ago; 0 without `startup`
-	bool hold;      // kept because of missing data
-	bool blind;     // fallback decides in place of the signals
-	bool settled;   // the scale was outside its bounds: signals were not asked
+	int32_t coming;                 // replicas ordered less than the start-up time ago; 0 without `startup`
+	bool hold;                      // kept because of missing data
+	double raw[POLICY_SIGNALS_MAX]; // what the signal showed at this tick, before any window; NaN = nothing
+	int activity;                   // enum idle_activity; with `idle` only
+	bool asleep;                    // at the idle level
+	int32_t awake_min;              // lower bound when it is not
+	bool blind;                     // fallback decides in place of the signals
+	bool settled;                   // the scale was outside its bounds: signals were not asked
 };
 
 // Appends to the trace and returns the index. Notes about single signals leave room for the later stages: beyond it
@@ -51,6 +56,7 @@ void fallback_stage(struct tick *t);
 void stabilize_stage(struct tick *t);
 void rate_stage(struct tick *t);
 void cooldown_stage(struct tick *t);
+void idle_stage(struct tick *t);
 void bounds_stage(struct tick *t);
 void multiple_stage(struct tick *t);
 void guards_stage(struct tick *t);

@@ -136,6 +136,14 @@ static void take_policy(struct input *in, struct world *w)
 	p->cooldown = (struct policy_sustain){take_ms(in), take_ms(in)};
 	take_rules(in, &p->scale_up, w->up);
 	take_rules(in, &p->scale_down, w->down);
+	uint8_t idle = take_u8(in);
+	if (idle & 1)
+		p->idle = (struct policy_idle){.set = true,
+		                               .after_ms = take_ms(in),
+		                               .initial_cooldown_ms = take_ms(in),
+		                               .replicas = take_i32(in) & 0xffff,
+		                               .activation = {"s", take_f64(in)},
+		                               .signal = idle >> 4};
 	uint8_t fallback = take_u8(in);
 	if (fallback & 1)
 		p->fallback = (struct policy_fallback){.set = true,
@@ -153,11 +161,14 @@ static void take_policy(struct input *in, struct world *w)
 	p->n_signals = take_u8(in) % (POLICY_SIGNALS_MAX + 1);
 	for (size_t i = 0; i < p->n_signals; i++)
 		take_signal(in, &w->signals[i]);
+	p->idle.set = p->idle.set && p->idle.signal < p->n_signals;
+	p->idle.replicas = p->idle.replicas <= p->max_replicas ? p->idle.replicas : p->max_replicas;
 }
 
 static void take_observation(struct input *in, struct world *w, int64_t now_ms, struct observation *o)
 {
-	*o = (struct observation){take_i32(in), take_i32(in), take_i32(in), take_i32(in), w->seen, w->policy.n_signals};
+	*o = (struct observation){take_i32(in), take_i32(in),        take_i32(in), take_i32(in),
+	                          w->seen,      w->policy.n_signals, NULL,         0};
 	for (size_t i = 0; i < o->n_signals; i++) {
 		uint8_t how = take_u8(in);
 		w->seen[i] = (struct obs_signal){how & 3 ? OBS_OK : (enum obs_state)(take_u8(in) % OBS_STATE__COUNT),
@@ -174,10 +185,12 @@ static void check(const struct policy *p, const struct decision *d)
 	require(d->driver >= 0 && (size_t)d->driver < d->n_trace && d->n_trace <= DECISION_TRACE_MAX);
 	require(d->reason > REASON_NONE && d->reason < REASON__COUNT);
 	require(!d->write || (d->desired != d->current && !p->dry_run && !p->paused));
-	if (p->paused || (d->current == 0 && p->min_replicas != 0))
+	bool is_idle_level = p->idle.set && p->idle.replicas == 0;
+	if (p->paused || (d->current == 0 && p->min_replicas != 0 && !is_idle_level))
 		require(d->desired == d->current);
 	else
-		require(d->desired >= p->min_replicas && d->desired <= p->max_replicas);
+		require(d->desired >= d->min_replicas && d->desired <= d->max_replicas);
+	require(p->idle.set || (d->min_replicas == p->min_replicas && d->max_replicas == p->max_replicas));
 	for (size_t i = 0; i < d->n_signals; i++)
 		require(d->signals[i].proposal >= 0 && d->signals[i].state < SIGNAL_STATE__COUNT);
 }

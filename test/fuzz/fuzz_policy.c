@@ -28,7 +28,8 @@ static void require(bool holds)
 static void check_policy(const struct policy *p)
 {
 	require(p->name && p->namespace_name && p->target_name && p->target_kind && p->target_api_version);
-	require(p->min_replicas >= 1 && p->min_replicas <= p->max_replicas && p->max_replicas <= POLICY_REPLICAS_MAX);
+	require(p->min_replicas >= (p->idle.set ? 0 : 1) && p->idle.signal < p->n_signals &&
+	        p->min_replicas <= p->max_replicas && p->max_replicas <= POLICY_REPLICAS_MAX);
 	require(p->replica_multiple >= 1 && p->interval_ms >= 100);
 	require(p->n_signals >= 1 && p->n_signals <= POLICY_SIGNALS_MAX);
 	require(p->scale_up.n_rates >= 1 && p->scale_down.n_rates >= 1);
@@ -50,10 +51,10 @@ static void check_decides(const struct policy *p)
 	struct obs_signal seen[POLICY_SIGNALS_MAX];
 	for (size_t i = 0; i < p->n_signals; i++)
 		seen[i] = (struct obs_signal){OBS_OK, NULL, &series, 1};
-	struct observation o = {p->min_replicas, p->min_replicas, p->min_replicas, 0, seen, p->n_signals};
+	struct observation o = {p->min_replicas, p->min_replicas, p->min_replicas, 0, seen, p->n_signals, NULL, 0};
 	struct decision d;
 	decide(p, &o, 1000000, state, &d);
-	require(d.desired >= p->min_replicas && d.desired <= p->max_replicas);
+	require(d.desired >= d.min_replicas && d.desired <= d.max_replicas);
 	free(state);
 }
 

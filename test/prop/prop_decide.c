@@ -119,6 +119,12 @@ static void random_engine(struct random *r, struct engine *e, int n_signals)
 	if (chance(r, 30))
 		e->policy.cooldown = (struct policy_sustain){15000 * up_to(r, 5), 15000 * up_to(r, 20)};
 	if (chance(r, 25))
+		e->policy.idle = (struct policy_idle){.set = true,
+		                                      .after_ms = 15000 * up_to(r, 4),
+		                                      .initial_cooldown_ms = 15000 * up_to(r, 2),
+		                                      .replicas = chance(r, 70) ? 0 : e->policy.min_replicas / 2,
+		                                      .activation = {"s", up_to(r, 40)}};
+	if (chance(r, 25))
 		e->policy.fallback = (struct policy_fallback){.set = true,
 		                                              .failure_threshold = up_to(r, 3),
 		                                              .replicas = 1 + up_to(r, 40),
@@ -224,10 +230,31 @@ static const char *broken_fallback(const struct engine *e, bool any_ok)
 	const struct decision *d = &e->decision;
 	if (!e->policy.fallback.set)
 		return "no fallback without being asked for";
-	if (any_ok && e->policy.fallback.when == FALLBACK_ALL)
+	bool is_asleep = e->policy.idle.set && d->current == e->policy.idle.replicas; // one signal counts there
+	if (any_ok && !is_asleep && e->policy.fallback.when == FALLBACK_ALL)
 		return "a healthy signal is not overridden";
 	if (d->current > 0 && d->desired == 0)
 		return "an error is not zero";
+	return NULL;
+}
+
+// Going to the idle level and leaving it, by what the activation signal shows.
+static const char *broken_idle(const struct engine *e, bool all_ok)
+{
+	const struct decision *d = &e->decision;
+	const struct policy_idle *idle = &e->policy.idle;
+	const struct trace_entry *reached = engine_find(e, REASON_IDLE_REACHED);
+	const struct trace_entry *woken = engine_find(e, REASON_ACTIVATED);
+	if (!idle->set)
+		return reached || woken ? "no idle without being asked for" : NULL;
+	if (reached && (!all_ok || !(reached->value <= idle->activation.above)))
+		return "idle only when all is seen, and quiet";
+	if (reached && e->seen.ready_replicas < d->current)
+		return "not idle while starting";
+	if (woken && (!(woken->value > idle->activation.above) || d->desired <= d->current))
+		return "activity wakes";
+	if (!reached && d->current > idle->replicas && d->desired < d->min_replicas)
+		return "below minReplicas only when idle";
 	return NULL;
 }
 
@@ -262,8 +289,11 @@ static const char *broken_guard(const struct engine *e)
 static const char *broken_law(const struct engine *e)
 {
 	const struct decision *d = &e->decision;
-	int32_t min = e->policy.min_replicas, max = e->policy.max_replicas;
-	bool is_disabled = d->current == 0 && min != 0;
+	int32_t min = d->min_replicas, max = d->max_replicas;
+	bool is_idle_level = e->policy.idle.set && e->policy.idle.replicas == 0;
+	bool is_disabled = d->current == 0 && e->policy.min_replicas != 0 && !is_idle_level;
+	if (!e->policy.idle.set && (min != e->policy.min_replicas || max != e->policy.max_replicas))
+		return "the bounds are the policy's";
 	if (is_disabled && (d->desired != 0 || d->reason != REASON_SCALING_DISABLED))
 		return "a target scaled to 0 by hand stays there";
 	if (!is_disabled && (d->desired < min || d->desired > max))
@@ -285,8 +315,9 @@ static const char *broken_law(const struct engine *e)
 	bool is_blind = engine_find(e, REASON_FALLBACK_ACTIVE) != NULL;
 	if (is_blind && broken_fallback(e, any_ok))
 		return broken_fallback(e, any_ok);
-	bool inside = d->current >= min && d->current <= max;
-	bool any_up = is_blind, any_down = is_blind;
+	bool is_idle = engine_find(e, REASON_IDLE) != NULL, is_woken = engine_find(e, REASON_ACTIVATED) != NULL;
+	bool inside = (d->current >= min && d->current <= max) || is_woken;
+	bool any_up = is_blind || is_woken, any_down = is_blind || engine_find(e, REASON_IDLE_REACHED);
 	for (size_t i = 0; i < d->n_signals; i++) {
 		any_up |= d->signals[i].proposal > d->current;
 		any_down |= d->signals[i].proposal < d->current;
@@ -295,14 +326,15 @@ static const char *broken_law(const struct engine *e)
 		return "nobody asks for more: no scale-up";
 	if (inside && !any_down && d->desired < d->current)
 		return "nobody asks for fewer: no scale-down";
-	if (inside && !any_ok && !is_blind && d->action != ACTION_HOLD && !is_disabled)
+	if (inside && !any_ok && !is_blind && !is_idle && !is_woken && d->action != ACTION_HOLD && !is_disabled)
 		return "no data is a hold";
 	if (inside && !all_ok && !is_blind && d->desired < d->current)
 		return "no scale-down while a signal is missing";
-	if (inside && e->policy.scale_up.select == SELECT_DISABLED && d->desired > d->current &&
+	if (inside && !is_woken && e->policy.scale_up.select == SELECT_DISABLED && d->desired > d->current &&
 	    e->policy.replica_multiple == 1)
 		return "a disabled direction does not scale";
-	const char *law = broken_startup(e);
+	const char *law = broken_idle(e, all_ok);
+	law = law ? law : broken_startup(e);
 	return law ? law : inside ? broken_guard(e) : NULL;
 }
 
@@ -391,8 +423,9 @@ static void no_scale_down_inside_the_window_of_a_scale_up(void **state)
 			for (size_t k = 0; k < e.policy.n_signals; k++)
 				show_random(&r, &e, k);
 			engine_tick_as_stamped(&e);
-			bool by_signals = e.decision.current >= e.policy.min_replicas &&
-			                  e.decision.current <= e.policy.max_replicas;
+			bool by_signals = e.decision.current >= e.decision.min_replicas &&
+			                  e.decision.current <= e.decision.max_replicas &&
+			                  !engine_find(&e, REASON_IDLE_REACHED);
 			if (reached && e.now_ms < up_ms + window_ms) {
 				checked++;
 				if (e.decision.desired < reached && by_signals && e.decision.current >= reached)

@@ -77,10 +77,20 @@ static void done(struct decoded *d)
 static void every_field_reaches_its_place(void **state)
 {
 	struct decoded d;
-	decode_good(&d, "  fallback: {failureThreshold: 5, replicas: 6, behavior: CurrentReplicasIfHigher, when: Any}\n"
-	                "  startup: {seconds: 120}\n"
-	                "  guards: {maxPendingPods: 0, minAvailablePercent: 80, maxStep: 4}\n");
+	decode_good(
+	        &d,
+	        "  minReplicas: 2\n"
+	        "  idle: {after: 15m, replicas: 1, initialCooldown: 1h, activation: {signal: queue, above: \"0.5\"}}\n"
+	        "  fallback: {failureThreshold: 5, replicas: 6, behavior: CurrentReplicasIfHigher, when: Any}\n"
+	        "  startup: {seconds: 120}\n"
+	        "  guards: {maxPendingPods: 0, minAvailablePercent: 80, maxStep: 4}\n");
 	const struct policy *p = &d.policy;
+	assert_true(p->idle.set);
+	assert_int_equal(p->idle.after_ms, 900000);
+	assert_int_equal(p->idle.initial_cooldown_ms, 3600000);
+	assert_int_equal(p->idle.replicas, 1);
+	assert_int_equal(p->idle.signal, 1);
+	assert_true(p->idle.activation.above == 0.5);
 	assert_true(p->fallback.set);
 	assert_int_equal(p->fallback.failure_threshold, 5);
 	assert_int_equal(p->fallback.replicas, 6);
@@ -99,7 +109,13 @@ static void what_is_not_written_is_off(void **state)
 {
 	struct decoded d;
 	decode_good(&d, "");
-	assert_false(d.policy.fallback.set || d.policy.startup.set || d.policy.guards.set);
+	assert_false(d.policy.idle.set || d.policy.fallback.set || d.policy.startup.set || d.policy.guards.set);
+	done(&d);
+	decode_good(&d, "  minReplicas: 0\n  idle: {activation: {signal: load}}\n");
+	assert_int_equal(d.policy.idle.after_ms, 300000); // KEDA's cooldownPeriod
+	assert_int_equal(d.policy.idle.replicas, 0);
+	assert_int_equal(d.policy.idle.initial_cooldown_ms, 0);
+	assert_true(d.policy.idle.activation.above == 0);
 	done(&d);
 	decode_good(&d, "  fallback: {replicas: 6}\n");
 	assert_int_equal(d.policy.fallback.failure_threshold, 3); // KEDA's example
@@ -117,6 +133,15 @@ static void what_is_not_written_is_off(void **state)
 static const struct {
 	const char *lines, *message;
 } fault_rows[] = {
+        {"  minReplicas: 0", "spec.minReplicas: 0 needs idle"},
+        {"  idle: {after: 5m}", "spec.idle.activation: required, but missing"},
+        {"  idle: {activation: {}}", "spec.idle.activation.signal: required, but missing"},
+        {"  idle: {activation: {signal: requests}}", "spec.idle.activation.signal: must be the name of one of"},
+        {"  idle: {activation: {signal: queue, above: 0.5}}", "write \"0.5\""},
+        {"  idle: {replicas: 1, activation: {signal: queue}}", "spec.idle.replicas: must be smaller than minReplicas"},
+        {"  idle: {replicas: 1, activation: {signal: queue}}\n  minReplicas: 4\n  replicaMultiple: 2",
+         "spec.idle.replicas: must be a multiple of replicaMultiple"},
+        {"  idle: {after: 8d, activation: {signal: queue}}", "spec.idle.after: must be between 0s and 1w"},
         {"  fallback: {}", "spec.fallback.replicas: required, but missing"},
         {"  fallback: {replicas: 0}", "spec.fallback.replicas: must be between 1 and 1000000"},
         {"  fallback: {replicas: 17}", "spec.fallback.replicas: is larger than maxReplicas"},
