@@ -80,10 +80,13 @@ struct schema {
 #define SCHEMA_ERRORS_MAX    64
 #define SCHEMA_PATH_BYTES    160
 #define SCHEMA_MESSAGE_BYTES 352
+#define SCHEMA_EXCERPT_BYTES 112
 struct schema_error {
 	int line, col;                      // 1-based; 0 = unknown
 	char path[SCHEMA_PATH_BYTES];       // "spec.signals[1].window.duration"; "" = the document
 	char message[SCHEMA_MESSAGE_BYTES]; // what is wrong, then the fix
+	char excerpt[SCHEMA_EXCERPT_BYTES]; // of a text with a grammar of its own; "" = none
+	int caret, caret_len;               // what to mark below the excerpt: columns from 0
 };
 struct schema_errors {
 	const char *file;
@@ -98,6 +101,11 @@ void schema_report(struct schema_errors *e, const struct doc_node *node, const c
 // As schema_report, at a position of the caller's choice (a key, say).
 void schema_report_at(struct schema_errors *e, int line, int col, const char *path, const char *fmt, ...)
         __attribute__((format(printf, 5, 6)));
+// An error inside a scalar whose text has a grammar of its own: at offset .. offset + len of scalar->text. Its position
+// is that of the byte, when the text stands on one line as it is; printed, the text follows with carets under the
+// place.
+void schema_report_text(struct schema_errors *e, const struct doc_node *scalar, const char *path, size_t offset,
+                        size_t len, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 // "file:line:col: path: message\n" per error, sorted by position, then "file: N more errors" if any were dropped.
 // Without "line:col:" where the position is unknown, without "path:" where it is "".
 void schema_errors_print(struct schema_errors *e, struct buf *out);

@@ -24,6 +24,7 @@ void schema_vreport_at(struct schema_errors *e, int line, int col, const char *p
 	struct schema_error *error = &e->items[e->n++];
 	error->line = line;
 	error->col = col;
+	error->excerpt[0] = '\0';
 	text_show(error->path, sizeof error->path, path, strlen(path));
 	char message[2 * SCHEMA_MESSAGE_BYTES]; // longer than what is kept, so that a cut one shows its "..."
 	vsnprintf(message, sizeof message, fmt, ap);
@@ -44,6 +45,49 @@ void schema_report(struct schema_errors *e, const struct doc_node *node, const c
 	va_start(ap, fmt);
 	schema_vreport_at(e, node ? node->line : 0, node ? node->col : 0, path, fmt, ap);
 	va_end(ap);
+}
+
+static int columns_of(const char *s, size_t len)
+{
+	int n = 0;
+	for (size_t i = 0; i < len; i++)
+		n += ((unsigned char)s[i] & 0xc0) != 0x80; // one per character
+	return n;
+}
+
+// Shows the text around the place, short enough for one line.
+static void show_excerpt(struct schema_error *error, const char *text, size_t text_len, size_t offset, size_t len)
+{
+	enum { BEFORE = 48, SHOWN = 96 };
+	size_t from = offset > BEFORE ? offset - BEFORE : 0;
+	while (from > 0 && from < text_len && ((unsigned char)text[from] & 0xc0) == 0x80)
+		from--;
+	size_t n = text_len - from < SHOWN ? text_len - from : SHOWN;
+	char before[SCHEMA_EXCERPT_BYTES], marked[SCHEMA_EXCERPT_BYTES];
+	size_t n_before = text_show(before, sizeof before, text + from, offset - from);
+	size_t n_marked = text_show(marked, sizeof marked, text + offset, len < n ? len : n);
+	text_show(error->excerpt, sizeof error->excerpt, text + from, n);
+	error->caret = columns_of(before, n_before);
+	error->caret_len = columns_of(marked, n_marked);
+	int shown = columns_of(error->excerpt, strlen(error->excerpt));
+	if (error->caret_len > shown - error->caret)
+		error->caret_len = shown - error->caret;
+	if (error->caret_len < 1)
+		error->caret_len = 1; // behind the end
+}
+
+void schema_report_text(struct schema_errors *e, const struct doc_node *scalar, const char *path, size_t offset,
+                        size_t len, const char *fmt, ...)
+{
+	va_list ap;
+	bool as_it_is = scalar->line > 0 && !memchr(scalar->text, '\n', scalar->text_len);
+	int col = scalar->col + (as_it_is ? (int)offset + scalar->quoted : 0);
+	size_t n = e->n;
+	va_start(ap, fmt);
+	schema_vreport_at(e, scalar->line, col, path, fmt, ap);
+	va_end(ap);
+	if (e->n > n)
+		show_excerpt(&e->items[n], scalar->text, scalar->text_len, offset, len);
 }
 
 static bool is_before(const struct schema_error *a, const struct schema_error *b)
@@ -77,6 +121,12 @@ void schema_errors_print(struct schema_errors *e, struct buf *out)
 		if (error->path[0])
 			buf_printf(out, "%s: ", error->path);
 		buf_printf(out, "%s\n", error->message);
+		if (!error->excerpt[0])
+			continue;
+		buf_printf(out, "    %s\n    %*s", error->excerpt, error->caret, "");
+		for (int k = 0; k < error->caret_len; k++)
+			buf_putc(out, '^');
+		buf_putc(out, '\n');
 	}
 	if (e->dropped > 0)
 		buf_printf(out, "%s%s%zu more error%s\n", e->file ? e->file : "", e->file ? ": " : "", e->dropped,

@@ -79,6 +79,10 @@ void combine_stage(struct tick *t)
 		hold_all(t);
 		return;
 	}
+	if (t->policy->combine == COMBINE_FORMULA) {
+		combine_by_formula(t);
+		return;
+	}
 	t->wanted = y.replicas;
 	t->decision->driver = t->entry[y.winner];
 	if (t->policy->n_signals > 1)

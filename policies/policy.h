@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "policies/formula.h"
+
 struct doc_node;
 
 #define POLICY_SIGNALS_MAX        16
@@ -31,7 +33,7 @@ enum window_aggregate {
 enum on_missing { ON_MISSING_HOLD, ON_MISSING_IGNORE, ON_MISSING_ZERO, ON_MISSING__COUNT };
 enum series_mode { SERIES_SINGLE, SERIES_SUM, SERIES_MAX, SERIES_MIN, SERIES_AVG, SERIES_MODE__COUNT };
 enum select_policy { SELECT_MAX, SELECT_MIN, SELECT_DISABLED, SELECT_POLICY__COUNT };
-enum combine { COMBINE_MAX, COMBINE_MIN, COMBINE__COUNT };
+enum combine { COMBINE_MAX, COMBINE_MIN, COMBINE_FORMULA, COMBINE__COUNT };
 enum fallback_behavior {
 	FALLBACK_STATIC,
 	FALLBACK_CURRENT,
@@ -141,7 +143,8 @@ struct policy {
 	bool dry_run, paused;
 	const struct policy_signal *signals;
 	size_t n_signals;
-	int combine;                                      // enum combine: the largest or the smallest proposal
+	int combine;                                      // enum combine: the largest proposal, the smallest, `formula`
+	struct formula formula;                           // COMBINE_FORMULA only
 	struct policy_scaling_rules scale_up, scale_down; // behavior
 	struct policy_sustain cooldown;                   // up_ms / down_ms after a scale in either direction
 	struct policy_idle idle;
@@ -152,7 +155,7 @@ struct policy {
 	int line;
 	// As written, for the schema table only: policy_decode() settles them into the fields above.
 	int api_version, kind;                       // one allowed value each
-	const char *combine_text;                    // -> combine
+	const char *combine_text;                    // -> combine, formula
 	const struct doc_node *annotations, *labels; // -> paused; NULL afterwards
 };
 

@@ -104,8 +104,9 @@ static const struct schema_field spec_fields[] = {
         {.name = "combine",
          .type = SCHEMA_STRING,
          .doc = "How the proposals of several signals become one: Max takes the largest, Min the smallest. While a "
-                "signal has no usable data, the others can scale up but not down. A formula over signal names is not "
-                "supported yet.",
+                "signal has no usable data, the others can scale up but not down. Or a formula "
+                "over signal names, which stand for their proposals: max(sm_active, queue ?? 0); see "
+                "docs/algorithm.md.",
          FIELD(struct policy, combine_text),
          .default_text = "Max"},
         {.name = "behavior",
@@ -154,15 +155,15 @@ static const struct schema_field spec_fields[] = {
          .child = &policy_schema_guards},
 };
 
-static const char *const combine_names[] = {[COMBINE_MAX] = "Max", [COMBINE_MIN] = "Min"};
-_Static_assert(COUNT_OF(combine_names) == COMBINE__COUNT, "one name per way to combine");
+static const char *const combine_names[] = {[COMBINE_MAX] = "Max", [COMBINE_MIN] = "Min"}; // all else is a formula
+_Static_assert(COUNT_OF(combine_names) == COMBINE_FORMULA, "one name per way to combine but for the formula");
 
 static int combine_of(const char *text)
 {
-	for (int i = 0; i < COMBINE__COUNT; i++)
+	for (int i = 0; i < COMBINE_FORMULA; i++)
 		if (strcmp(text, combine_names[i]) == 0)
 			return i;
-	return -1;
+	return COMBINE_FORMULA;
 }
 
 static void check_bounds(const struct policy *p, struct fault_list *l)
@@ -251,8 +252,6 @@ static size_t check_spec(const void *value, struct schema_fault *ret_faults, siz
 	const struct policy *p = value;
 	struct fault_list l = {.faults = ret_faults, .max = max};
 	check_bounds(p, &l);
-	if (combine_of(p->combine_text) < 0)
-		fault_add(&l, "combine", -1, "must be Max or Min: a formula over signal names is not supported yet");
 	check_windows(p, &l);
 	check_idle(p, &l);
 	check_fallback(p, &l);
@@ -407,8 +406,7 @@ const struct schema *policy_schema(void)
 
 void policy_settle(struct policy *policy)
 {
-	int combine = policy->combine_text ? combine_of(policy->combine_text) : -1;
-	policy->combine = combine < 0 ? COMBINE_MAX : combine;
+	policy->combine = policy->combine_text ? combine_of(policy->combine_text) : COMBINE_MAX;
 	int idle = policy->idle.set && policy->idle.activation.signal
 	                   ? signal_index(policy, policy->idle.activation.signal)
 	                   : -1;

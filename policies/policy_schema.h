@@ -4,6 +4,11 @@
 #ifndef GPUSCALE_POLICIES_POLICY_SCHEMA_H
 #define GPUSCALE_POLICIES_POLICY_SCHEMA_H
 
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/doc.h"
+#include "base/num.h"
 #include "base/schema.h"
 #include "policies/policy.h"
 
@@ -16,8 +21,52 @@
 // Use policy_decode() rather than schema_decode() with it.
 const struct schema *policy_schema(void);
 
-// Second half of decoding, while the document still lives: `combine` from its text, `paused` from the annotation.
+// Second half of decoding, while the document still lives: `combine` from its text (but for a formula), `paused` from
+// the annotation.
 void policy_settle(struct policy *policy);
+
+// Compiles the formula of `combine` into `a`. 0, or -1 with the fault added to errors. Inline like policy_decode():
+// the core asks nothing of base/.
+static inline int policy_compile_formula(const struct doc_node *node, struct policy *policy, struct arena *a,
+                                         struct schema_errors *errors)
+{
+	static const char path[] = "spec.combine";
+	const struct doc_node *text = doc_get(doc_get(node, "spec"), "combine");
+	const char *names[POLICY_SIGNALS_MAX];
+	struct formula_op ops[FORMULA_OPS_MAX], *kept;
+	struct formula_fault fault;
+	if (!text || policy->n_signals == 0)
+		return 0; // reported by then
+	for (size_t i = 0; i < policy->n_signals; i++) {
+		names[i] = policy->signals[i].name;
+		if (!names[i])
+			return 0;
+	}
+	if (formula_compile(text->text, text->text_len, names, policy->n_signals, ops, &policy->formula, &fault) < 0) {
+		char word[64];
+		size_t n = fault.len < sizeof word ? fault.len : sizeof word - 1;
+		memcpy(word, text->text + fault.offset, n);
+		word[n] = '\0';
+		const char *close = fault.is_name ? num_closest_name(word, names, policy->n_signals) : NULL;
+		if (n == 0)
+			schema_report_text(errors, text, path, fault.offset, 0, "the formula ends too early");
+		else if (close)
+			schema_report_text(errors, text, path, fault.offset, fault.len,
+			                   "%s is no signal of this policy, did you mean %s?", word, close);
+		else
+			schema_report_text(errors, text, path, fault.offset, fault.len, "%s%s %s", word,
+			                   n < fault.len ? "..." : "", fault.message);
+		return -1;
+	}
+	kept = (struct formula_op *)arena_calloc(a, policy->formula.n_ops, sizeof *kept);
+	if (!kept) {
+		schema_report(errors, text, path, "does not fit into the memory allowed");
+		return -1;
+	}
+	memcpy(kept, ops, policy->formula.n_ops * sizeof *kept);
+	policy->formula.ops = kept;
+	return 0;
+}
 
 // One document -> *policy (zeroed by the caller). Strings and lists live in `a`; the document is not needed afterwards.
 // 0, or -1 with the faults added to errors.
@@ -26,6 +75,8 @@ static inline int policy_decode(const struct doc_node *node, struct policy *poli
 {
 	int rc = schema_decode(policy_schema(), node, policy, a, errors, "");
 	policy_settle(policy);
+	if (policy->combine == COMBINE_FORMULA && policy_compile_formula(node, policy, a, errors) < 0)
+		rc = -1;
 	return rc;
 }
 

@@ -97,6 +97,16 @@ static const struct reason_info reasons[] = {
                                      "{before} is wanted, but the signals were read {count} times in a row since the "
                                      "fallback, and must be {limit} times: staying at {after}",
                                      ACTIVE, NORMAL},
+        [REASON_COMBINE_FORMULA] = {"CombineFormula", "the formula of combine gives {value}: {before} -> {after}",
+                                    ACTIVE, NORMAL},
+        [REASON_FORMULA_MISSING] = {"FormulaMissing",
+                                    "the formula of combine needs {signal}, which has no usable data: staying at "
+                                    "{after}",
+                                    ACTIVE, WARNING},
+        [REASON_FORMULA_FAILED] = {"FormulaFailed",
+                                   "the formula of combine has no result, it divides by zero or leaves the range of "
+                                   "numbers: staying at {after}",
+                                   ACTIVE, WARNING},
         [REASON_SCALE_UP_STABILIZED] = {"ScaleUpStabilized",
                                         "{before} is wanted, but {limit} was recommended within the last {window}: "
                                         "{after} for another {duration}",

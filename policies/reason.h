@@ -35,6 +35,9 @@ enum reason {
 	REASON_SUSTAIN_PENDING,
 	REASON_REPLICAS_STARTING, // what is starting is counted: a smaller scale-up, or none
 	REASON_COMBINED,
+	REASON_COMBINE_FORMULA,
+	REASON_FORMULA_MISSING,  // a signal it needs has no data
+	REASON_FORMULA_FAILED,   // division by zero, a number out of range
 	REASON_FALLBACK_ACTIVE,  // the signals cannot be read for long
 	REASON_FALLBACK_LIFTING, // they are back, but not for long
 	REASON_SCALE_UP_STABILIZED,

@@ -51,6 +51,8 @@ void tick_limit(struct tick *t, const struct trace_entry *entry);
 void signal_stage(struct tick *t, size_t i);
 // Out of all signals one proposal, or a hold (then t->hold).
 void combine_stage(struct tick *t);
+// Its part for COMBINE_FORMULA, when at least one signal has data.
+void combine_by_formula(struct tick *t);
 // In place of signals that cannot be read for long; and no scale-down until they have come back to stay.
 void fallback_stage(struct tick *t);
 void stabilize_stage(struct tick *t);

@@ -410,6 +410,61 @@ static void more_load_never_means_fewer_replicas(void **state)
 	}
 }
 
+static void a_formula_with_max_and_min_is_max_and_min(void **state)
+{
+	static const char *const names[] = {"a", "b", "c"};
+	static const char *const texts[2][3] = {{"a", "max(a, b)", "max(a, b, c)"},
+	                                        {"a", "min(a, b)", "min(min(a, b), c)"}};
+	struct random r = {seed() + 3};
+	struct engine e, twin;
+	int64_t n = ticks(), compared = 0;
+	for (int64_t done = 0; done < n;) {
+		int n_signals = 1 + up_to(&r, 2);
+		random_engine(&r, &e, n_signals);
+		engine_copy(&twin, &e);
+		struct formula_op ops[FORMULA_OPS_MAX];
+		struct formula_fault fault;
+		const char *text = texts[e.policy.combine == COMBINE_MIN][n_signals - 1];
+		twin.policy.combine = COMBINE_FORMULA;
+		assert_int_equal(formula_compile(text, strlen(text), names, (size_t)n_signals, ops,
+		                                 &twin.policy.formula, &fault),
+		                 0);
+		for (int i = 0; i < TICKS_A_TRACE; i++, done++) {
+			for (size_t k = 0; k < e.policy.n_signals; k++)
+				show_random(&r, &e, k);
+			memcpy(twin.state, e.state, decide_state_bytes(&e.policy));
+			struct engine same;
+			engine_copy(&same, &e);
+			memcpy(twin.series, e.series, sizeof e.series);
+			memcpy(twin.seen_signals, same.seen_signals, sizeof twin.seen_signals);
+			for (size_t k = 0; k < e.policy.n_signals; k++)
+				if (twin.seen_signals[k].series)
+					twin.seen_signals[k].series = twin.series[k];
+			struct obs_signal *signals = twin.seen_signals;
+			twin.seen = e.seen;
+			twin.seen.signals = signals;
+			twin.now_ms = e.now_ms;
+			engine_tick_as_stamped(&e);
+			engine_tick_as_stamped(&twin);
+			bool all_ok = true;
+			for (size_t k = 0; k < e.policy.n_signals; k++)
+				all_ok &= e.decision.signals[k].state == SIGNAL_OK;
+			if (all_ok && twin.decision.desired != e.decision.desired)
+				fail_at("max(a, b) is Max", done, &e);
+			if (!all_ok && twin.decision.desired < e.decision.desired &&
+			    twin.decision.desired < e.decision.current)
+				fail_at("a formula does not come down on missing data", done, &e);
+			compared += all_ok;
+			engine_done(&same);
+			engine_apply(&e);
+			advance(&r, &e);
+		}
+		engine_done(&e);
+		engine_done(&twin);
+	}
+	assert_true(compared > n / 4); // the law was put to the test
+}
+
 static void no_scale_down_inside_the_window_of_a_scale_up(void **state)
 {
 	struct random r = {seed() + 2};
@@ -449,6 +504,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(every_tick_keeps_the_laws),
 	        cmocka_unit_test(more_load_never_means_fewer_replicas),
+	        cmocka_unit_test(a_formula_with_max_and_min_is_max_and_min),
 	        cmocka_unit_test(no_scale_down_inside_the_window_of_a_scale_up),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -145,6 +145,22 @@ static void every_field_reaches_its_place(void **state)
 	done(&d);
 }
 
+static void a_formula_is_compiled_into_the_policy(void **state)
+{
+	static char text[sizeof full + 64];
+	const char *combine = strstr(full, "combine: Min");
+	snprintf(text, sizeof text, "%.*scombine: 'max(sm_active, queue ?? 0)'%s", (int)(combine - full), full,
+	         combine + strlen("combine: Min"));
+	struct decoded d;
+	decode(&d, text);
+	assert_string_equal(buf_str(&d.printed), "");
+	assert_int_equal(d.rc, 0);
+	assert_int_equal(d.policy.combine, COMBINE_FORMULA);
+	assert_int_equal(d.policy.formula.n_ops, 5);
+	assert_int_equal(d.policy.formula.reads, 3);
+	done(&d);
+}
+
 static const char smallest[] = "apiVersion: gpuscale.dev/v1alpha1\n"
                                "kind: GPUAutoscaler\n"
                                "metadata: {name: llama}\n"
@@ -224,8 +240,14 @@ static const struct fault_row fault_rows[] = {
         {"replicaMultiple: 2", "replicaMultiple: 17", "spec.replicaMultiple: has no multiple between"},
         {"interval: 30s", "interval: 10ms", "spec.interval: must be between 100ms and 1h, is 10ms"},
         {"interval: 30s", "interval: 30", "spec.interval: must be a duration"},
-        {"combine: Min", "combine: max(sm_active, queue ?? 0)",
-         "spec.combine: must be Max or Min: a formula over signal names is not supported yet"},
+        {"combine: Min", "combine: max(sm_active, quue ?? 0)",
+         "p.yaml:26:27: spec.combine: quue is no signal of this policy, did you mean queue?\n"
+         "    max(sm_active, quue ?? 0)\n"
+         "                   ^^^^\n"},
+        {"combine: Min", "combine: max(sm_active,", "spec.combine: the formula ends too early"},
+        {"combine: Min", "combine: queue > 3", "spec.combine: queue > 3 is true or false where a number is needed"},
+        {"combine: Min", "combine: max", "spec.combine: max is a function"},
+        {"combine: Min", "combine: ''", "spec.combine: "},
         {"combine: Min", "schedules: []", "spec.schedules: not supported yet"},
         {"combine: Min", "forecast: {signal: queue}", "spec.forecast: not supported yet"},
         {"{type: Replicas}", "{type: Pods, value: 1}, window: {duration: 2m}",
@@ -365,6 +387,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(every_field_reaches_its_place),
+	        cmocka_unit_test(a_formula_is_compiled_into_the_policy),
 	        cmocka_unit_test(defaults_are_the_documented_ones),
 	        cmocka_unit_test(each_broken_rule_is_answered_with_its_place_and_the_fix),
 	        cmocka_unit_test(the_annotation_pauses),

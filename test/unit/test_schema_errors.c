@@ -321,8 +321,45 @@ static void every_fault_has_its_line(void **state)
 	assert_int_equal(n_wrong, 0);
 }
 
+static void a_place_inside_a_text_is_marked_below_it(void **state)
+{
+	static const struct {
+		const char *doc, *want; // offset and length of what is wrong: those of "XY" in the text
+	} cases[] = {
+	        {"a: 1 + XY", "t:1:8: a: bad\n    1 + XY\n        ^^\n"},
+	        {"a: '1 + XY'", "t:1:9: a: bad\n    1 + XY\n        ^^\n"},
+	        {"a: '\xc3\xa9\xc3\xa9 XY'", "t:1:10: a: bad\n    \xc3\xa9\xc3\xa9 XY\n       ^^\n"},
+	        {"a: \"\\x07 XY\"", "t:1:7: a: bad\n    \\x07 XY\n         ^^\n"},
+	        {"a: |\n  1 +\n  XY\n", "t:1:4: a: bad\n    1 +\\nXY\\n\n         ^^\n"},
+	        {"a: 0123456789012345678901234567890123456789012345678901234567890123456789XY tail tail tail tail tail "
+	         "tail",
+	         "t:1:74: a: bad\n    "
+	         "234567890123456789012345678901234567890123456789XY tail tail tail tail tail tail\n    "
+	         "                                                ^^\n"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct arena a;
+		struct doc_file file;
+		struct err e;
+		struct schema_errors errors;
+		struct buf out;
+		arena_init(&a, 1 << 20);
+		buf_init(&out, 4096);
+		if (doc_parse_yaml(&a, "t", cases[i].doc, strlen(cases[i].doc), &file, &e) < 0)
+			fail_msg("%s", e.msg);
+		const struct doc_node *node = doc_get(file.roots[0], "a");
+		schema_errors_init(&errors, "t");
+		schema_report_text(&errors, node, "a", (size_t)(strstr(node->text, "XY") - node->text), 2, "%s", "bad");
+		schema_errors_print(&errors, &out);
+		assert_string_equal(buf_str(&out), cases[i].want);
+		buf_done(&out);
+		arena_done(&a);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(every_fault_has_its_line)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(a_place_inside_a_text_is_marked_below_it),
+	                                   cmocka_unit_test(every_fault_has_its_line)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
