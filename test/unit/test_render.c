@@ -35,6 +35,8 @@ static struct decision sample(void)
 	                     .reason = REASON_SCALE_UP_LIMIT,
 	                     .driver = 1,
 	                     .write = true,
+	                     .min_replicas = 1,
+	                     .max_replicas = 16,
 	                     .n_signals = 1,
 	                     .n_trace = 2};
 	d.signals[0] = (struct decision_signal){SIGNAL_OK, REASON_ABOVE_HIGH_WATERMARK, 40, 8, 10, 1500};
