@@ -228,7 +228,7 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 	if (what & BEV_EVENT_CONNECTED)
 		return; // TLS handshake done
 	bool busy = conn->state == HTTP_CONN_HANDLING || conn->state == HTTP_CONN_WRITING;
-	if ((what & BEV_EVENT_EOF) && (what & BEV_EVENT_READING) && busy && !conn->server->tls) {
+	if ((what & BEV_EVENT_EOF) && (what & BEV_EVENT_READING) && busy && !http_server_tls_is_on(bev)) {
 		conn->close_after =
 		        true; // a half-closed client still wants its reply; if it is gone, writing will tell
 		return;

@@ -24,14 +24,27 @@ struct http_exchange;
 #define HTTP_SERVER_IDLE_MS          60000
 #define HTTP_SERVER_ROUTES_MAX       64
 
+// What is asked of a client's certificate.
+enum http_client_auth {
+	HTTP_CLIENT_AUTH_DEFAULT,         // REQUIRE with a client CA, else NONE
+	HTTP_CLIENT_AUTH_NONE,            // nothing
+	HTTP_CLIENT_AUTH_REQUEST,         // shown if the client likes, not looked at
+	HTTP_CLIENT_AUTH_REQUIRE_ANY,     // some certificate must be shown
+	HTTP_CLIENT_AUTH_VERIFY_IF_GIVEN, // if shown, it must be of the client CA
+	HTTP_CLIENT_AUTH_REQUIRE,         // one of the client CA must be shown
+	HTTP_CLIENT_AUTH__COUNT
+};
+
 struct http_server_options {
 	struct event_base *loop; // not owned
 	const char *listen;      // "127.0.0.1:8080", ":9400" (all interfaces), "[::1]:0"; port 0 = any free one
 	const char *tls_cert_file, *tls_key_file; // both or neither; PEM, the certificate with its chain
 	const char *tls_client_ca_file; // a client must show a certificate of this CA; NULL: none is asked for
-	size_t max_body_bytes;          // 0: HTTP_SERVER_BODY_BYTES_MAX
-	size_t max_header_bytes;        // 0: HTTP_SERVER_HEADER_BYTES_MAX
-	int max_connections;            // more are answered 503. 0: HTTP_SERVER_CONNECTIONS_MAX
+	enum http_client_auth tls_client_auth;
+	int tls_min_minor, tls_max_minor; // TLS 1.x: 2 or 3; 0: 2 and 3
+	size_t max_body_bytes;            // 0: HTTP_SERVER_BODY_BYTES_MAX
+	size_t max_header_bytes;          // 0: HTTP_SERVER_HEADER_BYTES_MAX
+	int max_connections;              // more are answered 503. 0: HTTP_SERVER_CONNECTIONS_MAX
 	// A request's head must arrive whole within this time after the connection was made or the previous reply was
 	// sent, its body within the same time again, and its reply must be taken within it too. 0: HTTP_SERVER_IDLE_MS
 	int64_t idle_ms;
@@ -52,6 +65,9 @@ struct http_server *http_server_new(const struct http_server_options *options, s
 // Closes every connection. Exchanges not yet answered are gone too: their owners must drop them before. Not to be
 // called from a handler.
 void http_server_free(struct http_server *s);
+// What connections to come speak: TLS as the tls_* members of `options` say, or plain HTTP when they name no files. The
+// connections there are stay as they are. On -1 and *e (ERR_TLS, ERR_USAGE, ERR_INTERNAL) nothing has changed.
+int http_server_set_tls(struct http_server *s, const struct http_server_options *options, struct err *e);
 void http_server_get_stats(const struct http_server *s, struct http_server_stats *ret_stats);
 uint16_t http_server_port(const struct http_server *s);
 // path "/metrics" matches exactly; a path ending in "/" matches every path under it (longest wins). Methods are the

@@ -109,6 +109,8 @@ int http_server_listen(const char *address, uint16_t *ret_port, struct err *e);
 // http_server_tls.c
 int http_server_tls_new(const struct http_server_options *options, SSL_CTX **ret_ctx, struct err *e);
 struct bufferevent *http_server_tls_accept(SSL_CTX *ctx, struct event_base *loop, evutil_socket_t fd);
+// Whether the connection is one of TLS.
+bool http_server_tls_is_on(struct bufferevent *bev);
 // Tells a TLS peer that this was the end. Harmless on a plain connection.
 void http_server_tls_goodbye(struct bufferevent *bev);
 

@@ -17,6 +17,34 @@ static int tls_failed(SSL_CTX *ctx, const char *what, const char *file, struct e
 	return err_set(e, ERR_TLS, "TLS server: %s %s: %s", what, file, code ? reason : "unusable");
 }
 
+static int accept_any(int ok, X509_STORE_CTX *store)
+{
+	(void)ok, (void)store;
+	return 1;
+}
+
+static void ask_client(SSL_CTX *ctx, enum http_client_auth auth)
+{
+	static const struct {
+		int mode;
+		SSL_verify_cb verify;
+	} kinds[] = {
+	        [HTTP_CLIENT_AUTH_NONE] = {SSL_VERIFY_NONE, NULL},
+	        [HTTP_CLIENT_AUTH_REQUEST] = {SSL_VERIFY_PEER, accept_any},
+	        [HTTP_CLIENT_AUTH_REQUIRE_ANY] = {SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, accept_any},
+	        [HTTP_CLIENT_AUTH_VERIFY_IF_GIVEN] = {SSL_VERIFY_PEER, NULL},
+	        [HTTP_CLIENT_AUTH_REQUIRE] = {SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL},
+	};
+	_Static_assert(sizeof kinds / sizeof kinds[0] == HTTP_CLIENT_AUTH__COUNT, "one row per kind");
+	SSL_CTX_set_verify(ctx, kinds[auth].mode, kinds[auth].verify);
+	if (kinds[auth].mode == SSL_VERIFY_NONE)
+		return;
+	// Without it a resumed session from elsewhere would be refused, and one from here not re-checked.
+	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
+	SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET);
+	SSL_CTX_set_num_tickets(ctx, 0);
+}
+
 int http_server_tls_new(const struct http_server_options *options, SSL_CTX **ret_ctx, struct err *e)
 {
 	const char *cert = options->tls_cert_file, *key = options->tls_key_file, *ca = options->tls_client_ca_file;
@@ -29,7 +57,8 @@ int http_server_tls_new(const struct http_server_options *options, SSL_CTX **ret
 	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
 	if (!ctx)
 		return err_set(e, ERR_INTERNAL, "TLS server: out of memory");
-	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
+	SSL_CTX_set_min_proto_version(ctx, options->tls_min_minor == 3 ? TLS1_3_VERSION : TLS1_2_VERSION);
+	SSL_CTX_set_max_proto_version(ctx, options->tls_max_minor == 2 ? TLS1_2_VERSION : TLS1_3_VERSION);
 	// A client that closes without saying so is an ordinary end here: bodies have a stated length.
 	SSL_CTX_set_options(ctx, SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
 	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
@@ -46,12 +75,28 @@ int http_server_tls_new(const struct http_server_options *options, SSL_CTX **ret
 			return tls_failed(ctx, "cannot use the client CA file", ca, e);
 		}
 		SSL_CTX_set_client_CA_list(ctx, names);
-		SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
-		// Without it a resumed session from elsewhere would be refused, and one from here not re-checked.
-		SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	}
+	enum http_client_auth auth = options->tls_client_auth;
+	if (auth == HTTP_CLIENT_AUTH_DEFAULT)
+		auth = ca ? HTTP_CLIENT_AUTH_REQUIRE : HTTP_CLIENT_AUTH_NONE;
+	ask_client(ctx, auth);
 	*ret_ctx = ctx;
 	return 0;
+}
+
+int http_server_set_tls(struct http_server *s, const struct http_server_options *options, struct err *e)
+{
+	SSL_CTX *ctx;
+	if (http_server_tls_new(options, &ctx, e) < 0)
+		return -1;
+	SSL_CTX_free(s->tls); // connections hold it on their own
+	s->tls = ctx;
+	return 0;
+}
+
+bool http_server_tls_is_on(struct bufferevent *bev)
+{
+	return bufferevent_openssl_get_ssl(bev) != NULL;
 }
 
 struct bufferevent *http_server_tls_accept(SSL_CTX *ctx, struct event_base *loop, evutil_socket_t fd)

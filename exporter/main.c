@@ -22,7 +22,7 @@
 #include "exporter/xid.h"
 
 #define HOSTNAME_BYTES         256
-#define SCRIPT_ERRORS_MAX      (64 * 1024)
+#define FILE_ERRORS_MAX        (64 * 1024)
 #define COUNTERS_REMARKS_BYTES (512 * 1024)
 #define SETTLE_MS              5000 // --once waits this long for the mock's replicas
 #define STOP_MS                800  // a sampler that hangs in a driver is left behind after this
@@ -51,14 +51,14 @@ static void find_hostname(char *out, size_t size)
 	out[size - 1] = '\0';
 }
 
-static struct backend *make_backend(struct exporter *x, struct buf *script_errors, struct err *e)
+static struct backend *make_backend(struct exporter *x, struct buf *file_errors, struct err *e)
 {
 	switch (x->options.backend) {
 	case BACKEND_AUTO:
 	case BACKEND_NVML:
 		return backend_nvml_new(x->options.nvml_library, x->xids, x->log, e);
 	case BACKEND_MOCK:
-		return backend_mock_new(x->options.mock_script, x->xids, x->log, script_errors, e);
+		return backend_mock_new(x->options.mock_script, x->xids, x->log, file_errors, e);
 	default:
 		err_set(e, ERR_UNSUPPORTED, "not supported yet: --backend %s; use auto, nvml or mock",
 		        backend_kind_name(x->options.backend));
@@ -72,7 +72,7 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
 	event_base_loopbreak(arg);
 }
 
-static int serve(struct exporter *x, struct err *e)
+static int serve(struct exporter *x, struct buf *errors, struct err *e)
 {
 	struct exporter_server_options options = {.loop = x->loop,
 	                                          .listen = x->options.listen,
@@ -80,6 +80,10 @@ static int serve(struct exporter *x, struct err *e)
 	                                          .sampler = x->sampler,
 	                                          .xids = x->xids,
 	                                          .pods = x->pods,
+	                                          .clock = &x->clock,
+	                                          .log = x->log,
+	                                          .web_config = x->options.web_config,
+	                                          .ret_errors = errors,
 	                                          .counter_rows_skipped = x->counters.skipped};
 	struct exporter_server *server = exporter_server_new(&options, e);
 	if (!server)
@@ -183,14 +187,14 @@ static int read_counters(struct exporter *x, struct err *e)
 	return rc;
 }
 
-static int run(struct exporter *x, struct buf *script_errors, struct err *e)
+static int run(struct exporter *x, struct buf *file_errors, struct err *e)
 {
 	if (read_counters(x, e) < 0)
 		return -1;
 	x->xids = xid_store_new(e);
 	if (!x->xids)
 		return -1;
-	x->backend = make_backend(x, script_errors, e);
+	x->backend = make_backend(x, file_errors, e);
 	if (!x->backend)
 		return -1;
 	x->loop = event_base_new();
@@ -223,7 +227,7 @@ static int run(struct exporter *x, struct buf *script_errors, struct err *e)
 		return -1;
 	if (x->backend->ops->attach && x->backend->ops->attach(x->backend, x->loop, e) < 0)
 		return -1;
-	return x->options.once ? print_once(x, e) : serve(x, e);
+	return x->options.once ? print_once(x, e) : serve(x, file_errors, e);
 }
 
 int main(int argc, char **argv)
@@ -240,14 +244,14 @@ int main(int argc, char **argv)
 	find_hostname(x.hostname, sizeof x.hostname);
 	x.log = log_new(STDERR_FILENO, x.options.log_format, x.options.log_level, &x.clock);
 
-	struct buf script_errors;
-	buf_init(&script_errors, SCRIPT_ERRORS_MAX);
-	int rc = run(&x, &script_errors, &e);
+	struct buf file_errors;
+	buf_init(&file_errors, FILE_ERRORS_MAX);
+	int rc = run(&x, &file_errors, &e);
 	if (rc < 0) {
-		fputs(buf_str(&script_errors), stderr);
+		fputs(buf_str(&file_errors), stderr);
 		fprintf(stderr, "gpuscale-exporter: %s\n", e.msg);
 	}
-	buf_done(&script_errors);
+	buf_done(&file_errors);
 	int exit_code = rc < 0 ? err_kind_info(e.kind)->exit_code : 0;
 
 	// The thread may sit in a driver call that never returns: then its memory is left to the kernel.

@@ -23,6 +23,7 @@ enum {
 	KEY_HOSTNAME,
 	KEY_NVML,
 	KEY_LOG_FORMAT,
+	KEY_WEB_CONFIG,
 	KEY_PODS_SOCKET,
 	KEY_PODS_INTERVAL,
 	KEY_RESOURCE_NAMES,
@@ -46,6 +47,7 @@ static const struct argp_option flags[] = {
         {"listen", KEY_LISTEN, "ADDR", 0, "Address to serve on (default :9400)", 0},
         {"address", 'a', NULL, OPTION_ALIAS, NULL, 0},
         {"collectors", 'f', "FILE", 0, "Which families to serve: dcgm-exporter's counters file (default all)", 0},
+        {"web-config-file", KEY_WEB_CONFIG, "FILE", 0, "TLS and basic auth: Prometheus's web-config file", 0},
         {"kubernetes", 'k', "true|false", OPTION_ARG_OPTIONAL,
          "Label GPUs with the pods that hold them (default false)", 0},
         {"pod-resources-kubelet-socket", KEY_PODS_SOCKET, "PATH", 0, "The kubelet's socket (default " PODS_SOCKET ")",
@@ -122,8 +124,11 @@ static void read_environment(struct exporter_options *o, struct argp_state *stat
 {
 	char *listen = getenv("DCGM_EXPORTER_LISTEN"), *collectors = getenv("DCGM_EXPORTER_COLLECTORS");
 	char *kubernetes = getenv("DCGM_EXPORTER_KUBERNETES"), *names = getenv("NVIDIA_RESOURCE_NAMES");
+	char *web_config = getenv("DCGM_EXPORTER_WEB_CONFIG_FILE");
 	if (listen && listen[0])
 		o->listen = listen;
+	if (web_config && web_config[0])
+		o->web_config = web_config;
 	if (collectors && collectors[0])
 		o->collectors = collectors;
 	if (kubernetes && kubernetes[0] && parse_bool(kubernetes, &o->kubernetes) < 0)
@@ -160,6 +165,9 @@ static error_t on_flag(int key, char *arg, struct argp_state *state)
 	case 'k':
 		if (parse_bool(arg, &o->kubernetes) < 0)
 			argp_error(state, "--kubernetes: must be true or false, not \"%s\"", arg);
+		break;
+	case KEY_WEB_CONFIG:
+		o->web_config = arg;
 		break;
 	case KEY_PODS_SOCKET:
 		o->pods_socket = arg;

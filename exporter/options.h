@@ -23,6 +23,7 @@ struct exporter_options {
 	enum backend_kind backend;
 	const char *mock_script;    // NULL: the built-in one
 	const char *listen;         // ":9400"
+	const char *web_config;     // NULL: plain HTTP for everybody
 	const char *collectors;     // the counters file; NULL: every family
 	const char *hostname_label; // "Hostname" or "hostname"
 	const char *nvml_library;   // "libnvidia-ml.so.1"

@@ -50,6 +50,14 @@ void self_metrics_render_runtime(struct buf *out, const struct self_metrics *m, 
 	        (int64_t)m->scrapes);
 	put_i64(out, "gpuscale_exporter_connections_refused_total", "Connections over the ceiling.", METRIC_COUNTER,
 	        (int64_t)m->connections_refused);
+	put_i64(out, "gpuscale_exporter_requests_unauthorized_total", "Requests answered 401.", METRIC_COUNTER,
+	        (int64_t)m->web.unauthorized);
+	put_i64(out, "gpuscale_exporter_requests_limited_total", "Requests answered 429.", METRIC_COUNTER,
+	        (int64_t)m->web.limited);
+	put_i64(out, "gpuscale_exporter_web_config_reloads_total", "Changes of the web config taken over.",
+	        METRIC_COUNTER, (int64_t)m->web.reloads);
+	put_i64(out, "gpuscale_exporter_web_config_errors_total", "Changes of the web config that cannot be used.",
+	        METRIC_COUNTER, (int64_t)m->web.reload_errors);
 	put_i64(out, "gpuscale_exporter_samples_dropped",
 	        "1 if the last sample is so old that the GPU families are left out.", METRIC_GAUGE, status->dropped);
 	put_i64(out, "gpuscale_exporter_xid_overflows_total", "XID errors that found no counter of their own.",

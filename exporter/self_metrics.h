@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "exporter/web.h"
+
 struct buf;
 struct pods;
 struct sampler_status;
@@ -13,7 +15,8 @@ struct self_metrics {
 	const char *backend; // name of the backend in use
 	uint64_t scrapes;
 	uint64_t xid_overflows;
-	uint64_t connections_refused;  // over the ceiling
+	uint64_t connections_refused; // over the ceiling
+	struct web_stats web;
 	uint64_t counter_rows_skipped; // of the counters file
 };
 

@@ -10,36 +10,44 @@
 #include "base/err.h"
 #include "base/exposition.h"
 #include "base/http_server.h"
+#include "base/num.h"
 #include "exporter/page.h"
 #include "exporter/sampler.h"
 #include "exporter/self_metrics.h"
+#include "exporter/web.h"
 #include "exporter/xid.h"
 
 #define SELF_BYTES_MAX (64 * 1024)
+#define RELEASE_MS     60000 // without ?for=
 
 struct exporter_server {
 	struct exporter_server_options options;
 	struct http_server *http;
+	struct web *web;
 	struct self_metrics self;
 	struct buf text,
 	        self_text; // kept, as the page is, so that a scrape allocates nothing once they have their size
 	struct page page;
 };
 
-static bool refuse_other_methods(struct http_exchange *x)
+// Whether the request is a GET that may be answered. When not it has been, and x is gone.
+static bool admit_get(struct exporter_server *s, struct http_exchange *x)
 {
 	const char *method = http_exchange_method(x);
-	if (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0)
+	if (!web_admit(s->web, x))
 		return false;
+	if (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0)
+		return true;
 	http_exchange_set_header(x, "Allow", "GET, HEAD");
 	http_exchange_reply_text(x, 405, "only GET and HEAD\n");
-	return true;
+	return false;
 }
 
 static void render_self(struct exporter_server *s, const struct sampler_status *status)
 {
 	struct http_server_stats http;
 	http_server_get_stats(s->http, &http);
+	web_get_stats(s->web, &s->self.web);
 	s->self.scrapes++;
 	s->self.xid_overflows = xid_store_overflows(s->options.xids);
 	s->self.connections_refused = http.refused;
@@ -52,7 +60,7 @@ static void render_self(struct exporter_server *s, const struct sampler_status *
 static void on_metrics(void *arg, struct http_exchange *x)
 {
 	struct exporter_server *s = arg;
-	if (refuse_other_methods(x))
+	if (!admit_get(s, x))
 		return;
 	struct sampler_status status;
 	struct err e;
@@ -75,15 +83,14 @@ static void on_metrics(void *arg, struct http_exchange *x)
 
 static void on_healthy(void *arg, struct http_exchange *x)
 {
-	(void)arg;
-	if (!refuse_other_methods(x))
+	if (admit_get(arg, x))
 		http_exchange_reply_text(x, 200, "ok\n");
 }
 
 static void on_ready(void *arg, struct http_exchange *x)
 {
 	struct exporter_server *s = arg;
-	if (refuse_other_methods(x))
+	if (!admit_get(s, x))
 		return;
 	struct sampler_status status;
 	char text[384];
@@ -100,6 +107,38 @@ static void on_ready(void *arg, struct http_exchange *x)
 	}
 }
 
+static bool is_loopback(const char *peer)
+{
+	return strncmp(peer, "127.", 4) == 0 || strcmp(peer, "::1") == 0;
+}
+
+// Closes every handle on the devices for a while. Only from the node itself: whoever may do this can stop the metrics.
+static void on_release(void *arg, struct http_exchange *x)
+{
+	struct exporter_server *s = arg;
+	struct err e;
+	char text[128], shown[NUM_TEXT_BYTES];
+	const char *for_ = http_exchange_query(x, "for");
+	int64_t for_ms = RELEASE_MS;
+	if (!web_admit(s->web, x))
+		return;
+	if (strcmp(http_exchange_method(x), "POST") != 0) {
+		http_exchange_set_header(x, "Allow", "POST");
+		http_exchange_reply_text(x, 405, "only POST\n");
+	} else if (!is_loopback(http_exchange_peer(x))) {
+		http_exchange_reply_text(x, 403, "only from the node itself\n");
+	} else if (for_ && num_parse_duration_ms(for_, strlen(for_), &for_ms, &e) < 0) {
+		http_exchange_reply_text(x, 400, e.msg);
+	} else if (for_ms > SAMPLER_RELEASE_MAX_MS) {
+		http_exchange_reply_text(x, 400, "for: at most 10m\n");
+	} else {
+		sampler_release(s->options.sampler, for_ms);
+		num_format_duration_ms(shown, for_ms);
+		snprintf(text, sizeof text, "closing the devices, opening them again in %s\n", shown);
+		http_exchange_reply_text(x, 202, text);
+	}
+}
+
 static void on_root(void *arg, struct http_exchange *x)
 {
 	static const char page[] = "<!DOCTYPE html>\n<html lang=\"en\"><head><title>gpuscale-exporter</title></head>\n"
@@ -107,8 +146,7 @@ static void on_root(void *arg, struct http_exchange *x)
 	                           "<ul><li><a href=\"/metrics\">/metrics</a></li>\n"
 	                           "<li><a href=\"/-/healthy\">/-/healthy</a></li>\n"
 	                           "<li><a href=\"/-/ready\">/-/ready</a></li></ul></body></html>\n";
-	(void)arg;
-	if (refuse_other_methods(x))
+	if (!admit_get(arg, x))
 		return;
 	// The route "/" matches every path that no other one does.
 	if (strcmp(http_exchange_path(x), "/") == 0)
@@ -131,10 +169,14 @@ struct exporter_server *exporter_server_new(const struct exporter_server_options
 	buf_init(&s->self_text, SELF_BYTES_MAX);
 	page_init(&s->page, RENDER_BYTES_MAX + SELF_BYTES_MAX);
 	struct http_server_options http = {.loop = options->loop, .listen = options->listen};
-	s->http = http_server_new(&http, e);
-	if (!s->http || http_server_route(s->http, "/metrics", on_metrics, s, e) < 0 ||
+	s->web = web_new(options->web_config, options->clock, options->log, options->ret_errors, e);
+	if (s->web)
+		web_fill_tls(s->web, &http);
+	if (!s->web || !(s->http = http_server_new(&http, e)) || web_watch(s->web, options->loop, s->http, e) < 0 ||
+	    http_server_route(s->http, "/metrics", on_metrics, s, e) < 0 ||
 	    http_server_route(s->http, "/-/healthy", on_healthy, s, e) < 0 ||
 	    http_server_route(s->http, "/-/ready", on_ready, s, e) < 0 ||
+	    http_server_route(s->http, "/-/release", on_release, s, e) < 0 ||
 	    http_server_route(s->http, "/", on_root, s, e) < 0) {
 		exporter_server_free(s);
 		return NULL;
@@ -146,6 +188,7 @@ void exporter_server_free(struct exporter_server *s)
 {
 	if (!s)
 		return;
+	web_free(s->web);
 	http_server_free(s->http);
 	buf_done(&s->text);
 	buf_done(&s->self_text);

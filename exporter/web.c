@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporter/web.h"
+
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/http_server.h"
+#include "base/log.h"
+#include "exporter/web_auth.h"
+#include "exporter/web_config.h"
+
+#define FILES      4 // the config, certificate, key, client CA
+#define ERRORS_MAX (64 * 1024)
+
+// What tells that a file has changed.
+struct stamp {
+	int64_t mtime_s, mtime_ns, size;
+	uint64_t inode;
+};
+
+struct web {
+	const char *path;
+	const struct clock *clock;
+	struct log *log;
+	struct web_config config;
+	struct web_auth *auth; // NULL: no users
+	struct http_server *server;
+	struct event *tick;
+	struct stamp stamps[FILES];
+	int64_t rate_ms; // when the bucket of requests will be full again
+	struct web_stats stats;
+};
+
+static struct stamp stamp_of(const char *path)
+{
+	struct stat st;
+	if (!path || stat(path, &st) < 0)
+		return (struct stamp){0};
+	return (struct stamp){
+	        .mtime_s = st.st_mtim.tv_sec, .mtime_ns = st.st_mtim.tv_nsec, .size = st.st_size, .inode = st.st_ino};
+}
+
+static void take_stamps(const struct web *w, const struct web_config *c, struct stamp out[FILES])
+{
+	const char *const paths[FILES] = {w->path, c->cert_file, c->key_file, c->client_ca_file};
+	for (int i = 0; i < FILES; i++)
+		out[i] = stamp_of(paths[i]);
+}
+
+static bool same_stamps(const struct stamp *a, const struct stamp *b)
+{
+	for (int i = 0; i < FILES; i++)
+		if (a[i].mtime_s != b[i].mtime_s || a[i].mtime_ns != b[i].mtime_ns || a[i].size != b[i].size ||
+		    a[i].inode != b[i].inode)
+			return false;
+	return true;
+}
+
+// Reads the file into *c and its users into *auth.
+static int load(const struct web *w, struct web_config *c, struct web_auth **auth, struct buf *ret_errors,
+                struct err *e)
+{
+	*auth = NULL;
+	if (web_config_read(c, w->path, ret_errors, e) < 0)
+		return -1;
+	if (c->n_users == 0)
+		return 0;
+	*auth = web_auth_new(c->users, c->n_users, e);
+	if (*auth)
+		return 0;
+	web_config_done(c);
+	return err_wrap(e, "%s", w->path);
+}
+
+struct web *web_new(const char *path, const struct clock *clock, struct log *log, struct buf *ret_errors, struct err *e)
+{
+	struct web *w = calloc(1, sizeof *w);
+	if (!w) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	w->path = path;
+	w->clock = clock;
+	w->log = log;
+	if (path && load(w, &w->config, &w->auth, ret_errors, e) < 0) {
+		free(w);
+		return NULL;
+	}
+	take_stamps(w, &w->config, w->stamps);
+	return w;
+}
+
+void web_free(struct web *w)
+{
+	if (!w)
+		return;
+	if (w->tick)
+		event_free(w->tick);
+	web_auth_free(w->auth);
+	web_config_done(&w->config);
+	free(w);
+}
+
+static void fill_tls(const struct web_config *c, struct http_server_options *o)
+{
+	o->tls_cert_file = c->cert_file;
+	o->tls_key_file = c->key_file;
+	o->tls_client_ca_file = c->client_ca_file;
+	o->tls_client_auth = c->client_auth;
+	o->tls_min_minor = c->tls_min_minor;
+	o->tls_max_minor = c->tls_max_minor;
+}
+
+void web_fill_tls(const struct web *w, struct http_server_options *options)
+{
+	fill_tls(&w->config, options);
+}
+
+static int reload(struct web *w, struct buf *ret_errors, struct err *e)
+{
+	struct web_config *c = malloc(sizeof *c);
+	struct web_auth *auth;
+	struct http_server_options o = {0};
+	if (!c)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	if (load(w, c, &auth, ret_errors, e) < 0) {
+		free(c);
+		return -1;
+	}
+	fill_tls(c, &o);
+	if (http_server_set_tls(w->server, &o, e) < 0) {
+		web_auth_free(auth);
+		web_config_done(c);
+		free(c);
+		return -1;
+	}
+	web_config_done(&w->config);
+	web_auth_free(w->auth);
+	w->config = *c; // its arena moves along
+	w->auth = auth;
+	free(c);
+	return 0;
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	struct web *w = arg;
+	struct stamp now[FILES];
+	struct buf errors;
+	struct err e;
+	(void)fd, (void)what;
+	take_stamps(w, &w->config, now);
+	if (same_stamps(now, w->stamps))
+		return;
+	buf_init(&errors, ERRORS_MAX);
+	if (reload(w, &errors, &e) < 0) {
+		w->stats.reload_errors++;
+		LOG(w->log, LOG_ERROR, "The changed web config cannot be used, what was stays in force",
+		    LOG_S("file", w->path), LOG_S("err", e.msg), LOG_S("faults", buf_str(&errors)));
+	} else {
+		w->stats.reloads++;
+		LOG(w->log, LOG_INFO, "The web config was read again", LOG_S("file", w->path),
+		    LOG_B("tls", w->config.cert_file != NULL), LOG_I("users", (int64_t)w->config.n_users));
+	}
+	buf_done(&errors);
+	take_stamps(w, &w->config, w->stamps);
+}
+
+int web_watch(struct web *w, struct event_base *loop, struct http_server *server, struct err *e)
+{
+	static const struct timeval every = {.tv_sec = WEB_WATCH_MS / 1000, .tv_usec = WEB_WATCH_MS % 1000 * 1000};
+	w->server = server;
+	if (!w->path)
+		return 0;
+	w->tick = event_new(loop, -1, EV_PERSIST, on_tick, w);
+	if (!w->tick || event_add(w->tick, &every) < 0)
+		return err_set(e, ERR_INTERNAL, "cannot make a timer");
+	return 0;
+}
+
+// One request from a bucket that holds rate_burst and refills one each interval.
+static bool within_rate(struct web *w, int64_t now_ms)
+{
+	int64_t interval_ms = w->config.rate_interval_ms;
+	if (interval_ms == 0)
+		return true;
+	if (w->rate_ms < now_ms)
+		w->rate_ms = now_ms;
+	if (w->rate_ms + interval_ms > now_ms + w->config.rate_burst * interval_ms)
+		return false;
+	w->rate_ms += interval_ms;
+	return true;
+}
+
+static bool refuse_later(struct web *w, struct http_exchange *x)
+{
+	w->stats.limited++;
+	http_exchange_set_header(x, "Retry-After", "1");
+	http_exchange_reply_text(x, 429, "too many requests");
+	return false;
+}
+
+bool web_admit(struct web *w, struct http_exchange *x)
+{
+	int64_t now_ms = clock_mono_ms(w->clock);
+	if (!within_rate(w, now_ms))
+		return refuse_later(w, x);
+	if (!w->auth)
+		return true;
+	switch (web_auth_check(w->auth, http_exchange_header(x, "Authorization"), now_ms)) {
+	case WEB_AUTH_GOOD:
+		return true;
+	case WEB_AUTH_LATER:
+		return refuse_later(w, x);
+	default:
+		w->stats.unauthorized++;
+		http_exchange_set_header(x, "WWW-Authenticate", "Basic");
+		http_exchange_reply_text(x, 401, "Unauthorized");
+		return false;
+	}
+}
+
+void web_get_stats(const struct web *w, struct web_stats *ret_stats)
+{
+	*ret_stats = w->stats;
+}
