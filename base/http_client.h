@@ -42,6 +42,7 @@ struct http_request {
 	int64_t connect_timeout_ms;              // 0: 5 s
 	int64_t timeout_ms;    // from submission, waiting for a place included, to the last byte; 0: 30 s
 	size_t max_body_bytes; // 0: HTTP_BODY_BYTES_MAX
+	bool no_compression;   // gzip is not offered: for replies so small that it costs more than it saves
 };
 
 struct http_response {

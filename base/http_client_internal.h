@@ -75,7 +75,7 @@ struct http_call {
 	struct curl_slist *connect_to; // when tls.server_name replaces the URL's host
 	char *body;
 	size_t body_len;
-	bool has_body, https, loopback;
+	bool has_body, https, loopback, no_compression;
 	struct http_tls_set *tls; // NULL: defaults
 	size_t max_body_bytes;
 	// While running:

@@ -252,6 +252,7 @@ int http_call_fill(struct http_call *call, const struct http_request *r, struct 
 	call->timeout_ms = r->timeout_ms ? r->timeout_ms : HTTP_TIMEOUT_MS;
 	call->connect_timeout_ms = r->connect_timeout_ms ? r->connect_timeout_ms : HTTP_CONNECT_TIMEOUT_MS;
 	call->max_body_bytes = r->max_body_bytes ? r->max_body_bytes : HTTP_BODY_BYTES_MAX;
+	call->no_compression = r->no_compression;
 	char *user = NULL, *password = NULL;
 	int rc = fill_url(call, r, &user, &password, e);
 	if (rc == 0)
@@ -366,7 +367,8 @@ CURLcode http_call_setup(struct http_call *call, struct http_slot *slot)
 	SET(CURLOPT_USERAGENT, call->client->user_agent);
 	SET(CURLOPT_HTTPHEADER, call->headers);
 	SET(CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
-	SET(CURLOPT_ACCEPT_ENCODING, "gzip");
+	if (!call->no_compression)
+		SET(CURLOPT_ACCEPT_ENCODING, "gzip");
 	SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
 	if (call->https)
 		SET(CURLOPT_PIPEWAIT, 1L); // rather a stream on the connection that is being made than another one

@@ -310,6 +310,8 @@ static int submit(struct promql_call *call, int64_t now_mono_ms, struct err *e)
 	        .tls = &p->tls,
 	        .timeout_ms = left_ms,
 	        .max_body_bytes = p->max_body_bytes,
+	        // A few hundred bytes mostly, and there are many of them.
+	        .no_compression = call->url == p->query_url,
 	};
 	promql_auth_apply(&p->auth, &request);
 	call->generation = p->auth.generation;
