@@ -211,13 +211,14 @@ measure_step_500_ratio() {
 		kill -CONT "$(pid_of step)"
 		sleep 2
 	done
+	local memory; memory=$(status_mib "$(pid_of step)" VmRSS)
 	stop step
 	[ ${#step[@]} -gt 0 ] || { not_measured step_500_ratio "in $tries tries every step fell between two ticks"; return; }
 	local step_s raw_s
 	step_s=$(printf '%s\n' "${step[@]}" | median)
 	raw_s=$(printf '%s\n' "${raw[@]}" | median)
 	row step_500_ratio "$(calc %.2f "$step_s / $raw_s")" \
-		"$step_s s against $raw_s s (medians; steps ${step[*]}, raw ${raw[*]})" "server: $step_server"
+		"$step_s s against $raw_s s (medians; steps ${step[*]}, raw ${raw[*]})" "server: $step_server; controller's memory afterwards $memory MiB"
 }
 
 # ---- start ----
