@@ -26,6 +26,7 @@
 #define HTTP_SERVER_QUERY_MAX         64
 #define HTTP_SERVER_REPLY_HEADERS_MAX (8 * 1024)
 #define HTTP_SERVER_OVERFLOW          32 // connections over the ceiling that still get a 503
+#define HTTP_SERVER_WRITE_BYTES       (256 * 1024)
 #define HTTP_SERVER_LINGER_MS         1000
 #define HTTP_SERVER_LINGER_BYTES      (4 * 1024 * 1024)
 
