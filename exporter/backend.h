@@ -19,6 +19,8 @@ struct xid_store;
 
 struct backend_ops {
 	const char *name;
+	// May be NULL: it is always called `name`. Any thread.
+	const char *(*active_name)(const struct backend *b);
 	int first_rounds; // rounds until a sample is whole; 0: the first one is
 	// May be NULL. Starts what the backend does in the main loop; it ends in destroy.
 	int (*attach)(struct backend *b, struct event_base *loop, struct err *e);
@@ -49,6 +51,19 @@ struct backend {
 
 // NVML by dlopen of `library`. Events go to `xids` (not owned). log may be NULL.
 struct backend *backend_nvml_new(const char *library, struct xid_store *xids, struct log *log, struct err *e);
+
+// AMD GPUs (driver amdgpu) and Intel GPUs (i915, xe), from files below sysfs_root ("/sys"). log may be NULL.
+struct backend *backend_amdgpu_new(const char *sysfs_root, struct log *log, struct err *e);
+struct backend *backend_intel_new(const char *sysfs_root, struct log *log, struct err *e);
+
+// The first of the n candidates that opens, asked in their order whenever there is none; owns them. sysfs_root tells
+// whether this is a node of NVIDIA's: then only the first candidate counts, which must be its backend, so that a driver
+// that is late is waited for and not replaced by a graphics chip of the board.
+#define BACKEND_CANDIDATES_MAX 4
+struct backend *backend_auto_new(struct backend *const *candidates, size_t n, const char *sysfs_root, struct err *e);
+
+// The name of the backend at work: that of the one chosen, where there is a choice. Any thread.
+const char *backend_name(const struct backend *b);
 
 // GPUs played from a script (docs/exporter.md); script_path NULL plays the built-in one. ret_errors gets a line for
 // every fault of the script.

@@ -51,17 +51,38 @@ static void find_hostname(char *out, size_t size)
 	out[size - 1] = '\0';
 }
 
+// nvml, then what the kernel shows by itself.
+static struct backend *make_auto(struct exporter *x, struct err *e)
+{
+	const struct exporter_options *o = &x->options;
+	struct backend *candidates[] = {backend_nvml_new(o->nvml_library, x->xids, x->log, e),
+	                                backend_amdgpu_new(o->sysfs_root, x->log, e),
+	                                backend_intel_new(o->sysfs_root, x->log, e)};
+	size_t n = sizeof candidates / sizeof candidates[0];
+	struct backend *b = NULL;
+	if (candidates[0] && candidates[1] && candidates[2])
+		b = backend_auto_new(candidates, n, o->sysfs_root, e);
+	for (size_t i = 0; !b && i < n; i++)
+		if (candidates[i])
+			candidates[i]->ops->destroy(candidates[i]);
+	return b;
+}
+
 static struct backend *make_backend(struct exporter *x, struct buf *file_errors, struct err *e)
 {
 	switch (x->options.backend) {
 	case BACKEND_AUTO:
+		return make_auto(x, e);
 	case BACKEND_NVML:
 		return backend_nvml_new(x->options.nvml_library, x->xids, x->log, e);
 	case BACKEND_MOCK:
 		return backend_mock_new(x->options.mock_script, x->xids, x->log, file_errors, e);
+	case BACKEND_AMDGPU:
+		return backend_amdgpu_new(x->options.sysfs_root, x->log, e);
+	case BACKEND_INTEL:
+		return backend_intel_new(x->options.sysfs_root, x->log, e);
 	default:
-		err_set(e, ERR_UNSUPPORTED, "not supported yet: --backend %s; use auto, nvml or mock",
-		        backend_kind_name(x->options.backend));
+		err_set(e, ERR_UNSUPPORTED, "not supported yet: --backend %s", backend_kind_name(x->options.backend));
 		return NULL;
 	}
 }
@@ -76,7 +97,6 @@ static int serve(struct exporter *x, struct buf *errors, struct err *e)
 {
 	struct exporter_server_options options = {.loop = x->loop,
 	                                          .listen = x->options.listen,
-	                                          .backend_name = x->backend->ops->name,
 	                                          .sampler = x->sampler,
 	                                          .xids = x->xids,
 	                                          .pods = x->pods,
@@ -97,7 +117,7 @@ static int serve(struct exporter *x, struct buf *errors, struct err *e)
 		rc = sampler_start(x->sampler, e);
 	if (rc == 0) {
 		LOG(x->log, LOG_INFO, "Serving metrics", LOG_S("listen", x->options.listen),
-		    LOG_I("port", exporter_server_port(server)), LOG_S("backend", x->backend->ops->name),
+		    LOG_I("port", exporter_server_port(server)), LOG_S("backend", backend_name(x->backend)),
 		    LOG_S("version", GPUSCALE_VERSION));
 		process_trim();
 		event_base_dispatch(x->loop);
@@ -149,10 +169,9 @@ static int print_once(struct exporter *x, struct err *e)
 	int rc = sampler_run_once(x->sampler, x->options.at_ms, e);
 	struct buf page;
 	struct sampler_status status;
-	const struct self_metrics self = {.backend = x->backend->ops->name};
 	buf_init(&page, RENDER_BYTES_MAX);
 	sampler_read(x->sampler, &page, &status);
-	self_metrics_render_state(&page, &self, &status);
+	self_metrics_render_state(&page, &status);
 	if (page.failed)
 		rc = err_set(e, ERR_LIMIT, "the page passes the ceiling of %d bytes", RENDER_BYTES_MAX);
 	else if ((fwrite(page.data, 1, page.len, stdout) != page.len || fflush(stdout) != 0) && rc == 0)

@@ -22,6 +22,7 @@ enum {
 	KEY_AT,
 	KEY_HOSTNAME,
 	KEY_NVML,
+	KEY_SYSFS_ROOT,
 	KEY_LOG_FORMAT,
 	KEY_WEB_CONFIG,
 	KEY_PODS_SOCKET,
@@ -42,7 +43,7 @@ const char *backend_kind_name(enum backend_kind kind)
 }
 
 static const struct argp_option flags[] = {
-        {"backend", KEY_BACKEND, "auto|nvml|mock", 0, "Where readings come from (default auto)", 0},
+        {"backend", KEY_BACKEND, "auto|nvml|amdgpu|intel|mock", 0, "Where readings come from (default auto)", 0},
         {"mock-script", KEY_MOCK_SCRIPT, "FILE", 0, "What the mock backend plays; without it, a built-in script", 0},
         {"listen", KEY_LISTEN, "ADDR", 0, "Address to serve on (default :9400)", 0},
         {"address", 'a', NULL, OPTION_ALIAS, NULL, 0},
@@ -65,6 +66,7 @@ static const struct argp_option flags[] = {
         {"hostname-label", KEY_HOSTNAME, "Hostname|hostname", 0,
          "Name of the host label; dcgm-exporter writes hostname from 4.8.3 (default Hostname)", 0},
         {"nvml-library", KEY_NVML, "PATH", 0, "NVML to load (default libnvidia-ml.so.1)", 0},
+        {"sysfs-root", KEY_SYSFS_ROOT, "DIR", 0, "Where the amdgpu and intel backends find /sys (default /sys)", 0},
         {"logging-format", KEY_LOG_FORMAT, "text|json", 0, "Format of the log (default text)", 0},
         {NULL, 'v', "LEVEL", 0, "Verbosity of the log, 0 to 9; 4 and more shows debugging (default 0)", 0},
         {"version", KEY_VERSION, NULL, 0, "Print the version and end", 0},
@@ -150,7 +152,7 @@ static error_t on_flag(int key, char *arg, struct argp_state *state)
 				return 0;
 			}
 		}
-		argp_error(state, "--backend: no backend \"%s\": use auto, nvml or mock", arg);
+		argp_error(state, "--backend: no backend \"%s\": use auto, nvml, amdgpu, intel or mock", arg);
 		break;
 	case KEY_MOCK_SCRIPT:
 		o->mock_script = arg;
@@ -199,6 +201,9 @@ static error_t on_flag(int key, char *arg, struct argp_state *state)
 	case KEY_NVML:
 		o->nvml_library = arg;
 		break;
+	case KEY_SYSFS_ROOT:
+		o->sysfs_root = arg;
+		break;
 	case KEY_LOG_FORMAT:
 		if (strcmp(arg, "text") != 0 && strcmp(arg, "json") != 0)
 			argp_error(state, "--logging-format: must be text or json, not \"%s\"", arg);
@@ -244,6 +249,7 @@ void exporter_options_parse(struct exporter_options *o, int argc, char **argv)
 	                               .pods_interval_ms = PODS_INTERVAL_MS,
 	                               .hostname_label = "Hostname",
 	                               .nvml_library = "libnvidia-ml.so.1",
+	                               .sysfs_root = "/sys",
 	                               .interval_ms = 1000,
 	                               .window_ms = SAMPLER_WINDOW_MS,
 	                               .log_level = LOG_INFO};

@@ -27,6 +27,7 @@ struct exporter_options {
 	const char *collectors;     // the counters file; NULL: every family
 	const char *hostname_label; // "Hostname" or "hostname"
 	const char *nvml_library;   // "libnvidia-ml.so.1"
+	const char *sysfs_root;     // "/sys"
 	bool kubernetes;            // ask the kubelet which pods hold the GPUs
 	const char *pods_socket;    // the kubelet's
 	struct pod_resource_names pod_resources;

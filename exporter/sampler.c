@@ -164,7 +164,7 @@ static void publish_failure(struct sampler *s, const struct err *e)
 	pthread_mutex_unlock(&s->lock);
 	if (strcmp(s->last_error, e->msg) != 0)
 		LOG(s->options.log, LOG_WARNING, "Cannot read GPUs, trying again",
-		    LOG_S("backend", s->options.backend->ops->name), LOG_S("err", e->msg));
+		    LOG_S("backend", backend_name(s->options.backend)), LOG_S("err", e->msg));
 	snprintf(s->last_error, sizeof s->last_error, "%s", e->msg);
 }
 
@@ -178,7 +178,7 @@ static int open_backend(struct sampler *s, struct err *e)
 	size_t n;
 	const struct device *devices = b->ops->devices(b, &n);
 	assert(n <= DEVICES_MAX);
-	LOG(s->options.log, LOG_INFO, "Found GPUs", LOG_S("backend", b->ops->name), LOG_I("devices", (int64_t)n),
+	LOG(s->options.log, LOG_INFO, "Found GPUs", LOG_S("backend", backend_name(b)), LOG_I("devices", (int64_t)n),
 	    LOG_S("model", n ? devices[0].model : ""), LOG_S("driverVersion", s->options.render.driver_version));
 	s->last_error[0] = '\0';
 	return 0;
@@ -256,7 +256,8 @@ static void stay_released_locked(struct sampler *s)
 	pthread_mutex_unlock(&s->lock);
 	close_backend(s);
 	publish_down(s, "the GPUs are released, as asked");
-	LOG(s->options.log, LOG_INFO, "Released the GPUs, as asked", LOG_S("backend", s->options.backend->ops->name));
+	LOG(s->options.log, LOG_INFO, "Released the GPUs, as asked",
+	    LOG_S("backend", backend_name(s->options.backend)));
 	pthread_mutex_lock(&s->lock);
 	s->status.released = true;
 	int64_t now_ms = clock_mono_ms(s->options.clock);
@@ -377,6 +378,7 @@ void sampler_read(struct sampler *s, struct buf *out, struct sampler_status *ret
 	st->release_left_ms = st->released && s->release_until_ms > now_ms ? s->release_until_ms - now_ms : 0;
 	st->dropped = st->up && st->age_ms > s->options.drop_after_ms;
 	*ret_status = *st;
+	ret_status->backend = backend_name(s->options.backend);
 	if (out && !st->dropped)
 		buf_put(out, buf_str(&s->front), s->front.len);
 	pthread_mutex_unlock(&s->lock);

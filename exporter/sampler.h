@@ -42,6 +42,7 @@ struct sampler_options {
 };
 
 struct sampler_status {
+	const char *backend;     // name of the one at work
 	bool up;                 // devices were found and the last round could read them
 	bool ready;              // up, and the last round ended within SAMPLER_READY_INTERVALS intervals
 	bool dropped;            // the readings are older than drop_after_ms and left out

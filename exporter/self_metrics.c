@@ -19,9 +19,9 @@ static void put_i64(struct buf *out, const char *name, const char *help, enum me
 	exposition_sample_i64(out, name, NULL, 0, value);
 }
 
-void self_metrics_render_state(struct buf *out, const struct self_metrics *m, const struct sampler_status *status)
+void self_metrics_render_state(struct buf *out, const struct sampler_status *status)
 {
-	const struct exposition_label build[] = {{"backend", m->backend}, {"version", GPUSCALE_VERSION}};
+	const struct exposition_label build[] = {{"backend", status->backend}, {"version", GPUSCALE_VERSION}};
 	const struct exposition_label ok[] = {{"state", "ok"}}, lost[] = {{"state", "lost"}},
 	                              missing[] = {{"state", "missing"}};
 	exposition_family(out, "gpuscale_exporter_build_info", "Version and backend, always 1.", METRIC_GAUGE);

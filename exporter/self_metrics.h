@@ -12,7 +12,6 @@ struct pods;
 struct sampler_status;
 
 struct self_metrics {
-	const char *backend; // name of the backend in use
 	uint64_t scrapes;
 	uint64_t xid_overflows;
 	uint64_t connections_refused; // over the ceiling
@@ -23,7 +22,7 @@ struct self_metrics {
 // Of the pod map: nothing without one.
 void self_metrics_render_pods(struct buf *out, struct pods *pods);
 // build_info, up and devices: what a textfile of --once carries too.
-void self_metrics_render_state(struct buf *out, const struct self_metrics *m, const struct sampler_status *status);
+void self_metrics_render_state(struct buf *out, const struct sampler_status *status);
 // Everything else: rounds, errors, durations, ages, and the process's memory and CPU time.
 void self_metrics_render_runtime(struct buf *out, const struct self_metrics *m, const struct sampler_status *status);
 

@@ -52,7 +52,7 @@ static void render_self(struct exporter_server *s, const struct sampler_status *
 	s->self.xid_overflows = xid_store_overflows(s->options.xids);
 	s->self.connections_refused = http.refused;
 	buf_reset(&s->self_text);
-	self_metrics_render_state(&s->self_text, &s->self, status);
+	self_metrics_render_state(&s->self_text, status);
 	self_metrics_render_runtime(&s->self_text, &s->self, status);
 	self_metrics_render_pods(&s->self_text, s->options.pods);
 }
@@ -163,7 +163,6 @@ struct exporter_server *exporter_server_new(const struct exporter_server_options
 		return NULL;
 	}
 	s->options = *options;
-	s->self.backend = options->backend_name;
 	s->self.counter_rows_skipped = options->counter_rows_skipped;
 	buf_init(&s->text, RENDER_BYTES_MAX);
 	buf_init(&s->self_text, SELF_BYTES_MAX);

@@ -19,7 +19,6 @@ struct xid_store;
 struct exporter_server_options {
 	struct event_base *loop; // none of these is owned
 	const char *listen;
-	const char *backend_name;
 	struct sampler *sampler;
 	struct xid_store *xids;
 	struct pods *pods; // NULL: not asked for

@@ -17,7 +17,7 @@ $(eval $(call fake_nvml_rule,$(OUT)/fake-nvml,))
 $(eval $(call fake_nvml_rule,$(OUT)/fake-nvml-old,test/fake/nvml/old.map))
 $(eval $(call fake_nvml_rule,$(OUT)/fake-nvml-empty,test/fake/nvml/empty.map))
 
-$(OUT)/test/test_exporter_nvml $(OUT)/test/test_exporter_gpm $(OUT)/test/test_exporter_sampler: | $(FAKE_NVML)
+$(OUT)/test/test_exporter_nvml $(OUT)/test/test_exporter_gpm $(OUT)/test/test_exporter_amdgpu $(OUT)/test/test_exporter_sampler: | $(FAKE_NVML)
 
 fake-nvml: $(FAKE_NVML) ## build the scripted NVML of the exporter's tests
 .PHONY: fake-nvml
