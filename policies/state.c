@@ -151,13 +151,9 @@ void decide_state_init(const struct policy *policy, void *state)
 	};
 	startup_init(&s->startup);
 	idle_init(&s->idle);
+	// What fills at once comes first, what mostly stays empty last: whole pages of it are then never touched.
 	uint64_t offset = sizeof *s + policy->n_signals * sizeof(struct state_signal);
-	uint32_t cap = history_recommendations_needed(policy);
-	history_init(&s->recommendations, offset, cap);
-	offset += cap * sizeof(struct history_mark);
-	cap = history_events_needed(policy);
-	history_init(&s->events, offset, cap);
-	offset += cap * sizeof(struct history_mark);
+	uint32_t cap;
 	for (size_t i = 0; i < policy->n_signals; i++) {
 		struct state_signal *g = state_signal(s, i);
 		g->up_since_ms = g->down_since_ms = TIME_NONE;
@@ -165,6 +161,12 @@ void decide_state_init(const struct policy *policy, void *state)
 		window_init(&g->window, offset, cap);
 		offset += cap * sizeof(struct window_sample);
 	}
+	cap = history_recommendations_needed(policy);
+	history_init(&s->recommendations, offset, cap);
+	offset += cap * sizeof(struct history_mark);
+	cap = history_events_needed(policy);
+	history_init(&s->events, offset, cap);
+	offset += cap * sizeof(struct history_mark);
 	assert(offset == bytes);
 }
 
