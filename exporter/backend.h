@@ -52,6 +52,12 @@ struct backend {
 // NVML by dlopen of `library`. Events go to `xids` (not owned). log may be NULL.
 struct backend *backend_nvml_new(const char *library, struct xid_store *xids, struct log *log, struct err *e);
 
+// A running nv-hostengine by dlopen of `library` (NULL: libdcgm.so.4 or .3). address: "host", "host:port",
+// "unix:///path" or "/path". interval_ms: how often the host engine reads. Events go to `xids` (not owned). log may be
+// NULL.
+struct backend *backend_dcgm_new(const char *library, const char *address, int64_t interval_ms, struct xid_store *xids,
+                                 struct log *log, struct err *e);
+
 // AMD GPUs (driver amdgpu) and Intel GPUs (i915, xe), from files below sysfs_root ("/sys"). log may be NULL.
 struct backend *backend_amdgpu_new(const char *sysfs_root, struct log *log, struct err *e);
 struct backend *backend_intel_new(const char *sysfs_root, struct log *log, struct err *e);

@@ -77,14 +77,17 @@ static struct backend *make_backend(struct exporter *x, struct buf *file_errors,
 		return backend_nvml_new(x->options.nvml_library, x->xids, x->log, e);
 	case BACKEND_MOCK:
 		return backend_mock_new(x->options.mock_script, x->xids, x->log, file_errors, e);
+	case BACKEND_DCGM:
+		return backend_dcgm_new(x->options.dcgm_library, x->options.dcgm_hostengine, x->options.interval_ms,
+		                        x->xids, x->log, e);
 	case BACKEND_AMDGPU:
 		return backend_amdgpu_new(x->options.sysfs_root, x->log, e);
 	case BACKEND_INTEL:
 		return backend_intel_new(x->options.sysfs_root, x->log, e);
-	default:
-		err_set(e, ERR_UNSUPPORTED, "not supported yet: --backend %s", backend_kind_name(x->options.backend));
-		return NULL;
+	case BACKEND__COUNT:
+		break;
 	}
+	abort(); // the command line knows no other
 }
 
 static void on_signal(evutil_socket_t fd, short what, void *arg)

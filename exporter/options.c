@@ -23,6 +23,8 @@ enum {
 	KEY_HOSTNAME,
 	KEY_NVML,
 	KEY_SYSFS_ROOT,
+	KEY_DCGM_HOSTENGINE,
+	KEY_DCGM_LIBRARY,
 	KEY_LOG_FORMAT,
 	KEY_WEB_CONFIG,
 	KEY_PODS_SOCKET,
@@ -43,7 +45,7 @@ const char *backend_kind_name(enum backend_kind kind)
 }
 
 static const struct argp_option flags[] = {
-        {"backend", KEY_BACKEND, "auto|nvml|amdgpu|intel|mock", 0, "Where readings come from (default auto)", 0},
+        {"backend", KEY_BACKEND, "auto|nvml|dcgm|amdgpu|intel|mock", 0, "Where readings come from (default auto)", 0},
         {"mock-script", KEY_MOCK_SCRIPT, "FILE", 0, "What the mock backend plays; without it, a built-in script", 0},
         {"listen", KEY_LISTEN, "ADDR", 0, "Address to serve on (default :9400)", 0},
         {"address", 'a', NULL, OPTION_ALIAS, NULL, 0},
@@ -66,6 +68,9 @@ static const struct argp_option flags[] = {
         {"hostname-label", KEY_HOSTNAME, "Hostname|hostname", 0,
          "Name of the host label; dcgm-exporter writes hostname from 4.8.3 (default Hostname)", 0},
         {"nvml-library", KEY_NVML, "PATH", 0, "NVML to load (default libnvidia-ml.so.1)", 0},
+        {"dcgm-hostengine", KEY_DCGM_HOSTENGINE, "ADDR", 0,
+         "nv-hostengine of the dcgm backend: host[:port] or unix:///path (default localhost:5555)", 0},
+        {"dcgm-library", KEY_DCGM_LIBRARY, "PATH", 0, "DCGM to load (default libdcgm.so.4, else libdcgm.so.3)", 0},
         {"sysfs-root", KEY_SYSFS_ROOT, "DIR", 0, "Where the amdgpu and intel backends find /sys (default /sys)", 0},
         {"logging-format", KEY_LOG_FORMAT, "text|json", 0, "Format of the log (default text)", 0},
         {NULL, 'v', "LEVEL", 0, "Verbosity of the log, 0 to 9; 4 and more shows debugging (default 0)", 0},
@@ -152,7 +157,7 @@ static error_t on_flag(int key, char *arg, struct argp_state *state)
 				return 0;
 			}
 		}
-		argp_error(state, "--backend: no backend \"%s\": use auto, nvml, amdgpu, intel or mock", arg);
+		argp_error(state, "--backend: no backend \"%s\": use auto, nvml, dcgm, amdgpu, intel or mock", arg);
 		break;
 	case KEY_MOCK_SCRIPT:
 		o->mock_script = arg;
@@ -200,6 +205,12 @@ static error_t on_flag(int key, char *arg, struct argp_state *state)
 		break;
 	case KEY_NVML:
 		o->nvml_library = arg;
+		break;
+	case KEY_DCGM_HOSTENGINE:
+		o->dcgm_hostengine = arg;
+		break;
+	case KEY_DCGM_LIBRARY:
+		o->dcgm_library = arg;
 		break;
 	case KEY_SYSFS_ROOT:
 		o->sysfs_root = arg;
@@ -250,6 +261,7 @@ void exporter_options_parse(struct exporter_options *o, int argc, char **argv)
 	                               .hostname_label = "Hostname",
 	                               .nvml_library = "libnvidia-ml.so.1",
 	                               .sysfs_root = "/sys",
+	                               .dcgm_hostengine = "localhost:5555",
 	                               .interval_ms = 1000,
 	                               .window_ms = SAMPLER_WINDOW_MS,
 	                               .log_level = LOG_INFO};

@@ -21,15 +21,17 @@ enum backend_kind {
 
 struct exporter_options {
 	enum backend_kind backend;
-	const char *mock_script;    // NULL: the built-in one
-	const char *listen;         // ":9400"
-	const char *web_config;     // NULL: plain HTTP for everybody
-	const char *collectors;     // the counters file; NULL: every family
-	const char *hostname_label; // "Hostname" or "hostname"
-	const char *nvml_library;   // "libnvidia-ml.so.1"
-	const char *sysfs_root;     // "/sys"
-	bool kubernetes;            // ask the kubelet which pods hold the GPUs
-	const char *pods_socket;    // the kubelet's
+	const char *mock_script;     // NULL: the built-in one
+	const char *listen;          // ":9400"
+	const char *web_config;      // NULL: plain HTTP for everybody
+	const char *collectors;      // the counters file; NULL: every family
+	const char *hostname_label;  // "Hostname" or "hostname"
+	const char *nvml_library;    // "libnvidia-ml.so.1"
+	const char *sysfs_root;      // "/sys"
+	const char *dcgm_hostengine; // "localhost:5555"
+	const char *dcgm_library;    // NULL: libdcgm.so.4 or .3
+	bool kubernetes;             // ask the kubelet which pods hold the GPUs
+	const char *pods_socket;     // the kubelet's
 	struct pod_resource_names pod_resources;
 	int64_t pods_interval_ms;
 	int64_t interval_ms;

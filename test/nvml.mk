@@ -17,6 +17,16 @@ $(eval $(call fake_nvml_rule,$(OUT)/fake-nvml,))
 $(eval $(call fake_nvml_rule,$(OUT)/fake-nvml-old,test/fake/nvml/old.map))
 $(eval $(call fake_nvml_rule,$(OUT)/fake-nvml-empty,test/fake/nvml/empty.map))
 
+# The same for DCGM, which shares the script's reader.
+FAKE_DCGM := $(OUT)/fake-dcgm/libdcgm.so.4
+FAKE_DCGM_SOURCES := test/fake/dcgm/fake_dcgm.c test/fake/nvml/script.c
+TEST_HELPERS += $(FAKE_DCGM)
+$(FAKE_DCGM): $(FAKE_DCGM_SOURCES) test/fake/nvml/script.h exporter/dcgm_api.h exporter/families.h
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CPPFLAGS) $(filter-out -fPIE,$(ALL_CFLAGS)) -fPIC -shared -Wl,-soname,libdcgm.so.4 -o $@ $(FAKE_DCGM_SOURCES)
+$(OUT)/test/test_exporter_dcgm: | $(FAKE_DCGM)
+
 $(OUT)/test/test_exporter_nvml $(OUT)/test/test_exporter_gpm $(OUT)/test/test_exporter_amdgpu $(OUT)/test/test_exporter_sampler: | $(FAKE_NVML)
 
 fake-nvml: $(FAKE_NVML) ## build the scripted NVML of the exporter's tests

@@ -17,7 +17,8 @@
 // The libraries lie beside this program's folder in the build tree.
 static void find_libraries(struct nvml_fixture *f)
 {
-	static const char *const names[] = {"fake-nvml", "fake-nvml-old", "fake-nvml-empty"};
+	static const char *const names[] = {"fake-nvml/libnvidia-ml.so.1", "fake-nvml-old/libnvidia-ml.so.1",
+	                                    "fake-nvml-empty/libnvidia-ml.so.1", "fake-dcgm/libdcgm.so.4"};
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
 	assert_true(n > 0);
@@ -25,7 +26,7 @@ static void find_libraries(struct nvml_fixture *f)
 	for (int up = 0; up < 2; up++)
 		*strrchr(self, '/') = '\0';
 	for (int i = 0; i < LIB__COUNT; i++)
-		assert_true(snprintf(f->library[i], PATH_MAX, "%s/%s/libnvidia-ml.so.1", self, names[i]) < PATH_MAX);
+		assert_true(snprintf(f->library[i], PATH_MAX, "%s/%s", self, names[i]) < PATH_MAX);
 }
 
 void nvml_fixture_play(const struct nvml_fixture *f, const char *text)

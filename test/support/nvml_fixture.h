@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scripted NVML of test/fake/nvml for one test: its script, its three variants, an empty XID store.
+// The scripted NVML of test/fake/nvml for one test: its script, its three variants, the scripted DCGM, an empty XID
+// store.
 #ifndef GPUSCALE_TEST_SUPPORT_NVML_FIXTURE_H
 #define GPUSCALE_TEST_SUPPORT_NVML_FIXTURE_H
 
@@ -7,7 +8,7 @@
 
 struct xid_store;
 
-enum { LIB_WHOLE, LIB_OLD, LIB_EMPTY, LIB__COUNT };
+enum { LIB_WHOLE, LIB_OLD, LIB_EMPTY, LIB_DCGM, LIB__COUNT };
 
 struct nvml_fixture {
 	char script[32]; // what FAKE_NVML_SCRIPT names
