@@ -32,7 +32,7 @@ ifeq ($(origin CC),default)
 CC := $(if $(filter fuzz,$(VARIANT)),$(firstword $(shell command -v clang-14 clang) clang),gcc)
 endif
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes -Wmissing-prototypes \
-        -Wformat=2 -Wvla -Wundef -Wcast-qual -Wwrite-strings -Wno-unused-parameter -Wno-format-truncation $(if $(WERROR),-Werror)
+        -Wformat=2 -Wvla -Wundef -Wcast-qual -Wwrite-strings -Wno-unused-parameter $(if $(findstring clang,$(CC)),,-Wno-format-truncation) $(if $(WERROR),-Werror)
 HARDEN := -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE
 SANITIZE_COMMON := -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
 FLAGS_release  := -O2 -g $(HARDEN)
