@@ -97,6 +97,8 @@ static void run_stages(struct tick *t)
 	// Signals are read in any case: their windows and timers must go on.
 	for (size_t i = 0; i < t->policy->n_signals; i++)
 		signal_stage(t, i);
+	if (t->policy->forecast.set)
+		forecast_stage(t);
 	bool fallback = t->policy->fallback.set, idle = t->policy->idle.set;
 	if (idle)
 		idle_observe(t);

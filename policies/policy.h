@@ -129,6 +129,25 @@ struct policy_fallback {
 	int when;                  // enum fallback_when: which of the signals must be blind
 };
 
+enum forecast_model { FORECAST_LINEAR, FORECAST_HOLT_WINTERS, FORECAST_MODEL__COUNT };
+enum forecast_use { FORECAST_SCALE_UP_ONLY, FORECAST_BOTH, FORECAST_USE__COUNT };
+#define FORECAST_HORIZON_STARTUP (-1)
+
+struct policy_forecast {
+	bool set;
+	const char *signal; // name
+	int model;          // enum forecast_model
+	int64_t season_ms;  // HoltWinters
+	int64_t window_ms;  // Linear
+	int64_t horizon_ms; // or FORECAST_HORIZON_STARTUP; settled by policy_decode()
+	int use;            // enum forecast_use
+	double band;        // standard deviations of its error added to the forecast
+	double alpha, beta, gamma;
+	size_t signal_index; // of `signal`; settled by policy_decode()
+	const char *horizon_text;
+	bool season_set, window_set;
+};
+
 struct policy_startup {
 	bool set;   // capacity to come counts; off, start-up times are learnt but not gone by
 	bool given; // else learnt
@@ -148,6 +167,7 @@ struct policy {
 	struct policy_scaling_rules scale_up, scale_down; // behavior
 	struct policy_sustain cooldown;                   // up_ms / down_ms after a scale in either direction
 	struct policy_idle idle;
+	struct policy_forecast forecast;
 	struct policy_fallback fallback;
 	struct policy_startup startup;
 	struct policy_guards guards;

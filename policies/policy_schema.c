@@ -132,8 +132,8 @@ static const struct schema_field spec_fields[] = {
          .child = &policy_schema_schedule},
         {.name = "forecast",
          .type = SCHEMA_OBJECT,
-         .doc = "Scale ahead of load that comes back with a season.",
-         FIELD_LATER,
+         .doc = "Scale ahead of the load: what its signal would ask for when replicas ordered now are ready.",
+         FIELD_SET(struct policy, forecast, forecast.set),
          .child = &policy_schema_forecast},
         {.name = "fallback",
          .type = SCHEMA_OBJECT,
@@ -205,7 +205,7 @@ static void check_guards(const struct policy *p, struct fault_list *l)
 static int signal_index(const struct policy *p, const char *name)
 {
 	for (size_t i = 0; i < p->n_signals; i++)
-		if (strcmp(p->signals[i].name, name) == 0)
+		if (p->signals[i].name && strcmp(p->signals[i].name, name) == 0)
 			return (int)i;
 	return -1;
 }
@@ -257,6 +257,7 @@ static size_t check_spec(const void *value, struct schema_fault *ret_faults, siz
 	check_fallback(p, &l);
 	check_guards(p, &l);
 	check_startup(p, &l);
+	policy_schema_check_forecast(p, &l);
 	for (size_t i = 0; i < p->n_signals; i++)
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(p->signals[i].name, p->signals[k].name) == 0) {
@@ -411,6 +412,9 @@ void policy_settle(struct policy *policy)
 	                   ? signal_index(policy, policy->idle.activation.signal)
 	                   : -1;
 	policy->idle.signal = idle < 0 ? 0 : (size_t)idle;
+	int forecast =
+	        policy->forecast.set && policy->forecast.signal ? signal_index(policy, policy->forecast.signal) : -1;
+	policy->forecast.signal_index = forecast < 0 ? 0 : (size_t)forecast;
 	const struct doc_node *paused = annotation(policy->annotations, POLICY_ANNOTATION_PAUSED);
 	if (paused && is_text(paused, "true"))
 		policy->paused = true;

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/doc.h"
+#include "base/err.h"
 #include "base/num.h"
 #include "base/schema.h"
 #include "policies/policy.h"
@@ -68,6 +69,29 @@ static inline int policy_compile_formula(const struct doc_node *node, struct pol
 	return 0;
 }
 
+// forecast.horizon from its text: a duration, or Startup. 0, or -1 with the fault added to errors.
+static inline int policy_settle_horizon(const struct doc_node *node, struct policy *policy,
+                                        struct schema_errors *errors)
+{
+	struct policy_forecast *f = &policy->forecast;
+	const struct doc_node *text = doc_get(doc_get(doc_get(node, "spec"), "forecast"), "horizon");
+	struct err e;
+	f->horizon_ms = FORECAST_HORIZON_STARTUP;
+	if (!f->set || !f->horizon_text || strcmp(f->horizon_text, "Startup") == 0)
+		return 0;
+	int64_t longest_ms = f->model == FORECAST_LINEAR ? f->window_ms : f->season_ms;
+	if (num_parse_duration_ms(f->horizon_text, strlen(f->horizon_text), &f->horizon_ms, &e) < 0)
+		schema_report(errors, text, "spec.forecast.horizon", "must be a duration or Startup: %s", e.msg);
+	else if (f->horizon_ms == 0 || f->horizon_ms > longest_ms)
+		schema_report(errors, text, "spec.forecast.horizon",
+		              "must be longer than 0s and not longer than the %s",
+		              f->model == FORECAST_LINEAR ? "window" : "season");
+	else
+		return 0;
+	f->horizon_ms = FORECAST_HORIZON_STARTUP;
+	return -1;
+}
+
 // One document -> *policy (zeroed by the caller). Strings and lists live in `a`; the document is not needed afterwards.
 // 0, or -1 with the faults added to errors.
 static inline int policy_decode(const struct doc_node *node, struct policy *policy, struct arena *a,
@@ -76,6 +100,8 @@ static inline int policy_decode(const struct doc_node *node, struct policy *poli
 	int rc = schema_decode(policy_schema(), node, policy, a, errors, "");
 	policy_settle(policy);
 	if (policy->combine == COMBINE_FORMULA && policy_compile_formula(node, policy, a, errors) < 0)
+		rc = -1;
+	if (policy_settle_horizon(node, policy, errors) < 0)
 		rc = -1;
 	return rc;
 }

@@ -21,13 +21,3 @@ static const struct schema_field schedule_fields[] = {
 };
 const struct schema policy_schema_schedule =
         LATER_SCHEMA("schedules[]", "Other bounds in a window of time; the latest matching one wins.", schedule_fields);
-
-static const struct schema_field forecast_fields[] = {
-        LATER("signal", SCHEMA_STRING, "Name of the signal to look ahead on."),
-        LATER("model", SCHEMA_STRING, "HoltWinters."),
-        LATER("season", SCHEMA_DURATION_MS, "Length of what repeats itself."),
-        LATER("horizon", SCHEMA_DURATION_MS, "How far ahead."),
-        LATER("use", SCHEMA_STRING, "ScaleUpOnly."),
-};
-const struct schema policy_schema_forecast =
-        LATER_SCHEMA("forecast", "Scale ahead of load that comes back with a season.", forecast_fields);

@@ -107,6 +107,8 @@ static const struct reason_info reasons[] = {
                                    "the formula of combine has no result, it divides by zero or leaves the range of "
                                    "numbers: staying at {after}",
                                    ACTIVE, WARNING},
+        [REASON_FORECAST] = {"Forecast", "{signal} will be {value} in {duration}, up to {limit}: {before} -> {after}",
+                             ACTIVE, NORMAL},
         [REASON_SCALE_UP_STABILIZED] = {"ScaleUpStabilized",
                                         "{before} is wanted, but {limit} was recommended within the last {window}: "
                                         "{after} for another {duration}",
@@ -184,6 +186,16 @@ static const struct reason_info reasons[] = {
                                     "{signal} is sampled more often than interval says: only the newest {count} "
                                     "samples of {window} are kept",
                                     NULL, WARNING},
+        [REASON_FORECAST_COVERED] = {"ForecastCovered",
+                                     "{signal} will be {value} in {duration}, up to {limit}: {after} is enough", NULL,
+                                     NORMAL},
+        [REASON_FORECAST_LEARNING] = {"ForecastLearning",
+                                      "the forecast of {signal} is off until it has seen {window}: {duration} to go",
+                                      NULL, NORMAL},
+        [REASON_FORECAST_NO_HORIZON] = {"ForecastNoHorizon",
+                                        "the forecast of {signal} is off: how long replicas take to start is not "
+                                        "known yet",
+                                        NULL, NORMAL},
         [REASON_PODS_FILLED] = {"PodsFilled", "{count} pods have no sample of {signal}: counted as {limit} each", NULL,
                                 NORMAL},
 };

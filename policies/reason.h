@@ -40,6 +40,7 @@ enum reason {
 	REASON_FORMULA_FAILED,   // division by zero, a number out of range
 	REASON_FALLBACK_ACTIVE,  // the signals cannot be read for long
 	REASON_FALLBACK_LIFTING, // they are back, but not for long
+	REASON_FORECAST,         // it changed its signal's proposal
 	REASON_SCALE_UP_STABILIZED,
 	REASON_SCALE_DOWN_STABILIZED,
 	REASON_SCALE_UP_LIMIT,
@@ -61,13 +62,16 @@ enum reason {
 	REASON_PAUSED,
 	REASON_DRY_RUN,
 	// notes: they explain, and never are the primary reason
-	REASON_READY_UNKNOWN,    // no ready count: the current scale stands in for it
-	REASON_FUTURE_SAMPLE,    // a sample from ahead of our clock: taken as of now
-	REASON_WINDOW_AGGREGATE, // what the window made of its samples
-	REASON_IDLE_PENDING,     // quiet, but not for long enough
-	REASON_STARTUP_LEARNT,   // how long replicas took to start
-	REASON_WINDOW_OVERFLOW,  // more samples than the window has room for: the oldest were dropped
-	REASON_PODS_FILLED,      // pods without a sample were counted all the same
+	REASON_READY_UNKNOWN,     // no ready count: the current scale stands in for it
+	REASON_FUTURE_SAMPLE,     // a sample from ahead of our clock: taken as of now
+	REASON_WINDOW_AGGREGATE,  // what the window made of its samples
+	REASON_IDLE_PENDING,      // quiet, but not for long enough
+	REASON_STARTUP_LEARNT,    // how long replicas took to start
+	REASON_WINDOW_OVERFLOW,   // more samples than the window has room for: the oldest were dropped
+	REASON_FORECAST_COVERED,  // it asks for nothing that the signal does not ask for
+	REASON_FORECAST_LEARNING, // not enough history yet
+	REASON_FORECAST_NO_HORIZON,
+	REASON_PODS_FILLED, // pods without a sample were counted all the same
 	REASON__COUNT
 };
 

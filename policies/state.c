@@ -53,6 +53,11 @@ struct history_mark *state_marks(struct state_header *s, const struct history *h
 	return at(s, h->marks_offset);
 }
 
+double *state_slots(struct state_header *s, const struct forecast *f)
+{
+	return at(s, f->slots_offset);
+}
+
 // ---- shape ----
 
 #define FNV_OFFSET 0xcbf29ce484222325u
@@ -108,6 +113,16 @@ static uint64_t hash_thresholds(uint64_t h, const struct policy_signal *g)
 	return h;
 }
 
+static uint64_t hash_forecast(uint64_t h, const struct policy *policy)
+{
+	const struct policy_forecast *f = &policy->forecast;
+	if (!f->set)
+		return h;
+	h = hash_i64(hash_text(h, f->signal), f->model);
+	h = hash_i64(h, f->model == FORECAST_LINEAR ? f->window_ms : f->season_ms);
+	return hash_i64(h, forecast_slots_needed(f, policy->interval_ms));
+}
+
 static uint64_t shape_of(const struct policy *policy)
 {
 	uint64_t h = hash_i64(FNV_OFFSET, (int64_t)policy->n_signals);
@@ -117,7 +132,7 @@ static uint64_t shape_of(const struct policy *policy)
 		h = hash_window(h, &policy->signals[i], policy->interval_ms);
 		h = hash_thresholds(h, &policy->signals[i]);
 	}
-	return h;
+	return hash_forecast(h, policy);
 }
 
 // ---- life ----
@@ -131,6 +146,7 @@ size_t decide_state_bytes(const struct policy *policy)
 	for (size_t i = 0; i < policy->n_signals; i++)
 		bytes += window_samples_needed(&policy->signals[i].window, policy->interval_ms) *
 		         sizeof(struct window_sample);
+	bytes += forecast_slots_needed(&policy->forecast, policy->interval_ms) * sizeof(double);
 	return bytes;
 }
 
@@ -154,6 +170,9 @@ void decide_state_init(const struct policy *policy, void *state)
 	// What fills at once comes first, what mostly stays empty last: whole pages of it are then never touched.
 	uint64_t offset = sizeof *s + policy->n_signals * sizeof(struct state_signal);
 	uint32_t cap;
+	cap = forecast_slots_needed(&policy->forecast, policy->interval_ms);
+	forecast_init(&s->forecast, at(s, offset), offset, cap);
+	offset += cap * sizeof(double);
 	for (size_t i = 0; i < policy->n_signals; i++) {
 		struct state_signal *g = state_signal(s, i);
 		g->up_since_ms = g->down_since_ms = TIME_NONE;
@@ -288,6 +307,21 @@ static void migrate_signal(const struct policy *old_policy, const struct state_h
 	n->window.newest_dropped_ms = i64_max(n->window.newest_dropped_ms, o->window.newest_dropped_ms);
 }
 
+static void migrate_forecast(const struct policy *old_policy, const struct state_header *old,
+                             const struct policy *new_policy, struct state_header *s)
+{
+	if (s->forecast.n_slots == 0 || s->forecast.n_slots != old->forecast.n_slots ||
+	    !forecast_is_same(&old_policy->forecast, &new_policy->forecast) ||
+	    !same_window(&old_policy->signals[old_policy->forecast.signal_index],
+	                 &new_policy->signals[new_policy->forecast.signal_index]))
+		return;
+	uint64_t offset = s->forecast.slots_offset;
+	s->forecast = old->forecast;
+	s->forecast.slots_offset = offset;
+	memcpy(state_slots(s, &s->forecast), at_const(old, old->forecast.slots_offset),
+	       s->forecast.n_slots * sizeof(double));
+}
+
 void decide_state_migrate(const struct policy *old_policy, const void *old_state, const struct policy *new_policy,
                           void *new_state)
 {
@@ -315,6 +349,7 @@ void decide_state_migrate(const struct policy *old_policy, const void *old_state
 		history_add_event(&s->events, state_marks(s, &s->events), m->last_ms, m->lo, m->hi,
 		                  history_events_keep_ms(new_policy));
 	}
+	migrate_forecast(old_policy, old, new_policy, s);
 	for (size_t to = 0; to < new_policy->n_signals; to++)
 		for (size_t from = 0; from < old_policy->n_signals; from++)
 			if (same_window(&old_policy->signals[from], &new_policy->signals[to])) {

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "policies/fallback.h"
+#include "policies/forecast.h"
 #include "policies/history.h"
 #include "policies/idle.h"
 #include "policies/startup.h"
@@ -24,6 +25,7 @@ struct state_header {
 	struct startup startup;
 	struct fallback fallback;
 	struct idle idle;
+	struct forecast forecast;
 	uint32_t n_signals;
 	uint32_t seeded; // a recommendation was recorded once: the first tick does not seed any more
 };
@@ -36,9 +38,10 @@ struct state_signal {
 
 _Static_assert(sizeof(struct state_header) == 4 + 4 + 2 * 8 + 2 * 8 + 2 * sizeof(struct history) +
                                                       sizeof(struct startup) + sizeof(struct fallback) +
-                                                      sizeof(struct idle) + 8,
+                                                      sizeof(struct idle) + sizeof(struct forecast) + 8,
                "no padding");
 _Static_assert(sizeof(struct startup) == 16 * STARTUP_ORDERS_MAX + 8 * STARTUP_STARTS_MAX + 6 * 4, "no padding");
+_Static_assert(sizeof(struct forecast) == 8 + 2 * 4 + 12 * 8, "no padding");
 _Static_assert(sizeof(struct window) == 8 + 4 * 4 + 2 * 8 + 3 * 8, "no padding");
 _Static_assert(sizeof(struct history) == 8 + 4 * 4, "no padding");
 _Static_assert(sizeof(struct history_mark) == 24 && sizeof(struct window_sample) == 32, "no padding");
@@ -48,6 +51,7 @@ struct state_header *state_of(const struct policy *policy, void *block);
 const struct state_header *state_of_const(const struct policy *policy, const void *block);
 struct state_signal *state_signal(struct state_header *s, size_t i);
 struct window_sample *state_samples(struct state_header *s, const struct window *w);
+double *state_slots(struct state_header *s, const struct forecast *f);
 struct history_mark *state_marks(struct state_header *s, const struct history *h);
 
 #endif

@@ -163,6 +163,20 @@ static void take_policy(struct input *in, struct world *w)
 		take_signal(in, &w->signals[i]);
 	p->idle.set = p->idle.set && p->idle.signal < p->n_signals;
 	p->idle.replicas = p->idle.replicas <= p->max_replicas ? p->idle.replicas : p->max_replicas;
+	uint8_t forecast = take_u8(in);
+	if ((forecast & 1) && p->n_signals > 0 &&
+	    !(w->signals[0].target.set && w->signals[0].target.type == TARGET_PODS))
+		p->forecast = (struct policy_forecast){.set = true,
+		                                       .signal = "s",
+		                                       .model = forecast >> 1 & 1,
+		                                       .use = forecast >> 2 & 1,
+		                                       .season_ms = take_ms(in),
+		                                       .window_ms = take_ms(in),
+		                                       .horizon_ms = take_ms(in),
+		                                       .band = take_f64(in),
+		                                       .alpha = take_f64(in),
+		                                       .beta = take_f64(in),
+		                                       .gamma = take_f64(in)};
 }
 
 static void take_observation(struct input *in, struct world *w, int64_t now_ms, struct observation *o)

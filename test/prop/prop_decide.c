@@ -142,6 +142,19 @@ static void random_engine(struct random *r, struct engine *e, int n_signals)
 	random_rates(r, e, -1);
 	for (int i = 0; i < n_signals; i++)
 		random_signal(r, e);
+	if (chance(r, 25) && e->signals[0].target.type != TARGET_PODS)
+		e->policy.forecast = (struct policy_forecast){.set = true,
+		                                              .signal = "s",
+		                                              .model = up_to(r, 1),
+		                                              .season_ms = 15000 * (4 + up_to(r, 40)),
+		                                              .window_ms = 15000 * (4 + up_to(r, 40)),
+		                                              .horizon_ms = chance(r, 30) ? FORECAST_HORIZON_STARTUP
+		                                                                          : 15000 * (1 + up_to(r, 8)),
+		                                              .use = up_to(r, 1),
+		                                              .band = up_to(r, 2),
+		                                              .alpha = up_to(r, 10) / 10.0,
+		                                              .beta = up_to(r, 10) / 10.0,
+		                                              .gamma = up_to(r, 10) / 10.0};
 	engine_start(e);
 }
 

@@ -145,6 +145,38 @@ static void every_field_reaches_its_place(void **state)
 	done(&d);
 }
 
+static void a_forecast_is_settled(void **state)
+{
+	static char text[sizeof full + 128];
+	static const struct {
+		const char *text;
+		int model, use;
+		int64_t season_ms, window_ms, horizon_ms;
+	} cases[] = {
+	        {"{signal: queue, season: 24h}", FORECAST_HOLT_WINTERS, FORECAST_SCALE_UP_ONLY, 86400000, 600000,
+	         FORECAST_HORIZON_STARTUP},
+	        {"{signal: queue, model: Linear, horizon: 2m, use: Both}", FORECAST_LINEAR, FORECAST_BOTH, 0, 600000,
+	         120000},
+	};
+	const char *combine = strstr(full, "combine: Min");
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		snprintf(text, sizeof text, "%.*sforecast: %s%s", (int)(combine - full), full, cases[i].text,
+		         combine + strlen("combine: Min"));
+		struct decoded d;
+		decode(&d, text);
+		assert_string_equal(buf_str(&d.printed), "");
+		const struct policy_forecast *f = &d.policy.forecast;
+		assert_true(f->set && f->signal_index == 1);
+		assert_int_equal(f->model, cases[i].model);
+		assert_int_equal(f->use, cases[i].use);
+		assert_int_equal(f->season_ms, cases[i].season_ms);
+		assert_int_equal(f->window_ms, cases[i].window_ms);
+		assert_int_equal(f->horizon_ms, cases[i].horizon_ms);
+		assert_true(f->alpha == 0.3 && f->beta == 0.01 && f->gamma == 0.2 && f->band == 0);
+		done(&d);
+	}
+}
+
 static void a_formula_is_compiled_into_the_policy(void **state)
 {
 	static char text[sizeof full + 64];
@@ -249,7 +281,26 @@ static const struct fault_row fault_rows[] = {
         {"combine: Min", "combine: max", "spec.combine: max is a function"},
         {"combine: Min", "combine: ''", "spec.combine: "},
         {"combine: Min", "schedules: []", "spec.schedules: not supported yet"},
-        {"combine: Min", "forecast: {signal: queue}", "spec.forecast: not supported yet"},
+        {"combine: Min", "forecast: {signal: queue}", "spec.forecast.season: required with model HoltWinters"},
+        {"combine: Min", "forecast: {signal: quue, season: 24h}",
+         "spec.forecast.signal: must be the name of one of the signals"},
+        {"combine: Min", "forecast: {signal: queue, season: 90s}",
+         "spec.forecast.season: must hold at least 4 intervals"},
+        {"combine: Min", "forecast: {signal: queue, model: Linear, window: 90s}",
+         "spec.forecast.window: must hold at least 4 intervals"},
+        {"combine: Min", "forecast: {signal: queue, model: Linear, season: 24h}",
+         "spec.forecast.season: has no meaning with model Linear"},
+        {"combine: Min", "forecast: {signal: queue, season: 24h, window: 10m}",
+         "spec.forecast.window: has no meaning with model HoltWinters"},
+        {"combine: Min", "forecast: {signal: queue, season: 24h, horizon: soon}",
+         "spec.forecast.horizon: must be a duration or Startup: "},
+        {"combine: Min", "forecast: {signal: queue, season: 24h, horizon: 25h}",
+         "spec.forecast.horizon: must be longer than 0s and not longer than the season"},
+        {"combine: Min", "forecast: {signal: queue, model: Linear, horizon: 0s}",
+         "spec.forecast.horizon: must be longer than 0s and not longer than the window"},
+        {"combine: Min", "forecast: {signal: queue, season: 24h, alpha: 2}",
+         "spec.forecast.alpha: must be between 0 and 1"},
+        {"combine: Min", "forecast: {signal: queue, season: 24h, model: ARIMA}", "spec.forecast.model: must be one of"},
         {"{type: Replicas}", "{type: Pods, value: 1}, window: {duration: 2m}",
          "spec.signals[2].window: cannot stand beside target type Pods"},
         {"{type: Replicas}", "{type: Pods, value: 1}, series: Sum",
@@ -388,6 +439,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(every_field_reaches_its_place),
 	        cmocka_unit_test(a_formula_is_compiled_into_the_policy),
+	        cmocka_unit_test(a_forecast_is_settled),
 	        cmocka_unit_test(defaults_are_the_documented_ones),
 	        cmocka_unit_test(each_broken_rule_is_answered_with_its_place_and_the_fix),
 	        cmocka_unit_test(the_annotation_pauses),

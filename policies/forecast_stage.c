@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stage forecast: what the load will be when replicas ordered now are ready, as a proposal of its signal. It comes
+// before combine, so that missing signals, formulas and Min mean the same with it as without.
+#include <math.h>
+
+#include "policies/forecast.h"
+#include "policies/number.h"
+#include "policies/observation.h"
+#include "policies/policy.h"
+#include "policies/signal.h"
+#include "policies/startup.h"
+#include "policies/state.h"
+#include "policies/tick.h"
+
+// Values that are a mean over the replicas say little about the load: more replicas, a smaller value. The forecast is
+// made on the total, whatever the signal shows.
+static bool is_per_replica(const struct policy_signal *signal)
+{
+	return signal->watermarks.set ? signal->watermarks.algorithm == WATERMARK_ABSOLUTE
+	                              : signal->target.type == TARGET_VALUE;
+}
+
+static struct trace_entry entry_of(const struct tick *t, enum reason reason)
+{
+	int32_t proposal = t->decision->signals[t->policy->forecast.signal_index].proposal;
+	return (struct trace_entry){
+	        .stage = STAGE_FORECAST,
+	        .reason = reason,
+	        .signal = (int32_t)t->policy->forecast.signal_index,
+	        .before = proposal,
+	        .after = proposal,
+	};
+}
+
+static void propose(struct tick *t, double replicas, int64_t horizon_ms)
+{
+	const struct policy_forecast *config = &t->policy->forecast;
+	struct forecast *f = &t->state->forecast;
+	struct trace_entry entry = entry_of(t, REASON_FORECAST_LEARNING);
+	double load = 0, deviation = 0;
+	if (!forecast_at(f, state_slots(t->state, f), config, t->policy->interval_ms, i64_add(t->now_ms, horizon_ms),
+	                 &load, &deviation, &entry.duration_ms)) {
+		entry.window_ms = config->model == FORECAST_LINEAR ? config->window_ms : 2 * config->season_ms;
+		tick_trace(t, &entry);
+		return;
+	}
+	struct decision_signal *d = &t->decision->signals[config->signal_index];
+	double high = fmax(load + config->band * deviation, 0);
+	struct proposal p =
+	        signal_propose(t->policy, &t->policy->signals[config->signal_index], high / replicas, &t->counts);
+	entry.value = load;
+	entry.limit = high;
+	entry.duration_ms = horizon_ms;
+	bool changes = config->use == FORECAST_BOTH ? p.replicas != d->proposal : p.replicas > d->proposal;
+	entry.reason = changes ? REASON_FORECAST : REASON_FORECAST_COVERED;
+	if (changes)
+		entry.after = p.replicas;
+	int32_t at = tick_trace(t, &entry);
+	if (!changes)
+		return;
+	d->proposal = p.replicas;
+	t->unsustained[config->signal_index] =
+	        config->use == FORECAST_BOTH ? p.replicas : i32_max(p.replicas, t->unsustained[config->signal_index]);
+	t->entry[config->signal_index] = at;
+	t->starting_entry[config->signal_index] = -1;
+}
+
+void forecast_stage(struct tick *t)
+{
+	const struct policy_forecast *config = &t->policy->forecast;
+	const struct policy_signal *signal = &t->policy->signals[config->signal_index];
+	const struct decision_signal *d = &t->decision->signals[config->signal_index];
+	struct forecast *f = &t->state->forecast;
+	if (d->state != SIGNAL_OK)
+		return; // a guess from old data is no reason to act
+	double replicas = is_per_replica(signal) ? (double)t->counts.ready : 1;
+	double load = d->value * replicas;
+	if (replicas == 0 || !isfinite(load))
+		return;
+	forecast_observe(f, state_slots(t->state, f), config, t->now_ms, load);
+	int64_t horizon_ms = config->horizon_ms;
+	if (horizon_ms == FORECAST_HORIZON_STARTUP) {
+		horizon_ms = startup_ms(&t->state->startup, t->policy);
+		if (horizon_ms < 0) {
+			struct trace_entry entry = entry_of(t, REASON_FORECAST_NO_HORIZON);
+			tick_trace(t, &entry);
+			return;
+		}
+	}
+	propose(t, replicas, horizon_ms);
+}
