@@ -69,14 +69,16 @@ static void limit_step(struct tick *t)
 	if (step <= 0 || (change <= step && change >= -(int64_t)step))
 		return;
 	struct trace_entry entry = stay(t, REASON_MAX_STEP);
-	entry.after = step_end(t, step);
+	entry.after = i32_min(i32_max(step_end(t, step), t->min), t->max);
 	entry.limit = (double)step;
 	tick_limit(t, &entry);
 }
 
 void guards_stage(struct tick *t)
 {
-	if (tick_direction(t) == 0 || is_pending_guarded(t) || is_availability_guarded(t))
+	// Waking up from below the bounds: they win.
+	bool is_outside = t->counts.spec < t->min || t->counts.spec > t->max;
+	if (tick_direction(t) == 0 || (!is_outside && (is_pending_guarded(t) || is_availability_guarded(t))))
 		return;
 	limit_step(t);
 }

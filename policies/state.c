@@ -169,8 +169,7 @@ void decide_state_init(const struct policy *policy, void *state)
 	idle_init(&s->idle);
 	// What fills at once comes first, what mostly stays empty last: whole pages of it are then never touched.
 	uint64_t offset = sizeof *s + policy->n_signals * sizeof(struct state_signal);
-	uint32_t cap;
-	cap = forecast_slots_needed(&policy->forecast, policy->interval_ms);
+	uint32_t cap = forecast_slots_needed(&policy->forecast, policy->interval_ms);
 	forecast_init(&s->forecast, at(s, offset), offset, cap);
 	offset += cap * sizeof(double);
 	for (size_t i = 0; i < policy->n_signals; i++) {

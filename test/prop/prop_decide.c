@@ -287,7 +287,8 @@ static const char *broken_guard(const struct engine *e)
 	const struct policy_guards *g = &e->policy.guards;
 	const struct decision *d = &e->decision;
 	int64_t change = (int64_t)d->desired - d->current;
-	if (!g->set || change == 0)
+	// Outside its bounds (waking up, say) the bounds win.
+	if (!g->set || change == 0 || d->current < d->min_replicas || d->current > d->max_replicas)
 		return NULL;
 	if (g->max_step > 0 && (change > g->max_step || change < -g->max_step))
 		return "guards.maxStep";
