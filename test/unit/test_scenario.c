@@ -245,7 +245,12 @@ static void each_law_knows_a_decision_that_breaks_it(void **state)
 	struct scenario_fixture *f = *state;
 	struct policy *p = &f->engine.policy;
 	char why[LAW_TEXT_BYTES];
-	struct decision d = {.current = 50, .desired = 101, .reason = REASON_DESIRED_WITHIN_RANGE, .time_ms = 1000};
+	struct decision d = {.current = 50,
+	                     .desired = 101,
+	                     .reason = REASON_DESIRED_WITHIN_RANGE,
+	                     .time_ms = 1000,
+	                     .min_replicas = 1,
+	                     .max_replicas = 100};
 	assert_false(law_within_bounds(p, &d, why));
 	assert_string_equal(why, "101 is outside 1..100");
 	d.reason = REASON_PAUSED;
