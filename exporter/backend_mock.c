@@ -9,11 +9,20 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/exposition.h"
+#include "base/num.h"
 #include "exporter/backend.h"
 #include "exporter/mock_model.h"
 #include "exporter/mock_replicas.h"
 #include "exporter/mock_script.h"
 #include "exporter/xid.h"
+
+// A device: a GPU, or a MIG instance of the GPU before it.
+struct part {
+	const struct mock_gpu *gpu;
+	const struct mock_instance *instance; // NULL: the GPU itself
+	int32_t board;                        // number of the GPU
+	int32_t unit;                         // number among what a pod can hold; -1: a GPU that is split
+};
 
 struct mock {
 	struct backend base;
@@ -26,7 +35,7 @@ struct mock {
 	bool workload_seen; // the replicas were known at least once
 	int64_t last_ms;    // time of the last sample, -1 before the first
 	size_t n;
-	const struct mock_gpu *gpus[DEVICES_MAX];
+	struct part parts[DEVICES_MAX];
 	struct gpu_state states[DEVICES_MAX];
 	struct device devices[DEVICES_MAX];
 };
@@ -36,27 +45,45 @@ static void copy(char *out, size_t size, const char *s)
 	snprintf(out, size, "%s", s ? s : "");
 }
 
+static void describe_gpu(const struct mock_gpu *g, size_t board, struct device *d)
+{
+	d->index = (int32_t)board;
+	if (g->uuid)
+		copy(d->uuid, sizeof d->uuid, g->uuid);
+	else
+		snprintf(d->uuid, sizeof d->uuid, "GPU-00000000-0000-0000-0000-%012zu", board);
+	if (g->pci_bus_id)
+		copy(d->pci_bus_id, sizeof d->pci_bus_id, g->pci_bus_id);
+	else
+		snprintf(d->pci_bus_id, sizeof d->pci_bus_id, "00000000:%02zX:00.0", board + 1);
+	snprintf(d->node, sizeof d->node, "nvidia%zu", board);
+	copy(d->model, sizeof d->model, g->model);
+	copy(d->mig_profile, sizeof d->mig_profile, g->mig_profile);
+	copy(d->mig_id, sizeof d->mig_id, g->mig_id);
+}
+
 static void describe_devices(struct mock *m)
 {
+	size_t board = 0;
+	int32_t unit = 0;
 	for (size_t i = 0; i < m->script.n_gpus; i++) {
 		const struct mock_gpu *g = &m->script.gpus[i];
-		for (int32_t k = 0; k < g->count; k++) {
-			size_t at = m->n++;
-			struct device *d = &m->devices[at];
-			m->gpus[at] = g;
-			d->index = (int32_t)at;
-			if (g->uuid)
-				copy(d->uuid, sizeof d->uuid, g->uuid);
-			else
-				snprintf(d->uuid, sizeof d->uuid, "GPU-00000000-0000-0000-0000-%012zu", at);
-			if (g->pci_bus_id)
-				copy(d->pci_bus_id, sizeof d->pci_bus_id, g->pci_bus_id);
-			else
-				snprintf(d->pci_bus_id, sizeof d->pci_bus_id, "00000000:%02zX:00.0", at + 1);
-			snprintf(d->node, sizeof d->node, "nvidia%zu", at);
-			copy(d->model, sizeof d->model, g->model);
-			copy(d->mig_profile, sizeof d->mig_profile, g->mig_profile);
-			copy(d->mig_id, sizeof d->mig_id, g->mig_id);
+		for (int32_t k = 0; k < g->count; k++, board++) {
+			const size_t at = m->n++;
+			m->parts[at] =
+			        (struct part){.gpu = g, .board = (int32_t)board, .unit = g->n_instances ? -1 : unit++};
+			describe_gpu(g, board, &m->devices[at]);
+			for (size_t j = 0; j < g->n_instances; j++) {
+				const struct mock_instance *mig = &g->instances[j];
+				struct device *d = &m->devices[m->n];
+				m->parts[m->n++] = (struct part){
+				        .gpu = g, .instance = mig, .board = (int32_t)board, .unit = unit++};
+				*d = m->devices[at];
+				copy(d->mig_profile, sizeof d->mig_profile, mig->profile);
+				snprintf(d->mig_id, sizeof d->mig_id, "%d", (int)mig->id);
+				snprintf(d->mig_uuid, sizeof d->mig_uuid, "MIG-00000000-0000-0000-%04zu-%012d", board,
+				         (int)mig->id);
+			}
 		}
 	}
 }
@@ -83,7 +110,8 @@ static int mock_open(struct backend *b, struct err *e)
 	(void)e;
 	struct mock *m = mock_of(b);
 	for (size_t i = 0; i < m->n; i++)
-		xid_store_add_gpu(m->xids, m->devices[i].uuid);
+		if (!m->parts[i].instance)
+			xid_store_add_gpu(m->xids, m->devices[i].uuid);
 	return 0;
 }
 
@@ -98,14 +126,22 @@ static const char *mock_driver_version(struct backend *b)
 	return mock_of(b)->script.driver_version;
 }
 
-static bool is_lost(const struct mock *m, size_t gpu, int64_t t_ms)
+static bool is_lost(const struct mock *m, int32_t board, int64_t t_ms)
 {
 	for (size_t i = 0; i < m->script.n_losses; i++) {
 		const struct mock_loss *l = &m->script.losses[i];
-		if ((size_t)l->gpu == gpu && t_ms >= l->at_ms && (l->for_ms == 0 || t_ms - l->at_ms < l->for_ms))
+		if (l->gpu == board && t_ms >= l->at_ms && (l->for_ms == 0 || t_ms - l->at_ms < l->for_ms))
 			return true;
 	}
 	return false;
+}
+
+static const char *uuid_of_board(const struct mock *m, int32_t board)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (m->parts[i].board == board)
+			return m->devices[i].uuid;
+	return ""; // the script was checked
 }
 
 static void play_xids(struct mock *m, int64_t t_ms, int64_t wall_ms)
@@ -113,27 +149,31 @@ static void play_xids(struct mock *m, int64_t t_ms, int64_t wall_ms)
 	for (size_t i = 0; i < m->script.n_xids; i++) {
 		const struct mock_xid *x = &m->script.xids[i];
 		if (x->at_ms > m->last_ms && x->at_ms <= t_ms)
-			xid_store_count(m->xids, m->devices[x->gpu].uuid, x->code, wall_ms);
+			xid_store_count(m->xids, uuid_of_board(m, x->gpu), x->code, wall_ms);
 	}
 }
 
-// Which replica of the workload holds this GPU: the first GPUs go to the first replicas. -1: none.
-static int32_t holder_of(const struct mock *m, size_t gpu)
+// Which replica of the workload holds this device: the first ones go to the first replicas. -1: none.
+static int32_t holder_of(const struct mock *m, size_t at)
 {
-	if (!m->workload_seen)
+	if (!m->workload_seen || m->parts[at].unit < 0)
 		return -1;
-	int64_t replica = (int64_t)gpu / m->script.workload.gpus_per_replica;
-	return replica < m->workload_state.replicas ? (int32_t)replica : -1;
+	int32_t replica = m->parts[at].unit / m->script.workload.gpus_per_replica;
+	return replica < m->workload_state.replicas ? replica : -1;
 }
 
-static void set_owner(const struct mock *m, size_t gpu, int32_t holder, struct device_owner *o)
+static void set_owner(const struct mock *m, size_t at, int32_t holder, struct device_owner *o)
 {
-	const struct mock_gpu *g = m->gpus[gpu];
+	const struct mock_gpu *g = m->parts[at].gpu;
+	const struct mock_instance *mig = m->parts[at].instance;
+	const char *container = mig ? mig->container : g->container;
+	const char *namespace_ = mig ? mig->namespace_ : g->namespace_;
+	const char *pod = mig ? mig->pod : g->pod;
 	*o = (struct device_owner){.pod = ""};
-	if (g->pod || g->namespace_ || g->container) {
-		copy(o->container, sizeof o->container, g->container);
-		copy(o->namespace_, sizeof o->namespace_, g->namespace_);
-		copy(o->pod, sizeof o->pod, g->pod);
+	if (pod || namespace_ || container) {
+		copy(o->container, sizeof o->container, container);
+		copy(o->namespace_, sizeof o->namespace_, namespace_);
+		copy(o->pod, sizeof o->pod, pod);
 	} else if (holder >= 0) {
 		const struct mock_workload *w = &m->script.workload;
 		copy(o->container, sizeof o->container, w->name);
@@ -143,13 +183,13 @@ static void set_owner(const struct mock *m, size_t gpu, int32_t holder, struct d
 }
 
 // A script's own series win over the model; '_' takes the sample away.
-static void play_series(const struct mock_gpu *g, double t_ms, struct device_sample *s)
+static void play_series(const struct series *const *series, double t_ms, struct device_sample *s)
 {
 	for (enum field f = 0; f < FIELD__COUNT; f++) {
 		double v;
-		if (!g->series[f])
+		if (!series[f])
 			continue;
-		if (!series_at(g->series[f], t_ms, &v))
+		if (!series_at(series[f], t_ms, &v))
 			sample_drop(s, f);
 		else if (family_of(f)->kind == FIELD_DOUBLE)
 			sample_set_f64(s, f, v);
@@ -158,24 +198,72 @@ static void play_series(const struct mock_gpu *g, double t_ms, struct device_sam
 	}
 }
 
-static void sample_gpu(struct mock *m, size_t gpu, int64_t t_ms, struct device_sample *s)
+struct load {
+	double utilization; // 0 - 1
+	bool held;          // somebody has its memory
+};
+
+static struct load load_of(const struct mock *m, size_t at, int64_t t_ms)
 {
-	const struct mock_gpu *g = m->gpus[gpu];
-	int32_t holder = holder_of(m, gpu);
-	double u = holder >= 0 ? m->workload_state.utilization : 0;
-	bool held = holder >= 0 || (g->pod && !m->replicas);
+	const struct part *p = &m->parts[at];
+	const struct series *util = p->instance ? p->instance->series[FIELD_GPU_UTIL] : p->gpu->series[FIELD_GPU_UTIL];
 	double percent;
-	if (g->series[FIELD_GPU_UTIL]) {
-		u = series_at(g->series[FIELD_GPU_UTIL], (double)t_ms, &percent) ? percent / 100 : 0;
-		held = true;
+	if (util)
+		return (struct load){series_at(util, (double)t_ms, &percent) ? percent / 100 : 0, true};
+	if (p->unit < 0) { // split: what its instances do
+		struct load sum = {0, false};
+		for (size_t i = 1; i <= p->gpu->n_instances; i++) {
+			const struct load l = load_of(m, at + i, t_ms);
+			sum.utilization += l.utilization / (double)p->gpu->n_instances;
+			sum.held |= l.held;
+		}
+		return sum;
 	}
-	set_owner(m, gpu, holder, &s->owner);
-	struct gpu_params params = {.memory_mib = g->memory_mib,
-	                            .power_limit_watts = g->power_limit_watts,
-	                            .idle_power_watts = g->idle_power_watts};
-	gpu_step(&params, &m->states[gpu], (double)t_ms, u, held, s);
-	sample_set_i64(s, FIELD_XID_ERRORS, xid_store_last(m->xids, m->devices[gpu].uuid));
-	play_series(g, (double)t_ms, s);
+	int32_t holder = holder_of(m, at);
+	bool fixed = (p->instance ? p->instance->pod : p->gpu->pod) != NULL;
+	return (struct load){holder >= 0 ? m->workload_state.utilization : 0, holder >= 0 || (fixed && !m->replicas)};
+}
+
+// Memory of "1g.18gb" in MiB; an equal part of the GPU's when the profile does not say.
+static int32_t instance_memory_mib(const struct mock_gpu *g, const struct mock_instance *mig)
+{
+	const char *dot = strchr(mig->profile, '.');
+	int64_t gib;
+	size_t len = dot ? strspn(dot + 1, "0123456789") : 0;
+	if (len && num_parse_i64(dot + 1, len, 1, g->memory_mib / 1024, &gib, NULL) == 0)
+		return (int32_t)gib * 1024;
+	return g->memory_mib / (int32_t)g->n_instances;
+}
+
+// As NVML: an instance has its memory and its profiling fields, and a GPU that is split has no utilisation.
+static void drop_what_mig_lacks(const struct part *p, struct device_sample *s)
+{
+	static const enum field gpu_lacks[] = {FIELD_GPU_UTIL, FIELD_MEM_COPY_UTIL, FIELD_ENC_UTIL, FIELD_DEC_UTIL};
+	for (size_t i = 0; p->unit < 0 && i < sizeof gpu_lacks / sizeof gpu_lacks[0]; i++)
+		sample_drop(s, gpu_lacks[i]);
+	for (enum field f = 0; p->instance && f < FIELD__COUNT; f++) {
+		bool memory = f >= FIELD_FB_TOTAL && f <= FIELD_FB_USED_PERCENT;
+		bool profiling = f >= FIELD_GR_ENGINE_ACTIVE && f <= FIELD_PIPE_INT_ACTIVE;
+		if (!memory && !profiling)
+			sample_drop(s, f);
+	}
+}
+
+static void sample_part(struct mock *m, size_t at, int64_t t_ms, struct device_sample *s)
+{
+	const struct part *p = &m->parts[at];
+	const struct load load = load_of(m, at, t_ms);
+	set_owner(m, at, holder_of(m, at), &s->owner);
+	struct gpu_params params = {.memory_mib =
+	                                    p->instance ? instance_memory_mib(p->gpu, p->instance) : p->gpu->memory_mib,
+	                            .power_limit_watts = p->gpu->power_limit_watts,
+	                            .idle_power_watts = p->gpu->idle_power_watts};
+	gpu_step(&params, &m->states[at], (double)t_ms, load.utilization, load.held, s);
+	sample_set_i64(s, FIELD_XID_ERRORS, xid_store_last(m->xids, m->devices[at].uuid));
+	drop_what_mig_lacks(p, s);
+	play_series(p->instance ? p->instance->series : p->gpu->series, (double)t_ms, s);
+	if (p->instance)
+		sample_drop(s, FIELD_GPU_UTIL); // what moves the others along is no reading here
 }
 
 static int mock_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, struct device_sample *samples,
@@ -193,9 +281,9 @@ static int mock_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, stru
 		workload_step(&m->workload, &m->workload_state, (double)mono_ms, replicas);
 	}
 	for (size_t i = 0; i < m->n; i++) {
-		samples[i] = (struct device_sample){.lost = is_lost(m, i, mono_ms)};
+		samples[i] = (struct device_sample){.lost = is_lost(m, m->parts[i].board, mono_ms)};
 		if (!samples[i].lost)
-			sample_gpu(m, i, mono_ms, &samples[i]);
+			sample_part(m, i, mono_ms, &samples[i]);
 	}
 	m->last_ms = mono_ms;
 	return 0;

@@ -47,6 +47,25 @@ const struct schema mock_series_schema = {.name = "series",
                                           .n_fields = COUNT(series_map_fields)};
 
 // ---- gpus[] ----
+static const struct schema_field instance_fields[] = {
+        FIELD(struct mock_instance, "profile", SCHEMA_STRING, profile,
+              .doc = "Label GPU_I_PROFILE; \"1g.18gb\" also says how much memory it has.", .required = true, .min = 1,
+              .max = 31),
+        FIELD(struct mock_instance, "id", SCHEMA_INT32, id, .doc = "Label GPU_I_ID.", .required = true, .min = 0,
+              .max = 999),
+        FIELD(struct mock_instance, "namespace", SCHEMA_STRING, namespace_, .doc = "Label namespace.", .min = 1,
+              .max = 253),
+        FIELD(struct mock_instance, "pod", SCHEMA_STRING, pod, .doc = "Label pod.", .min = 1, .max = 253),
+        FIELD(struct mock_instance, "container", SCHEMA_STRING, container, .doc = "Label container.", .min = 1,
+              .max = 253),
+        FIELD(struct mock_instance, "series", SCHEMA_ANY, series_node, .doc = "As that of a GPU."),
+};
+static const struct schema instance_schema = {.name = "gpus[].instances[]",
+                                              .doc = "A MIG instance.",
+                                              .struct_size = sizeof(struct mock_instance),
+                                              .fields = instance_fields,
+                                              .n_fields = COUNT(instance_fields)};
+
 static const struct schema_field gpu_fields[] = {
         FIELD(struct mock_gpu, "count", SCHEMA_INT32, count, .doc = "How many GPUs like this one.", .default_text = "1",
               .min = 1, .max = 64),
@@ -71,12 +90,27 @@ static const struct schema_field gpu_fields[] = {
               .default_text = "75", .max = 100000),
         FIELD(struct mock_gpu, "series", SCHEMA_ANY, series_node,
               .doc = "Field name to series. DCGM_FI_DEV_GPU_UTIL moves the other fields along; '_' means no sample."),
+        {.name = "instances",
+         .type = SCHEMA_LIST,
+         .doc = "MIG instances of each of these GPUs.",
+         .offset = offsetof(struct mock_gpu, instances),
+         .set_offset = SCHEMA_NO_OFFSET,
+         .count_offset = offsetof(struct mock_gpu, n_instances),
+         .max_items = 16,
+         .child = &instance_schema},
 };
 static size_t gpu_validate(const void *value, struct schema_fault *ret_faults, size_t max)
 {
 	const struct mock_gpu *g = value;
 	if (g->count > 1 && (g->uuid || g->pci_bus_id))
 		return fault(ret_faults, max, "count", "several GPUs cannot share a uuid or pciBusId: leave those out");
+	if (g->n_instances && (g->mig_id || g->mig_profile))
+		return fault(ret_faults, max, "migId",
+		             "a GPU with instances is none itself: leave migId and migProfile out");
+	for (size_t i = 0; i < g->n_instances; i++)
+		for (size_t k = 0; k < i; k++)
+			if (g->instances[i].id == g->instances[k].id)
+				return fault(ret_faults, max, "instances", "two instances have the same id");
 	if (g->idle_power_watts > g->power_limit_watts)
 		return fault(ret_faults, max, "idlePowerW", "must not be above powerLimitW");
 	return 0;

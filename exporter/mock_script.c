@@ -52,20 +52,19 @@ static void decode_series(struct decoding *d, const struct doc_node *node, const
 		                 (double)map.sine.phase_ms);
 }
 
-static void decode_gpu(struct decoding *d, struct mock_script *s, size_t index)
+// A map from a field name to a series.
+static void decode_series_map(struct decoding *d, const struct mock_script *s, const struct doc_node *node,
+                              const char *path, const struct series **ret_series)
 {
-	struct mock_gpu *g = &s->gpus[index];
-	if (!g->series_node)
+	if (!node)
 		return;
-	char path[96];
-	snprintf(path, sizeof path, "gpus[%zu].series", index);
-	if (g->series_node->kind != DOC_MAP) {
-		schema_report(d->errors, g->series_node, path, "must be a map from a field name to a series");
+	if (node->kind != DOC_MAP) {
+		schema_report(d->errors, node, path, "must be a map from a field name to a series");
 		return;
 	}
-	for (const struct doc_node *c = g->series_node->child; c; c = c->next) {
+	for (const struct doc_node *c = node->child; c; c = c->next) {
 		enum field f = family_find(c->key);
-		char child[192];
+		char child[224];
 		snprintf(child, sizeof child, "%s.%s", path, c->key);
 		if (f == FIELD__COUNT) {
 			const char *closest = family_closest_name(c->key);
@@ -79,7 +78,19 @@ static void decode_gpu(struct decoding *d, struct mock_script *s, size_t index)
 			return;
 		}
 		decode_series(d, c, child, s->step_ms, s->loop, series);
-		g->series[f] = series;
+		ret_series[f] = series;
+	}
+}
+
+static void decode_gpu(struct decoding *d, struct mock_script *s, size_t index)
+{
+	struct mock_gpu *g = &s->gpus[index];
+	char path[128];
+	snprintf(path, sizeof path, "gpus[%zu].series", index);
+	decode_series_map(d, s, g->series_node, path, g->series);
+	for (size_t k = 0; k < g->n_instances; k++) {
+		snprintf(path, sizeof path, "gpus[%zu].instances[%zu].series", index, k);
+		decode_series_map(d, s, g->instances[k].series_node, path, g->instances[k].series);
 	}
 }
 
@@ -117,9 +128,9 @@ static void decode_demand(struct decoding *d, const struct doc_node *node, struc
 }
 
 static void check_gpu_index(struct decoding *d, const struct doc_node *root, const char *list, size_t i, int32_t gpu,
-                            int32_t n_devices)
+                            int32_t n_boards)
 {
-	if (gpu < n_devices)
+	if (gpu < n_boards)
 		return;
 	const struct doc_node *item = doc_get(root, list);
 	item = item ? item->child : NULL;
@@ -127,23 +138,24 @@ static void check_gpu_index(struct decoding *d, const struct doc_node *root, con
 		item = item->next;
 	char path[64];
 	snprintf(path, sizeof path, "%s[%zu].gpu", list, i);
-	schema_report(d->errors, doc_get(item, "gpu"), path, "there are %d GPUs, the last one is %d", (int)n_devices,
-	              (int)n_devices - 1);
+	schema_report(d->errors, doc_get(item, "gpu"), path, "there are %d GPUs, the last one is %d", (int)n_boards,
+	              (int)n_boards - 1);
 }
 
 static void decode_rest(struct decoding *d, const struct doc_node *root, struct mock_script *s)
 {
 	for (size_t i = 0; i < s->n_gpus; i++) {
-		s->n_devices += s->gpus[i].count;
+		s->n_boards += s->gpus[i].count;
+		s->n_devices += s->gpus[i].count * (1 + (int32_t)s->gpus[i].n_instances);
 		decode_gpu(d, s, i);
 	}
 	if (s->n_devices > DEVICES_MAX)
-		schema_report(d->errors, doc_get(root, "gpus"), "gpus", "%d GPUs, the ceiling is %d", (int)s->n_devices,
-		              DEVICES_MAX);
+		schema_report(d->errors, doc_get(root, "gpus"), "gpus", "%d GPUs and MIG instances, the ceiling is %d",
+		              (int)s->n_devices, DEVICES_MAX);
 	for (size_t i = 0; i < s->n_xids; i++)
-		check_gpu_index(d, root, "xids", i, s->xids[i].gpu, s->n_devices);
+		check_gpu_index(d, root, "xids", i, s->xids[i].gpu, s->n_boards);
 	for (size_t i = 0; i < s->n_losses; i++)
-		check_gpu_index(d, root, "losses", i, s->losses[i].gpu, s->n_devices);
+		check_gpu_index(d, root, "losses", i, s->losses[i].gpu, s->n_boards);
 	if (s->has_workload) {
 		struct mock_replicas_source *r = &s->workload.replicas;
 		decode_demand(d, doc_get(root, "workload"), &s->workload);

@@ -18,6 +18,15 @@ struct schema;
 
 #define MOCK_SCRIPT_BYTES_MAX (32 * 1024 * 1024) // of memory, with its CSV columns
 
+// A MIG instance of each GPU it stands at.
+struct mock_instance {
+	const char *profile;
+	int32_t id;
+	const char *namespace_, *pod, *container;
+	const struct doc_node *series_node;
+	const struct series *series[FIELD__COUNT];
+};
+
 struct mock_gpu {
 	int32_t count;
 	const char *uuid, *model, *pci_bus_id;
@@ -27,6 +36,8 @@ struct mock_gpu {
 	double power_limit_watts, idle_power_watts;
 	const struct doc_node *series_node;
 	const struct series *series[FIELD__COUNT]; // NULL: no series for this field
+	struct mock_instance *instances;
+	size_t n_instances;
 };
 
 struct mock_xid {
@@ -86,7 +97,8 @@ struct mock_script {
 	size_t n_losses;
 	bool has_workload;
 	struct mock_workload workload;
-	int32_t n_devices; // sum of gpus[].count
+	int32_t n_boards;  // sum of gpus[].count
+	int32_t n_devices; // with the MIG instances
 };
 
 // Decodes text[0..len); name is used in messages, base_dir ("" = the current one) is where relative file names in the

@@ -85,7 +85,15 @@ static void every_fault_of_a_script_is_told_with_its_place(void **state)
 	        {"gpus: [{series: {DCGM_FI_DEV_GPU_UTIL: {cosine: {}}}}]\n", "cosine"},
 	        {"gpus: [{series: [1]}]\n", "must be a map"},
 	        {"gpus: [{count: 65}]\n", "gpus[0].count"},
-	        {"gpus: [{count: 64}, {count: 64}, {count: 64}, {}]\n", "193 GPUs, the ceiling is 192"},
+	        {"gpus: [{count: 64}, {count: 64}, {count: 64}, {}]\n",
+	         "193 GPUs and MIG instances, the ceiling is 192"},
+	        {"gpus: [{count: 24, instances: [{profile: a, id: 1}, {profile: a, id: 2}, {profile: a, id: 3},"
+	         " {profile: a, id: 4}, {profile: a, id: 5}, {profile: a, id: 6}, {profile: a, id: 7}]}, {}]\n",
+	         "193 GPUs and MIG instances, the ceiling is 192"},
+	        {"gpus: [{instances: [{profile: a, id: 1}, {profile: b, id: 1}]}]\n", "two instances have the same id"},
+	        {"gpus: [{migId: '3', instances: [{profile: a, id: 1}]}]\n", "leave migId and migProfile out"},
+	        {"gpus: [{instances: [{profile: a, id: 1, series: {DCGM_FI_DEV_GPU_UTI: '1'}}]}]\n",
+	         "gpus[0].instances[0].series: no field"},
 	        {"gpus: [{count: 2, uuid: GPU-1}]\n", "gpus[0].count: several GPUs"},
 	        {"gpus: [{}]\nxids: [{at: 3s, gpu: 1, code: 48}]\n",
 	         "m.yaml:2:22: xids[0].gpu: there are 1 GPUs, the last one is 0"},
@@ -312,6 +320,67 @@ static void xids_and_losses_come_at_their_time(void **state)
 	xid_store_free(xids);
 }
 
+static void mig_instances_have_what_nvml_gives_them(void **state)
+{
+	(void)state;
+	char path[] = "/tmp/gpuscale-test-XXXXXX";
+	struct xid_store *xids = xid_store_new(NULL);
+	struct backend *b = make("gpus:\n"
+	                         "- memoryMiB: 143771\n"
+	                         "  instances:\n"
+	                         "  - {profile: 3g.71gb, id: 2, pod: big, series: {DCGM_FI_DEV_GPU_UTIL: '90'}}\n"
+	                         "  - {profile: 1g.18gb, id: 9, series: {DCGM_FI_DEV_GPU_UTIL: '30'}}\n"
+	                         "- {}\n"
+	                         "xids: [{at: 0s, gpu: 1, code: 48}]\n"
+	                         "losses: [{at: 5s, gpu: 0}]\n",
+	                         path, xids);
+	struct device_sample s[DEVICES_MAX];
+	struct err e;
+	size_t n;
+	const struct device *d = b->ops->devices(b, &n);
+	assert_int_equal(n, 4);
+	assert_true(device_is_instance(d, 1) && device_is_instance(d, 2) && !device_is_instance(d, 3));
+	assert_string_equal(d[2].mig_profile, "1g.18gb");
+	assert_string_equal(d[2].mig_id, "9");
+	assert_string_equal(d[2].mig_uuid, "MIG-00000000-0000-0000-0000-000000000009");
+	assert_int_equal(d[3].index, 1);
+	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
+	assert_int_equal(s[1].value[FIELD_FB_TOTAL].i, 71 * 1024);
+	assert_true(s[1].value[FIELD_SM_ACTIVE].f == 0.9 && s[2].value[FIELD_SM_ACTIVE].f == 0.3);
+	assert_false(sample_has(&s[1], FIELD_POWER_USAGE) || sample_has(&s[1], FIELD_GPU_UTIL));
+	assert_float_equal(s[0].value[FIELD_SM_ACTIVE].f, 0.6, 1e-12);
+	assert_false(sample_has(&s[0], FIELD_GPU_UTIL));
+	assert_true(sample_has(&s[0], FIELD_POWER_USAGE) && sample_has(&s[3], FIELD_GPU_UTIL));
+	assert_string_equal(s[1].owner.pod, "big");
+	assert_int_equal(s[3].value[FIELD_XID_ERRORS].i, 48); // gpu: 1 is the second GPU, not the second device
+	assert_int_equal(b->ops->sample(b, 5000, 0, s, &e), 0);
+	assert_true(s[0].lost && s[1].lost && s[2].lost && !s[3].lost);
+	b->ops->destroy(b);
+	xid_store_free(xids);
+}
+
+static void replicas_hold_instances_where_a_gpu_is_split(void **state)
+{
+	(void)state;
+	char path[] = "/tmp/gpuscale-test-XXXXXX";
+	struct xid_store *xids = xid_store_new(NULL);
+	struct backend *b = make("gpus: [{instances: [{profile: 3g, id: 1}, {profile: 3g, id: 2}]}, {}]\n"
+	                         "workload:\n"
+	                         "  name: w\n"
+	                         "  demand: {series: '6'}\n"
+	                         "  capacityPerReplica: 4\n"
+	                         "  replicas: {constant: 3}\n",
+	                         path, xids);
+	struct device_sample s[DEVICES_MAX];
+	struct err e;
+	static const char *const pods[] = {"", "w-0", "w-1", "w-2"};
+	assert_int_equal(b->ops->sample(b, 1000, 0, s, &e), 0);
+	for (size_t i = 0; i < 4; i++)
+		assert_string_equal(s[i].owner.pod, pods[i]);
+	b->ops->destroy(b);
+	xid_store_free(xids);
+}
+
 static void an_underscore_takes_the_sample_away(void **state)
 {
 	(void)state;
@@ -396,6 +465,8 @@ int main(void)
 	        cmocka_unit_test(readings_follow_the_utilisation),
 	        cmocka_unit_test(ready_replicas_hold_the_first_gpus),
 	        cmocka_unit_test(xids_and_losses_come_at_their_time),
+	        cmocka_unit_test(mig_instances_have_what_nvml_gives_them),
+	        cmocka_unit_test(replicas_hold_instances_where_a_gpu_is_split),
 	        cmocka_unit_test(an_underscore_takes_the_sample_away),
 	        cmocka_unit_test(replicas_are_read_as_the_api_server_writes_them),
 	        cmocka_unit_test(xid_codes_past_the_ceiling_are_counted_as_other),
