@@ -13,6 +13,8 @@
 #include "base/log.h"
 #include "base/process_trim.h"
 #include "exporter/backend.h"
+#include "exporter/cmd.h"
+#include "exporter/cmd_view.h"
 #include "exporter/csv_counters.h"
 #include "exporter/options.h"
 #include "exporter/pods.h"
@@ -25,7 +27,9 @@
 #define FILE_ERRORS_MAX        (64 * 1024)
 #define COUNTERS_REMARKS_BYTES (512 * 1024)
 #define SETTLE_MS              5000 // --once waits this long for the mock's replicas
-#define STOP_MS                800  // a sampler that hangs in a driver is left behind after this
+#define COMMAND_INTERVAL_MS    500  // of a command that reads the driver itself
+#define URL_BYTES              320
+#define STOP_MS                800 // a sampler that hangs in a driver is left behind after this
 
 struct exporter {
 	struct exporter_options options;
@@ -209,7 +213,8 @@ static int read_counters(struct exporter *x, struct err *e)
 	return rc;
 }
 
-static int run(struct exporter *x, struct buf *file_errors, struct err *e)
+// Everything that reads the GPUs, up to a sampler that has not begun.
+static int make_sampler(struct exporter *x, struct buf *file_errors, struct err *e)
 {
 	if (read_counters(x, e) < 0)
 		return -1;
@@ -219,9 +224,6 @@ static int run(struct exporter *x, struct buf *file_errors, struct err *e)
 	x->backend = make_backend(x, file_errors, e);
 	if (!x->backend)
 		return -1;
-	x->loop = event_base_new();
-	if (!x->loop)
-		return err_set(e, ERR_INTERNAL, "cannot make an event loop");
 	if (x->options.kubernetes) {
 		const struct pods_options pods = {.loop = x->loop,
 		                                  .clock = &x->clock,
@@ -247,7 +249,49 @@ static int run(struct exporter *x, struct buf *file_errors, struct err *e)
 	x->sampler = sampler_new(&options, e);
 	if (!x->sampler)
 		return -1;
-	if (x->backend->ops->attach && x->backend->ops->attach(x->backend, x->loop, e) < 0)
+	return x->backend->ops->attach ? x->backend->ops->attach(x->backend, x->loop, e) : 0;
+}
+
+// check, top and list: from the page that was asked for, from the exporter of this node, or from the driver.
+static int command(struct exporter *x, struct buf *file_errors, int *ret_code, struct err *e)
+{
+	char url[URL_BYTES];
+	struct cmd c = {.options = &x->options, .loop = x->loop, .clock = &x->clock, .ret_errors = file_errors};
+	struct view *first = NULL;
+	*ret_code = CMD_CHECK_UNKNOWN;
+	c.from = x->options.from;
+	if (!c.from && !x->options.backend_given) {
+		struct buf page;
+		cmd_default_url(url, sizeof url, x->options.listen);
+		c.from = url;
+		buf_init(&page, CMD_PAGE_BYTES_MAX);
+		first = cmd_read(&c, &page, e);
+		buf_done(&page);
+		if (!first && e->kind == ERR_UNREACHABLE)
+			c.from = NULL; // nobody serves here
+		err_clear(e);
+	}
+	if (!c.from) {
+		// What the driver says once is not news for a log.
+		log_free(x->log);
+		x->log = NULL;
+		x->options.interval_ms = COMMAND_INTERVAL_MS;
+		if (make_sampler(x, file_errors, e) < 0 || settle(x, e) < 0 || sampler_start(x->sampler, e) < 0)
+			return -1;
+		c.sampler = x->sampler;
+	}
+	*ret_code = cmd_run(&c, first, e);
+	return e->kind == ERR_NONE ? 0 : -1;
+}
+
+static int run(struct exporter *x, struct buf *file_errors, int *ret_code, struct err *e)
+{
+	x->loop = event_base_new();
+	if (!x->loop)
+		return err_set(e, ERR_INTERNAL, "cannot make an event loop");
+	if (x->options.command != COMMAND_SERVE)
+		return command(x, file_errors, ret_code, e);
+	if (make_sampler(x, file_errors, e) < 0)
 		return -1;
 	return x->options.once ? print_once(x, e) : serve(x, file_errors, e);
 }
@@ -268,13 +312,14 @@ int main(int argc, char **argv)
 
 	struct buf file_errors;
 	buf_init(&file_errors, FILE_ERRORS_MAX);
-	int rc = run(&x, &file_errors, &e);
+	int code = 0;
+	int rc = run(&x, &file_errors, &code, &e);
 	if (rc < 0) {
 		fputs(buf_str(&file_errors), stderr);
 		fprintf(stderr, "gpuscale-exporter: %s\n", e.msg);
 	}
 	buf_done(&file_errors);
-	int exit_code = rc < 0 ? err_kind_info(e.kind)->exit_code : 0;
+	int exit_code = rc < 0 && x.options.command != COMMAND_CHECK ? err_kind_info(e.kind)->exit_code : code;
 
 	// The thread may sit in a driver call that never returns: then its memory is left to the kernel.
 	if (x.sampler && !sampler_stop(x.sampler, STOP_MS)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One GET at a time over libevent, for the mock's replicas. Not base/http_client: its libcurl brings thirty libraries
-// and 4 MiB of resident memory, which an exporter on every GPU node must not pay for its demonstration mode.
-// No redirects, no proxies, no kept-alive connections.
+// One GET at a time over libevent, for the mock's replicas and the commands that ask a running exporter. Not
+// base/http_client: its libcurl brings thirty libraries and 4 MiB of resident memory, which an exporter on every GPU
+// node must not pay for its demonstration mode. No redirects, no proxies, no kept-alive connections.
 #ifndef GPUSCALE_EXPORTER_MOCK_FETCH_H
 #define GPUSCALE_EXPORTER_MOCK_FETCH_H
 
@@ -13,7 +13,7 @@ struct err;
 struct event_base;
 struct mock_fetch;
 
-#define MOCK_FETCH_BODY_BYTES_MAX   (1024 * 1024)
+#define MOCK_FETCH_BODY_BYTES_MAX   (20 * 1024 * 1024) // the commands fetch whole pages of metrics
 #define MOCK_FETCH_HEADER_BYTES_MAX (64 * 1024)
 
 // error NULL: a reply with any status. The body lives until the callback returns. Kinds of error: ERR_UNREACHABLE,

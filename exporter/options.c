@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/num.h"
+#include "exporter/health_policy.h"
 #include "exporter/pods.h"
 #include "exporter/sampler.h"
 
@@ -30,8 +31,20 @@ enum {
 	KEY_PODS_SOCKET,
 	KEY_PODS_INTERVAL,
 	KEY_RESOURCE_NAMES,
+	KEY_FROM,
+	KEY_CA_FILE,
+	KEY_XID_POLICY,
+	KEY_FAIL_ON,
+	KEY_SINCE,
+	KEY_COUNT,
 	KEY_VERSION
 };
+
+static const char *const command_names[] = {
+        [COMMAND_SERVE] = "serve", [COMMAND_CHECK] = "check", [COMMAND_TOP] = "top", [COMMAND_LIST] = "list"};
+_Static_assert(sizeof command_names / sizeof command_names[0] == COMMAND__COUNT, "one name per command");
+static const char *const output_names[] = {[OUTPUT_TABLE] = "table", [OUTPUT_JSON] = "json", [OUTPUT_CSV] = "csv"};
+_Static_assert(sizeof output_names / sizeof output_names[0] == OUTPUT__COUNT, "one name per output");
 
 static const char *const kind_names[] = {
         [BACKEND_AUTO] = "auto", [BACKEND_NVML] = "nvml",     [BACKEND_MOCK] = "mock",
@@ -74,6 +87,19 @@ static const struct argp_option flags[] = {
         {"sysfs-root", KEY_SYSFS_ROOT, "DIR", 0, "Where the amdgpu and intel backends find /sys (default /sys)", 0},
         {"logging-format", KEY_LOG_FORMAT, "text|json", 0, "Format of the log (default text)", 0},
         {NULL, 'v', "LEVEL", 0, "Verbosity of the log, 0 to 9; 4 and more shows debugging (default 0)", 0},
+        {NULL, 0, NULL, 0, "Of check, top and list:", 1},
+        {"from", KEY_FROM, "URL|FILE|-", 0,
+         "Where to read metrics (default: the exporter that serves here, else the driver; --backend: the driver)", 1},
+        {"ca-file", KEY_CA_FILE, "FILE", 0, "Certificates to trust when --from is https (default the system's)", 1},
+        {"output", 'o', "table|json|csv", 0, "Format (default table); check has no csv", 1},
+        {"watch", 'w', "DURATION", OPTION_ARG_OPTIONAL, "top: again and again (default each 1s)", 1},
+        {"count", KEY_COUNT, "N", 0, "top -w: end after so many tables", 1},
+        {"since", KEY_SINCE, "DURATION", 0, "check: XIDs older than this are history (default 1h)", 1},
+        {"fail-on", KEY_FAIL_ON, "ACTION", 0,
+         "check: the mildest action that is a problem: watch, restart-app, reset-idle, drain (default), drain-reset, "
+         "drain-reboot, replace",
+         1},
+        {"xid-policy", KEY_XID_POLICY, "FILE", 0, "check: rows over the built-in XID table", 1},
         {"version", KEY_VERSION, NULL, 0, "Print the version and end", 0},
         {0},
 };
@@ -144,13 +170,76 @@ static void read_environment(struct exporter_options *o, struct argp_state *stat
 		argp_error(state, "NVIDIA_RESOURCE_NAMES: more than %d names", POD_RESOURCE_NAMES_MAX);
 }
 
+static int find_name(const char *const *names, int n, const char *name)
+{
+	for (int i = 0; i < n; i++)
+		if (strcmp(names[i], name) == 0)
+			return i;
+	return -1;
+}
+
+// Flags that the command has no use for.
+static void check_command(const struct exporter_options *o, struct argp_state *state)
+{
+	bool serve = o->command == COMMAND_SERVE, check = o->command == COMMAND_CHECK;
+	if (serve && (o->from || o->ca_file || o->output != OUTPUT_TABLE))
+		argp_error(state, "--from, --ca-file and --output are flags of check, top and list");
+	if (!check && (o->xid_policy || o->fail_on != HEALTH_DRAIN || o->since_ms != HEALTH_SINCE_MS))
+		argp_error(state, "--xid-policy, --fail-on and --since are flags of check");
+	if (o->watch_ms && o->command != COMMAND_TOP)
+		argp_error(state, "--watch is a flag of top");
+	if (o->count && !o->watch_ms)
+		argp_error(state, "--count needs --watch");
+	if (check && o->output == OUTPUT_CSV)
+		argp_error(state, "--output: check has table and json");
+	if (!serve && o->once)
+		argp_error(state, "--once is a flag of serve");
+	if (o->from && o->backend_given)
+		argp_error(state, "--from and --backend exclude each other");
+	if (o->from && strcmp(o->from, "-") == 0 && o->watch_ms)
+		argp_error(state, "--watch cannot read standard input again");
+}
+
 static error_t on_flag(int key, char *arg, struct argp_state *state)
 {
 	struct exporter_options *o = state->input;
 	struct err e;
 	int64_t level;
+	int index;
 	switch (key) {
+	case KEY_FROM:
+		o->from = arg;
+		break;
+	case KEY_CA_FILE:
+		o->ca_file = arg;
+		break;
+	case KEY_XID_POLICY:
+		o->xid_policy = arg;
+		break;
+	case 'o':
+		if ((index = find_name(output_names, OUTPUT__COUNT, arg)) < 0)
+			argp_error(state, "--output: must be table, json or csv, not \"%s\"", arg);
+		o->output = (enum exporter_output)index;
+		break;
+	case 'w':
+		o->watch_ms = 1000;
+		if (arg)
+			parse_range(state, "watch", arg, 100, 3600 * 1000, &o->watch_ms);
+		break;
+	case KEY_COUNT:
+		if (num_parse_i64(arg, strlen(arg), 1, 1000000000, &o->count, &e) < 0)
+			argp_error(state, "--count: %s", e.msg);
+		break;
+	case KEY_SINCE:
+		parse_range(state, "since", arg, 1000, 365LL * 24 * 3600 * 1000, &o->since_ms);
+		break;
+	case KEY_FAIL_ON:
+		o->fail_on = health_action_find(arg);
+		if (o->fail_on == HEALTH_ACTION__COUNT || o->fail_on == HEALTH_IGNORE)
+			argp_error(state, "--fail-on: no action \"%s\"", arg);
+		break;
 	case KEY_BACKEND:
+		o->backend_given = true;
 		for (int k = 0; k < BACKEND__COUNT; k++) {
 			if (strcmp(arg, kind_names[k]) == 0) {
 				o->backend = (enum backend_kind)k;
@@ -230,12 +319,17 @@ static error_t on_flag(int key, char *arg, struct argp_state *state)
 		o->version = true;
 		break;
 	case ARGP_KEY_ARG:
-		argp_error(state, "unexpected argument \"%s\"", arg);
+		index = find_name(command_names, COMMAND__COUNT, arg);
+		if (index < 0 || state->arg_num > 0)
+			argp_error(state, "unexpected argument \"%s\"%s", arg,
+			           state->arg_num > 0 ? "" : ": the commands are serve, check, top and list");
+		o->command = (enum exporter_command)index;
 		break;
 	case ARGP_KEY_INIT:
 		read_environment(o, state);
 		break;
 	case ARGP_KEY_END:
+		check_command(o, state);
 		if (o->mock_script && o->backend != BACKEND_MOCK)
 			argp_error(state, "--mock-script needs --backend mock");
 		if (o->at_ms && (!o->once || o->backend != BACKEND_MOCK))
@@ -252,10 +346,15 @@ void exporter_options_parse(struct exporter_options *o, int argc, char **argv)
 	static const struct argp argp = {
 	        .options = flags,
 	        .parser = on_flag,
+	        .args_doc = "[serve|check|top|list]",
 	        .doc = "Serves the state of this node's GPUs to Prometheus, in the names, labels and units of "
-	               "dcgm-exporter.",
+	               "dcgm-exporter.\vserve (the default) answers scrapes; check says whether the GPUs are healthy "
+	               "and exits 0, 1 or "
+	               "2 as node-problem-detector wants it; top shows their load; list names them.",
 	};
 	*o = (struct exporter_options){.listen = ":9400",
+	                               .fail_on = HEALTH_DRAIN,
+	                               .since_ms = HEALTH_SINCE_MS,
 	                               .pods_socket = PODS_SOCKET,
 	                               .pods_interval_ms = PODS_INTERVAL_MS,
 	                               .hostname_label = "Hostname",

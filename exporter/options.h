@@ -19,7 +19,22 @@ enum backend_kind {
 	BACKEND__COUNT
 };
 
+enum exporter_command { COMMAND_SERVE, COMMAND_CHECK, COMMAND_TOP, COMMAND_LIST, COMMAND__COUNT };
+enum exporter_output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_CSV, OUTPUT__COUNT };
+
 struct exporter_options {
+	enum exporter_command command;
+	// Of the commands beside serving.
+	const char *from;       // URL, file or "-" to read pages from; NULL: the exporter of this node, else the driver
+	const char *ca_file;    // PEM, of a URL with https; NULL: the system's
+	const char *xid_policy; // file of exporter/health_policy.h; NULL: the built-in table alone
+	enum exporter_output output;
+	int fail_on;      // enum health_action from which check exits 1
+	int64_t since_ms; // XIDs older than this are history to check
+	int64_t watch_ms; // time between two tables; 0: only one
+	int64_t count;    // tables at most; 0: without end
+
+	bool backend_given; // --backend was written: the commands read the driver themselves
 	enum backend_kind backend;
 	const char *mock_script;     // NULL: the built-in one
 	const char *listen;          // ":9400"

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporter/cmd_view.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/num.h"
+#include "base/text.h"
+
+struct label {
+	const char *name, *value;
+};
+
+// One sample line, cut in place.
+struct sample {
+	const char *name;
+	struct label labels[VIEW_LABELS_MAX];
+	size_t n;
+	double value;
+};
+
+static const char *label_of(const struct sample *s, const char *name)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (strcmp(s->labels[i].name, name) == 0)
+			return s->labels[i].value;
+	return "";
+}
+
+// Reads "value" in place, past its closing quote. NULL: it does not end.
+static char *cut_value(char *p)
+{
+	char *out = p;
+	for (; *p != '"'; p++) {
+		char c = *p;
+		if (c == '\\' && p[1]) {
+			c = *++p;
+			c = c == 'n' ? '\n' : c;
+		}
+		if (!c) // the end of the line
+			return NULL;
+		*out++ = c;
+	}
+	*out = '\0';
+	return p + 1;
+}
+
+// "{a="b",c="d"}" from behind the brace. NULL: it is malformed.
+static char *cut_labels(char *p, struct sample *s)
+{
+	while (*p != '}') {
+		char *eq = strchr(p, '=');
+		if (!eq || eq[1] != '"' || s->n == VIEW_LABELS_MAX)
+			return NULL;
+		*eq = '\0';
+		s->labels[s->n++] = (struct label){.name = p, .value = eq + 2};
+		p = cut_value(eq + 2);
+		if (!p || (*p != ',' && *p != '}'))
+			return NULL;
+		p += *p == ',';
+	}
+	return p + 1;
+}
+
+static bool cut_sample(char *line, struct sample *s)
+{
+	char *p = line + strcspn(line, "{ ");
+	bool labels = *p == '{';
+	s->name = line;
+	s->n = 0;
+	if (p == line || !*p)
+		return false;
+	*p++ = '\0';
+	if (labels && !(p = cut_labels(p, s)))
+		return false;
+	p += strspn(p, " ");
+	return num_parse_sample(p, strcspn(p, " "), &s->value, NULL) == 0; // a time may follow
+}
+
+static void copy(char *out, size_t size, const char *text)
+{
+	if (!out[0])
+		snprintf(out, size, "%s", text);
+}
+
+static struct view_gpu *find_gpu(struct view *v, const struct sample *s, struct err *e)
+{
+	const char *uuid = label_of(s, "UUID"), *index = label_of(s, "gpu"), *instance = label_of(s, "GPU_I_ID");
+	int64_t number = -1;
+	if (num_parse_i64(index, strlen(index), 0, INT32_MAX, &number, NULL) < 0)
+		number = -1;
+	for (size_t i = 0; i < v->n; i++) {
+		const struct device *d = &v->gpus[i].device;
+		if (d->index == number && strcmp(d->uuid, uuid) == 0 && strcmp(d->mig_id, instance) == 0)
+			return &v->gpus[i];
+	}
+	if (v->n == DEVICES_MAX) {
+		err_set(e, ERR_LIMIT, "more than %d GPUs", DEVICES_MAX);
+		return NULL;
+	}
+	struct view_gpu *g = &v->gpus[v->n++];
+	g->device.index = (int32_t)number;
+	copy(g->device.uuid, sizeof g->device.uuid, uuid);
+	copy(g->device.mig_id, sizeof g->device.mig_id, instance);
+	return g;
+}
+
+static void add_pod(struct view_gpu *g, const struct sample *s)
+{
+	const char *namespace_ = label_of(s, "namespace"), *pod = label_of(s, "pod");
+	char name[2 * OWNER_NAME_BYTES];
+	if (!pod[0]) { // what Prometheus made of them, should the page come from a federation
+		namespace_ = label_of(s, "exported_namespace");
+		pod = label_of(s, "exported_pod");
+	}
+	if (!pod[0])
+		return;
+	snprintf(name, sizeof name, "%s/%s", namespace_, pod);
+	size_t len = strlen(g->pods), n = strlen(name);
+	for (const char *p = g->pods; (p = strstr(p, name)); p += n)
+		if ((p == g->pods || p[-1] == ',') && (p[n] == ',' || !p[n]))
+			return;
+	if (len >= 3 && strcmp(g->pods + len - 3, "...") == 0)
+		return;
+	if (len + 1 + n + 5 > sizeof g->pods)
+		snprintf(g->pods + len, sizeof g->pods - len, ",...");
+	else
+		snprintf(g->pods + len, sizeof g->pods - len, "%s%s", len ? "," : "", name);
+}
+
+static int take_field(struct view *v, const struct sample *s, enum field f, struct err *e)
+{
+	struct view_gpu *g = find_gpu(v, s, e);
+	if (!g)
+		return -1;
+	struct device *d = &g->device;
+	copy(d->model, sizeof d->model, label_of(s, "modelName"));
+	copy(d->pci_bus_id, sizeof d->pci_bus_id, label_of(s, "pci_bus_id"));
+	copy(d->node, sizeof d->node, label_of(s, "device"));
+	copy(d->mig_profile, sizeof d->mig_profile, label_of(s, "GPU_I_PROFILE"));
+	add_pod(g, s);
+	if (isfinite(s->value)) {
+		g->has[f] = true;
+		g->value[f] = s->value;
+	}
+	return 0;
+}
+
+// XIDs carry the labels of the GPU, never of an instance.
+static int take_xid(struct view *v, const struct sample *s, bool stamp, struct err *e)
+{
+	struct view_gpu *g = find_gpu(v, s, e);
+	const char *text = label_of(s, "xid");
+	int64_t code;
+	if (!g)
+		return -1;
+	if (num_parse_i64(text, strlen(text), 0, INT32_MAX, &code, NULL) < 0)
+		code = XID_CODE_OTHER;
+	size_t i = 0;
+	while (i < g->n_xids && g->xids[i].code != code)
+		i++;
+	if (i == XID_CODES_MAX + 1)
+		return 0;
+	if (i == g->n_xids)
+		g->xids[g->n_xids++] = (struct view_xid){.code = (int32_t)code};
+	if (stamp)
+		g->xids[i].last_s = s->value;
+	else if (s->value > 0 && s->value < 1e15)
+		g->xids[i].count = (uint64_t)s->value;
+	return 0;
+}
+
+static int64_t whole(double v)
+{
+	return v > 0 && v < 1e9 ? (int64_t)v : 0;
+}
+
+static int take_sample(struct view *v, const struct sample *s, struct err *e)
+{
+	if (strcmp(s->name, "gpuscale_gpu_xid_errors_total") == 0)
+		return take_xid(v, s, false, e);
+	if (strcmp(s->name, "gpuscale_gpu_xid_last_timestamp_seconds") == 0)
+		return take_xid(v, s, true, e);
+	if (strcmp(s->name, "gpuscale_exporter_up") == 0) {
+		v->has_up = true;
+		v->up = s->value == 1;
+	} else if (strcmp(s->name, "gpuscale_exporter_sample_age_seconds") == 0) {
+		v->has_age = true;
+		v->age_s = s->value;
+	} else if (strcmp(s->name, "gpuscale_exporter_samples_dropped") == 0) {
+		v->dropped = s->value == 1;
+	} else if (strcmp(s->name, "gpuscale_exporter_devices") == 0) {
+		const char *state = label_of(s, "state");
+		if (strcmp(state, "lost") == 0)
+			v->lost = whole(s->value);
+		else if (strcmp(state, "missing") == 0)
+			v->missing = whole(s->value);
+	} else {
+		enum field f = family_find(s->name);
+		return f == FIELD__COUNT ? 0 : take_field(v, s, f, e);
+	}
+	return 0;
+}
+
+static int by_index(const void *a, const void *b)
+{
+	const struct device *x = &((const struct view_gpu *)a)->device, *y = &((const struct view_gpu *)b)->device;
+	if (x->index != y->index)
+		return x->index < y->index ? -1 : 1;
+	int order = strcmp(x->uuid, y->uuid);
+	return order ? order : strcmp(x->mig_id, y->mig_id);
+}
+
+static int read_lines(struct view *v, char *line, const char *text, size_t len, struct err *e)
+{
+	const char *end = text + len;
+	size_t number = 0;
+	for (const char *p = text, *stop; p < end; p = stop + 1) {
+		struct sample s;
+		stop = memchr(p, '\n', (size_t)(end - p));
+		stop = stop ? stop : end;
+		size_t n = (size_t)(stop - p);
+		number++;
+		if (n == 0 || *p == '#')
+			continue;
+		if (n >= VIEW_LINE_BYTES_MAX)
+			return err_set(e, ERR_LIMIT, "line %zu has %zu bytes, the ceiling is %d", number, n,
+			               VIEW_LINE_BYTES_MAX - 1);
+		memcpy(line, p, n);
+		line[n] = '\0';
+		if (strlen(line) != n || !cut_sample(line, &s)) {
+			char shown[60];
+			text_show(shown, sizeof shown, p, n);
+			return err_set(e, ERR_INPUT, "not a page of metrics: line %zu: %s", number, shown);
+		}
+		if (take_sample(v, &s, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+struct view *view_new(const char *text, size_t len, struct err *e)
+{
+	struct view *v = calloc(1, sizeof *v);
+	char *line = malloc(VIEW_LINE_BYTES_MAX);
+	int rc = v && line ? read_lines(v, line, text, len, e) : err_set(e, ERR_INTERNAL, "out of memory");
+	free(line);
+	if (rc < 0) {
+		free(v);
+		return NULL;
+	}
+	qsort(v->gpus, v->n, sizeof v->gpus[0], by_index);
+	return v;
+}
+
+void view_free(struct view *v)
+{
+	free(v);
+}
+
+bool view_get(const struct view_gpu *g, const char *family, double *ret_value)
+{
+	enum field f = family_find(family);
+	if (f == FIELD__COUNT || !g->has[f])
+		return false;
+	*ret_value = g->value[f];
+	return true;
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// A page of metrics from elsewhere, read back, judged and shown; the same bytes as a policy file.
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "exporter/cmd.h"
+#include "exporter/cmd_view.h"
+#include "exporter/health_policy.h"
+
+static void show(const struct view *v)
+{
+	struct buf out;
+	buf_init(&out, 64 * 1024 * 1024);
+	for (int command = COMMAND_TOP; command <= COMMAND_LIST; command++) {
+		for (int output = 0; output < OUTPUT__COUNT; output++) {
+			const struct exporter_options o = {.command = (enum exporter_command)command,
+			                                   .output = (enum exporter_output)output};
+			cmd_table(&o, v, &out);
+		}
+	}
+	assert(!out.failed);
+	buf_done(&out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct health_policy p;
+	struct buf errors;
+	struct err e = {.kind = ERR_NONE};
+	buf_init(&errors, 1024 * 1024);
+	health_policy_init(&p);
+	int rc = health_policy_parse(&p, "f", (const char *)data, size, &errors, &e);
+	assert((rc == 0) == (e.kind == ERR_NONE));
+	assert(p.n <= HEALTH_ROWS_MAX);
+	buf_done(&errors);
+	struct view *v = view_new((const char *)data, size, &e);
+	if (!v)
+		return 0;
+	struct health_finding *f = calloc(HEALTH_FINDINGS_MAX, sizeof *f);
+	if (!f)
+		abort();
+	size_t n = health_judge(&p, v, INT64_C(1700000000000), f, HEALTH_FINDINGS_MAX);
+	assert(n <= HEALTH_FINDINGS_MAX);
+	for (size_t i = 0; i < n; i++)
+		assert(f[i].action > HEALTH_IGNORE && (i == 0 || f[i - 1].action >= f[i].action));
+	free(f);
+	show(v);
+	view_free(v);
+	return 0;
+}

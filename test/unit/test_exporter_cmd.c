@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal of this test: a page of metrics is read back as it was meant, and what it says about health is judged by the
+// tables. The commands as programs: test/golden/run-exporter-commands.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "exporter/cmd.h"
+#include "exporter/cmd_view.h"
+#include "exporter/health_policy.h"
+
+#define WALL_MS INT64_C(1700000000000)
+#define GPU0                                                                                                           \
+	"gpu=\"0\",UUID=\"GPU-a\",pci_bus_id=\"00000000:04:00.0\",device=\"nvidia0\",modelName=\"M \\\"x\\\\n\\\"\""
+#define XID(code, count, last)                                                                                         \
+	"gpuscale_gpu_xid_errors_total{gpu=\"0\",UUID=\"GPU-a\",xid=\"" code "\"} " count "\n"                         \
+	"gpuscale_gpu_xid_last_timestamp_seconds{gpu=\"0\",UUID=\"GPU-a\",xid=\"" code "\"} " last "\n"
+
+static struct view *read_view(const char *text)
+{
+	struct err e = {.kind = ERR_NONE};
+	struct view *v = view_new(text, strlen(text), &e);
+	if (!v)
+		fail_msg("%s", e.msg);
+	return v;
+}
+
+static void a_page_is_read_back(void **state)
+{
+	(void)state;
+	struct view *v =
+	        read_view("# HELP x y\n\n"
+	                  "DCGM_FI_DEV_GPU_UTIL{gpu=\"1\",UUID=\"GPU-b\",namespace=\"n\",pod=\"p\"} 5 1700000000000\n"
+	                  "DCGM_FI_DEV_GPU_UTIL{gpu=\"1\",UUID=\"GPU-b\",namespace=\"n\",pod=\"q\"} 5\n"
+	                  "DCGM_FI_DEV_FB_USED{gpu=\"1\",UUID=\"GPU-b\",namespace=\"n\",pod=\"p\"} 7\n"
+	                  "DCGM_FI_DEV_GPU_UTIL{" GPU0 ",exported_namespace=\"m\",exported_pod=\"r\"} 42\n"
+	                  "DCGM_FI_DEV_GPU_UTIL{" GPU0 ",GPU_I_PROFILE=\"1g.10gb\",GPU_I_ID=\"3\"} 1\n"
+	                  "DCGM_FI_PROF_SM_ACTIVE{" GPU0 "} 0.5\n"
+	                  "DCGM_FI_DEV_GPU_TEMP{" GPU0 "} NaN\n"
+	                  "go_goroutines 12\n"
+	                  "gpuscale_exporter_devices{state=\"lost\"} 1\n"
+	                  "gpuscale_exporter_devices{state=\"missing\"} 2\n"
+	                  "gpuscale_exporter_up 1\ngpuscale_exporter_sample_age_seconds 0.25\n");
+	double value;
+	assert_int_equal(v->n, 3);
+	assert_string_equal(v->gpus[0].device.uuid, "GPU-a");
+	assert_string_equal(v->gpus[0].device.model, "M \"x\\n\"");
+	assert_string_equal(v->gpus[0].device.node, "nvidia0");
+	assert_string_equal(v->gpus[0].pods, "m/r");
+	assert_true(view_get(&v->gpus[0], "DCGM_FI_DEV_GPU_UTIL", &value));
+	assert_true(value == 42);
+	assert_true(view_get(&v->gpus[0], "DCGM_FI_PROF_SM_ACTIVE", &value));
+	assert_false(view_get(&v->gpus[0], "DCGM_FI_DEV_GPU_TEMP", &value));
+	assert_false(view_get(&v->gpus[0], "NO_SUCH", &value));
+	assert_string_equal(v->gpus[1].device.mig_id, "3");
+	assert_string_equal(v->gpus[1].device.mig_profile, "1g.10gb");
+	assert_int_equal(v->gpus[2].device.index, 1);
+	assert_string_equal(v->gpus[2].pods, "n/p,n/q");
+	assert_true(v->has_up && v->up && v->has_age && v->age_s == 0.25);
+	assert_int_equal(v->lost, 1);
+	assert_int_equal(v->missing, 2);
+	view_free(v);
+}
+
+static void what_is_no_page_is_refused(void **state)
+{
+	(void)state;
+	static const char *const texts[] = {
+	        "<html>", "a{b=\"c\"", "a{b=\"c\"}", "a{b} 1",   "a{b=c} 1", "a{b=\"c\";d=\"e\"} 1",
+	        "a x",    " 1",        "{} 1",       "a{b=\"\\",
+	};
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+		struct err e = {.kind = ERR_NONE};
+		if (view_new(texts[i], strlen(texts[i]), &e))
+			fail_msg("read: %s", texts[i]);
+		assert_int_equal(e.kind, ERR_INPUT);
+		assert_non_null(strstr(e.msg, "line 1"));
+	}
+}
+
+static void many_pods_are_cut(void **state)
+{
+	(void)state;
+	struct buf b;
+	buf_init(&b, 1024 * 1024);
+	for (int i = 0; i < 200; i++)
+		buf_printf(&b, "DCGM_FI_DEV_GPU_UTIL{" GPU0 ",namespace=\"n\",pod=\"p%d\"} 5\n", i);
+	struct view *v = read_view(b.data);
+	size_t len = strlen(v->gpus[0].pods);
+	assert_true(len < VIEW_PODS_BYTES);
+	assert_string_equal(v->gpus[0].pods + len - 4, ",...");
+	view_free(v);
+	buf_done(&b);
+}
+
+// The findings as "action reason; ".
+static void judge(const struct health_policy *p, const char *page, const char *want)
+{
+	static const char util[] = "DCGM_FI_DEV_GPU_UTIL{" GPU0 "} 0\n";
+	struct health_finding *f = calloc(HEALTH_FINDINGS_MAX, sizeof *f);
+	struct buf text, got;
+	assert_non_null(f);
+	buf_init(&text, 64 * 1024);
+	buf_init(&got, 64 * 1024);
+	buf_puts(&text, util);
+	buf_puts(&text, page);
+	struct view *v = read_view(text.data);
+	size_t n = health_judge(p, v, WALL_MS, f, HEALTH_FINDINGS_MAX);
+	for (size_t i = 0; i < n; i++)
+		buf_printf(&got, "%s %s; ", health_action_name(f[i].action), f[i].reason);
+	if (strcmp(buf_str(&got), want) != 0)
+		fail_msg("%sgot:  %s\nwant: %s", page, buf_str(&got), want);
+	view_free(v);
+	buf_done(&text);
+	buf_done(&got);
+	free(f);
+}
+
+static void xids_and_conditions_are_judged_by_the_tables(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *page, *want;
+	} cases[] = {
+	        {"", ""},
+	        {XID("79", "1", "1699999999"), "drain-reboot XID79; "},
+	        {XID("79", "0", "0"), ""},
+	        {XID("79", "1", "1699996399"), ""}, // an hour and a second ago
+	        {XID("79", "1", "1699996401"), "drain-reboot XID79; "},
+	        {XID("79", "1", "1700000100"), "drain-reboot XID79; "}, // a clock that is ahead
+	        {XID("13", "9", "1699999999"), "restart-app XID13; "},
+	        {XID("43", "9", "1699999999"), ""},
+	        {XID("109", "2", "1699999999"), "watch XID109; "},
+	        {XID("109", "3", "1699999999"), "drain XID109; "},
+	        {XID("999", "1", "1699999999"), "watch XID999; "},
+	        {XID("other", "1", "1699999999"), "watch XIDOther; "},
+	        {XID("63", "1", "1699999999") XID("48", "1", "1699999999") XID("64", "1", "1699999999"),
+	         "replace XID64; drain-reset XID48; reset-idle XID63; "},
+	        {"DCGM_FI_DEV_ROW_REMAP_FAILURE{" GPU0 "} 1\n", "replace RowRemapFailure; "},
+	        {"DCGM_FI_DEV_ROW_REMAP_FAILURE{" GPU0 "} 0\n", ""},
+	        {"DCGM_FI_DEV_ROW_REMAP_PENDING{" GPU0 "} 1\n", "reset-idle RowRemapPending; "},
+	        {"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{" GPU0 "} 2\n", "drain-reset UncorrectableEcc; "},
+	        {"gpuscale_gpu_recovery_action{" GPU0 "} 0\n", ""},
+	        {"gpuscale_gpu_recovery_action{" GPU0 "} 2\n", "drain-reboot RecoveryAction; "},
+	        {"gpuscale_gpu_recovery_action{" GPU0 "} 5\n", "drain RecoveryAction; "},
+	        {"DCGM_FI_DEV_CLOCKS_EVENT_REASONS{" GPU0 "} 193\n", "watch HwThermalSlowdown; watch HwPowerBrake; "},
+	        {"DCGM_FI_DEV_CLOCKS_EVENT_REASONS{" GPU0 "} 5\n", ""},
+	        {"gpuscale_exporter_devices{state=\"lost\"} 1\n", "drain-reboot GPULost; "},
+	        {"gpuscale_exporter_devices{state=\"missing\"} 1\n", "drain-reboot GPUMissing; "},
+	};
+	struct health_policy p;
+	health_policy_init(&p);
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		judge(&p, cases[i].page, cases[i].want);
+}
+
+static void a_file_replaces_rows(void **state)
+{
+	(void)state;
+	static const char text[] =
+	        "# site rules\n\n79, watch\n 94 , drain , 2 , seen, twice\r\n500,replace\nother, drain\n";
+	struct health_policy p;
+	struct buf errors;
+	struct err e;
+	health_policy_init(&p);
+	buf_init(&errors, 4096);
+	assert_int_equal(health_policy_parse(&p, "f", text, strlen(text), &errors, &e), 0);
+	judge(&p, XID("79", "1", "1699999999"), "watch XID79; ");
+	judge(&p, XID("94", "1", "1699999999"), "watch XID94; ");
+	judge(&p, XID("94", "2", "1699999999"), "drain XID94; ");
+	judge(&p, XID("500", "1", "1699999999"), "replace XID500; ");
+	judge(&p, XID("501", "1", "1699999999"), "drain XID501; ");
+	judge(&p, XID("48", "1", "1699999999"), "drain-reset XID48; ");
+
+	static const char wrong[] = "x, drain\n79\n79, melt\n80, drain, 0\n81, drain, two\n";
+	assert_int_equal(health_policy_parse(&p, "f", wrong, strlen(wrong), &errors, &e), -1);
+	assert_string_equal(e.msg, "f: 5 errors");
+	static const char *const want[] = {"f:1: the first", "f:2: the second", "f:3: the second", "f:4: the third",
+	                                   "f:5: the third"};
+	for (size_t i = 0; i < 5; i++)
+		assert_non_null(strstr(buf_str(&errors), want[i]));
+	assert_int_equal(health_policy_read(&p, "/nonexistent/p.csv", &errors, &e), -1);
+	assert_int_equal(e.kind, ERR_NOT_FOUND);
+	buf_done(&errors);
+}
+
+static void the_url_follows_the_listen_address(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *listen, *want;
+	} cases[] = {
+	        {":9400", "http://127.0.0.1:9400/metrics"}, {"0.0.0.0:1", "http://127.0.0.1:1/metrics"},
+	        {"[::]:2", "http://127.0.0.1:2/metrics"},   {"10.0.0.1:3", "http://10.0.0.1:3/metrics"},
+	        {"[::1]:4", "http://[::1]:4/metrics"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		char url[300];
+		cmd_default_url(url, sizeof url, cases[i].listen);
+		assert_string_equal(url, cases[i].want);
+	}
+}
+
+static void tables_are_safe_for_their_readers(void **state)
+{
+	(void)state;
+	struct view *v =
+	        read_view("DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-a\",modelName=\"a,\\\"b\\\"\x1b[31m\"} 5.4\n"
+	                  "DCGM_FI_DEV_GPU_UTIL{gpu=\"1\",UUID=\"GPU-b\",modelName=\"c\"} 100\n"
+	                  "DCGM_FI_PROF_SM_ACTIVE{gpu=\"1\",UUID=\"GPU-b\"} 0.126\n");
+	struct exporter_options o = {.command = COMMAND_TOP, .output = OUTPUT_TABLE};
+	struct buf out;
+	buf_init(&out, 64 * 1024);
+	cmd_table(&o, v, &out);
+	assert_string_equal(buf_str(&out), "GPU  MODEL          UTIL   SM\n"
+	                                   "  0  a,\"b\"\\x1b[31m    5%    -\n"
+	                                   "  1  c              100%  13%\n");
+	buf_reset(&out);
+	o.output = OUTPUT_CSV;
+	o.command = COMMAND_LIST;
+	cmd_table(&o, v, &out);
+	assert_string_equal(buf_str(&out), "gpu,uuid,mig_id,mig_profile,model,pci_bus_id,device,pods\n"
+	                                   "0,GPU-a,,,\"a,\"\"b\"\"\x1b[31m\",,,\n1,GPU-b,,,c,,,\n");
+	view_free(v);
+	buf_done(&out);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(a_page_is_read_back),
+	        cmocka_unit_test(what_is_no_page_is_refused),
+	        cmocka_unit_test(many_pods_are_cut),
+	        cmocka_unit_test(xids_and_conditions_are_judged_by_the_tables),
+	        cmocka_unit_test(a_file_replaces_rows),
+	        cmocka_unit_test(the_url_follows_the_listen_address),
+	        cmocka_unit_test(tables_are_safe_for_their_readers),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
