@@ -38,8 +38,10 @@ const char *nvmlErrorString(nvml_return r)
 nvml_return nvmlSystemGetDriverVersion(char *version, unsigned length);
 nvml_return nvmlSystemGetDriverVersion(char *version, unsigned length)
 {
-	snprintf(version, length, "580.65.06");
-	return NVML_SUCCESS;
+	struct script s;
+	nvml_return r = begin(&s, "nvmlSystemGetDriverVersion", ANY_GPU);
+	text_of(&s, "driver", ANY_GPU, "580.65.06", version, length);
+	return r;
 }
 
 nvml_return nvmlDeviceGetCount_v2(unsigned *count);
@@ -80,7 +82,9 @@ nvml_return nvmlDeviceGetName(nvml_device d, char *name, unsigned length)
 	const char *profile = "";
 	size_t len = 0;
 	bool mig = instance_of(d) >= 0 && mig_at(&s, index_of(d), instance_of(d), &id, &profile, &len);
-	snprintf(name, length, "NVIDIA Fake 9000%s%.*s", mig ? " MIG " : "", (int)len, profile);
+	char model[NVML_NAME_BYTES];
+	text_of(&s, "name", index_of(d), "NVIDIA Fake 9000", model, sizeof model);
+	snprintf(name, length, "%s%s%.*s", model, mig ? " MIG " : "", (int)len, profile);
 	return r;
 }
 
@@ -96,8 +100,11 @@ nvml_return nvmlDeviceGetPciInfo_v3(nvml_device d, struct nvml_pci *pci);
 nvml_return nvmlDeviceGetPciInfo_v3(nvml_device d, struct nvml_pci *pci)
 {
 	struct script s;
-	snprintf(pci->bus_id, sizeof pci->bus_id, "00000000:%02X:00.0", (unsigned)index_of(d) + 4);
-	return begin(&s, "nvmlDeviceGetPciInfo_v3", index_of(d));
+	nvml_return r = begin(&s, "nvmlDeviceGetPciInfo_v3", index_of(d));
+	char fallback[32];
+	snprintf(fallback, sizeof fallback, "00000000:%02X:00.0", (unsigned)index_of(d) + 4);
+	text_of(&s, "pci", index_of(d), fallback, pci->bus_id, sizeof pci->bus_id);
+	return r;
 }
 
 nvml_return nvmlDeviceGetUtilizationRates(nvml_device d, struct nvml_utilization *u);

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -136,6 +137,20 @@ int64_t lookup(const struct script *s, const char *verb, const char *name, int g
 			fallback = word_number(&w, 3);
 	}
 	return fallback;
+}
+
+void text_of(const struct script *s, const char *name, int gpu, const char *fallback, char *out, size_t size)
+{
+	struct words w;
+	snprintf(out, size, "%s", fallback);
+	for (const char *p = s->text; (p = next_line(p, &w));) {
+		if (w.n < 4 || !word_is(&w, 0, "text") || !word_is(&w, 1, name) ||
+		    !(word_is(&w, 2, "*") || word_number(&w, 2) == gpu))
+			continue;
+		snprintf(out, size, "%.*s", (int)w.len[3], w.at[3]);
+		for (char *blank = out; (blank = strchr(blank, '_'));)
+			*blank = ' ';
+	}
 }
 
 void pause_ms(long ms)

@@ -7,6 +7,7 @@
 //                             result of field N of nvmlDeviceGetFieldValues, gpmN that of GPM metric N
 //   sleep FUNCTION GPU MS     the function answers later; a changed file ends the wait
 //   xid NUMBER GPU CODE       an event, handed out once, in the order of NUMBER (from 1)
+//   text NAME GPU VALUE       name (of the GPU), driver (GPU *), pci (bus id); _ stands for a blank
 //   mig GPU ID PROFILE        a MIG instance; makes MIG mode of that GPU 1
 #ifndef GPUSCALE_TEST_FAKE_NVML_SCRIPT_H
 #define GPUSCALE_TEST_FAKE_NVML_SCRIPT_H
@@ -42,6 +43,8 @@ int64_t word_number(const struct words *w, size_t i);
 int64_t lookup(const struct script *s, const char *verb, const char *name, int gpu, int64_t fallback);
 // A reading: what the script sets, else its default. abort() for a name without one.
 int64_t reading(const struct script *s, const char *name, int gpu);
+// A text of the script, or its fallback.
+void text_of(const struct script *s, const char *name, int gpu, const char *fallback, char *out, size_t size);
 // Every function begins here: reads the script, waits and fails as it says.
 nvml_return begin(struct script *s, const char *function, int gpu);
 void pause_ms(long ms);
