@@ -94,6 +94,10 @@ void combine_stage(struct tick *t)
 		                      .after = y.replicas,
 		                      .count = (int32_t)y.n_ok,
 		              });
+	int32_t why = t->entry[y.winner]; // what changed the winner's proposal last
+	if (why >= 0 &&
+	    (t->decision->trace[why].reason == REASON_PANIC || t->decision->trace[why].reason == REASON_FORECAST))
+		t->decision->reason = t->decision->trace[why].reason;
 	if (t->starting_entry[y.winner] >= 0) {
 		t->decision->reason = REASON_REPLICAS_STARTING;
 		t->decision->driver = t->starting_entry[y.winner];

@@ -13,7 +13,7 @@
 #include "policies/tick.h"
 
 // Entries kept free for the stages after the signals.
-#define TRACE_RESERVE 12
+#define TRACE_RESERVE 16
 
 int32_t tick_trace(struct tick *t, const struct trace_entry *entry)
 {
@@ -97,6 +97,8 @@ static void run_stages(struct tick *t)
 	// Signals are read in any case: their windows and timers must go on.
 	for (size_t i = 0; i < t->policy->n_signals; i++)
 		signal_stage(t, i);
+	if (t->policy->panic.set)
+		panic_stage(t);
 	if (t->policy->forecast.set)
 		forecast_stage(t);
 	bool fallback = t->policy->fallback.set, idle = t->policy->idle.set;

@@ -14,7 +14,7 @@ struct obs_series;
 struct observation;
 struct policy;
 
-#define DECIDE_STATE_VERSION 3
+#define DECIDE_STATE_VERSION 4
 #define DECIDE_HISTORY_MAX   256 // recommendations, and scale events, kept per policy
 
 // Bytes of state this policy needs: windows of at most POLICY_WINDOW_SAMPLES_MAX samples, recommendations and events

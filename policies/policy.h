@@ -148,6 +148,16 @@ struct policy_forecast {
 	bool season_set, window_set;
 };
 
+// A burst that a long window would average away. Knative: panic mode.
+struct policy_panic {
+	bool set;
+	const char *signal;      // name
+	const char *window_text; // "10%" of the signal's window, or a duration
+	int64_t window_ms;       // settled by policy_decode()
+	double threshold;        // replicas wanted / ready replicas
+	size_t signal_index;     // of `signal`; settled by policy_decode()
+};
+
 struct policy_startup {
 	bool set;   // capacity to come counts; off, start-up times are learnt but not gone by
 	bool given; // else learnt
@@ -168,6 +178,7 @@ struct policy {
 	struct policy_sustain cooldown;                   // up_ms / down_ms after a scale in either direction
 	struct policy_idle idle;
 	struct policy_forecast forecast;
+	struct policy_panic panic;
 	struct policy_fallback fallback;
 	struct policy_startup startup;
 	struct policy_guards guards;

@@ -135,6 +135,11 @@ static const struct schema_field spec_fields[] = {
          .doc = "Scale ahead of the load: what its signal would ask for when replicas ordered now are ready.",
          FIELD_SET(struct policy, forecast, forecast.set),
          .child = &policy_schema_forecast},
+        {.name = "panic",
+         .type = SCHEMA_OBJECT,
+         .doc = "Go by a short window in a burst, and take nothing away until it has passed (Knative's panic mode).",
+         FIELD_SET(struct policy, panic, panic.set),
+         .child = &policy_schema_panic},
         {.name = "fallback",
          .type = SCHEMA_OBJECT,
          .doc = "What to go by when the signals cannot be read for long. Until then, and without it, the scale is "
@@ -258,6 +263,7 @@ static size_t check_spec(const void *value, struct schema_fault *ret_faults, siz
 	check_guards(p, &l);
 	check_startup(p, &l);
 	policy_schema_check_forecast(p, &l);
+	policy_schema_check_panic(p, &l);
 	for (size_t i = 0; i < p->n_signals; i++)
 		for (size_t k = 0; k < i; k++)
 			if (strcmp(p->signals[i].name, p->signals[k].name) == 0) {
@@ -414,6 +420,8 @@ void policy_settle(struct policy *policy)
 	policy->idle.signal = idle < 0 ? 0 : (size_t)idle;
 	int forecast =
 	        policy->forecast.set && policy->forecast.signal ? signal_index(policy, policy->forecast.signal) : -1;
+	int panic = policy->panic.set && policy->panic.signal ? signal_index(policy, policy->panic.signal) : -1;
+	policy->panic.signal_index = panic < 0 ? 0 : (size_t)panic;
 	policy->forecast.signal_index = forecast < 0 ? 0 : (size_t)forecast;
 	const struct doc_node *paused = annotation(policy->annotations, POLICY_ANNOTATION_PAUSED);
 	if (paused && is_text(paused, "true"))

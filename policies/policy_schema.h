@@ -92,6 +92,42 @@ static inline int policy_settle_horizon(const struct doc_node *node, struct poli
 	return -1;
 }
 
+// panic.window from its text: a share of the signal's window, or a duration. 0, or -1 with the fault added to errors.
+static inline int policy_settle_panic(const struct doc_node *node, struct policy *policy, struct schema_errors *errors)
+{
+	static const char path[] = "spec.panic.window";
+	struct policy_panic *p = &policy->panic;
+	if (!p->set || !p->window_text || !p->signal || p->signal_index >= policy->n_signals ||
+	    !policy->signals[p->signal_index].name || strcmp(policy->signals[p->signal_index].name, p->signal) != 0)
+		return 0; // reported by then
+	const struct doc_node *panic = doc_get(doc_get(node, "spec"), "panic"), *text = doc_get(panic, "window");
+	text = text ? text : panic;
+	int64_t stable_ms = policy->signals[p->signal_index].window.duration_ms;
+	size_t len = strlen(p->window_text);
+	double percent = 0;
+	struct err e;
+	if (len > 0 && p->window_text[len - 1] == '%') {
+		if (num_parse_f64(p->window_text, len - 1, &percent, &e) < 0 || !(percent > 0 && percent <= 100)) {
+			schema_report(errors, text, path, "must be a share of up to 100%%, as in 10%%");
+			return -1;
+		}
+		p->window_ms = (int64_t)((double)stable_ms * percent / 100);
+	} else if (num_parse_duration_ms(p->window_text, len, &p->window_ms, &e) < 0) {
+		schema_report(errors, text, path,
+		              "must be a share of the signal's window, as in 10%%, or a duration: %s", e.msg);
+		return -1;
+	}
+	if (stable_ms == 0)
+		return 0; // reported by then
+	if (p->window_ms < policy->interval_ms || p->window_ms > stable_ms) {
+		schema_report(errors, text, path,
+		              "must be at least one interval and at most the signal's window, is %.6g s",
+		              (double)p->window_ms / 1000);
+		return -1;
+	}
+	return 0;
+}
+
 // One document -> *policy (zeroed by the caller). Strings and lists live in `a`; the document is not needed afterwards.
 // 0, or -1 with the faults added to errors.
 static inline int policy_decode(const struct doc_node *node, struct policy *policy, struct arena *a,
@@ -100,6 +136,8 @@ static inline int policy_decode(const struct doc_node *node, struct policy *poli
 	int rc = schema_decode(policy_schema(), node, policy, a, errors, "");
 	policy_settle(policy);
 	if (policy->combine == COMBINE_FORMULA && policy_compile_formula(node, policy, a, errors) < 0)
+		rc = -1;
+	if (policy_settle_panic(node, policy, errors) < 0)
 		rc = -1;
 	if (policy_settle_horizon(node, policy, errors) < 0)
 		rc = -1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// spec.forecast of a GPUAutoscaler.
+// spec.forecast and spec.panic of a GPUAutoscaler.
 #include <string.h>
 
 #include "policies/forecast.h"
@@ -114,14 +114,71 @@ const struct schema policy_schema_forecast = {
         .validate = check_fields,
 };
 
+// ---- panic ----
+
+static const struct schema_field panic_fields[] = {
+        {.name = "signal",
+         .type = SCHEMA_STRING,
+         .doc = "Name of the signal whose bursts count. It needs a window with aggregate Avg: the stable window.",
+         FIELD(struct policy_panic, signal),
+         .required = true,
+         .min = 1,
+         .max = 63},
+        {.name = "window",
+         .type = SCHEMA_STRING,
+         .doc = "The panic window: the last part of the signal's window, as a share of it (10%) or a duration. At "
+                "least "
+                "one interval.",
+         FIELD(struct policy_panic, window_text),
+         .default_text = "10%",
+         .min = 1,
+         .max = 63},
+        {.name = "threshold",
+         .type = SCHEMA_QUANTITY,
+         .doc = "Panic begins when the panic window asks for this many times the ready replicas, and ends one stable "
+                "window after it last did.",
+         FIELD(struct policy_panic, threshold),
+         .default_text = "2",
+         .min = 1.1,
+         .max = 10},
+};
+
+const struct schema policy_schema_panic = {
+        .name = "GPUAutoscaler.spec.panic",
+        .doc = "Go by a short window in a burst, and take nothing away until it has passed (Knative's panic mode).",
+        .struct_size = sizeof(struct policy_panic),
+        .fields = panic_fields,
+        .n_fields = COUNT_OF(panic_fields),
+};
+
+// ---- between them and the rest ----
+
+static size_t signal_named(const struct policy *p, const char *name)
+{
+	size_t i = 0;
+	while (i < p->n_signals && strcmp(p->signals[i].name, name) != 0)
+		i++;
+	return i;
+}
+
+void policy_schema_check_panic(const struct policy *p, struct fault_list *l)
+{
+	if (!p->panic.set)
+		return;
+	size_t i = signal_named(p, p->panic.signal);
+	if (i == p->n_signals)
+		fault_add(l, "panic.signal", -1, "must be the name of one of the signals");
+	else if (!p->signals[i].window.set || p->signals[i].window.aggregate != WINDOW_AVG)
+		fault_add(l, "panic.signal", -1,
+		          "has no window with aggregate Avg, the stable window: add it, as in window: {duration: 60s}");
+}
+
 void policy_schema_check_forecast(const struct policy *p, struct fault_list *l)
 {
 	const struct policy_forecast *f = &p->forecast;
 	if (!f->set)
 		return;
-	size_t i = 0;
-	while (i < p->n_signals && strcmp(p->signals[i].name, f->signal) != 0)
-		i++;
+	size_t i = signal_named(p, f->signal);
 	if (i == p->n_signals)
 		fault_add(l, "forecast.signal", -1, "must be the name of one of the signals");
 	else if (p->signals[i].target.set && p->signals[i].target.type == TARGET_PODS)

@@ -27,7 +27,7 @@
 
 extern const struct schema policy_schema_signal;
 extern const struct schema policy_schema_behavior;
-extern const struct schema policy_schema_forecast;
+extern const struct schema policy_schema_forecast, policy_schema_panic;
 extern const struct schema policy_schema_durations; // {up, down} -> struct policy_sustain
 extern const struct schema policy_schema_idle, policy_schema_fallback, policy_schema_startup, policy_schema_guards;
 // Stages that do not exist yet.
@@ -44,8 +44,9 @@ static inline void fault_add(struct fault_list *l, const char *field, int32_t in
 		l->faults[l->n++] = (struct schema_fault){field, index, message};
 }
 
-// Rules between spec.forecast and the rest; faults are named from spec.
+// Rules between spec.forecast, spec.panic and the rest; faults are named from spec.
 struct policy;
 void policy_schema_check_forecast(const struct policy *p, struct fault_list *l);
+void policy_schema_check_panic(const struct policy *p, struct fault_list *l);
 
 #endif

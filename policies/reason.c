@@ -107,6 +107,10 @@ static const struct reason_info reasons[] = {
                                    "the formula of combine has no result, it divides by zero or leaves the range of "
                                    "numbers: staying at {after}",
                                    ACTIVE, WARNING},
+        [REASON_PANIC] = {"Panic",
+                          "panic: {signal} is {value} over {window}, and nothing is taken away for another {duration}: "
+                          "{before} -> {after}",
+                          ACTIVE, NORMAL},
         [REASON_FORECAST] = {"Forecast", "{signal} will be {value} in {duration}, up to {limit}: {before} -> {after}",
                              ACTIVE, NORMAL},
         [REASON_SCALE_UP_STABILIZED] = {"ScaleUpStabilized",
@@ -208,11 +212,11 @@ const struct reason_info *reason_info(enum reason r)
 }
 
 static const char *const stages[] = {
-        [STAGE_SOURCES] = "sources",     [STAGE_WINDOWS] = "windows", [STAGE_SIGNALS] = "signals",
-        [STAGE_SUSTAIN] = "sustain",     [STAGE_COMBINE] = "combine", [STAGE_FORECAST] = "forecast",
-        [STAGE_STABILIZE] = "stabilize", [STAGE_RATE] = "rate",       [STAGE_COOLDOWN] = "cooldown",
-        [STAGE_IDLE] = "idle",           [STAGE_BOUNDS] = "bounds",   [STAGE_MULTIPLE] = "multiple",
-        [STAGE_GUARDS] = "guards",       [STAGE_MODE] = "mode",
+        [STAGE_SOURCES] = "sources",   [STAGE_WINDOWS] = "windows",     [STAGE_SIGNALS] = "signals",
+        [STAGE_SUSTAIN] = "sustain",   [STAGE_PANIC] = "panic",         [STAGE_COMBINE] = "combine",
+        [STAGE_FORECAST] = "forecast", [STAGE_STABILIZE] = "stabilize", [STAGE_RATE] = "rate",
+        [STAGE_COOLDOWN] = "cooldown", [STAGE_IDLE] = "idle",           [STAGE_BOUNDS] = "bounds",
+        [STAGE_MULTIPLE] = "multiple", [STAGE_GUARDS] = "guards",       [STAGE_MODE] = "mode",
 };
 _Static_assert(sizeof stages / sizeof stages[0] == STAGE__COUNT, "one name per stage");
 

@@ -40,6 +40,7 @@ enum reason {
 	REASON_FORMULA_FAILED,   // division by zero, a number out of range
 	REASON_FALLBACK_ACTIVE,  // the signals cannot be read for long
 	REASON_FALLBACK_LIFTING, // they are back, but not for long
+	REASON_PANIC,            // so did the panic window
 	REASON_FORECAST,         // it changed its signal's proposal
 	REASON_SCALE_UP_STABILIZED,
 	REASON_SCALE_DOWN_STABILIZED,
@@ -80,8 +81,9 @@ enum stage {
 	STAGE_WINDOWS,
 	STAGE_SIGNALS,
 	STAGE_SUSTAIN,
-	STAGE_COMBINE,
+	STAGE_PANIC,
 	STAGE_FORECAST,
+	STAGE_COMBINE,
 	STAGE_STABILIZE,
 	STAGE_RATE,
 	STAGE_COOLDOWN,

@@ -167,6 +167,7 @@ void decide_state_init(const struct policy *policy, void *state)
 	};
 	startup_init(&s->startup);
 	idle_init(&s->idle);
+	panic_init(&s->panic);
 	// What fills at once comes first, what mostly stays empty last: whole pages of it are then never touched.
 	uint64_t offset = sizeof *s + policy->n_signals * sizeof(struct state_signal);
 	uint32_t cap = forecast_slots_needed(&policy->forecast, policy->interval_ms);
@@ -321,6 +322,15 @@ static void migrate_forecast(const struct policy *old_policy, const struct state
 	       s->forecast.n_slots * sizeof(double));
 }
 
+static void migrate_panic(const struct policy *old_policy, const struct state_header *old,
+                          const struct policy *new_policy, struct state_header *s)
+{
+	if (old_policy->panic.set && new_policy->panic.set &&
+	    same_window(&old_policy->signals[old_policy->panic.signal_index],
+	                &new_policy->signals[new_policy->panic.signal_index]))
+		s->panic = old->panic;
+}
+
 void decide_state_migrate(const struct policy *old_policy, const void *old_state, const struct policy *new_policy,
                           void *new_state)
 {
@@ -349,6 +359,7 @@ void decide_state_migrate(const struct policy *old_policy, const void *old_state
 		                  history_events_keep_ms(new_policy));
 	}
 	migrate_forecast(old_policy, old, new_policy, s);
+	migrate_panic(old_policy, old, new_policy, s);
 	for (size_t to = 0; to < new_policy->n_signals; to++)
 		for (size_t from = 0; from < old_policy->n_signals; from++)
 			if (same_window(&old_policy->signals[from], &new_policy->signals[to])) {

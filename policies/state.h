@@ -11,6 +11,7 @@
 #include "policies/forecast.h"
 #include "policies/history.h"
 #include "policies/idle.h"
+#include "policies/panic.h"
 #include "policies/startup.h"
 #include "policies/window.h"
 
@@ -26,6 +27,7 @@ struct state_header {
 	struct fallback fallback;
 	struct idle idle;
 	struct forecast forecast;
+	struct panic panic;
 	uint32_t n_signals;
 	uint32_t seeded; // a recommendation was recorded once: the first tick does not seed any more
 };
@@ -38,7 +40,8 @@ struct state_signal {
 
 _Static_assert(sizeof(struct state_header) == 4 + 4 + 2 * 8 + 2 * 8 + 2 * sizeof(struct history) +
                                                       sizeof(struct startup) + sizeof(struct fallback) +
-                                                      sizeof(struct idle) + sizeof(struct forecast) + 8,
+                                                      sizeof(struct idle) + sizeof(struct forecast) +
+                                                      sizeof(struct panic) + 8,
                "no padding");
 _Static_assert(sizeof(struct startup) == 16 * STARTUP_ORDERS_MAX + 8 * STARTUP_STARTS_MAX + 6 * 4, "no padding");
 _Static_assert(sizeof(struct forecast) == 8 + 2 * 4 + 12 * 8, "no padding");

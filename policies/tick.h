@@ -49,6 +49,8 @@ void tick_limit(struct tick *t, const struct trace_entry *entry);
 
 // sources, windows, signals, sustain of one signal: fills decision->signals[i] and the arrays above.
 void signal_stage(struct tick *t, size_t i);
+// Raises the proposal of its signal in a burst.
+void panic_stage(struct tick *t);
 // Learns from the forecast's signal, and raises (or replaces) its proposal.
 void forecast_stage(struct tick *t);
 // Out of all signals one proposal, or a hold (then t->hold).

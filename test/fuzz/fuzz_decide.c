@@ -177,6 +177,10 @@ static void take_policy(struct input *in, struct world *w)
 		                                       .alpha = take_f64(in),
 		                                       .beta = take_f64(in),
 		                                       .gamma = take_f64(in)};
+	uint8_t panic = take_u8(in);
+	if ((panic & 1) && p->n_signals > 0)
+		p->panic = (struct policy_panic){
+		        .set = true, .signal = "s", .window_ms = take_ms(in), .threshold = take_f64(in)};
 }
 
 static void take_observation(struct input *in, struct world *w, int64_t now_ms, struct observation *o)

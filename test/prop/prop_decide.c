@@ -142,6 +142,11 @@ static void random_engine(struct random *r, struct engine *e, int n_signals)
 	random_rates(r, e, -1);
 	for (int i = 0; i < n_signals; i++)
 		random_signal(r, e);
+	if (chance(r, 25) && e->signals[0].window.set)
+		e->policy.panic = (struct policy_panic){.set = true,
+		                                        .signal = "s",
+		                                        .window_ms = 15000 * (1 + up_to(r, 3)),
+		                                        .threshold = 1.5 + up_to(r, 4) / 4.0};
 	if (chance(r, 25) && e->signals[0].target.type != TARGET_PODS)
 		e->policy.forecast = (struct policy_forecast){.set = true,
 		                                              .signal = "s",
@@ -336,6 +341,8 @@ static const char *broken_law(const struct engine *e)
 		any_up |= d->signals[i].proposal > d->current;
 		any_down |= d->signals[i].proposal < d->current;
 	}
+	if (inside && e->policy.combine == COMBINE_MAX && engine_find(e, REASON_PANIC) && d->desired < d->current)
+		return "no scale-down in panic";
 	if (inside && !any_up && d->desired > d->current)
 		return "nobody asks for more: no scale-up";
 	if (inside && !any_down && d->desired < d->current)

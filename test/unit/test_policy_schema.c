@@ -145,6 +145,40 @@ static void every_field_reaches_its_place(void **state)
 	done(&d);
 }
 
+static void a_panic_window_is_a_share_or_a_duration(void **state)
+{
+	static char text[1024];
+	static const struct {
+		const char *panic, *fault;
+		int64_t window_ms;
+	} cases[] = {
+	        {"{signal: a}", NULL, 20000},
+	        {"{signal: a, window: 25%}", NULL, 50000},
+	        {"{signal: a, window: 30s}", NULL, 30000},
+	        {"{signal: a, window: 1%}", "spec.panic.window: must be at least one interval", 0},
+	        {"{signal: a, window: 201s}", "spec.panic.window: must be at least one interval", 0},
+	        {"{signal: a, window: 101%}", "spec.panic.window: must be a share of up to 100%", 0},
+	        {"{signal: a, window: soon}", "spec.panic.window: must be a share of the signal's window", 0},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		snprintf(text, sizeof text,
+		         "apiVersion: gpuscale.dev/v1alpha1\nkind: GPUAutoscaler\nmetadata: {name: llama}\nspec:\n"
+		         "  scaleTargetRef: {name: llama}\n  maxReplicas: 4\n  signals:\n"
+		         "  - {name: a, query: q, target: {value: 1}, window: {duration: 200s}}\n  panic: %s\n",
+		         cases[i].panic);
+		struct decoded d;
+		decode(&d, text);
+		if (cases[i].fault && !strstr(buf_str(&d.printed), cases[i].fault))
+			fail_msg("%s: %s", cases[i].panic, buf_str(&d.printed));
+		if (!cases[i].fault) {
+			assert_string_equal(buf_str(&d.printed), "");
+			assert_int_equal(d.policy.panic.window_ms, cases[i].window_ms);
+			assert_true(d.policy.panic.threshold == 2);
+		}
+		done(&d);
+	}
+}
+
 static void a_forecast_is_settled(void **state)
 {
 	static char text[sizeof full + 128];
@@ -281,6 +315,10 @@ static const struct fault_row fault_rows[] = {
         {"combine: Min", "combine: max", "spec.combine: max is a function"},
         {"combine: Min", "combine: ''", "spec.combine: "},
         {"combine: Min", "schedules: []", "spec.schedules: not supported yet"},
+        {"combine: Min", "panic: {signal: quue}", "spec.panic.signal: must be the name of one of the signals"},
+        {"combine: Min", "panic: {signal: sm_active}", "spec.panic.signal: has no window with aggregate Avg"},
+        {"combine: Min", "panic: {}", "spec.panic.signal: required, but missing"},
+        {"combine: Min", "panic: {signal: queue, threshold: 1}", "spec.panic.threshold: must be between 1.1 and 10"},
         {"combine: Min", "forecast: {signal: queue}", "spec.forecast.season: required with model HoltWinters"},
         {"combine: Min", "forecast: {signal: quue, season: 24h}",
          "spec.forecast.signal: must be the name of one of the signals"},
@@ -440,6 +478,7 @@ int main(void)
 	        cmocka_unit_test(every_field_reaches_its_place),
 	        cmocka_unit_test(a_formula_is_compiled_into_the_policy),
 	        cmocka_unit_test(a_forecast_is_settled),
+	        cmocka_unit_test(a_panic_window_is_a_share_or_a_duration),
 	        cmocka_unit_test(defaults_are_the_documented_ones),
 	        cmocka_unit_test(each_broken_rule_is_answered_with_its_place_and_the_fix),
 	        cmocka_unit_test(the_annotation_pauses),

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/panic.h"
+
+#include <math.h>
+
+#include "policies/number.h"
+#include "policies/policy.h"
+#include "policies/state.h"
+#include "policies/tick.h"
+
+void panic_init(struct panic *s)
+{
+	*s = (struct panic){.over_ms = TIME_NONE};
+}
+
+int32_t panic_wanted(const struct policy_signal *signal, double value, const struct replica_counts *counts)
+{
+	double ready = (double)i32_max(counts->ready, 1);
+	if (signal->watermarks.set) {
+		double base = signal->watermarks.algorithm == WATERMARK_ABSOLUTE ? ready : 1;
+		return replicas_from_whole(ceil(value * base / signal->watermarks.high));
+	}
+	if (signal->target.type == TARGET_REPLICAS)
+		return replicas_from_whole(ceil(value));
+	double base = signal->target.type == TARGET_VALUE ? ready : 1;
+	return replicas_from_whole(ceil(value / signal->target.value * base));
+}
+
+bool panic_observe(struct panic *s, int64_t now_ms, int32_t wanted, int32_t stable, int32_t ready, double threshold,
+                   int64_t stable_ms, int32_t *ret_replicas, int64_t *ret_left_ms)
+{
+	*ret_left_ms = 0;
+	*ret_replicas = stable;
+	if ((double)wanted / (double)i32_max(ready, 1) >= threshold)
+		s->over_ms = now_ms;
+	else if (s->over_ms != TIME_NONE && i64_add(s->over_ms, stable_ms) < now_ms)
+		panic_init(s);
+	if (s->over_ms == TIME_NONE)
+		return false;
+	s->highest = i32_max(s->highest, i32_max(stable, wanted));
+	*ret_replicas = s->highest;
+	*ret_left_ms = i64_max(i64_sub(i64_add(s->over_ms, stable_ms), now_ms), 0);
+	return true;
+}
+
+// The mean over the newest samples; false when none is new enough. As many additions as the window holds samples at the
+// end: a tenth of it, unless told otherwise.
+static bool panic_value(const struct tick *t, double *ret_value)
+{
+	struct window *w = &state_signal(t->state, t->policy->panic.signal_index)->window;
+	const struct window_sample *samples = state_samples(t->state, w);
+	int64_t cutoff_ms = i64_sub(t->now_ms, t->policy->panic.window_ms);
+	double mean = 0, n = 0;
+	for (uint32_t i = w->len; i-- > 0;) {
+		const struct window_sample *s = window_at(w, samples, i);
+		if (s->time_ms <= cutoff_ms)
+			break;
+		n++;
+		mean += (s->value - mean) / n; // never leaves the range of the values
+	}
+	*ret_value = mean;
+	return n > 0 && isfinite(mean);
+}
+
+void panic_stage(struct tick *t)
+{
+	const struct policy_panic *config = &t->policy->panic;
+	size_t i = config->signal_index;
+	struct decision_signal *d = &t->decision->signals[i];
+	double value;
+	if (d->state != SIGNAL_OK || !panic_value(t, &value))
+		return; // nothing is known: neither begins nor ends
+	const struct policy_signal *signal = &t->policy->signals[i];
+	struct trace_entry entry = {
+	        .stage = STAGE_PANIC,
+	        .reason = REASON_PANIC,
+	        .signal = (int32_t)i,
+	        .before = d->proposal,
+	        .value = value,
+	        .limit = config->threshold,
+	        .window_ms = config->window_ms,
+	};
+	int32_t wanted = panic_wanted(signal, value, &t->counts);
+	if (!panic_observe(&t->state->panic, t->now_ms, wanted, d->proposal, t->counts.ready, config->threshold,
+	                   signal->window.duration_ms, &entry.after, &entry.duration_ms))
+		return;
+	// Never down, not even from a scale that others asked for.
+	entry.after = i32_max(entry.after, t->counts.spec);
+	int32_t at = tick_trace(t, &entry);
+	if (entry.after == d->proposal)
+		return;
+	d->proposal = entry.after;
+	t->unsustained[i] = i32_max(entry.after, t->unsustained[i]);
+	t->entry[i] = at;
+	t->starting_entry[i] = -1;
+}
