@@ -117,7 +117,7 @@ static inline int policy_settle_panic(const struct doc_node *node, struct policy
 		              "must be a share of the signal's window, as in 10%%, or a duration: %s", e.msg);
 		return -1;
 	}
-	if (stable_ms == 0)
+	if (stable_ms == 0 || policy->signals[p->signal_index].window.aggregate != WINDOW_AVG)
 		return 0; // reported by then
 	if (p->window_ms < policy->interval_ms || p->window_ms > stable_ms) {
 		schema_report(errors, text, path,
