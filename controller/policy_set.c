@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/schema.h"
 #include "controller/policy_files.h"
+#include "controller/policy_zones.h"
 #include "policies/policy.h"
 #include "policies/policy_schema.h"
 
@@ -75,6 +76,7 @@ static size_t file_read(struct policy_file *f, struct buf *report)
 		struct policy *p = &f->policies[f->n];
 		memset(p, 0, sizeof *p);
 		policy_decode(doc.roots[i], p, &f->arena, errors);
+		policy_zones_load(p, doc.roots[i], &f->arena, errors);
 		p->file = f->path;
 		p->line = doc.roots[i]->line;
 		f->n++;

@@ -45,6 +45,9 @@ static bool placeholder(const struct decided *d, const struct trace_entry *t, co
 		snprintf(out, size, "%d", t->after);
 	else if (IS("count"))
 		snprintf(out, size, "%d", t->count);
+	else if (IS("schedule"))
+		snprintf(out, size, "%s",
+		         t->count >= 0 && (size_t)t->count < p->n_schedules ? p->schedules[t->count].name : "schedule");
 	else if (IS("duration"))
 		num_format_duration_ms(out, t->duration_ms);
 	else if (IS("window"))

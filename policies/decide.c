@@ -8,6 +8,7 @@
 #include "policies/number.h"
 #include "policies/observation.h"
 #include "policies/policy.h"
+#include "policies/schedule.h"
 #include "policies/startup.h"
 #include "policies/state.h"
 #include "policies/tick.h"
@@ -53,12 +54,22 @@ static void count_replicas(struct tick *t)
 	              });
 }
 
+// Zero may be our own doing: the idle level, or a schedule.
+static bool can_be_zero(const struct policy *policy)
+{
+	if (policy->idle.set && policy->idle.replicas == 0)
+		return true;
+	for (size_t i = 0; i < policy->n_schedules; i++)
+		if (policy->schedules[i].replicas_set && policy->schedules[i].replicas == 0)
+			return true;
+	return false;
+}
+
 // A scale outside the bounds, or switched off by hand, is settled without asking any signal. HPA: reconcileAutoscaler.
 static bool is_settled_by_scale(struct tick *t)
 {
 	int32_t spec = t->counts.spec;
-	bool is_idle_level = t->policy->idle.set && t->policy->idle.replicas == 0;
-	if (spec == 0 && t->policy->min_replicas != 0 && !is_idle_level) {
+	if (spec == 0 && t->policy->min_replicas != 0 && !can_be_zero(t->policy)) {
 		tick_limit(t, &(struct trace_entry){
 		                      .stage = STAGE_BOUNDS,
 		                      .reason = REASON_SCALING_DISABLED,
@@ -93,6 +104,8 @@ static void observe_starts(struct tick *t)
 
 static void run_stages(struct tick *t)
 {
+	if (t->policy->n_schedules > 0)
+		schedule_observe(t);
 	observe_starts(t);
 	// Signals are read in any case: their windows and timers must go on.
 	for (size_t i = 0; i < t->policy->n_signals; i++)
@@ -102,6 +115,10 @@ static void run_stages(struct tick *t)
 	if (t->policy->forecast.set)
 		forecast_stage(t);
 	bool fallback = t->policy->fallback.set, idle = t->policy->idle.set;
+	if (idle && t->schedule >= 0 && schedule_keeps_awake(&t->policy->schedules[t->schedule])) {
+		t->state->idle.quiet_since_ms = TIME_NONE;
+		idle = false;
+	}
 	if (idle)
 		idle_observe(t);
 	if (fallback)
@@ -180,6 +197,7 @@ void decide(const struct policy *policy, const struct observation *observation, 
 	t.now_ms = now_ms;
 	t.min = policy->min_replicas;
 	t.max = policy->max_replicas;
+	t.schedule = -1;
 	t.hold = t.blind = t.asleep = false;
 	count_replicas(&t);
 	d->current = t.counts.spec;

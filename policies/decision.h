@@ -25,7 +25,7 @@ struct trace_entry {
 	double limit;          // {limit}: target, mark or rate limit it was held against
 	int64_t duration_ms;   // {duration}: age, time left, how long it has held
 	int64_t window_ms;     // {window}: the configured period
-	int32_t count;         // {count}: series, samples
+	int32_t count;         // {count}: series, samples; {schedule}: index into policy.schedules
 };
 
 enum signal_state { SIGNAL_OK, SIGNAL_MISSING, SIGNAL_IGNORED, SIGNAL_FILLING, SIGNAL_STATE__COUNT };

@@ -16,6 +16,12 @@ int32_t guards_starting(const struct observation *observation, const struct repl
 	return i32_max(observation->pending_replicas, i32_max(counts->spec - i32_max(counts->ready, 0), 0));
 }
 
+// Where a held scale stays. A target that wakes from its idle level goes to its minimum in any case.
+static int32_t held_at(const struct tick *t)
+{
+	return i32_max(t->counts.spec, t->min);
+}
+
 static struct trace_entry stay(const struct tick *t, enum reason reason)
 {
 	return (struct trace_entry){
@@ -23,7 +29,7 @@ static struct trace_entry stay(const struct tick *t, enum reason reason)
 	        .reason = reason,
 	        .signal = -1,
 	        .before = t->wanted,
-	        .after = t->counts.spec,
+	        .after = held_at(t),
 	};
 }
 
@@ -58,7 +64,7 @@ static int32_t step_end(const struct tick *t, int32_t step)
 {
 	int32_t spec = t->counts.spec, multiple = t->policy->replica_multiple;
 	if (tick_direction(t) > 0)
-		return i32_max(multiple_down(i32_from_i64((int64_t)spec + step), multiple), spec);
+		return i32_max(multiple_down(i32_from_i64((int64_t)spec + step), multiple), held_at(t));
 	return i32_min(i32_from_i64(multiple_up(i32_max(i32_from_i64((int64_t)spec - step), 0), multiple)), spec);
 }
 
@@ -76,9 +82,7 @@ static void limit_step(struct tick *t)
 
 void guards_stage(struct tick *t)
 {
-	// Waking up from below the bounds: they win.
-	bool is_outside = t->counts.spec < t->min || t->counts.spec > t->max;
-	if (tick_direction(t) == 0 || (!is_outside && (is_pending_guarded(t) || is_availability_guarded(t))))
+	if (t->wanted == held_at(t) || is_pending_guarded(t) || is_availability_guarded(t))
 		return;
 	limit_step(t);
 }

@@ -78,8 +78,26 @@ void cooldown_stage(struct tick *t)
 	              });
 }
 
+// Whose bounds these are. A note: the reason stays that of the bound.
+static void trace_schedule(struct tick *t)
+{
+	tick_trace(t, &(struct trace_entry){
+	                      .stage = STAGE_BOUNDS,
+	                      .reason = REASON_SCHEDULE_ACTIVE,
+	                      .signal = -1,
+	                      .before = t->wanted,
+	                      .after = t->wanted,
+	                      .value = (double)t->min,
+	                      .limit = (double)t->max,
+	                      .duration_ms = i64_sub(t->state->schedule.until_ms, t->now_ms),
+	                      .count = t->schedule,
+	              });
+}
+
 void bounds_stage(struct tick *t)
 {
+	if (t->schedule >= 0)
+		trace_schedule(t);
 	struct trace_entry entry = {.stage = STAGE_BOUNDS, .signal = -1, .before = t->wanted};
 	if (t->wanted > t->max) {
 		entry.reason = REASON_TOO_MANY_REPLICAS;

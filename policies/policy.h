@@ -8,13 +8,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "policies/cron.h"
 #include "policies/formula.h"
 
 struct doc_node;
+struct tz_table;
 
 #define POLICY_SIGNALS_MAX        16
 #define POLICY_WINDOW_SAMPLES_MAX 512
 #define POLICY_RATE_POLICIES_MAX  8
+#define POLICY_SCHEDULES_MAX      32
 #define POLICY_REPLICAS_MAX       1000000
 
 enum target_type { TARGET_VALUE, TARGET_AVERAGE_VALUE, TARGET_PODS, TARGET_REPLICAS, TARGET_TYPE__COUNT };
@@ -107,6 +110,16 @@ struct policy_guards {
 	int32_t max_step;              // largest change of one decision, in replicas; 0 = off
 };
 
+// Other bounds in a window of time.
+struct policy_schedule {
+	const char *name, *start_text, *end_text, *time_zone;
+	bool min_set, max_set, replicas_set;
+	int32_t min_replicas, max_replicas, replicas; // replicas stands for both
+	struct cron start, end;                       // of the texts; settled by policy_decode()
+	// Of time_zone; NULL = UTC. Put there by the shell, which reads the time zone database.
+	const struct tz_table *zone;
+};
+
 // Scale to zero (or few) without activity, and back.
 struct policy_idle {
 	bool set;
@@ -176,6 +189,8 @@ struct policy {
 	struct formula formula;                           // COMBINE_FORMULA only
 	struct policy_scaling_rules scale_up, scale_down; // behavior
 	struct policy_sustain cooldown;                   // up_ms / down_ms after a scale in either direction
+	struct policy_schedule *schedules;
+	size_t n_schedules;
 	struct policy_idle idle;
 	struct policy_forecast forecast;
 	struct policy_panic panic;

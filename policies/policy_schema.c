@@ -8,6 +8,7 @@
 #include "base/doc.h"
 #include "policies/number.h"
 #include "policies/policy_schema_private.h"
+#include "policies/schedule.h"
 
 // ---- scaleTargetRef ----
 
@@ -127,8 +128,10 @@ static const struct schema_field spec_fields[] = {
          .child = &policy_schema_idle},
         {.name = "schedules",
          .type = SCHEMA_LIST,
-         .doc = "Other bounds in windows of time.",
-         FIELD_LATER,
+         .doc = "Other bounds in windows of time. Of several open windows the one that opened last wins, of those the "
+                "later in the list.",
+         FIELD_LIST(struct policy, schedules, n_schedules),
+         .max_items = POLICY_SCHEDULES_MAX,
          .child = &policy_schema_schedule},
         {.name = "forecast",
          .type = SCHEMA_OBJECT,
@@ -231,6 +234,30 @@ static void check_idle(const struct policy *p, struct fault_list *l)
 		fault_add(l, "idle.replicas", -1, "must be a multiple of replicaMultiple");
 }
 
+static const char *schedule_bounds_fault(const struct policy *p, const struct policy_schedule *s)
+{
+	if (s->min_set && !s->max_set && s->min_replicas > p->max_replicas)
+		return "minReplicas is larger than the policy's maxReplicas: set maxReplicas here too";
+	if (s->max_set && !s->min_set && s->max_replicas < p->min_replicas)
+		return "maxReplicas is smaller than the policy's minReplicas: set minReplicas here too";
+	if (s->min_set && s->min_replicas == 0 && !p->idle.set)
+		return "minReplicas 0 needs idle; replicas: 0 scales to zero for the time of the window";
+	return NULL;
+}
+
+static void check_schedules(const struct policy *p, struct fault_list *l)
+{
+	for (size_t i = 0; i < p->n_schedules; i++) {
+		const char *fault = schedule_bounds_fault(p, &p->schedules[i]);
+		fault = fault ? fault : schedule_fault(p, i);
+		for (size_t k = 0; k < i && !fault; k++)
+			if (strcmp(p->schedules[i].name, p->schedules[k].name) == 0)
+				fault = "has the name of a schedule before it: give each its own";
+		if (fault)
+			fault_add(l, "schedules", (int32_t)i, fault);
+	}
+}
+
 static void check_fallback(const struct policy *p, struct fault_list *l)
 {
 	if (p->fallback.replicas_set && p->fallback.replicas > p->max_replicas)
@@ -258,6 +285,7 @@ static size_t check_spec(const void *value, struct schema_fault *ret_faults, siz
 	struct fault_list l = {.faults = ret_faults, .max = max};
 	check_bounds(p, &l);
 	check_windows(p, &l);
+	check_schedules(p, &l);
 	check_idle(p, &l);
 	check_fallback(p, &l);
 	check_guards(p, &l);
@@ -417,6 +445,12 @@ void policy_settle(struct policy *policy)
 	int idle = policy->idle.set && policy->idle.activation.signal
 	                   ? signal_index(policy, policy->idle.activation.signal)
 	                   : -1;
+	for (size_t i = 0; i < policy->n_schedules; i++) {
+		struct policy_schedule *s = &policy->schedules[i];
+		if (!s->start_text || !s->end_text || cron_parse(&s->start, s->start_text) ||
+		    cron_parse(&s->end, s->end_text))
+			s->start = s->end = (struct cron){0}; // refused already
+	}
 	policy->idle.signal = idle < 0 ? 0 : (size_t)idle;
 	int forecast =
 	        policy->forecast.set && policy->forecast.signal ? signal_index(policy, policy->forecast.signal) : -1;

@@ -17,9 +17,7 @@
 	.offset = offsetof(type, member), .set_offset = SCHEMA_NO_OFFSET, .count_offset = offsetof(type, count)
 #define FIELD_LIST_SET(type, member, count, flag)                                                                      \
 	.offset = offsetof(type, member), .set_offset = offsetof(type, flag), .count_offset = offsetof(type, count)
-// A name that is known and refused until its stage exists.
-#define FIELD_LATER .set_offset = SCHEMA_NO_OFFSET, .unsupported = true
-#define ANY_SIZE    .min = -1e300, .max = 1e300
+#define ANY_SIZE .min = -1e300, .max = 1e300
 
 #define SECOND_MS 1000.0
 #define HOUR_MS   (3600 * SECOND_MS)
@@ -29,9 +27,8 @@ extern const struct schema policy_schema_signal;
 extern const struct schema policy_schema_behavior;
 extern const struct schema policy_schema_forecast, policy_schema_panic;
 extern const struct schema policy_schema_durations; // {up, down} -> struct policy_sustain
-extern const struct schema policy_schema_idle, policy_schema_fallback, policy_schema_startup, policy_schema_guards;
-// Stages that do not exist yet.
-extern const struct schema policy_schema_schedule;
+extern const struct schema policy_schema_schedule, policy_schema_idle, policy_schema_fallback, policy_schema_startup,
+        policy_schema_guards;
 
 // Collects the faults of one validate hook.
 struct fault_list {

@@ -1,7 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stages around the signals: spec.idle, spec.fallback, spec.startup and spec.guards of a GPUAutoscaler.
+// The stages around the signals: spec.schedules, spec.idle, spec.fallback, spec.startup and spec.guards of a
+// GPUAutoscaler.
 #include "policies/policy.h"
 #include "policies/policy_schema_private.h"
+
+// ---- schedules ----
+
+static const struct schema_field schedule_fields[] = {
+        {.name = "name",
+         .type = SCHEMA_STRING,
+         .doc = "Name of the window, unique in the policy.",
+         FIELD(struct policy_schedule, name),
+         .required = true,
+         .min = 1,
+         .max = 63},
+        {.name = "start",
+         .type = SCHEMA_STRING,
+         .doc = "When it opens: a cron expression of five fields, as in \"0 8 * * MON-FRI\". A time that the clock "
+                "skips in spring is taken at the jump, one that comes twice in autumn the first time.",
+         FIELD(struct policy_schedule, start_text),
+         .required = true,
+         .min = 1,
+         .max = CRON_TEXT_BYTES_MAX},
+        {.name = "end",
+         .type = SCHEMA_STRING,
+         .doc = "When it closes: a cron expression of five fields.",
+         FIELD(struct policy_schedule, end_text),
+         .required = true,
+         .min = 1,
+         .max = CRON_TEXT_BYTES_MAX},
+        {.name = "timeZone",
+         .type = SCHEMA_STRING,
+         .doc = "Time zone of both: a name of the IANA database, as Europe/Zurich.",
+         FIELD(struct policy_schedule, time_zone),
+         .default_text = "UTC",
+         .min = 1,
+         .max = 64},
+        {.name = "minReplicas",
+         .type = SCHEMA_INT32,
+         .doc = "minReplicas inside the window; the target does not go idle there. 0 needs idle, and leaves it on.",
+         FIELD_SET(struct policy_schedule, min_replicas, min_set),
+         .min = 0,
+         .max = POLICY_REPLICAS_MAX},
+        {.name = "maxReplicas",
+         .type = SCHEMA_INT32,
+         .doc = "maxReplicas inside the window.",
+         FIELD_SET(struct policy_schedule, max_replicas, max_set),
+         .min = 1,
+         .max = POLICY_REPLICAS_MAX},
+        {.name = "replicas",
+         .type = SCHEMA_INT32,
+         .doc = "Exactly this many inside the window: minReplicas and maxReplicas in one. 0 scales to zero.",
+         FIELD_SET(struct policy_schedule, replicas, replicas_set),
+         .min = 0,
+         .max = POLICY_REPLICAS_MAX},
+};
+
+static size_t check_schedule(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const struct policy_schedule *s = value;
+	struct fault_list l = {.faults = ret_faults, .max = max};
+	struct cron unused;
+	const char *fault = cron_parse(&unused, s->start_text);
+	if (fault)
+		fault_add(&l, "start", -1, fault);
+	fault = cron_parse(&unused, s->end_text);
+	if (fault)
+		fault_add(&l, "end", -1, fault);
+	if (s->replicas_set && (s->min_set || s->max_set))
+		fault_add(&l, "replicas", -1,
+		          "cannot stand beside minReplicas and maxReplicas: keep one or the others");
+	else if (!s->replicas_set && !s->min_set && !s->max_set)
+		fault_add(&l, NULL, -1, "changes nothing: set minReplicas, maxReplicas or replicas");
+	else if (s->min_set && s->max_set && s->min_replicas > s->max_replicas)
+		fault_add(&l, "minReplicas", -1, "is larger than maxReplicas: lower it or raise maxReplicas");
+	return l.n;
+}
+
+const struct schema policy_schema_schedule = {
+        .name = "GPUAutoscaler.spec.schedules[]",
+        .doc = "Other bounds in a window of time.",
+        .struct_size = sizeof(struct policy_schedule),
+        .fields = schedule_fields,
+        .n_fields = COUNT_OF(schedule_fields),
+        .validate = check_schedule,
+};
 
 // ---- idle ----
 

@@ -179,6 +179,10 @@ static const struct reason_info reasons[] = {
                                   NULL, WARNING},
         [REASON_WINDOW_AGGREGATE] = {"WindowAggregate", "{signal} is {value} over {window}, from {count} samples", NULL,
                                      NORMAL},
+        [REASON_SCHEDULE_ACTIVE] = {"ScheduleActive",
+                                    "schedule {schedule} is in force: {value} to {limit} replicas; schedules change "
+                                    "again in {duration}",
+                                    NULL, NORMAL},
         [REASON_IDLE_PENDING] = {"IdlePending",
                                  "{signal} is {value}, not above {limit}: idle in {duration} if it stays so", NULL,
                                  NORMAL},

@@ -66,6 +66,7 @@ enum reason {
 	REASON_READY_UNKNOWN,     // no ready count: the current scale stands in for it
 	REASON_FUTURE_SAMPLE,     // a sample from ahead of our clock: taken as of now
 	REASON_WINDOW_AGGREGATE,  // what the window made of its samples
+	REASON_SCHEDULE_ACTIVE,   // a schedule sets the bounds
 	REASON_IDLE_PENDING,      // quiet, but not for long enough
 	REASON_STARTUP_LEARNT,    // how long replicas took to start
 	REASON_WINDOW_OVERFLOW,   // more samples than the window has room for: the oldest were dropped
@@ -98,7 +99,7 @@ enum stage {
 struct reason_info {
 	const char *name; // CamelCase, stable
 	// Sentence with placeholders filled from the trace entry: {signal} {value} {limit} {before} {after} {duration}
-	// {count} {window} {detail}. See struct trace_entry.
+	// {count} {window} {detail} {schedule}. See struct trace_entry.
 	const char *sentence;
 	const char *condition; // the status condition it speaks of: AbleToScale, ScalingActive, ScalingLimited, Paused,
 	                       // DryRun; NULL

@@ -123,9 +123,20 @@ static uint64_t hash_forecast(uint64_t h, const struct policy *policy)
 	return hash_i64(h, forecast_slots_needed(f, policy->interval_ms));
 }
 
+// What the schedule in force was chosen from.
+static uint64_t hash_schedules(uint64_t h, const struct policy *policy)
+{
+	h = hash_i64(h, (int64_t)policy->n_schedules);
+	for (size_t i = 0; i < policy->n_schedules; i++) {
+		const struct policy_schedule *s = &policy->schedules[i];
+		h = hash_text(hash_text(hash_text(h, s->start_text), s->end_text), s->time_zone);
+	}
+	return h;
+}
+
 static uint64_t shape_of(const struct policy *policy)
 {
-	uint64_t h = hash_i64(FNV_OFFSET, (int64_t)policy->n_signals);
+	uint64_t h = hash_schedules(hash_i64(FNV_OFFSET, (int64_t)policy->n_signals), policy);
 	h = hash_i64(h, history_recommendations_needed(policy));
 	h = hash_i64(h, history_events_needed(policy));
 	for (size_t i = 0; i < policy->n_signals; i++) {
@@ -168,6 +179,7 @@ void decide_state_init(const struct policy *policy, void *state)
 	startup_init(&s->startup);
 	idle_init(&s->idle);
 	panic_init(&s->panic);
+	schedule_cache_init(&s->schedule);
 	// What fills at once comes first, what mostly stays empty last: whole pages of it are then never touched.
 	uint64_t offset = sizeof *s + policy->n_signals * sizeof(struct state_signal);
 	uint32_t cap = forecast_slots_needed(&policy->forecast, policy->interval_ms);

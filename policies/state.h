@@ -12,6 +12,7 @@
 #include "policies/history.h"
 #include "policies/idle.h"
 #include "policies/panic.h"
+#include "policies/schedule.h"
 #include "policies/startup.h"
 #include "policies/window.h"
 
@@ -28,6 +29,7 @@ struct state_header {
 	struct idle idle;
 	struct forecast forecast;
 	struct panic panic;
+	struct schedule_cache schedule; // not carried over to another policy
 	uint32_t n_signals;
 	uint32_t seeded; // a recommendation was recorded once: the first tick does not seed any more
 };
@@ -41,7 +43,7 @@ struct state_signal {
 _Static_assert(sizeof(struct state_header) == 4 + 4 + 2 * 8 + 2 * 8 + 2 * sizeof(struct history) +
                                                       sizeof(struct startup) + sizeof(struct fallback) +
                                                       sizeof(struct idle) + sizeof(struct forecast) +
-                                                      sizeof(struct panic) + 8,
+                                                      sizeof(struct panic) + sizeof(struct schedule_cache) + 8,
                "no padding");
 _Static_assert(sizeof(struct startup) == 16 * STARTUP_ORDERS_MAX + 8 * STARTUP_STARTS_MAX + 6 * 4, "no padding");
 _Static_assert(sizeof(struct forecast) == 8 + 2 * 4 + 12 * 8, "no padding");

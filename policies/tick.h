@@ -20,6 +20,7 @@ struct tick {
 	int64_t now_ms;
 	struct replica_counts counts;
 	int32_t min, max; // bounds in force at this tick
+	int32_t schedule; // in force; -1 = none
 	int32_t wanted;   // the proposal as it goes from stage to stage
 	// Per signal: the proposal before sustain (its final one is in decision->signals), and the trace entries to
 	// point at.

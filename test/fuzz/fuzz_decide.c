@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/tz_table.h"
 #include "policies/decide.h"
 #include "policies/decision.h"
 #include "policies/observation.h"
@@ -84,6 +85,7 @@ static double take_f64(struct input *in)
 struct world {
 	struct policy policy;
 	struct policy_signal signals[POLICY_SIGNALS_MAX];
+	struct policy_schedule schedules[3];
 	struct policy_rate up[POLICY_RATE_POLICIES_MAX], down[POLICY_RATE_POLICIES_MAX];
 	struct obs_signal seen[POLICY_SIGNALS_MAX];
 	struct obs_series series[POLICY_SIGNALS_MAX][SERIES_MAX];
@@ -122,6 +124,33 @@ static void take_signal(struct input *in, struct policy_signal *s)
 	s->series = take_u8(in) % (SERIES_MODE__COUNT + 1);
 }
 
+// Any bits as a calendar, in UTC or in a zone that jumps in the middle of the ticks.
+static void take_schedule(struct input *in, struct policy_schedule *s)
+{
+	static const int64_t at_s[] = {1000000, 1000600, 1007200};
+	static const int32_t offset_s[] = {7200, -3600, 93600};
+	static const struct tz_table zone = {at_s, offset_s, 3, 3600};
+	uint8_t flags = take_u8(in);
+	*s = (struct policy_schedule){.name = "s", .start_text = "", .end_text = "", .time_zone = ""};
+	take(in, &s->start.minutes, sizeof s->start.minutes);
+	take(in, &s->end.minutes, sizeof s->end.minutes);
+	s->start.minutes &= (UINT64_C(1) << 60) - 1;
+	s->end.minutes &= (UINT64_C(1) << 60) - 1;
+	s->start.hours = (uint32_t)take_i32(in) & 0xffffff;
+	s->end.hours = (uint32_t)take_i32(in) & 0xffffff;
+	s->start.days = s->end.days = (uint32_t)take_i32(in) & ~1u;
+	s->start.months = s->end.months = 0x1ffe;
+	s->start.weekdays = s->end.weekdays = take_u8(in) & 0x7f;
+	s->start.any_day = s->end.any_weekday = flags & 1;
+	s->zone = flags & 2 ? &zone : NULL;
+	s->min_set = flags & 4;
+	s->max_set = flags & 8;
+	s->replicas_set = flags & 16;
+	s->min_replicas = take_i32(in) & 0xffff;
+	s->max_replicas = take_i32(in) & 0xffff;
+	s->replicas = take_u8(in);
+}
+
 static void take_policy(struct input *in, struct world *w)
 {
 	struct policy *p = &w->policy;
@@ -136,6 +165,10 @@ static void take_policy(struct input *in, struct world *w)
 	p->cooldown = (struct policy_sustain){take_ms(in), take_ms(in)};
 	take_rules(in, &p->scale_up, w->up);
 	take_rules(in, &p->scale_down, w->down);
+	p->schedules = w->schedules;
+	p->n_schedules = take_u8(in) % 4;
+	for (size_t i = 0; i < p->n_schedules; i++)
+		take_schedule(in, &w->schedules[i]);
 	uint8_t idle = take_u8(in);
 	if (idle & 1)
 		p->idle = (struct policy_idle){.set = true,
@@ -204,11 +237,14 @@ static void check(const struct policy *p, const struct decision *d)
 	require(d->reason > REASON_NONE && d->reason < REASON__COUNT);
 	require(!d->write || (d->desired != d->current && !p->dry_run && !p->paused));
 	bool is_idle_level = p->idle.set && p->idle.replicas == 0;
+	for (size_t i = 0; i < p->n_schedules; i++)
+		is_idle_level |= p->schedules[i].replicas_set && p->schedules[i].replicas == 0;
 	if (p->paused || (d->current == 0 && p->min_replicas != 0 && !is_idle_level))
 		require(d->desired == d->current);
 	else
 		require(d->desired >= d->min_replicas && d->desired <= d->max_replicas);
-	require(p->idle.set || (d->min_replicas == p->min_replicas && d->max_replicas == p->max_replicas));
+	require(p->idle.set || p->n_schedules > 0 ||
+	        (d->min_replicas == p->min_replicas && d->max_replicas == p->max_replicas));
 	for (size_t i = 0; i < d->n_signals; i++)
 		require(d->signals[i].proposal >= 0 && d->signals[i].state < SIGNAL_STATE__COUNT);
 }

@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "base/num.h"
+#include "policies/schedule.h"
 #include "test/support/engine.h"
 
 #define TICKS_DEFAULT 100000
@@ -103,6 +104,29 @@ static void random_rates(struct random *r, struct engine *e, int direction)
 		engine_add_rate(e, direction, up_to(r, 1), 1 + up_to(r, 120), 15000 * (1 + up_to(r, 20)));
 }
 
+static void random_schedules(struct random *r, struct engine *e)
+{
+	static const char *const texts[][2] = {
+	        {"*/20 * * * *", "10-59/20 * * * *"}, {"5/30 * * * *", "*/12 * * * *"}, {"0 * * * *", "45 * * * *"}};
+	if (!chance(r, 25))
+		return;
+	e->policy.schedules = e->schedules;
+	e->policy.n_schedules = (size_t)up_to(r, 1) + 1;
+	for (size_t i = 0; i < e->policy.n_schedules; i++) {
+		struct policy_schedule *s = &e->schedules[i];
+		const char *const *text = texts[up_to(r, 2)];
+		*s = (struct policy_schedule){.name = "s", .start_text = text[0], .end_text = text[1]};
+		if (cron_parse(&s->start, text[0]) || cron_parse(&s->end, text[1]))
+			fail();
+		s->min_set = chance(r, 60);
+		s->min_replicas = 1 + up_to(r, 8);
+		s->max_set = chance(r, 40);
+		s->max_replicas = s->min_replicas + up_to(r, 20);
+		s->replicas_set = !s->min_set && !s->max_set;
+		s->replicas = up_to(r, 6);
+	}
+}
+
 static void random_engine(struct random *r, struct engine *e, int n_signals)
 {
 	engine_init(e, 1 + up_to(r, 30));
@@ -118,6 +142,7 @@ static void random_engine(struct random *r, struct engine *e, int n_signals)
 		e->policy.scale_down.stabilization_window_ms = 15000 * up_to(r, 40);
 	if (chance(r, 30))
 		e->policy.cooldown = (struct policy_sustain){15000 * up_to(r, 5), 15000 * up_to(r, 20)};
+	random_schedules(r, e);
 	if (chance(r, 25))
 		e->policy.idle = (struct policy_idle){.set = true,
 		                                      .after_ms = 15000 * up_to(r, 4),
@@ -168,6 +193,8 @@ static void engine_copy(struct engine *to, const struct engine *from)
 {
 	*to = *from;
 	to->policy.signals = to->signals;
+	if (to->policy.n_schedules > 0)
+		to->policy.schedules = to->schedules;
 	to->policy.scale_up.rates = to->up;
 	to->policy.scale_down.rates = to->down;
 	to->seen.signals = to->seen_signals;
@@ -292,8 +319,7 @@ static const char *broken_guard(const struct engine *e)
 	const struct policy_guards *g = &e->policy.guards;
 	const struct decision *d = &e->decision;
 	int64_t change = (int64_t)d->desired - d->current;
-	// Outside its bounds (waking up, say) the bounds win.
-	if (!g->set || change == 0 || d->current < d->min_replicas || d->current > d->max_replicas)
+	if (!g->set || change == 0 || (d->current < d->min_replicas && d->desired == d->min_replicas))
 		return NULL;
 	if (g->max_step > 0 && (change > g->max_step || change < -g->max_step))
 		return "guards.maxStep";
@@ -305,14 +331,34 @@ static const char *broken_guard(const struct engine *e)
 	return NULL;
 }
 
+// The bounds in force are those of the schedule or the policy; only idle lowers the minimum, or raises it to 1.
+static const char *broken_bounds(const struct engine *e)
+{
+	int64_t until_ms;
+	int32_t min = e->policy.min_replicas, max = e->policy.max_replicas;
+	int32_t i = schedule_at(&e->policy, e->now_ms, &until_ms);
+	if (i >= 0)
+		schedule_bounds(&e->policy, &e->schedules[i], &min, &max);
+	if ((i >= 0) != (engine_find(e, REASON_SCHEDULE_ACTIVE) != NULL) &&
+	    e->decision.reason != REASON_SCALING_DISABLED)
+		return "the schedule in force is told";
+	bool idle = e->policy.idle.set && !(i >= 0 && schedule_keeps_awake(&e->schedules[i]));
+	int32_t got = e->decision.min_replicas;
+	bool ok = idle ? got == e->policy.idle.replicas || got == (min > 1 ? min : 1) : got == min;
+	return ok && e->decision.max_replicas == max ? NULL : "bounds are those of the schedule or the policy";
+}
+
 static const char *broken_law(const struct engine *e)
 {
 	const struct decision *d = &e->decision;
 	int32_t min = d->min_replicas, max = d->max_replicas;
 	bool is_idle_level = e->policy.idle.set && e->policy.idle.replicas == 0;
+	for (size_t i = 0; i < e->policy.n_schedules; i++)
+		is_idle_level |= e->schedules[i].replicas_set && e->schedules[i].replicas == 0;
 	bool is_disabled = d->current == 0 && e->policy.min_replicas != 0 && !is_idle_level;
-	if (!e->policy.idle.set && (min != e->policy.min_replicas || max != e->policy.max_replicas))
-		return "the bounds are the policy's";
+	const char *bounds = broken_bounds(e);
+	if (bounds)
+		return bounds;
 	if (is_disabled && (d->desired != 0 || d->reason != REASON_SCALING_DISABLED))
 		return "a target scaled to 0 by hand stays there";
 	if (!is_disabled && (d->desired < min || d->desired > max))

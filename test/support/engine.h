@@ -16,6 +16,7 @@
 struct engine {
 	struct policy policy;
 	struct policy_signal signals[POLICY_SIGNALS_MAX];
+	struct policy_schedule schedules[2]; // room; policy.schedules points here or nowhere
 	struct policy_rate up[POLICY_RATE_POLICIES_MAX], down[POLICY_RATE_POLICIES_MAX];
 	struct observation seen;
 	struct obs_signal seen_signals[POLICY_SIGNALS_MAX];

@@ -231,6 +231,22 @@ static void waking_does_not_wait_for_rate_cooldown_or_windows(void **state)
 	engine_done(&e);
 }
 
+static void guards_do_not_keep_it_below_its_minimum(void **state)
+{
+	struct engine e;
+	start(&e, 4, 2, &(struct policy_idle){.after_ms = 30000, .replicas = 2});
+	e.policy.guards = (struct policy_guards){.set = true, .max_step = 1, .min_available_percent = 100};
+	e.seen.ready_replicas = 1;
+	engine_show(&e, 0, 1);
+	engine_show(&e, 1, 10);
+	assert_int_equal(engine_tick(&e)->desired, 4);
+	engine_show(&e, 1, 90); // nine times the target
+	e.seen.ready_replicas = 2;
+	assert_int_equal(engine_tick(&e)->desired, 4); // and no further in one step
+	assert_int_equal(e.decision.reason, REASON_MAX_STEP);
+	engine_done(&e);
+}
+
 static void a_window_that_still_shows_activity_keeps_it_awake(void **state)
 {
 	struct engine e;
@@ -326,6 +342,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(targets_fall_asleep_and_wake_as_told),
 	        cmocka_unit_test(waking_does_not_wait_for_rate_cooldown_or_windows),
+	        cmocka_unit_test(guards_do_not_keep_it_below_its_minimum),
 	        cmocka_unit_test(a_window_that_still_shows_activity_keeps_it_awake),
 	        cmocka_unit_test(what_is_pending_is_told_before),
 	        cmocka_unit_test(a_fallback_brings_it_back_when_nothing_can_be_seen),

@@ -314,7 +314,6 @@ static const struct fault_row fault_rows[] = {
         {"combine: Min", "combine: queue > 3", "spec.combine: queue > 3 is true or false where a number is needed"},
         {"combine: Min", "combine: max", "spec.combine: max is a function"},
         {"combine: Min", "combine: ''", "spec.combine: "},
-        {"combine: Min", "schedules: []", "spec.schedules: not supported yet"},
         {"combine: Min", "panic: {signal: quue}", "spec.panic.signal: must be the name of one of the signals"},
         {"combine: Min", "panic: {signal: sm_active}", "spec.panic.signal: has no window with aggregate Avg"},
         {"combine: Min", "panic: {}", "spec.panic.signal: required, but missing"},

@@ -80,11 +80,28 @@ static void every_field_reaches_its_place(void **state)
 	decode_good(
 	        &d,
 	        "  minReplicas: 2\n"
+	        "  schedules:\n"
+	        "  - {name: office, start: \"0 8 * * MON-FRI\", end: \"0 20 * * 1-5\", timeZone: Europe/Zurich,\n"
+	        "     minReplicas: 4, maxReplicas: 20}\n"
+	        "  - {name: night, start: \"30 22 * * *\", end: \"0 6 * * *\", replicas: 0}\n"
 	        "  idle: {after: 15m, replicas: 1, initialCooldown: 1h, activation: {signal: queue, above: \"0.5\"}}\n"
 	        "  fallback: {failureThreshold: 5, replicas: 6, behavior: CurrentReplicasIfHigher, when: Any}\n"
 	        "  startup: {seconds: 120}\n"
 	        "  guards: {maxPendingPods: 0, minAvailablePercent: 80, maxStep: 4}\n");
 	const struct policy *p = &d.policy;
+	assert_int_equal(p->n_schedules, 2);
+	const struct policy_schedule *s = p->schedules;
+	assert_string_equal(s[0].name, "office");
+	assert_string_equal(s[0].time_zone, "Europe/Zurich");
+	assert_true(s[0].min_set && s[0].max_set && !s[0].replicas_set && !s[0].zone);
+	assert_int_equal(s[0].min_replicas, 4);
+	assert_int_equal(s[0].max_replicas, 20);
+	assert_int_equal(s[0].start.hours, 1 << 8);
+	assert_int_equal(s[0].start.weekdays, 0x3e);
+	assert_int_equal(s[0].end.hours, 1 << 20);
+	assert_string_equal(s[1].time_zone, "UTC");
+	assert_true(s[1].replicas_set && s[1].replicas == 0 && !s[1].min_set);
+	assert_true(s[1].start.minutes == UINT64_C(1) << 30);
 	assert_true(p->idle.set);
 	assert_int_equal(p->idle.after_ms, 900000);
 	assert_int_equal(p->idle.initial_cooldown_ms, 3600000);
@@ -130,9 +147,34 @@ static void what_is_not_written_is_off(void **state)
 	done(&d);
 }
 
+#define SCHEDULE(start, end, what) "  schedules:\n  - {name: a, start: \"" start "\", end: \"" end "\", " what "}\n"
+
 static const struct {
 	const char *lines, *message;
 } fault_rows[] = {
+        {SCHEDULE("0 25 * * *", "0 20 * * *", "minReplicas: 4"),
+         "spec.schedules[0].start: hour, the second field, must be made of 0 to 23"},
+        {SCHEDULE("0 8 * * *", "0 20 * *", "minReplicas: 4"), "spec.schedules[0].end: must have five fields"},
+        {SCHEDULE("0 8 * * *", "0 20 * * *", "timeZone: UTC"), "spec.schedules[0]: changes nothing"},
+        {SCHEDULE("0 8 * * *", "0 20 * * *", "replicas: 2, minReplicas: 1"),
+         "spec.schedules[0].replicas: cannot stand beside"},
+        {SCHEDULE("0 8 * * *", "0 20 * * *", "minReplicas: 5, maxReplicas: 4"),
+         "spec.schedules[0].minReplicas: is larger than maxReplicas"},
+        {SCHEDULE("0 8 * * *", "0 20 * * *", "minReplicas: 17"), "larger than the policy's maxReplicas"},
+        {"  minReplicas: 4\n" SCHEDULE("0 8 * * *", "0 20 * * *", "maxReplicas: 3"),
+         "smaller than the policy's minReplicas"},
+        {SCHEDULE("0 8 * * *", "0 20 * * *", "minReplicas: 0"), "spec.schedules[0]: minReplicas 0 needs idle"},
+        {SCHEDULE("0 8 * * *", "0 20 * * *", "maxReplicas: 0"), "maxReplicas: must be between 1 and 1000000"},
+        // windows that never open
+        {SCHEDULE("0 8 30 2 *", "0 20 * * *", "replicas: 2"), "spec.schedules[0]: start never comes"},
+        {SCHEDULE("0 8 * * *", "0 20 31 4,6 *", "replicas: 2"), "spec.schedules[0]: end never comes"},
+        {SCHEDULE("0 8 * * 1", "0 8 * * *", "replicas: 2"), "spec.schedules[0]: ends whenever it starts"},
+        {SCHEDULE("0 8 * * *", "0 20 * * *",
+                  "replicas: 2") "  - {name: b, start: \"0 8 * * *\", end: \"0 21 * * *\", replicas: 3}",
+         "spec.schedules[0]: is never in force"},
+        {SCHEDULE("0 8 * * *", "0 20 * * *",
+                  "replicas: 2") "  - {name: a, start: \"0 9 * * *\", end: \"0 21 * * *\", replicas: 3}",
+         "spec.schedules[1]: has the name of a schedule before it"},
         {"  minReplicas: 0", "spec.minReplicas: 0 needs idle"},
         {"  idle: {after: 5m}", "spec.idle.activation: required, but missing"},
         {"  idle: {activation: {}}", "spec.idle.activation.signal: required, but missing"},
@@ -176,6 +218,28 @@ static void each_broken_rule_is_answered_with_its_place_and_the_fix(void **state
 	}
 }
 
+static void schedules_that_take_turns_are_fine(void **state)
+{
+	static const char *const rows[] = {
+	        SCHEDULE("0 8 * * *", "0 20 * * *",
+	                 "replicas: 2") "  - {name: b, start: \"0 12 * * *\", end: \"0 13 * * *\", replicas: 3}",
+	        // on Saturdays the other one wins, on other days it does not open
+	        SCHEDULE("0 8 * * *", "0 20 * * *",
+	                 "replicas: 2") "  - {name: b, start: \"0 8 * * 6\", end: \"0 21 * * *\", replicas: 3}",
+	        // two zones cannot be compared without their tables
+	        SCHEDULE("0 8 * * *", "0 20 * * *", "replicas: 2") "  - {name: b, start: \"0 8 * * *\", end: \"0 21 * "
+	                                                           "* *\", timeZone: Asia/Tokyo, replicas: 3}",
+	        "  minReplicas: 0\n  idle: {activation: {signal: queue}}\n" //
+	        SCHEDULE("0 8 * * *", "0 20 * * *", "minReplicas: 0, maxReplicas: 3"),
+	        SCHEDULE("0 8 29 2 *", "0 20 * * *", "replicas: 2"),
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct decoded d;
+		decode_good(&d, rows[i]);
+		done(&d);
+	}
+}
+
 static void a_slow_start_is_fine_when_scale_downs_wait_for_it(void **state)
 {
 	static const char *const rows[] = {
@@ -197,6 +261,7 @@ int main(void)
 	        cmocka_unit_test(every_field_reaches_its_place),
 	        cmocka_unit_test(what_is_not_written_is_off),
 	        cmocka_unit_test(each_broken_rule_is_answered_with_its_place_and_the_fix),
+	        cmocka_unit_test(schedules_that_take_turns_are_fine),
 	        cmocka_unit_test(a_slow_start_is_fine_when_scale_downs_wait_for_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
