@@ -52,6 +52,9 @@ struct backend {
 // NVML by dlopen of `library`. Events go to `xids` (not owned). log may be NULL.
 struct backend *backend_nvml_new(const char *library, struct xid_store *xids, struct log *log, struct err *e);
 
+// Makes the backend of backend_nvml_new tell the device memory of each process. Before it is opened.
+void backend_nvml_show_processes(struct backend *b, const char *proc_root);
+
 // A running nv-hostengine by dlopen of `library` (NULL: libdcgm.so.4 or .3). address: "host", "host:port",
 // "unix:///path" or "/path". interval_ms: how often the host engine reads. Events go to `xids` (not owned). log may be
 // NULL.

@@ -111,6 +111,13 @@ static int auto_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, stru
 	return c->ops->sample(c, mono_ms, wall_ms, samples, e);
 }
 
+static void auto_render_extra(struct backend *b, struct buf *out)
+{
+	struct backend *c = chosen_of(b);
+	if (c->ops->render_extra)
+		c->ops->render_extra(c, out);
+}
+
 static void auto_close(struct backend *b)
 {
 	struct backend *c = chosen_of(b);
@@ -133,6 +140,7 @@ static const struct backend_ops ops = {.name = "auto",
                                        .devices = auto_devices,
                                        .driver_version = auto_driver_version,
                                        .sample = auto_sample,
+                                       .render_extra = auto_render_extra,
                                        .close = auto_close,
                                        .destroy = auto_destroy};
 

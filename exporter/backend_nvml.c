@@ -13,6 +13,7 @@
 #include "exporter/nvml_events.h"
 #include "exporter/nvml_find.h"
 #include "exporter/nvml_gpm.h"
+#include "exporter/nvml_processes.h"
 #include "exporter/nvml_read.h"
 #include "exporter/xid.h"
 
@@ -37,6 +38,7 @@ struct nvml {
 	char driver_version[NVML_DRIVER_BYTES];
 	struct nvml_found found, spare;
 	struct nvml_state states[DEVICES_MAX];
+	const char *proc_root;           // NULL: processes are not shown
 	bool gpm_told;                   // why there are no profiling fields was logged
 	bool has_times;                  // the two below are set
 	int64_t rescan_at_ms;            // when to look for devices again
@@ -285,6 +287,25 @@ static int nvml_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, stru
 	return 0;
 }
 
+// Asked for while rendering, in the sampler's thread like everything here: nothing is kept between rounds.
+static void nvml_render_extra(struct backend *b, struct buf *out)
+{
+	struct nvml *m = nvml_of(b);
+	struct nvml_process processes[NVML_PROCESSES_MAX];
+	bool opened = false;
+	for (size_t i = 0; m->proc_root && i < m->found.n; i++) {
+		if (m->found.handles[i].instance != NVML_WHOLE_GPU || m->states[i].was_lost)
+			continue;
+		size_t n = nvml_processes_read(&m->api, m->found.handles[i].gpu, m->proc_root, processes);
+		nvml_processes_render(out, &m->found.devices[i], processes, n, &opened);
+	}
+}
+
+void backend_nvml_show_processes(struct backend *b, const char *proc_root)
+{
+	nvml_of(b)->proc_root = proc_root;
+}
+
 static void nvml_destroy(struct backend *b)
 {
 	free(b);
@@ -296,6 +317,7 @@ static const struct backend_ops ops = {.name = "nvml",
                                        .devices = nvml_devices,
                                        .driver_version = nvml_driver_version,
                                        .sample = nvml_sample,
+                                       .render_extra = nvml_render_extra,
                                        .close = nvml_close,
                                        .destroy = nvml_destroy};
 

@@ -55,12 +55,19 @@ static void find_hostname(char *out, size_t size)
 	out[size - 1] = '\0';
 }
 
+static struct backend *make_nvml(struct exporter *x, struct err *e)
+{
+	struct backend *b = backend_nvml_new(x->options.nvml_library, x->xids, x->log, e);
+	if (b && x->options.processes)
+		backend_nvml_show_processes(b, "/proc");
+	return b;
+}
+
 // nvml, then what the kernel shows by itself.
 static struct backend *make_auto(struct exporter *x, struct err *e)
 {
 	const struct exporter_options *o = &x->options;
-	struct backend *candidates[] = {backend_nvml_new(o->nvml_library, x->xids, x->log, e),
-	                                backend_amdgpu_new(o->sysfs_root, x->log, e),
+	struct backend *candidates[] = {make_nvml(x, e), backend_amdgpu_new(o->sysfs_root, x->log, e),
 	                                backend_intel_new(o->sysfs_root, x->log, e)};
 	size_t n = sizeof candidates / sizeof candidates[0];
 	struct backend *b = NULL;
@@ -78,7 +85,7 @@ static struct backend *make_backend(struct exporter *x, struct buf *file_errors,
 	case BACKEND_AUTO:
 		return make_auto(x, e);
 	case BACKEND_NVML:
-		return backend_nvml_new(x->options.nvml_library, x->xids, x->log, e);
+		return make_nvml(x, e);
 	case BACKEND_MOCK:
 		return backend_mock_new(x->options.mock_script, x->xids, x->log, file_errors, e);
 	case BACKEND_DCGM:

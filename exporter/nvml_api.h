@@ -166,6 +166,17 @@ struct nvml_event {
 _Static_assert(sizeof(struct nvml_event) == 32, "nvmlEventData_t");
 _Static_assert(offsetof(struct nvml_event, data) == 16, "nvmlEventData_t.eventData");
 
+// Of the second and third variant of the process lists; the first one is another.
+struct nvml_process_info {
+	unsigned pid;
+	unsigned long long memory_bytes; // or NVML_MEMORY_NOT_AVAILABLE
+	unsigned gpu_instance, compute_instance;
+};
+_Static_assert(sizeof(struct nvml_process_info) == 24, "nvmlProcessInfo_t");
+_Static_assert(offsetof(struct nvml_process_info, gpu_instance) == 16, "nvmlProcessInfo_t.gpuInstanceId");
+#define NVML_MEMORY_NOT_AVAILABLE 0xffffffffffffffffULL
+#define NVML_NO_INSTANCE          0xffffffffu
+
 // ---- GPM: profiling numbers as differences of two samples ----
 typedef struct nvml_gpm_sample *nvml_gpm_sample;
 #define NVML_GPM_VERSION     1 // a plain number here, not size | version << 24
@@ -239,6 +250,8 @@ struct nvml_api {
 	                             unsigned *failed);
 	nvml_return (*ecc_errors)(nvml_device, int error, int counter, unsigned long long *);
 	nvml_return (*field_values)(nvml_device, int n, struct nvml_field_value *);
+	nvml_return (*compute_processes)(nvml_device, unsigned *n, struct nvml_process_info *);
+	nvml_return (*graphics_processes)(nvml_device, unsigned *n, struct nvml_process_info *);
 	nvml_return (*mig_mode)(nvml_device, unsigned *current, unsigned *pending);
 	nvml_return (*mig_count_max)(nvml_device, unsigned *);
 	nvml_return (*mig_handle)(nvml_device, unsigned index, nvml_device *);

@@ -24,6 +24,7 @@ enum {
 	KEY_HOSTNAME,
 	KEY_NVML,
 	KEY_SYSFS_ROOT,
+	KEY_PROCESSES,
 	KEY_DCGM_HOSTENGINE,
 	KEY_DCGM_LIBRARY,
 	KEY_LOG_FORMAT,
@@ -84,6 +85,7 @@ static const struct argp_option flags[] = {
         {"dcgm-hostengine", KEY_DCGM_HOSTENGINE, "ADDR", 0,
          "nv-hostengine of the dcgm backend: host[:port] or unix:///path (default localhost:5555)", 0},
         {"dcgm-library", KEY_DCGM_LIBRARY, "PATH", 0, "DCGM to load (default libdcgm.so.4, else libdcgm.so.3)", 0},
+        {"processes", KEY_PROCESSES, NULL, 0, "Tell the device memory of each process (nvml)", 0},
         {"sysfs-root", KEY_SYSFS_ROOT, "DIR", 0, "Where the amdgpu and intel backends find /sys (default /sys)", 0},
         {"logging-format", KEY_LOG_FORMAT, "text|json", 0, "Format of the log (default text)", 0},
         {NULL, 'v', "LEVEL", 0, "Verbosity of the log, 0 to 9; 4 and more shows debugging (default 0)", 0},
@@ -300,6 +302,9 @@ static error_t on_flag(int key, char *arg, struct argp_state *state)
 		break;
 	case KEY_DCGM_LIBRARY:
 		o->dcgm_library = arg;
+		break;
+	case KEY_PROCESSES:
+		o->processes = true;
 		break;
 	case KEY_SYSFS_ROOT:
 		o->sysfs_root = arg;

@@ -52,6 +52,7 @@ struct exporter_options {
 	int64_t interval_ms;
 	int64_t window_ms; // 0: no windows
 	int64_t at_ms;     // with once: virtual time
+	bool processes;    // device memory per process
 	bool once;
 	bool version;
 	enum log_format log_format;

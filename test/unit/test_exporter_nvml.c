@@ -10,11 +10,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "exporter/backend.h"
 #include "exporter/nvml_read.h"
 #include "exporter/xid.h"
 #include "test/support/nvml_fixture.h"
+#include "test/support/tree.h"
 
 #define PATIENCE_MS 10000 // longest wait for anything; far above what it takes, even under valgrind
 #define UUID0       "GPU-00000000-0000-0000-0000-000000000000"
@@ -547,6 +549,39 @@ static void every_gpu_lost_at_once_keeps_them_known(void **state)
 	close_backend(b);
 }
 
+static void processes_are_told_when_asked_for(void **state)
+{
+	struct nvml_fixture *f = *state;
+	struct tree proc;
+	struct err e;
+	struct device_sample s[DEVICES_MAX];
+	struct buf page;
+	buf_init(&page, 65536);
+	tree_make(&proc);
+	tree_write(&proc, "77/comm", "python \"x\"\n");
+	nvml_fixture_play(f, "process 77 0 1000\nprocess 12 0 3000\nprocess 77 0 1000\nprocess 5 0 unknown\n"
+	                     "mig 1 4 1g.18gb\nprocess 9 1 2\n");
+	struct backend *b = backend_nvml_new(f->library[LIB_WHOLE], f->xids, NULL, &e);
+	assert_int_equal(b->ops->open(b, &e), 0);
+	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
+	b->ops->render_extra(b, &page);
+	assert_int_equal(page.len, 0);
+	backend_nvml_show_processes(b, proc.root);
+	b->ops->render_extra(b, &page);
+	assert_string_equal(buf_str(&page),
+	                    "# HELP gpuscale_gpu_process_memory_bytes Device memory of a process (bytes).\n"
+	                    "# TYPE gpuscale_gpu_process_memory_bytes gauge\n"
+	                    "gpuscale_gpu_process_memory_bytes{gpu=\"0\",UUID=\"" UUID0
+	                    "\",pid=\"12\",process=\"\"} 3145728000\n"
+	                    "gpuscale_gpu_process_memory_bytes{gpu=\"0\",UUID=\"" UUID0
+	                    "\",pid=\"77\",process=\"python \\\"x\\\"\"} 1048576000\n"
+	                    "gpuscale_gpu_process_memory_bytes{gpu=\"1\",UUID=\"" UUID1
+	                    "\",GPU_I_ID=\"4\",pid=\"9\",process=\"\"} 2097152\n");
+	close_backend(b);
+	buf_done(&page);
+	tree_remove(&proc);
+}
+
 static void pause_ms(long ms)
 {
 	const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
@@ -601,6 +636,7 @@ int main(void)
 	        TEST(mig_instances_come_and_go_while_it_runs),
 	        TEST(a_gpu_that_stays_lost_makes_the_library_start_over),
 	        TEST(every_gpu_lost_at_once_keeps_them_known),
+	        TEST(processes_are_told_when_asked_for),
 	        TEST(xid_events_are_counted_between_samples),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 //                             result of field N of nvmlDeviceGetFieldValues, gpmN that of GPM metric N
 //   sleep FUNCTION GPU MS     the function answers later; a changed file ends the wait
 //   xid NUMBER GPU CODE       an event, handed out once, in the order of NUMBER (from 1)
+//   process PID GPU MIB       a process that computes; two lines for one PID: it draws as well
 //   text NAME GPU VALUE       name (of the GPU), driver (GPU *), pci (bus id); _ stands for a blank
 //   mig GPU ID PROFILE        a MIG instance; makes MIG mode of that GPU 1
 #ifndef GPUSCALE_TEST_FAKE_NVML_SCRIPT_H
