@@ -108,8 +108,9 @@ static void fall_asleep(struct tick *t)
 {
 	const struct policy_idle *idle = &t->policy->idle;
 	const struct idle *s = &t->state->idle;
-	// A fallback that is not lifted is no silence either.
-	if (s->quiet_since_ms == TIME_NONE || t->blind || t->state->fallback.active || !are_all_content(t))
+	// A fallback that is not lifted is no silence either, nor is a burst that has not passed.
+	if (t->state->panic.over_ms != TIME_NONE || s->quiet_since_ms == TIME_NONE || t->blind ||
+	    t->state->fallback.active || !are_all_content(t))
 		return;
 	int64_t at_ms =
 	        i64_max(i64_add(s->quiet_since_ms, idle->after_ms), i64_add(s->first_ms, idle->initial_cooldown_ms));
