@@ -5,9 +5,12 @@
 #include <stdlib.h>
 
 #include "policies/decide.h"
+#include "policies/forecast.h"
 #include "policies/observation.h"
 #include "policies/source.h"
 #include "promql/promql.h"
+
+#define FORECAST_SAMPLES_MAX (2 * FORECAST_SEASON_SLOTS_MAX + 4)
 
 // How far back this signal's history matters.
 static int64_t history_ms(const struct policy_signal *s)
@@ -27,7 +30,8 @@ bool refill_is_needed(const struct policy *policy)
 	for (size_t i = 0; i < policy->n_signals; i++)
 		if (history_ms(&policy->signals[i]) > 0)
 			return true;
-	return false;
+	int64_t step_ms;
+	return decide_forecast_history_ms(policy, &step_ms) > 0;
 }
 
 static void finish_one(struct refill_call *c)
@@ -79,15 +83,35 @@ static void on_result(void *arg, const struct promql_result *result, const struc
 		err_set(&c->error, ERR_PROTOCOL, "signal %s: %s", c->policy->signals[slot->signal].name,
 		        result->n_warnings ? result->warnings[0] : "the range query did not return a matrix");
 	} else {
-		struct obs_series *samples = calloc(POLICY_WINDOW_SAMPLES_MAX, sizeof *samples);
+		size_t max = slot->forecast ? FORECAST_SAMPLES_MAX : POLICY_WINDOW_SAMPLES_MAX;
+		struct obs_series *samples = calloc(max, sizeof *samples);
 		if (samples) {
-			size_t n =
-			        reduce(result, &c->policy->signals[slot->signal], samples, POLICY_WINDOW_SAMPLES_MAX);
-			decide_refill(c->policy, c->state, slot->signal, samples, n, c->ready_replicas, c->now_ms);
+			size_t n = reduce(result, &c->policy->signals[slot->signal], samples, max);
+			if (slot->forecast)
+				decide_refill_forecast(c->policy, c->state, samples, n, c->now_ms);
+			else
+				decide_refill(c->policy, c->state, slot->signal, samples, n, c->ready_replicas,
+				              c->now_ms);
 			free(samples);
 		}
 	}
 	finish_one(c);
+}
+
+// One sample from the middle of each slot of the forecast.
+static void ask_for_forecast(struct refill_call *c, struct promql *promql)
+{
+	int64_t step_ms, back_ms = decide_forecast_history_ms(c->policy, &step_ms);
+	size_t signal = c->policy->forecast.signal_index;
+	if (back_ms == 0)
+		return;
+	struct refill_slot *slot = &c->slots[POLICY_SIGNALS_MAX];
+	*slot = (struct refill_slot){.call = c, .signal = signal, .forecast = true};
+	c->pending++;
+	int64_t start_ms = (c->now_ms - back_ms) / step_ms * step_ms + step_ms / 2;
+	if (promql_query_range(promql, c->policy->signals[signal].query, start_ms, c->now_ms - c->policy->interval_ms,
+	                       step_ms, on_result, slot, &c->error) < 0)
+		finish_one(c);
 }
 
 void refill_start(struct refill_call *c, struct promql *promql, const struct policy *policy, void *state,
@@ -101,6 +125,7 @@ void refill_start(struct refill_call *c, struct promql *promql, const struct pol
 	                          .pending = 1,
 	                          .done = done,
 	                          .arg = arg};
+	ask_for_forecast(c, promql);
 	int64_t step_ms = policy->interval_ms;
 	for (size_t i = 0; i < policy->n_signals; i++) {
 		int64_t back_ms = history_ms(&policy->signals[i]);
@@ -108,7 +133,7 @@ void refill_start(struct refill_call *c, struct promql *promql, const struct pol
 			continue;
 		if (back_ms / step_ms >= POLICY_WINDOW_SAMPLES_MAX) // a long sustain: enough to see the breach begin
 			back_ms = (POLICY_WINDOW_SAMPLES_MAX - 1) * step_ms;
-		c->slots[i] = (struct refill_slot){c, i};
+		c->slots[i] = (struct refill_slot){.call = c, .signal = i};
 		c->pending++;
 		// Up to one step ago: the tick that follows brings the present itself.
 		if (promql_query_range(promql, policy->signals[i].query, now_ms - back_ms, now_ms - step_ms, step_ms,

@@ -20,6 +20,7 @@ struct refill_call;
 struct refill_slot {
 	struct refill_call *call;
 	size_t signal;
+	bool forecast; // its history is for the forecast
 };
 struct refill_call { // owned by the caller, zeroed once
 	const struct policy *policy;
@@ -30,10 +31,10 @@ struct refill_call { // owned by the caller, zeroed once
 	struct err error;
 	refill_done_fn *done;
 	void *arg;
-	struct refill_slot slots[POLICY_SIGNALS_MAX];
+	struct refill_slot slots[POLICY_SIGNALS_MAX + 1]; // the last one: the forecast's
 };
 
-// True when the policy has a window or a sustain time, so that history matters.
+// True when the policy has a window, a sustain time or a forecast, so that history matters.
 bool refill_is_needed(const struct policy *policy);
 // Starts it; done is called exactly once, maybe before this returns. policy and state must outlive it.
 void refill_start(struct refill_call *c, struct promql *promql, const struct policy *policy, void *state,

@@ -39,6 +39,14 @@ void decide_state_migrate(const struct policy *old_policy, const void *old_state
 void decide_refill(const struct policy *policy, void *state, size_t signal, const struct obs_series *samples,
                    size_t n_samples, int32_t ready_replicas, int64_t now_ms);
 
+// The history that the forecast would like to see after a restart: how far back, ms (0 = none: no forecast, or on a
+// value per replica, whose past is not known without the replicas of the time), and the step between its samples.
+int64_t decide_forecast_history_ms(const struct policy *policy, int64_t *ret_step_ms);
+// Gives it that history of forecast.signal (oldest first, already reduced to one series, before now_ms). A forecast
+// that is running is left alone.
+void decide_refill_forecast(const struct policy *policy, void *state, const struct obs_series *samples,
+                            size_t n_samples, int64_t now_ms);
+
 // One tick. now_ms: ms since the epoch, not smaller than at the last call with this state (a smaller one is taken as
 // the last). Updates state in place (pass a copy to look without touching). observation->n_signals must be
 // policy->n_signals.

@@ -3,6 +3,7 @@
 // before combine, so that missing signals, formulas and Min mean the same with it as without.
 #include <math.h>
 
+#include "policies/decide.h"
 #include "policies/forecast.h"
 #include "policies/number.h"
 #include "policies/observation.h"
@@ -88,4 +89,36 @@ void forecast_stage(struct tick *t)
 		}
 	}
 	propose(t, replicas, horizon_ms);
+}
+
+int64_t decide_forecast_history_ms(const struct policy *policy, int64_t *ret_step_ms)
+{
+	const struct policy_forecast *config = &policy->forecast;
+	*ret_step_ms = policy->interval_ms;
+	if (!config->set || is_per_replica(&policy->signals[config->signal_index]))
+		return 0;
+	const struct forecast shape = {.n_slots = forecast_slots_needed(config, policy->interval_ms)};
+	*ret_step_ms = i64_max(forecast_slot_ms(&shape, config), policy->interval_ms);
+	int64_t spans = config->model == FORECAST_LINEAR ? 1 : 2;
+	return *ret_step_ms * (spans * (int64_t)shape.n_slots + 2);
+}
+
+void decide_refill_forecast(const struct policy *policy, void *state, const struct obs_series *samples,
+                            size_t n_samples, int64_t now_ms)
+{
+	struct state_header *s = state_of(policy, state);
+	struct forecast *f = &s->forecast;
+	double *slots = state_slots(s, f), load, deviation;
+	int64_t left_ms;
+	if (!policy->forecast.set ||
+	    forecast_at(f, slots, &policy->forecast, policy->interval_ms, now_ms, &load, &deviation, &left_ms))
+		return;
+	forecast_init(f, slots, f->slots_offset, f->n_slots);
+	int64_t before_ms = TIME_NONE;
+	for (size_t i = 0; i < n_samples; i++) {
+		if (samples[i].time_ms > now_ms || samples[i].time_ms < before_ms || !isfinite(samples[i].value))
+			continue;
+		before_ms = samples[i].time_ms;
+		forecast_observe(f, slots, &policy->forecast, before_ms, samples[i].value);
+	}
 }

@@ -444,6 +444,38 @@ static void the_start_up_time_is_the_horizon(void **state)
 	engine_done(&e);
 }
 
+static void a_restart_learns_from_the_past(void **state)
+{
+	struct engine e;
+	make(&e);
+	engine_start(&e);
+	int64_t step_ms, back_ms = decide_forecast_history_ms(&e.policy, &step_ms);
+	assert_int_equal(step_ms, SLOT_MS);
+	assert_int_equal(back_ms, 2 * SEASON + 2 * SLOT_MS);
+	struct obs_series past[2 * M + 2];
+	for (int64_t i = 0; i < 2 * M + 2; i++)
+		past[i] = (struct obs_series){"", peak(M - 2 + i), e.now_ms - back_ms + i * SLOT_MS};
+	decide_refill_forecast(&e.policy, e.state, past, 2 * M + 2, e.now_ms);
+	for (int64_t i = 0; i < M; i++, e.now_ms += SLOT_MS) {
+		engine_show(&e, 0, peak(i));
+		engine_tick(&e);
+		assert_null(engine_find(&e, REASON_FORECAST_LEARNING));
+		if (i == M - 4) // two ticks ahead
+			assert_int_equal(e.decision.desired, 8);
+		engine_apply(&e);
+	}
+	double trend = engine_find(&e, REASON_FORECAST_COVERED)->value;
+	decide_refill_forecast(&e.policy, e.state, past, 1, e.now_ms); // one that is running is left alone
+	engine_tick(&e);
+	assert_null(engine_find(&e, REASON_FORECAST_LEARNING));
+	assert_true(trend > 0);
+	e.signals[0].target.type = TARGET_VALUE; // how many replicas there were is not known
+	assert_int_equal(decide_forecast_history_ms(&e.policy, &step_ms), 0);
+	e.policy.forecast.set = false;
+	assert_int_equal(decide_forecast_history_ms(&e.policy, &step_ms), 0);
+	engine_done(&e);
+}
+
 static void what_was_learnt_survives_another_policy(void **state)
 {
 	for (int change = 0; change < 3; change++) {
@@ -492,6 +524,7 @@ int main(void)
 	        cmocka_unit_test(a_value_per_replica_is_forecast_as_a_load),
 	        cmocka_unit_test(the_band_adds_deviations),
 	        cmocka_unit_test(the_start_up_time_is_the_horizon),
+	        cmocka_unit_test(a_restart_learns_from_the_past),
 	        cmocka_unit_test(what_was_learnt_survives_another_policy),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
