@@ -30,7 +30,6 @@
 #define HTTP_HEADER_LINE_BYTES_MAX  (64 * 1024)
 #define HTTP_PEM_BYTES_MAX          (1024 * 1024)
 #define HTTP_PLACE_BYTES            256
-#define HTTP_RECEIVE_BYTES          8192L // per transfer under way; curl's 16 KiB are for downloads, most replies are short
 #define HTTP_BODY_BYTES_KEPT        (256 * 1024) // a slot's buffer above this is given back after use
 #define HTTP_TCP_USER_TIMEOUT_MS    20000
 

@@ -349,7 +349,6 @@ CURLcode http_call_setup(struct http_call *call, struct http_slot *slot)
 	SET(CURLOPT_PRIVATE, call);
 	SET(CURLOPT_ERRORBUFFER, slot->error_text);
 	SET(CURLOPT_NOSIGNAL, 1L);
-	SET(CURLOPT_BUFFERSIZE, HTTP_RECEIVE_BYTES);
 #if LIBCURL_VERSION_NUM >= 0x075700
 	// Else removing a transfer waits for the resolver's thread, and the loop with it.
 	SET(CURLOPT_QUICK_EXIT, 1L);
