@@ -4,62 +4,10 @@
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/buf.h"
+#include "promql/lexer.h"
 #include "promql/promql.h"
-
-static bool is_name_start(char c)
-{
-	return isalpha((unsigned char)c) || c == '_' || c == ':';
-}
-
-static bool is_name_char(char c)
-{
-	return isalnum((unsigned char)c) || c == '_' || c == ':';
-}
-
-// Behind a quoted string that starts at p; the end of text if it is not closed. Backquoted strings know no escapes.
-static const char *skip_string(const char *p)
-{
-	char quote = *p++;
-	while (*p && *p != quote)
-		p += (*p == '\\' && quote != '`' && p[1]) ? 2 : 1;
-	return *p ? p + 1 : p;
-}
-
-// Behind the bracket that closes the one at p, strings inside respected; NULL if it is not closed.
-static const char *skip_brackets(const char *p, char open, char close)
-{
-	int depth = 0;
-	while (*p) {
-		if (*p == '"' || *p == '\'' || *p == '`') {
-			p = skip_string(p);
-			continue;
-		}
-		if (*p == open)
-			depth++;
-		if (*p == close && --depth == 0)
-			return p + 1;
-		p++;
-	}
-	return NULL;
-}
-
-static const char *skip_blanks(const char *p)
-{
-	while (isspace((unsigned char)*p))
-		p++;
-	return p;
-}
-
-static bool is_word(const char *word, size_t len, const char *const *words)
-{
-	for (; *words; words++)
-		if (strlen(*words) == len && strncasecmp(word, *words, len) == 0)
-			return true;
-	return false;
-}
 
 static void add_span(struct freshness_span *spans, size_t *n, const char *start, size_t len)
 {
@@ -74,61 +22,38 @@ static void add_span(struct freshness_span *spans, size_t *n, const char *start,
 
 size_t freshness_selectors(const char *query, struct freshness_span *ret_spans)
 {
-	// Prometheus: promql/parser/lex.go, key. Words followed by a list of label names, and words that stand alone.
-	static const char *const label_lists[] = {"by", "without", "on", "ignoring", "group_left", "group_right", NULL};
-	static const char *const words[] = {
-	        "and",  "or",      "unless",   "atan2",        "offset", "bool",        "inf",   "nan",    "start",
-	        "end",  "sum",     "avg",      "count",        "min",    "max",         "group", "stddev", "stdvar",
-	        "topk", "bottomk", "quantile", "count_values", "limitk", "limit_ratio", NULL};
 	size_t n = 0;
 	const char *p = query;
-	while (*p) {
-		const char *start = p;
-		if (*p == '"' || *p == '\'' || *p == '`') {
-			p = skip_string(p);
-		} else if (*p == '#') {
-			while (*p && *p != '\n')
-				p++;
-		} else if (*p == '[') { // a range: durations only
-			const char *end = skip_brackets(p, '[', ']');
-			if (!end)
-				return n;
-			p = end;
-		} else if (*p == '{') {
-			const char *end = skip_brackets(p, '{', '}');
-			if (!end)
-				return n;
-			add_span(ret_spans, &n, start, (size_t)(end - start));
-			p = end;
-		} else if (isdigit((unsigned char)*p)) { // number or duration, "5m", "0x1f", "1e3"
-			while (isalnum((unsigned char)*p) || *p == '.')
-				p++;
-		} else if (is_name_start(*p)) {
-			while (is_name_char(*p))
-				p++;
-			size_t len = (size_t)(p - start);
-			const char *next = skip_blanks(p);
-			if (is_word(start, len, label_lists)) {
-				const char *end = *next == '(' ? skip_brackets(next, '(', ')') : p;
-				if (!end)
-					return n;
-				p = end;
-			} else if (is_word(start, len, words) || *next == '(') {
+	for (;;) {
+		struct promql_token t = promql_next(&p), next;
+		const char *ahead = p;
+		if (t.kind == PROMQL_TOKEN_END)
+			return n;
+		if (promql_token_is_sign(&t, '[')) { // a range: durations only
+			p = promql_skip_brackets(t.start, '[', ']');
+		} else if (promql_token_is_sign(&t, '{')) {
+			p = promql_skip_brackets(t.start, '{', '}');
+			if (p)
+				add_span(ret_spans, &n, t.start, (size_t)(p - t.start));
+		} else if (t.kind == PROMQL_TOKEN_NAME) {
+			next = promql_next(&ahead);
+			if (promql_token_is_word(&t, promql_label_list_words)) {
+				if (promql_token_is_sign(&next, '('))
+					p = promql_skip_brackets(next.start, '(', ')');
+			} else if (promql_token_is_word(&t, promql_aggregations) ||
+			           promql_token_is_word(&t, promql_other_words) || promql_token_is_sign(&next, '(')) {
 				continue; // operator, aggregation or function
-			} else if (*next == '{') {
-				const char *end = skip_brackets(next, '{', '}');
-				if (!end)
-					return n;
-				add_span(ret_spans, &n, start, (size_t)(end - start));
-				p = end;
+			} else if (promql_token_is_sign(&next, '{')) {
+				p = promql_skip_brackets(next.start, '{', '}');
+				if (p)
+					add_span(ret_spans, &n, t.start, (size_t)(p - t.start));
 			} else {
-				add_span(ret_spans, &n, start, len);
+				add_span(ret_spans, &n, t.start, t.len);
 			}
-		} else {
-			p++;
 		}
+		if (!p) // an open bracket: nothing behind it can be told
+			return n;
 	}
-	return n;
 }
 
 bool freshness_wrap(struct buf *out, const char *query)

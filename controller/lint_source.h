@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks a Prometheus what it makes of the queries of a policy: do they parse, is there data, how many series.
+#ifndef GPUSCALE_CONTROLLER_LINT_SOURCE_H
+#define GPUSCALE_CONTROLLER_LINT_SOURCE_H
+
+#include <stddef.h>
+
+struct connections;
+struct err;
+struct lint_query;
+struct schema_errors;
+
+// Asks once, waits for the answer (at most the source's timeout). A query that the server refuses is added to `errors`,
+// at the place that it names; one without data, with data that cannot be used, or with several series where one is
+// needed to `warnings`; any other to `notes` with what came. -1 and *e when the server could not be asked.
+int lint_source_ask(struct connections *c, struct lint_query *q, struct schema_errors *errors,
+                    struct schema_errors *warnings, struct schema_errors *notes, struct err *e);
+
+#endif

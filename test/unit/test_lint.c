@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Warnings about policies that are valid and probably wrong: what gives one, where, and what must not.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/doc.h"
+#include "base/err.h"
+#include "base/schema.h"
+#include "controller/lint.h"
+#include "controller/lint_names.h"
+#include "exporter/families.h"
+#include "policies/policy_schema.h"
+#include "promql/lexer.h"
+
+#define N(a) (sizeof(a) / sizeof((a)[0]))
+
+// Lints a policy whose spec, from its signals on, is `rest`.
+static void lint(const char *rest, struct schema_errors *warnings)
+{
+	static char text[8192];
+	snprintf(text, sizeof text,
+	         "apiVersion: gpuscale.dev/v1alpha1\nkind: GPUAutoscaler\nmetadata: {name: a}\nspec:\n"
+	         "  scaleTargetRef: {name: a}\n  maxReplicas: 8\n%s",
+	         rest);
+	struct arena a;
+	struct doc_file doc;
+	struct err e;
+	struct policy policy = {0};
+	static struct schema_errors errors;
+	arena_init(&a, 1 << 24);
+	schema_errors_init(&errors, "a.yaml");
+	schema_errors_init(warnings, "a.yaml");
+	assert_int_equal(doc_parse_yaml(&a, "a.yaml", text, strlen(text), &doc, &e), 0);
+	if (policy_decode(doc.roots[0], &policy, &a, &errors) < 0)
+		fail_msg("%s: %s", errors.items[0].path, errors.items[0].message);
+	lint_policy(&policy, doc.roots[0], text, warnings);
+	arena_done(&a);
+}
+
+static void lint_query(const char *query, const char *target, struct schema_errors *warnings)
+{
+	char rest[2048];
+	snprintf(rest, sizeof rest,
+	         "  signals:\n  - {name: q, query: '%s', %s}\n  - {name: other, query: x, target: {value: \"1\"}}\n",
+	         query, target);
+	lint(rest, warnings);
+}
+
+#define VALUE "target: {value: \"0.7\"}"
+#define TOTAL "target: {type: AverageValue, value: \"4\"}"
+
+static void mistakes_are_found(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *query, *target;
+		const char *marked; // first text of the query that is pointed at
+		const char *says;
+	} rows[] = {
+	        {"sum(rate(DCGM_FI_PROF_PCIE_RX_BYTES[1m])) / 1e9", VALUE, "DCGM_FI_PROF_PCIE_RX_BYTES",
+	         "is a rate already"},
+	        {"sum(increase(DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL[5m])) / 9", VALUE, "DCGM_FI_DEV_NVLINK",
+	         "is a rate already"},
+	        {"avg(irate(DCGM_FI_DEV_GPU_UTIL{gpu=\"0\"}[2m]))/100", VALUE, "DCGM_FI_DEV_GPU_UTIL", "is a gauge"},
+	        {"sum(increase(DCGM_FI_DEV_XID_ERRORS[1h]))", TOTAL, "DCGM_FI_DEV_XID_ERRORS", "last error code"},
+	        {"avg(DCGM_FI_DEV_FB_USED/DCGM_FI_DEV_FB_FREE)", VALUE, "DCGM_FI_DEV_FB_FREE", "FB_USED + FB_FREE"},
+	        {"sum(DCGM_FI_DEV_FB_USED) / sum by (UUID) (DCGM_FI_DEV_FB_FREE{a=\"b\"})", VALUE,
+	         "DCGM_FI_DEV_FB_FREE", "FB_USED + FB_FREE"},
+	        {"sum(DCGM_FI_DEV_ECC_DBE_VOL_TOTAL)", TOTAL, "DCGM_FI_DEV_ECC", "only grows"},
+	        {"sum(http_requests_total)", TOTAL, "http_requests_total", "looks like a counter"},
+	        {"avg(DCGM_FI_PROF_SM_ACTIVE{pod=~\"a.*\"})", VALUE, "pod", "exported_pod"},
+	        {"avg(DCGM_FI_PROF_SM_ACTIVE{gpu=\"1\", namespace=\"a\"})", VALUE, "namespace", "exported_namespace"},
+	        {"max(sum by (pod) (DCGM_FI_PROF_SM_ACTIVE))", VALUE, "pod", "label_replace"},
+	        {"avg(DCGM_FI_PROF_SM_ACTIVE)", "target: {value: \"70\"}", "avg", "ratio from 0 to 1"},
+	        {"avg(DCGM_FI_DEV_GPU_UTIL)", VALUE, "avg", "percent"},
+	        {"max(DCGM_FI_PROF_SM_ACTIVE)", "watermarks: {high: \"80\", low: \"20\"}", "max", "ratio from 0 to 1"},
+	        {"DCGM_FI_PROF_SM_ACTIVE", VALUE, "DCGM", "one series per GPU"},
+	        {"vllm:num_requests_waiting", TOTAL, "vllm", "one series per pod"},
+	        {"sum(a) or vector(0)", TOTAL, "or vector(0)", "outage"},
+	        {"sum(a) OR vector( 0 )", TOTAL, "OR", "outage"},
+	        {"avg(DCGM_FI_PROF_SM_ACTVE)", VALUE, "DCGM", "did you mean DCGM_FI_PROF_SM_ACTIVE?"},
+	        {"sum(DCGM_FI_DEV_PCIE_TX_BYTES)/1e9", VALUE, "DCGM", "did you mean DCGM_FI_PROF_PCIE_TX_BYTES?"},
+	        {"avg(DCGM_FI_SOMETHING_ELSE_ALTOGETHER)", VALUE, "DCGM", "no such field"},
+	        {"sum(rate(a_total[30s]))", TOTAL, "30s", "4 scrapes"},
+	        {"max(avg_over_time((a > 1)[30d]))", TOTAL, "[", "resolution"},
+	        {"sum(DCGM_FI_DEV_GPU_UTIL > 0)", TOTAL, "DCGM", "count"},
+	};
+	for (size_t i = 0; i < N(rows); i++) {
+		static struct schema_errors w;
+		lint_query(rows[i].query, rows[i].target, &w);
+		if (w.n != 1)
+			fail_msg("%s: %zu warnings: %s", rows[i].query, w.n, w.n ? w.items[w.n - 1].message : "");
+		if (!strstr(w.items[0].message, rows[i].says))
+			fail_msg("%s: %s", rows[i].query, w.items[0].message);
+		static const char before[] = "  - {name: q, query: '";
+		const char *at = strstr(rows[i].query, rows[i].marked);
+		assert_non_null(at);
+		assert_int_equal(w.items[0].line, 8);
+		assert_int_equal(w.items[0].col, (int)(sizeof before + (size_t)(at - rows[i].query)));
+		assert_string_equal(w.items[0].path, "spec.signals[0].query");
+	}
+}
+
+static void what_is_right_gives_none(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *query, *target;
+	} rows[] = {
+	        {"avg(DCGM_FI_PROF_SM_ACTIVE)", VALUE},
+	        {"avg(avg_over_time(DCGM_FI_PROF_SM_ACTIVE{exported_pod=~\"a\"}[2m]) or "
+	         "avg_over_time(DCGM_FI_PROF_SM_ACTIVE{pod=~\"a\"}[2m]))",
+	         VALUE},
+	        {"sum(rate(DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION[1m])) / 1000", TOTAL},
+	        {"max(changes(DCGM_FI_DEV_XID_ERRORS[10m]))", TOTAL},
+	        {"avg(DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE))", VALUE},
+	        {"avg(DCGM_FI_DEV_FB_USED / (DCGM_FI_DEV_FB_FREE + DCGM_FI_DEV_FB_USED))", VALUE},
+	        {"avg(DCGM_FI_DEV_GPU_UTIL) / 100", VALUE},
+	        {"100 * avg(DCGM_FI_PROF_SM_ACTIVE)", "target: {value: \"70\"}"},
+	        {"sum(DCGM_FI_PROF_SM_ACTIVE)", "target: {value: \"5\"}"},
+	        {"count(DCGM_FI_PROF_SM_ACTIVE > 0.5)", TOTAL},
+	        {"sum(DCGM_FI_DEV_GPU_UTIL > bool 0)", TOTAL},
+	        {"DCGM_FI_PROF_SM_ACTIVE", VALUE ", series: Avg"},
+	        {"avg by (exported_pod) (DCGM_FI_PROF_SM_ACTIVE)", "target: {type: Pods, value: \"0.7\"}"},
+	        {"sum(a) or vector(1)", TOTAL},
+	        {"sum(DCGM_FI_DEV_NVLINK_BANDWIDTH_L3)", TOTAL},
+	        {"sum(rate(a_total[1m]))", TOTAL},
+	        {"histogram_quantile(0.95, sum by (le) (rate(a_bucket[5m])))", TOTAL},
+	        {"label_replace(sum(a), \"rate(DCGM_FI_DEV_FB_USED[1s])\", \"$1\", \"s\", \"(y)\")", TOTAL},
+	        {"sum(a) # rate(DCGM_FI_DEV_FB_USED[1s])", TOTAL},
+	        {"((((((", TOTAL},
+	        {"))))[", TOTAL},
+	        {"a{b=\"c", TOTAL},
+	        {"\"", TOTAL},
+	};
+	for (size_t i = 0; i < N(rows); i++) {
+		static struct schema_errors w;
+		lint_query(rows[i].query, rows[i].target, &w);
+		if (w.n != 0)
+			fail_msg("%s: %s", rows[i].query, w.items[0].message);
+	}
+}
+
+static void settings_against_each_other_are_found(void **state)
+{
+	(void)state;
+#define ONE "  signals: [{name: q, query: x, target: {value: \"1\"}"
+	static const struct {
+		const char *rest, *path; // NULL: none
+	} rows[] = {
+	        {ONE "}]\n", NULL},
+	        {ONE "}]\n  minReplicas: 8\n", "spec.minReplicas"},
+	        {ONE "}]\n  interval: 5s\n", "spec.interval"},
+	        {ONE "}]\n  interval: 10s\n", NULL},
+	        {ONE "}]\n  behavior: {scaleDown: {stabilizationWindowSeconds: 0}}\n",
+	         "spec.behavior.scaleDown.stabilizationWindowSeconds"},
+	        {ONE "}]\n  behavior: {scaleDown: {stabilizationWindowSeconds: 30}}\n",
+	         "spec.behavior.scaleDown.stabilizationWindowSeconds"},
+	        {ONE "}]\n  behavior: {scaleDown: {stabilizationWindowSeconds: 0, selectPolicy: Disabled}}\n", NULL},
+	        {ONE "}]\n  cooldown: {down: 5m}\n  behavior: {scaleDown: {stabilizationWindowSeconds: 0}}\n", NULL},
+	        {ONE ", sustain: {down: 5m}}]\n  behavior: {scaleDown: {stabilizationWindowSeconds: 0}}\n", NULL},
+	        {ONE ", window: {duration: 15s, aggregate: Avg}}]\n", "spec.signals[0].window.duration"},
+	        {ONE ", window: {duration: 1m}, sustain: {up: 2m}}]\n", "spec.signals[0].sustain.up"},
+	        {ONE ", window: {duration: 1m}, sustain: {down: 2m}}]\n", "spec.signals[0].sustain.down"},
+	        {ONE ", window: {duration: 2m}, sustain: {down: 2m}}]\n", NULL},
+	        {ONE ", staleAfter: 20s}]\n", "spec.signals[0].staleAfter"},
+	        {ONE ", staleAfter: 30s}]\n", NULL},
+	        {"  signals: [{name: q, query: x, watermarks: {high: \"8\", low: \"5\"}}]\n",
+	         "spec.signals[0].watermarks.low"},
+	        {"  signals: [{name: q, query: x, watermarks: {high: \"8\", low: \"5\"}}]\n  minReplicas: 4\n", NULL},
+	        {"  signals: [{name: q, query: x, watermarks: {high: \"8\", low: \"4\"}}]\n", NULL},
+	        {"  signals: [{name: q, query: avg(DCGM_FI_PROF_SM_ACTIVE), onMissing: Zero, target: {value: "
+	         "\"1\"}}]\n",
+	         "spec.signals[0].onMissing"},
+	        {"  signals: [{name: q, query: avg(DCGM_FI_DEV_GPU_UTIL), target: {value: \"70\"}}]\n", "spec.signals"},
+	        {"  signals: [{name: q, query: avg(DCGM_FI_DEV_GPU_UTIL), target: {value: \"70\"}}, {name: r, query: "
+	         "x, target: {value: \"1\"}}]\n",
+	         NULL},
+	};
+	for (size_t i = 0; i < N(rows); i++) {
+		static struct schema_errors w;
+		lint(rows[i].rest, &w);
+		if (w.n != (rows[i].path ? 1u : 0u))
+			fail_msg("%s: %zu warnings: %s", rows[i].rest, w.n, w.n ? w.items[0].message : "");
+		if (rows[i].path)
+			assert_string_equal(w.items[0].path, rows[i].path);
+	}
+}
+
+static void places_are_those_of_the_file(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *query; // as written in YAML; the mistake is `rate(DCGM..`, and the name is pointed at
+	} rows[] = {
+	        {"query: |\n        sum(\n          rate(DCGM_FI_DEV_FB_USED[1m])\n        )\n"},
+	        {"query: >-\n        sum(\n        rate(\n          DCGM_FI_DEV_FB_USED[1m]))\n"},
+	        {"query: \"sum(a{b=\\\"c\\\"}) + sum(rate(DCGM_FI_DEV_FB_USED[1m]))\"\n"},
+	        {"query: 'sum(a{b=''c''}) + sum(rate(DCGM_FI_DEV_FB_USED[1m]))'\n"},
+	        {"query: sum(x) +\n        sum(rate(DCGM_FI_DEV_FB_USED[1m]))\n"},
+	        {"query: | # a comment: DCGM\n\n\n        # \xc3\xa4 remark\n        sum(a{b=\"\xc3\xa4\"}) + "
+	         "sum(rate(DCGM_FI_DEV_FB_USED[1m]))\n"},
+	};
+	for (size_t i = 0; i < N(rows); i++) {
+		char rest[1024], text[2048];
+		static struct schema_errors w;
+		snprintf(rest, sizeof rest, "  signals:\n    - name: q\n      target: {value: \"1\"}\n      %s",
+		         rows[i].query);
+		lint(rest, &w);
+		assert_int_equal(w.n, 1);
+		snprintf(text, sizeof text, "%s", rest);
+		const char *line = text;
+		for (int l = 7; l < w.items[0].line; l++)
+			line = strchr(line, '\n') + 1;
+		const char *p = line;
+		for (int c = 1; c < w.items[0].col; c++)
+			for (p++; ((unsigned char)*p & 0xc0) == 0x80;)
+				p++;
+		if (strncmp(p, "DCGM_FI_DEV_FB_USED", 19) != 0)
+			fail_msg("row %zu points at %d:%d", i, w.items[0].line, w.items[0].col);
+	}
+}
+
+static void every_family_of_the_exporter_is_known(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < FIELD__COUNT; i++) {
+		const char *name = family_of((enum field)i)->name;
+		if (strncmp(name, "DCGM_FI_", 8) == 0 && !lint_name_find(name))
+			fail_msg("%s is missing", name);
+	}
+	const char *meant;
+	assert_false(lint_name_is_unknown("DCGM_EXP_XID_ERRORS_COUNT", &meant));
+	assert_false(lint_name_is_unknown("up", &meant));
+}
+
+static void words_are_told_apart(void **state)
+{
+	(void)state;
+	const char *p = "a:b{c=~\"x\\\"}\"} [5m] # rest\n+ .5 `\\` 'open";
+	static const char *const want[] = {"a:b", "{",  "c", "=", "~",  "\"x\\\"}\"", "}",
+	                                   "[",   "5m", "]", "+", ".5", "`\\`",       "'open"};
+	for (size_t i = 0; i < N(want); i++) {
+		struct promql_token t = promql_next(&p);
+		assert_int_equal(t.len, strlen(want[i]));
+		assert_memory_equal(t.start, want[i], t.len);
+	}
+	assert_int_equal(promql_next(&p).kind, PROMQL_TOKEN_END);
+	assert_int_equal(promql_next(&p).kind, PROMQL_TOKEN_END);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(mistakes_are_found),
+	        cmocka_unit_test(what_is_right_gives_none),
+	        cmocka_unit_test(settings_against_each_other_are_found),
+	        cmocka_unit_test(places_are_those_of_the_file),
+	        cmocka_unit_test(every_family_of_the_exporter_is_known),
+	        cmocka_unit_test(words_are_told_apart),
+	};
+	return cmocka_run_group_tests_name("lint", tests, NULL, NULL);
+}
