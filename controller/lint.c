@@ -32,7 +32,7 @@ struct duration_text {
 
 static struct duration_text show(int64_t ms)
 {
-	struct duration_text t;
+	struct duration_text t = {""};
 	num_format_duration_ms(t.s, ms);
 	return t;
 }
