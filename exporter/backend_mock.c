@@ -71,13 +71,16 @@ static void describe_devices(struct mock *m)
 		for (int32_t k = 0; k < g->count; k++, board++) {
 			const size_t at = m->n++;
 			m->parts[at] =
-			        (struct part){.gpu = g, .board = (int32_t)board, .unit = g->n_instances ? -1 : unit++};
+			        (struct part){.gpu = g, .board = (int32_t)board, .unit = g->n_instances ? -1 : unit};
+			unit += g->n_instances == 0;
 			describe_gpu(g, board, &m->devices[at]);
 			for (size_t j = 0; j < g->n_instances; j++) {
 				const struct mock_instance *mig = &g->instances[j];
 				struct device *d = &m->devices[m->n];
-				m->parts[m->n++] = (struct part){
-				        .gpu = g, .instance = mig, .board = (int32_t)board, .unit = unit++};
+				m->parts[m->n] =
+				        (struct part){.gpu = g, .instance = mig, .board = (int32_t)board, .unit = unit};
+				m->n++;
+				unit++;
 				*d = m->devices[at];
 				copy(d->mig_profile, sizeof d->mig_profile, mig->profile);
 				snprintf(d->mig_id, sizeof d->mig_id, "%d", (int)mig->id);

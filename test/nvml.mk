@@ -25,9 +25,9 @@ $(FAKE_DCGM): $(FAKE_DCGM_SOURCES) test/fake/nvml/script.h exporter/dcgm_api.h e
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(filter-out -fPIE,$(ALL_CFLAGS)) -fPIC -shared -Wl,-soname,libdcgm.so.4 -o $@ $(FAKE_DCGM_SOURCES)
-$(OUT)/test/test_exporter_dcgm: | $(FAKE_DCGM)
+$(OUT)/test/test_exporter_dcgm: | $(FAKE_DCGM) $(FAKE_NVML)
 
-$(OUT)/test/test_exporter_nvml $(OUT)/test/test_exporter_gpm $(OUT)/test/test_exporter_amdgpu $(OUT)/test/test_exporter_sampler: | $(FAKE_NVML)
+$(OUT)/test/test_exporter_nvml $(OUT)/test/test_exporter_nvml_devices $(OUT)/test/test_exporter_gpm $(OUT)/test/test_exporter_amdgpu $(OUT)/test/test_exporter_sampler: | $(FAKE_NVML)
 
 fake-nvml: $(FAKE_NVML) ## build the scripted NVML of the exporter's tests
 .PHONY: fake-nvml

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/err.h"
+#include "exporter/backend.h"
 #include "exporter/xid.h"
 
 // The libraries lie beside this program's folder in the build tree.
@@ -62,4 +64,31 @@ int nvml_fixture_teardown(void **state)
 	xid_store_free(f->xids);
 	free(f);
 	return 0;
+}
+
+struct backend *nvml_fixture_open(struct nvml_fixture *f, int library)
+{
+	struct err e;
+	struct backend *b = backend_nvml_new(f->library[library], f->xids, NULL, &e);
+	assert_non_null(b);
+	if (b->ops->open(b, &e) < 0)
+		fail_msg("%s", e.msg);
+	return b;
+}
+
+void nvml_fixture_close(struct backend *b)
+{
+	b->ops->close(b);
+	b->ops->destroy(b);
+}
+
+const char *nvml_fixture_show(const struct device_sample *s, enum field f, char *out, size_t size)
+{
+	if (!sample_has(s, f))
+		snprintf(out, size, "-");
+	else if (family_of(f)->kind == FIELD_DOUBLE)
+		snprintf(out, size, "%g", s->value[f].f);
+	else
+		snprintf(out, size, "%lld", (long long)s->value[f].i);
+	return out;
 }

@@ -5,7 +5,11 @@
 #define GPUSCALE_TEST_SUPPORT_NVML_FIXTURE_H
 
 #include <limits.h>
+#include <stddef.h>
 
+#include "exporter/device.h"
+
+struct backend;
 struct xid_store;
 
 enum { LIB_WHOLE, LIB_OLD, LIB_EMPTY, LIB_DCGM, LIB__COUNT };
@@ -19,6 +23,17 @@ struct nvml_fixture {
 // cmocka's setup and teardown; *state is the fixture.
 int nvml_fixture_setup(void **state);
 int nvml_fixture_teardown(void **state);
+// The NVML backend with this library, opened; fails the test when it does not open. Without a log.
+struct backend *nvml_fixture_open(struct nvml_fixture *f, int library);
+void nvml_fixture_close(struct backend *b);
+// The value of a field as text, or "-".
+const char *nvml_fixture_show(const struct device_sample *s, enum field f, char *out, size_t size);
+#define assert_field(s, f, want)                                                                                       \
+	do {                                                                                                           \
+		char got_[64];                                                                                         \
+		if (strcmp(nvml_fixture_show(s, f, got_, sizeof got_), want) != 0)                                     \
+			fail_msg("%s: got %s, want %s", family_of(f)->name, got_, want);                               \
+	} while (0)
 // Replaces the script in one step, as the library may read it at any time.
 void nvml_fixture_play(const struct nvml_fixture *f, const char *text);
 

@@ -10,52 +10,15 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/buf.h"
 #include "base/err.h"
 #include "exporter/backend.h"
 #include "exporter/nvml_read.h"
 #include "exporter/xid.h"
 #include "test/support/nvml_fixture.h"
-#include "test/support/tree.h"
 
 #define PATIENCE_MS 10000 // longest wait for anything; far above what it takes, even under valgrind
 #define UUID0       "GPU-00000000-0000-0000-0000-000000000000"
 #define UUID1       "GPU-00000000-0000-0000-0000-000000000001"
-
-static struct backend *open_backend(struct nvml_fixture *f, int library)
-{
-	struct err e;
-	struct backend *b = backend_nvml_new(f->library[library], f->xids, NULL, &e);
-	assert_non_null(b);
-	if (b->ops->open(b, &e) < 0)
-		fail_msg("%s", e.msg);
-	return b;
-}
-
-static void close_backend(struct backend *b)
-{
-	b->ops->close(b);
-	b->ops->destroy(b);
-}
-
-// The value of a field, or "-".
-static const char *show(const struct device_sample *s, enum field f, char *out, size_t size)
-{
-	if (!sample_has(s, f))
-		snprintf(out, size, "-");
-	else if (family_of(f)->kind == FIELD_DOUBLE)
-		snprintf(out, size, "%g", s->value[f].f);
-	else
-		snprintf(out, size, "%lld", (long long)s->value[f].i);
-	return out;
-}
-
-#define assert_field(s, f, want)                                                                                       \
-	do {                                                                                                           \
-		char got_[64];                                                                                         \
-		if (strcmp(show(s, f, got_, sizeof got_), want) != 0)                                                  \
-			fail_msg("%s: got %s, want %s", family_of(f)->name, got_, want);                               \
-	} while (0)
 
 static void every_reading_arrives_in_its_field_and_unit(void **state)
 {
@@ -125,7 +88,7 @@ static void every_reading_arrives_in_its_field_and_unit(void **state)
 	        [FIELD_ECC_SBE_AGG] = "7",
 	        [FIELD_ECC_DBE_AGG] = "8",
 	};
-	struct backend *b = open_backend(f, LIB_WHOLE);
+	struct backend *b = nvml_fixture_open(f, LIB_WHOLE);
 	struct device_sample s[DEVICES_MAX];
 	struct err e;
 	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
@@ -140,7 +103,7 @@ static void every_reading_arrives_in_its_field_and_unit(void **state)
 	assert_string_equal(d[1].node, "nvidia1");
 	assert_string_equal(d[1].model, "NVIDIA Fake 9000");
 	assert_string_equal(b->ops->driver_version(b), "580.65.06");
-	close_backend(b);
+	nvml_fixture_close(b);
 }
 
 static void what_is_not_supported_gives_no_sample_never_zero(void **state)
@@ -182,7 +145,7 @@ static void what_is_not_supported_gives_no_sample_never_zero(void **state)
 	         4,
 	         {FIELD_ECC_SBE_VOL, FIELD_ECC_DBE_VOL, FIELD_ECC_SBE_AGG, FIELD_ECC_DBE_AGG}},
 	};
-	struct backend *b = open_backend(f, LIB_WHOLE);
+	struct backend *b = nvml_fixture_open(f, LIB_WHOLE);
 	struct device_sample all[DEVICES_MAX], s[DEVICES_MAX];
 	struct err e;
 	int64_t t_ms = 0;
@@ -209,40 +172,13 @@ static void what_is_not_supported_gives_no_sample_never_zero(void **state)
 			}
 		}
 	}
-	close_backend(b);
-}
-
-static void a_device_that_gives_nothing_at_all_is_lost(void **state)
-{
-	struct nvml_fixture *f = *state;
-	static const char *const functions[] = {
-	        "UtilizationRates",   "MemoryInfo_v2",      "MemoryInfo",
-	        "EncoderUtilization", "DecoderUtilization", "TotalEnergyConsumption",
-	        "BAR1MemoryInfo",     "TotalEccErrors",     "CurrentClocksEventReasons",
-	        "PowerUsage",         "EnforcedPowerLimit", "PerformanceState",
-	        "FanSpeed",           "PcieReplayCounter",  "CurrPcieLinkGeneration",
-	        "CurrPcieLinkWidth",  "Temperature",        "ClockInfo",
-	        "FieldValues",
-	};
-	char script[2048] = "";
-	for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
-		size_t len = strlen(script);
-		snprintf(script + len, sizeof script - len, "fail nvmlDeviceGet%s 1 999\n", functions[i]);
-	}
-	struct backend *b = open_backend(f, LIB_WHOLE);
-	struct device_sample s[DEVICES_MAX];
-	struct err e;
-	nvml_fixture_play(f, script);
-	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
-	assert_false(s[0].lost);
-	assert_true(s[1].lost);
-	close_backend(b);
+	nvml_fixture_close(b);
 }
 
 static void nvlink_bandwidth_is_the_rate_between_two_rounds(void **state)
 {
 	struct nvml_fixture *f = *state;
-	struct backend *b = open_backend(f, LIB_WHOLE);
+	struct backend *b = nvml_fixture_open(f, LIB_WHOLE);
 	struct device_sample s[DEVICES_MAX];
 	struct err e;
 	static const struct {
@@ -262,13 +198,13 @@ static void nvlink_bandwidth_is_the_rate_between_two_rounds(void **state)
 		assert_int_equal(b->ops->sample(b, steps[i].t_ms, 0, s, &e), 0);
 		assert_field(&s[1], FIELD_NVLINK_BANDWIDTH_TOTAL, steps[i].want);
 	}
-	close_backend(b);
+	nvml_fixture_close(b);
 }
 
 static void what_hardly_changes_is_read_every_ten_seconds(void **state)
 {
 	struct nvml_fixture *f = *state;
-	struct backend *b = open_backend(f, LIB_WHOLE);
+	struct backend *b = nvml_fixture_open(f, LIB_WHOLE);
 	struct device_sample s[DEVICES_MAX];
 	struct err e;
 	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
@@ -279,13 +215,13 @@ static void what_hardly_changes_is_read_every_ten_seconds(void **state)
 	assert_int_equal(b->ops->sample(b, NVML_READ_SLOW_MS, 0, s, &e), 0);
 	assert_field(&s[0], FIELD_ROW_REMAP_FAILURE, "1");
 	assert_field(&s[0], FIELD_RETIRED_DBE, "99");
-	close_backend(b);
+	nvml_fixture_close(b);
 }
 
 static void a_virtual_gpu_says_whether_it_has_a_licence(void **state)
 {
 	struct nvml_fixture *f = *state;
-	struct backend *b = open_backend(f, LIB_WHOLE);
+	struct backend *b = nvml_fixture_open(f, LIB_WHOLE);
 	struct device_sample s[DEVICES_MAX];
 	struct err e;
 	static const char *const scripts[][2] = {{"set virtualization * 2\n", "0"},
@@ -299,13 +235,13 @@ static void a_virtual_gpu_says_whether_it_has_a_licence(void **state)
 		assert_int_equal(b->ops->sample(b, i * NVML_READ_SLOW_MS, 0, s, &e), 0);
 		assert_field(&s[0], FIELD_VGPU_LICENSE_STATUS, scripts[i][1]);
 	}
-	close_backend(b);
+	nvml_fixture_close(b);
 }
 
 static void memory_falls_back_to_the_first_version(void **state)
 {
 	struct nvml_fixture *f = *state;
-	struct backend *b = open_backend(f, LIB_WHOLE);
+	struct backend *b = nvml_fixture_open(f, LIB_WHOLE);
 	struct device_sample s[DEVICES_MAX];
 	struct err e;
 	nvml_fixture_play(f, "fail nvmlDeviceGetMemoryInfo_v2 * 3\n");
@@ -317,13 +253,13 @@ static void memory_falls_back_to_the_first_version(void **state)
 	nvml_fixture_play(f, "fail nvmlDeviceGetMemoryInfo_v2 * 3\nfail nvmlDeviceGetMemoryInfo * 3\n");
 	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
 	assert_field(&s[0], FIELD_FB_USED, "-");
-	close_backend(b);
+	nvml_fixture_close(b);
 }
 
 static void an_old_library_gives_what_it_has(void **state)
 {
 	struct nvml_fixture *f = *state;
-	struct backend *b = open_backend(f, LIB_OLD);
+	struct backend *b = nvml_fixture_open(f, LIB_OLD);
 	struct device_sample s[DEVICES_MAX];
 	struct err e;
 	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
@@ -336,7 +272,7 @@ static void an_old_library_gives_what_it_has(void **state)
 	assert_field(&s[0], FIELD_ECC_SBE_VOL, "-");
 	assert_field(&s[0], FIELD_ENC_UTIL, "-");
 	assert_field(&s[0], FIELD_MEMORY_TEMP, "-");
-	close_backend(b);
+	nvml_fixture_close(b);
 }
 
 static void what_cannot_be_opened_says_why(void **state)
@@ -363,225 +299,6 @@ static void what_cannot_be_opened_says_why(void **state)
 	}
 }
 
-static void a_gpu_that_cannot_be_addressed_is_left_out(void **state)
-{
-	struct nvml_fixture *f = *state;
-	nvml_fixture_play(f, "devices 3\nfail nvmlDeviceGetHandleByIndex_v2 1 15\n");
-	struct backend *b = open_backend(f, LIB_WHOLE);
-	size_t n;
-	const struct device *d = b->ops->devices(b, &n);
-	assert_int_equal(n, 2);
-	assert_int_equal(d[1].index, 2);
-	close_backend(b);
-}
-
-static void a_lost_gpu_leaves_the_others_alone(void **state)
-{
-	struct nvml_fixture *f = *state;
-	static const char *const functions[] = {"nvmlDeviceGetUtilizationRates", "nvmlDeviceGetMemoryInfo_v2",
-	                                        "nvmlDeviceGetTotalEccErrors", "nvmlDeviceGetFieldValues"};
-	struct backend *b = open_backend(f, LIB_WHOLE);
-	struct device_sample s[DEVICES_MAX];
-	struct err e;
-	for (size_t i = 0; i < 4; i++) {
-		char script[128];
-		snprintf(script, sizeof script, "fail %s 0 %d\n", functions[i], i % 2 ? 16 : 15);
-		nvml_fixture_play(f, script);
-		assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
-		assert_true(s[0].lost && sample_count(&s[0]) == 0);
-		assert_false(s[1].lost);
-		assert_field(&s[1], FIELD_GPU_UTIL, "42");
-	}
-	nvml_fixture_play(f, "");
-	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
-	assert_false(s[0].lost);
-	assert_field(&s[0], FIELD_GPU_UTIL, "42");
-	close_backend(b);
-}
-
-// "index:profile:id" of every device, MIG instances in brackets.
-static const char *list(struct backend *b, char *out, size_t size)
-{
-	size_t n, len = 0;
-	const struct device *d = b->ops->devices(b, &n);
-	out[0] = '\0';
-	for (size_t i = 0; i < n && len < size; i++) {
-		bool part = device_is_instance(d, i);
-		snprintf(out + len, size - len, "%s%d%s%s%s%s%s", part ? "[" : "(", d[i].index, part ? ":" : "",
-		         d[i].mig_profile, part ? ":" : "", d[i].mig_id, part ? "]" : ")");
-		len += strlen(out + len);
-	}
-	return out;
-}
-
-static void mig_instances_follow_their_gpu_with_what_is_theirs(void **state)
-{
-	struct nvml_fixture *f = *state;
-	nvml_fixture_play(f, "mig 0 7 1g.18gb\nmig 0 9 1c.3g.71gb\nmig 0 9 2c.3g.71gb\n");
-	struct backend *b = open_backend(f, LIB_WHOLE);
-	struct device_sample s[DEVICES_MAX];
-	struct err e;
-	char text[256];
-	// A GPU instance with two compute instances is one device.
-	assert_string_equal(list(b, text, sizeof text), "(0)[0:1g.18gb:7][0:3g.71gb:9](1)");
-	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
-	assert_int_equal(b->ops->sample(b, 1000, 0, s, &e), 0);
-	size_t n;
-	const struct device *d = b->ops->devices(b, &n);
-	assert_string_equal(d[1].uuid, UUID0); // as dcgm-exporter: the UUID is the GPU's
-	assert_string_equal(d[1].mig_uuid, "MIG-00000000-0000-0000-0000-000000000000");
-	assert_string_equal(d[1].model, "NVIDIA Fake 9000");
-	assert_string_equal(d[1].node, "nvidia0");
-	assert_field(&s[0], FIELD_FB_TOTAL, "1000");
-	assert_field(&s[1], FIELD_FB_TOTAL, "125");
-	assert_field(&s[1], FIELD_FB_USED, "37");
-	assert_field(&s[0], FIELD_SM_ACTIVE, "0.02");
-	assert_field(&s[1], FIELD_SM_ACTIVE, "0.09"); // by its own samples
-	assert_field(&s[2], FIELD_SM_ACTIVE, "0.11");
-	// What only the GPU has is not told twice.
-	assert_field(&s[0], FIELD_POWER_USAGE, "123.456");
-	assert_field(&s[1], FIELD_POWER_USAGE, "-");
-	assert_field(&s[1], FIELD_XID_ERRORS, "-");
-	close_backend(b);
-}
-
-static void a_profile_without_a_name_is_made_from_the_attributes(void **state)
-{
-	struct nvml_fixture *f = *state;
-	char text[256];
-	nvml_fixture_play(f, "mig 1 3 x\nfail nvmlDeviceGetName * 999\n");
-	struct backend *b = open_backend(f, LIB_WHOLE);
-	assert_string_equal(list(b, text, sizeof text), "(0)(1)[1:2g.20gb:3]");
-	close_backend(b);
-}
-
-static void mig_instances_come_and_go_while_it_runs(void **state)
-{
-	struct nvml_fixture *f = *state;
-	static const struct {
-		int64_t t_ms;
-		const char *script, *want;
-		int lost; // how many
-	} steps[] = {
-	        {0, "", "(0)(1)", 0},
-	        {1000, "mig 0 7 1g.18gb\n", "(0)(1)", 0}, // not looked for yet
-	        {10000, "mig 0 7 1g.18gb\n", "(0)[0:1g.18gb:7](1)", 0},
-	        {20000, "mig 0 7 1g.18gb\nmig 1 2 3g.71gb\n", "(0)[0:1g.18gb:7](1)[1:3g.71gb:2]", 0},
-	        {21000, "mig 1 2 3g.71gb\n", "(0)[0:1g.18gb:7](1)[1:3g.71gb:2]", 1}, // just destroyed
-	        {22000, "mig 1 2 3g.71gb\n", "(0)(1)[1:3g.71gb:2]", 0},              // found out at once
-	        {23000, "mig 1 2 3g.71gb\nfail nvmlDeviceGetUtilizationRates 1 15\n", "(0)(1)[1:3g.71gb:2]", 2},
-	        {24000, "mig 1 2 3g.71gb\n", "(0)(1)[1:3g.71gb:2]", 0},
-	        {34000, "", "(0)(1)", 0},
-	};
-	struct backend *b = open_backend(f, LIB_WHOLE);
-	struct device_sample s[DEVICES_MAX];
-	struct err e;
-	char text[256];
-	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-		nvml_fixture_play(f, steps[i].script);
-		assert_int_equal(b->ops->sample(b, steps[i].t_ms, 0, s, &e), 0);
-		assert_string_equal(list(b, text, sizeof text), steps[i].want);
-		size_t n;
-		int lost = 0;
-		b->ops->devices(b, &n);
-		for (size_t k = 0; k < n; k++)
-			lost += s[k].lost;
-		assert_int_equal(lost, steps[i].lost);
-		assert_field(&s[0], FIELD_GPU_UTIL, "42"); // the first GPU was there all the time
-	}
-	close_backend(b);
-}
-
-static void a_gpu_that_stays_lost_makes_the_library_start_over(void **state)
-{
-	struct nvml_fixture *f = *state;
-	struct backend *b = open_backend(f, LIB_WHOLE);
-	struct device_sample s[DEVICES_MAX];
-	struct err e;
-	char text[256];
-	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
-	// It fell off the bus: the library knows two GPUs until it starts again.
-	nvml_fixture_play(f, "devices 1\nfail nvmlDeviceGetMemoryInfo_v2 1 15\n");
-	for (int64_t t_ms = 1000; t_ms <= 31000; t_ms += 1000) {
-		assert_int_equal(b->ops->sample(b, t_ms, 0, s, &e), 0);
-		assert_string_equal(list(b, text, sizeof text), "(0)(1)");
-		assert_true(s[1].lost);
-		assert_field(&s[0], FIELD_GPU_UTIL, "42");
-	}
-	assert_int_equal(b->ops->sample(b, 32000, 0, s, &e), 0);
-	assert_string_equal(list(b, text, sizeof text), "(0)");
-	assert_field(&s[0], FIELD_GPU_UTIL, "42");
-	close_backend(b);
-	// It comes back by a reset: also found by starting over, with growing pauses before.
-	nvml_fixture_play(f, "");
-	b = open_backend(f, LIB_WHOLE);
-	nvml_fixture_play(f, "fail nvmlDeviceGetMemoryInfo_v2 1 16\n");
-	for (int64_t t_ms = 0; t_ms <= 100000; t_ms += 1000) {
-		assert_int_equal(b->ops->sample(b, t_ms, 0, s, &e), 0);
-		assert_true(s[1].lost);
-	}
-	nvml_fixture_play(f, "");
-	assert_int_equal(b->ops->sample(b, 101000, 0, s, &e), 0);
-	assert_field(&s[1], FIELD_GPU_UTIL, "42");
-	close_backend(b);
-}
-
-static void every_gpu_lost_at_once_keeps_them_known(void **state)
-{
-	struct nvml_fixture *f = *state;
-	struct backend *b = open_backend(f, LIB_WHOLE);
-	struct device_sample s[DEVICES_MAX];
-	struct err e;
-	char text[256];
-	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
-	nvml_fixture_play(f, "fail nvmlDeviceGetHandleByIndex_v2 * 15\nfail nvmlDeviceGetUtilizationRates * 15\n");
-	assert_int_equal(b->ops->sample(b, 10000, 0, s, &e), 0);
-	assert_string_equal(list(b, text, sizeof text), "(0)(1)");
-	assert_true(s[0].lost && s[1].lost);
-	// After the start over nothing is there: an error, so that the sampler opens again.
-	assert_int_equal(b->ops->sample(b, 20000, 0, s, &e), 0);
-	assert_int_equal(b->ops->sample(b, 50000, 0, s, &e), -1);
-	b->ops->close(b);
-	nvml_fixture_play(f, "");
-	assert_int_equal(b->ops->open(b, &e), 0);
-	assert_int_equal(b->ops->sample(b, 51000, 0, s, &e), 0);
-	assert_field(&s[0], FIELD_GPU_UTIL, "42");
-	close_backend(b);
-}
-
-static void processes_are_told_when_asked_for(void **state)
-{
-	struct nvml_fixture *f = *state;
-	struct tree proc;
-	struct err e;
-	struct device_sample s[DEVICES_MAX];
-	struct buf page;
-	buf_init(&page, 65536);
-	tree_make(&proc);
-	tree_write(&proc, "77/comm", "python \"x\"\n");
-	nvml_fixture_play(f, "process 77 0 1000\nprocess 12 0 3000\nprocess 77 0 1000\nprocess 5 0 unknown\n"
-	                     "mig 1 4 1g.18gb\nprocess 9 1 2\n");
-	struct backend *b = backend_nvml_new(f->library[LIB_WHOLE], f->xids, NULL, &e);
-	assert_int_equal(b->ops->open(b, &e), 0);
-	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
-	b->ops->render_extra(b, &page);
-	assert_int_equal(page.len, 0);
-	backend_nvml_show_processes(b, proc.root);
-	b->ops->render_extra(b, &page);
-	assert_string_equal(buf_str(&page),
-	                    "# HELP gpuscale_gpu_process_memory_bytes Device memory of a process (bytes).\n"
-	                    "# TYPE gpuscale_gpu_process_memory_bytes gauge\n"
-	                    "gpuscale_gpu_process_memory_bytes{gpu=\"0\",UUID=\"" UUID0
-	                    "\",pid=\"12\",process=\"\"} 3145728000\n"
-	                    "gpuscale_gpu_process_memory_bytes{gpu=\"0\",UUID=\"" UUID0
-	                    "\",pid=\"77\",process=\"python \\\"x\\\"\"} 1048576000\n"
-	                    "gpuscale_gpu_process_memory_bytes{gpu=\"1\",UUID=\"" UUID1
-	                    "\",GPU_I_ID=\"4\",pid=\"9\",process=\"\"} 2097152\n");
-	close_backend(b);
-	buf_done(&page);
-	tree_remove(&proc);
-}
-
 static void pause_ms(long ms)
 {
 	const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
@@ -601,7 +318,7 @@ static uint64_t xids_of(struct nvml_fixture *f, const char *uuid, int32_t code)
 static void xid_events_are_counted_between_samples(void **state)
 {
 	struct nvml_fixture *f = *state;
-	struct backend *b = open_backend(f, LIB_WHOLE);
+	struct backend *b = nvml_fixture_open(f, LIB_WHOLE);
 	struct device_sample s[DEVICES_MAX];
 	struct err e;
 	nvml_fixture_play(f, "xid 1 1 48\nxid 2 0 31\nxid 3 1 48\n");
@@ -613,7 +330,7 @@ static void xid_events_are_counted_between_samples(void **state)
 	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
 	assert_field(&s[0], FIELD_XID_ERRORS, "31");
 	assert_field(&s[1], FIELD_XID_ERRORS, "48");
-	close_backend(b); // joins the thread
+	nvml_fixture_close(b); // joins the thread
 }
 
 int main(void)
@@ -622,21 +339,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        TEST(every_reading_arrives_in_its_field_and_unit),
 	        TEST(what_is_not_supported_gives_no_sample_never_zero),
-	        TEST(a_device_that_gives_nothing_at_all_is_lost),
 	        TEST(nvlink_bandwidth_is_the_rate_between_two_rounds),
 	        TEST(what_hardly_changes_is_read_every_ten_seconds),
 	        TEST(a_virtual_gpu_says_whether_it_has_a_licence),
 	        TEST(memory_falls_back_to_the_first_version),
 	        TEST(an_old_library_gives_what_it_has),
 	        TEST(what_cannot_be_opened_says_why),
-	        TEST(a_gpu_that_cannot_be_addressed_is_left_out),
-	        TEST(a_lost_gpu_leaves_the_others_alone),
-	        TEST(mig_instances_follow_their_gpu_with_what_is_theirs),
-	        TEST(a_profile_without_a_name_is_made_from_the_attributes),
-	        TEST(mig_instances_come_and_go_while_it_runs),
-	        TEST(a_gpu_that_stays_lost_makes_the_library_start_over),
-	        TEST(every_gpu_lost_at_once_keeps_them_known),
-	        TEST(processes_are_told_when_asked_for),
 	        TEST(xid_events_are_counted_between_samples),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
