@@ -320,6 +320,8 @@ static bool same_pci(const char *a, const char *b)
 static bool is_instance(const char *id, const struct device *d)
 {
 	char name[DEVICE_UUID_BYTES + 2 * DEVICE_NODE_BYTES];
+	if (!strchr(id, '/')) // most ids: not worth a name made for comparing, on a node with many instances
+		return false;
 	snprintf(name, sizeof name, "%s/gi%s", d->node, d->mig_id);
 	if (d->node[0] && strcasecmp(id, name) == 0)
 		return true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps the map of pods on GPUs fresh: asks the kubelet's pod-resources socket from the event loop, never waits for it,
 // and holds the last good map until it is too old to be believed. Everything but pods_acquire and pods_release belongs
-// to the thread of the loop.
+// to the thread of the loop. A program that uses this must ignore SIGPIPE.
 #ifndef GPUSCALE_EXPORTER_PODS_H
 #define GPUSCALE_EXPORTER_PODS_H
 

@@ -31,7 +31,9 @@ struct web {
 	struct web_auth *auth; // NULL: no users
 	struct http_server *server;
 	struct event *tick;
-	struct stamp stamps[FILES];
+	struct stamp stamps[FILES]; // as the files were just before they were read
+	bool failing;               // the last change could not be used: try again, a file may yet come
+	char last_error[ERR_MSG_BYTES];
 	int64_t rate_ms; // when the bucket of requests will be full again
 	struct web_stats stats;
 };
@@ -87,11 +89,13 @@ struct web *web_new(const char *path, const struct clock *clock, struct log *log
 	w->path = path;
 	w->clock = clock;
 	w->log = log;
+	struct stamp file = stamp_of(path);
 	if (path && load(w, &w->config, &w->auth, ret_errors, e) < 0) {
 		free(w);
 		return NULL;
 	}
 	take_stamps(w, &w->config, w->stamps);
+	w->stamps[0] = file;
 	return w;
 }
 
@@ -121,8 +125,10 @@ void web_fill_tls(const struct web *w, struct http_server_options *options)
 	fill_tls(&w->config, options);
 }
 
+// Stamps are taken before the reading: what changes in between is read again, never missed.
 static int reload(struct web *w, struct buf *ret_errors, struct err *e)
 {
+	struct stamp stamps[FILES], file = stamp_of(w->path);
 	struct web_config *c = malloc(sizeof *c);
 	struct web_auth *auth;
 	struct http_server_options o = {0};
@@ -133,6 +139,8 @@ static int reload(struct web *w, struct buf *ret_errors, struct err *e)
 		return -1;
 	}
 	fill_tls(c, &o);
+	take_stamps(w, c, stamps);
+	stamps[0] = file;
 	if (http_server_set_tls(w->server, &o, e) < 0) {
 		web_auth_free(auth);
 		web_config_done(c);
@@ -143,6 +151,7 @@ static int reload(struct web *w, struct buf *ret_errors, struct err *e)
 	web_auth_free(w->auth);
 	w->config = *c; // its arena moves along
 	w->auth = auth;
+	memcpy(w->stamps, stamps, sizeof stamps);
 	free(c);
 	return 0;
 }
@@ -155,20 +164,24 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	struct err e;
 	(void)fd, (void)what;
 	take_stamps(w, &w->config, now);
-	if (same_stamps(now, w->stamps))
+	if (!w->failing && same_stamps(now, w->stamps))
 		return;
 	buf_init(&errors, ERRORS_MAX);
 	if (reload(w, &errors, &e) < 0) {
-		w->stats.reload_errors++;
-		LOG(w->log, LOG_ERROR, "The changed web config cannot be used, what was stays in force",
-		    LOG_S("file", w->path), LOG_S("err", e.msg), LOG_S("faults", buf_str(&errors)));
+		bool news = !w->failing || strcmp(w->last_error, e.msg) != 0;
+		w->failing = true;
+		w->stats.reload_errors += news;
+		memcpy(w->last_error, e.msg, sizeof e.msg);
+		if (news)
+			LOG(w->log, LOG_ERROR, "The changed web config cannot be used, what was stays in force",
+			    LOG_S("file", w->path), LOG_S("err", e.msg), LOG_S("faults", buf_str(&errors)));
 	} else {
+		w->failing = false;
 		w->stats.reloads++;
 		LOG(w->log, LOG_INFO, "The web config was read again", LOG_S("file", w->path),
 		    LOG_B("tls", w->config.cert_file != NULL), LOG_I("users", (int64_t)w->config.n_users));
 	}
 	buf_done(&errors);
-	take_stamps(w, &w->config, w->stamps);
 }
 
 int web_watch(struct web *w, struct event_base *loop, struct http_server *server, struct err *e)

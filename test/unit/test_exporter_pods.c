@@ -7,14 +7,23 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <event2/event.h>
+#include <event2/listener.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "exporter/device.h"
 #include "exporter/pod_resources.h"
+#include "exporter/pods.h"
 
 #define MESSAGE_MAX (8 * 1024 * 1024)
 
@@ -260,6 +269,149 @@ static void other_resource_names_count_when_given(void **state)
 	buf_done(&message);
 }
 
+// ---- live: one answer of a peer, and time that is moved by hand ----
+
+struct peer {
+	struct event_base *loop;
+	struct evconnlistener *listener;
+	const struct buf *reply; // sent to whoever connects; empty: the connection is closed
+	int fd;                  // of the last one, kept open; -1: none
+};
+
+static void on_peer(struct evconnlistener *l, evutil_socket_t fd, struct sockaddr *sa, int len, void *arg)
+{
+	struct peer *peer = arg;
+	(void)l, (void)sa, (void)len;
+	if (peer->fd >= 0)
+		close(peer->fd);
+	peer->fd = fd;
+	if (peer->reply->len) {
+		assert_int_equal(write(fd, peer->reply->data, peer->reply->len), (ssize_t)peer->reply->len);
+	} else {
+		close(fd);
+		peer->fd = -1;
+	}
+}
+
+static void put_frame(struct buf *b, unsigned char type, unsigned char flags, unsigned char stream, const void *data,
+                      size_t len)
+{
+	const unsigned char head[] = {0, (unsigned char)(len >> 8), (unsigned char)len, type, flags, 0, 0, 0, stream};
+	buf_put(b, head, sizeof head);
+	buf_put(b, data, len);
+}
+
+// Runs the loop until one more question has ended.
+static void ask(struct pods *p, struct event_base *loop, struct pods_status *st)
+{
+	pods_get_status(p, st);
+	uint64_t before = st->polls;
+	for (int i = 0; i < 5000 && st->polls == before; i++) {
+		const struct timespec ms = {.tv_nsec = 1000000};
+		event_base_loop(loop, EVLOOP_NONBLOCK);
+		nanosleep(&ms, NULL);
+		pods_get_status(p, st);
+	}
+	assert_true(st->polls > before);
+}
+
+static bool is_held(struct pods *p)
+{
+	struct pod_share shares[POD_SHARERS_MAX];
+	const struct pod_map *m = pods_acquire(p);
+	size_t n = m ? pod_map_find(m, &gpu, shares) : 0;
+	pods_release(p, n);
+	return n == 1;
+}
+
+static void the_last_map_is_believed_until_it_is_too_old(void **state)
+{
+	(void)state;
+	static const struct holder h = {"ns", "p", "c", "nvidia.com/gpu", {"GPU-aa"}};
+	char path[] = "/tmp/gpuscale-pods-XXXXXX";
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct buf message, reply, none;
+	struct clock clock;
+	struct pods_status st;
+	struct err e;
+	assert_non_null(mkdtemp(path));
+	snprintf(address.sun_path, sizeof address.sun_path, "%s/sock", path);
+	buf_init(&message, MESSAGE_MAX);
+	buf_init(&reply, MESSAGE_MAX);
+	buf_init(&none, 1);
+	put_pod(&message, &h);
+	assert_true(message.len < 256);
+	put_frame(&reply, 4, 0, 0, NULL, 0);
+	const unsigned char prefix[] = {0, 0, 0, 0, (unsigned char)message.len};
+	put_frame(&reply, 0, 0, 1, prefix, sizeof prefix);
+	put_frame(&reply, 0, 1, 1, message.data, message.len);
+
+	struct peer peer = {.loop = event_base_new(), .reply = &reply, .fd = -1};
+	peer.listener = evconnlistener_new_bind(peer.loop, on_peer, &peer, LEV_OPT_CLOSE_ON_FREE, -1,
+	                                        (struct sockaddr *)&address, sizeof address);
+	assert_non_null(peer.listener);
+	clock_init_manual(&clock, 0);
+	const struct pods_options o = {
+	        .loop = peer.loop, .clock = &clock, .socket = address.sun_path, .interval_ms = 20, .stale_ms = 60000};
+	struct pods *p = pods_new(&o, &e);
+	assert_non_null(p);
+	pods_get_status(p, &st);
+	assert_false(st.has_map);
+	assert_int_equal(st.age_ms, -1);
+	assert_false(is_held(p));
+
+	ask(p, peer.loop, &st);
+	assert_true(st.has_map && st.last_ok && !st.stale);
+	assert_int_equal(st.entries, 1);
+	assert_true(is_held(p));
+	pods_get_status(p, &st);
+	assert_int_equal(st.dropped, 1); // as pods_release was told
+
+	peer.reply = &none; // from here on nobody answers
+	ask(p, peer.loop, &st);
+	assert_true(st.errors > 0 && !st.last_ok && !st.stale);
+	clock_advance_ms(&clock, 60000);
+	pods_get_status(p, &st);
+	assert_int_equal(st.age_ms, 60000);
+	assert_true(is_held(p));
+	clock_advance_ms(&clock, 1);
+	pods_get_status(p, &st);
+	assert_true(st.stale);
+	assert_false(is_held(p));
+
+	peer.reply = &reply;
+	ask(p, peer.loop, &st);
+	if (!st.last_ok) // the question that was under way
+		ask(p, peer.loop, &st);
+	assert_true(st.last_ok && !st.stale && st.age_ms == 0);
+	assert_true(is_held(p));
+	pods_free(p);
+	if (peer.fd >= 0)
+		close(peer.fd);
+	evconnlistener_free(peer.listener);
+	event_base_free(peer.loop);
+	unlink(address.sun_path);
+	rmdir(path);
+	buf_done(&message);
+	buf_done(&reply);
+}
+
+static void a_path_that_fits_no_socket_is_refused(void **state)
+{
+	(void)state;
+	char path[200];
+	struct clock clock;
+	struct err e = {.kind = ERR_NONE};
+	struct event_base *loop = event_base_new();
+	memset(path, 'x', sizeof path - 1);
+	path[sizeof path - 1] = '\0';
+	clock_init_manual(&clock, 0);
+	const struct pods_options o = {.loop = loop, .clock = &clock, .socket = path};
+	assert_null(pods_new(&o, &e));
+	assert_int_equal(e.kind, ERR_LIMIT);
+	event_base_free(loop);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -269,6 +421,9 @@ int main(void)
 	        cmocka_unit_test(what_is_no_reply_is_refused),
 	        cmocka_unit_test(names_ids_and_entries_have_ceilings),
 	        cmocka_unit_test(other_resource_names_count_when_given),
+	        cmocka_unit_test(the_last_map_is_believed_until_it_is_too_old),
+	        cmocka_unit_test(a_path_that_fits_no_socket_is_refused),
 	};
+	signal(SIGPIPE, SIG_IGN); // as every program that uses sockets here
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
