@@ -25,9 +25,19 @@ uint32_t forecast_slots_needed(const struct policy_forecast *config, int64_t int
 	return (uint32_t)(slots > max ? max : i64_max(slots, FORECAST_SLOTS_MIN));
 }
 
+// What the schema allows lies inside; beyond, nothing overflows.
+#define SPAN_MAX_MS (INT64_C(1) << 40)
+#define TIME_MAX_MS (INT64_C(1) << 60)
+
+static int64_t bounded_span_ms(const struct forecast *f, const struct policy_forecast *config)
+{
+	int64_t span = i64_max(span_ms(config), f->n_slots);
+	return span < SPAN_MAX_MS ? span : SPAN_MAX_MS;
+}
+
 int64_t forecast_slot_ms(const struct forecast *f, const struct policy_forecast *config)
 {
-	return i64_max(span_ms(config) / i64_max(f->n_slots, 1), 1);
+	return i64_max(bounded_span_ms(f, config) / i64_max(f->n_slots, 1), 1);
 }
 
 static void restart(struct forecast *f, double *slots)
@@ -43,16 +53,6 @@ void forecast_init(struct forecast *f, double *slots, uint64_t slots_offset, uin
 	f->slots_offset = slots_offset;
 	f->n_slots = n_slots;
 	restart(f, slots);
-}
-
-// What the schema allows lies inside; beyond, nothing overflows.
-#define SPAN_MAX_MS (INT64_C(1) << 40)
-#define TIME_MAX_MS (INT64_C(1) << 60)
-
-static int64_t bounded_span_ms(const struct forecast *f, const struct policy_forecast *config)
-{
-	int64_t span = i64_max(span_ms(config), f->n_slots);
-	return span < SPAN_MAX_MS ? span : SPAN_MAX_MS;
 }
 
 static int64_t bounded_time_ms(int64_t time_ms)

@@ -41,7 +41,8 @@ static void propose(struct tick *t, double replicas, int64_t horizon_ms)
 	double load = 0, deviation = 0;
 	if (!forecast_at(f, state_slots(t->state, f), config, t->policy->interval_ms, i64_add(t->now_ms, horizon_ms),
 	                 &load, &deviation, &entry.duration_ms)) {
-		entry.window_ms = config->model == FORECAST_LINEAR ? config->window_ms : 2 * config->season_ms;
+		entry.window_ms = config->model == FORECAST_LINEAR ? config->window_ms
+		                                                   : i64_add(config->season_ms, config->season_ms);
 		tick_trace(t, &entry);
 		return;
 	}

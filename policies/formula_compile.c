@@ -4,21 +4,17 @@
 #include <string.h>
 
 #include "policies/formula.h"
+#include "policies/formula_token.h"
 
 #define DIGITS_MAX 15 // significant: then a decimal number is one rounded division away from its digits
 #define SCALE_MAX  22 // 10^22 is the largest power of ten that a double holds exactly
 
 enum type { NUMBER, BOOLEAN };
 
-struct token {
-	enum { END, NUMERAL, WORD, QUOTED, SYMBOL } kind;
-	size_t offset, len; // QUOTED: with its backquotes
-};
-
 struct compiler {
 	const char *text;
 	size_t len, at; // at: behind the token
-	struct token token;
+	struct formula_token token;
 	const char *const *names;
 	size_t n_names;
 	struct formula_op *ops;
@@ -53,52 +49,18 @@ static bool is_digit(char c)
 {
 	return c >= '0' && c <= '9';
 }
-static bool is_word(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c);
-}
-
-static size_t end_of(const struct compiler *c, size_t i)
-{
-	static const char *const pairs[] = {"??", "==", "!=", "<=", ">=", "&&", "||"};
-	char first = c->text[i];
-	if (first == '`') {
-		for (i++; i < c->len && c->text[i] != '`';)
-			i++;
-		return i < c->len ? i + 1 : i;
-	}
-	if (is_word(first)) {
-		bool numeral = is_digit(first);
-		while (i < c->len && (is_word(c->text[i]) || (numeral && c->text[i] == '.')))
-			i++;
-		return i;
-	}
-	for (size_t k = 0; k < sizeof pairs / sizeof pairs[0]; k++)
-		if (i + 1 < c->len && first == pairs[k][0] && c->text[i + 1] == pairs[k][1])
-			return i + 2;
-	return i + 1;
-}
 
 static void next(struct compiler *c)
 {
-	while (c->at < c->len && memchr(" \t\r\n", c->text[c->at], 4))
-		c->at++;
-	c->token = (struct token){.kind = END, .offset = c->at};
-	if (c->at == c->len)
-		return;
-	char first = c->text[c->at];
-	c->token.kind = is_digit(first) ? NUMERAL : is_word(first) ? WORD : first == '`' ? QUOTED : SYMBOL;
-	c->token.len = end_of(c, c->at) - c->at;
-	c->at += c->token.len;
-	if (c->token.kind == QUOTED && (c->token.len < 3 || c->text[c->at - 1] != '`'))
-		fail_at(c, c->token.offset, c->token.len, "has no closing backquote: write `name`");
-	else if (c->token.kind == SYMBOL && !memchr("?:=!<>&|+-*/%(),.", first, 17))
-		fail_at(c, c->token.offset, c->token.len, "has no meaning in a formula: remove it");
+	c->token = formula_token_at(c->text, c->len, c->at);
+	c->at = c->token.offset + c->token.len;
+	if (c->token.fault)
+		fail_at(c, c->token.offset, c->token.len, c->token.fault);
 }
 
 static bool is(const struct compiler *c, const char *text)
 {
-	return c->token.kind != QUOTED && c->token.kind != END && strlen(text) == c->token.len &&
+	return c->token.kind != TOKEN_QUOTED && c->token.kind != TOKEN_END && strlen(text) == c->token.len &&
 	       memcmp(c->text + c->token.offset, text, c->token.len) == 0;
 }
 
@@ -174,9 +136,9 @@ static double numeral(struct compiler *c)
 	return digits / scale;
 }
 
-static bool find_signal(const struct compiler *c, const struct token *name, size_t *ret_index)
+static bool find_signal(const struct compiler *c, const struct formula_token *name, size_t *ret_index)
 {
-	size_t quotes = name->kind == QUOTED;
+	size_t quotes = name->kind == TOKEN_QUOTED;
 	const char *s = c->text + name->offset + quotes;
 	size_t len = name->len - 2 * quotes;
 	for (size_t i = 0; i < c->n_names; i++)
@@ -187,7 +149,7 @@ static bool find_signal(const struct compiler *c, const struct token *name, size
 	return false;
 }
 
-static void parse_signal(struct compiler *c, const struct token *name)
+static void parse_signal(struct compiler *c, const struct formula_token *name)
 {
 	size_t i = 0;
 	if (!find_signal(c, name, &i)) {
@@ -222,11 +184,11 @@ static const struct function functions[] = {
         {"clamp", "needs three numbers: clamp(a, low, high)", 3, 3, FORMULA_CLAMP},
 };
 
-static bool parse_call(struct compiler *c, const struct token *name, struct part *p)
+static bool parse_call(struct compiler *c, const struct formula_token *name, struct part *p)
 {
 	const struct function *f = NULL;
 	for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
-		if (name->kind == WORD && strlen(functions[i].name) == name->len &&
+		if (name->kind == TOKEN_WORD && strlen(functions[i].name) == name->len &&
 		    memcmp(functions[i].name, c->text + name->offset, name->len) == 0)
 			f = &functions[i];
 	if (!take(c, "(")) {
@@ -257,19 +219,19 @@ static bool parse_call(struct compiler *c, const struct token *name, struct part
 
 static struct part parse_word(struct compiler *c)
 {
-	struct token name = c->token;
+	struct formula_token name = c->token;
 	struct part p = {.type = NUMBER, .offset = name.offset};
 	next(c);
-	bool is_true = name.kind == WORD && name.len == 4 && memcmp(c->text + name.offset, "true", 4) == 0;
-	bool is_false = name.kind == WORD && name.len == 5 && memcmp(c->text + name.offset, "false", 5) == 0;
+	bool is_true = name.kind == TOKEN_WORD && name.len == 4 && memcmp(c->text + name.offset, "true", 4) == 0;
+	bool is_false = name.kind == TOKEN_WORD && name.len == 5 && memcmp(c->text + name.offset, "false", 5) == 0;
 	if (is_true || is_false) {
 		p.type = BOOLEAN;
 		emit(c, FORMULA_CONSTANT, 0, is_true);
-	} else if (name.kind == WORD && name.len == 7 && memcmp(c->text + name.offset, "current", 7) == 0) {
+	} else if (name.kind == TOKEN_WORD && name.len == 7 && memcmp(c->text + name.offset, "current", 7) == 0) {
 		emit(c, FORMULA_CURRENT, 0, 0);
-	} else if (name.kind == WORD && name.len == 3 && memcmp(c->text + name.offset, "nil", 3) == 0) {
+	} else if (name.kind == TOKEN_WORD && name.len == 3 && memcmp(c->text + name.offset, "nil", 3) == 0) {
 		fail_at(c, name.offset, name.len, "can only be compared: write a == nil or a != nil");
-	} else if (name.kind == QUOTED || !parse_call(c, &name, &p)) {
+	} else if (name.kind == TOKEN_QUOTED || !parse_call(c, &name, &p)) {
 		p.nilable = true;
 		parse_signal(c, &name);
 	}
@@ -279,11 +241,11 @@ static struct part parse_word(struct compiler *c)
 static struct part parse_primary(struct compiler *c)
 {
 	struct part p = {.type = NUMBER, .offset = c->token.offset};
-	if (c->token.kind == NUMERAL) {
+	if (c->token.kind == TOKEN_NUMERAL) {
 		emit(c, FORMULA_CONSTANT, 0, numeral(c));
 		next(c);
-	} else if ((c->token.kind == WORD && !is(c, "and") && !is(c, "or") && !is(c, "not")) ||
-	           c->token.kind == QUOTED) {
+	} else if ((c->token.kind == TOKEN_WORD && !is(c, "and") && !is(c, "or") && !is(c, "not")) ||
+	           c->token.kind == TOKEN_QUOTED) {
 		p = parse_word(c);
 	} else if (take(c, "(")) {
 		size_t offset = p.offset;
@@ -488,7 +450,7 @@ int formula_compile(const char *text, size_t len, const char *const *names, size
 	if (!c.failed)
 		next(&c);
 	struct part p = parse_choice(&c);
-	if (!c.failed && c.token.kind != END)
+	if (!c.failed && c.token.kind != TOKEN_END)
 		fail_at(&c, c.token.offset, c.token.len,
 		        "stands where the formula should end or an operator is needed");
 	require_number(&c, &p);
