@@ -156,6 +156,7 @@ static void take_policy(struct input *in, struct world *w)
 	struct policy *p = &w->policy;
 	p->min_replicas = take_i32(in) & 0xffff;
 	p->max_replicas = p->min_replicas + (take_i32(in) & 0xffff);
+	p->max_replicas += p->max_replicas == 0; // the schema allows no 0
 	p->replica_multiple = take_i32(in);
 	p->interval_ms = take_ms(in);
 	uint8_t flags = take_u8(in);
