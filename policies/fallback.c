@@ -94,6 +94,8 @@ static void apply(struct tick *t, const struct sight *y)
 	// Somebody who is only just missing may yet ask for more.
 	if (y->n_waiting > 0)
 		n = i32_max(n, t->counts.spec);
+	if (t->counts.spec > 0)
+		n = i32_max(n, 1);
 	tick_limit(t, &(struct trace_entry){
 	                      .stage = STAGE_COMBINE,
 	                      .reason = REASON_FALLBACK_ACTIVE,

@@ -40,10 +40,10 @@ void idle_observe(struct tick *t)
 {
 	const struct policy_idle *idle = &t->policy->idle;
 	struct idle *s = &t->state->idle;
-	t->awake_min = i32_max(t->min, 1);
+	t->awake_min = i32_min(i32_max(t->min, 1), t->max);
 	if (s->first_ms == TIME_NONE)
 		s->first_ms = t->now_ms;
-	t->activity = activity_of(t);
+	t->activity = (int)activity_of(t);
 	t->asleep = t->counts.spec == idle->replicas && idle->replicas < t->awake_min;
 	t->min = t->asleep ? idle->replicas : t->awake_min;
 	// Nobody can be served before replicas are ready: silence until then says nothing.
