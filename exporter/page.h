@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What /metrics answers: the last round's text and what the exporter says about itself, in the format and encoding a
-// client takes. Each form of a round is made at the first request that wants it, and kept until the next round.
+// client takes. A round is compressed at the first request that wants it so, and kept until the next one; the plain
+// forms are made each time, since they would cost more memory than work.
 #ifndef GPUSCALE_EXPORTER_PAGE_H
 #define GPUSCALE_EXPORTER_PAGE_H
 
@@ -13,16 +14,14 @@
 
 struct err;
 
-// One format: the round as it stands there, and compressed. round 0: not made yet.
-struct page_form {
-	struct buf front, tail;
-	uint64_t round, gzip_round;
-	struct gzip_page gzip;
-};
-
 struct page {
-	struct page_form forms[PAGE_FORMAT__COUNT];
-	struct buf out; // the whole page
+	// Per format: which round is compressed there; 0: none.
+	struct page_form {
+		uint64_t round;
+		struct gzip_page gzip;
+	} forms[PAGE_FORMAT__COUNT];
+	struct buf tail; // the self metrics in OpenMetrics
+	struct buf out;  // the whole page
 };
 
 // max_bytes: ceiling on a page.

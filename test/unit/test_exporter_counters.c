@@ -111,6 +111,39 @@ static int parse(const char *text, size_t len, struct err *e)
 	return rc;
 }
 
+static void what_dcgm_exporter_serves_by_default_is_known(void **state)
+{
+	(void)state;
+	// The rows that are switched on in dcgm-exporter's default-counters.csv (4.5 - 4.8).
+	static const char text[] = "DCGM_FI_DEV_SM_CLOCK, gauge, x\nDCGM_FI_DEV_MEM_CLOCK, gauge, x\n"
+	                           "DCGM_FI_DEV_MEMORY_TEMP, gauge, x\nDCGM_FI_DEV_GPU_TEMP, gauge, x\n"
+	                           "DCGM_FI_DEV_POWER_USAGE, gauge, x\n"
+	                           "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION, counter, x\n"
+	                           "DCGM_FI_DEV_PCIE_REPLAY_COUNTER, counter, x\nDCGM_FI_DEV_GPU_UTIL, gauge, x\n"
+	                           "DCGM_FI_DEV_MEM_COPY_UTIL, gauge, x\nDCGM_FI_DEV_ENC_UTIL, gauge, x\n"
+	                           "DCGM_FI_DEV_DEC_UTIL, gauge, x\nDCGM_FI_DEV_XID_ERRORS, gauge, x\n"
+	                           "DCGM_FI_DEV_FB_FREE, gauge, x\nDCGM_FI_DEV_FB_USED, gauge, x\n"
+	                           "DCGM_FI_DEV_FB_RESERVED, gauge, x\n"
+	                           "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS, counter, x\n"
+	                           "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS, counter, x\n"
+	                           "DCGM_FI_DEV_ROW_REMAP_FAILURE, gauge, x\n"
+	                           "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL, counter, x\n"
+	                           "DCGM_FI_DEV_VGPU_LICENSE_STATUS, gauge, x\nDCGM_FI_DRIVER_VERSION, label, x\n"
+	                           "DCGM_FI_PROF_GR_ENGINE_ACTIVE, gauge, x\n"
+	                           "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE, gauge, x\nDCGM_FI_PROF_DRAM_ACTIVE, gauge, x\n"
+	                           "DCGM_FI_PROF_PCIE_TX_BYTES, gauge, x\nDCGM_FI_PROF_PCIE_RX_BYTES, gauge, x\n";
+	struct counters c;
+	struct buf remarks;
+	struct err e;
+	buf_init(&remarks, REMARKS_MAX);
+	assert_int_equal(counters_parse(&c, "f", text, strlen(text), &remarks, &e), 0);
+	assert_string_equal(buf_str(&remarks), "");
+	assert_int_equal(c.n, 25);
+	assert_true(c.driver_version);
+	counters_done(&c);
+	buf_done(&remarks);
+}
+
 static void what_is_no_counters_file_is_refused(void **state)
 {
 	(void)state;
@@ -167,6 +200,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(rows_are_read_as_dcgm_exporter_does),
 	        cmocka_unit_test(the_builtin_list_is_the_whole_table),
+	        cmocka_unit_test(what_dcgm_exporter_serves_by_default_is_known),
 	        cmocka_unit_test(what_is_no_counters_file_is_refused),
 	        cmocka_unit_test(remarks_and_lines_have_ceilings),
 	};
