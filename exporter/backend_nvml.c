@@ -17,9 +17,10 @@
 #include "exporter/nvml_read.h"
 #include "exporter/xid.h"
 
-#define RESCAN_MS     10000
-#define REOPEN_MIN_MS 30000
-#define REOPEN_MAX_MS 600000
+#define RESCAN_MS      10000
+#define REOPEN_MIN_MS  30000
+#define REOPEN_MAX_MS  600000
+#define NVML_KNOWN_MAX 64
 
 // What is kept of a device between two rounds.
 struct nvml_state {
@@ -38,7 +39,9 @@ struct nvml {
 	char driver_version[NVML_DRIVER_BYTES];
 	struct nvml_found found, spare;
 	struct nvml_state states[DEVICES_MAX];
-	const char *proc_root;           // NULL: processes are not shown
+	const char *proc_root; // NULL: processes are not shown
+	size_t n_known;        // GPUs that were ever there: they are looked for when they are not
+	char known[NVML_KNOWN_MAX][DEVICE_UUID_BYTES];
 	bool gpm_told;                   // why there are no profiling fields was logged
 	bool has_times;                  // the two below are set
 	int64_t rescan_at_ms;            // when to look for devices again
@@ -63,6 +66,41 @@ static void open_events(struct nvml *m)
 	m->events = nvml_events_new(&m->api, &m->found, m->xids, &e);
 	if (!m->events)
 		LOG(m->log, LOG_WARNING, "No XID events from NVML", LOG_S("err", e.msg));
+}
+
+static bool has_gpu(const struct nvml_found *f, const char *uuid)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->handles[i].instance == NVML_WHOLE_GPU && strcmp(f->devices[i].uuid, uuid) == 0)
+			return true;
+	return false;
+}
+
+static void remember_gpus(struct nvml *m)
+{
+	for (size_t i = 0; i < m->found.n; i++) {
+		const char *uuid = m->found.devices[i].uuid;
+		size_t k = 0;
+		if (m->found.handles[i].instance != NVML_WHOLE_GPU)
+			continue;
+		xid_store_add_gpu(m->xids, uuid);
+		while (k < m->n_known && strcmp(m->known[k], uuid) != 0)
+			k++;
+		if (k == m->n_known && m->n_known < NVML_KNOWN_MAX)
+			snprintf(m->known[m->n_known++], DEVICE_UUID_BYTES, "%s", uuid);
+	}
+}
+
+// A GPU is lost, cannot be addressed, or was there once and is not.
+static bool is_any_gone(const struct nvml *m)
+{
+	for (size_t i = 0; i < m->found.n; i++)
+		if (m->states[i].was_lost && m->found.handles[i].instance == NVML_WHOLE_GPU)
+			return true;
+	for (size_t k = 0; k < m->n_known; k++)
+		if (!has_gpu(&m->found, m->known[k]))
+			return true;
+	return m->found.unreachable > 0;
 }
 
 static void nvml_close(struct backend *b)
@@ -99,9 +137,7 @@ static int nvml_open(struct backend *b, struct err *e)
 		nvml_close(b);
 		return -1;
 	}
-	for (size_t i = 0; i < m->found.n; i++)
-		if (m->found.handles[i].instance == NVML_WHOLE_GPU)
-			xid_store_add_gpu(m->xids, m->found.devices[i].uuid);
+	remember_gpus(m);
 	open_events(m);
 	return 0;
 }
@@ -145,9 +181,7 @@ static void adopt(struct nvml *m)
 		close_events(m);
 	if (!m->events)
 		open_events(m);
-	for (size_t i = 0; i < m->found.n; i++)
-		if (m->found.handles[i].instance == NVML_WHOLE_GPU)
-			xid_store_add_gpu(m->xids, m->found.devices[i].uuid);
+	remember_gpus(m);
 }
 
 static int rescan(struct nvml *m, struct err *e)
@@ -158,6 +192,12 @@ static int rescan(struct nvml *m, struct err *e)
 			return 0;
 		return -1;
 	}
+	// A GPU that is lost may not be addressed any more: it stays on the list, with its instances, until the next
+	// start.
+	for (size_t i = 0; i < m->found.n; i++)
+		if (m->states[i].was_lost && m->found.handles[i].instance == NVML_WHOLE_GPU &&
+		    !has_gpu(&m->spare, m->found.devices[i].uuid))
+			nvml_found_insert(&m->spare, &m->found, i);
 	if (!nvml_found_equal(&m->found, &m->spare))
 		adopt(m);
 	return 0;
@@ -242,9 +282,7 @@ static nvml_return sample_device(struct nvml *m, size_t i, int64_t mono_ms, stru
 
 static int look_around(struct nvml *m, int64_t mono_ms, struct err *e)
 {
-	bool lost = false;
-	for (size_t i = 0; i < m->found.n; i++)
-		lost |= m->states[i].was_lost && m->found.handles[i].instance == NVML_WHOLE_GPU;
+	bool lost = is_any_gone(m);
 	if (!m->has_times || mono_ms < m->rescan_at_ms - RESCAN_MS) {
 		m->has_times = true;
 		m->rescan_at_ms = mono_ms + RESCAN_MS;

@@ -95,6 +95,7 @@ int nvml_find(const struct nvml_api *api, struct log *log, struct nvml_found *re
 	struct nvml_found *f = ret_found;
 	unsigned count = 0;
 	f->n = 0;
+	f->unreachable = 0;
 	nvml_return r = api->count(&count);
 	if (r != NVML_SUCCESS)
 		return nvml_fail(api, e, "cannot count GPUs", r);
@@ -119,6 +120,7 @@ int nvml_find(const struct nvml_api *api, struct log *log, struct nvml_found *re
 			LOG(log, LOG_WARNING, "Cannot address GPU, leaving it out", LOG_I("gpu", index),
 			    LOG_S("err", nvml_api_error(api, r, scratch, sizeof scratch)));
 			last = r;
+			f->unreachable++;
 			continue;
 		}
 		describe(api, h, index, d);
@@ -127,6 +129,22 @@ int nvml_find(const struct nvml_api *api, struct log *log, struct nvml_found *re
 		add_instances(api, log, f, at);
 	}
 	return f->n ? 0 : nvml_fail(api, e, "no GPU answers", last);
+}
+
+void nvml_found_insert(struct nvml_found *f, const struct nvml_found *from, size_t k)
+{
+	size_t count = 1, at = 0;
+	while (k + count < from->n && device_is_instance(from->devices, k + count))
+		count++;
+	if (f->n + count > DEVICES_MAX)
+		return;
+	while (at < f->n && f->devices[at].index < from->devices[k].index)
+		at++;
+	memmove(&f->devices[at + count], &f->devices[at], (f->n - at) * sizeof f->devices[0]);
+	memmove(&f->handles[at + count], &f->handles[at], (f->n - at) * sizeof f->handles[0]);
+	memcpy(&f->devices[at], &from->devices[k], count * sizeof f->devices[0]);
+	memcpy(&f->handles[at], &from->handles[k], count * sizeof f->handles[0]);
+	f->n += count;
 }
 
 bool nvml_found_equal(const struct nvml_found *a, const struct nvml_found *b)

@@ -22,6 +22,7 @@ struct nvml_handle {
 
 struct nvml_found {
 	size_t n;
+	size_t unreachable; // GPUs that were left out because they cannot be addressed
 	struct device devices[DEVICES_MAX];
 	struct nvml_handle handles[DEVICES_MAX];
 };
@@ -30,6 +31,9 @@ struct nvml_found {
 // NULL). A GPU instance with several compute instances is one device, named by its first one. -1 and *e when there is
 // no GPU at all; e->code is then the library's result.
 int nvml_find(const struct nvml_api *api, struct log *log, struct nvml_found *ret_found, struct err *e);
+// Puts device k of `from` and its instances to where their number belongs in `f`, which must not hold them; what passes
+// DEVICES_MAX is left out.
+void nvml_found_insert(struct nvml_found *f, const struct nvml_found *from, size_t k);
 // The same devices, with the same handles?
 bool nvml_found_equal(const struct nvml_found *a, const struct nvml_found *b);
 // Fills *e for a result of the library and returns -1.

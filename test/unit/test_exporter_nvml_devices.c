@@ -208,6 +208,34 @@ static void a_gpu_that_stays_lost_makes_the_library_start_over(void **state)
 	nvml_fixture_close(b);
 }
 
+static void a_gpu_that_is_gone_is_looked_for_again(void **state)
+{
+	struct nvml_fixture *f = *state;
+	struct backend *b = nvml_fixture_open(f, LIB_WHOLE);
+	struct device_sample s[DEVICES_MAX];
+	struct err e;
+	char text[256];
+	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
+	// Neither readings nor a handle: it stays on the list, as lost, until the library starts over.
+	nvml_fixture_play(f, "fail nvmlDeviceGetMemoryInfo_v2 0 15\nfail nvmlDeviceGetHandleByIndex_v2 0 15\n");
+	for (int64_t t_ms = 1000; t_ms <= 31000; t_ms += 1000) {
+		assert_int_equal(b->ops->sample(b, t_ms, 0, s, &e), 0);
+		assert_string_equal(list(b, text, sizeof text), "(0)(1)");
+		assert_true(s[0].lost && !s[1].lost);
+	}
+	assert_int_equal(b->ops->sample(b, 32000, 0, s, &e), 0);
+	assert_string_equal(list(b, text, sizeof text), "(1)");
+	// It is put back: found by the next look, or, where the library does not see it, by the next start.
+	nvml_fixture_play(f, "");
+	assert_int_equal(b->ops->sample(b, 33000, 0, s, &e), 0);
+	for (int64_t t_ms = 34000; t_ms <= 63000; t_ms += 1000) {
+		assert_int_equal(b->ops->sample(b, t_ms, 0, s, &e), 0);
+		assert_false(s[0].lost);
+	}
+	assert_string_equal(list(b, text, sizeof text), "(0)(1)");
+	nvml_fixture_close(b);
+}
+
 static void every_gpu_lost_at_once_keeps_them_known(void **state)
 {
 	struct nvml_fixture *f = *state;
@@ -275,6 +303,7 @@ int main(void)
 	        TEST(a_profile_without_a_name_is_made_from_the_attributes),
 	        TEST(mig_instances_come_and_go_while_it_runs),
 	        TEST(a_gpu_that_stays_lost_makes_the_library_start_over),
+	        TEST(a_gpu_that_is_gone_is_looked_for_again),
 	        TEST(every_gpu_lost_at_once_keeps_them_known),
 	        TEST(processes_are_told_when_asked_for),
 	};
