@@ -131,16 +131,34 @@ static void add_pod(struct view_gpu *g, const struct sample *s)
 		snprintf(g->pods + len, sizeof g->pods - len, "%s%s", len ? "," : "", name);
 }
 
-static int take_field(struct view *v, const struct sample *s, enum field f, struct err *e)
+// The GPU of a sample, with the names that the sample has for it.
+static struct view_gpu *name_gpu(struct view *v, const struct sample *s, struct err *e)
 {
 	struct view_gpu *g = find_gpu(v, s, e);
 	if (!g)
-		return -1;
+		return NULL;
 	struct device *d = &g->device;
 	copy(d->model, sizeof d->model, label_of(s, "modelName"));
 	copy(d->pci_bus_id, sizeof d->pci_bus_id, label_of(s, "pci_bus_id"));
 	copy(d->node, sizeof d->node, label_of(s, "device"));
 	copy(d->mig_profile, sizeof d->mig_profile, label_of(s, "GPU_I_PROFILE"));
+	return g;
+}
+
+static int take_up(struct view *v, const struct sample *s, struct err *e)
+{
+	struct view_gpu *g = name_gpu(v, s, e);
+	if (!g)
+		return -1;
+	g->lost = s->value == 0;
+	return 0;
+}
+
+static int take_field(struct view *v, const struct sample *s, enum field f, struct err *e)
+{
+	struct view_gpu *g = name_gpu(v, s, e);
+	if (!g)
+		return -1;
 	add_pod(g, s);
 	if (isfinite(s->value)) {
 		g->has[f] = true;
@@ -184,6 +202,8 @@ static int take_sample(struct view *v, const struct sample *s, struct err *e)
 		return take_xid(v, s, false, e);
 	if (strcmp(s->name, "gpuscale_gpu_xid_last_timestamp_seconds") == 0)
 		return take_xid(v, s, true, e);
+	if (strcmp(s->name, "gpuscale_gpu_up") == 0)
+		return take_up(v, s, e);
 	if (strcmp(s->name, "gpuscale_exporter_up") == 0) {
 		v->has_up = true;
 		v->up = s->value == 1;

@@ -26,6 +26,7 @@ struct view_xid {
 struct view_gpu {
 	struct device device;       // index -1 when the label is no number
 	char pods[VIEW_PODS_BYTES]; // "namespace/pod", several separated by a comma, the last "..." when there are more
+	bool lost;                  // it does not answer
 	bool has[FIELD__COUNT];
 	double value[FIELD__COUNT];
 	struct view_xid xids[XID_CODES_MAX + 1];

@@ -284,9 +284,16 @@ size_t health_judge(const struct health_policy *p, const struct view *v, int64_t
                     struct health_finding *ret_findings, size_t max)
 {
 	struct findings f = {.items = ret_findings, .max = max};
-	if (v->lost > 0)
-		find(&f, HEALTH_DRAIN_REBOOT, NULL, "GPULost", "%" PRId64 " GPU%s not answer", v->lost,
-		     v->lost == 1 ? " does" : "s do");
+	int64_t lost = v->lost; // of which the page does not say which they are
+	for (size_t i = 0; i < v->n; i++) {
+		if (!v->gpus[i].lost)
+			continue;
+		find(&f, HEALTH_DRAIN_REBOOT, &v->gpus[i], "GPULost", "does not answer");
+		lost--;
+	}
+	if (lost > 0)
+		find(&f, HEALTH_DRAIN_REBOOT, NULL, "GPULost", "%" PRId64 " GPU%s not answer", lost,
+		     lost == 1 ? " does" : "s do");
 	if (v->missing > 0)
 		find(&f, HEALTH_DRAIN_REBOOT, NULL, "GPUMissing", "%" PRId64 " GPU%s gone", v->missing,
 		     v->missing == 1 ? " is" : "s are");

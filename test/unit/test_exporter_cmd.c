@@ -154,6 +154,9 @@ static void xids_and_conditions_are_judged_by_the_tables(void **state)
 	        {"DCGM_FI_DEV_CLOCKS_EVENT_REASONS{" GPU0 "} 193\n", "watch HwThermalSlowdown; watch HwPowerBrake; "},
 	        {"DCGM_FI_DEV_CLOCKS_EVENT_REASONS{" GPU0 "} 5\n", ""},
 	        {"gpuscale_exporter_devices{state=\"lost\"} 1\n", "drain-reboot GPULost; "},
+	        {"gpuscale_gpu_up{gpu=\"0\",UUID=\"GPU-a\"} 0\ngpuscale_exporter_devices{state=\"lost\"} 1\n",
+	         "drain-reboot GPULost; "},
+	        {"gpuscale_gpu_up{gpu=\"0\",UUID=\"GPU-a\"} 1\n", ""},
 	        {"gpuscale_exporter_devices{state=\"missing\"} 1\n", "drain-reboot GPUMissing; "},
 	};
 	struct health_policy p;
