@@ -90,7 +90,7 @@ struct scenario {
 		bool set;
 		int64_t ago_ms;
 	} last_scale;
-	const struct doc_node *signals_node;
+	const struct doc_node *signals_node, *pods_node; // pods: NULL = not given
 	struct {
 		bool set;
 		int64_t ready_after_ms;
@@ -105,6 +105,8 @@ struct scenario {
 	bool laws[LAW__COUNT];
 	struct scenario_signal signals[POLICY_SIGNALS_MAX]; // by index of the policy's signal
 	const struct policy *policy;
+	struct obs_pod *pods; // NULL = not given
+	size_t n_pods;
 };
 
 struct scenario_file {

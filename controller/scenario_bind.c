@@ -223,6 +223,31 @@ static void bind_history(struct binder *b)
 		qsort(s->events, s->n_events, sizeof *s->events, older_first_event);
 }
 
+static void bind_pods(struct binder *b)
+{
+	const struct doc_node *node = b->s->pods_node;
+	if (!node)
+		return;
+	if (node->kind != DOC_MAP)
+		fault(b, node, "target.pods", "must be a map of pods to their states: {a: Ready}");
+	else if (b->s->follow.set)
+		fault(b, node, "target.pods", "cannot stand beside follow: remove one of them");
+	else if (node->n_children > SCENARIO_PODS_MAX)
+		fault(b, node, "target.pods", "%zu pods are more than the ceiling of %d", node->n_children,
+		      SCENARIO_PODS_MAX);
+	else if (!(b->s->pods = arena_calloc(b->a, node->n_children ? node->n_children : 1, sizeof *b->s->pods)))
+		fault(b, node, "target.pods", "does not fit into the memory allowed");
+	for (const struct doc_node *c = b->s->pods ? node->child : NULL; c; c = c->next) {
+		size_t state = 0;
+		while (state < POD_STATE__COUNT && strcmp(pod_state_names[state], c->text) != 0)
+			state++;
+		if (state == POD_STATE__COUNT)
+			fault_unknown(b, c, "target.pods", "state of a pod", c->text, pod_state_names,
+			              POD_STATE__COUNT);
+		b->s->pods[b->s->n_pods++] = (struct obs_pod){c->key, (enum pod_state)state};
+	}
+}
+
 int scenario_bind(struct scenario *s, const struct doc_node *node, size_t index, int64_t interval_ms,
                   const struct policy_set *set, struct arena *a, struct schema_errors *errors)
 {
@@ -239,6 +264,7 @@ int scenario_bind(struct scenario *s, const struct doc_node *node, size_t index,
 	if (num_parse_rfc3339_ms(s->start, strlen(s->start), &s->start_ms, &e) < 0)
 		fault(&b, doc_get(node, "start"), "start", "%s", e.msg);
 	bind_history(&b);
+	bind_pods(&b);
 	bind_signals(&b);
 	bind_expect(&b);
 	bind_laws(&b);

@@ -259,6 +259,8 @@ static void observe_and_decide(struct run *r, struct engine *en, size_t tick, in
 	                                 .status_replicas = w->replicas,
 	                                 .ready_replicas = w->ready,
 	                                 .pending_replicas = s->follow.set ? starting : s->target.pending,
+	                                 .pods = s->pods,
+	                                 .n_pods = s->n_pods,
 	                                 .signals = en->signals,
 	                                 .n_signals = s->policy->n_signals};
 	decide(s->policy, ret_seen, now_ms, en->state, &en->decision);

@@ -84,6 +84,9 @@ static const struct schema_field target_fields[] = {
                   .max = POLICY_REPLICAS_MAX),
         FIELD(struct scenario, "pending", SCHEMA_INT32, target.pending,
               .doc = "Pending pods. With follow: those not ready yet.", .min = 0, .max = POLICY_REPLICAS_MAX),
+        FIELD(struct scenario, "pods", SCHEMA_ANY, pods_node,
+              .doc = "The pods by name, for targets of type Pods: {a: Ready, b: Pending}; states are Ready, Unready, "
+                     "Pending, Failed and Deleted. Not with follow, whose pods have no names."),
 };
 OBJECT(target_schema, "PolicyTest.tests[].target", struct scenario, target_fields, "The workload at the start.");
 

@@ -171,12 +171,6 @@ static int parse_signals(const struct policy *p, const cJSON *object, struct are
 
 // ---- pods ----
 
-static const char *const pod_states[] = {
-        [POD_READY] = "Ready",   [POD_UNREADY] = "Unready", [POD_PENDING] = "Pending",
-        [POD_FAILED] = "Failed", [POD_DELETED] = "Deleted",
-};
-_Static_assert(sizeof pod_states / sizeof pod_states[0] == POD_STATE__COUNT, "one name per state");
-
 static int parse_pods(const cJSON *object, struct arena *a, struct observation *o, struct err *e)
 {
 	if (!cJSON_IsObject(object))
@@ -189,10 +183,10 @@ static int parse_pods(const cJSON *object, struct arena *a, struct observation *
 	for (const cJSON *c = object->child; c; c = c->next, k++) {
 		const char *text = cJSON_IsString(c) ? c->valuestring : "";
 		size_t s = 0;
-		while (s < POD_STATE__COUNT && strcmp(pod_states[s], text) != 0)
+		while (s < POD_STATE__COUNT && strcmp(pod_state_names[s], text) != 0)
 			s++;
 		if (s == POD_STATE__COUNT)
-			return fail_unknown("state of a pod", text, pod_states, POD_STATE__COUNT, e);
+			return fail_unknown("state of a pod", text, pod_state_names, POD_STATE__COUNT, e);
 		char *name = pods ? arena_strdup(a, c->string) : NULL;
 		if (!name)
 			return err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");

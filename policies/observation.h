@@ -30,6 +30,7 @@ struct obs_signal {
 
 // What the HPA tells apart. POD_UNREADY: running, but its Ready condition is not True.
 enum pod_state { POD_READY, POD_UNREADY, POD_PENDING, POD_FAILED, POD_DELETED, POD_STATE__COUNT };
+extern const char *const pod_state_names[POD_STATE__COUNT]; // "Ready", ... as users write them
 
 struct obs_pod {
 	const char *name;
