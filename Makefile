@@ -157,7 +157,7 @@ ubsan: ## run the tests of `make test` under UBSan alone
 valgrind: ## run the unit tests under valgrind
 	@+$(MAKE) --no-print-directory VARIANT=debug TEST_FLAGS="-t 600 -w 'valgrind -q --leak-check=full --error-exitcode=99'" valgrind-now
 valgrind-now: $(UNIT_TESTS)
-	@$(call run_tests,$(UNIT_TESTS))
+	@$(call run_tests,-j 1 $(UNIT_TESTS))
 coverage: ## line coverage of `make test`, as a table and as HTML in build/coverage/report
 	@+$(MAKE) --no-print-directory VARIANT=coverage coverage-now
 coverage-now: test-now
