@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// `gpuscale-exporter check`: one look at the GPUs, and an exit code for node-problem-detector.
 #include <inttypes.h>
 #include <stdlib.h>
 

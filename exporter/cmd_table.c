@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The tables of `gpuscale-exporter top` and `list`.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
