@@ -101,14 +101,15 @@ int cmd_check(int argc, char **argv)
 	        {"lint-fatal", KEY_LINT_FATAL, 0, 0, "exit with 3 when there are warnings", 1},
 	        {"no-lint", KEY_NO_LINT, 0, 0, "no warnings about what is valid and probably wrong", 1},
 	        {0}};
-	static const struct argp_child children[] = {
-	        {&prometheus_argp, 0, "Prometheus (with --prometheus each query is asked once):", 2}, {0}};
+	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 2}, {0}};
 	const struct argp argp = {
 	        options,
 	        parse,
 	        "FILE|DIR..",
 	        "Check policy files. Every error of every file is printed as file:line:col: path: "
-	        "message, every warning as file:line:col: warning: path: message; no network is needed."
+	        "message, every warning as file:line:col: warning: path: message; no network is needed. "
+	        "With --prometheus each query is asked once, too: does it parse, is there data, how many "
+	        "series (the environment variable is not looked at here)."
 	        "\vExit status: 0 when all are good, 1 when there are errors, 2 for wrong usage, 3 for "
 	        "warnings with --lint-fatal.",
 	        children,
