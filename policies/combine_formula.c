@@ -10,7 +10,7 @@
 
 _Static_assert(FORMULA_SIGNALS_MAX == POLICY_SIGNALS_MAX, "a formula can name every signal");
 
-// 10 * 1.1 is 11 replicas, not 12: what rounding left over is not rounded up.
+// 100 * 1.1 is 110 replicas, not 111: what rounding left over is not rounded up.
 #define ROUNDING_RATIO 1e-9
 
 static int32_t replicas_of(double wanted)

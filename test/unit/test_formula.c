@@ -111,6 +111,12 @@ static const struct {
         // no result
         {"a / c", FAILED},
         {"a % c", FAILED},
+        {"(a / c) ?? 1", FAILED}, // a fault is not missing data
+        {"(no / c) ?? 1", 1},
+        {"(2 + no) ?? 4", 4},
+        {"max(2, no) ?? 4", 4},
+        {"(true ? 2 : no) ?? 4", 2},
+        {"((2 > no) == true ? 1 : 2) ?? 4", 4},
         {"a / c ?? 1", FAILED}, // reads as a / (c ?? 1)
         {"no + a / c", FAILED},
         {"c > 0 and a / c > 1 ? 1 : 2", 2}, // guarded, as it would be with short circuits
@@ -378,7 +384,7 @@ static void a_formula_decides(void **state)
 		enum reason reason;
 	} cases[] = {
 	        {"max(busy, queue)", 4, 160, 20, ACTION_SCALE_UP, REASON_DESIRED_WITHIN_RANGE},
-	        {"busy * 1.1", 10, 80, 11, ACTION_SCALE_UP, REASON_DESIRED_WITHIN_RANGE}, // not 12
+	        {"busy * 1.1", 100, 80, 110, ACTION_SCALE_UP, REASON_DESIRED_WITHIN_RANGE}, // not 111
 	        {"busy * 1.11", 10, 80, 12, ACTION_SCALE_UP, REASON_DESIRED_WITHIN_RANGE},
 	        {"busy - 100", 10, 80, 1, ACTION_SCALE_DOWN, REASON_TOO_FEW_REPLICAS},
 	        {"queue.value / 40", 10, 80, 2, ACTION_SCALE_DOWN, REASON_DESIRED_WITHIN_RANGE},

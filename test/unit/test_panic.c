@@ -192,6 +192,19 @@ static void a_burst_is_seen_within_the_panic_window(void **state)
 	engine_done(&calm);
 }
 
+static void a_scale_that_others_asked_for_stays_too(void **state)
+{
+	struct engine e;
+	make(&e);
+	for (int i = 0; i < 40; i++)
+		tick(&e, 20);
+	tick(&e, 100);
+	e.seen.spec_replicas = e.seen.status_replicas = e.seen.ready_replicas = 30;
+	assert_int_equal(tick(&e, 20)->desired, 30);
+	assert_int_equal(e.decision.reason, REASON_PANIC);
+	engine_done(&e);
+}
+
 static void missing_data_neither_begins_nor_ends_it(void **state)
 {
 	struct engine e;
@@ -253,6 +266,7 @@ int main(void)
 	        cmocka_unit_test(random_traces_end_as_knatives),
 	        cmocka_unit_test(the_load_is_what_each_kind_of_signal_says),
 	        cmocka_unit_test(a_burst_is_seen_within_the_panic_window),
+	        cmocka_unit_test(a_scale_that_others_asked_for_stays_too),
 	        cmocka_unit_test(missing_data_neither_begins_nor_ends_it),
 	        cmocka_unit_test(a_fresh_state_does_not_panic),
 	        cmocka_unit_test(it_survives_a_copy_and_another_policy),
