@@ -34,6 +34,8 @@ struct sampler {
 	struct device_history *history;
 	struct buf back, labels;
 	struct device_sample samples[DEVICES_MAX];
+	size_t n_last; // devices of the last good round
+	struct device last[DEVICES_MAX];
 	char last_error[ERR_MSG_BYTES]; // logged already
 
 	pthread_mutex_t lock; // over everything below
@@ -138,22 +140,18 @@ static void publish(struct sampler *s, bool up, struct tally tally, double secon
 	pthread_mutex_unlock(&s->lock);
 }
 
-// Publishes that nothing can be read. What the XID counters say stays true.
+// Publishes that nothing can be read. The GPUs of the last good round are still named, as lost, and what their XID
+// counters say stays true.
 static void publish_down(struct sampler *s, const char *message)
 {
-	struct backend *b = s->options.backend;
-	const struct device *devices = NULL;
-	size_t n = 0;
+	struct render_options options = s->options.render;
+	options.history = NULL;
+	for (size_t i = 0; i < s->n_last; i++)
+		s->samples[i] = (struct device_sample){.lost = true};
 	buf_reset(&s->back);
-	if (s->open) {
-		devices = b->ops->devices(b, &n);
-		for (size_t i = 0; i < n; i++)
-			s->samples[i] = (struct device_sample){.lost = true};
-		struct render_options options = s->options.render;
-		options.history = NULL;
-		render_samples(&s->back, &s->labels, &options, devices, s->samples, n, s->options.xids);
-	}
-	publish(s, false, count_devices(s, devices, n), -1, message);
+	if (s->n_last)
+		render_samples(&s->back, &s->labels, &options, s->last, s->samples, s->n_last, s->options.xids);
+	publish(s, false, count_devices(s, s->last, s->open ? s->n_last : 0), -1, message);
 }
 
 static void publish_failure(struct sampler *s, const struct err *e)
@@ -199,6 +197,8 @@ static int sample_round(struct sampler *s, int64_t t_ms, struct err *e)
 		return -1;
 	size_t n;
 	const struct device *devices = b->ops->devices(b, &n);
+	memcpy(s->last, devices, n * sizeof *devices);
+	s->n_last = n;
 	device_history_add(s->history, t_ms, devices, s->samples, n);
 	buf_reset(&s->back);
 	render_samples(&s->back, &s->labels, &s->options.render, devices, s->samples, n, s->options.xids);

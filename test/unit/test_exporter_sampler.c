@@ -15,6 +15,7 @@
 #include "base/num.h"
 #include "exporter/backend.h"
 #include "exporter/sampler.h"
+#include "exporter/xid.h"
 #include "test/support/nvml_fixture.h"
 
 #define INTERVAL_MS 100
@@ -50,7 +51,9 @@ struct view {
 	bool has_text;
 	double util, util_max;
 	double energy;
-	int64_t gpus_up; // sum of gpuscale_gpu_up
+	int64_t gpus_up;   // of gpuscale_gpu_up, those that are 1
+	int64_t gpus_down; // and 0
+	double xids;       // of GPU 0, code 48
 };
 
 // The value of the first series on the page that begins with name, -1: there is none.
@@ -74,9 +77,10 @@ static void look(struct sampler *s, struct view *v)
 	v->has_value = v->util >= 0;
 	v->util_max = value_of(buf_str(&page), "gpuscale_gpu_gpu_util_window_max{gpu=\"0\"");
 	v->energy = value_of(buf_str(&page), "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu=\"0\"");
-	v->gpus_up = 0;
+	v->gpus_up = v->gpus_down = 0;
+	v->xids = value_of(buf_str(&page), "gpuscale_gpu_xid_errors_total{gpu=\"0\"");
 	for (const char *at = buf_str(&page); (at = strstr(at, "\ngpuscale_gpu_up{")); at++)
-		v->gpus_up += value_of(at, "gpuscale_gpu_up") == 1;
+		*(value_of(at, "gpuscale_gpu_up") == 1 ? &v->gpus_up : &v->gpus_down) += 1;
 	buf_done(&page);
 }
 
@@ -249,9 +253,12 @@ static void a_driver_restart_leaves_counters_rising(void **state)
 	struct sampler *s = start(f, b, &clock, 0);
 	assert_true(wait_for(s, &v, is_ready));
 	assert_true(v.energy == 1000);
+	xid_store_count(f->xids, "GPU-00000000-0000-0000-0000-000000000000", 48, 1);
 	nvml_fixture_play(f, "fail nvmlDeviceGetUtilizationRates * 9\nfail nvmlInit_v2 * 9\n");
 	assert_true(wait_for(s, &v, is_down));
 	assert_int_equal(v.status.devices + v.status.missing, 2); // not forgotten
+	assert_int_equal(v.gpus_down, 2);
+	assert_true(v.xids == 1); // true whatever the driver does
 	nvml_fixture_play(f, "set energy_mj * 5\n");
 	assert_true(wait_for(s, &v, is_energy_carried_on));
 	assert_int_equal(v.status.missing, 0);
