@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -231,10 +232,10 @@ static void find(struct findings *f, enum health_action action, const struct vie
 	if (f->n == f->max || action == HEALTH_IGNORE)
 		return;
 	struct health_finding *x = &f->items[f->n++];
-	va_list ap;
 	x->action = action;
 	x->gpu = gpu;
 	snprintf(x->reason, sizeof x->reason, "%s", reason);
+	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(x->text, sizeof x->text, fmt, ap);
 	va_end(ap);
