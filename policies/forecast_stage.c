@@ -53,7 +53,9 @@ static void propose(struct tick *t, double replicas, int64_t horizon_ms)
 	entry.value = load;
 	entry.limit = high;
 	entry.duration_ms = horizon_ms;
-	bool changes = config->use == FORECAST_BOTH ? p.replicas != d->proposal : p.replicas > d->proposal;
+	// A burst that has not passed is not argued away.
+	bool may_lower = config->use == FORECAST_BOTH && t->state->panic.over_ms == TIME_NONE;
+	bool changes = may_lower ? p.replicas != d->proposal : p.replicas > d->proposal;
 	entry.reason = changes ? REASON_FORECAST : REASON_FORECAST_COVERED;
 	if (changes)
 		entry.after = p.replicas;

@@ -93,6 +93,27 @@ static void both_follows_the_forecast_down_too(void **state)
 	engine_done(&e);
 }
 
+static void both_lowers_nothing_in_a_panic(void **state)
+{
+	struct engine e;
+	make(&e)->use = FORECAST_BOTH;
+	e.signals[0].window = (struct policy_window){true, 2 * SLOT_MS, WINDOW_AVG, 1};
+	e.policy.panic = (struct policy_panic){.set = true, .signal = "load", .window_ms = SLOT_MS, .threshold = 1.5};
+	engine_start(&e);
+	bool panicked = false;
+	for (int64_t i = 0; i < 6 * M; i++, e.now_ms += SLOT_MS) {
+		engine_show(&e, 0, i == 4 * M + 1 ? 200 : 20);
+		engine_tick(&e);
+		if (engine_find(&e, REASON_PANIC)) {
+			panicked = true;
+			assert_true(e.decision.desired >= e.decision.current);
+		}
+		engine_apply(&e);
+	}
+	assert_true(panicked);
+	engine_done(&e);
+}
+
 static void without_data_there_is_no_forecast(void **state)
 {
 	struct engine e;
@@ -236,6 +257,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(the_scale_rises_before_the_peak_comes),
 	        cmocka_unit_test(both_follows_the_forecast_down_too),
+	        cmocka_unit_test(both_lowers_nothing_in_a_panic),
 	        cmocka_unit_test(without_data_there_is_no_forecast),
 	        cmocka_unit_test(a_value_per_replica_is_forecast_as_a_load),
 	        cmocka_unit_test(the_band_adds_deviations),
