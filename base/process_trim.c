@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define LARGE_BLOCK_BYTES (128 * 1024) // glibc's own default to begin with
+
 // Code that the loader patched (none of Debian's; a driver's library might) is no longer the file's.
 static bool has_patched_code(const struct dl_phdr_info *info)
 {
@@ -47,4 +49,10 @@ void process_trim(void)
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	malloc_trim(0);
 	dl_iterate_phdr(trim_object, &page);
+}
+
+void process_return_large_blocks(void)
+{
+	mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
+	mallopt(M_TRIM_THRESHOLD, LARGE_BLOCK_BYTES);
 }

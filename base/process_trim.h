@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives memory back that only starting up needed.
+// Gives memory back that is not needed any more.
 #ifndef GPUSCALE_BASE_PROCESS_TRIM_H
 #define GPUSCALE_BASE_PROCESS_TRIM_H
 
@@ -7,5 +7,9 @@
 // touched again: thirty libraries have run their constructors by then, and most are never heard of again. Costs
 // nothing but some page faults afterwards, so once, when all is up, is right. Other threads may run.
 void process_trim(void);
+// From now on heap blocks of 128 KiB and more go back to the kernel when they are freed. glibc would start so, but
+// takes the first large block freed as a sign that more will come, and keeps them: right for a server of large pages,
+// wrong for a process that renders one once in a while.
+void process_return_large_blocks(void);
 
 #endif

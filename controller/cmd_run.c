@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/process_trim.h"
 #include "controller/commands.h"
 #include "controller/connections.h"
 #include "controller/controller.h"
@@ -86,6 +87,7 @@ int cmd_run(int argc, char **argv)
 	struct connections connections;
 	struct clock clock;
 	clock_init_real(&clock);
+	process_return_large_blocks();
 	struct log *log = log_new(STDERR_FILENO, args.log.format, args.log.level, &clock);
 	struct metrics *metrics = metrics_new();
 	if (!log || !metrics) {
