@@ -225,14 +225,16 @@ static int last_of_day(const struct cron *c, int minute)
 	return h < 0 ? -1 : h * 60 + highest(c->minutes);
 }
 
-static bool is_in_range(int64_t local_s)
+// False for what no date can match, without looking at each: an expression that was refused has no bits.
+static bool can_match(const struct cron *c, int64_t local_s)
 {
-	return local_s >= -LOCAL_MAX_S && local_s <= LOCAL_MAX_S;
+	bool in_range = local_s >= -LOCAL_MAX_S && local_s <= LOCAL_MAX_S;
+	return in_range && c->minutes != 0 && c->hours != 0 && c->months != 0 && (c->days | c->weekdays) != 0;
 }
 
 int64_t cron_at_or_before(const struct cron *c, int64_t local_s)
 {
-	if (!is_in_range(local_s))
+	if (!can_match(c, local_s))
 		return CRON_BEFORE_ALL;
 	int64_t day = floor_div(local_s, DAY_S), last = day - SEARCH_DAYS;
 	int minute = (int)((local_s - day * DAY_S) / 60);
@@ -246,7 +248,7 @@ int64_t cron_at_or_before(const struct cron *c, int64_t local_s)
 
 int64_t cron_after(const struct cron *c, int64_t local_s)
 {
-	if (!is_in_range(local_s))
+	if (!can_match(c, local_s))
 		return CRON_AFTER_ALL;
 	int64_t next_s = (floor_div(local_s, 60) + 1) * 60;
 	int64_t day = floor_div(next_s, DAY_S), last = day + SEARCH_DAYS;
