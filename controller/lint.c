@@ -8,10 +8,12 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/doc.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "base/schema.h"
+#include "controller/connections.h"
 #include "controller/lint_source.h"
 #include "policies/policy.h"
 #include "policies/policy_schema.h"
@@ -174,6 +176,19 @@ static void lint_missing(const struct policy_signal *s, const struct doc_node *n
 	              "use Hold");
 }
 
+static void lint_forecast(const struct policy *p, const struct place *at)
+{
+	const struct policy_signal *s = p->forecast.set ? &p->signals[p->forecast.signal_index] : NULL;
+	bool per_replica = s && ((s->target.set && s->target.type == TARGET_VALUE) ||
+	                         (s->watermarks.set && s->watermarks.algorithm == WATERMARK_ABSOLUTE));
+	if (per_replica && p->forecast.model == FORECAST_HOLT_WINTERS)
+		schema_report(at->warnings, nearest(at->spec, "forecast", "signal"), "spec.forecast.signal",
+		              "%s is a value per replica, of which no source knows the past load: after every restart "
+		              "two seasons "
+		              "are learnt anew; use a total (type AverageValue or Replicas)",
+		              s->name);
+}
+
 void lint_policy(const struct policy *policy, const struct doc_node *root, const char *text,
                  struct schema_errors *warnings)
 {
@@ -182,6 +197,7 @@ void lint_policy(const struct policy *policy, const struct doc_node *root, const
 	lint_bounds(policy, &at);
 	lint_interval(policy, &at);
 	lint_scale_down(policy, &at);
+	lint_forecast(policy, &at);
 	for (size_t i = 0; i < policy->n_signals; i++) {
 		const struct policy_signal *s = &policy->signals[i];
 		const struct doc_node *node = element(doc_get(at.spec, "signals"), i);
@@ -238,6 +254,24 @@ static void append_marked(struct buf *out, const char *file, const char *mark, c
 	}
 }
 
+// A season must have been seen twice.
+static int ask_history(struct connections *source, const struct policy *p, const struct doc_node *root,
+                       struct schema_errors *warnings, struct err *e)
+{
+	if (!p->forecast.set || p->forecast.model != FORECAST_HOLT_WINTERS)
+		return 0;
+	bool had = false;
+	int64_t then_ms = clock_wall_ms(&source->clock) - 2 * p->forecast.season_ms;
+	if (lint_source_had_data(source, p->signals[p->forecast.signal_index].query, then_ms, &had, e) < 0)
+		return -1;
+	if (!had)
+		schema_report(warnings, nearest(doc_get(root, "spec"), "forecast", "season"), "spec.forecast.season",
+		              "needs two seasons of history, and the source had no data %s ago: nothing is forecast "
+		              "until then",
+		              show(2 * p->forecast.season_ms).s);
+	return 0;
+}
+
 struct lists {
 	struct schema_errors decode, errors, warnings, notes;
 };
@@ -257,7 +291,7 @@ static int ask(struct connections *source, const struct policy *policy, const st
 		if (lint_source_ask(source, &q, &lists->errors, &lists->warnings, &lists->notes, e) < 0)
 			return -1;
 	}
-	return 0;
+	return ask_history(source, policy, root, &lists->warnings, e);
 }
 
 static void show_list(struct schema_errors *list, const char *path, const char *mark, struct buf *out)

@@ -103,22 +103,39 @@ static void judge(struct lint_query *q, const struct answer *a, struct schema_er
 		schema_report(notes, q->node, q->path, "%zu series", a->n_series);
 }
 
+static int ask(struct connections *c, const char *query, int64_t time_ms, struct answer *a, struct err *e)
+{
+	*a = (struct answer){0};
+	if (promql_query(c->promql, query, time_ms, keep, a, e) < 0)
+		return -1;
+	while (!a->done) // ends: the source has a timeout
+		if (event_base_loop(c->loop, EVLOOP_ONCE) != 0)
+			return err_set(e, ERR_INTERNAL, "the event loop ended before the answer");
+	if (a->failed && a->error.kind != ERR_REJECTED) {
+		*e = a->error;
+		return -1;
+	}
+	return 0;
+}
+
+int lint_source_had_data(struct connections *c, const char *query, int64_t time_ms, bool *ret_had, struct err *e)
+{
+	struct answer a;
+	if (ask(c, query, time_ms, &a, e) < 0)
+		return -1;
+	*ret_had = !a.failed && a.n_series > 0;
+	return 0;
+}
+
 int lint_source_ask(struct connections *c, struct lint_query *q, struct schema_errors *errors,
                     struct schema_errors *warnings, struct schema_errors *notes, struct err *e)
 {
-	struct answer a = {0};
-	if (promql_query(c->promql, q->node->text, 0, keep, &a, e) < 0)
+	struct answer a;
+	if (ask(c, q->node->text, 0, &a, e) < 0)
 		return -1;
-	while (!a.done) // ends: the source has a timeout
-		if (event_base_loop(c->loop, EVLOOP_ONCE) != 0)
-			return err_set(e, ERR_INTERNAL, "the event loop ended before the answer");
 	if (!a.failed) {
 		judge(q, &a, warnings, notes);
 		return 0;
-	}
-	if (a.error.kind != ERR_REJECTED) {
-		*e = a.error;
-		return -1;
 	}
 	struct lint_query refused = *q;
 	refused.warnings = errors;

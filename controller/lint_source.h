@@ -3,7 +3,9 @@
 #ifndef GPUSCALE_CONTROLLER_LINT_SOURCE_H
 #define GPUSCALE_CONTROLLER_LINT_SOURCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct connections;
 struct err;
@@ -15,5 +17,7 @@ struct schema_errors;
 // needed to `warnings`; any other to `notes` with what came. -1 and *e when the server could not be asked.
 int lint_source_ask(struct connections *c, struct lint_query *q, struct schema_errors *errors,
                     struct schema_errors *warnings, struct schema_errors *notes, struct err *e);
+// Whether the query had data at time_ms. As above, but a refused query is no error here.
+int lint_source_had_data(struct connections *c, const char *query, int64_t time_ms, bool *ret_had, struct err *e);
 
 #endif

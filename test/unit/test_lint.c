@@ -156,6 +156,11 @@ static void settings_against_each_other_are_found(void **state)
 		const char *rest, *path; // NULL: none
 	} rows[] = {
 	        {ONE "}]\n", NULL},
+	        {ONE "}]\n  forecast: {signal: q, season: 24h}\n", "spec.forecast.signal"},
+	        {ONE "}]\n  forecast: {signal: q, model: Linear}\n", NULL},
+	        {"  signals: [{name: q, query: x, target: {type: AverageValue, value: \"1\"}}]\n  forecast: {signal: "
+	         "q, season: 24h}\n",
+	         NULL},
 	        {ONE "}]\n  minReplicas: 8\n", "spec.minReplicas"},
 	        {ONE "}]\n  interval: 5s\n", "spec.interval"},
 	        {ONE "}]\n  interval: 10s\n", NULL},
