@@ -64,7 +64,7 @@ static void propose(struct tick *t, double replicas, int64_t horizon_ms)
 		return;
 	d->proposal = p.replicas;
 	t->unsustained[config->signal_index] =
-	        config->use == FORECAST_BOTH ? p.replicas : i32_max(p.replicas, t->unsustained[config->signal_index]);
+	        may_lower ? p.replicas : i32_max(p.replicas, t->unsustained[config->signal_index]);
 	t->entry[config->signal_index] = at;
 	t->starting_entry[config->signal_index] = -1;
 }
