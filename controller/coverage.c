@@ -146,6 +146,41 @@ static bool has_multiple(const struct policy *p)
 	return p->replica_multiple > 1;
 }
 
+static bool has_startup(const struct policy *p)
+{
+	return p->startup.set;
+}
+
+static bool has_fallback(const struct policy *p)
+{
+	return p->fallback.set;
+}
+
+static bool has_idle(const struct policy *p)
+{
+	return p->idle.set;
+}
+
+static bool has_schedules(const struct policy *p)
+{
+	return p->n_schedules > 0;
+}
+
+static bool guards_pending(const struct policy *p)
+{
+	return p->guards.max_pending_set;
+}
+
+static bool guards_availability(const struct policy *p)
+{
+	return p->guards.min_available_percent > 0;
+}
+
+static bool guards_step(const struct policy *p)
+{
+	return p->guards.max_step > 0;
+}
+
 static bool is_paused(const struct policy *p)
 {
 	return p->paused;
@@ -176,10 +211,13 @@ static const struct {
         {STAGE_SIGNALS, REASON_ABOVE_HIGH_WATERMARK, has_watermarks},
         {STAGE_SIGNALS, REASON_BELOW_LOW_WATERMARK, has_watermarks},
         {STAGE_SIGNALS, REASON_INSIDE_WATERMARKS, has_watermarks},
+        {STAGE_SIGNALS, REASON_REPLICAS_STARTING, has_startup},
         {STAGE_SUSTAIN, REASON_SUSTAIN_PENDING, has_sustain},
         {STAGE_COMBINE, REASON_COMBINED, has_several},
         {STAGE_COMBINE, REASON_PARTIAL_SIGNALS, has_several_and_held},
         {STAGE_COMBINE, REASON_ALL_SIGNALS_MISSING, has_held},
+        {STAGE_COMBINE, REASON_FALLBACK_ACTIVE, has_fallback},
+        {STAGE_COMBINE, REASON_FALLBACK_LIFTING, has_fallback},
         {STAGE_STABILIZE, REASON_SCALE_UP_STABILIZED, has_up_stabilization},
         {STAGE_STABILIZE, REASON_SCALE_DOWN_STABILIZED, has_down_stabilization},
         {STAGE_RATE, REASON_SCALE_UP_LIMIT, limits_up},
@@ -187,9 +225,16 @@ static const struct {
         {STAGE_RATE, REASON_SCALE_UP_DISABLED, disables_up},
         {STAGE_RATE, REASON_SCALE_DOWN_DISABLED, disables_down},
         {STAGE_COOLDOWN, REASON_COOLDOWN_ACTIVE, has_cooldown},
+        {STAGE_IDLE, REASON_IDLE_REACHED, has_idle},
+        {STAGE_IDLE, REASON_IDLE, has_idle},
+        {STAGE_IDLE, REASON_ACTIVATED, has_idle},
+        {STAGE_BOUNDS, REASON_SCHEDULE_ACTIVE, has_schedules},
         {STAGE_BOUNDS, REASON_TOO_FEW_REPLICAS, has_minimum},
         {STAGE_BOUNDS, REASON_TOO_MANY_REPLICAS, always},
         {STAGE_MULTIPLE, REASON_REPLICA_MULTIPLE, has_multiple},
+        {STAGE_GUARDS, REASON_PENDING_REPLICAS, guards_pending},
+        {STAGE_GUARDS, REASON_TOO_FEW_AVAILABLE, guards_availability},
+        {STAGE_GUARDS, REASON_MAX_STEP, guards_step},
         {STAGE_MODE, REASON_PAUSED, is_paused},
         {STAGE_MODE, REASON_DRY_RUN, is_dry_run},
 };
