@@ -142,7 +142,6 @@ static void put_pod_share(struct buf *out, const struct render_options *o, const
 	buf_puts(out, "gpuscale_gpu_pod_share{");
 	size_t from = out->len;
 	put_own_labels(out, o, d);
-	put_label(out, from, "GPU_I_ID", d->mig_id);
 	put_label(out, from, "namespace", share->namespace_);
 	put_label(out, from, "pod", share->pod);
 	buf_printf(out, "} %.9g\n", 1 / (double)n);
