@@ -189,6 +189,21 @@ static void lint_forecast(const struct policy *p, const struct place *at)
 		              s->name);
 }
 
+// With a formula, a signal that it does not name decides nothing.
+static void lint_unused(const struct policy *p, const struct doc_node *signals, struct schema_errors *warnings)
+{
+	if (p->combine != COMBINE_FORMULA)
+		return;
+	for (size_t i = 0; i < p->n_signals; i++) {
+		char path[64];
+		if ((p->formula.reads >> i & 1) || (p->idle.set && p->idle.signal == i))
+			continue;
+		snprintf(path, sizeof path, "spec.signals[%zu]", i);
+		schema_report(warnings, element(signals, i), path,
+		              "%s is asked and never used: name it in combine, or remove it", p->signals[i].name);
+	}
+}
+
 void lint_policy(const struct policy *policy, const struct doc_node *root, const char *text,
                  struct schema_errors *warnings)
 {
@@ -198,6 +213,7 @@ void lint_policy(const struct policy *policy, const struct doc_node *root, const
 	lint_interval(policy, &at);
 	lint_scale_down(policy, &at);
 	lint_forecast(policy, &at);
+	lint_unused(policy, doc_get(at.spec, "signals"), warnings);
 	for (size_t i = 0; i < policy->n_signals; i++) {
 		const struct policy_signal *s = &policy->signals[i];
 		const struct doc_node *node = element(doc_get(at.spec, "signals"), i);

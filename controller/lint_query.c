@@ -44,6 +44,7 @@ struct walk {
 	bool has_percent, has_ratio, has_other; // kinds of metrics named
 	bool is_scaled, is_summed;              // some * or / ; some sum or count
 	const struct promql_token *by_pod;
+	const struct promql_token *summed_ratio; // a metric of 0 - 1 inside sum()
 };
 
 void lint_query_warn(const struct lint_query *q, size_t offset, size_t len, const char *fmt, ...)
@@ -248,6 +249,17 @@ static void rule_memory(struct walk *w, const struct metric *m)
 
 // ---- rules about the query as a whole ----
 
+// sum() over GPUs grows with the replicas, and Value compares it with what one of them should show.
+static void rule_sum(struct walk *w)
+{
+	const struct policy_target *t = &w->q->signal->target;
+	if (w->summed_ratio && !w->is_scaled && t->set && t->type == TARGET_VALUE && t->value <= 1)
+		WARN(w, w->summed_ratio,
+		     "is a ratio, and its sum grows with every GPU, so that more replicas ask for more: use avg(), or "
+		     "type "
+		     "AverageValue");
+}
+
 static void rule_units(struct walk *w)
 {
 	const struct policy_signal *s = w->q->signal;
@@ -316,6 +328,10 @@ static void look_at_metric(struct walk *w, const struct metric *m)
 	enum lint_kind kind = m->known ? m->known->kind : LINT_KIND__COUNT;
 	w->has_percent |= kind == LINT_PERCENT;
 	w->has_ratio |= kind == LINT_RATIO;
+	static const char *const sum[] = {"sum", NULL};
+	bool compared = is_sign(w, m->end, '>') || is_sign(w, m->end, '<'); // sum(x > bool y) counts
+	if (kind == LINT_RATIO && is_in(m->function, sum) && promql_token_is_sign(m->function + 1, '(') && !compared)
+		w->summed_ratio = m->token;
 	w->has_other |= kind != LINT_PERCENT && kind != LINT_RATIO;
 	rule_name(w, m);
 	rule_kind(w, m);
@@ -422,5 +438,6 @@ void lint_query_check(struct lint_query *q)
 	}
 	walk(&w);
 	rule_units(&w);
+	rule_sum(&w);
 	rule_by_pod(&w);
 }

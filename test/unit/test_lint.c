@@ -90,6 +90,7 @@ static void mistakes_are_found(void **state)
 	        {"avg(DCGM_FI_SOMETHING_ELSE_ALTOGETHER)", VALUE, "DCGM", "no such field"},
 	        {"sum(rate(a_total[30s]))", TOTAL, "30s", "4 scrapes"},
 	        {"max(avg_over_time((a > 1)[30d]))", TOTAL, "[", "resolution"},
+	        {"sum(DCGM_FI_PROF_SM_ACTIVE)", VALUE, "DCGM", "grows with every GPU"},
 	        {"sum(DCGM_FI_DEV_GPU_UTIL > 0)", TOTAL, "DCGM", "count"},
 	};
 	for (size_t i = 0; i < N(rows); i++) {
@@ -125,6 +126,9 @@ static void what_is_right_gives_none(void **state)
 	        {"avg(DCGM_FI_DEV_GPU_UTIL) / 100", VALUE},
 	        {"100 * avg(DCGM_FI_PROF_SM_ACTIVE)", "target: {value: \"70\"}"},
 	        {"sum(DCGM_FI_PROF_SM_ACTIVE)", "target: {value: \"5\"}"},
+	        {"sum(DCGM_FI_PROF_SM_ACTIVE) / count(DCGM_FI_PROF_SM_ACTIVE)", VALUE},
+	        {"sum(DCGM_FI_PROF_SM_ACTIVE)", TOTAL},
+	        {"sum(DCGM_FI_PROF_SM_ACTIVE > bool 0.5)", VALUE},
 	        {"count(DCGM_FI_PROF_SM_ACTIVE > 0.5)", TOTAL},
 	        {"sum(DCGM_FI_DEV_GPU_UTIL > bool 0)", TOTAL},
 	        {"DCGM_FI_PROF_SM_ACTIVE", VALUE ", series: Avg"},
@@ -164,6 +168,9 @@ static void settings_against_each_other_are_found(void **state)
 	        {ONE "}]\n  minReplicas: 8\n", "spec.minReplicas"},
 	        {ONE "}]\n  interval: 5s\n", "spec.interval"},
 	        {ONE "}]\n  interval: 10s\n", NULL},
+	        {ONE "}, {name: r, query: z, target: {value: \"1\"}}]\n  combine: q + 1\n", "spec.signals[1]"},
+	        {ONE "}, {name: r, query: z, target: {value: \"1\"}}]\n  combine: q + r.value\n", NULL},
+	        {ONE "}, {name: r, query: z, target: {value: \"1\"}}]\n  combine: Min\n", NULL},
 	        {ONE "}]\n  behavior: {scaleDown: {stabilizationWindowSeconds: 0}}\n",
 	         "spec.behavior.scaleDown.stabilizationWindowSeconds"},
 	        {ONE "}]\n  behavior: {scaleDown: {stabilizationWindowSeconds: 30}}\n",
