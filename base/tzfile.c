@@ -110,7 +110,7 @@ static int read_body(struct reader *r, const struct counts *n, struct building *
 	const unsigned char *times = take(r, n->time * 8), *indexes = take(r, n->time), *types = take(r, n->type * 6);
 	if (!times || !indexes || !types || !take(r, n->chars + n->isstd + n->isutc))
 		return fail(r, "is cut short", e);
-	int32_t offsets[TYPES_MAX];
+	int32_t offsets[TYPES_MAX] = {0};
 	for (size_t i = 0; i < n->type; i++) {
 		int64_t offset_s = big_endian(types + 6 * i, 4);
 		if (offset_s < -TZ_OFFSET_MAX_S || offset_s > TZ_OFFSET_MAX_S)

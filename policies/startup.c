@@ -123,7 +123,7 @@ int64_t startup_ms(const struct startup *s, const struct policy *policy)
 		return policy->startup.start_ms;
 	if (s->n_starts == 0)
 		return -1;
-	int64_t sorted[STARTUP_STARTS_MAX];
+	int64_t sorted[STARTUP_STARTS_MAX] = {0};
 	for (uint32_t i = 0; i < s->n_starts; i++) {
 		uint32_t k = i;
 		for (; k > 0 && sorted[k - 1] > s->starts_ms[i]; k--)
