@@ -75,7 +75,7 @@ static void hold_all(struct tick *t)
 void combine_stage(struct tick *t)
 {
 	struct tally y = tally_up(t);
-	if (y.n_ok == 0) {
+	if (y.n_ok == 0 && !combine_formula_is_answered(t)) {
 		hold_all(t);
 		return;
 	}

@@ -2,10 +2,13 @@
 // Stage combine, by a formula over the signals. KEDA: scalingModifiers, but over proposals in replicas, so that signals
 // of different units can be compared.
 #include <math.h>
+#include <stdbool.h>
 
+#include "policies/fallback.h"
 #include "policies/formula.h"
 #include "policies/number.h"
 #include "policies/policy.h"
+#include "policies/state.h"
 #include "policies/tick.h"
 
 _Static_assert(FORMULA_SIGNALS_MAX == POLICY_SIGNALS_MAX, "a formula can name every signal");
@@ -33,6 +36,42 @@ static struct formula_result eval(const struct tick *t, bool sustained)
 	return formula_eval(&t->policy->formula, inputs, (double)t->counts.spec);
 }
 
+// How many signals that the formula reads are seen so; *ret_first is the first of them.
+static size_t count_seen(const struct tick *t, enum fallback_sight sight, int32_t *ret_first)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < t->policy->n_signals; i++)
+		if ((t->policy->formula.reads >> i & 1) && fallback_sight_of(t, i) == sight && n++ == 0)
+			*ret_first = (int32_t)i;
+	return n;
+}
+
+bool combine_formula_is_answered(const struct tick *t)
+{
+	int32_t first = -1;
+	return t->policy->combine == COMBINE_FORMULA && count_seen(t, FALLBACK_BLIND, &first) > 0 &&
+	       count_seen(t, FALLBACK_WAITING, &first) == 0;
+}
+
+// Signals are blind and nil in the formula: what it says now is the fallback.
+static void fall_back(struct tick *t, int32_t first_blind)
+{
+	if (t->counts.spec > 0)
+		t->wanted = i32_max(t->wanted, 1); // an outage never scales to zero
+	t->state->fallback = (struct fallback){.active = 1};
+	tick_limit(t, &(struct trace_entry){
+	                      .stage = STAGE_COMBINE,
+	                      .reason = REASON_FALLBACK_ACTIVE,
+	                      .signal = first_blind,
+	                      .before = t->counts.spec,
+	                      .after = t->wanted,
+	                      .limit = (double)t->policy->fallback.failure_threshold,
+	                      .count = i32_from_i64(state_signal(t->state, (size_t)first_blind)->failures),
+	              });
+	t->blind = true;
+	t->hold = t->wanted == t->counts.spec;
+}
+
 static void hold(struct tick *t, enum formula_kind kind)
 {
 	struct trace_entry entry = {
@@ -51,6 +90,11 @@ static void hold(struct tick *t, enum formula_kind kind)
 
 void combine_by_formula(struct tick *t)
 {
+	int32_t blind = -1;
+	if (count_seen(t, FALLBACK_WAITING, &blind) > 0) {
+		hold(t, FORMULA_NIL);
+		return;
+	}
 	struct formula_result r = eval(t, true);
 	if (r.kind != FORMULA_NUMBER) {
 		hold(t, r.kind);
@@ -65,6 +109,10 @@ void combine_by_formula(struct tick *t)
 	                                            .after = t->wanted,
 	                                            .value = r.number,
 	                                    });
+	if (count_seen(t, FALLBACK_BLIND, &blind) > 0) {
+		fall_back(t, blind);
+		return;
+	}
 	for (size_t i = 0; i < t->policy->n_signals; i++) {
 		if (t->sustain_entry[i] < 0 || !(t->policy->formula.reads >> i & 1))
 			continue;

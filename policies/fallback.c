@@ -29,6 +29,15 @@ void fallback_observe(struct tick *t)
 	}
 }
 
+enum fallback_sight fallback_sight_of(const struct tick *t, size_t i)
+{
+	const struct policy_fallback *f = &t->policy->fallback;
+	const struct decision_signal *d = &t->decision->signals[i];
+	if (!f->set || f->behavior != FALLBACK_SCALING_MODIFIERS || d->state == SIGNAL_OK || d->state == SIGNAL_IGNORED)
+		return FALLBACK_READ;
+	return state_signal(t->state, i)->failures > f->failure_threshold ? FALLBACK_BLIND : FALLBACK_WAITING;
+}
+
 int32_t fallback_replicas(const struct policy_fallback *fallback, int32_t current)
 {
 	int32_t n = fallback->replicas;
@@ -136,6 +145,11 @@ void fallback_stage(struct tick *t)
 {
 	struct sight y = look(t);
 	bool any = t->policy->fallback.when == FALLBACK_ANY;
+	if (t->policy->fallback.behavior == FALLBACK_SCALING_MODIFIERS) { // the formula has spoken already
+		if (!t->blind && t->state->fallback.active)
+			recover(t, &y);
+		return;
+	}
 	if (y.n_blind > 0 && (any || (y.n_ok == 0 && y.n_waiting == 0)))
 		apply(t, &y);
 	else if (t->state->fallback.active)

@@ -42,7 +42,7 @@ enum fallback_behavior {
 	FALLBACK_CURRENT,
 	FALLBACK_CURRENT_IF_HIGHER,
 	FALLBACK_CURRENT_IF_LOWER,
-	FALLBACK_SCALING_MODIFIERS, // known and refused: needs formulas
+	FALLBACK_SCALING_MODIFIERS, // nil in the formula of combine
 	FALLBACK_BEHAVIOR__COUNT
 };
 enum fallback_when { FALLBACK_ALL, FALLBACK_ANY, FALLBACK_WHEN__COUNT };

@@ -260,6 +260,11 @@ static void check_schedules(const struct policy *p, struct fault_list *l)
 
 static void check_fallback(const struct policy *p, struct fault_list *l)
 {
+	if (p->fallback.set && p->fallback.behavior == FALLBACK_SCALING_MODIFIERS &&
+	    (!p->combine_text || combine_of(p->combine_text) != COMBINE_FORMULA))
+		fault_add(l, "fallback.behavior", -1,
+		          "ScalingModifiers needs a formula in combine, with a default for what cannot be read: max(a, "
+		          "b ?? 2)");
 	if (p->fallback.replicas_set && p->fallback.replicas > p->max_replicas)
 		fault_add(l, "fallback.replicas", -1, "is larger than maxReplicas: lower it or raise maxReplicas");
 	else if (p->fallback.replicas_set && p->fallback.replicas < p->min_replicas)

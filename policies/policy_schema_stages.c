@@ -190,7 +190,9 @@ static const struct schema_field fallback_fields[] = {
          .type = SCHEMA_ENUM,
          .doc = "Static: `replicas`. CurrentReplicas: the present scale. CurrentReplicasIfHigher, "
                 "CurrentReplicasIfLower: the present scale if it is higher (lower) than `replicas`, else `replicas`. "
-                "ScalingModifiers: not supported yet.",
+                "ScalingModifiers: what the formula in `combine` makes of it: a signal that cannot be read is nil in "
+                "it, "
+                "so that ?? gives its default, but only once it has failed that often; until then the scale is held.",
          FIELD(struct policy_fallback, behavior),
          .default_text = "Static",
          .enum_names = fallback_behaviors},
@@ -207,11 +209,12 @@ static size_t check_fallback(const void *value, struct schema_fault *ret_faults,
 {
 	const struct policy_fallback *f = value;
 	struct fault_list l = {.faults = ret_faults, .max = max};
-	if (f->behavior == FALLBACK_SCALING_MODIFIERS)
-		fault_add(&l, "behavior", -1, "ScalingModifiers is not supported yet: use one of the others");
+	if (f->behavior == FALLBACK_SCALING_MODIFIERS && f->replicas_set)
+		fault_add(&l, "replicas", -1,
+		          "has no meaning with behavior ScalingModifiers, where ?? in the formula says it: remove it");
 	else if (f->behavior == FALLBACK_CURRENT && f->replicas_set)
 		fault_add(&l, "replicas", -1, "has no meaning with behavior CurrentReplicas: remove it");
-	else if (f->behavior != FALLBACK_CURRENT && !f->replicas_set)
+	else if (f->behavior != FALLBACK_CURRENT && f->behavior != FALLBACK_SCALING_MODIFIERS && !f->replicas_set)
 		fault_add(&l, "replicas", -1, "required, but missing: add it (integer)");
 	return l.n;
 }

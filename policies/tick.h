@@ -58,6 +58,8 @@ void forecast_stage(struct tick *t);
 void combine_stage(struct tick *t);
 // Its part for COMBINE_FORMULA, when at least one signal has data.
 void combine_by_formula(struct tick *t);
+// Nothing can be read any more, for so long that the formula has defaults for all of it (fallback ScalingModifiers).
+bool combine_formula_is_answered(const struct tick *t);
 // In place of signals that cannot be read for long; and no scale-down until they have come back to stay.
 void fallback_stage(struct tick *t);
 void stabilize_stage(struct tick *t);
