@@ -49,15 +49,19 @@ static int give_up(const char *why)
 	exit(1);
 }
 
-// Length of the whole reply once its head is there, else 0.
-static size_t length_of(const char *reply)
+// Length of the whole reply once it is known, else 0. In chunks it is known at the last one; a page of metrics holds
+// no carriage return, so the mark of that one is not found earlier.
+static size_t length_of(const char *reply, size_t len)
 {
 	const char *end = strstr(reply, "\r\n\r\n");
 	if (!end)
 		return 0;
 	if (strncmp(reply, "HTTP/1.1 200", 12) != 0)
 		give_up("the reply is not 200");
-	static const char name[] = "\r\nContent-Length: ";
+	static const char name[] = "\r\nContent-Length: ", last[] = "\r\n0\r\n\r\n";
+	const char *chunked = strcasestr(reply, "\r\nTransfer-Encoding: chunked\r\n");
+	if (chunked && chunked < end)
+		return len > sizeof last && strcmp(reply + len - (sizeof last - 1), last) == 0 ? len : 0;
 	const char *header = strcasestr(reply, name);
 	if (!header || header > end)
 		give_up("the reply has no Content-Length");
@@ -84,7 +88,7 @@ static size_t scrape(int fd, const char *request, char *reply, size_t size)
 		len += (size_t)n;
 		reply[len] = '\0';
 		if (whole == 0)
-			whole = length_of(reply);
+			whole = length_of(reply, len);
 	}
 	return len;
 }
