@@ -103,6 +103,12 @@ static void error_of_tls(const struct http_call *call, int code, const char *tex
 	const char *name = call->tls && call->tls->tls.server_name ? call->tls->tls.server_name : call->host;
 	if (note->x509_error)
 		err_set_code(e, ERR_TLS, code, "%s: %s", call->place, note->text);
+	else if (code == CURLE_SSL_CACERT_BADFILE && !(call->tls && (call->tls->tls.ca_file || call->tls->tls.ca_pem)))
+		err_set_code(
+		        e, ERR_TLS, code,
+		        "%s: this machine has no CA certificates to verify the server with (%s); install the package "
+		        "ca-certificates, or name a CA file",
+		        call->place, text);
 	else if (strstr(text, "subject name") || strstr(text, "does not match"))
 		err_set_code(e, ERR_TLS, code,
 		             "%s: the server's certificate is not for \"%.100s\"; use a name it is for, or set the TLS "
