@@ -73,6 +73,7 @@ struct sampler *sampler_new(const struct sampler_options *options, struct err *e
 	s->retry_ms = SAMPLER_RETRY_MIN_MS;
 	s->start_ms = clock_mono_ms(options->clock);
 	s->status.age_ms = -1;
+	s->status.read_seconds = -1;
 	snprintf(s->status.message, sizeof s->status.message, "starting");
 	struct exposition_histogram *h = &s->status.collect_seconds;
 	h->n = sizeof collect_buckets / sizeof collect_buckets[0];
@@ -166,11 +167,31 @@ static void publish_failure(struct sampler *s, const struct err *e)
 	snprintf(s->last_error, sizeof s->last_error, "%s", e->msg);
 }
 
+static double now_s(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
+}
+
+// What the backend did since start_s ended.
+static void note_read(struct sampler *s, bool ok, double start_s)
+{
+	double seconds = now_s() - start_s;
+	pthread_mutex_lock(&s->lock);
+	s->status.read_ok = ok;
+	s->status.read_seconds = seconds;
+	pthread_mutex_unlock(&s->lock);
+}
+
 static int open_backend(struct sampler *s, struct err *e)
 {
 	struct backend *b = s->options.backend;
-	if (b->ops->open(b, e) < 0)
+	double start_s = now_s();
+	if (b->ops->open(b, e) < 0) {
+		note_read(s, false, start_s);
 		return -1;
+	}
 	s->open = true;
 	s->options.render.driver_version = b->ops->driver_version(b);
 	size_t n;
@@ -182,18 +203,13 @@ static int open_backend(struct sampler *s, struct err *e)
 	return 0;
 }
 
-static double now_s(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
-}
-
 static int sample_round(struct sampler *s, int64_t t_ms, struct err *e)
 {
 	struct backend *b = s->options.backend;
 	double start_s = now_s();
-	if (b->ops->sample(b, t_ms, clock_wall_ms(s->options.clock), s->samples, e) < 0)
+	int rc = b->ops->sample(b, t_ms, clock_wall_ms(s->options.clock), s->samples, e);
+	note_read(s, rc == 0, start_s);
+	if (rc < 0)
 		return -1;
 	size_t n;
 	const struct device *devices = b->ops->devices(b, &n);

@@ -54,6 +54,8 @@ struct sampler_status {
 	int64_t release_left_ms; // until the devices are opened again
 	uint64_t samples;        // rounds that could read
 	uint64_t errors;         // rounds or openings that failed
+	bool read_ok;            // the last attempt to open or read the devices that ended
+	double read_seconds;     // how long it took, without rendering; -1: none ended yet
 	char message[256];       // why it is not up, "" otherwise
 	struct exposition_histogram collect_seconds; // of a round, with its rendering
 };

@@ -4,8 +4,10 @@
 #include "base/buf.h"
 #include "base/exposition.h"
 #include "base/process_stat.h"
+#include "exporter/nvml_processes.h"
 #include "exporter/pods.h"
 #include "exporter/sampler.h"
+#include "exporter/xid.h"
 
 static void put_f64(struct buf *out, const char *name, const char *help, enum metric_type type, double value)
 {
@@ -32,6 +34,18 @@ void self_metrics_render_state(struct buf *out, const struct sampler_status *sta
 	exposition_sample_i64(out, "gpuscale_exporter_devices", ok, 1, (int64_t)(status->devices - status->lost));
 	exposition_sample_i64(out, "gpuscale_exporter_devices", lost, 1, (int64_t)status->lost);
 	exposition_sample_i64(out, "gpuscale_exporter_devices", missing, 1, (int64_t)status->missing);
+}
+
+static void render_label_caps(struct buf *out)
+{
+	static const struct {
+		const char *label;
+		int64_t most;
+	} caps[] = {{"pid", NVML_PROCESSES_MAX}, {"pod", POD_SHARERS_MAX}, {"xid", XID_CODES_MAX}};
+	static const char name[] = "gpuscale_exporter_label_cap";
+	exposition_family(out, name, "Most values of a label that one GPU can have.", METRIC_GAUGE);
+	for (size_t i = 0; i < sizeof caps / sizeof caps[0]; i++)
+		exposition_sample_i64(out, name, &(struct exposition_label){"label", caps[i].label}, 1, caps[i].most);
 }
 
 void self_metrics_render_runtime(struct buf *out, const struct self_metrics *m, const struct sampler_status *status)
@@ -64,7 +78,31 @@ void self_metrics_render_runtime(struct buf *out, const struct self_metrics *m, 
 	        METRIC_COUNTER, (int64_t)m->xid_overflows);
 	put_i64(out, "gpuscale_exporter_file_rows_skipped", "Rows of the counters file that are not served.",
 	        METRIC_GAUGE, (int64_t)m->counter_rows_skipped);
+	render_label_caps(out);
 	process_stat_render(out);
+}
+
+void self_metrics_render_collectors(struct buf *out, const struct sampler_status *status, struct pods *pods)
+{
+	static const char duration[] = "gpuscale_exporter_collector_duration_seconds",
+	                  success[] = "gpuscale_exporter_collector_success";
+	const struct exposition_label backend = {"collector", status->backend}, kubelet = {"collector", "pods"};
+	struct pods_status st = {.polls = 0};
+	if (pods)
+		pods_get_status(pods, &st);
+	bool has_read = status->read_seconds >= 0;
+	if (!has_read && !st.polls)
+		return;
+	exposition_family(out, duration, "Time the last attempt to collect took.", METRIC_GAUGE);
+	if (has_read)
+		exposition_sample_f64(out, duration, &backend, 1, status->read_seconds);
+	if (st.polls)
+		exposition_sample_f64(out, duration, &kubelet, 1, (double)st.last_ms / 1000);
+	exposition_family(out, success, "1 if the last attempt to collect succeeded.", METRIC_GAUGE);
+	if (has_read)
+		exposition_sample_i64(out, success, &backend, 1, status->read_ok);
+	if (st.polls)
+		exposition_sample_i64(out, success, &kubelet, 1, st.last_ok);
 }
 
 void self_metrics_render_pods(struct buf *out, struct pods *pods)

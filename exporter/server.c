@@ -54,6 +54,7 @@ static void render_self(struct exporter_server *s, const struct sampler_status *
 	buf_reset(&s->self_text);
 	self_metrics_render_state(&s->self_text, status);
 	self_metrics_render_runtime(&s->self_text, &s->self, status);
+	self_metrics_render_collectors(&s->self_text, status, s->options.pods);
 	self_metrics_render_pods(&s->self_text, s->options.pods);
 }
 

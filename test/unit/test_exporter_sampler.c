@@ -205,8 +205,10 @@ static void without_a_driver_it_stays_up_and_tries_again(void **state)
 	assert_true(wait_for(s, &v, is_down));
 	assert_false(v.has_text);
 	assert_non_null(strstr(v.status.message, "Driver Not Loaded"));
+	assert_true(v.status.read_seconds >= 0 && !v.status.read_ok);
 	nvml_fixture_play(f, "");
 	assert_true(wait_for(s, &v, is_ready));
+	assert_true(v.status.read_ok);
 	// The driver goes away under way: no readings, XID counters stay, and it comes back.
 	nvml_fixture_play(f, "fail nvmlDeviceGetUtilizationRates * 9\nfail nvmlInit_v2 * 9\n");
 	assert_true(wait_for(s, &v, is_down));
@@ -236,6 +238,38 @@ static void a_spike_between_two_scrapes_is_seen_by_every_scraper(void **state)
 	look(s, &v);
 	assert_true(is_spike_over(&v));
 	assert_true(wait_for(s, &v, is_spike_forgotten));
+	assert_true(sampler_stop(s, PATIENCE_MS));
+	sampler_free(s);
+	b->ops->destroy(b);
+}
+
+static bool is_read_slow(const struct view *v)
+{
+	return v->status.read_ok && v->status.read_seconds >= 0.2;
+}
+static bool is_read_bad(const struct view *v)
+{
+	return !v->status.read_ok;
+}
+
+static void how_long_the_driver_took_and_that_it_failed_is_told(void **state)
+{
+	struct nvml_fixture *f = *state;
+	struct clock clock;
+	struct err e;
+	struct view v;
+	clock_init_real(&clock);
+	struct backend *b = backend_nvml_new(f->library[LIB_WHOLE], f->xids, NULL, &e);
+	struct sampler *s = start(f, b, &clock, 0);
+	assert_true(wait_for(s, &v, is_ready));
+	assert_true(v.status.read_ok && v.status.read_seconds >= 0 && v.status.read_seconds < PATIENCE_MS / 1e3);
+	nvml_fixture_play(f, "sleep nvmlDeviceGetPowerUsage 1 200\n");
+	assert_true(wait_for(s, &v, is_read_slow));
+	nvml_fixture_play(f, "fail nvmlDeviceGetUtilizationRates * 9\nfail nvmlInit_v2 * 9\n");
+	assert_true(wait_for(s, &v, is_read_bad));
+	nvml_fixture_play(f, "");
+	assert_true(wait_for(s, &v, is_ready));
+	assert_true(v.status.read_ok);
 	assert_true(sampler_stop(s, PATIENCE_MS));
 	sampler_free(s);
 	b->ops->destroy(b);
@@ -335,6 +369,7 @@ int main(void)
 	        TEST(a_hanging_driver_call_blocks_no_reader),
 	        TEST(a_slow_driver_recovers),
 	        TEST(a_spike_between_two_scrapes_is_seen_by_every_scraper),
+	        TEST(how_long_the_driver_took_and_that_it_failed_is_told),
 	        TEST(a_driver_restart_leaves_counters_rising),
 	        TEST(lost_and_missing_gpus_are_counted),
 	        TEST(released_gpus_are_closed_and_opened_again),
