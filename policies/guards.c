@@ -16,10 +16,14 @@ int32_t guards_starting(const struct observation *observation, const struct repl
 	return i32_max(observation->pending_replicas, i32_max(counts->spec - i32_max(counts->ready, 0), 0));
 }
 
-// Where a held scale stays. A target that wakes from its idle level goes to its minimum in any case.
+// Where a held scale stays. A target that wakes from its idle level goes to its minimum in any case, which is a
+// multiple where there is one. Pinned by prop_limits "a changed scale is a multiple".
 static int32_t held_at(const struct tick *t)
 {
-	return i32_max(t->counts.spec, t->min);
+	if (t->counts.spec >= t->min)
+		return t->counts.spec;
+	int64_t n = multiple_up(t->min, t->policy->replica_multiple);
+	return n > t->max ? t->min : (int32_t)n;
 }
 
 static struct trace_entry stay(const struct tick *t, enum reason reason)

@@ -113,7 +113,8 @@ void bounds_stage(struct tick *t)
 }
 
 // The multiple to take instead of `wanted`. Up: the next one, else the last one below max. Down: the next one, but
-// never past current. A multiple outside the bounds is none: bounds win.
+// never past current. A multiple outside the bounds is none: bounds win. 0 is none either, unless it is wanted. Pinned
+// by prop_limits "an error is not zero".
 static int32_t to_multiple(const struct tick *t, int32_t current, int32_t wanted)
 {
 	int32_t m = t->policy->replica_multiple;
@@ -123,7 +124,7 @@ static int32_t to_multiple(const struct tick *t, int32_t current, int32_t wanted
 		n = current;
 	if (wanted < current && n > current)
 		n = current;
-	return n < t->min ? wanted : n;
+	return n < t->min || (n == 0 && wanted > 0) ? wanted : n;
 }
 
 void multiple_stage(struct tick *t)
