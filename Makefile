@@ -154,6 +154,11 @@ asan: ## run the tests of `make test` under AddressSanitizer and UBSan
 	@+$(MAKE) --no-print-directory VARIANT=asan test-now
 ubsan: ## run the tests of `make test` under UBSan alone
 	@+$(MAKE) --no-print-directory VARIANT=ubsan test-now
+tsan: ## run the exporter's and the HTTP tests, which have threads, under ThreadSanitizer
+	@+$(MAKE) --no-print-directory VARIANT=tsan tsan-now
+THREADED_TESTS = $(filter $(OUT)/test/test_exporter_% $(OUT)/test/test_http_% $(OUT)/test/test_k8s_exec,$(UNIT_TESTS))
+tsan-now: $(THREADED_TESTS) $(TEST_PROGRAMS)
+	@$(call run_tests,$(THREADED_TESTS))
 valgrind: ## run the unit tests under valgrind
 	@+$(MAKE) --no-print-directory VARIANT=debug TEST_FLAGS="-t 600 -w 'valgrind -q --leak-check=full --error-exitcode=99'" valgrind-now
 valgrind-now: $(UNIT_TESTS)
@@ -219,6 +224,6 @@ distclean: ## remove everything that was built
 help: ## list the targets
 	@grep -hE '^[a-z0-9_-]+:.*## ' $(MAKEFILE_LIST) | sort -u | awk -F':.*## ' '{printf "  %-16s %s\n", $$1, $$2}'
 
-.PHONY: all test test-now unit policy golden golden-update integration e2e e2e-now e2e-cluster e2e-cluster-now asan ubsan \
+.PHONY: all test test-now unit policy golden golden-update integration e2e e2e-now e2e-cluster e2e-cluster-now asan ubsan tsan tsan-now \
         valgrind valgrind-now coverage coverage-now fuzz fuzz-now bench demo demo-now check lint tidy deps purity format \
         format-check install uninstall dist image clean distclean help FORCE
