@@ -193,9 +193,11 @@ static void on_list(void *arg, const struct http_response *response, const struc
 	struct k8s_resource_list list;
 	g->is_asking = false;
 	if (error && error->kind == ERR_NOT_FOUND) {
-		err_set_code(&e, ERR_NOT_FOUND, error->code,
-		             "the server has no API %s: check apiVersion, or install the CustomResourceDefinition",
-		             g->api_version);
+		err_set_code(
+		        &e, ERR_NOT_FOUND, error->code,
+		        "the server has no API %s: check apiVersion, or install the CustomResourceDefinition; is %s a "
+		        "Kubernetes API server?",
+		        g->api_version, k8s_client_server(g->owner->client));
 	} else if (error) {
 		e = *error;
 		err_wrap(&e, "discovery of %s", g->api_version);

@@ -305,6 +305,11 @@ void k8s_client_free(struct k8s_client *c)
 	free(c);
 }
 
+const char *k8s_client_server(const struct k8s_client *c)
+{
+	return c->config.server;
+}
+
 void k8s_client_get_stats(const struct k8s_client *c, struct k8s_client_stats *ret_stats)
 {
 	*ret_stats = c->stats;

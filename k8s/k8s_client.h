@@ -53,6 +53,8 @@ struct k8s_client *k8s_client_new(const struct k8s_client_options *options, stru
 // Outstanding requests end with ERR_CANCELED (their callbacks run). Not to be called from such a callback, and before
 // the http_client is freed.
 void k8s_client_free(struct k8s_client *c);
+// The server's URL, for messages. Valid as long as the client.
+const char *k8s_client_server(const struct k8s_client *c);
 void k8s_client_get_stats(const struct k8s_client *c, struct k8s_client_stats *ret_stats);
 
 // 2xx: response, error NULL. Else: response NULL, error from the Status body ("deployments.apps \"x\" is forbidden:
