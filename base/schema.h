@@ -74,6 +74,10 @@ struct schema {
 	// NULL. Pure: fills at most `max` faults, returns how many. Not asked for an absent object that only got its
 	// defaults.
 	size_t (*validate)(const void *value, struct schema_fault *ret_faults, size_t max);
+	// Those of the rules that look at the object's plain fields alone: asked in place of validate when these were
+	// decoded without error but an object or list below them was not. What lies below must not be looked at. May be
+	// NULL.
+	size_t (*validate_plain)(const void *value, struct schema_fault *ret_faults, size_t max);
 };
 
 // All the errors of a file. Text that came from the file is cut and its control characters are visible.

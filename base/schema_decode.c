@@ -277,11 +277,13 @@ static void place_fault(struct schema_decoder *d, const struct doc_node *object,
 	pop_path(d, before);
 }
 
-static void check_rules(struct schema_decoder *d, const struct schema *schema, const struct doc_node *node,
+typedef size_t validate_fn(const void *value, struct schema_fault *ret_faults, size_t max);
+
+static void check_rules(struct schema_decoder *d, validate_fn *validate, const struct doc_node *node,
                         const unsigned char *base)
 {
 	struct schema_fault faults[SCHEMA_FAULTS_MAX];
-	size_t n = schema->validate(base, faults, SCHEMA_FAULTS_MAX);
+	size_t n = validate(base, faults, SCHEMA_FAULTS_MAX);
 	assert(n <= SCHEMA_FAULTS_MAX);
 	for (size_t i = 0; i < n; i++)
 		place_fault(d, node, &faults[i]);
@@ -298,13 +300,19 @@ static void decode_object(struct schema_decoder *d, const struct schema *schema,
 	const struct doc_node *found[SCHEMA_FIELDS_MAX] = {NULL};
 	if (node)
 		match_fields(d, schema, node, found);
+	bool is_plain_good = true;
 	for (size_t i = 0; i < schema->n_fields; i++) {
 		size_t before = push_path(d, "%s%s", dot(d), schema->fields[i].name);
+		size_t errors = count_errors(d);
 		decode_field(d, &schema->fields[i], found[i], node, base);
+		is_plain_good = is_plain_good && (schema->fields[i].child || count_errors(d) == errors);
 		pop_path(d, before);
 	}
-	if (node && schema->validate && count_errors(d) == errors_before)
-		check_rules(d, schema, node, base);
+	bool is_good = count_errors(d) == errors_before;
+	if (node && schema->validate && is_good)
+		check_rules(d, schema->validate, node, base);
+	else if (node && schema->validate_plain && is_plain_good && !is_good)
+		check_rules(d, schema->validate_plain, node, base);
 	d->depth--;
 }
 

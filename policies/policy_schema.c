@@ -307,6 +307,13 @@ static size_t check_spec(const void *value, struct schema_fault *ret_faults, siz
 	return l.n;
 }
 
+static size_t check_plain_spec(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	struct fault_list l = {.faults = ret_faults, .max = max};
+	check_bounds(value, &l);
+	return l.n;
+}
+
 static const struct schema spec = {
         .name = "GPUAutoscaler.spec",
         .doc = "What is scaled, within which bounds, by which signals, and how fast.",
@@ -314,6 +321,7 @@ static const struct schema spec = {
         .fields = spec_fields,
         .n_fields = COUNT_OF(spec_fields),
         .validate = check_spec,
+        .validate_plain = check_plain_spec,
 };
 
 // ---- metadata ----
