@@ -85,6 +85,7 @@ static int parse_content_length(const char *value, uint64_t *ret_length)
 static int apply_fields(struct http_head *head, int minor, const char **ret_why)
 {
 	bool has_length = false, has_host = false;
+	head->is_http10 = minor == 0;
 	head->keep_alive = minor == 1;
 	for (size_t i = 0; i < head->n_fields; i++) {
 		const char *name = head->fields[i].name, *value = head->fields[i].value;

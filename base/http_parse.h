@@ -23,6 +23,7 @@ struct http_head {
 	const char *query; // as sent, without '?'; NULL if there is none
 	struct http_field fields[HTTP_PARSE_FIELDS_MAX];
 	size_t n_fields;
+	bool is_http10; // HTTP/1.0: knows no chunked reply
 	bool keep_alive;
 	bool chunked;
 	bool expects_continue;

@@ -25,17 +25,25 @@ static struct timeval timeval_of_ms(int64_t ms)
 	return (struct timeval){.tv_sec = ms / 1000, .tv_usec = (ms % 1000) * 1000};
 }
 
-static void arm_deadline(struct http_conn *conn, int64_t ms)
+// Room for a whole head and a piece of body; what a client sends beyond waits in the kernel.
+static size_t read_ahead(const struct http_server *s)
+{
+	return s->max_header_bytes + 65536;
+}
+
+void http_conn_arm(struct http_conn *conn, int64_t ms)
 {
 	struct timeval tv = timeval_of_ms(ms);
 	evtimer_add(&conn->deadline, &tv);
 }
 
-static void conn_free(struct http_conn *conn)
+void http_conn_free(struct http_conn *conn)
 {
-	struct http_exchange *x = conn->x;
+	struct http_exchange *x = conn->x, *stream = NULL;
 	if (x && conn->state == HTTP_CONN_HANDLING)
 		x->conn = NULL; // still the handler's; its reply will go nowhere
+	else if (x && x->is_streaming)
+		stream = x;
 	else if (x)
 		http_exchange_free(x);
 	event_del(&conn->deadline);
@@ -44,27 +52,42 @@ static void conn_free(struct http_conn *conn)
 	http_server_tls_goodbye(conn->bev);
 	bufferevent_free(conn->bev);
 	free(conn);
+	if (stream)
+		http_stream_lost(stream);
+}
+
+void http_conn_free_later(struct http_conn *conn)
+{
+	conn->state = HTTP_CONN_CLOSING;
+	bufferevent_disable(conn->bev, EV_READ | EV_WRITE);
+	http_conn_arm(conn, 0);
 }
 
 // ---- replies ----
 
+void http_conn_put_head(struct http_conn *conn, int status, const char *content_type, const char *headers,
+                        const char *framing)
+{
+	struct evbuffer *out = bufferevent_get_output(conn->bev);
+	char date[64];
+	evutil_date_rfc1123(date, sizeof date, NULL);
+	evbuffer_add_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\n%s", status, http_status_phrase(status), date, headers);
+	if (content_type)
+		evbuffer_add_printf(out, "Content-Type: %s\r\n", content_type);
+	evbuffer_add_printf(out, "%sConnection: %s\r\n\r\n", framing, conn->close_after ? "close" : "keep-alive");
+}
+
 void http_conn_reply(struct http_conn *conn, int status, const char *content_type, const char *headers, bool head_only,
                      const char *body, size_t len)
 {
-	struct evbuffer *out = bufferevent_get_output(conn->bev);
 	bool has_body = status != 204 && status != 304;
-	char date[64];
-	evutil_date_rfc1123(date, sizeof date, NULL);
+	char length[48];
+	snprintf(length, sizeof length, "Content-Length: %zu\r\n", len);
 	conn->state = HTTP_CONN_WRITING;
-	evbuffer_add_printf(out, "HTTP/1.1 %d %s\r\nDate: %s\r\n%s", status, http_status_phrase(status), date, headers);
-	if (has_body && content_type)
-		evbuffer_add_printf(out, "Content-Type: %s\r\n", content_type);
-	if (has_body)
-		evbuffer_add_printf(out, "Content-Length: %zu\r\n", len);
-	evbuffer_add_printf(out, "Connection: %s\r\n\r\n", conn->close_after ? "close" : "keep-alive");
+	http_conn_put_head(conn, status, has_body ? content_type : NULL, headers, has_body ? length : "");
 	if (has_body && !head_only && len)
-		evbuffer_add(out, body, len);
-	arm_deadline(conn, conn->server->idle_ms);
+		evbuffer_add(bufferevent_get_output(conn->bev), body, len);
+	http_conn_arm(conn, conn->server->idle_ms);
 }
 
 void http_conn_refuse(struct http_conn *conn, int status, const char *why)
@@ -104,7 +127,7 @@ static void begin_request(struct http_conn *conn, size_t head_len)
 	conn->state = HTTP_CONN_BODY;
 	if (x->head.expects_continue && (x->head.chunked || x->head.content_length))
 		evbuffer_add_printf(bufferevent_get_output(conn->bev), "HTTP/1.1 100 Continue\r\n\r\n");
-	arm_deadline(conn, s->idle_ms);
+	http_conn_arm(conn, s->idle_ms);
 }
 
 // False: more bytes must come.
@@ -190,34 +213,40 @@ static void advance(struct http_conn *conn)
 static void on_read(struct bufferevent *bev, void *arg)
 {
 	struct http_conn *conn = arg;
+	struct evbuffer *in = bufferevent_get_input(bev);
+	if (conn->state == HTTP_CONN_STREAMING && evbuffer_get_length(in) >= read_ahead(conn->server)) {
+		http_conn_free(conn); // reading would stop, and its leaving not be noticed
+		return;
+	}
 	if (conn->state != HTTP_CONN_LINGERING) {
 		advance(conn);
 		return;
 	}
-	struct evbuffer *in = bufferevent_get_input(bev);
 	conn->lingered += evbuffer_get_length(in);
 	evbuffer_drain(in, evbuffer_get_length(in));
 	if (conn->lingered > HTTP_SERVER_LINGER_BYTES)
-		conn_free(conn);
+		http_conn_free(conn);
 }
 
 // Everything written so far has gone to the kernel.
 static void on_written(struct bufferevent *bev, void *arg)
 {
 	struct http_conn *conn = arg;
+	if (conn->state == HTTP_CONN_STREAMING)
+		http_stream_drained(conn);
 	if (conn->state != HTTP_CONN_WRITING || evbuffer_get_length(bufferevent_get_output(bev)) > 0)
 		return; // the end of a "100 Continue", or of a TLS handshake
 	if (conn->close_after && !conn->linger) {
-		conn_free(conn);
+		http_conn_free(conn);
 	} else if (conn->close_after) {
 		http_server_tls_goodbye(bev);
 		shutdown(bufferevent_getfd(bev), SHUT_WR);
 		conn->state = HTTP_CONN_LINGERING;
-		arm_deadline(conn, HTTP_SERVER_LINGER_MS);
+		http_conn_arm(conn, HTTP_SERVER_LINGER_MS);
 		on_read(bev, conn);
 	} else {
 		conn->state = HTTP_CONN_HEAD;
-		arm_deadline(conn, conn->server->idle_ms);
+		http_conn_arm(conn, conn->server->idle_ms);
 		advance(conn); // a pipelined request may be here already
 	}
 }
@@ -229,11 +258,11 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 		return; // TLS handshake done
 	bool busy = conn->state == HTTP_CONN_HANDLING || conn->state == HTTP_CONN_WRITING;
 	if ((what & BEV_EVENT_EOF) && (what & BEV_EVENT_READING) && busy && !http_server_tls_is_on(bev)) {
-		conn->close_after =
-		        true; // a half-closed client still wants its reply; if it is gone, writing will tell
+		// A half-closed client still wants its reply; if it is gone, writing will tell.
+		conn->half_closed = conn->close_after = true;
 		return;
 	}
-	conn_free(conn);
+	http_conn_free(conn);
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *arg)
@@ -241,10 +270,12 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 	struct http_conn *conn = arg;
 	bool reading = conn->state == HTTP_CONN_BODY ||
 	               (conn->state == HTTP_CONN_HEAD && evbuffer_get_length(bufferevent_get_input(conn->bev)) > 0);
-	if (reading)
+	if (conn->state == HTTP_CONN_STREAMING)
+		http_stream_deadline(conn);
+	else if (reading)
 		http_conn_refuse(conn, 408, "the request took too long to arrive");
 	else
-		conn_free(conn); // an idle connection, or a client that does not take its reply
+		http_conn_free(conn); // an idle connection, or a client that does not take its reply
 }
 
 // ---- accepting ----
@@ -287,15 +318,14 @@ static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct socka
 	if (++s->stats.open > s->stats.open_max)
 		s->stats.open_max = s->stats.open;
 	bufferevent_setcb(bev, on_read, on_written, on_event, conn);
-	// Room for a whole head and a piece of body; what a client sends beyond waits in the kernel.
-	bufferevent_setwatermark(bev, EV_READ, 0, s->max_header_bytes + 65536);
+	bufferevent_setwatermark(bev, EV_READ, 0, read_ahead(s));
 	// libevent's 16 KiB make a page of metrics a dozen system calls and wake-ups of the reader.
 	bufferevent_set_max_single_write(bev, HTTP_SERVER_WRITE_BYTES);
 	bufferevent_enable(bev, EV_READ | EV_WRITE);
 	if (over)
 		http_conn_refuse(conn, 503, "too many connections");
 	else
-		arm_deadline(conn, s->idle_ms);
+		http_conn_arm(conn, s->idle_ms);
 }
 
 static void on_resume(evutil_socket_t fd, short what, void *arg)
@@ -333,6 +363,7 @@ struct http_server *http_server_new(const struct http_server_options *o, struct 
 	s->max_body_bytes = o->max_body_bytes ? o->max_body_bytes : HTTP_SERVER_BODY_BYTES_MAX;
 	s->max_header_bytes = o->max_header_bytes ? o->max_header_bytes : HTTP_SERVER_HEADER_BYTES_MAX;
 	s->max_connections = o->max_connections ? o->max_connections : HTTP_SERVER_CONNECTIONS_MAX;
+	s->max_backlog_bytes = o->max_backlog_bytes ? o->max_backlog_bytes : HTTP_SERVER_BACKLOG_MAX;
 	s->idle_ms = o->idle_ms ? o->idle_ms : HTTP_SERVER_IDLE_MS;
 	int fd = -1;
 	if (http_server_tls_new(o, &s->tls, e) < 0 || (fd = http_server_listen(o->listen, &s->port, e)) < 0) {
@@ -363,7 +394,7 @@ void http_server_free(struct http_server *s)
 		event_free(s->resume);
 	struct http_conn *conn;
 	while ((conn = LIST_FIRST(&s->conns)))
-		conn_free(conn);
+		http_conn_free(conn);
 	struct http_exchange *x;
 	while ((x = LIST_FIRST(&s->exchanges)))
 		http_exchange_free(x);

@@ -23,6 +23,7 @@ struct http_exchange;
 #define HTTP_SERVER_CONNECTIONS_MAX  256
 #define HTTP_SERVER_IDLE_MS          60000
 #define HTTP_SERVER_ROUTES_MAX       64
+#define HTTP_SERVER_BACKLOG_MAX      (16 * 1024 * 1024)
 
 // What is asked of a client's certificate.
 enum http_client_auth {
@@ -48,6 +49,9 @@ struct http_server_options {
 	// A request's head must arrive whole within this time after the connection was made or the previous reply was
 	// sent, its body within the same time again, and its reply must be taken within it too. 0: HTTP_SERVER_IDLE_MS
 	int64_t idle_ms;
+	// Of a streaming reply: bytes that the client has not taken yet. More, or nothing taken for idle_ms while
+	// something waits, and it is cut off. 0: HTTP_SERVER_BACKLOG_MAX
+	size_t max_backlog_bytes;
 };
 
 struct http_server_stats {
@@ -62,8 +66,8 @@ typedef void http_handler_fn(void *arg, struct http_exchange *x);
 
 // Binds and listens at once. ERR_IO names the address and the reason ("port in use").
 struct http_server *http_server_new(const struct http_server_options *options, struct err *e);
-// Closes every connection. Exchanges not yet answered are gone too: their owners must drop them before. Not to be
-// called from a handler.
+// Closes every connection. Exchanges not yet answered are gone too: their owners must drop them before; owners of
+// streaming replies are told. Not to be called from a handler.
 void http_server_free(struct http_server *s);
 // What connections to come speak: TLS as the tls_* members of `options` say, or plain HTTP when they name no files. The
 // connections there are stay as they are. On -1 and *e (ERR_TLS, ERR_USAGE, ERR_INTERNAL) nothing has changed.
@@ -74,7 +78,7 @@ uint16_t http_server_port(const struct http_server *s);
 // handler's business. Unmatched paths get 404 with a one-line text body.
 int http_server_route(struct http_server *s, const char *path, http_handler_fn *fn, void *arg, struct err *e);
 
-// What the next six return lives until the reply.
+// What the next six return lives until the reply (a streaming one: until its end).
 const char *http_exchange_method(const struct http_exchange *x);
 const char *http_exchange_path(const struct http_exchange *x);                     // decoded, without query
 const char *http_exchange_query(struct http_exchange *x, const char *name);        // first decoded value or NULL
@@ -87,5 +91,25 @@ void http_exchange_set_header(struct http_exchange *x, const char *name, const c
 // loop). Harmless when the client has gone away meanwhile. body is copied; HEAD gets its length only.
 void http_exchange_reply(struct http_exchange *x, int status, const char *content_type, const char *body, size_t len);
 void http_exchange_reply_text(struct http_exchange *x, int status, const char *text);
+// Instead of a reply: the connection is closed with nothing (more) sent; x is gone.
+void http_exchange_abort(struct http_exchange *x);
+
+// ---- a reply that comes piece by piece, for as long as it likes ----
+// Chunked for HTTP/1.1; for HTTP/1.0 the end of the connection ends it. It has no deadline, but a client must take what
+// is written (max_backlog_bytes). Closing or half-closing its connection is how a client leaves.
+
+// The client has left or was cut off, or the server is being freed; x is gone. Called from the loop, or from
+// http_server_free, never from http_exchange_write.
+typedef void http_closed_fn(void *arg);
+// Sends the head. True: x stays the caller's until http_exchange_end, http_exchange_abort or on_close (which may be
+// NULL), whichever is first. False: there is nobody to stream to (the client has gone, or the headers are too large and
+// it got a 500); x is gone, and on_close is not called.
+bool http_exchange_reply_start(struct http_exchange *x, int status, const char *content_type, http_closed_fn *on_close,
+                               void *arg);
+// One piece, sent at once, copied. Over the ceiling the client is cut off: on_close follows from the loop, and what is
+// written until then is dropped. HEAD gets none of it.
+void http_exchange_write(struct http_exchange *x, const char *data, size_t len);
+// Ends the reply, and the exchange.
+void http_exchange_end(struct http_exchange *x);
 
 #endif

@@ -163,7 +163,7 @@ void http_exchange_set_header(struct http_exchange *x, const char *name, const c
 void http_exchange_reply(struct http_exchange *x, int status, const char *content_type, const char *body, size_t len)
 {
 	static const char too_much[] = "the reply's headers are too large\n";
-	assert(status >= 200 && status <= 599);
+	assert(status >= 200 && status <= 599 && !x->is_streaming);
 	if (x->conn && x->reply_headers.failed)
 		http_conn_reply(x->conn, 500, "text/plain; charset=utf-8", "", false, too_much, sizeof too_much - 1);
 	else if (x->conn)

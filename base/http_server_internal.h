@@ -2,6 +2,7 @@
 // What the files of the HTTP server share; nobody else includes this.
 //   http_server.c           listening, connections, deadlines
 //   http_server_exchange.c  one request and its reply; routes
+//   http_server_stream.c    replies that come piece by piece
 //   http_server_listen.c    "host:port" -> listening socket
 //   http_server_tls.c       TLS context and its bufferevents
 //   http_parse.c            bytes -> head, chunks -> body
@@ -31,11 +32,13 @@
 #define HTTP_SERVER_LINGER_BYTES      (4 * 1024 * 1024)
 
 enum http_conn_state {
-	HTTP_CONN_HEAD,     // reading
-	HTTP_CONN_BODY,     // reading
-	HTTP_CONN_HANDLING, // the exchange is the handler's
-	HTTP_CONN_WRITING,  // the reply is on its way
-	HTTP_CONN_LINGERING // reply sent, our side shut; reading over what the client still sends
+	HTTP_CONN_HEAD,      // reading
+	HTTP_CONN_BODY,      // reading
+	HTTP_CONN_HANDLING,  // the exchange is the handler's
+	HTTP_CONN_STREAMING, // the exchange is the handler's, its reply has begun
+	HTTP_CONN_WRITING,   // the reply is on its way
+	HTTP_CONN_LINGERING, // reply sent, our side shut; reading over what the client still sends
+	HTTP_CONN_CLOSING    // to be closed in the loop's next turn
 };
 
 struct http_conn {
@@ -47,8 +50,11 @@ struct http_conn {
 	struct http_exchange *x; // from the head on until the reply
 	size_t scanned;          // input bytes already searched for the end of the head
 	size_t lingered;
-	bool close_after; // no further request after this reply
-	bool linger;      // the request was not read whole: closing at once would reset the reply away
+	uint64_t streamed; // bytes of the streaming reply that were written
+	uint64_t taken;    // of these, gone to the kernel when the deadline was armed
+	bool half_closed;  // the client sends no more
+	bool close_after;  // no further request after this reply
+	bool linger;       // the request was not read whole: closing at once would reset the reply away
 	char peer[HTTP_SERVER_PEER_BYTES];
 };
 
@@ -64,6 +70,9 @@ struct http_exchange {
 	char *query_text; // decoded pairs; made at the first question
 	struct http_field query[HTTP_SERVER_QUERY_MAX];
 	size_t n_query;
+	bool is_streaming;
+	http_closed_fn *on_close; // of a streaming reply
+	void *close_arg;
 	char peer[HTTP_SERVER_PEER_BYTES];
 };
 
@@ -80,7 +89,7 @@ struct http_server {
 	struct event *resume; // listening again after the process ran out of descriptors
 	SSL_CTX *tls;
 	uint16_t port;
-	size_t max_body_bytes, max_header_bytes;
+	size_t max_body_bytes, max_header_bytes, max_backlog_bytes;
 	int max_connections;
 	int64_t idle_ms;
 	LIST_HEAD(http_conn_list, http_conn) conns;
@@ -97,6 +106,22 @@ void http_conn_reply(struct http_conn *conn, int status, const char *content_typ
                      const char *body, size_t len);
 // Answers a request that breaks the rules and closes.
 void http_conn_refuse(struct http_conn *conn, int status, const char *why);
+
+// The status line and the headers; framing is the one that tells how the body ends ("" or a whole line).
+void http_conn_put_head(struct http_conn *conn, int status, const char *content_type, const char *headers,
+                        const char *framing);
+void http_conn_arm(struct http_conn *conn, int64_t ms);
+void http_conn_free(struct http_conn *conn);
+// Closes it in the loop's next turn: for callers that still stand on it.
+void http_conn_free_later(struct http_conn *conn);
+
+// http_server_stream.c
+// Everything written so far has been taken.
+void http_stream_drained(struct http_conn *conn);
+// Its deadline has come; the connection may be gone afterwards.
+void http_stream_deadline(struct http_conn *conn);
+// The connection is gone: tells the owner. x is gone afterwards.
+void http_stream_lost(struct http_exchange *x);
 
 // http_server_exchange.c
 struct http_exchange *http_exchange_new(struct http_conn *conn, size_t head_len); // NULL when memory ends

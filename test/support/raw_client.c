@@ -83,6 +83,11 @@ void raw_client_shutdown(struct raw_client *c)
 		shutdown(bufferevent_getfd(c->bev), SHUT_WR);
 }
 
+void raw_client_pause(struct raw_client *c)
+{
+	bufferevent_disable(c->bev, EV_READ);
+}
+
 const char *raw_client_text(struct raw_client *c)
 {
 	return buf_str(&c->received);

@@ -15,6 +15,8 @@ void raw_client_free(struct raw_client *c);
 void raw_client_send(struct raw_client *c, const char *data, size_t len); // len 0: strlen
 // No more from this side (FIN), once what was sent is out.
 void raw_client_shutdown(struct raw_client *c);
+// Takes no more of what the server sends.
+void raw_client_pause(struct raw_client *c);
 // Everything received so far, NUL-terminated; valid until the next turn of the loop.
 const char *raw_client_text(struct raw_client *c);
 // Becomes 1 when the server has closed (or reset) the connection: for test_loop_until.
