@@ -122,6 +122,11 @@ void schema_errors_print(struct schema_errors *e, struct buf *out);
 int schema_decode(const struct schema *schema, const struct doc_node *node, void *value, struct arena *a,
                   struct schema_errors *errors, const char *path);
 
+// As schema_decode, for documents that somebody else has let in already (an API server, under an older or newer table):
+// fields that this table does not know are reported to `unknown` instead, and change nothing.
+int schema_decode_tolerant(const struct schema *schema, const struct doc_node *node, void *value, struct arena *a,
+                           struct schema_errors *errors, struct schema_errors *unknown, const char *path);
+
 // The field at a dotted path ("spec.signals.window.duration", list brackets optional), and through ret_parent the
 // schema that holds it; NULL when there is none, then *ret_parent is the schema of the level that failed and
 // *ret_closest the nearest name there, or NULL. ret_parent and ret_closest may be NULL.

@@ -209,19 +209,22 @@ static void decode_field(struct schema_decoder *d, const struct schema_field *f,
 
 static void report_unknown(struct schema_decoder *d, const struct schema *schema, const struct doc_node *child)
 {
-	if (d->errors->n == SCHEMA_ERRORS_MAX) { // will only be counted: spare the search
-		d->errors->dropped++;
+	if (d->unknown->n == SCHEMA_ERRORS_MAX) { // will only be counted: spare the search
+		d->unknown->dropped++;
 		return;
 	}
+	assert(!d->in_default);
+	bool has_key = child->key_line > 0;
+	int line = has_key ? child->key_line : child->line, col = has_key ? child->key_col : child->col;
 	char shown[SCHEMA_SHOWN_BYTES], known[SCHEMA_MESSAGE_BYTES];
 	text_show(shown, sizeof shown, child->key, strlen(child->key));
 	size_t before = push_path(d, "%s%s", dot(d), shown);
 	const char *closest = schema_closest_field(schema, child->key);
 	if (closest)
-		schema_fail_at_key(d, child, "unknown field: did you mean %s?", closest);
+		schema_report_at(d->unknown, line, col, d->path, "unknown field: did you mean %s?", closest);
 	else
-		schema_fail_at_key(d, child, "unknown field: known here are %s",
-		                   schema_list_fields(schema, known, sizeof known));
+		schema_report_at(d->unknown, line, col, d->path, "unknown field: known here are %s",
+		                 schema_list_fields(schema, known, sizeof known));
 	pop_path(d, before);
 }
 
@@ -319,7 +322,13 @@ static void decode_object(struct schema_decoder *d, const struct schema *schema,
 int schema_decode(const struct schema *schema, const struct doc_node *node, void *value, struct arena *a,
                   struct schema_errors *errors, const char *path)
 {
-	struct schema_decoder d = {.arena = a, .errors = errors};
+	return schema_decode_tolerant(schema, node, value, a, errors, errors, path);
+}
+
+int schema_decode_tolerant(const struct schema *schema, const struct doc_node *node, void *value, struct arena *a,
+                           struct schema_errors *errors, struct schema_errors *unknown, const char *path)
+{
+	struct schema_decoder d = {.arena = a, .errors = errors, .unknown = unknown};
 	push_path(&d, "%s", path);
 	size_t before = count_errors(&d);
 	if (node && node->kind == DOC_MAP) {

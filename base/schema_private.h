@@ -17,7 +17,8 @@
 struct schema_decoder {
 	struct arena *arena;
 	struct schema_errors *errors;
-	bool in_default; // what is decoded comes from the table: any error is a bug
+	struct schema_errors *unknown; // where fields go that the table does not know: `errors` when strict
+	bool in_default;               // what is decoded comes from the table: any error is a bug
 	int depth;
 	size_t path_len;
 	char path[SCHEMA_PATH_BYTES];

@@ -197,12 +197,14 @@ struct policy {
 	struct policy_fallback fallback;
 	struct policy_startup startup;
 	struct policy_guards guards;
-	const char *file; // where it came from, for messages; may be NULL
+	bool restore_set;
+	int32_t restore_replicas; // where the target goes when the policy is deleted; not set: it stays
+	const char *file;         // where it came from, for messages; may be NULL
 	int line;
 	// As written, for the schema table only: policy_decode() settles them into the fields above.
 	int api_version, kind;                       // one allowed value each
 	const char *combine_text;                    // -> combine, formula
-	const struct doc_node *annotations, *labels; // -> paused; NULL afterwards
+	const struct doc_node *annotations, *labels; // -> paused, dry_run; NULL afterwards
 };
 
 #endif

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Root, metadata and spec of a GPUAutoscaler.
+// Root and spec of a GPUAutoscaler.
 #include "policies/policy_schema.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/doc.h"
 #include "policies/number.h"
 #include "policies/policy_schema_private.h"
 #include "policies/schedule.h"
@@ -85,7 +84,8 @@ static const struct schema_field spec_fields[] = {
          .max = POLICY_REPLICAS_MAX},
         {.name = "dryRun",
          .type = SCHEMA_BOOL,
-         .doc = "Decide and report as usual, write nothing.",
+         .doc = "Decide and report as usual, write nothing. The annotation " POLICY_ANNOTATION_DRY_RUN
+                ": \"true\" does the same.",
          FIELD(struct policy, dry_run),
          .default_text = "false"},
         {.name = "paused",
@@ -161,6 +161,13 @@ static const struct schema_field spec_fields[] = {
                 "them.",
          FIELD_SET(struct policy, guards, guards.set),
          .child = &policy_schema_guards},
+        {.name = "restoreReplicas",
+         .type = SCHEMA_INT32,
+         .doc = "Where the target is scaled to when the policy is deleted from the cluster. Without it the scale stays "
+                "as it is.",
+         FIELD_SET(struct policy, restore_replicas, restore_set),
+         .min = 0,
+         .max = POLICY_REPLICAS_MAX},
 };
 
 static const char *const combine_names[] = {[COMBINE_MAX] = "Max", [COMBINE_MIN] = "Min"}; // all else is a formula
@@ -324,89 +331,6 @@ static const struct schema spec = {
         .validate_plain = check_plain_spec,
 };
 
-// ---- metadata ----
-
-static const struct schema_field metadata_fields[] = {
-        {.name = "name",
-         .type = SCHEMA_STRING,
-         .doc = "Name of the policy, unique in its namespace.",
-         FIELD(struct policy, name),
-         .required = true,
-         .min = 1,
-         .max = 253},
-        {.name = "namespace",
-         .type = SCHEMA_STRING,
-         .doc = "Namespace of the policy and of what it scales.",
-         FIELD(struct policy, namespace_name),
-         .default_text = "default",
-         .min = 1,
-         .max = 63},
-        {.name = "annotations",
-         .type = SCHEMA_ANY,
-         .doc = "Free text for tools. " POLICY_ANNOTATION_PAUSED ": \"true\" pauses the policy.",
-         FIELD(struct policy, annotations)},
-        {.name = "labels",
-         .type = SCHEMA_ANY,
-         .doc = "Free text for selectors; not used by gpuscale.",
-         FIELD(struct policy, labels)},
-};
-
-// RFC 1123: what the API server takes as the name of an object (with dots) or of a namespace (without).
-static bool is_dns_name(const char *s, bool dots)
-{
-	char before = '.';
-	for (; *s; before = *s++) {
-		bool alnum = (*s >= 'a' && *s <= 'z') || (*s >= '0' && *s <= '9');
-		bool edge = before == '.' || before == '-';
-		if (alnum || (*s == '-' && before != '.') || (dots && *s == '.' && !edge))
-			continue;
-		return false;
-	}
-	return before != '-' && before != '.';
-}
-
-static const struct doc_node *annotation(const struct doc_node *map, const char *key)
-{
-	if (!map || map->kind != DOC_MAP)
-		return NULL;
-	for (const struct doc_node *c = map->child; c; c = c->next)
-		if (strcmp(c->key, key) == 0)
-			return c;
-	return NULL;
-}
-
-static bool is_text(const struct doc_node *n, const char *text)
-{
-	return n->kind == DOC_SCALAR && n->quoted && strcmp(n->text, text) == 0;
-}
-
-static size_t check_metadata(const void *value, struct schema_fault *ret_faults, size_t max)
-{
-	const struct policy *p = value;
-	struct fault_list l = {.faults = ret_faults, .max = max};
-	if (!is_dns_name(p->name, true))
-		fault_add(&l, "name", -1, "must be lower-case letters, digits, '-' and '.', as in llama-70b");
-	if (!is_dns_name(p->namespace_name, false))
-		fault_add(&l, "namespace", -1, "must be lower-case letters, digits and '-', as in serving");
-	if (p->annotations && p->annotations->kind != DOC_MAP)
-		fault_add(&l, "annotations", -1, "must be a map of names to texts");
-	if (p->labels && p->labels->kind != DOC_MAP)
-		fault_add(&l, "labels", -1, "must be a map of names to texts");
-	const struct doc_node *paused = annotation(p->annotations, POLICY_ANNOTATION_PAUSED);
-	if (paused && !is_text(paused, "true") && !is_text(paused, "false"))
-		fault_add(&l, "annotations", -1, POLICY_ANNOTATION_PAUSED " must be \"true\" or \"false\", in quotes");
-	return l.n;
-}
-
-static const struct schema metadata = {
-        .name = "GPUAutoscaler.metadata",
-        .doc = "Name, namespace, annotations and labels, as of every Kubernetes object.",
-        .struct_size = sizeof(struct policy),
-        .fields = metadata_fields,
-        .n_fields = COUNT_OF(metadata_fields),
-        .validate = check_metadata,
-};
-
 // ---- root ----
 
 static const char *const api_versions[] = {POLICY_API_VERSION, NULL};
@@ -430,7 +354,7 @@ static const struct schema_field root_fields[] = {
          .doc = "Name, namespace, annotations and labels.",
          .set_offset = SCHEMA_NO_OFFSET,
          .required = true,
-         .child = &metadata},
+         .child = &policy_schema_metadata},
         {.name = "spec",
          .type = SCHEMA_OBJECT,
          .doc = "What is scaled, within which bounds, by which signals, and how fast.",
@@ -470,8 +394,5 @@ void policy_settle(struct policy *policy)
 	int panic = policy->panic.set && policy->panic.signal ? signal_index(policy, policy->panic.signal) : -1;
 	policy->panic.signal_index = panic < 0 ? 0 : (size_t)panic;
 	policy->forecast.signal_index = forecast < 0 ? 0 : (size_t)forecast;
-	const struct doc_node *paused = annotation(policy->annotations, POLICY_ANNOTATION_PAUSED);
-	if (paused && is_text(paused, "true"))
-		policy->paused = true;
-	policy->annotations = policy->labels = NULL; // the document may go now
+	policy_schema_settle_metadata(policy);
 }

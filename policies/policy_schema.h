@@ -13,17 +13,19 @@
 #include "base/schema.h"
 #include "policies/policy.h"
 
-#define POLICY_API_VERSION       "gpuscale.dev/v1alpha1"
-#define POLICY_KIND              "GPUAutoscaler"
-#define POLICY_ANNOTATION_PAUSED "gpuscale.dev/paused" // "true" pauses as spec.paused does
+#define POLICY_API_VERSION "gpuscale.dev/v1alpha1"
+#define POLICY_KIND        "GPUAutoscaler"
+// "true" does what spec.paused and spec.dryRun do
+#define POLICY_ANNOTATION_PAUSED  "gpuscale.dev/paused"
+#define POLICY_ANNOTATION_DRY_RUN "gpuscale.dev/dry-run"
 
 // Root object: apiVersion, kind, metadata, spec. Decodes straight into struct policy; its validate hooks hold the
 // cross-field rules (min <= max, low < high, exactly one of target and watermarks, duplicate signal names, ...).
 // Use policy_decode() rather than schema_decode() with it.
 const struct schema *policy_schema(void);
 
-// Second half of decoding, while the document still lives: `combine` from its text (but for a formula), `paused` from
-// the annotation.
+// Second half of decoding, while the document still lives: `combine` from its text (but for a formula), `paused` and
+// `dry_run` from the annotations.
 void policy_settle(struct policy *policy);
 
 // Compiles the formula of `combine` into `a`. 0, or -1 with the fault added to errors. Inline like policy_decode():
@@ -129,11 +131,12 @@ static inline int policy_settle_panic(const struct doc_node *node, struct policy
 }
 
 // One document -> *policy (zeroed by the caller). Strings and lists live in `a`; the document is not needed afterwards.
-// 0, or -1 with the faults added to errors.
-static inline int policy_decode(const struct doc_node *node, struct policy *policy, struct arena *a,
-                                struct schema_errors *errors)
+// 0, or -1 with the faults added to errors. Fields that the table does not know are added to `unknown`, which may be
+// errors itself: then they are faults.
+static inline int policy_decode_tolerant(const struct doc_node *node, struct policy *policy, struct arena *a,
+                                         struct schema_errors *errors, struct schema_errors *unknown)
 {
-	int rc = schema_decode(policy_schema(), node, policy, a, errors, "");
+	int rc = schema_decode_tolerant(policy_schema(), node, policy, a, errors, unknown, "");
 	policy_settle(policy);
 	if (policy->combine == COMBINE_FORMULA && policy_compile_formula(node, policy, a, errors) < 0)
 		rc = -1;
@@ -142,6 +145,13 @@ static inline int policy_decode(const struct doc_node *node, struct policy *poli
 	if (policy_settle_horizon(node, policy, errors) < 0)
 		rc = -1;
 	return rc;
+}
+
+// As a file is decoded: what the table does not know is a fault.
+static inline int policy_decode(const struct doc_node *node, struct policy *policy, struct arena *a,
+                                struct schema_errors *errors)
+{
+	return policy_decode_tolerant(node, policy, a, errors, errors);
 }
 
 #endif

@@ -23,6 +23,7 @@
 #define HOUR_MS   (3600 * SECOND_MS)
 #define DAY_MS    (24 * HOUR_MS)
 
+extern const struct schema policy_schema_metadata;
 extern const struct schema policy_schema_signal;
 extern const struct schema policy_schema_behavior;
 extern const struct schema policy_schema_forecast, policy_schema_panic;
@@ -43,6 +44,8 @@ static inline void fault_add(struct fault_list *l, const char *field, int32_t in
 
 // Rules between spec.forecast, spec.panic and the rest; faults are named from spec.
 struct policy;
+// What the annotations switch on; forgets the document's nodes.
+void policy_schema_settle_metadata(struct policy *policy);
 void policy_schema_check_forecast(const struct policy *p, struct fault_list *l);
 void policy_schema_check_panic(const struct policy *p, struct fault_list *l);
 
