@@ -22,14 +22,25 @@ static void pump_soon(struct http_client *c)
 
 // ---- completion ----
 
-static void release_slot(struct http_client *c, struct http_slot *slot)
+static void release_slot(struct http_client *c, struct http_slot *slot, bool is_stream)
 {
+	if (is_stream) {
+		http_stream_slot_free(slot);
+		return;
+	}
 	curl_easy_reset(slot->easy); // forgets every pointer into the call; connections stay with the multi handle
 	if (slot->body.cap > HTTP_BODY_BYTES_KEPT)
 		buf_done(&slot->body);
 	else
 		buf_reset(&slot->body);
 	SLIST_INSERT_HEAD(&c->free_slots, slot, free_link);
+}
+
+static void leave_queue(struct http_call *call)
+{
+	struct http_client *c = call->client;
+	TAILQ_REMOVE(call->on_data ? &c->streams : &c->queued, call, link);
+	c->n_queued -= !call->on_data;
 }
 
 // The one way out: takes the call off every list, runs its callback, frees it.
@@ -39,18 +50,21 @@ static void finish(struct http_call *call, const struct http_response *response,
 	assert(call->state != HTTP_CALL_DONE);
 	event_del(&call->deadline);
 	if (call->state == HTTP_CALL_QUEUED) {
-		TAILQ_REMOVE(&c->queued, call, link);
-		c->n_queued--;
+		leave_queue(call);
 	} else {
 		TAILQ_REMOVE(&c->running, call, link);
 		curl_multi_remove_handle(c->multi, call->slot->easy);
 	}
+	if (call->has_news)
+		TAILQ_REMOVE(&c->news, call, news_link);
+	if (call->on_data)
+		http_stream_count_changed(c, -1);
 	call->state = HTTP_CALL_DONE; // from here http_call_cancel(call) does nothing
 	c->in_callback++;
 	call->done(call->arg, response, error);
 	c->in_callback--;
 	if (call->slot)
-		release_slot(c, call->slot);
+		release_slot(c, call->slot, call->on_data != NULL);
 	http_call_wipe(call);
 	free(call);
 	if (!TAILQ_EMPTY(&c->queued) && !c->closing)
@@ -90,6 +104,7 @@ void http_client_reap(struct http_client *c)
 {
 	int left;
 	CURLMsg *m;
+	http_stream_deliver(c); // before the end of the same stream is told
 	while ((m = curl_multi_info_read(c->multi, &left))) {
 		if (m->msg != CURLMSG_DONE)
 			continue;
@@ -113,23 +128,27 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 
 static void start(struct http_client *c, struct http_call *call)
 {
-	struct http_slot *slot = SLIST_FIRST(&c->free_slots);
 	struct err e;
-	if (!slot->easy && !(slot->easy = curl_easy_init())) {
+	if (call->may_start && call->may_start(call->arg, &e) < 0) {
+		finish(call, NULL, &e);
+		return;
+	}
+	struct http_slot *slot = call->on_data ? http_stream_slot_new() : SLIST_FIRST(&c->free_slots);
+	if (!slot || (!slot->easy && !(slot->easy = curl_easy_init()))) {
 		err_set(&e, ERR_INTERNAL, "%s: cannot make a transfer handle: out of memory", call->place);
 		finish(call, NULL, &e);
 		return;
 	}
 	slot->error_text[0] = '\0';
 	slot->body.max = call->max_body_bytes;
-	SLIST_REMOVE_HEAD(&c->free_slots, free_link);
+	if (!call->on_data)
+		SLIST_REMOVE_HEAD(&c->free_slots, free_link);
 	call->slot = slot;
 	CURLcode code = http_call_setup(call, slot);
 	if (code == CURLE_OK) {
 		CURLMcode mcode = curl_multi_add_handle(c->multi, slot->easy);
 		if (mcode == CURLM_OK) {
-			TAILQ_REMOVE(&c->queued, call, link);
-			c->n_queued--;
+			leave_queue(call);
 			TAILQ_INSERT_TAIL(&c->running, call, link);
 			call->state = HTTP_CALL_RUNNING;
 			return;
@@ -146,10 +165,12 @@ static void start(struct http_client *c, struct http_call *call)
 static void on_pump(evutil_socket_t fd, short what, void *arg)
 {
 	struct http_client *c = arg;
+	for (int looks = c->n_streams; looks > 0 && !TAILQ_EMPTY(&c->streams); looks--)
+		start(c, TAILQ_FIRST(&c->streams));
 	int looks = c->n_queued;
 	while (looks-- > 0 && !TAILQ_EMPTY(&c->queued) && !SLIST_EMPTY(&c->free_slots))
 		start(c, TAILQ_FIRST(&c->queued));
-	if (!TAILQ_EMPTY(&c->queued) && !SLIST_EMPTY(&c->free_slots))
+	if (!TAILQ_EMPTY(&c->streams) || (!TAILQ_EMPTY(&c->queued) && !SLIST_EMPTY(&c->free_slots)))
 		pump_soon(c);
 }
 
@@ -159,6 +180,9 @@ int http_client_submit(struct http_client *c, const struct http_request *request
 	assert(c && request && done);
 	if (c->closing)
 		return err_set(e, ERR_CANCELED, "http request: the client is closing");
+	if (request->on_data && c->n_streams >= HTTP_STREAMS_MAX)
+		return err_set(e, ERR_LIMIT, "http request: %d streams are open already, the ceiling is %d",
+		               c->n_streams, HTTP_STREAMS_MAX);
 	if (c->n_queued >= c->max_queued)
 		return err_set(e, ERR_LIMIT, "http request: %d requests wait already, the ceiling is %d", c->n_queued,
 		               c->max_queued);
@@ -180,9 +204,11 @@ int http_client_submit(struct http_client *c, const struct http_request *request
 		free(call);
 		return err_set(e, ERR_INTERNAL, "http request: out of memory");
 	}
-	TAILQ_INSERT_TAIL(&c->queued, call, link);
-	c->n_queued++;
-	if (!SLIST_EMPTY(&c->free_slots))
+	TAILQ_INSERT_TAIL(call->on_data ? &c->streams : &c->queued, call, link);
+	c->n_queued += !call->on_data;
+	if (call->on_data)
+		http_stream_count_changed(c, +1);
+	if (call->on_data || !SLIST_EMPTY(&c->free_slots))
 		pump_soon(c);
 	if (ret_call)
 		*ret_call = call;
@@ -217,6 +243,8 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 	}
 	TAILQ_INIT(&c->queued);
 	TAILQ_INIT(&c->running);
+	TAILQ_INIT(&c->streams);
+	TAILQ_INIT(&c->news);
 	SLIST_INIT(&c->free_slots);
 	LIST_INIT(&c->tls_sets);
 	c->loop = options->loop;
@@ -233,8 +261,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 	}
 	for (int i = c->max_in_flight - 1; i >= 0; i--)
 		SLIST_INSERT_HEAD(&c->free_slots, &c->slots[i], free_link);
-	curl_multi_setopt(c->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)c->max_in_flight);
-	curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, (long)c->max_in_flight);
+	http_stream_count_changed(c, 0);
 	return c;
 }
 
@@ -245,7 +272,8 @@ void http_client_free(struct http_client *c)
 	assert(c->in_callback == 0); // a callback may cancel calls, not free the client under its own feet
 	c->closing = true;
 	struct http_call *call;
-	while ((call = TAILQ_FIRST(&c->queued)) || (call = TAILQ_FIRST(&c->running)))
+	while ((call = TAILQ_FIRST(&c->queued)) || (call = TAILQ_FIRST(&c->streams)) ||
+	       (call = TAILQ_FIRST(&c->running)))
 		finish_canceled(call);
 	for (int i = 0; c->slots && i < c->max_in_flight; i++) {
 		curl_easy_cleanup(c->slots[i].easy);

@@ -5,6 +5,7 @@
 // Redirects are not followed (a 3xx is a response), so credentials go nowhere but to the URL's host. curl may send a
 // request again whose kept-alive connection turned out dead before the first byte of a reply.
 // A proxy is used only when the environment names one (http_proxy, https_proxy, no_proxy), never for loopback.
+// A reply without end (a watch) is read as it comes, beside the places of ordinary requests.
 // A program that uses this must ignore SIGPIPE.
 #ifndef GPUSCALE_BASE_HTTP_CLIENT_H
 #define GPUSCALE_BASE_HTTP_CLIENT_H
@@ -20,6 +21,7 @@ struct http_call;
 
 #define HTTP_BODY_BYTES_MAX (16 * 1024 * 1024)
 #define HTTP_HEADERS_MAX    64
+#define HTTP_STREAMS_MAX    256 // replies without end, at once
 
 // Every pointer may be NULL. *_pem are inline PEM text and win over the file of the same name.
 struct http_tls {
@@ -29,6 +31,13 @@ struct http_tls {
 	const char *server_name; // verify against this name instead of the URL's host
 	bool insecure_skip_verify;
 };
+
+// Asked at the last moment before a request goes to the network, from the loop: -1 and *e ends the call with that
+// error. arg is the call's.
+typedef int http_gate_fn(void *arg, struct err *e);
+// Bytes of a 2xx reply as they come; first, once, with len 0 when the reply's headers have come. From the loop; may
+// submit and cancel any call, this one included. arg is the call's.
+typedef void http_data_fn(void *arg, const char *data, size_t len);
 
 struct http_request {
 	const char *method;         // "GET", "POST", "PATCH", ...
@@ -40,9 +49,15 @@ struct http_request {
 	const char *basic_user, *basic_password; // one kind of credentials at most
 	const struct http_tls *tls;              // copied
 	int64_t connect_timeout_ms;              // 0: 5 s
-	int64_t timeout_ms;    // from submission, waiting for a place included, to the last byte; 0: 30 s
-	size_t max_body_bytes; // 0: HTTP_BODY_BYTES_MAX
-	bool no_compression;   // gzip is not offered: for replies so small that it costs more than it saves
+	int64_t timeout_ms;      // from submission, waiting for a place included, to the last byte; 0: 30 s
+	size_t max_body_bytes;   // 0: HTTP_BODY_BYTES_MAX
+	bool no_compression;     // gzip is not offered: for replies so small that it costs more than it saves
+	http_gate_fn *may_start; // NULL: always
+	// A stream: a 2xx body goes there, is not collected (the response's is "") and has no ceiling; any other reply
+	// is collected. timeout_ms is then for the reply's headers, and after them idle_timeout_ms for every silence
+	// (0: no limit). Streams take none of the max_in_flight places; more than HTTP_STREAMS_MAX is ERR_LIMIT.
+	http_data_fn *on_data;
+	int64_t idle_timeout_ms;
 };
 
 struct http_response {

@@ -56,6 +56,12 @@ static void describe_phase(const struct http_call *call, char *out, size_t size)
 
 void http_error_of_deadline(const struct http_call *call, struct err *e)
 {
+	if (call->is_open) {
+		err_set_code(e, ERR_TIMEOUT, CURLE_OPERATION_TIMEDOUT,
+		             "%s: the stream has been silent for %" PRId64 " ms; is the peer still there?", call->place,
+		             call->idle_timeout_ms);
+		return;
+	}
 	char phase[128];
 	describe_phase(call, phase, sizeof phase);
 	err_set_code(e, ERR_TIMEOUT, CURLE_OPERATION_TIMEDOUT, "%s: no complete reply within %" PRId64 " ms: %s",
@@ -66,7 +72,10 @@ static void error_of_refusal(const struct http_call *call, int code, struct err 
 {
 	switch (call->refusal) {
 	case HTTP_REFUSED_BODY:
-		if (call->announced_bytes)
+		if (call->is_open)
+			err_set_code(e, ERR_LIMIT, code, "%s: more than %d bytes of the stream came at once",
+			             call->place, HTTP_STREAM_BYTES_MAX);
+		else if (call->announced_bytes)
 			err_set_code(e, ERR_LIMIT, code,
 			             "%s: the reply announces %" PRId64 " bytes, the ceiling is %zu", call->place,
 			             call->announced_bytes, call->max_body_bytes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the files of the HTTP client share; nobody else includes this.
 //   http_client.c          calls: queue, slots, deadlines, completion
+//   http_client_stream.c   replies without end: what came is handed on outside of curl
 //   http_client_loop.c     libcurl's sockets and timer on libevent
 //   http_client_request.c  request -> checked copy -> transfer handle
 //   http_client_tls.c      TLS settings shared between calls; what the verifier objected to
@@ -32,6 +33,9 @@
 #define HTTP_PLACE_BYTES            256
 #define HTTP_BODY_BYTES_KEPT        (256 * 1024) // a slot's buffer above this is given back after use
 #define HTTP_TCP_USER_TIMEOUT_MS    20000
+#define HTTP_TCP_KEEPALIVE_S        15L // silence before the first probe; a peer that is gone is noticed 20 s later
+#define HTTP_TCP_KEEPALIVE_EVERY_S  5L
+#define HTTP_STREAM_BYTES_MAX       (8 * 1024 * 1024) // that one turn of the loop brings; curl reads about 1.6 MiB
 
 // One set of TLS settings, shared by every call that gives the same ones.
 struct http_tls_set {
@@ -60,13 +64,15 @@ enum http_call_state { HTTP_CALL_QUEUED, HTTP_CALL_RUNNING, HTTP_CALL_DONE };
 enum http_refusal { HTTP_REFUSED_NOTHING, HTTP_REFUSED_BODY, HTTP_REFUSED_HEADERS, HTTP_REFUSED_MEMORY };
 
 struct http_call {
-	TAILQ_ENTRY(http_call) link; // in client->queued or client->running
+	TAILQ_ENTRY(http_call) link; // in client->queued, client->streams or client->running
 	struct http_client *client;
 	enum http_call_state state;
 	http_done_fn *done;
+	http_gate_fn *may_start;
+	http_data_fn *on_data; // NULL: no stream
 	void *arg;
 	struct event deadline;
-	int64_t submitted_us, timeout_ms, connect_timeout_ms;
+	int64_t submitted_us, timeout_ms, connect_timeout_ms, idle_timeout_ms;
 	char place[HTTP_PLACE_BYTES]; // "GET http://127.0.0.1:9090/api/v1/query": safe to show
 	char host[128];               // safe to show
 	char method[16];
@@ -84,6 +90,11 @@ struct http_call {
 	enum http_refusal refusal;
 	int64_t announced_bytes; // Content-Length that was refused, or 0
 	int64_t retry_after_ms;
+	// Of a stream:
+	bool is_open;                     // the headers of a 2xx have come
+	bool is_told;                     // and its owner knows
+	bool has_news;                    // in client->news
+	TAILQ_ENTRY(http_call) news_link; // valid while has_news
 };
 TAILQ_HEAD(http_call_queue, http_call);
 
@@ -97,7 +108,9 @@ struct http_client {
 	struct event *pump;  // starts queued calls, checks for finished ones
 	struct http_socket_list sockets;
 	struct http_call_queue queued, running;
-	int n_queued, max_queued;
+	struct http_call_queue streams; // that wait for their start
+	struct http_call_queue news;    // running streams that something came for
+	int n_queued, max_queued, n_streams;
 	struct http_slot *slots;
 	int max_in_flight;
 	SLIST_HEAD(http_slot_list, http_slot) free_slots;
@@ -113,6 +126,17 @@ int http_loop_attach(struct http_client *c, struct err *e);
 void http_loop_detach(struct http_client *c); // after every handle was removed, before curl_multi_cleanup
 // Called by the loop glue after curl did something; finishes what is done.
 void http_client_reap(struct http_client *c);
+
+// http_client_stream.c
+struct http_slot *http_stream_slot_new(void);
+void http_stream_slot_free(struct http_slot *slot);
+// From curl's callbacks, so nothing is called from there: the headers ended; bytes came (-1: too many, or no memory).
+void http_stream_headers_ended(struct http_call *call);
+int http_stream_take(struct http_call *call, const char *data, size_t len);
+// Outside of curl: hands on what came.
+void http_stream_deliver(struct http_client *c);
+// Room for the connections of the streams there are, beside those of max_in_flight requests.
+void http_stream_count_changed(struct http_client *c, int change);
 
 // http_client_request.c
 int http_call_fill(struct http_call *call, const struct http_request *r, struct err *e);

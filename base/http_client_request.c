@@ -243,7 +243,7 @@ int http_call_fill(struct http_call *call, const struct http_request *r, struct 
 		return err_set(e, ERR_USAGE, "http request: unusable method");
 	if (!r->url)
 		return err_set(e, ERR_USAGE, "http request: no URL");
-	if (r->timeout_ms < 0 || r->connect_timeout_ms < 0)
+	if (r->timeout_ms < 0 || r->connect_timeout_ms < 0 || r->idle_timeout_ms < 0)
 		return err_set(e, ERR_USAGE, "http request: negative timeout");
 	if (r->body_len > HTTP_REQUEST_BODY_BYTES_MAX)
 		return err_set(e, ERR_LIMIT, "http request: a body of %zu bytes, the ceiling is %d", r->body_len,
@@ -252,7 +252,10 @@ int http_call_fill(struct http_call *call, const struct http_request *r, struct 
 	call->timeout_ms = r->timeout_ms ? r->timeout_ms : HTTP_TIMEOUT_MS;
 	call->connect_timeout_ms = r->connect_timeout_ms ? r->connect_timeout_ms : HTTP_CONNECT_TIMEOUT_MS;
 	call->max_body_bytes = r->max_body_bytes ? r->max_body_bytes : HTTP_BODY_BYTES_MAX;
-	call->no_compression = r->no_compression;
+	call->no_compression = r->no_compression || r->on_data; // an encoder may keep an event back
+	call->may_start = r->may_start;
+	call->on_data = r->on_data;
+	call->idle_timeout_ms = r->idle_timeout_ms;
 	char *user = NULL, *password = NULL;
 	int rc = fill_url(call, r, &user, &password, e);
 	if (rc == 0)
@@ -305,6 +308,8 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 			end--;
 		call->retry_after_ms = http_parse_retry_after_ms(line + 12, end - 12, (int64_t)time(NULL));
 	}
+	if (call->on_data && (line[0] == '\r' || line[0] == '\n'))
+		http_stream_headers_ended(call);
 	return len;
 }
 
@@ -314,6 +319,8 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg)
 	struct buf *body = &call->slot->body;
 	size_t len = size * n;
 	curl_off_t announced = -1;
+	if (call->is_open)
+		return http_stream_take(call, data, len) < 0 ? 0 : len;
 	// A reply that announces too much is refused at its first byte. What it announces is before decompression.
 	if (body->len == 0 &&
 	    curl_easy_getinfo(call->slot->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &announced) == CURLE_OK &&
@@ -374,8 +381,8 @@ CURLcode http_call_setup(struct http_call *call, struct http_slot *slot)
 		SET(CURLOPT_PIPEWAIT, 1L); // rather a stream on the connection that is being made than another one
 	SET(CURLOPT_CONNECTTIMEOUT_MS, (long)call->connect_timeout_ms);
 	SET(CURLOPT_TCP_KEEPALIVE, 1L);
-	SET(CURLOPT_TCP_KEEPIDLE, 30L);
-	SET(CURLOPT_TCP_KEEPINTVL, 10L);
+	SET(CURLOPT_TCP_KEEPIDLE, HTTP_TCP_KEEPALIVE_S);
+	SET(CURLOPT_TCP_KEEPINTVL, HTTP_TCP_KEEPALIVE_EVERY_S);
 	SET(CURLOPT_SOCKOPTFUNCTION, on_new_socket);
 	SET(CURLOPT_HEADERFUNCTION, on_header);
 	SET(CURLOPT_HEADERDATA, call);

@@ -31,18 +31,22 @@ enum request_state {
 	BACKING_OFF,             // on the timer
 };
 
-struct request {
-	struct request *prev, *next;
+struct k8s_call {
+	struct k8s_call *prev, *next;
 	struct k8s_client *client;
 	enum request_state state;
 	char method[METHOD_BYTES];
 	char content_type[CONTENT_TYPE_BYTES]; // whole header line; "" without a body
 	char *path, *body;                     // in the same allocation
 	size_t body_len;
+	const char *verb;
 	k8s_done_fn *done;
+	http_data_fn *on_data; // NULL: no stream
 	void *arg;
-	bool is_repeatable, has_refreshed;
-	int attempts;
+	int64_t timeout_ms, idle_timeout_ms;
+	bool is_guarded; // may_write is asked
+	bool was_refused, is_repeatable, has_refreshed;
+	int attempts, max_attempts;
 	uint64_t generation; // of the credentials it was sent with
 	struct http_call *call;
 	struct event *timer;
@@ -54,7 +58,7 @@ struct k8s_client {
 	struct k8s_config config;
 	struct k8s_credentials *credentials;
 	struct discovery *discovery;
-	struct request *requests;
+	struct k8s_call *requests;
 	size_t n_requests;
 	struct k8s_client_stats stats;
 	bool is_closing;
@@ -62,7 +66,7 @@ struct k8s_client {
 
 // ---- ending a request ----
 
-static void finish(struct request *r, const struct http_response *response, const struct err *error)
+static void finish(struct k8s_call *r, const struct http_response *response, const struct err *error)
 {
 	struct k8s_client *c = r->client;
 	k8s_done_fn *done = r->done;
@@ -76,7 +80,7 @@ static void finish(struct request *r, const struct http_response *response, cons
 }
 
 // An error that is about the connection or the credentials, not about the object: say which cluster.
-static void finish_connection_error(struct request *r, const struct err *error)
+static void finish_connection_error(struct k8s_call *r, const struct err *error)
 {
 	struct err e = *error;
 	if (e.kind != ERR_CANCELED)
@@ -109,7 +113,7 @@ static int64_t retry_delay_ms(int attempts, int64_t retry_after_ms)
 	return step / 2 + random_ms(step / 2 + 1);
 }
 
-static void send_request(struct request *r);
+static void send_request(struct k8s_call *r);
 
 static void on_timer(evutil_socket_t fd, short events, void *arg)
 {
@@ -117,10 +121,10 @@ static void on_timer(evutil_socket_t fd, short events, void *arg)
 }
 
 // False when it cannot be tried again.
-static bool try_later(struct request *r, int64_t retry_after_ms)
+static bool try_later(struct k8s_call *r, int64_t retry_after_ms)
 {
 	struct k8s_client *c = r->client;
-	if (r->attempts >= c->options.max_attempts || c->is_closing)
+	if (r->attempts >= r->max_attempts || c->is_closing)
 		return false;
 	if (!r->timer)
 		r->timer = evtimer_new(c->options.loop, on_timer, r);
@@ -135,21 +139,21 @@ static bool try_later(struct request *r, int64_t retry_after_ms)
 
 // ---- one attempt ----
 
-static void observe(const struct request *r, int status, int64_t elapsed_us)
+static void observe(const struct k8s_call *r, int status, int64_t elapsed_us)
 {
 	const struct k8s_client_options *o = &r->client->options;
 	if (!o->observe)
 		return;
 	char resource[K8S_RESOURCE_CLASS_BYTES];
 	k8s_path_class(r->path, resource);
-	o->observe(o->observe_arg, &(struct k8s_attempt){.verb = r->method,
+	o->observe(o->observe_arg, &(struct k8s_attempt){.verb = r->verb,
 	                                                 .resource = resource,
 	                                                 .status = status,
 	                                                 .attempt = r->attempts,
 	                                                 .elapsed_us = elapsed_us});
 }
 
-static void on_failed_reply(struct request *r, const struct http_response *response)
+static void on_failed_reply(struct k8s_call *r, const struct http_response *response)
 {
 	struct err e;
 	k8s_status_to_err(response->status, response->body, response->body_len, &e);
@@ -174,8 +178,12 @@ static void on_failed_reply(struct request *r, const struct http_response *respo
 
 static void on_http_done(void *arg, const struct http_response *response, const struct err *error)
 {
-	struct request *r = arg;
+	struct k8s_call *r = arg;
 	r->call = NULL;
+	if (r->was_refused) {
+		finish(r, NULL, error);
+		return;
+	}
 	observe(r, response ? response->status : 0, response ? response->elapsed_us : 0);
 	if (response && response->status >= 200 && response->status < 300)
 		finish(r, response, NULL);
@@ -185,7 +193,25 @@ static void on_http_done(void *arg, const struct http_response *response, const 
 		finish_connection_error(r, error);
 }
 
-static int submit(struct request *r, struct err *e)
+static void on_http_data(void *arg, const char *data, size_t len)
+{
+	struct k8s_call *r = arg;
+	r->on_data(r->arg, data, len);
+}
+
+static int on_may_start(void *arg, struct err *e)
+{
+	struct k8s_call *r = arg;
+	struct k8s_client *c = r->client;
+	if (c->options.may_write(c->options.may_write_arg, e) == 0)
+		return 0;
+	r->was_refused = true;
+	c->stats.requests--;
+	c->stats.refused++;
+	return -1;
+}
+
+static int submit(struct k8s_call *r, struct err *e)
 {
 	struct k8s_client *c = r->client;
 	struct k8s_credentials_view creds;
@@ -208,7 +234,10 @@ static int submit(struct request *r, struct err *e)
 	        .basic_user = creds.token ? NULL : creds.basic_user,
 	        .basic_password = creds.token ? NULL : creds.basic_password,
 	        .tls = creds.tls,
-	        .timeout_ms = c->options.timeout_ms,
+	        .timeout_ms = r->timeout_ms,
+	        .may_start = r->is_guarded ? on_may_start : NULL,
+	        .on_data = r->on_data ? on_http_data : NULL,
+	        .idle_timeout_ms = r->idle_timeout_ms,
 	};
 	r->generation = creds.generation;
 	int rc = http_client_submit(c->options.http, &request, on_http_done, r, &r->call, e);
@@ -222,7 +251,7 @@ static int submit(struct request *r, struct err *e)
 }
 
 // From the loop only: may end the request.
-static void send_request(struct request *r)
+static void send_request(struct k8s_call *r)
 {
 	struct err e = {0};
 	switch (k8s_credentials_ensure(r->client->credentials, &e)) {
@@ -242,7 +271,7 @@ static void send_request(struct request *r)
 static void on_credentials(void *arg, const struct err *error)
 {
 	struct k8s_client *c = arg;
-	struct request *r;
+	struct k8s_call *r;
 	// Callbacks may add requests, which wait for the next time: only those marked here are served.
 	DL_FOREACH(c->requests, r)
 	{
@@ -292,7 +321,7 @@ void k8s_client_free(struct k8s_client *c)
 	c->is_closing = true;
 	const struct err canceled = {.kind = ERR_CANCELED, .msg = "the Kubernetes client is shutting down"};
 	while (c->requests) {
-		struct request *r = c->requests;
+		struct k8s_call *r = c->requests;
 		if (r->call)
 			http_call_cancel(r->call); // runs on_http_done, which ends it
 		else
@@ -308,6 +337,16 @@ void k8s_client_free(struct k8s_client *c)
 const char *k8s_client_server(const struct k8s_client *c)
 {
 	return c->config.server;
+}
+
+struct event_base *k8s_client_loop(const struct k8s_client *c)
+{
+	return c->options.loop;
+}
+
+const struct clock *k8s_client_clock(const struct k8s_client *c)
+{
+	return c->options.clock;
 }
 
 void k8s_client_get_stats(const struct k8s_client *c, struct k8s_client_stats *ret_stats)
@@ -330,37 +369,52 @@ static bool is_repeatable(const char *method, const char *body, size_t len)
 	return strcmp(method, "PATCH") == 0 && len > 0 && memmem(body, len, marker, sizeof marker - 1);
 }
 
-int k8s_request(struct k8s_client *c, const char *method, const char *path, const char *content_type, const char *body,
-                size_t body_len, k8s_done_fn *done, void *arg, struct err *e)
+static bool is_write(const char *method)
 {
-	size_t path_len = strlen(path);
+	return strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0 && strcmp(method, "OPTIONS") != 0;
+}
+
+static int check(const struct k8s_client *c, const struct k8s_request_options *o, struct err *e)
+{
 	if (c->is_closing)
 		return err_set(e, ERR_CANCELED, "the Kubernetes client is shutting down");
-	if (path[0] != '/' || path_len > K8S_PATH_BYTES_MAX || strpbrk(path, " \t\r\n"))
+	if (o->path[0] != '/' || strlen(o->path) > K8S_PATH_BYTES_MAX || strpbrk(o->path, " \t\r\n"))
 		return err_set(e, ERR_INPUT,
 		               "not a usable API path (it starts with '/', has no blanks and at most %d bytes)",
 		               K8S_PATH_BYTES_MAX);
-	if (strlen(method) >= METHOD_BYTES || (content_type && strlen(content_type) > CONTENT_TYPE_BYTES - 20))
+	if (strlen(o->method) >= METHOD_BYTES || (o->content_type && strlen(o->content_type) > CONTENT_TYPE_BYTES - 20))
 		return err_set(e, ERR_INPUT, "method or content type too long");
 	if (c->n_requests >= K8S_REQUESTS_MAX)
 		return err_set(e, ERR_LIMIT, "%zu requests to the API server are under way, the ceiling is %d",
 		               c->n_requests, K8S_REQUESTS_MAX);
-	struct request *r = calloc(1, sizeof *r + path_len + 1 + body_len + 1);
+	return 0;
+}
+
+int k8s_request_with(struct k8s_client *c, const struct k8s_request_options *o, struct k8s_call **ret_call,
+                     struct err *e)
+{
+	if (check(c, o, e) < 0)
+		return -1;
+	size_t path_size = strlen(o->path) + 1;
+	struct k8s_call *r = calloc(1, sizeof *r + path_size + o->body_len + 1);
 	if (!r)
 		return err_set(e, ERR_INTERNAL, "out of memory");
 	r->client = c;
-	r->path = (char *)(r + 1);
-	memcpy(r->path, path, path_len + 1);
-	r->body = body_len ? r->path + path_len + 1 : NULL;
-	if (body_len)
-		memcpy(r->body, body, body_len);
-	r->body_len = body_len;
-	memcpy(r->method, method, strlen(method) + 1);
-	if (content_type)
-		snprintf(r->content_type, sizeof r->content_type, "Content-Type: %s", content_type);
-	r->done = done;
-	r->arg = arg;
-	r->is_repeatable = is_repeatable(method, body, body_len);
+	r->path = memcpy((char *)(r + 1), o->path, path_size);
+	r->body = o->body_len ? memcpy(r->path + path_size, o->body, o->body_len) : NULL;
+	r->body_len = o->body_len;
+	memcpy(r->method, o->method, strlen(o->method) + 1);
+	r->verb = o->verb ? o->verb : r->method;
+	if (o->content_type)
+		snprintf(r->content_type, sizeof r->content_type, "Content-Type: %s", o->content_type);
+	r->done = o->done;
+	r->on_data = o->on_data;
+	r->arg = o->arg;
+	r->timeout_ms = o->timeout_ms > 0 ? o->timeout_ms : c->options.timeout_ms;
+	r->idle_timeout_ms = o->idle_timeout_ms;
+	r->max_attempts = o->on_data ? 1 : o->max_attempts > 0 ? o->max_attempts : c->options.max_attempts;
+	r->is_guarded = c->options.may_write && is_write(o->method) && !o->is_unguarded;
+	r->is_repeatable = is_repeatable(o->method, o->body, o->body_len);
 	enum k8s_ready ready = k8s_credentials_ensure(c->credentials, e);
 	if (ready == K8S_READY_FAILED || (ready == K8S_READY_NOW && submit(r, e) < 0)) {
 		free(r);
@@ -368,5 +422,29 @@ int k8s_request(struct k8s_client *c, const char *method, const char *path, cons
 	}
 	DL_APPEND(c->requests, r);
 	c->n_requests++;
+	if (ret_call)
+		*ret_call = r;
 	return 0;
+}
+
+int k8s_request(struct k8s_client *c, const char *method, const char *path, const char *content_type, const char *body,
+                size_t body_len, k8s_done_fn *done, void *arg, struct err *e)
+{
+	const struct k8s_request_options o = {.method = method,
+	                                      .path = path,
+	                                      .content_type = content_type,
+	                                      .body = body,
+	                                      .body_len = body_len,
+	                                      .done = done,
+	                                      .arg = arg};
+	return k8s_request_with(c, &o, NULL, e);
+}
+
+void k8s_call_cancel(struct k8s_call *call)
+{
+	const struct err canceled = {.kind = ERR_CANCELED, .msg = "canceled"};
+	if (call->call)
+		http_call_cancel(call->call); // runs on_http_done, which ends it
+	else
+		finish(call, NULL, &canceled);
 }

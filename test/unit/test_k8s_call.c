@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: who may not write any more writes nothing, not even by a retry of what was asked before; and a request can be
+// given up in every state it can be in.
+#include <event2/event.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/http_client.h"
+#include "test/fake/k8s_harness.h"
+
+#define SCALE_PATH "/apis/apps/v1/namespaces/default/deployments/web/scale"
+#define MERGE      "application/merge-patch+json"
+#define THREE      "{\"spec\":{\"replicas\":3}}"
+
+struct guard {
+	int left; // so many writes may go out
+	int asked;
+};
+
+static int may_write(void *arg, struct err *e)
+{
+	struct guard *g = arg;
+	g->asked++;
+	return g->left-- > 0 ? 0 : err_set(e, ERR_CANCELED, "this process does not lead any more");
+}
+
+static void start(struct harness *h, struct guard *g)
+{
+	struct err e = {0};
+	harness_start(h, NULL);
+	if (fake_apiserver_add(h->server, "default/Deployment/web=2", &e) < 0)
+		fail_msg("%s", e.msg);
+	h->http = http_client_new(&(struct http_client_options){.loop = h->loop}, &e);
+	struct k8s_client_options o = {.loop = h->loop,
+	                               .http = h->http,
+	                               .clock = &h->clock,
+	                               .config = &h->config,
+	                               .may_write = g ? may_write : NULL,
+	                               .may_write_arg = g};
+	h->client = k8s_client_new(&o, &e);
+	if (!h->client)
+		fail_msg("%s", e.msg);
+}
+
+static int total(const struct harness *h)
+{
+	struct fake_counts counts;
+	fake_apiserver_get_counts(h->server, &counts);
+	return (int)counts.total;
+}
+
+static void request(struct harness *h, const struct k8s_request_options *base, struct outcome *o,
+                    struct k8s_call **ret_call)
+{
+	struct err e = {0};
+	struct k8s_request_options options = *base;
+	*o = (struct outcome){0};
+	options.path = SCALE_PATH;
+	options.content_type = options.body ? MERGE : NULL;
+	options.body_len = options.body ? strlen(options.body) : 0;
+	options.done = outcome_of_request;
+	options.arg = o;
+	if (k8s_request_with(h->client, &options, ret_call, &e) < 0)
+		fail_msg("%s", e.msg);
+}
+
+static void a_refused_write_is_not_sent_and_a_read_is(void **state)
+{
+	struct harness h;
+	struct outcome o;
+	struct guard g = {0};
+	struct k8s_client_stats stats;
+	start(&h, &g);
+	static const char *const methods[] = {"PATCH", "PUT", "POST", "DELETE"};
+	for (int i = 0; i < 4; i++) {
+		request(&h, &(struct k8s_request_options){.method = methods[i], .body = THREE}, &o, NULL);
+		harness_wait(&h, &o);
+		assert_int_equal(o.error.kind, ERR_CANCELED);
+		assert_string_equal(o.error.msg, "this process does not lead any more");
+	}
+	assert_int_equal(total(&h), 0);
+	request(&h, &(struct k8s_request_options){.method = "GET"}, &o, NULL);
+	harness_wait(&h, &o);
+	assert_false(o.is_error);
+	assert_int_equal(g.asked, 4);
+	k8s_client_get_stats(h.client, &stats);
+	assert_int_equal(stats.requests, 1);
+	assert_int_equal(stats.refused, 4);
+	harness_stop(&h);
+}
+
+static void a_retry_is_asked_for_again(void **state)
+{
+	struct harness h;
+	struct outcome o;
+	struct guard g = {.left = 1};
+	start(&h, &g);
+	fake_apiserver_fail(h.server, &(struct fake_fault){.next = 1, .status = 429});
+	request(&h, &(struct k8s_request_options){.method = "PATCH", .body = THREE}, &o, NULL);
+	harness_wait(&h, &o);
+	assert_int_equal(o.error.kind, ERR_CANCELED);
+	assert_int_equal(g.asked, 2);
+	assert_int_equal(total(&h), 1);
+	harness_stop(&h);
+}
+
+static void an_unguarded_write_goes_out_whoever_leads(void **state)
+{
+	struct harness h;
+	struct outcome o;
+	struct guard g = {0};
+	start(&h, &g);
+	request(&h, &(struct k8s_request_options){.method = "PATCH", .body = THREE, .is_unguarded = true}, &o, NULL);
+	harness_wait(&h, &o);
+	assert_false(o.is_error);
+	assert_int_equal(g.asked, 0);
+	harness_stop(&h);
+}
+
+static void the_number_of_attempts_can_be_bounded_for_one_request(void **state)
+{
+	struct harness h;
+	struct outcome o;
+	start(&h, NULL);
+	fake_apiserver_fail(h.server, &(struct fake_fault){.next = 9, .status = 503});
+	request(&h, &(struct k8s_request_options){.method = "GET", .max_attempts = 1}, &o, NULL);
+	harness_wait(&h, &o);
+	assert_int_equal(o.error.kind, ERR_SERVER);
+	assert_int_equal(total(&h), 1);
+	harness_stop(&h);
+}
+
+static void turn(struct harness *h, int ms)
+{
+	struct timeval tick = {.tv_usec = ms * 1000};
+	event_base_loopexit(h->loop, &tick);
+	event_base_dispatch(h->loop);
+}
+
+static void a_request_is_given_up_before_it_is_sent_while_it_is_under_way_and_while_it_backs_off(void **state)
+{
+	struct harness h;
+	struct outcome o;
+	struct k8s_call *call;
+	start(&h, NULL);
+	for (int way = 0; way < 3; way++) {
+		if (way == 1)
+			fake_apiserver_fail(h.server, &(struct fake_fault){.next = 1, .delay_ms = 1000});
+		if (way == 2)
+			fake_apiserver_fail(h.server,
+			                    &(struct fake_fault){.next = 1, .status = 429, .retry_after_s = 20});
+		request(&h, &(struct k8s_request_options){.method = "GET"}, &o, &call);
+		if (way > 0)
+			turn(&h, 100);
+		assert_false(o.is_done);
+		k8s_call_cancel(call);
+		assert_true(o.is_done);
+		assert_int_equal(o.error.kind, ERR_CANCELED);
+	}
+	turn(&h, 50);
+	assert_int_equal(total(&h), 2);
+	harness_stop(&h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(a_refused_write_is_not_sent_and_a_read_is),
+	        cmocka_unit_test(a_retry_is_asked_for_again),
+	        cmocka_unit_test(an_unguarded_write_goes_out_whoever_leads),
+	        cmocka_unit_test(the_number_of_attempts_can_be_bounded_for_one_request),
+	        cmocka_unit_test(a_request_is_given_up_before_it_is_sent_while_it_is_under_way_and_while_it_backs_off),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
