@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/status_doc.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json_read.h"
+#include "base/json_write.h"
+#include "base/num.h"
+#include "policies/decide.h"
+#include "policies/policy.h"
+
+#define SUMMARY_BYTES 512
+
+// ---- the record ----
+
+void status_record_done(struct status_record *r)
+{
+	for (size_t i = 0; i < r->n_decisions; i++)
+		free(r->decisions[i].message);
+	free(r->decisions);
+	*r = (struct status_record){0};
+}
+
+void status_record_add(struct status_record *r, int64_t time_ms, enum action action, enum reason reason, int32_t from,
+                       int32_t to, const char *message)
+{
+	if (r->n_decisions == STATUS_DECISIONS_MAX) {
+		free(r->decisions[0].message);
+		memmove(r->decisions, r->decisions + 1, --r->n_decisions * sizeof *r->decisions);
+	}
+	if (r->n_decisions == r->decisions_room) { // most policies have few: grown in small steps
+		size_t room = r->decisions_room + 2;
+		struct status_decision *more = realloc(r->decisions, room * sizeof *more);
+		if (!more)
+			abort(); // a few bytes: the supervisor restarts us
+		r->decisions = more;
+		r->decisions_room = room;
+	}
+	char *copy = strdup(message);
+	if (!copy)
+		abort();
+	r->decisions[r->n_decisions++] = (struct status_decision){time_ms, action, reason, from, to, copy};
+}
+
+// ---- writing ----
+
+static void write_str(struct json_writer *w, const char *key, const char *value)
+{
+	json_write_key(w, key);
+	json_write_str(w, value);
+}
+
+static void write_i64(struct json_writer *w, const char *key, int64_t value)
+{
+	json_write_key(w, key);
+	json_write_i64(w, value);
+}
+
+static void write_time(struct json_writer *w, const char *key, int64_t wall_ms)
+{
+	char text[NUM_TEXT_BYTES];
+	num_format_rfc3339_ms(text, wall_ms);
+	write_str(w, key, text);
+}
+
+static void write_null(struct json_writer *w, const char *key)
+{
+	json_write_key(w, key);
+	json_write_null(w);
+}
+
+static void write_conditions(struct json_writer *w, const struct status_doc *doc)
+{
+	json_write_key(w, "conditions");
+	json_write_array_begin(w);
+	for (int i = 0; i < CONDITION_TYPE__COUNT; i++) {
+		const struct condition *c = &doc->conditions[i];
+		int64_t since_ms = doc->record->since_ms[i];
+		json_write_object_begin(w);
+		write_str(w, "type", condition_type_names[i]);
+		write_str(w, "status", condition_status_names[c->status]);
+		write_str(w, "reason", c->reason);
+		write_str(w, "message", c->message);
+		write_time(w, "lastTransitionTime", since_ms - since_ms % 1000);
+		write_i64(w, "observedGeneration", doc->generation);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+}
+
+// Three digits are enough to look at.
+static void format_short(char out[NUM_TEXT_BYTES], double v)
+{
+	if (isfinite(v))
+		snprintf(out, NUM_TEXT_BYTES, "%.3g", v);
+	else
+		snprintf(out, NUM_TEXT_BYTES, "?");
+}
+
+// "queue 12/8, sm_active 0.71/0.7"
+static void write_summary(struct json_writer *w, const struct status_doc *doc)
+{
+	const struct decision *d = doc->facts->decided->decision;
+	struct buf text;
+	buf_init(&text, SUMMARY_BYTES);
+	for (size_t i = 0; i < d->n_signals; i++) {
+		char value[NUM_TEXT_BYTES], target[NUM_TEXT_BYTES];
+		format_short(value, d->signals[i].value);
+		format_short(target, d->signals[i].target);
+		buf_printf(&text, "%s%s %s/%s", i ? ", " : "", doc->policy->signals[i].name, value, target);
+	}
+	write_str(w, "signalsSummary", buf_str(&text)); // what does not fit is left out
+	buf_done(&text);
+}
+
+static void write_signals(struct json_writer *w, const struct status_doc *doc)
+{
+	const struct decision *d = doc->facts->decided->decision;
+	json_write_key(w, "signals");
+	json_write_array_begin(w);
+	for (size_t i = 0; i < d->n_signals; i++) {
+		const struct decision_signal *s = &d->signals[i];
+		char text[NUM_TEXT_BYTES];
+		json_write_object_begin(w);
+		write_str(w, "name", doc->policy->signals[i].name);
+		if (isfinite(s->value)) {
+			num_format_f64(text, s->value);
+			write_str(w, "value", text);
+		}
+		if (isfinite(s->target)) {
+			num_format_f64(text, s->target);
+			write_str(w, "target", text);
+		}
+		write_i64(w, "proposal", s->proposal);
+		write_str(w, "state", signal_state_name(s->state));
+		write_str(w, "reason", reason_info(s->reason)->name);
+		if (s->age_ms >= 0)
+			write_time(w, "sampleTime", d->time_ms - s->age_ms);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+}
+
+static void write_decision(struct json_writer *w, const struct status_doc *doc)
+{
+	const struct decided *decided = doc->facts->decided;
+	if (!decided) {
+		static const char *const fields[] = {"action", "readyReplicas"};
+		for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+			write_null(w, fields[i]);
+		write_str(w, "reason", doc->conditions[CONDITION_READY].reason);
+		write_str(w, "message", doc->conditions[CONDITION_READY].message);
+		return;
+	}
+	const struct decision *d = decided->decision;
+	char message[RENDER_SENTENCE_BYTES];
+	bool scaled = doc->facts->phase == STATUS_SCALED;
+	write_i64(w, "currentReplicas", scaled ? d->desired : d->current);
+	write_i64(w, "desiredReplicas", d->desired);
+	if (d->ready >= 0)
+		write_i64(w, "readyReplicas", d->ready);
+	else
+		write_null(w, "readyReplicas");
+	write_str(w, "action", action_name(d->action));
+	write_str(w, "reason", reason_info(d->reason)->name);
+	render_message(decided, message);
+	write_str(w, "message", message);
+	write_summary(w, doc);
+	write_signals(w, doc);
+}
+
+// Only what a window that ends now or later can still find: a recommendation is forgotten when a later one is as large
+// and a later one is as small, for stabilization asks for the largest or the smallest since some moment.
+static size_t thin_out(struct decide_recommendation *r, size_t n)
+{
+	size_t kept = n;
+	int32_t largest = INT32_MIN, smallest = INT32_MAX;
+	for (size_t i = n; i-- > 0;) {
+		bool matters = r[i].replicas > largest || r[i].replicas < smallest;
+		largest = r[i].replicas > largest ? r[i].replicas : largest;
+		smallest = r[i].replicas < smallest ? r[i].replicas : smallest;
+		if (matters)
+			r[--kept] = r[i];
+	}
+	if (n - kept > STATUS_RECOMMENDATIONS_MAX)
+		kept = n - STATUS_RECOMMENDATIONS_MAX;
+	memmove(r, r + kept, (n - kept) * sizeof *r);
+	return n - kept;
+}
+
+static void write_state(struct json_writer *w, const struct status_doc *doc)
+{
+	struct decide_recommendation recommendations[2 * DECIDE_HISTORY_MAX];
+	struct decide_scale_event events[2 * DECIDE_HISTORY_MAX];
+	size_t n = thin_out(recommendations,
+	                    decide_recommendations(doc->policy, doc->state, recommendations, 2 * DECIDE_HISTORY_MAX));
+	json_write_key(w, "recommendations");
+	json_write_array_begin(w);
+	for (size_t i = 0; i < n; i++) {
+		json_write_object_begin(w);
+		write_time(w, "time", recommendations[i].time_ms);
+		write_i64(w, "replicas", recommendations[i].replicas);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+	n = decide_scale_events(doc->policy, doc->state, events, 2 * DECIDE_HISTORY_MAX);
+	json_write_key(w, "scaleEvents");
+	json_write_array_begin(w);
+	for (size_t i = n > STATUS_EVENTS_MAX ? n - STATUS_EVENTS_MAX : 0; i < n; i++) {
+		json_write_object_begin(w);
+		write_time(w, "time", events[i].time_ms);
+		write_i64(w, "change", events[i].change);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+	int64_t last_ms = decide_last_scale_ms(doc->policy, doc->state);
+	if (last_ms >= 0)
+		write_time(w, "lastScaleTime", last_ms);
+	else
+		write_null(w, "lastScaleTime");
+	int64_t startup_ms = doc->policy->startup.given ? -1 : decide_startup_ms(doc->policy, doc->state);
+	json_write_key(w, "startupSeconds");
+	if (startup_ms >= 0)
+		json_write_i64(w, (startup_ms + 999) / 1000);
+	else
+		json_write_null(w);
+}
+
+static void write_decisions(struct json_writer *w, const struct status_record *r)
+{
+	json_write_key(w, "decisions");
+	json_write_array_begin(w);
+	for (size_t i = 0; i < r->n_decisions; i++) {
+		const struct status_decision *d = &r->decisions[i];
+		json_write_object_begin(w);
+		write_time(w, "time", d->time_ms);
+		write_str(w, "action", action_name(d->action));
+		write_str(w, "reason", reason_info(d->reason)->name);
+		write_i64(w, "from", d->from);
+		write_i64(w, "to", d->to);
+		write_str(w, "message", d->message);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+}
+
+void status_doc_write(struct buf *out, const struct status_doc *doc)
+{
+	struct json_writer w;
+	json_write_init(&w, out, 0);
+	json_write_object_begin(&w);
+	if (doc->uid) {
+		json_write_key(&w, "metadata");
+		json_write_object_begin(&w);
+		write_str(&w, "uid", doc->uid);
+		json_write_object_end(&w);
+	}
+	json_write_key(&w, "status");
+	json_write_object_begin(&w);
+	write_i64(&w, "observedGeneration", doc->generation);
+	write_time(&w, "lastUpdateTime", doc->now_ms - doc->now_ms % 1000);
+	write_decision(&w, doc);
+	if (doc->policy)
+		write_state(&w, doc);
+	write_decisions(&w, doc->record);
+	write_conditions(&w, doc);
+	json_write_object_end(&w);
+	json_write_object_end(&w);
+}
+
+// ---- reading ----
+
+static bool read_time(const cJSON *object, const char *key, int64_t now_ms, int64_t *ret_ms)
+{
+	const char *text = json_get_str(object, key, NULL);
+	if (!text || num_parse_rfc3339_ms(text, strlen(text), ret_ms, NULL) < 0 || *ret_ms < 0)
+		return false;
+	if (*ret_ms > now_ms)
+		*ret_ms = now_ms;
+	return true;
+}
+
+static bool read_i64(const cJSON *object, const char *key, int64_t min, int64_t max, int64_t *ret_value)
+{
+	return json_get_i64(object, key, min, max, ret_value, NULL) == 1;
+}
+
+static int index_of(const char *name, const char *(*name_of)(int i), int n)
+{
+	for (int i = 0; name && i < n; i++)
+		if (strcmp(name, name_of(i)) == 0)
+			return i;
+	return -1;
+}
+
+static const char *reason_name(int i)
+{
+	return reason_info((enum reason)i)->name;
+}
+
+static const char *action_name_at(int i)
+{
+	return action_name((enum action)i);
+}
+
+static const char *condition_name(int i)
+{
+	return condition_type_names[i];
+}
+
+static const char *condition_status_name(int i)
+{
+	return condition_status_names[i];
+}
+
+static void read_decisions(const cJSON *status, struct status_record *record, int64_t now_ms)
+{
+	const cJSON *item;
+	int n = 0;
+	cJSON_ArrayForEach(item, json_get(status, "decisions"))
+	{
+		int64_t time_ms, from, to;
+		int action = index_of(json_get_str(item, "action", NULL), action_name_at, ACTION__COUNT);
+		int reason = index_of(json_get_str(item, "reason", NULL), reason_name, REASON__COUNT);
+		if (++n > STATUS_DECISIONS_MAX)
+			break;
+		if (action < 0 || reason < 0 || !read_time(item, "time", now_ms, &time_ms) ||
+		    !read_i64(item, "from", 0, INT32_MAX, &from) || !read_i64(item, "to", 0, INT32_MAX, &to))
+			continue;
+		char message[RENDER_SENTENCE_BYTES];
+		snprintf(message, sizeof message, "%s", json_get_str(item, "message", ""));
+		status_record_add(record, time_ms, (enum action)action, (enum reason)reason, (int32_t)from, (int32_t)to,
+		                  message);
+	}
+}
+
+static void read_conditions(const cJSON *status, struct status_record *record, int64_t now_ms)
+{
+	const cJSON *item;
+	cJSON_ArrayForEach(item, json_get(status, "conditions"))
+	{
+		int64_t since_ms;
+		int type = index_of(json_get_str(item, "type", NULL), condition_name, CONDITION_TYPE__COUNT);
+		int is = index_of(json_get_str(item, "status", NULL), condition_status_name, CONDITION_STATUS__COUNT);
+		if (type < 0 || is < 0 || !read_time(item, "lastTransitionTime", now_ms, &since_ms))
+			continue;
+		record->condition[type] = (enum condition_status)is;
+		record->since_ms[type] = since_ms;
+	}
+}
+
+// The last recommendation holds until now: while nothing changed, nothing was written.
+static void read_recommendations(const cJSON *status, const struct policy *policy, void *state, int64_t now_ms)
+{
+	const cJSON *item;
+	int n = 0;
+	int64_t last_ms = 0, last = -1;
+	cJSON_ArrayForEach(item, json_get(status, "recommendations"))
+	{
+		int64_t time_ms, replicas;
+		if (++n > STATUS_RECOMMENDATIONS_MAX)
+			break;
+		if (!read_time(item, "time", now_ms, &time_ms) || time_ms < last_ms ||
+		    !read_i64(item, "replicas", 0, POLICY_REPLICAS_MAX, &replicas))
+			continue;
+		decide_record_recommendation(policy, state, time_ms, (int32_t)replicas);
+		last_ms = time_ms;
+		last = replicas;
+	}
+	if (last >= 0)
+		decide_record_recommendation(policy, state, now_ms, (int32_t)last);
+}
+
+static void read_scales(const cJSON *status, const struct policy *policy, void *state, int64_t now_ms)
+{
+	const cJSON *item;
+	int n = 0;
+	int64_t last_ms = -1, time_ms, seconds;
+	cJSON_ArrayForEach(item, json_get(status, "scaleEvents"))
+	{
+		int64_t change;
+		if (++n > STATUS_EVENTS_MAX)
+			break;
+		if (!read_time(item, "time", now_ms, &time_ms) || time_ms < last_ms ||
+		    !read_i64(item, "change", -POLICY_REPLICAS_MAX, POLICY_REPLICAS_MAX, &change) || change == 0)
+			continue;
+		decide_record_scale(policy, state, time_ms, change < 0 ? (int32_t)-change : 0,
+		                    change > 0 ? (int32_t)change : 0);
+		last_ms = time_ms;
+	}
+	if (read_time(status, "lastScaleTime", now_ms, &time_ms) && time_ms > last_ms)
+		decide_record_last_scale(policy, state, time_ms);
+	if (read_i64(status, "startupSeconds", 0, NUM_DURATION_MS_MAX / 1000, &seconds))
+		decide_record_start(policy, state, seconds * 1000);
+}
+
+int status_doc_read(const char *json, size_t len, const struct policy *policy, void *state,
+                    struct status_record *record, int64_t now_ms, struct err *e)
+{
+	cJSON *root = json_read(json, len, e);
+	if (!root)
+		return err_wrap(e, "status");
+	const cJSON *status = json_get(root, "status");
+	read_conditions(status, record, now_ms);
+	read_decisions(status, record, now_ms);
+	read_scales(status, policy, state, now_ms);
+	read_recommendations(status, policy, state, now_ms);
+	cJSON_Delete(root);
+	return 0;
+}

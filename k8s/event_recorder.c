@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "k8s/event_recorder.h"
+
+#include <assert.h>
+#include <event2/util.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+#include <utlist.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/json_write.h"
+#include "base/num.h"
+#include "k8s/k8s_client.h"
+
+#define BODY_BYTES_MAX     (16 * 1024)
+#define NAME_BYTES         256 // an object's name has at most 253
+#define EVENT_SUFFIX_BYTES 17  // ".", 16 hexadecimal digits
+#define KEY_BYTES          512
+#define OBJECTS_MAX        EVENT_SERIES_MAX
+
+// What is said about one object with one type and reason: one Event on the server.
+struct series {
+	struct series *prev, *next; // by last use, oldest first
+	UT_hash_handle hh;
+	struct event_recorder *recorder;
+	char *key;
+	char *api_version, *kind, *namespace_name, *object_name, *uid, *type, *reason;
+	char *message;
+	char event_name[NAME_BYTES];
+	int64_t first_ms, last_ms;
+	int count;
+	bool exists;  // on the server
+	bool sending; // a request is under way
+	bool dirty;   // said again meanwhile
+};
+
+// How much may still be said about one object.
+struct object {
+	UT_hash_handle hh;
+	int tokens;
+	int64_t refilled_ms;
+	char uid[];
+};
+
+struct event_recorder {
+	struct event_recorder_options options;
+	char *component, *instance;
+	struct series *by_key, *by_use;
+	struct object *objects;
+	struct event_recorder_stats stats;
+	struct err error;
+};
+
+struct event_recorder *event_recorder_new(const struct event_recorder_options *options, struct err *e)
+{
+	struct event_recorder *r = calloc(1, sizeof *r);
+	if (r) {
+		r->options = *options;
+		r->component = strdup(options->component);
+		r->instance = strdup(options->instance);
+	}
+	if (!r || !r->component || !r->instance) {
+		event_recorder_free(r);
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	return r;
+}
+
+static void series_free(struct series *s)
+{
+	if (!s)
+		return;
+	char *texts[] = {s->key, s->api_version, s->kind,   s->namespace_name, s->object_name,
+	                 s->uid, s->type,        s->reason, s->message};
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+		free(texts[i]);
+	free(s);
+}
+
+static void series_drop(struct event_recorder *r, struct series *s)
+{
+	assert(!s->sending);
+	HASH_DEL(r->by_key, s);
+	DL_DELETE(r->by_use, s);
+	series_free(s);
+}
+
+void event_recorder_free(struct event_recorder *r)
+{
+	if (!r)
+		return;
+	struct object *o, *next_object;
+	struct series *s, *next_series;
+	DL_FOREACH_SAFE(r->by_use, s, next_series)
+	{
+		series_drop(r, s);
+	}
+	HASH_ITER(hh, r->objects, o, next_object)
+	{
+		HASH_DEL(r->objects, o);
+		free(o);
+	}
+	free(r->component);
+	free(r->instance);
+	free(r);
+}
+
+void event_recorder_get_stats(const struct event_recorder *r, struct event_recorder_stats *ret_stats)
+{
+	*ret_stats = r->stats;
+}
+
+const char *event_recorder_error(const struct event_recorder *r)
+{
+	return r->error.msg;
+}
+
+// ---- how much may be said ----
+
+static void refill(struct object *o, int64_t now_ms)
+{
+	if (now_ms < o->refilled_ms) // the clock went back
+		o->refilled_ms = now_ms;
+	int64_t more = (now_ms - o->refilled_ms) / EVENT_OBJECT_REFILL_MS;
+	o->refilled_ms += more * EVENT_OBJECT_REFILL_MS;
+	o->tokens = more > EVENT_OBJECT_BURST - o->tokens ? EVENT_OBJECT_BURST : o->tokens + (int)more;
+}
+
+// Objects that could say all they want are as good as never seen.
+static void forget_quiet_objects(struct event_recorder *r, int64_t now_ms)
+{
+	struct object *o, *next;
+	HASH_ITER(hh, r->objects, o, next)
+	{
+		refill(o, now_ms);
+		if (o->tokens >= EVENT_OBJECT_BURST) {
+			HASH_DEL(r->objects, o);
+			free(o);
+		}
+	}
+}
+
+static bool take_token(struct event_recorder *r, const char *uid, int64_t now_ms)
+{
+	struct object *o;
+	HASH_FIND_STR(r->objects, uid, o);
+	if (!o) {
+		if (HASH_COUNT(r->objects) >= OBJECTS_MAX)
+			forget_quiet_objects(r, now_ms);
+		if (HASH_COUNT(r->objects) >= OBJECTS_MAX)
+			return false;
+		size_t len = strlen(uid);
+		o = calloc(1, sizeof *o + len + 1);
+		if (!o)
+			return false;
+		memcpy(o->uid, uid, len + 1);
+		o->tokens = EVENT_OBJECT_BURST;
+		o->refilled_ms = now_ms;
+		HASH_ADD_STR(r->objects, uid, o);
+	}
+	refill(o, now_ms);
+	if (o->tokens == 0)
+		return false;
+	o->tokens--;
+	return true;
+}
+
+// ---- one Event on the server ----
+
+static void write_time(struct json_writer *w, const char *key, int64_t wall_ms)
+{
+	char text[NUM_TEXT_BYTES];
+	num_format_rfc3339_ms(text, wall_ms - wall_ms % 1000); // metav1.Time has no fraction
+	json_write_key(w, key);
+	json_write_str(w, text);
+}
+
+static void write_str(struct json_writer *w, const char *key, const char *value)
+{
+	json_write_key(w, key);
+	json_write_str(w, value);
+}
+
+static void write_counted(struct json_writer *w, const struct series *s)
+{
+	write_str(w, "message", s->message);
+	json_write_key(w, "count");
+	json_write_i64(w, s->count);
+	write_time(w, "lastTimestamp", s->last_ms);
+}
+
+static void write_whole(struct json_writer *w, const struct series *s)
+{
+	const struct event_recorder *r = s->recorder;
+	write_str(w, "apiVersion", "v1");
+	write_str(w, "kind", "Event");
+	json_write_key(w, "metadata");
+	json_write_object_begin(w);
+	write_str(w, "name", s->event_name);
+	write_str(w, "namespace", s->namespace_name);
+	json_write_object_end(w);
+	json_write_key(w, "involvedObject");
+	json_write_object_begin(w);
+	write_str(w, "apiVersion", s->api_version);
+	write_str(w, "kind", s->kind);
+	write_str(w, "namespace", s->namespace_name);
+	write_str(w, "name", s->object_name);
+	write_str(w, "uid", s->uid);
+	json_write_object_end(w);
+	write_str(w, "type", s->type);
+	write_str(w, "reason", s->reason);
+	write_time(w, "firstTimestamp", s->first_ms);
+	write_counted(w, s);
+	json_write_key(w, "source");
+	json_write_object_begin(w);
+	write_str(w, "component", r->component);
+	json_write_object_end(w);
+	write_str(w, "reportingComponent", r->component);
+	write_str(w, "reportingInstance", r->instance);
+}
+
+static void send_series(struct series *s);
+
+static void on_sent(void *arg, const struct http_response *response, const struct err *error)
+{
+	struct series *s = arg;
+	struct event_recorder *r = s->recorder;
+	s->sending = false;
+	if (response) {
+		r->stats.written++;
+		err_clear(&r->error);
+		s->exists = true;
+	} else if (error->kind == ERR_NOT_FOUND &&
+	           s->exists) { // it has expired on the server: an Event lives for an hour
+		s->exists = false;
+		s->dirty = true;
+	} else {
+		r->stats.failed++;
+		r->error = *error;
+		if (error->kind == ERR_CANCELED)
+			s->dirty = false; // the client is going away
+	}
+	if (s->dirty)
+		send_series(s);
+}
+
+static void new_event_name(struct series *s)
+{
+	uint64_t bits;
+	evutil_secure_rng_get_bytes(&bits, sizeof bits);
+	snprintf(s->event_name, sizeof s->event_name, "%.*s.%016" PRIx64, NAME_BYTES - EVENT_SUFFIX_BYTES - 4,
+	         s->object_name, bits);
+}
+
+static void send_series(struct series *s)
+{
+	struct event_recorder *r = s->recorder;
+	s->dirty = false;
+	if (!take_token(r, s->uid, clock_wall_ms(r->options.clock))) {
+		r->stats.dropped++;
+		return;
+	}
+	if (!s->exists)
+		new_event_name(s);
+	char path[K8S_PATH_BYTES_MAX];
+	snprintf(path, sizeof path, "/api/v1/namespaces/%s/events%s%s", s->namespace_name, s->exists ? "/" : "",
+	         s->exists ? s->event_name : "");
+	struct buf body;
+	struct json_writer w;
+	struct err e;
+	buf_init(&body, BODY_BYTES_MAX);
+	json_write_init(&w, &body, 0);
+	json_write_object_begin(&w);
+	if (s->exists)
+		write_counted(&w, s);
+	else
+		write_whole(&w, s);
+	json_write_object_end(&w);
+	int rc = body.failed ? err_set(&e, ERR_LIMIT, "an Event of more than %d bytes", BODY_BYTES_MAX)
+	         : s->exists ? k8s_request(r->options.client, "PATCH", path, "application/merge-patch+json",
+	                                   buf_str(&body), body.len, on_sent, s, &e)
+	                     : k8s_request(r->options.client, "POST", path, "application/json", buf_str(&body),
+	                                   body.len, on_sent, s, &e);
+	buf_done(&body);
+	if (rc == 0) {
+		s->sending = true;
+		return;
+	}
+	r->stats.failed++;
+	r->error = e;
+}
+
+// ---- what is said ----
+
+// The oldest that is not being written goes when there are too many.
+static bool make_room(struct event_recorder *r)
+{
+	if (HASH_COUNT(r->by_key) < EVENT_SERIES_MAX)
+		return true;
+	struct series *s;
+	DL_FOREACH(r->by_use, s)
+	{
+		if (!s->sending) {
+			series_drop(r, s);
+			return true;
+		}
+	}
+	return false;
+}
+
+static struct series *series_new(struct event_recorder *r, const struct event_object *o, const char *key,
+                                 const char *type, const char *reason)
+{
+	struct series *s = make_room(r) ? calloc(1, sizeof *s) : NULL;
+	if (!s)
+		return NULL;
+	s->recorder = r;
+	s->key = strdup(key);
+	s->api_version = strdup(o->api_version);
+	s->kind = strdup(o->kind);
+	s->namespace_name = strdup(o->namespace_name);
+	s->object_name = strdup(o->name);
+	s->uid = strdup(o->uid);
+	s->type = strdup(type);
+	s->reason = strdup(reason);
+	if (!s->key || !s->api_version || !s->kind || !s->namespace_name || !s->object_name || !s->uid || !s->type ||
+	    !s->reason) {
+		series_free(s);
+		return NULL;
+	}
+	HASH_ADD_KEYPTR(hh, r->by_key, s->key, strlen(s->key), s);
+	DL_APPEND(r->by_use, s);
+	return s;
+}
+
+// Cut between characters.
+static char *copy_message(const char *message)
+{
+	size_t len = strlen(message);
+	if (len > EVENT_MESSAGE_BYTES_MAX) {
+		len = EVENT_MESSAGE_BYTES_MAX;
+		while (len > 0 && ((unsigned char)message[len] & 0xC0) == 0x80)
+			len--;
+	}
+	return strndup(message, len);
+}
+
+void event_recorder_record(struct event_recorder *r, const struct event_object *object, const char *type,
+                           const char *reason, const char *message)
+{
+	int64_t now_ms = clock_wall_ms(r->options.clock);
+	char key[KEY_BYTES];
+	int n = snprintf(key, sizeof key, "%s|%s|%s", object->uid, type, reason);
+	char *copy = copy_message(message);
+	struct series *s = NULL;
+	if (n > 0 && (size_t)n < sizeof key && copy) {
+		HASH_FIND_STR(r->by_key, key, s);
+		if (!s)
+			s = series_new(r, object, key, type, reason);
+	}
+	if (!s) {
+		r->stats.dropped++;
+		free(copy);
+		return;
+	}
+	if (s->count > 0 && !s->sending && now_ms - s->last_ms > EVENT_AGGREGATE_MS) { // long ago: a new Event
+		s->exists = false;
+		s->count = 0;
+	}
+	if (s->count == 0)
+		s->first_ms = now_ms;
+	s->count++;
+	s->last_ms = now_ms;
+	free(s->message);
+	s->message = copy;
+	DL_DELETE(r->by_use, s);
+	DL_APPEND(r->by_use, s);
+	if (s->sending)
+		s->dirty = true;
+	else
+		send_series(s);
+}
