@@ -264,7 +264,7 @@ void status_doc_write(struct buf *out, const struct status_doc *doc)
 	json_write_key(&w, "status");
 	json_write_object_begin(&w);
 	write_i64(&w, "observedGeneration", doc->generation);
-	write_time(&w, "lastUpdateTime", doc->now_ms - doc->now_ms % 1000);
+	write_time(&w, "lastUpdateTime", doc->now_ms);
 	write_decision(&w, doc);
 	if (doc->policy)
 		write_state(&w, doc);
@@ -355,7 +355,8 @@ static void read_conditions(const cJSON *status, struct status_record *record, i
 	}
 }
 
-// The last recommendation holds until now: while nothing changed, nothing was written.
+// A recommendation of the tick that was written last holds until now: while nothing changed, nothing was written. A
+// tick that had no data recommended nothing.
 static void read_recommendations(const cJSON *status, const struct policy *policy, void *state, int64_t now_ms)
 {
 	const cJSON *item;
@@ -373,7 +374,9 @@ static void read_recommendations(const cJSON *status, const struct policy *polic
 		last_ms = time_ms;
 		last = replicas;
 	}
-	if (last >= 0)
+	int64_t written_ms;
+	if (last >= 0 && now_ms > last_ms && read_time(status, "lastUpdateTime", now_ms, &written_ms) &&
+	    last_ms >= written_ms)
 		decide_record_recommendation(policy, state, now_ms, (int32_t)last);
 }
 

@@ -16,7 +16,7 @@ struct policy;
 
 #define STATUS_DECISIONS_MAX       10
 #define STATUS_RECOMMENDATIONS_MAX 128
-#define STATUS_EVENTS_MAX          64
+#define STATUS_EVENTS_MAX          256
 #define STATUS_BYTES_MAX           (64 * 1024)
 
 // A decision that said something new.

@@ -11,6 +11,9 @@
 
 #include <cmocka.h>
 
+#include "base/buf.h"
+#include "base/err.h"
+#include "controller/status_doc.h"
 #include "test/prop/prop.h"
 
 static void show_all(struct prop_random *r, struct engine *e)
@@ -138,36 +141,29 @@ static void a_restart_from_the_bytes_changes_nothing(void **state)
 	}
 }
 
-static int64_t longest_period_ms(const struct policy *p)
-{
-	int64_t longest_ms = 0;
-	const struct policy_scaling_rules *rules[] = {&p->scale_up, &p->scale_down};
-	for (size_t i = 0; i < 2; i++)
-		for (size_t k = 0; k < rules[i]->n_rates; k++)
-			if (rules[i]->rates[k].period_ms > longest_ms)
-				longest_ms = rules[i]->rates[k].period_ms;
-	return longest_ms;
-}
-
-// Only what `status` keeps survives, through the functions that give it back: no event that has left every period.
+// Only what `status` keeps survives.
 static void restart_from_status(struct engine *e)
 {
-	static struct decide_recommendation recommendations[2 * DECIDE_HISTORY_MAX];
-	static struct decide_scale_event events[2 * DECIDE_HISTORY_MAX];
-	const struct policy *p = &e->policy;
-	size_t n_recommendations = decide_recommendations(p, e->state, recommendations, 2 * DECIDE_HISTORY_MAX);
-	size_t n_events = decide_scale_events(p, e->state, events, 2 * DECIDE_HISTORY_MAX);
-	int64_t last_ms = decide_last_scale_ms(p, e->state);
+	struct decided decided = {&e->policy, &e->decision, NULL};
+	struct status_facts facts = {.phase = STATUS_DECIDED, .decided = &decided};
+	struct condition conditions[CONDITION_TYPE__COUNT];
+	struct status_record written = {0}, read = {0};
+	struct buf text;
+	struct err error = {0};
+	status_conditions(&facts, conditions);
+	buf_init(&text, STATUS_BYTES_MAX);
+	status_doc_write(&text, &(struct status_doc){.facts = &facts,
+	                                             .conditions = conditions,
+	                                             .record = &written,
+	                                             .policy = &e->policy,
+	                                             .state = e->state,
+	                                             .now_ms = e->now_ms});
 	engine_start(e);
-	for (size_t i = 0; i < n_recommendations; i++)
-		decide_record_recommendation(p, e->state, recommendations[i].time_ms, recommendations[i].replicas);
-	for (size_t i = 0; i < n_events; i++)
-		if (events[i].time_ms > e->now_ms - longest_period_ms(p))
-			decide_record_scale(p, e->state, events[i].time_ms,
-			                    events[i].change < 0 ? -events[i].change : 0,
-			                    events[i].change > 0 ? events[i].change : 0);
-	if (last_ms >= 0)
-		decide_record_last_scale(p, e->state, last_ms);
+	if (text.failed ||
+	    status_doc_read(buf_str(&text), text.len, &e->policy, e->state, &read, e->decision.time_ms, &error) < 0)
+		prop_fail_at(error.msg, 0, e);
+	status_record_done(&read);
+	buf_done(&text);
 }
 
 static void a_restart_from_the_status_changes_nothing(void **state)

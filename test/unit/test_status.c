@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: the status says what happened in the HPA's words, and a process that reads it decides as the one that wrote it
+// would have.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json_read.h"
+#include "controller/status_doc.h"
+#include "test/support/engine.h"
+
+static struct decided decided_of(const struct engine *e)
+{
+	return (struct decided){&e->policy, &e->decision, NULL};
+}
+
+static void write_status(struct buf *out, const struct engine *e, enum status_phase phase, struct status_record *record)
+{
+	struct decided decided = decided_of(e);
+	struct status_facts facts = {.phase = phase, .decided = &decided, .paused = e->policy.paused};
+	struct condition conditions[CONDITION_TYPE__COUNT];
+	status_conditions(&facts, conditions);
+	for (int i = 0; i < CONDITION_TYPE__COUNT; i++) {
+		record->condition[i] = conditions[i].status;
+		record->since_ms[i] = e->now_ms;
+	}
+	status_doc_write(out, &(struct status_doc){.facts = &facts,
+	                                           .conditions = conditions,
+	                                           .record = record,
+	                                           .policy = &e->policy,
+	                                           .state = e->state,
+	                                           .uid = "0a1b",
+	                                           .generation = 3,
+	                                           .now_ms = e->now_ms});
+	assert_false(out->failed);
+}
+
+// ---- a restart ----
+
+// A load with a saw on it: stabilization, rates and cooldown all have something to do.
+static double load_at(int tick)
+{
+	return 8 + 6 * (tick / 12 % 3) + (tick % 5 == 0 ? 4 : 0) - (tick % 7 == 0 ? 5 : 0);
+}
+
+static void start_engine(struct engine *e)
+{
+	engine_init(e, 4);
+	engine_add_value(e, "queue", 2);
+	e->policy.scale_down.stabilization_window_ms = 120000;
+	e->policy.scale_up.stabilization_window_ms = 30000;
+	e->policy.cooldown = (struct policy_sustain){30000, 45000};
+	engine_add_rate(e, +1, RATE_PODS, 3, 60000);
+	engine_add_rate(e, -1, RATE_PERCENT, 50, 60000);
+	engine_start(e);
+}
+
+static void restart(struct engine *e)
+{
+	struct buf text;
+	struct status_record record = {0}, read = {0};
+	struct err error = {0};
+	buf_init(&text, STATUS_BYTES_MAX);
+	write_status(&text, e, STATUS_DECIDED, &record);
+	engine_start(e); // all forgotten
+	if (status_doc_read(buf_str(&text), text.len, &e->policy, e->state, &read, e->now_ms, &error) < 0)
+		fail_msg("%s", error.msg);
+	for (int i = 0; i < CONDITION_TYPE__COUNT; i++)
+		assert_int_equal(read.condition[i], record.condition[i]);
+	status_record_done(&read);
+	buf_done(&text);
+}
+
+static void a_process_that_reads_the_status_decides_as_the_one_that_wrote_it(void **state)
+{
+	struct engine e, other;
+	int limited = 0, scaled = 0;
+	start_engine(&e);
+	start_engine(&other);
+	for (int tick = 0; tick < 200; tick++) {
+		engine_show(&e, 0, load_at(tick));
+		engine_show(&other, 0, load_at(tick));
+		const struct decision *a = engine_tick(&e), *b = engine_tick(&other);
+		if (a->desired != b->desired || a->reason != b->reason)
+			fail_msg("tick %d: %d (%s), after a restart %d (%s)", tick, a->desired,
+			         reason_info(a->reason)->name, b->desired, reason_info(b->reason)->name);
+		limited += engine_find(&e, REASON_SCALE_DOWN_STABILIZED) || engine_find(&e, REASON_COOLDOWN_ACTIVE) ||
+		           engine_find(&e, REASON_SCALE_UP_LIMIT);
+		scaled += a->write;
+		engine_apply(&e);
+		engine_apply(&other);
+		restart(&other);
+		e.now_ms += 15000;
+		other.now_ms += 15000;
+	}
+	assert_true(limited > 20 && scaled > 5); // there was something to forget
+	engine_done(&e);
+	engine_done(&other);
+}
+
+// ---- what is kept is small ----
+
+static void many_recommendations_become_the_few_that_matter(void **state)
+{
+	struct engine e;
+	struct buf text;
+	struct status_record record = {0};
+	struct err error;
+	engine_init(&e, 10);
+	engine_add_value(&e, "queue", 1);
+	e.policy.scale_down.stabilization_window_ms = 3600000;
+	engine_start(&e);
+	for (int i = 0; i < 200; i++) {
+		engine_show(&e, 0, i % 2 ? 3 : 4);
+		engine_tick(&e);
+		e.now_ms += 15000;
+	}
+	buf_init(&text, STATUS_BYTES_MAX);
+	write_status(&text, &e, STATUS_DECIDED, &record);
+	cJSON *root = json_read(buf_str(&text), text.len, &error);
+	const cJSON *status = json_get(root, "status");
+	int n = cJSON_GetArraySize(json_get(status, "recommendations"));
+	if (n < 1 || n > 4)
+		fail_msg("%d recommendations of two values", n);
+	assert_string_equal(json_get_str(json_get(root, "metadata"), "uid", ""), "0a1b");
+	assert_string_equal(json_get_str(status, "signalsSummary", ""), "queue 3/1");
+	assert_true(text.len < 4096);
+	cJSON_Delete(root);
+	buf_done(&text);
+	engine_done(&e);
+}
+
+static void old_decisions_make_room(void **state)
+{
+	struct status_record record = {0};
+	for (int i = 0; i < 3 * STATUS_DECISIONS_MAX; i++)
+		status_record_add(&record, i, ACTION_NONE, REASON_ABOVE_TARGET, i, i + 1, "x");
+	assert_int_equal(record.n_decisions, STATUS_DECISIONS_MAX);
+	assert_int_equal(record.decisions[0].time_ms, 2 * STATUS_DECISIONS_MAX);
+	assert_int_equal(record.decisions[STATUS_DECISIONS_MAX - 1].time_ms, 3 * STATUS_DECISIONS_MAX - 1);
+	status_record_done(&record);
+}
+
+// ---- a status that somebody else wrote ----
+
+static const char *const odd_statuses[] = {
+        "{}",
+        "{\"status\":null}",
+        "{\"status\":[1,2]}",
+        "{\"status\":{\"recommendations\":7,\"scaleEvents\":\"x\",\"decisions\":{},\"conditions\":[null,3]}}",
+        "{\"status\":{\"recommendations\":[{\"time\":\"x\",\"replicas\":1},{\"replicas\":2},{\"time\":\"2026-01-05T09:"
+        "00:00Z\"}]}}",
+        "{\"status\":{\"recommendations\":[{\"time\":\"2026-01-05T09:00:00Z\",\"replicas\":99999999999}]}}",
+        "{\"status\":{\"scaleEvents\":[{\"time\":\"2026-01-05T09:00:00Z\",\"change\":-99999999999}]}}",
+        "{\"status\":{\"decisions\":[{\"time\":\"2026-01-05T09:00:00Z\",\"action\":\"Dance\",\"reason\":\"None\","
+        "\"from\":1,\"to\":2}]}}",
+        "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"Maybe\"},{\"type\":\"Nice\",\"status\":\"True\"}"
+        "]}}",
+        "{\"status\":{\"lastScaleTime\":\"9999-01-01T00:00:00Z\",\"startupSeconds\":-5}}",
+};
+
+static void what_cannot_be_used_is_left_out(void **state)
+{
+	for (size_t i = 0; i < sizeof odd_statuses / sizeof odd_statuses[0]; i++) {
+		struct engine e;
+		struct status_record record = {0};
+		struct err error = {0};
+		struct decide_recommendation r[2 * DECIDE_HISTORY_MAX];
+		engine_init(&e, 3);
+		engine_add_value(&e, "queue", 1);
+		engine_start(&e);
+		if (status_doc_read(odd_statuses[i], strlen(odd_statuses[i]), &e.policy, e.state, &record, e.now_ms,
+		                    &error) < 0)
+			fail_msg("%s: %s", odd_statuses[i], error.msg);
+		assert_int_equal(decide_recommendations(&e.policy, e.state, r, 2 * DECIDE_HISTORY_MAX), 0);
+		assert_int_equal(record.n_decisions, 0);
+		assert_true(decide_last_scale_ms(&e.policy, e.state) <= e.now_ms); // no cooldown from the future
+		status_record_done(&record);
+		engine_done(&e);
+	}
+	struct engine e;
+	struct status_record record = {0};
+	struct err error = {0};
+	engine_init(&e, 3);
+	engine_start(&e);
+	assert_int_equal(status_doc_read("{\"status\":", 10, &e.policy, e.state, &record, e.now_ms, &error), -1);
+	engine_done(&e);
+}
+
+// ---- conditions ----
+
+struct condition_case {
+	const char *name;
+	enum status_phase phase;
+	double value; // of a signal with target 2 and 4 replicas; < 0: none
+	int cooldown_s, max_replicas;
+	bool paused, dry_run;
+	const char *text, *fault;
+	const char *expected; // "Type=Status/Reason" each
+};
+static const struct condition_case condition_cases[] = {
+        {"nothing to do", STATUS_DECIDED, 8, 0, 1000, false, false, NULL, NULL,
+         "Ready=True/Reconciled AbleToScale=True/ReadyForNewScale ScalingActive=True/ValidMetricFound "
+         "ScalingLimited=False/DesiredWithinRange Conflict=False/NoConflict DryRun=False/Writing "
+         "Paused=False/NotPaused"},
+        {"scaled", STATUS_SCALED, 12, 0, 1000, false, false, NULL, NULL,
+         "Ready=True/Reconciled AbleToScale=True/SucceededRescale ScalingActive=True/ValidMetricFound"},
+        {"at the ceiling", STATUS_DECIDED, 40, 0, 5, false, false, NULL, NULL,
+         "Ready=True/Reconciled ScalingLimited=True/TooManyReplicas"},
+        {"no data", STATUS_DECIDED, -1, 0, 1000, false, false, NULL, NULL,
+         "Ready=False/NoData AbleToScale=True/ReadyForNewScale ScalingActive=False/NoData"},
+        {"cooling down is no fault", STATUS_DECIDED, 12, 600, 1000, false, false, NULL, NULL,
+         "Ready=True/Reconciled AbleToScale=False/CooldownActive"},
+        {"the write failed", STATUS_WRITE_FAILED, 12, 0, 1000, false, false, "forbidden", NULL,
+         "Ready=False/FailedUpdateScale AbleToScale=False/FailedUpdateScale ScalingActive=True/ValidMetricFound"},
+        {"no target", STATUS_READ_FAILED, -1, 0, 1000, false, false, "not found", NULL,
+         "Ready=False/FailedGetScale AbleToScale=False/FailedGetScale ScalingActive=Unknown/FailedGetScale"},
+        {"two masters", STATUS_CONFLICT, -1, 0, 1000, false, false, "HorizontalPodAutoscaler a/b", NULL,
+         "Ready=False/DrivenByAnother AbleToScale=False/DrivenByAnother Conflict=True/DrivenByAnother"},
+        {"never valid", STATUS_INVALID, -1, 0, 1000, false, false, "spec.signals: missing", NULL,
+         "Ready=False/InvalidPolicy AbleToScale=False/InvalidPolicy ScalingActive=Unknown/InvalidPolicy"},
+        {"not valid any more", STATUS_DECIDED, 8, 0, 1000, false, false, NULL, "spec.signals: missing",
+         "Ready=False/InvalidPolicy AbleToScale=True/ReadyForNewScale"},
+        {"paused", STATUS_DECIDED, 12, 0, 1000, true, false, NULL, NULL, "Ready=True/Reconciled Paused=True/Paused"},
+        {"dry run", STATUS_DECIDED, 12, 0, 1000, false, true, NULL, NULL, "Ready=True/Reconciled DryRun=True/DryRun"},
+};
+
+static void conditions_have_the_reasons_of_the_hpa(void **state)
+{
+	for (size_t i = 0; i < sizeof condition_cases / sizeof condition_cases[0]; i++) {
+		const struct condition_case *c = &condition_cases[i];
+		struct engine e;
+		struct condition conditions[CONDITION_TYPE__COUNT];
+		engine_init(&e, 4);
+		engine_add_value(&e, "queue", 2);
+		e.policy.max_replicas = c->max_replicas;
+		e.policy.paused = c->paused;
+		e.policy.dry_run = c->dry_run;
+		e.policy.cooldown.up_ms = c->cooldown_s * 1000;
+		engine_start(&e);
+		if (c->cooldown_s)
+			decide_record_last_scale(&e.policy, e.state, e.now_ms - 1000);
+		if (c->value >= 0)
+			engine_show(&e, 0, c->value);
+		else
+			engine_show_state(&e, 0, OBS_EMPTY);
+		engine_tick(&e);
+		struct decided decided = decided_of(&e);
+		bool is_decided = c->phase <= STATUS_WRITE_FAILED;
+		struct status_facts facts = {.phase = c->phase,
+		                             .decided = is_decided ? &decided : NULL,
+		                             .text = c->text,
+		                             .fault = c->fault,
+		                             .dry_run = c->dry_run,
+		                             .paused = c->paused};
+		status_conditions(&facts, conditions);
+		struct buf said;
+		buf_init(&said, 4096);
+		for (int k = 0; k < CONDITION_TYPE__COUNT; k++)
+			buf_printf(&said, "%s=%s/%s ", condition_type_names[k],
+			           condition_status_names[conditions[k].status], conditions[k].reason);
+		char expected[512];
+		snprintf(expected, sizeof expected, "%s", c->expected);
+		char *rest = expected;
+		for (char *word; (word = strsep(&rest, " ")) != NULL;)
+			if (!strstr(buf_str(&said), word))
+				fail_msg("%s: no %s in %s", c->name, word, buf_str(&said));
+		buf_done(&said);
+		engine_done(&e);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(a_process_that_reads_the_status_decides_as_the_one_that_wrote_it),
+	        cmocka_unit_test(many_recommendations_become_the_few_that_matter),
+	        cmocka_unit_test(old_decisions_make_room),
+	        cmocka_unit_test(what_cannot_be_used_is_left_out),
+	        cmocka_unit_test(conditions_have_the_reasons_of_the_hpa),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
