@@ -40,6 +40,7 @@ struct http_server_options {
 	struct event_base *loop; // not owned
 	const char *listen;      // "127.0.0.1:8080", ":9400" (all interfaces), "[::1]:0"; port 0 = any free one
 	const char *tls_cert_file, *tls_key_file; // both or neither; PEM, the certificate with its chain
+	const char *tls_cert_pem, *tls_key_pem;   // the same as text; wins over the file
 	const char *tls_client_ca_file; // a client must show a certificate of this CA; NULL: none is asked for
 	enum http_client_auth tls_client_auth;
 	int tls_min_minor, tls_max_minor; // TLS 1.x: 2 or 3; 0: 2 and 3
@@ -77,14 +78,19 @@ uint16_t http_server_port(const struct http_server *s);
 // path "/metrics" matches exactly; a path ending in "/" matches every path under it (longest wins). Methods are the
 // handler's business. Unmatched paths get 404 with a one-line text body.
 int http_server_route(struct http_server *s, const char *path, http_handler_fn *fn, void *arg, struct err *e);
+// Asked before each request reaches a handler (or its 404): false means that it has replied itself, and x is gone.
+typedef bool http_admit_fn(void *arg, struct http_exchange *x);
+void http_server_set_admission(struct http_server *s, http_admit_fn *fn, void *arg);
 
-// What the next six return lives until the reply (a streaming one: until its end).
+// What the next seven return lives until the reply (a streaming one: until its end).
 const char *http_exchange_method(const struct http_exchange *x);
 const char *http_exchange_path(const struct http_exchange *x);                     // decoded, without query
 const char *http_exchange_query(struct http_exchange *x, const char *name);        // first decoded value or NULL
 const char *http_exchange_header(const struct http_exchange *x, const char *name); // or NULL
-const char *http_exchange_body(const struct http_exchange *x, size_t *ret_len);    // NUL-terminated
-const char *http_exchange_peer(const struct http_exchange *x);                     // address text
+// The i-th header as it was sent, from 0 on: false past the last. For headers that may come several times.
+bool http_exchange_header_at(const struct http_exchange *x, size_t i, const char **ret_name, const char **ret_value);
+const char *http_exchange_body(const struct http_exchange *x, size_t *ret_len); // NUL-terminated
+const char *http_exchange_peer(const struct http_exchange *x);                  // address text
 // For the reply. Control characters in value become blanks; what is too much (8 KiB in all) makes the reply a 500.
 void http_exchange_set_header(struct http_exchange *x, const char *name, const char *value);
 // Ends the exchange; x is gone afterwards. Every handler calls one of these exactly once (it may do so later, from the

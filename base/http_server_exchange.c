@@ -57,6 +57,12 @@ int http_server_route(struct http_server *s, const char *path, http_handler_fn *
 	return 0;
 }
 
+void http_server_set_admission(struct http_server *s, http_admit_fn *fn, void *arg)
+{
+	s->admit = fn;
+	s->admit_arg = arg;
+}
+
 static const struct http_route *find_route(const struct http_server *s, const char *path)
 {
 	const struct http_route *best = NULL;
@@ -76,12 +82,13 @@ void http_exchange_dispatch(struct http_exchange *x)
 	struct http_server *s = x->server;
 	const struct http_route *route = find_route(s, x->head.path);
 	s->stats.requests++;
-	if (!route) {
-		http_exchange_reply_text(x, 404, "not found");
-		return;
-	}
 	s->in_handler++;
-	route->fn(route->arg, x); // x may be gone now
+	if (s->admit && !s->admit(s->admit_arg, x))
+		; // it has replied
+	else if (route)
+		route->fn(route->arg, x); // x may be gone now
+	else
+		http_exchange_reply_text(x, 404, "not found");
 	s->in_handler--;
 }
 
@@ -100,6 +107,15 @@ const char *http_exchange_path(const struct http_exchange *x)
 const char *http_exchange_header(const struct http_exchange *x, const char *name)
 {
 	return http_head_field(&x->head, name);
+}
+
+bool http_exchange_header_at(const struct http_exchange *x, size_t i, const char **ret_name, const char **ret_value)
+{
+	if (i >= x->head.n_fields)
+		return false;
+	*ret_name = x->head.fields[i].name;
+	*ret_value = x->head.fields[i].value;
+	return true;
 }
 
 const char *http_exchange_body(const struct http_exchange *x, size_t *ret_len)

@@ -5,6 +5,7 @@
 //   http_server_stream.c    replies that come piece by piece
 //   http_server_listen.c    "host:port" -> listening socket
 //   http_server_tls.c       TLS context and its bufferevents
+//   http_server_peer.c      the certificate a client has shown
 //   http_parse.c            bytes -> head, chunks -> body
 #ifndef GPUSCALE_BASE_HTTP_SERVER_INTERNAL_H
 #define GPUSCALE_BASE_HTTP_SERVER_INTERNAL_H
@@ -98,6 +99,8 @@ struct http_server {
 	size_t n_routes;
 	struct http_server_stats stats;
 	int in_handler;
+	http_admit_fn *admit; // NULL: everybody
+	void *admit_arg;
 };
 
 // http_server.c

@@ -2,10 +2,14 @@
 // TLS of the HTTP server.
 #include <event2/bufferevent_ssl.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/http_server_internal.h"
+
+#define PEM_BYTES_MAX (1024 * 1024)
 
 static int tls_failed(SSL_CTX *ctx, const char *what, const char *file, struct err *e)
 {
@@ -45,13 +49,72 @@ static void ask_client(SSL_CTX *ctx, enum http_client_auth auth)
 	SSL_CTX_set_num_tickets(ctx, 0);
 }
 
+// An encrypted key cannot be used: without this OpenSSL would ask for its password on the terminal.
+static int no_password(char *buf, int size, int is_write, void *arg)
+{
+	(void)buf, (void)size, (void)is_write, (void)arg;
+	return 0;
+}
+
+static BIO *bio_of(const char *text)
+{
+	size_t len = strlen(text);
+	return len <= PEM_BYTES_MAX ? BIO_new_mem_buf(text, (int)len) : NULL;
+}
+
+static int use_cert_pem(SSL_CTX *ctx, const char *pem)
+{
+	BIO *bio = bio_of(pem);
+	X509 *cert = bio ? PEM_read_bio_X509_AUX(bio, NULL, no_password, NULL) : NULL;
+	int ok = cert && SSL_CTX_use_certificate(ctx, cert) == 1;
+	X509_free(cert);
+	while (ok && (cert = PEM_read_bio_X509(bio, NULL, no_password, NULL)))
+		if (SSL_CTX_add0_chain_cert(ctx, cert) != 1) {
+			X509_free(cert);
+			ok = 0;
+		}
+	BIO_free(bio);
+	if (ok)
+		ERR_clear_error(); // of the end of the text
+	return ok;
+}
+
+static int use_key_pem(SSL_CTX *ctx, const char *pem)
+{
+	BIO *bio = bio_of(pem);
+	EVP_PKEY *key = bio ? PEM_read_bio_PrivateKey(bio, NULL, no_password, NULL) : NULL;
+	int ok = key && SSL_CTX_use_PrivateKey(ctx, key) == 1;
+	EVP_PKEY_free(key);
+	BIO_free(bio);
+	return ok;
+}
+
+// The certificate with its chain and the key, from the text where there is one, else from the files.
+static int use_pair(SSL_CTX *ctx, const struct http_server_options *o, struct err *e)
+{
+	const char *cert = o->tls_cert_pem ? "(in memory)" : o->tls_cert_file;
+	const char *key = o->tls_key_pem ? "(in memory)" : o->tls_key_file;
+	SSL_CTX_set_default_passwd_cb(ctx, no_password);
+	if ((o->tls_cert_pem ? use_cert_pem(ctx, o->tls_cert_pem)
+	                     : SSL_CTX_use_certificate_chain_file(ctx, o->tls_cert_file)) != 1)
+		return tls_failed(ctx, "cannot use the certificate file", cert, e);
+	if ((o->tls_key_pem ? use_key_pem(ctx, o->tls_key_pem)
+	                    : SSL_CTX_use_PrivateKey_file(ctx, o->tls_key_file, SSL_FILETYPE_PEM)) != 1)
+		return tls_failed(ctx, "cannot use the key file", key, e);
+	if (SSL_CTX_check_private_key(ctx) != 1)
+		return tls_failed(ctx, "the certificate does not belong to the key file", key, e);
+	return 0;
+}
+
 int http_server_tls_new(const struct http_server_options *options, SSL_CTX **ret_ctx, struct err *e)
 {
-	const char *cert = options->tls_cert_file, *key = options->tls_key_file, *ca = options->tls_client_ca_file;
+	const char *ca = options->tls_client_ca_file;
+	bool has_cert = options->tls_cert_file || options->tls_cert_pem;
+	bool has_key = options->tls_key_file || options->tls_key_pem;
 	*ret_ctx = NULL;
-	if (!cert && !key && !ca)
+	if (!has_cert && !has_key && !ca)
 		return 0;
-	if (!cert || !key)
+	if (!has_cert || !has_key)
 		return err_set(e, ERR_USAGE, "TLS server: a certificate file and its key file are both needed");
 	ERR_clear_error();
 	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
@@ -62,12 +125,8 @@ int http_server_tls_new(const struct http_server_options *options, SSL_CTX **ret
 	// A client that closes without saying so is an ordinary end here: bodies have a stated length.
 	SSL_CTX_set_options(ctx, SSL_OP_IGNORE_UNEXPECTED_EOF | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
 	SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
-	if (SSL_CTX_use_certificate_chain_file(ctx, cert) != 1)
-		return tls_failed(ctx, "cannot use the certificate file", cert, e);
-	if (SSL_CTX_use_PrivateKey_file(ctx, key, SSL_FILETYPE_PEM) != 1)
-		return tls_failed(ctx, "cannot use the key file", key, e);
-	if (SSL_CTX_check_private_key(ctx) != 1)
-		return tls_failed(ctx, "the certificate does not belong to the key file", key, e);
+	if (use_pair(ctx, options, e) < 0)
+		return -1;
 	if (ca) {
 		STACK_OF(X509_NAME) *names = SSL_load_client_CA_file(ca);
 		if (!names || SSL_CTX_load_verify_locations(ctx, ca, NULL) != 1) {
