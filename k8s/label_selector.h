@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Label selectors as text, read and matched as the API server does: =, ==, !=, in, notin, exists (key), does not exist
+// (!key), > and <. Kubernetes: apimachinery labels.Parse, Requirement.Matches.
+#ifndef GPUSCALE_K8S_LABEL_SELECTOR_H
+#define GPUSCALE_K8S_LABEL_SELECTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct err;
+struct label_selector;
+
+#define LABEL_SELECTOR_BYTES_MAX        8192
+#define LABEL_SELECTOR_REQUIREMENTS_MAX 64
+#define LABEL_SELECTOR_VALUES_MAX       256 // of all requirements together
+
+struct label {
+	const char *key, *value;
+};
+
+// text NULL or blank: everything. NULL and *e (ERR_INPUT; ERR_LIMIT past a ceiling) saying what stands where something
+// else should.
+struct label_selector *label_selector_parse(const char *text, struct err *e);
+void label_selector_free(struct label_selector *s); // NULL is fine
+bool label_selector_matches(const struct label_selector *s, const struct label *labels, size_t n);
+
+// A qualified name: [DNS subdomain "/"] name of up to 63 letters, digits, '-', '_', '.'. Kubernetes: IsQualifiedName.
+bool label_key_is_valid(const char *key);
+// "" or up to 63 letters, digits, '-', '_', '.', with a letter or digit at both ends.
+bool label_value_is_valid(const char *value);
+
+#endif

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "k8s/external_metrics.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/num.h"
+#include "k8s/label_selector.h"
+#include "k8s/quantity.h"
+#include "k8s/status_reply.h"
+
+#define COUNT(a) (sizeof(a) / sizeof(a)[0])
+
+static void a_number_becomes_the_canonical_quantity(void **state)
+{
+	static const struct {
+		double value;
+		const char *text;
+	} rows[] = {
+	        {0, "0"},
+	        {-0.0, "0"},
+	        {1, "1"},
+	        {-1, "-1"},
+	        {0.7, "700m"},
+	        {0.1 + 0.2, "300m"},
+	        {1.5, "1500m"},
+	        {-2.25, "-2250m"},
+	        {0.0125, "12500u"},
+	        {1.0 / 3, "333333333n"},
+	        {2.0 / 3, "666666667n"},
+	        {1e-9, "1n"},
+	        {4e-10, "0"},
+	        {-4e-10, "0"},
+	        {6e-10, "1n"},
+	        {999, "999"},
+	        {1000, "1k"},
+	        {1500, "1500"},
+	        {1024, "1024"},
+	        {1e6, "1M"},
+	        {12e9, "12G"},
+	        {1234567.25, "1234567250m"},
+	        {9e15, "9P"},
+	        {-9e15, "-9P"},
+	        {9007199254740.5, "9007199254740500m"},
+	};
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		char out[QUANTITY_BYTES];
+		struct err e;
+		assert_int_equal(quantity_format(out, rows[i].value, &e), strlen(rows[i].text));
+		assert_string_equal(out, rows[i].text);
+	}
+}
+
+static void a_quantity_reads_back_as_the_number_to_a_billionth(void **state)
+{
+	uint64_t seed = 42;
+	for (int i = 0; i < 20000; i++) {
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		double v = ((double)(int64_t)seed / 9.3e18) * pow(10, (double)(seed % 20) - 6), back;
+		char out[QUANTITY_BYTES];
+		struct err e;
+		if (fabs(v) > QUANTITY_MAX)
+			continue;
+		int n = quantity_format(out, v, &e);
+		assert_true(n > 0 && n < QUANTITY_BYTES);
+		assert_int_equal(num_parse_quantity(out, (size_t)n, &back, &e), 0);
+		if (fabs(back - v) > 5.001e-10 + fabs(v) * 1e-15)
+			fail_msg("%.17g became %s", v, out);
+	}
+}
+
+static void what_is_not_a_number_is_no_quantity(void **state)
+{
+	static const double bad[] = {NAN, INFINITY, -INFINITY, 1e16, -9.1e15};
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		char out[QUANTITY_BYTES];
+		struct err e;
+		assert_int_equal(quantity_format(out, bad[i], &e), -1);
+	}
+}
+
+static void paths_name_what_they_name_and_nothing_else(void **state)
+{
+	static const char base[] = "/apis/external.metrics.k8s.io/v1beta1";
+	static const struct {
+		const char *path;
+		enum external_metrics_page page;
+		const char *namespace_name, *metric;
+	} rows[] = {
+	        {"/apis", EXTERNAL_METRICS_GROUPS, "", ""},
+	        {"/apis/", EXTERNAL_METRICS_GROUPS, "", ""},
+	        {"/apis//", EXTERNAL_METRICS_NONE, "", ""},
+	        {"/apis/external.metrics.k8s.io", EXTERNAL_METRICS_OF_GROUP, "", ""},
+	        {"/apis/external.metrics.k8s.iox", EXTERNAL_METRICS_NONE, "", ""},
+	        {"/apis/custom.metrics.k8s.io", EXTERNAL_METRICS_NONE, "", ""},
+	        {"/apis/external.metrics.k8s.io/v1beta1", EXTERNAL_METRICS_RESOURCES, "", ""},
+	        {"/apis/external.metrics.k8s.io/v1beta1/", EXTERNAL_METRICS_RESOURCES, "", ""},
+	        {"/apis/external.metrics.k8s.io/v1beta2", EXTERNAL_METRICS_NONE, "", ""},
+	        {"/openapi/v2", EXTERNAL_METRICS_OPENAPI, "", ""},
+	        {"/", EXTERNAL_METRICS_NONE, "", ""},
+	        {"+/namespaces/serving/queue", EXTERNAL_METRICS_VALUES, "serving", "queue"},
+	        {"+/namespaces/serving/llama:queue", EXTERNAL_METRICS_VALUES, "serving", "llama:queue"},
+	        {"+/namespaces/serving/queue/", EXTERNAL_METRICS_VALUES, "serving", "queue"},
+	        {"+/namespaces/serving/queue/x", EXTERNAL_METRICS_NONE, "", ""},
+	        {"+/namespaces/serving", EXTERNAL_METRICS_NONE, "", ""},
+	        {"+/namespaces/serving/", EXTERNAL_METRICS_NONE, "", ""},
+	        {"+/namespaces//queue", EXTERNAL_METRICS_NONE, "", ""},
+	        {"+/queue", EXTERNAL_METRICS_NONE, "", ""},
+	};
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		char path[256];
+		struct external_metrics_path p;
+		bool is_short = rows[i].path[0] == '+';
+		snprintf(path, sizeof path, "%s%s", is_short ? base : "", rows[i].path + is_short);
+		external_metrics_path_parse(path, &p);
+		if (p.page != rows[i].page || strcmp(p.namespace_name, rows[i].namespace_name) != 0 ||
+		    strcmp(p.metric, rows[i].metric) != 0)
+			fail_msg("%s: page %d, \"%s\", \"%s\"", path, (int)p.page, p.namespace_name, p.metric);
+	}
+	char longer[1024];
+	struct external_metrics_path p;
+	snprintf(longer, sizeof longer, "%s/namespaces/%064d/queue", base, 0);
+	external_metrics_path_parse(longer, &p);
+	assert_int_equal(p.page, EXTERNAL_METRICS_NONE);
+	snprintf(longer, sizeof longer, "%s/namespaces/serving/%0513d", base, 0);
+	external_metrics_path_parse(longer, &p);
+	assert_int_equal(p.page, EXTERNAL_METRICS_NONE);
+}
+
+static void the_documents_have_the_shapes_of_the_api(void **state)
+{
+	struct buf b;
+	struct err e;
+	buf_init(&b, 65536);
+	external_metrics_write_groups(&b);
+	assert_string_equal(
+	        buf_str(&b),
+	        "{\"kind\":\"APIGroupList\",\"apiVersion\":\"v1\",\"groups\":[{\"name\":\"external.metrics.k8s.io\","
+	        "\"versions\":[{\"groupVersion\":\"external.metrics.k8s.io/v1beta1\",\"version\":\"v1beta1\"}],"
+	        "\"preferredVersion\":{\"groupVersion\":\"external.metrics.k8s.io/"
+	        "v1beta1\",\"version\":\"v1beta1\"}}]}");
+	buf_reset(&b);
+	external_metrics_write_group(&b);
+	assert_string_equal(
+	        buf_str(&b),
+	        "{\"kind\":\"APIGroup\",\"apiVersion\":\"v1\",\"name\":\"external.metrics.k8s.io\","
+	        "\"versions\":[{\"groupVersion\":\"external.metrics.k8s.io/v1beta1\",\"version\":\"v1beta1\"}],"
+	        "\"preferredVersion\":{\"groupVersion\":\"external.metrics.k8s.io/v1beta1\",\"version\":\"v1beta1\"}}");
+	buf_reset(&b);
+	static const char *const names[] = {"queue"};
+	external_metrics_write_resources(&b, names, 1);
+	assert_string_equal(buf_str(&b),
+	                    "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":"
+	                    "\"external.metrics.k8s.io/v1beta1\",\"resources\":[{\"name\":\"queue\","
+	                    "\"singularName\":\"\",\"namespaced\":true,\"kind\":\"ExternalMetricValueList\","
+	                    "\"verbs\":[\"get\"]}]}");
+	buf_reset(&b);
+	const struct label labels[] = {{"policy", "llama"}, {"signal", "queue"}};
+	const struct external_metric_value values[] = {
+	        {.labels = labels, .n_labels = 2, .time_ms = 1767603600999, .value = 12.5},
+	        {.labels = NULL, .time_ms = 1767603600000, .window_s = 120, .value = 3}};
+	assert_int_equal(external_metrics_write_values(&b, "queue", values, 2, &e), 0);
+	assert_string_equal(buf_str(&b),
+	                    "{\"kind\":\"ExternalMetricValueList\",\"apiVersion\":\"external.metrics.k8s.io/v1beta1\","
+	                    "\"metadata\":{},\"items\":[{\"metricName\":\"queue\",\"metricLabels\":{\"policy\":"
+	                    "\"llama\",\"signal\":\"queue\"},\"timestamp\":\"2026-01-05T09:00:00Z\",\"value\":"
+	                    "\"12500m\"},{\"metricName\":\"queue\",\"metricLabels\":{},\"timestamp\":"
+	                    "\"2026-01-05T09:00:00Z\",\"window\":120,\"value\":\"3\"}]}");
+	buf_reset(&b);
+	const struct external_metric_value bad = {.time_ms = 0, .value = NAN};
+	assert_int_equal(external_metrics_write_values(&b, "queue", &bad, 1, &e), -1);
+	buf_reset(&b);
+	external_metrics_write_openapi(&b, "1");
+	assert_string_equal(buf_str(&b), "{\"swagger\":\"2.0\",\"info\":{\"title\":\"gpuscale external metrics\","
+	                                 "\"version\":\"1\"},\"paths\":{}}");
+	buf_reset(&b);
+	k8s_status_write(&b, 404, "no \"x\"");
+	assert_string_equal(buf_str(&b),
+	                    "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":"
+	                    "\"Failure\",\"message\":\"no \\\"x\\\"\",\"reason\":\"NotFound\",\"code\":404}");
+	buf_done(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(a_number_becomes_the_canonical_quantity),
+	        cmocka_unit_test(a_quantity_reads_back_as_the_number_to_a_billionth),
+	        cmocka_unit_test(what_is_not_a_number_is_no_quantity),
+	        cmocka_unit_test(paths_name_what_they_name_and_nothing_else),
+	        cmocka_unit_test(the_documents_have_the_shapes_of_the_api),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

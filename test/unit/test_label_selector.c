@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "k8s/label_selector.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+
+#define COUNT(a) (sizeof(a) / sizeof(a)[0])
+
+static const struct label labels[] = {{"policy", "llama"},          {"signal", "queue"}, {"empty", ""},
+                                      {"example.com/tier", "gold"}, {"n", "5"},          {"in", "notin"}};
+
+static void a_selector_matches_as_the_api_servers_does(void **state)
+{
+	static const struct {
+		const char *text;
+		bool matches;
+	} rows[] = {
+	        {"", true},
+	        {"  ", true},
+	        {"policy=llama", true},
+	        {"policy==llama", true},
+	        {"policy = llama", true},
+	        {"policy=mistral", false},
+	        {"policy!=mistral", true},
+	        {"policy!=llama", false},
+	        {"absent!=x", true}, // != is true of what is not there
+	        {"absent=", false},
+	        {"empty=", true},
+	        {"empty==", true},
+	        {"empty=,policy", true},
+	        {"policy=", false},
+	        {"policy", true},
+	        {"absent", false},
+	        {"!absent", true},
+	        {"! absent", true},
+	        {"!policy", false},
+	        {"policy in (llama)", true},
+	        {"policy in (mistral, llama)", true},
+	        {"policy in(mistral)", false},
+	        {"absent in (x)", false},
+	        {"policy notin (mistral)", true},
+	        {"policy notin (mistral,llama)", false},
+	        {"absent notin (x)", true},
+	        {"empty in ()", true},
+	        {"empty in (,)", true},
+	        {"empty in (a,,b)", true},
+	        {"policy in (a,,b)", false},
+	        {"policy=llama,signal=queue", true},
+	        {"policy=llama,signal=other", false},
+	        {"policy=llama , !absent,signal in (queue,other)", true},
+	        {"example.com/tier=gold", true},
+	        {"example.com/tier notin (gold)", false},
+	        {"n>4", true},
+	        {"n > 5", false},
+	        {"n<6", true},
+	        {"policy>1", false}, // not a number
+	        {"absent<1", false},
+	        {"in in (in, notin)", true}, // keywords are words where a word must stand
+	        {"in=notin", true},
+	        {"notin", false},
+	};
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct err e;
+		struct label_selector *s = label_selector_parse(rows[i].text, &e);
+		if (!s)
+			fail_msg("\"%s\": %s", rows[i].text, e.msg);
+		if (label_selector_matches(s, labels, COUNT(labels)) != rows[i].matches)
+			fail_msg("\"%s\": wanted %d", rows[i].text, rows[i].matches);
+		label_selector_free(s);
+	}
+	struct label_selector *all = label_selector_parse(NULL, NULL);
+	assert_true(label_selector_matches(all, NULL, 0));
+	label_selector_free(all);
+}
+
+static void what_is_no_selector_is_refused_saying_where(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} rows[] = {
+	        {",", "found \",\" where a label key or '!' should stand"},
+	        {"a,", "the selector ends where a label key or '!' should stand"},
+	        {"a,,b", "found \",\" where a label key"},
+	        {"=x", "found \"=\" where a label key"},
+	        {"a b", "found \"b\" where an operator"},
+	        {"a=b c", "found \"c\" where ',' or the end"},
+	        {"a=b=c", "found \"=\" where ',' or the end"},
+	        {"a===b", "found \"=\" where a value"},
+	        {"a=!b", "found \"!\" where a value"},
+	        {"a=(b)", "found \"(\" where a value"},
+	        {"!", "ends where a label key"},
+	        {"!!a", "found \"!\" where a label key"},
+	        {"!a=b", "found \"=\" where ',' or the end"},
+	        {"!a in (b)", "found \"in\" where ',' or the end"},
+	        {"a!", "found \"!\" where an operator"},
+	        {"a in", "ends where '('"},
+	        {"a in b", "found \"b\" where '('"},
+	        {"a in (b", "ends where ',' or ')'"},
+	        {"a in (b c)", "found \"c\" where ',' or ')'"},
+	        {"a in (b))", "found \")\" where ',' or the end"},
+	        {"a in (=)", "found \"=\" where ',' or ')'"},
+	        {"a>", "whole number"},
+	        {"a>b", "whole number"},
+	        {"a>1.5", "whole number"},
+	        {"a>9223372036854775808", "whole number"},
+	        {"a=-b", "\"-b\" is no label value"},
+	        {"a=b_", "\"b_\" is no label value"},
+	        {"a=x/y", "\"x/y\" is no label value"},
+	        {"a in (b,c*)", "\"c*\" is no label value"},
+	        {"-a", "\"-a\" is no label key"},
+	        {"/a", "\"/a\" is no label key"},
+	        {"Example.com/a", "is no label key"},
+	        {"example..com/a", "is no label key"},
+	        {"example.com/", "is no label key"},
+	        {"a/b/c", "is no label key"},
+	        {"a=\xff", "is no label value"},
+	        {"a=0123456789012345678901234567890123456789012345678901234567890123", "is no label value"},
+	        {"a0123456789012345678901234567890123456789012345678901234567890123", "is no label key"},
+	};
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct err e = {0};
+		struct label_selector *s = label_selector_parse(rows[i].text, &e);
+		if (s)
+			fail_msg("\"%s\" was taken", rows[i].text);
+		assert_int_equal(e.kind, ERR_INPUT);
+		if (!strstr(e.msg, rows[i].says))
+			fail_msg("\"%s\": %s", rows[i].text, e.msg);
+	}
+}
+
+static void a_selector_past_its_ceilings_is_refused_with_both_numbers(void **state)
+{
+	char text[LABEL_SELECTOR_BYTES_MAX + 2];
+	struct err e;
+	size_t n = 0;
+	for (int i = 0; i <= LABEL_SELECTOR_REQUIREMENTS_MAX; i++)
+		n += (size_t)snprintf(text + n, sizeof text - n, "%sk%d", i ? "," : "", i);
+	assert_null(label_selector_parse(text, &e));
+	assert_int_equal(e.kind, ERR_LIMIT);
+	*strrchr(text, ',') = '\0';
+	struct label_selector *s = label_selector_parse(text, &e);
+	assert_non_null(s);
+	label_selector_free(s);
+
+	n = (size_t)snprintf(text, sizeof text, "k in (v");
+	for (int i = 0; i < LABEL_SELECTOR_VALUES_MAX; i++)
+		n += (size_t)snprintf(text + n, sizeof text - n, ",%d", i);
+	snprintf(text + n, sizeof text - n, ")");
+	assert_null(label_selector_parse(text, &e));
+	assert_int_equal(e.kind, ERR_LIMIT);
+
+	memset(text, ' ', sizeof text - 1);
+	text[sizeof text - 1] = '\0';
+	assert_null(label_selector_parse(text, &e));
+	assert_int_equal(e.kind, ERR_LIMIT);
+	text[LABEL_SELECTOR_BYTES_MAX] = '\0';
+	s = label_selector_parse(text, &e);
+	assert_non_null(s);
+	label_selector_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(a_selector_matches_as_the_api_servers_does),
+	        cmocka_unit_test(what_is_no_selector_is_refused_saying_where),
+	        cmocka_unit_test(a_selector_past_its_ceilings_is_refused_with_both_numbers),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
