@@ -22,6 +22,12 @@ static int64_t real_mono_ms(const struct clock *c)
 	return read_ms(CLOCK_MONOTONIC);
 }
 
+static int64_t real_boot_ms(const struct clock *c)
+{
+	(void)c;
+	return read_ms(CLOCK_BOOTTIME);
+}
+
 static int64_t manual_wall_ms(const struct clock *c)
 {
 	return c->manual_wall_ms;
@@ -34,12 +40,15 @@ static int64_t manual_mono_ms(const struct clock *c)
 
 void clock_init_real(struct clock *c)
 {
-	*c = (struct clock){.wall_ms = real_wall_ms, .mono_ms = real_mono_ms};
+	*c = (struct clock){.wall_ms = real_wall_ms, .mono_ms = real_mono_ms, .boot_ms = real_boot_ms};
 }
 
 void clock_init_manual(struct clock *c, int64_t wall_ms)
 {
-	*c = (struct clock){.wall_ms = manual_wall_ms, .mono_ms = manual_mono_ms, .manual_wall_ms = wall_ms};
+	*c = (struct clock){.wall_ms = manual_wall_ms,
+	                    .mono_ms = manual_mono_ms,
+	                    .boot_ms = manual_mono_ms,
+	                    .manual_wall_ms = wall_ms};
 }
 
 void clock_advance_ms(struct clock *c, int64_t delta_ms)

@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "k8s/lease.h"
+
+#include <event2/event.h>
+#include <event2/util.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/http_client.h"
+#include "k8s/k8s_client.h"
+#include "k8s/scale.h"
+
+#define LEASES_PATH "/apis/coordination.k8s.io/v1/namespaces/"
+
+enum lease_request { REQUEST_NONE, REQUEST_GET, REQUEST_CREATE, REQUEST_UPDATE, REQUEST_RELEASE };
+
+struct lease {
+	struct lease_options options;
+	struct lease_state state;
+	char namespace_name[LEASE_NAME_BYTES], name[LEASE_NAME_BYTES];
+	struct buf object; // the server's text of it, as the last reply had it
+	enum lease_request request;
+	bool is_wanted, is_releasing, is_freed;
+	bool is_told;      // on_gained was called
+	bool must_read;    // what we know is out of date: read before writing
+	int64_t act_at_ms; // boot clock: when to look or renew next
+	struct event *timer, *expiry;
+	char error[ERR_MSG_BYTES]; // as last reported, "" none
+};
+
+static void act(struct lease *l);
+
+static int64_t now_ms(const struct lease *l)
+{
+	return clock_boot_ms(l->options.clock);
+}
+
+static uint32_t random_below(uint32_t n)
+{
+	uint32_t bits = 0;
+	evutil_secure_rng_get_bytes(&bits, sizeof bits);
+	return n ? bits % n : 0;
+}
+
+// A retry period, plus up to a fifth of one, so that candidates do not ask in step.
+static int64_t retry_ms(const struct lease *l)
+{
+	int64_t period = l->options.timing.retry_period_ms;
+	return period + random_below((uint32_t)(period / 5 + 1));
+}
+
+static void arm(struct event *timer, int64_t wait_ms)
+{
+	if (wait_ms < 0)
+		wait_ms = 0;
+	struct timeval tv = {wait_ms / 1000, wait_ms % 1000 * 1000};
+	evtimer_add(timer, &tv);
+}
+
+static void act_at(struct lease *l, int64_t at_ms)
+{
+	l->act_at_ms = at_ms;
+	if (at_ms == INT64_MAX)
+		evtimer_del(l->timer);
+	else
+		arm(l->timer, at_ms - now_ms(l));
+}
+
+// ---- telling ----
+
+static void report(struct lease *l, const struct err *error)
+{
+	if (strcmp(l->error, error ? error->msg : "") == 0)
+		return;
+	snprintf(l->error, sizeof l->error, "%s", error ? error->msg : "");
+	if (!l->options.callbacks.on_error)
+		return;
+	if (!error) {
+		l->options.callbacks.on_error(l->options.arg, NULL);
+		return;
+	}
+	struct err e = *error;
+	err_wrap(&e, "lease %s/%s", l->namespace_name, l->name);
+	l->options.callbacks.on_error(l->options.arg, &e);
+}
+
+static void lose(struct lease *l, const char *why)
+{
+	bool was_told = l->is_told;
+	lease_state_drop(&l->state);
+	l->is_told = false;
+	l->must_read = true;
+	evtimer_del(l->expiry);
+	if (was_told && l->options.callbacks.on_lost)
+		l->options.callbacks.on_lost(l->options.arg, why);
+}
+
+// Says that it was gained as soon as it is, and that it was lost once it is not valid any more.
+static void check_validity(struct lease *l)
+{
+	int64_t now = now_ms(l);
+	if (!l->state.is_held)
+		return;
+	if (now >= l->state.valid_until_ms) {
+		char why[ERR_MSG_BYTES + 96];
+		snprintf(why, sizeof why, "not renewed for %lld ms%s%s",
+		         (long long)(now - l->state.valid_until_ms + l->options.timing.renew_deadline_ms),
+		         l->error[0] ? ": " : "", l->error);
+		lose(l, why);
+		return;
+	}
+	if (now < l->state.valid_from_ms) {
+		int64_t next_ms = l->state.valid_from_ms < l->state.valid_until_ms ? l->state.valid_from_ms
+		                                                                   : l->state.valid_until_ms;
+		arm(l->expiry, next_ms - now);
+		return;
+	}
+	arm(l->expiry, l->state.valid_until_ms - now);
+	if (l->is_told || l->is_releasing || !l->is_wanted)
+		return;
+	l->is_told = true;
+	if (l->options.callbacks.on_gained)
+		l->options.callbacks.on_gained(l->options.arg);
+}
+
+static void on_expiry(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	struct lease *l = arg;
+	check_validity(l);
+	if (!l->state.is_held)
+		act(l);
+}
+
+// ---- asking ----
+
+static void on_reply(void *arg, const struct http_response *response, const struct err *error);
+
+// Failed before it was sent, or answered with an error: tried again. A holder goes on trying until its time is over.
+static void failed(struct lease *l, const struct err *error)
+{
+	report(l, error);
+	int64_t wait_ms = retry_ms(l), most_ms = l->options.timing.renew_deadline_ms / 2;
+	if (error->retry_after_ms > wait_ms)
+		wait_ms = error->retry_after_ms < most_ms ? error->retry_after_ms : most_ms;
+	act_at(l, now_ms(l) + wait_ms);
+}
+
+static void released(struct lease *l)
+{
+	l->is_releasing = false;
+	l->must_read = true;
+	buf_done(&l->object);
+	act_at(l, INT64_MAX);
+	if (l->options.callbacks.on_released)
+		l->options.callbacks.on_released(l->options.arg);
+}
+
+static void ask(struct lease *l, enum lease_request request, const char *method, const struct buf *body)
+{
+	struct buf path;
+	struct err e = {0};
+	buf_init(&path, K8S_PATH_BYTES_MAX);
+	buf_printf(&path, LEASES_PATH "%s/leases", l->namespace_name);
+	if (request != REQUEST_CREATE)
+		buf_printf(&path, "/%s", l->name);
+	l->request = request;
+	int rc = k8s_request(l->options.client, method, buf_str(&path), body ? "application/json" : NULL,
+	                     body ? body->data : NULL, body ? body->len : 0, on_reply, l, &e);
+	buf_done(&path);
+	if (rc == 0)
+		return;
+	l->request = REQUEST_NONE;
+	if (request == REQUEST_RELEASE)
+		released(l);
+	else
+		failed(l, &e);
+}
+
+static void send_write(struct lease *l, enum lease_request request)
+{
+	bool is_release = request == REQUEST_RELEASE;
+	struct lease_write w = {
+	        .namespace_name = l->namespace_name,
+	        .name = l->name,
+	        .group = l->options.group,
+	        .role = l->options.role,
+	        .n_shards = l->options.n_shards,
+	        .holder = is_release ? "" : l->state.identity,
+	        .duration_ms = is_release ? 1000 : l->options.timing.duration_ms,
+	        .is_takeover = request == REQUEST_CREATE ||
+	                       (request == REQUEST_UPDATE && !l->state.is_held && !lease_state_is_own(&l->state)),
+	};
+	lease_stamp(w.stamp, clock_wall_ms(l->options.clock), random_below(1000));
+	struct buf body;
+	struct err e = {0};
+	buf_init(&body, LEASE_OBJECT_BYTES_MAX);
+	int rc = lease_write_encode(&body, &w, request == REQUEST_CREATE ? NULL : buf_str(&l->object), l->object.len,
+	                            &e);
+	if (rc == 0) {
+		// Just before it is sent: from here on it may be in force.
+		lease_state_trying(&l->state, w.stamp, request == REQUEST_CREATE, now_ms(l));
+		ask(l, request, request == REQUEST_CREATE ? "POST" : "PUT", &body);
+	} else if (is_release) {
+		released(l);
+	} else {
+		l->must_read = true;
+		failed(l, &e);
+	}
+	buf_done(&body);
+}
+
+static void send_release(struct lease *l)
+{
+	if (l->options.is_deleted_at_end)
+		ask(l, REQUEST_RELEASE, "DELETE", NULL);
+	else if (l->object.len > 0 && lease_state_is_own(&l->state))
+		send_write(l, REQUEST_RELEASE);
+	else
+		released(l); // nothing of ours is there
+}
+
+// Does what is due, or sets the timer for it.
+static void act(struct lease *l)
+{
+	if (l->request != REQUEST_NONE)
+		return; // its reply comes back here
+	if (l->is_releasing) {
+		send_release(l);
+		return;
+	}
+	check_validity(l);
+	if (l->is_releasing)
+		return; // on_gained or on_lost gave it up: the timer is set
+	if (!l->state.is_held && !l->is_wanted) {
+		act_at(l, INT64_MAX);
+		return;
+	}
+	if (now_ms(l) < l->act_at_ms)
+		act_at(l, l->act_at_ms);
+	else if (l->state.is_held && !l->must_read)
+		send_write(l, REQUEST_UPDATE);
+	else
+		ask(l, REQUEST_GET, "GET", NULL);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	act(arg);
+}
+
+// ---- answers ----
+
+// Takes it when it may be taken, else waits until then.
+static void take_or_wait(struct lease *l)
+{
+	int64_t now = now_ms(l), free_ms = lease_state_free_from_ms(&l->state);
+	if (l->is_releasing) {
+		act(l);
+	} else if (!l->is_wanted) {
+		act_at(l, INT64_MAX);
+	} else if (free_ms <= now) {
+		send_write(l, l->state.exists ? REQUEST_UPDATE : REQUEST_CREATE);
+	} else {
+		int64_t look_ms = l->options.is_shown ? INT64_MAX : now + retry_ms(l);
+		act_at(l, free_ms < look_ms ? free_ms : look_ms);
+	}
+}
+
+static void on_read(struct lease *l)
+{
+	l->must_read = false;
+	if (!l->state.is_held) {
+		take_or_wait(l);
+		return;
+	}
+	if (lease_state_is_own(&l->state)) {
+		send_write(l, REQUEST_UPDATE); // somebody changed its labels, or the reply to our last write was lost
+		return;
+	}
+	char why[LEASE_IDENTITY_BYTES + 64];
+	snprintf(why, sizeof why, "%s%s",
+	         l->state.record.holder[0] ? "taken by " : "its holder was removed by somebody else",
+	         l->state.record.holder);
+	lose(l, why);
+	take_or_wait(l);
+}
+
+static void on_written(struct lease *l, const struct lease_record *record)
+{
+	lease_state_wrote(&l->state, record, now_ms(l));
+	l->must_read = false;
+	l->act_at_ms = l->state.tried_ms + l->options.timing.retry_period_ms;
+	if (!l->is_wanted)
+		l->is_releasing = true; // it came too late
+	act(l);
+}
+
+static void on_missing(struct lease *l, enum lease_request request, const struct err *error)
+{
+	lease_state_saw(&l->state, NULL, now_ms(l));
+	if (l->state.is_held)
+		lose(l, "deleted by somebody else");
+	if (request == REQUEST_CREATE)
+		failed(l, error); // the namespace does not exist
+	else
+		take_or_wait(l);
+}
+
+static void on_failure(struct lease *l, enum lease_request request, const struct err *error)
+{
+	if (request == REQUEST_RELEASE) {
+		released(l);
+	} else if (error->code == 404 && error->kind == ERR_NOT_FOUND) {
+		on_missing(l, request, error);
+	} else if (error->kind == ERR_CONFLICT) {
+		l->must_read = true;
+		report(l, NULL);
+		// A holder finds out at once who it was; others were too late, or there is a new one to look at.
+		act_at(l, l->state.is_held || request == REQUEST_CREATE ? now_ms(l) : now_ms(l) + retry_ms(l));
+	} else {
+		failed(l, error);
+	}
+}
+
+static void on_reply(void *arg, const struct http_response *response, const struct err *error)
+{
+	struct lease *l = arg;
+	enum lease_request request = l->request;
+	l->request = REQUEST_NONE;
+	if (l->is_freed) {
+		lease_free(l);
+		return;
+	}
+	struct lease_record record;
+	struct err e;
+	if (response && request == REQUEST_RELEASE) {
+		released(l);
+		return;
+	}
+	if (response && lease_record_decode(response->body, response->body_len, &record, &e) < 0)
+		error = &e;
+	if (response && !error) {
+		buf_reset(&l->object);
+		if (buf_put(&l->object, response->body, response->body_len) < 0) {
+			err_set(&e, ERR_LIMIT, "the object has %zu bytes, the ceiling is %d", response->body_len,
+			        LEASE_OBJECT_BYTES_MAX);
+			error = &e;
+		}
+	}
+	if (error) {
+		on_failure(l, request, error);
+		if (l->is_releasing)
+			act(l);
+		return;
+	}
+	report(l, NULL);
+	if (request != REQUEST_GET) {
+		on_written(l, &record);
+		return;
+	}
+	lease_state_saw(&l->state, &record, now_ms(l));
+	if (l->is_releasing)
+		act(l);
+	else
+		on_read(l);
+}
+
+// ---- the public face ----
+
+struct lease *lease_new(const struct lease_options *o, struct err *e)
+{
+	if (!scale_name_is_valid(o->namespace_name) || !scale_name_is_valid(o->name)) {
+		err_set(e, ERR_USAGE, "\"%.80s/%.80s\" is no namespace and name of a lease", o->namespace_name,
+		        o->name);
+		return NULL;
+	}
+	if (!o->identity[0] || strlen(o->identity) >= LEASE_IDENTITY_BYTES) {
+		err_set(e, ERR_USAGE, "an identity has 1 to %d bytes", LEASE_IDENTITY_BYTES - 1);
+		return NULL;
+	}
+	struct lease *l = calloc(1, sizeof *l);
+	if (!l) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	l->options = *o;
+	lease_state_init(&l->state, &o->timing, o->identity);
+	snprintf(l->namespace_name, sizeof l->namespace_name, "%s", o->namespace_name);
+	snprintf(l->name, sizeof l->name, "%s", o->name);
+	buf_init(&l->object, LEASE_OBJECT_BYTES_MAX);
+	l->act_at_ms = INT64_MAX;
+	l->must_read = true;
+	l->timer = evtimer_new(o->loop, on_timer, l);
+	l->expiry = evtimer_new(o->loop, on_expiry, l);
+	if (!l->timer || !l->expiry) {
+		lease_free(l);
+		err_set(e, ERR_INTERNAL, "cannot create a timer");
+		return NULL;
+	}
+	return l;
+}
+
+void lease_free(struct lease *l)
+{
+	if (!l)
+		return;
+	if (l->timer)
+		event_free(l->timer);
+	if (l->expiry)
+		event_free(l->expiry);
+	l->timer = l->expiry = NULL;
+	buf_done(&l->object);
+	if (l->request != REQUEST_NONE) {
+		l->is_freed = true; // its reply frees it
+		return;
+	}
+	free(l);
+}
+
+void lease_want(struct lease *l, bool is_wanted)
+{
+	if (l->is_wanted == is_wanted)
+		return;
+	l->is_wanted = is_wanted;
+	// Shown leases are asked for once they are known to be free.
+	if (is_wanted && l->options.is_shown)
+		act_at(l, lease_state_free_from_ms(&l->state));
+	else
+		act_at(l, is_wanted ? now_ms(l) : INT64_MAX);
+}
+
+void lease_saw(struct lease *l, const struct lease_record *record)
+{
+	if (l->state.is_held || l->request != REQUEST_NONE)
+		return; // our own requests know better
+	lease_state_saw(&l->state, record, now_ms(l));
+	if (l->is_wanted)
+		act_at(l, lease_state_free_from_ms(&l->state));
+}
+
+void lease_release(struct lease *l)
+{
+	l->is_wanted = l->is_told = false;
+	l->is_releasing = true;
+	lease_state_drop(&l->state);
+	evtimer_del(l->expiry);
+	act_at(l, now_ms(l));
+}
+
+int64_t lease_valid_for_ms(const struct lease *l)
+{
+	return l->is_releasing || !l->is_told ? 0 : lease_state_valid_for_ms(&l->state, now_ms(l));
+}
+
+bool lease_is_wanted(const struct lease *l)
+{
+	return l->is_wanted;
+}
+
+const char *lease_holder(const struct lease *l)
+{
+	return l->state.exists ? l->state.record.holder : "";
+}
