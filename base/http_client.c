@@ -83,7 +83,10 @@ static void finish_transfer(struct http_call *call, CURLcode code)
 	struct http_slot *slot = call->slot;
 	if (code != CURLE_OK) {
 		struct err e;
-		http_error_of_curl(call, code, &e);
+		if (call->refusal == HTTP_REFUSED_GATE && call->gate_error)
+			e = *call->gate_error;
+		else
+			http_error_of_curl(call, code, &e);
 		finish(call, NULL, &e);
 		return;
 	}
@@ -251,6 +254,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 	c->max_in_flight = options->max_in_flight ? options->max_in_flight : HTTP_IN_FLIGHT;
 	c->max_queued = options->max_queued ? options->max_queued : HTTP_QUEUED;
 	c->user_agent = strdup(options->user_agent ? options->user_agent : "gpuscale/" GPUSCALE_VERSION);
+	c->no_http2 = options->no_http2;
 	c->slots = calloc((size_t)c->max_in_flight, sizeof *c->slots);
 	c->multi = curl_multi_init();
 	c->pump = evtimer_new(c->loop, on_pump, c);

@@ -32,8 +32,8 @@ struct http_tls {
 	bool insecure_skip_verify;
 };
 
-// Asked at the last moment before a request goes to the network, from the loop: -1 and *e ends the call with that
-// error. arg is the call's.
+// Asked before a request goes to the network, from the loop: when its turn has come, and again once its connection
+// stands, immediately before its first byte is sent: -1 and *e ends the call with that error. arg is the call's.
 typedef int http_gate_fn(void *arg, struct err *e);
 // Bytes of a 2xx reply as they come; first, once, with len 0 when the reply's headers have come. From the loop; may
 // submit and cancel any call, this one included. arg is the call's.
@@ -81,6 +81,9 @@ struct http_client_options {
 	int max_in_flight;       // transfers under way at once; the rest wait in order. 0: 16
 	int max_queued;          // waiting ones; more is ERR_LIMIT. 0: 100000
 	const char *user_agent;  // NULL: "gpuscale/<version>"
+	// HTTP/1.1 only: a request that timed out takes its connection with it, so that the next one does not wait on a
+	// connection that is as dead.
+	bool no_http2;
 };
 
 struct http_client *http_client_new(const struct http_client_options *options, struct err *e);

@@ -61,7 +61,13 @@ struct http_slot {
 };
 
 enum http_call_state { HTTP_CALL_QUEUED, HTTP_CALL_RUNNING, HTTP_CALL_DONE };
-enum http_refusal { HTTP_REFUSED_NOTHING, HTTP_REFUSED_BODY, HTTP_REFUSED_HEADERS, HTTP_REFUSED_MEMORY };
+enum http_refusal {
+	HTTP_REFUSED_NOTHING,
+	HTTP_REFUSED_BODY,
+	HTTP_REFUSED_HEADERS,
+	HTTP_REFUSED_MEMORY,
+	HTTP_REFUSED_GATE
+};
 
 struct http_call {
 	TAILQ_ENTRY(http_call) link; // in client->queued, client->streams or client->running
@@ -88,6 +94,7 @@ struct http_call {
 	struct http_slot *slot;
 	size_t header_bytes;
 	enum http_refusal refusal;
+	struct err *gate_error;  // what may_start said, for HTTP_REFUSED_GATE; malloc'ed
 	int64_t announced_bytes; // Content-Length that was refused, or 0
 	int64_t retry_after_ms;
 	// Of a stream:
@@ -118,7 +125,7 @@ struct http_client {
 	struct http_tls_note tls_note;
 	char *user_agent;
 	int in_callback;
-	bool closing;
+	bool closing, no_http2;
 };
 
 // http_client_loop.c

@@ -287,6 +287,7 @@ void http_call_wipe(struct http_call *call)
 	http_tls_put(call->tls);
 	free(call->url);
 	free(call->body);
+	free(call->gate_error);
 }
 
 // ---- the transfer ----
@@ -344,6 +345,22 @@ static int on_new_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
 	return CURL_SOCKOPT_OK;
 }
 
+#if LIBCURL_VERSION_NUM >= 0x075000
+// Between the start of a call and its first byte lie a connection and a handshake, or a process that was stopped.
+static int on_connected(void *arg, char *peer_ip, char *own_ip, int peer_port, int own_port)
+{
+	struct http_call *call = arg;
+	struct err e;
+	if (call->may_start(call->arg, &e) == 0)
+		return CURL_PREREQFUNC_OK;
+	call->refusal = HTTP_REFUSED_GATE;
+	call->gate_error = malloc(sizeof *call->gate_error);
+	if (call->gate_error)
+		*call->gate_error = e;
+	return CURL_PREREQFUNC_ABORT;
+}
+#endif
+
 CURLcode http_call_setup(struct http_call *call, struct http_slot *slot)
 {
 	CURL *easy = slot->easy;
@@ -376,14 +393,20 @@ CURLcode http_call_setup(struct http_call *call, struct http_slot *slot)
 	SET(CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
 	if (!call->no_compression)
 		SET(CURLOPT_ACCEPT_ENCODING, "gzip");
-	SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-	if (call->https)
+	SET(CURLOPT_HTTP_VERSION, call->client->no_http2 ? (long)CURL_HTTP_VERSION_1_1 : (long)CURL_HTTP_VERSION_2TLS);
+	if (call->https && !call->client->no_http2)
 		SET(CURLOPT_PIPEWAIT, 1L); // rather a stream on the connection that is being made than another one
 	SET(CURLOPT_CONNECTTIMEOUT_MS, (long)call->connect_timeout_ms);
 	SET(CURLOPT_TCP_KEEPALIVE, 1L);
 	SET(CURLOPT_TCP_KEEPIDLE, HTTP_TCP_KEEPALIVE_S);
 	SET(CURLOPT_TCP_KEEPINTVL, HTTP_TCP_KEEPALIVE_EVERY_S);
 	SET(CURLOPT_SOCKOPTFUNCTION, on_new_socket);
+#if LIBCURL_VERSION_NUM >= 0x075000
+	if (call->may_start) {
+		SET(CURLOPT_PREREQFUNCTION, on_connected);
+		SET(CURLOPT_PREREQDATA, call);
+	}
+#endif
 	SET(CURLOPT_HEADERFUNCTION, on_header);
 	SET(CURLOPT_HEADERDATA, call);
 	SET(CURLOPT_WRITEFUNCTION, on_body);

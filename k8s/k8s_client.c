@@ -48,6 +48,7 @@ struct k8s_call {
 	bool was_refused, is_repeatable, has_refreshed;
 	int attempts, max_attempts;
 	uint64_t generation; // of the credentials it was sent with
+	uint64_t term;       // that allowed it
 	struct http_call *call;
 	struct event *timer;
 };
@@ -203,7 +204,9 @@ static int on_may_start(void *arg, struct err *e)
 {
 	struct k8s_call *r = arg;
 	struct k8s_client *c = r->client;
-	if (c->options.may_write(c->options.may_write_arg, e) == 0)
+	if (c->options.write_term && c->options.write_term(c->options.may_write_arg) != r->term)
+		err_set(e, ERR_CANCELED, "not sent: what allowed this write was given up after it was asked for");
+	else if (c->options.may_write(c->options.may_write_arg, e) == 0)
 		return 0;
 	r->was_refused = true;
 	c->stats.requests--;
@@ -414,6 +417,7 @@ int k8s_request_with(struct k8s_client *c, const struct k8s_request_options *o, 
 	r->idle_timeout_ms = o->idle_timeout_ms;
 	r->max_attempts = o->on_data ? 1 : o->max_attempts > 0 ? o->max_attempts : c->options.max_attempts;
 	r->is_guarded = c->options.may_write && is_write(o->method) && !o->is_unguarded;
+	r->term = r->is_guarded && c->options.write_term ? c->options.write_term(c->options.may_write_arg) : 0;
 	r->is_repeatable = is_repeatable(o->method, o->body, o->body_len);
 	enum k8s_ready ready = k8s_credentials_ensure(c->credentials, e);
 	if (ready == K8S_READY_FAILED || (ready == K8S_READY_NOW && submit(r, e) < 0)) {

@@ -47,6 +47,9 @@ struct k8s_client_options {
 	// included: -1 and *e ends the request with that error, and nothing is sent. So one who may not write any more
 	// does not, however long ago the request was made. NULL: always.
 	int (*may_write)(void *arg, struct err *e);
+	// What such a request was allowed by, as a number: it is refused, too, when this has changed since it was made.
+	// So what was asked for before something was given up is not sent once that is back. NULL: it never changes.
+	uint64_t (*write_term)(void *arg);
 	void *may_write_arg;
 };
 

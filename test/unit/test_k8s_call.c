@@ -18,9 +18,15 @@
 #define THREE      "{\"spec\":{\"replicas\":3}}"
 
 struct guard {
-	int left; // so many writes may go out
+	int left; // so often the answer is yes: twice per attempt, when its turn has come and once it is connected
 	int asked;
+	uint64_t term;
 };
+
+static uint64_t write_term(void *arg)
+{
+	return ((const struct guard *)arg)->term;
+}
 
 static int may_write(void *arg, struct err *e)
 {
@@ -41,6 +47,7 @@ static void start(struct harness *h, struct guard *g)
 	                               .clock = &h->clock,
 	                               .config = &h->config,
 	                               .may_write = g ? may_write : NULL,
+	                               .write_term = g ? write_term : NULL,
 	                               .may_write_arg = g};
 	h->client = k8s_client_new(&o, &e);
 	if (!h->client)
@@ -98,13 +105,56 @@ static void a_retry_is_asked_for_again(void **state)
 {
 	struct harness h;
 	struct outcome o;
-	struct guard g = {.left = 1};
+	struct guard g = {.left = 2};
 	start(&h, &g);
 	fake_apiserver_fail(h.server, &(struct fake_fault){.next = 1, .status = 429});
 	request(&h, &(struct k8s_request_options){.method = "PATCH", .body = THREE}, &o, NULL);
 	harness_wait(&h, &o);
 	assert_int_equal(o.error.kind, ERR_CANCELED);
+	assert_int_equal(g.asked, 3);
+	assert_int_equal(total(&h), 1);
+	harness_stop(&h);
+}
+
+// A process may be stopped while it connects.
+static void the_answer_counts_once_the_connection_stands(void **state)
+{
+	struct harness h;
+	struct outcome o;
+	struct guard g = {.left = 1};
+	struct k8s_client_stats stats;
+	start(&h, &g);
+	request(&h, &(struct k8s_request_options){.method = "PATCH", .body = THREE}, &o, NULL);
+	harness_wait(&h, &o);
+	assert_int_equal(o.error.kind, ERR_CANCELED);
+	assert_string_equal(o.error.msg, "this process does not lead any more");
 	assert_int_equal(g.asked, 2);
+	assert_int_equal(total(&h), 0);
+	k8s_client_get_stats(h.client, &stats);
+	assert_int_equal(stats.refused, 1);
+	g.left = 2; // and the client goes on
+	request(&h, &(struct k8s_request_options){.method = "PATCH", .body = THREE}, &o, NULL);
+	harness_wait(&h, &o);
+	assert_false(o.is_error);
+	harness_stop(&h);
+}
+
+// Lost and won again while it waited: what was asked for in the first term is not sent in the second.
+static void a_write_of_an_earlier_term_is_not_sent(void **state)
+{
+	struct harness h;
+	struct outcome o;
+	struct guard g = {.left = 100};
+	start(&h, &g);
+	fake_apiserver_fail(h.server, &(struct fake_fault){.next = 1, .status = 429, .retry_after_s = 1});
+	request(&h, &(struct k8s_request_options){.method = "PATCH", .body = THREE}, &o, NULL);
+	struct timeval tick = {.tv_usec = 200000};
+	event_base_loopexit(h.loop, &tick);
+	event_base_dispatch(h.loop);
+	assert_int_equal(total(&h), 1);
+	g.term++;
+	harness_wait(&h, &o);
+	assert_int_equal(o.error.kind, ERR_CANCELED);
 	assert_int_equal(total(&h), 1);
 	harness_stop(&h);
 }
@@ -172,6 +222,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(a_refused_write_is_not_sent_and_a_read_is),
 	        cmocka_unit_test(a_retry_is_asked_for_again),
+	        cmocka_unit_test(the_answer_counts_once_the_connection_stands),
+	        cmocka_unit_test(a_write_of_an_earlier_term_is_not_sent),
 	        cmocka_unit_test(an_unguarded_write_goes_out_whoever_leads),
 	        cmocka_unit_test(the_number_of_attempts_can_be_bounded_for_one_request),
 	        cmocka_unit_test(a_request_is_given_up_before_it_is_sent_while_it_is_under_way_and_while_it_backs_off),
