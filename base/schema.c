@@ -12,10 +12,12 @@
 static const char *const type_names[] = {
         [SCHEMA_STRING] = "string",
         [SCHEMA_INT32] = "integer",
+        [SCHEMA_INT64] = "integer",
         [SCHEMA_BOOL] = "boolean",
         [SCHEMA_QUANTITY] = "quantity",
         [SCHEMA_DURATION_MS] = "duration",
         [SCHEMA_SECONDS_MS] = "integer seconds",
+        [SCHEMA_TIME_MS] = "time",
         [SCHEMA_ENUM] = "enum",
         [SCHEMA_OBJECT] = "object",
         [SCHEMA_LIST] = "list of object",
@@ -88,6 +90,7 @@ const char *schema_format_range(const struct schema_field *f, char *out)
 		open_end = 1e15;
 		break;
 	case SCHEMA_INT32:
+	case SCHEMA_INT64:
 		break;
 	case SCHEMA_SECONDS_MS:
 		unit = " seconds";
@@ -95,6 +98,7 @@ const char *schema_format_range(const struct schema_field *f, char *out)
 	case SCHEMA_LIST:
 	case SCHEMA_STRING_LIST:
 	case SCHEMA_BOOL:
+	case SCHEMA_TIME_MS:
 	case SCHEMA_ENUM:
 	case SCHEMA_OBJECT:
 	case SCHEMA_ANY:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One table per file format. A struct schema describes an object: its fields' names, types, places in a C struct,
 // defaults, ranges and documentation. The same table decodes, fills defaults, reports every error at once with
-// file:line:col, answers `explain`, and (later) prints the CRD and the reference page.
+// file:line:col, answers `explain`, and prints the CRD and the reference page.
 #ifndef GPUSCALE_BASE_SCHEMA_H
 #define GPUSCALE_BASE_SCHEMA_H
 
@@ -16,10 +16,12 @@ struct doc_node;
 enum schema_type {
 	SCHEMA_STRING,   // const char *, in the arena
 	SCHEMA_INT32,    // int32_t
+	SCHEMA_INT64,    // int64_t, up to 2^53 both ways: what JSON can hold exactly
 	SCHEMA_BOOL,     // bool; only true / false
 	SCHEMA_QUANTITY, // double; a Kubernetes quantity. An unquoted float is refused with the quoted form as the fix
 	SCHEMA_DURATION_MS, // int64_t ms; Prometheus duration
 	SCHEMA_SECONDS_MS,  // int64_t ms, written as a whole number of seconds (the HPA-verbatim block)
+	SCHEMA_TIME_MS,     // int64_t ms since the epoch; RFC 3339
 	SCHEMA_ENUM,        // int; one of enum_names, stored as its index
 	SCHEMA_OBJECT,      // nested struct, by `child`
 	SCHEMA_LIST, // child.struct_size elements; at `offset` a pointer to the array, at `count_offset` a size_t
@@ -44,12 +46,15 @@ struct schema_field {
 	bool required;
 	bool unsupported; // known name whose stage does not exist yet: writing it is the error "not supported yet"
 	// Both ends inclusive, both 0 = unchecked. Numbers in the user's unit (SCHEMA_SECONDS_MS in seconds,
-	// SCHEMA_DURATION_MS in ms), string length in bytes. An end at or beyond INT32_MAX / -INT32_MAX (integers),
-	// 1e300 / -1e300 (quantities), 1e15 (durations) is open and not mentioned. min must not be above
-	// max (asserted). Lists: min = fewest elements of a list that is written, max is not used.
+	// SCHEMA_DURATION_MS in ms; not for SCHEMA_TIME_MS), string length in bytes. An end at or beyond INT32_MAX /
+	// -INT32_MAX (integers), 1e300 / -1e300 (quantities), 1e15 (durations) is open and not mentioned. min must not
+	// be above max (asserted). Lists: min = fewest elements of a list that is written, max is not used.
 	double min, max;
 	size_t max_items;              // lists; 0 = SCHEMA_LIST_ITEMS_MAX
 	const char *const *enum_names; // NULL-terminated
+	const char
+	        *list_key;   // of a list of objects: the field whose value tells the elements apart, for the API server
+	const char *pattern; // of a string: what its own check takes, as a regular expression for the API server
 	const struct schema *child;
 };
 #define SCHEMA_NO_OFFSET      ((size_t)-1)

@@ -134,10 +134,12 @@ static void decode_value(struct schema_decoder *d, const struct schema_field *f,
 		break;
 	case SCHEMA_STRING:
 	case SCHEMA_INT32:
+	case SCHEMA_INT64:
 	case SCHEMA_BOOL:
 	case SCHEMA_QUANTITY:
 	case SCHEMA_DURATION_MS:
 	case SCHEMA_SECONDS_MS:
+	case SCHEMA_TIME_MS:
 	case SCHEMA_ENUM:
 		schema_decode_scalar(d, f, node, base + f->offset);
 		break;

@@ -12,6 +12,7 @@
 #include "base/text.h"
 
 #define CHOICES_BYTES 200
+#define INT64_EXACT   ((int64_t)1 << 53)
 
 const char *schema_describe(const struct doc_node *node, char *out)
 {
@@ -51,6 +52,7 @@ static const char *wanted(const struct schema_field *f, char *choices)
 	case SCHEMA_STRING:
 		return "text";
 	case SCHEMA_INT32:
+	case SCHEMA_INT64:
 		return "a whole number";
 	case SCHEMA_BOOL:
 		return "true or false";
@@ -60,6 +62,8 @@ static const char *wanted(const struct schema_field *f, char *choices)
 		return "a duration such as 90s or 1h30m";
 	case SCHEMA_SECONDS_MS:
 		return "a whole number of seconds";
+	case SCHEMA_TIME_MS:
+		return "a time such as 2026-01-05T09:00:00Z";
 	case SCHEMA_ENUM:
 		memcpy(choices, "one of ", 7);
 		list_choices(f->enum_names, choices + 7);
@@ -209,7 +213,7 @@ static bool refuse_octal(struct schema_decoder *d, const struct schema_field *f,
 	return true;
 }
 
-// INT32 and SECONDS_MS. Returns false after reporting.
+// INT32, INT64 and SECONDS_MS. Returns false after reporting.
 static bool parse_whole_number(struct schema_decoder *d, const struct schema_field *f, const struct doc_node *node,
                                int64_t *ret_value)
 {
@@ -225,10 +229,12 @@ static bool parse_whole_number(struct schema_decoder *d, const struct schema_fie
 			fail(d, f, node, ": write %s without quotes", shown);
 			return false;
 		}
-		if (num_parse_i64(text, node->text_len, INT32_MIN, INT32_MAX, ret_value, NULL) < 0) {
+		int64_t lowest = f->type == SCHEMA_INT64 ? -INT64_EXACT : INT32_MIN;
+		int64_t highest = f->type == SCHEMA_INT64 ? INT64_EXACT : INT32_MAX;
+		if (num_parse_i64(text, node->text_len, lowest, highest, ret_value, NULL) < 0) {
 			bool has_range = f->min != 0 || f->max != 0;
-			double min = has_range ? fmax(f->min, INT32_MIN) : INT32_MIN;
-			double max = has_range ? fmin(f->max, INT32_MAX) : INT32_MAX;
+			double min = has_range ? fmax(f->min, (double)lowest) : (double)lowest;
+			double max = has_range ? fmin(f->max, (double)highest) : (double)highest;
 			schema_fail(d, node, "must be between %.0f and %.0f, is %s", min, max, shown);
 			return false;
 		}
@@ -260,6 +266,23 @@ static void decode_int32(struct schema_decoder *d, const struct schema_field *f,
 		return;
 	int32_t narrow = (int32_t)value;
 	memcpy(slot, &narrow, sizeof narrow);
+}
+
+static void decode_int64(struct schema_decoder *d, const struct schema_field *f, const struct doc_node *node,
+                         void *slot)
+{
+	int64_t value;
+	if (parse_whole_number(d, f, node, &value))
+		memcpy(slot, &value, sizeof value);
+}
+
+static void decode_time(struct schema_decoder *d, const struct schema_field *f, const struct doc_node *node, void *slot)
+{
+	int64_t value_ms;
+	if (num_parse_rfc3339_ms(node->text, node->text_len, &value_ms, NULL) == 0)
+		memcpy(slot, &value_ms, sizeof value_ms);
+	else
+		schema_fail_kind(d, f, node);
 }
 
 static void decode_seconds(struct schema_decoder *d, const struct schema_field *f, const struct doc_node *node,
@@ -316,7 +339,8 @@ static void decode_duration(struct schema_decoder *d, const struct schema_field 
 {
 	int64_t value_ms;
 	double seconds;
-	if (num_parse_duration_ms(node->text, node->text_len, &value_ms, NULL) == 0) {
+	bool is_number = !node->quoted && is_digits(node->text); // 0 is a duration, but to the API server a number
+	if (!is_number && num_parse_duration_ms(node->text, node->text_len, &value_ms, NULL) == 0) {
 		if (is_in_range(f, (double)value_ms))
 			memcpy(slot, &value_ms, sizeof value_ms);
 		else
@@ -353,12 +377,10 @@ void schema_decode_scalar(struct schema_decoder *d, const struct schema_field *f
 {
 	static void (*const decoders[SCHEMA_TYPE__COUNT])(struct schema_decoder *, const struct schema_field *,
 	                                                  const struct doc_node *, void *) = {
-	        [SCHEMA_STRING] = decode_string,
-	        [SCHEMA_INT32] = decode_int32,
-	        [SCHEMA_BOOL] = decode_bool,
-	        [SCHEMA_QUANTITY] = decode_quantity,
-	        [SCHEMA_DURATION_MS] = decode_duration,
-	        [SCHEMA_SECONDS_MS] = decode_seconds,
+	        [SCHEMA_STRING] = decode_string,      [SCHEMA_INT32] = decode_int32,
+	        [SCHEMA_INT64] = decode_int64,        [SCHEMA_BOOL] = decode_bool,
+	        [SCHEMA_QUANTITY] = decode_quantity,  [SCHEMA_DURATION_MS] = decode_duration,
+	        [SCHEMA_SECONDS_MS] = decode_seconds, [SCHEMA_TIME_MS] = decode_time,
 	        [SCHEMA_ENUM] = decode_enum,
 	};
 	assert(decoders[f->type]);

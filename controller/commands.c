@@ -14,6 +14,7 @@ static const struct command table[] = {
         {"step", "-f FILE [--policy NAMESPACE/NAME]",
          "the engine as a filter: one JSON observation per line in, one decision out", cmd_step},
         {"explain", "FIELD", "describe a policy field: type, default, range", cmd_explain},
+        {"crd", "[-o FORMAT]", "print the CustomResourceDefinition of GPUAutoscalers", cmd_crd},
         {"version", "[-o json]", "print the version", cmd_version},
 };
 

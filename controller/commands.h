@@ -29,6 +29,7 @@ int cmd_check(int argc, char **argv);
 int cmd_test(int argc, char **argv);
 int cmd_step(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
+int cmd_crd(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 
 #endif

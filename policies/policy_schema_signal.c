@@ -208,6 +208,7 @@ static const struct schema_field signal_fields[] = {
          .doc = "Name of the signal, unique in the policy: letters, digits, '_', '-' and '.'.",
          FIELD(struct policy_signal, name),
          .required = true,
+         .pattern = "^[A-Za-z0-9_.-]+$",
          .min = 1,
          .max = 63},
         {.name = "query",

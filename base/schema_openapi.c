@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/schema_openapi.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/json_write.h"
+#include "base/num.h"
+#include "base/schema.h"
+
+#define SIGN          "[+-]?"
+#define QUANTITY_BODY "([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?$"
+#define DURATION_BODY                                                                                                  \
+	"(0|([0-9]+y)?([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?)$" // "" is kept out by minLength
+#define OPEN_NUMBER 1e300 // ends of quantities beyond this are open
+
+static void put_str(struct json_writer *w, const char *key, const char *value)
+{
+	json_write_key(w, key);
+	json_write_str(w, value);
+}
+
+static void put_i64(struct json_writer *w, const char *key, int64_t value)
+{
+	json_write_key(w, key);
+	json_write_i64(w, value);
+}
+
+static void put_bool(struct json_writer *w, const char *key, bool value)
+{
+	json_write_key(w, key);
+	json_write_bool(w, value);
+}
+
+static void put_range(struct json_writer *w, const struct schema_field *f, double open_end)
+{
+	if (f->min == 0 && f->max == 0)
+		return;
+	if (f->min > -open_end) {
+		json_write_key(w, "minimum");
+		json_write_f64(w, f->min);
+	}
+	if (f->max < open_end) {
+		json_write_key(w, "maximum");
+		json_write_f64(w, f->max);
+	}
+}
+
+static void put_integer(struct json_writer *w, const struct schema_field *f)
+{
+	put_str(w, "type", "integer");
+	put_str(w, "format", f->type == SCHEMA_INT64 ? "int64" : "int32");
+	put_range(w, f, INT32_MAX);
+}
+
+static void put_string(struct json_writer *w, const struct schema_field *f)
+{
+	put_str(w, "type", "string");
+	if (f->pattern)
+		put_str(w, "pattern", f->pattern);
+	if (f->min > 0)
+		put_i64(w, "minLength", (int64_t)f->min);
+	if (f->max > 0 && f->max < INT32_MAX)
+		put_i64(w, "maxLength", (int64_t)f->max);
+}
+
+static void put_one_type(struct json_writer *w, const char *type)
+{
+	json_write_object_begin(w);
+	put_str(w, "type", type);
+	json_write_object_end(w);
+}
+
+// The range holds for integers only: a pattern sees no more of a text than its sign.
+static void put_quantity(struct json_writer *w, const struct schema_field *f)
+{
+	bool has_range = f->min != 0 || f->max != 0;
+	put_bool(w, "x-kubernetes-int-or-string", true);
+	json_write_key(w, "anyOf");
+	json_write_array_begin(w);
+	put_one_type(w, "integer");
+	put_one_type(w, "string");
+	json_write_array_end(w);
+	put_str(w, "pattern", has_range && f->min >= 0 ? "^[+]?" QUANTITY_BODY : "^" SIGN QUANTITY_BODY);
+	put_range(w, f, OPEN_NUMBER);
+}
+
+static void put_enum(struct json_writer *w, const struct schema_field *f)
+{
+	put_str(w, "type", "string");
+	json_write_key(w, "enum");
+	json_write_array_begin(w);
+	for (size_t i = 0; f->enum_names[i]; i++)
+		json_write_str(w, f->enum_names[i]);
+	json_write_array_end(w);
+}
+
+static void put_object(struct json_writer *w, const struct schema *schema);
+
+static void put_list(struct json_writer *w, const struct schema_field *f)
+{
+	put_str(w, "type", "array");
+	if (f->min > 0)
+		put_i64(w, "minItems", (int64_t)f->min);
+	put_i64(w, "maxItems", (int64_t)(f->max_items ? f->max_items : SCHEMA_LIST_ITEMS_MAX));
+	put_str(w, "x-kubernetes-list-type", f->list_key ? "map" : "atomic");
+	if (f->list_key) {
+		json_write_key(w, "x-kubernetes-list-map-keys");
+		json_write_array_begin(w);
+		json_write_str(w, f->list_key);
+		json_write_array_end(w);
+	}
+	json_write_key(w, "items");
+	json_write_object_begin(w);
+	if (f->type == SCHEMA_LIST) {
+		put_str(w, "description", f->child->doc);
+		put_object(w, f->child);
+	} else {
+		put_str(w, "type", "string");
+	}
+	json_write_object_end(w);
+}
+
+static void put_type(struct json_writer *w, const struct schema_field *f)
+{
+	switch (f->type) {
+	case SCHEMA_STRING:
+		put_string(w, f);
+		break;
+	case SCHEMA_INT32:
+	case SCHEMA_INT64:
+	case SCHEMA_SECONDS_MS:
+		put_integer(w, f);
+		break;
+	case SCHEMA_BOOL:
+		put_str(w, "type", "boolean");
+		break;
+	case SCHEMA_QUANTITY:
+		put_quantity(w, f);
+		break;
+	case SCHEMA_DURATION_MS:
+		put_str(w, "type", "string");
+		put_str(w, "pattern", "^" DURATION_BODY);
+		put_i64(w, "minLength", 1);
+		break;
+	case SCHEMA_TIME_MS:
+		put_str(w, "type", "string");
+		put_str(w, "format", "date-time");
+		break;
+	case SCHEMA_ENUM:
+		put_enum(w, f);
+		break;
+	case SCHEMA_OBJECT:
+		put_object(w, f->child);
+		break;
+	case SCHEMA_LIST:
+	case SCHEMA_STRING_LIST:
+		put_list(w, f);
+		break;
+	case SCHEMA_ANY:
+		put_bool(w, "x-kubernetes-preserve-unknown-fields", true);
+		break;
+	case SCHEMA_TYPE__COUNT:
+		assert(f->type < SCHEMA_TYPE__COUNT);
+	}
+}
+
+static void put_default(struct json_writer *w, const struct schema_field *f)
+{
+	if (!f->default_text || f->set_offset != SCHEMA_NO_OFFSET)
+		return;
+	switch (f->type) {
+	case SCHEMA_INT32:
+	case SCHEMA_INT64:
+	case SCHEMA_SECONDS_MS:
+	case SCHEMA_BOOL: // written in the table as JSON writes them
+		json_write_key(w, "default");
+		json_write_raw(w, f->default_text);
+		break;
+	case SCHEMA_STRING:
+	case SCHEMA_QUANTITY:
+	case SCHEMA_DURATION_MS:
+	case SCHEMA_TIME_MS:
+	case SCHEMA_ENUM:
+		put_str(w, "default", f->default_text);
+		break;
+	case SCHEMA_OBJECT:
+	case SCHEMA_LIST:
+	case SCHEMA_STRING_LIST:
+	case SCHEMA_ANY:
+	case SCHEMA_TYPE__COUNT:
+		break;
+	}
+}
+
+// Inside the object of its caller, who has written the description.
+static void put_object(struct json_writer *w, const struct schema *schema)
+{
+	bool any_required = false;
+	put_str(w, "type", "object");
+	for (size_t i = 0; i < schema->n_fields; i++) {
+		const struct schema_field *f = &schema->fields[i];
+		if (!f->required || f->unsupported)
+			continue;
+		if (!any_required) {
+			json_write_key(w, "required");
+			json_write_array_begin(w);
+		}
+		any_required = true;
+		json_write_str(w, f->name);
+	}
+	if (any_required)
+		json_write_array_end(w);
+	json_write_key(w, "properties");
+	json_write_object_begin(w);
+	for (size_t i = 0; i < schema->n_fields; i++) {
+		const struct schema_field *f = &schema->fields[i];
+		if (f->unsupported)
+			continue;
+		json_write_key(w, f->name);
+		json_write_object_begin(w);
+		put_str(w, "description", f->doc);
+		put_type(w, f);
+		put_default(w, f);
+		json_write_object_end(w);
+	}
+	json_write_object_end(w);
+}
+
+void schema_openapi(const struct schema *schema, struct json_writer *w)
+{
+	json_write_object_begin(w);
+	put_str(w, "description", schema->doc);
+	put_object(w, schema);
+	json_write_object_end(w);
+}

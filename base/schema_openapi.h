@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// A schema as the API server wants it: structural OpenAPI v3, from the table alone.
+#ifndef GPUSCALE_BASE_SCHEMA_OPENAPI_H
+#define GPUSCALE_BASE_SCHEMA_OPENAPI_H
+
+struct json_writer;
+struct schema;
+
+// Writes one JSON object: type, description, required, properties. Nothing that Kubernetes 1.20 refuses.
+// Quantities are integers or strings, durations strings with the grammar as a pattern; what a pattern cannot say
+// (ranges of either, lengths in bytes, rules between fields) stays with the decoder. A default is given where being
+// written means nothing beside the value: not where the table asks whether it was (set_offset), and not for lists,
+// objects and "any". Unsupported fields are left out. Kubernetes: apiextensions-apiserver, "Specifying a structural
+// schema".
+void schema_openapi(const struct schema *schema, struct json_writer *w);
+
+#endif

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale crd [-o yaml|json]
+#include <argp.h>
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/json_write.h"
+#include "controller/commands.h"
+#include "controller/crd.h"
+#include "controller/options.h"
+#include "controller/yaml_out.h"
+
+#define CRD_TEXT_MAX (512 * 1024)
+
+enum { CRD_YAML, CRD_JSON };
+static const char *const formats[] = {"yaml", "json", NULL};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	int *format = state->input;
+	switch (key) {
+	case 'o':
+		*format = option_choice("-o", arg, formats, state);
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "unexpected argument \"%s\"", arg);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int cmd_crd(int argc, char **argv)
+{
+	static const struct argp_option options[] = {{"output", 'o', "FORMAT", 0, "yaml (default) or json", 0}, {0}};
+	const struct argp argp = {options,
+	                          parse,
+	                          "",
+	                          "Print the CustomResourceDefinition of GPUAutoscalers. It comes from the same table "
+	                          "that decodes and checks "
+	                          "policy files, so that the API server admits what `gpuscale check` admits, but for "
+	                          "rules between fields."
+	                          "\vExample: gpuscale crd | kubectl apply -f -",
+	                          NULL,
+	                          NULL,
+	                          NULL};
+	int format = CRD_YAML;
+	argp_err_exit_status = EXIT_USAGE;
+	argp_parse(&argp, argc, argv, 0, NULL, &format);
+	struct buf json, yaml;
+	struct json_writer w;
+	buf_init(&json, CRD_TEXT_MAX);
+	buf_init(&yaml, CRD_TEXT_MAX);
+	json_write_init(&w, &json, format == CRD_JSON ? 2 : 0);
+	crd_write(&w);
+	buf_putc(&json, '\n');
+	int code = EXIT_OK;
+	if (json.failed || (format == CRD_YAML && yaml_from_json(&yaml, buf_str(&json), json.len) < 0)) {
+		fprintf(stderr, "gpuscale crd: the definition is longer than the ceiling of %d bytes\n", CRD_TEXT_MAX);
+		code = EXIT_FAILED;
+	} else if (fputs(buf_str(format == CRD_JSON ? &json : &yaml), stdout) < 0 || fflush(stdout) != 0) {
+		code = EXIT_FAILED;
+	}
+	buf_done(&json);
+	buf_done(&yaml);
+	return code;
+}

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+crd: $(OUT)/gpuscale ## write manifests/base/crd.yaml from the policy table
+	@scripts/crd --update
+.PHONY: crd

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal of this test: the API server's schema of a table says for every type what the decoder takes, and no more than
+// OpenAPI can say.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/json_read.h"
+#include "base/json_write.h"
+#include "base/schema_openapi.h"
+#include "test/support/sample_schema.h"
+
+#define QUANTITY "([0-9]+(\\\\.[0-9]*)?|\\\\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?$"
+#define DURATION                                                                                                       \
+	"{\"type\":\"string\",\"pattern\":\"^(0|([0-9]+y)?([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?("         \
+	"[0-9]+ms)?)$\",\"minLength\":1"
+#define INT_OR_STRING "\"x-kubernetes-int-or-string\":true,\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"string\"}]"
+
+struct row {
+	const char *path; // names of properties; "[]" goes into items
+	const char *want; // without its description
+};
+static const struct row rows[] = {
+        {"spec minReplicas",
+         "{\"type\":\"integer\",\"format\":\"int32\",\"minimum\":0,\"maximum\":1000,\"default\":1}"},
+        {"spec maxReplicas", "{\"type\":\"integer\",\"format\":\"int32\",\"minimum\":1,\"maximum\":1000}"},
+        {"spec step", "{\"type\":\"integer\",\"format\":\"int32\"}"},
+        {"spec dryRun", "{\"type\":\"boolean\"}"},
+        {"spec interval", DURATION ",\"default\":\"15s\"}"},
+        {"spec periodSeconds",
+         "{\"type\":\"integer\",\"format\":\"int32\",\"minimum\":1,\"maximum\":1800,\"default\":60}"},
+        {"spec tags", "{\"type\":\"array\",\"maxItems\":4,\"x-kubernetes-list-type\":\"atomic\",\"items\":{\"type\":"
+                      "\"string\"}}"},
+        {"spec zones", "{\"type\":\"array\",\"maxItems\":256,\"x-kubernetes-list-type\":\"atomic\",\"items\":{"
+                       "\"type\":\"string\"}}"},
+        {"spec extra", "{\"x-kubernetes-preserve-unknown-fields\":true}"},
+        {"spec signals [] name", "{\"type\":\"string\",\"minLength\":1,\"maxLength\":20}"},
+        {"spec signals [] value", "{" INT_OR_STRING ",\"pattern\":\"^[+]?" QUANTITY "\",\"minimum\":0}"},
+        {"spec signals [] tolerance",
+         "{" INT_OR_STRING ",\"pattern\":\"^[+]?" QUANTITY "\",\"minimum\":0,\"maximum\":1,\"default\":\"0.1\"}"},
+        {"spec signals [] type",
+         "{\"type\":\"string\",\"enum\":[\"Value\",\"AverageValue\",\"Pods\"],\"default\":\"AverageValue\"}"},
+        {"spec signals [] window duration", DURATION ",\"default\":\"2m\"}"},
+        {"metadata name", "{\"type\":\"string\",\"maxLength\":63,\"default\":\"unnamed\"}"},
+};
+
+static const cJSON *step(const cJSON *at, const char *name)
+{
+	return strcmp(name, "[]") == 0 ? json_get(at, "items") : json_get(json_get(at, "properties"), name);
+}
+
+static const cJSON *find(const cJSON *at, const char *path)
+{
+	char name[64];
+	while (at && *path) {
+		size_t n = strcspn(path, " ");
+		memcpy(name, path, n);
+		name[n] = '\0';
+		at = step(at, name);
+		path += n + (path[n] == ' ');
+	}
+	return at;
+}
+
+static cJSON *sample_tree(void)
+{
+	struct buf out;
+	struct json_writer w;
+	buf_init(&out, 65536);
+	json_write_init(&w, &out, 0);
+	schema_openapi(&sample_schema, &w);
+	assert_false(out.failed);
+	cJSON *tree = json_read(buf_str(&out), out.len, NULL);
+	assert_non_null(tree);
+	buf_done(&out);
+	return tree;
+}
+
+static void every_type_is_said(void **state)
+{
+	(void)state;
+	cJSON *tree = sample_tree();
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		const cJSON *found = find(tree, rows[i].path);
+		if (!found)
+			fail_msg("%s is not there", rows[i].path);
+		cJSON *copy = cJSON_Duplicate(found, 1);
+		assert_true(strlen(json_get_str(copy, "description", "")) > 0);
+		cJSON_DeleteItemFromObject(copy, "description");
+		char *text = cJSON_PrintUnformatted(copy);
+		assert_string_equal(text, rows[i].want);
+		cJSON_free(text);
+		cJSON_Delete(copy);
+	}
+	cJSON_Delete(tree);
+}
+
+static void what_must_be_there_is_required(void **state)
+{
+	(void)state;
+	cJSON *tree = sample_tree();
+	static const struct {
+		const char *path, *want;
+	} required[] = {{"", "[\"spec\"]"}, {"spec", "[\"maxReplicas\"]"}, {"spec signals []", "[\"name\"]"}};
+	for (size_t i = 0; i < sizeof required / sizeof required[0]; i++) {
+		char *text = cJSON_PrintUnformatted(json_get(find(tree, required[i].path), "required"));
+		assert_non_null(text);
+		assert_string_equal(text, required[i].want);
+		cJSON_free(text);
+	}
+	assert_null(json_get(find(tree, "metadata"), "required"));
+	cJSON_Delete(tree);
+}
+
+static void lists_say_their_ends(void **state)
+{
+	(void)state;
+	cJSON *tree = sample_tree();
+	const cJSON *list = find(tree, "spec signals");
+	assert_int_equal(json_get(list, "minItems")->valueint, 1);
+	assert_int_equal(json_get(list, "maxItems")->valueint, 16);
+	assert_string_equal(json_get_str(list, "x-kubernetes-list-type", ""), "atomic");
+	assert_string_equal(json_get_str(json_get(list, "items"), "description", ""), "One measurement.");
+	cJSON_Delete(tree);
+}
+
+// The API server drops them, as it drops what nobody knows.
+static void unsupported_fields_are_left_out(void **state)
+{
+	(void)state;
+	cJSON *tree = sample_tree();
+	assert_null(find(tree, "spec forecast"));
+	cJSON_Delete(tree);
+}
+
+static const struct schema_field special_fields[] = {
+        {.name = "generation",
+         .type = SCHEMA_INT64,
+         .doc = "g",
+         .set_offset = SCHEMA_NO_OFFSET,
+         .default_text = "0",
+         .min = 0,
+         .max = 1e300},
+        {.name = "when", .type = SCHEMA_TIME_MS, .doc = "w", .set_offset = SCHEMA_NO_OFFSET},
+        {.name = "word",
+         .type = SCHEMA_STRING,
+         .doc = "x",
+         .set_offset = SCHEMA_NO_OFFSET,
+         .pattern = "^[a-z]+$",
+         .max = 8},
+        // Being written means something of its own: a default would write it.
+        {.name = "asked", .type = SCHEMA_BOOL, .doc = "a", .set_offset = 0, .default_text = "false"},
+        {.name = "signed",
+         .type = SCHEMA_QUANTITY,
+         .doc = "s",
+         .set_offset = SCHEMA_NO_OFFSET,
+         .min = -1e300,
+         .max = 1e300},
+        {.name = "rows",
+         .type = SCHEMA_LIST,
+         .doc = "r",
+         .set_offset = SCHEMA_NO_OFFSET,
+         .list_key = "name",
+         .child = &sample_signal},
+};
+static const struct schema special = {.name = "Special",
+                                      .doc = "d",
+                                      .fields = special_fields,
+                                      .n_fields = sizeof special_fields / sizeof special_fields[0]};
+
+static void keys_patterns_and_signs(void **state)
+{
+	(void)state;
+	struct buf out;
+	struct json_writer w;
+	buf_init(&out, 65536);
+	json_write_init(&w, &out, 0);
+	schema_openapi(&special, &w);
+	static const char *const parts[] = {
+	        "{\"description\":\"d\",\"type\":\"object\",\"properties\":{",
+	        "\"generation\":{\"description\":\"g\",\"type\":\"integer\",\"format\":\"int64\",\"minimum\":0,"
+	        "\"default\":0}",
+	        "\"when\":{\"description\":\"w\",\"type\":\"string\",\"format\":\"date-time\"}",
+	        "\"word\":{\"description\":\"x\",\"type\":\"string\",\"pattern\":\"^[a-z]+$\",\"maxLength\":8}",
+	        "\"asked\":{\"description\":\"a\",\"type\":\"boolean\"}",
+	        "\"signed\":{\"description\":\"s\"," INT_OR_STRING ",\"pattern\":\"^[+-]?" QUANTITY "\"}",
+	        "\"x-kubernetes-list-type\":\"map\",\"x-kubernetes-list-map-keys\":[\"name\"]",
+	};
+	for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+		if (!strstr(buf_str(&out), parts[i]))
+			fail_msg("%s\nis not in\n%s", parts[i], buf_str(&out));
+	buf_done(&out);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(every_type_is_said),      cmocka_unit_test(what_must_be_there_is_required),
+	        cmocka_unit_test(lists_say_their_ends),    cmocka_unit_test(unsupported_fields_are_left_out),
+	        cmocka_unit_test(keys_patterns_and_signs),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
