@@ -12,7 +12,7 @@
 static const char *const type_names[] = {
         [SCHEMA_STRING] = "string",
         [SCHEMA_INT32] = "integer",
-        [SCHEMA_INT64] = "integer",
+        [SCHEMA_INT64] = "int64",
         [SCHEMA_BOOL] = "boolean",
         [SCHEMA_QUANTITY] = "quantity",
         [SCHEMA_DURATION_MS] = "duration",

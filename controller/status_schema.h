@@ -12,7 +12,7 @@ struct schema;
 
 // Ceilings the API server holds the status to; the writer stays below them.
 #define STATUS_VIEW_LIST_MAX       16 // conditions, decisions
-#define STATUS_VIEW_HISTORY_MAX    128
+#define STATUS_VIEW_HISTORY_MAX    256
 #define STATUS_VIEW_NAME_BYTES     1024
 #define STATUS_VIEW_SENTENCE_BYTES 32768
 

@@ -9,7 +9,9 @@
 
 #include <cmocka.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
+#include "base/doc.h"
 #include "base/json_read.h"
 #include "base/json_write.h"
 #include "base/schema_openapi.h"
@@ -197,12 +199,66 @@ static void keys_patterns_and_signs(void **state)
 	buf_done(&out);
 }
 
+struct moment {
+	int64_t generation, when_ms;
+};
+static const struct schema_field moment_fields[] = {
+        {.name = "generation",
+         .type = SCHEMA_INT64,
+         .doc = "g",
+         .offset = offsetof(struct moment, generation),
+         .set_offset = SCHEMA_NO_OFFSET},
+        {.name = "when",
+         .type = SCHEMA_TIME_MS,
+         .doc = "w",
+         .offset = offsetof(struct moment, when_ms),
+         .set_offset = SCHEMA_NO_OFFSET},
+};
+static const struct schema moment = {
+        .name = "Moment", .doc = "d", .struct_size = sizeof(struct moment), .fields = moment_fields, .n_fields = 2};
+
+static void large_numbers_and_times_are_decoded(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *json, *fault; // NULL: good
+		int64_t generation, when_ms;
+	} moments[] = {
+	        {"{\"generation\":9007199254740992,\"when\":\"2026-01-05T09:00:00.250Z\"}", NULL, 9007199254740992,
+	         1767603600250},
+	        {"{\"generation\":-3000000000}", NULL, -3000000000, 0},
+	        {"{\"generation\":1e17}", "generation: must be a whole number", 0, 0},
+	        {"{\"generation\":\"3\"}", "generation: must be a whole number, found \"3\": write 3", 0, 0},
+	        {"{\"when\":\"yesterday\"}", "when: must be a time such as 2026-01-05T09:00:00Z", 0, 0},
+	        {"{\"when\":[]}", "when: must be a time", 0, 0},
+	};
+	for (size_t i = 0; i < sizeof moments / sizeof moments[0]; i++) {
+		struct arena a;
+		struct doc_node *root;
+		struct schema_errors errors;
+		struct buf printed;
+		struct moment got = {0};
+		arena_init(&a, 65536);
+		buf_init(&printed, 65536);
+		schema_errors_init(&errors, NULL);
+		assert_int_equal(doc_from_json(&a, moments[i].json, strlen(moments[i].json), &root, NULL), 0);
+		int rc = schema_decode(&moment, root, &got, &a, &errors, "");
+		schema_errors_print(&errors, &printed);
+		if ((rc == 0) != !moments[i].fault || (rc < 0 && !strstr(buf_str(&printed), moments[i].fault)))
+			fail_msg("%s: %s", moments[i].json, buf_str(&printed));
+		assert_int_equal(got.generation, moments[i].generation);
+		assert_int_equal(got.when_ms, moments[i].when_ms);
+		buf_done(&printed);
+		arena_done(&a);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(every_type_is_said),      cmocka_unit_test(what_must_be_there_is_required),
 	        cmocka_unit_test(lists_say_their_ends),    cmocka_unit_test(unsupported_fields_are_left_out),
-	        cmocka_unit_test(keys_patterns_and_signs),
+	        cmocka_unit_test(keys_patterns_and_signs), cmocka_unit_test(large_numbers_and_times_are_decoded),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,7 +72,7 @@ static void a_full_status_fits_the_table(void **state)
 		if (i % 5)
 			engine_show(&e, 1, 7 + i % 4);
 		else
-			engine_show_state(&e, 1, OBS_NO_DATA);
+			engine_show_state(&e, 1, OBS_EMPTY);
 		const struct decision *d = engine_tick(&e);
 		struct decided decided = {.policy = &e.policy, .decision = d};
 		struct status_facts facts = {.phase = STATUS_DECIDED, .decided = &decided};
