@@ -12,7 +12,7 @@
 #include "base/num.h"
 #include "test/fake/apiserver.h"
 
-#define OBJECTS_MAX 2000
+#define OBJECTS_MAX 20000
 
 static const char usage[] =
         "usage: fake-apiserver [OPTION]..\n"
@@ -21,11 +21,18 @@ static const char usage[] =
         "  --gpus N                    only N pods can be scheduled at once; the rest stays Pending\n"
         "  --ready-after SECONDS       from scheduled to ready (default 0)\n"
         "  --token T | --token-file F  who sends it is admin; without either everybody is\n"
-        "  --viewer-token T            who sends it may only GET\n"
+        "  --viewer-token T            who sends it may only GET scales of Deployments\n"
+        "  --no-pods                   workloads have no pods, and are ready at once\n"
+        "  --keda                      serve ScaledObjects\n"
         "  --tls-cert F --tls-key F    serve HTTPS\n"
         "  --write-kubeconfig F        a kubeconfig for this server\n"
-        "Tests steer it with GET /_fake/fail?next=N&status=S&retryAfter=SECONDS&delayMs=MS&match=TEXT,\n"
-        "/_fake/requests and /_fake/objects.\n";
+        "SIGHUP: reads certificate and key again, and cuts the streams, like a restart. Tests steer it with GET\n"
+        "  /_fake/fail?next=N[&skip=N][&status=S[&retryAfter=SECONDS][&inStream=1]][&delayMs=MS][&hang=1][&cut=1]\n"
+        "             [&lose=1][&match=TEXT][&verb=VERB][&resource=RESOURCE][&also=1]\n"
+        "  /_fake/drop?orderly=0|1   ends all streams       /_fake/compact   old resourceVersions get 410\n"
+        "  /_fake/bookmarks?everyMs=MS; 0: none             /_fake/mute?on=0|1   streams say nothing\n"
+        "  /_fake/serve?group=G&on=0|1                      /_fake/put   an object as the body, as it is\n"
+        "and ask it by /_fake/requests and /_fake/objects.\n";
 
 struct arguments {
 	struct fake_apiserver_options server;
@@ -44,6 +51,8 @@ static const struct option options[] = {
         {"tls-cert", required_argument, NULL, 'c'},
         {"tls-key", required_argument, NULL, 'k'},
         {"write-kubeconfig", required_argument, NULL, 'w'},
+        {"no-pods", no_argument, NULL, 'n'},
+        {"keda", no_argument, NULL, 'K'},
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
 };
@@ -92,6 +101,12 @@ static int parse(int argc, char **argv, struct arguments *a, struct err *e)
 		case 'k':
 			s->tls_key_file = optarg;
 			break;
+		case 'n':
+			s->no_pods = true;
+			break;
+		case 'K':
+			s->keda = true;
+			break;
 		case 'w':
 			a->kubeconfig = optarg;
 			break;
@@ -138,6 +153,13 @@ static void on_signal(evutil_socket_t fd, short events, void *arg)
 	event_base_loopbreak(arg);
 }
 
+static void on_hangup(evutil_socket_t fd, short events, void *arg)
+{
+	struct err e = {0};
+	if (fake_apiserver_reload_tls(arg, &e) < 0)
+		fprintf(stderr, "fake-apiserver: %s\n", e.msg);
+}
+
 static int run(const struct arguments *a, struct event_base *loop, struct err *e)
 {
 	char url[64];
@@ -153,7 +175,9 @@ static int run(const struct arguments *a, struct event_base *loop, struct err *e
 	if (rc == 0) {
 		struct event *term = evsignal_new(loop, SIGTERM, on_signal, loop);
 		struct event *intr = evsignal_new(loop, SIGINT, on_signal, loop);
-		if (!term || !intr || event_add(term, NULL) < 0 || event_add(intr, NULL) < 0) {
+		struct event *hup = evsignal_new(loop, SIGHUP, on_hangup, f);
+		if (!term || !intr || !hup || event_add(term, NULL) < 0 || event_add(intr, NULL) < 0 ||
+		    event_add(hup, NULL) < 0) {
 			rc = err_set(e, ERR_INTERNAL, "cannot watch for signals");
 		} else {
 			printf("listening on %s\n", url);
@@ -164,6 +188,8 @@ static int run(const struct arguments *a, struct event_base *loop, struct err *e
 			event_free(term);
 		if (intr)
 			event_free(intr);
+		if (hup)
+			event_free(hup);
 	}
 	fake_apiserver_free(f);
 	return rc;
