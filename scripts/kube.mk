@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # The real Kubernetes programs, before the tests that use them: the first time this takes minutes, which is no test's time.
-e2e-now: kube-apiserver-program
-e2e-cluster-now: kube-programs
-
-kube-apiserver-program:
-	@scripts/kube/build kube-apiserver >/dev/null || echo 'no kube-apiserver: tests that need it will be skipped' >&2
-kube-programs:
-	@scripts/kube/build kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy >/dev/null || \
-	  echo 'no Kubernetes programs: tests that need them will be skipped' >&2
-.PHONY: kube-apiserver-program kube-programs
+# KUBE_VERSION=1.20 or 1.34 takes that version alone. Tests then find the programs, or skip with the reason why there are none.
+KUBE_VERSIONS ?= $(or $(KUBE_VERSION),1.20 1.34)
+kube_built  = said=$$(scripts/kube/build $(KUBE_VERSION) $(1) 2>&1 >/dev/null | tee /dev/stderr | tail -n 1); \
+              echo "Kubernetes $$(scripts/kube/build --version $(KUBE_VERSION))"; \
+              KUBE_VERSION=$(KUBE_VERSION) GPUSCALE_KUBE_BUILD="never: $$said"
+with_kube     = $(call kube_built,kube-apiserver)
+with_kube_all = $(call kube_built,kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy)

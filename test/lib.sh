@@ -7,6 +7,7 @@
 # Sets  root    the repository
 #       out     the build output, e.g. $root/build/release ($OUT or $VARIANT choose another)
 #       work    a fresh folder of this test, removed at its end (kept with KEEP=1)
+# With $KUBE_VERSION, the kubectl built with that version of Kubernetes comes first in PATH.
 # Tests print TAP through the functions below; `done_testing` is the last line of every script: without it there is no
 # plan line and the runner calls the script a failure. Everything started with `start` is stopped when the script ends.
 set -uo pipefail
@@ -14,6 +15,10 @@ set -uo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 out=${OUT:-build/${VARIANT:-release}}
 [[ $out == /* ]] || out=$root/$out
+if [ -n "${KUBE_VERSION-}" ]; then
+	PATH=$("$root/scripts/kube/build" --folder):$PATH || exit 1
+	export PATH
+fi
 work=$(mktemp -d "${TMPDIR:-/tmp}/gpuscale-${0##*/}.XXXXXX") || exit 1
 
 TAP_COUNT=0 TAP_FAILED=0

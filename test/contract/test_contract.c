@@ -282,17 +282,27 @@ struct refusal {
 	const char *name, *method, *suffix, *type, *body;
 	int status;
 	const char *says;
+	int status_later; // what a later server (1.34) answers instead; 0 when it answers the same
+	const char *says_later;
 };
 static const struct refusal refusals[] = {
         {"a patch of another content type", "PATCH", "/scale", JSON, "{\"spec\":{\"replicas\":3}}", 415,
-         "Unsupported Media Type"},
+         "Unsupported Media Type", 0, NULL},
         {"negative replicas", "PATCH", "/scale", MERGE, "{\"spec\":{\"replicas\":-3}}", 422,
-         "must be greater than or equal to 0"},
-        {"replicas that are a text", "PATCH", "/scale", MERGE, "{\"spec\":{\"replicas\":\"x\"}}", 422, "is invalid"},
-        {"a patch that is no JSON", "PATCH", "/scale", MERGE, "{\"spec\":", 500, "Invalid JSON Patch"},
-        {"deleting a scale", "DELETE", "/scale", NULL, NULL, 405, "does not allow this method"},
-        {"an unknown subresource", "GET", "/nope", NULL, NULL, 404, "could not find the requested resource"},
+         "must be greater than or equal to 0", 0, NULL},
+        {"replicas that are a text", "PATCH", "/scale", MERGE, "{\"spec\":{\"replicas\":\"x\"}}", 422, "is invalid", 0,
+         NULL},
+        {"a patch that is no JSON", "PATCH", "/scale", MERGE, "{\"spec\":", 500, "Invalid JSON Patch", 400,
+         "error decoding patch"},
+        {"deleting a scale", "DELETE", "/scale", NULL, NULL, 405, "does not allow this method", 0, NULL},
+        {"an unknown subresource", "GET", "/nope", NULL, NULL, 404, "could not find the requested resource", 0, NULL},
 };
+
+static bool is_refusal(const struct refusal *r, const struct err *e)
+{
+	return (e->code == r->status && strstr(e->msg, r->says)) ||
+	       (r->status_later && e->code == r->status_later && strstr(e->msg, r->says_later));
+}
 
 static void nonsense_is_refused_and_changes_nothing(void **state)
 {
@@ -304,7 +314,7 @@ static void nonsense_is_refused_and_changes_nothing(void **state)
 		char path[PATH_BYTES];
 		harness_request(&c->h, r->method, path_to(path, APPS "deployments", c->web, r->suffix), r->type,
 		                r->body, &o);
-		if (o.error.code != r->status || !strstr(o.error.msg, r->says))
+		if (!is_refusal(r, &o.error))
 			fail_msg("%s: %d %s", r->name, o.error.code, o.error.msg);
 	}
 	get_scale(c, &c->web_ref, &after);
