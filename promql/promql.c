@@ -1,204 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transport: one POST per query, its reply judged by status and body, and one second try after a 401.
+// The transport: one request per query, its reply judged by status and body, and one second try after a 401.
 #include "promql/promql.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/num.h"
-#include "promql/promql_auth.h"
+#include "promql/promql_dialect.h"
+#include "promql/promql_private.h"
 #include "promql/promql_text.h"
 
-#define URL_BYTES_MAX    2048
-#define HEADER_BYTES_MAX 8192
 // What the arena keeps between replies; a larger reply gives its memory back.
 #define ARENA_KEPT_BYTES ((size_t)1024 * 1024)
 // The densest reply, one-letter labels, takes less than this many bytes decoded per byte of body.
 #define ARENA_BYTES_PER_BODY_BYTE 8
+// What a form holds beside the query.
+#define FORM_BYTES_MAX 512
 
-struct promql {
-	struct http_client *http;
-	char *url; // base without trailing '/', for messages
-	char *query_url, *range_url;
-	char **headers; // NULL-terminated
-	struct http_tls tls;
-	int64_t timeout_ms;
-	size_t max_body_bytes;
-	struct promql_auth auth;
-	const struct clock *clock;
-	struct clock own_clock;
-	struct arena arena; // of the reply being handed over
-	struct promql_call *calls;
-	bool closing, in_callback;
-};
-
-struct promql_call {
-	struct promql *p;
-	struct promql_call *prev, *next;
-	struct http_call *http;
-	const char *url; // one of p's
-	struct buf form;
-	int64_t started_mono_ms;
-	uint64_t generation; // of the secret it was sent with
-	bool retried;
-	promql_done_fn *done;
-	void *arg;
-};
-
-// ---- options ----
-
-static int check_url(const char *url, struct err *e)
+static int init(struct promql *p, const struct promql_options *o, struct err *e)
 {
-	const char *host = NULL;
-	if (url && strncmp(url, "http://", 7) == 0)
-		host = url + 7;
-	else if (url && strncmp(url, "https://", 8) == 0)
-		host = url + 8;
-	if (!host || !*host || *host == '/' || *host == ':')
-		return err_set(e, ERR_INPUT,
-		               "the Prometheus URL must look like http://host:9090 or https://host/prefix");
-	if (strlen(url) > URL_BYTES_MAX)
-		return err_set(e, ERR_LIMIT, "the Prometheus URL has %zu bytes; the ceiling is %d", strlen(url),
-		               URL_BYTES_MAX);
-	for (const char *c = url; *c; c++)
-		if ((unsigned char)*c <= 0x20 || (unsigned char)*c >= 0x7f)
-			return err_set(e, ERR_INPUT,
-			               "the Prometheus URL holds a blank, control or non-ASCII character");
-	// The URL itself is not repeated here: the part before '@' may be a password.
-	if (memchr(host, '@', strcspn(host, "/")))
-		return err_set(e, ERR_INPUT,
-		               "the Prometheus URL holds credentials: use a basic user with a password file");
-	if (strpbrk(url, "?#"))
-		return err_set(e, ERR_INPUT, "the Prometheus URL %s must end before '?' or '#'", url);
-	return 0;
-}
-
-static bool is_token_char(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-	       (c && strchr("!#$%&'*+-.^_`|~", c)); // RFC 9110, section 5.6.2
-}
-
-// The request is ours: these three would make its body mean something else.
-static bool is_own_header(const char *header, size_t name_len)
-{
-	static const char *const own[] = {"Content-Type", "Content-Length", "Transfer-Encoding"};
-	for (size_t i = 0; i < sizeof own / sizeof own[0]; i++)
-		if (strlen(own[i]) == name_len && strncasecmp(own[i], header, name_len) == 0)
-			return true;
-	return false;
-}
-
-// Messages name the header, never its value: that may be a secret.
-static int check_header(const char *header, struct err *e)
-{
-	size_t n = 0;
-	while (is_token_char(header[n]))
-		n++;
-	if (n == 0 || header[n] != ':')
-		return err_set(e, ERR_INPUT, "a custom header must look like \"Name: value\"");
-	if (is_own_header(header, n))
-		return err_set(e, ERR_INPUT, "header %.*s cannot be set: it belongs to the query itself", (int)n,
-		               header);
-	if (strlen(header) > HEADER_BYTES_MAX)
-		return err_set(e, ERR_LIMIT, "header %.*s has %zu bytes; the ceiling is %d", (int)(n < 80 ? n : 80),
-		               header, strlen(header), HEADER_BYTES_MAX);
-	for (const char *c = header + n; *c; c++)
-		if (((unsigned char)*c < 0x20 && *c != '\t') || *c == 0x7f)
-			return err_set(e, ERR_INPUT, "the value of header %.*s holds a control character",
-			               (int)(n < 80 ? n : 80), header);
+	if (promql_take_options(p, o, e) < 0)
+		return -1;
+	arena_init(&p->arena, ARENA_KEPT_BYTES + p->max_body_bytes * ARENA_BYTES_PER_BODY_BYTE);
 	return 0;
 }
 
 static int no_memory(struct err *e)
 {
 	return err_set(e, ERR_INTERNAL, "out of memory");
-}
-
-static int copy_text(const char **ret, const char *text, struct err *e)
-{
-	*ret = text ? strdup(text) : NULL;
-	return text && !*ret ? no_memory(e) : 0;
-}
-
-static int copy_headers(struct promql *p, const char *const *headers, struct err *e)
-{
-	size_t n = 0;
-	while (headers && headers[n])
-		n++;
-	// One place is for our Content-Type.
-	if (n > HTTP_HEADERS_MAX - 1)
-		return err_set(e, ERR_LIMIT, "%zu custom headers are given; the ceiling is %d", n,
-		               HTTP_HEADERS_MAX - 1);
-	p->headers = calloc(n + 2, sizeof *p->headers);
-	if (!p->headers)
-		return no_memory(e);
-	for (size_t i = 0; i <= n; i++) {
-		const char *header = i ? headers[i - 1] : "Content-Type: application/x-www-form-urlencoded";
-		if (i && check_header(header, e) < 0)
-			return -1;
-		p->headers[i] = strdup(header);
-		if (!p->headers[i])
-			return no_memory(e);
-	}
-	return 0;
-}
-
-static int copy_tls(struct http_tls *to, const struct http_tls *from, struct err *e)
-{
-	to->insecure_skip_verify = from->insecure_skip_verify;
-	if (copy_text(&to->ca_file, from->ca_file, e) < 0 || copy_text(&to->ca_pem, from->ca_pem, e) < 0 ||
-	    copy_text(&to->cert_file, from->cert_file, e) < 0 || copy_text(&to->cert_pem, from->cert_pem, e) < 0 ||
-	    copy_text(&to->key_file, from->key_file, e) < 0 || copy_text(&to->key_pem, from->key_pem, e) < 0 ||
-	    copy_text(&to->server_name, from->server_name, e) < 0)
-		return -1;
-	return 0;
-}
-
-static void free_tls(struct http_tls *tls)
-{
-	const char *const texts[] = {tls->ca_file,  tls->ca_pem,  tls->cert_file,  tls->cert_pem,
-	                             tls->key_file, tls->key_pem, tls->server_name};
-	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-		free((void *)(uintptr_t)texts[i]);
-}
-
-static int set_urls(struct promql *p, const char *base, struct err *e)
-{
-	if (check_url(base, e) < 0)
-		return -1;
-	size_t len = strlen(base);
-	while (base[len - 1] == '/')
-		len--;
-	if (asprintf(&p->url, "%.*s", (int)len, base) < 0 || asprintf(&p->query_url, "%s/api/v1/query", p->url) < 0 ||
-	    asprintf(&p->range_url, "%s/api/v1/query_range", p->url) < 0)
-		return no_memory(e);
-	return 0;
-}
-
-static int init(struct promql *p, const struct promql_options *o, struct err *e)
-{
-	if (o->timeout_ms < 0)
-		return err_set(e, ERR_INPUT, "the query timeout is negative");
-	p->http = o->http;
-	p->timeout_ms = o->timeout_ms ? o->timeout_ms : PROMQL_TIMEOUT_MS;
-	p->max_body_bytes = o->max_body_bytes ? o->max_body_bytes : HTTP_BODY_BYTES_MAX;
-	if (p->max_body_bytes > HTTP_BODY_BYTES_MAX)
-		return err_set(e, ERR_LIMIT, "a reply ceiling of %zu bytes is asked for; the ceiling is %d",
-		               p->max_body_bytes, HTTP_BODY_BYTES_MAX);
-	clock_init_real(&p->own_clock);
-	p->clock = o->clock ? o->clock : &p->own_clock;
-	arena_init(&p->arena, ARENA_KEPT_BYTES + p->max_body_bytes * ARENA_BYTES_PER_BODY_BYTE);
-	if (set_urls(p, o->url, e) < 0 || copy_headers(p, o->headers, e) < 0 || copy_tls(&p->tls, &o->tls, e) < 0)
-		return -1;
-	return promql_auth_init(&p->auth, o, clock_mono_ms(p->clock), e);
 }
 
 struct promql *promql_new(const struct promql_options *options, struct err *e)
@@ -221,16 +55,11 @@ void promql_free(struct promql *p)
 		return;
 	assert(!p->in_callback);
 	p->closing = true;
+	if (p->detection)
+		http_call_cancel(p->detection); // ends what waits for it
 	while (p->calls)
 		http_call_cancel(p->calls->http);
-	promql_auth_done(&p->auth);
-	free_tls(&p->tls);
-	for (char **h = p->headers; h && *h; h++)
-		free(*h);
-	free(p->headers);
-	free(p->url);
-	free(p->query_url);
-	free(p->range_url);
+	promql_free_options(p);
 	arena_done(&p->arena);
 	free(p);
 }
@@ -280,16 +109,16 @@ static void finish(struct promql_call *call, const struct promql_result *result,
 }
 
 // The HTTP client's own errors name the address already.
-static void fail_transport(struct promql_call *call, const struct err *error)
+void promql_end_failed(struct promql_call *call, const struct err *error)
 {
 	struct err e = *error;
-	err_wrap(&e, "Prometheus");
+	err_wrap(&e, "%s", promql_dialect_of(call->p->kind)->name);
 	finish(call, NULL, &e);
 }
 
 static void fail(struct promql_call *call, struct err *e)
 {
-	err_wrap(e, "Prometheus at %.160s", call->p->url);
+	err_wrap(e, "%s at %.160s", promql_dialect_of(call->p->kind)->name, call->p->url);
 	finish(call, NULL, e);
 }
 
@@ -303,7 +132,7 @@ static int submit(struct promql_call *call, int64_t now_mono_ms, struct err *e)
 		return err_set(e, ERR_TIMEOUT, "no answer within %lld ms", (long long)p->timeout_ms);
 	struct http_request request = {
 	        .method = "POST",
-	        .url = call->url,
+	        .url = call->is_range ? p->range_url : p->query_url,
 	        .headers = (const char *const *)p->headers,
 	        .body = call->form.data,
 	        .body_len = call->form.len,
@@ -311,11 +140,38 @@ static int submit(struct promql_call *call, int64_t now_mono_ms, struct err *e)
 	        .timeout_ms = left_ms,
 	        .max_body_bytes = p->max_body_bytes,
 	        // A few hundred bytes mostly, and there are many of them.
-	        .no_compression = call->url == p->query_url,
+	        .no_compression = !call->is_range,
 	};
+	char *url = NULL;
+	if (p->use_get) {
+		if (asprintf(&url, "%s?%s", request.url, buf_str(&call->form)) < 0)
+			return no_memory(e);
+		request.method = "GET";
+		request.url = url;
+		request.body = NULL;
+		request.body_len = 0;
+	}
 	promql_auth_apply(&p->auth, &request);
 	call->generation = p->auth.generation;
-	return http_client_submit(p->http, &request, on_http_done, call, &call->http, e);
+	int rc = http_client_submit(p->http, &request, on_http_done, call, &call->http, e);
+	free(url);
+	return rc;
+}
+
+int promql_send(struct promql_call *call, int64_t now_mono_ms, struct err *e)
+{
+	struct promql *p = call->p;
+	const struct promql_dialect *d = promql_dialect_of(p->kind);
+	buf_puts(&call->form, call->is_range ? d->range_params : d->instant_params);
+	if (!call->is_range && d->lookback_param) {
+		int64_t ms = call->lookback_ms > PROMQL_LOOKBACK_MS ? call->lookback_ms : d->lookback_ms;
+		if (ms > 0)
+			buf_printf(&call->form, "&%s=%lldms", d->lookback_param, (long long)ms);
+	}
+	if (call->form.failed)
+		return no_memory(e);
+	promql_auth_refresh(&p->auth, now_mono_ms);
+	return submit(call, now_mono_ms, e);
 }
 
 // One more try with a newer secret: 1 when it is on its way, 0 when there is none, -1 and *e when it cannot be had.
@@ -390,7 +246,7 @@ static void on_http_done(void *arg, const struct http_response *response, const 
 	struct err e;
 	err_clear(&e);
 	if (error) {
-		fail_transport(call, error);
+		promql_end_failed(call, error);
 		return;
 	}
 	if (response->status == 401) {
@@ -426,12 +282,12 @@ static void form_ms(struct buf *form, const char *name, int64_t ms)
 	buf_printf(form, "&%s=%lld.%03lld", name, (long long)(ms / 1000), (long long)(ms % 1000));
 }
 
-static int start_call(struct promql *p, const char *url, const char *query, const int64_t *range_ms, int64_t time_ms,
-                      promql_done_fn *done, void *arg, struct err *e)
+static int start_call(struct promql *p, const struct promql_question *q, const int64_t *range_ms, promql_done_fn *done,
+                      void *arg, struct err *e)
 {
 	if (p->closing)
 		return err_set(e, ERR_CANCELED, "the Prometheus client is shutting down");
-	size_t len = strlen(query);
+	size_t len = strlen(q->query);
 	if (len == 0)
 		return err_set(e, ERR_INPUT, "the query is empty");
 	if (len > PROMQL_QUERY_BYTES_MAX)
@@ -439,25 +295,29 @@ static int start_call(struct promql *p, const char *url, const char *query, cons
 	struct promql_call *call = calloc(1, sizeof *call);
 	if (!call)
 		return no_memory(e);
-	call->p = p;
-	call->url = url;
-	call->done = done;
-	call->arg = arg;
-	call->started_mono_ms = clock_mono_ms(p->clock);
-	buf_init(&call->form, 3 * len + 256);
-	form_text(&call->form, "query", query);
+	*call = (struct promql_call){.p = p,
+	                             .is_range = range_ms != NULL,
+	                             .lookback_ms = q->lookback_ms,
+	                             .done = done,
+	                             .arg = arg,
+	                             .started_mono_ms = clock_mono_ms(p->clock)};
+	buf_init(&call->form, 3 * len + FORM_BYTES_MAX);
+	form_text(&call->form, "query", q->query);
 	if (range_ms) {
 		form_ms(&call->form, "start", range_ms[0]);
 		form_ms(&call->form, "end", range_ms[1]);
 		form_ms(&call->form, "step", range_ms[2]);
-	} else if (time_ms) {
-		form_ms(&call->form, "time", time_ms);
+	} else if (q->time_ms) {
+		form_ms(&call->form, "time", q->time_ms);
 	}
-	char timeout[NUM_TEXT_BYTES];
-	num_format_duration_ms(timeout, p->timeout_ms);
-	form_text(&call->form, "timeout", timeout);
-	promql_auth_refresh(&p->auth, call->started_mono_ms);
-	int rc = call->form.failed ? no_memory(e) : submit(call, call->started_mono_ms, e);
+	buf_puts(&call->form, p->timeout);
+	int rc;
+	if (call->form.failed)
+		rc = no_memory(e);
+	else if (p->kind != PROMQL_KIND_AUTO)
+		rc = promql_send(call, call->started_mono_ms, e);
+	else
+		rc = p->detection ? 0 : promql_detect(p, call->started_mono_ms, e);
 	if (rc < 0) {
 		free_call(call);
 		return -1;
@@ -466,11 +326,18 @@ static int start_call(struct promql *p, const char *url, const char *query, cons
 	return 0;
 }
 
+int promql_ask(struct promql *p, const struct promql_question *q, promql_done_fn *done, void *arg, struct err *e)
+{
+	if (q->time_ms < 0)
+		return err_set(e, ERR_INPUT, "the query time %lld ms is before 1970", (long long)q->time_ms);
+	if (q->lookback_ms < 0)
+		return err_set(e, ERR_INPUT, "the lookback of %lld ms is negative", (long long)q->lookback_ms);
+	return start_call(p, q, NULL, done, arg, e);
+}
+
 int promql_query(struct promql *p, const char *query, int64_t time_ms, promql_done_fn *done, void *arg, struct err *e)
 {
-	if (time_ms < 0)
-		return err_set(e, ERR_INPUT, "the query time %lld ms is before 1970", (long long)time_ms);
-	return start_call(p, p->query_url, query, NULL, time_ms, done, arg, e);
+	return promql_ask(p, &(struct promql_question){.query = query, .time_ms = time_ms}, done, arg, e);
 }
 
 int promql_query_range(struct promql *p, const char *query, int64_t start_ms, int64_t end_ms, int64_t step_ms,
@@ -488,5 +355,6 @@ int promql_query_range(struct promql *p, const char *query, int64_t start_ms, in
 		return err_set(e, ERR_LIMIT,
 		               "the range has %lld steps; the ceiling is %d: ask for a larger step or less time",
 		               (long long)steps, PROMQL_STEPS_MAX);
-	return start_call(p, p->range_url, query, (const int64_t[]){start_ms, end_ms, step_ms}, 0, done, arg, e);
+	return start_call(p, &(struct promql_question){.query = query}, (const int64_t[]){start_ms, end_ms, step_ms},
+	                  done, arg, e);
 }

@@ -25,6 +25,20 @@ struct promql;
 #define PROMQL_SECRET_AGE_MS    60000       // after which a token or password file is read again
 #define PROMQL_TIMEOUT_MS       10000
 
+#define PROMQL_VERSION_BYTES 32
+#define PROMQL_LOOKBACK_MS   300000 // how far back an instant query looks when nothing else is asked
+
+// Whose query API it is. They answer alike, but for what each must be asked so that it does (promql_dialect.c).
+enum promql_kind {
+	PROMQL_KIND_PROMETHEUS,
+	PROMQL_KIND_THANOS,
+	PROMQL_KIND_MIMIR,
+	PROMQL_KIND_VICTORIAMETRICS,
+	PROMQL_KIND_AUTO, // asked before the first query: /api/v1/status/buildinfo
+	PROMQL_KIND__COUNT
+};
+extern const char *const promql_kind_names[]; // "Prometheus", ..; NULL-terminated
+
 struct promql_options {
 	struct http_client *http;      // not owned
 	const char *url;               // base, "http://127.0.0.1:9090" or with a path prefix; trailing '/' allowed
@@ -33,6 +47,8 @@ struct promql_options {
 	const char *basic_user, *basic_password_file; // re-read likewise; at most one of the three ways
 	const char *const *headers;                   // extra "Name: value" (X-Scope-OrgID, ...), NULL-terminated
 	struct http_tls tls;
+	enum promql_kind kind;
+	bool use_get;              // GET instead of POST: for gateways that allow nothing else
 	int64_t timeout_ms;        // per query; 0: 10 s. Also sent as the server's own `timeout`
 	size_t max_body_bytes;     // 0: HTTP_BODY_BYTES_MAX
 	const struct clock *clock; // not owned; NULL: the machine's
@@ -76,12 +92,28 @@ void promql_free(struct promql *p);
 // for a body that is not the API's its first line.
 typedef void promql_done_fn(void *arg, const struct promql_result *result, const struct err *error);
 
+struct promql_question {
+	const char *query;
+	int64_t time_ms; // 0: the server's now
+	// How far back a sample may lie to be the present one. 0: the server's own; less than PROMQL_LOOKBACK_MS is
+	// taken as that. A server that does not know the parameter (promql_dialect.c) looks back as far as it is
+	// configured to.
+	int64_t lookback_ms;
+};
+// Instant query. -1 and *e (ERR_INPUT, ERR_LIMIT, or of http_client_submit): then done is not called.
+int promql_ask(struct promql *p, const struct promql_question *question, promql_done_fn *done, void *arg,
+               struct err *e);
 // Instant query at time_ms (0: the server's now). -1 and *e (ERR_INPUT, ERR_LIMIT, or of http_client_submit): then
 // done is not called.
 int promql_query(struct promql *p, const char *query, int64_t time_ms, promql_done_fn *done, void *arg, struct err *e);
 // Range query, start and end inclusive, step >= 1 ms; more than 11000 steps is ERR_LIMIT.
 int promql_query_range(struct promql *p, const char *query, int64_t start_ms, int64_t end_ms, int64_t step_ms,
                        promql_done_fn *done, void *arg, struct err *e);
+
+// Whose API it is, PROMQL_KIND_AUTO while not known, and its version ("" when it does not say).
+enum promql_kind promql_kind(const struct promql *p, const char **ret_version);
+// Forgets what was found out about the server: it may be another one now. A kind that was given stays.
+void promql_forget_kind(struct promql *p);
 
 // Value of a label, or "" .
 const char *promql_label(const struct promql_series *s, const char *name);

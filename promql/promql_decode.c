@@ -268,28 +268,45 @@ static int decode_string(struct decoder *d, const cJSON *result, struct promql_r
 	return ret->string ? 0 : no_memory(d);
 }
 
+// Prometheus 2.48 to 2.55 put remarks on the query ("metric might not be a counter") beside the warnings; 3.0 has
+// `infos` for them. They say nothing about missing data.
+static bool is_remark(const char *warning)
+{
+	return strncmp(warning, "PromQL info:", 12) == 0;
+}
+
+static int add_warning(struct decoder *d, const char **warnings, size_t *n, const char *text)
+{
+	char line[PROMQL_TEXT_BYTES];
+	warnings[*n] = arena_strdup(d->a, promql_text_show(line, sizeof line, text, strlen(text)));
+	return warnings[(*n)++] ? 0 : no_memory(d);
+}
+
 static int decode_warnings(struct decoder *d, const cJSON *root, struct promql_result *ret)
 {
 	const cJSON *list = json_get(root, "warnings");
-	if (!list || cJSON_IsNull(list))
-		return 0;
-	if (!cJSON_IsArray(list))
+	bool is_partial = cJSON_IsTrue(json_get(root, "isPartial")); // VictoriaMetrics, cluster version
+	if (cJSON_IsNull(list))
+		list = NULL;
+	if (list && !cJSON_IsArray(list))
 		return err_set(d->e, ERR_PROTOCOL, "warnings: not a list of strings");
-	size_t n = count_children(list), i = 0;
+	if (!list && !is_partial)
+		return 0;
+	size_t max = list ? count_children(list) : 0, n = 0, i = 0;
 	// One warning already makes the data partial, so the rest of a flood may go.
-	if (n > PROMQL_WARNINGS_MAX)
-		n = PROMQL_WARNINGS_MAX;
-	const char **warnings = arena_calloc(d->a, n, sizeof *warnings);
-	if (n && !warnings)
+	if (max > PROMQL_WARNINGS_MAX)
+		max = PROMQL_WARNINGS_MAX;
+	const char **warnings = arena_calloc(d->a, max + 1, sizeof *warnings);
+	if (!warnings)
 		return no_memory(d);
-	for (const cJSON *c = list->child; c && i < n; c = c->next, i++) {
+	if (is_partial &&
+	    add_warning(d, warnings, &n, "the server marked the answer as partial: some of its storage is away") < 0)
+		return -1;
+	for (const cJSON *c = list ? list->child : NULL; c && i < max; c = c->next, i++) {
 		if (!cJSON_IsString(c))
 			return err_set(d->e, ERR_PROTOCOL, "warnings[%zu]: not a string", i);
-		char line[PROMQL_TEXT_BYTES];
-		warnings[i] =
-		        arena_strdup(d->a, promql_text_show(line, sizeof line, c->valuestring, strlen(c->valuestring)));
-		if (!warnings[i])
-			return no_memory(d);
+		if (!is_remark(c->valuestring) && add_warning(d, warnings, &n, c->valuestring) < 0)
+			return -1;
 	}
 	ret->warnings = warnings;
 	ret->n_warnings = n;

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds out whose query API it is, before the first query is sent.
+#include "base/err.h"
+#include "promql/promql_dialect.h"
+#include "promql/promql_private.h"
+
+static void fail_waiting(struct promql *p, const struct err *error)
+{
+	struct promql_call *next;
+	for (struct promql_call *call = p->calls; call; call = next) {
+		next = call->next;
+		if (!call->http)
+			promql_end_failed(call, error);
+	}
+}
+
+static void send_waiting(struct promql *p)
+{
+	struct promql_call *next;
+	int64_t now_mono_ms = clock_mono_ms(p->clock);
+	for (struct promql_call *call = p->calls; call; call = next) {
+		struct err e;
+		next = call->next;
+		if (!call->http && promql_send(call, now_mono_ms, &e) < 0)
+			promql_end_failed(call, &e);
+	}
+}
+
+static void on_buildinfo(void *arg, const struct http_response *r, const struct err *error)
+{
+	struct promql *p = arg;
+	p->detection = NULL;
+	if (error) {
+		fail_waiting(p, error);
+		return;
+	}
+	bool again = r->status == 401 || r->status == 429 || r->status >= 500;
+	if (r->status >= 200 && r->status < 300)
+		p->kind = promql_kind_of_buildinfo(r->body, r->body_len, p->version);
+	else
+		p->kind = PROMQL_KIND_PROMETHEUS; // no such page, or not for us: what every one of them understands
+	send_waiting(p);
+	if (again)
+		promql_forget_kind(p); // asked again before the next query
+}
+
+int promql_detect(struct promql *p, int64_t now_mono_ms, struct err *e)
+{
+	struct http_request request = {
+	        .method = "GET",
+	        .url = p->buildinfo_url,
+	        .headers = (const char *const *)p->headers,
+	        .tls = &p->tls,
+	        .timeout_ms = p->timeout_ms,
+	        .max_body_bytes = p->max_body_bytes,
+	        .no_compression = true,
+	};
+	promql_auth_refresh(&p->auth, now_mono_ms);
+	promql_auth_apply(&p->auth, &request);
+	return http_client_submit(p->http, &request, on_buildinfo, p, &p->detection, e);
+}
+
+enum promql_kind promql_kind(const struct promql *p, const char **ret_version)
+{
+	if (ret_version)
+		*ret_version = p->version;
+	return p->kind;
+}
+
+void promql_forget_kind(struct promql *p)
+{
+	p->kind = p->asked_kind;
+	if (p->kind == PROMQL_KIND_AUTO)
+		p->version[0] = '\0';
+}

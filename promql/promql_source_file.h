@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of kind Sources: which Prometheus-compatible servers there are, what they are called and how they are reached.
+#ifndef GPUSCALE_PROMQL_PROMQL_SOURCE_FILE_H
+#define GPUSCALE_PROMQL_PROMQL_SOURCE_FILE_H
+
+#include <stddef.h>
+
+#include "promql/promql_source.h"
+
+struct arena;
+struct buf;
+struct doc_node;
+struct err;
+struct schema;
+struct schema_errors;
+
+#define PROMQL_SOURCES_API_VERSION "gpuscale.dev/v1alpha1"
+#define PROMQL_SOURCES_KIND        "Sources"
+
+// The one table of the format.
+const struct schema *promql_source_schema(void);
+// One document. Everything lives in `a`. File names are relative to the folder of `file` (the current one when it has
+// none). 0, or -1 when an error was reported. Secrets are not read here.
+int promql_source_decode(const struct doc_node *root, const char *file, struct arena *a, struct schema_errors *errors,
+                         struct promql_source_options **ret_list, size_t *ret_n);
+// The one document of kind Sources in the file at path ("-": standard input). -1: errors are appended to report as
+// `check` prints them, or *e says why the file cannot be read (report is unchanged then).
+int promql_source_read(const char *path, struct arena *a, struct promql_source_options **ret_list, size_t *ret_n,
+                       struct buf *report, struct err *e);
+
+#endif
