@@ -16,12 +16,12 @@
 #define CHECK_REPORT_MAX (16 * 1024 * 1024)
 #define EXIT_WARNINGS    3
 
-enum { KEY_LINT_FATAL = 0x200, KEY_NO_LINT };
+enum { KEY_LINT_FATAL = 0x200, KEY_NO_LINT, KEY_ASK };
 
 struct check_args {
 	struct path_options files;
 	struct prometheus_options prometheus;
-	bool quiet, lint_fatal, no_lint;
+	bool quiet, lint_fatal, no_lint, ask;
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -37,6 +37,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_NO_LINT:
 		a->no_lint = true;
 		return 0;
+	case KEY_ASK:
+		a->ask = true;
+		return 0;
 	case 'q':
 		a->quiet = true;
 		return 0;
@@ -45,6 +48,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_NO_ARGS:
 		argp_error(state, "name at least one policy file or folder");
+		return 0;
+	case ARGP_KEY_END:
+		if (a->ask && !prometheus_options_given(&a->prometheus))
+			argp_error(state, "--ask needs somebody to ask: --prometheus or --sources");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -60,7 +67,7 @@ static int lint(struct check_args *args, struct connections *source, struct buf 
 	struct path_list list;
 	int rc = policy_files_list(&a, args->files.paths, args->files.n, &list, e);
 	for (size_t i = 0; rc == 0 && i < list.n; i++)
-		if (lint_file(list.paths[i], source, report, totals, e) < 0 && e->kind != ERR_INPUT &&
+		if (lint_file(list.paths[i], source, args->ask, report, totals, e) < 0 && e->kind != ERR_INPUT &&
 		    e->kind != ERR_LIMIT)
 			rc = -1;
 	arena_done(&a);
@@ -72,11 +79,12 @@ static int lint_all(struct check_args *args, struct buf *report, struct lint_tot
 	struct err e;
 	err_clear(&e);
 	struct connections c;
-	bool ask = args->prometheus.query.url;
-	int rc = ask ? connections_open(&c, &args->prometheus, NULL, NULL, &e) : 0;
+	bool named = prometheus_options_given(&args->prometheus);
+	args->ask |= args->prometheus.query.url != NULL;
+	int rc = named ? connections_open(&c, &args->prometheus, NULL, NULL, &e) : 0;
 	if (rc == 0) {
-		rc = lint(args, ask ? &c : NULL, report, totals, &e);
-		if (ask)
+		rc = lint(args, named ? &c : NULL, report, totals, &e);
+		if (named)
 			connections_close(&c);
 	}
 	if (rc < 0)
@@ -100,6 +108,7 @@ int cmd_check(int argc, char **argv)
 	        {"quiet", 'q', 0, 0, "print errors and warnings only", 1},
 	        {"lint-fatal", KEY_LINT_FATAL, 0, 0, "exit with 3 when there are warnings", 1},
 	        {"no-lint", KEY_NO_LINT, 0, 0, "no warnings about what is valid and probably wrong", 1},
+	        {"ask", KEY_ASK, 0, 0, "ask each query of its source (implied by --prometheus URL)", 1},
 	        {0}};
 	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 2}, {0}};
 	const struct argp argp = {
@@ -109,13 +118,14 @@ int cmd_check(int argc, char **argv)
 	        "Check policy files. Every error of every file is printed as file:line:col: path: "
 	        "message, every warning as file:line:col: warning: path: message; no network is needed. "
 	        "With --prometheus each query is asked once, too: does it parse, is there data, how many "
-	        "series (the environment variable is not looked at here)."
+	        "series (the environment variable is not looked at here). With --sources the names of sources "
+	        "are checked; nothing is asked without --ask."
 	        "\vExit status: 0 when all are good, 1 when there are errors, 2 for wrong usage, 3 for "
 	        "warnings with --lint-fatal.",
 	        children,
 	        NULL,
 	        NULL};
-	struct check_args args = {0};
+	struct check_args args = {.prometheus.query.kind = PROMQL_KIND_AUTO};
 	argp_err_exit_status = EXIT_USAGE;
 	argp_parse(&argp, argc, argv, 0, NULL, &args);
 	struct buf report;

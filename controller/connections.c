@@ -2,18 +2,21 @@
 #include "controller/connections.h"
 
 #include <event2/event.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/http_client.h"
 #include "controller/metrics.h"
 #include "controller/options.h"
 #include "controller/query_hub.h"
 #include "k8s/k8s_client.h"
+#include "promql/promql_source.h"
 
-#define CONNECTIONS_ARENA_MAX (8 * 1024 * 1024)
-#define PROMETHEUS_IN_FLIGHT  16
-#define KUBE_IN_FLIGHT        16
+#define CONNECTIONS_ARENA_MAX  (8 * 1024 * 1024)
+#define CONNECTIONS_REPORT_MAX (1024 * 1024)
+#define KUBE_IN_FLIGHT         16
 
 static void count_request(void *arg, const struct k8s_attempt *attempt)
 {
@@ -38,24 +41,31 @@ static int open_kube(struct connections *c, const struct kube_options *kube, str
 	return c->k8s ? 0 : -1;
 }
 
+static int open_sources(struct connections *c, const struct prometheus_options *prometheus, struct err *e)
+{
+	struct promql_source_options *list;
+	size_t n;
+	struct buf report;
+	buf_init(&report, CONNECTIONS_REPORT_MAX);
+	int rc = prometheus_options_list(prometheus, &c->arena, &list, &n, &report, e);
+	fputs(buf_str(&report), stderr);
+	buf_done(&report);
+	if (rc < 0)
+		return -1;
+	c->promql = promql_sources_new(c->loop, &c->clock, list, n, e);
+	c->queries = c->promql ? query_hub_new(c->promql, e) : NULL;
+	return c->queries ? 0 : -1;
+}
+
 int connections_open(struct connections *c, const struct prometheus_options *prometheus,
                      const struct kube_options *kube, struct metrics *metrics, struct err *e)
 {
 	memset(c, 0, sizeof *c);
 	arena_init(&c->arena, CONNECTIONS_ARENA_MAX);
 	clock_init_real(&c->clock);
-	if (!prometheus->query.url || !prometheus->query.url[0])
-		return err_set(e, ERR_USAGE,
-		               "no Prometheus named: pass --prometheus URL or set GPUSCALE_PROMETHEUS_URL");
 	c->loop = event_base_new();
-	if (!c->loop)
-		return err_set(e, ERR_INTERNAL, "cannot create the event loop");
-	struct http_client_options http = {.loop = c->loop, .max_in_flight = PROMETHEUS_IN_FLIGHT};
-	struct promql_options query = prometheus->query;
-	c->prometheus_http = http_client_new(&http, e);
-	query.http = c->prometheus_http;
-	if (!c->prometheus_http || !(c->promql = promql_new(&query, e)) ||
-	    !(c->queries = query_hub_new(c->promql, e)) || (kube && open_kube(c, kube, metrics, e) < 0)) {
+	int rc = c->loop ? 0 : err_set(e, ERR_INTERNAL, "cannot create the event loop");
+	if (rc < 0 || open_sources(c, prometheus, e) < 0 || (kube && open_kube(c, kube, metrics, e) < 0)) {
 		connections_close(c);
 		return -1;
 	}
@@ -67,18 +77,16 @@ void connections_cancel(struct connections *c)
 	// The users of a client go before the client: their requests end, their callbacks run.
 	k8s_client_free(c->k8s);
 	c->k8s = NULL;
-	promql_free(c->promql);
-	c->promql = NULL;
+	promql_sources_cancel(c->promql);
 	http_client_free(c->kube_http);
 	c->kube_http = NULL;
-	http_client_free(c->prometheus_http);
-	c->prometheus_http = NULL;
 }
 
 void connections_close(struct connections *c)
 {
 	connections_cancel(c);
 	query_hub_free(c->queries);
+	promql_sources_free(c->promql);
 	if (c->loop)
 		event_base_free(c->loop);
 	arena_done(&c->arena);

@@ -15,22 +15,22 @@ struct http_client;
 struct k8s_client;
 struct kube_options;
 struct metrics;
-struct promql;
+struct promql_sources;
 struct prometheus_options;
 struct query_hub;
 
 struct connections {
 	struct event_base *loop;
 	struct clock clock;
-	struct http_client *prometheus_http, *kube_http; // apart, so that a slow source never delays a write
-	struct promql *promql;
+	struct http_client *kube_http; // apart from those of the sources: a slow one never delays a write
+	struct promql_sources *promql;
 	struct query_hub *queries;
 	struct k8s_client *k8s; // NULL without a cluster
 	struct k8s_config k8s_config;
 	struct arena arena;
 };
 
-// Opens what is asked for: Prometheus always, the API server only with `kube` (NULL = none). metrics (may be NULL)
+// Opens what is asked for: the sources always, the API server only with `kube` (NULL = none). metrics (may be NULL)
 // counts the requests. On failure everything is closed again.
 int connections_open(struct connections *c, const struct prometheus_options *prometheus,
                      const struct kube_options *kube, struct metrics *metrics, struct err *e);

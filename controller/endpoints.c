@@ -17,6 +17,7 @@
 #include "controller/reconcile.h"
 #include "controller/render.h"
 #include "policies/policy_schema.h"
+#include "promql/promql_source.h"
 
 #define ENDPOINT_BYTES_MAX (64 * 1024 * 1024)
 
@@ -55,6 +56,17 @@ static void get_livez(void *arg, struct http_exchange *x)
 		http_exchange_reply_text(x, 200, "ok\n");
 }
 
+static void write_sources(struct buf *b, const struct promql_sources *sources)
+{
+	for (size_t i = 0; i < promql_sources_count(sources); i++) {
+		const struct promql_source *s = promql_sources_at(sources, i);
+		enum promql_health_state state = promql_source_health(s)->state;
+		const char *error = promql_source_error(s);
+		buf_printf(b, "[%c]source %s is %s%s%s (informative)\n", state == PROMQL_DOWN ? '-' : '+',
+		           promql_source_name(s), promql_health_name(state), error[0] ? ": " : "", error);
+	}
+}
+
 // Ready: each policy had a tick (no policy yet is no fault). A source that is away is no reason to be taken out of
 // service: holding is the job then.
 static void get_readyz(void *arg, struct http_exchange *x)
@@ -69,15 +81,12 @@ static void get_readyz(void *arg, struct http_exchange *x)
 		ticked += reconciler_decision(v.reconcilers[i], &details) || reconciler_error(v.reconcilers[i])[0];
 	}
 	bool ready = ticked == v.n_reconcilers;
-	struct query_stats q;
-	query_hub_get_stats(v.queries, &q);
 	struct buf b;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	if (http_exchange_query(x, "verbose")) {
 		buf_printf(&b, "[+]policies %zu in force (informative)\n", v.n_reconcilers);
 		buf_printf(&b, "[%c]ticks %zu of %zu policies had one\n", ready ? '+' : '-', ticked, v.n_reconcilers);
-		buf_printf(&b, "[%c]prometheus %s (informative)\n", q.up ? '+' : '-',
-		           q.up ? "answers" : "does not answer");
+		write_sources(&b, query_hub_sources(v.queries));
 		buf_printf(&b, "[%c]reload %s (informative)\n", v.reload_failed ? '-' : '+',
 		           v.reload_failed ? "failed; the last good policies stay in force" : "ok");
 		buf_puts(&b, v.reload_report);
@@ -92,9 +101,7 @@ static void get_metrics(void *arg, struct http_exchange *x)
 		return;
 	struct controller_view v;
 	controller_get_view(arg, &v);
-	struct query_stats q;
-	query_hub_get_stats(v.queries, &q);
-	struct metrics_view mv = {v.reconcilers, v.n_reconcilers, v.policies, &q, wall_ms(), v.dry_run};
+	struct metrics_view mv = {v.reconcilers, v.n_reconcilers, v.policies, v.queries, wall_ms(), v.dry_run};
 	struct buf b;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	metrics_render(v.metrics, &mv, &b);

@@ -278,7 +278,7 @@ static int ask_history(struct connections *source, const struct policy *p, const
 		return 0;
 	bool had = false;
 	int64_t then_ms = clock_wall_ms(&source->clock) - 2 * p->forecast.season_ms;
-	if (lint_source_had_data(source, p->signals[p->forecast.signal_index].query, then_ms, &had, e) < 0)
+	if (lint_source_had_data(source, &p->signals[p->forecast.signal_index], then_ms, &had, e) < 0)
 		return -1;
 	if (!had)
 		schema_report(warnings, nearest(doc_get(root, "spec"), "forecast", "season"), "spec.forecast.season",
@@ -291,6 +291,24 @@ static int ask_history(struct connections *source, const struct policy *p, const
 struct lists {
 	struct schema_errors decode, errors, warnings, notes;
 };
+
+// False when a signal names a source that there is not.
+static bool check_sources(const struct connections *source, const struct policy *policy, const struct doc_node *root,
+                          struct schema_errors *errors)
+{
+	const struct doc_node *signals = doc_get(doc_get(root, "spec"), "signals");
+	bool ok = true;
+	for (size_t i = 0; i < policy->n_signals; i++) {
+		struct err e;
+		char path[64];
+		if (lint_source_is_known(source, &policy->signals[i], &e))
+			continue;
+		snprintf(path, sizeof path, "spec.signals[%zu].source", i);
+		schema_report(errors, nearest(element(signals, i), "source", NULL), path, "%s", e.msg);
+		ok = false;
+	}
+	return ok;
+}
 
 static int ask(struct connections *source, const struct policy *policy, const struct doc_node *root, const char *text,
                struct lists *lists, struct err *e)
@@ -319,7 +337,8 @@ static void show_list(struct schema_errors *list, const char *path, const char *
 	buf_done(&report);
 }
 
-int lint_file(const char *path, struct connections *source, struct buf *out, struct lint_totals *totals, struct err *e)
+int lint_file(const char *path, struct connections *source, bool ask_source, struct buf *out,
+              struct lint_totals *totals, struct err *e)
 {
 	struct arena a;
 	arena_init(&a, LINT_ARENA_MAX);
@@ -344,7 +363,7 @@ int lint_file(const char *path, struct connections *source, struct buf *out, str
 		if (policy_decode(doc.roots[i], &policy, &a, &lists->decode) < 0 || lists->decode.n > 0)
 			continue;
 		lint_policy(&policy, doc.roots[i], text, &lists->warnings);
-		if (source)
+		if (source && check_sources(source, &policy, doc.roots[i], &lists->errors) && ask_source)
 			rc = ask(source, &policy, doc.roots[i], text, lists, e);
 	}
 	show_list(&lists->errors, path, "", out);

@@ -4,6 +4,7 @@
 #ifndef GPUSCALE_CONTROLLER_LINT_H
 #define GPUSCALE_CONTROLLER_LINT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,10 +28,11 @@ struct lint_totals {
 };
 
 // Reads the file at path again and appends what there is to say about its valid policies to `out`, as
-// "file:line:col: warning: path: message" with the line of the query and a caret. With a connection to Prometheus (else
-// NULL) each query is asked, too. Adds to *totals. -1 and *e when the file cannot be read any more or the source cannot
-// be asked.
-int lint_file(const char *path, struct connections *source, struct buf *out, struct lint_totals *totals, struct err *e);
+// "file:line:col: warning: path: message" with the line of the query and a caret. With sources (else NULL) a signal
+// that names none of them is an error, and with ask_source each query is asked, too. Adds to *totals. -1 and *e when
+// the file cannot be read any more or the source cannot be asked.
+int lint_file(const char *path, struct connections *source, bool ask_source, struct buf *out,
+              struct lint_totals *totals, struct err *e);
 
 // ---- private to lint*.c ----
 

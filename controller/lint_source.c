@@ -12,7 +12,7 @@
 #include "controller/connections.h"
 #include "controller/lint.h"
 #include "policies/policy.h"
-#include "promql/promql.h"
+#include "promql/promql_source.h"
 
 struct answer {
 	bool done, failed;
@@ -103,10 +103,12 @@ static void judge(struct lint_query *q, const struct answer *a, struct schema_er
 		schema_report(notes, q->node, q->path, "%zu series", a->n_series);
 }
 
-static int ask(struct connections *c, const char *query, int64_t time_ms, struct answer *a, struct err *e)
+static int ask(struct connections *c, const struct policy_signal *signal, const char *query, int64_t time_ms,
+               struct answer *a, struct err *e)
 {
 	*a = (struct answer){0};
-	if (promql_query(c->promql, query, time_ms, keep, a, e) < 0)
+	const struct promql_source *source = promql_sources_find(c->promql, signal->source, e);
+	if (!source || promql_query(promql_source_client(source), query, time_ms, keep, a, e) < 0)
 		return -1;
 	while (!a->done) // ends: the source has a timeout
 		if (event_base_loop(c->loop, EVLOOP_ONCE) != 0)
@@ -118,10 +120,16 @@ static int ask(struct connections *c, const char *query, int64_t time_ms, struct
 	return 0;
 }
 
-int lint_source_had_data(struct connections *c, const char *query, int64_t time_ms, bool *ret_had, struct err *e)
+bool lint_source_is_known(const struct connections *c, const struct policy_signal *signal, struct err *e)
+{
+	return promql_sources_find(c->promql, signal->source, e) != NULL;
+}
+
+int lint_source_had_data(struct connections *c, const struct policy_signal *signal, int64_t time_ms, bool *ret_had,
+                         struct err *e)
 {
 	struct answer a;
-	if (ask(c, query, time_ms, &a, e) < 0)
+	if (ask(c, signal, signal->query, time_ms, &a, e) < 0)
 		return -1;
 	*ret_had = !a.failed && a.n_series > 0;
 	return 0;
@@ -131,7 +139,7 @@ int lint_source_ask(struct connections *c, struct lint_query *q, struct schema_e
                     struct schema_errors *warnings, struct schema_errors *notes, struct err *e)
 {
 	struct answer a;
-	if (ask(c, q->node->text, 0, &a, e) < 0)
+	if (ask(c, q->signal, q->node->text, 0, &a, e) < 0)
 		return -1;
 	if (!a.failed) {
 		judge(q, &a, warnings, notes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks a Prometheus what it makes of the queries of a policy: do they parse, is there data, how many series.
+// Asks the sources what they make of the queries of a policy: do they parse, is there data, how many series.
 #ifndef GPUSCALE_CONTROLLER_LINT_SOURCE_H
 #define GPUSCALE_CONTROLLER_LINT_SOURCE_H
 
@@ -10,6 +10,7 @@
 struct connections;
 struct err;
 struct lint_query;
+struct policy_signal;
 struct schema_errors;
 
 // Asks once, waits for the answer (at most the source's timeout). A query that the server refuses is added to `errors`,
@@ -17,7 +18,10 @@ struct schema_errors;
 // needed to `warnings`; any other to `notes` with what came. -1 and *e when the server could not be asked.
 int lint_source_ask(struct connections *c, struct lint_query *q, struct schema_errors *errors,
                     struct schema_errors *warnings, struct schema_errors *notes, struct err *e);
-// Whether the query had data at time_ms. As above, but a refused query is no error here.
-int lint_source_had_data(struct connections *c, const char *query, int64_t time_ms, bool *ret_had, struct err *e);
+// Whether the signal's query had data at time_ms. As above, but a refused query is no error here.
+int lint_source_had_data(struct connections *c, const struct policy_signal *signal, int64_t time_ms, bool *ret_had,
+                         struct err *e);
+// Is there a source of the name that the signal gives? Else *e says so. Asks nobody.
+bool lint_source_is_known(const struct connections *c, const struct policy_signal *signal, struct err *e);
 
 #endif

@@ -15,6 +15,7 @@
 #include "controller/reconcile.h"
 #include "k8s/k8s_client.h"
 #include "policies/decision.h"
+#include "promql/promql_source.h"
 
 #define API_COUNTS_MAX 128
 
@@ -172,28 +173,25 @@ static void render_policies(const struct metrics *m, const struct metrics_view *
 	       METRIC_GAUGE, (double)m->reloaded_ms / 1000);
 }
 
-static void render_source(const struct metrics_view *v, struct buf *out)
+static void render_sources(const struct metrics_view *v, struct buf *out)
 {
-	const struct query_stats *q = v->queries;
-	struct exposition_label l = {"source", "prometheus"};
-	exposition_family(out, "gpuscale_source_up", "1 when the last query was answered.", METRIC_GAUGE);
-	exposition_sample_i64(out, "gpuscale_source_up", &l, 1, q->up);
-	exposition_family(out, "gpuscale_source_queries_total", "Queries sent.", METRIC_COUNTER);
-	exposition_sample_i64(out, "gpuscale_source_queries_total", &l, 1, (int64_t)q->queries);
-	exposition_family(out, "gpuscale_source_query_failures_total", "Queries that failed.", METRIC_COUNTER);
-	exposition_sample_i64(out, "gpuscale_source_query_failures_total", &l, 1, (int64_t)q->failures);
-	exposition_family(out, "gpuscale_source_queries_shared_total", "Questions answered by another policy's query.",
-	                  METRIC_COUNTER);
-	exposition_sample_i64(out, "gpuscale_source_queries_shared_total", &l, 1, (int64_t)q->shared);
-	exposition_family(out, "gpuscale_source_query_seconds_total", "Time spent waiting for queries.",
-	                  METRIC_COUNTER);
-	exposition_sample_f64(out, "gpuscale_source_query_seconds_total", &l, 1, (double)q->elapsed_us / 1e6);
-	if (q->last_success_ms) {
-		exposition_family(out, "gpuscale_source_age_seconds", "Time since a query was last answered.",
-		                  METRIC_GAUGE);
-		exposition_sample_f64(out, "gpuscale_source_age_seconds", &l, 1,
-		                      (double)(v->now_ms - q->last_success_ms) / 1000);
+	const struct promql_sources *sources = query_hub_sources(v->queries);
+	size_t n = promql_sources_count(sources);
+	exposition_family(out, "gpuscale_source_up", "1 unless the source is down.", METRIC_GAUGE);
+	for (size_t i = 0; i < n; i++) {
+		const struct promql_source *s = promql_sources_at(sources, i);
+		struct exposition_label l = {"source", promql_source_name(s)};
+		exposition_sample_i64(out, "gpuscale_source_up", &l, 1, promql_source_health(s)->state != PROMQL_DOWN);
 	}
+	exposition_family(out, "gpuscale_source_queries_total", "Queries sent.", METRIC_COUNTER);
+	for (size_t i = 0; i < n; i++) {
+		const struct promql_source *s = promql_sources_at(sources, i);
+		struct exposition_label l = {"source", promql_source_name(s)};
+		exposition_sample_i64(out, "gpuscale_source_queries_total", &l, 1,
+		                      (int64_t)promql_source_stats(s)->queries);
+	}
+	single(out, "gpuscale_source_queries_shared_total", "Questions answered by another policy's query.",
+	       METRIC_COUNTER, (double)query_hub_shared(v->queries));
 }
 
 // The families with one sample per policy: name, help, and where the number is.
@@ -283,7 +281,7 @@ void metrics_render(const struct metrics *m, const struct metrics_view *view, st
 	single(out, "gpuscale_dry_run", "1 when this process was started with --dry-run.", METRIC_GAUGE, view->dry_run);
 	render_counters(m, out);
 	render_policies(m, view, out);
-	render_source(view, out);
+	render_sources(view, out);
 	render_gauges(view, out);
 	render_signals(view, out, false);
 	render_signals(view, out, true);

@@ -10,7 +10,7 @@ struct buf;
 struct decision;
 struct metrics;
 struct policy_set;
-struct query_stats;
+struct query_hub;
 struct reconciler;
 
 struct metrics *metrics_new(void); // NULL when memory ends
@@ -31,7 +31,7 @@ struct metrics_view {
 	struct reconciler *const *reconcilers;
 	size_t n_reconcilers;
 	const struct policy_set *policies;
-	const struct query_stats *queries;
+	const struct query_hub *queries;
 	int64_t now_ms;
 	int dry_run;
 };

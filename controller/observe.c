@@ -129,7 +129,9 @@ void observe_start(struct observation_call *c, const struct observe_sources *sou
 	c->pending = (int)policy->n_signals + 2; // + the target, + this function itself
 	for (size_t i = 0; i < policy->n_signals; i++) {
 		c->slots[i] = (struct observe_slot){c, i};
-		query_hub_ask(sources->queries, policy->signals[i].query, now_ms, on_answer, &c->slots[i]);
+		const struct policy_signal *s = &policy->signals[i];
+		struct query_question question = {s->source, s->query, s->stale_after_ms};
+		query_hub_ask(sources->queries, &question, now_ms, on_answer, &c->slots[i]);
 	}
 	if (!sources->k8s) {
 		c->scale = (struct scale){.spec_replicas = sources->given_replicas,

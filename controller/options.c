@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "promql/promql_source_file.h"
 
 int64_t option_duration_ms(const char *flag, const char *text, int64_t min_ms, struct argp_state *state)
 {
@@ -57,6 +59,8 @@ void path_options_add(struct path_options *o, const char *path, struct argp_stat
 
 enum {
 	KEY_PROMETHEUS = 0x100,
+	KEY_SOURCES,
+	KEY_PROM_TYPE,
 	KEY_PROM_TOKEN_FILE,
 	KEY_PROM_USER,
 	KEY_PROM_PASSWORD_FILE,
@@ -76,6 +80,67 @@ void prometheus_options_init(struct prometheus_options *o)
 {
 	*o = (struct prometheus_options){0};
 	o->query.url = getenv("GPUSCALE_PROMETHEUS_URL");
+	o->url_from_environment = o->query.url != NULL;
+	o->query.kind = PROMQL_KIND_AUTO;
+}
+
+bool prometheus_options_given(const struct prometheus_options *o)
+{
+	return (o->query.url && o->query.url[0]) || o->n_named || o->n_files;
+}
+
+static bool has_default(const struct promql_source_options *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(list[i].name, PROMQL_SOURCE_DEFAULT) == 0)
+			return true;
+	return false;
+}
+
+int prometheus_options_list(const struct prometheus_options *o, struct arena *a,
+                            struct promql_source_options **ret_list, size_t *ret_n, struct buf *report, struct err *e)
+{
+	if (!prometheus_options_given(o))
+		return err_set(e, ERR_USAGE,
+		               "no Prometheus named: pass --prometheus URL or set GPUSCALE_PROMETHEUS_URL");
+	size_t room = PROMQL_SOURCES_MAX * (o->n_files + 2), n = 0;
+	struct promql_source_options *list = arena_calloc(a, room, sizeof *list);
+	if (!list)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	for (size_t i = 0; i < o->n_files; i++) {
+		struct promql_source_options *of_file;
+		size_t n_of_file;
+		if (promql_source_read(o->files[i], a, &of_file, &n_of_file, report, e) < 0)
+			return -1;
+		memcpy(list + n, of_file, n_of_file * sizeof *list);
+		n += n_of_file;
+	}
+	bool want_default = o->query.url && o->query.url[0];
+	if (want_default && !(o->url_from_environment && has_default(list, n)))
+		list[n++] = (struct promql_source_options){.name = PROMQL_SOURCE_DEFAULT, .query = o->query};
+	for (size_t i = 0; i < o->n_named; i++)
+		list[n++] = (struct promql_source_options){
+		        .name = o->named[i].name,
+		        .query = {.url = o->named[i].url, .kind = PROMQL_KIND_AUTO, .timeout_ms = o->query.timeout_ms}};
+	*ret_list = list;
+	*ret_n = n;
+	return 0;
+}
+
+// "NAME=URL" or "URL"; what is before a '=' that comes before the scheme is the name.
+static void add_source(struct prometheus_options *o, char *arg, struct argp_state *state)
+{
+	size_t n = strcspn(arg, "=:/");
+	if (arg[n] != '=') {
+		o->query.url = arg;
+		o->url_from_environment = false;
+		return;
+	}
+	if (o->n_named == PROMQL_SOURCES_MAX)
+		argp_error(state, "more than %d --prometheus NAME=URL", PROMQL_SOURCES_MAX);
+	arg[n] = '\0';
+	o->named[o->n_named].name = arg;
+	o->named[o->n_named++].url = arg + n + 1;
 }
 
 static error_t parse_prometheus(int key, char *arg, struct argp_state *state)
@@ -83,7 +148,15 @@ static error_t parse_prometheus(int key, char *arg, struct argp_state *state)
 	struct prometheus_options *o = state->input;
 	switch (key) {
 	case KEY_PROMETHEUS:
-		o->query.url = arg;
+		add_source(o, arg, state);
+		return 0;
+	case KEY_SOURCES:
+		if (o->n_files == OPTIONS_SOURCE_FILES_MAX)
+			argp_error(state, "more than %d --sources", OPTIONS_SOURCE_FILES_MAX);
+		o->files[o->n_files++] = arg;
+		return 0;
+	case KEY_PROM_TYPE:
+		o->query.kind = (enum promql_kind)option_choice("--prometheus-type", arg, promql_kind_names, state);
 		return 0;
 	case KEY_PROM_TOKEN_FILE:
 		o->query.bearer_token_file = arg;
@@ -133,8 +206,16 @@ static error_t parse_prometheus(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option prometheus_flags[] = {
         {0, 0, 0, 0, "Prometheus:", 2},
-        {"prometheus", KEY_PROMETHEUS, "URL", 0,
-         "base URL of a Prometheus-compatible API (default: $GPUSCALE_PROMETHEUS_URL)", 2},
+        {"prometheus", KEY_PROMETHEUS, "[NAME=]URL", 0,
+         "base URL of a Prometheus-compatible API (default: $GPUSCALE_PROMETHEUS_URL); with NAME another one, for "
+         "signals that name it (repeatable)",
+         2},
+        {"sources", KEY_SOURCES, "FILE", 0,
+         "YAML file of kind Sources: named servers with their credentials (repeatable). The flags below are for the "
+         "unnamed --prometheus",
+         2},
+        {"prometheus-type", KEY_PROM_TYPE, "TYPE", 0,
+         "Prometheus, Thanos, Mimir, VictoriaMetrics or Auto (default Auto: the server is asked)", 2},
         {"prometheus-token-file", KEY_PROM_TOKEN_FILE, "FILE", 0, "bearer token, re-read when it changes", 2},
         {"prometheus-user", KEY_PROM_USER, "NAME", 0, "basic authentication", 2},
         {"prometheus-password-file", KEY_PROM_PASSWORD_FILE, "FILE", 0, "its password", 2},

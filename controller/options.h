@@ -10,19 +10,37 @@
 
 #include "base/log.h"
 #include "k8s/k8s_config.h"
-#include "promql/promql.h"
+#include "promql/promql_source.h"
 
-#define OPTIONS_HEADERS_MAX 16
-#define OPTIONS_PATHS_MAX   1024
+#define OPTIONS_HEADERS_MAX      16
+#define OPTIONS_SOURCE_FILES_MAX 16
+#define OPTIONS_PATHS_MAX        1024
+
+struct arena;
+struct buf;
+struct err;
 
 struct prometheus_options {
-	struct promql_options query; // .http is filled in later
+	struct promql_options query; // of the source called default; .http is filled in later, .url NULL: none
 	const char *headers[OPTIONS_HEADERS_MAX + 1];
 	size_t n_headers;
+	bool url_from_environment; // a source called default of a file wins over it
+	struct {
+		const char *name, *url;
+	} named[PROMQL_SOURCES_MAX]; // --prometheus NAME=URL
+	size_t n_named;
+	const char *files[OPTIONS_SOURCE_FILES_MAX]; // --sources
+	size_t n_files;
 };
 extern const struct argp prometheus_argp;
 // $GPUSCALE_PROMETHEUS_URL is the default URL.
 void prometheus_options_init(struct prometheus_options *o);
+// Is any source named?
+bool prometheus_options_given(const struct prometheus_options *o);
+// All the sources: those of the files, then the default one, then the named ones; in `a`. -1 and *e (ERR_USAGE when
+// there is none, else as promql_source_read); the errors of files are appended to report.
+int prometheus_options_list(const struct prometheus_options *o, struct arena *a,
+                            struct promql_source_options **ret_list, size_t *ret_n, struct buf *report, struct err *e);
 
 struct kube_options {
 	struct k8s_config_options config;

@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <uthash.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "promql/freshness.h"
 #include "promql/promql.h"
+#include "promql/promql_source.h"
 
 struct waiter {
 	query_answer_fn *fn;
@@ -19,12 +19,13 @@ struct waiter {
 
 struct query_entry {
 	struct query_hub *hub;
+	struct promql_source *source;
 	char *query;
 	char *wrapped; // with the freshness series; NULL when the query is asked as it is
 	bool in_flight;
-	bool asked_wrapped;   // the request under way carries `wrapped`
-	int64_t asked_for_ms; // the tick of the last request
-	int64_t started_us;
+	bool asked_wrapped;          // the request under way carries `wrapped`
+	int64_t asked_for_ms;        // the tick of the last request
+	int64_t lookback_ms;         // the longest that anybody asked for
 	struct query_answer *answer; // to asked_for_ms once !in_flight
 	struct waiter *waiters;
 	size_t n_waiters, cap_waiters;
@@ -32,17 +33,14 @@ struct query_entry {
 };
 
 struct query_hub {
-	struct promql *promql;
-	struct query_entry *entries; // uthash by query
-	struct query_stats stats;
+	struct promql_sources *sources;
+	uint64_t shared;
+	size_t n;
+	struct hub_source {
+		struct promql_source *source;
+		struct query_entry *entries; // uthash by query
+	} of[];
 };
-
-static int64_t mono_us(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
 
 struct query_answer *query_answer_ref(struct query_answer *a)
 {
@@ -142,7 +140,6 @@ static void deliver(struct query_entry *q)
 static void finish(struct query_entry *q, struct query_answer *a)
 {
 	q->in_flight = false;
-	q->hub->stats.elapsed_us += mono_us() - q->started_us;
 	query_answer_unref(q->answer);
 	q->answer = a;
 	deliver(q);
@@ -150,15 +147,18 @@ static void finish(struct query_entry *q, struct query_answer *a)
 
 static void send_query(struct query_entry *q);
 
+// With one source there is nothing to tell apart; its address is in the error.
+static struct query_answer *answer_error(const struct query_entry *q, struct err *e)
+{
+	if (q->hub->n > 1 && strncmp(e->msg, "source ", 7) != 0)
+		err_wrap(e, "source %s", promql_source_name(q->source));
+	return answer_failed(OBS_FAILED, e->msg);
+}
+
 static void on_result(void *arg, const struct promql_result *result, const struct err *error)
 {
 	struct query_entry *q = arg;
-	struct query_stats *stats = &q->hub->stats;
 	if (result) {
-		struct timespec ts;
-		clock_gettime(CLOCK_REALTIME, &ts);
-		stats->up = true;
-		stats->last_success_ms = (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 		finish(q, answer_of(result));
 		return;
 	}
@@ -170,28 +170,24 @@ static void on_result(void *arg, const struct promql_result *result, const struc
 		send_query(q);
 		return;
 	}
-	if (error->kind != ERR_CANCELED) {
-		stats->failures++;
-		stats->up = error->kind == ERR_REJECTED; // it answered, it just did not like the query
-	}
-	finish(q, answer_failed(OBS_FAILED, error->msg));
+	struct err e = *error;
+	finish(q, answer_error(q, &e));
 }
 
 static void send_query(struct query_entry *q)
 {
 	struct err e;
 	q->asked_wrapped = q->wrapped != NULL;
-	q->hub->stats.queries++;
-	if (promql_query(q->hub->promql, q->wrapped ? q->wrapped : q->query, q->asked_for_ms, on_result, q, &e) < 0) {
-		q->hub->stats.failures++;
-		finish(q, answer_failed(OBS_FAILED, e.msg));
-	}
+	struct promql_question question = {
+	        .query = q->wrapped ? q->wrapped : q->query, .time_ms = q->asked_for_ms, .lookback_ms = q->lookback_ms};
+	if (promql_source_ask(q->source, &question, on_result, q, &e) < 0)
+		finish(q, answer_error(q, &e));
 }
 
-static struct query_entry *entry_for(struct query_hub *hub, const char *query)
+static struct query_entry *entry_for(struct query_hub *hub, struct hub_source *s, const char *query)
 {
 	struct query_entry *q = NULL;
-	HASH_FIND_STR(hub->entries, query, q);
+	HASH_FIND_STR(s->entries, query, q);
 	if (q)
 		return q;
 	q = calloc(1, sizeof *q);
@@ -199,6 +195,7 @@ static struct query_entry *entry_for(struct query_hub *hub, const char *query)
 	if (!q || !copy)
 		abort();
 	q->hub = hub;
+	q->source = s->source;
 	q->query = copy;
 	q->asked_for_ms = INT64_MIN;
 	struct buf wrapped;
@@ -207,15 +204,36 @@ static struct query_entry *entry_for(struct query_hub *hub, const char *query)
 		q->wrapped = wrapped.data; // ownership moves
 	else
 		buf_done(&wrapped);
-	HASH_ADD_KEYPTR(hh, hub->entries, q->query, strlen(q->query), q);
+	HASH_ADD_KEYPTR(hh, s->entries, q->query, strlen(q->query), q);
 	return q;
 }
 
-void query_hub_ask(struct query_hub *hub, const char *query, int64_t now_ms, query_answer_fn *fn, void *arg)
+static struct hub_source *source_for(struct query_hub *hub, const char *name, struct err *e)
 {
-	struct query_entry *q = entry_for(hub, query);
+	struct promql_source *source = promql_sources_find(hub->sources, name, e);
+	for (size_t i = 0; source && i < hub->n; i++)
+		if (hub->of[i].source == source)
+			return &hub->of[i];
+	return NULL;
+}
+
+void query_hub_ask(struct query_hub *hub, const struct query_question *question, int64_t now_ms, query_answer_fn *fn,
+                   void *arg)
+{
+	struct err e;
+	struct hub_source *s = source_for(hub, question->source, &e);
+	if (!s) {
+		struct query_answer *a = answer_failed(OBS_FAILED, e.msg);
+		fn(arg, a);
+		query_answer_unref(a);
+		return;
+	}
+	struct query_entry *q = entry_for(hub, s, question->query);
+	// Data must still be seen a while after it is stale, or it could not be told from data that never was.
+	if (question->stale_after_ms > PROMQL_LOOKBACK_MS / 2 && q->lookback_ms < 2 * question->stale_after_ms)
+		q->lookback_ms = 2 * question->stale_after_ms;
 	if (q->answer && !q->in_flight && q->asked_for_ms == now_ms) {
-		hub->stats.shared++;
+		hub->shared++;
 		fn(arg, q->answer);
 		return;
 	}
@@ -229,18 +247,17 @@ void query_hub_ask(struct query_hub *hub, const char *query, int64_t now_ms, que
 	}
 	q->waiters[q->n_waiters++] = (struct waiter){fn, arg};
 	if (q->in_flight) { // joins the request under way, also when it was asked for a slightly earlier tick
-		hub->stats.shared++;
+		hub->shared++;
 		return;
 	}
 	q->in_flight = true;
 	q->asked_for_ms = now_ms;
-	q->started_us = mono_us();
 	send_query(q);
 }
 
-static void entry_free(struct query_hub *hub, struct query_entry *q)
+static void entry_free(struct hub_source *s, struct query_entry *q)
 {
-	HASH_DEL(hub->entries, q);
+	HASH_DEL(s->entries, q);
 	query_answer_unref(q->answer);
 	free(q->waiters);
 	free(q->wrapped);
@@ -250,20 +267,26 @@ static void entry_free(struct query_hub *hub, struct query_entry *q)
 
 void query_hub_forget(struct query_hub *hub, int64_t before_ms)
 {
-	struct query_entry *q, *next;
-	HASH_ITER(hh, hub->entries, q, next)
-	if (!q->in_flight && q->asked_for_ms < before_ms)
-		entry_free(hub, q);
+	for (size_t i = 0; i < hub->n; i++) {
+		struct query_entry *q, *next;
+		HASH_ITER(hh, hub->of[i].entries, q, next)
+		if (!q->in_flight && q->asked_for_ms < before_ms)
+			entry_free(&hub->of[i], q);
+	}
 }
 
-struct query_hub *query_hub_new(struct promql *promql, struct err *e)
+struct query_hub *query_hub_new(struct promql_sources *sources, struct err *e)
 {
-	struct query_hub *hub = calloc(1, sizeof *hub);
+	size_t n = promql_sources_count(sources);
+	struct query_hub *hub = calloc(1, sizeof *hub + n * sizeof hub->of[0]);
 	if (!hub) {
 		err_set(e, ERR_INTERNAL, "out of memory");
 		return NULL;
 	}
-	hub->promql = promql;
+	hub->sources = sources;
+	hub->n = n;
+	for (size_t i = 0; i < n; i++)
+		hub->of[i].source = promql_sources_at(sources, i);
 	return hub;
 }
 
@@ -271,13 +294,20 @@ void query_hub_free(struct query_hub *hub)
 {
 	if (!hub)
 		return;
-	struct query_entry *q, *next;
-	HASH_ITER(hh, hub->entries, q, next)
-	entry_free(hub, q);
+	for (size_t i = 0; i < hub->n; i++) {
+		struct query_entry *q, *next;
+		HASH_ITER(hh, hub->of[i].entries, q, next)
+		entry_free(&hub->of[i], q);
+	}
 	free(hub);
 }
 
-void query_hub_get_stats(const struct query_hub *hub, struct query_stats *ret_stats)
+uint64_t query_hub_shared(const struct query_hub *hub)
 {
-	*ret_stats = hub->stats;
+	return hub->shared;
+}
+
+const struct promql_sources *query_hub_sources(const struct query_hub *hub)
+{
+	return hub->sources;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks each distinct query once per tick and shares the answer among all policies that need it.
+// Asks each distinct query of each source once per tick and shares the answer among all policies that need it.
 #ifndef GPUSCALE_CONTROLLER_QUERY_HUB_H
 #define GPUSCALE_CONTROLLER_QUERY_HUB_H
 
@@ -9,7 +9,7 @@
 #include "policies/observation.h"
 
 struct err;
-struct promql;
+struct promql_sources;
 struct query_hub;
 
 #define QUERY_DETAIL_BYTES 256
@@ -24,25 +24,26 @@ struct query_answer {
 	                           // the arrays and texts follow in the same allocation
 };
 
-struct query_stats {
-	uint64_t queries, failures, shared; // asked of the server, of these failed, answered without asking
-	int64_t last_success_ms;            // wall clock, 0 = never
-	int64_t elapsed_us;                 // sum over all queries
-	bool up;                            // did the last query get an answer from the server
-};
-
-// promql is not owned. NULL when memory ends.
-struct query_hub *query_hub_new(struct promql *promql, struct err *e);
+// sources is not owned. NULL when memory ends.
+struct query_hub *query_hub_new(struct promql_sources *sources, struct err *e);
 // Every ask must have been answered (free the HTTP client first: it cancels).
 void query_hub_free(struct query_hub *hub);
 
 // The answer belongs to the hub; query_answer_ref() keeps it. Never NULL: failures are answers with state OBS_FAILED.
 typedef void query_answer_fn(void *arg, struct query_answer *answer);
-// Asks for `query` as of now_ms. Called back at once when it was already answered for this now_ms, else from the loop.
-void query_hub_ask(struct query_hub *hub, const char *query, int64_t now_ms, query_answer_fn *fn, void *arg);
+struct query_question {
+	const char *source; // name; NULL or "": the default source
+	const char *query;
+	int64_t stale_after_ms; // data that is not older than this is wanted, even where the server forgets sooner
+};
+// Asks as of now_ms. Called back at once when it was already answered for this now_ms, else from the loop.
+void query_hub_ask(struct query_hub *hub, const struct query_question *question, int64_t now_ms, query_answer_fn *fn,
+                   void *arg);
 // Forgets queries nobody asked since before_ms.
 void query_hub_forget(struct query_hub *hub, int64_t before_ms);
-void query_hub_get_stats(const struct query_hub *hub, struct query_stats *ret_stats);
+// Questions answered by the query of another one.
+uint64_t query_hub_shared(const struct query_hub *hub);
+const struct promql_sources *query_hub_sources(const struct query_hub *hub);
 
 struct query_answer *query_answer_ref(struct query_answer *a);
 void query_answer_unref(struct query_answer *a); // NULL is fine

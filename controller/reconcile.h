@@ -12,14 +12,14 @@
 
 struct log;
 struct metrics;
-struct promql;
+struct promql_sources;
 struct reconciler;
 struct history;
 
 // What all reconcilers share; owned by the controller.
 struct reconcile_env {
 	struct observe_sources sources;
-	struct promql *promql;
+	struct promql_sources *promql;
 	struct log *log;
 	struct metrics *metrics;
 	struct history *history;

@@ -9,6 +9,7 @@
 #include "policies/observation.h"
 #include "policies/source.h"
 #include "promql/promql.h"
+#include "promql/promql_source.h"
 
 #define FORECAST_SAMPLES_MAX (2 * FORECAST_SEASON_SLOTS_MAX + 4)
 
@@ -98,8 +99,19 @@ static void on_result(void *arg, const struct promql_result *result, const struc
 	finish_one(c);
 }
 
+static void ask_one(struct refill_call *c, const struct promql_sources *sources, struct refill_slot *slot,
+                    int64_t start_ms, int64_t end_ms, int64_t step_ms)
+{
+	const struct policy_signal *signal = &c->policy->signals[slot->signal];
+	struct promql_source *source = promql_sources_find(sources, signal->source, &c->error);
+	c->pending++;
+	if (!source ||
+	    promql_source_ask_range(source, signal->query, start_ms, end_ms, step_ms, on_result, slot, &c->error) < 0)
+		finish_one(c);
+}
+
 // One sample from the middle of each slot of the forecast.
-static void ask_for_forecast(struct refill_call *c, struct promql *promql)
+static void ask_for_forecast(struct refill_call *c, const struct promql_sources *sources)
 {
 	int64_t step_ms, back_ms = decide_forecast_history_ms(c->policy, &step_ms);
 	size_t signal = c->policy->forecast.signal_index;
@@ -107,14 +119,11 @@ static void ask_for_forecast(struct refill_call *c, struct promql *promql)
 		return;
 	struct refill_slot *slot = &c->slots[POLICY_SIGNALS_MAX];
 	*slot = (struct refill_slot){.call = c, .signal = signal, .forecast = true};
-	c->pending++;
 	int64_t start_ms = (c->now_ms - back_ms) / step_ms * step_ms + step_ms / 2;
-	if (promql_query_range(promql, c->policy->signals[signal].query, start_ms, c->now_ms - c->policy->interval_ms,
-	                       step_ms, on_result, slot, &c->error) < 0)
-		finish_one(c);
+	ask_one(c, sources, slot, start_ms, c->now_ms - c->policy->interval_ms, step_ms);
 }
 
-void refill_start(struct refill_call *c, struct promql *promql, const struct policy *policy, void *state,
+void refill_start(struct refill_call *c, const struct promql_sources *sources, const struct policy *policy, void *state,
                   int32_t ready_replicas, int64_t now_ms, refill_done_fn *done, void *arg)
 {
 	assert(c->pending == 0);
@@ -125,7 +134,7 @@ void refill_start(struct refill_call *c, struct promql *promql, const struct pol
 	                          .pending = 1,
 	                          .done = done,
 	                          .arg = arg};
-	ask_for_forecast(c, promql);
+	ask_for_forecast(c, sources);
 	int64_t step_ms = policy->interval_ms;
 	for (size_t i = 0; i < policy->n_signals; i++) {
 		int64_t back_ms = history_ms(&policy->signals[i]);
@@ -134,11 +143,8 @@ void refill_start(struct refill_call *c, struct promql *promql, const struct pol
 		if (back_ms / step_ms >= POLICY_WINDOW_SAMPLES_MAX) // a long sustain: enough to see the breach begin
 			back_ms = (POLICY_WINDOW_SAMPLES_MAX - 1) * step_ms;
 		c->slots[i] = (struct refill_slot){.call = c, .signal = i};
-		c->pending++;
 		// Up to one step ago: the tick that follows brings the present itself.
-		if (promql_query_range(promql, policy->signals[i].query, now_ms - back_ms, now_ms - step_ms, step_ms,
-		                       on_result, &c->slots[i], &c->error) < 0)
-			finish_one(c);
+		ask_one(c, sources, &c->slots[i], now_ms - back_ms, now_ms - step_ms, step_ms);
 	}
 	finish_one(c);
 }

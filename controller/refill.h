@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// After a start or a lost state: fills a policy's windows and sustain timers from one range query per signal, so that
-// decisions do not have to wait until a window has filled by itself.
+// After a start or a lost state: fills a policy's windows and sustain timers from one range query per signal to its
+// source, so that decisions do not have to wait until a window has filled by itself.
 #ifndef GPUSCALE_CONTROLLER_REFILL_H
 #define GPUSCALE_CONTROLLER_REFILL_H
 
@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "policies/policy.h"
 
-struct promql;
+struct promql_sources;
 
 // ok: every window that needs history was asked for and answered (an empty answer counts). Else error says why; windows
 // then fill tick by tick.
@@ -37,7 +37,7 @@ struct refill_call { // owned by the caller, zeroed once
 // True when the policy has a window, a sustain time or a forecast, so that history matters.
 bool refill_is_needed(const struct policy *policy);
 // Starts it; done is called exactly once, maybe before this returns. policy and state must outlive it.
-void refill_start(struct refill_call *c, struct promql *promql, const struct policy *policy, void *state,
+void refill_start(struct refill_call *c, const struct promql_sources *sources, const struct policy *policy, void *state,
                   int32_t ready_replicas, int64_t now_ms, refill_done_fn *done, void *arg);
 
 #endif

@@ -76,6 +76,7 @@ struct policy_sustain {
 
 struct policy_signal {
 	const char *name, *query;
+	const char *source;          // name of the server that is asked; NULL: the default one
 	struct policy_target target; // exactly one of target, watermarks is set
 	struct policy_watermarks watermarks;
 	struct policy_window window;

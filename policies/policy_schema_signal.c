@@ -218,6 +218,13 @@ static const struct schema_field signal_fields[] = {
          .required = true,
          .min = 1,
          .max = 65536},
+        {.name = "source",
+         .type = SCHEMA_STRING,
+         .doc = "Name of the server that is asked, as --prometheus NAME=URL or a file of kind Sources gives it. "
+                "Without it: the default one. A name that is not known fails the signal, which then holds.",
+         FIELD(struct policy_signal, source),
+         .min = 1,
+         .max = 63},
         {.name = "target",
          .type = SCHEMA_OBJECT,
          .doc = "Proportional control towards one value. Exactly one of target and watermarks.",

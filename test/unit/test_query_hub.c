@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "controller/query_hub.h"
-#include "promql/promql.h"
+#include "promql/promql_source.h"
 #include "test/support/loop.h"
 #include "test/support/promql_fixture.h"
 
@@ -41,23 +41,42 @@ static void on_answer(void *arg, struct query_answer *a)
 
 struct hub_fixture {
 	struct promql_fixture *f;
-	struct promql *promql;
+	struct promql_sources *sources;
 	struct query_hub *hub;
 };
 
-static struct hub_fixture open_hub(void **state)
+static struct hub_fixture open_sources(void **state, size_t n)
 {
 	struct hub_fixture h = {.f = *state};
-	h.promql = promql_fixture_open(h.f, (struct promql_options){0});
-	h.hub = query_hub_new(h.promql, &h.f->e);
+	const struct promql_source_options list[] = {{.name = "default", .query = {.url = h.f->url}},
+	                                             {.name = "other", .query = {.url = h.f->url}}};
+	h.sources = promql_sources_new(h.f->loop, &h.f->clock, list, n, &h.f->e);
+	assert_non_null(h.sources);
+	h.hub = query_hub_new(h.sources, &h.f->e);
 	assert_non_null(h.hub);
 	return h;
 }
 
+static struct hub_fixture open_hub(void **state)
+{
+	return open_sources(state, 1);
+}
+
 static void close_hub(struct hub_fixture *h)
 {
-	promql_free(h->promql);
+	promql_sources_cancel(h->sources);
 	query_hub_free(h->hub);
+	promql_sources_free(h->sources);
+}
+
+static void ask_of(struct hub_fixture *h, const char *source, const char *query, int64_t now_ms, struct heard *heard)
+{
+	query_hub_ask(h->hub, &(struct query_question){source, query, 60000}, now_ms, on_answer, heard);
+}
+
+static void ask(struct hub_fixture *h, const char *query, int64_t now_ms, struct heard *heard)
+{
+	ask_of(h, NULL, query, now_ms, heard);
 }
 
 static void wait_for(struct hub_fixture *h, const struct heard *heard, int n)
@@ -69,21 +88,18 @@ static void equal_questions_of_one_tick_are_asked_once(void **state)
 {
 	struct hub_fixture h = open_hub(state);
 	struct heard a = {0}, b = {0}, c = {0};
-	query_hub_ask(h.hub, "up", 1000, on_answer, &a);
-	query_hub_ask(h.hub, "up", 1000, on_answer, &b); // joins the one under way
+	ask(&h, "up", 1000, &a);
+	ask(&h, "up", 1000, &b); // joins the one under way
 	wait_for(&h, &a, 1);
 	assert_int_equal(b.n, 1);
-	query_hub_ask(h.hub, "up", 1000, on_answer, &c); // known already: answered at once
+	ask(&h, "up", 1000, &c); // known already: answered at once
 	assert_int_equal(c.n, 1);
 	assert_int_equal(h.f->n_requests, 1);
-	query_hub_ask(h.hub, "up", 2000, on_answer, &a); // the next tick asks again
+	ask(&h, "up", 2000, &a); // the next tick asks again
 	wait_for(&h, &a, 2);
 	assert_int_equal(h.f->n_requests, 2);
-	struct query_stats stats;
-	query_hub_get_stats(h.hub, &stats);
-	assert_int_equal(stats.queries, 2);
-	assert_int_equal(stats.shared, 2);
-	assert_true(stats.up);
+	assert_int_equal(promql_source_stats(promql_sources_at(h.sources, 0))->queries, 2);
+	assert_int_equal(query_hub_shared(h.hub), 2);
 	assert_string_equal(a.pod, "a");
 	assert_true(a.value == 0.7);
 	close_hub(&h);
@@ -96,7 +112,7 @@ static void the_age_of_the_data_comes_with_the_value(void **state)
 	                       "{\"metric\":{\"exported_pod\":\"p\",\"pod\":\"exporter\"},\"value\":[100,\"3\"]},"
 	                       "{\"metric\":{\"__gpuscale_freshness__\":\"newest\"},\"value\":[100,\"40.5\"]}]}}";
 	struct heard a = {0};
-	query_hub_ask(h.hub, "x", 100000, on_answer, &a);
+	ask(&h, "x", 100000, &a);
 	wait_for(&h, &a, 1);
 	assert_int_equal(a.n_series, 1); // the extra series is no data
 	assert_int_equal(a.time_ms, 40500);
@@ -110,7 +126,7 @@ static void only_the_extra_series_means_no_data(void **state)
 	h.f->replies[0].body = "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":["
 	                       "{\"metric\":{\"__gpuscale_freshness__\":\"newest\"},\"value\":[100,\"40\"]}]}}";
 	struct heard a = {0};
-	query_hub_ask(h.hub, "x > 5", 100000, on_answer, &a);
+	ask(&h, "x > 5", 100000, &a);
 	wait_for(&h, &a, 1);
 	assert_int_equal(a.state, OBS_EMPTY);
 	close_hub(&h);
@@ -126,13 +142,13 @@ static void a_query_that_cannot_carry_its_age_is_asked_plainly(void **state)
 	                                        NULL, 0};
 	h.f->replies[1] = (struct promql_reply){200, NULL, PROMQL_FIXTURE_BODY, NULL, 0};
 	struct heard a = {0};
-	query_hub_ask(h.hub, "scalar(x)", 1000, on_answer, &a);
+	ask(&h, "scalar(x)", 1000, &a);
 	wait_for(&h, &a, 1);
 	assert_int_equal(a.state, OBS_OK);
 	assert_int_equal(h.f->n_requests, 2);
 	assert_non_null(strstr(h.f->requests[0].body, "freshness"));
 	assert_null(strstr(h.f->requests[1].body, "freshness"));
-	query_hub_ask(h.hub, "scalar(x)", 2000, on_answer, &a); // remembered
+	ask(&h, "scalar(x)", 2000, &a); // remembered
 	wait_for(&h, &a, 2);
 	assert_int_equal(h.f->n_requests, 3);
 	close_hub(&h);
@@ -174,7 +190,7 @@ static void failures_warnings_and_wrong_types_are_answers(void **state)
 		struct heard a = {0};
 		h.f->replies[0] = rows[i].reply;
 		h.f->n_replies = 1;
-		query_hub_ask(h.hub, "x", 1000, on_answer, &a);
+		ask(&h, "x", 1000, &a);
 		wait_for(&h, &a, 1);
 		assert_int_equal(a.state, rows[i].state);
 		assert_non_null(strstr(a.detail, rows[i].detail));
@@ -187,7 +203,7 @@ static void closing_answers_what_is_under_way(void **state)
 	struct hub_fixture h = open_hub(state);
 	h.f->replies[0].delay_ms = 2000;
 	struct heard a = {0};
-	query_hub_ask(h.hub, "x", 1000, on_answer, &a);
+	ask(&h, "x", 1000, &a);
 	test_loop_for(h.f->loop, 50);
 	assert_int_equal(a.n, 0);
 	close_hub(&h);
@@ -199,15 +215,65 @@ static void forgotten_queries_are_asked_anew(void **state)
 {
 	struct hub_fixture h = open_hub(state);
 	struct heard a = {0};
-	query_hub_ask(h.hub, "x", 1000, on_answer, &a);
+	ask(&h, "x", 1000, &a);
 	wait_for(&h, &a, 1);
 	query_hub_forget(h.hub, 1000); // asked at 1000: stays
-	query_hub_ask(h.hub, "x", 1000, on_answer, &a);
+	ask(&h, "x", 1000, &a);
 	assert_int_equal(a.n, 2);
 	query_hub_forget(h.hub, 1001);
-	query_hub_ask(h.hub, "x", 1000, on_answer, &a);
+	ask(&h, "x", 1000, &a);
 	assert_int_equal(a.n, 2);
 	wait_for(&h, &a, 3);
+	close_hub(&h);
+}
+
+static void each_source_is_asked_for_itself(void **state)
+{
+	struct hub_fixture h = open_sources(state, 2);
+	struct heard a = {0}, b = {0}, c = {0};
+	ask_of(&h, "default", "up", 1000, &a);
+	ask_of(&h, "other", "up", 1000, &b);
+	ask_of(&h, NULL, "up", 1000, &c); // the same as default
+	wait_for(&h, &a, 1);
+	wait_for(&h, &b, 1);
+	assert_int_equal(c.n, 1);
+	assert_int_equal(h.f->n_requests, 2);
+	close_hub(&h);
+}
+
+static void a_source_that_there_is_not_is_a_failed_signal_that_says_so(void **state)
+{
+	struct hub_fixture h = open_sources(state, 2);
+	struct heard a = {0};
+	ask_of(&h, "othre", "up", 1000, &a);
+	assert_int_equal(a.n, 1);
+	assert_int_equal(a.state, OBS_FAILED);
+	assert_string_equal(a.detail, "there is no source othre; did you mean other?");
+	assert_int_equal(h.f->n_requests, 0);
+	close_hub(&h);
+}
+
+static void with_several_sources_a_failure_names_the_one(void **state)
+{
+	struct hub_fixture h = open_sources(state, 2);
+	h.f->replies[0] = (struct promql_reply){503, "text/plain", "overloaded", NULL, 0};
+	struct heard a = {0};
+	ask_of(&h, "other", "up", 1000, &a);
+	wait_for(&h, &a, 1);
+	assert_non_null(strstr(a.detail, "source other: Prometheus at http://"));
+	close_hub(&h);
+}
+
+static void a_long_stale_after_is_asked_with_a_longer_lookback(void **state)
+{
+	struct hub_fixture h = open_hub(state);
+	struct heard a = {0};
+	ask(&h, "x", 1000, &a); // 60 s: what the server does by itself will do
+	wait_for(&h, &a, 1);
+	assert_null(strstr(h.f->requests[0].body, "lookback"));
+	query_hub_ask(h.hub, &(struct query_question){NULL, "x", 1200000}, 2000, on_answer, &a);
+	wait_for(&h, &a, 2);
+	assert_non_null(strstr(h.f->requests[1].body, "&lookback_delta=2400000ms"));
 	close_hub(&h);
 }
 
@@ -222,6 +288,10 @@ int main(void)
 	        T(failures_warnings_and_wrong_types_are_answers),
 	        T(closing_answers_what_is_under_way),
 	        T(forgotten_queries_are_asked_anew),
+	        T(each_source_is_asked_for_itself),
+	        T(a_source_that_there_is_not_is_a_failed_signal_that_says_so),
+	        T(with_several_sources_a_failure_names_the_one),
+	        T(a_long_stale_after_is_asked_with_a_longer_lookback),
 	};
 	return cmocka_run_group_tests_name("query_hub", tests, NULL, NULL);
 }
