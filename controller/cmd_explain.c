@@ -3,6 +3,7 @@
 #include <argp.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <strings.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -10,8 +11,10 @@
 #include "base/schema_page.h"
 #include "controller/commands.h"
 #include "policies/policy_schema.h"
+#include "promql/promql_source_file.h"
 
-#define EXPLAIN_TEXT_MAX (256 * 1024)
+#define EXPLAIN_TEXT_MAX   (256 * 1024)
+#define EXPLAIN_PATH_BYTES 512
 
 struct explain_args {
 	const char *field; // NULL: the top level
@@ -39,14 +42,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 int cmd_explain(int argc, char **argv)
 {
-	static const struct argp_option options[] = {
-	        {"page", KEY_PAGE, 0, 0, "print the whole reference page in Markdown (docs/policy.md)", 0}, {0}};
+	static const struct argp_option options[] = {{"page", KEY_PAGE, 0, 0,
+	                                              "print the whole reference page in Markdown (docs/policy.md; "
+	                                              "with FIELD sources: that of source files)",
+	                                              0},
+	                                             {0}};
 	const struct argp argp = {
 	        options,
 	        parse,
 	        "[FIELD]",
-	        "Describe a policy field: type, default, range, what it does. Without FIELD: the top level."
-	        "\vExample: gpuscale explain spec.signals.window",
+	        "Describe a policy field: type, default, range, what it does. Without FIELD: the top level. "
+	        "`sources` and what is below it: the files of --sources."
+	        "\vExamples: gpuscale explain spec.signals.window; gpuscale explain sources.tls",
 	        NULL,
 	        NULL,
 	        NULL};
@@ -57,9 +64,14 @@ int cmd_explain(int argc, char **argv)
 	buf_init(&out, EXPLAIN_TEXT_MAX);
 	struct err e;
 	int code = EXIT_OK;
+	bool of_sources = args.field && strncasecmp(args.field, "sources", 7) == 0;
+	const struct schema *schema = of_sources ? promql_source_schema() : policy_schema();
+	char path[EXPLAIN_PATH_BYTES];
+	// The kind and its list have the same name: the list is meant.
+	snprintf(path, sizeof path, "%s%s", of_sources ? PROMQL_SOURCES_KIND "." : "", args.field ? args.field : "");
 	if (args.page)
-		schema_page(policy_schema(), &out);
-	if (!args.page && schema_explain(policy_schema(), args.field ? args.field : "", &out, &e) < 0) {
+		schema_page(schema, &out);
+	if (!args.page && schema_explain(schema, path, &out, &e) < 0) {
 		fprintf(stderr, "gpuscale explain: %s\n", e.msg);
 		code = EXIT_FAILED;
 	} else {

@@ -13,6 +13,7 @@
 #include "controller/policy_zones.h"
 #include "policies/policy.h"
 #include "policies/policy_schema.h"
+#include "promql/promql_source_file.h"
 
 #define POLICY_FILE_ARENA_MAX (64 * 1024 * 1024)
 
@@ -71,8 +72,8 @@ static size_t file_read(struct policy_file *f, struct buf *report)
 	schema_errors_init(errors, f->path);
 	for (size_t i = 0; i < doc.n_roots; i++) {
 		const char *kind = doc_get_text(doc.roots[i], "kind", "");
-		if (strcmp(kind, "PolicyTest") == 0)
-			continue; // lives beside policies, read by `gpuscale test`
+		if (strcmp(kind, "PolicyTest") == 0 || strcmp(kind, PROMQL_SOURCES_KIND) == 0)
+			continue; // may lie beside policies, read by `gpuscale test` and by --sources
 		struct policy *p = &f->policies[f->n];
 		memset(p, 0, sizeof *p);
 		policy_decode(doc.roots[i], p, &f->arena, errors);
