@@ -155,6 +155,7 @@ static void released(struct lease *l)
 {
 	l->is_releasing = false;
 	l->must_read = true;
+	lease_state_drop(&l->state);
 	buf_done(&l->object);
 	act_at(l, INT64_MAX);
 	if (l->options.callbacks.on_released)

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rhythm of the shards: every retry period the leases of the group are listed, and what they say is acted on.
+#include <event2/event.h>
+#include <event2/util.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/http_client.h"
+#include "base/log.h"
+#include "controller/shards_private.h"
+
+// A member that stopped long ago, or a shard of a larger number of them: its lease is rubbish.
+#define GARBAGE_DURATIONS 20
+
+static int64_t period_ms(const struct shards *s)
+{
+	uint32_t bits = 0;
+	evutil_secure_rng_get_bytes(&bits, sizeof bits);
+	int64_t period = s->options.timing.retry_period_ms;
+	return period + (int64_t)(bits % (uint64_t)(period / 5 + 1));
+}
+
+// ---- what the list says ----
+
+// The members that live, as names; this process first.
+static size_t live_members(const struct shards *s, const char *names[MEMBERS_MAX])
+{
+	size_t n = 0;
+	int64_t now = shards_now_ms(s);
+	names[n++] = s->identity;
+	for (size_t i = 0; i < s->board.n && n < MEMBERS_MAX; i++) {
+		const struct board_entry *entry = &s->board.items[i];
+		// One that never renewed may be gone before it could take over anything.
+		if (entry->record.is_member && entry->record.n_shards == s->options.n_shards && entry->was_renewed &&
+		    strcmp(entry->record.holder, s->identity) != 0 && lease_board_is_live(&s->board, entry, now))
+			names[n++] = entry->record.holder;
+	}
+	return n;
+}
+
+// The number of shards that shard 0's lease carries is the one in force.
+static bool disagrees(const struct shards *s)
+{
+	const struct board_entry *first = lease_board_find_shard(&s->board, 0);
+	return s->shards[0].state == SHARD_AWAY && first && first->record.n_shards != s->options.n_shards;
+}
+
+// Somebody who goes by another number may still believe in one of its shards.
+static bool has_foreign_holder(const struct shards *s)
+{
+	int64_t now = shards_now_ms(s);
+	for (size_t i = 0; i < s->board.n; i++) {
+		const struct board_entry *entry = &s->board.items[i];
+		if (entry->shard >= 0 && entry->record.n_shards != s->options.n_shards &&
+		    strcmp(entry->record.holder, s->identity) != 0 && lease_board_is_live(&s->board, entry, now))
+			return true;
+	}
+	return false;
+}
+
+static void say_whether_all_agree(struct shards *s, bool disagree)
+{
+	const struct board_entry *first = lease_board_find_shard(&s->board, 0);
+	if (disagree == s->said_disagree)
+		return;
+	s->said_disagree = disagree;
+	if (disagree)
+		LOG(s->options.log, LOG_WARNING, "Other processes go by another number of shards; waiting",
+		    LOG_I("ownShards", s->options.n_shards), LOG_I("theirShards", first->record.n_shards),
+		    LOG_S("holder", first->record.holder));
+	else
+		LOG(s->options.log, LOG_INFO, "All processes go by one number of shards",
+		    LOG_I("shards", s->options.n_shards));
+}
+
+// A shard that was taken is owned once a list that began afterwards shows that all go by one number: whoever took one
+// by another number before would be in it, and whoever comes after sees ours.
+static void settle_taken(struct shards *s, bool disagree)
+{
+	bool has_first = s->shards[0].state != SHARD_AWAY || lease_board_find_shard(&s->board, 0);
+	bool is_clear = has_first && !has_foreign_holder(s);
+	for (int32_t k = 0; k < s->options.n_shards; k++) {
+		struct shard *shard = &s->shards[k];
+		if (shard->state != SHARD_TAKEN && shard->state != SHARD_OWNED)
+			continue;
+		if (disagree)
+			shards_leave(s, shard, "another number of shards is in force");
+		else if (shard->state == SHARD_TAKEN && shard->taken_after < s->list_number && is_clear)
+			shards_own(s, shard);
+	}
+}
+
+static void seek(struct shards *s, bool disagree)
+{
+	const char *names[MEMBERS_MAX];
+	size_t owner[SHARDS_MAX];
+	s->n_members = live_members(s, names);
+	shard_plan(s->options.n_shards, names, s->n_members, owner);
+	bool is_barred = s->is_stopping || shards_now_ms(s) < s->barred_until_ms;
+	for (int32_t k = 0; k < s->options.n_shards; k++) {
+		struct shard *shard = &s->shards[k];
+		bool is_mine = owner[k] == 0;
+		if (shard->state == SHARD_AWAY) {
+			const struct board_entry *entry = lease_board_find_shard(&s->board, k);
+			lease_want(shard->lease, is_mine && !is_barred && (!disagree || k == 0));
+			lease_saw(shard->lease, entry ? &entry->record : NULL);
+		} else if (!is_mine && (shard->state == SHARD_OWNED || shard->state == SHARD_TAKEN)) {
+			shards_leave(s, shard, "another process should have it");
+		}
+	}
+}
+
+// ---- rubbish ----
+
+static void on_deleted(void *arg, const struct http_response *response, const struct err *error)
+{
+	(void)arg; // gone, taken up again by its owner, or tried again at the next list
+	(void)response;
+	(void)error;
+}
+
+// Deletes at most one per list, and only as it was seen.
+static void sweep(struct shards *s)
+{
+	int64_t before = shards_now_ms(s) - GARBAGE_DURATIONS * s->options.timing.duration_ms;
+	for (size_t i = 0; i < s->board.n; i++) {
+		const struct board_entry *entry = &s->board.items[i];
+		bool is_rubbish = entry->record.is_member || (entry->shard >= s->options.n_shards && !s->said_disagree);
+		if (!is_rubbish || entry->seen_ms > before || strcmp(entry->record.holder, s->identity) == 0)
+			continue;
+		struct buf path, body;
+		struct err e;
+		buf_init(&path, K8S_PATH_BYTES_MAX);
+		buf_init(&body, K8S_PATH_BYTES_MAX);
+		buf_printf(&path, "/apis/coordination.k8s.io/v1/namespaces/%s/leases/%s", s->namespace_name,
+		           entry->record.name);
+		buf_printf(&body,
+		           "{\"kind\":\"DeleteOptions\",\"apiVersion\":\"v1\",\"preconditions\":{\"resourceVersion\":"
+		           "\"%s\"}}",
+		           entry->record.version);
+		if (k8s_request(s->client, "DELETE", buf_str(&path), "application/json", body.data, body.len,
+		                on_deleted, s, &e) == 0)
+			LOG(s->options.log, LOG_INFO, "Deleting the lease of a process that is long gone",
+			    LOG_S("lease", entry->record.name), LOG_S("holder", entry->record.holder));
+		buf_done(&path);
+		buf_done(&body);
+		return;
+	}
+}
+
+// ---- listing ----
+
+struct reading {
+	struct shards *shards;
+	bool no_memory;
+};
+
+static void on_record(void *arg, const struct lease_record *record)
+{
+	struct reading *r = arg;
+	if (lease_board_saw(&r->shards->board, record, shards_now_ms(r->shards)) < 0)
+		r->no_memory = true;
+}
+
+// When to look next: after a period, or as soon as somebody's time is over.
+static int64_t next_look_ms(const struct shards *s)
+{
+	int64_t now = shards_now_ms(s), wait = period_ms(s);
+	for (size_t i = 0; i < s->board.n; i++) {
+		const struct board_entry *entry = &s->board.items[i];
+		if (!lease_board_is_live(&s->board, entry, now))
+			continue;
+		int64_t end = entry->seen_ms + s->options.timing.duration_ms - now + 1;
+		if (end > 0 && end < wait)
+			wait = end;
+	}
+	for (int32_t k = 0; k < s->options.n_shards; k++) {
+		if (s->shards[k].state == SHARD_TAKEN && s->shards[k].taken_after == s->list_number)
+			return 0;
+	}
+	return wait;
+}
+
+static void on_list(void *arg, const struct http_response *response, const struct err *error)
+{
+	struct shards *s = arg;
+	struct err e;
+	s->is_listing = false;
+	if (s->is_closing)
+		return;
+	if (response) {
+		struct reading reading = {.shards = s};
+		lease_board_begin(&s->board);
+		int rc = lease_list_decode(response->body, response->body_len, on_record, &reading, &e);
+		if (rc == 0 && reading.no_memory)
+			rc = err_set(&e, ERR_INTERNAL, "out of memory");
+		error = rc < 0 ? &e : NULL;
+	}
+	if (error) {
+		struct err wrapped = *error;
+		err_wrap(&wrapped, "leases in namespace %s", s->namespace_name);
+		shards_report(s, &s->list_has_error, &wrapped);
+		shards_poll_in(s, period_ms(s));
+		return;
+	}
+	lease_board_end(&s->board);
+	shards_report(s, &s->list_has_error, NULL);
+	bool disagree = disagrees(s);
+	say_whether_all_agree(s, disagree);
+	settle_taken(s, disagree);
+	seek(s, disagree);
+	sweep(s);
+	if (!s->is_stopping)
+		shards_poll_in(s, next_look_ms(s));
+}
+
+static int start_list(struct shards *s, struct err *e)
+{
+	struct buf path;
+	buf_init(&path, K8S_PATH_BYTES_MAX);
+	buf_printf(&path,
+	           "/apis/coordination.k8s.io/v1/namespaces/%s/leases?limit=%d&labelSelector=", s->namespace_name,
+	           LEASES_MAX);
+	http_append_urlencoded(&path, LEASE_LABEL_GROUP "=");
+	http_append_urlencoded(&path, s->lease_name);
+	s->list_number++;
+	s->is_listing = true;
+	// Without a resourceVersion: what has been agreed on by the server's store, not what a cache remembers.
+	int rc = k8s_request(s->client, "GET", buf_str(&path), NULL, NULL, 0, on_list, s, e);
+	buf_done(&path);
+	if (rc < 0)
+		s->is_listing = false;
+	return rc;
+}
+
+static void look_at_clock(struct shards *s)
+{
+	int64_t step = clock_guard_check(&s->clock_guard, s->options.clock);
+	if (step != 0)
+		s->is_clock_set = true;
+	if (!s->is_clock_set)
+		return;
+	s->is_clock_set = false;
+	s->clock_steps++;
+	s->barred_until_ms = shards_now_ms(s) + 3 * s->options.timing.retry_period_ms;
+	LOG(s->options.log, LOG_ERROR, "The wall clock was set; giving up what is owned, to start with fresh state",
+	    LOG_I("stepMs", step), LOG_I("limitMs", s->clock_guard.limit_ms));
+	for (int32_t k = 0; k < s->options.n_shards; k++) {
+		lease_want(s->shards[k].lease, s->shards[k].state != SHARD_AWAY);
+		shards_leave(s, &s->shards[k], "the wall clock was set");
+	}
+}
+
+void shards_on_poll(struct shards *s)
+{
+	struct err e;
+	if (s->is_stopping)
+		return;
+	look_at_clock(s);
+	shards_poll_in(s, period_ms(s));
+	// A single shard that is owned needs no more than its renewals.
+	if (s->is_listing || (s->options.n_shards == 1 && s->shards[0].state == SHARD_OWNED))
+		return;
+	if (start_list(s, &e) < 0)
+		shards_report(s, &s->list_has_error, &e);
+}
