@@ -217,7 +217,6 @@ static void put(struct policy_status *s, const struct status_update *u, const st
 	                                             .record = &s->record,
 	                                             .policy = u->policy,
 	                                             .state = u->state,
-	                                             .uid = s->uid,
 	                                             .generation = u->generation,
 	                                             .now_ms = u->now_ms});
 	snprintf(path, sizeof path, "/apis/" POLICY_API_VERSION "/namespaces/%s/gpuautoscalers/%s/status",
@@ -335,7 +334,8 @@ void policy_status_update(struct policy_status *s, const struct status_update *u
 	}
 	uint64_t major = major_of(u, conditions), minor = minor_of(u, conditions);
 	s->is_due = minor != s->minor;
-	if (major == s->major && !moved && !((s->is_due || s->failed) && since_put_ms >= STATUS_MINOR_MS))
+	if (major == s->major && !moved && !(s->is_due && since_put_ms >= STATUS_MINOR_MS) &&
+	    !(s->failed && since_put_ms >= STATUS_RETRY_MS))
 		return;
 	s->is_due = false;
 	s->major = major;

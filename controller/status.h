@@ -15,7 +15,8 @@ struct policy;
 struct policy_status;
 struct status_writer;
 
-#define STATUS_MINOR_MS   15000  // reasons and ready counts that come and go are written at most this often
+#define STATUS_MINOR_MS   60000  // reasons, ready counts and recommendations that come and go: at most this often
+#define STATUS_RETRY_MS   15000  // a patch that was not written is made again
 #define STATUS_SIGNALS_MS 300000 // signals that moved, with nothing else to say, at most this often
 #define STATUS_MOVED      0.1    // and only when one moved by this part of its value
 

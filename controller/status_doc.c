@@ -255,12 +255,6 @@ void status_doc_write(struct buf *out, const struct status_doc *doc)
 	struct json_writer w;
 	json_write_init(&w, out, 0);
 	json_write_object_begin(&w);
-	if (doc->uid) {
-		json_write_key(&w, "metadata");
-		json_write_object_begin(&w);
-		write_str(&w, "uid", doc->uid);
-		json_write_object_end(&w);
-	}
 	json_write_key(&w, "status");
 	json_write_object_begin(&w);
 	write_i64(&w, "observedGeneration", doc->generation);

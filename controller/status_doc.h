@@ -46,12 +46,10 @@ struct status_doc {
 	const struct status_record *record; // its since_ms are those of `conditions`
 	const struct policy *policy;        // NULL: never valid; then state is NULL, too
 	const void *state;
-	const char *uid;    // of the object; NULL: whichever has the name
 	int64_t generation; // of the version that is in force; 0: none
 	int64_t now_ms;
 };
-// {"metadata":{"uid":..},"status":{..}} for a merge-PATCH: a field that lost its value is null. An object of the same
-// name with another uid refuses it (409).
+// {"status":{..}} for a merge-PATCH: a field that lost its value is null.
 void status_doc_write(struct buf *out, const struct status_doc *doc);
 
 // Reads the status of an object (`json`: the whole object, or {"status":..}) into a fresh state and an empty record.

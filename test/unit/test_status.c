@@ -37,7 +37,6 @@ static void write_status(struct buf *out, const struct engine *e, enum status_ph
 	                                           .record = record,
 	                                           .policy = &e->policy,
 	                                           .state = e->state,
-	                                           .uid = "0a1b",
 	                                           .generation = 3,
 	                                           .now_ms = e->now_ms});
 	assert_false(out->failed);
@@ -130,7 +129,6 @@ static void many_recommendations_become_the_few_that_matter(void **state)
 	int n = cJSON_GetArraySize(json_get(status, "recommendations"));
 	if (n < 1 || n > 4)
 		fail_msg("%d recommendations of two values", n);
-	assert_string_equal(json_get_str(json_get(root, "metadata"), "uid", ""), "0a1b");
 	assert_string_equal(json_get_str(status, "signalsSummary", ""), "queue 3/1");
 	assert_true(text.len < 4096);
 	cJSON_Delete(root);

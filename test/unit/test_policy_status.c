@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: the status of an object is patched when something changed and only then, and its Events tell of transitions
+// once.
+#include <event2/event.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/json_read.h"
+#include "controller/status.h"
+#include "controller/status_writer.h"
+#include "k8s/event_recorder.h"
+#include "test/fake/k8s_harness.h"
+#include "test/support/engine.h"
+
+#define OBJECT_PATH "/apis/gpuscale.dev/v1alpha1/namespaces/serving/gpuautoscalers/llama"
+
+struct world {
+	struct harness h;
+	struct status_env env;
+	struct policy_status *status;
+	struct engine e;
+	char uid[64];
+};
+
+static const char *const object_json =
+        "{\"apiVersion\":\"gpuscale.dev/v1alpha1\",\"kind\":\"GPUAutoscaler\",\"metadata\":{\"name\":\"llama\","
+        "\"namespace\":\"serving\"},\"spec\":{}}";
+
+// As the server has given it.
+static const char *uid_of(struct world *w)
+{
+	struct outcome o;
+	struct err e;
+	harness_request(&w->h, "GET", OBJECT_PATH, NULL, NULL, &o);
+	cJSON *root = json_read(o.body, strlen(o.body), &e);
+	snprintf(w->uid, sizeof w->uid, "%s", json_get_str(json_get(root, "metadata"), "uid", ""));
+	cJSON_Delete(root);
+	return w->uid;
+}
+
+static void world_start(struct world *w)
+{
+	struct err e = {0};
+	memset(w, 0, sizeof *w);
+	harness_start(&w->h, NULL);
+	harness_start_client(&w->h, 2);
+	if (fake_apiserver_put(w->h.server, object_json, &e) < 0)
+		fail_msg("%s", e.msg);
+	w->env.writer = status_writer_new(w->h.client, &e);
+	w->env.events = event_recorder_new(
+	        &(struct event_recorder_options){w->h.client, &w->h.clock, "gpuscale", "test-0"}, &e);
+	w->status = policy_status_new(&w->env, "serving", "llama", uid_of(w));
+	assert_non_null(w->env.writer);
+	assert_non_null(w->env.events);
+	assert_non_null(w->status);
+	engine_init(&w->e, 4);
+	engine_add_value(&w->e, "queue", 2);
+	engine_start(&w->e);
+}
+
+static void world_stop(struct world *w)
+{
+	policy_status_free(w->status);
+	engine_done(&w->e);
+	k8s_client_free(w->h.client);
+	w->h.client = NULL;
+	status_writer_free(w->env.writer);
+	event_recorder_free(w->env.events);
+	harness_stop(&w->h);
+}
+
+// Until nothing is on its way any more: a request that is answered after all others tells.
+static void settle(struct world *w)
+{
+	for (int i = 0; i < 6; i++) {
+		struct outcome o;
+		harness_request(&w->h, "GET", OBJECT_PATH, NULL, NULL, &o);
+	}
+}
+
+static void update_with(struct world *w, enum status_phase phase, const char *text)
+{
+	struct decided decided = {&w->e.policy, &w->e.decision, NULL};
+	policy_status_update(
+	        w->status, &(struct status_update){.facts = {.phase = phase,
+	                                                     .decided = phase <= STATUS_WRITE_FAILED ? &decided : NULL,
+	                                                     .text = text,
+	                                                     .dry_run = w->e.policy.dry_run,
+	                                                     .paused = w->e.policy.paused},
+	                                           .policy = &w->e.policy,
+	                                           .state = w->e.state,
+	                                           .generation = 1,
+	                                           .now_ms = w->e.now_ms});
+}
+
+static void tick(struct world *w, double value)
+{
+	w->e.now_ms += 15000;
+	if (value < 0)
+		engine_show_state(&w->e, 0, OBS_EMPTY);
+	else
+		engine_show(&w->e, 0, value);
+	const struct decision *d = engine_tick(&w->e);
+	bool writes = d->write;
+	engine_apply(&w->e);
+	update_with(w, writes ? STATUS_SCALED : STATUS_DECIDED, NULL);
+	settle(w);
+}
+
+static uint64_t patches(const struct world *w)
+{
+	return fake_apiserver_count(w->h.server, "patch", "gpuautoscalers/status");
+}
+
+static uint64_t events(const struct world *w)
+{
+	return fake_apiserver_count(w->h.server, "create", "events");
+}
+
+static void a_steady_target_costs_one_patch(void **state)
+{
+	struct world w;
+	world_start(&w);
+	for (int i = 0; i < 15; i++)
+		tick(&w, 2);
+	assert_int_equal(patches(&w), 1);
+	assert_int_equal(events(&w), 0);
+	assert_string_equal(policy_status_error(w.status), "");
+	// Signals that move a little.
+	for (int i = 0; i < 60; i++)
+		tick(&w, i % 2 ? 2.15 : 1.85);
+	assert_int_equal(patches(&w), 1);
+	world_stop(&w);
+}
+
+static void what_comes_and_goes_is_told_once_a_minute(void **state)
+{
+	struct world w;
+	world_start(&w);
+	w.e.policy.max_replicas = 4; // no scale, but the recommendation changes at every tick
+	for (int i = 0; i < 60; i++)
+		tick(&w, i % 2 ? 3 : 4);
+	if (patches(&w) < 10 || patches(&w) > 16)
+		fail_msg("%d patches in 15 minutes", (int)patches(&w));
+	assert_int_equal(events(&w), 1); // TooManyReplicas
+	world_stop(&w);
+}
+
+static void a_scale_is_told_at_once_and_said_once(void **state)
+{
+	struct world w;
+	struct outcome o;
+	struct err e;
+	world_start(&w);
+	tick(&w, 2);
+	tick(&w, 3);
+	assert_int_equal(patches(&w), 2);
+	assert_int_equal(events(&w), 1);
+	harness_request(&w.h, "GET", OBJECT_PATH, NULL, NULL, &o);
+	assert_false(o.is_error);
+	cJSON *root = json_read(o.body, strlen(o.body), &e);
+	const cJSON *status = json_get(root, "status");
+	int64_t n;
+	assert_int_equal(json_get_i64(status, "currentReplicas", 0, 99, &n, &e), 1);
+	assert_int_equal(n, 6);
+	assert_string_equal(json_get_str(status, "reason", ""), "DesiredWithinRange");
+	assert_non_null(json_get_str(status, "lastScaleTime", NULL));
+	cJSON_Delete(root);
+	harness_request(&w.h, "GET", "/api/v1/namespaces/serving/events", NULL, NULL, &o);
+	assert_non_null(strstr(o.body, "SuccessfulRescale"));
+	assert_non_null(strstr(o.body, "scaled from 4 to 6 replicas: queue is 3, above its target 2"));
+	world_stop(&w);
+}
+
+static void an_outage_is_one_warning_and_its_end_one_event(void **state)
+{
+	struct world w;
+	struct outcome o;
+	world_start(&w);
+	tick(&w, 2);
+	for (int i = 0; i < 20; i++)
+		tick(&w, -1);
+	tick(&w, 2);
+	assert_int_equal(events(&w), 2);
+	assert_int_equal(patches(&w), 3);
+	harness_request(&w.h, "GET", "/api/v1/namespaces/serving/events", NULL, NULL, &o);
+	assert_non_null(strstr(o.body, "NoData"));
+	assert_non_null(strstr(o.body, "SignalsRestored"));
+	world_stop(&w);
+}
+
+static void a_failed_patch_is_made_again(void **state)
+{
+	struct world w;
+	world_start(&w);
+	fake_apiserver_fail(w.h.server, &(struct fake_fault){.next = 1, .status = 500, .verb = "patch"});
+	tick(&w, 2);
+	assert_non_null(strstr(policy_status_error(w.status), "500"));
+	tick(&w, 2);
+	assert_string_equal(policy_status_error(w.status), "");
+	assert_int_equal(patches(&w), 2);
+	tick(&w, 2);
+	assert_int_equal(patches(&w), 2);
+	world_stop(&w);
+}
+
+static void what_flaps_is_counted_on_one_event(void **state)
+{
+	struct world w;
+	struct outcome o;
+	world_start(&w);
+	for (int i = 0; i < 16; i++) {
+		tick(&w, 2);
+		tick(&w, -1);
+	}
+	assert_int_equal(events(&w), 2); // NoData, SignalsRestored; the rest is their count
+	if (fake_apiserver_count(w.h.server, "patch", "events") > EVENT_OBJECT_BURST)
+		fail_msg("%d patches of events", (int)fake_apiserver_count(w.h.server, "patch", "events"));
+	harness_request(&w.h, "GET", "/api/v1/namespaces/serving/events", NULL, NULL, &o);
+	assert_null(strstr(o.body, "\"count\":1,"));
+	world_stop(&w);
+}
+
+static void a_policy_that_goes_with_a_patch_under_way(void **state)
+{
+	struct world w;
+	world_start(&w);
+	w.e.now_ms += 15000;
+	engine_show(&w.e, 0, 2);
+	engine_tick(&w.e);
+	update_with(&w, STATUS_DECIDED, NULL);
+	policy_status_free(w.status);
+	w.status = NULL;
+	settle(&w);
+	world_stop(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(a_steady_target_costs_one_patch),
+	        cmocka_unit_test(what_comes_and_goes_is_told_once_a_minute),
+	        cmocka_unit_test(a_scale_is_told_at_once_and_said_once),
+	        cmocka_unit_test(an_outage_is_one_warning_and_its_end_one_event),
+	        cmocka_unit_test(a_failed_patch_is_made_again),
+	        cmocka_unit_test(what_flaps_is_counted_on_one_event),
+	        cmocka_unit_test(a_policy_that_goes_with_a_patch_under_way),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
