@@ -25,15 +25,17 @@ struct k8s_watch;
 // the call. Objects with metadata.managedFields are handed on as they come: decoders skip what they do not know.
 struct k8s_watch_callbacks {
 	// A list begins: until on_synced every object that is there is handed to on_object, and what is not is gone.
+	// Called again before on_synced when the list has to begin anew; objects may then come twice.
 	void (*on_list)(void *arg);
-	// An object as it is now.
+	// An object as it is now. Those of a list have no kind and apiVersion of their own.
 	void (*on_object)(void *arg, const char *json, size_t len);
 	// An object that was deleted, as it was last.
 	void (*on_deleted)(void *arg, const char *json, size_t len);
 	// The list is complete; changes follow.
 	void (*on_synced)(void *arg);
 	// It cannot list or watch now, and goes on trying; NULL: it works again. Called when this begins, changes its
-	// message or ends, not at every try. May be NULL.
+	// message or ends, not at every try. A stream that breaks is none while it can be resumed. ERR_LIMIT: it works,
+	// but an object is left out for its size. May be NULL.
 	void (*on_error)(void *arg, const struct err *error);
 };
 
@@ -55,6 +57,7 @@ struct k8s_watch_stats {
 	uint64_t lists, streams;    // begun
 	uint64_t events, bookmarks; // received
 	uint64_t gone;              // 410s, each led to a new list
+	uint64_t too_large;         // objects left out
 	bool is_synced;             // a list was completed once
 	bool is_streaming;          // a stream is open now
 	int64_t last_heard_mono_ms; // last byte from the server; 0 = never
