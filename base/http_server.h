@@ -84,8 +84,11 @@ void http_server_set_admission(struct http_server *s, http_admit_fn *fn, void *a
 
 // What the next seven return lives until the reply (a streaming one: until its end).
 const char *http_exchange_method(const struct http_exchange *x);
-const char *http_exchange_path(const struct http_exchange *x);                     // decoded, without query
-const char *http_exchange_query(struct http_exchange *x, const char *name);        // first decoded value or NULL
+const char *http_exchange_path(const struct http_exchange *x);              // decoded, without query
+const char *http_exchange_query(struct http_exchange *x, const char *name); // first decoded value or NULL
+// Whether a part of the query could not be read: broken escapes, or too many pairs. http_exchange_query passes that
+// over.
+bool http_exchange_query_is_broken(struct http_exchange *x);
 const char *http_exchange_header(const struct http_exchange *x, const char *name); // or NULL
 // The i-th header as it was sent, from 0 on: false past the last. For headers that may come several times.
 bool http_exchange_header_at(const struct http_exchange *x, size_t i, const char **ret_name, const char **ret_value);

@@ -133,8 +133,12 @@ const char *http_exchange_peer(const struct http_exchange *x)
 // Pairs past HTTP_SERVER_QUERY_MAX and pairs with broken escapes are passed over: to a handler they are not there.
 static void parse_query(struct http_exchange *x)
 {
-	if (!x->head.query || !(x->query_text = strdup(x->head.query)))
+	if (!x->head.query)
 		return;
+	if (!(x->query_text = strdup(x->head.query))) {
+		x->query_broken = true;
+		return;
+	}
 	char *rest = x->query_text;
 	while (rest && x->n_query < HTTP_SERVER_QUERY_MAX) {
 		char *name = rest, *end = strchr(rest, '&');
@@ -147,10 +151,13 @@ static void parse_query(struct http_exchange *x)
 		else
 			value = name + strlen(name);
 		if (http_percent_decode(value, strlen(value), true) < 0 ||
-		    http_percent_decode(name, strlen(name), true) <= 0)
+		    http_percent_decode(name, strlen(name), true) <= 0) {
+			x->query_broken = x->query_broken || *name || *value;
 			continue;
+		}
 		x->query[x->n_query++] = (struct http_field){.name = name, .value = value};
 	}
+	x->query_broken = x->query_broken || rest;
 }
 
 const char *http_exchange_query(struct http_exchange *x, const char *name)
@@ -162,6 +169,13 @@ const char *http_exchange_query(struct http_exchange *x, const char *name)
 			return x->query[i].value;
 	}
 	return NULL;
+}
+
+bool http_exchange_query_is_broken(struct http_exchange *x)
+{
+	if (!x->query_text)
+		parse_query(x);
+	return x->query_broken;
 }
 
 // ---- the reply ----

@@ -71,6 +71,7 @@ struct http_exchange {
 	char *query_text; // decoded pairs; made at the first question
 	struct http_field query[HTTP_SERVER_QUERY_MAX];
 	size_t n_query;
+	bool query_broken;
 	bool is_streaming;
 	http_closed_fn *on_close; // of a streaming reply
 	void *close_arg;

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers of the API server that are believed for a short while: by digest of the question, so many at most. The oldest
+// makes room.
+#ifndef GPUSCALE_CONTROLLER_REVIEW_CACHE_H
+#define GPUSCALE_CONTROLLER_REVIEW_CACHE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct err;
+struct k8s_user;
+struct review_cache;
+
+#define REVIEW_KEY_BYTES    32
+#define REVIEW_REASON_BYTES 256
+
+struct review_answer {
+	int yes;                          // 0 or 1
+	struct k8s_user *user;            // of a token; NULL if none. The cache holds a reference of its own
+	char reason[REVIEW_REASON_BYTES]; // why not
+};
+
+// max: entries. NULL when memory ends.
+struct review_cache *review_cache_new(size_t max, int64_t ttl_ms);
+void review_cache_free(struct review_cache *c); // NULL is fine
+// SHA-256.
+void review_cache_key(const void *question, size_t len, unsigned char out[REVIEW_KEY_BYTES]);
+// NULL when there is none, or it is too old. Valid until the next put.
+const struct review_answer *review_cache_get(struct review_cache *c, const unsigned char key[REVIEW_KEY_BYTES],
+                                             int64_t mono_ms);
+// Replaces what is there. Without memory it just does not remember.
+void review_cache_put(struct review_cache *c, const unsigned char key[REVIEW_KEY_BYTES],
+                      const struct review_answer *answer, int64_t mono_ms);
+size_t review_cache_count(const struct review_cache *c);
+
+#endif
