@@ -12,6 +12,8 @@
 #include "base/err.h"
 #include "controller/policy_set.h"
 
+#define HASH_START 0xcbf29ce484222325u
+
 // FNV-1a, 64 bit (Fowler, Noll, Vo): enough to notice a change, not meant against an adversary.
 static uint64_t hash_bytes(uint64_t h, const void *data, size_t n)
 {
@@ -41,23 +43,28 @@ static int add_file(struct arena *a, struct path_list *list, const char *path, c
 	if (list->n == list->cap) {
 		size_t cap = list->cap ? list->cap * 2 : 64;
 		const char **grown = arena_calloc(a, cap, sizeof *grown);
-		if (!grown)
+		uint64_t *stamps = arena_calloc(a, cap, sizeof *stamps);
+		if (!grown || !stamps)
 			return err_set(e, ERR_INTERNAL, "out of memory listing policy files");
-		if (list->n)
+		if (list->n) {
 			memcpy(grown, list->paths, list->n * sizeof *grown);
+			memcpy(stamps, list->stamps, list->n * sizeof *stamps);
+		}
 		list->paths = grown;
+		list->stamps = stamps;
 		list->cap = cap;
 	}
 	const char *copy = arena_strdup(a, path);
 	if (!copy)
 		return err_set(e, ERR_INTERNAL, "out of memory listing policy files");
+	uint64_t stamp = HASH_START;
+	stamp = hash_bytes(stamp, &st->st_size, sizeof st->st_size);
+	stamp = hash_bytes(stamp, &st->st_ino, sizeof st->st_ino);
+	stamp = hash_bytes(stamp, &st->st_mtim, sizeof st->st_mtim);
+	list->fingerprint = hash_bytes(list->fingerprint, path, strlen(path) + 1);
+	list->fingerprint = hash_bytes(list->fingerprint, &stamp, sizeof stamp);
+	list->stamps[list->n] = stamp;
 	list->paths[list->n++] = copy;
-	uint64_t h = list->fingerprint;
-	h = hash_bytes(h, path, strlen(path) + 1);
-	h = hash_bytes(h, &st->st_size, sizeof st->st_size);
-	h = hash_bytes(h, &st->st_ino, sizeof st->st_ino);
-	h = hash_bytes(h, &st->st_mtim, sizeof st->st_mtim);
-	list->fingerprint = h;
 	return 0;
 }
 
@@ -109,7 +116,7 @@ static int add_path(struct arena *a, struct path_list *list, const char *path, b
 int policy_files_list(struct arena *a, const char *const *paths, size_t n_paths, struct path_list *ret_list,
                       struct err *e)
 {
-	*ret_list = (struct path_list){.fingerprint = 0xcbf29ce484222325u};
+	*ret_list = (struct path_list){.fingerprint = HASH_START};
 	for (size_t i = 0; i < n_paths; i++)
 		if (add_path(a, ret_list, paths[i], true, 0, e) < 0)
 			return -1;

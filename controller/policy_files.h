@@ -11,6 +11,7 @@ struct err;
 
 struct path_list {
 	const char **paths; // in the arena
+	uint64_t *stamps;   // of size, inode and modification time of each; the same for ever for standard input
 	size_t n, cap;
 	uint64_t fingerprint; // of names, sizes, inodes and modification times
 };

@@ -6,96 +6,47 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/doc.h"
 #include "base/err.h"
-#include "base/schema.h"
+#include "controller/policy_body.h"
+#include "controller/policy_file.h"
 #include "controller/policy_files.h"
-#include "controller/policy_zones.h"
 #include "policies/policy.h"
-#include "policies/policy_schema.h"
-#include "promql/promql_source_file.h"
 
-#define POLICY_FILE_ARENA_MAX (64 * 1024 * 1024)
+#define LIST_ARENA_MAX (64 * 1024 * 1024)
 
-struct policy_file {
-	int refs;
-	char *path;
-	struct arena arena;
-	struct policy *policies;
-	size_t n;
-};
-
-static void file_unref(struct policy_file *f)
+static int compare_by_path(const void *a, const void *b)
 {
-	if (!f || --f->refs > 0)
-		return;
-	arena_done(&f->arena);
-	free(f->path);
-	free(f);
+	const struct policy_file *x = *(struct policy_file *const *)a, *y = *(struct policy_file *const *)b;
+	return strcmp(x->path, y->path);
 }
 
-static struct policy_file *file_new(const char *path)
+// The files of a set in order of their paths, for find_file(); NULL when there are none, or no memory: then all are
+// taken for new.
+static struct policy_file **sort_files(const struct policy_set *set)
 {
-	struct policy_file *f = calloc(1, sizeof *f);
-	if (!f)
+	if (!set || set->n_files == 0)
 		return NULL;
-	f->refs = 1;
-	arena_init(&f->arena, POLICY_FILE_ARENA_MAX);
-	f->path = strdup(path);
-	if (f->path)
-		return f;
-	free(f);
-	return NULL;
+	struct policy_file **sorted = malloc(set->n_files * sizeof *sorted);
+	if (!sorted)
+		return NULL;
+	memcpy(sorted, set->files, set->n_files * sizeof *sorted);
+	qsort(sorted, set->n_files, sizeof *sorted, compare_by_path);
+	return sorted;
 }
 
-// Decodes every document of the file. Returns the number of errors, all of them written to report.
-static size_t file_read(struct policy_file *f, struct buf *report)
+static struct policy_file *find_file(struct policy_file **sorted, size_t n, const char *path)
 {
-	struct err e;
-	struct arena tree; // the document itself is needed only while decoding
-	arena_init(&tree, POLICY_FILE_ARENA_MAX);
-	struct doc_file doc;
-	size_t n_errors = 0;
-	if (doc_read_yaml(&tree, f->path, &doc, &e) < 0) {
-		buf_printf(report, "%s\n", e.msg);
-		n_errors = 1;
-		goto out;
+	size_t low = 0, high = sorted ? n : 0;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		int c = strcmp(sorted[middle]->path, path);
+		if (c == 0)
+			return sorted[middle];
+		if (c < 0)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	struct schema_errors *errors = malloc(sizeof *errors);
-	f->policies = arena_calloc(&f->arena, doc.n_roots ? doc.n_roots : 1, sizeof *f->policies);
-	if (!errors || !f->policies) {
-		free(errors);
-		buf_printf(report, "%s: out of memory\n", f->path);
-		n_errors = 1;
-		goto out;
-	}
-	schema_errors_init(errors, f->path);
-	for (size_t i = 0; i < doc.n_roots; i++) {
-		const char *kind = doc_get_text(doc.roots[i], "kind", "");
-		if (strcmp(kind, "PolicyTest") == 0 || strcmp(kind, PROMQL_SOURCES_KIND) == 0)
-			continue; // may lie beside policies, read by `gpuscale test` and by --sources
-		struct policy *p = &f->policies[f->n];
-		memset(p, 0, sizeof *p);
-		policy_decode(doc.roots[i], p, &f->arena, errors);
-		policy_zones_load(p, doc.roots[i], &f->arena, errors);
-		p->file = f->path;
-		p->line = doc.roots[i]->line;
-		f->n++;
-	}
-	n_errors = errors->n + errors->dropped;
-	if (n_errors)
-		schema_errors_print(errors, report);
-	free(errors);
-out:
-	arena_done(&tree);
-	return n_errors;
-}
-
-static struct policy_file *find_file(const struct policy_set *set, const char *path)
-{
-	for (size_t i = 0; set && i < set->n_files; i++)
-		if (strcmp(set->files[i]->path, path) == 0)
-			return set->files[i];
 	return NULL;
 }
 
@@ -116,12 +67,11 @@ static int compare_by_target(const void *a, const void *b)
 
 static bool is_in_force(const struct policy_set *previous, const struct policy *p)
 {
-	for (size_t i = 0; previous && i < previous->n_policies; i++) {
-		const struct policy *old = previous->policies[i];
-		if (strcmp(old->file, p->file) == 0 && compare_by_name(&old, &p) == 0)
-			return true;
-	}
-	return false;
+	if (!previous || previous->n_policies == 0)
+		return false;
+	const struct policy *const *old =
+	        bsearch(&p, previous->policies, previous->n_policies, sizeof *previous->policies, compare_by_name);
+	return old && strcmp((*old)->file, p->file) == 0;
 }
 
 // Which of two policies for the same thing stays: the one that is in force already, else the first in the files' order.
@@ -174,11 +124,38 @@ static int collect(struct policy_set *set, const struct policy_set *previous, st
 		return err_set(e, ERR_INTERNAL, "out of memory for %zu policies", n);
 	for (size_t i = 0; i < set->n_files; i++)
 		for (size_t k = 0; k < set->files[i]->n; k++)
-			set->policies[set->n_policies++] = &set->files[i]->policies[k];
+			set->policies[set->n_policies++] = &set->files[i]->bodies[k]->policy;
 	set->n_errors += drop_doubles(set, previous, compare_by_name, "policy", report);
 	set->n_errors += drop_doubles(set, previous, compare_by_target, "target", report);
 	qsort(set->policies, set->n_policies, sizeof *set->policies, compare_by_name);
 	return 0;
+}
+
+// Those on the list, read or, where nothing changed since, taken over.
+static int read_files(struct policy_set *set, const struct path_list *list, const struct policy_set *previous,
+                      struct buf *report, struct err *e)
+{
+	struct policy_file **sorted = sort_files(previous);
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < list->n; i++) {
+		struct policy_file *old = find_file(sorted, previous ? previous->n_files : 0, list->paths[i]), *f;
+		bool again = previous && previous->is_stale && strcmp(list->paths[i], "-") != 0; // stdin is read once
+		if (old && old->stamp == list->stamps[i] && !again)
+			f = policy_file_ref(old);
+		else
+			f = policy_file_read(list->paths[i], list->stamps[i], old);
+		if (!f) {
+			rc = err_set(e, ERR_INTERNAL, "out of memory reading %s", list->paths[i]);
+			break;
+		}
+		set->files[set->n_files++] = f;
+		set->n_errors += f->n_errors;
+		set->n_bad_files += f->n_errors > 0;
+		if (f->report)
+			buf_puts(report, f->report);
+	}
+	free(sorted);
+	return rc;
 }
 
 int policy_set_load(struct policy_set *ret_set, const char *const *paths, size_t n_paths,
@@ -186,7 +163,7 @@ int policy_set_load(struct policy_set *ret_set, const char *const *paths, size_t
 {
 	*ret_set = (struct policy_set){0};
 	struct arena a;
-	arena_init(&a, POLICY_FILE_ARENA_MAX);
+	arena_init(&a, LIST_ARENA_MAX);
 	struct path_list list;
 	int rc = policy_files_list(&a, paths, n_paths, &list, e);
 	if (rc < 0)
@@ -197,25 +174,9 @@ int policy_set_load(struct policy_set *ret_set, const char *const *paths, size_t
 		rc = err_set(e, ERR_INTERNAL, "out of memory for %zu policy files", list.n);
 		goto out;
 	}
-	for (size_t i = 0; i < list.n; i++) {
-		struct policy_file *f = file_new(list.paths[i]);
-		if (!f) {
-			rc = err_set(e, ERR_INTERNAL, "out of memory reading %s", list.paths[i]);
-			goto out;
-		}
-		size_t errors = file_read(f, report);
-		if (errors) {
-			ret_set->n_errors += errors;
-			ret_set->n_bad_files++;
-			file_unref(f);
-			f = find_file(previous, list.paths[i]); // the last good one, if there was any
-			if (!f)
-				continue;
-			f->refs++;
-		}
-		ret_set->files[ret_set->n_files++] = f;
-	}
-	rc = collect(ret_set, previous, report, e);
+	rc = read_files(ret_set, &list, previous, report, e);
+	if (rc == 0)
+		rc = collect(ret_set, previous, report, e);
 out:
 	arena_done(&a);
 	if (rc < 0)
@@ -226,7 +187,7 @@ out:
 void policy_set_done(struct policy_set *set)
 {
 	for (size_t i = 0; i < set->n_files; i++)
-		file_unref(set->files[i]);
+		policy_file_unref(set->files[i]);
 	free(set->files);
 	free(set->policies);
 	*set = (struct policy_set){0};
@@ -235,7 +196,7 @@ void policy_set_done(struct policy_set *set)
 uint64_t policy_set_fingerprint(const char *const *paths, size_t n_paths)
 {
 	struct arena a;
-	arena_init(&a, POLICY_FILE_ARENA_MAX);
+	arena_init(&a, LIST_ARENA_MAX);
 	struct path_list list;
 	uint64_t fingerprint = policy_files_list(&a, paths, n_paths, &list, NULL) < 0 ? 0 : list.fingerprint;
 	arena_done(&a);

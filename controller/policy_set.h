@@ -11,7 +11,7 @@
 struct buf;
 struct err;
 struct policy;
-struct policy_file; // one file's policies and the arena they live in; shared between sets
+struct policy_file; // shared between sets
 
 #define POLICY_FILES_MAX 20000
 #define POLICY_SET_MAX   20000
@@ -20,19 +20,21 @@ struct policy_file; // one file's policies and the arena they live in; shared be
 struct policy_set {
 	struct policy_file **files;
 	size_t n_files;
-	const struct policy **policies; // in order of namespace, then name; belongs to the files
+	const struct policy **policies; // in order of namespace, then name; each in its body (policy_body.h)
 	size_t n_policies;
 	size_t n_bad_files; // files with errors (their last good policies, if any, are still in `policies`)
 	size_t n_errors;
+	bool is_stale;        // as `previous`: every file is read again, not only those that look changed
 	uint64_t fingerprint; // of the paths, sizes and modification times it was read from
 };
 
 // Reads every path: a file, or a folder's *.yaml, *.yml and *.json (recursively, hidden names and *_test.yaml left
 // out). Errors
-// ("file:line:col: path: message\n") are appended to `report`. `previous` (may be NULL) supplies the last good policies
-// of files that are bad now. Of two policies with the same namespace/name, or for the same target, the one that is in
-// `previous` stays, else the first; the other is an error. -1 and *e only when a path cannot be read at all or a
-// ceiling is passed.
+// ("file:line:col: path: message\n") are appended to `report`. `previous` (may be NULL) supplies the files that look
+// unchanged (size, inode, modification time), the policies that a changed file still has word for word, and the last
+// good policies of files that are bad now. Of two policies with the same namespace/name, or for the same target, the
+// one that is in `previous` stays, else the first; the other is an error. -1 and *e only when a path cannot be read at
+// all or a ceiling is passed.
 int policy_set_load(struct policy_set *ret_set, const char *const *paths, size_t n_paths,
                     const struct policy_set *previous, struct buf *report, struct err *e);
 void policy_set_done(struct policy_set *set);

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/policy_file.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/doc.h"
+#include "base/err.h"
+#include "base/schema.h"
+#include "controller/policy_body.h"
+#include "controller/policy_zones.h"
+#include "policies/policy_schema.h"
+#include "promql/promql_source_file.h"
+
+#define FILE_TREE_MAX   (64 * 1024 * 1024)
+#define FILE_REPORT_MAX (1024 * 1024)
+
+struct policy_file *policy_file_ref(struct policy_file *f)
+{
+	f->refs++;
+	return f;
+}
+
+static void drop_bodies(struct policy_file *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		policy_body_unref(f->bodies[i]);
+	free(f->bodies);
+	f->bodies = NULL;
+	f->n = 0;
+}
+
+void policy_file_unref(struct policy_file *f)
+{
+	if (!f)
+		return;
+	assert(f->refs > 0);
+	if (--f->refs > 0)
+		return;
+	drop_bodies(f);
+	free(f->report);
+	free(f->path);
+	free(f);
+}
+
+// The policy of `previous` that was read from an equal document. Order mostly stays, so the search goes on from *at.
+static struct policy_body *find_equal(const struct policy_file *previous, uint64_t fingerprint, size_t *at)
+{
+	for (size_t k = 0; previous && k < previous->n; k++) {
+		size_t i = (*at + k) % previous->n;
+		if (previous->bodies[i]->fingerprint != fingerprint)
+			continue;
+		*at = i + 1;
+		return previous->bodies[i];
+	}
+	return NULL;
+}
+
+static struct policy_body *decode(const char *path, const struct doc_node *root, uint64_t fingerprint,
+                                  struct schema_errors *errors)
+{
+	struct policy_body *b = policy_body_new();
+	if (!b)
+		return NULL;
+	b->fingerprint = fingerprint;
+	policy_decode(root, &b->policy, &b->arena, errors);
+	policy_zones_load(&b->policy, root, &b->arena, errors);
+	b->policy.file = arena_strdup(&b->arena, path);
+	if (b->policy.file)
+		return b;
+	policy_body_unref(b);
+	return NULL;
+}
+
+// -1: out of memory.
+static int decode_all(struct policy_file *f, const struct doc_file *doc, const struct policy_file *previous,
+                      struct schema_errors *errors)
+{
+	size_t at = 0;
+	f->bodies = calloc(doc->n_roots ? doc->n_roots : 1, sizeof *f->bodies);
+	if (!f->bodies)
+		return -1;
+	for (size_t i = 0; i < doc->n_roots; i++) {
+		const struct doc_node *root = doc->roots[i];
+		const char *kind = doc_get_text(root, "kind", "");
+		if (strcmp(kind, "PolicyTest") == 0 || strcmp(kind, PROMQL_SOURCES_KIND) == 0)
+			continue; // may lie beside policies, read by `gpuscale test` and by --sources
+		uint64_t fingerprint = policy_fingerprint(root, 0);
+		struct policy_body *same = find_equal(previous, fingerprint, &at);
+		struct policy_body *b = same ? policy_body_ref(same) : decode(f->path, root, fingerprint, errors);
+		if (!b)
+			return -1;
+		b->policy.line = root->line; // for messages only, so it may move under those who hold the policy
+		f->bodies[f->n++] = b;
+	}
+	return 0;
+}
+
+// A file that is bad keeps what it was when it was good.
+static int keep_previous(struct policy_file *f, const struct policy_file *previous)
+{
+	drop_bodies(f);
+	if (!previous || previous->n == 0)
+		return 0;
+	f->bodies = calloc(previous->n, sizeof *f->bodies);
+	if (!f->bodies)
+		return -1;
+	for (; f->n < previous->n; f->n++)
+		f->bodies[f->n] = policy_body_ref(previous->bodies[f->n]);
+	return 0;
+}
+
+static int read_into(struct policy_file *f, const struct policy_file *previous, struct buf *report)
+{
+	struct err e;
+	struct arena tree; // the document itself is needed only while decoding
+	struct doc_file doc;
+	arena_init(&tree, FILE_TREE_MAX);
+	if (doc_read_yaml(&tree, f->path, &doc, &e) < 0) {
+		buf_printf(report, "%s\n", e.msg);
+		f->n_errors = 1;
+		arena_done(&tree);
+		return keep_previous(f, previous);
+	}
+	struct schema_errors *errors = malloc(sizeof *errors);
+	int rc = -1;
+	if (errors) {
+		schema_errors_init(errors, f->path);
+		rc = decode_all(f, &doc, previous, errors);
+		f->n_errors = errors->n + errors->dropped;
+		if (f->n_errors)
+			schema_errors_print(errors, report);
+	}
+	free(errors);
+	arena_done(&tree);
+	if (rc == 0 && f->n_errors)
+		rc = keep_previous(f, previous);
+	return rc;
+}
+
+struct policy_file *policy_file_read(const char *path, uint64_t stamp, const struct policy_file *previous)
+{
+	struct policy_file *f = calloc(1, sizeof *f);
+	if (!f)
+		return NULL;
+	struct buf report;
+	buf_init(&report, FILE_REPORT_MAX);
+	f->refs = 1;
+	f->stamp = stamp;
+	f->path = strdup(path);
+	bool ok = f->path && read_into(f, previous, &report) == 0;
+	if (ok && report.len > 0) {
+		f->report = strdup(buf_str(&report));
+		ok = f->report != NULL;
+	}
+	buf_done(&report);
+	if (ok)
+		return f;
+	policy_file_unref(f);
+	return NULL;
+}
