@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "base/schema.h"
+#include "controller/policy_body.h"
 #include "controller/policy_zones.h"
 #include "policies/policy.h"
 #include "policies/policy_schema.h"
@@ -82,6 +83,7 @@ static int decode_tree(struct doc_node *root, struct arena *a, struct policy_obj
 			}
 			keep(c, metadata_names, n_metadata);
 		}
+	ret_object->fingerprint = policy_fingerprint(root, 0);
 	size_t before = errors->n + errors->dropped;
 	int rc = policy_decode_tolerant(root, ret_policy, a, errors, unknown);
 	policy_zones_load(ret_policy, root, a, errors);

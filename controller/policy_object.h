@@ -14,9 +14,10 @@ struct schema_errors;
 struct policy_object {
 	const char *namespace_name, *name;
 	const char *uid, *resource_version;
-	int64_t generation; // 0 = not said
-	int64_t created_ms; // epoch; 0 = not said
-	int64_t deleted_ms; // epoch; deletion was asked for (metadata.deletionTimestamp); 0 = it was not
+	int64_t generation;   // 0 = not said
+	int64_t created_ms;   // epoch; 0 = not said
+	int64_t deleted_ms;   // epoch; deletion was asked for (metadata.deletionTimestamp); 0 = it was not
+	uint64_t fingerprint; // of what the policy was made from (policy_body.h): not of status
 };
 
 // Decodes the JSON text of one object into *ret_object and *ret_policy (both overwritten). What Kubernetes adds to

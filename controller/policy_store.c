@@ -61,8 +61,8 @@ static void choose_winner(struct policy_claim *claim)
 	struct policy_entry *it;
 	claim->winner = claim->claimants;
 	DL_FOREACH2(claim->claimants, it, next_claimant)
-		if (goes_before(it, claim->winner))
-			claim->winner = it;
+	if (goes_before(it, claim->winner))
+		claim->winner = it;
 }
 
 // All but `but`: it is told by whoever moved it.
@@ -70,8 +70,8 @@ static void tell_claimants(struct policy_store *s, const struct policy_claim *cl
 {
 	struct policy_entry *it;
 	DL_FOREACH2(claim->claimants, it, next_claimant)
-		if (it != but)
-			tell(s, it);
+	if (it != but)
+		tell(s, it);
 }
 
 static void leave_claim(struct policy_store *s, struct policy_entry *entry)
