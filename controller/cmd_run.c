@@ -12,17 +12,18 @@
 #include "controller/controller.h"
 #include "controller/metrics.h"
 #include "controller/options.h"
+#include "k8s/scale.h"
 
 struct run_args {
 	struct prometheus_options prometheus;
 	struct kube_options kube;
 	struct log_options log;
 	struct path_options policies;
-	const char *listen;
-	bool dry_run, once;
+	const char *listen, *namespace_name;
+	bool dry_run, once, crd;
 };
 
-enum { KEY_POLICIES = 0x400, KEY_LISTEN, KEY_DRY_RUN, KEY_ONCE };
+enum { KEY_POLICIES = 0x400, KEY_LISTEN, KEY_DRY_RUN, KEY_ONCE, KEY_CRD };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -45,12 +46,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_ONCE:
 		a->once = true;
 		return 0;
+	case 'n':
+		a->namespace_name = arg;
+		return 0;
+	case KEY_CRD:
+		a->crd = true;
+		return 0;
 	case ARGP_KEY_ARG:
 		argp_error(state, "unexpected argument \"%s\"; policies are named by --policies", arg);
 		return 0;
 	case ARGP_KEY_END:
-		if (a->policies.n == 0)
-			argp_error(state, "name the policies: --policies DIR|FILE");
+		a->crd = a->crd || a->policies.n == 0;
+		if (a->namespace_name && !scale_name_is_valid(a->namespace_name))
+			argp_error(state, "-n: \"%s\" is no name of a namespace", a->namespace_name);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -61,7 +69,12 @@ int cmd_run(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
 	        {"policies", KEY_POLICIES, "DIR|FILE", 0,
-	         "policy file, or folder of them; re-read when they change (repeatable)", 1},
+	         "policy file, or folder of them; re-read when they change (repeatable). Without it: the GPUAutoscaler"
+	         " objects of the cluster, of all namespaces or that of -n",
+	         1},
+	        {"crd", KEY_CRD, 0, 0, "the objects of the cluster, beside --policies; of one name, the object counts",
+	         1},
+	        {"namespace", 'n', "NAME", 0, "only the objects of this namespace (default: of all)", 1},
 	        {"listen", KEY_LISTEN, "ADDR", 0,
 	         "address of /metrics, /livez, /readyz, /debug/decisions (default :8080, '' = none)", 1},
 	        {"dry-run", KEY_DRY_RUN, 0, 0, "decide and report, write nothing", 1},
@@ -102,6 +115,8 @@ int cmd_run(int argc, char **argv)
 	}
 	struct controller_options run = {.policy_paths = args.policies.paths,
 	                                 .n_policy_paths = args.policies.n,
+	                                 .policies_from_cluster = args.crd,
+	                                 .policy_namespace = args.namespace_name,
 	                                 .listen = args.listen,
 	                                 .dry_run = args.dry_run,
 	                                 .once = args.once,
@@ -111,6 +126,7 @@ int cmd_run(int argc, char **argv)
 		code = controller_run(controller);
 	else
 		fprintf(stderr, "gpuscale run: %s\n", e.msg);
+	controller_disconnect(controller);
 	connections_cancel(&connections);
 	controller_free(controller);
 	connections_close(&connections);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The controller process: loads policies, ticks each at its interval, reloads, serves, and ends cleanly.
+// The controller process: takes policies from files and the API server, ticks each at its interval, serves, and ends
+// cleanly.
 #ifndef GPUSCALE_CONTROLLER_CONTROLLER_H
 #define GPUSCALE_CONTROLLER_CONTROLLER_H
 
@@ -7,7 +8,6 @@
 #include <stddef.h>
 
 #include "controller/connections.h"
-#include "controller/policy_set.h"
 
 struct controller;
 struct err;
@@ -15,36 +15,44 @@ struct history;
 struct log;
 struct metrics;
 struct query_hub;
+struct policy_store;
 struct reconciler;
 
 struct controller_options {
-	const char *const *policy_paths;
+	const char *const *policy_paths; // files and folders of policies
 	size_t n_policy_paths;
-	const char *listen; // NULL or "": no HTTP server
+	bool policies_from_cluster;   // GPUAutoscaler objects, too
+	const char *policy_namespace; // only those of this one; NULL: all
+	const char *listen;           // NULL or "": no HTTP server
 	bool dry_run, once;
 	struct log *log; // not owned
 };
 
-// connections and metrics: made by the command, not owned. At least one policy must be valid, unless the paths hold
-// none at all yet.
+// connections and metrics: made by the command, not owned. With policies from files alone at least one must be valid,
+// unless the paths hold none at all yet.
 struct controller *controller_new(struct connections *connections, const struct controller_options *options,
                                   struct metrics *metrics, struct err *e);
 // Runs until SIGTERM/SIGINT, or until every policy had one tick (once). Returns the exit code.
 int controller_run(struct controller *c);
+// Ends what watches the API server. Before connections_cancel(); NULL is fine.
+void controller_disconnect(struct controller *c);
 // Call after connections_cancel(), so that nothing is under way.
 void controller_free(struct controller *c);
 
 // ---- what the HTTP endpoints show ----
 struct controller_view {
-	struct reconciler *const *reconcilers;
+	struct reconciler *const *reconcilers; // in order of namespace, then name
 	size_t n_reconcilers;
-	const struct policy_set *policies;
+	const struct policy_store *policies;
+	size_t n_bad_files;
 	const struct history *history;
 	const struct metrics *metrics;
 	struct query_hub *queries;
 	bool dry_run, reload_failed;
-	const char *reload_report; // the errors of the last reload, "" when it was good
+	const char *reload_report;    // the errors of the last reload, "" when it was good
+	bool from_cluster, is_synced; // policies are watched; they have been listed
+	const char *watch_error;      // why they cannot be watched now, "" when they can
 };
-void controller_get_view(const struct controller *c, struct controller_view *ret_view);
+void controller_get_view(struct controller *c, struct controller_view *ret_view);
 
 #endif

@@ -67,8 +67,8 @@ static void write_sources(struct buf *b, const struct promql_sources *sources)
 	}
 }
 
-// Ready: each policy had a tick (no policy yet is no fault). A source that is away is no reason to be taken out of
-// service: holding is the job then.
+// Ready: the policies are known, and each had a tick (no policy yet is no fault). A source that is away is no reason to
+// be taken out of service: holding is the job then.
 static void get_readyz(void *arg, struct http_exchange *x)
 {
 	if (!is_read(x))
@@ -80,12 +80,18 @@ static void get_readyz(void *arg, struct http_exchange *x)
 		const char *const *details;
 		ticked += reconciler_decision(v.reconcilers[i], &details) || reconciler_error(v.reconcilers[i])[0];
 	}
-	bool ready = ticked == v.n_reconcilers;
+	bool listed = !v.from_cluster || v.is_synced; // else it is not known what there is to do
+	bool ready = ticked == v.n_reconcilers && listed;
 	struct buf b;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	if (http_exchange_query(x, "verbose")) {
 		buf_printf(&b, "[+]policies %zu in force (informative)\n", v.n_reconcilers);
 		buf_printf(&b, "[%c]ticks %zu of %zu policies had one\n", ready ? '+' : '-', ticked, v.n_reconcilers);
+		if (v.from_cluster)
+			buf_printf(&b, "[%c]watch %s\n", listed && !v.watch_error[0] ? '+' : '-',
+			           v.watch_error[0] ? v.watch_error
+			           : listed         ? "of the policies is open"
+			                            : "of the policies has not begun");
 		write_sources(&b, query_hub_sources(v.queries));
 		buf_printf(&b, "[%c]reload %s (informative)\n", v.reload_failed ? '-' : '+',
 		           v.reload_failed ? "failed; the last good policies stay in force" : "ok");
@@ -101,7 +107,7 @@ static void get_metrics(void *arg, struct http_exchange *x)
 		return;
 	struct controller_view v;
 	controller_get_view(arg, &v);
-	struct metrics_view mv = {v.reconcilers, v.n_reconcilers, v.policies, v.queries, wall_ms(), v.dry_run};
+	struct metrics_view mv = {v.reconcilers, v.n_reconcilers, v.n_bad_files, v.queries, wall_ms(), v.dry_run};
 	struct buf b;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	metrics_render(v.metrics, &mv, &b);

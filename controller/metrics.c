@@ -10,7 +10,6 @@
 #include "base/buf.h"
 #include "base/exposition.h"
 #include "base/process_stat.h"
-#include "controller/policy_set.h"
 #include "controller/query_hub.h"
 #include "controller/reconcile.h"
 #include "k8s/k8s_client.h"
@@ -160,10 +159,10 @@ static void render_counters(const struct metrics *m, struct buf *out)
 
 static void render_policies(const struct metrics *m, const struct metrics_view *v, struct buf *out)
 {
-	single(out, "gpuscale_policies", "Policies in force.", METRIC_GAUGE, (double)v->policies->n_policies);
+	single(out, "gpuscale_policies", "Policies in force.", METRIC_GAUGE, (double)v->n_reconcilers);
 	single(out, "gpuscale_policy_files_invalid",
 	       "Policy files with errors; their last good policies stay in force.", METRIC_GAUGE,
-	       (double)v->policies->n_bad_files);
+	       (double)v->n_bad_files);
 	exposition_family(out, "gpuscale_policy_reloads_total", "Times the policies were read.", METRIC_COUNTER);
 	exposition_sample_i64(out, "gpuscale_policy_reloads_total", &(struct exposition_label){"result", "ok"}, 1,
 	                      (int64_t)m->reloads_ok);

@@ -9,7 +9,6 @@
 struct buf;
 struct decision;
 struct metrics;
-struct policy_set;
 struct query_hub;
 struct reconciler;
 
@@ -30,7 +29,7 @@ void metrics_api_request(struct metrics *m, const char *verb, const char *resour
 struct metrics_view {
 	struct reconciler *const *reconcilers;
 	size_t n_reconcilers;
-	const struct policy_set *policies;
+	size_t n_bad_files;
 	const struct query_hub *queries;
 	int64_t now_ms;
 	int dry_run;

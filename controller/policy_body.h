@@ -15,6 +15,7 @@ struct doc_node;
 struct policy_body {
 	int refs;
 	uint64_t fingerprint; // of what it was read from: equal ones say the same
+	int64_t generation;   // of the object when it last said this; 0: from a file
 	struct arena arena;   // what `policy` points into
 	struct policy policy;
 };

@@ -74,6 +74,8 @@ static int decode_tree(struct doc_node *root, struct arena *a, struct policy_obj
 	static const char *const metadata_names[] = {"name", "namespace", "annotations", "labels"};
 	size_t n_root = sizeof root_names / sizeof root_names[0],
 	       n_metadata = sizeof metadata_names / sizeof metadata_names[0];
+	const struct doc_node *status = doc_get(root, "status");
+	ret_object->has_status = status && status->n_children > 0;
 	keep(root, root_names, n_root);
 	for (struct doc_node *c = root->child; c; c = c->next)
 		if (strcmp(c->key, "metadata") == 0) {

@@ -3,6 +3,7 @@
 #ifndef GPUSCALE_CONTROLLER_POLICY_OBJECT_H
 #define GPUSCALE_CONTROLLER_POLICY_OBJECT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,6 +18,7 @@ struct policy_object {
 	int64_t generation;   // 0 = not said
 	int64_t created_ms;   // epoch; 0 = not said
 	int64_t deleted_ms;   // epoch; deletion was asked for (metadata.deletionTimestamp); 0 = it was not
+	bool has_status;      // it says something in its status
 	uint64_t fingerprint; // of what the policy was made from (policy_body.h): not of status
 };
 

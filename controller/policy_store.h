@@ -28,6 +28,7 @@ struct policy_identity {
 	char resource_version[POLICY_VERSION_BYTES];
 	int64_t generation;
 	int64_t created_ms; // since the epoch; 0 = not known
+	bool has_status;    // it said something in its status already
 };
 
 struct policy_version {

@@ -11,8 +11,13 @@
 #include "controller/history.h"
 #include "controller/metrics.h"
 #include "controller/render.h"
+#include "controller/status.h"
+#include "k8s/k8s_client.h"
 #include "policies/decide.h"
 #include "policies/observation.h"
+#include "policies/policy_schema.h"
+
+#define RECONCILE_PATH_BYTES 700 // namespace and name have at most 253 each
 
 // What a tick needs while it is under way. The controller bounds how many are, so this may be large.
 struct tick_work {
@@ -27,9 +32,10 @@ struct tick_work {
 // What every policy costs all the time: kept small, there may be 20000 of them.
 struct reconciler {
 	const struct reconcile_env *env;
-	const struct policy *policy;
+	struct reconcile_subject subject;
+	const struct policy *policy; // of subject
 	void *state;
-	size_t state_bytes;
+	bool needs_past; // what the process before this one knew is still to be read
 	bool needs_refill;
 	enum err_kind pods_error_kind;
 	struct tick_work *work;    // NULL: idle
@@ -46,21 +52,22 @@ static int64_t mono_us(void)
 	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
 }
 
-struct reconciler *reconciler_new(const struct reconcile_env *env, const struct policy *policy)
+struct reconciler *reconciler_new(const struct reconcile_env *env, const struct reconcile_subject *subject)
 {
 	struct reconciler *r = calloc(1, sizeof *r);
 	if (!r)
 		return NULL;
 	r->env = env;
-	r->policy = policy;
-	r->state_bytes = decide_state_bytes(policy);
-	r->state = malloc(r->state_bytes);
+	r->subject = *subject;
+	r->policy = subject->policy;
+	r->state = malloc(decide_state_bytes(r->policy));
 	if (!r->state) {
 		free(r);
 		return NULL;
 	}
-	decide_state_init(policy, r->state);
-	r->needs_refill = refill_is_needed(policy);
+	decide_state_init(r->policy, r->state);
+	r->needs_past = subject->has_past && subject->status && env->sources.k8s;
+	r->needs_refill = refill_is_needed(r->policy);
 	return r;
 }
 
@@ -104,22 +111,28 @@ void reconciler_free(struct reconciler *r)
 	free(r);
 }
 
-int reconciler_set_policy(struct reconciler *r, const struct policy *policy)
+int reconciler_set_policy(struct reconciler *r, const struct policy *policy, int64_t generation)
 {
 	assert(!r->work);
-	size_t bytes = decide_state_bytes(policy);
-	void *state = malloc(bytes);
+	void *state = malloc(decide_state_bytes(policy));
 	if (!state)
 		return -1;
 	decide_state_init(policy, state);
 	decide_state_migrate(r->policy, r->state, policy, state);
 	free(r->state);
 	r->state = state;
-	r->state_bytes = bytes;
-	r->policy = policy;
+	r->policy = r->subject.policy = policy;
+	r->subject.generation = generation;
 	forget_decision(r); // it names signals of the old policy
 	r->needs_refill = refill_is_needed(policy);
 	return 0;
+}
+
+void reconciler_set_status(struct reconciler *r, struct policy_status *status)
+{
+	assert(!r->work);
+	r->subject.status = status;
+	r->needs_past = r->needs_past && status;
 }
 
 bool reconciler_is_idle(const struct reconciler *r)
@@ -155,7 +168,34 @@ static void end_tick(struct reconciler *r, const char *result)
 	observe_release(&r->work->observation);
 	free(r->work);
 	r->work = NULL;
-	r->env->on_idle(r->env->on_idle_arg);
+	r->env->on_idle(r->subject.owner);
+}
+
+// The connections are being closed, or the policy is no longer ours or no longer this one: nothing more to be done.
+static bool is_over(const struct reconciler *r)
+{
+	return r->env->stopping || !r->env->is_current(r->subject.owner);
+}
+
+static void update_status(struct reconciler *r, enum status_phase phase, const char *text)
+{
+	if (!r->subject.status)
+		return;
+	struct decided decided = as_decided(r);
+	bool has_decision = r->decision && phase != STATUS_READ_FAILED;
+	struct status_update u = {
+	        .facts = {.phase = phase,
+	                  .decided = has_decision ? &decided : NULL,
+	                  .text = text,
+	                  .fault = r->env->fault(r->subject.owner),
+	                  .dry_run = r->policy->dry_run || r->env->dry_run,
+	                  .paused = r->policy->paused},
+	        .policy = r->policy,
+	        .state = r->state,
+	        .generation = r->subject.generation,
+	        .now_ms = r->work->now_ms,
+	};
+	policy_status_update(r->subject.status, &u);
 }
 
 // An error is logged when it begins or changes, not at every tick.
@@ -216,6 +256,16 @@ static void keep_decision(struct reconciler *r)
 
 static void observe(struct reconciler *r);
 
+// The tick could not do its work; message is for the log.
+static void fail_tick(struct reconciler *r, enum status_phase phase, const char *message, const struct err *e)
+{
+	if (!is_over(r)) {
+		report_error(r, message, e);
+		update_status(r, phase, e->msg);
+	}
+	end_tick(r, "error");
+}
+
 static void on_written(void *arg, const struct scale *scale, const struct err *error)
 {
 	struct reconciler *r = arg;
@@ -225,10 +275,12 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 		metrics_scaled(r->env->metrics, w->write_from, w->write_to);
 		log_decision(r, LOG_INFO, "Scaled target");
 		forget_error(r);
+		if (!is_over(r))
+			update_status(r, STATUS_SCALED, NULL);
 		end_tick(r, "scaled");
 		return;
 	}
-	if (!r->env->stopping && error->kind == ERR_CONFLICT && ++r->work->conflicts < RECONCILE_CONFLICTS_MAX) {
+	if (!is_over(r) && error->kind == ERR_CONFLICT && ++r->work->conflicts < RECONCILE_CONFLICTS_MAX) {
 		metrics_conflict(r->env->metrics);
 		LOG(r->env->log, LOG_INFO, "Target was changed by somebody else; reading it again",
 		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
@@ -236,9 +288,7 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 		observe(r);
 		return;
 	}
-	if (!r->env->stopping)
-		report_error(r, "Cannot scale target", error);
-	end_tick(r, "error");
+	fail_tick(r, STATUS_WRITE_FAILED, "Cannot scale target", error);
 }
 
 // The world is known: decide, and act on it.
@@ -246,6 +296,10 @@ static void decide_and_act(struct reconciler *r)
 {
 	struct tick_work *w = r->work;
 	struct decision *d = &w->decision;
+	if (is_over(r)) {
+		end_tick(r, "superseded");
+		return;
+	}
 	decide(r->policy, &w->observation.observation, w->now_ms, r->state, d);
 	bool news = is_news(r->decision, d);
 	keep_decision(r);
@@ -259,6 +313,7 @@ static void decide_and_act(struct reconciler *r)
 		forget_error(r);
 		log_decision(r, news ? LOG_INFO : LOG_DEBUG,
 		             d->write ? "Decided (dry run, nothing written)" : "Decided");
+		update_status(r, STATUS_DECIDED, NULL);
 		end_tick(r, "ok");
 		return;
 	}
@@ -275,11 +330,7 @@ static void on_refilled(void *arg, bool ok, const struct err *error)
 {
 	struct reconciler *r = arg;
 	r->needs_refill = !ok; // tried again at the next tick while the source is away
-	if (r->env->stopping) {
-		end_tick(r, "error");
-		return;
-	}
-	if (!ok)
+	if (!ok && !is_over(r))
 		LOG(r->env->log, LOG_DEBUG, "Cannot refill windows; they fill tick by tick",
 		    LOG_S("policy", r->policy->name), LOG_S("err", error->msg));
 	decide_and_act(r);
@@ -289,9 +340,7 @@ static void on_observed(void *arg, struct observation_call *c)
 {
 	struct reconciler *r = arg;
 	if (r->env->stopping || c->error.kind != ERR_NONE) {
-		if (!r->env->stopping)
-			report_error(r, "Cannot read target", &c->error);
-		end_tick(r, "error");
+		fail_tick(r, STATUS_READ_FAILED, "Cannot read target", &c->error);
 		return;
 	}
 	if (!c->pods_known && r->pods_error_kind != c->pods_error.kind)
@@ -311,11 +360,50 @@ static void observe(struct reconciler *r)
 	observe_start(&r->work->observation, &r->env->sources, r->policy, r->work->now_ms, on_observed, r);
 }
 
+// ---- what the process before this one knew ----
+
+static void on_past(void *arg, const struct http_response *response, const struct err *error)
+{
+	struct reconciler *r = arg;
+	struct err e;
+	if (is_over(r)) {
+		end_tick(r, "superseded");
+		return;
+	}
+	if (!response) {
+		e = *error;
+		err_wrap(&e, "status of the policy");
+		fail_tick(r, STATUS_READ_FAILED, "Cannot read what was decided before", &e);
+		return;
+	}
+	if (policy_status_restore(r->subject.status, response->body, response->body_len, r->policy, r->state,
+	                          r->work->now_ms, &e) < 0)
+		LOG(r->env->log, LOG_WARNING, "Cannot use what was decided before; starting anew",
+		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
+		    LOG_S("err", e.msg));
+	r->needs_past = false;
+	observe(r);
+}
+
+// Asked for, not taken from the watch: whoever worked on the policy until now may have written just before it left.
+static void ask_for_past(struct reconciler *r)
+{
+	char path[RECONCILE_PATH_BYTES];
+	struct err e;
+	snprintf(path, sizeof path, "/apis/" POLICY_API_VERSION "/namespaces/%s/gpuautoscalers/%s",
+	         r->policy->namespace_name, r->policy->name);
+	if (k8s_request(r->env->sources.k8s, "GET", path, NULL, NULL, 0, on_past, r, &e) < 0)
+		on_past(r, NULL, &e);
+}
+
 void reconciler_tick(struct reconciler *r, int64_t now_ms)
 {
 	assert(!r->work);
 	r->work = must(calloc(1, sizeof *r->work));
 	r->work->now_ms = now_ms;
 	r->work->started_us = mono_us();
-	observe(r);
+	if (r->needs_past)
+		ask_for_past(r);
+	else
+		observe(r);
 }

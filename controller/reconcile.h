@@ -12,6 +12,7 @@
 
 struct log;
 struct metrics;
+struct policy_status;
 struct promql_sources;
 struct reconciler;
 struct history;
@@ -25,18 +26,33 @@ struct reconcile_env {
 	struct history *history;
 	bool dry_run;  // --dry-run: decide and report, write nothing
 	bool stopping; // the connections are being closed: ticks under way end without asking or writing anything more
-	void (*on_idle)(void *arg); // after each tick that ends
-	void *on_idle_arg;
+	// Whether the policy is still to be worked on: it may have changed, gone, or passed to another process while
+	// the tick waited. One that is not decides and writes nothing any more.
+	bool (*is_current)(void *owner);
+	// What is wrong with the newest version of the policy, of which a good one is in force; NULL: nothing.
+	const char *(*fault)(void *owner);
+	void (*on_idle)(void *owner); // after each tick that ends; the reconciler may be freed
 };
 
 #define RECONCILE_CONFLICTS_MAX 3 // tries per tick when somebody else writes the target at the same time
 
-// A reconciler for the policy, which must outlive it or be replaced by reconciler_set_policy. NULL when memory ends.
-struct reconciler *reconciler_new(const struct reconcile_env *env, const struct policy *policy);
+// What one reconciler is about. Nothing of it is owned; all must outlive it, or be replaced by reconciler_set_policy.
+struct reconcile_subject {
+	const struct policy *policy;
+	int64_t generation;           // of the object that it is; 0: it came from a file
+	struct policy_status *status; // NULL: nobody wants to know
+	bool has_past;                // a process before this one may have left something in the object's status
+	void *owner;
+};
+
+// NULL when memory ends.
+struct reconciler *reconciler_new(const struct reconcile_env *env, const struct reconcile_subject *subject);
 // Must be idle.
 void reconciler_free(struct reconciler *r);
-// The policy was read again (same namespace/name): keeps the history that still makes sense. Must be idle.
-int reconciler_set_policy(struct reconciler *r, const struct policy *policy);
+// The policy is another one now (same namespace/name): keeps the history that still makes sense. Must be idle.
+int reconciler_set_policy(struct reconciler *r, const struct policy *policy, int64_t generation);
+// Where it tells what it did from now on; NULL: nowhere. Must be idle.
+void reconciler_set_status(struct reconciler *r, struct policy_status *status);
 // Starts a tick. Must be idle. May end before this returns.
 void reconciler_tick(struct reconciler *r, int64_t now_ms);
 bool reconciler_is_idle(const struct reconciler *r);

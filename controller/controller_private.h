@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of the controller share; nobody else includes this.
+#ifndef GPUSCALE_CONTROLLER_CONTROLLER_PRIVATE_H
+#define GPUSCALE_CONTROLLER_CONTROLLER_PRIVATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "controller/controller.h"
+#include "controller/policy_store.h"
+#include "controller/reconcile.h"
+#include "controller/status.h"
+#include "controller/ticks.h"
+
+struct event;
+struct policy_body;
+
+// What the controller knows of one policy of the store. Outlives its entry for as long as a tick is under way.
+struct member {
+	struct controller *controller;
+	struct policy_entry *entry;    // NULL: gone from the store
+	struct policy_body *body;      // what the reconciler works with, one reference
+	struct reconciler *reconciler; // NULL: there is nothing to work on: no valid policy, or the target is another's
+	struct policy_status *status;  // NULL: a policy from a file, or one that another process reports on
+	struct ticker ticker;
+	size_t index;                     // in controller.members
+	bool is_dirty;                    // waits in controller.dirty
+	bool said_waiting, said_shadowed; // logged already
+	struct member *previous_dirty, *next_dirty;
+};
+
+struct controller {
+	struct connections *connections;
+	struct controller_options options;
+	struct policy_store *store;
+	struct policy_folder *folder; // NULL: no policies from files
+	struct policy_watch *watch;   // NULL: none from the API server
+	struct reconcile_env env;
+	struct status_env status_env;
+	struct ticks *ticks;
+	struct member **members; // all that have a reconciler
+	size_t n_members, members_room;
+	struct member *dirty; // about which something is new; settled together, soon
+	struct event *soon;
+	size_t n_added, n_changed, n_removed; // since the last line of the log that said so
+	struct reconciler **view;             // for the endpoints, in order of name; made when asked for
+	bool view_is_stale, trimmed, stopping;
+	struct history *history;
+	struct http_server *server;
+	struct event *on_term, *on_int, *on_hup;
+};
+
+// ---- controller_members.c ----
+
+extern const struct policy_listener member_listener; // arg: the controller
+// Settles what is new, as of now: reconcilers come, go and change their policy.
+void members_settle(struct controller *c);
+// Something outside of the store is new for this one.
+void member_mark(struct member *m);
+// What reconcile_env calls, with the member as owner.
+bool member_is_current(void *owner);
+const char *member_fault(void *owner);
+void member_on_idle(void *owner);
+// What ticks_options calls, with the member's ticker.
+void member_start_tick(void *arg, struct ticker *t, int64_t now_ms);
+// Frees them all; no tick may be under way.
+void members_free(struct controller *c);
+
+// ---- controller.c ----
+
+// Nothing is under way any more, and nothing waits to be settled.
+void controller_on_quiet(struct controller *c);
+// Every source has said what it has, or why it cannot.
+bool controller_is_settled(const struct controller *c);
+
+#endif
