@@ -60,11 +60,8 @@ static void set_slow_timer(struct ticks *s)
 	event_add(s->slow_timer, &left);
 }
 
-static void on_slow(evutil_socket_t fd, short what, void *arg)
+static void set_slow_ones_apart(struct ticks *s)
 {
-	(void)fd;
-	(void)what;
-	struct ticks *s = arg;
 	int64_t before_ms = clock_mono_ms(s->options.clock) - TICKS_SLOW_MS;
 	while (s->under_way[false].head && s->under_way[false].head->since_mono_ms <= before_ms &&
 	       s->under_way[true].n < TICKS_SLOW_MAX) {
@@ -73,8 +70,13 @@ static void on_slow(evutil_socket_t fd, short what, void *arg)
 		t->is_slow = true;
 		push(&s->under_way[true], t);
 	}
-	set_slow_timer(s);
-	ticks_run(s);
+}
+
+static void on_slow(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	ticks_run(arg);
 }
 
 // ---- one tick ----
@@ -84,6 +86,7 @@ void ticks_run(struct ticks *s)
 	if (s->is_starting || s->is_stopped)
 		return; // a tick that ended at once: the loop below goes on by itself
 	s->is_starting = true;
+	set_slow_ones_apart(s);
 	for (int slow = 0; slow < 2; slow++) {
 		while (s->due[slow].head && s->under_way[slow].n < TICKS_MAX && !s->is_stopped) {
 			struct ticker *t = s->due[slow].head;

@@ -207,6 +207,53 @@ static void the_fingerprint_follows_what_is_on_disk(void **state)
 	policy_set_done(&set);
 }
 
+static void what_did_not_change_is_not_made_anew(void **state)
+{
+	struct fixture *f = *state;
+	char a[1024], b[1024], both[2100];
+	struct policy_set one, two, three, four;
+	policy(a, sizeof a, "a", "ta", "4");
+	policy(b, sizeof b, "b", "tb", "4");
+	put(f, "a.yaml", a);
+	snprintf(both, sizeof both, "%s---\n%s", policy(a, sizeof a, "c", "tc", "4"), b);
+	put(f, "b.yaml", both);
+	assert_int_equal(load(f, &one, NULL), 0);
+	snprintf(both, sizeof both, "%s---\n# a remark\n%s", policy(a, sizeof a, "c", "tc", "9"), b);
+	put(f, "b.yaml", both);
+	assert_int_equal(load(f, &two, &one), 0);
+	assert_int_equal(two.n_policies, 3);
+	assert_ptr_equal(two.policies[0], one.policies[0]); // its file is the same
+	assert_ptr_equal(two.policies[1], one.policies[1]); // its file is not
+	assert_ptr_not_equal(two.policies[2], one.policies[2]);
+	assert_int_equal(two.policies[1]->line, 11);
+	policy_set_done(&one);
+	put(f, "b.yaml", "broken: [");
+	assert_int_equal(load(f, &three, &two), 0);
+	assert_ptr_equal(three.policies[2], two.policies[2]);
+	policy_set_done(&two);
+	assert_int_equal(load(f, &four, &three), 0); // an unchanged bad file is still bad
+	assert_int_equal(four.n_bad_files, 1);
+	assert_int_equal(four.n_policies, 3);
+	assert_non_null(strstr(buf_str(&f->report), "b.yaml:"));
+	policy_set_done(&three);
+	policy_set_done(&four);
+}
+
+static void a_stale_set_reads_every_file_again(void **state)
+{
+	struct fixture *f = *state;
+	char text[1024];
+	struct policy_set one, two;
+	put(f, "a.yaml", policy(text, sizeof text, "a", "ta", "4"));
+	assert_int_equal(load(f, &one, NULL), 0);
+	one.is_stale = true;
+	assert_int_equal(load(f, &two, &one), 0);
+	assert_ptr_not_equal(two.files[0], one.files[0]);
+	assert_ptr_equal(two.policies[0], one.policies[0]); // and finds the same in it
+	policy_set_done(&one);
+	policy_set_done(&two);
+}
+
 static void paths_that_cannot_be_read_are_errors(void **state)
 {
 	struct fixture *f = *state;
@@ -230,6 +277,8 @@ int main(void)
 	        T(a_deleted_file_takes_its_policies_along),
 	        T(doubles_are_errors_at_the_second_place),
 	        T(the_fingerprint_follows_what_is_on_disk),
+	        T(what_did_not_change_is_not_made_anew),
+	        T(a_stale_set_reads_every_file_again),
 	        T(paths_that_cannot_be_read_are_errors),
 	};
 	return cmocka_run_group_tests_name("policy_set", tests, NULL, NULL);

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// The store of policies: what is in force after good, bad and missing versions, from files and objects; who has a
+// target; and that each change tells of what it changed and nothing else.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "controller/policy_body.h"
+#include "controller/policy_store.h"
+
+#define NEWS_BYTES 4096
+
+struct fixture {
+	struct policy_store *store;
+	char news[NEWS_BYTES]; // "+name" per change, "-name" per removal, "x-name" when its object was deleted
+	struct err e;
+};
+
+static void say(struct fixture *f, const char *what, const struct policy_entry *entry)
+{
+	size_t used = strlen(f->news);
+	snprintf(f->news + used, sizeof f->news - used, "%s%s%s", used ? " " : "", what, entry->name);
+}
+
+static void on_change(void *arg, struct policy_entry *entry)
+{
+	say(arg, "+", entry);
+}
+
+static void on_remove(void *arg, struct policy_entry *entry, bool deleted)
+{
+	say(arg, deleted ? "x-" : "-", entry);
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof *f);
+	struct policy_listener listener = {on_change, on_remove, f};
+	f->store = policy_store_new(&listener);
+	assert_non_null(f->store);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+	policy_store_free(f->store);
+	free(f);
+	return 0;
+}
+
+static void assert_news(struct fixture *f, const char *want)
+{
+	assert_string_equal(f->news, want);
+	f->news[0] = '\0';
+}
+
+static struct policy_body *body(const char *name, const char *target, int32_t max)
+{
+	struct policy_body *b = policy_body_new();
+	assert_non_null(b);
+	b->policy = (struct policy){.namespace_name = "serving",
+	                            .name = arena_strdup(&b->arena, name),
+	                            .target_kind = "Deployment",
+	                            .target_name = arena_strdup(&b->arena, target),
+	                            .max_replicas = max};
+	return b;
+}
+
+static struct policy_identity identity(const char *uid, int64_t generation, int64_t created_ms)
+{
+	struct policy_identity id = {.generation = generation, .created_ms = created_ms};
+	snprintf(id.uid, sizeof id.uid, "%s", uid);
+	return id;
+}
+
+static void put_object(struct fixture *f, const char *name, const char *target, int32_t max, int64_t created_ms)
+{
+	struct policy_identity id = identity(name, max, created_ms);
+	assert_int_equal(policy_store_put(f->store, POLICY_FROM_OBJECT, body(name, target, max), &id, &f->e), 0);
+}
+
+static void put_file(struct fixture *f, const char *name, const char *target, int32_t max)
+{
+	assert_int_equal(policy_store_put(f->store, POLICY_FROM_FILE, body(name, target, max), NULL, &f->e), 0);
+}
+
+static void put_bad(struct fixture *f, const char *name, const char *error)
+{
+	struct policy_identity id = identity(name, 99, 1);
+	assert_int_equal(policy_store_put_bad(f->store, POLICY_FROM_OBJECT, "serving", name, &id, error, &f->e), 0);
+}
+
+static struct policy_entry *find(struct fixture *f, const char *name)
+{
+	return policy_store_find(f->store, "serving", name);
+}
+
+static int32_t max_of(struct fixture *f, const char *name)
+{
+	const struct policy_entry *e = find(f, name);
+	return e && e->body ? e->body->policy.max_replicas : -1;
+}
+
+static const char *winner_of(struct fixture *f, const char *name)
+{
+	const struct policy_entry *w = policy_entry_winner(find(f, name));
+	return w ? w->name : "";
+}
+
+// ---- versions ----
+
+static void a_new_version_replaces_the_one_before(void **state)
+{
+	struct fixture *f = *state;
+	put_object(f, "a", "t", 4, 1);
+	put_object(f, "a", "t", 5, 1);
+	assert_int_equal(max_of(f, "a"), 5);
+	assert_news(f, "+a +a");
+	assert_null(policy_store_find(f->store, "other", "a"));
+}
+
+static void the_same_version_again_is_no_news(void **state)
+{
+	struct fixture *f = *state;
+	put_object(f, "a", "t", 4, 1);
+	assert_news(f, "+a");
+	struct policy_identity id = identity("a", 4, 1);
+	snprintf(id.resource_version, sizeof id.resource_version, "77");
+	struct policy_body *same = policy_body_ref(find(f, "a")->body);
+	assert_int_equal(policy_store_put(f->store, POLICY_FROM_OBJECT, same, &id, &f->e), 0);
+	assert_news(f, "");
+	assert_string_equal(find(f, "a")->versions[POLICY_FROM_OBJECT].identity->resource_version, "77");
+	id.generation = 5; // observedGeneration has to follow
+	same = policy_body_ref(find(f, "a")->body);
+	assert_int_equal(policy_store_put(f->store, POLICY_FROM_OBJECT, same, &id, &f->e), 0);
+	assert_news(f, "+a");
+}
+
+static void a_bad_version_leaves_the_last_good_one_in_force(void **state)
+{
+	struct fixture *f = *state;
+	struct policy_counts counts;
+	put_object(f, "a", "t", 4, 1);
+	put_bad(f, "a", "spec.maxReplicas: no");
+	assert_news(f, "+a +a");
+	assert_int_equal(max_of(f, "a"), 4);
+	assert_string_equal(policy_entry_error(find(f, "a")), "spec.maxReplicas: no");
+	policy_store_get_counts(f->store, &counts);
+	assert_int_equal(counts.invalid, 1);
+	assert_int_equal(counts.in_force, 1);
+	put_bad(f, "a", "spec.maxReplicas: no");
+	assert_news(f, ""); // said already
+	put_object(f, "a", "t", 6, 1);
+	assert_news(f, "+a");
+	assert_string_equal(policy_entry_error(find(f, "a")), "");
+	policy_store_get_counts(f->store, &counts);
+	assert_int_equal(counts.invalid, 0);
+}
+
+static void one_that_was_never_good_is_known_and_not_in_force(void **state)
+{
+	struct fixture *f = *state;
+	struct policy_counts counts;
+	put_bad(f, "a", "spec: no");
+	assert_news(f, "+a");
+	assert_null(find(f, "a")->body);
+	assert_null(policy_entry_winner(find(f, "a")));
+	assert_string_equal(policy_entry_error(find(f, "a")), "spec: no");
+	policy_store_get_counts(f->store, &counts);
+	assert_int_equal(counts.entries, 1);
+	assert_int_equal(counts.in_force, 0);
+	policy_store_remove(f->store, POLICY_FROM_OBJECT, "serving", "a");
+	assert_news(f, "x-a");
+	policy_store_get_counts(f->store, &counts);
+	assert_int_equal(counts.entries, 0);
+	assert_int_equal(counts.invalid, 0);
+}
+
+static void an_object_goes_before_a_file_of_its_name(void **state)
+{
+	struct fixture *f = *state;
+	put_file(f, "a", "t", 4);
+	put_object(f, "a", "t", 5, 1);
+	assert_int_equal(max_of(f, "a"), 5);
+	put_file(f, "a", "t", 7);
+	assert_int_equal(max_of(f, "a"), 5);
+	assert_int_equal(find(f, "a")->source, POLICY_FROM_OBJECT);
+	f->news[0] = '\0';
+	policy_store_remove(f->store, POLICY_FROM_OBJECT, "serving", "a");
+	assert_news(f, "+a"); // the file takes its place
+	assert_int_equal(max_of(f, "a"), 7);
+	policy_store_remove(f->store, POLICY_FROM_FILE, "serving", "a");
+	assert_news(f, "-a");
+	assert_null(find(f, "a"));
+}
+
+static void a_bad_object_never_replaces_a_good_file(void **state)
+{
+	struct fixture *f = *state;
+	put_file(f, "a", "t", 4);
+	put_bad(f, "a", "spec: no");
+	assert_int_equal(max_of(f, "a"), 4);
+	assert_int_equal(find(f, "a")->source, POLICY_FROM_FILE);
+}
+
+static void another_object_of_that_name_is_another_policy(void **state)
+{
+	struct fixture *f = *state;
+	put_object(f, "a", "t", 4, 1);
+	struct policy_identity id = identity("second", 1, 9);
+	assert_int_equal(policy_store_put(f->store, POLICY_FROM_OBJECT, body("a", "t", 5), &id, &f->e), 0);
+	assert_news(f, "+a -a +a");
+	assert_int_equal(max_of(f, "a"), 5);
+}
+
+// ---- lists ----
+
+static void what_a_list_no_longer_has_is_removed(void **state)
+{
+	struct fixture *f = *state;
+	put_object(f, "a", "ta", 4, 1);
+	put_object(f, "b", "tb", 4, 1);
+	put_file(f, "c", "tc", 4);
+	f->news[0] = '\0';
+	policy_store_begin(f->store, POLICY_FROM_OBJECT);
+	put_object(f, "b", "tb", 4, 1);
+	assert_non_null(find(f, "a")); // until the list is complete
+	policy_store_end(f->store, POLICY_FROM_OBJECT);
+	assert_null(find(f, "a"));
+	assert_non_null(find(f, "b"));
+	assert_non_null(find(f, "c")); // another source's
+	assert_news(f, "+b x-a");
+}
+
+// ---- targets ----
+
+static void of_two_objects_for_one_target_the_older_has_it(void **state)
+{
+	struct fixture *f = *state;
+	put_object(f, "young", "t", 4, 200);
+	assert_string_equal(winner_of(f, "young"), "young");
+	assert_news(f, "+young");
+	put_object(f, "old", "t", 4, 100);
+	assert_string_equal(winner_of(f, "young"), "old");
+	assert_string_equal(winner_of(f, "old"), "old");
+	assert_news(f, "+young +old"); // the one that lost it is told
+	put_object(f, "younger", "t", 4, 300);
+	assert_news(f, "+younger");
+	policy_store_remove(f->store, POLICY_FROM_OBJECT, "serving", "old");
+	assert_string_equal(winner_of(f, "younger"), "young");
+	assert_news(f, "+young +younger x-old");
+}
+
+static void equally_old_ones_go_by_name_and_objects_before_files(void **state)
+{
+	struct fixture *f = *state;
+	put_object(f, "b", "t", 4, 100);
+	put_object(f, "a", "t", 4, 100);
+	put_file(f, "0", "t", 4);
+	assert_string_equal(winner_of(f, "b"), "a");
+	assert_string_equal(winner_of(f, "0"), "a");
+}
+
+static void a_policy_that_turns_to_another_target_leaves_the_first(void **state)
+{
+	struct fixture *f = *state;
+	put_object(f, "a", "t", 4, 100);
+	put_object(f, "b", "t", 4, 200);
+	f->news[0] = '\0';
+	put_object(f, "a", "u", 5, 100);
+	assert_string_equal(winner_of(f, "b"), "b");
+	assert_string_equal(winner_of(f, "a"), "a");
+	assert_news(f, "+b +a");
+	put_object(f, "a", "t", 6, 100); // and back
+	assert_string_equal(winner_of(f, "b"), "a");
+	assert_news(f, "+b +a");
+}
+
+static void another_kind_of_that_name_is_another_target(void **state)
+{
+	struct fixture *f = *state;
+	put_object(f, "a", "t", 4, 100);
+	struct policy_body *b = body("b", "t", 4);
+	b->policy.target_kind = "StatefulSet";
+	struct policy_identity id = identity("b", 1, 200);
+	assert_int_equal(policy_store_put(f->store, POLICY_FROM_OBJECT, b, &id, &f->e), 0);
+	assert_string_equal(winner_of(f, "b"), "b");
+}
+
+// ---- many ----
+
+static void as_many_as_the_ceiling_fit_and_no_more(void **state)
+{
+	struct fixture *f = *state;
+	char name[32];
+	for (int i = 0; i <= POLICY_STORE_MAX; i++) {
+		snprintf(name, sizeof name, "p%d", i);
+		struct policy_identity id = identity(name, 1, i);
+		int rc = policy_store_put(f->store, POLICY_FROM_OBJECT, body(name, name, 4), &id, &f->e);
+		assert_int_equal(rc, i < POLICY_STORE_MAX ? 0 : -1);
+		f->news[0] = '\0';
+	}
+	assert_int_equal(f->e.kind, ERR_LIMIT);
+	assert_string_equal(f->e.msg, "policy serving/p20000 is one more than the ceiling of 20000 policies");
+	size_t n = 0;
+	for (struct policy_entry *e = NULL; (e = policy_store_next(f->store, e));)
+		n++;
+	assert_int_equal(n, POLICY_STORE_MAX);
+	policy_store_begin(f->store, POLICY_FROM_OBJECT);
+	policy_store_end(f->store, POLICY_FROM_OBJECT);
+	assert_null(policy_store_next(f->store, NULL));
+}
+
+int main(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+	const struct CMUnitTest tests[] = {
+	        T(a_new_version_replaces_the_one_before),
+	        T(the_same_version_again_is_no_news),
+	        T(a_bad_version_leaves_the_last_good_one_in_force),
+	        T(one_that_was_never_good_is_known_and_not_in_force),
+	        T(an_object_goes_before_a_file_of_its_name),
+	        T(a_bad_object_never_replaces_a_good_file),
+	        T(another_object_of_that_name_is_another_policy),
+	        T(what_a_list_no_longer_has_is_removed),
+	        T(of_two_objects_for_one_target_the_older_has_it),
+	        T(equally_old_ones_go_by_name_and_objects_before_files),
+	        T(a_policy_that_turns_to_another_target_leaves_the_first),
+	        T(another_kind_of_that_name_is_another_target),
+	        T(as_many_as_the_ceiling_fit_and_no_more),
+	};
+	return cmocka_run_group_tests_name("policy_store", tests, NULL, NULL);
+}
