@@ -231,7 +231,6 @@ static void update_status(struct member *m, int64_t now_ms)
 	if (winner) {
 		snprintf(text, sizeof text, "GPUAutoscaler %s/%s", winner->namespace_name, winner->name);
 		u.facts = (struct status_facts){.phase = STATUS_CONFLICT, .text = text, .fault = member_fault(m)};
-		u.policy = &m->entry->body->policy;
 		u.generation = m->entry->body->generation;
 	} else {
 		u.facts = (struct status_facts){.phase = STATUS_INVALID, .text = policy_entry_error(m->entry)};

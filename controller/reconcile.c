@@ -37,6 +37,7 @@ struct reconciler {
 	void *state;
 	bool needs_past; // what the process before this one knew is still to be read
 	bool needs_refill;
+	bool said_status_error;
 	enum err_kind pods_error_kind;
 	struct tick_work *work;    // NULL: idle
 	struct decision *decision; // the last one, decision_bytes() of it; NULL: none yet
@@ -196,6 +197,11 @@ static void update_status(struct reconciler *r, enum status_phase phase, const c
 	        .now_ms = r->work->now_ms,
 	};
 	policy_status_update(r->subject.status, &u);
+	const char *error = policy_status_error(r->subject.status); // of one before, mostly
+	if (error[0] && !r->said_status_error)
+		LOG(r->env->log, LOG_ERROR, "Cannot write status", LOG_S("namespace", r->policy->namespace_name),
+		    LOG_S("policy", r->policy->name), LOG_S("err", error));
+	r->said_status_error = error[0] != '\0';
 }
 
 // An error is logged when it begins or changes, not at every tick.
