@@ -15,13 +15,14 @@ $(FAKE_APISERVER_TESTS): $(OUT)/test/%: $(OUT)/obj/test/unit/%.o $(OUT)/obj/test
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 
 # The contract suite: test/contract/run-fake and run-real run it.
-$(OUT)/test/test_contract: $(OUT)/obj/test/contract/test_contract.o $(OUT)/obj/test/fake/k8s_harness.o \
-                           $(FAKE_APISERVER_OBJECTS) $(TEST_SUPPORT) $(ARCHIVES)
+CONTRACT_TESTS := $(OUT)/test/test_contract $(OUT)/test/test_contract_watch
+$(CONTRACT_TESTS): $(OUT)/test/%: $(OUT)/obj/test/contract/%.o $(OUT)/obj/test/fake/k8s_harness.o \
+                   $(FAKE_APISERVER_OBJECTS) $(TEST_SUPPORT) $(ARCHIVES)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 
-TEST_HELPERS += $(OUT)/test/test_contract
+TEST_HELPERS += $(CONTRACT_TESTS)
 TEST_HELPERS += $(OUT)/fake-apiserver
 
 fake-apiserver: $(OUT)/fake-apiserver ## build the fake API server of the tests

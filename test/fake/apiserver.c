@@ -16,7 +16,7 @@
 #define TOKEN_FILE_BYTES_MAX 65536
 // ---- paths ----
 
-// /api/VERSION/.. or /apis/GROUP/VERSION/.., then [namespaces/NS/]PLURAL[/NAME[/SUBRESOURCE]].
+// /apis, /apis/GROUP, /api/VERSION/.. or /apis/GROUP/VERSION/.., then [namespaces/NS/]PLURAL[/NAME[/SUBRESOURCE]].
 bool fake_path_parse(const char *text, struct fake_path *p)
 {
 	const char *part[9];
@@ -33,11 +33,12 @@ bool fake_path_parse(const char *text, struct fake_path *p)
 	}
 	bool has_group = strcmp(part[0], "apis") == 0;
 	size_t i = 1;
-	if (n > 8 || (!has_group && strcmp(part[0], "api") != 0) || n < (has_group ? 3U : 2U))
+	if (n > 8 || (!has_group && strcmp(part[0], "api") != 0) || n < (has_group ? 1U : 2U))
 		return false;
-	if (has_group)
+	if (has_group && i < n)
 		p->group = part[i++];
-	p->version = part[i++];
+	if (i < n)
+		p->version = part[i++];
 	if (i + 2 < n && strcmp(part[i], "namespaces") == 0) {
 		p->ns = part[i + 1];
 		i += 2;

@@ -29,6 +29,7 @@ struct window {
 	struct past ring[WINDOW];
 	size_t n, first;
 	uint64_t oldest; // a watch can start from here
+	uint64_t newest; // the last change
 };
 
 struct watcher {
@@ -37,6 +38,7 @@ struct watcher {
 	struct http_exchange *x;
 	const struct fake_kind *kind;
 	char *ns, *labels, *fields; // "" and NULL: all
+	uint64_t began;             // the version then
 	bool has_bookmarks, is_last_bookmark_due;
 	int64_t end_mono_ms, bookmark_mono_ms; // the latter 0: none
 	struct event *timer;
@@ -69,6 +71,7 @@ static void remember(struct window *w, const struct fake_change *c)
 		w->first = (w->first + 1) % WINDOW;
 		w->n--;
 	}
+	w->newest = c->version;
 	w->ring[(w->first + w->n++) % WINDOW] = (struct past){.type = c->type,
 	                                                      .version = c->version,
 	                                                      .ns = strdup(c->ns),
@@ -133,14 +136,18 @@ static void send_object(struct watcher *w, enum fake_change_type type, const str
 	send_line(w);
 }
 
+// As the real one: only when there was a change of the kind, wanted or not, since the watch began.
 static void send_bookmark(struct watcher *w)
 {
 	struct buf *line = &w->owner->line;
+	uint64_t version = w->owner->windows[fake_kind_index(w->kind)].newest;
+	if (version <= w->began)
+		return;
 	buf_reset(line);
 	buf_printf(line, "{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"%s\",\"apiVersion\":\"", w->kind->kind);
 	fake_put_group_version(line, w->kind);
 	buf_printf(line, "\",\"metadata\":{\"resourceVersion\":\"%llu\",\"creationTimestamp\":null}}}\n",
-	           (unsigned long long)w->owner->f->store.version);
+	           (unsigned long long)version);
 	send_line(w);
 }
 
@@ -345,6 +352,8 @@ void fake_watch(struct fake_request *r)
 		return;
 	}
 	struct watcher *w = begin(r, labels, fields, life_s ? life_s * 1000 : DEFAULT_LIFE_MS);
+	if (w)
+		w->began = r->f->store.version;
 	if (w && from > 0)
 		replay(w, (uint64_t)from);
 	else if (w)
