@@ -32,8 +32,9 @@ struct http_tls {
 	bool insecure_skip_verify;
 };
 
-// Asked before a request goes to the network, from the loop: when its turn has come, and again once its connection
-// stands, immediately before its first byte is sent: -1 and *e ends the call with that error. arg is the call's.
+// Asked before a request goes to the network, from the loop: when its turn has come, and again at the last moment: once
+// its connection stands and it is about to be sent, or, when it has a body, when that is: what has no body yet is no
+// request. -1 and *e ends the call with that error. arg is the call's.
 typedef int http_gate_fn(void *arg, struct err *e);
 // Bytes of a 2xx reply as they come; first, once, with len 0 when the reply's headers have come. From the loop; may
 // submit and cancel any call, this one included. arg is the call's.

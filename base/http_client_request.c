@@ -345,21 +345,49 @@ static int on_new_socket(void *arg, curl_socket_t fd, curlsocktype purpose)
 	return CURL_SOCKOPT_OK;
 }
 
-#if LIBCURL_VERSION_NUM >= 0x075000
-// Between the start of a call and its first byte lie a connection and a handshake, or a process that was stopped.
-static int on_connected(void *arg, char *peer_ip, char *own_ip, int peer_port, int own_port)
+// Between the start of a call and its last byte lie a connection and a handshake, or a process that was stopped.
+static bool may_go_on(struct http_call *call)
 {
-	struct http_call *call = arg;
 	struct err e;
 	if (call->may_start(call->arg, &e) == 0)
-		return CURL_PREREQFUNC_OK;
+		return true;
 	call->refusal = HTTP_REFUSED_GATE;
 	call->gate_error = malloc(sizeof *call->gate_error);
 	if (call->gate_error)
 		*call->gate_error = e;
-	return CURL_PREREQFUNC_ABORT;
+	return false;
+}
+
+#if LIBCURL_VERSION_NUM >= 0x075000
+static int on_connected(void *arg, char *peer_ip, char *own_ip, int peer_port, int own_port)
+{
+	return may_go_on(arg) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT;
 }
 #endif
+
+// The body of a call with a gate: HTTP/2 sends it apart from the headers.
+static size_t on_send_body(char *data, size_t size, size_t n, void *arg)
+{
+	struct http_call *call = arg;
+	if (call->body_sent == 0 && call->body_len > 0 && !may_go_on(call))
+		return CURL_READFUNC_ABORT;
+	size_t len = size * n, left = call->body_len - call->body_sent;
+	if (len > left)
+		len = left;
+	memcpy(data, call->body + call->body_sent, len);
+	call->body_sent += len;
+	return len;
+}
+
+// Sent again on another connection.
+static int on_seek_body(void *arg, curl_off_t offset, int origin)
+{
+	struct http_call *call = arg;
+	if (origin != SEEK_SET || offset < 0 || (uint64_t)offset > call->body_len)
+		return CURL_SEEKFUNC_CANTSEEK;
+	call->body_sent = (size_t)offset;
+	return CURL_SEEKFUNC_OK;
+}
 
 CURLcode http_call_setup(struct http_call *call, struct http_slot *slot)
 {
@@ -402,7 +430,7 @@ CURLcode http_call_setup(struct http_call *call, struct http_slot *slot)
 	SET(CURLOPT_TCP_KEEPINTVL, HTTP_TCP_KEEPALIVE_EVERY_S);
 	SET(CURLOPT_SOCKOPTFUNCTION, on_new_socket);
 #if LIBCURL_VERSION_NUM >= 0x075000
-	if (call->may_start) {
+	if (call->may_start && call->body_len == 0) {
 		SET(CURLOPT_PREREQFUNCTION, on_connected);
 		SET(CURLOPT_PREREQDATA, call);
 	}
@@ -417,7 +445,14 @@ CURLcode http_call_setup(struct http_call *call, struct http_slot *slot)
 	           strcmp(call->method, "PATCH") == 0) {
 		SET(CURLOPT_POST, 1L);
 		SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body_len);
-		SET(CURLOPT_POSTFIELDS, call->body);
+		if (call->may_start && call->body_len > 0) {
+			SET(CURLOPT_READFUNCTION, on_send_body);
+			SET(CURLOPT_READDATA, call);
+			SET(CURLOPT_SEEKFUNCTION, on_seek_body);
+			SET(CURLOPT_SEEKDATA, call);
+		} else {
+			SET(CURLOPT_POSTFIELDS, call->body);
+		}
 		SET(CURLOPT_CUSTOMREQUEST, call->method);
 	} else {
 		SET(CURLOPT_HTTPGET, 1L);

@@ -373,11 +373,12 @@ int64_t shards_write_timeout_ms(const struct shards *s)
 // it.
 static int check_clock(struct shards *s, struct err *e)
 {
-	if (!s->is_clock_set && clock_guard_check(&s->clock_guard, s->options.clock) != 0) {
-		s->is_clock_set = true;
-		shards_poll_in(s, 0); // gives up, outside of whoever asks
+	if (s->clock_step_ms == 0) {
+		s->clock_step_ms = clock_guard_check(&s->clock_guard, s->options.clock);
+		if (s->clock_step_ms != 0)
+			shards_poll_in(s, 0); // gives up, outside of whoever asks
 	}
-	return s->is_clock_set ? err_set(e, ERR_CANCELED, "not written: the wall clock was set") : 0;
+	return s->clock_step_ms != 0 ? err_set(e, ERR_CANCELED, "not written: the wall clock was set") : 0;
 }
 
 static int check_shard(const struct shards *s, const struct shard *shard, struct err *e)

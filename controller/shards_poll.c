@@ -237,11 +237,11 @@ static int start_list(struct shards *s, struct err *e)
 static void look_at_clock(struct shards *s)
 {
 	int64_t step = clock_guard_check(&s->clock_guard, s->options.clock);
-	if (step != 0)
-		s->is_clock_set = true;
-	if (!s->is_clock_set)
+	if (step == 0)
+		step = s->clock_step_ms;
+	if (step == 0)
 		return;
-	s->is_clock_set = false;
+	s->clock_step_ms = 0;
 	s->clock_steps++;
 	s->barred_until_ms = shards_now_ms(s) + 3 * s->options.timing.retry_period_ms;
 	LOG(s->options.log, LOG_ERROR, "The wall clock was set; giving up what is owned, to start with fresh state",

@@ -48,7 +48,7 @@ struct shards {
 	struct event *poll;
 	struct clock_guard clock_guard;
 	int64_t barred_until_ms; // nothing is sought before: the clock was set
-	bool is_clock_set;       // and what is owned is about to be given up
+	int64_t clock_step_ms;   // it was set by so much, and what is owned is about to be given up; 0: it was not
 	bool said_disagree;
 	uint64_t term, gained, lost, clock_steps;
 	char error[ERR_MSG_BYTES];

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# A process that owns shards and writes all the time, for test/e2e/run-ha.
-HA_OBJECTS := $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard test/ha/*.c))
-$(OUT)/ha-process: $(HA_OBJECTS) $(ARCHIVES)
+# For test/e2e/run-ha: a process that owns shards and writes all the time, and a wall clock that can be set.
+$(OUT)/ha-process: $(OUT)/obj/test/ha/ha_process.o $(ARCHIVES)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
-TEST_HELPERS += $(OUT)/ha-process
+$(OUT)/set-clock.so: test/ha/set_clock.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=c17 -D_GNU_SOURCE -O2 -Wall -Wextra -fPIC -shared -o $@ $< -ldl
+TEST_HELPERS += $(OUT)/ha-process $(OUT)/set-clock.so

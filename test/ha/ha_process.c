@@ -36,6 +36,7 @@ struct process {
 	struct clock clock;
 	struct k8s_client *client;
 	struct shards *shards;
+	const char *identity;
 	struct policy policies[POLICIES_MAX];
 	int64_t n_policies, every_ms;
 	unsigned long written, failed;
@@ -93,12 +94,13 @@ static void write_policy(struct policy *policy)
 {
 	struct process *p = policy->process;
 	struct err e;
-	char path[128], body[128];
+	char path[128], body[256];
 	if (policy->is_under_way || !shards_owns(p->shards, "default", policy->name) ||
 	    !shards_may_write(p->shards, "default", policy->name, &e))
 		return;
 	snprintf(path, sizeof path, "/api/v1/namespaces/default/configmaps/%s", policy->name);
-	int n = snprintf(body, sizeof body, "{\"data\":{\"count\":\"%lu\"}}", ++policy->count);
+	int n = snprintf(body, sizeof body, "{\"data\":{\"count\":\"%lu\",\"writer\":\"%s\",\"shard\":\"%d\"}}",
+	                 ++policy->count, p->identity, shards_of(p->shards, "default", policy->name));
 	if (k8s_request(p->client, "PATCH", path, "application/merge-patch+json", body, (size_t)n, on_written, policy,
 	                &e) == 0)
 		policy->is_under_way = true;
@@ -168,13 +170,10 @@ int main(int argc, char **argv)
 	if (k8s_config_load(&arena, &a.kube.config, &config, &e) < 0 ||
 	    ha_options_apply(&a.ha, &config, &options_of_shards, &e) < 0)
 		return fail(&e);
-	char user_agent[LEASE_IDENTITY_BYTES + 16];
-	snprintf(user_agent, sizeof user_agent, "ha-process/%s", a.ha.identity);
 	p.shards = shards_new(&options_of_shards, &e);
 	if (!p.shards)
 		return fail(&e);
-	struct http_client *http =
-	        http_client_new(&(struct http_client_options){.loop = p.loop, .user_agent = user_agent}, &e);
+	struct http_client *http = http_client_new(&(struct http_client_options){.loop = p.loop}, &e);
 	if (!http)
 		return fail(&e);
 	struct k8s_client_options client = {.loop = p.loop,
@@ -188,6 +187,7 @@ int main(int argc, char **argv)
 	p.client = k8s_client_new(&client, &e);
 	if (!p.client)
 		return fail(&e);
+	p.identity = a.ha.identity;
 	p.n_policies = a.n_policies;
 	p.every_ms = a.every_ms;
 	for (int64_t i = 0; i < p.n_policies; i++) {
