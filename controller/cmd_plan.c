@@ -254,7 +254,8 @@ int cmd_plan(int argc, char **argv)
 		code = err_kind_info(e.kind)->exit_code;
 		goto out;
 	}
-	plan.sources = (struct observe_sources){plan.connections.queries, plan.connections.k8s, args.replicas};
+	plan.sources = (struct observe_sources){
+	        .queries = plan.connections.queries, .k8s = plan.connections.k8s, .given_replicas = args.replicas};
 	plan.now_ms = clock_wall_ms(&plan.connections.clock);
 	code = plan_run(&plan, &set, &args);
 	if (set.n_errors)

@@ -12,6 +12,7 @@
 #include "controller/options.h"
 #include "controller/query_hub.h"
 #include "k8s/k8s_client.h"
+#include "k8s/target_store.h"
 #include "promql/promql_source.h"
 
 #define CONNECTIONS_ARENA_MAX  (8 * 1024 * 1024)
@@ -72,8 +73,21 @@ int connections_open(struct connections *c, const struct prometheus_options *pro
 	return 0;
 }
 
+int connections_watch_targets(struct connections *c,
+                              void (*on_error)(void *arg, const char *what, const struct err *error), void *arg,
+                              struct err *e)
+{
+	struct target_store_options options = {.client = c->k8s, .on_error = on_error, .arg = arg};
+	if (!c->k8s)
+		return 0;
+	c->targets = target_store_new(&options, e);
+	return c->targets ? 0 : -1;
+}
+
 void connections_cancel(struct connections *c)
 {
+	if (c->targets)
+		target_store_stop(c->targets);
 	// The users of a client go before the client: their requests end, their callbacks run.
 	k8s_client_free(c->k8s);
 	c->k8s = NULL;
@@ -85,6 +99,7 @@ void connections_cancel(struct connections *c)
 void connections_close(struct connections *c)
 {
 	connections_cancel(c);
+	target_store_free(c->targets);
 	query_hub_free(c->queries);
 	promql_sources_free(c->promql);
 	if (c->loop)

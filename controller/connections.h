@@ -18,6 +18,7 @@ struct metrics;
 struct promql_sources;
 struct prometheus_options;
 struct query_hub;
+struct target_store;
 
 struct connections {
 	struct event_base *loop;
@@ -25,7 +26,8 @@ struct connections {
 	struct http_client *kube_http; // apart from those of the sources: a slow one never delays a write
 	struct promql_sources *promql;
 	struct query_hub *queries;
-	struct k8s_client *k8s; // NULL without a cluster
+	struct k8s_client *k8s;       // NULL without a cluster
+	struct target_store *targets; // NULL unless connections_watch_targets
 	struct k8s_config k8s_config;
 	struct arena arena;
 };
@@ -34,6 +36,11 @@ struct connections {
 // counts the requests. On failure everything is closed again.
 int connections_open(struct connections *c, const struct prometheus_options *prometheus,
                      const struct kube_options *kube, struct metrics *metrics, struct err *e);
+// Scale targets are known from watches from now on; on_error as in target_store_options. Does nothing without a
+// cluster.
+int connections_watch_targets(struct connections *c,
+                              void (*on_error)(void *arg, const char *what, const struct err *error), void *arg,
+                              struct err *e);
 // Ends every request under way with ERR_CANCELED; callbacks run.
 void connections_cancel(struct connections *c);
 // Frees all; cancels first if need be.

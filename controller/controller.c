@@ -210,6 +210,16 @@ static int add_server(struct controller *c, struct err *e)
 	return 0;
 }
 
+static void on_target_error(void *arg, const char *what, const struct err *error)
+{
+	struct controller *c = arg;
+	if (error)
+		LOG(c->options.log, LOG_WARNING, "Cannot watch targets; they are read one by one until it works again",
+		    LOG_S("what", what), LOG_S("kind", err_kind_info(error->kind)->name), LOG_S("err", error->msg));
+	else
+		LOG(c->options.log, LOG_INFO, "Watching targets again", LOG_S("what", what));
+}
+
 static int make_parts(struct controller *c, struct metrics *metrics, struct err *e)
 {
 	struct connections *to = c->connections;
@@ -226,8 +236,11 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	c->ticks = ticks_new(&ticks, e);
 	if (!c->history || !c->store || !c->ticks)
 		return err_set(e, ERR_INTERNAL, "out of memory");
+	// One tick each is done before a watch would have paid off.
+	if (!c->options.once && connections_watch_targets(to, on_target_error, c, e) < 0)
+		return -1;
 	c->env = (struct reconcile_env){
-	        .sources = {.queries = to->queries, .k8s = to->k8s},
+	        .sources = {.queries = to->queries, .k8s = to->k8s, .targets = to->targets},
 	        .promql = to->promql,
 	        .log = c->options.log,
 	        .metrics = metrics,

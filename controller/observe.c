@@ -2,6 +2,7 @@
 #include "controller/observe.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct scale_ref policy_scale_ref(const struct policy *p)
@@ -106,6 +107,66 @@ static void on_scale(void *arg, const struct scale *scale, const struct err *err
 		finish_one(c);
 }
 
+static void ask(struct observation_call *c)
+{
+	struct scale_ref ref = policy_scale_ref(c->policy);
+	if (scale_get(c->sources.k8s, &ref, on_scale, c, &c->error) < 0)
+		finish_one(c);
+}
+
+static void take(struct observation_call *c, const struct target_view *view)
+{
+	struct scale *s = &c->scale;
+	s->spec_replicas = view->spec_replicas;
+	s->status_replicas = view->status_replicas;
+	snprintf(s->resource_version, sizeof s->resource_version, "%s", view->resource_version);
+	snprintf(s->selector, sizeof s->selector, "%s", view->selector);
+	if (needs_pods(c->policy)) {
+		on_scale(c, s, NULL);
+		return;
+	}
+	// The target's controller counted them. What is there and not ready counts as pending: one that runs and loads
+	// its model is none the less still to come.
+	int32_t unready = view->status_replicas - view->ready_replicas;
+	c->pods = (struct pod_counts){
+	        .total = view->status_replicas, .ready = view->ready_replicas, .pending = unready > 0 ? unready : 0};
+	c->pods_known = true;
+	finish_one(c);
+}
+
+static void on_target(void *arg);
+
+static void look(struct observation_call *c, bool may_wait)
+{
+	struct scale_ref ref = policy_scale_ref(c->policy);
+	struct target_view view;
+	target_store_get(c->sources.targets, &ref, &view);
+	switch (view.state) {
+	case TARGET_FOUND:
+		take(c, &view);
+		return;
+	case TARGET_ABSENT:
+		err_set_code(&c->error, ERR_NOT_FOUND, 404, "%s %s/%s: there is none", ref.kind, ref.namespace_name,
+		             ref.name);
+		finish_one(c);
+		return;
+	case TARGET_UNSYNCED:
+		if (may_wait) {
+			target_store_wait(c->sources.targets, &ref, &c->waiter, on_target, c);
+			return;
+		}
+		break;
+	default:
+		break;
+	}
+	ask(c);
+}
+
+static void on_target(void *arg)
+{
+	look(arg, false);
+}
+
 static void on_answer(void *arg, struct query_answer *a)
 {
 	struct observe_slot *slot = arg;
@@ -139,12 +200,19 @@ void observe_start(struct observation_call *c, const struct observe_sources *sou
 		c->pods = (struct pod_counts){.total = sources->given_replicas, .ready = sources->given_replicas};
 		c->pods_known = true;
 		finish_one(c);
+	} else if (sources->targets && !c->must_ask) {
+		look(c, true);
 	} else {
-		struct scale_ref ref = policy_scale_ref(policy);
-		if (scale_get(sources->k8s, &ref, on_scale, c, &c->error) < 0)
-			finish_one(c);
+		ask(c);
 	}
 	finish_one(c);
+}
+
+void observe_scaled(const struct observe_sources *sources, const struct policy *policy, const struct scale *scale)
+{
+	struct scale_ref ref = policy_scale_ref(policy);
+	if (sources->targets)
+		target_store_note_scaled(sources->targets, &ref, scale);
 }
 
 void observe_release(struct observation_call *c)

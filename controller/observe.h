@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "controller/query_hub.h"
 #include "k8s/scale.h"
+#include "k8s/target_store.h"
 #include "policies/observation.h"
 #include "policies/policy.h"
 
@@ -19,6 +20,7 @@ struct observe_sources {
 	struct query_hub *queries;
 	struct k8s_client *k8s; // NULL: the replicas below are taken as given
 	int32_t given_replicas;
+	struct target_store *targets; // knows targets without asking; NULL: each is asked for
 };
 
 struct observation_call;
@@ -35,6 +37,7 @@ struct observe_slot {
 // Owned by the caller, reused tick after tick; zero it once.
 struct observation_call {
 	struct observe_sources sources;
+	bool must_ask; // set by the caller: the server is asked, whatever the store of targets knows
 	const struct policy *policy;
 	int64_t now_ms;
 	observe_done_fn *done;
@@ -44,6 +47,7 @@ struct observation_call {
 	struct query_answer *answers[POLICY_SIGNALS_MAX];
 	struct obs_signal signals[POLICY_SIGNALS_MAX];
 	const char *details[POLICY_SIGNALS_MAX]; // for rendering; points into answers
+	struct target_waiter waiter;
 	struct scale scale;
 	struct pod_counts pods;
 	struct pod_list pod_list; // asked for only when a signal is of type Pods
@@ -57,6 +61,8 @@ struct observation_call {
 // Starts one; done is called exactly once, maybe before this returns. c must be idle. policy must outlive it.
 void observe_start(struct observation_call *c, const struct observe_sources *sources, const struct policy *policy,
                    int64_t now_ms, observe_done_fn *done, void *arg);
+// The server answered a write with *scale: what the store of targets knows from now on.
+void observe_scaled(const struct observe_sources *sources, const struct policy *policy, const struct scale *scale);
 // Drops the references the answers hold.
 void observe_release(struct observation_call *c);
 // The replicas a signal is held against: the ready ones, or those asked for when that is not known.

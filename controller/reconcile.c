@@ -13,6 +13,7 @@
 #include "controller/render.h"
 #include "controller/status.h"
 #include "k8s/k8s_client.h"
+#include "k8s/target_store.h"
 #include "policies/decide.h"
 #include "policies/observation.h"
 #include "policies/policy_schema.h"
@@ -53,6 +54,23 @@ static int64_t mono_us(void)
 	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
 }
 
+// The target's state is kept at hand while it is wanted.
+static void want_target(const struct reconciler *r, const struct policy *p)
+{
+	struct scale_ref ref = policy_scale_ref(p);
+	struct err e;
+	if (r->env->sources.targets && target_store_want(r->env->sources.targets, &ref, &e) < 0)
+		LOG(r->env->log, LOG_WARNING, "Cannot watch target; it is read at every tick",
+		    LOG_S("namespace", p->namespace_name), LOG_S("policy", p->name), LOG_S("err", e.msg));
+}
+
+static void unwant_target(const struct reconciler *r, const struct policy *p)
+{
+	struct scale_ref ref = policy_scale_ref(p);
+	if (r->env->sources.targets)
+		target_store_unwant(r->env->sources.targets, &ref);
+}
+
 struct reconciler *reconciler_new(const struct reconcile_env *env, const struct reconcile_subject *subject)
 {
 	struct reconciler *r = calloc(1, sizeof *r);
@@ -69,6 +87,7 @@ struct reconciler *reconciler_new(const struct reconcile_env *env, const struct 
 	decide_state_init(r->policy, r->state);
 	r->needs_past = subject->has_past && subject->status && env->sources.k8s;
 	r->needs_refill = refill_is_needed(r->policy);
+	want_target(r, r->policy);
 	return r;
 }
 
@@ -106,6 +125,7 @@ void reconciler_free(struct reconciler *r)
 	if (!r)
 		return;
 	assert(!r->work);
+	unwant_target(r, r->policy);
 	forget_decision(r);
 	forget_error(r);
 	free(r->state);
@@ -122,6 +142,8 @@ int reconciler_set_policy(struct reconciler *r, const struct policy *policy, int
 	decide_state_migrate(r->policy, r->state, policy, state);
 	free(r->state);
 	r->state = state;
+	want_target(r, policy); // before the old one goes: it is the same one, mostly
+	unwant_target(r, r->policy);
 	r->policy = r->subject.policy = policy;
 	r->subject.generation = generation;
 	forget_decision(r); // it names signals of the old policy
@@ -277,6 +299,7 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 	struct reconciler *r = arg;
 	if (scale) {
 		const struct tick_work *w = r->work;
+		observe_scaled(&r->env->sources, r->policy, scale);
 		decide_record_scale(r->policy, r->state, w->now_ms, w->write_from, w->write_to);
 		metrics_scaled(r->env->metrics, w->write_from, w->write_to);
 		log_decision(r, LOG_INFO, "Scaled target");
@@ -291,6 +314,7 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 		LOG(r->env->log, LOG_INFO, "Target was changed by somebody else; reading it again",
 		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
 		    LOG_I("attempt", r->work->conflicts));
+		r->work->observation.must_ask = true; // the watch may not have brought the change yet
 		observe(r);
 		return;
 	}
