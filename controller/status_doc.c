@@ -86,7 +86,8 @@ static void write_conditions(struct json_writer *w, const struct status_doc *doc
 		write_str(w, "type", condition_type_names[i]);
 		write_str(w, "status", condition_status_names[c->status]);
 		write_str(w, "reason", c->reason);
-		write_str(w, "message", c->message);
+		if (c->message[0]) // Kubernetes 1.20 takes "" inside an array of a merge-PATCH for null, and refuses it
+			write_str(w, "message", c->message);
 		write_time(w, "lastTransitionTime", since_ms - since_ms % 1000);
 		write_i64(w, "observedGeneration", doc->generation);
 		json_write_object_end(w);
