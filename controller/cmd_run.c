@@ -10,6 +10,7 @@
 #include "controller/commands.h"
 #include "controller/connections.h"
 #include "controller/controller.h"
+#include "controller/ha_options.h"
 #include "controller/metrics.h"
 #include "controller/options.h"
 #include "k8s/scale.h"
@@ -18,6 +19,7 @@ struct run_args {
 	struct prometheus_options prometheus;
 	struct kube_options kube;
 	struct log_options log;
+	struct ha_options ha;
 	struct path_options policies;
 	const char *listen, *namespace_name;
 	bool dry_run, once, crd;
@@ -33,6 +35,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[0] = &a->prometheus;
 		state->child_inputs[1] = &a->kube;
 		state->child_inputs[2] = &a->log;
+		state->child_inputs[3] = &a->ha;
 		return 0;
 	case KEY_POLICIES:
 		path_options_add(&a->policies, arg, state);
@@ -65,6 +68,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
+// Who writes nothing needs no lease, and policies from files are this process's unless it is told otherwise.
+static void settle_election(struct run_args *a)
+{
+	if (a->once || a->dry_run || (!a->crd && a->ha.n_shards == 1 && a->ha.leader_elect == HA_DEFAULT))
+		a->ha.leader_elect = HA_OFF;
+}
+
 int cmd_run(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
@@ -80,8 +90,11 @@ int cmd_run(int argc, char **argv)
 	        {"dry-run", KEY_DRY_RUN, 0, 0, "decide and report, write nothing", 1},
 	        {"once", KEY_ONCE, 0, 0, "one tick per policy, then exit", 1},
 	        {0}};
-	static const struct argp_child children[] = {
-	        {&prometheus_argp, 0, NULL, 0}, {&kube_argp, 0, NULL, 0}, {&log_argp, 0, NULL, 0}, {0}};
+	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0},
+	                                             {&kube_argp, 0, NULL, 0},
+	                                             {&log_argp, 0, NULL, 0},
+	                                             {&ha_argp, 0, NULL, 0},
+	                                             {0}};
 	const struct argp argp = {options,
 	                          parse,
 	                          "",
@@ -93,6 +106,7 @@ int cmd_run(int argc, char **argv)
 	                          NULL};
 	struct run_args args = {.listen = ":8080"};
 	prometheus_options_init(&args.prometheus);
+	ha_options_init(&args.ha);
 	argp_err_exit_status = EXIT_USAGE;
 	argp_parse(&argp, argc, argv, 0, NULL, &args);
 
@@ -108,7 +122,8 @@ int cmd_run(int argc, char **argv)
 		return EXIT_FAILED;
 	}
 	int code = EXIT_FAILED;
-	if (connections_open(&connections, &args.prometheus, &args.kube, metrics, &e) < 0) {
+	settle_election(&args);
+	if (connections_open_for(&connections, &args.prometheus, &args.kube, &args.ha, metrics, &e) < 0) {
 		fprintf(stderr, "gpuscale run: %s\n", e.msg);
 		code = err_kind_info(e.kind)->exit_code;
 		goto out;
@@ -120,6 +135,7 @@ int cmd_run(int argc, char **argv)
 	                                 .listen = args.listen,
 	                                 .dry_run = args.dry_run,
 	                                 .once = args.once,
+	                                 .election = connections.elects ? &args.ha : NULL,
 	                                 .log = log};
 	struct controller *controller = controller_new(&connections, &run, metrics, &e);
 	if (controller)
@@ -128,6 +144,7 @@ int cmd_run(int argc, char **argv)
 		fprintf(stderr, "gpuscale run: %s\n", e.msg);
 	controller_disconnect(controller);
 	connections_cancel(&connections);
+	controller_resign(controller);
 	controller_free(controller);
 	connections_close(&connections);
 out:

@@ -8,9 +8,11 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/http_client.h"
+#include "controller/ha_options.h"
 #include "controller/metrics.h"
 #include "controller/options.h"
 #include "controller/query_hub.h"
+#include "controller/shards.h"
 #include "k8s/k8s_client.h"
 #include "k8s/target_store.h"
 #include "promql/promql_source.h"
@@ -24,10 +26,24 @@ static void count_request(void *arg, const struct k8s_attempt *attempt)
 	metrics_api_request(arg, attempt->verb, attempt->resource, attempt->status);
 }
 
-static int open_kube(struct connections *c, const struct kube_options *kube, struct metrics *metrics, struct err *e)
+static int may_write(void *arg, struct err *e)
+{
+	struct connections *c = arg;
+	return c->shards ? shards_guard(c->shards, e) : 0;
+}
+
+static uint64_t write_term(void *arg)
+{
+	struct connections *c = arg;
+	return c->shards ? shards_term(c->shards) : 0;
+}
+
+static int open_kube(struct connections *c, const struct kube_options *kube, const struct ha_options *election,
+                     struct err *e)
 {
 	if (k8s_config_load(&c->arena, &kube->config, &c->k8s_config, e) < 0)
 		return -1;
+	c->elects = election && ha_options_is_on(election, strcmp(c->k8s_config.source, K8S_CONFIG_IN_CLUSTER) == 0);
 	struct http_client_options http = {.loop = c->loop, .max_in_flight = KUBE_IN_FLIGHT};
 	c->kube_http = http_client_new(&http, e);
 	if (!c->kube_http)
@@ -36,8 +52,12 @@ static int open_kube(struct connections *c, const struct kube_options *kube, str
 	                                     .http = c->kube_http,
 	                                     .clock = &c->clock,
 	                                     .config = &c->k8s_config,
-	                                     .observe = metrics ? count_request : NULL,
-	                                     .observe_arg = metrics};
+	                                     .timeout_ms = c->elects ? lease_write_timeout_ms(&election->timing) : 0,
+	                                     .observe = c->observe,
+	                                     .observe_arg = c->observe_arg,
+	                                     .may_write = may_write,
+	                                     .write_term = write_term,
+	                                     .may_write_arg = c};
 	c->k8s = k8s_client_new(&options, e);
 	return c->k8s ? 0 : -1;
 }
@@ -61,12 +81,21 @@ static int open_sources(struct connections *c, const struct prometheus_options *
 int connections_open(struct connections *c, const struct prometheus_options *prometheus,
                      const struct kube_options *kube, struct metrics *metrics, struct err *e)
 {
+	return connections_open_for(c, prometheus, kube, NULL, metrics, e);
+}
+
+int connections_open_for(struct connections *c, const struct prometheus_options *prometheus,
+                         const struct kube_options *kube, const struct ha_options *election, struct metrics *metrics,
+                         struct err *e)
+{
 	memset(c, 0, sizeof *c);
+	c->observe = metrics ? count_request : NULL;
+	c->observe_arg = metrics;
 	arena_init(&c->arena, CONNECTIONS_ARENA_MAX);
 	clock_init_real(&c->clock);
 	c->loop = event_base_new();
 	int rc = c->loop ? 0 : err_set(e, ERR_INTERNAL, "cannot create the event loop");
-	if (rc < 0 || open_sources(c, prometheus, e) < 0 || (kube && open_kube(c, kube, metrics, e) < 0)) {
+	if (rc < 0 || open_sources(c, prometheus, e) < 0 || (kube && open_kube(c, kube, election, e) < 0)) {
 		connections_close(c);
 		return -1;
 	}

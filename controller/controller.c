@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/http_server.h"
@@ -19,7 +20,9 @@
 #include "controller/policy_watch.h"
 #include "controller/query_hub.h"
 #include "controller/status_writer.h"
+#include "k8s/event_recorder.h"
 
+#define HOST_BYTES           256
 #define CONTROLLER_FORGET_MS (10 * 60000) // queries nobody asked for this long
 
 // ---- what the endpoints show ----
@@ -247,13 +250,21 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	        .history = c->history,
 	        .dry_run = c->options.dry_run,
 	        .is_current = member_is_current,
+	        .may_write = member_may_write,
 	        .fault = member_fault,
 	        .on_idle = member_on_idle,
 	};
+	c->restore_env = (struct restore_env){to->k8s, c->options.log, controller_may_write, c};
 	if (!c->options.policies_from_cluster || c->options.dry_run)
 		return 0; // nobody to tell, or nothing to be written
+	char host[HOST_BYTES] = "";
+	if (gethostname(host, sizeof host - 1) < 0)
+		host[0] = '\0'; // nothing depends on it
+	struct event_recorder_options events = {
+	        .client = to->k8s, .clock = &to->clock, .component = "gpuscale", .instance = host};
 	c->status_env.writer = status_writer_new(to->k8s, e);
-	return c->status_env.writer ? 0 : -1;
+	c->status_env.events = c->status_env.writer ? event_recorder_new(&events, e) : NULL;
+	return c->status_env.events ? 0 : -1;
 }
 
 struct controller *controller_new(struct connections *connections, const struct controller_options *options,
@@ -266,9 +277,11 @@ struct controller *controller_new(struct connections *connections, const struct 
 	}
 	c->connections = connections;
 	c->options = *options;
-	if (make_parts(c, metrics, e) == 0 && add_events(c, e) == 0 && open_sources(c, e) == 0 && add_server(c, e) == 0)
+	if (make_parts(c, metrics, e) == 0 && add_events(c, e) == 0 && ownership_open(c, e) == 0 &&
+	    open_sources(c, e) == 0 && add_server(c, e) == 0)
 		return c;
 	controller_disconnect(c);
+	connections_cancel(connections); // what was begun ends, as the parts to be freed demand
 	controller_free(c);
 	return NULL;
 }
@@ -312,6 +325,8 @@ void controller_free(struct controller *c)
 	policy_folder_free(c->folder);
 	policy_store_free(c->store);
 	status_writer_free(c->status_env.writer);
+	event_recorder_free(c->status_env.events);
+	ownership_close(c);
 	struct event *events[] = {c->on_term, c->on_int, c->on_hup, c->soon};
 	for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
 		if (events[i])

@@ -11,6 +11,7 @@
 
 struct controller;
 struct err;
+struct ha_options;
 struct history;
 struct log;
 struct metrics;
@@ -25,7 +26,8 @@ struct controller_options {
 	const char *policy_namespace; // only those of this one; NULL: all
 	const char *listen;           // NULL or "": no HTTP server
 	bool dry_run, once;
-	struct log *log; // not owned
+	struct ha_options *election; // NULL: every policy is this process's. Not owned
+	struct log *log;             // not owned
 };
 
 // connections and metrics: made by the command, not owned. With policies from files alone at least one must be valid,
@@ -36,6 +38,9 @@ struct controller *controller_new(struct connections *connections, const struct 
 int controller_run(struct controller *c);
 // Ends what watches the API server. Before connections_cancel(); NULL is fine.
 void controller_disconnect(struct controller *c);
+// Gives up what this process owns and tells the server, which takes a request timeout at most. After
+// connections_cancel(); NULL is fine.
+void controller_resign(struct controller *c);
 // Call after connections_cancel(), so that nothing is under way.
 void controller_free(struct controller *c);
 

@@ -32,12 +32,19 @@ static bool is_busy(const struct member *m)
 	return m->ticker.state == TICK_UNDER_WAY;
 }
 
+static void free_member(struct member *m)
+{
+	free(m->namespace_name);
+	free(m->name);
+	free(m);
+}
+
 // ---- who is to be worked on ----
 
 // The policy that this process should be working with for this member; NULL: none.
 static struct policy_body *wanted_body(const struct member *m)
 {
-	if (!m->entry || !m->entry->body || policy_entry_winner(m->entry) != m->entry)
+	if (!m->entry || !m->entry->body || policy_entry_winner(m->entry) != m->entry || !member_term(m))
 		return NULL;
 	return m->entry->body;
 }
@@ -45,7 +52,7 @@ static struct policy_body *wanted_body(const struct member *m)
 bool member_is_current(void *owner)
 {
 	const struct member *m = owner;
-	return m->body == wanted_body(m);
+	return m->body == wanted_body(m) && m->term == member_term(m);
 }
 
 const char *member_fault(void *owner)
@@ -84,6 +91,8 @@ static void on_change(void *arg, struct policy_entry *entry)
 	if (!m) {
 		m = must(calloc(1, sizeof *m));
 		m->controller = arg;
+		m->namespace_name = must(strdup(entry->namespace_name)); // of its own: it may outlive the entry
+		m->name = must(strdup(entry->name));
 		m->entry = entry;
 		entry->user = m;
 	}
@@ -92,10 +101,11 @@ static void on_change(void *arg, struct policy_entry *entry)
 
 static void on_remove(void *arg, struct policy_entry *entry, bool deleted)
 {
-	(void)arg;
-	(void)deleted;
+	const struct controller *c = arg;
 	struct member *m = entry->user;
 	m->entry = NULL;
+	m->restores = deleted && m->reconciler && m->body->policy.restore_set && !m->body->policy.dry_run &&
+	              !m->body->policy.paused && !c->options.dry_run && m->term == member_term(m);
 	policy_status_free(m->status); // there is no object to write it to
 	m->status = NULL;
 	member_mark(m);
@@ -156,9 +166,11 @@ static void make_reconciler(struct member *m, struct policy_body *body)
 	struct reconcile_subject subject = {.policy = &body->policy,
 	                                    .generation = body->generation,
 	                                    .status = m->status,
-	                                    .has_past = id && id->has_status,
+	                                    // With others beside us the newest word may not have reached us yet.
+	                                    .has_past = id && (id->has_status || c->shards),
 	                                    .owner = m};
 	m->body = policy_body_ref(body);
+	m->term = member_term(m);
 	m->reconciler = must(reconciler_new(&c->env, &subject));
 	enlist(m);
 	log_member(m, LOG_DEBUG, "Policy in force");
@@ -209,7 +221,7 @@ static void settle_status(struct member *m)
 {
 	struct controller *c = m->controller;
 	const struct policy_identity *id = identity_of(m);
-	bool wanted = id && c->status_env.writer;
+	bool wanted = id && c->status_env.writer && member_term(m);
 	if (wanted == (m->status != NULL))
 		return;
 	struct policy_status *before = m->status;
@@ -245,11 +257,15 @@ static void settle(struct member *m, int64_t now_ms)
 	if (is_busy(m))
 		return; // when the tick ends
 	if (!m->entry) {
+		if (m->restores && !policy_store_holder(m->controller->store, &m->body->policy))
+			restore_replicas(&m->controller->restore_env, m->body);
 		drop_reconciler(m);
-		free(m);
+		free_member(m);
 		return;
 	}
 	struct policy_body *body = wanted_body(m);
+	if (m->reconciler && m->term != member_term(m))
+		drop_reconciler(m); // lost, and gained again: others may have worked on it in between
 	say_waiting(m);
 	settle_status(m);
 	if (!body) {
@@ -308,18 +324,18 @@ void members_free(struct controller *c)
 		m = c->members[c->n_members - 1];
 		drop_reconciler(m);
 		if (!m->entry && !m->is_dirty)
-			free(m);
+			free_member(m);
 	}
 	while (c->dirty) {
 		m = c->dirty;
 		unmark(m);
 		if (!m->entry)
-			free(m);
+			free_member(m);
 	}
 	for (struct policy_entry *e = NULL; (e = policy_store_next(c->store, e));) {
 		m = e->user;
 		policy_status_free(m->status);
-		free(m);
+		free_member(m);
 	}
 	free(c->members);
 	free(c->view);

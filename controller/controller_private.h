@@ -10,6 +10,8 @@
 #include "controller/controller.h"
 #include "controller/policy_store.h"
 #include "controller/reconcile.h"
+#include "controller/restore_replicas.h"
+#include "controller/shards.h"
 #include "controller/status.h"
 #include "controller/ticks.h"
 
@@ -19,15 +21,23 @@ struct policy_body;
 // What the controller knows of one policy of the store. Outlives its entry for as long as a tick is under way.
 struct member {
 	struct controller *controller;
+	char *namespace_name, *name;
 	struct policy_entry *entry;    // NULL: gone from the store
 	struct policy_body *body;      // what the reconciler works with, one reference
 	struct reconciler *reconciler; // NULL: there is nothing to work on: no valid policy, or the target is another's
 	struct policy_status *status;  // NULL: a policy from a file, or one that another process reports on
 	struct ticker ticker;
 	size_t index;                     // in controller.members
+	uint32_t term;                    // of ownership that the reconciler was made in
 	bool is_dirty;                    // waits in controller.dirty
+	bool restores;                    // the policy was deleted: its restoreReplicas are to be set
 	bool said_waiting, said_shadowed; // logged already
 	struct member *previous_dirty, *next_dirty;
+};
+
+struct controller_shard {
+	bool is_owned, is_leaving; // leaving: lost, and not settled yet
+	uint32_t term;             // how often it was gained
 };
 
 struct controller {
@@ -38,6 +48,11 @@ struct controller {
 	struct policy_watch *watch;   // NULL: none from the API server
 	struct reconcile_env env;
 	struct status_env status_env;
+	struct restore_env restore_env;
+	struct shards *shards; // NULL: all policies are ours
+	struct controller_shard *shard;
+	int32_t n_shards;
+	struct event *leaving;
 	struct ticks *ticks;
 	struct member **members; // all that have a reconciler
 	size_t n_members, members_room;
@@ -66,6 +81,16 @@ void member_on_idle(void *owner);
 void member_start_tick(void *arg, struct ticker *t, int64_t now_ms);
 // Frees them all; no tick may be under way.
 void members_free(struct controller *c);
+
+// ---- controller_ownership.c ----
+
+int ownership_open(struct controller *c, struct err *e);
+void ownership_close(struct controller *c);
+// Grows with each time that the policy becomes ours; 0: it is not.
+uint32_t member_term(const struct member *m);
+// Is it certain to be ours for as long as a write may take?
+bool member_may_write(void *owner, struct err *e);
+bool controller_may_write(void *arg, const struct policy_body *body, struct err *e);
 
 // ---- controller.c ----
 

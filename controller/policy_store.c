@@ -93,11 +93,24 @@ static void leave_claim(struct policy_store *s, struct policy_entry *entry)
 	tell_claimants(s, claim, entry);
 }
 
+static int claim_key(char key[KEY_BYTES], const struct policy *p)
+{
+	return snprintf(key, KEY_BYTES, "%s/%s/%s", p->namespace_name, p->target_kind, p->target_name);
+}
+
+struct policy_entry *policy_store_holder(const struct policy_store *s, const struct policy *policy)
+{
+	char key[KEY_BYTES];
+	struct policy_claim *claim = NULL;
+	claim_key(key, policy);
+	HASH_FIND_STR(s->claims, key, claim);
+	return claim ? claim->winner : NULL;
+}
+
 static int enter_claim(struct policy_store *s, struct policy_entry *entry, struct err *e)
 {
 	char key[KEY_BYTES];
-	const struct policy *p = &entry->body->policy;
-	int n = snprintf(key, sizeof key, "%s/%s/%s", p->namespace_name, p->target_kind, p->target_name);
+	int n = claim_key(key, &entry->body->policy);
 	if (n < 0 || (size_t)n >= sizeof key)
 		return err_set(e, ERR_LIMIT, "the name of the target has %d bytes, more than %zu", n, sizeof key - 1);
 	struct policy_claim *claim = NULL;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 struct err;
+struct policy;
 struct policy_body;
 struct policy_claim; // a target, and who wants it
 struct policy_store;
@@ -86,6 +87,8 @@ struct policy_entry *policy_store_next(const struct policy_store *s, const struc
 // Who has the target that the entry's policy is for: the entry itself, or the one it waits for. NULL without body.
 // Objects go before files; of two objects the older has it, of two equally old ones the first by name.
 struct policy_entry *policy_entry_winner(const struct policy_entry *entry);
+// Who has the target of this policy, which may be gone from the store; NULL: nobody.
+struct policy_entry *policy_store_holder(const struct policy_store *s, const struct policy *policy);
 // What is wrong with the newest version of the entry's source; "" when nothing is.
 const char *policy_entry_error(const struct policy_entry *entry);
 

@@ -351,7 +351,8 @@ static void decide_and_act(struct reconciler *r)
 	w->write_to = d->desired;
 	struct scale_ref ref = policy_scale_ref(r->policy);
 	struct err e;
-	if (scale_patch(r->env->sources.k8s, &ref, w->observation.scale.resource_version, d->desired, on_written, r,
+	if (!r->env->may_write(r->subject.owner, &e) ||
+	    scale_patch(r->env->sources.k8s, &ref, w->observation.scale.resource_version, d->desired, on_written, r,
 	                &e) < 0)
 		on_written(r, NULL, &e);
 }

@@ -29,6 +29,8 @@ struct reconcile_env {
 	// Whether the policy is still to be worked on: it may have changed, gone, or passed to another process while
 	// the tick waited. One that is not decides and writes nothing any more.
 	bool (*is_current)(void *owner);
+	// Whether its target may be written now; else *e says why.
+	bool (*may_write)(void *owner, struct err *e);
 	// What is wrong with the newest version of the policy, of which a good one is in force; NULL: nothing.
 	const char *(*fault)(void *owner);
 	void (*on_idle)(void *owner); // after each tick that ends; the reconciler may be freed

@@ -138,4 +138,5 @@ void status_slot_cancel(struct status_slot *slot)
 void status_writer_get_stats(const struct status_writer *w, struct status_writer_stats *ret_stats)
 {
 	*ret_stats = w->stats;
+	ret_stats->under_way = (uint64_t)w->under_way;
 }

@@ -29,7 +29,7 @@ struct status_slot {
 
 struct status_writer_stats {
 	uint64_t sent, failed;
-	uint64_t waiting; // now
+	uint64_t waiting, under_way; // now
 };
 
 struct status_writer *status_writer_new(struct k8s_client *client, struct err *e);

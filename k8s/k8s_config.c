@@ -106,7 +106,7 @@ int k8s_config_in_cluster(struct arena *a, const char *dir, struct k8s_config *r
 	        .server = arena_printf(a, is_ipv6 ? "https://[%s]:%s" : "https://%s:%s", host, port),
 	        .tls.ca_file = arena_printf(a, "%s/ca.crt", dir),
 	        .token_file = arena_printf(a, "%s/token", dir),
-	        .source = "in-cluster",
+	        .source = K8S_CONFIG_IN_CLUSTER,
 	};
 	const char *namespace_file = arena_printf(a, "%s/namespace", dir);
 	if (!c.server || !c.tls.ca_file || !c.token_file || !namespace_file)

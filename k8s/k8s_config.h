@@ -32,8 +32,9 @@ struct k8s_config {
 	const char *token_file;     // re-read every minute and after a 401
 	const char *basic_user, *basic_password;
 	const struct k8s_exec *exec; // NULL = none
-	const char *source;          // for messages: "context dev of /home/u/.kube/config" or "in-cluster"
+	const char *source;          // for messages: "context dev of /home/u/.kube/config" or K8S_CONFIG_IN_CLUSTER
 };
+#define K8S_CONFIG_IN_CLUSTER "in-cluster"
 
 struct k8s_config_options {
 	const char *kubeconfig; // --kubeconfig: one file. NULL: $KUBECONFIG (':'-separated, merged, first wins), else
