@@ -21,6 +21,7 @@ static const struct command table[] = {
         {"pause", "NAME.. [--reason TEXT]", "keep the replicas as they are", cmd_pause},
         {"resume", "NAME..", "let them be scaled again", cmd_resume},
         {"explain", "FIELD", "describe a policy field: type, default, range", cmd_explain},
+        {"convert", "FILE..", "turn HPAs, ScaledObjects and WatermarkPodAutoscalers into policies", cmd_convert},
         {"crd", "[-o FORMAT]", "print the CustomResourceDefinition of GPUAutoscalers", cmd_crd},
         {"version", "[-o json]", "print the version", cmd_version},
 };

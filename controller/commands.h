@@ -34,6 +34,7 @@ int cmd_top(int argc, char **argv);
 int cmd_pause(int argc, char **argv);
 int cmd_resume(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
+int cmd_convert(int argc, char **argv);
 int cmd_crd(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 

@@ -27,7 +27,7 @@ static bool is_plain(const char *s)
 	return true;
 }
 
-static void put_string(struct buf *out, const char *s)
+void yaml_put_string(struct buf *out, const char *s)
 {
 	if (is_plain(s)) {
 		buf_puts(out, s);
@@ -50,7 +50,7 @@ static void put_scalar(struct buf *out, const cJSON *node)
 {
 	char text[NUM_TEXT_BYTES];
 	if (cJSON_IsString(node))
-		put_string(out, node->valuestring);
+		yaml_put_string(out, node->valuestring);
 	else if (cJSON_IsNumber(node)) {
 		num_format_f64(text, node->valuedouble);
 		buf_puts(out, text);
@@ -84,7 +84,7 @@ static void put_node(struct buf *out, const cJSON *node, int depth, bool in_list
 		if (!in_list || c != node->child)
 			put_indent(out, depth);
 		if (cJSON_IsObject(node)) {
-			put_string(out, c->string);
+			yaml_put_string(out, c->string);
 			buf_putc(out, ':');
 			put_value(out, c, depth);
 		} else {
