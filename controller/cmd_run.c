@@ -13,6 +13,7 @@
 #include "controller/ha_options.h"
 #include "controller/metrics.h"
 #include "controller/options.h"
+#include "controller/serve_options.h"
 #include "k8s/scale.h"
 
 struct run_args {
@@ -21,6 +22,7 @@ struct run_args {
 	struct log_options log;
 	struct ha_options ha;
 	struct path_options policies;
+	struct serve_options serve;
 	const char *listen, *namespace_name;
 	bool dry_run, once, crd;
 };
@@ -36,6 +38,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[1] = &a->kube;
 		state->child_inputs[2] = &a->log;
 		state->child_inputs[3] = &a->ha;
+		state->child_inputs[4] = &a->serve;
 		return 0;
 	case KEY_POLICIES:
 		path_options_add(&a->policies, arg, state);
@@ -90,11 +93,9 @@ int cmd_run(int argc, char **argv)
 	        {"dry-run", KEY_DRY_RUN, 0, 0, "decide and report, write nothing", 1},
 	        {"once", KEY_ONCE, 0, 0, "one tick per policy, then exit", 1},
 	        {0}};
-	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0},
-	                                             {&kube_argp, 0, NULL, 0},
-	                                             {&log_argp, 0, NULL, 0},
-	                                             {&ha_argp, 0, NULL, 0},
-	                                             {0}};
+	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {&kube_argp, 0, NULL, 0},
+	                                             {&log_argp, 0, NULL, 0},        {&ha_argp, 0, NULL, 0},
+	                                             {&serve_argp, 0, NULL, 0},      {0}};
 	const struct argp argp = {options,
 	                          parse,
 	                          "",
@@ -133,6 +134,7 @@ int cmd_run(int argc, char **argv)
 	                                 .policies_from_cluster = args.crd,
 	                                 .policy_namespace = args.namespace_name,
 	                                 .listen = args.listen,
+	                                 .serve = &args.serve,
 	                                 .dry_run = args.dry_run,
 	                                 .once = args.once,
 	                                 .election = connections.elects ? &args.ha : NULL,

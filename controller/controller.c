@@ -8,17 +8,16 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/http_server.h"
 #include "base/log.h"
 #include "base/process_trim.h"
 #include "controller/commands.h"
 #include "controller/controller_private.h"
-#include "controller/endpoints.h"
 #include "controller/history.h"
 #include "controller/metrics.h"
 #include "controller/policy_folder.h"
 #include "controller/policy_watch.h"
 #include "controller/query_hub.h"
+#include "controller/serving.h"
 #include "controller/status_writer.h"
 #include "k8s/event_recorder.h"
 
@@ -202,15 +201,15 @@ static int add_events(struct controller *c, struct err *e)
 
 static int add_server(struct controller *c, struct err *e)
 {
-	if (!c->options.listen || !c->options.listen[0] || c->options.once)
+	if (c->options.once)
 		return 0;
-	struct http_server_options options = {.loop = c->connections->loop, .listen = c->options.listen};
-	c->server = http_server_new(&options, e);
-	if (!c->server || endpoints_add(c->server, c, e) < 0)
-		return -1;
-	LOG(c->options.log, LOG_INFO, "Serving", LOG_S("listen", c->options.listen),
-	    LOG_I("port", http_server_port(c->server)));
-	return 0;
+	const struct serving_options options = {.flags = c->options.serve,
+	                                        .listen = c->options.listen,
+	                                        .connections = c->connections,
+	                                        .controller = c,
+	                                        .log = c->options.log};
+	c->serving = serving_new(&options, e);
+	return c->serving ? 0 : -1;
 }
 
 static void on_target_error(void *arg, const char *what, const struct err *error)
@@ -310,6 +309,7 @@ void controller_disconnect(struct controller *c)
 	if (!c)
 		return;
 	c->stopping = c->env.stopping = true;
+	serving_disconnect(c->serving);
 	policy_watch_free(c->watch);
 	c->watch = NULL;
 }
@@ -318,7 +318,7 @@ void controller_free(struct controller *c)
 {
 	if (!c)
 		return;
-	http_server_free(c->server);
+	serving_free(c->serving);
 	if (c->store)
 		members_free(c);
 	ticks_free(c->ticks);

@@ -18,13 +18,15 @@ struct metrics;
 struct query_hub;
 struct policy_store;
 struct reconciler;
+struct serve_options;
 
 struct controller_options {
 	const char *const *policy_paths; // files and folders of policies
 	size_t n_policy_paths;
-	bool policies_from_cluster;   // GPUAutoscaler objects, too
-	const char *policy_namespace; // only those of this one; NULL: all
-	const char *listen;           // NULL or "": no HTTP server
+	bool policies_from_cluster;        // GPUAutoscaler objects, too
+	const char *policy_namespace;      // only those of this one; NULL: all
+	const char *listen;                // NULL or "": no HTTP server
+	const struct serve_options *serve; // how to serve, and what else; not owned; NULL: plain HTTP, nothing else
 	bool dry_run, once;
 	struct ha_options *election; // NULL: every policy is this process's. Not owned
 	struct log *log;             // not owned

@@ -62,7 +62,7 @@ struct controller {
 	struct reconciler **view;             // for the endpoints, in order of name; made when asked for
 	bool view_is_stale, trimmed, stopping;
 	struct history *history;
-	struct http_server *server;
+	struct serving *serving; // NULL with --once
 	struct event *on_term, *on_int, *on_hup;
 };
 

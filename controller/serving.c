@@ -99,14 +99,17 @@ static int serve_external(struct serving *s, struct err *e)
 
 struct serving *serving_new(const struct serving_options *options, struct err *e)
 {
+	static const struct serve_options plain = {.tls_min_minor = 2};
 	struct serving *s = calloc(1, sizeof *s);
 	if (!s) {
 		err_set(e, ERR_INTERNAL, "out of memory");
 		return NULL;
 	}
 	s->options = *options;
+	if (!s->options.flags)
+		s->options.flags = &plain;
 	if ((options->listen && options->listen[0] && serve_endpoints(s, e) < 0) ||
-	    (options->flags->external_metrics && serve_external(s, e) < 0)) {
+	    (s->options.flags->external_metrics && serve_external(s, e) < 0)) {
 		serving_disconnect(s);
 		serving_free(s);
 		return NULL;

@@ -12,7 +12,7 @@ struct serve_options;
 struct serving;
 
 struct serving_options {
-	const struct serve_options *flags; // not owned, as all below; its texts must live as long
+	const struct serve_options *flags; // not owned, as all below; its texts must live as long. NULL: none
 	const char *listen;                // of the endpoints; NULL or "": none
 	struct connections *connections;
 	struct controller *controller;
