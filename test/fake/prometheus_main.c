@@ -27,9 +27,13 @@
 #define HELD_MAX       1000
 
 static const char usage[] = "usage: fake-prometheus --answers FILE [--listen ADDR]\n"
-                            "Each line of FILE is `[range ]QUERY => ANSWER`; the first whose QUERY the query asked "
-                            "begins with counts, none\n"
-                            "means no series. A `range` line is for range queries only. ANSWER is one of\n"
+                            "Each line of FILE is `[range ][tenant T ][with A=B ]QUERY => ANSWER`; the first whose "
+                            "QUERY the query asked begins\n"
+                            "with counts, none means no series. A `range` line is for range queries only, a `tenant` "
+                            "line for requests with\n"
+                            "that X-Scope-OrgID, a `with` line for those whose form says so. QUERY `buildinfo` is "
+                            "/api/v1/status/buildinfo.\n"
+                            "ANSWER is one of\n"
                             "  = V.. [@AGE]     one series per value, the data behind them AGE seconds old; a range is "
                             "that value all along\n"
                             "  status CODE BODY this body\n"
@@ -41,8 +45,9 @@ enum answer { ANSWER_VALUES, ANSWER_BODY, ANSWER_BYTES, ANSWER_HANG };
 struct rule {
 	bool range_only;
 	enum answer answer;
-	const char *query, *rest; // in the file's text
-	int64_t number;           // status or bytes
+	const char *tenant, *with; // NULL: any
+	const char *query, *rest;  // in the file's text
+	int64_t number;            // status or bytes
 };
 
 struct fake {
@@ -65,6 +70,19 @@ static bool take_word(const char **at, const char *word)
 	return true;
 }
 
+// "word VALUE rest": the value, cut off, when the line begins with the word.
+static const char *take_value(char **at, const char *word)
+{
+	const char *p = *at;
+	if (!take_word(&p, word))
+		return NULL;
+	char *value = *at + (p - *at);
+	*at = value + strcspn(value, " ");
+	if (**at)
+		*(*at)++ = '\0';
+	return value;
+}
+
 static int read_rule(struct fake *f, char *line, struct err *e)
 {
 	struct rule *r = &f->rules[f->n_rules];
@@ -72,8 +90,11 @@ static int read_rule(struct fake *f, char *line, struct err *e)
 	if (f->n_rules == RULES_MAX || !arrow)
 		return err_set(e, ERR_INPUT, "\"%.60s\": %s", line, arrow ? "one rule too many" : "no \" => \"");
 	*arrow = '\0';
-	const char *query = line, *answer = arrow + 4;
-	*r = (struct rule){.range_only = take_word(&query, "range")};
+	const char *from = line, *answer = arrow + 4;
+	*r = (struct rule){.range_only = take_word(&from, "range")};
+	char *query = line + (from - line);
+	r->tenant = take_value(&query, "tenant");
+	r->with = take_value(&query, "with");
 	r->query = query;
 	if (take_word(&answer, "=")) {
 		r->answer = ANSWER_VALUES;
@@ -224,13 +245,34 @@ static void reply_bytes(struct http_exchange *x, int64_t n)
 	free(body);
 }
 
-static const struct rule *find_rule(const struct fake *f, const char *query, bool is_range)
+static bool form_says(const char *body, const char *pair)
 {
-	for (size_t i = 0; i < f->n_rules; i++)
-		if (f->rules[i].range_only <= is_range &&
-		    strncmp(query, f->rules[i].query, strlen(f->rules[i].query)) == 0)
-			return &f->rules[i];
+	size_t n = strlen(pair);
+	for (const char *p = body; p; p = strchr(p, '&') ? strchr(p, '&') + 1 : NULL)
+		if (strncmp(p, pair, n) == 0 && (p[n] == '&' || p[n] == '\0'))
+			return true;
+	return false;
+}
+
+static const struct rule *find_rule(const struct fake *f, struct http_exchange *x, const char *query, bool is_range)
+{
+	const char *tenant = http_exchange_header(x, "X-Scope-OrgID"), *body = http_exchange_body(x, &(size_t){0});
+	for (size_t i = 0; i < f->n_rules; i++) {
+		const struct rule *r = &f->rules[i];
+		if (r->range_only <= is_range && (!r->tenant || (tenant && strcmp(tenant, r->tenant) == 0)) &&
+		    (!r->with || form_says(body, r->with)) && strncmp(query, r->query, strlen(r->query)) == 0)
+			return r;
+	}
 	return NULL;
+}
+
+static void on_buildinfo(void *arg, struct http_exchange *x)
+{
+	const struct rule *r = find_rule(arg, x, "buildinfo", false);
+	if (r && r->answer == ANSWER_BODY)
+		http_exchange_reply(x, (int)r->number, "application/json", r->rest, strlen(r->rest));
+	else
+		http_exchange_reply_text(x, 404, "404 page not found\n");
 }
 
 static void on_request(void *arg, struct http_exchange *x)
@@ -242,7 +284,7 @@ static void on_request(void *arg, struct http_exchange *x)
 	form_field(body, "query", query, sizeof query);
 	const double times[3] = {form_number(body, is_range ? "start" : "time"), form_number(body, "end"),
 	                         form_number(body, "step")};
-	const struct rule *r = find_rule(f, query, is_range);
+	const struct rule *r = find_rule(f, x, query, is_range);
 	if (!r)
 		reply_values(x, "", query, is_range, times);
 	else if (r->answer == ANSWER_VALUES)
@@ -269,7 +311,8 @@ static int serve(struct fake *f, const char *listen, struct event_base *loop, st
 	struct http_server_options options = {.loop = loop, .listen = listen};
 	f->server = http_server_new(&options, e);
 	if (!f->server || http_server_route(f->server, "/api/v1/query", on_request, f, e) < 0 ||
-	    http_server_route(f->server, "/api/v1/query_range", on_request, f, e) < 0)
+	    http_server_route(f->server, "/api/v1/query_range", on_request, f, e) < 0 ||
+	    http_server_route(f->server, "/api/v1/status/buildinfo", on_buildinfo, f, e) < 0)
 		return -1;
 	struct event *term = evsignal_new(loop, SIGTERM, on_signal, loop),
 	             *intr = evsignal_new(loop, SIGINT, on_signal, loop);
