@@ -3,6 +3,7 @@
 #include <argp.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <strings.h>
 
 #include "base/buf.h"
@@ -10,6 +11,7 @@
 #include "base/schema_explain.h"
 #include "base/schema_page.h"
 #include "controller/commands.h"
+#include "controller/metrics_table.h"
 #include "policies/policy_schema.h"
 #include "promql/promql_source_file.h"
 
@@ -52,7 +54,7 @@ int cmd_explain(int argc, char **argv)
 	        parse,
 	        "[FIELD]",
 	        "Describe a policy field: type, default, range, what it does. Without FIELD: the top level. "
-	        "`sources` and what is below it: the files of --sources."
+	        "`sources` and what is below it: the files of --sources. `metrics`: what /metrics serves."
 	        "\vExamples: gpuscale explain spec.signals.window; gpuscale explain sources.tls",
 	        NULL,
 	        NULL,
@@ -65,13 +67,16 @@ int cmd_explain(int argc, char **argv)
 	struct err e;
 	int code = EXIT_OK;
 	bool of_sources = args.field && strncasecmp(args.field, "sources", 7) == 0;
+	bool of_metrics = args.field && strcmp(args.field, "metrics") == 0;
 	const struct schema *schema = of_sources ? promql_source_schema() : policy_schema();
 	char path[EXPLAIN_PATH_BYTES];
 	// The kind and its list have the same name: the list is meant.
 	snprintf(path, sizeof path, "%s%s", of_sources ? PROMQL_SOURCES_KIND "." : "", args.field ? args.field : "");
-	if (args.page)
+	if (of_metrics)
+		family_page(&out);
+	else if (args.page)
 		schema_page(schema, &out);
-	if (!args.page && schema_explain(schema, path, &out, &e) < 0) {
+	if (!args.page && !of_metrics && schema_explain(schema, path, &out, &e) < 0) {
 		fprintf(stderr, "gpuscale explain: %s\n", e.msg);
 		code = EXIT_FAILED;
 	} else {

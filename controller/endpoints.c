@@ -3,8 +3,8 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/buf.h"
 #include "base/exposition.h"
@@ -20,13 +20,6 @@
 #include "promql/promql_source.h"
 
 #define ENDPOINT_BYTES_MAX (64 * 1024 * 1024)
-
-static int64_t wall_ms(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 // Only GET and HEAD; anything else is answered here.
 static bool is_read(struct http_exchange *x)
@@ -107,10 +100,25 @@ static void get_metrics(void *arg, struct http_exchange *x)
 		return;
 	struct controller_view v;
 	controller_get_view(arg, &v);
-	struct metrics_view mv = {v.reconcilers, v.n_reconcilers, v.n_bad_files, v.queries, wall_ms(), v.dry_run};
+	struct metrics_policy *policies = calloc(v.n_reconcilers ? v.n_reconcilers : 1, sizeof *policies);
+	if (!policies) {
+		http_exchange_reply_text(x, 500, "out of memory\n");
+		return;
+	}
+	for (size_t i = 0; i < v.n_reconcilers; i++) {
+		const char *const *details;
+		policies[i] = (struct metrics_policy){reconciler_policy(v.reconcilers[i]),
+		                                      reconciler_decision(v.reconcilers[i], &details)};
+	}
+	struct metrics_view mv = {.policies = policies,
+	                          .n_policies = v.n_reconcilers,
+	                          .n_bad_files = v.n_bad_files,
+	                          .queries = v.queries,
+	                          .dry_run = v.dry_run};
 	struct buf b;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	metrics_render(v.metrics, &mv, &b);
+	free(policies);
 	reply(x, 200, EXPOSITION_CONTENT_TYPE, &b);
 }
 

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal of this test: every family of the table is served, with the labels that its row has and no others; the series of
+// a policy are there while it is; a page of many policies is one page.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <event2/event.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "controller/metrics.h"
+#include "controller/metrics_table.h"
+#include "controller/query_hub.h"
+#include "controller/shards.h"
+#include "controller/status_writer.h"
+#include "k8s/event_recorder.h"
+#include "policies/decision.h"
+#include "promql/promql_source.h"
+
+#define MANY 5000
+
+struct world {
+	struct metrics *metrics;
+	struct event_base *loop;
+	struct promql_sources *sources;
+	struct query_hub *hub;
+	struct policy_signal signals[1];
+	struct policy policies[2];
+	struct decision decision;
+	struct metrics_policy list[2];
+	struct metrics_watch watch;
+	struct status_writer_stats status;
+	struct event_recorder_stats events;
+	struct shards_view shards;
+	struct metrics_view view;
+	struct buf page;
+};
+
+static int setup(void **state)
+{
+	struct err e;
+	struct world *w = calloc(1, sizeof *w);
+	w->metrics = metrics_new();
+	w->loop = event_base_new();
+	const struct promql_source_options source = {
+	        .name = "default", .query = {.url = "http://127.0.0.1:1", .kind = PROMQL_KIND_THANOS}};
+	w->sources = promql_sources_new(w->loop, NULL, &source, 1, &e);
+	w->hub = query_hub_new(w->sources, &e);
+	w->signals[0].name = "queue";
+	for (int i = 0; i < 2; i++) {
+		struct policy *p = &w->policies[i];
+		p->namespace_name = "serving";
+		p->name = i ? "b\"\\\n" : "a"; // no such name is admitted; the page must stay one anyway
+		p->min_replicas = 1;
+		p->max_replicas = 9;
+		p->signals = w->signals;
+		p->n_signals = 1;
+		w->list[i] = (struct metrics_policy){p, &w->decision};
+	}
+	w->decision =
+	        (struct decision){.current = 3, .ready = 2, .desired = 4, .action = ACTION_SCALE_UP, .n_signals = 1};
+	w->decision.signals[0] = (struct decision_signal){.value = 0.25, .age_ms = 1500};
+	w->watch = (struct metrics_watch){"gpuautoscalers", {.lists = 1, .streams = 2, .events = 3}};
+	w->view = (struct metrics_view){.policies = w->list,
+	                                .n_policies = 2,
+	                                .queries = w->hub,
+	                                .watches = &w->watch,
+	                                .n_watches = 1,
+	                                .status = &w->status,
+	                                .events = &w->events,
+	                                .shards = &w->shards};
+	buf_init(&w->page, 64 * 1024 * 1024);
+	metrics_decided(w->metrics, &w->decision);
+	metrics_api_request(w->metrics, "GET", "pods", 200);
+	*state = w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+	promql_sources_cancel(w->sources);
+	query_hub_free(w->hub);
+	promql_sources_free(w->sources);
+	event_base_free(w->loop);
+	metrics_free(w->metrics);
+	buf_done(&w->page);
+	free(w);
+	return 0;
+}
+
+static const char *render(struct world *w)
+{
+	buf_reset(&w->page);
+	metrics_render(w->metrics, &w->view, &w->page);
+	assert_false(w->page.failed);
+	return buf_str(&w->page);
+}
+
+static void expect(struct world *w, const char *line)
+{
+	if (!strstr(render(w), line))
+		fail_msg("\"%s\" is not on the page:\n%s", line, buf_str(&w->page));
+}
+
+static void every_family_is_served_once(void **state)
+{
+	struct world *w = *state;
+	const char *page = render(w);
+	for (int id = 0; id < FAMILY__COUNT; id++) {
+		char head[256];
+		const struct family *f = family_of((enum family_id)id);
+		snprintf(head, sizeof head, "\n# TYPE %s %s\n", f->name, metric_type_name(f->type));
+		const char *at = strstr(page, head);
+		if (!at || strstr(at + 1, head))
+			fail_msg("%s is there %s", f->name, at ? "twice" : "never");
+	}
+}
+
+static const struct family *family_called(const char *name, size_t len)
+{
+	static const char *const suffixes[] = {"", "_bucket", "_sum", "_count"};
+	for (int id = 0; id < FAMILY__COUNT; id++) {
+		const struct family *f = family_of((enum family_id)id);
+		size_t n = strlen(f->name);
+		for (size_t s = 0; s < (f->type == METRIC_HISTOGRAM ? 4u : 1u); s++)
+			if (n + strlen(suffixes[s]) == len && strncmp(f->name, name, n) == 0 &&
+			    strncmp(suffixes[s], name + n, len - n) == 0)
+				return f;
+	}
+	return NULL;
+}
+
+static void every_sample_has_the_labels_of_its_row(void **state)
+{
+	struct world *w = *state;
+	const char *line = render(w), *end;
+	size_t n_samples = 0;
+	for (; *line; line = end + 1) {
+		end = strchr(line, '\n');
+		assert_non_null(end);
+		if (*line == '#')
+			continue;
+		n_samples++;
+		size_t len = strcspn(line, "{ ");
+		const struct family *f = family_called(line, len);
+		if (!f)
+			fail_msg("%.*s is not in the table", (int)len, line);
+		const char *p = line + len + 1;
+		for (size_t i = 0; i < FAMILY_LABELS_MAX && f->labels[i]; i++) {
+			size_t n = strlen(f->labels[i]);
+			if (strncmp(p, f->labels[i], n) != 0 || strncmp(p + n, "=\"", 2) != 0)
+				fail_msg("%.*s: no label %s", (int)(end - line), line, f->labels[i]);
+			for (p += n + 2; *p != '"'; p++)
+				p += *p == '\\';
+			p += 1 + (p[1] == ',');
+		}
+		bool is_bucket = f->type == METRIC_HISTOGRAM && strstr(line, "le=\"") && strstr(line, "le=\"") < end;
+		if (*p != '}' && f->labels[0] && !is_bucket)
+			fail_msg("%.*s: more labels than the row has", (int)(end - line), line);
+	}
+	assert_true(n_samples > FAMILY__COUNT);
+}
+
+static void values_arrive(void **state)
+{
+	struct world *w = *state;
+	w->status = (struct status_writer_stats){.sent = 5, .failed = 2, .waiting = 1};
+	w->events = (struct event_recorder_stats){.written = 6, .failed = 3, .dropped = 4};
+	w->shards = (struct shards_view){.n_shards = 8, .n_owned = 3, .n_members = 2, .gained = 5, .lost = 2};
+	expect(w, "\ngpuscale_desired_replicas{namespace=\"serving\",policy=\"a\"} 4\n");
+	expect(w, "\ngpuscale_desired_replicas{namespace=\"serving\",policy=\"b\\\"\\\\\\n\"} 4\n");
+	expect(w, "\ngpuscale_signal_value{namespace=\"serving\",policy=\"a\",signal=\"queue\"} 0.25\n");
+	expect(w, "\ngpuscale_signal_age_seconds{namespace=\"serving\",policy=\"a\",signal=\"queue\"} 1.5\n");
+	expect(w, "\ngpuscale_decisions_total{action=\"ScaleUp\",reason=\"");
+	expect(w, "\ngpuscale_api_requests_total{verb=\"GET\",resource=\"pods\",code=\"200\"} 1\n");
+	expect(w, "\ngpuscale_source_info{source=\"default\",type=\"Thanos\",version=\"\"} 1\n");
+	expect(w, "\ngpuscale_source_state{source=\"default\",state=\"down\"} 0\n");
+	expect(w, "\ngpuscale_source_query_duration_seconds_count{source=\"default\"} 0\n");
+	expect(w, "\ngpuscale_watch_streams_total{resource=\"gpuautoscalers\"} 2\n");
+	expect(w, "\ngpuscale_status_writes_total{result=\"ok\"} 5\n");
+	expect(w, "\ngpuscale_events_total{result=\"dropped\"} 4\n");
+	expect(w, "\ngpuscale_shards_held 3\n");
+	expect(w, "\ngpuscale_shard_changes_total{change=\"lost\"} 2\n");
+	expect(w, "\ngpuscale_leader 1\n");
+	w->shards.n_owned = 0;
+	expect(w, "\ngpuscale_leader 0\n");
+}
+
+static void what_is_not_known_is_not_said(void **state)
+{
+	struct world *w = *state;
+	w->decision.ready = -1;
+	w->decision.signals[0] = (struct decision_signal){.value = NAN, .age_ms = -1};
+	w->view.watches = NULL;
+	w->view.shards = NULL;
+	const char *page = render(w);
+	assert_null(strstr(page, "gpuscale_ready_replicas{"));
+	assert_null(strstr(page, "gpuscale_signal_value{"));
+	assert_null(strstr(page, "gpuscale_signal_age_seconds{"));
+	assert_null(strstr(page, "gpuscale_watch_"));
+	assert_null(strstr(page, "gpuscale_shards"));
+	assert_null(strstr(page, "gpuscale_source_last_answer_timestamp_seconds{")); // nothing was asked yet
+	expect(w, "\ngpuscale_leader 1\n");                                          // nobody else is there
+}
+
+static void a_policy_that_is_gone_leaves_nothing(void **state)
+{
+	struct world *w = *state;
+	assert_non_null(strstr(render(w), "policy=\"a\""));
+	w->view.policies++;
+	w->view.n_policies = 1;
+	assert_null(strstr(render(w), "policy=\"a\""));
+	w->list[1].decision = NULL; // and one that has not decided yet says nothing
+	assert_null(strstr(render(w), "policy="));
+}
+
+static void a_page_of_many_policies_is_whole(void **state)
+{
+	struct world *w = *state;
+	struct metrics_policy *many = calloc(MANY, sizeof *many);
+	for (size_t i = 0; i < MANY; i++)
+		many[i] = w->list[0];
+	w->view.policies = many;
+	w->view.n_policies = MANY;
+	size_t n = 0;
+	for (const char *p = render(w); (p = strstr(p, "policy=\"a\"")); p++)
+		n++;
+	assert_int_equal(n, 9 * MANY); // seven gauges, a value and an age
+	free(many);
+}
+
+int main(void)
+{
+#define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
+	const struct CMUnitTest tests[] = {
+	        T(every_family_is_served_once),
+	        T(every_sample_has_the_labels_of_its_row),
+	        T(values_arrive),
+	        T(what_is_not_known_is_not_said),
+	        T(a_policy_that_is_gone_leaves_nothing),
+	        T(a_page_of_many_policies_is_whole),
+	};
+	return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);
+}
