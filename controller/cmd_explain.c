@@ -73,7 +73,7 @@ int cmd_explain(int argc, char **argv)
 	// The kind and its list have the same name: the list is meant.
 	snprintf(path, sizeof path, "%s%s", of_sources ? PROMQL_SOURCES_KIND "." : "", args.field ? args.field : "");
 	if (of_metrics)
-		family_page(&out);
+		metric_family_page(&out);
 	else if (args.page)
 		schema_page(schema, &out);
 	if (!args.page && !of_metrics && schema_explain(schema, path, &out, &e) < 0) {

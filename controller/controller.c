@@ -71,6 +71,9 @@ void controller_get_view(struct controller *c, struct controller_view *ret_view)
 	        .from_cluster = c->options.policies_from_cluster,
 	        .is_synced = objects.is_synced,
 	        .watch_error = objects.error,
+	        .watch = c->watch,
+	        .status_writer = c->status_env.writer,
+	        .event_recorder = c->status_env.events,
 	};
 }
 

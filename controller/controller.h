@@ -15,7 +15,10 @@ struct ha_options;
 struct history;
 struct log;
 struct metrics;
+struct event_recorder;
+struct policy_watch;
 struct query_hub;
+struct status_writer;
 struct policy_store;
 struct reconciler;
 struct serve_options;
@@ -56,9 +59,12 @@ struct controller_view {
 	const struct metrics *metrics;
 	struct query_hub *queries;
 	bool dry_run, reload_failed;
-	const char *reload_report;    // the errors of the last reload, "" when it was good
-	bool from_cluster, is_synced; // policies are watched; they have been listed
-	const char *watch_error;      // why they cannot be watched now, "" when they can
+	const char *reload_report;                   // the errors of the last reload, "" when it was good
+	bool from_cluster, is_synced;                // policies are watched; they have been listed
+	const char *watch_error;                     // why they cannot be watched now, "" when they can
+	const struct policy_watch *watch;            // NULL: none
+	const struct status_writer *status_writer;   // NULL: none
+	const struct event_recorder *event_recorder; // NULL: none
 };
 void controller_get_view(struct controller *c, struct controller_view *ret_view);
 

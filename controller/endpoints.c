@@ -13,9 +13,12 @@
 #include "controller/controller.h"
 #include "controller/history.h"
 #include "controller/metrics.h"
+#include "controller/policy_watch.h"
 #include "controller/query_hub.h"
 #include "controller/reconcile.h"
 #include "controller/render.h"
+#include "controller/status_writer.h"
+#include "k8s/event_recorder.h"
 #include "policies/policy_schema.h"
 #include "promql/promql_source.h"
 
@@ -115,6 +118,22 @@ static void get_metrics(void *arg, struct http_exchange *x)
 	                          .n_bad_files = v.n_bad_files,
 	                          .queries = v.queries,
 	                          .dry_run = v.dry_run};
+	struct metrics_watch watch;
+	struct status_writer_stats status;
+	struct event_recorder_stats events;
+	if (v.watch) {
+		watch = (struct metrics_watch){POLICY_WATCH_PLURAL, policy_watch_stats(v.watch)};
+		mv.watches = &watch;
+		mv.n_watches = 1;
+	}
+	if (v.status_writer) {
+		status_writer_get_stats(v.status_writer, &status);
+		mv.status = &status;
+	}
+	if (v.event_recorder) {
+		event_recorder_get_stats(v.event_recorder, &events);
+		mv.events = &events;
+	}
 	struct buf b;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	metrics_render(v.metrics, &mv, &b);

@@ -19,52 +19,53 @@
 
 #define LABELS(...) ((const char *const[]){__VA_ARGS__})
 
-static void put_count(struct buf *out, enum family_id id, const char *label, uint64_t n)
+static void put_count(struct buf *out, enum metric_family_id id, const char *label, uint64_t n)
 {
-	family_i64(out, id, LABELS(label), (int64_t)n);
+	metric_family_i64(out, id, LABELS(label), (int64_t)n);
 }
 
 static void render_counters(const struct metrics *m, struct buf *out)
 {
-	family_begin(out, FAMILY_RECONCILES);
+	metric_family_begin(out, FAMILY_RECONCILES);
 	for (int i = 0; i < METRICS_RESULT__COUNT; i++)
 		put_count(out, FAMILY_RECONCILES, metrics_result_names[i], m->results[i]);
-	family_begin(out, FAMILY_RECONCILE_DURATION);
-	family_histogram(out, FAMILY_RECONCILE_DURATION, NULL, &m->duration_seconds);
-	family_single(out, FAMILY_TICKS_SKIPPED, (double)m->skipped);
-	family_begin(out, FAMILY_DECISIONS);
+	metric_family_begin(out, FAMILY_RECONCILE_DURATION);
+	metric_family_histogram(out, FAMILY_RECONCILE_DURATION, NULL, &m->duration_seconds);
+	metric_family_single(out, FAMILY_TICKS_SKIPPED, (double)m->skipped);
+	metric_family_begin(out, FAMILY_DECISIONS);
 	for (int a = 0; a < ACTION__COUNT; a++)
 		for (int r = 0; r < REASON__COUNT; r++)
 			if (m->decisions[a][r])
-				family_i64(out, FAMILY_DECISIONS,
-				           LABELS(action_name((enum action)a), reason_info((enum reason)r)->name),
-				           (int64_t)m->decisions[a][r]);
-	family_begin(out, FAMILY_SCALES);
+				metric_family_i64(
+				        out, FAMILY_DECISIONS,
+				        LABELS(action_name((enum action)a), reason_info((enum reason)r)->name),
+				        (int64_t)m->decisions[a][r]);
+	metric_family_begin(out, FAMILY_SCALES);
 	put_count(out, FAMILY_SCALES, "up", m->scaled_up);
 	put_count(out, FAMILY_SCALES, "down", m->scaled_down);
-	family_single(out, FAMILY_CONFLICTS, (double)m->conflicts);
-	family_begin(out, FAMILY_API_REQUESTS);
+	metric_family_single(out, FAMILY_CONFLICTS, (double)m->conflicts);
+	metric_family_begin(out, FAMILY_API_REQUESTS);
 	for (size_t i = 0; i < m->n_api; i++) {
 		char code[16];
 		snprintf(code, sizeof code, "%d", m->api[i].code);
-		family_i64(out, FAMILY_API_REQUESTS, LABELS(m->api[i].verb, m->api[i].resource, code),
-		           (int64_t)m->api[i].n);
+		metric_family_i64(out, FAMILY_API_REQUESTS, LABELS(m->api[i].verb, m->api[i].resource, code),
+		                  (int64_t)m->api[i].n);
 	}
 }
 
 static void render_policies(const struct metrics *m, const struct metrics_view *v, struct buf *out)
 {
-	family_single(out, FAMILY_POLICIES, (double)v->n_policies);
-	family_single(out, FAMILY_POLICY_FILES_INVALID, (double)v->n_bad_files);
-	family_begin(out, FAMILY_POLICY_RELOADS);
+	metric_family_single(out, FAMILY_POLICIES, (double)v->n_policies);
+	metric_family_single(out, FAMILY_POLICY_FILES_INVALID, (double)v->n_bad_files);
+	metric_family_begin(out, FAMILY_POLICY_RELOADS);
 	put_count(out, FAMILY_POLICY_RELOADS, "ok", m->reloads_ok);
 	put_count(out, FAMILY_POLICY_RELOADS, "error", m->reloads_failed);
-	family_single(out, FAMILY_POLICY_RELOAD_TIMESTAMP, (double)m->reloaded_ms / 1000);
+	metric_family_single(out, FAMILY_POLICY_RELOAD_TIMESTAMP, (double)m->reloaded_ms / 1000);
 }
 
 // ---- per source ----
 
-static void render_source(enum family_id id, const struct promql_source *s, struct buf *out)
+static void render_source(enum metric_family_id id, const struct promql_source *s, struct buf *out)
 {
 	const char *name = promql_source_name(s);
 	const struct promql_source_stats *stats = promql_source_stats(s);
@@ -75,15 +76,15 @@ static void render_source(enum family_id id, const struct promql_source *s, stru
 	case FAMILY_SOURCE_INFO:
 		kind = promql_source_kind(s, &version);
 		if (kind != PROMQL_KIND_AUTO)
-			family_i64(out, id, LABELS(name, promql_kind_names[kind], version), 1);
+			metric_family_i64(out, id, LABELS(name, promql_kind_names[kind], version), 1);
 		break;
 	case FAMILY_SOURCE_UP:
 		put_count(out, id, name, state != PROMQL_DOWN);
 		break;
 	case FAMILY_SOURCE_STATE:
 		for (int i = 0; i < PROMQL_HEALTH__COUNT; i++)
-			family_i64(out, id, LABELS(name, promql_health_name((enum promql_health_state)i)),
-			           (int)state == i);
+			metric_family_i64(out, id, LABELS(name, promql_health_name((enum promql_health_state)i)),
+			                  (int)state == i);
 		break;
 	case FAMILY_SOURCE_QUERIES:
 		put_count(out, id, name, stats->queries);
@@ -91,8 +92,8 @@ static void render_source(enum family_id id, const struct promql_source *s, stru
 	case FAMILY_SOURCE_FAILURES:
 		for (int k = 0; k < ERR__COUNT; k++)
 			if (stats->failed[k])
-				family_i64(out, id, LABELS(name, err_kind_info((enum err_kind)k)->name),
-				           (int64_t)stats->failed[k]);
+				metric_family_i64(out, id, LABELS(name, err_kind_info((enum err_kind)k)->name),
+				                  (int64_t)stats->failed[k]);
 		break;
 	case FAMILY_SOURCE_PARTIAL:
 		put_count(out, id, name, stats->partial);
@@ -101,11 +102,11 @@ static void render_source(enum family_id id, const struct promql_source *s, stru
 		put_count(out, id, name, stats->refused);
 		break;
 	case FAMILY_SOURCE_SECONDS:
-		family_histogram(out, id, LABELS(name), &stats->seconds);
+		metric_family_histogram(out, id, LABELS(name), &stats->seconds);
 		break;
 	default: // FAMILY_SOURCE_ANSWER_TIMESTAMP
 		if (stats->last_answer_wall_ms)
-			family_f64(out, id, LABELS(name), (double)stats->last_answer_wall_ms / 1000);
+			metric_family_f64(out, id, LABELS(name), (double)stats->last_answer_wall_ms / 1000);
 	}
 }
 
@@ -113,11 +114,11 @@ static void render_sources(const struct query_hub *queries, struct buf *out)
 {
 	const struct promql_sources *sources = query_hub_sources(queries);
 	for (int id = FAMILY_SOURCE_INFO; id <= FAMILY_SOURCE_ANSWER_TIMESTAMP; id++) {
-		family_begin(out, (enum family_id)id);
+		metric_family_begin(out, (enum metric_family_id)id);
 		for (size_t i = 0; i < promql_sources_count(sources); i++)
-			render_source((enum family_id)id, promql_sources_at(sources, i), out);
+			render_source((enum metric_family_id)id, promql_sources_at(sources, i), out);
 	}
-	family_single(out, FAMILY_QUERIES_SHARED, (double)query_hub_shared(queries));
+	metric_family_single(out, FAMILY_QUERIES_SHARED, (double)query_hub_shared(queries));
 }
 
 // ---- per policy: there may be 20000, so their labels are made once, not for each family ----
@@ -127,7 +128,7 @@ struct label_texts {
 	size_t *end; // where the labels of each policy end
 };
 
-static bool policy_value(enum family_id id, const struct metrics_policy *p, int64_t *ret)
+static bool policy_value(enum metric_family_id id, const struct metrics_policy *p, int64_t *ret)
 {
 	const struct decision *d = p->decision;
 	switch (id) {
@@ -155,15 +156,15 @@ static bool policy_value(enum family_id id, const struct metrics_policy *p, int6
 	}
 }
 
-static void begin_sample(struct buf *out, enum family_id id, const struct label_texts *labels, size_t policy)
+static void begin_sample(struct buf *out, enum metric_family_id id, const struct label_texts *labels, size_t policy)
 {
 	size_t from = policy ? labels->end[policy - 1] : 0;
-	buf_puts(out, family_of(id)->name);
+	buf_puts(out, metric_family_of(id)->name);
 	buf_putc(out, '{');
 	buf_put(out, labels->text.data + from, labels->end[policy] - from);
 }
 
-static void render_signals(enum family_id id, const struct metrics_policy *p, const struct label_texts *labels,
+static void render_signals(enum metric_family_id id, const struct metrics_policy *p, const struct label_texts *labels,
                            size_t index, struct buf *out)
 {
 	for (size_t i = 0; i < p->decision->n_signals; i++) {
@@ -182,7 +183,7 @@ static void render_signals(enum family_id id, const struct metrics_policy *p, co
 	}
 }
 
-static void render_policy(enum family_id id, const struct metrics_policy *p, const struct label_texts *labels,
+static void render_policy(enum metric_family_id id, const struct metrics_policy *p, const struct label_texts *labels,
                           size_t index, struct buf *out)
 {
 	int64_t value;
@@ -200,17 +201,17 @@ static void render_per_policy(const struct metrics_view *v, struct buf *out)
 	buf_init(&labels.text, out->max);
 	for (size_t i = 0; labels.end && i < v->n_policies; i++) {
 		const struct policy *p = v->policies[i].policy;
-		family_label_text(&labels.text, FAMILY_CURRENT_REPLICAS, LABELS(p->namespace_name, p->name), 2);
+		metric_family_label_text(&labels.text, FAMILY_CURRENT_REPLICAS, LABELS(p->namespace_name, p->name), 2);
 		labels.end[i] = labels.text.len;
 	}
 	if (!labels.end || labels.text.failed)
 		out->failed = true; // half a page would look like policies that are gone
 	for (int id = FAMILY_CURRENT_REPLICAS; !out->failed && id <= FAMILY_SIGNAL_AGE; id++) {
 		bool is_signal = id == FAMILY_SIGNAL_VALUE || id == FAMILY_SIGNAL_AGE;
-		family_begin(out, (enum family_id)id);
+		metric_family_begin(out, (enum metric_family_id)id);
 		for (size_t i = 0; i < v->n_policies; i++)
 			if (v->policies[i].decision)
-				(is_signal ? render_signals : render_policy)((enum family_id)id, &v->policies[i],
+				(is_signal ? render_signals : render_policy)((enum metric_family_id)id, &v->policies[i],
 				                                             &labels, i, out);
 	}
 	buf_done(&labels.text);
@@ -222,12 +223,13 @@ static void render_per_policy(const struct metrics_view *v, struct buf *out)
 static void render_watches(const struct metrics_view *v, struct buf *out)
 {
 	for (int id = FAMILY_WATCH_SYNCED; v->watches && id <= FAMILY_WATCH_GONE; id++) {
-		family_begin(out, (enum family_id)id);
+		metric_family_begin(out, (enum metric_family_id)id);
 		for (size_t i = 0; i < v->n_watches; i++) {
 			const struct k8s_watch_stats *s = &v->watches[i].stats;
 			const uint64_t values[] = {s->is_synced, s->is_streaming, s->lists,
 			                           s->streams,   s->events,       s->gone};
-			put_count(out, (enum family_id)id, v->watches[i].resource, values[id - FAMILY_WATCH_SYNCED]);
+			put_count(out, (enum metric_family_id)id, v->watches[i].resource,
+			          values[id - FAMILY_WATCH_SYNCED]);
 		}
 	}
 }
@@ -235,13 +237,13 @@ static void render_watches(const struct metrics_view *v, struct buf *out)
 static void render_writes(const struct metrics_view *v, struct buf *out)
 {
 	if (v->status) {
-		family_begin(out, FAMILY_STATUS_WRITES);
+		metric_family_begin(out, FAMILY_STATUS_WRITES);
 		put_count(out, FAMILY_STATUS_WRITES, "ok", v->status->sent);
 		put_count(out, FAMILY_STATUS_WRITES, "error", v->status->failed);
-		family_single(out, FAMILY_STATUS_WAITING, (double)v->status->waiting);
+		metric_family_single(out, FAMILY_STATUS_WAITING, (double)v->status->waiting);
 	}
 	if (v->events) {
-		family_begin(out, FAMILY_EVENTS);
+		metric_family_begin(out, FAMILY_EVENTS);
 		put_count(out, FAMILY_EVENTS, "ok", v->events->written);
 		put_count(out, FAMILY_EVENTS, "error", v->events->failed);
 		put_count(out, FAMILY_EVENTS, "dropped", v->events->dropped);
@@ -250,23 +252,23 @@ static void render_writes(const struct metrics_view *v, struct buf *out)
 
 static void render_shards(const struct shards_view *s, struct buf *out)
 {
-	family_single(out, FAMILY_LEADER, !s || s->n_owned > 0);
+	metric_family_single(out, FAMILY_LEADER, !s || s->n_owned > 0);
 	if (!s)
 		return;
-	family_single(out, FAMILY_SHARDS, s->n_shards);
-	family_single(out, FAMILY_SHARDS_HELD, s->n_owned);
-	family_single(out, FAMILY_SHARD_MEMBERS, (double)s->n_members);
-	family_begin(out, FAMILY_SHARD_CHANGES);
+	metric_family_single(out, FAMILY_SHARDS, s->n_shards);
+	metric_family_single(out, FAMILY_SHARDS_HELD, s->n_owned);
+	metric_family_single(out, FAMILY_SHARD_MEMBERS, (double)s->n_members);
+	metric_family_begin(out, FAMILY_SHARD_CHANGES);
 	put_count(out, FAMILY_SHARD_CHANGES, "gained", s->gained);
 	put_count(out, FAMILY_SHARD_CHANGES, "lost", s->lost);
-	family_single(out, FAMILY_CLOCK_STEPS, (double)s->clock_steps);
+	metric_family_single(out, FAMILY_CLOCK_STEPS, (double)s->clock_steps);
 }
 
 void metrics_render(const struct metrics *m, const struct metrics_view *view, struct buf *out)
 {
-	family_begin(out, FAMILY_BUILD_INFO);
+	metric_family_begin(out, FAMILY_BUILD_INFO);
 	put_count(out, FAMILY_BUILD_INFO, GPUSCALE_VERSION, 1);
-	family_single(out, FAMILY_DRY_RUN, view->dry_run);
+	metric_family_single(out, FAMILY_DRY_RUN, view->dry_run);
 	render_policies(m, view, out);
 	render_counters(m, out);
 	if (view->queries)

@@ -9,7 +9,7 @@
 #define G METRIC_GAUGE
 #define H METRIC_HISTOGRAM
 
-static const struct family families[] = {
+static const struct metric_family families[] = {
         [FAMILY_BUILD_INFO] = {"gpuscale_build_info", G, "", {"version"}, "Version of this binary; always 1."},
         [FAMILY_DRY_RUN] = {"gpuscale_dry_run", G, "", {0}, "1 when this process was started with --dry-run."},
 
@@ -191,12 +191,12 @@ static const struct family families[] = {
 };
 _Static_assert(sizeof families / sizeof families[0] == FAMILY__COUNT, "one row per family");
 
-const struct family *family_of(enum family_id id)
+const struct metric_family *metric_family_of(enum metric_family_id id)
 {
 	return &families[id];
 }
 
-size_t family_labels(enum family_id id)
+size_t metric_family_labels(enum metric_family_id id)
 {
 	size_t n = 0;
 	while (n < FAMILY_LABELS_MAX && families[id].labels[n])
@@ -204,49 +204,49 @@ size_t family_labels(enum family_id id)
 	return n;
 }
 
-void family_begin(struct buf *out, enum family_id id)
+void metric_family_begin(struct buf *out, enum metric_family_id id)
 {
 	exposition_family(out, families[id].name, families[id].help, families[id].type);
 }
 
-static size_t take_labels(enum family_id id, const char *const *values, struct exposition_label *ret_labels)
+static size_t take_labels(enum metric_family_id id, const char *const *values, struct exposition_label *ret_labels)
 {
-	size_t n = family_labels(id);
+	size_t n = metric_family_labels(id);
 	assert(n == 0 || values);
 	for (size_t i = 0; i < n; i++)
 		ret_labels[i] = (struct exposition_label){families[id].labels[i], values[i]};
 	return n;
 }
 
-void family_f64(struct buf *out, enum family_id id, const char *const *values, double v)
+void metric_family_f64(struct buf *out, enum metric_family_id id, const char *const *values, double v)
 {
 	struct exposition_label labels[FAMILY_LABELS_MAX];
 	exposition_sample_f64(out, families[id].name, labels, take_labels(id, values, labels), v);
 }
 
-void family_i64(struct buf *out, enum family_id id, const char *const *values, int64_t v)
+void metric_family_i64(struct buf *out, enum metric_family_id id, const char *const *values, int64_t v)
 {
 	struct exposition_label labels[FAMILY_LABELS_MAX];
 	exposition_sample_i64(out, families[id].name, labels, take_labels(id, values, labels), v);
 }
 
-void family_histogram(struct buf *out, enum family_id id, const char *const *values,
-                      const struct exposition_histogram *h)
+void metric_family_histogram(struct buf *out, enum metric_family_id id, const char *const *values,
+                             const struct exposition_histogram *h)
 {
 	struct exposition_label labels[FAMILY_LABELS_MAX];
 	exposition_sample_histogram(out, families[id].name, labels, take_labels(id, values, labels), h);
 }
 
-void family_single(struct buf *out, enum family_id id, double v)
+void metric_family_single(struct buf *out, enum metric_family_id id, double v)
 {
-	assert(family_labels(id) == 0);
-	family_begin(out, id);
-	family_f64(out, id, NULL, v);
+	assert(metric_family_labels(id) == 0);
+	metric_family_begin(out, id);
+	metric_family_f64(out, id, NULL, v);
 }
 
-void family_label_text(struct buf *out, enum family_id id, const char *const *values, size_t n)
+void metric_family_label_text(struct buf *out, enum metric_family_id id, const char *const *values, size_t n)
 {
-	assert(n <= family_labels(id));
+	assert(n <= metric_family_labels(id));
 	for (size_t i = 0; i < n; i++) {
 		if (i)
 			buf_putc(out, ',');
@@ -257,13 +257,13 @@ void family_label_text(struct buf *out, enum family_id id, const char *const *va
 	}
 }
 
-void family_page(struct buf *out)
+void metric_family_page(struct buf *out)
 {
 	buf_puts(out, "| name | type | labels | unit | what |\n|---|---|---|---|---|\n");
 	for (int id = 0; id < FAMILY__COUNT; id++) {
-		const struct family *f = &families[id];
+		const struct metric_family *f = &families[id];
 		buf_printf(out, "| `%s` | %s | ", f->name, metric_type_name(f->type));
-		size_t n = family_labels((enum family_id)id);
+		size_t n = metric_family_labels((enum metric_family_id)id);
 		for (size_t i = 0; i < n; i++)
 			buf_printf(out, "%s`%s`", i ? ", " : "", f->labels[i]);
 		buf_printf(out, " | %s | %s |\n", f->unit, f->help);

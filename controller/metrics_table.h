@@ -13,7 +13,7 @@ struct buf;
 
 #define FAMILY_LABELS_MAX 3
 
-enum family_id {
+enum metric_family_id {
 	FAMILY_BUILD_INFO,
 	FAMILY_DRY_RUN,
 	FAMILY_POLICIES,
@@ -67,29 +67,29 @@ enum family_id {
 	FAMILY__COUNT
 };
 
-struct family {
+struct metric_family {
 	const char *name;
 	enum metric_type type;
 	const char *unit;                      // of the values; "" for a plain number
 	const char *labels[FAMILY_LABELS_MAX]; // NULL-terminated when fewer
 	const char *help;
 };
-const struct family *family_of(enum family_id id);
-size_t family_labels(enum family_id id); // how many
+const struct metric_family *metric_family_of(enum metric_family_id id);
+size_t metric_family_labels(enum metric_family_id id); // how many
 
-void family_begin(struct buf *out, enum family_id id); // HELP and TYPE
+void metric_family_begin(struct buf *out, enum metric_family_id id); // HELP and TYPE
 // One sample; values: one per label of the row.
-void family_f64(struct buf *out, enum family_id id, const char *const *values, double v);
-void family_i64(struct buf *out, enum family_id id, const char *const *values, int64_t v);
-void family_histogram(struct buf *out, enum family_id id, const char *const *values,
-                      const struct exposition_histogram *h);
+void metric_family_f64(struct buf *out, enum metric_family_id id, const char *const *values, double v);
+void metric_family_i64(struct buf *out, enum metric_family_id id, const char *const *values, int64_t v);
+void metric_family_histogram(struct buf *out, enum metric_family_id id, const char *const *values,
+                             const struct exposition_histogram *h);
 // A family of one sample without labels.
-void family_single(struct buf *out, enum family_id id, double v);
+void metric_family_single(struct buf *out, enum metric_family_id id, double v);
 // The text between the braces of a sample whose first labels have these values, escaped, for the samples of many
 // families: `a="x",b="y"`. n may be less than the row has.
-void family_label_text(struct buf *out, enum family_id id, const char *const *values, size_t n);
+void metric_family_label_text(struct buf *out, enum metric_family_id id, const char *const *values, size_t n);
 
 // docs/metrics.md below its heading: a row per family.
-void family_page(struct buf *out);
+void metric_family_page(struct buf *out);
 
 #endif

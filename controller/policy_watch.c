@@ -237,3 +237,10 @@ void policy_watch_get_state(const struct policy_watch *w, struct policy_watch_st
 {
 	*ret_state = (struct policy_watch_state){w->is_settled, w->is_synced, w->error ? w->error : ""};
 }
+
+struct k8s_watch_stats policy_watch_stats(const struct policy_watch *w)
+{
+	struct k8s_watch_stats stats;
+	k8s_watch_get_stats(w->watch, &stats);
+	return stats;
+}

@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 
+#include "k8s/watch.h"
+
 struct err;
 struct k8s_client;
 struct log;
@@ -33,6 +35,7 @@ struct policy_watch_state {
 	bool is_synced;    // listed once: what the store has is what is there, or was when it was last heard of
 	const char *error; // why it cannot list or watch now; "" when it can
 };
+struct k8s_watch_stats policy_watch_stats(const struct policy_watch *w);
 void policy_watch_get_state(const struct policy_watch *w, struct policy_watch_state *ret_state);
 
 #endif

@@ -116,7 +116,7 @@ static void every_family_is_served_once(void **state)
 	const char *page = render(w);
 	for (int id = 0; id < FAMILY__COUNT; id++) {
 		char head[256];
-		const struct family *f = family_of((enum family_id)id);
+		const struct metric_family *f = metric_family_of((enum metric_family_id)id);
 		snprintf(head, sizeof head, "\n# TYPE %s %s\n", f->name, metric_type_name(f->type));
 		const char *at = strstr(page, head);
 		if (!at || strstr(at + 1, head))
@@ -124,11 +124,11 @@ static void every_family_is_served_once(void **state)
 	}
 }
 
-static const struct family *family_called(const char *name, size_t len)
+static const struct metric_family *family_called(const char *name, size_t len)
 {
 	static const char *const suffixes[] = {"", "_bucket", "_sum", "_count"};
 	for (int id = 0; id < FAMILY__COUNT; id++) {
-		const struct family *f = family_of((enum family_id)id);
+		const struct metric_family *f = metric_family_of((enum metric_family_id)id);
 		size_t n = strlen(f->name);
 		for (size_t s = 0; s < (f->type == METRIC_HISTOGRAM ? 4u : 1u); s++)
 			if (n + strlen(suffixes[s]) == len && strncmp(f->name, name, n) == 0 &&
@@ -150,7 +150,7 @@ static void every_sample_has_the_labels_of_its_row(void **state)
 			continue;
 		n_samples++;
 		size_t len = strcspn(line, "{ ");
-		const struct family *f = family_called(line, len);
+		const struct metric_family *f = family_called(line, len);
 		if (!f)
 			fail_msg("%.*s is not in the table", (int)len, line);
 		const char *p = line + len + 1;
