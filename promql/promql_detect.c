@@ -21,7 +21,10 @@ static void send_waiting(struct promql *p)
 	for (struct promql_call *call = p->calls; call; call = next) {
 		struct err e;
 		next = call->next;
-		if (!call->http && promql_send(call, now_mono_ms, &e) < 0)
+		if (call->http)
+			continue;
+		call->started_mono_ms = now_mono_ms; // what this took is not taken from its deadline
+		if (promql_send(call, now_mono_ms, &e) < 0)
 			promql_end_failed(call, &e);
 	}
 }

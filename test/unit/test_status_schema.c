@@ -85,7 +85,6 @@ static void a_full_status_fits_the_table(void **state)
 		                         .record = &record,
 		                         .policy = &e.policy,
 		                         .state = e.state,
-		                         .uid = "7c9f",
 		                         .generation = 3,
 		                         .now_ms = e.now_ms};
 		arena_reset(&a);
