@@ -339,7 +339,8 @@ static void decode_duration(struct schema_decoder *d, const struct schema_field 
 {
 	int64_t value_ms;
 	double seconds;
-	bool is_number = !node->quoted && is_digits(node->text); // 0 is a duration, but to the API server a number
+	// 0 is a duration, but to the API server a number. A table may say so all the same.
+	bool is_number = !node->quoted && !d->in_default && is_digits(node->text);
 	if (!is_number && num_parse_duration_ms(node->text, node->text_len, &value_ms, NULL) == 0) {
 		if (is_in_range(f, (double)value_ms))
 			memcpy(slot, &value_ms, sizeof value_ms);

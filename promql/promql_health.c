@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "promql/promql_health.h"
 
+#include <string.h>
+
 #define OUTCOMES_MASK ((1u << PROMQL_HEALTH_OUTCOMES) - 1)
 
 static const char *const names[] = {[PROMQL_UP] = "up", [PROMQL_DEGRADED] = "degraded", [PROMQL_DOWN] = "down"};
@@ -11,14 +13,29 @@ const char *promql_health_name(enum promql_health_state s)
 	return names[s];
 }
 
-static void remember(struct promql_health *h, unsigned failed)
+static void remember(struct promql_health *h, uint64_t query, unsigned failed)
 {
 	h->failed = (uint8_t)(((unsigned)h->failed << 1 | failed) & OUTCOMES_MASK);
+	memmove(h->query + 1, h->query, sizeof h->query - sizeof h->query[0]);
+	h->query[0] = query;
 }
 
-void promql_health_answered(struct promql_health *h)
+// Did it fail before, and was another one answered since?
+static bool is_known_to_fail(const struct promql_health *h, uint64_t query)
 {
-	remember(h, 0);
+	bool answered = false;
+	for (int i = 0; i < PROMQL_HEALTH_OUTCOMES; i++) {
+		bool failed = h->failed >> i & 1;
+		if (failed && h->query[i] == query)
+			return answered;
+		answered |= !failed && h->query[i] && h->query[i] != query;
+	}
+	return false;
+}
+
+void promql_health_answered(struct promql_health *h, uint64_t query)
+{
+	remember(h, query, 0);
 	if (h->state != PROMQL_DOWN) {
 		h->state = h->failed ? PROMQL_DEGRADED : PROMQL_UP;
 	} else if (++h->n_answered >= PROMQL_HEALTH_PROBES) {
@@ -26,9 +43,11 @@ void promql_health_answered(struct promql_health *h)
 	}
 }
 
-void promql_health_failed(struct promql_health *h, bool others_answered, bool timed_out)
+void promql_health_failed(struct promql_health *h, uint64_t query, bool others_answered, bool timed_out)
 {
-	remember(h, 1);
+	if (h->state != PROMQL_DOWN && is_known_to_fail(h, query))
+		return;
+	remember(h, query, 1);
 	if (h->state == PROMQL_DOWN) {
 		// One slow query among good ones must not keep a source down for ever: it only does not help.
 		if (!timed_out)

@@ -23,12 +23,15 @@ struct promql_health { // zeroed: up, nothing known
 	enum promql_health_state state;
 	uint8_t failed; // a bit per outcome, the newest lowest
 	uint8_t n_answered;
+	uint64_t query[PROMQL_HEALTH_OUTCOMES]; // that had the outcome, the newest first
 };
 
+// `query` tells one query from another.
 // A query was answered, well or with a refusal of its own.
-void promql_health_answered(struct promql_health *h);
+void promql_health_answered(struct promql_health *h, uint64_t query);
 // The source failed a query. others_answered: it answered another one in the meantime, so it is not away; timed_out:
-// nothing came within the deadline, which may be the query's fault.
-void promql_health_failed(struct promql_health *h, bool others_answered, bool timed_out);
+// nothing came within the deadline, which may be the query's fault. The same query failing again while others are
+// answered is no news.
+void promql_health_failed(struct promql_health *h, uint64_t query, bool others_answered, bool timed_out);
 
 #endif

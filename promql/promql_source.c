@@ -10,6 +10,7 @@
 #include "base/http_client.h"
 #include "base/num.h"
 
+#define CONFIRMATION     "vector(1)"
 #define TENANT_HEADER    "X-Scope-OrgID: "
 #define TENANT_BYTES_MAX 150 // Mimir: pkg/tenant
 
@@ -25,8 +26,8 @@ struct promql_source {
 	// While down.
 	bool probing;
 	int64_t probed_mono_ms;
-	size_t probe_hash; // of the last probe's query
-	bool others_since; // something else was asked since then
+	uint64_t probe_hash; // of the last probe's query
+	bool others_since;   // something else was asked since then
 };
 
 struct promql_sources {
@@ -38,6 +39,7 @@ struct promql_sources {
 struct source_call {
 	struct promql_source *source;
 	int64_t started_us;
+	uint64_t query; // its hash
 	bool is_probe;
 	promql_done_fn *done;
 	void *arg;
@@ -70,18 +72,19 @@ static void set_error(struct promql_source *s, const char *text)
 	s->error = text ? strdup(text) : NULL;
 }
 
-static void note(struct promql_source *s, int64_t started_us, const struct err *error)
+static void note(struct promql_source *s, const struct source_call *call, const struct err *error)
 {
 	enum promql_health_state before = s->health.state;
 	if (error && error->kind == ERR_CANCELED)
 		return;
 	if (error && is_fault_of_source(error->kind)) {
-		promql_health_failed(&s->health, s->answered_us > started_us, error->kind == ERR_TIMEOUT);
+		promql_health_failed(&s->health, call->query, s->answered_us > call->started_us,
+		                     error->kind == ERR_TIMEOUT);
 		set_error(s, error->msg);
 	} else {
 		s->answered_us = mono_us();
 		s->stats.last_answer_wall_ms = clock_wall_ms(s->clock);
-		promql_health_answered(&s->health);
+		promql_health_answered(&s->health, call->query);
 	}
 	if (s->health.state == PROMQL_UP)
 		set_error(s, NULL);
@@ -90,7 +93,7 @@ static void note(struct promql_source *s, int64_t started_us, const struct err *
 }
 
 // A query that has been the probe is not it again while others ask too: it may be one that no server can answer.
-static bool may_probe(struct promql_source *s, size_t hash)
+static bool may_probe(struct promql_source *s, uint64_t hash)
 {
 	bool again = hash == s->probe_hash;
 	if (s->probing || clock_mono_ms(s->clock) - s->probed_mono_ms < PROMQL_PROBE_INTERVAL_MS ||
@@ -101,7 +104,7 @@ static bool may_probe(struct promql_source *s, size_t hash)
 	return true;
 }
 
-static void begin_probe(struct promql_source *s, size_t hash)
+static void begin_probe(struct promql_source *s, uint64_t hash)
 {
 	s->probing = true;
 	s->probed_mono_ms = clock_mono_ms(s->clock);
@@ -109,12 +112,12 @@ static void begin_probe(struct promql_source *s, size_t hash)
 	s->others_since = false;
 }
 
-static size_t hash_of(const char *text)
+static uint64_t hash_of(const char *text)
 {
 	size_t h = 5381;
 	for (; *text; text++)
 		h = h * 33 + (unsigned char)*text;
-	return h;
+	return h ? h : 1;
 }
 
 // ---- queries ----
@@ -133,31 +136,32 @@ static void on_done(void *arg, const struct promql_result *result, const struct 
 		s->stats.partial += result->n_warnings > 0;
 	if (call.is_probe)
 		s->probing = false;
-	note(s, call.started_us, error);
+	note(s, &call, error);
 	if (call.done)
 		call.done(call.arg, result, error);
 	if (call.is_probe && !error && s->health.state == PROMQL_DOWN)
 		confirm(s);
 }
 
-static struct source_call *new_call(struct promql_source *s, bool is_probe, promql_done_fn *done, void *arg)
+static struct source_call *new_call(struct promql_source *s, uint64_t query, bool is_probe, promql_done_fn *done,
+                                    void *arg)
 {
 	struct source_call *call = malloc(sizeof *call);
 	if (call)
-		*call = (struct source_call){s, mono_us(), is_probe, done, arg};
+		*call = (struct source_call){s, mono_us(), query, is_probe, done, arg};
 	return call;
 }
 
 // The rest of the probes that are needed, at once and as cheap as can be: nobody waits a tick for them.
 static void confirm(struct promql_source *s)
 {
-	struct source_call *call = new_call(s, true, NULL, NULL);
+	struct source_call *call = new_call(s, hash_of(CONFIRMATION), true, NULL, NULL);
 	struct err e;
 	if (!call)
 		return;
 	s->probing = true;
 	s->stats.queries++;
-	if (promql_query(s->promql, "vector(1)", 0, on_done, call, &e) < 0) {
+	if (promql_query(s->promql, CONFIRMATION, 0, on_done, call, &e) < 0) {
 		s->probing = false;
 		s->stats.failed[e.kind]++;
 		free(call);
@@ -193,13 +197,13 @@ int promql_source_ask(struct promql_source *s, const struct promql_question *que
 	if (!s->promql)
 		return canceled(s, e);
 	bool is_probe = s->health.state == PROMQL_DOWN;
+	uint64_t hash = hash_of(question->query);
 	if (is_probe) {
-		size_t hash = hash_of(question->query);
 		if (!may_probe(s, hash))
 			return refuse(s, e);
 		begin_probe(s, hash);
 	}
-	struct source_call *call = new_call(s, is_probe, done, arg);
+	struct source_call *call = new_call(s, hash, is_probe, done, arg);
 	if (!call)
 		return no_memory(e);
 	return count_sent(s, call, promql_ask(s->promql, question, on_done, call, e), e);
@@ -212,7 +216,7 @@ int promql_source_ask_range(struct promql_source *s, const char *query, int64_t 
 		return canceled(s, e);
 	if (s->health.state == PROMQL_DOWN)
 		return refuse(s, e);
-	struct source_call *call = new_call(s, false, done, arg);
+	struct source_call *call = new_call(s, hash_of(query), false, done, arg);
 	if (!call)
 		return no_memory(e);
 	return count_sent(s, call, promql_query_range(s->promql, query, start_ms, end_ms, step_ms, on_done, call, e),

@@ -10,15 +10,19 @@
 
 #include "promql/promql_health.h"
 
-// '+' answered, '-' failed, 't' timed out, 'a' failed while others were answered.
+// '+' answered, '-' failed, 't' timed out, 'a' failed while others were answered: each another query. 'G' is a query
+// that is answered, 'B' and 'C' are two that fail, every time.
 static enum promql_health_state after(const char *outcomes)
 {
 	struct promql_health h = {0};
-	for (; *outcomes; outcomes++)
-		if (*outcomes == '+')
-			promql_health_answered(&h);
+	for (uint64_t other = 1000; *outcomes; outcomes++) {
+		bool upper = *outcomes < 'a' && *outcomes > '-';
+		uint64_t query = upper ? (uint64_t)*outcomes : other++;
+		if (*outcomes == '+' || *outcomes == 'G')
+			promql_health_answered(&h, query);
 		else
-			promql_health_failed(&h, *outcomes == 'a', *outcomes == 't');
+			promql_health_failed(&h, query, *outcomes == 'a', *outcomes == 't');
+	}
 	return h.state;
 }
 
@@ -49,6 +53,12 @@ static void outcomes_make_the_state(void **state)
 	        {"---+t+", PROMQL_UP},        // a slow one does not
 	        {"---++--", PROMQL_DEGRADED}, // back up, it has its full credit again
 	        {"---++---", PROMQL_DOWN},
+	        {"BBB", PROMQL_DOWN}, // nobody else asks: it is the source
+	        {"GBBB", PROMQL_DOWN},
+	        {"GBGBGBGBGB", PROMQL_DEGRADED}, // it is the query
+	        {"GBGBBGGBBG", PROMQL_DEGRADED},
+	        {"GBCGBCGBCGCB", PROMQL_DEGRADED},
+	        {"GBGB--", PROMQL_DOWN}, // until others fail, too
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
 		if (after(rows[i].outcomes) != rows[i].state)
