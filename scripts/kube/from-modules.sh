@@ -115,6 +115,6 @@ modules_build_tool() { # NAME of TOOLS
 	modules_begin 3000
 	modules_write "$(tool_field "$name" 3)" "$release"
 	modules_build "$name $release" "-X $variable=v$release" "$(tool_field "$name" 4)"
-	keep "$scratch/bin/$(basename "$(tool_field "$name" 4)")" "$name"
+	keep "$scratch/bin/$name" "$name" # Go names it after the folder, without its /v5
 	modules_remove
 }
