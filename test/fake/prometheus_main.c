@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A Prometheus that says what a file tells it to: the same numbers and ages at every run, and faults that no real one
-// has. Prints "listening on URL" once it is ready, ends on SIGTERM or SIGINT.
+// has. Prints "listening on URL" once it is ready, reads the file again on SIGHUP, ends on SIGTERM or SIGINT.
 #include <errno.h>
 #include <event2/event.h>
 #include <getopt.h>
@@ -52,6 +52,7 @@ struct rule {
 
 struct fake {
 	struct http_server *server;
+	const char *path; // of the file
 	struct buf text;
 	struct rule rules[RULES_MAX];
 	size_t n_rules;
@@ -114,17 +115,19 @@ static int read_rule(struct fake *f, char *line, struct err *e)
 	return 0;
 }
 
-static int read_rules(struct fake *f, const char *path, struct err *e)
+static int read_rules(struct fake *f, struct err *e)
 {
+	buf_done(&f->text);
 	buf_init(&f->text, FILE_BYTES_MAX);
-	if (buf_read_file(&f->text, path, e) < 0)
+	f->n_rules = 0;
+	if (buf_read_file(&f->text, f->path, e) < 0)
 		return -1;
 	for (char *line = f->text.data, *next; line && *line; line = next) {
 		next = line + strcspn(line, "\n");
 		if (*next)
 			*next++ = '\0';
 		if (line[0] && line[0] != '#' && read_rule(f, line, e) < 0)
-			return err_wrap(e, "%s", path);
+			return err_wrap(e, "%s", f->path);
 	}
 	return 0;
 }
@@ -306,6 +309,15 @@ static void on_signal(evutil_socket_t fd, short events, void *arg)
 	event_base_loopbreak(arg);
 }
 
+static void on_hangup(evutil_socket_t fd, short events, void *arg)
+{
+	struct err e;
+	if (read_rules(arg, &e) == 0)
+		return;
+	fprintf(stderr, "fake-prometheus: %s\n", e.msg); // a script that went wrong is not played on
+	exit(1);
+}
+
 static int serve(struct fake *f, const char *listen, struct event_base *loop, struct err *e)
 {
 	struct http_server_options options = {.loop = loop, .listen = listen};
@@ -315,14 +327,17 @@ static int serve(struct fake *f, const char *listen, struct event_base *loop, st
 	    http_server_route(f->server, "/api/v1/status/buildinfo", on_buildinfo, f, e) < 0)
 		return -1;
 	struct event *term = evsignal_new(loop, SIGTERM, on_signal, loop),
-	             *intr = evsignal_new(loop, SIGINT, on_signal, loop);
-	if (!term || !intr || event_add(term, NULL) < 0 || event_add(intr, NULL) < 0)
+	             *intr = evsignal_new(loop, SIGINT, on_signal, loop),
+	             *hup = evsignal_new(loop, SIGHUP, on_hangup, f);
+	if (!term || !intr || !hup || event_add(term, NULL) < 0 || event_add(intr, NULL) < 0 ||
+	    event_add(hup, NULL) < 0)
 		return err_set(e, ERR_INTERNAL, "cannot watch for signals");
 	printf("listening on http://127.0.0.1:%u\n", (unsigned)http_server_port(f->server));
 	fflush(stdout);
 	event_base_dispatch(loop);
 	event_free(term);
 	event_free(intr);
+	event_free(hup);
 	return 0;
 }
 
@@ -352,8 +367,9 @@ int main(int argc, char **argv)
 	struct err e;
 	struct event_base *loop = event_base_new();
 	int rc = loop ? 0 : err_set(&e, ERR_INTERNAL, "cannot make an event loop");
+	fake.path = answers;
 	if (rc == 0)
-		rc = read_rules(&fake, answers, &e);
+		rc = read_rules(&fake, &e);
 	if (rc == 0)
 		rc = serve(&fake, listen, loop, &e);
 	while (fake.n_held)
