@@ -18,7 +18,7 @@
 #include "k8s/k8s_config.h"
 
 #define CONFIG_BYTES_MAX (1024 * 1024)
-#define OBJECTS_MAX      2000
+#define OBJECTS_MAX      10000
 #define CONNECTIONS      16
 
 struct bench {
@@ -79,7 +79,8 @@ static void submit_new_deployment(struct bench *b, int i)
 	snprintf(body, sizeof body,
 	         "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"d%04d\"},\"spec\":{"
 	         "\"replicas\":1,\"selector\":{\"matchLabels\":{\"app\":\"d%04d\"}},\"template\":{\"metadata\":{"
-	         "\"labels\":{\"app\":\"d%04d\"}},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"none\"}]}}}}",
+	         "\"labels\":{\"app\":\"d%04d\"}},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"none\","
+	         "\"resources\":{\"limits\":{\"nvidia.com/gpu\":1}}}]}}}}",
 	         i, i, i);
 	submit(b, "POST", "/apis/apps/v1/namespaces/bench/deployments", "Content-Type: application/json", body);
 }
