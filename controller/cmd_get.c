@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "controller/commands.h"
+#include "controller/get_watch.h"
 #include "controller/kube_session.h"
 #include "controller/policy_fetch.h"
 #include "controller/policy_render.h"
@@ -15,6 +16,7 @@
 struct get_args {
 	struct policy_scope scope;
 	enum output_format output;
+	bool watch;
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -27,11 +29,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'o':
 		a->output = (enum output_format)option_choice("-o", arg, output_format_names, state);
 		return 0;
+	case 'w':
+		a->watch = true;
+		return 0;
 	case ARGP_KEY_ARG:
 		policy_scope_add(&a->scope, arg, state);
 		return 0;
 	case ARGP_KEY_END:
 		policy_scope_check(&a->scope, state);
+		if (a->watch && a->scope.n_names > 1)
+			argp_error(state, "-w takes one name, or none for all");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -69,7 +76,9 @@ static int get(struct get_args *a, struct kube_session *session)
 int cmd_get(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-	        {"output", 'o', "FORMAT", 0, "table, wide, json, yaml or name (default table)", 1}, {0}};
+	        {"output", 'o', "FORMAT", 0, "table, wide, json, yaml or name (default table)", 1},
+	        {"watch", 'w', 0, 0, "then print every change, until interrupted", 1},
+	        {0}};
 	static const struct argp_child children[] = {{&policy_scope_argp, 0, NULL, 0}, {0}};
 	const struct argp argp = {options,
 	                          parse,
@@ -86,7 +95,7 @@ int cmd_get(int argc, char **argv)
 	int code = policy_fetch_open(&session, &args.scope, "gpuscale get");
 	if (code != EXIT_OK)
 		return code;
-	code = get(&args, &session);
+	code = args.watch ? get_watch(&session, &args.scope, args.output) : get(&args, &session);
 	kube_session_close(&session);
 	return code;
 }

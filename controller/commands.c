@@ -13,7 +13,7 @@ static const struct command table[] = {
          "run policy unit tests: series in, decisions out, no network", cmd_test},
         {"step", "-f FILE [--policy NAMESPACE/NAME]",
          "the engine as a filter: one JSON observation per line in, one decision out", cmd_step},
-        {"get", "[NAME..] [-n NAMESPACE | -A] [-o FORMAT]",
+        {"get", "[NAME..] [-n NAMESPACE | -A] [-o FORMAT] [-w]",
          "list the policies of a cluster, and why they are where they are", cmd_get},
         {"describe", "[NAME..] [-n NAMESPACE | -A]", "all about a policy: signals, conditions, decisions, Events",
          cmd_describe},
