@@ -146,7 +146,7 @@ static void look(struct observation_call *c, bool may_wait)
 		take(c, &view);
 		return;
 	case TARGET_ABSENT:
-		err_set_code(&c->error, ERR_NOT_FOUND, 404, "%s %s/%s: there is none", ref.kind, ref.namespace_name,
+		err_set_code(&c->error, ERR_NOT_FOUND, 404, "%s %s/%s: not found", ref.kind, ref.namespace_name,
 		             ref.name);
 		finish_one(c);
 		return;
