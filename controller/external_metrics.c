@@ -87,9 +87,11 @@ static void reply_values(struct external_metrics *m, struct http_exchange *x, co
 		return;
 	}
 	buf_init(&b, REPLY_BYTES_MAX);
-	if (external_values_write(&b, m->options.next, m->options.next_arg, path->namespace_name, path->metric,
+	if (external_values_write(&b, m->options.next, m->options.arg, path->namespace_name, path->metric,
 	                          http_exchange_query(x, "labelSelector"), clock_wall_ms(m->options.clock), &e) < 0) {
 		buf_done(&b);
+		if (e.kind == ERR_NOT_FOUND && !m->options.is_settled(m->options.arg))
+			err_set(&e, ERR_SERVER, "the policies are not all known yet");
 		reply_failure(x, status_of(&e), e.msg);
 		return;
 	}
@@ -112,7 +114,7 @@ static void reply_page(struct external_metrics *m, struct http_exchange *x, cons
 		break;
 	case EXTERNAL_METRICS_RESOURCES: {
 		const char *names[EXTERNAL_NAMES_MAX];
-		size_t n = external_values_names(m->options.next, m->options.next_arg, names);
+		size_t n = external_values_names(m->options.next, m->options.arg, names);
 		external_metrics_write_resources(&b, names, n);
 		break;
 	}
@@ -179,10 +181,12 @@ static void handle_probe(void *arg, struct http_exchange *x)
 static void handle_ready(void *arg, struct http_exchange *x)
 {
 	struct external_metrics *m = arg;
-	if (delegated_auth_is_ready(m->auth))
-		http_exchange_reply_text(x, 200, "ok\n");
-	else
+	if (!delegated_auth_is_ready(m->auth))
 		http_exchange_reply_text(x, 503, "not ready: the authorities of the cluster are not known\n");
+	else if (!m->options.is_settled(m->options.arg))
+		http_exchange_reply_text(x, 503, "not ready: the policies are not all known yet\n");
+	else
+		http_exchange_reply_text(x, 200, "ok\n");
 }
 
 // ---- life ----

@@ -24,7 +24,8 @@ struct external_metrics_options {
 	const char *cert_file, *key_file; // NULL: a certificate is made in memory
 	int tls_min_minor;                // as in http_server_options
 	external_source_fn *next;         // the policies in force
-	void *next_arg;
+	bool (*is_settled)(void *arg);    // whether all of them are known: before, none is said not to be there
+	void *arg;                        // of both
 };
 
 // Listens at once. NULL and *e (ERR_IO, ERR_TLS, ERR_USAGE).

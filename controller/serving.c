@@ -22,6 +22,7 @@ struct serving {
 	struct tls_follower *follower;     // NULL: plain HTTP
 	struct external_metrics *external; // NULL: not served
 	struct controller_view view;       // of the walk over policies that is under way
+	bool settled;                      // see is_settled()
 };
 
 static int serve_endpoints(struct serving *s, struct err *e)
@@ -74,6 +75,26 @@ static bool next_policy(void *arg, size_t i, struct external_source *ret_source)
 	return true;
 }
 
+// Once every policy that was there at the start had a tick. Stays so: a policy that comes later has no values yet,
+// which is no reason to take the others out of service.
+static bool is_settled(void *arg)
+{
+	struct serving *s = arg;
+	const char *const *details;
+	if (s->settled)
+		return true;
+	controller_get_view(s->options.controller, &s->view);
+	if (s->view.from_cluster && !s->view.is_synced)
+		return false;
+	for (size_t i = 0; i < s->view.n_reconcilers; i++) {
+		const struct reconciler *r = s->view.reconcilers[i];
+		if (!reconciler_decision(r, &details) && !reconciler_error(r)[0])
+			return false;
+	}
+	s->settled = true;
+	return true;
+}
+
 static int serve_external(struct serving *s, struct err *e)
 {
 	const struct serve_options *flags = s->options.flags;
@@ -89,7 +110,8 @@ static int serve_external(struct serving *s, struct err *e)
 	        .key_file = flags->external_metrics_cert_file ? flags->external_metrics_key_file : flags->tls_key_file,
 	        .tls_min_minor = flags->tls_min_minor,
 	        .next = next_policy,
-	        .next_arg = s,
+	        .is_settled = is_settled,
+	        .arg = s,
 	};
 	if (!connections->k8s)
 		return err_set(e, ERR_USAGE, "--external-metrics needs a cluster to ask who may read them");
