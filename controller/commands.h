@@ -36,6 +36,7 @@ int cmd_resume(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_convert(int argc, char **argv);
 int cmd_crd(int argc, char **argv);
+int cmd_completion(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 
 #endif

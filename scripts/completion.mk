@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+# Completion scripts for bash, zsh and fish go where each shell looks for them.
+SHAREDIR = $(DESTDIR)$(PREFIX)/share
+install: install-completion
+install-completion: $(OUT)/gpuscale
+	install -d $(SHAREDIR)/bash-completion/completions $(SHAREDIR)/zsh/site-functions $(SHAREDIR)/fish/vendor_completions.d
+	$(OUT)/gpuscale completion bash >$(SHAREDIR)/bash-completion/completions/gpuscale
+	$(OUT)/gpuscale completion zsh >$(SHAREDIR)/zsh/site-functions/_gpuscale
+	$(OUT)/gpuscale completion fish >$(SHAREDIR)/fish/vendor_completions.d/gpuscale.fish
+uninstall: uninstall-completion
+uninstall-completion:
+	rm -f $(SHAREDIR)/bash-completion/completions/gpuscale $(SHAREDIR)/zsh/site-functions/_gpuscale \
+	  $(SHAREDIR)/fish/vendor_completions.d/gpuscale.fish
+.PHONY: install-completion uninstall-completion
