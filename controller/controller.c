@@ -24,59 +24,6 @@
 #define HOST_BYTES           256
 #define CONTROLLER_FORGET_MS (10 * 60000) // queries nobody asked for this long
 
-// ---- what the endpoints show ----
-
-static int compare_by_name(const void *a, const void *b)
-{
-	const struct policy *x = reconciler_policy(*(struct reconciler *const *)a);
-	const struct policy *y = reconciler_policy(*(struct reconciler *const *)b);
-	int c = strcmp(x->namespace_name, y->namespace_name);
-	return c ? c : strcmp(x->name, y->name);
-}
-
-static void refresh_view(struct controller *c)
-{
-	if (!c->view_is_stale)
-		return;
-	struct reconciler **view = realloc(c->view, (c->n_members + 1) * sizeof(struct reconciler *));
-	if (!view)
-		abort(); // a few kilobytes: the supervisor restarts us
-	c->view = view;
-	for (size_t i = 0; i < c->n_members; i++)
-		view[i] = c->members[i]->reconciler;
-	qsort(view, c->n_members, sizeof(struct reconciler *), compare_by_name);
-	c->view_is_stale = false;
-}
-
-void controller_get_view(struct controller *c, struct controller_view *ret_view)
-{
-	struct policy_folder_state files = {.report = ""};
-	struct policy_watch_state objects = {.error = ""};
-	if (c->folder)
-		policy_folder_get_state(c->folder, &files);
-	if (c->watch)
-		policy_watch_get_state(c->watch, &objects);
-	refresh_view(c);
-	*ret_view = (struct controller_view){
-	        .reconcilers = c->view,
-	        .n_reconcilers = c->n_members,
-	        .policies = c->store,
-	        .n_bad_files = files.n_bad_files,
-	        .history = c->history,
-	        .metrics = c->env.metrics,
-	        .queries = c->connections->queries,
-	        .dry_run = c->options.dry_run,
-	        .reload_failed = files.failed,
-	        .reload_report = files.report,
-	        .from_cluster = c->options.policies_from_cluster,
-	        .is_synced = objects.is_synced,
-	        .watch_error = objects.error,
-	        .watch = c->watch,
-	        .status_writer = c->status_env.writer,
-	        .event_recorder = c->status_env.events,
-	};
-}
-
 // ---- ticks ----
 
 static void on_skipped(void *arg, struct ticker *t)
@@ -95,13 +42,15 @@ static void on_round(void *arg, int64_t now_ms)
 void controller_on_quiet(struct controller *c)
 {
 	struct ticks_stats s;
-	if (c->stopping || (c->trimmed && !c->options.once))
+	bool has_grown = c->n_members > 2 * c->n_trimmed; // and with it what is only needed while policies begin
+	if (c->stopping || (c->is_trimmed && !has_grown && !c->options.once))
 		return;
 	ticks_get_stats(c->ticks, &s);
 	if (s.under_way + s.due > 0 || c->dirty || !controller_is_settled(c))
 		return;
-	if (!c->trimmed) {
-		c->trimmed = true; // everything has been up and running once
+	if (!c->is_trimmed || has_grown) {
+		c->is_trimmed = true; // everything has been up and running once
+		c->n_trimmed = c->n_members;
 		process_trim();
 	}
 	if (c->options.once)

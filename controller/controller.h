@@ -19,9 +19,10 @@ struct event_recorder;
 struct policy_watch;
 struct query_hub;
 struct status_writer;
-struct policy_store;
+struct policy_entry;
 struct reconciler;
 struct serve_options;
+struct shards;
 
 struct controller_options {
 	const char *const *policy_paths; // files and folders of policies
@@ -53,7 +54,8 @@ void controller_free(struct controller *c);
 struct controller_view {
 	struct reconciler *const *reconcilers; // in order of namespace, then name
 	size_t n_reconcilers;
-	const struct policy_store *policies;
+	size_t n_invalid; // policies whose newest version has faults
+	size_t n_waiting; // valid, and not at work: somebody else drives their target
 	size_t n_bad_files;
 	const struct history *history;
 	const struct metrics *metrics;
@@ -65,7 +67,13 @@ struct controller_view {
 	const struct policy_watch *watch;            // NULL: none
 	const struct status_writer *status_writer;   // NULL: none
 	const struct event_recorder *event_recorder; // NULL: none
+	const struct shards *shards;                 // NULL: no election
 };
 void controller_get_view(struct controller *c, struct controller_view *ret_view);
+// Once it knows its policies and each had a tick, or failed to, it is ready; those that come later do not change that.
+bool controller_is_ready(struct controller *c, size_t *ret_n_ticked);
+// The policies of this process that are not at work, one after the other (NULL: the first), and why. NULL at the end.
+const struct policy_entry *controller_next_idle(struct controller *c, const struct policy_entry *after, char *ret_why,
+                                                size_t size);
 
 #endif

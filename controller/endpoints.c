@@ -13,10 +13,12 @@
 #include "controller/controller.h"
 #include "controller/history.h"
 #include "controller/metrics.h"
+#include "controller/policy_store.h"
 #include "controller/policy_watch.h"
 #include "controller/query_hub.h"
 #include "controller/reconcile.h"
 #include "controller/render.h"
+#include "controller/shards.h"
 #include "controller/status_writer.h"
 #include "k8s/event_recorder.h"
 #include "policies/policy_schema.h"
@@ -63,6 +65,16 @@ static void write_sources(struct buf *b, const struct promql_sources *sources)
 	}
 }
 
+static void write_shards(struct buf *b, const struct shards *shards)
+{
+	if (!shards)
+		return;
+	struct shards_view s;
+	shards_get_view(shards, &s);
+	buf_printf(b, "[%c]leases %d of %d are held by %s%s%s (informative)\n", s.error[0] ? '-' : '+', s.n_owned,
+	           s.n_shards, s.identity, s.error[0] ? ": " : "", s.error);
+}
+
 // Ready: the policies are known, and each had a tick (no policy yet is no fault). A source that is away is no reason to
 // be taken out of service: holding is the job then.
 static void get_readyz(void *arg, struct http_exchange *x)
@@ -71,17 +83,15 @@ static void get_readyz(void *arg, struct http_exchange *x)
 		return;
 	struct controller_view v;
 	controller_get_view(arg, &v);
-	size_t ticked = 0;
-	for (size_t i = 0; i < v.n_reconcilers; i++) {
-		const char *const *details;
-		ticked += reconciler_decision(v.reconcilers[i], &details) || reconciler_error(v.reconcilers[i])[0];
-	}
+	size_t ticked;
+	bool ready = controller_is_ready(arg, &ticked);
 	bool listed = !v.from_cluster || v.is_synced; // else it is not known what there is to do
-	bool ready = ticked == v.n_reconcilers && listed;
 	struct buf b;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	if (http_exchange_query(x, "verbose")) {
-		buf_printf(&b, "[+]policies %zu in force (informative)\n", v.n_reconcilers);
+		buf_printf(&b, "[+]policies %zu in force, %zu invalid, %zu wait (informative)\n", v.n_reconcilers,
+		           v.n_invalid, v.n_waiting);
+		write_shards(&b, v.shards);
 		buf_printf(&b, "[%c]ticks %zu of %zu policies had one\n", ready ? '+' : '-', ticked, v.n_reconcilers);
 		if (v.from_cluster)
 			buf_printf(&b, "[%c]watch %s\n", listed && !v.watch_error[0] ? '+' : '-',
@@ -116,6 +126,8 @@ static void get_metrics(void *arg, struct http_exchange *x)
 	struct metrics_view mv = {.policies = policies,
 	                          .n_policies = v.n_reconcilers,
 	                          .n_bad_files = v.n_bad_files,
+	                          .n_invalid = v.n_invalid,
+	                          .n_waiting = v.n_waiting,
 	                          .queries = v.queries,
 	                          .dry_run = v.dry_run};
 	struct metrics_watch watch;
@@ -134,6 +146,11 @@ static void get_metrics(void *arg, struct http_exchange *x)
 		event_recorder_get_stats(v.event_recorder, &events);
 		mv.events = &events;
 	}
+	struct shards_view shards;
+	if (v.shards) {
+		shards_get_view(v.shards, &shards);
+		mv.shards = &shards;
+	}
 	struct buf b;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	metrics_render(v.metrics, &mv, &b);
@@ -141,8 +158,52 @@ static void get_metrics(void *arg, struct http_exchange *x)
 	reply(x, 200, EXPOSITION_CONTENT_TYPE, &b);
 }
 
+static bool is_asked_for(const char *only, const char *namespace_name, const char *name)
+{
+	char key[512];
+	snprintf(key, sizeof key, "%s/%s", namespace_name, name);
+	return !only || strcmp(only, key) == 0;
+}
+
+static void write_error(struct json_writer *w, const char *namespace_name, const char *name, const char *error)
+{
+	json_write_object_begin(w);
+	json_write_key(w, "namespace");
+	json_write_str(w, namespace_name);
+	json_write_key(w, "name");
+	json_write_str(w, name);
+	json_write_key(w, "error");
+	json_write_str(w, error);
+	json_write_object_end(w);
+}
+
+static void write_decisions(struct json_writer *w, const struct controller_view *v, const char *only)
+{
+	for (size_t i = 0; i < v->n_reconcilers; i++) {
+		struct decided d = {.policy = reconciler_policy(v->reconcilers[i])};
+		d.decision = reconciler_decision(v->reconcilers[i], &d.details);
+		if (d.decision && is_asked_for(only, d.policy->namespace_name, d.policy->name))
+			render_decision_json(w, &d);
+	}
+}
+
+static void write_errors(struct json_writer *w, struct controller *controller, const struct controller_view *v,
+                         const char *only)
+{
+	for (size_t i = 0; i < v->n_reconcilers; i++) {
+		const struct policy *p = reconciler_policy(v->reconcilers[i]);
+		const char *error = reconciler_error(v->reconcilers[i]);
+		if (error[0] && is_asked_for(only, p->namespace_name, p->name))
+			write_error(w, p->namespace_name, p->name, error);
+	}
+	char why[POLICY_ERROR_BYTES_MAX];
+	for (const struct policy_entry *e = NULL; (e = controller_next_idle(controller, e, why, sizeof why));)
+		if (is_asked_for(only, e->namespace_name, e->name))
+			write_error(w, e->namespace_name, e->name, why);
+}
+
 // items: the last decision of each policy. history: what was new, oldest first. errors: policies whose last tick
-// brought no decision.
+// brought no decision, and those that have none.
 static void get_decisions(void *arg, struct http_exchange *x)
 {
 	if (!is_read(x))
@@ -161,32 +222,14 @@ static void get_decisions(void *arg, struct http_exchange *x)
 	json_write_str(&w, "DecisionList");
 	json_write_key(&w, "items");
 	json_write_array_begin(&w);
-	for (int pass = 0; pass < 2; pass++) {
-		for (size_t i = 0; i < v.n_reconcilers; i++) {
-			const struct policy *p = reconciler_policy(v.reconcilers[i]);
-			char key[512];
-			snprintf(key, sizeof key, "%s/%s", p->namespace_name, p->name);
-			if (only && strcmp(only, key) != 0)
-				continue;
-			struct decided d = {.policy = p};
-			d.decision = reconciler_decision(v.reconcilers[i], &d.details);
-			if (pass == 0 && d.decision)
-				render_decision_json(&w, &d);
-			if (pass == 1 && reconciler_error(v.reconcilers[i])[0]) {
-				json_write_object_begin(&w);
-				json_write_key(&w, "namespace");
-				json_write_str(&w, p->namespace_name);
-				json_write_key(&w, "name");
-				json_write_str(&w, p->name);
-				json_write_key(&w, "error");
-				json_write_str(&w, reconciler_error(v.reconcilers[i]));
-				json_write_object_end(&w);
-			}
-		}
-		json_write_array_end(&w);
-		json_write_key(&w, pass == 0 ? "errors" : "history");
-		json_write_array_begin(&w);
-	}
+	write_decisions(&w, &v, only);
+	json_write_array_end(&w);
+	json_write_key(&w, "errors");
+	json_write_array_begin(&w);
+	write_errors(&w, arg, &v, only);
+	json_write_array_end(&w);
+	json_write_key(&w, "history");
+	json_write_array_begin(&w);
 	history_write(v.history, &w, only);
 	json_write_array_end(&w);
 	json_write_object_end(&w);

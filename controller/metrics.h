@@ -43,7 +43,7 @@ struct metrics_watch {
 struct metrics_view {
 	const struct metrics_policy *policies;
 	size_t n_policies;
-	size_t n_bad_files;
+	size_t n_bad_files, n_invalid, n_waiting; // as in struct controller_view
 	const struct query_hub *queries;
 	bool dry_run;
 	const struct metrics_watch *watches; // one per resource

@@ -56,6 +56,8 @@ static void render_counters(const struct metrics *m, struct buf *out)
 static void render_policies(const struct metrics *m, const struct metrics_view *v, struct buf *out)
 {
 	metric_family_single(out, FAMILY_POLICIES, (double)v->n_policies);
+	metric_family_single(out, FAMILY_POLICIES_INVALID, (double)v->n_invalid);
+	metric_family_single(out, FAMILY_POLICIES_WAITING, (double)v->n_waiting);
 	metric_family_single(out, FAMILY_POLICY_FILES_INVALID, (double)v->n_bad_files);
 	metric_family_begin(out, FAMILY_POLICY_RELOADS);
 	put_count(out, FAMILY_POLICY_RELOADS, "ok", m->reloads_ok);
