@@ -36,7 +36,8 @@ struct reconciler {
 	struct reconcile_subject subject;
 	const struct policy *policy; // of subject
 	void *state;
-	bool needs_past; // what the process before this one knew is still to be read
+	bool needs_past;       // what the process before this one knew is still to be read
+	int32_t past_replicas; // what the target was asked for then, to be compared; -1: nothing to compare
 	bool needs_refill;
 	bool said_status_error;
 	enum err_kind pods_error_kind;
@@ -85,6 +86,7 @@ struct reconciler *reconciler_new(const struct reconcile_env *env, const struct 
 		return NULL;
 	}
 	decide_state_init(r->policy, r->state);
+	r->past_replicas = -1;
 	r->needs_past = subject->has_past && subject->status && env->sources.k8s;
 	r->needs_refill = refill_is_needed(r->policy);
 	want_target(r, r->policy);
@@ -321,6 +323,59 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 	fail_tick(r, STATUS_WRITE_FAILED, "Cannot scale target", error);
 }
 
+static void write_scale(struct reconciler *r)
+{
+	struct tick_work *w = r->work;
+	struct scale_ref ref = policy_scale_ref(r->policy);
+	struct err e;
+	if (!r->env->may_write(r->subject.owner, &e) ||
+	    scale_patch(r->env->sources.k8s, &ref, w->observation.scale.resource_version, w->write_to, on_written, r,
+	                &e) < 0)
+		on_written(r, NULL, &e);
+}
+
+static void on_beginning_said(void *arg, const struct http_response *response, const struct err *error)
+{
+	struct reconciler *r = arg;
+	(void)response;
+	(void)error; // a status that cannot be written keeps nothing from being scaled; it is reported with the next
+	             // one
+	if (is_over(r))
+		end_tick(r, "superseded");
+	else
+		write_scale(r);
+}
+
+// Before the very first scale of a policy its status says what the target was asked for until then: a process that dies
+// before it can say more leaves the next one something to compare with.
+static void say_beginning(struct reconciler *r)
+{
+	char path[RECONCILE_PATH_BYTES], body[128];
+	struct err e;
+	snprintf(path, sizeof path, "/apis/" POLICY_API_VERSION "/namespaces/%s/gpuautoscalers/%s/status",
+	         r->policy->namespace_name, r->policy->name);
+	int n = snprintf(body, sizeof body, "{\"status\":{\"currentReplicas\":%d,\"observedGeneration\":%lld}}",
+	                 r->work->write_from, (long long)r->subject.generation);
+	if (k8s_request(r->env->sources.k8s, "PATCH", path, "application/merge-patch+json", body, (size_t)n,
+	                on_beginning_said, r, &e) < 0)
+		write_scale(r);
+}
+
+// The process before this one may have died between a write and its status, or somebody else scaled while nobody
+// looked. It counts as our own scale, of now: too much caution for a moment, where forgetting it would do it twice.
+static void learn_what_was_not_said(struct reconciler *r)
+{
+	const struct tick_work *w = r->work;
+	int32_t before = r->past_replicas, now = w->observation.observation.spec_replicas;
+	r->past_replicas = -1;
+	if (before < 0 || before == now)
+		return;
+	LOG(r->env->log, LOG_INFO, "Target was scaled after its status was written; taken for a scale of ours",
+	    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name), LOG_I("from", before),
+	    LOG_I("to", now));
+	decide_record_scale(r->policy, r->state, w->now_ms, before, now);
+}
+
 // The world is known: decide, and act on it.
 static void decide_and_act(struct reconciler *r)
 {
@@ -330,6 +385,7 @@ static void decide_and_act(struct reconciler *r)
 		end_tick(r, "superseded");
 		return;
 	}
+	learn_what_was_not_said(r);
 	decide(r->policy, &w->observation.observation, w->now_ms, r->state, d);
 	bool news = is_news(r->decision, d);
 	keep_decision(r);
@@ -349,12 +405,10 @@ static void decide_and_act(struct reconciler *r)
 	}
 	w->write_from = d->current;
 	w->write_to = d->desired;
-	struct scale_ref ref = policy_scale_ref(r->policy);
-	struct err e;
-	if (!r->env->may_write(r->subject.owner, &e) ||
-	    scale_patch(r->env->sources.k8s, &ref, w->observation.scale.resource_version, d->desired, on_written, r,
-	                &e) < 0)
-		on_written(r, NULL, &e);
+	if (r->subject.status && !policy_status_is_there(r->subject.status))
+		say_beginning(r);
+	else
+		write_scale(r);
 }
 
 static void on_refilled(void *arg, bool ok, const struct err *error)
@@ -413,6 +467,8 @@ static void on_past(void *arg, const struct http_response *response, const struc
 		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
 		    LOG_S("err", e.msg));
 	r->needs_past = false;
+	r->past_replicas = policy_status_replicas(r->subject.status);
+	r->work->observation.must_ask = true; // the watch may be behind what was written last
 	observe(r);
 }
 

@@ -29,8 +29,9 @@ struct policy_status {
 	double *values; // of the signals, when it was made; owned
 	size_t n_values;
 	int64_t put_ms;
-	bool failed; // it was not written
-	char *error; // owned; NULL: none
+	bool failed;   // it was not written
+	bool is_there; // one was
+	char *error;   // owned; NULL: none
 	// For Events.
 	enum status_phase phase;
 	enum reason reason; // of the last decision
@@ -49,6 +50,7 @@ struct policy_status *policy_status_new(const struct status_env *env, const char
 	s->name = strdup(name);
 	s->uid = strdup(uid);
 	s->desired = -1;
+	s->record.replicas = -1;
 	if (s->namespace_name && s->name && s->uid)
 		return s;
 	policy_status_free(s);
@@ -75,12 +77,23 @@ int policy_status_restore(struct policy_status *s, const char *json, size_t len,
 	status_record_done(&s->record);
 	if (status_doc_read(json, len, policy, state, &s->record, now_ms, e) < 0)
 		return -1;
+	s->is_there = s->record.replicas >= 0;
 	if (s->record.n_decisions > 0) {
 		const struct status_decision *last = &s->record.decisions[s->record.n_decisions - 1];
 		s->reason = last->reason;
 		s->desired = last->to;
 	}
 	return 0;
+}
+
+int32_t policy_status_replicas(const struct policy_status *s)
+{
+	return s->record.replicas;
+}
+
+bool policy_status_is_there(const struct policy_status *s)
+{
+	return s->is_there;
 }
 
 const char *policy_status_error(const struct policy_status *s)
@@ -205,6 +218,7 @@ static void on_written(void *arg, const struct err *error)
 	free(s->error);
 	s->error = error ? strdup(error->msg) : NULL;
 	s->failed = error != NULL;
+	s->is_there |= !error;
 }
 
 static void put(struct policy_status *s, const struct status_update *u, const struct condition *conditions)

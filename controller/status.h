@@ -33,6 +33,11 @@ void policy_status_free(struct policy_status *s); // NULL is fine
 int policy_status_restore(struct policy_status *s, const char *json, size_t len, const struct policy *policy,
                           void *state, int64_t now_ms, struct err *e);
 
+// What the target was asked for when the last process wrote its status; -1: it did not say, or of another generation.
+int32_t policy_status_replicas(const struct policy_status *s);
+// A status of this object is known to be at the API server: of this process, or of one before.
+bool policy_status_is_there(const struct policy_status *s);
+
 struct status_update {
 	struct status_facts facts;
 	const struct policy *policy; // in force; NULL: none was ever valid

@@ -398,6 +398,18 @@ static void read_scales(const cJSON *status, const struct policy *policy, void *
 		decide_record_start(policy, state, seconds * 1000);
 }
 
+// Not what is said of another generation: it may have had another target.
+static int32_t read_replicas(const cJSON *root, const cJSON *status)
+{
+	int64_t replicas = 0, generation = 0, observed = 0;
+	if (json_get_i64(status, "currentReplicas", 0, INT32_MAX, &replicas, NULL) != 1 ||
+	    json_get_i64(status, "observedGeneration", 0, INT64_MAX, &observed, NULL) < 0 ||
+	    json_get_i64(json_get(root, "metadata"), "generation", 0, INT64_MAX, &generation, NULL) < 0 ||
+	    observed != generation)
+		return -1;
+	return (int32_t)replicas;
+}
+
 int status_doc_read(const char *json, size_t len, const struct policy *policy, void *state,
                     struct status_record *record, int64_t now_ms, struct err *e)
 {
@@ -405,6 +417,7 @@ int status_doc_read(const char *json, size_t len, const struct policy *policy, v
 	if (!root)
 		return err_wrap(e, "status");
 	const cJSON *status = json_get(root, "status");
+	record->replicas = read_replicas(root, status);
 	read_conditions(status, record, now_ms);
 	read_decisions(status, record, now_ms);
 	read_scales(status, policy, state, now_ms);

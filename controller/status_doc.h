@@ -34,6 +34,7 @@ struct status_record {
 	int64_t since_ms[CONDITION_TYPE__COUNT]; // 0 = never said
 	struct status_decision *decisions;       // owned, oldest first
 	size_t n_decisions, decisions_room;
+	int32_t replicas; // read: what the target was last known to be asked for, under this spec; -1 unknown
 };
 void status_record_done(struct status_record *r);
 // Copies the message; the oldest goes when there are STATUS_DECISIONS_MAX.
