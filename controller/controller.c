@@ -46,7 +46,7 @@ void controller_on_quiet(struct controller *c)
 	if (c->stopping || (c->is_trimmed && !has_grown && !c->options.once))
 		return;
 	ticks_get_stats(c->ticks, &s);
-	if (s.under_way + s.due > 0 || c->dirty || !controller_is_settled(c))
+	if (s.under_way + s.due > 0 || c->dirty || !controller_is_settled(c) || rivals_are_waited_for(c))
 		return;
 	if (!c->is_trimmed || has_grown) {
 		c->is_trimmed = true; // everything has been up and running once
@@ -203,8 +203,11 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	        .is_current = member_is_current,
 	        .may_write = member_may_write,
 	        .fault = member_fault,
+	        .unseen = member_unseen,
 	        .on_idle = member_on_idle,
 	};
+	if (rivals_open(c, e) < 0)
+		return -1;
 	c->restore_env = (struct restore_env){to->k8s, c->options.log, controller_may_write, c};
 	if (!c->options.policies_from_cluster || c->options.dry_run)
 		return 0; // nobody to tell, or nothing to be written
@@ -237,6 +240,15 @@ struct controller *controller_new(struct connections *connections, const struct 
 	return NULL;
 }
 
+// Policies that have a tick unless somebody else drives their target.
+static size_t n_to_work_on(const struct controller *c)
+{
+	size_t n = 0;
+	for (const struct policy_entry *e = NULL; (e = policy_store_next(c->store, e));)
+		n += e->body && policy_entry_winner(e) == e;
+	return n;
+}
+
 int controller_run(struct controller *c)
 {
 	struct policy_counts counts;
@@ -246,11 +258,11 @@ int controller_run(struct controller *c)
 	    LOG_I("policies", (int64_t)counts.in_force), LOG_B("dryRun", c->options.dry_run));
 	members_settle(c);
 	ticks_get_stats(c->ticks, &s);
-	if (!c->options.once || s.under_way > 0 || !controller_is_settled(c))
+	if (!c->options.once || s.under_way > 0 || !controller_is_settled(c) || rivals_are_waited_for(c))
 		event_base_dispatch(c->connections->loop);
 	c->stopping = c->env.stopping = true;
 	ticks_stop(c->ticks);
-	size_t failed = c->n_members == 0;
+	size_t failed = c->n_members == 0 || c->n_members < n_to_work_on(c);
 	for (size_t i = 0; i < c->n_members; i++)
 		failed += reconciler_error(c->members[i]->reconciler)[0] != '\0';
 	return c->options.once && failed ? EXIT_FAILED : EXIT_OK;
@@ -264,6 +276,7 @@ void controller_disconnect(struct controller *c)
 	serving_disconnect(c->serving);
 	policy_watch_free(c->watch);
 	c->watch = NULL;
+	rivals_close(c);
 }
 
 void controller_free(struct controller *c)

@@ -34,6 +34,7 @@ static bool is_busy(const struct member *m)
 
 static void free_member(struct member *m)
 {
+	policy_body_unref(m->rivals_of);
 	free(m->namespace_name);
 	free(m->name);
 	free(m);
@@ -41,12 +42,17 @@ static void free_member(struct member *m)
 
 // ---- who is to be worked on ----
 
-// The policy that this process should be working with for this member; NULL: none.
-static struct policy_body *wanted_body(const struct member *m)
+// The policy that this process should be working with for this member if its target is to be had; NULL: none.
+static struct policy_body *willing_body(const struct member *m)
 {
 	if (!m->entry || !m->entry->body || policy_entry_winner(m->entry) != m->entry || !member_term(m))
 		return NULL;
 	return m->entry->body;
+}
+
+static struct policy_body *wanted_body(const struct member *m)
+{
+	return rivals_allow(m) ? willing_body(m) : NULL;
 }
 
 bool member_is_current(void *owner)
@@ -238,10 +244,16 @@ static void update_status(struct member *m, int64_t now_ms)
 	if (!m->status)
 		return;
 	const struct policy_entry *winner = policy_entry_winner(m->entry);
+	const char *rival = rivals_owner(m);
 	char text[600];
 	struct status_update u = {.now_ms = now_ms};
 	if (winner) {
-		snprintf(text, sizeof text, "GPUAutoscaler %s/%s", winner->namespace_name, winner->name);
+		if (winner == m->entry && !rival)
+			return; // who else drives the target is not known yet
+		if (winner == m->entry)
+			snprintf(text, sizeof text, "%s", rival);
+		else
+			snprintf(text, sizeof text, "GPUAutoscaler %s/%s", winner->namespace_name, winner->name);
 		u.facts = (struct status_facts){.phase = STATUS_CONFLICT, .text = text, .fault = member_fault(m)};
 		u.generation = m->entry->body->generation;
 	} else {
@@ -259,10 +271,12 @@ static void settle(struct member *m, int64_t now_ms)
 	if (!m->entry) {
 		if (m->restores && !policy_store_holder(m->controller->store, &m->body->policy))
 			restore_replicas(&m->controller->restore_env, m->body);
+		rivals_settle(m, NULL);
 		drop_reconciler(m);
 		free_member(m);
 		return;
 	}
+	rivals_settle(m, willing_body(m));
 	struct policy_body *body = wanted_body(m);
 	if (m->reconciler && m->term != member_term(m))
 		drop_reconciler(m); // lost, and gained again: others may have worked on it in between

@@ -16,6 +16,8 @@
 #include "controller/ticks.h"
 
 struct event;
+struct rivals;
+struct scalers_want;
 struct policy_body;
 
 // What the controller knows of one policy of the store. Outlives its entry for as long as a tick is under way.
@@ -27,11 +29,14 @@ struct member {
 	struct reconciler *reconciler; // NULL: there is nothing to work on: no valid policy, or the target is another's
 	struct policy_status *status;  // NULL: a policy from a file, or one that another process reports on
 	struct ticker ticker;
-	size_t index;                     // in controller.members
-	uint32_t term;                    // of ownership that the reconciler was made in
-	bool is_dirty;                    // waits in controller.dirty
-	bool restores;                    // the policy was deleted: its restoreReplicas are to be set
-	bool said_waiting, said_shadowed; // logged already
+	size_t index;                                 // in controller.members
+	uint32_t term;                                // of ownership that the reconciler was made in
+	struct scalers_want *rivals_want;             // who else drives the target; NULL: not asked
+	struct policy_body *rivals_of;                // the policy whose target that is, one reference
+	bool waits_for_rivals;                        // too little is known about them yet
+	bool is_dirty;                                // waits in controller.dirty
+	bool restores;                                // the policy was deleted: its restoreReplicas are to be set
+	bool said_waiting, said_shadowed, said_rival; // logged already
 	struct member *previous_dirty, *next_dirty;
 };
 
@@ -49,6 +54,7 @@ struct controller {
 	struct reconcile_env env;
 	struct status_env status_env;
 	struct restore_env restore_env;
+	struct rivals *rivals; // NULL: the connections are being closed
 	struct shards *shards; // NULL: all policies are ours
 	struct controller_shard *shard;
 	int32_t n_shards;
@@ -92,6 +98,21 @@ uint32_t member_term(const struct member *m);
 // Is it certain to be ours for as long as a write may take?
 bool member_may_write(void *owner, struct err *e);
 bool controller_may_write(void *arg, const struct policy_body *body, struct err *e);
+
+// ---- controller_rivals.c ----
+
+int rivals_open(struct controller *c, struct err *e);
+void rivals_close(struct controller *c);
+// Of some policies it is not known yet whether their target is to be had.
+bool rivals_are_waited_for(const struct controller *c);
+// The policy that the member would work with if nobody else drives its target; NULL: none.
+void rivals_settle(struct member *m, struct policy_body *body);
+// Nobody else drives the target, as far as can be seen.
+bool rivals_allow(const struct member *m);
+// "HorizontalPodAutoscaler ns/name"; NULL: nobody, or not known yet. Valid until the loop runs.
+const char *rivals_owner(const struct member *m);
+// What reconcile_env calls: why somebody may be overlooked; NULL: nobody is.
+const char *member_unseen(void *owner);
 
 // ---- controller.c ----
 

@@ -17,8 +17,11 @@
 #include "k8s/scalers_private.h"
 #include "k8s/watch.h"
 
-#define KEDA_PATH  "/apis/keda.sh/v1alpha1"
-#define PATH_BYTES 512
+#define KEDA_PATH "/apis/keda.sh/v1alpha1"
+// Policies wait for the answer.
+#define KEDA_TIMEOUT_MS 5000
+#define KEDA_ATTEMPTS   2
+#define PATH_BYTES      512
 
 // ---- scopes ----
 
@@ -207,6 +210,20 @@ static bool has_scaled_objects(const struct http_response *response)
 	return is_there;
 }
 
+// error NULL: it was answered.
+static void set_keda_error(struct scalers *s, const struct err *error)
+{
+	struct err e = {0};
+	free(s->keda_error);
+	s->keda_error = NULL;
+	if (!error)
+		return;
+	e = *error;
+	err_wrap(&e, "cannot see whether there are ScaledObjects: GET " KEDA_PATH);
+	s->keda_error = scalers_copy(e.msg);
+	ask_again_in(s, SCALERS_KEDA_RETRY_MS);
+}
+
 static void on_asked(void *arg, const struct http_response *response, const struct err *error)
 {
 	struct scalers *s = arg;
@@ -214,18 +231,13 @@ static void on_asked(void *arg, const struct http_response *response, const stru
 	if (error && error->kind == ERR_CANCELED)
 		return;
 	bool is_answered = response || error->kind == ERR_NOT_FOUND;
-	free(s->keda_error);
-	struct err e = error ? *error : (struct err){0};
-	if (error)
-		err_wrap(&e, "cannot see whether there are ScaledObjects: GET " KEDA_PATH);
-	s->keda_error = is_answered ? NULL : scalers_copy(e.msg);
+	set_keda_error(s, is_answered ? NULL : error);
 	if (response && has_scaled_objects(response)) {
 		s->keda = KEDA_PRESENT; // from now on the watches tell
 		each_scope(s, collection_open);
-	} else {
-		if (is_answered)
-			s->keda = KEDA_ABSENT;
-		ask_again_in(s, is_answered ? s->options.keda_ask_ms : SCALERS_KEDA_RETRY_MS);
+	} else if (is_answered) {
+		s->keda = KEDA_ABSENT;
+		ask_again_in(s, s->options.keda_ask_ms);
 	}
 	if (s->all)
 		close_spaces(s);
@@ -238,18 +250,24 @@ static void ask_for_keda(struct scalers *s)
 	if (s->asking || s->keda == KEDA_PRESENT)
 		return;
 	s->keda_asked++;
-	if (k8s_request_with(
-	            s->options.client,
-	            &(struct k8s_request_options){.method = "GET", .path = KEDA_PATH, .done = on_asked, .arg = s},
-	            &s->asking, &e) < 0)
-		ask_again_in(s, SCALERS_KEDA_RETRY_MS);
+	if (k8s_request_with(s->options.client,
+	                     &(struct k8s_request_options){.method = "GET",
+	                                                   .path = KEDA_PATH,
+	                                                   .timeout_ms = KEDA_TIMEOUT_MS,
+	                                                   .max_attempts = KEDA_ATTEMPTS,
+	                                                   .done = on_asked,
+	                                                   .arg = s},
+	                     &s->asking, &e) < 0)
+		set_keda_error(s, &e);
 }
 
 static void on_ask_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct scalers *s = arg;
-	if (s->n_wants > 0)
-		ask_for_keda(s);
+	if (s->n_wants == 0)
+		return;
+	ask_for_keda(s);
+	scalers_tell_all(s);
 }
 
 // KEDA went away.
@@ -317,12 +335,12 @@ struct scalers_want *scalers_want(struct scalers *s, const struct scale_ref *ref
 	w->target = scalers_target_get(s, ref->namespace_name, ref->kind, ref->name);
 	DL_APPEND(w->target->wants, w);
 	DL_APPEND2(s->wants, w, all_prev, all_next);
+	if (s->n_wants++ == 0 && !evtimer_pending(&s->ask_timer, NULL))
+		ask_for_keda(s);
 	const char *owner = scalers_owner(w), *error = scalers_error(w); // what is known already is no change
 	w->said = owner ? scalers_copy(owner) : NULL;
 	w->error_said = error ? scalers_copy(error) : NULL;
 	w->was_known = scalers_is_known(w);
-	if (s->n_wants++ == 0 && !evtimer_pending(&s->ask_timer, NULL))
-		ask_for_keda(s);
 	return w;
 }
 
