@@ -4,6 +4,9 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "k8s/pod_store.h"
 
 struct scale_ref policy_scale_ref(const struct policy *p)
 {
@@ -15,7 +18,7 @@ int32_t observation_ready(const struct observation *o)
 	return o->ready_replicas >= 0 ? o->ready_replicas : o->spec_replicas;
 }
 
-static bool needs_pods(const struct policy *p)
+bool observe_needs_pods(const struct policy *p)
 {
 	for (size_t i = 0; i < p->n_signals; i++)
 		if (p->signals[i].target.set && p->signals[i].target.type == TARGET_PODS)
@@ -56,7 +59,7 @@ static void build(struct observation_call *c)
 	        .signals = c->signals,
 	        .n_signals = p->n_signals,
 	};
-	if (c->sources.k8s && c->pods_known && needs_pods(p))
+	if (c->sources.k8s && c->pods_known && observe_needs_pods(p))
 		build_pods(c);
 }
 
@@ -98,7 +101,7 @@ static void on_scale(void *arg, const struct scale *scale, const struct err *err
 		return;
 	}
 	struct pod_list *list = NULL;
-	if (needs_pods(c->policy)) {
+	if (observe_needs_pods(c->policy)) {
 		list = &c->pod_list;
 		pod_list_init(list);
 	}
@@ -114,6 +117,32 @@ static void ask(struct observation_call *c)
 		finish_one(c);
 }
 
+static void add_pod(void *arg, const struct pod_view *pod)
+{
+	struct observation_call *c = arg;
+	if (c->pods_error.kind == ERR_NONE)
+		pod_list_add(&c->pod_list, pod->name, pod->kind, &c->pods_error);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct pod_info *)a)->name, ((const struct pod_info *)b)->name);
+}
+
+// Copies: until the answers of the sources are there, pods may come and go.
+static void take_pods(struct observation_call *c, const struct pod_set *pods)
+{
+	struct pod_set_counts counts;
+	pod_list_init(&c->pod_list);
+	pod_set_each(pods, add_pod, c);
+	pod_set_get_counts(pods, &counts);
+	if (c->pod_list.n)
+		qsort(c->pod_list.items, c->pod_list.n, sizeof c->pod_list.items[0], by_name);
+	c->pods = counts.counts;
+	c->pods_known = c->pods_error.kind == ERR_NONE;
+	finish_one(c);
+}
+
 static void take(struct observation_call *c, const struct target_view *view)
 {
 	struct scale *s = &c->scale;
@@ -121,8 +150,11 @@ static void take(struct observation_call *c, const struct target_view *view)
 	s->status_replicas = view->status_replicas;
 	snprintf(s->resource_version, sizeof s->resource_version, "%s", view->resource_version);
 	snprintf(s->selector, sizeof s->selector, "%s", view->selector);
-	if (needs_pods(c->policy)) {
-		on_scale(c, s, NULL);
+	if (observe_needs_pods(c->policy)) {
+		if (view->pods)
+			take_pods(c, view->pods);
+		else
+			on_scale(c, s, NULL);
 		return;
 	}
 	// The target's controller counted them. What is there and not ready counts as pending: one that runs and loads

@@ -65,6 +65,8 @@ void observe_start(struct observation_call *c, const struct observe_sources *sou
 void observe_scaled(const struct observe_sources *sources, const struct policy *policy, const struct scale *scale);
 // Drops the references the answers hold.
 void observe_release(struct observation_call *c);
+// Must the target's pods be known one by one? Counts come from the target itself.
+bool observe_needs_pods(const struct policy *p);
 // The replicas a signal is held against: the ready ones, or those asked for when that is not known.
 int32_t observation_ready(const struct observation *o);
 // The policy's target as the k8s layer names it.

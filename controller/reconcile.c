@@ -60,7 +60,7 @@ static void want_target(const struct reconciler *r, const struct policy *p)
 {
 	struct scale_ref ref = policy_scale_ref(p);
 	struct err e;
-	if (r->env->sources.targets && target_store_want(r->env->sources.targets, &ref, &e) < 0)
+	if (r->env->sources.targets && target_store_want(r->env->sources.targets, &ref, observe_needs_pods(p), &e) < 0)
 		LOG(r->env->log, LOG_WARNING, "Cannot watch target; it is read at every tick",
 		    LOG_S("namespace", p->namespace_name), LOG_S("policy", p->name), LOG_S("err", e.msg));
 }
@@ -69,7 +69,7 @@ static void unwant_target(const struct reconciler *r, const struct policy *p)
 {
 	struct scale_ref ref = policy_scale_ref(p);
 	if (r->env->sources.targets)
-		target_store_unwant(r->env->sources.targets, &ref);
+		target_store_unwant(r->env->sources.targets, &ref, observe_needs_pods(p));
 }
 
 struct reconciler *reconciler_new(const struct reconcile_env *env, const struct reconcile_subject *subject)

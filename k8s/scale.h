@@ -52,16 +52,19 @@ typedef void pod_counts_done_fn(void *arg, const struct pod_counts *counts, cons
 // What the HPA tells apart. POD_KIND_UNREADY: runs, but its Ready condition is not True; POD_KIND_ENDED: phase Failed
 // or Succeeded; POD_KIND_DELETED: being deleted, whatever its phase.
 enum pod_kind { POD_KIND_READY, POD_KIND_UNREADY, POD_KIND_PENDING, POD_KIND_ENDED, POD_KIND_DELETED, POD_KIND__COUNT };
+enum pod_kind pod_kind_of(bool is_deleted, const char *phase, bool is_ready);
 struct pod_info {
 	const char *name; // in the list's arena
 	enum pod_kind kind;
 };
 struct pod_list {
-	struct pod_info *items; // in the order of the server: by name
+	struct pod_info *items; // by name, as the server sorts them
 	size_t n, cap;
 	struct arena names;
 };
 void pod_list_init(struct pod_list *l);
+// The name is copied. -1 and *e (ERR_LIMIT, ERR_INTERNAL).
+int pod_list_add(struct pod_list *l, const char *name, enum pod_kind kind, struct err *e);
 // Frees everything; pod_list_init() before the next use.
 void pod_list_done(struct pod_list *l);
 

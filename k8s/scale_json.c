@@ -91,7 +91,7 @@ void pod_list_done(struct pod_list *l)
 	*l = (struct pod_list){0};
 }
 
-static int add_pod(struct pod_list *l, const char *name, enum pod_kind kind, struct err *e)
+int pod_list_add(struct pod_list *l, const char *name, enum pod_kind kind, struct err *e)
 {
 	if (l->n == l->cap) {
 		size_t cap = l->cap ? 2 * l->cap : 64;
@@ -108,7 +108,7 @@ static int add_pod(struct pod_list *l, const char *name, enum pod_kind kind, str
 	return 0;
 }
 
-static enum pod_kind kind_of(bool is_deleted, const char *phase, bool ready)
+enum pod_kind pod_kind_of(bool is_deleted, const char *phase, bool is_ready)
 {
 	if (is_deleted)
 		return POD_KIND_DELETED;
@@ -116,7 +116,7 @@ static enum pod_kind kind_of(bool is_deleted, const char *phase, bool ready)
 		return POD_KIND_ENDED;
 	if (strcmp(phase, "Pending") == 0)
 		return POD_KIND_PENDING;
-	return ready ? POD_KIND_READY : POD_KIND_UNREADY;
+	return is_ready ? POD_KIND_READY : POD_KIND_UNREADY;
 }
 
 static int decode_pods(const cJSON *root, struct pod_counts *counts, struct pod_list *list, char *ret_continue,
@@ -142,7 +142,7 @@ static int decode_pods(const cJSON *root, struct pod_counts *counts, struct pod_
 		counts->pending += !is_deleted && strcmp(phase, "Pending") == 0;
 		counts->ready += !is_deleted && ready;
 		const char *name = json_get_str(json_get(pod, "metadata"), "name", "");
-		if (list && add_pod(list, name, kind_of(is_deleted, phase, ready), e) < 0)
+		if (list && pod_list_add(list, name, pod_kind_of(is_deleted, phase, ready), e) < 0)
 			return -1;
 	}
 	return copy_text(json_get(root, "metadata"), "continue", ret_continue, PODS_CONTINUE_BYTES_MAX, e);

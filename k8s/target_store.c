@@ -6,72 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
-#include <utlist.h>
 
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/http_client.h"
 #include "k8s/k8s_client.h"
-#include "k8s/target_decode.h"
+#include "k8s/target_store_private.h"
 #include "k8s/watch.h"
 
-#define KEY_BYTES     (2 * TARGET_NAME_BYTES + 8)
-#define VERSION_BYTES 32 // of etcd's 20 digits; a longer one is not kept, and its target read by GET
-
-enum kind { DEPLOYMENT, STATEFUL_SET, REPLICA_SET, KIND__COUNT };
-static const struct {
-	const char *kind, *plural;
-} kinds[] = {
-        [DEPLOYMENT] = {"Deployment", "deployments"},
-        [STATEFUL_SET] = {"StatefulSet", "statefulsets"},
-        [REPLICA_SET] = {"ReplicaSet", "replicasets"},
-};
-_Static_assert(sizeof kinds / sizeof kinds[0] == KIND__COUNT, "a row for each kind");
-
-struct target_watch {
-	struct target_watch *prev, *next;
-	struct target_store *store;
-	enum kind kind;
-	struct k8s_watch *watch;
-	struct target_record *records;
-	uint64_t list; // number of the latest list begun
-	bool is_synced, is_broken;
-	char why[ERR_MSG_BYTES];
-	char namespace_name[]; // "" = all
-};
-
-// Kept small: there may be 20000 of them.
-struct target_record {
-	UT_hash_handle hh;
-	struct target_record *prev, *next; // of the watch
-	struct target_watch *watch;
-	struct target_store *store;
-	struct k8s_call *fetch; // wanted after the list had come: read once by itself
-	int64_t fetch_after_ms; // 0 = at once
-	uint64_t seen;          // number of the latest list it was in
-	int refs;
-	bool is_known, exists;
-	bool is_noted; // the version is that of our own write, whose event may not have come
-	int32_t spec_replicas, status_replicas, ready_replicas;
-	int64_t generation;
-	char resource_version[VERSION_BYTES], uid[TARGET_UID_BYTES];
-	char *selector; // NULL = ""
-	char key[];     // kind digit, namespace, '/', name
-};
-
-struct target_store {
-	struct target_store_options options;
-	struct target_record *records; // hash
-	struct target_watch *watches;
-	struct target_watch *all[KIND__COUNT]; // of these the one of all namespaces
-	int n_watches[KIND__COUNT];
-	uint64_t lists;
-	struct target_waiter *waiters;
-	struct event *wake;
-	bool is_stopped;
-	struct target_store_stats stats;
-};
+#define KEY_BYTES (2 * TARGET_NAME_BYTES + 8)
 
 static int64_t mono_ms(const struct target_store *s)
 {
@@ -80,26 +22,26 @@ static int64_t mono_ms(const struct target_store *s)
 
 // ---- keys ----
 
-static bool kind_of(const struct scale_ref *ref, enum kind *ret_kind)
+static bool kind_of(const struct scale_ref *ref, enum target_kind *ret_kind)
 {
 	if (strcmp(ref->api_version, "apps/v1") != 0)
 		return false;
-	for (int k = 0; k < KIND__COUNT; k++) {
-		if (strcmp(ref->kind, kinds[k].kind) == 0) {
-			*ret_kind = (enum kind)k;
+	for (int k = 0; k < TARGET_KIND__COUNT; k++) {
+		if (strcmp(ref->kind, target_kinds[k].kind) == 0) {
+			*ret_kind = (enum target_kind)k;
 			return true;
 		}
 	}
 	return false;
 }
 
-static size_t format_key(char key[KEY_BYTES], enum kind kind, const char *namespace_name, const char *name)
+static size_t format_key(char key[KEY_BYTES], enum target_kind kind, const char *namespace_name, const char *name)
 {
 	int n = snprintf(key, KEY_BYTES, "%d%s/%s", (int)kind, namespace_name, name);
 	return n > 0 && n < KEY_BYTES ? (size_t)n : 0;
 }
 
-static struct target_record *find(const struct target_store *s, enum kind kind, const char *namespace_name,
+struct target_record *target_find(const struct target_store *s, enum target_kind kind, const char *namespace_name,
                                   const char *name)
 {
 	char key[KEY_BYTES];
@@ -112,8 +54,8 @@ static struct target_record *find(const struct target_store *s, enum kind kind, 
 
 static struct target_record *find_ref(const struct target_store *s, const struct scale_ref *ref)
 {
-	enum kind kind;
-	return kind_of(ref, &kind) ? find(s, kind, ref->namespace_name, ref->name) : NULL;
+	enum target_kind kind;
+	return kind_of(ref, &kind) ? target_find(s, kind, ref->namespace_name, ref->name) : NULL;
 }
 
 // ---- what is known of a target ----
@@ -127,20 +69,38 @@ static bool is_older(const char *a, const char *b)
 	return n != m ? n < m : memcmp(a, b, n) < 0;
 }
 
-static void set_selector(struct target_record *r, const char *selector)
+// True when it is another one than before.
+static bool set_selector(struct target_record *r, const char *selector)
 {
 	if (strcmp(r->selector ? r->selector : "", selector) == 0)
-		return;
+		return false;
 	free(r->selector);
 	r->selector = selector[0] ? strdup(selector) : NULL;
 	if (selector[0] && !r->selector)
 		abort(); // nothing sensible goes on without memory; the supervisor restarts us
+	return true;
 }
 
-static void apply(struct target_record *r, const char *json, size_t len)
+// Its pods are those of its selector as it is now. Called whenever selector, existence or the wish for them changed.
+static void follow_pods(struct target_record *r)
+{
+	struct pod_set *old = r->pods;
+	bool has_pods = r->pods_refs > 0 && r->is_known && r->exists && r->selector;
+	if (has_pods) {
+		char namespace_name[TARGET_NAME_BYTES];
+		const char *begin = r->key + 1, *end = strchr(begin, '/'); // as format_key() writes it
+		snprintf(namespace_name, sizeof namespace_name, "%.*s", (int)(end - begin), begin);
+		r->pods = pod_store_want(r->store->pods, namespace_name, r->selector, NULL);
+	} else {
+		r->pods = NULL;
+	}
+	pod_set_unwant(old); // after the new one: it is the same one, mostly
+}
+
+void target_apply(struct target_record *r, const char *json, size_t len)
 {
 	struct target_fields f;
-	if (target_decode(json, len, &f, NULL) < 0 || strlen(f.resource_version) >= VERSION_BYTES) {
+	if (target_decode(json, len, &f, NULL) < 0 || strlen(f.resource_version) >= TARGET_VERSION_BYTES) {
 		r->is_known = false; // asked for by GET, which tells what is wrong
 		r->fetch_after_ms = mono_ms(r->store) + TARGET_RETRY_MS;
 		return;
@@ -153,15 +113,17 @@ static void apply(struct target_record *r, const char *json, size_t len)
 	r->status_replicas = f.status_replicas;
 	r->ready_replicas = f.ready_replicas;
 	r->generation = f.generation;
-	memcpy(r->resource_version, f.resource_version, VERSION_BYTES);
+	memcpy(r->resource_version, f.resource_version, TARGET_VERSION_BYTES);
 	memcpy(r->uid, f.uid, sizeof r->uid);
-	set_selector(r, f.selector);
+	if (set_selector(r, f.selector) || (r->pods_refs > 0 && !r->pods))
+		follow_pods(r);
 }
 
-static void set_absent(struct target_record *r)
+void target_set_absent(struct target_record *r)
 {
 	r->is_known = true;
 	r->exists = r->is_noted = false;
+	follow_pods(r);
 }
 
 // ---- waiting ----
@@ -170,12 +132,14 @@ static enum target_state state_of(const struct target_record *r)
 {
 	if (!r || !r->watch || r->watch->is_broken || r->store->is_stopped)
 		return TARGET_UNWATCHED;
+	if (r->is_known && r->pods && pod_set_state(r->pods) == POD_SET_UNSYNCED)
+		return TARGET_UNSYNCED;
 	if (r->is_known)
 		return r->exists ? TARGET_FOUND : TARGET_ABSENT;
 	return r->watch->is_synced && !r->fetch ? TARGET_UNWATCHED : TARGET_UNSYNCED;
 }
 
-static void wake_soon(struct target_store *s)
+void target_store_wake(struct target_store *s)
 {
 	if (s->waiters)
 		event_active(s->wake, EV_TIMEOUT, 0);
@@ -217,7 +181,7 @@ void target_store_wait(struct target_store *s, const struct scale_ref *ref, stru
 	        .record = find_ref(s, ref), .until_mono_ms = mono_ms(s) + TARGET_WAIT_MAX_MS, .fn = fn, .arg = arg};
 	DL_APPEND(s->waiters, w);
 	if (state_of(w->record) != TARGET_UNSYNCED)
-		wake_soon(s);
+		target_store_wake(s);
 	else if (s->waiters == w)
 		arm_wake(s);
 }
@@ -234,151 +198,6 @@ void target_store_cancel_wait(struct target_store *s, struct target_waiter *w)
 	}
 }
 
-// ---- one watch ----
-
-static void on_list(void *arg)
-{
-	struct target_watch *w = arg;
-	struct target_record *r;
-	w->list = ++w->store->lists;
-	DL_FOREACH(w->records, r)
-	r->is_noted = false; // versions may have begun anew, as after a restored backup
-}
-
-static struct target_record *find_object(const struct target_watch *w, const char *json, size_t len)
-{
-	char namespace_name[TARGET_NAME_BYTES], name[TARGET_NAME_BYTES];
-	if (!object_decode_name(json, len, namespace_name, name))
-		return NULL;
-	return find(w->store, w->kind, namespace_name, name);
-}
-
-static void on_object(void *arg, const char *json, size_t len)
-{
-	struct target_watch *w = arg;
-	struct target_record *r = find_object(w, json, len);
-	if (!r)
-		return; // nobody's
-	r->seen = w->store->lists;
-	apply(r, json, len);
-}
-
-static void on_deleted(void *arg, const char *json, size_t len)
-{
-	struct target_record *r = find_object(arg, json, len);
-	if (r)
-		set_absent(r);
-}
-
-static void watch_free(struct target_watch *w)
-{
-	struct target_store *s = w->store;
-	assert(!w->records);
-	k8s_watch_free(w->watch);
-	DL_DELETE(s->watches, w);
-	s->n_watches[w->kind]--;
-	if (s->all[w->kind] == w)
-		s->all[w->kind] = NULL;
-	free(w);
-}
-
-// The watch of all namespaces knows everything now: those of single ones end.
-static void absorb(struct target_watch *all)
-{
-	struct target_watch *w, *next_watch;
-	DL_FOREACH_SAFE(all->store->watches, w, next_watch)
-	{
-		struct target_record *r, *next;
-		if (w == all || w->kind != all->kind)
-			continue;
-		DL_FOREACH_SAFE(w->records, r, next)
-		{
-			DL_DELETE(w->records, r);
-			DL_APPEND(all->records, r);
-			r->watch = all;
-		}
-		watch_free(w);
-	}
-}
-
-static void on_synced(void *arg)
-{
-	struct target_watch *w = arg;
-	struct target_record *r;
-	w->is_synced = true;
-	if (w->store->all[w->kind] == w)
-		absorb(w);
-	DL_FOREACH(w->records, r)
-	{
-		if (r->seen < w->list)
-			set_absent(r);
-	}
-	wake_soon(w->store);
-}
-
-static void on_error(void *arg, const struct err *error)
-{
-	struct target_watch *w = arg;
-	const struct target_store_options *o = &w->store->options;
-	w->is_broken = error != NULL;
-	snprintf(w->why, sizeof w->why, "%s", error ? error->msg : "");
-	wake_soon(w->store);
-	if (!o->on_error)
-		return;
-	char what[TARGET_NAME_BYTES + 64];
-	snprintf(what, sizeof what, "%s in %s%s", kinds[w->kind].plural,
-	         w->namespace_name[0] ? "namespace " : "all namespaces", w->namespace_name);
-	o->on_error(o->arg, what, error);
-}
-
-static struct target_watch *watch_start(struct target_store *s, enum kind kind, const char *namespace_name,
-                                        struct err *e)
-{
-	char path[TARGET_NAME_BYTES + 64];
-	size_t size = strlen(namespace_name) + 1;
-	struct target_watch *w = calloc(1, sizeof *w + size);
-	if (!w) {
-		err_set(e, ERR_INTERNAL, "out of memory");
-		return NULL;
-	}
-	w->store = s;
-	w->kind = kind;
-	memcpy(w->namespace_name, namespace_name, size);
-	snprintf(path, sizeof path, "/apis/apps/v1%s%s/%s", namespace_name[0] ? "/namespaces/" : "", namespace_name,
-	         kinds[kind].plural);
-	w->watch = k8s_watch_new(
-	        &(struct k8s_watch_options){.client = s->options.client,
-	                                    .path = path,
-	                                    .callbacks = {on_list, on_object, on_deleted, on_synced, on_error},
-	                                    .arg = w},
-	        e);
-	if (!w->watch) {
-		free(w);
-		return NULL;
-	}
-	DL_APPEND(s->watches, w);
-	s->n_watches[kind]++;
-	if (!namespace_name[0])
-		s->all[kind] = w;
-	return w;
-}
-
-// The watch that a target belongs to, started when there is none.
-static struct target_watch *watch_of(struct target_store *s, enum kind kind, const char *namespace_name, struct err *e)
-{
-	struct target_watch *all = s->all[kind], *w;
-	if (all && all->is_synced)
-		return all;
-	DL_FOREACH(s->watches, w)
-	{
-		if (w->kind == kind && strcmp(w->namespace_name, namespace_name) == 0)
-			return w;
-	}
-	if (all)
-		return all;
-	return watch_start(s, kind, s->n_watches[kind] < TARGET_NAMESPACES_MAX ? namespace_name : "", e);
-}
-
 // ---- a target wanted after the list had come ----
 
 static void on_fetched(void *arg, const struct http_response *response, const struct err *error)
@@ -390,14 +209,14 @@ static void on_fetched(void *arg, const struct http_response *response, const st
 	if (r->is_known) {
 		// An event was faster.
 	} else if (response) {
-		apply(r, response->body, response->body_len);
+		target_apply(r, response->body, response->body_len);
 		r->is_noted = r->is_known; // events on their way may be older
 	} else if (error->code == 404) {
-		set_absent(r);
+		target_set_absent(r);
 	} else {
 		r->fetch_after_ms = mono_ms(r->store) + TARGET_RETRY_MS;
 	}
-	wake_soon(r->store);
+	target_store_wake(r->store);
 }
 
 static void fetch(struct target_record *r, const struct scale_ref *ref)
@@ -405,7 +224,7 @@ static void fetch(struct target_record *r, const struct scale_ref *ref)
 	char path[2 * TARGET_NAME_BYTES + 64];
 	struct target_store *s = r->store;
 	snprintf(path, sizeof path, "/apis/apps/v1/namespaces/%s/%s/%s", ref->namespace_name,
-	         kinds[r->watch->kind].plural, ref->name);
+	         target_kinds[r->watch->kind].plural, ref->name);
 	const struct k8s_request_options o = {.method = "GET", .path = path, .done = on_fetched, .arg = r};
 	s->stats.fetches++;
 	if (k8s_request_with(s->options.client, &o, &r->fetch, NULL) < 0) {
@@ -416,20 +235,28 @@ static void fetch(struct target_record *r, const struct scale_ref *ref)
 
 // ---- the public face ----
 
-int target_store_want(struct target_store *s, const struct scale_ref *ref, struct err *e)
+static void want_pods(struct target_record *r, int change)
 {
-	enum kind kind;
+	r->pods_refs += change;
+	if (change)
+		follow_pods(r);
+}
+
+int target_store_want(struct target_store *s, const struct scale_ref *ref, bool with_pods, struct err *e)
+{
+	enum target_kind kind;
 	char key[KEY_BYTES];
 	if (s->is_stopped || !kind_of(ref, &kind) || !scale_name_is_valid(ref->namespace_name) ||
 	    !scale_name_is_valid(ref->name))
 		return 0;
-	struct target_record *r = find(s, kind, ref->namespace_name, ref->name);
+	struct target_record *r = target_find(s, kind, ref->namespace_name, ref->name);
 	if (r) {
 		r->refs++;
+		want_pods(r, with_pods);
 		return 0;
 	}
 	size_t len = format_key(key, kind, ref->namespace_name, ref->name);
-	struct target_watch *w = watch_of(s, kind, ref->namespace_name, e);
+	struct target_watch *w = target_watch_of(s, kind, ref->namespace_name, e);
 	if (!w)
 		return -1;
 	r = calloc(1, sizeof *r + len + 1);
@@ -441,6 +268,7 @@ int target_store_want(struct target_store *s, const struct scale_ref *ref, struc
 	r->watch = w;
 	DL_APPEND(w->records, r);
 	HASH_ADD_KEYPTR(hh, s->records, r->key, len, r);
+	want_pods(r, with_pods);
 	return 0;
 }
 
@@ -453,24 +281,28 @@ static void record_free(struct target_record *r)
 		if (w->record == r)
 			w->record = NULL; // no longer wanted: it is called soon
 	}
-	wake_soon(s);
+	target_store_wake(s);
 	if (r->fetch)
 		k8s_call_cancel(r->fetch);
+	pod_set_unwant(r->pods);
 	HASH_DELETE(hh, s->records, r);
 	DL_DELETE(r->watch->records, r);
 	free(r->selector);
 	free(r);
 }
 
-void target_store_unwant(struct target_store *s, const struct scale_ref *ref)
+void target_store_unwant(struct target_store *s, const struct scale_ref *ref, bool with_pods)
 {
 	struct target_record *r = find_ref(s, ref);
-	if (!r || --r->refs > 0)
+	if (!r)
+		return;
+	want_pods(r, -(int)with_pods);
+	if (--r->refs > 0)
 		return;
 	struct target_watch *w = r->watch;
 	record_free(r);
 	if (!w->records)
-		watch_free(w);
+		target_watch_free(w);
 }
 
 void target_store_get(struct target_store *s, const struct scale_ref *ref, struct target_view *ret_view)
@@ -491,17 +323,30 @@ void target_store_get(struct target_store *s, const struct scale_ref *ref, struc
 	ret_view->resource_version = r->resource_version;
 	ret_view->selector = r->selector ? r->selector : "";
 	ret_view->uid = r->uid;
+	ret_view->pods = r->pods && pod_set_state(r->pods) == POD_SET_KNOWN ? r->pods : NULL;
 }
 
 void target_store_note_scaled(struct target_store *s, const struct scale_ref *ref, const struct scale *scale)
 {
 	struct target_record *r = find_ref(s, ref);
-	if (!r || !r->is_known || !r->exists || strlen(scale->resource_version) >= VERSION_BYTES ||
+	if (!r || !r->is_known || !r->exists || strlen(scale->resource_version) >= TARGET_VERSION_BYTES ||
 	    !is_older(r->resource_version, scale->resource_version))
 		return; // the event came first
 	r->is_noted = true;
 	r->spec_replicas = scale->spec_replicas;
-	memcpy(r->resource_version, scale->resource_version, VERSION_BYTES);
+	memcpy(r->resource_version, scale->resource_version, TARGET_VERSION_BYTES);
+}
+
+static void on_pods_change(void *arg)
+{
+	target_store_wake(arg);
+}
+
+static void on_pods_error(void *arg, const char *what, const struct err *error)
+{
+	const struct target_store_options *o = &((struct target_store *)arg)->options;
+	if (o->on_error)
+		o->on_error(o->arg, what, error);
 }
 
 struct target_store *target_store_new(const struct target_store_options *options, struct err *e)
@@ -513,6 +358,15 @@ struct target_store *target_store_new(const struct target_store_options *options
 		return NULL;
 	}
 	s->options = *options;
+	s->pods = pod_store_new(
+	        &(struct pod_store_options){
+	                .client = options->client, .on_error = on_pods_error, .on_change = on_pods_change, .arg = s},
+	        e);
+	if (!s->pods) {
+		event_free(s->wake);
+		free(s);
+		return NULL;
+	}
 	return s;
 }
 
@@ -530,7 +384,7 @@ void target_store_stop(struct target_store *s)
 		record_free(r);
 	}
 	while (s->watches)
-		watch_free(s->watches);
+		target_watch_free(s->watches);
 }
 
 void target_store_free(struct target_store *s)
@@ -539,6 +393,7 @@ void target_store_free(struct target_store *s)
 		return;
 	assert(!s->waiters);
 	target_store_stop(s);
+	pod_store_free(s->pods);
 	event_free(s->wake);
 	free(s);
 }

@@ -14,6 +14,7 @@
 
 struct err;
 struct k8s_client;
+struct pod_set;
 struct target_store;
 
 #define TARGET_NAMESPACES_MAX 32    // watches of one kind; above, all namespaces in one
@@ -34,9 +35,10 @@ void target_store_free(struct target_store *s);
 // Who waits is called, and nothing is watched any more: every target is TARGET_UNWATCHED.
 void target_store_stop(struct target_store *s);
 
-// Counted: as many _unwant follow. A kind that is not watched is fine. ERR_INTERNAL when memory ends.
-int target_store_want(struct target_store *s, const struct scale_ref *ref, struct err *e);
-void target_store_unwant(struct target_store *s, const struct scale_ref *ref);
+// Counted: as many _unwant follow, with the same arguments. with_pods: the pods of its selector too. A kind that is not
+// watched is fine. ERR_INTERNAL when memory ends.
+int target_store_want(struct target_store *s, const struct scale_ref *ref, bool with_pods, struct err *e);
+void target_store_unwant(struct target_store *s, const struct scale_ref *ref, bool with_pods);
 
 enum target_state {
 	TARGET_UNWATCHED, // not from here: ask the server
@@ -53,6 +55,7 @@ struct target_view {
 	int32_t spec_replicas, status_replicas, ready_replicas;
 	int64_t generation;
 	const char *resource_version, *selector, *uid;
+	const struct pod_set *pods; // NULL: not wanted, or not to be had from here
 };
 // O(1), asks nothing.
 void target_store_get(struct target_store *s, const struct scale_ref *ref, struct target_view *ret_view);

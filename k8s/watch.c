@@ -46,7 +46,8 @@ struct k8s_watch {
 	struct err inner;                // why the call is ended from here; kind ERR_NONE = it is not
 	char version[VERSION_BYTES_MAX]; // the latest seen: where a stream goes on
 	bool is_open;                    // the call's headers came, and say yes
-	bool is_freed, in_callback;
+	bool is_let_go;                  // the call is ended from outside: nothing follows from it
+	bool in_callback;
 	// Of the list:
 	bool in_list;    // on_list was called, on_synced not yet
 	char *next_page; // NULL = the first
@@ -57,8 +58,8 @@ struct k8s_watch {
 	bool is_complete;
 	char *page_next, page_version[VERSION_BYTES_MAX];
 	// Of the stream:
-	bool is_good;   // it has lived long enough, or brought something
-	bool is_gone;   // the version is too old for the server
+	bool is_good; // it has lived long enough, or brought something
+	bool is_gone; // the version is too old for the server
 	bool sends_bookmarks;
 	// Of failures:
 	int failures, answered_failures, relists; // in a row
@@ -388,7 +389,7 @@ static void on_done(void *arg, const struct http_response *response, const struc
 	w->call = NULL;
 	w->stats.is_streaming = false;
 	event_del(&w->timer);
-	if (w->is_freed)
+	if (w->is_let_go)
 		return;
 	if (w->inner.kind != ERR_NONE)
 		error = &w->inner;
@@ -514,15 +515,31 @@ struct k8s_watch *k8s_watch_new(const struct k8s_watch_options *options, struct 
 	return w;
 }
 
+static void let_go(struct k8s_watch *w)
+{
+	assert(!w->in_callback);
+	w->is_let_go = true;
+	if (w->call)
+		k8s_call_cancel(w->call);
+	w->is_let_go = false;
+	event_del(&w->timer);
+}
+
+void k8s_watch_relist(struct k8s_watch *w)
+{
+	if (w->phase == STOPPED)
+		return;
+	let_go(w);
+	forget_list(w);
+	// A short while, so that several wishes in a row cost one list; after failures as long as they take.
+	wait_ms(w, LISTING, w->failures ? backoff_ms(w->failures, 0) : RESUME_JITTER_MS / 5);
+}
+
 void k8s_watch_free(struct k8s_watch *w)
 {
 	if (!w)
 		return;
-	assert(!w->in_callback);
-	w->is_freed = true;
-	if (w->call)
-		k8s_call_cancel(w->call);
-	event_del(&w->timer);
+	let_go(w);
 	watch_scan_done(&w->scan);
 	free(w->next_page);
 	free(w->page_next);

@@ -53,6 +53,9 @@ struct k8s_watch *k8s_watch_new(const struct k8s_watch_options *options, struct 
 // own. Before the k8s_client is freed.
 void k8s_watch_free(struct k8s_watch *w);
 
+// Lists anew, soon: for an owner that kept only a part and now wants more. Not from its own callbacks.
+void k8s_watch_relist(struct k8s_watch *w);
+
 struct k8s_watch_stats {
 	uint64_t lists, streams;    // begun
 	uint64_t events, bookmarks; // received

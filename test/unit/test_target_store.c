@@ -79,7 +79,7 @@ static int teardown(void **state)
 static void want(struct world *w, const struct scale_ref *ref)
 {
 	struct err e = {0};
-	if (target_store_want(w->store, ref, &e) < 0)
+	if (target_store_want(w->store, ref, false, &e) < 0)
 		fail_msg("%s", e.msg);
 }
 
@@ -181,9 +181,9 @@ static void a_watch_ends_when_nobody_wants_a_target_of_it(void **state)
 	want(w, &web);
 	want(w, &web);
 	wait_for(w, &web, TARGET_FOUND, 2);
-	target_store_unwant(w->store, &web);
+	target_store_unwant(w->store, &web, false);
 	assert_int_equal(get(w, &web).state, TARGET_FOUND);
-	target_store_unwant(w->store, &web);
+	target_store_unwant(w->store, &web, false);
 	assert_int_equal(get(w, &web).state, TARGET_UNWATCHED);
 	target_store_get_stats(w->store, &stats);
 	assert_int_equal(stats.watches, 0);
@@ -201,7 +201,7 @@ static void other_kinds_and_nonsense_are_not_watched(void **state)
 		want(w, &refs[i]);
 		assert_int_equal(get(w, &refs[i]).state, TARGET_UNWATCHED);
 		assert_non_null(get(w, &refs[i]).why);
-		target_store_unwant(w->store, &refs[i]);
+		target_store_unwant(w->store, &refs[i], false);
 	}
 	test_loop_for(w->h.loop, 50);
 	assert_int_equal(requests(w), 0);
@@ -306,7 +306,7 @@ static void stopping_calls_who_waits_and_knows_nothing_any_more(void **state)
 	target_store_stop(w->store);
 	assert_int_equal(w->woken, 1);
 	assert_int_equal(get(w, &web).state, TARGET_UNWATCHED);
-	target_store_unwant(w->store, &web); // as its owner does when it goes, later
+	target_store_unwant(w->store, &web, false); // as its owner does when it goes, later
 	want(w, &web);
 	assert_int_equal(get(w, &web).state, TARGET_UNWATCHED);
 }
@@ -343,7 +343,7 @@ static void many_namespaces_share_one_watch(bool may_list_all, struct world *w)
 	harness_patch(&w->h, &refs[3], o.scale.resource_version, 9, &o);
 	wait_for(w, &refs[3], TARGET_FOUND, 9);
 	for (int i = 0; i <= TARGET_NAMESPACES_MAX; i++)
-		target_store_unwant(w->store, &refs[i]);
+		target_store_unwant(w->store, &refs[i], false);
 	target_store_get_stats(w->store, &stats);
 	assert_int_equal(stats.watches, 0);
 }
