@@ -92,8 +92,12 @@ static void follow(struct endpoint_token *t)
 		    LOG_S("err", e.msg));
 }
 
-static bool is_for_everybody(const char *path)
+// What `verbose` tells names policies and sources: more than whether to send traffic.
+static bool is_for_everybody(struct http_exchange *x)
 {
+	const char *path = http_exchange_path(x);
+	if (http_exchange_query(x, "verbose"))
+		return false;
 	return strcmp(path, "/livez") == 0 || strcmp(path, "/readyz") == 0 || strcmp(path, "/healthz") == 0;
 }
 
@@ -102,7 +106,7 @@ bool endpoint_token_admit(void *arg, struct http_exchange *x)
 	static const char scheme[] = "Bearer ";
 	struct endpoint_token *t = arg;
 	unsigned char shown[SHA256_DIGEST_LENGTH];
-	if (is_for_everybody(http_exchange_path(x)))
+	if (is_for_everybody(x))
 		return true;
 	follow(t);
 	const char *header = http_exchange_header(x, "Authorization");

@@ -16,8 +16,8 @@ struct log;
 // path must live as long. NULL and *e when there is no token in it: one line of visible ASCII characters.
 struct endpoint_token *endpoint_token_new(const char *path, struct log *log, struct err *e);
 void endpoint_token_free(struct endpoint_token *t); // NULL is fine
-// An http_admit_fn, arg is the token: /livez, /readyz and /healthz are for everybody, the rest for who shows the token.
-// The time it takes does not tell how much of a wrong one was right.
+// An http_admit_fn, arg is the token: /livez, /readyz and /healthz without ?verbose are for everybody, the rest for who
+// shows the token. The time it takes does not tell how much of a wrong one was right.
 bool endpoint_token_admit(void *arg, struct http_exchange *x);
 
 #endif
