@@ -14,3 +14,9 @@ $(OUT)/test/test_k8s_lease: $(OUT)/test/%: $(OUT)/obj/test/unit/%.o $(OUT)/obj/t
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
+
+failover: ## kill the leader a hundred times (KILLS=N) on a real API server: no PATCH lost, none done twice (10 min)
+	@+$(MAKE) --no-print-directory failover-now
+failover-now: $(OUT)/gpuscale
+	@KILLS=$${KILLS:-100} $(call run_tests,-t 1800 test/e2e/run-failover)
+.PHONY: failover failover-now
