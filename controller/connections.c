@@ -121,6 +121,8 @@ void connections_cancel(struct connections *c)
 	k8s_client_free(c->k8s);
 	c->k8s = NULL;
 	promql_sources_cancel(c->promql);
+	if (c->queries)
+		query_hub_flush(c->queries);
 	http_client_free(c->kube_http);
 	c->kube_http = NULL;
 }

@@ -1,16 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/query_hub.h"
 
+#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <uthash.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "promql/freshness.h"
+#include "promql/fuse.h"
 #include "promql/promql.h"
 #include "promql/promql_source.h"
+
+#define FUSE_FAST_US    250000 // a query that takes longer by itself travels alone
+#define FUSE_SOLO_TICKS 40     // so do those that were in a request that failed, for a while
 
 struct waiter {
 	query_answer_fn *fn;
@@ -23,8 +29,12 @@ struct query_entry {
 	char *query;
 	char *wrapped; // with the freshness series; NULL when the query is asked as it is
 	bool in_flight;
-	bool asked_wrapped;          // the request under way carries `wrapped`
-	int64_t asked_for_ms;        // the tick of the last request
+	bool asked_wrapped;   // the request under way carries `wrapped`
+	int64_t asked_for_ms; // the tick of the last request
+	bool is_fusable;      // answered well and fast by itself
+	int solo_ticks;       // to go
+	int64_t started_us;
+	struct query_entry *next_waiting;
 	int64_t lookback_ms;         // the longest that anybody asked for
 	struct query_answer *answer; // to asked_for_ms once !in_flight
 	struct waiter *waiters;
@@ -34,13 +44,29 @@ struct query_entry {
 
 struct query_hub {
 	struct promql_sources *sources;
-	uint64_t shared;
+	uint64_t shared, fused;
+	struct event *flush;
 	size_t n;
 	struct hub_source {
 		struct promql_source *source;
 		struct query_entry *entries; // uthash by query
+		struct query_entry *first_waiting,
+		        **waiting; // for company, until the loop turns; where the next one goes
 	} of[];
 };
+
+// Queries of one tick under way in one request.
+struct batch {
+	size_t n;
+	struct query_entry *entries[FUSE_MAX];
+};
+
+static int64_t mono_us(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
 
 struct query_answer *query_answer_ref(struct query_answer *a)
 {
@@ -85,7 +111,8 @@ static int compare_pods(const void *a, const void *b)
 	return strcmp(((const struct obs_series *)a)->pod, ((const struct obs_series *)b)->pod);
 }
 
-static struct query_answer *answer_of(const struct promql_result *r)
+// The part of the answer that belongs to query number `index`, as `of` says for each series; of NULL: all of it.
+static struct query_answer *answer_of(const struct promql_result *r, const int8_t *of, int index)
 {
 	if (r->type != PROMQL_VECTOR && r->type != PROMQL_SCALAR)
 		return answer_failed(OBS_FAILED,
@@ -95,6 +122,8 @@ static struct query_answer *answer_of(const struct promql_result *r)
 	size_t n = 0, text = 0;
 	int64_t newest_ms = INT64_MAX, extra_ms;
 	for (size_t i = 0; i < r->n_series; i++) {
+		if (of && of[i] != index)
+			continue;
 		if (freshness_is_series(&r->series[i], &extra_ms)) {
 			newest_ms = extra_ms;
 			continue;
@@ -107,7 +136,7 @@ static struct query_answer *answer_of(const struct promql_result *r)
 	size_t k = 0;
 	for (size_t i = 0; i < r->n_series; i++) {
 		const struct promql_series *s = &r->series[i];
-		if (freshness_is_series(s, &extra_ms) || s->n_samples == 0)
+		if ((of && of[i] != index) || freshness_is_series(s, &extra_ms) || s->n_samples == 0)
 			continue;
 		const char *pod = pod_of(s);
 		size_t len = strlen(pod) + 1;
@@ -137,6 +166,11 @@ static void deliver(struct query_entry *q)
 	free(waiters);
 }
 
+static const char *text_of(const struct query_entry *q)
+{
+	return q->wrapped ? q->wrapped : q->query;
+}
+
 static void finish(struct query_entry *q, struct query_answer *a)
 {
 	q->in_flight = false;
@@ -159,9 +193,12 @@ static void on_result(void *arg, const struct promql_result *result, const struc
 {
 	struct query_entry *q = arg;
 	if (result) {
-		finish(q, answer_of(result));
+		q->is_fusable = result->type == PROMQL_VECTOR && result->n_warnings == 0 &&
+		                mono_us() - q->started_us < FUSE_FAST_US;
+		finish(q, answer_of(result, NULL, 0));
 		return;
 	}
+	q->is_fusable = false;
 	if (error->kind == ERR_REJECTED && q->asked_wrapped) {
 		// `scalar or vector` is no PromQL: such a query is asked plainly from now on. A query that is wrong by
 		// itself gives its own error then.
@@ -178,10 +215,139 @@ static void send_query(struct query_entry *q)
 {
 	struct err e;
 	q->asked_wrapped = q->wrapped != NULL;
+	q->started_us = mono_us();
 	struct promql_question question = {
-	        .query = q->wrapped ? q->wrapped : q->query, .time_ms = q->asked_for_ms, .lookback_ms = q->lookback_ms};
+	        .query = text_of(q), .time_ms = q->asked_for_ms, .lookback_ms = q->lookback_ms};
 	if (promql_source_ask(q->source, &question, on_result, q, &e) < 0)
 		finish(q, answer_error(q, &e));
+}
+
+// ---- several in one request ----
+
+// True when the error is about what was asked, so that each for itself may do better.
+static bool is_about_the_query(const struct err *e)
+{
+	return e->kind == ERR_REJECTED || e->kind == ERR_LIMIT || e->kind == ERR_UNSUPPORTED ||
+	       e->kind == ERR_PROTOCOL || e->kind == ERR_INPUT;
+}
+
+static void part(struct batch *b, const struct err *error)
+{
+	for (size_t i = 0; i < b->n; i++) {
+		struct query_entry *q = b->entries[i];
+		if (error && !is_about_the_query(error)) {
+			struct err e = *error;
+			q->solo_ticks = error->kind == ERR_TIMEOUT ? FUSE_SOLO_TICKS : 0;
+			finish(q, answer_error(q, &e));
+		} else {
+			q->solo_ticks = FUSE_SOLO_TICKS;
+			send_query(q);
+		}
+	}
+}
+
+static void on_batch(void *arg, const struct promql_result *result, const struct err *error)
+{
+	struct batch *b = arg;
+	int8_t *of = NULL;
+	// A warning may be about any one of them, and counts as missing data: each is asked for itself.
+	if (result && result->type == PROMQL_VECTOR && result->n_warnings == 0)
+		of = malloc(result->n_series ? result->n_series : 1);
+	if (of) {
+		for (size_t i = 0; i < result->n_series; i++)
+			of[i] = (int8_t)fuse_index(&result->series[i]);
+		for (size_t i = 0; i < b->n; i++)
+			finish(b->entries[i], answer_of(result, of, (int)i));
+	} else {
+		part(b, error);
+	}
+	free(of);
+	free(b);
+}
+
+static void send_batch(struct batch *b, struct promql_source *source)
+{
+	struct buf text;
+	struct err e;
+	buf_init(&text, PROMQL_QUERY_BYTES_MAX);
+	for (size_t i = 0; i < b->n; i++) {
+		b->entries[i]->asked_wrapped = true; // the plain one is known to be taken, too
+		b->entries[i]->started_us = mono_us();
+		fuse_add(&text, text_of(b->entries[i]), (int)i);
+	}
+	struct promql_question question = {.query = buf_str(&text),
+	                                   .time_ms = b->entries[0]->asked_for_ms,
+	                                   .lookback_ms = b->entries[0]->lookback_ms};
+	if (text.failed)
+		err_set(&e, ERR_INPUT, "too long together");
+	b->entries[0]->hub->fused += b->n;
+	if (text.failed || promql_source_ask(source, &question, on_batch, b, &e) < 0) {
+		part(b, &e);
+		free(b);
+	}
+	buf_done(&text);
+}
+
+// Sends the first of a list, together with those behind it that were asked for the same moment. Returns the rest.
+static struct query_entry *send_some(const struct hub_source *s, struct query_entry *first)
+{
+	struct query_entry *q = first;
+	size_t room = promql_source_fuse_bytes(s->source);
+	struct batch *b = calloc(1, sizeof *b);
+	if (!b)
+		abort();
+	while (q && b->n < FUSE_MAX && q->asked_for_ms == first->asked_for_ms && q->lookback_ms == first->lookback_ms) {
+		size_t bytes = strlen(text_of(q)) + FUSE_BYTES_EACH;
+		if (bytes > room)
+			break;
+		room -= bytes;
+		b->entries[b->n++] = q;
+		q = q->next_waiting;
+	}
+	if (b->n > 1) {
+		send_batch(b, s->source);
+		return q;
+	}
+	free(b);
+	q = first->next_waiting;
+	send_query(first);
+	return q;
+}
+
+void query_hub_flush(struct query_hub *hub)
+{
+	for (size_t i = 0; i < hub->n; i++) {
+		struct hub_source *s = &hub->of[i];
+		while (s->first_waiting) { // an answer that comes at once may bring new ones
+			*s->waiting = NULL;
+			struct query_entry *list = s->first_waiting;
+			s->first_waiting = NULL;
+			s->waiting = &s->first_waiting;
+			while (list)
+				list = send_some(s, list);
+		}
+	}
+}
+
+static void on_flush(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	query_hub_flush(arg);
+}
+
+// Whoever may travel with others waits until the loop turns: the rest of the tick is asked for by then.
+static void send_soon(struct query_hub *hub, struct hub_source *s, struct query_entry *q)
+{
+	if (q->solo_ticks > 0)
+		q->solo_ticks--;
+	if (!q->is_fusable || q->solo_ticks > 0 || promql_source_fuse_bytes(s->source) == 0) {
+		send_query(q);
+		return;
+	}
+	*s->waiting = q;
+	s->waiting = &q->next_waiting;
+	event_active(hub->flush, EV_TIMEOUT, 0);
 }
 
 static struct query_entry *entry_for(struct query_hub *hub, struct hub_source *s, const char *query)
@@ -252,7 +418,7 @@ void query_hub_ask(struct query_hub *hub, const struct query_question *question,
 	}
 	q->in_flight = true;
 	q->asked_for_ms = now_ms;
-	send_query(q);
+	send_soon(hub, s, q);
 }
 
 static void entry_free(struct hub_source *s, struct query_entry *q)
@@ -285,8 +451,16 @@ struct query_hub *query_hub_new(struct promql_sources *sources, struct err *e)
 	}
 	hub->sources = sources;
 	hub->n = n;
-	for (size_t i = 0; i < n; i++)
+	hub->flush = event_new(promql_sources_loop(sources), -1, 0, on_flush, hub);
+	if (!hub->flush) {
+		free(hub);
+		err_set(e, ERR_INTERNAL, "cannot create an event");
+		return NULL;
+	}
+	for (size_t i = 0; i < n; i++) {
 		hub->of[i].source = promql_sources_at(sources, i);
+		hub->of[i].waiting = &hub->of[i].first_waiting;
+	}
 	return hub;
 }
 
@@ -294,6 +468,7 @@ void query_hub_free(struct query_hub *hub)
 {
 	if (!hub)
 		return;
+	event_free(hub->flush);
 	for (size_t i = 0; i < hub->n; i++) {
 		struct query_entry *q, *next;
 		HASH_ITER(hh, hub->of[i].entries, q, next)
@@ -305,6 +480,11 @@ void query_hub_free(struct query_hub *hub)
 uint64_t query_hub_shared(const struct query_hub *hub)
 {
 	return hub->shared;
+}
+
+uint64_t query_hub_fused(const struct query_hub *hub)
+{
+	return hub->fused;
 }
 
 const struct promql_sources *query_hub_sources(const struct query_hub *hub)

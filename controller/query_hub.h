@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks each distinct query of each source once per tick and shares the answer among all policies that need it.
+// Queries that were answered well by themselves travel together from then on (promql/fuse.h), until one of them fails.
 #ifndef GPUSCALE_CONTROLLER_QUERY_HUB_H
 #define GPUSCALE_CONTROLLER_QUERY_HUB_H
 
@@ -26,7 +27,7 @@ struct query_answer {
 
 // sources is not owned. NULL when memory ends.
 struct query_hub *query_hub_new(struct promql_sources *sources, struct err *e);
-// Every ask must have been answered (free the HTTP client first: it cancels).
+// Every ask must have been answered (cancel the sources first, then flush).
 void query_hub_free(struct query_hub *hub);
 
 // The answer belongs to the hub; query_answer_ref() keeps it. Never NULL: failures are answers with state OBS_FAILED.
@@ -39,10 +40,14 @@ struct query_question {
 // Asks as of now_ms. Called back at once when it was already answered for this now_ms, else from the loop.
 void query_hub_ask(struct query_hub *hub, const struct query_question *question, int64_t now_ms, query_answer_fn *fn,
                    void *arg);
+// Sends what waits for company now. After the sources were canceled: ends it.
+void query_hub_flush(struct query_hub *hub);
 // Forgets queries nobody asked since before_ms.
 void query_hub_forget(struct query_hub *hub, int64_t before_ms);
 // Questions answered by the query of another one.
 uint64_t query_hub_shared(const struct query_hub *hub);
+// Queries that travelled with others in one request.
+uint64_t query_hub_fused(const struct query_hub *hub);
 const struct promql_sources *query_hub_sources(const struct query_hub *hub);
 
 struct query_answer *query_answer_ref(struct query_answer *a);

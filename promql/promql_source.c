@@ -11,12 +11,15 @@
 #include "base/num.h"
 
 #define CONFIRMATION     "vector(1)"
+#define FUSE_BYTES_POST  ((size_t)48 * 1024)
+#define FUSE_BYTES_GET   ((size_t)2048) // what every gateway takes in a URL, encoded
 #define TENANT_HEADER    "X-Scope-OrgID: "
 #define TENANT_BYTES_MAX 150 // Mimir: pkg/tenant
 
 struct promql_source {
 	char *name, *url;
 	const struct clock *clock;
+	size_t fuse_bytes;
 	struct http_client *http;
 	struct promql *promql;
 	struct promql_health health;
@@ -31,6 +34,7 @@ struct promql_source {
 };
 
 struct promql_sources {
+	struct event_base *loop;
 	size_t n;
 	struct clock clock;
 	struct promql_source *items[PROMQL_SOURCES_MAX];
@@ -253,6 +257,7 @@ static int open_source(struct promql_source *s, struct event_base *loop, const s
 	s->name = strdup(o->name);
 	s->url = strdup(o->query.url ? o->query.url : "");
 	s->clock = clock;
+	s->fuse_bytes = o->never_fuse ? 0 : o->query.use_get ? FUSE_BYTES_GET : FUSE_BYTES_POST;
 	s->probed_mono_ms = INT64_MIN / 2;
 	s->stats.seconds.n = sizeof bounds / sizeof bounds[0];
 	memcpy(s->stats.seconds.upper, bounds, sizeof bounds);
@@ -332,6 +337,11 @@ enum promql_kind promql_source_kind(const struct promql_source *s, const char **
 	return PROMQL_KIND_AUTO;
 }
 
+size_t promql_source_fuse_bytes(const struct promql_source *s)
+{
+	return s->fuse_bytes;
+}
+
 struct promql *promql_source_client(const struct promql_source *s)
 {
 	return s->promql;
@@ -351,6 +361,7 @@ struct promql_sources *promql_sources_new(struct event_base *loop, const struct 
 		no_memory(e);
 		return NULL;
 	}
+	s->loop = loop;
 	clock_init_real(&s->clock);
 	for (size_t i = 0; i < n; i++) {
 		struct promql_source *item = calloc(1, sizeof *item);
@@ -384,6 +395,11 @@ void promql_sources_free(struct promql_sources *s)
 	for (size_t i = 0; i < s->n; i++)
 		free_source(s->items[i]);
 	free(s);
+}
+
+struct event_base *promql_sources_loop(const struct promql_sources *s)
+{
+	return s->loop;
 }
 
 size_t promql_sources_count(const struct promql_sources *s)

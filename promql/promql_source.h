@@ -5,6 +5,7 @@
 #ifndef GPUSCALE_PROMQL_PROMQL_SOURCE_H
 #define GPUSCALE_PROMQL_PROMQL_SOURCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,10 +30,11 @@ struct promql_source_options {
 	struct promql_options query; // .http and .clock are filled in
 	const char *tenant;          // of Mimir and Thanos: sent as X-Scope-OrgID; NULL: none
 	int max_in_flight;           // queries under way at once; 0: PROMQL_CONCURRENCY
+	bool never_fuse;             // one query a request, always
 };
 
 struct promql_source_stats {
-	uint64_t queries;                    // sent, probes and refills included
+	uint64_t queries;                    // requests sent, probes and refills included
 	uint64_t failed[ERR__COUNT];         // of these, by kind of error
 	uint64_t partial;                    // of these answered, but with warnings
 	uint64_t refused;                    // not sent: the source is down
@@ -59,6 +61,9 @@ const struct promql_health *promql_source_health(const struct promql_source *s);
 const struct promql_source_stats *promql_source_stats(const struct promql_source *s);
 const char *promql_source_error(const struct promql_source *s); // the last failure since it was up; "" when it is
 enum promql_kind promql_source_kind(const struct promql_source *s, const char **ret_version);
+// How long the text of a request may be that asks several queries at once (promql/fuse.h); 0: it may not.
+size_t promql_source_fuse_bytes(const struct promql_source *s);
+struct event_base *promql_sources_loop(const struct promql_sources *s);
 // For a question whose outcome is not to count (`check`).
 struct promql *promql_source_client(const struct promql_source *s);
 

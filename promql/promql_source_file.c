@@ -23,7 +23,7 @@ struct source_spec {
 	int type, method;
 	const char **headers;
 	size_t n_headers;
-	bool basic_set, tls_set;
+	bool basic_set, tls_set, fuse;
 	struct {
 		const char *username, *password_file;
 	} basic;
@@ -180,6 +180,12 @@ static const struct schema_field source_fields[] = {
          .default_text = "16",
          .min = 1,
          .max = PROMQL_CONCURRENCY_MAX},
+        {.name = "fuse",
+         .type = SCHEMA_BOOL,
+         .doc = "Asks queries of one tick that were answered well before in one request, up to 16. false for servers "
+                "that bill, limit or log by the query.",
+         FIELD(struct source_spec, fuse),
+         .default_text = "true"},
         {.name = "method",
          .type = SCHEMA_ENUM,
          .doc = "GET for gateways that allow nothing else; queries are then limited by the length of a URL.",
@@ -311,6 +317,7 @@ static int to_options(const struct source_spec *s, const char *file, struct aren
 	        .name = s->name,
 	        .tenant = s->tenant,
 	        .max_in_flight = s->max_concurrency,
+	        .never_fuse = !s->fuse,
 	        .query = {.url = s->url,
 	                  .headers = headers,
 	                  .basic_user = s->basic.username,

@@ -65,6 +65,7 @@ static struct hub_fixture open_hub(void **state)
 static void close_hub(struct hub_fixture *h)
 {
 	promql_sources_cancel(h->sources);
+	query_hub_flush(h->hub);
 	query_hub_free(h->hub);
 	promql_sources_free(h->sources);
 }
