@@ -121,6 +121,7 @@ static void render_sources(const struct query_hub *queries, struct buf *out)
 			render_source((enum metric_family_id)id, promql_sources_at(sources, i), out);
 	}
 	metric_family_single(out, FAMILY_QUERIES_SHARED, (double)query_hub_shared(queries));
+	metric_family_single(out, FAMILY_QUERIES_FUSED, (double)query_hub_fused(queries));
 }
 
 // ---- per policy: there may be 20000, so their labels are made once, not for each family ----

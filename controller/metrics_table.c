@@ -103,7 +103,8 @@ static const struct metric_family families[] = {
                                  {"source", "state"},
                                  "1 for the state the source is in, 0 for the others; state: up, degraded (some of "
                                  "the last queries failed) or down (only probes are sent)."},
-        [FAMILY_SOURCE_QUERIES] = {"gpuscale_source_queries_total", C, "", {"source"}, "Queries sent."},
+        [FAMILY_SOURCE_QUERIES] =
+                {"gpuscale_source_queries_total", C, "", {"source"}, "Requests sent; one may carry several queries."},
         [FAMILY_SOURCE_FAILURES] = {"gpuscale_source_query_failures_total",
                                     C,
                                     "",
@@ -123,7 +124,7 @@ static const struct metric_family families[] = {
                                    H,
                                    "seconds",
                                    {"source"},
-                                   "Time from a query to its answer or error, waiting for its turn included."},
+                                   "Time from a request to its answer or error, waiting for its turn included."},
         [FAMILY_SOURCE_ANSWER_TIMESTAMP] = {"gpuscale_source_last_answer_timestamp_seconds",
                                             G,
                                             "seconds since the epoch",
@@ -131,6 +132,8 @@ static const struct metric_family families[] = {
                                             "When a query was last answered; absent before the first."},
         [FAMILY_QUERIES_SHARED] =
                 {"gpuscale_queries_shared_total", C, "", {0}, "Questions answered by the query of another policy."},
+        [FAMILY_QUERIES_FUSED] =
+                {"gpuscale_queries_fused_total", C, "", {0}, "Queries that travelled with others in one request."},
 
         [FAMILY_API_REQUESTS] = {"gpuscale_api_requests_total",
                                  C,

@@ -18,6 +18,7 @@
 #include "base/json_write.h"
 #include "base/num.h"
 #include "promql/freshness.h"
+#include "promql/fuse.h"
 
 #define RULES_MAX      200
 #define FILE_BYTES_MAX (1024 * 1024)
@@ -170,7 +171,7 @@ static void write_sample(struct json_writer *w, double time, const char *value)
 }
 
 static void write_series(struct json_writer *w, const char *label, const char *label_value, const char *value,
-                         bool is_range, const double *times)
+                         bool is_range, const double *times, const char *mark)
 {
 	json_write_object_begin(w);
 	json_write_key(w, "metric");
@@ -178,6 +179,10 @@ static void write_series(struct json_writer *w, const char *label, const char *l
 	if (label) {
 		json_write_key(w, label);
 		json_write_str(w, label_value);
+	}
+	if (mark) {
+		json_write_key(w, FUSE_LABEL);
+		json_write_str(w, mark);
 	}
 	json_write_object_end(w);
 	json_write_key(w, is_range ? "values" : "value");
@@ -192,25 +197,14 @@ static void write_series(struct json_writer *w, const char *label, const char *l
 	json_write_object_end(w);
 }
 
-// times: that of an instant query, or start, end and step of a range.
-static void reply_values(struct http_exchange *x, const char *values, const char *query, bool is_range,
-                         const double *times)
+// Series per value of the rule, and the one that carries their age, when the query asks for it. times: that of an
+// instant query, or start, end and step of a range. mark: the number of the query when several are asked at once, or
+// NULL.
+static void write_values(struct json_writer *w, const char *values, const char *query, bool is_range,
+                         const double *times, const char *mark)
 {
-	struct buf out;
-	struct json_writer w;
 	double age = 0;
 	int pod = 0;
-	buf_init(&out, BODY_BYTES_MAX);
-	json_write_init(&w, &out, 0);
-	json_write_object_begin(&w);
-	json_write_key(&w, "status");
-	json_write_str(&w, "success");
-	json_write_key(&w, "data");
-	json_write_object_begin(&w);
-	json_write_key(&w, "resultType");
-	json_write_str(&w, is_range ? "matrix" : "vector");
-	json_write_key(&w, "result");
-	json_write_array_begin(&w);
 	for (const char *p = values; *p;) {
 		size_t n = strcspn(p, " ");
 		char word[64], name[32];
@@ -221,18 +215,47 @@ static void reply_values(struct http_exchange *x, const char *values, const char
 			continue;
 		}
 		snprintf(name, sizeof name, "pod-%d", pod++);
-		write_series(&w, "pod", name, word, is_range, times);
+		write_series(w, "pod", name, word, is_range, times, mark);
 	}
 	if (!is_range && pod > 0 && strstr(query, FRESHNESS_LABEL)) {
 		char newest[NUM_TEXT_BYTES];
 		num_format_f64(newest, times[0] - age);
-		write_series(&w, FRESHNESS_LABEL, "newest", newest, false, times);
+		write_series(w, FRESHNESS_LABEL, "newest", newest, false, times, mark);
 	}
-	json_write_array_end(&w);
-	json_write_object_end(&w);
-	json_write_object_end(&w);
-	http_exchange_reply(x, 200, "application/json", buf_str(&out), out.len);
-	buf_done(&out);
+}
+
+static void begin_values(struct json_writer *w, struct buf *out, bool is_range)
+{
+	buf_init(out, BODY_BYTES_MAX);
+	json_write_init(w, out, 0);
+	json_write_object_begin(w);
+	json_write_key(w, "status");
+	json_write_str(w, "success");
+	json_write_key(w, "data");
+	json_write_object_begin(w);
+	json_write_key(w, "resultType");
+	json_write_str(w, is_range ? "matrix" : "vector");
+	json_write_key(w, "result");
+	json_write_array_begin(w);
+}
+
+static void reply_written(struct http_exchange *x, struct json_writer *w, struct buf *out)
+{
+	json_write_array_end(w);
+	json_write_object_end(w);
+	json_write_object_end(w);
+	http_exchange_reply(x, 200, "application/json", buf_str(out), out->len);
+	buf_done(out);
+}
+
+static void reply_values(struct http_exchange *x, const char *values, const char *query, bool is_range,
+                         const double *times)
+{
+	struct buf out;
+	struct json_writer w;
+	begin_values(&w, &out, is_range);
+	write_values(&w, values, query, is_range, times, NULL);
+	reply_written(x, &w, &out);
 }
 
 static void reply_bytes(struct http_exchange *x, int64_t n)
@@ -278,16 +301,9 @@ static void on_buildinfo(void *arg, struct http_exchange *x)
 		http_exchange_reply_text(x, 404, "404 page not found\n");
 }
 
-static void on_request(void *arg, struct http_exchange *x)
+static void reply_rule(struct fake *f, struct http_exchange *x, const struct rule *r, const char *query, bool is_range,
+                       const double *times)
 {
-	struct fake *f = arg;
-	static char query[QUERY_MAX];
-	const char *body = http_exchange_body(x, &(size_t){0});
-	bool is_range = strcmp(http_exchange_path(x), "/api/v1/query_range") == 0;
-	form_field(body, "query", query, sizeof query);
-	const double times[3] = {form_number(body, is_range ? "start" : "time"), form_number(body, "end"),
-	                         form_number(body, "step")};
-	const struct rule *r = find_rule(f, x, query, is_range);
 	if (!r)
 		reply_values(x, "", query, is_range, times);
 	else if (r->answer == ANSWER_VALUES)
@@ -300,6 +316,54 @@ static void on_request(void *arg, struct http_exchange *x)
 		f->held[f->n_held++] = x;
 	else
 		http_exchange_reply_text(x, 500, "too many requests wait for ever\n");
+}
+
+// The next of several queries in one (promql/fuse.h), cut out of the text; its number is left in ret_mark.
+static char *next_of_fused(char **at, char ret_mark[static 8])
+{
+	static const char before[] = "label_replace((", behind[] = "\n),\"" FUSE_LABEL "\",\"";
+	char *p = strstr(*at, before), *end = p ? strstr(p, behind) : NULL;
+	if (!end)
+		return NULL;
+	*end = '\0';
+	char *mark = end + sizeof behind - 1;
+	snprintf(ret_mark, 8, "%.*s", (int)strcspn(mark, "\""), mark);
+	*at = mark;
+	return p + sizeof before - 1;
+}
+
+static void reply_fused(struct fake *f, struct http_exchange *x, char *query, const double *times)
+{
+	struct buf out;
+	struct json_writer w;
+	char mark[8];
+	begin_values(&w, &out, false);
+	for (char *at = query, *one; (one = next_of_fused(&at, mark));) {
+		const struct rule *r = find_rule(f, x, one, false);
+		if (r && r->answer != ANSWER_VALUES) { // one that fails is the failure of all
+			buf_done(&out);
+			reply_rule(f, x, r, one, false, times);
+			return;
+		}
+		if (r)
+			write_values(&w, r->rest, one, false, times, mark);
+	}
+	reply_written(x, &w, &out);
+}
+
+static void on_request(void *arg, struct http_exchange *x)
+{
+	struct fake *f = arg;
+	static char query[QUERY_MAX];
+	const char *body = http_exchange_body(x, &(size_t){0});
+	bool is_range = strcmp(http_exchange_path(x), "/api/v1/query_range") == 0;
+	form_field(body, "query", query, sizeof query);
+	const double times[3] = {form_number(body, is_range ? "start" : "time"), form_number(body, "end"),
+	                         form_number(body, "step")};
+	if (strstr(query, FUSE_LABEL))
+		reply_fused(f, x, query, times);
+	else
+		reply_rule(f, x, find_rule(f, x, query, is_range), query, is_range, times);
 }
 
 // ---- the program ----

@@ -278,6 +278,137 @@ static void a_long_stale_after_is_asked_with_a_longer_lookback(void **state)
 	close_hub(&h);
 }
 
+// ---- several in one request ----
+
+#define MARKED(i, value) "{\"metric\":{\"__gpuscale_query__\":\"" i "\"},\"value\":[2,\"" value "\"]}"
+#define ANSWER(series, more)                                                                                           \
+	"{\"status\":\"success\"," more "\"data\":{\"resultType\":\"vector\",\"result\":[" series "]}}"
+
+// Two queries have had their answers, and are asked again with the third reply for both.
+static struct hub_fixture ask_two_again(void **state, struct promql_reply third, struct heard *a, struct heard *b)
+{
+	struct hub_fixture h = open_hub(state);
+	h.f->n_replies = 4;
+	for (int i = 0; i < 4; i++)
+		h.f->replies[i] = (struct promql_reply){200, NULL, PROMQL_FIXTURE_BODY, NULL, 0};
+	h.f->replies[2] = third;
+	ask(&h, "a", 1000, a);
+	ask(&h, "b # to the end", 1000, b);
+	wait_for(&h, a, 1);
+	wait_for(&h, b, 1);
+	assert_int_equal(h.f->n_requests, 2);
+	ask(&h, "a", 2000, a);
+	ask(&h, "b # to the end", 2000, b);
+	wait_for(&h, a, 2);
+	wait_for(&h, b, 2);
+	return h;
+}
+
+static void queries_that_were_answered_travel_together(void **state)
+{
+	struct heard a = {0}, b = {0};
+	struct hub_fixture h = ask_two_again(
+	        state, (struct promql_reply){200, NULL, ANSWER(MARKED("1", "8") "," MARKED("0", "7"), ""), NULL, 0}, &a,
+	        &b);
+	assert_int_equal(h.f->n_requests, 3);
+	assert_non_null(strstr(h.f->requests[2].body, "query=label_replace%28%28a%0Aor"));
+	assert_true(a.state == OBS_OK && a.value == 7 && a.n_series == 1);
+	assert_true(b.state == OBS_OK && b.value == 8 && b.n_series == 1);
+	assert_int_equal(query_hub_fused(h.hub), 2);
+	close_hub(&h);
+}
+
+static void one_of_them_without_data_is_empty(void **state)
+{
+	struct heard a = {0}, b = {0};
+	struct hub_fixture h =
+	        ask_two_again(state, (struct promql_reply){200, NULL, ANSWER(MARKED("1", "8"), ""), NULL, 0}, &a, &b);
+	assert_int_equal(a.state, OBS_EMPTY);
+	assert_int_equal(b.state, OBS_OK);
+	close_hub(&h);
+}
+
+static void what_is_refused_together_is_asked_one_by_one(void **state)
+{
+	static const struct promql_reply replies[] = {
+	        {400, NULL, "{\"status\":\"error\",\"errorType\":\"bad_data\",\"error\":\"no\"}", NULL, 0},
+	        {422, NULL, "{\"status\":\"error\",\"errorType\":\"execution\",\"error\":\"too many samples\"}", NULL,
+	         0},
+	        {200, NULL, ANSWER(MARKED("0", "7"), "\"warnings\":[\"about one of them\"],"), NULL, 0},
+	        {200, NULL, ANSWER(MARKED("0", "7"), "\"isPartial\":true,"), NULL, 0},
+	        {200, NULL, "{", NULL, 0},
+	};
+	for (size_t i = 0; i < sizeof replies / sizeof replies[0]; i++) {
+		struct heard a = {0}, b = {0};
+		((struct promql_fixture *)*state)->n_requests = 0;
+		struct hub_fixture h = ask_two_again(state, replies[i], &a, &b);
+		assert_int_equal(h.f->n_requests, 5);
+		assert_null(strstr(h.f->requests[4].body, "gpuscale_query"));
+		assert_true(a.state == OBS_OK && a.value == 0.7);
+		assert_true(b.state == OBS_OK && b.value == 0.7);
+		ask(&h, "a", 3000, &a); // and for a while stays so
+		ask(&h, "b # to the end", 3000, &b);
+		wait_for(&h, &a, 3);
+		wait_for(&h, &b, 3);
+		assert_int_equal(h.f->n_requests, 7);
+		close_hub(&h);
+	}
+}
+
+static void a_source_that_fails_fails_for_all_of_them(void **state)
+{
+	struct heard a = {0}, b = {0};
+	struct hub_fixture h = ask_two_again(state, (struct promql_reply){503, "text/plain", "away", NULL, 0}, &a, &b);
+	assert_int_equal(h.f->n_requests, 3); // asking each would only make it worse
+	assert_true(a.state == OBS_FAILED && strstr(a.detail, "away"));
+	assert_true(b.state == OBS_FAILED && strstr(b.detail, "away"));
+	close_hub(&h);
+}
+
+static void different_moments_do_not_travel_together(void **state)
+{
+	struct heard a = {0}, b = {0};
+	struct hub_fixture h = ask_two_again(
+	        state, (struct promql_reply){200, NULL, ANSWER(MARKED("0", "7") "," MARKED("1", "8"), ""), NULL, 0}, &a,
+	        &b);
+	ask(&h, "a", 3000, &a);
+	ask(&h, "b # to the end", 3001, &b);
+	wait_for(&h, &a, 3);
+	wait_for(&h, &b, 3);
+	assert_int_equal(h.f->n_requests, 5);
+	close_hub(&h);
+}
+
+static void closing_answers_what_waits_for_company(void **state)
+{
+	struct heard a = {0}, b = {0};
+	struct hub_fixture h = ask_two_again(
+	        state, (struct promql_reply){200, NULL, ANSWER(MARKED("0", "7") "," MARKED("1", "8"), ""), NULL, 0}, &a,
+	        &b);
+	ask(&h, "a", 3000, &a);
+	assert_int_equal(a.n, 2);
+	close_hub(&h);
+	assert_int_equal(a.n, 3);
+	assert_int_equal(a.state, OBS_FAILED);
+}
+
+static void a_source_may_want_one_query_a_request(void **state)
+{
+	struct hub_fixture h = {.f = *state};
+	const struct promql_source_options o = {.name = "default", .never_fuse = true, .query = {.url = h.f->url}};
+	h.sources = promql_sources_new(h.f->loop, &h.f->clock, &o, 1, &h.f->e);
+	h.hub = query_hub_new(h.sources, &h.f->e);
+	struct heard a = {0}, b = {0};
+	for (int i = 1; i <= 3; i++) {
+		ask(&h, "a", 1000 * i, &a);
+		ask(&h, "b", 1000 * i, &b);
+		wait_for(&h, &a, i);
+		wait_for(&h, &b, i);
+	}
+	assert_int_equal(h.f->n_requests, 6);
+	close_hub(&h);
+}
+
 int main(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, promql_fixture_setup, promql_fixture_teardown)
@@ -293,6 +424,13 @@ int main(void)
 	        T(a_source_that_there_is_not_is_a_failed_signal_that_says_so),
 	        T(with_several_sources_a_failure_names_the_one),
 	        T(a_long_stale_after_is_asked_with_a_longer_lookback),
+	        T(queries_that_were_answered_travel_together),
+	        T(one_of_them_without_data_is_empty),
+	        T(what_is_refused_together_is_asked_one_by_one),
+	        T(a_source_that_fails_fails_for_all_of_them),
+	        T(different_moments_do_not_travel_together),
+	        T(closing_answers_what_waits_for_company),
+	        T(a_source_may_want_one_query_a_request),
 	};
 	return cmocka_run_group_tests_name("query_hub", tests, NULL, NULL);
 }
