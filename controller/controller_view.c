@@ -32,11 +32,18 @@ const struct policy_entry *controller_next_idle(struct controller *c, const stru
 		return NULL; // nobody works yet
 	while ((e = policy_store_next(c->store, e)) && !is_idle(e))
 		;
-	const struct policy_entry *winner = e ? policy_entry_winner(e) : NULL;
+	if (!e)
+		return NULL;
+	const struct policy_entry *winner = policy_entry_winner(e);
+	const char *rival = rivals_owner(e->user);
 	if (winner && winner != e)
 		snprintf(ret_why, size, "policy %s/%s has the target %s/%s", winner->namespace_name, winner->name,
 		         e->body->policy.target_kind, e->body->policy.target_name);
-	else if (e)
+	else if (winner && rival)
+		snprintf(ret_why, size, "%s drives the target", rival);
+	else if (winner)
+		snprintf(ret_why, size, "it is not known yet whether somebody else drives the target");
+	else
 		snprintf(ret_why, size, "%s", policy_entry_error(e));
 	return e;
 }
