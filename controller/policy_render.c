@@ -200,6 +200,12 @@ static int compare_numbers(double a, double b)
 	return (a < b) - (a > b); // the larger first
 }
 
+// What cannot be read of a status is NULL, whatever the table requires.
+static const char *signal_name(const struct load *l)
+{
+	return l->signal && l->signal->name ? l->signal->name : "";
+}
+
 static int compare_loads(const void *a, const void *b)
 {
 	const struct load *x = a, *y = b;
@@ -207,7 +213,7 @@ static int compare_loads(const void *a, const void *b)
 	c = c ? c : strcmp(x->policy->namespace_name, y->policy->namespace_name);
 	c = c ? c : strcmp(x->policy->name, y->policy->name);
 	c = c ? c : compare_numbers(x->load, y->load);
-	return c ? c : strcmp(x->signal ? x->signal->name : "", y->signal ? y->signal->name : "");
+	return c ? c : strcmp(signal_name(x), signal_name(y));
 }
 
 static size_t collect_loads(const struct policy_views *v, struct load *loads)
