@@ -203,6 +203,7 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	        .is_current = member_is_current,
 	        .may_write = member_may_write,
 	        .fault = member_fault,
+	        .rival = member_rival,
 	        .unseen = member_unseen,
 	        .on_idle = member_on_idle,
 	};

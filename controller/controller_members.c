@@ -52,7 +52,8 @@ static struct policy_body *willing_body(const struct member *m)
 
 static struct policy_body *wanted_body(const struct member *m)
 {
-	return rivals_allow(m) ? willing_body(m) : NULL;
+	struct policy_body *body = willing_body(m);
+	return body && rivals_allow(m, body) ? body : NULL;
 }
 
 bool member_is_current(void *owner)

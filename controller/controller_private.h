@@ -107,11 +107,12 @@ void rivals_close(struct controller *c);
 bool rivals_are_waited_for(const struct controller *c);
 // The policy that the member would work with if nobody else drives its target; NULL: none.
 void rivals_settle(struct member *m, struct policy_body *body);
-// Nobody else drives the target, as far as can be seen.
-bool rivals_allow(const struct member *m);
+// Nobody else drives the target, as far as can be seen, or this policy writes nothing to it.
+bool rivals_allow(const struct member *m, const struct policy_body *body);
 // "HorizontalPodAutoscaler ns/name"; NULL: nobody, or not known yet. Valid until the loop runs.
 const char *rivals_owner(const struct member *m);
-// What reconcile_env calls: why somebody may be overlooked; NULL: nobody is.
+// What reconcile_env calls: rivals_owner; why somebody may be overlooked, NULL: nobody is.
+const char *member_rival(void *owner);
 const char *member_unseen(void *owner);
 
 // ---- controller.c ----

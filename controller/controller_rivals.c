@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who else drives the targets: a policy whose target a HorizontalPodAutoscaler or a ScaledObject drives has no
-// reconciler until that leaves. What may not be looked at refuses nothing, but is said.
+// reconciler until that leaves, unless it writes nothing: it may be the one that serves the other's metric. What may
+// not be looked at refuses nothing, but is said.
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,23 +125,29 @@ void rivals_settle(struct member *m, struct policy_body *body)
 	}
 	if (!m->rivals_want)
 		return;
-	bool waits = !scalers_is_known(m->rivals_want);
+	bool waits = !rivals_allow(m, body) && !scalers_owner(m->rivals_want);
 	r->n_waiting += waits && !m->waits_for_rivals;
 	r->n_waiting -= !waits && m->waits_for_rivals;
 	m->waits_for_rivals = waits;
 	log_error(m->controller, scalers_error(m->rivals_want));
-	log_rival(m, rivals_owner(m));
+	log_rival(m, rivals_allow(m, body) ? NULL : scalers_owner(m->rivals_want));
 }
 
-bool rivals_allow(const struct member *m)
+bool rivals_allow(const struct member *m, const struct policy_body *body)
 {
-	return !m->controller->rivals || !m->rivals_want ||
+	bool writes = !m->controller->options.dry_run && !body->policy.dry_run && !body->policy.paused;
+	return !writes || !m->controller->rivals || !m->rivals_want ||
 	       (scalers_is_known(m->rivals_want) && !scalers_owner(m->rivals_want));
 }
 
 const char *rivals_owner(const struct member *m)
 {
 	return m->controller->rivals && m->rivals_want ? scalers_owner(m->rivals_want) : NULL;
+}
+
+const char *member_rival(void *owner)
+{
+	return rivals_owner(owner);
 }
 
 const char *member_unseen(void *owner)

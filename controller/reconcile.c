@@ -213,6 +213,7 @@ static void update_status(struct reconciler *r, enum status_phase phase, const c
 	                  .decided = has_decision ? &decided : NULL,
 	                  .text = text,
 	                  .fault = r->env->fault(r->subject.owner),
+	                  .rival = r->env->rival(r->subject.owner),
 	                  .unseen = r->env->unseen(r->subject.owner),
 	                  .dry_run = r->policy->dry_run || r->env->dry_run,
 	                  .paused = r->policy->paused},

@@ -33,6 +33,8 @@ struct reconcile_env {
 	bool (*may_write)(void *owner, struct err *e);
 	// What is wrong with the newest version of the policy, of which a good one is in force; NULL: nothing.
 	const char *(*fault)(void *owner);
+	// Who else drives the target, of a policy that writes nothing to it; NULL: nobody.
+	const char *(*rival)(void *owner);
 	// Why somebody else who drives the target may be overlooked; NULL: nobody is.
 	const char *(*unseen)(void *owner);
 	void (*on_idle)(void *owner); // after each tick that ends; the reconciler may be freed

@@ -45,6 +45,7 @@ struct status_facts {
 	enum status_phase phase;
 	const struct decided *decided; // the last decision; NULL when there is none, or it is of another phase
 	const char *text;
+	const char *rival;    // drives the target, and we decide all the same, for nothing is written; NULL: nobody
 	const char *unseen;   // why somebody else who drives the target may be overlooked; NULL: nobody is
 	const char *fault;    // the newest version of the policy has faults and the last good one is in force; NULL: no
 	bool dry_run, paused; // in force, whoever says so

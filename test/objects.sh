@@ -30,6 +30,7 @@ object() {
 }
 # gpua NAME FILTER
 gpua() { api GET "$gpuas/$1" | jq -r "$2"; }
+gpua_is() { [ "$(gpua "$1" "$2")" = "$3" ]; }
 condition() { gpua "$1" ".status.conditions[]? | select(.type == \"$2\") | \"\\(.status) \\(.reason)\""; }
 condition_is() { [ "$(condition "$1" "$2")" = "$3" ]; }
 condition_says() { [[ $(gpua "$1" ".status.conditions[]? | select(.type == \"$2\") | .message") = *"$3"* ]]; }
