@@ -13,6 +13,6 @@ bench-programs: $(PROGRAMS) $(OUT)/fake-apiserver $(OUT)/fake-prometheus $(BENCH
 .PHONY: bench-programs
 
 bench-fleet: bench-programs ## 1,000 Deployments on 200 simulated nodes, scaled by one controller; writes build/bench-fleet.json
-	@scripts/kube/build 1.34 kube-apiserver kwok >/dev/null || echo 'no Kubernetes 1.34 or no kwok' >&2
+	@scripts/kube/build 1.34 kube-apiserver etcd kwok >/dev/null || echo 'no Kubernetes 1.34 or no kwok' >&2
 	@test/bench/run-fleet
 .PHONY: bench-fleet

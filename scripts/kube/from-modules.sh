@@ -110,11 +110,12 @@ modules_build_kubernetes() {
 }
 
 modules_build_tool() { # NAME of TOOLS
-	local name=$1 release variable
-	release=$(tool_field "$name" 2) variable=$(tool_field "$name" 5)
+	local name=$1 release package variable made
+	release=$(tool_field "$name" 2) package=$(tool_field "$name" 4) variable=$(tool_field "$name" 5)
 	modules_begin 3000
 	modules_write "$(tool_field "$name" 3)" "$release"
-	modules_build "$name $release" "-X $variable=v$release" "$(tool_field "$name" 4)"
-	keep "$scratch/bin/$name" "$name" # Go names it after the folder, without its /v5
+	modules_build "$name $release" "-X $variable=v$release" "$package"
+	made=$(sed 's,/v[0-9]*$,,; s,.*/,,' <<<"$package") # how Go names it
+	keep "$scratch/bin/$made" "$name"
 	modules_remove
 }
