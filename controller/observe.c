@@ -73,6 +73,8 @@ static void finish_one(struct observation_call *c)
 	c->done(c->arg, c);
 }
 
+// ---- the pods ----
+
 static void on_pods(void *arg, const struct pod_counts *counts, const struct err *error)
 {
 	struct observation_call *c = arg;
@@ -84,36 +86,20 @@ static void on_pods(void *arg, const struct pod_counts *counts, const struct err
 	finish_one(c);
 }
 
-static void on_scale(void *arg, const struct scale *scale, const struct err *error)
+static void list_pods(struct observation_call *c)
 {
-	struct observation_call *c = arg;
-	if (!scale) {
-		c->error = *error;
-		err_wrap(&c->error, "%s %s/%s", c->policy->target_kind, c->policy->namespace_name,
-		         c->policy->target_name);
-		finish_one(c);
-		return;
-	}
-	c->scale = *scale;
-	if (scale->selector[0] == '\0') {
+	struct pod_list *list = NULL;
+	if (c->scale.selector[0] == '\0') {
 		err_set(&c->pods_error, ERR_UNSUPPORTED, "the scale has no selector");
 		finish_one(c);
 		return;
 	}
-	struct pod_list *list = NULL;
 	if (observe_needs_pods(c->policy)) {
 		list = &c->pod_list;
 		pod_list_init(list);
 	}
 	if (pods_list(c->sources.k8s, c->policy->namespace_name, c->scale.selector, list, on_pods, c, &c->pods_error) <
 	    0)
-		finish_one(c);
-}
-
-static void ask(struct observation_call *c)
-{
-	struct scale_ref ref = policy_scale_ref(c->policy);
-	if (scale_get(c->sources.k8s, &ref, on_scale, c, &c->error) < 0)
 		finish_one(c);
 }
 
@@ -143,18 +129,16 @@ static void take_pods(struct observation_call *c, const struct pod_set *pods)
 	finish_one(c);
 }
 
-static void take(struct observation_call *c, const struct target_view *view)
+// From what is at hand, if it is.
+static void know_pods(struct observation_call *c, const struct target_view *view)
 {
-	struct scale *s = &c->scale;
-	s->spec_replicas = view->spec_replicas;
-	s->status_replicas = view->status_replicas;
-	snprintf(s->resource_version, sizeof s->resource_version, "%s", view->resource_version);
-	snprintf(s->selector, sizeof s->selector, "%s", view->selector);
-	if (observe_needs_pods(c->policy)) {
-		if (view->pods)
-			take_pods(c, view->pods);
-		else
-			on_scale(c, s, NULL);
+	bool must_know_each = observe_needs_pods(c->policy);
+	if (view->state != TARGET_FOUND || (must_know_each && !view->pods)) {
+		list_pods(c);
+		return;
+	}
+	if (must_know_each) {
+		take_pods(c, view->pods);
 		return;
 	}
 	// The target's controller counted them. What is there and not ready counts as pending: one that runs and loads
@@ -164,6 +148,42 @@ static void take(struct observation_call *c, const struct target_view *view)
 	        .total = view->status_replicas, .ready = view->ready_replicas, .pending = unready > 0 ? unready : 0};
 	c->pods_known = true;
 	finish_one(c);
+}
+
+// ---- the target ----
+
+static void on_scale(void *arg, const struct scale *scale, const struct err *error)
+{
+	struct observation_call *c = arg;
+	struct scale_ref ref = policy_scale_ref(c->policy);
+	struct target_view view = {.state = TARGET_UNWATCHED};
+	if (!scale) {
+		c->error = *error;
+		err_wrap(&c->error, "%s %s/%s", ref.kind, ref.namespace_name, ref.name);
+		finish_one(c);
+		return;
+	}
+	c->scale = *scale;
+	if (c->sources.targets)
+		target_store_get(c->sources.targets, &ref, &view);
+	know_pods(c, &view);
+}
+
+static void ask(struct observation_call *c)
+{
+	struct scale_ref ref = policy_scale_ref(c->policy);
+	if (scale_get(c->sources.k8s, &ref, on_scale, c, &c->error) < 0)
+		finish_one(c);
+}
+
+static void take(struct observation_call *c, const struct target_view *view)
+{
+	struct scale *s = &c->scale;
+	s->spec_replicas = view->spec_replicas;
+	s->status_replicas = view->status_replicas;
+	snprintf(s->resource_version, sizeof s->resource_version, "%s", view->resource_version);
+	snprintf(s->selector, sizeof s->selector, "%s", view->selector);
+	know_pods(c, view);
 }
 
 static void on_target(void *arg);
