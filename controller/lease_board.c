@@ -91,6 +91,15 @@ void lease_board_end(struct lease_board *b)
 	b->n_lists++;
 }
 
+void lease_board_forget(struct lease_board *b, const char *name)
+{
+	size_t i = place_of(b, name);
+	if (i == b->n || strcmp(b->items[i].record.name, name) != 0)
+		return;
+	b->n--;
+	memmove(&b->items[i], &b->items[i + 1], (b->n - i) * sizeof *b->items);
+}
+
 const struct board_entry *lease_board_find_shard(const struct lease_board *b, int32_t shard)
 {
 	for (size_t i = 0; i < b->n; i++) {

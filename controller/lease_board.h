@@ -32,6 +32,8 @@ void lease_board_done(struct lease_board *b);
 void lease_board_begin(struct lease_board *b);
 int lease_board_saw(struct lease_board *b, const struct lease_record *record, int64_t now_ms);
 void lease_board_end(struct lease_board *b);
+// One was deleted.
+void lease_board_forget(struct lease_board *b, const char *name);
 
 // NULL: there is none.
 const struct board_entry *lease_board_find_shard(const struct lease_board *b, int32_t shard);

@@ -10,6 +10,7 @@
 #include "base/http_client.h"
 #include "base/log.h"
 #include "controller/shards_private.h"
+#include "k8s/watch.h"
 
 #define LEASE_CONNECTIONS 4
 
@@ -32,7 +33,7 @@ void shards_poll_in(struct shards *s, int64_t wait_ms)
 void shards_report(struct shards *s, bool *has_error, const struct err *error)
 {
 	*has_error = error != NULL;
-	bool was_good = !s->error[0], is_good = !s->list_has_error && !s->member_has_error;
+	bool was_good = !s->error[0], is_good = !s->list_has_error && !s->member_has_error && !s->watch_has_error;
 	for (int32_t k = 0; k < s->options.n_shards; k++)
 		is_good = is_good && !s->shards[k].has_error;
 	if (error)
@@ -172,6 +173,13 @@ static void on_poll_timer(evutil_socket_t fd, short what, void *arg)
 	shards_on_poll(arg);
 }
 
+static void on_changed(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	shards_on_changed(arg);
+}
+
 static void on_stopped(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
@@ -294,7 +302,8 @@ struct shards *shards_new(const struct shards_options *o, struct err *e)
 	clock_guard_init(&s->clock_guard, o->clock, (o->timing.duration_ms - o->timing.renew_deadline_ms) / 2);
 	s->poll = evtimer_new(o->loop, on_poll_timer, s);
 	s->stopped = evtimer_new(o->loop, on_stopped, s);
-	if (!s->poll || !s->stopped) {
+	s->changed = evtimer_new(o->loop, on_changed, s);
+	if (!s->poll || !s->stopped || !s->changed) {
 		err_set(e, ERR_INTERNAL, "cannot create a timer");
 		shards_free(s);
 		return NULL;
@@ -314,6 +323,7 @@ void shards_stop(struct shards *s, void (*done)(void *arg), void *arg)
 	s->done = done;
 	s->done_arg = arg;
 	evtimer_del(s->poll);
+	shards_watch_keep(s, false);
 	for (int32_t k = 0; k < s->options.n_shards; k++) {
 		struct shard *shard = &s->shards[k];
 		if (shard->state == SHARD_AWAY)
@@ -338,12 +348,15 @@ void shards_free(struct shards *s)
 			event_free(s->shards[k].leave);
 	}
 	lease_free(s->member);
+	k8s_watch_free(s->watch);
 	k8s_client_free(s->client);
 	http_client_free(s->http);
 	if (s->poll)
 		event_free(s->poll);
 	if (s->stopped)
 		event_free(s->stopped);
+	if (s->changed)
+		event_free(s->changed);
 	lease_board_done(&s->board);
 	free(s->shards);
 	free(s);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rhythm of the shards: every retry period the leases of the group are listed, and what they say is acted on.
+// The rhythm of the shards: what the leases of the group say is acted on, as soon as a watch brings it. They are listed
+// when a shard was taken, and every retry period while there is no watch to rely on.
 #include <event2/event.h>
 #include <event2/util.h>
 #include <string.h>
@@ -76,7 +77,7 @@ static void say_whether_all_agree(struct shards *s, bool disagree)
 
 // A shard that was taken is owned once a list that began afterwards shows that all go by one number: whoever took one
 // by another number before would be in it, and whoever comes after sees ours.
-static void settle_taken(struct shards *s, bool disagree)
+static void settle_taken(struct shards *s, bool disagree, bool is_list)
 {
 	bool has_first = s->shards[0].state != SHARD_AWAY || lease_board_find_shard(&s->board, 0);
 	bool is_clear = has_first && !has_foreign_holder(s);
@@ -86,7 +87,7 @@ static void settle_taken(struct shards *s, bool disagree)
 			continue;
 		if (disagree)
 			shards_leave(s, shard, "another number of shards is in force");
-		else if (shard->state == SHARD_TAKEN && shard->taken_after < s->list_number && is_clear)
+		else if (shard->state == SHARD_TAKEN && is_list && shard->taken_after < s->list_number && is_clear)
 			shards_own(s, shard);
 	}
 }
@@ -182,6 +183,26 @@ static int64_t next_look_ms(const struct shards *s)
 	return wait;
 }
 
+static bool is_any_taken(const struct shards *s)
+{
+	for (int32_t k = 0; k < s->options.n_shards; k++) {
+		if (s->shards[k].state == SHARD_TAKEN)
+			return true;
+	}
+	return false;
+}
+
+static void act_on_board(struct shards *s, bool is_list)
+{
+	bool disagree = disagrees(s);
+	say_whether_all_agree(s, disagree);
+	settle_taken(s, disagree, is_list);
+	seek(s, disagree);
+	sweep(s);
+	if (!s->is_stopping)
+		shards_poll_in(s, next_look_ms(s));
+}
+
 static void on_list(void *arg, const struct http_response *response, const struct err *error)
 {
 	struct shards *s = arg;
@@ -206,13 +227,7 @@ static void on_list(void *arg, const struct http_response *response, const struc
 	}
 	lease_board_end(&s->board);
 	shards_report(s, &s->list_has_error, NULL);
-	bool disagree = disagrees(s);
-	say_whether_all_agree(s, disagree);
-	settle_taken(s, disagree);
-	seek(s, disagree);
-	sweep(s);
-	if (!s->is_stopping)
-		shards_poll_in(s, next_look_ms(s));
+	act_on_board(s, true);
 }
 
 static int start_list(struct shards *s, struct err *e)
@@ -260,8 +275,21 @@ void shards_on_poll(struct shards *s)
 	look_at_clock(s);
 	shards_poll_in(s, period_ms(s));
 	// A single shard that is owned needs no more than its renewals.
-	if (s->is_listing || (s->options.n_shards == 1 && s->shards[0].state == SHARD_OWNED))
+	bool is_alone = s->options.n_shards == 1 && s->shards[0].state == SHARD_OWNED;
+	shards_watch_keep(s, !is_alone);
+	if (s->is_listing || is_alone)
 		return;
-	if (start_list(s, &e) < 0)
+	if (!is_any_taken(s) && shards_watch_is_fresh(s))
+		act_on_board(s, false); // somebody's time may be over
+	else if (start_list(s, &e) < 0)
 		shards_report(s, &s->list_has_error, &e);
+}
+
+void shards_on_changed(struct shards *s)
+{
+	if (s->is_stopping)
+		return;
+	look_at_clock(s);
+	if (!s->is_listing && !is_any_taken(s)) // else a list is to come
+		act_on_board(s, false);
 }

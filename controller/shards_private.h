@@ -42,6 +42,9 @@ struct shards {
 	struct lease *member; // NULL: there is one shard
 	bool member_has_error, list_has_error;
 	struct lease_board board;
+	struct k8s_watch *watch; // of the same leases; NULL: not needed, or it could not be begun
+	struct event *changed;   // it brought something
+	bool watch_has_error;
 	bool is_listing;
 	uint64_t list_number; // of the list that began last
 	size_t n_members;
@@ -68,8 +71,16 @@ void shards_own(struct shards *s, struct shard *shard);
 // error NULL: this one works (again).
 void shards_report(struct shards *s, bool *has_error, const struct err *error);
 
-// shards_poll.c: what the timer does: looks at the clock, lists the leases, and decides what to seek and what to give
-// up.
+// shards_poll.c: what the timer does: looks at the clock, lists the leases when it must, and decides what to seek and
+// what to give up.
 void shards_on_poll(struct shards *s);
+// The same, for what the watch brought.
+void shards_on_changed(struct shards *s);
+
+// shards_watch.c: the board kept up to date by a watch.
+// Begins it, or ends it when it is not needed.
+void shards_watch_keep(struct shards *s, bool is_needed);
+// It brings what changes, and did so lately: every process renews something every retry period.
+bool shards_watch_is_fresh(const struct shards *s);
 
 #endif

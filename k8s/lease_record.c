@@ -63,6 +63,14 @@ int lease_record_decode(const char *text, size_t len, struct lease_record *ret_r
 	return rc < 0 ? err_wrap(e, "reply to a request for a lease") : 0;
 }
 
+int lease_item_decode(const char *text, size_t len, struct lease_record *ret_record, struct err *e)
+{
+	cJSON *root = json_read(text, len, e);
+	int rc = root ? decode_item(root, ret_record, e) : -1;
+	cJSON_Delete(root);
+	return rc < 0 ? err_wrap(e, "a lease") : 0;
+}
+
 static int decode_list(const cJSON *root, lease_record_fn *fn, void *arg, struct err *e)
 {
 	if (strcmp(json_get_str(root, "kind", ""), "LeaseList") != 0)

@@ -34,6 +34,8 @@ struct lease_record {
 
 // One Lease. ERR_PROTOCOL, ERR_LIMIT.
 int lease_record_decode(const char *text, size_t len, struct lease_record *ret_record, struct err *e);
+// The same without a look at its kind, which items of lists do not have.
+int lease_item_decode(const char *text, size_t len, struct lease_record *ret_record, struct err *e);
 // A LeaseList: each item is handed to fn, valid during the call.
 typedef void lease_record_fn(void *arg, const struct lease_record *record);
 int lease_list_decode(const char *text, size_t len, lease_record_fn *fn, void *arg, struct err *e);
