@@ -69,6 +69,13 @@ struct schema_fault {
 	const char *message; // constant text: what is wrong, then the fix
 };
 
+// A cross-field rule as an API server can check it itself (CEL, Kubernetes 1.25). `validate` says it, too, and holds:
+// test/e2e/run-crd keeps the two from saying different things.
+struct schema_rule {
+	const char *cel;     // about `self`, the object after defaults
+	const char *message; // as of struct schema_fault
+};
+
 struct schema {
 	const char *name; // "GPUAutoscaler.spec.signals[]", used by explain
 	const char *doc;
@@ -83,6 +90,8 @@ struct schema {
 	// decoded without error but an object or list below them was not. What lies below must not be looked at. May be
 	// NULL.
 	size_t (*validate_plain)(const void *value, struct schema_fault *ret_faults, size_t max);
+	const struct schema_rule *rules; // may be NULL
+	size_t n_rules;
 };
 
 // All the errors of a file. Text that came from the file is cut and its control characters are visible.

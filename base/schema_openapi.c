@@ -96,9 +96,9 @@ static void put_enum(struct json_writer *w, const struct schema_field *f)
 	json_write_array_end(w);
 }
 
-static void put_object(struct json_writer *w, const struct schema *schema);
+static void put_object(struct json_writer *w, const struct schema *schema, bool with_rules);
 
-static void put_list(struct json_writer *w, const struct schema_field *f)
+static void put_list(struct json_writer *w, const struct schema_field *f, bool with_rules)
 {
 	put_str(w, "type", "array");
 	if (f->min > 0)
@@ -115,14 +115,14 @@ static void put_list(struct json_writer *w, const struct schema_field *f)
 	json_write_object_begin(w);
 	if (f->type == SCHEMA_LIST) {
 		put_str(w, "description", f->child->doc);
-		put_object(w, f->child);
+		put_object(w, f->child, with_rules);
 	} else {
 		put_str(w, "type", "string");
 	}
 	json_write_object_end(w);
 }
 
-static void put_type(struct json_writer *w, const struct schema_field *f)
+static void put_type(struct json_writer *w, const struct schema_field *f, bool with_rules)
 {
 	switch (f->type) {
 	case SCHEMA_STRING:
@@ -152,11 +152,11 @@ static void put_type(struct json_writer *w, const struct schema_field *f)
 		put_enum(w, f);
 		break;
 	case SCHEMA_OBJECT:
-		put_object(w, f->child);
+		put_object(w, f->child, with_rules);
 		break;
 	case SCHEMA_LIST:
 	case SCHEMA_STRING_LIST:
-		put_list(w, f);
+		put_list(w, f, with_rules);
 		break;
 	case SCHEMA_ANY:
 		put_bool(w, "x-kubernetes-preserve-unknown-fields", true);
@@ -194,11 +194,26 @@ static void put_default(struct json_writer *w, const struct schema_field *f)
 	}
 }
 
+static void put_rules(struct json_writer *w, const struct schema *schema)
+{
+	json_write_key(w, "x-kubernetes-validations");
+	json_write_array_begin(w);
+	for (size_t i = 0; i < schema->n_rules; i++) {
+		json_write_object_begin(w);
+		put_str(w, "rule", schema->rules[i].cel);
+		put_str(w, "message", schema->rules[i].message);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+}
+
 // Inside the object of its caller, who has written the description.
-static void put_object(struct json_writer *w, const struct schema *schema)
+static void put_object(struct json_writer *w, const struct schema *schema, bool with_rules)
 {
 	bool any_required = false;
 	put_str(w, "type", "object");
+	if (with_rules && schema->n_rules > 0)
+		put_rules(w, schema);
 	for (size_t i = 0; i < schema->n_fields; i++) {
 		const struct schema_field *f = &schema->fields[i];
 		if (!f->required || f->unsupported)
@@ -221,17 +236,17 @@ static void put_object(struct json_writer *w, const struct schema *schema)
 		json_write_key(w, f->name);
 		json_write_object_begin(w);
 		put_str(w, "description", f->doc);
-		put_type(w, f);
+		put_type(w, f, with_rules);
 		put_default(w, f);
 		json_write_object_end(w);
 	}
 	json_write_object_end(w);
 }
 
-void schema_openapi(const struct schema *schema, struct json_writer *w)
+void schema_openapi(const struct schema *schema, bool with_rules, struct json_writer *w)
 {
 	json_write_object_begin(w);
 	put_str(w, "description", schema->doc);
-	put_object(w, schema);
+	put_object(w, schema, with_rules);
 	json_write_object_end(w);
 }

@@ -3,6 +3,8 @@
 #ifndef GPUSCALE_BASE_SCHEMA_OPENAPI_H
 #define GPUSCALE_BASE_SCHEMA_OPENAPI_H
 
+#include <stdbool.h>
+
 struct json_writer;
 struct schema;
 
@@ -12,6 +14,7 @@ struct schema;
 // written means nothing beside the value: not where the table asks whether it was (set_offset), and not for lists,
 // objects and "any". Unsupported fields are left out. Kubernetes: apiextensions-apiserver, "Specifying a structural
 // schema".
-void schema_openapi(const struct schema *schema, struct json_writer *w);
+// With `with_rules` also the rules in CEL of each object, which Kubernetes knows from 1.25 on ("Validation rules").
+void schema_openapi(const struct schema *schema, bool with_rules, struct json_writer *w);
 
 #endif

@@ -22,7 +22,7 @@ static const struct command table[] = {
         {"resume", "NAME..", "let them be scaled again", cmd_resume},
         {"explain", "FIELD", "describe a policy field: type, default, range", cmd_explain},
         {"convert", "FILE..", "turn HPAs, ScaledObjects and WatermarkPodAutoscalers into policies", cmd_convert},
-        {"crd", "[-o FORMAT]", "print the CustomResourceDefinition of GPUAutoscalers", cmd_crd},
+        {"crd", "[--cel] [-o FORMAT]", "print the CustomResourceDefinition of GPUAutoscalers", cmd_crd},
         {"completion", "bash|zsh|fish", "print a completion script for a shell", cmd_completion},
         {"version", "[-o json]", "print the version", cmd_version},
 };

@@ -90,7 +90,7 @@ static void put_typed(struct json_writer *w, const char *key, const char *type)
 }
 
 // metadata is the API server's own: a CRD may say little about it.
-static void put_schema(struct json_writer *w)
+static void put_schema(struct json_writer *w, bool with_rules)
 {
 	const struct schema_field *spec = schema_find(policy_schema(), "spec", NULL, NULL);
 	assert(spec && spec->child);
@@ -107,15 +107,15 @@ static void put_schema(struct json_writer *w)
 	put_typed(w, "kind", "string");
 	put_typed(w, "metadata", "object");
 	json_write_key(w, "spec");
-	schema_openapi(spec->child, w);
+	schema_openapi(spec->child, with_rules, w);
 	json_write_key(w, "status");
-	schema_openapi(status_schema(), w);
+	schema_openapi(status_schema(), false, w);
 	json_write_object_end(w);
 	json_write_object_end(w);
 	json_write_object_end(w);
 }
 
-static void put_version(struct json_writer *w)
+static void put_version(struct json_writer *w, bool with_rules)
 {
 	json_write_object_begin(w);
 	put_str(w, "name", CRD_VERSION);
@@ -128,11 +128,11 @@ static void put_version(struct json_writer *w)
 	json_write_object_end(w);
 	json_write_object_end(w);
 	put_columns(w);
-	put_schema(w);
+	put_schema(w, with_rules);
 	json_write_object_end(w);
 }
 
-void crd_write(struct json_writer *w)
+void crd_write(struct json_writer *w, bool with_rules)
 {
 	json_write_object_begin(w);
 	put_str(w, "apiVersion", "apiextensions.k8s.io/v1");
@@ -153,7 +153,7 @@ void crd_write(struct json_writer *w)
 	put_names(w);
 	json_write_key(w, "versions");
 	json_write_array_begin(w);
-	put_version(w);
+	put_version(w, with_rules);
 	json_write_array_end(w);
 	json_write_object_end(w);
 	json_write_object_end(w);

@@ -3,6 +3,8 @@
 #ifndef GPUSCALE_CONTROLLER_CRD_H
 #define GPUSCALE_CONTROLLER_CRD_H
 
+#include <stdbool.h>
+
 struct json_writer;
 
 #define CRD_GROUP   "gpuscale.dev"
@@ -12,7 +14,7 @@ struct json_writer;
 #define CRD_PATH           "/apis/" CRD_GROUP "/" CRD_VERSION "/" CRD_PLURAL
 #define CRD_NAMESPACE_PATH "/apis/" CRD_GROUP "/" CRD_VERSION "/namespaces/%s/" CRD_PLURAL
 
-// Writes the whole object (apiextensions.k8s.io/v1), the same at every call.
-void crd_write(struct json_writer *w);
+// Writes the whole object (apiextensions.k8s.io/v1), the same at every call. with_rules: for Kubernetes 1.25 and later.
+void crd_write(struct json_writer *w, bool with_rules);
 
 #endif

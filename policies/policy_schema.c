@@ -323,6 +323,30 @@ static size_t check_plain_spec(const void *value, struct schema_fault *ret_fault
 	return l.n;
 }
 
+static const struct schema_rule spec_rules[] = {
+        {"self.minReplicas <= self.maxReplicas",
+         "minReplicas is larger than maxReplicas: lower it or raise maxReplicas"},
+        {"self.maxReplicas / self.replicaMultiple * self.replicaMultiple >= (self.minReplicas > 1 ? self.minReplicas : "
+         "1)",
+         "replicaMultiple has no multiple between minReplicas and maxReplicas: raise maxReplicas or lower it"},
+        {"self.minReplicas > 0 || has(self.idle)",
+         "minReplicas 0 needs idle, which says when to go there and what to wake up by"},
+        {"!has(self.idle) || self.signals.exists(s, s.name == self.idle.activation.signal)",
+         "idle.activation.signal must be the name of one of the signals"},
+        {"!has(self.idle) || self.idle.replicas < (self.minReplicas > 1 ? self.minReplicas : 1)",
+         "idle.replicas must be smaller than minReplicas (0 with minReplicas 0 or 1)"},
+        {"!has(self.forecast) || self.signals.exists(s, s.name == self.forecast.signal)",
+         "forecast.signal must be the name of one of the signals"},
+        {"!has(self.panic) || self.signals.exists(s, s.name == self.panic.signal && has(s.window) && "
+         "s.window.aggregate == 'Avg')",
+         "panic.signal must be the name of a signal with a window with aggregate Avg, the stable window"},
+        {"!has(self.fallback) || !has(self.fallback.replicas) || (self.fallback.replicas <= self.maxReplicas && "
+         "self.fallback.replicas >= self.minReplicas)",
+         "fallback.replicas must be between minReplicas and maxReplicas"},
+        {"!has(self.guards) || !has(self.guards.maxStep) || self.guards.maxStep >= self.replicaMultiple",
+         "guards.maxStep is smaller than replicaMultiple, so that nothing could ever change: raise it"},
+};
+
 static const struct schema spec = {
         .name = "GPUAutoscaler.spec",
         .doc = "What is scaled, within which bounds, by which signals, and how fast.",
@@ -331,6 +355,8 @@ static const struct schema spec = {
         .n_fields = COUNT_OF(spec_fields),
         .validate = check_spec,
         .validate_plain = check_plain_spec,
+        .rules = spec_rules,
+        .n_rules = COUNT_OF(spec_rules),
 };
 
 // ---- root ----

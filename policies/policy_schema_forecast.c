@@ -105,6 +105,11 @@ static size_t check_fields(const void *value, struct schema_fault *ret_faults, s
 	return l.n;
 }
 
+static const struct schema_rule forecast_rules[] = {
+        {"self.model == 'HoltWinters' ? has(self.season) && !has(self.window) : !has(self.season)",
+         "model HoltWinters needs a season and takes no window, model Linear takes no season"},
+};
+
 const struct schema policy_schema_forecast = {
         .name = "GPUAutoscaler.spec.forecast",
         .doc = "Scale ahead of the load: what its signal would ask for when replicas ordered now are ready.",
@@ -112,6 +117,8 @@ const struct schema policy_schema_forecast = {
         .fields = fields,
         .n_fields = COUNT_OF(fields),
         .validate = check_fields,
+        .rules = forecast_rules,
+        .n_rules = COUNT_OF(forecast_rules),
 };
 
 // ---- panic ----

@@ -52,6 +52,11 @@ static size_t check_target(const void *value, struct schema_fault *ret_faults, s
 	return l.n;
 }
 
+static const struct schema_rule target_rules[] = {
+        {"self.type == 'Replicas' ? !has(self.value) : has(self.value)",
+         "value is required, but for type Replicas, where it has no meaning"},
+};
+
 static const struct schema target = {
         .name = "GPUAutoscaler.spec.signals[].target",
         .doc = "Proportional control, with the arithmetic of the HorizontalPodAutoscaler.",
@@ -59,6 +64,8 @@ static const struct schema target = {
         .fields = target_fields,
         .n_fields = COUNT_OF(target_fields),
         .validate = check_target,
+        .rules = target_rules,
+        .n_rules = COUNT_OF(target_rules),
 };
 
 // ---- watermarks ----
@@ -305,6 +312,13 @@ static size_t check_signal(const void *value, struct schema_fault *ret_faults, s
 	return l.n;
 }
 
+static const struct schema_rule signal_rules[] = {
+        {"has(self.target) != has(self.watermarks)", "needs either target or watermarks: keep one of them"},
+        {"!has(self.target) || self.target.type != 'Pods' || (!has(self.window) && self.series == 'Single' && "
+         "self.onMissing != 'Zero')",
+         "window, series and onMissing Zero cannot stand beside target type Pods"},
+};
+
 const struct schema policy_schema_signal = {
         .name = "GPUAutoscaler.spec.signals[]",
         .doc = "One query and what its value means.",
@@ -312,4 +326,6 @@ const struct schema policy_schema_signal = {
         .fields = signal_fields,
         .n_fields = COUNT_OF(signal_fields),
         .validate = check_signal,
+        .rules = signal_rules,
+        .n_rules = COUNT_OF(signal_rules),
 };

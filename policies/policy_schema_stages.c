@@ -77,6 +77,11 @@ static size_t check_schedule(const void *value, struct schema_fault *ret_faults,
 	return l.n;
 }
 
+static const struct schema_rule schedule_rules[] = {
+        {"has(self.replicas) != (has(self.minReplicas) || has(self.maxReplicas))",
+         "needs either replicas, or minReplicas and maxReplicas or one of them"},
+};
+
 const struct schema policy_schema_schedule = {
         .name = "GPUAutoscaler.spec.schedules[]",
         .doc = "Other bounds in a window of time.",
@@ -84,6 +89,8 @@ const struct schema policy_schema_schedule = {
         .fields = schedule_fields,
         .n_fields = COUNT_OF(schedule_fields),
         .validate = check_schedule,
+        .rules = schedule_rules,
+        .n_rules = COUNT_OF(schedule_rules),
 };
 
 // ---- idle ----
@@ -219,6 +226,11 @@ static size_t check_fallback(const void *value, struct schema_fault *ret_faults,
 	return l.n;
 }
 
+static const struct schema_rule fallback_rules[] = {
+        {"has(self.replicas) != (self.behavior == 'CurrentReplicas' || self.behavior == 'ScalingModifiers')",
+         "replicas is required, but for behavior CurrentReplicas and ScalingModifiers, where it has no meaning"},
+};
+
 const struct schema policy_schema_fallback = {
         .name = "GPUAutoscaler.spec.fallback",
         .doc = "What to go by when the signals cannot be read for long.",
@@ -226,6 +238,8 @@ const struct schema policy_schema_fallback = {
         .fields = fallback_fields,
         .n_fields = COUNT_OF(fallback_fields),
         .validate = check_fallback,
+        .rules = fallback_rules,
+        .n_rules = COUNT_OF(fallback_rules),
 };
 
 // ---- startup ----
@@ -283,6 +297,11 @@ static size_t check_guards(const void *value, struct schema_fault *ret_faults, s
 	return l.n;
 }
 
+static const struct schema_rule guards_rules[] = {
+        {"has(self.maxPendingPods) || has(self.minAvailablePercent) || has(self.maxStep)",
+         "guards nothing: set maxPendingPods, minAvailablePercent or maxStep, or remove it"},
+};
+
 const struct schema policy_schema_guards = {
         .name = "GPUAutoscaler.spec.guards",
         .doc = "States of the target in which it is not scaled, or not far.",
@@ -290,4 +309,6 @@ const struct schema policy_schema_guards = {
         .fields = guard_fields,
         .n_fields = COUNT_OF(guard_fields),
         .validate = check_guards,
+        .rules = guards_rules,
+        .n_rules = COUNT_OF(guards_rules),
 };

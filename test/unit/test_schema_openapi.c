@@ -75,7 +75,7 @@ static cJSON *sample_tree(void)
 	struct json_writer w;
 	buf_init(&out, 65536);
 	json_write_init(&w, &out, 0);
-	schema_openapi(&sample_schema, &w);
+	schema_openapi(&sample_schema, false, &w);
 	assert_false(out.failed);
 	cJSON *tree = json_read(buf_str(&out), out.len, NULL);
 	assert_non_null(tree);
@@ -170,7 +170,10 @@ static const struct schema_field special_fields[] = {
          .list_key = "name",
          .child = &sample_signal},
 };
-static const struct schema special = {.name = "Special",
+static const struct schema_rule special_rules[] = {{"self.when != ''", "must be"}};
+static const struct schema special = {.rules = special_rules,
+                                      .n_rules = 1,
+                                      .name = "Special",
                                       .doc = "d",
                                       .fields = special_fields,
                                       .n_fields = sizeof special_fields / sizeof special_fields[0]};
@@ -182,9 +185,10 @@ static void keys_patterns_and_signs(void **state)
 	struct json_writer w;
 	buf_init(&out, 65536);
 	json_write_init(&w, &out, 0);
-	schema_openapi(&special, &w);
+	schema_openapi(&special, true, &w);
 	static const char *const parts[] = {
-	        "{\"description\":\"d\",\"type\":\"object\",\"properties\":{",
+	        "{\"description\":\"d\",\"type\":\"object\",\"x-kubernetes-validations\":[{\"rule\":\"self.when != "
+	        "''\",\"message\":\"must be\"}],\"properties\":{",
 	        "\"generation\":{\"description\":\"g\",\"type\":\"integer\",\"format\":\"int64\",\"minimum\":0,"
 	        "\"default\":0}",
 	        "\"when\":{\"description\":\"w\",\"type\":\"string\",\"format\":\"date-time\"}",
