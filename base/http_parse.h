@@ -10,7 +10,7 @@
 
 struct buf;
 
-#define HTTP_PARSE_FIELDS_MAX        100
+#define HTTP_PARSE_FIELDS_MAX        320 // the aggregation layer sends a field for each group of a user
 #define HTTP_PARSE_TRAILER_BYTES_MAX (8 * 1024)
 
 struct http_field {

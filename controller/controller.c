@@ -159,7 +159,8 @@ static int add_server(struct controller *c, struct err *e)
 	                                        .listen = c->options.listen,
 	                                        .connections = c->connections,
 	                                        .controller = c,
-	                                        .log = c->options.log};
+	                                        .log = c->options.log,
+	                                        .metrics = c->env.metrics};
 	c->serving = serving_new(&options, e);
 	return c->serving ? 0 : -1;
 }

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/tls_self_signed.h"
 #include "controller/delegated_auth.h"
+#include "controller/metrics.h"
 #include "controller/tls_follower.h"
 #include "k8s/access_review.h"
 #include "k8s/external_metrics.h"
@@ -20,6 +21,8 @@
 
 #define REPLY_BYTES_MAX (16 * 1024 * 1024)
 #define PEM_BYTES_MAX   (64 * 1024)
+// Users in many groups, each in a header of its own.
+#define HEADER_BYTES_MAX (64 * 1024)
 
 struct external_metrics {
 	struct external_metrics_options options;
@@ -37,9 +40,11 @@ struct visit {
 
 // ---- replies ----
 
-static void reply_json(struct http_exchange *x, int status, struct buf *body)
+static void reply_json(struct external_metrics *m, struct http_exchange *x, int status, struct buf *body)
 {
 	static const char too_large[] = "the reply is larger than its ceiling\n";
+	if (m->options.metrics)
+		metrics_external_request(m->options.metrics, body->failed ? 500 : status);
 	if (body->failed)
 		http_exchange_reply(x, 500, "text/plain; charset=utf-8", too_large, sizeof too_large - 1);
 	else
@@ -47,14 +52,14 @@ static void reply_json(struct http_exchange *x, int status, struct buf *body)
 	buf_done(body);
 }
 
-static void reply_failure(struct http_exchange *x, int status, const char *message)
+static void reply_failure(struct external_metrics *m, struct http_exchange *x, int status, const char *message)
 {
 	struct buf b;
 	buf_init(&b, REPLY_BYTES_MAX);
 	k8s_status_write(&b, status, message);
 	if (status == 401)
 		http_exchange_set_header(x, "WWW-Authenticate", "Bearer realm=\"gpuscale\"");
-	reply_json(x, status, &b);
+	reply_json(m, x, status, &b);
 }
 
 static int status_of(const struct err *e)
@@ -79,11 +84,11 @@ static void reply_values(struct external_metrics *m, struct http_exchange *x, co
 	const char *watch = http_exchange_query(x, "watch");
 	// A selector that cannot be read must not become none, which selects everything.
 	if (http_exchange_query_is_broken(x)) {
-		reply_failure(x, 400, "the query of the request cannot be read");
+		reply_failure(m, x, 400, "the query of the request cannot be read");
 		return;
 	}
 	if (watch && strcmp(watch, "0") != 0 && strcmp(watch, "false") != 0) {
-		reply_failure(x, 405, "external metrics cannot be watched");
+		reply_failure(m, x, 405, "external metrics cannot be watched");
 		return;
 	}
 	buf_init(&b, REPLY_BYTES_MAX);
@@ -92,10 +97,10 @@ static void reply_values(struct external_metrics *m, struct http_exchange *x, co
 		buf_done(&b);
 		if (e.kind == ERR_NOT_FOUND && !m->options.is_settled(m->options.arg))
 			err_set(&e, ERR_SERVER, "the policies are not all known yet");
-		reply_failure(x, status_of(&e), e.msg);
+		reply_failure(m, x, status_of(&e), e.msg);
 		return;
 	}
-	reply_json(x, 200, &b);
+	reply_json(m, x, 200, &b);
 }
 
 static void reply_page(struct external_metrics *m, struct http_exchange *x, const struct external_metrics_path *path)
@@ -122,10 +127,10 @@ static void reply_page(struct external_metrics *m, struct http_exchange *x, cons
 		external_metrics_write_openapi(&b, GPUSCALE_VERSION);
 		break;
 	default:
-		reply_failure(x, 404, "the server could not find the requested resource");
+		reply_failure(m, x, 404, "the server could not find the requested resource");
 		return;
 	}
-	reply_json(x, 200, &b);
+	reply_json(m, x, 200, &b);
 }
 
 // ---- requests ----
@@ -138,7 +143,7 @@ static void on_checked(void *arg, int status, const char *message)
 	if (status == 200)
 		reply_page(visit.metrics, visit.x, &visit.path);
 	else
-		reply_failure(visit.x, status, message);
+		reply_failure(visit.metrics, visit.x, status, message);
 }
 
 static void handle(void *arg, struct http_exchange *x)
@@ -148,7 +153,7 @@ static void handle(void *arg, struct http_exchange *x)
 	bool is_head = strcmp(method, "HEAD") == 0;
 	if (strcmp(method, "GET") != 0 && !is_head) {
 		http_exchange_set_header(x, "Allow", "GET, HEAD");
-		reply_failure(x, 405, "the server does not allow this method on the requested resource");
+		reply_failure(m, x, 405, "the server does not allow this method on the requested resource");
 		return;
 	}
 	struct visit *v = calloc(1, sizeof *v);
@@ -232,6 +237,7 @@ static int serve(struct external_metrics *m, struct err *e)
 	        .tls_cert_file = mo->cert_file,
 	        .tls_key_file = mo->key_file,
 	        .tls_min_minor = mo->tls_min_minor,
+	        .max_header_bytes = HEADER_BYTES_MAX,
 	        .tls_client_auth = HTTP_CLIENT_AUTH_REQUEST, // what it is worth is judged request by request
 	};
 	m->server = mo->cert_file ? http_server_new(&o, e) : serve_self_signed(&o, m, e);
@@ -262,6 +268,8 @@ struct external_metrics *external_metrics_new(const struct external_metrics_opti
 		external_metrics_free(m);
 		return NULL;
 	}
+	if (options->metrics)
+		metrics_external_begin(options->metrics);
 	LOG(options->log, LOG_INFO, "Serving external metrics", LOG_S("listen", options->listen),
 	    LOG_I("port", http_server_port(m->server)));
 	return m;

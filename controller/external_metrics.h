@@ -14,12 +14,14 @@ struct event_base;
 struct external_metrics;
 struct k8s_client;
 struct log;
+struct metrics;
 
 struct external_metrics_options {
 	struct event_base *loop; // not owned, as all below
 	struct k8s_client *client;
 	const struct clock *clock;
 	struct log *log;
+	struct metrics *metrics; // counts the requests; may be NULL
 	const char *listen;
 	const char *cert_file, *key_file; // NULL: a certificate is made in memory
 	int tls_min_minor;                // as in http_server_options

@@ -67,6 +67,20 @@ void metrics_reloaded(struct metrics *m, int64_t wall_ms, int ok)
 	}
 }
 
+const int metrics_external_codes[METRICS_EXTERNAL_CODES] = {200, 400, 401, 403, 404, 405, 500, 503};
+
+void metrics_external_begin(struct metrics *m)
+{
+	m->serves_external = true;
+}
+
+void metrics_external_request(struct metrics *m, int code)
+{
+	for (size_t i = 0; i < METRICS_EXTERNAL_CODES; i++)
+		if (metrics_external_codes[i] == code)
+			m->external[i]++;
+}
+
 void metrics_api_request(struct metrics *m, const char *verb, const char *resource, int code)
 {
 	size_t i = 0;

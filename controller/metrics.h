@@ -31,6 +31,10 @@ void metrics_reloaded(struct metrics *m, int64_t wall_ms, int ok);
 // One attempt at the API server: resource as k8s_path_class names it; code 0 = no answer.
 void metrics_api_request(struct metrics *m, const char *verb, const char *resource, int code);
 
+// External metrics are served, so their family is there; and one request for them that was answered.
+void metrics_external_begin(struct metrics *m);
+void metrics_external_request(struct metrics *m, int code);
+
 // What the text is made of besides the counters. What a pointer leads to is left out when it is NULL.
 struct metrics_policy {
 	const struct policy *policy;

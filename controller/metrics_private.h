@@ -16,6 +16,9 @@
 enum { METRICS_RESULT_OK, METRICS_RESULT_SCALED, METRICS_RESULT_ERROR, METRICS_RESULT__COUNT };
 extern const char *const metrics_result_names[];
 
+#define METRICS_EXTERNAL_CODES 8
+extern const int metrics_external_codes[METRICS_EXTERNAL_CODES];
+
 struct metrics {
 	struct exposition_histogram duration_seconds;
 	uint64_t results[METRICS_RESULT__COUNT];
@@ -28,6 +31,8 @@ struct metrics {
 		uint64_t n;
 	} api[METRICS_API_COUNTS_MAX];
 	size_t n_api;
+	bool serves_external;
+	uint64_t external[METRICS_EXTERNAL_CODES];
 };
 
 #endif

@@ -267,6 +267,18 @@ static void render_shards(const struct shards_view *s, struct buf *out)
 	metric_family_single(out, FAMILY_CLOCK_STEPS, (double)s->clock_steps);
 }
 
+static void render_external(const struct metrics *m, struct buf *out)
+{
+	if (!m->serves_external)
+		return;
+	metric_family_begin(out, FAMILY_EXTERNAL_REQUESTS);
+	for (size_t i = 0; i < METRICS_EXTERNAL_CODES; i++) {
+		char code[8];
+		snprintf(code, sizeof code, "%d", metrics_external_codes[i]);
+		put_count(out, FAMILY_EXTERNAL_REQUESTS, code, m->external[i]);
+	}
+}
+
 void metrics_render(const struct metrics *m, const struct metrics_view *view, struct buf *out)
 {
 	metric_family_begin(out, FAMILY_BUILD_INFO);
@@ -280,5 +292,6 @@ void metrics_render(const struct metrics *m, const struct metrics_view *view, st
 	render_watches(view, out);
 	render_writes(view, out);
 	render_shards(view->shards, out);
+	render_external(m, out);
 	process_stat_render(out);
 }

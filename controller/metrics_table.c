@@ -194,6 +194,13 @@ static const struct metric_family families[] = {
                                 {0},
                                 "Times the wall clock was set by so much that everything was given up."},
 
+        [FAMILY_EXTERNAL_REQUESTS] = {"gpuscale_external_metrics_requests_total",
+                                      C,
+                                      "",
+                                      {"code"},
+                                      "Answered requests for external metrics, probes left out; code 503: a value that "
+                                      "may not be gone by."},
+
         [FAMILY_PROCESS_MEMORY] = {"process_resident_memory_bytes", G, "bytes", {0}, "Resident memory size in bytes."},
         [FAMILY_PROCESS_CPU] =
                 {"process_cpu_seconds_total", C, "seconds", {0}, "User and system CPU time spent in seconds."},

@@ -104,6 +104,7 @@ static int serve_external(struct serving *s, struct err *e)
 	        .client = connections->k8s,
 	        .clock = &connections->clock,
 	        .log = s->options.log,
+	        .metrics = s->options.metrics,
 	        .listen = flags->external_metrics,
 	        .cert_file =
 	                flags->external_metrics_cert_file ? flags->external_metrics_cert_file : flags->tls_cert_file,

@@ -8,6 +8,7 @@ struct connections;
 struct controller;
 struct err;
 struct log;
+struct metrics;
 struct serve_options;
 struct serving;
 
@@ -17,6 +18,7 @@ struct serving_options {
 	struct connections *connections;
 	struct controller *controller;
 	struct log *log;
+	struct metrics *metrics; // may be NULL
 };
 
 // Listens at once. NULL and *e.

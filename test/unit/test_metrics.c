@@ -48,6 +48,8 @@ static int setup(void **state)
 	struct err e;
 	struct world *w = calloc(1, sizeof *w);
 	w->metrics = metrics_new();
+	metrics_external_begin(w->metrics);
+	metrics_external_request(w->metrics, 503);
 	w->loop = event_base_new();
 	const struct promql_source_options source = {
 	        .name = "default", .query = {.url = "http://127.0.0.1:1", .kind = PROMQL_KIND_THANOS}};
@@ -188,6 +190,7 @@ static void values_arrive(void **state)
 	expect(w, "\ngpuscale_status_writes_total{result=\"ok\"} 5\n");
 	expect(w, "\ngpuscale_events_total{result=\"dropped\"} 4\n");
 	expect(w, "\ngpuscale_shards_held 3\n");
+	expect(w, "\ngpuscale_external_metrics_requests_total{code=\"503\"} 1\n");
 	expect(w, "\ngpuscale_shard_changes_total{change=\"lost\"} 2\n");
 	expect(w, "\ngpuscale_leader 1\n");
 	w->shards.n_owned = 0;
