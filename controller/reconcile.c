@@ -18,6 +18,7 @@
 #include "policies/observation.h"
 #include "policies/policy_schema.h"
 
+#define PACKED_STEP          128 // a state that grows and shrinks by a sample stays where it is
 #define RECONCILE_PATH_BYTES 700 // namespace and name have at most 253 each
 
 // What a tick needs while it is under way. The controller bounds how many are, so this may be large.
@@ -25,6 +26,7 @@ struct tick_work {
 	int conflicts;
 	int64_t now_ms, started_us;
 	int32_t write_from, write_to;
+	void *state;
 	struct refill_call refill;
 	struct observation_call observation;
 	struct decision decision;
@@ -35,9 +37,10 @@ struct reconciler {
 	const struct reconcile_env *env;
 	struct reconcile_subject subject;
 	const struct policy *policy; // of subject
-	void *state;
-	bool needs_past;       // what the process before this one knew is still to be read
-	int32_t past_replicas; // what the target was asked for then, to be compared; -1: nothing to compare
+	void *packed;                // the engine's state between two ticks, which mostly is room that says nothing
+	size_t packed_bytes;         // allocated
+	bool needs_past;             // what the process before this one knew is still to be read
+	int32_t past_replicas;       // what the target was asked for then, to be compared; -1: nothing to compare
 	bool needs_refill;
 	bool said_status_error;
 	enum err_kind pods_error_kind;
@@ -53,6 +56,27 @@ static int64_t mono_us(void)
 	struct timespec ts;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+static void *must(void *p)
+{
+	if (!p)
+		abort(); // nothing sensible can be decided without memory; the supervisor restarts us
+	return p;
+}
+
+// Packs the state into the reconciler, and frees it.
+static void put_state_away(struct reconciler *r, void *state)
+{
+	size_t n = decide_state_packed_bytes(r->policy, state);
+	size_t room = (n + PACKED_STEP - 1) / PACKED_STEP * PACKED_STEP;
+	if (room != r->packed_bytes) {
+		free(r->packed);
+		r->packed = must(malloc(room));
+		r->packed_bytes = room;
+	}
+	decide_state_pack(r->policy, state, r->packed);
+	free(state);
 }
 
 // The target's state is kept at hand while it is wanted.
@@ -80,12 +104,13 @@ struct reconciler *reconciler_new(const struct reconcile_env *env, const struct 
 	r->env = env;
 	r->subject = *subject;
 	r->policy = subject->policy;
-	r->state = malloc(decide_state_bytes(r->policy));
-	if (!r->state) {
+	void *state = malloc(decide_state_bytes(r->policy));
+	if (!state) {
 		free(r);
 		return NULL;
 	}
-	decide_state_init(r->policy, r->state);
+	decide_state_init(r->policy, state);
+	put_state_away(r, state);
 	r->past_replicas = -1;
 	r->needs_past = subject->has_past && subject->status && env->sources.k8s;
 	r->needs_refill = refill_is_needed(r->policy);
@@ -115,13 +140,6 @@ static void forget_error(struct reconciler *r)
 	r->error = NULL;
 }
 
-static void *must(void *p)
-{
-	if (!p)
-		abort(); // nothing sensible can be decided without memory; the supervisor restarts us
-	return p;
-}
-
 void reconciler_free(struct reconciler *r)
 {
 	if (!r)
@@ -130,23 +148,27 @@ void reconciler_free(struct reconciler *r)
 	unwant_target(r, r->policy);
 	forget_decision(r);
 	forget_error(r);
-	free(r->state);
+	free(r->packed);
 	free(r);
 }
 
 int reconciler_set_policy(struct reconciler *r, const struct policy *policy, int64_t generation)
 {
 	assert(!r->work);
-	void *state = malloc(decide_state_bytes(policy));
-	if (!state)
+	void *state = malloc(decide_state_bytes(policy)), *before = malloc(decide_state_bytes(r->policy));
+	if (!state || !before) {
+		free(state);
+		free(before);
 		return -1;
+	}
+	decide_state_unpack(r->policy, r->packed, before);
 	decide_state_init(policy, state);
-	decide_state_migrate(r->policy, r->state, policy, state);
-	free(r->state);
-	r->state = state;
+	decide_state_migrate(r->policy, before, policy, state);
+	free(before);
 	want_target(r, policy); // before the old one goes: it is the same one, mostly
 	unwant_target(r, r->policy);
 	r->policy = r->subject.policy = policy;
+	put_state_away(r, state);
 	r->subject.generation = generation;
 	forget_decision(r); // it names signals of the old policy
 	r->needs_refill = refill_is_needed(policy);
@@ -191,6 +213,7 @@ static void end_tick(struct reconciler *r, const char *result)
 {
 	metrics_reconciled(r->env->metrics, result, (double)(mono_us() - r->work->started_us) / 1e6);
 	observe_release(&r->work->observation);
+	put_state_away(r, r->work->state);
 	free(r->work);
 	r->work = NULL;
 	r->env->on_idle(r->subject.owner);
@@ -218,7 +241,7 @@ static void update_status(struct reconciler *r, enum status_phase phase, const c
 	                  .dry_run = r->policy->dry_run || r->env->dry_run,
 	                  .paused = r->policy->paused},
 	        .policy = r->policy,
-	        .state = r->state,
+	        .state = r->work->state,
 	        .generation = r->subject.generation,
 	        .now_ms = r->work->now_ms,
 	};
@@ -304,7 +327,7 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 	if (scale) {
 		const struct tick_work *w = r->work;
 		observe_scaled(&r->env->sources, r->policy, scale);
-		decide_record_scale(r->policy, r->state, w->now_ms, w->write_from, w->write_to);
+		decide_record_scale(r->policy, r->work->state, w->now_ms, w->write_from, w->write_to);
 		metrics_scaled(r->env->metrics, w->write_from, w->write_to);
 		log_decision(r, LOG_INFO, "Scaled target");
 		forget_error(r);
@@ -375,7 +398,7 @@ static void learn_what_was_not_said(struct reconciler *r)
 	LOG(r->env->log, LOG_INFO, "Target was scaled after its status was written; taken for a scale of ours",
 	    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name), LOG_I("from", before),
 	    LOG_I("to", now));
-	decide_record_scale(r->policy, r->state, w->now_ms, before, now);
+	decide_record_scale(r->policy, r->work->state, w->now_ms, before, now);
 }
 
 // The world is known: decide, and act on it.
@@ -388,7 +411,7 @@ static void decide_and_act(struct reconciler *r)
 		return;
 	}
 	learn_what_was_not_said(r);
-	decide(r->policy, &w->observation.observation, w->now_ms, r->state, d);
+	decide(r->policy, &w->observation.observation, w->now_ms, r->work->state, d);
 	bool news = is_news(r->decision, d);
 	keep_decision(r);
 	metrics_decided(r->env->metrics, d);
@@ -436,8 +459,8 @@ static void on_observed(void *arg, struct observation_call *c)
 		    LOG_S("err", c->pods_error.msg));
 	r->pods_error_kind = c->pods_known ? ERR_NONE : c->pods_error.kind;
 	if (r->needs_refill)
-		refill_start(&r->work->refill, r->env->promql, r->policy, r->state, observation_ready(&c->observation),
-		             r->work->now_ms, on_refilled, r);
+		refill_start(&r->work->refill, r->env->promql, r->policy, r->work->state,
+		             observation_ready(&c->observation), r->work->now_ms, on_refilled, r);
 	else
 		decide_and_act(r);
 }
@@ -463,7 +486,7 @@ static void on_past(void *arg, const struct http_response *response, const struc
 		fail_tick(r, STATUS_READ_FAILED, "Cannot read what was decided before", &e);
 		return;
 	}
-	if (policy_status_restore(r->subject.status, response->body, response->body_len, r->policy, r->state,
+	if (policy_status_restore(r->subject.status, response->body, response->body_len, r->policy, r->work->state,
 	                          r->work->now_ms, &e) < 0)
 		LOG(r->env->log, LOG_WARNING, "Cannot use what was decided before; starting anew",
 		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
@@ -491,6 +514,8 @@ void reconciler_tick(struct reconciler *r, int64_t now_ms)
 	r->work = must(calloc(1, sizeof *r->work));
 	r->work->now_ms = now_ms;
 	r->work->started_us = mono_us();
+	r->work->state = must(malloc(decide_state_bytes(r->policy)));
+	decide_state_unpack(r->policy, r->packed, r->work->state);
 	if (r->needs_past)
 		ask_for_past(r);
 	else

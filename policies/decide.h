@@ -33,6 +33,13 @@ bool decide_state_matches(const struct policy *policy, const void *state, size_t
 void decide_state_migrate(const struct policy *old_policy, const void *old_state, const struct policy *new_policy,
                           void *new_state);
 
+// The state without the room that says nothing, for the time between two ticks: how many bytes that are, writing them,
+// and the state made of them again, which decides as it did. `state` and `packed` are only read where they are not
+// returned; both are 8-byte aligned.
+size_t decide_state_packed_bytes(const struct policy *policy, void *state);
+void decide_state_pack(const struct policy *policy, void *state, void *ret_packed);
+void decide_state_unpack(const struct policy *policy, void *packed, void *ret_state);
+
 // Puts the past samples of one signal (oldest first, series already reduced to one, all before now_ms) into its window
 // and its sustain timers, judged with the given ready count. Marks the window as filled as far as the samples reach
 // back. Does nothing for a signal of type Pods: it has no window, and its sustain timers start anew.

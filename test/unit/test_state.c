@@ -59,6 +59,30 @@ static void a_copy_of_the_bytes_goes_on_like_the_original(void **state)
 	engine_done(&b);
 }
 
+static void a_state_without_its_empty_room_goes_on_like_the_original(void **state)
+{
+	struct engine a, b;
+	windowed(&a);
+	windowed(&b);
+	size_t bytes = decide_state_bytes(&a.policy);
+	for (int i = 0; i < 200; i++) {
+		size_t n = decide_state_packed_bytes(&b.policy, b.state);
+		assert_true(n < bytes);
+		void *packed = malloc(n);
+		decide_state_pack(&b.policy, b.state, packed);
+		memset(b.state, 0xa5, bytes);
+		decide_state_unpack(&b.policy, packed, b.state);
+		free(packed);
+		assert_true(decide_state_matches(&b.policy, b.state, bytes));
+		run(&a, i, 1);
+		run(&b, i, 1);
+		assert_int_equal(a.decision.desired, b.decision.desired);
+		assert_int_equal(a.decision.reason, b.decision.reason);
+	}
+	engine_done(&a);
+	engine_done(&b);
+}
+
 static void only_a_block_of_the_same_shape_matches(void **state)
 {
 	struct engine e;
@@ -305,6 +329,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(a_copy_of_the_bytes_goes_on_like_the_original),
+	        cmocka_unit_test(a_state_without_its_empty_room_goes_on_like_the_original),
 	        cmocka_unit_test(only_a_block_of_the_same_shape_matches),
 	        cmocka_unit_test(history_read_and_fed_again_gives_the_same_decisions),
 	        cmocka_unit_test(a_fresh_state_knows_nothing),
