@@ -3,21 +3,16 @@
 
 #include <assert.h>
 #include <event2/event.h>
-#include <event2/event_struct.h>
 #include <event2/util.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/http_client.h"
-#include "k8s/json_span.h"
 #include "k8s/k8s_client.h"
-#include "k8s/watch_scan.h"
+#include "k8s/watch_private.h"
 
-#define VERSION_BYTES_MAX   64
-#define CONTINUE_BYTES_MAX  4096
 #define PAGES_MAX           (K8S_WATCH_OBJECTS_MAX / K8S_WATCH_PAGE * 2) // a server may make them shorter
 #define HEADERS_TIMEOUT_MS  20000
 #define LIST_IDLE_MS        30000
@@ -28,46 +23,6 @@
 #define RELIST_AFTER        5      // failures in a row that the server answered itself: the version may be at fault
 #define QUIET_RELISTS       2      // in a row; more is told as an error
 
-enum phase {
-	LISTING,   // a page is on its way, or waits for the timer
-	STREAMING, // a stream is open, on its way, or waits for the timer
-	STOPPED,   // the client is closing
-};
-
-struct k8s_watch {
-	struct k8s_client *client;
-	struct k8s_watch_callbacks callbacks;
-	void *arg;
-	char *path, *selectors; // selectors: "" or "&labelSelector=..&fieldSelector=.."
-	enum phase phase;
-	struct event timer;    // without a call: the next one; with one: the stream is healthy
-	struct k8s_call *call; // NULL: none under way
-	struct watch_scan scan;
-	struct err inner;                // why the call is ended from here; kind ERR_NONE = it is not
-	char version[VERSION_BYTES_MAX]; // the latest seen: where a stream goes on
-	bool is_open;                    // the call's headers came, and say yes
-	bool is_let_go;                  // the call is ended from outside: nothing follows from it
-	bool in_callback;
-	// Of the list:
-	bool in_list;    // on_list was called, on_synced not yet
-	char *next_page; // NULL = the first
-	int pages;
-	size_t objects; // of the pages before
-	// Of the page that is coming:
-	size_t page_objects;
-	bool is_complete;
-	char *page_next, page_version[VERSION_BYTES_MAX];
-	// Of the stream:
-	bool is_good; // it has lived long enough, or brought something
-	bool is_gone; // the version is too old for the server
-	bool sends_bookmarks;
-	// Of failures:
-	int failures, answered_failures, relists; // in a row
-	size_t too_large_bytes;                   // of an object that was left out of what the owner knows; 0 = none
-	struct err *error;                        // told to on_error, not yet taken back; NULL = none
-	struct k8s_watch_stats stats;
-};
-
 static int64_t random_ms(int64_t below)
 {
 	uint32_t bits = 0;
@@ -75,57 +30,9 @@ static int64_t random_ms(int64_t below)
 	return (int64_t)(bits % (uint64_t)below);
 }
 
-// ---- what the owner hears ----
-
-static void tell(struct k8s_watch *w, void (*fn)(void *arg))
-{
-	w->in_callback = true;
-	fn(w->arg);
-	w->in_callback = false;
-}
-
-static void tell_object(struct k8s_watch *w, void (*fn)(void *arg, const char *json, size_t len), const char *json,
-                        size_t len)
-{
-	w->in_callback = true;
-	fn(w->arg, json, len);
-	w->in_callback = false;
-}
-
-// NULL: none any more.
-static void tell_error(struct k8s_watch *w, const struct err *error)
-{
-	if (error ? w->error && w->error->kind == error->kind && strcmp(w->error->msg, error->msg) == 0 : !w->error)
-		return;
-	if (!error) {
-		free(w->error);
-		w->error = NULL;
-	} else {
-		if (!w->error && !(w->error = malloc(sizeof *w->error)))
-			abort(); // nothing sensible goes on without memory; the supervisor restarts us
-		*w->error = *error;
-	}
-	if (!w->callbacks.on_error)
-		return;
-	w->in_callback = true;
-	w->callbacks.on_error(w->arg, error);
-	w->in_callback = false;
-}
-
-static void tell_health(struct k8s_watch *w)
-{
-	struct err e;
-	w->is_good = true;
-	w->failures = w->answered_failures = w->relists = 0;
-	if (w->too_large_bytes)
-		err_set(&e, ERR_LIMIT, "%s: an object of %zu bytes is left out, the ceiling is %d", w->path,
-		        w->too_large_bytes, K8S_WATCH_OBJECT_BYTES_MAX);
-	tell_error(w, w->too_large_bytes ? &e : NULL);
-}
-
 // ---- what comes next ----
 
-static void wait_ms(struct k8s_watch *w, enum phase next, int64_t ms)
+static void wait_ms(struct k8s_watch *w, enum watch_phase next, int64_t ms)
 {
 	struct timeval tv = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
 	w->phase = next;
@@ -158,17 +65,17 @@ static int64_t backoff_ms(int failures, int64_t retry_after_ms)
 // Tries again later. A stream that merely broke is no error yet: only when going on fails too.
 static void fail(struct k8s_watch *w, const struct err *error, bool merely_broke)
 {
-	enum phase next = w->phase;
+	enum watch_phase next = w->phase;
 	bool is_answer = (error->code >= 400 && error->kind != ERR_THROTTLED) || error->kind == ERR_PROTOCOL;
 	w->failures++;
 	w->answered_failures = is_answer ? w->answered_failures + 1 : 0;
-	if (next == STREAMING && w->answered_failures >= RELIST_AFTER) {
+	if (next == WATCH_STREAMING && w->answered_failures >= RELIST_AFTER) {
 		w->answered_failures = 0;
-		next = LISTING;
+		next = WATCH_LISTING;
 	}
 	wait_ms(w, next, backoff_ms(w->failures, error->retry_after_ms));
 	if (!merely_broke || w->failures > 1)
-		tell_error(w, error);
+		watch_tell_error(w, error);
 }
 
 // Not at once: many watches lose their versions at the same time.
@@ -177,9 +84,9 @@ static void relist(struct k8s_watch *w, const struct err *error)
 	w->stats.gone++;
 	w->relists++;
 	forget_list(w);
-	wait_ms(w, LISTING, backoff_ms(w->relists, 0) / 2);
+	wait_ms(w, WATCH_LISTING, backoff_ms(w->relists, 0) / 2);
 	if (w->relists > QUIET_RELISTS)
-		tell_error(w, error);
+		watch_tell_error(w, error);
 }
 
 static void begin_page(struct k8s_watch *w);
@@ -189,54 +96,14 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct k8s_watch *w = arg;
 	if (w->call)
-		tell_health(w);
-	else if (w->phase == LISTING)
+		watch_tell_health(w);
+	else if (w->phase == WATCH_LISTING)
 		begin_page(w);
 	else
 		begin_stream(w);
 }
 
 // ---- the list ----
-
-static void read_list_metadata(struct k8s_watch *w, const char *json, size_t len)
-{
-	struct json_span o = {json, len}, version = json_span_get(o, "resourceVersion"),
-	                 next = json_span_get(o, "continue");
-	json_span_text(version, w->page_version, sizeof w->page_version);
-	if (!next.text || json_span_is(next, ""))
-		return;
-	if (!w->page_next && !(w->page_next = malloc(CONTINUE_BYTES_MAX)))
-		abort();
-	if (json_span_text(next, w->page_next, CONTINUE_BYTES_MAX) < 0)
-		err_set(&w->inner, next.len > CONTINUE_BYTES_MAX ? ERR_LIMIT : ERR_PROTOCOL,
-		        "metadata.continue of %zu bytes, wanted is a string of at most %d", next.len,
-		        CONTINUE_BYTES_MAX);
-}
-
-static void on_list_part(void *arg, enum watch_part part, const char *type, const char *json, size_t len)
-{
-	struct k8s_watch *w = arg;
-	if (w->inner.kind != ERR_NONE)
-		return;
-	switch (part) {
-	case WATCH_PART_ITEM:
-		if (w->objects + ++w->page_objects > K8S_WATCH_OBJECTS_MAX)
-			err_set(&w->inner, ERR_LIMIT, "more than %d objects", K8S_WATCH_OBJECTS_MAX);
-		else
-			tell_object(w, w->callbacks.on_object, json, len);
-		break;
-	case WATCH_PART_METADATA:
-		read_list_metadata(w, json, len);
-		break;
-	case WATCH_PART_TOO_LARGE:
-		w->too_large_bytes = len;
-		w->stats.too_large++;
-		break;
-	default:
-		w->is_complete = true;
-		break;
-	}
-}
 
 // Why a page that came without an error cannot be used; 0 when it can.
 static int check_page(const struct k8s_watch *w, struct err *e)
@@ -277,66 +144,12 @@ static void page_ended(struct k8s_watch *w, const struct err *error)
 	memcpy(w->version, w->page_version, sizeof w->version);
 	forget_list(w);
 	w->stats.is_synced = true;
-	w->phase = STREAMING;
-	tell(w, w->callbacks.on_synced);
+	w->phase = WATCH_STREAMING;
+	watch_tell(w, w->callbacks.on_synced);
 	begin_stream(w);
 }
 
 // ---- the stream ----
-
-// A version that cannot be read ends the stream: going on from the one before would bring the event again for ever.
-static void read_version(struct k8s_watch *w, struct json_span object)
-{
-	static const char *const path[] = {"metadata", "resourceVersion", NULL};
-	char version[VERSION_BYTES_MAX];
-	if (json_span_text(json_span_path(object, path), version, sizeof version) > 0)
-		memcpy(w->version, version, sizeof version);
-	else
-		err_set(&w->inner, ERR_PROTOCOL, "an event without a usable metadata.resourceVersion");
-}
-
-static void on_error_event(struct k8s_watch *w, struct json_span status)
-{
-	int64_t code;
-	if (!json_span_i64(json_span_get(status, "code"), 400, 599, &code))
-		code = 500;
-	w->is_gone = code == 410;
-	k8s_status_to_err((int)code, status.text, status.len, &w->inner);
-}
-
-static void on_event_part(void *arg, enum watch_part part, const char *type, const char *json, size_t len)
-{
-	struct k8s_watch *w = arg;
-	struct json_span object = {json, len};
-	if (part == WATCH_PART_END || w->inner.kind != ERR_NONE)
-		return;
-	if (part == WATCH_PART_TOO_LARGE) {
-		w->too_large_bytes = len;
-		w->stats.too_large++;
-		tell_health(w);
-		return;
-	}
-	if (strcmp(type, "ERROR") == 0) {
-		on_error_event(w, object);
-		return;
-	}
-	read_version(w, object);
-	if (w->inner.kind != ERR_NONE)
-		return;
-	tell_health(w);
-	if (strcmp(type, "BOOKMARK") == 0) {
-		w->stats.bookmarks++;
-		w->sends_bookmarks = true;
-		return;
-	}
-	w->stats.events++;
-	if (strcmp(type, "ADDED") == 0 || strcmp(type, "MODIFIED") == 0)
-		tell_object(w, w->callbacks.on_object, json, len);
-	else if (strcmp(type, "DELETED") == 0)
-		tell_object(w, w->callbacks.on_deleted, json, len);
-	else
-		err_set(&w->inner, ERR_PROTOCOL, "an event of the unknown type \"%s\"", type);
-}
 
 static void stream_ended(struct k8s_watch *w, const struct err *error)
 {
@@ -351,7 +164,7 @@ static void stream_ended(struct k8s_watch *w, const struct err *error)
 	else if (e.kind == ERR_NONE && !w->is_good)
 		err_set(&e, ERR_UNREACHABLE, "the server ends the stream as soon as it is open");
 	if (e.kind == ERR_NONE) { // its time was over
-		wait_ms(w, STREAMING, random_ms(RESUME_JITTER_MS));
+		wait_ms(w, WATCH_STREAMING, random_ms(RESUME_JITTER_MS));
 		return;
 	}
 	err_wrap(&e, "watch of %s", w->path);
@@ -366,13 +179,13 @@ static void on_data(void *arg, const char *data, size_t len)
 	w->stats.last_heard_mono_ms = clock_mono_ms(k8s_client_clock(w->client));
 	if (len == 0) {
 		w->is_open = true;
-		w->stats.is_streaming = w->phase == STREAMING;
-		if (w->phase == STREAMING) {
+		w->stats.is_streaming = w->phase == WATCH_STREAMING;
+		if (w->phase == WATCH_STREAMING) {
 			event_add(&w->timer, &(struct timeval){.tv_sec = HEALTHY_AFTER_S});
 		} else if (!w->in_list) {
 			w->in_list = true;
 			w->too_large_bytes = 0;
-			tell(w, w->callbacks.on_list);
+			watch_tell(w, w->callbacks.on_list);
 		}
 		return;
 	}
@@ -394,8 +207,8 @@ static void on_done(void *arg, const struct http_response *response, const struc
 	if (w->inner.kind != ERR_NONE)
 		error = &w->inner;
 	if (error && error->kind == ERR_CANCELED)
-		w->phase = STOPPED; // by the client, which is closing
-	else if (w->phase == LISTING)
+		w->phase = WATCH_STOPPED; // by the client, which is closing
+	else if (w->phase == WATCH_LISTING)
 		page_ended(w, error);
 	else
 		stream_ended(w, error);
@@ -412,10 +225,10 @@ static void ask(struct k8s_watch *w, const struct buf *path, const char *verb, i
 	                                .on_data = on_data,
 	                                .done = on_done,
 	                                .arg = w};
-	bool is_list = w->phase == LISTING;
+	bool is_list = w->phase == WATCH_LISTING;
 	watch_scan_done(&w->scan);
 	watch_scan_init(&w->scan, is_list ? WATCH_SCAN_LIST : WATCH_SCAN_EVENTS, K8S_WATCH_OBJECT_BYTES_MAX,
-	                is_list ? on_list_part : on_event_part, w);
+	                is_list ? watch_on_list_part : watch_on_event_part, w);
 	err_clear(&w->inner);
 	w->is_open = false;
 	if (path->failed)
@@ -424,7 +237,7 @@ static void ask(struct k8s_watch *w, const struct buf *path, const char *verb, i
 		return;
 	w->call = NULL;
 	if (e.kind == ERR_CANCELED)
-		w->phase = STOPPED;
+		w->phase = WATCH_STOPPED;
 	else
 		fail(w, &e, false);
 }
@@ -445,7 +258,7 @@ static void begin_page(struct k8s_watch *w)
 	w->page_version[0] = '\0';
 	w->page_objects = 0;
 	w->is_complete = false;
-	w->phase = LISTING;
+	w->phase = WATCH_LISTING;
 	ask(w, &path, "LIST", LIST_IDLE_MS);
 	buf_done(&path);
 }
@@ -461,7 +274,7 @@ static void begin_stream(struct k8s_watch *w)
 	http_append_urlencoded(&path, w->version);
 	w->stats.streams++;
 	w->is_good = w->is_gone = false;
-	w->phase = STREAMING;
+	w->phase = WATCH_STREAMING;
 	ask(w, &path, "WATCH", w->sends_bookmarks ? BOOKMARK_SILENCE_MS : timeout_ms + STREAM_GRACE_MS);
 	buf_done(&path);
 }
@@ -509,9 +322,9 @@ struct k8s_watch *k8s_watch_new(const struct k8s_watch_options *options, struct 
 	w->arg = options->arg;
 	w->path = path;
 	w->selectors = selectors;
-	w->phase = LISTING;
+	w->phase = WATCH_LISTING;
 	evtimer_assign(&w->timer, k8s_client_loop(w->client), on_timer, w);
-	wait_ms(w, LISTING, 0); // callbacks run from the loop only
+	wait_ms(w, WATCH_LISTING, 0); // callbacks run from the loop only
 	return w;
 }
 
@@ -527,12 +340,12 @@ static void let_go(struct k8s_watch *w)
 
 void k8s_watch_relist(struct k8s_watch *w)
 {
-	if (w->phase == STOPPED)
+	if (w->phase == WATCH_STOPPED)
 		return;
 	let_go(w);
 	forget_list(w);
 	// A short while, so that several wishes in a row cost one list; after failures as long as they take.
-	wait_ms(w, LISTING, w->failures ? backoff_ms(w->failures, 0) : RESUME_JITTER_MS / 5);
+	wait_ms(w, WATCH_LISTING, w->failures ? backoff_ms(w->failures, 0) : RESUME_JITTER_MS / 5);
 }
 
 void k8s_watch_free(struct k8s_watch *w)

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of a list and the events of a stream mean, and what the owner of a watch hears of it.
+#include <stdlib.h>
+#include <string.h>
+
+#include "k8s/json_span.h"
+#include "k8s/k8s_client.h"
+#include "k8s/watch_private.h"
+
+// ---- what the owner hears ----
+
+void watch_tell(struct k8s_watch *w, void (*fn)(void *arg))
+{
+	w->in_callback = true;
+	fn(w->arg);
+	w->in_callback = false;
+}
+
+static void tell_object(struct k8s_watch *w, void (*fn)(void *arg, const char *json, size_t len), const char *json,
+                        size_t len)
+{
+	w->in_callback = true;
+	fn(w->arg, json, len);
+	w->in_callback = false;
+}
+
+// NULL: none any more.
+void watch_tell_error(struct k8s_watch *w, const struct err *error)
+{
+	if (error ? w->error && w->error->kind == error->kind && strcmp(w->error->msg, error->msg) == 0 : !w->error)
+		return;
+	if (!error) {
+		free(w->error);
+		w->error = NULL;
+	} else {
+		if (!w->error && !(w->error = malloc(sizeof *w->error)))
+			abort(); // nothing sensible goes on without memory; the supervisor restarts us
+		*w->error = *error;
+	}
+	if (!w->callbacks.on_error)
+		return;
+	w->in_callback = true;
+	w->callbacks.on_error(w->arg, error);
+	w->in_callback = false;
+}
+
+void watch_tell_health(struct k8s_watch *w)
+{
+	struct err e;
+	w->is_good = true;
+	w->failures = w->answered_failures = w->relists = 0;
+	if (w->too_large_bytes)
+		err_set(&e, ERR_LIMIT, "%s: an object of %zu bytes is left out, the ceiling is %d", w->path,
+		        w->too_large_bytes, K8S_WATCH_OBJECT_BYTES_MAX);
+	watch_tell_error(w, w->too_large_bytes ? &e : NULL);
+}
+
+// ---- the list ----
+
+static void read_list_metadata(struct k8s_watch *w, const char *json, size_t len)
+{
+	struct json_span o = {json, len}, version = json_span_get(o, "resourceVersion"),
+	                 next = json_span_get(o, "continue");
+	json_span_text(version, w->page_version, sizeof w->page_version);
+	if (!next.text || json_span_is(next, ""))
+		return;
+	if (!w->page_next && !(w->page_next = malloc(WATCH_CONTINUE_BYTES)))
+		abort();
+	if (json_span_text(next, w->page_next, WATCH_CONTINUE_BYTES) < 0)
+		err_set(&w->inner, next.len > WATCH_CONTINUE_BYTES ? ERR_LIMIT : ERR_PROTOCOL,
+		        "metadata.continue of %zu bytes, wanted is a string of at most %d", next.len,
+		        WATCH_CONTINUE_BYTES);
+}
+
+void watch_on_list_part(void *arg, enum watch_part part, const char *type, const char *json, size_t len)
+{
+	struct k8s_watch *w = arg;
+	if (w->inner.kind != ERR_NONE)
+		return;
+	switch (part) {
+	case WATCH_PART_ITEM:
+		if (w->objects + ++w->page_objects > K8S_WATCH_OBJECTS_MAX)
+			err_set(&w->inner, ERR_LIMIT, "more than %d objects", K8S_WATCH_OBJECTS_MAX);
+		else
+			tell_object(w, w->callbacks.on_object, json, len);
+		break;
+	case WATCH_PART_METADATA:
+		read_list_metadata(w, json, len);
+		break;
+	case WATCH_PART_TOO_LARGE:
+		w->too_large_bytes = len;
+		w->stats.too_large++;
+		break;
+	default:
+		w->is_complete = true;
+		break;
+	}
+}
+
+// ---- the stream ----
+
+// A version that cannot be read ends the stream: going on from the one before would bring the event again for ever.
+static void read_version(struct k8s_watch *w, struct json_span object)
+{
+	static const char *const path[] = {"metadata", "resourceVersion", NULL};
+	char version[WATCH_VERSION_BYTES];
+	if (json_span_text(json_span_path(object, path), version, sizeof version) > 0)
+		memcpy(w->version, version, sizeof version);
+	else
+		err_set(&w->inner, ERR_PROTOCOL, "an event without a usable metadata.resourceVersion");
+}
+
+static void on_error_event(struct k8s_watch *w, struct json_span status)
+{
+	int64_t code;
+	if (!json_span_i64(json_span_get(status, "code"), 400, 599, &code))
+		code = 500;
+	w->is_gone = code == 410;
+	k8s_status_to_err((int)code, status.text, status.len, &w->inner);
+}
+
+void watch_on_event_part(void *arg, enum watch_part part, const char *type, const char *json, size_t len)
+{
+	struct k8s_watch *w = arg;
+	struct json_span object = {json, len};
+	if (part == WATCH_PART_END || w->inner.kind != ERR_NONE)
+		return;
+	if (part == WATCH_PART_TOO_LARGE) {
+		w->too_large_bytes = len;
+		w->stats.too_large++;
+		watch_tell_health(w);
+		return;
+	}
+	if (strcmp(type, "ERROR") == 0) {
+		on_error_event(w, object);
+		return;
+	}
+	read_version(w, object);
+	if (w->inner.kind != ERR_NONE)
+		return;
+	watch_tell_health(w);
+	if (strcmp(type, "BOOKMARK") == 0) {
+		w->stats.bookmarks++;
+		w->sends_bookmarks = true;
+		return;
+	}
+	w->stats.events++;
+	if (strcmp(type, "ADDED") == 0 || strcmp(type, "MODIFIED") == 0)
+		tell_object(w, w->callbacks.on_object, json, len);
+	else if (strcmp(type, "DELETED") == 0)
+		tell_object(w, w->callbacks.on_deleted, json, len);
+	else
+		err_set(&w->inner, ERR_PROTOCOL, "an event of the unknown type \"%s\"", type);
+}
