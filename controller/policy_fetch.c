@@ -16,6 +16,8 @@
 
 #define PAGE_OBJECTS       100
 #define CONTINUE_BYTES_MAX 4096
+#define SELECTOR_BYTES_MAX 1024
+#define RESTARTS_MAX       3 // of a list that took longer than the server remembers
 #define PAGES_MAX          (POLICY_VIEWS_MAX / PAGE_OBJECTS + 1)
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -31,6 +33,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'A':
 		s->all_namespaces = true;
 		return 0;
+	case 'l':
+		if (strlen(arg) > SELECTOR_BYTES_MAX)
+			argp_error(state, "-l takes at most %d bytes", SELECTOR_BYTES_MAX);
+		s->selector = arg;
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -39,6 +46,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp_option flags[] = {
         {"namespace", 'n', "NAME", 0, "namespace to look at (default: the context's)", 3},
         {"all-namespaces", 'A', 0, 0, "look at all namespaces", 3},
+        {"selector", 'l', "LABELS", 0, "only those with these labels, as in team=ml,tier!=test", 3},
         {0},
 };
 static const struct argp_child children[] = {{&kube_argp, 0, NULL, 3}, {0}};
@@ -62,6 +70,8 @@ void policy_scope_check(const struct policy_scope *s, struct argp_state *state)
 {
 	if (s->all_namespaces && s->n_names)
 		argp_error(state, "a name needs its namespace: -n instead of -A");
+	if (s->selector && s->n_names)
+		argp_error(state, "names and -l exclude each other");
 }
 
 void policy_scope_settle(struct policy_scope *s, const struct kube_session *session)
@@ -122,14 +132,34 @@ static int add_page(struct policy_views *v, const struct buf *body, char ret_con
 	return rc;
 }
 
-// Percent-encodes the few characters of base64 tokens that mean something in a query.
-static void put_token(struct buf *path, const char *token)
+// Percent-encodes all but what never means anything in a URL.
+static void put_encoded(struct buf *path, const char *text)
 {
-	for (; *token; token++)
-		if (strchr("+/=&#% ", *token))
-			buf_printf(path, "%%%02X", (unsigned)(unsigned char)*token);
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+		bool alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+		if (alnum || strchr("-._~", c))
+			buf_putc(path, *text);
 		else
-			buf_putc(path, *token);
+			buf_printf(path, "%%%02X", (unsigned)c);
+	}
+}
+
+static int fetch_page(struct kube_session *session, const struct policy_scope *s, const char *base,
+                      struct policy_views *v, char more[CONTINUE_BYTES_MAX], struct err *e)
+{
+	struct buf path, body;
+	buf_init(&path, POLICY_PATH_BYTES_MAX + 3 * (CONTINUE_BYTES_MAX + SELECTOR_BYTES_MAX));
+	buf_init(&body, JSON_BYTES_MAX);
+	buf_printf(&path, "%s?limit=%d%s", base, PAGE_OBJECTS, more[0] ? "&continue=" : "");
+	put_encoded(&path, more);
+	buf_puts(&path, s->selector ? "&labelSelector=" : "");
+	put_encoded(&path, s->selector ? s->selector : "");
+	int rc = kube_session_request(session, "GET", buf_str(&path), NULL, NULL, &body, e);
+	rc = rc < 0 ? policy_fetch_explain(e, NULL) : add_page(v, &body, more, e);
+	buf_done(&path);
+	buf_done(&body);
+	return rc;
 }
 
 int policy_fetch_all(struct kube_session *session, const struct policy_scope *s, struct policy_views *v, struct err *e)
@@ -137,20 +167,17 @@ int policy_fetch_all(struct kube_session *session, const struct policy_scope *s,
 	char base[POLICY_PATH_BYTES_MAX], more[CONTINUE_BYTES_MAX] = "";
 	if (policy_path(s, NULL, base, e) < 0)
 		return -1;
-	struct buf path, body;
-	buf_init(&path, POLICY_PATH_BYTES_MAX + 3 * CONTINUE_BYTES_MAX);
-	buf_init(&body, JSON_BYTES_MAX);
-	int rc = 0;
+	int rc = 0, restarts = 0;
 	for (int pages = 0; rc == 0 && pages < PAGES_MAX && (pages == 0 || more[0]); pages++) {
-		buf_reset(&path);
-		buf_reset(&body);
-		buf_printf(&path, "%s?limit=%d%s", base, PAGE_OBJECTS, more[0] ? "&continue=" : "");
-		put_token(&path, more);
-		rc = kube_session_request(session, "GET", buf_str(&path), NULL, NULL, &body, e);
-		rc = rc < 0 ? policy_fetch_explain(e, NULL) : add_page(v, &body, more, e);
+		rc = fetch_page(session, s, base, v, more, e);
+		if (rc < 0 && e->code == 410 && restarts++ < RESTARTS_MAX) { // what the next pages belong to is gone
+			policy_views_done(v);
+			policy_views_init(v);
+			more[0] = '\0';
+			pages = -1;
+			rc = 0;
+		}
 	}
-	buf_done(&path);
-	buf_done(&body);
 	policy_views_sort(v);
 	return rc;
 }

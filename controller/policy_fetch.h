@@ -16,18 +16,19 @@ struct policy_views;
 #define POLICY_FETCH_NAMES_MAX 256
 #define POLICY_PATH_BYTES_MAX  1024
 
-// Flags -n, -A and those of kube_argp, as an argp child; its input is this. The names are the command's to add.
+// Flags -n, -A, -l and those of kube_argp, as an argp child; its input is this. The names are the command's to add.
 struct policy_scope {
 	struct kube_options kube;
 	const char *namespace_name; // -n; NULL: the context's. Settled by policy_scope_settle
 	bool all_namespaces;        // -A
+	const char *selector;       // -l: of labels; NULL: none
 	const char *names[POLICY_FETCH_NAMES_MAX];
 	size_t n_names; // 0: all of them
 };
 extern const struct argp policy_scope_argp;
 // Appends, or ends the process with a usage error. "gpua/NAME" and "gpuautoscaler.gpuscale.dev/NAME" are NAME.
 void policy_scope_add(struct policy_scope *s, const char *name, struct argp_state *state);
-// -A with names is a usage error: which namespace would they be in?
+// -A or -l with names is a usage error: which namespace would they be in?
 void policy_scope_check(const struct policy_scope *s, struct argp_state *state);
 // namespace_name from the session's context where no -n was given.
 void policy_scope_settle(struct policy_scope *s, const struct kube_session *session);
