@@ -94,7 +94,8 @@ static void mistakes_have_a_place_and_a_fix(void **state)
 		const char *text, *says;
 	} rows[] = {
 	        {"apiVersion: gpuscale.dev/v1alpha1\nkind: Sources\nsources: []\n", ":3:"},
-	        {HEAD "- {name: a, url: 'http://a', typ: Mimir}\n", ":4:30: sources[0].typ: unknown field: did you mean type?"},
+	        {HEAD "- {name: a, url: 'http://a', typ: Mimir}\n",
+	         ":4:30: sources[0].typ: unknown field: did you mean type?"},
 	        {HEAD "- {name: a, url: 'http://a', type: mimr}\n", "did you mean Mimir"},
 	        {HEAD "- {name: a b, url: 'http://a'}\n", "sources[0].name: must be letters"},
 	        {HEAD "- {url: 'http://a'}\n", "sources[0].name: required"},
