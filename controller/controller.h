@@ -19,6 +19,7 @@ struct event_recorder;
 struct policy_watch;
 struct query_hub;
 struct status_writer;
+struct target_store;
 struct policy_entry;
 struct reconciler;
 struct serve_options;
@@ -68,6 +69,7 @@ struct controller_view {
 	const struct status_writer *status_writer;   // NULL: none
 	const struct event_recorder *event_recorder; // NULL: none
 	const struct shards *shards;                 // NULL: no election
+	const struct target_store *targets;          // NULL: targets are asked for, not watched
 };
 void controller_get_view(struct controller *c, struct controller_view *ret_view);
 // Once it knows its policies and each had a tick, or failed to, it is ready; those that come later do not change that.

@@ -116,5 +116,6 @@ void controller_get_view(struct controller *c, struct controller_view *ret_view)
 	        .status_writer = c->status_env.writer,
 	        .event_recorder = c->status_env.events,
 	        .shards = c->shards,
+	        .targets = c->connections->targets,
 	};
 }

@@ -21,6 +21,7 @@
 #include "controller/shards.h"
 #include "controller/status_writer.h"
 #include "k8s/event_recorder.h"
+#include "k8s/target_store.h"
 #include "policies/policy_schema.h"
 #include "promql/promql_source.h"
 
@@ -107,6 +108,20 @@ static void get_readyz(void *arg, struct http_exchange *x)
 	reply(x, ready ? 200 : 503, "text/plain; charset=utf-8", &b);
 }
 
+// The watches behind the targets, as one.
+static struct metrics_watch targets_watch(const struct target_store *targets)
+{
+	struct target_store_stats s;
+	target_store_get_stats(targets, &s);
+	return (struct metrics_watch){"targets",
+	                              {.is_synced = s.unsynced == 0,
+	                               .is_streaming = s.broken == 0,
+	                               .lists = s.lists,
+	                               .streams = s.streams,
+	                               .events = s.events,
+	                               .gone = s.gone}};
+}
+
 static void get_metrics(void *arg, struct http_exchange *x)
 {
 	if (!is_read(x))
@@ -130,14 +145,14 @@ static void get_metrics(void *arg, struct http_exchange *x)
 	                          .n_waiting = v.n_waiting,
 	                          .queries = v.queries,
 	                          .dry_run = v.dry_run};
-	struct metrics_watch watch;
+	struct metrics_watch watches[2];
+	mv.watches = watches;
+	if (v.watch)
+		watches[mv.n_watches++] = (struct metrics_watch){POLICY_WATCH_PLURAL, policy_watch_stats(v.watch)};
+	if (v.targets)
+		watches[mv.n_watches++] = targets_watch(v.targets);
 	struct status_writer_stats status;
 	struct event_recorder_stats events;
-	if (v.watch) {
-		watch = (struct metrics_watch){POLICY_WATCH_PLURAL, policy_watch_stats(v.watch)};
-		mv.watches = &watch;
-		mv.n_watches = 1;
-	}
 	if (v.status_writer) {
 		status_writer_get_stats(v.status_writer, &status);
 		mv.status = &status;

@@ -41,7 +41,7 @@ struct metrics_policy {
 	const struct decision *decision; // NULL: none yet
 };
 struct metrics_watch {
-	const char *resource; // as k8s_path_class names it
+	const char *resource; // as k8s_path_class names it; "targets": those of all the kinds that are scaled, as one
 	struct k8s_watch_stats stats;
 };
 struct metrics_view {

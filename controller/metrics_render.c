@@ -225,7 +225,7 @@ static void render_per_policy(const struct metrics_view *v, struct buf *out)
 
 static void render_watches(const struct metrics_view *v, struct buf *out)
 {
-	for (int id = FAMILY_WATCH_SYNCED; v->watches && id <= FAMILY_WATCH_GONE; id++) {
+	for (int id = FAMILY_WATCH_SYNCED; v->n_watches && id <= FAMILY_WATCH_GONE; id++) {
 		metric_family_begin(out, (enum metric_family_id)id);
 		for (size_t i = 0; i < v->n_watches; i++) {
 			const struct k8s_watch_stats *s = &v->watches[i].stats;

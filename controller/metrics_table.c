@@ -141,7 +141,11 @@ static const struct metric_family families[] = {
                                  {"verb", "resource", "code"},
                                  "Answered requests to the API server; code 0 = no answer."},
         [FAMILY_WATCH_SYNCED] =
-                {"gpuscale_watch_synced", G, "", {"resource"}, "1 once a watched resource was listed completely."},
+                {"gpuscale_watch_synced",
+                 G,
+                 "",
+                 {"resource"},
+                 "1 once a watched resource was listed completely; targets: all the kinds that are scaled."},
         [FAMILY_WATCH_STREAMING] =
                 {"gpuscale_watch_streaming", G, "", {"resource"}, "1 while the stream of changes is open."},
         [FAMILY_WATCH_LISTS] = {"gpuscale_watch_lists_total",

@@ -202,7 +202,7 @@ static void what_is_not_known_is_not_said(void **state)
 	struct world *w = *state;
 	w->decision.ready = -1;
 	w->decision.signals[0] = (struct decision_signal){.value = NAN, .age_ms = -1};
-	w->view.watches = NULL;
+	w->view.n_watches = 0;
 	w->view.shards = NULL;
 	const char *page = render(w);
 	assert_null(strstr(page, "gpuscale_ready_replicas{"));
