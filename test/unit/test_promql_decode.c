@@ -178,6 +178,21 @@ static void test_warnings_are_kept_and_infos_ignored(void **state)
 	assert_int_equal(f->result.n_warnings, 0);
 }
 
+static void test_a_partial_answer_is_a_warning_and_a_remark_is_none(void **state)
+{
+	struct fixture *f = *state;
+	decode_ok(f, "{\"status\":\"success\",\"isPartial\":true,\"data\":{\"resultType\":\"vector\",\"result\":[]}}");
+	assert_int_equal(f->result.n_warnings, 1);
+	assert_non_null(strstr(f->result.warnings[0], "partial"));
+	decode_ok(f, "{\"status\":\"success\",\"isPartial\":false,\"data\":{\"resultType\":\"vector\",\"result\":[]}}");
+	assert_int_equal(f->result.n_warnings, 0);
+	decode_ok(f, "{\"status\":\"success\",\"isPartial\":true,\"warnings\":[\"PromQL info: metric might not be a "
+	             "counter\","
+	             "\"store away\"],\"data\":{\"resultType\":\"vector\",\"result\":[]}}");
+	assert_int_equal(f->result.n_warnings, 2);
+	assert_string_equal(f->result.warnings[1], "store away");
+}
+
 static void test_a_flood_of_warnings_is_cut_at_the_ceiling(void **state)
 {
 	struct fixture *f = *state;
@@ -414,6 +429,8 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(test_nan_and_infinities_are_values, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_times_are_rounded_to_the_nearest_ms, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_warnings_are_kept_and_infos_ignored, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_a_partial_answer_is_a_warning_and_a_remark_is_none, setup,
+	                                        teardown),
 	        cmocka_unit_test_setup_teardown(test_a_flood_of_warnings_is_cut_at_the_ceiling, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_bad_replies_are_refused_with_kind_and_place, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_every_ceiling_states_both_numbers, setup, teardown),
