@@ -311,6 +311,115 @@ static void stopping_calls_who_waits_and_knows_nothing_any_more(void **state)
 	assert_int_equal(get(w, &web).state, TARGET_UNWATCHED);
 }
 
+// ---- every fault at every request ----
+
+struct fault_case {
+	const char *name;
+	struct fake_fault fault;
+};
+static const struct fault_case faults[] = {
+        {"400", {.status = 400}},          {"401", {.status = 401}}, {"403", {.status = 403}},
+        {"404", {.status = 404}},          {"409", {.status = 409}}, {"410", {.status = 410}},
+        {"422", {.status = 422}},          {"429", {.status = 429}}, {"500", {.status = 500}},
+        {"503", {.status = 503}},          {"504", {.status = 504}}, {"a cut connection", {.cut = true}},
+        {"a lost answer", {.lose = true}},
+};
+
+#define FAULTS (sizeof faults / sizeof faults[0])
+
+// Turns the loops of all worlds until each knows that many replicas: side by side, as each waits for its backoff.
+static void wait_all(struct world *worlds[FAULTS], int replicas, const char *what)
+{
+	int64_t end = test_now_ms() + WAIT_MS;
+	for (size_t n = 0; n < FAULTS;) {
+		n = 0;
+		for (size_t i = 0; i < FAULTS; i++) {
+			struct target_view v = get(worlds[i], &web);
+			bool is_there = v.state == TARGET_FOUND && v.spec_replicas == replicas;
+			n += is_there;
+			if (!is_there && test_now_ms() > end)
+				fail_msg("%s %s: state %d, %d replicas", faults[i].name, what, (int)v.state,
+				         v.spec_replicas);
+			test_loop_for(worlds[i]->h.loop, 1);
+		}
+	}
+}
+
+static void run_faults(const char *verb, bool in_stream)
+{
+	struct world *worlds[FAULTS];
+	for (size_t i = 0; i < FAULTS; i++) {
+		void *state;
+		struct fake_fault fault = faults[i].fault;
+		fault.next = in_stream && !fault.status ? 0 : 1;
+		fault.verb = verb;
+		fault.resource = "deployments";
+		fault.in_stream = in_stream;
+		setup(&state);
+		worlds[i] = state;
+		fake_apiserver_fail(worlds[i]->h.server, &fault);
+		want(worlds[i], &web);
+	}
+	wait_all(worlds, 2, verb);
+	for (size_t i = 0; i < FAULTS; i++) {
+		struct outcome o;
+		harness_get(&worlds[i]->h, &web, &o);
+		harness_patch(&worlds[i]->h, &web, o.scale.resource_version, 4, &o);
+		assert_false(o.is_error);
+	}
+	wait_all(worlds, 4, "then a change"); // the watch is alive
+	for (size_t i = 0; i < FAULTS; i++) {
+		struct fake_counts counts;
+		void *state = worlds[i];
+		fake_apiserver_get_counts(worlds[i]->h.server, &counts);
+		if (counts.faults != 1 && !(in_stream && !faults[i].fault.status))
+			fail_msg("%s of %s: %d faults were met", faults[i].name, verb, (int)counts.faults);
+		teardown(&state);
+	}
+}
+
+static void a_list_survives_every_fault(void **state)
+{
+	run_faults("list", false);
+}
+
+static void a_watch_survives_every_fault_before_its_stream(void **state)
+{
+	run_faults("watch", false);
+}
+
+static void a_watch_survives_every_error_within_its_stream(void **state)
+{
+	run_faults("watch", true);
+}
+
+// What cannot be read by itself is told to be asked for, and known as soon as it changes.
+static void a_single_target_that_cannot_be_read_is_told(void **state)
+{
+	static const int statuses[] = {400, 401, 403, 409, 410, 422, 500, 503};
+	for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
+		void *s;
+		const struct scale_ref late = {"apps/v1", "Deployment", "ns", "late"};
+		setup(&s);
+		struct world *w = s;
+		struct outcome o;
+		add(w, "ns/Deployment/late=4");
+		want(w, &web);
+		wait_for(w, &web, TARGET_FOUND, 2);
+		fake_apiserver_fail(w->h.server, &(struct fake_fault){.next = 9,
+		                                                      .status = statuses[i],
+		                                                      .verb = "get",
+		                                                      .resource = "deployments"});
+		want(w, &late);
+		assert_int_equal(get(w, &late).state, TARGET_UNSYNCED);
+		wait_for(w, &late, TARGET_UNWATCHED, -1);
+		harness_get(&w->h, &late, &o);
+		harness_patch(&w->h, &late, o.scale.resource_version, 6, &o);
+		wait_for(w, &late, TARGET_FOUND, 6);
+		teardown(&s);
+	}
+}
+
 // One namespace more than there may be watches of one kind.
 static void many_namespaces_share_one_watch(bool may_list_all, struct world *w)
 {
@@ -433,6 +542,10 @@ int main(void)
 	        TEST(who_waits_is_called_when_it_is_known_once),
 	        TEST(nobody_waits_for_ever),
 	        TEST(stopping_calls_who_waits_and_knows_nothing_any_more),
+	        cmocka_unit_test(a_list_survives_every_fault),
+	        cmocka_unit_test(a_watch_survives_every_fault_before_its_stream),
+	        cmocka_unit_test(a_watch_survives_every_error_within_its_stream),
+	        cmocka_unit_test(a_single_target_that_cannot_be_read_is_told),
 	        TEST(above_a_number_of_namespaces_one_watch_takes_over),
 	        TEST(where_that_is_forbidden_the_watches_there_are_stay),
 	};
