@@ -65,7 +65,7 @@ struct reconciler *reconciler_new(const struct reconcile_env *env, const struct 
 	}
 	decide_state_init(r->policy, state);
 	reconcile_put_state_away(r, state);
-	r->past_replicas = -1;
+	unsure_write_clear(&r->unsure);
 	r->needs_past = subject->has_past && subject->status && env->sources.k8s;
 	r->needs_refill = refill_is_needed(r->policy);
 	want_target(r, r->policy);

@@ -4,6 +4,7 @@
 #define GPUSCALE_CONTROLLER_RECONCILE_PRIVATE_H
 
 #include "controller/reconcile.h"
+#include "controller/unsure_write.h"
 
 // What a tick needs while it is under way. The controller bounds how many are, so this may be large.
 struct tick_work {
@@ -24,7 +25,7 @@ struct reconciler {
 	void *packed;                // the engine's state between two ticks, which mostly is room that says nothing
 	size_t packed_bytes;         // allocated
 	bool needs_past;             // what the process before this one knew is still to be read
-	int32_t past_replicas;       // what the target was asked for then, to be compared; -1: nothing to compare
+	struct unsure_write unsure;
 	bool needs_refill;
 	bool said_status_error;
 	enum err_kind pods_error_kind;

@@ -129,6 +129,7 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 		const struct tick_work *w = r->work;
 		observe_scaled(&r->env->sources, r->policy, scale);
 		decide_record_scale(r->policy, r->work->state, w->now_ms, w->write_from, w->write_to);
+		unsure_write_clear(&r->unsure); // whatever was sent before, it comes too late now
 		metrics_scaled(r->env->metrics, w->write_from, w->write_to);
 		log_decision(r, LOG_INFO, "Scaled target");
 		reconcile_forget_error(r);
@@ -137,6 +138,7 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 		end_tick(r, "scaled");
 		return;
 	}
+	unsure_write_failed(&r->unsure, error, r->work->write_from, r->work->write_to, r->work->now_ms);
 	if (!is_over(r) && error->kind == ERR_CONFLICT && ++r->work->conflicts < RECONCILE_CONFLICTS_MAX) {
 		metrics_conflict(r->env->metrics);
 		LOG(r->env->log, LOG_INFO, "Target was changed by somebody else; reading it again",
@@ -187,19 +189,16 @@ static void say_beginning(struct reconciler *r)
 		write_scale(r);
 }
 
-// The process before this one may have died between a write and its status, or somebody else scaled while nobody
-// looked. It counts as our own scale, of now: too much caution for a moment, where forgetting it would do it twice.
 static void learn_what_was_not_said(struct reconciler *r)
 {
 	const struct tick_work *w = r->work;
-	int32_t before = r->past_replicas, now = w->observation.observation.spec_replicas;
-	r->past_replicas = -1;
-	if (before < 0 || before == now)
+	int32_t from, to = w->observation.observation.spec_replicas;
+	if (!unsure_write_found(&r->unsure, to, w->now_ms, &from))
 		return;
-	LOG(r->env->log, LOG_INFO, "Target was scaled after its status was written; taken for a scale of ours",
-	    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name), LOG_I("from", before),
-	    LOG_I("to", now));
-	decide_record_scale(r->policy, r->work->state, w->now_ms, before, now);
+	LOG(r->env->log, LOG_INFO, "Target was scaled without an answer or a status; taken for a scale of ours",
+	    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name), LOG_I("from", from),
+	    LOG_I("to", to));
+	decide_record_scale(r->policy, w->state, w->now_ms, from, to);
 }
 
 // The world is known: decide, and act on it.
@@ -268,6 +267,8 @@ static void on_observed(void *arg, struct observation_call *c)
 
 static void observe(struct reconciler *r)
 {
+	// The watch may be behind what was written last.
+	r->work->observation.must_ask |= unsure_write_is_open(&r->unsure);
 	observe_start(&r->work->observation, &r->env->sources, r->policy, r->work->now_ms, on_observed, r);
 }
 
@@ -293,8 +294,7 @@ static void on_past(void *arg, const struct http_response *response, const struc
 		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
 		    LOG_S("err", e.msg));
 	r->needs_past = false;
-	r->past_replicas = policy_status_replicas(r->subject.status);
-	r->work->observation.must_ask = true; // the watch may be behind what was written last
+	unsure_write_of_past(&r->unsure, policy_status_replicas(r->subject.status));
 	observe(r);
 }
 
