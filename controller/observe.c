@@ -54,7 +54,7 @@ static void build(struct observation_call *c)
 	c->observation = (struct observation){
 	        .spec_replicas = c->scale.spec_replicas,
 	        .status_replicas = c->scale.status_replicas,
-	        .ready_replicas = c->pods_known ? c->pods.ready : -1,
+	        .ready_replicas = c->pods_known ? c->pods.ready : c->target_ready,
 	        .pending_replicas = c->pods_known ? c->pods.pending : 0,
 	        .signals = c->signals,
 	        .n_signals = p->n_signals,
@@ -133,6 +133,7 @@ static void take_pods(struct observation_call *c, const struct pod_set *pods)
 static void know_pods(struct observation_call *c, const struct target_view *view)
 {
 	bool must_know_each = observe_needs_pods(c->policy);
+	c->target_ready = view->state == TARGET_FOUND ? view->ready_replicas : -1;
 	if (view->state != TARGET_FOUND || (must_know_each && !view->pods)) {
 		list_pods(c);
 		return;
@@ -237,6 +238,7 @@ void observe_start(struct observation_call *c, const struct observe_sources *sou
 	c->done = done;
 	c->arg = arg;
 	c->pods_known = false;
+	c->target_ready = -1;
 	err_clear(&c->error);
 	err_clear(&c->pods_error);
 	c->pending = (int)policy->n_signals + 2; // + the target, + this function itself

@@ -53,6 +53,8 @@ struct observation_call {
 	struct pod_list pod_list; // asked for only when a signal is of type Pods
 	struct obs_pod *observed_pods;
 	bool pods_known;
+	int32_t target_ready;  // what the target's controller counts, for when the pods are not to be had; -1 = not
+	                       // known
 	struct err pods_error; // why not, when !pods_known
 	struct err error;
 	struct observation observation;

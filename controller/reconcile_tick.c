@@ -254,7 +254,9 @@ static void on_observed(void *arg, struct observation_call *c)
 		return;
 	}
 	if (!c->pods_known && r->pods_error_kind != c->pods_error.kind)
-		LOG(r->env->log, LOG_WARNING, "Cannot count ready pods; deciding on the replicas asked for",
+		LOG(r->env->log, LOG_WARNING,
+		    c->target_ready < 0 ? "Cannot count ready pods; deciding on the replicas asked for"
+		                        : "Cannot look at each pod; deciding on the ready replicas the target tells",
 		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
 		    LOG_S("err", c->pods_error.msg));
 	r->pods_error_kind = c->pods_known ? ERR_NONE : c->pods_error.kind;
