@@ -346,9 +346,14 @@ static struct check *check_new(struct delegated_auth *a, const struct access_att
 void delegated_auth_check(struct delegated_auth *a, const struct http_exchange *x,
                           const struct access_attributes *attributes, delegated_auth_fn *done, void *arg)
 {
-	struct check *c = check_new(a, attributes, done, arg);
 	const char *token;
 	struct err e;
+	if (a->n_checks >= DELEGATED_AUTH_CHECKS_MAX) {
+		a->stats.denied++;
+		done(arg, 429, "too many requests wait for the API server to say whether they may be answered");
+		return;
+	}
+	struct check *c = check_new(a, attributes, done, arg);
 	switch (authorities_identify(a->authorities, x, &c->user, &token, &e)) {
 	case IDENTITY_USER:
 		ask_access(c);

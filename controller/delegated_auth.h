@@ -19,6 +19,8 @@ struct log;
 #define DELEGATED_AUTH_TTL_MS     10000
 #define DELEGATED_AUTH_CACHE_MAX  4096 // answers of each kind
 #define DELEGATED_AUTH_TIMEOUT_MS 5000 // of one review
+// Checks under way; more get 429. So strangers with made-up tokens cannot crowd out what else we ask of the API server.
+#define DELEGATED_AUTH_CHECKS_MAX 64
 
 // client and log are not owned. Starts to watch the ConfigMap with the authorities. NULL and *e when memory ends.
 struct delegated_auth *delegated_auth_new(struct k8s_client *client, struct log *log, struct err *e);
@@ -27,7 +29,7 @@ void delegated_auth_stop(struct delegated_auth *a);
 // After the client has ended its requests (their checks end with 500 then). NULL is fine.
 void delegated_auth_free(struct delegated_auth *a);
 
-// status 200: allowed. 401, 403, 500 or 503: not, and why.
+// status 200: allowed. 401, 403, 429, 500 or 503: not, and why.
 typedef void delegated_auth_fn(void *arg, int status, const char *message);
 // Calls done exactly once, maybe before this returns. attributes are read before it returns.
 void delegated_auth_check(struct delegated_auth *a, const struct http_exchange *x,

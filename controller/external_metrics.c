@@ -59,6 +59,8 @@ static void reply_failure(struct external_metrics *m, struct http_exchange *x, i
 	k8s_status_write(&b, status, message);
 	if (status == 401)
 		http_exchange_set_header(x, "WWW-Authenticate", "Bearer realm=\"gpuscale\"");
+	if (status == 429)
+		http_exchange_set_header(x, "Retry-After", "1");
 	reply_json(m, x, status, &b);
 }
 

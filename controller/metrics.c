@@ -67,7 +67,7 @@ void metrics_reloaded(struct metrics *m, int64_t wall_ms, int ok)
 	}
 }
 
-const int metrics_external_codes[METRICS_EXTERNAL_CODES] = {200, 400, 401, 403, 404, 405, 500, 503};
+const int metrics_external_codes[METRICS_EXTERNAL_CODES] = {200, 400, 401, 403, 404, 405, 429, 500, 503};
 
 void metrics_external_begin(struct metrics *m)
 {

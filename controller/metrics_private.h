@@ -16,7 +16,7 @@
 enum { METRICS_RESULT_OK, METRICS_RESULT_SCALED, METRICS_RESULT_ERROR, METRICS_RESULT__COUNT };
 extern const char *const metrics_result_names[];
 
-#define METRICS_EXTERNAL_CODES 8
+#define METRICS_EXTERNAL_CODES 9
 extern const int metrics_external_codes[METRICS_EXTERNAL_CODES];
 
 struct metrics {

@@ -469,6 +469,43 @@ static void a_visitor_who_leaves_during_a_review_does_no_harm(void **state)
 	assert_int_equal(w->token_reviews, 1);
 }
 
+static void strangers_cannot_crowd_out_what_else_is_asked(void **state)
+{
+	struct world *w = *state;
+	enum { N = DELEGATED_AUTH_CHECKS_MAX + 8 };
+	static struct http_result results[N];
+	const struct http_tls tls = {.ca_pem = certs.pem[CERTS_CA]};
+	char url[256], token[32];
+	struct err e;
+	int done = 0, refused = 0;
+	struct http_client *crowd =
+	        http_client_new(&(struct http_client_options){.loop = w->loop, .max_in_flight = N}, &e);
+	assert_non_null(crowd);
+	w->hold = true;
+	snprintf(url, sizeof url, "https://127.0.0.1:%d" QUEUE, external_metrics_port(w->metrics));
+	for (int i = 0; i < N; i++) {
+		snprintf(token, sizeof token, "made-up-%d", i);
+		const struct http_request r = {.method = "GET", .url = url, .bearer_token = token, .tls = &tls};
+		results[i] = (struct http_result){0};
+		assert_int_equal(http_client_submit(crowd, &r, http_result_keep, &results[i], NULL, &e), 0);
+	}
+	int64_t end = test_now_ms() + WAIT_MS;
+	while (done < N - DELEGATED_AUTH_CHECKS_MAX && test_now_ms() < end) {
+		test_loop_for(w->loop, 20);
+		done = refused = 0;
+		for (int i = 0; i < N; i++) {
+			done += results[i].done;
+			refused += results[i].done && results[i].status == 429 && results[i].retry_after_ms == 1000;
+		}
+	}
+	assert_int_equal(done, N - DELEGATED_AUTH_CHECKS_MAX);
+	assert_int_equal(refused, done);
+	assert_int_equal(w->access_reviews, 0);
+	http_client_free(crowd); // they leave; their reviews end with the client
+	for (int i = 0; i < N; i++)
+		http_result_done(&results[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -479,6 +516,7 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(before_the_policies_are_known_none_is_said_not_to_be_there, setup,
 	                                        teardown),
 	        cmocka_unit_test_setup_teardown(a_review_under_way_at_the_end_serves_nobody, setup, teardown),
+	        cmocka_unit_test_setup_teardown(strangers_cannot_crowd_out_what_else_is_asked, setup, teardown),
 	        cmocka_unit_test_setup_teardown(a_visitor_who_leaves_during_a_review_does_no_harm, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, make_certs, remove_certs);

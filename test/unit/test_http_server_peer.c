@@ -2,6 +2,10 @@
 #include "base/http_server_peer.h"
 
 #include <event2/event.h>
+#include <openssl/ec.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -93,6 +97,84 @@ static void a_certificate_means_what_the_authority_behind_it_means(void **state)
 	tls_trust_free(ours);
 	tls_trust_free(other);
 	tls_trust_free(both);
+}
+
+// A client's certificate that is its own authority, with this common name and so many organizations.
+static void make_client(const char *name, int name_len, int organizations, bool expired, struct buf *cert,
+                        struct buf *key)
+{
+	EVP_PKEY *pair = EVP_EC_gen("P-256");
+	X509 *x509 = X509_new();
+	X509_NAME *subject = X509_get_subject_name(x509);
+	for (int i = 0; i < organizations; i++)
+		X509_NAME_add_entry_by_NID(subject, NID_organizationName, MBSTRING_ASC, (const unsigned char *)"o", 1,
+		                           -1, 0);
+	// As raw bytes: the library itself would not take a NUL, or a name this long.
+	ASN1_STRING *text = ASN1_STRING_type_new(V_ASN1_UTF8STRING);
+	ASN1_STRING_set(text, name, name_len);
+	X509_NAME_ENTRY *entry = X509_NAME_ENTRY_create_by_NID(NULL, NID_commonName, V_ASN1_UTF8STRING,
+	                                                       ASN1_STRING_get0_data(text), name_len);
+	assert_int_equal(X509_NAME_add_entry(subject, entry, -1, 0), 1);
+	X509_set_version(x509, 2);
+	ASN1_INTEGER_set(X509_get_serialNumber(x509), 1);
+	X509_gmtime_adj(X509_getm_notBefore(x509), -7200);
+	X509_gmtime_adj(X509_getm_notAfter(x509), expired ? -3600 : 3600);
+	X509_set_issuer_name(x509, subject);
+	X509_set_pubkey(x509, pair);
+	assert_true(X509_sign(x509, pair, EVP_sha256()) > 0);
+	BIO *bio = BIO_new(BIO_s_mem());
+	char *data;
+	PEM_write_bio_X509(bio, x509);
+	long len = BIO_get_mem_data(bio, &data);
+	buf_put(cert, data, (size_t)len);
+	(void)BIO_reset(bio);
+	PEM_write_bio_PrivateKey(bio, pair, NULL, NULL, 0, NULL, NULL);
+	len = BIO_get_mem_data(bio, &data);
+	buf_put(key, data, (size_t)len);
+	BIO_free(bio);
+	X509_NAME_ENTRY_free(entry);
+	ASN1_STRING_free(text);
+	X509_free(x509);
+	EVP_PKEY_free(pair);
+}
+
+static void a_subject_that_could_be_misread_is_refused(void **state)
+{
+	struct http_fixture *f = *state;
+	char longest[TLS_SUBJECT_NAME_BYTES + 1];
+	memset(longest, 'n', sizeof longest);
+	const struct {
+		const char *name;
+		int len, organizations;
+		bool expired;
+		const char *want;
+	} rows[] = {
+	        {"jane", 4, 2, false, "trusted CN=jane O=o n=2"},
+	        {"jane", 4, TLS_SUBJECT_ORGANIZATIONS_MAX, false, "trusted CN=jane O=o n=32"},
+	        {"jane", 4, TLS_SUBJECT_ORGANIZATIONS_MAX + 1, false, "refused more than 32 organizations"},
+	        {"admin\0.example.com", 18, 0, false, "refused the certificate's subject is not text"},
+	        {longest, TLS_SUBJECT_NAME_BYTES, 0, false, "refused a name of 257 bytes"},
+	        {longest, TLS_SUBJECT_NAME_BYTES - 1, 0, false, "trusted CN=nnn"},
+	        {"jane", 4, 0, true, "refused the client's certificate: certificate has expired"},
+	};
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct buf cert, key;
+		struct err e;
+		buf_init(&cert, 65536);
+		buf_init(&key, 65536);
+		make_client(rows[i].name, rows[i].len, rows[i].organizations, rows[i].expired, &cert, &key);
+		struct tls_trust *trust = trust_of(buf_str(&cert));
+		http_fixture_serve(f, (struct http_server_options){.tls_cert_file = certs.path[CERTS_SERVER],
+		                                                   .tls_key_file = certs.path[CERTS_SERVER_KEY],
+		                                                   .tls_client_auth = HTTP_CLIENT_AUTH_REQUEST});
+		assert_int_equal(http_server_route(f->server, "/who", handle_who, trust, &e), 0);
+		const struct http_tls tls = {
+		        .ca_pem = certs.pem[CERTS_CA], .cert_pem = buf_str(&cert), .key_pem = buf_str(&key)};
+		http_fixture_assert_starts(ask(f, "/who", &tls), rows[i].want);
+		tls_trust_free(trust);
+		buf_done(&cert);
+		buf_done(&key);
+	}
 }
 
 static void without_tls_there_is_no_certificate(void **state)
@@ -222,6 +304,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup_teardown(a_certificate_means_what_the_authority_behind_it_means,
 	                                        http_fixture_setup, http_fixture_teardown),
+	        cmocka_unit_test_setup_teardown(a_subject_that_could_be_misread_is_refused, http_fixture_setup,
+	                                        http_fixture_teardown),
 	        cmocka_unit_test_setup_teardown(without_tls_there_is_no_certificate, http_fixture_setup,
 	                                        http_fixture_teardown),
 	        cmocka_unit_test(a_bundle_that_is_not_all_certificates_is_refused),
