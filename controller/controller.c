@@ -22,6 +22,7 @@
 #include "k8s/event_recorder.h"
 
 #define HOST_BYTES           256
+#define CONTROLLER_CROWD     64           // ticks that hang at once, and leave memory behind
 #define CONTROLLER_FORGET_MS (10 * 60000) // queries nobody asked for this long
 
 // ---- ticks ----
@@ -42,17 +43,18 @@ static void on_round(void *arg, int64_t now_ms)
 void controller_on_quiet(struct controller *c)
 {
 	struct ticks_stats s;
-	bool has_grown = c->n_members > 2 * c->n_trimmed; // and with it what is only needed while policies begin
-	if (c->stopping || (c->is_trimmed && !has_grown && !c->options.once))
+	if (c->stopping)
 		return;
 	ticks_get_stats(c->ticks, &s);
+	// What many policies needed to begin, or many ticks that hung, is not needed any more.
+	c->was_crowded = c->was_crowded || c->n_members > 2 * c->n_trimmed || s.slow > CONTROLLER_CROWD;
+	if (!c->was_crowded && !c->options.once)
+		return;
 	if (s.under_way + s.due > 0 || c->dirty || !controller_is_settled(c) || rivals_are_waited_for(c))
 		return;
-	if (!c->is_trimmed || has_grown) {
-		c->is_trimmed = true; // everything has been up and running once
-		c->n_trimmed = c->n_members;
-		process_trim();
-	}
+	c->was_crowded = false;
+	c->n_trimmed = c->n_members;
+	process_trim();
 	if (c->options.once)
 		event_base_loopbreak(c->connections->loop);
 }
@@ -186,6 +188,7 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	                              .round = on_round,
 	                              .arg = c};
 	listener.arg = c;
+	c->was_crowded = true; // the start itself
 	c->history = history_new();
 	c->store = policy_store_new(&listener);
 	c->ticks = ticks_new(&ticks, e);

@@ -7,7 +7,7 @@ $(OUT)/fake-apiserver: $(OUT)/obj/test/fake/apiserver_main.o $(FAKE_APISERVER_OB
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 # Unit tests that have the fake in their own loop (k8s_harness.c).
-FAKE_APISERVER_TESTS := $(addprefix $(OUT)/test/test_k8s_,client call scale scalers) $(addprefix $(OUT)/test/test_,policy_status policy_watch target_store pod_store)
+FAKE_APISERVER_TESTS := $(addprefix $(OUT)/test/test_k8s_,client call scale scalers) $(addprefix $(OUT)/test/test_,policy_status policy_watch restore_replicas target_store pod_store)
 $(FAKE_APISERVER_TESTS): $(OUT)/test/%: $(OUT)/obj/test/unit/%.o $(OUT)/obj/test/fake/k8s_harness.o \
                          $(FAKE_APISERVER_OBJECTS) $(TEST_SUPPORT) $(ARCHIVES)
 	$(call say,LD,$@)
