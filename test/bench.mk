@@ -15,4 +15,7 @@ bench-programs: $(PROGRAMS) $(OUT)/fake-apiserver $(OUT)/fake-prometheus $(BENCH
 bench-fleet: bench-programs ## 1,000 Deployments on 200 simulated nodes, scaled by one controller; writes build/bench-fleet.json
 	@scripts/kube/build 1.34 kube-apiserver etcd kwok >/dev/null || echo 'no Kubernetes 1.34 or no kwok' >&2
 	@test/bench/run-fleet
-.PHONY: bench-fleet
+bench-kube: bench-programs ## 500 and 5,000 policies on a real API server; writes build/bench-kube.json
+	@scripts/kube/build 1.34 kube-apiserver etcd >/dev/null || echo 'no Kubernetes 1.34' >&2
+	@test/bench/run-kube
+.PHONY: bench-fleet bench-kube

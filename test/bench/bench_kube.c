@@ -3,6 +3,7 @@
 // no decoding, nothing but the requests themselves.
 //   bench_kube KUBECONFIG create N            makes them (and the namespace)
 //   bench_kube KUBECONFIG scale N REPLICAS    merge-PATCHes each one's /scale: the yardstick of step_500_ratio
+//   bench_kube KUBECONFIG policies N SECONDS  makes a GPUAutoscaler for each, of that interval: replicas = bench_load
 // Prints "seconds=S requests=N". Exit 1 when a request failed.
 #include <event2/event.h>
 #include <signal.h>
@@ -85,6 +86,24 @@ static void submit_new_deployment(struct bench *b, int i)
 	submit(b, "POST", "/apis/apps/v1/namespaces/bench/deployments", "Content-Type: application/json", body);
 }
 
+static void submit_new_policy(struct bench *b, int i, int64_t interval_s)
+{
+	char body[2048];
+	snprintf(body, sizeof body,
+	         "{\"apiVersion\":\"gpuscale.dev/"
+	         "v1alpha1\",\"kind\":\"GPUAutoscaler\",\"metadata\":{\"name\":\"d%04d\"},"
+	         "\"spec\":{\"scaleTargetRef\":{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"name\":\"d%04d\"},"
+	         "\"minReplicas\":1,\"maxReplicas\":16,\"interval\":\"%ds\",\"signals\":[{\"name\":\"load\","
+	         "\"query\":\"bench_load{target=\\\"d%04d\\\"}\",\"target\":{\"type\":\"Replicas\"},\"staleAfter\":"
+	         "\"60s\"}],"
+	         "\"behavior\":{\"scaleUp\":{\"policies\":[{\"type\":\"Pods\",\"value\":16,\"periodSeconds\":1}]},"
+	         "\"scaleDown\":{\"stabilizationWindowSeconds\":0,\"policies\":[{\"type\":\"Pods\",\"value\":16,"
+	         "\"periodSeconds\":1}]}}}}",
+	         i, i, (int)interval_s, i);
+	submit(b, "POST", "/apis/gpuscale.dev/v1alpha1/namespaces/bench/gpuautoscalers",
+	       "Content-Type: application/json", body);
+}
+
 static void submit_patch(struct bench *b, int i, int64_t replicas)
 {
 	char path[128], body[64];
@@ -93,9 +112,13 @@ static void submit_patch(struct bench *b, int i, int64_t replicas)
 	submit(b, "PATCH", path, "Content-Type: application/merge-patch+json", body);
 }
 
-static int run(struct bench *b, bool create, int64_t n, int64_t replicas)
+enum verb { VERB_CREATE, VERB_SCALE, VERB_POLICIES, VERB__COUNT };
+static const char *const verb_names[] = {"create", "scale", "policies"};
+_Static_assert(sizeof verb_names / sizeof verb_names[0] == VERB__COUNT, "a verb without a name");
+
+static int run(struct bench *b, enum verb verb, int64_t n, int64_t value)
 {
-	if (create) {
+	if (verb == VERB_CREATE) {
 		submit(b, "POST", "/api/v1/namespaces", "Content-Type: application/json",
 		       "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"bench\"}}");
 	} else { // the connection, and with it the TLS handshake, is made outside the time
@@ -105,10 +128,12 @@ static int run(struct bench *b, bool create, int64_t n, int64_t replicas)
 	b->sent = 0;
 	double start_s = now_s();
 	for (int i = 0; i < (int)n; i++) {
-		if (create)
+		if (verb == VERB_CREATE)
 			submit_new_deployment(b, i);
+		else if (verb == VERB_SCALE)
+			submit_patch(b, i, value);
 		else
-			submit_patch(b, i, replicas);
+			submit_new_policy(b, i, value);
 	}
 	event_base_dispatch(b->loop);
 	printf("seconds=%.4f requests=%lld\n", now_s() - start_s, (long long)b->sent);
@@ -119,12 +144,14 @@ int main(int argc, char **argv)
 {
 	struct bench b = {0};
 	struct err e;
-	int64_t n, replicas = 0;
-	bool create = argc == 4 && strcmp(argv[2], "create") == 0;
-	bool scale = argc == 5 && strcmp(argv[2], "scale") == 0;
-	if ((!create && !scale) || num_parse_i64(argv[3], strlen(argv[3]), 1, OBJECTS_MAX, &n, &e) < 0 ||
-	    (scale && num_parse_i64(argv[4], strlen(argv[4]), 0, 1000, &replicas, &e) < 0)) {
-		fputs("usage: bench_kube KUBECONFIG create N | scale N REPLICAS\n", stderr);
+	int64_t n, value = 0;
+	enum verb verb = 0;
+	while (argc > 3 && verb < VERB__COUNT && strcmp(argv[2], verb_names[verb]) != 0)
+		verb++;
+	if (argc != (verb == VERB_CREATE ? 4 : 5) || verb == VERB__COUNT ||
+	    num_parse_i64(argv[3], strlen(argv[3]), 1, OBJECTS_MAX, &n, &e) < 0 ||
+	    (argc == 5 && num_parse_i64(argv[4], strlen(argv[4]), 0, 1000, &value, &e) < 0)) {
+		fputs("usage: bench_kube KUBECONFIG create N | scale N REPLICAS | policies N SECONDS\n", stderr);
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
@@ -135,7 +162,7 @@ int main(int argc, char **argv)
 	b.loop = event_base_new();
 	struct http_client_options options = {.loop = b.loop, .max_in_flight = CONNECTIONS};
 	if (rc == 0 && b.loop && (b.http = http_client_new(&options, &e)))
-		rc = run(&b, create, n, replicas);
+		rc = run(&b, verb, n, value);
 	else
 		fprintf(stderr, "bench_kube: %s\n", e.msg), rc = 1;
 	http_client_free(b.http);

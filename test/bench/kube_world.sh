@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154,SC2034 # root, out, work: lib.sh; bench, dir, DEPLOYMENTS, INTERVAL_S: the script
+# kube_world.sh: what run-kube and run-fleet share: a controller at work on the policies of a real API server ($dir), with
+# the rights of the manifests, counted by that server; Prometheus is scripted. After measure.sh.
+
+admin() { curl -sf -m 60 --cacert "$dir/ca.crt" -H 'Authorization: Bearer admin-token' "$api$1"; }
+raw() { "$bench/bench_kube" "$dir/kubeconfig" "$@" || die "bench_kube $*"; }
+
+# world_ready: the server is up in $dir. Makes the Deployments. Sets api, KUBECONFIG.
+world_ready() {
+	api=https://127.0.0.1:$(cat "$dir/apiserver.port")
+	export KUBECONFIG=$dir/kubeconfig
+	raw create "$DEPLOYMENTS" >/dev/null
+}
+
+# world_policies: the account, its rights, the policies. The API server counts the account as a flow of its own.
+world_policies() {
+	{
+		kubectl apply -f "$root/manifests/base/namespaces.yaml" -f "$root/manifests/base/controller-rbac.yaml" -f "$root/manifests/base/crd.yaml" &&
+			kubectl wait --for condition=established --timeout 30s crd/gpuautoscalers.gpuscale.dev &&
+			"$root/scripts/kube/apiserver" token "$dir" gpuscale-system gpuscale 36000 >"$work/token" &&
+			"$root/scripts/kube/apiserver" kubeconfig "$dir" "$work/token" >"$work/kubeconfig" &&
+			kubectl apply -f - <<-'END'
+				apiVersion: flowcontrol.apiserver.k8s.io/v1
+				kind: FlowSchema
+				metadata: {name: gpuscale}
+				spec:
+				  priorityLevelConfiguration: {name: workload-high}
+				  matchingPrecedence: 500
+				  distinguisherMethod: {type: ByUser}
+				  rules:
+				  - subjects: [{kind: ServiceAccount, serviceAccount: {name: gpuscale, namespace: gpuscale-system}}]
+				    resourceRules: [{verbs: ['*'], apiGroups: ['*'], resources: ['*'], clusterScope: true, namespaces: ['*']}]
+				    nonResourceRules: [{verbs: ['*'], nonResourceURLs: ['*']}]
+			END
+	} >"$work/setup.log" 2>&1 || { tail -n 3 "$work/setup.log" >&2; die 'the API server cannot be set up'; }
+	wait_for 30 admin /apis/gpuscale.dev/v1alpha1/gpuautoscalers >&2 || die 'gpuautoscalers are not served'
+	raw policies "$DEPLOYMENTS" "$INTERVAL_S" >/dev/null
+}
+
+load_is() { # VALUE: at once
+	echo "bench_load => = $1" >"$work/answers"
+	! is_running prometheus || kill -HUP "$(pid_of prometheus)"
+}
+
+# controller_up: scripted Prometheus and controller; until every policy was decided. Sets url, start_s.
+controller_up() {
+	local began listen_port=''
+	start prometheus "$out/fake-prometheus" --answers "$work/answers"
+	wait_line prometheus '^listening on '
+	free_port listen_port
+	url=http://127.0.0.1:$listen_port
+	began=$EPOCHREALTIME
+	start controller "$out/gpuscale" run --kubeconfig "$work/kubeconfig" --listen "127.0.0.1:$listen_port" --logging-format json \
+		--prometheus "$(sed -n 's/^listening on //p' "$work/prometheus.log")"
+	wait_for 180 all_decided >&2 || { tail -n 5 "$work/controller.log" >&2; die 'not every policy was decided'; }
+	start_s=$(calc %.2f "$EPOCHREALTIME - $began")
+}
+all_decided() { [ "$(curl -sf -m 5 "$url/metrics" | grep -c '^gpuscale_desired_replicas{')" = "$DEPLOYMENTS" ]; }
+
+# metric NAME: the sum of its samples.
+metric() { curl -sf -m 5 "$url/metrics" | awk -v name="$1" '$0 ~ "^" name "[{ ]" { s += $NF } END { printf "%.9g", s }'; }
+# by_verb: what the controller asked of the API server so far, by its own count.
+by_verb() {
+	curl -sf -m 5 "$url/metrics" | sed -n 's/^gpuscale_api_requests_total{\(.*\)} /\1 /p' |
+		awk '{ v = $1; sub(/.*verb="/, "", v); sub(/".*/, "", v); n[v] += $NF } END { for (v in n) printf "%s %d\n", v, n[v] }' | sort | paste -sd, | sed 's/,/, /g'
+}
+# served: the same, all verbs, by the API server's count.
+served() { admin /metrics | awk '/^apiserver_flowcontrol_dispatched_requests_total\{.*flow_schema="gpuscale"/ { s += $NF } END { printf "%d", s }'; }
+
+# at_rest PREFIX WARM_UP_S SECONDS: the three rows of a controller that has nothing to do.
+at_rest() {
+	local prefix=$1 seconds=$3 pid requests ticks cpu own
+	sleep "$2"
+	pid=$(pid_of controller)
+	requests=$(served) ticks=$(metric gpuscale_reconciles_total) own=$(metric gpuscale_api_requests_total) cpu=$(cpu_us "$pid")
+	sleep "$seconds"
+	cpu=$(($(cpu_us "$pid") - cpu)) ticks=$(($(metric gpuscale_reconciles_total) - ticks))
+	requests=$(($(served) - requests)) own=$(($(metric gpuscale_api_requests_total) - own))
+	[ "$ticks" -gt 0 ] || die "no tick in $seconds s"
+	row "${prefix}_cpu_per_policy_us" "$(calc %.1f "$cpu / $ticks")" "$ticks policy ticks in $seconds s, $(calc %.2f "$cpu / $seconds / 10000") % of a core"
+	row "${prefix}_rss_mib" "$(status_mib "$pid" VmRSS)" "own (anonymous) memory $(status_mib "$pid" RssAnon) MiB, peak $(status_mib "$pid" VmHWM) MiB"
+	row "${prefix}_requests_steady" "$(calc %.3g "$requests / $ticks")" "$requests requests in $ticks policy ticks by the API server's count, $own by the controller's own"
+	say "the controller's requests so far: $(by_verb)"
+}
+
+scaled() { grep -c '"msg":"Scaled target"' "$work/controller.log"; }
+scaled_all() { [ "$(scaled)" -ge "$1" ]; }
+# step REPLICAS: one step of the metric. Sets step_began, and step_patches: seconds to each acknowledged PATCH, sorted.
+step() {
+	local before; before=$(scaled)
+	step_began=$EPOCHREALTIME
+	load_is "$1"
+	wait_for 180 scaled_all $((before + DEPLOYMENTS)) >&2 || { tail -n 3 "$work/controller.log" >&2; die 'the step never ended'; }
+	step_patches=$(grep '"msg":"Scaled target"' "$work/controller.log" | tail -n "$DEPLOYMENTS" | jq --argjson began "$step_began" '.ts - $began' | sort -g)
+}
+# percentile P: of sorted numbers.
+percentile() { awk -v p="$1" '{ v[NR] = $1 } END { i = int((NR * p + 99) / 100); print v[i < 1 ? 1 : i] }'; }
