@@ -36,11 +36,28 @@ static void release_slot(struct http_client *c, struct http_slot *slot, bool is_
 	SLIST_INSERT_HEAD(&c->free_slots, slot, free_link);
 }
 
-static void leave_queue(struct http_call *call)
+static struct http_call_queue *queue_of(const struct http_call *call)
 {
 	struct http_client *c = call->client;
-	TAILQ_REMOVE(call->on_data ? &c->streams : &c->queued, call, link);
-	c->n_queued -= !call->on_data;
+	return call->on_data ? &c->streams : call->is_background ? &c->background : &c->queued;
+}
+
+static void leave_queue(struct http_call *call)
+{
+	TAILQ_REMOVE(queue_of(call), call, link);
+	call->client->n_queued -= !call->on_data;
+}
+
+static struct http_call *next_call(const struct http_client *c)
+{
+	bool is_their_turn = TAILQ_EMPTY(&c->queued) || c->n_background == 0;
+	return is_their_turn && !TAILQ_EMPTY(&c->background) ? TAILQ_FIRST(&c->background) : TAILQ_FIRST(&c->queued);
+}
+
+static int set_deadline(struct http_call *call)
+{
+	struct timeval tv = {.tv_sec = call->timeout_ms / 1000, .tv_usec = (call->timeout_ms % 1000) * 1000};
+	return evtimer_add(&call->deadline, &tv);
 }
 
 // The one way out: takes the call off every list, runs its callback, frees it.
@@ -53,6 +70,7 @@ static void finish(struct http_call *call, const struct http_response *response,
 		leave_queue(call);
 	} else {
 		TAILQ_REMOVE(&c->running, call, link);
+		c->n_background -= call->is_background;
 		curl_multi_remove_handle(c->multi, call->slot->easy);
 	}
 	if (call->has_news)
@@ -67,7 +85,7 @@ static void finish(struct http_call *call, const struct http_response *response,
 		release_slot(c, call->slot, call->on_data != NULL);
 	http_call_wipe(call);
 	free(call);
-	if (!TAILQ_EMPTY(&c->queued) && !c->closing)
+	if (c->n_queued > 0 && !c->closing)
 		pump_soon(c);
 }
 
@@ -148,11 +166,14 @@ static void start(struct http_client *c, struct http_call *call)
 		SLIST_REMOVE_HEAD(&c->free_slots, free_link);
 	call->slot = slot;
 	CURLcode code = http_call_setup(call, slot);
+	if (code == CURLE_OK && call->is_background && set_deadline(call) < 0)
+		code = CURLE_OUT_OF_MEMORY;
 	if (code == CURLE_OK) {
 		CURLMcode mcode = curl_multi_add_handle(c->multi, slot->easy);
 		if (mcode == CURLM_OK) {
 			leave_queue(call);
 			TAILQ_INSERT_TAIL(&c->running, call, link);
+			c->n_background += call->is_background;
 			call->state = HTTP_CALL_RUNNING;
 			return;
 		}
@@ -171,9 +192,9 @@ static void on_pump(evutil_socket_t fd, short what, void *arg)
 	for (int looks = c->n_streams; looks > 0 && !TAILQ_EMPTY(&c->streams); looks--)
 		start(c, TAILQ_FIRST(&c->streams));
 	int looks = c->n_queued;
-	while (looks-- > 0 && !TAILQ_EMPTY(&c->queued) && !SLIST_EMPTY(&c->free_slots))
-		start(c, TAILQ_FIRST(&c->queued));
-	if (!TAILQ_EMPTY(&c->streams) || (!TAILQ_EMPTY(&c->queued) && !SLIST_EMPTY(&c->free_slots)))
+	while (looks-- > 0 && c->n_queued > 0 && !SLIST_EMPTY(&c->free_slots))
+		start(c, next_call(c));
+	if (!TAILQ_EMPTY(&c->streams) || (c->n_queued > 0 && !SLIST_EMPTY(&c->free_slots)))
 		pump_soon(c);
 }
 
@@ -201,13 +222,13 @@ int http_client_submit(struct http_client *c, const struct http_request *request
 		free(call);
 		return -1;
 	}
-	struct timeval tv = {.tv_sec = call->timeout_ms / 1000, .tv_usec = (call->timeout_ms % 1000) * 1000};
-	if (evtimer_assign(&call->deadline, c->loop, on_deadline, call) < 0 || evtimer_add(&call->deadline, &tv) < 0) {
+	if (evtimer_assign(&call->deadline, c->loop, on_deadline, call) < 0 ||
+	    (!call->is_background && set_deadline(call) < 0)) {
 		http_call_wipe(call);
 		free(call);
 		return err_set(e, ERR_INTERNAL, "http request: out of memory");
 	}
-	TAILQ_INSERT_TAIL(call->on_data ? &c->streams : &c->queued, call, link);
+	TAILQ_INSERT_TAIL(queue_of(call), call, link);
 	c->n_queued += !call->on_data;
 	if (call->on_data)
 		http_stream_count_changed(c, +1);
@@ -245,6 +266,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 		return NULL;
 	}
 	TAILQ_INIT(&c->queued);
+	TAILQ_INIT(&c->background);
 	TAILQ_INIT(&c->running);
 	TAILQ_INIT(&c->streams);
 	TAILQ_INIT(&c->news);
@@ -276,8 +298,8 @@ void http_client_free(struct http_client *c)
 	assert(c->in_callback == 0); // a callback may cancel calls, not free the client under its own feet
 	c->closing = true;
 	struct http_call *call;
-	while ((call = TAILQ_FIRST(&c->queued)) || (call = TAILQ_FIRST(&c->streams)) ||
-	       (call = TAILQ_FIRST(&c->running)))
+	while ((call = TAILQ_FIRST(&c->queued)) || (call = TAILQ_FIRST(&c->background)) ||
+	       (call = TAILQ_FIRST(&c->streams)) || (call = TAILQ_FIRST(&c->running)))
 		finish_canceled(call);
 	for (int i = 0; c->slots && i < c->max_in_flight; i++) {
 		curl_easy_cleanup(c->slots[i].easy);

@@ -54,6 +54,9 @@ struct http_request {
 	size_t max_body_bytes;   // 0: HTTP_BODY_BYTES_MAX
 	bool no_compression;     // gzip is not offered: for replies so small that it costs more than it saves
 	http_gate_fn *may_start; // NULL: always
+	// What nobody waits for: goes when nothing else waits for a place, but for one place that these always have.
+	// timeout_ms then begins when it goes.
+	bool is_background;
 	// A stream: a 2xx body goes there, is not collected (the response's is "") and has no ceiling; any other reply
 	// is collected. timeout_ms is then for the reply's headers, and after them idle_timeout_ms for every silence
 	// (0: no limit). Streams take none of the max_in_flight places; more than HTTP_STREAMS_MAX is ERR_LIMIT.

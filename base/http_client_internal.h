@@ -70,7 +70,7 @@ enum http_refusal {
 };
 
 struct http_call {
-	TAILQ_ENTRY(http_call) link; // in client->queued, client->streams or client->running
+	TAILQ_ENTRY(http_call) link; // in client->queued, background, streams or running
 	struct http_client *client;
 	enum http_call_state state;
 	http_done_fn *done;
@@ -87,7 +87,7 @@ struct http_call {
 	struct curl_slist *connect_to; // when tls.server_name replaces the URL's host
 	char *body;
 	size_t body_len;
-	bool has_body, https, loopback, no_compression;
+	bool has_body, https, loopback, no_compression, is_background;
 	struct http_tls_set *tls; // NULL: defaults
 	size_t max_body_bytes;
 	// While running:
@@ -115,10 +115,11 @@ struct http_client {
 	struct event *timer; // curl's
 	struct event *pump;  // starts queued calls, checks for finished ones
 	struct http_socket_list sockets;
-	struct http_call_queue queued, running;
-	struct http_call_queue streams; // that wait for their start
-	struct http_call_queue news;    // running streams that something came for
-	int n_queued, max_queued, n_streams;
+	struct http_call_queue queued, background, running;
+	struct http_call_queue streams;      // that wait for their start
+	struct http_call_queue news;         // running streams that something came for
+	int n_queued, max_queued, n_streams; // queued: background as well
+	int n_background;                    // running
 	struct http_slot *slots;
 	int max_in_flight;
 	SLIST_HEAD(http_slot_list, http_slot) free_slots;

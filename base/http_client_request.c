@@ -254,6 +254,7 @@ int http_call_fill(struct http_call *call, const struct http_request *r, struct 
 	call->max_body_bytes = r->max_body_bytes ? r->max_body_bytes : HTTP_BODY_BYTES_MAX;
 	call->no_compression = r->no_compression || r->on_data; // an encoder may keep an event back
 	call->may_start = r->may_start;
+	call->is_background = r->is_background && !r->on_data;
 	call->on_data = r->on_data;
 	call->idle_timeout_ms = r->idle_timeout_ms;
 	char *user = NULL, *password = NULL;

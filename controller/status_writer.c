@@ -80,8 +80,15 @@ static void send_one(struct status_writer *w, struct status_slot *slot)
 	if (!call)
 		abort(); // a few bytes: the supervisor restarts us
 	*call = (struct status_send){w, slot};
-	int rc = k8s_request(w->client, "PATCH", slot->path, "application/merge-patch+json", slot->body,
-	                     strlen(slot->body), on_sent, call, &e);
+	const struct k8s_request_options o = {.method = "PATCH",
+	                                      .path = slot->path,
+	                                      .content_type = "application/merge-patch+json",
+	                                      .body = slot->body,
+	                                      .body_len = strlen(slot->body),
+	                                      .is_background = true,
+	                                      .done = on_sent,
+	                                      .arg = call};
+	int rc = k8s_request_with(w->client, &o, NULL, &e);
 	leave_queue(slot);
 	if (rc == 0) {
 		slot->call = call;

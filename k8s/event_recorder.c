@@ -283,11 +283,17 @@ static void send_series(struct series *s)
 	else
 		write_whole(&w, s);
 	json_write_object_end(&w);
+	const struct k8s_request_options o = {.method = s->exists ? "PATCH" : "POST",
+	                                      .path = path,
+	                                      .content_type =
+	                                              s->exists ? "application/merge-patch+json" : "application/json",
+	                                      .body = buf_str(&body),
+	                                      .body_len = body.len,
+	                                      .is_background = true,
+	                                      .done = on_sent,
+	                                      .arg = s};
 	int rc = body.failed ? err_set(&e, ERR_LIMIT, "an Event of more than %d bytes", BODY_BYTES_MAX)
-	         : s->exists ? k8s_request(r->options.client, "PATCH", path, "application/merge-patch+json",
-	                                   buf_str(&body), body.len, on_sent, s, &e)
-	                     : k8s_request(r->options.client, "POST", path, "application/json", buf_str(&body),
-	                                   body.len, on_sent, s, &e);
+	                     : k8s_request_with(r->options.client, &o, NULL, &e);
 	buf_done(&body);
 	if (rc == 0) {
 		s->sending = true;

@@ -45,7 +45,7 @@ struct k8s_call {
 	void *arg;
 	int64_t timeout_ms, idle_timeout_ms;
 	bool is_guarded; // may_write is asked
-	bool was_refused, is_repeatable, has_refreshed;
+	bool was_refused, is_repeatable, is_background, has_refreshed;
 	int attempts, max_attempts;
 	uint64_t generation; // of the credentials it was sent with
 	uint64_t term;       // that allowed it
@@ -239,6 +239,7 @@ static int submit(struct k8s_call *r, struct err *e)
 	        .tls = creds.tls,
 	        .timeout_ms = r->timeout_ms,
 	        .may_start = r->is_guarded ? on_may_start : NULL,
+	        .is_background = r->is_background,
 	        .on_data = r->on_data ? on_http_data : NULL,
 	        .idle_timeout_ms = r->idle_timeout_ms,
 	};
@@ -415,6 +416,7 @@ int k8s_request_with(struct k8s_client *c, const struct k8s_request_options *o, 
 	r->arg = o->arg;
 	r->timeout_ms = o->timeout_ms > 0 ? o->timeout_ms : c->options.timeout_ms;
 	r->idle_timeout_ms = o->idle_timeout_ms;
+	r->is_background = o->is_background;
 	r->max_attempts = o->on_data ? 1 : o->max_attempts > 0 ? o->max_attempts : c->options.max_attempts;
 	r->is_guarded = c->options.may_write && is_write(o->method) && !o->is_unguarded;
 	r->term = r->is_guarded && c->options.write_term ? c->options.write_term(c->options.may_write_arg) : 0;

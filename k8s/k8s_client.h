@@ -86,6 +86,7 @@ struct k8s_request_options {
 	size_t body_len;
 	const char *verb;        // for the metrics hook, a literal; NULL: the method
 	bool is_unguarded;       // goes out whatever may_write says: leases, token reviews
+	bool is_background;      // others go first: status, Events. See base/http_client.h
 	int64_t timeout_ms;      // 0: the client's. Of a stream: until the reply's headers
 	int max_attempts;        // 0: the client's. Of a stream: 1, and once more after a 401
 	int64_t idle_timeout_ms; // of a stream

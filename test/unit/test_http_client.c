@@ -246,6 +246,54 @@ static void a_call_that_waits_past_its_deadline_says_so(void **state)
 	}
 }
 
+static void what_nobody_waits_for_lets_others_go_first_but_never_starves(void **state)
+{
+	struct http_fixture *f = *state;
+	enum { BACKGROUND = 20, OTHERS = 40, N = BACKGROUND + OTHERS };
+	struct http_result results[N] = {0};
+	struct err e;
+	for (int i = 0; i < N; i++) {
+		struct http_request r = {
+		        .method = "GET", .url = http_fixture_url(f, "/hold"), .is_background = i < BACKGROUND};
+		assert_int_equal(http_client_submit(f->client, &r, http_result_keep, &results[i], NULL, &e), 0);
+	}
+	static const int background_after[] = {1, 2, 8, 20}, others_after[] = {15, 30, 40, 40};
+	for (size_t turn = 0, n = 0; turn < sizeof background_after / sizeof background_after[0]; turn++) {
+		n = (size_t)(background_after[turn] + others_after[turn]);
+		assert_true(test_loop_until(f->loop, &f->handled, (int)n, FIXTURE_LIMIT_MS));
+		http_fixture_release(f);
+		test_loop_until(f->loop, &results[background_after[turn] - 1].done, 1, FIXTURE_LIMIT_MS);
+		test_loop_until(f->loop, &results[BACKGROUND + others_after[turn] - 1].done, 1, FIXTURE_LIMIT_MS);
+		for (int i = 0; i < N; i++)
+			assert_int_equal(results[i].done, i < BACKGROUND ? i < background_after[turn]
+			                                                 : i - BACKGROUND < others_after[turn]);
+	}
+	for (int i = 0; i < N; i++) {
+		assert_int_equal(results[i].status, 200);
+		http_result_done(&results[i]);
+	}
+}
+
+static void the_deadline_of_what_nobody_waits_for_begins_when_it_goes(void **state)
+{
+	struct http_fixture *f = *state;
+	struct http_result results[17] = {0};
+	struct err e;
+	for (int i = 0; i < 17; i++) {
+		struct http_request r = {.method = "GET",
+		                         .url = http_fixture_url(f, "/hold"),
+		                         .timeout_ms = i == 16 ? 200 : 400,
+		                         .is_background = true};
+		assert_int_equal(http_client_submit(f->client, &r, http_result_keep, &results[i], NULL, &e), 0);
+	}
+	assert_true(test_loop_until(f->loop, &results[0].done, 1, FIXTURE_LIMIT_MS));
+	assert_int_equal(results[0].error.kind, ERR_TIMEOUT);
+	assert_int_equal(results[16].done, 0); // it waited longer than its 200 ms
+	assert_true(test_loop_until(f->loop, &results[16].done, 1, FIXTURE_LIMIT_MS));
+	assert_int_equal(results[16].error.kind, ERR_TIMEOUT);
+	assert_null(strstr(results[16].error.msg, "waited in the queue"));
+}
+
 static void credentials_are_sent(void **state)
 {
 	struct http_fixture *f = *state;
@@ -342,6 +390,8 @@ int main(void)
 	        TEST(freeing_the_client_ends_every_call),
 	        TEST(a_callback_may_submit_and_cancel),
 	        TEST(a_call_that_waits_past_its_deadline_says_so),
+	        TEST(what_nobody_waits_for_lets_others_go_first_but_never_starves),
+	        TEST(the_deadline_of_what_nobody_waits_for_begins_when_it_goes),
 	        TEST(credentials_are_sent),
 	        TEST(unusable_requests_are_refused_before_anything_is_sent),
 	        cmocka_unit_test(text_is_urlencoded),
