@@ -117,7 +117,8 @@ static bool put(cJSON *o, const char *key, cJSON *value)
 		cJSON_Delete(value);
 		return false;
 	}
-	cJSON_DeleteItemFromObjectCaseSensitive(o, key);
+	while (cJSON_GetObjectItemCaseSensitive(o, key))
+		cJSON_DeleteItemFromObjectCaseSensitive(o, key); // more than once, if somebody wrote it so
 	return cJSON_AddItemToObject(o, key, value);
 }
 
