@@ -50,8 +50,8 @@ static bool is_over(const struct reconciler *r)
 
 static void update_status(struct reconciler *r, enum status_phase phase, const char *text)
 {
-	if (!r->subject.status)
-		return;
+	if (!r->subject.status || r->needs_past)
+		return; // what is not known yet must not be written over what the process before this one left
 	struct decided decided = as_decided(r);
 	bool has_decision = r->decision && phase != STATUS_READ_FAILED;
 	struct status_update u = {
