@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// Objects of the API server read by spans, on any bytes: nothing outside of them is touched, what comes out is in
+// range, and of valid JSON every member is what a tree says it is.
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/json_read.h"
+#include "k8s/json_span.h"
+#include "k8s/pod_decode.h"
+#include "k8s/target_decode.h"
+
+#define TEXT_BYTES 4096
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void compare(const cJSON *tree, struct json_span s)
+{
+	static char text[TEXT_BYTES];
+	assert(s.text);
+	if (cJSON_IsString(tree)) {
+		int len = json_span_text(s, text, sizeof text);
+		assert(len < 0 ? strlen(tree->valuestring) >= TEXT_BYTES : strcmp(text, tree->valuestring) == 0);
+	}
+	int64_t number;
+	if (json_span_i64(s, INT32_MIN, INT32_MAX, &number))
+		assert(cJSON_IsNumber(tree) && tree->valuedouble == (double)number);
+	struct json_span_iter it = {.rest = s};
+	if (!cJSON_IsObject(tree) && !cJSON_IsArray(tree)) {
+		assert(!json_span_next(&it));
+		return;
+	}
+	const cJSON *child;
+	cJSON_ArrayForEach(child, tree)
+	{
+		assert(json_span_next(&it));
+		assert((it.key.text != NULL) == (cJSON_IsObject(tree) != 0));
+		if (it.key.text && json_span_text(it.key, text, sizeof text) >= 0)
+			assert(strcmp(text, child->string) == 0);
+		compare(child, it.value);
+	}
+	assert(!json_span_next(&it));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *json = malloc(size ? size : 1); // of its own, so that reading past it is seen
+	memcpy(json, data, size);
+	cJSON *tree = json_read(json, size, NULL);
+	if (tree) {
+		size_t start = 0, end = size;
+		while (strchr(" \t\r\n", json[start]))
+			start++;
+		while (strchr(" \t\r\n", json[end - 1]))
+			end--;
+		compare(tree, (struct json_span){json + start, end - start});
+	}
+	cJSON_Delete(tree);
+
+	struct target_fields f;
+	struct err e = {0};
+	if (target_decode(json, size, &f, &e) == 0)
+		assert(f.resource_version[0] && f.spec_replicas >= 0 && f.status_replicas >= 0 &&
+		       f.ready_replicas >= 0);
+	else
+		assert(e.kind == ERR_PROTOCOL || e.kind == ERR_LIMIT);
+
+	struct pod_facts pod;
+	if (pod_decode(json, size, &pod))
+		assert(pod.name[0] && pod.kind >= 0 && pod.kind < POD_KIND__COUNT);
+	struct label *labels;
+	size_t n;
+	assert(pod_decode_labels(json, size, &labels, &n) == 0);
+	for (size_t i = 0; i < n; i++)
+		assert(strlen(labels[i].key) + strlen(labels[i].value) <= size);
+	free(labels);
+	free(json);
+	return 0;
+}
