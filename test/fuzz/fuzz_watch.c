@@ -63,8 +63,7 @@ static void compare_with_tree(const char *text, size_t len, const struct log *l,
 	cJSON *root = json_read(text, len, NULL);
 	const cJSON *items = json_get(root, "items"), *item;
 	size_t n = 0;
-	cJSON_ArrayForEach(item, items)
-		n += cJSON_IsObject(item) ? 1 : 0;
+	cJSON_ArrayForEach(item, items) n += cJSON_IsObject(item) ? 1 : 0;
 	bool is_plain = cJSON_IsObject(root) && cJSON_GetArraySize(root) == 1 && cJSON_IsArray(items) &&
 	                n == (size_t)cJSON_GetArraySize(items) && !memchr(text, '\\', len);
 	if (is_plain && strcmp(root->child->string, "items") == 0)
@@ -80,7 +79,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		struct log whole, split;
 		int rc = scan((enum watch_scan_mode)mode, text, size, size ? size : 1, &whole);
 		for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-			assert(scan((enum watch_scan_mode)mode, text, size, steps[i], &split) == rc);
+			int split_rc = scan((enum watch_scan_mode)mode, text, size, steps[i], &split);
+			assert(split_rc == rc);
 			assert(split.text.len == whole.text.len &&
 			       (whole.text.len == 0 || memcmp(split.text.data, whole.text.data, whole.text.len) == 0));
 			buf_done(&split.text);

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: what a target says of its scale is what its /scale says, the text of its selector included.
+#include "k8s/target_decode.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+
+static void a_selector_is_written_as_the_scale_subresource_writes_it(void **state)
+{
+	static const struct {
+		const char *json, *text;
+	} rows[] = {
+	        {"{}", ""},
+	        {"null", ""},
+	        {"{\"matchLabels\":{\"b\":\"2\",\"a\":\"1\"}}", "a=1,b=2"},
+	        {"{\"matchLabels\":{\"app\":\"x\"},\"matchExpressions\":[{\"key\":\"tier\",\"operator\":\"In\","
+	         "\"values\":[\"w\",\"a\"]},{\"key\":\"aa\",\"operator\":\"DoesNotExist\"},{\"key\":\"c\","
+	         "\"operator\":\"Exists\"},{\"key\":\"b\",\"operator\":\"NotIn\",\"values\":[\"z\"]}]}",
+	         "!aa,app=x,b notin (z),c,tier in (a,w)"},
+	        {"{\"matchLabels\":{\"a\":1}}", NULL},
+	        {"{\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"Like\"}]}", NULL},
+	        {"{\"matchExpressions\":[{\"operator\":\"Exists\"}]}", NULL},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		char text[SCALE_SELECTOR_BYTES_MAX];
+		struct err e = {0};
+		int rc = label_selector_render((struct json_span){rows[i].json, strlen(rows[i].json)}, text,
+		                               sizeof text, &e);
+		assert_int_equal(rc, rows[i].text ? 0 : -1);
+		if (rows[i].text)
+			assert_string_equal(text, rows[i].text);
+		else
+			assert_int_equal(e.kind, ERR_PROTOCOL);
+	}
+}
+
+static void a_target_is_read_without_its_tree(void **state)
+{
+	static const char json[] =
+	        "{\"status\":{\"readyReplicas\":2,\"replicas\":3},\"spec\":{\"replicas\":4,\"template\":{"
+	        "\"spec\":{\"replicas\":99}},\"selector\":{\"matchLabels\":{\"app\":\"\\u0061\"}}},"
+	        "\"metadata\":{\"uid\":\"u\",\"generation\":7,\"resourceVersion\":\"12\"}}";
+	static const char *const bad[] = {"",
+	                                  "[]",
+	                                  "{}",
+	                                  "{\"metadata\":{\"resourceVersion\":\"\"}}",
+	                                  "{\"metadata\":{\"resourceVersion\":\"1\"},\"spec\":{\"replicas\":-1}}",
+	                                  "{\"metadata\":{\"resourceVersion\":\"1\"},\"spec\":{\"replicas\":\"2\"}}",
+	                                  "{\"metadata\":{\"resourceVersion\":\"a\\\"b\"}}"};
+	struct target_fields f;
+	struct err e = {0};
+	assert_int_equal(target_decode(json, sizeof json - 1, &f, &e), 0);
+	assert_int_equal(f.spec_replicas, 4);
+	assert_int_equal(f.status_replicas, 3);
+	assert_int_equal(f.ready_replicas, 2);
+	assert_int_equal(f.generation, 7);
+	assert_string_equal(f.resource_version, "12");
+	assert_string_equal(f.uid, "u");
+	assert_string_equal(f.selector, "app=a");
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+		assert_int_equal(target_decode(bad[i], strlen(bad[i]), &f, &e), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(a_selector_is_written_as_the_scale_subresource_writes_it),
+	        cmocka_unit_test(a_target_is_read_without_its_tree),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

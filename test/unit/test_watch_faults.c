@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a watch goes on through nonsense, refusals, throttling and servers that end streams at once, without asking in
+// a loop, and says what is wrong when it begins, when it changes and when it ends.
+#include "k8s/watch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/http_client.h"
+#include "k8s/k8s_client.h"
+#include "test/support/loop.h"
+#include "test/support/watch_fixture.h"
+
+static void nonsense_in_a_stream_is_an_error_and_is_tried_again(void **state)
+{
+	static const char *const events[] = {"nonsense", "{\"type\":\"ADDED\",\"object\":{}}",
+	                                     "{\"type\":\"CHANGED\",\"object\":" A1 "}", "{]",
+	                                     "{\"type\":\"ERROR\",\"object\":{\"code\":500,\"kind\":\"Status\","
+	                                     "\"message\":\"etcd is away\"}}"};
+	for (size_t i = 0; i < sizeof events / sizeof events[0]; i++) {
+		struct watch_world *w;
+		void *s;
+		watch_fixture_setup(&s);
+		w = s;
+		watch_server_push(watch_fixture_sync(w), events[i]);
+		assert_true(test_loop_until(w->loop, &w->errors, 1, WATCH_WAIT_MS));
+		assert_non_null(strstr(w->last_error.msg, "watch of " WATCH_PATH));
+		if (i == 4)
+			assert_non_null(strstr(w->last_error.msg, "etcd is away"));
+		watch_server_begin(watch_fixture_expect(w, 2, "watch=true"));
+		assert_true(test_loop_until(w->loop, &w->oks, 1, WATCH_WAIT_MS)); // open for a second
+		watch_fixture_teardown(&s);
+	}
+}
+
+static void a_refusal_is_told_when_it_begins_when_it_changes_and_when_it_ends(void **state)
+{
+	struct watch_world *w = *state;
+	static const char forbidden[] = "{\"kind\":\"Status\",\"message\":\"deployments is forbidden\",\"code\":403}";
+	w->watch = watch_fixture_new(w, NULL);
+	watch_server_reply(watch_fixture_expect(w, 0, "limit=100"), 403, forbidden, NULL);
+	watch_server_reply(watch_fixture_expect(w, 1, "limit=100"), 403, forbidden, NULL);
+	watch_fixture_expect(w, 2, "limit=100");
+	assert_int_equal(w->errors, 1);
+	assert_int_equal(w->last_error.kind, ERR_AUTH);
+	assert_int_equal(w->last_error.code, 403);
+	watch_server_reply(watch_fixture_expect(w, 2, "limit=100"), 404, "{}", NULL);
+	assert_true(test_loop_until(w->loop, &w->errors, 2, WATCH_WAIT_MS));
+	watch_server_reply(watch_fixture_expect(w, 3, "limit=100"), 200, EMPTY, NULL);
+	watch_server_begin(watch_fixture_expect(w, 4, "watch=true"));
+	assert_true(test_loop_until(w->loop, &w->oks, 1, WATCH_WAIT_MS));
+	watch_fixture_assert_log(w, "error error list synced ok ");
+}
+
+static void a_retry_after_is_waited_for(void **state)
+{
+	struct watch_world *w = *state;
+	w->watch = watch_fixture_new(w, NULL);
+	watch_server_reply(watch_fixture_expect(w, 0, "limit=100"), 429, "{}", "2");
+	int64_t begin = test_now_ms();
+	watch_fixture_expect(w, 1, "limit=100");
+	assert_true(test_now_ms() - begin >= 1900);
+	assert_int_equal(w->last_error.kind, ERR_THROTTLED);
+}
+
+static void a_stream_that_is_always_refused_leads_to_a_new_list(void **state)
+{
+	struct watch_world *w = *state;
+	w->watch = watch_fixture_new(w, NULL);
+	watch_server_reply(watch_fixture_expect(w, 0, "limit=100"), 200, EMPTY, NULL);
+	int i = 1;
+	for (; i < 10; i++) {
+		struct watch_server_request *r = watch_server_wait(&w->server, i, 20000);
+		assert_non_null(r);
+		if (strstr(r->uri, "limit=100"))
+			break;
+		watch_server_reply(r, 504, "{\"kind\":\"Status\",\"message\":\"Too large resource version\"}", NULL);
+	}
+	assert_int_equal(i, 6);
+}
+
+static void a_server_that_ends_streams_at_once_is_not_asked_in_a_loop(void **state)
+{
+	struct watch_world *w = *state;
+	struct watch_server_request *stream = watch_fixture_sync(w);
+	watch_server_end(stream);
+	for (int i = 2; i < 4; i++) {
+		stream = watch_fixture_expect(w, i, "resourceVersion=10");
+		watch_server_begin(stream);
+		watch_server_end(stream);
+	}
+	assert_int_equal(w->server.n, 4);
+	int64_t begin = test_now_ms();
+	watch_fixture_expect(w, 4, "resourceVersion=10");
+	assert_true(test_now_ms() - begin >= 1000);
+	assert_int_equal(w->errors, 1);
+	assert_non_null(strstr(w->last_error.msg, "ends the stream as soon as it is open"));
+}
+
+static void an_object_that_is_too_large_is_left_out_and_said(void **state)
+{
+	struct watch_world *w = *state;
+	struct k8s_watch_stats stats;
+	char *large = malloc(K8S_WATCH_OBJECT_BYTES_MAX + 200);
+	int n = snprintf(large, 100,
+	                 "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"resourceVersion\":\"12\",\"x\":\"");
+	memset(large + n, 'x', K8S_WATCH_OBJECT_BYTES_MAX);
+	snprintf(large + n + K8S_WATCH_OBJECT_BYTES_MAX, 90, "\"}}}\n{\"type\":\"ADDED\",\"object\":" A1 "}\n");
+	struct watch_server_request *stream = watch_fixture_sync(w);
+	watch_server_push(stream, large);
+	free(large);
+	watch_fixture_wait_calls(w, 4);
+	watch_fixture_assert_log(w, "list synced error +a ");
+	assert_int_equal(w->last_error.kind, ERR_LIMIT);
+	assert_non_null(strstr(w->last_error.msg, "the ceiling is 2097152"));
+	k8s_watch_get_stats(w->watch, &stats);
+	assert_int_equal(stats.too_large, 1);
+	// A new list without it ends the error.
+	watch_server_push(stream, "{\"type\":\"ERROR\",\"object\":" GONE "}\n");
+	watch_server_reply(watch_fixture_expect(w, 2, "limit=100"), 200, EMPTY, NULL);
+	watch_server_begin(watch_fixture_expect(w, 3, "watch=true"));
+	assert_true(test_loop_until(w->loop, &w->oks, 1, WATCH_WAIT_MS));
+}
+
+static void a_client_that_closes_stops_it(void **state)
+{
+	struct watch_world *w = *state;
+	watch_fixture_sync(w);
+	k8s_client_free(w->client);
+	w->client = NULL;
+	test_loop_for(w->loop, 1200);
+	assert_int_equal(w->server.n, 2);
+	assert_int_equal(w->errors, 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, watch_fixture_setup, watch_fixture_teardown)
+	const struct CMUnitTest tests[] = {
+	        TEST(nonsense_in_a_stream_is_an_error_and_is_tried_again),
+	        TEST(a_refusal_is_told_when_it_begins_when_it_changes_and_when_it_ends),
+	        TEST(a_retry_after_is_waited_for),
+	        TEST(a_stream_that_is_always_refused_leads_to_a_new_list),
+	        TEST(a_server_that_ends_streams_at_once_is_not_asked_in_a_loop),
+	        TEST(an_object_that_is_too_large_is_left_out_and_said),
+	        TEST(a_client_that_closes_stops_it),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
