@@ -89,13 +89,16 @@ static struct query_answer *answer_new(enum obs_state state, size_t n_series, si
 	a->state = state;
 	a->n_series = n_series;
 	a->series = (struct obs_series *)(void *)(a + 1);
+	a->detail = "";
 	return a;
 }
 
 static struct query_answer *answer_failed(enum obs_state state, const char *detail)
 {
-	struct query_answer *a = answer_new(state, 0, 0);
-	snprintf(a->detail, sizeof a->detail, "%s", detail);
+	struct query_answer *a = answer_new(state, 0, QUERY_DETAIL_BYTES);
+	char *text = (char *)(a + 1);
+	snprintf(text, QUERY_DETAIL_BYTES, "%s", detail);
+	a->detail = text;
 	return a;
 }
 
@@ -367,9 +370,8 @@ static struct query_entry *entry_for(struct query_hub *hub, struct hub_source *s
 	struct buf wrapped;
 	buf_init(&wrapped, PROMQL_QUERY_BYTES_MAX);
 	if (freshness_wrap(&wrapped, query) && !wrapped.failed)
-		q->wrapped = wrapped.data; // ownership moves
-	else
-		buf_done(&wrapped);
+		q->wrapped = strdup(buf_str(&wrapped)); // without the room that a buffer keeps
+	buf_done(&wrapped);
 	HASH_ADD_KEYPTR(hh, s->entries, q->query, strlen(q->query), q);
 	return q;
 }

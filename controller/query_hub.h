@@ -19,7 +19,7 @@ struct query_hub;
 struct query_answer {
 	int refs;
 	enum obs_state state;
-	char detail[QUERY_DETAIL_BYTES]; // what went wrong, for people; "" when nothing did
+	const char *detail; // what went wrong, for people; "" when nothing did
 	size_t n_series;
 	struct obs_series *series; // sample times are those of the newest data behind the query (promql/freshness.h)
 	                           // the arrays and texts follow in the same allocation
