@@ -11,8 +11,8 @@
 #include "base/num.h"
 
 #define CONFIRMATION     "vector(1)"
-#define FUSE_BYTES_POST  ((size_t)48 * 1024)
-#define FUSE_BYTES_GET   ((size_t)2048) // what every gateway takes in a URL, encoded
+#define FUSE_BYTES_POST  ((size_t)15 * 1024) // VictoriaMetrics refuses queries above 16 KiB by default
+#define FUSE_BYTES_GET   ((size_t)2048)      // what every gateway takes in a URL, encoded
 #define TENANT_HEADER    "X-Scope-OrgID: "
 #define TENANT_BYTES_MAX 150 // Mimir: pkg/tenant
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reply bodies of the Prometheus query API. Beyond "does not crash": what is decoded can be read to its last byte,
-// and what is refused says why.
+// Reply bodies of the Prometheus query API, and of the page that says whose it is. Beyond "does not crash": what is
+// decoded can be read to its last byte, and what is refused says why.
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "promql/promql.h"
+#include "promql/promql_dialect.h"
 #include "promql/promql_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -54,6 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		read_all(&result);
 	else
 		require(e.kind != ERR_NONE && e.msg[0] && result.n_series == 0);
+	char version[PROMQL_VERSION_BYTES];
+	require(promql_kind_of_buildinfo(body, size, version) < PROMQL_KIND_AUTO && strlen(version) < sizeof version);
 	char line[PROMQL_TEXT_BYTES];
 	require(strlen(promql_text_first_line(line, sizeof line, body, size)) < sizeof line);
 	require(strlen(promql_text_show(line, sizeof line, body, size)) < sizeof line);
