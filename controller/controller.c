@@ -34,9 +34,19 @@ static void on_skipped(void *arg, struct ticker *t)
 	metrics_tick_skipped(c->env.metrics);
 }
 
+// Events are written in the background: nobody else would say that they are not.
+static void report_events(struct controller *c)
+{
+	const char *error = c->status_env.events ? event_recorder_error(c->status_env.events) : "";
+	if (error[0] && !c->said_events_error)
+		LOG(c->options.log, LOG_ERROR, "Cannot write Events", LOG_S("err", error));
+	c->said_events_error = error[0] != '\0';
+}
+
 static void on_round(void *arg, int64_t now_ms)
 {
 	struct controller *c = arg;
+	report_events(c);
 	query_hub_forget(c->connections->queries, now_ms - CONTROLLER_FORGET_MS);
 }
 

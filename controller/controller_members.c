@@ -267,17 +267,16 @@ static void update_status(struct member *m, int64_t now_ms)
 
 static void settle(struct member *m, int64_t now_ms)
 {
+	rivals_settle(m, willing_body(m));
 	if (is_busy(m))
 		return; // when the tick ends
 	if (!m->entry) {
 		if (m->restores && !policy_store_holder(m->controller->store, &m->body->policy))
 			restore_replicas(&m->controller->restore_env, m->body);
-		rivals_settle(m, NULL);
 		drop_reconciler(m);
 		free_member(m);
 		return;
 	}
-	rivals_settle(m, willing_body(m));
 	struct policy_body *body = wanted_body(m);
 	if (m->reconciler && m->term != member_term(m))
 		drop_reconciler(m); // lost, and gained again: others may have worked on it in between

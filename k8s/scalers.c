@@ -19,9 +19,10 @@
 
 #define KEDA_PATH "/apis/keda.sh/v1alpha1"
 // Policies wait for the answer.
-#define KEDA_TIMEOUT_MS 5000
-#define KEDA_ATTEMPTS   2
-#define PATH_BYTES      512
+#define KEDA_TIMEOUT_MS  5000
+#define KEDA_ATTEMPTS    2
+#define KEDA_GONE_ASK_MS 5000
+#define PATH_BYTES       512
 
 // ---- scopes ----
 
@@ -277,7 +278,9 @@ static void on_later(evutil_socket_t fd, short what, void *arg)
 	if (s->keda != KEDA_ABSENT)
 		return;
 	each_scope(s, collection_close);
-	ask_again_in(s, s->options.keda_ask_ms);
+	// Soon: a server that starts does not serve custom resources yet.
+	int64_t ms = s->options.keda_ask_ms;
+	ask_again_in(s, ms < KEDA_GONE_ASK_MS ? ms : KEDA_GONE_ASK_MS);
 	scalers_tell_all(s);
 }
 

@@ -118,7 +118,7 @@ static cJSON *fault_status(struct fake_request *r, const struct fake_fault *faul
 	for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
 		if (reasons[i].status == fault->status)
 			reason = reasons[i].reason;
-	if (fault->status == 403 && r->path.plural[0])
+	if (fault->status == 403)
 		fake_forbidden_text(r, message, sizeof message);
 	return fake_status(fault->status, reason, message, r->path.plural[0] ? &r->path : NULL);
 }

@@ -116,6 +116,11 @@ void fake_forbidden_text(const struct fake_request *r, char *out, size_t size)
 {
 	const struct fake_path *p = &r->path;
 	char resource[700], where[300];
+	if (!p->plural[0]) {
+		snprintf(out, size, "forbidden: User \"viewer\" cannot %s path \"%.300s\"", r->verb,
+		         http_exchange_path(r->x));
+		return;
+	}
 	fake_resource_text(p, p->name, resource, sizeof resource);
 	if (p->ns[0])
 		snprintf(where, sizeof where, "in the namespace \"%.200s\"", p->ns);
