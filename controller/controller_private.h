@@ -66,7 +66,7 @@ struct controller {
 	struct event *soon;
 	size_t n_added, n_changed, n_removed; // since the last line of the log that said so
 	struct reconciler **view;             // for the endpoints, in order of name; made when asked for
-	bool said_events_error; // in the log
+	bool said_events_error;               // in the log
 	bool view_is_stale, was_crowded, was_ready, stopping;
 	size_t n_trimmed; // members when memory was given back last
 	struct history *history;
