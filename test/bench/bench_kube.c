@@ -21,6 +21,7 @@
 #define CONFIG_BYTES_MAX (1024 * 1024)
 #define OBJECTS_MAX      10000
 #define CONNECTIONS      16
+#define TIMEOUT_MS       (10 * 60 * 1000)
 
 struct bench {
 	struct event_base *loop;
@@ -65,6 +66,7 @@ static void submit(struct bench *b, const char *method, const char *path, const 
 	        .body_len = strlen(body),
 	        .bearer_token = b->config.token,
 	        .tls = &b->config.tls,
+	        .timeout_ms = TIMEOUT_MS, // waiting for a place included
 	};
 	if (http_client_submit(b->http, &request, on_done, b, NULL, &e) < 0) {
 		fprintf(stderr, "bench_kube: %s\n", e.msg);

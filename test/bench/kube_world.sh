@@ -68,9 +68,13 @@ by_verb() {
 # served: the same, all verbs, by the API server's count.
 served() { admin /metrics | awk '/^apiserver_flowcontrol_dispatched_requests_total\{.*flow_schema="gpuscale"/ { s += $NF } END { printf "%d", s }'; }
 
+# all_said: no status waits to be written.
+all_said() { [ "$(metric gpuscale_status_writes_waiting)" = 0 ]; }
+
 # at_rest PREFIX WARM_UP_S SECONDS: the three rows of a controller that has nothing to do.
 at_rest() {
 	local prefix=$1 seconds=$3 pid requests ticks cpu own
+	wait_for 600 all_said >&2 || die 'the first statuses were not written in 10 minutes'
 	sleep "$2"
 	pid=$(pid_of controller)
 	requests=$(served) ticks=$(metric gpuscale_reconciles_total) own=$(metric gpuscale_api_requests_total) cpu=$(cpu_us "$pid")
