@@ -58,6 +58,12 @@ static void open_spaces(struct scalers *s)
 	}
 }
 
+// 410 has the same kind, and says nothing about what there is.
+static bool is_not_there(const struct err *error)
+{
+	return error->kind == ERR_NOT_FOUND && error->code == 404;
+}
+
 static void on_synced(void *arg)
 {
 	struct collection *c = arg;
@@ -74,7 +80,7 @@ static void on_error(void *arg, const struct err *error)
 {
 	struct collection *c = arg;
 	struct scalers *s = c->scope->s;
-	if (error && error->kind == ERR_NOT_FOUND && c->kind == SCALER_SCALED_OBJECT) {
+	if (error && is_not_there(error) && c->kind == SCALER_SCALED_OBJECT) {
 		s->keda = KEDA_ABSENT; // it was taken away; the watch cannot be ended from here
 		event_active(&s->later, EV_TIMEOUT, 0);
 		return;
@@ -231,7 +237,7 @@ static void on_asked(void *arg, const struct http_response *response, const stru
 	s->asking = NULL;
 	if (error && error->kind == ERR_CANCELED)
 		return;
-	bool is_answered = response || error->kind == ERR_NOT_FOUND;
+	bool is_answered = response || is_not_there(error);
 	set_keda_error(s, is_answered ? NULL : error);
 	if (response && has_scaled_objects(response)) {
 		s->keda = KEDA_PRESENT; // from now on the watches tell
