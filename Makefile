@@ -50,13 +50,13 @@ comma := ,
 LIBS        = $(DEP_LIBS) -lm -ldl -lpthread
 
 # ---- what is built: a folder is a static library, a main.c is a program ----
-LIBRARIES   := controller exporter k8s promql policies base
+LIBRARIES   := cli scenario policylint controller exporter k8s promql policies base
 sources_of   = $(filter-out $(1)/main.c,$(wildcard $(1)/*.c))
 archive_of   = $(OUT)/lib/lib$(1).a
 ARCHIVES    := $(foreach l,$(LIBRARIES),$(call archive_of,$(l)))
-CONTROLLER_LIBS := $(foreach l,controller k8s promql policies base,$(call archive_of,$(l)))
+CONTROLLER_LIBS := $(foreach l,cli scenario policylint controller k8s promql policies base,$(call archive_of,$(l)))
 EXPORTER_LIBS   := $(foreach l,exporter base,$(call archive_of,$(l)))
-PROGRAMS    := $(if $(wildcard controller/main.c),$(OUT)/gpuscale) $(if $(wildcard exporter/main.c),$(OUT)/gpuscale-exporter)
+PROGRAMS    := $(if $(wildcard cli/main.c),$(OUT)/gpuscale) $(if $(wildcard exporter/main.c),$(OUT)/gpuscale-exporter)
 
 # The folder itself is a prerequisite: its time changes when a file goes, and the archive must lose it too.
 define archive_rule
@@ -81,7 +81,7 @@ $(OUT)/obj/%.o: %.c $(OUT)/.flags | $(OUT)/.libraries
 	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
 -include $(shell test -d $(OUT)/obj && find $(OUT)/obj -name '*.d')
 
-$(OUT)/gpuscale: $(OUT)/obj/controller/main.o $(CONTROLLER_LIBS)
+$(OUT)/gpuscale: $(OUT)/obj/cli/main.o $(CONTROLLER_LIBS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 $(OUT)/gpuscale-exporter: $(OUT)/obj/exporter/main.o $(EXPORTER_LIBS)

@@ -10,7 +10,6 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/process_trim.h"
-#include "controller/commands.h"
 #include "controller/controller_private.h"
 #include "controller/history.h"
 #include "controller/metrics.h"
@@ -264,7 +263,7 @@ static size_t n_to_work_on(const struct controller *c)
 	return n;
 }
 
-int controller_run(struct controller *c)
+bool controller_run(struct controller *c)
 {
 	struct policy_counts counts;
 	struct ticks_stats s;
@@ -280,7 +279,7 @@ int controller_run(struct controller *c)
 	size_t failed = c->n_members == 0 || c->n_members < n_to_work_on(c);
 	for (size_t i = 0; i < c->n_members; i++)
 		failed += reconciler_error(c->members[i]->reconciler)[0] != '\0';
-	return c->options.once && failed ? EXIT_FAILED : EXIT_OK;
+	return !(c->options.once && failed);
 }
 
 void controller_disconnect(struct controller *c)

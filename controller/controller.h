@@ -41,8 +41,8 @@ struct controller_options {
 // unless the paths hold none at all yet.
 struct controller *controller_new(struct connections *connections, const struct controller_options *options,
                                   struct metrics *metrics, struct err *e);
-// Runs until SIGTERM/SIGINT, or until every policy had one tick (once). Returns the exit code.
-int controller_run(struct controller *c);
+// Runs until SIGTERM/SIGINT, or until every policy had one tick (once). False when one of those failed.
+bool controller_run(struct controller *c);
 // Ends what watches the API server. Before connections_cancel(); NULL is fine.
 void controller_disconnect(struct controller *c);
 // Gives up what this process owns and tells the server, which takes a request timeout at most. After

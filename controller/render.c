@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/json_write.h"
 #include "base/num.h"
-#include "controller/yaml_out.h"
+#include "base/yaml_out.h"
 #include "policies/decision.h"
 #include "policies/policy.h"
 #include "policies/policy_schema.h"

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "controller/timeline.h"
+#include "scenario/timeline.h"
 #include "test/demo/watch.h"
 #include "test/demo/world.h"
 

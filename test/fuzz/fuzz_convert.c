@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/doc.h"
 #include "base/err.h"
-#include "controller/convert.h"
+#include "cli/convert.h"
 
 #define INPUT_MAX (16 * 1024) // texts beyond convert's own ceiling end the command
 

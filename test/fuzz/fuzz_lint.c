@@ -6,8 +6,8 @@
 
 #include "base/doc.h"
 #include "base/schema.h"
-#include "controller/lint.h"
 #include "policies/policy.h"
+#include "policylint/lint.h"
 
 #define QUERY_MAX 4096
 

@@ -12,8 +12,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json_read.h"
-#include "controller/policy_render.h"
-#include "controller/policy_view.h"
+#include "cli/policy_render.h"
+#include "cli/policy_view.h"
 
 #define OUTPUT_MAX ((size_t)8 * 1024 * 1024)
 #define NOW_MS     1767603600000

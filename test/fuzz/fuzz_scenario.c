@@ -10,12 +10,12 @@
 #include "base/doc.h"
 #include "base/err.h"
 #include "base/schema.h"
-#include "controller/coverage.h"
 #include "controller/policy_set.h"
-#include "controller/scenario.h"
-#include "controller/scenario_run.h"
-#include "controller/test_report.h"
 #include "policies/policy.h"
+#include "scenario/coverage.h"
+#include "scenario/scenario.h"
+#include "scenario/scenario_run.h"
+#include "scenario/test_report.h"
 
 #define INPUT_MAX  8192
 #define MEMORY_MAX (64 * 1024 * 1024)

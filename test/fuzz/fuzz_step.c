@@ -7,8 +7,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json_read.h"
-#include "controller/step.h"
 #include "policies/policy.h"
+#include "scenario/step.h"
 
 static const struct policy_signal signals[] = {
         {.name = "want", .query = "q", .target = {.set = true, .type = TARGET_REPLICAS}, .stale_after_ms = 60000},

@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/doc.h"
 #include "base/err.h"
-#include "controller/test_report.h"
+#include "scenario/test_report.h"
 
 #define ARENA_MAX (64 << 20)
 #define HEAD      "apiVersion: gpuscale.dev/v1alpha1\nkind: PolicyTest\npolicyFiles: [p.yaml]\ntests:\n"

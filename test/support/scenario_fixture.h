@@ -9,8 +9,8 @@
 #include "base/arena.h"
 #include "base/schema.h"
 #include "controller/policy_set.h"
-#include "controller/scenario.h"
-#include "controller/scenario_run.h"
+#include "scenario/scenario.h"
+#include "scenario/scenario_run.h"
 #include "test/support/engine.h"
 
 #define SCENARIO_HEAD_LINES 4 // of the file, before the first test

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "controller/junit.h"
+#include "scenario/junit.h"
 
 static void a_report_has_suites_cases_and_their_sums(void **state)
 {

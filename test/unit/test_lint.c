@@ -13,10 +13,10 @@
 #include "base/doc.h"
 #include "base/err.h"
 #include "base/schema.h"
-#include "controller/lint.h"
-#include "controller/lint_names.h"
 #include "exporter/families.h"
 #include "policies/policy_schema.h"
+#include "policylint/lint.h"
+#include "policylint/lint_names.h"
 #include "promql/lexer.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))

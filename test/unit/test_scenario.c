@@ -13,10 +13,10 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "controller/coverage.h"
-#include "controller/scenario_law.h"
-#include "controller/scenario_world.h"
 #include "policies/decision.h"
+#include "scenario/coverage.h"
+#include "scenario/scenario_law.h"
+#include "scenario/scenario_world.h"
 #include "test/support/scenario_fixture.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))

@@ -16,8 +16,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json_read.h"
-#include "controller/step.h"
-#include "controller/step_line.h"
+#include "scenario/step.h"
+#include "scenario/step_line.h"
 #include "test/support/engine.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))

@@ -15,8 +15,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "controller/timeline.h"
-#include "controller/timeline_axis.h"
+#include "scenario/timeline.h"
+#include "scenario/timeline_axis.h"
 
 #define SVG_BYTES_MAX ((size_t)8 * 1024 * 1024)
 #define XML_DEPTH_MAX 16

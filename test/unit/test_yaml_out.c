@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "controller/yaml_out.h"
+#include "base/yaml_out.h"
 
 static void json_becomes_block_yaml(void **state)
 {

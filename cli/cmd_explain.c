@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale explain FIELD
+#include <argp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/schema_explain.h"
+#include "base/schema_page.h"
+#include "cli/commands.h"
+#include "controller/metrics_table.h"
+#include "policies/policy_schema.h"
+#include "promql/promql_source_file.h"
+
+#define EXPLAIN_TEXT_MAX   (256 * 1024)
+#define EXPLAIN_PATH_BYTES 512
+
+struct explain_args {
+	const char *field; // NULL: the top level
+	bool page;
+};
+
+enum { KEY_PAGE = 0x600 };
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct explain_args *a = state->input;
+	switch (key) {
+	case KEY_PAGE:
+		a->page = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (a->field)
+			argp_error(state, "one field at a time");
+		a->field = arg;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int cmd_explain(int argc, char **argv)
+{
+	static const struct argp_option options[] = {{"page", KEY_PAGE, 0, 0,
+	                                              "print the whole reference page in Markdown (docs/policy.md; "
+	                                              "with FIELD sources: that of source files)",
+	                                              0},
+	                                             {0}};
+	const struct argp argp = {
+	        options,
+	        parse,
+	        "[FIELD]",
+	        "Describe a policy field: type, default, range, what it does. Without FIELD: the top level. "
+	        "`sources` and what is below it: the files of --sources. `metrics`: what /metrics serves."
+	        "\vExamples: gpuscale explain spec.signals.window; gpuscale explain sources.tls",
+	        NULL,
+	        NULL,
+	        NULL};
+	struct explain_args args = {0};
+	argp_err_exit_status = EXIT_USAGE;
+	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	struct buf out;
+	buf_init(&out, EXPLAIN_TEXT_MAX);
+	struct err e;
+	int code = EXIT_OK;
+	bool of_sources = args.field && strncasecmp(args.field, "sources", 7) == 0;
+	bool of_metrics = args.field && strcmp(args.field, "metrics") == 0;
+	const struct schema *schema = of_sources ? promql_source_schema() : policy_schema();
+	char path[EXPLAIN_PATH_BYTES];
+	// The kind and its list have the same name: the list is meant.
+	snprintf(path, sizeof path, "%s%s", of_sources ? PROMQL_SOURCES_KIND "." : "", args.field ? args.field : "");
+	if (of_metrics)
+		metric_family_page(&out);
+	else if (args.page)
+		schema_page(schema, &out);
+	if (!args.page && !of_metrics && schema_explain(schema, path, &out, &e) < 0) {
+		fprintf(stderr, "gpuscale explain: %s\n", e.msg);
+		code = EXIT_FAILED;
+	} else {
+		fputs(buf_str(&out), stdout);
+	}
+	buf_done(&out);
+	return code;
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale get [NAME..]: the GPUAutoscalers of a cluster, with what became of them.
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "cli/commands.h"
+#include "cli/get_watch.h"
+#include "cli/kube_session.h"
+#include "cli/policy_fetch.h"
+#include "cli/policy_render.h"
+#include "cli/policy_view.h"
+
+#define GET_OUTPUT_MAX ((size_t)512 * 1024 * 1024)
+
+struct get_args {
+	struct policy_scope scope;
+	enum output_format output;
+	bool watch;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct get_args *a = state->input;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->scope;
+		return 0;
+	case 'o':
+		a->output = (enum output_format)option_choice("-o", arg, output_format_names, state);
+		return 0;
+	case 'w':
+		a->watch = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		policy_scope_add(&a->scope, arg, state);
+		return 0;
+	case ARGP_KEY_END:
+		policy_scope_check(&a->scope, state);
+		if (a->watch && a->scope.n_names > 1)
+			argp_error(state, "-w takes one name, or none for all");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int print(const struct get_args *a, const struct policy_views *v, int64_t now_ms)
+{
+	struct buf out;
+	buf_init(&out, GET_OUTPUT_MAX);
+	policy_render_list(&out, v, a->output, a->scope.n_names == 1, a->scope.all_namespaces, now_ms);
+	int rc = out.failed || fputs(buf_str(&out), stdout) < 0 || fflush(stdout) != 0 ? -1 : 0;
+	if (rc < 0)
+		fprintf(stderr, "gpuscale get: the output cannot be written\n");
+	buf_done(&out);
+	return rc;
+}
+
+static int get(struct get_args *a, struct kube_session *session)
+{
+	struct policy_views v;
+	int code = policy_fetch_named(session, &a->scope, "gpuscale get", &v);
+	bool is_empty_table = v.n == 0 && (a->output == OUTPUT_TABLE || a->output == OUTPUT_WIDE);
+	// One that is not there has been told; a document that lacks it would look complete.
+	if (code == EXIT_OK || v.n > 0) {
+		if (is_empty_table || (v.n == 0 && a->output == OUTPUT_NAME))
+			policy_fetch_say_none(&a->scope);
+		else if (print(a, &v, clock_wall_ms(&session->clock)) < 0)
+			code = EXIT_FAILED;
+	}
+	policy_views_done(&v);
+	return code;
+}
+
+int cmd_get(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+	        {"output", 'o', "FORMAT", 0, "table, wide, json, yaml or name (default table)", 1},
+	        {"watch", 'w', 0, 0, "then print every change, until interrupted", 1},
+	        {0}};
+	static const struct argp_child children[] = {{&policy_scope_argp, 0, NULL, 0}, {0}};
+	const struct argp argp = {options,
+	                          parse,
+	                          "[NAME..]",
+	                          "List the GPUAutoscalers of a cluster: bounds, present and desired replicas, and why."
+	                          "\vExit status: 0 done, 1 failed or not found, 2 wrong usage.",
+	                          children,
+	                          NULL,
+	                          NULL};
+	struct get_args args = {.output = OUTPUT_TABLE};
+	argp_err_exit_status = EXIT_USAGE;
+	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	struct kube_session session;
+	int code = policy_fetch_open(&session, &args.scope, "gpuscale get");
+	if (code != EXIT_OK)
+		return code;
+	code = args.watch ? get_watch(&session, &args.scope, args.output) : get(&args, &session);
+	kube_session_close(&session);
+	return code;
+}

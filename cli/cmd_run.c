@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale run
+#include <argp.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/process_trim.h"
+#include "cli/commands.h"
+#include "controller/connections.h"
+#include "controller/controller.h"
+#include "controller/ha_options.h"
+#include "controller/metrics.h"
+#include "controller/options.h"
+#include "controller/serve_options.h"
+#include "k8s/scale.h"
+
+struct run_args {
+	struct prometheus_options prometheus;
+	struct kube_options kube;
+	struct log_options log;
+	struct ha_options ha;
+	struct path_options policies;
+	struct serve_options serve;
+	const char *listen, *namespace_name;
+	bool dry_run, once, crd;
+};
+
+enum { KEY_POLICIES = 0x400, KEY_LISTEN, KEY_DRY_RUN, KEY_ONCE, KEY_CRD };
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct run_args *a = state->input;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->prometheus;
+		state->child_inputs[1] = &a->kube;
+		state->child_inputs[2] = &a->log;
+		state->child_inputs[3] = &a->ha;
+		state->child_inputs[4] = &a->serve;
+		return 0;
+	case KEY_POLICIES:
+		path_options_add(&a->policies, arg, state);
+		return 0;
+	case KEY_LISTEN:
+		a->listen = arg;
+		return 0;
+	case KEY_DRY_RUN:
+		a->dry_run = true;
+		return 0;
+	case KEY_ONCE:
+		a->once = true;
+		return 0;
+	case 'n':
+		a->namespace_name = arg;
+		return 0;
+	case KEY_CRD:
+		a->crd = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "unexpected argument \"%s\"; policies are named by --policies", arg);
+		return 0;
+	case ARGP_KEY_END:
+		a->crd = a->crd || a->policies.n == 0;
+		if (a->namespace_name && !scale_name_is_valid(a->namespace_name))
+			argp_error(state, "-n: \"%s\" is no name of a namespace", a->namespace_name);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+// Who writes nothing needs no lease, and policies from files are this process's unless it is told otherwise.
+static void settle_election(struct run_args *a)
+{
+	if (a->once || a->dry_run || (!a->crd && a->ha.n_shards == 1 && a->ha.leader_elect == HA_DEFAULT))
+		a->ha.leader_elect = HA_OFF;
+}
+
+int cmd_run(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+	        {"policies", KEY_POLICIES, "DIR|FILE", 0,
+	         "policy file, or folder of them; re-read when they change (repeatable). Without it: the GPUAutoscaler"
+	         " objects of the cluster, of all namespaces or that of -n",
+	         1},
+	        {"crd", KEY_CRD, 0, 0, "the objects of the cluster, beside --policies; of one name, the object counts",
+	         1},
+	        {"namespace", 'n', "NAME", 0, "only the objects of this namespace (default: of all)", 1},
+	        {"listen", KEY_LISTEN, "ADDR", 0,
+	         "address of /metrics, /livez, /readyz, /debug/decisions (default :8080, '' = none)", 1},
+	        {"dry-run", KEY_DRY_RUN, 0, 0, "decide and report, write nothing", 1},
+	        {"once", KEY_ONCE, 0, 0, "one tick per policy, then exit", 1},
+	        {0}};
+	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {&kube_argp, 0, NULL, 0},
+	                                             {&log_argp, 0, NULL, 0},        {&ha_argp, 0, NULL, 0},
+	                                             {&serve_argp, 0, NULL, 0},      {0}};
+	const struct argp argp = {options,
+	                          parse,
+	                          "",
+	                          "Run the controller: query, decide, and PATCH the targets' scale, policy by policy."
+	                          "\vSIGHUP reads the policies again; SIGTERM ends cleanly. Logs go to stderr."
+	                          " Exit status: 0 stopped or all ticks good, 1 failed, 2 wrong usage.",
+	                          children,
+	                          NULL,
+	                          NULL};
+	struct run_args args = {.listen = ":8080"};
+	prometheus_options_init(&args.prometheus);
+	ha_options_init(&args.ha);
+	argp_err_exit_status = EXIT_USAGE;
+	argp_parse(&argp, argc, argv, 0, NULL, &args);
+
+	struct err e;
+	struct connections connections;
+	struct clock clock;
+	clock_init_real(&clock);
+	process_return_large_blocks();
+	struct log *log = log_new(STDERR_FILENO, args.log.format, args.log.level, &clock);
+	struct metrics *metrics = metrics_new();
+	if (!log || !metrics) {
+		fputs("gpuscale run: out of memory\n", stderr);
+		return EXIT_FAILED;
+	}
+	int code = EXIT_FAILED;
+	settle_election(&args);
+	if (connections_open_for(&connections, &args.prometheus, &args.kube, &args.ha, metrics, &e) < 0) {
+		fprintf(stderr, "gpuscale run: %s\n", e.msg);
+		code = err_kind_info(e.kind)->exit_code;
+		goto out;
+	}
+	struct controller_options run = {.policy_paths = args.policies.paths,
+	                                 .n_policy_paths = args.policies.n,
+	                                 .policies_from_cluster = args.crd,
+	                                 .policy_namespace = args.namespace_name,
+	                                 .listen = args.listen,
+	                                 .serve = &args.serve,
+	                                 .dry_run = args.dry_run,
+	                                 .once = args.once,
+	                                 .election = connections.elects ? &args.ha : NULL,
+	                                 .log = log};
+	struct controller *controller = controller_new(&connections, &run, metrics, &e);
+	if (controller)
+		code = controller_run(controller) ? EXIT_OK : EXIT_FAILED;
+	else
+		fprintf(stderr, "gpuscale run: %s\n", e.msg);
+	controller_disconnect(controller);
+	connections_cancel(&connections);
+	controller_resign(controller);
+	controller_free(controller);
+	connections_close(&connections);
+out:
+	metrics_free(metrics);
+	log_free(log);
+	return code;
+}

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale test FILE..: runs policy unit tests.
+#include <argp.h>
+#include <errno.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/doc.h"
+#include "base/err.h"
+#include "base/schema.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "controller/options.h"
+#include "controller/policy_set.h"
+#include "scenario/coverage.h"
+#include "scenario/junit.h"
+#include "scenario/scenario.h"
+#include "scenario/scenario_run.h"
+#include "scenario/test_report.h"
+
+#define TEST_ARENA_MAX  (256 * 1024 * 1024)
+#define TEST_REPORT_MAX (64 * 1024 * 1024)
+#define TEST_NAME_BYTES 512
+
+struct test_args {
+	struct path_options files;
+	const char *run, *junit;
+	bool verbose, diff, coverage;
+};
+
+struct session {
+	const struct test_args *args;
+	struct test_style style;
+	const regex_t *only; // NULL = all
+	struct clock clock;
+	size_t passed, failed, skipped;
+	struct junit junit;
+	struct coverage_list coverage;
+	struct schema_errors errors; // of the file, then of the test at hand
+};
+
+// A file while its tests run.
+struct file {
+	const char *path;
+	struct arena arena; // the file's tree and tests
+	struct arena test;  // of the test at hand
+	struct policy_set policies;
+};
+
+enum { KEY_JUNIT = 0x600, KEY_DIFF, KEY_COVERAGE };
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct test_args *a = state->input;
+	switch (key) {
+	case 'r':
+		a->run = arg;
+		return 0;
+	case 'v':
+		a->verbose = true;
+		return 0;
+	case KEY_JUNIT:
+		a->junit = arg;
+		return 0;
+	case KEY_DIFF:
+		a->diff = true;
+		return 0;
+	case KEY_COVERAGE:
+		a->coverage = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		path_options_add(&a->files, arg, state);
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		argp_error(state, "name at least one test file");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+// ---- one test's end ----
+
+static void say(const struct session *s, const char *colour, const char *word, const char *path, int line,
+                const char *name)
+{
+	struct buf out;
+	char clean[TEST_NAME_BYTES];
+	text_show(clean, sizeof clean, name, strlen(name));
+	buf_init(&out, 2 * TEST_NAME_BYTES);
+	test_report_coloured(&out, &s->style, colour, word);
+	if (line > 0)
+		printf("%s %s:%d: %s\n", buf_str(&out), path, line, clean);
+	else
+		printf("%s %s: %s\n", buf_str(&out), path, clean);
+	buf_done(&out);
+}
+
+// plain: `shown` without colours, for the report in XML; both "" unless it failed.
+static void settle(struct session *s, const char *path, int line, const char *name, enum junit_outcome outcome,
+                   int64_t started_ms, const char *shown, const char *plain)
+{
+	static const struct {
+		const char *word, *colour;
+	} words[] = {[JUNIT_PASSED] = {"PASS", TEST_GREEN},
+	             [JUNIT_FAILED] = {"FAIL", TEST_RED},
+	             [JUNIT_SKIPPED] = {"SKIP", TEST_YELLOW}};
+	s->passed += outcome == JUNIT_PASSED;
+	s->failed += outcome == JUNIT_FAILED;
+	s->skipped += outcome == JUNIT_SKIPPED;
+	if (outcome == JUNIT_FAILED || s->args->verbose)
+		say(s, words[outcome].colour, words[outcome].word, path, line, name);
+	fputs(shown, stdout);
+	if (s->args->junit)
+		junit_add(&s->junit,
+		          &(struct junit_case){.name = name,
+		                               .file = path,
+		                               .line = line,
+		                               .seconds = (double)(clock_mono_ms(&s->clock) - started_ms) / 1000,
+		                               .outcome = outcome,
+		                               .detail = plain});
+}
+
+// A file that cannot be read or decoded counts as one failed test.
+static void fail_file(struct session *s, const char *path, const char *why)
+{
+	settle(s, path, 0, "cannot be run", JUNIT_FAILED, clock_mono_ms(&s->clock), why, why);
+}
+
+static void settle_result(struct session *s, const struct file *f, const struct scenario *t, int64_t started_ms,
+                          const struct scenario_result *result)
+{
+	const struct test_style plain_style = {.diff = s->style.diff};
+	struct buf shown, plain;
+	buf_init(&shown, TEST_REPORT_MAX);
+	buf_init(&plain, TEST_REPORT_MAX);
+	test_report_findings(&shown, &s->style, f->path, result);
+	test_report_findings(&plain, &plain_style, f->path, result);
+	settle(s, f->path, t->line, t->name, result->n ? JUNIT_FAILED : JUNIT_PASSED, started_ms, buf_str(&shown),
+	       buf_str(&plain));
+	buf_done(&shown);
+	buf_done(&plain);
+}
+
+// ---- running ----
+
+static void run_one(struct session *s, struct file *f, struct scenario *t, const struct doc_node *node, size_t index,
+                    int64_t interval_ms)
+{
+	int64_t started_ms = clock_mono_ms(&s->clock);
+	struct scenario_result result;
+	struct err e;
+	if (s->only && regexec(s->only, t->name, 0, NULL, 0) != 0) {
+		settle(s, f->path, node->line, t->name, JUNIT_SKIPPED, started_ms, "", "");
+		return;
+	}
+	arena_reset(&f->test);
+	schema_errors_init(&s->errors, f->path);
+	struct buf why;
+	buf_init(&why, TEST_REPORT_MAX);
+	if (scenario_bind(t, node, index, interval_ms, &f->policies, &f->test, &s->errors) < 0) {
+		schema_errors_print(&s->errors, &why);
+	} else {
+		struct coverage *c = s->args->coverage ? coverage_of(&s->coverage, t->policy) : NULL;
+		if (scenario_run(t, c, &f->test, &result, &e) < 0)
+			buf_printf(&why, "  %s\n", e.msg);
+	}
+	if (why.len > 0)
+		settle(s, f->path, node->line, t->name, JUNIT_FAILED, started_ms, buf_str(&why), buf_str(&why));
+	else
+		settle_result(s, f, t, started_ms, &result);
+	buf_done(&why);
+}
+
+// The policies of one document's policyFiles, relative to the test file. -1 and words in `why`.
+static int load_policies(struct file *f, const struct scenario_file *doc, struct buf *why)
+{
+	const char *slash = strrchr(f->path, '/');
+	const char **paths = arena_calloc(&f->arena, doc->n_policy_files, sizeof *paths);
+	struct err e;
+	for (size_t i = 0; paths && i < doc->n_policy_files; i++) {
+		paths[i] = doc->policy_files[i][0] == '/' || !slash
+		                   ? doc->policy_files[i]
+		                   : arena_printf(&f->arena, "%.*s/%s", (int)(slash - f->path), f->path,
+		                                  doc->policy_files[i]);
+		if (!paths[i])
+			paths = NULL;
+	}
+	if (!paths)
+		return buf_puts(why, "out of memory\n"), -1;
+	if (policy_set_load(&f->policies, paths, doc->n_policy_files, NULL, why, &e) < 0) {
+		buf_printf(why, "%s\n", e.msg);
+		return -1;
+	}
+	if (f->policies.n_errors == 0)
+		return 0;
+	policy_set_done(&f->policies);
+	return -1;
+}
+
+static void run_document(struct session *s, struct file *f, const struct doc_node *root)
+{
+	struct scenario_file doc = {0};
+	struct buf why;
+	buf_init(&why, TEST_REPORT_MAX);
+	schema_errors_init(&s->errors, f->path);
+	if (schema_decode(scenario_schema(), root, &doc, &f->arena, &s->errors, "") < 0) {
+		schema_errors_print(&s->errors, &why);
+		fail_file(s, f->path, buf_str(&why));
+	} else if (load_policies(f, &doc, &why) < 0) {
+		fail_file(s, f->path, buf_str(&why));
+	} else {
+		const struct doc_node *node = doc_get(root, "tests")->child;
+		for (size_t i = 0; i < doc.n_tests; i++, node = node->next)
+			run_one(s, f, &doc.tests[i], node, i, doc.interval_ms);
+		policy_set_done(&f->policies);
+	}
+	buf_done(&why);
+}
+
+static void run_file(struct session *s, const char *path)
+{
+	struct file f = {.path = path};
+	struct doc_file doc;
+	struct err e;
+	size_t n = 0;
+	arena_init(&f.arena, TEST_ARENA_MAX);
+	arena_init(&f.test, TEST_ARENA_MAX);
+	if (s->args->junit)
+		junit_begin_suite(&s->junit, path);
+	if (doc_read_yaml(&f.arena, path, &doc, &e) < 0) {
+		char line[sizeof e.msg + 1];
+		snprintf(line, sizeof line, "%s\n", e.msg);
+		fail_file(s, path, line);
+		n = 1;
+	}
+	for (size_t i = 0; i < doc.n_roots; i++) {
+		if (strcmp(doc_get_text(doc.roots[i], "kind", ""), "GPUAutoscaler") == 0)
+			continue; // a policy may stand beside its tests
+		run_document(s, &f, doc.roots[i]);
+		n++;
+	}
+	if (n == 0)
+		fail_file(s, path, "  there is no document of kind PolicyTest in it\n");
+	junit_end_suite(&s->junit);
+	arena_done(&f.arena);
+	arena_done(&f.test);
+}
+
+// ---- the command ----
+
+static int write_junit(const struct session *s)
+{
+	struct buf out;
+	buf_init(&out, 2 * TEST_REPORT_MAX);
+	FILE *f = NULL;
+	int rc = junit_print(&s->junit, &out);
+	if (rc < 0) {
+		fprintf(stderr, "gpuscale test: %s: the report is too large\n", s->args->junit);
+	} else {
+		f = fopen(s->args->junit, "w");
+		bool written = f && fwrite(buf_str(&out), 1, out.len, f) == out.len;
+		if ((f && fclose(f) != 0) || !written) {
+			fprintf(stderr, "gpuscale test: %s: %s\n", s->args->junit, strerror(errno));
+			rc = -1;
+		}
+	}
+	buf_done(&out);
+	return rc;
+}
+
+static bool wants_colour(void)
+{
+	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+	return isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
+}
+
+static int run_all(struct session *s)
+{
+	for (size_t i = 0; i < s->args->files.n; i++)
+		run_file(s, s->args->files.paths[i]);
+	bool ok = s->failed == 0;
+	if (s->args->junit && write_junit(s) < 0)
+		ok = false;
+	if (s->args->coverage) {
+		struct buf out;
+		buf_init(&out, TEST_REPORT_MAX);
+		coverage_print(&s->coverage, &out);
+		fputs(buf_str(&out), stdout);
+		buf_done(&out);
+	}
+	if (s->passed + s->failed == 0) {
+		fprintf(stderr, "gpuscale test: no test has a name that matches \"%s\"\n", s->args->run);
+		ok = false;
+	}
+	printf("%zu passed, %zu failed, %zu skipped\n", s->passed, s->failed, s->skipped);
+	return fflush(stdout) == 0 && ok ? EXIT_OK : EXIT_FAILED;
+}
+
+int cmd_test(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+	        {"run", 'r', "REGEX", 0, "only tests whose name matches (POSIX extended regular expression)", 0},
+	        {"diff", KEY_DIFF, 0, 0, "show a broken expectation as a diff of expected and decided", 0},
+	        {"coverage", KEY_COVERAGE, 0, 0, "show which stages and reasons of each policy were reached", 0},
+	        {"junit", KEY_JUNIT, "FILE", 0, "also write the results as JUnit XML", 0},
+	        {"verbose", 'v', 0, 0, "also print the tests that pass or are skipped", 0},
+	        {0}};
+	const struct argp argp = {options,
+	                          parse,
+	                          "FILE..",
+	                          "Run policy unit tests (kind: PolicyTest): each plays series of values through the "
+	                          "decision engine, with a "
+	                          "clock of its own, and compares what is decided with what the test expects."
+	                          "\vExit status: 0 when all pass, 1 when one fails, 2 for wrong usage.",
+	                          NULL,
+	                          NULL,
+	                          NULL};
+	struct test_args args = {0};
+	argp_err_exit_status = EXIT_USAGE;
+	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	regex_t only;
+	int rc = args.run ? regcomp(&only, args.run, REG_EXTENDED | REG_NOSUB) : 0;
+	if (rc != 0) {
+		char why[128];
+		regerror(rc, &only, why, sizeof why);
+		fprintf(stderr, "gpuscale test: --run \"%s\": %s\n", args.run, why);
+		return EXIT_USAGE;
+	}
+	struct session *s = calloc(1, sizeof *s);
+	if (!s) {
+		fputs("gpuscale test: out of memory\n", stderr);
+		return EXIT_FAILED;
+	}
+	s->args = &args;
+	s->style = (struct test_style){.colour = wants_colour(), .diff = args.diff};
+	s->only = args.run ? &only : NULL;
+	clock_init_real(&s->clock);
+	junit_init(&s->junit, TEST_REPORT_MAX);
+	int code = run_all(s);
+	junit_done(&s->junit);
+	coverage_done(&s->coverage);
+	free(s);
+	if (args.run)
+		regfree(&only);
+	return code;
+}

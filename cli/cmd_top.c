@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale top [NAME..]: signals against their targets, most loaded first.
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "cli/commands.h"
+#include "cli/kube_session.h"
+#include "cli/policy_fetch.h"
+#include "cli/policy_render.h"
+#include "cli/policy_view.h"
+
+#define TOP_OUTPUT_MAX ((size_t)256 * 1024 * 1024)
+
+struct top_args {
+	struct policy_scope scope;
+	bool no_headers;
+};
+
+enum { KEY_NO_HEADERS = 0x700 };
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct top_args *a = state->input;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->scope;
+		return 0;
+	case KEY_NO_HEADERS:
+		a->no_headers = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		policy_scope_add(&a->scope, arg, state);
+		return 0;
+	case ARGP_KEY_END:
+		policy_scope_check(&a->scope, state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int cmd_top(int argc, char **argv)
+{
+	static const struct argp_option options[] = {{"no-headers", KEY_NO_HEADERS, 0, 0, "print rows only", 1}, {0}};
+	static const struct argp_child children[] = {{&policy_scope_argp, 0, NULL, 0}, {0}};
+	const struct argp argp = {options,
+	                          parse,
+	                          "[NAME..]",
+	                          "Show the signals of GPUAutoscalers against their targets, most loaded first. LOAD "
+	                          "is value / target, or "
+	                          "value / watermark; WANTS the replicas the signal asks for. The values are those of "
+	                          "the status, which is "
+	                          "written when something changes: SEEN says how long ago.",
+	                          children,
+	                          NULL,
+	                          NULL};
+	struct top_args args = {0};
+	argp_err_exit_status = EXIT_USAGE;
+	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	struct kube_session session;
+	int code = policy_fetch_open(&session, &args.scope, "gpuscale top");
+	if (code != EXIT_OK)
+		return code;
+	struct policy_views v;
+	code = policy_fetch_named(&session, &args.scope, "gpuscale top", &v);
+	struct buf out;
+	buf_init(&out, TOP_OUTPUT_MAX);
+	if (v.n > 0)
+		policy_render_top(&out, &v, args.scope.all_namespaces, !args.no_headers, clock_wall_ms(&session.clock));
+	else if (code == EXIT_OK)
+		policy_fetch_say_none(&args.scope);
+	if (out.failed || fputs(buf_str(&out), stdout) < 0 || fflush(stdout) != 0)
+		code = EXIT_FAILED;
+	buf_done(&out);
+	policy_views_done(&v);
+	kube_session_close(&session);
+	return code;
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale version [-o json]
+#include <argp.h>
+#include <curl/curl.h>
+#include <event2/event.h>
+#include <openssl/crypto.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	bool *json = state->input;
+	switch (key) {
+	case 'o':
+		if (strcmp(arg, "json") != 0 && strcmp(arg, "text") != 0)
+			argp_error(state, "-o takes text or json, not \"%s\"", arg);
+		*json = strcmp(arg, "json") == 0;
+		return 0;
+	case ARGP_KEY_ARG:
+		argp_error(state, "unexpected argument \"%s\"", arg);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int cmd_version(int argc, char **argv)
+{
+	static const struct argp_option options[] = {{"output", 'o', "FORMAT", 0, "text or json", 0}, {0}};
+	const struct argp argp = {options, parse, "", "Print the version.", NULL, NULL, NULL};
+	bool json = false;
+	argp_err_exit_status = EXIT_USAGE;
+	argp_parse(&argp, argc, argv, 0, NULL, &json);
+	const char *curl = curl_version_info(CURLVERSION_NOW)->version;
+	if (json)
+		printf("{\"version\":\"%s\",\"libcurl\":\"%s\",\"libevent\":\"%s\",\"openssl\":\"%s\"}\n",
+		       GPUSCALE_VERSION, curl, event_get_version(), OpenSSL_version(OPENSSL_VERSION_STRING));
+	else
+		printf("gpuscale %s (libcurl %s, libevent %s, OpenSSL %s)\n", GPUSCALE_VERSION, curl,
+		       event_get_version(), OpenSSL_version(OPENSSL_VERSION_STRING));
+	return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
+}

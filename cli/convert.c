@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/convert.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/doc.h"
+
+#define TEXT_BYTES_MAX (64 * 1024)
+
+static const char *keep(struct conversion *c, struct buf *b)
+{
+	char *text = b->failed ? NULL : arena_alloc(c->arena, b->len + 1);
+	if (!text) {
+		fputs("gpuscale convert: an object this large is not converted\n", stderr);
+		exit(1);
+	}
+	memcpy(text, buf_str(b), b->len + 1);
+	buf_done(b);
+	return text;
+}
+
+const char *convert_text(struct conversion *c, const char *fmt, ...)
+{
+	struct buf b;
+	va_list ap;
+	buf_init(&b, TEXT_BYTES_MAX);
+	va_start(ap, fmt);
+	buf_vprintf(&b, fmt, ap);
+	va_end(ap);
+	return keep(c, &b);
+}
+
+void convert_note(struct conversion *c, const char *fmt, ...)
+{
+	struct buf b;
+	va_list ap;
+	if (c->n_notes == CONVERT_NOTES_MAX) {
+		c->is_full = true;
+		return;
+	}
+	buf_init(&b, TEXT_BYTES_MAX);
+	va_start(ap, fmt);
+	buf_vprintf(&b, fmt, ap);
+	va_end(ap);
+	c->notes[c->n_notes++] = keep(c, &b);
+}
+
+// Letters, digits, '_', '-' and '.', as names of signals are.
+static const char *signal_name(struct conversion *c, const char *text)
+{
+	struct buf b;
+	buf_init(&b, 64);
+	for (const char *p = text; *p && b.len < 48; p++)
+		buf_putc(&b, isalnum((unsigned char)*p) || strchr("_-.", *p) ? *p : '_');
+	if (b.len == 0)
+		buf_puts(&b, "signal");
+	return keep(c, &b);
+}
+
+static bool name_is_taken(const struct conversion *c, const char *name)
+{
+	for (size_t i = 0; i < c->n_signals; i++)
+		if (strcmp(c->signals[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+struct conversion_signal *convert_add_signal(struct conversion *c, const char *name)
+{
+	if (c->n_signals == CONVERT_SIGNALS_MAX) {
+		convert_note(c, "the metric %s: a policy has at most %d signals", name, CONVERT_SIGNALS_MAX);
+		return NULL;
+	}
+	const char *base = signal_name(c, name), *unique = base;
+	for (int i = 2; name_is_taken(c, unique); i++)
+		unique = convert_text(c, "%s-%d", base, i);
+	struct conversion_signal *s = &c->signals[c->n_signals++];
+	*s = (struct conversion_signal){.name = unique};
+	return s;
+}
+
+const char *convert_get(const struct doc_node *node, const char *key, const char *fallback)
+{
+	const struct doc_node *child = doc_get(node, key);
+	return child && child->kind == DOC_SCALAR ? child->text : fallback;
+}
+
+const char *convert_seconds(struct conversion *c, const char *seconds)
+{
+	return seconds ? convert_text(c, "%ss", seconds) : NULL;
+}
+
+// ---- PromQL ----
+
+static void put_quoted(struct buf *b, const char *text, bool is_regex)
+{
+	buf_putc(b, '"');
+	for (const char *p = text; *p; p++) {
+		if (is_regex && strchr(".+*?()[]{}|^$\\", *p))
+			buf_puts(b, "\\\\");
+		if (*p == '"' || (*p == '\\' && !is_regex))
+			buf_putc(b, '\\');
+		if (*p == '\\' && is_regex)
+			buf_puts(b, "\\");
+		buf_putc(b, *p == '\n' ? ' ' : *p);
+	}
+	buf_putc(b, '"');
+}
+
+static void put_alternatives(struct buf *b, const struct doc_node *values)
+{
+	struct buf one;
+	buf_putc(b, '"');
+	for (const struct doc_node *v = values ? values->child : NULL; v; v = v->next) {
+		buf_init(&one, TEXT_BYTES_MAX);
+		put_quoted(&one, v->text, true);
+		if (one.len >= 2)
+			buf_put(b, one.data + 1, one.len - 2);
+		buf_done(&one);
+		if (v->next)
+			buf_putc(b, '|');
+	}
+	buf_putc(b, '"');
+}
+
+const char *convert_matchers(struct conversion *c, const struct doc_node *selector)
+{
+	struct buf b;
+	buf_init(&b, TEXT_BYTES_MAX);
+	const struct doc_node *labels = doc_get(selector, "matchLabels"),
+	                      *rules = doc_get(selector, "matchExpressions");
+	for (const struct doc_node *l = labels ? labels->child : NULL; l; l = l->next) {
+		buf_printf(&b, ",%s=", l->key);
+		put_quoted(&b, l->text, false);
+	}
+	for (const struct doc_node *r = rules ? rules->child : NULL; r; r = r->next) {
+		const char *key = convert_get(r, "key", ""), *op = convert_get(r, "operator", "");
+		buf_printf(&b, ",%s", key);
+		if (strcmp(op, "In") == 0 || strcmp(op, "NotIn") == 0) {
+			buf_puts(&b, strcmp(op, "In") == 0 ? "=~" : "!~");
+			put_alternatives(&b, doc_get(r, "values"));
+		} else {
+			buf_puts(&b, strcmp(op, "Exists") == 0 ? "!=\"\"" : "=\"\"");
+		}
+	}
+	return keep(c, &b);
+}
+
+static bool is_metric_name(const char *s)
+{
+	if (!isalpha((unsigned char)s[0]) && s[0] != '_' && s[0] != ':')
+		return false;
+	for (const char *p = s; *p; p++)
+		if (!isalnum((unsigned char)*p) && *p != '_' && *p != ':')
+			return false;
+	return true;
+}
+
+const char *convert_selector(struct conversion *c, const char *metric, const char *matchers)
+{
+	struct buf b;
+	if (is_metric_name(metric))
+		return matchers[0] ? convert_text(c, "%s{%s}", metric, matchers + 1) : convert_text(c, "%s", metric);
+	buf_init(&b, TEXT_BYTES_MAX);
+	buf_puts(&b, "{__name__=");
+	put_quoted(&b, metric, false);
+	buf_printf(&b, "%s}", matchers);
+	return keep(c, &b);
+}
+
+const char *convert_pods(struct conversion *c)
+{
+	const char *tail = strcmp(c->target_kind, "StatefulSet") == 0  ? "[0-9]+"
+	                   : strcmp(c->target_kind, "Deployment") == 0 ? "[a-z0-9]+-[a-z0-9]+"
+	                                                               : ".+";
+	return convert_text(c, ",namespace=\"%s\",pod=~\"%s-%s\"", c->namespace_name ? c->namespace_name : "default",
+	                    c->target_name, tail);
+}
+
+void convert_resource(struct conversion *c, const char *resource, const char *container, const char *utilization,
+                      const char *average_value)
+{
+	bool cpu = strcmp(resource, "cpu") == 0, memory = strcmp(resource, "memory") == 0;
+	if (!cpu && !memory) {
+		convert_note(c,
+		             "the resource %s: only cpu and memory have well-known metrics; write the query yourself",
+		             resource);
+		return;
+	}
+	if (!utilization && !average_value) {
+		convert_note(c, "the resource %s: no target", resource);
+		return;
+	}
+	struct conversion_signal *s = convert_add_signal(c, resource);
+	if (!s)
+		return;
+	const char *pods = convert_pods(c);
+	const char *of = container ? convert_text(c, "%s,container=\"%s\"", pods, container)
+	                           : convert_text(c, "%s,container!=\"\"", pods);
+	const char *usage = cpu ? convert_text(c, "sum(rate(container_cpu_usage_seconds_total{%s}[1m]))", of + 1)
+	                        : convert_text(c, "sum(container_memory_working_set_bytes{%s})", of + 1);
+	s->note = "the HPA reads this from metrics-server; here cAdvisor and kube-state-metrics must be scraped";
+	if (utilization) {
+		s->query = convert_text(c, "100 * %s / sum(kube_pod_container_resource_requests{%s,resource=\"%s\"})",
+		                        usage, of + 1, resource);
+		s->target_type = "Value";
+		s->target_value = utilization;
+	} else {
+		s->query = usage;
+		s->target_type = "AverageValue";
+		s->target_value = average_value;
+	}
+}
+
+void convert_target(struct conversion *c, const struct doc_node *spec)
+{
+	const struct doc_node *ref = doc_get(spec, "scaleTargetRef");
+	c->target_api_version = convert_get(ref, "apiVersion", "apps/v1");
+	c->target_kind = convert_get(ref, "kind", "Deployment");
+	c->target_name = convert_get(ref, "name", "");
+}

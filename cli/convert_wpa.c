@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// WatermarkPodAutoscaler, datadoghq.com/v1alpha1. WPA: api/v1alpha1/watermarkpodautoscaler_types.go.
+#include <string.h>
+
+#include "base/doc.h"
+#include "cli/convert.h"
+
+static void add_metric(struct conversion *c, const struct doc_node *spec, const struct doc_node *metric)
+{
+	const struct doc_node *external = doc_get(metric, "external"), *resource = doc_get(metric, "resource");
+	const struct doc_node *m = external ? external : resource;
+	const char *name = convert_get(m, external ? "metricName" : "name", "");
+	if (!m) {
+		convert_note(c, "a metric of type \"%s\"", convert_get(metric, "type", ""));
+		return;
+	}
+	struct conversion_signal *s = convert_add_signal(c, name);
+	if (!s)
+		return;
+	const char *matchers = convert_matchers(c, doc_get(m, "metricSelector"));
+	if (resource) {
+		const char *pods = convert_pods(c);
+		s->query = strcmp(name, "cpu") == 0
+		                   ? convert_text(
+		                             c, "sum(rate(container_cpu_usage_seconds_total{%s,container!=\"\"}[1m]))",
+		                             pods + 1)
+		                   : convert_text(c, "sum(container_memory_working_set_bytes{%s,container!=\"\"})",
+		                                  pods + 1);
+		s->note = "the WPA reads this from metrics-server; here cAdvisor must be scraped";
+	} else {
+		s->query = convert_text(c, "sum(%s)", convert_selector(c, name, matchers));
+		s->note = "what the metrics provider makes of this name is not known here: put the query";
+	}
+	s->high = convert_get(m, "highWatermark", NULL);
+	s->low = convert_get(m, "lowWatermark", NULL);
+	s->tolerance = convert_get(spec, "tolerance", NULL);
+	s->algorithm = strcmp(convert_get(spec, "algorithm", "absolute"), "average") == 0 ? "Average" : "Absolute";
+	s->sustain_up = convert_seconds(c, convert_get(spec, "upscaleDelayAboveWatermarkSeconds", NULL));
+	s->sustain_down = convert_seconds(c, convert_get(spec, "downscaleDelayBelowWatermarkSeconds", NULL));
+}
+
+bool convert_wpa(struct conversion *c, const struct doc_node *root)
+{
+	if (strcmp(convert_get(root, "kind", ""), "WatermarkPodAutoscaler") != 0)
+		return false;
+	const struct doc_node *spec = doc_get(root, "spec"), *metrics = doc_get(spec, "metrics");
+	c->from = convert_text(c, "WatermarkPodAutoscaler %s (%s)", c->name ? c->name : "",
+	                       convert_get(root, "apiVersion", "datadoghq.com/v1alpha1"));
+	convert_target(c, spec);
+	c->min_replicas = convert_get(spec, "minReplicas", "1");
+	c->max_replicas = convert_get(spec, "maxReplicas", NULL);
+	if (strcmp(c->min_replicas, "0") == 0)
+		c->min_replicas = "1"; // as the WPA reads it
+	c->replica_multiple = convert_get(spec, "replicaScalingAbsoluteModulo", NULL);
+	c->min_available_percent = convert_get(spec, "minAvailableReplicaPercentage", NULL);
+	if (c->min_available_percent && strcmp(c->min_available_percent, "0") == 0)
+		c->min_available_percent = NULL;
+	c->dry_run = strcmp(convert_get(spec, "dryRun", "false"), "true") == 0;
+	c->cooldown_up = convert_seconds(c, convert_get(spec, "upscaleForbiddenWindowSeconds", "60"));
+	c->cooldown_down = convert_seconds(c, convert_get(spec, "downscaleForbiddenWindowSeconds", "300"));
+	// The WPA limits a single decision; decisions are at least a forbidden window apart.
+	c->up_percent = convert_get(spec, "scaleUpLimitFactor", "50");
+	c->down_percent = convert_get(spec, "scaleDownLimitFactor", "20");
+	c->rate_period_seconds = "15";
+	static const char *const lost[] = {"convergeTowardsWatermark", "readinessDelaySeconds", "tolerateZero",
+	                                   "recommender"};
+	static const char *const instead[] = {
+	        "converging inside the band: use a target instead of watermarks",
+	        "guards.maxPendingPods and startup look after replicas that are starting",
+	        "a sum of 0 is a value like any other here",
+	        "an external recommender: a signal with target type Replicas asks for them"};
+	for (size_t i = 0; i < sizeof lost / sizeof lost[0]; i++)
+		if (doc_get(spec, lost[i]))
+			convert_note(c, "%s: %s", lost[i], instead[i]);
+	for (const struct doc_node *m = metrics ? metrics->child : NULL; m; m = m->next)
+		add_metric(c, spec, m);
+	return true;
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// A struct conversion as YAML that people go on editing: comments where they belong, flow style where it is short.
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/doc.h"
+#include "base/json_write.h"
+#include "base/yaml_out.h"
+#include "cli/convert.h"
+#include "policies/policy_schema.h"
+
+static void put_quoted(struct buf *out, const char *s)
+{
+	struct json_writer w; // a JSON string is a YAML double-quoted scalar
+	json_write_init(&w, out, 0);
+	json_write_str(&w, s);
+}
+
+// PromQL in single quotes: what it is full of needs no escape there.
+static void put_query(struct buf *out, const char *s)
+{
+	if (strpbrk(s, "\n\r\t") || strchr(s, '\'')) {
+		put_quoted(out, s);
+		return;
+	}
+	buf_printf(out, "'%s'", s);
+}
+
+static bool is_whole(const char *s)
+{
+	return s[0] && strspn(s, "0123456789") == strlen(s);
+}
+
+// A whole number as it is, anything else as text: check says what it thinks of that.
+static void put_number(struct buf *out, const char *s)
+{
+	if (is_whole(s))
+		buf_puts(out, s);
+	else
+		put_quoted(out, s);
+}
+
+// "45s" as it is, anything else as text.
+static void put_duration(struct buf *out, const char *s)
+{
+	size_t n = strspn(s, "0123456789");
+	if (n > 0 && strcmp(s + n, "s") == 0)
+		buf_puts(out, s);
+	else
+		put_quoted(out, s);
+}
+
+static void line_duration(struct buf *out, const char *indent, const char *key, const char *value)
+{
+	if (!value)
+		return;
+	buf_printf(out, "%s%s: ", indent, key);
+	put_duration(out, value);
+	buf_putc(out, '\n');
+}
+
+static void put_pair(struct buf *out, const char *key, const char *up, const char *down)
+{
+	buf_printf(out, "%s: {up: ", key);
+	put_duration(out, up);
+	buf_puts(out, ", down: ");
+	put_duration(out, down);
+	buf_puts(out, "}\n");
+}
+
+static void line_str(struct buf *out, const char *indent, const char *key, const char *value)
+{
+	if (!value)
+		return;
+	buf_printf(out, "%s%s: ", indent, key);
+	yaml_put_string(out, value);
+	buf_putc(out, '\n');
+}
+
+static void line_number(struct buf *out, const char *indent, const char *key, const char *value)
+{
+	if (!value)
+		return;
+	buf_printf(out, "%s%s: ", indent, key);
+	put_number(out, value);
+	buf_putc(out, '\n');
+}
+
+static void comment(struct buf *out, const char *indent, const char *bullet, const char *text)
+{
+	buf_printf(out, "%s# %s", indent, bullet);
+	for (const char *p = text; *p; p++)
+		buf_putc(out, (unsigned char)*p < ' ' ? ' ' : *p);
+	buf_putc(out, '\n');
+}
+
+// A subtree of the source, in flow style; numbers that were not quoted stay numbers.
+static void put_flow(struct buf *out, const struct doc_node *n)
+{
+	if (n->kind == DOC_MAP || n->kind == DOC_SEQ) {
+		buf_putc(out, n->kind == DOC_MAP ? '{' : '[');
+		for (const struct doc_node *c = n->child; c; c = c->next) {
+			if (n->kind == DOC_MAP) {
+				yaml_put_string(out, c->key);
+				buf_puts(out, ": ");
+			}
+			put_flow(out, c);
+			if (c->next)
+				buf_puts(out, ", ");
+		}
+		buf_putc(out, n->kind == DOC_MAP ? '}' : ']');
+	} else if (n->kind == DOC_SCALAR && !n->quoted && is_whole(n->text)) {
+		buf_puts(out, n->text);
+	} else if (n->kind == DOC_SCALAR) {
+		yaml_put_string(out, n->text);
+	} else {
+		buf_puts(out, "null");
+	}
+}
+
+static void write_behavior(struct buf *out, const struct conversion *c)
+{
+	static const char *const directions[] = {"scaleUp", "scaleDown"};
+	const char *const percents[] = {c->up_percent, c->down_percent};
+	if (!c->behavior && !c->up_percent)
+		return;
+	buf_puts(out, "  behavior:\n");
+	for (int i = 0; i < 2; i++) {
+		const struct doc_node *rules = doc_get(c->behavior, directions[i]);
+		if (rules) {
+			buf_printf(out, "    %s: ", directions[i]);
+			put_flow(out, rules);
+			buf_putc(out, '\n');
+		} else if (percents[i] && strcmp(percents[i], "0") == 0) {
+			buf_printf(out, "    %s: {selectPolicy: Disabled}\n", directions[i]);
+		} else if (percents[i]) {
+			buf_printf(out, "    %s: {stabilizationWindowSeconds: 0, policies: [{type: Percent, value: ",
+			           directions[i]);
+			put_number(out, percents[i]);
+			buf_printf(out, ", periodSeconds: %s}]}\n", c->rate_period_seconds);
+		}
+	}
+}
+
+static void write_signal(struct buf *out, const struct conversion_signal *s)
+{
+	if (s->note)
+		comment(out, "  ", "", s->note);
+	buf_puts(out, "  - name: ");
+	yaml_put_string(out, s->name);
+	buf_puts(out, "\n    query: ");
+	put_query(out, s->query ? s->query : "");
+	buf_putc(out, '\n');
+	line_str(out, "    ", "source", s->source);
+	if (s->target_type) {
+		buf_printf(out, "    target: {type: %s, value: ", s->target_type);
+		put_quoted(out, s->target_value ? s->target_value : "");
+		buf_puts(out, "}\n");
+	} else {
+		buf_puts(out, "    watermarks: {high: ");
+		put_quoted(out, s->high ? s->high : "");
+		buf_puts(out, ", low: ");
+		put_quoted(out, s->low ? s->low : "");
+		if (s->tolerance) {
+			buf_puts(out, ", tolerance: ");
+			put_quoted(out, s->tolerance);
+		}
+		buf_printf(out, ", algorithm: %s}\n", s->algorithm);
+	}
+	if (s->sustain_up || s->sustain_down)
+		put_pair(out, "    sustain", s->sustain_up ? s->sustain_up : "0s",
+		         s->sustain_down ? s->sustain_down : "0s");
+}
+
+static void write_schedules(struct buf *out, const struct conversion *c)
+{
+	if (c->n_schedules > 0)
+		buf_puts(out, "  schedules:\n");
+	for (size_t i = 0; i < c->n_schedules; i++) {
+		const struct conversion_schedule *s = &c->schedules[i];
+		buf_puts(out, "  - {name: ");
+		yaml_put_string(out, s->name);
+		buf_puts(out, ", start: ");
+		put_quoted(out, s->start);
+		buf_puts(out, ", end: ");
+		put_quoted(out, s->end);
+		buf_puts(out, ", timeZone: ");
+		yaml_put_string(out, s->time_zone);
+		buf_puts(out, ", minReplicas: ");
+		put_number(out, s->min_replicas);
+		buf_puts(out, "}\n");
+	}
+}
+
+static void write_idle(struct buf *out, const struct conversion *c)
+{
+	if (!c->idle_after)
+		return;
+	buf_puts(out, "  idle:\n");
+	line_duration(out, "    ", "after", c->idle_after);
+	line_number(out, "    ", "replicas", c->idle_replicas);
+	line_duration(out, "    ", "initialCooldown", c->idle_initial);
+	buf_puts(out, "    activation: {signal: ");
+	yaml_put_string(out, c->idle_signal);
+	buf_puts(out, ", above: ");
+	put_quoted(out, c->idle_above);
+	buf_puts(out, "}\n");
+}
+
+static void write_rest(struct buf *out, const struct conversion *c)
+{
+	write_behavior(out, c);
+	if (c->cooldown_up)
+		put_pair(out, "  cooldown", c->cooldown_up, c->cooldown_down);
+	write_schedules(out, c);
+	write_idle(out, c);
+	if (c->fallback_threshold) {
+		buf_puts(out, "  fallback:\n");
+		line_number(out, "    ", "failureThreshold", c->fallback_threshold);
+		line_number(out, "    ", "replicas", c->fallback_replicas);
+		line_str(out, "    ", "behavior", c->fallback_behavior);
+	}
+	if (c->min_available_percent) {
+		buf_puts(out, "  guards:\n");
+		line_number(out, "    ", "minAvailablePercent", c->min_available_percent);
+	}
+	line_number(out, "  ", "restoreReplicas", c->restore_replicas);
+}
+
+void convert_write(struct buf *out, const struct conversion *c)
+{
+	buf_puts(out, "---\n");
+	comment(out, "", "From the ", c->from);
+	if (c->n_notes > 0)
+		buf_puts(out, "# Not carried over, or to be looked at:\n");
+	for (size_t i = 0; i < c->n_notes; i++)
+		comment(out, "", "- ", c->notes[i]);
+	if (c->is_full)
+		buf_puts(out, "# - and more\n");
+	buf_puts(out, "apiVersion: " POLICY_API_VERSION "\nkind: " POLICY_KIND "\nmetadata:\n");
+	line_str(out, "  ", "name", c->name);
+	line_str(out, "  ", "namespace", c->namespace_name);
+	buf_puts(out, "spec:\n  scaleTargetRef: {apiVersion: ");
+	yaml_put_string(out, c->target_api_version);
+	buf_puts(out, ", kind: ");
+	yaml_put_string(out, c->target_kind);
+	buf_puts(out, ", name: ");
+	yaml_put_string(out, c->target_name);
+	buf_puts(out, "}\n");
+	line_number(out, "  ", "minReplicas", c->min_replicas);
+	line_number(out, "  ", "maxReplicas", c->max_replicas);
+	line_duration(out, "  ", "interval", c->interval);
+	line_number(out, "  ", "replicaMultiple", c->replica_multiple);
+	if (c->dry_run)
+		buf_puts(out, "  dryRun: true\n");
+	if (c->paused)
+		buf_puts(out, "  paused: true\n");
+	if (c->n_signals == 0)
+		buf_puts(out, "  signals: []   # at least one is needed\n");
+	else
+		buf_puts(out, "  signals:\n");
+	for (size_t i = 0; i < c->n_signals; i++)
+		write_signal(out, &c->signals[i]);
+	write_rest(out, c);
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/get_watch.h"
+
+#include <cjson/cJSON.h>
+#include <event2/event.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json_read.h"
+#include "cli/commands.h"
+#include "cli/kube_session.h"
+#include "cli/policy_fetch.h"
+#include "cli/policy_render.h"
+#include "cli/policy_view.h"
+#include "cli/table.h"
+#include "k8s/watch.h"
+
+#define WATCH_OUTPUT_MAX ((size_t)64 * 1024 * 1024)
+#define SELECTOR_BYTES   300
+
+// Which version of an object was printed last: a list after a broken stream does not repeat what did not change.
+struct seen {
+	uint64_t object, version;
+};
+
+struct watcher {
+	struct kube_session *session;
+	const struct policy_scope *scope;
+	enum output_format output;
+	struct policy_views listed; // until the first list is complete
+	struct seen *seen;
+	size_t n_seen, room;
+	struct table table; // keeps its widths from the list
+	bool is_synced, is_troubled;
+	int code;
+};
+
+static void end(struct watcher *w, int code)
+{
+	w->code = code;
+	event_base_loopbreak(w->session->loop);
+}
+
+static uint64_t hash_of(const char *s) // FNV-1a
+{
+	uint64_t h = 0xcbf29ce484222325;
+	for (; *s; s++)
+		h = (h ^ (unsigned char)*s) * 0x100000001b3;
+	return h;
+}
+
+// True when this version of the object is new here.
+static bool note(struct watcher *w, const cJSON *object)
+{
+	const cJSON *metadata = json_get(object, "metadata");
+	uint64_t id = hash_of(json_get_str(metadata, "uid", ""));
+	uint64_t version = hash_of(json_get_str(metadata, "resourceVersion", ""));
+	size_t i = 0;
+	while (i < w->n_seen && w->seen[i].object != id)
+		i++;
+	if (i < w->n_seen) {
+		bool is_new = w->seen[i].version != version;
+		w->seen[i].version = version;
+		return is_new;
+	}
+	if (w->n_seen == w->room) {
+		size_t room = w->room ? 2 * w->room : 64;
+		struct seen *more = realloc(w->seen, room * sizeof *more);
+		if (!more)
+			return true; // printed, perhaps once too often
+		w->seen = more;
+		w->room = room;
+	}
+	w->seen[w->n_seen++] = (struct seen){id, version};
+	return true;
+}
+
+static void print(struct watcher *w, const struct policy_views *v, bool with_head)
+{
+	bool wide = w->output == OUTPUT_WIDE, all = w->scope->all_namespaces;
+	int64_t now_ms = clock_wall_ms(&w->session->clock);
+	struct buf out;
+	buf_init(&out, WATCH_OUTPUT_MAX);
+	if (w->output == OUTPUT_TABLE || wide) {
+		for (size_t i = 0; i < v->n; i++)
+			policy_render_row(&w->table, &v->items[i], wide, all, now_ms);
+		if (v->n > 0)
+			table_print(&w->table, &out, 0, with_head);
+		out.failed = out.failed || w->table.cells.failed;
+	} else {
+		for (size_t i = 0; i < v->n; i++) { // each a document of its own
+			struct policy_views one = {.items = &v->items[i], .n = 1};
+			buf_puts(&out, w->output == OUTPUT_YAML ? "---\n" : "");
+			policy_render_list(&out, &one, w->output, true, all, now_ms);
+		}
+	}
+	if (out.failed || fputs(buf_str(&out), stdout) < 0 || fflush(stdout) != 0)
+		end(w, EXIT_FAILED);
+	buf_done(&out);
+}
+
+static void show(struct watcher *w, const char *json, size_t len, bool is_deleted)
+{
+	struct err e;
+	cJSON *object = json_read(json, len, &e);
+	bool is_news = object && (note(w, object) || is_deleted);
+	struct policy_views one;
+	policy_views_init(&one);
+	struct policy_views *to = w->is_synced ? &one : &w->listed;
+	if (!object || (is_news && policy_views_add(to, object, &e) < 0))
+		fprintf(stderr, "gpuscale get: an object that cannot be read: %s\n", e.msg);
+	else if (w->is_synced)
+		print(w, &one, false);
+	policy_views_done(&one);
+	cJSON_Delete(object);
+}
+
+static void on_object(void *arg, const char *json, size_t len)
+{
+	show(arg, json, len, false);
+}
+
+static void on_deleted(void *arg, const char *json, size_t len)
+{
+	show(arg, json, len, true);
+}
+
+static void on_list(void *arg)
+{
+	(void)arg; // what is gone from a later list has been told by on_deleted, or is not worth a line
+}
+
+static void on_synced(void *arg)
+{
+	struct watcher *w = arg;
+	if (w->is_synced)
+		return;
+	w->is_synced = true;
+	policy_views_sort(&w->listed);
+	print(w, &w->listed, true);
+	policy_views_done(&w->listed);
+}
+
+static void on_error(void *arg, const struct err *error)
+{
+	struct watcher *w = arg;
+	struct err e;
+	err_clear(&e);
+	if (!error) {
+		if (w->is_troubled)
+			fputs("gpuscale get: watching again\n", stderr);
+		w->is_troubled = false;
+		return;
+	}
+	e = *error;
+	policy_fetch_explain(&e, w->scope->n_names ? w->scope->names[0] : NULL);
+	fprintf(stderr, "gpuscale get: %s%s\n", e.msg, w->is_synced ? "; trying again" : "");
+	w->is_troubled = true;
+	if (!w->is_synced)
+		end(w, err_kind_info(e.kind)->exit_code);
+}
+
+int get_watch(struct kube_session *session, const struct policy_scope *scope, enum output_format output)
+{
+	char path[POLICY_PATH_BYTES_MAX], selector[SELECTOR_BYTES];
+	struct err e;
+	struct watcher w = {.session = session, .scope = scope, .output = output, .code = EXIT_FAILED};
+	struct k8s_watch_options options = {.client = session->k8s,
+	                                    .path = path,
+	                                    .field_selector = scope->n_names ? selector : NULL,
+	                                    .callbacks = {.on_list = on_list,
+	                                                  .on_object = on_object,
+	                                                  .on_deleted = on_deleted,
+	                                                  .on_synced = on_synced,
+	                                                  .on_error = on_error},
+	                                    .arg = &w};
+	snprintf(selector, sizeof selector, "metadata.name=%s", scope->n_names ? scope->names[0] : "");
+	policy_views_init(&w.listed);
+	policy_render_table(&w.table, output == OUTPUT_WIDE, scope->all_namespaces);
+	struct k8s_watch *watch = policy_path(scope, NULL, path, &e) < 0 ? NULL : k8s_watch_new(&options, &e);
+	if (!watch) {
+		fprintf(stderr, "gpuscale get: %s\n", e.msg);
+		w.code = err_kind_info(e.kind)->exit_code;
+	} else if (event_base_dispatch(session->loop) < 0) {
+		fputs("gpuscale get: the event loop failed\n", stderr);
+	}
+	k8s_watch_free(watch);
+	policy_views_done(&w.listed);
+	table_done(&w.table);
+	free(w.seen);
+	return w.code;
+}

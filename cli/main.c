@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Entry point: finds the command in the table and hands over.
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "base/num.h"
+#include "cli/commands.h"
+
+static void print_help(FILE *out)
+{
+	size_t n;
+	const struct command *c = command_table(&n);
+	int width = 0;
+	for (size_t i = 0; i < n; i++)
+		width = (int)strlen(c[i].name) > width ? (int)strlen(c[i].name) : width;
+	fputs("gpuscale scales Kubernetes workloads on GPU metrics from Prometheus, and says why.\n\n"
+	      "usage: gpuscale COMMAND [ARGS]\n\ncommands:\n",
+	      out);
+	for (size_t i = 0; i < n; i++)
+		fprintf(out, "  %-*s  %s\n", width, c[i].name, c[i].summary);
+	fputs("\n`gpuscale COMMAND --help` describes a command. Exit codes: 0 done, 1 failed, 2 usage, 3 changes or "
+	      "findings.\n",
+	      out);
+}
+
+// Tokens and keys pass through this process's memory: no core dump may carry them, and no other process of the user may
+// read it.
+static void protect_secrets(void)
+{
+	const struct rlimit none = {0, 0};
+	setrlimit(RLIMIT_CORE, &none);
+#ifndef __SANITIZE_ADDRESS__ // its leak check attaches to the process
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+#endif
+}
+
+static int unknown_command(const char *word)
+{
+	const char *names[64];
+	size_t n;
+	const struct command *c = command_table(&n);
+	for (size_t i = 0; i < n && i < 64; i++)
+		names[i] = c[i].name;
+	const char *close = num_closest_name(word, names, n < 64 ? n : 64);
+	fprintf(stderr, "gpuscale: unknown command \"%s\"", word);
+	if (close)
+		fprintf(stderr, "; did you mean \"%s\"?", close);
+	fputs("\nRun 'gpuscale help' for the list.\n", stderr);
+	return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	signal(SIGPIPE, SIG_IGN);
+	protect_secrets();
+	if (argc < 2) {
+		print_help(stderr);
+		return EXIT_USAGE;
+	}
+	const char *word = argv[1];
+	if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+		const struct command *about = argc > 2 ? command_find(argv[2]) : NULL;
+		if (argc > 2 && !about)
+			return unknown_command(argv[2]);
+		if (!about) {
+			print_help(stdout);
+			return EXIT_OK;
+		}
+		char name[64], help[] = "--help";
+		snprintf(name, sizeof name, "gpuscale %s", about->name);
+		return about->run(2, (char *[]){name, help, NULL});
+	}
+	if (strcmp(word, "--version") == 0)
+		word = "version";
+	const struct command *c = command_find(word);
+	if (!c)
+		return unknown_command(word);
+	char name[64];
+	snprintf(name, sizeof name, "gpuscale %s", c->name);
+	argv[1] = name;
+	return c->run(argc - 1, argv + 1);
+}

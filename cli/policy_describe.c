@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// One GPUAutoscaler at length, as `kubectl describe` lays things out.
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/doc.h"
+#include "base/json_read.h"
+#include "base/num.h"
+#include "base/text.h"
+#include "cli/policy_render.h"
+#include "cli/policy_view.h"
+#include "cli/table.h"
+#include "policies/policy_schema.h"
+
+#define LABEL_WIDTH      18
+#define SHOWN_BYTES      1024
+#define EVENTS_SHOWN_MAX 20
+#define LAST_APPLIED     "kubectl.kubernetes.io/last-applied-configuration"
+
+static const char *or_none(const char *text)
+{
+	return text && text[0] ? text : "<none>";
+}
+
+static void put_line(struct buf *out, const char *label, const char *text)
+{
+	char shown[SHOWN_BYTES];
+	text_show(shown, sizeof shown, text, strlen(text));
+	buf_printf(out, "%-*s%s\n", LABEL_WIDTH, label, shown);
+}
+
+static void put_map(struct buf *out, const char *label, const struct doc_node *map)
+{
+	bool any = false;
+	for (const struct doc_node *c = map && map->kind == DOC_MAP ? map->child : NULL; c; c = c->next) {
+		char key[SHOWN_BYTES], value[SHOWN_BYTES];
+		if (strcmp(c->key, LAST_APPLIED) == 0)
+			continue; // the whole object once more
+		text_show(key, sizeof key, c->key, strlen(c->key));
+		text_show(value, sizeof value, c->text, c->text_len);
+		buf_printf(out, "%-*s%s: %s\n", LABEL_WIDTH, any ? "" : label, key, value);
+		any = true;
+	}
+	if (!any)
+		put_line(out, label, "<none>");
+}
+
+static void put_replicas(struct buf *out, const struct policy_view *p)
+{
+	const struct status_view *s = &p->status;
+	buf_printf(out, "%-*s", LABEL_WIDTH, "Replicas:");
+	if (s->current_set && s->desired_set)
+		buf_printf(out, "%d current / %d desired", s->current, s->desired);
+	else
+		buf_puts(out, "<unknown>");
+	if (s->ready_set)
+		buf_printf(out, " / %d ready", s->ready);
+	buf_putc(out, '\n');
+}
+
+static void put_mode(struct buf *out, const struct policy_view *p)
+{
+	buf_printf(out, "%-*s%s", LABEL_WIDTH, "Mode:", policy_view_mode(p));
+	if (p->paused_annotation)
+		buf_puts(out, " (annotation " POLICY_ANNOTATION_PAUSED ")");
+	else if (p->paused_spec)
+		buf_puts(out, " (spec.paused)");
+	else if (p->dry_run_annotation)
+		buf_puts(out, " (annotation " POLICY_ANNOTATION_DRY_RUN ")");
+	else if (p->dry_run_spec)
+		buf_puts(out, " (spec.dryRun)");
+	if (p->paused_annotation && p->paused_reason) {
+		char shown[SHOWN_BYTES];
+		text_show(shown, sizeof shown, p->paused_reason, strlen(p->paused_reason));
+		buf_printf(out, ": %s", shown);
+	}
+	buf_putc(out, '\n');
+}
+
+static void put_generation(struct buf *out, const struct policy_view *p)
+{
+	int64_t seen = p->status.observed_generation;
+	buf_printf(out, "%-*s", LABEL_WIDTH, "Generation:");
+	if (seen == p->generation)
+		buf_printf(out, "%lld, in force\n", (long long)p->generation);
+	else if (seen == 0)
+		buf_printf(out, "%lld, not in force yet\n", (long long)p->generation);
+	else
+		buf_printf(out, "%lld, in force is %lld\n", (long long)p->generation, (long long)seen);
+}
+
+static void put_age(struct buf *out, const char *label, int64_t since_ms, int64_t now_ms, const char *never)
+{
+	char age[TABLE_AGE_BYTES], time[NUM_TEXT_BYTES];
+	if (since_ms == 0) {
+		put_line(out, label, never);
+		return;
+	}
+	num_format_rfc3339_ms(time, since_ms - since_ms % 1000);
+	buf_printf(out, "%-*s%s (%s ago)\n", LABEL_WIDTH, label, time, table_age(age, since_ms, now_ms));
+}
+
+static void put_table(struct buf *out, struct table *t)
+{
+	table_print(t, out, 2, true);
+	out->failed = out->failed || t->cells.failed;
+	table_done(t);
+}
+
+static void age_cell(struct table *t, int64_t since_ms, int64_t now_ms)
+{
+	char age[TABLE_AGE_BYTES];
+	table_cell(t, "%s", since_ms ? table_age(age, since_ms, now_ms) : "<none>");
+}
+
+static void put_signals(struct buf *out, const struct status_view *s, int64_t now_ms)
+{
+	static const char *const heads[] = {"NAME", "VALUE", "TARGET", "WANTS", "STATE", "REASON", "SAMPLE", NULL};
+	if (s->n_signals == 0) {
+		put_line(out, "Signals:", "<none>");
+		return;
+	}
+	struct table t;
+	buf_puts(out, "Signals:\n");
+	table_init(&t, heads);
+	for (size_t i = 0; i < s->n_signals; i++) {
+		const struct status_view_signal *x = &s->signals[i];
+		table_cell(&t, "%s", or_none(x->name));
+		table_cell(&t, "%s", or_none(x->value));
+		table_cell(&t, "%s", or_none(x->target));
+		if (x->proposal_set)
+			table_cell(&t, "%d", x->proposal);
+		else
+			table_cell(&t, "<none>");
+		table_cell(&t, "%s", or_none(x->state));
+		table_cell(&t, "%s", or_none(x->reason));
+		age_cell(&t, x->sample_ms, now_ms);
+	}
+	put_table(out, &t);
+}
+
+static void put_conditions(struct buf *out, const struct status_view *s, int64_t now_ms)
+{
+	static const char *const heads[] = {"TYPE", "STATUS", "REASON", "SINCE", "MESSAGE", NULL};
+	if (s->n_conditions == 0) {
+		put_line(out, "Conditions:", "<none>");
+		return;
+	}
+	struct table t;
+	buf_puts(out, "Conditions:\n");
+	table_init(&t, heads);
+	for (size_t i = 0; i < s->n_conditions; i++) {
+		const struct status_view_condition *c = &s->conditions[i];
+		table_cell(&t, "%s", or_none(c->type));
+		table_cell(&t, "%s", or_none(c->status));
+		table_cell(&t, "%s", or_none(c->reason));
+		age_cell(&t, c->since_ms, now_ms);
+		table_cell(&t, "%s", c->message ? c->message : "");
+	}
+	put_table(out, &t);
+}
+
+static void put_decisions(struct buf *out, const struct status_view *s, int64_t now_ms)
+{
+	static const char *const heads[] = {"AGE", "ACTION", "FROM", "TO", "REASON", "MESSAGE", NULL};
+	if (s->n_decisions == 0) {
+		put_line(out, "Decisions:", "<none>");
+		return;
+	}
+	struct table t;
+	buf_puts(out, "Decisions:\n");
+	table_init(&t, heads);
+	for (size_t i = s->n_decisions; i-- > 0;) { // newest first
+		const struct status_view_decision *d = &s->decisions[i];
+		age_cell(&t, d->time_ms, now_ms);
+		table_cell(&t, "%s", or_none(d->action));
+		table_cell(&t, "%d", d->from);
+		table_cell(&t, "%d", d->to);
+		table_cell(&t, "%s", or_none(d->reason));
+		table_cell(&t, "%s", d->message ? d->message : "");
+	}
+	put_table(out, &t);
+}
+
+// ---- events ----
+
+struct event_view {
+	int64_t last_ms;
+	int64_t count;
+	const char *type, *reason, *from, *message;
+};
+
+static int64_t time_of(const cJSON *event)
+{
+	static const char *const keys[] = {"lastTimestamp", "eventTime", "firstTimestamp"};
+	int64_t ms = 0;
+	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+		const char *text = json_get_str(event, keys[i], "");
+		if (num_parse_rfc3339_ms(text, strlen(text), &ms, NULL) == 0)
+			return ms;
+	}
+	return 0;
+}
+
+static int compare_events(const void *a, const void *b)
+{
+	const struct event_view *x = a, *y = b;
+	return (x->last_ms < y->last_ms) - (x->last_ms > y->last_ms); // newest first
+}
+
+static void put_events(struct buf *out, const cJSON *events, int64_t now_ms)
+{
+	static const char *const heads[] = {"LAST SEEN", "TYPE", "REASON", "COUNT", "FROM", "MESSAGE", NULL};
+	const cJSON *items = json_get(events, "items"), *item;
+	int n = cJSON_GetArraySize(items), k = 0;
+	struct event_view *views = calloc(n > 0 ? (size_t)n : 1, sizeof *views);
+	if (!views || n == 0) {
+		out->failed = out->failed || !views;
+		put_line(out, "Events:", "<none>");
+		free(views);
+		return;
+	}
+	cJSON_ArrayForEach(item, items)
+	{
+		struct event_view *x = &views[k++];
+		x->last_ms = time_of(item);
+		x->type = json_get_str(item, "type", "");
+		x->reason = json_get_str(item, "reason", "");
+		x->from = json_get_str(json_get(item, "source"), "component", "");
+		x->message = json_get_str(item, "message", "");
+		if (json_get_i64(item, "count", 1, INT32_MAX, &x->count, NULL) != 1)
+			x->count = 1;
+	}
+	qsort(views, (size_t)n, sizeof *views, compare_events);
+	struct table t;
+	buf_puts(out, "Events:\n");
+	table_init(&t, heads);
+	for (int i = 0; i < n && i < EVENTS_SHOWN_MAX; i++) {
+		age_cell(&t, views[i].last_ms, now_ms);
+		table_cell(&t, "%s", or_none(views[i].type));
+		table_cell(&t, "%s", or_none(views[i].reason));
+		table_cell(&t, "%lld", (long long)views[i].count);
+		table_cell(&t, "%s", or_none(views[i].from));
+		table_cell(&t, "%s", views[i].message);
+	}
+	put_table(out, &t);
+	if (n > EVENTS_SHOWN_MAX)
+		buf_printf(out, "  (the newest %d of %d)\n", EVENTS_SHOWN_MAX, n);
+	free(views);
+}
+
+void policy_render_describe(struct buf *out, const struct policy_view *p, const cJSON *events, const char *events_fault,
+                            int64_t now_ms)
+{
+	const struct status_view *s = &p->status;
+	char text[SHOWN_BYTES];
+	put_line(out, "Name:", p->name);
+	put_line(out, "Namespace:", p->namespace_name);
+	put_map(out, "Labels:", p->labels);
+	put_map(out, "Annotations:", p->annotations);
+	put_age(out, "Created:", p->created_ms, now_ms, "<unknown>");
+	if (p->deleted_ms)
+		put_age(out, "Deleting since:", p->deleted_ms, now_ms, "");
+	snprintf(text, sizeof text, "%s/%s", p->target_kind, p->target_name);
+	put_line(out, "Target:", text);
+	snprintf(text, sizeof text, "%s to %s", p->min, or_none(p->max));
+	put_line(out, "Bounds:", text);
+	put_mode(out, p);
+	put_generation(out, p);
+	put_replicas(out, p);
+	put_line(out, "Action:", or_none(s->action));
+	put_line(out, "Reason:", or_none(s->reason));
+	put_line(out, "Message:", or_none(s->message));
+	put_age(out, "Last scale:", s->last_scale_ms, now_ms, "<none>");
+	if (s->startup_set)
+		buf_printf(out, "%-*s%d s, learnt\n", LABEL_WIDTH, "Start-up time:", s->startup_seconds);
+	put_age(out, "Status written:", s->updated_ms, now_ms, "never: is the controller running?");
+	if (p->status_fault)
+		put_line(out, "Status fault:", p->status_fault);
+	put_signals(out, s, now_ms);
+	put_conditions(out, s, now_ms);
+	put_decisions(out, s, now_ms);
+	if (events)
+		put_events(out, events, now_ms);
+	else
+		put_line(out, "Events:", events_fault ? events_fault : "<none>");
+}

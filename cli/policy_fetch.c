@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/policy_fetch.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json_read.h"
+#include "cli/commands.h"
+#include "cli/crd.h"
+#include "cli/kube_session.h"
+#include "cli/policy_view.h"
+#include "k8s/scale.h"
+
+#define PAGE_OBJECTS       100
+#define CONTINUE_BYTES_MAX 4096
+#define SELECTOR_BYTES_MAX 1024
+#define RESTARTS_MAX       3 // of a list that took longer than the server remembers
+#define PAGES_MAX          (POLICY_VIEWS_MAX / PAGE_OBJECTS + 1)
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct policy_scope *s = state->input;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &s->kube;
+		return 0;
+	case 'n':
+		s->namespace_name = arg;
+		return 0;
+	case 'A':
+		s->all_namespaces = true;
+		return 0;
+	case 'l':
+		if (strlen(arg) > SELECTOR_BYTES_MAX)
+			argp_error(state, "-l takes at most %d bytes", SELECTOR_BYTES_MAX);
+		s->selector = arg;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_option flags[] = {
+        {"namespace", 'n', "NAME", 0, "namespace to look at (default: the context's)", 3},
+        {"all-namespaces", 'A', 0, 0, "look at all namespaces", 3},
+        {"selector", 'l', "LABELS", 0, "only those with these labels, as in team=ml,tier!=test", 3},
+        {0},
+};
+static const struct argp_child children[] = {{&kube_argp, 0, NULL, 3}, {0}};
+const struct argp policy_scope_argp = {flags, parse, NULL, NULL, children, NULL, NULL};
+
+void policy_scope_add(struct policy_scope *s, const char *name, struct argp_state *state)
+{
+	static const char *const kinds[] = {"gpua/", "gpuautoscaler/", "gpuautoscalers/",
+	                                    "gpuautoscaler." CRD_GROUP "/", "gpuautoscalers." CRD_GROUP "/"};
+	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+		if (strncmp(name, kinds[i], strlen(kinds[i])) == 0) {
+			name += strlen(kinds[i]);
+			break;
+		}
+	if (s->n_names == POLICY_FETCH_NAMES_MAX)
+		argp_error(state, "more than %d names", POLICY_FETCH_NAMES_MAX);
+	s->names[s->n_names++] = name;
+}
+
+void policy_scope_check(const struct policy_scope *s, struct argp_state *state)
+{
+	if (s->all_namespaces && s->n_names)
+		argp_error(state, "a name needs its namespace: -n instead of -A");
+	if (s->selector && s->n_names)
+		argp_error(state, "names and -l exclude each other");
+}
+
+void policy_scope_settle(struct policy_scope *s, const struct kube_session *session)
+{
+	if (!s->namespace_name)
+		s->namespace_name = session->config.namespace_name ? session->config.namespace_name : "default";
+}
+
+int policy_path(const struct policy_scope *s, const char *name, char out[POLICY_PATH_BYTES_MAX], struct err *e)
+{
+	if (!s->all_namespaces && !scale_name_is_valid(s->namespace_name))
+		return err_set(e, ERR_USAGE, "\"%s\" cannot be the name of a namespace", s->namespace_name);
+	if (name && !scale_name_is_valid(name))
+		return err_set(e, ERR_USAGE, "\"%s\" cannot be the name of a GPUAutoscaler", name);
+	int n = s->all_namespaces ? snprintf(out, POLICY_PATH_BYTES_MAX, CRD_PATH)
+	                          : snprintf(out, POLICY_PATH_BYTES_MAX, CRD_NAMESPACE_PATH, s->namespace_name);
+	if (name)
+		snprintf(out + n, POLICY_PATH_BYTES_MAX - (size_t)n, "/%s", name);
+	return 0;
+}
+
+int policy_fetch_explain(struct err *e, const char *name)
+{
+	char message[ERR_MSG_BYTES];
+	snprintf(message, sizeof message, "%s", e->msg);
+	bool is_about_name = name && strstr(message, name) && strstr(message, "not found");
+	if (e->code == 404 && !is_about_name)
+		return err_set_code(e, ERR_NOT_FOUND, e->code,
+		                    "the cluster does not know GPUAutoscalers yet; install the definition: "
+		                    "gpuscale crd | kubectl apply -f -");
+	if (e->code == 403)
+		return err_set_code(e, ERR_AUTH, 403,
+		                    "%s; the built-in roles view (to read) and edit (to pause) allow it once "
+		                    "manifests/base/crd-roles.yaml is applied",
+		                    message);
+	return -1;
+}
+
+// One page of a list; ret_continue is "" on the last one.
+static int add_page(struct policy_views *v, const struct buf *body, char ret_continue[CONTINUE_BYTES_MAX],
+                    struct err *e)
+{
+	cJSON *root = json_read(buf_str(body), body->len, e);
+	if (!root)
+		return err_wrap(e, "the list of GPUAutoscalers");
+	const char *more = json_get_str(json_get(root, "metadata"), "continue", "");
+	cJSON *items = cJSON_GetObjectItemCaseSensitive(root, "items");
+	int rc = 0;
+	if (!cJSON_IsArray(items))
+		rc = err_set(e, ERR_PROTOCOL, "the list of GPUAutoscalers has no items");
+	else if (strlen(more) >= CONTINUE_BYTES_MAX)
+		rc = err_set(e, ERR_LIMIT, "the list's continue token has %zu bytes, the ceiling is %d", strlen(more),
+		             CONTINUE_BYTES_MAX - 1);
+	for (cJSON *item = rc == 0 ? items->child : NULL; item && rc == 0; item = item->next)
+		rc = policy_views_add(v, item, e);
+	snprintf(ret_continue, CONTINUE_BYTES_MAX, "%s", more);
+	cJSON_Delete(root);
+	return rc;
+}
+
+// Percent-encodes all but what never means anything in a URL.
+static void put_encoded(struct buf *path, const char *text)
+{
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+		bool alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+		if (alnum || strchr("-._~", c))
+			buf_putc(path, *text);
+		else
+			buf_printf(path, "%%%02X", (unsigned)c);
+	}
+}
+
+static int fetch_page(struct kube_session *session, const struct policy_scope *s, const char *base,
+                      struct policy_views *v, char more[CONTINUE_BYTES_MAX], struct err *e)
+{
+	struct buf path, body;
+	buf_init(&path, POLICY_PATH_BYTES_MAX + 3 * (CONTINUE_BYTES_MAX + SELECTOR_BYTES_MAX));
+	buf_init(&body, JSON_BYTES_MAX);
+	buf_printf(&path, "%s?limit=%d%s", base, PAGE_OBJECTS, more[0] ? "&continue=" : "");
+	put_encoded(&path, more);
+	buf_puts(&path, s->selector ? "&labelSelector=" : "");
+	put_encoded(&path, s->selector ? s->selector : "");
+	int rc = kube_session_request(session, "GET", buf_str(&path), NULL, NULL, &body, e);
+	rc = rc < 0 ? policy_fetch_explain(e, NULL) : add_page(v, &body, more, e);
+	buf_done(&path);
+	buf_done(&body);
+	return rc;
+}
+
+int policy_fetch_all(struct kube_session *session, const struct policy_scope *s, struct policy_views *v, struct err *e)
+{
+	char base[POLICY_PATH_BYTES_MAX], more[CONTINUE_BYTES_MAX] = "";
+	if (policy_path(s, NULL, base, e) < 0)
+		return -1;
+	int rc = 0, restarts = 0;
+	for (int pages = 0; rc == 0 && pages < PAGES_MAX && (pages == 0 || more[0]); pages++) {
+		rc = fetch_page(session, s, base, v, more, e);
+		if (rc < 0 && e->code == 410 && restarts++ < RESTARTS_MAX) { // what the next pages belong to is gone
+			policy_views_done(v);
+			policy_views_init(v);
+			more[0] = '\0';
+			pages = -1;
+			rc = 0;
+		}
+	}
+	policy_views_sort(v);
+	return rc;
+}
+
+int policy_fetch_one(struct kube_session *session, const struct policy_scope *s, const char *name,
+                     struct policy_views *v, struct err *e)
+{
+	char path[POLICY_PATH_BYTES_MAX];
+	if (policy_path(s, name, path, e) < 0)
+		return -1;
+	struct buf body;
+	buf_init(&body, JSON_BYTES_MAX);
+	int rc = kube_session_request(session, "GET", path, NULL, NULL, &body, e);
+	if (rc < 0) {
+		policy_fetch_explain(e, name);
+	} else {
+		cJSON *object = json_read(buf_str(&body), body.len, e);
+		rc = object ? policy_views_add(v, object, e) : err_wrap(e, "%s", name);
+		cJSON_Delete(object);
+	}
+	buf_done(&body);
+	return rc;
+}
+
+int policy_fetch_open(struct kube_session *session, struct policy_scope *s, const char *command)
+{
+	struct err e;
+	err_clear(&e);
+	if (kube_session_open(session, &s->kube, &e) < 0) {
+		fprintf(stderr, "%s: %s\n", command, e.msg);
+		return err_kind_info(e.kind)->exit_code;
+	}
+	policy_scope_settle(s, session);
+	return EXIT_OK;
+}
+
+int policy_fetch_named(struct kube_session *session, const struct policy_scope *s, const char *command,
+                       struct policy_views *ret_views)
+{
+	struct err e;
+	int code = EXIT_OK;
+	policy_views_init(ret_views);
+	for (size_t i = 0; i < (s->n_names ? s->n_names : 1); i++) {
+		err_clear(&e);
+		int rc = s->n_names ? policy_fetch_one(session, s, s->names[i], ret_views, &e)
+		                    : policy_fetch_all(session, s, ret_views, &e);
+		if (rc == 0)
+			continue;
+		fprintf(stderr, "%s: %s\n", command, e.msg);
+		code = err_kind_info(e.kind)->exit_code;
+		if (e.kind != ERR_NOT_FOUND || e.code != 404)
+			break; // the next name would fare no better
+	}
+	return code;
+}
+
+void policy_fetch_say_none(const struct policy_scope *s)
+{
+	if (s->all_namespaces)
+		fputs("No resources found\n", stderr);
+	else
+		fprintf(stderr, "No resources found in %s namespace.\n", s->namespace_name);
+}
