@@ -15,9 +15,9 @@ $(FAKE_APISERVER_TESTS): $(OUT)/test/%: $(OUT)/obj/test/unit/%.o $(OUT)/obj/test
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 
 # The contract suite: test/contract/run-fake and run-real run it.
-CONTRACT_TESTS := $(OUT)/test/test_contract $(OUT)/test/test_contract_watch
-$(CONTRACT_TESTS): $(OUT)/test/%: $(OUT)/obj/test/contract/%.o $(OUT)/obj/test/fake/k8s_harness.o \
-                   $(FAKE_APISERVER_OBJECTS) $(TEST_SUPPORT) $(ARCHIVES)
+CONTRACT_TESTS := $(OUT)/test/test_contract $(OUT)/test/test_contract_objects $(OUT)/test/test_contract_watch
+$(CONTRACT_TESTS): $(OUT)/test/%: $(OUT)/obj/test/contract/%.o $(OUT)/obj/test/contract/contract_world.o \
+                   $(OUT)/obj/test/fake/k8s_harness.o $(FAKE_APISERVER_OBJECTS) $(TEST_SUPPORT) $(ARCHIVES)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
