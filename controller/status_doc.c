@@ -263,7 +263,9 @@ void status_doc_write(struct buf *out, const struct status_doc *doc)
 	write_decision(&w, doc);
 	if (doc->policy)
 		write_state(&w, doc);
-	write_decisions(&w, doc->record);
+	// Without a decision there is nothing to add to what the object says of earlier ones.
+	if (doc->facts->decided || doc->record->n_decisions > 0)
+		write_decisions(&w, doc->record);
 	write_conditions(&w, doc);
 	json_write_object_end(&w);
 	json_write_object_end(&w);

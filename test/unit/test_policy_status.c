@@ -227,6 +227,25 @@ static void what_flaps_is_counted_on_one_event(void **state)
 	world_stop(&w);
 }
 
+static void a_conflict_does_not_wipe_what_was_decided(void **state)
+{
+	struct world w;
+	struct outcome o;
+	world_start(&w);
+	tick(&w, 3);
+	policy_status_free(w.status); // another process, or a target that was given up: nothing is known of the past
+	w.status = policy_status_new(&w.env, "serving", "llama", uid_of(&w));
+	w.e.now_ms += 15000;
+	struct status_update u = {.facts = {.phase = STATUS_CONFLICT, .text = "HorizontalPodAutoscaler serving/llama"},
+	                          .now_ms = w.e.now_ms};
+	policy_status_update(w.status, &u);
+	settle(&w);
+	harness_request(&w.h, "GET", OBJECT_PATH, NULL, NULL, &o);
+	assert_non_null(strstr(o.body, "DrivenByAnother"));
+	assert_non_null(strstr(o.body, "queue is 3, above its target 2"));
+	world_stop(&w);
+}
+
 static void a_policy_that_goes_with_a_patch_under_way(void **state)
 {
 	struct world w;
@@ -250,6 +269,7 @@ int main(void)
 	        cmocka_unit_test(an_outage_is_one_warning_and_its_end_one_event),
 	        cmocka_unit_test(a_failed_patch_is_made_again),
 	        cmocka_unit_test(what_flaps_is_counted_on_one_event),
+	        cmocka_unit_test(a_conflict_does_not_wipe_what_was_decided),
 	        cmocka_unit_test(a_policy_that_goes_with_a_patch_under_way),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
