@@ -5,6 +5,6 @@ KUBE_VERSIONS ?= $(or $(KUBE_VERSION),1.20 1.34)
 kube_built  = said=$$(scripts/kube/build $(KUBE_VERSION) $(1) 2>&1 >/dev/null | tee /dev/stderr | tail -n 1); \
               echo "Kubernetes $$(scripts/kube/build --version $(KUBE_VERSION))"; \
               KUBE_VERSION=$(KUBE_VERSION) GPUSCALE_KUBE_BUILD="never: $$said"
-kube_with   = $(if $(filter 1.20%,$(KUBE_VERSION)),,kubectl etcd)
+kube_with   = $(if $(filter 1.20%,$(KUBE_VERSION)),,kubectl etcd helm)
 with_kube     = $(call kube_built,kube-apiserver $(kube_with))
 with_kube_all = $(call kube_built,kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy $(kube_with))
