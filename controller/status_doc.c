@@ -13,6 +13,7 @@
 #include "base/json_write.h"
 #include "base/num.h"
 #include "policies/decide.h"
+#include "policies/history.h"
 #include "policies/policy.h"
 
 #define SUMMARY_BYTES 512
@@ -387,7 +388,9 @@ static void read_scales(const cJSON *status, const struct policy *policy, void *
 		int64_t change;
 		if (++n > STATUS_EVENTS_MAX)
 			break;
+		// Those that have left every period are for people; cooldown goes by lastScaleTime.
 		if (!read_time(item, "time", now_ms, &time_ms) || time_ms < last_ms ||
+		    time_ms < now_ms - history_events_keep_ms(policy) ||
 		    !read_i64(item, "change", -POLICY_REPLICAS_MAX, POLICY_REPLICAS_MAX, &change) || change == 0)
 			continue;
 		decide_record_scale(policy, state, time_ms, change < 0 ? (int32_t)-change : 0,
