@@ -10,6 +10,7 @@
 #include "controller/status_schema.h"
 #include "policies/policy_schema.h"
 
+// NOLINTNEXTLINE(misc-redundant-expression): equal is what they must be
 _Static_assert(sizeof CRD_GROUP "/" CRD_VERSION == sizeof POLICY_API_VERSION, "the group and version of the policy");
 
 struct column {

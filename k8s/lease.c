@@ -3,6 +3,7 @@
 
 #include <event2/event.h>
 #include <event2/util.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,9 +108,9 @@ static void check_validity(struct lease *l)
 		return;
 	if (now >= l->state.valid_until_ms) {
 		char why[ERR_MSG_BYTES + 96];
-		snprintf(why, sizeof why, "not renewed for %lld ms%s%s",
-		         (long long)(now - l->state.valid_until_ms + l->options.timing.renew_deadline_ms),
-		         l->error[0] ? ": " : "", l->error);
+		int64_t since_ms = now - l->state.valid_until_ms + l->options.timing.renew_deadline_ms;
+		snprintf(why, sizeof why, "not renewed for %" PRId64 " ms%s%s", since_ms, l->error[0] ? ": " : "",
+		         l->error);
 		lose(l, why);
 		return;
 	}

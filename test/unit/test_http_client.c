@@ -258,9 +258,9 @@ static void what_nobody_waits_for_lets_others_go_first_but_never_starves(void **
 		assert_int_equal(http_client_submit(f->client, &r, http_result_keep, &results[i], NULL, &e), 0);
 	}
 	static const int background_after[] = {1, 2, 8, 20}, others_after[] = {15, 30, 40, 40};
-	for (size_t turn = 0, n = 0; turn < sizeof background_after / sizeof background_after[0]; turn++) {
-		n = (size_t)(background_after[turn] + others_after[turn]);
-		assert_true(test_loop_until(f->loop, &f->handled, (int)n, FIXTURE_LIMIT_MS));
+	for (size_t turn = 0; turn < sizeof background_after / sizeof background_after[0]; turn++) {
+		int n = background_after[turn] + others_after[turn];
+		assert_true(test_loop_until(f->loop, &f->handled, n, FIXTURE_LIMIT_MS));
 		http_fixture_release(f);
 		test_loop_until(f->loop, &results[background_after[turn] - 1].done, 1, FIXTURE_LIMIT_MS);
 		test_loop_until(f->loop, &results[BACKGROUND + others_after[turn] - 1].done, 1, FIXTURE_LIMIT_MS);

@@ -211,9 +211,9 @@ static void our_own_write_is_known_before_its_event(void **state)
 	struct world *w = *state;
 	struct outcome o;
 	want(w, &web);
-	struct target_view v = wait_for(w, &web, TARGET_FOUND, 2);
+	wait_for(w, &web, TARGET_FOUND, 2);
 	test_loop_for(w->h.loop, 50);
-	v = get(w, &web);
+	struct target_view v = get(w, &web);
 	fake_apiserver_mute(w->h.server, true);
 	harness_patch(&w->h, &web, v.resource_version, 7, &o);
 	assert_false(o.is_error);
