@@ -290,3 +290,18 @@ int json_get_i64(const cJSON *o, const char *key, int64_t min, int64_t max, int6
 	*ret_value = (int64_t)v;
 	return 1;
 }
+
+int json_get_text(const cJSON *o, const char *key, char *out, size_t size, struct err *e)
+{
+	const cJSON *item = json_get(o, key);
+	out[0] = '\0';
+	if (!item || cJSON_IsNull(item))
+		return 0;
+	if (!cJSON_IsString(item))
+		return err_set(e, ERR_PROTOCOL, "%s is not a string", key);
+	size_t len = strlen(item->valuestring);
+	if (len >= size)
+		return err_set(e, ERR_LIMIT, "%s has %zu bytes, the ceiling is %zu", key, len, size - 1);
+	memcpy(out, item->valuestring, len + 1);
+	return 0;
+}

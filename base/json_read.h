@@ -22,6 +22,9 @@ cJSON *json_read(const char *text, size_t len, struct err *e);
 const cJSON *json_get(const cJSON *o, const char *key);
 // Text of a string member, or fallback.
 const char *json_get_str(const cJSON *o, const char *key, const char *fallback);
+// Copies a string member; "" when absent or null. -1 and *e when it is anything else (ERR_PROTOCOL) or does not fit
+// with its terminator (ERR_LIMIT).
+int json_get_text(const cJSON *o, const char *key, char *out, size_t size, struct err *e);
 // Integer member in [min, max]: returns 1 and *ret_value, 0 when absent or null, -1 and *e (ERR_PROTOCOL) when it is
 // anything else, 2^53 and beyond included: a double cannot tell those apart.
 int json_get_i64(const cJSON *o, const char *key, int64_t min, int64_t max, int64_t *ret_value, struct err *e);

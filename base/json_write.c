@@ -190,3 +190,34 @@ void json_write_raw(struct json_writer *w, const char *json)
 	begin_item(w);
 	buf_puts(w->out, json);
 }
+
+void json_write_member_str(struct json_writer *w, const char *key, const char *value)
+{
+	json_write_key(w, key);
+	json_write_str(w, value);
+}
+
+void json_write_member_i64(struct json_writer *w, const char *key, int64_t value)
+{
+	json_write_key(w, key);
+	json_write_i64(w, value);
+}
+
+void json_write_member_bool(struct json_writer *w, const char *key, bool value)
+{
+	json_write_key(w, key);
+	json_write_bool(w, value);
+}
+
+void json_write_member_null(struct json_writer *w, const char *key)
+{
+	json_write_key(w, key);
+	json_write_null(w);
+}
+
+void json_write_member_time(struct json_writer *w, const char *key, int64_t wall_ms)
+{
+	char text[NUM_TEXT_BYTES];
+	num_format_rfc3339_ms(text, wall_ms);
+	json_write_member_str(w, key, text);
+}

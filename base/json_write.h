@@ -37,6 +37,14 @@ void json_write_null(struct json_writer *w);
 // `json` as it is: one complete value that was written before.
 void json_write_raw(struct json_writer *w, const char *json);
 
+// A key with its value, inside an object.
+void json_write_member_str(struct json_writer *w, const char *key, const char *value);
+void json_write_member_i64(struct json_writer *w, const char *key, int64_t value);
+void json_write_member_bool(struct json_writer *w, const char *key, bool value);
+void json_write_member_null(struct json_writer *w, const char *key);
+// As RFC 3339, UTC.
+void json_write_member_time(struct json_writer *w, const char *key, int64_t wall_ms);
+
 // The escaped form of the character at s[0..len), len > 0: writes at most JSON_ESCAPED_BYTES_MAX bytes to out (no
 // terminator), returns how many, and says in *ret_taken how many bytes of s they stand for.
 #define JSON_ESCAPED_BYTES_MAX 6

@@ -15,24 +15,6 @@
 	"(0|([0-9]+y)?([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?)$" // "" is kept out by minLength
 #define OPEN_NUMBER 1e300 // ends of quantities beyond this are open
 
-static void put_str(struct json_writer *w, const char *key, const char *value)
-{
-	json_write_key(w, key);
-	json_write_str(w, value);
-}
-
-static void put_i64(struct json_writer *w, const char *key, int64_t value)
-{
-	json_write_key(w, key);
-	json_write_i64(w, value);
-}
-
-static void put_bool(struct json_writer *w, const char *key, bool value)
-{
-	json_write_key(w, key);
-	json_write_bool(w, value);
-}
-
 static void put_range(struct json_writer *w, const struct schema_field *f, double open_end)
 {
 	if (f->min == 0 && f->max == 0)
@@ -49,26 +31,26 @@ static void put_range(struct json_writer *w, const struct schema_field *f, doubl
 
 static void put_integer(struct json_writer *w, const struct schema_field *f)
 {
-	put_str(w, "type", "integer");
-	put_str(w, "format", f->type == SCHEMA_INT64 ? "int64" : "int32");
+	json_write_member_str(w, "type", "integer");
+	json_write_member_str(w, "format", f->type == SCHEMA_INT64 ? "int64" : "int32");
 	put_range(w, f, INT32_MAX);
 }
 
 static void put_string(struct json_writer *w, const struct schema_field *f)
 {
-	put_str(w, "type", "string");
+	json_write_member_str(w, "type", "string");
 	if (f->pattern)
-		put_str(w, "pattern", f->pattern);
+		json_write_member_str(w, "pattern", f->pattern);
 	if (f->min > 0)
-		put_i64(w, "minLength", (int64_t)f->min);
+		json_write_member_i64(w, "minLength", (int64_t)f->min);
 	if (f->max > 0 && f->max < INT32_MAX)
-		put_i64(w, "maxLength", (int64_t)f->max);
+		json_write_member_i64(w, "maxLength", (int64_t)f->max);
 }
 
 static void put_one_type(struct json_writer *w, const char *type)
 {
 	json_write_object_begin(w);
-	put_str(w, "type", type);
+	json_write_member_str(w, "type", type);
 	json_write_object_end(w);
 }
 
@@ -76,19 +58,19 @@ static void put_one_type(struct json_writer *w, const char *type)
 static void put_quantity(struct json_writer *w, const struct schema_field *f)
 {
 	bool has_range = f->min != 0 || f->max != 0;
-	put_bool(w, "x-kubernetes-int-or-string", true);
+	json_write_member_bool(w, "x-kubernetes-int-or-string", true);
 	json_write_key(w, "anyOf");
 	json_write_array_begin(w);
 	put_one_type(w, "integer");
 	put_one_type(w, "string");
 	json_write_array_end(w);
-	put_str(w, "pattern", has_range && f->min >= 0 ? "^[+]?" QUANTITY_BODY : "^" SIGN QUANTITY_BODY);
+	json_write_member_str(w, "pattern", has_range && f->min >= 0 ? "^[+]?" QUANTITY_BODY : "^" SIGN QUANTITY_BODY);
 	put_range(w, f, OPEN_NUMBER);
 }
 
 static void put_enum(struct json_writer *w, const struct schema_field *f)
 {
-	put_str(w, "type", "string");
+	json_write_member_str(w, "type", "string");
 	json_write_key(w, "enum");
 	json_write_array_begin(w);
 	for (size_t i = 0; f->enum_names[i]; i++)
@@ -100,11 +82,11 @@ static void put_object(struct json_writer *w, const struct schema *schema, bool 
 
 static void put_list(struct json_writer *w, const struct schema_field *f, bool with_rules)
 {
-	put_str(w, "type", "array");
+	json_write_member_str(w, "type", "array");
 	if (f->min > 0)
-		put_i64(w, "minItems", (int64_t)f->min);
-	put_i64(w, "maxItems", (int64_t)(f->max_items ? f->max_items : SCHEMA_LIST_ITEMS_MAX));
-	put_str(w, "x-kubernetes-list-type", f->list_key ? "map" : "atomic");
+		json_write_member_i64(w, "minItems", (int64_t)f->min);
+	json_write_member_i64(w, "maxItems", (int64_t)(f->max_items ? f->max_items : SCHEMA_LIST_ITEMS_MAX));
+	json_write_member_str(w, "x-kubernetes-list-type", f->list_key ? "map" : "atomic");
 	if (f->list_key) {
 		json_write_key(w, "x-kubernetes-list-map-keys");
 		json_write_array_begin(w);
@@ -114,10 +96,10 @@ static void put_list(struct json_writer *w, const struct schema_field *f, bool w
 	json_write_key(w, "items");
 	json_write_object_begin(w);
 	if (f->type == SCHEMA_LIST) {
-		put_str(w, "description", f->child->doc);
+		json_write_member_str(w, "description", f->child->doc);
 		put_object(w, f->child, with_rules);
 	} else {
-		put_str(w, "type", "string");
+		json_write_member_str(w, "type", "string");
 	}
 	json_write_object_end(w);
 }
@@ -134,19 +116,19 @@ static void put_type(struct json_writer *w, const struct schema_field *f, bool w
 		put_integer(w, f);
 		break;
 	case SCHEMA_BOOL:
-		put_str(w, "type", "boolean");
+		json_write_member_str(w, "type", "boolean");
 		break;
 	case SCHEMA_QUANTITY:
 		put_quantity(w, f);
 		break;
 	case SCHEMA_DURATION_MS:
-		put_str(w, "type", "string");
-		put_str(w, "pattern", "^" DURATION_BODY);
-		put_i64(w, "minLength", 1);
+		json_write_member_str(w, "type", "string");
+		json_write_member_str(w, "pattern", "^" DURATION_BODY);
+		json_write_member_i64(w, "minLength", 1);
 		break;
 	case SCHEMA_TIME_MS:
-		put_str(w, "type", "string");
-		put_str(w, "format", "date-time");
+		json_write_member_str(w, "type", "string");
+		json_write_member_str(w, "format", "date-time");
 		break;
 	case SCHEMA_ENUM:
 		put_enum(w, f);
@@ -159,7 +141,7 @@ static void put_type(struct json_writer *w, const struct schema_field *f, bool w
 		put_list(w, f, with_rules);
 		break;
 	case SCHEMA_ANY:
-		put_bool(w, "x-kubernetes-preserve-unknown-fields", true);
+		json_write_member_bool(w, "x-kubernetes-preserve-unknown-fields", true);
 		break;
 	case SCHEMA_TYPE__COUNT:
 		assert(f->type < SCHEMA_TYPE__COUNT);
@@ -183,7 +165,7 @@ static void put_default(struct json_writer *w, const struct schema_field *f)
 	case SCHEMA_DURATION_MS:
 	case SCHEMA_TIME_MS:
 	case SCHEMA_ENUM:
-		put_str(w, "default", f->default_text);
+		json_write_member_str(w, "default", f->default_text);
 		break;
 	case SCHEMA_OBJECT:
 	case SCHEMA_LIST:
@@ -200,8 +182,8 @@ static void put_rules(struct json_writer *w, const struct schema *schema)
 	json_write_array_begin(w);
 	for (size_t i = 0; i < schema->n_rules; i++) {
 		json_write_object_begin(w);
-		put_str(w, "rule", schema->rules[i].cel);
-		put_str(w, "message", schema->rules[i].message);
+		json_write_member_str(w, "rule", schema->rules[i].cel);
+		json_write_member_str(w, "message", schema->rules[i].message);
 		json_write_object_end(w);
 	}
 	json_write_array_end(w);
@@ -211,7 +193,7 @@ static void put_rules(struct json_writer *w, const struct schema *schema)
 static void put_object(struct json_writer *w, const struct schema *schema, bool with_rules)
 {
 	bool any_required = false;
-	put_str(w, "type", "object");
+	json_write_member_str(w, "type", "object");
 	if (with_rules && schema->n_rules > 0)
 		put_rules(w, schema);
 	for (size_t i = 0; i < schema->n_fields; i++) {
@@ -235,7 +217,7 @@ static void put_object(struct json_writer *w, const struct schema *schema, bool 
 			continue;
 		json_write_key(w, f->name);
 		json_write_object_begin(w);
-		put_str(w, "description", f->doc);
+		json_write_member_str(w, "description", f->doc);
 		put_type(w, f, with_rules);
 		put_default(w, f);
 		json_write_object_end(w);
@@ -246,7 +228,7 @@ static void put_object(struct json_writer *w, const struct schema *schema, bool 
 void schema_openapi(const struct schema *schema, bool with_rules, struct json_writer *w)
 {
 	json_write_object_begin(w);
-	put_str(w, "description", schema->doc);
+	json_write_member_str(w, "description", schema->doc);
 	put_object(w, schema, with_rules);
 	json_write_object_end(w);
 }

@@ -47,7 +47,7 @@ struct conversion {
 	const char *cooldown_up, *cooldown_down;
 	const char *idle_after, *idle_replicas, *idle_initial, *idle_signal, *idle_above;
 	const char *fallback_threshold, *fallback_replicas, *fallback_behavior;
-	const char *min_available_percent, *restore_replicas;
+	const char *min_available_percent;
 	const char *notes[CONVERT_NOTES_MAX]; // what could not be carried over, and what to look at
 	size_t n_notes;
 	bool is_full; // more than there is room for: a note says so

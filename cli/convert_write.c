@@ -224,7 +224,6 @@ static void write_rest(struct buf *out, const struct conversion *c)
 		buf_puts(out, "  guards:\n");
 		line_number(out, "    ", "minAvailablePercent", c->min_available_percent);
 	}
-	line_number(out, "  ", "restoreReplicas", c->restore_replicas);
 }
 
 void convert_write(struct buf *out, const struct conversion *c)

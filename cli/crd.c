@@ -30,18 +30,6 @@ static const struct column columns[] = {
         {"Age", "date", ".metadata.creationTimestamp", "Age of the policy.", 0},
 };
 
-static void put_str(struct json_writer *w, const char *key, const char *value)
-{
-	json_write_key(w, key);
-	json_write_str(w, value);
-}
-
-static void put_bool(struct json_writer *w, const char *key, bool value)
-{
-	json_write_key(w, key);
-	json_write_bool(w, value);
-}
-
 static void put_list_of_one(struct json_writer *w, const char *key, const char *value)
 {
 	json_write_key(w, key);
@@ -54,10 +42,10 @@ static void put_names(struct json_writer *w)
 {
 	json_write_key(w, "names");
 	json_write_object_begin(w);
-	put_str(w, "kind", POLICY_KIND);
-	put_str(w, "listKind", POLICY_KIND "List");
-	put_str(w, "plural", CRD_PLURAL);
-	put_str(w, "singular", "gpuautoscaler");
+	json_write_member_str(w, "kind", POLICY_KIND);
+	json_write_member_str(w, "listKind", POLICY_KIND "List");
+	json_write_member_str(w, "plural", CRD_PLURAL);
+	json_write_member_str(w, "singular", "gpuautoscaler");
 	put_list_of_one(w, "shortNames", "gpua");
 	put_list_of_one(w, "categories", "all");
 	json_write_object_end(w);
@@ -69,10 +57,10 @@ static void put_columns(struct json_writer *w)
 	json_write_array_begin(w);
 	for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
 		json_write_object_begin(w);
-		put_str(w, "name", columns[i].name);
-		put_str(w, "type", columns[i].type);
-		put_str(w, "jsonPath", columns[i].path);
-		put_str(w, "description", columns[i].doc);
+		json_write_member_str(w, "name", columns[i].name);
+		json_write_member_str(w, "type", columns[i].type);
+		json_write_member_str(w, "jsonPath", columns[i].path);
+		json_write_member_str(w, "description", columns[i].doc);
 		if (columns[i].priority) {
 			json_write_key(w, "priority");
 			json_write_i64(w, columns[i].priority);
@@ -86,7 +74,7 @@ static void put_typed(struct json_writer *w, const char *key, const char *type)
 {
 	json_write_key(w, key);
 	json_write_object_begin(w);
-	put_str(w, "type", type);
+	json_write_member_str(w, "type", type);
 	json_write_object_end(w);
 }
 
@@ -99,8 +87,8 @@ static void put_schema(struct json_writer *w, bool with_rules)
 	json_write_object_begin(w);
 	json_write_key(w, "openAPIV3Schema");
 	json_write_object_begin(w);
-	put_str(w, "description", policy_schema()->doc);
-	put_str(w, "type", "object");
+	json_write_member_str(w, "description", policy_schema()->doc);
+	json_write_member_str(w, "type", "object");
 	put_list_of_one(w, "required", "spec");
 	json_write_key(w, "properties");
 	json_write_object_begin(w);
@@ -119,9 +107,9 @@ static void put_schema(struct json_writer *w, bool with_rules)
 static void put_version(struct json_writer *w, bool with_rules)
 {
 	json_write_object_begin(w);
-	put_str(w, "name", CRD_VERSION);
-	put_bool(w, "served", true);
-	put_bool(w, "storage", true);
+	json_write_member_str(w, "name", CRD_VERSION);
+	json_write_member_bool(w, "served", true);
+	json_write_member_bool(w, "storage", true);
 	json_write_key(w, "subresources");
 	json_write_object_begin(w);
 	json_write_key(w, "status");
@@ -136,21 +124,21 @@ static void put_version(struct json_writer *w, bool with_rules)
 void crd_write(struct json_writer *w, bool with_rules)
 {
 	json_write_object_begin(w);
-	put_str(w, "apiVersion", "apiextensions.k8s.io/v1");
-	put_str(w, "kind", "CustomResourceDefinition");
+	json_write_member_str(w, "apiVersion", "apiextensions.k8s.io/v1");
+	json_write_member_str(w, "kind", "CustomResourceDefinition");
 	json_write_key(w, "metadata");
 	json_write_object_begin(w);
-	put_str(w, "name", CRD_PLURAL "." CRD_GROUP);
+	json_write_member_str(w, "name", CRD_PLURAL "." CRD_GROUP);
 	json_write_key(w, "labels");
 	json_write_object_begin(w);
-	put_str(w, "app.kubernetes.io/name", "gpuscale");
-	put_str(w, "app.kubernetes.io/part-of", "gpuscale");
+	json_write_member_str(w, "app.kubernetes.io/name", "gpuscale");
+	json_write_member_str(w, "app.kubernetes.io/part-of", "gpuscale");
 	json_write_object_end(w);
 	json_write_object_end(w);
 	json_write_key(w, "spec");
 	json_write_object_begin(w);
-	put_str(w, "group", CRD_GROUP);
-	put_str(w, "scope", "Namespaced");
+	json_write_member_str(w, "group", CRD_GROUP);
+	json_write_member_str(w, "scope", "Namespaced");
 	put_names(w);
 	json_write_key(w, "versions");
 	json_write_array_begin(w);

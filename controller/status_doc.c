@@ -51,31 +51,6 @@ void status_record_add(struct status_record *r, int64_t time_ms, enum action act
 
 // ---- writing ----
 
-static void write_str(struct json_writer *w, const char *key, const char *value)
-{
-	json_write_key(w, key);
-	json_write_str(w, value);
-}
-
-static void write_i64(struct json_writer *w, const char *key, int64_t value)
-{
-	json_write_key(w, key);
-	json_write_i64(w, value);
-}
-
-static void write_time(struct json_writer *w, const char *key, int64_t wall_ms)
-{
-	char text[NUM_TEXT_BYTES];
-	num_format_rfc3339_ms(text, wall_ms);
-	write_str(w, key, text);
-}
-
-static void write_null(struct json_writer *w, const char *key)
-{
-	json_write_key(w, key);
-	json_write_null(w);
-}
-
 static void write_conditions(struct json_writer *w, const struct status_doc *doc)
 {
 	json_write_key(w, "conditions");
@@ -84,13 +59,13 @@ static void write_conditions(struct json_writer *w, const struct status_doc *doc
 		const struct condition *c = &doc->conditions[i];
 		int64_t since_ms = doc->record->since_ms[i];
 		json_write_object_begin(w);
-		write_str(w, "type", condition_type_names[i]);
-		write_str(w, "status", condition_status_names[c->status]);
-		write_str(w, "reason", c->reason);
+		json_write_member_str(w, "type", condition_type_names[i]);
+		json_write_member_str(w, "status", condition_status_names[c->status]);
+		json_write_member_str(w, "reason", c->reason);
 		if (c->message[0]) // Kubernetes 1.20 takes "" inside an array of a merge-PATCH for null, and refuses it
-			write_str(w, "message", c->message);
-		write_time(w, "lastTransitionTime", since_ms - since_ms % 1000);
-		write_i64(w, "observedGeneration", doc->generation);
+			json_write_member_str(w, "message", c->message);
+		json_write_member_time(w, "lastTransitionTime", since_ms - since_ms % 1000);
+		json_write_member_i64(w, "observedGeneration", doc->generation);
 		json_write_object_end(w);
 	}
 	json_write_array_end(w);
@@ -117,7 +92,7 @@ static void write_summary(struct json_writer *w, const struct status_doc *doc)
 		format_short(target, d->signals[i].target);
 		buf_printf(&text, "%s%s %s/%s", i ? ", " : "", doc->policy->signals[i].name, value, target);
 	}
-	write_str(w, "signalsSummary", buf_str(&text)); // what does not fit is left out
+	json_write_member_str(w, "signalsSummary", buf_str(&text)); // what does not fit is left out
 	buf_done(&text);
 }
 
@@ -130,20 +105,20 @@ static void write_signals(struct json_writer *w, const struct status_doc *doc)
 		const struct decision_signal *s = &d->signals[i];
 		char text[NUM_TEXT_BYTES];
 		json_write_object_begin(w);
-		write_str(w, "name", doc->policy->signals[i].name);
+		json_write_member_str(w, "name", doc->policy->signals[i].name);
 		if (isfinite(s->value)) {
 			num_format_f64(text, s->value);
-			write_str(w, "value", text);
+			json_write_member_str(w, "value", text);
 		}
 		if (isfinite(s->target)) {
 			num_format_f64(text, s->target);
-			write_str(w, "target", text);
+			json_write_member_str(w, "target", text);
 		}
-		write_i64(w, "proposal", s->proposal);
-		write_str(w, "state", signal_state_name(s->state));
-		write_str(w, "reason", reason_info(s->reason)->name);
+		json_write_member_i64(w, "proposal", s->proposal);
+		json_write_member_str(w, "state", signal_state_name(s->state));
+		json_write_member_str(w, "reason", reason_info(s->reason)->name);
 		if (s->age_ms >= 0)
-			write_time(w, "sampleTime", d->time_ms - s->age_ms);
+			json_write_member_time(w, "sampleTime", d->time_ms - s->age_ms);
 		json_write_object_end(w);
 	}
 	json_write_array_end(w);
@@ -155,24 +130,24 @@ static void write_decision(struct json_writer *w, const struct status_doc *doc)
 	if (!decided) {
 		static const char *const fields[] = {"action", "readyReplicas"};
 		for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
-			write_null(w, fields[i]);
-		write_str(w, "reason", doc->conditions[CONDITION_READY].reason);
-		write_str(w, "message", doc->conditions[CONDITION_READY].message);
+			json_write_member_null(w, fields[i]);
+		json_write_member_str(w, "reason", doc->conditions[CONDITION_READY].reason);
+		json_write_member_str(w, "message", doc->conditions[CONDITION_READY].message);
 		return;
 	}
 	const struct decision *d = decided->decision;
 	char message[RENDER_SENTENCE_BYTES];
 	bool scaled = doc->facts->phase == STATUS_SCALED;
-	write_i64(w, "currentReplicas", scaled ? d->desired : d->current);
-	write_i64(w, "desiredReplicas", d->desired);
+	json_write_member_i64(w, "currentReplicas", scaled ? d->desired : d->current);
+	json_write_member_i64(w, "desiredReplicas", d->desired);
 	if (d->ready >= 0)
-		write_i64(w, "readyReplicas", d->ready);
+		json_write_member_i64(w, "readyReplicas", d->ready);
 	else
-		write_null(w, "readyReplicas");
-	write_str(w, "action", action_name(d->action));
-	write_str(w, "reason", reason_info(d->reason)->name);
+		json_write_member_null(w, "readyReplicas");
+	json_write_member_str(w, "action", action_name(d->action));
+	json_write_member_str(w, "reason", reason_info(d->reason)->name);
 	render_message(decided, message);
-	write_str(w, "message", message);
+	json_write_member_str(w, "message", message);
 	write_summary(w, doc);
 	write_signals(w, doc);
 }
@@ -206,8 +181,8 @@ static void write_state(struct json_writer *w, const struct status_doc *doc)
 	json_write_array_begin(w);
 	for (size_t i = 0; i < n; i++) {
 		json_write_object_begin(w);
-		write_time(w, "time", recommendations[i].time_ms);
-		write_i64(w, "replicas", recommendations[i].replicas);
+		json_write_member_time(w, "time", recommendations[i].time_ms);
+		json_write_member_i64(w, "replicas", recommendations[i].replicas);
 		json_write_object_end(w);
 	}
 	json_write_array_end(w);
@@ -216,16 +191,16 @@ static void write_state(struct json_writer *w, const struct status_doc *doc)
 	json_write_array_begin(w);
 	for (size_t i = n > STATUS_EVENTS_MAX ? n - STATUS_EVENTS_MAX : 0; i < n; i++) {
 		json_write_object_begin(w);
-		write_time(w, "time", events[i].time_ms);
-		write_i64(w, "change", events[i].change);
+		json_write_member_time(w, "time", events[i].time_ms);
+		json_write_member_i64(w, "change", events[i].change);
 		json_write_object_end(w);
 	}
 	json_write_array_end(w);
 	int64_t last_ms = decide_last_scale_ms(doc->policy, doc->state);
 	if (last_ms >= 0)
-		write_time(w, "lastScaleTime", last_ms);
+		json_write_member_time(w, "lastScaleTime", last_ms);
 	else
-		write_null(w, "lastScaleTime");
+		json_write_member_null(w, "lastScaleTime");
 	int64_t startup_ms = doc->policy->startup.given ? -1 : decide_startup_ms(doc->policy, doc->state);
 	json_write_key(w, "startupSeconds");
 	if (startup_ms >= 0)
@@ -241,12 +216,12 @@ static void write_decisions(struct json_writer *w, const struct status_record *r
 	for (size_t i = 0; i < r->n_decisions; i++) {
 		const struct status_decision *d = &r->decisions[i];
 		json_write_object_begin(w);
-		write_time(w, "time", d->time_ms);
-		write_str(w, "action", action_name(d->action));
-		write_str(w, "reason", reason_info(d->reason)->name);
-		write_i64(w, "from", d->from);
-		write_i64(w, "to", d->to);
-		write_str(w, "message", d->message);
+		json_write_member_time(w, "time", d->time_ms);
+		json_write_member_str(w, "action", action_name(d->action));
+		json_write_member_str(w, "reason", reason_info(d->reason)->name);
+		json_write_member_i64(w, "from", d->from);
+		json_write_member_i64(w, "to", d->to);
+		json_write_member_str(w, "message", d->message);
 		json_write_object_end(w);
 	}
 	json_write_array_end(w);
@@ -259,8 +234,8 @@ void status_doc_write(struct buf *out, const struct status_doc *doc)
 	json_write_object_begin(&w);
 	json_write_key(&w, "status");
 	json_write_object_begin(&w);
-	write_i64(&w, "observedGeneration", doc->generation);
-	write_time(&w, "lastUpdateTime", doc->now_ms);
+	json_write_member_i64(&w, "observedGeneration", doc->generation);
+	json_write_member_time(&w, "lastUpdateTime", doc->now_ms);
 	write_decision(&w, doc);
 	if (doc->policy)
 		write_state(&w, doc);

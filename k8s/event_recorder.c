@@ -174,56 +174,48 @@ static bool take_token(struct event_recorder *r, const char *uid, int64_t now_ms
 
 // ---- one Event on the server ----
 
-static void write_time(struct json_writer *w, const char *key, int64_t wall_ms)
+// metav1.Time has no fraction.
+static int64_t whole_seconds(int64_t wall_ms)
 {
-	char text[NUM_TEXT_BYTES];
-	num_format_rfc3339_ms(text, wall_ms - wall_ms % 1000); // metav1.Time has no fraction
-	json_write_key(w, key);
-	json_write_str(w, text);
-}
-
-static void write_str(struct json_writer *w, const char *key, const char *value)
-{
-	json_write_key(w, key);
-	json_write_str(w, value);
+	return wall_ms - wall_ms % 1000;
 }
 
 static void write_counted(struct json_writer *w, const struct series *s)
 {
-	write_str(w, "message", s->message);
+	json_write_member_str(w, "message", s->message);
 	json_write_key(w, "count");
 	json_write_i64(w, s->count);
-	write_time(w, "lastTimestamp", s->last_ms);
+	json_write_member_time(w, "lastTimestamp", whole_seconds(s->last_ms));
 }
 
 static void write_whole(struct json_writer *w, const struct series *s)
 {
 	const struct event_recorder *r = s->recorder;
-	write_str(w, "apiVersion", "v1");
-	write_str(w, "kind", "Event");
+	json_write_member_str(w, "apiVersion", "v1");
+	json_write_member_str(w, "kind", "Event");
 	json_write_key(w, "metadata");
 	json_write_object_begin(w);
-	write_str(w, "name", s->event_name);
-	write_str(w, "namespace", s->namespace_name);
+	json_write_member_str(w, "name", s->event_name);
+	json_write_member_str(w, "namespace", s->namespace_name);
 	json_write_object_end(w);
 	json_write_key(w, "involvedObject");
 	json_write_object_begin(w);
-	write_str(w, "apiVersion", s->api_version);
-	write_str(w, "kind", s->kind);
-	write_str(w, "namespace", s->namespace_name);
-	write_str(w, "name", s->object_name);
-	write_str(w, "uid", s->uid);
+	json_write_member_str(w, "apiVersion", s->api_version);
+	json_write_member_str(w, "kind", s->kind);
+	json_write_member_str(w, "namespace", s->namespace_name);
+	json_write_member_str(w, "name", s->object_name);
+	json_write_member_str(w, "uid", s->uid);
 	json_write_object_end(w);
-	write_str(w, "type", s->type);
-	write_str(w, "reason", s->reason);
-	write_time(w, "firstTimestamp", s->first_ms);
+	json_write_member_str(w, "type", s->type);
+	json_write_member_str(w, "reason", s->reason);
+	json_write_member_time(w, "firstTimestamp", whole_seconds(s->first_ms));
 	write_counted(w, s);
 	json_write_key(w, "source");
 	json_write_object_begin(w);
-	write_str(w, "component", r->component);
+	json_write_member_str(w, "component", r->component);
 	json_write_object_end(w);
-	write_str(w, "reportingComponent", r->component);
-	write_str(w, "reportingInstance", r->instance);
+	json_write_member_str(w, "reportingComponent", r->component);
+	json_write_member_str(w, "reportingInstance", r->instance);
 }
 
 static void send_series(struct series *s);

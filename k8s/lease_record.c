@@ -12,33 +12,18 @@
 
 #define SHARDS_TEXT_MAX 100000
 
-static int copy_text(const cJSON *o, const char *key, char *out, size_t size, struct err *e)
-{
-	const cJSON *item = json_get(o, key);
-	out[0] = '\0';
-	if (!item || cJSON_IsNull(item))
-		return 0;
-	if (!cJSON_IsString(item))
-		return err_set(e, ERR_PROTOCOL, "%s is not a string", key);
-	size_t len = strlen(item->valuestring);
-	if (len >= size)
-		return err_set(e, ERR_LIMIT, "%s has %zu bytes, the ceiling is %zu", key, len, size - 1);
-	memcpy(out, item->valuestring, len + 1);
-	return 0;
-}
-
 static int decode_item(const cJSON *o, struct lease_record *r, struct err *e)
 {
 	*r = (struct lease_record){0};
 	const cJSON *metadata = json_get(o, "metadata"), *spec = json_get(o, "spec");
 	int64_t seconds = 0;
-	if (copy_text(metadata, "name", r->name, sizeof r->name, e) < 0 ||
-	    copy_text(metadata, "resourceVersion", r->version, sizeof r->version, e) < 0)
+	if (json_get_text(metadata, "name", r->name, sizeof r->name, e) < 0 ||
+	    json_get_text(metadata, "resourceVersion", r->version, sizeof r->version, e) < 0)
 		return err_wrap(e, "metadata");
 	if (!r->name[0] || !r->version[0])
 		return err_set(e, ERR_PROTOCOL, "metadata.name or metadata.resourceVersion is missing");
-	if (copy_text(spec, "holderIdentity", r->holder, sizeof r->holder, e) < 0 ||
-	    copy_text(spec, "renewTime", r->renew_stamp, sizeof r->renew_stamp, e) < 0 ||
+	if (json_get_text(spec, "holderIdentity", r->holder, sizeof r->holder, e) < 0 ||
+	    json_get_text(spec, "renewTime", r->renew_stamp, sizeof r->renew_stamp, e) < 0 ||
 	    json_get_i64(spec, "leaseDurationSeconds", 0, INT32_MAX, &seconds, e) < 0 ||
 	    json_get_i64(spec, "leaseTransitions", 0, INT32_MAX, &r->transitions, e) < 0)
 		return err_wrap(e, "lease %.80s: spec", r->name);

@@ -9,21 +9,6 @@
 #include "base/err.h"
 #include "base/json_read.h"
 
-static int copy_text(const cJSON *o, const char *key, char *out, size_t size, struct err *e)
-{
-	const cJSON *item = json_get(o, key);
-	out[0] = '\0';
-	if (!item || cJSON_IsNull(item))
-		return 0;
-	if (!cJSON_IsString(item))
-		return err_set(e, ERR_PROTOCOL, "%s is not a string", key);
-	size_t len = strlen(item->valuestring);
-	if (len >= size)
-		return err_set(e, ERR_LIMIT, "%s has %zu bytes, the ceiling is %zu", key, len, size - 1);
-	memcpy(out, item->valuestring, len + 1);
-	return 0;
-}
-
 // An absent count is 0: the API leaves zeros out.
 static int read_count(const cJSON *o, const char *key, int32_t *ret_value, struct err *e)
 {
@@ -42,10 +27,10 @@ static int decode_scale(const cJSON *root, struct scale *s, struct err *e)
 	if (read_count(spec, "replicas", &s->spec_replicas, e) < 0)
 		return err_wrap(e, "spec");
 	if (read_count(status, "replicas", &s->status_replicas, e) < 0 ||
-	    copy_text(status, "selector", s->selector, sizeof s->selector, e) < 0)
+	    json_get_text(status, "selector", s->selector, sizeof s->selector, e) < 0)
 		return err_wrap(e, "status");
-	if (copy_text(json_get(root, "metadata"), "resourceVersion", s->resource_version, sizeof s->resource_version,
-	              e) < 0)
+	if (json_get_text(json_get(root, "metadata"), "resourceVersion", s->resource_version,
+	                  sizeof s->resource_version, e) < 0)
 		return err_wrap(e, "metadata");
 	if (!s->resource_version[0])
 		return err_set(e, ERR_PROTOCOL, "metadata.resourceVersion is missing");
@@ -145,7 +130,7 @@ static int decode_pods(const cJSON *root, struct pod_counts *counts, struct pod_
 		if (list && pod_list_add(list, name, pod_kind_of(is_deleted, phase, ready), e) < 0)
 			return -1;
 	}
-	return copy_text(json_get(root, "metadata"), "continue", ret_continue, PODS_CONTINUE_BYTES_MAX, e);
+	return json_get_text(json_get(root, "metadata"), "continue", ret_continue, PODS_CONTINUE_BYTES_MAX, e);
 }
 
 int pods_decode_page(const char *text, size_t len, struct pod_counts *counts, struct pod_list *list,
