@@ -8,7 +8,7 @@ debian_fetch() {
 	local mirror lists=$cache/apt
 	# shellcheck disable=SC2016 # apt expands these
 	mirror=$(apt-get indextargets --format '$(REPO_URI) $(COMPONENT)' 'Created-By: Packages' 2>/dev/null |
-		awk '$2 == "main" && $1 !~ /security/ {print $1; exit}')
+		awk '$2 == "main" && $1 !~ /security/ && !n++ {print $1}')
 	[ -n "$mirror" ] || die "apt knows no archive with a \"main\" component, so there is no source package to build from"
 	mkdir -p "$lists/partial"
 	printf 'deb-src %s bookworm main\n' "$mirror" >"$cache/src.list"

@@ -32,7 +32,7 @@ world_start() {
 new_token() {
 	"$api_tool" token "$api_dir" gpuscale-system gpuscale >"$work/token.new" && mv "$work/token.new" "$work/token"
 }
-widget_is_served() { admin /apis/example.dev/v1 | grep -q widgets/scale; }
+widget_is_served() { grep -q widgets/scale <(admin /apis/example.dev/v1); }
 
 # admin PATH [CURL_ARGUMENT..]: a request with all rights.
 admin() {
