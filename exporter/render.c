@@ -33,9 +33,8 @@ struct blocks {
 	size_t dropped;
 };
 
-// The labels of one device, without braces. Every family of a round repeats them, so they are written once.
-static void put_labels(struct buf *b, const struct render_options *o, const struct device *d,
-                       const struct pod_share *owner)
+// Which device it is, where it is, and on which host. model: "" leaves the label out, as with every empty value.
+static void put_identity(struct buf *b, const struct render_options *o, const struct device *d, const char *model)
 {
 	size_t from = b->len;
 	char index[16];
@@ -44,18 +43,27 @@ static void put_labels(struct buf *b, const struct render_options *o, const stru
 	put_label(b, from, "UUID", d->uuid);
 	put_label(b, from, "pci_bus_id", d->pci_bus_id);
 	put_label(b, from, "device", d->node);
-	put_label(b, from, "modelName", d->model);
+	put_label(b, from, "modelName", model);
 	put_label(b, from, "GPU_I_PROFILE", d->mig_profile);
 	put_label(b, from, "GPU_I_ID", d->mig_id);
 	put_label(b, from, o->hostname_label, o->hostname);
+}
+
+// The labels of one device, without braces. Every family of a round repeats them, so they are written once.
+static void put_labels(struct buf *b, const struct render_options *o, const struct device *d,
+                       const struct pod_share *owner)
+{
+	size_t from = b->len;
+	put_identity(b, o, d, d->model);
 	if (!o->counters || o->counters->driver_version)
 		put_label(b, from, "DCGM_FI_DRIVER_VERSION", o->driver_version);
 	put_label(b, from, "container", owner->container);
 	put_label(b, from, "namespace", owner->namespace_);
 	put_label(b, from, "pod", owner->pod);
 	if (owner->replica >= 0) {
-		snprintf(index, sizeof index, "%" PRId32, owner->replica);
-		put_label(b, from, "vgpu", index);
+		char replica[16];
+		snprintf(replica, sizeof replica, "%" PRId32, owner->replica);
+		put_label(b, from, "vgpu", replica);
 	}
 }
 
@@ -120,16 +128,7 @@ static void make_blocks(struct blocks *bl, struct buf *labels, struct buf *share
 // counter goes on when the owner changes; modelName, because promtool asks for snake_case.
 static void put_own_labels(struct buf *b, const struct render_options *o, const struct device *d)
 {
-	size_t from = b->len;
-	char index[16];
-	snprintf(index, sizeof index, "%" PRId32, d->index);
-	put_label(b, from, "gpu", index);
-	put_label(b, from, "UUID", d->uuid);
-	put_label(b, from, "pci_bus_id", d->pci_bus_id);
-	put_label(b, from, "device", d->node);
-	put_label(b, from, "GPU_I_PROFILE", d->mig_profile);
-	put_label(b, from, "GPU_I_ID", d->mig_id);
-	put_label(b, from, o->hostname_label, o->hostname);
+	put_identity(b, o, d, "");
 }
 
 static void put_pod_share(struct buf *out, const struct render_options *o, const struct device *d,

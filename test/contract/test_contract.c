@@ -120,20 +120,8 @@ static int setup(void **state)
 {
 	static struct contract contract;
 	struct contract *c = &contract;
-	const char *kubeconfig = getenv("CONTRACT_KUBECONFIG");
-	struct err e = {0};
-	if (!kubeconfig) {
-		print_error("CONTRACT_KUBECONFIG is not set: run test/contract/run-fake or run-real\n");
+	if (harness_start_kubeconfig(&c->h, &c->arena, "CONTRACT_KUBECONFIG") < 0)
 		return -1;
-	}
-	harness_start_loop(&c->h);
-	arena_init(&c->arena, 1024 * 1024);
-	const struct k8s_config_options options = {.kubeconfig = kubeconfig};
-	if (k8s_config_load(&c->arena, &options, &c->h.config, &e) < 0) {
-		print_error("%s\n", e.msg);
-		return -1;
-	}
-	harness_start_client(&c->h, 0);
 	const unsigned id = (unsigned)getpid();
 	snprintf(c->web, sizeof c->web, "contract-web-%u", id);
 	snprintf(c->db, sizeof c->db, "contract-db-%u", id);

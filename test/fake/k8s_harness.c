@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -62,6 +63,24 @@ void harness_start_client(struct harness *h, int max_attempts)
 	h->client = k8s_client_new(&ko, &e);
 	if (!h->client)
 		fail_msg("%s", e.msg);
+}
+
+int harness_start_kubeconfig(struct harness *h, struct arena *arena, const char *variable)
+{
+	struct err e = {0};
+	const struct k8s_config_options options = {.kubeconfig = getenv(variable)};
+	if (!options.kubeconfig) {
+		print_error("%s is not set\n", variable);
+		return -1;
+	}
+	harness_start_loop(h);
+	arena_init(arena, 1024 * 1024);
+	if (k8s_config_load(arena, &options, &h->config, &e) < 0) {
+		print_error("%s\n", e.msg);
+		return -1;
+	}
+	harness_start_client(h, 0);
+	return 0;
 }
 
 void harness_stop(struct harness *h)

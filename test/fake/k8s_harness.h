@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "k8s/k8s_client.h"
@@ -42,6 +43,9 @@ void harness_start_loop(struct harness *h);
 void harness_start(struct harness *h, const struct fake_apiserver_options *server);
 // A client of h->config, which must stay.
 void harness_start_client(struct harness *h, int max_attempts);
+// A loop and a client of the API server that a kubeconfig names. arena: made here, holds the config. variable: of the
+// environment, the file's name. -1 and a line to stderr.
+int harness_start_kubeconfig(struct harness *h, struct arena *arena, const char *variable);
 void harness_stop(struct harness *h);
 // Runs the loop until o is done; fails the test after HARNESS_WAIT_MS.
 void harness_wait(struct harness *h, const struct outcome *o);
