@@ -198,6 +198,9 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	                              .arg = c};
 	listener.arg = c;
 	c->was_crowded = true; // the start itself
+	c->start_ms = c->changed_ms = clock_wall_ms(&to->clock);
+	if (getentropy(&c->revision, sizeof c->revision) < 0) // so that no two processes have the same
+		c->revision = (uint64_t)c->start_ms << 20;
 	c->history = history_new();
 	c->store = policy_store_new(&listener);
 	c->ticks = ticks_new(&ticks, e);
@@ -213,6 +216,7 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	        .metrics = metrics,
 	        .history = c->history,
 	        .dry_run = c->options.dry_run,
+	        .trends = !c->options.once && c->options.listen && c->options.listen[0],
 	        .is_current = member_is_current,
 	        .may_write = member_may_write,
 	        .fault = member_fault,

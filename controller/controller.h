@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "controller/connections.h"
 
@@ -70,6 +71,9 @@ struct controller_view {
 	const struct event_recorder *event_recorder; // NULL: none
 	const struct shards *shards;                 // NULL: no election
 	const struct target_store *targets;          // NULL: targets are asked for, not watched
+	int64_t start_ms;                            // of this process
+	int64_t changed_ms;                          // when something of all this became new last
+	uint64_t revision;                           // another one then; begins anywhere
 };
 void controller_get_view(struct controller *c, struct controller_view *ret_view);
 // Once it knows its policies and each had a tick, or failed to, it is ready; those that come later do not change that.
@@ -77,5 +81,7 @@ bool controller_is_ready(struct controller *c, size_t *ret_n_ticked);
 // The policies of this process that are not at work, one after the other (NULL: the first), and why. NULL at the end.
 const struct policy_entry *controller_next_idle(struct controller *c, const struct policy_entry *after, char *ret_why,
                                                 size_t size);
+// Why this one, which the above has named, is not.
+void controller_why_idle(const struct policy_entry *e, char *ret_why, size_t size);
 
 #endif

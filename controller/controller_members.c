@@ -315,6 +315,7 @@ void members_settle(struct controller *c)
 		unmark(m);
 		settle(m, now_ms);
 	}
+	controller_touch(c);
 	log_changes(c);
 	ticks_run(c->ticks);
 }
@@ -324,6 +325,7 @@ void member_on_idle(void *owner)
 	struct member *m = owner;
 	struct controller *c = m->controller;
 	ticks_end(c->ticks, &m->ticker);
+	controller_touch(c);
 	if (!member_is_current(m) || !m->entry)
 		member_mark(m);
 	ticks_run(c->ticks);

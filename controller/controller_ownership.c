@@ -97,6 +97,7 @@ static void on_lost(void *arg, int32_t shard)
 		return;
 	}
 	c->shard[shard].is_leaving = true;
+	controller_touch(c);
 	mark_all(c, shard);
 	look_later(c);
 }
@@ -107,6 +108,7 @@ static void on_gained(void *arg, int32_t shard)
 	c->shard[shard].is_owned = true;
 	c->shard[shard].is_leaving = false;
 	c->shard[shard].term++;
+	controller_touch(c);
 	mark_all(c, shard);
 }
 

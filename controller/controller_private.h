@@ -70,6 +70,8 @@ struct controller {
 	bool view_is_stale, was_crowded, was_ready, stopping;
 	size_t n_trimmed; // members when memory was given back last
 	struct history *history;
+	int64_t start_ms, changed_ms;
+	uint64_t revision;
 	struct serving *serving; // NULL with --once
 	struct event *on_term, *on_int, *on_hup;
 };
@@ -115,6 +117,11 @@ const char *rivals_owner(const struct member *m);
 // What reconcile_env calls: rivals_owner; why somebody may be overlooked, NULL: nobody is.
 const char *member_rival(void *owner);
 const char *member_unseen(void *owner);
+
+// ---- controller_view.c ----
+
+// Something that the endpoints show is new.
+void controller_touch(struct controller *c);
 
 // ---- controller.c ----
 

@@ -24,16 +24,8 @@ static bool is_idle(const struct policy_entry *entry)
 	return m && !m->reconciler && member_term(m) != 0;
 }
 
-const struct policy_entry *controller_next_idle(struct controller *c, const struct policy_entry *after, char *ret_why,
-                                                size_t size)
+void controller_why_idle(const struct policy_entry *e, char *ret_why, size_t size)
 {
-	const struct policy_entry *e = after;
-	if (!controller_is_settled(c))
-		return NULL; // nobody works yet
-	while ((e = policy_store_next(c->store, e)) && !is_idle(e))
-		;
-	if (!e)
-		return NULL;
 	const struct policy_entry *winner = policy_entry_winner(e);
 	const char *rival = rivals_owner(e->user);
 	if (winner && winner != e)
@@ -45,6 +37,18 @@ const struct policy_entry *controller_next_idle(struct controller *c, const stru
 		snprintf(ret_why, size, "it is not known yet whether somebody else drives the target");
 	else
 		snprintf(ret_why, size, "%s", policy_entry_error(e));
+}
+
+const struct policy_entry *controller_next_idle(struct controller *c, const struct policy_entry *after, char *ret_why,
+                                                size_t size)
+{
+	const struct policy_entry *e = after;
+	if (!controller_is_settled(c))
+		return NULL; // nobody works yet
+	while ((e = policy_store_next(c->store, e)) && !is_idle(e))
+		;
+	if (e)
+		controller_why_idle(e, ret_why, size);
 	return e;
 }
 
@@ -70,6 +74,12 @@ bool controller_is_ready(struct controller *c, size_t *ret_n_ticked)
 	c->was_ready = c->was_ready || (objects.is_synced && n == c->n_members);
 	*ret_n_ticked = n;
 	return c->was_ready;
+}
+
+void controller_touch(struct controller *c)
+{
+	c->revision++;
+	c->changed_ms = clock_wall_ms(&c->connections->clock);
 }
 
 static void refresh_view(struct controller *c)
@@ -117,5 +127,8 @@ void controller_get_view(struct controller *c, struct controller_view *ret_view)
 	        .event_recorder = c->status_env.events,
 	        .shards = c->shards,
 	        .targets = c->connections->targets,
+	        .start_ms = c->start_ms,
+	        .changed_ms = c->changed_ms,
+	        .revision = c->revision,
 	};
 }

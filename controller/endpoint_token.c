@@ -96,6 +96,8 @@ static void follow(struct endpoint_token *t)
 static bool is_for_everybody(struct http_exchange *x)
 {
 	const char *path = http_exchange_path(x);
+	if (strcmp(path, "/") == 0)
+		return true; // the page, which holds no data: it asks for the token, and for the data with it
 	if (http_exchange_query(x, "verbose"))
 		return false;
 	return strcmp(path, "/livez") == 0 || strcmp(path, "/readyz") == 0 || strcmp(path, "/healthz") == 0;

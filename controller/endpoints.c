@@ -13,6 +13,7 @@
 #include "controller/controller.h"
 #include "controller/history.h"
 #include "controller/metrics.h"
+#include "controller/overview_endpoints.h"
 #include "controller/policy_store.h"
 #include "controller/policy_watch.h"
 #include "controller/query_hub.h"
@@ -25,10 +26,7 @@
 #include "policies/policy_schema.h"
 #include "promql/promql_source.h"
 
-#define ENDPOINT_BYTES_MAX (64 * 1024 * 1024)
-
-// Only GET and HEAD; anything else is answered here.
-static bool is_read(struct http_exchange *x)
+bool endpoint_is_read(struct http_exchange *x)
 {
 	const char *m = http_exchange_method(x);
 	if (strcmp(m, "GET") == 0 || strcmp(m, "HEAD") == 0)
@@ -38,7 +36,7 @@ static bool is_read(struct http_exchange *x)
 	return false;
 }
 
-static void reply(struct http_exchange *x, int status, const char *type, struct buf *body)
+void endpoint_reply(struct http_exchange *x, int status, const char *type, struct buf *body)
 {
 	if (body->failed)
 		http_exchange_reply_text(x, 500, "the reply is larger than its ceiling\n");
@@ -51,7 +49,7 @@ static void reply(struct http_exchange *x, int status, const char *type, struct 
 static void get_livez(void *arg, struct http_exchange *x)
 {
 	(void)arg;
-	if (is_read(x))
+	if (endpoint_is_read(x))
 		http_exchange_reply_text(x, 200, "ok\n");
 }
 
@@ -80,7 +78,7 @@ static void write_shards(struct buf *b, const struct shards *shards)
 // be taken out of service: holding is the job then.
 static void get_readyz(void *arg, struct http_exchange *x)
 {
-	if (!is_read(x))
+	if (!endpoint_is_read(x))
 		return;
 	struct controller_view v;
 	controller_get_view(arg, &v);
@@ -105,7 +103,7 @@ static void get_readyz(void *arg, struct http_exchange *x)
 		buf_puts(&b, v.reload_report);
 	}
 	buf_puts(&b, ready ? "ok\n" : "not ready\n");
-	reply(x, ready ? 200 : 503, "text/plain; charset=utf-8", &b);
+	endpoint_reply(x, ready ? 200 : 503, "text/plain; charset=utf-8", &b);
 }
 
 // The watches behind the targets, as one.
@@ -124,7 +122,7 @@ static struct metrics_watch targets_watch(const struct target_store *targets)
 
 static void get_metrics(void *arg, struct http_exchange *x)
 {
-	if (!is_read(x))
+	if (!endpoint_is_read(x))
 		return;
 	struct controller_view v;
 	controller_get_view(arg, &v);
@@ -170,7 +168,7 @@ static void get_metrics(void *arg, struct http_exchange *x)
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	metrics_render(v.metrics, &mv, &b);
 	free(policies);
-	reply(x, 200, EXPOSITION_CONTENT_TYPE, &b);
+	endpoint_reply(x, 200, EXPOSITION_CONTENT_TYPE, &b);
 }
 
 static bool is_asked_for(const char *only, const char *namespace_name, const char *name)
@@ -221,7 +219,7 @@ static void write_errors(struct json_writer *w, struct controller *controller, c
 // brought no decision, and those that have none.
 static void get_decisions(void *arg, struct http_exchange *x)
 {
-	if (!is_read(x))
+	if (!endpoint_is_read(x))
 		return;
 	struct controller_view v;
 	controller_get_view(arg, &v);
@@ -249,13 +247,13 @@ static void get_decisions(void *arg, struct http_exchange *x)
 	json_write_array_end(&w);
 	json_write_object_end(&w);
 	buf_putc(&b, '\n');
-	reply(x, 200, "application/json", &b);
+	endpoint_reply(x, 200, "application/json", &b);
 }
 
 static void get_version(void *arg, struct http_exchange *x)
 {
 	(void)arg;
-	if (is_read(x)) {
+	if (endpoint_is_read(x)) {
 		static const char body[] = "{\"version\":\"" GPUSCALE_VERSION "\"}\n";
 		http_exchange_reply(x, 200, "application/json", body, sizeof body - 1);
 	}
@@ -277,5 +275,5 @@ int endpoints_add(struct http_server *server, struct controller *controller, str
 	for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++)
 		if (http_server_route(server, routes[i].path, routes[i].fn, controller, e) < 0)
 			return -1;
-	return 0;
+	return overview_endpoints_add(server, controller, e);
 }

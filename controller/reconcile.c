@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "controller/reconcile_private.h"
+#include "controller/trend.h"
 #include "k8s/target_store.h"
 #include "policies/decide.h"
 
@@ -30,6 +31,7 @@ void reconcile_put_state_away(struct reconciler *r, void *state)
 		r->packed_bytes = room;
 	}
 	decide_state_pack(r->policy, state, r->packed);
+	r->last_scale_ms = decide_last_scale_ms(r->policy, state);
 	free(state);
 }
 
@@ -58,6 +60,7 @@ struct reconciler *reconciler_new(const struct reconcile_env *env, const struct 
 	r->env = env;
 	r->subject = *subject;
 	r->policy = subject->policy;
+	r->phase = STATUS_PHASE__COUNT;
 	void *state = malloc(decide_state_bytes(r->policy));
 	if (!state) {
 		free(r);
@@ -102,8 +105,21 @@ void reconciler_free(struct reconciler *r)
 	unwant_target(r, r->policy);
 	forget_decision(r);
 	reconcile_forget_error(r);
+	trend_free(r->trend);
 	free(r->packed);
 	free(r);
+}
+
+// Whether the columns of a trend, and the time between its rows, mean the same for both.
+static bool has_same_trend(const struct policy *a, const struct policy *b)
+{
+	if (a->interval_ms != b->interval_ms || a->n_signals != b->n_signals)
+		return false;
+	for (size_t i = 0; i < a->n_signals; i++)
+		if (strcmp(a->signals[i].name, b->signals[i].name) != 0 ||
+		    strcmp(a->signals[i].query, b->signals[i].query) != 0)
+			return false;
+	return true;
 }
 
 int reconciler_set_policy(struct reconciler *r, const struct policy *policy, int64_t generation)
@@ -121,10 +137,15 @@ int reconciler_set_policy(struct reconciler *r, const struct policy *policy, int
 	free(before);
 	want_target(r, policy); // before the old one goes: it is the same one, mostly
 	unwant_target(r, r->policy);
+	if (!has_same_trend(r->policy, policy)) {
+		trend_free(r->trend);
+		r->trend = NULL;
+	}
 	r->policy = r->subject.policy = policy;
 	reconcile_put_state_away(r, state);
 	r->subject.generation = generation;
 	forget_decision(r); // it names signals of the old policy
+	r->phase = STATUS_PHASE__COUNT;
 	r->needs_refill = refill_is_needed(policy);
 	return 0;
 }
@@ -155,6 +176,55 @@ const struct decision *reconciler_decision(const struct reconciler *r, const cha
 const char *reconciler_error(const struct reconciler *r)
 {
 	return r->error ? r->error : "";
+}
+
+bool reconciler_facts(const struct reconciler *r, struct decided *ret_decided, struct status_facts *ret_facts)
+{
+	bool has_decision = r->decision && r->phase != STATUS_READ_FAILED;
+	if (r->phase == STATUS_PHASE__COUNT)
+		return false;
+	*ret_decided = (struct decided){r->policy, r->decision, (const char *const *)r->details};
+	*ret_facts = (struct status_facts){
+	        .phase = r->phase,
+	        .decided = has_decision ? ret_decided : NULL,
+	        .text = r->error,
+	        .fault = r->env->fault(r->subject.owner),
+	        .rival = r->env->rival(r->subject.owner),
+	        .unseen = r->env->unseen(r->subject.owner),
+	        .dry_run = r->policy->dry_run || r->env->dry_run,
+	        .paused = r->policy->paused,
+	};
+	return true;
+}
+
+int64_t reconciler_last_scale_ms(const struct reconciler *r)
+{
+	return r->last_scale_ms;
+}
+
+const struct trend *reconciler_trend(const struct reconciler *r)
+{
+	return r->trend;
+}
+
+// Nothing depends on it: without memory there is none.
+void reconcile_note_trend(struct reconciler *r, int64_t now_ms, bool is_known)
+{
+	double values[TREND_COLUMNS_MAX];
+	_Static_assert(TREND_SIGNALS + POLICY_SIGNALS_MAX <= TREND_COLUMNS_MAX, "a column per signal");
+	if (!r->env->trends)
+		return;
+	if (!r->trend)
+		r->trend = trend_new(r->policy->interval_ms, TREND_SIGNALS + r->policy->n_signals);
+	if (!r->trend)
+		return;
+	if (is_known) {
+		values[TREND_CURRENT] = r->decision->current;
+		values[TREND_DESIRED] = r->decision->desired;
+		for (size_t i = 0; i < r->decision->n_signals; i++)
+			values[TREND_SIGNALS + i] = r->decision->signals[i].value;
+	}
+	trend_add(r->trend, now_ms, is_known ? values : NULL);
 }
 
 void reconcile_keep_decision(struct reconciler *r)

@@ -8,6 +8,8 @@
 
 #include "controller/observe.h"
 #include "controller/refill.h"
+#include "controller/render.h"
+#include "controller/status_conditions.h"
 #include "policies/decision.h"
 
 struct log;
@@ -16,6 +18,7 @@ struct policy_status;
 struct promql_sources;
 struct reconciler;
 struct history;
+struct trend;
 
 // What all reconcilers share; owned by the controller.
 struct reconcile_env {
@@ -25,6 +28,7 @@ struct reconcile_env {
 	struct metrics *metrics;
 	struct history *history;
 	bool dry_run;  // --dry-run: decide and report, write nothing
+	bool trends;   // somebody may want to see how things went
 	bool stopping; // the connections are being closed: ticks under way end without asking or writing anything more
 	// Whether the policy is still to be worked on: it may have changed, gone, or passed to another process while
 	// the tick waited. One that is not decides and writes nothing any more.
@@ -67,5 +71,12 @@ const struct policy *reconciler_policy(const struct reconciler *r);
 const struct decision *reconciler_decision(const struct reconciler *r, const char *const **ret_details);
 // Why the last tick brought no decision; "" when it did.
 const char *reconciler_error(const struct reconciler *r);
+// What the last tick has to say, for conditions; ret_facts refers to *ret_decided. False: there was no tick yet.
+bool reconciler_facts(const struct reconciler *r, struct decided *ret_decided, struct status_facts *ret_facts);
+// When the target was scaled last, as far as known, ms since the epoch; -1: not known.
+int64_t reconciler_last_scale_ms(const struct reconciler *r);
+// How the replicas (TREND_CURRENT, TREND_DESIRED) and then the signals went; NULL: nothing is kept, or not yet.
+enum { TREND_CURRENT, TREND_DESIRED, TREND_SIGNALS };
+const struct trend *reconciler_trend(const struct reconciler *r);
 
 #endif

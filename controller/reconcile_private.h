@@ -34,6 +34,9 @@ struct reconciler {
 	size_t decision_room;      // bytes allocated for it
 	char **details;            // one per signal, copies that live as long as `decision`; NULL: none has any
 	char *error;               // NULL: none
+	enum status_phase phase;   // that the last tick ended in; STATUS_PHASE__COUNT: none did yet
+	int64_t last_scale_ms;     // -1: not known
+	struct trend *trend;       // NULL: nobody wants to see it, or there is nothing yet
 };
 
 // ---- reconcile.c ----
@@ -45,5 +48,7 @@ void reconcile_put_state_away(struct reconciler *r, void *state);
 // Puts the tick's decision in the place of the last one, with copies of what the sources said.
 void reconcile_keep_decision(struct reconciler *r);
 void reconcile_forget_error(struct reconciler *r);
+// Adds the tick as of now_ms to the trend: the last decision; is_known false: it brought none.
+void reconcile_note_trend(struct reconciler *r, int64_t now_ms, bool is_known);
 
 #endif

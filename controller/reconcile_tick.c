@@ -48,26 +48,18 @@ static bool is_over(const struct reconciler *r)
 	return r->env->stopping || !r->env->is_current(r->subject.owner);
 }
 
-static void update_status(struct reconciler *r, enum status_phase phase, const char *text)
+// How the tick ended.
+static void update_status(struct reconciler *r, enum status_phase phase)
 {
+	struct decided decided;
+	struct status_update u = {.policy = r->policy,
+	                          .state = r->work->state,
+	                          .generation = r->subject.generation,
+	                          .now_ms = r->work->now_ms};
+	r->phase = phase;
 	if (!r->subject.status || r->needs_past)
 		return; // what is not known yet must not be written over what the process before this one left
-	struct decided decided = as_decided(r);
-	bool has_decision = r->decision && phase != STATUS_READ_FAILED;
-	struct status_update u = {
-	        .facts = {.phase = phase,
-	                  .decided = has_decision ? &decided : NULL,
-	                  .text = text,
-	                  .fault = r->env->fault(r->subject.owner),
-	                  .rival = r->env->rival(r->subject.owner),
-	                  .unseen = r->env->unseen(r->subject.owner),
-	                  .dry_run = r->policy->dry_run || r->env->dry_run,
-	                  .paused = r->policy->paused},
-	        .policy = r->policy,
-	        .state = r->work->state,
-	        .generation = r->subject.generation,
-	        .now_ms = r->work->now_ms,
-	};
+	reconciler_facts(r, &decided, &u.facts);
 	policy_status_update(r->subject.status, &u);
 	const char *error = policy_status_error(r->subject.status); // of one before, mostly
 	if (error[0] && !r->said_status_error)
@@ -117,7 +109,8 @@ static void fail_tick(struct reconciler *r, enum status_phase phase, const char 
 {
 	if (!is_over(r)) {
 		report_error(r, message, e);
-		update_status(r, phase, e->msg);
+		reconcile_note_trend(r, r->work->now_ms, false);
+		update_status(r, phase);
 	}
 	end_tick(r, "error");
 }
@@ -134,7 +127,7 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 		log_decision(r, LOG_INFO, "Scaled target");
 		reconcile_forget_error(r);
 		if (!is_over(r))
-			update_status(r, STATUS_SCALED, NULL);
+			update_status(r, STATUS_SCALED);
 		end_tick(r, "scaled");
 		return;
 	}
@@ -214,6 +207,8 @@ static void decide_and_act(struct reconciler *r)
 	decide(r->policy, &w->observation.observation, w->now_ms, r->work->state, d);
 	bool news = is_news(r->decision, d);
 	reconcile_keep_decision(r);
+	reconcile_note_trend(r, w->now_ms, true);
+	r->phase = STATUS_DECIDED; // until it is known what became of it
 	metrics_decided(r->env->metrics, d);
 	if (news) {
 		struct decided decided = as_decided(r);
@@ -224,7 +219,7 @@ static void decide_and_act(struct reconciler *r)
 		reconcile_forget_error(r);
 		log_decision(r, news ? LOG_INFO : LOG_DEBUG,
 		             d->write ? "Decided (dry run, nothing written)" : "Decided");
-		update_status(r, STATUS_DECIDED, NULL);
+		update_status(r, STATUS_DECIDED);
 		end_tick(r, "ok");
 		return;
 	}

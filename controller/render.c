@@ -90,6 +90,20 @@ void render_message(const struct decided *d, char *out)
 		render_sentence(d, &dec->trace[dec->driver], out);
 }
 
+bool render_signal(const struct decided *d, size_t signal, char *out)
+{
+	const struct decision *dec = d->decision;
+	out[0] = '\0';
+	for (size_t i = 0; i < dec->n_trace; i++) {
+		const struct trace_entry *t = &dec->trace[i];
+		if (t->signal != (int32_t)signal || t->reason != dec->signals[signal].reason)
+			continue;
+		render_sentence(d, t, out);
+		return true;
+	}
+	return false;
+}
+
 static void write_signals(struct json_writer *w, const struct decided *d)
 {
 	json_write_array_begin(w);

@@ -3,6 +3,7 @@
 #ifndef GPUSCALE_CONTROLLER_RENDER_H
 #define GPUSCALE_CONTROLLER_RENDER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct buf;
@@ -28,6 +29,8 @@ struct decided {
 void render_sentence(const struct decided *d, const struct trace_entry *t, char *out);
 // The sentence that explains the decision best.
 void render_message(const struct decided *d, char *out);
+// What the trace says about the state a signal is in. False, and out is "": nothing.
+bool render_signal(const struct decided *d, size_t signal, char *out);
 // One DecisionList item (DESIGN section 7).
 void render_decision_json(struct json_writer *w, const struct decided *d);
 // The trace as aligned lines, each `indent` blanks in.

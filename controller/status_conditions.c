@@ -62,14 +62,6 @@ static void able_to_scale(const struct decided *d, struct condition *c)
 		set(c, CONDITION_TRUE, "ReadyForNewScale", "the target can be scaled at any time");
 }
 
-static const struct trace_entry *word_on_signal(const struct decision *d, size_t signal, enum reason reason)
-{
-	for (size_t i = 0; i < d->n_trace; i++)
-		if (d->trace[i].signal == (int32_t)signal && d->trace[i].reason == reason)
-			return &d->trace[i];
-	return NULL;
-}
-
 static void scaling_active(const struct decided *d, struct condition *c)
 {
 	const struct decision *dec = d->decision;
@@ -87,14 +79,10 @@ static void scaling_active(const struct decided *d, struct condition *c)
 			continue;
 		if (ok > 0 && dec->action == ACTION_SCALE_UP)
 			break; // the good signals are enough for that
-		const struct trace_entry *why = word_on_signal(dec, i, s->reason);
-		enum condition_status status = s->state == SIGNAL_MISSING ? CONDITION_FALSE : CONDITION_UNKNOWN;
-		if (why) {
-			set_from(c, status, d, why);
-		} else {
-			set(c, status, reason_info(s->reason)->name, "");
+		set(c, s->state == SIGNAL_MISSING ? CONDITION_FALSE : CONDITION_UNKNOWN, reason_info(s->reason)->name,
+		    "");
+		if (!render_signal(d, i, c->message))
 			render_message(d, c->message);
-		}
 		return;
 	}
 	char message[RENDER_SENTENCE_BYTES];

@@ -133,7 +133,8 @@ static void on_done(void *arg, const struct promql_result *result, const struct 
 	struct source_call call = *(struct source_call *)arg;
 	struct promql_source *s = call.source;
 	free(arg);
-	exposition_histogram_observe(&s->stats.seconds, (double)(mono_us() - call.started_us) / 1e6);
+	s->stats.last_seconds = (double)(mono_us() - call.started_us) / 1e6;
+	exposition_histogram_observe(&s->stats.seconds, s->stats.last_seconds);
 	if (error)
 		s->stats.failed[error->kind]++;
 	else

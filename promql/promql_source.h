@@ -39,6 +39,7 @@ struct promql_source_stats {
 	uint64_t partial;                    // of these answered, but with warnings
 	uint64_t refused;                    // not sent: the source is down
 	int64_t last_answer_wall_ms;         // 0: never
+	double last_seconds;                 // of the last one that ended
 	struct exposition_histogram seconds; // from question to answer or error
 };
 
