@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "cli/args.h"
 #include "cli/commands.h"
 #include "controller/connections.h"
 #include "controller/options.h"
@@ -126,8 +127,7 @@ int cmd_check(int argc, char **argv)
 	        NULL,
 	        NULL};
 	struct check_args args = {.prometheus.query.kind = PROMQL_KIND_AUTO};
-	argp_err_exit_status = EXIT_USAGE;
-	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	args_parse(&argp, argc, argv, &args);
 	struct buf report;
 	buf_init(&report, CHECK_REPORT_MAX);
 	struct policy_set set;

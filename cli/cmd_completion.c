@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "cli/args.h"
 #include "cli/commands.h"
 #include "controller/options.h"
 
@@ -170,7 +171,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		if (*shell >= 0)
 			argp_error(state, "one shell at a time");
-		*shell = option_choice("completion", arg, shell_names, state);
+		*shell = option_choice("shell", arg, shell_names, state);
 		return 0;
 	case ARGP_KEY_NO_ARGS:
 		argp_error(state, "name the shell: bash, zsh or fish");
@@ -194,8 +195,7 @@ int cmd_completion(int argc, char **argv)
 	static void (*const writers[SHELL__COUNT])(struct buf *, const struct command *, size_t) = {
 	        [SHELL_BASH] = write_bash, [SHELL_ZSH] = write_zsh, [SHELL_FISH] = write_fish};
 	int shell = -1;
-	argp_err_exit_status = EXIT_USAGE;
-	argp_parse(&argp, argc, argv, 0, NULL, &shell);
+	args_parse(&argp, argc, argv, &shell);
 	size_t n;
 	const struct command *table = command_table(&n);
 	struct buf out;

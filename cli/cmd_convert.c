@@ -9,6 +9,7 @@
 #include "base/doc.h"
 #include "base/err.h"
 #include "base/schema.h"
+#include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/convert.h"
 #include "controller/options.h"
@@ -114,8 +115,7 @@ int cmd_convert(int argc, char **argv)
 	        NULL,
 	        NULL};
 	struct convert_args args = {0};
-	argp_err_exit_status = EXIT_USAGE;
-	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	args_parse(&argp, argc, argv, &args);
 	struct arena a;
 	struct buf out;
 	struct totals totals = {0};

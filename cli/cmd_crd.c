@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/json_write.h"
 #include "base/yaml_out.h"
+#include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/crd.h"
 #include "controller/options.h"
@@ -59,8 +60,7 @@ int cmd_crd(int argc, char **argv)
 	                          NULL,
 	                          NULL};
 	struct crd_args args = {.format = CRD_YAML};
-	argp_err_exit_status = EXIT_USAGE;
-	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	args_parse(&argp, argc, argv, &args);
 	struct buf json, yaml;
 	struct json_writer w;
 	buf_init(&json, CRD_TEXT_MAX);

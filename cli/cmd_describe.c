@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json_read.h"
+#include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/kube_session.h"
 #include "cli/policy_fetch.h"
@@ -71,8 +72,7 @@ int cmd_describe(int argc, char **argv)
 	        children,   NULL,
 	        NULL};
 	struct policy_scope scope = {0};
-	argp_err_exit_status = EXIT_USAGE;
-	argp_parse(&argp, argc, argv, 0, NULL, &scope);
+	args_parse(&argp, argc, argv, &scope);
 	struct kube_session session;
 	int code = policy_fetch_open(&session, &scope, "gpuscale describe");
 	if (code != EXIT_OK)

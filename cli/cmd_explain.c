@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/schema_explain.h"
 #include "base/schema_page.h"
+#include "cli/args.h"
 #include "cli/commands.h"
 #include "controller/metrics_table.h"
 #include "policies/policy_schema.h"
@@ -42,6 +43,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
+// Who leaves out the beginning of a path means what there is: `window` is spec.signals.window.
+static int explain(const struct schema *schema, const char *path, bool of_policy, struct buf *out, struct err *e)
+{
+	static const char *const roots[] = {"spec.", "spec.signals."};
+	int rc = schema_explain(schema, path, out, e);
+	for (size_t i = 0; rc < 0 && of_policy && i < sizeof roots / sizeof roots[0]; i++) {
+		char longer[EXPLAIN_PATH_BYTES + 16];
+		struct err ignored;
+		snprintf(longer, sizeof longer, "%s%s", roots[i], path);
+		rc = schema_explain(schema, longer, out, &ignored);
+	}
+	return rc;
+}
+
 int cmd_explain(int argc, char **argv)
 {
 	static const struct argp_option options[] = {{"page", KEY_PAGE, 0, 0,
@@ -60,8 +75,7 @@ int cmd_explain(int argc, char **argv)
 	        NULL,
 	        NULL};
 	struct explain_args args = {0};
-	argp_err_exit_status = EXIT_USAGE;
-	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	args_parse(&argp, argc, argv, &args);
 	struct buf out;
 	buf_init(&out, EXPLAIN_TEXT_MAX);
 	struct err e;
@@ -76,7 +90,7 @@ int cmd_explain(int argc, char **argv)
 		metric_family_page(&out);
 	else if (args.page)
 		schema_page(schema, &out);
-	if (!args.page && !of_metrics && schema_explain(schema, path, &out, &e) < 0) {
+	if (!args.page && !of_metrics && explain(schema, path, !of_sources, &out, &e) < 0) {
 		fprintf(stderr, "gpuscale explain: %s\n", e.msg);
 		code = EXIT_FAILED;
 	} else {

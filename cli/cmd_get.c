@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/get_watch.h"
 #include "cli/kube_session.h"
@@ -89,8 +90,7 @@ int cmd_get(int argc, char **argv)
 	                          NULL,
 	                          NULL};
 	struct get_args args = {.output = OUTPUT_TABLE};
-	argp_err_exit_status = EXIT_USAGE;
-	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	args_parse(&argp, argc, argv, &args);
 	struct kube_session session;
 	int code = policy_fetch_open(&session, &args.scope, "gpuscale get");
 	if (code != EXIT_OK)

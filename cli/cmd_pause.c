@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json_write.h"
+#include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/crd.h"
 #include "cli/kube_session.h"
@@ -137,8 +138,7 @@ static int run(int argc, char **argv, struct pause_args *args, const char *comma
 	static const struct argp_child children[] = {{&policy_scope_argp, 0, NULL, 0}, {0}};
 	const struct argp argp = {
 	        args->pause ? pause_options : pause_options + 1, parse, "NAME..", about, children, NULL, NULL};
-	argp_err_exit_status = EXIT_USAGE;
-	argp_parse(&argp, argc, argv, 0, NULL, args);
+	args_parse(&argp, argc, argv, args);
 	struct kube_session session;
 	int code = policy_fetch_open(&session, &args->scope, command);
 	if (code != EXIT_OK)

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "cli/args.h"
 #include "cli/commands.h"
 #include "controller/connections.h"
 #include "controller/observe.h"
@@ -226,8 +227,7 @@ int cmd_plan(int argc, char **argv)
 	        NULL};
 	struct plan_args args = {.replicas = -1};
 	prometheus_options_init(&args.prometheus);
-	argp_err_exit_status = EXIT_USAGE;
-	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	args_parse(&argp, argc, argv, &args);
 
 	struct err e;
 	struct buf report;

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/process_trim.h"
+#include "cli/args.h"
 #include "cli/commands.h"
 #include "controller/connections.h"
 #include "controller/controller.h"
@@ -108,8 +109,7 @@ int cmd_run(int argc, char **argv)
 	struct run_args args = {.listen = ":8080"};
 	prometheus_options_init(&args.prometheus);
 	ha_options_init(&args.ha);
-	argp_err_exit_status = EXIT_USAGE;
-	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	args_parse(&argp, argc, argv, &args);
 
 	struct err e;
 	struct connections connections;

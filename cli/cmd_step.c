@@ -10,6 +10,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "cli/args.h"
 #include "cli/commands.h"
 #include "controller/options.h"
 #include "controller/policy_pick.h"
@@ -194,8 +195,7 @@ int cmd_step(int argc, char **argv)
 	        NULL,
 	        NULL};
 	struct step_args args = {0};
-	argp_err_exit_status = EXIT_USAGE;
-	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	args_parse(&argp, argc, argv, &args);
 
 	struct err e;
 	struct buf report;

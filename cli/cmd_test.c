@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/schema.h"
 #include "base/text.h"
+#include "cli/args.h"
 #include "cli/commands.h"
 #include "controller/options.h"
 #include "controller/policy_set.h"
@@ -323,8 +324,7 @@ int cmd_test(int argc, char **argv)
 	                          NULL,
 	                          NULL};
 	struct test_args args = {0};
-	argp_err_exit_status = EXIT_USAGE;
-	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	args_parse(&argp, argc, argv, &args);
 	regex_t only;
 	int rc = args.run ? regcomp(&only, args.run, REG_EXTENDED | REG_NOSUB) : 0;
 	if (rc != 0) {

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/kube_session.h"
 #include "cli/policy_fetch.h"
@@ -56,8 +57,7 @@ int cmd_top(int argc, char **argv)
 	                          NULL,
 	                          NULL};
 	struct top_args args = {0};
-	argp_err_exit_status = EXIT_USAGE;
-	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	args_parse(&argp, argc, argv, &args);
 	struct kube_session session;
 	int code = policy_fetch_open(&session, &args.scope, "gpuscale top");
 	if (code != EXIT_OK)

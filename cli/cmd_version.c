@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/args.h"
 #include "cli/commands.h"
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -32,8 +33,7 @@ int cmd_version(int argc, char **argv)
 	static const struct argp_option options[] = {{"output", 'o', "FORMAT", 0, "text or json", 0}, {0}};
 	const struct argp argp = {options, parse, "", "Print the version.", NULL, NULL, NULL};
 	bool json = false;
-	argp_err_exit_status = EXIT_USAGE;
-	argp_parse(&argp, argc, argv, 0, NULL, &json);
+	args_parse(&argp, argc, argv, &json);
 	const char *curl = curl_version_info(CURLVERSION_NOW)->version;
 	if (json)
 		printf("{\"version\":\"%s\",\"libcurl\":\"%s\",\"libevent\":\"%s\",\"openssl\":\"%s\"}\n",

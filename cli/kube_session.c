@@ -82,5 +82,9 @@ int kube_session_request(struct kube_session *s, const char *method, const char 
 	while (reply.rc > 0)
 		if (event_base_dispatch(s->loop) != 0)
 			return err_set(e, ERR_INTERNAL, "the event loop ended before the reply came");
+	// A login page of a proxy answers everything with 200.
+	if (reply.rc == 0 && ret_body && buf_str(ret_body)[0] != '{')
+		return err_set(e, ERR_PROTOCOL, "%s answered %s with no JSON object: is it a Kubernetes API server?",
+		               k8s_client_server(s->k8s), path);
 	return reply.rc;
 }

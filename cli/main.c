@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Entry point: finds the command in the table and hands over.
+#include <assert.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 
 #include "base/num.h"
 #include "cli/commands.h"
+#include "cli/streams.h"
 
 static void print_help(FILE *out)
 {
@@ -42,9 +44,16 @@ static int unknown_command(const char *word)
 	const char *names[64];
 	size_t n;
 	const struct command *c = command_table(&n);
-	for (size_t i = 0; i < n && i < 64; i++)
+	assert(n < sizeof names / sizeof names[0]);
+	for (size_t i = 0; i < n; i++)
 		names[i] = c[i].name;
-	const char *close = num_closest_name(word, names, n < 64 ? n : 64);
+	names[n++] = "help";
+	const char *close = num_closest_name(word, names, n);
+	if (word[0] == '-') {
+		fprintf(stderr, "gpuscale: \"%s\" where a command is expected: flags come after it\n", word);
+		fputs("Run 'gpuscale help' for the list.\n", stderr);
+		return EXIT_USAGE;
+	}
 	fprintf(stderr, "gpuscale: unknown command \"%s\"", word);
 	if (close)
 		fprintf(stderr, "; did you mean \"%s\"?", close);
@@ -55,6 +64,7 @@ static int unknown_command(const char *word)
 int main(int argc, char **argv)
 {
 	signal(SIGPIPE, SIG_IGN);
+	streams_guard();
 	protect_secrets();
 	if (argc < 2) {
 		print_help(stderr);
@@ -62,9 +72,10 @@ int main(int argc, char **argv)
 	}
 	const char *word = argv[1];
 	if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
-		const struct command *about = argc > 2 ? command_find(argv[2]) : NULL;
-		if (argc > 2 && !about)
-			return unknown_command(argv[2]);
+		const char *word_after = argc > 2 && strcmp(argv[2], "help") != 0 ? argv[2] : NULL;
+		const struct command *about = word_after ? command_find(word_after) : NULL;
+		if (word_after && !about)
+			return unknown_command(word_after);
 		if (!about) {
 			print_help(stdout);
 			return EXIT_OK;

@@ -69,21 +69,21 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option flags[] = {
-        {0, 0, 0, 0, "Serving:", 5},
+        {0, 0, 0, 0, "Serving:", 6},
         {"tls-cert-file", KEY_TLS_CERT, "FILE", 0,
-         "serve the endpoints over TLS with this certificate and its chain, re-read when it changes", 5},
-        {"tls-key-file", KEY_TLS_KEY, "FILE", 0, "its private key", 5},
-        {"tls-client-ca-file", KEY_TLS_CLIENT_CA, "FILE", 0, "clients must show a certificate of this CA", 5},
-        {"tls-min-version", KEY_TLS_MIN_VERSION, "VERSION", 0, "1.2 or 1.3 (default 1.2)", 5},
+         "serve the endpoints over TLS with this certificate and its chain, re-read when it changes", 6},
+        {"tls-key-file", KEY_TLS_KEY, "FILE", 0, "its private key", 6},
+        {"tls-client-ca-file", KEY_TLS_CLIENT_CA, "FILE", 0, "clients must show a certificate of this CA", 6},
+        {"tls-min-version", KEY_TLS_MIN_VERSION, "VERSION", 0, "1.2 or 1.3 (default 1.2)", 6},
         {"endpoint-token-file", KEY_TOKEN_FILE, "FILE", 0,
-         "bearer token that every endpoint but /livez, /readyz and /healthz asks for, re-read when it changes", 5},
+         "bearer token that every endpoint but /livez, /readyz and /healthz asks for, re-read when it changes", 6},
         {"external-metrics", KEY_EXTERNAL_METRICS, "ADDR", OPTION_ARG_OPTIONAL,
          "serve external.metrics.k8s.io/v1beta1 over TLS, for HorizontalPodAutoscalers (default "
          "address " EXTERNAL_METRICS_LISTEN ")",
-         5},
+         6},
         {"external-metrics-cert-file", KEY_EXTERNAL_CERT, "FILE", 0,
-         "its certificate (default: --tls-cert-file, else one made in memory)", 5},
-        {"external-metrics-key-file", KEY_EXTERNAL_KEY, "FILE", 0, "its private key", 5},
+         "its certificate (default: --tls-cert-file, else one made in memory)", 6},
+        {"external-metrics-key-file", KEY_EXTERNAL_KEY, "FILE", 0, "its private key", 6},
         {0},
 };
 const struct argp serve_argp = {flags, parse, NULL, NULL, NULL, NULL, NULL};
