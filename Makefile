@@ -121,7 +121,7 @@ BENCHES           := $(sort $(filter-out test/bench/run-fleet test/bench/run-kub
 REPLAY_TESTS      := $(if $(FUZZERS),test/fuzz/run-replay)
 TEST_PROGRAMS      = $(PROGRAMS) $(TEST_HELPERS)
 TEST_FLAGS        ?=
-run_tests          = test/run $(TEST_FLAGS) $(1)
+run_tests          = test/run -o test/slowest $(TEST_FLAGS) $(1)
 
 test: ## build and run unit, property, policy, golden and integration tests; installs what is missing first
 	@scripts/deps --check build test >/dev/null || scripts/deps build test
