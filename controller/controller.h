@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "controller/connections.h"
+#include "controller/status_conditions.h"
 
 struct controller;
 struct err;
@@ -81,7 +82,8 @@ bool controller_is_ready(struct controller *c, size_t *ret_n_ticked);
 // The policies of this process that are not at work, one after the other (NULL: the first), and why. NULL at the end.
 const struct policy_entry *controller_next_idle(struct controller *c, const struct policy_entry *after, char *ret_why,
                                                 size_t size);
-// Why this one, which the above has named, is not.
-void controller_why_idle(const struct policy_entry *e, char *ret_why, size_t size);
+// Why this one, which the above has named, is not: STATUS_CONFLICT, STATUS_INVALID, or STATUS_PHASE__COUNT while that
+// is not known yet.
+enum status_phase controller_why_idle(const struct policy_entry *e, char *ret_why, size_t size);
 
 #endif

@@ -310,12 +310,13 @@ void members_settle(struct controller *c)
 	if (c->stopping || !controller_is_settled(c))
 		return;
 	int64_t now_ms = clock_wall_ms(&c->connections->clock);
+	if (c->dirty)
+		controller_touch(c);
 	while (c->dirty) {
 		struct member *m = c->dirty;
 		unmark(m);
 		settle(m, now_ms);
 	}
-	controller_touch(c);
 	log_changes(c);
 	ticks_run(c->ticks);
 }

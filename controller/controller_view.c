@@ -24,19 +24,24 @@ static bool is_idle(const struct policy_entry *entry)
 	return m && !m->reconciler && member_term(m) != 0;
 }
 
-void controller_why_idle(const struct policy_entry *e, char *ret_why, size_t size)
+enum status_phase controller_why_idle(const struct policy_entry *e, char *ret_why, size_t size)
 {
 	const struct policy_entry *winner = policy_entry_winner(e);
 	const char *rival = rivals_owner(e->user);
-	if (winner && winner != e)
+	if (!winner) {
+		snprintf(ret_why, size, "%s", policy_entry_error(e));
+		return STATUS_INVALID;
+	}
+	if (winner == e && !rival) {
+		snprintf(ret_why, size, "it is not known yet whether somebody else drives the target");
+		return STATUS_PHASE__COUNT;
+	}
+	if (winner == e)
+		snprintf(ret_why, size, "%s drives the target", rival);
+	else
 		snprintf(ret_why, size, "policy %s/%s has the target %s/%s", winner->namespace_name, winner->name,
 		         e->body->policy.target_kind, e->body->policy.target_name);
-	else if (winner && rival)
-		snprintf(ret_why, size, "%s drives the target", rival);
-	else if (winner)
-		snprintf(ret_why, size, "it is not known yet whether somebody else drives the target");
-	else
-		snprintf(ret_why, size, "%s", policy_entry_error(e));
+	return STATUS_CONFLICT;
 }
 
 const struct policy_entry *controller_next_idle(struct controller *c, const struct policy_entry *after, char *ret_why,

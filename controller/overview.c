@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/json_write.h"
 #include "controller/history.h"
@@ -61,6 +62,19 @@ static void write_source(struct json_writer *w, const struct overview_source *s)
 	json_write_object_end(w);
 }
 
+static void write_problems(struct json_writer *w, const char *lines)
+{
+	json_write_key(w, "problems");
+	json_write_array_begin(w);
+	while (*lines) {
+		size_t n = strcspn(lines, "\n");
+		if (n > 0)
+			json_write_strn(w, lines, n);
+		lines += n + (lines[n] == '\n');
+	}
+	json_write_array_end(w);
+}
+
 void overview_begin(struct json_writer *w, const struct overview_head *h)
 {
 	json_write_object_begin(w);
@@ -79,6 +93,7 @@ void overview_begin(struct json_writer *w, const struct overview_head *h)
 	json_write_member_i64(w, "invalid", (int64_t)h->n_invalid);
 	json_write_member_i64(w, "waiting", (int64_t)h->n_waiting);
 	json_write_object_end(w);
+	write_problems(w, h->problems);
 	json_write_key(w, "policies");
 	json_write_array_begin(w);
 }

@@ -33,13 +33,14 @@ struct overview_head {
 	const struct overview_source *sources;
 	size_t n_sources;
 	size_t n_policies, n_invalid, n_waiting;
+	const char *problems; // that are of no policy alone, a line each; "": none
 };
 
 struct overview_policy {
 	const char *namespace_name, *name;
 	const struct policy *policy;      // in force, or what would be; NULL: no version was ever valid
 	struct decided decided;           // the last decision; .decision NULL: there is none
-	const struct status_facts *facts; // of the last tick; NULL: there was none
+	const struct status_facts *facts; // of the last tick, or of what keeps it from having one; NULL: none
 	const struct trend *trend;        // columns as in controller/reconcile.h; NULL: none
 	const char *error;                // why there is no decision, or why nothing came of it; "": all is well
 	bool dry_run;                     // the process's

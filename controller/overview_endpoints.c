@@ -25,6 +25,7 @@
 #define JSON_TYPE      "application/json"
 #define ETAG_BYTES     32
 #define CSP_BYTES_MAX  4096
+#define PROBLEMS_BYTES 8192
 #define QUERY_KEY_SHOW 128 // of a name that nobody has, in the error
 
 // ---- what all replies share ----
@@ -60,12 +61,39 @@ static void reply_error(struct http_exchange *x, int status, const char *text)
 	endpoint_reply(x, status, JSON_TYPE, &b);
 }
 
+// ---- what is wrong beside the policies ----
+
+// A line each. What is too much is cut.
+static void find_problems(const struct controller_view *v, char out[PROBLEMS_BYTES])
+{
+	size_t used = (size_t)snprintf(out, PROBLEMS_BYTES, "%s", v->reload_report);
+	struct shards_view shards = {.error = ""};
+	if (v->shards)
+		shards_get_view(v->shards, &shards);
+	const struct {
+		const char *what, *error;
+	} rows[] = {{"policies cannot be watched", v->watch_error}, {"leases", shards.error}};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		if (rows[i].error[0] && used < PROBLEMS_BYTES)
+			used += (size_t)snprintf(out + used, PROBLEMS_BYTES - used, "%s: %s\n", rows[i].what,
+			                         rows[i].error);
+}
+
+// FNV-1a.
+static uint64_t hash_of(const char *text)
+{
+	uint64_t h = 14695981039346656037u;
+	for (; *text; text++)
+		h = (h ^ (unsigned char)*text) * 1099511628211u;
+	return h;
+}
+
 // The revision as a weak tag: while a tick is under way what it decided may be seen before the revision is another one.
 // True: the client has it, and was told so.
-static bool is_known(struct http_exchange *x, const struct controller_view *v)
+static bool is_known(struct http_exchange *x, const struct controller_view *v, const char *problems)
 {
 	char tag[ETAG_BYTES], etag[ETAG_BYTES + 2];
-	snprintf(tag, sizeof tag, "\"%016" PRIx64 "\"", v->revision);
+	snprintf(tag, sizeof tag, "\"%016" PRIx64 "\"", v->revision ^ hash_of(problems));
 	snprintf(etag, sizeof etag, "W/%s", tag);
 	set_headers(x, etag);
 	if (!has_it(x, tag))
@@ -141,9 +169,15 @@ static void show(const struct controller_view *v, const struct item *i, struct s
 	*p = (struct overview_policy){
 	        .namespace_name = namespace_of(i), .name = name_of(i), .dry_run = v->dry_run, .last_scale_ms = -1};
 	if (i->idle) {
-		controller_why_idle(i->idle, ret_shown->why, sizeof ret_shown->why);
+		enum status_phase phase = controller_why_idle(i->idle, ret_shown->why, sizeof ret_shown->why);
 		p->error = ret_shown->why;
 		p->policy = i->idle->body ? &i->idle->body->policy : NULL;
+		ret_shown->facts = (struct status_facts){.phase = phase,
+		                                         .text = ret_shown->why,
+		                                         .dry_run = v->dry_run || (p->policy && p->policy->dry_run),
+		                                         .paused = p->policy && p->policy->paused};
+		if (phase != STATUS_PHASE__COUNT)
+			p->facts = &ret_shown->facts;
 		return;
 	}
 	p->policy = reconciler_policy(i->reconciler);
@@ -175,7 +209,8 @@ static size_t find_sources(const struct promql_sources *sources, struct overview
 	return n;
 }
 
-static void write_head(struct json_writer *w, const struct controller_view *v, const struct items *items)
+static void write_head(struct json_writer *w, const struct controller_view *v, const struct items *items,
+                       const char *problems)
 {
 	struct overview_source sources[PROMQL_SOURCES_MAX];
 	struct overview_head h = {.time_ms = v->changed_ms,
@@ -185,7 +220,8 @@ static void write_head(struct json_writer *w, const struct controller_view *v, c
 	                          .n_sources = find_sources(query_hub_sources(v->queries), sources),
 	                          .n_policies = items->n,
 	                          .n_invalid = items->n_invalid,
-	                          .n_waiting = items->n_waiting};
+	                          .n_waiting = items->n_waiting,
+	                          .problems = problems};
 	if (v->shards) {
 		struct shards_view shards;
 		shards_get_view(v->shards, &shards);
@@ -205,10 +241,12 @@ static void get_overview(void *arg, struct http_exchange *x)
 	struct shown shown;
 	struct json_writer w;
 	struct buf b;
+	char problems[PROBLEMS_BYTES];
 	if (!endpoint_is_read(x))
 		return;
 	controller_get_view(arg, &v);
-	if (is_known(x, &v))
+	find_problems(&v, problems);
+	if (is_known(x, &v, problems))
 		return;
 	const char *history = http_exchange_query(x, "history");
 	if (!items_find(arg, &v, &items)) {
@@ -218,7 +256,7 @@ static void get_overview(void *arg, struct http_exchange *x)
 	bool with_history = history && strcmp(history, "true") == 0 && items.n <= OVERVIEW_HISTORIES_MAX;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	json_write_init(&w, &b, 0);
-	write_head(&w, &v, &items);
+	write_head(&w, &v, &items, problems);
 	for (size_t i = 0; i < items.n && !b.failed; i++) {
 		show(&v, &items.list[i], &shown);
 		overview_add(&w, &shown.policy, with_history);
@@ -273,7 +311,7 @@ static void get_policy(void *arg, struct http_exchange *x)
 		reply_error(x, 404, text);
 		return;
 	}
-	if (is_known(x, &v))
+	if (is_known(x, &v, ""))
 		return;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	json_write_init(&w, &b, 0);

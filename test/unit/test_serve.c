@@ -60,6 +60,8 @@ static void probes_are_open_and_the_rest_asks_for_the_token(void **state)
 	        {"/livez", NULL, 404}, // admitted: the fixture has no such page
 	        {"/readyz", NULL, 404},
 	        {"/healthz", NULL, 404},
+	        {"/", NULL, 404}, // the page holds no data
+	        {"//", NULL, 401},
 	        {"/livez/", NULL, 401},
 	        {"/echo", NULL, 401},
 	        {"/nowhere", NULL, 401},

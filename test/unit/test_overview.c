@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+// The documents behind the status page are JSON whatever they are about, say what is known and nothing else, and stay
+// within their ceilings; the page's own policy admits what stands in it and nothing else.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json_read.h"
+#include "base/json_write.h"
+#include "controller/endpoints.h"
+#include "controller/history.h"
+#include "controller/overview.h"
+#include "controller/reconcile.h"
+#include "controller/status_conditions.h"
+#include "controller/status_page.h"
+#include "controller/trend.h"
+#include "policies/decision.h"
+#include "policies/policy.h"
+
+#define NOW_MS 1767603600000 // 2026-01-05T09:00:00Z
+
+static const struct policy_signal signals[] = {
+        {.name = "queue", .query = "q", .target = {.set = true, .type = TARGET_VALUE, .value = 8}},
+        {.name = "sm_active", .query = "s", .watermarks = {.set = true, .high = 0.7, .low = 0.3}},
+};
+static const struct policy policy = {.namespace_name = "serving",
+                                     .name = "llama",
+                                     .target_kind = "Deployment",
+                                     .target_name = "llm",
+                                     .interval_ms = 15000,
+                                     .min_replicas = 1,
+                                     .max_replicas = 16,
+                                     .signals = signals,
+                                     .n_signals = 2};
+
+static struct decision sample(void)
+{
+	struct decision d = {.time_ms = NOW_MS,
+	                     .current = 2,
+	                     .ready = -1,
+	                     .desired = 2,
+	                     .action = ACTION_HOLD,
+	                     .reason = REASON_NO_DATA,
+	                     .driver = 0,
+	                     .min_replicas = 2,
+	                     .max_replicas = 12,
+	                     .n_signals = 2,
+	                     .n_trace = 1};
+	d.signals[0] = (struct decision_signal){SIGNAL_OK, REASON_NONE, 12.5, 8, 4, 3000};
+	d.signals[1] = (struct decision_signal){SIGNAL_MISSING, REASON_NO_DATA, NAN, 0, 2, -1};
+	d.trace[0] = (struct trace_entry){
+	        .stage = STAGE_SOURCES, .reason = REASON_NO_DATA, .signal = 1, .before = 2, .after = 2};
+	return d;
+}
+
+static const struct overview_policy unknown = {
+        .namespace_name = "serving", .name = "llama", .error = "", .last_scale_ms = -1};
+
+static cJSON *parse(const struct buf *b)
+{
+	struct err e;
+	assert_false(b->failed);
+	cJSON *root = json_read(buf_str(b), b->len, &e);
+	if (!root)
+		fail_msg("%s in: %.400s", e.msg, buf_str(b));
+	return root;
+}
+
+static cJSON *overview_of(const struct overview_head *h, const struct overview_policy *list, size_t n)
+{
+	struct buf b;
+	struct json_writer w;
+	buf_init(&b, ENDPOINT_BYTES_MAX);
+	json_write_init(&w, &b, 0);
+	overview_begin(&w, h);
+	for (size_t i = 0; i < n; i++)
+		overview_add(&w, &list[i], true);
+	overview_end(&w);
+	cJSON *root = parse(&b);
+	buf_done(&b);
+	return root;
+}
+
+// The value at "a.b.2.c" as JSON; "" when there is none.
+static void assert_at(const cJSON *root, const char *path, const char *want)
+{
+	char got[1024] = "";
+	const cJSON *at = root;
+	for (const char *p = path; at && *p;) {
+		char key[64];
+		size_t n = strcspn(p, ".");
+		snprintf(key, sizeof key, "%.*s", (int)n, p);
+		at = cJSON_IsArray(at) ? cJSON_GetArrayItem(at, key[0] - '0') : json_get(at, key);
+		p += n + (p[n] == '.');
+	}
+	if (at)
+		assert_true(cJSON_PrintPreallocated((cJSON *)(uintptr_t)at, got, sizeof got, false));
+	if (strcmp(got, want) != 0)
+		fail_msg("%s: got %s, want %s", path, got, want);
+}
+
+static void the_head_says_what_is_known(void **state)
+{
+	(void)state;
+	const struct overview_source sources[] = {
+	        {"default", "http://prometheus:9090", "", PROMQL_UP, NOW_MS - 1000, 0.004},
+	        {"eu", "http://eu:9090", "connection refused", PROMQL_DOWN, 0, 0},
+	};
+	struct overview_head h = {.time_ms = NOW_MS,
+	                          .start_ms = NOW_MS - 60000,
+	                          .identity = "a_1",
+	                          .shards_owned = 0,
+	                          .shards_total = 1,
+	                          .sources = sources,
+	                          .n_sources = 2,
+	                          .n_policies = 3,
+	                          .n_invalid = 1,
+	                          .n_waiting = 2,
+	                          .problems = "a.yaml: no \xff text\n\nleases: away"};
+	cJSON *root = overview_of(&h, NULL, 0);
+	assert_at(root, "apiVersion", "\"gpuscale.dev/v1alpha1\"");
+	assert_at(root, "kind", "\"Overview\"");
+	assert_at(root, "time", "\"2026-01-05T09:00:00Z\"");
+	assert_at(root, "controller",
+	          "{\"identity\":\"a_1\",\"dryRun\":false,\"leader\":false,\"shardsOwned\":0,\"shardsTotal\":1,"
+	          "\"startTime\":\"2026-01-05T08:59:00Z\"}");
+	assert_at(root, "sources.0",
+	          "{\"name\":\"default\",\"url\":\"http://prometheus:9090\",\"state\":\"Up\",\"error\":\"\","
+	          "\"lastSuccessTime\":\"2026-01-05T08:59:59Z\",\"latencySeconds\":0.004}");
+	assert_at(root, "sources.1",
+	          "{\"name\":\"eu\",\"url\":\"http://eu:9090\",\"state\":\"Down\",\"error\":\"connection refused\"}");
+	assert_at(root, "counts", "{\"policies\":3,\"invalid\":1,\"waiting\":2}");
+	assert_at(root, "problems", "[\"a.yaml: no \xef\xbf\xbd text\",\"leases: away\"]");
+	assert_at(root, "policies", "[]");
+	cJSON_Delete(root);
+
+	h = (struct overview_head){.time_ms = NOW_MS, .start_ms = NOW_MS, .dry_run = true, .problems = ""};
+	root = overview_of(&h, NULL, 0);
+	assert_at(root, "controller", "{\"dryRun\":true,\"startTime\":\"2026-01-05T09:00:00Z\"}"); // no election
+	assert_at(root, "problems", "[]");
+	cJSON_Delete(root);
+
+	h = (struct overview_head){.identity = "a_1", .shards_owned = 2, .shards_total = 4, .problems = ""};
+	root = overview_of(&h, NULL, 0);
+	assert_at(root, "controller.leader", ""); // of shards nobody is
+	assert_at(root, "controller.shardsOwned", "2");
+	assert_at(root, "controller.shardsTotal", "4");
+	cJSON_Delete(root);
+}
+
+static void a_policy_says_what_was_decided(void **state)
+{
+	(void)state;
+	struct decision d = sample();
+	struct overview_policy p = unknown;
+	p.policy = &policy;
+	p.decided = (struct decided){&policy, &d, NULL};
+	struct status_facts facts = {.phase = STATUS_DECIDED, .decided = &p.decided};
+	p.facts = &facts;
+	p.last_scale_ms = NOW_MS - 3600000;
+	p.trend = trend_new(15000, 4);
+	trend_add((struct trend *)(uintptr_t)p.trend, NOW_MS - 15000, NULL);
+	trend_add((struct trend *)(uintptr_t)p.trend, NOW_MS, (const double[]){2, 1000000, 12.34567, NAN});
+	struct overview_head h = {.time_ms = NOW_MS, .problems = ""};
+	cJSON *root = overview_of(&h, &p, 1);
+	const cJSON *at = cJSON_GetArrayItem(json_get(root, "policies"), 0);
+	assert_at(at, "namespace", "\"serving\"");
+	assert_at(at, "name", "\"llama\"");
+	assert_at(at, "target", "{\"kind\":\"Deployment\",\"name\":\"llm\"}");
+	assert_at(at, "minReplicas", "2"); // in force at that tick
+	assert_at(at, "maxReplicas", "12");
+	assert_at(at, "currentReplicas", "2");
+	assert_at(at, "readyReplicas", ""); // not known
+	assert_at(at, "desiredReplicas", "2");
+	assert_at(at, "action", "\"Hold\"");
+	assert_at(at, "held", "true");
+	assert_at(at, "reason", "\"NoData\"");
+	assert_at(at, "paused", "false");
+	assert_at(at, "dryRun", "false");
+	assert_at(at, "lastScaleTime", "\"2026-01-05T08:00:00Z\"");
+	assert_at(at, "error", "\"\"");
+	assert_at(at, "signals.0",
+	          "{\"name\":\"queue\",\"value\":12.5,\"target\":8,\"state\":\"OK\",\"ageSeconds\":3,\"error\":\"\"}");
+	assert_at(at, "signals.1.value", "null");
+	assert_at(at, "signals.1.target", "0.7");
+	assert_at(at, "signals.1.ageSeconds", "");
+	char sentence[RENDER_SENTENCE_BYTES], quoted[RENDER_SENTENCE_BYTES + 2];
+	render_message(&p.decided, sentence); // there is one explanation
+	snprintf(quoted, sizeof quoted, "\"%s\"", sentence);
+	assert_at(at, "message", quoted);
+	assert_at(at, "signals.1.error", quoted);
+	assert_at(at, "conditions.2", "{\"type\":\"ScalingActive\",\"status\":\"False\",\"reason\":\"NoData\"}");
+	assert_int_equal(cJSON_GetArraySize(json_get(at, "conditions")), CONDITION_TYPE__COUNT);
+	assert_at(at, "history",
+	          "{\"stepSeconds\":15,\"endTime\":\"2026-01-05T09:00:00Z\",\"current\":[null,2],\"desired\":[null,"
+	          "1000000],\"signals\":[{\"name\":\"queue\",\"values\":[null,12.35]},{\"name\":\"sm_active\","
+	          "\"values\":[null,null]}]}");
+	cJSON_Delete(root);
+	trend_free((struct trend *)(uintptr_t)p.trend);
+}
+
+static void a_policy_without_a_decision_invents_nothing(void **state)
+{
+	(void)state;
+	struct overview_policy p = unknown;
+	struct overview_head h = {.problems = ""};
+	p.error = "spec.maxReplicas: \"\x01\" is no number";
+	struct status_facts facts = {.phase = STATUS_INVALID, .text = p.error};
+	p.facts = &facts;
+	cJSON *root = overview_of(&h, &p, 1);
+	const cJSON *at = cJSON_GetArrayItem(json_get(root, "policies"), 0);
+	static const char *const absent[] = {
+	        "target", "minReplicas", "maxReplicas", "time",   "currentReplicas", "desiredReplicas", "action",
+	        "reason", "message",     "held",        "paused", "dryRun",          "lastScaleTime",   "history"};
+	for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++)
+		assert_at(at, absent[i], "");
+	assert_at(at, "error", "\"spec.maxReplicas: \\\"\\u0001\\\" is no number\"");
+	assert_at(at, "signals", "[]");
+	assert_at(at, "conditions.0", "{\"type\":\"Ready\",\"status\":\"False\",\"reason\":\"InvalidPolicy\"}");
+	cJSON_Delete(root);
+
+	p.policy = &policy; // it waits
+	p.facts = NULL;     // for what is not known
+	p.dry_run = true;
+	root = overview_of(&h, &p, 1);
+	at = cJSON_GetArrayItem(json_get(root, "policies"), 0);
+	assert_at(at, "minReplicas", "1");
+	assert_at(at, "maxReplicas", "16");
+	assert_at(at, "dryRun", "true");
+	assert_at(at, "currentReplicas", "");
+	assert_at(at, "conditions", "[]");
+	cJSON_Delete(root);
+}
+
+static void a_detail_has_the_decision_with_its_trace_and_those_before(void **state)
+{
+	(void)state;
+	struct decision d = sample();
+	struct policy other = policy;
+	struct overview_policy p = unknown;
+	struct history *history = history_new();
+	struct buf b;
+	struct json_writer w;
+	other.name = "other";
+	p.policy = &policy;
+	p.decided = (struct decided){&policy, &d, NULL};
+	history_add(history, &p.decided);
+	history_add(history, &(struct decided){&other, &d, NULL});
+	for (int has_decision = 0; has_decision < 2; has_decision++) {
+		p.decided.decision = has_decision ? &d : NULL;
+		buf_init(&b, ENDPOINT_BYTES_MAX);
+		json_write_init(&w, &b, 0);
+		overview_write_detail(&w, &p, history);
+		cJSON *root = parse(&b);
+		assert_at(root, "kind", "\"PolicyDetail\"");
+		assert_at(root, "policy.name", "\"llama\"");
+		assert_at(root, "decision.trace.0.stage", has_decision ? "\"sources\"" : "");
+		assert_at(root, "decisions.0.name", "\"llama\"");
+		assert_int_equal(cJSON_GetArraySize(json_get(root, "decisions")), 1);
+		if (!has_decision)
+			assert_at(root, "decision", "null");
+		cJSON_Delete(root);
+		buf_done(&b);
+	}
+	history_free(history);
+}
+
+#define MANY 1000
+
+static void a_thousand_policies_are_one_document_of_bounded_size(void **state)
+{
+	(void)state;
+	struct decision d = sample();
+	struct overview_policy *list = calloc(MANY, sizeof *list);
+	struct overview_head h = {.time_ms = NOW_MS, .n_policies = MANY, .problems = ""};
+	struct trend *trend = trend_new(15000, 4);
+	struct buf b;
+	struct json_writer w;
+	for (int i = 0; i < 1000; i++)
+		trend_add(trend, NOW_MS + i * (int64_t)15000, (const double[]){i, i + 1, i * 1234.5678, i / 7.0});
+	for (size_t i = 0; i < MANY; i++) {
+		list[i] = unknown;
+		list[i].policy = &policy;
+		list[i].decided = (struct decided){&policy, &d, NULL};
+		list[i].trend = trend;
+	}
+	cJSON *root = overview_of(&h, list, MANY);
+	assert_int_equal(cJSON_GetArraySize(json_get(root, "policies")), MANY);
+	cJSON_Delete(root);
+	// What does not fit is no document at all, rather than half of one.
+	buf_init(&b, 100 * 1024);
+	json_write_init(&w, &b, 0);
+	overview_begin(&w, &h);
+	for (size_t i = 0; i < MANY; i++)
+		overview_add(&w, &list[i], true);
+	overview_end(&w);
+	assert_true(b.failed);
+	assert_in_range(b.len, 1, 100 * 1024);
+	buf_done(&b);
+	trend_free(trend);
+	free(list);
+}
+
+static void the_page_admits_what_stands_in_it_and_nothing_else(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *html, *script, *style;
+	} rows[] = {
+	        // echo -n 'x()' | openssl sha256 -binary | base64
+	        {"<style>a{}</style><script>x()</script>", "'sha256-D6IGS8VMvCoyaR/l0h9tERrBTATY01CoPS7l6xDv0kI='",
+	         "'sha256-X1RutGBrXCt9KkSaXMK7tHftWiRscFHOhxsS8tv8hBk='"},
+	        {"<script src=\"x\"></script><script>x()", "", ""},
+	        {"", "", ""},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		char want[512];
+		struct buf b;
+		snprintf(want, sizeof want,
+		         "default-src 'none'; script-src%s%s; style-src%s%s; img-src data:; connect-src 'self'; "
+		         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+		         rows[i].script[0] ? " " : "", rows[i].script, rows[i].style[0] ? " " : "", rows[i].style);
+		buf_init(&b, 4096);
+		status_page_csp(rows[i].html, strlen(rows[i].html), &b);
+		assert_string_equal(buf_str(&b), want);
+		buf_done(&b);
+	}
+}
+
+static void the_page_is_in_the_program(void **state)
+{
+	(void)state;
+	size_t len;
+	const char *html = status_page(&len);
+	char etag[STATUS_PAGE_ETAG_BYTES], other[STATUS_PAGE_ETAG_BYTES];
+	struct buf file, csp;
+	struct err e;
+	buf_init(&file, STATUS_PAGE_BYTES_MAX);
+	buf_init(&csp, 4096);
+	assert_int_equal(buf_read_file(&file, "controller/status_page.html", &e), 0);
+	assert_int_equal(len, file.len);
+	assert_memory_equal(html, file.data, len);
+	assert_int_equal(html[len], '\0');
+	status_page_csp(html, len, &csp);
+	assert_non_null(strstr(buf_str(&csp), "script-src 'sha256-"));
+	assert_non_null(strstr(buf_str(&csp), "style-src 'sha256-"));
+	// What this policy would keep from working, and from whom.
+	static const char *const banned[] = {"http://", "https://", " style=\"", " onclick=", "eval(", "innerHTML"};
+	for (size_t i = 0; i < sizeof banned / sizeof banned[0]; i++)
+		if (strstr(html, banned[i]) && strncmp(strstr(html, banned[i]), "http://www.w3.org/", 18) != 0)
+			fail_msg("the page has %.60s", strstr(html, banned[i]));
+	status_page_etag(html, len, etag);
+	status_page_etag(html, len - 1, other);
+	assert_int_equal(strlen(etag), 34);
+	assert_string_not_equal(etag, other);
+	buf_done(&csp);
+	buf_done(&file);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(the_head_says_what_is_known),
+	        cmocka_unit_test(a_policy_says_what_was_decided),
+	        cmocka_unit_test(a_policy_without_a_decision_invents_nothing),
+	        cmocka_unit_test(a_detail_has_the_decision_with_its_trace_and_those_before),
+	        cmocka_unit_test(a_thousand_policies_are_one_document_of_bounded_size),
+	        cmocka_unit_test(the_page_admits_what_stands_in_it_and_nothing_else),
+	        cmocka_unit_test(the_page_is_in_the_program),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
