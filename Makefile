@@ -213,8 +213,6 @@ dist: ## source archive of the last commit
 	@mkdir -p $(BUILD)
 	git archive --prefix=gpuscale-$(VERSION)/ HEAD | gzip -n9 >$(BUILD)/gpuscale-$(VERSION).tar.gz
 	@ls -l $(BUILD)/gpuscale-$(VERSION).tar.gz
-image: all ## container images as tars, made without a container engine (root filesystems beside them)
-	@set -e; for p in $(PROGRAMS); do n=$$(basename $$p); scripts/image -o $(BUILD)/image/$$n.tar -n $$n:$(VERSION) $$p; done
 
 clean: ## remove this variant's build output
 	rm -rf $(OUT)
@@ -226,4 +224,4 @@ help: ## list the targets
 
 .PHONY: all test test-now unit policy golden golden-update integration e2e e2e-now e2e-cluster e2e-cluster-now asan ubsan tsan tsan-now \
         valgrind valgrind-now coverage coverage-now fuzz fuzz-now bench demo demo-now check lint tidy deps purity format \
-        format-check install uninstall dist image clean distclean help FORCE
+        format-check install uninstall dist clean distclean help FORCE
