@@ -179,8 +179,9 @@ static int open_collection(struct reader *r, const yaml_event_t *event, enum doc
 		return refuse_tag(r, event, tag);
 	if (wants_key(r))
 		return doc_error(r->e, ERR_INPUT, r->name, line_of(event), col_of(event),
-		                 "a key must be text, found a %s: put text that begins with { or [ in quotes",
-		                 kind == DOC_MAP ? "map" : "list");
+		                 "a key must be text, found a %s: put text that begins with { or [ in quotes%s",
+		                 kind == DOC_MAP ? "map" : "list",
+		                 kind == DOC_MAP ? "; of a Helm template, read what `helm template` makes of it" : "");
 	if (r->depth == DOC_DEPTH_MAX)
 		return doc_error(r->e, ERR_LIMIT, r->name, line_of(event), col_of(event),
 		                 "nested %zu deep, the ceiling is %d: flatten it", r->depth + 1, DOC_DEPTH_MAX);

@@ -65,14 +65,24 @@ static void check_text(struct arena *a, const char *name, const struct buf *text
 	buf_done(&report);
 }
 
-static void convert_object(struct arena *a, const char *file, const struct doc_node *root, struct buf *out,
-                           struct totals *totals)
+// "HorizontalPodAutoscaler" of a HorizontalPodAutoscalerList, "" when nothing can be learnt from it.
+static const char *list_kind(struct conversion *c, const struct doc_node *list)
+{
+	const char *kind = convert_get(list, "kind", "");
+	size_t n = strlen(kind);
+	return n > 4 && strcmp(kind + n - 4, "List") == 0 ? convert_text(c, "%.*s", (int)(n - 4), kind) : "";
+}
+
+// list: what root is an item of, or NULL. The items of `kubectl get -o yaml` say what they are; those of a typed list
+// (HorizontalPodAutoscalerList) leave it to the list.
+static void convert_object(struct arena *a, const char *file, const struct doc_node *root, const struct doc_node *list,
+                           struct buf *out, struct totals *totals)
 {
 	struct conversion *c = arena_calloc(a, 1, sizeof *c);
 	const struct doc_node *items = doc_get(root, "items"), *metadata = doc_get(root, "metadata");
 	if (items) { // kubectl get -o yaml
 		for (const struct doc_node *item = items->child; item; item = item->next)
-			convert_object(a, file, item, out, totals);
+			convert_object(a, file, item, root, out, totals);
 		return;
 	}
 	if (!c) {
@@ -81,19 +91,24 @@ static void convert_object(struct arena *a, const char *file, const struct doc_n
 		return;
 	}
 	c->arena = a;
+	c->kind = convert_get(root, "kind", list_kind(c, list));
+	c->api_version = convert_get(root, "apiVersion", convert_get(list, "apiVersion", "no apiVersion"));
 	c->name = convert_get(metadata, "name", NULL);
 	c->namespace_name = convert_get(metadata, "namespace", NULL);
 	if (!convert_hpa(c, root) && !convert_keda(c, root) && !convert_wpa(c, root)) {
 		fprintf(stderr,
-		        "%s:%d: %s is not converted: HorizontalPodAutoscaler, ScaledObject and WatermarkPodAutoscaler "
-		        "are\n",
-		        file, root->line, convert_get(root, "kind", "an object without kind"));
+		        "%s:%d: %s is not converted: only HorizontalPodAutoscaler, ScaledObject and "
+		        "WatermarkPodAutoscaler are\n",
+		        file, root->line, c->kind[0] ? c->kind : "an object without kind");
 		totals->skipped++;
 		return;
 	}
+	convert_note_templates(c, root);
 	convert_write(out, c);
 	totals->converted++;
 	totals->notes += c->n_notes;
+	for (size_t i = 0; i < c->n_signals; i++)
+		totals->notes += c->signals[i].note != NULL;
 }
 
 int cmd_convert(int argc, char **argv)
@@ -130,7 +145,9 @@ int cmd_convert(int argc, char **argv)
 			continue;
 		}
 		for (size_t k = 0; k < file.n_roots; k++)
-			convert_object(&a, file.name, file.roots[k], &out, &totals);
+			convert_object(&a, file.name, file.roots[k], NULL, &out, &totals);
+		if (file.n_roots == 0)
+			fprintf(stderr, "gpuscale convert: %s: there is nothing in it\n", file.name);
 	}
 	fputs(buf_str(&out), stdout);
 	fflush(stdout);

@@ -10,6 +10,8 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/doc.h"
+#include "base/err.h"
+#include "base/num.h"
 
 #define TEXT_BYTES_MAX (64 * 1024)
 
@@ -129,6 +131,15 @@ static void put_alternatives(struct buf *b, const struct doc_node *values)
 	buf_putc(b, '"');
 }
 
+static void put_label(struct buf *b, const char *name)
+{
+	buf_putc(b, ',');
+	if (!isalpha((unsigned char)name[0]) && name[0] != '_')
+		buf_putc(b, '_');
+	for (const char *p = name; *p; p++)
+		buf_putc(b, isalnum((unsigned char)*p) ? *p : '_');
+}
+
 const char *convert_matchers(struct conversion *c, const struct doc_node *selector)
 {
 	struct buf b;
@@ -136,12 +147,13 @@ const char *convert_matchers(struct conversion *c, const struct doc_node *select
 	const struct doc_node *labels = doc_get(selector, "matchLabels"),
 	                      *rules = doc_get(selector, "matchExpressions");
 	for (const struct doc_node *l = labels ? labels->child : NULL; l; l = l->next) {
-		buf_printf(&b, ",%s=", l->key);
+		put_label(&b, l->key);
+		buf_putc(&b, '=');
 		put_quoted(&b, l->text, false);
 	}
 	for (const struct doc_node *r = rules ? rules->child : NULL; r; r = r->next) {
 		const char *key = convert_get(r, "key", ""), *op = convert_get(r, "operator", "");
-		buf_printf(&b, ",%s", key);
+		put_label(&b, key);
 		if (strcmp(op, "In") == 0 || strcmp(op, "NotIn") == 0) {
 			buf_puts(&b, strcmp(op, "In") == 0 ? "=~" : "!~");
 			put_alternatives(&b, doc_get(r, "values"));
@@ -174,13 +186,13 @@ const char *convert_selector(struct conversion *c, const char *metric, const cha
 	return keep(c, &b);
 }
 
-const char *convert_pods(struct conversion *c)
+const char *convert_pods(struct conversion *c, const char *prefix)
 {
 	const char *tail = strcmp(c->target_kind, "StatefulSet") == 0  ? "[0-9]+"
 	                   : strcmp(c->target_kind, "Deployment") == 0 ? "[a-z0-9]+-[a-z0-9]+"
 	                                                               : ".+";
-	return convert_text(c, ",namespace=\"%s\",pod=~\"%s-%s\"", c->namespace_name ? c->namespace_name : "default",
-	                    c->target_name, tail);
+	return convert_text(c, ",%snamespace=\"%s\",%spod=~\"%s-%s\"", prefix,
+	                    c->namespace_name ? c->namespace_name : "default", prefix, c->target_name, tail);
 }
 
 void convert_resource(struct conversion *c, const char *resource, const char *container, const char *utilization,
@@ -200,7 +212,7 @@ void convert_resource(struct conversion *c, const char *resource, const char *co
 	struct conversion_signal *s = convert_add_signal(c, resource);
 	if (!s)
 		return;
-	const char *pods = convert_pods(c);
+	const char *pods = convert_pods(c, "");
 	const char *of = container ? convert_text(c, "%s,container=\"%s\"", pods, container)
 	                           : convert_text(c, "%s,container!=\"\"", pods);
 	const char *usage = cpu ? convert_text(c, "sum(rate(container_cpu_usage_seconds_total{%s}[1m]))", of + 1)
@@ -224,4 +236,28 @@ void convert_target(struct conversion *c, const struct doc_node *spec)
 	c->target_api_version = convert_get(ref, "apiVersion", "apps/v1");
 	c->target_kind = convert_get(ref, "kind", "Deployment");
 	c->target_name = convert_get(ref, "name", "");
+}
+
+static bool has_template(const struct doc_node *node)
+{
+	if (!node)
+		return false;
+	if (strstr(node->text, "{{"))
+		return true;
+	for (const struct doc_node *c = node->child; c; c = c->next)
+		if (has_template(c))
+			return true;
+	return false;
+}
+
+void convert_note_templates(struct conversion *c, const struct doc_node *root)
+{
+	if (has_template(doc_get(root, "metadata")) || has_template(doc_get(root, "spec")))
+		convert_note(c, "{{ .. }}: this is a Helm template; convert what `helm template` makes of it");
+}
+
+bool convert_whole(const char *text, int64_t *ret_value)
+{
+	struct err e;
+	return text && num_parse_i64(text, strlen(text), 0, INT32_MAX, ret_value, &e) == 0;
 }

@@ -33,7 +33,8 @@ struct conversion_schedule {
 
 struct conversion {
 	struct arena *arena;
-	const char *from; // "HorizontalPodAutoscaler llama (autoscaling/v2)"
+	const char *kind, *api_version; // of the source; of a typed list's items: what the list says
+	const char *from;               // "HorizontalPodAutoscaler llama (autoscaling/v2)"
 	const char *name, *namespace_name;
 	const char *target_api_version, *target_kind, *target_name;
 	const char *min_replicas, *max_replicas, *interval, *replica_multiple;
@@ -64,11 +65,13 @@ const char *convert_get(const struct doc_node *node, const char *key, const char
 // "45" -> "45s"; NULL stays NULL.
 const char *convert_seconds(struct conversion *c, const char *seconds);
 // The label matchers of a selector (matchLabels, matchExpressions) as PromQL, each led by a comma: ,a="b",c=~"d|e".
+// What may not stand in the name of a label of Prometheus becomes '_', as exporters do it.
 const char *convert_matchers(struct conversion *c, const struct doc_node *selector);
 // name{matchers} or {__name__="odd name",matchers}. matchers as convert_matchers gives them.
 const char *convert_selector(struct conversion *c, const char *metric, const char *matchers);
-// The pods of the target, as a matcher led by a comma.
-const char *convert_pods(struct conversion *c);
+// The pods of the target, as matchers led by a comma, of the labels namespace and pod with that prefix ("",
+// "exported_").
+const char *convert_pods(struct conversion *c, const char *prefix);
 // A signal for `resource` (cpu, memory) of the target's pods: utilization in percent of the requests, or a total to be
 // held against an average. Uses the names of cAdvisor and kube-state-metrics. container: NULL = all.
 void convert_resource(struct conversion *c, const char *resource, const char *container, const char *utilization,
@@ -76,7 +79,12 @@ void convert_resource(struct conversion *c, const char *resource, const char *co
 // scaleTargetRef, with the default apps/v1 Deployment.
 void convert_target(struct conversion *c, const struct doc_node *spec);
 
-// The converters. root: the object. False: not this kind.
+// Says once what is still a template in the texts below root.
+void convert_note_templates(struct conversion *c, const struct doc_node *root);
+// Whole numbers without a sign; false when text is NULL or none.
+bool convert_whole(const char *text, int64_t *ret_value);
+
+// The converters. root: the object, whose kind and apiVersion are in c. False: not this kind.
 bool convert_hpa(struct conversion *c, const struct doc_node *root);
 bool convert_keda(struct conversion *c, const struct doc_node *root);
 bool convert_wpa(struct conversion *c, const struct doc_node *root);

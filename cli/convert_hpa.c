@@ -1,15 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// HorizontalPodAutoscaler, autoscaling/v1, v2beta2 and v2. Kubernetes: pkg/apis/autoscaling/types.go.
+// HorizontalPodAutoscaler, autoscaling/v1, v2beta1, v2beta2 and v2. Kubernetes: pkg/apis/autoscaling/types.go.
 #include <stdio.h>
 #include <string.h>
 
 #include "base/doc.h"
+#include "base/err.h"
 #include "cli/convert.h"
 
-// v2: {type, value, averageValue, averageUtilization}.
-static void set_target(struct conversion *c, struct conversion_signal *s, const struct doc_node *target)
+// v2 and v2beta2 put a metric's name and selector below `metric`, its value below `target`; v2beta1, and the annotation
+// in which autoscaling/v1 keeps what it has no field for, beside them: metricName, selector, targetAverageValue, ..
+static const char *metric_name(const struct doc_node *metric)
 {
-	const char *average = convert_get(target, "averageValue", NULL), *value = convert_get(target, "value", NULL);
+	return convert_get(doc_get(metric, "metric"), "name", convert_get(metric, "metricName", ""));
+}
+
+static const char *metric_matchers(struct conversion *c, const struct doc_node *metric)
+{
+	const struct doc_node *m = doc_get(metric, "metric");
+	const struct doc_node *flat = doc_get(metric, "metricSelector");
+	return convert_matchers(c, m ? doc_get(m, "selector") : flat ? flat : doc_get(metric, "selector"));
+}
+
+static const char *target_value(const struct doc_node *metric, const char *key, const char *flat_key)
+{
+	return convert_get(doc_get(metric, "target"), key, convert_get(metric, flat_key, NULL));
+}
+
+static void set_target(struct conversion *c, struct conversion_signal *s, const struct doc_node *metric)
+{
+	const char *average = target_value(metric, "averageValue", "targetAverageValue");
+	const char *value = target_value(metric, "value", "targetValue");
+	if (!average)
+		average = convert_get(metric, "averageValue", NULL); // v2beta1 Object
 	if (average) {
 		s->target_type = "AverageValue";
 		s->target_value = average;
@@ -19,34 +41,40 @@ static void set_target(struct conversion *c, struct conversion_signal *s, const 
 	} else {
 		convert_note(c, "the metric %s: no target", s->name);
 		c->n_signals--;
+		return;
 	}
+	if (!c->idle_signal) // only these can be read while there is no pod
+		c->idle_signal = s->name;
 }
 
 static void add_resource(struct conversion *c, const struct doc_node *metric)
 {
-	const struct doc_node *target = doc_get(metric, "target");
 	convert_resource(c, convert_get(metric, "name", ""), convert_get(metric, "container", NULL),
-	                 convert_get(target, "averageUtilization", NULL), convert_get(target, "averageValue", NULL));
+	                 target_value(metric, "averageUtilization", "targetAverageUtilization"),
+	                 target_value(metric, "averageValue", "targetAverageValue"));
 }
 
 static void add_pods(struct conversion *c, const struct doc_node *metric)
 {
-	const struct doc_node *m = doc_get(metric, "metric"), *target = doc_get(metric, "target");
-	const char *name = convert_get(m, "name", "");
+	const char *name = metric_name(metric);
 	struct conversion_signal *s = convert_add_signal(c, name);
 	if (!s)
 		return;
-	const char *matchers = convert_text(c, "%s%s", convert_pods(c), convert_matchers(c, doc_get(m, "selector")));
-	s->query = convert_text(c, "sum by (pod) (%s)", convert_selector(c, name, matchers));
+	// dcgm-exporter's own pod is in `pod`; the pod that uses the GPU comes as exported_pod.
+	const char *prefix = strncmp(name, "DCGM_", 5) == 0 ? "exported_" : "";
+	const char *matchers = convert_text(c, "%s%s", convert_pods(c, prefix), metric_matchers(c, metric));
+	s->query = convert_text(c, "sum by (%spod) (%s)", prefix, convert_selector(c, name, matchers));
 	s->target_type = "Pods";
-	s->target_value = convert_get(target, "averageValue", NULL);
+	s->target_value = target_value(metric, "averageValue", "targetAverageValue");
 	s->note = "through an adapter the name may have been another one: compare with the adapter's rules";
 }
 
 static void add_object(struct conversion *c, const struct doc_node *metric)
 {
-	const struct doc_node *m = doc_get(metric, "metric"), *object = doc_get(metric, "describedObject");
-	const char *name = convert_get(m, "name", ""), *kind = convert_get(object, "kind", "");
+	const struct doc_node *object = doc_get(metric, "describedObject");
+	if (!object)
+		object = doc_get(metric, "target"); // v2beta1
+	const char *name = metric_name(metric), *kind = convert_get(object, "kind", "");
 	char label[64];
 	size_t n = 0;
 	for (; kind[n] && n + 1 < sizeof label; n++)
@@ -57,22 +85,21 @@ static void add_object(struct conversion *c, const struct doc_node *metric)
 		return;
 	const char *matchers =
 	        convert_text(c, ",namespace=\"%s\",%s=\"%s\"%s", c->namespace_name ? c->namespace_name : "default",
-	                     label, convert_get(object, "name", ""), convert_matchers(c, doc_get(m, "selector")));
+	                     label, convert_get(object, "name", ""), metric_matchers(c, metric));
 	s->query = convert_text(c, "sum(%s)", convert_selector(c, name, matchers));
 	s->note = "the label that names the object depends on your adapter's rules: compare";
-	set_target(c, s, doc_get(metric, "target"));
+	set_target(c, s, metric);
 }
 
 static void add_external(struct conversion *c, const struct doc_node *metric)
 {
-	const struct doc_node *m = doc_get(metric, "metric");
-	const char *name = convert_get(m, "name", "");
+	const char *name = metric_name(metric);
 	struct conversion_signal *s = convert_add_signal(c, name);
 	if (!s)
 		return;
-	s->query = convert_text(c, "sum(%s)", convert_selector(c, name, convert_matchers(c, doc_get(m, "selector"))));
+	s->query = convert_text(c, "sum(%s)", convert_selector(c, name, metric_matchers(c, metric)));
 	s->note = "what the adapter makes of this name is not known here: put the adapter's own query";
-	set_target(c, s, doc_get(metric, "target"));
+	set_target(c, s, metric);
 }
 
 static void add_metric(struct conversion *c, const struct doc_node *m)
@@ -94,30 +121,73 @@ static void add_metric(struct conversion *c, const struct doc_node *m)
 			return;
 		}
 	}
-	convert_note(c, "a metric of type \"%s\"", type);
+	convert_note(c, "a metric of type \"%s\": not known here", type);
+}
+
+static bool add_metrics(struct conversion *c, const struct doc_node *metrics)
+{
+	for (const struct doc_node *m = metrics ? metrics->child : NULL; m; m = m->next)
+		add_metric(c, m);
+	return metrics && metrics->child;
+}
+
+// What autoscaling/v1 shows of a newer object is in annotations, as JSON. NULL: not there.
+static const struct doc_node *annotation(struct conversion *c, const struct doc_node *root, const char *name)
+{
+	const char *key = convert_text(c, "autoscaling.alpha.kubernetes.io/%s", name);
+	const char *json = convert_get(doc_get(doc_get(root, "metadata"), "annotations"), key, NULL);
+	struct doc_node *node = NULL;
+	struct err e;
+	if (json && doc_from_json(c->arena, json, strlen(json), &node, &e) < 0) {
+		convert_note(c, "the annotation %s: %s", key, e.msg);
+		return NULL;
+	}
+	return node;
+}
+
+// An HPA goes to 0 replicas when what it asks for is 0, and stays for its stabilization window: it is idle for so long.
+static void allow_zero(struct conversion *c)
+{
+	c->min_replicas = "1";
+	if (!c->idle_signal) {
+		convert_note(
+		        c, "minReplicas 0: none of its metrics can be read while there is no pod, so the HPA does not "
+		           "go there either; name a signal that can in spec.idle");
+		return;
+	}
+	c->idle_after =
+	        convert_seconds(c, convert_get(doc_get(c->behavior, "scaleDown"), "stabilizationWindowSeconds", "300"));
+	c->idle_replicas = "0";
+	c->idle_above = "0";
+	convert_note(c,
+	             "minReplicas 0 is spec.idle here: by the signal %s alone, and all others must need nothing either",
+	             c->idle_signal);
 }
 
 bool convert_hpa(struct conversion *c, const struct doc_node *root)
 {
-	const char *version = convert_get(root, "apiVersion", "");
-	if (strcmp(convert_get(root, "kind", ""), "HorizontalPodAutoscaler") != 0)
+	if (strcmp(c->kind, "HorizontalPodAutoscaler") != 0)
 		return false;
-	const struct doc_node *spec = doc_get(root, "spec"), *metrics = doc_get(spec, "metrics");
-	c->from = convert_text(c, "HorizontalPodAutoscaler %s (%s)", c->name ? c->name : "", version);
+	const struct doc_node *spec = doc_get(root, "spec");
+	c->from = convert_text(c, "HorizontalPodAutoscaler %s (%s)", c->name ? c->name : "", c->api_version);
 	convert_target(c, spec);
 	c->min_replicas = convert_get(spec, "minReplicas", "1");
 	c->max_replicas = convert_get(spec, "maxReplicas", NULL);
 	c->behavior = doc_get(spec, "behavior");
-	if (strcmp(c->min_replicas, "0") == 0)
-		convert_note(c, "minReplicas 0: name a signal in spec.idle that tells when the target is needed");
+	if (!c->behavior)
+		c->behavior = annotation(c, root, "behavior");
 	const char *percent = convert_get(spec, "targetCPUUtilizationPercentage", NULL);
-	if (percent || (strcmp(version, "autoscaling/v1") == 0 && !metrics))
-		convert_resource(c, "cpu", NULL, percent ? percent : "80", NULL);
-	if (strcmp(version, "autoscaling/v2beta1") == 0)
-		convert_note(c, "autoscaling/v2beta1 writes its metrics in another way: apply it and read it back as "
-		                "autoscaling/v2 first");
+	if (percent)
+		convert_resource(c, "cpu", NULL, percent, NULL);
+	bool any = add_metrics(c, doc_get(spec, "metrics"));
+	any |= add_metrics(c, annotation(c, root, "metrics"));
+	if (!any && !percent) { // the API server's default
+		convert_resource(c, "cpu", NULL, "80", NULL);
+		convert_note(c, "no metric: an HPA without one goes by 80 %% of the CPU that is requested");
+	}
+	if (strcmp(c->min_replicas, "0") == 0)
+		allow_zero(c);
 	else
-		for (const struct doc_node *m = metrics ? metrics->child : NULL; m; m = m->next)
-			add_metric(c, m);
+		c->idle_signal = NULL;
 	return true;
 }

@@ -20,7 +20,7 @@ static void note_extra(struct conversion *c, const char *trigger, const struct d
 static void add_prometheus(struct conversion *c, const struct doc_node *trigger, const char **server)
 {
 	const struct doc_node *meta = doc_get(trigger, "metadata");
-	const char *name = convert_get(trigger, "name", "prometheus");
+	const char *name = convert_get(trigger, "name", convert_get(meta, "metricName", "prometheus"));
 	struct conversion_signal *s = convert_add_signal(c, name);
 	if (!s)
 		return;
@@ -75,6 +75,12 @@ static void add_cron(struct conversion *c, const struct doc_node *trigger)
 	s->end = convert_get(meta, "end", "");
 	s->time_zone = convert_get(meta, "timezone", "UTC");
 	s->min_replicas = convert_get(meta, "desiredReplicas", "1");
+	int64_t wanted, max;
+	if (convert_whole(s->min_replicas, &wanted) && convert_whole(c->max_replicas, &max) && wanted > max) {
+		convert_note(c, "the trigger %s wants %s replicas, but maxReplicaCount is %s", s->name, s->min_replicas,
+		             c->max_replicas);
+		s->min_replicas = c->max_replicas;
+	}
 }
 
 static void add_trigger(struct conversion *c, const struct doc_node *t, const char **server)
@@ -101,10 +107,16 @@ static void add_fallback(struct conversion *c, const struct doc_node *fallback)
 		return;
 	c->fallback_threshold = convert_get(fallback, "failureThreshold", "3");
 	c->fallback_replicas = convert_get(fallback, "replicas", "1");
-	c->fallback_behavior = "Static";
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
 		if (strcmp(behavior, names[i][0]) == 0)
 			c->fallback_behavior = names[i][1];
+	if (!c->fallback_behavior) {
+		convert_note(
+		        c,
+		        "fallback.behavior %s: it goes with a formula, which was not converted; Static stands for it",
+		        behavior);
+		c->fallback_behavior = "Static";
+	}
 	if (strcmp(c->fallback_replicas, "0") == 0) {
 		convert_note(c, "fallback.replicas 0: an outage never scales to zero here; 1 stands for it");
 		c->fallback_replicas = "1";
@@ -141,21 +153,20 @@ static void look_at_annotations(struct conversion *c, const struct doc_node *roo
 	static const char *const halves[] = {"autoscaling.keda.sh/paused-scale-in",
 	                                     "autoscaling.keda.sh/paused-scale-out"};
 	for (size_t i = 0; i < sizeof halves / sizeof halves[0]; i++)
-		if (doc_get(a, halves[i]))
+		if (strcmp(convert_get(a, halves[i], "false"), "true") == 0)
 			convert_note(c, "the annotation %s: behavior.%s.selectPolicy: Disabled does that", halves[i],
 			             i == 0 ? "scaleDown" : "scaleUp");
 }
 
 bool convert_keda(struct conversion *c, const struct doc_node *root)
 {
-	if (strcmp(convert_get(root, "kind", ""), "ScaledObject") != 0)
+	if (strcmp(c->kind, "ScaledObject") != 0)
 		return false;
 	const struct doc_node *spec = doc_get(root, "spec"), *advanced = doc_get(spec, "advanced");
 	const struct doc_node *triggers = doc_get(spec, "triggers"),
 	                      *hpa = doc_get(advanced, "horizontalPodAutoscalerConfig");
 	const char *server = NULL;
-	c->from = convert_text(c, "ScaledObject %s (%s)", c->name ? c->name : "",
-	                       convert_get(root, "apiVersion", "keda.sh/v1alpha1"));
+	c->from = convert_text(c, "ScaledObject %s (%s)", c->name ? c->name : "", c->api_version);
 	convert_target(c, spec);
 	c->max_replicas = convert_get(spec, "maxReplicaCount", "100");
 	c->behavior = doc_get(hpa, "behavior");

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "base/doc.h"
+#include "base/err.h"
+#include "base/num.h"
 #include "cli/convert.h"
 
 static void add_metric(struct conversion *c, const struct doc_node *spec, const struct doc_node *metric)
@@ -11,7 +13,7 @@ static void add_metric(struct conversion *c, const struct doc_node *spec, const 
 	const struct doc_node *m = external ? external : resource;
 	const char *name = convert_get(m, external ? "metricName" : "name", "");
 	if (!m) {
-		convert_note(c, "a metric of type \"%s\"", convert_get(metric, "type", ""));
+		convert_note(c, "a metric of type \"%s\": not known here", convert_get(metric, "type", ""));
 		return;
 	}
 	struct conversion_signal *s = convert_add_signal(c, name);
@@ -19,7 +21,7 @@ static void add_metric(struct conversion *c, const struct doc_node *spec, const 
 		return;
 	const char *matchers = convert_matchers(c, doc_get(m, "metricSelector"));
 	if (resource) {
-		const char *pods = convert_pods(c);
+		const char *pods = convert_pods(c, "");
 		s->query = strcmp(name, "cpu") == 0
 		                   ? convert_text(
 		                             c, "sum(rate(container_cpu_usage_seconds_total{%s,container!=\"\"}[1m]))",
@@ -27,6 +29,10 @@ static void add_metric(struct conversion *c, const struct doc_node *spec, const 
 		                   : convert_text(c, "sum(container_memory_working_set_bytes{%s,container!=\"\"})",
 		                                  pods + 1);
 		s->note = "the WPA reads this from metrics-server; here cAdvisor must be scraped";
+		if (matchers[0])
+			convert_note(
+			        c, "metricSelector of the resource %s: here the target's pods are taken by their names",
+			        name);
 	} else {
 		s->query = convert_text(c, "sum(%s)", convert_selector(c, name, matchers));
 		s->note = "what the metrics provider makes of this name is not known here: put the query";
@@ -39,13 +45,43 @@ static void add_metric(struct conversion *c, const struct doc_node *spec, const 
 	s->sustain_down = convert_seconds(c, convert_get(spec, "downscaleDelayBelowWatermarkSeconds", NULL));
 }
 
+// A limit factor is a quantity, a percentage here a whole number; the smaller one is the safer.
+static const char *whole_percent(struct conversion *c, const char *field, const char *factor)
+{
+	double value;
+	struct err e;
+	int64_t whole;
+	if (convert_whole(factor, &whole) || num_parse_quantity(factor, strlen(factor), &value, &e) < 0 || value < 0 ||
+	    value > INT32_MAX)
+		return factor; // what is no number check tells
+	const char *text = convert_text(c, "%d", value > 0 && value < 1 ? 1 : (int)value);
+	convert_note(c, "%s %s: a percentage is a whole number here, %s stands for it", field, factor, text);
+	return text;
+}
+
+static void note_lost(struct conversion *c, const struct doc_node *spec)
+{
+	static const char *const lost[][2] = {
+	        {"readinessDelay", "guards.maxPendingPods and startup look after replicas that are starting"},
+	        {"readinessDelaySeconds", "guards.maxPendingPods and startup look after replicas that are starting"},
+	        {"recommender", "an external recommender: a signal with target type Replicas asks for them"}};
+	for (size_t i = 0; i < sizeof lost / sizeof lost[0]; i++)
+		if (doc_get(spec, lost[i][0]))
+			convert_note(c, "%s: %s", lost[i][0], lost[i][1]);
+	if (convert_get(spec, "convergeTowardsWatermark", "")[0])
+		convert_note(
+		        c, "convergeTowardsWatermark: converging inside the band: use a target instead of watermarks");
+	if (strcmp(convert_get(spec, "tolerateZero", "false"), "true") != 0)
+		convert_note(c,
+		             "tolerateZero is off: the WPA holds while the sum is 0; here 0 is a value like any other");
+}
+
 bool convert_wpa(struct conversion *c, const struct doc_node *root)
 {
-	if (strcmp(convert_get(root, "kind", ""), "WatermarkPodAutoscaler") != 0)
+	if (strcmp(c->kind, "WatermarkPodAutoscaler") != 0)
 		return false;
 	const struct doc_node *spec = doc_get(root, "spec"), *metrics = doc_get(spec, "metrics");
-	c->from = convert_text(c, "WatermarkPodAutoscaler %s (%s)", c->name ? c->name : "",
-	                       convert_get(root, "apiVersion", "datadoghq.com/v1alpha1"));
+	c->from = convert_text(c, "WatermarkPodAutoscaler %s (%s)", c->name ? c->name : "", c->api_version);
 	convert_target(c, spec);
 	c->min_replicas = convert_get(spec, "minReplicas", "1");
 	c->max_replicas = convert_get(spec, "maxReplicas", NULL);
@@ -59,19 +95,10 @@ bool convert_wpa(struct conversion *c, const struct doc_node *root)
 	c->cooldown_up = convert_seconds(c, convert_get(spec, "upscaleForbiddenWindowSeconds", "60"));
 	c->cooldown_down = convert_seconds(c, convert_get(spec, "downscaleForbiddenWindowSeconds", "300"));
 	// The WPA limits a single decision; decisions are at least a forbidden window apart.
-	c->up_percent = convert_get(spec, "scaleUpLimitFactor", "50");
-	c->down_percent = convert_get(spec, "scaleDownLimitFactor", "20");
+	c->up_percent = whole_percent(c, "scaleUpLimitFactor", convert_get(spec, "scaleUpLimitFactor", "50"));
+	c->down_percent = whole_percent(c, "scaleDownLimitFactor", convert_get(spec, "scaleDownLimitFactor", "20"));
 	c->rate_period_seconds = "15";
-	static const char *const lost[] = {"convergeTowardsWatermark", "readinessDelaySeconds", "tolerateZero",
-	                                   "recommender"};
-	static const char *const instead[] = {
-	        "converging inside the band: use a target instead of watermarks",
-	        "guards.maxPendingPods and startup look after replicas that are starting",
-	        "a sum of 0 is a value like any other here",
-	        "an external recommender: a signal with target type Replicas asks for them"};
-	for (size_t i = 0; i < sizeof lost / sizeof lost[0]; i++)
-		if (doc_get(spec, lost[i]))
-			convert_note(c, "%s: %s", lost[i], instead[i]);
+	note_lost(c, spec);
 	for (const struct doc_node *m = metrics ? metrics->child : NULL; m; m = m->next)
 		add_metric(c, spec, m);
 	return true;

@@ -94,19 +94,36 @@ static void comment(struct buf *out, const char *indent, const char *bullet, con
 	buf_putc(out, '\n');
 }
 
-// A subtree of the source, in flow style; numbers that were not quoted stay numbers.
+// scaleUp; in an annotation of autoscaling/v1 it is ScaleUp.
+static void put_key(struct buf *out, const char *key)
+{
+	char name[64];
+	if (strlen(key) >= sizeof name) {
+		yaml_put_string(out, key);
+		return;
+	}
+	memcpy(name, key, strlen(key) + 1);
+	if (name[0] >= 'A' && name[0] <= 'Z')
+		name[0] = (char)(name[0] - 'A' + 'a');
+	yaml_put_string(out, name);
+}
+
+// A subtree of the source, in flow style; numbers that were not quoted stay numbers, what is null is left out.
 static void put_flow(struct buf *out, const struct doc_node *n)
 {
 	if (n->kind == DOC_MAP || n->kind == DOC_SEQ) {
 		buf_putc(out, n->kind == DOC_MAP ? '{' : '[');
+		bool any = false;
 		for (const struct doc_node *c = n->child; c; c = c->next) {
+			if (n->kind == DOC_MAP && c->kind == DOC_NULL)
+				continue;
+			buf_puts(out, any ? ", " : "");
+			any = true;
 			if (n->kind == DOC_MAP) {
-				yaml_put_string(out, c->key);
+				put_key(out, c->key);
 				buf_puts(out, ": ");
 			}
 			put_flow(out, c);
-			if (c->next)
-				buf_puts(out, ", ");
 		}
 		buf_putc(out, n->kind == DOC_MAP ? '}' : ']');
 	} else if (n->kind == DOC_SCALAR && !n->quoted && is_whole(n->text)) {
@@ -120,14 +137,16 @@ static void put_flow(struct buf *out, const struct doc_node *n)
 
 static void write_behavior(struct buf *out, const struct conversion *c)
 {
-	static const char *const directions[] = {"scaleUp", "scaleDown"};
+	static const char *const directions[] = {"scaleUp", "scaleDown"}, *const upper[] = {"ScaleUp", "ScaleDown"};
 	const char *const percents[] = {c->up_percent, c->down_percent};
 	if (!c->behavior && !c->up_percent)
 		return;
 	buf_puts(out, "  behavior:\n");
 	for (int i = 0; i < 2; i++) {
 		const struct doc_node *rules = doc_get(c->behavior, directions[i]);
-		if (rules) {
+		if (!rules)
+			rules = doc_get(c->behavior, upper[i]); // in an annotation of autoscaling/v1
+		if (rules && rules->kind != DOC_NULL) {
 			buf_printf(out, "    %s: ", directions[i]);
 			put_flow(out, rules);
 			buf_putc(out, '\n');

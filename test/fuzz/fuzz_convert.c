@@ -25,6 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			struct buf out;
 			assert(c);
 			c->arena = &a;
+			c->kind = convert_get(file.roots[i], "kind", "");
+			c->api_version = convert_get(file.roots[i], "apiVersion", "");
 			c->name = convert_get(doc_get(file.roots[i], "metadata"), "name", NULL);
 			c->namespace_name = convert_get(doc_get(file.roots[i], "metadata"), "namespace", NULL);
 			if (!convert_hpa(c, file.roots[i]) && !convert_keda(c, file.roots[i]) &&

@@ -129,7 +129,8 @@ static const struct bad_row bad_rows[] = {
         {"a: !mine [1]\n", "1:4: tags are not supported: remove !mine"},
         {"a: !x!foo b\n", "1:4: tags (!) are not supported: remove it, or put the value in quotes"},
         {"? [a]\n: b\n", "1:3: a key must be text, found a list: put text that begins with { or [ in quotes"},
-        {"{{a: 1}: 2}\n", "1:2: a key must be text, found a map: put text that begins with { or [ in quotes"},
+        {"{{a: 1}: 2}\n", "1:2: a key must be text, found a map: put text that begins with { or [ in quotes; of a Helm "
+                          "template, read what `helm template` makes of it"},
         {"?\n: 1\n", "1:2: the key before ':' is missing: write key: value"},
         {"\"a\\0b\": 1\n", "1:1: a key cannot hold the character \\0: remove it"},
         {"a:\n\t- 1\n", "2:1: a tab cannot indent: use spaces"},
