@@ -93,7 +93,7 @@ def main():
     server.start()
     with grpc.insecure_channel("unix:" + SOCKETS + "kubelet.sock") as channel:
         register = channel.unary_unary("/v1beta1.Registration/Register", request_serializer=bytes, response_deserializer=bytes)
-        register(field(1, "v1beta1") + field(2, name) + field(3, args.resource), timeout=20, wait_for_ready=True)
+        register(field(1, "v1beta1") + field(2, name) + field(3, args.resource), timeout=60, wait_for_ready=True)
     print("registered %d devices as %s" % (len(ids), args.resource), flush=True)
     try:
         server.wait_for_termination()

@@ -2,19 +2,8 @@
 # shellcheck shell=bash disable=SC2154 # dir: set by the script; so is die
 # processes.sh: the processes of one folder: $dir/NAME.pid and $dir/NAME.log each, on ports of their own. A part of apiserver and fleet.
 
-free_port() { # a loopback port that nobody listens on; two calls give two ports
-	local p
-	for _ in $(seq 100); do
-		p=$((20000 + RANDOM % 12000))
-		[ -e "$dir/port.$p" ] && continue
-		if ! (exec 3<>"/dev/tcp/127.0.0.1/$p") 2>/dev/null; then
-			: >"$dir/port.$p"
-			echo "$p"
-			return
-		fi
-	done
-	die "no free port found"
-}
+# shellcheck source=scripts/kube/ports.sh
+. "$(dirname "${BASH_SOURCE[0]}")/ports.sh"
 
 alive() { [ -s "$dir/$1.pid" ] && kill -0 "$(cat "$dir/$1.pid")" 2>/dev/null; }
 
