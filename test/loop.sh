@@ -61,7 +61,7 @@ prometheus_start() {
 prometheus_is_ready() { curl -sf -m 2 "$prometheus_url/-/ready"; }
 prometheus_is_settled() { ! is_running prometheus || prometheus_is_ready; }
 # instant QUERY: the first value, "" when there is none.
-instant() { curl -s -m 5 "$prometheus_url/api/v1/query" --data-urlencode "query=$1" | jq -r '.data.result[0].value[1] // ""'; }
+instant() { curl -s -m 30 "$prometheus_url/api/v1/query" --data-urlencode "query=$1" | jq -r '.data.result[0].value[1] // ""'; }
 has_value() { [ -n "$(instant "$1")" ]; }
 
 # ---- the API server ----
@@ -74,11 +74,11 @@ fake_start() {
 	api_url=$(sed -n 's/^listening on //p' "$work/apiserver.log" | tail -n 1)
 }
 # fake_fail 'next=N&status=S&retryAfter=S&delayMs=MS&match=TEXT'
-fake_fail() { curl -sf -m 5 "$api_url/_fake/fail?$1" >/dev/null; }
-fake_count() { curl -sf -m 5 "$api_url/_fake/requests" | jq -r ".$1"; }
+fake_fail() { curl -sf -m 30 "$api_url/_fake/fail?$1" >/dev/null; }
+fake_count() { curl -sf -m 30 "$api_url/_fake/requests" | jq -r ".$1"; }
 # replicas NAME, version NAME: of the object in whatever namespace.
-replicas() { curl -sf -m 5 "$api_url/_fake/objects" | jq -r ".[] | select(.name == \"$1\") | .replicas"; }
-version() { curl -sf -m 5 "$api_url/_fake/objects" | jq -r ".[] | select(.name == \"$1\") | .resourceVersion"; }
+replicas() { curl -sf -m 30 "$api_url/_fake/objects" | jq -r ".[] | select(.name == \"$1\") | .replicas"; }
+version() { curl -sf -m 30 "$api_url/_fake/objects" | jq -r ".[] | select(.name == \"$1\") | .resourceVersion"; }
 has_replicas() { [ "$(replicas "$1")" = "$2" ]; }
 
 # ---- policies ----
@@ -106,13 +106,15 @@ controller_start() {
 	free_port controller_port
 	controller_url=http://127.0.0.1:$controller_port
 	start "$name" "$gpuscale" run --prometheus "$prometheus_url" --kubeconfig "$work/kubeconfig" --listen "127.0.0.1:$controller_port" "$@"
-	wait_for 10 curl -sf -m 2 "$controller_url/livez" || { show_log "$name"; bail_out 'the controller does not serve'; }
+	wait_for 10 controller_is_settled "$name"
+	is_running "$name" || { show_log "$name"; bail_out 'the controller does not serve'; }
 }
-decisions() { curl -s -m 5 "$controller_url/debug/decisions"; }
+controller_is_settled() { ! is_running "$1" || curl -sf -m 2 "$controller_url/livez"; }
+decisions() { curl -s -m 30 "$controller_url/debug/decisions"; }
 # decision NAME FILTER: a jq filter on the last decision about policy NAME.
 decision() { decisions | jq -r ".items[] | select(.name == \"$1\") | $2"; }
 # decided NAME ACTION REASON
 decided() { [ "$(decision "$1" '"\(.action) \(.reason)"' 2>/dev/null)" = "$2 $3" ]; }
 has_error() { decisions | jq -e --arg name "$1" --arg text "$2" '.errors[] | select(.name == $name) | .error | contains($text)'; }
-metric() { curl -s -m 5 "$controller_url/metrics" | sed -n "s|^$1 ||p"; }
+metric() { curl -s -m 30 "$controller_url/metrics" | sed -n "s|^$1 ||p"; }
 metric_is() { [ "$(metric "$1")" = "$2" ]; }

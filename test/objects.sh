@@ -7,7 +7,7 @@
 api() {
 	local type=application/json
 	[ "$1" = PATCH ] && type=application/merge-patch+json
-	curl -sf -m 5 "${api_curl[@]}" -X "$1" -H "Content-Type: $type" ${3:+--data-binary "$3"} "$api_url$2"
+	curl -sf -m 30 "${api_curl[@]}" -X "$1" -H "Content-Type: $type" ${3:+--data-binary "$3"} "$api_url$2"
 }
 api_curl=()
 # fake_put JSON: as it is, whatever the rules say
