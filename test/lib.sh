@@ -127,6 +127,37 @@ stop() {
 # show_log NAME [LINES]: the end of a log as TAP comments, for a failure.
 show_log() { diag "--- end of $1.log ---" "$(tail -n "${2:-20}" "$work/$1.log" 2>&1)"; }
 
+# side_by_side PART..: runs this script once for each PART, its only argument, all at the same time; what they say is
+# printed as that of one, and the script ends. For worlds that wait more than they work.
+side_by_side() {
+	local part line status planned seen
+	local -A of=()
+	for part; do
+		"$0" "$part" >"$work/$part.tap" 2>&1 </dev/null &
+		of[$part]=$!
+		on_exit stop_part "${of[$part]}"
+	done
+	for part; do
+		wait "${of[$part]}"
+		status=$? planned=none seen=0
+		while IFS= read -r line; do
+			case $line in
+			1..*) planned=${line#1..} ;;
+			'ok '* | 'not ok '*)
+				TAP_COUNT=$((TAP_COUNT + 1)) seen=$((seen + 1))
+				[[ $line == ok* ]] || TAP_FAILED=$((TAP_FAILED + 1))
+				echo "${line%%ok *}ok $TAP_COUNT - ${line#* - }"
+				;;
+			'Bail out!'*) fail "$part: $line" ;;
+			*) printf '%s\n' "$line" ;;
+			esac
+		done <"$work/$part.tap"
+		[[ $planned = "$seen"* ]] || fail "$part comes to its end" "exit $status, $seen tests, planned: $planned"
+	done
+	done_testing
+}
+stop_part() { ! kill "$1" 2>/dev/null || wait "$1"; }
+
 # on_exit COMMAND..: run at the end of the script, last registered first, before what was started is stopped.
 on_exit() { ON_EXIT=("$(printf '%q ' "$@")" "${ON_EXIT[@]}"); }
 

@@ -106,8 +106,10 @@ controller_start() {
 	free_port controller_port
 	controller_url=http://127.0.0.1:$controller_port
 	start "$name" "$gpuscale" run --prometheus "$prometheus_url" --kubeconfig "$work/kubeconfig" --listen "127.0.0.1:$controller_port" "$@"
-	wait_for 10 controller_is_settled "$name"
-	is_running "$name" || { show_log "$name"; bail_out 'the controller does not serve'; }
+	if ! wait_for 10 controller_is_settled "$name" || ! is_running "$name"; then
+		show_log "$name"
+		bail_out 'the controller does not serve'
+	fi
 }
 controller_is_settled() { ! is_running "$1" || curl -sf -m 2 "$controller_url/livez"; }
 decisions() { curl -s -m 30 "$controller_url/debug/decisions"; }
