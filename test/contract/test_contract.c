@@ -29,7 +29,7 @@
 #define MERGE       "application/merge-patch+json"
 #define PATH_BYTES  256
 #define BODY_BYTES  2048
-#define CRD_WAIT_MS 15000
+#define CRD_WAIT_MS 60000
 
 struct contract {
 	struct harness h;

@@ -13,7 +13,7 @@
 #include "k8s/scale.h"
 #include "test/fake/apiserver.h"
 
-#define HARNESS_WAIT_MS 20000
+#define HARNESS_WAIT_MS 60000
 
 struct harness {
 	struct event_base *loop;

@@ -11,7 +11,7 @@
 #include "test/support/raw_client.h"
 #include "test/support/raw_server.h"
 
-#define FIXTURE_LIMIT_MS 10000
+#define FIXTURE_LIMIT_MS 60000
 #define COUNT(a)         (sizeof(a) / sizeof(a)[0])
 
 struct http_fixture {

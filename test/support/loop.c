@@ -14,7 +14,7 @@ int64_t test_now_ms(void)
 
 static void on_tick(evutil_socket_t fd, short what, void *arg) {}
 
-bool test_loop_until(struct event_base *loop, const int *counter, int wanted, int64_t limit_ms)
+static bool turn_until(struct event_base *loop, const int *counter, int wanted, int64_t limit_ms)
 {
 	int64_t end = test_now_ms() + limit_ms;
 	struct timeval tv = {.tv_usec = 5000};
@@ -28,8 +28,13 @@ bool test_loop_until(struct event_base *loop, const int *counter, int wanted, in
 	return *counter >= wanted;
 }
 
+bool test_loop_until(struct event_base *loop, const int *counter, int wanted, int64_t limit_ms)
+{
+	return turn_until(loop, counter, wanted, limit_ms > TEST_PATIENCE_MS ? limit_ms : TEST_PATIENCE_MS);
+}
+
 void test_loop_for(struct event_base *loop, int64_t ms)
 {
 	int never = 0;
-	test_loop_until(loop, &never, 1, ms);
+	turn_until(loop, &never, 1, ms);
 }

@@ -24,9 +24,9 @@
 #define PATH_BYTES    256
 #define FLAGS_MAX     32
 #define START_TRIES   3
-#define READY_WAIT_MS 30000
+#define READY_WAIT_MS 60000
 #define TOOL_WAIT_MS  60000
-#define STOP_WAIT_MS  5000
+#define STOP_WAIT_MS  60000
 #define POLL_MS       20
 #define PORT_FIRST    20000
 #define PORT_COUNT    12000u

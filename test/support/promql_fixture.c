@@ -15,7 +15,7 @@
 #include "base/http_server.h"
 #include "test/support/loop.h"
 
-#define WAIT_MS 10000
+#define WAIT_MS 60000
 
 static void copy(char *out, size_t size, const char *text)
 {

@@ -17,7 +17,7 @@
 #include "base/json_write.h"
 #include "test/support/loop.h"
 
-#define WAIT_MS 10000
+#define WAIT_MS 60000
 #define TESS    "{\"authenticated\":true,\"user\":{\"username\":\"tess\",\"groups\":[\"t\"]}}"
 
 static void member(struct json_writer *w, const char *key, const char *value)

@@ -10,7 +10,7 @@
 #include "test/support/watch_server.h"
 
 #define WATCH_PATH    "/apis/apps/v1/namespaces/ns/deployments"
-#define WATCH_WAIT_MS 8000
+#define WATCH_WAIT_MS 60000
 #define A1            "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"1\"}}"
 #define B2            "{\"metadata\":{\"name\":\"b\",\"resourceVersion\":\"2\"}}"
 #define EMPTY         "{\"kind\":\"DeploymentList\",\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[]}"

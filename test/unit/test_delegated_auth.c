@@ -31,7 +31,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 #define NOW_MS   1767603600000
-#define WAIT_MS  10000
+#define WAIT_MS  60000
 #define BASE     "/apis/external.metrics.k8s.io/v1beta1"
 #define QUEUE    BASE "/namespaces/serving/queue"
 

@@ -18,7 +18,7 @@
 #include "test/support/certs.h"
 #include "test/support/loop.h"
 
-#define LIMIT_MS   10000
+#define LIMIT_MS   60000
 #define TIMEOUT_MS 2000
 
 struct outcome {

@@ -16,7 +16,7 @@
 
 #define HEAD     "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
 #define STREAMS  20
-#define LIMIT_MS 5000
+#define LIMIT_MS 60000
 
 struct stream {
 	int opened, chunks, done, ended; // done: how often; ended: without an error

@@ -16,9 +16,10 @@
 
 #include "k8s/scaler_object.h"
 #include "test/fake/k8s_harness.h"
+#include "test/support/apart.h"
 #include "test/support/loop.h"
 
-#define WAIT_MS 30000
+#define WAIT_MS 60000
 #define WEB     ((struct scale_ref){"apps/v1", "Deployment", "default", "web"})
 
 struct world {
@@ -469,5 +470,5 @@ int main(void)
 	        cmocka_unit_test(where_all_namespaces_are_forbidden_each_is_watched_alone),
 	        cmocka_unit_test(names_that_cannot_be_are_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_run_apart(tests, sizeof tests / sizeof tests[0]);
 }

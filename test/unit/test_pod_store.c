@@ -20,7 +20,7 @@
 #include "test/fake/k8s_harness.h"
 #include "test/support/loop.h"
 
-#define WAIT_MS 8000
+#define WAIT_MS 60000
 
 struct world {
 	struct harness h;

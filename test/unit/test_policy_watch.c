@@ -21,7 +21,7 @@
 #include "test/support/loop.h"
 
 #define ALL  "/apis/gpuscale.dev/v1alpha1/namespaces/serving/gpuautoscalers"
-#define WAIT 10000
+#define WAIT 60000
 
 struct fixture {
 	struct harness h;

@@ -15,6 +15,7 @@
 
 #include "base/http_client.h"
 #include "k8s/k8s_client.h"
+#include "test/support/apart.h"
 #include "test/support/loop.h"
 #include "test/support/watch_fixture.h"
 
@@ -240,5 +241,5 @@ int main(void)
 	        TEST(it_can_be_freed_while_it_waits_lists_or_streams),
 	        TEST(it_can_be_freed_from_the_callback_of_another_watch),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_run_apart(tests, sizeof tests / sizeof tests[0]);
 }

@@ -15,6 +15,7 @@
 
 #include "base/http_client.h"
 #include "k8s/k8s_client.h"
+#include "test/support/apart.h"
 #include "test/support/loop.h"
 #include "test/support/watch_fixture.h"
 
@@ -152,5 +153,5 @@ int main(void)
 	        TEST(an_object_that_is_too_large_is_left_out_and_said),
 	        TEST(a_client_that_closes_stops_it),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_run_apart(tests, sizeof tests / sizeof tests[0]);
 }
