@@ -6,5 +6,7 @@ kube_built  = said=$$(scripts/kube/build $(KUBE_VERSION) $(1) 2>&1 >/dev/null | 
               echo "Kubernetes $$(scripts/kube/build --version $(KUBE_VERSION))"; \
               KUBE_VERSION=$(KUBE_VERSION) GPUSCALE_KUBE_BUILD="never: $$said"
 kube_with   = $(if $(filter 1.20%,$(KUBE_VERSION)),,kubectl etcd helm)
-with_kube     = $(call kube_built,kube-apiserver $(kube_with))
+# Definitions of other programs: seconds. Where they cannot be had the reason is shown here, and the tests say what they leave out.
+kube_kinds  = $(if $(filter 1.20%,$(KUBE_VERSION)),,scripts/kube/definitions >/dev/null || true;)
+with_kube     = $(kube_kinds) $(call kube_built,kube-apiserver $(kube_with))
 with_kube_all = $(call kube_built,kube-apiserver kube-controller-manager kube-scheduler kubelet kube-proxy $(kube_with))

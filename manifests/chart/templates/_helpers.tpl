@@ -28,3 +28,76 @@ runAsGroup: 65532
 seccompProfile:
   type: RuntimeDefault
 {{- end -}}
+{{- /* gpuscale.scheduling NAME: where pods of the controller's program go. (list . "gpuscale") */ -}}
+{{- define "gpuscale.scheduling" -}}
+{{- $root := index . 0 -}}{{- $name := index . 1 -}}
+{{- with $root.Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $root.Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with $root.Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $root.Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+affinity:
+  {{- if $root.Values.affinity }}
+  {{- toYaml $root.Values.affinity | nindent 2 }}
+  {{- else }}
+  podAntiAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+    - weight: 100
+      podAffinityTerm:
+        topologyKey: kubernetes.io/hostname
+        labelSelector:
+          matchLabels:
+            app.kubernetes.io/name: {{ $name }}
+  {{- end }}
+topologySpreadConstraints:
+{{- if $root.Values.topologySpreadConstraints }}
+{{- toYaml $root.Values.topologySpreadConstraints | nindent 0 }}
+{{- else }}
+- maxSkew: 1
+  topologyKey: topology.kubernetes.io/zone
+  whenUnsatisfiable: ScheduleAnyway
+  labelSelector:
+    matchLabels:
+      app.kubernetes.io/name: {{ $name }}
+{{- end }}
+{{- end -}}
+{{- /* gpuscale.networkPolicy NAME PORT..: in: these ports; out: what networkPolicy.egress says. (list . "gpuscale" "http") */ -}}
+{{- define "gpuscale.networkPolicy" -}}
+{{- $root := index . 0 -}}{{- $name := index . 1 -}}
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata:
+  name: {{ $name }}
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    {{- include "gpuscale.labels" (list $root $name) | nindent 4 }}
+spec:
+  podSelector:
+    matchLabels:
+      app.kubernetes.io/name: {{ $name }}
+  policyTypes:
+  - Ingress
+  {{- if $root.Values.networkPolicy.egress }}
+  - Egress
+  {{- end }}
+  ingress:
+  - ports:
+    {{- range slice . 2 }}
+    - protocol: TCP
+      port: {{ . }}
+    {{- end }}
+  {{- with $root.Values.networkPolicy.egress }}
+  egress:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end -}}

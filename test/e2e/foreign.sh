@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# shellcheck disable=SC2154,SC2034 # root, work and version come from the caller, who reads foreign_missing
+# foreign.sh: the kinds of other programs that manifests/ has objects of, in a real API server. After lib.sh.
+
+# foreign_install: gives the API server of $KUBECONFIG, whose version is in $version, the definitions of the Prometheus operator and
+# of cert-manager. Sets foreign_missing to why not, or to nothing.
+foreign_missing=
+foreign_install() {
+	local said
+	local -a folders
+	case $version in v1.20.*) foreign_missing='the run on 1.34 judges these'; return ;; esac
+	if ! said=$("$root/scripts/kube/definitions" 2>"$work/definitions.err"); then
+		foreign_missing=$(tail -n 1 "$work/definitions.err")
+		return
+	fi
+	mapfile -t folders <<<"$said"
+	{
+		# create, not apply: they are larger than the annotation that apply would make
+		kubectl --request-timeout=60s create "${folders[@]/#/--filename=}" && kubectl wait --for condition=established --timeout=60s crd --all &&
+			wait_for 60 foreign_are_served
+	} >"$work/definitions.log" 2>&1 || { show_log definitions; bail_out 'the definitions of other programs cannot be installed'; }
+}
+foreign_are_served() {
+	local served
+	served=$(kubectl api-versions) && [[ $served == *cert-manager.io/v1* && $served == *monitoring.coreos.com/v1* ]]
+}
