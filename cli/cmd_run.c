@@ -90,7 +90,9 @@ int cmd_run(int argc, char **argv)
 	         1},
 	        {"namespace", 'n', "NAME", 0, "only the objects of this namespace (default: of all)", 1},
 	        {"listen", KEY_LISTEN, "ADDR", 0,
-	         "address of /metrics, /livez, /readyz, /debug/decisions (default :8080, '' = none)", 1},
+	         "address of the status page (/), /metrics, /livez, /readyz, /debug/decisions (default :8080, '' = "
+	         "none)",
+	         1},
 	        {"dry-run", KEY_DRY_RUN, 0, 0, "decide and report, write nothing", 1},
 	        {"once", KEY_ONCE, 0, 0, "one tick per policy, then exit", 1},
 	        {0}};

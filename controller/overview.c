@@ -186,18 +186,49 @@ static void write_conditions(struct json_writer *w, const struct status_facts *f
 
 // ---- sparklines ----
 
+// About four digits, which are enough to draw. There may be 200000 of these in one document, so the everyday range does
+// not go through printf's exact arithmetic.
+static void write_short(struct json_writer *w, double v)
+{
+	static const struct {
+		double from, scale;
+		int decimals;
+	} ranges[] = {{1000, 1, 0}, {100, 10, 1}, {10, 100, 2}, {1, 1e3, 3}, {0.1, 1e4, 4}, {0.01, 1e5, 5}};
+	double size = fabs(v);
+	size_t r = 0;
+	if (v == 0 || size >= 1e15 || size < ranges[sizeof ranges / sizeof ranges[0] - 1].from) {
+		char text[32];
+		snprintf(text, sizeof text, "%.4g", v);
+		json_write_raw(w, text);
+		return;
+	}
+	while (size < ranges[r].from)
+		r++;
+	int64_t n = (int64_t)(size * ranges[r].scale + 0.5);
+	int decimals = ranges[r].decimals;
+	for (; decimals > 0 && n % 10 == 0; decimals--)
+		n /= 10;
+	char text[32], *at = text + sizeof text; // written from its end
+	*--at = '\0';
+	for (int i = 0; n > 0 || i <= decimals; i++, n /= 10) {
+		if (i > 0 && i == decimals)
+			*--at = '.';
+		*--at = (char)('0' + n % 10);
+	}
+	if (v < 0)
+		*--at = '-';
+	json_write_raw(w, at);
+}
+
 static void write_column(struct json_writer *w, const struct trend *t, size_t column)
 {
 	json_write_array_begin(w);
 	for (size_t i = 0; i < trend_count(t); i++) {
-		char text[32]; // four digits are enough to draw
 		float value = trend_at(t, i, column);
-		if (isnan(value)) {
+		if (isnan(value))
 			json_write_null(w);
-			continue;
-		}
-		snprintf(text, sizeof text, column < TREND_SIGNALS ? "%.0f" : "%.4g", (double)value);
-		json_write_raw(w, text);
+		else
+			write_short(w, (double)value);
 	}
 	json_write_array_end(w);
 }

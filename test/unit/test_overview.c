@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/json_read.h"
 #include "base/json_write.h"
+#include "base/num.h"
 #include "controller/endpoints.h"
 #include "controller/history.h"
 #include "controller/overview.h"
@@ -274,6 +275,44 @@ static void a_detail_has_the_decision_with_its_trace_and_those_before(void **sta
 	history_free(history);
 }
 
+// What is drawn is close to what was, and is a number of JSON.
+static void numbers_of_a_sparkline_are_short_and_right(void **state)
+{
+	(void)state;
+	static const struct {
+		double value;
+		const char *text;
+	} rows[] = {
+	        {0, "0"},         {1, "1"},          {-1, "-1"},       {0.5, "0.5"},           {10, "10"},
+	        {100, "100"},     {1000, "1000"},    {1000000, "1e6"}, {12.34567, "12.35"},    {9.9996, "10"},
+	        {99.996, "100"},  {0.099999, "0.1"}, {0.01, "0.01"},   {0.0123456, "0.01235"}, {0.5001, "0.5001"},
+	        {-7.25, "-7.25"}, {0.001, "0.001"},  {1e-30, "1e-30"}, {3e38, "3e38"},         {123456, "123456"},
+	        {-0.04, "-0.04"}, {1.05, "1.05"},    {100.04, "100"},  {1e14, "1e14"},
+	};
+	static const struct policy_signal one[] = {{.name = "n", .query = "n"}};
+	struct policy p1 = policy;
+	struct overview_policy p = unknown;
+	struct overview_head h = {.problems = ""};
+	p1.signals = one;
+	p1.n_signals = 1;
+	p.policy = &p1;
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct trend *t = trend_new(15000, 3);
+		trend_add(t, NOW_MS, (const double[]){1, 1, rows[i].value});
+		p.trend = t;
+		cJSON *root = overview_of(&h, &p, 1);
+		const cJSON *at = cJSON_GetArrayItem(json_get(root, "policies"), 0);
+		const cJSON *signal = cJSON_GetArrayItem(json_get(json_get(at, "history"), "signals"), 0);
+		double got = cJSON_GetNumberValue(cJSON_GetArrayItem(json_get(signal, "values"), 0)), want;
+		struct err e;
+		assert_int_equal(num_parse_f64(rows[i].text, strlen(rows[i].text), &want, &e), 0);
+		if (fabs(got - want) > fabs(want) * 1e-6)
+			fail_msg("%g is written as %.17g, not %s", rows[i].value, got, rows[i].text);
+		cJSON_Delete(root);
+		trend_free(t);
+	}
+}
+
 #define MANY 1000
 
 static void a_thousand_policies_are_one_document_of_bounded_size(void **state)
@@ -373,6 +412,7 @@ int main(void)
 	        cmocka_unit_test(a_policy_says_what_was_decided),
 	        cmocka_unit_test(a_policy_without_a_decision_invents_nothing),
 	        cmocka_unit_test(a_detail_has_the_decision_with_its_trace_and_those_before),
+	        cmocka_unit_test(numbers_of_a_sparkline_are_short_and_right),
 	        cmocka_unit_test(a_thousand_policies_are_one_document_of_bounded_size),
 	        cmocka_unit_test(the_page_admits_what_stands_in_it_and_nothing_else),
 	        cmocka_unit_test(the_page_is_in_the_program),
