@@ -66,7 +66,7 @@ static void open_stream(struct http_fixture *f, struct stream *s, const char *pa
 	struct http_request r = {.method = "GET",
 	                         .url = http_fixture_url(f, path),
 	                         .on_data = on_data,
-	                         .timeout_ms = 2000,
+	                         .timeout_ms = 20000,
 	                         .idle_timeout_ms = idle_ms};
 	if (http_client_submit(f->client, &r, on_done, s, &s->call, &e) < 0)
 		fail_msg("%s", e.msg);
@@ -157,7 +157,7 @@ static void no_headers_within_the_timeout_is_a_timeout(void **state)
 	struct err e;
 	http_fixture_play(f, steps, COUNT(steps));
 	struct http_request r = {
-	        .method = "GET", .url = http_fixture_url(f, "/"), .on_data = on_data, .timeout_ms = 100};
+	        .method = "GET", .url = http_fixture_url(f, "/"), .on_data = on_data, .timeout_ms = 1000};
 	assert_int_equal(http_client_submit(f->client, &r, on_done, &s, &s.call, &e), 0);
 	assert_true(test_loop_until(f->loop, &s.done, 1, LIMIT_MS));
 	assert_int_equal(s.error.kind, ERR_TIMEOUT);

@@ -143,7 +143,7 @@ static void a_slow_request_is_cut_however_often_it_sends_a_byte(void **state)
 			test_loop_for(f->loop, 10);
 		}
 		assert_true(*raw_client_closed(c));
-		assert_in_range(test_now_ms() - begin, 290, 9000);
+		assert_in_range(test_now_ms() - begin, 290, 30000);
 		http_fixture_assert_starts(raw_client_text(c), "HTTP/1.1 408 ");
 		raw_client_free(c);
 	}
@@ -212,7 +212,7 @@ static void freeing_the_server_drops_what_is_held(void **state)
 {
 	struct http_fixture *f = *state;
 	http_fixture_fetch(
-	        f, &(struct http_request){.method = "GET", .url = http_fixture_url(f, "/hold"), .timeout_ms = 300});
+	        f, &(struct http_request){.method = "GET", .url = http_fixture_url(f, "/hold"), .timeout_ms = 1500});
 	http_fixture_assert_error(f, ERR_TIMEOUT, "no reply had come"); // one exchange whose client has left
 	struct raw_client *c = http_fixture_dial(f);
 	raw_client_send(c, "GET /hold HTTP/1.1\r\n" HOST "\r\n", 0); // and one whose client waits
@@ -321,7 +321,7 @@ static void all_ceilings_hold_over_tls_too(void **state)
 	assert_int_equal(certs_init(&certs), 0);
 	http_fixture_serve(f, (struct http_server_options){.tls_cert_file = certs.path[CERTS_SERVER],
 	                                                   .tls_key_file = certs.path[CERTS_SERVER_KEY],
-	                                                   .idle_ms = 2000});
+	                                                   .idle_ms = 4000});
 	const struct http_tls tls = {.ca_pem = certs.pem[CERTS_CA]};
 	enum { MAX = HTTP_SERVER_BODY_BYTES_MAX };
 	char url[64], *body = calloc(1, MAX + 1);
@@ -333,7 +333,7 @@ static void all_ceilings_hold_over_tls_too(void **state)
 	http_fixture_fetch(f, &r);
 	assert_int_equal(f->result.status, 413);
 	free(body);
-	r = (struct http_request){.method = "GET", .url = url, .tls = &tls, .timeout_ms = 400};
+	r = (struct http_request){.method = "GET", .url = url, .tls = &tls, .timeout_ms = 2000};
 	snprintf(url, sizeof url, "https://127.0.0.1:%d/hold", http_server_port(f->server));
 	http_fixture_fetch(f, &r); // the client leaves, the late reply goes nowhere
 	http_fixture_assert_error(f, ERR_TIMEOUT, "no reply had come");
@@ -342,7 +342,7 @@ static void all_ceilings_hold_over_tls_too(void **state)
 	struct raw_client *mute = http_fixture_dial(f); // never shakes hands
 	int64_t begin = test_now_ms();
 	assert_true(test_loop_until(f->loop, raw_client_closed(mute), 1, FIXTURE_LIMIT_MS));
-	assert_in_range(test_now_ms() - begin, 1900, 9000);
+	assert_in_range(test_now_ms() - begin, 3900, 30000);
 	raw_client_free(mute);
 	certs_done(&certs);
 }

@@ -241,7 +241,7 @@ static void a_client_that_takes_nothing_is_cut_after_the_idle_time(void **state)
 	free(large);
 	int64_t begin = test_now_ms();
 	assert_true(test_loop_until(f->loop, &s.closed, 1, FIXTURE_LIMIT_MS));
-	assert_in_range(test_now_ms() - begin, 250, 5000);
+	assert_in_range(test_now_ms() - begin, 250, 30000);
 	raw_client_free(c);
 	assert_int_equal(open_connections(f), 0);
 }
@@ -330,7 +330,7 @@ static void streams_work_over_tls_too(void **state)
 	const struct http_tls tls = {.ca_pem = certs.pem[CERTS_CA]};
 	char url[64];
 	snprintf(url, sizeof url, "https://127.0.0.1:%d/stream", http_server_port(f->server));
-	struct http_request r = {.method = "GET", .url = url, .tls = &tls, .timeout_ms = 400};
+	struct http_request r = {.method = "GET", .url = url, .tls = &tls, .timeout_ms = 2000};
 	http_fixture_fetch(f, &r); // leaves after its time
 	http_fixture_assert_error(f, ERR_TIMEOUT, "");
 	assert_true(test_loop_until(f->loop, &s.closed, 1, FIXTURE_LIMIT_MS));

@@ -229,7 +229,7 @@ static void what_waits_for_the_answer_to_that_fails_with_it(void **state)
 static void closing_ends_what_waits_for_it_too(void **state)
 {
 	struct promql_fixture *f = *state;
-	f->replies[0].delay_ms = 5000;
+	f->replies[0].delay_ms = 30000;
 	struct promql_sources *set = open_one(f, (struct promql_source_options){.query = {.kind = PROMQL_KIND_AUTO}});
 	struct promql_question q = {.query = "up"};
 	for (int i = 0; i < 3; i++)

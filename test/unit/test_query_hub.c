@@ -202,7 +202,7 @@ static void failures_warnings_and_wrong_types_are_answers(void **state)
 static void closing_answers_what_is_under_way(void **state)
 {
 	struct hub_fixture h = open_hub(state);
-	h.f->replies[0].delay_ms = 2000;
+	h.f->replies[0].delay_ms = 30000;
 	struct heard a = {0};
 	ask(&h, "x", 1000, &a);
 	test_loop_for(h.f->loop, 50);
