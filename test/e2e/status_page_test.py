@@ -1,0 +1,512 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The browser's half of run-status-page: prints TAP, numbered on from $TAP_FIRST. Waits are for conditions, with ceilings for a slow machine."""
+import argparse
+import json
+import os
+import re
+import signal
+import sys
+import time
+
+import status_server
+from selenium import webdriver
+from selenium.common.exceptions import JavascriptException, StaleElementReferenceException, WebDriverException
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+
+CEILING_S = 60
+parser = argparse.ArgumentParser()
+for flag in ('browser', 'driver', 'profile', 'shots', 'page', 'url', 'policies', 'locked-url', 'empty-url', 'fleet-url'):
+    parser.add_argument('--' + flag, required=True)
+parser.add_argument('--pid', type=int, required=True)
+parser.add_argument('--fleet', type=int, required=True)
+args = parser.parse_args()
+count = int(os.environ.get('TAP_FIRST', 0))
+
+
+def ok(name, condition, *detail):
+    global count
+    count += 1
+    print('%s %d - %s' % ('ok' if condition else 'not ok', count, name), flush=True)
+    if not condition:
+        for line in '\n'.join(str(d) for d in detail).splitlines():
+            print('# ' + line)
+    return condition
+
+
+def same(name, got, want):
+    return ok(name, got == want, 'got:  %r' % (got,), 'want: %r' % (want,))
+
+
+def has(name, text, part):
+    return ok(name, part in text, 'got: %r' % (text,), 'want in it: %r' % (part,))
+
+
+# ---- the browser ----
+
+# Before any script of the page: what must never happen is written down, and timers of the polling period can be seen.
+WATCH = '''
+window.violations = []; window.failures = [];
+document.addEventListener('securitypolicyviolation', e => window.violations.push(e.violatedDirective + ' ' + e.blockedURI));
+addEventListener('error', e => window.failures.push(String(e.message)));
+addEventListener('unhandledrejection', e => window.failures.push(String(e.reason)));
+window.polls = new Set();
+const set = window.setTimeout, clear = window.clearTimeout;
+window.setTimeout = (f, ms, ...rest) => { const id = set((...a) => { window.polls.delete(id); f(...a); }, ms, ...rest); if (ms === 5000) window.polls.add(id); return id; };
+window.clearTimeout = id => { window.polls.delete(id); clear(id); };
+'''
+
+
+def start_browser():
+    options = webdriver.ChromeOptions()
+    options.binary_location = args.browser
+    for argument in ('--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--user-data-dir=' + args.profile, '--no-first-run', '--no-default-browser-check',
+                     '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-proxy-server', '--hide-scrollbars', '--lang=en-GB',
+                     '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1', '--window-size=1440,900'):
+        options.add_argument(argument)
+    options.set_capability('goog:loggingPrefs', {'browser': 'ALL', 'performance': 'ALL'})
+    for attempt in range(3):
+        try:
+            driver = webdriver.Chrome(service=Service(args.driver), options=options)
+            break
+        except WebDriverException as e:
+            print('# the browser did not start: %s' % str(e).splitlines()[0], file=sys.stderr)
+            if attempt == 2:
+                raise
+    driver.set_page_load_timeout(CEILING_S)
+    driver.set_script_timeout(CEILING_S)
+    driver.execute_cdp_cmd('Page.addScriptToEvaluateOnNewDocument', {'source': WATCH})
+    return driver
+
+
+driver = start_browser()
+origins, console = set(), []
+
+
+def js(expression, *values):
+    return driver.execute_script('return ' + expression, *values)
+
+
+def wait(what, condition, seconds=CEILING_S):
+    """condition: JavaScript, or a function. True once it holds."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            if js(condition) if isinstance(condition, str) else condition():
+                return True
+        except (JavascriptException, StaleElementReferenceException):
+            pass  # not there yet
+        if time.monotonic() > end:
+            print('# never within %d s: %s' % (seconds, what))
+            return False
+        time.sleep(0.1)
+
+
+def collect():
+    for entry in driver.get_log('performance'):
+        message = json.loads(entry['message'])['message']
+        if message['method'] in ('Network.requestWillBeSent', 'Network.webSocketCreated'):
+            origins.add('/'.join((message['params'].get('request') or message['params'])['url'].split('/')[:3]))
+    for entry in driver.get_log('browser'):
+        console.append(entry['message'])
+
+
+def size(width, height):
+    driver.execute_cdp_cmd('Emulation.setDeviceMetricsOverride', {'width': width, 'height': height, 'deviceScaleFactor': 1, 'mobile': False})
+
+
+def prefer(scheme, motion='no-preference'):
+    driver.execute_cdp_cmd('Emulation.setEmulatedMedia', {'features': [{'name': 'prefers-color-scheme', 'value': scheme}, {'name': 'prefers-reduced-motion', 'value': motion}]})
+
+
+def settled():
+    """Two frames later: what was asked for is laid out."""
+    driver.execute_async_script('const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()))')
+
+
+def shot(name):
+    settled()
+    driver.save_screenshot(os.path.join(args.shots, name + '.png'))
+
+
+def visit(url):
+    collect()
+    driver.get('about:blank')  # a change of the fragment alone would load nothing
+    driver.get(url)
+
+
+def names():
+    return js("[...document.querySelectorAll('#rows .open')].map(b => b.textContent)")
+
+
+def shows(*wanted):
+    return wait('the rows are ' + ' '.join(wanted), lambda: names() == list(wanted))
+
+
+def cell(name, column):
+    return js("(() => { const b = [...document.querySelectorAll('#rows .open')].find(b => b.textContent === arguments[0]); return b ? b.closest('tr').querySelector('.x-' + arguments[1]).innerText : ''; }).apply(null, arguments)", name, column)
+
+
+def press(*keys):
+    chain = ActionChains(driver)
+    for key in keys:
+        chain.send_keys(key)
+    chain.perform()
+
+
+def press_shift_tab():
+    ActionChains(driver).key_down(Keys.SHIFT).send_keys(Keys.TAB).key_up(Keys.SHIFT).perform()
+
+
+focused = "(() => { const a = document.activeElement; return a.id || a.dataset.state || a.textContent; })()"
+
+# What is too faint: texts below 4.5 (3 when large) against what is behind them, lines and marks that carry meaning below 3.
+CONTRAST = r'''
+const parse = c => { const m = c.match(/[\d.]+/g).map(Number); return { rgb: m.slice(0, 3), a: m.length > 3 ? m[3] : 1 }; };
+const lum = rgb => { const [r, g, b] = rgb.map(v => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+const ratio = (a, b) => { const [x, y] = [lum(a), lum(b)].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
+const behind = e => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c.a === 1) return c.rgb; if (c.a > 0) throw new Error('half transparent: ' + e.className); } return [255, 255, 255]; };
+const seen = e => e.checkVisibility({ checkOpacity: true, checkVisibilityCSS: true }) && e.getClientRects().length > 0;
+const faint = []; let texts = 0, marks = 0;
+const hold = (what, colour, e, least) => { if (!/\d/.test(colour)) { faint.push(what + ' has no colour: ' + colour); return; } const r = ratio(parse(colour).rgb, behind(e)); if (r < least) faint.push(what + ' ' + r.toFixed(2) + ' ' + colour + ' on ' + behind(e)); };
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+for (let n; (n = walker.nextNode());) {
+  const e = n.parentElement;
+  if (!n.textContent.trim() || !seen(e) || ['SCRIPT', 'STYLE', 'NOSCRIPT', 'OPTION'].includes(e.tagName)) continue;
+  const s = getComputedStyle(e), px = parseFloat(s.fontSize), large = px >= 24 || px >= 18.66 && Number(s.fontWeight) >= 700;
+  texts++;
+  hold(JSON.stringify(n.textContent.trim().slice(0, 30)), e instanceof SVGElement ? s.fill : s.color, e, large ? 3 : 4.5);
+}
+for (const e of document.querySelectorAll('input')) if (seen(e)) { hold('placeholder', getComputedStyle(e, '::placeholder').color, e, 4.5); hold('edge of a field', getComputedStyle(e).borderTopColor, e.parentElement, 3); }
+for (const e of document.querySelectorAll('.p-now, .p-want, .p-limit, .p-dot, .r-want, .r-min, .icon .s')) if (seen(e.closest('svg'))) { marks++; hold(e.getAttribute('class'), getComputedStyle(e).stroke, e.closest('svg').parentElement, 3); }
+for (const e of document.querySelectorAll('.r-fill, .icon path:not(.s)')) if (seen(e.closest('svg')) && getComputedStyle(e.closest('svg')).visibility === 'visible') { marks++; hold(e.getAttribute('class') || 'icon', getComputedStyle(e).fill, e.closest('svg').parentElement, 3); }
+return { faint, texts, marks };
+'''
+
+
+def contrast(what, least_texts, least_marks=0):
+    """In the light and in the dark."""
+    for scheme in ('light', 'dark'):
+        prefer(scheme)
+        settled()
+        found = driver.execute_script(CONTRAST)
+        ok('%s, %s: every text has a contrast of 4.5, every mark of 3 (WCAG AA)' % (what, scheme), not found['faint'] and found['texts'] >= least_texts and found['marks'] >= least_marks, json.dumps(found, indent=1))
+        shot(re.sub('[^a-z]+', '-', what) + '-' + scheme)
+    prefer('light')
+
+
+def no_sideways(what):
+    settled()
+    got = js('[document.documentElement.scrollWidth, innerWidth]')
+    ok('%s: nothing has to be scrolled sideways at %d px' % (what, got[1]), got[0] <= got[1], got)
+
+
+def reload_policies(change):
+    with open(args.policies) as f:
+        text = f.read()
+    with open(args.policies + '.new', 'w') as f:
+        f.write(change(text))
+    os.rename(args.policies + '.new', args.policies)
+    os.kill(args.pid, signal.SIGHUP)
+
+
+# ---- the tests ----
+
+def test_table():
+    visit(args.url)
+    ok('the page shows every policy of the controller', wait('seven rows', lambda: sorted(names()) == ['blind', 'dry', 'hostile', 'limited', 'owned', 'still', 'web']), names())
+    same('where policies need attention, they come first', names()[:3], ['owned', 'blind', 'hostile'])
+    ok('a policy says where it stands', wait('web is at 3', lambda: cell('web', 'replicas').split('\n')[0] == '3'), cell('web', 'replicas'))
+    has('its state and reason', cell('web', 'state'), 'Steady\nDesiredWithinRange')
+    has('its target', cell('web', 'policy'), 'default · Deployment/web')
+    has('the sentence is the one of the decision', cell('web', 'why'), 'want asks for 3 replicas')
+    has('its signals', cell('web', 'signals'), 'want\n3')
+    has('one that is blind is held and says why', cell('blind', 'state') + cell('blind', 'why'), 'NoDatano data: the query of want returned no series')
+    has('and shows no value', cell('blind', 'signals'), 'no data')
+    ok('one that is limited says so', wait('limited', lambda: 'limited' in cell('limited', 'state') and cell('limited', 'replicas').split('\n')[0] == '8'), cell('limited', 'state'))
+    has('one that is paused', cell('still', 'state'), 'Paused')
+    ok('a dry run wants more, and shows it', 'dry run' in cell('dry', 'state') and cell('dry', 'replicas').startswith('2 → 5'), cell('dry', 'state'), cell('dry', 'replicas'))
+    has('one whose target belongs to another says to which', cell('owned', 'state') + cell('owned', 'why'), 'ConflictHorizontalPodAutoscaler')
+    has('what is wrong beside the policies is said too', js("document.getElementById('problems').innerText"), 'target web is already scaled by default/web')
+    same('no row has fallen out of its table', js("document.querySelectorAll('#rows tr').length"), 7)
+    ok('the source is up and was heard', wait('source', "/Up\\s*default\\s*http:.*ms, answered/s.test(document.getElementById('sources').innerText)"), js("document.getElementById('sources').innerText"))
+    has('the summary counts', ' '.join(js("document.getElementById('numbers').innerText").split()), 'Policies 7')
+    has('the title says the worst', driver.title, 'held')
+    ok('sparklines grow with the history', wait('a trend', "[...document.querySelectorAll('.x-trend path.p-now')].some(p => /H/.test(p.getAttribute('d')))"))
+    ok('each picture says the same in words', js("[...document.querySelectorAll('svg:not([aria-hidden])')].every(s => s.getAttribute('role') === 'img' && s.getAttribute('aria-label').length > 5)"))
+    has('such as', js("[...document.querySelectorAll('#rows .open')].find(b => b.textContent === 'web').closest('tr').querySelector('.x-trend svg').getAttribute('aria-label')"), 'last 3')
+    same('it is a table to a screen reader', js("[document.querySelector('table').getAttribute('aria-rowcount'), document.querySelectorAll('th[scope=col]').length, document.querySelectorAll('th[scope=row]').length]"), ['8', 7, 7])
+
+
+def test_update():
+    driver.execute_script('window.sameDocument = true')
+    reload_policies(lambda text: text.replace('vector(3)', 'vector(6)'))
+    ok('a new decision shows without a reload', wait('web at 6', lambda: cell('web', 'replicas').split('\n')[0] == '6') and js('window.sameDocument === true'), cell('web', 'replicas'))
+    ok('and is told to those who cannot see it', wait('said', "document.getElementById('said').getAttribute('aria-live') === 'polite' && /default\\/web/.test(document.getElementById('said').textContent)"), js("document.getElementById('said').textContent"))
+
+
+def test_hostile_real():
+    has('a message from outside that holds markup is text', js("[...document.querySelectorAll('#rows .open')].find(b => b.textContent === 'hostile').closest('tr').querySelector('.why').textContent"), '<script>window.pwned=1</script><img src=x onerror=window.pwned=1>"')
+    driver.execute_script("[...document.querySelectorAll('#rows .open')].find(b => b.textContent === 'hostile').click()")
+    ok('in the detail too', wait('detail', "document.getElementById('d-body').innerText.includes('<script>window.pwned=1</script><img src=x onerror=window.pwned=1>\"')"), js("document.getElementById('d-body').innerText"))
+    same('and nothing of it became part of the page', js("[document.images.length, document.scripts.length, window.pwned === undefined]"), [0, 1, True])
+    press(Keys.ESCAPE)
+
+
+def test_filter():
+    press('/')
+    same('/ goes to the filter', js(focused), 'filter')
+    press('blind')
+    shows('blind')
+    same('which shows what matches', names(), ['blind'])
+    same('and how many', js("document.getElementById('shown').textContent"), '1 of 7 policies')
+    same('the address keeps it', js('location.hash'), '#q=blind')
+    press(Keys.ESCAPE)
+    ok('Escape empties it', wait('all', lambda: len(names()) == 7) and js("document.getElementById('filter').value") == '', names())
+    press(Keys.TAB)
+    same('Tab goes on to the states', js(focused), 'all')
+    press(Keys.TAB, Keys.TAB, Keys.SPACE)
+    ok('Space on Held shows what is held', wait('held', lambda: 'blind' in names() and 'web' not in names()), names())
+    same('and says that it is pressed', js("document.querySelector('#states [aria-pressed=true]').dataset.state"), 'held')
+    press(Keys.TAB, Keys.ENTER)
+    shows('owned')
+    same('Enter on Trouble, what has trouble', names(), ['owned'])
+    driver.execute_script("document.querySelector('[data-state=acting]').focus()")
+    press(Keys.ENTER)
+    ok('Acting, what acts', wait('acting', lambda: names() == ['dry']), names())
+    press('/', 'nothing of the kind')
+    ok('nothing found is said', wait('none', "document.getElementById('none').innerText.includes('None of the 7 policies')"))
+    driver.find_element('id', 'reset').click()
+    ok('and a button leads back', wait('all', lambda: len(names()) == 7))
+
+
+def test_sort():
+    head = "document.querySelector('th[data-sort=%s] button')"
+    driver.execute_script(head % 'policy' + '.focus()')
+    press(Keys.ENTER)
+    shows('blind', 'dry', 'hostile', 'limited', 'owned', 'still', 'web')
+    same('a column head sorts', names(), ['blind', 'dry', 'hostile', 'limited', 'owned', 'still', 'web'])
+    same('and says which way', js("[...document.querySelectorAll('[aria-sort]')].map(t => t.dataset.sort + ' ' + t.getAttribute('aria-sort'))"), ['policy ascending'])
+    press(Keys.ENTER)
+    same('again: the other way', (names()[0], js("document.querySelector('[aria-sort]').getAttribute('aria-sort')")), ('web', 'descending'))
+    driver.execute_script((head % 'replicas') + '.click()')
+    same('by replicas: most first', names()[0], 'limited')
+    same('the address keeps it', js('location.hash'), '#sort=replicas-')
+
+
+def test_keyboard_and_detail():
+    visit(args.url)
+    wait('rows', lambda: len(names()) == 7)
+    order = []
+    for _ in range(14):
+        press(Keys.TAB)
+        order.append(js(focused))
+    same('Tab goes through the page in its order', order, ['pause', 'theme', 'filter', 'all', 'acting', 'held', 'trouble', 'Policy', 'Replicas', 'Signals', 'State', 'Last scale', 'owned', 'metrics'])
+    ok('and what has the focus shows it', js("(() => { const s = getComputedStyle(document.activeElement); return s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) >= 2; })()"))
+    press_shift_tab()
+    press(Keys.ARROW_DOWN)
+    same('arrow keys go from policy to policy', js(focused), names()[1])
+    press(Keys.END)
+    same('End to the last', js(focused), names()[-1])
+    press(Keys.HOME)
+    while js(focused) != 'web':
+        before = js(focused)
+        press(Keys.ARROW_DOWN)
+        if js(focused) == before:
+            break
+    press(Keys.ENTER)
+    ok('Enter opens a policy', wait('detail', "!document.getElementById('detail').hidden && document.querySelectorAll('.chart').length === 2"))
+    same('which the address keeps', js('location.hash'), '#policy=default/web')
+    same('and which is where the reader is now', js(focused), 'd-name')
+    body = js("document.getElementById('d-body').innerText")
+    for part in ('want asks for 6 replicas', 'How the last decision was made', 'signals', 'Last decisions that brought something new', 'Scale up', 'Conditions', 'ScalingActive', 'Bounds\n1 to 20'):
+        has('the detail has: ' + part.split('\n')[0], body, part)
+    same('charts have axes, ticks and the bounds', js("[document.querySelectorAll('.chart .axis').length > 2, [...document.querySelectorAll('.chart text')].some(t => t.textContent === 'max 20'), [...document.querySelectorAll('.chart text')].some(t => /^\\d\\d:\\d\\d/.test(t.textContent))]"), [True, True, True])
+    driver.execute_script("document.querySelector('.chart svg').focus()")
+    press(Keys.ARROW_LEFT)
+    ok('and are read point by point with arrow keys', re.search(r'\d\d:\d\d:\d\d: current \d', js("document.querySelector('.chart figcaption').innerText")), js("document.querySelector('.chart figcaption').innerText"))
+    contrast('a policy opened', 60, 10)
+    size(1920, 1080)
+    no_sideways('a policy opened')
+    shot('detail-wide')
+    size(360, 740)
+    no_sideways('a policy opened')
+    shot('detail-narrow')
+    size(1440, 900)
+    driver.refresh()
+    ok('a link to it opens it', wait('detail', "!document.getElementById('detail').hidden && document.querySelectorAll('.chart').length === 2"))
+    wait('rows', lambda: len(names()) == 7)
+    press(Keys.ESCAPE)
+    ok('Escape closes it', js("document.getElementById('detail').hidden") and js('location.hash') == '', js('location.hash'))
+    same('and leads back to its row', js(focused), 'web')
+    driver.back()
+    ok('so does the way back in the browser', wait('open again', "!document.getElementById('detail').hidden"))
+    visit(args.url + '#policy=default/not-there&state=bad&sort=worse')
+    ok('a link to a policy that is not there says so', wait('gone', "/no policy of that name/.test(document.getElementById('d-body').innerText)"))
+
+
+def test_looks():
+    visit(args.url)
+    wait('rows', lambda: len(names()) == 7)
+    contrast('the table', 60, 10)
+    for width, height in ((1920, 1080), (1024, 768), (768, 1024), (360, 740)):
+        size(width, height)
+        no_sideways('the table')
+        shot('table-%d' % width)
+    same('on a small screen it is sorted by a list', js("getComputedStyle(document.querySelector('.sortby')).display !== 'none' && document.getElementById('sortby').options.length"), 10)
+    ok('and every policy still has its name, state and reason', js("[...document.querySelectorAll('#rows .open')].every(b => { const r = b.closest('tr').getBoundingClientRect(); return [...b.closest('tr').querySelectorAll('.open, .x-state b')].every(e => { const q = e.getBoundingClientRect(); return q.width > 20 && q.left >= r.left && q.right <= r.right + 1; }); })"))
+    size(1440, 900)
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = js(background)
+    for _ in range(2):
+        driver.find_element('id', 'theme').click()
+    ok('the theme can be chosen', js("document.getElementById('theme').textContent") == 'Dark' and js(background) != light, js(background))
+    driver.refresh()
+    same('and stays chosen', js("document.documentElement.dataset.theme"), 'dark')
+    wait('rows', lambda: len(names()) == 7)
+    driver.find_element('id', 'theme').click()
+    prefer('light', 'reduce')
+    same('nothing moves for those who want that', js("(() => { document.querySelector('#rows tr').classList.add('changed'); return getComputedStyle(document.querySelector('#rows td')).animationName; })()"), 'none')
+    prefer('light')
+
+
+def test_token():
+    visit(args.locked_url)
+    ok('a controller with a token asks for it', wait('asked', "!document.getElementById('auth').hidden && document.activeElement.id === 'token'"))
+    same('and shows nothing', names(), [])
+    contrast('the question for the token', 5)
+    press('wrong', Keys.ENTER)
+    ok('a wrong one is refused, and that is said', wait('refused', "document.getElementById('refused').textContent === 'That token was refused.'"), js("document.getElementById('refused').textContent"))
+    same('nothing of it is kept', js("sessionStorage.getItem('gpuscale.token')"), None)
+    driver.find_element('id', 'token').send_keys('s3cret', Keys.ENTER)
+    ok('the right one shows the policies', wait('rows', lambda: len(names()) == 7))
+    same('it is kept for the tab alone', js("[sessionStorage.getItem('gpuscale.token'), Object.keys(localStorage).length, location.href.includes('s3cret')]"), ['s3cret', 0, False])
+    driver.refresh()
+    ok('where a reload finds it', wait('rows', lambda: len(names()) == 7))
+    ok('a dry run of everything is said once, at the top', 'dry run' in js("document.getElementById('who').innerText") and not js("[...document.querySelectorAll('#rows .tag')].some(t => t.textContent === 'dry run')"))
+
+
+def test_empty():
+    visit(args.empty_url)
+    ok('no policies: the page says what to do', wait('empty', "/No policies yet/.test(document.getElementById('note').innerText) && /kubectl apply/.test(document.getElementById('note').innerText)"))
+    contrast('no policies', 8)
+
+
+def test_fleet():
+    visit(args.fleet_url + '#sort=policy')
+    ok('a thousand policies come', wait('rows', "document.getElementById('table').getAttribute('aria-rowcount') === '%d' && document.querySelectorAll('#rows .open').length > 0" % (args.fleet + 1)))
+    ok('all of them decided', wait('decided', "/^%d/.test(document.querySelector('#numbers dd').innerText) && !/no decision/.test(document.getElementById('rows').innerText) && document.querySelectorAll('#rows .x-signals b').length > 5" % args.fleet))
+    ok('of which only those in sight are in the document', js("document.querySelectorAll('#rows .open').length") < 60, js("document.querySelectorAll('#rows .open').length"))
+    driver.execute_script("document.querySelector('#rows .open').focus()")
+    press(Keys.END)
+    last = sorted('model-%d' % i for i in range(args.fleet))[-1]
+    same('End goes to the last', js(focused), last)
+    ok('which is in sight', js("(() => { const b = document.activeElement.getBoundingClientRect(); return b.top >= 0 && b.bottom <= innerHeight; })()"))
+    shot('thousand-end')
+    driver.execute_script("scrollTo(0, document.body.scrollHeight / 2)")
+    settled()
+    visible = "[...document.querySelectorAll('#rows .open')].filter(b => { const r = b.getBoundingClientRect(); return r.top > 100 && r.bottom < innerHeight; }).length"
+    ok('anywhere on the way there are rows', wait('rows in the middle', visible + ' >= 8'), js(visible))
+    same('the focus is not lost by scrolling', js(focused), last)
+    press('/', 'model-77')
+    ok('the filter finds the few', wait('eleven', lambda: len(names()) == 11 and all(n.startswith('model-77') for n in names())), names())
+    press(Keys.ESCAPE)
+    shot('thousand')
+    driver.execute_script("performance.clearMeasures('refresh')")
+    ok('refreshes go on', wait('refresh', "performance.getEntriesByName('refresh').length > 0"))
+    print('# script time of a refresh with %d policies, JSON read, table brought up to date: %.1f ms' % (args.fleet, js("performance.getEntriesByName('refresh')[0].duration")))
+
+
+def test_answers(fixture):
+    evil = '"><script>window.pwned=1</script><img src=x onerror="window.pwned=1">\' onclick=\'window.pwned=1'
+    p = status_server.policy(0)
+    p.update(namespace='<b>ns</b>', name=evil, message=evil, reason=evil, error=evil, target={'kind': evil, 'name': evil})
+    p['signals'][0].update(name=evil, error=evil)
+    p['history']['signals'][0]['name'] = evil
+    p['conditions'][0].update(type=evil, status=evil, reason=evil)
+    fixture.set(status_server.overview([p, {'namespace': 'x', 'name': 'bad', 'error': 'minReplicas 9 is above maxReplicas 3', 'conditions': None, 'signals': None}, {}], counts={'policies': 3, 'invalid': 1, 'waiting': 0},
+                                       version=evil, sources=[{'name': evil, 'url': 'javascript:window.pwned=1', 'state': evil, 'error': evil}], controller={'identity': evil}))
+    visit(fixture.url)
+    ok('whatever comes is shown as text', wait('hostile row', lambda: evil in names()), names())
+    driver.execute_script("[...document.querySelectorAll('#rows .open')].find(b => b.textContent.includes('script')).click()")
+    ok('in every place of it', wait('hostile detail', "document.querySelectorAll('.chart').length === 3 && document.getElementById('d-name').textContent.startsWith('<b>ns</b>/')"))
+    same('and stays that', js("[document.images.length, document.scripts.length, document.querySelectorAll('[onclick], [onerror], b b, a[href^=javascript]').length, window.pwned === undefined]"), [0, 1, 0, True])
+    has('an invalid policy says what is wrong with it', cell('bad', 'why'), 'minReplicas 9 is above maxReplicas 3')
+    press(Keys.ESCAPE)
+    visit(fixture.url + '#policy=' + evil.replace('"', '%22').replace('<', '%3C').replace('>', '%3E').replace(' ', '%20') + '&q=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E')
+    ok('the address cannot smuggle anything in', wait('gone', "/no policy of that name/.test(document.getElementById('d-body').innerText)") and js('document.images.length + Number(window.pwned !== undefined)') == 0)
+
+    fixture.set(status_server.overview([status_server.policy(i) for i in range(3)]))
+    visit(fixture.url)
+    wait('three rows', lambda: len(names()) == 3)
+    seen = len(fixture.requests)
+    ok('what has not changed is not sent again', wait('If-None-Match', lambda: any(r[0].startswith('/api/v1/overview') and r[1] == '"%d"' % fixture.etag for r in fixture.requests[seen:])), fixture.requests[-3:])
+    ok('and stays on the page', len(names()) == 3)
+    driver.execute_script("Object.defineProperty(document, 'hidden', { value: true, configurable: true }); document.dispatchEvent(new Event('visibilitychange'))")
+    ok('a hidden tab asks for nothing', wait('no timer', 'window.polls.size === 0'))
+    seen = len(fixture.requests)
+    driver.execute_script("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+    ok('and at once when it is seen again', wait('asked', lambda: len(fixture.requests) > seen))
+    wait('idle', 'window.polls.size === 1')
+    driver.find_element('id', 'pause').click()
+    ok('so does one that is paused', wait('no timer', 'window.polls.size === 0') and js("document.getElementById('pause').getAttribute('aria-pressed')") == 'true')
+    driver.find_element('id', 'pause').click()
+    wait('polling again', 'window.polls.size === 1')
+    same('up to here the console is silent', console_lines(), [])
+
+    fixture.status = 503
+    ok('a 5xx is said in the words of the controller', wait('banner', "!document.getElementById('banner').hidden && /answered 503: out of memory/.test(document.getElementById('banner').innerText)"), js("document.getElementById('banner').innerText"))
+    same('what was known stays', len(names()), 3)
+    visit(fixture.url)
+    ok('also when there is nothing yet', wait('nothing yet', "/Nothing to show yet/.test(document.getElementById('note').innerText) && /answered 503/.test(document.getElementById('banner').innerText)"))
+    contrast('an error', 6)
+    fixture.status = 200
+    driver.find_element('css selector', '#banner button').click()
+    ok('it goes on by itself', wait('three rows', lambda: len(names()) == 3) and wait('no banner', "document.getElementById('banner').hidden"))
+
+
+def test_stale():
+    visit(args.url)
+    wait('rows', lambda: len(names()) == 7)
+    os.kill(args.pid, signal.SIGTERM)
+    ok('a controller that is gone: a banner says since when', wait('banner', "!document.getElementById('banner').hidden && /cannot be reached.*What you see is from \\d\\d:\\d\\d:\\d\\d/.test(document.getElementById('banner').innerText)"), js("document.getElementById('banner').innerText"))
+    has('and so does the head', js("document.getElementById('live').innerText"), 'stale')
+    same('it interrupts', js("document.getElementById('banner').getAttribute('role')"), 'alert')
+    same('the last that was known stays', len(names()), 7)
+    contrast('stale', 60)
+
+
+def console_lines():
+    collect()
+    return [m for m in console if 'Failed to load resource' not in m or not re.search(r' 40[14] ', m)]
+
+
+def main():
+    with open(args.page) as f:
+        page = f.read()
+    ok('the page is one file of less than 60 KiB', len(page.encode()) < 61440, len(page.encode()))
+    same('that writes no markup and evaluates nothing', re.findall(r'innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|DOMParser|createContextualFragment|srcdoc|https?://(?!www\.w3\.org/2000/svg)', page), [])
+    prefer('light')
+    size(1440, 900)
+    fixture = status_server.Server(args.page).start()
+    violations = []
+    for test in (test_table, test_update, test_hostile_real, test_filter, test_sort, test_keyboard_and_detail, test_looks, test_token, test_empty, test_fleet, lambda: test_answers(fixture), test_stale):
+        begin = time.monotonic()
+        test()
+        violations += js('window.violations.concat(window.failures)')
+        print('# %s: %.1f s' % (getattr(test, '__name__', ''), time.monotonic() - begin))
+    collect()
+    same('nothing was refused by the page\'s own policy, and no script failed', violations, [])
+    same('the console holds nothing but the refusals and failures that were asked for', [m for m in console if 'Failed to load resource' not in m], [])
+    allowed = {u.rstrip('/') for u in (args.url, args.locked_url, args.empty_url, args.fleet_url, fixture.url)}
+    same('no other server was asked for anything', sorted(o for o in origins if o not in allowed and not o.startswith(('data:', 'about:', 'chrome:'))), [])
+    ok('while those were', allowed <= origins, origins)
+    fixture.stop()
+
+
+try:
+    main()
+finally:
+    driver.quit()
