@@ -306,7 +306,7 @@ static void ask(struct pods *p, struct event_base *loop, struct pods_status *st)
 {
 	pods_get_status(p, st);
 	uint64_t before = st->polls;
-	for (int i = 0; i < 5000 && st->polls == before; i++) {
+	for (int i = 0; i < 60000 && st->polls == before; i++) {
 		const struct timespec ms = {.tv_nsec = 1000000};
 		event_base_loop(loop, EVLOOP_NONBLOCK);
 		nanosleep(&ms, NULL);

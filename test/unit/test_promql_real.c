@@ -316,7 +316,7 @@ static void test_a_scraped_target_can_be_asked_within_seconds(void **state)
 	struct promql *p = promql_new(&(struct promql_options){.http = http, .url = prometheus_url(scraping)}, &e);
 	assert_non_null(p);
 	struct seen s = {0};
-	for (int i = 0; i < 100 && s.n_series == 0; i++) {
+	for (int i = 0; i < 600 && s.n_series == 0; i++) {
 		s = (struct seen){0};
 		event_base_loopexit(loop, &(struct timeval){.tv_usec = 100000});
 		event_base_dispatch(loop);

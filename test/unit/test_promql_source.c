@@ -88,7 +88,7 @@ static void it_is_up_again_once_a_probe_and_its_confirmation_were_answered(void 
 	bring_down(f, s);
 	recover(f);
 	assert_int_equal(ask_at(f, s, "up"), 1); // the first probe needs no wait, and its answer is a good one
-	for (int i = 0; i < 100 && promql_source_health(s)->state != PROMQL_UP; i++)
+	for (int i = 0; i < 6000 && promql_source_health(s)->state != PROMQL_UP; i++)
 		test_loop_for(f->loop, 10);
 	assert_int_equal(promql_source_health(s)->state, PROMQL_UP);
 	assert_non_null(strstr(f->requests[f->n_requests - 1].body, "query=vector%281%29"));

@@ -73,7 +73,7 @@ static int teardown(void **state)
 static void restore(struct fixture *f)
 {
 	restore_replicas(&f->env, f->body);
-	for (int i = 0; i < 500 && f->body->refs > 1; i++)
+	for (int i = 0; i < 6000 && f->body->refs > 1; i++)
 		test_loop_for(f->h.loop, 10);
 	assert_int_equal(f->body->refs, 1);
 }
