@@ -18,10 +18,13 @@ static const char *const shell_names[] = {"bash", "zsh", "fish", NULL};
 _Static_assert(sizeof shell_names / sizeof shell_names[0] == SHELL__COUNT + 1, "one name per shell");
 
 // Both print one word per line, and nothing when the program fails.
-#define FLAGS "gpuscale \"$1\" --help 2>/dev/null | grep -oE -- '--[a-z][a-z-]+' | sort -u"
+#define FLAGS "gpuscale \"$1\" --help 2>/dev/null | sed -nE 's/^ {2,6}(-., )?(--[a-z][a-z-]+).*/\\2/p' | sort -u"
 #define NAMES "timeout 2 gpuscale get -o name \"$@\" 2>/dev/null | sed 's|.*/||'"
 // The flags that say which cluster and namespace, of those already there.
 #define SCOPE_FLAGS "-n | --namespace | --kubeconfig | --context"
+
+// The flags whose argument is a file.
+#define FILE_FLAGS "-f | --filename | --kubeconfig | --policies | --sources | --junit | --*-file"
 
 static bool takes_names(const struct command *c)
 {
@@ -54,7 +57,8 @@ static void write_bash(struct buf *out, const struct command *c, size_t n)
 	              "__gpuscale_flags() { " FLAGS "; }\n"
 	              "__gpuscale_names() { " NAMES "; }\n"
 	              "_gpuscale() {\n"
-	              "\tlocal word=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} words=\n"
+	              "\tlocal word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} "
+	              "command=${COMP_WORDS[1]} words=\n"
 	              "\tlocal -a scope=()\n"
 	              "\tlocal i\n"
 	              "\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
@@ -62,6 +66,9 @@ static void write_bash(struct buf *out, const struct command *c, size_t n)
 	              ") scope+=(\"${COMP_WORDS[i]}\" \"${COMP_WORDS[i + 1]}\") ;; esac\n"
 	              "\tdone\n"
 	              "\tCOMPREPLY=()\n"
+	              "\tif [ \"$word\" = = ]; then word=; elif [ \"$before\" = = ]; then "
+	              "before=${COMP_WORDS[COMP_CWORD - 2]}; fi\n"
+	              "\tcase $before in " FILE_FLAGS ") return ;; esac # files complete by `-o default`\n"
 	              "\tif [ \"$COMP_CWORD\" = 1 ]; then\n"
 	              "\t\twords='");
 	put_names(out, c, n, " ", true);
@@ -70,6 +77,13 @@ static void write_bash(struct buf *out, const struct command *c, size_t n)
 	              "\t\twords='");
 	put_names(out, c, n, " ", true);
 	buf_puts(out, "'\n"
+	              "\telif [ \"$command\" = completion ]; then\n"
+	              "\t\twords='");
+	for (int i = 0; i < SHELL__COUNT; i++)
+		buf_printf(out, "%s%s", i ? " " : "", shell_names[i]);
+	buf_puts(out, "'\n"
+	              "\telif [ \"$before\" = -o ] || [ \"$before\" = --output ]; then\n"
+	              "\t\twords='table wide json yaml name'\n"
 	              "\telse\n"
 	              "\t\tcase $word in\n"
 	              "\t\t-*) words=$(__gpuscale_flags \"$command\") ;;\n"
@@ -78,7 +92,7 @@ static void write_bash(struct buf *out, const struct command *c, size_t n)
 	buf_puts(out, ") words=$(__gpuscale_names \"${scope[@]}\") ;; esac ;;\n"
 	              "\t\tesac\n"
 	              "\tfi\n"
-	              "\tlocal IFS=$' \\t\\n' # files complete by `-o default`\n"
+	              "\tlocal IFS=$' \\t\\n'\n"
 	              "\tmapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\")\n"
 	              "}\n"
 	              "complete -o default -F _gpuscale gpuscale kubectl-gpuscale\n");
@@ -139,7 +153,8 @@ static void write_fish(struct buf *out, const struct command *c, size_t n)
 	              "~/.config/fish/completions/gpuscale.fish\n"
 	              "function __gpuscale_flags\n"
 	              "\tset -l words (commandline -opc)\n"
-	              "\tgpuscale $words[2] --help 2>/dev/null | string match -ra -- '--[a-z][a-z-]+' | sort -u\n"
+	              "\tgpuscale $words[2] --help 2>/dev/null | string match -r -- '^ {2,6}(?:-., )?--[a-z][a-z-]+' | "
+	              "string match -r -- '--.*' | sort -u\n"
 	              "end\n"
 	              "function __gpuscale_names\n"
 	              "\tset -l words (commandline -opc)\n"

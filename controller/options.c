@@ -211,8 +211,8 @@ static const struct argp_option prometheus_flags[] = {
          "signals that name it (repeatable)",
          2},
         {"sources", KEY_SOURCES, "FILE", 0,
-         "YAML file of kind Sources: named servers with their credentials (repeatable). The flags "
-         "--prometheus-.. are for the unnamed --prometheus",
+         "YAML file of kind Sources: named servers with their credentials (repeatable). "
+         "The other flags of this group are for the unnamed --prometheus",
          2},
         {"prometheus-type", KEY_PROM_TYPE, "TYPE", 0,
          "Prometheus, Thanos, Mimir, VictoriaMetrics or Auto (default Auto: the server is asked)", 2},

@@ -5,10 +5,11 @@ install: install-completion
 install-completion: $(OUT)/gpuscale
 	install -d $(SHAREDIR)/bash-completion/completions $(SHAREDIR)/zsh/site-functions $(SHAREDIR)/fish/vendor_completions.d
 	$(OUT)/gpuscale completion bash >$(SHAREDIR)/bash-completion/completions/gpuscale
+	ln -sf gpuscale $(SHAREDIR)/bash-completion/completions/kubectl-gpuscale
 	$(OUT)/gpuscale completion zsh >$(SHAREDIR)/zsh/site-functions/_gpuscale
 	$(OUT)/gpuscale completion fish >$(SHAREDIR)/fish/vendor_completions.d/gpuscale.fish
 uninstall: uninstall-completion
 uninstall-completion:
-	rm -f $(SHAREDIR)/bash-completion/completions/gpuscale $(SHAREDIR)/zsh/site-functions/_gpuscale \
+	rm -f $(SHAREDIR)/bash-completion/completions/gpuscale $(SHAREDIR)/bash-completion/completions/kubectl-gpuscale $(SHAREDIR)/zsh/site-functions/_gpuscale \
 	  $(SHAREDIR)/fish/vendor_completions.d/gpuscale.fish
 .PHONY: install-completion uninstall-completion
