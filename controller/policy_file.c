@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/doc.h"
 #include "base/err.h"
+#include "base/num.h"
 #include "base/schema.h"
 #include "controller/policy_body.h"
 #include "controller/policy_zones.h"
@@ -76,6 +77,29 @@ static struct policy_body *decode(const char *path, const struct doc_node *root,
 	return NULL;
 }
 
+// An object of another kind is told as what it is, not by every field that a policy has and it has not. One with a kind
+// that is nearly ours is a policy with a misspelt kind.
+static bool is_foreign(const struct doc_node *root, struct schema_errors *errors)
+{
+	static const char *const ours[] = {POLICY_KIND};
+	const struct doc_node *kind = doc_get(root, "kind");
+	if (root->kind != DOC_MAP)
+		return false;
+	if (!kind && !doc_get(root, "apiVersion") && !doc_get(root, "spec")) {
+		schema_report(errors, root, "",
+		              "is no policy: it has no apiVersion, kind and spec; keep it in another folder");
+		return true;
+	}
+	const char *name = doc_get_text(root, "kind", "");
+	if (!name[0] || strcmp(name, POLICY_KIND) == 0 || num_closest_name(name, ours, 1))
+		return false;
+	bool is_peer = strcmp(name, "HorizontalPodAutoscaler") == 0 || strcmp(name, "ScaledObject") == 0 ||
+	               strcmp(name, "WatermarkPodAutoscaler") == 0;
+	schema_report(errors, kind, "kind", "must be " POLICY_KIND ", found %s: %s", name,
+	              is_peer ? "`gpuscale convert` makes a policy of it" : "keep it in another folder");
+	return true;
+}
+
 // -1: out of memory.
 static int decode_all(struct policy_file *f, const struct doc_file *doc, const struct policy_file *previous,
                       struct schema_errors *errors)
@@ -89,6 +113,8 @@ static int decode_all(struct policy_file *f, const struct doc_file *doc, const s
 		const char *kind = doc_get_text(root, "kind", "");
 		if (strcmp(kind, "PolicyTest") == 0 || strcmp(kind, PROMQL_SOURCES_KIND) == 0)
 			continue; // may lie beside policies, read by `gpuscale test` and by --sources
+		if (is_foreign(root, errors))
+			continue;
 		uint64_t fingerprint = policy_fingerprint(root, 0);
 		struct policy_body *same = find_equal(previous, fingerprint, &at);
 		struct policy_body *b = same ? policy_body_ref(same) : decode(f->path, root, fingerprint, errors);
