@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuscale test FILE..: runs policy unit tests.
+// gpuscale test FILE|DIR..: runs policy unit tests.
 #include <argp.h>
+#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -79,7 +82,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		path_options_add(&a->files, arg, state);
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "name at least one test file");
+		argp_error(state, "name at least one test file or folder");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -254,6 +257,43 @@ static void run_file(struct session *s, const char *path)
 	arena_done(&f.test);
 }
 
+static bool is_folder(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int is_test_name(const struct dirent *d)
+{
+	static const char *const endings[] = {"_test.yaml", "_test.yml"};
+	size_t n = strlen(d->d_name);
+	for (size_t i = 0; d->d_name[0] != '.' && i < sizeof endings / sizeof endings[0]; i++)
+		if (n > strlen(endings[i]) && strcmp(d->d_name + n - strlen(endings[i]), endings[i]) == 0)
+			return 1;
+	return 0;
+}
+
+static void run_folder(struct session *s, const char *path)
+{
+	struct dirent **names = NULL;
+	char file[PATH_MAX];
+	int n = scandir(path, &names, is_test_name, alphasort);
+	if (n < 0) {
+		snprintf(file, sizeof file, "  cannot read the folder: %s\n", strerror(errno));
+		fail_file(s, path, file);
+	} else if (n == 0) {
+		fail_file(s, path, "  there is no file *_test.yaml in it\n");
+	}
+	for (int i = 0; i < n; i++) {
+		if (snprintf(file, sizeof file, "%s/%s", path, names[i]->d_name) < (int)sizeof file)
+			run_file(s, file);
+		else
+			fail_file(s, path, "  the name of a file in it is too long\n");
+		free(names[i]);
+	}
+	free(names);
+}
+
 // ---- the command ----
 
 static int write_junit(const struct session *s)
@@ -284,8 +324,12 @@ static bool wants_colour(void)
 
 static int run_all(struct session *s)
 {
-	for (size_t i = 0; i < s->args->files.n; i++)
-		run_file(s, s->args->files.paths[i]);
+	for (size_t i = 0; i < s->args->files.n; i++) {
+		if (is_folder(s->args->files.paths[i]))
+			run_folder(s, s->args->files.paths[i]);
+		else
+			run_file(s, s->args->files.paths[i]);
+	}
 	bool ok = s->failed == 0;
 	if (s->args->junit && write_junit(s) < 0)
 		ok = false;
@@ -313,16 +357,18 @@ int cmd_test(int argc, char **argv)
 	        {"junit", KEY_JUNIT, "FILE", 0, "also write the results as JUnit XML", 0},
 	        {"verbose", 'v', 0, 0, "also print the tests that pass or are skipped", 0},
 	        {0}};
-	const struct argp argp = {options,
-	                          parse,
-	                          "FILE..",
-	                          "Run policy unit tests (kind: PolicyTest): each plays series of values through the "
-	                          "decision engine, with a "
-	                          "clock of its own, and compares what is decided with what the test expects."
-	                          "\vExit status: 0 when all pass, 1 when one fails, 2 for wrong usage.",
-	                          NULL,
-	                          NULL,
-	                          NULL};
+	const struct argp argp = {
+	        options,
+	        parse,
+	        "FILE|DIR..",
+	        "Run policy unit tests (kind: PolicyTest): each plays series of values through the "
+	        "decision engine, with a "
+	        "clock of its own, and compares what is decided with what the test expects. Of a folder "
+	        "all tests are run."
+	        "\vExit status: 0 when all pass, 1 when one fails, 2 for wrong usage.",
+	        NULL,
+	        NULL,
+	        NULL};
 	struct test_args args = {0};
 	args_parse(&argp, argc, argv, &args);
 	regex_t only;

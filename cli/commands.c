@@ -9,7 +9,7 @@ static const struct command table[] = {
         {"plan", "-f FILE.. --prometheus URL [--replicas N] [-o FORMAT]",
          "show what would be done now, and why; writes nothing", cmd_plan},
         {"check", "FILE|DIR..", "check policy files: all errors at once, no network", cmd_check},
-        {"test", "FILE.. [--run REGEX] [--diff] [--coverage] [--junit FILE]",
+        {"test", "FILE|DIR.. [--run REGEX] [--diff] [--coverage] [--junit FILE]",
          "run policy unit tests: series in, decisions out, no network", cmd_test},
         {"step", "-f FILE [--policy NAMESPACE/NAME]",
          "the engine as a filter: one JSON observation per line in, one decision out", cmd_step},
