@@ -56,7 +56,6 @@ static void halve(struct trend *t)
 	}
 	t->n = TREND_POINTS_MAX / 2;
 	t->ticks_per_row *= 2;
-	t->ticks_in_last = t->ticks_per_row;
 }
 
 static void add_tick(struct trend *t, const float *values)
@@ -68,7 +67,6 @@ static void add_tick(struct trend *t, const float *values)
 	}
 	if (t->n == TREND_POINTS_MAX && trend_step_ms(t) < TREND_STEP_MS) {
 		halve(t);
-		t->ticks_in_last = 0; // of the row that begins now
 	} else if (t->n == TREND_POINTS_MAX) {
 		t->first = (uint16_t)((t->first + 1) % TREND_POINTS_MAX);
 		t->n--;

@@ -55,6 +55,7 @@ static void rows_of_few_ticks(void **state)
 	        {"a tick beside the interval: the later one counts", {{0, 1}, {4, 2}, {19, 3}}, "2 3"},
 	        {"where it is known", {{0, 1}, {4, NAN}, {19, 3}}, "1 3"},
 	        {"the clock was set back", {{0, 1}, {15, 2}, {-3600, 3}, {-3585, 4}}, "3 4"},
+	        {"two hours without a tick", {{0, 1}, {15, 2}, {7200, 3}, {7215, 4}}, "3 4"},
 	        {"a day without a tick", {{0, 1}, {15, 2}, {86400, 3}}, "3"},
 	        {"what no float holds is not known", {{0, 1}, {15, 1e300}, {30, -INFINITY}, {45, 2}}, "1 - - 2"},
 	};
@@ -106,6 +107,10 @@ static void neighbours_become_one_when_it_is_full(void **state)
 	assert_true(trend_at(t, 30, 0) == 61);
 	add(t, 15 * 62, 62);
 	assert_int_equal(trend_count(t), TREND_POINTS_MAX / 2 + 2);
+	add(t, 0, 1); // another time: step by step again
+	add(t, 15, 2);
+	assert_int_equal(trend_count(t), 2);
+	assert_int_equal(trend_step_ms(t), 15000);
 	trend_free(t);
 }
 
