@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale check FILE|DIR..
 #include <argp.h>
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/doc.h"
 #include "base/err.h"
 #include "cli/args.h"
 #include "cli/commands.h"
@@ -59,6 +64,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
+// What is wrong with the file itself was said when it was read for the first time.
+static bool was_told(const char *path, const struct err *e)
+{
+	bool is_of_file = (e->kind == ERR_IO || e->kind == ERR_NOT_FOUND) && strncmp(e->msg, path, strlen(path)) == 0;
+	return e->kind == ERR_INPUT || e->kind == ERR_LIMIT || is_of_file;
+}
+
 // Looks at every file once more for what is valid and probably wrong. Files that do not parse were told before.
 static int lint(struct check_args *args, struct connections *source, struct buf *report, struct lint_totals *totals,
                 struct err *e)
@@ -68,8 +80,7 @@ static int lint(struct check_args *args, struct connections *source, struct buf 
 	struct path_list list;
 	int rc = policy_files_list(&a, args->files.paths, args->files.n, &list, e);
 	for (size_t i = 0; rc == 0 && i < list.n; i++)
-		if (lint_file(list.paths[i], source, args->ask, report, totals, e) < 0 && e->kind != ERR_INPUT &&
-		    e->kind != ERR_LIMIT)
+		if (lint_file(list.paths[i], source, args->ask, report, totals, e) < 0 && !was_told(list.paths[i], e))
 			rc = -1;
 	arena_done(&a);
 	return rc;
@@ -103,6 +114,31 @@ static void print_summary(const struct policy_set *set, const struct lint_totals
 	fputc('\n', stderr);
 }
 
+// Standard input is read twice, by the decoder and by the linter: what comes through a pipe is kept. A file of 1 MiB
+// and one byte is too long for either of them.
+static int keep_stdin(const struct path_options *files, struct err *e)
+{
+	char chunk[16 * 1024];
+	bool named = false;
+	for (size_t i = 0; i < files->n; i++)
+		named |= strcmp(files->paths[i], "-") == 0;
+	if (!named || lseek(STDIN_FILENO, 0, SEEK_SET) == 0)
+		return 0;
+	int fd = memfd_create("stdin", MFD_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : 0;
+	for (size_t kept = 0; fd >= 0 && kept <= DOC_BYTES_MAX; kept += (size_t)n) {
+		n = read(STDIN_FILENO, chunk, sizeof chunk);
+		if (n <= 0 || write(fd, chunk, (size_t)n) != n)
+			break;
+	}
+	if (n < 0 || dup2(fd, STDIN_FILENO) < 0 || lseek(STDIN_FILENO, 0, SEEK_SET) < 0)
+		n = -1;
+	int why = errno;
+	if (fd >= 0)
+		close(fd);
+	return n < 0 ? err_set_code(e, ERR_IO, why, "standard input: %s", strerror(why)) : 0;
+}
+
 int cmd_check(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
@@ -118,6 +154,7 @@ int cmd_check(int argc, char **argv)
 	        "FILE|DIR..",
 	        "Check policy files. Every error of every file is printed as file:line:col: path: "
 	        "message, every warning as file:line:col: warning: path: message; no network is needed. "
+	        "FILE - is standard input. "
 	        "With --prometheus each query is asked once, too: does it parse, is there data, how many "
 	        "series (the environment variable is not looked at here). With --sources the names of sources "
 	        "are checked; nothing is asked without --ask."
@@ -134,7 +171,8 @@ int cmd_check(int argc, char **argv)
 	struct lint_totals totals = {0};
 	struct err e;
 	int code = EXIT_OK;
-	if (policy_set_load(&set, args.files.paths, args.files.n, NULL, &report, &e) < 0) {
+	if (keep_stdin(&args.files, &e) < 0 ||
+	    policy_set_load(&set, args.files.paths, args.files.n, NULL, &report, &e) < 0) {
 		fprintf(stderr, "gpuscale check: %s\n", e.msg);
 		buf_done(&report);
 		return EXIT_FAILED;

@@ -2,9 +2,11 @@
 // Rules about a policy as a whole, and how warnings are collected and shown.
 #include "policylint/lint.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -240,9 +242,15 @@ void lint_policy(const struct policy *policy, const struct doc_node *root, const
 
 // ---- a file ----
 
+#define STDIN_SHOWN "<stdin>"
+
 static int read_text(struct arena *a, const char *path, const char **ret_text, struct err *e)
 {
-	FILE *f = fopen(path, "rb");
+	bool is_stdin = strcmp(path, STDIN_SHOWN) == 0;
+	int fd = is_stdin ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+	FILE *f = fd < 0 || (is_stdin && lseek(fd, 0, SEEK_SET) < 0) ? NULL : fdopen(fd, "rb");
+	if (!f && fd >= 0)
+		close(fd);
 	if (!f)
 		return err_set(e, ERR_NOT_FOUND, "%s: cannot be opened", path);
 	char *text = arena_calloc(a, DOC_BYTES_MAX + 1, 1);
@@ -345,6 +353,7 @@ int lint_file(const char *path, struct connections *source, bool ask_source, str
 	struct lists *lists = malloc(sizeof *lists);
 	struct doc_file doc = {0};
 	const char *text = NULL;
+	path = strcmp(path, "-") == 0 ? STDIN_SHOWN : path;
 	int rc = lists ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
 	if (rc == 0)
 		rc = read_text(&a, path, &text, e);

@@ -27,10 +27,11 @@ struct lint_totals {
 	size_t errors, warnings; // errors: queries that a source refuses
 };
 
-// Reads the file at path again and appends what there is to say about its valid policies to `out`, as
-// "file:line:col: warning: path: message" with the line of the query and a caret. With sources (else NULL) a signal
-// that names none of them is an error, and with ask_source each query is asked, too. Adds to *totals. -1 and *e when
-// the file cannot be read any more or the source cannot be asked.
+// Reads the file at path ("-": standard input, which must be one that can be read from its beginning again) and appends
+// what there is to say about its valid policies to `out`, as "file:line:col: warning: path: message" with the line of
+// the query and a caret. With sources (else NULL) a signal that names none of them is an error, and with ask_source
+// each query is asked, too. Adds to *totals. -1 and *e when the file cannot be read any more or the source cannot be
+// asked.
 int lint_file(const char *path, struct connections *source, bool ask_source, struct buf *out,
               struct lint_totals *totals, struct err *e);
 
