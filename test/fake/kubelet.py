@@ -74,6 +74,7 @@ def serve_grpc(path, scenario_path):
     if server.add_insecure_port("unix:" + path) == 0:
         sys.exit("cannot listen on " + path)
     server.start()
+    print("listening", flush=True)
     server.wait_for_termination()
 
 
@@ -98,6 +99,7 @@ def serve_raw(path, scenario):
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen(16)
+        print("listening", flush=True)
         while True:
             conn, _ = listener.accept()
             threading.Thread(target=misbehave, args=(conn, scenario), daemon=True).start()

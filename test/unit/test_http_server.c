@@ -181,7 +181,7 @@ static void a_client_that_does_not_read_its_reply_is_cut(void **state)
 		test_loop_for(f->loop, 5);
 		http_server_get_stats(f->server, &stats);
 	}
-	assert_int_equal(stats.open, 1);
+	assert_int_equal(stats.requests, 1);
 	wait_until_closed(f);
 	assert_true(test_now_ms() - begin >= 290);
 	close(fd);
