@@ -10,5 +10,5 @@ $(OUT)/prop/prop_%: $(OUT)/obj/test/prop/prop_%.o $(PROP_SHARED) $(TEST_SUPPORT)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 
 prop: $(PROP_TESTS) ## check laws of the engine on random policies and traces (PROP_SEED=N repeats a run), and that each can fail
-	@test/run -t 600 $(PROP_TESTS) test/prop/run-mutants
+	@test/run -t 1800 $(PROP_TESTS) test/prop/run-mutants
 .PHONY: prop
