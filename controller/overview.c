@@ -141,6 +141,23 @@ static double target_of(const struct policy_signal *p, const struct decision_sig
 	return p->target.type == TARGET_REPLICAS ? NAN : p->target.value;
 }
 
+static bool is_per_replica(const struct policy_signal *p)
+{
+	return p->watermarks.set ? p->watermarks.algorithm == WATERMARK_AVERAGE
+	                         : p->target.type == TARGET_AVERAGE_VALUE;
+}
+
+// What was held against the target; NaN when nothing was. Notes of the same stage have other reasons.
+static double compared_of(const struct decision *d, size_t i)
+{
+	for (size_t k = 0; k < d->n_trace; k++) {
+		const struct trace_entry *t = &d->trace[k];
+		if (t->stage == STAGE_SIGNALS && t->signal == (int32_t)i && t->reason == d->signals[i].reason)
+			return t->value;
+	}
+	return NAN;
+}
+
 static void write_signal(struct json_writer *w, const struct decided *d, size_t i)
 {
 	const struct decision_signal *s = &d->decision->signals[i];
@@ -151,6 +168,10 @@ static void write_signal(struct json_writer *w, const struct decided *d, size_t 
 	json_write_member_str(w, "name", d->policy->signals[i].name);
 	write_f64(w, "value", s->value);
 	write_f64(w, "target", target_of(&d->policy->signals[i], s));
+	if (is_per_replica(&d->policy->signals[i])) { // the target is one replica's; the value is that of all
+		json_write_member_bool(w, "perReplica", true);
+		write_f64(w, "compared", s->state == SIGNAL_MISSING ? NAN : compared_of(d->decision, i));
+	}
 	json_write_member_str(w, "state", signal_state_name(s->state));
 	if (s->age_ms >= 0)
 		write_f64(w, "ageSeconds", (double)s->age_ms / 1000);

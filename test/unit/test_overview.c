@@ -209,6 +209,35 @@ static void a_policy_says_what_was_decided(void **state)
 	trend_free((struct trend *)(uintptr_t)p.trend);
 }
 
+static void a_target_of_one_replica_comes_with_the_share_of_one(void **state)
+{
+	(void)state;
+	struct policy_signal average[] = {
+	        {.name = "sm_active",
+	         .query = "s",
+	         .watermarks = {.set = true, .high = 0.8, .algorithm = WATERMARK_AVERAGE}},
+	        {.name = "queue", .query = "q", .target = {.set = true, .type = TARGET_AVERAGE_VALUE, .value = 8}}};
+	struct policy of_one = policy;
+	of_one.signals = average;
+	struct decision d = sample();
+	d.signals[0] = (struct decision_signal){SIGNAL_OK, REASON_INSIDE_WATERMARKS, 3, 0.8, 4, 1000};
+	d.n_trace = 2;
+	d.trace[0] = (struct trace_entry){.stage = STAGE_SIGNALS, .reason = REASON_REPLICAS_STARTING, .value = 7};
+	d.trace[1] = (struct trace_entry){.stage = STAGE_SIGNALS, .reason = REASON_INSIDE_WATERMARKS, .value = 0.75};
+	struct overview_policy p = unknown;
+	p.policy = &of_one;
+	p.decided = (struct decided){&of_one, &d, NULL};
+	struct overview_head h = {.problems = ""};
+	cJSON *root = overview_of(&h, &p, 1);
+	const cJSON *at = cJSON_GetArrayItem(json_get(root, "policies"), 0);
+	assert_at(at, "signals.0.value", "3");
+	assert_at(at, "signals.0.perReplica", "true");
+	assert_at(at, "signals.0.compared", "0.75");
+	assert_at(at, "signals.1.perReplica", "true");
+	assert_at(at, "signals.1.compared", "null"); // nothing was, it is blind
+	cJSON_Delete(root);
+}
+
 static void a_policy_without_a_decision_invents_nothing(void **state)
 {
 	(void)state;
@@ -410,6 +439,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(the_head_says_what_is_known),
 	        cmocka_unit_test(a_policy_says_what_was_decided),
+	        cmocka_unit_test(a_target_of_one_replica_comes_with_the_share_of_one),
 	        cmocka_unit_test(a_policy_without_a_decision_invents_nothing),
 	        cmocka_unit_test(a_detail_has_the_decision_with_its_trace_and_those_before),
 	        cmocka_unit_test(numbers_of_a_sparkline_are_short_and_right),
