@@ -4,6 +4,7 @@
 #include <argp.h>
 #include <ctype.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,9 +73,9 @@ static size_t find(const struct flags *f, const char *word, size_t len)
 // True when the last letter takes the next argument. "-h" alone becomes --help where it means nothing else.
 static bool look_at_letters(char **arg, const struct flags *f)
 {
-	static char help[] = "--help";
+	static const char help[] = "--help"; // nobody writes to an argument
 	if (strcmp(*arg, "-h") == 0 && !f->eats['h']) {
-		*arg = help;
+		*arg = (char *)(uintptr_t)help;
 		return false;
 	}
 	for (const char *p = *arg + 1; *p; p++)
