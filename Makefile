@@ -141,14 +141,14 @@ integration: $(TEST_PROGRAMS) ## run integration tests (real Prometheus, fake AP
 	@$(call run_tests,$(INTEGRATION_TESTS))
 e2e: ## run end-to-end tests on real kube-apiserver, etcd and Prometheus, of Kubernetes 1.20 and 1.34 (KUBE_VERSION=1.34: that one)
 	@scripts/deps --check build test e2e >/dev/null || scripts/deps build test e2e
-	@+set -e; for v in $(KUBE_VERSIONS); do $(MAKE) --no-print-directory KUBE_VERSION=$$v e2e-now; done
-e2e-now: $(TEST_PROGRAMS)
-	@$(with_kube) $(call run_tests,-j 1 -t 600 $(E2E_TESTS))
+	@+set -e; after=$(KUBE_AFTER); for v in $(KUBE_VERSIONS); do $(MAKE) --no-print-directory KUBE_VERSION=$$v KUBE_AFTER=$$after e2e-now; after=$$v; done
+e2e-now: $(TEST_PROGRAMS) $(CONTRACT_TESTS)
+	@$(call told_run,$(E2E_TESTS)) $(with_kube) $(call run_tests,-j $(KUBE_JOBS) -t 900 $(call to_run,$(E2E_TESTS)))
 e2e-cluster: ## the same on a one-node Kubernetes (root); skips, saying so, where it cannot run
 	@scripts/deps --check build test e2e cluster >/dev/null || scripts/deps build test e2e cluster
-	@+set -e; for v in $(KUBE_VERSIONS); do $(MAKE) --no-print-directory KUBE_VERSION=$$v e2e-cluster-now; done
+	@+set -e; after=$(KUBE_AFTER); for v in $(KUBE_VERSIONS); do $(MAKE) --no-print-directory KUBE_VERSION=$$v KUBE_AFTER=$$after e2e-cluster-now; after=$$v; done
 e2e-cluster-now: $(TEST_PROGRAMS)
-	@$(with_kube_all) $(call run_tests,-j 1 -t 1800 $(E2E_CLUSTER_TESTS))
+	@$(call told_run,$(E2E_CLUSTER_TESTS)) $(with_kube_all) $(call run_tests,-j 1 -t 1800 $(call to_run,$(E2E_CLUSTER_TESTS)))
 
 asan: ## run the tests of `make test` under AddressSanitizer and UBSan
 	@+$(MAKE) --no-print-directory VARIANT=asan test-now

@@ -79,7 +79,7 @@ modules_build() {
 		cd "$scratch/build" || exit
 		exec setsid env -u GOROOT GOPATH="$scratch/gopath" GOMODCACHE="$scratch/modules" GOCACHE="$scratch/gocache" GOFLAGS=-mod=mod \
 			GOTOOLCHAIN=local GOWORK=off GO111MODULE=on CGO_ENABLED=0 \
-			nice -n 19 "$go" build -trimpath -gcflags=all=-dwarf=false -tags notest,grpcnotrace -ldflags "-s -w $flags" -o "$scratch/bin/" "$@"
+			"$go" build -trimpath -gcflags=all=-dwarf=false -tags notest,grpcnotrace -ldflags "-s -w $flags" -o "$scratch/bin/" "$@"
 	) >>"$log" 2>&1 &
 	attend "$what" $!
 }
