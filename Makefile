@@ -16,6 +16,10 @@ say      = $(if $(filter 1,$(V)),,@printf '  %-6s %s\n' '$(1)' '$(2)')
 MAKEFLAGS += --no-builtin-rules
 ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 1)
+# Several goals are made one after the other, as they are named: most are a make of their own, on the same files.
+ifneq ($(word 2,$(MAKECMDGOALS)),)
+.NOTPARALLEL:
+endif
 endif
 .DEFAULT_GOAL := all
 .SECONDARY:
