@@ -213,7 +213,7 @@ int cmd_plan(int argc, char **argv)
 	        {"filename", 'f', "FILE|DIR", 0, "policy file or folder, - for standard input (repeatable)", 1},
 	        {"replicas", KEY_REPLICAS, "N", 0, "take the target to have N ready replicas; no cluster is asked", 1},
 	        {"output", 'o', "FORMAT", 0, "table, wide, json, yaml or name (default table)", 1},
-	        {"exit-code", KEY_EXIT_CODE, 0, 0, "exit 3 when a change is wanted", 1},
+	        {"exit-code", KEY_EXIT_CODE, 0, 0, "exit 3 when a change is wanted (a hold is none)", 1},
 	        {0}};
 	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {&kube_argp, 0, NULL, 0}, {0}};
 	const struct argp argp = {

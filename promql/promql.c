@@ -197,12 +197,16 @@ static void judge_status(const struct http_response *r, struct err *e)
 	promql_text_first_line(line, sizeof line, r->body, r->body_len);
 	promql_text_show(type, sizeof type, r->content_type, strlen(r->content_type));
 	bool ok = r->status >= 200 && r->status < 300;
+	bool is_elsewhere = r->status == 404 || r->status == 405 || r->status == 501; // there is no such page or method
 	if (ok)
 		err_set_code(e, ERR_PROTOCOL, r->status, "HTTP %d with %s instead of a reply of the query API: %s",
 		             r->status, type[0] ? type : "no content type", line[0] ? line : "empty body");
 	else
-		err_set_code(e, err_kind_of_http_status(r->status), r->status, "HTTP %d: %s", r->status,
-		             line[0] ? line : "empty body");
+		err_set_code(e, err_kind_of_http_status(r->status), r->status, "HTTP %d: %s%s", r->status,
+		             line[0] ? line : "empty body",
+		             is_elsewhere
+		                     ? "; is this the base URL of a query API, with its prefix (Mimir: /prometheus)?"
+		                     : "");
 	e->retry_after_ms = r->retry_after_ms;
 }
 

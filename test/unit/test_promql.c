@@ -95,7 +95,10 @@ static void test_every_bad_reply_has_its_kind_and_says_why(void **state)
 	         "HTTP 503: <html><h1>503 Service Unavailable</h1>"},
 	        {{502, "text/html", "", NULL, 0}, ERR_SERVER, "HTTP 502: empty body"},
 	        {{504, "text/plain", "upstream", NULL, 0}, ERR_TIMEOUT, "HTTP 504: upstream"},
-	        {{404, "text/plain", "404 page not found\n", NULL, 0}, ERR_NOT_FOUND, "HTTP 404: 404 page not found"},
+	        {{404, "text/plain", "404 page not found\n", NULL, 0},
+	         ERR_NOT_FOUND,
+	         "HTTP 404: 404 page not found; is this the base URL of a query API, with its prefix (Mimir: "
+	         "/prometheus)?"},
 	        {{401, "text/plain", "Unauthorized\n", NULL, 0}, ERR_AUTH, "HTTP 401: Unauthorized"},
 	        {{403, NULL, "{\"message\":\"RBAC: access denied\"}", NULL, 0}, ERR_AUTH, "RBAC: access denied"},
 	        {{302, "text/html", "<a href=\"/login\">Found</a>", NULL, 0}, ERR_PROTOCOL, "HTTP 302"},
