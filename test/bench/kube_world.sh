@@ -17,7 +17,7 @@ world_ready() {
 world_policies() {
 	{
 		kubectl apply -f "$root/manifests/base/namespaces.yaml" -f "$root/manifests/base/controller-rbac.yaml" -f "$root/manifests/base/crd.yaml" &&
-			kubectl wait --for condition=established --timeout 30s crd/gpuautoscalers.gpuscale.dev &&
+			wait_for 120 kubectl wait --for condition=established --timeout 30s crd/gpuautoscalers.gpuscale.dev &&
 			"$root/scripts/kube/apiserver" token "$dir" gpuscale-system gpuscale 36000 >"$work/token" &&
 			"$root/scripts/kube/apiserver" kubeconfig "$dir" "$work/token" >"$work/kubeconfig" &&
 			kubectl apply -f - <<-'END'

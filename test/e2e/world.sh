@@ -21,7 +21,7 @@ world_start() {
 		kubectl apply -f "$root/manifests/base/namespaces.yaml" -f "$root/manifests/base/controller-rbac.yaml" &&
 			kubectl create namespace serving &&
 			workloads | kubectl apply -f - &&
-			kubectl wait --for condition=established --timeout 20s crd/widgets.example.dev &&
+			wait_for 120 kubectl wait --for condition=established --timeout 20s crd/widgets.example.dev &&
 			wait_for 20 widget_is_served &&
 			widget | kubectl apply -f - &&
 			new_token
