@@ -460,6 +460,21 @@ def test_answers(fixture):
     visit(fixture.url + '#policy=' + evil.replace('"', '%22').replace('<', '%3C').replace('>', '%3E').replace(' ', '%20') + '&q=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E')
     ok('the address cannot smuggle anything in', wait('gone', "/no policy of that name/.test(document.getElementById('d-body').innerText)") and js('document.images.length + Number(window.pwned !== undefined)') == 0)
 
+    blind = status_server.policy(6)
+    blind['signals'] += [{'name': 'more-%d' % i, 'value': i, 'target': 4, 'perReplica': True, 'compared': i / 2, 'ageSeconds': 1} for i in range(4)]
+    source = {'url': 'http://prometheus', 'latencySeconds': 0.02, 'lastSuccessTime': status_server.stamp(18000)}
+    fixture.set(status_server.overview([blind, status_server.policy(3)], sources=[{**source, 'name': 'one', 'state': 'Degraded', 'error': 'some queries fail'}, {**source, 'name': 'two', 'state': 'Down', 'error': 'refused'}],
+                                       controller={'identity': 'pod-1', 'dryRun': False, 'shardsOwned': 1, 'shardsTotal': 4}))
+    visit(fixture.url + '#policy=' + blind['namespace'] + '/' + blind['name'])
+    has('a source in trouble says what it is', lambda: ' '.join(js("document.getElementById('sources').innerText").split()), 'Degraded one http://prometheus 20 ms, answered 5 h ago some queries fail Down two')
+    has('of several processes, each says which it is', lambda: js("document.getElementById('who').innerText"), 'pod-1\n1 of 4 shards')
+    has('more signals than there is room for are counted', lambda: cell(blind['name'], 'signals'), 'and 4 more')
+    has('the detail has them all, with the share of one replica', lambda: js("document.getElementById('d-body').innerText"), 'more-3\n1.5 / 4 per replica')
+    contrast('a policy that is held', 60, 20)
+    fixture.set(status_server.overview([], controller={'identity': 'pod-2', 'dryRun': False, 'leader': False, 'shardsOwned': 0, 'shardsTotal': 1}))
+    visit(fixture.url)
+    has('one that holds no lease says so', lambda: js("document.getElementById('note').innerText + document.getElementById('who').innerText"), 'Standing by')
+
     fixture.set(status_server.overview([status_server.policy(i) for i in range(3)]))
     visit(fixture.url)
     wait('three rows', lambda: len(names()) == 3)
