@@ -6,7 +6,7 @@
 last() { tail -n "$1"; }
 # as_aggregator URL: what the aggregation layer would ask, and the answer in a line
 as_aggregator() {
-	echo "GET $1: $(curl -ksS --noproxy '*' -m 5 --cert "$dir/front-proxy.crt" --key "$dir/front-proxy.key" -H 'X-Remote-User: system:kube-aggregator' \
+	echo "GET $1: $(curl -ksS --noproxy '*' -m 30 --cert "$dir/front-proxy.crt" --key "$dir/front-proxy.key" -H 'X-Remote-User: system:kube-aggregator' \
 		-H 'X-Remote-Group: system:masters' -w ' (status %{http_code})' "$1" 2>&1 | tr '\n' ' ' | tail -c 300)"
 }
 # report_service NAMESPACE NAME PATH: why a Service does not answer: what the API server says, who stands behind it, what kube-proxy made

@@ -37,7 +37,7 @@ widget_is_served() { grep -q widgets/scale <(admin /apis/example.dev/v1); }
 # admin PATH [CURL_ARGUMENT..]: a request with all rights.
 admin() {
 	local path=$1; shift
-	curl -sS -m 10 --cacert "$api_dir/ca.crt" -H 'Authorization: Bearer admin-token' "$@" "$api$path"
+	curl -sS -m 30 --cacert "$api_dir/ca.crt" -H 'Authorization: Bearer admin-token' "$@" "$api$path"
 }
 apps=/apis/apps/v1/namespaces/serving
 declare -A path_of=([llama]=$apps/deployments/llama [vllm]=$apps/statefulsets/vllm
