@@ -183,8 +183,8 @@ static void a_dripping_reply_ends_at_the_deadline(void **state)
 	};
 	http_fixture_play(f, steps, COUNT(steps));
 	int64_t begin = test_now_ms();
-	http_fixture_fetch(f,
-	                   &(struct http_request){.method = "GET", .url = http_fixture_url(f, "/"), .timeout_ms = 2000});
+	http_fixture_fetch(
+	        f, &(struct http_request){.method = "GET", .url = http_fixture_url(f, "/"), .timeout_ms = 2000});
 	http_fixture_assert_error(f, ERR_TIMEOUT, "within 2000 ms: 4 bytes of the body had come");
 	assert_in_range(test_now_ms() - begin, 1990, 30000);
 }
@@ -194,8 +194,8 @@ static void a_silent_server_ends_at_the_deadline(void **state)
 	struct http_fixture *f = *state;
 	static const struct raw_step steps[] = {STEP(RAW_READ_REQUEST)};
 	http_fixture_play(f, steps, COUNT(steps));
-	http_fixture_fetch(f,
-	                   &(struct http_request){.method = "GET", .url = http_fixture_url(f, "/"), .timeout_ms = 1500});
+	http_fixture_fetch(
+	        f, &(struct http_request){.method = "GET", .url = http_fixture_url(f, "/"), .timeout_ms = 1500});
 	http_fixture_assert_error(f, ERR_TIMEOUT, "the request was sent, no reply had come");
 }
 

@@ -195,7 +195,8 @@ static void it_can_be_freed_while_it_waits_lists_or_streams(void **state)
 	int calls = w->calls;
 	k8s_watch_free(w->watch); // with an open stream
 	w->watch = NULL;
-	for (int i = 0; i < 1200 && w->server.requests[3].raw; i++) { // the server learns by writing that nobody listens
+	for (int i = 0; i < 1200 && w->server.requests[3].raw;
+	     i++) { // the server learns by writing that nobody listens
 		watch_server_push(&w->server.requests[3], " ");
 		test_loop_for(w->loop, 50);
 	}
