@@ -16,7 +16,7 @@
 #include "exporter/xid.h"
 #include "test/support/nvml_fixture.h"
 
-#define PATIENCE_MS 10000 // longest wait for anything; far above what it takes, even under valgrind
+#define PATIENCE_MS 60000 // longest wait for anything; far above what it takes, even under valgrind
 #define UUID0       "GPU-00000000-0000-0000-0000-000000000000"
 #define UUID1       "GPU-00000000-0000-0000-0000-000000000001"
 
