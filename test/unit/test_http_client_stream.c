@@ -138,15 +138,15 @@ static void a_silent_stream_ends_at_its_idle_limit_and_a_talking_one_does_not(vo
 {
 	struct http_fixture *f = *state;
 	static const struct raw_step steps[] = {
-	        STEP(RAW_READ_REQUEST), STEP_SEND(HEAD),         STEP_WAIT(60), STEP_SEND("1\r\na\r\n"),
-	        STEP_WAIT(60),          STEP_SEND("1\r\nb\r\n"), STEP_WAIT(60), STEP_SEND("1\r\nc\r\n")};
+	        STEP(RAW_READ_REQUEST), STEP_SEND(HEAD),         STEP_WAIT(700), STEP_SEND("1\r\na\r\n"),
+	        STEP_WAIT(700),         STEP_SEND("1\r\nb\r\n"), STEP_WAIT(700), STEP_SEND("1\r\nc\r\n")};
 	struct stream s = {0};
 	http_fixture_play(f, steps, COUNT(steps));
-	open_stream(f, &s, "/", 150);
+	open_stream(f, &s, "/", 2000);
 	assert_true(test_loop_until(f->loop, &s.done, 1, LIMIT_MS));
-	assert_string_equal(s.text, "abc"); // 180 ms in all
+	assert_string_equal(s.text, "abc"); // 2100 ms in all
 	assert_int_equal(s.error.kind, ERR_TIMEOUT);
-	assert_non_null(strstr(s.error.msg, "silent for 150 ms"));
+	assert_non_null(strstr(s.error.msg, "silent for 2000 ms"));
 }
 
 static void no_headers_within_the_timeout_is_a_timeout(void **state)

@@ -24,7 +24,8 @@ static const struct lease_timing timing = {.duration_ms = 4000, .renew_deadline_
 struct holder {
 	struct harness *h;
 	struct lease *lease;
-	int gained, lost, released, errors, fine;
+	const char *expected; // of errors: those that say so are counted apart
+	int gained, lost, released, errors, as_expected, fine;
 	int64_t gained_ms, lost_ms;
 	char why[600], error[ERR_MSG_BYTES];
 };
@@ -52,6 +53,7 @@ static void on_error(void *arg, const struct err *error)
 {
 	struct holder *o = arg;
 	o->errors += error != NULL;
+	o->as_expected += error && o->expected && strstr(error->msg, o->expected);
 	o->fine += error == NULL;
 	if (error)
 		snprintf(o->error, sizeof o->error, "%s", error->msg);
@@ -341,12 +343,13 @@ static void a_failure_at_a_request_is_survived(void **state)
 		put_free_lease(&h);
 	fake_apiserver_fail(h.server, &fault);
 	holder_start(&a, &h, "a");
+	a.expected = c->failure->said;
 	if (!test_loop_until(h.loop, &a.gained, 1, TEST_PATIENCE_MS))
 		fail_msg("never gained; %s", a.error);
 	fake_apiserver_get_counts(h.server, &counts);
 	assert_int_equal(counts.faults, 1);
-	if (c->failure->said && (a.errors != 1 || !strstr(a.error, c->failure->said)))
-		fail_msg("%d errors, \"%s\"", a.errors, a.error);
+	if (c->failure->said && a.as_expected != 1) // once; what a machine too busy to answer adds is another error
+		fail_msg("%d errors, %d as expected, the last \"%s\"", a.errors, a.as_expected, a.error);
 	if (c->failure->said && !strstr(a.error, "lease default/x-0: "))
 		fail_msg("which lease? \"%s\"", a.error);
 	assert_int_equal(a.fine, a.errors);
