@@ -18,7 +18,7 @@ foreign_install() {
 	{
 		# create, not apply: they are larger than the annotation that apply would make
 		kubectl --request-timeout=60s create "${folders[@]/#/--filename=}" && wait_for 120 kubectl wait --for condition=established --timeout=60s crd --all &&
-			wait_for 60 foreign_are_served
+			wait_for 120 foreign_are_served
 	} >"$work/definitions.log" 2>&1 || { show_log definitions; bail_out 'the definitions of other programs cannot be installed'; }
 }
 foreign_are_served() {
