@@ -27,11 +27,13 @@ count = int(os.environ.get('TAP_FIRST', 0))
 
 
 def ok(name, condition, *detail):
+    """condition: a value, or a function that is asked until it holds or the time is over; detail: what to tell then, values or functions."""
     global count
+    condition = settle(condition, bool)
     count += 1
     print('%s %d - %s' % ('ok' if condition else 'not ok', count, name), flush=True)
     if not condition:
-        for line in '\n'.join(str(d) for d in detail).splitlines():
+        for line in '\n'.join(str(d() if callable(d) else d) for d in detail).splitlines():
             print('# ' + line)
     return condition
 
@@ -255,7 +257,7 @@ def test_table():
     has('the summary counts', lambda: ' '.join(js("document.getElementById('numbers').innerText").split()), 'Policies 7')
     has('the title says the worst', lambda: driver.title, 'held')
     ok('sparklines grow with the history', wait('a trend', "[...document.querySelectorAll('.x-trend path.p-now')].some(p => /H/.test(p.getAttribute('d')))"))
-    ok('each picture says the same in words', js("[...document.querySelectorAll('svg:not([aria-hidden])')].every(s => s.getAttribute('role') === 'img' && s.getAttribute('aria-label').length > 5)"))
+    ok('each picture says the same in words', lambda: js("[...document.querySelectorAll('svg:not([aria-hidden])')].every(s => s.getAttribute('role') === 'img' && s.getAttribute('aria-label').length > 5)"))
     has('such as', lambda: js("[...document.querySelectorAll('#rows .open')].find(b => b.textContent === 'web').closest('tr').querySelector('.x-trend svg').getAttribute('aria-label')"), 'last 3')
     same('it is a table to a screen reader', lambda: js("[document.querySelector('table').getAttribute('aria-rowcount'), document.querySelectorAll('th[scope=col]').length, document.querySelectorAll('th[scope=row]').length]"), ['8', 7, 7])
 
@@ -284,7 +286,7 @@ def test_filter():
     same('and how many', lambda: js("document.getElementById('shown').textContent"), '1 of 7 policies')
     same('the address keeps it', lambda: js('location.hash'), '#q=blind')
     press(Keys.ESCAPE)
-    ok('Escape empties it', wait('all', lambda: len(names()) == 7) and js("document.getElementById('filter').value") == '', names())
+    ok('Escape empties it', lambda: len(names()) == 7 and js("document.getElementById('filter').value") == '', names)
     press(Keys.TAB)
     same('Tab goes on to the states', lambda: js(focused), 'all')
     press(Keys.TAB, Keys.TAB, Keys.SPACE)
@@ -324,7 +326,7 @@ def test_keyboard_and_detail():
         press(Keys.TAB)
         order.append(js(focused))
     same('Tab goes through the page in its order', order, ['pause', 'theme', 'filter', 'all', 'acting', 'held', 'trouble', 'Policy', 'Replicas', 'Signals', 'State', 'Last scale', 'owned', 'metrics'])
-    ok('and what has the focus shows it', js("(() => { const s = getComputedStyle(document.activeElement); return s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) >= 2; })()"))
+    ok('and what has the focus shows it', lambda: js("(() => { const s = getComputedStyle(document.activeElement); return s.outlineStyle !== 'none' && parseFloat(s.outlineWidth) >= 2; })()"))
     press_shift_tab()
     press(Keys.ARROW_DOWN)
     same('arrow keys go from policy to policy', lambda: js(focused), names()[1])
@@ -346,7 +348,8 @@ def test_keyboard_and_detail():
     same('charts have axes, ticks and the bounds', lambda: js("[document.querySelectorAll('.chart .axis').length > 2, [...document.querySelectorAll('.chart text')].some(t => t.textContent === 'max 20'), [...document.querySelectorAll('.chart text')].some(t => /^\\d\\d:\\d\\d/.test(t.textContent))]"), [True, True, True])
     driver.execute_script("document.querySelector('.chart svg').focus()")
     press(Keys.ARROW_LEFT)
-    ok('and are read point by point with arrow keys', re.search(r'\d\d:\d\d:\d\d: current (\d|unknown)', js("document.querySelector('.chart figcaption').innerText")), js("document.querySelector('.chart figcaption').innerText"))
+    caption = lambda: js("document.querySelector('.chart figcaption').innerText")  # noqa: E731
+    ok('and are read point by point with arrow keys', lambda: re.search(r'\d\d:\d\d:\d\d: current (\d|unknown)', caption()), caption)
     contrast('a policy opened', 60, 10)
     size(1920, 1080)
     no_sideways('a policy opened')
@@ -361,7 +364,7 @@ def test_keyboard_and_detail():
     ok('a link to it opens it', wait('detail', "!document.getElementById('detail').hidden && document.querySelectorAll('.chart').length === 2"))
     wait('rows', lambda: len(names()) == 7)
     press(Keys.ESCAPE)
-    ok('Escape closes it', js("document.getElementById('detail').hidden") and js('location.hash') == '', js('location.hash'))
+    ok('Escape closes it', lambda: js("document.getElementById('detail').hidden") and js('location.hash') == '', lambda: js('location.hash'))
     same('and leads back to its row', lambda: js(focused), 'web')
     driver.back()
     ok('so does the way back in the browser', wait('open again', "!document.getElementById('detail').hidden"))
@@ -378,13 +381,13 @@ def test_looks():
         no_sideways('the table')
         shot('table-%d' % width)
     same('on a small screen it is sorted by a list', lambda: js("getComputedStyle(document.querySelector('.sortby')).display !== 'none' && document.getElementById('sortby').options.length"), 10)
-    ok('and every policy still has its name, state and reason', js("[...document.querySelectorAll('#rows .open')].every(b => { const r = b.closest('tr').getBoundingClientRect(); return [...b.closest('tr').querySelectorAll('.open, .x-state b')].every(e => { const q = e.getBoundingClientRect(); return q.width > 20 && q.left >= r.left && q.right <= r.right + 1; }); })"))
+    ok('and every policy still has its name, state and reason', lambda: js("[...document.querySelectorAll('#rows .open')].every(b => { const r = b.closest('tr').getBoundingClientRect(); return [...b.closest('tr').querySelectorAll('.open, .x-state b')].every(e => { const q = e.getBoundingClientRect(); return q.width > 20 && q.left >= r.left && q.right <= r.right + 1; }); })"))
     size(1440, 900)
     background = "getComputedStyle(document.body).backgroundColor"
     light = js(background)
     for _ in range(2):
         driver.find_element('id', 'theme').click()
-    ok('the theme can be chosen', js("document.getElementById('theme').textContent") == 'Dark' and js(background) != light, js(background))
+    ok('the theme can be chosen', lambda: js("document.getElementById('theme').textContent") == 'Dark' and js(background) != light, lambda: js(background))
     driver.refresh()
     same('and stays chosen', lambda: js("document.documentElement.dataset.theme"), 'dark')
     wait('rows', lambda: len(names()) == 7)
@@ -407,7 +410,7 @@ def test_token():
     same('it is kept for the tab alone', lambda: js("[sessionStorage.getItem('gpuscale.token'), localStorage.getItem('gpuscale.token'), location.href.includes('s3cret')]"), ['s3cret', None, False])
     driver.refresh()
     ok('where a reload finds it', wait('rows', lambda: len(names()) == 7))
-    ok('a dry run of everything is said once, at the top', 'dry run' in js("document.getElementById('who').innerText") and not js("[...document.querySelectorAll('#rows .tag')].some(t => t.textContent === 'dry run')"))
+    ok('a dry run of everything is said once, at the top', lambda: 'dry run' in js("document.getElementById('who').innerText") and not js("[...document.querySelectorAll('#rows .tag')].some(t => t.textContent === 'dry run')"))
 
 
 def test_empty():
@@ -420,12 +423,12 @@ def test_fleet():
     visit(args.fleet_url + '#sort=policy')
     ok('a thousand policies come', wait('rows', "document.getElementById('table').getAttribute('aria-rowcount') === '%d' && document.querySelectorAll('#rows .open').length > 0" % (args.fleet + 1)))
     ok('all of them decided', wait('decided', "/^%d/.test(document.querySelector('#numbers dd').innerText) && !/no decision/.test(document.getElementById('rows').innerText) && document.querySelectorAll('#rows .x-signals b').length > 5" % args.fleet))
-    ok('of which only those in sight are in the document', js("document.querySelectorAll('#rows .open').length") < 60, js("document.querySelectorAll('#rows .open').length"))
+    ok('of which only those in sight are in the document', lambda: 0 < js("document.querySelectorAll('#rows .open').length") < 60, lambda: js("document.querySelectorAll('#rows .open').length"))
     driver.execute_script("document.querySelector('#rows .open').focus()")
     press(Keys.END)
     last = sorted('model-%d' % i for i in range(args.fleet))[-1]
     same('End goes to the last', lambda: js(focused), last)
-    ok('which is in sight', js("(() => { const b = document.activeElement.getBoundingClientRect(); return b.top >= 0 && b.bottom <= innerHeight; })()"))
+    ok('which is in sight', lambda: js("(() => { const b = document.activeElement.getBoundingClientRect(); return b.top >= 0 && b.bottom <= innerHeight; })()"))
     shot('thousand-end')
     driver.execute_script("scrollTo(0, document.body.scrollHeight / 2)")
     settled()
@@ -480,7 +483,7 @@ def test_answers(fixture):
     wait('three rows', lambda: len(names()) == 3)
     seen = len(fixture.requests)
     ok('what has not changed is not sent again', wait('If-None-Match', lambda: any(r[0].startswith('/api/v1/overview') and r[1] == '"%d"' % fixture.etag for r in fixture.requests[seen:])), fixture.requests[-3:])
-    ok('and stays on the page', len(names()) == 3)
+    ok('and stays on the page', lambda: len(names()) == 3, names)
     driver.execute_script("Object.defineProperty(document, 'hidden', { value: true, configurable: true }); document.dispatchEvent(new Event('visibilitychange'))")
     ok('a hidden tab asks for nothing', wait('no timer', 'window.polls.size === 0'))
     seen = len(fixture.requests)
