@@ -16,7 +16,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-CEILING_S = 60
+CEILING_S = 120
 parser = argparse.ArgumentParser()
 for flag in ('browser', 'driver', 'profile', 'shots', 'page', 'url', 'policies', 'locked-url', 'empty-url', 'fleet-url'):
     parser.add_argument('--' + flag, required=True)
