@@ -404,6 +404,16 @@ void http_server_free(struct http_server *s)
 	free(s);
 }
 
+void http_server_drop_idle(struct http_server *s)
+{
+	assert(s->in_handler == 0);
+	for (struct http_conn *conn = LIST_FIRST(&s->conns), *next; conn; conn = next) {
+		next = LIST_NEXT(conn, link);
+		if (conn->state == HTTP_CONN_HEAD && evbuffer_get_length(bufferevent_get_input(conn->bev)) == 0)
+			http_conn_free(conn);
+	}
+}
+
 uint16_t http_server_port(const struct http_server *s)
 {
 	return s->port;

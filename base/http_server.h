@@ -73,6 +73,9 @@ void http_server_free(struct http_server *s);
 // What connections to come speak: TLS as the tls_* members of `options` say, or plain HTTP when they name no files. The
 // connections there are stay as they are. On -1 and *e (ERR_TLS, ERR_USAGE, ERR_INTERNAL) nothing has changed.
 int http_server_set_tls(struct http_server *s, const struct http_server_options *options, struct err *e);
+// Closes the connections that wait for a request, so that their clients come anew (to other TLS, say). Not to be called
+// from a handler.
+void http_server_drop_idle(struct http_server *s);
 void http_server_get_stats(const struct http_server *s, struct http_server_stats *ret_stats);
 uint16_t http_server_port(const struct http_server *s);
 // path "/metrics" matches exactly; a path ending in "/" matches every path under it (longest wins). Methods are the

@@ -269,5 +269,6 @@ int fake_apiserver_reload_tls(struct fake_apiserver *f, struct err *e)
 	if (http_server_set_tls(f->server, &so, e) < 0)
 		return -1;
 	fake_apiserver_drop_streams(f, false);
+	http_server_drop_idle(f->server);
 	return 0;
 }

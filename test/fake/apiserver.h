@@ -74,7 +74,7 @@ void fake_apiserver_set_bookmarks(struct fake_apiserver *f, int64_t every_ms);
 void fake_apiserver_mute(struct fake_apiserver *f, bool is_mute);
 // Whether the kinds of an API group are served; all are but keda.sh.
 void fake_apiserver_serve_group(struct fake_apiserver *f, const char *group, bool is_served);
-// Reads certificate and key again, and cuts the streams: a server that was restarted.
+// Reads certificate and key again, and cuts streams and idle connections: a server that was restarted.
 int fake_apiserver_reload_tls(struct fake_apiserver *f, struct err *e);
 
 #endif

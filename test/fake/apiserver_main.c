@@ -26,7 +26,7 @@ static const char usage[] =
         "  --keda                      serve ScaledObjects\n"
         "  --tls-cert F --tls-key F    serve HTTPS\n"
         "  --write-kubeconfig F        a kubeconfig for this server\n"
-        "SIGHUP: reads certificate and key again, and cuts the streams, like a restart. Tests steer it with GET\n"
+        "SIGHUP: reads certificate and key again, and cuts streams and idle connections, like a restart. Tests steer it with GET\n"
         "  /_fake/fail?next=N[&skip=N][&status=S[&retryAfter=SECONDS][&inStream=1]][&delayMs=MS][&hang=1][&cut=1]\n"
         "             [&lose=1][&match=TEXT][&verb=VERB][&resource=RESOURCE][&also=1]\n"
         "  /_fake/drop?orderly=0|1   ends all streams       /_fake/compact   old resourceVersions get 410\n"

@@ -195,6 +195,25 @@ static void a_pipelined_request_waits_for_a_late_reply(void **state)
 	raw_client_free(c);
 }
 
+static void idle_connections_can_be_dropped_and_others_go_on(void **state)
+{
+	struct http_fixture *f = *state;
+	struct raw_client *idle = http_fixture_dial(f), *busy = http_fixture_dial(f);
+	raw_client_send(idle, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\nhi", 0);
+	raw_client_send(busy, "GET /hold HTTP/1.1\r\n" HOST "\r\n", 0);
+	assert_true(test_loop_until(f->loop, &f->handled, 2, FIXTURE_LIMIT_MS));
+	for (int i = 0; i < 1000 && raw_client_count(idle, "hi") == 0; i++)
+		test_loop_for(f->loop, 10);
+	http_server_drop_idle(f->server);
+	assert_true(test_loop_until(f->loop, raw_client_closed(idle), 1, FIXTURE_LIMIT_MS));
+	http_fixture_release(f);
+	for (int i = 0; i < 1000 && raw_client_count(busy, "HTTP/1.1 200") == 0; i++)
+		test_loop_for(f->loop, 10);
+	assert_int_equal(raw_client_count(busy, "HTTP/1.1 200"), 1);
+	raw_client_free(idle);
+	raw_client_free(busy);
+}
+
 #define TEST(t) cmocka_unit_test_setup_teardown(t, http_fixture_setup, http_fixture_teardown)
 
 int main(void)
@@ -207,6 +226,7 @@ int main(void)
 	        TEST(a_refusal_is_not_reset_away_by_what_the_client_still_sends),
 	        TEST(pipelined_requests_are_answered_in_order),
 	        TEST(a_pipelined_request_waits_for_a_late_reply),
+	        TEST(idle_connections_can_be_dropped_and_others_go_on),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
