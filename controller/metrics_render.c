@@ -167,13 +167,22 @@ static void begin_sample(struct buf *out, enum metric_family_id id, const struct
 	buf_put(out, labels->text.data + from, labels->end[policy] - from);
 }
 
+// NaN: not known, so there is no sample.
+static double signal_value(enum metric_family_id id, const struct decision_signal *s)
+{
+	if (id == FAMILY_SIGNAL_AGE)
+		return s->age_ms < 0 ? NAN : (double)s->age_ms / 1000;
+	if (s->state == SIGNAL_MISSING)
+		return NAN;
+	return id == FAMILY_SIGNAL_VALUE ? s->value : id == FAMILY_SIGNAL_TARGET ? s->target : s->proposal;
+}
+
 static void render_signals(enum metric_family_id id, const struct metrics_policy *p, const struct label_texts *labels,
                            size_t index, struct buf *out)
 {
 	for (size_t i = 0; i < p->decision->n_signals; i++) {
-		const struct decision_signal *s = &p->decision->signals[i];
-		double v = id == FAMILY_SIGNAL_VALUE ? s->value : (double)s->age_ms / 1000;
-		if (!isfinite(v) || (id == FAMILY_SIGNAL_AGE && s->age_ms < 0))
+		double v = signal_value(id, &p->decision->signals[i]);
+		if (!isfinite(v))
 			continue;
 		char number[NUM_TEXT_BYTES];
 		size_t len = num_format_f64(number, v);
@@ -210,7 +219,7 @@ static void render_per_policy(const struct metrics_view *v, struct buf *out)
 	if (!labels.end || labels.text.failed)
 		out->failed = true; // half a page would look like policies that are gone
 	for (int id = FAMILY_CURRENT_REPLICAS; !out->failed && id <= FAMILY_SIGNAL_AGE; id++) {
-		bool is_signal = id == FAMILY_SIGNAL_VALUE || id == FAMILY_SIGNAL_AGE;
+		bool is_signal = id >= FAMILY_SIGNAL_VALUE;
 		metric_family_begin(out, (enum metric_family_id)id);
 		for (size_t i = 0; i < v->n_policies; i++)
 			if (v->policies[i].decision)

@@ -84,7 +84,21 @@ static const struct metric_family families[] = {
                                  G,
                                  "the query's",
                                  {"namespace", "policy", "signal"},
-                                 "A signal after its window, as it was compared; absent without one."},
+                                 "A signal after its window, before it is shared among replicas; absent without one."},
+        [FAMILY_SIGNAL_TARGET] =
+                {"gpuscale_signal_target",
+                 G,
+                 "the query's",
+                 {"namespace", "policy", "signal"},
+                 "What a signal is held against: its target, or the mark that it crossed (else the high "
+                 "one); of one replica where the target is. Absent without a value."},
+        [FAMILY_SIGNAL_REPLICAS] =
+                {"gpuscale_signal_desired_replicas",
+                 G,
+                 "replicas",
+                 {"namespace", "policy", "signal"},
+                 "Replicas that one signal asks for, before signals are combined and limited; absent "
+                 "without a value."},
         [FAMILY_SIGNAL_AGE] = {"gpuscale_signal_age_seconds",
                                G,
                                "seconds",

@@ -68,7 +68,8 @@ static int setup(void **state)
 	}
 	w->decision =
 	        (struct decision){.current = 3, .ready = 2, .desired = 4, .action = ACTION_SCALE_UP, .n_signals = 1};
-	w->decision.signals[0] = (struct decision_signal){.value = 0.25, .age_ms = 1500};
+	w->decision.signals[0] =
+	        (struct decision_signal){.value = 0.25, .target = 0.125, .proposal = 4, .age_ms = 1500};
 	w->watch = (struct metrics_watch){"gpuautoscalers", {.lists = 1, .streams = 2, .events = 3}};
 	w->view = (struct metrics_view){.policies = w->list,
 	                                .n_policies = 2,
@@ -180,6 +181,8 @@ static void values_arrive(void **state)
 	expect(w, "\ngpuscale_desired_replicas{namespace=\"serving\",policy=\"a\"} 4\n");
 	expect(w, "\ngpuscale_desired_replicas{namespace=\"serving\",policy=\"b\\\"\\\\\\n\"} 4\n");
 	expect(w, "\ngpuscale_signal_value{namespace=\"serving\",policy=\"a\",signal=\"queue\"} 0.25\n");
+	expect(w, "\ngpuscale_signal_target{namespace=\"serving\",policy=\"a\",signal=\"queue\"} 0.125\n");
+	expect(w, "\ngpuscale_signal_desired_replicas{namespace=\"serving\",policy=\"a\",signal=\"queue\"} 4\n");
 	expect(w, "\ngpuscale_signal_age_seconds{namespace=\"serving\",policy=\"a\",signal=\"queue\"} 1.5\n");
 	expect(w, "\ngpuscale_decisions_total{action=\"ScaleUp\",reason=\"");
 	expect(w, "\ngpuscale_api_requests_total{verb=\"GET\",resource=\"pods\",code=\"200\"} 1\n");
@@ -201,12 +204,15 @@ static void what_is_not_known_is_not_said(void **state)
 {
 	struct world *w = *state;
 	w->decision.ready = -1;
-	w->decision.signals[0] = (struct decision_signal){.value = NAN, .age_ms = -1};
+	w->decision.signals[0] = (struct decision_signal){
+	        .state = SIGNAL_MISSING, .value = NAN, .target = 1, .proposal = 2, .age_ms = -1};
 	w->view.n_watches = 0;
 	w->view.shards = NULL;
 	const char *page = render(w);
 	assert_null(strstr(page, "gpuscale_ready_replicas{"));
 	assert_null(strstr(page, "gpuscale_signal_value{"));
+	assert_null(strstr(page, "gpuscale_signal_target{"));
+	assert_null(strstr(page, "gpuscale_signal_desired_replicas{"));
 	assert_null(strstr(page, "gpuscale_signal_age_seconds{"));
 	assert_null(strstr(page, "gpuscale_watch_"));
 	assert_null(strstr(page, "gpuscale_shards"));
@@ -236,7 +242,7 @@ static void a_page_of_many_policies_is_whole(void **state)
 	size_t n = 0;
 	for (const char *p = render(w); (p = strstr(p, "policy=\"a\"")); p++)
 		n++;
-	assert_int_equal(n, 9 * MANY); // seven gauges, a value and an age
+	assert_int_equal(n, 11 * MANY); // seven gauges and four of its signal
 	free(many);
 }
 
