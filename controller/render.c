@@ -31,10 +31,13 @@ static bool placeholder(const struct decided *d, const struct trace_entry *t, co
 {
 #define IS(text) (len == sizeof(text) - 1 && memcmp(name, text, len) == 0)
 	const struct policy *p = d->policy;
+	const struct policy_signal *signal =
+	        t->signal >= 0 && (size_t)t->signal < p->n_signals ? &p->signals[t->signal] : NULL;
 	out[0] = '\0';
 	if (IS("signal"))
-		snprintf(out, size, "%s",
-		         t->signal >= 0 && (size_t)t->signal < p->n_signals ? p->signals[t->signal].name : "signal");
+		snprintf(out, size, "%s", signal ? signal->name : "signal");
+	else if (IS("low"))
+		format_value(out, size, signal ? signal->watermarks.low : NAN);
 	else if (IS("value"))
 		format_value(out, size, t->value);
 	else if (IS("limit"))

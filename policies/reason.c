@@ -28,9 +28,9 @@ static const struct reason_info reasons[] = {
         [REASON_BELOW_LOW_WATERMARK] = {"BelowLowWatermark",
                                         "{signal} is {value}, below its low watermark {limit}: {before} -> {after}",
                                         ACTIVE, NORMAL},
-        [REASON_INSIDE_WATERMARKS] = {"InsideWatermarks",
-                                      "{signal} is {value}, inside its watermarks (high {limit}): staying at {after}",
-                                      ACTIVE, NORMAL},
+        [REASON_INSIDE_WATERMARKS] =
+                {"InsideWatermarks",
+                 "{signal} is {value}, inside its watermarks ({low} to {limit}): staying at {after}", ACTIVE, NORMAL},
         [REASON_REPLICAS_REQUESTED] = {"ReplicasRequested", "{signal} asks for {value} replicas: {before} -> {after}",
                                        ACTIVE, NORMAL},
 

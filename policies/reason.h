@@ -99,7 +99,8 @@ enum stage {
 struct reason_info {
 	const char *name; // CamelCase, stable
 	// Sentence with placeholders filled from the trace entry: {signal} {value} {limit} {before} {after} {duration}
-	// {count} {window} {detail} {schedule}. See struct trace_entry.
+	// {count} {window} {detail} {schedule}, and from the policy {low}: the signal's low watermark. See struct
+	// trace_entry.
 	const char *sentence;
 	const char *condition; // the status condition it speaks of: AbleToScale, ScalingActive, ScalingLimited, Paused,
 	                       // DryRun; NULL

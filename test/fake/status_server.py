@@ -21,7 +21,7 @@ STATES = ('ScaleUp', 'ScaleDown', 'None', 'None', 'None', 'None', 'Hold', 'None'
 SENTENCES = {
     'ScaleUp': ('AboveHighWatermark', 'queue is {v}, above its high watermark 10: {a} -> {b}'),
     'ScaleDown': ('ScaleDownLimit', '{b} is wanted, but behavior.scaleDown allows {b} at this time'),
-    'None': ('InsideWatermarks', 'queue is {v}, inside its watermarks (high 10): staying at {a}'),
+    'None': ('InsideWatermarks', 'queue is {v}, inside its watermarks (2 to 10): staying at {a}'),
     'Hold': ('StaleData', 'the newest sample of sm_active is 3m12s old, more than 1m'),
 }
 
