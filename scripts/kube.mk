@@ -2,7 +2,8 @@
 # The real Kubernetes programs, before the tests that use them: the first time this takes minutes, which is no test's time.
 # KUBE_VERSION=1.20 or 1.34 takes that version alone. Tests then find the programs, or skip with the reason why there are none.
 KUBE_VERSIONS ?= $(or $(KUBE_VERSION),1.20 1.34)
-kube_built  = said=$$(scripts/kube/build $(KUBE_VERSION) $(1) 2>&1 >/dev/null | tee /dev/stderr | tail -n 1); \
+# (Not `tee /dev/stderr`: where stderr is a file, that empties it.)
+kube_built  = said=$$(scripts/kube/build $(KUBE_VERSION) $(1) 2>&1 >/dev/null | { while IFS= read -r line; do echo "$$line" >&2; last=$$line; done; echo "$$last"; }); \
               echo "Kubernetes $$(scripts/kube/build --version $(KUBE_VERSION))"; \
               KUBE_VERSION=$(KUBE_VERSION) GPUSCALE_KUBE_BUILD="never: $$said"
 kube_with   = helm $(if $(filter 1.20%,$(KUBE_VERSION)),,kubectl etcd)
