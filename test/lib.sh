@@ -78,6 +78,22 @@ wait_for() {
 	done
 }
 
+# becomes NAME WANT COMMAND..: what the command prints is WANT, or becomes it within $PATIENCE_S; becomes_like NAME REGEX
+# COMMAND.. matches. For whatever somebody else brings about in his own time: a controller of Kubernetes, a kubelet, a
+# scrape, the program under test. `is` and `like` are for what is there for good.
+becomes() { comes_true is "$@"; }
+becomes_like() { comes_true like "$@"; }
+comes_true() { # is|like NAME WANT COMMAND..
+	local how=$1 name=$2 want=$3 end_us=$((${EPOCHREALTIME/[^0-9]/} + PATIENCE_S * 1000000)) got; shift 3
+	while :; do
+		got=$("$@" 2>&1)
+		if [ "$how" = is ]; then [ "$got" != "$want" ] || break; else [[ ! $got =~ $want ]] || break; fi
+		if [ "${EPOCHREALTIME/[^0-9]/}" -ge "$end_us" ]; then diag "asked for $PATIENCE_S s: $*"; break; fi
+		sleep 0.1
+	done
+	"$how" "$name" "$got" "$want"
+}
+
 # free_port VARIABLE: stores a loopback TCP port that nothing listens on, held for this script against other test
 # scripts until it ends. Below 32768, so that no outgoing connection takes it in between.
 free_port() {
