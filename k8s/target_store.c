@@ -200,31 +200,44 @@ void target_store_cancel_wait(struct target_store *s, struct target_waiter *w)
 
 // ---- a target wanted after the list had come ----
 
+// The only object of a list, absent when the list is empty. False: no such list.
+static bool find_only(struct json_span list, struct json_span *ret_object)
+{
+	struct json_span items = json_span_get(list, "items");
+	struct json_span_iter it = {.rest = items};
+	if (!items.text)
+		return false;
+	*ret_object = json_span_next(&it) ? it.value : (struct json_span){0};
+	return true;
+}
+
 static void on_fetched(void *arg, const struct http_response *response, const struct err *error)
 {
 	struct target_record *r = arg;
+	struct json_span object;
 	r->fetch = NULL;
 	if (error && error->kind == ERR_CANCELED)
 		return; // nobody wants it any more, or all ends
 	if (r->is_known) {
 		// An event was faster.
-	} else if (response) {
-		target_apply(r, response->body, response->body_len);
-		r->is_noted = r->is_known; // events on their way may be older
-	} else if (error->code == 404) {
+	} else if (!response || !find_only((struct json_span){response->body, response->body_len}, &object)) {
+		r->fetch_after_ms = mono_ms(r->store) + TARGET_RETRY_MS;
+	} else if (!object.text) {
 		target_set_absent(r);
 	} else {
-		r->fetch_after_ms = mono_ms(r->store) + TARGET_RETRY_MS;
+		target_apply(r, object.text, object.len);
+		r->is_noted = r->is_known; // events on their way may be older
 	}
 	target_store_wake(r->store);
 }
 
+// As a list of one: who may list and watch may do this, and need not be allowed to get.
 static void fetch(struct target_record *r, const struct scale_ref *ref)
 {
-	char path[2 * TARGET_NAME_BYTES + 64];
+	char path[2 * TARGET_NAME_BYTES + 96];
 	struct target_store *s = r->store;
-	snprintf(path, sizeof path, "/apis/apps/v1/namespaces/%s/%s/%s", ref->namespace_name,
-	         target_kinds[r->watch->kind].plural, ref->name);
+	snprintf(path, sizeof path, "/apis/apps/v1/namespaces/%s/%s?fieldSelector=metadata.name%%3D%s",
+	         ref->namespace_name, target_kinds[r->watch->kind].plural, ref->name);
 	const struct k8s_request_options o = {.method = "GET", .path = path, .done = on_fetched, .arg = r};
 	s->stats.fetches++;
 	if (k8s_request_with(s->options.client, &o, &r->fetch, NULL) < 0) {

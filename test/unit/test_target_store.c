@@ -171,7 +171,9 @@ static void what_is_wanted_after_the_list_is_read_once(void **state)
 	assert_int_equal(stats.fetches, 2);
 	assert_int_equal(stats.lists, 1);
 	assert_int_equal(stats.targets, 3);
-	assert_int_equal(fake_apiserver_count(w->h.server, "get", "deployments"), 2);
+	// By the rights that the watch has: list, not get.
+	assert_int_equal(fake_apiserver_count(w->h.server, "list", "deployments"), 3);
+	assert_int_equal(fake_apiserver_count(w->h.server, "get", "deployments"), 0);
 }
 
 static void a_watch_ends_when_nobody_wants_a_target_of_it(void **state)
@@ -408,7 +410,7 @@ static void a_single_target_that_cannot_be_read_is_told(void **state)
 		wait_for(w, &web, TARGET_FOUND, 2);
 		fake_apiserver_fail(w->h.server, &(struct fake_fault){.next = 9,
 		                                                      .status = statuses[i],
-		                                                      .verb = "get",
+		                                                      .verb = "list",
 		                                                      .resource = "deployments"});
 		want(w, &late);
 		assert_int_equal(get(w, &late).state, TARGET_UNSYNCED);
