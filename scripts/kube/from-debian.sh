@@ -17,10 +17,14 @@ debian_fetch() {
 	local options=(-o "Dir::Etc::sourcelist=$cache/src.list" -o Dir::Etc::sourceparts=/dev/null
 		-o "Dir::State::Lists=$lists" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=)
 	say "fetching the source package kubernetes $version"
-	(cd "$cache" && apt-get "${options[@]}" update && apt-get "${options[@]}" source --download-only kubernetes) \
-		>"$log" 2>&1 || die "apt-get source kubernetes failed: see $log"
+	: >"$log"
+	again debian_download "${options[@]}" || die "apt-get source kubernetes failed: see $log"
 	tar -C "$cache" -xf "$cache"/kubernetes_*.orig.tar.*
 	[ -d "$cache/kubernetes-$version" ] || die "the source package is not of version $version: $(cd "$cache" && echo kubernetes_*.dsc)"
+}
+
+debian_download() { # OPTION..
+	(cd "$cache" && apt-get -o Acquire::Retries=3 "$@" update && apt-get -o Acquire::Retries=3 "$@" source --download-only kubernetes) >>"$log" 2>&1
 }
 
 # Go 1.18 made reflect.mapiterinit take the iterator from its caller. The vendored reflect2 1.0.1 still expects one to

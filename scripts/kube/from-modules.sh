@@ -17,12 +17,13 @@ go_run() {
 		GOTOOLCHAIN=local GOWORK=off GO111MODULE=on CGO_ENABLED=0 "$go" "$@"
 }
 module_get() { # MODULE@VERSION: prints its JSON
-	local json
-	if ! json=$(cd "$scratch" && go_run "$PROXY_LIMIT_S" mod download -json "$1" 2>>"$log"); then
-		die "the Go module proxy (GOPROXY=$(go_run 10 env GOPROXY)) does not give $1: $(sed -n 's/^[[:space:]]*"Error": "\(.*\)".*/\1/p' <<<"$json" | cut -c1-300)"
+	: >"$scratch/module.json"
+	if ! again module_download "$1"; then
+		die "the Go module proxy (GOPROXY=$(go_run 10 env GOPROXY)) does not give $1: $(sed -n 's/^[[:space:]]*"Error": "\(.*\)".*/\1/p' "$scratch/module.json" | cut -c1-300)"
 	fi
-	echo "$json"
+	cat "$scratch/module.json"
 }
+module_download() { (cd "$scratch" && go_run "$PROXY_LIMIT_S" mod download -json "$1" >"$scratch/module.json" 2>>"$log"); }
 
 # modules_find_go: a Go that is new enough into $go; else one older, of Debian if need be, fetches it as a module.
 modules_find_go() {
@@ -71,9 +72,14 @@ modules_write() {
 	rm -f "$scratch/build/go.sum"
 }
 
+# modules_fetch PACKAGE..: all that they import, so that the build needs no network. What is there already is not fetched again.
+modules_fetch() { (cd "$scratch/build" && go_run $((limit_s - (SECONDS - started))) list -deps -tags notest,grpcnotrace "$@" >/dev/null 2>>"$log"); }
+
 # modules_build WHAT LDFLAGS PACKAGE..: programs into $scratch/bin. No debugging information: a third less work.
 modules_build() {
 	local what=$1 flags=$2; shift 2
+	say "fetching the modules of $what"
+	again modules_fetch "$@" || die "the modules of $what cannot be had: $(tail -n 1 "$log") (see $log)"
 	say "building $what with $("$go" version | cut -d' ' -f3) (log: $log)"
 	(
 		cd "$scratch/build" || exit
