@@ -18,19 +18,29 @@
 
 #define LOG_TAIL_BYTES 300
 #define LOG_BYTES_MAX  (64 * 1024 * 1024)
+// Below those of outgoing connections: none of them takes the port before its server does.
+#define PORT_MIN   20000
+#define PORT_MAX   32000
+#define PORT_TRIES 1000
 
-int process_free_port(uint16_t *ret_port, struct err *e)
+int process_free_port(uint16_t after, uint16_t *ret_port, struct err *e)
 {
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof a;
-	int rc = 0;
-	if (fd < 0 || bind(fd, (struct sockaddr *)&a, len) < 0 || getsockname(fd, (struct sockaddr *)&a, &len) < 0)
-		rc = err_set_code(e, ERR_IO, errno, "no free port: %s", strerror(errno));
-	*ret_port = ntohs(a.sin_port);
-	if (fd >= 0)
-		close(fd);
-	return rc;
+	uint16_t first = after ? after : (uint16_t)(PORT_MIN + (unsigned)getpid() * 7 % (PORT_MAX - PORT_MIN));
+	for (unsigned i = 1; i <= PORT_TRIES; i++) {
+		uint16_t port = (uint16_t)(PORT_MIN + (first - PORT_MIN + i) % (PORT_MAX - PORT_MIN));
+		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		struct sockaddr_in a = {
+		        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+		int rc = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&a, sizeof a);
+		err_set_code(e, ERR_IO, errno, "no free port: %s", strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		if (rc == 0) {
+			*ret_port = port;
+			return 0;
+		}
+	}
+	return -1;
 }
 
 static void child(const char *log_path, const char *const argv[])

@@ -33,7 +33,7 @@ int process_start(struct process_list *list, const char *name, const char *log_p
 bool process_all_alive(struct process_list *list, struct err *e);
 // SIGTERM to all, last started first, SIGKILL to what is left after PROCESS_STOP_MS; waits for each.
 void process_stop_all(struct process_list *list);
-// A free loopback port.
-int process_free_port(uint16_t *ret_port, struct err *e);
+// A free loopback port, another one than `after` (0: any).
+int process_free_port(uint16_t after, uint16_t *ret_port, struct err *e);
 
 #endif

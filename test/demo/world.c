@@ -15,7 +15,7 @@
 #include "base/err.h"
 #include "base/http_client.h"
 
-#define WORLD_START_MS     30000
+#define WORLD_START_MS     120000 // however busy the machine is
 #define WORLD_FILE_MAX     (1024 * 1024)
 #define WORLD_REPLICAS     "2" // at the start
 #define WORLD_TEMPLATE     "@REPLICAS_FILE@"
@@ -145,7 +145,7 @@ static int start_fake(struct world *w, const struct world_options *o, struct err
 {
 	uint16_t port;
 	char program[WORLD_PATH_BYTES], listen[32], url[64];
-	if (process_free_port(&port, e) < 0)
+	if (process_free_port(0, &port, e) < 0)
 		return -1;
 	join(program, o->bin_dir, "fake-apiserver");
 	snprintf(listen, sizeof listen, "127.0.0.1:%u", port);
@@ -233,15 +233,18 @@ int world_start(struct world *w, const struct world_options *o, struct err *e)
 	memset(w, 0, sizeof *w);
 	snprintf(w->work_dir, sizeof w->work_dir, "%s", o->work_dir);
 	uint16_t exporter_port, prometheus_port, controller_port;
-	if (process_free_port(&exporter_port, e) < 0 || process_free_port(&prometheus_port, e) < 0 ||
-	    process_free_port(&controller_port, e) < 0)
-		return -1;
 	if (o->kubeconfig)
 		snprintf(w->kubeconfig, sizeof w->kubeconfig, "%s", o->kubeconfig);
+	else if (start_fake(w, o, e) < 0) {
+		world_stop(w);
+		return -1;
+	}
 	// Prometheus first: the replayed trace begins when the exporter starts, and nobody should miss its first
 	// minute.
-	if ((!o->kubeconfig && start_fake(w, o, e) < 0) || start_prometheus(w, exporter_port, prometheus_port, e) < 0 ||
-	    start_exporter(w, o, exporter_port, e) < 0 || start_controller(w, o, controller_port, e) < 0) {
+	if (process_free_port(0, &exporter_port, e) < 0 || process_free_port(exporter_port, &prometheus_port, e) < 0 ||
+	    process_free_port(prometheus_port, &controller_port, e) < 0 ||
+	    start_prometheus(w, exporter_port, prometheus_port, e) < 0 || start_exporter(w, o, exporter_port, e) < 0 ||
+	    start_controller(w, o, controller_port, e) < 0) {
 		world_stop(w);
 		return -1;
 	}
