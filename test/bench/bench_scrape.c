@@ -19,7 +19,7 @@
 
 #define COUNT_MAX       100000
 #define REPLY_BYTES_MAX (16 * 1024 * 1024)
-#define TIMEOUT_S       5
+#define TIMEOUT_S       60
 
 static double now_us(void)
 {
