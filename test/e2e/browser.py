@@ -76,17 +76,22 @@ window.clearTimeout = id => { window.polls.delete(id); clear(id); };
 '''
 
 
-def start_browser():
+def browser_options(profile):
     options = webdriver.ChromeOptions()
     options.binary_location = args.browser
-    for argument in ('--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--user-data-dir=' + args.profile, '--no-first-run', '--no-default-browser-check',
+    for argument in ('--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--user-data-dir=' + profile, '--no-first-run', '--no-default-browser-check',
                      '--disable-background-networking', '--disable-component-update', '--disable-sync', '--no-proxy-server', '--hide-scrollbars', '--lang=en-GB',
                      '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1', '--window-size=1440,900'):
         options.add_argument(argument)
     options.set_capability('goog:loggingPrefs', {'browser': 'ALL', 'performance': 'ALL'})
+    return options
+
+
+def start_browser():
+    """On a busy machine the driver gives up waiting for the browser. What it leaves behind has the profile: the next try takes another."""
     for attempt in range(3):
         try:
-            driver = webdriver.Chrome(service=Service(args.driver), options=options)
+            driver = webdriver.Chrome(service=Service(args.driver), options=browser_options('%s-%d' % (args.profile, attempt)))
             break
         except WebDriverException as e:
             print('# the browser did not start: %s' % str(e).splitlines()[0], file=sys.stderr)
@@ -132,10 +137,12 @@ def collect():
 
 def size(width, height):
     driver.execute_cdp_cmd('Emulation.setDeviceMetricsOverride', {'width': width, 'height': height, 'deviceScaleFactor': 1, 'mobile': False})
+    wait('the page is %d wide' % width, 'innerWidth === %d' % width)
 
 
 def prefer(scheme, motion='no-preference'):
     driver.execute_cdp_cmd('Emulation.setEmulatedMedia', {'features': [{'name': 'prefers-color-scheme', 'value': scheme}, {'name': 'prefers-reduced-motion', 'value': motion}]})
+    wait(scheme, "matchMedia('(prefers-color-scheme: %s)').matches && matchMedia('(prefers-reduced-motion: %s)').matches" % (scheme, motion))
 
 
 def settled():
@@ -180,7 +187,9 @@ def press_shift_tab():
 focused = "(() => { const a = document.activeElement; return a.id || a.dataset.state || a.textContent; })()"
 
 # What is too faint: texts below 4.5 (3 when large) against what is behind them, lines and marks that carry meaning below 3.
+# Nothing while a row that has changed fades: asked again.
 CONTRAST = r'''
+if (document.getAnimations().some(a => a.playState !== 'finished')) return null;
 const parse = c => { const m = c.match(/[\d.]+/g).map(Number); return { rgb: m.slice(0, 3), a: m.length > 3 ? m[3] : 1 }; };
 const lum = rgb => { const [r, g, b] = rgb.map(v => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
 const ratio = (a, b) => { const [x, y] = [lum(a), lum(b)].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
@@ -208,13 +217,14 @@ def contrast(what, least_texts, least_marks=0):
     for scheme in ('light', 'dark'):
         prefer(scheme)
         settled()
-        found = driver.execute_script(CONTRAST)
-        ok('%s, %s: every text has a contrast of 4.5, every mark of 3 (WCAG AA)' % (what, scheme), not found['faint'] and found['texts'] >= least_texts and found['marks'] >= least_marks, json.dumps(found, indent=1))
+        good = lambda f: f and not f['faint'] and f['texts'] >= least_texts and f['marks'] >= least_marks  # noqa: E731
+        found = settle(lambda: driver.execute_script(CONTRAST), good)
+        ok('%s, %s: every text has a contrast of 4.5, every mark of 3 (WCAG AA)' % (what, scheme), good(found), json.dumps(found, indent=1))
         shot(re.sub('[^a-z]+', '-', what) + '-' + scheme)
     prefer('light')
 
 
 def no_sideways(what):
     settled()
-    got = js('[document.documentElement.scrollWidth, innerWidth]')
+    got = settle(lambda: js('[document.documentElement.scrollWidth, innerWidth]'), lambda value: value[0] <= value[1])
     ok('%s: nothing has to be scrolled sideways at %d px' % (what, got[1]), got[0] <= got[1], got)
