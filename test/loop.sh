@@ -23,8 +23,11 @@ eventually() {
 
 # ---- Prometheus ----
 
-# past NAME VALUE FROM_S TO_S [LABELS]: one sample every 5 s from FROM_S to TO_S seconds ago, in OpenMetrics. With
-# samples in the future (TO_S < 0) Prometheus takes nothing older than the last of them, so no scrapes.
+# past NAME VALUE FROM_S TO_S [LABELS]: one sample every 5 s from FROM_S to TO_S seconds ago, in OpenMetrics. However slow
+# the machine is, the present must not run past what was written: -$AHEAD_S as TO_S reaches far enough into the future.
+# But then Prometheus takes nothing older than the last sample, so no scrapes.
+# shellcheck disable=SC2034 # used by those who source this
+AHEAD_S=3600
 past() {
 	local name=$1 value=$2 from=$3 to=$4 labels=${5-} now=${EPOCHSECONDS} s
 	printf '# TYPE %s gauge\n' "$name"
@@ -37,7 +40,8 @@ prometheus_config() {
 }
 
 # prometheus_start [OPENMETRICS_FILE]: a real Prometheus that has that past. Sets prometheus_url, on the same port again
-# when it was stopped before.
+# when it was stopped before. prometheus_args: more arguments for it.
+prometheus_args=()
 prometheus_start() {
 	local i
 	if [ $# -gt 0 ]; then
@@ -50,7 +54,7 @@ prometheus_start() {
 		[ -n "$prometheus_port" ] || free_port prometheus_port
 		prometheus_url=http://127.0.0.1:$prometheus_port
 		start prometheus prometheus --config.file="$work/prometheus.yml" --storage.tsdb.path="$work/tsdb" \
-			--web.listen-address="127.0.0.1:$prometheus_port" --web.enable-lifecycle --log.level=warn
+			--web.listen-address="127.0.0.1:$prometheus_port" --web.enable-lifecycle --log.level=warn "${prometheus_args[@]}"
 		wait_for 20 prometheus_is_settled && is_running prometheus && return
 		stop prometheus
 		prometheus_port=

@@ -249,17 +249,16 @@ static void on_time(evutil_socket_t fd, short events, void *arg)
 	struct watcher *w = arg;
 	int64_t now = clock_mono_ms(&w->owner->f->clock), every_ms = w->owner->bookmark_ms;
 	bool is_last = w->is_last_bookmark_due && now >= w->end_mono_ms - LAST_BOOKMARK_MS;
-	if (now >= w->end_mono_ms) {
-		end(w, true);
-		return;
-	}
 	if (is_last)
 		w->is_last_bookmark_due = false;
 	if (is_last || (w->bookmark_mono_ms && now >= w->bookmark_mono_ms)) {
 		w->bookmark_mono_ms = every_ms ? now + every_ms : 0;
 		send_bookmark(w);
 	}
-	arm(w);
+	if (now >= w->end_mono_ms)
+		end(w, true);
+	else
+		arm(w);
 }
 
 static void plan_bookmarks(struct watcher *w)

@@ -57,6 +57,7 @@ void harness_start_client(struct harness *h, int max_attempts)
 	                                .http = h->http,
 	                                .clock = &h->clock,
 	                                .config = &h->config,
+	                                .timeout_ms = h->timeout_ms,
 	                                .max_attempts = max_attempts,
 	                                .observe = observe,
 	                                .observe_arg = h};
@@ -74,6 +75,7 @@ int harness_start_kubeconfig(struct harness *h, struct arena *arena, const char 
 		return -1;
 	}
 	harness_start_loop(h);
+	h->timeout_ms = HARNESS_WAIT_MS; // watches are read as one body
 	arena_init(arena, 1024 * 1024);
 	if (k8s_config_load(arena, &options, &h->config, &e) < 0) {
 		print_error("%s\n", e.msg);

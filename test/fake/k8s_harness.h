@@ -22,6 +22,7 @@ struct harness {
 	struct k8s_client *client;
 	struct clock clock;
 	struct k8s_config config;
+	int64_t timeout_ms; // of a request; 0: the client's default
 	char url[64];
 	int observed;    // attempts seen by the hook
 	int last_status; // of the last one
