@@ -20,6 +20,7 @@ if [ -n "${KUBE_VERSION-}" ]; then
 	export PATH
 fi
 work=$(mktemp -d "${TMPDIR:-/tmp}/gpuscale-${0##*/}.XXXXXX") || exit 1
+export KUBECACHEDIR=$work/kubectl-cache # for hours kubectl believes what it was told at an address, and another server may have it by now
 
 # However few seconds a test names, nothing counts as never before these: who waits is done as soon as it is there, and a
 # busy machine must not look like a fault. A time that is itself the proof is measured by the test.

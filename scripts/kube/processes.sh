@@ -5,18 +5,25 @@
 # shellcheck source=scripts/kube/ports.sh
 . "$(dirname "${BASH_SOURCE[0]}")/ports.sh"
 
-alive() { [ -s "$dir/$1.pid" ] && kill -0 "$(cat "$dir/$1.pid")" 2>/dev/null; }
+alive() { [ -s "$dir/$1.pid" ] && runs "$(cat "$dir/$1.pid")"; }
+runs() { # PID: not when it has ended and nobody has waited for it yet
+	local stat
+	{ read -r stat <"/proc/$1/stat"; } 2>/dev/null && [[ ${stat##*) } != Z* ]]
+}
+ends_within() { # SECONDS PID
+	local end=$((SECONDS + $1))
+	while runs "$2"; do [ $SECONDS -lt $end ] || return 1; sleep 0.05; done
+}
 
-stop_one() { # NAME [SIGNAL]: SIGTERM, 5 s, SIGKILL
+stop_one() { # NAME [SIGNAL]: SIGTERM, 5 s, SIGKILL. When it returns the port is free.
 	local name=$1 signal=${2:-TERM} pid
 	[ -s "$dir/$name.pid" ] || return 0
 	pid=$(cat "$dir/$name.pid")
 	kill "-$signal" "$pid" 2>/dev/null || true
-	for _ in $(seq 100); do
-		kill -0 "$pid" 2>/dev/null || break
-		sleep 0.05
-	done
-	kill -9 "$pid" 2>/dev/null || true
+	if ! ends_within 5 "$pid"; then
+		kill -9 "$pid" 2>/dev/null || true
+		ends_within 60 "$pid" || echo "$name (pid $pid) does not go" >&2
+	fi
 	rm -f "$dir/$name.pid"
 }
 
