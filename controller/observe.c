@@ -120,7 +120,8 @@ static void take_pods(struct observation_call *c, const struct pod_set *pods)
 {
 	struct pod_set_counts counts;
 	pod_list_init(&c->pod_list);
-	pod_set_each(pods, add_pod, c);
+	if (observe_needs_pods(c->policy))
+		pod_set_each(pods, add_pod, c);
 	pod_set_get_counts(pods, &counts);
 	if (c->pod_list.n)
 		qsort(c->pod_list.items, c->pod_list.n, sizeof c->pod_list.items[0], by_name);
@@ -132,13 +133,13 @@ static void take_pods(struct observation_call *c, const struct pod_set *pods)
 // From what is at hand, if it is.
 static void know_pods(struct observation_call *c, const struct target_view *view)
 {
-	bool must_know_each = observe_needs_pods(c->policy);
 	c->target_ready = view->state == TARGET_FOUND ? view->ready_replicas : -1;
-	if (view->state != TARGET_FOUND || (must_know_each && !view->pods)) {
+	bool must_know_pods = observe_needs_pods(c->policy) || c->target_ready < 0;
+	if (view->state != TARGET_FOUND || (must_know_pods && !view->pods)) {
 		list_pods(c);
 		return;
 	}
-	if (must_know_each) {
+	if (must_know_pods) {
 		take_pods(c, view->pods);
 		return;
 	}

@@ -226,3 +226,9 @@ int target_decode(const char *json, size_t len, struct target_fields *ret_fields
 		return err_set(e, ERR_PROTOCOL, "not an object with metadata.resourceVersion");
 	return 0;
 }
+
+int target_decode_metadata(const char *json, size_t len, struct target_fields *ret_fields, struct err *e)
+{
+	*ret_fields = (struct target_fields){.spec_replicas = 1};
+	return decode_metadata(json_span_get((struct json_span){json, len}, "metadata"), ret_fields, e);
+}

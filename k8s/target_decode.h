@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Deployment, StatefulSet or ReplicaSet says about its scale, read from its own text rather than from /scale.
+// What a Deployment, StatefulSet or ReplicaSet says about its scale, read from its own text rather than from /scale;
+// of objects of other kinds, which version they are.
 #ifndef GPUSCALE_K8S_TARGET_DECODE_H
 #define GPUSCALE_K8S_TARGET_DECODE_H
 
@@ -26,6 +27,9 @@ struct target_fields {
 	char uid[TARGET_UID_BYTES];
 	char selector[SCALE_SELECTOR_BYTES_MAX]; // as /scale writes it
 };
+// Of an object of any kind: resource_version, generation and uid; the rest is as of one without spec and status.
+// ERR_PROTOCOL.
+int target_decode_metadata(const char *json, size_t len, struct target_fields *ret_fields, struct err *e);
 // ERR_PROTOCOL, ERR_LIMIT for what /scale could not be either.
 int target_decode(const char *json, size_t len, struct target_fields *ret_fields, struct err *e);
 

@@ -7,13 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/http_client.h"
 #include "k8s/k8s_client.h"
 #include "k8s/target_store_private.h"
 #include "k8s/watch.h"
 
-#define KEY_BYTES (2 * TARGET_NAME_BYTES + 8)
+#define KEY_BYTES (2 * TARGET_NAME_BYTES + 16)
 
 static int64_t mono_ms(const struct target_store *s)
 {
@@ -22,27 +23,15 @@ static int64_t mono_ms(const struct target_store *s)
 
 // ---- keys ----
 
-static bool kind_of(const struct scale_ref *ref, enum target_kind *ret_kind)
+static size_t format_key(char key[KEY_BYTES], const struct target_kind *kind, const char *namespace_name,
+                         const char *name)
 {
-	if (strcmp(ref->api_version, "apps/v1") != 0)
-		return false;
-	for (int k = 0; k < TARGET_KIND__COUNT; k++) {
-		if (strcmp(ref->kind, target_kinds[k].kind) == 0) {
-			*ret_kind = (enum target_kind)k;
-			return true;
-		}
-	}
-	return false;
-}
-
-static size_t format_key(char key[KEY_BYTES], enum target_kind kind, const char *namespace_name, const char *name)
-{
-	int n = snprintf(key, KEY_BYTES, "%d%s/%s", (int)kind, namespace_name, name);
+	int n = snprintf(key, KEY_BYTES, "%d/%s/%s", kind->number, namespace_name, name);
 	return n > 0 && n < KEY_BYTES ? (size_t)n : 0;
 }
 
-struct target_record *target_find(const struct target_store *s, enum target_kind kind, const char *namespace_name,
-                                  const char *name)
+struct target_record *target_find(const struct target_store *s, const struct target_kind *kind,
+                                  const char *namespace_name, const char *name)
 {
 	char key[KEY_BYTES];
 	struct target_record *r = NULL;
@@ -54,8 +43,8 @@ struct target_record *target_find(const struct target_store *s, enum target_kind
 
 static struct target_record *find_ref(const struct target_store *s, const struct scale_ref *ref)
 {
-	enum target_kind kind;
-	return kind_of(ref, &kind) ? target_find(s, kind, ref->namespace_name, ref->name) : NULL;
+	const struct target_kind *kind = target_kind_find(s, ref);
+	return kind ? target_find(s, kind, ref->namespace_name, ref->name) : NULL;
 }
 
 // ---- what is known of a target ----
@@ -81,14 +70,19 @@ static bool set_selector(struct target_record *r, const char *selector)
 	return true;
 }
 
+static bool wants_pods(const struct target_record *r)
+{
+	return r->pods_refs > 0 || !r->kind->tells_scale;
+}
+
 // Its pods are those of its selector as it is now. Called whenever selector, existence or the wish for them changed.
 static void follow_pods(struct target_record *r)
 {
 	struct pod_set *old = r->pods;
-	bool has_pods = r->pods_refs > 0 && r->is_known && r->exists && r->selector;
+	bool has_pods = wants_pods(r) && r->is_known && r->exists && r->selector;
 	if (has_pods) {
 		char namespace_name[TARGET_NAME_BYTES];
-		const char *begin = r->key + 1, *end = strchr(begin, '/'); // as format_key() writes it
+		const char *begin = strchr(r->key, '/') + 1, *end = strchr(begin, '/'); // as format_key() writes it
 		snprintf(namespace_name, sizeof namespace_name, "%.*s", (int)(end - begin), begin);
 		r->pods = pod_store_want(r->store->pods, namespace_name, r->selector, NULL);
 	} else {
@@ -97,12 +91,39 @@ static void follow_pods(struct target_record *r)
 	pod_set_unwant(old); // after the new one: it is the same one, mostly
 }
 
+void target_set_unknown(struct target_record *r, int64_t for_ms)
+{
+	r->is_known = false;
+	r->fetch_after_ms = for_ms ? mono_ms(r->store) + for_ms : 0;
+}
+
+// An object that does not tell its scale: /scale is read when somebody wants to know.
+static void note_version(struct target_record *r, const char *json, size_t len)
+{
+	struct target_fields f;
+	if (target_decode_metadata(json, len, &f, NULL) < 0 || strlen(f.resource_version) >= TARGET_VERSION_BYTES) {
+		target_set_unknown(r, TARGET_RETRY_MS);
+		return;
+	}
+	bool is_same = strcmp(f.resource_version, r->resource_version) == 0;
+	memcpy(r->object_version, f.resource_version, TARGET_VERSION_BYTES);
+	memcpy(r->uid, f.uid, sizeof r->uid);
+	r->generation = f.generation;
+	if (r->is_known && r->exists && (is_same || (r->is_noted && is_older(f.resource_version, r->resource_version))))
+		return; // /scale was read, or written, as of then or later
+	r->is_noted = false;
+	target_set_unknown(r, 0);
+}
+
 void target_apply(struct target_record *r, const char *json, size_t len)
 {
 	struct target_fields f;
+	if (!r->kind->tells_scale) {
+		note_version(r, json, len);
+		return;
+	}
 	if (target_decode(json, len, &f, NULL) < 0 || strlen(f.resource_version) >= TARGET_VERSION_BYTES) {
-		r->is_known = false; // asked for by GET, which tells what is wrong
-		r->fetch_after_ms = mono_ms(r->store) + TARGET_RETRY_MS;
+		target_set_unknown(r, TARGET_RETRY_MS); // asked for by GET, which tells what is wrong
 		return;
 	}
 	if (r->is_known && r->is_noted && is_older(f.resource_version, r->resource_version))
@@ -115,7 +136,25 @@ void target_apply(struct target_record *r, const char *json, size_t len)
 	r->generation = f.generation;
 	memcpy(r->resource_version, f.resource_version, TARGET_VERSION_BYTES);
 	memcpy(r->uid, f.uid, sizeof r->uid);
-	if (set_selector(r, f.selector) || (r->pods_refs > 0 && !r->pods))
+	if (set_selector(r, f.selector) || (wants_pods(r) && !r->pods))
+		follow_pods(r);
+}
+
+void target_apply_scale(struct target_record *r, const struct scale *scale)
+{
+	if (strlen(scale->resource_version) >= TARGET_VERSION_BYTES) {
+		target_set_unknown(r, TARGET_RETRY_MS);
+		return;
+	}
+	if (is_older(scale->resource_version, r->object_version))
+		return;
+	r->is_noted = true; // events on their way may be older
+	r->is_known = r->exists = true;
+	r->spec_replicas = scale->spec_replicas;
+	r->status_replicas = scale->status_replicas;
+	r->ready_replicas = -1;
+	memcpy(r->resource_version, scale->resource_version, TARGET_VERSION_BYTES);
+	if (set_selector(r, scale->selector) || !r->pods)
 		follow_pods(r);
 }
 
@@ -198,54 +237,6 @@ void target_store_cancel_wait(struct target_store *s, struct target_waiter *w)
 	}
 }
 
-// ---- a target wanted after the list had come ----
-
-// The only object of a list, absent when the list is empty. False: no such list.
-static bool find_only(struct json_span list, struct json_span *ret_object)
-{
-	struct json_span items = json_span_get(list, "items");
-	struct json_span_iter it = {.rest = items};
-	if (!items.text)
-		return false;
-	*ret_object = json_span_next(&it) ? it.value : (struct json_span){0};
-	return true;
-}
-
-static void on_fetched(void *arg, const struct http_response *response, const struct err *error)
-{
-	struct target_record *r = arg;
-	struct json_span object;
-	r->fetch = NULL;
-	if (error && error->kind == ERR_CANCELED)
-		return; // nobody wants it any more, or all ends
-	if (r->is_known) {
-		// An event was faster.
-	} else if (!response || !find_only((struct json_span){response->body, response->body_len}, &object)) {
-		r->fetch_after_ms = mono_ms(r->store) + TARGET_RETRY_MS;
-	} else if (!object.text) {
-		target_set_absent(r);
-	} else {
-		target_apply(r, object.text, object.len);
-		r->is_noted = r->is_known; // events on their way may be older
-	}
-	target_store_wake(r->store);
-}
-
-// As a list of one: who may list and watch may do this, and need not be allowed to get.
-static void fetch(struct target_record *r, const struct scale_ref *ref)
-{
-	char path[2 * TARGET_NAME_BYTES + 96];
-	struct target_store *s = r->store;
-	snprintf(path, sizeof path, "/apis/apps/v1/namespaces/%s/%s?fieldSelector=metadata.name%%3D%s",
-	         ref->namespace_name, target_kinds[r->watch->kind].plural, ref->name);
-	const struct k8s_request_options o = {.method = "GET", .path = path, .done = on_fetched, .arg = r};
-	s->stats.fetches++;
-	if (k8s_request_with(s->options.client, &o, &r->fetch, NULL) < 0) {
-		r->fetch = NULL;
-		r->fetch_after_ms = mono_ms(s) + TARGET_RETRY_MS;
-	}
-}
-
 // ---- the public face ----
 
 static void want_pods(struct target_record *r, int change)
@@ -255,12 +246,33 @@ static void want_pods(struct target_record *r, int change)
 		follow_pods(r);
 }
 
+// Of a kind that the client did not know when the target was wanted: watched from when it does.
+static int join_watch(struct target_record *r, const char *namespace_name, struct err *e)
+{
+	if (r->watch || r->store->is_stopped || !target_kind_is_known(r->store, r->kind))
+		return 0;
+	r->watch = target_watch_of(r->store, r->kind, namespace_name, e);
+	if (!r->watch)
+		return -1;
+	DL_APPEND(r->watch->records, r);
+	return 0;
+}
+
+static void drop_if_unused(struct target_store *s, struct target_kind *kind)
+{
+	if (kind->n_records == 0 && !kind->tells_scale)
+		target_kind_drop(s, kind);
+}
+
 int target_store_want(struct target_store *s, const struct scale_ref *ref, bool with_pods, struct err *e)
 {
-	enum target_kind kind;
 	char key[KEY_BYTES];
-	if (s->is_stopped || !kind_of(ref, &kind) || !scale_name_is_valid(ref->namespace_name) ||
-	    !scale_name_is_valid(ref->name))
+	if (s->is_stopped || !scale_name_is_valid(ref->namespace_name) || !scale_name_is_valid(ref->name))
+		return 0;
+	struct target_kind *kind = target_kind_find(s, ref);
+	if (!kind)
+		kind = target_kind_add(s, ref->api_version, ref->kind);
+	if (!kind)
 		return 0;
 	struct target_record *r = target_find(s, kind, ref->namespace_name, ref->name);
 	if (r) {
@@ -269,17 +281,21 @@ int target_store_want(struct target_store *s, const struct scale_ref *ref, bool 
 		return 0;
 	}
 	size_t len = format_key(key, kind, ref->namespace_name, ref->name);
-	struct target_watch *w = target_watch_of(s, kind, ref->namespace_name, e);
-	if (!w)
-		return -1;
 	r = calloc(1, sizeof *r + len + 1);
-	if (!r)
+	if (!r) {
+		drop_if_unused(s, kind);
 		return err_set(e, ERR_INTERNAL, "out of memory");
+	}
 	memcpy(r->key, key, len);
 	r->refs = 1;
 	r->store = s;
-	r->watch = w;
-	DL_APPEND(w->records, r);
+	r->kind = kind;
+	if (join_watch(r, ref->namespace_name, e) < 0) {
+		free(r);
+		drop_if_unused(s, kind);
+		return -1;
+	}
+	kind->n_records++;
 	HASH_ADD_KEYPTR(hh, s->records, r->key, len, r);
 	want_pods(r, with_pods);
 	return 0;
@@ -299,7 +315,9 @@ static void record_free(struct target_record *r)
 		k8s_call_cancel(r->fetch);
 	pod_set_unwant(r->pods);
 	HASH_DELETE(hh, s->records, r);
-	DL_DELETE(r->watch->records, r);
+	r->kind->n_records--;
+	if (r->watch)
+		DL_DELETE(r->watch->records, r);
 	free(r->selector);
 	free(r);
 }
@@ -313,20 +331,22 @@ void target_store_unwant(struct target_store *s, const struct scale_ref *ref, bo
 	if (--r->refs > 0)
 		return;
 	struct target_watch *w = r->watch;
+	struct target_kind *kind = r->kind;
 	record_free(r);
-	if (!w->records)
+	if (w && !w->records)
 		target_watch_free(w);
+	drop_if_unused(s, kind);
 }
 
 void target_store_get(struct target_store *s, const struct scale_ref *ref, struct target_view *ret_view)
 {
 	struct target_record *r = find_ref(s, ref);
 	*ret_view = (struct target_view){.why = "this kind is not watched"};
-	if (!r)
+	if (!r || join_watch(r, ref->namespace_name, NULL) < 0 || !r->watch)
 		return;
 	if (!r->is_known && !r->fetch && r->watch->is_synced && !r->watch->is_broken && !s->is_stopped &&
 	    mono_ms(s) >= r->fetch_after_ms)
-		fetch(r, ref);
+		target_fetch(r, ref);
 	ret_view->state = state_of(r);
 	ret_view->why = r->watch->is_broken ? r->watch->why : "it could not be read";
 	ret_view->spec_replicas = r->spec_replicas;
@@ -375,12 +395,10 @@ struct target_store *target_store_new(const struct target_store_options *options
 	        &(struct pod_store_options){
 	                .client = options->client, .on_error = on_pods_error, .on_change = on_pods_change, .arg = s},
 	        e);
-	if (!s->pods) {
-		event_free(s->wake);
-		free(s);
-		return NULL;
-	}
-	return s;
+	if (s->pods && target_kinds_init(s, e) == 0)
+		return s;
+	target_store_free(s);
+	return NULL;
 }
 
 void target_store_stop(struct target_store *s)
@@ -407,6 +425,7 @@ void target_store_free(struct target_store *s)
 	assert(!s->waiters);
 	target_store_stop(s);
 	pod_store_free(s->pods);
+	target_kinds_done(s);
 	event_free(s->wake);
 	free(s);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known about scale targets without asking: Deployments, StatefulSets and ReplicaSets of apps/v1 from watches,
-// one per kind and namespace, kept only while somebody wants a target there. Of the objects that nobody wants nothing
-// is kept. Beyond TARGET_NAMESPACES_MAX namespaces of a kind one watch of all namespaces takes over, where it is
-// allowed.
+// What is known about scale targets without asking, from watches: one per kind and namespace, kept only while somebody
+// wants a target there. Deployments, StatefulSets and ReplicaSets of apps/v1 tell their scale themselves; of any other
+// kind /scale is read once after the object has changed, and its pods are watched, since nothing else tells which are
+// ready. Of the objects that nobody wants nothing is kept. Beyond TARGET_NAMESPACES_MAX namespaces of a kind one watch
+// of all namespaces takes over, where it is allowed.
 #ifndef GPUSCALE_K8S_TARGET_STORE_H
 #define GPUSCALE_K8S_TARGET_STORE_H
 
@@ -18,6 +19,7 @@ struct pod_set;
 struct target_store;
 
 #define TARGET_NAMESPACES_MAX 32    // watches of one kind; above, all namespaces in one
+#define TARGET_KINDS_MAX      32    // targets of further kinds are not watched
 #define TARGET_WAIT_MAX_MS    5000  // for the first list
 #define TARGET_RETRY_MS       30000 // after a target could not be read
 
@@ -36,7 +38,8 @@ void target_store_free(struct target_store *s);
 void target_store_stop(struct target_store *s);
 
 // Counted: as many _unwant follow, with the same arguments. with_pods: the pods of its selector too. A kind that is not
-// watched is fine. ERR_INTERNAL when memory ends.
+// watched is fine; one other than those of apps/v1 is from when the client has learnt it (k8s/discovery.h), as by a
+// scale_get(). ERR_INTERNAL when memory ends.
 int target_store_want(struct target_store *s, const struct scale_ref *ref, bool with_pods, struct err *e);
 void target_store_unwant(struct target_store *s, const struct scale_ref *ref, bool with_pods);
 
@@ -52,12 +55,12 @@ struct target_view {
 	enum target_state state;
 	const char *why; // TARGET_UNWATCHED: why not
 	// TARGET_FOUND:
-	int32_t spec_replicas, status_replicas, ready_replicas;
+	int32_t spec_replicas, status_replicas, ready_replicas; // ready: -1 = only its pods tell
 	int64_t generation;
 	const char *resource_version, *selector, *uid;
 	const struct pod_set *pods; // NULL: not wanted, or not to be had from here
 };
-// O(1), asks nothing.
+// O(1). What a watch does not tell of a target is asked for meanwhile, once (TARGET_UNSYNCED).
 void target_store_get(struct target_store *s, const struct scale_ref *ref, struct target_view *ret_view);
 
 // Calls fn, from the loop, once the target is no longer TARGET_UNSYNCED, or after TARGET_WAIT_MAX_MS. *w is the

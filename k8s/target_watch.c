@@ -8,13 +8,6 @@
 #include "k8s/target_store_private.h"
 #include "k8s/watch.h"
 
-const struct target_kind_row target_kinds[] = {
-        [TARGET_DEPLOYMENT] = {"Deployment", "deployments"},
-        [TARGET_STATEFUL_SET] = {"StatefulSet", "statefulsets"},
-        [TARGET_REPLICA_SET] = {"ReplicaSet", "replicasets"},
-};
-_Static_assert(sizeof target_kinds / sizeof target_kinds[0] == TARGET_KIND__COUNT, "a row for each kind");
-
 static void on_list(void *arg)
 {
 	struct target_watch *w = arg;
@@ -55,9 +48,9 @@ void target_watch_free(struct target_watch *w)
 	assert(!w->records);
 	k8s_watch_free(w->watch);
 	DL_DELETE(s->watches, w);
-	s->n_watches[w->kind]--;
-	if (s->all[w->kind] == w)
-		s->all[w->kind] = NULL;
+	w->kind->n_watches--;
+	if (w->kind->all == w)
+		w->kind->all = NULL;
 	free(w);
 }
 
@@ -85,7 +78,7 @@ static void on_synced(void *arg)
 	struct target_watch *w = arg;
 	struct target_record *r;
 	w->is_synced = true;
-	if (w->store->all[w->kind] == w)
+	if (w->kind->all == w)
 		absorb(w);
 	DL_FOREACH(w->records, r)
 	{
@@ -104,16 +97,16 @@ static void on_error(void *arg, const struct err *error)
 	target_store_wake(w->store);
 	if (!o->on_error)
 		return;
-	char what[TARGET_NAME_BYTES + 64];
-	snprintf(what, sizeof what, "%s in %s%s", target_kinds[w->kind].plural,
+	char what[TARGET_NAME_BYTES + DISCOVERY_NAME_BYTES + 64];
+	snprintf(what, sizeof what, "%s in %s%s", w->kind->plural,
 	         w->namespace_name[0] ? "namespace " : "all namespaces", w->namespace_name);
 	o->on_error(o->arg, what, error);
 }
 
-static struct target_watch *watch_start(struct target_store *s, enum target_kind kind, const char *namespace_name,
+static struct target_watch *watch_start(struct target_store *s, struct target_kind *kind, const char *namespace_name,
                                         struct err *e)
 {
-	char path[TARGET_NAME_BYTES + 64];
+	char path[TARGET_NAME_BYTES + DISCOVERY_GROUP_BYTES + DISCOVERY_NAME_BYTES + 64];
 	size_t size = strlen(namespace_name) + 1;
 	struct target_watch *w = calloc(1, sizeof *w + size);
 	if (!w) {
@@ -123,8 +116,8 @@ static struct target_watch *watch_start(struct target_store *s, enum target_kind
 	w->store = s;
 	w->kind = kind;
 	memcpy(w->namespace_name, namespace_name, size);
-	snprintf(path, sizeof path, "/apis/apps/v1%s%s/%s", namespace_name[0] ? "/namespaces/" : "", namespace_name,
-	         target_kinds[kind].plural);
+	snprintf(path, sizeof path, "%s%s%s%s/%s", strchr(kind->api_version, '/') ? "/apis/" : "/api/",
+	         kind->api_version, namespace_name[0] ? "/namespaces/" : "", namespace_name, kind->plural);
 	w->watch = k8s_watch_new(
 	        &(struct k8s_watch_options){.client = s->options.client,
 	                                    .path = path,
@@ -136,17 +129,16 @@ static struct target_watch *watch_start(struct target_store *s, enum target_kind
 		return NULL;
 	}
 	DL_APPEND(s->watches, w);
-	s->n_watches[kind]++;
+	kind->n_watches++;
 	if (!namespace_name[0])
-		s->all[kind] = w;
+		kind->all = w;
 	return w;
 }
 
-// The watch that a target belongs to, started when there is none.
-struct target_watch *target_watch_of(struct target_store *s, enum target_kind kind, const char *namespace_name,
+struct target_watch *target_watch_of(struct target_store *s, struct target_kind *kind, const char *namespace_name,
                                      struct err *e)
 {
-	struct target_watch *all = s->all[kind], *w;
+	struct target_watch *all = kind->all, *w;
 	if (all && all->is_synced)
 		return all;
 	DL_FOREACH(s->watches, w)
@@ -156,5 +148,5 @@ struct target_watch *target_watch_of(struct target_store *s, enum target_kind ki
 	}
 	if (all)
 		return all;
-	return watch_start(s, kind, s->n_watches[kind] < TARGET_NAMESPACES_MAX ? namespace_name : "", e);
+	return watch_start(s, kind, kind->n_watches < TARGET_NAMESPACES_MAX ? namespace_name : "", e);
 }

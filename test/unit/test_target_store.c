@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "k8s/pod_store.h"
 #include "test/fake/k8s_harness.h"
 #include "test/support/apart.h"
 #include "test/support/loop.h"
@@ -23,6 +24,7 @@
 
 static const struct scale_ref web = {"apps/v1", "Deployment", "ns", "web"};
 static const struct scale_ref db = {"apps/v1", "StatefulSet", "ns", "db"};
+static const struct scale_ref gadget = {"example.dev/v1", "Widget", "ns", "gadget"};
 
 struct world {
 	struct harness h;
@@ -192,7 +194,7 @@ static void a_watch_ends_when_nobody_wants_a_target_of_it(void **state)
 	assert_int_equal(stats.targets, 0);
 }
 
-static void other_kinds_and_nonsense_are_not_watched(void **state)
+static void kinds_not_learnt_and_nonsense_are_not_watched(void **state)
 {
 	struct world *w = *state;
 	static const struct scale_ref refs[] = {{"example.dev/v1", "Widget", "ns", "w"},
@@ -207,6 +209,141 @@ static void other_kinds_and_nonsense_are_not_watched(void **state)
 	}
 	test_loop_for(w->h.loop, 50);
 	assert_int_equal(requests(w), 0);
+}
+
+// ---- a kind whose objects do not tell their scale ----
+
+static uint64_t scale_reads(const struct world *w)
+{
+	return fake_apiserver_count(w->h.server, "get", "widgets/scale");
+}
+
+// Wanted, and its kind learnt by whoever asked for its scale.
+static void want_gadget(struct world *w)
+{
+	struct outcome o;
+	add(w, "ns/Widget/gadget=2");
+	want(w, &gadget);
+	assert_int_equal(get(w, &gadget).state, TARGET_UNWATCHED);
+	harness_get(&w->h, &gadget, &o);
+	assert_false(o.is_error);
+	assert_int_equal(get(w, &gadget).state, TARGET_UNSYNCED);
+	wait_for(w, &gadget, TARGET_FOUND, 2);
+}
+
+static void another_kind_is_read_when_it_has_changed_and_not_before(void **state)
+{
+	struct world *w = *state;
+	struct outcome o;
+	want_gadget(w);
+	struct target_view v = wait_for(w, &gadget, TARGET_FOUND, 2);
+	harness_get(&w->h, &gadget, &o);
+	assert_string_equal(v.resource_version, o.scale.resource_version);
+	assert_string_equal(v.selector, "app=gadget");
+	// Nothing but its pods tells how many are ready.
+	assert_int_equal(v.ready_replicas, -1);
+	assert_non_null(v.pods);
+	struct pod_set_counts counts;
+	pod_set_get_counts(v.pods, &counts);
+	assert_int_equal(counts.counts.ready, 2);
+	test_loop_for(w->h.loop, 50);
+	uint64_t before = requests(w);
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(get(w, &gadget).state, TARGET_FOUND);
+		test_loop_for(w->h.loop, 1);
+	}
+	assert_int_equal(requests(w), before);
+	// Somebody else scales it: read once more for what changes, however often it is looked at.
+	before = scale_reads(w);
+	harness_patch(&w->h, &gadget, o.scale.resource_version, 5, &o);
+	assert_false(o.is_error);
+	wait_for(w, &gadget, TARGET_FOUND, 5);
+	test_loop_for(w->h.loop, 200);
+	wait_for(w, &gadget, TARGET_FOUND, 5);
+	assert_in_range(scale_reads(w) - before, 1, 8); // the scale, and its status as pods come
+	harness_request(&w->h, "DELETE", "/apis/example.dev/v1/namespaces/ns/widgets/gadget", NULL, NULL, &o);
+	assert_false(o.is_error);
+	wait_for(w, &gadget, TARGET_ABSENT, -1);
+	before = requests(w);
+	test_loop_for(w->h.loop, 100);
+	assert_int_equal(get(w, &gadget).state, TARGET_ABSENT);
+	assert_int_equal(requests(w), before);
+	add(w, "ns/Widget/gadget=1");
+	wait_for(w, &gadget, TARGET_FOUND, 1);
+}
+
+static void of_another_kind_too_our_own_write_is_known_before_its_event(void **state)
+{
+	struct world *w = *state;
+	struct outcome o;
+	want_gadget(w);
+	test_loop_for(w->h.loop, 50);
+	struct target_view v = wait_for(w, &gadget, TARGET_FOUND, 2);
+	fake_apiserver_mute(w->h.server, true);
+	harness_patch(&w->h, &gadget, v.resource_version, 7, &o);
+	assert_false(o.is_error);
+	target_store_note_scaled(w->store, &gadget, &o.scale);
+	v = get(w, &gadget);
+	assert_int_equal(v.state, TARGET_FOUND);
+	assert_int_equal(v.spec_replicas, 7);
+	assert_string_equal(v.resource_version, o.scale.resource_version);
+	fake_apiserver_mute(w->h.server, false);
+	wait_for(w, &gadget, TARGET_FOUND, 7);
+}
+
+static void another_kind_that_may_not_be_read_or_listed_is_told(void **state)
+{
+	struct world *w = *state;
+	struct outcome o;
+	want_gadget(w);
+	const struct scale_ref late = {"example.dev/v1", "Widget", "ns", "late"};
+	add(w, "ns/Widget/late=4");
+	fake_apiserver_fail(w->h.server,
+	                    &(struct fake_fault){.next = 1, .status = 403, .verb = "get", .resource = "widgets/scale"});
+	want(w, &late); // the list has passed it over
+	assert_int_equal(get(w, &late).state, TARGET_UNSYNCED);
+	wait_for(w, &late, TARGET_UNWATCHED, -1);
+	harness_get(&w->h, &late, &o);
+	harness_patch(&w->h, &late, o.scale.resource_version, 6, &o);
+	wait_for(w, &late, TARGET_FOUND, 6); // it has changed: tried again
+	fake_apiserver_fail(w->h.server,
+	                    &(struct fake_fault){.next = 2, .status = 403, .verb = "list", .resource = "widgets"});
+	fake_apiserver_compact(w->h.server);
+	fake_apiserver_drop_streams(w->h.server, false);
+	wait_for(w, &late, TARGET_UNWATCHED, -1);
+	assert_string_equal(w->what, "widgets in namespace ns");
+	wait_for(w, &late, TARGET_FOUND, 6);
+	wait_for(w, &gadget, TARGET_FOUND, 2);
+	target_store_unwant(w->store, &late, false);
+	target_store_unwant(w->store, &gadget, false);
+	struct target_store_stats stats;
+	target_store_get_stats(w->store, &stats);
+	assert_int_equal(stats.watches, 0);
+}
+
+// Nobody's kinds take no room; of more than there is room for, those too many are told to ask.
+static void kinds_have_a_ceiling(void **state)
+{
+	struct world *w = *state;
+	struct scale_ref ref = {"example.dev/v1", NULL, "ns", "x"};
+	char kind[32];
+	for (int i = 0; i < 2 * TARGET_KINDS_MAX; i++) {
+		snprintf(kind, sizeof kind, "Kind%d", i);
+		ref.kind = kind;
+		want(w, &ref);
+		assert_int_equal(get(w, &ref).state, TARGET_UNWATCHED);
+		target_store_unwant(w->store, &ref, false);
+	}
+	want_gadget(w);
+	for (int i = 0; i < 2 * TARGET_KINDS_MAX; i++) {
+		snprintf(kind, sizeof kind, "Kind%d", i);
+		ref.kind = kind;
+		want(w, &ref);
+		assert_int_equal(get(w, &ref).state, TARGET_UNWATCHED);
+	}
+	want(w, &web);
+	wait_for(w, &web, TARGET_FOUND, 2);
+	wait_for(w, &gadget, TARGET_FOUND, 2);
 }
 
 static void our_own_write_is_known_before_its_event(void **state)
@@ -477,7 +614,11 @@ int main(void)
 	        TEST(what_does_not_exist_is_absent_until_it_does),
 	        TEST(what_is_wanted_after_the_list_is_read_once),
 	        TEST(a_watch_ends_when_nobody_wants_a_target_of_it),
-	        TEST(other_kinds_and_nonsense_are_not_watched),
+	        TEST(kinds_not_learnt_and_nonsense_are_not_watched),
+	        TEST(another_kind_is_read_when_it_has_changed_and_not_before),
+	        TEST(of_another_kind_too_our_own_write_is_known_before_its_event),
+	        TEST(another_kind_that_may_not_be_read_or_listed_is_told),
+	        TEST(kinds_have_a_ceiling),
 	        TEST(our_own_write_is_known_before_its_event),
 	        TEST(who_may_not_list_is_told_to_ask_until_it_may),
 	        TEST(a_version_too_old_and_dropped_streams_lose_nothing),
