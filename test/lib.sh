@@ -25,6 +25,9 @@ export KUBECACHEDIR=$work/kubectl-cache # for hours kubectl believes what it was
 # However few seconds a test names, nothing counts as never before these: who waits is done as soon as it is there, and a
 # busy machine must not look like a fault. A time that is itself the proof is measured by the test.
 PATIENCE_S=${PATIENCE_S:-60}
+# What a kubectl that was held up for more than a second says on stderr, for who takes what it says as a whole.
+# shellcheck disable=SC2034 # for the tests
+HELD_UP='^I[0-9]{4} .*(Throttling request took|client-side throttling)'
 TAP_COUNT=0 TAP_FAILED=0
 PORT_LOCKS=${TMPDIR:-/tmp}/gpuscale-ports-$(id -u)
 declare -A STARTED=()   # name -> pid

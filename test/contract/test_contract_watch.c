@@ -299,50 +299,51 @@ static void a_version_that_is_too_old_is_gone(void **state)
 	assert_int_equal(seen[0].code, 410);
 }
 
-// They carry the version past changes that the watch was not told of. Without a change while it is open there are none:
-// an idle stream may be silent for as long as it lasts.
+// Watches for so long, and makes a change outside of the selection meanwhile, or none. How many bookmarks came from
+// behind it.
+static size_t count_bookmarks(struct contract *c, const char *flag, bool has_change, int asked_s)
+{
+	struct outcome o, stream;
+	struct seen seen[EVENTS_MAX];
+	char from[NAME_BYTES], name[NAME_BYTES], path[PATH_BYTES], reached[NAME_BYTES];
+	list_version(c, GPUAS, from);
+	snprintf(reached, sizeof reached, "%s", from);
+	snprintf(path, sizeof path,
+	         GPUAS "?watch=true&resourceVersion=%s&timeoutSeconds=%d&labelSelector=run%%3Dbookmark%s", from,
+	         asked_s, flag);
+	open_stream(c, path, &stream);
+	if (has_change) {
+		contract_new_name(c, name);
+		contract_create_gpua(c, name, "unwatched", &o);
+		contract_version_of(&o, reached);
+	}
+	harness_wait(&c->h, &stream);
+	assert_false(stream.is_error);
+	size_t n = read_events(&stream, seen), n_behind = 0;
+	for (size_t i = 0; i < n; i++) {
+		assert_string_equal(seen[i].type, "BOOKMARK");
+		assert_string_equal(seen[i].kind, "GPUAutoscaler");
+		assert_string_equal(seen[i].name, "");
+		assert_true(contract_number_of(seen[i].version) >= contract_number_of(from));
+		n_behind += contract_number_of(seen[i].version) >= contract_number_of(reached);
+	}
+	return n_behind;
+}
+
+// They carry the version past changes that the watch was not told of. Without a change while it is open there need be
+// none: an idle stream may be silent for as long as it lasts. None is promised either: they are due 2 s before the end,
+// and a server that is held up by then leaves them out. So both are to be seen in one of a few tries, longer each time;
+// who does not ask gets none ever.
 static void bookmarks_come_before_the_end_to_those_who_ask(void **state)
 {
 	struct contract *c = *state;
-	static const struct {
-		const char *flag;
-		bool has_change;
-		bool has_bookmark;
-	} cases[] = {{"&allowWatchBookmarks=true", true, true},
-	             {"&allowWatchBookmarks=true", false, false},
-	             {"", true, false}};
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		struct outcome o, stream;
-		struct seen seen[EVENTS_MAX];
-		char from[NAME_BYTES], name[NAME_BYTES], path[PATH_BYTES], changed[NAME_BYTES] = "";
-		size_t n = 0;
-		for (int asked_s = 5; asked_s <= LONGEST_S; asked_s *= 5) {
-			list_version(c, GPUAS, from);
-			snprintf(path, sizeof path,
-			         GPUAS
-			         "?watch=true&resourceVersion=%s&timeoutSeconds=%d&labelSelector=run%%3Dbookmark%s",
-			         from, asked_s, cases[i].flag);
-			open_stream(c, path, &stream);
-			if (cases[i].has_change) {
-				contract_new_name(c, name);
-				contract_create_gpua(c, name, "unwatched", &o);
-				contract_version_of(&o, changed);
-			}
-			harness_wait(&c->h, &stream);
-			assert_false(stream.is_error);
-			n = read_events(&stream, seen);
-			if (n > 0 || !cases[i].has_bookmark)
-				break; // else the change came when the time for a bookmark, 2 s before the end, was
-				       // over
-		}
-		assert_int_equal(n > 0, cases[i].has_bookmark);
-		for (size_t j = 0; j < n; j++) {
-			assert_string_equal(seen[j].type, "BOOKMARK");
-			assert_string_equal(seen[j].kind, "GPUAutoscaler");
-			assert_string_equal(seen[j].name, "");
-			assert_true(contract_number_of(seen[j].version) >= contract_number_of(changed));
-		}
-	}
+	static const char asked[] = "&allowWatchBookmarks=true";
+	int seconds = 5;
+	while (count_bookmarks(c, asked, true, seconds) == 0)
+		assert_true((seconds *= 2) <= LONGEST_S);
+	for (seconds = 5; count_bookmarks(c, asked, false, seconds) > 0;)
+		assert_true((seconds *= 2) <= LONGEST_S);
+	assert_int_equal(count_bookmarks(c, "", true, 5), 0);
 }
 
 static void built_in_kinds_are_watched_the_same_way(void **state)

@@ -21,7 +21,9 @@ foreign_install() {
 			wait_for 120 foreign_are_served
 	} >"$work/definitions.log" 2>&1 || { show_log definitions; bail_out 'the definitions of other programs cannot be installed'; }
 }
+# Every kind of them, not only the group: that is there with the first.
 foreign_are_served() {
-	local served
-	served=$(kubectl api-versions) && [[ $served == *cert-manager.io/v1* && $served == *monitoring.coreos.com/v1* ]]
+	local wanted served
+	wanted=$(kubectl get crd -o json | jq -r '.items[] | "\(.spec.names.plural).\(.spec.group)"' | sort) && served=$(kubectl api-resources -o name | sort) &&
+		[[ $wanted == *cert-manager.io* && $wanted == *monitoring.coreos.com* ]] && [ -z "$(comm -23 <(echo "$wanted") <(echo "$served"))" ]
 }

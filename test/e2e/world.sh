@@ -23,7 +23,9 @@ world_start() {
 			workloads | kubectl apply -f - &&
 			wait_for 120 kubectl wait --for condition=established --timeout 20s crd/widgets.example.dev &&
 			wait_for 20 widget_is_served &&
-			widget | kubectl apply -f - &&
+			wait_for 60 widget_is_made &&
+			wait_for 60 may gpuscale-system:gpuscale list pods --all-namespaces &&
+			wait_for 60 may gpuscale-system:gpuscale update leases.coordination.k8s.io --namespace gpuscale-system &&
 			new_token
 	} >"$work/setup.log" 2>&1 || { show_log setup; bail_out 'the API server cannot be filled'; }
 	"$api_tool" kubeconfig "$api_dir" "$work/token" >"$work/kubeconfig"
@@ -33,6 +35,10 @@ new_token() {
 	"$api_tool" token "$api_dir" gpuscale-system gpuscale >"$work/token.new" && mv "$work/token.new" "$work/token"
 }
 widget_is_served() { grep -q widgets/scale <(admin /apis/example.dev/v1); }
+widget_is_made() { widget | kubectl apply -f -; }
+# may NAMESPACE:ACCOUNT VERB RESOURCE [ARGUMENT..]: does the API server let that account? It hears of new roles a moment after
+# it has stored them.
+may() { kubectl auth can-i "$2" "$3" "${@:4}" --as "system:serviceaccount:$1" --quiet; }
 
 # admin PATH [CURL_ARGUMENT..]: a request with all rights.
 admin() {
