@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/http_server_internal.h"
 #include "base/http_text.h"
 
@@ -29,6 +30,13 @@ static struct timeval timeval_of_ms(int64_t ms)
 static size_t read_ahead(const struct http_server *s)
 {
 	return s->max_header_bytes + 65536;
+}
+
+static int64_t now_mono_ms(void)
+{
+	struct clock real;
+	clock_init_real(&real);
+	return clock_mono_ms(&real);
 }
 
 void http_conn_arm(struct http_conn *conn, int64_t ms)
@@ -222,10 +230,14 @@ static void on_read(struct bufferevent *bev, void *arg)
 		advance(conn);
 		return;
 	}
-	conn->lingered += evbuffer_get_length(in);
-	evbuffer_drain(in, evbuffer_get_length(in));
-	if (conn->lingered > HTTP_SERVER_LINGER_BYTES)
+	size_t len = evbuffer_get_length(in);
+	conn->lingered += len;
+	evbuffer_drain(in, len);
+	// A client that is still sending is slow, or this process was held up: closing now would reset the reply away.
+	if (conn->lingered > HTTP_SERVER_LINGER_BYTES || now_mono_ms() >= conn->linger_until_mono_ms)
 		http_conn_free(conn);
+	else if (len > 0)
+		http_conn_arm(conn, HTTP_SERVER_LINGER_MS);
 }
 
 // Everything written so far has gone to the kernel.
@@ -242,6 +254,7 @@ static void on_written(struct bufferevent *bev, void *arg)
 		http_server_tls_goodbye(bev);
 		shutdown(bufferevent_getfd(bev), SHUT_WR);
 		conn->state = HTTP_CONN_LINGERING;
+		conn->linger_until_mono_ms = now_mono_ms() + HTTP_SERVER_LINGER_MS + conn->server->idle_ms;
 		http_conn_arm(conn, HTTP_SERVER_LINGER_MS);
 		on_read(bev, conn);
 	} else {

@@ -29,7 +29,7 @@
 #define HTTP_SERVER_REPLY_HEADERS_MAX (8 * 1024)
 #define HTTP_SERVER_OVERFLOW          32 // connections over the ceiling that still get a 503
 #define HTTP_SERVER_WRITE_BYTES       (256 * 1024)
-#define HTTP_SERVER_LINGER_MS         1000
+#define HTTP_SERVER_LINGER_MS         1000 // without a byte from the client; all in all idle_ms longer
 #define HTTP_SERVER_LINGER_BYTES      (4 * 1024 * 1024)
 
 enum http_conn_state {
@@ -51,6 +51,7 @@ struct http_conn {
 	struct http_exchange *x; // from the head on until the reply
 	size_t scanned;          // input bytes already searched for the end of the head
 	size_t lingered;
+	int64_t linger_until_mono_ms;
 	uint64_t streamed; // bytes of the streaming reply that were written
 	uint64_t taken;    // of these, gone to the kernel when the deadline was armed
 	bool half_closed;  // the client sends no more

@@ -39,8 +39,13 @@ void http_result_done(struct http_result *r)
 int http_result_of(struct http_client *c, struct event_base *loop, const struct http_request *request,
                    struct http_result *r, int64_t limit_ms)
 {
+	struct http_request patient = *request;
 	http_result_done(r);
-	if (http_client_submit(c, request, http_result_keep, r, NULL, &r->error) < 0)
+	if (!patient.connect_timeout_ms)
+		patient.connect_timeout_ms = TEST_PATIENCE_MS; // with TLS much happens until then
+	if (!patient.timeout_ms)
+		patient.timeout_ms = TEST_PATIENCE_MS;
+	if (http_client_submit(c, &patient, http_result_keep, r, NULL, &r->error) < 0)
 		return 0;
 	test_loop_until(loop, &r->done, 1, limit_ms);
 	return r->done;

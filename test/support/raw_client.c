@@ -5,6 +5,7 @@
 #include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,14 @@ void raw_client_shutdown(struct raw_client *c)
 	c->shut = true;
 	if (evbuffer_get_length(bufferevent_get_output(c->bev)) == 0)
 		shutdown(bufferevent_getfd(c->bev), SHUT_WR);
+}
+
+bool raw_client_is_shut(const struct raw_client *c)
+{
+	struct tcp_info info;
+	socklen_t len = sizeof info;
+	return getsockopt(bufferevent_getfd(c->bev), IPPROTO_TCP, TCP_INFO, &info, &len) == 0 &&
+	       info.tcpi_state == TCP_FIN_WAIT2;
 }
 
 void raw_client_pause(struct raw_client *c)

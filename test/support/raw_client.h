@@ -4,6 +4,7 @@
 #ifndef GPUSCALE_TEST_SUPPORT_RAW_CLIENT_H
 #define GPUSCALE_TEST_SUPPORT_RAW_CLIENT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,6 +16,8 @@ void raw_client_free(struct raw_client *c);
 void raw_client_send(struct raw_client *c, const char *data, size_t len); // len 0: strlen
 // No more from this side (FIN), once what was sent is out.
 void raw_client_shutdown(struct raw_client *c);
+// The server's side has all that was sent, and that there will be no more: its kernel has confirmed it.
+bool raw_client_is_shut(const struct raw_client *c);
 // Takes no more of what the server sends.
 void raw_client_pause(struct raw_client *c);
 // Everything received so far, NUL-terminated; valid until the next turn of the loop.

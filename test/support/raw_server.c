@@ -21,6 +21,7 @@ struct raw_conn {
 	struct event *timer;
 	size_t step;
 	bool waiting; // for the timer
+	bool held;    // until raw_server_go
 };
 
 struct raw_server {
@@ -76,7 +77,7 @@ static bool take_request(struct raw_conn *c)
 static void play(struct raw_conn *c)
 {
 	struct raw_server *s = c->server;
-	while (!c->waiting && c->step < s->n_steps) {
+	while (!c->waiting && !c->held && c->step < s->n_steps) {
 		const struct raw_step *step = &s->steps[c->step++];
 		struct evbuffer *out = bufferevent_get_output(c->bev);
 		size_t len = step->len ? step->len : step->data ? strlen(step->data) : 0;
@@ -99,6 +100,9 @@ static void play(struct raw_conn *c)
 		case RAW_WAIT:
 			c->waiting = true;
 			evtimer_add(c->timer, &tv);
+			return;
+		case RAW_HOLD:
+			c->held = true;
 			return;
 		case RAW_REPEAT:
 			c->step = 0;
@@ -185,6 +189,17 @@ void raw_server_free(struct raw_server *s)
 		evconnlistener_free(s->listener);
 	free(s->request);
 	free(s);
+}
+
+void raw_server_go(struct raw_server *s)
+{
+	for (struct raw_conn *c = LIST_FIRST(&s->conns), *next; c; c = next) {
+		next = LIST_NEXT(c, link);
+		if (!c->held)
+			continue;
+		c->held = false;
+		play(c);
+	}
 }
 
 uint16_t raw_server_port(const struct raw_server *s)

@@ -15,6 +15,7 @@ enum raw_step_kind {
 	RAW_SEND,         // data, len (0: strlen)
 	RAW_SEND_TIMES,   // data, times over
 	RAW_WAIT,         // ms
+	RAW_HOLD,         // wait until raw_server_go
 	RAW_REPEAT,       // go back to the first step
 	RAW_CLOSE,
 	RAW_RESET // close so that the peer gets a reset
@@ -58,6 +59,8 @@ struct raw_server_stats {
 struct raw_server *raw_server_new(struct event_base *loop, const struct raw_step *steps, size_t n_steps);
 void raw_server_free(struct raw_server *s);
 uint16_t raw_server_port(const struct raw_server *s);
+// Every connection goes on that waits at RAW_HOLD.
+void raw_server_go(struct raw_server *s);
 // The bytes of the latest complete request, NUL-terminated.
 const char *raw_server_request(const struct raw_server *s);
 struct raw_server_stats raw_server_stats(const struct raw_server *s);

@@ -351,8 +351,12 @@ static void the_last_map_is_believed_until_it_is_too_old(void **state)
 	                                        (struct sockaddr *)&address, sizeof address);
 	assert_non_null(peer.listener);
 	clock_init_manual(&clock, 0);
-	const struct pods_options o = {
-	        .loop = peer.loop, .clock = &clock, .socket = address.sun_path, .interval_ms = 20, .stale_ms = 60000};
+	const struct pods_options o = {.loop = peer.loop,
+	                               .clock = &clock,
+	                               .socket = address.sun_path,
+	                               .interval_ms = 20,
+	                               .timeout_ms = 60000,
+	                               .stale_ms = 60000};
 	struct pods *p = pods_new(&o, &e);
 	assert_non_null(p);
 	pods_get_status(p, &st);

@@ -20,7 +20,10 @@
 #include "test/support/nvml_fixture.h"
 
 #define INTERVAL_MS 100
+#define WINDOW_MS   15000 // the time to see a spike in
 #define PATIENCE_MS 60000 // longest wait for anything; far above what it takes, even under valgrind
+#define DROP_MS     15000 // the time to see that it is not ready but not dropped yet
+#define RELEASE_MS  9000  // and one to see that it is released
 #define PAGE_MAX    (1024 * 1024)
 
 static void pause_ms(long ms)
@@ -37,7 +40,7 @@ static struct sampler *start(struct nvml_fixture *f, struct backend *b, const st
 	                            .clock = clock,
 	                            .interval_ms = INTERVAL_MS,
 	                            .drop_after_ms = drop_after_ms,
-	                            .window_ms = 4000,
+	                            .window_ms = WINDOW_MS,
 	                            .render = {.hostname_label = "Hostname", .hostname = "n", .driver_version = ""}};
 	struct err e;
 	struct sampler *s = sampler_new(&o, &e);
@@ -155,7 +158,7 @@ static void a_hanging_driver_call_blocks_no_reader(void **state)
 	struct view v;
 	clock_init_real(&clock);
 	struct backend *b = backend_nvml_new(f->library[LIB_WHOLE], f->xids, NULL, &e);
-	struct sampler *s = start(f, b, &clock, 5000);
+	struct sampler *s = start(f, b, &clock, DROP_MS);
 	assert_true(wait_for(s, &v, is_ready));
 
 	nvml_fixture_play(f, "set util_gpu * 77\nsleep nvmlDeviceGetTemperature 0 60000\n");
@@ -356,7 +359,7 @@ static void released_gpus_are_closed_and_opened_again(void **state)
 	assert_true(wait_for(s, &v, is_ready));
 	assert_false(v.status.released);
 	// A release that runs out by itself.
-	sampler_release(s, 3 * INTERVAL_MS);
+	sampler_release(s, RELEASE_MS);
 	assert_true(wait_for(s, &v, is_released));
 	assert_true(wait_for(s, &v, is_ready));
 	// One that is under way does not put off the end.

@@ -70,7 +70,7 @@ static void a_redirect_is_a_response_and_is_not_followed(void **state)
 	struct http_fixture *f = *state;
 	http_fixture_get(f, "/echo?status=302");
 	assert_int_equal(f->result.status, 302);
-	test_loop_for(f->loop, 20);
+	test_loop_for(f->loop, 50);
 	assert_int_equal(f->handled, 1);
 }
 
@@ -96,7 +96,8 @@ static void no_more_than_max_in_flight_run_at_once_and_the_rest_wait_in_order(vo
 	int all = 0;
 	for (int i = 0; i < N; i++) {
 		struct err e;
-		struct http_request r = {.method = "GET", .url = http_fixture_url(f, "/hold")};
+		struct http_request r = {
+		        .method = "GET", .url = http_fixture_url(f, "/hold"), .timeout_ms = FIXTURE_LIMIT_MS};
 		assert_int_equal(http_client_submit(f->client, &r, http_result_keep, &results[i], NULL, &e), 0);
 		assert_int_equal(results[i].done, 0); // never from submit
 	}
@@ -233,7 +234,7 @@ static void a_call_that_waits_past_its_deadline_says_so(void **state)
 	struct err e;
 	for (int i = 0; i < 17; i++) {
 		struct http_request r = {
-		        .method = "GET", .url = http_fixture_url(f, "/hold"), .timeout_ms = i == 16 ? 300 : 20000};
+		        .method = "GET", .url = http_fixture_url(f, "/hold"), .timeout_ms = i == 16 ? 300 : 60000};
 		assert_int_equal(http_client_submit(f->client, &r, http_result_keep, &results[i], NULL, &e), 0);
 	}
 	assert_true(test_loop_until(f->loop, &results[16].done, 1, FIXTURE_LIMIT_MS));
@@ -253,8 +254,10 @@ static void what_nobody_waits_for_lets_others_go_first_but_never_starves(void **
 	struct http_result results[N] = {0};
 	struct err e;
 	for (int i = 0; i < N; i++) {
-		struct http_request r = {
-		        .method = "GET", .url = http_fixture_url(f, "/hold"), .is_background = i < BACKGROUND};
+		struct http_request r = {.method = "GET",
+		                         .url = http_fixture_url(f, "/hold"),
+		                         .timeout_ms = FIXTURE_LIMIT_MS,
+		                         .is_background = i < BACKGROUND};
 		assert_int_equal(http_client_submit(f->client, &r, http_result_keep, &results[i], NULL, &e), 0);
 	}
 	static const int background_after[] = {1, 2, 8, 20}, others_after[] = {15, 30, 40, 40};

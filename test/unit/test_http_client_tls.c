@@ -93,7 +93,11 @@ static void calls_side_by_side_keep_their_own_settings(void **state)
 	serve(f, CERTS_SERVER, CERTS__COUNT);
 	snprintf(url, sizeof url, "https://127.0.0.1:%d/echo", http_server_port(f->server));
 	for (size_t i = 0; i < COUNT(results); i++) {
-		struct http_request r = {.method = "GET", .url = url, .tls = i % 2 ? &strict : &lax};
+		struct http_request r = {.method = "GET",
+		                         .url = url,
+		                         .tls = i % 2 ? &strict : &lax,
+		                         .connect_timeout_ms = FIXTURE_LIMIT_MS,
+		                         .timeout_ms = FIXTURE_LIMIT_MS};
 		assert_int_equal(http_client_submit(f->client, &r, http_result_keep, &results[i], NULL, &e), 0);
 	}
 	for (size_t i = 0; i < COUNT(results); i++) {
@@ -211,11 +215,11 @@ static void a_server_that_never_shakes_hands_ends_at_the_connect_timeout(void **
 	http_fixture_play(f, silence, COUNT(silence));
 	snprintf(url, sizeof url, "https://127.0.0.1:%d/", raw_server_port(f->raw));
 	http_fixture_fetch(
-	        f, &(struct http_request){.method = "GET", .url = url, .connect_timeout_ms = 100, .timeout_ms = 5000});
+	        f, &(struct http_request){.method = "GET", .url = url, .connect_timeout_ms = 100, .timeout_ms = 20000});
 	http_fixture_assert_error(f, ERR_TIMEOUT,
 	                          "no connection within 100 ms; is the address right, reachable, and does it");
 	http_fixture_fetch(
-	        f, &(struct http_request){.method = "GET", .url = url, .connect_timeout_ms = 5000, .timeout_ms = 300});
+	        f, &(struct http_request){.method = "GET", .url = url, .connect_timeout_ms = 20000, .timeout_ms = 300});
 	http_fixture_assert_error(f, ERR_TIMEOUT,
 	                          "no connection yet; is the address right, reachable, and does it speak TLS?");
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -131,33 +132,53 @@ static void a_flood_of_headers_gets_431_and_a_long_line_414(void **state)
 	assert_int_equal(f->handled, 0);
 }
 
-// Closing with unread bytes in the socket would reset the connection, and with it the reply on its way.
-static void a_refusal_is_not_reset_away_by_what_the_client_still_sends(void **state)
+// Sends a request that is refused at once and, piece by piece, what it announces; pause_ms before the server gets to
+// read each piece. Closing with unread bytes in the socket would reset the connection, and with it the reply on its
+// way.
+static void send_on_after_a_refusal(struct http_fixture *f, int pieces, long pause_ms)
 {
-	struct http_fixture *f = *state;
 	static char junk[16384], reply[4096];
 	struct sockaddr_in sin = {.sin_family = AF_INET,
 	                          .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	                          .sin_port = htons(http_server_port(f->server))};
 	static const char head[] = "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 99999999\r\n\r\n";
+	const struct timespec pause = {.tv_sec = pause_ms / 1000, .tv_nsec = pause_ms % 1000 * 1000000};
 	ssize_t n = 0;
 	memset(junk, 'j', sizeof junk);
+	memset(reply, 0, sizeof reply);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)&sin, sizeof sin), 0);
 	assert_int_equal(write(fd, head, sizeof head - 1), sizeof head - 1);
-	for (int i = 0; i < 40; i++) {
+	int64_t end = test_now_ms() + FIXTURE_LIMIT_MS;
+	while (recv(fd, reply, 1, MSG_DONTWAIT | MSG_PEEK) != 1 && test_now_ms() < end)
+		event_base_loop(f->loop, EVLOOP_NONBLOCK); // not a turn more: from the reply on time is short
+	for (int i = 0; i < pieces; i++) {
 		n = send(fd, junk, sizeof junk, MSG_DONTWAIT);
 		assert_true(n > 0 || errno == EAGAIN);
-		test_loop_for(f->loop, 2);
+		nanosleep(&pause, NULL);
+		event_base_loop(f->loop, EVLOOP_NONBLOCK); // with bytes to read
 	}
 	shutdown(fd, SHUT_WR);
-	test_loop_for(f->loop, 20);
 	size_t have = 0;
-	while (have < sizeof reply - 1 && (n = recv(fd, reply + have, sizeof reply - 1 - have, MSG_DONTWAIT)) > 0)
-		have += (size_t)n;
+	end = test_now_ms() + FIXTURE_LIMIT_MS;
+	do {
+		test_loop_for(f->loop, 2);
+		n = recv(fd, reply + have, sizeof reply - 1 - have, MSG_DONTWAIT);
+		have += n > 0 ? (size_t)n : 0;
+	} while ((n > 0 || (n < 0 && errno == EAGAIN)) && test_now_ms() < end);
 	assert_int_equal(n, 0); // an orderly end, no reset
 	http_fixture_assert_starts(reply, "HTTP/1.1 413 ");
 	close(fd);
+}
+
+static void a_refusal_is_not_reset_away_by_what_the_client_still_sends(void **state)
+{
+	send_on_after_a_refusal(*state, 40, 1);
+}
+
+static void nor_when_the_server_was_held_up_meanwhile(void **state)
+{
+	send_on_after_a_refusal(*state, 3, 1200);
 }
 
 static void pipelined_requests_are_answered_in_order(void **state)
@@ -187,6 +208,7 @@ static void a_pipelined_request_waits_for_a_late_reply(void **state)
 	struct http_fixture *f = *state;
 	struct raw_client *c = http_fixture_dial(f);
 	raw_client_send(c, "GET /hold HTTP/1.1\r\n" HOST "\r\nGET /echo HTTP/1.1\r\n" HOST "\r\n", 0);
+	assert_true(test_loop_until(f->loop, &f->handled, 1, FIXTURE_LIMIT_MS));
 	test_loop_for(f->loop, 50);
 	assert_int_equal(f->handled, 1);
 	assert_string_equal(raw_client_text(c), "");
@@ -224,6 +246,7 @@ int main(void)
 	        TEST(head_gets_the_length_and_no_body),
 	        TEST(a_flood_of_headers_gets_431_and_a_long_line_414),
 	        TEST(a_refusal_is_not_reset_away_by_what_the_client_still_sends),
+	        TEST(nor_when_the_server_was_held_up_meanwhile),
 	        TEST(pipelined_requests_are_answered_in_order),
 	        TEST(a_pipelined_request_waits_for_a_late_reply),
 	        TEST(idle_connections_can_be_dropped_and_others_go_on),

@@ -12,6 +12,7 @@
 
 #include "base/http_client.h"
 #include "test/fake/k8s_harness.h"
+#include "test/support/loop.h"
 
 #define SCALE_PATH "/apis/apps/v1/namespaces/default/deployments/web/scale"
 #define MERGE      "application/merge-patch+json"
@@ -148,10 +149,7 @@ static void a_write_of_an_earlier_term_is_not_sent(void **state)
 	start(&h, &g);
 	fake_apiserver_fail(h.server, &(struct fake_fault){.next = 1, .status = 429, .retry_after_s = 1});
 	request(&h, &(struct k8s_request_options){.method = "PATCH", .body = THREE}, &o, NULL);
-	struct timeval tick = {.tv_usec = 200000};
-	event_base_loopexit(h.loop, &tick);
-	event_base_dispatch(h.loop);
-	assert_int_equal(total(&h), 1);
+	TEST_BECOMES(h.loop, total(&h) == 1);
 	g.term++;
 	harness_wait(&h, &o);
 	assert_int_equal(o.error.kind, ERR_CANCELED);
@@ -185,34 +183,30 @@ static void the_number_of_attempts_can_be_bounded_for_one_request(void **state)
 	harness_stop(&h);
 }
 
-static void turn(struct harness *h, int ms)
-{
-	struct timeval tick = {.tv_usec = ms * 1000};
-	event_base_loopexit(h->loop, &tick);
-	event_base_dispatch(h->loop);
-}
-
 static void a_request_is_given_up_before_it_is_sent_while_it_is_under_way_and_while_it_backs_off(void **state)
 {
 	struct harness h;
 	struct outcome o;
 	struct k8s_call *call;
+	struct k8s_client_stats stats;
 	start(&h, NULL);
 	for (int way = 0; way < 3; way++) {
 		if (way == 1)
-			fake_apiserver_fail(h.server, &(struct fake_fault){.next = 1, .delay_ms = 1000});
+			fake_apiserver_fail(h.server, &(struct fake_fault){.next = 1, .hang = true});
 		if (way == 2)
 			fake_apiserver_fail(h.server,
 			                    &(struct fake_fault){.next = 1, .status = 429, .retry_after_s = 20});
 		request(&h, &(struct k8s_request_options){.method = "GET"}, &o, &call);
 		if (way > 0)
-			turn(&h, 100);
+			TEST_BECOMES(h.loop, total(&h) == way);
+		if (way == 2)
+			TEST_BECOMES(h.loop, (k8s_client_get_stats(h.client, &stats), stats.retries == 1));
 		assert_false(o.is_done);
 		k8s_call_cancel(call);
 		assert_true(o.is_done);
 		assert_int_equal(o.error.kind, ERR_CANCELED);
 	}
-	turn(&h, 50);
+	test_loop_for(h.loop, 50);
 	assert_int_equal(total(&h), 2);
 	harness_stop(&h);
 }

@@ -21,8 +21,11 @@
 #include "k8s/k8s_config.h"
 #include "k8s/k8s_credentials.h"
 #include "k8s/k8s_exec.h"
+#include "test/support/apart.h"
+#include "test/support/loop.h"
 
-#define V1 "client.authentication.k8s.io/v1"
+#define RUN_MAX_S 120
+#define V1        "client.authentication.k8s.io/v1"
 
 // ---- what a plugin prints ----
 
@@ -112,7 +115,7 @@ static void on_done(void *arg, struct k8s_exec_result *result, const struct err 
 	event_base_loopbreak(o->loop);
 }
 
-// Runs `sh -c script`, at most 10 s.
+// Runs `sh -c script`, at most RUN_MAX_S.
 static void run(const char *script, const char *const *env, int64_t deadline_ms, struct outcome *o)
 {
 	const char *const args[] = {"-c", script, NULL};
@@ -121,7 +124,7 @@ static void run(const char *script, const char *const *env, int64_t deadline_ms,
 	const struct k8s_config config = {.server = "https://h", .exec = &exec};
 	*o = (struct outcome){.loop = event_base_new()};
 	assert_non_null(o->loop);
-	struct timeval limit = {.tv_sec = 60};
+	struct timeval limit = {.tv_sec = RUN_MAX_S};
 	event_base_loopexit(o->loop, &limit);
 	if (!k8s_exec_start(o->loop, &config, deadline_ms, on_done, o, &o->error))
 		fail_msg("%s", o->error.msg);
@@ -153,7 +156,7 @@ static void a_plugin_that_hangs_is_killed_with_its_children(void **state)
 	struct clock clock;
 	clock_init_real(&clock);
 	int64_t begin = clock_mono_ms(&clock);
-	run("sleep 1000 & echo started >&2; sleep 1000", NULL, 3000, &o);
+	run("sleep 1000 & echo started >&2; sleep 1000", NULL, 12000, &o);
 	assert_int_equal(o.error.kind, ERR_TIMEOUT);
 	assert_non_null(
 	        strstr(o.error.msg, "credential plugin \"sh\" (the test) did not end in time and was killed: started"));
@@ -163,7 +166,7 @@ static void a_plugin_that_hangs_is_killed_with_its_children(void **state)
 static void a_plugin_that_prints_without_end_is_killed(void **state)
 {
 	struct outcome o;
-	run("yes", NULL, 9000, &o);
+	run("yes", NULL, 60000, &o);
 	assert_int_equal(o.error.kind, ERR_LIMIT);
 	assert_non_null(strstr(o.error.msg, "1 MiB"));
 }
@@ -171,7 +174,7 @@ static void a_plugin_that_prints_without_end_is_killed(void **state)
 static void a_plugin_that_floods_stderr_still_ends(void **state)
 {
 	struct outcome o;
-	run("yes complaint | head -c 1000000 >&2; exit 4", NULL, 9000, &o);
+	run("yes complaint | head -c 1000000 >&2; exit 4", NULL, 60000, &o);
 	assert_int_equal(o.error.kind, ERR_AUTH);
 	assert_non_null(strstr(o.error.msg, "ended with status 4: complaint"));
 }
@@ -213,17 +216,15 @@ static void on_ready(void *arg, const struct err *error)
 	if (error)
 		fail_msg("%s", error->msg);
 	r->times++;
-	event_base_loopbreak(r->loop);
 }
 
 static void ensure_and_wait(struct k8s_credentials *c, struct ready *r)
 {
 	struct err e = {0};
-	struct timeval limit = {.tv_sec = 60};
+	int times = r->times;
 	assert_int_equal(k8s_credentials_ensure(c, &e), K8S_READY_LATER);
 	assert_int_equal(k8s_credentials_ensure(c, &e), K8S_READY_LATER); // no second process
-	event_base_loopexit(r->loop, &limit);
-	event_base_dispatch(r->loop);
+	assert_true(test_loop_until(r->loop, &r->times, times + 1, TEST_PATIENCE_MS));
 	assert_int_equal(k8s_credentials_ensure(c, &e), K8S_READY_NOW);
 }
 
@@ -274,5 +275,5 @@ int main(void)
 	        cmocka_unit_test(a_plugin_that_is_not_there_brings_its_hint),
 	        cmocka_unit_test(a_credential_is_renewed_before_it_expires),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return test_run_apart(tests, sizeof tests / sizeof tests[0]);
 }

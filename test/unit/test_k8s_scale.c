@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "test/fake/k8s_harness.h"
+#include "test/support/loop.h"
 
 static const struct scale_ref web = {"apps/v1", "Deployment", "default", "web"};
 static const struct scale_ref db = {"apps/v1", "StatefulSet", "default", "db"};
@@ -130,16 +131,18 @@ static void pods_are_counted_by_state(void **state)
 {
 	struct harness h;
 	struct outcome o;
-	start(&h, &(struct fake_apiserver_options){.gpus = 9, .ready_after_ms = 300});
+	start(&h, &(struct fake_apiserver_options){.gpus = 9, .ready_after_ms = 9000});
 	harness_get(&h, &web, &o);
 	harness_patch(&h, &web, o.scale.resource_version, 8, &o);
 	harness_count(&h, "default", "app=web", &o);
 	assert_int_equal(o.counts.total, 8);
 	assert_int_equal(o.counts.ready, 0);
 	assert_int_equal(o.counts.pending, 3); // 9 GPUs, 4 of them taken by db and w, so 5 of the 8 run
-	int64_t end = clock_mono_ms(&h.clock) + 5000;
-	while (o.counts.ready < 5 && clock_mono_ms(&h.clock) < end)
+	int64_t end = clock_mono_ms(&h.clock) + HARNESS_WAIT_MS;
+	while (o.counts.ready < 5 && clock_mono_ms(&h.clock) < end) {
+		test_loop_for(h.loop, 100);
 		harness_count(&h, "default", "app=web", &o);
+	}
 	assert_int_equal(o.counts.ready, 5);
 	assert_int_equal(o.counts.pending, 3);
 	struct pod_list list;

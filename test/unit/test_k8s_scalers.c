@@ -78,6 +78,13 @@ static void expect_owner(struct world *w, const struct scalers_want *want, const
 	}
 }
 
+// Turns the loop until so many objects are known: two kinds come by two streams, one of them perhaps later.
+static void expect_objects(struct world *w, size_t n)
+{
+	struct scalers_stats stats;
+	TEST_BECOMES(w->h.loop, (scalers_get_stats(w->scalers, &stats), stats.objects == n));
+}
+
 static void expect_error(struct world *w, const struct scalers_want *want, const char *part)
 {
 	int64_t end = test_now_ms() + WAIT_MS;
@@ -231,12 +238,15 @@ static void a_scaled_object_owns_through_its_hpa_paused_or_not(void **state)
 	expect_owner(&w, web, "ScaledObject default/so");
 	int changes = w.changes;
 	put_scaled_object(&w, "so", "", "\"name\":\"web\"");
+	expect_objects(&w, 2);
 	delete (&w, HPAS "/keda-hpa-so"); // scaled to zero
+	expect_objects(&w, 1);
 	put_scaled_object(&w, "so", ",\"annotations\":{\"autoscaling.keda.sh/paused-replicas\":\"0\"}",
 	                  "\"name\":\"web\"");
 	test_loop_for(w.h.loop, 100);
 	expect_owner(&w, web, "ScaledObject default/so");
 	put_hpa(&w, "default", "a", "", ON_WEB); // a plain one beside it is not what is named
+	expect_objects(&w, 2);
 	test_loop_for(w.h.loop, 100);
 	expect_owner(&w, web, "ScaledObject default/so");
 	assert_int_equal(w.changes, changes);
@@ -349,6 +359,8 @@ static void while_nothing_changes_nothing_is_asked(void **state)
 	start(&w, true, 0);
 	struct scalers_want *web = want(&w, WEB);
 	expect_owner(&w, web, NULL);
+	TEST_BECOMES(w.h.loop, fake_apiserver_count(w.h.server, "watch", "horizontalpodautoscalers") == 1 &&
+	                               fake_apiserver_count(w.h.server, "watch", "scaledobjects") == 1);
 	test_loop_for(w.h.loop, 300);
 	fake_apiserver_get_counts(w.h.server, &before);
 	struct scalers_want *more[50];

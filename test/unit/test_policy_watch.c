@@ -164,7 +164,8 @@ static void a_status_that_is_written_is_no_change(void **state)
 	assert_false(e->versions[POLICY_FROM_OBJECT].identity->has_status);
 	request(f, "PATCH", ALL "/a/status", "application/merge-patch+json",
 	        "{\"status\":{\"currentReplicas\":3,\"desiredReplicas\":3}}");
-	test_loop_for(f->h.loop, 300);
+	TEST_BECOMES(f->h.loop, e->versions[POLICY_FROM_OBJECT].identity->has_status);
+	test_loop_for(f->h.loop, 100);
 	assert_ptr_equal(e->body, before);
 	assert_int_equal(f->news, 1);
 	assert_true(e->versions[POLICY_FROM_OBJECT].identity->has_status);

@@ -19,9 +19,10 @@
 #include "base/http_client.h"
 #include "base/http_server.h"
 #include "promql/promql.h"
+#include "test/support/loop.h"
 #include "test/support/prometheus.h"
 
-#define LOOP_MAX_MS 20000
+#define LOOP_MAX_MS 60000 // also the deadline of a query that is to be answered
 // 2025-01-01T00:00:00Z and an hour of history at 15 s: load = step number, temp = 60 + gpu.
 #define T0_MS   INT64_C(1735689600000)
 #define STEP_MS 15000
@@ -73,7 +74,6 @@ static void on_done(void *arg, const struct promql_result *r, const struct err *
 				s->sum += x->samples[j].value;
 		}
 	}
-	event_base_loopbreak(loop);
 }
 
 static struct promql *open_source(int64_t timeout_ms)
@@ -89,14 +89,13 @@ static struct promql *open_source(int64_t timeout_ms)
 
 static void wait_done(struct seen *s)
 {
-	event_base_loopexit(loop, &(struct timeval){.tv_sec = LOOP_MAX_MS / 1000});
-	event_base_dispatch(loop);
+	assert_true(test_loop_until(loop, &s->n_done, 1, LOOP_MAX_MS));
 	assert_int_equal(s->n_done, 1);
 }
 
 static struct seen ask(const char *query, int64_t time_ms)
 {
-	struct promql *p = open_source(0);
+	struct promql *p = open_source(LOOP_MAX_MS);
 	struct seen s = {0};
 	struct err e = {0};
 	if (promql_query(p, query, time_ms, on_done, &s, &e) < 0)
@@ -202,7 +201,7 @@ static void test_range_vector_keeps_raw_samples_and_times(void **state)
 static void test_range_query_gives_every_step(void **state)
 {
 	(void)state;
-	struct promql *p = open_source(0);
+	struct promql *p = open_source(LOOP_MAX_MS);
 	struct seen s = {0};
 	struct err e = {0};
 	assert_int_equal(
@@ -313,13 +312,13 @@ static void test_a_scraped_target_can_be_asked_within_seconds(void **state)
 	struct prometheus *scraping = prometheus_start(&(struct prometheus_options){.scrape_target = address}, &e);
 	if (!scraping)
 		fail_msg("%s", e.msg);
-	struct promql *p = promql_new(&(struct promql_options){.http = http, .url = prometheus_url(scraping)}, &e);
+	struct promql *p = promql_new(
+	        &(struct promql_options){.http = http, .url = prometheus_url(scraping), .timeout_ms = LOOP_MAX_MS}, &e);
 	assert_non_null(p);
 	struct seen s = {0};
 	for (int i = 0; i < 600 && s.n_series == 0; i++) {
 		s = (struct seen){0};
-		event_base_loopexit(loop, &(struct timeval){.tv_usec = 100000});
-		event_base_dispatch(loop);
+		test_loop_for(loop, 100);
 		assert_int_equal(promql_query(p, "queue_depth{job=\"test\"}", 0, on_done, &s, &e), 0);
 		wait_done(&s);
 	}

@@ -125,6 +125,8 @@ static void a_target_is_known_and_asking_costs_nothing(void **state)
 	assert_string_equal(v.selector, "app=web");
 	wait_for(w, &db, TARGET_FOUND, 3);
 	wait_for(w, &web, TARGET_FOUND, 2);
+	TEST_BECOMES(w->h.loop, fake_apiserver_count(w->h.server, "watch", "deployments") == 1 &&
+	                                fake_apiserver_count(w->h.server, "watch", "statefulsets") == 1);
 	test_loop_for(w->h.loop, 50);
 	uint64_t before = requests(w);
 	for (int i = 0; i < 1000; i++)
@@ -352,6 +354,7 @@ static void our_own_write_is_known_before_its_event(void **state)
 	struct outcome o;
 	want(w, &web);
 	wait_for(w, &web, TARGET_FOUND, 2);
+	TEST_BECOMES(w->h.loop, fake_apiserver_count(w->h.server, "watch", "deployments") == 1);
 	test_loop_for(w->h.loop, 50);
 	struct target_view v = get(w, &web);
 	fake_apiserver_mute(w->h.server, true);

@@ -221,8 +221,9 @@ static void it_can_be_freed_from_the_callback_of_another_watch(void **state)
 	// Either stream may be the other's: what comes for both at once is handed on by one of them only.
 	w->free_on_object = &other;
 	watch_server_push(second, "{\"type\":\"ADDED\",\"object\":" A1 "}\n");
-	test_loop_for(w->loop, 100);
+	watch_fixture_wait_calls(w, 5);
 	assert_null(other);
+	test_loop_for(w->loop, 100);
 	watch_fixture_assert_log(w, "list synced list synced +a ");
 }
 
