@@ -249,7 +249,7 @@ void http_call_cancel(struct http_call *call)
 
 struct http_client *http_client_new(const struct http_client_options *options, struct err *e)
 {
-	assert(options && options->loop);
+	assert(options && options->loop && options->connect_timeout_ms >= 0);
 	if (options->max_in_flight < 0 || options->max_in_flight > HTTP_IN_FLIGHT_MAX || options->max_queued < 0) {
 		err_set(e, ERR_USAGE, "http client: %d requests in flight, wanted are 1 to %d (0: %d)",
 		        options->max_in_flight, HTTP_IN_FLIGHT_MAX, HTTP_IN_FLIGHT);
@@ -275,6 +275,7 @@ struct http_client *http_client_new(const struct http_client_options *options, s
 	c->loop = options->loop;
 	c->max_in_flight = options->max_in_flight ? options->max_in_flight : HTTP_IN_FLIGHT;
 	c->max_queued = options->max_queued ? options->max_queued : HTTP_QUEUED;
+	c->connect_timeout_ms = options->connect_timeout_ms ? options->connect_timeout_ms : HTTP_CONNECT_TIMEOUT_MS;
 	c->user_agent = strdup(options->user_agent ? options->user_agent : "gpuscale/" GPUSCALE_VERSION);
 	c->no_http2 = options->no_http2;
 	c->slots = calloc((size_t)c->max_in_flight, sizeof *c->slots);

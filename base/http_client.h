@@ -49,7 +49,7 @@ struct http_request {
 	const char *bearer_token;                // never logged, never in errors
 	const char *basic_user, *basic_password; // one kind of credentials at most
 	const struct http_tls *tls;              // copied
-	int64_t connect_timeout_ms;              // 0: 5 s
+	int64_t connect_timeout_ms;              // with TLS; 0: the client's
 	int64_t timeout_ms;      // from submission, waiting for a place included, to the last byte; 0: 30 s
 	size_t max_body_bytes;   // 0: HTTP_BODY_BYTES_MAX
 	bool no_compression;     // gzip is not offered: for replies so small that it costs more than it saves
@@ -81,10 +81,11 @@ struct http_response {
 typedef void http_done_fn(void *arg, const struct http_response *response, const struct err *error);
 
 struct http_client_options {
-	struct event_base *loop; // not owned
-	int max_in_flight;       // transfers under way at once; the rest wait in order. 0: 16
-	int max_queued;          // waiting ones; more is ERR_LIMIT. 0: 100000
-	const char *user_agent;  // NULL: "gpuscale/<version>"
+	struct event_base *loop;    // not owned
+	int max_in_flight;          // transfers under way at once; the rest wait in order. 0: 16
+	int max_queued;             // waiting ones; more is ERR_LIMIT. 0: 100000
+	const char *user_agent;     // NULL: "gpuscale/<version>"
+	int64_t connect_timeout_ms; // of requests that say none. 0: 5 s
 	// HTTP/1.1 only: a request that timed out takes its connection with it, so that the next one does not wait on a
 	// connection that is as dead.
 	bool no_http2;

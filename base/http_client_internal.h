@@ -120,6 +120,7 @@ struct http_client {
 	struct http_call_queue news;         // running streams that something came for
 	int n_queued, max_queued, n_streams; // queued: background as well
 	int n_background;                    // running
+	int64_t connect_timeout_ms;
 	struct http_slot *slots;
 	int max_in_flight;
 	SLIST_HEAD(http_slot_list, http_slot) free_slots;

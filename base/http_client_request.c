@@ -250,7 +250,7 @@ int http_call_fill(struct http_call *call, const struct http_request *r, struct 
 		               HTTP_REQUEST_BODY_BYTES_MAX);
 	snprintf(call->method, sizeof call->method, "%s", r->method);
 	call->timeout_ms = r->timeout_ms ? r->timeout_ms : HTTP_TIMEOUT_MS;
-	call->connect_timeout_ms = r->connect_timeout_ms ? r->connect_timeout_ms : HTTP_CONNECT_TIMEOUT_MS;
+	call->connect_timeout_ms = r->connect_timeout_ms ? r->connect_timeout_ms : call->client->connect_timeout_ms;
 	call->max_body_bytes = r->max_body_bytes ? r->max_body_bytes : HTTP_BODY_BYTES_MAX;
 	call->no_compression = r->no_compression || r->on_data; // an encoder may keep an event back
 	call->may_start = r->may_start;

@@ -5,18 +5,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <uthash.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "promql/freshness.h"
 #include "promql/fuse.h"
 #include "promql/promql.h"
 #include "promql/promql_source.h"
 
-#define FUSE_FAST_US    250000 // a query that takes longer by itself travels alone
-#define FUSE_SOLO_TICKS 40     // so do those that were in a request that failed, for a while
+#define FUSE_FAST_MS    250 // a query that takes longer by itself travels alone
+#define FUSE_SOLO_TICKS 40  // so do those that were in a request that failed, for a while
 
 struct waiter {
 	query_answer_fn *fn;
@@ -33,7 +33,7 @@ struct query_entry {
 	int64_t asked_for_ms; // the tick of the last request
 	bool is_fusable;      // answered well and fast by itself
 	int solo_ticks;       // to go
-	int64_t started_us;
+	int64_t started_ms;
 	struct query_entry *next_waiting;
 	int64_t lookback_ms;         // the longest that anybody asked for
 	struct query_answer *answer; // to asked_for_ms once !in_flight
@@ -61,11 +61,9 @@ struct batch {
 	struct query_entry *entries[FUSE_MAX];
 };
 
-static int64_t mono_us(void)
+static int64_t now_ms(const struct query_entry *q)
 {
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+	return clock_mono_ms(promql_source_clock(q->source));
 }
 
 struct query_answer *query_answer_ref(struct query_answer *a)
@@ -197,7 +195,7 @@ static void on_result(void *arg, const struct promql_result *result, const struc
 	struct query_entry *q = arg;
 	if (result) {
 		q->is_fusable = result->type == PROMQL_VECTOR && result->n_warnings == 0 &&
-		                mono_us() - q->started_us < FUSE_FAST_US;
+		                now_ms(q) - q->started_ms < FUSE_FAST_MS;
 		finish(q, answer_of(result, NULL, 0));
 		return;
 	}
@@ -218,7 +216,7 @@ static void send_query(struct query_entry *q)
 {
 	struct err e;
 	q->asked_wrapped = q->wrapped != NULL;
-	q->started_us = mono_us();
+	q->started_ms = now_ms(q);
 	struct promql_question question = {
 	        .query = text_of(q), .time_ms = q->asked_for_ms, .lookback_ms = q->lookback_ms};
 	if (promql_source_ask(q->source, &question, on_result, q, &e) < 0)
@@ -275,7 +273,7 @@ static void send_batch(struct batch *b, struct promql_source *source)
 	buf_init(&text, PROMQL_QUERY_BYTES_MAX);
 	for (size_t i = 0; i < b->n; i++) {
 		b->entries[i]->asked_wrapped = true; // the plain one is known to be taken, too
-		b->entries[i]->started_us = mono_us();
+		b->entries[i]->started_ms = now_ms(b->entries[i]);
 		fuse_add(&text, text_of(b->entries[i]), (int)i);
 	}
 	struct promql_question question = {.query = buf_str(&text),

@@ -350,6 +350,11 @@ struct promql *promql_source_client(const struct promql_source *s)
 
 // ---- the set ----
 
+const struct clock *promql_source_clock(const struct promql_source *s)
+{
+	return s->clock;
+}
+
 struct promql_sources *promql_sources_new(struct event_base *loop, const struct clock *clock,
                                           const struct promql_source_options *list, size_t n, struct err *e)
 {

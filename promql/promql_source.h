@@ -56,6 +56,8 @@ struct promql_source *promql_sources_at(const struct promql_sources *s, size_t i
 // (ERR_NOT_FOUND) with the nearest name.
 struct promql_source *promql_sources_find(const struct promql_sources *s, const char *name, struct err *e);
 
+// By which its time is told.
+const struct clock *promql_source_clock(const struct promql_source *s);
 const char *promql_source_name(const struct promql_source *s);
 const char *promql_source_url(const struct promql_source *s);
 const struct promql_health *promql_source_health(const struct promql_source *s);

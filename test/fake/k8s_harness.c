@@ -49,7 +49,7 @@ void harness_start(struct harness *h, const struct fake_apiserver_options *serve
 void harness_start_client(struct harness *h, int max_attempts)
 {
 	struct err e = {0};
-	struct http_client_options ho = {.loop = h->loop};
+	struct http_client_options ho = {.loop = h->loop, .connect_timeout_ms = HARNESS_WAIT_MS};
 	h->http = http_client_new(&ho, &e);
 	if (!h->http)
 		fail_msg("%s", e.msg);

@@ -77,7 +77,8 @@ int http_fixture_setup(void **state)
 	signal(SIGPIPE, SIG_IGN); // as every program does
 	assert_non_null(f);
 	f->loop = event_base_new();
-	f->client = http_client_new(&(struct http_client_options){.loop = f->loop}, &e);
+	f->client = http_client_new(
+	        &(struct http_client_options){.loop = f->loop, .connect_timeout_ms = TEST_PATIENCE_MS}, &e);
 	assert_non_null(f->client);
 	http_fixture_serve(f, (struct http_server_options){0});
 	*state = f;

@@ -41,8 +41,6 @@ int http_result_of(struct http_client *c, struct event_base *loop, const struct 
 {
 	struct http_request patient = *request;
 	http_result_done(r);
-	if (!patient.connect_timeout_ms)
-		patient.connect_timeout_ms = TEST_PATIENCE_MS; // with TLS much happens until then
 	if (!patient.timeout_ms)
 		patient.timeout_ms = TEST_PATIENCE_MS;
 	if (http_client_submit(c, &patient, http_result_keep, r, NULL, &r->error) < 0)

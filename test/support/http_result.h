@@ -26,8 +26,8 @@ struct http_result {
 // An http_done_fn; arg is a struct http_result, zeroed before. Free with http_result_done.
 void http_result_keep(void *arg, const struct http_response *response, const struct err *error);
 void http_result_done(struct http_result *r);
-// Submits, turns the loop until the end, at most limit_ms. Returns done. What the request does not limit has
-// TEST_PATIENCE_MS.
+// Submits, turns the loop until the end, at most limit_ms. Returns done. A request without a
+// timeout_ms has TEST_PATIENCE_MS.
 int http_result_of(struct http_client *c, struct event_base *loop, const struct http_request *request,
                    struct http_result *r, int64_t limit_ms);
 

@@ -104,7 +104,8 @@ int promql_fixture_setup(void **state)
 		return -1;
 	signal(SIGPIPE, SIG_IGN);
 	f->loop = event_base_new();
-	f->http = http_client_new(&(struct http_client_options){.loop = f->loop}, &e);
+	f->http = http_client_new(
+	        &(struct http_client_options){.loop = f->loop, .connect_timeout_ms = TEST_PATIENCE_MS}, &e);
 	if (!f->http) {
 		print_error("%s\n", e.msg);
 		event_base_free(f->loop);

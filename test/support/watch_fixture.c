@@ -86,7 +86,8 @@ int watch_fixture_setup(void **state)
 	watch_server_start(&w->server, w->loop);
 	snprintf(url, sizeof url, "http://127.0.0.1:%u", (unsigned)w->server.port);
 	const struct k8s_config config = {.server = url, .namespace_name = "ns", .source = "the test"};
-	w->http = http_client_new(&(struct http_client_options){.loop = w->loop}, &e);
+	w->http = http_client_new(
+	        &(struct http_client_options){.loop = w->loop, .connect_timeout_ms = TEST_PATIENCE_MS}, &e);
 	assert_non_null(w->http);
 	w->client = k8s_client_new(
 	        &(struct k8s_client_options){.loop = w->loop, .http = w->http, .clock = &w->clock, .config = &config},

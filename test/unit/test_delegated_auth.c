@@ -99,8 +99,8 @@ static int setup(void **state)
 	review_api_start(&w->api, w->loop, certs.pem[CERTS_CA]);
 	const struct k8s_config config = {
 	        .server = review_api_url(&w->api, url), .namespace_name = "default", .source = "test"};
-	w->http = http_client_new(&(struct http_client_options){.loop = w->loop}, &e);
-	w->visitor = http_client_new(&(struct http_client_options){.loop = w->loop}, &e);
+	w->http = http_client_new(&(struct http_client_options){.loop = w->loop, .connect_timeout_ms = WAIT_MS}, &e);
+	w->visitor = http_client_new(&(struct http_client_options){.loop = w->loop, .connect_timeout_ms = WAIT_MS}, &e);
 	w->client = k8s_client_new(
 	        &(struct k8s_client_options){
 	                .loop = w->loop, .http = w->http, .clock = &w->clock, .config = &config, .max_attempts = 1},
@@ -351,7 +351,7 @@ static void strangers_cannot_crowd_out_what_else_is_asked(void **state)
 	char url[64], token[32];
 	struct err e;
 	int refused = 0;
-	const struct http_client_options many = {.loop = w->loop, .max_in_flight = N};
+	const struct http_client_options many = {.loop = w->loop, .max_in_flight = N, .connect_timeout_ms = WAIT_MS};
 	const struct http_server_options plain = {.loop = w->loop,
 	                                          .listen = "127.0.0.1:0"}; // many handshakes take long
 	struct http_client *crowd = http_client_new(&many, &e);

@@ -68,7 +68,6 @@ static void open_stream(struct http_fixture *f, struct stream *s, const char *pa
 	                         .url = http_fixture_url(f, path),
 	                         .on_data = on_data,
 	                         .timeout_ms = LIMIT_MS,
-	                         .connect_timeout_ms = LIMIT_MS,
 	                         .idle_timeout_ms = idle_ms};
 	if (http_client_submit(f->client, &r, on_done, s, &s->call, &e) < 0)
 		fail_msg("%s", e.msg);
@@ -187,7 +186,8 @@ static void streams_take_no_place_from_requests(void **state)
 	snprintf(server_url, sizeof server_url, "http://127.0.0.1:%d/echo", http_server_port(f->server));
 	http_fixture_play(f, steps, COUNT(steps));
 	struct http_client *own = f->client;
-	f->client = http_client_new(&(struct http_client_options){.loop = f->loop, .max_in_flight = 2}, &e);
+	f->client = http_client_new(
+	        &(struct http_client_options){.loop = f->loop, .max_in_flight = 2, .connect_timeout_ms = LIMIT_MS}, &e);
 	assert_non_null(f->client);
 	for (int i = 0; i < STREAMS; i++)
 		open_stream(f, &streams[i], "/", 0);
@@ -239,7 +239,7 @@ static void freeing_the_client_ends_streams_and_what_waits_to_become_one(void **
 	struct err e;
 	http_fixture_play(f, steps, COUNT(steps));
 	struct http_client *own = f->client;
-	f->client = http_client_new(&(struct http_client_options){.loop = f->loop}, &e);
+	f->client = http_client_new(&(struct http_client_options){.loop = f->loop, .connect_timeout_ms = LIMIT_MS}, &e);
 	open_stream(f, &open, "/", 0);
 	assert_true(test_loop_until(f->loop, &open.opened, 1, LIMIT_MS));
 	open_stream(f, &waiting, "/", 0);

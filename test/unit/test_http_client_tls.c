@@ -96,7 +96,7 @@ static void calls_side_by_side_keep_their_own_settings(void **state)
 		struct http_request r = {.method = "GET",
 		                         .url = url,
 		                         .tls = i % 2 ? &strict : &lax,
-		                         .connect_timeout_ms = FIXTURE_LIMIT_MS,
+
 		                         .timeout_ms = FIXTURE_LIMIT_MS};
 		assert_int_equal(http_client_submit(f->client, &r, http_result_keep, &results[i], NULL, &e), 0);
 	}

@@ -42,7 +42,8 @@ static void start(struct harness *h, struct guard *g)
 	harness_start(h, NULL);
 	if (fake_apiserver_add(h->server, "default/Deployment/web=2", &e) < 0)
 		fail_msg("%s", e.msg);
-	h->http = http_client_new(&(struct http_client_options){.loop = h->loop}, &e);
+	h->http = http_client_new(&(struct http_client_options){.loop = h->loop, .connect_timeout_ms = HARNESS_WAIT_MS},
+	                          &e);
 	struct k8s_client_options o = {.loop = h->loop,
 	                               .http = h->http,
 	                               .clock = &h->clock,

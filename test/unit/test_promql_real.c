@@ -136,7 +136,7 @@ static int start(void **state)
 	prometheus = prometheus_start(&(struct prometheus_options){.openmetrics = b.data, .flags = flags}, &e);
 	buf_done(&b);
 	loop = event_base_new();
-	http = http_client_new(&(struct http_client_options){.loop = loop}, &e);
+	http = http_client_new(&(struct http_client_options){.loop = loop, .connect_timeout_ms = LOOP_MAX_MS}, &e);
 	if (!prometheus || !http) {
 		print_error("%s\n", e.msg);
 		return -1;

@@ -318,6 +318,25 @@ static void queries_that_were_answered_travel_together(void **state)
 	close_hub(&h);
 }
 
+static void one_that_takes_long_travels_alone(void **state)
+{
+	struct hub_fixture h = open_hub(state);
+	struct heard slow = {0}, fast = {0};
+	ask(&h, "slow", 1000, &slow);
+	clock_advance_ms(&h.f->clock, 250);
+	wait_for(&h, &slow, 1);
+	ask(&h, "fast", 1000, &fast);
+	clock_advance_ms(&h.f->clock, 249);
+	wait_for(&h, &fast, 1);
+	ask(&h, "slow", 2000, &slow);
+	ask(&h, "fast", 2000, &fast);
+	wait_for(&h, &slow, 2);
+	wait_for(&h, &fast, 2);
+	assert_int_equal(h.f->n_requests, 4);
+	assert_int_equal(query_hub_fused(h.hub), 0);
+	close_hub(&h);
+}
+
 static void one_of_them_without_data_is_empty(void **state)
 {
 	struct heard a = {0}, b = {0};
@@ -425,6 +444,7 @@ int main(void)
 	        T(with_several_sources_a_failure_names_the_one),
 	        T(a_long_stale_after_is_asked_with_a_longer_lookback),
 	        T(queries_that_were_answered_travel_together),
+	        T(one_that_takes_long_travels_alone),
 	        T(one_of_them_without_data_is_empty),
 	        T(what_is_refused_together_is_asked_one_by_one),
 	        T(a_source_that_fails_fails_for_all_of_them),
