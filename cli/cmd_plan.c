@@ -172,6 +172,35 @@ static int print(const struct plan *p, enum output_format format)
 	return rc;
 }
 
+// It holds because it cannot see: that nothing is wanted is then no finding.
+static bool is_blind(const struct decision *d)
+{
+	bool misses = d->reason == REASON_ALL_SIGNALS_MISSING;
+	for (size_t i = 0; i < d->n_signals; i++)
+		misses = misses || d->signals[i].state == SIGNAL_MISSING;
+	return misses && d->action == ACTION_HOLD;
+}
+
+// What --exit-code makes of plans that were made. Who is blind is said.
+static int code_of_changes(const struct plan *p)
+{
+	int code = EXIT_OK;
+	for (size_t i = 0; i < p->n; i++) {
+		const struct plan_item *it = &p->items[i];
+		struct decided decided = {it->policy, &it->decision, it->observation.details};
+		char message[RENDER_SENTENCE_BYTES];
+		if (is_blind(&it->decision)) {
+			render_message(&decided, message);
+			fprintf(stderr, "gpuscale plan: %s/%s holds for want of data: %s\n", it->policy->namespace_name,
+			        it->policy->name, message);
+			code = EXIT_FAILED;
+		} else if (it->decision.desired != it->decision.current && code == EXIT_OK) {
+			code = EXIT_CHANGES;
+		}
+	}
+	return code;
+}
+
 static int plan_run(struct plan *p, const struct policy_set *set, const struct plan_args *args)
 {
 	int code = EXIT_FAILED;
@@ -190,9 +219,8 @@ static int plan_run(struct plan *p, const struct policy_set *set, const struct p
 	if (complete) {
 		ask_all(p);
 		code = print(p, args->output) < 0 ? EXIT_FAILED : EXIT_OK;
-		for (size_t i = 0; code == EXIT_OK && args->exit_code && i < p->n; i++)
-			if (p->items[i].decision.desired != p->items[i].decision.current)
-				code = EXIT_CHANGES;
+		if (code == EXIT_OK && args->exit_code)
+			code = code_of_changes(p);
 	} else {
 		fputs("gpuscale plan: out of memory\n", stderr);
 	}
@@ -213,7 +241,8 @@ int cmd_plan(int argc, char **argv)
 	        {"filename", 'f', "FILE|DIR", 0, "policy file or folder, - for standard input (repeatable)", 1},
 	        {"replicas", KEY_REPLICAS, "N", 0, "take the target to have N ready replicas; no cluster is asked", 1},
 	        {"output", 'o', "FORMAT", 0, "table, wide, json, yaml or name (default table)", 1},
-	        {"exit-code", KEY_EXIT_CODE, 0, 0, "exit 3 when a change is wanted (a hold is none)", 1},
+	        {"exit-code", KEY_EXIT_CODE, 0, 0,
+	         "exit 3 when a change is wanted (a hold is none), 1 when a policy holds for want of data", 1},
 	        {0}};
 	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {&kube_argp, 0, NULL, 0}, {0}};
 	const struct argp argp = {

@@ -244,21 +244,14 @@ static void update_status(struct member *m, int64_t now_ms)
 {
 	if (!m->status)
 		return;
-	const struct policy_entry *winner = policy_entry_winner(m->entry);
-	const char *rival = rivals_owner(m);
-	char text[600];
-	struct status_update u = {.now_ms = now_ms};
-	if (winner) {
-		if (winner == m->entry && !rival)
-			return; // who else drives the target is not known yet
-		if (winner == m->entry)
-			snprintf(text, sizeof text, "%s", rival);
-		else
-			snprintf(text, sizeof text, "GPUAutoscaler %s/%s", winner->namespace_name, winner->name);
-		u.facts = (struct status_facts){.phase = STATUS_CONFLICT, .text = text, .fault = member_fault(m)};
+	char why[POLICY_ERROR_BYTES_MAX];
+	struct status_update u = {.facts = {.phase = controller_why_idle(m->entry, why, sizeof why), .text = why},
+	                          .now_ms = now_ms};
+	if (u.facts.phase == STATUS_PHASE__COUNT)
+		return; // who else drives the target is not known yet
+	if (u.facts.phase == STATUS_CONFLICT) {
+		u.facts.fault = member_fault(m);
 		u.generation = m->entry->body->generation;
-	} else {
-		u.facts = (struct status_facts){.phase = STATUS_INVALID, .text = policy_entry_error(m->entry)};
 	}
 	policy_status_update(m->status, &u);
 }

@@ -129,9 +129,11 @@ void status_conditions(const struct status_facts *facts, struct condition ret_co
 	struct condition *able = &ret_conditions[CONDITION_ABLE_TO_SCALE];
 	const char *text = facts->text ? facts->text : "";
 	set(&ret_conditions[CONDITION_CONFLICT], CONDITION_FALSE, "NoConflict", "nobody else drives the target");
-	if (facts->rival)
-		set(&ret_conditions[CONDITION_CONFLICT], CONDITION_TRUE, "DrivenByAnother", facts->rival);
-	else if (facts->unseen)
+	if (facts->rival) {
+		char rival[RENDER_SENTENCE_BYTES];
+		snprintf(rival, sizeof rival, "%s drives the target", facts->rival);
+		set(&ret_conditions[CONDITION_CONFLICT], CONDITION_TRUE, "DrivenByAnother", rival);
+	} else if (facts->unseen)
 		set(&ret_conditions[CONDITION_CONFLICT], CONDITION_UNKNOWN, "CannotSeeOthers", facts->unseen);
 	set(&ret_conditions[CONDITION_DRY_RUN], facts->dry_run ? CONDITION_TRUE : CONDITION_FALSE,
 	    facts->dry_run ? "DryRun" : "Writing", facts->dry_run ? "decisions are not written" : "");

@@ -165,8 +165,8 @@ static const struct schema_field spec_fields[] = {
          .child = &policy_schema_guards},
         {.name = "restoreReplicas",
          .type = SCHEMA_INT32,
-         .doc = "Where the target is scaled to when the policy is deleted from the cluster. Without it the scale stays "
-                "as it is.",
+         .doc = "Where the target is scaled to when the policy is deleted from the cluster. Without it, or "
+                "when no controller is there to see it go, the scale stays as it is.",
          FIELD_SET(struct policy, restore_replicas, restore_set),
          .min = 0,
          .max = POLICY_REPLICAS_MAX},
