@@ -73,10 +73,12 @@ static void run_finish(struct k8s_exec_run *run, struct k8s_exec_result *result,
 	done(arg, result, error);
 }
 
-// Keeps the first STDERR_BYTES_MAX and drops the rest: a plugin must never block on a full pipe. False at the end.
+// Keeps the first STDERR_BYTES_MAX and drops the rest: a plugin must never block on a full pipe. False at the end, with
+// errno 0, and when nothing could be read.
 static bool read_stderr(struct k8s_exec_run *run)
 {
 	char chunk[1024];
+	errno = 0;
 	ssize_t n = read(run->err_fd, chunk, sizeof chunk);
 	size_t room = run->err.max - run->err.len;
 	if (n > 0)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a credential plugin is run as the protocol says, and one that misbehaves costs a bounded time and an error that
 // helps, never a hang and never a leaked secret.
+#include <errno.h>
 #include <event2/event.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -25,6 +26,7 @@
 #include "test/support/loop.h"
 
 #define RUN_MAX_S 120
+#define SPOIL_MS  10
 #define V1        "client.authentication.k8s.io/v1"
 
 // ---- what a plugin prints ----
@@ -99,6 +101,7 @@ static void the_plugin_is_told_the_cluster(void **state)
 struct outcome {
 	struct event_base *loop;
 	bool is_done;
+	int turns; // of the loop
 	struct k8s_exec_result result;
 	struct err error;
 };
@@ -112,7 +115,12 @@ static void on_done(void *arg, struct k8s_exec_result *result, const struct err 
 		o->result = *result;
 	else
 		o->error = *error;
-	event_base_loopbreak(o->loop);
+}
+
+// What else is on the loop leaves this behind.
+static void spoil_errno(evutil_socket_t fd, short what, void *arg)
+{
+	errno = EAGAIN;
 }
 
 // Runs `sh -c script`, at most RUN_MAX_S.
@@ -124,13 +132,17 @@ static void run(const char *script, const char *const *env, int64_t deadline_ms,
 	const struct k8s_config config = {.server = "https://h", .exec = &exec};
 	*o = (struct outcome){.loop = event_base_new()};
 	assert_non_null(o->loop);
-	struct timeval limit = {.tv_sec = RUN_MAX_S};
-	event_base_loopexit(o->loop, &limit);
+	struct timeval often = {.tv_usec = SPOIL_MS * 1000};
+	struct event *spoiler = event_new(o->loop, -1, EV_PERSIST, spoil_errno, NULL);
+	assert_int_equal(event_add(spoiler, &often), 0);
+	int64_t end = test_now_ms() + RUN_MAX_S * 1000;
 	if (!k8s_exec_start(o->loop, &config, deadline_ms, on_done, o, &o->error))
 		fail_msg("%s", o->error.msg);
 	assert_false(o->is_done);
-	event_base_dispatch(o->loop);
+	for (; !o->is_done && test_now_ms() < end; o->turns++)
+		event_base_loop(o->loop, EVLOOP_ONCE);
 	assert_true(o->is_done);
+	event_free(spoiler);
 	event_base_free(o->loop);
 }
 
@@ -177,6 +189,17 @@ static void a_plugin_that_floods_stderr_still_ends(void **state)
 	run("yes complaint | head -c 1000000 >&2; exit 4", NULL, 60000, &o);
 	assert_int_equal(o.error.kind, ERR_AUTH);
 	assert_non_null(strstr(o.error.msg, "ended with status 4: complaint"));
+}
+
+static void a_plugin_that_closes_stderr_is_waited_for_without_turning(void **state)
+{
+	struct outcome o;
+	run("sleep 0.1; exec 2>&-; sleep 2; printf '{\"kind\":\"ExecCredential\",\"apiVersion\":\"" V1
+	    "\",\"status\":{\"token\":\"t\"}}'",
+	    NULL, 60000, &o);
+	assert_string_equal(o.result.token, "t");
+	assert_true(o.turns < 10 * 2000 / SPOIL_MS);
+	k8s_exec_result_done(&o.result);
 }
 
 static void a_plugin_that_dies_is_told_apart(void **state)
@@ -271,6 +294,7 @@ int main(void)
 	        cmocka_unit_test(a_plugin_that_hangs_is_killed_with_its_children),
 	        cmocka_unit_test(a_plugin_that_prints_without_end_is_killed),
 	        cmocka_unit_test(a_plugin_that_floods_stderr_still_ends),
+	        cmocka_unit_test(a_plugin_that_closes_stderr_is_waited_for_without_turning),
 	        cmocka_unit_test(a_plugin_that_dies_is_told_apart),
 	        cmocka_unit_test(a_plugin_that_is_not_there_brings_its_hint),
 	        cmocka_unit_test(a_credential_is_renewed_before_it_expires),

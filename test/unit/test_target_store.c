@@ -233,6 +233,13 @@ static void want_gadget(struct world *w)
 	wait_for(w, &gadget, TARGET_FOUND, 2);
 }
 
+// Until what is there was listed and every change is told.
+static void wait_for_streams(struct world *w)
+{
+	TEST_BECOMES(w->h.loop, fake_apiserver_count(w->h.server, "watch", "widgets") == 1 &&
+	                                fake_apiserver_count(w->h.server, "watch", "pods") == 1);
+}
+
 static void another_kind_is_read_when_it_has_changed_and_not_before(void **state)
 {
 	struct world *w = *state;
@@ -246,8 +253,8 @@ static void another_kind_is_read_when_it_has_changed_and_not_before(void **state
 	assert_int_equal(v.ready_replicas, -1);
 	assert_non_null(v.pods);
 	struct pod_set_counts counts;
-	pod_set_get_counts(v.pods, &counts);
-	assert_int_equal(counts.counts.ready, 2);
+	TEST_BECOMES(w->h.loop, (pod_set_get_counts(v.pods, &counts), counts.counts.ready == 2));
+	wait_for_streams(w);
 	test_loop_for(w->h.loop, 50);
 	uint64_t before = requests(w);
 	for (int i = 0; i < 100; i++) {
@@ -279,6 +286,7 @@ static void of_another_kind_too_our_own_write_is_known_before_its_event(void **s
 	struct world *w = *state;
 	struct outcome o;
 	want_gadget(w);
+	wait_for_streams(w);
 	test_loop_for(w->h.loop, 50);
 	struct target_view v = wait_for(w, &gadget, TARGET_FOUND, 2);
 	fake_apiserver_mute(w->h.server, true);
