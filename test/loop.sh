@@ -13,6 +13,10 @@ need() {
 }
 [ -x "$gpuscale" ] || bail_out "$gpuscale is not built"
 
+# while_stopped NAME COMMAND..: what the command gives while that process is stopped. It is so at every try: test/jitter
+# may have stopped it too, and let it go on.
+while_stopped() { kill -STOP "$(pid_of "$1")" && "${@:2}"; }
+
 now_ms() { local us=${EPOCHREALTIME/[^0-9]/}; echo "${us::-3}"; }
 
 # eventually NAME SECONDS COMMAND..: passes when the command succeeds within that time.
@@ -86,6 +90,9 @@ version() { curl -sf -m 30 "$api_url/_fake/objects" | jq -r ".[] | select(.name 
 has_replicas() { [ "$(replicas "$1")" = "$2" ]; }
 
 # ---- policies ----
+
+# put FILE: from stdin, whole at any moment. For what a controller is watching: it would read half of it now and then.
+put() { cat >"$work/put.next" && mv "$work/put.next" "$1"; }
 
 # policy NAME QUERY [SPEC_LINE..]: a policy for Deployment NAME in namespace "default" whose query gives the replicas
 # themselves, at 0.2 s. A spec line replaces the default one that begins with the same key.
