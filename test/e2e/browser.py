@@ -155,10 +155,24 @@ def shot(name):
     driver.save_screenshot(os.path.join(args.shots, name + '.png'))
 
 
+def load(how, *what):
+    """A network interface that somebody else makes or takes away ends what Chromium is loading."""
+    for attempt in range(5):
+        try:
+            return how(*what)
+        except WebDriverException as e:
+            if 'ERR_NETWORK_CHANGED' not in str(e) or attempt == 4:
+                raise
+
+
 def visit(url):
     collect()
     driver.get('about:blank')  # a change of the fragment alone would load nothing
-    driver.get(url)
+    load(driver.get, url)
+
+
+def refresh():
+    load(driver.refresh)
 
 
 def names():

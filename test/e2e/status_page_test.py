@@ -8,7 +8,7 @@ import signal
 import time
 
 import status_server
-from browser import Keys, collect, console, contrast, driver, focused, has, js, names, cell, no_sideways, ok, origins, prefer, press, press_shift_tab, same, settled, shot, shows, size, visit, wait
+from browser import Keys, collect, console, contrast, driver, focused, has, js, names, cell, no_sideways, ok, origins, prefer, press, press_shift_tab, refresh, same, settled, shot, shows, size, visit, wait
 
 parser = argparse.ArgumentParser()
 for flag in ('page', 'url', 'policies', 'locked-url', 'empty-url', 'fleet-url'):
@@ -153,7 +153,7 @@ def test_keyboard_and_detail():
     same('where it covers the page, nothing behind it can be reached', lambda: js("[...document.querySelectorAll('header, main, footer')].map(e => e.inert)"), [True, True, True])
     size(1440, 900)
     same('and where it does not, everything can', lambda: js("[...document.querySelectorAll('header, main, footer')].map(e => e.inert)"), [False, False, False])
-    driver.refresh()
+    refresh()
     ok('a link to it opens it', wait('detail', "!document.getElementById('detail').hidden && document.querySelectorAll('.chart').length === 2"))
     wait('rows', lambda: len(names()) == 7)
     press(Keys.ESCAPE)
@@ -181,7 +181,7 @@ def test_looks():
     for _ in range(2):
         driver.find_element('id', 'theme').click()
     ok('the theme can be chosen', lambda: js("document.getElementById('theme').textContent") == 'Dark' and js(background) != light, lambda: js(background))
-    driver.refresh()
+    refresh()
     same('and stays chosen', lambda: js("document.documentElement.dataset.theme"), 'dark')
     wait('rows', lambda: len(names()) == 7)
     driver.find_element('id', 'theme').click()
@@ -201,7 +201,7 @@ def test_token():
     driver.find_element('id', 'token').send_keys('s3cret', Keys.ENTER)
     ok('the right one shows the policies', wait('rows', lambda: len(names()) == 7))
     same('it is kept for the tab alone', lambda: js("[sessionStorage.getItem('gpuscale.token'), localStorage.getItem('gpuscale.token'), location.href.includes('s3cret')]"), ['s3cret', None, False])
-    driver.refresh()
+    refresh()
     ok('where a reload finds it', wait('rows', lambda: len(names()) == 7))
     ok('a dry run of everything is said once, at the top', lambda: 'dry run' in js("document.getElementById('who').innerText") and not js("[...document.querySelectorAll('#rows .tag')].some(t => t.textContent === 'dry run')"))
 
