@@ -55,6 +55,7 @@ int test_run_apart(const struct CMUnitTest *tests, size_t n)
 	FILE *outs[TEST_APART_MAX];
 	int n_failed = 0;
 	assert(n <= TEST_APART_MAX);
+	setenv("CMOCKA_MESSAGE_OUTPUT", "TAP", 1); // whoever runs this by hand: it is what tell() reads
 	fflush(stdout);
 	for (size_t i = 0; i < n; i++) {
 		outs[i] = tmpfile();

@@ -215,11 +215,13 @@ static void a_server_that_never_shakes_hands_ends_at_the_connect_timeout(void **
 	http_fixture_play(f, silence, COUNT(silence));
 	snprintf(url, sizeof url, "https://127.0.0.1:%d/", raw_server_port(f->raw));
 	http_fixture_fetch(
-	        f, &(struct http_request){.method = "GET", .url = url, .connect_timeout_ms = 100, .timeout_ms = 20000});
+	        f, &(struct http_request){
+	                   .method = "GET", .url = url, .connect_timeout_ms = 100, .timeout_ms = FIXTURE_LIMIT_MS});
 	http_fixture_assert_error(f, ERR_TIMEOUT,
 	                          "no connection within 100 ms; is the address right, reachable, and does it");
 	http_fixture_fetch(
-	        f, &(struct http_request){.method = "GET", .url = url, .connect_timeout_ms = 20000, .timeout_ms = 300});
+	        f, &(struct http_request){
+	                   .method = "GET", .url = url, .connect_timeout_ms = FIXTURE_LIMIT_MS, .timeout_ms = 300});
 	http_fixture_assert_error(f, ERR_TIMEOUT,
 	                          "no connection yet; is the address right, reachable, and does it speak TLS?");
 }
