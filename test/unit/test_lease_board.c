@@ -129,6 +129,40 @@ static void a_clock_that_is_set_is_noticed_once(void **state)
 	assert_int_equal(clock_guard_check(&g, &c), 0);
 }
 
+struct held_up_clock {
+	struct clock clock;
+	int times; // that the process is held up for 3 s after it has read the wall clock
+};
+
+static int64_t wall_and_then_held_up(const struct clock *c)
+{
+	struct held_up_clock *self = (struct held_up_clock *)(uintptr_t)c;
+	int64_t wall_ms = c->manual_wall_ms;
+	if (self->times > 0) {
+		self->times--;
+		clock_advance_ms(&self->clock, 3000);
+	}
+	return wall_ms;
+}
+
+static void a_process_that_is_held_up_between_its_clocks_is_no_clock_that_was_set(void **state)
+{
+	(void)state;
+	struct held_up_clock c = {.times = 0};
+	struct clock_guard g;
+	clock_init_manual(&c.clock, 1767603600000);
+	c.clock.wall_ms = wall_and_then_held_up;
+	c.times = 1;
+	clock_guard_init(&g, &c.clock, 2500);
+	for (int times = 0; times < 4; times++) {
+		c.times = times;
+		assert_int_equal(clock_guard_check(&g, &c.clock), 0);
+	}
+	c.clock.manual_wall_ms += 2501;
+	c.times = 2;
+	assert_int_equal(clock_guard_check(&g, &c.clock), 2501);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -136,6 +170,7 @@ int main(void)
 	        cmocka_unit_test(a_holder_lives_as_long_as_its_lease_changes),
 	        cmocka_unit_test(what_a_list_does_not_have_is_gone),
 	        cmocka_unit_test(a_clock_that_is_set_is_noticed_once),
+	        cmocka_unit_test(a_process_that_is_held_up_between_its_clocks_is_no_clock_that_was_set),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
