@@ -92,7 +92,7 @@ int64_t lease_state_free_from_ms(const struct lease_state *s)
 void lease_state_trying(struct lease_state *s, const char *stamp, bool creates, int64_t now_ms)
 {
 	if (creates)
-		s->valid_from_ms = INT64_MAX; // not before it is there
+		s->valid_from_ms = INT64_MAX; // not before it is there, and then a duration later: lease_state_saw()
 	else if (!lease_state_is_own(s))
 		s->valid_from_ms = now_ms; // another's, whose time is over
 	snprintf(s->tried_stamp, sizeof s->tried_stamp, "%s", stamp);

@@ -56,7 +56,9 @@ void lease_state_saw(struct lease_state *s, const struct lease_record *record, i
 // not write is another's: of an earlier life, or of somebody with the same --identity.
 int64_t lease_state_free_from_ms(const struct lease_state *s);
 // A write is about to be sent: stamp is its renewTime. A lease that has to be created is ours only a lease duration
-// after we know that it was, even when the reply is lost: somebody may still believe in one that was deleted.
+// after we know that it was, even when the reply is lost: somebody may still believe in one that was deleted. That the
+// server accepted the creation (no 409) does not tell: it keeps no trace of an object that was deleted, and whoever
+// held it finds out at its next renewal only, or at its renew deadline. So a first start waits; client-go's does not.
 void lease_state_trying(struct lease_state *s, const char *stamp, bool creates, int64_t now_ms);
 // The server accepted the write that was sent last and answered with this record.
 void lease_state_wrote(struct lease_state *s, const struct lease_record *record, int64_t now_ms);
