@@ -71,6 +71,17 @@ static struct fake_counter *counter(const struct fake_apiserver *f, const char *
 	return c;
 }
 
+static void count_one(struct fake_apiserver *f, const char *verb, const char *resource)
+{
+	struct fake_counter *c = counter(f, verb, resource);
+	if (!c && HASH_COUNT(f->counters) < FAKE_COUNTERS_MAX && (c = calloc(1, sizeof *c))) {
+		snprintf(c->key, sizeof c->key, "%s %s", verb, resource);
+		HASH_ADD_STR(f->counters, key, c);
+	}
+	if (c)
+		c->n++;
+}
+
 static void count(struct fake_apiserver *f, const struct fake_request *r, const char *resource)
 {
 	const char *method = http_exchange_method(r->x);
@@ -82,13 +93,14 @@ static void count(struct fake_apiserver *f, const struct fake_request *r, const 
 	f->counts.delete_ += strcmp(method, "DELETE") == 0;
 	if (r->path.plural[0] && !r->path.kind)
 		resource = "unknown";
-	struct fake_counter *c = counter(f, r->verb, resource);
-	if (!c && HASH_COUNT(f->counters) < FAKE_COUNTERS_MAX && (c = calloc(1, sizeof *c))) {
-		snprintf(c->key, sizeof c->key, "%s %s", r->verb, resource);
-		HASH_ADD_STR(f->counters, key, c);
-	}
-	if (c)
-		c->n++;
+	count_one(f, r->verb, resource);
+}
+
+void fake_count_conflict(const struct fake_request *r)
+{
+	char resource[FAKE_COUNTER_BYTES];
+	fake_resource_name(r, resource, sizeof resource);
+	count_one(r->f, "conflict", resource);
 }
 
 uint64_t fake_apiserver_count(const struct fake_apiserver *f, const char *verb, const char *resource)

@@ -84,6 +84,8 @@ void fake_take(struct fake_apiserver *f, struct http_exchange *x);
 void fake_faults_done(struct fake_apiserver *f);
 // Whether "discovery", "deployments", "deployments/scale".. of a request; for counts and faults.
 void fake_resource_name(const struct fake_request *r, char *out, size_t size);
+// The request is refused as out of date: counted as "conflict RESOURCE", too.
+void fake_count_conflict(const struct fake_request *r);
 
 // apiserver_control.c
 int fake_control_routes(struct fake_apiserver *f, struct err *e);

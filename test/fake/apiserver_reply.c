@@ -104,6 +104,7 @@ void fake_reply_not_found(struct fake_request *r)
 void fake_reply_conflict(struct fake_request *r)
 {
 	char resource[700], message[900];
+	fake_count_conflict(r);
 	fake_resource_text(&r->path, r->path.name, resource, sizeof resource);
 	snprintf(message, sizeof message,
 	         "Operation cannot be fulfilled on %s: the object has been modified; please apply your changes to the "
