@@ -2,7 +2,8 @@
 // A process with shards and nothing else: while it owns a policy, it writes to the policy's ConfigMap all the time.
 // What the API server's audit log has of it is what test/e2e/run-ha judges.
 //   ha-process --kubeconfig F --policies N --every MS [the flags of gpuscale run about high availability]
-// The ConfigMaps are policy-0 .. in namespace default. SIGTERM ends it cleanly.
+// The ConfigMaps are policy-0 .. in namespace default. SIGTERM ends it cleanly. Who holds shard 0, as it knows, is said
+// whenever that changes.
 #include <argp.h>
 #include <event2/event.h>
 #include <signal.h>
@@ -40,6 +41,7 @@ struct process {
 	struct policy policies[POLICIES_MAX];
 	int64_t n_policies, every_ms;
 	unsigned long written, failed;
+	char holder[LEASE_IDENTITY_BYTES]; // of shard 0, as last said
 };
 
 struct arguments {
@@ -108,11 +110,21 @@ static void write_policy(struct policy *policy)
 		fprintf(stderr, "%s: %s\n", policy->name, e.msg);
 }
 
+static void say_holder(struct process *p)
+{
+	const char *holder = shards_holder(p->shards, 0);
+	if (strcmp(holder, p->holder) == 0)
+		return;
+	snprintf(p->holder, sizeof p->holder, "%s", holder);
+	fprintf(stderr, "shard 0 is held by \"%s\"\n", holder);
+}
+
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
 	struct process *p = arg;
+	say_holder(p);
 	for (int64_t i = 0; i < p->n_policies; i++)
 		write_policy(&p->policies[i]);
 }
