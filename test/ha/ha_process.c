@@ -3,7 +3,7 @@
 // What the API server's audit log has of it is what test/e2e/run-ha judges.
 //   ha-process --kubeconfig F --policies N --every MS [the flags of gpuscale run about high availability]
 // The ConfigMaps are policy-0 .. in namespace default. SIGTERM ends it cleanly. Who holds shard 0, as it knows, is said
-// whenever that changes.
+// whenever that changes; a write that got no answer in its time, too: "gave up on POLICY COUNT".
 #include <argp.h>
 #include <event2/event.h>
 #include <signal.h>
@@ -88,6 +88,8 @@ static void on_written(void *arg, const struct http_response *response, const st
 	p->failed += error != NULL;
 	if (error)
 		fprintf(stderr, "%s: %s\n", policy->name, error->msg);
+	if (error && error->kind == ERR_TIMEOUT)
+		fprintf(stderr, "gave up on %s %lu\n", policy->name, policy->count);
 	if (!shards_owns(p->shards, "default", policy->name))
 		settle(p, shards_of(p->shards, "default", policy->name));
 }

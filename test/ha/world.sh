@@ -16,8 +16,9 @@ for ((i = 0; i < 60; i++)); do printf 'apiVersion: v1\nkind: ConfigMap\nmetadata
 
 # Where a holder that is held up may lose its lease, it is short: the proof is the judge's. Where the lease must stay with its
 # holder until the test takes it away, it is long.
-short=(--lease-duration 5s --renew-deadline 3s --retry-period 300ms) # whoever waits for one to be over sleeps 7 s
-long=(--lease-duration 20s --renew-deadline 16s --retry-period 300ms)
+# A write has half of what lies between the two times.
+short=(--lease-duration 6s --renew-deadline 2s --retry-period 300ms) # whoever waits for one to be over sleeps 8 s
+long=(--lease-duration 20s --renew-deadline 14s --retry-period 300ms)
 timing=("${short[@]}")
 # begin ID ARGUMENT..: one process.
 begin() { local id=$1; shift; start "$id" "$process" --identity "$id" "${timing[@]}" "$@"; }
@@ -33,9 +34,17 @@ writes() { local before; before=$(count "$1"); sleep 0.5; [ "$(count "$1")" -gt 
 reset() { kubectl delete leases --all >/dev/null; }
 now_ms() { local us=${EPOCHREALTIME/[^0-9]/}; echo "${us::-3}"; }
 has_writes() { [ "$(grep '"writer":' "$audit" | grep -c '"code":200')" -ge "$1" ]; }
+given_up() { # of each process that ever was, as test/ha/judge wants it
+	local log id
+	for log in "$work"/*.log; do
+		id=${log##*/} id=${id%.log}
+		[ "$id" = audit ] || sed -n "s/^gave up on /$id /p" "$log"
+	done
+}
 judged() { # NAME WRITES_AT_LEAST
 	local verdict
 	wait_for 60 has_writes "$2"
-	if verdict=$("$root/test/ha/judge" "$audit" "$2"); then pass "$1"; diag "$verdict"; else fail "$1" "$verdict"; fi
+	given_up >"$work/given-up"
+	if verdict=$("$root/test/ha/judge" "$audit" "$2" "$work/given-up"); then pass "$1"; diag "$verdict"; else fail "$1" "$verdict"; fi
 }
 
