@@ -74,6 +74,18 @@ static void write_shards(struct buf *b, const struct shards *shards)
 	           s.n_shards, s.identity, s.error[0] ? ": " : "", s.error);
 }
 
+static void write_targets(struct buf *b, const struct target_store *targets)
+{
+	struct target_store_stats s = {0};
+	if (targets)
+		target_store_get_stats(targets, &s);
+	if (s.broken_why)
+		buf_printf(b, "[-]targets %zu of %zu watches do not work, so each tick reads: %s (informative)\n",
+		           s.broken, s.watches, s.broken_why);
+	else if (targets)
+		buf_printf(b, "[+]targets %zu known from %zu watches (informative)\n", s.targets, s.watches);
+}
+
 // Ready: the policies are known, and each had a tick (no policy yet is no fault). A source that is away is no reason to
 // be taken out of service: holding is the job then.
 static void get_readyz(void *arg, struct http_exchange *x)
@@ -97,6 +109,7 @@ static void get_readyz(void *arg, struct http_exchange *x)
 			           v.watch_error[0] ? v.watch_error
 			           : listed         ? "of the policies is open"
 			                            : "of the policies has not begun");
+		write_targets(&b, v.targets);
 		write_sources(&b, query_hub_sources(v.queries));
 		buf_printf(&b, "[%c]reload %s (informative)\n", v.reload_failed ? '-' : '+',
 		           v.reload_failed ? "failed; the last good policies stay in force" : "ok");

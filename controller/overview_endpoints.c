@@ -20,6 +20,7 @@
 #include "controller/reconcile.h"
 #include "controller/shards.h"
 #include "controller/status_page.h"
+#include "k8s/target_store.h"
 #include "promql/promql_source.h"
 
 #define JSON_TYPE      "application/json"
@@ -70,9 +71,15 @@ static void find_problems(const struct controller_view *v, char out[PROBLEMS_BYT
 	struct shards_view shards = {.error = ""};
 	if (v->shards)
 		shards_get_view(v->shards, &shards);
+	struct target_store_stats targets = {0};
+	if (v->targets)
+		target_store_get_stats(v->targets, &targets);
 	const struct {
 		const char *what, *error;
-	} rows[] = {{"policies cannot be watched", v->watch_error}, {"leases", shards.error}};
+	} rows[] = {
+	        {"policies cannot be watched", v->watch_error},
+	        {"leases", shards.error},
+	        {"targets cannot be watched, so each tick reads them", targets.broken_why ? targets.broken_why : ""}};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
 		if (rows[i].error[0] && used < PROBLEMS_BYTES)
 			used += (size_t)snprintf(out + used, PROBLEMS_BYTES - used, "%s: %s\n", rows[i].what,

@@ -442,6 +442,8 @@ void target_store_get_stats(const struct target_store *s, struct target_store_st
 		ret_stats->watches++;
 		ret_stats->unsynced += !w->is_synced;
 		ret_stats->broken += w->is_broken;
+		if (w->is_broken)
+			ret_stats->broken_why = w->why;
 		ret_stats->lists += one.lists;
 		ret_stats->streams += one.streams;
 		ret_stats->events += one.events;

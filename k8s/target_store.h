@@ -81,7 +81,8 @@ void target_store_note_scaled(struct target_store *s, const struct scale_ref *re
 
 struct target_store_stats {
 	size_t targets, watches, unsynced,
-	        broken; // wanted and watched; watches now; of these without a list, with an error
+	        broken;         // wanted and watched; watches now; of these without a list, with an error
+	const char *broken_why; // of one that is broken, borrowed until the loop runs; NULL: none is
 	uint64_t lists, streams, events, gone, fetches;
 };
 void target_store_get_stats(const struct target_store *s, struct target_store_stats *ret_stats);
