@@ -17,7 +17,7 @@ for ((i = 0; i < 60; i++)); do printf 'apiVersion: v1\nkind: ConfigMap\nmetadata
 # Where a holder that is held up may lose its lease, it is short: the proof is the judge's. Where the lease must stay with its
 # holder until the test takes it away, it is long.
 # A write has half of what lies between the two times.
-short=(--lease-duration 6s --renew-deadline 2s --retry-period 300ms) # whoever waits for one to be over sleeps 8 s
+short=(--lease-duration 8s --renew-deadline 4s --retry-period 300ms) # whoever waits for one to be over sleeps 10 s
 long=(--lease-duration 20s --renew-deadline 14s --retry-period 300ms)
 timing=("${short[@]}")
 # begin ID ARGUMENT..: one process.
