@@ -103,7 +103,8 @@ int cmd_run(int argc, char **argv)
 	                          parse,
 	                          "",
 	                          "Run the controller: query, decide, and PATCH the targets' scale, policy by policy."
-	                          "\vSIGHUP reads the policies again; SIGTERM ends cleanly. Logs go to stderr."
+	                          "\vPolicy files that changed are read again once they rest, and at once on SIGHUP;"
+	                          " SIGTERM ends cleanly. Logs go to stderr."
 	                          " Exit status: 0 stopped or all ticks good, 1 failed, 2 wrong usage.",
 	                          children,
 	                          NULL,

@@ -21,6 +21,7 @@ struct policy_folder {
 	struct buf report; // errors of the last reading
 	bool failed;
 	uint64_t seen_fingerprint; // of the last reading, good or bad: a bad file is not read again until it changes
+	uint64_t new_fingerprint;  // of the last look, when that was another one
 };
 
 static void log_report(const struct policy_folder *f)
@@ -108,14 +109,25 @@ void policy_folder_reload(struct policy_folder *f, const char *why)
 	read_again(f, why);
 }
 
+static int look_again(struct policy_folder *f, int64_t after_ms)
+{
+	struct timeval after = {after_ms / 1000, after_ms % 1000 * 1000};
+	return event_add(f->timer, &after);
+}
+
+// A file that is being written is a valid one, too, when it is cut between two policies or still empty: taken at its
+// word it would end policies, and with them what they remember (cooldowns, windows).
 static void on_watch(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
 	struct policy_folder *f = arg;
 	uint64_t now = policy_set_fingerprint(f->options.paths, f->options.n_paths);
-	if (now != 0 && now != f->seen_fingerprint)
+	bool has_changed = now != 0 && now != f->seen_fingerprint, is_at_rest = now == f->new_fingerprint;
+	if (has_changed && is_at_rest)
 		read_again(f, "files changed");
+	f->new_fingerprint = now;
+	look_again(f, has_changed && !is_at_rest ? POLICY_FOLDER_REST_MS : POLICY_FOLDER_WATCH_MS);
 }
 
 struct policy_folder *policy_folder_new(const struct policy_folder_options *options, struct err *e)
@@ -130,9 +142,8 @@ struct policy_folder *policy_folder_new(const struct policy_folder_options *opti
 	if (read_all(f, e) < 0)
 		goto fail;
 	log_report(f);
-	f->timer = event_new(options->loop, -1, EV_PERSIST, on_watch, f);
-	struct timeval every = {POLICY_FOLDER_WATCH_MS / 1000, (POLICY_FOLDER_WATCH_MS % 1000) * 1000};
-	if (f->timer && event_add(f->timer, &every) == 0)
+	f->timer = evtimer_new(options->loop, on_watch, f);
+	if (f->timer && look_again(f, POLICY_FOLDER_WATCH_MS) == 0)
 		return f;
 	err_set(e, ERR_INTERNAL, "cannot watch the policy files");
 fail:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policies from files and folders as a source of the store: read at the start, when they change and on demand. What did
-// not change is neither read nor put again.
+// not change is neither read nor put again, and what is still being written is left until it rests.
 #ifndef GPUSCALE_CONTROLLER_POLICY_FOLDER_H
 #define GPUSCALE_CONTROLLER_POLICY_FOLDER_H
 
@@ -16,6 +16,7 @@ struct policy_folder;
 struct policy_store;
 
 #define POLICY_FOLDER_WATCH_MS   2000 // how often the files are looked at
+#define POLICY_FOLDER_REST_MS    500  // for so long they must not have changed to be read
 #define POLICY_FOLDER_REPORT_MAX (1024 * 1024)
 
 struct policy_folder_options { // nothing of it owned
@@ -28,11 +29,12 @@ struct policy_folder_options { // nothing of it owned
 	size_t n_paths;
 };
 
-// Reads once, and looks again every POLICY_FOLDER_WATCH_MS. NULL and *e when a path cannot be read at all.
+// Reads once, and looks again every POLICY_FOLDER_WATCH_MS; what has changed is read when it has been the same for
+// POLICY_FOLDER_REST_MS. NULL and *e when a path cannot be read at all.
 struct policy_folder *policy_folder_new(const struct policy_folder_options *options, struct err *e);
 // The policies stay in the store. NULL is fine.
 void policy_folder_free(struct policy_folder *f);
-// Reads every file again; why: for the log.
+// Reads every file again, at once; why: for the log.
 void policy_folder_reload(struct policy_folder *f, const char *why);
 
 struct policy_folder_state {
