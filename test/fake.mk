@@ -6,10 +6,10 @@ $(OUT)/fake-apiserver: $(OUT)/obj/test/fake/apiserver_main.o $(FAKE_APISERVER_OB
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
-# Unit tests that have the fake in their own loop (k8s_harness.c).
-FAKE_APISERVER_TESTS := $(addprefix $(OUT)/test/test_k8s_,client call scale scalers) $(addprefix $(OUT)/test/test_,policy_status policy_watch restore_replicas target_store pod_store)
+# Unit tests that have the fake in their own loop (k8s_harness.c; target_fixture.c on top of it).
+FAKE_APISERVER_TESTS := $(addprefix $(OUT)/test/test_k8s_,client call scale scalers) $(addprefix $(OUT)/test/test_,policy_status policy_watch restore_replicas target_store target_hard_cases pod_store)
 $(FAKE_APISERVER_TESTS): $(OUT)/test/%: $(OUT)/obj/test/unit/%.o $(OUT)/obj/test/fake/k8s_harness.o \
-                         $(FAKE_APISERVER_OBJECTS) $(TEST_SUPPORT) $(ARCHIVES)
+                         $(OUT)/obj/test/fake/target_fixture.o $(FAKE_APISERVER_OBJECTS) $(TEST_SUPPORT) $(ARCHIVES)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka

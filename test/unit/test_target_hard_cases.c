@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a target that a list and a watch alone do not tell is known all the same: of a kind whose objects do not tell
+// their scale, and past every fault; and where that cannot be, who asks is told so.
+#include "k8s/target_store.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "k8s/pod_store.h"
+#include "test/fake/k8s_harness.h"
+#include "test/fake/target_fixture.h"
+#include "test/support/apart.h"
+#include "test/support/loop.h"
+
+static const struct scale_ref web = {"apps/v1", "Deployment", "ns", "web"};
+static const struct scale_ref gadget = {"example.dev/v1", "Widget", "ns", "gadget"};
+
+static void kinds_not_learnt_and_nonsense_are_not_watched(void **state)
+{
+	struct target_world *w = *state;
+	static const struct scale_ref refs[] = {{"example.dev/v1", "Widget", "ns", "w"},
+	                                        {"apps/v1beta1", "Deployment", "ns", "web"},
+	                                        {"apps/v1", "DaemonSet", "ns", "d"},
+	                                        {"apps/v1", "Deployment", "n/s", "web"}};
+	for (size_t i = 0; i < sizeof refs / sizeof refs[0]; i++) {
+		target_fixture_want(w, &refs[i]);
+		assert_int_equal(target_fixture_get(w, &refs[i]).state, TARGET_UNWATCHED);
+		assert_non_null(target_fixture_get(w, &refs[i]).why);
+		target_store_unwant(w->store, &refs[i], false);
+	}
+	test_loop_for(w->h.loop, 50);
+	assert_int_equal(target_fixture_requests(w), 0);
+}
+
+// ---- a kind whose objects do not tell their scale ----
+
+static uint64_t scale_reads(const struct target_world *w)
+{
+	return fake_apiserver_count(w->h.server, "get", "widgets/scale");
+}
+
+// Wanted, and its kind learnt by whoever asked for its scale.
+static void want_gadget(struct target_world *w)
+{
+	struct outcome o;
+	target_fixture_add(w, "ns/Widget/gadget=2");
+	target_fixture_want(w, &gadget);
+	assert_int_equal(target_fixture_get(w, &gadget).state, TARGET_UNWATCHED);
+	harness_get(&w->h, &gadget, &o);
+	assert_false(o.is_error);
+	assert_int_equal(target_fixture_get(w, &gadget).state, TARGET_UNSYNCED);
+	target_fixture_wait_for(w, &gadget, TARGET_FOUND, 2);
+}
+
+// Until what is there was listed and every change is told.
+static void wait_for_streams(struct target_world *w)
+{
+	TEST_BECOMES(w->h.loop, fake_apiserver_count(w->h.server, "watch", "widgets") == 1 &&
+	                                fake_apiserver_count(w->h.server, "watch", "pods") == 1);
+}
+
+static void another_kind_is_read_when_it_has_changed_and_not_before(void **state)
+{
+	struct target_world *w = *state;
+	struct outcome o;
+	want_gadget(w);
+	struct target_view v = target_fixture_wait_for(w, &gadget, TARGET_FOUND, 2);
+	harness_get(&w->h, &gadget, &o);
+	assert_string_equal(v.resource_version, o.scale.resource_version);
+	assert_string_equal(v.selector, "app=gadget");
+	// Nothing but its pods tells how many are ready.
+	assert_int_equal(v.ready_replicas, -1);
+	assert_non_null(v.pods);
+	struct pod_set_counts counts;
+	TEST_BECOMES(w->h.loop, (pod_set_get_counts(v.pods, &counts), counts.counts.ready == 2));
+	wait_for_streams(w);
+	test_loop_for(w->h.loop, 50);
+	uint64_t before = target_fixture_requests(w);
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(target_fixture_get(w, &gadget).state, TARGET_FOUND);
+		test_loop_for(w->h.loop, 1);
+	}
+	assert_int_equal(target_fixture_requests(w), before);
+	// Somebody else scales it: read once more for what changes, however often it is looked at.
+	before = scale_reads(w);
+	harness_patch(&w->h, &gadget, o.scale.resource_version, 5, &o);
+	assert_false(o.is_error);
+	target_fixture_wait_for(w, &gadget, TARGET_FOUND, 5);
+	test_loop_for(w->h.loop, 200);
+	target_fixture_wait_for(w, &gadget, TARGET_FOUND, 5);
+	assert_in_range(scale_reads(w) - before, 1, 8); // the scale, and its status as pods come
+	harness_request(&w->h, "DELETE", "/apis/example.dev/v1/namespaces/ns/widgets/gadget", NULL, NULL, &o);
+	assert_false(o.is_error);
+	target_fixture_wait_for(w, &gadget, TARGET_ABSENT, -1);
+	before = target_fixture_requests(w);
+	test_loop_for(w->h.loop, 100);
+	assert_int_equal(target_fixture_get(w, &gadget).state, TARGET_ABSENT);
+	assert_int_equal(target_fixture_requests(w), before);
+	target_fixture_add(w, "ns/Widget/gadget=1");
+	target_fixture_wait_for(w, &gadget, TARGET_FOUND, 1);
+}
+
+static void of_another_kind_too_our_own_write_is_known_before_its_event(void **state)
+{
+	struct target_world *w = *state;
+	struct outcome o;
+	want_gadget(w);
+	wait_for_streams(w);
+	test_loop_for(w->h.loop, 50);
+	struct target_view v = target_fixture_wait_for(w, &gadget, TARGET_FOUND, 2);
+	fake_apiserver_mute(w->h.server, true);
+	harness_patch(&w->h, &gadget, v.resource_version, 7, &o);
+	assert_false(o.is_error);
+	target_store_note_scaled(w->store, &gadget, &o.scale);
+	v = target_fixture_get(w, &gadget);
+	assert_int_equal(v.state, TARGET_FOUND);
+	assert_int_equal(v.spec_replicas, 7);
+	assert_string_equal(v.resource_version, o.scale.resource_version);
+	fake_apiserver_mute(w->h.server, false);
+	target_fixture_wait_for(w, &gadget, TARGET_FOUND, 7);
+}
+
+static void another_kind_that_may_not_be_read_or_listed_is_told(void **state)
+{
+	struct target_world *w = *state;
+	struct outcome o;
+	want_gadget(w);
+	const struct scale_ref late = {"example.dev/v1", "Widget", "ns", "late"};
+	target_fixture_add(w, "ns/Widget/late=4");
+	fake_apiserver_fail(w->h.server,
+	                    &(struct fake_fault){.next = 1, .status = 403, .verb = "get", .resource = "widgets/scale"});
+	target_fixture_want(w, &late); // the list has passed it over
+	assert_int_equal(target_fixture_get(w, &late).state, TARGET_UNSYNCED);
+	target_fixture_wait_for(w, &late, TARGET_UNWATCHED, -1);
+	harness_get(&w->h, &late, &o);
+	harness_patch(&w->h, &late, o.scale.resource_version, 6, &o);
+	target_fixture_wait_for(w, &late, TARGET_FOUND, 6); // it has changed: tried again
+	fake_apiserver_fail(w->h.server,
+	                    &(struct fake_fault){.next = 2, .status = 403, .verb = "list", .resource = "widgets"});
+	fake_apiserver_compact(w->h.server);
+	fake_apiserver_drop_streams(w->h.server, false);
+	target_fixture_wait_for(w, &late, TARGET_UNWATCHED, -1);
+	assert_string_equal(w->what, "widgets in namespace ns");
+	target_fixture_wait_for(w, &late, TARGET_FOUND, 6);
+	target_fixture_wait_for(w, &gadget, TARGET_FOUND, 2);
+	target_store_unwant(w->store, &late, false);
+	target_store_unwant(w->store, &gadget, false);
+	struct target_store_stats stats;
+	target_store_get_stats(w->store, &stats);
+	assert_int_equal(stats.watches, 0);
+}
+
+// Nobody's kinds take no room; of more than there is room for, those too many are told to ask.
+static void kinds_have_a_ceiling(void **state)
+{
+	struct target_world *w = *state;
+	struct scale_ref ref = {"example.dev/v1", NULL, "ns", "x"};
+	char kind[32];
+	for (int i = 0; i < 2 * TARGET_KINDS_MAX; i++) {
+		snprintf(kind, sizeof kind, "Kind%d", i);
+		ref.kind = kind;
+		target_fixture_want(w, &ref);
+		assert_int_equal(target_fixture_get(w, &ref).state, TARGET_UNWATCHED);
+		target_store_unwant(w->store, &ref, false);
+	}
+	want_gadget(w);
+	for (int i = 0; i < 2 * TARGET_KINDS_MAX; i++) {
+		snprintf(kind, sizeof kind, "Kind%d", i);
+		ref.kind = kind;
+		target_fixture_want(w, &ref);
+		assert_int_equal(target_fixture_get(w, &ref).state, TARGET_UNWATCHED);
+	}
+	target_fixture_want(w, &web);
+	target_fixture_wait_for(w, &web, TARGET_FOUND, 2);
+	target_fixture_wait_for(w, &gadget, TARGET_FOUND, 2);
+}
+
+// ---- faults ----
+
+static void who_may_not_list_is_told_to_ask_until_it_may(void **state)
+{
+	struct target_world *w = *state;
+	fake_apiserver_fail(w->h.server, &(struct fake_fault){.next = 2, .status = 403, .verb = "list"});
+	target_fixture_want(w, &web);
+	struct target_view v = target_fixture_wait_for(w, &web, TARGET_UNWATCHED, -1);
+	assert_non_null(strstr(v.why, "403"));
+	assert_int_equal(w->errors, 1);
+	assert_string_equal(w->what, "deployments in namespace ns");
+	target_fixture_wait_for(w, &web, TARGET_FOUND, 2);
+	assert_int_equal(w->oks, 1);
+}
+
+static void a_version_too_old_and_dropped_streams_lose_nothing(void **state)
+{
+	struct target_world *w = *state;
+	struct outcome o;
+	struct target_store_stats stats;
+	target_fixture_want(w, &web);
+	target_fixture_wait_for(w, &web, TARGET_FOUND, 2);
+	fake_apiserver_set_bookmarks(w->h.server, 0);
+	harness_get(&w->h, &web, &o);
+	fake_apiserver_drop_streams(w->h.server, false);
+	harness_patch(&w->h, &web, o.scale.resource_version, 6, &o);
+	assert_false(o.is_error);
+	fake_apiserver_compact(w->h.server);
+	target_fixture_wait_for(w, &web, TARGET_FOUND, 6);
+	harness_request(&w->h, "DELETE", "/apis/apps/v1/namespaces/ns/deployments/web", NULL, NULL, &o);
+	fake_apiserver_drop_streams(w->h.server, true);
+	target_fixture_wait_for(w, &web, TARGET_ABSENT, -1);
+	target_store_get_stats(w->store, &stats);
+	assert_true(stats.streams >= 2);
+	assert_int_equal(w->errors, 0);
+}
+
+// ---- every fault at every request ----
+
+struct fault_case {
+	const char *name;
+	struct fake_fault fault;
+};
+static const struct fault_case faults[] = {
+        {"400", {.status = 400}},          {"401", {.status = 401}}, {"403", {.status = 403}},
+        {"404", {.status = 404}},          {"409", {.status = 409}}, {"410", {.status = 410}},
+        {"422", {.status = 422}},          {"429", {.status = 429}}, {"500", {.status = 500}},
+        {"503", {.status = 503}},          {"504", {.status = 504}}, {"a cut connection", {.cut = true}},
+        {"a lost answer", {.lose = true}},
+};
+
+#define FAULTS (sizeof faults / sizeof faults[0])
+
+// Turns the loops of all worlds until each knows that many replicas: side by side, as each waits for its backoff.
+static void wait_all(struct target_world *worlds[FAULTS], int replicas, const char *what)
+{
+	int64_t end = test_now_ms() + TARGET_FIXTURE_WAIT_MS;
+	for (size_t n = 0; n < FAULTS;) {
+		n = 0;
+		for (size_t i = 0; i < FAULTS; i++) {
+			struct target_view v = target_fixture_get(worlds[i], &web);
+			bool is_there = v.state == TARGET_FOUND && v.spec_replicas == replicas;
+			n += is_there;
+			if (!is_there && test_now_ms() > end)
+				fail_msg("%s %s: state %d, %d replicas", faults[i].name, what, (int)v.state,
+				         v.spec_replicas);
+			test_loop_for(worlds[i]->h.loop, 1);
+		}
+	}
+}
+
+static void run_faults(const char *verb, bool in_stream)
+{
+	struct target_world *worlds[FAULTS];
+	for (size_t i = 0; i < FAULTS; i++) {
+		void *state;
+		struct fake_fault fault = faults[i].fault;
+		fault.next = in_stream && !fault.status ? 0 : 1;
+		fault.verb = verb;
+		fault.resource = "deployments";
+		fault.in_stream = in_stream;
+		target_fixture_setup(&state);
+		worlds[i] = state;
+		fake_apiserver_fail(worlds[i]->h.server, &fault);
+		target_fixture_want(worlds[i], &web);
+	}
+	wait_all(worlds, 2, verb);
+	for (size_t i = 0; i < FAULTS; i++) {
+		struct outcome o;
+		harness_get(&worlds[i]->h, &web, &o);
+		harness_patch(&worlds[i]->h, &web, o.scale.resource_version, 4, &o);
+		assert_false(o.is_error);
+	}
+	wait_all(worlds, 4, "then a change"); // the watch is alive
+	for (size_t i = 0; i < FAULTS; i++) {
+		struct fake_counts counts;
+		void *state = worlds[i];
+		fake_apiserver_get_counts(worlds[i]->h.server, &counts);
+		if (counts.faults != 1 && !(in_stream && !faults[i].fault.status))
+			fail_msg("%s of %s: %d faults were met", faults[i].name, verb, (int)counts.faults);
+		target_fixture_teardown(&state);
+	}
+}
+
+static void a_list_survives_every_fault(void **state)
+{
+	run_faults("list", false);
+}
+
+static void a_watch_survives_every_fault_before_its_stream(void **state)
+{
+	run_faults("watch", false);
+}
+
+static void a_watch_survives_every_error_within_its_stream(void **state)
+{
+	run_faults("watch", true);
+}
+
+// What cannot be read by itself is told to be asked for, and known as soon as it changes.
+static void a_single_target_that_cannot_be_read_is_told(void **state)
+{
+	static const int statuses[] = {400, 401, 403, 409, 410, 422, 500, 503};
+	for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
+		void *s;
+		const struct scale_ref late = {"apps/v1", "Deployment", "ns", "late"};
+		target_fixture_setup(&s);
+		struct target_world *w = s;
+		struct outcome o;
+		target_fixture_add(w, "ns/Deployment/late=4");
+		target_fixture_want(w, &web);
+		target_fixture_wait_for(w, &web, TARGET_FOUND, 2);
+		fake_apiserver_fail(w->h.server, &(struct fake_fault){.next = 9,
+		                                                      .status = statuses[i],
+		                                                      .verb = "list",
+		                                                      .resource = "deployments"});
+		target_fixture_want(w, &late);
+		assert_int_equal(target_fixture_get(w, &late).state, TARGET_UNSYNCED);
+		target_fixture_wait_for(w, &late, TARGET_UNWATCHED, -1);
+		harness_get(&w->h, &late, &o);
+		harness_patch(&w->h, &late, o.scale.resource_version, 6, &o);
+		target_fixture_wait_for(w, &late, TARGET_FOUND, 6);
+		target_fixture_teardown(&s);
+	}
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, target_fixture_setup, target_fixture_teardown)
+	const struct CMUnitTest tests[] = {
+	        TEST(kinds_not_learnt_and_nonsense_are_not_watched),
+	        TEST(another_kind_is_read_when_it_has_changed_and_not_before),
+	        TEST(of_another_kind_too_our_own_write_is_known_before_its_event),
+	        TEST(another_kind_that_may_not_be_read_or_listed_is_told),
+	        TEST(kinds_have_a_ceiling),
+	        TEST(who_may_not_list_is_told_to_ask_until_it_may),
+	        TEST(a_version_too_old_and_dropped_streams_lose_nothing),
+	        cmocka_unit_test(a_list_survives_every_fault),
+	        cmocka_unit_test(a_watch_survives_every_fault_before_its_stream),
+	        cmocka_unit_test(a_watch_survives_every_error_within_its_stream),
+	        cmocka_unit_test(a_single_target_that_cannot_be_read_is_told),
+	};
+	return test_run_apart(tests, sizeof tests / sizeof tests[0]);
+}
