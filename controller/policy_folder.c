@@ -127,7 +127,9 @@ static void on_watch(evutil_socket_t fd, short what, void *arg)
 	if (has_changed && is_at_rest)
 		read_again(f, "files changed");
 	f->new_fingerprint = now;
-	look_again(f, has_changed && !is_at_rest ? POLICY_FOLDER_REST_MS : POLICY_FOLDER_WATCH_MS);
+	if (look_again(f, has_changed && !is_at_rest ? POLICY_FOLDER_REST_MS : POLICY_FOLDER_WATCH_MS) < 0)
+		LOG(f->options.log, LOG_ERROR, "Cannot look at the policy files any more; SIGHUP still reads them",
+		    LOG_S("err", "out of memory"));
 }
 
 struct policy_folder *policy_folder_new(const struct policy_folder_options *options, struct err *e)
