@@ -60,7 +60,7 @@ static struct doc_node *add_node(struct reader *r, const yaml_event_t *event, en
 		no_memory(r);
 		return NULL;
 	}
-	*node = (struct doc_node){.kind = kind, .line = line_of(event), .col = col_of(event), .text = ""};
+	*node = (struct doc_node){.kind = kind, .line = line_of(event), .col = col_of(event), .text = "", .key = ""};
 	if (r->depth == 0) {
 		if (kind == DOC_NULL)
 			return node; // an empty document
@@ -158,7 +158,7 @@ static int take_scalar(struct reader *r, const yaml_event_t *event)
 		return -1;
 	if (is_null) {
 		// "? key" without ":" puts its nothing where the next token is, which may be past the last line.
-		if (node->key && node->line > node->key_line) {
+		if (node->key_line > 0 && node->line > node->key_line) {
 			node->line = node->key_line;
 			node->col = node->key_col;
 		}

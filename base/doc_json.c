@@ -74,7 +74,7 @@ static int convert_children(struct converter *c, const cJSON *item, struct doc_n
 		struct doc_node *child = arena_alloc(c->arena, sizeof *child);
 		if (!child)
 			return no_memory(c);
-		child->text = "";
+		child->text = child->key = "";
 		if (node->kind == DOC_MAP && !(child->key = arena_strdup(c->arena, i->string)))
 			return no_memory(c);
 		*slot = child;
@@ -122,7 +122,7 @@ int doc_from_json(struct arena *a, const char *text, size_t len, struct doc_node
 	struct doc_node *root = arena_alloc(a, sizeof *root);
 	int rc = root ? 0 : no_memory(&c);
 	if (root) {
-		root->text = "";
+		root->text = root->key = "";
 		rc = convert(&c, tree, root);
 	}
 	cJSON_Delete(tree);

@@ -28,8 +28,8 @@ static size_t check_node(const struct doc_node *node, int depth, int max_line, s
 	bool is_collection = node->kind == DOC_MAP || node->kind == DOC_SEQ;
 	require(is_collection || !node->child);
 	for (const struct doc_node *c = node->child; c; c = c->next) {
-		require((c->key != NULL) == (node->kind == DOC_MAP));
-		require(!c->key || doc_get(node, c->key) == c); // no duplicates
+		require(c->key && (node->kind == DOC_MAP || c->key[0] == '\0'));
+		require(node->kind != DOC_MAP || doc_get(node, c->key) == c); // no duplicates
 		n += check_node(c, depth + is_collection, max_line, text_len);
 		n_children++;
 	}
@@ -57,7 +57,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (doc_parse_yaml(&a, "fuzz", text, size, &file, &e) == 0) {
 		size_t n = 0;
 		for (size_t i = 0; i < file.n_roots; i++) {
-			require(file.roots[i]->kind != DOC_NULL && !file.roots[i]->next && !file.roots[i]->key);
+			require(file.roots[i]->kind != DOC_NULL && !file.roots[i]->next &&
+			        file.roots[i]->key[0] == '\0');
 			n += check_node(file.roots[i], 0, max_line, size);
 		}
 		require(n <= DOC_NODES_MAX && file.n_roots <= DOC_DOCUMENTS_MAX);

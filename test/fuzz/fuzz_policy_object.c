@@ -31,7 +31,7 @@ static size_t check_node(const struct doc_node *node, int depth)
 	require(depth <= DOC_DEPTH_MAX && node->line == 0 && node->col == 0);
 	require(node->text && strlen(node->text) == node->text_len && (is_collection || !node->child));
 	for (const struct doc_node *c = node->child; c; c = c->next, n_children++) {
-		require((c->key != NULL) == (node->kind == DOC_MAP));
+		require(c->key && (node->kind == DOC_MAP || c->key[0] == '\0'));
 		n += check_node(c, depth + is_collection);
 	}
 	require(n_children == node->n_children);

@@ -35,7 +35,8 @@ static void dump(const struct doc_node *n, struct buf *out)
 		for (const struct doc_node *c = n->child; c; c = c->next) {
 			if (c != n->child)
 				buf_puts(out, ", ");
-			if (c->key)
+			assert_non_null(c->key);
+			if (n->kind == DOC_MAP)
 				buf_printf(out, "%s@%d:%d=", c->key, c->key_line, c->key_col);
 			dump(c, out);
 		}

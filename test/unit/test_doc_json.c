@@ -36,8 +36,9 @@ static void dump(const struct doc_node *n, struct buf *out)
 	case DOC_MAP:
 		buf_putc(out, n->kind == DOC_SEQ ? '[' : '{');
 		for (const struct doc_node *c = n->child; c; c = c->next, n_children++) {
-			assert_int_equal(c->key != NULL, n->kind == DOC_MAP);
-			buf_printf(out, "%s%s%s", n_children ? ", " : "", c->key ? c->key : "", c->key ? "=" : "");
+			assert_non_null(c->key);
+			assert_true(n->kind == DOC_MAP || c->key[0] == '\0');
+			buf_printf(out, "%s%s%s", n_children ? ", " : "", c->key, n->kind == DOC_MAP ? "=" : "");
 			dump(c, out);
 		}
 		buf_putc(out, n->kind == DOC_SEQ ? ']' : '}');
