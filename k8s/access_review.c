@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/access_review.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -84,9 +85,17 @@ static int read_bool(const cJSON *o, const char *key, struct err *e)
 	return cJSON_IsTrue(item) ? 1 : err_set(e, ERR_PROTOCOL, "status.%s is not true or false", key);
 }
 
+// Absent or null is empty, as the API leaves out what is; of another shape it is no user.
+static bool has_shape(const cJSON *item, cJSON_bool (*is_shape)(const cJSON *item))
+{
+	return !item || cJSON_IsNull(item) || is_shape(item);
+}
+
 static int add_groups(struct k8s_user *u, const cJSON *groups, struct err *e)
 {
 	const cJSON *group;
+	if (!has_shape(groups, cJSON_IsArray))
+		return err_set(e, ERR_PROTOCOL, "groups is not a list");
 	cJSON_ArrayForEach(group, groups)
 	{
 		if (!cJSON_IsString(group))
@@ -100,8 +109,12 @@ static int add_groups(struct k8s_user *u, const cJSON *groups, struct err *e)
 static int add_extra(struct k8s_user *u, const cJSON *extra, struct err *e)
 {
 	const cJSON *values, *value;
+	if (!has_shape(extra, cJSON_IsObject)) // the items of a list have no names
+		return err_set(e, ERR_PROTOCOL, "extra is not a map");
 	cJSON_ArrayForEach(values, extra)
 	{
+		if (!has_shape(values, cJSON_IsArray))
+			return err_set(e, ERR_PROTOCOL, "extra values are not a list");
 		cJSON_ArrayForEach(value, values)
 		{
 			if (!cJSON_IsString(value))
@@ -115,6 +128,8 @@ static int add_extra(struct k8s_user *u, const cJSON *extra, struct err *e)
 
 static int read_user(const cJSON *user, struct k8s_user **ret_user, struct err *e)
 {
+	if (!has_shape(json_get(user, "uid"), cJSON_IsString))
+		return err_set(e, ERR_PROTOCOL, "uid is not a string");
 	struct k8s_user *u = k8s_user_new(json_get_str(user, "username", ""), json_get_str(user, "uid", ""), e);
 	if (!u)
 		return -1;

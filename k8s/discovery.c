@@ -42,6 +42,29 @@ struct discovery {
 
 // ---- decoding ----
 
+// Why the reply is no list of resources; 0 when it is one. A group without resources may say null.
+static int check_list(const cJSON *root, struct err *e)
+{
+	const cJSON *resources = json_get(root, "resources"), *item;
+	if (strcmp(json_get_str(root, "kind", ""), "APIResourceList") != 0)
+		return err_set(e, ERR_PROTOCOL, "expected an APIResourceList, got kind \"%.60s\"",
+		               json_get_str(root, "kind", ""));
+	if (!cJSON_IsArray(resources) && !cJSON_IsNull(resources))
+		return err_set(e, ERR_PROTOCOL, "an APIResourceList whose resources are not a list");
+	int count = cJSON_GetArraySize(resources);
+	if (count > DISCOVERY_RESOURCES_MAX)
+		return err_set(e, ERR_LIMIT, "%d resources in one API group, the ceiling is %d", count,
+		               DISCOVERY_RESOURCES_MAX);
+	cJSON_ArrayForEach(item, resources)
+	{
+		const cJSON *scope = json_get(item, "namespaced");
+		if (!json_get_str(item, "name", NULL) || !json_get_str(item, "kind", NULL) ||
+		    (scope && !cJSON_IsBool(scope)))
+			return err_set(e, ERR_PROTOCOL, "an APIResourceList with an item that is no resource");
+	}
+	return 0;
+}
+
 static bool copy_name(char out[DISCOVERY_NAME_BYTES], const char *name, size_t len)
 {
 	if (len == 0 || len >= DISCOVERY_NAME_BYTES)
@@ -65,18 +88,9 @@ int discovery_decode(const char *text, size_t len, struct k8s_resource_list *ret
 		return -1;
 	const cJSON *resources = json_get(root, "resources"), *item;
 	int rc = -1;
-	if (strcmp(json_get_str(root, "kind", ""), "APIResourceList") != 0) {
-		err_set(e, ERR_PROTOCOL, "expected an APIResourceList, got kind \"%.60s\"",
-		        json_get_str(root, "kind", ""));
+	if (check_list(root, e) < 0)
 		goto out;
-	}
-	int count = cJSON_GetArraySize(resources);
-	if (count > DISCOVERY_RESOURCES_MAX) {
-		err_set(e, ERR_LIMIT, "%d resources in one API group, the ceiling is %d", count,
-		        DISCOVERY_RESOURCES_MAX);
-		goto out;
-	}
-	ret_list->items = calloc((size_t)count + 1, sizeof *ret_list->items);
+	ret_list->items = calloc((size_t)cJSON_GetArraySize(resources) + 1, sizeof *ret_list->items);
 	if (!ret_list->items) {
 		err_set(e, ERR_INTERNAL, "out of memory");
 		goto out;

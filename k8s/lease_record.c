@@ -17,6 +17,8 @@ static int decode_item(const cJSON *o, struct lease_record *r, struct err *e)
 	*r = (struct lease_record){0};
 	const cJSON *metadata = json_get(o, "metadata"), *spec = json_get(o, "spec");
 	int64_t seconds = 0;
+	if (spec && !cJSON_IsNull(spec) && !cJSON_IsObject(spec)) // not to be taken for one that nobody holds
+		return err_set(e, ERR_PROTOCOL, "spec is not a map");
 	if (json_get_text(metadata, "name", r->name, sizeof r->name, e) < 0 ||
 	    json_get_text(metadata, "resourceVersion", r->version, sizeof r->version, e) < 0)
 		return err_wrap(e, "metadata");
@@ -61,11 +63,14 @@ static int decode_list(const cJSON *root, lease_record_fn *fn, void *arg, struct
 	if (strcmp(json_get_str(root, "kind", ""), "LeaseList") != 0)
 		return err_set(e, ERR_PROTOCOL, "expected a LeaseList, got kind \"%.60s\"",
 		               json_get_str(root, "kind", ""));
-	const cJSON *items = json_get(root, "items"), *item;
-	if (items && !cJSON_IsNull(items) && !cJSON_IsArray(items))
+	const cJSON *metadata = json_get(root, "metadata"), *items = json_get(root, "items"), *item;
+	const cJSON *more = json_get(metadata, "continue");
+	if (!cJSON_IsNull(items) && !cJSON_IsArray(items))
 		return err_set(e, ERR_PROTOCOL, "items is not a list");
+	if (!cJSON_IsObject(metadata) || (more && !cJSON_IsNull(more) && !cJSON_IsString(more)))
+		return err_set(e, ERR_PROTOCOL, "metadata does not say whether the list is whole");
 	// A list that is cut must not be taken for all there is.
-	if (cJSON_GetArraySize(items) > LEASES_MAX || json_get_str(json_get(root, "metadata"), "continue", "")[0])
+	if (cJSON_GetArraySize(items) > LEASES_MAX || (cJSON_IsString(more) && more->valuestring[0]))
 		return err_set(e, ERR_LIMIT, "more than %d leases with one group label", LEASES_MAX);
 	cJSON_ArrayForEach(item, items)
 	{
@@ -142,6 +147,8 @@ static bool fill(cJSON *root, const struct lease_write *w, bool is_new)
 	if (ok && w->is_takeover) {
 		const cJSON *before = cJSON_GetObjectItemCaseSensitive(spec, "leaseTransitions");
 		double transitions = is_new ? 0 : (cJSON_IsNumber(before) ? before->valuedouble : 0) + 1;
+		// The API keeps 32 bits, and would refuse more than that for ever.
+		transitions = transitions < 0 ? 0 : transitions < INT32_MAX ? transitions : INT32_MAX;
 		ok = put(spec, "acquireTime", cJSON_CreateString(w->stamp)) &&
 		     put(spec, "leaseTransitions", cJSON_CreateNumber(transitions));
 	}

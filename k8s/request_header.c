@@ -13,11 +13,26 @@ static int keep(struct arena *arena, const char *text, const char **ret_copy, st
 	return *ret_copy ? 0 : err_set(e, ERR_LIMIT, "more than %d bytes", REQUEST_HEADER_BYTES_MAX);
 }
 
+// The text of a key of `data`, "" when it is absent. NULL and *e when it is none: an empty list of allowed names means
+// any name, so that what cannot be read must not be taken for one.
+static const char *text_of(const cJSON *data, const char *key, struct err *e)
+{
+	const cJSON *item = json_get(data, key);
+	if (!item)
+		return "";
+	if (cJSON_IsString(item))
+		return item->valuestring;
+	err_set(e, ERR_PROTOCOL, "%s is not a text", key);
+	return NULL;
+}
+
 // Text of a key of `data`; absent or blank: *ret_text stays NULL.
 static int read_text(const cJSON *data, const char *key, struct arena *arena, const char **ret_text, struct err *e)
 {
-	const char *text = json_get_str(data, key, "");
+	const char *text = text_of(data, key, e);
 	*ret_text = NULL;
+	if (!text)
+		return -1;
 	if (!text[strspn(text, " \t\r\n")])
 		return 0;
 	return keep(arena, text, ret_text, e);
@@ -38,8 +53,10 @@ static int add_item(struct request_header_list *l, const cJSON *item, bool is_he
 static int read_list(const cJSON *data, const char *key, bool is_header, struct arena *arena,
                      struct request_header_list *ret_list, struct err *e)
 {
-	const char *text = json_get_str(data, key, "");
+	const char *text = text_of(data, key, e);
 	ret_list->n = 0;
+	if (!text)
+		return -1;
 	if (!text[0])
 		return 0;
 	cJSON *list = json_read(text, strlen(text), e);
@@ -64,6 +81,8 @@ static int read_config(const cJSON *root, struct arena *arena, struct request_he
 	if (strcmp(json_get_str(metadata, "name", ""), REQUEST_HEADER_CONFIGMAP) != 0 ||
 	    strcmp(json_get_str(metadata, "namespace", ""), REQUEST_HEADER_NAMESPACE) != 0)
 		return err_set(e, ERR_PROTOCOL, "it is another object");
+	if (data && !cJSON_IsNull(data) && !cJSON_IsObject(data))
+		return err_set(e, ERR_PROTOCOL, "data is not a map");
 	if (read_text(data, "client-ca-file", arena, &c->client_ca_pem, e) < 0 ||
 	    read_text(data, "requestheader-client-ca-file", arena, &c->proxy_ca_pem, e) < 0 ||
 	    read_list(data, "requestheader-allowed-names", false, arena, &c->allowed_names, e) < 0 ||

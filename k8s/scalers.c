@@ -204,15 +204,15 @@ static void each_scope(struct scalers *s, void (*fn)(struct collection *c))
 		fn(&s->all->of[SCALER_SCALED_OBJECT]);
 }
 
-static bool has_scaled_objects(const struct http_response *response)
+// 1: there are ScaledObjects, 0: there are none, -1 and *e: the answer does not say.
+static int has_scaled_objects(const struct http_response *response, struct err *e)
 {
 	struct k8s_resource_list list;
-	struct err e;
-	bool is_there = false;
-	if (discovery_decode(response->body, response->body_len, &list, &e) < 0)
-		return false;
+	int is_there = 0;
+	if (discovery_decode(response->body, response->body_len, &list, e) < 0)
+		return -1;
 	for (size_t i = 0; i < list.n; i++)
-		is_there = is_there || strcmp(list.items[i].plural, "scaledobjects") == 0;
+		is_there |= strcmp(list.items[i].plural, "scaledobjects") == 0;
 	free(list.items);
 	return is_there;
 }
@@ -234,15 +234,16 @@ static void set_keda_error(struct scalers *s, const struct err *error)
 static void on_asked(void *arg, const struct http_response *response, const struct err *error)
 {
 	struct scalers *s = arg;
+	struct err e;
 	s->asking = NULL;
 	if (error && error->kind == ERR_CANCELED)
 		return;
-	bool is_answered = response || is_not_there(error);
-	set_keda_error(s, is_answered ? NULL : error);
-	if (response && has_scaled_objects(response)) {
+	int is_there = response ? has_scaled_objects(response, &e) : is_not_there(error) ? 0 : -1;
+	set_keda_error(s, is_there >= 0 ? NULL : response ? &e : error);
+	if (is_there > 0) {
 		s->keda = KEDA_PRESENT; // from now on the watches tell
 		each_scope(s, collection_open);
-	} else if (is_answered) {
+	} else if (is_there == 0) {
 		s->keda = KEDA_ABSENT;
 		ask_again_in(s, s->options.keda_ask_ms);
 	}

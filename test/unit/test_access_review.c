@@ -132,6 +132,35 @@ static void a_token_has_an_owner_or_is_none(void **state)
 	assert_null(u);
 }
 
+static void a_user_whose_parts_are_of_another_shape_is_none(void **state)
+{
+	static const char *const members[] = {"\"extra\":[[\"a\"]]",
+	                                      "\"extra\":[1]",
+	                                      "\"extra\":\"a\"",
+	                                      "\"extra\":{\"k\":1}",
+	                                      "\"extra\":{\"k\":\"v\"}",
+	                                      "\"extra\":{\"k\":{\"a\":\"v\"}}",
+	                                      "\"extra\":{\"k\":[1]}",
+	                                      "\"groups\":\"g\"",
+	                                      "\"groups\":{\"a\":\"g\"}",
+	                                      "\"groups\":1",
+	                                      "\"uid\":7",
+	                                      "\"uid\":[\"7\"]"};
+	for (size_t i = 0; i < COUNT(members); i++) {
+		char status[256];
+		struct k8s_user *u;
+		snprintf(status, sizeof status, "{\"authenticated\":true,\"user\":{\"username\":\"x\",%s}}",
+		         members[i]);
+		if (read_token(status, &u) != -1 || u)
+			fail_msg("%s was taken", members[i]);
+	}
+	struct k8s_user *u;
+	static const char nulls[] = "{\"authenticated\":true,\"user\":{\"username\":\"x\",\"uid\":null,\"groups\":null,"
+	                            "\"extra\":null}}";
+	assert_int_equal(read_token(nulls, &u), 1);
+	k8s_user_unref(u);
+}
+
 static void a_user_past_the_ceilings_is_refused(void **state)
 {
 	struct err e;
@@ -193,6 +222,11 @@ static void a_configmap_that_is_not_right_is_refused_whole(void **state)
 	        CONFIGMAP("{\"requestheader-allowed-names\":\"{}\"}"),
 	        CONFIGMAP("{\"requestheader-allowed-names\":\"front-proxy-client\"}"),
 	        CONFIGMAP("{\"requestheader-username-headers\":\"[\\\"X Remote\\\"]\"}"),
+	        CONFIGMAP("{\"requestheader-allowed-names\":[\"front-proxy-client\"]}"),
+	        CONFIGMAP("{\"requestheader-allowed-names\":null}"),
+	        CONFIGMAP("{\"client-ca-file\":7}"),
+	        CONFIGMAP("[]"),
+	        CONFIGMAP("\"client-ca-file\""),
 	};
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		struct arena arena;
@@ -264,6 +298,7 @@ int main(void)
 	        cmocka_unit_test(a_review_asks_with_all_that_is_known),
 	        cmocka_unit_test(only_a_clear_yes_is_one),
 	        cmocka_unit_test(a_token_has_an_owner_or_is_none),
+	        cmocka_unit_test(a_user_whose_parts_are_of_another_shape_is_none),
 	        cmocka_unit_test(a_user_past_the_ceilings_is_refused),
 	        cmocka_unit_test(the_configmap_of_a_cluster_is_read),
 	        cmocka_unit_test(a_configmap_that_is_not_right_is_refused_whole),

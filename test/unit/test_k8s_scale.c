@@ -5,10 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "k8s/discovery.h"
 #include "test/fake/k8s_harness.h"
 #include "test/support/loop.h"
 
@@ -221,6 +223,39 @@ static void only_a_scale_in_range_is_a_scale(void **state)
 	}
 }
 
+static void a_list_of_resources_is_whole_or_none(void **state)
+{
+	static const struct {
+		const char *resources;
+		int n; // -1: refused
+	} rows[] = {
+	        {"[]", 0},
+	        {"null", 0},
+	        {"[{\"name\":\"pods\",\"kind\":\"Pod\",\"namespaced\":true},{\"name\":\"pods/log\",\"kind\":\"Pod\"}]",
+	         1},
+	        {"{}", -1},
+	        {"\"pods\"", -1},
+	        {"7", -1},
+	        {"[null]", -1},
+	        {"[[]]", -1},
+	        {"[{\"name\":\"pods\"}]", -1},
+	        {"[{\"name\":7,\"kind\":\"Pod\"}]", -1},
+	        {"[{\"name\":\"pods\",\"kind\":\"Pod\",\"namespaced\":\"true\"}]", -1},
+	};
+	struct k8s_resource_list list;
+	struct err e = {0};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		char text[256];
+		snprintf(text, sizeof text, "{\"kind\":\"APIResourceList\",\"resources\":%s}", rows[i].resources);
+		int rc = discovery_decode(text, strlen(text), &list, &e);
+		if (rc != (rows[i].n < 0 ? -1 : 0) || (rc == 0 && list.n != (size_t)rows[i].n))
+			fail_msg("%s: %d %zu %s", rows[i].resources, rc, list.n, e.msg);
+		free(list.items);
+	}
+	assert_int_equal(discovery_decode("{\"kind\":\"APIResourceList\"}", 26, &list, &e), -1);
+	assert_int_equal(e.kind, ERR_PROTOCOL);
+}
+
 static void a_selector_over_the_ceiling_is_refused(void **state)
 {
 	char text[SCALE_SELECTOR_BYTES_MAX + 200];
@@ -285,6 +320,7 @@ int main(void)
 	        cmocka_unit_test(pods_are_counted_by_state),
 	        cmocka_unit_test(a_long_list_of_pods_is_read_page_by_page),
 	        cmocka_unit_test(only_a_scale_in_range_is_a_scale),
+	        cmocka_unit_test(a_list_of_resources_is_whole_or_none),
 	        cmocka_unit_test(a_selector_over_the_ceiling_is_refused),
 	        cmocka_unit_test(pods_are_told_apart),
 	};

@@ -323,6 +323,13 @@ static void keda_that_cannot_be_asked_for_is_an_error_of_its_own(void **state)
 	expect_owner(&w, web, "HorizontalPodAutoscaler default/web");
 	expect_error(&w, web, "/apis/keda.sh/v1alpha1");
 	stop(&w);
+	// An answer that does not say what there is does not say that there is nothing.
+	start(&w, true, 0);
+	fake_apiserver_fail(w.h.server,
+	                    &(struct fake_fault){.next = 1000, .status = 200, .match = "/apis/keda.sh/v1alpha1"});
+	web = want(&w, WEB);
+	expect_error(&w, web, "expected an APIResourceList, got kind \"Status\"");
+	stop(&w);
 }
 
 static void a_lost_stream_and_a_forgotten_past_lose_nobody(void **state)

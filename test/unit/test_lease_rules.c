@@ -379,6 +379,67 @@ static void a_write_changes_only_what_it_must(void **state)
 	buf_done(&out);
 }
 
+#define LEASE_X(spec) "{\"kind\":\"Lease\",\"metadata\":{\"name\":\"x\",\"resourceVersion\":\"7\"},\"spec\":" spec "}"
+
+static void no_number_of_transitions_keeps_a_lease_from_being_taken(void **state)
+{
+	(void)state;
+	static const char *const numbers[] = {"2147483646", "2147483647", "1e300", "-1e300"};
+	static const char *const want[] = {"2147483647", "2147483647", "2147483647", "0"};
+	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+		char text[256], shown[64];
+		struct lease_write w = {.name = "x", .holder = "a", .duration_ms = 15000, .is_takeover = true};
+		struct buf out;
+		struct err e = {0};
+		buf_init(&out, LEASE_OBJECT_BYTES_MAX);
+		snprintf(text, sizeof text, LEASE_X("{\"leaseTransitions\":%s}"), numbers[i]);
+		assert_int_equal(lease_write_encode(&out, &w, text, strlen(text), &e), 0);
+		snprintf(shown, sizeof shown, "\"leaseTransitions\":%s}", want[i]);
+		if (!strstr(buf_str(&out), shown))
+			fail_msg("%s: %s", numbers[i], buf_str(&out));
+		buf_done(&out);
+	}
+}
+
+static void count_item(void *arg, const struct lease_record *record)
+{
+	(void)record;
+	++*(int *)arg;
+}
+
+static void a_list_that_may_not_be_whole_is_no_list(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *members;
+		int items; // -1: refused
+	} rows[] = {
+	        {"\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[]", 0},
+	        {"\"metadata\":{\"continue\":\"\"},\"items\":null", 0},
+	        {"\"metadata\":{\"continue\":null},\"items\":[]", 0},
+	        {"\"metadata\":{\"continue\":\"x\"},\"items\":[]", -1},
+	        {"\"metadata\":{\"continue\":7},\"items\":[]", -1},
+	        {"\"metadata\":{\"continue\":[]},\"items\":[]", -1},
+	        {"\"metadata\":\"x\",\"items\":[]", -1},
+	        {"\"items\":[]", -1},
+	        {"\"metadata\":{}", -1},
+	        {"\"metadata\":{},\"items\":{}", -1},
+	        {"\"metadata\":{},\"items\":\"\"", -1},
+	        {"\"metadata\":{},\"items\":[null]", -1},
+	        {"\"metadata\":{},\"items\":[[]]", -1},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		char text[256];
+		struct err e = {0};
+		int n_items = 0;
+		snprintf(text, sizeof text, "{\"kind\":\"LeaseList\",%s}", rows[i].members);
+		int rc = lease_list_decode(text, strlen(text), count_item, &n_items, &e);
+		if (rc != (rows[i].items < 0 ? -1 : 0) || (rc == 0 && n_items != rows[i].items) ||
+		    (rc < 0 && e.kind == ERR_NONE))
+			fail_msg("%s: %d, %d items, %s", rows[i].members, rc, n_items, e.msg);
+	}
+}
+
 static void a_reply_that_is_no_lease_is_refused(void **state)
 {
 	(void)state;
@@ -388,6 +449,11 @@ static void a_reply_that_is_no_lease_is_refused(void **state)
 	         "reply to a request for a lease: metadata.name or metadata.resourceVersion is missing"},
 	        {"{\"kind\":\"Lease\",\"metadata\":{\"name\":\"x\",\"resourceVersion\":7}}",
 	         "reply to a request for a lease: metadata: resourceVersion is not a string"},
+	        // A lease without a spec is nobody's: what is no spec must not make it so.
+	        {LEASE_X("\"none\""), "reply to a request for a lease: spec is not a map"},
+	        {LEASE_X("[]"), "reply to a request for a lease: spec is not a map"},
+	        {LEASE_X("{\"holderIdentity\":[\"a\"]}"),
+	         "reply to a request for a lease: lease x: spec: holderIdentity is not a string"},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		struct lease_record r;
@@ -407,6 +473,8 @@ int main(void)
 	        cmocka_unit_test(one_that_had_to_be_created_is_ours_a_duration_later),
 	        cmocka_unit_test(timings_are_judged_as_client_go_does),
 	        cmocka_unit_test(a_write_changes_only_what_it_must),
+	        cmocka_unit_test(no_number_of_transitions_keeps_a_lease_from_being_taken),
+	        cmocka_unit_test(a_list_that_may_not_be_whole_is_no_list),
 	        cmocka_unit_test(a_reply_that_is_no_lease_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
