@@ -108,6 +108,11 @@ static void fall_asleep(struct tick *t)
 {
 	const struct policy_idle *idle = &t->policy->idle;
 	const struct idle *s = &t->state->idle;
+	// A schedule from minReplicas 0 may put the minimum at or below the idle level: then there is nothing to go
+	// down to, and going there would be a scale-up. Pinned by test_schedule
+	// "an_idle_level_above_the_bounds_of_a_schedule_rests" and prop_decide "idle never adds".
+	if (idle->replicas >= t->awake_min)
+		return;
 	// A fallback that is not lifted is no silence either, nor is a burst that has not passed.
 	if (t->state->panic.over_ms != TIME_NONE || s->quiet_since_ms == TIME_NONE || t->blind ||
 	    t->state->fallback.active || !are_all_content(t))

@@ -113,18 +113,27 @@ static void random_schedules(struct prop_random *r, struct engine *e)
 		if (cron_parse(&s->start, text[0]) || cron_parse(&s->end, text[1]))
 			fail();
 		s->min_set = prop_chance(r, 60);
-		s->min_replicas = 1 + prop_up_to(r, 8);
+		// 0 needs idle, and leaves it on: then the idle level may lie above the window's bounds.
+		s->min_replicas = e->policy.idle.set && prop_chance(r, 40) ? 0 : 1 + prop_up_to(r, 8);
 		s->max_set = prop_chance(r, 40);
-		s->max_replicas = s->min_replicas + prop_up_to(r, 20);
+		s->max_replicas = s->min_replicas + prop_up_to(r, prop_chance(r, 50) ? 3 : 20);
+		s->max_replicas += s->max_replicas == 0;
 		s->replicas_set = !s->min_set && !s->max_set;
 		s->replicas = prop_up_to(r, 6);
 	}
 }
 
+// Any multiple below minReplicas.
+static int32_t random_idle_level(struct prop_random *r, const struct engine *e)
+{
+	int32_t m = e->policy.replica_multiple, least = e->policy.min_replicas > 1 ? e->policy.min_replicas : 1;
+	return prop_up_to(r, least - 1) / m * m;
+}
+
 void prop_engine(struct prop_random *r, struct engine *e, int n_signals)
 {
 	engine_init(e, 1 + prop_up_to(r, 30));
-	e->policy.min_replicas = prop_up_to(r, 5);
+	e->policy.min_replicas = prop_up_to(r, prop_chance(r, 20) ? 20 : 5);
 	e->policy.max_replicas = e->policy.min_replicas + 1 + prop_up_to(r, 60);
 	e->policy.replica_multiple = prop_chance(r, 30) ? 1 + prop_up_to(r, 4) : 1;
 	e->policy.combine = prop_up_to(r, 1);
@@ -136,13 +145,14 @@ void prop_engine(struct prop_random *r, struct engine *e, int n_signals)
 		e->policy.scale_down.stabilization_window_ms = 15000 * prop_up_to(r, 40);
 	if (prop_chance(r, 30))
 		e->policy.cooldown = (struct policy_sustain){15000 * prop_up_to(r, 5), 15000 * prop_up_to(r, 20)};
-	random_schedules(r, e);
 	if (prop_chance(r, 25))
 		e->policy.idle = (struct policy_idle){.set = true,
 		                                      .after_ms = 15000 * prop_up_to(r, 4),
 		                                      .initial_cooldown_ms = 15000 * prop_up_to(r, 2),
-		                                      .replicas = prop_chance(r, 70) ? 0 : e->policy.min_replicas / 2,
+		                                      .replicas = prop_chance(r, 50) ? 0 : random_idle_level(r, e),
 		                                      .activation = {"s", prop_up_to(r, 40)}};
+	e->policy.min_replicas += e->policy.min_replicas == 0 && !e->policy.idle.set; // 0 needs idle
+	random_schedules(r, e);
 	if (prop_chance(r, 25))
 		e->policy.fallback = (struct policy_fallback){.set = true,
 		                                              .failure_threshold = prop_up_to(r, 3),
@@ -151,18 +161,18 @@ void prop_engine(struct prop_random *r, struct engine *e, int n_signals)
 		                                              .when = prop_up_to(r, 1)};
 	if (prop_chance(r, 30))
 		e->policy.startup = (struct policy_startup){true, prop_chance(r, 50), 15000 * (1 + prop_up_to(r, 20))};
-	if (prop_chance(r, 25))
+	if (prop_chance(r, 35))
 		e->policy.guards =
 		        (struct policy_guards){.set = true,
 		                               .max_pending_set = prop_chance(r, 50),
 		                               .max_pending_pods = prop_up_to(r, 4),
-		                               .min_available_percent = prop_chance(r, 30) ? prop_up_to(r, 100) : 0,
+		                               .min_available_percent = prop_chance(r, 50) ? prop_up_to(r, 100) : 0,
 		                               .max_step = prop_chance(r, 40) ? 1 + prop_up_to(r, 8) : 0};
 	random_rates(r, e, +1);
 	random_rates(r, e, -1);
 	for (int i = 0; i < n_signals; i++)
 		random_signal(r, e);
-	if (prop_chance(r, 25) && e->signals[0].window.set)
+	if (prop_chance(r, 60) && e->signals[0].window.set)
 		e->policy.panic = (struct policy_panic){.set = true,
 		                                        .signal = "s",
 		                                        .window_ms = 15000 * (1 + prop_up_to(r, 3)),

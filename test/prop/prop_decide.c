@@ -40,6 +40,8 @@ static const char *broken_idle(const struct engine *e, bool all_ok)
 		return reached || woken ? "no idle without being asked for" : NULL;
 	if (reached && (!all_ok || !(reached->value <= idle->activation.above)))
 		return "idle only when all is seen, and quiet";
+	if (reached && (reached->after >= d->current || d->desired > d->current))
+		return "idle never adds";
 	if (reached && e->seen.ready_replicas < d->current)
 		return "not idle while starting";
 	if (woken && (!(woken->value > idle->activation.above) || d->desired <= d->current))
@@ -108,6 +110,8 @@ static const char *broken_law(const struct engine *e)
 	for (size_t i = 0; i < e->policy.n_schedules; i++)
 		is_idle_level |= e->schedules[i].replicas_set && e->schedules[i].replicas == 0;
 	bool is_disabled = d->current == 0 && e->policy.min_replicas != 0 && !is_idle_level;
+	if (min < 0 || min > max)
+		return "the bounds leave room";
 	const char *bounds = broken_bounds(e);
 	if (bounds)
 		return bounds;
@@ -197,6 +201,46 @@ static void every_tick_keeps_the_laws(void **state)
 		engine_done(&e);
 		engine_done(&twin);
 	}
+}
+
+// In front of a schedule whose bounds lie anywhere around the idle level.
+static void going_idle_never_adds(void **state)
+{
+	struct prop_random r = {prop_seed() + 4};
+	struct engine e;
+	int64_t n = prop_ticks(), quiet = 0;
+	for (int64_t done = 0; done < n;) {
+		prop_engine(&r, &e, 1 + prop_up_to(&r, 1));
+		struct policy_idle *idle = &e.policy.idle;
+		struct policy_schedule *s = &e.schedules[0];
+		e.policy.max_replicas = 2 + prop_up_to(&r, 40);
+		e.policy.min_replicas = 2 + prop_up_to(&r, e.policy.max_replicas - 2);
+		*idle = (struct policy_idle){.set = true,
+		                             .replicas = prop_up_to(&r, e.policy.min_replicas - 1),
+		                             .activation = {"s", 10 + prop_up_to(&r, 40)}};
+		*s = (struct policy_schedule){.name = "s", .start_text = "*/30 * * * *", .end_text = "*/20 * * * *"};
+		if (cron_parse(&s->start, s->start_text) || cron_parse(&s->end, s->end_text))
+			fail();
+		s->min_set = s->max_set = true;
+		s->max_replicas = 1 + prop_up_to(&r, 20);
+		e.policy.schedules = s;
+		e.policy.n_schedules = 1;
+		engine_start(&e);
+		for (int i = 0; i < PROP_TICKS_A_TRACE; i++, done++) {
+			for (size_t k = 0; k < e.policy.n_signals; k++)
+				prop_show_random(&r, &e, k);
+			const struct decision *d = engine_tick_as_stamped(&e);
+			quiet += engine_find(&e, REASON_SCHEDULE_ACTIVE) && d->current < idle->replicas &&
+			         !(e.decision.signals[0].value > idle->activation.above);
+			const char *law = broken_law(&e);
+			if (law)
+				prop_fail_at(law, done, &e);
+			prop_follow(&r, &e);
+			prop_advance(&r, &e);
+		}
+		engine_done(&e);
+	}
+	assert_true(quiet > n / 100); // the law was put to the test
 }
 
 static void more_load_never_means_fewer_replicas(void **state)
@@ -322,6 +366,7 @@ int main(void)
 	prop_begin();
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(every_tick_keeps_the_laws),
+	        cmocka_unit_test(going_idle_never_adds),
 	        cmocka_unit_test(more_load_never_means_fewer_replicas),
 	        cmocka_unit_test(a_formula_with_max_and_min_is_max_and_min),
 	        cmocka_unit_test(no_scale_down_inside_the_window_of_a_scale_up),

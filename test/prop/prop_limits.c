@@ -321,6 +321,7 @@ static void an_error_is_not_zero(void **state)
 		prop_engine(&r, &e, 1 + prop_up_to(&r, 1));
 		e.policy.idle.set = false; // it may go to zero
 		e.policy.min_replicas = 0;
+		e.policy.max_replicas = 1 + prop_up_to(&r, 20); // also below the first multiple
 		e.policy.scale_down.stabilization_window_ms = 0;
 		e.policy.fallback = (struct policy_fallback){.set = prop_chance(&r, 80),
 		                                             .failure_threshold = prop_up_to(&r, 2),

@@ -295,6 +295,42 @@ static void a_schedule_with_a_minimum_keeps_awake(void **state)
 	engine_done(&e);
 }
 
+// By day at least 10 and 5 when idle, at night 0 to 8 (or 0 to 3): idle has nothing to take away there, and must not
+// add to what a quiet night needs.
+static void an_idle_level_above_the_bounds_of_a_schedule_rests(void **state)
+{
+	for (int32_t max = 3; max <= 8; max += 5) {
+		struct policy_schedule s[] = {schedule("0 22 * * *", "0 6 * * *", NULL)};
+		s[0].min_set = s[0].max_set = true;
+		s[0].max_replicas = max;
+		struct engine e;
+		start(&e, s, 1, 12, "2026-01-05T21:00:00Z");
+		e.policy.min_replicas = 10;
+		e.policy.max_replicas = 20;
+		e.policy.idle = (struct policy_idle){
+		        .set = true, .after_ms = 60000, .replicas = 5, .activation = {"asked", 20}};
+		engine_start(&e);
+		assert_int_equal(tick_at(&e, "2026-01-05T21:59:45Z")->desired, 12);
+		engine_show(&e, 0, 2);
+		assert_int_equal(tick_at(&e, "2026-01-05T22:00:00Z")->desired, max);
+		assert_int_equal(tick_at(&e, "2026-01-05T22:00:15Z")->desired, 2);
+		for (int i = 0; i < 8; i++) { // and so it stays: quiet for longer than `after`
+			e.now_ms += 15000;
+			const struct decision *d = engine_tick(&e);
+			assert_int_equal(d->desired, 2);
+			assert_int_equal(d->reason, REASON_DESIRED_WITHIN_RANGE);
+			assert_null(engine_find(&e, REASON_IDLE_REACHED));
+			assert_int_equal(d->min_replicas, 1);
+			assert_int_equal(d->max_replicas, max);
+			engine_apply(&e);
+		}
+		assert_int_equal(tick_at(&e, "2026-01-06T06:00:00Z")->desired, 10);
+		assert_int_equal(tick_at(&e, "2026-01-06T06:01:00Z")->desired, 5); // by day it is there
+		assert_int_equal(e.decision.reason, REASON_IDLE_REACHED);
+		engine_done(&e);
+	}
+}
+
 static void the_remembered_answer_is_the_fresh_one(void **state)
 {
 	struct policy_schedule s[] = {schedule("*/7 * * * *", "*/5 * * * *", &zurich),
@@ -337,6 +373,7 @@ int main(void)
 	        cmocka_unit_test(the_scale_goes_to_the_bounds_when_they_change),
 	        cmocka_unit_test(a_schedule_to_zero_comes_back),
 	        cmocka_unit_test(a_schedule_with_a_minimum_keeps_awake),
+	        cmocka_unit_test(an_idle_level_above_the_bounds_of_a_schedule_rests),
 	        cmocka_unit_test(the_remembered_answer_is_the_fresh_one),
 	        cmocka_unit_test(other_schedules_are_another_state),
 	};
