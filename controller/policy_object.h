@@ -11,6 +11,9 @@ struct arena;
 struct policy;
 struct schema_errors;
 
+#define POLICY_OBJECT_NAMESPACE_MAX 63
+#define POLICY_OBJECT_NAME_MAX      253
+
 // Strings live in the arena; "" where the object does not say.
 struct policy_object {
 	const char *namespace_name, *name;
@@ -27,8 +30,9 @@ struct policy_object {
 // under another version of the CRD, goes to `unknown` as a warning and changes nothing; everything else that a file may
 // not say is a fault here too, and so are texts that are no JSON. Time zones of schedules are loaded. Nothing points
 // into the text afterwards; temporary memory is returned before the call ends.
-// 0, or -1 with the faults added to errors. *ret_object is filled as far as it can be read even then: name is "" only
-// when the object has none, so a bad policy can still be told so in its status.
+// 0, or -1 with the faults added to errors. *ret_object is filled as far as it can be read even then, from a text that
+// is no JSON for us, too: name and namespace are "" only when the object has none that can be one, so a bad policy can
+// still be told so in its status, and is not taken for one that is gone.
 int policy_object_decode(const char *json, size_t len, struct arena *a, struct policy_object *ret_object,
                          struct policy *ret_policy, struct schema_errors *errors, struct schema_errors *unknown);
 

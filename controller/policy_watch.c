@@ -24,7 +24,8 @@ struct policy_watch {
 	struct k8s_watch *watch;
 	struct schema_errors *errors, *unknown; // of one object at a time
 	bool is_settled, is_synced, is_full;
-	char *error; // NULL: none
+	bool is_blind; // the list that is under way has an object that does not say which one it is
+	char *error;   // NULL: none
 };
 
 static void settled(struct policy_watch *w)
@@ -111,7 +112,19 @@ static int put_good(struct policy_watch *w, struct policy_body *fresh, const str
 static void on_list(void *arg)
 {
 	struct policy_watch *w = arg;
+	w->is_blind = false;
 	policy_store_begin(w->options.store, POLICY_FROM_OBJECT);
+}
+
+static void report_nameless(struct policy_watch *w, size_t len)
+{
+	struct buf text;
+	buf_init(&text, POLICY_ERROR_BYTES_MAX);
+	print_errors(w->errors, &text);
+	LOG(w->options.log, LOG_ERROR, "The API server sent a policy without a name", LOG_I("bytes", (int64_t)len),
+	    LOG_S("err", buf_str(&text)));
+	buf_done(&text);
+	w->is_blind = true;
 }
 
 static void on_object(void *arg, const char *json, size_t len)
@@ -128,8 +141,7 @@ static void on_object(void *arg, const char *json, size_t len)
 	struct policy_identity id = identity_of(&o);
 	int rc = 0;
 	if (o.name[0] == '\0' || o.namespace_name[0] == '\0')
-		LOG(w->options.log, LOG_ERROR, "The API server sent a policy without a name",
-		    LOG_I("bytes", (int64_t)len));
+		report_nameless(w, len);
 	else if (o.deleted_ms)
 		policy_store_remove(w->options.store, POLICY_FROM_OBJECT, o.namespace_name, o.name);
 	else if (good < 0)
@@ -153,14 +165,18 @@ static void on_deleted(void *arg, const char *json, size_t len)
 	schema_errors_init(w->errors, "");
 	schema_errors_init(w->unknown, "");
 	(void)policy_object_decode(json, len, &body->arena, &o, &body->policy, w->errors, w->unknown);
-	policy_store_remove(w->options.store, POLICY_FROM_OBJECT, o.namespace_name, o.name);
+	if (o.name[0] == '\0' || o.namespace_name[0] == '\0')
+		report_nameless(w, len);
+	else
+		policy_store_remove(w->options.store, POLICY_FROM_OBJECT, o.namespace_name, o.name);
 	policy_body_unref(body);
 }
 
 static void on_synced(void *arg)
 {
 	struct policy_watch *w = arg;
-	policy_store_end(w->options.store, POLICY_FROM_OBJECT);
+	if (!w->is_blind) // else it may be any of those that seem to be gone
+		policy_store_end(w->options.store, POLICY_FROM_OBJECT);
 	w->is_synced = true;
 	settled(w);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arbitrary bytes as an object of the API server. Beyond "does not crash": every answer is either a policy within its
-// bounds or at least one fault, and the object's identity is always readable.
+// bounds or at least one fault, and the object's identity is always readable, also when something else in the object
+// keeps it from being a tree.
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,6 +39,57 @@ static size_t check_node(const struct doc_node *node, int depth)
 	return n;
 }
 
+static void check_object(const struct policy_object *o)
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789-.";
+	require(o->namespace_name && o->name && o->uid && o->resource_version);
+	require(o->generation >= 0 && o->created_ms >= 0 && o->deleted_ms >= 0);
+	require(strspn(o->name, allowed) == strlen(o->name) && strlen(o->name) <= POLICY_OBJECT_NAME_MAX);
+	require(strspn(o->namespace_name, allowed) == strlen(o->namespace_name) &&
+	        strlen(o->namespace_name) <= POLICY_OBJECT_NAMESPACE_MAX);
+}
+
+// What is read by itself is what stands in the tree, or nothing.
+static bool is_same_text(const char *alone, const char *of_tree)
+{
+	return alone[0] == '\0' || strcmp(alone, of_tree) == 0;
+}
+
+static bool is_same_number(int64_t alone, int64_t of_tree)
+{
+	return alone == 0 || alone == of_tree;
+}
+
+// The same object with a text in it that is no JSON for us.
+static void check_broken_twin(const char *text, size_t size, const struct policy_object *whole)
+{
+	static const char tail[] = ",\"x\":\"\\u0000\"}";
+	struct schema_errors errors, unknown;
+	struct arena a;
+	struct policy_object object;
+	struct policy policy;
+	while (size > 0 && text[size - 1] != '}')
+		size--;
+	char *twin = size > 0 ? malloc(size + sizeof tail) : NULL;
+	if (!twin)
+		return;
+	memcpy(twin, text, size - 1);
+	memcpy(twin + size - 1, tail, sizeof tail - 1);
+	arena_init(&a, ARENA_BYTES_MAX);
+	schema_errors_init(&errors, NULL);
+	schema_errors_init(&unknown, NULL);
+	require(policy_object_decode(twin, size - 1 + sizeof tail - 1, &a, &object, &policy, &errors, &unknown) < 0 &&
+	        errors.n > 0);
+	check_object(&object);
+	require(is_same_text(object.name, whole->name) && is_same_text(object.namespace_name, whole->namespace_name) &&
+	        is_same_text(object.uid, whole->uid) && is_same_text(object.resource_version, whole->resource_version));
+	require(is_same_number(object.generation, whole->generation) &&
+	        is_same_number(object.created_ms, whole->created_ms) &&
+	        is_same_number(object.deleted_ms, whole->deleted_ms));
+	arena_done(&a);
+	free(twin);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct schema_errors errors, unknown;
@@ -62,11 +114,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	schema_errors_init(&unknown, NULL);
 	int rc = policy_object_decode(text, size, &a, &object, &policy, &errors, &unknown);
 	require((rc == 0) == (errors.n == 0));
-	require(object.namespace_name && object.name && object.uid && object.resource_version &&
-	        object.generation >= 0);
-	if (rc == 0)
+	check_object(&object);
+	if (rc == 0) {
 		require(policy.name && strcmp(policy.name, object.name) == 0 && policy.n_signals >= 1 &&
 		        policy.min_replicas <= policy.max_replicas && policy.max_replicas <= POLICY_REPLICAS_MAX);
+		check_broken_twin(text, size, &object);
+	}
 	arena_done(&a);
 	free(text);
 	return 0;

@@ -98,7 +98,7 @@ static void what_is_not_said_is_empty(void **state)
 {
 	(void)state;
 	struct decoded d;
-	decode(&d, "{'name':'llama','generation':'three','creationTimestamp':null}", "{" SPEC "}");
+	decode(&d, "{'name':'llama','generation':null,'creationTimestamp':null}", "{" SPEC "}");
 	assert_int_equal(d.rc, 0);
 	assert_string_equal(d.object.namespace_name, "");
 	assert_string_equal(d.object.uid, "");
@@ -153,6 +153,22 @@ static void a_bad_object_says_who_it_is(void **state)
 	         "metadata.annotations: gpuscale.dev/paused must be \"true\" or \"false\", in quotes"},
 	        {"{" NAMED ",'uid':'7','annotations':{'gpuscale.dev/dry-run':'1'}}", "{" SPEC "}",
 	         "metadata.annotations: gpuscale.dev/dry-run must be \"true\" or \"false\", in quotes"},
+	        {"{" NAMED ",'uid':'7','generation':'three'}", "{" SPEC "}",
+	         "metadata.generation: must be a whole number"},
+	        {"{" NAMED ",'uid':'7','generation':1e300}", "{" SPEC "}",
+	         "metadata.generation: must be a whole number"},
+	        {"{" NAMED ",'uid':'7','creationTimestamp':7}", "{" SPEC "}",
+	         "metadata.creationTimestamp: must be a time"},
+	        {"{" NAMED ",'uid':'7','deletionTimestamp':{}}", "{" SPEC "}",
+	         "metadata.deletionTimestamp: must be a time"},
+	        {"{" NAMED ",'uid':'7','deletionTimestamp':'soon'}", "{" SPEC "}",
+	         "metadata.deletionTimestamp: must be a time"},
+	        // No tree for us, but an object of the API server all the same.
+	        {"{" NAMED ",'uid':'7','annotations':{'a':'\\u0000'}}", "{" SPEC "}", "\\u0000 inside a string"},
+	        {"{" NAMED ",'uid':'7','annotations':{'a':'\\ud800'}}", "{" SPEC "}", "surrogate pair"},
+	        {"{" NAMED ",'uid':'7'}",
+	         "{" SPEC ",'deep':[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[0]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]}",
+	         "nested 33 deep"},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		struct decoded d;
@@ -179,6 +195,10 @@ static void text_that_is_no_object_is_a_fault(void **state)
 	                                    "7",
 	                                    "{\"metadata\":7}",
 	                                    "{\"metadata\":{\"name\":{}}}",
+	                                    "{\"metadata\":{\"name\":\"../a\"}}",
+	                                    "{\"metadata\":{\"name\":\"a/status?x\"}}",
+	                                    "{\"metadata\":{\"name\":\"a\\u0000\"}}",
+	                                    "{\"metadata\":{\"name\":\"a\"",
 	                                    "{\"kind\":\"A\",\"kind\":\"B\"}"};
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
 		struct decoded d;
@@ -192,6 +212,26 @@ static void text_that_is_no_object_is_a_fault(void **state)
 		assert_string_equal(d.object.name, "");
 		arena_done(&d.arena);
 	}
+}
+
+// Nothing of an object is lost with a text in it that we do not take.
+static void an_object_that_is_no_tree_still_says_what_it_is(void **state)
+{
+	(void)state;
+	struct decoded d;
+	decode(&d,
+	       "{" NAMED ",'uid':'7c9f','resourceVersion':'812','generation':3,'annotations':{'a':'\\u0000'},"
+	       "'creationTimestamp':'2026-01-05T09:00:00Z','deletionTimestamp':'2026-01-05T10:00:00Z'}",
+	       "{" SPEC "}");
+	assert_int_equal(d.rc, -1);
+	assert_string_equal(d.object.namespace_name, "serving");
+	assert_string_equal(d.object.name, "llama");
+	assert_string_equal(d.object.uid, "7c9f");
+	assert_string_equal(d.object.resource_version, "812");
+	assert_int_equal(d.object.generation, 3);
+	assert_int_equal(d.object.created_ms, 1767603600000);
+	assert_int_equal(d.object.deleted_ms, 1767607200000);
+	done(&d);
 }
 
 static void annotations_pause_and_keep_from_writing(void **state)
@@ -253,6 +293,7 @@ int main(void)
 	        cmocka_unit_test(fields_of_another_version_are_warnings),
 	        cmocka_unit_test(a_bad_object_says_who_it_is),
 	        cmocka_unit_test(text_that_is_no_object_is_a_fault),
+	        cmocka_unit_test(an_object_that_is_no_tree_still_says_what_it_is),
 	        cmocka_unit_test(annotations_pause_and_keep_from_writing),
 	        cmocka_unit_test(restore_replicas_may_be_zero),
 	        cmocka_unit_test(schedules_get_their_zone),

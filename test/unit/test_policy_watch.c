@@ -207,6 +207,37 @@ static void a_bad_object_leaves_the_last_good_one_in_force(void **state)
 	assert_string_equal(policy_entry_error(policy_store_find(f->store, "serving", "a")), "");
 }
 
+// Nested deeper than we read: no tree for us, but not gone. Taken for deleted, its target would get its
+// restoreReplicas.
+static void an_object_that_cannot_be_read_is_not_gone(void **state)
+{
+	struct fixture *f = *state;
+	create(f, "a", "4");
+	create(f, "b", "5");
+	watch(f, NULL);
+	assert_true(test_loop_until(f->h.loop, &f->settled, 1, WAIT));
+	patch(f, "a",
+	      "{\"metadata\":{\"annotations\":{\"a\":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[0]]]]]]]]]]]]]]]]]]]]]]]]]"
+	      "]]]]]]]"
+	      "]]]]]]]]}}}");
+	assert_true(test_loop_until(f->h.loop, &f->news, 3, WAIT));
+	const struct policy_entry *e = policy_store_find(f->store, "serving", "a");
+	assert_int_equal(max_of(f, "a"), 4);
+	assert_non_null(strstr(policy_entry_error(e), "nested"));
+	fake_apiserver_mute(f->h.server, true);
+	delete (f, "b");
+	fake_apiserver_compact(f->h.server);
+	fake_apiserver_mute(f->h.server, false);
+	fake_apiserver_drop_streams(f->h.server, false);
+	assert_true(test_loop_until(f->h.loop, &f->settled, 2, WAIT)); // a new list
+	assert_int_equal(f->removed, 1);
+	assert_int_equal(max_of(f, "a"), 4);
+	assert_null(policy_store_find(f->store, "serving", "b"));
+	delete (f, "a");
+	assert_true(test_loop_until(f->h.loop, &f->removed, 2, WAIT));
+	assert_null(policy_store_find(f->store, "serving", "a"));
+}
+
 static void a_field_of_another_version_changes_nothing(void **state)
 {
 	struct fixture *f = *state;
@@ -278,6 +309,7 @@ int main(void)
 	        T(a_status_that_is_written_is_no_change),
 	        T(an_annotation_takes_effect),
 	        T(a_bad_object_leaves_the_last_good_one_in_force),
+	        T(an_object_that_cannot_be_read_is_not_gone),
 	        T(a_field_of_another_version_changes_nothing),
 	        T(a_deleted_object_is_gone),
 	        T(what_a_gap_hid_is_found_again),
