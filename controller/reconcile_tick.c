@@ -286,10 +286,13 @@ static void on_past(void *arg, const struct http_response *response, const struc
 		return;
 	}
 	if (policy_status_restore(r->subject.status, response->body, response->body_len, r->policy, r->work->state,
-	                          r->work->now_ms, &e) < 0)
-		LOG(r->env->log, LOG_WARNING, "Cannot use what was decided before; starting anew",
-		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
-		    LOG_S("err", e.msg));
+	                          r->work->now_ms, &e) < 0) {
+		fail_tick(r, STATUS_READ_FAILED, "Cannot read what was decided before", &e);
+		return;
+	}
+	if (policy_status_is_unsure(r->subject.status))
+		LOG(r->env->log, LOG_WARNING, "The status does not say when the target was scaled; taken for just now",
+		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name));
 	r->needs_past = false;
 	unsure_write_of_past(&r->unsure, policy_status_replicas(r->subject.status));
 	observe(r);

@@ -91,6 +91,11 @@ int32_t policy_status_replicas(const struct policy_status *s)
 	return s->record.replicas;
 }
 
+bool policy_status_is_unsure(const struct policy_status *s)
+{
+	return s->record.is_unsure;
+}
+
 bool policy_status_is_there(const struct policy_status *s)
 {
 	return s->is_there;

@@ -30,11 +30,14 @@ struct policy_status *policy_status_new(const struct status_env *env, const char
                                         const char *uid);
 void policy_status_free(struct policy_status *s); // NULL is fine
 // Goes on where the last process ended: what it wrote (json: the object) is read into the state, which must be fresh.
+// -1 and *e when the text is no object (controller/status_doc.h).
 int policy_status_restore(struct policy_status *s, const char *json, size_t len, const struct policy *policy,
                           void *state, int64_t now_ms, struct err *e);
 
 // What the target was asked for when the last process wrote its status; -1: it did not say, or of another generation.
 int32_t policy_status_replicas(const struct policy_status *s);
+// What was restored does not say when the target was scaled last, so that counts as when it was read.
+bool policy_status_is_unsure(const struct policy_status *s);
 // A status of this object is known to be at the API server: of this process, or of one before.
 bool policy_status_is_there(const struct policy_status *s);
 

@@ -12,6 +12,7 @@
 #include "base/json_read.h"
 #include "base/json_write.h"
 #include "base/num.h"
+#include "k8s/json_span.h"
 #include "policies/decide.h"
 #include "policies/history.h"
 #include "policies/policy.h"
@@ -383,25 +384,73 @@ static int32_t read_replicas(const cJSON *root, const cJSON *status)
 {
 	int64_t replicas = 0, generation = 0, observed = 0;
 	if (json_get_i64(status, "currentReplicas", 0, INT32_MAX, &replicas, NULL) != 1 ||
-	    json_get_i64(status, "observedGeneration", 0, INT64_MAX, &observed, NULL) < 0 ||
-	    json_get_i64(json_get(root, "metadata"), "generation", 0, INT64_MAX, &generation, NULL) < 0 ||
+	    json_get_i64(status, "observedGeneration", 0, INT64_MAX, &observed, NULL) != 1 ||
+	    json_get_i64(json_get(root, "metadata"), "generation", 0, INT64_MAX, &generation, NULL) != 1 ||
 	    observed != generation)
 		return -1;
 	return (int32_t)replicas;
 }
 
-int status_doc_read(const char *json, size_t len, const struct policy *policy, void *state,
-                    struct status_record *record, int64_t now_ms, struct err *e)
+// What was scaled and when is not known: as if it had been now, so that every cooldown is waited out.
+static void assume_scaled(const struct policy *policy, void *state, struct status_record *record, int64_t now_ms)
 {
-	cJSON *root = json_read(json, len, e);
-	if (!root)
-		return err_wrap(e, "status");
+	record->is_unsure = true;
+	decide_record_last_scale(policy, state, now_ms);
+}
+
+static bool is_there(const cJSON *object, const char *key)
+{
+	const cJSON *item = json_get(object, key);
+	return item && !cJSON_IsNull(item);
+}
+
+static void read_status(const cJSON *root, const struct policy *policy, void *state, struct status_record *record,
+                        int64_t now_ms)
+{
 	const cJSON *status = json_get(root, "status");
+	int64_t last_ms;
+	if (is_there(root, "status") && !cJSON_IsObject(status)) {
+		assume_scaled(policy, state, record, now_ms);
+		return;
+	}
 	record->replicas = read_replicas(root, status);
 	read_conditions(status, record, now_ms);
 	read_decisions(status, record, now_ms);
 	read_scales(status, policy, state, now_ms);
 	read_recommendations(status, policy, state, now_ms);
+	if (is_there(status, "lastScaleTime") && !read_time(status, "lastScaleTime", now_ms, &last_ms))
+		assume_scaled(policy, state, record, now_ms);
+}
+
+// Something else in the object may be what is no JSON for us, such as an annotation with a \u0000.
+static int read_status_alone(const char *json, size_t len, const struct policy *policy, void *state,
+                             struct status_record *record, int64_t now_ms)
+{
+	struct json_span status = json_span_get((struct json_span){json, len}, "status");
+	if (!status.text)
+		return -1; // perhaps cut short: nothing is known of it
+	struct err unused;
+	cJSON *root = cJSON_CreateObject(), *tree = json_read(status.text, status.len, &unused);
+	if (root && tree && cJSON_AddItemToObject(root, "status", tree)) {
+		read_status(root, policy, state, record, now_ms);
+	} else {
+		cJSON_Delete(tree);
+		assume_scaled(policy, state, record, now_ms);
+	}
 	cJSON_Delete(root);
 	return 0;
+}
+
+int status_doc_read(const char *json, size_t len, const struct policy *policy, void *state,
+                    struct status_record *record, int64_t now_ms, struct err *e)
+{
+	record->replicas = -1;
+	cJSON *root = json_read(json, len, e);
+	if (!root)
+		return read_status_alone(json, len, policy, state, record, now_ms) < 0 ? err_wrap(e, "status") : 0;
+	int rc = cJSON_IsObject(root) ? 0 : err_set(e, ERR_PROTOCOL, "status: the reply is no object");
+	if (rc == 0)
+		read_status(root, policy, state, record, now_ms);
+	cJSON_Delete(root);
+	return rc;
 }

@@ -4,6 +4,7 @@
 #ifndef GPUSCALE_CONTROLLER_STATUS_DOC_H
 #define GPUSCALE_CONTROLLER_STATUS_DOC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,7 @@ struct status_record {
 	struct status_decision *decisions;       // owned, oldest first
 	size_t n_decisions, decisions_room;
 	int32_t replicas; // read: what the target was last known to be asked for, under this spec; -1 unknown
+	bool is_unsure;   // read: when the target was scaled last is there and cannot be read
 };
 void status_record_done(struct status_record *r);
 // Copies the message; the oldest goes when there are STATUS_DECISIONS_MAX.
@@ -54,7 +56,8 @@ struct status_doc {
 void status_doc_write(struct buf *out, const struct status_doc *doc);
 
 // Reads the status of an object (`json`: the whole object, or {"status":..}) into a fresh state and an empty record.
-// What it cannot use it leaves out; -1 and *e only when the text is no JSON object. Times after now_ms count as now_ms.
+// What it cannot use it leaves out, but for the time of the last scale: that counts as now_ms then, and so do times
+// after now_ms. -1 and *e when the text is no object: then nothing is known of what was.
 int status_doc_read(const char *json, size_t len, const struct policy *policy, void *state,
                     struct status_record *record, int64_t now_ms, struct err *e);
 

@@ -184,12 +184,74 @@ static void what_cannot_be_used_is_left_out(void **state)
 		status_record_done(&record);
 		engine_done(&e);
 	}
+}
+
+// A reply that is not the object says nothing of what was: it must not pass for an object without a past.
+static void what_is_no_object_is_an_error(void **state)
+{
+	static const char *const replies[] = {
+	        "",      "{\"status\":", "{\"metadata\":{\"name\":\"a\"},\"status\":{\"lastS",
+	        "[]",    "[1]",          "[{\"status\":{}}]",
+	        "7",     "null",         "\"status\"",
+	        "<html>"};
+	for (size_t i = 0; i < sizeof replies / sizeof replies[0]; i++) {
+		struct engine e;
+		struct status_record record = {0};
+		struct err error = {0};
+		engine_init(&e, 3);
+		engine_start(&e);
+		if (status_doc_read(replies[i], strlen(replies[i]), &e.policy, e.state, &record, e.now_ms, &error) == 0)
+			fail_msg("taken: %s", replies[i]);
+		assert_int_equal(error.kind, ERR_PROTOCOL);
+		assert_int_equal(record.replicas, -1);
+		engine_done(&e);
+	}
+}
+
+// Else a cooldown would be over that was not.
+static void a_last_scale_that_cannot_be_read_was_just_now(void **state)
+{
+	static const struct {
+		const char *json;
+		bool is_unsure;
+	} rows[] = {
+	        {"{\"status\":{\"lastScaleTime\":7}}", true},
+	        {"{\"status\":{\"lastScaleTime\":\"\"}}", true},
+	        {"{\"status\":{\"lastScaleTime\":\"yesterday\"}}", true},
+	        {"{\"status\":{\"lastScaleTime\":[\"2026-01-05T09:00:00Z\"]}}", true},
+	        {"{\"status\":[1,2]}", true},
+	        {"{\"status\":\"x\"}", true},
+	        {"{\"status\":{\"lastScaleTime\":\"2020-01-05T09:00:00Z\",\"message\":\"\\u0000\"}}", true},
+	        {"{\"status\":{\"lastScaleTime\":null}}", false},
+	        {"{\"status\":{}}", false},
+	        {"{\"status\":null}", false},
+	        {"{\"a\":\"\\u0000\",\"status\":{\"currentReplicas\":3}}", false},
+	        {"{}", false},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct engine e;
+		struct status_record record = {0};
+		struct err error = {0};
+		engine_init(&e, 3);
+		engine_start(&e);
+		if (status_doc_read(rows[i].json, strlen(rows[i].json), &e.policy, e.state, &record, e.now_ms, &error) <
+		    0)
+			fail_msg("%s: %s", rows[i].json, error.msg);
+		assert_int_equal(record.is_unsure, rows[i].is_unsure);
+		assert_int_equal(decide_last_scale_ms(&e.policy, e.state), rows[i].is_unsure ? e.now_ms : -1);
+		engine_done(&e);
+	}
+	// The status is read although something else in the object is no JSON for us.
+	static const char json[] = "{\"metadata\":{\"annotations\":{\"a\":\"\\u0000\"}},"
+	                           "\"status\":{\"lastScaleTime\":\"2026-01-05T09:00:00Z\"}}";
 	struct engine e;
 	struct status_record record = {0};
 	struct err error = {0};
 	engine_init(&e, 3);
 	engine_start(&e);
-	assert_int_equal(status_doc_read("{\"status\":", 10, &e.policy, e.state, &record, e.now_ms, &error), -1);
+	e.now_ms = 1767607200000;
+	assert_int_equal(status_doc_read(json, strlen(json), &e.policy, e.state, &record, e.now_ms, &error), 0);
+	assert_int_equal(decide_last_scale_ms(&e.policy, e.state), 1767603600000);
 	engine_done(&e);
 }
 
@@ -283,6 +345,8 @@ int main(void)
 	        cmocka_unit_test(many_recommendations_become_the_few_that_matter),
 	        cmocka_unit_test(old_decisions_make_room),
 	        cmocka_unit_test(what_cannot_be_used_is_left_out),
+	        cmocka_unit_test(what_is_no_object_is_an_error),
+	        cmocka_unit_test(a_last_scale_that_cannot_be_read_was_just_now),
 	        cmocka_unit_test(conditions_have_the_reasons_of_the_hpa),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
