@@ -100,8 +100,10 @@ static int add_path(struct arena *a, struct path_list *list, const char *path, b
 	if (strcmp(path, "-") == 0)
 		return add_file(a, list, path, &st, e);
 	if (stat(path, &st) < 0) {
-		if (!named_by_user)
-			return 0; // went away between the listing and now
+		// Went away between the listing and now, or leads nowhere. What is there and cannot be looked at must
+		// not be taken for gone: its policies would end.
+		if (!named_by_user && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
+			return 0;
 		return err_set_code(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, errno, "cannot read %s: %s", path,
 		                    strerror(errno));
 	}
@@ -110,6 +112,10 @@ static int add_path(struct arena *a, struct path_list *list, const char *path, b
 	const char *slash = strrchr(path, '/');
 	if (!named_by_user && !is_policy_name(slash ? slash + 1 : path))
 		return 0;
+	// To open one would wait for whoever writes to it, and all else with it.
+	if (!named_by_user && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)))
+		return err_set(e, ERR_INPUT, "%s: is no regular file: take it out of the folder, or name it by itself",
+		               path);
 	return add_file(a, list, path, &st, e);
 }
 

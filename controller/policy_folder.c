@@ -22,6 +22,7 @@ struct policy_folder {
 	bool failed;
 	uint64_t seen_fingerprint; // of the last reading, good or bad: a bad file is not read again until it changes
 	uint64_t new_fingerprint;  // of the last look, when that was another one
+	bool is_lost;              // a path could not be looked at, and that was said
 };
 
 static void log_report(const struct policy_folder *f)
@@ -123,9 +124,12 @@ static void on_watch(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	struct policy_folder *f = arg;
 	uint64_t now = policy_set_fingerprint(f->options.paths, f->options.n_paths);
-	bool has_changed = now != 0 && now != f->seen_fingerprint, is_at_rest = now == f->new_fingerprint;
-	if (has_changed && is_at_rest)
-		read_again(f, "files changed");
+	bool is_lost = now == 0, is_at_rest = now == f->new_fingerprint;
+	bool has_changed = is_lost ? !f->is_lost : f->is_lost || now != f->seen_fingerprint;
+	if (has_changed && is_at_rest) {
+		f->is_lost = is_lost;
+		read_again(f, is_lost ? "files cannot be looked at" : "files changed");
+	}
 	f->new_fingerprint = now;
 	if (look_again(f, has_changed && !is_at_rest ? POLICY_FOLDER_REST_MS : POLICY_FOLDER_WATCH_MS) < 0)
 		LOG(f->options.log, LOG_ERROR, "Cannot look at the policy files any more; SIGHUP still reads them",

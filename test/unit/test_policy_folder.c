@@ -173,6 +173,26 @@ static void a_bad_file_leaves_the_last_good_policy(void **state)
 	assert_int_equal(w->removals, 0);
 }
 
+static void a_file_that_cannot_be_looked_at_is_said_and_its_policy_stays(void **state)
+{
+	struct world *w = *state;
+	struct policy_folder_state s;
+	char text[FILE_BYTES], aside[sizeof w->path + 8];
+	snprintf(aside, sizeof aside, "%s.aside", w->path);
+	assert_int_equal(rename(w->path, aside), 0);
+	TEST_BECOMES(w->loop, has_failed(w));
+	policy_folder_get_state(w->policies, &s);
+	assert_non_null(strstr(s.report, "No such file"));
+	assert_non_null(policy_store_find(w->store, "ns", "llama"));
+	assert_int_equal(w->removals, 0);
+	assert_int_equal(rename(aside, w->path), 0); // as it was
+	TEST_BECOMES(w->loop, !has_failed(w));
+	assert_int_equal(w->puts, 1);
+	write_file(w, policy(text, 7));
+	assert_true(test_loop_until(w->loop, &w->puts, 2, 60000));
+	assert_int_equal(w->removals, 0);
+}
+
 static void a_reload_waits_for_nothing(void **state)
 {
 	struct world *w = *state;
@@ -189,6 +209,7 @@ int main(void)
 	        TEST(what_is_being_written_is_left_alone_until_it_rests),
 	        TEST(a_file_that_rests_is_taken_at_its_word),
 	        TEST(a_bad_file_leaves_the_last_good_policy),
+	        TEST(a_file_that_cannot_be_looked_at_is_said_and_its_policy_stays),
 	        TEST(a_reload_waits_for_nothing),
 	};
 	return cmocka_run_group_tests_name("policy folder", tests, NULL, NULL);

@@ -37,7 +37,8 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 	static const char *const names[] = {"a.yaml",      "b.yaml",    "c.json",       "d.txt",
-	                                    "e_test.yaml", "sub/f.yml", ".hidden.yaml", "sub"};
+	                                    "e_test.yaml", "sub/f.yml", ".hidden.yaml", "sub",
+	                                    "loop.yaml",   "gone.yaml", "pipe.yaml"};
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		char path[128];
 		snprintf(path, sizeof path, "%s/%s", f->dir, names[i]);
@@ -267,6 +268,25 @@ static void paths_that_cannot_be_read_are_errors(void **state)
 	policy_set_done(&set);
 }
 
+static void a_pipe_in_a_folder_is_an_error_and_not_waited_for(void **state)
+{
+	struct fixture *f = *state;
+	char text[1024], path[128];
+	struct policy_set set;
+	put(f, "a.yaml", policy(text, sizeof text, "a", "a", "4"));
+	snprintf(path, sizeof path, "%s/loop.yaml", f->dir);
+	assert_int_equal(symlink("loop.yaml", path), 0);
+	snprintf(path, sizeof path, "%s/gone.yaml", f->dir);
+	assert_int_equal(symlink("nowhere", path), 0);
+	assert_int_equal(load(f, &set, NULL), 0); // links that lead nowhere are no files
+	assert_int_equal(set.n_policies, 1);
+	policy_set_done(&set);
+	snprintf(path, sizeof path, "%s/pipe.yaml", f->dir);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(load(f, &set, NULL), -1);
+	assert_non_null(strstr(f->e.msg, "pipe.yaml: is no regular file"));
+}
+
 int main(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -280,6 +300,7 @@ int main(void)
 	        T(what_did_not_change_is_not_made_anew),
 	        T(a_stale_set_reads_every_file_again),
 	        T(paths_that_cannot_be_read_are_errors),
+	        T(a_pipe_in_a_folder_is_an_error_and_not_waited_for),
 	};
 	return cmocka_run_group_tests_name("policy_set", tests, NULL, NULL);
 }
