@@ -11,8 +11,9 @@
 #include "base/num.h"
 
 #define PROC_FILE_MAX 4096
+#define WORD_MAX      (INT64_MAX / (1024 * 1024)) // in bytes, of pages, it still fits
 
-// Word number `index` (0-based) of a line of words parted by single blanks, as a number; 0 when there is none.
+// Word number `index` (0-based) of a line of words parted by single blanks, as a number; -1 when there is none.
 static int64_t word_at(const char *line, int index)
 {
 	for (; index > 0 && line; index--) {
@@ -20,27 +21,32 @@ static int64_t word_at(const char *line, int index)
 		line = line ? line + 1 : NULL;
 	}
 	if (!line)
-		return 0;
+		return -1;
 	int64_t v = 0;
-	return num_parse_i64(line, strcspn(line, " \n"), 0, INT64_MAX, &v, NULL) < 0 ? 0 : v;
+	return num_parse_i64(line, strcspn(line, " \n"), 0, WORD_MAX, &v, NULL) < 0 ? -1 : v;
 }
 
 void process_stat_read(struct process_stat *ret_stat)
 {
-	*ret_stat = (struct process_stat){0};
+	*ret_stat = (struct process_stat){-1, -1, -1};
+	int64_t pages = -1;
 	struct buf b;
 	buf_init(&b, PROC_FILE_MAX);
 	if (buf_read_file(&b, "/proc/self/statm", NULL) == 0)
-		ret_stat->resident_bytes = word_at(buf_str(&b), 1) * sysconf(_SC_PAGESIZE);
+		pages = word_at(buf_str(&b), 1);
+	if (pages >= 0)
+		ret_stat->resident_bytes = pages * sysconf(_SC_PAGESIZE);
 	buf_reset(&b);
 	if (buf_read_file(&b, "/proc/self/stat", NULL) == 0) {
 		const char *behind_name = strrchr(buf_str(&b), ')'); // the name may hold blanks
 		struct timespec wall, boot;
 		clock_gettime(CLOCK_REALTIME, &wall);
 		clock_gettime(CLOCK_BOOTTIME, &boot);
-		if (behind_name && behind_name[1] == ' ') // field 22, starttime: number 19 behind the name
-			ret_stat->start_seconds = (double)(wall.tv_sec - boot.tv_sec) +
-			                          (double)word_at(behind_name + 2, 19) / (double)sysconf(_SC_CLK_TCK);
+		// field 22, starttime: number 19 behind the name
+		int64_t ticks = behind_name && behind_name[1] == ' ' ? word_at(behind_name + 2, 19) : -1;
+		if (ticks >= 0)
+			ret_stat->start_seconds =
+			        (double)(wall.tv_sec - boot.tv_sec) + (double)ticks / (double)sysconf(_SC_CLK_TCK);
 	}
 	buf_done(&b);
 	struct rusage u;
@@ -49,15 +55,23 @@ void process_stat_read(struct process_stat *ret_stat)
 		                        (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
+// What is not known is left out: a process of no size that began in 1970 is not.
+static void render(struct buf *out, const char *name, const char *help, enum metric_type type, double value)
+{
+	if (value < 0)
+		return;
+	exposition_family(out, name, help, type);
+	exposition_sample_f64(out, name, NULL, 0, value);
+}
+
 void process_stat_render(struct buf *out)
 {
 	struct process_stat s;
 	process_stat_read(&s);
-	exposition_family(out, "process_resident_memory_bytes", "Resident memory size in bytes.", METRIC_GAUGE);
-	exposition_sample_i64(out, "process_resident_memory_bytes", NULL, 0, s.resident_bytes);
-	exposition_family(out, "process_cpu_seconds_total", "User and system CPU time spent in seconds.",
-	                  METRIC_COUNTER);
-	exposition_sample_f64(out, "process_cpu_seconds_total", NULL, 0, s.cpu_seconds);
-	exposition_family(out, "process_start_time_seconds", "Start time since the epoch in seconds.", METRIC_GAUGE);
-	exposition_sample_f64(out, "process_start_time_seconds", NULL, 0, s.start_seconds);
+	render(out, "process_resident_memory_bytes", "Resident memory size in bytes.", METRIC_GAUGE,
+	       (double)s.resident_bytes);
+	render(out, "process_cpu_seconds_total", "User and system CPU time spent in seconds.", METRIC_COUNTER,
+	       s.cpu_seconds);
+	render(out, "process_start_time_seconds", "Start time since the epoch in seconds.", METRIC_GAUGE,
+	       s.start_seconds);
 }

@@ -13,9 +13,9 @@ struct process_stat {
 	double start_seconds; // since the epoch
 };
 
-// Fills what /proc and getrusage tell; fields that cannot be read are 0.
+// Fills what /proc and getrusage tell; fields that cannot be read are -1.
 void process_stat_read(struct process_stat *ret_stat);
-// process_resident_memory_bytes, process_cpu_seconds_total, process_start_time_seconds.
+// process_resident_memory_bytes, process_cpu_seconds_total, process_start_time_seconds; those that are known.
 void process_stat_render(struct buf *out);
 
 #endif

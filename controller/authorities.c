@@ -117,25 +117,31 @@ static bool is_allowed_name(const struct request_header_list *names, const char 
 	return names->n == 0;
 }
 
-// NULL: the aggregation layer is not at the other end, or names nobody.
-static struct k8s_user *from_headers(const struct authorities *a, const struct http_exchange *x, struct err *e)
+// *ret_user NULL: the aggregation layer is not at the other end, or names nobody. -1: it names somebody who cannot be
+// taken as a whole. That is nobody, not whoever else the connection may belong to.
+static int from_headers(const struct authorities *a, const struct http_exchange *x, struct k8s_user **ret_user,
+                        struct err *e)
 {
 	struct tls_subject peer;
+	*ret_user = NULL;
 	if (!a->proxy || http_exchange_verify_peer(x, a->proxy, &peer, e) != TLS_PEER_TRUSTED)
-		return NULL;
+		return 0;
 	if (!is_allowed_name(&a->config.allowed_names, peer.common_name)) {
 		err_set(e, ERR_AUTH,
 		        "the client's certificate: its common name is not one of requestheader-allowed-names");
-		return NULL;
+		return 0;
 	}
 	const char *name = first_value(x, &a->config.name_headers);
-	struct k8s_user *u = name[0] ? k8s_user_new(name, first_value(x, &a->config.uid_headers), e) : NULL;
-	if (u &&
-	    (add_groups(x, &a->config.group_headers, u, e) < 0 || add_extras(x, &a->config.extra_prefixes, u, e) < 0)) {
-		k8s_user_unref(u);
-		return NULL;
+	if (!name[0])
+		return 0;
+	struct k8s_user *u = k8s_user_new(name, first_value(x, &a->config.uid_headers), e);
+	if (u && add_groups(x, &a->config.group_headers, u, e) == 0 &&
+	    add_extras(x, &a->config.extra_prefixes, u, e) == 0) {
+		*ret_user = u;
+		return 0;
 	}
-	return u;
+	k8s_user_unref(u);
+	return -1;
 }
 
 // ---- client certificates ----
@@ -172,12 +178,15 @@ enum identity authorities_identify(const struct authorities *a, const struct htt
                                    struct k8s_user **ret_user, const char **ret_token, struct err *e)
 {
 	err_clear(e);
-	struct k8s_user *u = a ? from_headers(a, x, e) : NULL;
+	*ret_user = NULL;
+	struct k8s_user *u = NULL;
+	if (a && from_headers(a, x, &u, e) < 0)
+		return IDENTITY_NONE;
 	if (!u && a)
 		u = from_certificate(a, x, e);
 	if (u && k8s_user_add_group(u, K8S_GROUP_AUTHENTICATED, e) < 0) {
 		k8s_user_unref(u);
-		u = NULL;
+		return IDENTITY_NONE;
 	}
 	*ret_user = u;
 	if (u)

@@ -32,7 +32,7 @@ static int take(struct endpoint_token *t, const struct buf *file, struct err *e)
 {
 	const char *text = buf_str(file);
 	size_t len = file->len;
-	while (len > 0 && strchr(" \t\r\n", text[len - 1]))
+	while (len > 0 && memchr(" \t\r\n", text[len - 1], 4))
 		len--;
 	if (len == 0)
 		return err_set(e, ERR_INPUT, "%s: there is no token in it", t->path);

@@ -235,8 +235,12 @@ static void get_decisions(void *arg, struct http_exchange *x)
 	if (!endpoint_is_read(x))
 		return;
 	struct controller_view v;
-	controller_get_view(arg, &v);
 	const char *only = http_exchange_query(x, "policy");
+	if (http_exchange_query_is_broken(x)) { // else a policy that cannot be read would be all of them
+		http_exchange_reply_text(x, 400, "the query of the request cannot be read\n");
+		return;
+	}
+	controller_get_view(arg, &v);
 	struct buf b;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	struct json_writer w;

@@ -307,6 +307,10 @@ static void get_policy(void *arg, struct http_exchange *x)
 	if (!endpoint_is_read(x))
 		return;
 	const char *key = http_exchange_query(x, "policy");
+	if (http_exchange_query_is_broken(x)) {
+		reply_error(x, 400, "the query of the request cannot be read");
+		return;
+	}
 	if (!key) {
 		reply_error(x, 400, "policy=NAMESPACE/NAME is missing");
 		return;

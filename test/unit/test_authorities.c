@@ -122,6 +122,11 @@ static void headers_count_only_from_the_aggregation_layer(void **state)
 	static const char *const jane_by_token[] = {"X-Remote-User: jane", "Authorization: Bearer t0ken", NULL};
 	static const char *const second_header[] = {"X-Other-User: joe", NULL};
 	static const char *const none[] = {NULL};
+	static char long_key[2048];
+	int at = snprintf(long_key, sizeof long_key, "X-Remote-Extra-");
+	memset(long_key + at, 'a', 1100);
+	snprintf(long_key + at + 1100, 8, ": 1");
+	const char *const too_much[] = {"X-Remote-User: jane", long_key, NULL};
 	static const char by_headers[] = "{\"user\":\"jane\",\"groups\":[\"dev\",\"ops\",\"system:authenticated\"],"
 	                                 "\"extra\":{\"acme/scopes\":[\"a b\",\"c\"]}}";
 	static const char by_certificate[] =
@@ -146,6 +151,8 @@ static void headers_count_only_from_the_aggregation_layer(void **state)
 	        // The aggregation layer names nobody: it speaks for itself, if the clients' authority knows it.
 	        {ours, ours, "[]", true, none, by_certificate},
 	        {ours, other, "[]", true, none, "none"},
+	        // It says more of somebody than we take: that is nobody, not itself, nor half of him.
+	        {ours, ours, "[]", true, too_much, "none an extra key of 1100 bytes"},
 	        // Of no authority that counts.
 	        {other, other, "[]", true, jane, "none the client's certificate"},
 	        {NULL, NULL, "[]", true, jane, "none"},
