@@ -123,14 +123,13 @@ static int find_devices(struct dcgm *m, struct err *e)
 		*d = (struct device){.index = (int32_t)m->ids[i]};
 		if (read_number(m, gpu, DCGM_FIELD_NVML_INDEX, &number) && number <= INT32_MAX)
 			d->index = (int32_t)number;
-		if (read_number(m, gpu, DCGM_FIELD_MINOR, &number))
+		if (read_number(m, gpu, DCGM_FIELD_MINOR, &number) && number <= INT32_MAX)
 			snprintf(d->node, sizeof d->node, "nvidia%d", (int)number);
 		read_text(m, gpu, DCGM_FIELD_UUID, d->uuid, sizeof d->uuid);
 		read_text(m, gpu, DCGM_FIELD_NAME, d->model, sizeof d->model);
 		read_text(m, gpu, DCGM_FIELD_PCI_BUS_ID, d->pci_bus_id, sizeof d->pci_bus_id);
 		if (!d->uuid[0])
 			return err_set(e, ERR_PROTOCOL, "DCGM does not tell the UUID of GPU %u", m->ids[i]);
-		xid_store_add_gpu(m->xids, d->uuid);
 		m->xid_time_us[i] = -1;
 	}
 	m->n = (size_t)n;
@@ -228,26 +227,31 @@ static void take_value(const struct dcgm_value *v, struct device_sample *s)
 		return;
 	double number;
 	if (v->field_type == DCGM_FIELD_TYPE_INT64 && v->value.i64 < DCGM_INT64_BLANK) {
-		if (family_of(f)->kind == FIELD_INT) {
+		number = (double)v->value.i64;
+		if (family_of(f)->kind == FIELD_INT && v->value.i64 >= 0) {
 			sample_set_i64(s, f, v->value.i64);
 			return;
 		}
-		number = (double)v->value.i64;
 	} else if (v->field_type == DCGM_FIELD_TYPE_DOUBLE && v->value.dbl < DCGM_DOUBLE_BLANK) {
 		number = v->value.dbl;
 	} else {
 		return;
 	}
+	// Below 0 is only what can be cold. Others, and what is no number, are no value.
+	bool cold = (f == FIELD_GPU_TEMP || f == FIELD_MEMORY_TEMP) && number < 0 && number > -100;
+	if (!cold && !(number >= 0 && number < 9e18))
+		return;
 	if (family_of(f)->kind == FIELD_INT)
 		sample_set_i64(s, f, llround(number));
-	else if (isfinite(number))
+	else
 		sample_set_f64(s, f, number);
 }
 
 // The host engine stamps each XID. What was there before the first look is not news.
 static void count_xid(struct dcgm *m, size_t i, const struct dcgm_value *v, int64_t wall_ms)
 {
-	bool none = v->status != DCGM_OK || v->value.i64 <= 0 || v->value.i64 >= DCGM_INT64_BLANK;
+	bool none = v->status != DCGM_OK || v->field_type != DCGM_FIELD_TYPE_INT64 || v->value.i64 <= 0 ||
+	            v->value.i64 >= DCGM_INT64_BLANK;
 	int64_t time_us = none ? 0 : v->time_us;
 	if (!none && m->xid_time_us[i] >= 0 && time_us != m->xid_time_us[i])
 		xid_store_count(m->xids, m->devices[i].uuid,
@@ -266,6 +270,7 @@ static int sample_device(struct dcgm *m, size_t i, int64_t wall_ms, struct devic
 	}
 	if (r != DCGM_OK)
 		return dcgm_fail(m, e, "DCGM went away", r);
+	bool tells_xids = false;
 	for (size_t k = 0; k < m->n_fields; k++) {
 		const struct dcgm_value *v = &m->values[k];
 		if (v->status == DCGM_GPU_IS_LOST || v->status == DCGM_RESET_REQUIRED) {
@@ -274,11 +279,16 @@ static int sample_device(struct dcgm *m, size_t i, int64_t wall_ms, struct devic
 		}
 		if (v->status == DCGM_OK)
 			take_value(v, s);
-		if (family_find_id(v->field_id) == FIELD_XID_ERRORS)
-			count_xid(m, i, v, wall_ms);
+		if (family_find_id(v->field_id) != FIELD_XID_ERRORS)
+			continue;
+		tells_xids = v->status == DCGM_OK || v->status == DCGM_NO_DATA;
+		if (tells_xids)
+			xid_store_add_gpu(m->xids, m->devices[i].uuid);
+		count_xid(m, i, v, wall_ms);
 	}
-	// DCGM leaves the field blank until the first XID; here 0 says that there was none.
-	if (!sample_has(s, FIELD_XID_ERRORS))
+	// DCGM leaves the field blank until the first XID; here 0 says that there was none. Where the field is not
+	// watched, or not allowed, nobody knows.
+	if (tells_xids && !sample_has(s, FIELD_XID_ERRORS))
 		sample_set_i64(s, FIELD_XID_ERRORS, xid_store_last(m->xids, m->devices[i].uuid));
 	return 0;
 }

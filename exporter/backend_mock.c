@@ -196,8 +196,10 @@ static void play_series(const struct series *const *series, double t_ms, struct 
 			sample_drop(s, f);
 		else if (family_of(f)->kind == FIELD_DOUBLE)
 			sample_set_f64(s, f, v);
+		else if (fabs(v) < 9e18)
+			sample_set_i64(s, f, llround(v));
 		else
-			sample_set_i64(s, f, fabs(v) < 9e18 ? llround(v) : 0);
+			sample_drop(s, f);
 	}
 }
 

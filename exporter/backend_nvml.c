@@ -83,7 +83,6 @@ static void remember_gpus(struct nvml *m)
 		size_t k = 0;
 		if (m->found.handles[i].instance != NVML_WHOLE_GPU)
 			continue;
-		xid_store_add_gpu(m->xids, uuid);
 		while (k < m->n_known && strcmp(m->known[k], uuid) != 0)
 			k++;
 		if (k == m->n_known && m->n_known < NVML_KNOWN_MAX)
@@ -133,6 +132,7 @@ static int nvml_open(struct backend *b, struct err *e)
 	if (!m->api.driver_version ||
 	    m->api.driver_version(m->driver_version, sizeof m->driver_version) != NVML_SUCCESS)
 		m->driver_version[0] = '\0';
+	m->driver_version[sizeof m->driver_version - 1] = '\0';
 	if (nvml_find(&m->api, m->log, &m->found, e) < 0) {
 		nvml_close(b);
 		return -1;
@@ -256,6 +256,14 @@ static nvml_return read_instance(struct nvml *m, size_t i, int64_t mono_ms, stru
 	return NVML_GPU_IS_LOST;
 }
 
+// 0 says that there was no XID. Without events nobody knows.
+static void set_xid(struct nvml *m, const char *uuid, struct device_sample *s)
+{
+	int32_t last = xid_store_last(m->xids, uuid);
+	if (last != 0 || nvml_events_cover(m->events, uuid))
+		sample_set_i64(s, FIELD_XID_ERRORS, last);
+}
+
 // NVML_SUCCESS, or a result that concerns the whole library.
 static nvml_return sample_device(struct nvml *m, size_t i, int64_t mono_ms, struct device_sample *s)
 {
@@ -275,7 +283,7 @@ static nvml_return sample_device(struct nvml *m, size_t i, int64_t mono_ms, stru
 	m->states[i].was_lost = false;
 	if (!instance) {
 		sample_profiling(m, i, mono_ms, s);
-		sample_set_i64(s, FIELD_XID_ERRORS, xid_store_last(m->xids, m->found.devices[i].uuid));
+		set_xid(m, m->found.devices[i].uuid, s);
 	}
 	return NVML_SUCCESS;
 }

@@ -23,7 +23,7 @@ static void find_doubt(const struct view *v, const struct err *why, struct buf *
 		buf_puts(out, "the exporter cannot read the GPUs");
 	else if (v->dropped || (v->has_age && v->age_s * 1000 > CMD_STALE_MS)) {
 		char age[NUM_TEXT_BYTES];
-		num_format_duration_ms(age, (int64_t)v->age_s * 1000);
+		num_format_duration_ms(age, (int64_t)v->age_s * 1000); // at most VIEW_AGE_MAX_S
 		buf_printf(out, "the last sample is %s old", age);
 	} else if (v->n == 0 && v->lost == 0 && v->missing == 0)
 		buf_puts(out, "the page has no GPU");

@@ -150,7 +150,7 @@ static int take_up(struct view *v, const struct sample *s, struct err *e)
 	struct view_gpu *g = name_gpu(v, s, e);
 	if (!g)
 		return -1;
-	g->lost = s->value == 0;
+	g->lost = s->value != 1; // NaN, too, is no sign of life
 	return 0;
 }
 
@@ -184,16 +184,22 @@ static int take_xid(struct view *v, const struct sample *s, bool stamp, struct e
 		return 0;
 	if (i == g->n_xids)
 		g->xids[g->n_xids++] = (struct view_xid){.code = (int32_t)code};
+	if (!(s->value >= 0 && s->value < 1e15))
+		return err_set(e, ERR_INPUT, "%s is no %s", s->name, stamp ? "time" : "count");
 	if (stamp)
 		g->xids[i].last_s = s->value;
-	else if (s->value > 0 && s->value < 1e15)
+	else
 		g->xids[i].count = (uint64_t)s->value;
 	return 0;
 }
 
-static int64_t whole(double v)
+// A count of GPUs. What is none is not 0: then the page says nothing about health.
+static int take_count(const struct sample *s, int64_t *ret_count, struct err *e)
 {
-	return v > 0 && v < 1e9 ? (int64_t)v : 0;
+	if (!(s->value >= 0 && s->value < 1e9))
+		return err_set(e, ERR_INPUT, "%s is no count", s->name);
+	*ret_count = (int64_t)s->value;
+	return 0;
 }
 
 static int take_sample(struct view *v, const struct sample *s, struct err *e)
@@ -208,16 +214,17 @@ static int take_sample(struct view *v, const struct sample *s, struct err *e)
 		v->has_up = true;
 		v->up = s->value == 1;
 	} else if (strcmp(s->name, "gpuscale_exporter_sample_age_seconds") == 0) {
+		// A time that is none, or ends no calendar, is the oldest there can be.
 		v->has_age = true;
-		v->age_s = s->value;
+		v->age_s = s->value >= 0 && s->value < VIEW_AGE_MAX_S ? s->value : VIEW_AGE_MAX_S;
 	} else if (strcmp(s->name, "gpuscale_exporter_samples_dropped") == 0) {
-		v->dropped = s->value == 1;
+		v->dropped = s->value != 0;
 	} else if (strcmp(s->name, "gpuscale_exporter_devices") == 0) {
 		const char *state = label_of(s, "state");
 		if (strcmp(state, "lost") == 0)
-			v->lost = whole(s->value);
-		else if (strcmp(state, "missing") == 0)
-			v->missing = whole(s->value);
+			return take_count(s, &v->lost, e);
+		if (strcmp(state, "missing") == 0)
+			return take_count(s, &v->missing, e);
 	} else {
 		enum field f = family_find(s->name);
 		return f == FIELD__COUNT ? 0 : take_field(v, s, f, e);
@@ -241,9 +248,12 @@ static int read_lines(struct view *v, char *line, const char *text, size_t len, 
 	for (const char *p = text, *stop; p < end; p = stop + 1) {
 		struct sample s;
 		stop = memchr(p, '\n', (size_t)(end - p));
-		stop = stop ? stop : end;
-		size_t n = (size_t)(stop - p);
 		number++;
+		// A page that was cut off: the last number may be a part of one, and families may be missing.
+		if (!stop)
+			return err_set(e, ERR_INPUT, "not a page of metrics: line %zu has no end, it was cut off",
+			               number);
+		size_t n = (size_t)(stop - p);
 		if (n == 0 || *p == '#')
 			continue;
 		if (n >= VIEW_LINE_BYTES_MAX)
@@ -257,7 +267,7 @@ static int read_lines(struct view *v, char *line, const char *text, size_t len, 
 			return err_set(e, ERR_INPUT, "not a page of metrics: line %zu: %s", number, shown);
 		}
 		if (take_sample(v, &s, e) < 0)
-			return -1;
+			return err_wrap(e, "line %zu", number);
 	}
 	return 0;
 }

@@ -15,6 +15,7 @@ struct err;
 #define VIEW_LINE_BYTES_MAX (16 * 1024)
 #define VIEW_LABELS_MAX     32
 #define VIEW_PODS_BYTES     512
+#define VIEW_AGE_MAX_S      1e9
 
 struct view_xid {
 	int32_t code; // or XID_CODE_OTHER

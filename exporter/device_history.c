@@ -137,10 +137,17 @@ static void carry_on(struct track *t, struct device_sample *s)
 			continue;
 		struct counter *c = &t->counters[f];
 		int64_t v = s->value[f].i;
+		if (v < 0) { // no count, so no reading
+			sample_drop(s, f);
+			continue;
+		}
 		if (c->seen && v < c->last)
-			c->offset += c->last;
+			c->offset = c->offset > INT64_MAX - c->last ? 0 : c->offset + c->last;
 		c->seen = true;
 		c->last = v;
+		// What a driver makes up must not wrap around: then the counter starts over, as a counter may.
+		if (c->offset > INT64_MAX - v)
+			c->offset = 0;
 		s->value[f].i = v + c->offset;
 	}
 }

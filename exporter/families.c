@@ -172,6 +172,24 @@ const struct family *family_of(enum field f)
 	return &families[f];
 }
 
+bool family_is_plausible(enum field f, double v)
+{
+	static const struct {
+		const char *unit;
+		double max;
+	} ceilings[] = {{"C", 1000},  {"W", 1e6}, {"MHz", 1e6},   {"0-15", 15},
+	                {"0-1", 1.1}, {"0/1", 1}, {"lanes", 256}, {"generation", 32}};
+	double max = 9e18; // it must fit 64 bits
+	if (f == FIELD_FAN_SPEED)
+		max = 1000; // of what was asked for, which can be above 100 %
+	else if (strcmp(families[f].unit, "%") == 0)
+		max = 100;
+	for (size_t i = 0; i < sizeof ceilings / sizeof ceilings[0]; i++)
+		if (strcmp(families[f].unit, ceilings[i].unit) == 0)
+			max = ceilings[i].max;
+	return v >= 0 && v <= max; // false for NaN
+}
+
 enum field family_find(const char *name)
 {
 	for (int f = 0; f < FIELD__COUNT; f++)

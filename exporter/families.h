@@ -110,6 +110,10 @@ struct family {
 
 // The row of `f`. Never NULL.
 const struct family *family_of(enum field f);
+// Whether a device can have this value: a finite number, not below 0, and by its unit not above 100 %, 15 performance
+// states, a share of 1.1, a million watts .. What a driver or a file says beyond that is its way to say that there is
+// no value (all bits set, 65535), and is left out.
+bool family_is_plausible(enum field f, double v);
 // The field called name, or FIELD__COUNT.
 enum field family_find(const char *name);
 // The field with this DCGM id, or FIELD__COUNT.

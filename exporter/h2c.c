@@ -246,6 +246,9 @@ static int end_stream(struct h2c *c, struct err *e)
 		return err_set_code(e, ERR_SERVER, status, "the peer answers gRPC status %d", status);
 	if (!whole)
 		return err_set(e, ERR_PROTOCOL, "the reply ends without a whole gRPC message");
+	// A reply that was cut off must not pass for an answer: an empty message would say that no pod holds a GPU.
+	if (status < 0)
+		return err_set(e, ERR_PROTOCOL, "the reply ends without a gRPC status");
 	c->done = true;
 	return 1;
 }

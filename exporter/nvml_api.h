@@ -26,6 +26,7 @@ enum {
 	NVML_UNKNOWN = 999
 };
 
+#define NVML_VALUE_NOT_AVAILABLE  0xffffffffu // a number that is none, although the function succeeds
 #define NVML_UUID_BYTES           96
 #define NVML_NAME_BYTES           96
 #define NVML_DRIVER_BYTES         80

@@ -21,6 +21,7 @@ struct nvml_events {
 	size_t n;
 	nvml_device gpus[DEVICES_MAX];
 	char uuids[DEVICES_MAX][DEVICE_UUID_BYTES];
+	bool covered[DEVICES_MAX];
 	struct xid_store *xids;
 	struct clock clock;
 	nvml_event_set set;
@@ -105,7 +106,8 @@ struct nvml_events *nvml_events_new(const struct nvml_api *api, const struct nvm
 			continue;
 		ev->gpus[ev->n] = found->handles[i].gpu;
 		snprintf(ev->uuids[ev->n], sizeof ev->uuids[ev->n], "%s", found->devices[i].uuid);
-		registered += api->register_events(ev->gpus[ev->n++], NVML_EVENT_XID, ev->set) == NVML_SUCCESS;
+		ev->covered[ev->n] = api->register_events(ev->gpus[ev->n], NVML_EVENT_XID, ev->set) == NVML_SUCCESS;
+		registered += ev->covered[ev->n++];
 	}
 	// Signals are the main loop's business.
 	sigset_t all, old;
@@ -113,8 +115,13 @@ struct nvml_events *nvml_events_new(const struct nvml_api *api, const struct nvm
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	int rc = registered ? pthread_create(&ev->thread, NULL, run, ev) : 0;
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (registered && rc == 0)
+	if (registered && rc == 0) {
+		// Only now: a counter at 0 says that XIDs would be seen.
+		for (size_t i = 0; i < ev->n; i++)
+			if (ev->covered[i])
+				xid_store_add_gpu(xids, ev->uuids[i]);
 		return ev;
+	}
 	if (registered)
 		err_set_code(e, ERR_INTERNAL, rc, "cannot start the event thread: %s", strerror(rc));
 	else
@@ -122,6 +129,14 @@ struct nvml_events *nvml_events_new(const struct nvml_api *api, const struct nvm
 	api->event_set_free(ev->set);
 	free(ev);
 	return NULL;
+}
+
+bool nvml_events_cover(const struct nvml_events *ev, const char *uuid)
+{
+	for (size_t i = 0; ev && i < ev->n; i++)
+		if (strcmp(ev->uuids[i], uuid) == 0)
+			return ev->covered[i];
+	return false;
 }
 
 void nvml_events_free(struct nvml_events *ev)

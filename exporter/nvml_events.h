@@ -14,12 +14,14 @@ struct xid_store;
 
 #define NVML_EVENTS_WAIT_MS 500 // longest wait in the driver, and so of nvml_events_free
 
-// Registers every GPU of found that knows XID events, and starts the thread. NULL and *e when the library or every GPU
-// lacks events.
+// Registers every GPU of found that knows XID events, with its counters in xids, and starts the thread. NULL and *e
+// when the library or every GPU lacks events.
 struct nvml_events *nvml_events_new(const struct nvml_api *api, const struct nvml_found *found, struct xid_store *xids,
                                     struct err *e);
 // Are these the GPUs of found? MIG instances do not matter.
 bool nvml_events_match(const struct nvml_events *ev, const struct nvml_found *found);
+// Whether XID events of this GPU are told. ev may be NULL: no events at all.
+bool nvml_events_cover(const struct nvml_events *ev, const char *uuid);
 void nvml_events_free(struct nvml_events *ev);
 
 #endif

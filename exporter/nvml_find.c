@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/nvml_find.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@ static void describe(const struct nvml_api *api, nvml_device h, unsigned index, 
 	d->uuid[sizeof d->uuid - 1] = '\0';
 	if (!api->name || api->name(h, d->model, sizeof d->model) != NVML_SUCCESS)
 		d->model[0] = '\0';
+	d->model[sizeof d->model - 1] = '\0';
 	if (api->minor && api->minor(h, &minor) == NVML_SUCCESS)
 		snprintf(d->node, sizeof d->node, "nvidia%u", minor);
 	if (api->pci && api->pci(h, &pci) == NVML_SUCCESS)
@@ -71,8 +73,9 @@ static void add_instances(const struct nvml_api *api, struct log *log, struct nv
 	for (unsigned k = 0; k < max && k < MIG_PER_GPU_MAX; k++) {
 		nvml_device mig;
 		unsigned id;
+		// Ids are small; one that is none must not look like a whole GPU.
 		if (api->mig_handle(h, k, &mig) != NVML_SUCCESS || api->gpu_instance_id(mig, &id) != NVML_SUCCESS ||
-		    has_instance(f, gpu, (int)id))
+		    id > INT_MAX || has_instance(f, gpu, (int)id))
 			continue;
 		if (f->n == DEVICES_MAX) {
 			LOG(log, LOG_WARNING, "More MIG instances than the ceiling, the rest is left out",
@@ -103,7 +106,8 @@ int nvml_find(const struct nvml_api *api, struct log *log, struct nvml_found *re
 		return err_set(e, ERR_NOT_FOUND, "NVML knows no GPU on this node");
 	nvml_return last = NVML_SUCCESS;
 	for (unsigned index = 0; index < count; index++) {
-		if (f->n == DEVICES_MAX) {
+		// The same for what cannot be addressed: the library's count alone must not keep this going.
+		if (f->n == DEVICES_MAX || index == DEVICES_MAX) {
 			LOG(log, LOG_WARNING, "More GPUs than the ceiling, the rest is left out", LOG_I("gpus", count),
 			    LOG_I("ceiling", DEVICES_MAX));
 			break;

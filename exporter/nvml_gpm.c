@@ -77,8 +77,11 @@ static nvml_return compare(const struct nvml_api *api, struct nvml_gpm *g)
 {
 	struct nvml_gpm_metrics m = {
 	        .version = NVML_GPM_VERSION, .n = COUNT(rows), .sample1 = g->previous, .sample2 = g->current};
-	for (size_t i = 0; i < COUNT(rows); i++)
+	// A library that passes a metric over leaves its result: that must be no success, and its 0 no value.
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		m.metrics[i].id = rows[i].id;
+		m.metrics[i].result = NVML_NOT_SUPPORTED;
+	}
 	nvml_return r = api->gpm_metrics_get(&m);
 	g->values = (struct device_sample){.lost = false};
 	for (size_t i = 0; r == NVML_SUCCESS && i < COUNT(rows); i++)

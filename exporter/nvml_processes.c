@@ -17,12 +17,12 @@ typedef nvml_return list_fn(nvml_device, unsigned *n, struct nvml_process_info *
 
 static size_t add_list(list_fn *list, nvml_device d, struct nvml_process *rows, size_t n)
 {
-	struct nvml_process_info infos[ROWS_MAX];
+	struct nvml_process_info infos[ROWS_MAX] = {{.pid = 0}}; // a library may claim more than it writes
 	unsigned got = ROWS_MAX;
 	if (!list || list(d, &got, infos) != NVML_SUCCESS)
 		return n;
 	for (unsigned i = 0; i < got && i < ROWS_MAX && n < 2 * ROWS_MAX; i++) {
-		bool known = infos[i].memory_bytes == NVML_MEMORY_NOT_AVAILABLE;
+		bool known = infos[i].memory_bytes == NVML_MEMORY_NOT_AVAILABLE || infos[i].pid == 0;
 		// A process that computes and draws is in both lists, with the same memory.
 		for (size_t k = 0; k < n && !known; k++)
 			known = rows[k].pid == infos[i].pid && rows[k].gpu_instance == infos[i].gpu_instance;

@@ -23,11 +23,21 @@ bool nvml_result_is_fatal(nvml_return r)
 	return r == NVML_DRIVER_NOT_LOADED || r == NVML_LIB_RM_VERSION_MISMATCH || r == NVML_UNINITIALIZED;
 }
 
+// A value that no device can have is none: drivers succeed with all bits set, or with "unknown" as a number.
 static void set(struct device_sample *s, enum field f, double v)
 {
+	if (!family_is_plausible(f, v))
+		return;
 	if (family_of(f)->kind == FIELD_DOUBLE)
 		sample_set_f64(s, f, v);
 	else
+		sample_set_i64(s, f, (int64_t)v);
+}
+
+// Whole, where a double would round. Above 2^63 it is none.
+static void set_u64(struct device_sample *s, enum field f, unsigned long long v)
+{
+	if (v <= INT64_MAX)
 		sample_set_i64(s, f, (int64_t)v);
 }
 
@@ -61,7 +71,7 @@ static nvml_return read_numbers(const struct nvml_api *api, nvml_device d, const
 		memcpy(&function, (const char *)api + rows[i].function, sizeof function);
 		unsigned v = 0;
 		nvml_return r = function ? function(d, &v) : NVML_FUNCTION_NOT_FOUND;
-		if (r == NVML_SUCCESS)
+		if (r == NVML_SUCCESS && v != NVML_VALUE_NOT_AVAILABLE)
 			set(s, rows[i].field, v * rows[i].scale);
 		else if (nvml_result_is_lost(r) || nvml_result_is_fatal(r))
 			return r;
@@ -96,7 +106,7 @@ static nvml_return read_sensors(const struct nvml_api *api, nvml_device d, const
 		memcpy(&function, (const char *)api + rows[i].function, sizeof function);
 		unsigned v = 0;
 		nvml_return r = function ? function(d, rows[i].sensor, &v) : NVML_FUNCTION_NOT_FOUND;
-		if (r == NVML_SUCCESS)
+		if (r == NVML_SUCCESS && v != NVML_VALUE_NOT_AVAILABLE)
 			set(s, rows[i].field, v);
 		else if (nvml_result_is_lost(r) || nvml_result_is_fatal(r))
 			return r;
@@ -134,7 +144,7 @@ static const struct value_row slow_values[] = {
 };
 _Static_assert(COUNT(fast_values) <= FIELDS_MAX && COUNT(slow_values) <= FIELDS_MAX, "a batch fits");
 
-// The number of a value, whatever its type. False: there is none.
+// The number of a value, whatever its type: from 0 on, below 2^63. False: there is none.
 static bool value_number(const struct nvml_field_value *v, double *ret)
 {
 	if (v->result != NVML_SUCCESS)
@@ -142,39 +152,43 @@ static bool value_number(const struct nvml_field_value *v, double *ret)
 	switch (v->value_type) {
 	case NVML_VALUE_DOUBLE:
 		*ret = v->value.d;
-		return v->value.d == v->value.d;
+		break;
 	case NVML_VALUE_UINT:
 		*ret = v->value.ui;
-		return true;
+		if (v->value.ui == NVML_VALUE_NOT_AVAILABLE)
+			return false;
+		break;
 	case NVML_VALUE_ULONG:
 		*ret = (double)v->value.ul;
-		return true;
+		break;
 	case NVML_VALUE_ULONGLONG:
 		*ret = (double)v->value.ull;
-		return true;
+		break;
 	case NVML_VALUE_SLONGLONG:
 		*ret = (double)v->value.sll;
-		return true;
+		break;
 	case NVML_VALUE_SINT:
 		*ret = v->value.si;
-		return true;
+		break;
 	default:
 		return false;
 	}
+	return *ret >= 0 && *ret < 9e18; // false for NaN, and for all bits set
 }
 
 static nvml_return read_values(const struct nvml_api *api, nvml_device d, const struct value_row *rows, size_t n,
                                struct device_sample *s)
 {
 	struct nvml_field_value values[FIELDS_MAX] = {0};
+	// A library that passes a field over leaves it as it is: that is no success, and no 0.
 	for (size_t i = 0; i < n; i++)
-		values[i].field_id = rows[i].id;
+		values[i] = (struct nvml_field_value){.field_id = rows[i].id, .result = NVML_NOT_SUPPORTED};
 	nvml_return r = CALL(api, field_values, d, (int)n, values);
 	if (r != NVML_SUCCESS)
 		return r;
 	for (size_t i = 0; i < n; i++) {
 		double v;
-		if (value_number(&values[i], &v) && v >= 0 && v < 9e18)
+		if (value_number(&values[i], &v))
 			set(s, rows[i].field, v * rows[i].scale);
 		else if (nvml_result_is_lost(values[i].result))
 			return values[i].result;
@@ -186,8 +200,12 @@ static nvml_return read_values(const struct nvml_api *api, nvml_device d, const 
 static nvml_return read_nvlink_rate(const struct nvml_api *api, nvml_device d, struct nvml_reader *reader,
                                     int64_t mono_ms, struct device_sample *s)
 {
-	struct nvml_field_value values[2] = {{.field_id = NVML_FIELD_NVLINK_DATA_TX, .scope_id = NVML_SCOPE_ALL_LINKS},
-	                                     {.field_id = NVML_FIELD_NVLINK_DATA_RX, .scope_id = NVML_SCOPE_ALL_LINKS}};
+	struct nvml_field_value values[2] = {{.field_id = NVML_FIELD_NVLINK_DATA_TX},
+	                                     {.field_id = NVML_FIELD_NVLINK_DATA_RX}};
+	for (int i = 0; i < 2; i++) {
+		values[i].scope_id = NVML_SCOPE_ALL_LINKS;
+		values[i].result = NVML_NOT_SUPPORTED;
+	}
 	nvml_return r = CALL(api, field_values, d, 2, values);
 	double tx, rx;
 	if (r != NVML_SUCCESS || !value_number(&values[0], &tx) || !value_number(&values[1], &rx)) {
@@ -197,8 +215,8 @@ static nvml_return read_nvlink_rate(const struct nvml_api *api, nvml_device d, s
 	uint64_t kib = (uint64_t)tx + (uint64_t)rx;
 	int64_t dt_ms = mono_ms - reader->nvlink_ms;
 	if (reader->has_nvlink && dt_ms > 0 && kib >= reader->nvlink_kib)
-		sample_set_i64(s, FIELD_NVLINK_BANDWIDTH_TOTAL,
-		               (int64_t)((double)(kib - reader->nvlink_kib) * 1000 / (double)dt_ms / BANDWIDTH_UNIT));
+		set(s, FIELD_NVLINK_BANDWIDTH_TOTAL,
+		    (double)(kib - reader->nvlink_kib) * 1000 / (double)dt_ms / BANDWIDTH_UNIT);
 	reader->has_nvlink = true;
 	reader->nvlink_ms = mono_ms;
 	reader->nvlink_kib = kib;
@@ -211,8 +229,8 @@ static nvml_return read_utilization(const struct nvml_api *api, nvml_device d, s
 	struct nvml_utilization u = {0};
 	nvml_return r = CALL(api, utilization, d, &u);
 	if (r == NVML_SUCCESS) {
-		sample_set_i64(s, FIELD_GPU_UTIL, u.gpu);
-		sample_set_i64(s, FIELD_MEM_COPY_UTIL, u.memory);
+		set(s, FIELD_GPU_UTIL, u.gpu);
+		set(s, FIELD_MEM_COPY_UTIL, u.memory);
 	}
 	return r;
 }
@@ -222,7 +240,7 @@ static nvml_return read_encoder(const struct nvml_api *api, nvml_device d, struc
 	unsigned percent = 0, period_us = 0;
 	nvml_return r = CALL(api, encoder, d, &percent, &period_us);
 	if (r == NVML_SUCCESS)
-		sample_set_i64(s, FIELD_ENC_UTIL, percent);
+		set(s, FIELD_ENC_UTIL, percent);
 	return r;
 }
 
@@ -231,7 +249,7 @@ static nvml_return read_decoder(const struct nvml_api *api, nvml_device d, struc
 	unsigned percent = 0, period_us = 0;
 	nvml_return r = CALL(api, decoder, d, &percent, &period_us);
 	if (r == NVML_SUCCESS)
-		sample_set_i64(s, FIELD_DEC_UTIL, percent);
+		set(s, FIELD_DEC_UTIL, percent);
 	return r;
 }
 
@@ -240,18 +258,24 @@ static int64_t mib(unsigned long long bytes)
 	return (int64_t)(bytes / BYTES_PER_MIB);
 }
 
+// Numbers that can be those of one memory. Else the library writes another layout, or has no value: no 0 is made of it.
+static bool is_memory(unsigned long long total, unsigned long long used, unsigned long long free)
+{
+	return total > 0 && total <= INT64_MAX && used <= total && free <= total;
+}
+
 // used / (total - reserved), as DCGM. Nothing when what is reserved is not known.
 static void set_used_ratio(struct device_sample *s, const struct nvml_memory_v2 *m)
 {
 	if (m->total > m->reserved)
-		sample_set_f64(s, FIELD_FB_USED_PERCENT, (double)m->used / (double)(m->total - m->reserved));
+		set(s, FIELD_FB_USED_PERCENT, (double)m->used / (double)(m->total - m->reserved));
 }
 
 nvml_return nvml_read_memory(const struct nvml_api *api, nvml_device d, struct device_sample *s)
 {
 	struct nvml_memory_v2 v2 = {.version = NVML_MEMORY_V2_VERSION};
 	nvml_return r = CALL(api, memory_v2, d, &v2);
-	if (r == NVML_SUCCESS) {
+	if (r == NVML_SUCCESS && is_memory(v2.total, v2.used, v2.free) && v2.reserved <= v2.total) {
 		sample_set_i64(s, FIELD_FB_TOTAL, mib(v2.total));
 		sample_set_i64(s, FIELD_FB_FREE, mib(v2.free));
 		sample_set_i64(s, FIELD_FB_USED, mib(v2.used));
@@ -264,7 +288,7 @@ nvml_return nvml_read_memory(const struct nvml_api *api, nvml_device d, struct d
 	// Drivers before 510: what they keep is part of used, and nobody knows how much it is.
 	struct nvml_memory v1 = {0};
 	r = CALL(api, memory, d, &v1);
-	if (r == NVML_SUCCESS) {
+	if (r == NVML_SUCCESS && is_memory(v1.total, v1.used, v1.free)) {
 		sample_set_i64(s, FIELD_FB_TOTAL, mib(v1.total));
 		sample_set_i64(s, FIELD_FB_FREE, mib(v1.free));
 		sample_set_i64(s, FIELD_FB_USED, mib(v1.used));
@@ -276,7 +300,7 @@ static nvml_return read_bar1(const struct nvml_api *api, nvml_device d, struct d
 {
 	struct nvml_bar1 m = {0};
 	nvml_return r = CALL(api, bar1, d, &m);
-	if (r == NVML_SUCCESS) {
+	if (r == NVML_SUCCESS && is_memory(m.total, m.used, m.free)) {
 		sample_set_i64(s, FIELD_BAR1_TOTAL, mib(m.total));
 		sample_set_i64(s, FIELD_BAR1_USED, mib(m.used));
 		sample_set_i64(s, FIELD_BAR1_FREE, mib(m.free));
@@ -289,7 +313,7 @@ static nvml_return read_energy(const struct nvml_api *api, nvml_device d, struct
 	unsigned long long mj = 0;
 	nvml_return r = CALL(api, energy, d, &mj);
 	if (r == NVML_SUCCESS)
-		sample_set_i64(s, FIELD_TOTAL_ENERGY, (int64_t)mj);
+		set_u64(s, FIELD_TOTAL_ENERGY, mj);
 	return r;
 }
 
@@ -298,7 +322,7 @@ static nvml_return read_event_reasons(const struct nvml_api *api, nvml_device d,
 	unsigned long long bits = 0;
 	nvml_return r = CALL(api, event_reasons, d, &bits);
 	if (r == NVML_SUCCESS)
-		sample_set_i64(s, FIELD_CLOCKS_EVENT_REASONS, (int64_t)bits);
+		set_u64(s, FIELD_CLOCKS_EVENT_REASONS, bits);
 	return r;
 }
 
@@ -316,7 +340,7 @@ static nvml_return read_ecc(const struct nvml_api *api, nvml_device d, struct de
 		unsigned long long n = 0;
 		r = CALL(api, ecc_errors, d, rows[i].error, rows[i].counter, &n);
 		if (r == NVML_SUCCESS)
-			sample_set_i64(s, rows[i].field, (int64_t)n);
+			set_u64(s, rows[i].field, n);
 	}
 	return r;
 }
@@ -326,8 +350,8 @@ static nvml_return read_limit_range(const struct nvml_api *api, nvml_device d, s
 	unsigned min_mw = 0, max_mw = 0;
 	nvml_return r = CALL(api, power_limit_range, d, &min_mw, &max_mw);
 	if (r == NVML_SUCCESS) {
-		sample_set_f64(s, FIELD_POWER_LIMIT_MIN, min_mw * WATTS_PER_MW);
-		sample_set_f64(s, FIELD_POWER_LIMIT_MAX, max_mw * WATTS_PER_MW);
+		set(s, FIELD_POWER_LIMIT_MIN, min_mw * WATTS_PER_MW);
+		set(s, FIELD_POWER_LIMIT_MAX, max_mw * WATTS_PER_MW);
 	}
 	return r;
 }
@@ -336,7 +360,7 @@ static nvml_return read_remapped_rows(const struct nvml_api *api, nvml_device d,
 {
 	unsigned correctable = 0, uncorrectable = 0, pending = 0, failed = 0;
 	nvml_return r = CALL(api, remapped_rows, d, &correctable, &uncorrectable, &pending, &failed);
-	if (r == NVML_SUCCESS) {
+	if (r == NVML_SUCCESS && correctable != NVML_VALUE_NOT_AVAILABLE && uncorrectable != NVML_VALUE_NOT_AVAILABLE) {
 		sample_set_i64(s, FIELD_CORRECTABLE_REMAPPED_ROWS, correctable);
 		sample_set_i64(s, FIELD_UNCORRECTABLE_REMAPPED_ROWS, uncorrectable);
 		sample_set_i64(s, FIELD_ROW_REMAP_PENDING, pending != 0);

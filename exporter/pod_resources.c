@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "base/utf8.h"
 #include "exporter/device.h"
 
 struct entry {
@@ -88,13 +89,25 @@ static int malformed(struct err *e)
 	return err_set(e, ERR_PROTOCOL, "the reply is no ListPodResourcesResponse");
 }
 
+// As protobuf wants a string: UTF-8. Two names that are not could also become one label.
+static bool is_text(struct span s)
+{
+	while (s.p < s.end) {
+		size_t n = *s.p ? utf8_char_len((const char *)s.p, (size_t)(s.end - s.p)) : 0;
+		if (n == 0)
+			return false;
+		s.p += n;
+	}
+	return true;
+}
+
 // A terminated copy; "" for a name that is missing.
 static int copy_text(struct pod_map *m, struct span text, size_t max, const char **ret_text, struct err *e)
 {
 	size_t len = (size_t)(text.end - text.p);
 	if (len > max)
 		return err_set(e, ERR_LIMIT, "a name of %zu bytes in the reply, the ceiling is %zu", len, max);
-	if (len > 0 && memchr(text.p, '\0', len))
+	if (!is_text(text))
 		return malformed(e);
 	*ret_text = len ? arena_strndup(&m->arena, (const char *)text.p, len) : "";
 	if (!*ret_text)
@@ -198,6 +211,8 @@ static int read_devices(struct pod_map *m, struct span devices, const struct pod
 		if (len > POD_DEVICE_BYTES_MAX)
 			return err_set(e, ERR_LIMIT, "a device id of %zu bytes in the reply, the ceiling is %d", len,
 			               POD_DEVICE_BYTES_MAX);
+		if (!is_text(bytes))
+			return malformed(e);
 		memcpy(id, bytes.p, len);
 		id[len] = '\0';
 		entry.replica = cut_replica(id);

@@ -118,10 +118,13 @@ void self_metrics_render_pods(struct buf *out, struct pods *pods)
 		        METRIC_GAUGE, (double)st.age_ms / 1000);
 	put_i64(out, "gpuscale_exporter_pod_map_stale",
 	        "1 if the pods are too old to be believed, so that no GPU carries pod labels.", METRIC_GAUGE, st.stale);
-	put_i64(out, "gpuscale_exporter_pod_map_devices", "Devices held by containers, as the kubelet counts them.",
-	        METRIC_GAUGE, (int64_t)st.entries);
-	put_f64(out, "gpuscale_exporter_pod_map_duration_seconds", "Time of the last question for pods.", METRIC_GAUGE,
-	        (double)st.last_ms / 1000);
+	// Before the first answer nobody knows, and 0 would say that nothing is held.
+	if (st.has_map)
+		put_i64(out, "gpuscale_exporter_pod_map_devices",
+		        "Devices held by containers, as the kubelet counts them.", METRIC_GAUGE, (int64_t)st.entries);
+	if (st.polls)
+		put_f64(out, "gpuscale_exporter_pod_map_duration_seconds", "Time of the last question for pods.",
+		        METRIC_GAUGE, (double)st.last_ms / 1000);
 	put_i64(out, "gpuscale_exporter_pod_map_requests_total", "Questions for pods that ended.", METRIC_COUNTER,
 	        (int64_t)st.polls);
 	put_i64(out, "gpuscale_exporter_pod_map_errors_total", "Questions for pods that failed.", METRIC_COUNTER,

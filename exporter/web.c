@@ -32,6 +32,7 @@ struct web {
 	struct http_server *server;
 	struct event *tick;
 	struct stamp stamps[FILES]; // as the files were just before they were read
+	struct stamp seen[FILES];   // as they were at the last look
 	bool failing;               // the last change could not be used: try again, a file may yet come
 	char last_error[ERR_MSG_BYTES];
 	int64_t rate_ms; // when the bucket of requests will be full again
@@ -138,6 +139,12 @@ static int reload(struct web *w, struct buf *ret_errors, struct err *e)
 		free(c);
 		return -1;
 	}
+	// Somebody has emptied it to write it anew, or the disk is full: that must not open the pages.
+	if (c->no_document && (w->auth || w->config.cert_file)) {
+		web_config_done(c);
+		free(c);
+		return err_set(e, ERR_INPUT, "%s: is empty: to be without TLS and users write {} into it", w->path);
+	}
 	fill_tls(c, &o);
 	take_stamps(w, c, stamps);
 	stamps[0] = file;
@@ -164,7 +171,10 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	struct err e;
 	(void)fd, (void)what;
 	take_stamps(w, &w->config, now);
-	if (!w->failing && same_stamps(now, w->stamps))
+	bool rests = same_stamps(now, w->seen);
+	memcpy(w->seen, now, sizeof now);
+	// One that changed since the last look may be half written, and what is there of it may lack the users.
+	if (!rests || (!w->failing && same_stamps(now, w->stamps)))
 		return;
 	buf_init(&errors, ERRORS_MAX);
 	if (reload(w, &errors, &e) < 0) {

@@ -233,6 +233,7 @@ static int decode(struct web_config *c, struct arena *a, const char *name, const
 		return err_set(e, ERR_LIMIT, "%s: the ceiling of %d bytes of memory is passed", name,
 		               WEB_CONFIG_MEMORY_MAX);
 	schema_errors_init(errors, name);
+	c->no_document = doc.n_roots == 0;
 	schema_decode(&file_schema, doc.n_roots ? doc.roots[0] : &nothing, &f, a, errors, "");
 	decode_users(c, f.users, errors);
 	if (errors->n > 0) {

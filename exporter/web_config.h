@@ -33,6 +33,7 @@ struct web_config {
 	size_t n_users;           // 0: no basic auth
 	int64_t rate_interval_ms; // one request in this time; 0: no ceiling
 	int32_t rate_burst;
+	bool no_document;   // the file is empty, or nothing but comments
 	struct arena arena; // holds the paths
 };
 

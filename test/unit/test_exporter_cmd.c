@@ -74,15 +74,66 @@ static void what_is_no_page_is_refused(void **state)
 {
 	(void)state;
 	static const char *const texts[] = {
-	        "<html>", "a{b=\"c\"", "a{b=\"c\"}", "a{b} 1",   "a{b=c} 1", "a{b=\"c\";d=\"e\"} 1",
-	        "a x",    " 1",        "{} 1",       "a{b=\"\\",
+	        "<html>",
+	        "a{b=\"c\"",
+	        "a{b=\"c\"}",
+	        "a{b} 1",
+	        "a{b=c} 1",
+	        "a{b=\"c\";d=\"e\"} 1",
+	        "a x",
+	        " 1",
+	        "{} 1",
+	        "a{b=\"\\",
+	        // Numbers on which the judgement of health stands: what they are not is not 0.
+	        "gpuscale_exporter_devices{state=\"lost\"} NaN",
+	        "gpuscale_exporter_devices{state=\"missing\"} -1",
+	        "gpuscale_exporter_devices{state=\"lost\"} 1e300",
+	        "gpuscale_gpu_xid_errors_total{" GPU0 ",xid=\"79\"} +Inf",
+	        "gpuscale_gpu_xid_errors_total{" GPU0 ",xid=\"79\"} NaN",
+	        "gpuscale_gpu_xid_last_timestamp_seconds{" GPU0 ",xid=\"79\"} 1e300",
 	};
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
 		struct err e = {.kind = ERR_NONE};
-		if (view_new(texts[i], strlen(texts[i]), &e))
+		char line[512];
+		int len = snprintf(line, sizeof line, "%s\n", texts[i]);
+		if (view_new(line, (size_t)len, &e))
 			fail_msg("read: %s", texts[i]);
 		assert_int_equal(e.kind, ERR_INPUT);
 		assert_non_null(strstr(e.msg, "line 1"));
+	}
+}
+
+static void a_page_that_was_cut_off_is_refused(void **state)
+{
+	(void)state;
+	static const char page[] = "a 1\nDCGM_FI_DEV_GPU_UTIL{" GPU0 "} 98\n";
+	struct err e = {.kind = ERR_NONE};
+	view_free(read_view(page));
+	for (size_t len = 5; len < sizeof page - 2; len++) { // 9 is no 98, and without the value it is no sample
+		assert_null(view_new(page, len, &e));
+		assert_string_equal(e.msg, "not a page of metrics: line 2 has no end, it was cut off");
+	}
+}
+
+static void what_is_no_sign_of_health_is_none(void **state)
+{
+	(void)state;
+	static const char *const ups[] = {"0", "NaN", "2", "+Inf", "-1"};
+	for (size_t i = 0; i < sizeof ups / sizeof ups[0]; i++) {
+		char page[512];
+		snprintf(page, sizeof page,
+		         "gpuscale_gpu_up{" GPU0 "} %s\ngpuscale_exporter_up %s\n"
+		         "gpuscale_exporter_samples_dropped %s\ngpuscale_exporter_sample_age_seconds %s\n",
+		         ups[i], ups[i], i == 0 ? "NaN" : ups[i],
+		         i == 0   ? "1e308"
+		         : i == 2 ? "NaN"
+		                  : ups[i]);
+		struct view *v = read_view(page);
+		assert_true(v->gpus[0].lost);
+		assert_true(v->has_up && !v->up);
+		assert_true(v->dropped);
+		assert_true(v->has_age && v->age_s == VIEW_AGE_MAX_S);
+		view_free(v);
 	}
 }
 
@@ -241,6 +292,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(a_page_is_read_back),
 	        cmocka_unit_test(what_is_no_page_is_refused),
+	        cmocka_unit_test(a_page_that_was_cut_off_is_refused),
+	        cmocka_unit_test(what_is_no_sign_of_health_is_none),
 	        cmocka_unit_test(many_pods_are_cut),
 	        cmocka_unit_test(xids_and_conditions_are_judged_by_the_tables),
 	        cmocka_unit_test(a_file_replaces_rows),

@@ -188,6 +188,37 @@ static void an_xid_is_counted_once_by_its_stamp(void **state)
 	end(b);
 }
 
+static void without_the_xid_field_there_is_no_xid_and_no_zero(void **state)
+{
+	struct nvml_fixture *f = *state;
+	struct device_sample s[DEVICES_MAX];
+	struct xid_count c[XID_CODES_MAX + 1];
+	struct err e;
+	static const struct {
+		const char *script;
+		bool told;
+	} cases[] = {
+	        {"blank 230 0 1\n", true},       // watched, and there was none
+	        {"fail field230 0 14\n", true},  // no data yet
+	        {"fail field230 0 6\n", false},  // not supported
+	        {"fail field230 0 16\n", false}, // not watched
+	        {"fail field230 0 17\n", false}, // not allowed
+	        {"unknown 230 * 1\n", false},    // a version without it
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		xid_store_free(f->xids);
+		f->xids = xid_store_new(&e);
+		nvml_fixture_play(f, cases[i].script);
+		struct backend *b = open_dcgm(f);
+		assert_int_equal(b->ops->sample(b, 0, 1000, s, &e), 0);
+		if (sample_has(&s[0], FIELD_XID_ERRORS) != cases[i].told)
+			fail_msg("%s: field", cases[i].script);
+		if ((xid_store_read(f->xids, UUID0, c, XID_CODES_MAX + 1) > 0) != cases[i].told)
+			fail_msg("%s: counters", cases[i].script);
+		end(b);
+	}
+}
+
 static void lost_gpus_and_a_lost_engine_are_told_apart(void **state)
 {
 	struct nvml_fixture *f = *state;
@@ -217,6 +248,7 @@ int main(void)
 	        TEST(without_profiling_the_rest_is_served),
 	        TEST(what_cannot_be_opened_says_why),
 	        TEST(an_xid_is_counted_once_by_its_stamp),
+	        TEST(without_the_xid_field_there_is_no_xid_and_no_zero),
 	        TEST(lost_gpus_and_a_lost_engine_are_told_apart),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,10 +47,11 @@ static const struct {
 } cases[] = {
         {"a whole reply", SETTINGS HEADERS ABC TRAILERS "07", 1, ERR_NONE, 0, "abc"}, // 0 is 00000 + 111
         {"trailers without Huffman", SETTINGS HEADERS ABC PLAIN_STATUS "30", 1, ERR_NONE, 0, "abc"},
-        {"DATA that ends the stream", SETTINGS "000005 00 01 00000001 0000000000", 1, ERR_NONE, 0, ""},
-        {"a message in two frames", SETTINGS "000003 00 00 00000001 000000 000005 00 01 00000001 0003616263", 1,
-         ERR_NONE, 0, "abc"},
-        {"padding", SETTINGS "00000b 00 09 00000001 02 00 00000003 616263 0000", 1, ERR_NONE, 0, "abc"},
+        {"an empty message", SETTINGS "000005 00 00 00000001 0000000000 " TRAILERS "07", 1, ERR_NONE, 0, ""},
+        {"a message in two frames",
+         SETTINGS "000003 00 00 00000001 000000 000005 00 00 00000001 0003616263 " TRAILERS "07", 1, ERR_NONE, 0,
+         "abc"},
+        {"padding", SETTINGS "00000b 00 08 00000001 02 00 00000003 616263 0000 " TRAILERS "07", 1, ERR_NONE, 0, "abc"},
         {"a priority in HEADERS", SETTINGS "000006 01 24 00000001 0000000010 88 " ABC TRAILERS "07", 1, ERR_NONE, 0,
          "abc"},
         {"CONTINUATION", SETTINGS "000001 01 00 00000001 88 000001 09 04 00000001 88 " ABC TRAILERS "07", 1, ERR_NONE,
@@ -71,6 +72,12 @@ static const struct {
         // Faults of the peer.
         {"HTTP/1", "485454502f312e3120343030", -1, ERR_PROTOCOL, 0, "does not speak HTTP/2"},
         {"no SETTINGS first", HEADERS, -1, ERR_PROTOCOL, 0, "does not speak HTTP/2"},
+        {"DATA that ends the stream: whether the call went well is not told",
+         SETTINGS "000005 00 01 00000001 0000000000", -1, ERR_PROTOCOL, 0, "without a gRPC status"},
+        {"trailers without a status", SETTINGS HEADERS ABC "000001 01 05 00000001 88", -1, ERR_PROTOCOL, 0,
+         "without a gRPC status"},
+        {"a status that is no number", SETTINGS HEADERS ABC PLAIN_STATUS "61", -1, ERR_PROTOCOL, 0,
+         "without a gRPC status"},
         {"an end without a message", SETTINGS "000001 01 05 00000001 88", -1, ERR_PROTOCOL, 0, "without a whole"},
         {"an end inside a message", SETTINGS "000006 00 01 00000001 00 00000003 61", -1, ERR_PROTOCOL, 0,
          "without a whole"},

@@ -153,6 +153,23 @@ static void counters_go_on_when_the_driver_starts_over(void **state)
 	device_history_free(h);
 }
 
+static void counters_never_wrap_around(void **state)
+{
+	(void)state;
+	static const int64_t values[] = {INT64_MAX, 5, INT64_MAX, 7, 3, INT64_MAX - 1, INT64_MIN, -1, 2};
+	const struct device d = device("GPU-a", "");
+	struct device_history *h = make(1000, 200);
+	for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+		struct device_sample s = {.lost = false};
+		sample_set_i64(&s, FIELD_TOTAL_ENERGY, values[i]);
+		device_history_add(h, (int64_t)i * 200, &d, &s, 1);
+		assert_int_equal(sample_has(&s, FIELD_TOTAL_ENERGY), values[i] >= 0); // below 0 is no count
+		if (values[i] >= 0)
+			assert_true(s.value[FIELD_TOTAL_ENERGY].i >= values[i]);
+	}
+	device_history_free(h);
+}
+
 static void devices_are_known_by_name_not_by_place(void **state)
 {
 	(void)state;
@@ -211,6 +228,7 @@ int main(void)
 	        cmocka_unit_test(a_reading_counts_for_the_time_before_it),
 	        cmocka_unit_test(mean_power_is_energy_by_time),
 	        cmocka_unit_test(counters_go_on_when_the_driver_starts_over),
+	        cmocka_unit_test(counters_never_wrap_around),
 	        cmocka_unit_test(devices_are_known_by_name_not_by_place),
 	        cmocka_unit_test(it_never_grows_past_its_ceiling),
 	};

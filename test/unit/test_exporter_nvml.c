@@ -333,6 +333,78 @@ static void xid_events_are_counted_between_samples(void **state)
 	nvml_fixture_close(b); // joins the thread
 }
 
+static void without_events_there_is_no_xid_and_no_zero(void **state)
+{
+	struct nvml_fixture *f = *state;
+	struct device_sample s[DEVICES_MAX];
+	struct xid_count c[XID_CODES_MAX + 1];
+	struct err e;
+	static const struct {
+		const char *script;
+		bool told[2];
+	} cases[] = {
+	        {"", {true, true}},
+	        {"fail nvmlDeviceRegisterEvents 1 3\n", {true, false}},
+	        {"fail nvmlDeviceRegisterEvents * 3\n", {false, false}},
+	        {"fail nvmlEventSetCreate * 999\n", {false, false}},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		xid_store_free(f->xids);
+		f->xids = xid_store_new(&e);
+		nvml_fixture_play(f, cases[i].script);
+		struct backend *b = nvml_fixture_open(f, LIB_WHOLE);
+		assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
+		for (int k = 0; k < 2; k++) {
+			if (sample_has(&s[k], FIELD_XID_ERRORS) != cases[i].told[k])
+				fail_msg("%s: field of GPU %d", cases[i].script, k);
+			if ((xid_store_read(f->xids, k ? UUID1 : UUID0, c, XID_CODES_MAX + 1) > 0) != cases[i].told[k])
+				fail_msg("%s: counters of GPU %d", cases[i].script, k);
+		}
+		nvml_fixture_close(b);
+	}
+}
+
+static void numbers_that_are_none_give_no_sample(void **state)
+{
+	struct nvml_fixture *f = *state;
+	struct device_sample s[DEVICES_MAX];
+	struct err e;
+	static const struct {
+		const char *script;
+		enum field field;
+		const char *want;
+	} cases[] = {
+	        {"set power_mw * 4294967295\n", FIELD_POWER_USAGE, "-"}, // all bits set: not available
+	        {"set power_mw * 4000000000\n", FIELD_POWER_USAGE, "-"},
+	        {"set pstate * 32\n", FIELD_PSTATE, "-"}, // "unknown"
+	        {"set pstate * 15\n", FIELD_PSTATE, "15"},
+	        {"set util_gpu * 101\n", FIELD_GPU_UTIL, "-"},
+	        {"set util_gpu * 100\n", FIELD_GPU_UTIL, "100"},
+	        {"set util_mem * 4294967295\n", FIELD_MEM_COPY_UTIL, "-"},
+	        {"set temp * 4294967295\n", FIELD_GPU_TEMP, "-"},
+	        {"set fan * 130\n", FIELD_FAN_SPEED, "130"}, // of what is asked for, may be above 100
+	        {"set mem_temp * 4294967295\n", FIELD_MEMORY_TEMP, "-"},
+	        {"set energy_mj * 9223372036854775808\n", FIELD_TOTAL_ENERGY, "-"},
+	        {"set energy_mj * 9223372036854775807\n", FIELD_TOTAL_ENERGY, "9223372036854775807"},
+	        {"set sbe_vol * 18446744073709551615\n", FIELD_ECC_SBE_VOL, "-"},
+	        {"set field74 * 18446744073709551615\n", FIELD_POWER_VIOLATION, "-"},
+	        {"set rows_correctable * 4294967295\n", FIELD_CORRECTABLE_REMAPPED_ROWS, "-"},
+	        {"set mem_total_mib * 0\nset mem_used_mib * 0\nset mem_reserved_mib * 0\n", FIELD_FB_USED, "-"},
+	        {"set mem_total_mib * 0\nset mem_used_mib * 0\nset mem_reserved_mib * 0\n", FIELD_FB_TOTAL, "-"},
+	        {"set mem_used_mib * 1001\n", FIELD_FB_USED, "-"}, // of 1000
+	        {"set bar1_total_mib * 0\nset bar1_used_mib * 0\n", FIELD_BAR1_USED, "-"},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		nvml_fixture_play(f, cases[i].script);
+		struct backend *b = nvml_fixture_open(f, LIB_WHOLE);
+		char got[64];
+		assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
+		if (strcmp(nvml_fixture_show(&s[0], cases[i].field, got, sizeof got), cases[i].want) != 0)
+			fail_msg("%s: got %s, want %s", cases[i].script, got, cases[i].want);
+		nvml_fixture_close(b);
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, nvml_fixture_setup, nvml_fixture_teardown)
@@ -346,6 +418,8 @@ int main(void)
 	        TEST(an_old_library_gives_what_it_has),
 	        TEST(what_cannot_be_opened_says_why),
 	        TEST(xid_events_are_counted_between_samples),
+	        TEST(without_events_there_is_no_xid_and_no_zero),
+	        TEST(numbers_that_are_none_give_no_sample),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -212,6 +212,9 @@ static void what_is_no_reply_is_refused(void **state)
 	refused("\x0a\x03\x0a\x01\x00", 5, ERR_PROTOCOL);                              // a name with a NUL
 	refused("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, ERR_PROTOCOL); // a number without end
 	refused("\x09zzz", 4, ERR_PROTOCOL);
+	refused("\x0a\x04\x0a\x02\xc3(", 6, ERR_PROTOCOL); // a name that is no UTF-8
+	refused("\x0a\x18\x1a\x16\x12\x14\x0a\x0envidia.com/gpu\x12\x02\xff\xfe", 26, ERR_PROTOCOL); // an id
+	refused("\x0a\x18\x1a\x16\x12\x14\x0a\x0envidia.com/gpu\x12\x02G\0", 26, ERR_PROTOCOL);
 	struct err e;
 	struct pod_map *m = pod_map_parse("", 0, NULL, &e);
 	assert_non_null(m);
@@ -344,7 +347,9 @@ static void the_last_map_is_believed_until_it_is_too_old(void **state)
 	put_frame(&reply, 4, 0, 0, NULL, 0);
 	const unsigned char prefix[] = {0, 0, 0, 0, (unsigned char)message.len};
 	put_frame(&reply, 0, 0, 1, prefix, sizeof prefix);
-	put_frame(&reply, 0, 1, 1, message.data, message.len);
+	put_frame(&reply, 0, 0, 1, message.data, message.len);
+	static const char trailers[] = "\0\13grpc-status\0010";
+	put_frame(&reply, 1, 5, 1, trailers, sizeof trailers - 1);
 
 	struct peer peer = {.loop = event_base_new(), .reply = &reply, .fd = -1};
 	peer.listener = evconnlistener_new_bind(peer.loop, on_peer, &peer, LEV_OPT_CLOSE_ON_FREE, -1,

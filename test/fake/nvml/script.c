@@ -121,10 +121,10 @@ bool word_is(const struct words *w, size_t i, const char *text)
 
 int64_t word_number(const struct words *w, size_t i)
 {
-	int64_t v = 0;
+	uint64_t v = 0; // up to all bits set, which drivers say, too
 	for (size_t k = 0; i < w->n && k < w->len[i] && isdigit((unsigned char)w->at[i][k]); k++)
-		v = v * 10 + (w->at[i][k] - '0');
-	return v;
+		v = v * 10 + (uint64_t)(w->at[i][k] - '0');
+	return (int64_t)v;
 }
 
 int64_t lookup(const struct script *s, const char *verb, const char *name, int gpu, int64_t fallback)
