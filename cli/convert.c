@@ -186,13 +186,29 @@ const char *convert_selector(struct conversion *c, const char *metric, const cha
 	return keep(c, &b);
 }
 
+const char *convert_namespace(struct conversion *c)
+{
+	if (c->namespace_name)
+		return c->namespace_name;
+	if (!c->is_default_noted)
+		convert_note(c, "no namespace: the queries look at default");
+	c->is_default_noted = true;
+	return "default";
+}
+
+const char *convert_origin(struct conversion *c)
+{
+	return convert_text(c, "%s %s (%s)", c->kind, c->name && c->name[0] ? c->name : "without a name",
+	                    c->api_version);
+}
+
 const char *convert_pods(struct conversion *c, const char *prefix)
 {
 	const char *tail = strcmp(c->target_kind, "StatefulSet") == 0  ? "[0-9]+"
 	                   : strcmp(c->target_kind, "Deployment") == 0 ? "[a-z0-9]+-[a-z0-9]+"
 	                                                               : ".+";
-	return convert_text(c, ",%snamespace=\"%s\",%spod=~\"%s-%s\"", prefix,
-	                    c->namespace_name ? c->namespace_name : "default", prefix, c->target_name, tail);
+	return convert_text(c, ",%snamespace=\"%s\",%spod=~\"%s-%s\"", prefix, convert_namespace(c), prefix,
+	                    c->target_name, tail);
 }
 
 void convert_resource(struct conversion *c, const char *resource, const char *container, const char *utilization,

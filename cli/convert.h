@@ -52,6 +52,7 @@ struct conversion {
 	const char *notes[CONVERT_NOTES_MAX]; // what could not be carried over, and what to look at
 	size_t n_notes;
 	bool is_full; // more than there is room for: a note says so
+	bool is_default_noted;
 };
 
 // In the arena; ends the process when memory ends (a command, not the controller).
@@ -69,6 +70,10 @@ const char *convert_seconds(struct conversion *c, const char *seconds);
 const char *convert_matchers(struct conversion *c, const struct doc_node *selector);
 // name{matchers} or {__name__="odd name",matchers}. matchers as convert_matchers gives them.
 const char *convert_selector(struct conversion *c, const char *metric, const char *matchers);
+// Where the object is, for a query; "default", with a note, when it does not say.
+const char *convert_namespace(struct conversion *c);
+// "KIND NAME (apiVersion)", for the line that says where a policy is from.
+const char *convert_origin(struct conversion *c);
 // The pods of the target, as matchers led by a comma, of the labels namespace and pod with that prefix ("",
 // "exported_").
 const char *convert_pods(struct conversion *c, const char *prefix);

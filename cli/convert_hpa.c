@@ -83,9 +83,8 @@ static void add_object(struct conversion *c, const struct doc_node *metric)
 	struct conversion_signal *s = convert_add_signal(c, name);
 	if (!s)
 		return;
-	const char *matchers =
-	        convert_text(c, ",namespace=\"%s\",%s=\"%s\"%s", c->namespace_name ? c->namespace_name : "default",
-	                     label, convert_get(object, "name", ""), metric_matchers(c, metric));
+	const char *matchers = convert_text(c, ",namespace=\"%s\",%s=\"%s\"%s", convert_namespace(c), label,
+	                                    convert_get(object, "name", ""), metric_matchers(c, metric));
 	s->query = convert_text(c, "sum(%s)", convert_selector(c, name, matchers));
 	s->note = "the label that names the object depends on your adapter's rules: compare";
 	set_target(c, s, metric);
@@ -169,7 +168,7 @@ bool convert_hpa(struct conversion *c, const struct doc_node *root)
 	if (strcmp(c->kind, "HorizontalPodAutoscaler") != 0)
 		return false;
 	const struct doc_node *spec = doc_get(root, "spec");
-	c->from = convert_text(c, "HorizontalPodAutoscaler %s (%s)", c->name ? c->name : "", c->api_version);
+	c->from = convert_origin(c);
 	convert_target(c, spec);
 	c->min_replicas = convert_get(spec, "minReplicas", "1");
 	c->max_replicas = convert_get(spec, "maxReplicas", NULL);

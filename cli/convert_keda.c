@@ -38,7 +38,8 @@ static void add_prometheus(struct conversion *c, const struct doc_node *trigger,
 		convert_note(c, "the signal %s asks another server: --prometheus %s=%s", s->name, s->name, address);
 	} else if (!*server) {
 		*server = address;
-		convert_note(c, "the server is a flag, not a field: --prometheus %s", address);
+		convert_note(c, "the server is a flag, not a field: --prometheus %s",
+		             address[0] ? address : "URL (the trigger has no serverAddress)");
 	}
 	if (doc_get(trigger, "authenticationRef"))
 		convert_note(c, "authenticationRef of the trigger %s: credentials are said in a file of --sources",
@@ -47,7 +48,7 @@ static void add_prometheus(struct conversion *c, const struct doc_node *trigger,
 	if (!c->idle_signal) {
 		c->idle_signal = s->name;
 		c->idle_above = convert_get(meta, "activationThreshold", "0");
-	} else {
+	} else if (c->idle_replicas) {
 		convert_note(c, "activation by the trigger %s: one signal tells whether the target is needed", name);
 	}
 }
@@ -124,21 +125,23 @@ static void add_fallback(struct conversion *c, const struct doc_node *fallback)
 }
 
 // KEDA: to zero, or to idleReplicaCount, once no trigger was active for cooldownPeriod.
-static void add_idle(struct conversion *c, const struct doc_node *spec)
+static void look_at_bounds(struct conversion *c, const struct doc_node *spec)
 {
-	const char *min = convert_get(spec, "minReplicaCount", "0"),
-	           *idle = convert_get(spec, "idleReplicaCount", NULL);
+	const char *min = convert_get(spec, "minReplicaCount", "0");
 	bool to_zero = strcmp(min, "0") == 0;
 	c->min_replicas = to_zero ? "1" : min;
-	if (!to_zero && !idle)
-		c->idle_signal = NULL;
+	c->max_replicas = convert_get(spec, "maxReplicaCount", "100");
+	c->idle_replicas = convert_get(spec, "idleReplicaCount", to_zero ? "0" : NULL);
+}
+
+static void add_idle(struct conversion *c, const struct doc_node *spec)
+{
+	if (!c->idle_replicas)
+		return;
 	if (!c->idle_signal) {
-		if (to_zero || idle)
-			convert_note(
-			        c, "scaling to zero needs a signal that tells whether the target is needed: spec.idle");
+		convert_note(c, "scaling to zero needs a signal that tells whether the target is needed: spec.idle");
 		return;
 	}
-	c->idle_replicas = idle ? idle : "0";
 	c->idle_after = convert_seconds(c, convert_get(spec, "cooldownPeriod", "300"));
 	c->idle_initial = convert_seconds(c, convert_get(spec, "initialCooldownPeriod", NULL));
 }
@@ -166,9 +169,9 @@ bool convert_keda(struct conversion *c, const struct doc_node *root)
 	const struct doc_node *triggers = doc_get(spec, "triggers"),
 	                      *hpa = doc_get(advanced, "horizontalPodAutoscalerConfig");
 	const char *server = NULL;
-	c->from = convert_text(c, "ScaledObject %s (%s)", c->name ? c->name : "", c->api_version);
+	c->from = convert_origin(c);
 	convert_target(c, spec);
-	c->max_replicas = convert_get(spec, "maxReplicaCount", "100");
+	look_at_bounds(c, spec);
 	c->behavior = doc_get(hpa, "behavior");
 	c->interval = convert_seconds(c, convert_get(spec, "pollingInterval", NULL));
 	if (!c->interval)

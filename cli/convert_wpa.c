@@ -16,6 +16,12 @@ static void add_metric(struct conversion *c, const struct doc_node *spec, const 
 		convert_note(c, "a metric of type \"%s\": not known here", convert_get(metric, "type", ""));
 		return;
 	}
+	if (resource && strcmp(name, "cpu") != 0 && strcmp(name, "memory") != 0) {
+		convert_note(c,
+		             "the resource %s: only cpu and memory have well-known metrics; write the query yourself",
+		             name);
+		return;
+	}
 	struct conversion_signal *s = convert_add_signal(c, name);
 	if (!s)
 		return;
@@ -81,7 +87,7 @@ bool convert_wpa(struct conversion *c, const struct doc_node *root)
 	if (strcmp(c->kind, "WatermarkPodAutoscaler") != 0)
 		return false;
 	const struct doc_node *spec = doc_get(root, "spec"), *metrics = doc_get(spec, "metrics");
-	c->from = convert_text(c, "WatermarkPodAutoscaler %s (%s)", c->name ? c->name : "", c->api_version);
+	c->from = convert_origin(c);
 	convert_target(c, spec);
 	c->min_replicas = convert_get(spec, "minReplicas", "1");
 	c->max_replicas = convert_get(spec, "maxReplicas", NULL);

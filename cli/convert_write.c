@@ -16,14 +16,37 @@ static void put_quoted(struct buf *out, const char *s)
 	json_write_str(&w, s);
 }
 
-// PromQL in single quotes: what it is full of needs no escape there.
-static void put_query(struct buf *out, const char *s)
+// Text of several lines as it was, on lines of its own; what ends it means nothing to PromQL.
+static void put_lines(struct buf *out, const char *indent, const char *s, size_t len)
 {
-	if (strpbrk(s, "\n\r\t") || strchr(s, '\'')) {
-		put_quoted(out, s);
-		return;
+	buf_printf(out, "|-\n%s", indent);
+	for (size_t i = 0; i < len; i++) {
+		buf_putc(out, s[i]);
+		if (s[i] == '\n' && s[i + 1] != '\n')
+			buf_puts(out, indent);
 	}
-	buf_printf(out, "'%s'", s);
+}
+
+// PromQL in single quotes: what it is full of needs no escape there.
+static void put_query(struct buf *out, const char *indent, const char *s)
+{
+	size_t len = strlen(s);
+	while (len > 0 && strchr(" \n", s[len - 1]))
+		len--;
+	bool is_plain = s[0] != ' ' && s[0] != '\n';
+	for (size_t i = 0; i < len; i++)
+		is_plain &= ((unsigned char)s[i] >= ' ' && s[i] != 0x7f) || s[i] == '\n';
+	if (!is_plain) {
+		put_quoted(out, s);
+	} else if (memchr(s, '\n', len)) {
+		put_lines(out, indent, s, len);
+	} else if (memchr(s, '\'', len)) {
+		put_quoted(out, s);
+	} else {
+		buf_putc(out, '\'');
+		buf_put(out, s, len);
+		buf_putc(out, '\'');
+	}
 }
 
 static bool is_whole(const char *s)
@@ -168,7 +191,7 @@ static void write_signal(struct buf *out, const struct conversion_signal *s)
 	buf_puts(out, "  - name: ");
 	yaml_put_string(out, s->name);
 	buf_puts(out, "\n    query: ");
-	put_query(out, s->query ? s->query : "");
+	put_query(out, "      ", s->query ? s->query : "");
 	buf_putc(out, '\n');
 	line_str(out, "    ", "source", s->source);
 	if (s->target_type) {
