@@ -2,6 +2,7 @@
 #include "exporter/mock_fetch.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/bufferevent_ssl.h>
@@ -68,20 +69,30 @@ static void on_end(evutil_socket_t fd, short what, void *arg)
 		f->done(f->arg, f->status, buf_str(&f->body), f->body.len, NULL);
 }
 
+// By now libevent has shut the socket that did not connect, and ENOTCONN of that is all that errno tells.
+static const char *why_unreachable(struct mock_fetch *f)
+{
+	int code = EVUTIL_SOCKET_ERROR(), dns = bufferevent_socket_get_dns_error(f->bev);
+	if (dns)
+		return evutil_gai_strerror(dns);
+	return code == ENOTCONN ? "no connection; is the server running and listening at this address?"
+	                        : evutil_socket_error_to_string(code);
+}
+
 // What went wrong below HTTP.
 static void explain_break(struct mock_fetch *f)
 {
 	SSL *ssl = f->tls ? bufferevent_openssl_get_ssl(f->bev) : NULL;
 	long verdict = ssl ? SSL_get_verify_result(ssl) : X509_V_OK;
-	unsigned long tls_error = f->tls ? bufferevent_get_openssl_error(f->bev) : 0;
+	// NULL where it is no error of OpenSSL's: libevent puts SSL_ERROR_SYSCALL there, too.
+	const char *reason = f->tls ? ERR_reason_error_string(bufferevent_get_openssl_error(f->bev)) : NULL;
 	if (verdict != X509_V_OK)
 		err_set(&f->error, ERR_TLS, "the certificate of %s is not accepted: %s", f->host_header,
 		        X509_verify_cert_error_string(verdict));
-	else if (tls_error)
-		err_set(&f->error, ERR_TLS, "TLS with %s: %s", f->host_header, ERR_reason_error_string(tls_error));
+	else if (reason)
+		err_set(&f->error, ERR_TLS, "TLS with %s: %s", f->host_header, reason);
 	else
-		err_set(&f->error, ERR_UNREACHABLE, "cannot reach %s: %s", f->host_header,
-		        evutil_socket_error_to_string(EVUTIL_SOCKET_ERROR()));
+		err_set(&f->error, ERR_UNREACHABLE, "cannot reach %s: %s", f->host_header, why_unreachable(f));
 }
 
 static void on_error(enum evhttp_request_error what, void *arg)

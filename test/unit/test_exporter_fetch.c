@@ -169,17 +169,20 @@ static void every_fault_has_its_kind(void **state)
 	get(f, "http://127.0.0.1", "/big", NULL, NULL);
 	assert_int_equal(f->outcome.error.kind, ERR_LIMIT);
 
-	struct err e;
-	struct mock_fetch *m =
-	        mock_fetch_new(f->loop, "http://127.0.0.1:1/", NULL, TIMEOUT_MS, on_done, &f->outcome, &e);
-	f->outcome.calls = 0;
-	if (mock_fetch_start(m, NULL, &e) == 0) {
-		assert_true(test_loop_until(f->loop, &f->outcome.calls, 1, LIMIT_MS));
-		e = f->outcome.error;
+	static const char *const nobody[] = {"http://127.0.0.1:1/", "https://127.0.0.1:1/"};
+	for (size_t i = 0; i < sizeof nobody / sizeof nobody[0]; i++) {
+		struct err e;
+		struct mock_fetch *m = mock_fetch_new(f->loop, nobody[i], NULL, TIMEOUT_MS, on_done, &f->outcome, &e);
+		f->outcome.calls = 0;
+		if (mock_fetch_start(m, NULL, &e) == 0) {
+			assert_true(test_loop_until(f->loop, &f->outcome.calls, 1, LIMIT_MS));
+			e = f->outcome.error;
+		}
+		assert_int_equal(e.kind, ERR_UNREACHABLE);
+		assert_string_equal(e.msg, "cannot reach 127.0.0.1:1: no connection; is the server running and "
+		                           "listening at this address?");
+		mock_fetch_free(m);
 	}
-	assert_int_equal(e.kind, ERR_UNREACHABLE);
-	assert_non_null(strstr(e.msg, "127.0.0.1:1"));
-	mock_fetch_free(m);
 }
 
 static void an_unusable_url_or_token_is_refused(void **state)
