@@ -184,7 +184,9 @@ int cmd_check(int argc, char **argv)
 	if (set.n_errors || totals.errors) {
 		code = EXIT_FAILED;
 	} else if (set.n_policies == 0) {
-		fprintf(stderr, "gpuscale check: no policies found; files are *.yaml, *.yml or *.json\n");
+		fprintf(stderr,
+		        "gpuscale check: no policies found in %s%s; of a folder, *.yaml, *.yml and *.json are read\n",
+		        args.files.paths[0], args.files.n > 1 ? " and the others" : "");
 		code = EXIT_FAILED;
 	} else if (code == EXIT_OK && totals.warnings && args.lint_fatal) {
 		code = EXIT_WARNINGS;

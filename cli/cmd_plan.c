@@ -271,7 +271,8 @@ int cmd_plan(int argc, char **argv)
 	fputs(buf_str(&report), stderr);
 	if (set.n_policies == 0) {
 		if (set.n_errors == 0)
-			fputs("gpuscale plan: no policies found\n", stderr);
+			fprintf(stderr, "gpuscale plan: no policies found in %s%s\n", args.files.paths[0],
+			        args.files.n > 1 ? " and the others" : "");
 		goto out;
 	}
 	struct plan plan = {0};

@@ -18,13 +18,13 @@ static void print_help(FILE *out)
 	int width = 0;
 	for (size_t i = 0; i < n; i++)
 		width = (int)strlen(c[i].name) > width ? (int)strlen(c[i].name) : width;
-	fputs("gpuscale scales Kubernetes workloads on GPU metrics from Prometheus, and says why.\n\n"
+	fputs("Scales Kubernetes workloads on GPU metrics from Prometheus, and says why.\n\n"
 	      "usage: gpuscale COMMAND [ARGS]\n\ncommands:\n",
 	      out);
 	for (size_t i = 0; i < n; i++)
 		fprintf(out, "  %-*s  %s\n", width, c[i].name, c[i].summary);
-	fputs("\n`gpuscale COMMAND --help` describes a command. Exit codes: 0 done, 1 failed, 2 usage, 3 changes or "
-	      "findings.\n",
+	fputs("\n`gpuscale COMMAND --help` describes a command.\n"
+	      "Exit codes: 0 done, 1 failed, 2 usage, 3 changes or findings.\n",
 	      out);
 }
 
