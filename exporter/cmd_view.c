@@ -264,7 +264,8 @@ static int read_lines(struct view *v, char *line, const char *text, size_t len, 
 		if (strlen(line) != n || !cut_sample(line, &s)) {
 			char shown[60];
 			text_show(shown, sizeof shown, p, n);
-			return err_set(e, ERR_INPUT, "not a page of metrics: line %zu: %s", number, shown);
+			return err_set(e, ERR_INPUT, "not a page of metrics: line %zu: %s%s", number, shown,
+			               *p == '<' ? "; is the path of the page in the URL, mostly /metrics?" : "");
 		}
 		if (take_sample(v, &s, e) < 0)
 			return err_wrap(e, "line %zu", number);
