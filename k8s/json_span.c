@@ -16,8 +16,8 @@ static const char *skip_string(const char *p, const char *end)
 	for (p++; p < end; p++) {
 		if (*p == '"')
 			return p + 1;
-		if (*p == '\\')
-			p++;
+		if (*p == '\\' && ++p == end)
+			break;
 	}
 	return NULL;
 }
@@ -54,6 +54,98 @@ static const char *skip_value(const char *p, const char *end)
 		p++;
 	return p > start ? p : NULL;
 }
+
+// ---- the grammar ----
+
+static const char *skip_digits(const char *p, const char *end)
+{
+	const char *start = p;
+	while (p < end && *p >= '0' && *p <= '9')
+		p++;
+	return p > start ? p : NULL;
+}
+
+// NULL when it is no number. [p, end) is all of it.
+static bool is_number(const char *p, const char *end)
+{
+	p += *p == '-';
+	p = p < end && *p == '0' ? p + 1 : skip_digits(p, end);
+	if (p && p < end && *p == '.')
+		p = skip_digits(p + 1, end);
+	if (p && p < end && (*p == 'e' || *p == 'E')) {
+		p++;
+		p = skip_digits(p + (p < end && (*p == '+' || *p == '-')), end);
+	}
+	return p == end;
+}
+
+static bool is_word(const char *p, const char *end, const char *word)
+{
+	size_t len = strlen(word);
+	return (size_t)(end - p) == len && memcmp(p, word, len) == 0;
+}
+
+// The end of a string, number or literal at p; NULL when there is none.
+static const char *skip_scalar(const char *p, const char *end)
+{
+	const char *to = skip_value(p, end);
+	if (!to || *p == '"')
+		return to;
+	return is_number(p, to) || is_word(p, to, "true") || is_word(p, to, "false") || is_word(p, to, "null") ? to
+	                                                                                                       : NULL;
+}
+
+// Goes past a member's name and its ':'; NULL when they are not there.
+static const char *skip_key(const char *p, const char *end)
+{
+	p = p < end && *p == '"' ? skip_string(p, end) : NULL;
+	p = p ? skip_blanks(p, end) : NULL;
+	return p && p < end && *p == ':' ? skip_blanks(p + 1, end) : NULL;
+}
+
+// No recursion: `closers` holds the bracket that each open level waits for.
+bool json_span_is_whole(struct json_span s)
+{
+	char closers[JSON_SPAN_DEPTH_MAX];
+	size_t depth = 0;
+	const char *end = s.text ? s.text + s.len : NULL, *p = s.text ? skip_blanks(s.text, end) : NULL;
+	while (p && p < end) {
+		if (*p == '{' || *p == '[') {
+			if (depth == JSON_SPAN_DEPTH_MAX)
+				return false;
+			char closer = *p == '{' ? '}' : ']';
+			closers[depth++] = closer;
+			p = skip_blanks(p + 1, end);
+			if (p == end || *p != closer) {
+				p = closer == '}' ? skip_key(p, end) : p;
+				continue;
+			}
+		} else if (!(p = skip_scalar(p, end))) {
+			return false;
+		}
+		// A value has ended: close what ends with it, or go on to the next one.
+		for (p = skip_blanks(p, end); depth > 0 && p < end && *p == closers[depth - 1];
+		     p = skip_blanks(p + 1, end))
+			depth--;
+		if (depth == 0)
+			return p == end;
+		if (p == end || *p != ',')
+			return false;
+		p = skip_blanks(p + 1, end);
+		if (closers[depth - 1] == '}')
+			p = skip_key(p, end);
+	}
+	return false;
+}
+
+char json_span_kind(struct json_span s)
+{
+	if (!s.text || s.len == 0)
+		return '\0';
+	return strchr("{[\"tfn", s.text[0]) && s.text[0] ? s.text[0] : '0';
+}
+
+// ---- members ----
 
 static struct json_span span(const char *from, const char *to)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads a few members of an object without building a tree of it: values are spans of the text. For objects that come
 // by the thousand and of which little matters. Of members with one name the first counts.
-// The text may be anything: what is not JSON reads as absent, and nothing outside of the span is touched.
+// The text may be anything: what is not JSON reads as absent, and nothing outside of the span is touched. Where absent
+// means something, json_span_is_whole() is asked before.
 #ifndef GPUSCALE_K8S_JSON_SPAN_H
 #define GPUSCALE_K8S_JSON_SPAN_H
 
@@ -13,6 +14,16 @@ struct json_span {
 	const char *text; // not NUL-terminated; NULL = absent
 	size_t len;
 };
+
+#define JSON_SPAN_DEPTH_MAX 96
+
+// Is it one JSON value, blanks around it allowed: brackets, members, literals and numbers as the grammar has them, at
+// most JSON_SPAN_DEPTH_MAX levels? Strings only have to end; json_span_text() looks into those that are read.
+bool json_span_is_whole(struct json_span s);
+
+// What its first byte says it is: '{' '[' '"' 't' 'f' 'n' for an object, array, string, true, false, null; '0' for
+// anything else, a number; '\0': absent.
+char json_span_kind(struct json_span s);
 
 // The value of o's member `key`; absent when o is no object or has none.
 struct json_span json_span_get(struct json_span o, const char *key);

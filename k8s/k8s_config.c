@@ -10,7 +10,9 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/num.h"
 #include "k8s/kubeconfig.h"
+#include "k8s/scale.h"
 
 #define SERVICE_ACCOUNT_FOLDER   "/var/run/secrets/kubernetes.io/serviceaccount"
 #define KUBECONFIG_ARENA_BYTES   (64 * 1024 * 1024)
@@ -93,12 +95,44 @@ int k8s_config_copy(struct arena *a, const struct k8s_config *config, struct k8s
 
 // ---- in a pod ----
 
+// Without the file (a hand-made mount) the namespace is "default", as for a context that names none. One that cannot be
+// read, or holds something else, is an error: it is not known then which namespace is ours.
+static int read_namespace(struct arena *a, const char *path, const char **ret_name, struct err *e)
+{
+	struct buf text;
+	struct err why = {0};
+	*ret_name = "default";
+	buf_init(&text, NAMESPACE_FILE_BYTES_MAX);
+	int rc = buf_read_file(&text, path, &why);
+	if (rc == 0) {
+		const char *name = arena_strndup(a, buf_str(&text), strcspn(buf_str(&text), " \t\r\n"));
+		if (!name)
+			rc = no_memory(e);
+		else if (name[0] && !scale_name_is_valid(name))
+			rc = err_set(e, ERR_INPUT, "%s holds no namespace", path);
+		else if (name[0])
+			*ret_name = name;
+	} else if (why.kind == ERR_NOT_FOUND) {
+		rc = 0;
+	} else if (e) {
+		*e = why;
+	}
+	buf_done(&text);
+	return rc;
+}
+
 int k8s_config_in_cluster(struct arena *a, const char *dir, struct k8s_config *ret_config, struct err *e)
 {
 	const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
 	if (!host || !host[0] || !port || !port[0])
 		return err_set(e, ERR_NOT_FOUND,
 		               "not in a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set");
+	if (strpbrk(host, " \t\r\n/@?#[]") || num_parse_i64(port, strlen(port), 1, 65535, &(int64_t){0}, NULL) < 0)
+		return err_set(
+		        e, ERR_INPUT,
+		        "in a cluster, but KUBERNETES_SERVICE_HOST \"%.100s\" and KUBERNETES_SERVICE_PORT \"%.20s\" "
+		        "are no address",
+		        host, port);
 	if (!dir)
 		dir = SERVICE_ACCOUNT_FOLDER;
 	bool is_ipv6 = strchr(host, ':') != NULL;
@@ -118,18 +152,8 @@ int k8s_config_in_cluster(struct arena *a, const char *dir, struct k8s_config *r
 			               "in a cluster, but %s cannot be read: give the pod a service account "
 			               "(automountServiceAccountToken: true)",
 			               needed[i]);
-	struct buf text;
-	buf_init(&text, NAMESPACE_FILE_BYTES_MAX);
-	struct err ignored;
-	// Without the file (a hand-made mount) the namespace is "default", as for a context that names none.
-	if (buf_read_file(&text, namespace_file, &ignored) == 0) {
-		size_t len = strcspn(buf_str(&text), " \t\r\n");
-		if (len > 0)
-			c.namespace_name = arena_strndup(a, buf_str(&text), len);
-	}
-	buf_done(&text);
-	if (!c.namespace_name)
-		c.namespace_name = "default";
+	if (read_namespace(a, namespace_file, &c.namespace_name, e) < 0)
+		return -1;
 	*ret_config = c;
 	return 0;
 }

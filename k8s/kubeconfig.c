@@ -142,9 +142,17 @@ static int copy_text(struct arena *a, const struct entry *en, const char *key, c
 	return *ret_text ? 0 : no_memory(e);
 }
 
+// What is not a map has no fields: it would be taken for one that leaves them all out.
+static int check_map(const struct entry *en, struct err *e)
+{
+	bool is_map = !en->node || en->node->kind == DOC_MAP || en->node->kind == DOC_NULL;
+	return is_map ? 0 : entry_error(en, ERR_INPUT, "", "must be a map", e);
+}
+
 static int read_bool(const struct entry *en, const char *key, bool *ret_value, struct err *e)
 {
-	const char *text = doc_get_text(en->node, key, "false");
+	const struct doc_node *n = doc_get(en->node, key);
+	const char *text = n && n->kind != DOC_NULL ? doc_get_text(en->node, key, "") : "false";
 	*ret_value = strcmp(text, "true") == 0;
 	if (!*ret_value && strcmp(text, "false") != 0)
 		return entry_error(en, ERR_INPUT, key, "must be true or false", e);
@@ -180,7 +188,9 @@ static int copy_pem(struct arena *a, const struct entry *en, const char *file_ke
 {
 	*ret_file = *ret_pem = NULL;
 	const struct doc_node *data = doc_get(en->node, data_key);
-	if (!data || data->kind != DOC_SCALAR || data->text_len == 0)
+	if (data && data->kind != DOC_SCALAR && data->kind != DOC_NULL)
+		return entry_error(en, ERR_INPUT, data_key, "must be a text", e);
+	if (!data || data->text_len == 0)
 		return copy_path(a, en, file_key, ret_file, e);
 	if (pem_from_base64(a, data->text, data->text_len, ret_pem, e) < 0)
 		return err_wrap(e, "%s: %s \"%s\": %s", en->file->path, en->what, en->name, data_key);
@@ -228,6 +238,9 @@ static int resolve_exec_list(struct arena *a, const struct entry *en, const stru
 {
 	const struct doc_node *list = doc_get(exec, key);
 	size_t n = list && list->kind == DOC_SEQ ? list->n_children : 0;
+	if (list && list->kind != DOC_SEQ && list->kind != DOC_NULL)
+		return err_set(e, ERR_INPUT, "%s:%d: user \"%s\": exec.%s: must be a list", en->file->path, list->line,
+		               en->name, key);
 	if (n > K8S_EXEC_ARGS_MAX)
 		return err_set(e, ERR_LIMIT, "%s: user \"%s\": exec.%s: %zu entries, at most %d", en->file->path,
 		               en->name, key, n, K8S_EXEC_ARGS_MAX);
@@ -237,8 +250,11 @@ static int resolve_exec_list(struct arena *a, const struct entry *en, const stru
 	bool is_env = strcmp(key, "env") == 0;
 	size_t i = 0;
 	for (const struct doc_node *item = n ? list->child : NULL; item; item = item->next, i++) {
+		const struct doc_node *value = is_env ? doc_get(item, "value") : item;
 		const char *name = doc_get_text(item, "name", "");
-		if (is_env ? item->kind != DOC_MAP || !name[0] || strchr(name, '=') : item->kind != DOC_SCALAR)
+		bool is_text = value && value->kind == DOC_SCALAR && strlen(value->text) == value->text_len;
+		bool is_absent = is_env && (!value || value->kind == DOC_NULL);
+		if ((!is_text && !is_absent) || (is_env && (item->kind != DOC_MAP || !name[0] || strchr(name, '='))))
 			return err_set(e, ERR_INPUT, "%s:%d: user \"%s\": exec.%s: must be a list of %s",
 			               en->file->path, item->line, en->name, key, is_env ? "{name, value}" : "texts");
 		texts[i] = is_env ? arena_printf(a, "%s=%s", name, doc_get_text(item, "value", ""))
@@ -350,20 +366,22 @@ int kubeconfig_resolve(const struct kubeconfig *k, struct arena *a, const char *
 	if (!find_entry(k, "contexts", "context", context, &ctx))
 		return unknown_entry(k, "contexts", "context", context, who_asks, e);
 	const char *place = arena_printf(a, "%s: context \"%s\"", ctx.file->path, context);
-	const char *cluster_name = doc_get_text(ctx.node, "cluster", ""),
-	           *user_name = doc_get_text(ctx.node, "user", "");
+	const char *cluster_name, *user_name;
 	if (!place)
 		return no_memory(e);
-	if (!cluster_name[0])
+	if (check_map(&ctx, e) < 0 || copy_text(a, &ctx, "cluster", &cluster_name, e) < 0 ||
+	    copy_text(a, &ctx, "user", &user_name, e) < 0)
+		return -1;
+	if (!cluster_name)
 		return entry_error(&ctx, ERR_INPUT, "cluster", "missing", e);
 	if (!find_entry(k, "clusters", "cluster", cluster_name, &cluster))
 		return unknown_entry(k, "clusters", "cluster", cluster_name, place, e);
-	if (resolve_cluster(a, &cluster, ret_config, e) < 0)
+	if (check_map(&cluster, e) < 0 || resolve_cluster(a, &cluster, ret_config, e) < 0)
 		return -1;
-	if (user_name[0]) { // without one: an anonymous user, or a server that asks nobody
+	if (user_name) { // without one: an anonymous user, or a server that asks nobody
 		if (!find_entry(k, "users", "user", user_name, &user))
 			return unknown_entry(k, "users", "user", user_name, place, e);
-		if (resolve_user(a, &user, ret_config, e) < 0)
+		if (check_map(&user, e) < 0 || resolve_user(a, &user, ret_config, e) < 0)
 			return -1;
 	}
 	if (copy_text(a, &ctx, "namespace", &ret_config->namespace_name, e) < 0)

@@ -29,7 +29,7 @@ static void read_metadata(struct json_span metadata, struct pod_facts *f)
 		else if (json_span_is(it.key, "creationTimestamp"))
 			f->created_ms = read_stamp(it.value);
 		else if (json_span_is(it.key, "deletionTimestamp"))
-			f->is_deleted = it.value.text[0] == '"';
+			f->is_deleted = json_span_kind(it.value) != 'n';
 	}
 }
 

@@ -13,6 +13,8 @@
 static int read_count(const cJSON *o, const char *key, int32_t *ret_value, struct err *e)
 {
 	int64_t value = 0;
+	if (cJSON_IsNull(json_get(o, key)))
+		return err_set(e, ERR_PROTOCOL, "%s is null", key);
 	if (json_get_i64(o, key, 0, INT32_MAX, &value, e) < 0)
 		return -1;
 	*ret_value = (int32_t)value;
@@ -24,6 +26,10 @@ static int decode_scale(const cJSON *root, struct scale *s, struct err *e)
 	if (strcmp(json_get_str(root, "kind", ""), "Scale") != 0)
 		return err_set(e, ERR_PROTOCOL, "expected a Scale, got kind \"%.60s\"", json_get_str(root, "kind", ""));
 	const cJSON *spec = json_get(root, "spec"), *status = json_get(root, "status");
+	if (!cJSON_IsObject(spec)) // a scale of 0 has an empty one
+		return err_set(e, ERR_PROTOCOL, "spec is missing, or not a map");
+	if (status && !cJSON_IsNull(status) && !cJSON_IsObject(status))
+		return err_set(e, ERR_PROTOCOL, "status is not a map");
 	if (read_count(spec, "replicas", &s->spec_replicas, e) < 0)
 		return err_wrap(e, "spec");
 	if (read_count(status, "replicas", &s->status_replicas, e) < 0 ||
@@ -104,17 +110,37 @@ enum pod_kind pod_kind_of(bool is_deleted, const char *phase, bool is_ready)
 	return is_ready ? POD_KIND_READY : POD_KIND_UNREADY;
 }
 
+// Absent, null, or of the shape.
+static bool may_be(const cJSON *item, cJSON_bool (*is_shape)(const cJSON *item))
+{
+	return !item || cJSON_IsNull(item) || is_shape(item);
+}
+
+static bool is_pod(const cJSON *pod)
+{
+	const cJSON *metadata = json_get(pod, "metadata"), *status = json_get(pod, "status");
+	return cJSON_IsObject(pod) && may_be(metadata, cJSON_IsObject) && may_be(status, cJSON_IsObject) &&
+	       may_be(json_get(metadata, "name"), cJSON_IsString) &&
+	       may_be(json_get(metadata, "deletionTimestamp"), cJSON_IsString) &&
+	       may_be(json_get(status, "phase"), cJSON_IsString) &&
+	       may_be(json_get(status, "conditions"), cJSON_IsArray);
+}
+
 static int decode_pods(const cJSON *root, struct pod_counts *counts, struct pod_list *list, char *ret_continue,
                        struct err *e)
 {
 	if (strcmp(json_get_str(root, "kind", ""), "PodList") != 0)
 		return err_set(e, ERR_PROTOCOL, "expected a PodList, got kind \"%.60s\"",
 		               json_get_str(root, "kind", ""));
-	const cJSON *items = json_get(root, "items"), *pod;
-	if (items && !cJSON_IsNull(items) && !cJSON_IsArray(items))
+	const cJSON *metadata = json_get(root, "metadata"), *items = json_get(root, "items"), *pod;
+	if (!cJSON_IsNull(items) && !cJSON_IsArray(items))
 		return err_set(e, ERR_PROTOCOL, "items is not a list");
+	if (!cJSON_IsObject(metadata))
+		return err_set(e, ERR_PROTOCOL, "metadata does not say whether the list is whole");
 	cJSON_ArrayForEach(pod, items)
 	{
+		if (!is_pod(pod))
+			return err_set(e, ERR_PROTOCOL, "item %d is no pod", (int)counts->total);
 		const cJSON *status = json_get(pod, "status"),
 		            *deleted = json_get(json_get(pod, "metadata"), "deletionTimestamp");
 		const char *phase = json_get_str(status, "phase", "");
@@ -130,7 +156,7 @@ static int decode_pods(const cJSON *root, struct pod_counts *counts, struct pod_
 		if (list && pod_list_add(list, name, pod_kind_of(is_deleted, phase, ready), e) < 0)
 			return -1;
 	}
-	return json_get_text(json_get(root, "metadata"), "continue", ret_continue, PODS_CONTINUE_BYTES_MAX, e);
+	return json_get_text(metadata, "continue", ret_continue, PODS_CONTINUE_BYTES_MAX, e);
 }
 
 int pods_decode_page(const char *text, size_t len, struct pod_counts *counts, struct pod_list *list,

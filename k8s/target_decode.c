@@ -23,6 +23,30 @@ bool object_decode_name(const char *json, size_t len, char namespace_name[TARGET
 	return name[0] != '\0';
 }
 
+int object_list_find(const char *json, size_t len, const char *name, struct json_span *ret_object)
+{
+	static const char *const more[] = {"metadata", "continue", NULL};
+	char namespace_name[TARGET_NAME_BYTES], found[TARGET_NAME_BYTES];
+	struct json_span list = {json, len}, items = json_span_get(list, "items"), next = json_span_path(list, more);
+	struct json_span_iter it = {.rest = items};
+	*ret_object = (struct json_span){0};
+	if (!json_span_is_whole(list) || (next.text && !json_span_is(next, "") && json_span_kind(next) != 'n') ||
+	    (json_span_kind(items) != '[' && json_span_kind(items) != 'n'))
+		return -1;
+	if (!json_span_next(&it))
+		return 0;
+	*ret_object = it.value;
+	bool is_it = object_decode_name(it.value.text, it.value.len, namespace_name, found) && strcmp(found, name) == 0;
+	return is_it && !json_span_next(&it) ? 1 : -1;
+}
+
+// Absent or null, or of the kind.
+static bool may_be(struct json_span value, char kind)
+{
+	char is = json_span_kind(value);
+	return is == kind || is == 'n' || is == '\0';
+}
+
 // ---- selectors ----
 
 #define KEY_BYTES   320
@@ -52,13 +76,17 @@ static int put_values(struct buf *out, struct json_span values, struct err *e)
 	char texts[LABEL_SELECTOR_REQUIREMENTS_MAX][VALUE_BYTES];
 	size_t n = 0;
 	struct json_span_iter it = {.rest = values};
+	if (json_span_kind(values) != '[')
+		return err_set(e, ERR_PROTOCOL, "a selector's values are not a list");
 	for (; json_span_next(&it); n++) {
 		if (n == LABEL_SELECTOR_REQUIREMENTS_MAX)
 			return err_set(e, ERR_LIMIT, "a selector lists more than %d values",
 			               LABEL_SELECTOR_REQUIREMENTS_MAX);
-		if (json_span_text(it.value, texts[n], VALUE_BYTES) < 0)
+		if (json_span_text(it.value, texts[n], VALUE_BYTES) < 0 || !label_value_is_valid(texts[n]))
 			return err_set(e, ERR_PROTOCOL, "a selector's value is not a label's");
 	}
+	if (n == 0) // "in ()" would stand for the empty value
+		return err_set(e, ERR_PROTOCOL, "a selector lists no values");
 	qsort(texts, n, VALUE_BYTES, by_text);
 	for (size_t i = 0; i < n; i++)
 		buf_printf(out, "%s%s", i ? "," : "", texts[i]);
@@ -71,7 +99,7 @@ static int put_expression(struct buf *out, struct json_span expression, size_t *
 	struct json_span op = json_span_get(expression, "operator");
 	char key[KEY_BYTES];
 	int len = json_span_text(json_span_get(expression, "key"), key, sizeof key);
-	if (len <= 0)
+	if (len <= 0 || !label_key_is_valid(key))
 		return err_set(e, ERR_PROTOCOL, "a selector's expression has no key");
 	*ret_key_len = (size_t)len;
 	if (json_span_is(op, "Exists") || json_span_is(op, "DoesNotExist")) {
@@ -104,19 +132,25 @@ static int begin_piece(struct rendering *r, struct err *e)
 
 static int render_pieces(struct rendering *r, struct json_span selector, struct err *e)
 {
-	struct json_span_iter it = {.rest = json_span_get(selector, "matchLabels")};
+	struct json_span pairs = json_span_get(selector, "matchLabels"),
+	                 expressions = json_span_get(selector, "matchExpressions");
+	struct json_span_iter it = {.rest = pairs};
+	// What is left out of a selector makes it match more.
+	if (!may_be(selector, '{') || !may_be(pairs, '{') || !may_be(expressions, '['))
+		return err_set(e, ERR_PROTOCOL, "it is no selector");
 	while (json_span_next(&it)) {
 		char key[KEY_BYTES], value[VALUE_BYTES];
 		int len = json_span_text(it.key, key, sizeof key);
 		if (begin_piece(r, e) < 0)
 			return -1;
-		if (len <= 0 || json_span_text(it.value, value, sizeof value) < 0)
+		if (len <= 0 || json_span_text(it.value, value, sizeof value) < 0 || !label_key_is_valid(key) ||
+		    !label_value_is_valid(value))
 			return err_set(e, ERR_PROTOCOL, "a selector's label is none");
 		r->list[r->n++].key_len = (size_t)len;
 		buf_printf(&r->pieces, "%s=%s", key, value);
 		buf_putc(&r->pieces, '\0');
 	}
-	it = (struct json_span_iter){.rest = json_span_get(selector, "matchExpressions")};
+	it = (struct json_span_iter){.rest = expressions};
 	while (json_span_next(&it)) {
 		if (begin_piece(r, e) < 0 || put_expression(&r->pieces, it.value, &r->list[r->n].key_len, e) < 0)
 			return -1;
@@ -174,10 +208,10 @@ static int decode_metadata(struct json_span metadata, struct target_fields *f, s
 	while (json_span_next(&it)) {
 		if (json_span_is(it.key, "resourceVersion"))
 			json_span_text(it.value, f->resource_version, sizeof f->resource_version);
-		else if (json_span_is(it.key, "uid"))
-			json_span_text(it.value, f->uid, sizeof f->uid);
-		else if (json_span_is(it.key, "generation"))
-			json_span_i64(it.value, 0, INT64_MAX, &f->generation);
+		else if (json_span_is(it.key, "uid") && json_span_text(it.value, f->uid, sizeof f->uid) < 0)
+			return err_set(e, ERR_PROTOCOL, "metadata.uid is none");
+		else if (json_span_is(it.key, "generation") && !json_span_i64(it.value, 0, INT64_MAX, &f->generation))
+			return err_set(e, ERR_PROTOCOL, "metadata.generation is no count");
 	}
 	if (!f->resource_version[0] || strpbrk(f->resource_version, "\"\\"))
 		return err_set(e, ERR_PROTOCOL, "metadata.resourceVersion is missing, or none");
@@ -188,6 +222,8 @@ static int decode_spec(struct json_span spec, struct target_fields *f, struct er
 {
 	struct json_span_iter it = {.rest = spec};
 	f->spec_replicas = 1; // what an absent one means
+	if (json_span_kind(spec) != '{')
+		return err_set(e, ERR_PROTOCOL, "spec is not a map");
 	while (json_span_next(&it)) {
 		if (json_span_is(it.key, "replicas") && read_count(it.value, "spec.replicas", &f->spec_replicas, e) < 0)
 			return -1;
@@ -201,6 +237,8 @@ static int decode_spec(struct json_span spec, struct target_fields *f, struct er
 static int decode_status(struct json_span status, struct target_fields *f, struct err *e)
 {
 	struct json_span_iter it = {.rest = status};
+	if (!may_be(status, '{'))
+		return err_set(e, ERR_PROTOCOL, "status is not a map");
 	while (json_span_next(&it)) {
 		if (json_span_is(it.key, "replicas") &&
 		    read_count(it.value, "status.replicas", &f->status_replicas, e) < 0)
@@ -215,16 +253,20 @@ static int decode_status(struct json_span status, struct target_fields *f, struc
 int target_decode(const char *json, size_t len, struct target_fields *ret_fields, struct err *e)
 {
 	struct json_span_iter it = {.rest = {json, len}};
+	bool has_spec = false;
 	*ret_fields = (struct target_fields){.spec_replicas = 1};
 	while (json_span_next(&it)) {
+		bool is_spec = json_span_is(it.key, "spec");
 		if ((json_span_is(it.key, "metadata") && decode_metadata(it.value, ret_fields, e) < 0) ||
-		    (json_span_is(it.key, "spec") && decode_spec(it.value, ret_fields, e) < 0) ||
+		    (is_spec && decode_spec(it.value, ret_fields, e) < 0) ||
 		    (json_span_is(it.key, "status") && decode_status(it.value, ret_fields, e) < 0))
 			return -1;
+		has_spec = has_spec || is_spec;
 	}
 	if (!ret_fields->resource_version[0])
 		return err_set(e, ERR_PROTOCOL, "not an object with metadata.resourceVersion");
-	return 0;
+	// Metadata alone, as some requests are answered, says nothing of replicas.
+	return has_spec ? 0 : err_set(e, ERR_PROTOCOL, "an object without a spec");
 }
 
 int target_decode_metadata(const char *json, size_t len, struct target_fields *ret_fields, struct err *e)

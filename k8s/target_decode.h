@@ -20,6 +20,10 @@ struct err;
 bool object_decode_name(const char *json, size_t len, char namespace_name[TARGET_NAME_BYTES],
                         char name[TARGET_NAME_BYTES]);
 
+// The object called `name` of a list that was asked for it alone. 1 and *ret_object; 0: the list is empty; -1: it is no
+// whole list, or holds something else.
+int object_list_find(const char *json, size_t len, const char *name, struct json_span *ret_object);
+
 struct target_fields {
 	int32_t spec_replicas, status_replicas, ready_replicas;
 	int64_t generation;
@@ -30,7 +34,7 @@ struct target_fields {
 // Of an object of any kind: resource_version, generation and uid; the rest is as of one without spec and status.
 // ERR_PROTOCOL.
 int target_decode_metadata(const char *json, size_t len, struct target_fields *ret_fields, struct err *e);
-// ERR_PROTOCOL, ERR_LIMIT for what /scale could not be either.
+// ERR_PROTOCOL, ERR_LIMIT for what /scale could not be either, and for one without a spec.
 int target_decode(const char *json, size_t len, struct target_fields *ret_fields, struct err *e);
 
 // Renders a LabelSelector object (matchLabels, matchExpressions) as text, sorted by key; "" for an empty or absent one.

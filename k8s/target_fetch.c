@@ -9,26 +9,17 @@
 #include "k8s/k8s_client.h"
 #include "k8s/target_store_private.h"
 
-// The only object of a list, absent when the list is empty. False: no such list.
-static bool find_only(struct json_span list, struct json_span *ret_object)
-{
-	struct json_span items = json_span_get(list, "items");
-	struct json_span_iter it = {.rest = items};
-	if (!items.text)
-		return false;
-	*ret_object = json_span_next(&it) ? it.value : (struct json_span){0};
-	return true;
-}
-
 // One that came when the list had come already.
 static void take_object(struct target_record *r, const struct http_response *response)
 {
 	struct json_span object;
 	if (r->is_known)
-		return; // an event was faster
-	if (!response || !find_only((struct json_span){response->body, response->body_len}, &object)) {
+		return;                              // an event was faster
+	const char *name = strrchr(r->key, '/') + 1; // as format_key() writes it
+	int n = response ? object_list_find(response->body, response->body_len, name, &object) : -1;
+	if (n < 0) {
 		target_set_unknown(r, TARGET_RETRY_MS);
-	} else if (!object.text) {
+	} else if (n == 0) {
 		target_set_absent(r);
 	} else {
 		target_apply(r, object.text, object.len);

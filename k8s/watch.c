@@ -13,7 +13,6 @@
 #include "k8s/k8s_client.h"
 #include "k8s/watch_private.h"
 
-#define PAGES_MAX           (K8S_WATCH_OBJECTS_MAX / K8S_WATCH_PAGE * 2) // a server may make them shorter
 #define HEADERS_TIMEOUT_MS  20000
 #define LIST_IDLE_MS        30000
 #define HEALTHY_AFTER_S     1 // a stream open this long is a good one, even if nothing happens
@@ -105,18 +104,6 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 // ---- the list ----
 
-// Why a page that came without an error cannot be used; 0 when it can.
-static int check_page(const struct k8s_watch *w, struct err *e)
-{
-	if (!w->is_complete)
-		return err_set(e, ERR_PROTOCOL, "the list ended before its end");
-	if (!w->page_version[0])
-		return err_set(e, ERR_PROTOCOL, "the list names no usable metadata.resourceVersion");
-	if (w->page_next && w->pages + 1 >= PAGES_MAX)
-		return err_set(e, ERR_LIMIT, "the list has more than %d pages", PAGES_MAX);
-	return 0;
-}
-
 static void page_ended(struct k8s_watch *w, const struct err *error)
 {
 	struct err e = error ? *error : (struct err){0};
@@ -124,7 +111,7 @@ static void page_ended(struct k8s_watch *w, const struct err *error)
 		relist(w, &e);
 		return;
 	}
-	bool is_unusable = !error && check_page(w, &e) < 0;
+	bool is_unusable = !error && watch_check_page(w, &e) < 0;
 	if (e.kind != ERR_NONE) {
 		if (is_unusable || w->inner.kind != ERR_NONE)
 			forget_list(w); // asking for the same page again would not help
@@ -145,6 +132,7 @@ static void page_ended(struct k8s_watch *w, const struct err *error)
 	forget_list(w);
 	w->stats.is_synced = true;
 	w->phase = WATCH_STREAMING;
+	watch_tell_too_large(w); // before the owner takes what is left out for gone
 	watch_tell(w, w->callbacks.on_synced);
 	begin_stream(w);
 }

@@ -22,7 +22,9 @@ struct k8s_watch;
 #define K8S_WATCH_BACKOFF_MAX_MS   30000
 
 // All are called from the loop, never from k8s_watch_new. json is one object's text (not NUL-terminated), valid during
-// the call. Objects with metadata.managedFields are handed on as they come: decoders skip what they do not know.
+// the call: whole JSON, with a metadata.name of 1 to 253 bytes and labels that are texts, if any; a list or stream with
+// anything else in it fails. Objects with metadata.managedFields are handed on as they come: decoders skip what they do
+// not know.
 struct k8s_watch_callbacks {
 	// A list begins: until on_synced every object that is there is handed to on_object, and what is not is gone.
 	// Called again before on_synced when the list has to begin anew; objects may then come twice.

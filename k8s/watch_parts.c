@@ -7,6 +7,8 @@
 #include "k8s/k8s_client.h"
 #include "k8s/watch_private.h"
 
+#define PAGES_MAX (K8S_WATCH_OBJECTS_MAX / K8S_WATCH_PAGE * 2) // a server may make them shorter
+
 // ---- what the owner hears ----
 
 void watch_tell(struct k8s_watch *w, void (*fn)(void *arg))
@@ -44,15 +46,54 @@ void watch_tell_error(struct k8s_watch *w, const struct err *error)
 	w->in_callback = false;
 }
 
-void watch_tell_health(struct k8s_watch *w)
+void watch_tell_too_large(struct k8s_watch *w)
 {
 	struct err e;
+	if (w->too_large_bytes == 0)
+		return;
+	err_set(&e, ERR_LIMIT, "%s: an object of %zu bytes is left out, the ceiling is %d", w->path, w->too_large_bytes,
+	        K8S_WATCH_OBJECT_BYTES_MAX);
+	watch_tell_error(w, &e);
+}
+
+void watch_tell_health(struct k8s_watch *w)
+{
 	w->is_good = true;
 	w->failures = w->answered_failures = w->relists = 0;
 	if (w->too_large_bytes)
-		err_set(&e, ERR_LIMIT, "%s: an object of %zu bytes is left out, the ceiling is %d", w->path,
-		        w->too_large_bytes, K8S_WATCH_OBJECT_BYTES_MAX);
-	watch_tell_error(w, w->too_large_bytes ? &e : NULL);
+		watch_tell_too_large(w);
+	else
+		watch_tell_error(w, NULL);
+}
+
+// ---- objects ----
+
+static bool is_map_of_texts(struct json_span map)
+{
+	struct json_span_iter it = {.rest = map};
+	char kind = json_span_kind(map);
+	while (kind == '{' && json_span_next(&it)) {
+		if (json_span_kind(it.value) != '"')
+			return false;
+	}
+	return kind == '{' || kind == 'n' || kind == '\0';
+}
+
+// What the owner is given can be found again by its name and its labels: of an object that is none it would see
+// nothing, and take it for gone.
+static bool is_object(struct json_span o)
+{
+	char name[WATCH_NAME_BYTES];
+	struct json_span metadata = json_span_get(o, "metadata");
+	return json_span_is_whole(o) && json_span_text(json_span_get(metadata, "name"), name, sizeof name) > 0 &&
+	       is_map_of_texts(json_span_get(metadata, "labels"));
+}
+
+static int check_object(struct k8s_watch *w, struct json_span o)
+{
+	return is_object(o) ? 0
+	                    : err_set(&w->inner, ERR_PROTOCOL,
+	                              "an object of %zu bytes that is no JSON with a usable metadata", o.len);
 }
 
 // ---- the list ----
@@ -61,6 +102,10 @@ static void read_list_metadata(struct k8s_watch *w, const char *json, size_t len
 {
 	struct json_span o = {json, len}, version = json_span_get(o, "resourceVersion"),
 	                 next = json_span_get(o, "continue");
+	if (!json_span_is_whole(o)) {
+		err_set(&w->inner, ERR_PROTOCOL, "metadata of %zu bytes that is no JSON", len);
+		return;
+	}
 	json_span_text(version, w->page_version, sizeof w->page_version);
 	if (!next.text || json_span_is(next, ""))
 		return;
@@ -81,7 +126,7 @@ void watch_on_list_part(void *arg, enum watch_part part, const char *type, const
 	case WATCH_PART_ITEM:
 		if (w->objects + ++w->page_objects > K8S_WATCH_OBJECTS_MAX)
 			err_set(&w->inner, ERR_LIMIT, "more than %d objects", K8S_WATCH_OBJECTS_MAX);
-		else
+		else if (check_object(w, (struct json_span){json, len}) == 0)
 			tell_object(w, w->callbacks.on_object, json, len);
 		break;
 	case WATCH_PART_METADATA:
@@ -95,6 +140,17 @@ void watch_on_list_part(void *arg, enum watch_part part, const char *type, const
 		w->is_complete = true;
 		break;
 	}
+}
+
+int watch_check_page(const struct k8s_watch *w, struct err *e)
+{
+	if (!w->is_complete)
+		return err_set(e, ERR_PROTOCOL, "the list ended before its end");
+	if (!w->page_version[0])
+		return err_set(e, ERR_PROTOCOL, "the list names no usable metadata.resourceVersion");
+	if (w->page_next && w->pages + 1 >= PAGES_MAX)
+		return err_set(e, ERR_LIMIT, "the list has more than %d pages", PAGES_MAX);
+	return 0;
 }
 
 // ---- the stream ----
@@ -135,20 +191,20 @@ void watch_on_event_part(void *arg, enum watch_part part, const char *type, cons
 		on_error_event(w, object);
 		return;
 	}
-	read_version(w, object);
+	bool is_bookmark = strcmp(type, "BOOKMARK") == 0, is_deleted = strcmp(type, "DELETED") == 0;
+	// Before its version is taken: going on after an event that cannot be used would lose it.
+	if (!is_bookmark && !is_deleted && strcmp(type, "ADDED") != 0 && strcmp(type, "MODIFIED") != 0)
+		err_set(&w->inner, ERR_PROTOCOL, "an event of the unknown type \"%s\"", type);
+	else if (is_bookmark || check_object(w, object) == 0)
+		read_version(w, object);
 	if (w->inner.kind != ERR_NONE)
 		return;
 	watch_tell_health(w);
-	if (strcmp(type, "BOOKMARK") == 0) {
+	if (is_bookmark) {
 		w->stats.bookmarks++;
 		w->sends_bookmarks = true;
 		return;
 	}
 	w->stats.events++;
-	if (strcmp(type, "ADDED") == 0 || strcmp(type, "MODIFIED") == 0)
-		tell_object(w, w->callbacks.on_object, json, len);
-	else if (strcmp(type, "DELETED") == 0)
-		tell_object(w, w->callbacks.on_deleted, json, len);
-	else
-		err_set(&w->inner, ERR_PROTOCOL, "an event of the unknown type \"%s\"", type);
+	tell_object(w, is_deleted ? w->callbacks.on_deleted : w->callbacks.on_object, json, len);
 }

@@ -12,6 +12,7 @@
 #include "k8s/watch_scan.h"
 
 #define WATCH_VERSION_BYTES  64
+#define WATCH_NAME_BYTES     254 // of an object, with its NUL
 #define WATCH_CONTINUE_BYTES 4096
 
 enum watch_phase {
@@ -57,11 +58,15 @@ struct k8s_watch {
 // A scan's watch_part_fn for a page of a list, and for a stream. They set w->inner when the call is to be ended.
 void watch_on_list_part(void *arg, enum watch_part part, const char *type, const char *json, size_t len);
 void watch_on_event_part(void *arg, enum watch_part part, const char *type, const char *json, size_t len);
+// Why a page that came without an error cannot be used; 0 when it can.
+int watch_check_page(const struct k8s_watch *w, struct err *e);
 
 // ---- what the owner hears ----
 void watch_tell(struct k8s_watch *w, void (*fn)(void *arg));
 // NULL: none any more. Told when it is another one than before.
 void watch_tell_error(struct k8s_watch *w, const struct err *error);
+// That an object is left out, if one is.
+void watch_tell_too_large(struct k8s_watch *w);
 // The stream has lived long enough, or brought something.
 void watch_tell_health(struct k8s_watch *w);
 

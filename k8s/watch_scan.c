@@ -19,6 +19,13 @@ enum member_state {
 	AFTER_VALUE,
 };
 
+// Of the elements of "items".
+enum item_state {
+	FIRST_ITEM, // or ']'
+	NEXT_ITEM,
+	AFTER_ITEM,
+};
+
 void watch_scan_init(struct watch_scan *s, enum watch_scan_mode mode, size_t object_bytes_max, watch_part_fn *fn,
                      void *arg)
 {
@@ -104,14 +111,19 @@ static void value_ended(struct watch_scan *s)
 	s->in_items = false;
 }
 
-static void document_ended(struct watch_scan *s)
+static int document_ended(struct watch_scan *s, struct err *e)
 {
+	// What has none is no list and no event: an empty list would be taken for "there are none any more".
+	if (!s->has_wanted)
+		return fail(s, e, s->mode == WATCH_SCAN_LIST ? "it has no items" : "it has no object");
+	s->is_done = s->mode == WATCH_SCAN_LIST;
 	if (s->is_held)
 		emit(s, WATCH_PART_EVENT, buf_str(&s->part), s->part.len);
 	buf_done(&s->part);
 	s->is_held = s->has_type = s->is_too_large = false;
 	s->fn(s->arg, WATCH_PART_END, s->type, NULL, 0);
 	s->type[0] = '\0';
+	return 0;
 }
 
 // ---- the outermost object ----
@@ -119,6 +131,11 @@ static void document_ended(struct watch_scan *s)
 static bool name_is(const struct watch_scan *s, const char *name)
 {
 	return strcmp(s->name, name) == 0;
+}
+
+static const char *wanted_name(const struct watch_scan *s)
+{
+	return s->mode == WATCH_SCAN_LIST ? "items" : "object";
 }
 
 static bool wants_object(const struct watch_scan *s)
@@ -136,9 +153,38 @@ static int open_bracket(struct watch_scan *s, char c, struct err *e)
 	return 0;
 }
 
+// "items" may be null: an empty list, to some servers.
+static int check_wanted(struct watch_scan *s, char c, struct err *e)
+{
+	if (s->has_wanted)
+		return fail(s, e, s->mode == WATCH_SCAN_LIST ? "items comes twice" : "object comes twice");
+	if (s->mode == WATCH_SCAN_LIST && c != '[' && c != 'n')
+		return fail(s, e, "items is not a list");
+	if (s->mode == WATCH_SCAN_EVENTS && c != '{')
+		return fail(s, e, "object is not an object");
+	s->has_wanted = true;
+	return 0;
+}
+
+static void take_scalar_byte(struct watch_scan *s, char c)
+{
+	static const char null[] = "null";
+	s->null_len = s->null_len < sizeof null - 1 && c == null[s->null_len] ? s->null_len + 1 : sizeof null;
+}
+
+static int scalar_ended(struct watch_scan *s, struct err *e)
+{
+	if (name_is(s, wanted_name(s)) && s->null_len != 4)
+		return fail(s, e, "items is not a list");
+	value_ended(s);
+	return 0;
+}
+
 // A value of the outermost object begins with c.
 static int value_begins(struct watch_scan *s, char c, struct err *e)
 {
+	if (name_is(s, wanted_name(s)) && check_wanted(s, c, e) < 0)
+		return -1;
 	if (c == '"') {
 		s->member = IN_TEXT;
 		s->in_string = true;
@@ -148,11 +194,14 @@ static int value_begins(struct watch_scan *s, char c, struct err *e)
 	}
 	if (c != '{' && c != '[') {
 		s->member = IN_SCALAR;
+		s->null_len = 0;
+		take_scalar_byte(s, c);
 		return 0;
 	}
 	s->member = IN_NESTED;
+	s->item = FIRST_ITEM;
 	s->in_items = c == '[' && s->mode == WATCH_SCAN_LIST && name_is(s, "items");
-	if (c == '{' && wants_object(s) && !s->is_held)
+	if (c == '{' && wants_object(s))
 		capture_begin(s);
 	return open_bracket(s, c, e);
 }
@@ -162,18 +211,24 @@ static int member_byte(struct watch_scan *s, char c, struct err *e)
 {
 	bool is_blank = c == ' ' || c == '\t' || c == '\r' || c == '\n';
 	if (s->member == IN_SCALAR) {
-		if (c == ',' || c == '}' || is_blank)
-			value_ended(s);
-		else if (c == '"' || c == '{' || c == '[' || c == ']' || c == ':')
+		if (c == ',' || c == '}' || is_blank) {
+			if (scalar_ended(s, e) < 0)
+				return -1;
+		} else if (c == '"' || c == '{' || c == '[' || c == ']' || c == ':') {
 			return fail(s, e, "expected ',' or '}' after a value");
+		} else {
+			take_scalar_byte(s, c);
+		}
 	}
 	if (is_blank || s->member == IN_SCALAR)
 		return 0;
 	if (s->depth == 0) {
+		if (s->is_done)
+			return fail(s, e, "expected nothing after it");
 		if (c != '{')
 			return fail(s, e, "expected a JSON object");
 		s->member = FIRST_NAME;
-		s->has_type = false;
+		s->has_type = s->has_wanted = false;
 		return open_bracket(s, c, e);
 	}
 	switch (s->member) {
@@ -205,8 +260,7 @@ static int member_byte(struct watch_scan *s, char c, struct err *e)
 		break;
 	}
 	s->depth = 0;
-	document_ended(s);
-	return 0;
+	return document_ended(s, e);
 }
 
 // ---- strings ----
@@ -262,9 +316,19 @@ static size_t scan_string(struct watch_scan *s, const char *text, size_t at, siz
 
 // ---- nested values ----
 
-static bool is_item_start(const struct watch_scan *s)
+// A byte between the elements of "items".
+static int item_byte(struct watch_scan *s, char c, struct err *e)
 {
-	return s->in_items && s->depth == 2 && !s->is_capturing;
+	if (c == ' ' || c == '\t' || c == '\r' || c == '\n')
+		return 0;
+	if (c == ']' && s->item != NEXT_ITEM)
+		return 0;
+	if (s->item == AFTER_ITEM) {
+		s->item = NEXT_ITEM;
+		return c == ',' ? 0 : fail(s, e, "expected ',' or ']' after an item");
+	}
+	s->item = AFTER_ITEM;
+	return c == '{' ? 0 : fail(s, e, "an item is not an object");
 }
 
 int watch_scan_feed(struct watch_scan *s, const char *data, size_t len, struct err *e)
@@ -285,14 +349,13 @@ int watch_scan_feed(struct watch_scan *s, const char *data, size_t len, struct e
 				run = i - 1; // it began with this byte
 			continue;
 		}
+		bool is_between_items = s->in_items && s->depth == 2;
+		if (is_between_items && item_byte(s, c, e) < 0)
+			return -1;
 		if (c == '"') {
-			if (is_item_start(s))
-				return fail(s, e, "an item is not an object");
 			s->in_string = true;
 		} else if (c == '{' || c == '[') {
-			if (is_item_start(s)) {
-				if (c == '[')
-					return fail(s, e, "an item is not an object");
+			if (is_between_items) {
 				capture_begin(s);
 				run = i - 1;
 			}

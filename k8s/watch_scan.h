@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cuts the objects out of a list, or out of a stream of watch events, while it comes in pieces of any size. No tree of
 // the whole is built: what is kept is one object at most, and only when it is split over two pieces.
-// It looks at brackets, strings and the names at the top; whoever reads the objects checks their grammar.
+// It looks at brackets, strings and the outermost object, which has to have what it is read for; whoever takes the
+// objects checks their grammar.
 #ifndef GPUSCALE_K8S_WATCH_SCAN_H
 #define GPUSCALE_K8S_WATCH_SCAN_H
 
@@ -21,7 +22,7 @@ enum watch_part {
 	WATCH_PART_METADATA,  // of a list: the value of "metadata"
 	WATCH_PART_EVENT,     // an event's "object"; type is its "type" ("" if none)
 	WATCH_PART_TOO_LARGE, // an item or object was left out: len = its size, json = NULL
-	WATCH_PART_END,       // the list, or one event, is complete
+	WATCH_PART_END,       // the list, or one event, is complete: its items, or its object, were there
 };
 // json[0..len) is valid during the call, not NUL-terminated. May not touch the scan.
 typedef void watch_part_fn(void *arg, enum watch_part part, const char *type, const char *json, size_t len);
@@ -38,7 +39,10 @@ struct watch_scan {
 	int member;                       // enum member_state, while depth is 1
 	char name[WATCH_SCAN_NAME_BYTES]; // of the member, "" when it is too long to matter
 	size_t name_len;
-	bool in_items;
+	bool in_items, has_wanted; // wanted: "items" or "object", as the mode has it
+	int item;                  // enum item_state, in items
+	size_t null_len;           // of a scalar: how much of "null" came, and nothing else
+	bool is_done;              // the list is complete
 	// What is being kept.
 	bool is_capturing, is_too_large;
 	int capture_depth; // it ends when the depth is this again

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/json_read.h"
 #include "k8s/json_span.h"
@@ -44,11 +45,52 @@ static void compare(const cJSON *tree, struct json_span s)
 	assert(!json_span_next(&it));
 }
 
+static bool has_name_twice(const cJSON *tree)
+{
+	const cJSON *child, *other;
+	cJSON_ArrayForEach(child, tree)
+	{
+		for (other = child->next; other && cJSON_IsObject(tree); other = other->next)
+			if (strcmp(child->string, other->string) == 0)
+				return true;
+		if (has_name_twice(child))
+			return true;
+	}
+	return false;
+}
+
+// The two readers of pods, of a watch's objects and of a list's pages, see the same.
+static void compare_pods(const char *json, size_t size, const cJSON *tree, const struct pod_facts *pod)
+{
+	struct pod_counts counts = {0};
+	struct pod_list list;
+	struct buf page;
+	struct err e = {0};
+	char next[PODS_CONTINUE_BYTES_MAX];
+	if (memchr(json, '\\', size) || has_name_twice(tree))
+		return;
+	buf_init(&page, size + 100);
+	buf_puts(&page, "{\"kind\":\"PodList\",\"metadata\":{},\"items\":[");
+	buf_put(&page, json, size);
+	buf_puts(&page, "]}");
+	pod_list_init(&list);
+	if (pods_decode_page(buf_str(&page), page.len, &counts, &list, next, &e) == 0) {
+		assert(counts.total == 1 && list.items[0].kind == pod->kind);
+		assert(strcmp(list.items[0].name, pod->name) == 0);
+		assert(counts.ready == pod->is_ready && counts.pending == pod->is_pending);
+		assert(counts.failed == pod->is_failed && counts.terminating == pod->is_deleted);
+	}
+	pod_list_done(&list);
+	buf_done(&page);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *json = malloc(size ? size : 1); // of its own, so that reading past it is seen
 	memcpy(json, data, size);
 	cJSON *tree = json_read(json, size, NULL);
+	bool is_whole = json_span_is_whole((struct json_span){json, size});
+	assert(is_whole || !tree);
 	if (tree) {
 		size_t start = 0, end = size;
 		while (strchr(" \t\r\n", json[start]))
@@ -57,25 +99,40 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			end--;
 		compare(tree, (struct json_span){json + start, end - start});
 	}
-	cJSON_Delete(tree);
+	struct pod_facts pod;
+	if (pod_decode(json, size, &pod)) {
+		assert(pod.name[0] && pod.kind >= 0 && pod.kind < POD_KIND__COUNT);
+		assert(pod.created_ms > -100000000000000 && pod.created_ms < 300000000000000 &&
+		       (pod.is_ready || pod.ready_ms == 0 || pod.is_deleted));
+		if (tree)
+			compare_pods(json, size, tree, &pod);
+	}
+
+	struct json_span only;
+	if (object_list_find(json, size, "web", &only) >= 0)
+		assert(is_whole && (!tree || cJSON_GetArraySize(json_get(tree, "items")) <= 1));
 
 	struct target_fields f;
 	struct err e = {0};
-	if (target_decode(json, size, &f, &e) == 0)
+	if (target_decode(json, size, &f, &e) == 0) {
 		assert(f.resource_version[0] && f.spec_replicas >= 0 && f.status_replicas >= 0 &&
 		       f.ready_replicas >= 0);
-	else
-		assert(e.kind == ERR_PROTOCOL || e.kind == ERR_LIMIT);
+		if (f.selector[0]) { // what is rendered can be read
+			struct label_selector *s = label_selector_parse(f.selector, &e);
+			assert(s || e.kind == ERR_LIMIT);
+			label_selector_free(s);
+		}
+	} else {
+		assert((e.kind == ERR_PROTOCOL || e.kind == ERR_LIMIT) && e.msg[0]);
+	}
 
-	struct pod_facts pod;
-	if (pod_decode(json, size, &pod))
-		assert(pod.name[0] && pod.kind >= 0 && pod.kind < POD_KIND__COUNT);
 	struct label *labels;
 	size_t n;
 	assert(pod_decode_labels(json, size, &labels, &n) == 0);
 	for (size_t i = 0; i < n; i++)
 		assert(strlen(labels[i].key) + strlen(labels[i].value) <= size);
 	free(labels);
+	cJSON_Delete(tree);
 	free(json);
 	return 0;
 }

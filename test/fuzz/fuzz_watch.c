@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists and watch events on any bytes: what is cut out does not depend on how the bytes were split, and of a list that
-// is valid JSON exactly the items come out.
+// Lists and watch events on any bytes: what is cut out does not depend on how the bytes were split; of what is valid
+// JSON exactly the items come out, or the object, and what has none is refused.
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -16,13 +16,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct log {
 	struct buf text;
-	size_t items, too_large, metadata, ends;
+	size_t items, objects, too_large, metadata, ends;
 };
 
 static void on_part(void *arg, enum watch_part part, const char *type, const char *json, size_t len)
 {
 	struct log *l = arg;
 	l->items += part == WATCH_PART_ITEM;
+	l->objects += part == WATCH_PART_EVENT;
 	l->metadata += part == WATCH_PART_METADATA;
 	l->too_large += part == WATCH_PART_TOO_LARGE;
 	l->ends += part == WATCH_PART_END;
@@ -58,16 +59,43 @@ static int scan(enum watch_scan_mode mode, const char *text, size_t len, size_t 
 	return rc;
 }
 
-static void compare_with_tree(const char *text, size_t len, const struct log *l, int rc)
+// How many parts are to come out of the member that is wanted; -1: it is none.
+static int count_parts(enum watch_scan_mode mode, const cJSON *wanted)
+{
+	const cJSON *item;
+	int n = 0;
+	if (mode == WATCH_SCAN_EVENTS)
+		return cJSON_IsObject(wanted) ? 1 : -1;
+	cJSON_ArrayForEach(item, wanted)
+	{
+		if (!cJSON_IsObject(item))
+			return -1;
+		n++;
+	}
+	return cJSON_IsArray(wanted) || cJSON_IsNull(wanted) ? n : -1;
+}
+
+static void compare_with_tree(enum watch_scan_mode mode, const char *text, size_t len, const struct log *l, int rc)
 {
 	cJSON *root = json_read(text, len, NULL);
-	const cJSON *items = json_get(root, "items"), *item;
-	size_t n = 0;
-	cJSON_ArrayForEach(item, items) n += cJSON_IsObject(item) ? 1 : 0;
-	bool is_plain = cJSON_IsObject(root) && cJSON_GetArraySize(root) == 1 && cJSON_IsArray(items) &&
-	                n == (size_t)cJSON_GetArraySize(items) && !memchr(text, '\\', len);
-	if (is_plain && strcmp(root->child->string, "items") == 0)
-		assert(rc == 0 && l->ends == 1 && l->items + l->too_large == n && l->metadata == 0);
+	const cJSON *member;
+	int wanted = 0, parts = -1, metadata = 0;
+	if (root && !memchr(text, '\\', len)) { // names are compared as they are written
+		cJSON_ArrayForEach(member, root)
+		{
+			const char *name = cJSON_IsObject(root) ? member->string : "";
+			if (strcmp(name, mode == WATCH_SCAN_LIST ? "items" : "object") == 0) {
+				wanted++;
+				parts = count_parts(mode, member);
+			}
+			if (mode == WATCH_SCAN_LIST && strcmp(name, "metadata") == 0)
+				metadata += cJSON_IsObject(member) != 0;
+		}
+		assert((rc == 0) == (wanted == 1 && parts >= 0));
+		if (rc == 0)
+			assert(l->ends == 1 &&
+			       l->items + l->objects + l->metadata + l->too_large == (size_t)(parts + metadata));
+	}
 	cJSON_Delete(root);
 }
 
@@ -85,8 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			       (whole.text.len == 0 || memcmp(split.text.data, whole.text.data, whole.text.len) == 0));
 			buf_done(&split.text);
 		}
-		if (mode == WATCH_SCAN_LIST)
-			compare_with_tree(text, size, &whole, rc);
+		compare_with_tree((enum watch_scan_mode)mode, text, size, &whole, rc);
 		buf_done(&whole.text);
 	}
 	return 0;

@@ -206,6 +206,7 @@ struct refusal {
 	enum err_kind kind;
 	const char *says; // must be in the message
 };
+#define EXEC "exec: {apiVersion: client.authentication.k8s.io/v1, command: x, "
 static const struct refusal refusals[] = {
         {"no yaml", "{", ERR_INPUT, "config:1"},
         {"a list", "[1]\n", ERR_INPUT, "not a kubeconfig"},
@@ -221,6 +222,24 @@ static const struct refusal refusals[] = {
         {"no host", CONFIG("server: 'https:///'", "token: t"), ERR_INPUT, "names no host"},
         {"a password in the URL", CONFIG("server: 'https://n:hush@h'", ""), ERR_INPUT, "password inside"},
         {"a map for a text", CONFIG("server: {a: b}", "token: t"), ERR_INPUT, "server: must be a text"},
+        {"a user that is a text",
+         "current-context: d\ncontexts: [{name: d, context: {cluster: c, user: u}}]\n"
+         "clusters: [{name: c, cluster: {server: 'https://h'}}]\nusers: [{name: u, user: hush}]\n",
+         ERR_INPUT, "user \"u\": must be a map"},
+        {"a cluster that is a text",
+         "current-context: d\ncontexts: [{name: d, context: {cluster: c}}]\nclusters: [{name: c, cluster: "
+         "'https://h'}]\n",
+         ERR_INPUT, "cluster \"c\": must be a map"},
+        {"a context that is a list", "current-context: d\ncontexts: [{name: d, context: [c, u]}]\n", ERR_INPUT,
+         "context \"d\": must be a map"},
+        {"a user's name that is none",
+         "current-context: d\ncontexts: [{name: d, context: {cluster: c, user: [u]}}]\n"
+         "clusters: [{name: c, cluster: {server: 'https://h'}}]\n",
+         ERR_INPUT, "context \"d\": user: must be a text"},
+        {"a boolean that is a list", CONFIG("server: 'https://h', insecure-skip-tls-verify: [true]", ""), ERR_INPUT,
+         "must be true or false"},
+        {"a CA that is a list", CONFIG("server: 'https://h', certificate-authority-data: [QUJD]", ""), ERR_INPUT,
+         "certificate-authority-data: must be a text"},
         {"a proxy", CONFIG("server: 'https://h', proxy-url: 'http://p'", "token: t"), ERR_UNSUPPORTED,
          "proxy-url: not supported"},
         {"bad boolean", CONFIG("server: 'https://h', insecure-skip-tls-verify: maybe", ""), ERR_INPUT,
@@ -252,6 +271,14 @@ static const struct refusal refusals[] = {
         {"exec env that is no list of pairs",
          CONFIG("server: 'https://h'", "exec: {apiVersion: client.authentication.k8s.io/v1, command: x, env: [A=b]}"),
          ERR_INPUT, "{name, value}"},
+        {"exec args that are a text", CONFIG("server: 'https://h'", EXEC "args: --token}"), ERR_INPUT,
+         "exec.args: must be a list"},
+        {"exec env that is a map", CONFIG("server: 'https://h'", EXEC "env: {A: b}}"), ERR_INPUT,
+         "exec.env: must be a list"},
+        {"exec env whose value is a list", CONFIG("server: 'https://h'", EXEC "env: [{name: A, value: [b]}]}"),
+         ERR_INPUT, "{name, value}"},
+        {"exec args with a NUL", CONFIG("server: 'https://h'", EXEC "args: [\"a\\0b\"]}"), ERR_INPUT,
+         "must be a list of texts"},
 };
 
 static void a_wrong_file_is_refused_with_place_and_fix(void **state)
@@ -295,6 +322,42 @@ static void a_pod_uses_its_service_account(void **state)
 	assert_string_equal(f->config.namespace_name, "gpus");
 	assert_string_equal(f->config.source, "in-cluster");
 	assert_null(f->config.token);
+	write_file(f, "namespace", " \n");
+	assert_int_equal(k8s_config_in_cluster(&f->arena, f->folder, &f->config, &f->err), 0);
+	assert_string_equal(f->config.namespace_name, "default");
+}
+
+static void a_pod_that_does_not_know_where_it_is_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const addresses[][2] = {{"10.0.0.1", "tcp://10.0.0.1:443"},
+	                                           {"10.0.0.1", "0"},
+	                                           {"10.0.0.1", "65536"},
+	                                           {"10.0.0.1", "443 "},
+	                                           {"10.0.0.1/x", "443"},
+	                                           {"u:p@10.0.0.1", "443"},
+	                                           {"[fd00::1]", "443"},
+	                                           {"10.0.0.1\n", "443"}};
+	write_file(f, "token", "t");
+	write_file(f, "ca.crt", "x");
+	for (size_t i = 0; i < sizeof addresses / sizeof addresses[0]; i++) {
+		setenv("KUBERNETES_SERVICE_HOST", addresses[i][0], 1);
+		setenv("KUBERNETES_SERVICE_PORT", addresses[i][1], 1);
+		assert_int_equal(k8s_config_in_cluster(&f->arena, f->folder, &f->config, &f->err), -1);
+		assert_int_equal(f->err.kind, ERR_INPUT);
+	}
+	setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1", 1);
+	setenv("KUBERNETES_SERVICE_PORT", "443", 1);
+	assert_int_equal(k8s_config_in_cluster(&f->arena, f->folder, &f->config, &f->err), 0);
+	assert_string_equal(f->config.namespace_name, "default"); // no file
+	char large[300];
+	memset(large, 'n', sizeof large - 1);
+	large[sizeof large - 1] = '\0';
+	const char *const names[] = {"a/b", "..", "a?b", large};
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		write_file(f, "namespace", names[i]);
+		assert_int_equal(k8s_config_in_cluster(&f->arena, f->folder, &f->config, &f->err), -1);
+	}
 }
 
 static void a_copy_stands_alone_and_can_be_wiped(void **state)
@@ -333,6 +396,7 @@ int main(void)
 	        CASE(a_wrong_file_is_refused_with_place_and_fix),
 	        CASE(a_missing_explicit_file_is_an_error),
 	        CASE(a_pod_uses_its_service_account),
+	        CASE(a_pod_that_does_not_know_where_it_is_is_refused),
 	        CASE(a_copy_stands_alone_and_can_be_wiped),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

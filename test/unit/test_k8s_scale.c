@@ -197,14 +197,22 @@ static const struct scale_case scale_cases[] = {
         {"whole", "{" META ",\"spec\":{\"replicas\":3},\"status\":{\"replicas\":2,\"selector\":\"a=b\"}}", ERR_NONE, 3,
          2, ""},
         {"zero is left out", "{" META ",\"spec\":{},\"status\":{\"replicas\":0}}", ERR_NONE, 0, 0, ""},
-        {"no spec at all", "{" META "}", ERR_NONE, 0, 0, ""},
+        {"no spec at all", "{" META "}", ERR_PROTOCOL, 0, 0, "spec is missing"},
+        {"a spec that is null", "{" META ",\"spec\":null}", ERR_PROTOCOL, 0, 0, "spec is missing"},
+        {"a spec that is a text", "{" META ",\"spec\":\"x\"}", ERR_PROTOCOL, 0, 0, "spec is missing"},
+        {"a spec that is a list", "{" META ",\"spec\":[]}", ERR_PROTOCOL, 0, 0, "spec is missing"},
+        {"a count that is null", "{" META ",\"spec\":{\"replicas\":null}}", ERR_PROTOCOL, 0, 0, "replicas is null"},
+        {"a status that is a list", "{" META ",\"spec\":{},\"status\":[2]}", ERR_PROTOCOL, 0, 0, "status is not"},
+        {"a version that is a number", "{\"kind\":\"Scale\",\"spec\":{},\"metadata\":{\"resourceVersion\":7}}",
+         ERR_PROTOCOL, 0, 0, "metadata: resourceVersion is not a string"},
         {"largest", "{" META ",\"spec\":{\"replicas\":2147483647}}", ERR_NONE, INT32_MAX, 0, ""},
         {"too large", "{" META ",\"spec\":{\"replicas\":2147483648}}", ERR_PROTOCOL, 0, 0, "spec"},
         {"negative", "{" META ",\"spec\":{\"replicas\":-1}}", ERR_PROTOCOL, 0, 0, "spec"},
         {"a fraction", "{" META ",\"spec\":{\"replicas\":1.5}}", ERR_PROTOCOL, 0, 0, "spec"},
-        {"a text", "{" META ",\"status\":{\"replicas\":\"1\"}}", ERR_PROTOCOL, 0, 0, "status"},
+        {"a text", "{" META ",\"spec\":{},\"status\":{\"replicas\":\"1\"}}", ERR_PROTOCOL, 0, 0, "status"},
         {"another kind", "{\"kind\":\"Pod\"}", ERR_PROTOCOL, 0, 0, "got kind \"Pod\""},
-        {"no version", "{\"kind\":\"Scale\",\"metadata\":{}}", ERR_PROTOCOL, 0, 0, "resourceVersion is missing"},
+        {"no version", "{\"kind\":\"Scale\",\"spec\":{},\"metadata\":{}}", ERR_PROTOCOL, 0, 0,
+         "resourceVersion is missing"},
         {"cut off", "{\"kind\":\"Sc", ERR_PROTOCOL, 0, 0, "reply to a scale request"},
         {"garbage", "<html>", ERR_PROTOCOL, 0, 0, "reply to a scale request"},
         {"an array", "[]", ERR_PROTOCOL, 0, 0, "expected a Scale"},
@@ -259,7 +267,7 @@ static void a_list_of_resources_is_whole_or_none(void **state)
 static void a_selector_over_the_ceiling_is_refused(void **state)
 {
 	char text[SCALE_SELECTOR_BYTES_MAX + 200];
-	int n = snprintf(text, sizeof text, "{" META ",\"status\":{\"selector\":\"");
+	int n = snprintf(text, sizeof text, "{" META ",\"spec\":{},\"status\":{\"selector\":\"");
 	memset(text + n, 'a', SCALE_SELECTOR_BYTES_MAX);
 	snprintf(text + n + SCALE_SELECTOR_BYTES_MAX, sizeof text - (size_t)n - SCALE_SELECTOR_BYTES_MAX, "\"}}");
 	struct scale s;
@@ -310,6 +318,44 @@ static void pods_are_told_apart(void **state)
 	assert_int_equal(e.kind, ERR_PROTOCOL);
 }
 
+static void a_page_of_pods_is_whole_or_none(void **state)
+{
+	static const struct {
+		const char *members;
+		int total; // -1: refused
+	} rows[] = {
+	        {"\"metadata\":{},\"items\":[]", 0},
+	        {"\"metadata\":{\"continue\":null},\"items\":null", 0},
+	        {"\"metadata\":{},\"items\":[{\"metadata\":{\"name\":\"a\"},\"status\":{\"conditions\":null}}]", 1},
+	        {"\"metadata\":{}", -1},
+	        {"\"items\":[]", -1},
+	        {"\"metadata\":\"more\",\"items\":[]", -1},
+	        {"\"metadata\":{\"continue\":1},\"items\":[]", -1},
+	        {"\"metadata\":{\"continue\":[\"x\"]},\"items\":[]", -1},
+	        {"\"metadata\":{},\"items\":{}", -1},
+	        {"\"metadata\":{},\"items\":\"[]\"", -1},
+	        {"\"metadata\":{},\"items\":[null]", -1},
+	        {"\"metadata\":{},\"items\":[7]", -1},
+	        {"\"metadata\":{},\"items\":[[]]", -1},
+	        {"\"metadata\":{},\"items\":[{\"metadata\":[]}]", -1},
+	        {"\"metadata\":{},\"items\":[{\"metadata\":{\"name\":{}}}]", -1},
+	        {"\"metadata\":{},\"items\":[{\"metadata\":{\"deletionTimestamp\":false}}]", -1},
+	        {"\"metadata\":{},\"items\":[{\"status\":\"Running\"}]", -1},
+	        {"\"metadata\":{},\"items\":[{\"status\":{\"phase\":[\"Pending\"]}}]", -1},
+	        {"\"metadata\":{},\"items\":[{\"status\":{\"conditions\":{}}}]", -1},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		char text[256], next[PODS_CONTINUE_BYTES_MAX];
+		struct pod_counts counts = {0};
+		struct err e = {0};
+		snprintf(text, sizeof text, "{\"kind\":\"PodList\",%s}", rows[i].members);
+		int rc = pods_decode_page(text, strlen(text), &counts, NULL, next, &e);
+		if (rc != (rows[i].total < 0 ? -1 : 0) || (rc == 0 && (counts.total != rows[i].total || next[0])) ||
+		    (rc < 0 && e.kind != ERR_PROTOCOL))
+			fail_msg("%s: %d, %d pods, %s", rows[i].members, rc, (int)counts.total, e.msg);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -323,6 +369,7 @@ int main(void)
 	        cmocka_unit_test(a_list_of_resources_is_whole_or_none),
 	        cmocka_unit_test(a_selector_over_the_ceiling_is_refused),
 	        cmocka_unit_test(pods_are_told_apart),
+	        cmocka_unit_test(a_page_of_pods_is_whole_or_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,6 +130,21 @@ static void an_object_that_is_too_large_is_left_out_and_said(void **state)
 	assert_true(test_loop_until(w->loop, &w->oks, 1, WATCH_WAIT_MS));
 }
 
+static void an_object_left_out_of_a_list_is_said_before_the_list_counts(void **state)
+{
+	struct watch_world *w = *state;
+	char *large = malloc(K8S_WATCH_OBJECT_BYTES_MAX + 400);
+	int n = snprintf(large, 200, "{\"metadata\":{\"resourceVersion\":\"10\"},\"items\":[" A1 ",{\"x\":\"");
+	memset(large + n, 'x', K8S_WATCH_OBJECT_BYTES_MAX);
+	snprintf(large + n + K8S_WATCH_OBJECT_BYTES_MAX, 90, "\"}]}");
+	w->watch = watch_fixture_new(w, NULL);
+	watch_server_reply(watch_fixture_expect(w, 0, "limit=100"), 200, large, NULL);
+	free(large);
+	watch_server_begin(watch_fixture_expect(w, 1, "watch=true"));
+	watch_fixture_assert_log(w, "list +a error synced ");
+	assert_int_equal(w->last_error.kind, ERR_LIMIT);
+}
+
 static void a_client_that_closes_stops_it(void **state)
 {
 	struct watch_world *w = *state;
@@ -151,6 +166,7 @@ int main(void)
 	        TEST(a_stream_that_is_always_refused_leads_to_a_new_list),
 	        TEST(a_server_that_ends_streams_at_once_is_not_asked_in_a_loop),
 	        TEST(an_object_that_is_too_large_is_left_out_and_said),
+	        TEST(an_object_left_out_of_a_list_is_said_before_the_list_counts),
 	        TEST(a_client_that_closes_stops_it),
 	};
 	return test_run_apart(tests, sizeof tests / sizeof tests[0]);
