@@ -332,8 +332,8 @@ void shards_stop(struct shards *s, void (*done)(void *arg), void *arg)
 	}
 	if (s->member)
 		lease_release(s->member);
-	// Whatever the server does, this is the end of it.
-	arm(s->stopped, lease_write_timeout_ms(&s->options.timing) + lease_request_timeout_ms(&s->options.timing));
+	// Whatever the server does, this is the end of it: what was not given up by now is over.
+	arm(s->stopped, lease_write_timeout_ms(&s->options.timing) + s->options.timing.renew_deadline_ms);
 	check_stopped(s);
 }
 

@@ -57,8 +57,8 @@ struct shards_options {
 
 // Starts to seek at once. NULL and *e for unusable arguments.
 struct shards *shards_new(const struct shards_options *options, struct err *e);
-// Gives everything up (on_lost is called for each), tells the server, then calls done, from the loop: after a write
-// timeout and a request timeout at the latest.
+// Gives everything up (on_lost is called for each), tells the server, again if it must, then calls done, from the loop:
+// after a write timeout and a renew deadline at the latest, when the leases are over anyway.
 void shards_stop(struct shards *s, void (*done)(void *arg), void *arg);
 // Forgets everything; the server is not told, no callback runs any more. NULL is fine.
 void shards_free(struct shards *s);

@@ -13,29 +13,12 @@
 #include "base/err.h"
 #include "base/http_client.h"
 #include "k8s/k8s_client.h"
+#include "k8s/lease_private.h"
 #include "k8s/scale.h"
 
 #define LEASES_PATH "/apis/coordination.k8s.io/v1/namespaces/"
 
-enum lease_request { REQUEST_NONE, REQUEST_GET, REQUEST_CREATE, REQUEST_UPDATE, REQUEST_RELEASE };
-
-struct lease {
-	struct lease_options options;
-	struct lease_state state;
-	char namespace_name[LEASE_NAME_BYTES], name[LEASE_NAME_BYTES];
-	struct buf object; // the server's text of it, as the last reply had it
-	enum lease_request request;
-	bool is_wanted, is_releasing, is_freed;
-	bool is_told;      // on_gained was called
-	bool must_read;    // what we know is out of date: read before writing
-	int64_t act_at_ms; // boot clock: when to look or renew next
-	struct event *timer, *expiry;
-	char error[ERR_MSG_BYTES]; // as last reported, "" none
-};
-
-static void act(struct lease *l);
-
-static int64_t now_ms(const struct lease *l)
+int64_t lease_now_ms(const struct lease *l)
 {
 	return clock_boot_ms(l->options.clock);
 }
@@ -62,18 +45,18 @@ static void arm(struct event *timer, int64_t wait_ms)
 	evtimer_add(timer, &tv);
 }
 
-static void act_at(struct lease *l, int64_t at_ms)
+void lease_act_at(struct lease *l, int64_t at_ms)
 {
 	l->act_at_ms = at_ms;
 	if (at_ms == INT64_MAX)
 		evtimer_del(l->timer);
 	else
-		arm(l->timer, at_ms - now_ms(l));
+		arm(l->timer, at_ms - lease_now_ms(l));
 }
 
 // ---- telling ----
 
-static void report(struct lease *l, const struct err *error)
+void lease_report(struct lease *l, const struct err *error)
 {
 	if (strcmp(l->error, error ? error->msg : "") == 0)
 		return;
@@ -103,7 +86,7 @@ static void lose(struct lease *l, const char *why)
 // Says that it was gained as soon as it is, and that it was lost once it is not valid any more.
 static void check_validity(struct lease *l)
 {
-	int64_t now = now_ms(l);
+	int64_t now = lease_now_ms(l);
 	if (!l->state.is_held)
 		return;
 	if (now >= l->state.valid_until_ms) {
@@ -135,35 +118,29 @@ static void on_expiry(evutil_socket_t fd, short what, void *arg)
 	struct lease *l = arg;
 	check_validity(l);
 	if (!l->state.is_held)
-		act(l);
+		lease_act(l);
 }
 
 // ---- asking ----
 
 static void on_reply(void *arg, const struct http_response *response, const struct err *error);
 
-// Failed before it was sent, or answered with an error: tried again. A holder goes on trying until its time is over.
-static void failed(struct lease *l, const struct err *error)
+int64_t lease_wait_after(const struct lease *l, const struct err *error)
 {
-	report(l, error);
 	int64_t wait_ms = retry_ms(l), most_ms = l->options.timing.renew_deadline_ms / 2;
 	if (error->retry_after_ms > wait_ms)
 		wait_ms = error->retry_after_ms < most_ms ? error->retry_after_ms : most_ms;
-	act_at(l, now_ms(l) + wait_ms);
+	return wait_ms;
 }
 
-static void released(struct lease *l)
+// Failed before it was sent, or answered with an error: tried again. A holder goes on trying until its time is over.
+static void failed(struct lease *l, const struct err *error)
 {
-	l->is_releasing = false;
-	l->must_read = true;
-	lease_state_drop(&l->state);
-	buf_done(&l->object);
-	act_at(l, INT64_MAX);
-	if (l->options.callbacks.on_released)
-		l->options.callbacks.on_released(l->options.arg);
+	lease_report(l, error);
+	lease_act_at(l, lease_now_ms(l) + lease_wait_after(l, error));
 }
 
-static void ask(struct lease *l, enum lease_request request, const char *method, const struct buf *body)
+void lease_ask(struct lease *l, enum lease_request request, const char *method, const struct buf *body)
 {
 	struct buf path;
 	struct err e = {0};
@@ -172,19 +149,20 @@ static void ask(struct lease *l, enum lease_request request, const char *method,
 	if (request != REQUEST_CREATE)
 		buf_printf(&path, "/%s", l->name);
 	l->request = request;
+	l->asked_ms = lease_now_ms(l);
 	int rc = k8s_request(l->options.client, method, buf_str(&path), body ? "application/json" : NULL,
 	                     body ? body->data : NULL, body ? body->len : 0, on_reply, l, &e);
 	buf_done(&path);
 	if (rc == 0)
 		return;
 	l->request = REQUEST_NONE;
-	if (request == REQUEST_RELEASE)
-		released(l);
+	if (l->is_releasing)
+		lease_release_failed(l, &e);
 	else
 		failed(l, &e);
 }
 
-static void send_write(struct lease *l, enum lease_request request)
+void lease_send_write(struct lease *l, enum lease_request request)
 {
 	bool is_release = request == REQUEST_RELEASE;
 	struct lease_write w = {
@@ -205,11 +183,13 @@ static void send_write(struct lease *l, enum lease_request request)
 	int rc = lease_write_encode(&body, &w, request == REQUEST_CREATE ? NULL : buf_str(&l->object), l->object.len,
 	                            &e);
 	if (rc == 0) {
-		// Just before it is sent: from here on it may be in force.
-		lease_state_trying(&l->state, w.stamp, request == REQUEST_CREATE, now_ms(l));
-		ask(l, request, request == REQUEST_CREATE ? "POST" : "PUT", &body);
+		// Just before it is sent: from here on it may be in force. What gives it up does not make it ours, and
+		// must not hide which write did.
+		if (!is_release)
+			lease_state_trying(&l->state, w.stamp, request == REQUEST_CREATE, lease_now_ms(l));
+		lease_ask(l, request, request == REQUEST_CREATE ? "POST" : "PUT", &body);
 	} else if (is_release) {
-		released(l);
+		lease_released(l);
 	} else {
 		l->must_read = true;
 		failed(l, &e);
@@ -217,45 +197,35 @@ static void send_write(struct lease *l, enum lease_request request)
 	buf_done(&body);
 }
 
-static void send_release(struct lease *l)
-{
-	if (l->options.is_deleted_at_end)
-		ask(l, REQUEST_RELEASE, "DELETE", NULL);
-	else if (l->object.len > 0 && lease_state_is_own(&l->state))
-		send_write(l, REQUEST_RELEASE);
-	else
-		released(l); // nothing of ours is there
-}
-
 // Does what is due, or sets the timer for it.
-static void act(struct lease *l)
+void lease_act(struct lease *l)
 {
 	if (l->request != REQUEST_NONE)
 		return; // its reply comes back here
 	if (l->is_releasing) {
-		send_release(l);
+		lease_release_go_on(l);
 		return;
 	}
 	check_validity(l);
 	if (l->is_releasing)
 		return; // on_gained or on_lost gave it up: the timer is set
 	if (!l->state.is_held && !l->is_wanted) {
-		act_at(l, INT64_MAX);
+		lease_act_at(l, INT64_MAX);
 		return;
 	}
-	if (now_ms(l) < l->act_at_ms)
-		act_at(l, l->act_at_ms);
+	if (lease_now_ms(l) < l->act_at_ms)
+		lease_act_at(l, l->act_at_ms);
 	else if (l->state.is_held && !l->must_read)
-		send_write(l, REQUEST_UPDATE);
+		lease_send_write(l, REQUEST_UPDATE);
 	else
-		ask(l, REQUEST_GET, "GET", NULL);
+		lease_ask(l, REQUEST_GET, "GET", NULL);
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
-	act(arg);
+	lease_act(arg);
 }
 
 // ---- answers ----
@@ -263,28 +233,28 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 // Takes it when it may be taken, else waits until then.
 static void take_or_wait(struct lease *l)
 {
-	int64_t now = now_ms(l), free_ms = lease_state_free_from_ms(&l->state);
+	int64_t now = lease_now_ms(l), free_ms = lease_state_free_from_ms(&l->state);
 	if (l->is_releasing) {
-		act(l);
+		lease_act(l);
 	} else if (!l->is_wanted) {
-		act_at(l, INT64_MAX);
+		lease_act_at(l, INT64_MAX);
 	} else if (free_ms <= now) {
-		send_write(l, l->state.exists ? REQUEST_UPDATE : REQUEST_CREATE);
+		lease_send_write(l, l->state.exists ? REQUEST_UPDATE : REQUEST_CREATE);
 	} else {
 		int64_t look_ms = l->options.is_shown ? INT64_MAX : now + retry_ms(l);
-		act_at(l, free_ms < look_ms ? free_ms : look_ms);
+		lease_act_at(l, free_ms < look_ms ? free_ms : look_ms);
 	}
 }
 
 static void on_read(struct lease *l)
 {
-	l->must_read = false;
 	if (!l->state.is_held) {
 		take_or_wait(l);
 		return;
 	}
 	if (lease_state_is_own(&l->state)) {
-		send_write(l, REQUEST_UPDATE); // somebody changed its labels, or the reply to our last write was lost
+		lease_send_write(
+		        l, REQUEST_UPDATE); // somebody changed its labels, or the reply to our last write was lost
 		return;
 	}
 	char why[LEASE_IDENTITY_BYTES + 64];
@@ -297,17 +267,17 @@ static void on_read(struct lease *l)
 
 static void on_written(struct lease *l, const struct lease_record *record)
 {
-	lease_state_wrote(&l->state, record, now_ms(l));
+	lease_state_wrote(&l->state, record, lease_now_ms(l));
 	l->must_read = false;
 	l->act_at_ms = l->state.tried_ms + l->options.timing.retry_period_ms;
 	if (!l->is_wanted)
-		l->is_releasing = true; // it came too late
-	act(l);
+		lease_release_begin(l); // it came too late
+	lease_act(l);
 }
 
 static void on_missing(struct lease *l, enum lease_request request, const struct err *error)
 {
-	lease_state_saw(&l->state, NULL, now_ms(l));
+	lease_state_saw(&l->state, NULL, lease_now_ms(l));
 	if (l->state.is_held)
 		lose(l, "deleted by somebody else");
 	if (request == REQUEST_CREATE)
@@ -318,16 +288,18 @@ static void on_missing(struct lease *l, enum lease_request request, const struct
 
 static void on_failure(struct lease *l, enum lease_request request, const struct err *error)
 {
-	if (request == REQUEST_RELEASE) {
-		released(l);
+	if (l->is_releasing) {
+		lease_release_failed(l, error);
 	} else if (error->code == 404 && error->kind == ERR_NOT_FOUND) {
 		on_missing(l, request, error);
 	} else if (error->kind == ERR_CONFLICT) {
 		l->must_read = true;
-		report(l, NULL);
+		lease_report(l, NULL);
 		// A holder finds out at once who it was; others were too late, or there is a new one to look at.
-		act_at(l, l->state.is_held || request == REQUEST_CREATE ? now_ms(l) : now_ms(l) + retry_ms(l));
+		lease_act_at(l, l->state.is_held || request == REQUEST_CREATE ? lease_now_ms(l)
+		                                                              : lease_now_ms(l) + retry_ms(l));
 	} else {
+		l->must_read = true; // the write may have been done all the same
 		failed(l, error);
 	}
 }
@@ -344,7 +316,7 @@ static void on_reply(void *arg, const struct http_response *response, const stru
 	struct lease_record record;
 	struct err e;
 	if (response && request == REQUEST_RELEASE) {
-		released(l);
+		lease_released(l);
 		return;
 	}
 	if (response && lease_record_decode(response->body, response->body_len, &record, &e) < 0)
@@ -359,18 +331,17 @@ static void on_reply(void *arg, const struct http_response *response, const stru
 	}
 	if (error) {
 		on_failure(l, request, error);
-		if (l->is_releasing)
-			act(l);
 		return;
 	}
-	report(l, NULL);
+	lease_report(l, NULL);
 	if (request != REQUEST_GET) {
 		on_written(l, &record);
 		return;
 	}
-	lease_state_saw(&l->state, &record, now_ms(l));
+	lease_state_saw(&l->state, &record, lease_now_ms(l));
+	l->must_read = false;
 	if (l->is_releasing)
-		act(l);
+		lease_act(l);
 	else
 		on_read(l);
 }
@@ -434,32 +405,32 @@ void lease_want(struct lease *l, bool is_wanted)
 	l->is_wanted = is_wanted;
 	// Shown leases are asked for once they are known to be free.
 	if (is_wanted && l->options.is_shown)
-		act_at(l, lease_state_free_from_ms(&l->state));
+		lease_act_at(l, lease_state_free_from_ms(&l->state));
 	else
-		act_at(l, is_wanted ? now_ms(l) : INT64_MAX);
+		lease_act_at(l, is_wanted ? lease_now_ms(l) : INT64_MAX);
 }
 
 void lease_saw(struct lease *l, const struct lease_record *record)
 {
 	if (l->state.is_held || l->request != REQUEST_NONE)
 		return; // our own requests know better
-	lease_state_saw(&l->state, record, now_ms(l));
+	lease_state_saw(&l->state, record, lease_now_ms(l));
 	if (l->is_wanted)
-		act_at(l, lease_state_free_from_ms(&l->state));
+		lease_act_at(l, lease_state_free_from_ms(&l->state));
 }
 
 void lease_release(struct lease *l)
 {
 	l->is_wanted = l->is_told = false;
-	l->is_releasing = true;
+	lease_release_begin(l);
 	lease_state_drop(&l->state);
 	evtimer_del(l->expiry);
-	act_at(l, now_ms(l));
+	lease_act_at(l, l->act_at_ms);
 }
 
 int64_t lease_valid_for_ms(const struct lease *l)
 {
-	return l->is_releasing || !l->is_told ? 0 : lease_state_valid_for_ms(&l->state, now_ms(l));
+	return l->is_releasing || !l->is_told ? 0 : lease_state_valid_for_ms(&l->state, lease_now_ms(l));
 }
 
 bool lease_is_wanted(const struct lease *l)

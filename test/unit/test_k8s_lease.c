@@ -382,11 +382,140 @@ static void a_failure_at_a_request_is_survived(void **state)
 		if (a.lost != (fault.status == 404))
 			fail_msg("at a renewal: lost %d times, %s", a.lost, a.why);
 	}
-	// And at the end.
+	// And at the end: it is given up all the same, unless the server refuses for good.
+	struct lease_record r;
+	bool is_final = fault.status == 403 || fault.status == 404 || fault.status == 410 || fault.status == 422;
+	wait_until_fresh(&h, a.lease);
+	fault.verb = "update";
 	fake_apiserver_fail(h.server, &fault);
 	lease_release(a.lease);
 	if (!test_loop_until(h.loop, &a.released, 1, TEST_PATIENCE_MS))
 		fail_msg("never released");
+	fake_apiserver_fail(h.server, &(struct fake_fault){0});
+	read_lease(&h, &r);
+	assert_string_equal(r.holder, is_final ? "a" : "");
+	lease_free(a.lease);
+	harness_stop(&h);
+}
+
+// A write that was done though nobody heard of it, and a request of curl's own for it, too.
+static void a_renewal_whose_answer_is_lost_twice_costs_nothing(void **state)
+{
+	(void)state;
+	struct harness h;
+	struct holder a;
+	start(&h);
+	put_free_lease(&h);
+	holder_start(&a, &h, "a");
+	WAIT(a.gained, 1);
+	fake_apiserver_fail(h.server, &(struct fake_fault){.next = 2, .verb = "update", .lose = true});
+	test_loop_for(h.loop, timing.renew_deadline_ms + 2 * timing.retry_period_ms);
+	if (a.lost)
+		fail_msg("lost: %s", a.why);
+	lease_free(a.lease);
+	harness_stop(&h);
+}
+
+static void one_that_was_changed_meanwhile_is_given_up(void **state)
+{
+	(void)state;
+	struct harness h;
+	struct holder a;
+	struct lease_record r;
+	start(&h);
+	put_free_lease(&h);
+	holder_start(&a, &h, "a");
+	WAIT(a.gained, 1);
+	merge_lease(&h, "{\"metadata\":{\"labels\":{\"seen\":\"yes\"}}}");
+	lease_release(a.lease);
+	WAIT(a.released, 1);
+	read_lease(&h, &r);
+	assert_string_equal(r.holder, "");
+	lease_free(a.lease);
+	harness_stop(&h);
+}
+
+static void one_that_was_taken_meanwhile_stays_with_its_holder(void **state)
+{
+	(void)state;
+	struct harness h;
+	struct holder a;
+	struct lease_record r;
+	start(&h);
+	put_free_lease(&h);
+	holder_start(&a, &h, "a");
+	WAIT(a.gained, 1);
+	merge_lease(&h, "{\"spec\":{\"holderIdentity\":\"thief\"}}");
+	lease_release(a.lease);
+	WAIT(a.released, 1);
+	read_lease(&h, &r);
+	assert_string_equal(r.holder, "thief");
+	lease_free(a.lease);
+	harness_stop(&h);
+}
+
+// A renewal is done but not answered, and before it can be looked at the lease is given up.
+static void one_whose_renewal_was_not_answered_is_given_up(void **state)
+{
+	(void)state;
+	struct harness h;
+	struct holder a;
+	struct lease_record r;
+	struct fake_counts counts;
+	start(&h);
+	put_free_lease(&h);
+	holder_start(&a, &h, "a");
+	WAIT(a.gained, 1);
+	fake_apiserver_fail(h.server, &(struct fake_fault){.next = 2, .verb = "update", .lose = true});
+	TEST_BECOMES(h.loop, (fake_apiserver_get_counts(h.server, &counts), counts.faults > 0));
+	lease_release(a.lease);
+	WAIT(a.released, 1);
+	read_lease(&h, &r);
+	assert_string_equal(r.holder, "");
+	lease_free(a.lease);
+	harness_stop(&h);
+}
+
+// Not while it is not answered at all, and not once it could be another's.
+static void giving_up_ends_when_the_lease_would(void **state)
+{
+	(void)state;
+	struct harness h;
+	struct holder a;
+	start(&h);
+	put_free_lease(&h);
+	holder_start(&a, &h, "a");
+	WAIT(a.gained, 1);
+	fake_apiserver_fail(h.server, &(struct fake_fault){.next = 1000, .status = 503});
+	uint64_t before =
+	        fake_apiserver_count(h.server, "update", "leases") + fake_apiserver_count(h.server, "get", "leases");
+	int64_t begun = test_now_ms();
+	lease_release(a.lease);
+	WAIT(a.released, 1);
+	int64_t asked = (int64_t)(fake_apiserver_count(h.server, "update", "leases") +
+	                          fake_apiserver_count(h.server, "get", "leases") - before);
+	assert_in_range(asked, 2, 8);
+	assert_true(test_now_ms() - begun >= timing.retry_period_ms);
+	lease_free(a.lease);
+	harness_stop(&h);
+}
+
+// Others would take it at once, and whoever held one that was deleted may still believe in that.
+static void one_that_was_just_made_is_not_given_to_others(void **state)
+{
+	(void)state;
+	struct harness h;
+	struct holder a;
+	struct lease_record r;
+	start(&h);
+	fake_apiserver_fail(h.server, &(struct fake_fault){.next = 1, .verb = "create", .delay_ms = 200});
+	holder_start(&a, &h, "a");
+	struct fake_counts counts;
+	TEST_BECOMES(h.loop, (fake_apiserver_get_counts(h.server, &counts), counts.faults == 1));
+	lease_want(a.lease, false);
+	WAIT(a.released, 1);
+	read_lease(&h, &r);
+	assert_string_equal(r.holder, "a");
 	lease_free(a.lease);
 	harness_stop(&h);
 }
@@ -441,6 +570,12 @@ int main(void)
 	        cmocka_unit_test(that_it_was_given_up_or_deleted_by_others_is_noticed_too),
 	        cmocka_unit_test(a_machine_that_slept_holds_nothing),
 	        cmocka_unit_test(a_server_that_hangs_costs_the_lease_in_time),
+	        cmocka_unit_test(a_renewal_whose_answer_is_lost_twice_costs_nothing),
+	        cmocka_unit_test(one_that_was_changed_meanwhile_is_given_up),
+	        cmocka_unit_test(one_that_was_taken_meanwhile_stays_with_its_holder),
+	        cmocka_unit_test(one_whose_renewal_was_not_answered_is_given_up),
+	        cmocka_unit_test(giving_up_ends_when_the_lease_would),
+	        cmocka_unit_test(one_that_was_just_made_is_not_given_to_others),
 	        cmocka_unit_test(it_may_be_freed_while_a_request_is_under_way),
 	        cmocka_unit_test(what_is_not_wanted_any_more_is_given_back),
 	};
