@@ -26,6 +26,7 @@ struct policy_status {
 	// What the last patch said, as fingerprints; 0 = nothing yet.
 	uint64_t major, minor;
 	bool is_due;    // something minor waits for its turn
+	bool is_ahead;  // the last patch has the replicas of a scale beside the signals that led to it
 	double *values; // of the signals, when it was made; owned
 	size_t n_values;
 	int64_t put_ms;
@@ -241,6 +242,7 @@ static void put(struct policy_status *s, const struct status_update *u, const st
 	snprintf(path, sizeof path, "/apis/" POLICY_API_VERSION "/namespaces/%s/gpuautoscalers/%s/status",
 	         s->namespace_name, s->name);
 	s->failed = false;
+	s->is_ahead = u->facts.phase == STATUS_SCALED;
 	if (!body.failed) {
 		status_writer_put(s->env->writer, &s->slot, path, buf_str(&body), on_written, s);
 	} else {
@@ -338,7 +340,9 @@ void policy_status_update(struct policy_status *s, const struct status_update *u
 	uint64_t seen = seen_of(u);
 	int64_t since_put_ms = u->now_ms - s->put_ms;
 	bool moved = since_put_ms >= STATUS_SIGNALS_MS && signals_moved(s, u);
-	if (seen == s->seen && u->facts.phase != STATUS_SCALED && !s->is_due && !s->failed && !moved)
+	// The first decision after a scale is shown whatever it says: the new replicas, and what was seen with them.
+	bool catches_up = s->is_ahead && u->facts.phase == STATUS_DECIDED;
+	if (seen == s->seen && u->facts.phase != STATUS_SCALED && !s->is_due && !s->failed && !moved && !catches_up)
 		return;
 	s->seen = seen;
 	status_conditions(&u->facts, conditions);
@@ -353,7 +357,7 @@ void policy_status_update(struct policy_status *s, const struct status_update *u
 	}
 	uint64_t major = major_of(u, conditions), minor = minor_of(u, conditions);
 	s->is_due = minor != s->minor;
-	if (major == s->major && !moved && !(s->is_due && since_put_ms >= STATUS_MINOR_MS) &&
+	if (major == s->major && !moved && !catches_up && !(s->is_due && since_put_ms >= STATUS_MINOR_MS) &&
 	    !(s->failed && since_put_ms >= STATUS_RETRY_MS))
 		return;
 	s->is_due = false;

@@ -48,7 +48,8 @@ struct status_update {
 	int64_t generation;          // of `policy`
 	int64_t now_ms;
 };
-// After every tick, and whenever something kept a tick from happening.
+// After every tick, and whenever something kept a tick from happening. A scale is written twice: with the signals that
+// led to it, and by the next tick that decides, with those seen at the new scale.
 void policy_status_update(struct policy_status *s, const struct status_update *u);
 // Why the last patch was not written; "" when it was.
 const char *policy_status_error(const struct policy_status *s);

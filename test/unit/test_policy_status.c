@@ -178,6 +178,48 @@ static void a_scale_is_told_at_once_and_said_once(void **state)
 	world_stop(&w);
 }
 
+// "summary current", as the object says.
+static void read_shown(struct world *w, char ret_shown[96])
+{
+	struct outcome o;
+	struct err e;
+	int64_t n = -1;
+	harness_request(&w->h, "GET", OBJECT_PATH, NULL, NULL, &o);
+	assert_false(o.is_error);
+	cJSON *root = json_read(o.body, strlen(o.body), &e);
+	const cJSON *status = json_get(root, "status");
+	json_get_i64(status, "currentReplicas", 0, 99, &n, NULL);
+	snprintf(ret_shown, 96, "%s %d", json_get_str(status, "signalsSummary", "none"), (int)n);
+	cJSON_Delete(root);
+}
+
+static void the_tick_after_a_scale_shows_what_is_seen_with_it(void **state)
+{
+	struct world w;
+	char shown[96];
+	world_start(&w);
+	tick(&w, 2);
+	tick(&w, 3);
+	read_shown(&w, shown);
+	assert_string_equal(shown, "queue 3/2 6"); // what led to it, beside what was ordered
+	tick(&w, 1.9);
+	read_shown(&w, shown);
+	assert_string_equal(shown, "queue 1.9/2 6");
+	assert_int_equal(patches(&w), 3);
+	for (int i = 0; i < 15; i++)
+		tick(&w, i % 2 ? 2.05 : 1.9);
+	assert_int_equal(patches(&w), 3); // once
+	fake_apiserver_fail(w.h.server, &(struct fake_fault){.next = 1, .status = 422, .verb = "patch"});
+	tick(&w, 3);
+	assert_int_equal(patches(&w), 4); // in vain
+	tick(&w, 1.9);
+	read_shown(&w, shown);
+	assert_string_equal(shown, "queue 1.9/2 9");
+	tick(&w, 1.9);
+	assert_int_equal(patches(&w), 5);
+	world_stop(&w);
+}
+
 static void an_outage_is_one_warning_and_its_end_one_event(void **state)
 {
 	struct world w;
@@ -266,6 +308,7 @@ int main(void)
 	        cmocka_unit_test(a_steady_target_costs_one_patch),
 	        cmocka_unit_test(what_comes_and_goes_is_told_once_a_minute),
 	        cmocka_unit_test(a_scale_is_told_at_once_and_said_once),
+	        cmocka_unit_test(the_tick_after_a_scale_shows_what_is_seen_with_it),
 	        cmocka_unit_test(an_outage_is_one_warning_and_its_end_one_event),
 	        cmocka_unit_test(a_failed_patch_is_made_again),
 	        cmocka_unit_test(what_flaps_is_counted_on_one_event),
