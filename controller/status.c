@@ -31,7 +31,8 @@ struct policy_status {
 	size_t n_values;
 	int64_t put_ms;
 	bool failed;   // it was not written
-	bool is_there; // one was
+	bool is_there; // one was, and says what the target is asked for as far as that is known
+	bool is_wiped; // the last one says that it is not
 	char *error;   // owned; NULL: none
 	// For Events.
 	enum status_phase phase;
@@ -224,7 +225,8 @@ static void on_written(void *arg, const struct err *error)
 	free(s->error);
 	s->error = error ? strdup(error->msg) : NULL;
 	s->failed = error != NULL;
-	s->is_there |= !error;
+	if (!error)
+		s->is_there = !s->is_wiped;
 }
 
 static void put(struct policy_status *s, const struct status_update *u, const struct condition *conditions)
@@ -243,6 +245,7 @@ static void put(struct policy_status *s, const struct status_update *u, const st
 	         s->namespace_name, s->name);
 	s->failed = false;
 	s->is_ahead = u->facts.phase == STATUS_SCALED;
+	s->is_wiped = u->facts.phase == STATUS_CONFLICT;
 	if (!body.failed) {
 		status_writer_put(s->env->writer, &s->slot, path, buf_str(&body), on_written, s);
 	} else {

@@ -38,7 +38,8 @@ int policy_status_restore(struct policy_status *s, const char *json, size_t len,
 int32_t policy_status_replicas(const struct policy_status *s);
 // What was restored does not say when the target was scaled last, so that counts as when it was read.
 bool policy_status_is_unsure(const struct policy_status *s);
-// A status of this object is known to be at the API server: of this process, or of one before.
+// A status of this object that tells replicas, if any are known, is at the API server: of this process, or of one
+// before. Not while another one drives the target.
 bool policy_status_is_there(const struct policy_status *s);
 
 struct status_update {

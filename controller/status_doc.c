@@ -129,8 +129,12 @@ static void write_decision(struct json_writer *w, const struct status_doc *doc)
 {
 	const struct decided *decided = doc->facts->decided;
 	if (!decided) {
-		static const char *const fields[] = {"action", "readyReplicas"};
-		for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+		// What another one drives is not looked at, and nothing is asked of it: what was said before is of
+		// then.
+		static const char *const fields[] = {"action",          "readyReplicas",  "currentReplicas",
+		                                     "desiredReplicas", "signalsSummary", "signals"};
+		size_t n = doc->facts->phase == STATUS_CONFLICT ? sizeof fields / sizeof fields[0] : 2;
+		for (size_t i = 0; i < n; i++)
 			json_write_member_null(w, fields[i]);
 		json_write_member_str(w, "reason", doc->conditions[CONDITION_READY].reason);
 		json_write_member_str(w, "message", doc->conditions[CONDITION_READY].message);

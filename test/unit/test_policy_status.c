@@ -269,6 +269,7 @@ static void what_flaps_is_counted_on_one_event(void **state)
 	world_stop(&w);
 }
 
+// What another one drives is not looked at: no numbers of before, but the decisions, which have their times.
 static void a_conflict_does_not_wipe_what_was_decided(void **state)
 {
 	struct world w;
@@ -285,6 +286,18 @@ static void a_conflict_does_not_wipe_what_was_decided(void **state)
 	harness_request(&w.h, "GET", OBJECT_PATH, NULL, NULL, &o);
 	assert_non_null(strstr(o.body, "DrivenByAnother"));
 	assert_non_null(strstr(o.body, "queue is 3, above its target 2"));
+	static const char *const gone[] = {"currentReplicas", "desiredReplicas", "readyReplicas",
+	                                   "signalsSummary",  "\"signals\"",     "\"action\":\"None"};
+	for (size_t i = 0; i < sizeof gone / sizeof gone[0]; i++)
+		if (strstr(o.body, gone[i]))
+			fail_msg("%s of before is told", gone[i]);
+	assert_non_null(strstr(o.body, "lastScaleTime"));
+	assert_false(policy_status_is_there(w.status)); // the next scale has nothing to be compared with
+	tick(&w, 1.9);
+	char shown[96];
+	read_shown(&w, shown);
+	assert_string_equal(shown, "queue 1.9/2 6");
+	assert_true(policy_status_is_there(w.status));
 	world_stop(&w);
 }
 
