@@ -130,6 +130,10 @@ static int find_devices(struct dcgm *m, struct err *e)
 		read_text(m, gpu, DCGM_FIELD_PCI_BUS_ID, d->pci_bus_id, sizeof d->pci_bus_id);
 		if (!d->uuid[0])
 			return err_set(e, ERR_PROTOCOL, "DCGM does not tell the UUID of GPU %u", m->ids[i]);
+		for (int k = 0; k < i; k++)
+			if (strcmp(m->devices[k].uuid, d->uuid) == 0)
+				return err_set(e, ERR_PROTOCOL, "DCGM tells one UUID for GPU %u and GPU %u", m->ids[k],
+				               m->ids[i]);
 		m->xid_time_us[i] = -1;
 	}
 	m->n = (size_t)n;
@@ -263,6 +267,8 @@ static void count_xid(struct dcgm *m, size_t i, const struct dcgm_value *v, int6
 static int sample_device(struct dcgm *m, size_t i, int64_t wall_ms, struct device_sample *s, struct err *e)
 {
 	const struct dcgm_entity gpu = {DCGM_ENTITY_GPU, m->ids[i]};
+	for (size_t k = 0; k < m->n_fields; k++)
+		m->values[k].status = DCGM_BAD_PARAM; // what is not answered must not be what another GPU said before
 	dcgm_return r = m->api.latest(m->handle, &gpu, 1, m->fields, (unsigned)m->n_fields, 0, m->values);
 	if (r == DCGM_GPU_IS_LOST || r == DCGM_RESET_REQUIRED) {
 		s->lost = true;

@@ -81,6 +81,11 @@ static void scan(struct sysfs *m)
 		if (!probe(m, number, &c, &d))
 			continue;
 		d.index = (int32_t)n;
+		// By its UUID a card is known from round to round; where several have one id (0, or partitions of one
+		// board), it is the slot.
+		for (size_t i = 0; i < n; i++)
+			if (strcmp(m->devices[i].uuid, d.uuid) == 0)
+				snprintf(d.uuid, sizeof d.uuid, "PCI-%s-%s", d.pci_bus_id, d.node);
 		if (n < m->n && device_is_same(&m->devices[n], &d) && strcmp(m->cards[n].hwmon, c.hwmon) == 0) {
 			n++;
 			continue;

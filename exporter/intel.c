@@ -59,10 +59,12 @@ static void read_energy(struct sysfs_card *c, int64_t mono_ms, struct device_sam
 static void read_utilization(struct sysfs_card *c, int64_t mono_ms, struct device_sample *s)
 {
 	int64_t idle_ms;
-	if (!read_first(c->card, idle_files, COUNT(idle_files), &idle_ms))
+	if (!read_first(c->card, idle_files, COUNT(idle_files), &idle_ms) || idle_ms < 0)
 		return;
 	int64_t dt_ms = mono_ms - c->idle_at_ms, slept_ms = idle_ms - c->idle_ms;
-	if (c->idle_at_ms && dt_ms > 0 && slept_ms >= 0)
+	// A little more sleep than time is rounding; a lot more is no counter of this time, and says nothing about
+	// load.
+	if (c->idle_at_ms && dt_ms > 0 && slept_ms >= 0 && slept_ms / 2 <= dt_ms)
 		sample_set_i64(s, FIELD_GPU_UTIL, slept_ms >= dt_ms ? 0 : (dt_ms - slept_ms) * 100 / dt_ms);
 	c->idle_ms = idle_ms;
 	c->idle_at_ms = mono_ms;

@@ -20,13 +20,12 @@ int nvml_fail(const struct nvml_api *api, struct err *e, const char *what, nvml_
 static void describe(const struct nvml_api *api, nvml_device h, unsigned index, struct device *d)
 {
 	struct nvml_pci pci = {.bus_id = ""};
-	unsigned minor;
+	unsigned minor = NVML_VALUE_NOT_AVAILABLE;
 	d->index = (int32_t)index;
-	d->uuid[sizeof d->uuid - 1] = '\0';
 	if (!api->name || api->name(h, d->model, sizeof d->model) != NVML_SUCCESS)
 		d->model[0] = '\0';
 	d->model[sizeof d->model - 1] = '\0';
-	if (api->minor && api->minor(h, &minor) == NVML_SUCCESS)
+	if (api->minor && api->minor(h, &minor) == NVML_SUCCESS && minor != NVML_VALUE_NOT_AVAILABLE)
 		snprintf(d->node, sizeof d->node, "nvidia%u", minor);
 	if (api->pci && api->pci(h, &pci) == NVML_SUCCESS)
 		snprintf(d->pci_bus_id, sizeof d->pci_bus_id, "%.*s", (int)sizeof pci.bus_id - 1, pci.bus_id);
@@ -71,8 +70,8 @@ static void add_instances(const struct nvml_api *api, struct log *log, struct nv
 	    api->mig_count_max(h, &max) != NVML_SUCCESS)
 		return;
 	for (unsigned k = 0; k < max && k < MIG_PER_GPU_MAX; k++) {
-		nvml_device mig;
-		unsigned id;
+		nvml_device mig = NULL;
+		unsigned id = NVML_VALUE_NOT_AVAILABLE;
 		// Ids are small; one that is none must not look like a whole GPU.
 		if (api->mig_handle(h, k, &mig) != NVML_SUCCESS || api->gpu_instance_id(mig, &id) != NVML_SUCCESS ||
 		    id > INT_MAX || has_instance(f, gpu, (int)id))
@@ -91,6 +90,14 @@ static void add_instances(const struct nvml_api *api, struct log *log, struct nv
 		find_profile(api, mig, d->mig_profile, sizeof d->mig_profile);
 		f->handles[f->n++] = (struct nvml_handle){.gpu = h, .device = mig, .instance = (int)id};
 	}
+}
+
+static bool has_uuid(const struct nvml_found *f, const char *uuid)
+{
+	for (size_t i = 0; i < f->n; i++)
+		if (f->handles[i].instance == NVML_WHOLE_GPU && strcmp(f->devices[i].uuid, uuid) == 0)
+			return true;
+	return false;
 }
 
 int nvml_find(const struct nvml_api *api, struct log *log, struct nvml_found *ret_found, struct err *e)
@@ -119,6 +126,10 @@ int nvml_find(const struct nvml_api *api, struct log *log, struct nvml_found *re
 		r = api->handle_by_index(index, &h);
 		if (r == NVML_SUCCESS)
 			r = api->uuid(h, d->uuid, sizeof d->uuid);
+		d->uuid[sizeof d->uuid - 1] = '\0';
+		// By its UUID a GPU is known from round to round: two of one name would count into each other.
+		if (r == NVML_SUCCESS && (!d->uuid[0] || has_uuid(f, d->uuid)))
+			r = NVML_UNKNOWN;
 		if (r != NVML_SUCCESS) {
 			char scratch[32];
 			LOG(log, LOG_WARNING, "Cannot address GPU, leaving it out", LOG_I("gpu", index),

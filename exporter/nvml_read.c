@@ -10,6 +10,10 @@
 #define API(member)    offsetof(struct nvml_api, member)
 #define BANDWIDTH_UNIT 1000 // DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL: KiB/s by 1000
 
+// A library may succeed and write nothing: what it is given to write to says "no value" until it does.
+#define NONE     NVML_VALUE_NOT_AVAILABLE
+#define NONE_U64 ((unsigned long long)-1)
+
 // Calls a function that may be missing. Evaluates to its result.
 #define CALL(api, function, ...) ((api)->function ? (api)->function(__VA_ARGS__) : (nvml_return)NVML_FUNCTION_NOT_FOUND)
 
@@ -34,10 +38,10 @@ static void set(struct device_sample *s, enum field f, double v)
 		sample_set_i64(s, f, (int64_t)v);
 }
 
-// Whole, where a double would round. Above 2^63 it is none.
+// Whole, where a double would round.
 static void set_u64(struct device_sample *s, enum field f, unsigned long long v)
 {
-	if (v <= INT64_MAX)
+	if (family_is_plausible(f, (double)v))
 		sample_set_i64(s, f, (int64_t)v);
 }
 
@@ -69,9 +73,9 @@ static nvml_return read_numbers(const struct nvml_api *api, nvml_device d, const
 	for (size_t i = 0; i < n; i++) {
 		nvml_return (*function)(nvml_device, unsigned *);
 		memcpy(&function, (const char *)api + rows[i].function, sizeof function);
-		unsigned v = 0;
+		unsigned v = NONE;
 		nvml_return r = function ? function(d, &v) : NVML_FUNCTION_NOT_FOUND;
-		if (r == NVML_SUCCESS && v != NVML_VALUE_NOT_AVAILABLE)
+		if (r == NVML_SUCCESS && v != NONE)
 			set(s, rows[i].field, v * rows[i].scale);
 		else if (nvml_result_is_lost(r) || nvml_result_is_fatal(r))
 			return r;
@@ -104,9 +108,9 @@ static nvml_return read_sensors(const struct nvml_api *api, nvml_device d, const
 	for (size_t i = 0; i < n; i++) {
 		nvml_return (*function)(nvml_device, int, unsigned *);
 		memcpy(&function, (const char *)api + rows[i].function, sizeof function);
-		unsigned v = 0;
+		unsigned v = NONE;
 		nvml_return r = function ? function(d, rows[i].sensor, &v) : NVML_FUNCTION_NOT_FOUND;
-		if (r == NVML_SUCCESS && v != NVML_VALUE_NOT_AVAILABLE)
+		if (r == NVML_SUCCESS && v != NONE)
 			set(s, rows[i].field, v);
 		else if (nvml_result_is_lost(r) || nvml_result_is_fatal(r))
 			return r;
@@ -155,7 +159,7 @@ static bool value_number(const struct nvml_field_value *v, double *ret)
 		break;
 	case NVML_VALUE_UINT:
 		*ret = v->value.ui;
-		if (v->value.ui == NVML_VALUE_NOT_AVAILABLE)
+		if (v->value.ui == NONE)
 			return false;
 		break;
 	case NVML_VALUE_ULONG:
@@ -226,7 +230,7 @@ static nvml_return read_nvlink_rate(const struct nvml_api *api, nvml_device d, s
 // ---- the others ----
 static nvml_return read_utilization(const struct nvml_api *api, nvml_device d, struct device_sample *s)
 {
-	struct nvml_utilization u = {0};
+	struct nvml_utilization u = {.gpu = NONE, .memory = NONE};
 	nvml_return r = CALL(api, utilization, d, &u);
 	if (r == NVML_SUCCESS) {
 		set(s, FIELD_GPU_UTIL, u.gpu);
@@ -237,7 +241,7 @@ static nvml_return read_utilization(const struct nvml_api *api, nvml_device d, s
 
 static nvml_return read_encoder(const struct nvml_api *api, nvml_device d, struct device_sample *s)
 {
-	unsigned percent = 0, period_us = 0;
+	unsigned percent = NONE, period_us = 0;
 	nvml_return r = CALL(api, encoder, d, &percent, &period_us);
 	if (r == NVML_SUCCESS)
 		set(s, FIELD_ENC_UTIL, percent);
@@ -246,7 +250,7 @@ static nvml_return read_encoder(const struct nvml_api *api, nvml_device d, struc
 
 static nvml_return read_decoder(const struct nvml_api *api, nvml_device d, struct device_sample *s)
 {
-	unsigned percent = 0, period_us = 0;
+	unsigned percent = NONE, period_us = 0;
 	nvml_return r = CALL(api, decoder, d, &percent, &period_us);
 	if (r == NVML_SUCCESS)
 		set(s, FIELD_DEC_UTIL, percent);
@@ -310,7 +314,7 @@ static nvml_return read_bar1(const struct nvml_api *api, nvml_device d, struct d
 
 static nvml_return read_energy(const struct nvml_api *api, nvml_device d, struct device_sample *s)
 {
-	unsigned long long mj = 0;
+	unsigned long long mj = NONE_U64;
 	nvml_return r = CALL(api, energy, d, &mj);
 	if (r == NVML_SUCCESS)
 		set_u64(s, FIELD_TOTAL_ENERGY, mj);
@@ -319,7 +323,7 @@ static nvml_return read_energy(const struct nvml_api *api, nvml_device d, struct
 
 static nvml_return read_event_reasons(const struct nvml_api *api, nvml_device d, struct device_sample *s)
 {
-	unsigned long long bits = 0;
+	unsigned long long bits = NONE_U64;
 	nvml_return r = CALL(api, event_reasons, d, &bits);
 	if (r == NVML_SUCCESS)
 		set_u64(s, FIELD_CLOCKS_EVENT_REASONS, bits);
@@ -337,7 +341,7 @@ static nvml_return read_ecc(const struct nvml_api *api, nvml_device d, struct de
 	            {FIELD_ECC_DBE_AGG, NVML_MEMORY_ERROR_DOUBLE, NVML_ECC_AGGREGATE}};
 	nvml_return r = NVML_SUCCESS;
 	for (size_t i = 0; i < COUNT(rows) && !nvml_result_is_lost(r); i++) {
-		unsigned long long n = 0;
+		unsigned long long n = NONE_U64;
 		r = CALL(api, ecc_errors, d, rows[i].error, rows[i].counter, &n);
 		if (r == NVML_SUCCESS)
 			set_u64(s, rows[i].field, n);
@@ -347,7 +351,7 @@ static nvml_return read_ecc(const struct nvml_api *api, nvml_device d, struct de
 
 static nvml_return read_limit_range(const struct nvml_api *api, nvml_device d, struct device_sample *s)
 {
-	unsigned min_mw = 0, max_mw = 0;
+	unsigned min_mw = NONE, max_mw = NONE; // in W more than plausible
 	nvml_return r = CALL(api, power_limit_range, d, &min_mw, &max_mw);
 	if (r == NVML_SUCCESS) {
 		set(s, FIELD_POWER_LIMIT_MIN, min_mw * WATTS_PER_MW);
@@ -358,9 +362,9 @@ static nvml_return read_limit_range(const struct nvml_api *api, nvml_device d, s
 
 static nvml_return read_remapped_rows(const struct nvml_api *api, nvml_device d, struct device_sample *s)
 {
-	unsigned correctable = 0, uncorrectable = 0, pending = 0, failed = 0;
+	unsigned correctable = NONE, uncorrectable = NONE, pending = NONE, failed = NONE;
 	nvml_return r = CALL(api, remapped_rows, d, &correctable, &uncorrectable, &pending, &failed);
-	if (r == NVML_SUCCESS && correctable != NVML_VALUE_NOT_AVAILABLE && uncorrectable != NVML_VALUE_NOT_AVAILABLE) {
+	if (r == NVML_SUCCESS && correctable != NONE && uncorrectable != NONE && pending != NONE && failed != NONE) {
 		sample_set_i64(s, FIELD_CORRECTABLE_REMAPPED_ROWS, correctable);
 		sample_set_i64(s, FIELD_UNCORRECTABLE_REMAPPED_ROWS, uncorrectable);
 		sample_set_i64(s, FIELD_ROW_REMAP_PENDING, pending != 0);
@@ -372,9 +376,9 @@ static nvml_return read_remapped_rows(const struct nvml_api *api, nvml_device d,
 // As DCGM: a GPU that is no virtual one has no licence, 0.
 static nvml_return read_license(const struct nvml_api *api, nvml_device d, struct device_sample *s)
 {
-	int mode = 0;
+	int mode = -1;
 	nvml_return r = CALL(api, virtualization, d, &mode);
-	if (r != NVML_SUCCESS)
+	if (r != NVML_SUCCESS || mode < 0)
 		return r;
 	struct nvml_licenses l = {0};
 	if (mode == NVML_VIRTUALIZATION_GUEST) {

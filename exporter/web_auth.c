@@ -91,7 +91,7 @@ static int decode_base64(const char *s, char *out, size_t size)
 			return -1;
 	}
 	out[n] = '\0';
-	return 0;
+	return pad && bits & (pad == 1 ? 3 : 15) ? -1 : 0; // bits that stand for nothing
 }
 
 // "Basic dXNlcjpwYXNz": the name and password in `text`. False when the header is none of that.

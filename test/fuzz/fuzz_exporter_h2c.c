@@ -18,6 +18,9 @@ static int play(const uint8_t *data, size_t size, size_t piece, struct err *e)
 	for (size_t at = 0; rc == 0 && at < size; at += piece)
 		rc = h2c_feed(c, data + at, size - at < piece ? size - at : piece, e);
 	assert(c->message.len <= 65536);
+	// A reply is one only when it is whole and the call went well: less would be "no pod holds a GPU".
+	assert(rc <= 0 || (c->grpc_status == 0 && c->n_prefix == 5 && c->message.len == c->message_len));
+	assert(rc >= 0 || e->msg[0]);
 	assert(!c->out.failed);
 	h2c_done(c);
 	free(c);

@@ -5,8 +5,17 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/utf8.h"
 #include "exporter/device.h"
 #include "exporter/pod_resources.h"
+
+static bool is_utf8(const char *s)
+{
+	for (size_t n; *s; s += n)
+		if ((n = utf8_char_len(s, strlen(s))) == 0)
+			return false;
+	return true;
+}
 
 static void find(const struct pod_map *m, const struct device *d)
 {
@@ -16,6 +25,7 @@ static void find(const struct pod_map *m, const struct device *d)
 	for (size_t i = 0; i < n && i < POD_SHARERS_MAX; i++) {
 		assert(strlen(s[i].pod) <= POD_NAME_BYTES_MAX && strlen(s[i].namespace_) <= POD_NAME_BYTES_MAX);
 		assert(s[i].container && s[i].replica >= -1);
+		assert(is_utf8(s[i].pod) && is_utf8(s[i].namespace_) && is_utf8(s[i].container));
 		int order = i ? strcmp(s[i - 1].namespace_, s[i].namespace_) : -1;
 		assert(order < 0 || (order == 0 && strcmp(s[i - 1].pod, s[i].pod) < 0));
 	}
@@ -29,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const struct pod_resource_names extra = {.names = {"x"}, .n = 1};
 	struct err e = {.kind = ERR_NONE};
 	struct pod_map *m = pod_map_parse(data, size, &extra, &e);
-	assert(m || e.kind != ERR_NONE);
+	assert(m || (e.kind != ERR_NONE && e.msg[0]));
 	if (m) {
 		find(m, &gpu);
 		find(m, &mig);

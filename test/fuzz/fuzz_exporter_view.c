@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A page of metrics from elsewhere, read back, judged and shown; the same bytes as a policy file.
 #include <assert.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,21 @@ static void show(const struct view *v)
 	buf_done(&out);
 }
 
+// Whatever the page said, these are numbers that the judgement can count with.
+static void check_view(const struct view *v)
+{
+	assert(v->n <= DEVICES_MAX && v->lost >= 0 && v->missing >= 0);
+	assert(!v->has_age || (v->age_s >= 0 && v->age_s <= VIEW_AGE_MAX_S));
+	for (size_t i = 0; i < v->n; i++) {
+		const struct view_gpu *g = &v->gpus[i];
+		assert(g->n_xids <= XID_CODES_MAX + 1 && g->device.index >= -1);
+		for (size_t k = 0; k < g->n_xids; k++)
+			assert(g->xids[k].last_s >= 0 && g->xids[k].last_s < 1e15);
+		for (int f = 0; f < FIELD__COUNT; f++)
+			assert(!g->has[f] || isfinite(g->value[f]));
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -38,9 +54,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert((rc == 0) == (e.kind == ERR_NONE));
 	assert(p.n <= HEALTH_ROWS_MAX);
 	buf_done(&errors);
+	e.kind = ERR_NONE;
 	struct view *v = view_new((const char *)data, size, &e);
-	if (!v)
+	if (!v) {
+		assert(e.kind != ERR_NONE && e.msg[0]);
 		return 0;
+	}
+	assert(size == 0 || data[size - 1] == '\n'); // what was cut off is refused
+	check_view(v);
 	struct health_finding *f = calloc(HEALTH_FINDINGS_MAX, sizeof *f);
 	if (!f)
 		abort();

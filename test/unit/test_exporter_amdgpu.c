@@ -216,6 +216,29 @@ static void auto_takes_nvml_then_amdgpu_then_intel(void **state)
 	nvml_fixture_teardown((void **)&f);
 }
 
+static void cards_with_one_id_are_told_apart_by_their_slot(void **state)
+{
+	const struct tree *t = *state;
+	struct device_sample s[DEVICES_MAX];
+	struct err e;
+	size_t n;
+	tree_write(t, "class/drm/card1/device/uevent", "DRIVER=amdgpu\nPCI_SLOT_NAME=0000:64:00.0\n");
+	tree_write(t, "class/drm/card1/device/unique_id", "8a3b5c7d9e0f1122\n");
+	tree_write(t, "class/drm/card1/device/gpu_busy_percent", "101\n"); // nothing a device can have: lost
+	struct backend *b = open_amdgpu(t);
+	for (int round = 0; round < 2; round++) {
+		assert_int_equal(b->ops->sample(b, round * 20000, 0, s, &e), 0);
+		const struct device *d = b->ops->devices(b, &n);
+		assert_int_equal(n, 2);
+		assert_string_equal(d[0].uuid, "GPU-8a3b5c7d9e0f1122");
+		assert_string_equal(d[1].uuid, "PCI-0000:64:00.0-card1");
+		assert_false(s[0].lost);
+		assert_true(s[1].lost);
+	}
+	b->ops->close(b);
+	b->ops->destroy(b);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -224,6 +247,7 @@ int main(void)
 	        TEST(only_cards_of_the_driver_are_taken),
 	        TEST(a_card_that_goes_is_lost_then_gone_and_may_come_back),
 	        TEST(auto_takes_nvml_then_amdgpu_then_intel),
+	        TEST(cards_with_one_id_are_told_apart_by_their_slot),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -93,6 +93,9 @@ static void power_and_utilisation_are_rates_of_counters(void **state)
 	        {4000, "1250000000\n", "8300\n", 0, 0}, // slept a little more than there was: rounding
 	        {5000, "100\n", "0\n", -1, -1},         // the driver started over
 	        {6000, "100000100\n", "0\n", 100, 100},
+	        {7000, "100000100\n", "2003\n", 0, -1}, // slept two seconds of one: not idle, but not known
+	        {8000, "-5\n", "-9223372036854775808\n", -1, -1},
+	        {9000, "300000100\n", "2503\n", 100, 75}, // since the last good reading
 	};
 	struct err e;
 	struct device_sample s[DEVICES_MAX];

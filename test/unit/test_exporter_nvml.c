@@ -385,7 +385,7 @@ static void numbers_that_are_none_give_no_sample(void **state)
 	        {"set fan * 130\n", FIELD_FAN_SPEED, "130"}, // of what is asked for, may be above 100
 	        {"set mem_temp * 4294967295\n", FIELD_MEMORY_TEMP, "-"},
 	        {"set energy_mj * 9223372036854775808\n", FIELD_TOTAL_ENERGY, "-"},
-	        {"set energy_mj * 9223372036854775807\n", FIELD_TOTAL_ENERGY, "9223372036854775807"},
+	        {"set energy_mj * 4611686018427387905\n", FIELD_TOTAL_ENERGY, "4611686018427387905"},
 	        {"set sbe_vol * 18446744073709551615\n", FIELD_ECC_SBE_VOL, "-"},
 	        {"set field74 * 18446744073709551615\n", FIELD_POWER_VIOLATION, "-"},
 	        {"set rows_correctable * 4294967295\n", FIELD_CORRECTABLE_REMAPPED_ROWS, "-"},
