@@ -105,7 +105,8 @@ static int64_t time_in_text(struct json_span metadata, const char *key)
 // be taken for one that is gone.
 static int identify_text(const char *json, size_t len, struct arena *a, struct policy_object *ret_object)
 {
-	struct json_span metadata = json_span_get((struct json_span){json, len}, "metadata");
+	struct json_span object = {json, len}, metadata = json_span_get(object, "metadata");
+	struct json_span status = json_span_get(object, "status");
 	static const char *const keys[] = {"namespace", "name", "uid", "resourceVersion"};
 	char texts[sizeof keys / sizeof keys[0]][POLICY_OBJECT_NAME_MAX + 1];
 	const char *all[sizeof keys / sizeof keys[0]];
@@ -113,6 +114,7 @@ static int identify_text(const char *json, size_t len, struct arena *a, struct p
 		json_span_text(json_span_get(metadata, keys[i]), texts[i], sizeof texts[i]);
 		all[i] = texts[i];
 	}
+	ret_object->has_status = status.text && status.len > strlen("{}");
 	json_span_i64(json_span_get(metadata, "generation"), 0, INT64_MAX, &ret_object->generation);
 	ret_object->created_ms = time_in_text(metadata, time_keys[0]);
 	ret_object->deleted_ms = time_in_text(metadata, time_keys[1]);

@@ -41,20 +41,30 @@ static void check_policy(const struct policy *p)
 	}
 }
 
-static void check_decides(const struct policy *p)
+// One tick of a fresh engine as of now_ms, with the same value from each signal.
+static void check_decides_at(const struct policy *p, void *state, int64_t now_ms, double value)
 {
-	size_t bytes = decide_state_bytes(p);
-	void *state = malloc(bytes);
-	require(state != NULL);
-	decide_state_init(p, state);
-	static const struct obs_series series = {"", 5, 1000000};
+	struct obs_series series = {"", value, now_ms};
 	struct obs_signal seen[POLICY_SIGNALS_MAX];
+	struct decision d;
 	for (size_t i = 0; i < p->n_signals; i++)
 		seen[i] = (struct obs_signal){OBS_OK, NULL, &series, 1};
 	struct observation o = {p->min_replicas, p->min_replicas, p->min_replicas, 0, seen, p->n_signals, NULL, 0};
-	struct decision d;
-	decide(p, &o, 1000000, state, &d);
+	decide_state_init(p, state);
+	decide(p, &o, now_ms, state, &d);
 	require(d.desired >= d.min_replicas && d.desired <= d.max_replicas);
+}
+
+static void check_decides(const struct policy *p)
+{
+	// The first and the last moment a schedule knows of, a leap day, and values no query should give.
+	static const int64_t moments_ms[] = {0, 1000000, 1709164800000, 1767603600000, 253402300799000};
+	static const double values[] = {5, -1e308, 1e308};
+	void *state = malloc(decide_state_bytes(p));
+	require(state != NULL);
+	for (size_t i = 0; i < sizeof moments_ms / sizeof moments_ms[0]; i++)
+		for (size_t k = 0; k < sizeof values / sizeof values[0]; k++)
+			check_decides_at(p, state, moments_ms[i], values[k]);
 	free(state);
 }
 

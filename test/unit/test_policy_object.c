@@ -231,6 +231,7 @@ static void an_object_that_is_no_tree_still_says_what_it_is(void **state)
 	assert_int_equal(d.object.generation, 3);
 	assert_int_equal(d.object.created_ms, 1767603600000);
 	assert_int_equal(d.object.deleted_ms, 1767607200000);
+	assert_true(d.object.has_status);
 	done(&d);
 }
 
