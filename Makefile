@@ -105,7 +105,7 @@ $(OUT)/test/test_%: $(OUT)/obj/test/unit/test_%.o $(TEST_SUPPORT) $(ARCHIVES)
 
 # ---- fuzzing: test/fuzz/fuzz_X.c defines LLVMFuzzerTestOneInput; corpus in test/fuzz/corpus/X ----
 FUZZERS      := $(patsubst test/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard test/fuzz/fuzz_*.c))
-$(OUT)/fuzz/fuzz_%: $(OUT)/obj/test/fuzz/fuzz_%.o $(if $(filter fuzz,$(VARIANT)),,$(OUT)/obj/test/fuzz/replay.o) $(ARCHIVES)
+$(OUT)/fuzz/fuzz_%: $(OUT)/obj/test/fuzz/fuzz_%.o $(if $(filter fuzz,$(VARIANT)),,$(OUT)/obj/test/fuzz/replay.o $(OUT)/obj/test/fuzz/type_sweep.o) $(ARCHIVES)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(if $(filter fuzz,$(VARIANT)),-fsanitize=fuzzer) $(LIBS)

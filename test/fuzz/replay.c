@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // main() for a fuzz target where there is no fuzzing engine: every file named, and every file in every directory named,
-// is fed to the target once. So the corpora are regression tests with any compiler.
+// is fed to the target once, and then with each of its JSON or YAML values replaced by one of every other type. So the
+// corpora are regression tests with any compiler.
 //   build/release/fuzz/fuzz_num test/fuzz/corpus/num
+// With -v, each input is printed before it is fed: where the target fails, the last one is the culprit.
 // Exit: 0 all replayed, 1 no input or an input that cannot be read, 2 usage; a failing target aborts.
 #include <dirent.h>
 #include <errno.h>
@@ -14,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "test/fuzz/type_sweep.h"
 
 #define INPUT_BYTES_MAX (1024 * 1024)
 #define INPUTS_MAX      10000
@@ -21,9 +24,26 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static int replay_file(const char *path, size_t *inputs, struct err *e)
+struct count {
+	size_t inputs, swept;
+};
+
+// Set once in main(): the sweep's callback takes no argument of ours.
+static bool prints_inputs;
+
+static int feed(const uint8_t *data, size_t len)
 {
-	if (*inputs == INPUTS_MAX)
+	if (prints_inputs) {
+		fwrite(data, 1, len, stdout);
+		putchar('\n');
+		fflush(stdout);
+	}
+	return LLVMFuzzerTestOneInput(data, len);
+}
+
+static int replay_file(const char *path, struct count *count, struct err *e)
+{
+	if (count->inputs == INPUTS_MAX)
 		return err_set(e, ERR_LIMIT, "%s: more than the ceiling of %d inputs", path, INPUTS_MAX);
 	struct buf b;
 	buf_init(&b, INPUT_BYTES_MAX);
@@ -34,17 +54,18 @@ static int replay_file(const char *path, size_t *inputs, struct err *e)
 		rc = err_set(e, ERR_INTERNAL, "%s: out of memory", path);
 	if (exact) {
 		memcpy(exact, buf_str(&b), b.len);
-		LLVMFuzzerTestOneInput((const uint8_t *)exact, b.len);
-		++*inputs;
+		feed((const uint8_t *)exact, b.len);
+		count->inputs++;
+		count->swept += type_sweep((const uint8_t *)exact, b.len, feed);
 	}
 	free(exact);
 	buf_done(&b);
 	return rc;
 }
 
-static int replay(const char *path, int depth, size_t *inputs, struct err *e);
+static int replay(const char *path, int depth, struct count *count, struct err *e);
 
-static int replay_directory(const char *path, int depth, size_t *inputs, struct err *e)
+static int replay_directory(const char *path, int depth, struct count *count, struct err *e)
 {
 	if (depth == DEPTH_MAX)
 		return err_set(e, ERR_LIMIT, "%s: deeper than the ceiling of %d directories", path, DEPTH_MAX);
@@ -60,7 +81,7 @@ static int replay_directory(const char *path, int depth, size_t *inputs, struct 
 			if (rc < 0)
 				err_set(e, ERR_LIMIT, "a path below %s is longer than %zu bytes", path, child.max);
 			else
-				rc = replay(buf_str(&child), depth + 1, inputs, e);
+				rc = replay(buf_str(&child), depth + 1, count, e);
 		}
 		buf_done(&child);
 		free(entries[i]);
@@ -69,27 +90,29 @@ static int replay_directory(const char *path, int depth, size_t *inputs, struct 
 	return rc;
 }
 
-static int replay(const char *path, int depth, size_t *inputs, struct err *e)
+static int replay(const char *path, int depth, struct count *count, struct err *e)
 {
 	struct stat st;
 	if (stat(path, &st) < 0)
 		return err_set_code(e, ERR_IO, errno, "cannot open %s: %s", path, strerror(errno));
-	return S_ISDIR(st.st_mode) ? replay_directory(path, depth, inputs, e) : replay_file(path, inputs, e);
+	return S_ISDIR(st.st_mode) ? replay_directory(path, depth, count, e) : replay_file(path, count, e);
 }
 
 int main(int argc, char **argv)
 {
-	if (argc < 2 || argv[1][0] == '-') {
-		fprintf(stderr, "usage: %s FILE|DIRECTORY...\n", argc ? argv[0] : "replay");
+	prints_inputs = argc > 1 && strcmp(argv[1], "-v") == 0;
+	int first = prints_inputs ? 2 : 1;
+	if (argc <= first || argv[first][0] == '-') {
+		fprintf(stderr, "usage: %s [-v] FILE|DIRECTORY...\n", argc ? argv[0] : "replay");
 		return 2;
 	}
-	size_t inputs = 0;
+	struct count count = {0};
 	struct err e;
-	for (int i = 1; i < argc; i++)
-		if (replay(argv[i], 0, &inputs, &e) < 0) {
+	for (int i = first; i < argc; i++)
+		if (replay(argv[i], 0, &count, &e) < 0) {
 			fprintf(stderr, "%s: %s\n", argv[0], e.msg);
 			return 1;
 		}
-	printf("%zu inputs replayed\n", inputs);
-	return inputs ? 0 : 1;
+	printf("%zu inputs replayed, %zu more with a value of another type\n", count.inputs, count.swept);
+	return count.inputs ? 0 : 1;
 }
