@@ -9,7 +9,8 @@ $(OUT)/set-clock.so: test/ha/set_clock.c
 	$(Q)$(CC) -std=c17 -D_GNU_SOURCE -O2 -Wall -Wextra -fPIC -shared -o $@ $< -ldl
 TEST_HELPERS += $(OUT)/ha-process $(OUT)/set-clock.so
 
-$(OUT)/test/test_k8s_lease: $(OUT)/test/%: $(OUT)/obj/test/unit/%.o $(OUT)/obj/test/fake/k8s_harness.o \
+$(OUT)/test/test_k8s_lease $(OUT)/test/test_k8s_lease_release: \
+                            $(OUT)/test/%: $(OUT)/obj/test/unit/%.o $(OUT)/obj/test/fake/k8s_harness.o $(OUT)/obj/test/fake/lease_holder.o \
                             $(FAKE_APISERVER_OBJECTS) $(TEST_SUPPORT) $(ARCHIVES)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a lease that is given up is free for others at once, whatever becomes of the first try, and is never taken from
+// somebody else by it.
+#include <event2/event.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "k8s/lease.h"
+#include "test/fake/k8s_harness.h"
+#include "test/fake/lease_holder.h"
+#include "test/support/apart.h"
+#include "test/support/loop.h"
+
+static void one_that_is_given_up_is_taken_at_once(void **state)
+{
+	(void)state;
+	struct harness h;
+	struct lease_holder a, b;
+	lease_world_start(&h);
+	lease_put_free(&h);
+	lease_holder_start(&a, &h, "a");
+	WAIT(a.gained, 1);
+	lease_holder_start(&b, &h, "b");
+	test_loop_for(h.loop, 300);
+	int64_t given_up = test_now_ms();
+	lease_release(a.lease);
+	WAIT(b.gained, 1);
+	assert_true(b.gained_ms - given_up < lease_test_timing.duration_ms);
+	lease_free(a.lease);
+	lease_free(b.lease);
+	harness_stop(&h);
+}
+
+static void one_that_was_changed_meanwhile_is_given_up(void **state)
+{
+	(void)state;
+	struct harness h;
+	struct lease_holder a;
+	struct lease_record r;
+	lease_world_start(&h);
+	lease_put_free(&h);
+	lease_holder_start(&a, &h, "a");
+	WAIT(a.gained, 1);
+	lease_merge(&h, "{\"metadata\":{\"labels\":{\"seen\":\"yes\"}}}");
+	lease_release(a.lease);
+	WAIT(a.released, 1);
+	lease_read(&h, &r);
+	assert_string_equal(r.holder, "");
+	lease_free(a.lease);
+	harness_stop(&h);
+}
+
+static void one_that_was_taken_meanwhile_stays_with_its_holder(void **state)
+{
+	(void)state;
+	struct harness h;
+	struct lease_holder a;
+	struct lease_record r;
+	lease_world_start(&h);
+	lease_put_free(&h);
+	lease_holder_start(&a, &h, "a");
+	WAIT(a.gained, 1);
+	lease_merge(&h, "{\"spec\":{\"holderIdentity\":\"thief\"}}");
+	lease_release(a.lease);
+	WAIT(a.released, 1);
+	lease_read(&h, &r);
+	assert_string_equal(r.holder, "thief");
+	lease_free(a.lease);
+	harness_stop(&h);
+}
+
+// A renewal is done but not answered, and before it can be looked at the lease is given up.
+static void one_whose_renewal_was_not_answered_is_given_up(void **state)
+{
+	(void)state;
+	struct harness h;
+	struct lease_holder a;
+	struct lease_record r;
+	struct fake_counts counts;
+	lease_world_start(&h);
+	lease_put_free(&h);
+	lease_holder_start(&a, &h, "a");
+	WAIT(a.gained, 1);
+	fake_apiserver_fail(h.server, &(struct fake_fault){.next = 2, .verb = "update", .lose = true});
+	TEST_BECOMES(h.loop, (fake_apiserver_get_counts(h.server, &counts), counts.faults > 0));
+	lease_release(a.lease);
+	WAIT(a.released, 1);
+	lease_read(&h, &r);
+	assert_string_equal(r.holder, "");
+	lease_free(a.lease);
+	harness_stop(&h);
+}
+
+static uint64_t asked(const struct harness *h)
+{
+	return fake_apiserver_count(h->server, "update", "leases") + fake_apiserver_count(h->server, "get", "leases");
+}
+
+static void it_is_tried_a_few_times(void **state)
+{
+	(void)state;
+	struct harness h;
+	struct lease_holder a;
+	lease_world_start(&h);
+	lease_put_free(&h);
+	lease_holder_start(&a, &h, "a");
+	WAIT(a.gained, 1);
+	lease_wait_until_fresh(&h, a.lease);
+	fake_apiserver_fail(h.server, &(struct fake_fault){.next = 1000, .status = 503});
+	uint64_t before = asked(&h);
+	lease_release(a.lease);
+	WAIT(a.released, 1);
+	assert_in_range(asked(&h) - before, 2, 9); // the last of them may be a renewal
+	before = asked(&h);
+	test_loop_for(h.loop, 3 * lease_test_timing.retry_period_ms);
+	assert_int_equal(asked(&h), before);
+	lease_free(a.lease);
+	harness_stop(&h);
+}
+
+// It may be another's from then on.
+static void nothing_is_sent_once_the_lease_is_over(void **state)
+{
+	(void)state;
+	struct harness h;
+	struct lease_holder a;
+	lease_world_start(&h);
+	lease_put_free(&h);
+	clock_init_manual(&h.clock, 1767603600000);
+	lease_holder_start(&a, &h, "a");
+	WAIT(a.gained, 1);
+	fake_apiserver_fail(h.server, &(struct fake_fault){.next = 1000, .status = 503});
+	uint64_t before = asked(&h);
+	lease_release(a.lease);
+	TEST_BECOMES(h.loop, a.errors == 1);
+	clock_advance_ms(&h.clock, lease_test_timing.renew_deadline_ms);
+	WAIT(a.released, 1);
+	assert_int_equal(asked(&h), before + 1);
+	lease_free(a.lease);
+	harness_stop(&h);
+}
+
+// Others would take it at once, and whoever held one that was deleted may still believe in that.
+static void one_that_was_just_made_is_not_given_to_others(void **state)
+{
+	(void)state;
+	struct harness h;
+	struct lease_holder a;
+	struct lease_record r;
+	lease_world_start(&h);
+	fake_apiserver_fail(h.server, &(struct fake_fault){.next = 1, .verb = "create", .delay_ms = 200});
+	lease_holder_start(&a, &h, "a");
+	struct fake_counts counts;
+	TEST_BECOMES(h.loop, (fake_apiserver_get_counts(h.server, &counts), counts.faults == 1));
+	lease_want(a.lease, false);
+	WAIT(a.released, 1);
+	lease_read(&h, &r);
+	assert_string_equal(r.holder, "a");
+	lease_free(a.lease);
+	harness_stop(&h);
+}
+
+static void what_is_not_wanted_any_more_is_given_back(void **state)
+{
+	(void)state;
+	struct harness h;
+	struct lease_holder a;
+	struct lease_record r;
+	lease_world_start(&h);
+	lease_put_free(&h);
+	fake_apiserver_fail(h.server, &(struct fake_fault){.next = 1, .verb = "update", .delay_ms = 200});
+	lease_holder_start(&a, &h, "a");
+	struct fake_counts counts;
+	TEST_BECOMES(h.loop, (fake_apiserver_get_counts(h.server, &counts), counts.faults == 1));
+	lease_want(a.lease, false); // while it is being taken
+	WAIT(a.released, 1);
+	assert_int_equal(a.gained, 0);
+	lease_read(&h, &r);
+	assert_string_equal(r.holder, "");
+	lease_free(a.lease);
+	harness_stop(&h);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(one_that_is_given_up_is_taken_at_once),
+	        cmocka_unit_test(one_that_was_changed_meanwhile_is_given_up),
+	        cmocka_unit_test(one_that_was_taken_meanwhile_stays_with_its_holder),
+	        cmocka_unit_test(one_whose_renewal_was_not_answered_is_given_up),
+	        cmocka_unit_test(it_is_tried_a_few_times),
+	        cmocka_unit_test(nothing_is_sent_once_the_lease_is_over),
+	        cmocka_unit_test(one_that_was_just_made_is_not_given_to_others),
+	        cmocka_unit_test(what_is_not_wanted_any_more_is_given_back),
+	};
+	return test_run_apart(tests, sizeof tests / sizeof tests[0]);
+}
