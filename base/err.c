@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/utf8.h"
 
 static const struct err_kind_info kinds[] = {
@@ -54,6 +55,19 @@ static void end_at_character(char msg[static ERR_MSG_BYTES], int wanted)
 		msg[last - 1] = '\0';
 }
 
+// Messages quote what came from outside (names of files, texts of servers), and end on terminals and in logs.
+static void make_printable(char msg[static ERR_MSG_BYTES])
+{
+	const char *p = msg;
+	while (*p >= ' ' && *p <= '~')
+		p++;
+	if (!*p)
+		return;
+	char raw[ERR_MSG_BYTES];
+	memcpy(raw, msg, sizeof raw);
+	text_show(msg, ERR_MSG_BYTES, raw, strlen(raw));
+}
+
 static int err_vset(struct err *e, enum err_kind kind, int code, const char *fmt, va_list ap)
         __attribute__((format(printf, 4, 0)));
 static int err_vset(struct err *e, enum err_kind kind, int code, const char *fmt, va_list ap)
@@ -63,6 +77,7 @@ static int err_vset(struct err *e, enum err_kind kind, int code, const char *fmt
 	// Formatted aside: an argument may be e->msg itself.
 	char msg[ERR_MSG_BYTES] = "";
 	end_at_character(msg, vsnprintf(msg, sizeof msg, fmt, ap));
+	make_printable(msg);
 	e->kind = kind;
 	e->code = code;
 	e->retry_after_ms = 0;
@@ -100,6 +115,7 @@ int err_wrap(struct err *e, const char *fmt, ...)
 	size_t used = n < 0 ? 0 : (size_t)n < sizeof msg ? (size_t)n : sizeof msg - 1;
 	n = snprintf(msg + used, sizeof msg - used, ": %s", e->msg);
 	end_at_character(msg, n < 0 ? n : n + (int)used);
+	make_printable(msg);
 	memcpy(e->msg, msg, sizeof msg);
 	return -1;
 }

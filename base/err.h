@@ -53,7 +53,7 @@ const struct err_kind_info *err_kind_info(enum err_kind kind);
 void err_clear(struct err *e);
 
 // Fills *e; always returns -1, so that `return err_set(...)` reads well. e may be NULL. A message that is too long is
-// cut, between characters.
+// cut, between characters; what would harm a terminal or a log is made visible (base/text.h).
 int err_set(struct err *e, enum err_kind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 // As err_set, with `code` kept beside the kind.

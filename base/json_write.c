@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/num.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 void json_write_init(struct json_writer *w, struct buf *out, int indent)
@@ -92,16 +93,19 @@ size_t json_escape_char(const char *s, size_t len, char *out, size_t *ret_taken)
 		out[1] = escaped[at - plain];
 		return 2;
 	}
-	if (c < 0x20 || c == 0x7f) { // DEL is legal in JSON, but does harm on a terminal
-		static const char hex[] = "0123456789abcdef";
-		const char u[JSON_ESCAPED_BYTES_MAX] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
-		memcpy(out, u, sizeof u);
-		return sizeof u;
-	}
 	size_t n = utf8_char_len(s, len);
 	if (n == 0) {
 		memcpy(out, UTF8_REPLACEMENT, sizeof UTF8_REPLACEMENT - 1);
 		return sizeof UTF8_REPLACEMENT - 1;
+	}
+	uint32_t cp = text_code_point(s, n);
+	if (cp <= 0xffff && text_is_unsafe(cp)) { // legal in JSON most of them, but harmful on a terminal or in YAML
+		static const char hex[] = "0123456789abcdef";
+		const char u[JSON_ESCAPED_BYTES_MAX] = {
+		        '\\', 'u', hex[cp >> 12], hex[cp >> 8 & 15], hex[cp >> 4 & 15], hex[cp & 15]};
+		memcpy(out, u, sizeof u);
+		*ret_taken = n;
+		return sizeof u;
 	}
 	memcpy(out, s, n);
 	*ret_taken = n;

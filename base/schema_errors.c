@@ -8,6 +8,8 @@
 #include "base/schema_private.h"
 #include "base/text.h"
 
+#define FILE_SHOWN_BYTES 4096
+
 void schema_errors_init(struct schema_errors *e, const char *file)
 {
 	e->file = file;
@@ -109,11 +111,14 @@ static void sort_by_position(struct schema_errors *e)
 
 void schema_errors_print(struct schema_errors *e, struct buf *out)
 {
+	char file[FILE_SHOWN_BYTES] = "";
 	sort_by_position(e);
+	if (e->file)
+		text_show(file, sizeof file, e->file, strlen(e->file));
 	for (size_t i = 0; i < e->n; i++) {
 		const struct schema_error *error = &e->items[i];
 		if (e->file)
-			buf_printf(out, "%s:", e->file);
+			buf_printf(out, "%s:", file);
 		if (error->line > 0)
 			buf_printf(out, "%d:%d:", error->line, error->col);
 		if (e->file || error->line > 0)
@@ -129,6 +134,6 @@ void schema_errors_print(struct schema_errors *e, struct buf *out)
 		buf_putc(out, '\n');
 	}
 	if (e->dropped > 0)
-		buf_printf(out, "%s%s%zu more error%s\n", e->file ? e->file : "", e->file ? ": " : "", e->dropped,
+		buf_printf(out, "%s%s%zu more error%s\n", file, e->file ? ": " : "", e->dropped,
 		           e->dropped == 1 ? "" : "s");
 }

@@ -2,7 +2,6 @@
 #include "base/text.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,11 +17,11 @@ uint32_t text_code_point(const char *s, size_t n)
 	return cp;
 }
 
-// Would it break the line, hide itself, or reorder what stands around it ("Trojan source")?
-static bool is_unsafe(uint32_t cp)
+bool text_is_unsafe(uint32_t cp)
 {
 	return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || cp == 0x2028 || cp == 0x2029 || cp == 0xfeff ||
-	       (cp >= 0x200b && cp <= 0x200f) || (cp >= 0x202a && cp <= 0x202e) || (cp >= 0x2066 && cp <= 0x2069);
+	       (cp & 0xfffe) == 0xfffe || (cp >= 0x200b && cp <= 0x200f) || (cp >= 0x202a && cp <= 0x202e) ||
+	       (cp >= 0x2066 && cp <= 0x2069);
 }
 
 size_t text_show(char *out, size_t cap, const char *s, size_t len)
@@ -33,7 +32,7 @@ size_t text_show(char *out, size_t cap, const char *s, size_t len)
 		char piece[12];
 		size_t n_piece, n = utf8_char_len(s + i, len - i);
 		uint32_t cp = n ? text_code_point(s + i, n) : (unsigned char)s[i];
-		if (n > 0 && !is_unsafe(cp)) {
+		if (n > 0 && !text_is_unsafe(cp)) {
 			memcpy(piece, s + i, n);
 			n_piece = n;
 		} else if (cp == '\n' || cp == '\t' || cp == '\r') {

@@ -10,6 +10,7 @@
 #include "base/json_read.h"
 #include "base/json_write.h"
 #include "base/num.h"
+#include "base/text.h"
 
 // Plain style is kept for words that no YAML 1.1 or 1.2 reader turns into a number, boolean, null, date or syntax.
 static bool is_plain(const char *s)
@@ -27,15 +28,29 @@ static bool is_plain(const char *s)
 	return true;
 }
 
+// A JSON string is a YAML double-quoted scalar, but for noncharacters beyond the first plane: YAML knows no pairs.
+void yaml_put_quoted(struct buf *out, const char *s)
+{
+	size_t len = strlen(s), taken;
+	buf_putc(out, '"');
+	for (size_t i = 0; i < len; i += taken) {
+		char text[JSON_ESCAPED_BYTES_MAX];
+		size_t n = json_escape_char(s + i, len - i, text, &taken);
+		uint32_t cp = n == 4 ? text_code_point(text, n) : 0;
+		if (cp > 0xffff && text_is_unsafe(cp))
+			buf_printf(out, "\\U%08x", (unsigned)cp);
+		else
+			buf_put(out, text, n);
+	}
+	buf_putc(out, '"');
+}
+
 void yaml_put_string(struct buf *out, const char *s)
 {
-	if (is_plain(s)) {
+	if (is_plain(s))
 		buf_puts(out, s);
-		return;
-	}
-	struct json_writer w; // a JSON string is a YAML double-quoted scalar
-	json_write_init(&w, out, 0);
-	json_write_str(&w, s);
+	else
+		yaml_put_quoted(out, s);
 }
 
 static void put_indent(struct buf *out, int depth)

@@ -65,45 +65,27 @@ static void check_text(struct arena *a, const char *name, const struct buf *text
 	buf_done(&report);
 }
 
-// "HorizontalPodAutoscaler" of a HorizontalPodAutoscalerList, "" when nothing can be learnt from it.
-static const char *list_kind(struct conversion *c, const struct doc_node *list)
+// list: what root is an item of, or NULL.
+static void convert_one(struct arena *a, const char *file, const struct doc_node *root, const struct doc_node *list,
+                        struct buf *out, struct totals *totals)
 {
-	const char *kind = convert_get(list, "kind", "");
-	size_t n = strlen(kind);
-	return n > 4 && strcmp(kind + n - 4, "List") == 0 ? convert_text(c, "%.*s", (int)(n - 4), kind) : "";
-}
-
-// list: what root is an item of, or NULL. The items of `kubectl get -o yaml` say what they are; those of a typed list
-// (HorizontalPodAutoscalerList) leave it to the list.
-static void convert_object(struct arena *a, const char *file, const struct doc_node *root, const struct doc_node *list,
-                           struct buf *out, struct totals *totals)
-{
-	struct conversion *c = arena_calloc(a, 1, sizeof *c);
-	const struct doc_node *items = doc_get(root, "items"), *metadata = doc_get(root, "metadata");
+	const struct doc_node *items = doc_get(root, "items");
 	if (items) { // kubectl get -o yaml
 		for (const struct doc_node *item = items->child; item; item = item->next)
-			convert_object(a, file, item, root, out, totals);
+			convert_one(a, file, item, root, out, totals);
 		return;
 	}
-	if (!c) {
-		fputs("gpuscale convert: out of memory\n", stderr);
-		totals->faults++;
+	struct conversion *c = arena_alloc(a, sizeof *c);
+	struct err e;
+	int rc = c ? convert_object(c, a, root, list, &e) : err_set(&e, ERR_INTERNAL, "%d: out of memory", root->line);
+	if (rc < 0) {
+		struct err shown;
+		err_set(&shown, e.kind, "%s:%s", file, e.msg);
+		fprintf(stderr, "%s\n", shown.msg);
+		totals->skipped += e.kind == ERR_UNSUPPORTED;
+		totals->faults += e.kind != ERR_UNSUPPORTED;
 		return;
 	}
-	c->arena = a;
-	c->kind = convert_get(root, "kind", list_kind(c, list));
-	c->api_version = convert_get(root, "apiVersion", convert_get(list, "apiVersion", "no apiVersion"));
-	c->name = convert_get(metadata, "name", NULL);
-	c->namespace_name = convert_get(metadata, "namespace", NULL);
-	if (!convert_hpa(c, root) && !convert_keda(c, root) && !convert_wpa(c, root)) {
-		fprintf(stderr,
-		        "%s:%d: %s is not converted: only HorizontalPodAutoscaler, ScaledObject and "
-		        "WatermarkPodAutoscaler are\n",
-		        file, root->line, c->kind[0] ? c->kind : "an object without kind");
-		totals->skipped++;
-		return;
-	}
-	convert_note_templates(c, root);
 	convert_write(out, c);
 	totals->converted++;
 	totals->notes += c->n_notes;
@@ -145,13 +127,21 @@ int cmd_convert(int argc, char **argv)
 			continue;
 		}
 		for (size_t k = 0; k < file.n_roots; k++)
-			convert_object(&a, file.name, file.roots[k], NULL, &out, &totals);
-		if (file.n_roots == 0)
-			fprintf(stderr, "gpuscale convert: %s: there is nothing in it\n", file.name);
+			convert_one(&a, file.name, file.roots[k], NULL, &out, &totals);
+		if (file.n_roots == 0) {
+			err_set(&e, ERR_INPUT, "%s: there is nothing in it", file.name);
+			fprintf(stderr, "gpuscale convert: %s\n", e.msg);
+		}
 	}
-	fputs(buf_str(&out), stdout);
-	fflush(stdout);
-	check_text(&a, "<result>", &out, &totals);
+	if (out.failed) { // what there is of it ends somewhere in the middle
+		fprintf(stderr, "gpuscale convert: the result needs more than %d bytes: convert less at once\n",
+		        CONVERT_ARENA_MAX);
+		totals.faults++;
+	} else {
+		fputs(buf_str(&out), stdout);
+		fflush(stdout);
+		check_text(&a, "<result>", &out, &totals);
+	}
 	fprintf(stderr, "%zu converted, %zu skipped, %zu %s to look at\n", totals.converted, totals.skipped,
 	        totals.notes, totals.notes == 1 ? "note" : "notes");
 	buf_done(&out);

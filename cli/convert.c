@@ -100,31 +100,37 @@ const char *convert_seconds(struct conversion *c, const char *seconds)
 
 // ---- PromQL ----
 
-static void put_quoted(struct buf *b, const char *text, bool is_regex)
+static void put_escaped(struct buf *b, const char *text, bool is_regex)
 {
-	buf_putc(b, '"');
 	for (const char *p = text; *p; p++) {
 		if (is_regex && strchr(".+*?()[]{}|^$\\", *p))
 			buf_puts(b, "\\\\");
-		if (*p == '"' || (*p == '\\' && !is_regex))
+		if (*p == '"' || *p == '\\' || *p == '\n')
 			buf_putc(b, '\\');
-		if (*p == '\\' && is_regex)
-			buf_puts(b, "\\");
-		buf_putc(b, *p == '\n' ? ' ' : *p);
+		buf_putc(b, *p == '\n' ? 'n' : *p);
 	}
+}
+
+static void put_quoted(struct buf *b, const char *text)
+{
 	buf_putc(b, '"');
+	put_escaped(b, text, false);
+	buf_putc(b, '"');
+}
+
+const char *convert_quoted(struct conversion *c, const char *text)
+{
+	struct buf b;
+	buf_init(&b, TEXT_BYTES_MAX);
+	put_quoted(&b, text);
+	return keep(c, &b);
 }
 
 static void put_alternatives(struct buf *b, const struct doc_node *values)
 {
-	struct buf one;
 	buf_putc(b, '"');
 	for (const struct doc_node *v = values ? values->child : NULL; v; v = v->next) {
-		buf_init(&one, TEXT_BYTES_MAX);
-		put_quoted(&one, v->text, true);
-		if (one.len >= 2)
-			buf_put(b, one.data + 1, one.len - 2);
-		buf_done(&one);
+		put_escaped(b, v->text, true);
 		if (v->next)
 			buf_putc(b, '|');
 	}
@@ -149,7 +155,7 @@ const char *convert_matchers(struct conversion *c, const struct doc_node *select
 	for (const struct doc_node *l = labels ? labels->child : NULL; l; l = l->next) {
 		put_label(&b, l->key);
 		buf_putc(&b, '=');
-		put_quoted(&b, l->text, false);
+		put_quoted(&b, l->text);
 	}
 	for (const struct doc_node *r = rules ? rules->child : NULL; r; r = r->next) {
 		const char *key = convert_get(r, "key", ""), *op = convert_get(r, "operator", "");
@@ -181,7 +187,7 @@ const char *convert_selector(struct conversion *c, const char *metric, const cha
 		return matchers[0] ? convert_text(c, "%s{%s}", metric, matchers + 1) : convert_text(c, "%s", metric);
 	buf_init(&b, TEXT_BYTES_MAX);
 	buf_puts(&b, "{__name__=");
-	put_quoted(&b, metric, false);
+	put_quoted(&b, metric);
 	buf_printf(&b, "%s}", matchers);
 	return keep(c, &b);
 }
@@ -207,8 +213,11 @@ const char *convert_pods(struct conversion *c, const char *prefix)
 	const char *tail = strcmp(c->target_kind, "StatefulSet") == 0  ? "[0-9]+"
 	                   : strcmp(c->target_kind, "Deployment") == 0 ? "[a-z0-9]+-[a-z0-9]+"
 	                                                               : ".+";
-	return convert_text(c, ",%snamespace=\"%s\",%spod=~\"%s-%s\"", prefix, convert_namespace(c), prefix,
-	                    c->target_name, tail);
+	struct buf name;
+	buf_init(&name, TEXT_BYTES_MAX);
+	put_escaped(&name, c->target_name, !strstr(c->target_name, "{{")); // a template goes on as one
+	return convert_text(c, ",%snamespace=%s,%spod=~\"%s-%s\"", prefix, convert_quoted(c, convert_namespace(c)),
+	                    prefix, keep(c, &name), tail);
 }
 
 void convert_resource(struct conversion *c, const char *resource, const char *container, const char *utilization,
@@ -229,7 +238,7 @@ void convert_resource(struct conversion *c, const char *resource, const char *co
 	if (!s)
 		return;
 	const char *pods = convert_pods(c, "");
-	const char *of = container ? convert_text(c, "%s,container=\"%s\"", pods, container)
+	const char *of = container ? convert_text(c, "%s,container=%s", pods, convert_quoted(c, container))
 	                           : convert_text(c, "%s,container!=\"\"", pods);
 	const char *usage = cpu ? convert_text(c, "sum(rate(container_cpu_usage_seconds_total{%s}[1m]))", of + 1)
 	                        : convert_text(c, "sum(container_memory_working_set_bytes{%s})", of + 1);
@@ -276,4 +285,47 @@ bool convert_whole(const char *text, int64_t *ret_value)
 {
 	struct err e;
 	return text && num_parse_i64(text, strlen(text), 0, INT32_MAX, ret_value, &e) == 0;
+}
+
+// ---- an object ----
+
+// "HorizontalPodAutoscaler" of a HorizontalPodAutoscalerList, "" when nothing can be learnt from it.
+static const char *list_kind(struct conversion *c, const struct doc_node *list)
+{
+	const char *kind = convert_get(list, "kind", "");
+	size_t n = strlen(kind);
+	return n > 4 && strcmp(kind + n - 4, "List") == 0 ? convert_text(c, "%.*s", (int)(n - 4), kind) : "";
+}
+
+// Texts are taken up to their NUL, so that one inside would cut off what follows.
+static const struct doc_node *find_nul(const struct doc_node *node)
+{
+	if (strlen(node->text) != node->text_len)
+		return node;
+	for (const struct doc_node *c = node->child; c; c = c->next) {
+		const struct doc_node *found = find_nul(c);
+		if (found)
+			return found;
+	}
+	return NULL;
+}
+
+int convert_object(struct conversion *c, struct arena *a, const struct doc_node *root, const struct doc_node *list,
+                   struct err *e)
+{
+	const struct doc_node *metadata = doc_get(root, "metadata"), *nul = find_nul(root);
+	*c = (struct conversion){.arena = a};
+	c->kind = convert_get(root, "kind", list_kind(c, list));
+	c->api_version = convert_get(root, "apiVersion", convert_get(list, "apiVersion", "no apiVersion"));
+	c->name = convert_get(metadata, "name", NULL);
+	c->namespace_name = convert_get(metadata, "namespace", NULL);
+	if (nul)
+		return err_set(e, ERR_INPUT, "%d: a text holds the character \\0: remove it", nul->line);
+	if (!convert_hpa(c, root) && !convert_keda(c, root) && !convert_wpa(c, root))
+		return err_set(e, ERR_UNSUPPORTED,
+		               "%d: %s is not converted: only HorizontalPodAutoscaler, ScaledObject and "
+		               "WatermarkPodAutoscaler are",
+		               root->line, c->kind[0] ? c->kind : "an object without kind");
+	convert_note_templates(c, root);
+	return 0;
 }

@@ -12,6 +12,7 @@
 struct arena;
 struct buf;
 struct doc_node;
+struct err;
 
 #define CONVERT_SIGNALS_MAX   16
 #define CONVERT_SCHEDULES_MAX 32
@@ -65,6 +66,8 @@ struct conversion_signal *convert_add_signal(struct conversion *c, const char *n
 const char *convert_get(const struct doc_node *node, const char *key, const char *fallback);
 // "45" -> "45s"; NULL stays NULL.
 const char *convert_seconds(struct conversion *c, const char *seconds);
+// text in double quotes, as PromQL writes it.
+const char *convert_quoted(struct conversion *c, const char *text);
 // The label matchers of a selector (matchLabels, matchExpressions) as PromQL, each led by a comma: ,a="b",c=~"d|e".
 // What may not stand in the name of a label of Prometheus becomes '_', as exporters do it.
 const char *convert_matchers(struct conversion *c, const struct doc_node *selector);
@@ -94,7 +97,14 @@ bool convert_hpa(struct conversion *c, const struct doc_node *root);
 bool convert_keda(struct conversion *c, const struct doc_node *root);
 bool convert_wpa(struct conversion *c, const struct doc_node *root);
 
-// Writes c as a YAML document, "---" first.
+// Fills *c from one object. list: what root is an item of, or NULL; the items of `kubectl get -o yaml` say what they
+// are, those of a typed list (HorizontalPodAutoscalerList) leave it to the list. Everything that *c points to is in a
+// or in the tree. -1 and *e, whose message begins with the line: ERR_UNSUPPORTED for another kind, ERR_INPUT for a text
+// with a NUL in it.
+int convert_object(struct conversion *c, struct arena *a, const struct doc_node *root, const struct doc_node *list,
+                   struct err *e);
+
+// Writes c as a YAML document, "---" first. Whatever is in c, this is one document, with the texts that c has.
 void convert_write(struct buf *out, const struct conversion *c);
 
 #endif

@@ -83,8 +83,9 @@ static void add_object(struct conversion *c, const struct doc_node *metric)
 	struct conversion_signal *s = convert_add_signal(c, name);
 	if (!s)
 		return;
-	const char *matchers = convert_text(c, ",namespace=\"%s\",%s=\"%s\"%s", convert_namespace(c), label,
-	                                    convert_get(object, "name", ""), metric_matchers(c, metric));
+	const char *matchers =
+	        convert_text(c, ",namespace=%s,%s=%s%s", convert_quoted(c, convert_namespace(c)), label,
+	                     convert_quoted(c, convert_get(object, "name", "")), metric_matchers(c, metric));
 	s->query = convert_text(c, "sum(%s)", convert_selector(c, name, matchers));
 	s->note = "the label that names the object depends on your adapter's rules: compare";
 	set_target(c, s, metric);

@@ -4,16 +4,20 @@
 
 #include "base/buf.h"
 #include "base/doc.h"
-#include "base/json_write.h"
+#include "base/text.h"
+#include "base/utf8.h"
 #include "base/yaml_out.h"
 #include "cli/convert.h"
 #include "policies/policy_schema.h"
 
-static void put_quoted(struct buf *out, const char *s)
+#define KEY_BYTES_MAX 64
+
+// The length of the character at s, which stands for itself in single quotes and in a comment; 0 for one that ends a
+// line (YAML knows more of those than \n), is refused by readers, or does harm on a terminal.
+static size_t safe_char_len(const char *s)
 {
-	struct json_writer w; // a JSON string is a YAML double-quoted scalar
-	json_write_init(&w, out, 0);
-	json_write_str(&w, s);
+	size_t n = utf8_char_len(s, strnlen(s, 4));
+	return n > 0 && !text_is_unsafe(text_code_point(s, n)) ? n : 0;
 }
 
 // Text of several lines as it was, on lines of its own; what ends it means nothing to PromQL.
@@ -30,18 +34,20 @@ static void put_lines(struct buf *out, const char *indent, const char *s, size_t
 // PromQL in single quotes: what it is full of needs no escape there.
 static void put_query(struct buf *out, const char *indent, const char *s)
 {
-	size_t len = strlen(s);
+	size_t len = strlen(s), n;
 	while (len > 0 && strchr(" \n", s[len - 1]))
 		len--;
 	bool is_plain = s[0] != ' ' && s[0] != '\n';
-	for (size_t i = 0; i < len; i++)
-		is_plain &= ((unsigned char)s[i] >= ' ' && s[i] != 0x7f) || s[i] == '\n';
+	for (size_t i = 0; i < len && is_plain; i += n) {
+		n = s[i] == '\n' ? 1 : safe_char_len(s + i);
+		is_plain = n > 0;
+	}
 	if (!is_plain) {
-		put_quoted(out, s);
+		yaml_put_quoted(out, s);
 	} else if (memchr(s, '\n', len)) {
 		put_lines(out, indent, s, len);
 	} else if (memchr(s, '\'', len)) {
-		put_quoted(out, s);
+		yaml_put_quoted(out, s);
 	} else {
 		buf_putc(out, '\'');
 		buf_put(out, s, len);
@@ -60,7 +66,7 @@ static void put_number(struct buf *out, const char *s)
 	if (is_whole(s))
 		buf_puts(out, s);
 	else
-		put_quoted(out, s);
+		yaml_put_quoted(out, s);
 }
 
 // "45s" as it is, anything else as text.
@@ -70,7 +76,7 @@ static void put_duration(struct buf *out, const char *s)
 	if (n > 0 && strcmp(s + n, "s") == 0)
 		buf_puts(out, s);
 	else
-		put_quoted(out, s);
+		yaml_put_quoted(out, s);
 }
 
 static void line_duration(struct buf *out, const char *indent, const char *key, const char *value)
@@ -112,23 +118,32 @@ static void line_number(struct buf *out, const char *indent, const char *key, co
 static void comment(struct buf *out, const char *indent, const char *bullet, const char *text)
 {
 	buf_printf(out, "%s# %s", indent, bullet);
-	for (const char *p = text; *p; p++)
-		buf_putc(out, (unsigned char)*p < ' ' ? ' ' : *p);
+	for (const char *p = text; *p;) {
+		size_t n = safe_char_len(p);
+		if (n > 0)
+			buf_put(out, p, n);
+		else if ((*p & 0xc0) != 0x80) // one blank for the whole of it
+			buf_putc(out, ' ');
+		p += n > 0 ? n : 1;
+	}
 	buf_putc(out, '\n');
 }
 
-// scaleUp; in an annotation of autoscaling/v1 it is ScaleUp.
-static void put_key(struct buf *out, const char *key)
+// scaleUp; in an annotation of autoscaling/v1 it is ScaleUp. Both in one map stay apart.
+static void put_key(struct buf *out, const struct doc_node *map, const char *key)
 {
-	char name[64];
-	if (strlen(key) >= sizeof name) {
-		yaml_put_string(out, key);
+	char name[KEY_BYTES_MAX];
+	if (strlen(key) >= sizeof name) { // no field of ours; without the ? a key may have 1024 characters
+		buf_puts(out, "? ");
+		yaml_put_quoted(out, key);
+		buf_puts(out, " : ");
 		return;
 	}
 	memcpy(name, key, strlen(key) + 1);
 	if (name[0] >= 'A' && name[0] <= 'Z')
 		name[0] = (char)(name[0] - 'A' + 'a');
-	yaml_put_string(out, name);
+	yaml_put_string(out, doc_get(map, name) ? key : name);
+	buf_puts(out, ": ");
 }
 
 // A subtree of the source, in flow style; numbers that were not quoted stay numbers, what is null is left out.
@@ -142,10 +157,8 @@ static void put_flow(struct buf *out, const struct doc_node *n)
 				continue;
 			buf_puts(out, any ? ", " : "");
 			any = true;
-			if (n->kind == DOC_MAP) {
-				put_key(out, c->key);
-				buf_puts(out, ": ");
-			}
+			if (n->kind == DOC_MAP)
+				put_key(out, n, c->key);
 			put_flow(out, c);
 		}
 		buf_putc(out, n->kind == DOC_MAP ? '}' : ']');
@@ -196,16 +209,16 @@ static void write_signal(struct buf *out, const struct conversion_signal *s)
 	line_str(out, "    ", "source", s->source);
 	if (s->target_type) {
 		buf_printf(out, "    target: {type: %s, value: ", s->target_type);
-		put_quoted(out, s->target_value ? s->target_value : "");
+		yaml_put_quoted(out, s->target_value ? s->target_value : "");
 		buf_puts(out, "}\n");
 	} else {
 		buf_puts(out, "    watermarks: {high: ");
-		put_quoted(out, s->high ? s->high : "");
+		yaml_put_quoted(out, s->high ? s->high : "");
 		buf_puts(out, ", low: ");
-		put_quoted(out, s->low ? s->low : "");
+		yaml_put_quoted(out, s->low ? s->low : "");
 		if (s->tolerance) {
 			buf_puts(out, ", tolerance: ");
-			put_quoted(out, s->tolerance);
+			yaml_put_quoted(out, s->tolerance);
 		}
 		buf_printf(out, ", algorithm: %s}\n", s->algorithm);
 	}
@@ -223,9 +236,9 @@ static void write_schedules(struct buf *out, const struct conversion *c)
 		buf_puts(out, "  - {name: ");
 		yaml_put_string(out, s->name);
 		buf_puts(out, ", start: ");
-		put_quoted(out, s->start);
+		yaml_put_quoted(out, s->start);
 		buf_puts(out, ", end: ");
-		put_quoted(out, s->end);
+		yaml_put_quoted(out, s->end);
 		buf_puts(out, ", timeZone: ");
 		yaml_put_string(out, s->time_zone);
 		buf_puts(out, ", minReplicas: ");
@@ -245,7 +258,7 @@ static void write_idle(struct buf *out, const struct conversion *c)
 	buf_puts(out, "    activation: {signal: ");
 	yaml_put_string(out, c->idle_signal);
 	buf_puts(out, ", above: ");
-	put_quoted(out, c->idle_above);
+	yaml_put_quoted(out, c->idle_above);
 	buf_puts(out, "}\n");
 }
 

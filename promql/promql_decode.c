@@ -284,28 +284,31 @@ static int add_warning(struct decoder *d, const char **warnings, size_t *n, cons
 
 static int decode_warnings(struct decoder *d, const cJSON *root, struct promql_result *ret)
 {
-	const cJSON *list = json_get(root, "warnings");
-	bool is_partial = cJSON_IsTrue(json_get(root, "isPartial")); // VictoriaMetrics, cluster version
+	const cJSON *list = json_get(root, "warnings"), *partial = json_get(root, "isPartial");
+	bool is_partial = cJSON_IsTrue(partial); // VictoriaMetrics, cluster version
 	if (cJSON_IsNull(list))
 		list = NULL;
+	if (partial && !cJSON_IsBool(partial) && !cJSON_IsNull(partial))
+		return err_set(d->e, ERR_PROTOCOL, "isPartial: neither true nor false");
 	if (list && !cJSON_IsArray(list))
 		return err_set(d->e, ERR_PROTOCOL, "warnings: not a list of strings");
 	if (!list && !is_partial)
 		return 0;
-	size_t max = list ? count_children(list) : 0, n = 0, i = 0;
-	// One warning already makes the data partial, so the rest of a flood may go.
-	if (max > PROMQL_WARNINGS_MAX)
-		max = PROMQL_WARNINGS_MAX;
-	const char **warnings = arena_calloc(d->a, max + 1, sizeof *warnings);
+	size_t room = list ? count_children(list) : 0, n = 0, i = 0;
+	if (room > PROMQL_WARNINGS_MAX)
+		room = PROMQL_WARNINGS_MAX;
+	const char **warnings = arena_calloc(d->a, room + 1, sizeof *warnings);
 	if (!warnings)
 		return no_memory(d);
 	if (is_partial &&
 	    add_warning(d, warnings, &n, "the server marked the answer as partial: some of its storage is away") < 0)
 		return -1;
-	for (const cJSON *c = list ? list->child : NULL; c && i < max; c = c->next, i++) {
+	for (const cJSON *c = list ? list->child : NULL; c; c = c->next, i++) {
 		if (!cJSON_IsString(c))
 			return err_set(d->e, ERR_PROTOCOL, "warnings[%zu]: not a string", i);
-		if (!is_remark(c->valuestring) && add_warning(d, warnings, &n, c->valuestring) < 0)
+		if (is_remark(c->valuestring) || n == room + is_partial)
+			continue; // one warning makes the data partial, wherever it stands: of a flood the rest may go
+		if (add_warning(d, warnings, &n, c->valuestring) < 0)
 			return -1;
 	}
 	ret->warnings = warnings;

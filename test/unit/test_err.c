@@ -49,6 +49,17 @@ static void test_null_is_accepted_by_who_does_not_care(void **state)
 	err_clear(NULL);
 }
 
+static void test_a_message_cannot_steer_a_terminal_or_end_a_line(void **state)
+{
+	struct err e;
+	err_set(&e, ERR_INPUT, "%s: bad", "a\x1b[2J\nb\xc2\x9b\xff.yaml");
+	assert_string_equal(e.msg, "a\\x1b[2J\\nb\\u009b\\xff.yaml: bad");
+	err_set(&e, ERR_INPUT, "gr\xc3\xbc\xc3\x9f");
+	assert_string_equal(e.msg, "gr\xc3\xbc\xc3\x9f");
+	err_wrap(&e, "a\tb");
+	assert_string_equal(e.msg, "a\\tb: gr\xc3\xbc\xc3\x9f");
+}
+
 static void test_a_message_may_be_made_of_itself(void **state)
 {
 	struct err e;
@@ -140,6 +151,7 @@ int main(void)
 	        cmocka_unit_test(test_set_fills_every_field_and_returns_minus_one),
 	        cmocka_unit_test(test_wrap_puts_context_in_front_and_keeps_the_rest),
 	        cmocka_unit_test(test_null_is_accepted_by_who_does_not_care),
+	        cmocka_unit_test(test_a_message_cannot_steer_a_terminal_or_end_a_line),
 	        cmocka_unit_test(test_a_message_may_be_made_of_itself),
 	        cmocka_unit_test(test_long_messages_are_cut_at_the_end),
 	        cmocka_unit_test(test_a_cut_falls_between_characters),

@@ -207,6 +207,21 @@ static void test_a_flood_of_warnings_is_cut_at_the_ceiling(void **state)
 	buf_done(&b);
 }
 
+static void test_a_warning_behind_a_flood_of_remarks_counts(void **state)
+{
+	struct fixture *f = *state;
+	struct buf b;
+	buf_init(&b, 1024 * 1024);
+	buf_puts(&b, "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[]},\"warnings\":[");
+	for (int i = 0; i < PROMQL_WARNINGS_MAX * 2; i++)
+		buf_puts(&b, "\"PromQL info: metric might not be a counter\",");
+	buf_puts(&b, "\"store away\"]}");
+	decode_ok(f, b.data);
+	assert_int_equal(f->result.n_warnings, 1);
+	assert_string_equal(f->result.warnings[0], "store away");
+	buf_done(&b);
+}
+
 // body -> kind and a piece of the message.
 struct refusal {
 	const char *name, *body;
@@ -270,6 +285,9 @@ static const struct refusal refusals[] = {
         {"warnings text",
          "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[]},\"warnings\":\"x\"}", ERR_PROTOCOL,
          "warnings"},
+        {"isPartial a text",
+         "{\"status\":\"success\",\"isPartial\":\"true\",\"data\":{\"resultType\":\"vector\",\"result\":[]}}",
+         ERR_PROTOCOL, "isPartial"},
         {"warning a number",
          "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[]},\"warnings\":[1]}", ERR_PROTOCOL,
          "warnings[0]"},
@@ -431,6 +449,7 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(test_warnings_are_kept_and_infos_ignored, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_a_partial_answer_is_a_warning_and_a_remark_is_none, setup,
 	                                        teardown),
+	        cmocka_unit_test_setup_teardown(test_a_warning_behind_a_flood_of_remarks_counts, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_a_flood_of_warnings_is_cut_at_the_ceiling, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_bad_replies_are_refused_with_kind_and_place, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_every_ceiling_states_both_numbers, setup, teardown),

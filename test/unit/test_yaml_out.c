@@ -8,7 +8,10 @@
 
 #include <cmocka.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
+#include "base/doc.h"
+#include "base/err.h"
 #include "base/yaml_out.h"
 
 static void json_becomes_block_yaml(void **state)
@@ -37,6 +40,50 @@ static void json_becomes_block_yaml(void **state)
 	}
 }
 
+static void a_reader_gets_back_the_string_that_was_written(void **state)
+{
+	(void)state;
+	static const char *const rows[] = {"",
+	                                   "plain",
+	                                   "yes",
+	                                   "1e3",
+	                                   " a ",
+	                                   "a\nb\tc\r",
+	                                   "\x1b[31m\x07",
+	                                   "\x7f",
+	                                   "\xc2\x85",
+	                                   "x\xc2\x9b",
+	                                   "a\xe2\x80\xa8---\xe2\x80\xa9z",
+	                                   "\xef\xbb\xbf",
+	                                   "\xef\xbf\xbf",
+	                                   "\xf0\x9f\xbf\xbe \xf4\x8f\xbf\xbf",
+	                                   "\xf0\x9f\x98\x80",
+	                                   "'\"\\",
+	                                   "{{ x }}",
+	                                   "# no comment"};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct buf b;
+		struct arena a;
+		struct doc_file doc;
+		struct err e;
+		buf_init(&b, 4096);
+		arena_init(&a, 1 << 20);
+		buf_puts(&b, "{");
+		yaml_put_string(&b, rows[i]);
+		buf_puts(&b, ": ");
+		yaml_put_string(&b, rows[i]);
+		buf_puts(&b, "}");
+		if (doc_parse_yaml(&a, "f", buf_str(&b), b.len, &doc, &e) < 0)
+			fail_msg("row %zu: %s", i, e.msg);
+		assert_string_equal(doc.roots[0]->child->key, rows[i]);
+		assert_string_equal(doc.roots[0]->child->text, rows[i]);
+		for (size_t k = 0; k < b.len; k++)
+			assert_true((unsigned char)b.data[k] >= ' ' && b.data[k] != 0x7f);
+		arena_done(&a);
+		buf_done(&b);
+	}
+}
+
 static void bad_json_and_a_full_buffer_are_errors(void **state)
 {
 	(void)state;
@@ -51,6 +98,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(json_becomes_block_yaml),
+	        cmocka_unit_test(a_reader_gets_back_the_string_that_was_written),
 	        cmocka_unit_test(bad_json_and_a_full_buffer_are_errors),
 	};
 	return cmocka_run_group_tests_name("yaml_out", tests, NULL, NULL);
