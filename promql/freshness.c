@@ -3,11 +3,19 @@
 
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/num.h"
 #include "promql/lexer.h"
 #include "promql/promql.h"
+
+#define SEARCH_STEPS       5
+#define SEARCH_STEP_MIN_MS 15000
+#define SEARCH_STEP_MAX_MS 240000 // below PROMQL_LOOKBACK_MS, so that each sample is seen by a step
+#define SEARCH_MAX_MS      (8 * 3600 * 1000LL)
+_Static_assert(SEARCH_STEP_MAX_MS < PROMQL_LOOKBACK_MS, "a sample between two steps is seen by neither");
 
 static void add_span(struct freshness_span *spans, size_t *n, const char *start, size_t len)
 {
@@ -56,18 +64,75 @@ size_t freshness_selectors(const char *query, struct freshness_span *ret_spans)
 	}
 }
 
+int64_t freshness_reach_ms(const char *query)
+{
+	int64_t reach_ms = 0;
+	for (const char *p = query;;) {
+		struct promql_token t = promql_next(&p);
+		if (t.kind == PROMQL_TOKEN_END)
+			return reach_ms;
+		if (promql_token_is_sign(&t, '{'))
+			p = promql_skip_brackets(t.start, '{', '}');
+		if (!p)
+			return reach_ms;
+		if (!promql_token_is_sign(&t, '['))
+			continue;
+		int64_t range_ms;
+		struct promql_token range = promql_next(&p); // 5m of [5m] and of [5m:30s]; a name may hold ':'
+		const char *colon = memchr(range.start, ':', range.len);
+		size_t len = colon ? (size_t)(colon - range.start) : range.len;
+		if (num_parse_duration_ms(range.start, len, &range_ms, NULL) == 0 && range_ms <= INT64_MAX - reach_ms)
+			reach_ms += range_ms;
+	}
+}
+
+// One number: of each selector what `before` and `behind` make of it, the smallest.
+static void put_oldest(struct buf *out, const struct freshness_span *spans, size_t n, const char *before,
+                       const char *behind)
+{
+	buf_puts(out, "min(");
+	for (size_t i = 0; i < n; i++) // a label of its own keeps `or` from dropping the second of two equal label sets
+		buf_printf(out, "%slabel_replace(%s%.*s%s,\"i\",\"%zu\",\"\",\"\")", i ? " or " : "", before,
+		           (int)spans[i].len, spans[i].start, behind, i);
+	buf_puts(out, ")");
+}
+
+// A range reaches further back than the lookback of timestamp(), and past stale markers: rate(x[10m]) has a value, ever
+// smaller, for ten minutes after the last sample. Where no selector has a present sample, the past is searched for the
+// newest one. A step below the lookback misses none of it; what a step can hide is a last sample behind which a stale
+// marker follows at once, and then the one before it counts.
+static void put_past(struct buf *out, const struct freshness_span *spans, size_t n, int64_t reach_ms)
+{
+	char behind[80];
+	int64_t searched_ms = reach_ms < SEARCH_MAX_MS ? reach_ms : SEARCH_MAX_MS;
+	int64_t step_ms = searched_ms / SEARCH_STEPS;
+	if (step_ms < SEARCH_STEP_MIN_MS)
+		step_ms = SEARCH_STEP_MIN_MS;
+	if (step_ms > SEARCH_STEP_MAX_MS)
+		step_ms = SEARCH_STEP_MAX_MS;
+	snprintf(behind, sizeof behind, ")[%lldms:%lldms]))", (long long)searched_ms, (long long)step_ms);
+	buf_puts(out, " or ");
+	put_oldest(out, spans, n, "max(max_over_time(timestamp(", behind);
+	if (reach_ms <= searched_ms)
+		return;
+	snprintf(behind, sizeof behind, "[%lldms]))", (long long)reach_ms);
+	buf_puts(out, " or 0*");
+	put_oldest(out, spans, n, "count(count_over_time(", behind); // it is older than any staleAfter
+}
+
 bool freshness_wrap(struct buf *out, const char *query)
 {
 	struct freshness_span spans[FRESHNESS_SELECTORS_MAX];
 	size_t n = freshness_selectors(query, spans);
+	int64_t reach_ms = freshness_reach_ms(query);
 	if (n == 0)
 		return false;
 	buf_puts(out, query);
-	buf_puts(out, "\nor label_replace(min(");
-	for (size_t i = 0; i < n; i++) // a label of its own keeps `or` from dropping the second of two equal label sets
-		buf_printf(out, "%slabel_replace(max(timestamp(%.*s)),\"i\",\"%zu\",\"\",\"\")", i ? " or " : "",
-		           (int)spans[i].len, spans[i].start, i);
-	buf_puts(out, "),\"" FRESHNESS_LABEL "\",\"newest\",\"\",\"\")");
+	buf_puts(out, "\nor label_replace(");
+	put_oldest(out, spans, n, "max(timestamp(", "))");
+	if (reach_ms > 0)
+		put_past(out, spans, n, reach_ms);
+	buf_puts(out, ",\"" FRESHNESS_LABEL "\",\"newest\",\"\",\"\")");
 	return true;
 }
 

@@ -24,10 +24,15 @@ struct freshness_span {
 // FRESHNESS_SELECTORS_MAX, in order, each text once. Purely lexical: works on any text, finds nothing in nonsense.
 size_t freshness_selectors(const char *query, struct freshness_span *ret_spans);
 
+// How far back the ranges of a query reach, one inside the other: the sum of all that can be read ([5m], [1h:1m]); 0
+// without any. Lexical, as above.
+int64_t freshness_reach_ms(const char *query);
+
 // Appends the query followed by "\nor <freshness>": the extra series is labelled FRESHNESS_LABEL and its value is, in
-// seconds since the epoch, the newest sample of that selector whose newest sample is oldest. The query keeps its
-// positions, so a parse error still points at the right column. Returns false and appends nothing when the query has no
-// selector.
+// seconds since the epoch, the newest sample of that selector whose newest sample is oldest. Selectors without a
+// present sample are left out; when that is all of them, what the query's ranges still reach of them counts. The query
+// keeps its positions, so a parse error still points at the right column. Returns false and appends nothing when the
+// query has no selector.
 bool freshness_wrap(struct buf *out, const char *query);
 
 // True when the series is the extra one; *ret_time_ms is then the time it carries.

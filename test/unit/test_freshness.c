@@ -90,6 +90,75 @@ static void wrap_keeps_the_query_in_front(void **state)
 	buf_done(&b);
 }
 
+static void ranges_add_up(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *query;
+		int64_t reach_ms;
+	} rows[] = {
+	        {"x", 0},
+	        {"", 0},
+	        {"rate(x[5m])", 300000},
+	        {"rate(x{a=\"[1h]\"}[1m30s])", 90000},
+	        {"max_over_time(rate(x[5m])[1h:1m])", 3900000},
+	        {"max_over_time(x[1h:])", 3600000},
+	        {"max_over_time(x[ 1h : 30s ])", 3600000},
+	        {"rate(a[5m]) / rate(b[10m])", 900000},
+	        {"rate(x[$range])", 0},
+	        {"rate(x[])", 0},
+	        {"x[5m", 300000},
+	        {"x[", 0},
+	        {"\"[5m]\"", 0},
+	        {"x # [5m]", 0},
+	        {"x{[5m]", 0},
+	};
+	for (size_t i = 0; i < N(rows); i++)
+		if (freshness_reach_ms(rows[i].query) != rows[i].reach_ms)
+			fail_msg("%s: %lld", rows[i].query, (long long)freshness_reach_ms(rows[i].query));
+}
+
+// Without this the value of rate(x[10m]) would be present again once x itself is out of sight.
+static void what_a_range_still_reaches_is_searched(void **state)
+{
+	(void)state;
+#define MARK(i) ",\"i\",\"" i "\",\"\",\"\")"
+	static const struct {
+		const char *query, *freshness;
+	} rows[] = {
+	        {"rate(x[10m])",
+	         "min(label_replace(max(timestamp(x))" MARK(
+	                 "0") ") or "
+	                      "min(label_replace(max(max_over_time(timestamp(x)[600000ms:120000ms]))" MARK("0") ")"},
+	        {"rate(x[30s])",
+	         "min(label_replace(max(timestamp(x))" MARK(
+	                 "0") ") or "
+	                      "min(label_replace(max(max_over_time(timestamp(x)[30000ms:15000ms]))" MARK("0") ")"},
+	        {"a/min_over_time(b[1d])",
+	         "min(label_replace(max(timestamp(a))" MARK("0") " or label_replace(max(timestamp(b))" MARK(
+	                 "1") ") or "
+	                      "min(label_replace(max(max_over_time(timestamp(a)[28800000ms:240000ms]))" MARK(
+	                              "0") " or "
+	                                   "label_replace(max(max_over_time(timestamp(b)[28800000ms:240000ms]))" MARK(
+	                                           "1") ") or "
+	                                                "0*min(label_replace(count(count_over_time(a[86400000ms])"
+	                                                ")" MARK("0") " or "
+	                                                              "label_replace(count(count_over_time(b["
+	                                                              "86400000ms]))" MARK("1") ")"},
+	};
+	for (size_t i = 0; i < N(rows); i++) {
+		struct buf b, want;
+		buf_init(&b, 4096);
+		buf_init(&want, 4096);
+		buf_printf(&want, "%s\nor label_replace(%s,\"" FRESHNESS_LABEL "\",\"newest\",\"\",\"\")",
+		           rows[i].query, rows[i].freshness);
+		assert_true(freshness_wrap(&b, rows[i].query));
+		assert_string_equal(buf_str(&b), buf_str(&want));
+		buf_done(&b);
+		buf_done(&want);
+	}
+}
+
 static void the_extra_series_is_told_apart(void **state)
 {
 	(void)state;
@@ -112,6 +181,8 @@ int main(void)
 	        cmocka_unit_test(selectors_are_found),
 	        cmocka_unit_test(more_selectors_than_the_ceiling_are_left_out),
 	        cmocka_unit_test(wrap_keeps_the_query_in_front),
+	        cmocka_unit_test(ranges_add_up),
+	        cmocka_unit_test(what_a_range_still_reaches_is_searched),
 	        cmocka_unit_test(the_extra_series_is_told_apart),
 	};
 	return cmocka_run_group_tests_name("freshness", tests, NULL, NULL);
