@@ -67,7 +67,8 @@ static void decode_series_map(struct decoding *d, const struct mock_script *s, c
 		char child[224];
 		snprintf(child, sizeof child, "%s.%s", path, c->key);
 		if (f == FIELD__COUNT) {
-			const char *closest = family_closest_name(c->key);
+			// One that will only be counted is spared the search.
+			const char *closest = d->errors->n < SCHEMA_ERRORS_MAX ? family_closest_name(c->key) : NULL;
 			schema_report(d->errors, c, path, "no field \"%s\"%s%s%s", c->key,
 			              closest ? "; did you mean \"" : "", closest ? closest : "", closest ? "\"?" : "");
 			continue;

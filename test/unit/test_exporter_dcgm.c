@@ -219,6 +219,32 @@ static void without_the_xid_field_there_is_no_xid_and_no_zero(void **state)
 	}
 }
 
+static void numbers_that_are_none_give_no_sample(void **state)
+{
+	struct nvml_fixture *f = *state;
+	struct device_sample s[DEVICES_MAX];
+	struct err e;
+	for (int kind = 1; kind <= 7; kind++) {
+		char script[256];
+		snprintf(script, sizeof script,
+		         "odd 203 0 %d\nodd 155 0 %d\nodd 156 0 %d\nodd 230 0 %d\nodd 1002 0 %d\n", kind, kind, kind,
+		         kind, kind);
+		nvml_fixture_play(f, script);
+		struct backend *b = open_dcgm(f);
+		assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
+		assert_int_equal(b->ops->sample(b, 1000, 1000, s, &e), 0);
+		static const enum field fields[] = {FIELD_GPU_UTIL, FIELD_POWER_USAGE, FIELD_TOTAL_ENERGY,
+		                                    FIELD_SM_ACTIVE};
+		for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+			if (sample_has(&s[0], fields[i]))
+				fail_msg("odd %d: %s is %g", kind, family_of(fields[i])->name,
+				         sample_get(&s[0], fields[i]));
+		assert_true(sample_has(&s[0], FIELD_GPU_TEMP) && sample_has(&s[1], FIELD_GPU_UTIL));
+		assert_int_equal(xids_of(f, 48), 0);
+		end(b);
+	}
+}
+
 static void lost_gpus_and_a_lost_engine_are_told_apart(void **state)
 {
 	struct nvml_fixture *f = *state;
@@ -249,6 +275,7 @@ int main(void)
 	        TEST(what_cannot_be_opened_says_why),
 	        TEST(an_xid_is_counted_once_by_its_stamp),
 	        TEST(without_the_xid_field_there_is_no_xid_and_no_zero),
+	        TEST(numbers_that_are_none_give_no_sample),
 	        TEST(lost_gpus_and_a_lost_engine_are_told_apart),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

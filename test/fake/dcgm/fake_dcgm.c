@@ -4,7 +4,9 @@
 //   set ID GPU VALUE       the value of a field; of doubles in thousandths. Default: the id, and GPU x 10000
 //   time ID GPU US         its stamp (default 1)
 //   fail fieldID GPU N     the status of a field is -N
-//   unknown ID * 1         a field that this version does not know
+//   odd ID GPU N           a number that is none: 1 NaN, 2 and 3 infinities, 4 and 5 far beyond, 6 below 0, 7 of no
+//   type unknown ID * 1         a field that this version does not know
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -164,6 +166,19 @@ static void fill_text(struct dcgm_value *v, int gpu)
 	}
 }
 
+static void make_odd(struct dcgm_value *v, int64_t kind)
+{
+	static const double doubles[] = {0, NAN, INFINITY, -INFINITY, 1e300, -1e300, -1};
+	if (kind == 7)
+		v->field_type = 'x';
+	else if (kind == 6 && v->field_type == DCGM_FIELD_TYPE_INT64)
+		v->value.i64 = INT64_MIN;
+	else if (kind > 0 && kind < 7) {
+		v->field_type = DCGM_FIELD_TYPE_DOUBLE; // also where a whole number was asked for
+		v->value.dbl = doubles[kind];
+	}
+}
+
 static void fill(const struct script *s, struct dcgm_value *v, int gpu, bool live)
 {
 	char name[24];
@@ -192,6 +207,7 @@ static void fill(const struct script *s, struct dcgm_value *v, int gpu, bool liv
 		v->value.dbl = number == INT64_MAX ? DCGM_DOUBLE_BLANK : (double)number / 1000;
 	else
 		v->value.i64 = number == INT64_MAX ? DCGM_INT64_BLANK + 2 : number;
+	make_odd(v, number_of(s, "odd", v->field_id, gpu, 0));
 }
 
 dcgm_return dcgmEntitiesGetLatestValues(dcgm_handle h, const struct dcgm_entity *entities, unsigned n,
