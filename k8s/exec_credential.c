@@ -73,6 +73,10 @@ static int decode_status(const cJSON *root, const char *api_version, struct k8s_
 		return err_set(e, ERR_AUTH, "printed an ExecCredential with neither a token nor a client certificate");
 	if (r->token && (strlen(r->token) > K8S_TOKEN_BYTES_MAX || strpbrk(r->token, "\r\n\t ")))
 		return err_set(e, ERR_AUTH, "printed a token that is too long, or has blanks inside");
+	const cJSON *expiry = json_get(status, "expirationTimestamp");
+	if (expiry && !cJSON_IsNull(expiry) && !cJSON_IsString(expiry))
+		return err_set(e, ERR_AUTH,
+		               "printed an ExecCredential whose status.expirationTimestamp is not a string");
 	const char *expires = json_get_str(status, "expirationTimestamp", "");
 	if (expires[0] && num_parse_rfc3339_ms(expires, strlen(expires), &r->expires_wall_ms, NULL) < 0)
 		return err_set(e, ERR_AUTH, "printed an expirationTimestamp that is not an RFC 3339 time: \"%.40s\"",

@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "k8s/k8s_config.h"
 
 #define STDERR_BYTES_MAX 4096
@@ -102,9 +103,10 @@ static void run_fail(struct k8s_exec_run *run, enum err_kind kind, const char *w
 	// Its first line usually names the cause ("session expired, log in again").
 	const char *text = buf_str(&run->err);
 	text += strspn(text, " \t\r\n");
-	int line = (int)strcspn(text, "\r\n");
-	err_set(&error, kind, "credential plugin \"%s\" (%s) %s%s%.*s", x->command, x->source, what, line ? ": " : "",
-	        line < 200 ? line : 200, text);
+	char shown[208]; // nothing that a terminal would obey
+	size_t line = text_show(shown, sizeof shown, text, strcspn(text, "\r\n"));
+	err_set(&error, kind, "credential plugin \"%s\" (%s) %s%s%s", x->command, x->source, what, line ? ": " : "",
+	        shown);
 	run_finish(run, NULL, &error);
 }
 

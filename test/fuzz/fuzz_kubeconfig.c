@@ -25,6 +25,15 @@ static void check(const struct kubeconfig *k, struct arena *a)
 	assert(strncmp(config.server, "http://", 7) == 0 || strncmp(config.server, "https://", 8) == 0);
 	assert(!config.token || !strpbrk(config.token, "\r\n"));
 	assert(config.source);
+	const struct http_tls *t = &config.tls;
+	assert((t->cert_file || t->cert_pem) == (t->key_file || t->key_pem));
+	assert(!t->insecure_skip_verify || (!t->ca_file && !t->ca_pem));
+	assert(!config.namespace_name || config.namespace_name[0]);
+	if (config.exec) {
+		assert(config.exec->command[0] && config.exec->api_version[0] && config.exec->args);
+		for (const char *const *env = config.exec->env; *env; env++)
+			assert(strchr(*env, '=') > *env);
+	}
 	if (k8s_config_copy(a, &config, &copy, &e) == 0)
 		k8s_config_wipe(&copy);
 	k8s_config_wipe(&config);

@@ -1,13 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// HorizontalPodAutoscalers and ScaledObjects as a server may send them: the first byte says which.
+// HorizontalPodAutoscalers and ScaledObjects as a server may send them: the first byte says which. Of one that is JSON,
+// what it scales is what its tree says.
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "base/json_read.h"
 #include "k8s/scaler_object.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static bool has_name_twice(const cJSON *object)
+{
+	const cJSON *child, *other;
+	if (cJSON_GetArraySize(object) > 100) // not to look for long
+		return true;
+	cJSON_ArrayForEach(child, object)
+	{
+		for (other = child->next; other && cJSON_IsObject(object); other = other->next)
+			if (strcmp(child->string, other->string) == 0)
+				return true;
+	}
+	return false;
+}
+
+static void compare_with_tree(enum scaler_kind kind, const char *json, size_t len, const struct scaler_object *o)
+{
+	cJSON *root = json_read(json, len, NULL);
+	const cJSON *spec = json_get(root, "spec"), *target = json_get(spec, "scaleTargetRef");
+	const char *name = json_get_str(target, "name", ""), *target_kind = json_get_str(target, "kind", "");
+	if (root && !memchr(json, '\\', len) && !has_name_twice(root) && !has_name_twice(spec) &&
+	    !has_name_twice(target) && strlen(name) < SCALER_NAME_BYTES && strlen(target_kind) < SCALER_KIND_BYTES) {
+		if (!target_kind[0] && kind == SCALER_SCALED_OBJECT)
+			target_kind = "Deployment";
+		assert(strcmp(o->target_name, name) == 0 && strcmp(o->target_kind, target_kind) == 0);
+		assert(o->has_target == (name[0] && target_kind[0]));
+	}
+	cJSON_Delete(root);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -20,6 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(strlen(o.target_name) < sizeof o.target_name && strlen(o.target_kind) < sizeof o.target_kind);
 		assert(!o.has_target || (o.target_name[0] && o.target_kind[0]));
 		assert(kind == SCALER_HPA || !o.scaled_object[0]);
+		compare_with_tree(kind, (const char *)data + 1, size - 1, &o);
 	}
 	return 0;
 }

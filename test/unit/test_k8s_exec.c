@@ -55,6 +55,9 @@ static const struct decode_case decode_cases[] = {
         {"a token that would add a header", CREDENTIAL("{\"token\":\"hush\\r\\nX: y\"}"), NULL, NULL, 0,
          "blanks inside"},
         {"a bad time", CREDENTIAL("{\"token\":\"hush\",\"expirationTimestamp\":\"soon\"}"), NULL, NULL, 0, "RFC 3339"},
+        {"a time that is a number", CREDENTIAL("{\"token\":\"hush\",\"expirationTimestamp\":1767607200}"), NULL, NULL,
+         0, "status.expirationTimestamp is not a string"},
+        {"a status that is a list", CREDENTIAL("[\"hush\"]"), NULL, NULL, 0, "neither a token"},
 };
 
 static void what_a_plugin_prints_is_read_or_refused(void **state)
@@ -191,6 +194,15 @@ static void a_plugin_that_floods_stderr_still_ends(void **state)
 	assert_non_null(strstr(o.error.msg, "ended with status 4: complaint"));
 }
 
+static void what_a_plugin_complains_about_stands_in_one_line_that_obeys_nothing(void **state)
+{
+	struct outcome o;
+	run("printf '\\033[2Jd\\303\\251nied\\a\\nX' >&2; exit 1", NULL, 60000, &o);
+	assert_int_equal(o.error.kind, ERR_AUTH);
+	assert_non_null(strstr(o.error.msg, "ended with status 1: \\x1b[2Jd\xC3\xA9nied\\x07"));
+	assert_null(strpbrk(o.error.msg, "\033\a\n"));
+}
+
 static void a_plugin_that_closes_stderr_is_waited_for_without_turning(void **state)
 {
 	struct outcome o;
@@ -295,6 +307,7 @@ int main(void)
 	        cmocka_unit_test(a_plugin_that_hangs_is_killed_with_its_children),
 	        cmocka_unit_test(a_plugin_that_prints_without_end_is_killed),
 	        cmocka_unit_test(a_plugin_that_floods_stderr_still_ends),
+	        cmocka_unit_test(what_a_plugin_complains_about_stands_in_one_line_that_obeys_nothing),
 	        cmocka_unit_test(a_plugin_that_closes_stderr_is_waited_for_without_turning),
 	        cmocka_unit_test(a_plugin_that_dies_is_told_apart),
 	        cmocka_unit_test(a_plugin_that_is_not_there_brings_its_hint),
