@@ -113,8 +113,9 @@ void bounds_stage(struct tick *t)
 }
 
 // The multiple to take instead of `wanted`. Up: the next one, else the last one below max. Down: the next one, but
-// never past current. A multiple outside the bounds is none: bounds win. 0 is none either, unless it is wanted. Pinned
-// by prop_limits "an error is not zero".
+// never past current: where there is none in between the scale stays, as fewer than was asked for would be taken away.
+// A multiple outside the bounds is none: bounds win. 0 is none either, unless it is wanted. Pinned by prop_limits "an
+// error is not zero" and test_decide "bounds_win_and_multiples_round".
 static int32_t to_multiple(const struct tick *t, int32_t current, int32_t wanted)
 {
 	int32_t m = t->policy->replica_multiple;
@@ -122,7 +123,7 @@ static int32_t to_multiple(const struct tick *t, int32_t current, int32_t wanted
 	int32_t n = next > t->max ? multiple_down(t->max, m) : (int32_t)next;
 	if (wanted > current && n < current)
 		n = current;
-	if (wanted < current && n > current)
+	if (wanted < current && next > current && current <= t->max)
 		n = current;
 	return n < t->min || (n == 0 && wanted > 0) ? wanted : n;
 }

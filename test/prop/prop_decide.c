@@ -11,155 +11,8 @@
 
 #include <cmocka.h>
 
-#include "policies/schedule.h"
 #include "test/prop/prop.h"
-
-// ---- laws ----
-
-static const char *broken_fallback(const struct engine *e, bool any_ok)
-{
-	const struct decision *d = &e->decision;
-	if (!e->policy.fallback.set)
-		return "no fallback without being asked for";
-	bool is_asleep = e->policy.idle.set && d->current == e->policy.idle.replicas; // one signal counts there
-	if (any_ok && !is_asleep && e->policy.fallback.when == FALLBACK_ALL)
-		return "a healthy signal is not overridden";
-	if (d->current > 0 && d->desired == 0)
-		return "an error is not zero";
-	return NULL;
-}
-
-// Going to the idle level and leaving it, by what the activation signal shows.
-static const char *broken_idle(const struct engine *e, bool all_ok)
-{
-	const struct decision *d = &e->decision;
-	const struct policy_idle *idle = &e->policy.idle;
-	const struct trace_entry *reached = engine_find(e, REASON_IDLE_REACHED);
-	const struct trace_entry *woken = engine_find(e, REASON_ACTIVATED);
-	if (!idle->set)
-		return reached || woken ? "no idle without being asked for" : NULL;
-	if (reached && (!all_ok || !(reached->value <= idle->activation.above)))
-		return "idle only when all is seen, and quiet";
-	if (reached && (reached->after >= d->current || d->desired > d->current))
-		return "idle never adds";
-	if (reached && e->seen.ready_replicas < d->current)
-		return "not idle while starting";
-	if (woken && (!(woken->value > idle->activation.above) || d->desired <= d->current))
-		return "activity wakes";
-	int32_t awake_min = e->policy.n_schedules > 0    ? d->min_replicas
-	                    : e->policy.min_replicas > 1 ? e->policy.min_replicas
-	                                                 : 1;
-	if (!reached && d->current > idle->replicas && d->desired < awake_min)
-		return "below minReplicas only when idle";
-	return NULL;
-}
-
-static const char *broken_startup(const struct engine *e)
-{
-	const struct decision *d = &e->decision;
-	if (d->reason != REASON_REPLICAS_STARTING)
-		return NULL;
-	const struct trace_entry *t = engine_find(e, REASON_REPLICAS_STARTING);
-	if (!e->policy.startup.set || !t || t->count <= 0 || t->after < d->current || t->after >= t->before)
-		return "what is starting only shortens a scale-up";
-	return NULL;
-}
-
-static const char *broken_guard(const struct engine *e)
-{
-	const struct policy_guards *g = &e->policy.guards;
-	const struct decision *d = &e->decision;
-	int64_t change = (int64_t)d->desired - d->current;
-	// A target that wakes goes to its minimum in any case, or to the first multiple from there.
-	int32_t m = e->policy.replica_multiple, first = (d->min_replicas + m - 1) / m * m;
-	bool wakes = d->current < d->min_replicas && (d->desired == d->min_replicas || d->desired == first);
-	if (!g->set || change == 0 || wakes)
-		return NULL;
-	if (g->max_step > 0 && (change > g->max_step || change < -g->max_step))
-		return "guards.maxStep";
-	if (g->max_pending_set && change > 0 && e->seen.ready_replicas >= 0 &&
-	    d->current - e->seen.ready_replicas > g->max_pending_pods)
-		return "guards.maxPendingPods";
-	if ((int64_t)e->seen.ready_replicas * 100 < (int64_t)d->current * g->min_available_percent)
-		return "guards.minAvailablePercent";
-	return NULL;
-}
-
-// The bounds in force are those of the schedule or the policy; only idle lowers the minimum, or raises it to 1.
-static const char *broken_bounds(const struct engine *e)
-{
-	int64_t until_ms;
-	int32_t min = e->policy.min_replicas, max = e->policy.max_replicas;
-	int32_t i = schedule_at(&e->policy, e->now_ms, &until_ms);
-	if (i >= 0)
-		schedule_bounds(&e->policy, &e->schedules[i], &min, &max);
-	if ((i >= 0) != (engine_find(e, REASON_SCHEDULE_ACTIVE) != NULL) &&
-	    e->decision.reason != REASON_SCALING_DISABLED)
-		return "the schedule in force is told";
-	bool idle = e->policy.idle.set && !(i >= 0 && schedule_keeps_awake(&e->schedules[i]));
-	int32_t got = e->decision.min_replicas;
-	bool ok = idle ? got == e->policy.idle.replicas || got == (min > 1 ? min : 1) : got == min;
-	return ok && e->decision.max_replicas == max ? NULL : "bounds are those of the schedule or the policy";
-}
-
-static const char *broken_law(const struct engine *e)
-{
-	const struct decision *d = &e->decision;
-	int32_t min = d->min_replicas, max = d->max_replicas;
-	bool is_idle_level = e->policy.idle.set && e->policy.idle.replicas == 0;
-	for (size_t i = 0; i < e->policy.n_schedules; i++)
-		is_idle_level |= e->schedules[i].replicas_set && e->schedules[i].replicas == 0;
-	bool is_disabled = d->current == 0 && e->policy.min_replicas != 0 && !is_idle_level;
-	if (min < 0 || min > max)
-		return "the bounds leave room";
-	const char *bounds = broken_bounds(e);
-	if (bounds)
-		return bounds;
-	if (is_disabled && (d->desired != 0 || d->reason != REASON_SCALING_DISABLED))
-		return "a target scaled to 0 by hand stays there";
-	if (!is_disabled && (d->desired < min || d->desired > max))
-		return "bounds";
-	if (d->write != (d->desired != d->current))
-		return "a write is a change";
-	enum action action = d->desired > d->current   ? ACTION_SCALE_UP
-	                     : d->desired < d->current ? ACTION_SCALE_DOWN
-	                                               : d->action;
-	if (d->action != action || (d->desired == d->current && action >= ACTION_SCALE_UP))
-		return "the action tells the direction";
-	if (d->driver < 0 || (size_t)d->driver >= d->n_trace)
-		return "there is a driver";
-	bool any_ok = false, all_ok = true;
-	for (size_t i = 0; i < d->n_signals; i++) {
-		any_ok |= d->signals[i].state == SIGNAL_OK;
-		all_ok &= d->signals[i].state == SIGNAL_OK || d->signals[i].state == SIGNAL_IGNORED;
-	}
-	bool is_blind = engine_find(e, REASON_FALLBACK_ACTIVE) != NULL;
-	if (is_blind && broken_fallback(e, any_ok))
-		return broken_fallback(e, any_ok);
-	bool is_idle = engine_find(e, REASON_IDLE) != NULL, is_woken = engine_find(e, REASON_ACTIVATED) != NULL;
-	bool inside = (d->current >= min && d->current <= max) || is_woken;
-	bool any_up = is_blind || is_woken, any_down = is_blind || engine_find(e, REASON_IDLE_REACHED);
-	for (size_t i = 0; i < d->n_signals; i++) {
-		any_up |= d->signals[i].proposal > d->current;
-		any_down |= d->signals[i].proposal < d->current;
-	}
-	if (inside && e->policy.combine == COMBINE_MAX && engine_find(e, REASON_PANIC) && d->desired < d->current)
-		return "no scale-down in panic";
-	if (inside && !any_up && d->desired > d->current)
-		return "nobody asks for more: no scale-up";
-	if (inside && !any_down && d->desired < d->current)
-		return "nobody asks for fewer: no scale-down";
-	if (inside && !any_ok && !is_blind && !is_idle && !is_woken && d->action != ACTION_HOLD && !is_disabled)
-		return "no data is a hold";
-	if (inside && !all_ok && !is_blind && d->desired < d->current)
-		return "no scale-down while a signal is missing";
-	if (inside && !is_woken && e->policy.scale_up.select == SELECT_DISABLED && d->desired > d->current &&
-	    e->policy.replica_multiple == 1)
-		return "a disabled direction does not scale";
-	const char *law = broken_idle(e, all_ok);
-	law = law ? law : broken_startup(e);
-	return law ? law : inside ? broken_guard(e) : NULL;
-}
+#include "test/support/laws.h"
 
 static void every_tick_keeps_the_laws(void **state)
 {
@@ -180,6 +33,7 @@ static void every_tick_keeps_the_laws(void **state)
 			struct engine look;
 			prop_copy(&look, &e);
 			engine_tick_as_stamped(&look); // a look at a copy
+			const char *law = laws_broken(&(struct law_tick){&e.policy, &e.seen, &look.decision, e.state});
 			engine_tick_as_stamped(&e);
 			twin.seen = e.seen;
 			twin.now_ms = e.now_ms;
@@ -189,7 +43,6 @@ static void every_tick_keeps_the_laws(void **state)
 			if (!prop_same_decision(&e.decision, &twin.decision) || memcmp(e.state, twin.state, bytes) != 0)
 				prop_fail_at("equal inputs, equal decisions and states", done, &e);
 			engine_done(&look);
-			const char *law = broken_law(&e);
 			if (law)
 				prop_fail_at(law, done, &e);
 			if (e.decision.write)
@@ -229,10 +82,13 @@ static void going_idle_never_adds(void **state)
 		for (int i = 0; i < PROP_TICKS_A_TRACE; i++, done++) {
 			for (size_t k = 0; k < e.policy.n_signals; k++)
 				prop_show_random(&r, &e, k);
+			struct engine before;
+			prop_copy(&before, &e);
 			const struct decision *d = engine_tick_as_stamped(&e);
 			quiet += engine_find(&e, REASON_SCHEDULE_ACTIVE) && d->current < idle->replicas &&
 			         !(e.decision.signals[0].value > idle->activation.above);
-			const char *law = broken_law(&e);
+			const char *law = laws_broken(&(struct law_tick){&e.policy, &e.seen, d, before.state});
+			engine_done(&before);
 			if (law)
 				prop_fail_at(law, done, &e);
 			prop_follow(&r, &e);

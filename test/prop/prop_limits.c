@@ -290,6 +290,8 @@ static void a_changed_scale_is_a_multiple(void **state)
 	for (int64_t done = 0; done < n;) {
 		prop_engine(&r, &e, 1 + prop_up_to(&r, 2));
 		int32_t m = e.policy.replica_multiple = 2 + prop_up_to(&r, 3);
+		if (prop_chance(&r, 50))
+			e.policy.max_replicas = e.policy.min_replicas + m + prop_up_to(&r, 12);
 		if (e.policy.idle.set) // waking past a guard
 			e.policy.guards = (struct policy_guards){.set = true, .max_step = 1};
 		engine_start(&e);
@@ -304,7 +306,12 @@ static void a_changed_scale_is_a_multiple(void **state)
 				if (d->desired % m != 0)
 					prop_fail_at("a changed scale is a multiple", done, &e);
 			}
+			const struct trace_entry *t = engine_find(&e, REASON_REPLICA_MULTIPLE);
+			if (t && d->current <= d->max_replicas && t->before < d->current && t->after < t->before)
+				prop_fail_at("a multiple takes away no more than was asked for", done, &e);
 			go_on(&r, &e, &p);
+			if (prop_chance(&r, 5)) // somebody else scales, not by multiples
+				e.seen.spec_replicas = prop_up_to(&r, e.policy.max_replicas);
 		}
 		engine_done(&e);
 	}

@@ -210,7 +210,13 @@ static const struct bound_row bound_rows[] = {
         {1, 10, 4, 4, 9, 8, UP, MULT}, // 12 is too many: the last multiple below
         {1, 10, 4, 4, 30, 8, UP, MULT},
         {1, 10, 4, 9, 10, 9, NONE, MULT}, // 12 is too many, 8 is not up
-        {1, 10, 4, 14, GONE, 8, DOWN, MULT},
+        // 18 of 27 are wanted, and 28 is too many: 14 would be fewer than wanted, so they stay
+        {1, 27, 14, 27, 18, 27, NONE, MULT},
+        {1, 28, 14, 27, 18, 27, NONE, MULT},
+        {1, 10, 4, 10, 9, 10, NONE, MULT},
+        {1, 10, 4, 10, 8, 8, DOWN, FINE},
+        {1, 10, 4, 10, 6, 8, DOWN, MULT},
+        {1, 10, 4, 14, GONE, 8, DOWN, MULT}, // above max it comes down in any case
         {3, 10, 4, 1, GONE, 4, UP, MULT},
         {5, 7, 4, 4, GONE, 5, UP, FEW}, // no multiple between the bounds
         {5, 7, 4, 9, GONE, 7, DOWN, MANY},
