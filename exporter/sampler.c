@@ -126,6 +126,7 @@ static void publish(struct sampler *s, bool up, struct tally tally, double secon
 	s->front = s->back;
 	s->back = front;
 	struct sampler_status *st = &s->status;
+	st->texts++;
 	st->up = up;
 	st->devices = tally.devices;
 	st->lost = tally.lost;

@@ -54,6 +54,7 @@ struct sampler_status {
 	int64_t release_left_ms; // until the devices are opened again
 	uint64_t samples;        // rounds that could read
 	uint64_t errors;         // rounds or openings that failed
+	uint64_t texts;          // how often sampler_read's text has changed, but for `dropped`
 	bool read_ok;            // the last attempt to open or read the devices that ended
 	double read_seconds;     // how long it took, without rendering; -1: none ended yet
 	char message[256];       // why it is not up, "" otherwise

@@ -70,8 +70,8 @@ static void on_metrics(void *arg, struct http_exchange *x)
 	render_self(s, &status);
 	enum page_format format = page_format_wanted(http_exchange_header(x, "Accept"));
 	bool gzip = page_gzip_wanted(http_exchange_header(x, "Accept-Encoding"));
-	// Every round counts in one of the two; what was dropped for its age is another text of the same round.
-	uint64_t round = (status.samples + status.errors + 1) * 2 + status.dropped;
+	// Every text has a number of its own, that of a release, too; what was dropped for its age is another one.
+	uint64_t round = (status.texts + 1) * 2 + status.dropped;
 	if (page_make(&s->page, format, gzip, round, &s->text, &s->self_text, &e) < 0) {
 		http_exchange_reply_text(x, 500, e.msg);
 		return;
