@@ -164,12 +164,24 @@ static void allow_zero(struct conversion *c)
 	             c->idle_signal);
 }
 
+// KEDA makes an HPA of each ScaledObject, on metrics that only KEDA serves; `kubectl get hpa -A` shows them with the
+// others.
+static void note_owner(struct conversion *c, const struct doc_node *root)
+{
+	const struct doc_node *owners = doc_get(doc_get(root, "metadata"), "ownerReferences");
+	for (const struct doc_node *o = owners ? owners->child : NULL; o; o = o->next)
+		if (convert_get(o, "kind", NULL))
+			convert_note(c, "the %s %s makes this one, and would make it again: convert that one instead",
+			             convert_get(o, "kind", ""), convert_get(o, "name", "without a name"));
+}
+
 bool convert_hpa(struct conversion *c, const struct doc_node *root)
 {
 	if (strcmp(c->kind, "HorizontalPodAutoscaler") != 0)
 		return false;
 	const struct doc_node *spec = doc_get(root, "spec");
 	c->from = convert_origin(c);
+	note_owner(c, root);
 	convert_target(c, spec);
 	c->min_replicas = convert_get(spec, "minReplicas", "1");
 	c->max_replicas = convert_get(spec, "maxReplicas", NULL);
