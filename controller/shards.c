@@ -10,6 +10,7 @@
 #include "base/http_client.h"
 #include "base/log.h"
 #include "controller/shards_private.h"
+#include "k8s/scale.h"
 #include "k8s/watch.h"
 
 #define LEASE_CONNECTIONS 4
@@ -275,6 +276,9 @@ static int check(const struct shards_options *o, struct err *e)
 		return err_set(e, ERR_USAGE,
 		               "--lease-name \"%.80s\" must be 1 to %d lower-case letters, digits and '-', not first",
 		               o->lease_name, SHARDS_LEASE_NAME_BYTES - 1);
+	if (!scale_name_is_valid(o->namespace_name))
+		return err_set(e, ERR_USAGE, "the namespace of the leases \"%.80s\" is no name of a namespace",
+		               o->namespace_name);
 	if (!o->identity[0] || strlen(o->identity) >= LEASE_IDENTITY_BYTES)
 		return err_set(e, ERR_USAGE, "--identity must have 1 to %d bytes", LEASE_IDENTITY_BYTES - 1);
 	return 0;

@@ -90,6 +90,26 @@ static void check_broken_twin(const char *text, size_t size, const struct policy
 	free(twin);
 }
 
+// With little memory a good object is a fault, at whatever place memory ends.
+static void check_little_memory(const char *text, size_t size)
+{
+	for (size_t room = 64; room < 65536; room = room * 3 / 2 + 8) {
+		struct schema_errors errors, unknown;
+		struct arena a;
+		struct policy_object object;
+		struct policy policy;
+		arena_init(&a, room);
+		schema_errors_init(&errors, NULL);
+		schema_errors_init(&unknown, NULL);
+		int rc = policy_object_decode(text, size, &a, &object, &policy, &errors, &unknown);
+		require((rc == 0) == (errors.n == 0));
+		check_object(&object);
+		arena_done(&a);
+		if (rc == 0)
+			return;
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct schema_errors errors, unknown;
@@ -119,6 +139,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		require(policy.name && strcmp(policy.name, object.name) == 0 && policy.n_signals >= 1 &&
 		        policy.min_replicas <= policy.max_replicas && policy.max_replicas <= POLICY_REPLICAS_MAX);
 		check_broken_twin(text, size, &object);
+		check_little_memory(text, size);
 	}
 	arena_done(&a);
 	free(text);
