@@ -49,6 +49,11 @@ static cJSON *fetch_events(struct kube_session *session, const struct policy_vie
 	cJSON *events = NULL;
 	if (kube_session_request(session, "GET", path, NULL, NULL, &body, e) == 0)
 		events = json_read(buf_str(&body), body.len, e);
+	if (events && !cJSON_IsArray(json_get(events, "items"))) { // not the same as none
+		cJSON_Delete(events);
+		events = NULL;
+		err_set(e, ERR_PROTOCOL, "the server answered with something that is no list of Events");
+	}
 	buf_done(&body);
 	return events;
 }

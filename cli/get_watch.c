@@ -181,7 +181,10 @@ int get_watch(struct kube_session *session, const struct policy_scope *scope, en
 	snprintf(selector, sizeof selector, "metadata.name=%s", scope->n_names ? scope->names[0] : "");
 	policy_views_init(&w.listed);
 	policy_render_table(&w.table, output == OUTPUT_WIDE, scope->all_namespaces);
-	struct k8s_watch *watch = policy_path(scope, NULL, path, &e) < 0 ? NULL : k8s_watch_new(&options, &e);
+	const char *name = scope->n_names ? scope->names[0] : NULL; // one that cannot be is told, not waited for
+	struct k8s_watch *watch = policy_path(scope, name, path, &e) < 0 || policy_path(scope, NULL, path, &e) < 0
+	                                  ? NULL
+	                                  : k8s_watch_new(&options, &e);
 	if (!watch) {
 		fprintf(stderr, "gpuscale get: %s\n", e.msg);
 		w.code = err_kind_info(e.kind)->exit_code;

@@ -15,7 +15,6 @@
 #include "k8s/scale.h"
 
 #define PAGE_OBJECTS       100
-#define CONTINUE_BYTES_MAX 4096
 #define SELECTOR_BYTES_MAX 1024
 #define RESTARTS_MAX       3 // of a list that took longer than the server remembers
 #define PAGES_MAX          (POLICY_VIEWS_MAX / PAGE_OBJECTS + 1)
@@ -110,28 +109,6 @@ int policy_fetch_explain(struct err *e, const char *name)
 	return -1;
 }
 
-// One page of a list; ret_continue is "" on the last one.
-static int add_page(struct policy_views *v, const struct buf *body, char ret_continue[CONTINUE_BYTES_MAX],
-                    struct err *e)
-{
-	cJSON *root = json_read(buf_str(body), body->len, e);
-	if (!root)
-		return err_wrap(e, "the list of GPUAutoscalers");
-	const char *more = json_get_str(json_get(root, "metadata"), "continue", "");
-	cJSON *items = cJSON_GetObjectItemCaseSensitive(root, "items");
-	int rc = 0;
-	if (!cJSON_IsArray(items))
-		rc = err_set(e, ERR_PROTOCOL, "the list of GPUAutoscalers has no items");
-	else if (strlen(more) >= CONTINUE_BYTES_MAX)
-		rc = err_set(e, ERR_LIMIT, "the list's continue token has %zu bytes, the ceiling is %d", strlen(more),
-		             CONTINUE_BYTES_MAX - 1);
-	for (cJSON *item = rc == 0 ? items->child : NULL; item && rc == 0; item = item->next)
-		rc = policy_views_add(v, item, e);
-	snprintf(ret_continue, CONTINUE_BYTES_MAX, "%s", more);
-	cJSON_Delete(root);
-	return rc;
-}
-
 // Percent-encodes all but what never means anything in a URL.
 static void put_encoded(struct buf *path, const char *text)
 {
@@ -146,17 +123,17 @@ static void put_encoded(struct buf *path, const char *text)
 }
 
 static int fetch_page(struct kube_session *session, const struct policy_scope *s, const char *base,
-                      struct policy_views *v, char more[CONTINUE_BYTES_MAX], struct err *e)
+                      struct policy_views *v, char more[POLICY_VIEWS_CONTINUE_BYTES], struct err *e)
 {
 	struct buf path, body;
-	buf_init(&path, POLICY_PATH_BYTES_MAX + 3 * (CONTINUE_BYTES_MAX + SELECTOR_BYTES_MAX));
+	buf_init(&path, POLICY_PATH_BYTES_MAX + 3 * (POLICY_VIEWS_CONTINUE_BYTES + SELECTOR_BYTES_MAX));
 	buf_init(&body, JSON_BYTES_MAX);
 	buf_printf(&path, "%s?limit=%d%s", base, PAGE_OBJECTS, more[0] ? "&continue=" : "");
 	put_encoded(&path, more);
 	buf_puts(&path, s->selector ? "&labelSelector=" : "");
 	put_encoded(&path, s->selector ? s->selector : "");
 	int rc = kube_session_request(session, "GET", buf_str(&path), NULL, NULL, &body, e);
-	rc = rc < 0 ? policy_fetch_explain(e, NULL) : add_page(v, &body, more, e);
+	rc = rc < 0 ? policy_fetch_explain(e, NULL) : policy_views_add_list(v, buf_str(&body), body.len, more, e);
 	buf_done(&path);
 	buf_done(&body);
 	return rc;
@@ -164,7 +141,7 @@ static int fetch_page(struct kube_session *session, const struct policy_scope *s
 
 int policy_fetch_all(struct kube_session *session, const struct policy_scope *s, struct policy_views *v, struct err *e)
 {
-	char base[POLICY_PATH_BYTES_MAX], more[CONTINUE_BYTES_MAX] = "";
+	char base[POLICY_PATH_BYTES_MAX], more[POLICY_VIEWS_CONTINUE_BYTES] = "";
 	if (policy_path(s, NULL, base, e) < 0)
 		return -1;
 	int rc = 0, restarts = 0;
@@ -178,6 +155,9 @@ int policy_fetch_all(struct kube_session *session, const struct policy_scope *s,
 			rc = 0;
 		}
 	}
+	if (rc == 0 && more[0]) // a list that ends here would look complete
+		rc = err_set(e, ERR_LIMIT, "the list of GPUAutoscalers has more than %d pages: name a namespace (-n)",
+		             PAGES_MAX);
 	policy_views_sort(v);
 	return rc;
 }

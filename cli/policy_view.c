@@ -8,8 +8,10 @@
 
 #include "base/doc.h"
 #include "base/err.h"
+#include "base/json_read.h"
 #include "base/num.h"
 #include "base/schema.h"
+#include "k8s/scale.h"
 #include "policies/policy_schema.h"
 
 void policy_views_init(struct policy_views *v)
@@ -56,6 +58,15 @@ static int read_status(struct policy_views *v, struct policy_view *p, const stru
 	return 0;
 }
 
+// As it is written: the default where there is nothing, and no default where there is something that is no text.
+static const char *text_of(const struct doc_node *map, const char *key, const char *fallback)
+{
+	const struct doc_node *node = doc_get(map, key);
+	if (!node || node->kind == DOC_NULL)
+		return fallback;
+	return node->kind == DOC_SCALAR ? node->text : "<invalid>";
+}
+
 static int read_object(struct policy_views *v, struct policy_view *p, const struct doc_node *root, struct err *e)
 {
 	const struct doc_node *metadata = doc_get(root, "metadata"), *spec = doc_get(root, "spec");
@@ -70,10 +81,10 @@ static int read_object(struct policy_views *v, struct policy_view *p, const stru
 		p->generation = 0;
 	p->labels = doc_get(metadata, "labels");
 	p->annotations = doc_get(metadata, "annotations");
-	p->target_kind = doc_get_text(target, "kind", "Deployment");
-	p->target_name = doc_get_text(target, "name", "");
-	p->min = doc_get_text(spec, "minReplicas", "1");
-	p->max = doc_get_text(spec, "maxReplicas", "");
+	p->target_kind = text_of(target, "kind", "Deployment");
+	p->target_name = text_of(target, "name", "");
+	p->min = text_of(spec, "minReplicas", "1");
+	p->max = text_of(spec, "maxReplicas", "");
 	p->paused_spec = is_true(spec, "paused");
 	p->dry_run_spec = is_true(spec, "dryRun");
 	p->paused_annotation = is_true(p->annotations, POLICY_ANNOTATION_PAUSED);
@@ -97,9 +108,22 @@ static int make_room(struct policy_views *v, struct err *e)
 	return 0;
 }
 
+// Something else under the address of a policy (a Status, what a proxy says of itself) would be shown as one that has
+// nothing set. Names go into addresses and onto terminals.
+static int check_object(const cJSON *object, struct err *e)
+{
+	const cJSON *metadata = json_get(object, "metadata");
+	const char *kind = json_get_str(object, "kind", json_get(object, "kind") ? "" : POLICY_KIND);
+	if (strcmp(kind, POLICY_KIND) == 0 && scale_name_is_valid(json_get_str(metadata, "namespace", "")) &&
+	    scale_name_is_valid(json_get_str(metadata, "name", "")))
+		return 0;
+	return err_set(e, ERR_PROTOCOL,
+	               "the server answered with something that is no " POLICY_KIND " with a name and a namespace");
+}
+
 int policy_views_add(struct policy_views *v, struct cJSON *object, struct err *e)
 {
-	if (make_room(v, e) < 0)
+	if (check_object(object, e) < 0 || make_room(v, e) < 0)
 		return -1;
 	cJSON_DeleteItemFromObjectCaseSensitive(cJSON_GetObjectItemCaseSensitive(object, "metadata"), "managedFields");
 	char *text = cJSON_PrintUnformatted(object);
@@ -114,6 +138,27 @@ int policy_views_add(struct policy_views *v, struct cJSON *object, struct err *e
 	if (rc == 0)
 		rc = read_object(v, p, root, e);
 	v->n += rc == 0;
+	return rc;
+}
+
+int policy_views_add_list(struct policy_views *v, const char *json, size_t len,
+                          char ret_continue[static POLICY_VIEWS_CONTINUE_BYTES], struct err *e)
+{
+	ret_continue[0] = '\0';
+	cJSON *root = json_read(json, len, e);
+	if (!root)
+		return err_wrap(e, "the list of GPUAutoscalers");
+	const cJSON *metadata = json_get(root, "metadata"), *items = json_get(root, "items");
+	int rc = 0;
+	if (!cJSON_IsArray(items))
+		rc = err_set(e, ERR_PROTOCOL, "the list of GPUAutoscalers has no items");
+	else if (metadata && !cJSON_IsObject(metadata) && !cJSON_IsNull(metadata))
+		rc = err_set(e, ERR_PROTOCOL, "the list's metadata is no object");
+	else if (json_get_text(metadata, "continue", ret_continue, POLICY_VIEWS_CONTINUE_BYTES, e) < 0)
+		rc = err_wrap(e, "the list's metadata"); // what can be read is not all there is
+	for (cJSON *item = rc == 0 ? items->child : NULL; item && rc == 0; item = item->next)
+		rc = policy_views_add(v, item, e);
+	cJSON_Delete(root);
 	return rc;
 }
 

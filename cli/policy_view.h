@@ -15,6 +15,7 @@ struct doc_node;
 struct err;
 
 #define POLICY_VIEWS_MAX             20000
+#define POLICY_VIEWS_CONTINUE_BYTES  4096
 #define POLICY_ANNOTATION_REASON     "gpuscale.dev/paused-reason" // why somebody paused it; for people only
 #define POLICY_VIEWS_ARENA_BYTES_MAX ((size_t)1024 * 1024 * 1024)
 
@@ -39,8 +40,13 @@ struct policy_views {
 
 void policy_views_init(struct policy_views *v);
 void policy_views_done(struct policy_views *v);
-// Adds one object; its metadata.managedFields are removed from the tree. -1 and *e: ERR_LIMIT, ERR_PROTOCOL.
+// Adds one object; its metadata.managedFields are removed from the tree. -1 and *e: ERR_LIMIT, ERR_PROTOCOL for what is
+// no GPUAutoscaler.
 int policy_views_add(struct policy_views *v, struct cJSON *object, struct err *e);
+// Adds one page of a list as the API server sends it; ret_continue is "" on the last one. -1 and *e: ERR_LIMIT,
+// ERR_PROTOCOL; what was added before stays.
+int policy_views_add_list(struct policy_views *v, const char *json, size_t len,
+                          char ret_continue[static POLICY_VIEWS_CONTINUE_BYTES], struct err *e);
 // In order of namespace, then name.
 void policy_views_sort(struct policy_views *v);
 // What the policy does: "Active", "Paused", "DryRun".

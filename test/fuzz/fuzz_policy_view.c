@@ -14,6 +14,7 @@
 #include "base/json_read.h"
 #include "cli/policy_render.h"
 #include "cli/policy_view.h"
+#include "k8s/scale.h"
 
 #define OUTPUT_MAX ((size_t)8 * 1024 * 1024)
 #define NOW_MS     1767603600000
@@ -34,6 +35,7 @@ static size_t check_printable(const struct buf *out)
 		unsigned char c = (unsigned char)out->data[i];
 		lines += c == '\n';
 		require(c == '\n' || (c >= 0x20 && c != 0x7f));
+		require(c != 0xc2 || i + 1 == out->len || (unsigned char)out->data[i + 1] >= 0xa0); // C1
 	}
 	return lines;
 }
@@ -49,6 +51,7 @@ static void render_all(const struct policy_views *v, const cJSON *events)
 			if (format == OUTPUT_TABLE || format == OUTPUT_WIDE)
 				require(check_printable(&out) == (v->n ? v->n + 1 : 0));
 			require(!out.failed);
+			check_printable(&out);
 		}
 	}
 	buf_reset(&out);
@@ -72,13 +75,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	struct policy_views v;
 	policy_views_init(&v);
-	cJSON *item, *items = cJSON_GetObjectItemCaseSensitive(root, "items");
+	cJSON *items = cJSON_GetObjectItemCaseSensitive(root, "items");
+	char more[POLICY_VIEWS_CONTINUE_BYTES];
 	int rc = 0;
+	err_clear(&e);
 	if (cJSON_IsArray(items))
-		cJSON_ArrayForEach(item, items) rc = rc < 0 ? rc : policy_views_add(&v, item, &e);
+		rc = policy_views_add_list(&v, (const char *)data, size, more, &e);
 	else
 		rc = policy_views_add(&v, root, &e);
-	require(rc == 0 || e.kind != ERR_NONE);
+	require(rc == 0 || (e.kind != ERR_NONE && e.msg[0]));
+	require(rc < 0 || v.n == (cJSON_IsArray(items) ? (size_t)cJSON_GetArraySize(items) : 1));
+	for (size_t i = 0; i < v.n; i++)
+		require(scale_name_is_valid(v.items[i].name) && scale_name_is_valid(v.items[i].namespace_name));
 	policy_views_sort(&v);
 	render_all(&v, cJSON_IsArray(items) ? root : NULL);
 	policy_views_done(&v);
