@@ -95,14 +95,15 @@ static void say(const struct session *s, const char *colour, const char *word, c
                 const char *name)
 {
 	struct buf out;
-	char clean[TEST_NAME_BYTES];
+	char clean[TEST_NAME_BYTES], file[PATH_MAX];
 	text_show(clean, sizeof clean, name, strlen(name));
+	text_show(file, sizeof file, path, strlen(path));
 	buf_init(&out, 2 * TEST_NAME_BYTES);
 	test_report_coloured(&out, &s->style, colour, word);
 	if (line > 0)
-		printf("%s %s:%d: %s\n", buf_str(&out), path, line, clean);
+		printf("%s %s:%d: %s\n", buf_str(&out), file, line, clean);
 	else
-		printf("%s %s: %s\n", buf_str(&out), path, clean);
+		printf("%s %s: %s\n", buf_str(&out), file, clean);
 	buf_done(&out);
 }
 

@@ -17,6 +17,7 @@
 
 #define FUSE_FAST_MS    250 // a query that takes longer by itself travels alone
 #define FUSE_SOLO_TICKS 40  // so do those that were in a request that failed, for a while
+#define REFUSALS_MAX    3   // of the question about the age alone, in a row
 
 struct waiter {
 	query_answer_fn *fn;
@@ -30,6 +31,7 @@ struct query_entry {
 	char *wrapped; // with the freshness series; NULL when the query is asked as it is
 	bool in_flight;
 	bool asked_wrapped;   // the request under way carries `wrapped`
+	int refused;          // times in a row that only `wrapped` was refused
 	int64_t asked_for_ms; // the tick of the last request
 	bool is_fusable;      // answered well and fast by itself
 	int solo_ticks;       // to go
@@ -180,7 +182,17 @@ static void finish(struct query_entry *q, struct query_answer *a)
 	deliver(q);
 }
 
-static void send_query(struct query_entry *q);
+static void send_query(struct query_entry *q, const char *text);
+
+// `scalar or vector` is no PromQL: such a query goes without its age from now on. Any other may have been refused for
+// what passes (series that match twice while pods are replaced): it keeps its age, unless only that is refused.
+static void note_plain(struct query_entry *q, const struct promql_result *result)
+{
+	if (result->type == PROMQL_VECTOR && ++q->refused < REFUSALS_MAX)
+		return;
+	free(q->wrapped);
+	q->wrapped = NULL;
+}
 
 // With one source there is nothing to tell apart; its address is in the error.
 static struct query_answer *answer_error(const struct query_entry *q, struct err *e)
@@ -193,32 +205,26 @@ static struct query_answer *answer_error(const struct query_entry *q, struct err
 static void on_result(void *arg, const struct promql_result *result, const struct err *error)
 {
 	struct query_entry *q = arg;
-	if (result) {
-		q->is_fusable = result->type == PROMQL_VECTOR && result->n_warnings == 0 &&
-		                now_ms(q) - q->started_ms < FUSE_FAST_MS;
-		finish(q, answer_of(result, NULL, 0));
+	q->is_fusable = result && result->type == PROMQL_VECTOR && result->n_warnings == 0 &&
+	                now_ms(q) - q->started_ms < FUSE_FAST_MS;
+	if (error && error->kind == ERR_REJECTED && q->asked_wrapped) {
+		send_query(q, q->query); // one that is wrong by itself gives its own error then
 		return;
 	}
-	q->is_fusable = false;
-	if (error->kind == ERR_REJECTED && q->asked_wrapped) {
-		// `scalar or vector` is no PromQL: such a query is asked plainly from now on. A query that is wrong by
-		// itself gives its own error then.
-		free(q->wrapped);
-		q->wrapped = NULL;
-		send_query(q);
-		return;
-	}
-	struct err e = *error;
-	finish(q, answer_error(q, &e));
+	if (result && q->wrapped && !q->asked_wrapped)
+		note_plain(q, result);
+	else
+		q->refused = 0;
+	struct err e = error ? *error : (struct err){0};
+	finish(q, result ? answer_of(result, NULL, 0) : answer_error(q, &e));
 }
 
-static void send_query(struct query_entry *q)
+static void send_query(struct query_entry *q, const char *text)
 {
 	struct err e;
-	q->asked_wrapped = q->wrapped != NULL;
+	q->asked_wrapped = text == q->wrapped;
 	q->started_ms = now_ms(q);
-	struct promql_question question = {
-	        .query = text_of(q), .time_ms = q->asked_for_ms, .lookback_ms = q->lookback_ms};
+	struct promql_question question = {.query = text, .time_ms = q->asked_for_ms, .lookback_ms = q->lookback_ms};
 	if (promql_source_ask(q->source, &question, on_result, q, &e) < 0)
 		finish(q, answer_error(q, &e));
 }
@@ -242,7 +248,7 @@ static void part(struct batch *b, const struct err *error)
 			finish(q, answer_error(q, &e));
 		} else {
 			q->solo_ticks = FUSE_SOLO_TICKS;
-			send_query(q);
+			send_query(q, text_of(q));
 		}
 	}
 }
@@ -311,7 +317,7 @@ static struct query_entry *send_some(const struct hub_source *s, struct query_en
 	}
 	free(b);
 	q = first->next_waiting;
-	send_query(first);
+	send_query(first, text_of(first));
 	return q;
 }
 
@@ -343,7 +349,7 @@ static void send_soon(struct query_hub *hub, struct hub_source *s, struct query_
 	if (q->solo_ticks > 0)
 		q->solo_ticks--;
 	if (!q->is_fusable || q->solo_ticks > 0 || promql_source_fuse_bytes(s->source) == 0) {
-		send_query(q);
+		send_query(q, text_of(q));
 		return;
 	}
 	*s->waiting = q;

@@ -72,6 +72,10 @@ static int add_notation(struct reader *r, struct scenario_series *s, const char 
 	struct err e;
 	struct series_point *from;
 	size_t n;
+	if (strlen(node->text) != node->text_len) {
+		schema_report(r->errors, node, path, "cannot hold the character \\0: remove it");
+		return -1;
+	}
 	if (series_notation_parse(r->a, text, &from, &n, &e) < 0) {
 		schema_report(r->errors, node, path, "%s", e.msg);
 		return -1;

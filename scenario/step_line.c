@@ -171,6 +171,25 @@ static int parse_signals(const struct policy *p, const cJSON *object, struct are
 
 // ---- pods ----
 
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(((const struct obs_pod *)a)->name, ((const struct obs_pod *)b)->name);
+}
+
+// One that is there twice would count twice.
+static int check_pods(struct obs_pod *pods, size_t n, struct err *e)
+{
+	if (n > 1)
+		qsort(pods, n, sizeof *pods, compare_names);
+	for (size_t i = 1; i < n; i++)
+		if (compare_names(&pods[i - 1], &pods[i]) == 0) {
+			char shown[SHOWN_BYTES];
+			text_show(shown, sizeof shown, pods[i].name, strlen(pods[i].name));
+			return err_set(e, ERR_INPUT, "pod \"%s\" is given twice", shown);
+		}
+	return 0;
+}
+
 static int parse_pods(const cJSON *object, struct arena *a, struct observation *o, struct err *e)
 {
 	if (!cJSON_IsObject(object))
@@ -192,9 +211,11 @@ static int parse_pods(const cJSON *object, struct arena *a, struct observation *
 			return err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");
 		pods[k] = (struct obs_pod){name, (enum pod_state)s};
 	}
+	if (!pods)
+		return err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");
 	o->pods = pods;
 	o->n_pods = n;
-	return pods ? 0 : err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");
+	return check_pods(pods, n, e);
 }
 
 // ---- the line ----

@@ -27,7 +27,9 @@ static void put_clean(struct buf *out, const char *text)
 static void put_diff(struct buf *out, const struct test_style *style, const char *file,
                      const struct scenario_finding *f, const char *at)
 {
-	buf_printf(out, "  --- expected  %s:%d\n  +++ decided   at %s\n", file, f->line, at);
+	buf_puts(out, "  --- expected  ");
+	put_clean(out, file);
+	buf_printf(out, ":%d\n  +++ decided   at %s\n", f->line, at);
 	for (size_t i = 0; i < f->n_fields; i++) {
 		const struct scenario_field *x = &f->fields[i];
 		char line[LINE_BYTES], clean[LINE_BYTES];
@@ -47,7 +49,9 @@ static void put_diff(struct buf *out, const struct test_style *style, const char
 static void put_sentence(struct buf *out, const char *file, const struct scenario_finding *f, const char *at)
 {
 	const char *separator = "";
-	buf_printf(out, "  %s:%d: at %s: ", file, f->line, at);
+	buf_puts(out, "  ");
+	put_clean(out, file);
+	buf_printf(out, ":%d: at %s: ", f->line, at);
 	for (size_t i = 0; i < f->n_fields; i++) {
 		const struct scenario_field *x = &f->fields[i];
 		if (x->equal)

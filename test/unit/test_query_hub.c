@@ -141,7 +141,9 @@ static void a_query_that_cannot_carry_its_age_is_asked_plainly(void **state)
 	                                        "{\"status\":\"error\",\"errorType\":\"bad_data\",\"error\":\"set "
 	                                        "operator \\\"or\\\" not allowed in binary scalar expression\"}",
 	                                        NULL, 0};
-	h.f->replies[1] = (struct promql_reply){200, NULL, PROMQL_FIXTURE_BODY, NULL, 0};
+	h.f->replies[1] = (struct promql_reply){
+	        200, NULL, "{\"status\":\"success\",\"data\":{\"resultType\":\"scalar\",\"result\":[1,\"2\"]}}", NULL,
+	        0};
 	struct heard a = {0};
 	ask(&h, "scalar(x)", 1000, &a);
 	wait_for(&h, &a, 1);
@@ -152,6 +154,49 @@ static void a_query_that_cannot_carry_its_age_is_asked_plainly(void **state)
 	ask(&h, "scalar(x)", 2000, &a); // remembered
 	wait_for(&h, &a, 2);
 	assert_int_equal(h.f->n_requests, 3);
+	close_hub(&h);
+}
+
+// What was refused for what passes must not go without its age for ever: a source that stops would stay fresh.
+static void a_vector_that_was_refused_once_is_asked_for_its_age_again(void **state)
+{
+	static const struct promql_reply refusal = {
+	        422, NULL,
+	        "{\"status\":\"error\",\"errorType\":\"execution\",\"error\":\"found "
+	        "duplicate series for the match group\"}",
+	        NULL, 0};
+	struct hub_fixture h = open_hub(state);
+	struct heard a = {0};
+	h.f->replies[0] = refusal;
+	ask(&h, "x / y", 1000, &a); // wrong by itself
+	wait_for(&h, &a, 1);
+	assert_int_equal(a.state, OBS_FAILED);
+	assert_int_equal(h.f->n_requests, 2);
+	assert_null(strstr(h.f->requests[1].body, "freshness"));
+	ask(&h, "x / y", 2000, &a);
+	wait_for(&h, &a, 2);
+	assert_int_equal(h.f->n_requests, 4);
+	assert_non_null(strstr(h.f->requests[2].body, "freshness"));
+	close_hub(&h);
+}
+
+static void a_vector_whose_age_is_refused_each_time_is_asked_plainly_in_the_end(void **state)
+{
+	struct hub_fixture h = open_hub(state);
+	struct heard a = {0};
+	h.f->replies[1] = h.f->replies[0];
+	h.f->replies[0] = (struct promql_reply){
+	        422, NULL, "{\"status\":\"error\",\"errorType\":\"execution\",\"error\":\"no\"}", NULL, 0};
+	h.f->n_replies = 2;
+	for (int i = 1; i <= 4; i++) {
+		bool is_last = i == 4;
+		h.f->n_requests = is_last; // the good reply is the second
+		ask(&h, "x", 1000 * i, &a);
+		wait_for(&h, &a, i);
+		assert_int_equal(a.state, OBS_OK);
+		assert_int_equal(h.f->n_requests, 2);
+		assert_true(!strstr(h.f->requests[is_last].body, "freshness") == is_last);
+	}
 	close_hub(&h);
 }
 
@@ -436,6 +481,8 @@ int main(void)
 	        T(the_age_of_the_data_comes_with_the_value),
 	        T(only_the_extra_series_means_no_data),
 	        T(a_query_that_cannot_carry_its_age_is_asked_plainly),
+	        T(a_vector_that_was_refused_once_is_asked_for_its_age_again),
+	        T(a_vector_whose_age_is_refused_each_time_is_asked_plainly_in_the_end),
 	        T(failures_warnings_and_wrong_types_are_answers),
 	        T(closing_answers_what_is_under_way),
 	        T(forgotten_queries_are_asked_anew),

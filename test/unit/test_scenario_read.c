@@ -126,6 +126,8 @@ static void faults_are_placed_and_say_the_fix(void **state)
 	         "must be a piece"},
 	        {"  invariants: [NoFlap]\n  signals: {load: []}\n", 3, 19, "tests[0].signals.load",
 	         "the series is empty"},
+	        {"  invariants: [NoFlap]\n  signals: {load: \"1x3\\0 9x3\"}\n", 3, 19, "tests[0].signals.load",
+	         "cannot hold the character"},
 	        {"  invariants: [NoFlap]\n  signals: {load: ~}\n", 3, 19, "tests[0].signals.load", "must be a series"},
 	        {"  invariants: [NoFlap]\n  state: {scaleEvents: [{ago: 1s, change: 0}]}\n", 3, 25,
 	         "tests[0].state.scaleEvents", "+2 or -1, not 0"},
