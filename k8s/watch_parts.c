@@ -84,8 +84,9 @@ static bool is_map_of_texts(struct json_span map)
 static bool is_object(struct json_span o)
 {
 	char name[WATCH_NAME_BYTES];
-	struct json_span metadata = json_span_get(o, "metadata");
-	return json_span_is_whole(o) && json_span_text(json_span_get(metadata, "name"), name, sizeof name) > 0 &&
+	struct json_span metadata = json_span_get(o, "metadata"), where = json_span_get(metadata, "namespace");
+	return json_span_is_whole(o) && (!where.text || json_span_kind(where) == '"') &&
+	       json_span_text(json_span_get(metadata, "name"), name, sizeof name) > 0 &&
 	       is_map_of_texts(json_span_get(metadata, "labels"));
 }
 
