@@ -51,6 +51,10 @@ void lint_query_warn(const struct lint_query *q, size_t offset, size_t len, cons
 {
 	char message[SCHEMA_MESSAGE_BYTES];
 	va_list ap;
+	if (q->warnings->n == SCHEMA_ERRORS_MAX) { // only counted: looking up the place of each would be quadratic
+		q->warnings->dropped++;
+		return;
+	}
 	va_start(ap, fmt);
 	vsnprintf(message, sizeof message, fmt, ap);
 	va_end(ap);

@@ -157,17 +157,14 @@ static void a_query_that_cannot_carry_its_age_is_asked_plainly(void **state)
 	close_hub(&h);
 }
 
+#define EXECUTION_ERROR "{\"status\":\"error\",\"errorType\":\"execution\",\"error\":\"duplicate series\"}"
+
 // What was refused for what passes must not go without its age for ever: a source that stops would stay fresh.
 static void a_vector_that_was_refused_once_is_asked_for_its_age_again(void **state)
 {
-	static const struct promql_reply refusal = {
-	        422, NULL,
-	        "{\"status\":\"error\",\"errorType\":\"execution\",\"error\":\"found "
-	        "duplicate series for the match group\"}",
-	        NULL, 0};
 	struct hub_fixture h = open_hub(state);
 	struct heard a = {0};
-	h.f->replies[0] = refusal;
+	h.f->replies[0] = (struct promql_reply){422, NULL, EXECUTION_ERROR, NULL, 0};
 	ask(&h, "x / y", 1000, &a); // wrong by itself
 	wait_for(&h, &a, 1);
 	assert_int_equal(a.state, OBS_FAILED);
@@ -185,8 +182,7 @@ static void a_vector_whose_age_is_refused_each_time_is_asked_plainly_in_the_end(
 	struct hub_fixture h = open_hub(state);
 	struct heard a = {0};
 	h.f->replies[1] = h.f->replies[0];
-	h.f->replies[0] = (struct promql_reply){
-	        422, NULL, "{\"status\":\"error\",\"errorType\":\"execution\",\"error\":\"no\"}", NULL, 0};
+	h.f->replies[0] = (struct promql_reply){422, NULL, EXECUTION_ERROR, NULL, 0};
 	h.f->n_replies = 2;
 	for (int i = 1; i <= 4; i++) {
 		bool is_last = i == 4;
