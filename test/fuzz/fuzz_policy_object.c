@@ -93,7 +93,7 @@ static void check_broken_twin(const char *text, size_t size, const struct policy
 // With little memory a good object is a fault, at whatever place memory ends.
 static void check_little_memory(const char *text, size_t size)
 {
-	for (size_t room = 64; room < 65536; room = room * 3 / 2 + 8) {
+	for (size_t room = 64; room < 8192; room *= 16) {
 		struct schema_errors errors, unknown;
 		struct arena a;
 		struct policy_object object;
