@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -118,6 +119,7 @@ static void a_list_is_whole_or_none(void **state)
 		int rc = read_text(&w, &heard, WATCH_SCAN_LIST, rows[i].text, &e);
 		if (rc == 0)
 			rc = watch_check_page(&w, &e);
+		free(w.page_next);
 		if (rc != (rows[i].objects < 0 ? -1 : 0) || (rc == 0 && heard.objects != rows[i].objects) ||
 		    (rc < 0 && e.kind != ERR_PROTOCOL))
 			fail_msg("%s: %d, %d objects, %s", rows[i].text, rc, heard.objects, e.msg);
@@ -157,6 +159,7 @@ static void an_event_is_used_or_not_gone_past(void **state)
 		struct err e;
 		int rc = read_text(&w, &heard, WATCH_SCAN_EVENTS, rows[i].text, &e);
 		bool is_used = rows[i].objects >= 0;
+		free(w.error);
 		if (rc != (is_used ? 0 : -1) || heard.objects != (is_used ? rows[i].objects : 0) ||
 		    heard.deleted != rows[i].deleted || strcmp(w.version, is_used ? "12" : "10") != 0)
 			fail_msg("%s: %d, %d and %d objects, version %s, %s", rows[i].text, rc, heard.objects,
