@@ -36,7 +36,7 @@ ifeq ($(origin CC),default)
 CC := $(if $(filter fuzz,$(VARIANT)),$(firstword $(shell command -v clang-14 clang) clang),gcc)
 endif
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes -Wmissing-prototypes \
-        -Wformat=2 -Wvla -Wundef -Wcast-qual -Wwrite-strings -Wno-unused-parameter $(if $(findstring clang,$(CC)),,-Wno-format-truncation) $(if $(WERROR),-Werror)
+        -Wformat=2 -Wvla -Wundef -Wcast-qual -Wwrite-strings -Wno-unused-parameter $(if $(findstring clang,$(CC)),-Wno-missing-field-initializers,-Wno-format-truncation) $(if $(WERROR),-Werror)
 HARDEN := -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE
 SANITIZE_COMMON := -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
 FLAGS_release  := -O2 -g $(HARDEN)
@@ -44,7 +44,7 @@ FLAGS_debug    := -O0 -g3
 FLAGS_asan     := $(SANITIZE_COMMON) -fsanitize=address,undefined
 FLAGS_ubsan    := $(SANITIZE_COMMON) -fsanitize=undefined
 FLAGS_tsan     := $(SANITIZE_COMMON) -fsanitize=thread
-FLAGS_fuzz     := -O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link,address,undefined
+FLAGS_fuzz     := $(SANITIZE_COMMON) -fsanitize=fuzzer-no-link,address,undefined
 FLAGS_coverage := -O0 -g --coverage
 LINK_release   := -pie -Wl,-z,relro,-z,now -Wl,--as-needed
 ALL_CFLAGS  = -std=c17 $(WARN) $(FLAGS_$(VARIANT)) $(CFLAGS)

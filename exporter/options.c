@@ -236,8 +236,8 @@ static error_t on_flag(int key, char *arg, struct argp_state *state)
 		parse_range(state, "since", arg, 1000, 365LL * 24 * 3600 * 1000, &o->since_ms);
 		break;
 	case KEY_FAIL_ON:
-		o->fail_on = health_action_find(arg);
-		if (o->fail_on == HEALTH_ACTION__COUNT || o->fail_on == HEALTH_IGNORE)
+		o->fail_on = (int)health_action_find(arg);
+		if (o->fail_on == (int)HEALTH_ACTION__COUNT || o->fail_on == (int)HEALTH_IGNORE)
 			argp_error(state, "--fail-on: no action \"%s\"", arg);
 		break;
 	case KEY_BACKEND:

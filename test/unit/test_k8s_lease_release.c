@@ -16,6 +16,10 @@
 #include "test/support/apart.h"
 #include "test/support/loop.h"
 
+// How long the answer to a write is kept back: less than a request may take, and more than this process is held up
+// between the arrival of the write and what the test does then.
+#define HELD_UP_MS 5000
+
 static void one_that_is_given_up_is_taken_at_once(void **state)
 {
 	(void)state;
@@ -153,7 +157,7 @@ static void one_that_was_just_made_is_not_given_to_others(void **state)
 	struct lease_holder a;
 	struct lease_record r;
 	lease_world_start(&h);
-	fake_apiserver_fail(h.server, &(struct fake_fault){.next = 1, .verb = "create", .delay_ms = 200});
+	fake_apiserver_fail(h.server, &(struct fake_fault){.next = 1, .verb = "create", .delay_ms = HELD_UP_MS});
 	lease_holder_start(&a, &h, "a");
 	struct fake_counts counts;
 	TEST_BECOMES(h.loop, (fake_apiserver_get_counts(h.server, &counts), counts.faults == 1));
@@ -173,7 +177,7 @@ static void what_is_not_wanted_any_more_is_given_back(void **state)
 	struct lease_record r;
 	lease_world_start(&h);
 	lease_put_free(&h);
-	fake_apiserver_fail(h.server, &(struct fake_fault){.next = 1, .verb = "update", .delay_ms = 200});
+	fake_apiserver_fail(h.server, &(struct fake_fault){.next = 1, .verb = "update", .delay_ms = HELD_UP_MS});
 	lease_holder_start(&a, &h, "a");
 	struct fake_counts counts;
 	TEST_BECOMES(h.loop, (fake_apiserver_get_counts(h.server, &counts), counts.faults == 1));
