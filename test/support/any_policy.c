@@ -209,7 +209,7 @@ static void take_bounds(struct any_input *in, struct policy *p)
 	p->min_replicas = take_replicas(in, p->idle.set ? 0 : 1, POLICY_REPLICAS_MAX);
 	p->max_replicas = take_replicas(in, i32_max(p->min_replicas, 1), POLICY_REPLICAS_MAX);
 	if (how & 64) // room to move in
-		p->max_replicas = i32_min(i32_max(p->max_replicas, 0) + 20, POLICY_REPLICAS_MAX);
+		p->max_replicas = i32_min(i32_max(p->max_replicas, 0), POLICY_REPLICAS_MAX - 20) + 20;
 	p->interval_ms = how & 32 ? take_ms(in, 100, 3600000) : ANY_INTERVAL_MS;
 	if (p->min_replicas < 0 || p->max_replicas < 1 || p->min_replicas > p->max_replicas) { // no policy at all
 		p->min_replicas = i32_max(p->min_replicas & 0xffff, p->idle.set ? 0 : 1);
