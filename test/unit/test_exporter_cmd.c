@@ -88,9 +88,9 @@ static void what_is_no_page_is_refused(void **state)
 	        "gpuscale_exporter_devices{state=\"lost\"} NaN",
 	        "gpuscale_exporter_devices{state=\"missing\"} -1",
 	        "gpuscale_exporter_devices{state=\"lost\"} 1e300",
-	        "gpuscale_gpu_xid_errors_total{" GPU0 ",xid=\"79\"} +Inf",
-	        "gpuscale_gpu_xid_errors_total{" GPU0 ",xid=\"79\"} NaN",
-	        "gpuscale_gpu_xid_last_timestamp_seconds{" GPU0 ",xid=\"79\"} 1e300",
+	        ("gpuscale_gpu_xid_errors_total{" GPU0 ",xid=\"79\"} +Inf"),
+	        ("gpuscale_gpu_xid_errors_total{" GPU0 ",xid=\"79\"} NaN"),
+	        ("gpuscale_gpu_xid_last_timestamp_seconds{" GPU0 ",xid=\"79\"} 1e300"),
 	};
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
 		struct err e = {.kind = ERR_NONE};
