@@ -268,6 +268,11 @@ const cJSON *json_get(const cJSON *o, const char *key)
 	return cJSON_IsObject(o) ? cJSON_GetObjectItemCaseSensitive(o, key) : NULL;
 }
 
+bool json_may_be(const cJSON *item, cJSON_bool (*is_shape)(const cJSON *item))
+{
+	return !item || cJSON_IsNull(item) || is_shape(item);
+}
+
 const char *json_get_str(const cJSON *o, const char *key, const char *fallback)
 {
 	const cJSON *item = json_get(o, key);

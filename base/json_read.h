@@ -4,6 +4,7 @@
 #define GPUSCALE_BASE_JSON_READ_H
 
 #include <cjson/cJSON.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,9 @@ struct err;
 cJSON *json_read(const char *text, size_t len, struct err *e);
 // Member of an object; NULL when o is no object or has none. Case-sensitive.
 const cJSON *json_get(const cJSON *o, const char *key);
+// Is item absent (NULL), null, or what is_shape (cJSON_IsObject, cJSON_IsArray, ..) takes? What is of another shape
+// must not be read as empty.
+bool json_may_be(const cJSON *item, cJSON_bool (*is_shape)(const cJSON *item));
 // Text of a string member, or fallback.
 const char *json_get_str(const cJSON *o, const char *key, const char *fallback);
 // Copies a string member; "" when absent or null. -1 and *e when it is anything else (ERR_PROTOCOL) or does not fit

@@ -152,7 +152,7 @@ int policy_views_add_list(struct policy_views *v, const char *json, size_t len,
 	int rc = 0;
 	if (!cJSON_IsArray(items))
 		rc = err_set(e, ERR_PROTOCOL, "the list of GPUAutoscalers has no items");
-	else if (metadata && !cJSON_IsObject(metadata) && !cJSON_IsNull(metadata))
+	else if (!json_may_be(metadata, cJSON_IsObject))
 		rc = err_set(e, ERR_PROTOCOL, "the list's metadata is no object");
 	else if (json_get_text(metadata, "continue", ret_continue, POLICY_VIEWS_CONTINUE_BYTES, e) < 0)
 		rc = err_wrap(e, "the list's metadata"); // what can be read is not all there is

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/access_review.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -85,16 +84,10 @@ static int read_bool(const cJSON *o, const char *key, struct err *e)
 	return cJSON_IsTrue(item) ? 1 : err_set(e, ERR_PROTOCOL, "status.%s is not true or false", key);
 }
 
-// Absent or null is empty, as the API leaves out what is; of another shape it is no user.
-static bool has_shape(const cJSON *item, cJSON_bool (*is_shape)(const cJSON *item))
-{
-	return !item || cJSON_IsNull(item) || is_shape(item);
-}
-
 static int add_groups(struct k8s_user *u, const cJSON *groups, struct err *e)
 {
 	const cJSON *group;
-	if (!has_shape(groups, cJSON_IsArray))
+	if (!json_may_be(groups, cJSON_IsArray))
 		return err_set(e, ERR_PROTOCOL, "groups is not a list");
 	cJSON_ArrayForEach(group, groups)
 	{
@@ -109,11 +102,11 @@ static int add_groups(struct k8s_user *u, const cJSON *groups, struct err *e)
 static int add_extra(struct k8s_user *u, const cJSON *extra, struct err *e)
 {
 	const cJSON *values, *value;
-	if (!has_shape(extra, cJSON_IsObject)) // the items of a list have no names
+	if (!json_may_be(extra, cJSON_IsObject)) // the items of a list have no names
 		return err_set(e, ERR_PROTOCOL, "extra is not a map");
 	cJSON_ArrayForEach(values, extra)
 	{
-		if (!has_shape(values, cJSON_IsArray))
+		if (!json_may_be(values, cJSON_IsArray))
 			return err_set(e, ERR_PROTOCOL, "extra values are not a list");
 		cJSON_ArrayForEach(value, values)
 		{
@@ -128,7 +121,7 @@ static int add_extra(struct k8s_user *u, const cJSON *extra, struct err *e)
 
 static int read_user(const cJSON *user, struct k8s_user **ret_user, struct err *e)
 {
-	if (!has_shape(json_get(user, "uid"), cJSON_IsString))
+	if (!json_may_be(json_get(user, "uid"), cJSON_IsString))
 		return err_set(e, ERR_PROTOCOL, "uid is not a string");
 	struct k8s_user *u = k8s_user_new(json_get_str(user, "username", ""), json_get_str(user, "uid", ""), e);
 	if (!u)

@@ -74,7 +74,7 @@ static int decode_status(const cJSON *root, const char *api_version, struct k8s_
 	if (r->token && (strlen(r->token) > K8S_TOKEN_BYTES_MAX || strpbrk(r->token, "\r\n\t ")))
 		return err_set(e, ERR_AUTH, "printed a token that is too long, or has blanks inside");
 	const cJSON *expiry = json_get(status, "expirationTimestamp");
-	if (expiry && !cJSON_IsNull(expiry) && !cJSON_IsString(expiry))
+	if (!json_may_be(expiry, cJSON_IsString))
 		return err_set(e, ERR_AUTH,
 		               "printed an ExecCredential whose status.expirationTimestamp is not a string");
 	const char *expires = json_get_str(status, "expirationTimestamp", "");

@@ -17,7 +17,7 @@ static int decode_item(const cJSON *o, struct lease_record *r, struct err *e)
 	*r = (struct lease_record){0};
 	const cJSON *metadata = json_get(o, "metadata"), *spec = json_get(o, "spec");
 	int64_t seconds = 0;
-	if (spec && !cJSON_IsNull(spec) && !cJSON_IsObject(spec)) // not to be taken for one that nobody holds
+	if (!json_may_be(spec, cJSON_IsObject)) // not to be taken for one that nobody holds
 		return err_set(e, ERR_PROTOCOL, "spec is not a map");
 	if (json_get_text(metadata, "name", r->name, sizeof r->name, e) < 0 ||
 	    json_get_text(metadata, "resourceVersion", r->version, sizeof r->version, e) < 0)
@@ -67,7 +67,7 @@ static int decode_list(const cJSON *root, lease_record_fn *fn, void *arg, struct
 	const cJSON *more = json_get(metadata, "continue");
 	if (!cJSON_IsNull(items) && !cJSON_IsArray(items))
 		return err_set(e, ERR_PROTOCOL, "items is not a list");
-	if (!cJSON_IsObject(metadata) || (more && !cJSON_IsNull(more) && !cJSON_IsString(more)))
+	if (!cJSON_IsObject(metadata) || !json_may_be(more, cJSON_IsString))
 		return err_set(e, ERR_PROTOCOL, "metadata does not say whether the list is whole");
 	// A list that is cut must not be taken for all there is.
 	if (cJSON_GetArraySize(items) > LEASES_MAX || (cJSON_IsString(more) && more->valuestring[0]))

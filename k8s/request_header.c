@@ -81,7 +81,7 @@ static int read_config(const cJSON *root, struct arena *arena, struct request_he
 	if (strcmp(json_get_str(metadata, "name", ""), REQUEST_HEADER_CONFIGMAP) != 0 ||
 	    strcmp(json_get_str(metadata, "namespace", ""), REQUEST_HEADER_NAMESPACE) != 0)
 		return err_set(e, ERR_PROTOCOL, "it is another object");
-	if (data && !cJSON_IsNull(data) && !cJSON_IsObject(data))
+	if (!json_may_be(data, cJSON_IsObject))
 		return err_set(e, ERR_PROTOCOL, "data is not a map");
 	if (read_text(data, "client-ca-file", arena, &c->client_ca_pem, e) < 0 ||
 	    read_text(data, "requestheader-client-ca-file", arena, &c->proxy_ca_pem, e) < 0 ||

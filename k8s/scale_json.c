@@ -28,7 +28,7 @@ static int decode_scale(const cJSON *root, struct scale *s, struct err *e)
 	const cJSON *spec = json_get(root, "spec"), *status = json_get(root, "status");
 	if (!cJSON_IsObject(spec)) // a scale of 0 has an empty one
 		return err_set(e, ERR_PROTOCOL, "spec is missing, or not a map");
-	if (status && !cJSON_IsNull(status) && !cJSON_IsObject(status))
+	if (!json_may_be(status, cJSON_IsObject))
 		return err_set(e, ERR_PROTOCOL, "status is not a map");
 	if (read_count(spec, "replicas", &s->spec_replicas, e) < 0)
 		return err_wrap(e, "spec");
@@ -110,20 +110,14 @@ enum pod_kind pod_kind_of(bool is_deleted, const char *phase, bool is_ready)
 	return is_ready ? POD_KIND_READY : POD_KIND_UNREADY;
 }
 
-// Absent, null, or of the shape.
-static bool may_be(const cJSON *item, cJSON_bool (*is_shape)(const cJSON *item))
-{
-	return !item || cJSON_IsNull(item) || is_shape(item);
-}
-
 static bool is_pod(const cJSON *pod)
 {
 	const cJSON *metadata = json_get(pod, "metadata"), *status = json_get(pod, "status");
-	return cJSON_IsObject(pod) && may_be(metadata, cJSON_IsObject) && may_be(status, cJSON_IsObject) &&
-	       may_be(json_get(metadata, "name"), cJSON_IsString) &&
-	       may_be(json_get(metadata, "deletionTimestamp"), cJSON_IsString) &&
-	       may_be(json_get(status, "phase"), cJSON_IsString) &&
-	       may_be(json_get(status, "conditions"), cJSON_IsArray);
+	return cJSON_IsObject(pod) && json_may_be(metadata, cJSON_IsObject) && json_may_be(status, cJSON_IsObject) &&
+	       json_may_be(json_get(metadata, "name"), cJSON_IsString) &&
+	       json_may_be(json_get(metadata, "deletionTimestamp"), cJSON_IsString) &&
+	       json_may_be(json_get(status, "phase"), cJSON_IsString) &&
+	       json_may_be(json_get(status, "conditions"), cJSON_IsArray);
 }
 
 static int decode_pods(const cJSON *root, struct pod_counts *counts, struct pod_list *list, char *ret_continue,

@@ -288,7 +288,7 @@ static int decode_warnings(struct decoder *d, const cJSON *root, struct promql_r
 	bool is_partial = cJSON_IsTrue(partial); // VictoriaMetrics, cluster version
 	if (cJSON_IsNull(list))
 		list = NULL;
-	if (partial && !cJSON_IsBool(partial) && !cJSON_IsNull(partial))
+	if (!json_may_be(partial, cJSON_IsBool))
 		return err_set(d->e, ERR_PROTOCOL, "isPartial: neither true nor false");
 	if (list && !cJSON_IsArray(list))
 		return err_set(d->e, ERR_PROTOCOL, "warnings: not a list of strings");

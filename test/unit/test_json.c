@@ -176,6 +176,11 @@ static void test_members_are_found_by_exact_name(void **state)
 	assert_true(cJSON_IsObject(json_get(tree, "o")));
 	assert_null(json_get(json_get(tree, "n"), "x"));
 	assert_null(json_get(NULL, "x"));
+	assert_true(json_may_be(json_get(tree, "o"), cJSON_IsObject));
+	assert_true(json_may_be(json_get(tree, "z"), cJSON_IsObject));
+	assert_true(json_may_be(json_get(tree, "b"), cJSON_IsObject));
+	assert_false(json_may_be(json_get(tree, "a"), cJSON_IsObject));
+	assert_false(json_may_be(json_get(tree, "n"), cJSON_IsArray));
 	cJSON_Delete(tree);
 }
 
