@@ -57,6 +57,7 @@ static void free_blocks(struct arena *a)
 		free(b);
 	}
 	a->first = a->current = NULL;
+	a->held_bytes = 0;
 }
 
 void arena_done(struct arena *a)
@@ -94,6 +95,7 @@ static struct arena_block *add_block(struct arena *a, size_t n)
 	if (!b)
 		return NULL;
 	a->want_bytes = 0;
+	a->held_bytes += sizeof *b + cap;
 	b->cap = cap;
 	b->used = 0;
 	b->next = NULL;

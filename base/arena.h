@@ -11,6 +11,7 @@ struct arena_block;
 struct arena {
 	struct arena_block *first, *current;
 	size_t used_bytes; // handed out since the last reset
+	size_t held_bytes; // all blocks, used or not
 	size_t max_bytes;  // ceiling on used_bytes
 	size_t want_bytes; // size of the next block at least; set by arena_reset
 };

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/file_open.h"
 
 void buf_init(struct buf *b, size_t max_bytes)
 {
@@ -114,12 +115,9 @@ const char *buf_str(const struct buf *b)
 	return b->data ? b->data : "";
 }
 
-int buf_read_file(struct buf *b, const char *path, struct err *e)
+// Takes ownership of fd and closes it.
+static int read_all(struct buf *b, int fd, const char *path, struct err *e)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return err_set_code(e, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, errno, "cannot open %s: %s", path,
-		                    strerror(errno));
 	int rc = 0;
 	for (;;) {
 		char chunk[16384];
@@ -144,4 +142,20 @@ int buf_read_file(struct buf *b, const char *path, struct err *e)
 	}
 	close(fd);
 	return rc;
+}
+
+int buf_read_file(struct buf *b, const char *path, struct err *e)
+{
+	int fd = file_open(path, e);
+	return fd < 0 ? -1 : read_all(b, fd, path, e);
+}
+
+int buf_read_argument(struct buf *b, const char *path, struct err *e)
+{
+	int fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : file_open_argument(path, e);
+	if (fd >= 0)
+		return read_all(b, fd, strcmp(path, "-") == 0 ? "standard input" : path, e);
+	return strcmp(path, "-") == 0
+	               ? err_set_code(e, ERR_IO, errno, "cannot read standard input: %s", strerror(errno))
+	               : -1;
 }

@@ -31,9 +31,13 @@ int buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf
 int buf_vprintf(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 // The text so far, "" when empty. Valid until the next append.
 const char *buf_str(const struct buf *b);
-// Reads a whole file, pipe or device to its end and appends it. -1 and *e (ERR_NOT_FOUND, ERR_IO, ERR_LIMIT when len
-// would pass b->max, ERR_INTERNAL) naming the path; part of it may have been appended then.
+// Reads a whole regular file and appends it to `b`. Returns 0, or -1 and *e, which names the path: the errors of
+// file_open (base/file_open.h), ERR_IO, ERR_LIMIT when len would exceed b->max, ERR_INTERNAL. After an error, `b` may
+// hold a part of the file.
 struct err;
 int buf_read_file(struct buf *b, const char *path, struct err *e);
+// Like buf_read_file, for a path on the command line: path may also be "-" (standard input) or a pipe that the process
+// inherited. Both are read until their writer closes them.
+int buf_read_argument(struct buf *b, const char *path, struct err *e);
 
 #endif

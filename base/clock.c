@@ -10,6 +10,13 @@ static int64_t read_ms(clockid_t id)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
+int64_t clock_real_mono_us(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
 static int64_t real_wall_ms(const struct clock *c)
 {
 	(void)c;
@@ -28,31 +35,7 @@ static int64_t real_boot_ms(const struct clock *c)
 	return read_ms(CLOCK_BOOTTIME);
 }
 
-static int64_t manual_wall_ms(const struct clock *c)
-{
-	return c->manual_wall_ms;
-}
-
-static int64_t manual_mono_ms(const struct clock *c)
-{
-	return c->manual_mono_ms;
-}
-
 void clock_init_real(struct clock *c)
 {
 	*c = (struct clock){.wall_ms = real_wall_ms, .mono_ms = real_mono_ms, .boot_ms = real_boot_ms};
-}
-
-void clock_init_manual(struct clock *c, int64_t wall_ms)
-{
-	*c = (struct clock){.wall_ms = manual_wall_ms,
-	                    .mono_ms = manual_mono_ms,
-	                    .boot_ms = manual_mono_ms,
-	                    .manual_wall_ms = wall_ms};
-}
-
-void clock_advance_ms(struct clock *c, int64_t delta_ms)
-{
-	c->manual_wall_ms += delta_ms;
-	c->manual_mono_ms += delta_ms;
 }

@@ -14,6 +14,7 @@ static const struct err_kind_info kinds[] = {
         [ERR_USAGE] = {"Usage", false, 2},
         [ERR_INPUT] = {"Input", false, 1},
         [ERR_LIMIT] = {"Limit", false, 1},
+        [ERR_TOO_LARGE] = {"TooLarge", false, 1},
         [ERR_IO] = {"IO", true, 1},
         [ERR_UNREACHABLE] = {"Unreachable", true, 1},
         [ERR_TIMEOUT] = {"Timeout", true, 1},

@@ -11,10 +11,12 @@
 
 enum err_kind {
 	ERR_NONE = 0,
-	ERR_USAGE,       // wrong flags or arguments; exit 2
-	ERR_INPUT,       // a file or reply that does not say what it must
-	ERR_LIMIT,       // a named ceiling was passed; msg states both numbers
-	ERR_IO,          // file system, sockets of our own
+	ERR_USAGE,     // wrong flags or arguments; exit 2
+	ERR_INPUT,     // a file or reply whose content is invalid
+	ERR_LIMIT,     // a named ceiling was exceeded; msg states both numbers
+	ERR_TOO_LARGE, // a reply exceeds its memory or series limit; the queries that shared the request may be retried
+	               // alone
+	ERR_IO,        // file system, local sockets
 	ERR_UNREACHABLE, // name does not resolve, connection refused or broken
 	ERR_TIMEOUT,     // the deadline passed
 	ERR_TLS,         // certificate or handshake
@@ -26,15 +28,16 @@ enum err_kind {
 	ERR_PROTOCOL,    // the peer answered something that is not its protocol
 	ERR_REJECTED,    // any other 4xx: the peer understood and refused
 	ERR_UNSUPPORTED, // a named feature that does not exist yet or here
-	ERR_CANCELED,    // we gave up ourselves (shutdown)
+	ERR_CANCELED,    // canceled by this process (shutdown)
 	ERR_INTERNAL,    // out of memory and the like
 	ERR__COUNT
 };
 
 struct err {
 	enum err_kind kind;
-	int code;               // HTTP status, errno or curl code: what `kind` was made from; 0 if none
-	int64_t retry_after_ms; // what the peer asked for, 0 if nothing
+	int code; // HTTP status, errno or curl code that `kind` derives from; 0 if none. For ERR_TOO_LARGE: the series
+	          // limit that was exceeded, else 0
+	int64_t retry_after_ms; // the delay that the peer requested; 0 if none
 	char msg[ERR_MSG_BYTES];
 };
 
@@ -53,7 +56,7 @@ const struct err_kind_info *err_kind_info(enum err_kind kind);
 void err_clear(struct err *e);
 
 // Fills *e; always returns -1, so that `return err_set(...)` reads well. e may be NULL. A message that is too long is
-// cut, between characters; what would harm a terminal or a log is made visible (base/text.h).
+// cut, between characters; characters that could harm a terminal or a log are escaped (base/text.h).
 int err_set(struct err *e, enum err_kind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 // As err_set, with `code` kept beside the kind.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prometheus text exposition (0.0.4) onto a struct buf: families with HELP/TYPE, samples with escaped labels.
-// Errors are the buffer's: look at b->failed once at the end. A name that is no Prometheus name sets it as well, since
-// one bad line makes Prometheus drop the whole scrape; check names from outside with exposition_is_*_name.
+// Errors are the buffer's: look at b->failed once at the end. An invalid name sets it as well, because one bad
+// line makes Prometheus drop the whole scrape; check names from outside with exposition_is_*_name.
 #ifndef GPUSCALE_BASE_EXPOSITION_H
 #define GPUSCALE_BASE_EXPOSITION_H
 
@@ -41,7 +41,7 @@ struct exposition_histogram {
 	uint64_t count[EXPOSITION_BUCKETS_MAX + 1]; // observations per bucket, not yet cumulative; last one: +Inf
 	double sum;
 };
-// Counts value in the first bucket with value <= upper. NaN is ignored: it would make the sum NaN for good.
+// Counts value in the first bucket with value <= upper. NaN is ignored: it would make the sum NaN permanently.
 void exposition_histogram_observe(struct exposition_histogram *h, double value);
 // name_bucket (with le last) for each bound and +Inf, name_sum, name_count.
 void exposition_sample_histogram(struct buf *b, const char *name, const struct exposition_label *labels, size_t n,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tells that a file has changed, without reading it. Symbolic links are followed, so the renames by which the
-// kubelet replaces mounted Secrets are seen. Take the stamp before the reading: a change in between is then seen the
-// next time.
+// Detects that a file has changed without reading it. Symbolic links are followed, so the stamp changes when the
+// kubelet replaces a mounted Secret by renaming a link. Take the stamp before you read the file: a change in between is
+// then detected the next time.
 #ifndef GPUSCALE_BASE_FILE_STAMP_H
 #define GPUSCALE_BASE_FILE_STAMP_H
 
@@ -13,7 +13,7 @@ struct file_stamp {
 	uint64_t inode, device;
 };
 
-// All zero for a file that is not there, and for NULL.
+// Returns the stamp of the file at `path`. It is all zero when the file does not exist or `path` is NULL.
 struct file_stamp file_stamp_of(const char *path);
 bool file_stamp_is_same(const struct file_stamp *a, const struct file_stamp *b);
 

@@ -92,17 +92,48 @@ static bool is_exponent(const char *s, size_t len)
 	return true;
 }
 
+// Reads a decimal of at most 15 digits without exponent, as most numbers are. Its digits as a whole number and the
+// power of ten are exact doubles, so their quotient is the double nearest to the decimal (Clinger 1990).
+static bool short_value(const char *s, size_t len, double *ret_value)
+{
+	static const double powers[] = {1,   1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+	                                1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+	if (len > 17) // with sign and point
+		return false;
+	int64_t digits = 0;
+	size_t n = 0, point = len;
+	bool negative = s[0] == '-';
+	for (size_t i = negative || s[0] == '+'; i < len; i++) {
+		if (s[i] == '.') {
+			point = i + 1;
+		} else if (is_digit(s[i])) {
+			digits = digits * 10 + (s[i] - '0');
+			n++;
+		} else {
+			return false;
+		}
+	}
+	if (n > 15)
+		return false;
+	double v = (double)digits / powers[len - point];
+	*ret_value = negative ? -v : v;
+	return true;
+}
+
 // s[0..len) is decimal with an optional exponent, checked by the caller. The "C" locale object costs nothing in glibc
 // and musl: newlocale returns a constant for it.
 static double decimal_value(const char *s, size_t len, const char *exponent)
 {
 	char text[NUM_INPUT_BYTES_MAX + 8];
+	double v;
+	if (exponent[0] == '\0' && short_value(s, len, &v))
+		return v;
 	assert(len + strlen(exponent) < sizeof text);
 	memcpy(text, s, len);
 	memcpy(text + len, exponent, strlen(exponent) + 1);
 	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 	assert(c);
-	double v = strtod_l(text, NULL, c);
+	v = strtod_l(text, NULL, c);
 	freelocale(c);
 	return v;
 }
@@ -141,7 +172,8 @@ int num_parse_sample(const char *s, size_t len, double *ret_value, struct err *e
 		const char *text;
 		double value;
 	} specials[] = {{"NaN", NAN}, {"+Inf", INFINITY}, {"-Inf", -INFINITY}, {"Inf", INFINITY}};
-	for (size_t i = 0; i < sizeof specials / sizeof specials[0]; i++)
+	bool is_plain = len > 0 && is_digit(s[0]);
+	for (size_t i = 0; !is_plain && i < sizeof specials / sizeof specials[0]; i++)
 		if (strlen(specials[i].text) == len && memcmp(specials[i].text, s, len) == 0) {
 			*ret_value = specials[i].value;
 			return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internal to num*.c: how foreign text is shown in an error.
+// Private to num*.c: quotes input text in error messages.
 #ifndef GPUSCALE_BASE_NUM_TEXT_H
 #define GPUSCALE_BASE_NUM_TEXT_H
 
@@ -9,7 +9,7 @@ struct err;
 
 #define NUM_SHOWN_BYTES 64
 
-// Writes s[0..len) quoted into out (NUM_SHOWN_BYTES), made harmless and cut by text_show. Returns out.
+// Writes s[0..len) to `out` (NUM_SHOWN_BYTES) in quotes, escaped and truncated by text_show. Returns `out`.
 const char *num_shown(char *out, const char *s, size_t len);
 // 0, or -1 with ERR_LIMIT or ERR_INPUT when len is above NUM_INPUT_BYTES_MAX or 0. `what` names it ("a duration"),
 // `fix` is an example.

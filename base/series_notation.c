@@ -33,7 +33,7 @@ static const char *find_count(const char *word, size_t len)
 	return digits > 0 && *x == 'x' ? x : NULL;
 }
 
-// The words that are no numbers; false for others.
+// Reads a word that is not a number: "_", "stale", "error" or "error:TEXT". Returns false for any other word.
 static bool parse_name(const char *word, size_t head, struct run *r)
 {
 	static const struct {

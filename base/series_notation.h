@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// promtool's notation for a series of values: how tests and mock scripts write what a metric does over time.
+// Parses promtool's notation for a series of values, in which tests and mock scripts write a metric over time.
 #ifndef GPUSCALE_BASE_SERIES_NOTATION_H
 #define GPUSCALE_BASE_SERIES_NOTATION_H
 
@@ -19,7 +19,7 @@ struct series_point {
 };
 
 // Blank-separated words: "a", "a+bxn" and "a-bxn" (n + 1 values), "axn" (a, n + 1 times), "_" and "_xn" (n times
-// nothing), "stale" (a stale marker), "error", "errorxn", "error:timeout" and "error:timeoutxn" (n times a failed
+// missing), "stale" (a stale marker), "error", "errorxn", "error:timeout" and "error:timeoutxn" (n times a failed
 // query, and why; ours). Points in the arena. ERR_INPUT names the word and the fix; ERR_LIMIT past
 // SERIES_NOTATION_POINTS_MAX. promtool: unit testing rules, "series".
 int series_notation_parse(struct arena *a, const char *text, struct series_point **ret_points, size_t *ret_n,

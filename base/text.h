@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text from outside made safe to stand inside one line of a message.
+// Escapes text from outside so that it fits safely into one line of a message.
 #ifndef GPUSCALE_BASE_TEXT_H
 #define GPUSCALE_BASE_TEXT_H
 
@@ -7,11 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The code point of the character s[0..n), n as utf8_char_len gave it (1..4).
+// Returns the code point of the character s[0..n); `n` (1..4) is the result of utf8_char_len.
 uint32_t text_code_point(const char *s, size_t n);
 
-// Would it break the line, start an escape sequence of a terminal (C0, DEL, C1), hide itself, or reorder what stands
-// around it ("Trojan source")? Noncharacters, too: YAML has none.
+// Returns whether the code point would break the line, start a terminal escape sequence (C0, DEL, C1), be invisible, or
+// reorder the text around it ("Trojan source"), or is a noncharacter, which YAML does not allow.
 bool text_is_unsafe(uint32_t cp);
 
 // Copies s[0..len) into out[0..cap) for a message: control characters, line separators, invisible characters, direction

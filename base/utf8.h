@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One strict look at UTF-8, for everybody who has to put foreign bytes into JSON, logs or an exposition.
+// Strict UTF-8 validation, for code that writes bytes from outside to JSON, logs or an exposition.
 #ifndef GPUSCALE_BASE_UTF8_H
 #define GPUSCALE_BASE_UTF8_H
 

@@ -14,12 +14,13 @@
 
 #define ARGS_FLAGS_MAX 128
 
-// Whether a flag eats the next argument matters: `--reason --not-now` is a reason.
+// A flag that takes an argument also takes one that looks like a flag: in `--reason --not-now`, the latter is the
+// reason.
 struct flags {
 	const char *names[ARGS_FLAGS_MAX];
 	bool takes_next[ARGS_FLAGS_MAX];
 	size_t n;
-	char eats[128]; // short flags by their letter: 0 none, 1 alone, 2 with an argument
+	char eats[128]; // short flags by their letter: 0 = unknown, 1 = without an argument, 2 = with one
 };
 
 static void add_flag(struct flags *f, const char *name, bool takes_next)
@@ -51,11 +52,11 @@ static _Noreturn void fail_unknown(const char *command, const char *word, size_t
 	fprintf(stderr, "%s: unrecognized option '--%.*s'", command, (int)len, word);
 	if (close)
 		fprintf(stderr, "; did you mean '--%s'?", close);
-	fprintf(stderr, "\nTry `%s --help' for what there is.\n", command);
+	fprintf(stderr, "\nTry `%s --help' for a list.\n", command);
 	exit(EXIT_USAGE);
 }
 
-// The index of the flag that a word of len bytes names, whole or as the beginning of one or more; f->n when there is
+// The index of the flag that a word of `len` bytes names, completely or as a prefix of one or more; f->n if there is
 // none.
 static size_t find(const struct flags *f, const char *word, size_t len)
 {
@@ -70,10 +71,10 @@ static size_t find(const struct flags *f, const char *word, size_t len)
 	return found;
 }
 
-// True when the last letter takes the next argument. "-h" alone becomes --help where it means nothing else.
+// True if the last letter takes the next argument. Replaces a lone "-h" by --help unless it has another meaning.
 static bool look_at_letters(char **arg, const struct flags *f)
 {
-	static const char help[] = "--help"; // nobody writes to an argument
+	static const char help[] = "--help"; // arguments are never written to
 	if (strcmp(*arg, "-h") == 0 && !f->eats['h']) {
 		*arg = (char *)(uintptr_t)help;
 		return false;
@@ -110,7 +111,7 @@ void args_parse(const struct argp *argp, int argc, char **argv, void *input)
 	struct argp all = *argp;
 	if (all.args_doc && !all.args_doc[0])
 		all.args_doc = NULL;
-	setenv("ARGP_HELP_FMT", "no-dup-args-note", 0); // a sentence about arguments that says nothing here
+	setenv("ARGP_HELP_FMT", "no-dup-args-note", 0); // omits a sentence about arguments that is of no use here
 	argp_err_exit_status = EXIT_USAGE;
 	look_at_flags(&all, argc, argv);
 	argp_parse(&all, argc, argv, 0, NULL, input);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arguments of a command: argp, and what it lacks. A flag that does not exist is told with the one that is probably
-// meant, -h is --help, and wrong usage ends with EXIT_USAGE.
+// Parses the arguments of a command with argp, and adds what argp lacks: an unknown flag is reported with the most
+// similar one, -h is --help, and a usage error exits with EXIT_USAGE.
 #ifndef GPUSCALE_CLI_ARGS_H
 #define GPUSCALE_CLI_ARGS_H
 
 struct argp;
 
-// Parses argv (argv[0] is "gpuscale <name>") into input, as argp_parse() does. Does not return when the usage is wrong
-// or help was asked for.
+// Parses argv (argv[0] is "gpuscale <name>") into `input`, like argp_parse(). Does not return on a usage error or if
+// help was requested.
 void args_parse(const struct argp *argp, int argc, char **argv, void *input);
 
 #endif

@@ -9,15 +9,17 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/doc.h"
 #include "base/err.h"
+#include "base/file_open.h"
+#include "base/schema/doc.h"
 #include "cli/args.h"
 #include "cli/commands.h"
+#include "cli/lint_file.h"
 #include "controller/connections.h"
-#include "controller/options.h"
-#include "controller/policy_files.h"
-#include "controller/policy_set.h"
-#include "policylint/lint.h"
+#include "controller/options/controller_options.h"
+#include "policies/load/file_list.h"
+#include "policies/load/file_set.h"
+#include "policies/load/pool_set.h"
 
 #define CHECK_REPORT_MAX (16 * 1024 * 1024)
 #define EXIT_WARNINGS    3
@@ -57,30 +59,34 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (a->ask && !prometheus_options_given(&a->prometheus))
-			argp_error(state, "--ask needs somebody to ask: --prometheus or --sources");
+			argp_error(state, "--ask needs a source: --prometheus or --sources");
+		if (a->no_lint && prometheus_options_given(&a->prometheus))
+			argp_error(state, "--no-lint checks no sources: leave out --prometheus, --sources and --ask, "
+			                  "or --no-lint");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 }
 
-// What is wrong with the file itself was said when it was read for the first time.
-static bool was_told(const char *path, const struct err *e)
+// Errors in the file itself were reported when it was read for the first time.
+static bool is_reported(const char *path, const struct err *e)
 {
 	bool is_of_file = (e->kind == ERR_IO || e->kind == ERR_NOT_FOUND) && strncmp(e->msg, path, strlen(path)) == 0;
 	return e->kind == ERR_INPUT || e->kind == ERR_LIMIT || is_of_file;
 }
 
-// Looks at every file once more for what is valid and probably wrong. Files that do not parse were told before.
+// Lints every file. Files that do not parse were reported before.
 static int lint(struct check_args *args, struct connections *source, struct buf *report, struct lint_totals *totals,
                 struct err *e)
 {
 	struct arena a;
 	arena_init(&a, CHECK_REPORT_MAX);
 	struct path_list list;
-	int rc = policy_files_list(&a, args->files.paths, args->files.n, &list, e);
+	int rc = file_list_read(&a, args->files.paths, args->files.n, &list, e);
 	for (size_t i = 0; rc == 0 && i < list.n; i++)
-		if (lint_file(list.paths[i], source, args->ask, report, totals, e) < 0 && !was_told(list.paths[i], e))
+		if (lint_file(list.paths[i], source, args->ask, report, totals, e) < 0 &&
+		    !is_reported(list.paths[i], e))
 			rc = -1;
 	arena_done(&a);
 	return rc;
@@ -104,39 +110,81 @@ static int lint_all(struct check_args *args, struct buf *report, struct lint_tot
 	return rc;
 }
 
-static void print_summary(const struct policy_set *set, const struct lint_totals *totals)
+// Checks the pools in the same files, and the rules between them and the policies.
+static int check_pools(const struct check_args *args, const struct file_set *set, struct buf *report,
+                       struct lint_totals *totals, size_t *ret_pools)
+{
+	struct pool_set pools;
+	struct err e;
+	for (size_t i = 0; i < args->files.n; i++)
+		if (strcmp(args->files.paths[i], "-") == 0)
+			(void)lseek(STDIN_FILENO, 0, SEEK_SET); // read before; a terminal or an empty pipe has no more
+	int rc = pool_set_load(&pools, args->files.paths, args->files.n, false, report, &e);
+	if (rc == 0) {
+		totals->errors += pools.n_errors;
+		totals->errors += pool_set_check(&pools, set->policies, set->n_policies, report);
+		*ret_pools = pools.n;
+	} else {
+		fprintf(stderr, "gpuscale check: %s\n", e.msg);
+	}
+	pool_set_done(&pools);
+	return rc;
+}
+
+static void print_summary(const struct file_set *set, size_t n_pools, const struct lint_totals *totals)
 {
 	size_t errors = set->n_errors + totals->errors;
-	fprintf(stderr, "%zu %s valid, %zu %s", set->n_policies, set->n_policies == 1 ? "policy" : "policies", errors,
-	        errors == 1 ? "error" : "errors");
+	bool has_policies = set->n_policies || n_pools || !set->n_price_books;
+	if (has_policies)
+		fprintf(stderr, "%zu %s", set->n_policies, set->n_policies == 1 ? "policy" : "policies");
+	if (n_pools)
+		fprintf(stderr, " and %zu %s", n_pools, n_pools == 1 ? "pool" : "pools");
+	if (has_policies)
+		fputs(" valid, ", stderr);
+	if (set->n_price_books)
+		fprintf(stderr, "%zu %s, ", set->n_price_books, set->n_price_books == 1 ? "price book" : "price books");
+	fprintf(stderr, "%zu %s", errors, errors == 1 ? "error" : "errors");
 	if (totals->warnings)
 		fprintf(stderr, ", %zu %s", totals->warnings, totals->warnings == 1 ? "warning" : "warnings");
 	fputc('\n', stderr);
 }
 
-// Standard input is read twice, by the decoder and by the linter: what comes through a pipe is kept. A file of 1 MiB
-// and one byte is too long for either of them.
-static int keep_stdin(const struct path_options *files, struct err *e)
+// Replaces fd with a copy of its data. A copy of 1 MiB plus one byte exceeds the ceiling of every reader.
+static int keep_pipe(int fd, const char *name, struct err *e)
 {
 	char chunk[16 * 1024];
-	bool named = false;
-	for (size_t i = 0; i < files->n; i++)
-		named |= strcmp(files->paths[i], "-") == 0;
-	if (!named || lseek(STDIN_FILENO, 0, SEEK_SET) == 0)
-		return 0;
-	int fd = memfd_create("stdin", MFD_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : 0;
-	for (size_t kept = 0; fd >= 0 && kept <= DOC_BYTES_MAX; kept += (size_t)n) {
-		n = read(STDIN_FILENO, chunk, sizeof chunk);
-		if (n <= 0 || write(fd, chunk, (size_t)n) != n)
+	int copy = memfd_create("policies", MFD_CLOEXEC);
+	ssize_t n = copy < 0 ? -1 : 1;
+	for (size_t kept = 0; n > 0 && kept <= DOC_BYTES_MAX; kept += (size_t)n) {
+		do
+			n = read(fd, chunk, sizeof chunk);
+		while (n < 0 && errno == EINTR);
+		if (n > 0 && write(copy, chunk, (size_t)n) != n)
+			n = -1;
+		if (n <= 0)
 			break;
 	}
-	if (n < 0 || dup2(fd, STDIN_FILENO) < 0 || lseek(STDIN_FILENO, 0, SEEK_SET) < 0)
+	if (n < 0 || dup2(copy, fd) < 0 || lseek(fd, 0, SEEK_SET) < 0)
 		n = -1;
 	int why = errno;
-	if (fd >= 0)
-		close(fd);
-	return n < 0 ? err_set_code(e, ERR_IO, why, "standard input: %s", strerror(why)) : 0;
+	if (copy >= 0)
+		close(copy);
+	return n < 0 ? err_set_code(e, ERR_IO, why, "%s: %s", name, strerror(why)) : 0;
+}
+
+// Policies are read twice, by the decoder and by the linter, so the data of a pipe is copied.
+static int keep_pipes(const struct path_options *files, struct err *e)
+{
+	for (size_t i = 0; i < files->n; i++) {
+		const char *path = files->paths[i];
+		bool is_stdin = strcmp(path, "-") == 0;
+		int fd = !is_stdin                              ? file_inherited_pipe(path)
+		         : lseek(STDIN_FILENO, 0, SEEK_SET) < 0 ? STDIN_FILENO
+		                                                : -1;
+		if (fd >= 0 && keep_pipe(fd, is_stdin ? "standard input" : path, e) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 int cmd_check(int argc, char **argv)
@@ -144,21 +192,22 @@ int cmd_check(int argc, char **argv)
 	static const struct argp_option options[] = {
 	        {"quiet", 'q', 0, 0, "print errors and warnings only", 1},
 	        {"lint-fatal", KEY_LINT_FATAL, 0, 0, "exit with 3 when there are warnings", 1},
-	        {"no-lint", KEY_NO_LINT, 0, 0, "no warnings about what is valid and probably wrong", 1},
-	        {"ask", KEY_ASK, 0, 0, "ask each query of its source (implied by --prometheus URL)", 1},
+	        {"no-lint", KEY_NO_LINT, 0, 0, "check the fields only: no warnings, no targets, no sources", 1},
+	        {"ask", KEY_ASK, 0, 0, "send each query to its source (implied by --prometheus URL)", 1},
 	        {0}};
 	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 2}, {0}};
 	const struct argp argp = {
 	        options,
 	        parse,
 	        "FILE|DIR..",
-	        "Check policy files. Every error of every file is printed as file:line:col: path: "
-	        "message, every warning as file:line:col: warning: path: message; no network is needed. "
+	        "Check files of policies, pools and price books. Every error of every file is printed as "
+	        "file:line:col: path: "
+	        "message, every warning as file:line:col: warning: path: message. No network is needed. "
 	        "FILE - is standard input. "
-	        "With --prometheus each query is asked once, too: does it parse, is there data, how many "
-	        "series (the environment variable is not looked at here). With --sources the names of sources "
-	        "are checked; nothing is asked without --ask."
-	        "\vExit status: 0 when all are good, 1 when there are errors, 2 for wrong usage, 3 for "
+	        "With --prometheus each query is also sent once: does it parse, is there data, how many "
+	        "series ($GPUSCALE_PROMETHEUS_URL is not used here). With --sources the names of sources "
+	        "are checked; no query is sent without --ask."
+	        "\vExit status: 0 when all files are valid, 1 when there are errors, 2 for wrong usage, 3 for "
 	        "warnings with --lint-fatal.",
 	        children,
 	        NULL,
@@ -167,23 +216,26 @@ int cmd_check(int argc, char **argv)
 	args_parse(&argp, argc, argv, &args);
 	struct buf report;
 	buf_init(&report, CHECK_REPORT_MAX);
-	struct policy_set set;
+	struct file_set set;
 	struct lint_totals totals = {0};
 	struct err e;
 	int code = EXIT_OK;
-	if (keep_stdin(&args.files, &e) < 0 ||
-	    policy_set_load(&set, args.files.paths, args.files.n, NULL, &report, &e) < 0) {
+	if (keep_pipes(&args.files, &e) < 0 ||
+	    file_set_load(&set, args.files.paths, args.files.n, NULL, &report, &e) < 0) {
 		fprintf(stderr, "gpuscale check: %s\n", e.msg);
 		buf_done(&report);
 		return EXIT_FAILED;
 	}
 	if (!args.no_lint && lint_all(&args, &report, &totals) < 0)
 		code = EXIT_FAILED;
+	size_t n_pools = 0;
+	if (check_pools(&args, &set, &report, &totals, &n_pools) < 0)
+		code = EXIT_FAILED;
 	fputs(buf_str(&report), stdout);
-	fflush(stdout); // before the summary, also where both go into one file
+	fflush(stdout); // before the summary, in case both go to one file
 	if (set.n_errors || totals.errors) {
 		code = EXIT_FAILED;
-	} else if (set.n_policies == 0) {
+	} else if (set.n_policies == 0 && n_pools == 0 && set.n_price_books == 0) {
 		fprintf(stderr,
 		        "gpuscale check: no policies found in %s%s; of a folder, *.yaml, *.yml and *.json are read\n",
 		        args.files.paths[0], args.files.n > 1 ? " and the others" : "");
@@ -192,8 +244,8 @@ int cmd_check(int argc, char **argv)
 		code = EXIT_WARNINGS;
 	}
 	if (!args.quiet)
-		print_summary(&set, &totals);
-	policy_set_done(&set);
+		print_summary(&set, n_pools, &totals);
+	file_set_done(&set);
 	buf_done(&report);
 	return code;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuscale completion bash|zsh|fish: a script made from the table of commands. Flags are read from `gpuscale COMMAND
-// --help`, names of policies from the cluster, when they are asked for: so nothing in the script can be behind.
+// gpuscale completion bash|zsh|fish: generates a script from the table of commands. The script reads flags from
+// `gpuscale COMMAND --help` and names of policies from the cluster on demand, so it never gets outdated.
 #include <argp.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "cli/args.h"
 #include "cli/commands.h"
-#include "controller/options.h"
+#include "controller/options/controller_options.h"
 
 #define SCRIPT_BYTES_MAX (64 * 1024)
 
@@ -17,21 +17,21 @@ enum shell { SHELL_BASH, SHELL_ZSH, SHELL_FISH, SHELL__COUNT };
 static const char *const shell_names[] = {"bash", "zsh", "fish", NULL};
 _Static_assert(sizeof shell_names / sizeof shell_names[0] == SHELL__COUNT + 1, "one name per shell");
 
-// Both print one word per line, and nothing when the program fails.
+// Both print one word per line, and nothing if the program fails.
 #define FLAGS "gpuscale \"$1\" --help 2>/dev/null | sed -nE 's/^ {2,6}(-., )?(--[a-z][a-z-]+).*/\\2/p' | sort -u"
 #define NAMES "timeout 2 gpuscale get -o name \"$@\" 2>/dev/null | sed 's|.*/||'"
-// The flags that say which cluster and namespace, of those already there.
+// The flags on the command line that select the cluster and the namespace.
 #define SCOPE_FLAGS "-n | --namespace | --kubeconfig | --context"
 
-// The flags whose argument is a file.
-#define FILE_FLAGS "-f | --filename | --kubeconfig | --policies | --sources | --junit | --*-file"
+// Flags with a file argument.
+#define FILE_FLAGS "-f | --filename | --kubeconfig | --policies | --prices | --sources | --junit | --*-file"
 
 static bool takes_names(const struct command *c)
 {
 	return strstr(c->args, "NAME..") != NULL;
 }
 
-// What stands in single quotes of all three shells.
+// Escapes text for the single quotes of all three shells.
 static void put_quoted(struct buf *out, const char *text)
 {
 	for (; *text; text++)

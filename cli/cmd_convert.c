@@ -6,14 +6,15 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/doc.h"
 #include "base/err.h"
-#include "base/schema.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/convert.h"
-#include "controller/options.h"
-#include "policies/policy_schema.h"
+#include "controller/options/controller_options.h"
+#include "policies/engine/policy.h"
+#include "policies/schema/policy_decode.h"
 
 #define CONVERT_ARENA_MAX (64 * 1024 * 1024)
 
@@ -40,7 +41,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-// What was written must be a policy; what is missing (a query, maxReplicas) is said by the same messages as check's.
+// The output must be a policy; what is missing (a query, maxReplicas) is reported with the messages of `gpuscale
+// check`.
 static void check_text(struct arena *a, const char *name, const struct buf *text, struct totals *totals)
 {
 	struct doc_file file;
@@ -65,7 +67,7 @@ static void check_text(struct arena *a, const char *name, const struct buf *text
 	buf_done(&report);
 }
 
-// list: what root is an item of, or NULL.
+// `list` is the list that contains `root`, or NULL.
 static void convert_one(struct arena *a, const char *file, const struct doc_node *root, const struct doc_node *list,
                         struct buf *out, struct totals *totals)
 {
@@ -100,11 +102,10 @@ int cmd_convert(int argc, char **argv)
 	        parse,
 	        "FILE..",
 	        "Turn HorizontalPodAutoscalers, ScaledObjects (KEDA) and WatermarkPodAutoscalers into GPUAutoscalers: "
-	        "YAML on standard output, with comments on what could not be carried over. FILE - is standard input; "
+	        "YAML on standard output, with comments on what was not converted. FILE - is standard input; "
 	        "lists, as `kubectl get hpa -A -o yaml` prints them, are fine. Nothing is applied."
 	        "\vExit status: 0 converted, 1 when a result still needs something (it is printed all the same, and "
-	        "what "
-	        "it lacks is said as `gpuscale check` says it) or nothing could be converted, 2 wrong usage."
+	        "`gpuscale check` reports what it lacks) or nothing could be converted, 2 wrong usage."
 	        "\n\nExamples:\n"
 	        "  kubectl get hpa llama -o yaml | gpuscale convert - > llama.yaml\n"
 	        "  gpuscale check llama.yaml && gpuscale plan -f llama.yaml --prometheus URL",
@@ -129,11 +130,11 @@ int cmd_convert(int argc, char **argv)
 		for (size_t k = 0; k < file.n_roots; k++)
 			convert_one(&a, file.name, file.roots[k], NULL, &out, &totals);
 		if (file.n_roots == 0) {
-			err_set(&e, ERR_INPUT, "%s: there is nothing in it", file.name);
+			err_set(&e, ERR_INPUT, "%s: the file is empty", file.name);
 			fprintf(stderr, "gpuscale convert: %s\n", e.msg);
 		}
 	}
-	if (out.failed) { // what there is of it ends somewhere in the middle
+	if (out.failed) { // the output is truncated
 		fprintf(stderr, "gpuscale convert: the result needs more than %d bytes: convert less at once\n",
 		        CONVERT_ARENA_MAX);
 		totals.faults++;

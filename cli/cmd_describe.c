@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuscale describe [NAME..]: all that is known of GPUAutoscalers, with their Events.
-#include <cjson/cJSON.h>
+// gpuscale describe [NAME..]: the details of GPUAutoscalers, with their Events.
 #include <stdio.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/json_read.h"
 #include "cli/args.h"
 #include "cli/commands.h"
+#include "cli/kube_pages.h"
 #include "cli/kube_session.h"
+#include "cli/policy_events.h"
 #include "cli/policy_fetch.h"
 #include "cli/policy_render.h"
 #include "cli/policy_view.h"
-#include "policies/policy_schema.h"
+#include "policies/schema/policy_schema.h"
 
 #define DESCRIBE_OUTPUT_MAX ((size_t)64 * 1024 * 1024)
-#define EVENTS_MAX          500
+#define EVENTS_PAGES_MAX    200
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -36,35 +35,42 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-// The Events of one object; NULL and *e when they cannot be had. Caller frees.
-static cJSON *fetch_events(struct kube_session *session, const struct policy_view *p, struct err *e)
+static int take_page(void *arg, const char *json, size_t len, struct err *e)
 {
-	char path[2 * POLICY_PATH_BYTES_MAX];
-	snprintf(path, sizeof path,
-	         "/api/v1/namespaces/%s/events?limit=%d&fieldSelector=involvedObject.kind%%3D" POLICY_KIND
-	         "%%2CinvolvedObject.name%%3D%s",
-	         p->namespace_name, EVENTS_MAX, p->name);
-	struct buf body;
-	buf_init(&body, JSON_BYTES_MAX);
-	cJSON *events = NULL;
-	if (kube_session_request(session, "GET", path, NULL, NULL, &body, e) == 0)
-		events = json_read(buf_str(&body), body.len, e);
-	if (events && !cJSON_IsArray(json_get(events, "items"))) { // not the same as none
-		cJSON_Delete(events);
-		events = NULL;
-		err_set(e, ERR_PROTOCOL, "the server answered with something that is no list of Events");
-	}
-	buf_done(&body);
-	return events;
+	return policy_events_add_page(arg, json, len, e);
+}
+
+static void start_over(void *arg)
+{
+	policy_events_init(arg);
+}
+
+// The server sorts Events by name, so the latest may be on any page: all pages are read.
+static int fetch_events(struct kube_session *session, const struct policy_view *p, struct policy_events *events,
+                        struct err *e)
+{
+	char path[POLICY_PATH_BYTES_MAX], selector[POLICY_PATH_BYTES_MAX];
+	snprintf(path, sizeof path, "/api/v1/namespaces/%s/events", p->namespace_name);
+	snprintf(selector, sizeof selector,
+	         "fieldSelector=involvedObject.kind%%3D" POLICY_KIND "%%2CinvolvedObject.name%%3D%s", p->name);
+	const struct kube_pages pages = {.path = path,
+	                                 .selector = selector,
+	                                 .what = "Events",
+	                                 .pages_max = EVENTS_PAGES_MAX,
+	                                 .page = take_page,
+	                                 .restart = start_over,
+	                                 .arg = events};
+	policy_events_init(events);
+	return kube_pages_fetch(session, &pages, e);
 }
 
 static void describe(struct buf *out, struct kube_session *session, const struct policy_view *p)
 {
 	struct err e;
+	struct policy_events events;
 	err_clear(&e);
-	cJSON *events = fetch_events(session, p, &e);
-	policy_render_describe(out, p, events, e.msg, clock_wall_ms(&session->clock));
-	cJSON_Delete(events);
+	int rc = fetch_events(session, p, &events, &e);
+	policy_render_describe(out, p, rc < 0 ? NULL : &events, e.msg, clock_wall_ms(&session->clock));
 }
 
 int cmd_describe(int argc, char **argv)

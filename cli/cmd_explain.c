@@ -8,12 +8,14 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/schema_explain.h"
-#include "base/schema_page.h"
+#include "base/schema/schema_explain.h"
+#include "base/schema/schema_page.h"
 #include "cli/args.h"
 #include "cli/commands.h"
-#include "controller/metrics_table.h"
-#include "policies/policy_schema.h"
+#include "controller/metrics/metrics_table.h"
+#include "policies/price/price_schema.h"
+#include "policies/schema/policy_schema.h"
+#include "policies/schema/pool_schema.h"
 #include "promql/promql_source_file.h"
 
 #define EXPLAIN_TEXT_MAX   (256 * 1024)
@@ -43,7 +45,25 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-// Who leaves out the beginning of a path means what there is: `window` is spec.signals.window.
+// What is not a policy: the first word of the field, in any case, and the path that it stands for.
+static const struct topic {
+	const char *word, *path;
+	const struct schema *(*schema)(void);
+} topics[] = {
+        {"sources", PROMQL_SOURCES_KIND ".sources", promql_source_schema},
+        {POOL_KIND, POOL_KIND, pool_schema},
+        {PRICE_BOOK_KIND, PRICE_BOOK_KIND, price_schema},
+};
+
+static const struct topic *find_topic(const char *field)
+{
+	for (size_t i = 0; field && i < sizeof topics / sizeof topics[0]; i++)
+		if (strncasecmp(field, topics[i].word, strlen(topics[i].word)) == 0)
+			return &topics[i];
+	return NULL;
+}
+
+// Resolves a path without its start: `window` is spec.signals.window.
 static int explain(const struct schema *schema, const char *path, bool of_policy, struct buf *out, struct err *e)
 {
 	static const char *const roots[] = {"spec.", "spec.signals."};
@@ -61,7 +81,8 @@ int cmd_explain(int argc, char **argv)
 {
 	static const struct argp_option options[] = {{"page", KEY_PAGE, 0, 0,
 	                                              "print the whole reference page in Markdown (docs/policy.md; "
-	                                              "with FIELD sources: that of source files)",
+	                                              "with FIELD sources, GPUPool or PriceBook: that "
+	                                              "of these files)",
 	                                              0},
 	                                             {0}};
 	const struct argp argp = {
@@ -69,8 +90,10 @@ int cmd_explain(int argc, char **argv)
 	        parse,
 	        "[FIELD]",
 	        "Describe a policy field: type, default, range, what it does. Without FIELD: the top level. "
-	        "`sources` and what is below it: the files of --sources. `metrics`: what /metrics serves."
-	        "\vExamples: gpuscale explain spec.signals.window; gpuscale explain sources.tls",
+	        "`sources` and what is below it: the files of --sources. `GPUPool`: pools. `PriceBook`: the files of "
+	        "--prices. `metrics`: what /metrics serves."
+	        "\vExamples: gpuscale explain spec.signals.window; gpuscale explain sources.tls; gpuscale explain "
+	        "GPUPool.spec.members; gpuscale explain PriceBook.models",
 	        NULL,
 	        NULL,
 	        NULL};
@@ -80,17 +103,19 @@ int cmd_explain(int argc, char **argv)
 	buf_init(&out, EXPLAIN_TEXT_MAX);
 	struct err e;
 	int code = EXIT_OK;
-	bool of_sources = args.field && strncasecmp(args.field, "sources", 7) == 0;
 	bool of_metrics = args.field && strcmp(args.field, "metrics") == 0;
-	const struct schema *schema = of_sources ? promql_source_schema() : policy_schema();
+	const struct topic *topic = find_topic(args.field);
+	const struct schema *schema = topic ? topic->schema() : policy_schema();
 	char path[EXPLAIN_PATH_BYTES];
-	// The kind and its list have the same name: the list is meant.
-	snprintf(path, sizeof path, "%s%s", of_sources ? PROMQL_SOURCES_KIND "." : "", args.field ? args.field : "");
+	if (topic)
+		snprintf(path, sizeof path, "%s%s", topic->path, args.field + strlen(topic->word));
+	else
+		snprintf(path, sizeof path, "%s", args.field ? args.field : "");
 	if (of_metrics)
 		metric_family_page(&out);
 	else if (args.page)
 		schema_page(schema, &out);
-	if (!args.page && !of_metrics && explain(schema, path, !of_sources, &out, &e) < 0) {
+	if (!args.page && !of_metrics && explain(schema, path, !topic, &out, &e) < 0) {
 		fprintf(stderr, "gpuscale explain: %s\n", e.msg);
 		code = EXIT_FAILED;
 	} else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuscale get [NAME..]: the GPUAutoscalers of a cluster, with what became of them.
+// gpuscale get [NAME..]: lists the GPUAutoscalers of a cluster with their status.
 #include <stdio.h>
 
 #include "base/buf.h"
@@ -63,7 +63,7 @@ static int get(struct get_args *a, struct kube_session *session)
 	struct policy_views v;
 	int code = policy_fetch_named(session, &a->scope, "gpuscale get", &v);
 	bool is_empty_table = v.n == 0 && (a->output == OUTPUT_TABLE || a->output == OUTPUT_WIDE);
-	// One that is not there has been told; a document that lacks it would look complete.
+	// A missing policy was reported; a document without it would look complete.
 	if (code == EXIT_OK || v.n > 0) {
 		if (is_empty_table || (v.n == 0 && a->output == OUTPUT_NAME))
 			policy_fetch_say_none(&a->scope);

@@ -6,14 +6,14 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/json_write.h"
+#include "base/json/json_write.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/crd.h"
 #include "cli/kube_session.h"
 #include "cli/policy_fetch.h"
 #include "cli/policy_view.h"
-#include "policies/policy_schema.h"
+#include "policies/schema/policy_schema.h"
 
 #define PATCH_BYTES_MAX  4096
 #define REASON_BYTES_MAX 256
@@ -50,7 +50,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (a->scope.n_names == 0 && !a->all)
 			argp_error(state, "name at least one GPUAutoscaler, or say --all");
 		if (a->scope.n_names && a->all)
-			argp_error(state, "names and --all exclude each other");
+			argp_error(state, "names and --all cannot be used together");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -119,11 +119,10 @@ static int resume_one(struct kube_session *session, const struct policy_view *p,
 	if (has_any && patch(session, p, a, e) < 0)
 		return -1;
 	if (p->paused_spec)
-		return err_set(
-		        e, ERR_REJECTED,
-		        "stays paused, for spec.paused is true: change it where the manifest is kept, or: kubectl "
-		        "-n %s patch gpua %s --type merge -p '{\"spec\":{\"paused\":false}}'",
-		        p->namespace_name, p->name);
+		return err_set(e, ERR_REJECTED,
+		               "stays paused because spec.paused is true: change it in the manifest, or run kubectl "
+		               "-n %s patch gpua %s --type merge -p '{\"spec\":{\"paused\":false}}'",
+		               p->namespace_name, p->name);
 	say(p, a, p->paused_annotation ? "was paused, is active now" : "was active already");
 	return 0;
 }
@@ -131,8 +130,8 @@ static int resume_one(struct kube_session *session, const struct policy_view *p,
 static int run(int argc, char **argv, struct pause_args *args, const char *command, const char *about)
 {
 	static const struct argp_option pause_options[] = {
-	        {"reason", KEY_REASON, "TEXT", 0, "why, for whoever looks (annotation " POLICY_ANNOTATION_REASON ")",
-	         1},
+	        {"reason", KEY_REASON, "TEXT", 0,
+	         "the reason, for other users (annotation " POLICY_ANNOTATION_REASON ")", 1},
 	        {"all", KEY_ALL, 0, 0, "all of the namespace, or with -A of the cluster", 1},
 	        {0}};
 	static const struct argp_child children[] = {{&policy_scope_argp, 0, NULL, 0}, {0}};
@@ -170,7 +169,7 @@ int cmd_pause(int argc, char **argv)
 	return run(argc, argv, &args, "gpuscale pause",
 	           "Keep the replicas of GPUAutoscalers as they are until `gpuscale resume`: sets the "
 	           "annotation " POLICY_ANNOTATION_PAUSED
-	           ". Says what was and what is now; pausing what is paused is fine.");
+	           ". Prints the mode before and after; pausing a paused policy has no effect.");
 }
 
 int cmd_resume(int argc, char **argv)
@@ -178,5 +177,5 @@ int cmd_resume(int argc, char **argv)
 	struct pause_args args = {.pause = false};
 	return run(argc, argv, &args, "gpuscale resume",
 	           "Let paused GPUAutoscalers scale again: removes the annotation " POLICY_ANNOTATION_PAUSED
-	           ". One that spec.paused holds stays paused, which is an error.");
+	           ". A policy with spec.paused: true stays paused, which is an error.");
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuscale plan: one decision per policy, made exactly as `run` makes its first one, and nothing written.
+// gpuscale plan: prints one decision per policy, exactly like the first decision of `run`, and writes nothing.
 #include <argp.h>
 #include <event2/event.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,17 +12,20 @@
 #include "base/err.h"
 #include "cli/args.h"
 #include "cli/commands.h"
+#include "cli/price_option.h"
 #include "controller/connections.h"
 #include "controller/observe.h"
-#include "controller/options.h"
-#include "controller/policy_set.h"
+#include "controller/options/controller_options.h"
 #include "controller/refill.h"
-#include "controller/render.h"
-#include "policies/decide.h"
-#include "policies/decision.h"
+#include "policies/engine/decide.h"
+#include "policies/engine/decision.h"
+#include "policies/explain/explain.h"
+#include "policies/load/file_set.h"
 
 #define PLAN_OUTPUT_MAX (256 * 1024 * 1024)
 #define PLAN_REPORT_MAX (16 * 1024 * 1024)
+
+#define GPUS_PER_REPLICA_MAX 1024
 
 struct plan_args {
 	struct prometheus_options prometheus;
@@ -30,6 +34,9 @@ struct plan_args {
 	int32_t replicas; // -1: ask the cluster
 	enum output_format output;
 	bool exit_code;
+	struct price_option price_option;
+	double price; // of one GPU-hour; NaN: unknown
+	int32_t gpus_per_replica;
 };
 
 struct plan;
@@ -53,7 +60,7 @@ struct plan {
 	struct event *progress;
 };
 
-enum { KEY_REPLICAS = 0x500, KEY_EXIT_CODE };
+enum { KEY_REPLICAS = 0x500, KEY_EXIT_CODE, KEY_PRICES, KEY_GPU_MODEL, KEY_GPUS };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -78,9 +85,21 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_EXIT_CODE:
 		a->exit_code = true;
 		return 0;
+	case KEY_PRICES:
+		a->price_option.prices = arg;
+		return 0;
+	case KEY_GPU_MODEL:
+		a->price_option.model = arg;
+		return 0;
+	case KEY_GPUS:
+		a->gpus_per_replica = (int32_t)option_i64("--gpus-per-replica", arg, 1, GPUS_PER_REPLICA_MAX, state);
+		return 0;
 	case ARGP_KEY_END:
 		if (a->files.n == 0)
 			argp_error(state, "name the policies: -f FILE|DIR");
+		a->price = price_option_get(&a->price_option, NAN, state);
+		if (!isnan(a->price) && a->output != OUTPUT_TABLE && a->output != OUTPUT_WIDE)
+			argp_error(state, "--prices and --gpu-model are for -o table and -o wide");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -95,7 +114,7 @@ static void item_done(struct plan_item *it)
 
 static void on_refilled(void *arg, bool ok, const struct err *error)
 {
-	(void)ok; // without history the windows say so in the trace
+	(void)ok; // without history, the trace reports empty windows
 	(void)error;
 	struct plan_item *it = arg;
 	decide(it->policy, &it->observation.observation, it->plan->now_ms, it->state, &it->decision);
@@ -141,8 +160,21 @@ static void ask_all(struct plan *p)
 		fputs("\r\033[K", stderr);
 }
 
-static int print(const struct plan *p, enum output_format format)
+// Appends what the change of each policy costs: "default/llm: +2 replicas, +7.35 USD/h".
+static void put_prices(struct buf *out, const struct decided *list, size_t n, const struct plan_args *args)
 {
+	buf_putc(out, '\n');
+	for (size_t i = 0; i < n; i++) {
+		int32_t change = list[i].decision->desired - list[i].decision->current;
+		buf_printf(out, "%s/%s: %+d %s, %+.2f %s/h\n", list[i].policy->namespace_name, list[i].policy->name,
+		           change, change == 1 || change == -1 ? "replica" : "replicas",
+		           (double)change * args->gpus_per_replica * args->price, args->price_option.currency);
+	}
+}
+
+static int print(const struct plan *p, const struct plan_args *args)
+{
+	enum output_format format = args->output;
 	struct decided *list = calloc(p->n ? p->n : 1, sizeof *list);
 	struct buf out;
 	buf_init(&out, PLAN_OUTPUT_MAX);
@@ -164,7 +196,9 @@ static int print(const struct plan *p, enum output_format format)
 	if (!list)
 		rc = -1;
 	else if (n || format == OUTPUT_JSON || format == OUTPUT_YAML)
-		render_list(&out, list, n, format);
+		explain_list(&out, list, n, format);
+	if (list && n && !isnan(args->price))
+		put_prices(&out, list, n, args);
 	if (out.failed || fwrite(buf_str(&out), 1, out.len, stdout) != out.len || fflush(stdout) != 0)
 		rc = -1;
 	buf_done(&out);
@@ -172,7 +206,7 @@ static int print(const struct plan *p, enum output_format format)
 	return rc;
 }
 
-// It holds because it cannot see: that nothing is wanted is then no finding.
+// True if the policy holds because data is missing: an unchanged target is then not a finding.
 static bool is_blind(const struct decision *d)
 {
 	bool misses = d->reason == REASON_ALL_SIGNALS_MISSING;
@@ -181,7 +215,7 @@ static bool is_blind(const struct decision *d)
 	return misses && d->action == ACTION_HOLD;
 }
 
-// What --exit-code makes of plans that were made. Who is blind is said.
+// The exit code of --exit-code. Policies without data are reported.
 static int code_of_changes(const struct plan *p)
 {
 	int code = EXIT_OK;
@@ -190,9 +224,9 @@ static int code_of_changes(const struct plan *p)
 		struct decided decided = {it->policy, &it->decision, it->observation.details};
 		char message[RENDER_SENTENCE_BYTES];
 		if (is_blind(&it->decision)) {
-			render_message(&decided, message);
-			fprintf(stderr, "gpuscale plan: %s/%s holds for want of data: %s\n", it->policy->namespace_name,
-			        it->policy->name, message);
+			explain_message(&decided, message);
+			fprintf(stderr, "gpuscale plan: %s/%s holds because data is missing: %s\n",
+			        it->policy->namespace_name, it->policy->name, message);
 			code = EXIT_FAILED;
 		} else if (it->decision.desired != it->decision.current && code == EXIT_OK) {
 			code = EXIT_CHANGES;
@@ -201,7 +235,7 @@ static int code_of_changes(const struct plan *p)
 	return code;
 }
 
-static int plan_run(struct plan *p, const struct policy_set *set, const struct plan_args *args)
+static int plan_run(struct plan *p, const struct file_set *set, const struct plan_args *args)
 {
 	int code = EXIT_FAILED;
 	p->n = set->n_policies;
@@ -218,7 +252,7 @@ static int plan_run(struct plan *p, const struct policy_set *set, const struct p
 	}
 	if (complete) {
 		ask_all(p);
-		code = print(p, args->output) < 0 ? EXIT_FAILED : EXIT_OK;
+		code = print(p, args) < 0 ? EXIT_FAILED : EXIT_OK;
 		if (code == EXIT_OK && args->exit_code)
 			code = code_of_changes(p);
 	} else {
@@ -239,31 +273,38 @@ int cmd_plan(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
 	        {"filename", 'f', "FILE|DIR", 0, "policy file or folder, - for standard input (repeatable)", 1},
-	        {"replicas", KEY_REPLICAS, "N", 0, "take the target to have N ready replicas; no cluster is asked", 1},
+	        {"replicas", KEY_REPLICAS, "N", 0, "assume N ready replicas of the target; do not query the cluster",
+	         1},
 	        {"output", 'o', "FORMAT", 0, "table, wide, json, yaml or name (default table)", 1},
 	        {"exit-code", KEY_EXIT_CODE, 0, 0,
-	         "exit 3 when a change is wanted (a hold is none), 1 when a policy holds for want of data", 1},
+	         "exit with 3 if a policy wants to change its replicas, with 1 if a policy holds because data is "
+	         "missing",
+	         1},
+	        {"gpu-model", KEY_GPU_MODEL, "MODEL", 0,
+	         "also show what each change costs with GPUs of this model, as in H100-SXM", 1},
+	        {"gpus-per-replica", KEY_GPUS, "N", 0, "GPUs of one replica, for --gpu-model (default 1)", 1},
+	        {"prices", KEY_PRICES, "FILE", 0, "a PriceBook for --gpu-model (default: the shipped prices)", 1},
 	        {0}};
 	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {&kube_argp, 0, NULL, 0}, {0}};
 	const struct argp argp = {
 	        options,
 	        parse,
 	        "",
-	        "Show what each policy would do now, and why, stage by stage. Nothing is written."
+	        "Show what each policy would do now, and why, stage by stage. Writes nothing."
 	        "\vExit status: 0 done, 1 failed, 2 wrong usage, 3 changes wanted (with --exit-code).",
 	        children,
 	        NULL,
 	        NULL};
-	struct plan_args args = {.replicas = -1};
+	struct plan_args args = {.replicas = -1, .gpus_per_replica = 1};
 	prometheus_options_init(&args.prometheus);
 	args_parse(&argp, argc, argv, &args);
 
 	struct err e;
 	struct buf report;
-	struct policy_set set;
+	struct file_set set;
 	buf_init(&report, PLAN_REPORT_MAX);
 	int code = EXIT_FAILED;
-	if (policy_set_load(&set, args.files.paths, args.files.n, NULL, &report, &e) < 0) {
+	if (file_set_load(&set, args.files.paths, args.files.n, NULL, &report, &e) < 0) {
 		fprintf(stderr, "gpuscale plan: %s\n", e.msg);
 		buf_done(&report);
 		return EXIT_FAILED;
@@ -280,7 +321,7 @@ int cmd_plan(int argc, char **argv)
 	    0) {
 		fprintf(stderr, "gpuscale plan: %s\n", e.msg);
 		if (args.replicas < 0 && e.kind != ERR_USAGE)
-			fputs("Without a cluster, say how many replicas there are: --replicas N\n", stderr);
+			fputs("Without a cluster, pass the number of replicas: --replicas N\n", stderr);
 		code = err_kind_info(e.kind)->exit_code;
 		goto out;
 	}
@@ -289,10 +330,10 @@ int cmd_plan(int argc, char **argv)
 	plan.now_ms = clock_wall_ms(&plan.connections.clock);
 	code = plan_run(&plan, &set, &args);
 	if (set.n_errors)
-		code = EXIT_FAILED; // what was good was planned; the rest is not forgotten
+		code = EXIT_FAILED; // the valid policies were planned, but not all
 	connections_close(&plan.connections);
 out:
-	policy_set_done(&set);
+	file_set_done(&set);
 	buf_done(&report);
 	return code;
 }

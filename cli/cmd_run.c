@@ -6,16 +6,19 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/process_trim.h"
+#include "base/process/process_descriptors.h"
+#include "base/process/process_trim.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "controller/connections.h"
 #include "controller/controller.h"
-#include "controller/ha_options.h"
-#include "controller/metrics.h"
-#include "controller/options.h"
-#include "controller/serve_options.h"
-#include "k8s/scale.h"
+#include "controller/metrics/metrics.h"
+#include "controller/options/controller_options.h"
+#include "controller/options/ha_options.h"
+#include "controller/options/serve_options.h"
+#include "controller/serve/http_servers.h"
+#include "k8s/client/object_name.h"
+#include "k8s/client/scale.h"
 
 struct run_args {
 	struct prometheus_options prometheus;
@@ -24,11 +27,11 @@ struct run_args {
 	struct ha_options ha;
 	struct path_options policies;
 	struct serve_options serve;
-	const char *listen, *namespace_name;
+	const char *listen, *namespace_name, *state_dir;
 	bool dry_run, once, crd;
 };
 
-enum { KEY_POLICIES = 0x400, KEY_LISTEN, KEY_DRY_RUN, KEY_ONCE, KEY_CRD };
+enum { KEY_POLICIES = 0x400, KEY_LISTEN, KEY_DRY_RUN, KEY_ONCE, KEY_CRD, KEY_STATE_DIR };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -59,20 +62,29 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_CRD:
 		a->crd = true;
 		return 0;
+	case KEY_STATE_DIR:
+		a->state_dir = arg;
+		return 0;
 	case ARGP_KEY_ARG:
 		argp_error(state, "unexpected argument \"%s\"; policies are named by --policies", arg);
 		return 0;
 	case ARGP_KEY_END:
+		if (a->state_dir && a->policies.n == 0)
+			argp_error(state, "--state-dir needs --policies: objects of the cluster keep their state in "
+			                  "their status");
+		if (a->state_dir && !a->state_dir[0])
+			argp_error(state, "--state-dir: expected the path of a folder, got \"\"");
 		a->crd = a->crd || a->policies.n == 0;
-		if (a->namespace_name && !scale_name_is_valid(a->namespace_name))
-			argp_error(state, "-n: \"%s\" is no name of a namespace", a->namespace_name);
+		if (a->namespace_name && !k8s_name_is_valid(a->namespace_name))
+			argp_error(state, "-n: \"%s\" is not a valid namespace name", a->namespace_name);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
 }
 
-// Who writes nothing needs no lease, and policies from files are this process's unless it is told otherwise.
+// A process that writes nothing needs no lease, and policies from files belong to this process unless a flag says
+// otherwise.
 static void settle_election(struct run_args *a)
 {
 	if (a->once || a->dry_run || (!a->crd && a->ha.n_shards == 1 && a->ha.leader_elect == HA_DEFAULT))
@@ -87,6 +99,10 @@ int cmd_run(int argc, char **argv)
 	         " objects of the cluster, of all namespaces or that of -n",
 	         1},
 	        {"crd", KEY_CRD, 0, 0, "the objects of the cluster, beside --policies; of one name, the object counts",
+	         1},
+	        {"state-dir", KEY_STATE_DIR, "DIR", 0,
+	         "remember the policies of --policies across restarts in files of this folder: cooldowns,"
+	         " recommendations, scale events, start-up times (default: not; objects have their status)",
 	         1},
 	        {"namespace", 'n', "NAME", 0, "only the objects of this namespace (default: of all)", 1},
 	        {"listen", KEY_LISTEN, "ADDR", 0,
@@ -119,6 +135,7 @@ int cmd_run(int argc, char **argv)
 	struct clock clock;
 	clock_init_real(&clock);
 	process_return_large_blocks();
+	process_raise_descriptors();
 	struct log *log = log_new(STDERR_FILENO, args.log.format, args.log.level, &clock);
 	struct metrics *metrics = metrics_new();
 	if (!log || !metrics) {
@@ -136,20 +153,29 @@ int cmd_run(int argc, char **argv)
 	                                 .n_policy_paths = args.policies.n,
 	                                 .policies_from_cluster = args.crd,
 	                                 .policy_namespace = args.namespace_name,
-	                                 .listen = args.listen,
-	                                 .serve = &args.serve,
+	                                 .state_dir = args.state_dir,
+	                                 .keep_sparklines = !args.once && args.listen[0],
 	                                 .dry_run = args.dry_run,
 	                                 .once = args.once,
 	                                 .election = connections.elects ? &args.ha : NULL,
 	                                 .log = log};
 	struct controller *controller = controller_new(&connections, &run, metrics, &e);
-	if (controller)
+	const struct http_servers_options serve = {.flags = &args.serve,
+	                                           .listen = args.listen,
+	                                           .connections = &connections,
+	                                           .controller = controller,
+	                                           .log = log,
+	                                           .metrics = metrics};
+	struct http_servers *servers = controller && !args.once ? http_servers_new(&serve, &e) : NULL;
+	if (controller && (servers || args.once))
 		code = controller_run(controller) ? EXIT_OK : EXIT_FAILED;
 	else
 		fprintf(stderr, "gpuscale run: %s\n", e.msg);
+	http_servers_disconnect(servers);
 	controller_disconnect(controller);
 	connections_cancel(&connections);
 	controller_resign(controller);
+	http_servers_free(servers);
 	controller_free(controller);
 	connections_close(&connections);
 out:

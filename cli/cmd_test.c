@@ -14,19 +14,19 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/doc.h"
 #include "base/err.h"
-#include "base/schema.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
 #include "base/text.h"
 #include "cli/args.h"
 #include "cli/commands.h"
-#include "controller/options.h"
-#include "controller/policy_set.h"
-#include "scenario/coverage.h"
-#include "scenario/junit.h"
-#include "scenario/scenario.h"
-#include "scenario/scenario_run.h"
-#include "scenario/test_report.h"
+#include "controller/options/controller_options.h"
+#include "policies/load/file_set.h"
+#include "policies/test/coverage.h"
+#include "policies/test/junit.h"
+#include "policies/test/scenario.h"
+#include "policies/test/scenario_run.h"
+#include "policies/test/test_report.h"
 
 #define TEST_ARENA_MAX  (256 * 1024 * 1024)
 #define TEST_REPORT_MAX (64 * 1024 * 1024)
@@ -46,15 +46,15 @@ struct session {
 	size_t passed, failed, skipped;
 	struct junit junit;
 	struct coverage_list coverage;
-	struct schema_errors errors; // of the file, then of the test at hand
+	struct schema_errors errors; // of the file, then of the current test
 };
 
 // A file while its tests run.
 struct file {
 	const char *path;
-	struct arena arena; // the file's tree and tests
-	struct arena test;  // of the test at hand
-	struct policy_set policies;
+	struct arena arena; // the tree and the tests of the file
+	struct arena test;  // of the current test
+	struct file_set policies;
 };
 
 enum { KEY_JUNIT = 0x600, KEY_DIFF, KEY_COVERAGE };
@@ -107,7 +107,7 @@ static void say(const struct session *s, const char *colour, const char *word, c
 	buf_done(&out);
 }
 
-// plain: `shown` without colours, for the report in XML; both "" unless it failed.
+// `plain` is `shown` without colors, for the XML report; both are "" unless the test failed.
 static void settle(struct session *s, const char *path, int line, const char *name, enum junit_outcome outcome,
                    int64_t started_ms, const char *shown, const char *plain)
 {
@@ -183,7 +183,8 @@ static void run_one(struct session *s, struct file *f, struct scenario *t, const
 	buf_done(&why);
 }
 
-// The policies of one document's policyFiles, relative to the test file. -1 and words in `why`.
+// Reads the policies in policyFiles of one document, relative to the test file. Returns -1 and writes the reason to
+// `why` on failure.
 static int load_policies(struct file *f, const struct scenario_file *doc, struct buf *why)
 {
 	const char *slash = strrchr(f->path, '/');
@@ -199,13 +200,13 @@ static int load_policies(struct file *f, const struct scenario_file *doc, struct
 	}
 	if (!paths)
 		return buf_puts(why, "out of memory\n"), -1;
-	if (policy_set_load(&f->policies, paths, doc->n_policy_files, NULL, why, &e) < 0) {
+	if (file_set_load(&f->policies, paths, doc->n_policy_files, NULL, why, &e) < 0) {
 		buf_printf(why, "%s\n", e.msg);
 		return -1;
 	}
 	if (f->policies.n_errors == 0)
 		return 0;
-	policy_set_done(&f->policies);
+	file_set_done(&f->policies);
 	return -1;
 }
 
@@ -224,7 +225,7 @@ static void run_document(struct session *s, struct file *f, const struct doc_nod
 		const struct doc_node *node = doc_get(root, "tests")->child;
 		for (size_t i = 0; i < doc.n_tests; i++, node = node->next)
 			run_one(s, f, &doc.tests[i], node, i, doc.interval_ms);
-		policy_set_done(&f->policies);
+		file_set_done(&f->policies);
 	}
 	buf_done(&why);
 }
@@ -247,7 +248,7 @@ static void run_file(struct session *s, const char *path)
 	}
 	for (size_t i = 0; i < doc.n_roots; i++) {
 		if (strcmp(doc_get_text(doc.roots[i], "kind", ""), "GPUAutoscaler") == 0)
-			continue; // a policy may stand beside its tests
+			continue; // a file may contain policies beside tests
 		run_document(s, &f, doc.roots[i]);
 		n++;
 	}

@@ -52,7 +52,7 @@ int cmd_top(int argc, char **argv)
 	                          "is value / target, or "
 	                          "value / watermark; WANTS the replicas the signal asks for. The values are those of "
 	                          "the status, which is "
-	                          "written when something changes: SEEN says how long ago.",
+	                          "written when something changes: SEEN is the time since then.",
 	                          children,
 	                          NULL,
 	                          NULL};

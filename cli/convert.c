@@ -9,9 +9,9 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/doc.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "base/schema/doc.h"
 
 #define TEXT_BYTES_MAX (64 * 1024)
 
@@ -53,7 +53,7 @@ void convert_note(struct conversion *c, const char *fmt, ...)
 	c->notes[c->n_notes++] = keep(c, &b);
 }
 
-// Letters, digits, '_', '-' and '.', as names of signals are.
+// True for letters, digits, '_', '-' and '.', as in names of signals.
 static const char *signal_name(struct conversion *c, const char *text)
 {
 	struct buf b;
@@ -215,7 +215,7 @@ const char *convert_pods(struct conversion *c, const char *prefix)
 	                                                               : ".+";
 	struct buf name;
 	buf_init(&name, TEXT_BYTES_MAX);
-	put_escaped(&name, c->target_name, !strstr(c->target_name, "{{")); // a template goes on as one
+	put_escaped(&name, c->target_name, !strstr(c->target_name, "{{")); // a template stays a template
 	return convert_text(c, ",%snamespace=%s,%spod=~\"%s-%s\"", prefix, convert_quoted(c, convert_namespace(c)),
 	                    prefix, keep(c, &name), tail);
 }
@@ -275,7 +275,8 @@ static bool has_template(const struct doc_node *node)
 	return false;
 }
 
-void convert_note_templates(struct conversion *c, const struct doc_node *root)
+// Adds one note if a text below `root` is still a template.
+static void note_templates(struct conversion *c, const struct doc_node *root)
 {
 	if (has_template(doc_get(root, "metadata")) || has_template(doc_get(root, "spec")))
 		convert_note(c, "{{ .. }}: this is a Helm template; convert what `helm template` makes of it");
@@ -289,7 +290,7 @@ bool convert_whole(const char *text, int64_t *ret_value)
 
 // ---- an object ----
 
-// "HorizontalPodAutoscaler" of a HorizontalPodAutoscalerList, "" when nothing can be learnt from it.
+// "HorizontalPodAutoscaler" for a HorizontalPodAutoscalerList; "" if the name of the list does not show the kind.
 static const char *list_kind(struct conversion *c, const struct doc_node *list)
 {
 	const char *kind = convert_get(list, "kind", "");
@@ -297,7 +298,7 @@ static const char *list_kind(struct conversion *c, const struct doc_node *list)
 	return n > 4 && strcmp(kind + n - 4, "List") == 0 ? convert_text(c, "%.*s", (int)(n - 4), kind) : "";
 }
 
-// Texts are taken up to their NUL, so that one inside would cut off what follows.
+// Texts end at their first NUL: a NUL inside would truncate them.
 static const struct doc_node *find_nul(const struct doc_node *node)
 {
 	if (strlen(node->text) != node->text_len)
@@ -326,6 +327,6 @@ int convert_object(struct conversion *c, struct arena *a, const struct doc_node 
 		               "%d: %s is not converted: only HorizontalPodAutoscaler, ScaledObject and "
 		               "WatermarkPodAutoscaler are",
 		               root->line, c->kind[0] ? c->kind : "an object without kind");
-	convert_note_templates(c, root);
+	note_templates(c, root);
 	return 0;
 }

@@ -3,12 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/doc.h"
 #include "base/err.h"
+#include "base/schema/doc.h"
 #include "cli/convert.h"
 
-// v2 and v2beta2 put a metric's name and selector below `metric`, its value below `target`; v2beta1, and the annotation
-// in which autoscaling/v1 keeps what it has no field for, beside them: metricName, selector, targetAverageValue, ..
+// v2 and v2beta2 put the name and selector of a metric in `metric` and its value in `target`. v2beta1, and the
+// annotation in which autoscaling/v1 stores fields that it lacks, use metricName, selector, targetAverageValue and so
+// on.
 static const char *metric_name(const struct doc_node *metric)
 {
 	return convert_get(doc_get(metric, "metric"), "name", convert_get(metric, "metricName", ""));
@@ -43,7 +44,7 @@ static void set_target(struct conversion *c, struct conversion_signal *s, const 
 		c->n_signals--;
 		return;
 	}
-	if (!c->idle_signal) // only these can be read while there is no pod
+	if (!c->idle_signal) // only these have values while no pod runs
 		c->idle_signal = s->name;
 }
 
@@ -60,13 +61,14 @@ static void add_pods(struct conversion *c, const struct doc_node *metric)
 	struct conversion_signal *s = convert_add_signal(c, name);
 	if (!s)
 		return;
-	// dcgm-exporter's own pod is in `pod`; the pod that uses the GPU comes as exported_pod.
+	// In metrics of dcgm-exporter, `pod` is the pod of the exporter; the pod that uses the GPU is in
+	// exported_pod.
 	const char *prefix = strncmp(name, "DCGM_", 5) == 0 ? "exported_" : "";
 	const char *matchers = convert_text(c, "%s%s", convert_pods(c, prefix), metric_matchers(c, metric));
 	s->query = convert_text(c, "sum by (%spod) (%s)", prefix, convert_selector(c, name, matchers));
 	s->target_type = "Pods";
 	s->target_value = target_value(metric, "averageValue", "targetAverageValue");
-	s->note = "through an adapter the name may have been another one: compare with the adapter's rules";
+	s->note = "the adapter may have renamed the metric: compare with its rules";
 }
 
 static void add_object(struct conversion *c, const struct doc_node *metric)
@@ -98,7 +100,7 @@ static void add_external(struct conversion *c, const struct doc_node *metric)
 	if (!s)
 		return;
 	s->query = convert_text(c, "sum(%s)", convert_selector(c, name, metric_matchers(c, metric)));
-	s->note = "what the adapter makes of this name is not known here: put the adapter's own query";
+	s->note = "the query behind this name is known only to the adapter: write it here";
 	set_target(c, s, metric);
 }
 
@@ -131,7 +133,7 @@ static bool add_metrics(struct conversion *c, const struct doc_node *metrics)
 	return metrics && metrics->child;
 }
 
-// What autoscaling/v1 shows of a newer object is in annotations, as JSON. NULL: not there.
+// autoscaling/v1 stores newer fields in annotations, as JSON. NULL: none.
 static const struct doc_node *annotation(struct conversion *c, const struct doc_node *root, const char *name)
 {
 	const char *key = convert_text(c, "autoscaling.alpha.kubernetes.io/%s", name);
@@ -145,7 +147,7 @@ static const struct doc_node *annotation(struct conversion *c, const struct doc_
 	return node;
 }
 
-// An HPA goes to 0 replicas when what it asks for is 0, and stays for its stabilization window: it is idle for so long.
+// An HPA scales to 0 when its metrics ask for 0 during its stabilization window: the policy is idle for that time.
 static void allow_zero(struct conversion *c)
 {
 	c->min_replicas = "1";
@@ -164,15 +166,15 @@ static void allow_zero(struct conversion *c)
 	             c->idle_signal);
 }
 
-// KEDA makes an HPA of each ScaledObject, on metrics that only KEDA serves; `kubectl get hpa -A` shows them with the
-// others.
+// KEDA creates an HPA for each ScaledObject, on metrics that only KEDA serves; `kubectl get hpa -A` lists it, too.
 static void note_owner(struct conversion *c, const struct doc_node *root)
 {
 	const struct doc_node *owners = doc_get(doc_get(root, "metadata"), "ownerReferences");
 	for (const struct doc_node *o = owners ? owners->child : NULL; o; o = o->next)
 		if (convert_get(o, "kind", NULL))
-			convert_note(c, "the %s %s makes this one, and would make it again: convert that one instead",
-			             convert_get(o, "kind", ""), convert_get(o, "name", "without a name"));
+			convert_note(
+			        c, "the %s %s creates this object and would create it again: convert that one instead",
+			        convert_get(o, "kind", ""), convert_get(o, "name", "without a name"));
 }
 
 bool convert_hpa(struct conversion *c, const struct doc_node *root)
@@ -193,9 +195,9 @@ bool convert_hpa(struct conversion *c, const struct doc_node *root)
 		convert_resource(c, "cpu", NULL, percent, NULL);
 	bool any = add_metrics(c, doc_get(spec, "metrics"));
 	any |= add_metrics(c, annotation(c, root, "metrics"));
-	if (!any && !percent) { // the API server's default
+	if (!any && !percent) { // default of the API server
 		convert_resource(c, "cpu", NULL, "80", NULL);
-		convert_note(c, "no metric: an HPA without one goes by 80 %% of the CPU that is requested");
+		convert_note(c, "no metric: an HPA without one targets 80 %% of the requested CPU");
 	}
 	if (strcmp(c->min_replicas, "0") == 0)
 		allow_zero(c);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // ScaledObject of KEDA, keda.sh/v1alpha1, with triggers of type prometheus, cpu, memory and cron. KEDA:
-// apis/keda/v1alpha1/scaledobject_types.go, pkg/scalers/prometheus_scaler.go, cron_scaler.go.
+// apis/keda/v1alpha1/scaledobject_types.go, prometheus_scaler.go, cron_scaler.go.
 #include <stdio.h>
 #include <string.h>
 
-#include "base/doc.h"
+#include "base/schema/doc.h"
 #include "cli/convert.h"
 
 static void note_extra(struct conversion *c, const char *trigger, const struct doc_node *meta)
@@ -13,7 +13,7 @@ static void note_extra(struct conversion *c, const char *trigger, const struct d
 	                                   "cortexOrgID",   "namespace",       "timeout"};
 	for (size_t i = 0; i < sizeof lost / sizeof lost[0]; i++)
 		if (doc_get(meta, lost[i]))
-			convert_note(c, "%s of the trigger %s: how a server is asked is said in a file of --sources",
+			convert_note(c, "%s of the trigger %s: configure access to the server in a file of --sources",
 			             lost[i], trigger);
 }
 
@@ -29,27 +29,31 @@ static void add_prometheus(struct conversion *c, const struct doc_node *trigger,
 	s->target_type =
 	        strcmp(convert_get(trigger, "metricType", "AverageValue"), "Value") == 0 ? "Value" : "AverageValue";
 	s->target_value = convert_get(meta, "threshold", NULL);
-	s->note =
-	        "KEDA reads an empty answer as 0 unless told otherwise; here it holds (onMissing: Zero reads it as 0)";
+	s->note = "KEDA reads an empty reply as 0 by default; gpuscale holds (onMissing: Zero reads it as 0)";
 	if (strcmp(convert_get(meta, "ignoreNullValues", "true"), "false") == 0)
 		s->note = NULL;
 	if (*server && strcmp(*server, address) != 0) {
 		s->source = s->name;
-		convert_note(c, "the signal %s asks another server: --prometheus %s=%s", s->name, s->name, address);
+		convert_note(c,
+		             "the signal %s asks another server: --prometheus %s=%s, and name this namespace by "
+		             "--prometheus-namespace",
+		             s->name, s->name, address);
 	} else if (!*server) {
 		*server = address;
 		convert_note(c, "the server is a flag, not a field: --prometheus %s",
 		             address[0] ? address : "URL (the trigger has no serverAddress)");
 	}
 	if (doc_get(trigger, "authenticationRef"))
-		convert_note(c, "authenticationRef of the trigger %s: credentials are said in a file of --sources",
+		convert_note(c,
+		             "authenticationRef of the trigger %s: configure credentials in a file of --sources, with "
+		             "this namespace in allowedNamespaces",
 		             name);
 	note_extra(c, name, meta);
 	if (!c->idle_signal) {
 		c->idle_signal = s->name;
 		c->idle_above = convert_get(meta, "activationThreshold", "0");
 	} else if (c->idle_replicas) {
-		convert_note(c, "activation by the trigger %s: one signal tells whether the target is needed", name);
+		convert_note(c, "activation by the trigger %s: one signal decides whether the target is needed", name);
 	}
 }
 
@@ -124,7 +128,7 @@ static void add_fallback(struct conversion *c, const struct doc_node *fallback)
 	}
 }
 
-// KEDA: to zero, or to idleReplicaCount, once no trigger was active for cooldownPeriod.
+// KEDA scales to zero, or to idleReplicaCount, once no trigger was active for cooldownPeriod.
 static void look_at_bounds(struct conversion *c, const struct doc_node *spec)
 {
 	const char *min = convert_get(spec, "minReplicaCount", "0");
@@ -139,7 +143,7 @@ static void add_idle(struct conversion *c, const struct doc_node *spec)
 	if (!c->idle_replicas)
 		return;
 	if (!c->idle_signal) {
-		convert_note(c, "scaling to zero needs a signal that tells whether the target is needed: spec.idle");
+		convert_note(c, "scaling to zero needs a signal that shows whether the target is needed: spec.idle");
 		return;
 	}
 	c->idle_after = convert_seconds(c, convert_get(spec, "cooldownPeriod", "300"));

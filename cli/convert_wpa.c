@@ -2,9 +2,9 @@
 // WatermarkPodAutoscaler, datadoghq.com/v1alpha1. WPA: api/v1alpha1/watermarkpodautoscaler_types.go.
 #include <string.h>
 
-#include "base/doc.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "base/schema/doc.h"
 #include "cli/convert.h"
 
 static void add_metric(struct conversion *c, const struct doc_node *spec, const struct doc_node *metric)
@@ -41,7 +41,7 @@ static void add_metric(struct conversion *c, const struct doc_node *spec, const 
 			        name);
 	} else {
 		s->query = convert_text(c, "sum(%s)", convert_selector(c, name, matchers));
-		s->note = "what the metrics provider makes of this name is not known here: put the query";
+		s->note = "the query behind this name is known only to the metrics provider: write it here";
 	}
 	s->high = convert_get(m, "highWatermark", NULL);
 	s->low = convert_get(m, "lowWatermark", NULL);
@@ -51,7 +51,7 @@ static void add_metric(struct conversion *c, const struct doc_node *spec, const 
 	s->sustain_down = convert_seconds(c, convert_get(spec, "downscaleDelayBelowWatermarkSeconds", NULL));
 }
 
-// A limit factor is a quantity, a percentage here a whole number; the smaller one is the safer.
+// A limit factor is a quantity, but a percentage is a whole number here; rounding down is safer.
 static const char *whole_percent(struct conversion *c, const char *field, const char *factor)
 {
 	double value;
@@ -59,7 +59,7 @@ static const char *whole_percent(struct conversion *c, const char *field, const 
 	int64_t whole;
 	if (convert_whole(factor, &whole) || num_parse_quantity(factor, strlen(factor), &value, &e) < 0 || value < 0 ||
 	    value > INT32_MAX)
-		return factor; // what is no number check tells
+		return factor; // check reports invalid numbers
 	const char *text = convert_text(c, "%d", value > 0 && value < 1 ? 1 : (int)value);
 	convert_note(c, "%s %s: a percentage is a whole number here, %s stands for it", field, factor, text);
 	return text;
@@ -78,8 +78,8 @@ static void note_lost(struct conversion *c, const struct doc_node *spec)
 		convert_note(
 		        c, "convergeTowardsWatermark: converging inside the band: use a target instead of watermarks");
 	if (strcmp(convert_get(spec, "tolerateZero", "false"), "true") != 0)
-		convert_note(c,
-		             "tolerateZero is off: the WPA holds while the sum is 0; here 0 is a value like any other");
+		convert_note(c, "tolerateZero is off: the WPA holds while the sum is 0; gpuscale treats 0 like any "
+		                "other value");
 }
 
 bool convert_wpa(struct conversion *c, const struct doc_node *root)
@@ -92,7 +92,7 @@ bool convert_wpa(struct conversion *c, const struct doc_node *root)
 	c->min_replicas = convert_get(spec, "minReplicas", "1");
 	c->max_replicas = convert_get(spec, "maxReplicas", NULL);
 	if (strcmp(c->min_replicas, "0") == 0)
-		c->min_replicas = "1"; // as the WPA reads it
+		c->min_replicas = "1"; // the default of the WPA
 	c->replica_multiple = convert_get(spec, "replicaScalingAbsoluteModulo", NULL);
 	c->min_available_percent = convert_get(spec, "minAvailableReplicaPercentage", NULL);
 	if (c->min_available_percent && strcmp(c->min_available_percent, "0") == 0)

@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// A struct conversion as YAML that people go on editing: comments where they belong, flow style where it is short.
+// Prints a struct conversion as YAML for people to edit: comments in their places, flow style for short parts.
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/doc.h"
+#include "base/json/yaml_out.h"
+#include "base/schema/doc.h"
 #include "base/text.h"
 #include "base/utf8.h"
-#include "base/yaml_out.h"
 #include "cli/convert.h"
-#include "policies/policy_schema.h"
+#include "policies/schema/policy_schema.h"
 
 #define KEY_BYTES_MAX 64
 
-// The length of the character at s, which stands for itself in single quotes and in a comment; 0 for one that ends a
-// line (YAML knows more of those than \n), is refused by readers, or does harm on a terminal.
+// The length of the character at `s` if it can be used unescaped in single quotes and in a comment; 0 if it ends a
+// line (YAML knows more than
+// ), is rejected by readers, or does harm on a terminal.
 static size_t safe_char_len(const char *s)
 {
 	size_t n = utf8_char_len(s, strnlen(s, 4));
 	return n > 0 && !text_is_unsafe(text_code_point(s, n)) ? n : 0;
 }
 
-// Text of several lines as it was, on lines of its own; what ends it means nothing to PromQL.
+// Prints text of several lines unchanged, on its own lines; its final newlines have no meaning in PromQL.
 static void put_lines(struct buf *out, const char *indent, const char *s, size_t len)
 {
 	buf_printf(out, "|-\n%s", indent);
@@ -31,7 +32,7 @@ static void put_lines(struct buf *out, const char *indent, const char *s, size_t
 	}
 }
 
-// PromQL in single quotes: what it is full of needs no escape there.
+// Puts PromQL in single quotes, where its special characters need no escape.
 static void put_query(struct buf *out, const char *indent, const char *s)
 {
 	size_t len = strlen(s), n;
@@ -60,7 +61,7 @@ static bool is_whole(const char *s)
 	return s[0] && strspn(s, "0123456789") == strlen(s);
 }
 
-// A whole number as it is, anything else as text: check says what it thinks of that.
+// Prints a whole number unchanged, other text as a string, which `gpuscale check` reports.
 static void put_number(struct buf *out, const char *s)
 {
 	if (is_whole(s))
@@ -69,7 +70,7 @@ static void put_number(struct buf *out, const char *s)
 		yaml_put_quoted(out, s);
 }
 
-// "45s" as it is, anything else as text.
+// Prints "45s" unchanged, other text as a string.
 static void put_duration(struct buf *out, const char *s)
 {
 	size_t n = strspn(s, "0123456789");
@@ -122,18 +123,18 @@ static void comment(struct buf *out, const char *indent, const char *bullet, con
 		size_t n = safe_char_len(p);
 		if (n > 0)
 			buf_put(out, p, n);
-		else if ((*p & 0xc0) != 0x80) // one blank for the whole of it
+		else if ((*p & 0xc0) != 0x80) // one blank for the whole character
 			buf_putc(out, ' ');
 		p += n > 0 ? n : 1;
 	}
 	buf_putc(out, '\n');
 }
 
-// scaleUp; in an annotation of autoscaling/v1 it is ScaleUp. Both in one map stay apart.
+// The key is scaleUp; in an annotation of autoscaling/v1 it is ScaleUp. Both in one map stay separate.
 static void put_key(struct buf *out, const struct doc_node *map, const char *key)
 {
 	char name[KEY_BYTES_MAX];
-	if (strlen(key) >= sizeof name) { // no field of ours; without the ? a key may have 1024 characters
+	if (strlen(key) >= sizeof name) { // not a field of a policy; a key without "?" may have 1024 characters
 		buf_puts(out, "? ");
 		yaml_put_quoted(out, key);
 		buf_puts(out, " : ");
@@ -146,7 +147,7 @@ static void put_key(struct buf *out, const struct doc_node *map, const char *key
 	buf_puts(out, ": ");
 }
 
-// A subtree of the source, in flow style; numbers that were not quoted stay numbers, what is null is left out.
+// Prints a subtree of the source in flow style; unquoted numbers stay numbers, null is omitted.
 static void put_flow(struct buf *out, const struct doc_node *n)
 {
 	if (n->kind == DOC_MAP || n->kind == DOC_SEQ) {
@@ -286,7 +287,7 @@ void convert_write(struct buf *out, const struct conversion *c)
 	buf_puts(out, "---\n");
 	comment(out, "", "From the ", c->from);
 	if (c->n_notes > 0)
-		buf_puts(out, "# Not carried over, or to be looked at:\n");
+		buf_puts(out, "# Not converted, or needs attention:\n");
 	for (size_t i = 0; i < c->n_notes; i++)
 		comment(out, "", "- ", c->notes[i]);
 	if (c->is_full)

@@ -10,19 +10,20 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/json_read.h"
+#include "base/hash.h"
+#include "base/json/json_read.h"
 #include "cli/commands.h"
 #include "cli/kube_session.h"
 #include "cli/policy_fetch.h"
 #include "cli/policy_render.h"
 #include "cli/policy_view.h"
 #include "cli/table.h"
-#include "k8s/watch.h"
+#include "k8s/cache/watch.h"
 
 #define WATCH_OUTPUT_MAX ((size_t)64 * 1024 * 1024)
 #define SELECTOR_BYTES   300
 
-// Which version of an object was printed last: a list after a broken stream does not repeat what did not change.
+// The version of each object printed last: a list after a broken stream does not repeat unchanged objects.
 struct seen {
 	uint64_t object, version;
 };
@@ -34,7 +35,7 @@ struct watcher {
 	struct policy_views listed; // until the first list is complete
 	struct seen *seen;
 	size_t n_seen, room;
-	struct table table; // keeps its widths from the list
+	struct table table; // keeps the column widths of the list
 	bool is_synced, is_troubled;
 	int code;
 };
@@ -45,20 +46,12 @@ static void end(struct watcher *w, int code)
 	event_base_loopbreak(w->session->loop);
 }
 
-static uint64_t hash_of(const char *s) // FNV-1a
-{
-	uint64_t h = 0xcbf29ce484222325;
-	for (; *s; s++)
-		h = (h ^ (unsigned char)*s) * 0x100000001b3;
-	return h;
-}
-
-// True when this version of the object is new here.
+// True if this version of the object was not printed yet.
 static bool note(struct watcher *w, const cJSON *object)
 {
 	const cJSON *metadata = json_get(object, "metadata");
-	uint64_t id = hash_of(json_get_str(metadata, "uid", ""));
-	uint64_t version = hash_of(json_get_str(metadata, "resourceVersion", ""));
+	uint64_t id = hash_text(HASH_START, json_get_str(metadata, "uid", ""));
+	uint64_t version = hash_text(HASH_START, json_get_str(metadata, "resourceVersion", ""));
 	size_t i = 0;
 	while (i < w->n_seen && w->seen[i].object != id)
 		i++;
@@ -71,7 +64,7 @@ static bool note(struct watcher *w, const cJSON *object)
 		size_t room = w->room ? 2 * w->room : 64;
 		struct seen *more = realloc(w->seen, room * sizeof *more);
 		if (!more)
-			return true; // printed, perhaps once too often
+			return true; // print it, possibly twice
 		w->seen = more;
 		w->room = room;
 	}
@@ -131,7 +124,7 @@ static void on_deleted(void *arg, const char *json, size_t len)
 
 static void on_list(void *arg)
 {
-	(void)arg; // what is gone from a later list has been told by on_deleted, or is not worth a line
+	(void)arg; // deleted policies are reported by on_deleted()
 }
 
 static void on_synced(void *arg)
@@ -181,7 +174,7 @@ int get_watch(struct kube_session *session, const struct policy_scope *scope, en
 	snprintf(selector, sizeof selector, "metadata.name=%s", scope->n_names ? scope->names[0] : "");
 	policy_views_init(&w.listed);
 	policy_render_table(&w.table, output == OUTPUT_WIDE, scope->all_namespaces);
-	const char *name = scope->n_names ? scope->names[0] : NULL; // one that cannot be is told, not waited for
+	const char *name = scope->n_names ? scope->names[0] : NULL; // an invalid name is reported instead of awaited
 	struct k8s_watch *watch = policy_path(scope, name, path, &e) < 0 || policy_path(scope, NULL, path, &e) < 0
 	                                  ? NULL
 	                                  : k8s_watch_new(&options, &e);

@@ -6,9 +6,10 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/http_client.h"
-#include "controller/options.h"
-#include "k8s/k8s_client.h"
+#include "base/http/http_client.h"
+#include "controller/options/controller_options.h"
+#include "k8s/client/k8s_client.h"
+#include "k8s/client/k8s_config_load.h"
 
 #define SESSION_ARENA_MAX (8 * 1024 * 1024)
 #define SESSION_IN_FLIGHT 4
@@ -81,8 +82,8 @@ int kube_session_request(struct kube_session *s, const char *method, const char 
 		return -1;
 	while (reply.rc > 0)
 		if (event_base_dispatch(s->loop) != 0)
-			return err_set(e, ERR_INTERNAL, "the event loop ended before the reply came");
-	// A login page of a proxy answers everything with 200.
+			return err_set(e, ERR_INTERNAL, "the event loop exited before the reply");
+	// The login page of a proxy answers everything with 200.
 	if (reply.rc == 0 && ret_body && buf_str(ret_body)[0] != '{')
 		return err_set(e, ERR_PROTOCOL, "%s answered %s with no JSON object: is it a Kubernetes API server?",
 		               k8s_client_server(s->k8s), path);

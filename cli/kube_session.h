@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An API server for a command that asks one thing after the other: each request waits for its reply.
+// A connection to an API server for commands: requests are sent one after the other, and each waits for its reply.
 #ifndef GPUSCALE_CLI_KUBE_SESSION_H
 #define GPUSCALE_CLI_KUBE_SESSION_H
 
@@ -7,7 +7,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "k8s/k8s_config.h"
+#include "k8s/client/k8s_config.h"
 
 struct buf;
 struct err;
@@ -25,11 +25,11 @@ struct kube_session {
 	struct arena arena;
 };
 
-// On failure everything is closed again.
+// Opens the session. On failure nothing stays open.
 int kube_session_open(struct kube_session *s, const struct kube_options *options, struct err *e);
 void kube_session_close(struct kube_session *s);
-// One request, retried as the client does. ret_body (may be NULL) gets the reply's body. -1 and *e for anything but
-// 2xx; e->code is the HTTP status.
+// Sends one request, with the retries of the client. `ret_body` (may be NULL) receives the body of the reply. Returns
+// -1 and fills `e` for any status other than 2xx; e->code is the HTTP status.
 int kube_session_request(struct kube_session *s, const char *method, const char *path, const char *content_type,
                          const char *body, struct buf *ret_body, struct err *e);
 

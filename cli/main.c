@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry point: finds the command in the table and hands over.
+// Entry point: finds the command in the table and runs it.
 #include <assert.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static void print_help(FILE *out)
 	int width = 0;
 	for (size_t i = 0; i < n; i++)
 		width = (int)strlen(c[i].name) > width ? (int)strlen(c[i].name) : width;
-	fputs("Scales Kubernetes workloads on GPU metrics from Prometheus, and says why.\n\n"
+	fputs("Scales Kubernetes workloads on GPU metrics from Prometheus, and explains why.\n\n"
 	      "usage: gpuscale COMMAND [ARGS]\n\ncommands:\n",
 	      out);
 	for (size_t i = 0; i < n; i++)
@@ -28,8 +28,7 @@ static void print_help(FILE *out)
 	      out);
 }
 
-// Tokens and keys pass through this process's memory: no core dump may carry them, and no other process of the user may
-// read it.
+// The memory of this process holds tokens and keys: disable core dumps, and access by other processes of the user.
 static void protect_secrets(void)
 {
 	const struct rlimit none = {0, 0};
@@ -50,7 +49,7 @@ static int unknown_command(const char *word)
 	names[n++] = "help";
 	const char *close = num_closest_name(word, names, n);
 	if (word[0] == '-') {
-		fprintf(stderr, "gpuscale: \"%s\" where a command is expected: flags come after it\n", word);
+		fprintf(stderr, "gpuscale: \"%s\" where a command is expected: flags follow the command\n", word);
 		fputs("Run 'gpuscale help' for the list.\n", stderr);
 		return EXIT_USAGE;
 	}

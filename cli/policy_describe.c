@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// One GPUAutoscaler at length, as `kubectl describe` lays things out.
-#include <cjson/cJSON.h>
+// Prints the details of one GPUAutoscaler in the layout of `kubectl describe`.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/doc.h"
-#include "base/json_read.h"
 #include "base/num.h"
+#include "base/schema/doc.h"
 #include "base/text.h"
+#include "cli/policy_events.h"
 #include "cli/policy_render.h"
 #include "cli/policy_view.h"
 #include "cli/table.h"
-#include "policies/policy_schema.h"
+#include "policies/schema/policy_schema.h"
 
-#define LABEL_WIDTH      18
-#define SHOWN_BYTES      1024
-#define EVENTS_SHOWN_MAX 20
-#define LAST_APPLIED     "kubectl.kubernetes.io/last-applied-configuration"
+#define LABEL_WIDTH  18
+#define SHOWN_BYTES  1024
+#define LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
 
 static const char *or_none(const char *text)
 {
@@ -38,7 +36,7 @@ static void put_map(struct buf *out, const char *label, const struct doc_node *m
 	for (const struct doc_node *c = map && map->kind == DOC_MAP ? map->child : NULL; c; c = c->next) {
 		char key[SHOWN_BYTES], value[SHOWN_BYTES];
 		if (strcmp(c->key, LAST_APPLIED) == 0)
-			continue; // the whole object once more
+			continue; // a copy of the whole object
 		text_show(key, sizeof key, c->key, strlen(c->key));
 		text_show(value, sizeof value, c->text, c->text_len);
 		buf_printf(out, "%-*s%s: %s\n", LABEL_WIDTH, any ? "" : label, key, value);
@@ -187,73 +185,8 @@ static void put_decisions(struct buf *out, const struct status_view *s, int64_t 
 
 // ---- events ----
 
-struct event_view {
-	int64_t last_ms;
-	int64_t count;
-	const char *type, *reason, *from, *message;
-};
-
-static int64_t time_of(const cJSON *event)
-{
-	static const char *const keys[] = {"lastTimestamp", "eventTime", "firstTimestamp"};
-	int64_t ms = 0;
-	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-		const char *text = json_get_str(event, keys[i], "");
-		if (num_parse_rfc3339_ms(text, strlen(text), &ms, NULL) == 0)
-			return ms;
-	}
-	return 0;
-}
-
-static int compare_events(const void *a, const void *b)
-{
-	const struct event_view *x = a, *y = b;
-	return (x->last_ms < y->last_ms) - (x->last_ms > y->last_ms); // newest first
-}
-
-static void put_events(struct buf *out, const cJSON *events, int64_t now_ms)
-{
-	static const char *const heads[] = {"LAST SEEN", "TYPE", "REASON", "COUNT", "FROM", "MESSAGE", NULL};
-	const cJSON *items = json_get(events, "items"), *item;
-	int n = cJSON_GetArraySize(items), k = 0;
-	struct event_view *views = calloc(n > 0 ? (size_t)n : 1, sizeof *views);
-	if (!views || n == 0) {
-		out->failed = out->failed || !views;
-		put_line(out, "Events:", "<none>");
-		free(views);
-		return;
-	}
-	cJSON_ArrayForEach(item, items)
-	{
-		struct event_view *x = &views[k++];
-		x->last_ms = time_of(item);
-		x->type = json_get_str(item, "type", "");
-		x->reason = json_get_str(item, "reason", "");
-		x->from = json_get_str(json_get(item, "source"), "component", "");
-		x->message = json_get_str(item, "message", "");
-		if (json_get_i64(item, "count", 1, INT32_MAX, &x->count, NULL) != 1)
-			x->count = 1;
-	}
-	qsort(views, (size_t)n, sizeof *views, compare_events);
-	struct table t;
-	buf_puts(out, "Events:\n");
-	table_init(&t, heads);
-	for (int i = 0; i < n && i < EVENTS_SHOWN_MAX; i++) {
-		age_cell(&t, views[i].last_ms, now_ms);
-		table_cell(&t, "%s", or_none(views[i].type));
-		table_cell(&t, "%s", or_none(views[i].reason));
-		table_cell(&t, "%lld", (long long)views[i].count);
-		table_cell(&t, "%s", or_none(views[i].from));
-		table_cell(&t, "%s", views[i].message);
-	}
-	put_table(out, &t);
-	if (n > EVENTS_SHOWN_MAX)
-		buf_printf(out, "  (the newest %d of %d)\n", EVENTS_SHOWN_MAX, n);
-	free(views);
-}
-
-void policy_render_describe(struct buf *out, const struct policy_view *p, const cJSON *events, const char *events_fault,
-                            int64_t now_ms)
+void policy_render_describe(struct buf *out, const struct policy_view *p, const struct policy_events *events,
+                            const char *events_fault, int64_t now_ms)
 {
 	const struct status_view *s = &p->status;
 	char text[SHOWN_BYTES];
@@ -283,8 +216,8 @@ void policy_render_describe(struct buf *out, const struct policy_view *p, const 
 	put_signals(out, s, now_ms);
 	put_conditions(out, s, now_ms);
 	put_decisions(out, s, now_ms);
-	if (events)
-		put_events(out, events, now_ms);
+	if (events && events->n > 0)
+		policy_events_render(events, out, now_ms);
 	else
-		put_line(out, "Events:", events_fault ? events_fault : "<none>");
+		put_line(out, "Events:", events ? "<none>" : events_fault);
 }

@@ -7,17 +7,18 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/json_read.h"
+#include "base/json/json_read.h"
 #include "cli/commands.h"
 #include "cli/crd.h"
+#include "cli/kube_pages.h"
 #include "cli/kube_session.h"
 #include "cli/policy_view.h"
-#include "k8s/scale.h"
+#include "k8s/client/object_name.h"
+#include "k8s/client/scale.h"
 
-#define PAGE_OBJECTS       100
 #define SELECTOR_BYTES_MAX 1024
-#define RESTARTS_MAX       3 // of a list that took longer than the server remembers
-#define PAGES_MAX          (POLICY_VIEWS_MAX / PAGE_OBJECTS + 1)
+#define FAULTS_SHOWN_MAX   10 // objects that cannot be read
+#define PAGES_MAX          (POLICY_VIEWS_MAX / KUBE_PAGES_OBJECTS + 1)
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -43,9 +44,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option flags[] = {
-        {"namespace", 'n', "NAME", 0, "namespace to look at (default: the context's)", 3},
-        {"all-namespaces", 'A', 0, 0, "look at all namespaces", 3},
-        {"selector", 'l', "LABELS", 0, "only those with these labels, as in team=ml,tier!=test", 3},
+        {"namespace", 'n', "NAME", 0, "namespace to use (default: that of the context)", 3},
+        {"all-namespaces", 'A', 0, 0, "use all namespaces", 3},
+        {"selector", 'l', "LABELS", 0, "only policies with these labels, such as team=ml,tier!=test", 3},
         {0},
 };
 static const struct argp_child children[] = {{&kube_argp, 0, NULL, 3}, {0}};
@@ -70,10 +71,10 @@ void policy_scope_check(const struct policy_scope *s, struct argp_state *state)
 	if (s->all_namespaces && s->n_names)
 		argp_error(state, "a name needs its namespace: -n instead of -A");
 	if (s->selector && s->n_names)
-		argp_error(state, "names and -l exclude each other");
+		argp_error(state, "names and -l cannot be used together");
 }
 
-void policy_scope_settle(struct policy_scope *s, const struct kube_session *session)
+static void resolve_scope(struct policy_scope *s, const struct kube_session *session)
 {
 	if (!s->namespace_name)
 		s->namespace_name = session->config.namespace_name ? session->config.namespace_name : "default";
@@ -81,9 +82,9 @@ void policy_scope_settle(struct policy_scope *s, const struct kube_session *sess
 
 int policy_path(const struct policy_scope *s, const char *name, char out[POLICY_PATH_BYTES_MAX], struct err *e)
 {
-	if (!s->all_namespaces && !scale_name_is_valid(s->namespace_name))
+	if (!s->all_namespaces && !k8s_name_is_valid(s->namespace_name))
 		return err_set(e, ERR_USAGE, "\"%s\" cannot be the name of a namespace", s->namespace_name);
-	if (name && !scale_name_is_valid(name))
+	if (name && !k8s_name_is_valid(name))
 		return err_set(e, ERR_USAGE, "\"%s\" cannot be the name of a GPUAutoscaler", name);
 	int n = s->all_namespaces ? snprintf(out, POLICY_PATH_BYTES_MAX, CRD_PATH)
 	                          : snprintf(out, POLICY_PATH_BYTES_MAX, CRD_NAMESPACE_PATH, s->namespace_name);
@@ -99,7 +100,7 @@ int policy_fetch_explain(struct err *e, const char *name)
 	bool is_about_name = name && strstr(message, name) && strstr(message, "not found");
 	if (e->code == 404 && !is_about_name)
 		return err_set_code(e, ERR_NOT_FOUND, e->code,
-		                    "the cluster does not know GPUAutoscalers yet; install the definition: "
+		                    "the cluster has no CRD for GPUAutoscalers; install it: "
 		                    "gpuscale crd | kubectl apply -f -");
 	if (e->code == 403)
 		return err_set_code(e, ERR_AUTH, 403,
@@ -109,60 +110,44 @@ int policy_fetch_explain(struct err *e, const char *name)
 	return -1;
 }
 
-// Percent-encodes all but what never means anything in a URL.
-static void put_encoded(struct buf *path, const char *text)
+static int take_page(void *arg, const char *json, size_t len, struct err *e)
 {
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-		bool alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-		if (alnum || strchr("-._~", c))
-			buf_putc(path, *text);
-		else
-			buf_printf(path, "%%%02X", (unsigned)c);
-	}
+	return policy_views_add_list(arg, json, len, e);
 }
 
-static int fetch_page(struct kube_session *session, const struct policy_scope *s, const char *base,
-                      struct policy_views *v, char more[POLICY_VIEWS_CONTINUE_BYTES], struct err *e)
+static void start_over(void *arg)
 {
-	struct buf path, body;
-	buf_init(&path, POLICY_PATH_BYTES_MAX + 3 * (POLICY_VIEWS_CONTINUE_BYTES + SELECTOR_BYTES_MAX));
-	buf_init(&body, JSON_BYTES_MAX);
-	buf_printf(&path, "%s?limit=%d%s", base, PAGE_OBJECTS, more[0] ? "&continue=" : "");
-	put_encoded(&path, more);
-	buf_puts(&path, s->selector ? "&labelSelector=" : "");
-	put_encoded(&path, s->selector ? s->selector : "");
-	int rc = kube_session_request(session, "GET", buf_str(&path), NULL, NULL, &body, e);
-	rc = rc < 0 ? policy_fetch_explain(e, NULL) : policy_views_add_list(v, buf_str(&body), body.len, more, e);
-	buf_done(&path);
-	buf_done(&body);
-	return rc;
+	policy_views_done(arg);
+	policy_views_init(arg);
 }
 
-int policy_fetch_all(struct kube_session *session, const struct policy_scope *s, struct policy_views *v, struct err *e)
+// Lists the policies of the scope. Returns -1 and fills `e`, which says how to fix
+// it: a cluster without this kind, or missing permissions.
+static int fetch_all(struct kube_session *session, const struct policy_scope *s, struct policy_views *v, struct err *e)
 {
-	char base[POLICY_PATH_BYTES_MAX], more[POLICY_VIEWS_CONTINUE_BYTES] = "";
-	if (policy_path(s, NULL, base, e) < 0)
+	char path[POLICY_PATH_BYTES_MAX];
+	struct buf selector;
+	if (policy_path(s, NULL, path, e) < 0)
 		return -1;
-	int rc = 0, restarts = 0;
-	for (int pages = 0; rc == 0 && pages < PAGES_MAX && (pages == 0 || more[0]); pages++) {
-		rc = fetch_page(session, s, base, v, more, e);
-		if (rc < 0 && e->code == 410 && restarts++ < RESTARTS_MAX) { // what the next pages belong to is gone
-			policy_views_done(v);
-			policy_views_init(v);
-			more[0] = '\0';
-			pages = -1;
-			rc = 0;
-		}
-	}
-	if (rc == 0 && more[0]) // a list that ends here would look complete
-		rc = err_set(e, ERR_LIMIT, "the list of GPUAutoscalers has more than %d pages: name a namespace (-n)",
-		             PAGES_MAX);
+	buf_init(&selector, 3 * SELECTOR_BYTES_MAX + 32);
+	buf_puts(&selector, s->selector ? "labelSelector=" : "");
+	kube_pages_encode(&selector, s->selector ? s->selector : "");
+	const struct kube_pages pages = {.path = path,
+	                                 .selector = buf_str(&selector),
+	                                 .what = "GPUAutoscalers",
+	                                 .pages_max = PAGES_MAX,
+	                                 .page = take_page,
+	                                 .restart = start_over,
+	                                 .arg = v};
+	int rc = kube_pages_fetch(session, &pages, e);
+	if (rc < 0)
+		policy_fetch_explain(e, NULL);
+	buf_done(&selector);
 	policy_views_sort(v);
 	return rc;
 }
 
-int policy_fetch_one(struct kube_session *session, const struct policy_scope *s, const char *name,
+static int fetch_one(struct kube_session *session, const struct policy_scope *s, const char *name,
                      struct policy_views *v, struct err *e)
 {
 	char path[POLICY_PATH_BYTES_MAX];
@@ -190,7 +175,7 @@ int policy_fetch_open(struct kube_session *session, struct policy_scope *s, cons
 		fprintf(stderr, "%s: %s\n", command, e.msg);
 		return err_kind_info(e.kind)->exit_code;
 	}
-	policy_scope_settle(s, session);
+	resolve_scope(s, session);
 	return EXIT_OK;
 }
 
@@ -202,16 +187,21 @@ int policy_fetch_named(struct kube_session *session, const struct policy_scope *
 	policy_views_init(ret_views);
 	for (size_t i = 0; i < (s->n_names ? s->n_names : 1); i++) {
 		err_clear(&e);
-		int rc = s->n_names ? policy_fetch_one(session, s, s->names[i], ret_views, &e)
-		                    : policy_fetch_all(session, s, ret_views, &e);
+		int rc = s->n_names ? fetch_one(session, s, s->names[i], ret_views, &e)
+		                    : fetch_all(session, s, ret_views, &e);
 		if (rc == 0)
 			continue;
 		fprintf(stderr, "%s: %s\n", command, e.msg);
 		code = err_kind_info(e.kind)->exit_code;
 		if (e.kind != ERR_NOT_FOUND || e.code != 404)
-			break; // the next name would fare no better
+			break; // the other names would fail, too
 	}
-	return code;
+	size_t n_said = 0;
+	for (; n_said < ret_views->n_faults && n_said < FAULTS_SHOWN_MAX; n_said++)
+		fprintf(stderr, "%s: left out: %s\n", command, ret_views->faults[n_said]);
+	if (ret_views->n_faults > n_said)
+		fprintf(stderr, "%s: left out: %zu more\n", command, ret_views->n_faults - n_said);
+	return ret_views->n_faults > 0 && code == EXIT_OK ? EXIT_FAILED : code;
 }
 
 void policy_fetch_say_none(const struct policy_scope *s)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which GPUAutoscalers a command is about, and getting them from the API server.
+// Selects the GPUAutoscalers of a command and fetches them from the API server.
 #ifndef GPUSCALE_CLI_POLICY_FETCH_H
 #define GPUSCALE_CLI_POLICY_FETCH_H
 
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "controller/options.h"
+#include "controller/options/controller_options.h"
 
 struct err;
 struct kube_session;
@@ -16,39 +16,33 @@ struct policy_views;
 #define POLICY_FETCH_NAMES_MAX 256
 #define POLICY_PATH_BYTES_MAX  1024
 
-// Flags -n, -A, -l and those of kube_argp, as an argp child; its input is this. The names are the command's to add.
+// The flags -n, -A, -l and those of kube_argp, as an argp child; its input is a struct policy_scope. The command adds
+// the names itself.
 struct policy_scope {
 	struct kube_options kube;
-	const char *namespace_name; // -n; NULL: the context's. Settled by policy_scope_settle
+	const char *namespace_name; // -n; NULL: that of the context, once policy_fetch_open() returned
 	bool all_namespaces;        // -A
 	const char *selector;       // -l: of labels; NULL: none
 	const char *names[POLICY_FETCH_NAMES_MAX];
-	size_t n_names; // 0: all of them
+	size_t n_names; // 0: all
 };
 extern const struct argp policy_scope_argp;
-// Appends, or ends the process with a usage error. "gpua/NAME" and "gpuautoscaler.gpuscale.dev/NAME" are NAME.
+// Appends a name, or exits with a usage error. "gpua/NAME" and "gpuautoscaler.gpuscale.dev/NAME" mean NAME.
 void policy_scope_add(struct policy_scope *s, const char *name, struct argp_state *state);
-// -A or -l with names is a usage error: which namespace would they be in?
+// Exits with a usage error if names are combined with -A (their namespace is ambiguous) or -l.
 void policy_scope_check(const struct policy_scope *s, struct argp_state *state);
-// namespace_name from the session's context where no -n was given.
-void policy_scope_settle(struct policy_scope *s, const struct kube_session *session);
 
-// The path of the collection, or (name) of one object.
+// Formats the path of the collection, or of the object called `name`.
 int policy_path(const struct policy_scope *s, const char *name, char out[POLICY_PATH_BYTES_MAX], struct err *e);
-// Lists all of the scope, or adds the object called name. -1 and *e, which names the fix: a cluster that has no such
-// kind, and what may not be read.
-int policy_fetch_all(struct kube_session *session, const struct policy_scope *s, struct policy_views *v, struct err *e);
-int policy_fetch_one(struct kube_session *session, const struct policy_scope *s, const char *name,
-                     struct policy_views *v, struct err *e);
-// For a command: opens the session and settles the scope; else prints the error and returns the exit code.
+// Opens the session and resolves the scope for a command; otherwise prints the error and returns the exit code.
 int policy_fetch_open(struct kube_session *session, struct policy_scope *s, const char *command);
-// Fills *ret_views (policy_views_done it in any case) with all of the scope, or those that it names. Errors are
-// printed, one per name; the exit code.
+// Fills `ret_views` with the policies of the scope, or with those that it names; call policy_views_done() in any
+// case. Prints errors, one per name, and returns the exit code.
 int policy_fetch_named(struct kube_session *session, const struct policy_scope *s, const char *command,
                        struct policy_views *ret_views);
-// "No resources found in X namespace." on stderr, as kubectl.
+// Prints "No resources found in X namespace." on stderr, like kubectl.
 void policy_fetch_say_none(const struct policy_scope *s);
-// Adds what helps to the error of any request about GPUAutoscalers; returns -1.
+// Adds a hint to the error of a request about GPUAutoscalers. Returns -1.
 int policy_fetch_explain(struct err *e, const char *name);
 
 #endif

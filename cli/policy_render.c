@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/json_read.h"
-#include "base/json_write.h"
+#include "base/json/json_read.h"
+#include "base/json/json_write.h"
+#include "base/json/yaml_out.h"
 #include "base/num.h"
-#include "base/yaml_out.h"
 #include "cli/crd.h"
 #include "cli/policy_view.h"
 #include "cli/table.h"
@@ -70,7 +70,7 @@ void policy_render_row(struct table *t, const struct policy_view *p, bool wide, 
 	age_cell(t, p->created_ms, now_ms);
 }
 
-// Pretty-prints: cJSON's own printer knows tabs only.
+// Pretty-prints JSON; the printer of cJSON supports only tabs.
 static void write_json(struct json_writer *w, const cJSON *node)
 {
 	if (cJSON_IsObject(node) || cJSON_IsArray(node)) {
@@ -181,9 +181,9 @@ void policy_render_list(struct buf *out, const struct policy_views *v, enum outp
 
 struct load {
 	const struct policy_view *policy;
-	const struct status_view_signal *signal; // NULL: the policy has no status of signals
-	double load;                             // value / target; -1: not to be said
-	double most;                             // of the policy
+	const struct status_view_signal *signal; // NULL: the status has no signals
+	double load;                             // value / target; -1: unknown
+	double most;                             // of all signals of the policy
 };
 
 static double load_of(const struct status_view_signal *s)
@@ -197,10 +197,10 @@ static double load_of(const struct status_view_signal *s)
 
 static int compare_numbers(double a, double b)
 {
-	return (a < b) - (a > b); // the larger first
+	return (a < b) - (a > b); // larger first
 }
 
-// What cannot be read of a status is NULL, whatever the table requires.
+// Invalid fields of a status are NULL, even if the table requires them.
 static const char *signal_name(const struct load *l)
 {
 	return l->signal && l->signal->name ? l->signal->name : "";
@@ -236,7 +236,7 @@ static size_t collect_loads(const struct policy_views *v, struct load *loads)
 	return n;
 }
 
-// Three digits are enough to look at.
+// Three digits are enough for people.
 static void short_cell(struct table *t, const char *number)
 {
 	double value;

@@ -6,13 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/doc.h"
 #include "base/err.h"
-#include "base/json_read.h"
+#include "base/json/json_read.h"
+#include "base/json/json_span.h"
 #include "base/num.h"
-#include "base/schema.h"
-#include "k8s/scale.h"
-#include "policies/policy_schema.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
+#include "k8s/client/object_name.h"
+#include "k8s/client/scale.h"
+#include "policies/schema/policy_schema.h"
+
+#define NAME_BYTES 254
 
 void policy_views_init(struct policy_views *v)
 {
@@ -23,6 +27,7 @@ void policy_views_init(struct policy_views *v)
 void policy_views_done(struct policy_views *v)
 {
 	free(v->items);
+	free(v->faults);
 	arena_done(&v->arena);
 	*v = (struct policy_views){0};
 }
@@ -50,7 +55,7 @@ static int read_status(struct policy_views *v, struct policy_view *p, const stru
 	schema_errors_init(errors, NULL);
 	schema_errors_init(unknown, NULL);
 	schema_decode_tolerant(status_schema(), status, &p->status, &v->arena, errors, unknown, "status");
-	if (errors->n > 0) { // rather no number than a wrong one
+	if (errors->n > 0) { // no number is better than a wrong one
 		p->status.current_set = p->status.desired_set = p->status.ready_set = false;
 		p->status_fault = arena_printf(&v->arena, "%s: %s", errors->items[0].path, errors->items[0].message);
 	}
@@ -58,7 +63,7 @@ static int read_status(struct policy_views *v, struct policy_view *p, const stru
 	return 0;
 }
 
-// As it is written: the default where there is nothing, and no default where there is something that is no text.
+// The text as written; `fallback` if the field is absent, "<invalid>" if it is not a text.
 static const char *text_of(const struct doc_node *map, const char *key, const char *fallback)
 {
 	const struct doc_node *node = doc_get(map, key);
@@ -108,17 +113,17 @@ static int make_room(struct policy_views *v, struct err *e)
 	return 0;
 }
 
-// Something else under the address of a policy (a Status, what a proxy says of itself) would be shown as one that has
-// nothing set. Names go into addresses and onto terminals.
+// Another object at this path (a Status, the error of a proxy) would look like a policy without fields. Names are
+// used in URLs and on terminals.
 static int check_object(const cJSON *object, struct err *e)
 {
 	const cJSON *metadata = json_get(object, "metadata");
 	const char *kind = json_get_str(object, "kind", json_get(object, "kind") ? "" : POLICY_KIND);
-	if (strcmp(kind, POLICY_KIND) == 0 && scale_name_is_valid(json_get_str(metadata, "namespace", "")) &&
-	    scale_name_is_valid(json_get_str(metadata, "name", "")))
+	if (strcmp(kind, POLICY_KIND) == 0 && k8s_name_is_valid(json_get_str(metadata, "namespace", "")) &&
+	    k8s_name_is_valid(json_get_str(metadata, "name", "")))
 		return 0;
 	return err_set(e, ERR_PROTOCOL,
-	               "the server answered with something that is no " POLICY_KIND " with a name and a namespace");
+	               "the server replied with an object that is not a " POLICY_KIND " with a name and a namespace");
 }
 
 int policy_views_add(struct policy_views *v, struct cJSON *object, struct err *e)
@@ -141,24 +146,58 @@ int policy_views_add(struct policy_views *v, struct cJSON *object, struct err *e
 	return rc;
 }
 
-int policy_views_add_list(struct policy_views *v, const char *json, size_t len,
-                          char ret_continue[static POLICY_VIEWS_CONTINUE_BYTES], struct err *e)
+// Reports an object under the name in its metadata, as far as that is readable.
+static int add_fault(struct policy_views *v, struct json_span object, const struct err *why, struct err *e)
 {
-	ret_continue[0] = '\0';
-	cJSON *root = json_read(json, len, e);
-	if (!root)
-		return err_wrap(e, "the list of GPUAutoscalers");
-	const cJSON *metadata = json_get(root, "metadata"), *items = json_get(root, "items");
+	struct json_span metadata = json_span_get(object, "metadata");
+	char namespace_name[NAME_BYTES], name[NAME_BYTES], shown[2 * NAME_BYTES];
+	json_span_text(json_span_get(metadata, "namespace"), namespace_name, sizeof namespace_name);
+	json_span_text(json_span_get(metadata, "name"), name, sizeof name);
+	snprintf(shown, sizeof shown, "%s/%s", namespace_name, name);
+	if (!k8s_name_is_valid(namespace_name) || !k8s_name_is_valid(name))
+		snprintf(shown, sizeof shown, "an object without a valid name");
+	if (v->n_faults == v->faults_room) {
+		size_t room = v->faults_room ? 2 * v->faults_room : 16;
+		const char **more = realloc(v->faults, room * sizeof *more);
+		if (!more)
+			return err_set(e, ERR_INTERNAL, "out of memory");
+		v->faults = more;
+		v->faults_room = room;
+	}
+	const char *text = arena_printf(&v->arena, "%s: %s", shown, why->msg);
+	if (!text)
+		return err_set(e, ERR_LIMIT, "the objects need more than %zu bytes", v->arena.max_bytes);
+	v->faults[v->n_faults++] = text;
+	return 0;
+}
+
+static int add_item(struct policy_views *v, struct json_span object, struct err *e)
+{
+	struct err why;
+	err_clear(&why);
+	if (make_room(v, e) < 0)
+		return -1;
+	cJSON *tree = json_read(object.text, object.len, &why);
+	int rc = tree ? policy_views_add(v, tree, &why) : -1;
+	cJSON_Delete(tree);
+	if (rc == 0)
+		return 0;
+	if (why.kind == ERR_INTERNAL)
+		return err_set(e, why.kind, "%s", why.msg);
+	return add_fault(v, object, &why, e);
+}
+
+int policy_views_add_list(struct policy_views *v, const char *json, size_t len, struct err *e)
+{
+	struct json_span list = {json, len}, items = json_span_get(list, "items");
+	if (!json_span_is_whole(list))
+		return err_set(e, ERR_PROTOCOL, "the list of GPUAutoscalers: expected JSON, got something else");
+	if (json_span_kind(items) != '[')
+		return err_set(e, ERR_PROTOCOL, "the list of GPUAutoscalers has no items");
+	struct json_span_iter it = {.rest = items};
 	int rc = 0;
-	if (!cJSON_IsArray(items))
-		rc = err_set(e, ERR_PROTOCOL, "the list of GPUAutoscalers has no items");
-	else if (!json_may_be(metadata, cJSON_IsObject))
-		rc = err_set(e, ERR_PROTOCOL, "the list's metadata is no object");
-	else if (json_get_text(metadata, "continue", ret_continue, POLICY_VIEWS_CONTINUE_BYTES, e) < 0)
-		rc = err_wrap(e, "the list's metadata"); // what can be read is not all there is
-	for (cJSON *item = rc == 0 ? items->child : NULL; item && rc == 0; item = item->next)
-		rc = policy_views_add(v, item, e);
-	cJSON_Delete(root);
+	while (rc == 0 && json_span_next(&it))
+		rc = add_item(v, it.value, e);
 	return rc;
 }
 

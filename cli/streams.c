@@ -18,7 +18,7 @@ static int reader_is_gone(void)
 	return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
 }
 
-// Runs last, whichever way the process exits; argp ends it by itself after --help.
+// Runs last on every exit, also when argp exits after --help.
 static void at_exit(void)
 {
 	int failed_before = ferror(stdout);
@@ -27,13 +27,13 @@ static void at_exit(void)
 		return;
 	int why = errno;
 	if (why != EPIPE && !reader_is_gone())
-		fprintf(stderr, "gpuscale: standard output: %s\n", why ? strerror(why) : "not everything was written");
+		fprintf(stderr, "gpuscale: standard output: %s\n", why ? strerror(why) : "the output is incomplete");
 	_exit(EXIT_FAILED);
 }
 
 void streams_guard(void)
 {
-	// Opened the wrong way round, so that their use is an error rather than silence.
+	// Opened in the opposite mode, so that using them is an error.
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
 		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
 			_exit(EXIT_FAILED);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Standard input, output and error of a command: there, and not silently cut short.
+// Guards the standard streams of a command: they exist, and their output is not silently truncated.
 #ifndef GPUSCALE_CLI_STREAMS_H
 #define GPUSCALE_CLI_STREAMS_H
 
-// To be called first. Takes the place of a standard descriptor that is closed, or else the first connection would get
-// its number, and what is printed would go to a server. From then on an exit with 0 whose output could not all be
-// written (disk full, closed) becomes one with 1, said on standard error; when the reader of a pipe just went away,
-// without a word.
+// Call it first. Opens a standard descriptor that is closed; otherwise the first connection would get its number, and
+// output would go to a server. From then on, an exit with status 0 becomes 1 if output could not be written
+// completely (disk full, closed), with a message on standard error, or without one if the reader of a pipe has
+// exited.
 void streams_guard(void);
 
 #endif

@@ -88,7 +88,7 @@ const char *table_age(char out[TABLE_AGE_BYTES], int64_t since_ms, int64_t now_m
 	static const struct {
 		int64_t below_s, unit_s;
 		const char *unit;
-		int64_t rest_s; // unit of the second number; 0: there is none
+		int64_t rest_s; // unit of the second number; 0: no second number
 		const char *rest;
 	} rows[] = {
 	        {120, 1, "s", 0, ""},

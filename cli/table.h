@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables as kubectl prints them: left-aligned columns three blanks apart, ages in its short form.
+// Prints tables like kubectl: left-aligned columns three blanks apart, ages in short form.
 #ifndef GPUSCALE_CLI_TABLE_H
 #define GPUSCALE_CLI_TABLE_H
 
@@ -15,23 +15,24 @@
 #define TABLE_AGE_BYTES   24
 
 struct table {
-	const char *const *head; // NULL-terminated; the caller's
+	const char *const *head; // NULL-terminated; not owned
 	size_t n_columns;
-	size_t widths[TABLE_COLUMNS_MAX]; // at least; set it between table_init and table_print to align with another
-	struct buf cells;                 // each with its NUL
+	size_t widths[TABLE_COLUMNS_MAX]; // minimum widths; set them between table_init() and table_print() to align
+	                                  // two tables
+	struct buf cells;                 // each NUL-terminated
 	size_t n_cells;
 };
 
 void table_init(struct table *t, const char *const *head);
 void table_done(struct table *t);
-// The next cell of the row; a row is full when every column has one. What is not printable becomes visible.
+// Adds the next cell; a row is complete when every column has a cell. Non-printable characters are escaped.
 void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-// The rows (and the head above them), `indent` blanks in; widths are as they were used. They go: the table is empty
-// again, and keeps its widths. Look at out->failed and t->cells.failed at the end.
+// Prints the head and the rows, indented by `indent` blanks. The table is empty afterwards and keeps its widths.
+// Check out->failed and t->cells.failed at the end.
 void table_print(struct table *t, struct buf *out, int indent, bool with_head);
 
-// "45s", "5m30s", "3h", "2d4h", "400d": kubectl's short form; "<unknown>" for since_ms 0, "0s" for the future.
-// Kubernetes: apimachinery util/duration, HumanDuration.
+// Formats an age in kubectl's short form: "45s", "5m30s", "3h", "2d4h", "400d"; "<unknown>" if `since_ms` is 0, "0s"
+// for the future. Kubernetes: apimachinery util/duration, HumanDuration.
 const char *table_age(char out[TABLE_AGE_BYTES], int64_t since_ms, int64_t now_ms);
 
 #endif

@@ -7,14 +7,14 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/http_client.h"
-#include "controller/ha_options.h"
-#include "controller/metrics.h"
-#include "controller/options.h"
+#include "base/http/http_client.h"
+#include "controller/metrics/metrics.h"
+#include "controller/options/controller_options.h"
+#include "controller/options/ha_options.h"
 #include "controller/query_hub.h"
-#include "controller/shards.h"
-#include "k8s/k8s_client.h"
-#include "k8s/target_store.h"
+#include "k8s/cache/target_store.h"
+#include "k8s/client/k8s_client.h"
+#include "k8s/client/k8s_config_load.h"
 #include "promql/promql_source.h"
 
 #define CONNECTIONS_ARENA_MAX  (8 * 1024 * 1024)
@@ -29,13 +29,13 @@ static void count_request(void *arg, const struct k8s_attempt *attempt)
 static int may_write(void *arg, struct err *e)
 {
 	struct connections *c = arg;
-	return c->shards ? shards_guard(c->shards, e) : 0;
+	return c->write_guard.may_write ? c->write_guard.may_write(c->write_guard.arg, e) : 0;
 }
 
 static uint64_t write_term(void *arg)
 {
 	struct connections *c = arg;
-	return c->shards ? shards_term(c->shards) : 0;
+	return c->write_guard.term ? c->write_guard.term(c->write_guard.arg) : 0;
 }
 
 static int open_kube(struct connections *c, const struct kube_options *kube, const struct ha_options *election,
@@ -113,11 +113,16 @@ int connections_watch_targets(struct connections *c,
 	return c->targets ? 0 : -1;
 }
 
+void connections_set_write_guard(struct connections *c, const struct write_guard *guard)
+{
+	c->write_guard = guard ? *guard : (struct write_guard){0};
+}
+
 void connections_cancel(struct connections *c)
 {
 	if (c->targets)
 		target_store_stop(c->targets);
-	// The users of a client go before the client: their requests end, their callbacks run.
+	// This ends the requests of the client and runs their callbacks, so the users of the client still exist.
 	k8s_client_free(c->k8s);
 	c->k8s = NULL;
 	promql_sources_cancel(c->promql);

@@ -8,21 +8,24 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/log.h"
-#include "base/process_trim.h"
+#include "base/process/log.h"
+#include "base/process/process_trim.h"
 #include "controller/controller_private.h"
-#include "controller/history.h"
-#include "controller/metrics.h"
-#include "controller/policy_folder.h"
-#include "controller/policy_watch.h"
+#include "controller/log_edge.h"
+#include "controller/metrics/metrics.h"
 #include "controller/query_hub.h"
-#include "controller/serving.h"
-#include "controller/status_writer.h"
-#include "k8s/event_recorder.h"
+#include "controller/source/file_source.h"
+#include "controller/source/policy_watch.h"
+#include "controller/status/decision_history.h"
+#include "controller/status/state_dir.h"
+#include "controller/status/status_writer.h"
+#include "k8s/client/discovery.h"
+#include "k8s/events/event_recorder.h"
+#include "promql/promql_source.h"
 
 #define HOST_BYTES           256
-#define CONTROLLER_CROWD     64           // ticks that hang at once, and leave memory behind
-#define CONTROLLER_FORGET_MS (10 * 60000) // queries nobody asked for this long
+#define CONTROLLER_CROWD     64           // ticks that hang at once, and need much memory
+#define CONTROLLER_FORGET_MS (10 * 60000) // queries that no tick asked for this long are dropped
 
 // ---- ticks ----
 
@@ -30,16 +33,20 @@ static void on_skipped(void *arg, struct ticker *t)
 {
 	(void)t;
 	struct controller *c = arg;
-	metrics_tick_skipped(c->env.metrics);
+	metrics_tick_skipped(c->report_env.metrics);
 }
 
-// Events are written in the background: nobody else would say that they are not.
+// Events are written in the background, so no caller sees their errors.
 static void report_events(struct controller *c)
 {
 	const char *error = c->status_env.events ? event_recorder_error(c->status_env.events) : "";
-	if (error[0] && !c->said_events_error)
+	if (log_edge(&c->events_failed, error[0] != '\0') == LOG_EDGE_STARTED)
 		LOG(c->options.log, LOG_ERROR, "Cannot write Events", LOG_S("err", error));
-	c->said_events_error = error[0] != '\0';
+}
+
+static void on_interval(void *arg)
+{
+	controller_look_at_clock(arg);
 }
 
 static void on_round(void *arg, int64_t now_ms)
@@ -47,6 +54,8 @@ static void on_round(void *arg, int64_t now_ms)
 	struct controller *c = arg;
 	report_events(c);
 	query_hub_forget(c->connections->queries, now_ms - CONTROLLER_FORGET_MS);
+	if (c->connections->k8s)
+		discovery_forget(k8s_client_discovery(c->connections->k8s));
 }
 
 void controller_on_quiet(struct controller *c)
@@ -55,14 +64,15 @@ void controller_on_quiet(struct controller *c)
 	if (c->stopping)
 		return;
 	ticks_get_stats(c->ticks, &s);
-	// What many policies needed to begin, or many ticks that hung, is not needed any more.
-	c->was_crowded = c->was_crowded || c->n_members > 2 * c->n_trimmed || s.slow > CONTROLLER_CROWD;
-	if (!c->was_crowded && !c->options.once)
+	// The memory that the start of many policies took, or many ticks that hung, is no longer needed.
+	c->policies.was_crowded =
+	        c->policies.was_crowded || c->policies.n > 2 * c->policies.n_trimmed || s.slow > CONTROLLER_CROWD;
+	if (!c->policies.was_crowded && !c->options.once)
 		return;
-	if (s.under_way + s.due > 0 || c->dirty || !controller_is_settled(c) || rivals_are_waited_for(c))
+	if (s.in_progress + s.due > 0 || c->policies.dirty || !controller_has_synced(c) || conflicts_are_awaited(c))
 		return;
-	c->was_crowded = false;
-	c->n_trimmed = c->n_members;
+	c->policies.was_crowded = false;
+	c->policies.n_trimmed = c->policies.n;
 	process_trim();
 	if (c->options.once)
 		event_base_loopbreak(c->connections->loop);
@@ -70,29 +80,29 @@ void controller_on_quiet(struct controller *c)
 
 // ---- sources of policies ----
 
-bool controller_is_settled(const struct controller *c)
+bool controller_has_synced(const struct controller *c)
 {
 	struct policy_watch_state objects;
 	if (!c->watch)
 		return !c->options.policies_from_cluster;
 	policy_watch_get_state(c->watch, &objects);
-	return objects.is_settled;
+	return objects.has_answer;
 }
 
-static void on_soon(evutil_socket_t fd, short what, void *arg)
+static void on_sync(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
 	struct controller *c = arg;
-	members_settle(c);
+	policies_sync(c);
 	controller_on_quiet(c);
 }
 
-static void on_settled(void *arg)
+static void on_synced(void *arg)
 {
 	struct controller *c = arg;
 	struct timeval now = {0, 0};
-	event_add(c->soon, &now); // not from within the watch
+	event_add(c->policies.sync, &now); // the watch may not be changed from its own callback
 }
 
 static int open_sources(struct controller *c, struct err *e)
@@ -100,18 +110,18 @@ static int open_sources(struct controller *c, struct err *e)
 	const struct controller_options *o = &c->options;
 	struct connections *to = c->connections;
 	if (o->n_policy_paths) {
-		struct policy_folder_options files = {.loop = to->loop,
-		                                      .clock = &to->clock,
-		                                      .store = c->store,
-		                                      .metrics = c->env.metrics,
-		                                      .log = o->log,
-		                                      .paths = o->policy_paths,
-		                                      .n_paths = o->n_policy_paths};
-		struct policy_folder_state state;
-		c->folder = policy_folder_new(&files, e);
+		struct file_source_options files = {.loop = to->loop,
+		                                    .clock = &to->clock,
+		                                    .store = c->store,
+		                                    .metrics = c->report_env.metrics,
+		                                    .log = o->log,
+		                                    .paths = o->policy_paths,
+		                                    .n_paths = o->n_policy_paths};
+		struct file_source_state state;
+		c->folder = file_source_new(&files, e);
 		if (!c->folder)
 			return -1;
-		policy_folder_get_state(c->folder, &state);
+		file_source_get_state(c->folder, &state);
 		if (state.n_policies == 0 && !o->policies_from_cluster && (state.n_errors || o->once))
 			return err_set(e, ERR_INPUT,
 			               state.n_errors ? "no valid policy; the errors are above" : "no policies found");
@@ -122,7 +132,7 @@ static int open_sources(struct controller *c, struct err *e)
 	                                       .namespace_name = o->policy_namespace,
 	                                       .store = c->store,
 	                                       .log = o->log,
-	                                       .on_settled = on_settled,
+	                                       .on_synced = on_synced,
 	                                       .arg = c};
 	c->watch = policy_watch_new(&objects, e);
 	return c->watch ? 0 : -1;
@@ -136,7 +146,7 @@ static void on_hup(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	struct controller *c = arg;
 	if (c->folder)
-		policy_folder_reload(c->folder, "SIGHUP");
+		file_source_reload(c->folder, "SIGHUP");
 }
 
 static void on_stop(evutil_socket_t fd, short what, void *arg)
@@ -153,8 +163,8 @@ static int add_events(struct controller *c, struct err *e)
 	c->on_term = evsignal_new(loop, SIGTERM, on_stop, c);
 	c->on_int = evsignal_new(loop, SIGINT, on_stop, c);
 	c->on_hup = evsignal_new(loop, SIGHUP, on_hup, c);
-	c->soon = event_new(loop, -1, 0, on_soon, c);
-	if (!c->on_term || !c->on_int || !c->on_hup || !c->soon || event_add(c->on_term, NULL) < 0 ||
+	c->policies.sync = event_new(loop, -1, 0, on_sync, c);
+	if (!c->on_term || !c->on_int || !c->on_hup || !c->policies.sync || event_add(c->on_term, NULL) < 0 ||
 	    event_add(c->on_int, NULL) < 0 || event_add(c->on_hup, NULL) < 0)
 		return err_set(e, ERR_INTERNAL, "cannot watch signals");
 	return 0;
@@ -162,76 +172,69 @@ static int add_events(struct controller *c, struct err *e)
 
 // ---- life ----
 
-static int add_server(struct controller *c, struct err *e)
-{
-	if (c->options.once)
-		return 0;
-	const struct serving_options options = {.flags = c->options.serve,
-	                                        .listen = c->options.listen,
-	                                        .connections = c->connections,
-	                                        .controller = c,
-	                                        .log = c->options.log,
-	                                        .metrics = c->env.metrics};
-	c->serving = serving_new(&options, e);
-	return c->serving ? 0 : -1;
-}
-
 static void on_target_error(void *arg, const char *what, const struct err *error)
 {
 	struct controller *c = arg;
 	if (error)
-		LOG(c->options.log, LOG_WARNING, "Cannot watch targets; they are read one by one until it works again",
-		    LOG_S("what", what), LOG_S("kind", err_kind_info(error->kind)->name), LOG_S("err", error->msg));
+		LOG(c->options.log, LOG_WARNING, "Cannot watch targets; reading them one by one", LOG_S("what", what),
+		    LOG_S("kind", err_kind_info(error->kind)->name), LOG_S("err", error->msg));
 	else
-		LOG(c->options.log, LOG_INFO, "Watching targets again", LOG_S("what", what));
+		LOG(c->options.log, LOG_INFO, "Target watch recovered", LOG_S("what", what));
 }
 
 static int make_parts(struct controller *c, struct metrics *metrics, struct err *e)
 {
 	struct connections *to = c->connections;
-	struct policy_listener listener = member_listener;
+	struct policy_listener listener = policies_listener;
 	struct ticks_options ticks = {.loop = to->loop,
 	                              .clock = &to->clock,
-	                              .start = member_start_tick,
+	                              .before = on_interval,
+	                              .start = managed_policy_start_tick,
 	                              .skipped = on_skipped,
 	                              .round = on_round,
 	                              .arg = c};
 	listener.arg = c;
-	c->was_crowded = true; // the start itself
-	c->start_ms = c->changed_ms = clock_wall_ms(&to->clock);
-	if (getentropy(&c->revision, sizeof c->revision) < 0) // so that no two processes have the same
-		c->revision = (uint64_t)c->start_ms << 20;
-	c->history = history_new();
+	c->policies.was_crowded = true; // by the start
+	c->start_ms = c->view.changed_ms = clock_wall_ms(&to->clock);
+	if (getentropy(&c->view.revision, sizeof c->view.revision) < 0) // so that two processes have different ones
+		c->view.revision = (uint64_t)c->start_ms << 20;
+	c->history = decision_history_new();
 	c->store = policy_store_new(&listener);
 	c->ticks = ticks_new(&ticks, e);
 	if (!c->history || !c->store || !c->ticks)
 		return err_set(e, ERR_INTERNAL, "out of memory");
-	// One tick each is done before a watch would have paid off.
+	// With --once, a single tick per policy is done before a watch is synced.
 	if (!c->options.once && connections_watch_targets(to, on_target_error, c, e) < 0)
 		return -1;
 	c->env = (struct reconcile_env){
 	        .sources = {.queries = to->queries, .k8s = to->k8s, .targets = to->targets},
 	        .promql = to->promql,
 	        .log = c->options.log,
+	        .dry_run = c->options.dry_run,
+	        .permit = managed_policy_permit,
+	        .finished = managed_policy_finished,
+	};
+	c->report_env = (struct policy_report_env){
+	        .log = c->options.log,
 	        .metrics = metrics,
 	        .history = c->history,
 	        .dry_run = c->options.dry_run,
-	        .trends = !c->options.once && c->options.listen && c->options.listen[0],
-	        .is_current = member_is_current,
-	        .may_write = member_may_write,
-	        .fault = member_fault,
-	        .rival = member_rival,
-	        .unseen = member_unseen,
-	        .on_idle = member_on_idle,
+	        .keep_sparklines = c->options.keep_sparklines,
 	};
-	if (rivals_open(c, e) < 0)
+	if (conflicts_open(c, e) < 0)
 		return -1;
-	c->restore_env = (struct restore_env){to->k8s, c->options.log, controller_may_write, c};
+	if (c->options.state_dir && !c->options.dry_run) { // a dry run does not scale, so it has nothing to save
+		c->file_env.clock = &to->clock;
+		c->file_env.dir = state_dir_open(c->options.state_dir, to->loop, e);
+		if (!c->file_env.dir)
+			return -1;
+	}
+	c->restore_env = (struct restore_env){to->k8s, c->options.log, ownership_may_restore, c};
 	if (!c->options.policies_from_cluster || c->options.dry_run)
-		return 0; // nobody to tell, or nothing to be written
+		return 0; // there are no objects, or nothing may be written
 	char host[HOST_BYTES] = "";
 	if (gethostname(host, sizeof host - 1) < 0)
-		host[0] = '\0'; // nothing depends on it
+		host[0] = '\0'; // Events are written without it
 	struct event_recorder_options events = {
 	        .client = to->k8s, .clock = &to->clock, .component = "gpuscale", .instance = host};
 	c->status_env.writer = status_writer_new(to->k8s, e);
@@ -249,22 +252,38 @@ struct controller *controller_new(struct connections *connections, const struct 
 	}
 	c->connections = connections;
 	c->options = *options;
-	if (make_parts(c, metrics, e) == 0 && add_events(c, e) == 0 && ownership_open(c, e) == 0 &&
-	    open_sources(c, e) == 0 && add_server(c, e) == 0)
+	if (make_parts(c, metrics, e) == 0 && controller_clock_open(c, e) == 0 && add_events(c, e) == 0 &&
+	    ownership_open(c, e) == 0 && open_sources(c, e) == 0)
 		return c;
 	controller_disconnect(c);
-	connections_cancel(connections); // what was begun ends, as the parts to be freed demand
+	connections_cancel(connections); // the parts below may be freed only when no request is in flight
 	controller_free(c);
 	return NULL;
 }
 
-// Policies that have a tick unless somebody else drives their target.
-static size_t n_to_work_on(const struct controller *c)
+// Returns the number of policies that tick unless another autoscaler controls their target.
+static size_t count_eligible(const struct controller *c)
 {
 	size_t n = 0;
 	for (const struct policy_entry *e = NULL; (e = policy_store_next(c->store, e));)
 		n += e->body && policy_entry_winner(e) == e;
 	return n;
+}
+
+// An upgrade can close sources that were open before. Without this log line, only the status of each policy would show
+// it.
+static void report_closed_sources(const struct controller *c)
+{
+	const struct promql_sources *sources = c->connections->promql;
+	for (size_t i = 0; i < promql_sources_count(sources); i++) {
+		const struct promql_source *s = promql_sources_at(sources, i);
+		if (promql_access_is_closed(promql_source_access(s)))
+			LOG(c->options.log, LOG_WARNING,
+			    "Source is closed to all policies: allowedNamespaces is not set",
+			    LOG_S("source", promql_source_name(s)),
+			    LOG_S("fix", "name the namespaces in allowedNamespaces of the source, or by "
+			                 "--prometheus-namespace; \"*\" is every namespace"));
+	}
 }
 
 bool controller_run(struct controller *c)
@@ -274,15 +293,16 @@ bool controller_run(struct controller *c)
 	policy_store_get_counts(c->store, &counts);
 	LOG(c->options.log, LOG_INFO, "Starting", LOG_S("version", GPUSCALE_VERSION),
 	    LOG_I("policies", (int64_t)counts.in_force), LOG_B("dryRun", c->options.dry_run));
-	members_settle(c);
+	report_closed_sources(c);
+	policies_sync(c);
 	ticks_get_stats(c->ticks, &s);
-	if (!c->options.once || s.under_way > 0 || !controller_is_settled(c) || rivals_are_waited_for(c))
+	if (!c->options.once || s.in_progress > 0 || !controller_has_synced(c) || conflicts_are_awaited(c))
 		event_base_dispatch(c->connections->loop);
 	c->stopping = c->env.stopping = true;
 	ticks_stop(c->ticks);
-	size_t failed = c->n_members == 0 || c->n_members < n_to_work_on(c);
-	for (size_t i = 0; i < c->n_members; i++)
-		failed += reconciler_error(c->members[i]->reconciler)[0] != '\0';
+	size_t failed = c->policies.n == 0 || c->policies.n < count_eligible(c);
+	for (size_t i = 0; i < c->policies.n; i++)
+		failed += c->policies.list[i]->report.error != NULL;
 	return !(c->options.once && failed);
 }
 
@@ -291,29 +311,33 @@ void controller_disconnect(struct controller *c)
 	if (!c)
 		return;
 	c->stopping = c->env.stopping = true;
-	serving_disconnect(c->serving);
+	if (c->file_env.dir)
+		state_dir_drain(c->file_env.dir); // ticks may wait for it
 	policy_watch_free(c->watch);
 	c->watch = NULL;
-	rivals_close(c);
+	conflicts_close(c);
 }
 
 void controller_free(struct controller *c)
 {
 	if (!c)
 		return;
-	serving_free(c->serving);
-	if (c->store)
-		members_free(c);
+	if (c->store) {
+		policies_flush(c);
+		policies_free(c);
+	}
+	state_dir_close(c->file_env.dir);
 	ticks_free(c->ticks);
-	policy_folder_free(c->folder);
+	file_source_free(c->folder);
 	policy_store_free(c->store);
 	status_writer_free(c->status_env.writer);
 	event_recorder_free(c->status_env.events);
 	ownership_close(c);
-	struct event *events[] = {c->on_term, c->on_int, c->on_hup, c->soon};
+	controller_clock_close(c);
+	struct event *events[] = {c->on_term, c->on_int, c->on_hup, c->policies.sync};
 	for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
 		if (events[i])
 			event_free(events[i]);
-	history_free(c->history);
+	decision_history_free(c->history);
 	free(c);
 }

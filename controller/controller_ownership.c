@@ -1,62 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which policies this process works on, when others share them: reconcilers come with ownership, with fresh state, and
-// go with it; a shard that was lost is settled once nothing about its policies is under way.
+// Which policies this process works on when several processes share them. A reconciler lives as long as the process
+// owns the shard of its policy; a lost shard is released once no tick or status write of its policies is in flight.
 #include <event2/event.h>
 #include <stdlib.h>
 
 #include "base/err.h"
 #include "controller/controller_private.h"
-#include "controller/ha_options.h"
-#include "controller/policy_body.h"
-#include "controller/status_writer.h"
+#include "controller/options/ha_options.h"
+#include "controller/status/status_writer.h"
+#include "policies/load/policy_ref.h"
 
-#define LEAVING_LOOK_MS 20 // how often it is looked whether a lost shard is settled
+#define LEAVING_LOOK_MS 20 // interval of the checks whether a lost shard can be released
 
-static int32_t shard_of_member(const struct member *m)
+static int32_t shard_of_policy(const struct managed_policy *m)
 {
-	return shards_of(m->controller->shards, m->namespace_name, m->name);
+	return shards_of(m->controller->ownership.shards, m->namespace_name, m->name);
 }
 
-uint32_t member_term(const struct member *m)
+uint32_t ownership_term(const struct managed_policy *m)
 {
-	const struct controller *c = m->controller;
-	if (!c->shards)
+	const struct ownership *o = &m->controller->ownership;
+	if (!o->shards)
 		return 1;
-	const struct controller_shard *s = &c->shard[shard_of_member(m)];
+	const struct owned_shard *s = &o->shard[shard_of_policy(m)];
 	return s->is_owned ? s->term : 0;
 }
 
-bool member_may_write(void *owner, struct err *e)
+bool ownership_may_write(const struct managed_policy *m, struct err *e)
 {
-	const struct member *m = owner;
-	return shards_may_write(m->controller->shards, m->namespace_name, m->name, e);
+	return shards_may_write(m->controller->ownership.shards, m->namespace_name, m->name, e);
 }
 
-bool controller_may_write(void *arg, const struct policy_body *body, struct err *e)
+bool ownership_may_restore(void *arg, const struct policy_ref *body, struct err *e)
 {
-	struct controller *c = arg;
-	return shards_may_write(c->shards, body->policy.namespace_name, body->policy.name, e);
+	const struct controller *c = arg;
+	return shards_may_write(c->ownership.shards, body->policy.namespace_name, body->policy.name, e);
 }
 
 // ---- losing ----
 
-static bool is_anything_under_way(const struct controller *c, int32_t shard)
+static bool has_work_in_flight(const struct controller *c, int32_t shard)
 {
-	for (size_t i = 0; i < c->n_members; i++) {
-		const struct member *m = c->members[i];
-		if (m->ticker.state == TICK_UNDER_WAY && shard_of_member(m) == shard)
+	for (size_t i = 0; i < c->policies.n; i++) {
+		const struct managed_policy *m = c->policies.list[i];
+		if (m->ticker.state == TICK_IN_PROGRESS && shard_of_policy(m) == shard)
 			return true;
 	}
 	struct status_writer_stats s = {0};
 	if (c->status_env.writer)
 		status_writer_get_stats(c->status_env.writer, &s);
-	return s.under_way > 0; // of whichever policy: they take milliseconds
+	return s.in_flight > 0; // of any shard: these writes take milliseconds
 }
 
 static void look_later(struct controller *c)
 {
 	struct timeval soon = {0, LEAVING_LOOK_MS * 1000};
-	event_add(c->leaving, &soon);
+	event_add(c->ownership.leaving, &soon);
 }
 
 static void on_leaving(evutil_socket_t fd, short what, void *arg)
@@ -65,15 +64,15 @@ static void on_leaving(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	struct controller *c = arg;
 	bool again = false;
-	for (int32_t i = 0; i < c->n_shards; i++) {
-		if (!c->shard[i].is_leaving)
+	for (int32_t i = 0; i < c->ownership.n_shards; i++) {
+		if (!c->ownership.shard[i].is_leaving)
 			continue;
-		if (is_anything_under_way(c, i)) {
+		if (has_work_in_flight(c, i)) {
 			again = true;
 			continue;
 		}
-		c->shard[i].is_leaving = false;
-		shards_settled(c->shards, i);
+		c->ownership.shard[i].is_leaving = false;
+		shards_settled(c->ownership.shards, i);
 	}
 	if (again)
 		look_later(c);
@@ -82,22 +81,22 @@ static void on_leaving(evutil_socket_t fd, short what, void *arg)
 static void mark_all(struct controller *c, int32_t shard)
 {
 	for (struct policy_entry *e = NULL; (e = policy_store_next(c->store, e));) {
-		struct member *m = e->user;
-		if (shard_of_member(m) == shard)
-			member_mark(m);
+		struct managed_policy *m = e->user;
+		if (shard_of_policy(m) == shard)
+			managed_policy_mark(m);
 	}
 }
 
 static void on_lost(void *arg, int32_t shard)
 {
 	struct controller *c = arg;
-	c->shard[shard].is_owned = false;
+	c->ownership.shard[shard].is_owned = false;
 	if (c->stopping) {
-		shards_settled(c->shards, shard); // the connections are closed
+		shards_settled(c->ownership.shards, shard); // the connections are closed
 		return;
 	}
-	c->shard[shard].is_leaving = true;
-	controller_touch(c);
+	c->ownership.shard[shard].is_leaving = true;
+	controller_bump_revision(c);
 	mark_all(c, shard);
 	look_later(c);
 }
@@ -105,10 +104,10 @@ static void on_lost(void *arg, int32_t shard)
 static void on_gained(void *arg, int32_t shard)
 {
 	struct controller *c = arg;
-	c->shard[shard].is_owned = true;
-	c->shard[shard].is_leaving = false;
-	c->shard[shard].term++;
-	controller_touch(c);
+	c->ownership.shard[shard].is_owned = true;
+	c->ownership.shard[shard].is_leaving = false;
+	c->ownership.shard[shard].term++;
+	controller_bump_revision(c);
 	mark_all(c, shard);
 }
 
@@ -128,14 +127,17 @@ int ownership_open(struct controller *c, struct err *e)
 	                           .arg = c};
 	if (ha_options_apply(c->options.election, &to->k8s_config, &o, e) < 0)
 		return -1;
-	c->n_shards = o.n_shards;
-	c->shard = calloc((size_t)o.n_shards, sizeof *c->shard);
-	c->leaving = event_new(to->loop, -1, 0, on_leaving, c);
-	if (!c->shard || !c->leaving)
+	c->ownership.n_shards = o.n_shards;
+	c->ownership.shard = calloc((size_t)o.n_shards, sizeof *c->ownership.shard);
+	c->ownership.leaving = event_new(to->loop, -1, 0, on_leaving, c);
+	if (!c->ownership.shard || !c->ownership.leaving)
 		return err_set(e, ERR_INTERNAL, "out of memory");
-	c->shards = shards_new(&o, e);
-	to->shards = c->shards;
-	return c->shards ? 0 : -1;
+	c->ownership.shards = shards_new(&o, e);
+	if (!c->ownership.shards)
+		return -1;
+	const struct write_guard guard = {shards_guard, shards_term, c->ownership.shards};
+	connections_set_write_guard(to, &guard);
+	return 0;
 }
 
 static void on_stopped(void *arg)
@@ -146,17 +148,17 @@ static void on_stopped(void *arg)
 
 void controller_resign(struct controller *c)
 {
-	if (!c || !c->shards)
+	if (!c || !c->ownership.shards)
 		return;
-	shards_stop(c->shards, on_stopped, c);
+	shards_stop(c->ownership.shards, on_stopped, c);
 	event_base_dispatch(c->connections->loop);
 }
 
 void ownership_close(struct controller *c)
 {
-	c->connections->shards = NULL;
-	shards_free(c->shards);
-	free(c->shard);
-	if (c->leaving)
-		event_free(c->leaving);
+	connections_set_write_guard(c->connections, NULL);
+	shards_free(c->ownership.shards);
+	free(c->ownership.shard);
+	if (c->ownership.leaving)
+		event_free(c->ownership.leaving);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of the controller share; nobody else includes this.
+// What the controller_*.c files share; no other file includes it.
 #ifndef GPUSCALE_CONTROLLER_CONTROLLER_PRIVATE_H
 #define GPUSCALE_CONTROLLER_CONTROLLER_PRIVATE_H
 
@@ -8,126 +8,163 @@
 #include <stdint.h>
 
 #include "controller/controller.h"
-#include "controller/policy_store.h"
+#include "controller/policy_report.h"
 #include "controller/reconcile.h"
 #include "controller/restore_replicas.h"
-#include "controller/shards.h"
-#include "controller/status.h"
+#include "controller/shard/clock_step_detector.h"
+#include "controller/shard/shards.h"
+#include "controller/source/policy_store.h"
+#include "controller/status/status.h"
 #include "controller/ticks.h"
 
+struct conflict_watch_want;
+struct conflicts;
 struct event;
-struct rivals;
-struct scalers_want;
-struct policy_body;
+struct policy_ref;
 
-// What the controller knows of one policy of the store. Outlives its entry for as long as a tick is under way.
-struct member {
+// One policy of the store. Outlives its entry while a tick is in progress.
+struct managed_policy {
 	struct controller *controller;
 	char *namespace_name, *name;
-	struct policy_entry *entry;    // NULL: gone from the store
-	struct policy_body *body;      // what the reconciler works with, one reference
-	struct reconciler *reconciler; // NULL: there is nothing to work on: no valid policy, or the target is another's
-	struct policy_status *status;  // NULL: a policy from a file, or one that another process reports on
+	struct policy_entry *entry;    // NULL: removed from the store
+	struct policy_ref *body;       // the version in force, one reference; NULL: none
+	struct reconciler *reconciler; // NULL: no version is in force
+	struct policy_report report;   // of the reconciler
+	struct policy_status *status;  // NULL: nowhere to write it, or another process writes it
 	struct ticker ticker;
-	size_t index;                                 // in controller.members
-	uint32_t term;                                // of ownership that the reconciler was made in
-	struct scalers_want *rivals_want;             // who else drives the target; NULL: not asked
-	struct policy_body *rivals_of;                // the policy whose target that is, one reference
-	bool waits_for_rivals;                        // too little is known about them yet
-	bool is_dirty;                                // waits in controller.dirty
-	bool restores;                                // the policy was deleted: its restoreReplicas are to be set
-	bool said_waiting, said_shadowed, said_rival; // logged already
-	struct member *previous_dirty, *next_dirty;
+	size_t index;                               // in controller.policies.list
+	int64_t last_scale_boot_ms;                 // last scale by an earlier reconciler; -1: none known
+	uint32_t term;                              // of ownership when the reconciler was created
+	struct conflict_watch_want *conflicts_want; // watches for autoscalers of the target; NULL: not watched
+	struct policy_ref *conflicts_of;            // the policy whose target that is, one reference
+	bool awaits_conflicts;                      // whether the target has a conflict is not known yet
+	bool is_dirty;                              // queued in controller.policies.dirty
+	bool restores;                              // deleted: its restoreReplicas must be set
+	bool is_waiting, is_shadowed, has_conflict; // logged already
+	struct managed_policy *previous_dirty, *next_dirty;
 };
 
-struct controller_shard {
-	bool is_owned, is_leaving; // leaving: lost, and not settled yet
-	uint32_t term;             // how often it was gained
+// controller_policies.c
+struct managed_policies {
+	struct managed_policy **list; // those with a reconciler
+	size_t n, room;
+	struct managed_policy *dirty;         // marked; policies_sync() empties the queue
+	struct event *sync;                   // calls it
+	size_t n_added, n_changed, n_removed; // since the last line in the log
+	size_t n_trimmed;                     // n when memory was last returned to the system
+	bool was_crowded;                     // memory is to be returned when the controller is quiet
+};
+
+// controller_ownership.c
+struct ownership {
+	struct shards *shards; // NULL: this process owns all policies
+	struct owned_shard {
+		bool is_owned, is_leaving; // leaving: lost, and requests for its policies are still in flight
+		uint32_t term;             // how often it was acquired
+	} * shard;
+	int32_t n_shards;
+	struct event *leaving;
+};
+
+// controller_view.c
+struct view_state {
+	struct managed_policy **policies; // sorted by name; rebuilt on demand
+	bool is_stale;
+	uint64_t revision; // changes whenever the endpoints show something new
+	int64_t changed_ms;
+	bool was_ready;
 };
 
 struct controller {
 	struct connections *connections;
 	struct controller_options options;
 	struct policy_store *store;
-	struct policy_folder *folder; // NULL: no policies from files
-	struct policy_watch *watch;   // NULL: none from the API server
+	struct file_source *folder; // NULL: no policies from files
+	struct policy_watch *watch; // NULL: none from the API server
 	struct reconcile_env env;
-	struct status_env status_env;
+	struct policy_report_env report_env;
+	struct status_env status_env; // for policies from objects
+	struct status_env file_env;   // for policies from files
 	struct restore_env restore_env;
-	struct rivals *rivals; // NULL: the connections are being closed
-	struct shards *shards; // NULL: all policies are ours
-	struct controller_shard *shard;
-	int32_t n_shards;
-	struct event *leaving;
+	struct conflicts *conflicts; // NULL: the connections are being closed
+	struct ownership ownership;
 	struct ticks *ticks;
-	struct member **members; // all that have a reconciler
-	size_t n_members, members_room;
-	struct member *dirty; // about which something is new; settled together, soon
-	struct event *soon;
-	size_t n_added, n_changed, n_removed; // since the last line of the log that said so
-	struct reconciler **view;             // for the endpoints, in order of name; made when asked for
-	bool said_events_error;               // in the log
-	bool view_is_stale, was_crowded, was_ready, stopping;
-	size_t n_trimmed; // members when memory was given back last
-	struct history *history;
-	int64_t start_ms, changed_ms;
-	uint64_t revision;
-	struct serving *serving; // NULL with --once
+	struct managed_policies policies;
+	struct view_state view;
+	struct decision_history *history;
+	int64_t start_ms;
+	struct clock_step_detector clock_step_detector;
+	struct event *clock_look;
 	struct event *on_term, *on_int, *on_hup;
+	bool events_failed; // logged
+	bool stopping;
 };
 
-// ---- controller_members.c ----
+// ---- controller_policies.c ----
 
-extern const struct policy_listener member_listener; // arg: the controller
-// Settles what is new, as of now: reconcilers come, go and change their policy.
-void members_settle(struct controller *c);
-// Something outside of the store is new for this one.
-void member_mark(struct member *m);
-// What reconcile_env calls, with the member as owner.
-bool member_is_current(void *owner);
-const char *member_fault(void *owner);
-void member_on_idle(void *owner);
-// What ticks_options calls, with the member's ticker.
-void member_start_tick(void *arg, struct ticker *t, int64_t now_ms);
-// Frees them all; no tick may be under way.
-void members_free(struct controller *c);
+extern const struct policy_listener policies_listener; // arg: the controller
+// Creates, changes and removes reconcilers until each marked policy has what it should have now.
+void policies_sync(struct controller *c);
+// Marks the policy: something changed that decides whether, or with which version, it is in force.
+void managed_policy_mark(struct managed_policy *m);
+// The callbacks of struct reconcile_env; owner: the managed policy.
+bool managed_policy_permit(void *owner, enum tick_permission permission, struct err *e);
+void managed_policy_finished(void *owner, const struct tick_result *result);
+// The callback of struct ticks_options.
+void managed_policy_start_tick(void *arg, struct ticker *t, int64_t now_ms);
+// Writes the unsaved state of policies from files. No tick may be in progress.
+void policies_flush(struct controller *c);
+// Frees all. No tick may be in progress.
+void policies_free(struct controller *c);
 
 // ---- controller_ownership.c ----
 
 int ownership_open(struct controller *c, struct err *e);
 void ownership_close(struct controller *c);
-// Grows with each time that the policy becomes ours; 0: it is not.
-uint32_t member_term(const struct member *m);
-// Is it certain to be ours for as long as a write may take?
-bool member_may_write(void *owner, struct err *e);
-bool controller_may_write(void *arg, const struct policy_body *body, struct err *e);
+// Returns a number that increases each time this process acquires the policy; 0: the process does not own it.
+uint32_t ownership_term(const struct managed_policy *m);
+// Returns whether this process is certain to own the policy for as long as a write can take; else *e says why not.
+bool ownership_may_write(const struct managed_policy *m, struct err *e);
+// The callback of struct restore_env; arg: the controller.
+bool ownership_may_restore(void *arg, const struct policy_ref *body, struct err *e);
 
-// ---- controller_rivals.c ----
+// ---- controller_clock.c ----
 
-int rivals_open(struct controller *c, struct err *e);
-void rivals_close(struct controller *c);
-// Of some policies it is not known yet whether their target is to be had.
-bool rivals_are_waited_for(const struct controller *c);
-// The policy that the member would work with if nobody else drives its target; NULL: none.
-void rivals_settle(struct member *m, struct policy_body *body);
-// Nobody else drives the target, as far as can be seen, or this policy writes nothing to it.
-bool rivals_allow(const struct member *m, const struct policy_body *body);
-// "HorizontalPodAutoscaler ns/name"; NULL: nobody, or not known yet. Valid until the loop runs.
-const char *rivals_owner(const struct member *m);
-// What reconcile_env calls: rivals_owner; why somebody may be overlooked, NULL: nobody is.
-const char *member_rival(void *owner);
-const char *member_unseen(void *owner);
+// A wall clock that moves by more than this against the boot clock between two checks was set.
+#define CONTROLLER_CLOCK_STEP_MS 2500
+// Interval of the checks; a clock that is slewed moves by less in this time.
+#define CONTROLLER_CLOCK_LOOK_MS 1000
+
+int controller_clock_open(struct controller *c, struct err *e);
+void controller_clock_close(struct controller *c);
+// Call before reading a time that is stored as a stamp. If the wall clock was set, moves all remembered times.
+void controller_look_at_clock(struct controller *c);
+
+// ---- controller_conflicts.c ----
+
+int conflicts_open(struct controller *c, struct err *e);
+void conflicts_close(struct controller *c);
+// Returns whether the conflicts of some policies are not known yet.
+bool conflicts_are_awaited(const struct controller *c);
+// Watches for autoscalers of the target of `body`, the version to run if its target is free; NULL: stops watching.
+void conflicts_sync(struct managed_policy *m, struct policy_ref *body);
+// Returns whether no other autoscaler is known to control the target, or this policy writes nothing to it.
+bool conflicts_allow(const struct managed_policy *m, const struct policy_ref *body);
+// Returns "HorizontalPodAutoscaler ns/name", or NULL: none, or not known yet. Valid until the loop runs.
+const char *conflicts_find(const struct managed_policy *m);
+// Returns why conflicting autoscalers may go undetected; NULL: they are all visible.
+const char *conflicts_watch_error(const struct managed_policy *m);
 
 // ---- controller_view.c ----
 
-// Something that the endpoints show is new.
-void controller_touch(struct controller *c);
+// Call when something that the endpoints show has changed.
+void controller_bump_revision(struct controller *c);
 
 // ---- controller.c ----
 
-// Nothing is under way any more, and nothing waits to be settled.
+// Call when a tick or a sync ended. If no work is left, returns memory to the system and, with --once, stops.
 void controller_on_quiet(struct controller *c);
-// Every source has said what it has, or why it cannot.
-bool controller_is_settled(const struct controller *c);
+// Returns whether every source has delivered its policies, or reported why it cannot.
+bool controller_has_synced(const struct controller *c);
 
 #endif

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "k8s/pod_store.h"
+#include "base/buf.h"
+#include "k8s/cache/pod_store.h"
+#include "promql/promql_source.h"
 
 struct scale_ref policy_scale_ref(const struct policy *p)
 {
@@ -43,13 +45,25 @@ static void build_pods(struct observation_call *c)
 	c->observation.n_pods = n;
 }
 
+static int64_t skew_ms(const struct observation_call *c, const struct policy_signal *signal)
+{
+	struct err unused;
+	const struct promql_source *s =
+	        promql_sources_find(query_hub_sources(c->sources.queries), signal->source, &unused);
+	return s ? promql_source_unexplained_skew_ms(s) : 0;
+}
+
 static void build(struct observation_call *c)
 {
 	const struct policy *p = c->policy;
 	for (size_t i = 0; i < p->n_signals; i++) {
 		const struct query_answer *a = c->answers[i];
 		c->details[i] = a->detail[0] ? a->detail : NULL;
-		c->signals[i] = (struct obs_signal){a->state, c->details[i], a->series, a->n_series};
+		c->signals[i] = (struct obs_signal){.state = a->state,
+		                                    .detail = c->details[i],
+		                                    .series = a->series,
+		                                    .n_series = a->n_series,
+		                                    .skew_ms = skew_ms(c, &p->signals[i])};
 	}
 	c->observation = (struct observation){
 	        .spec_replicas = c->scale.spec_replicas,
@@ -82,7 +96,7 @@ static void on_pods(void *arg, const struct pod_counts *counts, const struct err
 	if (counts)
 		c->pods = *counts;
 	else
-		c->pods_error = *error; // decided without: the trace says that the ready count is not known
+		c->pods_error = *error; // the decision does without; its trace reports that the ready count is unknown
 	finish_one(c);
 }
 
@@ -115,7 +129,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct pod_info *)a)->name, ((const struct pod_info *)b)->name);
 }
 
-// Copies: until the answers of the sources are there, pods may come and go.
+// Copies the pods, because they may change until the sources have answered.
 static void take_pods(struct observation_call *c, const struct pod_set *pods)
 {
 	struct pod_set_counts counts;
@@ -130,7 +144,7 @@ static void take_pods(struct observation_call *c, const struct pod_set *pods)
 	finish_one(c);
 }
 
-// From what is at hand, if it is.
+// Takes the pods from the watch if possible, else lists them.
 static void know_pods(struct observation_call *c, const struct target_view *view)
 {
 	c->target_ready = view->state == TARGET_FOUND ? view->ready_replicas : -1;
@@ -143,8 +157,8 @@ static void know_pods(struct observation_call *c, const struct target_view *view
 		take_pods(c, view->pods);
 		return;
 	}
-	// The target's controller counted them. What is there and not ready counts as pending: one that runs and loads
-	// its model is none the less still to come.
+	// The target reports its replicas. A replica that is not ready counts as pending, also while it loads its
+	// model.
 	int32_t unready = view->status_replicas - view->ready_replicas;
 	c->pods = (struct pod_counts){
 	        .total = view->status_replicas, .ready = view->ready_replicas, .pending = unready > 0 ? unready : 0};
@@ -228,6 +242,37 @@ static void on_answer(void *arg, struct query_answer *a)
 	finish_one(slot->call);
 }
 
+static bool takes_one_series(const struct policy_signal *s)
+{
+	return s->series == SERIES_SINGLE && !(s->target.set && s->target.type == TARGET_PODS);
+}
+
+// scratch: buffer for the query as rewritten by the source's access rules.
+static void ask_signal(struct observation_call *c, size_t i, struct buf *scratch)
+{
+	const struct policy *p = c->policy;
+	const struct policy_signal *s = &p->signals[i];
+	struct query_hub *hub = c->sources.queries;
+	struct err e;
+	c->slots[i] = (struct observe_slot){c, i};
+	const char *query =
+	        promql_sources_admit(query_hub_sources(hub), s->source, p->namespace_name, s->query, scratch, NULL, &e);
+	if (!query) {
+		struct query_answer *a =
+		        query_answer_failed(e.kind == ERR_NOT_FOUND ? OBS_FAILED : OBS_FORBIDDEN, e.msg);
+		on_answer(&c->slots[i], a);
+		query_answer_unref(a);
+		return;
+	}
+	struct query_question question = {.source = s->source,
+	                                  .query = query,
+	                                  .stale_after_ms = s->stale_after_ms,
+	                                  .max_series = takes_one_series(s) ? QUERY_SERIES_SINGLE : 0,
+	                                  .namespace_name = p->namespace_name,
+	                                  .wait_ms = p->interval_ms};
+	query_hub_ask(hub, &question, c->now_ms, on_answer, &c->slots[i]);
+}
+
 void observe_start(struct observation_call *c, const struct observe_sources *sources, const struct policy *policy,
                    int64_t now_ms, observe_done_fn *done, void *arg)
 {
@@ -243,19 +288,18 @@ void observe_start(struct observation_call *c, const struct observe_sources *sou
 	err_clear(&c->error);
 	err_clear(&c->pods_error);
 	c->pending = (int)policy->n_signals + 2; // + the target, + this function itself
-	for (size_t i = 0; i < policy->n_signals; i++) {
-		c->slots[i] = (struct observe_slot){c, i};
-		const struct policy_signal *s = &policy->signals[i];
-		struct query_question question = {s->source, s->query, s->stale_after_ms};
-		query_hub_ask(sources->queries, &question, now_ms, on_answer, &c->slots[i]);
-	}
+	struct buf query;
+	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
+	for (size_t i = 0; i < policy->n_signals; i++)
+		ask_signal(c, i, &query);
+	buf_done(&query);
 	if (!sources->k8s) {
 		c->scale = (struct scale){.spec_replicas = sources->given_replicas,
 		                          .status_replicas = sources->given_replicas};
 		c->pods = (struct pod_counts){.total = sources->given_replicas, .ready = sources->given_replicas};
 		c->pods_known = true;
 		finish_one(c);
-	} else if (sources->targets && !c->must_ask) {
+	} else if (sources->targets && !c->bypass_cache) {
 		look(c, true);
 	} else {
 		ask(c);

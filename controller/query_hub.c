@@ -10,34 +10,57 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "controller/query_record.h"
 #include "promql/freshness.h"
 #include "promql/fuse.h"
 #include "promql/promql.h"
 #include "promql/promql_source.h"
 
-#define FUSE_FAST_MS    250 // a query that takes longer by itself travels alone
-#define FUSE_SOLO_TICKS 40  // so do those that were in a request that failed, for a while
-#define REFUSALS_MAX    3   // of the question about the age alone, in a row
+#define FUSE_DEADLINE_MS 2000 // for several queries in one request, each of which was fast; at most half of an interval
+#define FUSE_SLOW_MS     (2 * QUERY_FAST_MS) // a combined request that takes longer contains a slow query
+#define REFUSALS_MAX     3                   // consecutive refusals of the query for the age alone
+
+// The labels that consumers read; other labels are dropped.
+static const char *const kept_labels[] = {"__name__", "exported_pod", "pod", FRESHNESS_LABEL, FUSE_LABEL, NULL};
+
+// Counts the memory of answers, which may outlive the hub.
+struct query_memory {
+	size_t bytes, n_answers;
+	bool is_abandoned; // the hub was freed
+};
 
 struct waiter {
 	query_answer_fn *fn;
 	void *arg;
 };
 
+// A combined request that failed or was slow, kept while its queries are sent alone.
+struct split {
+	int refs;
+	int left;       // outstanding answers
+	bool has_cause; // one of the queries failed or was slow alone
+};
+
 struct query_entry {
 	struct query_hub *hub;
+	struct hub_source *of;
 	struct promql_source *source;
 	char *query;
-	char *wrapped; // with the freshness series; NULL when the query is asked as it is
+	char *namespace_name; // of the first policy that asked in this tick
+	int64_t wait_ms;      // the shortest one requested in this tick
+	int64_t asked_mono_ms;
+	struct query_record record;
+	struct split *split; // the last split that the query was part of; NULL: none, or its outcome is known
+	bool is_split_open;  // the answer to the query alone is outstanding
+	char *wrapped;       // with the freshness series; NULL when the query is sent unchanged
+	const char *refusal; // why the query is never sent; NULL: it is
 	bool in_flight;
-	bool asked_wrapped;   // the request under way carries `wrapped`
+	bool asked_wrapped;   // the request in flight carries `wrapped`
 	int refused;          // times in a row that only `wrapped` was refused
 	int64_t asked_for_ms; // the tick of the last request
-	bool is_fusable;      // answered well and fast by itself
-	int solo_ticks;       // to go
-	int64_t started_ms;
 	struct query_entry *next_waiting;
-	int64_t lookback_ms;         // the longest that anybody asked for
+	int64_t lookback_ms;         // the longest that a policy requested
+	size_t max_series;           // the largest limit that a policy requested
 	struct query_answer *answer; // to asked_for_ms once !in_flight
 	struct waiter *waiters;
 	size_t n_waiters, cap_waiters;
@@ -47,17 +70,19 @@ struct query_entry {
 struct query_hub {
 	struct promql_sources *sources;
 	uint64_t shared, fused;
+	struct query_memory *memory;
 	struct event *flush;
 	size_t n;
 	struct hub_source {
 		struct promql_source *source;
 		struct query_entry *entries; // uthash by query
 		struct query_entry *first_waiting,
-		        **waiting; // for company, until the loop turns; where the next one goes
+		        **waiting; // queued to be sent together at the next turn of the loop; the end of that list
+		uint64_t apart, postponed;
 	} of[];
 };
 
-// Queries of one tick under way in one request.
+// Queries of one tick that are in flight in one request.
 struct batch {
 	size_t n;
 	struct query_entry *entries[FUSE_MAX];
@@ -76,16 +101,25 @@ struct query_answer *query_answer_ref(struct query_answer *a)
 
 void query_answer_unref(struct query_answer *a)
 {
-	if (a && --a->refs == 0)
-		free(a);
+	if (!a || --a->refs > 0)
+		return;
+	struct query_memory *m = a->memory;
+	if (m) {
+		m->bytes -= a->bytes;
+		if (--m->n_answers == 0 && m->is_abandoned)
+			free(m);
+	}
+	free(a);
 }
 
 static struct query_answer *answer_new(enum obs_state state, size_t n_series, size_t text_bytes)
 {
-	struct query_answer *a = calloc(1, sizeof *a + n_series * sizeof *a->series + text_bytes);
+	size_t bytes = sizeof(struct query_answer) + n_series * sizeof(struct obs_series) + text_bytes;
+	struct query_answer *a = calloc(1, bytes);
 	if (!a)
-		abort(); // nothing sensible can be decided without memory; the supervisor restarts us
+		abort(); // without memory no decision makes sense; the supervisor restarts the process
 	a->refs = 1;
+	a->bytes = bytes;
 	a->state = state;
 	a->n_series = n_series;
 	a->series = (struct obs_series *)(void *)(a + 1);
@@ -102,7 +136,43 @@ static struct query_answer *answer_failed(enum obs_state state, const char *deta
 	return a;
 }
 
-// The pod a series speaks of: dcgm-exporter's label is renamed by Prometheus when the target has one of its own.
+struct query_answer *query_answer_failed(enum obs_state state, const char *detail)
+{
+	return answer_failed(state, detail);
+}
+
+static struct query_answer *answer_too_many(size_t max_series)
+{
+	struct query_answer *a = answer_failed(OBS_TOO_MANY, "");
+	snprintf((char *)(a + 1), QUERY_DETAIL_BYTES,
+	         "the answer has more than %zu series, which is the ceiling: aggregate in the query", max_series);
+	a->series = NULL;
+	a->n_series = max_series;
+	return a;
+}
+
+// Counts a new answer, unless it is small. When the memory is full, returns a failed answer in its place.
+static struct query_answer *answer_count(struct query_memory *m, struct query_answer *a)
+{
+	if (a->bytes <= QUERY_ANSWER_SMALL_BYTES)
+		return a;
+	size_t max = a->bytes > QUERY_ANSWER_LARGE_BYTES ? QUERY_ANSWERS_BYTES_MAX / 2 : QUERY_ANSWERS_BYTES_MAX;
+	if (a->bytes > max || m->bytes > max - a->bytes) {
+		struct query_answer *failed = answer_failed(OBS_FAILED, "");
+		snprintf((char *)(failed + 1), QUERY_DETAIL_BYTES,
+		         "the answers that wait for other answers need %zu bytes with this one's %zu; the ceiling is "
+		         "%zu: aggregate in the query",
+		         m->bytes + a->bytes, a->bytes, max);
+		query_answer_unref(a);
+		return failed;
+	}
+	a->memory = m;
+	m->bytes += a->bytes;
+	m->n_answers++;
+	return a;
+}
+
+// Returns the pod of a series. Prometheus renames dcgm-exporter's label when the target has a pod label of its own.
 static const char *pod_of(const struct promql_series *s)
 {
 	const char *pod = promql_label(s, "exported_pod");
@@ -114,8 +184,9 @@ static int compare_pods(const void *a, const void *b)
 	return strcmp(((const struct obs_series *)a)->pod, ((const struct obs_series *)b)->pod);
 }
 
-// The part of the answer that belongs to query number `index`, as `of` says for each series; of NULL: all of it.
-static struct query_answer *answer_of(const struct promql_result *r, const int8_t *of, int index)
+// Extracts the part of the answer that belongs to query `index`; of: the query of each series, NULL: all are its own.
+static struct query_answer *answer_of(const struct query_entry *q, const struct promql_result *r, const int8_t *of,
+                                      int index)
 {
 	if (r->type != PROMQL_VECTOR && r->type != PROMQL_SCALAR)
 		return answer_failed(OBS_FAILED,
@@ -128,12 +199,14 @@ static struct query_answer *answer_of(const struct promql_result *r, const int8_
 		if (of && of[i] != index)
 			continue;
 		if (freshness_is_series(&r->series[i], &extra_ms)) {
-			newest_ms = extra_ms;
+			newest_ms = extra_ms - r->clock_offset_ms;
 			continue;
 		}
 		n++;
 		text += strlen(pod_of(&r->series[i])) + 1;
 	}
+	if (n > q->max_series) // in a combined request, the ceiling applied to the sum
+		return answer_too_many(q->max_series);
 	struct query_answer *a = answer_new(n ? OBS_OK : OBS_EMPTY, n, text);
 	char *at = (char *)(a->series + n);
 	size_t k = 0;
@@ -150,19 +223,19 @@ static struct query_answer *answer_of(const struct promql_result *r, const int8_
 		at += len;
 	}
 	a->n_series = k;
-	if (k > 1) // what matches pods is linear when they are in order
+	if (k > 1) // sorted, so that matching with pods is linear
 		qsort(a->series, k, sizeof *a->series, compare_pods);
-	return a;
+	return answer_count(q->hub->memory, a);
 }
 
-static void deliver(struct query_entry *q)
+// Takes ownership of the reference to a.
+static void deliver(struct query_entry *q, struct query_answer *a)
 {
-	// Callbacks may ask again: the list is taken off first.
+	// Detaches the list first, because callbacks may ask again.
 	struct waiter *waiters = q->waiters;
 	size_t n = q->n_waiters;
 	q->waiters = NULL;
 	q->n_waiters = q->cap_waiters = 0;
-	struct query_answer *a = query_answer_ref(q->answer);
 	for (size_t i = 0; i < n; i++)
 		waiters[i].fn(waiters[i].arg, a);
 	query_answer_unref(a);
@@ -178,14 +251,15 @@ static void finish(struct query_entry *q, struct query_answer *a)
 {
 	q->in_flight = false;
 	query_answer_unref(q->answer);
-	q->answer = a;
-	deliver(q);
+	q->answer = a->memory ? NULL : query_answer_ref(a); // a large answer is not shared within the tick
+	deliver(q, a);
 }
 
 static void send_query(struct query_entry *q, const char *text);
 
-// `scalar or vector` is no PromQL: such a query goes without its age from now on. Any other may have been refused for
-// what passes (series that match twice while pods are replaced): it keeps its age, unless only that is refused.
+// `scalar or vector` is not valid PromQL: a scalar query is sent without the freshness series from now on. Any other
+// refusal may be temporary (series that match twice while pods are replaced): the query keeps the freshness series
+// until REFUSALS_MAX refusals in a row concern these alone.
 static void note_plain(struct query_entry *q, const struct promql_result *result)
 {
 	if (result->type == PROMQL_VECTOR && ++q->refused < REFUSALS_MAX)
@@ -194,21 +268,83 @@ static void note_plain(struct query_entry *q, const struct promql_result *result
 	q->wrapped = NULL;
 }
 
-// With one source there is nothing to tell apart; its address is in the error.
+// With one source its name adds nothing; the error contains its address.
 static struct query_answer *answer_error(const struct query_entry *q, struct err *e)
 {
+	int64_t wait_ms = query_record_wait_ms(&q->record, q->asked_for_ms);
+	if (e->kind == ERR_TOO_LARGE && e->code > 0)
+		return answer_too_many((size_t)e->code - q->asked_wrapped);
 	if (q->hub->n > 1 && strncmp(e->msg, "source ", 7) != 0)
 		err_wrap(e, "source %s", promql_source_name(q->source));
+	if (wait_ms > 0)
+		err_wrap(e, "asked again after %lld s", (long long)(wait_ms + 999) / 1000);
 	return answer_failed(OBS_FAILED, e->msg);
+}
+
+// ---- splitting a combined request ----
+
+static void split_unref(struct split *s)
+{
+	if (s && --s->refs == 0)
+		free(s);
+}
+
+static void split_join(struct query_entry *q, struct split *s)
+{
+	split_unref(q->split);
+	s->refs++;
+	s->left++;
+	q->split = s;
+	q->is_split_open = true;
+}
+
+static void split_answered(struct query_entry *q, bool is_cause)
+{
+	if (!q->is_split_open)
+		return;
+	q->is_split_open = false;
+	q->split->left--;
+	q->split->has_cause |= is_cause;
+}
+
+// Without a cause, the queries of the last split are too large together, and are not combined again for a while.
+static void split_leave(struct query_entry *q)
+{
+	if (!q->split || q->is_split_open)
+		return;
+	if (q->split->left == 0 && !q->split->has_cause)
+		query_record_set_apart(&q->record);
+	split_unref(q->split);
+	q->split = NULL;
+}
+
+// ---- one query in one request ----
+
+// Updates the record from the answer to the query alone. Returns true when the answer would have spoiled a combined
+// request.
+static bool judge(struct query_entry *q, const struct promql_result *result, const struct err *error)
+{
+	if (result) {
+		bool is_good =
+		        result->n_warnings == 0 && (result->type == PROMQL_VECTOR || result->type == PROMQL_SCALAR);
+		if (is_good)
+			query_record_answered(&q->record, result->type == PROMQL_VECTOR);
+		else
+			query_record_isolate(&q->record);
+		return !is_good || query_record_is_slow(&q->record);
+	}
+	if (error->code != PROMQL_NOT_SENT && error->kind != ERR_CANCELED && !promql_source_is_down(q->source))
+		query_record_failed(&q->record, q->asked_for_ms, error->retry_after_ms, promql_source_epoch(q->source));
+	return true;
 }
 
 static void on_result(void *arg, const struct promql_result *result, const struct err *error)
 {
 	struct query_entry *q = arg;
-	q->is_fusable = result && result->type == PROMQL_VECTOR && result->n_warnings == 0 &&
-	                now_ms(q) - q->started_ms < FUSE_FAST_MS;
+	if (!error || error->code != PROMQL_NOT_SENT)
+		query_record_took(&q->record, promql_source_took_ms(q->source), true);
 	if (error && error->kind == ERR_REJECTED && q->asked_wrapped) {
-		send_query(q, q->query); // one that is wrong by itself gives its own error then
+		send_query(q, q->query); // an invalid query then reports its own error
 		return;
 	}
 	if (result && q->wrapped && !q->asked_wrapped)
@@ -216,57 +352,91 @@ static void on_result(void *arg, const struct promql_result *result, const struc
 	else
 		q->refused = 0;
 	struct err e = error ? *error : (struct err){0};
-	finish(q, result ? answer_of(result, NULL, 0) : answer_error(q, &e));
+	split_answered(q, judge(q, result, error));
+	finish(q, result ? answer_of(q, result, NULL, 0) : answer_error(q, &e));
+}
+
+// The rest of the time that the query may be queued.
+static int64_t left_ms(const struct query_entry *q)
+{
+	int64_t left = q->wait_ms - (now_ms(q) - q->asked_mono_ms);
+	return left > 0 ? left : 1;
 }
 
 static void send_query(struct query_entry *q, const char *text)
 {
 	struct err e;
 	q->asked_wrapped = text == q->wrapped;
-	q->started_ms = now_ms(q);
-	struct promql_question question = {.query = text, .time_ms = q->asked_for_ms, .lookback_ms = q->lookback_ms};
-	if (promql_source_ask(q->source, &question, on_result, q, &e) < 0)
-		finish(q, answer_error(q, &e));
+	struct promql_question question = {.query = text,
+	                                   .time_ms = q->asked_for_ms,
+	                                   .lookback_ms = q->lookback_ms,
+	                                   .max_series = q->max_series + q->asked_wrapped, // and the age
+	                                   .labels = kept_labels};
+	struct promql_ticket ticket = {.namespace_name = q->namespace_name,
+	                               .wait_ms = left_ms(q),
+	                               .is_slow = query_record_is_slow(&q->record)};
+	if (promql_source_ask(q->source, &question, &ticket, on_result, q, &e) == 0)
+		return;
+	split_answered(q, true);
+	finish(q, answer_error(q, &e));
 }
 
 // ---- several in one request ----
 
-// True when the error is about what was asked, so that each for itself may do better.
-static bool is_about_the_query(const struct err *e)
-{
-	return e->kind == ERR_REJECTED || e->kind == ERR_LIMIT || e->kind == ERR_UNSUPPORTED ||
-	       e->kind == ERR_PROTOCOL || e->kind == ERR_INPUT;
-}
-
-static void part(struct batch *b, const struct err *error)
+static void fail_batch(struct batch *b, const struct err *error)
 {
 	for (size_t i = 0; i < b->n; i++) {
-		struct query_entry *q = b->entries[i];
-		if (error && !is_about_the_query(error)) {
-			struct err e = *error;
-			q->solo_ticks = error->kind == ERR_TIMEOUT ? FUSE_SOLO_TICKS : 0;
-			finish(q, answer_error(q, &e));
-		} else {
-			q->solo_ticks = FUSE_SOLO_TICKS;
-			send_query(q, text_of(q));
-		}
+		struct err e = *error;
+		finish(b->entries[i], answer_error(b->entries[i], &e));
+	}
+}
+
+static void split_batch(struct batch *b)
+{
+	struct split *s = calloc(1, sizeof *s);
+	if (!s)
+		abort();
+	for (size_t i = 0; i < b->n; i++)
+		split_join(b->entries[i], s);
+	b->entries[0]->of->apart++;
+}
+
+// Sends each query alone, in the tick in which the combined request failed.
+static void part(struct batch *b)
+{
+	split_batch(b);
+	for (size_t i = 0; i < b->n; i++)
+		send_query(b->entries[i], text_of(b->entries[i]));
+}
+
+static void batch_answered(struct batch *b, const struct promql_result *result, const int8_t *of, int64_t took_ms)
+{
+	if (took_ms >= FUSE_SLOW_MS)
+		split_batch(b); // each query is sent alone at the next tick, and measured
+	for (size_t i = 0; i < b->n; i++) {
+		query_record_took(&b->entries[i]->record, took_ms, false);
+		query_record_answered(&b->entries[i]->record, true);
+		finish(b->entries[i], answer_of(b->entries[i], result, of, (int)i));
 	}
 }
 
 static void on_batch(void *arg, const struct promql_result *result, const struct err *error)
 {
 	struct batch *b = arg;
+	struct promql_source *source = b->entries[0]->source;
 	int8_t *of = NULL;
-	// A warning may be about any one of them, and counts as missing data: each is asked for itself.
+	// A warning may concern any of the queries and counts as missing data, so each is sent alone.
 	if (result && result->type == PROMQL_VECTOR && result->n_warnings == 0)
 		of = malloc(result->n_series ? result->n_series : 1);
-	if (of) {
+	if (result && of) {
 		for (size_t i = 0; i < result->n_series; i++)
 			of[i] = (int8_t)fuse_index(&result->series[i]);
-		for (size_t i = 0; i < b->n; i++)
-			finish(b->entries[i], answer_of(result, of, (int)i));
+		batch_answered(b, result, of, promql_source_took_ms(source));
+	} else if (error &&
+	           (error->code == PROMQL_NOT_SENT || error->kind == ERR_CANCELED || promql_source_is_down(source))) {
+		fail_batch(b, error);
 	} else {
-		part(b, error);
+		part(b);
 	}
 	free(of);
 	free(b);
@@ -276,21 +446,29 @@ static void send_batch(struct batch *b, struct promql_source *source)
 {
 	struct buf text;
 	struct err e;
+	struct promql_question question = {.time_ms = b->entries[0]->asked_for_ms,
+	                                   .lookback_ms = b->entries[0]->lookback_ms,
+	                                   .labels = kept_labels,
+	                                   .timeout_ms = FUSE_DEADLINE_MS};
+	struct promql_ticket ticket = {.wait_ms = PROMQL_WAIT_MS, .is_batch = true};
 	buf_init(&text, PROMQL_QUERY_BYTES_MAX);
 	for (size_t i = 0; i < b->n; i++) {
-		b->entries[i]->asked_wrapped = true; // the plain one is known to be taken, too
-		b->entries[i]->started_ms = now_ms(b->entries[i]);
-		fuse_add(&text, text_of(b->entries[i]), (int)i);
+		struct query_entry *q = b->entries[i];
+		question.max_series += q->max_series + 1; // and the age
+		q->asked_wrapped = true;                  // the source is known to accept the plain query, too
+		if (question.timeout_ms > q->wait_ms / 2) // leave time to send the queries alone in this tick
+			question.timeout_ms = q->wait_ms / 2;
+		if (ticket.wait_ms > left_ms(q))
+			ticket.wait_ms = left_ms(q);
+		fuse_add(&text, text_of(q), (int)i);
 	}
-	struct promql_question question = {.query = buf_str(&text),
-	                                   .time_ms = b->entries[0]->asked_for_ms,
-	                                   .lookback_ms = b->entries[0]->lookback_ms};
-	if (text.failed)
-		err_set(&e, ERR_INPUT, "too long together");
+	question.query = buf_str(&text);
 	b->entries[0]->hub->fused += b->n;
-	if (text.failed || promql_source_ask(source, &question, on_batch, b, &e) < 0) {
-		part(b, &e);
+	if (text.failed) {
+		part(b);
 		free(b);
+	} else if (promql_source_ask(source, &question, &ticket, on_batch, b, &e) < 0) {
+		on_batch(b, NULL, &e);
 	}
 	buf_done(&text);
 }
@@ -325,7 +503,7 @@ void query_hub_flush(struct query_hub *hub)
 {
 	for (size_t i = 0; i < hub->n; i++) {
 		struct hub_source *s = &hub->of[i];
-		while (s->first_waiting) { // an answer that comes at once may bring new ones
+		while (s->first_waiting) { // an immediate answer may queue new queries
 			*s->waiting = NULL;
 			struct query_entry *list = s->first_waiting;
 			s->first_waiting = NULL;
@@ -343,12 +521,11 @@ static void on_flush(evutil_socket_t fd, short what, void *arg)
 	query_hub_flush(arg);
 }
 
-// Whoever may travel with others waits until the loop turns: the rest of the tick is asked for by then.
+// Queries that can be combined wait for the next turn of the loop, when all queries of the tick are queued.
 static void send_soon(struct query_hub *hub, struct hub_source *s, struct query_entry *q)
 {
-	if (q->solo_ticks > 0)
-		q->solo_ticks--;
-	if (!q->is_fusable || q->solo_ticks > 0 || promql_source_fuse_bytes(s->source) == 0) {
+	split_leave(q);
+	if (q->is_split_open || !query_record_may_fuse(&q->record) || promql_source_fuse_bytes(s->source) == 0) {
 		send_query(q, text_of(q));
 		return;
 	}
@@ -356,6 +533,14 @@ static void send_soon(struct query_hub *hub, struct hub_source *s, struct query_
 	s->waiting = &q->next_waiting;
 	event_active(hub->flush, EV_TIMEOUT, 0);
 }
+
+#define TEXT_OF(number)  TEXT_OF_(number)
+#define TEXT_OF_(number) #number
+static const char too_long_to_check[] = "the age of its data cannot be checked: more than " TEXT_OF(
+        FRESHNESS_SELECTORS_MAX) " different selectors, "
+                                 "or more than 64 KiB with the question about their age; let recording rules hold "
+                                 "parts of it";
+_Static_assert(PROMQL_QUERY_BYTES_MAX == 65536, "the text above states this ceiling");
 
 static struct query_entry *entry_for(struct query_hub *hub, struct hub_source *s, const char *query)
 {
@@ -368,13 +553,17 @@ static struct query_entry *entry_for(struct query_hub *hub, struct hub_source *s
 	if (!q || !copy)
 		abort();
 	q->hub = hub;
+	q->of = s;
 	q->source = s->source;
 	q->query = copy;
 	q->asked_for_ms = INT64_MIN;
 	struct buf wrapped;
 	buf_init(&wrapped, PROMQL_QUERY_BYTES_MAX);
-	if (freshness_wrap(&wrapped, query) && !wrapped.failed)
+	enum freshness freshness = freshness_wrap(&wrapped, query);
+	if (freshness == FRESHNESS_WRAPPED)
 		q->wrapped = strdup(buf_str(&wrapped)); // without the room that a buffer keeps
+	else if (freshness == FRESHNESS_TOO_LONG)
+		q->refusal = too_long_to_check;
 	buf_done(&wrapped);
 	HASH_ADD_KEYPTR(hh, s->entries, q->query, strlen(q->query), q);
 	return q;
@@ -389,10 +578,21 @@ static struct hub_source *source_for(struct query_hub *hub, const char *name, st
 	return NULL;
 }
 
+static void set_namespace(struct query_entry *q, const char *name)
+{
+	if (q->namespace_name && name && strcmp(q->namespace_name, name) == 0)
+		return;
+	free(q->namespace_name);
+	q->namespace_name = strdup(name ? name : "");
+	if (!q->namespace_name)
+		abort();
+}
+
 void query_hub_ask(struct query_hub *hub, const struct query_question *question, int64_t now_ms, query_answer_fn *fn,
                    void *arg)
 {
 	struct err e;
+	int64_t wait_ms = question->wait_ms > 0 ? question->wait_ms : PROMQL_WAIT_MS;
 	struct hub_source *s = source_for(hub, question->source, &e);
 	if (!s) {
 		struct query_answer *a = answer_failed(OBS_FAILED, e.msg);
@@ -401,11 +601,28 @@ void query_hub_ask(struct query_hub *hub, const struct query_question *question,
 		return;
 	}
 	struct query_entry *q = entry_for(hub, s, question->query);
-	// Data must still be seen a while after it is stale, or it could not be told from data that never was.
+	if (q->refusal) {
+		q->asked_for_ms = now_ms; // keep the entry alive
+		struct query_answer *a = answer_failed(OBS_FAILED, q->refusal);
+		fn(arg, a);
+		query_answer_unref(a);
+		return;
+	}
+	// Stale data must stay visible for a while, or it could not be distinguished from data that never existed.
 	if (question->stale_after_ms > PROMQL_LOOKBACK_MS / 2 && q->lookback_ms < 2 * question->stale_after_ms)
 		q->lookback_ms = 2 * question->stale_after_ms;
+	size_t max_series = question->max_series ? question->max_series : PROMQL_SERIES_MAX;
+	if (q->max_series < max_series)
+		q->max_series = max_series;
 	if (q->answer && !q->in_flight && q->asked_for_ms == now_ms) {
 		hub->shared++;
+		fn(arg, q->answer);
+		return;
+	}
+	query_record_begin(&q->record, promql_source_epoch(s->source));
+	if (q->answer && !q->in_flight && query_record_wait_ms(&q->record, now_ms) > 0) {
+		s->postponed++;
+		q->asked_for_ms = now_ms;
 		fn(arg, q->answer);
 		return;
 	}
@@ -418,12 +635,17 @@ void query_hub_ask(struct query_hub *hub, const struct query_question *question,
 		q->cap_waiters = cap;
 	}
 	q->waiters[q->n_waiters++] = (struct waiter){fn, arg};
-	if (q->in_flight) { // joins the request under way, also when it was asked for a slightly earlier tick
+	if (q->in_flight) { // joins the request in flight, also one of a slightly earlier tick
 		hub->shared++;
+		if (q->wait_ms > wait_ms)
+			q->wait_ms = wait_ms;
 		return;
 	}
 	q->in_flight = true;
 	q->asked_for_ms = now_ms;
+	q->asked_mono_ms = clock_mono_ms(promql_source_clock(s->source));
+	q->wait_ms = wait_ms;
+	set_namespace(q, question->namespace_name);
 	send_soon(hub, s, q);
 }
 
@@ -432,6 +654,11 @@ static void entry_free(struct hub_source *s, struct query_entry *q)
 	HASH_DEL(s->entries, q);
 	query_answer_unref(q->answer);
 	free(q->waiters);
+	if (q->is_split_open)
+		split_answered(q, true); // the query will not be answered; a split must not conclude that its queries
+		                         // are too large together
+	split_unref(q->split);
+	free(q->namespace_name);
 	free(q->wrapped);
 	free(q->query);
 	free(q);
@@ -457,8 +684,15 @@ struct query_hub *query_hub_new(struct promql_sources *sources, struct err *e)
 	}
 	hub->sources = sources;
 	hub->n = n;
+	hub->memory = calloc(1, sizeof *hub->memory);
+	if (!hub->memory) {
+		free(hub);
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
 	hub->flush = event_new(promql_sources_loop(sources), -1, 0, on_flush, hub);
 	if (!hub->flush) {
+		free(hub->memory);
 		free(hub);
 		err_set(e, ERR_INTERNAL, "cannot create an event");
 		return NULL;
@@ -480,6 +714,9 @@ void query_hub_free(struct query_hub *hub)
 		HASH_ITER(hh, hub->of[i].entries, q, next)
 		entry_free(&hub->of[i], q);
 	}
+	hub->memory->is_abandoned = true;
+	if (hub->memory->n_answers == 0)
+		free(hub->memory);
 	free(hub);
 }
 
@@ -496,4 +733,13 @@ uint64_t query_hub_fused(const struct query_hub *hub)
 const struct promql_sources *query_hub_sources(const struct query_hub *hub)
 {
 	return hub->sources;
+}
+
+struct query_hub_stats query_hub_source_stats(const struct query_hub *hub, size_t source)
+{
+	const struct hub_source *s = &hub->of[source];
+	struct query_hub_stats stats = {.apart = s->apart, .postponed = s->postponed};
+	for (const struct query_entry *q = s->entries; q; q = q->hh.next)
+		stats.isolated += query_record_is_isolated(&q->record);
+	return stats;
 }

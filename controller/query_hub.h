@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks each distinct query of each source once per tick and shares the answer among all policies that need it.
-// Queries that were answered well by themselves travel together from then on (promql/fuse.h), until one of them fails.
+// Sends each distinct query of each source once per tick and shares the answer among all policies that need it. Queries
+// that succeeded alone are combined into one request from then on (promql/fuse.h). When such a request fails and its
+// source is up, each of its queries is sent alone in the same tick; queries that fail alone are isolated
+// (controller/query_record.h). A bad query therefore costs the others at most one tick, whatever its error.
 #ifndef GPUSCALE_CONTROLLER_QUERY_HUB_H
 #define GPUSCALE_CONTROLLER_QUERY_HUB_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "policies/observation.h"
+#include "policies/engine/observation.h"
 
 struct err;
 struct promql_sources;
@@ -15,19 +17,31 @@ struct query_hub;
 
 #define QUERY_DETAIL_BYTES 256
 
+// Limit for a signal that takes one series: with more, the answer is ambiguous anyway.
+#define QUERY_SERIES_SINGLE 8
+// Memory for the answers that policies hold until they have decided. Answers up to QUERY_ANSWER_SMALL_BYTES are not
+// counted; answers above QUERY_ANSWER_LARGE_BYTES may use half of it. docs/performance.md has the total.
+#define QUERY_ANSWERS_BYTES_MAX  ((size_t)16 * 1024 * 1024)
+#define QUERY_ANSWER_SMALL_BYTES ((size_t)8 * 1024)
+#define QUERY_ANSWER_LARGE_BYTES ((size_t)64 * 1024)
+
+struct query_memory;
+
 // What a query answered, in the core's terms. Shared: take a reference to keep it.
 struct query_answer {
 	int refs;
 	enum obs_state state;
-	const char *detail; // what went wrong, for people; "" when nothing did
-	size_t n_series;
-	struct obs_series *series; // sample times are those of the newest data behind the query (promql/freshness.h)
-	                           // the arrays and texts follow in the same allocation
+	const char *detail;          // what went wrong, for people; "" without an error
+	size_t n_series;             // for OBS_TOO_MANY: the limit that was exceeded; series is then NULL
+	struct obs_series *series;   // sample times are those of the newest data behind the query (promql/freshness.h);
+	                             // the arrays and texts follow in the same allocation
+	struct query_memory *memory; // the budget that counts this answer; NULL: too small to be counted
+	size_t bytes;
 };
 
-// sources is not owned. NULL when memory ends.
+// Does not own sources. Returns NULL and *e when memory is exhausted.
 struct query_hub *query_hub_new(struct promql_sources *sources, struct err *e);
-// Every ask must have been answered (cancel the sources first, then flush).
+// Every question must have been answered: cancel the sources first, then flush.
 void query_hub_free(struct query_hub *hub);
 
 // The answer belongs to the hub; query_answer_ref() keeps it. Never NULL: failures are answers with state OBS_FAILED.
@@ -35,21 +49,34 @@ typedef void query_answer_fn(void *arg, struct query_answer *answer);
 struct query_question {
 	const char *source; // name; NULL or "": the default source
 	const char *query;
-	int64_t stale_after_ms; // data that is not older than this is wanted, even where the server forgets sooner
+	int64_t stale_after_ms;     // data up to this age is wanted, even where the server's lookback is shorter
+	size_t max_series;          // the most series that the signal can use; 0: PROMQL_SERIES_MAX
+	const char *namespace_name; // of the policy that asks; namespaces take turns; NULL or "": none
+	int64_t wait_ms; // the longest time the query may be queued: the policy's interval; 0: PROMQL_WAIT_MS
 };
-// Asks as of now_ms. Called back at once when it was already answered for this now_ms, else from the loop.
+// Asks `question` as of now_ms. Calls fn at once if the query was already answered for this now_ms, else from the loop.
 void query_hub_ask(struct query_hub *hub, const struct query_question *question, int64_t now_ms, query_answer_fn *fn,
                    void *arg);
-// Sends what waits for company now. After the sources were canceled: ends it.
+// Sends the queued queries now, instead of waiting for more. After the sources were canceled, ends them.
 void query_hub_flush(struct query_hub *hub);
-// Forgets queries nobody asked since before_ms.
+// Forgets queries that no policy asked since before_ms.
 void query_hub_forget(struct query_hub *hub, int64_t before_ms);
-// Questions answered by the query of another one.
+// Returns the number of questions that shared the query of an equal one.
 uint64_t query_hub_shared(const struct query_hub *hub);
-// Queries that travelled with others in one request.
+// Returns the number of queries that were sent together with others in one request.
 uint64_t query_hub_fused(const struct query_hub *hub);
+
+struct query_hub_stats {
+	uint64_t apart;     // requests with several queries that failed, so that each query was sent alone
+	uint64_t postponed; // queries skipped at a tick because of earlier failures
+	size_t isolated;    // queries that failed alone and are currently not combined with others
+};
+// Returns the counters of the source with this index in query_hub_sources().
+struct query_hub_stats query_hub_source_stats(const struct query_hub *hub, size_t source);
 const struct promql_sources *query_hub_sources(const struct query_hub *hub);
 
+// Creates an answer without data for a query that was not sent. The caller holds the only reference.
+struct query_answer *query_answer_failed(enum obs_state state, const char *detail);
 struct query_answer *query_answer_ref(struct query_answer *a);
 void query_answer_unref(struct query_answer *a); // NULL is fine
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One policy at work: observe -> decide -> act -> report, tick after tick, with the decider's state in between.
+// One policy in force: observe -> decide -> act, tick after tick, with the engine's state in between. The reconciler
+// returns what a tick did as a struct tick_result; its owner reports it (controller/policy_report.h).
 #ifndef GPUSCALE_CONTROLLER_RECONCILE_H
 #define GPUSCALE_CONTROLLER_RECONCILE_H
 
@@ -7,76 +8,110 @@
 #include <stdint.h>
 
 #include "controller/observe.h"
-#include "controller/refill.h"
-#include "controller/render.h"
-#include "controller/status_conditions.h"
-#include "policies/decision.h"
+#include "policies/engine/decision.h"
+#include "policies/explain/explain.h"
 
+struct err;
 struct log;
-struct metrics;
 struct policy_status;
 struct promql_sources;
 struct reconciler;
-struct history;
-struct trend;
+
+// What a tick in progress does.
+enum tick_phase {
+	TICK_PHASE_IDLE,    // no tick is in progress
+	TICK_PHASE_RESTORE, // reads what an earlier process recorded: the object's status, or the state file
+	TICK_PHASE_OBSERVE, // waits for the sources and the target
+	TICK_PHASE_REFILL,  // waits for range queries that fill the windows
+	TICK_PHASE_DECIDE,  // calls decide()
+	TICK_PHASE_RECORD,  // writes the initial status before the first scale
+	TICK_PHASE_WRITE,   // waits for the answer to the PATCH of the scale
+	TICK_PHASE__COUNT
+};
+extern const char *const tick_phase_names[TICK_PHASE__COUNT];
+
+enum tick_outcome {
+	TICK_DECIDED,        // wrote nothing: the scale is right, or this is a dry run
+	TICK_SCALED,         // scaled the target
+	TICK_RETRIED,        // the write met a conflict; the tick observes and decides again
+	TICK_SUPERSEDED,     // ended early: the policy changed, was removed, or passed to another process
+	TICK_RESTORE_FAILED, // could not read what an earlier process recorded
+	TICK_READ_FAILED,    // could not read the target
+	TICK_WRITE_FAILED,   // could not scale the target
+	TICK_OUTCOME__COUNT
+};
+
+// What a tick did. Its pointers are valid during the call of `finished`.
+struct tick_result {
+	enum tick_outcome outcome;
+	bool is_current;                 // the result still describes the policy in force; else report no status
+	bool is_restored;                // what an earlier process recorded was read, so a status may replace it
+	bool is_news;                    // `decision` differs from the one before in action, reason or replicas
+	int64_t now_ms;                  // wall clock: the moment of the tick
+	double seconds;                  // duration of the tick
+	int attempt;                     // number of conflicts of this tick
+	int32_t write_from, write_to;    // TICK_SCALED: the replicas before and after
+	const struct decision *decision; // NULL: the tick ended before it decided
+	const void *state;               // the engine's state after the tick
+	const struct err *error;         // why a *_FAILED outcome failed; else NULL
+};
+
+enum tick_permission {
+	TICK_MAY_CONTINUE, // the policy is unchanged and still belongs to this process
+	TICK_MAY_WRITE,    // the target may be written now
+};
 
 // What all reconcilers share; owned by the controller.
 struct reconcile_env {
 	struct observe_sources sources;
 	struct promql_sources *promql;
 	struct log *log;
-	struct metrics *metrics;
-	struct history *history;
-	bool dry_run;  // --dry-run: decide and report, write nothing
-	bool trends;   // somebody may want to see how things went
-	bool stopping; // the connections are being closed: ticks under way end without asking or writing anything more
-	// Whether the policy is still to be worked on: it may have changed, gone, or passed to another process while
-	// the tick waited. One that is not decides and writes nothing any more.
-	bool (*is_current)(void *owner);
-	// Whether its target may be written now; else *e says why.
-	bool (*may_write)(void *owner, struct err *e);
-	// What is wrong with the newest version of the policy, of which a good one is in force; NULL: nothing.
-	const char *(*fault)(void *owner);
-	// Who else drives the target, of a policy that writes nothing to it; NULL: nobody.
-	const char *(*rival)(void *owner);
-	// Why somebody else who drives the target may be overlooked; NULL: nobody is.
-	const char *(*unseen)(void *owner);
-	void (*on_idle)(void *owner); // after each tick that ends; the reconciler may be freed
+	bool dry_run;  // --dry-run: decide, write nothing
+	bool stopping; // the connections are being closed: ticks in progress end without a further request
+	// Asked at each step of a tick, because the answer may change while the tick waits. Returns false when the tick
+	// must not do that; for TICK_MAY_WRITE, *e then says why. e is NULL for TICK_MAY_CONTINUE.
+	bool (*permit)(void *owner, enum tick_permission permission, struct err *e);
+	// Called once for each attempt of a tick: for each conflict with TICK_RETRIED while the tick continues, then
+	// with the outcome, when the reconciler is idle again and may be freed by the owner.
+	void (*finished)(void *owner, const struct tick_result *result);
 };
 
-#define RECONCILE_CONFLICTS_MAX 3 // tries per tick when somebody else writes the target at the same time
+#define RECONCILE_CONFLICTS_MAX 3 // attempts per tick when another client writes the target at the same time
 
-// What one reconciler is about. Nothing of it is owned; all must outlive it, or be replaced by reconciler_set_policy.
+// What one reconciler works on. It owns none of these; all must outlive it, or be replaced by reconciler_set_policy().
 struct reconcile_subject {
 	const struct policy *policy;
-	int64_t generation;           // of the object that it is; 0: it came from a file
-	struct policy_status *status; // NULL: nobody wants to know
-	bool has_past;                // a process before this one may have left something in the object's status
+	int64_t generation;           // of the object; 0: the policy came from a file
+	struct policy_status *status; // read at the first tick, and written before the first scale; NULL: none
+	bool has_past;                // an earlier process may have left data in the status
+	int64_t last_scale_ms;        // the latest scale known from elsewhere than the status; -1: none
 	void *owner;
 };
 
-// NULL when memory ends.
+// Returns NULL when memory is exhausted.
 struct reconciler *reconciler_new(const struct reconcile_env *env, const struct reconcile_subject *subject);
 // Must be idle.
 void reconciler_free(struct reconciler *r);
-// The policy is another one now (same namespace/name): keeps the history that still makes sense. Must be idle.
+// Replaces the policy by another version (same namespace and name). Keeps the history that still makes sense. Must be
+// idle. Returns -1 when memory is exhausted.
 int reconciler_set_policy(struct reconciler *r, const struct policy *policy, int64_t generation);
-// Where it tells what it did from now on; NULL: nowhere. Must be idle.
+// Replaces the status; NULL: none. Must be idle unless status is NULL: a tick in progress whose policy is no longer
+// current ends without the status.
 void reconciler_set_status(struct reconciler *r, struct policy_status *status);
-// Starts a tick. Must be idle. May end before this returns.
+// Reports that the wall clock was set by step_ms. Remembered times keep their age, windows are refilled, and a tick in
+// progress ends without a decision.
+void reconciler_clock_was_set(struct reconciler *r, int64_t step_ms);
+// Starts a tick as of now_ms (wall clock). Must be idle. `finished` may be called before this returns.
 void reconciler_tick(struct reconciler *r, int64_t now_ms);
-bool reconciler_is_idle(const struct reconciler *r);
+enum tick_phase reconciler_phase(const struct reconciler *r);
 const struct policy *reconciler_policy(const struct reconciler *r);
-// The last decision, or NULL when there was none yet; ret_details as in struct decided.
+int64_t reconciler_generation(const struct reconciler *r);
+// Returns the last decision, or NULL before the first one; *ret_details as in struct decided.
 const struct decision *reconciler_decision(const struct reconciler *r, const char *const **ret_details);
-// Why the last tick brought no decision; "" when it did.
-const char *reconciler_error(const struct reconciler *r);
-// What the last tick has to say, for conditions; ret_facts refers to *ret_decided. False: there was no tick yet.
-bool reconciler_facts(const struct reconciler *r, struct decided *ret_decided, struct status_facts *ret_facts);
-// When the target was scaled last, as far as known, ms since the epoch; -1: not known.
+// Returns when the target was scaled last, in ms since the epoch; -1: not known.
 int64_t reconciler_last_scale_ms(const struct reconciler *r);
-// How the replicas (TREND_CURRENT, TREND_DESIRED) and then the signals went; NULL: nothing is kept, or not yet.
-enum { TREND_CURRENT, TREND_DESIRED, TREND_SIGNALS };
-const struct trend *reconciler_trend(const struct reconciler *r);
+// Returns a copy of the engine's state, which the caller frees, or NULL when what an earlier process recorded has not
+// been read yet. Must be idle.
+void *reconciler_copy_state(const struct reconciler *r);
 
 #endif

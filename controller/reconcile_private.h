@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of the reconciler share; nobody else includes this.
+// What reconcile.c and reconcile_tick.c share; no other file includes it.
 #ifndef GPUSCALE_CONTROLLER_RECONCILE_PRIVATE_H
 #define GPUSCALE_CONTROLLER_RECONCILE_PRIVATE_H
 
 #include "controller/reconcile.h"
-#include "controller/unsure_write.h"
+#include "controller/refill.h"
+#include "controller/unacked_write.h"
 
-// What a tick needs while it is under way. The controller bounds how many are, so this may be large.
+// What a tick in progress needs. The controller limits how many are in progress, so this may be large.
 struct tick_work {
+	enum tick_phase phase; // set by enter() alone
 	int conflicts;
+	bool is_void;    // the wall clock was set during the tick, so its observations have wrong times
+	bool is_decided; // in this attempt; r->decision is this tick's
+	bool is_news;    // that decision differs from the one before
 	int64_t now_ms, started_us;
 	int32_t write_from, write_to;
 	void *state;
@@ -17,38 +22,35 @@ struct tick_work {
 	struct decision decision;
 };
 
-// What every policy costs all the time: kept small, there may be 20000 of them.
+// What every policy costs all the time: kept small, because there may be 20,000 of them.
 struct reconciler {
 	const struct reconcile_env *env;
 	struct reconcile_subject subject;
 	const struct policy *policy; // of subject
-	void *packed;                // the engine's state between two ticks, which mostly is room that says nothing
+	void *packed;                // the engine's state between two ticks, without its unused room
 	size_t packed_bytes;         // allocated
-	bool needs_past;             // what the process before this one knew is still to be read
-	struct unsure_write unsure;
+	bool needs_past;             // what an earlier process recorded has not been read yet
+	struct unacked_write unacked;
 	bool needs_refill;
-	bool said_status_error;
+	bool is_target_wanted; // this policy holds a reference to its target
 	enum err_kind pods_error_kind;
 	struct tick_work *work;    // NULL: idle
 	struct decision *decision; // the last one, decision_bytes() of it; NULL: none yet
 	size_t decision_room;      // bytes allocated for it
 	char **details;            // one per signal, copies that live as long as `decision`; NULL: none has any
-	char *error;               // NULL: none
-	enum status_phase phase;   // that the last tick ended in; STATUS_PHASE__COUNT: none did yet
 	int64_t last_scale_ms;     // -1: not known
-	struct trend *trend;       // NULL: nobody wants to see it, or there is nothing yet
 };
 
 // ---- reconcile.c ----
 
-// Nothing sensible can be decided without memory: ends the process, and the supervisor restarts us.
+// Returns p. Without memory no decision makes sense: a NULL ends the process, and the supervisor restarts it.
 void *reconcile_must(void *p);
-// Packs the state into the reconciler, and frees it.
-void reconcile_put_state_away(struct reconciler *r, void *state);
-// Puts the tick's decision in the place of the last one, with copies of what the sources said.
+// Wants the target of the policy, unless it is wanted already. Call at every tick: the target store may have had no
+// room for its kind before.
+void reconcile_want_target(struct reconciler *r);
+// Packs `state` into the reconciler; does not free it.
+void reconcile_pack_state(struct reconciler *r, void *state);
+// Replaces the last decision by the tick's, with copies of what the sources reported.
 void reconcile_keep_decision(struct reconciler *r);
-void reconcile_forget_error(struct reconciler *r);
-// Adds the tick as of now_ms to the trend: the last decision; is_known false: it brought none.
-void reconcile_note_trend(struct reconciler *r, int64_t now_ms, bool is_known);
 
 #endif

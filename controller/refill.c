@@ -4,19 +4,24 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "policies/decide.h"
-#include "policies/forecast.h"
-#include "policies/observation.h"
-#include "policies/source.h"
+#include "base/buf.h"
+#include "controller/range_samples.h"
+#include "policies/engine/decide.h"
+#include "policies/engine/forecast.h"
+#include "policies/engine/observation.h"
 #include "promql/promql.h"
 #include "promql/promql_source.h"
 
-#define FORECAST_SAMPLES_MAX (2 * FORECAST_SEASON_SLOTS_MAX + 4)
+static const size_t samples_max[REFILL_USE__COUNT] = {
+        [REFILL_WINDOW] = POLICY_WINDOW_SAMPLES_MAX,
+        [REFILL_FORECAST] = 4 * FORECAST_SEASON_SLOTS_MAX + 4,
+        [REFILL_OBJECTIVE] = DECIDE_OBJECTIVE_SAMPLES_MAX,
+};
 
-// How far back this signal's history matters.
+// Returns how far back this signal needs history.
 static int64_t history_ms(const struct policy_signal *s)
 {
-	if (s->target.set && s->target.type == TARGET_PODS) // no window; what the pods were back then is not known
+	if (s->target.set && s->target.type == TARGET_PODS) // no window; the pods of the past are not known
 		return 0;
 	int64_t ms = s->window.set ? s->window.duration_ms : 0;
 	if (ms < s->sustain.up_ms)
@@ -32,7 +37,7 @@ bool refill_is_needed(const struct policy *policy)
 		if (history_ms(&policy->signals[i]) > 0)
 			return true;
 	int64_t step_ms;
-	return decide_forecast_history_ms(policy, &step_ms) > 0;
+	return policy->objective.set || decide_forecast_history_ms(policy, &step_ms) > 0;
 }
 
 static void finish_one(struct refill_call *c)
@@ -44,57 +49,40 @@ static void finish_one(struct refill_call *c)
 	c->done(c->arg, ok, ok ? NULL : &c->error);
 }
 
-// The series of a range answer share one grid of times: walks it and reduces what stands at each time to one sample.
-// Times at which the signal's rule for several series is broken give no sample.
-static size_t reduce(const struct promql_result *r, const struct policy_signal *signal, struct obs_series *out,
-                     size_t max)
+static void use(const struct refill_slot *slot, const struct obs_series *samples, size_t n)
 {
-	size_t n = 0;
-	size_t *at = calloc(r->n_series ? r->n_series : 1, sizeof *at);
-	struct obs_series *column = calloc(r->n_series ? r->n_series : 1, sizeof *column);
-	while (at && column && n < max) {
-		int64_t t = INT64_MAX;
-		for (size_t i = 0; i < r->n_series; i++)
-			if (at[i] < r->series[i].n_samples && r->series[i].samples[at[i]].time_ms < t)
-				t = r->series[i].samples[at[i]].time_ms;
-		if (t == INT64_MAX)
-			break;
-		size_t k = 0;
-		for (size_t i = 0; i < r->n_series; i++)
-			if (at[i] < r->series[i].n_samples && r->series[i].samples[at[i]].time_ms == t)
-				column[k++] = (struct obs_series){
-				        .pod = "", .value = r->series[i].samples[at[i]++].value, .time_ms = t};
-		struct obs_signal seen = {.state = OBS_OK, .series = column, .n_series = k};
-		struct reading one = source_read(signal, &seen, t); // as of its own time: nothing in the past is stale
-		if (one.reason == REASON_NONE)
-			out[n++] = (struct obs_series){.pod = "", .value = one.value, .time_ms = t};
+	const struct refill_call *c = slot->call;
+	switch (slot->use) {
+	case REFILL_FORECAST:
+		decide_refill_forecast(c->policy, c->state, samples, n, c->now_ms);
+		return;
+	case REFILL_OBJECTIVE:
+		decide_refill_objective(c->policy, c->state, samples, n, c->ready_replicas, c->now_ms);
+		return;
+	case REFILL_WINDOW:
+	case REFILL_USE__COUNT:
+		decide_refill(c->policy, c->state, slot->signal, samples, n, c->ready_replicas, c->now_ms);
 	}
-	free(at);
-	free(column);
-	return n;
 }
 
 static void on_result(void *arg, const struct promql_result *result, const struct err *error)
 {
 	struct refill_slot *slot = arg;
 	struct refill_call *c = slot->call;
-	if (error) {
+	if (c->dropped) {
+		err_set(&c->error, ERR_CANCELED, "the wall clock was set");
+	} else if (error) {
 		c->error = *error;
 	} else if (result->n_warnings || result->type != PROMQL_MATRIX) {
 		err_set(&c->error, ERR_PROTOCOL, "signal %s: %s", c->policy->signals[slot->signal].name,
 		        result->n_warnings ? result->warnings[0] : "the range query did not return a matrix");
 	} else {
-		size_t max = slot->forecast ? FORECAST_SAMPLES_MAX : POLICY_WINDOW_SAMPLES_MAX;
-		struct obs_series *samples = calloc(max, sizeof *samples);
-		if (samples) {
-			size_t n = reduce(result, &c->policy->signals[slot->signal], samples, max);
-			if (slot->forecast)
-				decide_refill_forecast(c->policy, c->state, samples, n, c->now_ms);
-			else
-				decide_refill(c->policy, c->state, slot->signal, samples, n, c->ready_replicas,
-				              c->now_ms);
-			free(samples);
-		}
+		struct obs_series *samples = calloc(samples_max[slot->use], sizeof *samples);
+		if (samples)
+			use(slot, samples,
+			    range_samples(result, &c->policy->signals[slot->signal], samples, samples_max[slot->use],
+			                  NULL));
+		free(samples);
 	}
 	finish_one(c);
 }
@@ -103,11 +91,18 @@ static void ask_one(struct refill_call *c, const struct promql_sources *sources,
                     int64_t start_ms, int64_t end_ms, int64_t step_ms)
 {
 	const struct policy_signal *signal = &c->policy->signals[slot->signal];
+	const struct promql_ticket ticket = {.namespace_name = c->policy->namespace_name,
+	                                     .wait_ms = c->policy->interval_ms};
 	struct promql_source *source = promql_sources_find(sources, signal->source, &c->error);
+	struct buf scratch;
+	buf_init(&scratch, PROMQL_QUERY_BYTES_MAX);
+	const char *query = promql_sources_admit(sources, signal->source, c->policy->namespace_name, signal->query,
+	                                         &scratch, NULL, &c->error);
 	c->pending++;
-	if (!source ||
-	    promql_source_ask_range(source, signal->query, start_ms, end_ms, step_ms, on_result, slot, &c->error) < 0)
+	if (!query || !source ||
+	    promql_source_ask_range(source, query, start_ms, end_ms, step_ms, &ticket, on_result, slot, &c->error) < 0)
 		finish_one(c);
+	buf_done(&scratch);
 }
 
 // One sample from the middle of each slot of the forecast.
@@ -118,9 +113,19 @@ static void ask_for_forecast(struct refill_call *c, const struct promql_sources 
 	if (back_ms == 0)
 		return;
 	struct refill_slot *slot = &c->slots[POLICY_SIGNALS_MAX];
-	*slot = (struct refill_slot){.call = c, .signal = signal, .forecast = true};
+	*slot = (struct refill_slot){.call = c, .signal = signal, .use = REFILL_FORECAST};
 	int64_t start_ms = (c->now_ms - back_ms) / step_ms * step_ms + step_ms / 2;
 	ask_one(c, sources, slot, start_ms, c->now_ms - c->policy->interval_ms, step_ms);
+}
+
+static void ask_for_objective(struct refill_call *c, const struct promql_sources *sources)
+{
+	int64_t step_ms, back_ms = decide_objective_history_ms(c->policy, c->state, c->now_ms, &step_ms);
+	if (back_ms <= step_ms)
+		return;
+	struct refill_slot *slot = &c->slots[POLICY_SIGNALS_MAX + 1];
+	*slot = (struct refill_slot){.call = c, .signal = c->policy->objective.demand_index, .use = REFILL_OBJECTIVE};
+	ask_one(c, sources, slot, c->now_ms - back_ms, c->now_ms - step_ms, step_ms);
 }
 
 void refill_start(struct refill_call *c, const struct promql_sources *sources, const struct policy *policy, void *state,
@@ -135,16 +140,23 @@ void refill_start(struct refill_call *c, const struct promql_sources *sources, c
 	                          .done = done,
 	                          .arg = arg};
 	ask_for_forecast(c, sources);
+	ask_for_objective(c, sources);
 	int64_t step_ms = policy->interval_ms;
 	for (size_t i = 0; i < policy->n_signals; i++) {
 		int64_t back_ms = history_ms(&policy->signals[i]);
 		if (back_ms == 0)
 			continue;
-		if (back_ms / step_ms >= POLICY_WINDOW_SAMPLES_MAX) // a long sustain: enough to see the breach begin
+		if (back_ms / step_ms >=
+		    POLICY_WINDOW_SAMPLES_MAX) // a long sustain: enough to include the start of the breach
 			back_ms = (POLICY_WINDOW_SAMPLES_MAX - 1) * step_ms;
 		c->slots[i] = (struct refill_slot){.call = c, .signal = i};
-		// Up to one step ago: the tick that follows brings the present itself.
+		// Up to one step ago: the tick that follows adds the present sample.
 		ask_one(c, sources, &c->slots[i], now_ms - back_ms, now_ms - step_ms, step_ms);
 	}
 	finish_one(c);
+}
+
+void refill_drop(struct refill_call *c)
+{
+	c->dropped = true;
 }

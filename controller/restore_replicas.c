@@ -4,20 +4,20 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "base/log.h"
+#include "base/process/log.h"
 #include "controller/observe.h"
-#include "controller/policy_body.h"
-#include "k8s/scale.h"
+#include "k8s/client/scale.h"
+#include "policies/load/policy_ref.h"
 
 struct restore {
 	const struct restore_env *env;
-	struct policy_body *body; // one reference
+	struct policy_ref *body; // one reference
 	int conflicts;
 };
 
 static void end(struct restore *r)
 {
-	policy_body_unref(r->body);
+	policy_ref_release(r->body);
 	free(r);
 }
 
@@ -77,12 +77,12 @@ static void begin(struct restore *r)
 		fail(r, &e);
 }
 
-void restore_replicas(const struct restore_env *env, struct policy_body *body)
+void restore_replicas(const struct restore_env *env, struct policy_ref *body)
 {
 	struct restore *r = calloc(1, sizeof *r);
 	if (!r)
-		abort(); // a few bytes: the supervisor restarts us
+		abort(); // a few bytes: the supervisor restarts the process
 	r->env = env;
-	r->body = policy_body_ref(body);
+	r->body = policy_ref_acquire(body);
 	begin(r);
 }

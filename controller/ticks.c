@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/timer.h"
 
 struct tick_group {
 	struct ticks *ticks;
@@ -27,8 +28,8 @@ struct queue {
 struct ticks {
 	struct ticks_options options;
 	struct tick_group *groups;
-	struct queue due[2];       // [is_slow]
-	struct queue under_way[2]; // [is_slow], in order of their start
+	struct queue due[2];         // [is_slow]
+	struct queue in_progress[2]; // [is_slow], in order of their start
 	struct event *slow_timer;
 	bool is_starting, is_stopped;
 };
@@ -45,30 +46,29 @@ static void take(struct queue *q, struct ticker *t)
 	q->n--;
 }
 
-// ---- the slow ones ----
+// ---- slow ticks ----
 
-// At the time when the oldest tick that counts as fast no longer does.
+// Sets the timer to the moment when the oldest fast tick becomes a slow one.
 static void set_slow_timer(struct ticks *s)
 {
-	const struct ticker *oldest = s->under_way[false].head;
+	const struct ticker *oldest = s->in_progress[false].head;
 	if (!oldest || event_pending(s->slow_timer, EV_TIMEOUT, NULL))
 		return;
 	int64_t left_ms = oldest->since_mono_ms + TICKS_SLOW_MS - clock_mono_ms(s->options.clock);
 	if (left_ms < 1)
-		left_ms = s->under_way[true].n < TICKS_SLOW_MAX ? 1 : TICKS_SLOW_MS;
-	struct timeval left = {left_ms / 1000, (left_ms % 1000) * 1000};
-	event_add(s->slow_timer, &left);
+		left_ms = s->in_progress[true].n < TICKS_SLOW_MAX ? 1 : TICKS_SLOW_MS;
+	timer_start(s->slow_timer, left_ms);
 }
 
-static void set_slow_ones_apart(struct ticks *s)
+static void move_slow_ticks(struct ticks *s)
 {
 	int64_t before_ms = clock_mono_ms(s->options.clock) - TICKS_SLOW_MS;
-	while (s->under_way[false].head && s->under_way[false].head->since_mono_ms <= before_ms &&
-	       s->under_way[true].n < TICKS_SLOW_MAX) {
-		struct ticker *t = s->under_way[false].head;
-		take(&s->under_way[false], t);
+	while (s->in_progress[false].head && s->in_progress[false].head->since_mono_ms <= before_ms &&
+	       s->in_progress[true].n < TICKS_SLOW_MAX) {
+		struct ticker *t = s->in_progress[false].head;
+		take(&s->in_progress[false], t);
 		t->is_slow = true;
-		push(&s->under_way[true], t);
+		push(&s->in_progress[true], t);
 	}
 }
 
@@ -84,16 +84,16 @@ static void on_slow(evutil_socket_t fd, short what, void *arg)
 void ticks_run(struct ticks *s)
 {
 	if (s->is_starting || s->is_stopped)
-		return; // a tick that ended at once: the loop below goes on by itself
+		return; // called by a tick that ended at once; the loop below continues
 	s->is_starting = true;
-	set_slow_ones_apart(s);
+	move_slow_ticks(s);
 	for (int slow = 0; slow < 2; slow++) {
-		while (s->due[slow].head && s->under_way[slow].n < TICKS_MAX && !s->is_stopped) {
+		while (s->due[slow].head && s->in_progress[slow].n < TICKS_MAX && !s->is_stopped) {
 			struct ticker *t = s->due[slow].head;
 			take(&s->due[slow], t);
-			t->state = TICK_UNDER_WAY;
+			t->state = TICK_IN_PROGRESS;
 			t->since_mono_ms = clock_mono_ms(s->options.clock);
-			push(&s->under_way[slow], t);
+			push(&s->in_progress[slow], t);
 			s->options.start(s->options.arg, t, t->now_ms);
 		}
 	}
@@ -103,9 +103,9 @@ void ticks_run(struct ticks *s)
 
 void ticks_ask(struct ticks *s, struct ticker *t, int64_t now_ms)
 {
-	if (t->state == TICK_UNDER_WAY)
+	if (t->state == TICK_IN_PROGRESS)
 		return;
-	t->now_ms = now_ms; // one that still waited is asked for the present
+	t->now_ms = now_ms; // a queued tick becomes one of now
 	if (t->state == TICK_DUE)
 		return;
 	t->state = TICK_DUE;
@@ -114,10 +114,18 @@ void ticks_ask(struct ticks *s, struct ticker *t, int64_t now_ms)
 
 void ticks_end(struct ticks *s, struct ticker *t)
 {
-	assert(t->state == TICK_UNDER_WAY);
-	take(&s->under_way[t->is_slow], t);
+	assert(t->state == TICK_IN_PROGRESS);
+	take(&s->in_progress[t->is_slow], t);
 	t->state = TICK_IDLE;
 	t->is_slow = clock_mono_ms(s->options.clock) - t->since_mono_ms >= TICKS_SLOW_MS;
+}
+
+void ticks_clock_was_set(struct ticks *s, int64_t step_ms)
+{
+	struct ticker *t;
+	for (int slow = 0; slow < 2; slow++)
+		DL_FOREACH2(s->due[slow].head, t, next)
+	t->now_ms += step_ms;
 }
 
 void ticks_stop(struct ticks *s)
@@ -133,6 +141,8 @@ static void on_interval(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	struct tick_group *g = arg;
 	struct ticks *s = g->ticks;
+	if (s->options.before)
+		s->options.before(s->options.arg);
 	int64_t now_ms = clock_wall_ms(s->options.clock);
 	for (size_t i = 0; i < g->n; i++) {
 		if (g->members[i]->state != TICK_IDLE)
@@ -167,9 +177,8 @@ static struct tick_group *group_for(struct ticks *s, int64_t interval_ms, struct
 	g->ticks = s;
 	g->interval_ms = interval_ms;
 	HASH_ADD(hh, s->groups, interval_ms, sizeof g->interval_ms, g);
-	struct timeval interval = {interval_ms / 1000, (interval_ms % 1000) * 1000};
 	g->timer = event_new(s->options.loop, -1, EV_PERSIST, on_interval, g);
-	if (g->timer && event_add(g->timer, &interval) == 0)
+	if (g->timer && timer_start(g->timer, interval_ms) == 0)
 		return g;
 	free_group(s, g);
 	err_set(e, ERR_INTERNAL, "cannot create a timer");
@@ -244,7 +253,7 @@ void ticks_free(struct ticks *s)
 {
 	if (!s)
 		return;
-	assert(s->under_way[false].n + s->under_way[true].n == 0);
+	assert(s->in_progress[false].n + s->in_progress[true].n == 0);
 	struct tick_group *g, *next;
 	HASH_ITER(hh, s->groups, g, next)
 	{
@@ -260,7 +269,7 @@ void ticks_get_stats(const struct ticks *s, struct ticks_stats *ret_stats)
 {
 	*ret_stats = (struct ticks_stats){
 	        .due = s->due[false].n + s->due[true].n,
-	        .under_way = s->under_way[false].n + s->under_way[true].n,
-	        .slow = s->under_way[true].n,
+	        .in_progress = s->in_progress[false].n + s->in_progress[true].n,
+	        .slow = s->in_progress[true].n,
 	};
 }

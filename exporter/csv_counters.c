@@ -13,21 +13,21 @@
 #define DRIVER_VERSION  "DCGM_FI_DRIVER_VERSION"
 #define EXPORTER_PREFIX "DCGM_EXP_"
 
-// The reader's state: one line, cut into columns in place.
+// The parser's state: one line, split into columns in place.
 struct reader {
-	struct counters *c;
+	struct csv_counters *c;
 	const char *name;
 	struct buf *remarks;
 	int line;
-	int first_line[FIELD__COUNT]; // where a field was taken, 0 = not yet
+	int first_line[FIELD__COUNT]; // line that defines the field; 0: none yet
 	int version_line;
-	char text[COUNTERS_LINE_BYTES_MAX + 1]; // the line, then its columns
+	char text[CSV_COUNTERS_LINE_BYTES_MAX + 1]; // the line, later its columns
 };
 
 static void skip_row(struct reader *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void skip_row(struct reader *r, const char *fmt, ...)
 {
-	if (++r->c->skipped > COUNTERS_REMARKS_MAX)
+	if (++r->c->skipped > CSV_COUNTERS_REMARKS_MAX)
 		return;
 	va_list ap;
 	va_start(ap, fmt);
@@ -42,7 +42,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-// Cuts the next column off *rest and terminates it. NULL: a quote that never ends, or text after one.
+// Removes the next column from `*rest` and terminates it. NULL if a quote is not closed or text follows it.
 static char *cut_column(char **rest)
 {
 	char *p = *rest, *begin, *end;
@@ -51,7 +51,7 @@ static char *cut_column(char **rest)
 	if (*p == '"') {
 		begin = end = ++p;
 		while (*p && (*p != '"' || p[1] == '"')) {
-			p += *p == '"'; // the first of two stands for one
+			p += *p == '"'; // two quotes represent one
 			*end++ = *p++;
 		}
 		if (*p++ != '"')
@@ -72,7 +72,7 @@ static char *cut_column(char **rest)
 	return begin;
 }
 
-// The columns of a line, at most COLUMNS + 1; 0 when its quotes do not match.
+// Splits a line into at most COLUMNS + 1 columns; 0 if its quotes do not match.
 static size_t cut_line(char *line, char *columns[COLUMNS + 1])
 {
 	size_t n = 0;
@@ -95,7 +95,7 @@ static void take_label(struct reader *r, const char *field, const char *shown)
 	if (strcmp(field, DRIVER_VERSION) != 0)
 		skip_row(r, "%s: not supported as a label; only %s is", shown, DRIVER_VERSION);
 	else if (r->version_line)
-		skip_row(r, "%s: stands in line %d already", shown, r->version_line);
+		skip_row(r, "%s: already defined in line %d", shown, r->version_line);
 	else {
 		r->version_line = r->line;
 		r->c->driver_version = true;
@@ -114,18 +114,19 @@ static int take_row(struct reader *r, char *columns[COLUMNS], struct err *e)
 	}
 	enum field f = family_find(columns[0]);
 	if (f == FIELD__COUNT) {
-		// A remark that will only be counted is spared the search: a file of nothing else would take seconds.
-		bool told = r->c->skipped < COUNTERS_REMARKS_MAX;
-		const char *closest = told ? family_closest_name(columns[0]) : NULL;
+		// Remarks above the ceiling are only counted and need no suggestion: a file with nothing else would
+		// take seconds.
+		bool reported = r->c->skipped < CSV_COUNTERS_REMARKS_MAX;
+		const char *closest = reported ? family_closest_name(columns[0]) : NULL;
 		if (strncmp(columns[0], EXPORTER_PREFIX, sizeof EXPORTER_PREFIX - 1) == 0)
-			skip_row(r, "%s: not supported: what dcgm-exporter counts itself", shown);
+			skip_row(r, "%s: not supported: a metric of dcgm-exporter about itself", shown);
 		else
 			skip_row(r, "%s: unknown field%s%s%s", shown, closest ? "; did you mean " : "",
 			         closest ? closest : "", closest ? "?" : "");
 		return 0;
 	}
 	if (family_of(f)->dcgm_id == 0) {
-		skip_row(r, "%s: is always served, a row changes nothing", shown);
+		skip_row(r, "%s: always served, the row has no effect", shown);
 		return 0;
 	}
 	if (!find_type(columns[1], &type)) {
@@ -133,7 +134,7 @@ static int take_row(struct reader *r, char *columns[COLUMNS], struct err *e)
 		return 0;
 	}
 	if (r->first_line[f]) {
-		skip_row(r, "%s: stands in line %d already", shown, r->first_line[f]);
+		skip_row(r, "%s: already defined in line %d", shown, r->first_line[f]);
 		return 0;
 	}
 	r->first_line[f] = r->line;
@@ -153,45 +154,45 @@ static int take_line(struct reader *r, const char *line, size_t len, struct err 
 		line++, len--;
 	if (len == 0 || line[0] == '#')
 		return 0;
-	if (len > COUNTERS_LINE_BYTES_MAX) {
-		skip_row(r, "a line of %zu bytes, the ceiling is %d", len, COUNTERS_LINE_BYTES_MAX);
+	if (len > CSV_COUNTERS_LINE_BYTES_MAX) {
+		skip_row(r, "a line of %zu bytes, the ceiling is %d", len, CSV_COUNTERS_LINE_BYTES_MAX);
 		return 0;
 	}
 	memcpy(r->text, line, len);
 	r->text[len] = '\0';
 	size_t n = cut_line(r->text, columns);
 	if (n == 0)
-		skip_row(r, "quotes that do not match: write \"..\" around a whole column, and \"\" for a quote in it");
+		skip_row(r, "unbalanced quotes: write \"..\" around a whole column, and \"\" for a quote in it");
 	else if (n != COLUMNS)
-		skip_row(r, "%s columns than three: wanted is FIELD, type, help%s", n < COLUMNS ? "fewer" : "more",
-		         n > COLUMNS ? "; a help with a comma needs quotes" : "");
+		skip_row(r, "%s columns than three: expected FIELD, type, help%s", n < COLUMNS ? "fewer" : "more",
+		         n > COLUMNS ? "; a help text with a comma needs quotes" : "");
 	else
 		return take_row(r, columns, e);
 	return 0;
 }
 
-void counters_init_builtin(struct counters *c)
+void csv_counters_init_builtin(struct csv_counters *c)
 {
-	*c = (struct counters){.driver_version = true, .n = FIELD__COUNT};
-	arena_init(&c->arena, COUNTERS_BYTES_MAX);
+	*c = (struct csv_counters){.driver_version = true, .n = FIELD__COUNT};
+	arena_init(&c->arena, CSV_COUNTERS_BYTES_MAX);
 	for (int f = 0; f < FIELD__COUNT; f++) {
 		const struct family *fam = family_of((enum field)f);
 		c->rows[f] = (struct counter_row){.field = (enum field)f, .type = fam->type, .help = fam->help};
 	}
 }
 
-int counters_parse(struct counters *c, const char *name, const char *text, size_t len, struct buf *ret_remarks,
-                   struct err *e)
+int csv_counters_parse(struct csv_counters *c, const char *name, const char *text, size_t len, struct buf *ret_remarks,
+                       struct err *e)
 {
 	static const char bom[] = "\xef\xbb\xbf";
 	struct reader r = {.c = c, .name = name, .remarks = ret_remarks};
-	*c = (struct counters){.n = 0};
-	if (len > COUNTERS_BYTES_MAX)
-		return err_set(e, ERR_LIMIT, "%s: %zu bytes, the ceiling is %d", name, len, COUNTERS_BYTES_MAX);
+	*c = (struct csv_counters){.n = 0};
+	if (len > CSV_COUNTERS_BYTES_MAX)
+		return err_set(e, ERR_LIMIT, "%s: %zu bytes, the ceiling is %d", name, len, CSV_COUNTERS_BYTES_MAX);
 	if (len > 0 && memchr(text, '\0', len))
 		return err_set(e, ERR_INPUT, "%s: holds a NUL byte: not a counters file", name);
-	// A copy of a help is never longer than its line, but is rounded up.
-	arena_init(&c->arena, (size_t)2 * COUNTERS_BYTES_MAX);
+	// The copy of a help text is not longer than its line, but its size is rounded up.
+	arena_init(&c->arena, (size_t)2 * CSV_COUNTERS_BYTES_MAX);
 	const char *p = text, *end = text + len;
 	if (len >= sizeof bom - 1 && memcmp(text, bom, sizeof bom - 1) == 0)
 		p += sizeof bom - 1;
@@ -200,35 +201,35 @@ int counters_parse(struct counters *c, const char *name, const char *text, size_
 		stop = stop ? stop : end;
 		r.line++;
 		if (take_line(&r, p, (size_t)(stop - p), e) < 0) {
-			counters_done(c);
+			csv_counters_done(c);
 			return -1;
 		}
 		p = stop + 1;
 	}
-	if (c->skipped > COUNTERS_REMARKS_MAX)
-		buf_printf(ret_remarks, "%s: %zu more rows are skipped\n", name, c->skipped - COUNTERS_REMARKS_MAX);
+	if (c->skipped > CSV_COUNTERS_REMARKS_MAX)
+		buf_printf(ret_remarks, "%s: %zu more rows are skipped\n", name, c->skipped - CSV_COUNTERS_REMARKS_MAX);
 	if (c->n == 0) {
-		counters_done(c);
+		csv_counters_done(c);
 		return err_set(e, ERR_INPUT, "%s: no row names a field that can be served", name);
 	}
 	return 0;
 }
 
-int counters_read(struct counters *c, const char *path, struct buf *ret_remarks, struct err *e)
+int csv_counters_read(struct csv_counters *c, const char *path, struct buf *ret_remarks, struct err *e)
 {
 	struct buf text;
-	*c = (struct counters){.n = 0};
-	buf_init(&text, COUNTERS_BYTES_MAX);
+	*c = (struct csv_counters){.n = 0};
+	buf_init(&text, CSV_COUNTERS_BYTES_MAX);
 	int rc = buf_read_file(&text, path, e);
 	if (rc == 0)
-		rc = counters_parse(c, path, buf_str(&text), text.len, ret_remarks, e);
+		rc = csv_counters_parse(c, path, buf_str(&text), text.len, ret_remarks, e);
 	buf_done(&text);
 	return rc;
 }
 
-void counters_done(struct counters *c)
+void csv_counters_done(struct csv_counters *c)
 {
 	if (c->arena.max_bytes)
 		arena_done(&c->arena);
-	*c = (struct counters){.n = 0};
+	*c = (struct csv_counters){.n = 0};
 }

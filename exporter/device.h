@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One GPU and one sample of it. A field that a device did not give is absent, never 0.
+// A GPU and one sample of it. A field without a value is absent, never 0.
 #ifndef GPUSCALE_EXPORTER_DEVICE_H
 #define GPUSCALE_EXPORTER_DEVICE_H
 
@@ -10,7 +10,7 @@
 
 #include "exporter/families.h"
 
-#define DEVICES_MAX          192 // 16 GPUs, and 7 instances of each, leave room
+#define DEVICES_MAX          192 // room for 16 GPUs with 7 instances each
 #define DEVICE_UUID_BYTES    96
 #define DEVICE_MODEL_BYTES   96
 #define DEVICE_PCI_BYTES     32
@@ -18,7 +18,7 @@
 #define DEVICE_PROFILE_BYTES 32
 #define OWNER_NAME_BYTES     254 // Kubernetes names have at most 253 bytes
 
-// What stays the same as long as the device is there. Empty text: the label is left out.
+// What does not change while the device exists. An empty text omits the label.
 struct device {
 	int32_t index;                          // label gpu
 	char uuid[DEVICE_UUID_BYTES];           // label UUID
@@ -30,19 +30,20 @@ struct device {
 	char mig_uuid[DEVICE_UUID_BYTES];       // "MIG-..", by which a pod holds the instance; uuid is the GPU's
 };
 
-// The same GPU or instance, whatever its place in a list.
+// True if `a` and `b` are the same GPU or instance, regardless of their position in a list.
 static inline bool device_is_same(const struct device *a, const struct device *b)
 {
 	return strcmp(a->uuid, b->uuid) == 0 && strcmp(a->mig_id, b->mig_id) == 0;
 }
 
-// Lists hold each GPU before its MIG instances, which carry the GPU's UUID: is number i such an instance?
+// True if devices[i] is a MIG instance of the GPU before it. Lists contain each GPU before its instances, which carry
+// the UUID of the GPU.
 static inline bool device_is_instance(const struct device *devices, size_t i)
 {
 	return i > 0 && devices[i].mig_id[0] && strcmp(devices[i].uuid, devices[i - 1].uuid) == 0;
 }
 
-// Who holds the GPU at the time of the sample. Empty text: the label is left out.
+// The pod that holds the GPU at the time of the sample. An empty text omits the label.
 struct device_owner {
 	char container[OWNER_NAME_BYTES];
 	char namespace_[OWNER_NAME_BYTES];
@@ -50,8 +51,8 @@ struct device_owner {
 };
 
 struct device_sample {
-	bool lost;                // the device does not answer any more; no field is valid
-	bool valid[FIELD__COUNT]; // the device gave this field
+	bool lost;                // the device does not respond; no field is valid
+	bool valid[FIELD__COUNT]; // the field has a value
 	union {
 		int64_t i; // FIELD_INT
 		double f;  // FIELD_DOUBLE
@@ -64,7 +65,7 @@ static inline bool sample_has(const struct device_sample *s, enum field f)
 	return s->valid[f];
 }
 
-// How many fields are valid.
+// The number of valid fields.
 static inline size_t sample_count(const struct device_sample *s)
 {
 	size_t n = 0;
@@ -87,7 +88,7 @@ static inline void sample_set_f64(struct device_sample *s, enum field f, double 
 	s->valid[f] = true;
 }
 
-// The value of a valid field, whatever its kind.
+// The value of a valid field of any kind, as a double.
 static inline double sample_get(const struct device_sample *s, enum field f)
 {
 	assert(s->valid[f]);

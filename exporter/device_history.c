@@ -10,11 +10,11 @@
 #include "base/err.h"
 #include "base/num.h"
 
-#define GAP_INTERVALS 3 // a reading counts for no longer than this many intervals: nobody knows what was before
+#define GAP_INTERVALS 3 // a reading is weighted with at most this many intervals; the time before that is unknown
 
 struct counter {
 	bool seen;
-	int64_t last, offset; // as the device gave it; what was counted before it started over
+	int64_t last, offset; // last raw value; sum of the values before each reset
 };
 
 // One device. Ring entry k of row r: values[r * capacity + k]; NaN: no reading.
@@ -22,9 +22,9 @@ struct track {
 	char uuid[DEVICE_UUID_BYTES];
 	char mig_id[DEVICE_NODE_BYTES];
 	bool is_gpu;
-	uint64_t seen; // number of the last round it was in
+	uint64_t seen; // number of the last round that contained the device
 	struct counter counters[FIELD__COUNT];
-	size_t n, head; // entries used, and where the next one goes
+	size_t n, head; // entries used, and the index of the next one
 	int64_t *t_ms;
 	double *values;
 };
@@ -38,7 +38,7 @@ struct device_history {
 	size_t n_tracks;
 	struct track *tracks[DEVICE_HISTORY_DEVICES_MAX];
 	size_t n_current;
-	struct track *current[DEVICES_MAX]; // devices of the last round; NULL: no memory for it
+	struct track *current[DEVICES_MAX]; // devices of the last round; NULL: out of memory
 };
 
 struct device_history *device_history_new(int64_t window_ms, int64_t interval_ms, struct err *e)
@@ -58,7 +58,7 @@ struct device_history *device_history_new(int64_t window_ms, int64_t interval_ms
 	}
 	h->window_ms = window_ms;
 	h->interval_ms = interval_ms;
-	// One more for the reading at the window's edge, one for rounds that come a little early.
+	// One more for the reading at the edge of the window, and one for rounds that come slightly early.
 	h->capacity = (size_t)(window_ms / interval_ms) + 2;
 	for (enum field f = 0; f < FIELD__COUNT; f++) {
 		bool ring = window_ms > 0 && (family_of(f)->window || f == FIELD_TOTAL_ENERGY);
@@ -124,7 +124,7 @@ static struct track *find_or_add(struct device_history *h, const struct device *
 		h->tracks[h->n_tracks++] = t;
 		return t;
 	}
-	// There are more tracks than devices, so the oldest one is not of this round.
+	// There are more tracks than devices, so the oldest track is not part of this round.
 	track_free(h->tracks[oldest]);
 	h->tracks[oldest] = t;
 	return t;
@@ -137,7 +137,7 @@ static void carry_on(struct track *t, struct device_sample *s)
 			continue;
 		struct counter *c = &t->counters[f];
 		int64_t v = s->value[f].i;
-		if (v < 0) { // no count, so no reading
+		if (v < 0) { // invalid: no reading
 			sample_drop(s, f);
 			continue;
 		}
@@ -145,7 +145,7 @@ static void carry_on(struct track *t, struct device_sample *s)
 			c->offset = c->offset > INT64_MAX - c->last ? 0 : c->offset + c->last;
 		c->seen = true;
 		c->last = v;
-		// What a driver makes up must not wrap around: then the counter starts over, as a counter may.
+		// An absurd value must not overflow: the counter then starts over, as a counter may.
 		if (c->offset > INT64_MAX - v)
 			c->offset = 0;
 		s->value[f].i = v + c->offset;
@@ -185,7 +185,7 @@ void device_history_add(struct device_history *h, int64_t t_ms, const struct dev
 	h->n_current = n;
 }
 
-// Entry k back from the newest one, which is 0.
+// Returns the entry `k` steps before the newest one.
 static size_t entry(const struct device_history *h, const struct track *t, size_t k)
 {
 	return (t->head + h->capacity - 1 - k) % h->capacity;
@@ -222,7 +222,7 @@ bool device_history_window(const struct device_history *h, size_t i, enum field 
 	double sum = 0, weight = 0;
 	for (size_t k = 0; k < t->n; k++) {
 		size_t at = entry(h, t, k);
-		// What a reading says of is the time before it, so the one at the very edge is outside.
+		// A reading covers the time before it, so one at the very edge is outside.
 		if (t->t_ms[at] <= t->t_ms[newest] - h->window_ms)
 			break;
 		double v = values[at];

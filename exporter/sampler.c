@@ -12,7 +12,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/log.h"
+#include "base/process/log.h"
 #include "exporter/backend.h"
 #include "exporter/device_history.h"
 
@@ -27,25 +27,26 @@ struct sampler {
 	pthread_t thread;
 	bool thread_made;
 
-	// Owned by the thread (or by sampler_run_once).
+	// Used only by the thread (or by sampler_run_once).
 	bool open;
 	int64_t retry_ms;
 	int64_t start_ms; // mono_ms of virtual time 0
 	struct device_history *history;
-	struct buf back, labels;
+	const char *driver_version;
+	struct buf back;
 	struct device_sample samples[DEVICES_MAX];
-	size_t n_last; // devices of the last good round
+	size_t n_last; // devices of the last successful round
 	struct device last[DEVICES_MAX];
-	char last_error[ERR_MSG_BYTES]; // logged already
+	char last_error[ERR_MSG_BYTES]; // last logged error
 
-	pthread_mutex_t lock; // over everything below
+	pthread_mutex_t lock; // protects the members below
 	pthread_cond_t wake;
 	bool stop, done;
 	bool release_asked;
-	int64_t release_for_ms;   // what was asked
+	int64_t release_for_ms;   // requested duration
 	int64_t release_until_ms; // mono_ms, while released
 	struct buf front;
-	int64_t published_ms; // mono_ms of the last good round
+	int64_t published_ms; // mono_ms of the last successful round
 	struct sampler_status status;
 };
 
@@ -62,14 +63,13 @@ struct sampler *sampler_new(const struct sampler_options *options, struct err *e
 		return NULL;
 	}
 	s->options = *options;
-	s->options.render.history = s->history;
+	s->driver_version = "";
 	if (!s->options.drop_after_ms)
 		s->options.drop_after_ms = options->interval_ms * DROP_INTERVALS > DROP_MIN_MS
 		                                   ? options->interval_ms * DROP_INTERVALS
 		                                   : DROP_MIN_MS;
-	buf_init(&s->back, RENDER_BYTES_MAX);
-	buf_init(&s->front, RENDER_BYTES_MAX);
-	buf_init(&s->labels, RENDER_BYTES_MAX);
+	buf_init(&s->back, options->text_bytes_max);
+	buf_init(&s->front, options->text_bytes_max);
 	s->retry_ms = SAMPLER_RETRY_MIN_MS;
 	s->start_ms = clock_mono_ms(options->clock);
 	s->status.age_ms = -1;
@@ -96,12 +96,11 @@ void sampler_free(struct sampler *s)
 	pthread_mutex_destroy(&s->lock);
 	buf_done(&s->back);
 	buf_done(&s->front);
-	buf_done(&s->labels);
 	device_history_free(s->history);
 	free(s);
 }
 
-// GPUs among the devices, and how many of them are lost. MIG instances are parts, not GPUs.
+// Counts of GPUs. MIG instances are not counted.
 struct tally {
 	size_t devices, lost, missing;
 };
@@ -118,7 +117,7 @@ static struct tally count_devices(const struct sampler *s, const struct device *
 	return t;
 }
 
-// Swaps the rendered round in. seconds < 0: no round, only the state changed.
+// Swaps the rendered round in. `seconds` below 0 means that only the state changed.
 static void publish(struct sampler *s, bool up, struct tally tally, double seconds, const char *message)
 {
 	pthread_mutex_lock(&s->lock);
@@ -142,17 +141,25 @@ static void publish(struct sampler *s, bool up, struct tally tally, double secon
 	pthread_mutex_unlock(&s->lock);
 }
 
-// Publishes that nothing can be read. The GPUs of the last good round are still named, as lost, and what their XID
-// counters say stays true.
+static void render(struct sampler *s, const struct device *devices, size_t n, const struct device_history *history)
+{
+	const struct sampler_round round = {.devices = devices,
+	                                    .samples = s->samples,
+	                                    .n = n,
+	                                    .driver_version = s->driver_version,
+	                                    .history = history};
+	s->options.render(s->options.render_arg, &round, &s->back);
+}
+
+// Publishes that the devices cannot be read. The GPUs of the last successful round are listed as lost, with their XID
+// counters, which remain valid.
 static void publish_down(struct sampler *s, const char *message)
 {
-	struct render_options options = s->options.render;
-	options.history = NULL;
 	for (size_t i = 0; i < s->n_last; i++)
 		s->samples[i] = (struct device_sample){.lost = true};
 	buf_reset(&s->back);
 	if (s->n_last)
-		render_samples(&s->back, &s->labels, &options, s->last, s->samples, s->n_last, s->options.xids);
+		render(s, s->last, s->n_last, NULL);
 	publish(s, false, count_devices(s, s->last, s->open ? s->n_last : 0), -1, message);
 }
 
@@ -163,7 +170,7 @@ static void publish_failure(struct sampler *s, const struct err *e)
 	s->status.errors++;
 	pthread_mutex_unlock(&s->lock);
 	if (strcmp(s->last_error, e->msg) != 0)
-		LOG(s->options.log, LOG_WARNING, "Cannot read GPUs, trying again",
+		LOG(s->options.log, LOG_WARNING, "Reading GPUs failed, retrying",
 		    LOG_S("backend", backend_name(s->options.backend)), LOG_S("err", e->msg));
 	snprintf(s->last_error, sizeof s->last_error, "%s", e->msg);
 }
@@ -175,7 +182,7 @@ static double now_s(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-// What the backend did since start_s ended.
+// Records the duration and the outcome of a call to the backend that started at `start_s`.
 static void note_read(struct sampler *s, bool ok, double start_s)
 {
 	double seconds = now_s() - start_s;
@@ -194,12 +201,12 @@ static int open_backend(struct sampler *s, struct err *e)
 		return -1;
 	}
 	s->open = true;
-	s->options.render.driver_version = b->ops->driver_version(b);
+	s->driver_version = b->ops->driver_version(b);
 	size_t n;
 	const struct device *devices = b->ops->devices(b, &n);
 	assert(n <= DEVICES_MAX);
-	LOG(s->options.log, LOG_INFO, "Found GPUs", LOG_S("backend", backend_name(b)), LOG_I("devices", (int64_t)n),
-	    LOG_S("model", n ? devices[0].model : ""), LOG_S("driverVersion", s->options.render.driver_version));
+	LOG(s->options.log, LOG_INFO, "GPUs found", LOG_S("backend", backend_name(b)), LOG_I("devices", (int64_t)n),
+	    LOG_S("model", n ? devices[0].model : ""), LOG_S("driverVersion", s->driver_version));
 	s->last_error[0] = '\0';
 	return 0;
 }
@@ -218,12 +225,12 @@ static int sample_round(struct sampler *s, int64_t t_ms, struct err *e)
 	s->n_last = n;
 	device_history_add(s->history, t_ms, devices, s->samples, n);
 	buf_reset(&s->back);
-	render_samples(&s->back, &s->labels, &s->options.render, devices, s->samples, n, s->options.xids);
+	render(s, devices, n, s->history);
 	if (b->ops->render_extra)
 		b->ops->render_extra(b, &s->back);
 	if (s->back.failed)
-		return err_set(e, ERR_LIMIT, "the metrics of %zu GPUs pass the ceiling of %d bytes", n,
-		               RENDER_BYTES_MAX);
+		return err_set(e, ERR_LIMIT, "the metrics of %zu GPUs exceed the ceiling of %zu bytes", n,
+		               s->options.text_bytes_max);
 	publish(s, true, count_devices(s, devices, n), now_s() - start_s, "");
 	return 0;
 }
@@ -235,7 +242,7 @@ static void close_backend(struct sampler *s)
 	s->open = false;
 }
 
-// One step of the thread; returns how long to wait for the next one.
+// Performs one step of the thread. Returns the time until the next one.
 static int64_t step(struct sampler *s)
 {
 	struct err e = {.kind = ERR_NONE};
@@ -252,7 +259,7 @@ static int64_t step(struct sampler *s)
 		return s->retry_ms;
 	}
 	s->retry_ms = SAMPLER_RETRY_MIN_MS;
-	// On the grid of the start: a slow round skips ticks, it never shifts or piles them up.
+	// Rounds stay on the grid of the start time: a slow round skips steps and never shifts or accumulates them.
 	int64_t after_ms = clock_mono_ms(s->options.clock) - s->start_ms;
 	return s->options.interval_ms - after_ms % s->options.interval_ms;
 }
@@ -267,19 +274,18 @@ static struct timespec after(int64_t wait_ms)
 	return until;
 }
 
-// Closes the devices and sleeps until the release ends. Called and left with the lock held.
+// Closes the devices and sleeps until the release ends. The lock is held on entry and on return.
 static void stay_released_locked(struct sampler *s)
 {
 	pthread_mutex_unlock(&s->lock);
 	close_backend(s);
-	publish_down(s, "the GPUs are released, as asked");
-	LOG(s->options.log, LOG_INFO, "Released the GPUs, as asked",
-	    LOG_S("backend", backend_name(s->options.backend)));
+	publish_down(s, "the GPUs are released");
+	LOG(s->options.log, LOG_INFO, "GPUs released", LOG_S("backend", backend_name(s->options.backend)));
 	pthread_mutex_lock(&s->lock);
 	s->status.released = true;
 	int64_t now_ms = clock_mono_ms(s->options.clock);
 	while (!s->stop && (s->release_asked || s->release_until_ms > now_ms)) {
-		// The time counts from the close on, which may have taken long.
+		// The time starts when the devices are closed, which may take long.
 		if (s->release_asked)
 			s->release_until_ms = now_ms + s->release_for_ms;
 		s->release_asked = false;
@@ -305,7 +311,7 @@ static void *run(void *arg)
 		const struct timespec until = after(step(s));
 		pthread_mutex_lock(&s->lock);
 		while (!s->stop && !s->release_asked && pthread_cond_timedwait(&s->wake, &s->lock, &until) == 0)
-			; // woken by chance
+			; // spurious wakeup
 	}
 	pthread_mutex_unlock(&s->lock);
 	close_backend(s);
@@ -327,7 +333,7 @@ void sampler_release(struct sampler *s, int64_t for_ms)
 
 int sampler_start(struct sampler *s, struct err *e)
 {
-	// Signals are the main loop's business.
+	// Signals are handled by the main loop.
 	sigset_t all, old;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -370,7 +376,7 @@ int sampler_run_once(struct sampler *s, int64_t at_ms, struct err *e)
 	int rc = open_backend(s, e);
 	for (int64_t t_ms = 0; rc == 0 && t_ms < at_ms; t_ms += s->options.interval_ms)
 		rc = sample_round(s, t_ms, e);
-	// A real device cannot be played forward: its first rounds are apart by the clock.
+	// A real device has no virtual time: its first rounds are separated by real time.
 	for (int i = 1; rc == 0 && i < s->options.backend->ops->first_rounds; i++) {
 		rc = sample_round(s, at_ms, e);
 		pause_ms(ONCE_APART_MS);

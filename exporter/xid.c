@@ -23,7 +23,7 @@ struct xid_store {
 	struct xid_gpu *gpus[XID_GPUS_MAX];
 };
 
-// Codes every operator's rules treat as a broken GPU, link or bus.
+// Codes that common alerting rules treat as a broken GPU, link or bus.
 static const int32_t codes_from_zero[] = {48, 63, 64, 74, 79, 94, 95, 119};
 
 struct xid_store *xid_store_new(struct err *e)

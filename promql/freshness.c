@@ -17,20 +17,23 @@
 #define SEARCH_MAX_MS      (8 * 3600 * 1000LL)
 _Static_assert(SEARCH_STEP_MAX_MS < PROMQL_LOOKBACK_MS, "a sample between two steps is seen by neither");
 
-static void add_span(struct freshness_span *spans, size_t *n, const char *start, size_t len)
+static void add_span(struct freshness_span *spans, size_t *n, const char **beyond, const char *start, size_t len)
 {
 	while (len && isspace((unsigned char)start[len - 1]))
 		len--;
 	for (size_t i = 0; i < *n; i++)
 		if (spans[i].len == len && memcmp(spans[i].start, start, len) == 0)
 			return;
-	if (*n < FRESHNESS_SELECTORS_MAX)
+	if (*n == FRESHNESS_SELECTORS_MAX)
+		*beyond = *beyond ? *beyond : start;
+	else
 		spans[(*n)++] = (struct freshness_span){start, len};
 }
 
-size_t freshness_selectors(const char *query, struct freshness_span *ret_spans)
+size_t freshness_selectors(const char *query, struct freshness_span *ret_spans, const char **ret_beyond)
 {
 	size_t n = 0;
+	*ret_beyond = NULL;
 	const char *p = query;
 	for (;;) {
 		struct promql_token t = promql_next(&p), next;
@@ -42,7 +45,7 @@ size_t freshness_selectors(const char *query, struct freshness_span *ret_spans)
 		} else if (promql_token_is_sign(&t, '{')) {
 			p = promql_skip_brackets(t.start, '{', '}');
 			if (p)
-				add_span(ret_spans, &n, t.start, (size_t)(p - t.start));
+				add_span(ret_spans, &n, ret_beyond, t.start, (size_t)(p - t.start));
 		} else if (t.kind == PROMQL_TOKEN_NAME) {
 			next = promql_next(&ahead);
 			if (promql_token_is_word(&t, promql_label_list_words)) {
@@ -54,12 +57,12 @@ size_t freshness_selectors(const char *query, struct freshness_span *ret_spans)
 			} else if (promql_token_is_sign(&next, '{')) {
 				p = promql_skip_brackets(next.start, '{', '}');
 				if (p)
-					add_span(ret_spans, &n, t.start, (size_t)(p - t.start));
+					add_span(ret_spans, &n, ret_beyond, t.start, (size_t)(p - t.start));
 			} else {
-				add_span(ret_spans, &n, t.start, t.len);
+				add_span(ret_spans, &n, ret_beyond, t.start, t.len);
 			}
 		}
-		if (!p) // an open bracket: nothing behind it can be told
+		if (!p) // an open bracket: the rest cannot be analyzed
 			return n;
 	}
 }
@@ -120,20 +123,23 @@ static void put_past(struct buf *out, const struct freshness_span *spans, size_t
 	put_oldest(out, spans, n, "count(count_over_time(", behind); // it is older than any staleAfter
 }
 
-bool freshness_wrap(struct buf *out, const char *query)
+enum freshness freshness_wrap(struct buf *out, const char *query)
 {
 	struct freshness_span spans[FRESHNESS_SELECTORS_MAX];
-	size_t n = freshness_selectors(query, spans);
+	const char *beyond;
+	size_t n = freshness_selectors(query, spans, &beyond);
 	int64_t reach_ms = freshness_reach_ms(query);
+	if (beyond)
+		return FRESHNESS_TOO_LONG;
 	if (n == 0)
-		return false;
+		return FRESHNESS_NONE;
 	buf_puts(out, query);
 	buf_puts(out, "\nor label_replace(");
 	put_oldest(out, spans, n, "max(timestamp(", "))");
 	if (reach_ms > 0)
 		put_past(out, spans, n, reach_ms);
 	buf_puts(out, ",\"" FRESHNESS_LABEL "\",\"newest\",\"\",\"\")");
-	return true;
+	return out->failed ? FRESHNESS_TOO_LONG : FRESHNESS_WRAPPED;
 }
 
 bool freshness_is_series(const struct promql_series *s, int64_t *ret_time_ms)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several instant queries in one request: each result is marked with the number of its query and they are or'ed, so
-// that the marks alone tell them apart. What a request costs (connection, headers, parsing, system calls) is paid once.
+// Combines several instant queries into one request, to pay for connection, headers, parsing and system calls once.
+// Each result is marked with the number of its query, and the queries are or'ed; the marks identify the results.
 #ifndef GPUSCALE_PROMQL_FUSE_H
 #define GPUSCALE_PROMQL_FUSE_H
 
@@ -12,14 +12,14 @@ struct promql_series;
 #define FUSE_LABEL "__gpuscale_query__"
 #define FUSE_MAX   16
 
-// Bytes that fuse_add puts around a query, at most.
+// The maximum number of bytes that fuse_add adds to a query.
 #define FUSE_BYTES_EACH 80
 
-// Appends query number i (0, 1, ..; below FUSE_MAX). Only for queries that the server has taken by themselves and
-// answered with a vector: whatever is not a whole expression would become part of its neighbours. A query may end in a
-// comment.
+// Appends query number i (0, 1, ..; below FUSE_MAX). Only for queries that the server has answered
+// separately with a vector: a text that is not a complete expression would merge with its neighbours. A query may end
+// in a comment.
 void fuse_add(struct buf *out, const char *query, int i);
-// The number of the query that a series of the answer belongs to; -1 when it has no mark.
+// Returns the number of the query to which a series of the answer belongs; -1 when it has no mark.
 int fuse_index(const struct promql_series *s);
 
 #endif

@@ -13,6 +13,91 @@ const char *const promql_aggregations[] = {"sum",      "avg",          "count", 
 const char *const promql_other_words[] = {"and", "or",  "unless", "atan2", "offset", "bool",
                                           "inf", "nan", "start",  "end",   NULL};
 
+// Prometheus: promql/parser/functions.go, from 2.42 to 3.8.
+const char *const promql_functions[] = {"abs",
+                                        "absent",
+                                        "absent_over_time",
+                                        "acos",
+                                        "acosh",
+                                        "asin",
+                                        "asinh",
+                                        "atan",
+                                        "atanh",
+                                        "avg_over_time",
+                                        "ceil",
+                                        "changes",
+                                        "clamp",
+                                        "clamp_max",
+                                        "clamp_min",
+                                        "cos",
+                                        "cosh",
+                                        "count_over_time",
+                                        "day_of_month",
+                                        "day_of_week",
+                                        "day_of_year",
+                                        "days_in_month",
+                                        "deg",
+                                        "delta",
+                                        "deriv",
+                                        "double_exponential_smoothing",
+                                        "exp",
+                                        "first_over_time",
+                                        "floor",
+                                        "histogram_avg",
+                                        "histogram_count",
+                                        "histogram_fraction",
+                                        "histogram_quantile",
+                                        "histogram_stddev",
+                                        "histogram_stdvar",
+                                        "histogram_sum",
+                                        "holt_winters",
+                                        "hour",
+                                        "idelta",
+                                        "increase",
+                                        "irate",
+                                        "label_join",
+                                        "label_replace",
+                                        "last_over_time",
+                                        "ln",
+                                        "log10",
+                                        "log2",
+                                        "mad_over_time",
+                                        "max_over_time",
+                                        "min_over_time",
+                                        "minute",
+                                        "month",
+                                        "pi",
+                                        "predict_linear",
+                                        "present_over_time",
+                                        "quantile_over_time",
+                                        "rad",
+                                        "rate",
+                                        "resets",
+                                        "round",
+                                        "scalar",
+                                        "sgn",
+                                        "sin",
+                                        "sinh",
+                                        "sort",
+                                        "sort_by_label",
+                                        "sort_by_label_desc",
+                                        "sort_desc",
+                                        "sqrt",
+                                        "stddev_over_time",
+                                        "stdvar_over_time",
+                                        "sum_over_time",
+                                        "tan",
+                                        "tanh",
+                                        "time",
+                                        "timestamp",
+                                        "ts_of_first_over_time",
+                                        "ts_of_last_over_time",
+                                        "ts_of_max_over_time",
+                                        "ts_of_min_over_time",
+                                        "vector",
+                                        "year",
+                                        NULL};
+
 static bool is_name_start(char c)
 {
 	return isalpha((unsigned char)c) || c == '_' || c == ':';
@@ -24,12 +109,26 @@ static bool is_name_char(char c)
 }
 
 // Behind a quoted string that starts at p; the end of text if it is not closed. Backquoted strings know no escapes.
-static const char *skip_string(const char *p)
+static const char *skip_string(const char *p, bool *ret_is_open)
 {
 	char quote = *p++;
 	while (*p && *p != quote)
 		p += (*p == '\\' && quote != '`' && p[1]) ? 2 : 1;
+	*ret_is_open = !*p;
 	return *p ? p + 1 : p;
+}
+
+// The sign of an exponent belongs to the number, but 0x1e-5 is a subtraction.
+static const char *skip_number(const char *p)
+{
+	bool is_hex = p[0] == '0' && (p[1] == 'x' || p[1] == 'X');
+	const char *start = p;
+	for (;; p++) {
+		bool is_sign = (*p == '+' || *p == '-') && !is_hex && p > start && (p[-1] == 'e' || p[-1] == 'E') &&
+		               isdigit((unsigned char)p[1]);
+		if (!isalnum((unsigned char)*p) && *p != '.' && !is_sign)
+			return p;
+	}
 }
 
 static bool is_quote(char c)
@@ -42,7 +141,8 @@ const char *promql_skip_brackets(const char *p, char open, char close)
 	int depth = 0;
 	while (*p) {
 		if (is_quote(*p)) {
-			p = skip_string(p);
+			bool is_open;
+			p = skip_string(p, &is_open);
 			continue;
 		}
 		if (*p == open)
@@ -59,18 +159,17 @@ struct promql_token promql_next(const char **p)
 	const char *s = *p;
 	while (isspace((unsigned char)*s) || *s == '#') {
 		if (*s == '#')
-			s += strcspn(s, "\n");
+			s += strcspn(s, "\r\n"); // Prometheus: promql/parser/lex.go, isEndOfLine
 		else
 			s++;
 	}
 	struct promql_token t = {.kind = PROMQL_TOKEN_END, .start = s};
 	if (is_quote(*s)) {
 		t.kind = PROMQL_TOKEN_STRING;
-		s = skip_string(s);
+		s = skip_string(s, &t.is_open);
 	} else if (isdigit((unsigned char)*s) || (*s == '.' && isdigit((unsigned char)s[1]))) {
 		t.kind = PROMQL_TOKEN_NUMBER;
-		while (isalnum((unsigned char)*s) || *s == '.')
-			s++;
+		s = skip_number(s);
 	} else if (is_name_start(*s)) {
 		t.kind = PROMQL_TOKEN_NAME;
 		while (is_name_char(*s))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PromQL as a row of words. Purely lexical: takes any text, and says nothing about whether it means anything.
+// Splits PromQL into tokens. Purely lexical: accepts any text, whether or not it is a valid query.
 #ifndef GPUSCALE_PROMQL_LEXER_H
 #define GPUSCALE_PROMQL_LEXER_H
 
@@ -9,9 +9,9 @@
 enum promql_token_kind {
 	PROMQL_TOKEN_END,    // of the text
 	PROMQL_TOKEN_NAME,   // metric, function, keyword, label: letters, digits, '_', ':'
-	PROMQL_TOKEN_NUMBER, // number or duration: "0.5", "1e3", "0x1f", "5m"
-	PROMQL_TOKEN_STRING, // with its quotes; one that is not closed goes to the end of the text
-	PROMQL_TOKEN_SIGN,   // one character of anything else
+	PROMQL_TOKEN_NUMBER, // number or duration: "0.5", "1e-3", "0x1f", "5m"; any letters may follow the first digit
+	PROMQL_TOKEN_STRING, // with its quotes; an unclosed one extends to the end of the text
+	PROMQL_TOKEN_SIGN,   // any other character
 	PROMQL_TOKEN__COUNT
 };
 
@@ -19,18 +19,21 @@ struct promql_token {
 	enum promql_token_kind kind;
 	const char *start;
 	size_t len;
+	bool is_open; // a STRING without its closing quote
 };
 
-// The token at or behind *p (NUL-terminated text), blanks and comments skipped; moves *p behind it.
+// Returns the next token of the NUL-terminated text at *p, skipping blanks and comments, and moves *p behind it.
 struct promql_token promql_next(const char **p);
 bool promql_token_is_sign(const struct promql_token *t, char sign);
-// A NAME that is one of words (NULL-terminated), without regard to case, as PromQL's keywords are.
+// Returns whether the token is a NAME in words (NULL-terminated), ignoring case as PromQL does for keywords.
 bool promql_token_is_word(const struct promql_token *t, const char *const *words);
-// Behind the bracket that closes the `open` at p, strings inside respected; NULL if it is not closed.
+// Returns the position behind the bracket that closes the bracket `open` at p, ignoring strings; NULL when it is not
+// closed.
 const char *promql_skip_brackets(const char *p, char open, char close);
 
 extern const char *const promql_label_list_words[]; // keywords that a list of labels follows: by, on, ..
 extern const char *const promql_aggregations[];     // sum, avg, ..
-extern const char *const promql_other_words[]; // operators and other names that are no metric: and, offset, inf, ..
+extern const char *const promql_other_words[]; // operators and other names that are not metrics: and, offset, inf, ..
+extern const char *const promql_functions[];   // rate, abs, ..; not info(), which reads series outside its selectors
 
 #endif

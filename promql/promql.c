@@ -7,28 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "promql/promql_dialect.h"
 #include "promql/promql_private.h"
+#include "promql/promql_reply.h"
 #include "promql/promql_text.h"
 
-// What the arena keeps between replies; a larger reply gives its memory back.
-#define ARENA_KEPT_BYTES ((size_t)1024 * 1024)
-// The densest reply, one-letter labels, takes less than this many bytes decoded per byte of body.
-#define ARENA_BYTES_PER_BODY_BYTE 8
 // What a form holds beside the query.
 #define FORM_BYTES_MAX 512
-
-static int init(struct promql *p, const struct promql_options *o, struct err *e)
-{
-	if (promql_take_options(p, o, e) < 0)
-		return -1;
-	arena_init(&p->arena, ARENA_KEPT_BYTES + p->max_body_bytes * ARENA_BYTES_PER_BODY_BYTE);
-	return 0;
-}
 
 static int no_memory(struct err *e)
 {
@@ -42,7 +30,7 @@ struct promql *promql_new(const struct promql_options *options, struct err *e)
 		no_memory(e);
 		return NULL;
 	}
-	if (init(p, options, e) < 0) {
+	if (promql_take_options(p, options, e) < 0) {
 		promql_free(p);
 		return NULL;
 	}
@@ -56,11 +44,14 @@ void promql_free(struct promql *p)
 	assert(!p->in_callback);
 	p->closing = true;
 	if (p->detection)
-		http_call_cancel(p->detection); // ends what waits for it
+		http_call_cancel(p->detection); // ends the calls that wait for it
 	while (p->calls)
 		http_call_cancel(p->calls->http);
 	promql_free_options(p);
-	arena_done(&p->arena);
+	for (struct promql_reply *r = p->free_replies, *next; r; r = next) {
+		next = r->next_free;
+		promql_reply_free(r);
+	}
 	free(p);
 }
 
@@ -91,6 +82,42 @@ static void unlink_call(struct promql_call *call)
 		call->p->calls = call->next;
 }
 
+// ---- replies: one for each request that was in flight at the same time ----
+
+// Returns NULL when memory is exhausted.
+static struct promql_reply *reply_of(struct promql_call *call)
+{
+	struct promql *p = call->p;
+	if (call->reply)
+		return call->reply;
+	struct promql_reply *r = p->free_replies;
+	if (r)
+		p->free_replies = r->next_free;
+	else
+		r = promql_reply_new();
+	if (r)
+		promql_reply_start(r, p->max_body_bytes, &call->decoding);
+	return call->reply = r;
+}
+
+static void put_reply_back(struct promql_call *call)
+{
+	struct promql_reply *r = call->reply;
+	if (!r)
+		return;
+	promql_reply_rest(r);
+	r->next_free = call->p->free_replies;
+	call->p->free_replies = r;
+	call->reply = NULL;
+}
+
+// Called during the transfer.
+static int on_body(void *arg, const char *data, size_t len)
+{
+	struct promql_reply *r = reply_of(arg);
+	return r ? promql_reply_take(r, data, len) : -1;
+}
+
 static void finish(struct promql_call *call, const struct promql_result *result, const struct err *error)
 {
 	struct promql *p = call->p;
@@ -98,14 +125,8 @@ static void finish(struct promql_call *call, const struct promql_result *result,
 	p->in_callback = true;
 	call->done(call->arg, result, error);
 	p->in_callback = false;
+	put_reply_back(call);
 	free_call(call);
-	if (p->arena.used_bytes > ARENA_KEPT_BYTES) {
-		size_t max_bytes = p->arena.max_bytes;
-		arena_done(&p->arena);
-		arena_init(&p->arena, max_bytes);
-	} else {
-		arena_reset(&p->arena);
-	}
 }
 
 // The HTTP client's own errors name the address already.
@@ -127,9 +148,9 @@ static void on_http_done(void *arg, const struct http_response *response, const 
 static int submit(struct promql_call *call, int64_t now_mono_ms, struct err *e)
 {
 	struct promql *p = call->p;
-	int64_t left_ms = p->timeout_ms - (now_mono_ms - call->started_mono_ms);
+	int64_t left_ms = call->timeout_ms - (now_mono_ms - call->started_mono_ms);
 	if (left_ms <= 0)
-		return err_set(e, ERR_TIMEOUT, "no answer within %lld ms", (long long)p->timeout_ms);
+		return err_set(e, ERR_TIMEOUT, "no answer within %lld ms", (long long)call->timeout_ms);
 	struct http_request request = {
 	        .method = "POST",
 	        .url = call->is_range ? p->range_url : p->query_url,
@@ -138,7 +159,9 @@ static int submit(struct promql_call *call, int64_t now_mono_ms, struct err *e)
 	        .body_len = call->form.len,
 	        .tls = &p->tls,
 	        .timeout_ms = left_ms,
-	        .max_body_bytes = p->max_body_bytes,
+	        .on_body = on_body,
+	        .max_body_bytes = p->max_body_bytes < PROMQL_ERROR_BODY_BYTES_MAX ? p->max_body_bytes
+	                                                                          : PROMQL_ERROR_BODY_BYTES_MAX,
 	        // A few hundred bytes mostly, and there are many of them.
 	        .no_compression = !call->is_range,
 	};
@@ -158,10 +181,27 @@ static int submit(struct promql_call *call, int64_t now_mono_ms, struct err *e)
 	return rc;
 }
 
+// Formats ms as seconds, the unit of the API's times and steps.
+static void form_ms(struct buf *form, const char *name, int64_t ms)
+{
+	buf_printf(form, "&%s=%lld.%03lld", name, (long long)(ms / 1000), (long long)(ms % 1000));
+}
+
 int promql_send(struct promql_call *call, int64_t now_mono_ms, struct err *e)
 {
 	struct promql *p = call->p;
 	const struct promql_dialect *d = promql_dialect_of(p->kind);
+	call->decoding.clock_offset_ms = p->clock_offset_ms;
+	if (call->is_range || call->range_ms[0])
+		form_ms(&call->form, call->is_range ? "start" : "time", call->range_ms[0] + p->clock_offset_ms);
+	if (call->is_range) {
+		form_ms(&call->form, "end", call->range_ms[1] + p->clock_offset_ms);
+		form_ms(&call->form, "step", call->range_ms[2]);
+	}
+	if (call->timeout_ms < p->timeout_ms)
+		buf_printf(&call->form, "&timeout=%lldms", (long long)call->timeout_ms);
+	else
+		buf_puts(&call->form, p->timeout);
 	buf_puts(&call->form, call->is_range ? d->range_params : d->instant_params);
 	if (!call->is_range && d->lookback_param) {
 		int64_t ms = call->lookback_ms > PROMQL_LOOKBACK_MS ? call->lookback_ms : d->lookback_ms;
@@ -190,11 +230,11 @@ static int retry_unauthorized(struct promql_call *call, struct err *e)
 	return submit(call, now_mono_ms, e) < 0 ? -1 : 1;
 }
 
-// What a reply that is no reply of the query API says about itself.
-static void judge_status(const struct http_response *r, struct err *e)
+// Writes to `e` what is known about a reply that did not come from a query API: status, type and first line.
+static void judge_status(const struct http_response *r, const struct promql_reply *reply, struct err *e)
 {
 	char line[PROMQL_TEXT_BYTES / 2], type[PROMQL_NAME_BYTES];
-	promql_text_first_line(line, sizeof line, r->body, r->body_len);
+	promql_text_first_line(line, sizeof line, reply->head, reply->head_len);
 	promql_text_show(type, sizeof type, r->content_type, strlen(r->content_type));
 	bool ok = r->status >= 200 && r->status < 300;
 	bool is_elsewhere = r->status == 404 || r->status == 405 || r->status == 501; // there is no such page or method
@@ -210,36 +250,35 @@ static void judge_status(const struct http_response *r, struct err *e)
 	e->retry_after_ms = r->retry_after_ms;
 }
 
-static bool looks_like_json(const struct http_response *r)
-{
-	size_t i = 0;
-	while (i < r->body_len && strchr(" \t\r\n", r->body[i]) && r->body[i])
-		i++;
-	return i < r->body_len && r->body[i] == '{';
-}
-
-// 0 and *ret_result, or -1 and *e.
+// Returns 0 and *ret_result, or -1 and *e. A body with a status other than 2xx was collected; any other went to the
+// reply.
 static int judge(struct promql_call *call, const struct http_response *r, struct promql_result *ret_result,
                  struct err *e)
 {
 	bool ok = r->status >= 200 && r->status < 300;
-	if (!looks_like_json(r)) {
-		judge_status(r, e);
+	struct promql_reply *reply = reply_of(call);
+	if (!reply)
+		return no_memory(e);
+	if (r->body_len)
+		promql_reply_take(reply, r->body, r->body_len);
+	if (!promql_reply_is_json(reply)) {
+		judge_status(r, reply, e);
 		return -1;
 	}
-	if (promql_decode(&call->p->arena, r->body, r->body_len, ret_result, e) == 0) {
+	if (promql_reply_finish(reply, ret_result, e) == 0) {
 		if (ok)
 			return 0;
 		return err_set_code(e, ERR_PROTOCOL, r->status, "HTTP %d with a body that says success", r->status);
 	}
 	if (!ok && e->kind == ERR_PROTOCOL) {
-		judge_status(r, e); // JSON, but of somebody else: a proxy's
+		judge_status(r, reply, e); // JSON, but not from the API: a proxy's
 		return -1;
 	}
 	// The status knows better than an errorType that only says "refused": 401, 429, 503 of gateways.
 	if (!ok && e->kind == ERR_REJECTED)
 		e->kind = err_kind_of_http_status(r->status);
-	e->code = r->status;
+	if (e->kind != ERR_TOO_LARGE)
+		e->code = r->status;
 	e->retry_after_ms = r->retry_after_ms;
 	return -1;
 }
@@ -249,10 +288,16 @@ static void on_http_done(void *arg, const struct http_response *response, const 
 	struct promql_call *call = arg;
 	struct err e;
 	err_clear(&e);
+	if (error && call->reply && call->reply->error.kind != ERR_NONE) {
+		e = call->reply->error; // why the transfer was aborted
+		fail(call, &e);
+		return;
+	}
 	if (error) {
 		promql_end_failed(call, error);
 		return;
 	}
+	promql_note_clock(call->p, response->date_ms, response->elapsed_us);
 	if (response->status == 401) {
 		int rc = retry_unauthorized(call, &e);
 		if (rc > 0)
@@ -280,12 +325,6 @@ static void form_text(struct buf *form, const char *name, const char *value)
 		form->failed = true;
 }
 
-// Seconds with ms, as the API takes times and steps.
-static void form_ms(struct buf *form, const char *name, int64_t ms)
-{
-	buf_printf(form, "&%s=%lld.%03lld", name, (long long)(ms / 1000), (long long)(ms % 1000));
-}
-
 static int start_call(struct promql *p, const struct promql_question *q, const int64_t *range_ms, promql_done_fn *done,
                       void *arg, struct err *e)
 {
@@ -296,29 +335,32 @@ static int start_call(struct promql *p, const struct promql_question *q, const i
 		return err_set(e, ERR_INPUT, "the query is empty");
 	if (len > PROMQL_QUERY_BYTES_MAX)
 		return err_set(e, ERR_LIMIT, "the query has %zu bytes; the ceiling is %d", len, PROMQL_QUERY_BYTES_MAX);
+	bool is_shorter = q->timeout_ms > 0 && q->timeout_ms < p->timeout_ms;
 	struct promql_call *call = calloc(1, sizeof *call);
 	if (!call)
 		return no_memory(e);
-	*call = (struct promql_call){.p = p,
-	                             .is_range = range_ms != NULL,
-	                             .lookback_ms = q->lookback_ms,
-	                             .done = done,
-	                             .arg = arg,
-	                             .started_mono_ms = clock_mono_ms(p->clock)};
+	*call = (struct promql_call){
+	        .p = p,
+	        .is_range = range_ms != NULL,
+	        .lookback_ms = q->lookback_ms,
+	        .timeout_ms = is_shorter ? q->timeout_ms : p->timeout_ms,
+	        .decoding = {.max_series = q->max_series,
+	                     .max_bytes = range_ms ? PROMQL_RANGE_BYTES_MAX : PROMQL_ANSWER_BYTES_MAX,
+	                     .labels = q->labels,
+	                     .budget = p->budget},
+	        .done = done,
+	        .arg = arg,
+	        .started_mono_ms = clock_mono_ms(p->clock)};
 	buf_init(&call->form, 3 * len + FORM_BYTES_MAX);
 	form_text(&call->form, "query", q->query);
-	if (range_ms) {
-		form_ms(&call->form, "start", range_ms[0]);
-		form_ms(&call->form, "end", range_ms[1]);
-		form_ms(&call->form, "step", range_ms[2]);
-	} else if (q->time_ms) {
-		form_ms(&call->form, "time", q->time_ms);
-	}
-	buf_puts(&call->form, p->timeout);
+	if (range_ms)
+		memcpy(call->range_ms, range_ms, sizeof call->range_ms);
+	else
+		call->range_ms[0] = q->time_ms;
 	int rc;
 	if (call->form.failed)
 		rc = no_memory(e);
-	else if (p->kind != PROMQL_KIND_AUTO)
+	else if (p->kind != PROMQL_KIND_AUTO && !p->must_ask_date)
 		rc = promql_send(call, call->started_mono_ms, e);
 	else
 		rc = p->detection ? 0 : promql_detect(p, call->started_mono_ms, e);
@@ -336,12 +378,9 @@ int promql_ask(struct promql *p, const struct promql_question *q, promql_done_fn
 		return err_set(e, ERR_INPUT, "the query time %lld ms is before 1970", (long long)q->time_ms);
 	if (q->lookback_ms < 0)
 		return err_set(e, ERR_INPUT, "the lookback of %lld ms is negative", (long long)q->lookback_ms);
+	if (q->timeout_ms < 0)
+		return err_set(e, ERR_INPUT, "the timeout of %lld ms is negative", (long long)q->timeout_ms);
 	return start_call(p, q, NULL, done, arg, e);
-}
-
-int promql_query(struct promql *p, const char *query, int64_t time_ms, promql_done_fn *done, void *arg, struct err *e)
-{
-	return promql_ask(p, &(struct promql_question){.query = query, .time_ms = time_ms}, done, arg, e);
 }
 
 int promql_query_range(struct promql *p, const char *query, int64_t start_ms, int64_t end_ms, int64_t step_ms,

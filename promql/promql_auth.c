@@ -6,8 +6,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/http_client.h"
-#include "promql/promql.h"
+#include "base/http/http_client.h"
+#include "promql/promql_config.h"
 
 static void forget(char *secret)
 {
@@ -22,7 +22,7 @@ static int set_text(char **ret, const char *text, struct err *e)
 	return text && !*ret ? err_set(e, ERR_INTERNAL, "out of memory") : 0;
 }
 
-// A control character would end the header and start another one.
+// A control character would end the header and start a second header.
 static bool is_header_safe(const char *s)
 {
 	for (; *s; s++)

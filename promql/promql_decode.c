@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reply bodies of the Prometheus HTTP API v1 -> plain arrays. Prometheus: docs/querying/api.md, "Expression query
-// result formats".
-#include <math.h>
+// Replies of the Prometheus HTTP API v1, token by token -> plain arrays. Members may come in any order: a proxy that
+// sorts them puts `data` before `status`, `result` before `resultType` and `metric` before `value`. Prometheus:
+// docs/querying/api.md, "Expression query result formats".
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/err.h"
-#include "base/json_read.h"
+#include "base/json/json_scan.h"
 #include "base/num.h"
-#include "promql/promql.h"
+#include "promql/promql_answer.h"
+#include "promql/promql_api_error.h"
+#include "promql/promql_decoder.h"
+#include "promql/promql_result.h"
 #include "promql/promql_text.h"
+#include "promql/promql_time.h"
 
 static const char *const type_names[] = {
         [PROMQL_VECTOR] = "vector",
@@ -20,353 +24,674 @@ static const char *const type_names[] = {
 };
 _Static_assert(sizeof type_names / sizeof type_names[0] == PROMQL_TYPE__COUNT, "one name per result type");
 
-// errorType of an error body -> kind. A type that is not here is a refusal.
+#define PLACE_BYTES  64
+#define TYPE_UNKNOWN PROMQL_TYPE__COUNT
+
+enum status { STATUS_UNKNOWN, STATUS_SUCCESS, STATUS_ERROR, STATUS_OTHER };
+// What `result` holds.
+enum shape { SHAPE_NONE, SHAPE_LIST, SHAPE_PAIR, SHAPE_OTHER };
+
+// The container that the next token stands in.
+enum where { IN_TEXT, IN_REPLY, IN_DATA, IN_RESULT, IN_ITEM, IN_METRIC, IN_VALUES, IN_PAIR, IN_WARNINGS };
+
+enum member {
+	MEMBER_OTHER,
+	MEMBER_STATUS,
+	MEMBER_DATA,
+	MEMBER_ERROR_TYPE,
+	MEMBER_ERROR,
+	MEMBER_WARNINGS,
+	MEMBER_IS_PARTIAL,
+	MEMBER_RESULT_TYPE,
+	MEMBER_RESULT,
+	MEMBER_METRIC,
+	MEMBER_VALUE,
+	MEMBER_VALUES,
+	MEMBER_HISTOGRAM,
+	MEMBER_HISTOGRAMS,
+};
 static const struct {
-	const char *type;
-	enum err_kind kind;
-} error_kinds[] = {
-        {"bad_data", ERR_REJECTED},   {"execution", ERR_REJECTED},
-        {"timeout", ERR_TIMEOUT},     {"canceled", ERR_SERVER}, // the server gave up, not we
-        {"internal", ERR_SERVER},     {"unavailable", ERR_SERVER},
-        {"not_found", ERR_NOT_FOUND}, {"too_many_requests", ERR_THROTTLED}, // Mimir
+	const char *name;
+	enum where where;
+	enum member member;
+} members[] = {
+        {"metric", IN_ITEM, MEMBER_METRIC},
+        {"value", IN_ITEM, MEMBER_VALUE},
+        {"values", IN_ITEM, MEMBER_VALUES},
+        {"histogram", IN_ITEM, MEMBER_HISTOGRAM},
+        {"histograms", IN_ITEM, MEMBER_HISTOGRAMS},
+        {"status", IN_REPLY, MEMBER_STATUS},
+        {"data", IN_REPLY, MEMBER_DATA},
+        {"errorType", IN_REPLY, MEMBER_ERROR_TYPE},
+        {"error", IN_REPLY, MEMBER_ERROR},
+        {"warnings", IN_REPLY, MEMBER_WARNINGS},
+        {"isPartial", IN_REPLY, MEMBER_IS_PARTIAL}, // VictoriaMetrics, cluster version
+        {"resultType", IN_DATA, MEMBER_RESULT_TYPE},
+        {"result", IN_DATA, MEMBER_RESULT},
 };
 
-struct decoder {
-	struct arena *a;
-	struct err *e;
-	size_t n_samples; // over all series
+// A pair [seconds, text] that is being read.
+struct pair {
+	size_t n; // elements so far
+	enum where up;
+	int64_t time_ms;
 };
 
-#define PLACE_BYTES 64
+// The series that is being read.
+struct item {
+	uint32_t members;                   // bits: seen so far
+	char label_name[PROMQL_NAME_BYTES]; // of the label whose value comes next, cut
+	size_t label_name_len;
+	size_t n_values; // pairs of `values` so far
+};
 
-// "data.result[3].values[2]": where in the reply something is wrong. sample < 0: the one "value" of a vector series;
-// series < 0: a scalar or string, whose result is the sample itself.
-static const char *place(char out[static PLACE_BYTES], int64_t series, int64_t sample)
+struct promql_decoder {
+	struct json_scan scan;
+	struct promql_answer *answer;
+	struct err *e; // of the call that is running
+	int64_t clock_offset_ms;
+	enum where where;
+	enum member member; // whose value comes next
+	bool is_skipping;
+	size_t skip_depth; // until the scan is there again
+	uint32_t members;  // bits: of the reply and of data, seen so far
+	enum status status;
+	// What is wrong with `data` counts only once `status` is known to be success.
+	struct err data_error;
+	const char *error_type, *error_text;
+	bool is_partial;
+	size_t n_warnings; // read
+	enum promql_type type;
+	enum promql_type items_type; // by what the items hold
+	enum shape shape;
+	struct pair pair;
+	const char *pair_text; // of a scalar or string
+	struct item item;
+};
+
+static int on_token(void *arg, const struct json_token *t, struct err *e);
+
+// ---- life ----
+
+struct promql_decoder *promql_decoder_new(struct arena *a)
 {
-	if (series < 0)
-		snprintf(out, PLACE_BYTES, "data.result");
-	else if (sample < 0)
-		snprintf(out, PLACE_BYTES, "data.result[%lld].value", (long long)series);
+	struct promql_decoder *d = calloc(1, sizeof *d);
+	if (!d)
+		return NULL;
+	d->answer = promql_answer_new(a);
+	if (!d->answer) {
+		free(d);
+		return NULL;
+	}
+	json_scan_init(&d->scan, PROMQL_LABEL_BYTES_MAX, on_token, d);
+	return d;
+}
+
+void promql_decoder_free(struct promql_decoder *d)
+{
+	if (!d)
+		return;
+	json_scan_done(&d->scan);
+	promql_answer_free(d->answer);
+	free(d);
+}
+
+void promql_decoder_start(struct promql_decoder *d, const struct promql_decoder_options *o)
+{
+	promql_answer_start(d->answer, &(struct promql_answer_options){
+	                                       .max_series = o->max_series ? o->max_series : PROMQL_SERIES_MAX,
+	                                       .max_bytes = o->max_bytes,
+	                                       .labels = o->labels,
+	                                       .budget = o->budget,
+	                               });
+	json_scan_reset(&d->scan);
+	d->clock_offset_ms = o->clock_offset_ms;
+	d->where = IN_TEXT;
+	d->is_skipping = d->is_partial = false;
+	d->members = 0;
+	d->status = STATUS_UNKNOWN;
+	d->data_error.kind = ERR_NONE;
+	d->error_type = d->error_text = "";
+	d->n_warnings = 0;
+	d->type = d->items_type = TYPE_UNKNOWN;
+	d->shape = SHAPE_NONE;
+	d->pair.n = 0;
+	d->pair_text = NULL;
+}
+
+void promql_decoder_detach(struct promql_decoder *d)
+{
+	promql_answer_detach(d->answer);
+}
+
+// ---- errors ----
+
+static size_t item_index(const struct promql_decoder *d)
+{
+	return promql_answer_n_series(d->answer);
+}
+
+// "data.result[3].values[2]": where in the reply something is wrong.
+static const char *place(const struct promql_decoder *d, char out[static PLACE_BYTES])
+{
+	if (d->pair.up == IN_VALUES)
+		snprintf(out, PLACE_BYTES, "data.result[%zu].values[%zu]", item_index(d), d->item.n_values);
+	else if (d->pair.up == IN_ITEM)
+		snprintf(out, PLACE_BYTES, "data.result[%zu].value", item_index(d));
 	else
-		snprintf(out, PLACE_BYTES, "data.result[%lld].values[%lld]", (long long)series, (long long)sample);
+		snprintf(out, PLACE_BYTES, "data.result");
 	return out;
 }
 
-static int no_memory(const struct decoder *d)
+// Something in `data` is wrong, as *d->e says. What came before the status may belong to an error reply: it is kept
+// until the status is known, and the rest of `data` is passed over.
+static int wrong_data(struct promql_decoder *d)
 {
-	return err_set(d->e, ERR_LIMIT, "the decoded result needs more than the ceiling of %zu bytes", d->a->max_bytes);
+	if (d->status == STATUS_SUCCESS)
+		return -1;
+	d->data_error = *d->e;
+	d->where = IN_REPLY;
+	d->is_skipping = d->scan.depth > 1;
+	d->skip_depth = 1;
+	return 0;
 }
 
-static size_t count_children(const cJSON *parent)
+// The answer refused what was added, as *d->e says: bad data may belong to an error reply, a passed ceiling ends the
+// decoding at once.
+static int refused(struct promql_decoder *d)
 {
-	size_t n = 0;
-	for (const cJSON *c = parent->child; c; c = c->next)
-		n++;
-	return n;
+	return d->e->kind == ERR_INPUT || d->e->kind == ERR_PROTOCOL ? wrong_data(d) : -1;
 }
 
-static int decode_error_body(const cJSON *root, struct err *e)
-{
-	const char *type = json_get_str(root, "errorType", "");
-	const char *text = json_get_str(root, "error", "");
-	enum err_kind kind = ERR_REJECTED;
-	for (size_t i = 0; i < sizeof error_kinds / sizeof error_kinds[0]; i++)
-		if (strcmp(error_kinds[i].type, type) == 0)
-			kind = error_kinds[i].kind;
-	char type_line[PROMQL_NAME_BYTES], text_line[PROMQL_TEXT_BYTES];
-	promql_text_show(type_line, sizeof type_line, type, strlen(type));
-	promql_text_show(text_line, sizeof text_line, text, strlen(text));
-	return err_set(e, kind, "query failed (%s): %s", type_line[0] ? type_line : "no errorType",
-	               text_line[0] ? text_line : "the server gave no reason");
-}
-
-// A pair [seconds, text]; *ret_text is the second half.
-static int decode_pair(const cJSON *pair, int64_t series, int64_t sample, int64_t *ret_time_ms, const char **ret_text,
-                       struct err *e)
+static int not_a_pair(struct promql_decoder *d)
 {
 	char at[PLACE_BYTES];
-	const cJSON *time = cJSON_IsArray(pair) ? pair->child : NULL;
-	const cJSON *text = time ? time->next : NULL;
-	if (!text || text->next)
-		return err_set(e, ERR_PROTOCOL, "%s: not a pair [time, \"value\"]", place(at, series, sample));
-	// 2^53 ms is past the year 285000; beyond it a double no longer holds whole milliseconds.
-	if (!cJSON_IsNumber(time) || !isfinite(time->valuedouble) || fabs(time->valuedouble) > 9007199254740.0)
-		return err_set(e, ERR_PROTOCOL, "%s[0]: the time is not a number of seconds since the epoch",
-		               place(at, series, sample));
-	if (!cJSON_IsString(text))
-		return err_set(e, ERR_PROTOCOL, "%s[1]: the value is not a string", place(at, series, sample));
-	*ret_time_ms = llround(time->valuedouble * 1000.0);
-	*ret_text = text->valuestring;
-	return 0;
+	err_set(d->e, ERR_PROTOCOL, "%s: not a pair [time, \"value\"]", place(d, at));
+	return wrong_data(d);
 }
 
-static int decode_sample(const cJSON *pair, int64_t series, int64_t sample, struct promql_sample *ret, struct err *e)
+static int not_labels(struct promql_decoder *d)
 {
-	const char *text = "";
-	if (decode_pair(pair, series, sample, &ret->time_ms, &text, e) < 0)
-		return -1;
-	if (num_parse_sample(text, strlen(text), &ret->value, NULL) < 0) {
-		char at[PLACE_BYTES], line[PROMQL_NAME_BYTES];
-		return err_set(e, ERR_PROTOCOL, "%s[1]: \"%s\" is not a sample value", place(at, series, sample),
-		               promql_text_show(line, sizeof line, text, strlen(text)));
+	err_set(d->e, ERR_PROTOCOL, "data.result[%zu].metric: not an object of labels", item_index(d));
+	return wrong_data(d);
+}
+
+static bool is_begin(const struct json_token *t)
+{
+	return t->kind == JSON_OBJECT_BEGIN || t->kind == JSON_ARRAY_BEGIN;
+}
+
+static bool is_end(const struct json_token *t)
+{
+	return t->kind == JSON_OBJECT_END || t->kind == JSON_ARRAY_END;
+}
+
+// Passes over a value.
+static int skip(struct promql_decoder *d, const struct json_token *t)
+{
+	if (is_begin(t)) {
+		d->is_skipping = true;
+		d->skip_depth = d->scan.depth - 1;
 	}
 	return 0;
 }
 
-static int decode_labels(struct decoder *d, const cJSON *item, int64_t index, struct promql_series *ret)
+// ---- pairs ----
+
+static void pair_begins(struct promql_decoder *d, enum where up)
 {
-	const cJSON *metric = json_get(item, "metric");
-	if (!cJSON_IsObject(metric))
-		return err_set(d->e, ERR_PROTOCOL, "data.result[%lld].metric: not an object of labels",
-		               (long long)index);
-	size_t n = count_children(metric);
-	if (n > PROMQL_LABELS_MAX)
-		return err_set(d->e, ERR_LIMIT, "data.result[%lld] has %zu labels; the ceiling is %d", (long long)index,
-		               n, PROMQL_LABELS_MAX);
-	struct promql_label *labels = arena_calloc(d->a, n, sizeof *labels);
-	if (n && !labels)
-		return no_memory(d);
-	size_t i = 0;
-	for (const cJSON *c = metric->child; c; c = c->next, i++) {
+	d->pair = (struct pair){.up = up};
+	d->where = IN_PAIR;
+}
+
+static int take_time(struct promql_decoder *d, const struct json_token *t)
+{
+	int64_t time_ms;
+	if (t->kind != JSON_NUMBER || promql_time_parse(t->text, t->len, &time_ms) < 0) {
+		char at[PLACE_BYTES];
+		err_set(d->e, ERR_PROTOCOL, "%s[0]: the time is not a number of seconds since the epoch", place(d, at));
+		return wrong_data(d);
+	}
+	d->pair.time_ms = time_ms - d->clock_offset_ms;
+	return 0;
+}
+
+// Finds *d->e filled when it is not 0.
+static int parse_value(struct promql_decoder *d, const char *text, size_t len, struct promql_sample *ret)
+{
+	ret->time_ms = d->pair.time_ms;
+	if (num_parse_sample(text, len, &ret->value, NULL) == 0)
+		return 0;
+	char at[PLACE_BYTES], line[PROMQL_NAME_BYTES];
+	return err_set(d->e, ERR_PROTOCOL, "%s[1]: \"%s\" is not a sample value", place(d, at),
+	               promql_text_show(line, sizeof line, text, len));
+}
+
+static int put_sample(struct promql_decoder *d, const struct json_token *t)
+{
+	struct promql_sample sample;
+	if (parse_value(d, t->text, t->len, &sample) < 0)
+		return wrong_data(d);
+	int rc = d->pair.up == IN_ITEM ? promql_answer_set_sample(d->answer, &sample, d->e)
+	                               : promql_answer_append_sample(d->answer, &sample, d->e);
+	return rc < 0 ? refused(d) : 0;
+}
+
+static int take_value(struct promql_decoder *d, const struct json_token *t)
+{
+	char at[PLACE_BYTES];
+	if (t->kind != JSON_STRING) {
+		err_set(d->e, ERR_PROTOCOL, "%s[1]: the value is not a string", place(d, at));
+		return wrong_data(d);
+	}
+	if (d->pair.up != IN_DATA)
+		return put_sample(d, t);
+	if (t->bytes > t->len)
+		return err_set(d->e, ERR_TOO_LARGE, "%s[1] has %zu bytes; the ceiling is %d", place(d, at), t->bytes,
+		               PROMQL_LABEL_BYTES_MAX);
+	d->pair_text = promql_answer_copy_text(d->answer, t->text, t->len, d->e);
+	return d->pair_text ? 0 : -1;
+}
+
+static int in_pair(struct promql_decoder *d, const struct json_token *t)
+{
+	if (!is_end(t)) {
+		size_t i = d->pair.n++;
+		return i == 0 ? take_time(d, t) : i == 1 ? take_value(d, t) : not_a_pair(d);
+	}
+	if (d->pair.n != 2)
+		return not_a_pair(d);
+	d->where = d->pair.up;
+	if (d->where == IN_VALUES)
+		d->item.n_values++;
+	return 0;
+}
+
+static int in_values(struct promql_decoder *d, const struct json_token *t)
+{
+	if (is_end(t)) {
+		d->where = IN_ITEM;
+		return 0;
+	}
+	pair_begins(d, IN_VALUES);
+	return t->kind == JSON_ARRAY_BEGIN ? 0 : not_a_pair(d);
+}
+
+// ---- labels ----
+
+static int label_too_long(struct promql_decoder *d, size_t bytes)
+{
+	char line[PROMQL_NAME_BYTES];
+	promql_text_show(line, sizeof line, d->item.label_name, d->item.label_name_len);
+	return err_set(d->e, ERR_LIMIT, "data.result[%zu].metric.%s has %zu bytes; the ceiling is %d", item_index(d),
+	               line, bytes, PROMQL_LABEL_BYTES_MAX);
+}
+
+static int label_name(struct promql_decoder *d, const struct json_token *t)
+{
+	struct item *item = &d->item;
+	item->label_name_len = t->len < sizeof item->label_name ? t->len : sizeof item->label_name;
+	memcpy(item->label_name, t->text, item->label_name_len);
+	if (t->bytes > PROMQL_LABEL_BYTES_MAX)
+		return label_too_long(d, t->bytes);
+	return promql_answer_add_label_name(d->answer, t->text, t->len, d->e) < 0 ? refused(d) : 0;
+}
+
+static int label_value(struct promql_decoder *d, const struct json_token *t)
+{
+	if (t->kind != JSON_STRING) {
 		char line[PROMQL_NAME_BYTES];
-		promql_text_show(line, sizeof line, c->string, strlen(c->string));
-		if (!cJSON_IsString(c))
-			return err_set(d->e, ERR_PROTOCOL, "data.result[%lld].metric.%s: not a string",
-			               (long long)index, line);
-		size_t name_len = strlen(c->string), value_len = strlen(c->valuestring);
-		size_t longest = name_len > value_len ? name_len : value_len;
-		if (longest > PROMQL_LABEL_BYTES_MAX)
-			return err_set(d->e, ERR_LIMIT, "data.result[%lld].metric.%s has %zu bytes; the ceiling is %d",
-			               (long long)index, line, longest, PROMQL_LABEL_BYTES_MAX);
-		labels[i].name = arena_strndup(d->a, c->string, name_len);
-		labels[i].value = arena_strndup(d->a, c->valuestring, value_len);
-		if (!labels[i].name || !labels[i].value)
-			return no_memory(d);
+		promql_text_show(line, sizeof line, d->item.label_name, d->item.label_name_len);
+		err_set(d->e, ERR_PROTOCOL, "data.result[%zu].metric.%s: not a string", item_index(d), line);
+		return wrong_data(d);
 	}
-	ret->labels = labels;
-	ret->n_labels = n;
+	if (t->bytes > PROMQL_LABEL_BYTES_MAX)
+		return label_too_long(d, t->bytes);
+	return promql_answer_add_label_value(d->answer, t->text, t->len, d->e) < 0 ? refused(d) : 0;
+}
+
+static int in_metric(struct promql_decoder *d, const struct json_token *t)
+{
+	if (t->kind == JSON_KEY)
+		return label_name(d, t);
+	if (t->kind != JSON_OBJECT_END)
+		return label_value(d, t);
+	d->where = IN_ITEM;
 	return 0;
 }
 
-// "{__name__="up", job="node"}", cut: enough to find the series again.
-static const char *series_name(char out[static PROMQL_TEXT_BYTES], const struct promql_series *s)
+// ---- series ----
+
+static bool has(uint32_t members_seen, enum member m)
 {
-	char raw[PROMQL_TEXT_BYTES] = "";
-	size_t used = 0;
-	for (size_t i = 0; i < s->n_labels && used < sizeof raw; i++) {
-		int n = snprintf(raw + used, sizeof raw - used, "%s%.60s=\"%.60s\"", i ? ", " : "{", s->labels[i].name,
-		                 s->labels[i].value);
-		used += n > 0 ? (size_t)n : 0;
+	return members_seen >> m & 1;
+}
+
+static int item_ended(struct promql_decoder *d)
+{
+	const struct item *item = &d->item;
+	d->where = IN_RESULT;
+	if (!has(item->members, MEMBER_METRIC))
+		return not_labels(d);
+	enum promql_type type = d->type;
+	if (type == TYPE_UNKNOWN)
+		type = d->items_type;
+	if (type == TYPE_UNKNOWN)
+		type = has(item->members, MEMBER_VALUES) || has(item->members, MEMBER_HISTOGRAMS) ? PROMQL_MATRIX
+		                                                                                  : PROMQL_VECTOR;
+	d->items_type = type;
+	if (has(item->members, type == PROMQL_VECTOR ? MEMBER_HISTOGRAM : MEMBER_HISTOGRAMS)) {
+		char name[PROMQL_TEXT_BYTES];
+		err_set(d->e, ERR_UNSUPPORTED,
+		        "not supported: series %s is a native histogram; query one number of it, as with "
+		        "histogram_quantile(0.95, ...)",
+		        promql_answer_series_name(d->answer, name));
+		return wrong_data(d);
 	}
-	if (used + 1 < sizeof raw)
-		snprintf(raw + used, sizeof raw - used, s->n_labels ? "}" : "{}");
-	return promql_text_show(out, PROMQL_TEXT_BYTES, raw, strlen(raw));
+	if (!has(item->members, type == PROMQL_VECTOR ? MEMBER_VALUE : MEMBER_VALUES)) {
+		d->pair.up = IN_ITEM;
+		if (type == PROMQL_VECTOR)
+			return not_a_pair(d);
+		err_set(d->e, ERR_PROTOCOL, "data.result[%zu].values: not a list of samples", item_index(d));
+		return wrong_data(d);
+	}
+	return promql_answer_end_series(d->answer, type, d->e) < 0 ? refused(d) : 0;
 }
 
-static int refuse_histogram(struct decoder *d, const struct promql_series *s)
+static int item_member(struct promql_decoder *d, const struct json_token *t)
 {
-	char name[PROMQL_TEXT_BYTES];
-	return err_set(d->e, ERR_UNSUPPORTED,
-	               "not supported: series %s is a native histogram; query one number of it, as with "
-	               "histogram_quantile(0.95, ...)",
-	               series_name(name, s));
+	switch (d->member) {
+	case MEMBER_METRIC:
+		d->where = IN_METRIC;
+		return t->kind == JSON_OBJECT_BEGIN ? 0 : not_labels(d);
+	case MEMBER_VALUE:
+		if (d->type == PROMQL_MATRIX)
+			return skip(d, t);
+		pair_begins(d, IN_ITEM);
+		return t->kind == JSON_ARRAY_BEGIN ? 0 : not_a_pair(d);
+	case MEMBER_VALUES:
+		if (d->type == PROMQL_VECTOR)
+			return skip(d, t);
+		d->where = IN_VALUES;
+		if (t->kind == JSON_ARRAY_BEGIN)
+			return 0;
+		err_set(d->e, ERR_PROTOCOL, "data.result[%zu].values: not a list of samples", item_index(d));
+		return wrong_data(d);
+	default:
+		return skip(d, t);
+	}
 }
 
-static int take_samples(struct decoder *d, size_t n, struct promql_sample **ret)
-{
-	if (n > PROMQL_SAMPLES_MAX - d->n_samples)
-		return err_set(d->e, ERR_LIMIT, "the result has %zu samples or more; the ceiling is %d",
-		               d->n_samples + n, PROMQL_SAMPLES_MAX);
-	d->n_samples += n;
-	*ret = arena_calloc(d->a, n, sizeof **ret);
-	return n && !*ret ? no_memory(d) : 0;
-}
+// ---- the reply ----
 
-static int decode_vector_item(struct decoder *d, const cJSON *item, int64_t index, struct promql_series *ret)
+static int note_member(struct promql_decoder *d, const struct json_token *t, uint32_t *seen)
 {
-	if (decode_labels(d, item, index, ret) < 0)
-		return -1;
-	if (json_get(item, "histogram"))
-		return refuse_histogram(d, ret);
-	struct promql_sample *sample;
-	if (take_samples(d, 1, &sample) < 0 || decode_sample(json_get(item, "value"), index, -1, sample, d->e) < 0)
-		return -1;
-	ret->samples = sample;
-	ret->n_samples = 1;
+	d->member = MEMBER_OTHER;
+	for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
+		if (members[i].where == d->where && strncmp(members[i].name, t->text, t->len) == 0 &&
+		    members[i].name[t->len] == '\0')
+			d->member = members[i].member;
+	if (d->member == MEMBER_OTHER)
+		return 0;
+	if (has(*seen, d->member)) {
+		const char *of = d->where == IN_REPLY ? "the reply" : d->where == IN_DATA ? "data" : "a series";
+		return err_set(d->e, ERR_PROTOCOL, "%s has the member %.*s twice", of, (int)t->len, t->text);
+	}
+	*seen |= (uint32_t)1 << d->member;
 	return 0;
 }
 
-static int decode_matrix_item(struct decoder *d, const cJSON *item, int64_t index, struct promql_series *ret)
+static int in_item(struct promql_decoder *d, const struct json_token *t)
 {
-	if (decode_labels(d, item, index, ret) < 0)
+	if (t->kind == JSON_KEY)
+		return note_member(d, t, &d->item.members);
+	return t->kind == JSON_OBJECT_END ? item_ended(d) : item_member(d, t);
+}
+
+static int item_begins(struct promql_decoder *d)
+{
+	if (promql_answer_begin_series(d->answer, d->e) < 0)
 		return -1;
-	if (json_get(item, "histograms"))
-		return refuse_histogram(d, ret);
-	const cJSON *values = json_get(item, "values");
-	if (!cJSON_IsArray(values))
-		return err_set(d->e, ERR_PROTOCOL, "data.result[%lld].values: not a list of samples", (long long)index);
-	struct promql_sample *samples;
-	size_t n = count_children(values), i = 0;
-	if (take_samples(d, n, &samples) < 0)
-		return -1;
-	for (const cJSON *c = values->child; c; c = c->next, i++) {
-		if (decode_sample(c, index, (int64_t)i, &samples[i], d->e) < 0)
-			return -1;
-		if (i && samples[i].time_ms < samples[i - 1].time_ms)
-			return err_set(d->e, ERR_PROTOCOL, "data.result[%lld].values[%zu]: the time goes back",
-			               (long long)index, i);
-	}
-	ret->samples = samples;
-	ret->n_samples = n;
+	d->item.members = 0;
+	d->item.n_values = 0;
+	d->where = IN_ITEM;
 	return 0;
 }
 
-static int decode_series(struct decoder *d, const cJSON *result, struct promql_result *ret)
+static int in_result(struct promql_decoder *d, const struct json_token *t)
 {
-	if (!cJSON_IsArray(result))
+	if (is_end(t)) {
+		d->where = IN_DATA;
+		return 0;
+	}
+	bool is_list = d->type == PROMQL_VECTOR || d->type == PROMQL_MATRIX;
+	bool is_item = t->kind == JSON_OBJECT_BEGIN;
+	if (is_item && (is_list || d->type == TYPE_UNKNOWN))
+		return item_begins(d);
+	if (is_list || item_index(d) > 0)
+		return not_labels(d);
+	d->shape = SHAPE_PAIR;
+	pair_begins(d, IN_DATA);
+	return is_item ? not_a_pair(d) : in_pair(d, t);
+}
+
+static int take_type(struct promql_decoder *d, const struct json_token *t)
+{
+	bool is_text = t->kind == JSON_STRING;
+	for (int i = 0; i < PROMQL_TYPE__COUNT; i++)
+		if (is_text && t->len == strlen(type_names[i]) && memcmp(type_names[i], t->text, t->len) == 0) {
+			d->type = (enum promql_type)i;
+			return 0;
+		}
+	char line[PROMQL_NAME_BYTES];
+	promql_text_show(line, sizeof line, is_text ? t->text : "", is_text ? t->len : 0);
+	err_set(d->e, ERR_PROTOCOL, "data.resultType: \"%s\" is not vector, scalar, matrix or string", line);
+	return wrong_data(d);
+}
+
+static int in_data(struct promql_decoder *d, const struct json_token *t)
+{
+	if (t->kind == JSON_KEY)
+		return note_member(d, t, &d->members);
+	if (t->kind == JSON_OBJECT_END) {
+		d->where = IN_REPLY;
+		return 0;
+	}
+	if (d->member == MEMBER_RESULT_TYPE)
+		return is_begin(t) ? take_type(d, &(struct json_token){.kind = JSON_NULL}) : take_type(d, t);
+	if (d->member != MEMBER_RESULT)
+		return skip(d, t);
+	d->shape = t->kind == JSON_ARRAY_BEGIN ? SHAPE_LIST : SHAPE_OTHER;
+	if (d->shape == SHAPE_OTHER)
+		return skip(d, t);
+	d->where = IN_RESULT;
+	return 0;
+}
+
+// Prometheus 2.48 to 2.55 put remarks on the query ("metric might not be a counter") beside the warnings; 3.0 has
+// `infos` for them. They say nothing about missing data.
+static bool is_remark(const struct json_token *t)
+{
+	static const char start[] = "PromQL info:";
+	return t->len >= sizeof start - 1 && memcmp(t->text, start, sizeof start - 1) == 0;
+}
+
+static int in_warnings(struct promql_decoder *d, const struct json_token *t)
+{
+	if (is_end(t)) {
+		d->where = IN_REPLY;
+		return 0;
+	}
+	size_t i = d->n_warnings++;
+	if (t->kind != JSON_STRING) {
+		err_set(d->e, ERR_PROTOCOL, "warnings[%zu]: not a string", i);
+		return wrong_data(d);
+	}
+	// One warning makes the data partial, wherever it stands: of a flood the rest may go.
+	return is_remark(t) ? 0 : promql_answer_add_warning(d->answer, t->text, t->len, d->e);
+}
+
+static int take_status(struct promql_decoder *d, const struct json_token *t)
+{
+	d->status = t->kind != JSON_STRING                                   ? STATUS_OTHER
+	            : t->len == 7 && memcmp(t->text, "success", t->len) == 0 ? STATUS_SUCCESS
+	            : t->len == 5 && memcmp(t->text, "error", t->len) == 0   ? STATUS_ERROR
+	                                                                     : STATUS_OTHER;
+	if (d->status == STATUS_SUCCESS && d->data_error.kind != ERR_NONE) {
+		*d->e = d->data_error;
+		return -1;
+	}
+	return skip(d, t);
+}
+
+static int take_error_part(struct promql_decoder *d, const struct json_token *t, const char **ret)
+{
+	if (t->kind != JSON_STRING)
+		return skip(d, t);
+	*ret = promql_answer_copy_text(d->answer, t->text, t->len, d->e);
+	return *ret ? 0 : -1;
+}
+
+static int reply_member(struct promql_decoder *d, const struct json_token *t)
+{
+	switch (d->member) {
+	case MEMBER_STATUS:
+		return take_status(d, t);
+	case MEMBER_ERROR_TYPE:
+		return take_error_part(d, t, &d->error_type);
+	case MEMBER_ERROR:
+		return take_error_part(d, t, &d->error_text);
+	case MEMBER_IS_PARTIAL:
+		d->is_partial = t->kind == JSON_TRUE;
+		if (t->kind == JSON_TRUE || t->kind == JSON_FALSE || t->kind == JSON_NULL)
+			return 0;
+		err_set(d->e, ERR_PROTOCOL, "isPartial: neither true nor false");
+		return wrong_data(d);
+	case MEMBER_WARNINGS:
+		if (t->kind == JSON_NULL)
+			return 0;
+		d->where = IN_WARNINGS;
+		if (t->kind == JSON_ARRAY_BEGIN)
+			return 0;
+		err_set(d->e, ERR_PROTOCOL, "warnings: not a list of strings");
+		return wrong_data(d);
+	case MEMBER_DATA:
+		if (t->kind != JSON_OBJECT_BEGIN) {
+			err_set(d->e, ERR_PROTOCOL, "data: not an object");
+			return wrong_data(d);
+		}
+		if (d->status == STATUS_ERROR)
+			return skip(d, t);
+		d->where = IN_DATA;
+		return 0;
+	default:
+		return skip(d, t);
+	}
+}
+
+static int in_reply(struct promql_decoder *d, const struct json_token *t)
+{
+	if (t->kind == JSON_KEY)
+		return note_member(d, t, &d->members);
+	return t->kind == JSON_OBJECT_END ? 0 : reply_member(d, t);
+}
+
+static int on_token(void *arg, const struct json_token *t, struct err *e)
+{
+	struct promql_decoder *d = arg;
+	d->e = e;
+	if (d->is_skipping) {
+		d->is_skipping = d->scan.depth != d->skip_depth;
+		return 0;
+	}
+	switch (d->where) {
+	case IN_REPLY:
+		return in_reply(d, t);
+	case IN_DATA:
+		return in_data(d, t);
+	case IN_RESULT:
+		return in_result(d, t);
+	case IN_ITEM:
+		return in_item(d, t);
+	case IN_METRIC:
+		return in_metric(d, t);
+	case IN_VALUES:
+		return in_values(d, t);
+	case IN_PAIR:
+		return in_pair(d, t);
+	case IN_WARNINGS:
+		return in_warnings(d, t);
+	default:
+		d->where = IN_REPLY;
+		return t->kind == JSON_OBJECT_BEGIN ? 0 : skip(d, t); // no reply at all: the status will be missing
+	}
+}
+
+int promql_decoder_feed(struct promql_decoder *d, const char *data, size_t len, struct err *e)
+{
+	d->e = e;
+	if (promql_answer_check(d->answer, e) < 0)
+		return -1;
+	return json_scan_feed(&d->scan, data, len, e);
+}
+
+// ---- the end ----
+
+static int finish_list(struct promql_decoder *d, struct promql_result *ret)
+{
+	if (d->shape == SHAPE_PAIR)
+		return not_labels(d);
+	if (d->shape != SHAPE_LIST)
 		return err_set(d->e, ERR_PROTOCOL, "data.result: not a list of series");
-	size_t n = count_children(result), i = 0;
-	if (n > PROMQL_SERIES_MAX)
-		return err_set(d->e, ERR_LIMIT, "the result has %zu series; the ceiling is %d: aggregate in the query",
-		               n, PROMQL_SERIES_MAX);
-	struct promql_series *series = arena_calloc(d->a, n, sizeof *series);
-	if (n && !series)
-		return no_memory(d);
-	for (const cJSON *c = result->child; c; c = c->next, i++) {
-		int rc = ret->type == PROMQL_VECTOR ? decode_vector_item(d, c, (int64_t)i, &series[i])
-		                                    : decode_matrix_item(d, c, (int64_t)i, &series[i]);
-		if (rc < 0)
-			return -1;
-	}
-	ret->series = series;
-	ret->n_series = n;
-	return 0;
+	if (item_index(d) && d->items_type != d->type)
+		return err_set(d->e, ERR_PROTOCOL, "data.result: the series of a %s, where data.resultType says %s",
+		               type_names[d->items_type], type_names[d->type]);
+	return promql_answer_list_series(d->answer, ret, d->e);
 }
 
-static int decode_scalar(struct decoder *d, const cJSON *result, struct promql_result *ret)
+static int finish_pair(struct promql_decoder *d, struct promql_result *ret)
 {
-	struct promql_series *series = arena_calloc(d->a, 1, sizeof *series);
-	struct promql_sample *sample;
-	if (!series)
-		return no_memory(d);
-	if (take_samples(d, 1, &sample) < 0 || decode_sample(result, -1, -1, sample, d->e) < 0)
+	d->pair.up = IN_DATA;
+	if (d->shape != SHAPE_PAIR || !d->pair_text)
+		return not_a_pair(d);
+	if (d->type == PROMQL_STRING) {
+		ret->string = d->pair_text;
+		return 0;
+	}
+	struct promql_series *series = promql_answer_alloc(d->answer, sizeof *series, d->e);
+	struct promql_sample *sample = series ? promql_answer_alloc(d->answer, sizeof *sample, d->e) : NULL;
+	if (!sample || parse_value(d, d->pair_text, strlen(d->pair_text), sample) < 0)
 		return -1;
-	series->samples = sample;
-	series->n_samples = 1;
+	*series = (struct promql_series){.samples = sample, .n_samples = 1};
 	ret->series = series;
 	ret->n_series = 1;
 	return 0;
 }
 
-static int decode_string(struct decoder *d, const cJSON *result, struct promql_result *ret)
+int promql_decoder_finish(struct promql_decoder *d, struct promql_result *ret, struct err *e)
 {
-	int64_t time_ms;
-	const char *text = "";
-	if (decode_pair(result, -1, -1, &time_ms, &text, d->e) < 0)
+	*ret = (struct promql_result){.type = PROMQL_VECTOR};
+	d->e = e;
+	if (promql_answer_check(d->answer, e) < 0)
 		return -1;
-	ret->string = arena_strdup(d->a, text);
-	return ret->string ? 0 : no_memory(d);
-}
-
-// Prometheus 2.48 to 2.55 put remarks on the query ("metric might not be a counter") beside the warnings; 3.0 has
-// `infos` for them. They say nothing about missing data.
-static bool is_remark(const char *warning)
-{
-	return strncmp(warning, "PromQL info:", 12) == 0;
-}
-
-static int add_warning(struct decoder *d, const char **warnings, size_t *n, const char *text)
-{
-	char line[PROMQL_TEXT_BYTES];
-	warnings[*n] = arena_strdup(d->a, promql_text_show(line, sizeof line, text, strlen(text)));
-	return warnings[(*n)++] ? 0 : no_memory(d);
-}
-
-static int decode_warnings(struct decoder *d, const cJSON *root, struct promql_result *ret)
-{
-	const cJSON *list = json_get(root, "warnings"), *partial = json_get(root, "isPartial");
-	bool is_partial = cJSON_IsTrue(partial); // VictoriaMetrics, cluster version
-	if (cJSON_IsNull(list))
-		list = NULL;
-	if (!json_may_be(partial, cJSON_IsBool))
-		return err_set(d->e, ERR_PROTOCOL, "isPartial: neither true nor false");
-	if (list && !cJSON_IsArray(list))
-		return err_set(d->e, ERR_PROTOCOL, "warnings: not a list of strings");
-	if (!list && !is_partial)
-		return 0;
-	size_t room = list ? count_children(list) : 0, n = 0, i = 0;
-	if (room > PROMQL_WARNINGS_MAX)
-		room = PROMQL_WARNINGS_MAX;
-	const char **warnings = arena_calloc(d->a, room + 1, sizeof *warnings);
-	if (!warnings)
-		return no_memory(d);
-	if (is_partial &&
-	    add_warning(d, warnings, &n, "the server marked the answer as partial: some of its storage is away") < 0)
+	if (json_scan_finish(&d->scan, e) < 0)
 		return -1;
-	for (const cJSON *c = list ? list->child : NULL; c; c = c->next, i++) {
-		if (!cJSON_IsString(c))
-			return err_set(d->e, ERR_PROTOCOL, "warnings[%zu]: not a string", i);
-		if (is_remark(c->valuestring) || n == room + is_partial)
-			continue; // one warning makes the data partial, wherever it stands: of a flood the rest may go
-		if (add_warning(d, warnings, &n, c->valuestring) < 0)
-			return -1;
-	}
-	ret->warnings = warnings;
-	ret->n_warnings = n;
+	if (d->status == STATUS_ERROR)
+		return promql_api_error_set(e, d->error_type, d->error_text);
+	if (d->status != STATUS_SUCCESS)
+		return err_set(e, ERR_PROTOCOL,
+		               "status: neither \"success\" nor \"error\": not a reply of the query API");
+	if (!has(d->members, MEMBER_DATA))
+		return err_set(e, ERR_PROTOCOL, "data: not an object");
+	if (d->type == TYPE_UNKNOWN)
+		return take_type(d, &(struct json_token){.kind = JSON_NULL});
+	struct promql_result result = {.type = d->type, .clock_offset_ms = d->clock_offset_ms};
+	bool is_pair = d->type == PROMQL_SCALAR || d->type == PROMQL_STRING;
+	if (promql_answer_list_warnings(d->answer, d->is_partial, &result, e) < 0 ||
+	    (is_pair ? finish_pair(d, &result) : finish_list(d, &result)) < 0)
+		return -1;
+	*ret = result;
 	return 0;
-}
-
-static int decode_type(const cJSON *data, enum promql_type *ret, struct err *e)
-{
-	const char *name = json_get_str(data, "resultType", "");
-	for (int t = 0; t < PROMQL_TYPE__COUNT; t++)
-		if (strcmp(type_names[t], name) == 0) {
-			*ret = (enum promql_type)t;
-			return 0;
-		}
-	char line[PROMQL_NAME_BYTES];
-	return err_set(e, ERR_PROTOCOL, "data.resultType: \"%s\" is not vector, scalar, matrix or string",
-	               promql_text_show(line, sizeof line, name, strlen(name)));
-}
-
-static int decode_success(struct decoder *d, const cJSON *root, struct promql_result *ret)
-{
-	const cJSON *data = json_get(root, "data");
-	if (!cJSON_IsObject(data))
-		return err_set(d->e, ERR_PROTOCOL, "data: not an object");
-	if (decode_type(data, &ret->type, d->e) < 0 || decode_warnings(d, root, ret) < 0)
-		return -1;
-	const cJSON *result = json_get(data, "result");
-	switch (ret->type) {
-	case PROMQL_SCALAR:
-		return decode_scalar(d, result, ret);
-	case PROMQL_STRING:
-		return decode_string(d, result, ret);
-	default:
-		return decode_series(d, result, ret);
-	}
-}
-
-int promql_decode(struct arena *a, const char *body, size_t len, struct promql_result *ret_result, struct err *e)
-{
-	*ret_result = (struct promql_result){.type = PROMQL_VECTOR};
-	cJSON *root = json_read(body, len, e);
-	if (!root)
-		return -1;
-	struct decoder d = {.a = a, .e = e};
-	const char *status = json_get_str(root, "status", "");
-	int rc;
-	if (strcmp(status, "success") == 0)
-		rc = decode_success(&d, root, ret_result);
-	else if (strcmp(status, "error") == 0)
-		rc = decode_error_body(root, e);
-	else
-		rc = err_set(e, ERR_PROTOCOL,
-		             "status: neither \"success\" nor \"error\": not a reply of the query API");
-	cJSON_Delete(root);
-	if (rc < 0)
-		*ret_result = (struct promql_result){.type = PROMQL_VECTOR};
-	return rc;
 }
 
 const char *promql_type_name(enum promql_type t)

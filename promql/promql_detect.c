@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds out whose query API it is, before the first query is sent.
+// Detects which query API a source has, before the first query is sent, and reads its clock after ours was set.
 #include "base/err.h"
 #include "promql/promql_dialect.h"
 #include "promql/promql_private.h"
+
+#define BUILDINFO_BYTES_MAX ((size_t)64 * 1024)
 
 static void fail_waiting(struct promql *p, const struct err *error)
 {
@@ -37,8 +39,12 @@ static void on_buildinfo(void *arg, const struct http_response *r, const struct 
 		fail_waiting(p, error);
 		return;
 	}
+	promql_note_clock(p, r->date_ms, r->elapsed_us);
+	promql_forget_clock_step(p);
 	bool again = r->status == 401 || r->status == 429 || r->status >= 500;
-	if (r->status >= 200 && r->status < 300)
+	if (p->kind != PROMQL_KIND_AUTO)
+		again = false; // only its Date was requested
+	else if (r->status >= 200 && r->status < 300)
 		p->kind = promql_kind_of_buildinfo(r->body, r->body_len, p->version);
 	else
 		p->kind = PROMQL_KIND_PROMETHEUS; // no such page, or not for us: what every one of them understands
@@ -55,7 +61,7 @@ int promql_detect(struct promql *p, int64_t now_mono_ms, struct err *e)
 	        .headers = (const char *const *)p->headers,
 	        .tls = &p->tls,
 	        .timeout_ms = p->timeout_ms,
-	        .max_body_bytes = p->max_body_bytes,
+	        .max_body_bytes = BUILDINFO_BYTES_MAX,
 	        .no_compression = true,
 	};
 	promql_auth_refresh(&p->auth, now_mono_ms);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json_read.h"
+#include "base/json/json_read.h"
 #include "promql/promql_text.h"
 
 const char *const promql_kind_names[] = {

@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is a source to be believed in? A verdict over its last outcomes, so that one bad answer condemns nobody and one good
-// one acquits nobody. Pure: no clock, no I/O.
+// Judges whether a source is available, from the outcomes of its queries. Pure: no clock, no I/O.
+//
+// A failed query counts against the source only when the source answered nothing since the query was sent. A failed
+// query alone never marks the source down: the client then sends a cheap query, the probe (`vector(1)`), and the source
+// is down when the probe fails as well. So bad queries, however many, cannot mark a source down that answers its probe.
+// Some gateways refuse the probe and answer everything else. A failed probe counts only after a probe was answered, or
+// while no query ever was. Where it does not count, a source is down when two distinct queries failed, each sent alone,
+// or when one of them failed PROMQL_HEALTH_FAILURES times.
 #ifndef GPUSCALE_PROMQL_PROMQL_HEALTH_H
 #define GPUSCALE_PROMQL_PROMQL_HEALTH_H
 
@@ -8,8 +14,7 @@
 #include <stdint.h>
 
 #define PROMQL_HEALTH_OUTCOMES 5 // remembered
-#define PROMQL_HEALTH_FAILURES 3 // of these: down
-#define PROMQL_HEALTH_PROBES   2 // answered while down: up again
+#define PROMQL_HEALTH_FAILURES 3
 
 enum promql_health_state {
 	PROMQL_UP,
@@ -21,17 +26,19 @@ const char *promql_health_name(enum promql_health_state s); // "up", "degraded",
 
 struct promql_health { // zeroed: up, nothing known
 	enum promql_health_state state;
-	uint8_t failed; // a bit per outcome, the newest lowest
-	uint8_t n_answered;
-	uint64_t query[PROMQL_HEALTH_OUTCOMES]; // that had the outcome, the newest first
+	uint8_t failed;   // a bit per outcome, the newest lowest
+	uint64_t accuser; // the last query that counted against the source; 0: none since the last answer
+	uint8_t accused;  // failures of queries sent alone, while the probe does not count
+	bool query_answered, probe_answered; // ever
 };
 
-// `query` tells one query from another.
-// A query was answered, well or with a refusal of its own.
-void promql_health_answered(struct promql_health *h, uint64_t query);
-// The source failed a query. others_answered: it answered another one in the meantime, so it is not away; timed_out:
-// nothing came within the deadline, which may be the query's fault. The same query failing again while others are
-// answered is no news.
-void promql_health_failed(struct promql_health *h, uint64_t query, bool others_answered, bool timed_out);
+// Records an answer, including an error reported by the server. is_probe: it answered the probe.
+void promql_health_answered(struct promql_health *h, bool is_probe);
+// Records a failure that may be the source's. `query` identifies the query and is not 0. is_alone: the request carried
+// no other query. answered_since: the source answered a query after this one was sent.
+void promql_health_failed(struct promql_health *h, uint64_t query, bool is_alone, bool answered_since);
+void promql_health_probe_failed(struct promql_health *h, bool answered_since);
+// Returns whether a failed probe counts.
+bool promql_health_trusts_probe(const struct promql_health *h);
 
 #endif

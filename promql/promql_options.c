@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Prometheus client is made of: URL, headers, TLS, checked once, before anything is sent.
+// Checks and copies the options of a client (URL, headers, TLS) once, before a request is sent.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,6 +154,8 @@ int promql_take_options(struct promql *p, const struct promql_options *o, struct
 	if (p->max_body_bytes > HTTP_BODY_BYTES_MAX)
 		return err_set(e, ERR_LIMIT, "a reply ceiling of %zu bytes is asked for; the ceiling is %d",
 		               p->max_body_bytes, HTTP_BODY_BYTES_MAX);
+	p->own_budget.max_bytes = PROMQL_ANSWERS_BYTES_MAX;
+	p->budget = o->budget ? o->budget : &p->own_budget;
 	clock_init_real(&p->own_clock);
 	p->clock = o->clock ? o->clock : &p->own_clock;
 	char timeout[NUM_TEXT_BYTES];

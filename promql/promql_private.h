@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of the Prometheus client share. Private to promql/.
+// Declarations shared by the files of the Prometheus client. Private to promql/.
 #ifndef GPUSCALE_PROMQL_PROMQL_PRIVATE_H
 #define GPUSCALE_PROMQL_PROMQL_PRIVATE_H
 
@@ -7,59 +7,75 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/arena.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "promql/promql.h"
 #include "promql/promql_auth.h"
+#include "promql/promql_budget.h"
+#include "promql/promql_decoder.h"
+
+struct promql_reply;
 
 struct promql {
 	struct http_client *http;
 	char *url; // base without trailing '/', for messages
 	char *query_url, *range_url, *buildinfo_url;
 	char **headers; // NULL-terminated
-	char *timeout;  // as the form says it
+	char *timeout;  // as in the form of a request
 	struct http_tls tls;
 	int64_t timeout_ms;
 	size_t max_body_bytes;
 	struct promql_auth auth;
 	const struct clock *clock;
 	struct clock own_clock;
-	struct arena arena; // of the reply being handed over
+	struct promql_budget *budget, own_budget;
+	struct promql_reply *free_replies;
 	struct promql_call *calls;
 	bool use_get;
 	enum promql_kind asked_kind; // of the options
 	enum promql_kind kind;       // PROMQL_KIND_AUTO: not known yet
 	char version[PROMQL_VERSION_BYTES];
-	struct http_call *detection; // NULL: none under way
+	struct http_call *detection; // the request in flight; NULL: none
 	bool closing, in_callback;
+	int64_t skew_min_ms, skew_max_ms; // between these: the server's clock minus ours at its last reply
+	int64_t clock_offset_ms;          // added to the times of queries and subtracted from the times of answers
+	int64_t clock_step_ms;            // by how much our clock was set since the offset was determined
+	bool must_ask_date;               // the Date must be requested before the next query
 };
 
 struct promql_call {
 	struct promql *p;
 	struct promql_call *prev, *next;
-	struct http_call *http; // NULL: waits until it is known whom we talk to
+	struct http_call *http; // NULL: not sent until the kind of the server is known
 	bool is_range;
+	int64_t range_ms[3]; // start, end and step; for an instant query the time alone
 	struct buf form;
 	int64_t lookback_ms;
+	int64_t timeout_ms;
+	struct promql_decoder_options decoding;
+	struct promql_reply *reply; // NULL: no byte has arrived
 	int64_t started_mono_ms;
-	uint64_t generation; // of the secret it was sent with
+	uint64_t generation; // of the secret that it was sent with
 	bool retried;
 	promql_done_fn *done;
 	void *arg;
 };
 
-// Checks and copies what `o` says into *p, which is zeroed. -1 and *e as promql_new; what was copied is freed by
-// promql_free_options.
+// Checks `o` and copies it into *p, which is zeroed. Returns 0, or -1 and *e as promql_new. In both cases,
+// promql_free_options frees the copies.
 int promql_take_options(struct promql *p, const struct promql_options *o, struct err *e);
 void promql_free_options(struct promql *p);
 
-// Asks the server who it is; the calls that wait are sent, or fail, when it has answered. -1 and *e when it cannot be
-// asked.
+// Requests the kind of the server. Waiting calls are sent, or fail, when the reply arrives. Returns 0, or -1 and *e
+// when the request cannot be sent.
 int promql_detect(struct promql *p, int64_t now_mono_ms, struct err *e);
-// Sends a call to a server of a known kind.
+// Sends a call to a server of a known kind. Returns 0, or -1 and *e.
 int promql_send(struct promql_call *call, int64_t now_mono_ms, struct err *e);
-// Ends a call with an error that names the server already.
+// Records the server's Date from a reply that took elapsed_us. Updates clock_offset_ms if our clock was set.
+void promql_note_clock(struct promql *p, int64_t date_ms, int64_t elapsed_us);
+// Records that the server sent no Date when it was requested: queries use our clock.
+void promql_forget_clock_step(struct promql *p);
+// Ends a call with an error that already names the server.
 void promql_end_failed(struct promql_call *call, const struct err *error);
 
 #endif

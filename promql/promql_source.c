@@ -1,119 +1,85 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "promql/promql_source.h"
 
+#include <event2/event.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/http_client.h"
+#include "base/http/http_client.h"
 #include "base/num.h"
+#include "promql/fair_queue.h"
+#include "promql/promql_budget.h"
 
-#define CONFIRMATION     "vector(1)"
 #define FUSE_BYTES_POST  ((size_t)15 * 1024) // VictoriaMetrics refuses queries above 16 KiB by default
-#define FUSE_BYTES_GET   ((size_t)2048)      // what every gateway takes in a URL, encoded
+#define FUSE_BYTES_GET   ((size_t)2048)      // the length that every gateway accepts in a URL, encoded
 #define TENANT_HEADER    "X-Scope-OrgID: "
 #define TENANT_BYTES_MAX 150 // Mimir: pkg/tenant
+#define OTHER_REQUESTS   2   // beside the slots: the probe and the detection of the API
+
+TAILQ_HEAD(source_calls, source_call);
 
 struct promql_source {
 	char *name, *url;
+	struct promql_access *access;
 	const struct clock *clock;
+	struct event_base *loop;
 	size_t fuse_bytes;
 	struct http_client *http;
 	struct promql *promql;
+	struct fair_queue *queue;
 	struct promql_health health;
 	struct promql_source_stats stats;
 	char *error; // NULL: none since it was up
 	int64_t answered_us;
-	// While down.
+	int64_t took_ms; // of the query whose callback is running
+	uint64_t epoch;
+	bool closing;
+	// The probe.
 	bool probing;
-	int64_t probed_mono_ms;
-	uint64_t probe_hash; // of the last probe's query
-	bool others_since;   // something else was asked since then
+	int64_t probed_us;
+	struct source_calls parked; // batches that failed and wait for the outcome of the probe
+	// While the source is down.
+	int64_t probe_after_mono_ms;
+	bool wants_lone;    // send one query alone along with the probe
+	uint64_t lone_hash; // the last query sent alone in place of a probe that does not count
+	bool others_since;  // another query was submitted since then
 };
 
 struct promql_sources {
 	struct event_base *loop;
 	size_t n;
 	struct clock clock;
+	struct promql_budget budget; // of the answers of all sources
 	struct promql_source *items[PROMQL_SOURCES_MAX];
 };
 
 struct source_call {
+	struct fair_item item;
+	TAILQ_ENTRY(source_call) link; // of parked
 	struct promql_source *source;
-	int64_t started_us;
-	uint64_t query; // its hash
-	bool is_probe;
+	struct promql_question question; // .query is valid only until it is sent
+	bool is_range, is_batch;
+	int64_t range_ms[3];
+	uint64_t hash; // of the query
+	int64_t asked_us, sent_us, sent_mono_ms;
 	promql_done_fn *done;
 	void *arg;
+	// While the call is queued.
+	char *query;
+	struct event *expiry;
+	int64_t wait_ms;
+	int64_t took_ms;
+	struct err *error; // while it is parked
 };
-
-static int64_t mono_us(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
 
 static int no_memory(struct err *e)
 {
 	return err_set(e, ERR_INTERNAL, "out of memory");
-}
-
-// ---- health ----
-
-// The others say that the server is there and judged this one query.
-static bool is_fault_of_source(enum err_kind kind)
-{
-	return kind != ERR_REJECTED && kind != ERR_LIMIT && kind != ERR_UNSUPPORTED && kind != ERR_CANCELED &&
-	       kind != ERR_INTERNAL && kind != ERR_INPUT;
-}
-
-static void set_error(struct promql_source *s, const char *text)
-{
-	free(s->error);
-	s->error = text ? strdup(text) : NULL;
-}
-
-static void note(struct promql_source *s, const struct source_call *call, const struct err *error)
-{
-	enum promql_health_state before = s->health.state;
-	if (error && error->kind == ERR_CANCELED)
-		return;
-	if (error && is_fault_of_source(error->kind)) {
-		promql_health_failed(&s->health, call->query, s->answered_us > call->started_us,
-		                     error->kind == ERR_TIMEOUT);
-		set_error(s, error->msg);
-	} else {
-		s->answered_us = mono_us();
-		s->stats.last_answer_wall_ms = clock_wall_ms(s->clock);
-		promql_health_answered(&s->health, call->query);
-	}
-	if (s->health.state == PROMQL_UP)
-		set_error(s, NULL);
-	if (before == PROMQL_DOWN && s->health.state != PROMQL_DOWN)
-		promql_forget_kind(s->promql); // what comes back may be another version, or another server
-}
-
-// A query that has been the probe is not it again while others ask too: it may be one that no server can answer.
-static bool may_probe(struct promql_source *s, uint64_t hash)
-{
-	bool again = hash == s->probe_hash;
-	if (s->probing || clock_mono_ms(s->clock) - s->probed_mono_ms < PROMQL_PROBE_INTERVAL_MS ||
-	    (again && s->others_since)) {
-		s->others_since |= !again;
-		return false;
-	}
-	return true;
-}
-
-static void begin_probe(struct promql_source *s, uint64_t hash)
-{
-	s->probing = true;
-	s->probed_mono_ms = clock_mono_ms(s->clock);
-	s->probe_hash = hash;
-	s->others_since = false;
 }
 
 static uint64_t hash_of(const char *text)
@@ -124,108 +90,364 @@ static uint64_t hash_of(const char *text)
 	return h ? h : 1;
 }
 
-// ---- queries ----
+// ---- health ----
 
-static void confirm(struct promql_source *s);
-
-static void on_done(void *arg, const struct promql_result *result, const struct err *error)
+// The others say that the server is there and judged this one query.
+static bool is_fault_of_source(enum err_kind kind)
 {
-	struct source_call call = *(struct source_call *)arg;
-	struct promql_source *s = call.source;
-	free(arg);
-	s->stats.last_seconds = (double)(mono_us() - call.started_us) / 1e6;
-	exposition_histogram_observe(&s->stats.seconds, s->stats.last_seconds);
-	if (error)
-		s->stats.failed[error->kind]++;
+	return kind != ERR_REJECTED && kind != ERR_LIMIT && kind != ERR_TOO_LARGE && kind != ERR_UNSUPPORTED &&
+	       kind != ERR_CANCELED && kind != ERR_INTERNAL && kind != ERR_INPUT;
+}
+
+static void set_error(struct promql_source *s, const char *text)
+{
+	free(s->error);
+	s->error = text ? strdup(text) : NULL;
+}
+
+bool promql_source_is_down(const struct promql_source *s)
+{
+	return s->health.state == PROMQL_DOWN;
+}
+
+static void send_waiting(struct promql_source *s);
+static void refuse_waiting(struct promql_source *s);
+
+static void note_answer(struct promql_source *s, bool is_probe)
+{
+	bool was_down = promql_source_is_down(s);
+	s->answered_us = clock_real_mono_us();
+	s->stats.last_answer_wall_ms = clock_wall_ms(s->clock);
+	promql_health_answered(&s->health, is_probe);
+	if (s->health.state == PROMQL_UP)
+		set_error(s, NULL);
+	if (was_down) {
+		s->epoch++;
+		promql_forget_kind(s->promql); // what comes back may be another version, or another server
+	}
+}
+
+// ---- the probe ----
+
+static void hand_over(struct source_call *call, const struct promql_result *result, const struct err *error)
+{
+	call->source->took_ms = call->took_ms;
+	call->done(call->arg, result, error);
+	free(call);
+}
+
+static void release_parked(struct promql_source *s)
+{
+	struct source_call *call;
+	while ((call = TAILQ_FIRST(&s->parked))) {
+		struct err e = *call->error;
+		TAILQ_REMOVE(&s->parked, call, link);
+		free(call->error);
+		hand_over(call, NULL, &e);
+	}
+}
+
+static void probe_failed(struct promql_source *s, const struct err *error)
+{
+	int64_t wait_ms = error->retry_after_ms < PROMQL_RETRY_AFTER_MS ? error->retry_after_ms : PROMQL_RETRY_AFTER_MS;
+	if (wait_ms < PROMQL_PROBE_INTERVAL_MS)
+		wait_ms = PROMQL_PROBE_INTERVAL_MS;
+	s->probe_after_mono_ms = clock_mono_ms(s->clock) + wait_ms;
+	promql_health_probe_failed(&s->health, s->answered_us > s->probed_us);
+	set_error(s, error->msg);
+}
+
+static void end_probe(struct promql_source *s, const struct err *error)
+{
+	s->probing = false;
+	s->stats.failed[error ? error->kind : ERR_NONE] += error != NULL;
+	if (!error || !is_fault_of_source(error->kind))
+		note_answer(s, true);
 	else
-		s->stats.partial += result->n_warnings > 0;
-	if (call.is_probe)
+		probe_failed(s, error);
+	release_parked(s);
+	if (promql_source_is_down(s))
+		refuse_waiting(s);
+	else
+		send_waiting(s);
+}
+
+static void on_probe(void *arg, const struct promql_result *result, const struct err *error)
+{
+	struct promql_source *s = arg;
+	(void)result;
+	if (s->closing) {
 		s->probing = false;
-	note(s, &call, error);
-	if (call.done)
-		call.done(call.arg, result, error);
-	if (call.is_probe && !error && s->health.state == PROMQL_DOWN)
-		confirm(s);
+		release_parked(s);
+	} else {
+		end_probe(s, error);
+	}
 }
 
-static struct source_call *new_call(struct promql_source *s, uint64_t query, bool is_probe, promql_done_fn *done,
-                                    void *arg)
+// Sends the probe outside the slots, so that no query can delay it.
+static void probe(struct promql_source *s)
 {
-	struct source_call *call = malloc(sizeof *call);
-	if (call)
-		*call = (struct source_call){s, mono_us(), query, is_probe, done, arg};
-	return call;
-}
-
-// The rest of the probes that are needed, at once and as cheap as can be: nobody waits a tick for them.
-static void confirm(struct promql_source *s)
-{
-	struct source_call *call = new_call(s, hash_of(CONFIRMATION), true, NULL, NULL);
+	const struct promql_question question = {.query = PROMQL_PROBE, .timeout_ms = PROMQL_PROBE_TIMEOUT_MS};
 	struct err e;
-	if (!call)
+	if (s->probing)
 		return;
 	s->probing = true;
+	s->probed_us = clock_real_mono_us();
 	s->stats.queries++;
-	if (promql_query(s->promql, CONFIRMATION, 0, on_done, call, &e) < 0) {
-		s->probing = false;
-		s->stats.failed[e.kind]++;
-		free(call);
-	}
+	if (promql_ask(s->promql, &question, on_probe, s, &e) < 0)
+		end_probe(s, &e);
+}
+
+// ---- queries ----
+
+static void forget_waiting(struct source_call *call)
+{
+	if (call->expiry)
+		event_free(call->expiry);
+	call->expiry = NULL;
+	free(call->query);
+	call->query = NULL;
+}
+
+static void fail_waiting(struct source_call *call, const struct err *e)
+{
+	fair_queue_remove(call->source->queue, &call->item);
+	forget_waiting(call);
+	call->took_ms = 0;
+	hand_over(call, NULL, e);
 }
 
 static int refuse(struct promql_source *s, struct err *e)
 {
 	s->stats.refused++;
-	return err_set(e, ERR_UNREACHABLE, "source %s is down: %s", s->name, promql_source_error(s));
+	return err_set_code(e, ERR_UNREACHABLE, PROMQL_NOT_SENT, "source %s is down: %s", s->name,
+	                    promql_source_error(s));
 }
 
 static int canceled(const struct promql_source *s, struct err *e)
 {
-	return err_set(e, ERR_CANCELED, "source %s is being closed", s->name);
+	return err_set_code(e, ERR_CANCELED, PROMQL_NOT_SENT, "source %s is being closed", s->name);
 }
 
-static int count_sent(struct promql_source *s, struct source_call *call, int rc, struct err *e)
+static struct source_call *any_waiting(const struct promql_source *s)
 {
-	if (rc == 0) {
-		s->stats.queries++;
-		return 0;
+	return (struct source_call *)(void *)fair_queue_any(s->queue); // its first member
+}
+_Static_assert(offsetof(struct source_call, item) == 0, "an item is its call");
+
+static void refuse_waiting(struct promql_source *s)
+{
+	struct source_call *call;
+	struct err e;
+	while ((call = any_waiting(s)) && promql_source_is_down(s)) {
+		refuse(s, &e);
+		fail_waiting(call, &e);
 	}
-	if (call->is_probe)
-		s->probing = false;
-	free(call);
-	return err_wrap(e, "source %s", s->name);
 }
 
-int promql_source_ask(struct promql_source *s, const struct promql_question *question, promql_done_fn *done, void *arg,
-                      struct err *e)
+static void on_expired(evutil_socket_t fd, short what, void *arg)
 {
-	if (!s->promql)
+	(void)fd;
+	(void)what;
+	struct source_call *call = arg;
+	struct promql_source *s = call->source;
+	struct err e;
+	if (promql_source_is_down(s)) {
+		refuse(s, &e);
+	} else {
+		s->stats.unsent++;
+		err_set_code(&e, ERR_TIMEOUT, PROMQL_NOT_SENT,
+		             "source %s: not sent within %lld ms: %d of %d slots are in use, %d of them by slow "
+		             "queries; queued: %zu",
+		             s->name, (long long)call->wait_ms,
+		             fair_queue_used(s->queue, FAIR_FAST) + fair_queue_used(s->queue, FAIR_SLOW),
+		             fair_queue_slots(s->queue), fair_queue_used(s->queue, FAIR_SLOW),
+		             fair_queue_waiting(s->queue));
+	}
+	fail_waiting(call, &e);
+}
+
+// Returns true when the call waits for the outcome of the probe.
+static bool note_failure(struct promql_source *s, struct source_call *call, const struct err *error)
+{
+	bool answered_since = s->answered_us > call->sent_us, is_parked = false;
+	promql_health_failed(&s->health, call->hash, !call->is_batch, answered_since);
+	set_error(s, error->msg);
+	if (answered_since || promql_source_is_down(s))
+		return false;
+	if (call->is_batch && (call->error = malloc(sizeof *call->error))) {
+		*call->error = *error;
+		TAILQ_INSERT_TAIL(&s->parked, call, link);
+		is_parked = true;
+	}
+	probe(s);
+	return is_parked; // may already be freed
+}
+
+static void on_done(void *arg, const struct promql_result *result, const struct err *error)
+{
+	struct source_call *call = arg;
+	struct promql_source *s = call->source;
+	bool was_down = promql_source_is_down(s), is_parked = false;
+	fair_queue_remove(s->queue, &call->item);
+	call->took_ms = clock_mono_ms(s->clock) - call->sent_mono_ms;
+	s->stats.last_seconds = (double)(clock_real_mono_us() - call->sent_us) / 1e6;
+	exposition_histogram_observe(&s->stats.seconds, s->stats.last_seconds);
+	if (error)
+		s->stats.failed[error->kind]++;
+	else
+		s->stats.partial += result->n_warnings > 0;
+	if (error && is_fault_of_source(error->kind))
+		is_parked = note_failure(s, call, error);
+	else if (!error || error->kind != ERR_CANCELED)
+		note_answer(s, false);
+	if (!is_parked)
+		hand_over(call, result, error);
+	if (s->closing)
+		return;
+	if (!was_down && promql_source_is_down(s))
+		refuse_waiting(s);
+	else
+		send_waiting(s);
+}
+
+// Sends a call that has a slot.
+static int send_call(struct source_call *call, const char *query, struct err *e)
+{
+	struct promql_source *s = call->source;
+	const int64_t *r = call->range_ms;
+	int rc;
+	call->question.query = query;
+	call->sent_us = clock_real_mono_us();
+	call->sent_mono_ms = clock_mono_ms(s->clock);
+	exposition_histogram_observe(&s->stats.queue_seconds, (double)(call->sent_us - call->asked_us) / 1e6);
+	if (call->is_range)
+		rc = promql_query_range(s->promql, query, r[0], r[1], r[2], on_done, call, e);
+	else
+		rc = promql_ask(s->promql, &call->question, on_done, call, e);
+	call->question.query = NULL;
+	s->stats.queries += rc == 0;
+	return rc < 0 ? err_wrap(e, "source %s", s->name) : 0;
+}
+
+static void start_waiting(struct source_call *call)
+{
+	struct err e;
+	char *query = call->query;
+	call->query = NULL;
+	forget_waiting(call);
+	if (send_call(call, query, &e) < 0)
+		fail_waiting(call, &e);
+	free(query);
+}
+
+// Sends queued queries while slots are free.
+static void send_waiting(struct promql_source *s)
+{
+	struct fair_item *item;
+	while (!s->closing && !promql_source_is_down(s) && (item = fair_queue_next(s->queue)))
+		start_waiting((struct source_call *)(void *)item);
+}
+
+static int wait_for_turn(struct source_call *call, const char *query, struct err *e)
+{
+	struct promql_source *s = call->source;
+	struct timeval wait = {.tv_sec = call->wait_ms / 1000, .tv_usec = call->wait_ms % 1000 * 1000};
+	if (fair_queue_waiting(s->queue) > PROMQL_QUEUED_MAX)
+		return err_set_code(e, ERR_LIMIT, PROMQL_NOT_SENT,
+		                    "source %s: %d queries wait for their turn already, the ceiling", s->name,
+		                    PROMQL_QUEUED_MAX);
+	call->query = strdup(query);
+	call->expiry = evtimer_new(s->loop, on_expired, call);
+	if (!call->query || !call->expiry || event_add(call->expiry, &wait) < 0)
+		return no_memory(e);
+	return 0;
+}
+
+// While the source is down: a query waits for the outcome of the probe, which is sent when it is due. Where the probe
+// does not count, one query is sent in its place: a different one each time, because the last one may be a query that
+// no server can answer. Returns whether this query is sent.
+static bool is_lone_probe(struct promql_source *s, const struct source_call *call)
+{
+	if (!s->probing && clock_mono_ms(s->clock) >= s->probe_after_mono_ms) {
+		s->wants_lone = !s->health.probe_answered;
+		probe(s);
+	}
+	bool is_again = call->hash == s->lone_hash;
+	if (s->wants_lone && !call->is_batch && !call->is_range && (!is_again || !s->others_since)) {
+		s->wants_lone = false;
+		s->lone_hash = call->hash;
+		s->others_since = false;
+		return true;
+	}
+	s->others_since |= !is_again;
+	return false;
+}
+
+static int ask(struct promql_source *s, const struct source_call *as, const char *query,
+               const struct promql_ticket *ticket, struct err *e)
+{
+	bool is_slow = ticket->is_slow || as->is_range, is_sent_now = false;
+	struct source_call *call;
+	if (s->closing)
 		return canceled(s, e);
-	bool is_probe = s->health.state == PROMQL_DOWN;
-	uint64_t hash = hash_of(question->query);
-	if (is_probe) {
-		if (!may_probe(s, hash))
-			return refuse(s, e);
-		begin_probe(s, hash);
-	}
-	struct source_call *call = new_call(s, hash, is_probe, done, arg);
+	call = malloc(sizeof *call);
 	if (!call)
 		return no_memory(e);
-	return count_sent(s, call, promql_ask(s->promql, question, on_done, call, e), e);
+	*call = *as;
+	call->source = s;
+	call->asked_us = clock_real_mono_us();
+	call->hash = ticket->is_batch ? 1 : hash_of(query); // a batch has no identity of its own
+	call->is_batch = ticket->is_batch;
+	call->wait_ms = ticket->wait_ms > 0 ? ticket->wait_ms : PROMQL_WAIT_MS;
+	if (promql_source_is_down(s)) {
+		is_sent_now = is_lone_probe(s, call);
+		if (!is_sent_now && promql_source_is_down(s) && !s->probing) {
+			free(call);
+			return refuse(s, e);
+		}
+		if (call->wait_ms > PROMQL_PROBE_WAIT_MS && promql_source_is_down(s))
+			call->wait_ms = PROMQL_PROBE_WAIT_MS;
+	}
+	if (!fair_queue_add(s->queue, &call->item, ticket->namespace_name, is_slow ? FAIR_SLOW : FAIR_FAST)) {
+		free(call);
+		return no_memory(e);
+	}
+	if (is_sent_now || !promql_source_is_down(s)) {
+		struct fair_item *next = fair_queue_next(s->queue);
+		while (next && next != &call->item) { // within a callback, a slot may just have become free
+			start_waiting((struct source_call *)(void *)next);
+			next = promql_source_is_down(s) ? NULL : fair_queue_next(s->queue);
+		}
+		if (next) {
+			if (send_call(call, query, e) == 0)
+				return 0;
+			fair_queue_remove(s->queue, &call->item);
+			free(call);
+			return -1;
+		}
+	}
+	if (wait_for_turn(call, query, e) == 0)
+		return 0;
+	fair_queue_remove(s->queue, &call->item);
+	forget_waiting(call);
+	free(call);
+	return -1;
+}
+int promql_source_ask(struct promql_source *s, const struct promql_question *question,
+                      const struct promql_ticket *ticket, promql_done_fn *done, void *arg, struct err *e)
+{
+	const struct source_call call = {.question = *question, .done = done, .arg = arg};
+	return ask(s, &call, question->query, ticket, e);
 }
 
 int promql_source_ask_range(struct promql_source *s, const char *query, int64_t start_ms, int64_t end_ms,
-                            int64_t step_ms, promql_done_fn *done, void *arg, struct err *e)
+                            int64_t step_ms, const struct promql_ticket *ticket, promql_done_fn *done, void *arg,
+                            struct err *e)
 {
-	if (!s->promql)
-		return canceled(s, e);
-	if (s->health.state == PROMQL_DOWN)
-		return refuse(s, e);
-	struct source_call *call = new_call(s, hash_of(query), false, done, arg);
-	if (!call)
-		return no_memory(e);
-	return count_sent(s, call, promql_query_range(s->promql, query, start_ms, end_ms, step_ms, on_done, call, e),
-	                  e);
+	const struct source_call call = {
+	        .is_range = true, .range_ms = {start_ms, end_ms, step_ms}, .done = done, .arg = arg};
+	return ask(s, &call, query, ticket, e);
 }
 
 // ---- one source ----
@@ -249,19 +471,31 @@ static int check_options(const struct promql_source_options *o, struct err *e)
 	return 0;
 }
 
-static int open_source(struct promql_source *s, struct event_base *loop, const struct clock *clock,
-                       const struct promql_source_options *o, struct err *e)
+// A client that can reach a server without credentials can query it anyway.
+static bool has_credentials(const struct promql_source_options *o)
+{
+	const struct promql_options *q = &o->query;
+	return q->bearer_token || q->bearer_token_file || q->basic_user || q->tls.cert_file || q->tls.cert_pem ||
+	       o->tenant || (q->headers && q->headers[0]);
+}
+
+static int open_source(struct promql_source *s, struct promql_sources *set, const struct clock *clock,
+                       const struct promql_source_options *o, bool is_only, struct err *e)
 {
 	static const double bounds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30};
 	if (check_options(o, e) < 0)
 		return -1;
+	s->access = promql_access_new(&o->access, is_only && !has_credentials(o), e);
+	if (!s->access)
+		return -1;
 	s->name = strdup(o->name);
 	s->url = strdup(o->query.url ? o->query.url : "");
 	s->clock = clock;
+	s->loop = set->loop;
 	s->fuse_bytes = o->never_fuse ? 0 : o->query.use_get ? FUSE_BYTES_GET : FUSE_BYTES_POST;
-	s->probed_mono_ms = INT64_MIN / 2;
-	s->stats.seconds.n = sizeof bounds / sizeof bounds[0];
+	s->stats.seconds.n = s->stats.queue_seconds.n = sizeof bounds / sizeof bounds[0];
 	memcpy(s->stats.seconds.upper, bounds, sizeof bounds);
+	memcpy(s->stats.queue_seconds.upper, bounds, sizeof bounds);
 	const char *headers[HTTP_HEADERS_MAX + 1] = {NULL};
 	char tenant[sizeof TENANT_HEADER + TENANT_BYTES_MAX];
 	size_t n = 0;
@@ -275,13 +509,15 @@ static int open_source(struct promql_source *s, struct event_base *loop, const s
 		snprintf(tenant, sizeof tenant, TENANT_HEADER "%s", o->tenant);
 		headers[n] = tenant;
 	}
-	struct http_client_options http = {.loop = loop,
-	                                   .max_in_flight = o->max_in_flight ? o->max_in_flight : PROMQL_CONCURRENCY};
+	int slots = o->max_in_flight ? o->max_in_flight : PROMQL_CONCURRENCY;
+	struct http_client_options http = {.loop = set->loop, .max_in_flight = slots + OTHER_REQUESTS};
 	struct promql_options query = o->query;
 	query.headers = headers;
 	query.clock = clock;
+	query.budget = &set->budget;
 	query.http = s->http = http_client_new(&http, e);
-	if (!s->name || !s->url)
+	s->queue = fair_queue_new(slots);
+	if (!s->name || !s->url || !s->queue)
 		return no_memory(e);
 	s->promql = s->http ? promql_new(&query, e) : NULL;
 	return s->promql ? 0 : -1;
@@ -289,7 +525,15 @@ static int open_source(struct promql_source *s, struct event_base *loop, const s
 
 static void cancel_source(struct promql_source *s)
 {
-	promql_free(s->promql); // first: its queries end, their callbacks run
+	struct source_call *call;
+	struct err e;
+	s->closing = true;
+	while (s->queue && (call = any_waiting(s))) {
+		canceled(s, &e);
+		fail_waiting(call, &e);
+	}
+	release_parked(s);
+	promql_free(s->promql); // before its transport: ends its queries and runs their callbacks
 	s->promql = NULL;
 	http_client_free(s->http);
 	s->http = NULL;
@@ -298,6 +542,8 @@ static void cancel_source(struct promql_source *s)
 static void free_source(struct promql_source *s)
 {
 	cancel_source(s);
+	fair_queue_free(s->queue);
+	promql_access_free(s->access);
 	free(s->name);
 	free(s->url);
 	free(s->error);
@@ -312,6 +558,23 @@ const char *promql_source_name(const struct promql_source *s)
 const char *promql_source_url(const struct promql_source *s)
 {
 	return s->url;
+}
+
+int64_t promql_source_unexplained_skew_ms(const struct promql_source *s)
+{
+	return s->promql ? promql_unexplained_skew_ms(s->promql) : 0;
+}
+
+void promql_sources_clock_was_set(const struct promql_sources *s, int64_t step_ms)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->items[i]->promql)
+			promql_clock_was_set(s->items[i]->promql, step_ms);
+}
+
+int64_t promql_source_skew_ms(const struct promql_source *s)
+{
+	return s->promql ? promql_skew_ms(s->promql) : 0;
 }
 
 const struct promql_health *promql_source_health(const struct promql_source *s)
@@ -329,6 +592,21 @@ const char *promql_source_error(const struct promql_source *s)
 	return s->error ? s->error : "";
 }
 
+uint64_t promql_source_epoch(const struct promql_source *s)
+{
+	return s->epoch;
+}
+
+int64_t promql_source_took_ms(const struct promql_source *s)
+{
+	return s->took_ms;
+}
+
+const struct fair_queue *promql_source_queue(const struct promql_source *s)
+{
+	return s->queue;
+}
+
 enum promql_kind promql_source_kind(const struct promql_source *s, const char **ret_version)
 {
 	if (s->promql)
@@ -340,7 +618,7 @@ enum promql_kind promql_source_kind(const struct promql_source *s, const char **
 
 size_t promql_source_fuse_bytes(const struct promql_source *s)
 {
-	return s->fuse_bytes;
+	return promql_source_is_down(s) ? 0 : s->fuse_bytes;
 }
 
 struct promql *promql_source_client(const struct promql_source *s)
@@ -368,17 +646,20 @@ struct promql_sources *promql_sources_new(struct event_base *loop, const struct 
 		return NULL;
 	}
 	s->loop = loop;
+	s->budget.max_bytes = PROMQL_ANSWERS_BYTES_MAX;
 	clock_init_real(&s->clock);
 	for (size_t i = 0; i < n; i++) {
 		struct promql_source *item = calloc(1, sizeof *item);
 		int rc = item ? 0 : no_memory(e);
-		if (item)
+		if (item) {
+			TAILQ_INIT(&item->parked);
 			s->items[s->n++] = item;
+		}
 		for (size_t j = 0; rc == 0 && j < i; j++)
 			if (list[i].name && strcmp(s->items[j]->name, list[i].name) == 0)
 				rc = err_set(e, ERR_INPUT, "the name is given to two sources");
 		if (rc == 0)
-			rc = open_source(item, loop, clock ? clock : &s->clock, &list[i], e);
+			rc = open_source(item, s, clock ? clock : &s->clock, &list[i], n == 1, e);
 		if (rc < 0) {
 			err_wrap(e, "source %.63s", list[i].name ? list[i].name : "");
 			promql_sources_free(s);
@@ -440,4 +721,20 @@ struct promql_source *promql_sources_find(const struct promql_sources *s, const 
 	err_set(e, ERR_NOT_FOUND, "there is no source %.63s%s%s%s", name, near ? "; did you mean " : "",
 	        near ? near : "", near ? "?" : "");
 	return NULL;
+}
+
+const struct promql_access *promql_source_access(const struct promql_source *s)
+{
+	return s->access;
+}
+
+const char *promql_sources_admit(const struct promql_sources *s, const char *source, const char *namespace_name,
+                                 const char *query, struct buf *out, size_t *ret_offset, struct err *e)
+{
+	const struct promql_source *found = promql_sources_find(s, source, e);
+	if (ret_offset)
+		*ret_offset = 0;
+	if (!found)
+		return NULL;
+	return promql_access_admit(found->access, found->name, namespace_name, query, out, ret_offset, e);
 }

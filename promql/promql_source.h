@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources: Prometheus-compatible servers by name. Each has its own connections and deadline, so that one that hangs
-// delays nobody else, and its own health: one that is down is asked a single probe at a time, everything else is
-// answered at once with why.
+// Sources: Prometheus-compatible servers by name. Each source has its own connections and deadline, so that a source
+// that hangs does not delay the others; its own queue, in which namespaces take turns (promql/fair_queue.h); and its
+// own health (promql/promql_health.h): a source that is down receives only probes, and its queries fail at once with
+// the reason.
 #ifndef GPUSCALE_PROMQL_PROMQL_SOURCE_H
 #define GPUSCALE_PROMQL_PROMQL_SOURCE_H
 
@@ -12,69 +13,117 @@
 #include "base/err.h"
 #include "base/exposition.h"
 #include "promql/promql.h"
+#include "promql/promql_access.h"
 #include "promql/promql_health.h"
 
+struct buf;
 struct event_base;
+struct fair_queue;
 struct promql_source;
 struct promql_sources;
 
 #define PROMQL_SOURCES_MAX       64
 #define PROMQL_SOURCE_NAME_MAX   63
-#define PROMQL_SOURCE_DEFAULT    "default" // what a signal that names none asks
+#define PROMQL_SOURCE_DEFAULT    "default" // the source of a signal that names none
 #define PROMQL_CONCURRENCY       16
 #define PROMQL_CONCURRENCY_MAX   256
-#define PROMQL_PROBE_INTERVAL_MS 1000 // between two probes of a source that is down, at least
+#define PROMQL_WAIT_MS           30000 // the time a query may be queued, when the ticket does not set it
+#define PROMQL_QUEUED_MAX        16384 // queued queries of one source
+#define PROMQL_PROBE             "vector(1)"
+#define PROMQL_PROBE_TIMEOUT_MS  2000
+#define PROMQL_PROBE_INTERVAL_MS 1000   // minimum time between two probes of a source that is down
+#define PROMQL_PROBE_WAIT_MS     100    // how long queries wait for the probe of a source that is down
+#define PROMQL_RETRY_AFTER_MS    300000 // the longest Retry-After that is honoured
+#define PROMQL_NOT_SENT          (-1) // err.code of a query that was not sent: its failure is not evidence against the query
 
 struct promql_source_options {
 	const char *name;            // letters, digits, '_', '-' and '.'
 	struct promql_options query; // .http and .clock are filled in
 	const char *tenant;          // of Mimir and Thanos: sent as X-Scope-OrgID; NULL: none
-	int max_in_flight;           // queries under way at once; 0: PROMQL_CONCURRENCY
+	int max_in_flight;           // slots: concurrent queries; 0: PROMQL_CONCURRENCY
 	bool never_fuse;             // one query a request, always
+	// Without configured namespaces, every namespace may query the source if it is the only one and has no
+	// credentials; otherwise none may.
+	struct promql_access_options access;
 };
 
 struct promql_source_stats {
-	uint64_t queries;                    // requests sent, probes and refills included
-	uint64_t failed[ERR__COUNT];         // of these, by kind of error
-	uint64_t partial;                    // of these answered, but with warnings
-	uint64_t refused;                    // not sent: the source is down
-	int64_t last_answer_wall_ms;         // 0: never
-	double last_seconds;                 // of the last one that ended
-	struct exposition_histogram seconds; // from question to answer or error
+	uint64_t queries;                          // requests sent, probes and refills included
+	uint64_t failed[ERR__COUNT];               // of these, by kind of error
+	uint64_t partial;                          // answered with warnings
+	uint64_t refused;                          // not sent: the source was down
+	uint64_t unsent;                           // not sent: no slot became free in time
+	int64_t last_answer_wall_ms;               // 0: never
+	double last_seconds;                       // duration of the last query that ended
+	struct exposition_histogram seconds;       // from sending to answer or error
+	struct exposition_histogram queue_seconds; // from submission to sending
 };
 
-// Opens all. NULL and *e as promql_new, or ERR_INPUT, ERR_LIMIT for names and numbers, naming the source.
+// How to queue a query. Zeroed: a query without a namespace.
+struct promql_ticket {
+	const char *namespace_name; // copied; NULL or "": none
+	int64_t wait_ms; // the longest time in the queue; 0: PROMQL_WAIT_MS. Does not count against the deadline
+	bool is_slow;    // was slow recently, or its duration is unknown
+	bool is_batch; // several queries: its failure is not evidence against any of them, so it is reported only after
+	               // the probe of the source
+};
+
+// Creates all sources. Returns NULL and *e, which names the source: as promql_new, or ERR_INPUT, ERR_LIMIT for names
+// and numbers.
 struct promql_sources *promql_sources_new(struct event_base *loop, const struct clock *clock,
                                           const struct promql_source_options *list, size_t n, struct err *e);
-// Ends every query under way with ERR_CANCELED; no more are taken. The sources stay for their names and numbers.
+// Ends all outstanding queries with ERR_CANCELED and accepts no more. Names and statistics stay available.
 void promql_sources_cancel(struct promql_sources *s);
-// Cancels if need be, then frees. NULL is fine.
+// Calls promql_clock_was_set for each source.
+void promql_sources_clock_was_set(const struct promql_sources *s, int64_t step_ms);
+// Cancels outstanding queries and frees the sources. NULL is fine.
 void promql_sources_free(struct promql_sources *s);
 size_t promql_sources_count(const struct promql_sources *s);
-struct promql_source *promql_sources_at(const struct promql_sources *s, size_t i); // in the order given
-// The source called `name`; NULL or "": the one called "default", or the only one there is. NULL and *e
-// (ERR_NOT_FOUND) with the nearest name.
+struct promql_source *promql_sources_at(const struct promql_sources *s, size_t i); // in the order of the list
+// Returns the source called `name`; for NULL or "" the one called "default", or the only one. Returns NULL and *e
+// (ERR_NOT_FOUND) with the most similar name.
 struct promql_source *promql_sources_find(const struct promql_sources *s, const char *name, struct err *e);
 
-// By which its time is told.
+// Returns the query that a policy of `namespace_name` may send to `source` (as in promql_sources_find): `query` itself,
+// or the rewritten query in `out` (promql/promql_access.h). Every query of a policy must pass through this function,
+// and only the result may be sent. Returns NULL and *e as promql_sources_find, or as promql_access_admit with
+// *ret_offset, which may be NULL.
+const char *promql_sources_admit(const struct promql_sources *s, const char *source, const char *namespace_name,
+                                 const char *query, struct buf *out, size_t *ret_offset, struct err *e);
+const struct promql_access *promql_source_access(const struct promql_source *s);
+
+// The accessors below return values that are valid until the loop runs.
 const struct clock *promql_source_clock(const struct promql_source *s);
 const char *promql_source_name(const struct promql_source *s);
 const char *promql_source_url(const struct promql_source *s);
+int64_t promql_source_skew_ms(const struct promql_source *s); // as promql_skew_ms; 0 while it is being closed
+int64_t promql_source_unexplained_skew_ms(const struct promql_source *s); // as promql_unexplained_skew_ms; likewise
 const struct promql_health *promql_source_health(const struct promql_source *s);
 const struct promql_source_stats *promql_source_stats(const struct promql_source *s);
 const char *promql_source_error(const struct promql_source *s); // the last failure since it was up; "" when it is
 enum promql_kind promql_source_kind(const struct promql_source *s, const char **ret_version);
-// How long the text of a request may be that asks several queries at once (promql/fuse.h); 0: it may not.
+// Returns whether queries are failing because of the source.
+bool promql_source_is_down(const struct promql_source *s);
+// Returns a number that changes each time the source recovers.
+uint64_t promql_source_epoch(const struct promql_source *s);
+// Returns the time since the query was sent, in ms. Call only from a promql_done_fn.
+int64_t promql_source_took_ms(const struct promql_source *s);
+const struct fair_queue *promql_source_queue(const struct promql_source *s);
+// Returns the limit on the text of a request that combines several queries (promql/fuse.h); 0: queries must not be
+// combined.
 size_t promql_source_fuse_bytes(const struct promql_source *s);
 struct event_base *promql_sources_loop(const struct promql_sources *s);
-// For a question whose outcome is not to count (`check`).
+// Returns the client, for a query whose outcome must not count (`check`).
 struct promql *promql_source_client(const struct promql_source *s);
 
-// As promql_ask and promql_query_range. While the source is down: -1 and *e (ERR_UNREACHABLE) with the reason, unless
-// an instant query may be the probe.
-int promql_source_ask(struct promql_source *s, const struct promql_question *question, promql_done_fn *done, void *arg,
-                      struct err *e);
+// Like promql_ask and promql_query_range, but queues the query; copies question and ticket. While the source is down:
+// returns -1 and *e (ERR_UNREACHABLE) with the reason, or queues the query for PROMQL_PROBE_WAIT_MS while a probe is in
+// flight. A query that was not sent fails with the code PROMQL_NOT_SENT.
+int promql_source_ask(struct promql_source *s, const struct promql_question *question,
+                      const struct promql_ticket *ticket, promql_done_fn *done, void *arg, struct err *e);
+// The same for a range query, which uses a slow slot.
 int promql_source_ask_range(struct promql_source *s, const char *query, int64_t start_ms, int64_t end_ms,
-                            int64_t step_ms, promql_done_fn *done, void *arg, struct err *e);
+                            int64_t step_ms, const struct promql_ticket *ticket, promql_done_fn *done, void *arg,
+                            struct err *e);
 
 #endif

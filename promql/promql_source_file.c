@@ -8,9 +8,10 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/doc.h"
 #include "base/err.h"
-#include "base/schema.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
+#include "promql/confine.h"
 
 #define COUNT_OF(array)               (sizeof(array) / sizeof(array)[0])
 #define FIELD(type, member)           .offset = offsetof(type, member), .set_offset = SCHEMA_NO_OFFSET
@@ -23,6 +24,10 @@ struct source_spec {
 	int type, method;
 	const char **headers;
 	size_t n_headers;
+	const char **allowed_namespaces;
+	size_t n_allowed_namespaces;
+	bool allowed_set;
+	const char *namespace_label;
 	bool basic_set, tls_set, fuse;
 	struct {
 		const char *username, *password_file;
@@ -99,7 +104,8 @@ static const struct schema_field tls_fields[] = {
          .max = 253},
         {.name = "insecureSkipVerify",
          .type = SCHEMA_BOOL,
-         .doc = "Do not verify the server's certificate: whoever answers decides how far the targets are scaled.",
+         .doc = "Do not verify the server's certificate: any server that answers then decides how far the targets are "
+                "scaled.",
          FIELD(struct source_spec, tls.insecure_skip_verify),
          .default_text = "false"},
 };
@@ -166,6 +172,22 @@ static const struct schema_field source_fields[] = {
          .offset = 0,
          .set_offset = offsetof(struct source_spec, tls_set),
          .child = &tls},
+        {.name = "allowedNamespaces",
+         .type = SCHEMA_STRING_LIST,
+         .doc = "Namespaces whose policies may ask this source; \"*\" stands for all of them. Without the field all "
+                "may "
+                "if it is the only source and has no credentials (token, user, client certificate, headers, tenant), "
+                "and otherwise none.",
+         FIELD_SET(struct source_spec, allowed_namespaces, allowed_set),
+         .count_offset = offsetof(struct source_spec, n_allowed_namespaces),
+         .max_items = PROMQL_ACCESS_NAMESPACES_MAX},
+        {.name = "namespaceLabel",
+         .type = SCHEMA_STRING,
+         .doc = "Label that confines queries: every selector of a query gets this label with the namespace of the "
+                "policy as its value, and a query that cannot be rewritten with certainty is not asked.",
+         FIELD(struct source_spec, namespace_label),
+         .min = 1,
+         .max = PROMQL_ACCESS_LABEL_BYTES - 1},
         {.name = "timeout",
          .type = SCHEMA_DURATION_MS,
          .doc = "Deadline of one query, waiting for its turn included.",
@@ -175,7 +197,7 @@ static const struct schema_field source_fields[] = {
          .max = 300000},
         {.name = "maxConcurrency",
          .type = SCHEMA_INT32,
-         .doc = "Queries under way at once.",
+         .doc = "Concurrent queries.",
          FIELD(struct source_spec, max_concurrency),
          .default_text = "16",
          .min = 1,
@@ -193,6 +215,28 @@ static const struct schema_field source_fields[] = {
          .default_text = "POST",
          .enum_names = methods},
 };
+
+static size_t check_access(const struct source_spec *s, struct schema_fault *ret_faults, size_t max)
+{
+	struct err e;
+	const char *one[] = {NULL, NULL};
+	size_t n = 0;
+	for (size_t i = 0; i < s->n_allowed_namespaces && n < max; i++) {
+		one[0] = s->allowed_namespaces[i];
+		struct promql_access *a =
+		        promql_access_new(&(struct promql_access_options){.namespaces = one}, false, &e);
+		if (!a)
+			ret_faults[n++] = (struct schema_fault){
+			        "allowedNamespaces", (int32_t)i,
+			        "is not a valid namespace: write its name, or \"*\" for every namespace"};
+		promql_access_free(a);
+	}
+	if (s->namespace_label && !confine_label_is_valid(s->namespace_label) && n < max)
+		ret_faults[n++] = (struct schema_fault){
+		        "namespaceLabel", -1,
+		        "must be a label of letters, digits and '_', such as namespace, and not __name__"};
+	return n;
+}
 
 static bool is_header_called(const char *header, const char *name)
 {
@@ -232,7 +276,7 @@ static size_t check_source(const void *value, struct schema_fault *ret_faults, s
 		else if (!strchr(s->headers[i], ':'))
 			ret_faults[n++] =
 			        (struct schema_fault){"headers", (int32_t)i, "must look like \"Name: value\""};
-	return n;
+	return n + check_access(s, ret_faults + n, max - n);
 }
 
 static const struct schema source = {
@@ -309,8 +353,11 @@ static int beside(struct arena *a, const char *file, const char *name, const cha
 static int to_options(const struct source_spec *s, const char *file, struct arena *a, struct promql_source_options *o)
 {
 	const char **headers = arena_calloc(a, s->n_headers + 1, sizeof *headers);
-	if (!headers)
+	const char **namespaces = arena_calloc(a, s->n_allowed_namespaces + 1, sizeof *namespaces);
+	if (!headers || !namespaces)
 		return -1;
+	if (s->n_allowed_namespaces)
+		memcpy(namespaces, s->allowed_namespaces, s->n_allowed_namespaces * sizeof *namespaces);
 	if (s->n_headers)
 		memcpy(headers, s->headers, s->n_headers * sizeof *headers);
 	*o = (struct promql_source_options){
@@ -318,6 +365,7 @@ static int to_options(const struct source_spec *s, const char *file, struct aren
 	        .tenant = s->tenant,
 	        .max_in_flight = s->max_concurrency,
 	        .never_fuse = !s->fuse,
+	        .access = {.namespaces = s->allowed_set ? namespaces : NULL, .label = s->namespace_label},
 	        .query = {.url = s->url,
 	                  .headers = headers,
 	                  .basic_user = s->basic.username,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of kind Sources: which Prometheus-compatible servers there are, what they are called and how they are reached.
+// Files of kind Sources: the names and options of Prometheus-compatible servers.
 #ifndef GPUSCALE_PROMQL_PROMQL_SOURCE_FILE_H
 #define GPUSCALE_PROMQL_PROMQL_SOURCE_FILE_H
 
@@ -17,14 +17,14 @@ struct schema_errors;
 #define PROMQL_SOURCES_API_VERSION "gpuscale.dev/v1alpha1"
 #define PROMQL_SOURCES_KIND        "Sources"
 
-// The one table of the format.
+// The table of the format.
 const struct schema *promql_source_schema(void);
-// One document. Everything lives in `a`. File names are relative to the folder of `file` (the current one when it has
-// none). 0, or -1 when an error was reported. Secrets are not read here.
+// Decodes one document; everything is allocated in `a`. File names are relative to the folder of `file` (the working
+// directory when it has none). Returns 0, or -1 when an error was reported. Does not read secrets.
 int promql_source_decode(const struct doc_node *root, const char *file, struct arena *a, struct schema_errors *errors,
                          struct promql_source_options **ret_list, size_t *ret_n);
-// The one document of kind Sources in the file at path ("-": standard input). -1: errors are appended to report as
-// `check` prints them, or *e says why the file cannot be read (report is unchanged then).
+// Reads the only document of kind Sources in the file at path ("-": standard input). Returns 0, or -1: errors are
+// appended to report as `check` prints them, or *e is set when the file cannot be read (report is then unchanged).
 int promql_source_read(const char *path, struct arena *a, struct promql_source_options **ret_list, size_t *ret_n,
                        struct buf *report, struct err *e);
 

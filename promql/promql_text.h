@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text a server sent, made fit for a one-line message. Private to promql/.
+// Converts text of a server for one-line messages. Private to promql/.
 #ifndef GPUSCALE_PROMQL_PROMQL_TEXT_H
 #define GPUSCALE_PROMQL_PROMQL_TEXT_H
 
 #include <stddef.h>
 
-#define PROMQL_TEXT_BYTES 320 // longest piece of a server's text in one of our messages, with its terminator
+#define PROMQL_TEXT_BYTES 320 // the longest part of a server's text in a message, with its terminator
 #define PROMQL_NAME_BYTES 84  // the same for a name or a value
 
 // Copies text[0..len) without the blanks around it to out[0..cap), as text_show does. Returns out.

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Manual pages: docs/man/*.1 and *.5. `make install` depends on install-man, `make uninstall` on uninstall-man.
+##@ develop
 MANDIR    = $(DESTDIR)$(PREFIX)/share/man
 MAN_PAGES := $(wildcard docs/man/*.[1-8])
 

@@ -6,6 +6,7 @@ UNITS   := $(wildcard manifests/systemd/*.service)
 # IMAGE_CURL=debian: the system's.
 IMAGE_CURL ?= auto
 image_curl  = curl=$$(scripts/image-curl $(IMAGE_CURL))
+##@ package
 image: all ## container images as tars, made without a container engine (root filesystems beside them); IMAGE_CURL=own|auto|debian
 	@set -e; $(image_curl); for p in $(PROGRAMS); do n=$$(basename $$p); scripts/image -o $(BUILD)/image/$$n.tar -n $$n:$(VERSION) $${curl:+-l "$$curl"} $$p; done
 sbom: image ## bills of materials of the images (SPDX 2.3 JSON), from package data

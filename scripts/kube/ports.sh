@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# ports.sh: free loopback ports, held against everybody who asks here or in test/lib.sh: a file named after the port, with the
-# process that holds it, in a folder of this user's. A part of scripts/cluster, apiserver and fleet, which have die().
+# ports.sh: free loopback ports, reserved against all callers of this file and of test/support/lib.sh: a file named after the port contains the
+# process that holds it, in a folder of this user. A part of scripts/cluster, apiserver and fleet, which have die().
 PORT_LOCKS=${TMPDIR:-/tmp}/gpuscale-ports-$(id -u)
 
-# free_port: prints a port below those of outgoing connections that nobody listens on, held by this shell's process ($$).
+# free_port: prints a port below those of outgoing connections that no process listens on, held by this shell's process ($$).
 free_port() {
 	local port try holder
 	mkdir -p "$PORT_LOCKS"

@@ -6,7 +6,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/ports.sh"
 
 alive() { [ -s "$dir/$1.pid" ] && runs "$(cat "$dir/$1.pid")"; }
-runs() { # PID: not when it has ended and nobody has waited for it yet
+runs() { # PID: fails for a process that has exited, even when its parent has not waited for it yet
 	local stat
 	{ read -r stat <"/proc/$1/stat"; } 2>/dev/null && [[ ${stat##*) } != Z* ]]
 }

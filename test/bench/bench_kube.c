@@ -14,9 +14,9 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/http_client.h"
+#include "base/http/http_client.h"
 #include "base/num.h"
-#include "k8s/k8s_config.h"
+#include "k8s/client/k8s_config_load.h"
 
 #define CONFIG_BYTES_MAX (1024 * 1024)
 #define OBJECTS_MAX      10000

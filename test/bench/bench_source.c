@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/http_server.h"
+#include "base/http/http_server.h"
 #include "base/num.h"
 
 #define SERIES_MAX     10000
@@ -68,7 +68,7 @@ int main(int argc, char **argv)
 	struct event_base *loop = event_base_new();
 	struct event *term = loop ? evsignal_new(loop, SIGTERM, on_signal, loop) : NULL;
 	if (!term || event_add(term, NULL) < 0) {
-		fputs("bench_source: cannot make an event loop\n", stderr);
+		fputs("bench_source: cannot create an event loop\n", stderr);
 		return 1;
 	}
 	struct http_server_options options = {.loop = loop, .listen = "127.0.0.1:0"};

@@ -99,7 +99,7 @@ controller_up() { # NAME POLICIES-DIR KUBECONFIG; sets NAME_url
 	declare -g "$1_url=http://127.0.0.1:$chosen"
 	wait_line "$1" 'Starting' 30
 }
-# Sum of the samples of METRIC whose line matches REGEX, as the controller at URL tells.
+# Sum of the samples of METRIC whose line matches REGEX, as the controller at URL reports.
 metric() { curl -sf "$1/metrics" | awk -v name="$2" -v want="${3:-.}" '$0 ~ "^" name "[{ ]" && $0 ~ want { s += $NF } END { printf "%.9g", s }'; }
 
 # ---- steady state: measured once, three rows ----
@@ -108,12 +108,13 @@ measure_steady() { # sets steady_*; 1 and steady_missing when it cannot be had
 	[ -z "${steady_ticks-}" ] || return 0
 	prometheus_up || { steady_missing='prometheus is not installed'; return 1; }
 	fake_up
-	local cpu requests ticks skipped pid began taken i
+	local cpu requests ticks skipped pid began taken i before after
 	set_load 1
 	steady_policies "$work/steady" "$POLICIES"
 	controller_up steady "$work/steady" "$fake_kubeconfig"
 	pid=$(pid_of steady)
 	sleep "$STEADY_WARM_UP_S"
+	before=$(calibrate) || exit 1
 	# shellcheck disable=SC2154 # set by controller_up
 	{
 		skipped=$(metric "$steady_url" gpuscale_ticks_skipped_total)
@@ -137,13 +138,15 @@ measure_steady() { # sets steady_*; 1 and steady_missing when it cannot be had
 	taken=$(($(cpu_us "$pid") - taken)) began=$((${EPOCHREALTIME/[^0-9]/} - began))
 	steady_overview=$(calc %.1f "($taken - $cpu * $began / ($STEADY_S * 1e6)) / $OVERVIEWS / 1000")
 	steady_overview_bytes=$(wc -c <"$work/overview")
+	after=$(calibrate) || exit 1
+	steady_factor=$(mean "$before" "$after")
 	steady_memory="own (anonymous) memory $(status_mib "$pid" RssAnon), mapped files $(status_mib "$pid" RssFile) MiB, peak $(status_mib "$pid" VmHWM) MiB"
 	stop steady
 }
 
 measure_cpu_per_policy_us() {
 	measure_steady || { not_measured cpu_per_policy_us "$steady_missing"; return; }
-	row cpu_per_policy_us "$steady_cpu" "$steady_note" \
+	factor=$steady_factor row cpu_per_policy_us "$steady_cpu" "$steady_note" \
 		"with $(calc %.1f "$steady_requests / $steady_ticks") API requests per tick beside the query"
 }
 measure_rss_500_mib() {
@@ -158,7 +161,7 @@ measure_api_requests_steady() {
 
 measure_overview_500_ms() {
 	measure_steady || { not_measured overview_500_ms "$steady_missing"; return; }
-	row overview_500_ms "$steady_overview" "$steady_overview_bytes bytes, of $OVERVIEWS"
+	factor=$steady_factor row overview_500_ms "$steady_overview" "$steady_overview_bytes bytes, of $OVERVIEWS"
 }
 
 # ---- one step of the metric ----
@@ -168,7 +171,7 @@ step_server_up() { # sets step_kubeconfig, step_server
 	if GPUSCALE_KUBE_BUILD=never "$root/scripts/kube/apiserver" up "$work/kube" >"$work/kube.log" 2>&1; then
 		on_exit "$root/scripts/kube/apiserver" down "$work/kube"
 		"$bench/bench_kube" "$step_kubeconfig" create "$POLICIES" >/dev/null || die 'cannot create the Deployments'
-		step_server='real kube-apiserver 1.20.2 on etcd, HTTP/2 over TLS'
+		step_server="real kube-apiserver $("$root/scripts/kube/build" --version) on etcd, HTTP/2 over TLS"
 		return
 	fi
 	fake_up
@@ -177,9 +180,9 @@ step_server_up() { # sets step_kubeconfig, step_server
 }
 
 raw_patches() { # REPLICAS -> seconds
-	local said
-	said=$("$bench/bench_kube" "$step_kubeconfig" scale "$POLICIES" "$1") || die 'raw PATCHes failed'
-	field "$said" seconds
+	local result
+	result=$("$bench/bench_kube" "$step_kubeconfig" scale "$POLICIES" "$1") || die 'raw PATCHes failed'
+	field "$result" seconds
 }
 
 scaled_so_far() { grep -c '"msg":"Scaled target"' "$work/step.log"; }

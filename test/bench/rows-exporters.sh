@@ -9,13 +9,13 @@ declare -A side=()
 
 # weigh NAME PORT: memory in MiB after the scrapes, CPU time of the server per scrape in us, median wait of the client in us
 weigh() {
-	local pid said before after scrapes=500
+	local pid result before after scrapes=500
 	pid=$(pid_of "$1")
 	"$bench/bench_scrape" "$2" /metrics 50 >/dev/null || die "$1 does not answer"
 	before=$(cpu_us "$pid")
-	said=$("$bench/bench_scrape" "$2" /metrics "$scrapes") || die 'bench_scrape failed'
+	result=$("$bench/bench_scrape" "$2" /metrics "$scrapes") || die 'bench_scrape failed'
 	after=$(cpu_us "$pid")
-	side[$1]="rss=$(status_mib "$pid" VmRSS) cpu=$(calc %.1f "($after - $before) / $scrapes") $said"
+	side[$1]="rss=$(status_mib "$pid" VmRSS) cpu=$(calc %.1f "($after - $before) / $scrapes") $result"
 }
 
 # False, and says so, where there is no node exporter.

@@ -22,9 +22,9 @@ count = int(os.environ.get('TAP_FIRST', 0))
 
 
 def ok(name, condition, *detail):
-    """condition: a value, or a function that is asked until it holds or the time is over; detail: what to tell then, values or functions."""
+    """condition: a value, or a function that is asked until it holds or the time is over; detail: what to print then, values or functions."""
     global count
-    condition = settle(condition, bool)
+    condition = poll(condition, bool)
     count += 1
     print('%s %d - %s' % ('ok' if condition else 'not ok', count, name), flush=True)
     if not condition:
@@ -33,8 +33,8 @@ def ok(name, condition, *detail):
     return condition
 
 
-def settle(got, good):
-    """got: a value, or a function that is asked until what it says is good or the time is over."""
+def poll(got, good):
+    """got: a value, or a function that is called until its result is good or the time is over."""
     if not callable(got):
         return got
     end = time.monotonic() + CEILING_S
@@ -52,12 +52,12 @@ def settle(got, good):
 
 
 def same(name, got, want):
-    got = settle(got, lambda value: value == want)
+    got = poll(got, lambda value: value == want)
     return ok(name, got == want, 'got:  %r' % (got,), 'want: %r' % (want,))
 
 
 def has(name, text, part):
-    text = settle(text, lambda value: part in value)
+    text = poll(text, lambda value: part in value)
     return ok(name, part in (text or ''), 'got: %r' % (text,), 'want in it: %r' % (part,))
 
 
@@ -145,18 +145,18 @@ def prefer(scheme, motion='no-preference'):
     wait(scheme, "matchMedia('(prefers-color-scheme: %s)').matches && matchMedia('(prefers-reduced-motion: %s)').matches" % (scheme, motion))
 
 
-def settled():
+def await_layout():
     """Two frames later: what was asked for is laid out."""
     driver.execute_async_script('const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()))')
 
 
 def shot(name):
-    settled()
+    await_layout()
     driver.save_screenshot(os.path.join(args.shots, name + '.png'))
 
 
 def load(how, *what):
-    """A network interface that somebody else makes or takes away ends what Chromium is loading."""
+    """A network interface that another program adds or removes interrupts what Chromium is loading."""
     for attempt in range(5):
         try:
             return how(*what)
@@ -220,7 +220,7 @@ for (let n; (n = walker.nextNode());) {
   hold(JSON.stringify(n.textContent.trim().slice(0, 30)), e instanceof SVGElement ? s.fill : s.color, e, large ? 3 : 4.5);
 }
 for (const e of document.querySelectorAll('input')) if (seen(e)) { hold('placeholder', getComputedStyle(e, '::placeholder').color, e, 4.5); hold('edge of a field', getComputedStyle(e).borderTopColor, e.parentElement, 3); }
-for (const e of document.querySelectorAll('.p-now, .p-want, .p-limit, .p-dot, .r-want, .r-min, .icon .s')) if (seen(e.closest('svg'))) { marks++; hold(e.getAttribute('class'), getComputedStyle(e).stroke, e.closest('svg').parentElement, 3); }
+for (const e of document.querySelectorAll('.p-now, .p-want, .p-limit, .p-dot, .r-want, .r-min, .icon .s, .series .line, .series .point')) if (seen(e.closest('svg'))) { marks++; hold(e.getAttribute('class'), getComputedStyle(e).stroke, e.closest('svg').parentElement, 3); }
 for (const e of document.querySelectorAll('.r-fill, .icon path:not(.s)')) if (seen(e.closest('svg')) && getComputedStyle(e.closest('svg')).visibility === 'visible') { marks++; hold(e.getAttribute('class') || 'icon', getComputedStyle(e).fill, e.closest('svg').parentElement, 3); }
 return { faint, texts, marks };
 '''
@@ -230,15 +230,15 @@ def contrast(what, least_texts, least_marks=0):
     """In the light and in the dark."""
     for scheme in ('light', 'dark'):
         prefer(scheme)
-        settled()
+        await_layout()
         good = lambda f: f and not f['faint'] and f['texts'] >= least_texts and f['marks'] >= least_marks  # noqa: E731
-        found = settle(lambda: driver.execute_script(CONTRAST), good)
+        found = poll(lambda: driver.execute_script(CONTRAST), good)
         ok('%s, %s: every text has a contrast of 4.5, every mark of 3 (WCAG AA)' % (what, scheme), good(found), json.dumps(found, indent=1))
         shot(re.sub('[^a-z]+', '-', what) + '-' + scheme)
     prefer('light')
 
 
 def no_sideways(what):
-    settled()
-    got = settle(lambda: js('[document.documentElement.scrollWidth, innerWidth]'), lambda value: value[0] <= value[1])
+    await_layout()
+    got = poll(lambda: js('[document.documentElement.scrollWidth, innerWidth]'), lambda value: value[0] <= value[1])
     ok('%s: nothing has to be scrolled sideways at %d px' % (what, got[1]), got[0] <= got[1], got)

@@ -8,7 +8,7 @@ import signal
 import time
 
 import status_server
-from browser import Keys, collect, console, contrast, driver, focused, has, js, names, cell, no_sideways, ok, origins, prefer, press, press_shift_tab, refresh, same, settled, shot, shows, size, visit, wait
+from browser import Keys, await_layout, collect, console, contrast, driver, focused, has, js, names, cell, no_sideways, ok, origins, prefer, press, press_shift_tab, refresh, same, shot, shows, size, visit, wait
 
 parser = argparse.ArgumentParser()
 for flag in ('page', 'url', 'policies', 'locked-url', 'empty-url', 'fleet-url'):
@@ -31,20 +31,20 @@ def reload_policies(change):
 
 def test_table():
     visit(args.url)
-    ok('the page shows every policy of the controller', wait('seven rows', lambda: sorted(names()) == ['blind', 'dry', 'hostile', 'limited', 'owned', 'still', 'web']), names())
-    same('where policies need attention, they come first', lambda: names()[:3], ['owned', 'blind', 'hostile'])
+    ok('the page shows every policy of the controller', wait('seven rows', lambda: sorted(names()) == ['blank', 'dry', 'hostile', 'limited', 'owned', 'still', 'web']), names())
+    same('where policies need attention, they come first', lambda: names()[:3], ['owned', 'blank', 'hostile'])
     same('a policy says where it stands', lambda: cell('web', 'replicas').split('\n')[0], '3')
     has('its state and reason', lambda: cell('web', 'state'), 'Steady\nDesiredWithinRange')
     has('its target', lambda: cell('web', 'policy'), 'default · Deployment/web')
     has('the sentence is the one of the decision', lambda: cell('web', 'why'), 'want asks for 3 replicas')
     has('its signals', lambda: cell('web', 'signals'), 'want\n3')
-    has('one that is blind is held and says why', lambda: cell('blind', 'state') + cell('blind', 'why'), 'NoDatano data: the query of want returned no series')
-    has('and shows no value', lambda: cell('blind', 'signals'), 'no data')
+    has('policy without data is held, with the reason', lambda: cell('blank', 'state') + cell('blank', 'why'), 'NoDatano data: the query of want returned no series')
+    has('policy without data shows no value', lambda: cell('blank', 'signals'), 'no data')
     ok('one that is limited says so', wait('limited', lambda: 'limited' in cell('limited', 'state') and cell('limited', 'replicas').split('\n')[0] == '8'), cell('limited', 'state'))
     has('one that is paused', lambda: cell('still', 'state'), 'Paused')
     has('a dry run wants more, and shows it', lambda: cell('dry', 'state') + cell('dry', 'replicas'), 'dry run\nDesiredWithinRange2 → 5')
     has('one whose target belongs to another says to which', lambda: cell('owned', 'state') + cell('owned', 'why'), 'ConflictHorizontalPodAutoscaler')
-    has('what is wrong beside the policies is said too', lambda: js("document.getElementById('problems').innerText"), 'target web is already scaled by default/web')
+    has('problems beside the policies are shown', lambda: js("document.getElementById('problems').innerText"), 'target web is already scaled by default/web')
     same('no row has fallen out of its table', lambda: js("document.querySelectorAll('#rows tr').length"), 7)
     ok('the source is up and was heard', wait('source', "/Up\\s*default\\s*http:.*ms, answered/s.test(document.getElementById('sources').innerText)"), js("document.getElementById('sources').innerText"))
     has('the summary counts', lambda: ' '.join(js("document.getElementById('numbers').innerText").split()), 'Policies 7')
@@ -59,7 +59,7 @@ def test_update():
     driver.execute_script('window.sameDocument = true')
     reload_policies(lambda text: text.replace('vector(3)', 'vector(6)'))
     ok('a new decision shows without a reload', wait('web at 6', lambda: cell('web', 'replicas').split('\n')[0] == '6') and js('window.sameDocument === true'), cell('web', 'replicas'))
-    ok('and is told to those who cannot see it', wait('said', "document.getElementById('said').getAttribute('aria-live') === 'polite' && /default\\/web/.test(document.getElementById('said').textContent)"), js("document.getElementById('said').textContent"))
+    ok('change is announced to screen readers', wait('announcement', "document.getElementById('announcement').getAttribute('aria-live') === 'polite' && /default\\/web/.test(document.getElementById('announcement').textContent)"), js("document.getElementById('announcement').textContent"))
 
 
 def test_hostile_real():
@@ -73,17 +73,17 @@ def test_hostile_real():
 def test_filter():
     press('/')
     same('/ goes to the filter', lambda: js(focused), 'filter')
-    press('blind')
-    shows('blind')
-    same('which shows what matches', lambda: names(), ['blind'])
+    press('blank')
+    shows('blank')
+    same('which shows what matches', lambda: names(), ['blank'])
     same('and how many', lambda: js("document.getElementById('shown').textContent"), '1 of 7 policies')
-    same('the address keeps it', lambda: js('location.hash'), '#q=blind')
+    same('the address keeps it', lambda: js('location.hash'), '#q=blank')
     press(Keys.ESCAPE)
     ok('Escape empties it', lambda: len(names()) == 7 and js("document.getElementById('filter').value") == '', names)
     press(Keys.TAB)
     same('Tab goes on to the states', lambda: js(focused), 'all')
     press(Keys.TAB, Keys.TAB, Keys.SPACE)
-    ok('Space on Held shows what is held', wait('held', lambda: 'blind' in names() and 'web' not in names()), names())
+    ok('Space on Held shows what is held', wait('held', lambda: 'blank' in names() and 'web' not in names()), names())
     same('and says that it is pressed', lambda: js("document.querySelector('#states [aria-pressed=true]').dataset.state"), 'held')
     press(Keys.TAB, Keys.ENTER)
     shows('owned')
@@ -92,7 +92,7 @@ def test_filter():
     press(Keys.ENTER)
     ok('Acting, what acts', wait('acting', lambda: names() == ['dry']), names())
     press('/', 'nothing of the kind')
-    ok('nothing found is said', wait('none', "document.getElementById('none').innerText.includes('None of the 7 policies')"))
+    ok('filter without matches reports that', wait('none', "document.getElementById('none').innerText.includes('None of the 7 policies')"))
     driver.find_element('id', 'reset').click()
     ok('and a button leads back', wait('all', lambda: len(names()) == 7))
 
@@ -101,8 +101,8 @@ def test_sort():
     head = "document.querySelector('th[data-sort=%s] button')"
     driver.execute_script(head % 'policy' + '.focus()')
     press(Keys.ENTER)
-    shows('blind', 'dry', 'hostile', 'limited', 'owned', 'still', 'web')
-    same('a column head sorts', lambda: names(), ['blind', 'dry', 'hostile', 'limited', 'owned', 'still', 'web'])
+    shows('blank', 'dry', 'hostile', 'limited', 'owned', 'still', 'web')
+    same('a column head sorts', lambda: names(), ['blank', 'dry', 'hostile', 'limited', 'owned', 'still', 'web'])
     same('and says which way', lambda: js("[...document.querySelectorAll('[aria-sort]')].map(t => t.dataset.sort + ' ' + t.getAttribute('aria-sort'))"), ['policy ascending'])
     press(Keys.ENTER)
     same('again: the other way', lambda: (names()[0], js("document.querySelector('[aria-sort]').getAttribute('aria-sort')")), ('web', 'descending'))
@@ -196,14 +196,14 @@ def test_token():
     same('and shows nothing', lambda: names(), [])
     contrast('the question for the token', 5)
     press('wrong', Keys.ENTER)
-    ok('a wrong one is refused, and that is said', wait('refused', "document.getElementById('refused').textContent === 'That token was refused.'"), js("document.getElementById('refused').textContent"))
+    ok('wrong token is refused, with a message', wait('refused', "document.getElementById('refused').textContent === 'That token was refused.'"), js("document.getElementById('refused').textContent"))
     same('nothing of it is kept', lambda: js("sessionStorage.getItem('gpuscale.token')"), None)
     driver.find_element('id', 'token').send_keys('s3cret', Keys.ENTER)
     ok('the right one shows the policies', wait('rows', lambda: len(names()) == 7))
     same('it is kept for the tab alone', lambda: js("[sessionStorage.getItem('gpuscale.token'), localStorage.getItem('gpuscale.token'), location.href.includes('s3cret')]"), ['s3cret', None, False])
     refresh()
     ok('where a reload finds it', wait('rows', lambda: len(names()) == 7))
-    ok('a dry run of everything is said once, at the top', lambda: 'dry run' in js("document.getElementById('who').innerText") and not js("[...document.querySelectorAll('#rows .tag')].some(t => t.textContent === 'dry run')"))
+    ok('dry run of all policies is shown once, at the top', lambda: 'dry run' in js("document.getElementById('who').innerText") and not js("[...document.querySelectorAll('#rows .tag')].some(t => t.textContent === 'dry run')"))
 
 
 def test_empty():
@@ -216,15 +216,15 @@ def test_fleet():
     visit(args.fleet_url + '#sort=policy')
     ok('a thousand policies come', wait('rows', "document.getElementById('table').getAttribute('aria-rowcount') === '%d' && document.querySelectorAll('#rows .open').length > 0" % (args.fleet + 1)))
     ok('all of them decided', wait('decided', "/^%d/.test(document.querySelector('#numbers dd').innerText) && !/no decision/.test(document.getElementById('rows').innerText) && document.querySelectorAll('#rows .x-signals b').length > 5" % args.fleet))
-    ok('of which only those in sight are in the document', lambda: 0 < js("document.querySelectorAll('#rows .open').length") < 60, lambda: js("document.querySelectorAll('#rows .open').length"))
+    ok('only visible rows are in the document', lambda: 0 < js("document.querySelectorAll('#rows .open').length") < 60, lambda: js("document.querySelectorAll('#rows .open').length"))
     driver.execute_script("document.querySelector('#rows .open').focus()")
     press(Keys.END)
     last = sorted('model-%d' % i for i in range(args.fleet))[-1]
     same('End goes to the last', lambda: js(focused), last)
-    ok('which is in sight', lambda: js("(() => { const b = document.activeElement.getBoundingClientRect(); return b.top >= 0 && b.bottom <= innerHeight; })()"))
+    ok('focused row is visible', lambda: js("(() => { const b = document.activeElement.getBoundingClientRect(); return b.top >= 0 && b.bottom <= innerHeight; })()"))
     shot('thousand-end')
     driver.execute_script("scrollTo(0, document.body.scrollHeight / 2)")
-    settled()
+    await_layout()
     visible = "[...document.querySelectorAll('#rows .open')].filter(b => { const r = b.getBoundingClientRect(); return r.top > 100 && r.bottom < innerHeight; }).length"
     ok('anywhere on the way there are rows', wait('rows in the middle', visible + ' >= 8'), js(visible))
     same('the focus is not lost by scrolling', lambda: js(focused), last)
@@ -256,15 +256,15 @@ def test_answers(fixture):
     visit(fixture.url + '#policy=' + evil.replace('"', '%22').replace('<', '%3C').replace('>', '%3E').replace(' ', '%20') + '&q=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E')
     ok('the address cannot smuggle anything in', wait('gone', "/no policy of that name/.test(document.getElementById('d-body').innerText)") and js('document.images.length + Number(window.pwned !== undefined)') == 0)
 
-    blind = status_server.policy(6)
-    blind['signals'] += [{'name': 'more-%d' % i, 'value': i, 'target': 4, 'perReplica': True, 'compared': i / 2, 'ageSeconds': 1} for i in range(4)]
+    blank = status_server.policy(6)
+    blank['signals'] += [{'name': 'more-%d' % i, 'value': i, 'target': 4, 'perReplica': True, 'compared': i / 2, 'ageSeconds': 1} for i in range(4)]
     source = {'url': 'http://prometheus', 'latencySeconds': 0.02, 'lastSuccessTime': status_server.stamp(18000)}
-    fixture.set(status_server.overview([blind, status_server.policy(3)], sources=[{**source, 'name': 'one', 'state': 'Degraded', 'error': 'some queries fail'}, {**source, 'name': 'two', 'state': 'Down', 'error': 'refused'}],
+    fixture.set(status_server.overview([blank, status_server.policy(3)], sources=[{**source, 'name': 'one', 'state': 'Degraded', 'error': 'some queries fail'}, {**source, 'name': 'two', 'state': 'Down', 'error': 'refused'}],
                                        controller={'identity': 'pod-1', 'dryRun': False, 'shardsOwned': 1, 'shardsTotal': 4}))
-    visit(fixture.url + '#policy=' + blind['namespace'] + '/' + blind['name'])
+    visit(fixture.url + '#policy=' + blank['namespace'] + '/' + blank['name'])
     has('a source in trouble says what it is', lambda: ' '.join(js("document.getElementById('sources').innerText").split()), 'Degraded one http://prometheus 20 ms, answered 5 h ago some queries fail Down two')
     has('of several processes, each says which it is', lambda: js("document.getElementById('who').innerText"), 'pod-1\n1 of 4 shards')
-    has('more signals than there is room for are counted', lambda: cell(blind['name'], 'signals'), 'and 4 more')
+    has('more signals than there is room for are counted', lambda: cell(blank['name'], 'signals'), 'and 4 more')
     has('the detail has them all, with the share of one replica', lambda: js("document.getElementById('d-body').innerText"), 'more-3\n1.5 / 4 per replica')
     contrast('a policy that is held', 60, 20)
     fixture.set(status_server.overview([], controller={'identity': 'pod-2', 'dryRun': False, 'leader': False, 'shardsOwned': 0, 'shardsTotal': 1}))
@@ -278,7 +278,7 @@ def test_answers(fixture):
     ok('what has not changed is not sent again', wait('If-None-Match', lambda: any(r[0].startswith('/api/v1/overview') and r[1] == '"%d"' % fixture.etag for r in fixture.requests[seen:])), fixture.requests[-3:])
     ok('and stays on the page', lambda: len(names()) == 3, names)
     driver.execute_script("Object.defineProperty(document, 'hidden', { value: true, configurable: true }); document.dispatchEvent(new Event('visibilitychange'))")
-    ok('a hidden tab asks for nothing', wait('no timer', 'window.polls.size === 0'))
+    ok('hidden tab sends no requests', wait('no timer', 'window.polls.size === 0'))
     seen = len(fixture.requests)
     driver.execute_script("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
     ok('and at once when it is seen again', wait('asked', lambda: len(fixture.requests) > seen))
@@ -290,7 +290,7 @@ def test_answers(fixture):
     same('up to here the console is silent', console_lines(), [])
 
     fixture.status = 503
-    ok('a 5xx is said in the words of the controller', wait('banner', "!document.getElementById('banner').hidden && /answered 503: out of memory/.test(document.getElementById('banner').innerText)"), js("document.getElementById('banner').innerText"))
+    ok('5xx is shown with the message of the controller', wait('banner', "!document.getElementById('banner').hidden && /answered 503: out of memory/.test(document.getElementById('banner').innerText)"), js("document.getElementById('banner').innerText"))
     same('what was known stays', len(names()), 3)
     visit(fixture.url)
     ok('also when there is nothing yet', wait('nothing yet', "/Nothing to show yet/.test(document.getElementById('note').innerText) && /answered 503/.test(document.getElementById('banner').innerText)"))
@@ -312,7 +312,7 @@ def test_stale():
 
 
 def console_lines():
-    """Without the refusals that were asked for, and without what came of a network interface that somebody else made or took away."""
+    """Without the refusals that were asked for, and without what a network interface caused that another program added or removed."""
     collect()
     return [m for m in console if 'Failed to load resource' not in m or not re.search(r' 40[14] |ERR_NETWORK_CHANGED', m)]
 

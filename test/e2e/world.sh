@@ -9,11 +9,11 @@ api_dir=$work/api
 # llama, StatefulSet vllm and a custom resource Widget gadget. $work/kubeconfig is the controller's: the token of its
 # service account, in $work/token.
 world_start() {
-	local said status
-	said=$("$api_tool" up "$api_dir" 2>&1)
+	local output status
+	output=$("$api_tool" up "$api_dir" 2>&1)
 	status=$?
-	[ "$status" != 77 ] || skip_all "kube-apiserver: ${said##*$'\n'}"
-	[ "$status" = 0 ] || { diag "$said"; bail_out 'kube-apiserver does not start'; }
+	[ "$status" != 77 ] || skip_all "kube-apiserver: ${output##*$'\n'}"
+	[ "$status" = 0 ] || { diag "$output"; bail_out 'kube-apiserver does not start'; }
 	on_exit "$api_tool" down "$api_dir"
 	api=https://127.0.0.1:$(cat "$api_dir/apiserver.port")
 	export KUBECONFIG=$api_dir/kubeconfig

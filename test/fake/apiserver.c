@@ -8,10 +8,11 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/http_server.h"
-#include "base/json_read.h"
+#include "base/http/http_server.h"
+#include "base/json/json_read.h"
 #include "base/num.h"
 #include "test/fake/apiserver_private.h"
+#include "test/support/http_request.h"
 
 #define TOKEN_FILE_BYTES_MAX 65536
 // ---- paths ----
@@ -85,7 +86,7 @@ static void serve_version(struct fake_request *r)
 	cJSON *root = cJSON_CreateObject();
 	cJSON_AddStringToObject(root, "major", "1");
 	cJSON_AddStringToObject(root, "minor", "20");
-	cJSON_AddStringToObject(root, "gitVersion", "v1.20.2-fake");
+	cJSON_AddStringToObject(root, "gitVersion", "v1.36.3-fake");
 	fake_reply_json(r, 200, root);
 }
 
@@ -99,7 +100,7 @@ static bool is_group_served(const struct fake_apiserver *f, const struct fake_pa
 	return false;
 }
 
-// As the viewer of test/contract/run-real, whose role has one rule.
+// As the viewer of test/integration/contract/run-real, whose role has one rule.
 static bool viewer_may(const struct fake_request *r)
 {
 	return strcmp(r->verb, "get") == 0 && (!r->path.plural[0] || (strcmp(r->path.plural, "deployments") == 0 &&
@@ -149,7 +150,8 @@ static struct http_server_options server_options(const struct fake_apiserver_opt
 	                                    .tls_cert_file = o->tls_cert_file,
 	                                    .tls_key_file = o->tls_key_file,
 	                                    .max_body_bytes = FAKE_REQUEST_BYTES_MAX,
-	                                    .max_connections = FAKE_CONNECTIONS_MAX};
+	                                    .max_connections = FAKE_CONNECTIONS_MAX,
+	                                    .max_peer_connections = FAKE_CONNECTIONS_MAX};
 }
 
 struct fake_apiserver *fake_apiserver_new(const struct fake_apiserver_options *options, struct err *e)

@@ -2,7 +2,7 @@
 // A small stateful API server for tests, benches and the demo: workloads with /scale, pods that follow them, custom
 // resources with status, leases, events, HPAs; list and watch of all. It knows no admission, no schemas, no RBAC beyond
 // one token that may only look at scales, no SubjectAccessReview. What it does answer, it answers as the real one does:
-// test/contract runs the same suite against both.
+// test/integration/contract runs the same suite against both.
 #ifndef GPUSCALE_TEST_FAKE_APISERVER_H
 #define GPUSCALE_TEST_FAKE_APISERVER_H
 
@@ -18,7 +18,7 @@ struct fake_apiserver;
 struct fake_apiserver_options {
 	struct event_base *loop;  // not owned
 	const char *listen;       // as http_server_options
-	const char *token;        // NULL = everybody is admin
+	const char *token;        // NULL = every user is admin
 	const char *token_file;   // instead of token: read at every request, so that it can be rotated
 	const char *viewer_token; // may GET scales, and nothing else
 	const char *tls_cert_file, *tls_key_file;

@@ -5,10 +5,11 @@
 #include <utlist.h>
 
 #include "base/err.h"
-#include "base/http_server.h"
-#include "base/json_read.h"
+#include "base/http/http_server.h"
+#include "base/json/json_read.h"
 #include "base/num.h"
 #include "test/fake/apiserver_private.h"
+#include "test/support/http_request.h"
 
 #define DELAY_MS_MAX 600000
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kinds the fake API server has, as the real one tells: groups, and the resources of each.
+// Which kinds the fake API server has, as the real one lists them: groups, and the resources of each.
 #include <stdio.h>
 #include <string.h>
 
-#include "base/http_server.h"
+#include "base/http/http_server.h"
 #include "test/fake/apiserver_private.h"
 
 static void add_resource(cJSON *list, const struct fake_kind *k, const char *subresource)
@@ -69,7 +69,7 @@ static cJSON *group_of(const struct fake_kind *k)
 	return group;
 }
 
-// "/apis", or one group of it. Each of ours has one version.
+// "/apis", or one group of it. Each has one version here.
 static void reply_groups(struct fake_request *r)
 {
 	const char *wanted = r->path.group, *last = "";

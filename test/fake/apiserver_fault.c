@@ -6,8 +6,9 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "base/http_server.h"
+#include "base/http/http_server.h"
 #include "test/fake/apiserver_private.h"
+#include "test/support/http_stream.h"
 
 #define HANG_MS 600000
 

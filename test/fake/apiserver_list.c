@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists of the fake API server, in pages. A page after the first shows the objects as they are now, under the version
-// of the first page: whoever watches from there hears what has changed in between, as with the real one.
+// of the first page: a client that watches from there hears what has changed in between, as with the real one.
 #include <stdio.h>
 #include <string.h>
 #include <utlist.h>
 
-#include "base/http_server.h"
+#include "base/http/http_server.h"
 #include "base/num.h"
 #include "test/fake/apiserver_private.h"
 

@@ -141,7 +141,7 @@ void fake_reply_no_page(struct fake_request *r);
 void fake_reply_bad_method(struct fake_request *r);
 // "deployments.apps \"web\"", "pods"; name may be "".
 void fake_resource_text(const struct fake_path *p, const char *name, char *out, size_t size);
-// Why the viewer, or anybody a fault calls so, may not.
+// Writes why the viewer, or a client that a fault treats as one, is refused.
 void fake_forbidden_text(const struct fake_request *r, char *out, size_t size);
 
 #endif

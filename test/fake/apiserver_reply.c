@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/http_server.h"
+#include "base/http/http_server.h"
 #include "test/fake/apiserver_private.h"
+#include "test/support/http_stream.h"
 
 void fake_reply_text(struct fake_request *r, int status, const char *content_type, const char *text, size_t len)
 {

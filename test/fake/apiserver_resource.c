@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/http_server.h"
-#include "base/json_read.h"
+#include "base/http/http_server.h"
+#include "base/json/json_read.h"
 #include "test/fake/apiserver_private.h"
+#include "test/support/http_request.h"
 
 static bool is_dry_run(const struct fake_request *r)
 {
@@ -173,7 +174,8 @@ static void change(struct fake_request *r, struct fake_object *o)
 	if (!given || !cJSON_IsObject(given)) {
 		cJSON_Delete(given);
 		if (is_patch)
-			fake_reply_status(r, 500, "", "Invalid JSON Patch", NULL);
+			fake_reply_status(r, 400, "BadRequest", "error decoding patch: unexpected end of JSON input",
+			                  NULL);
 		else
 			fake_reply_status(r, 400, "BadRequest", "the object provided is unrecognized", NULL);
 		return;
@@ -255,7 +257,7 @@ static void delete_object(struct fake_request *r, struct fake_object *o)
 		struct fake_object *owner = o->owner;
 		if (o->kind->has_scale) {
 			fake_workload_removed(r->f, o);
-		} else if (owner) { // its workload makes another one
+		} else if (owner) { // its workload creates another
 			fake_workload_remove_pod(r->f, o);
 			fake_workload_follow(r->f, owner);
 		} else {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json_read.h"
+#include "base/json/json_read.h"
 #include "test/fake/apiserver_private.h"
 
 #define TERM_BYTES 512

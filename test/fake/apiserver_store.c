@@ -8,7 +8,7 @@
 #include <utlist.h>
 
 #include "base/buf.h"
-#include "base/json_read.h"
+#include "base/json/json_read.h"
 #include "base/num.h"
 
 #define FAKE_KEY_BYTES 1200
@@ -20,6 +20,7 @@ const struct fake_kind fake_kinds[] = {
         {"", "v1", "Pod", "pods", .has_status = true},
         {"", "v1", "Event", "events", .has_status = false},
         {"", "v1", "Namespace", "namespaces", .has_status = true, .is_cluster_wide = true},
+        {"", "v1", "Node", "nodes", .has_status = true, .is_cluster_wide = true},
         {"apps", "v1", "Deployment", "deployments", WORKLOAD},
         {"apps", "v1", "ReplicaSet", "replicasets", WORKLOAD},
         {"apps", "v1", "StatefulSet", "statefulsets", WORKLOAD},
@@ -28,6 +29,10 @@ const struct fake_kind fake_kinds[] = {
         {"coordination.k8s.io", "v1", "Lease", "leases", .needs_version = true},
         {"gpuscale.dev", "v1alpha1", "GPUAutoscaler", "gpuautoscalers", CUSTOM},
         {"keda.sh", "v1alpha1", "ScaledObject", "scaledobjects", CUSTOM},
+        {"resource.k8s.io", "v1", "DeviceClass", "deviceclasses", .is_cluster_wide = true},
+        {"resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", .has_status = true},
+        {"resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates", .has_status = false},
+        {"resource.k8s.io", "v1", "ResourceSlice", "resourceslices", .is_cluster_wide = true},
         {"example.dev", "v1", "Widget", "widgets", CUSTOM, .has_scale = true},
 };
 _Static_assert(sizeof fake_kinds / sizeof fake_kinds[0] == FAKE_N_KINDS, "as many as the header says");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fake API server's objects: JSON trees by kind, namespace and name, with one resourceVersion counter. Each keeps
-// its text too, so that reading, listing and telling watchers copy bytes instead of printing trees.
+// its text too, so that reading, listing and notifying watchers copy bytes instead of printing trees.
 #ifndef GPUSCALE_TEST_FAKE_APISERVER_STORE_H
 #define GPUSCALE_TEST_FAKE_APISERVER_STORE_H
 
@@ -12,7 +12,7 @@
 
 #define FAKE_OBJECTS_MAX   100000
 #define FAKE_FIRST_VERSION 100 // as if the server had a past: older resourceVersions are gone
-#define FAKE_N_KINDS       12
+#define FAKE_N_KINDS       17
 
 struct fake_kind {
 	const char *group, *version, *kind, *plural; // group "" = core

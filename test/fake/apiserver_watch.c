@@ -8,9 +8,10 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "base/http_server.h"
+#include "base/http/http_server.h"
 #include "base/num.h"
 #include "test/fake/apiserver_private.h"
+#include "test/support/http_stream.h"
 
 #define WINDOW           1024 // changes of one kind
 #define DEFAULT_LIFE_MS  1800000

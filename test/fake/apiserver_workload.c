@@ -7,7 +7,7 @@
 #include <time.h>
 #include <utlist.h>
 
-#include "base/json_read.h"
+#include "base/json/json_read.h"
 #include "base/num.h"
 #include "test/fake/apiserver_private.h"
 

@@ -13,7 +13,8 @@
 
 #include <cmocka.h>
 
-#include "base/http_client.h"
+#include "base/http/http_client.h"
+#include "k8s/client/k8s_config_load.h"
 
 static void observe(void *arg, const struct k8s_attempt *attempt)
 {
@@ -177,5 +178,5 @@ void harness_count(struct harness *h, const char *ns, const char *selector, stru
 {
 	struct err e = {0};
 	*o = (struct outcome){0};
-	finish(h, o, pods_count(h->client, ns, selector, outcome_of_pods, o, &e), &e);
+	finish(h, o, pods_list(h->client, ns, selector, NULL, outcome_of_pods, o, &e), &e);
 }

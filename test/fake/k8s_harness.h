@@ -8,9 +8,9 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "k8s/k8s_client.h"
-#include "k8s/k8s_config.h"
-#include "k8s/scale.h"
+#include "k8s/client/k8s_client.h"
+#include "k8s/client/k8s_config.h"
+#include "k8s/client/scale.h"
 #include "test/fake/apiserver.h"
 
 #define HARNESS_WAIT_MS 60000

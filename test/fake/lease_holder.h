@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One who seeks and holds a lease on the fake API server, and what happens to it: for the tests of k8s/lease.h.
+// One who seeks and holds a lease on the fake API server, and what happens to it: for the tests of k8s/lease/lease.h.
 // cmocka.h is to be included before.
 #ifndef GPUSCALE_TEST_FAKE_LEASE_HOLDER_H
 #define GPUSCALE_TEST_FAKE_LEASE_HOLDER_H
@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "k8s/lease.h"
+#include "k8s/lease/lease.h"
 #include "test/fake/k8s_harness.h"
 #include "test/support/loop.h"
 
@@ -30,10 +30,10 @@ struct lease_holder {
 void lease_world_start(struct harness *h);
 // Begins to seek it.
 void lease_holder_start(struct lease_holder *o, struct harness *h, const char *identity);
-// A lease that nobody holds: what an orderly end leaves.
+// Creates a lease without a holder, as a clean exit leaves it.
 void lease_put_free(struct harness *h);
 void lease_read(struct harness *h, struct lease_record *ret_record);
-// Somebody edits it.
+// Patches it, as another client would.
 void lease_merge(struct harness *h, const char *patch);
 
 // Turns the loop until the lease has just been renewed; returns a moment from which on it is valid so long (and a

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Prometheus that says what a file tells it to: the same numbers and ages at every run, and faults that no real one
+// A Prometheus that answers as a file defines: the same numbers and ages at every run, and faults that no real one
 // has. Prints "listening on URL" once it is ready, reads the file again on SIGHUP, ends on SIGTERM or SIGINT.
 #include <errno.h>
 #include <event2/event.h>
@@ -12,13 +12,14 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/http_client.h"
-#include "base/http_server.h"
-#include "base/http_text.h"
-#include "base/json_write.h"
+#include "base/http/http_client.h"
+#include "base/http/http_server.h"
+#include "base/http/http_text.h"
+#include "base/json/json_write.h"
 #include "base/num.h"
 #include "promql/freshness.h"
 #include "promql/fuse.h"
+#include "test/support/http_request.h"
 
 #define RULES_MAX      200
 #define FILE_BYTES_MAX (1024 * 1024)
@@ -384,7 +385,8 @@ static void on_hangup(evutil_socket_t fd, short events, void *arg)
 
 static int serve(struct fake *f, const char *listen, struct event_base *loop, struct err *e)
 {
-	struct http_server_options options = {.loop = loop, .listen = listen};
+	struct http_server_options options = {
+	        .loop = loop, .listen = listen, .max_unread_bytes = (size_t)8 * BODY_BYTES_MAX};
 	f->server = http_server_new(&options, e);
 	if (!f->server || http_server_route(f->server, "/api/v1/query", on_request, f, e) < 0 ||
 	    http_server_route(f->server, "/api/v1/query_range", on_request, f, e) < 0 ||

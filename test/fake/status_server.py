@@ -27,7 +27,7 @@ SENTENCES = {
 
 
 def csp(page):
-    """As controller/status_page.c makes it: what stands between the tags, by digest."""
+    """As controller/serve/status_page.c makes it: what stands between the tags, by digest."""
     def digests(tag):
         return ' '.join("'sha256-%s'" % base64.b64encode(hashlib.sha256(text).digest()).decode() for text in re.findall(b'<%s>(.*?)</%s>' % (tag, tag), page, re.S))
     return CSP % (digests(b'script'), digests(b'style'))

@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "k8s/target_store.h"
+#include "k8s/cache/target_store.h"
 #include "test/fake/k8s_harness.h"
 
 #define TARGET_FIXTURE_WAIT_MS 60000
@@ -14,7 +14,7 @@
 struct target_world {
 	struct harness h;
 	struct target_store *store;
-	int errors, oks; // what the store told: a watch that fails, and that it does not any more
+	int errors, oks; // what the store reported: a watch that fails, and its recovery
 	char what[300];  // of the last of those
 	int woken;       // free for a test's waiters
 };

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the API server says about authorities, tokens and rights, as any bytes: no reader finds a yes without an object
-// that says so, and what it finds can be written again.
+// What the API server says about authenticator, tokens and rights, as any bytes: no reader finds a yes without an
+// object that says so, and what it finds can be written again.
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "k8s/access_review.h"
-#include "k8s/k8s_user.h"
-#include "k8s/request_header.h"
+#include "k8s/server/access_review.h"
+#include "k8s/server/k8s_user.h"
+#include "k8s/server/request_header.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

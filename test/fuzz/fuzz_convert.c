@@ -9,11 +9,12 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/doc.h"
 #include "base/err.h"
-#include "base/schema.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
 #include "cli/convert.h"
-#include "policies/policy_schema.h"
+#include "policies/engine/policy.h"
+#include "policies/schema/policy_decode.h"
 
 #define INPUT_MAX   (16 * 1024) // texts beyond convert's own ceiling end the command
 #define OBJECTS_MAX 8

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A policy of any shape, then ticks with any observation. Beyond "does not crash": the laws of test/support/laws.h
 // hold, a copy of the state, one packed and unpacked, and one migrated to the same policy give the same answer, a dry
-// run gives it without a write, and foreign bytes are never taken for a state. The first byte says which: a policy that
-// keeps the rules of the schema (all laws), or one with any numbers in it (those laws that hold for any). Zeros go on
-// where the input ends, so that a short one is a whole story: interval after interval, the target follows, the signals
-// stay as they are.
+// run gives it without a write, and arbitrary bytes are never accepted as a state. The first byte says which: a policy
+// that keeps the rules of the schema (all laws), or one with any numbers in it (those laws that hold for any). Zeros go
+// on where the input ends, so that a short one is a whole story: interval after interval, the target follows, the
+// signals stay as they are.
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/number.h"
+#include "policies/engine/number.h"
+#include "policies/engine/pipeline.h"
 #include "test/support/any_policy.h"
 #include "test/support/laws.h"
 
@@ -150,7 +151,7 @@ static void follow(struct any_input *in, struct world *w, uint8_t how, void *sta
 
 // ---- one tick ----
 
-// FUZZ_SHOW=1 tells what happens in an input, tick by tick.
+// FUZZ_SHOW=1 prints what happens in an input, tick by tick.
 static void tell(const struct decision *d)
 {
 	fprintf(stderr, "%lld: %d (ready %d, pending %d) -> %d in %d..%d %s %s%s\n", (long long)d->time_ms, d->current,
@@ -216,7 +217,7 @@ static void tick(const struct any_input *in, const struct world *w, struct state
 	require(law == NULL, law);
 }
 
-// Whoever reads a record back takes no time from ahead of now.
+// The caller that restores a record limits its times to now.
 static int64_t take_past_ms(struct any_input *in, const struct world *w)
 {
 	int64_t v = any_ms(in);
@@ -279,7 +280,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	s.packed = malloc(s.bytes);
 	require(s.now && s.other && s.packed, "memory");
 	memset(s.other, size & 0xff, s.bytes);
-	require(!decide_state_matches(&w.p.policy, s.other, s.bytes), "foreign bytes are no state");
+	require(!decide_state_matches(&w.p.policy, s.other, s.bytes), "arbitrary bytes are not a state");
 	decide_state_init(&w.p.policy, s.now);
 	require(decide_state_matches(&w.p.policy, s.now, s.bytes), "a state is taken back");
 
@@ -289,7 +290,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	                               w.p.policy.max_replicas);
 	w.observation.spec_replicas = w.observation.status_replicas = w.observation.ready_replicas = n;
 	for (size_t i = 0; i < w.p.policy.n_signals; i++) {
-		w.seen[i] = (struct obs_signal){OBS_OK, NULL, w.series[i], 1};
+		w.seen[i] = (struct obs_signal){OBS_OK, NULL, w.series[i], 1, 0};
 		for (size_t k = 0; k < SERIES_MAX; k++)
 			w.series[i][k] = (struct obs_series){"", any_f64(&in), w.now_ms};
 	}

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/doc.h"
 #include "base/err.h"
+#include "base/schema/doc.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/json_read.h"
-#include "k8s/k8s_exec.h"
+#include "base/json/json_read.h"
+#include "k8s/client/k8s_exec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// An Authorization header: who is let in sent the password of the file, whatever else the bytes were; what is no header
-// of the kind costs no try.
+// Sends an Authorization header from several addresses. A client is accepted only with the password of the file; a
+// header of another kind costs no check; and whatever the other addresses have sent, a new address is accepted with the
+// password. The first byte selects how many addresses send the header how often.
 #include <assert.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "exporter/web_auth.h"
-#include "exporter/web_config.h"
+#include "exporter/page/web_auth.h"
+#include "exporter/page/web_config.h"
 
 // The user "u" with the password "secret", at bcrypt's least cost.
 static const struct web_user user = {.name = "u",
@@ -25,17 +27,24 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!a) // no libcrypt with bcrypt on this machine
 		return 0;
 	buf_init(&header, 1024 * 1024);
-	buf_put(&header, data, size);
+	buf_put(&header, data + (size > 0), size - (size > 0));
 	const char *text = buf_str(&header);
-	enum web_auth_result r = web_auth_check(a, text, 1000);
-	assert(r == WEB_AUTH_GOOD || r == WEB_AUTH_BAD || r == WEB_AUTH_LATER);
+	int peers = size > 0 ? data[0] % 4 : 0, times = size > 0 ? data[0] / 4 : 0;
+	enum web_auth_result r = web_auth_check(a, text, "192.0.2.0", 1000);
+	assert(r == WEB_AUTH_GOOD || r == WEB_AUTH_BAD);
 	if (r == WEB_AUTH_GOOD)
 		assert(strlen(text) >= 6 + sizeof good - 1 &&
 		       strcmp(text + strlen(text) - (sizeof good - 1), good) == 0);
-	// Once more: what was good is known, what was bad stays bad, or too much.
-	enum web_auth_result again = web_auth_check(a, text, 1001);
-	assert((again == WEB_AUTH_GOOD) == (r == WEB_AUTH_GOOD));
-	assert(web_auth_check(a, NULL, 1002) == WEB_AUTH_BAD);
+	// Again: right and wrong passwords are now cached.
+	assert(web_auth_check(a, text, "192.0.2.0", 1001) == r);
+	assert(web_auth_check(a, NULL, "192.0.2.0", 1002) == WEB_AUTH_BAD);
+	for (int i = 0; i < times; i++) { // a different text each time, so that none is cached
+		char peer[32];
+		snprintf(peer, sizeof peer, "192.0.2.%d", 1 + i % (peers + 1));
+		buf_putc(&header, 'A');
+		web_auth_check(a, buf_str(&header), peer, 1002);
+	}
+	assert(web_auth_check(a, "Basic dTpzZWNyZXQ=", "192.0.2.99", 1002) == WEB_AUTH_GOOD);
 	buf_done(&header);
 	web_auth_free(a);
 	return 0;

@@ -11,11 +11,11 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct counters c;
+	struct csv_counters c;
 	struct buf remarks;
 	struct err e;
 	buf_init(&remarks, 1024 * 1024);
-	if (counters_parse(&c, "f", (const char *)data, size, &remarks, &e) == 0) {
+	if (csv_counters_parse(&c, "f", (const char *)data, size, &remarks, &e) == 0) {
 		bool seen[FIELD__COUNT] = {false};
 		assert(c.n > 0 && c.n <= FIELD__COUNT);
 		for (size_t i = 0; i < c.n; i++) {
@@ -25,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			assert(c.rows[i].type == METRIC_GAUGE || c.rows[i].type == METRIC_COUNTER);
 		}
 		assert((c.skipped == 0) == (remarks.len == 0));
-		counters_done(&c);
+		csv_counters_done(&c);
 	}
 	for (const char *p = buf_str(&remarks), *end; *p; p = end + 1) {
 		assert(strncmp(p, "f:", 2) == 0);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "exporter/h2c.h"
+#include "exporter/kubelet/h2c.h"
 
 static int play(const uint8_t *data, size_t size, size_t piece, struct err *e)
 {

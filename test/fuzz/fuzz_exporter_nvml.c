@@ -13,14 +13,14 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "exporter/cmd_view.h"
+#include "exporter/cmd/page_view.h"
 #include "exporter/device_history.h"
-#include "exporter/nvml_find.h"
-#include "exporter/nvml_gpm.h"
-#include "exporter/nvml_processes.h"
-#include "exporter/nvml_read.h"
-#include "exporter/openmetrics.h"
-#include "exporter/render.h"
+#include "exporter/nvml/nvml_find.h"
+#include "exporter/nvml/nvml_gpm.h"
+#include "exporter/nvml/nvml_processes.h"
+#include "exporter/nvml/nvml_read.h"
+#include "exporter/page/openmetrics.h"
+#include "exporter/page/render_page.h"
 #include "exporter/xid.h"
 #include "test/fuzz/page_check.h"
 
@@ -308,13 +308,16 @@ static void read_one(const struct nvml_found *f, size_t i, struct nvml_reader *r
 static void check_pages(const struct nvml_found *f, const struct device_sample *samples, struct device_history *history,
                         struct xid_store *xids, const char *driver)
 {
-	struct buf page, labels, other;
-	buf_init(&page, RENDER_BYTES_MAX);
-	buf_init(&labels, RENDER_BYTES_MAX);
-	buf_init(&other, 2 * RENDER_BYTES_MAX);
-	const struct render_options o = {
-	        .hostname_label = "Hostname", .hostname = driver, .driver_version = driver, .history = history};
-	render_samples(&page, &labels, &o, f->devices, samples, f->n, xids);
+	struct buf page, other;
+	buf_init(&page, RENDER_PAGE_BYTES_MAX);
+	buf_init(&other, 2 * RENDER_PAGE_BYTES_MAX);
+	const struct render_page_options o = {.hostname_label = "Hostname", .hostname = driver, .xids = xids};
+	const struct sampler_round round = {
+	        .devices = f->devices, .samples = samples, .n = f->n, .driver_version = driver, .history = history};
+	struct render_page renderer;
+	render_page_init(&renderer, &o);
+	render_page_round(&renderer, &round, &page);
+	render_page_done(&renderer);
 	bool opened = false;
 	for (size_t i = 0; i < f->n; i++) {
 		struct nvml_process p[NVML_PROCESSES_MAX];
@@ -325,13 +328,12 @@ static void check_pages(const struct nvml_found *f, const struct device_sample *
 	assert(!page.failed);
 	page_check(buf_str(&page), page.len);
 	struct err e;
-	struct view *v = view_new(buf_str(&page), page.len, &e);
+	struct page_view *v = page_view_new(buf_str(&page), page.len, &e);
 	assert(v && v->n >= f->n);
-	view_free(v);
+	page_view_free(v);
 	openmetrics_convert(&other, buf_str(&page), page.len);
 	assert(!other.failed && other.data[other.len - 1] == '\n');
 	buf_done(&page);
-	buf_done(&labels);
 	buf_done(&other);
 }
 

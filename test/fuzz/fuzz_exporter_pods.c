@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/utf8.h"
 #include "exporter/device.h"
-#include "exporter/pod_resources.h"
+#include "exporter/kubelet/pod_resources.h"
 
 static bool is_utf8(const char *s)
 {

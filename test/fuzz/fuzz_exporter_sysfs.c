@@ -14,9 +14,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "exporter/backend.h"
 #include "exporter/device_history.h"
-#include "exporter/render.h"
+#include "exporter/page/render_page.h"
+#include "exporter/sysfs/backend_sysfs.h"
 #include "exporter/xid.h"
 #include "test/fuzz/page_check.h"
 
@@ -117,13 +117,13 @@ static void write_files(const uint8_t *data, size_t size)
 static void play(struct backend *b, struct device_sample *samples)
 {
 	struct err e;
-	struct buf page, labels;
+	struct buf page;
+	struct render_page renderer;
 	size_t n = 0;
 	struct device_history *history = device_history_new(3000, 1000, &e);
 	struct xid_store *xids = xid_store_new(&e);
 	assert(b && history && xids);
-	buf_init(&page, RENDER_BYTES_MAX);
-	buf_init(&labels, RENDER_BYTES_MAX);
+	buf_init(&page, RENDER_PAGE_BYTES_MAX);
 	bool open = b->ops->open(b, &e) == 0;
 	for (int round = 0; open && round < 2; round++) {
 		assert(b->ops->sample(b, round * 1000, 0, samples, &e) == 0);
@@ -133,12 +133,17 @@ static void play(struct backend *b, struct device_sample *samples)
 			assert(!sample_has(&samples[0], f) || family_is_plausible(f, sample_get(&samples[0], f)));
 		assert(samples[0].lost == (sample_count(&samples[0]) == 0));
 		device_history_add(history, round * 1000, devices, samples, n);
-		const struct render_options o = {.hostname_label = "Hostname",
-		                                 .hostname = devices[0].model,
-		                                 .driver_version = b->ops->driver_version(b),
-		                                 .history = history};
+		const struct render_page_options o = {
+		        .hostname_label = "Hostname", .hostname = devices[0].model, .xids = xids};
+		const struct sampler_round r = {.devices = devices,
+		                                .samples = samples,
+		                                .n = n,
+		                                .driver_version = b->ops->driver_version(b),
+		                                .history = history};
 		buf_reset(&page);
-		render_samples(&page, &labels, &o, devices, samples, n, xids);
+		render_page_init(&renderer, &o);
+		render_page_round(&renderer, &r, &page);
+		render_page_done(&renderer);
 		assert(!page.failed);
 		page_check(buf_str(&page), page.len);
 	}
@@ -146,7 +151,6 @@ static void play(struct backend *b, struct device_sample *samples)
 		b->ops->close(b);
 	b->ops->destroy(b);
 	buf_done(&page);
-	buf_done(&labels);
 	xid_store_free(xids);
 	device_history_free(history);
 }
@@ -160,8 +164,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!root[0])
 		make_tree();
 	write_files(data, size);
-	play(backend_amdgpu_new(root, NULL, &e), samples);
-	play(backend_intel_new(root, NULL, &e), samples);
+	play(backend_amdgpu_new(&(struct backend_config){.sysfs_root = root}, &e), samples);
+	play(backend_intel_new(&(struct backend_config){.sysfs_root = root}, &e), samples);
 	free(samples);
 	return 0;
 }

@@ -8,11 +8,13 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "exporter/cmd.h"
-#include "exporter/cmd_view.h"
-#include "exporter/health_policy.h"
+#include "exporter/cmd/exporter_cmd.h"
+#include "exporter/cmd/exporter_options.h"
+#include "exporter/cmd/gpu_table.h"
+#include "exporter/cmd/health_policy.h"
+#include "exporter/cmd/page_view.h"
 
-static void show(const struct view *v)
+static void show(const struct page_view *v)
 {
 	struct buf out;
 	buf_init(&out, 64 * 1024 * 1024);
@@ -20,20 +22,20 @@ static void show(const struct view *v)
 		for (int output = 0; output < OUTPUT__COUNT; output++) {
 			const struct exporter_options o = {.command = (enum exporter_command)command,
 			                                   .output = (enum exporter_output)output};
-			cmd_table(&o, v, &out);
+			gpu_table_put(&o, v, 1767225600123, true, &out);
 		}
 	}
 	assert(!out.failed);
 	buf_done(&out);
 }
 
-// Whatever the page said, these are numbers that the judgement can count with.
-static void check_view(const struct view *v)
+// Whatever the page contains, these numbers are valid.
+static void check_view(const struct page_view *v)
 {
 	assert(v->n <= DEVICES_MAX && v->lost >= 0 && v->missing >= 0);
-	assert(!v->has_age || (v->age_s >= 0 && v->age_s <= VIEW_AGE_MAX_S));
+	assert(!v->has_age || (v->age_s >= 0 && v->age_s <= PAGE_VIEW_AGE_MAX_S));
 	for (size_t i = 0; i < v->n; i++) {
-		const struct view_gpu *g = &v->gpus[i];
+		const struct page_view_gpu *g = &v->gpus[i];
 		assert(g->n_xids <= XID_CODES_MAX + 1 && g->device.index >= -1);
 		for (size_t k = 0; k < g->n_xids; k++)
 			assert(g->xids[k].last_s >= 0 && g->xids[k].last_s < 1e15);
@@ -55,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(p.n <= HEALTH_ROWS_MAX);
 	buf_done(&errors);
 	e.kind = ERR_NONE;
-	struct view *v = view_new((const char *)data, size, &e);
+	struct page_view *v = page_view_new((const char *)data, size, &e);
 	if (!v) {
 		assert(e.kind != ERR_NONE && e.msg[0]);
 		return 0;
@@ -71,6 +73,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(f[i].action > HEALTH_IGNORE && (i == 0 || f[i - 1].action >= f[i].action));
 	free(f);
 	show(v);
-	view_free(v);
+	page_view_free(v);
 	return 0;
 }

@@ -9,12 +9,12 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/json_read.h"
+#include "base/json/json_read.h"
 #include "base/num.h"
-#include "k8s/external_metrics.h"
-#include "k8s/k8s_client.h"
-#include "k8s/label_selector.h"
-#include "k8s/quantity.h"
+#include "k8s/client/k8s_client.h"
+#include "k8s/client/label_selector.h"
+#include "k8s/server/external_metrics.h"
+#include "k8s/server/quantity.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,12 +10,12 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/http_text.h"
-#include "base/json_read.h"
-#include "controller/external_values.h"
-#include "k8s/external_metrics.h"
-#include "policies/decision.h"
-#include "policies/policy.h"
+#include "base/http/http_text.h"
+#include "base/json/json_read.h"
+#include "controller/external/external_values.h"
+#include "k8s/server/external_metrics.h"
+#include "policies/engine/decision.h"
+#include "policies/engine/policy.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policies/formula.h"
+#include "policies/engine/formula.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/http_parse.h"
-#include "base/http_text.h"
+#include "base/http/http_parse.h"
+#include "base/http/http_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes at the HTTP server itself, in two pieces over a real connection whose client then sends no more: it ends
-// the connection by itself, every request that reaches a handler is whole, and what comes back is a row of replies. The
-// first byte says where the bytes are cut.
+// Sends any bytes to the HTTP server, in two pieces over a real connection whose client then sends no more. The server
+// closes the connection by itself; every request that reaches a handler is complete, uses an accepted host name and
+// does not come from another site; and the output is a sequence of replies. The first byte selects where the bytes are
+// cut, and how many silent connections arrive at that moment, for which the server has few places.
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
@@ -15,8 +16,11 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/http_server.h"
-#include "base/http_text.h"
+#include "base/http/http_server.h"
+#include "base/http/http_site.h"
+#include "base/http/http_text.h"
+#include "test/support/http_request.h"
+#include "test/support/http_stream.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -25,10 +29,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define REPLY_MAX  ((size_t)512 * 1024)
 #define TURNS_MAX  20000
 #define HEADER_MAX 8192
+#define SILENT_MAX 4
 
 struct world {
 	struct event_base *loop;
 	struct http_server *server;
+	struct http_site *site;
 	int handled;
 	int client;
 	char *reply;
@@ -43,6 +49,10 @@ static void handle(void *arg, struct http_exchange *x)
 	size_t len, n = 0;
 	const char *body = http_exchange_body(x, &len);
 	w->handled++;
+	const char *host = http_exchange_host(x);
+	bool is_read = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0 || strcmp(method, "OPTIONS") == 0;
+	assert(!host || http_site_has_host(w->site, host));
+	assert(is_read || http_exchange_header(x, HTTP_SITE_HEADER));
 	assert(http_is_token(method, strlen(method)) && (path[0] == '/' || strcmp(path, "*") == 0));
 	assert(len <= BODY_MAX && body[len] == '\0');
 	for (; http_exchange_header_at(x, n, &name, &value); n++) {
@@ -86,7 +96,7 @@ static int connect_to(uint16_t port)
 	return fd;
 }
 
-// Takes what is there. True: the server has ended the connection.
+// Reads the available bytes. True: the server has closed the connection.
 static bool take(struct world *w)
 {
 	for (;;) {
@@ -157,25 +167,44 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	w.loop = event_base_new();
 	w.reply = malloc(REPLY_MAX);
 	assert(w.loop && w.reply);
+	w.site = http_site_new("test,*.svc", &e);
+	assert(w.site);
 	w.server = http_server_new(&(struct http_server_options){.loop = w.loop,
 	                                                         .listen = "127.0.0.1:0",
 	                                                         .max_body_bytes = BODY_MAX,
-	                                                         .max_header_bytes = HEADER_MAX},
+	                                                         .max_header_bytes = HEADER_MAX,
+	                                                         .max_silent = SILENT_MAX,
+	                                                         .max_connections = 1,
+	                                                         .site = w.site},
 	                           &e);
 	assert(w.server);
 	assert(http_server_route(w.server, "/", handle, &w, &e) == 0);
 	assert(http_server_route(w.server, "/stream", handle_stream, &w, &e) == 0);
 	w.client = connect_to(http_server_port(w.server));
 	event_base_loop(w.loop, EVLOOP_NONBLOCK);
-	if (send_all(&w, data + 1, cut))
+	int silent[SILENT_MAX + 1], n_silent = data[0] % (SILENT_MAX + 2);
+	bool is_open = send_all(&w, data + 1, cut);
+	for (int i = 0; i < n_silent; i++) {
+		silent[i] = connect_to(http_server_port(w.server));
+		event_base_loop(w.loop, EVLOOP_NONBLOCK);
+	}
+	if (is_open)
 		send_all(&w, data + 1 + cut, len - cut);
 	shutdown(w.client, SHUT_WR);
+	struct http_server_stats s;
+	http_server_get_stats(w.server, &s);
+	assert(s.open <= SILENT_MAX + 1);
+	struct linger at_once = {.l_onoff = 1}; // thousands of connections a second would use up the ports
+	for (int i = 0; i < n_silent; i++) {
+		setsockopt(silent[i], SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+		close(silent[i]);
+	}
 	wait_for_end(&w);
 	check_reply(&w);
-	struct linger at_once = {.l_onoff = 1}; // thousands a second would use up the ports
 	setsockopt(w.client, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 	close(w.client);
 	http_server_free(w.server);
+	http_site_free(w.site);
 	event_base_free(w.loop);
 	free(w.reply);
 	return 0;

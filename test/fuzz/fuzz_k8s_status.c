@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "k8s/k8s_client.h"
+#include "k8s/client/k8s_client.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

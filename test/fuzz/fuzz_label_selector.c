@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "k8s/label_selector.h"
+#include "k8s/client/label_selector.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

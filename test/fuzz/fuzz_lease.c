@@ -8,8 +8,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "controller/lease_board.h"
-#include "k8s/lease_record.h"
+#include "controller/shard/lease_cache.h"
+#include "k8s/lease/lease_record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -23,9 +23,9 @@ static void check(const struct lease_record *r)
 
 static void on_record(void *arg, const struct lease_record *record)
 {
-	struct lease_board *b = arg;
+	struct lease_cache *b = arg;
 	check(record);
-	if (lease_board_saw(b, record, 1000) < 0)
+	if (lease_cache_observe(b, record, 1000) < 0)
 		abort();
 }
 
@@ -60,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *text = (const char *)data;
 	struct lease_record record;
-	struct lease_board board;
+	struct lease_cache board;
 	struct err e = {0};
 	if (lease_record_decode(text, size, &record, &e) == 0)
 		check(&record);
@@ -70,17 +70,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check(&record);
 		write_onto(text, size, &record);
 	}
-	lease_board_init(&board, "gpuscale", 15000);
-	lease_board_begin(&board);
+	lease_cache_init(&board, "gpuscale", 15000);
+	uint64_t board_list = lease_cache_begin(&board);
 	if (lease_list_decode(text, size, on_record, &board, &e) == 0) {
-		lease_board_end(&board);
+		lease_cache_end(&board, board_list);
 		for (size_t i = 0; i < board.n; i++) {
 			assert(i == 0 || strcmp(board.items[i - 1].record.name, board.items[i].record.name) < 0);
 			assert(board.items[i].shard >= -1);
 		}
 		while (board.n > 0)
-			lease_board_forget(&board, board.items[board.n / 2].record.name);
+			lease_cache_forget(&board, board.items[board.n / 2].record.name);
 	}
-	lease_board_done(&board);
+	lease_cache_done(&board);
 	return 0;
 }

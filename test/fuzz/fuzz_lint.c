@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/doc.h"
-#include "base/schema.h"
-#include "policies/policy.h"
-#include "policylint/lint.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
+#include "policies/engine/policy.h"
+#include "policies/lint/lint.h"
 
 #define QUERY_MAX 4096
 

@@ -9,21 +9,21 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "exporter/mock_model.h"
-#include "exporter/mock_replicas.h"
-#include "exporter/mock_script.h"
-#include "exporter/series.h"
+#include "exporter/mock/mock_model.h"
+#include "exporter/mock/mock_replicas.h"
+#include "exporter/mock/mock_script.h"
+#include "exporter/mock/mock_series.h"
 
 #define INPUT_MAX  8192
 #define MEMORY_MAX (16 * 1024 * 1024)
 
-static void play(const struct series *s)
+static void play(const struct mock_series *s)
 {
 	static const double times_ms[] = {0, 1, 999.5, 1000, 123456, 1e9};
 	for (size_t i = 0; i < sizeof times_ms / sizeof times_ms[0]; i++) {
 		double v;
-		series_at(s, times_ms[i], &v);
-		series_mean(s, times_ms[i], times_ms[i] + 250);
+		mock_series_at(s, times_ms[i], &v);
+		mock_series_mean(s, times_ms[i], times_ms[i] + 250);
 	}
 }
 
@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct arena a;
 	struct buf errors;
 	struct mock_script script;
-	struct series series;
+	struct mock_series series;
 	struct err e;
 	int32_t replicas;
 	arena_init(&a, MEMORY_MAX);
@@ -70,10 +70,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!strstr(text, "csv") && mock_script_parse(&a, "fuzz", "", text, size, &script, &errors, &e) == 0)
 		play_script(&script);
 	arena_reset(&a);
-	if (series_parse(&a, text, 1000, size & 1, 1, &series, &e) == 0)
+	if (mock_series_parse(&a, text, 1000, size & 1, 1, &series, &e) == 0)
 		play(&series);
 	arena_reset(&a);
-	if (series_parse_csv(&a, "fuzz", text, size, "x", 5000, size & 1, 0.5, &series, &e) == 0)
+	if (mock_series_parse_csv(&a, "fuzz", text, size, "x", 5000, size & 1, 0.5, &series, &e) == 0)
 		play(&series);
 	if (mock_replicas_decode(text, size, "status.readyReplicas", &replicas, &e) == 0)
 		assert(replicas >= 0 && replicas <= MOCK_REPLICAS_MAX);

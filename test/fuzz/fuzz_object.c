@@ -8,10 +8,10 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/json_read.h"
-#include "k8s/json_span.h"
-#include "k8s/pod_decode.h"
-#include "k8s/target_decode.h"
+#include "base/json/json_read.h"
+#include "base/json/json_span.h"
+#include "k8s/cache/pod_decode.h"
+#include "k8s/cache/target_decode.h"
 
 #define TEXT_BYTES 4096
 

@@ -8,12 +8,13 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/doc.h"
 #include "base/err.h"
-#include "policies/decide.h"
-#include "policies/decision.h"
-#include "policies/observation.h"
-#include "policies/policy_schema.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
+#include "policies/engine/decide.h"
+#include "policies/engine/decision.h"
+#include "policies/engine/observation.h"
+#include "policies/schema/policy_decode.h"
 
 #define ARENA_BYTES_MAX ((size_t)16 * 1024 * 1024)
 
@@ -48,7 +49,7 @@ static void check_decides_at(const struct policy *p, void *state, int64_t now_ms
 	struct obs_signal seen[POLICY_SIGNALS_MAX];
 	struct decision d;
 	for (size_t i = 0; i < p->n_signals; i++)
-		seen[i] = (struct obs_signal){OBS_OK, NULL, &series, 1};
+		seen[i] = (struct obs_signal){OBS_OK, NULL, &series, 1, 0};
 	struct observation o = {p->min_replicas, p->min_replicas, p->min_replicas, 0, seen, p->n_signals, NULL, 0};
 	decide_state_init(p, state);
 	decide(p, &o, now_ms, state, &d);

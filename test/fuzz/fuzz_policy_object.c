@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/doc.h"
 #include "base/err.h"
-#include "base/schema.h"
-#include "controller/policy_object.h"
-#include "policies/policy.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
+#include "controller/source/policy_object.h"
+#include "policies/engine/policy.h"
 
 #define ARENA_BYTES_MAX ((size_t)16 * 1024 * 1024)
 
@@ -60,7 +60,7 @@ static bool is_same_number(int64_t alone, int64_t of_tree)
 	return alone == 0 || alone == of_tree;
 }
 
-// The same object with a text in it that is no JSON for us.
+// Decodes the same object with a string that our JSON reader rejects.
 static void check_broken_twin(const char *text, size_t size, const struct policy_object *whole)
 {
 	static const char tail[] = ",\"x\":\"\\u0000\"}";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arbitrary objects as `get`, `top` and `describe` meet them: whoever may write an object or its status may write
+// Arbitrary objects as `get`, `top` and `describe` meet them: a client that may write an object or its status may write
 // anything. Beyond "does not crash": every line of a table can be printed on a terminal, and there is one row per
 // object.
 #include <cjson/cJSON.h>
@@ -11,10 +11,12 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/json_read.h"
+#include "base/json/json_read.h"
+#include "cli/policy_events.h"
 #include "cli/policy_render.h"
 #include "cli/policy_view.h"
-#include "k8s/scale.h"
+#include "k8s/client/object_name.h"
+#include "k8s/client/scale.h"
 
 #define OUTPUT_MAX ((size_t)8 * 1024 * 1024)
 #define NOW_MS     1767603600000
@@ -40,7 +42,7 @@ static size_t check_printable(const struct buf *out)
 	return lines;
 }
 
-static void render_all(const struct policy_views *v, const cJSON *events)
+static void render_all(const struct policy_views *v, const struct policy_events *events)
 {
 	struct buf out;
 	buf_init(&out, OUTPUT_MAX);
@@ -59,7 +61,7 @@ static void render_all(const struct policy_views *v, const cJSON *events)
 	check_printable(&out);
 	for (size_t i = 0; i < v->n; i++) {
 		buf_reset(&out);
-		policy_render_describe(&out, &v->items[i], events, NULL, NOW_MS);
+		policy_render_describe(&out, &v->items[i], events, "not read", NOW_MS);
 		check_printable(&out);
 	}
 	buf_done(&out);
@@ -70,25 +72,28 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct err e;
 	if (size > 65536)
 		return 0;
-	cJSON *root = json_read((const char *)data, size, &e);
-	if (!root)
-		return 0;
+	cJSON *root = json_read((const char *)data, size, &e); // NULL: may still be a list with something odd in it
 	struct policy_views v;
 	policy_views_init(&v);
 	cJSON *items = cJSON_GetObjectItemCaseSensitive(root, "items");
-	char more[POLICY_VIEWS_CONTINUE_BYTES];
 	int rc = 0;
 	err_clear(&e);
-	if (cJSON_IsArray(items))
-		rc = policy_views_add_list(&v, (const char *)data, size, more, &e);
+	if (!root || cJSON_IsArray(items))
+		rc = policy_views_add_list(&v, (const char *)data, size, &e);
 	else
 		rc = policy_views_add(&v, root, &e);
 	require(rc == 0 || (e.kind != ERR_NONE && e.msg[0]));
-	require(rc < 0 || v.n == (cJSON_IsArray(items) ? (size_t)cJSON_GetArraySize(items) : 1));
+	require(rc < 0 || !root || v.n + v.n_faults == (cJSON_IsArray(items) ? (size_t)cJSON_GetArraySize(items) : 1));
 	for (size_t i = 0; i < v.n; i++)
-		require(scale_name_is_valid(v.items[i].name) && scale_name_is_valid(v.items[i].namespace_name));
+		require(k8s_name_is_valid(v.items[i].name) && k8s_name_is_valid(v.items[i].namespace_name));
 	policy_views_sort(&v);
-	render_all(&v, cJSON_IsArray(items) ? root : NULL);
+	struct policy_events events;
+	policy_events_init(&events);
+	bool is_list = policy_events_add_page(&events, (const char *)data, size, &e) == 0;
+	require(events.n <= events.total && (is_list || events.total == 0));
+	for (size_t i = 1; i < events.n; i++)
+		require(events.items[i - 1].last_ms >= events.items[i].last_ms);
+	render_all(&v, is_list ? &events : NULL);
 	policy_views_done(&v);
 	cJSON_Delete(root);
 	return 0;

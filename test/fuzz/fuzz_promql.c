@@ -9,8 +9,11 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "promql/promql.h"
+#include "promql/promql_budget.h"
+#include "promql/promql_decoder.h"
 #include "promql/promql_dialect.h"
 #include "promql/promql_text.h"
+#include "test/support/promql_short.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -37,6 +40,45 @@ static void read_all(const struct promql_result *r)
 	require(bytes < SIZE_MAX);
 }
 
+// In pieces of any size, the result is the same; with small ceilings it is the same, or an error about a ceiling.
+static void decode_in_pieces(const char *body, size_t size, int whole_rc, const struct promql_result *whole)
+{
+	static const char *const labels[] = {"pod", NULL};
+	struct promql_budget budget = {.max_bytes = (size_t)256 * 1024};
+	for (size_t round = 0; round < 3; round++) {
+		struct arena a;
+		struct promql_result result = {0};
+		struct err e;
+		size_t piece = round == 0 ? 1 : 1 + size / 3;
+		struct promql_decoder_options o = {.budget = &budget};
+		if (round == 2)
+			o = (struct promql_decoder_options){
+			        .max_series = 2, .max_bytes = 8192, .labels = labels, .budget = &budget};
+		arena_init(&a, (size_t)64 * 1024 * 1024);
+		struct promql_decoder *d = promql_decoder_new(&a);
+		require(d != NULL);
+		for (int again = 0; again < 2; again++) { // the second reply must not contain anything of the first
+			int rc = 0;
+			promql_decoder_start(d, &o);
+			err_clear(&e);
+			for (size_t at = 0; rc == 0 && at < size; at += piece)
+				rc = promql_decoder_feed(d, body + at, piece < size - at ? piece : size - at, &e);
+			if (rc == 0)
+				rc = promql_decoder_finish(d, &result, &e);
+			promql_decoder_detach(d);
+			require(budget.used_bytes == 0);
+			require(rc == whole_rc || e.kind == ERR_TOO_LARGE);
+			require(rc == 0 || e.msg[0]);
+			if (rc < 0)
+				continue;
+			read_all(&result);
+			require(result.n_series == whole->n_series && result.n_warnings == whole->n_warnings);
+		}
+		promql_decoder_free(d);
+		arena_done(&a);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct arena a;
@@ -51,10 +93,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(body, data, size);
 	arena_init(&a, (size_t)64 * 1024 * 1024);
 	err_clear(&e);
-	if (promql_decode(&a, body, size, &result, &e) == 0)
+	int rc = promql_decode(&a, body, size, &result, &e);
+	if (rc == 0)
 		read_all(&result);
 	else
 		require(e.kind != ERR_NONE && e.msg[0] && result.n_series == 0);
+	decode_in_pieces(body, size, rc, &result);
 	char version[PROMQL_VERSION_BYTES];
 	require(promql_kind_of_buildinfo(body, size, version) < PROMQL_KIND_AUTO && strlen(version) < sizeof version);
 	char line[PROMQL_TEXT_BYTES];

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/doc.h"
-#include "base/schema.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
 #include "promql/promql_source_file.h"
 
 #define ARENA_BYTES_MAX ((size_t)16 * 1024 * 1024)

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "k8s/discovery.h"
-#include "k8s/scale.h"
+#include "k8s/client/discovery.h"
+#include "k8s/client/scale.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/json_read.h"
-#include "k8s/scaler_object.h"
+#include "base/json/json_read.h"
+#include "k8s/cache/autoscaler_object.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -25,14 +25,16 @@ static bool has_name_twice(const cJSON *object)
 	return false;
 }
 
-static void compare_with_tree(enum scaler_kind kind, const char *json, size_t len, const struct scaler_object *o)
+static void compare_with_tree(enum autoscaler_kind kind, const char *json, size_t len,
+                              const struct autoscaler_object *o)
 {
 	cJSON *root = json_read(json, len, NULL);
 	const cJSON *spec = json_get(root, "spec"), *target = json_get(spec, "scaleTargetRef");
 	const char *name = json_get_str(target, "name", ""), *target_kind = json_get_str(target, "kind", "");
 	if (root && !memchr(json, '\\', len) && !has_name_twice(root) && !has_name_twice(spec) &&
-	    !has_name_twice(target) && strlen(name) < SCALER_NAME_BYTES && strlen(target_kind) < SCALER_KIND_BYTES) {
-		if (!target_kind[0] && kind == SCALER_SCALED_OBJECT)
+	    !has_name_twice(target) && strlen(name) < AUTOSCALER_NAME_BYTES &&
+	    strlen(target_kind) < AUTOSCALER_KIND_BYTES) {
+		if (!target_kind[0] && kind == AUTOSCALER_SCALED_OBJECT)
 			target_kind = "Deployment";
 		assert(strcmp(o->target_name, name) == 0 && strcmp(o->target_kind, target_kind) == 0);
 		assert(o->has_target == (name[0] && target_kind[0]));
@@ -42,15 +44,15 @@ static void compare_with_tree(enum scaler_kind kind, const char *json, size_t le
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct scaler_object o;
+	struct autoscaler_object o;
 	if (size == 0)
 		return 0;
-	enum scaler_kind kind = data[0] % 2 ? SCALER_HPA : SCALER_SCALED_OBJECT;
-	if (scaler_decode(kind, (const char *)data + 1, size - 1, &o)) {
+	enum autoscaler_kind kind = data[0] % 2 ? AUTOSCALER_HPA : AUTOSCALER_SCALED_OBJECT;
+	if (autoscaler_decode(kind, (const char *)data + 1, size - 1, &o)) {
 		assert(o.namespace_name[0] && o.name[0]);
 		assert(strlen(o.target_name) < sizeof o.target_name && strlen(o.target_kind) < sizeof o.target_kind);
 		assert(!o.has_target || (o.target_name[0] && o.target_kind[0]));
-		assert(kind == SCALER_HPA || !o.scaled_object[0]);
+		assert(kind == AUTOSCALER_HPA || !o.scaled_object[0]);
 		compare_with_tree(kind, (const char *)data + 1, size - 1, &o);
 	}
 	return 0;

@@ -7,15 +7,15 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/doc.h"
 #include "base/err.h"
-#include "base/schema.h"
-#include "controller/policy_set.h"
-#include "policies/policy.h"
-#include "scenario/coverage.h"
-#include "scenario/scenario.h"
-#include "scenario/scenario_run.h"
-#include "scenario/test_report.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
+#include "policies/engine/policy.h"
+#include "policies/load/file_set.h"
+#include "policies/test/coverage.h"
+#include "policies/test/scenario.h"
+#include "policies/test/scenario_run.h"
+#include "policies/test/test_report.h"
 
 #define INPUT_MAX  8192
 #define MEMORY_MAX (64 * 1024 * 1024)
@@ -80,7 +80,7 @@ static void run_document(const struct doc_node *root, struct coverage_list *cove
 {
 	struct scenario_file f = {0};
 	const struct policy *policies[] = {&policy};
-	const struct policy_set set = {.policies = policies, .n_policies = 1};
+	const struct file_set set = {.policies = policies, .n_policies = 1};
 	schema_errors_init(errors, "fuzz");
 	if (schema_decode(scenario_schema(), root, &f, a, errors, "") < 0) {
 		assert(errors->n > 0);

@@ -8,10 +8,10 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/doc.h"
 #include "base/err.h"
-#include "base/schema.h"
-#include "base/schema_explain.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
+#include "base/schema/schema_explain.h"
 #include "test/support/sample_schema.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -80,7 +80,7 @@ static int decode(const struct doc_node *root, struct buf *out)
 	return rc;
 }
 
-// Any scalar of the document is also a path somebody might ask `explain` about.
+// Any scalar of the document is also a path a client might ask `explain` about.
 static void explain(const char *path)
 {
 	struct buf out;

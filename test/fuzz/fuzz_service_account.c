@@ -13,9 +13,11 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "k8s/k8s_config.h"
-#include "k8s/k8s_credentials.h"
-#include "k8s/scale.h"
+#include "k8s/client/k8s_config_load.h"
+#include "k8s/client/k8s_credentials.h"
+#include "k8s/client/object_name.h"
+#include "k8s/client/scale.h"
+#include "test/support/manual_clock.h"
 
 #define FOLDER_BYTES 64
 
@@ -93,7 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	arena_init(&a, 1024 * 1024);
 	if (k8s_config_in_cluster(&a, folder, &config, &e) == 0) {
 		assert(strncmp(config.server, "https://", 8) == 0 && !strpbrk(config.server + 8, "/@?# \t\r\n"));
-		assert(scale_name_is_valid(config.namespace_name) && !config.token);
+		assert(k8s_name_is_valid(config.namespace_name) && !config.token);
 		check_token(&config, folder);
 	} else {
 		assert(e.kind != ERR_NONE && e.msg[0]);

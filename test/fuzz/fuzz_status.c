@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The status of an object, which anybody with the right may have written: any bytes are read without harm, what was
+// The status of an object, which any client with the right may have written: any bytes are read without harm, what was
 // read is a state that decide() can use, and it comes back when it is written and read once more.
 #include <assert.h>
 #include <stdint.h>
@@ -8,11 +8,11 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "controller/status_conditions.h"
-#include "controller/status_doc.h"
-#include "policies/decide.h"
-#include "policies/observation.h"
-#include "policies/policy.h"
+#include "controller/status/status_conditions.h"
+#include "controller/status/status_doc.h"
+#include "policies/engine/decide.h"
+#include "policies/engine/observation.h"
+#include "policies/engine/policy.h"
 
 static const struct policy_signal signals[] = {
         {.name = "want", .query = "q", .target = {.set = true, .type = TARGET_REPLICAS}, .stale_after_ms = 60000},

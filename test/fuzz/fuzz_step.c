@@ -6,9 +6,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/json_read.h"
-#include "policies/policy.h"
-#include "scenario/step.h"
+#include "base/json/json_read.h"
+#include "policies/engine/policy.h"
+#include "policies/test/step.h"
 
 static const struct policy_signal signals[] = {
         {.name = "want", .query = "q", .target = {.set = true, .type = TARGET_REPLICAS}, .stale_after_ms = 60000},

@@ -9,8 +9,9 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/tzfile.h"
-#include "policies/timezone.h"
+#include "base/tz/tzfile.h"
+#include "policies/engine/timezone.h"
+#include "test/support/timezone_local.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

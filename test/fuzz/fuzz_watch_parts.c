@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_read.h"
-#include "k8s/json_span.h"
-#include "k8s/watch_private.h"
+#include "base/json/json_read.h"
+#include "base/json/json_span.h"
+#include "k8s/cache/watch_private.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -28,7 +28,7 @@ struct count {
 	size_t inputs, swept;
 };
 
-// Set once in main(): the sweep's callback takes no argument of ours.
+// Set once in main(): the sweep's callback has no argument for it.
 static bool prints_inputs;
 
 static int feed(const uint8_t *data, size_t len)

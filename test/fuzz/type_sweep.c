@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/doc.h"
 #include "base/err.h"
+#include "base/schema/doc.h"
 #include "test/fuzz/type_sweep.h"
 
 #define WRAPPED_BYTES_MAX 2048

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/tz_table.h"
-#include "policies/number.h"
+#include "base/tz/tz_table.h"
+#include "policies/engine/number.h"
 
 #define NUMBER_MAX 16 // of replicas, where they are written as one byte
 
@@ -286,6 +286,31 @@ static void take_panic(struct any_input *in, struct policy *p)
 	                                 .threshold = 1 + take_positive(in)};
 }
 
+// Demand and backlog are the last two signals.
+static void take_objective(struct any_input *in, struct any_policy *w)
+{
+	struct policy *p = &w->policy;
+	size_t demand = p->n_signals - 2, backlog = p->n_signals - 1;
+	if (p->n_signals < 2 || (p->forecast.set && p->forecast.signal_index >= demand) ||
+	    (p->panic.set && p->panic.signal_index >= demand))
+		return;
+	p->objective = (struct policy_objective){.set = true,
+	                                         .demand = names[demand],
+	                                         .backlog = names[backlog],
+	                                         .late_ratio = in->any ? any_f64(in) : 0.0001 + take_share(in, 0.4),
+	                                         .wait_ms = take_ms(in, 1000, 3600000),
+	                                         .demand_index = demand,
+	                                         .backlog_index = backlog};
+	for (size_t i = demand; i < p->n_signals && !in->any; i++) {
+		w->signals[i].target = (struct policy_target){0};
+		w->signals[i].watermarks = (struct policy_watermarks){0};
+		w->signals[i].window = (struct policy_window){0};
+		w->signals[i].sustain = (struct policy_sustain){0};
+	}
+	p->startup.set = true;
+	p->interval_ms = in->any ? p->interval_ms : any_clamp(p->interval_ms, 100, 120000);
+}
+
 void any_policy_take(struct any_input *in, struct any_policy *w)
 {
 	struct policy *p = &w->policy;
@@ -340,5 +365,7 @@ void any_policy_take(struct any_input *in, struct any_policy *w)
 			take_forecast(in, p);
 		if (which & 2)
 			take_panic(in, p);
+		if (which & 4)
+			take_objective(in, w);
 	}
 }

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "policies/policy.h"
+#include "policies/engine/policy.h"
 
 #define ANY_INTERVAL_MS 15000
 

@@ -10,7 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LINE_BYTES_MAX 4096
+#include "test/support/on_valgrind.h"
+
+#define LINE_BYTES_MAX   4096
+#define AT_ONCE_VALGRIND 3 // more would starve each other, and their waits would end too early
 
 // exit(), not _exit(): what looks for leaks and counts lines does so there.
 static pid_t start_one(const struct CMUnitTest *test, FILE *out)
@@ -23,7 +26,7 @@ static pid_t start_one(const struct CMUnitTest *test, FILE *out)
 	exit(_cmocka_run_group_tests("tests", test, 1, NULL, NULL) == 0 ? 0 : 1);
 }
 
-// Prints what test number `number` said; its own number, 1, becomes that. Returns whether it failed.
+// Prints the output of test number `number`; its own number, 1, becomes that. Returns whether it failed.
 static bool tell(const struct CMUnitTest *test, size_t number, int status, FILE *out)
 {
 	char line[LINE_BYTES_MAX];
@@ -54,16 +57,18 @@ int test_run_apart(const struct CMUnitTest *tests, size_t n)
 	pid_t pids[TEST_APART_MAX];
 	FILE *outs[TEST_APART_MAX];
 	int n_failed = 0;
+	size_t n_started = 0, at_once = on_valgrind() ? AT_ONCE_VALGRIND : n;
 	assert(n <= TEST_APART_MAX);
-	setenv("CMOCKA_MESSAGE_OUTPUT", "TAP", 1); // whoever runs this by hand: it is what tell() reads
+	setenv("CMOCKA_MESSAGE_OUTPUT", "TAP", 1); // also when run by hand: report() reads it
+	printf("1..%zu\n", n);
 	fflush(stdout);
 	for (size_t i = 0; i < n; i++) {
-		outs[i] = tmpfile();
-		pids[i] = outs[i] ? start_one(&tests[i], outs[i]) : -1;
-	}
-	printf("1..%zu\n", n);
-	for (size_t i = 0; i < n; i++) {
 		int status = -1;
+		for (; n_started < n && n_started < i + at_once; n_started++) {
+			outs[n_started] = tmpfile();
+			fflush(stdout); // a child would print it again
+			pids[n_started] = outs[n_started] ? start_one(&tests[n_started], outs[n_started]) : -1;
+		}
 		if (pids[i] < 0) {
 			printf("not ok %zu - %s\n# %s\n", i + 1, tests[i].name, strerror(errno));
 			n_failed++;

@@ -74,6 +74,21 @@ struct policy_signal *engine_add_watermarks(struct engine *e, const char *name, 
 	return s;
 }
 
+void engine_add_objective(struct engine *e)
+{
+	size_t demand = e->policy.n_signals;
+	add(e, "demand");
+	add(e, "backlog");
+	e->policy.startup = (struct policy_startup){true, true, 120000};
+	e->policy.objective = (struct policy_objective){.set = true,
+	                                                .demand = "demand",
+	                                                .backlog = "backlog",
+	                                                .late_ratio = 0.01,
+	                                                .wait_ms = 10000,
+	                                                .demand_index = demand,
+	                                                .backlog_index = demand + 1};
+}
+
 void engine_add_rate(struct engine *e, int direction, int type, int32_t value, int64_t period_ms)
 {
 	struct policy_scaling_rules *rules = direction > 0 ? &e->policy.scale_up : &e->policy.scale_down;

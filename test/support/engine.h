@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "policies/decide.h"
-#include "policies/decision.h"
-#include "policies/observation.h"
-#include "policies/policy.h"
+#include "policies/engine/decide.h"
+#include "policies/engine/decision.h"
+#include "policies/engine/observation.h"
+#include "policies/engine/policy.h"
 
 #define ENGINE_SERIES_MAX 8
 
@@ -33,6 +33,9 @@ void engine_done(struct engine *e);
 struct policy_signal *engine_add_value(struct engine *e, const char *name, double target);
 struct policy_signal *engine_add_replicas(struct engine *e, const char *name);
 struct policy_signal *engine_add_watermarks(struct engine *e, const char *name, double low, double high, int algorithm);
+// Adds the signals demand and backlog, without targets, and an objective on them: 1 % later than 10 s, 120 s of
+// start-up.
+void engine_add_objective(struct engine *e);
 // Adds a rate policy to a direction (+1, -1).
 void engine_add_rate(struct engine *e, int direction, int type, int32_t value, int64_t period_ms);
 // Makes (again) a fresh state for the policy as it is now.

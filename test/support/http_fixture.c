@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "test/support/http_fixture.h"
+#include "test/support/http_request.h"
 
 #include <event2/event.h>
 #include <setjmp.h>
@@ -61,6 +62,10 @@ void http_fixture_serve(struct http_fixture *f, struct http_server_options optio
 	http_server_free(f->server);
 	options.loop = f->loop;
 	options.listen = options.listen ? options.listen : "127.0.0.1:0";
+	if (!options.head_ms)
+		options.head_ms = TEST_PATIENCE_MS;
+	if (!options.max_peer_connections)
+		options.max_peer_connections = HTTP_SERVER_CONNECTIONS_MAX; // every client has one address
 	f->server = http_server_new(&options, &e);
 	if (!f->server)
 		fail_msg("%s", e.msg);
@@ -93,6 +98,9 @@ int http_fixture_teardown(void **state)
 	raw_server_free(f->raw);
 	event_base_free(f->loop);
 	http_result_done(&f->result);
+	for (size_t i = 0; i < f->n_results; i++)
+		http_result_done(&f->results[i]);
+	free(f->results);
 	free(f->reply);
 	free(f);
 	return 0;
@@ -121,6 +129,15 @@ void http_fixture_fetch(struct http_fixture *f, const struct http_request *r)
 void http_fixture_get(struct http_fixture *f, const char *path)
 {
 	http_fixture_fetch(f, &(struct http_request){.method = "GET", .url = http_fixture_url(f, path)});
+}
+
+struct http_result *http_fixture_results(struct http_fixture *f, size_t n)
+{
+	assert_null(f->results);
+	f->results = calloc(n, sizeof *f->results);
+	assert_non_null(f->results);
+	f->n_results = n;
+	return f->results;
 }
 
 void http_fixture_release(struct http_fixture *f)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/http_client.h"
+#include "base/http/http_client.h"
 #include "test/support/loop.h"
 
 void http_result_keep(void *arg, const struct http_response *response, const struct err *error)

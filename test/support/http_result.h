@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps what an HTTP call ended with, for tests of anything built on base/http_client.h.
+// Keeps what an HTTP call ended with, for tests of anything built on base/http/http_client.h.
 #ifndef GPUSCALE_TEST_SUPPORT_HTTP_RESULT_H
 #define GPUSCALE_TEST_SUPPORT_HTTP_RESULT_H
 

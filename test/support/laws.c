@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include "policies/number.h"
-#include "policies/schedule.h"
+#include "policies/engine/number.h"
+#include "policies/engine/schedule.h"
 
 static const struct trace_entry *find(const struct decision *d, enum reason reason)
 {
@@ -65,17 +65,18 @@ static const char *broken_reason(const struct decision *d)
 	return NULL;
 }
 
-// From combine on each entry that changes something takes up where the one before ended, and the last is the answer.
+// From combine on, each entry that changes the proposal starts with the result of the entry before it, and the last one
+// ends with the decision.
 static const char *broken_trace(const struct decision *d)
 {
 	int32_t wanted = d->current;
 	enum stage stage = STAGE_COMBINE;
-	bool open = true; // one signal alone has no entry of combine: its own is where it starts
+	bool open = true; // a single signal has no entry of combine: the first entry is its own
 	for (size_t i = 0; i < d->n_trace; i++) {
 		const struct trace_entry *e = &d->trace[i];
 		if (e->stage >= STAGE__COUNT || e->reason <= REASON_NONE || e->reason >= REASON__COUNT ||
 		    e->signal < -1 || e->signal >= (int32_t)d->n_signals)
-			return "a trace entry is one";
+			return "a trace entry is valid";
 		if (e->stage < STAGE_COMBINE || e->reason == REASON_DRY_RUN)
 			continue;
 		if (e->stage < stage)
@@ -87,18 +88,18 @@ static const char *broken_trace(const struct decision *d)
 			continue;
 		}
 		if (!open && e->before != wanted)
-			return "an entry begins where the last one ended";
+			return "an entry starts with the result of the entry before it";
 		wanted = e->after;
 		open = false;
 	}
-	return open || wanted == d->desired ? NULL : "the trace ends at the answer";
+	return open || wanted == d->desired ? NULL : "the trace ends with the decision";
 }
 
 static const char *broken_shape(const struct law_tick *t)
 {
 	const struct decision *d = t->decision;
 	if (d->current < 0 || d->desired < 0 || d->current != i32_max(t->seen->spec_replicas, 0))
-		return "replicas are no negative number";
+		return "replicas are not negative";
 	if (d->driver < 0 || (size_t)d->driver >= d->n_trace || d->n_trace > DECISION_TRACE_MAX)
 		return "there is a driver";
 	if (d->reason <= REASON_NONE || d->reason >= REASON__COUNT)
@@ -109,14 +110,14 @@ static const char *broken_shape(const struct law_tick *t)
 	                     : d->desired < d->current ? ACTION_SCALE_DOWN
 	                                               : d->action;
 	if (d->action != action || (d->desired == d->current && action >= ACTION_SCALE_UP))
-		return "the action tells the direction";
+		return "the action matches the direction";
 	for (size_t i = 0; i < d->n_signals; i++) {
 		const struct decision_signal *s = &d->signals[i];
 		if (s->proposal < 0 || s->state >= SIGNAL_STATE__COUNT ||
 		    (s->state == SIGNAL_OK && !isfinite(s->value)))
 			return "a signal that counts has a number";
 		if (s->state != SIGNAL_OK && s->proposal != d->current)
-			return "a signal without data asks for nothing";
+			return "a signal without data has no proposal";
 	}
 	return broken_trace(d);
 }
@@ -130,7 +131,7 @@ const char *laws_broken_by_any(const struct law_tick *t)
 	if (t->policy->paused)
 		return d->desired == d->current && d->action == ACTION_NONE && d->reason == REASON_PAUSED
 		               ? NULL
-		               : "a paused target stays";
+		               : "a paused target is unchanged";
 	if (d->min_replicas < 0 || d->min_replicas > d->max_replicas)
 		return "the bounds leave room";
 	if (is_switched_off(t))
@@ -150,33 +151,33 @@ static const char *broken_fallback(const struct law_tick *t, bool any_ok)
 	const struct decision *d = t->decision;
 	if (!p->fallback.set)
 		return "no fallback without being asked for";
-	bool is_asleep = p->idle.set && d->current == p->idle.replicas; // one signal counts there
-	if (any_ok && !is_asleep && p->fallback.when == FALLBACK_ALL && p->combine != COMBINE_FORMULA)
+	bool is_idle = p->idle.set && d->current == p->idle.replicas; // one signal counts there
+	if (any_ok && !is_idle && p->fallback.when == FALLBACK_ALL && p->combine != COMBINE_FORMULA)
 		return "a healthy signal is not overridden";
 	if (d->current > 0 && d->desired == 0 && d->max_replicas > 0)
 		return "an error is not zero";
 	return NULL;
 }
 
-// Going to the idle level and leaving it, by what the activation signal shows.
+// The target goes to the idle level and leaves it according to the activation signal.
 static const char *broken_idle(const struct law_tick *t, bool all_ok)
 {
 	const struct decision *d = t->decision;
 	const struct policy_idle *idle = &t->policy->idle;
 	const struct trace_entry *reached = find(d, REASON_IDLE_REACHED);
-	const struct trace_entry *woken = find(d, REASON_ACTIVATED);
+	const struct trace_entry *activated = find(d, REASON_ACTIVATED);
 	if (!idle->set)
-		return reached || woken ? "no idle without being asked for" : NULL;
+		return reached || activated ? "no idle without being asked for" : NULL;
 	if (reached && (!all_ok || !(reached->value <= idle->activation.above)))
-		return "idle only when all is seen, and quiet";
+		return "idle only with all data, and without activity";
 	if (reached && (reached->after >= d->current || d->desired > d->current))
 		return "idle never adds";
 	if (reached && t->seen->ready_replicas >= 0 && t->seen->ready_replicas < d->current)
 		return "not idle while starting";
-	if (woken && (!(woken->value > idle->activation.above) || d->desired <= d->current))
-		return "activity wakes";
-	int32_t awake_min = t->policy->n_schedules > 0 ? d->min_replicas : i32_max(t->policy->min_replicas, 1);
-	if (!reached && d->current > idle->replicas && d->desired < awake_min)
+	if (activated && (!(activated->value > idle->activation.above) || d->desired <= d->current))
+		return "activity activates the target";
+	int32_t active_min = t->policy->n_schedules > 0 ? d->min_replicas : i32_max(t->policy->min_replicas, 1);
+	if (!reached && d->current > idle->replicas && d->desired < active_min)
 		return "below minReplicas only when idle";
 	return NULL;
 }
@@ -188,7 +189,7 @@ static const char *broken_startup(const struct law_tick *t)
 		return NULL;
 	const struct trace_entry *e = find(d, REASON_REPLICAS_STARTING);
 	if (!t->policy->startup.set || !e || e->count <= 0 || e->after < d->current || e->after >= e->before)
-		return "what is starting only shortens a scale-up";
+		return "starting replicas only shorten a scale-up";
 	return NULL;
 }
 
@@ -197,10 +198,10 @@ static const char *broken_guard(const struct law_tick *t)
 	const struct policy_guards *g = &t->policy->guards;
 	const struct decision *d = t->decision;
 	int64_t change = (int64_t)d->desired - d->current, ready = t->seen->ready_replicas;
-	// A target that wakes goes to its minimum in any case, or to the first multiple from there.
+	// A target that becomes active scales to its minimum in any case, or to the first multiple from there.
 	int64_t first = multiple_up(d->min_replicas, t->policy->replica_multiple);
-	bool wakes = d->current < d->min_replicas && (d->desired == d->min_replicas || d->desired == first);
-	if (!g->set || change == 0 || wakes)
+	bool activates = d->current < d->min_replicas && (d->desired == d->min_replicas || d->desired == first);
+	if (!g->set || change == 0 || activates)
 		return NULL;
 	if (g->max_step > 0 && (change > g->max_step || change < -(int64_t)g->max_step))
 		return "guards.maxStep";
@@ -221,24 +222,32 @@ static const char *broken_bounds(const struct law_tick *t)
 	if (i >= 0)
 		schedule_bounds(p, &p->schedules[i], &min, &max);
 	if ((i >= 0) != (find(d, REASON_SCHEDULE_ACTIVE) != NULL) && !find(d, REASON_SCALING_DISABLED))
-		return "the schedule in force is told";
-	bool idle = p->idle.set && !(i >= 0 && schedule_keeps_awake(&p->schedules[i]));
-	int32_t got = d->min_replicas, awake_min = i32_min(i32_max(min, 1), max);
-	bool ok = idle ? (got == p->idle.replicas && got < awake_min) || got == awake_min : got == min;
+		return "the trace names the schedule in force";
+	bool idle = p->idle.set && !(i >= 0 && schedule_prevents_idle(&p->schedules[i]));
+	int32_t got = d->min_replicas, active_min = i32_min(i32_max(min, 1), max);
+	bool ok = idle ? (got == p->idle.replicas && got < active_min) || got == active_min : got == min;
 	return ok && d->max_replicas == max ? NULL : "bounds are those of the schedule or the policy";
 }
 
 // ---- what was on record ----
 
+// The record is from before the tick. When the tick finds that the wall clock was set, the record's stamps are of the
+// old clock, and so must be the time that they are compared with.
+static int64_t record_now_ms(const struct decision *d)
+{
+	const struct trace_entry *set = find(d, REASON_CLOCK_SET);
+	return set ? i64_sub(d->time_ms, (int64_t)(set->value * 1000)) : d->time_ms;
+}
+
 static const char *broken_cooldown(const struct law_tick *t)
 {
 	const struct decision *d = t->decision;
-	int64_t last_ms = decide_last_scale_ms(t->policy, t->before);
+	int64_t now_ms = record_now_ms(d), last_ms = decide_last_scale_ms(t->policy, t->before);
 	if (last_ms < 0)
 		return NULL;
 	int64_t up_at_ms = i64_add(last_ms, t->policy->cooldown.up_ms);
 	int64_t down_at_ms = i64_add(last_ms, t->policy->cooldown.down_ms);
-	if ((d->desired > d->current && d->time_ms < up_at_ms) || (d->desired < d->current && d->time_ms < down_at_ms))
+	if ((d->desired > d->current && now_ms < up_at_ms) || (d->desired < d->current && now_ms < down_at_ms))
 		return "nothing moves inside the cooldown";
 	return NULL;
 }
@@ -248,8 +257,9 @@ static const char *broken_stabilization(const struct law_tick *t)
 	const struct decision *d = t->decision;
 	struct decide_recommendation asked[2 * DECIDE_HISTORY_MAX];
 	size_t n = decide_recommendations(t->policy, t->before, asked, 2 * DECIDE_HISTORY_MAX);
-	int64_t up_ms = i64_sub(d->time_ms, t->policy->scale_up.stabilization_window_ms);
-	int64_t down_ms = i64_sub(d->time_ms, t->policy->scale_down.stabilization_window_ms);
+	int64_t now_ms = record_now_ms(d);
+	int64_t up_ms = i64_sub(now_ms, t->policy->scale_up.stabilization_window_ms);
+	int64_t down_ms = i64_sub(now_ms, t->policy->scale_down.stabilization_window_ms);
 	for (size_t i = 0; i < n; i++) {
 		if (asked[i].time_ms > down_ms &&
 		    d->desired < i32_min(i32_min(asked[i].replicas, d->current), d->max_replicas))
@@ -271,6 +281,7 @@ static const char *broken_rate(const struct law_tick *t)
 		return NULL;
 	if (rules->select == SELECT_DISABLED)
 		return "a disabled direction does not scale";
+	int64_t now_ms = record_now_ms(d);
 	struct decide_scale_event events[2 * DECIDE_HISTORY_MAX];
 	size_t n = decide_scale_events(t->policy, t->before, events, 2 * DECIDE_HISTORY_MAX);
 	double limit = 0;
@@ -278,7 +289,7 @@ static const char *broken_rate(const struct law_tick *t)
 		const struct policy_rate *rate = &rules->rates[i];
 		double start = d->current, part = (double)rate->value / 100;
 		for (size_t k = 0; k < n; k++)
-			start -= events[k].time_ms > i64_sub(d->time_ms, rate->period_ms) ? events[k].change : 0;
+			start -= events[k].time_ms > i64_sub(now_ms, rate->period_ms) ? events[k].change : 0;
 		double one = rate->type == RATE_PODS ? start + direction * (double)rate->value
 		             : direction > 0         ? ceil(start * (1 + part))
 		                                     : trunc(start * (1 - part));
@@ -303,23 +314,23 @@ static const char *broken_vote(const struct law_tick *t, bool any_ok, bool all_o
 {
 	const struct policy *p = t->policy;
 	const struct decision *d = t->decision;
-	bool is_blind = find(d, REASON_FALLBACK_ACTIVE) != NULL;
-	bool any_up = is_blind, any_down = is_blind;
+	bool is_fallback = find(d, REASON_FALLBACK_ACTIVE) != NULL;
+	bool any_up = is_fallback, any_down = is_fallback;
 	for (size_t i = 0; i < d->n_signals; i++) {
 		any_up |= d->signals[i].proposal > d->current;
 		any_down |= d->signals[i].proposal < d->current;
 	}
 	if (p->combine == COMBINE_FORMULA)
-		return !any_ok && !is_blind && d->desired != d->current ? "no data is a hold" : NULL;
+		return !any_ok && !is_fallback && d->desired != d->current ? "no data is a hold" : NULL;
 	if (p->combine == COMBINE_MAX && find(d, REASON_PANIC) && d->desired < d->current)
 		return "no scale-down in panic";
 	if (!any_up && d->desired > d->current)
-		return "nobody asks for more: no scale-up";
+		return "no scale-up unless a signal asks for more";
 	if (!any_down && d->desired < d->current)
-		return "nobody asks for fewer: no scale-down";
-	if (!any_ok && !is_blind && !find(d, REASON_IDLE) && d->action != ACTION_HOLD)
+		return "no scale-down unless a signal asks for fewer";
+	if (!any_ok && !is_fallback && !find(d, REASON_IDLE) && d->action != ACTION_HOLD)
 		return "no data is a hold";
-	if (!all_ok && !is_blind && d->desired < d->current)
+	if (!all_ok && !is_fallback && d->desired < d->current)
 		return "no scale-down while a signal is missing";
 	return NULL;
 }

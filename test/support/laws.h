@@ -5,10 +5,10 @@
 #ifndef GPUSCALE_TEST_SUPPORT_LAWS_H
 #define GPUSCALE_TEST_SUPPORT_LAWS_H
 
-#include "policies/decide.h"
-#include "policies/decision.h"
-#include "policies/observation.h"
-#include "policies/policy.h"
+#include "policies/engine/decide.h"
+#include "policies/engine/decision.h"
+#include "policies/engine/observation.h"
+#include "policies/engine/policy.h"
 
 struct law_tick {
 	const struct policy *policy;

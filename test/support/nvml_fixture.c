@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "exporter/backend.h"
+#include "exporter/nvml/backend_nvml.h"
 #include "exporter/xid.h"
 
 // The libraries lie beside this program's folder in the build tree.
@@ -69,7 +69,8 @@ int nvml_fixture_teardown(void **state)
 struct backend *nvml_fixture_open(struct nvml_fixture *f, int library)
 {
 	struct err e;
-	struct backend *b = backend_nvml_new(f->library[library], f->xids, NULL, &e);
+	struct backend *b =
+	        backend_nvml_new(&(struct backend_config){.nvml_library = f->library[library], .xids = f->xids}, &e);
 	assert_non_null(b);
 	if (b->ops->open(b, &e) < 0)
 		fail_msg("%s", e.msg);

@@ -289,7 +289,7 @@ struct prometheus *prometheus_start(const struct prometheus_options *options, st
 		return NULL;
 	}
 	int rc = prepare(p, options, e);
-	// Somebody may take the port between the search and the start: then try another one.
+	// Another process may take the port between the search and the start: then try another port.
 	for (int i = 0; rc == 0 && i < START_TRIES && !p->pid; i++) {
 		if (find_free_port(&p->port, e) < 0)
 			break;

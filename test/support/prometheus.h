@@ -20,7 +20,7 @@ struct prometheus_options {
 // Both programs, prometheus and promtool, are in $PATH. A test without them skips and says so.
 bool prometheus_is_installed(void);
 // Starts it and waits until it is ready, at most 30 s. NULL and *e with the last lines of its log otherwise. It dies
-// with the calling thread even if nobody stops it.
+// with the calling thread even if prometheus_stop() is not called.
 struct prometheus *prometheus_start(const struct prometheus_options *options, struct err *e);
 const char *prometheus_url(const struct prometheus *p); // "http://127.0.0.1:PORT"
 pid_t prometheus_pid(const struct prometheus *p);

@@ -12,8 +12,11 @@
 #include <cmocka.h>
 #include <event2/event.h>
 
-#include "base/http_server.h"
+#include "base/http/http_server.h"
+#include "test/support/http_request.h"
 #include "test/support/loop.h"
+#include "test/support/manual_clock.h"
+#include "test/support/promql_short.h"
 
 #define WAIT_MS 60000
 

@@ -7,14 +7,14 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/http_client.h"
-#include "base/http_server.h"
+#include "base/http/http_client.h"
+#include "base/http/http_server.h"
 #include "promql/promql.h"
 
 struct event;
 struct event_base;
 
-#define PROMQL_FIXTURE_REPLIES_MAX  4
+#define PROMQL_FIXTURE_REPLIES_MAX  5
 #define PROMQL_FIXTURE_REQUESTS_MAX 256
 
 // A vector of one series {pod="a"} with the value 0.7.

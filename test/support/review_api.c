@@ -13,8 +13,10 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/http_server.h"
-#include "base/json_write.h"
+#include "base/http/http_server.h"
+#include "base/json/json_write.h"
+#include "test/support/http_request.h"
+#include "test/support/http_stream.h"
 #include "test/support/loop.h"
 
 #define WAIT_MS 60000

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of an API server that a server behind the aggregation layer asks: token reviews, access reviews, and the
-// ConfigMap with the cluster's authorities, listed and watched.
+// ConfigMap with the cluster's authenticator, listed and watched.
 #ifndef GPUSCALE_TEST_SUPPORT_REVIEW_API_H
 #define GPUSCALE_TEST_SUPPORT_REVIEW_API_H
 

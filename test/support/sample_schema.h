@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/schema.h"
+#include "base/schema/schema.h"
 
 struct sample_window {
 	int64_t duration_ms;
@@ -152,8 +152,7 @@ static const struct schema_field sample_spec_fields[] = {
          .max = 1000},
         {.name = "maxReplicas",
          .type = SCHEMA_INT32,
-         .doc = "Most replicas, which bounds what a mistake can cost; there is no default on purpose, because nobody "
-                "but "
+         .doc = "Most replicas, which bounds what a mistake can cost; there is no default on purpose, because only "
                 "the owner of the workload knows it. Raise it slowly.",
          .offset = offsetof(struct sample, max_replicas),
          .set_offset = SCHEMA_NO_OFFSET,

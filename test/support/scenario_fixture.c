@@ -10,9 +10,9 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "base/doc.h"
 #include "base/err.h"
-#include "scenario/test_report.h"
+#include "base/schema/doc.h"
+#include "policies/test/test_report.h"
 
 #define ARENA_MAX (64 << 20)
 #define HEAD      "apiVersion: gpuscale.dev/v1alpha1\nkind: PolicyTest\npolicyFiles: [p.yaml]\ntests:\n"
@@ -31,7 +31,7 @@ int scenario_setup(void **state)
 	f->engine.policy.name = "llama";
 	f->engine.policy.max_replicas = 100;
 	f->policies[0] = &f->engine.policy;
-	f->set = (struct policy_set){.policies = f->policies, .n_policies = 1};
+	f->set = (struct file_set){.policies = f->policies, .n_policies = 1};
 	arena_init(&f->arena, ARENA_MAX);
 	*state = f;
 	return 0;

@@ -7,10 +7,10 @@
 #include <stddef.h>
 
 #include "base/arena.h"
-#include "base/schema.h"
-#include "controller/policy_set.h"
-#include "scenario/scenario.h"
-#include "scenario/scenario_run.h"
+#include "base/schema/schema.h"
+#include "policies/load/file_set.h"
+#include "policies/test/scenario.h"
+#include "policies/test/scenario_run.h"
 #include "test/support/engine.h"
 
 #define SCENARIO_HEAD_LINES 4 // of the file, before the first test
@@ -20,7 +20,7 @@
 struct scenario_fixture {
 	struct engine engine;
 	const struct policy *policies[1];
-	struct policy_set set;
+	struct file_set set;
 	struct arena arena;
 	struct schema_errors errors;
 	struct scenario_file file;

@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "base/http_client.h"
-#include "k8s/k8s_client.h"
-#include "k8s/k8s_config.h"
+#include "base/http/http_client.h"
+#include "k8s/client/k8s_client.h"
+#include "k8s/client/k8s_config.h"
 #include "test/support/loop.h"
 
 static void note(struct watch_world *w, const char *text)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One watch, a server that answers when told to, and a log of what the callbacks got: the ground of the watch's tests.
+// One watch, a server that answers on command, and a log of what the callbacks got: the ground of the watch's tests.
 #ifndef GPUSCALE_TEST_SUPPORT_WATCH_FIXTURE_H
 #define GPUSCALE_TEST_SUPPORT_WATCH_FIXTURE_H
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "k8s/watch.h"
+#include "k8s/cache/watch.h"
 #include "test/support/watch_server.h"
 
 #define WATCH_PATH    "/apis/apps/v1/namespaces/ns/deployments"

@@ -23,7 +23,7 @@ static void on_close(struct evhttp_connection *connection, void *arg)
 		struct watch_server_request *r = &s->requests[i];
 		if (r->raw && r->connection == connection) { // the request itself has forgotten it by now
 			if (!evhttp_request_get_connection(r->raw))
-				evhttp_request_free(r->raw); // its client left, so it is nobody's
+				evhttp_request_free(r->raw); // its client left, so no connection owns it
 			r->raw = NULL;
 			s->left++;
 		}

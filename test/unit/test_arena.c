@@ -15,7 +15,7 @@
 
 #define STEP alignof(max_align_t)
 
-static void test_memory_is_zeroed_aligned_and_separate(void **state)
+static void memory_is_zeroed_aligned_and_separate(void **state)
 {
 	struct arena a;
 	unsigned char *p[500];
@@ -38,7 +38,7 @@ static void test_memory_is_zeroed_aligned_and_separate(void **state)
 	arena_done(&a);
 }
 
-static void test_the_ceiling_is_reached_but_not_passed(void **state)
+static void ceiling_is_reached_but_not_passed(void **state)
 {
 	struct arena a;
 	arena_init(&a, 100 * STEP);
@@ -59,7 +59,7 @@ static void test_the_ceiling_is_reached_but_not_passed(void **state)
 	arena_done(&a);
 }
 
-static void test_sizes_that_overflow_give_null(void **state)
+static void sizes_that_overflow_give_null(void **state)
 {
 	struct arena a;
 	arena_init(&a, SIZE_MAX);
@@ -73,7 +73,7 @@ static void test_sizes_that_overflow_give_null(void **state)
 	arena_done(&a);
 }
 
-static void test_text_is_copied(void **state)
+static void text_is_copied(void **state)
 {
 	struct arena a;
 	arena_init(&a, 100000);
@@ -96,7 +96,7 @@ static void tick(struct arena *a, size_t n)
 	assert_non_null(arena_alloc(a, n * 64));
 }
 
-static void test_a_steady_tick_allocates_nothing(void **state)
+static void steady_tick_allocates_nothing(void **state)
 {
 	if (!alloc_count_works())
 		skip();
@@ -116,7 +116,7 @@ static void test_a_steady_tick_allocates_nothing(void **state)
 	arena_done(&a);
 }
 
-static void test_one_tick_takes_few_allocations(void **state)
+static void tick_takes_few_allocations(void **state)
 {
 	if (!alloc_count_works())
 		skip();
@@ -130,7 +130,7 @@ static void test_one_tick_takes_few_allocations(void **state)
 }
 
 // A tick whose largest piece grows a little every time must not leave a block behind each time.
-static void test_slow_growth_does_not_pile_up_blocks(void **state)
+static void slow_growth_does_not_pile_up_blocks(void **state)
 {
 	struct arena a;
 	arena_init(&a, 1024 * 1024);
@@ -146,7 +146,7 @@ static void test_slow_growth_does_not_pile_up_blocks(void **state)
 	arena_done(&a);
 }
 
-static void test_done_leaves_an_arena_that_can_be_used_again(void **state)
+static void done_leaves_an_arena_that_can_be_used_again(void **state)
 {
 	struct arena a;
 	arena_init(&a, 1000);
@@ -162,14 +162,14 @@ static void test_done_leaves_an_arena_that_can_be_used_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_memory_is_zeroed_aligned_and_separate),
-	        cmocka_unit_test(test_the_ceiling_is_reached_but_not_passed),
-	        cmocka_unit_test(test_sizes_that_overflow_give_null),
-	        cmocka_unit_test(test_text_is_copied),
-	        cmocka_unit_test(test_a_steady_tick_allocates_nothing),
-	        cmocka_unit_test(test_one_tick_takes_few_allocations),
-	        cmocka_unit_test(test_slow_growth_does_not_pile_up_blocks),
-	        cmocka_unit_test(test_done_leaves_an_arena_that_can_be_used_again),
+	        cmocka_unit_test(memory_is_zeroed_aligned_and_separate),
+	        cmocka_unit_test(ceiling_is_reached_but_not_passed),
+	        cmocka_unit_test(sizes_that_overflow_give_null),
+	        cmocka_unit_test(text_is_copied),
+	        cmocka_unit_test(steady_tick_allocates_nothing),
+	        cmocka_unit_test(tick_takes_few_allocations),
+	        cmocka_unit_test(slow_growth_does_not_pile_up_blocks),
+	        cmocka_unit_test(done_leaves_an_arena_that_can_be_used_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,10 +11,10 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "base/json_read.h"
+#include "base/json/json_read.h"
 #include "test/support/engine.h"
 
-#define SAMPLE_PATH       "test/data/hpa-rate-sample.jsonl"
+#define SAMPLE_PATH       "test/unit/hpa-rate-sample.jsonl"
 #define SAMPLE_ROWS       30
 #define SAMPLE_LINE_BYTES 4096
 
@@ -88,7 +88,7 @@ static void check_row(const cJSON *row, int line)
 	engine_done(&e);
 }
 
-static void the_sample_of_the_rate_stage_comes_out_row_by_row(void **state)
+static void sample_of_the_rate_stage_comes_out_row_by_row(void **state)
 {
 	FILE *f = fopen(SAMPLE_PATH, "re");
 	assert_non_null(f);
@@ -220,7 +220,7 @@ static void each_rate_row_is_limited_as_by_the_hpa(void **state)
 	}
 }
 
-static void a_disabled_direction_is_named_in_the_trace(void **state)
+static void disabled_direction_is_named_in_the_trace(void **state)
 {
 	struct engine e;
 	engine_init(&e, 10);
@@ -306,7 +306,7 @@ static void each_stabilization_row_is_held_as_by_the_hpa(void **state)
 	}
 }
 
-static void the_first_tick_seeds_the_history_with_the_present_scale(void **state)
+static void first_tick_seeds_the_history_with_the_present_scale(void **state)
 {
 	struct engine e;
 	engine_init(&e, 10);
@@ -322,7 +322,7 @@ static void the_first_tick_seeds_the_history_with_the_present_scale(void **state
 	engine_done(&e);
 }
 
-static void the_unstabilized_proposal_enters_the_history(void **state)
+static void unstabilized_proposal_enters_the_history(void **state)
 {
 	struct engine e;
 	engine_init(&e, 10);
@@ -337,7 +337,7 @@ static void the_unstabilized_proposal_enters_the_history(void **state)
 	engine_done(&e);
 }
 
-static void a_hold_leaves_the_history_alone(void **state)
+static void hold_leaves_the_history_alone(void **state)
 {
 	struct engine e;
 	engine_init(&e, 10);
@@ -407,7 +407,7 @@ static void stabilization_equals_a_full_history(void **state)
 	free(all);
 }
 
-static void a_history_without_room_forgets_nothing_inside_the_window(void **state)
+static void history_without_room_forgets_nothing_inside_the_window(void **state)
 {
 	// 3600 different recommendations in a window with room for 256: the extreme may be kept a little too long,
 	// never let go too early.
@@ -453,15 +453,15 @@ static void events_without_room_keep_their_sum(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(the_sample_of_the_rate_stage_comes_out_row_by_row),
+	        cmocka_unit_test(sample_of_the_rate_stage_comes_out_row_by_row),
 	        cmocka_unit_test(each_rate_row_is_limited_as_by_the_hpa),
-	        cmocka_unit_test(a_disabled_direction_is_named_in_the_trace),
+	        cmocka_unit_test(disabled_direction_is_named_in_the_trace),
 	        cmocka_unit_test(each_stabilization_row_is_held_as_by_the_hpa),
-	        cmocka_unit_test(the_first_tick_seeds_the_history_with_the_present_scale),
-	        cmocka_unit_test(the_unstabilized_proposal_enters_the_history),
-	        cmocka_unit_test(a_hold_leaves_the_history_alone),
+	        cmocka_unit_test(first_tick_seeds_the_history_with_the_present_scale),
+	        cmocka_unit_test(unstabilized_proposal_enters_the_history),
+	        cmocka_unit_test(hold_leaves_the_history_alone),
 	        cmocka_unit_test(stabilization_equals_a_full_history),
-	        cmocka_unit_test(a_history_without_room_forgets_nothing_inside_the_window),
+	        cmocka_unit_test(history_without_room_forgets_nothing_inside_the_window),
 	        cmocka_unit_test(events_without_room_keep_their_sum),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

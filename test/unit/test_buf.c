@@ -5,16 +5,19 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/file_open.h"
 #include "test/support/alloc_count.h"
 
-static void test_an_empty_buffer_is_an_empty_text(void **state)
+static void empty_buffer_is_an_empty_text(void **state)
 {
 	struct buf b;
 	buf_init(&b, 10);
@@ -26,7 +29,7 @@ static void test_an_empty_buffer_is_an_empty_text(void **state)
 	assert_int_equal(b.max, 10);
 }
 
-static void test_appends_add_up_and_stay_terminated(void **state)
+static void appends_add_up_and_stay_terminated(void **state)
 {
 	struct buf b;
 	buf_init(&b, 1000000);
@@ -46,7 +49,7 @@ static void test_appends_add_up_and_stay_terminated(void **state)
 	buf_done(&b);
 }
 
-static void test_bytes_may_be_any(void **state)
+static void bytes_may_be_any(void **state)
 {
 	struct buf b;
 	buf_init(&b, 10);
@@ -57,7 +60,7 @@ static void test_bytes_may_be_any(void **state)
 	buf_done(&b);
 }
 
-static void test_the_ceiling_is_reached_but_not_passed(void **state)
+static void ceiling_is_reached_but_not_passed(void **state)
 {
 	for (size_t max = 0; max < 200; max++) {
 		struct buf b;
@@ -74,7 +77,7 @@ static void test_the_ceiling_is_reached_but_not_passed(void **state)
 	}
 }
 
-static void test_a_refused_append_changes_nothing(void **state)
+static void refused_append_changes_nothing(void **state)
 {
 	struct buf b;
 	buf_init(&b, 5);
@@ -97,7 +100,7 @@ static void test_a_refused_append_changes_nothing(void **state)
 	buf_done(&b);
 }
 
-static void test_sizes_near_the_end_of_size_t_are_refused(void **state)
+static void sizes_near_the_end_of_size_t_are_refused(void **state)
 {
 	struct buf b;
 	buf_init(&b, 100);
@@ -110,7 +113,7 @@ static void test_sizes_near_the_end_of_size_t_are_refused(void **state)
 	buf_done(&b);
 }
 
-static void test_printf_of_every_length_around_the_growth_steps(void **state)
+static void printf_of_every_length_around_the_growth_steps(void **state)
 {
 	char text[400];
 	for (int n = 0; n < 300; n++) {
@@ -126,7 +129,7 @@ static void test_printf_of_every_length_around_the_growth_steps(void **state)
 	}
 }
 
-static void test_reuse_after_reset_allocates_nothing(void **state)
+static void reuse_after_reset_allocates_nothing(void **state)
 {
 	if (!alloc_count_works())
 		skip();
@@ -145,7 +148,7 @@ static void test_reuse_after_reset_allocates_nothing(void **state)
 	buf_done(&b);
 }
 
-static void test_growth_takes_few_allocations(void **state)
+static void growth_takes_few_allocations(void **state)
 {
 	if (!alloc_count_works())
 		skip();
@@ -183,7 +186,7 @@ static int remove_scratch(void **state)
 	return unlink(((struct scratch *)*state)->path);
 }
 
-static void test_a_file_is_read_whole(void **state)
+static void file_is_read_whole(void **state)
 {
 	const char *path = ((struct scratch *)*state)->path;
 	struct buf b;
@@ -196,7 +199,7 @@ static void test_a_file_is_read_whole(void **state)
 	buf_done(&b);
 }
 
-static void test_a_file_past_the_ceiling_is_an_error_with_path_and_number(void **state)
+static void file_past_the_ceiling_is_an_error_with_path_and_number(void **state)
 {
 	const char *path = ((struct scratch *)*state)->path;
 	struct buf b;
@@ -210,7 +213,7 @@ static void test_a_file_past_the_ceiling_is_an_error_with_path_and_number(void *
 	buf_done(&b);
 }
 
-static void test_missing_files_and_directories_are_errors_with_the_path(void **state)
+static void missing_files_and_directories_are_errors_with_the_path(void **state)
 {
 	struct buf b;
 	struct err e;
@@ -219,28 +222,78 @@ static void test_missing_files_and_directories_are_errors_with_the_path(void **s
 	assert_int_equal(e.kind, ERR_NOT_FOUND);
 	assert_non_null(strstr(e.msg, "/nonexistent/x"));
 	assert_int_equal(buf_read_file(&b, "/tmp", &e), -1);
-	assert_int_equal(e.kind, ERR_IO);
-	assert_non_null(strstr(e.msg, "/tmp"));
+	assert_int_equal(e.kind, ERR_INPUT);
+	assert_string_equal(e.msg, "cannot read /tmp: expected a regular file, found a folder");
 	assert_int_equal(b.len, 0);
+	buf_done(&b);
+}
+
+static void named_pipe_is_refused_without_waiting_for_its_writer(void **state)
+{
+	(void)state;
+	char dir[] = "/tmp/buf-test-XXXXXX", path[64], want[128];
+	struct buf b;
+	struct err e;
+	buf_init(&b, 10);
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof path, "%s/pipe", dir);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	snprintf(want, sizeof want, "cannot read %s: expected a regular file, found a named pipe", path);
+	assert_int_equal(buf_read_file(&b, path, &e), -1);
+	assert_int_equal(e.kind, ERR_INPUT);
+	assert_string_equal(e.msg, want);
+	assert_int_equal(buf_read_argument(&b, path, &e), -1);
+	assert_string_equal(e.msg, want);
+	assert_int_equal(file_check_regular(path, &e), -1);
+	unlink(path);
+	assert_int_equal(file_check_regular(path, &e), 0); // the caller reports that it is missing
+	rmdir(dir);
+	buf_done(&b);
+}
+
+static void inherited_pipe_is_read_as_an_argument_only(void **state)
+{
+	(void)state;
+	int ends[2];
+	char path[64];
+	struct buf b;
+	struct err e;
+	buf_init(&b, 10);
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(write(ends[1], "text", 4), 4);
+	close(ends[1]);
+	snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+	assert_int_equal(buf_read_file(&b, path, &e), -1);
+	assert_int_equal(e.kind, ERR_INPUT);
+	assert_int_equal(file_inherited_pipe(path), ends[0]);
+	assert_int_equal(buf_read_argument(&b, path, &e), 0);
+	assert_string_equal(buf_str(&b), "text");
+	close(ends[0]);
+	assert_int_equal(file_inherited_pipe(path), -1);
+	assert_int_equal(file_inherited_pipe("/dev/fd/x"), -1);
+	assert_int_equal(file_inherited_pipe("/dev/null"), -1);
+	assert_int_equal(buf_read_file(&b, "/dev/null", &e), 0); // reads as an empty file
 	buf_done(&b);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_an_empty_buffer_is_an_empty_text),
-	        cmocka_unit_test(test_appends_add_up_and_stay_terminated),
-	        cmocka_unit_test(test_bytes_may_be_any),
-	        cmocka_unit_test(test_the_ceiling_is_reached_but_not_passed),
-	        cmocka_unit_test(test_a_refused_append_changes_nothing),
-	        cmocka_unit_test(test_sizes_near_the_end_of_size_t_are_refused),
-	        cmocka_unit_test(test_printf_of_every_length_around_the_growth_steps),
-	        cmocka_unit_test(test_reuse_after_reset_allocates_nothing),
-	        cmocka_unit_test(test_growth_takes_few_allocations),
-	        cmocka_unit_test_setup_teardown(test_a_file_is_read_whole, make_scratch, remove_scratch),
-	        cmocka_unit_test_setup_teardown(test_a_file_past_the_ceiling_is_an_error_with_path_and_number,
-	                                        make_scratch, remove_scratch),
-	        cmocka_unit_test(test_missing_files_and_directories_are_errors_with_the_path),
+	        cmocka_unit_test(empty_buffer_is_an_empty_text),
+	        cmocka_unit_test(named_pipe_is_refused_without_waiting_for_its_writer),
+	        cmocka_unit_test(inherited_pipe_is_read_as_an_argument_only),
+	        cmocka_unit_test(appends_add_up_and_stay_terminated),
+	        cmocka_unit_test(bytes_may_be_any),
+	        cmocka_unit_test(ceiling_is_reached_but_not_passed),
+	        cmocka_unit_test(refused_append_changes_nothing),
+	        cmocka_unit_test(sizes_near_the_end_of_size_t_are_refused),
+	        cmocka_unit_test(printf_of_every_length_around_the_growth_steps),
+	        cmocka_unit_test(reuse_after_reset_allocates_nothing),
+	        cmocka_unit_test(growth_takes_few_allocations),
+	        cmocka_unit_test_setup_teardown(file_is_read_whole, make_scratch, remove_scratch),
+	        cmocka_unit_test_setup_teardown(file_past_the_ceiling_is_an_error_with_path_and_number, make_scratch,
+	                                        remove_scratch),
+	        cmocka_unit_test(missing_files_and_directories_are_errors_with_the_path),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

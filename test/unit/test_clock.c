@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal of this test: the manual clock moves only when told, the real one as the machine's does.
+// Goal of this test: the manual clock moves only when advanced, the real one with the machine's.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,8 +9,9 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "test/support/manual_clock.h"
 
-static void test_manual_clock_stands_still_until_advanced(void **state)
+static void manual_clock_stands_still_until_advanced(void **state)
 {
 	struct clock c;
 	clock_init_manual(&c, 1767603600000);
@@ -23,7 +24,7 @@ static void test_manual_clock_stands_still_until_advanced(void **state)
 	assert_int_equal(clock_mono_ms(&c), 15001);
 }
 
-static void test_two_manual_clocks_are_separate(void **state)
+static void two_manual_clocks_are_separate(void **state)
 {
 	struct clock a, b;
 	clock_init_manual(&a, 5);
@@ -33,7 +34,7 @@ static void test_two_manual_clocks_are_separate(void **state)
 	assert_int_equal(clock_mono_ms(&b), 0);
 }
 
-static void test_real_wall_clock_is_the_system_time(void **state)
+static void real_wall_clock_is_the_system_time(void **state)
 {
 	struct clock c;
 	clock_init_real(&c);
@@ -45,7 +46,7 @@ static void test_real_wall_clock_is_the_system_time(void **state)
 	assert_true(wall_ms <= (int64_t)after.tv_sec * 1000 + after.tv_nsec / 1000000);
 }
 
-static void test_real_monotonic_clock_counts_slept_time(void **state)
+static void real_monotonic_clock_counts_slept_time(void **state)
 {
 	struct clock c;
 	clock_init_real(&c);
@@ -64,10 +65,10 @@ static void test_real_monotonic_clock_counts_slept_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_manual_clock_stands_still_until_advanced),
-	        cmocka_unit_test(test_two_manual_clocks_are_separate),
-	        cmocka_unit_test(test_real_wall_clock_is_the_system_time),
-	        cmocka_unit_test(test_real_monotonic_clock_counts_slept_time),
+	        cmocka_unit_test(manual_clock_stands_still_until_advanced),
+	        cmocka_unit_test(two_manual_clocks_are_separate),
+	        cmocka_unit_test(real_wall_clock_is_the_system_time),
+	        cmocka_unit_test(real_monotonic_clock_counts_slept_time),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

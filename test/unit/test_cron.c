@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 #include "base/num.h"
-#include "policies/cron.h"
+#include "policies/engine/cron.h"
 
 static int64_t at(const char *text) // "2026-01-05T09:00:00", on any wall clock
 {
@@ -122,7 +122,7 @@ static void faults_name_the_field(void **state)
 	assert_string_equal(cron_parse(&c, longest), "must be at most 256 bytes long");
 }
 
-static void a_walk_minute_by_minute_finds_the_same(void **state)
+static void walk_minute_by_minute_finds_the_same(void **state)
 {
 	static const char *const texts[] = {"*/7 */5 * * *", "30 3 */3 * 2-4", "0 12 1,15 1-3 sat",
 	                                    "15,45 6-9 28-31 * *"};
@@ -143,7 +143,7 @@ static void a_walk_minute_by_minute_finds_the_same(void **state)
 	}
 }
 
-static void the_ends_of_time_are_survived(void **state)
+static void ends_of_time_are_survived(void **state)
 {
 	struct cron c = cron_of("* * * * *");
 	static const int64_t times[] = {INT64_MIN, INT64_MIN + 1, -1, 0, INT64_MAX - 1, INT64_MAX};
@@ -161,8 +161,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(matches_are_found_both_ways),
 	        cmocka_unit_test(faults_name_the_field),
-	        cmocka_unit_test(a_walk_minute_by_minute_finds_the_same),
-	        cmocka_unit_test(the_ends_of_time_are_survived),
+	        cmocka_unit_test(walk_minute_by_minute_finds_the_same),
+	        cmocka_unit_test(ends_of_time_are_survived),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,8 +48,36 @@ static void decide_allocates_nothing(void **state)
 	engine_done(&e);
 }
 
+static void decide_with_an_objective_allocates_nothing(void **state)
+{
+	(void)state;
+	if (!alloc_count_works())
+		skip();
+	struct engine e;
+	engine_init(&e, 5);
+	engine_add_objective(&e);
+	engine_start(&e);
+	int changes = 0;
+	size_t before = alloc_count;
+	for (int i = 0; i < TICKS; i++) {
+		engine_show(&e, 0, 5 + 10 * ((i / 60) % 3));
+		if (i % 97 == 0)
+			engine_show_state(&e, 1, OBS_FAILED);
+		else
+			engine_show(&e, 1, i % 60 < 8 ? 40.0 * (i % 60) : 0);
+		const struct decision *d = engine_tick(&e);
+		changes += d->desired != d->current;
+		engine_apply(&e);
+		e.now_ms += 15000;
+	}
+	assert_int_equal(alloc_count - before, 0);
+	assert_true(changes > 20); // it did decide something
+	engine_done(&e);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(decide_allocates_nothing)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(decide_allocates_nothing),
+	                                   cmocka_unit_test(decide_with_an_objective_allocates_nothing)};
 	return cmocka_run_group_tests_name("decide_alloc", tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: the external metrics server answers whom the API server vouches for, asks it no more often than it must, and
-// nobody when it cannot be asked.
-#include "controller/delegated_auth.h"
+// Goal: the external metrics server answers the users that the API server vouches for, asks it no more often than
+// it must, and answers no user when it cannot be asked.
+#include "controller/external/delegated_auth.h"
 
 #include <event2/event.h>
 #include <setjmp.h>
@@ -16,17 +16,18 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "base/http_client.h"
-#include "base/http_server.h"
-#include "controller/external_metrics.h"
-#include "k8s/access_review.h"
-#include "k8s/k8s_client.h"
-#include "k8s/k8s_config.h"
-#include "policies/decision.h"
-#include "policies/policy.h"
+#include "base/http/http_client.h"
+#include "base/http/http_server.h"
+#include "controller/external/external_metrics_server.h"
+#include "k8s/client/k8s_client.h"
+#include "k8s/client/k8s_config.h"
+#include "k8s/server/access_review.h"
+#include "policies/engine/decision.h"
+#include "policies/engine/policy.h"
 #include "test/support/certs.h"
 #include "test/support/http_result.h"
 #include "test/support/loop.h"
+#include "test/support/manual_clock.h"
 #include "test/support/review_api.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
@@ -42,7 +43,7 @@ struct world {
 	bool settled; // what is_settled() says
 	struct http_client *http, *visitor;
 	struct k8s_client *client;
-	struct external_metrics *metrics;
+	struct external_metrics_server *metrics;
 	struct http_result result;
 };
 
@@ -106,16 +107,16 @@ static int setup(void **state)
 	                .loop = w->loop, .http = w->http, .clock = &w->clock, .config = &config, .max_attempts = 1},
 	        &e);
 	assert_non_null(w->client);
-	const struct external_metrics_options options = {.loop = w->loop,
-	                                                 .client = w->client,
-	                                                 .clock = &w->clock,
-	                                                 .listen = "127.0.0.1:0",
-	                                                 .cert_file = certs.path[CERTS_SERVER],
-	                                                 .key_file = certs.path[CERTS_SERVER_KEY],
-	                                                 .next = next_policy,
-	                                                 .is_settled = is_settled,
-	                                                 .arg = w};
-	w->metrics = external_metrics_new(&options, &e);
+	const struct external_metrics_server_options options = {.loop = w->loop,
+	                                                        .client = w->client,
+	                                                        .clock = &w->clock,
+	                                                        .listen = "127.0.0.1:0",
+	                                                        .cert_file = certs.path[CERTS_SERVER],
+	                                                        .key_file = certs.path[CERTS_SERVER_KEY],
+	                                                        .next = next_policy,
+	                                                        .has_synced = is_settled,
+	                                                        .arg = w};
+	w->metrics = external_metrics_server_new(&options, &e);
 	if (!w->metrics)
 		fail_msg("%s", e.msg);
 	*state = w;
@@ -126,11 +127,11 @@ static int teardown(void **state)
 {
 	struct world *w = *state;
 	http_result_done(&w->result);
-	external_metrics_stop(w->metrics);
+	external_metrics_server_stop(w->metrics);
 	k8s_client_free(w->client);
 	http_client_free(w->http);
 	http_client_free(w->visitor);
-	external_metrics_free(w->metrics);
+	external_metrics_server_free(w->metrics);
 	review_api_stop(&w->api);
 	event_base_free(w->loop);
 	free(w);
@@ -146,7 +147,7 @@ static int visit_as(struct world *w, const char *path, const char *token, bool w
 		tls.cert_pem = certs.pem[CERTS_CLIENT];
 		tls.key_pem = certs.pem[CERTS_CLIENT_KEY];
 	}
-	snprintf(url, sizeof url, "https://127.0.0.1:%d%s", external_metrics_port(w->metrics), path);
+	snprintf(url, sizeof url, "https://127.0.0.1:%d%s", external_metrics_server_port(w->metrics), path);
 	const struct http_request r = {.method = "GET", .url = url, .bearer_token = token, .tls = &tls};
 	http_result_done(&w->result);
 	w->result = (struct http_result){0};
@@ -170,7 +171,7 @@ static void wait_until_ready(struct world *w)
 
 // ---- tests ----
 
-static void what_is_allowed_is_asked_once_in_ten_seconds(void **state)
+static void permitted_request_is_reviewed_once_in_ten_seconds(void **state)
 {
 	struct world *w = *state;
 	for (int i = 0; i < 5; i++) {
@@ -195,7 +196,7 @@ static void what_is_allowed_is_asked_once_in_ten_seconds(void **state)
 	assert_int_equal(w->api.access_reviews, 3);
 }
 
-static void what_is_refused_is_refused_with_its_reason(void **state)
+static void refusal_carries_its_reason(void **state)
 {
 	struct world *w = *state;
 	for (int i = 0; i < 2; i++) {
@@ -276,7 +277,7 @@ static void client_certificates_count_while_their_authority_does(void **state)
 	assert_int_equal(w->api.watches, 1);
 }
 
-static void before_the_policies_are_known_none_is_said_not_to_be_there(void **state)
+static void request_before_the_policies_are_known_is_not_answered_404(void **state)
 {
 	struct world *w = *state;
 	wait_until_ready(w);
@@ -297,7 +298,7 @@ static struct http_call *begin_visit(struct world *w)
 	struct http_call *call;
 	struct err e;
 	w->api.hold = true;
-	snprintf(url, sizeof url, "https://127.0.0.1:%d" QUEUE, external_metrics_port(w->metrics));
+	snprintf(url, sizeof url, "https://127.0.0.1:%d" QUEUE, external_metrics_server_port(w->metrics));
 	const struct http_request r = {.method = "GET", .url = url, .bearer_token = "good", .tls = &tls};
 	assert_int_equal(http_client_submit(w->visitor, &r, http_result_keep, &w->result, &call, &e), 0);
 	int64_t end = test_now_ms() + WAIT_MS;
@@ -307,18 +308,18 @@ static struct http_call *begin_visit(struct world *w)
 	return call;
 }
 
-static void a_review_under_way_at_the_end_serves_nobody(void **state)
+static void review_in_flight_at_the_end_is_not_answered(void **state)
 {
 	struct world *w = *state;
 	begin_visit(w);
-	external_metrics_stop(w->metrics);
+	external_metrics_server_stop(w->metrics);
 	k8s_client_free(w->client); // the review ends with it
 	w->client = NULL;
 	assert_true(test_loop_until(w->loop, &w->result.done, 1, WAIT_MS));
 	assert_int_equal(w->result.status, 500);
 }
 
-static void a_visitor_who_leaves_during_a_review_does_no_harm(void **state)
+static void visitor_who_leaves_during_a_review_does_no_harm(void **state)
 {
 	struct world *w = *state;
 	struct http_call *call = begin_visit(w);
@@ -339,45 +340,58 @@ static void on_checked(void *arg, int status, const char *message)
 
 static void handle_check(void *arg, struct http_exchange *x)
 {
-	const struct access_attributes attributes = {.verb = "get", .path = "/"};
+	const struct access_attributes attributes = {.verb = "get", .path = http_exchange_path(x)};
 	delegated_auth_check(arg, x, &attributes, on_checked, x);
 }
 
-static void strangers_cannot_crowd_out_what_else_is_asked(void **state)
+static void bearer_tokens_cannot_crowd_out_what_else_is_asked(void **state)
 {
 	struct world *w = *state;
-	enum { N = DELEGATED_AUTH_CHECKS_MAX + 8 };
-	static struct http_result results[N];
-	char url[64], token[32];
+	enum { N = DELEGATED_AUTH_STRANGERS_MAX + 8 };       // fewer than the connections of one address
+	static struct http_result results[N], before, after; // a test that fails leaves its frame before the calls end
+	char url[64], other_url[64], token[32];
 	struct err e;
 	int refused = 0;
 	const struct http_client_options many = {.loop = w->loop, .max_in_flight = N, .connect_timeout_ms = WAIT_MS};
 	const struct http_server_options plain = {.loop = w->loop,
-	                                          .listen = "127.0.0.1:0"}; // many handshakes take long
+	                                          .listen = "127.0.0.1:0", // many handshakes take long
+	                                          .max_peer_connections = N + 2};
 	struct http_client *crowd = http_client_new(&many, &e);
 	struct http_server *server = http_server_new(&plain, &e);
 	struct delegated_auth *auth = delegated_auth_new(w->client, NULL, &e);
 	assert_true(crowd && server && auth);
-	assert_int_equal(http_server_route(server, "/check", handle_check, auth, &e), 0);
+	assert_int_equal(http_server_route(server, "/check/", handle_check, auth, &e), 0);
+	snprintf(url, sizeof url, "http://127.0.0.1:%d/check/", http_server_port(server));
+	const struct http_request known = {.method = "GET", .url = url, .bearer_token = "good"};
+	before = after = (struct http_result){0};
+	assert_int_equal(http_client_submit(crowd, &known, http_result_keep, &before, NULL, &e), 0);
+	TEST_BECOMES(w->loop, before.status != 0);
+	assert_int_equal(before.status, 200);
 	w->api.hold = true;
-	snprintf(url, sizeof url, "http://127.0.0.1:%d/check", http_server_port(server));
 	for (int i = 0; i < N; i++) {
 		snprintf(token, sizeof token, "made-up-%d", i);
-		const struct http_request r = {.method = "GET", .url = url, .bearer_token = token};
+		snprintf(other_url, sizeof other_url, "%s%d", url, i);
+		const struct http_request r = {
+		        .method = "GET", .url = i % 2 ? other_url : url, .bearer_token = i % 2 ? "good" : token};
 		results[i] = (struct http_result){0};
 		assert_int_equal(http_client_submit(crowd, &r, http_result_keep, &results[i], NULL, &e), 0);
 	}
 	int64_t end = test_now_ms() + WAIT_MS;
-	while (refused < N - DELEGATED_AUTH_CHECKS_MAX && test_now_ms() < end) {
+	while (refused < N - DELEGATED_AUTH_STRANGERS_MAX && test_now_ms() < end) {
 		test_loop_for(w->loop, 20);
 		refused = 0;
 		for (int i = 0; i < N; i++)
 			refused += results[i].status == 429;
 	}
-	assert_int_equal(refused, N - DELEGATED_AUTH_CHECKS_MAX);
+	assert_int_equal(refused, N - DELEGATED_AUTH_STRANGERS_MAX);
+	assert_int_equal(http_client_submit(crowd, &known, http_result_keep, &after, NULL, &e), 0);
+	TEST_BECOMES(w->loop, after.status != 0);
+	assert_int_equal(after.status, 200); // a cached answer does not wait for a review
+	http_result_done(&before);
+	http_result_done(&after);
 	http_client_free(crowd); // they leave; their reviews end with the client
 	delegated_auth_stop(auth);
-	external_metrics_stop(w->metrics);
+	external_metrics_server_stop(w->metrics);
 	k8s_client_free(w->client);
 	w->client = NULL;
 	http_server_free(server);
@@ -389,15 +403,15 @@ static void strangers_cannot_crowd_out_what_else_is_asked(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_setup_teardown(what_is_allowed_is_asked_once_in_ten_seconds, setup, teardown),
-	        cmocka_unit_test_setup_teardown(what_is_refused_is_refused_with_its_reason, setup, teardown),
+	        cmocka_unit_test_setup_teardown(permitted_request_is_reviewed_once_in_ten_seconds, setup, teardown),
+	        cmocka_unit_test_setup_teardown(refusal_carries_its_reason, setup, teardown),
 	        cmocka_unit_test_setup_teardown(when_the_api_server_cannot_be_asked_nothing_is_served, setup, teardown),
 	        cmocka_unit_test_setup_teardown(client_certificates_count_while_their_authority_does, setup, teardown),
-	        cmocka_unit_test_setup_teardown(before_the_policies_are_known_none_is_said_not_to_be_there, setup,
+	        cmocka_unit_test_setup_teardown(request_before_the_policies_are_known_is_not_answered_404, setup,
 	                                        teardown),
-	        cmocka_unit_test_setup_teardown(a_review_under_way_at_the_end_serves_nobody, setup, teardown),
-	        cmocka_unit_test_setup_teardown(strangers_cannot_crowd_out_what_else_is_asked, setup, teardown),
-	        cmocka_unit_test_setup_teardown(a_visitor_who_leaves_during_a_review_does_no_harm, setup, teardown),
+	        cmocka_unit_test_setup_teardown(review_in_flight_at_the_end_is_not_answered, setup, teardown),
+	        cmocka_unit_test_setup_teardown(bearer_tokens_cannot_crowd_out_what_else_is_asked, setup, teardown),
+	        cmocka_unit_test_setup_teardown(visitor_who_leaves_during_a_review_does_no_harm, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, make_certs, remove_certs);
 }

@@ -13,8 +13,8 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/doc.h"
 #include "base/err.h"
+#include "base/schema/doc.h"
 
 #define ARENA_MAX_BYTES ((size_t)64 * 1024 * 1024)
 
@@ -92,7 +92,7 @@ static void json_becomes_a_tree(void **state)
 	}
 }
 
-static void what_is_no_json_is_refused(void **state)
+static void malformed_json_is_refused(void **state)
 {
 	(void)state;
 	static const struct {
@@ -189,7 +189,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(json_becomes_a_tree),
-	        cmocka_unit_test(what_is_no_json_is_refused),
+	        cmocka_unit_test(malformed_json_is_refused),
 	        cmocka_unit_test(ceilings_are_stated),
 	        cmocka_unit_test(too_many_values_are_refused),
 	};

@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 
-static void test_set_fills_every_field_and_returns_minus_one(void **state)
+static void set_fills_every_field_and_returns_minus_one(void **state)
 {
 	struct err e = {.kind = ERR_TLS, .code = 7, .retry_after_ms = 9, .msg = "old"};
 	assert_int_equal(err_set(&e, ERR_INPUT, "line %d", 3), -1);
@@ -28,7 +28,7 @@ static void test_set_fills_every_field_and_returns_minus_one(void **state)
 	assert_string_equal(e.msg, "");
 }
 
-static void test_wrap_puts_context_in_front_and_keeps_the_rest(void **state)
+static void wrap_puts_context_in_front_and_keeps_the_rest(void **state)
 {
 	struct err e;
 	err_set_code(&e, ERR_IO, ENOSPC, "disk full");
@@ -41,7 +41,7 @@ static void test_wrap_puts_context_in_front_and_keeps_the_rest(void **state)
 	assert_int_equal(e.retry_after_ms, 250);
 }
 
-static void test_null_is_accepted_by_who_does_not_care(void **state)
+static void null_is_accepted_by_who_does_not_care(void **state)
 {
 	assert_int_equal(err_set(NULL, ERR_INPUT, "x"), -1);
 	assert_int_equal(err_set_code(NULL, ERR_INPUT, 1, "x"), -1);
@@ -49,7 +49,7 @@ static void test_null_is_accepted_by_who_does_not_care(void **state)
 	err_clear(NULL);
 }
 
-static void test_a_message_cannot_steer_a_terminal_or_end_a_line(void **state)
+static void message_cannot_steer_a_terminal_or_end_a_line(void **state)
 {
 	struct err e;
 	err_set(&e, ERR_INPUT, "%s: bad", "a\x1b[2J\nb\xc2\x9b\xff.yaml");
@@ -60,7 +60,7 @@ static void test_a_message_cannot_steer_a_terminal_or_end_a_line(void **state)
 	assert_string_equal(e.msg, "a\\tb: gr\xc3\xbc\xc3\x9f");
 }
 
-static void test_a_message_may_be_made_of_itself(void **state)
+static void message_may_be_formatted_from_itself(void **state)
 {
 	struct err e;
 	err_set(&e, ERR_INPUT, "inner");
@@ -70,7 +70,7 @@ static void test_a_message_may_be_made_of_itself(void **state)
 	assert_string_equal(e.msg, "again outer (inner): outer (inner)");
 }
 
-static void test_long_messages_are_cut_at_the_end(void **state)
+static void long_messages_are_cut_at_the_end(void **state)
 {
 	char text[2 * ERR_MSG_BYTES];
 	memset(text, 'x', sizeof text - 1);
@@ -86,7 +86,7 @@ static void test_long_messages_are_cut_at_the_end(void **state)
 	assert_memory_equal(e.msg, "xxx", 3);
 }
 
-static void test_a_cut_falls_between_characters(void **state)
+static void cut_falls_between_characters(void **state)
 {
 	for (size_t pad = 0; pad < 4; pad++) {
 		char text[2 * ERR_MSG_BYTES] = "aaa";
@@ -103,7 +103,7 @@ static void test_a_cut_falls_between_characters(void **state)
 	}
 }
 
-static void test_every_kind_has_a_row_with_a_name_of_its_own(void **state)
+static void every_kind_has_a_row_with_a_name_of_its_own(void **state)
 {
 	for (int k = 0; k < ERR__COUNT; k++) {
 		const struct err_kind_info *info = err_kind_info((enum err_kind)k);
@@ -115,7 +115,7 @@ static void test_every_kind_has_a_row_with_a_name_of_its_own(void **state)
 	}
 }
 
-static void test_retry_helps_only_against_passing_faults(void **state)
+static void retry_helps_only_against_passing_faults(void **state)
 {
 	static const enum err_kind retryable[] = {ERR_IO,       ERR_UNREACHABLE, ERR_TIMEOUT,
 	                                          ERR_CONFLICT, ERR_THROTTLED,   ERR_SERVER};
@@ -127,7 +127,7 @@ static void test_retry_helps_only_against_passing_faults(void **state)
 	}
 }
 
-static void test_http_status_gives_the_kind(void **state)
+static void http_status_gives_the_kind(void **state)
 {
 	static const struct {
 		int status;
@@ -148,16 +148,16 @@ static void test_http_status_gives_the_kind(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_set_fills_every_field_and_returns_minus_one),
-	        cmocka_unit_test(test_wrap_puts_context_in_front_and_keeps_the_rest),
-	        cmocka_unit_test(test_null_is_accepted_by_who_does_not_care),
-	        cmocka_unit_test(test_a_message_cannot_steer_a_terminal_or_end_a_line),
-	        cmocka_unit_test(test_a_message_may_be_made_of_itself),
-	        cmocka_unit_test(test_long_messages_are_cut_at_the_end),
-	        cmocka_unit_test(test_a_cut_falls_between_characters),
-	        cmocka_unit_test(test_every_kind_has_a_row_with_a_name_of_its_own),
-	        cmocka_unit_test(test_retry_helps_only_against_passing_faults),
-	        cmocka_unit_test(test_http_status_gives_the_kind),
+	        cmocka_unit_test(set_fills_every_field_and_returns_minus_one),
+	        cmocka_unit_test(wrap_puts_context_in_front_and_keeps_the_rest),
+	        cmocka_unit_test(null_is_accepted_by_who_does_not_care),
+	        cmocka_unit_test(message_cannot_steer_a_terminal_or_end_a_line),
+	        cmocka_unit_test(message_may_be_formatted_from_itself),
+	        cmocka_unit_test(long_messages_are_cut_at_the_end),
+	        cmocka_unit_test(cut_falls_between_characters),
+	        cmocka_unit_test(every_kind_has_a_row_with_a_name_of_its_own),
+	        cmocka_unit_test(retry_helps_only_against_passing_faults),
+	        cmocka_unit_test(http_status_gives_the_kind),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,8 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "exporter/backend.h"
+#include "exporter/cmd/backend_registry.h"
+#include "exporter/sysfs/backend_sysfs.h"
 #include "exporter/xid.h"
 #include "test/support/nvml_fixture.h"
 #include "test/support/tree.h"
@@ -38,7 +39,7 @@ static int teardown(void **state)
 static struct backend *open_amdgpu(const struct tree *t)
 {
 	struct err e;
-	struct backend *b = backend_amdgpu_new(t->root, NULL, &e);
+	struct backend *b = backend_amdgpu_new(&(struct backend_config){.sysfs_root = t->root}, &e);
 	assert_non_null(b);
 	if (b->ops->open(b, &e) < 0)
 		fail_msg("%s", e.msg);
@@ -132,13 +133,13 @@ static void only_cards_of_the_driver_are_taken(void **state)
 	assert_string_equal(b->ops->driver_version(b), "6.10.5");
 	end(b);
 	struct err e;
-	b = backend_amdgpu_new("/nonexistent", NULL, &e);
+	b = backend_amdgpu_new(&(struct backend_config){.sysfs_root = "/nonexistent"}, &e);
 	assert_int_equal(b->ops->open(b, &e), -1);
-	assert_string_equal(e.msg, "no GPU of the driver amdgpu under /nonexistent/class/drm");
+	assert_string_equal(e.msg, "found no GPU of the driver amdgpu under /nonexistent/class/drm");
 	b->ops->destroy(b);
 }
 
-static void a_card_that_goes_is_lost_then_gone_and_may_come_back(void **state)
+static void card_that_goes_is_lost_then_gone_and_may_come_back(void **state)
 {
 	const struct tree *t = *state;
 	static const char uevent[] = "DRIVER=amdgpu\nPCI_ID=1002:744C\nPCI_SLOT_NAME=0000:83:00.0\n";
@@ -171,9 +172,8 @@ static void a_card_that_goes_is_lost_then_gone_and_may_come_back(void **state)
 static const char *choose(const char *nvml, const struct tree *t, struct err *e)
 {
 	struct xid_store *xids = xid_store_new(e);
-	struct backend *candidates[] = {backend_nvml_new(nvml, xids, NULL, e), backend_amdgpu_new(t->root, NULL, e),
-	                                backend_intel_new(t->root, NULL, e)};
-	struct backend *b = backend_auto_new(candidates, 3, t->root, e);
+	const struct backend_config config = {.nvml_library = nvml, .xids = xids, .sysfs_root = t->root};
+	struct backend *b = backend_registry_find("auto")->make(&config, e);
 	assert_string_equal(backend_name(b), "auto");
 	const char *chosen = e->msg;
 	if (b->ops->open(b, e) == 0) {
@@ -201,7 +201,7 @@ static void auto_takes_nvml_then_amdgpu_then_intel(void **state)
 	assert_string_equal(choose(none, t, &e), "amdgpu");
 	tree_delete(t, "class/drm/card0");
 	assert_string_equal(choose(none, t, &e), "intel");
-	// A node of NVIDIA's whose driver is late: its graphics chip is no replacement.
+	// A node of NVIDIA's whose driver is late: its graphics chip must not replace it.
 	tree_write(t, "bus/pci/devices/0000:03:00.0/vendor", "0x10de\n");
 	tree_write(t, "bus/pci/devices/0000:03:00.0/class", "0x040300\n"); // a sound device is not enough
 	assert_string_equal(choose(none, t, &e), "intel");
@@ -216,7 +216,7 @@ static void auto_takes_nvml_then_amdgpu_then_intel(void **state)
 	nvml_fixture_teardown((void **)&f);
 }
 
-static void cards_with_one_id_are_told_apart_by_their_slot(void **state)
+static void cards_with_the_same_id_are_identified_by_their_slot(void **state)
 {
 	const struct tree *t = *state;
 	struct device_sample s[DEVICES_MAX];
@@ -245,9 +245,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        TEST(every_file_has_its_field_and_unit),
 	        TEST(only_cards_of_the_driver_are_taken),
-	        TEST(a_card_that_goes_is_lost_then_gone_and_may_come_back),
+	        TEST(card_that_goes_is_lost_then_gone_and_may_come_back),
 	        TEST(auto_takes_nvml_then_amdgpu_then_intel),
-	        TEST(cards_with_one_id_are_told_apart_by_their_slot),
+	        TEST(cards_with_the_same_id_are_identified_by_their_slot),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

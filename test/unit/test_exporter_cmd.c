@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal of this test: a page of metrics is read back as it was meant, and what it says about health is judged by the
-// tables. The commands as programs: test/golden/run-exporter-commands.
+// tables. The commands as programs: test/integration/golden/run-exporter-commands.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,9 +13,11 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "exporter/cmd.h"
-#include "exporter/cmd_view.h"
-#include "exporter/health_policy.h"
+#include "exporter/cmd/exporter_cmd.h"
+#include "exporter/cmd/exporter_options.h"
+#include "exporter/cmd/gpu_table.h"
+#include "exporter/cmd/health_policy.h"
+#include "exporter/cmd/page_view.h"
 
 #define WALL_MS INT64_C(1700000000000)
 #define GPU0                                                                                                           \
@@ -24,19 +26,19 @@
 	"gpuscale_gpu_xid_errors_total{gpu=\"0\",UUID=\"GPU-a\",xid=\"" code "\"} " count "\n"                         \
 	"gpuscale_gpu_xid_last_timestamp_seconds{gpu=\"0\",UUID=\"GPU-a\",xid=\"" code "\"} " last "\n"
 
-static struct view *read_view(const char *text)
+static struct page_view *read_view(const char *text)
 {
 	struct err e = {.kind = ERR_NONE};
-	struct view *v = view_new(text, strlen(text), &e);
+	struct page_view *v = page_view_new(text, strlen(text), &e);
 	if (!v)
 		fail_msg("%s", e.msg);
 	return v;
 }
 
-static void a_page_is_read_back(void **state)
+static void page_is_read_back(void **state)
 {
 	(void)state;
-	struct view *v =
+	struct page_view *v =
 	        read_view("# HELP x y\n\n"
 	                  "DCGM_FI_DEV_GPU_UTIL{gpu=\"1\",UUID=\"GPU-b\",namespace=\"n\",pod=\"p\"} 5 1700000000000\n"
 	                  "DCGM_FI_DEV_GPU_UTIL{gpu=\"1\",UUID=\"GPU-b\",namespace=\"n\",pod=\"q\"} 5\n"
@@ -55,11 +57,11 @@ static void a_page_is_read_back(void **state)
 	assert_string_equal(v->gpus[0].device.model, "M \"x\\n\"");
 	assert_string_equal(v->gpus[0].device.node, "nvidia0");
 	assert_string_equal(v->gpus[0].pods, "m/r");
-	assert_true(view_get(&v->gpus[0], "DCGM_FI_DEV_GPU_UTIL", &value));
+	assert_true(page_view_get(&v->gpus[0], "DCGM_FI_DEV_GPU_UTIL", &value));
 	assert_true(value == 42);
-	assert_true(view_get(&v->gpus[0], "DCGM_FI_PROF_SM_ACTIVE", &value));
-	assert_false(view_get(&v->gpus[0], "DCGM_FI_DEV_GPU_TEMP", &value));
-	assert_false(view_get(&v->gpus[0], "NO_SUCH", &value));
+	assert_true(page_view_get(&v->gpus[0], "DCGM_FI_PROF_SM_ACTIVE", &value));
+	assert_false(page_view_get(&v->gpus[0], "DCGM_FI_DEV_GPU_TEMP", &value));
+	assert_false(page_view_get(&v->gpus[0], "NO_SUCH", &value));
 	assert_string_equal(v->gpus[1].device.mig_id, "3");
 	assert_string_equal(v->gpus[1].device.mig_profile, "1g.10gb");
 	assert_int_equal(v->gpus[2].device.index, 1);
@@ -67,10 +69,10 @@ static void a_page_is_read_back(void **state)
 	assert_true(v->has_up && v->up && v->has_age && v->age_s == 0.25);
 	assert_int_equal(v->lost, 1);
 	assert_int_equal(v->missing, 2);
-	view_free(v);
+	page_view_free(v);
 }
 
-static void what_is_no_page_is_refused(void **state)
+static void invalid_page_is_refused(void **state)
 {
 	(void)state;
 	static const char *const texts[] = {
@@ -96,26 +98,27 @@ static void what_is_no_page_is_refused(void **state)
 		struct err e = {.kind = ERR_NONE};
 		char line[512];
 		int len = snprintf(line, sizeof line, "%s\n", texts[i]);
-		if (view_new(line, (size_t)len, &e))
+		if (page_view_new(line, (size_t)len, &e))
 			fail_msg("read: %s", texts[i]);
 		assert_int_equal(e.kind, ERR_INPUT);
 		assert_non_null(strstr(e.msg, "line 1"));
 	}
 }
 
-static void a_page_that_was_cut_off_is_refused(void **state)
+static void page_that_was_cut_off_is_refused(void **state)
 {
 	(void)state;
 	static const char page[] = "a 1\nDCGM_FI_DEV_GPU_UTIL{" GPU0 "} 98\n";
 	struct err e = {.kind = ERR_NONE};
-	view_free(read_view(page));
-	for (size_t len = 5; len < sizeof page - 2; len++) { // 9 is no 98, and without the value it is no sample
-		assert_null(view_new(page, len, &e));
-		assert_string_equal(e.msg, "not a page of metrics: line 2 has no end, it was cut off");
+	page_view_free(read_view(page));
+	for (size_t len = 5; len < sizeof page - 2;
+	     len++) { // a truncated number is another number, and a sample needs a value
+		assert_null(page_view_new(page, len, &e));
+		assert_string_equal(e.msg, "not a page of metrics: line 2 is not terminated, the page is truncated");
 	}
 }
 
-static void what_is_no_sign_of_health_is_none(void **state)
+static void page_without_health_data_has_none(void **state)
 {
 	(void)state;
 	static const char *const ups[] = {"0", "NaN", "2", "+Inf", "-1"};
@@ -128,12 +131,12 @@ static void what_is_no_sign_of_health_is_none(void **state)
 		         i == 0   ? "1e308"
 		         : i == 2 ? "NaN"
 		                  : ups[i]);
-		struct view *v = read_view(page);
+		struct page_view *v = read_view(page);
 		assert_true(v->gpus[0].lost);
 		assert_true(v->has_up && !v->up);
 		assert_true(v->dropped);
-		assert_true(v->has_age && v->age_s == VIEW_AGE_MAX_S);
-		view_free(v);
+		assert_true(v->has_age && v->age_s == PAGE_VIEW_AGE_MAX_S);
+		page_view_free(v);
 	}
 }
 
@@ -144,11 +147,11 @@ static void many_pods_are_cut(void **state)
 	buf_init(&b, 1024 * 1024);
 	for (int i = 0; i < 200; i++)
 		buf_printf(&b, "DCGM_FI_DEV_GPU_UTIL{" GPU0 ",namespace=\"n\",pod=\"p%d\"} 5\n", i);
-	struct view *v = read_view(b.data);
+	struct page_view *v = read_view(b.data);
 	size_t len = strlen(v->gpus[0].pods);
-	assert_true(len < VIEW_PODS_BYTES);
+	assert_true(len < PAGE_VIEW_PODS_BYTES);
 	assert_string_equal(v->gpus[0].pods + len - 4, ",...");
-	view_free(v);
+	page_view_free(v);
 	buf_done(&b);
 }
 
@@ -163,13 +166,13 @@ static void judge(const struct health_policy *p, const char *page, const char *w
 	buf_init(&got, 64 * 1024);
 	buf_puts(&text, util);
 	buf_puts(&text, page);
-	struct view *v = read_view(text.data);
+	struct page_view *v = read_view(text.data);
 	size_t n = health_judge(p, v, WALL_MS, f, HEALTH_FINDINGS_MAX);
 	for (size_t i = 0; i < n; i++)
 		buf_printf(&got, "%s %s; ", health_action_name(f[i].action), f[i].reason);
 	if (strcmp(buf_str(&got), want) != 0)
 		fail_msg("%sgot:  %s\nwant: %s", page, buf_str(&got), want);
-	view_free(v);
+	page_view_free(v);
 	buf_done(&text);
 	buf_done(&got);
 	free(f);
@@ -216,7 +219,7 @@ static void xids_and_conditions_are_judged_by_the_tables(void **state)
 		judge(&p, cases[i].page, cases[i].want);
 }
 
-static void a_file_replaces_rows(void **state)
+static void file_replaces_rows(void **state)
 {
 	(void)state;
 	static const char text[] =
@@ -246,7 +249,7 @@ static void a_file_replaces_rows(void **state)
 	buf_done(&errors);
 }
 
-static void the_url_follows_the_listen_address(void **state)
+static void url_follows_the_listen_address(void **state)
 {
 	(void)state;
 	static const struct {
@@ -258,7 +261,7 @@ static void the_url_follows_the_listen_address(void **state)
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		char url[300];
-		cmd_default_url(url, sizeof url, cases[i].listen);
+		exporter_cmd_default_url(url, sizeof url, cases[i].listen);
 		assert_string_equal(url, cases[i].want);
 	}
 }
@@ -266,38 +269,50 @@ static void the_url_follows_the_listen_address(void **state)
 static void tables_are_safe_for_their_readers(void **state)
 {
 	(void)state;
-	struct view *v =
+	struct page_view *v =
 	        read_view("DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-a\",modelName=\"a,\\\"b\\\"\x1b[31m\"} 5.4\n"
 	                  "DCGM_FI_DEV_GPU_UTIL{gpu=\"1\",UUID=\"GPU-b\",modelName=\"c\"} 100\n"
 	                  "DCGM_FI_PROF_SM_ACTIVE{gpu=\"1\",UUID=\"GPU-b\"} 0.126\n");
 	struct exporter_options o = {.command = COMMAND_TOP, .output = OUTPUT_TABLE};
 	struct buf out;
 	buf_init(&out, 64 * 1024);
-	cmd_table(&o, v, &out);
+	gpu_table_put(&o, v, 1767225600123, true, &out);
 	assert_string_equal(buf_str(&out), "GPU  MODEL          UTIL   SM\n"
 	                                   "  0  a,\"b\"\\x1b[31m    5%    -\n"
 	                                   "  1  c              100%  13%\n");
 	buf_reset(&out);
 	o.output = OUTPUT_CSV;
 	o.command = COMMAND_LIST;
-	cmd_table(&o, v, &out);
+	gpu_table_put(&o, v, 1767225600123, true, &out);
 	assert_string_equal(buf_str(&out), "gpu,uuid,mig_id,mig_profile,model,pci_bus_id,device,pods\n"
 	                                   "0,GPU-a,,,\"a,\"\"b\"\"\x1b[31m\",,,\n1,GPU-b,,,c,,,\n");
-	view_free(v);
+	buf_reset(&out);
+	o.command = COMMAND_TOP; // a log of readings: the time of each, and one header
+	gpu_table_put(&o, v, 1767225600123, true, &out);
+	gpu_table_put(&o, v, 1767225601123, false, &out);
+	assert_string_equal(
+	        buf_str(&out),
+	        "time,gpu,mig_id,model,temperature_celsius,power_watts,power_limit_watts,gpu_util_percent,"
+	        "sm_active_percent,tensor_active_percent,dram_active_percent,memory_used_mib,memory_free_mib,pods\n"
+	        "2026-01-01T00:00:00.123Z,0,,\"a,\"\"b\"\"\x1b[31m\",,,,5,,,,,,\n"
+	        "2026-01-01T00:00:00.123Z,1,,c,,,,100,13,,,,,\n"
+	        "2026-01-01T00:00:01.123Z,0,,\"a,\"\"b\"\"\x1b[31m\",,,,5,,,,,,\n"
+	        "2026-01-01T00:00:01.123Z,1,,c,,,,100,13,,,,,\n");
+	page_view_free(v);
 	buf_done(&out);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_page_is_read_back),
-	        cmocka_unit_test(what_is_no_page_is_refused),
-	        cmocka_unit_test(a_page_that_was_cut_off_is_refused),
-	        cmocka_unit_test(what_is_no_sign_of_health_is_none),
+	        cmocka_unit_test(page_is_read_back),
+	        cmocka_unit_test(invalid_page_is_refused),
+	        cmocka_unit_test(page_that_was_cut_off_is_refused),
+	        cmocka_unit_test(page_without_health_data_has_none),
 	        cmocka_unit_test(many_pods_are_cut),
 	        cmocka_unit_test(xids_and_conditions_are_judged_by_the_tables),
-	        cmocka_unit_test(a_file_replaces_rows),
-	        cmocka_unit_test(the_url_follows_the_listen_address),
+	        cmocka_unit_test(file_replaces_rows),
+	        cmocka_unit_test(url_follows_the_listen_address),
 	        cmocka_unit_test(tables_are_safe_for_their_readers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "exporter/backend.h"
+#include "exporter/dcgm/backend_dcgm.h"
 #include "exporter/xid.h"
 #include "test/support/nvml_fixture.h"
 
@@ -21,7 +21,11 @@
 static struct backend *make(struct nvml_fixture *f, const char *address)
 {
 	struct err e;
-	struct backend *b = backend_dcgm_new(f->library[LIB_DCGM], address, 1000, f->xids, NULL, &e);
+	struct backend *b = backend_dcgm_new(&(struct backend_config){.dcgm_library = f->library[LIB_DCGM],
+	                                                              .dcgm_address = address,
+	                                                              .interval_ms = 1000,
+	                                                              .xids = f->xids},
+	                                     &e);
 	assert_non_null(b);
 	return b;
 }
@@ -85,7 +89,7 @@ static void blank_and_failed_values_give_no_sample(void **state)
 	end(b);
 }
 
-static void a_version_that_lacks_fields_gives_the_others(void **state)
+static void version_that_lacks_fields_gives_the_others(void **state)
 {
 	struct nvml_fixture *f = *state;
 	nvml_fixture_play(f, "unknown 157 * 1\nunknown 254 * 1\nunknown 1016 * 1\n");
@@ -99,7 +103,7 @@ static void a_version_that_lacks_fields_gives_the_others(void **state)
 	end(b);
 }
 
-static void without_profiling_the_rest_is_served(void **state)
+static void other_families_are_served_without_profiling(void **state)
 {
 	struct nvml_fixture *f = *state;
 	nvml_fixture_play(f, "fail watchProfiling * 33\n");
@@ -112,7 +116,7 @@ static void without_profiling_the_rest_is_served(void **state)
 	end(b);
 }
 
-static void what_cannot_be_opened_says_why(void **state)
+static void unusable_library_names_its_fault(void **state)
 {
 	struct nvml_fixture *f = *state;
 	const struct {
@@ -120,17 +124,21 @@ static void what_cannot_be_opened_says_why(void **state)
 	} cases[] = {
 	        {"/nonexistent/libdcgm.so.4", "", "cannot load DCGM: /nonexistent/libdcgm.so.4"},
 	        {f->library[LIB_EMPTY], "", "has no function dcgmInit: is it DCGM?"},
-	        {f->library[LIB_DCGM], "fail dcgmInit * 7\n", "DCGM does not start: Some DCGM error"},
+	        {f->library[LIB_DCGM], "fail dcgmInit * 7\n", "DCGM failed to start: Some DCGM error"},
 	        {f->library[LIB_DCGM], "fail dcgmConnect_v2 * 21\n",
 	         "cannot reach nv-hostengine at localhost:5555: The connection is not valid"},
 	        {f->library[LIB_DCGM], "fail dcgmGetAllDevices * 3\n", "cannot list GPUs"},
-	        {f->library[LIB_DCGM], "set gpus * 0\n", "DCGM knows 0 GPUs"},
-	        {f->library[LIB_DCGM], "fail field54 1 6\n", "does not tell the UUID of GPU 1"},
-	        {f->library[LIB_DCGM], "fail watch * 3\n", "DCGM does not watch fields"},
+	        {f->library[LIB_DCGM], "set gpus * 0\n", "DCGM found 0 GPUs"},
+	        {f->library[LIB_DCGM], "fail field54 1 6\n", "reports no UUID for GPU 1"},
+	        {f->library[LIB_DCGM], "fail watch * 3\n", "DCGM cannot watch fields"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct err e;
-		struct backend *b = backend_dcgm_new(cases[i].library, ADDRESS, 1000, f->xids, NULL, &e);
+		struct backend *b = backend_dcgm_new(&(struct backend_config){.dcgm_library = cases[i].library,
+		                                                              .dcgm_address = ADDRESS,
+		                                                              .interval_ms = 1000,
+		                                                              .xids = f->xids},
+		                                     &e);
 		nvml_fixture_play(f, cases[i].script);
 		assert_int_equal(b->ops->open(b, &e), -1);
 		if (!strstr(e.msg, cases[i].in_message))
@@ -161,7 +169,7 @@ static uint64_t xids_of(struct nvml_fixture *f, int32_t code)
 	return 0;
 }
 
-static void an_xid_is_counted_once_by_its_stamp(void **state)
+static void xid_is_counted_once_by_its_stamp(void **state)
 {
 	struct nvml_fixture *f = *state;
 	struct device_sample s[DEVICES_MAX];
@@ -188,7 +196,7 @@ static void an_xid_is_counted_once_by_its_stamp(void **state)
 	end(b);
 }
 
-static void without_the_xid_field_there_is_no_xid_and_no_zero(void **state)
+static void xid_is_absent_without_its_field(void **state)
 {
 	struct nvml_fixture *f = *state;
 	struct device_sample s[DEVICES_MAX];
@@ -245,7 +253,7 @@ static void numbers_that_are_none_give_no_sample(void **state)
 	}
 }
 
-static void lost_gpus_and_a_lost_engine_are_told_apart(void **state)
+static void lost_gpus_differ_from_a_lost_engine(void **state)
 {
 	struct nvml_fixture *f = *state;
 	struct backend *b = open_dcgm(f);
@@ -260,7 +268,7 @@ static void lost_gpus_and_a_lost_engine_are_told_apart(void **state)
 	assert_int_equal(sample_count(&s[1]), 0);
 	nvml_fixture_play(f, "fail dcgmEntitiesGetLatestValues * 21\n");
 	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), -1);
-	assert_string_equal(e.msg, "DCGM went away: The connection is not valid");
+	assert_string_equal(e.msg, "DCGM is gone: The connection is not valid");
 	end(b);
 }
 
@@ -270,13 +278,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        TEST(every_field_with_an_id_arrives),
 	        TEST(blank_and_failed_values_give_no_sample),
-	        TEST(a_version_that_lacks_fields_gives_the_others),
-	        TEST(without_profiling_the_rest_is_served),
-	        TEST(what_cannot_be_opened_says_why),
-	        TEST(an_xid_is_counted_once_by_its_stamp),
-	        TEST(without_the_xid_field_there_is_no_xid_and_no_zero),
+	        TEST(version_that_lacks_fields_gives_the_others),
+	        TEST(other_families_are_served_without_profiling),
+	        TEST(unusable_library_names_its_fault),
+	        TEST(xid_is_counted_once_by_its_stamp),
+	        TEST(xid_is_absent_without_its_field),
 	        TEST(numbers_that_are_none_give_no_sample),
-	        TEST(lost_gpus_and_a_lost_engine_are_told_apart),
+	        TEST(lost_gpus_differ_from_a_lost_engine),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

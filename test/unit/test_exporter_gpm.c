@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "exporter/nvml_gpm.h"
+#include "exporter/nvml/nvml_gpm.h"
 #include "test/support/nvml_fixture.h"
 
 struct gpm_test {
@@ -155,7 +155,7 @@ static void gpus_without_gpm_are_asked_once(void **state)
 	end(&t);
 }
 
-static void an_instance_is_sampled_through_its_gpu(void **state)
+static void instance_is_sampled_through_its_gpu(void **state)
 {
 	struct nvml_fixture *f = *state;
 	struct gpm_test t;
@@ -178,7 +178,7 @@ int main(void)
 	        TEST(numbers_that_cannot_be_are_dropped),
 	        TEST(rounds_too_close_repeat_and_a_long_pause_begins_anew),
 	        TEST(gpus_without_gpm_are_asked_once),
-	        TEST(an_instance_is_sampled_through_its_gpu),
+	        TEST(instance_is_sampled_through_its_gpu),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "exporter/h2c.h"
+#include "exporter/kubelet/h2c.h"
 
 #define PATH         "/v1.PodResourcesLister/List"
 #define SETTINGS     "000000 04 00 00000000 "
@@ -60,7 +60,7 @@ static const struct {
         {"GOAWAY that spares our stream", SETTINGS "000008 07 00 00000000 7fffffff 00000000 " ABC TRAILERS "07", 1,
          ERR_NONE, 0, "abc"},
         {"a new table size", SETTINGS "000002 01 04 00000001 20 88 " ABC TRAILERS "07", 1, ERR_NONE, 0, "abc"},
-        // Errors that gRPC tells.
+        // Errors reported by gRPC.
         {"status 8", SETTINGS PLAIN_STATUS "38", -1, ERR_THROTTLED, 8, "gRPC status 8, RESOURCE_EXHAUSTED"},
         {"status 8 as Huffman", SETTINGS TRAILERS "7b", -1, ERR_THROTTLED, 8, "gRPC status 8"},
         {"status 3 as Huffman", SETTINGS TRAILERS "67", -1, ERR_REJECTED, 3, "gRPC status 3"},
@@ -72,15 +72,15 @@ static const struct {
         // Faults of the peer.
         {"HTTP/1", "485454502f312e3120343030", -1, ERR_PROTOCOL, 0, "does not speak HTTP/2"},
         {"no SETTINGS first", HEADERS, -1, ERR_PROTOCOL, 0, "does not speak HTTP/2"},
-        {"DATA that ends the stream: whether the call went well is not told",
-         SETTINGS "000005 00 01 00000001 0000000000", -1, ERR_PROTOCOL, 0, "without a gRPC status"},
+        {"DATA that ends the stream: the outcome of the call is missing", SETTINGS "000005 00 01 00000001 0000000000",
+         -1, ERR_PROTOCOL, 0, "without a gRPC status"},
         {"trailers without a status", SETTINGS HEADERS ABC "000001 01 05 00000001 88", -1, ERR_PROTOCOL, 0,
          "without a gRPC status"},
-        {"a status that is no number", SETTINGS HEADERS ABC PLAIN_STATUS "61", -1, ERR_PROTOCOL, 0,
+        {"a status that is not a number", SETTINGS HEADERS ABC PLAIN_STATUS "61", -1, ERR_PROTOCOL, 0,
          "without a gRPC status"},
-        {"an end without a message", SETTINGS "000001 01 05 00000001 88", -1, ERR_PROTOCOL, 0, "without a whole"},
+        {"an end without a message", SETTINGS "000001 01 05 00000001 88", -1, ERR_PROTOCOL, 0, "without a complete"},
         {"an end inside a message", SETTINGS "000006 00 01 00000001 00 00000003 61", -1, ERR_PROTOCOL, 0,
-         "without a whole"},
+         "without a complete"},
         {"two messages", SETTINGS "00000b 00 01 00000001 00 00000001 61 00 00000000", -1, ERR_PROTOCOL, 0,
          "more than one"},
         {"a compressed message", SETTINGS "000005 00 00 00000001 01 00000003", -1, ERR_PROTOCOL, 0, "compressed"},
@@ -93,7 +93,7 @@ static const struct {
         {"padding without its length", SETTINGS "000000 00 08 00000001", -1, ERR_PROTOCOL, 0, "padding"},
         {"PUSH_PROMISE", SETTINGS "000004 05 04 00000001 00000002", -1, ERR_PROTOCOL, 0, "type 5"},
         {"DATA without a stream", SETTINGS "000000 00 00 00000000", -1, ERR_PROTOCOL, 0, "without a stream"},
-        {"a stream of the peer's own", SETTINGS "000000 00 00 00000002", -1, ERR_PROTOCOL, 0, "nobody opened"},
+        {"a stream of the peer's own", SETTINGS "000000 00 00 00000002", -1, ERR_PROTOCOL, 0, "unknown stream"},
         {"CONTINUATION alone", SETTINGS "000001 09 04 00000001 88", -1, ERR_PROTOCOL, 0, "out of order"},
         {"a frame inside headers", SETTINGS "000001 01 00 00000001 88 000000 00 00 00000001", -1, ERR_PROTOCOL, 0,
          "out of order"},
@@ -139,7 +139,7 @@ static void every_reply_ends_as_it_must(void **state)
 			check_case(i, pieces[k]);
 }
 
-static void the_request_is_the_161_bytes_the_kubelet_takes(void **state)
+static void request_is_the_161_bytes_the_kubelet_takes(void **state)
 {
 	(void)state;
 	static const char want[] = "50524920 2a204854 54502f32 2e300d0a 0d0a534d 0d0a0d0a " // the preface
@@ -188,7 +188,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(every_reply_ends_as_it_must),
-	        cmocka_unit_test(the_request_is_the_161_bytes_the_kubelet_takes),
+	        cmocka_unit_test(request_is_the_161_bytes_the_kubelet_takes),
 	        cmocka_unit_test(settings_and_pings_are_answered_up_to_a_ceiling),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

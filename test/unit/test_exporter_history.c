@@ -39,7 +39,7 @@ static void add_sm_active(struct device_history *h, int64_t t_ms, const struct d
 	device_history_add(h, t_ms, d, &s, 1);
 }
 
-static void a_window_keeps_a_spike_and_lets_it_go_after_its_time(void **state)
+static void window_keeps_a_spike_and_lets_it_go_after_its_time(void **state)
 {
 	(void)state;
 	const struct device d = device("GPU-a", "");
@@ -74,13 +74,13 @@ static void a_window_keeps_a_spike_and_lets_it_go_after_its_time(void **state)
 	device_history_free(h);
 }
 
-static void a_reading_counts_for_the_time_before_it(void **state)
+static void reading_counts_for_the_time_before_it(void **state)
 {
 	(void)state;
 	const struct device d = device("GPU-a", "");
 	struct device_history *h = make(10000, 1000);
 	struct window w;
-	add_sm_active(h, 1000, &d, 0);   // counts 1 s, an interval: nobody knows what was before
+	add_sm_active(h, 1000, &d, 0);   // counts 1 s, an interval: the time before is unknown
 	add_sm_active(h, 2000, &d, 1);   // 1 s
 	add_sm_active(h, 4000, &d, 0.5); // 2 s: a round was late
 	assert_true(device_history_window(h, 0, FIELD_SM_ACTIVE, &w));
@@ -163,7 +163,7 @@ static void counters_never_wrap_around(void **state)
 		struct device_sample s = {.lost = false};
 		sample_set_i64(&s, FIELD_TOTAL_ENERGY, values[i]);
 		device_history_add(h, (int64_t)i * 200, &d, &s, 1);
-		assert_int_equal(sample_has(&s, FIELD_TOTAL_ENERGY), values[i] >= 0); // below 0 is no count
+		assert_int_equal(sample_has(&s, FIELD_TOTAL_ENERGY), values[i] >= 0); // a count is not negative
 		if (values[i] >= 0)
 			assert_true(s.value[FIELD_TOTAL_ENERGY].i >= values[i]);
 	}
@@ -186,7 +186,7 @@ static void devices_are_known_by_name_not_by_place(void **state)
 	device_history_add(h, 1000, now, s, 2); // the instance was destroyed, GPU-b moved up
 	assert_true(device_history_window(h, 1, FIELD_SM_ACTIVE, &w));
 	assert_float_equal(w.min, 0.3, 1e-12);
-	assert_int_equal(device_history_missing(h, false), 0); // an instance is no GPU
+	assert_int_equal(device_history_missing(h, false), 0); // an instance is not a GPU
 	device_history_add(h, 2000, now, s, 1);
 	assert_int_equal(device_history_missing(h, false), 1);
 	assert_int_equal(device_history_missing(h, true), 2);
@@ -195,7 +195,7 @@ static void devices_are_known_by_name_not_by_place(void **state)
 	device_history_free(h);
 }
 
-static void it_never_grows_past_its_ceiling(void **state)
+static void history_never_grows_past_its_ceiling(void **state)
 {
 	(void)state;
 	struct device_history *h = make(1000, 1000);
@@ -224,13 +224,13 @@ static void it_never_grows_past_its_ceiling(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_window_keeps_a_spike_and_lets_it_go_after_its_time),
-	        cmocka_unit_test(a_reading_counts_for_the_time_before_it),
+	        cmocka_unit_test(window_keeps_a_spike_and_lets_it_go_after_its_time),
+	        cmocka_unit_test(reading_counts_for_the_time_before_it),
 	        cmocka_unit_test(mean_power_is_energy_by_time),
 	        cmocka_unit_test(counters_go_on_when_the_driver_starts_over),
 	        cmocka_unit_test(counters_never_wrap_around),
 	        cmocka_unit_test(devices_are_known_by_name_not_by_place),
-	        cmocka_unit_test(it_never_grows_past_its_ceiling),
+	        cmocka_unit_test(history_never_grows_past_its_ceiling),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "exporter/backend.h"
+#include "exporter/sysfs/backend_sysfs.h"
 #include "test/support/tree.h"
 
 #define I915 "class/drm/card0/"
@@ -66,7 +66,7 @@ static void each_driver_has_its_files(void **state)
 		struct err e;
 		struct device_sample s[DEVICES_MAX];
 		tree_write(t, cases[i].file, cases[i].text);
-		struct backend *b = backend_intel_new(t->root, NULL, &e);
+		struct backend *b = backend_intel_new(&(struct backend_config){.sysfs_root = t->root}, &e);
 		assert_int_equal(b->ops->open(b, &e), 0);
 		assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
 		const struct device_sample *got = &s[cases[i].card];
@@ -105,7 +105,7 @@ static void power_and_utilisation_are_rates_of_counters(void **state)
 		tree_write(t, I915 "gt/gt0/rc6_residency_ms", steps[i].idle_ms);
 		tree_write(t, XE "device/tile0/gt0/gtidle/idle_residency_ms", steps[i].idle_ms);
 		if (!b) {
-			b = backend_intel_new(t->root, NULL, &e);
+			b = backend_intel_new(&(struct backend_config){.sysfs_root = t->root}, &e);
 			assert_int_equal(b->ops->open(b, &e), 0);
 		}
 		assert_int_equal(b->ops->sample(b, steps[i].t_ms, 0, s, &e), 0);

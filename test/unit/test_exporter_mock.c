@@ -15,10 +15,10 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "exporter/backend.h"
-#include "exporter/mock_model.h"
-#include "exporter/mock_replicas.h"
-#include "exporter/mock_script.h"
+#include "exporter/mock/backend_mock.h"
+#include "exporter/mock/mock_model.h"
+#include "exporter/mock/mock_replicas.h"
+#include "exporter/mock/mock_script.h"
 #include "exporter/xid.h"
 
 static int parse(struct arena *a, const char *text, struct mock_script *s, struct buf *errors, struct err *e)
@@ -28,7 +28,7 @@ static int parse(struct arena *a, const char *text, struct mock_script *s, struc
 	return mock_script_parse(a, "m.yaml", "", text, strlen(text), s, errors, e);
 }
 
-static void a_script_is_decoded_with_its_defaults(void **state)
+static void script_is_decoded_with_its_defaults(void **state)
 {
 	(void)state;
 	struct arena a;
@@ -70,7 +70,7 @@ static void a_script_is_decoded_with_its_defaults(void **state)
 	arena_done(&a);
 }
 
-static void every_fault_of_a_script_is_told_with_its_place(void **state)
+static void script_errors_are_all_reported_with_their_position(void **state)
 {
 	(void)state;
 #define WORKLOAD "gpus: [{}]\nworkload:\n  name: x\n  capacityPerReplica: 1\n"
@@ -122,7 +122,7 @@ static void every_fault_of_a_script_is_told_with_its_place(void **state)
 	}
 }
 
-static void the_built_in_script_has_two_gpus(void **state)
+static void built_in_script_has_two_gpus(void **state)
 {
 	(void)state;
 	struct arena a;
@@ -138,13 +138,13 @@ static void the_built_in_script_has_two_gpus(void **state)
 	arena_done(&a);
 }
 
-static void the_loop_closes_utilisation_is_demand_by_capacity(void **state)
+static void loop_closes_utilisation_is_demand_by_capacity(void **state)
 {
 	(void)state;
 	struct arena a;
 	arena_init(&a, 1 << 20);
 	struct workload_params w = {.capacity_per_replica = 10, .idle_ratio = 0.02};
-	assert_int_equal(series_parse(&a, "12x9 0x99", 1000, false, 1, &w.demand, NULL), 0);
+	assert_int_equal(mock_series_parse(&a, "12x9 0x99", 1000, false, 1, &w.demand, NULL), 0);
 	struct workload_state s = {0};
 
 	workload_step(&w, &s, 1000, 2); // 12 of 20
@@ -159,18 +159,18 @@ static void the_loop_closes_utilisation_is_demand_by_capacity(void **state)
 	assert_true(fabs(s.utilization - 0.9) < 1e-9 && s.backlog == 0);
 	workload_step(&w, &s, 12000, 2); // nothing to do
 	assert_true(s.utilization == 0.02 && s.demand == 0);
-	workload_step(&w, &s, 13000, 0); // nobody there
+	workload_step(&w, &s, 13000, 0); // no replicas
 	assert_true(s.utilization == 0 && s.replicas == 0);
 	arena_done(&a);
 }
 
-static void without_replicas_the_demand_waits(void **state)
+static void demand_waits_without_replicas(void **state)
 {
 	(void)state;
 	struct arena a;
 	arena_init(&a, 1 << 20);
 	struct workload_params w = {.capacity_per_replica = 10};
-	assert_int_equal(series_parse(&a, "3", 1000, true, 1, &w.demand, NULL), 0);
+	assert_int_equal(mock_series_parse(&a, "3", 1000, true, 1, &w.demand, NULL), 0);
 	struct workload_state s = {0};
 	for (int t = 1; t <= 10; t++)
 		workload_step(&w, &s, 1000.0 * t, 0);
@@ -181,13 +181,13 @@ static void without_replicas_the_demand_waits(void **state)
 	arena_done(&a);
 }
 
-static void a_backlog_has_the_ceiling_it_was_given(void **state)
+static void backlog_has_the_ceiling_it_was_given(void **state)
 {
 	(void)state;
 	struct arena a;
 	arena_init(&a, 1 << 20);
 	struct workload_params w = {.capacity_per_replica = 10, .backlog_max = 25};
-	assert_int_equal(series_parse(&a, "30", 1000, true, 1, &w.demand, NULL), 0);
+	assert_int_equal(mock_series_parse(&a, "30", 1000, true, 1, &w.demand, NULL), 0);
 	struct workload_state s = {0};
 	for (int t = 1; t <= 10; t++)
 		workload_step(&w, &s, 1000.0 * t, 1);
@@ -201,7 +201,7 @@ static void smoothing_spreads_a_burst(void **state)
 	struct arena a;
 	arena_init(&a, 1 << 20);
 	struct workload_params w = {.capacity_per_replica = 10, .smooth_ms = 10000};
-	assert_int_equal(series_parse(&a, "100 0x8", 1000, true, 1, &w.demand, NULL), 0);
+	assert_int_equal(mock_series_parse(&a, "100 0x8", 1000, true, 1, &w.demand, NULL), 0);
 	struct workload_state s = {0};
 	for (int t = 1; t <= 30; t++)
 		workload_step(&w, &s, 1000.0 * t, 2);
@@ -245,7 +245,8 @@ static struct backend *make(const char *script, char *path, struct xid_store *xi
 	struct buf errors;
 	struct err e;
 	buf_init(&errors, 65536);
-	struct backend *b = backend_mock_new(path, xids, NULL, &errors, &e);
+	struct backend *b = backend_mock_new(
+	        &(struct backend_config){.mock_script = path, .xids = xids, .ret_errors = &errors}, &e);
 	unlink(path);
 	if (!b)
 		fail_msg("%s\n%s", e.msg, buf_str(&errors));
@@ -381,7 +382,7 @@ static void replicas_hold_instances_where_a_gpu_is_split(void **state)
 	xid_store_free(xids);
 }
 
-static void an_underscore_takes_the_sample_away(void **state)
+static void underscore_takes_the_sample_away(void **state)
 {
 	(void)state;
 	char path[] = "/tmp/gpuscale-test-XXXXXX";
@@ -455,19 +456,19 @@ static void xid_codes_past_the_ceiling_are_counted_as_other(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_script_is_decoded_with_its_defaults),
-	        cmocka_unit_test(every_fault_of_a_script_is_told_with_its_place),
-	        cmocka_unit_test(the_built_in_script_has_two_gpus),
-	        cmocka_unit_test(the_loop_closes_utilisation_is_demand_by_capacity),
-	        cmocka_unit_test(without_replicas_the_demand_waits),
-	        cmocka_unit_test(a_backlog_has_the_ceiling_it_was_given),
+	        cmocka_unit_test(script_is_decoded_with_its_defaults),
+	        cmocka_unit_test(script_errors_are_all_reported_with_their_position),
+	        cmocka_unit_test(built_in_script_has_two_gpus),
+	        cmocka_unit_test(loop_closes_utilisation_is_demand_by_capacity),
+	        cmocka_unit_test(demand_waits_without_replicas),
+	        cmocka_unit_test(backlog_has_the_ceiling_it_was_given),
 	        cmocka_unit_test(smoothing_spreads_a_burst),
 	        cmocka_unit_test(readings_follow_the_utilisation),
 	        cmocka_unit_test(ready_replicas_hold_the_first_gpus),
 	        cmocka_unit_test(xids_and_losses_come_at_their_time),
 	        cmocka_unit_test(mig_instances_have_what_nvml_gives_them),
 	        cmocka_unit_test(replicas_hold_instances_where_a_gpu_is_split),
-	        cmocka_unit_test(an_underscore_takes_the_sample_away),
+	        cmocka_unit_test(underscore_takes_the_sample_away),
 	        cmocka_unit_test(replicas_are_read_as_the_api_server_writes_them),
 	        cmocka_unit_test(xid_codes_past_the_ceiling_are_counted_as_other),
 	};

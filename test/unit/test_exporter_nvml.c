@@ -11,8 +11,8 @@
 #include <time.h>
 
 #include "base/err.h"
-#include "exporter/backend.h"
-#include "exporter/nvml_read.h"
+#include "exporter/nvml/backend_nvml.h"
+#include "exporter/nvml/nvml_read.h"
 #include "exporter/xid.h"
 #include "test/support/nvml_fixture.h"
 
@@ -106,7 +106,7 @@ static void every_reading_arrives_in_its_field_and_unit(void **state)
 	nvml_fixture_close(b);
 }
 
-static void what_is_not_supported_gives_no_sample_never_zero(void **state)
+static void unsupported_field_gives_no_sample_never_zero(void **state)
 {
 	struct nvml_fixture *f = *state;
 	static const struct {
@@ -201,7 +201,7 @@ static void nvlink_bandwidth_is_the_rate_between_two_rounds(void **state)
 	nvml_fixture_close(b);
 }
 
-static void what_hardly_changes_is_read_every_ten_seconds(void **state)
+static void slow_fields_are_read_every_ten_seconds(void **state)
 {
 	struct nvml_fixture *f = *state;
 	struct backend *b = nvml_fixture_open(f, LIB_WHOLE);
@@ -218,7 +218,7 @@ static void what_hardly_changes_is_read_every_ten_seconds(void **state)
 	nvml_fixture_close(b);
 }
 
-static void a_virtual_gpu_says_whether_it_has_a_licence(void **state)
+static void virtual_gpu_says_whether_it_has_a_licence(void **state)
 {
 	struct nvml_fixture *f = *state;
 	struct backend *b = nvml_fixture_open(f, LIB_WHOLE);
@@ -256,7 +256,7 @@ static void memory_falls_back_to_the_first_version(void **state)
 	nvml_fixture_close(b);
 }
 
-static void an_old_library_gives_what_it_has(void **state)
+static void old_library_gives_what_it_has(void **state)
 {
 	struct nvml_fixture *f = *state;
 	struct backend *b = nvml_fixture_open(f, LIB_OLD);
@@ -275,7 +275,7 @@ static void an_old_library_gives_what_it_has(void **state)
 	nvml_fixture_close(b);
 }
 
-static void what_cannot_be_opened_says_why(void **state)
+static void unusable_library_names_its_fault(void **state)
 {
 	struct nvml_fixture *f = *state;
 	const struct {
@@ -283,14 +283,15 @@ static void what_cannot_be_opened_says_why(void **state)
 	} cases[] = {
 	        {"/nonexistent/libnvidia-ml.so.1", "", "cannot load NVML: /nonexistent/libnvidia-ml.so.1"},
 	        {f->library[LIB_EMPTY], "", "has no function nvmlInit_v2: is it NVML?"},
-	        {f->library[LIB_WHOLE], "fail nvmlInit_v2 * 9\n", "NVML does not start: Driver Not Loaded"},
+	        {f->library[LIB_WHOLE], "fail nvmlInit_v2 * 9\n", "NVML failed to start: Driver Not Loaded"},
 	        {f->library[LIB_WHOLE], "fail nvmlDeviceGetCount_v2 * 999\n", "cannot count GPUs"},
 	        {f->library[LIB_WHOLE], "devices 0\n", "no GPU on this node"},
 	        {f->library[LIB_WHOLE], "fail nvmlDeviceGetHandleByIndex_v2 * 15\n", "no GPU answers: GPU is lost"},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct err e;
-		struct backend *b = backend_nvml_new(cases[i].library, f->xids, NULL, &e);
+		struct backend *b = backend_nvml_new(
+		        &(struct backend_config){.nvml_library = cases[i].library, .xids = f->xids}, &e);
 		nvml_fixture_play(f, cases[i].script);
 		assert_int_equal(b->ops->open(b, &e), -1);
 		if (!strstr(e.msg, cases[i].in_message))
@@ -333,7 +334,7 @@ static void xid_events_are_counted_between_samples(void **state)
 	nvml_fixture_close(b); // joins the thread
 }
 
-static void without_events_there_is_no_xid_and_no_zero(void **state)
+static void xid_is_absent_without_events(void **state)
 {
 	struct nvml_fixture *f = *state;
 	struct device_sample s[DEVICES_MAX];
@@ -410,15 +411,15 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, nvml_fixture_setup, nvml_fixture_teardown)
 	const struct CMUnitTest tests[] = {
 	        TEST(every_reading_arrives_in_its_field_and_unit),
-	        TEST(what_is_not_supported_gives_no_sample_never_zero),
+	        TEST(unsupported_field_gives_no_sample_never_zero),
 	        TEST(nvlink_bandwidth_is_the_rate_between_two_rounds),
-	        TEST(what_hardly_changes_is_read_every_ten_seconds),
-	        TEST(a_virtual_gpu_says_whether_it_has_a_licence),
+	        TEST(slow_fields_are_read_every_ten_seconds),
+	        TEST(virtual_gpu_says_whether_it_has_a_licence),
 	        TEST(memory_falls_back_to_the_first_version),
-	        TEST(an_old_library_gives_what_it_has),
-	        TEST(what_cannot_be_opened_says_why),
+	        TEST(old_library_gives_what_it_has),
+	        TEST(unusable_library_names_its_fault),
 	        TEST(xid_events_are_counted_between_samples),
-	        TEST(without_events_there_is_no_xid_and_no_zero),
+	        TEST(xid_is_absent_without_events),
 	        TEST(numbers_that_are_none_give_no_sample),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

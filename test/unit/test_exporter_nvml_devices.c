@@ -11,7 +11,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "exporter/backend.h"
+#include "exporter/nvml/backend_nvml.h"
 #include "test/support/nvml_fixture.h"
 #include "test/support/tree.h"
 
@@ -33,7 +33,7 @@ static const char *list(struct backend *b, char *out, size_t size)
 	return out;
 }
 
-static void a_gpu_that_cannot_be_addressed_is_left_out(void **state)
+static void gpu_that_cannot_be_addressed_is_left_out(void **state)
 {
 	struct nvml_fixture *f = *state;
 	nvml_fixture_play(f, "devices 3\nfail nvmlDeviceGetHandleByIndex_v2 1 15\n");
@@ -45,7 +45,7 @@ static void a_gpu_that_cannot_be_addressed_is_left_out(void **state)
 	nvml_fixture_close(b);
 }
 
-static void a_lost_gpu_leaves_the_others_alone(void **state)
+static void lost_gpu_leaves_the_others_alone(void **state)
 {
 	struct nvml_fixture *f = *state;
 	static const char *const functions[] = {"nvmlDeviceGetUtilizationRates", "nvmlDeviceGetMemoryInfo_v2",
@@ -69,7 +69,7 @@ static void a_lost_gpu_leaves_the_others_alone(void **state)
 	nvml_fixture_close(b);
 }
 
-static void a_device_that_gives_nothing_at_all_is_lost(void **state)
+static void device_that_gives_nothing_at_all_is_lost(void **state)
 {
 	struct nvml_fixture *f = *state;
 	static const char *const functions[] = {
@@ -120,14 +120,14 @@ static void mig_instances_follow_their_gpu_with_what_is_theirs(void **state)
 	assert_field(&s[0], FIELD_SM_ACTIVE, "0.02");
 	assert_field(&s[1], FIELD_SM_ACTIVE, "0.09"); // by its own samples
 	assert_field(&s[2], FIELD_SM_ACTIVE, "0.11");
-	// What only the GPU has is not told twice.
+	// What only the GPU has is not reported twice.
 	assert_field(&s[0], FIELD_POWER_USAGE, "123.456");
 	assert_field(&s[1], FIELD_POWER_USAGE, "-");
 	assert_field(&s[1], FIELD_XID_ERRORS, "-");
 	nvml_fixture_close(b);
 }
 
-static void a_profile_without_a_name_is_made_from_the_attributes(void **state)
+static void profile_without_a_name_is_made_from_the_attributes(void **state)
 {
 	struct nvml_fixture *f = *state;
 	char text[256];
@@ -174,7 +174,7 @@ static void mig_instances_come_and_go_while_it_runs(void **state)
 	nvml_fixture_close(b);
 }
 
-static void a_gpu_that_stays_lost_makes_the_library_start_over(void **state)
+static void gpu_that_stays_lost_makes_the_library_start_over(void **state)
 {
 	struct nvml_fixture *f = *state;
 	struct backend *b = nvml_fixture_open(f, LIB_WHOLE);
@@ -208,7 +208,7 @@ static void a_gpu_that_stays_lost_makes_the_library_start_over(void **state)
 	nvml_fixture_close(b);
 }
 
-static void a_gpu_that_is_gone_is_looked_for_again(void **state)
+static void gpu_that_is_gone_is_looked_for_again(void **state)
 {
 	struct nvml_fixture *f = *state;
 	struct backend *b = nvml_fixture_open(f, LIB_WHOLE);
@@ -259,7 +259,7 @@ static void every_gpu_lost_at_once_keeps_them_known(void **state)
 	nvml_fixture_close(b);
 }
 
-static void processes_are_told_when_asked_for(void **state)
+static void processes_are_reported_on_request(void **state)
 {
 	struct nvml_fixture *f = *state;
 	struct tree proc;
@@ -271,15 +271,20 @@ static void processes_are_told_when_asked_for(void **state)
 	tree_write(&proc, "77/comm", "python \"x\"\n");
 	nvml_fixture_play(f, "process 77 0 1000\nprocess 12 0 3000\nprocess 77 0 1000\nprocess 5 0 unknown\n"
 	                     "mig 1 4 1g.18gb\nprocess 9 1 2\n");
-	struct backend *b = backend_nvml_new(f->library[LIB_WHOLE], f->xids, NULL, &e);
+	struct backend_config config = {.nvml_library = f->library[LIB_WHOLE], .xids = f->xids};
+	struct backend *b = backend_nvml_new(&config, &e);
 	assert_int_equal(b->ops->open(b, &e), 0);
 	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
 	b->ops->render_extra(b, &page);
 	assert_int_equal(page.len, 0);
-	backend_nvml_show_processes(b, proc.root);
+	nvml_fixture_close(b);
+	config.proc_root = proc.root;
+	b = backend_nvml_new(&config, &e);
+	assert_int_equal(b->ops->open(b, &e), 0);
+	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
 	b->ops->render_extra(b, &page);
 	assert_string_equal(buf_str(&page),
-	                    "# HELP gpuscale_gpu_process_memory_bytes Device memory of a process (bytes).\n"
+	                    "# HELP gpuscale_gpu_process_memory_bytes GPU memory of a process (bytes).\n"
 	                    "# TYPE gpuscale_gpu_process_memory_bytes gauge\n"
 	                    "gpuscale_gpu_process_memory_bytes{gpu=\"0\",UUID=\"" UUID0
 	                    "\",pid=\"12\",process=\"\"} 3145728000\n"
@@ -296,16 +301,16 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, nvml_fixture_setup, nvml_fixture_teardown)
 	const struct CMUnitTest tests[] = {
-	        TEST(a_gpu_that_cannot_be_addressed_is_left_out),
-	        TEST(a_lost_gpu_leaves_the_others_alone),
-	        TEST(a_device_that_gives_nothing_at_all_is_lost),
+	        TEST(gpu_that_cannot_be_addressed_is_left_out),
+	        TEST(lost_gpu_leaves_the_others_alone),
+	        TEST(device_that_gives_nothing_at_all_is_lost),
 	        TEST(mig_instances_follow_their_gpu_with_what_is_theirs),
-	        TEST(a_profile_without_a_name_is_made_from_the_attributes),
+	        TEST(profile_without_a_name_is_made_from_the_attributes),
 	        TEST(mig_instances_come_and_go_while_it_runs),
-	        TEST(a_gpu_that_stays_lost_makes_the_library_start_over),
-	        TEST(a_gpu_that_is_gone_is_looked_for_again),
+	        TEST(gpu_that_stays_lost_makes_the_library_start_over),
+	        TEST(gpu_that_is_gone_is_looked_for_again),
 	        TEST(every_gpu_lost_at_once_keeps_them_known),
-	        TEST(processes_are_told_when_asked_for),
+	        TEST(processes_are_reported_on_request),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

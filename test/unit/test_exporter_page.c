@@ -12,11 +12,11 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "exporter/page.h"
+#include "exporter/page/page.h"
 
 #define PAGE_MAX (8 * 1024 * 1024)
 
-static void the_format_is_what_accept_likes_best(void **state)
+static void format_is_what_accept_likes_best(void **state)
 {
 	(void)state;
 	static const struct {
@@ -108,6 +108,13 @@ static void fill(struct buf *b, const char *s)
 	buf_puts(b, s);
 }
 
+static int make(struct page *p, enum page_format format, bool gzip, uint64_t round, const struct buf *front,
+                const struct buf *tail, struct err *e)
+{
+	buf_put(page_text(p, format, gzip), buf_str(front), front->len);
+	return page_make(p, format, gzip, round, tail, e);
+}
+
 // Makes the page in every form and compares.
 static void check_page(struct page *p, uint64_t round, const struct buf *front, const struct buf *tail,
                        const char *want_text, const char *want_openmetrics)
@@ -117,9 +124,9 @@ static void check_page(struct page *p, uint64_t round, const struct buf *front, 
 		const char *want = f == PAGE_TEXT ? want_text : want_openmetrics;
 		struct buf plain;
 		buf_init(&plain, PAGE_MAX);
-		assert_int_equal(page_make(p, (enum page_format)f, false, round, front, tail, &e), 0);
+		assert_int_equal(make(p, (enum page_format)f, false, round, front, tail, &e), 0);
 		assert_string_equal(buf_str(&p->out), want);
-		assert_int_equal(page_make(p, (enum page_format)f, true, round, front, tail, &e), 0);
+		assert_int_equal(make(p, (enum page_format)f, true, round, front, tail, &e), 0);
 		unzip(&p->out, &plain);
 		assert_string_equal(buf_str(&plain), want);
 		buf_done(&plain);
@@ -146,7 +153,7 @@ static void every_form_says_the_same(void **state)
 	fill(&both, text);
 	buf_puts(&both, tail.data);
 	struct err e;
-	assert_int_equal(page_make(&p, PAGE_TEXT, false, 1, &front, &tail, &e), 0);
+	assert_int_equal(make(&p, PAGE_TEXT, false, 1, &front, &tail, &e), 0);
 	assert_string_equal(p.out.data, both.data);
 	// A new round, and an empty one.
 	fill(&front, "# HELP e E.\n# TYPE e gauge\ne 1\n");
@@ -162,7 +169,7 @@ static void every_form_says_the_same(void **state)
 	buf_done(&both);
 }
 
-static void a_large_page_shrinks_and_a_ceiling_is_told(void **state)
+static void large_page_shrinks_and_ceiling_is_reported(void **state)
 {
 	(void)state;
 	struct page p;
@@ -175,7 +182,7 @@ static void a_large_page_shrinks_and_a_ceiling_is_told(void **state)
 		buf_printf(&front, "m{gpu=\"%d\",uuid=\"GPU-%08x\"} %d\n", i % 64, (unsigned)i * 2654435761u, i);
 	buf_puts(&tail, self);
 	page_init(&p, PAGE_MAX);
-	assert_int_equal(page_make(&p, PAGE_TEXT, true, 1, &front, &tail, &e), 0);
+	assert_int_equal(make(&p, PAGE_TEXT, true, 1, &front, &tail, &e), 0);
 	assert_true(p.out.len < front.len / 2);
 	unzip(&p.out, &plain);
 	assert_int_equal(plain.len, front.len + tail.len);
@@ -183,7 +190,7 @@ static void a_large_page_shrinks_and_a_ceiling_is_told(void **state)
 	page_done(&p);
 	for (int gzip = 0; gzip < 2; gzip++) {
 		page_init(&p, 1000);
-		assert_int_equal(page_make(&p, PAGE_TEXT, gzip, 1, &front, &tail, &e), -1);
+		assert_int_equal(make(&p, PAGE_TEXT, gzip, 1, &front, &tail, &e), -1);
 		assert_int_equal(e.kind, ERR_LIMIT);
 		page_done(&p);
 	}
@@ -195,10 +202,10 @@ static void a_large_page_shrinks_and_a_ceiling_is_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(the_format_is_what_accept_likes_best),
+	        cmocka_unit_test(format_is_what_accept_likes_best),
 	        cmocka_unit_test(gzip_is_what_accept_encoding_takes),
 	        cmocka_unit_test(every_form_says_the_same),
-	        cmocka_unit_test(a_large_page_shrinks_and_a_ceiling_is_told),
+	        cmocka_unit_test(large_page_shrinks_and_ceiling_is_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

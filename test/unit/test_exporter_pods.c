@@ -22,8 +22,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "exporter/device.h"
-#include "exporter/pod_resources.h"
-#include "exporter/pods.h"
+#include "exporter/kubelet/kubelet_pods.h"
+#include "exporter/kubelet/pod_resources.h"
+#include "test/support/manual_clock.h"
 
 #define MESSAGE_MAX (8 * 1024 * 1024)
 
@@ -146,7 +147,7 @@ static void every_way_to_name_a_device_is_understood(void **state)
 	}
 }
 
-static void a_pod_stands_once_however_much_it_holds(void **state)
+static void pod_stands_once_however_much_it_holds(void **state)
 {
 	(void)state;
 	static const struct holder holders[] = {
@@ -199,7 +200,7 @@ static void refused(const void *data, size_t len, enum err_kind kind)
 	assert_int_equal(e.kind, kind);
 }
 
-static void what_is_no_reply_is_refused(void **state)
+static void invalid_reply_is_refused(void **state)
 {
 	(void)state;
 	refused("\x0a", 1, ERR_PROTOCOL);                                              // a field without a length
@@ -212,7 +213,7 @@ static void what_is_no_reply_is_refused(void **state)
 	refused("\x0a\x03\x0a\x01\x00", 5, ERR_PROTOCOL);                              // a name with a NUL
 	refused("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, ERR_PROTOCOL); // a number without end
 	refused("\x09zzz", 4, ERR_PROTOCOL);
-	refused("\x0a\x04\x0a\x02\xc3(", 6, ERR_PROTOCOL); // a name that is no UTF-8
+	refused("\x0a\x04\x0a\x02\xc3(", 6, ERR_PROTOCOL); // a name that is not UTF-8
 	refused("\x0a\x18\x1a\x16\x12\x14\x0a\x0envidia.com/gpu\x12\x02\xff\xfe", 26, ERR_PROTOCOL); // an id
 	refused("\x0a\x18\x1a\x16\x12\x14\x0a\x0envidia.com/gpu\x12\x02G\0", 26, ERR_PROTOCOL);
 	struct err e;
@@ -277,7 +278,7 @@ static void other_resource_names_count_when_given(void **state)
 struct peer {
 	struct event_base *loop;
 	struct evconnlistener *listener;
-	const struct buf *reply; // sent to whoever connects; empty: the connection is closed
+	const struct buf *reply; // sent to each client; empty: the connection is closed
 	int fd;                  // of the last one, kept open; -1: none
 };
 
@@ -305,29 +306,29 @@ static void put_frame(struct buf *b, unsigned char type, unsigned char flags, un
 }
 
 // Runs the loop until one more question has ended.
-static void ask(struct pods *p, struct event_base *loop, struct pods_status *st)
+static void ask(struct kubelet_pods *p, struct event_base *loop, struct kubelet_pods_status *st)
 {
-	pods_get_status(p, st);
+	kubelet_pods_get_status(p, st);
 	uint64_t before = st->polls;
 	for (int i = 0; i < 60000 && st->polls == before; i++) {
 		const struct timespec ms = {.tv_nsec = 1000000};
 		event_base_loop(loop, EVLOOP_NONBLOCK);
 		nanosleep(&ms, NULL);
-		pods_get_status(p, st);
+		kubelet_pods_get_status(p, st);
 	}
 	assert_true(st->polls > before);
 }
 
-static bool is_held(struct pods *p)
+static bool is_held(struct kubelet_pods *p)
 {
 	struct pod_share shares[POD_SHARERS_MAX];
-	const struct pod_map *m = pods_acquire(p);
+	const struct pod_map *m = kubelet_pods_acquire(p);
 	size_t n = m ? pod_map_find(m, &gpu, shares) : 0;
-	pods_release(p, n);
+	kubelet_pods_release(p, n);
 	return n == 1;
 }
 
-static void the_last_map_is_believed_until_it_is_too_old(void **state)
+static void last_map_is_believed_until_it_is_too_old(void **state)
 {
 	(void)state;
 	static const struct holder h = {"ns", "p", "c", "nvidia.com/gpu", {"GPU-aa"}};
@@ -335,7 +336,7 @@ static void the_last_map_is_believed_until_it_is_too_old(void **state)
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	struct buf message, reply, none;
 	struct clock clock;
-	struct pods_status st;
+	struct kubelet_pods_status st;
 	struct err e;
 	assert_non_null(mkdtemp(path));
 	snprintf(address.sun_path, sizeof address.sun_path, "%s/sock", path);
@@ -356,15 +357,15 @@ static void the_last_map_is_believed_until_it_is_too_old(void **state)
 	                                        (struct sockaddr *)&address, sizeof address);
 	assert_non_null(peer.listener);
 	clock_init_manual(&clock, 0);
-	const struct pods_options o = {.loop = peer.loop,
-	                               .clock = &clock,
-	                               .socket = address.sun_path,
-	                               .interval_ms = 20,
-	                               .timeout_ms = 60000,
-	                               .stale_ms = 60000};
-	struct pods *p = pods_new(&o, &e);
+	const struct kubelet_pods_options o = {.loop = peer.loop,
+	                                       .clock = &clock,
+	                                       .socket = address.sun_path,
+	                                       .interval_ms = 20,
+	                                       .timeout_ms = 60000,
+	                                       .stale_ms = 60000};
+	struct kubelet_pods *p = kubelet_pods_new(&o, &e);
 	assert_non_null(p);
-	pods_get_status(p, &st);
+	kubelet_pods_get_status(p, &st);
 	assert_false(st.has_map);
 	assert_int_equal(st.age_ms, -1);
 	assert_false(is_held(p));
@@ -373,28 +374,28 @@ static void the_last_map_is_believed_until_it_is_too_old(void **state)
 	assert_true(st.has_map && st.last_ok && !st.stale);
 	assert_int_equal(st.entries, 1);
 	assert_true(is_held(p));
-	pods_get_status(p, &st);
-	assert_int_equal(st.dropped, 1); // as pods_release was told
+	kubelet_pods_get_status(p, &st);
+	assert_int_equal(st.dropped, 1); // as passed to kubelet_pods_release
 
-	peer.reply = &none; // from here on nobody answers
+	peer.reply = &none; // no replies from here on
 	ask(p, peer.loop, &st);
 	assert_true(st.errors > 0 && !st.last_ok && !st.stale);
 	clock_advance_ms(&clock, 60000);
-	pods_get_status(p, &st);
+	kubelet_pods_get_status(p, &st);
 	assert_int_equal(st.age_ms, 60000);
 	assert_true(is_held(p));
 	clock_advance_ms(&clock, 1);
-	pods_get_status(p, &st);
+	kubelet_pods_get_status(p, &st);
 	assert_true(st.stale);
 	assert_false(is_held(p));
 
 	peer.reply = &reply;
 	ask(p, peer.loop, &st);
-	if (!st.last_ok) // the question that was under way
+	if (!st.last_ok) // the request in flight
 		ask(p, peer.loop, &st);
 	assert_true(st.last_ok && !st.stale && st.age_ms == 0);
 	assert_true(is_held(p));
-	pods_free(p);
+	kubelet_pods_free(p);
 	if (peer.fd >= 0)
 		close(peer.fd);
 	evconnlistener_free(peer.listener);
@@ -405,7 +406,7 @@ static void the_last_map_is_believed_until_it_is_too_old(void **state)
 	buf_done(&reply);
 }
 
-static void a_path_that_fits_no_socket_is_refused(void **state)
+static void path_that_fits_no_socket_is_refused(void **state)
 {
 	(void)state;
 	char path[200];
@@ -415,8 +416,8 @@ static void a_path_that_fits_no_socket_is_refused(void **state)
 	memset(path, 'x', sizeof path - 1);
 	path[sizeof path - 1] = '\0';
 	clock_init_manual(&clock, 0);
-	const struct pods_options o = {.loop = loop, .clock = &clock, .socket = path};
-	assert_null(pods_new(&o, &e));
+	const struct kubelet_pods_options o = {.loop = loop, .clock = &clock, .socket = path};
+	assert_null(kubelet_pods_new(&o, &e));
 	assert_int_equal(e.kind, ERR_LIMIT);
 	event_base_free(loop);
 }
@@ -425,13 +426,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(every_way_to_name_a_device_is_understood),
-	        cmocka_unit_test(a_pod_stands_once_however_much_it_holds),
+	        cmocka_unit_test(pod_stands_once_however_much_it_holds),
 	        cmocka_unit_test(more_sharers_than_the_ceiling_are_counted),
-	        cmocka_unit_test(what_is_no_reply_is_refused),
+	        cmocka_unit_test(invalid_reply_is_refused),
 	        cmocka_unit_test(names_ids_and_entries_have_ceilings),
 	        cmocka_unit_test(other_resource_names_count_when_given),
-	        cmocka_unit_test(the_last_map_is_believed_until_it_is_too_old),
-	        cmocka_unit_test(a_path_that_fits_no_socket_is_refused),
+	        cmocka_unit_test(last_map_is_believed_until_it_is_too_old),
+	        cmocka_unit_test(path_that_fits_no_socket_is_refused),
 	};
 	signal(SIGPIPE, SIG_IGN); // as every program that uses sockets here
 	return cmocka_run_group_tests(tests, NULL, NULL);

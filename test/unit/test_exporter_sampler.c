@@ -13,7 +13,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "exporter/backend.h"
+#include "exporter/nvml/backend_nvml.h"
+#include "exporter/page/render_page.h"
 #include "exporter/sampler.h"
 #include "exporter/xid.h"
 #include "test/support/apart.h"
@@ -32,21 +33,32 @@ static void pause_ms(long ms)
 	nanosleep(&t, NULL);
 }
 
+static struct render_page renderer; // of the sampler of the test in progress
+
 static struct sampler *start(struct nvml_fixture *f, struct backend *b, const struct clock *clock,
                              int64_t drop_after_ms)
 {
+	const struct render_page_options page = {.hostname_label = "Hostname", .hostname = "n", .xids = f->xids};
+	render_page_init(&renderer, &page);
 	struct sampler_options o = {.backend = b,
-	                            .xids = f->xids,
 	                            .clock = clock,
 	                            .interval_ms = INTERVAL_MS,
 	                            .drop_after_ms = drop_after_ms,
 	                            .window_ms = WINDOW_MS,
-	                            .render = {.hostname_label = "Hostname", .hostname = "n", .driver_version = ""}};
+	                            .render = render_page_round,
+	                            .render_arg = &renderer,
+	                            .text_bytes_max = RENDER_PAGE_BYTES_MAX};
 	struct err e;
 	struct sampler *s = sampler_new(&o, &e);
 	assert_non_null(s);
 	assert_int_equal(sampler_start(s, &e), 0);
 	return s;
+}
+
+static void finish(struct sampler *s)
+{
+	sampler_free(s);
+	render_page_done(&renderer);
 }
 
 struct view {
@@ -150,14 +162,15 @@ static bool is_released(const struct view *v)
 	return v->status.released;
 }
 
-static void a_hanging_driver_call_blocks_no_reader(void **state)
+static void hanging_driver_call_blocks_no_reader(void **state)
 {
 	struct nvml_fixture *f = *state;
 	struct clock clock;
 	struct err e;
 	struct view v;
 	clock_init_real(&clock);
-	struct backend *b = backend_nvml_new(f->library[LIB_WHOLE], f->xids, NULL, &e);
+	struct backend *b =
+	        backend_nvml_new(&(struct backend_config){.nvml_library = f->library[LIB_WHOLE], .xids = f->xids}, &e);
 	struct sampler *s = start(f, b, &clock, DROP_MS);
 	assert_true(wait_for(s, &v, is_ready));
 
@@ -177,18 +190,19 @@ static void a_hanging_driver_call_blocks_no_reader(void **state)
 
 	nvml_fixture_play(f, "");
 	assert_true(sampler_stop(s, PATIENCE_MS));
-	sampler_free(s);
+	finish(s);
 	b->ops->destroy(b);
 }
 
-static void a_slow_driver_recovers(void **state)
+static void slow_driver_recovers(void **state)
 {
 	struct nvml_fixture *f = *state;
 	struct clock clock;
 	struct err e;
 	struct view v;
 	clock_init_real(&clock);
-	struct backend *b = backend_nvml_new(f->library[LIB_WHOLE], f->xids, NULL, &e);
+	struct backend *b =
+	        backend_nvml_new(&(struct backend_config){.nvml_library = f->library[LIB_WHOLE], .xids = f->xids}, &e);
 	struct sampler *s = start(f, b, &clock, 0);
 	assert_true(wait_for(s, &v, is_ready));
 	nvml_fixture_play(f, "sleep nvmlDeviceGetPowerUsage 1 60000\n");
@@ -196,11 +210,11 @@ static void a_slow_driver_recovers(void **state)
 	nvml_fixture_play(f, "set util_gpu * 77\n");
 	assert_true(wait_for(s, &v, is_ready_with_77));
 	assert_true(sampler_stop(s, PATIENCE_MS));
-	sampler_free(s);
+	finish(s);
 	b->ops->destroy(b);
 }
 
-static void without_a_driver_it_stays_up_and_tries_again(void **state)
+static void sampler_retries_without_a_driver(void **state)
 {
 	struct nvml_fixture *f = *state;
 	struct clock clock;
@@ -208,7 +222,8 @@ static void without_a_driver_it_stays_up_and_tries_again(void **state)
 	struct view v;
 	clock_init_real(&clock);
 	nvml_fixture_play(f, "fail nvmlInit_v2 * 9\n");
-	struct backend *b = backend_nvml_new(f->library[LIB_WHOLE], f->xids, NULL, &e);
+	struct backend *b =
+	        backend_nvml_new(&(struct backend_config){.nvml_library = f->library[LIB_WHOLE], .xids = f->xids}, &e);
 	struct sampler *s = start(f, b, &clock, 0);
 	assert_true(wait_for(s, &v, is_down));
 	assert_false(v.has_text);
@@ -217,25 +232,26 @@ static void without_a_driver_it_stays_up_and_tries_again(void **state)
 	nvml_fixture_play(f, "");
 	assert_true(wait_for(s, &v, is_ready));
 	assert_true(v.status.read_ok);
-	// The driver goes away under way: no readings, XID counters stay, and it comes back.
+	// The driver goes away during a run: no readings, XID counters stay, and it comes back.
 	nvml_fixture_play(f, "fail nvmlDeviceGetUtilizationRates * 9\nfail nvmlInit_v2 * 9\n");
 	assert_true(wait_for(s, &v, is_down));
 	assert_false(v.has_value);
 	nvml_fixture_play(f, "");
 	assert_true(wait_for(s, &v, is_ready));
 	assert_true(sampler_stop(s, PATIENCE_MS));
-	sampler_free(s);
+	finish(s);
 	b->ops->destroy(b);
 }
 
-static void a_spike_between_two_scrapes_is_seen_by_every_scraper(void **state)
+static void spike_between_two_scrapes_is_seen_by_every_scraper(void **state)
 {
 	struct nvml_fixture *f = *state;
 	struct clock clock;
 	struct err e;
 	struct view v;
 	clock_init_real(&clock);
-	struct backend *b = backend_nvml_new(f->library[LIB_WHOLE], f->xids, NULL, &e);
+	struct backend *b =
+	        backend_nvml_new(&(struct backend_config){.nvml_library = f->library[LIB_WHOLE], .xids = f->xids}, &e);
 	struct sampler *s = start(f, b, &clock, 0);
 	assert_true(wait_for(s, &v, is_ready));
 	nvml_fixture_play(f, "set util_gpu * 99\n");
@@ -247,7 +263,7 @@ static void a_spike_between_two_scrapes_is_seen_by_every_scraper(void **state)
 	assert_true(is_spike_over(&v));
 	assert_true(wait_for(s, &v, is_spike_forgotten));
 	assert_true(sampler_stop(s, PATIENCE_MS));
-	sampler_free(s);
+	finish(s);
 	b->ops->destroy(b);
 }
 
@@ -260,14 +276,15 @@ static bool is_read_bad(const struct view *v)
 	return !v->status.read_ok;
 }
 
-static void how_long_the_driver_took_and_that_it_failed_is_told(void **state)
+static void driver_duration_and_failure_are_reported(void **state)
 {
 	struct nvml_fixture *f = *state;
 	struct clock clock;
 	struct err e;
 	struct view v;
 	clock_init_real(&clock);
-	struct backend *b = backend_nvml_new(f->library[LIB_WHOLE], f->xids, NULL, &e);
+	struct backend *b =
+	        backend_nvml_new(&(struct backend_config){.nvml_library = f->library[LIB_WHOLE], .xids = f->xids}, &e);
 	struct sampler *s = start(f, b, &clock, 0);
 	assert_true(wait_for(s, &v, is_ready));
 	assert_true(v.status.read_ok && v.status.read_seconds >= 0 && v.status.read_seconds < PATIENCE_MS / 1e3);
@@ -279,11 +296,11 @@ static void how_long_the_driver_took_and_that_it_failed_is_told(void **state)
 	assert_true(wait_for(s, &v, is_ready));
 	assert_true(v.status.read_ok);
 	assert_true(sampler_stop(s, PATIENCE_MS));
-	sampler_free(s);
+	finish(s);
 	b->ops->destroy(b);
 }
 
-static void a_driver_restart_leaves_counters_rising(void **state)
+static void driver_restart_leaves_counters_rising(void **state)
 {
 	struct nvml_fixture *f = *state;
 	struct clock clock;
@@ -291,7 +308,8 @@ static void a_driver_restart_leaves_counters_rising(void **state)
 	struct view v;
 	clock_init_real(&clock);
 	nvml_fixture_play(f, "set energy_mj * 1000\n");
-	struct backend *b = backend_nvml_new(f->library[LIB_WHOLE], f->xids, NULL, &e);
+	struct backend *b =
+	        backend_nvml_new(&(struct backend_config){.nvml_library = f->library[LIB_WHOLE], .xids = f->xids}, &e);
 	struct sampler *s = start(f, b, &clock, 0);
 	assert_true(wait_for(s, &v, is_ready));
 	assert_true(v.energy == 1000);
@@ -305,7 +323,7 @@ static void a_driver_restart_leaves_counters_rising(void **state)
 	assert_true(wait_for(s, &v, is_energy_carried_on));
 	assert_int_equal(v.status.missing, 0);
 	assert_true(sampler_stop(s, PATIENCE_MS));
-	sampler_free(s);
+	finish(s);
 	b->ops->destroy(b);
 }
 
@@ -316,7 +334,8 @@ static void lost_and_missing_gpus_are_counted(void **state)
 	struct err e;
 	struct view v;
 	clock_init_real(&clock);
-	struct backend *b = backend_nvml_new(f->library[LIB_WHOLE], f->xids, NULL, &e);
+	struct backend *b =
+	        backend_nvml_new(&(struct backend_config){.nvml_library = f->library[LIB_WHOLE], .xids = f->xids}, &e);
 	struct sampler *s = start(f, b, &clock, 0);
 	assert_true(wait_for(s, &v, is_ready));
 	assert_int_equal(v.gpus_up, 2);
@@ -328,7 +347,7 @@ static void lost_and_missing_gpus_are_counted(void **state)
 	nvml_fixture_play(f, "devices 1\n");
 	assert_true(wait_for(s, &v, is_one_missing));
 	assert_true(sampler_stop(s, PATIENCE_MS));
-	sampler_free(s);
+	finish(s);
 	b->ops->destroy(b);
 }
 
@@ -339,7 +358,8 @@ static void released_gpus_are_closed_and_opened_again(void **state)
 	struct err e;
 	struct view v;
 	clock_init_real(&clock);
-	struct backend *b = backend_nvml_new(f->library[LIB_WHOLE], f->xids, NULL, &e);
+	struct backend *b =
+	        backend_nvml_new(&(struct backend_config){.nvml_library = f->library[LIB_WHOLE], .xids = f->xids}, &e);
 	struct sampler *s = start(f, b, &clock, 0);
 	assert_true(wait_for(s, &v, is_ready));
 	sampler_release(s, 60000);
@@ -363,11 +383,11 @@ static void released_gpus_are_closed_and_opened_again(void **state)
 	sampler_release(s, RELEASE_MS);
 	assert_true(wait_for(s, &v, is_released));
 	assert_true(wait_for(s, &v, is_ready));
-	// One that is under way does not put off the end.
+	// A round in progress does not delay the stop.
 	sampler_release(s, 60000);
 	assert_true(wait_for(s, &v, is_released));
 	assert_true(sampler_stop(s, PATIENCE_MS));
-	sampler_free(s);
+	finish(s);
 	b->ops->destroy(b);
 }
 
@@ -375,14 +395,14 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, nvml_fixture_setup, nvml_fixture_teardown)
 	const struct CMUnitTest tests[] = {
-	        TEST(a_hanging_driver_call_blocks_no_reader),
-	        TEST(a_slow_driver_recovers),
-	        TEST(a_spike_between_two_scrapes_is_seen_by_every_scraper),
-	        TEST(how_long_the_driver_took_and_that_it_failed_is_told),
-	        TEST(a_driver_restart_leaves_counters_rising),
+	        TEST(hanging_driver_call_blocks_no_reader),
+	        TEST(slow_driver_recovers),
+	        TEST(spike_between_two_scrapes_is_seen_by_every_scraper),
+	        TEST(driver_duration_and_failure_are_reported),
+	        TEST(driver_restart_leaves_counters_rising),
 	        TEST(lost_and_missing_gpus_are_counted),
 	        TEST(released_gpus_are_closed_and_opened_again),
-	        TEST(without_a_driver_it_stays_up_and_tries_again),
+	        TEST(sampler_retries_without_a_driver),
 	};
 	return test_run_apart(tests, sizeof tests / sizeof tests[0]);
 }

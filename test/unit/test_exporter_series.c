@@ -13,7 +13,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "exporter/series.h"
+#include "exporter/mock/mock_series.h"
 
 static void notation_gives_promtools_values(void **state)
 {
@@ -37,16 +37,16 @@ static void notation_gives_promtools_values(void **state)
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct arena a;
-		struct series s;
+		struct mock_series s;
 		struct err e;
 		char got[256] = "";
 		arena_init(&a, 1 << 20);
-		if (series_parse(&a, cases[i].text, 1000, false, 1, &s, &e) < 0)
+		if (mock_series_parse(&a, cases[i].text, 1000, false, 1, &s, &e) < 0)
 			fail_msg("\"%s\": %s", cases[i].text, e.msg);
 		for (size_t k = 0; k < s.n; k++) {
 			double v;
 			size_t used = strlen(got);
-			if (series_at(&s, 1000.0 * (double)k, &v))
+			if (mock_series_at(&s, 1000.0 * (double)k, &v))
 				snprintf(got + used, sizeof got - used, "%s%g", k ? " " : "", v);
 			else
 				snprintf(got + used, sizeof got - used, "%s_", k ? " " : "");
@@ -79,10 +79,10 @@ static void bad_notation_is_refused_with_the_word(void **state)
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct arena a;
-		struct series s;
+		struct mock_series s;
 		struct err e;
 		arena_init(&a, 16 << 20);
-		if (series_parse(&a, cases[i].text, 1000, false, 1, &s, &e) == 0)
+		if (mock_series_parse(&a, cases[i].text, 1000, false, 1, &s, &e) == 0)
 			fail_msg("\"%s\" was accepted", cases[i].text);
 		if (!strstr(e.msg, cases[i].in_message))
 			fail_msg("\"%s\": message \"%s\" lacks \"%s\"", cases[i].text, e.msg, cases[i].in_message);
@@ -90,18 +90,18 @@ static void bad_notation_is_refused_with_the_word(void **state)
 	}
 }
 
-static void the_end_loops_or_holds(void **state)
+static void end_loops_or_holds(void **state)
 {
 	(void)state;
 	struct arena a;
-	struct series s;
+	struct mock_series s;
 	double v;
 	arena_init(&a, 1 << 20);
-	assert_int_equal(series_parse(&a, "1 2 3", 1000, true, 1, &s, NULL), 0);
-	assert_true(series_at(&s, 4500, &v));
+	assert_int_equal(mock_series_parse(&a, "1 2 3", 1000, true, 1, &s, NULL), 0);
+	assert_true(mock_series_at(&s, 4500, &v));
 	assert_true(v == 2);
-	assert_int_equal(series_parse(&a, "1 2 3", 1000, false, 1, &s, NULL), 0);
-	assert_true(series_at(&s, 1e9, &v));
+	assert_int_equal(mock_series_parse(&a, "1 2 3", 1000, false, 1, &s, NULL), 0);
+	assert_true(mock_series_at(&s, 1e9, &v));
 	assert_true(v == 3);
 	arena_done(&a);
 }
@@ -124,45 +124,45 @@ static void mean_is_the_exact_integral(void **state)
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct arena a;
-		struct series s;
+		struct mock_series s;
 		arena_init(&a, 1 << 20);
-		assert_int_equal(series_parse(&a, cases[i].text, 1000, cases[i].loop, 1, &s, NULL), 0);
-		double got = series_mean(&s, cases[i].from_ms, cases[i].to_ms);
+		assert_int_equal(mock_series_parse(&a, cases[i].text, 1000, cases[i].loop, 1, &s, NULL), 0);
+		double got = mock_series_mean(&s, cases[i].from_ms, cases[i].to_ms);
 		if (fabs(got - cases[i].want) > 1e-9)
 			fail_msg("case %zu: %g, want %g", i, got, cases[i].want);
 		arena_done(&a);
 	}
 }
 
-static int parse_csv(const char *text, const char *column, struct arena *a, struct series *s, struct err *e)
+static int parse_csv(const char *text, const char *column, struct arena *a, struct mock_series *s, struct err *e)
 {
 	char path[] = "/tmp/gpuscale-test-XXXXXX";
 	int fd = mkstemp(path);
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
 	close(fd);
-	int rc = series_read_csv(a, path, column, 5000, true, 0.5, s, e);
+	int rc = mock_series_read_csv(a, path, column, 5000, true, 0.5, s, e);
 	unlink(path);
 	return rc;
 }
 
-static void a_csv_column_is_read_and_scaled(void **state)
+static void csv_column_is_read_and_scaled(void **state)
 {
 	(void)state;
 	struct arena a;
-	struct series s;
+	struct mock_series s;
 	struct err e;
 	double v;
 	arena_init(&a, 1 << 20);
 	assert_int_equal(parse_csv("t_s,requests, tokens\r\n0,1,10\r\n5,2, 20\r\n\r\n10,3,30", "tokens", &a, &s, &e),
 	                 0);
 	assert_int_equal(s.n, 3);
-	assert_true(series_at(&s, 5000, &v));
+	assert_true(mock_series_at(&s, 5000, &v));
 	assert_true(v == 10);
 	arena_done(&a);
 }
 
-static void a_bad_csv_is_refused_with_its_line(void **state)
+static void bad_csv_is_refused_with_its_line(void **state)
 {
 	(void)state;
 	static const struct {
@@ -177,7 +177,7 @@ static void a_bad_csv_is_refused_with_its_line(void **state)
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		struct arena a;
-		struct series s;
+		struct mock_series s;
 		struct err e;
 		arena_init(&a, 1 << 20);
 		assert_int_equal(parse_csv(cases[i].text, "x", &a, &s, &e), -1);
@@ -186,10 +186,10 @@ static void a_bad_csv_is_refused_with_its_line(void **state)
 		arena_done(&a);
 	}
 	struct arena a;
-	struct series s;
+	struct mock_series s;
 	struct err e;
 	arena_init(&a, 1 << 20);
-	assert_int_equal(series_read_csv(&a, "/nonexistent.csv", "x", 1, true, 1, &s, &e), -1);
+	assert_int_equal(mock_series_read_csv(&a, "/nonexistent.csv", "x", 1, true, 1, &s, &e), -1);
 	assert_int_equal(e.kind, ERR_NOT_FOUND);
 	arena_done(&a);
 }
@@ -199,10 +199,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(notation_gives_promtools_values),
 	        cmocka_unit_test(bad_notation_is_refused_with_the_word),
-	        cmocka_unit_test(the_end_loops_or_holds),
+	        cmocka_unit_test(end_loops_or_holds),
 	        cmocka_unit_test(mean_is_the_exact_integral),
-	        cmocka_unit_test(a_csv_column_is_read_and_scaled),
-	        cmocka_unit_test(a_bad_csv_is_refused_with_its_line),
+	        cmocka_unit_test(csv_column_is_read_and_scaled),
+	        cmocka_unit_test(bad_csv_is_refused_with_its_line),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

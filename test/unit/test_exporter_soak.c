@@ -17,8 +17,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "base/process_stat.h"
-#include "exporter/backend.h"
+#include "base/process/process_stat.h"
+#include "exporter/mock/backend_mock.h"
+#include "exporter/page/render_page.h"
 #include "exporter/sampler.h"
 #include "exporter/xid.h"
 
@@ -48,7 +49,7 @@ struct leak {
 	char room[LEAK_BYTES - sizeof(struct leak *)];
 };
 
-// A backend around the mock: its last GPU is another one every REPLACE_EVERY rounds.
+// A backend around the mock: its last GPU is replaced every REPLACE_EVERY rounds.
 struct soak {
 	struct backend base; // must be first
 	struct backend *mock;
@@ -157,25 +158,31 @@ static void play(struct soak *k, int64_t samples, int64_t warm_up_rounds, bool l
 	clock_init_real(&clock);
 	*k = (struct soak){
 	        .base = {&soak_ops}, .samples_wanted = samples, .warm_up_rounds = warm_up_rounds, .leaks = leaks};
-	buf_init(&k->page, RENDER_BYTES_MAX);
+	buf_init(&k->page, RENDER_PAGE_BYTES_MAX);
 	k->xids = xid_store_new(&e);
 	assert_non_null(k->xids);
 	struct buf errors;
 	buf_init(&errors, 4096);
-	k->mock = backend_mock_new(NULL, k->xids, NULL, &errors, &e);
+	k->mock = backend_mock_new(
+	        &(struct backend_config){.mock_script = NULL, .xids = k->xids, .ret_errors = &errors}, &e);
 	assert_non_null(k->mock);
+	struct render_page renderer;
+	const struct render_page_options page = {.hostname_label = "Hostname", .hostname = "n", .xids = k->xids};
+	render_page_init(&renderer, &page);
 	const struct sampler_options o = {.backend = &k->base,
-	                                  .xids = k->xids,
 	                                  .clock = &clock,
 	                                  .interval_ms = INTERVAL_MS,
 	                                  .window_ms = SAMPLER_WINDOW_MS,
-	                                  .render = {.hostname_label = "Hostname", .hostname = "n"}};
+	                                  .render = render_page_round,
+	                                  .render_arg = &renderer,
+	                                  .text_bytes_max = RENDER_PAGE_BYTES_MAX};
 	k->sampler = sampler_new(&o, &e);
 	assert_non_null(k->sampler);
 	assert_int_equal(sampler_run_once(k->sampler, LONGEST_PLAY_MS, &e), -1);
 	assert_string_equal(e.msg, "enough");
 	assert_true(k->page.len > 10000);
 	sampler_free(k->sampler);
+	render_page_done(&renderer);
 	k->mock->ops->destroy(k->mock);
 	xid_store_free(k->xids);
 	buf_done(&k->page);
@@ -208,13 +215,13 @@ static void millions_of_samples_leave_memory_flat(void **state)
 	        (long long)(k.most.rss - k.warm.rss) / 1024);
 	assert_true(k.samples >= samples_wanted());
 	if (k.warm.live == 0)
-		skip(); // under valgrind malloc does not tell
+		skip(); // valgrind's malloc has no statistics
 	assert_true(k.most.live - k.warm.live <= LIVE_GROWTH_MAX);
 	assert_true(k.most.rss - k.warm.rss <= RSS_GROWTH_MAX);
 }
 
 // Else the test above could not fail.
-static void a_leak_of_64_bytes_a_round_is_seen(void **state)
+static void leak_of_64_bytes_a_round_is_seen(void **state)
 {
 	(void)state;
 	static struct soak k;
@@ -228,7 +235,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(millions_of_samples_leave_memory_flat),
-	        cmocka_unit_test(a_leak_of_64_bytes_a_round_is_seen),
+	        cmocka_unit_test(leak_of_64_bytes_a_round_is_seen),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

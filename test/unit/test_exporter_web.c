@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal of this test: the web-config file is read strictly, and basic auth lets in whom it names, at a price that nobody
-// can raise. TLS and changes of the file: test/integration/run-exporter-web.
+// Goal of this test: the web-config file is read strictly, and basic auth admits only its users, at a bounded cost that
+// clients cannot raise. TLS and changes of the file: test/integration/run-exporter-web.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "exporter/web_auth.h"
-#include "exporter/web_config.h"
+#include "exporter/page/peer_rate.h"
+#include "exporter/page/web_auth.h"
+#include "exporter/page/web_config.h"
 
 #define ERRORS_MAX (64 * 1024)
+#define SCRAPER    "192.0.2.1"
 #define HASH       "$2b$04$z9XG/CFGUeNfFsn4yFsM9e4AE.911RI5RUzGk8f4H9ASZmoUUD6qq" // of "secret"
 #define HASH_10    "$2y$10$abcdefghijklmnopqrstuug7uV/rfOsuPOAUg70eqWWWMjvHc6jZm" // of "other"
 #define HASH_A     "$2a$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW" // of "secret"
@@ -27,7 +30,7 @@ static int parse(const char *text, struct web_config *c, struct buf *errors, str
 	return web_config_parse(c, "etc/web.yml", text, strlen(text), errors, e);
 }
 
-static void a_whole_file_is_read(void **state)
+static void whole_file_is_read(void **state)
 {
 	(void)state;
 	struct web_config c;
@@ -62,7 +65,7 @@ static void a_whole_file_is_read(void **state)
 	buf_done(&errors);
 }
 
-static void an_empty_file_changes_nothing(void **state)
+static void empty_file_changes_nothing(void **state)
 {
 	(void)state;
 	static const char *const texts[] = {"", "# nothing\n", "{}", "tls_server_config:\nbasic_auth_users:\n"};
@@ -79,7 +82,7 @@ static void an_empty_file_changes_nothing(void **state)
 	}
 }
 
-static void faults_are_told_with_their_place(void **state)
+static void errors_are_reported_with_their_position(void **state)
 {
 	(void)state;
 	static const struct {
@@ -89,8 +92,8 @@ static void faults_are_told_with_their_place(void **state)
 	        {"tls_server_config:\n  cert_file: a\n  key_file: b\n  client_auth_type: Maybe\n",
 	         "etc/web.yml:4:21: tls_server_config.client_auth_type: "},
 	        {"tls_server_config: {cert_file: a, key_file: b, client_auth_type: RequireAndVerifyClientCert}\n",
-	         "a client_ca_file is needed"},
-	        {"tls_server_config: {cert_file: a, key_file: b, client_ca_file: c}\n", "is of no use without"},
+	         "needs a client_ca_file"},
+	        {"tls_server_config: {cert_file: a, key_file: b, client_ca_file: c}\n", "has no effect without"},
 	        {"tls_server_config: {cert_file: a, key_file: b, min_version: TLS13, max_version: TLS12}\n",
 	         "is below min_version"},
 	        {"tls_server_config: {cert_file: a, key_file: b, min_version: TLS10}\n", "min_version"},
@@ -99,14 +102,14 @@ static void faults_are_told_with_their_place(void **state)
 	        {"tls_sever_config: {}\n", "tls_server_config"},
 	        {"basic_auth_users: [a]\n", "must be a map"},
 	        {"basic_auth_users:\n  a: secret\n",
-	         "etc/web.yml:2:6: basic_auth_users: the value of user \"a\" is no"},
+	         "etc/web.yml:2:6: basic_auth_users: the value of user \"a\" is not a"},
 	        {"basic_auth_users:\n  a: {b: c}\n", "must be a bcrypt hash"},
 	        {"basic_auth_users:\n  a: $2x$04$z9XG/CFGUeNfFsn4yFsM9e4AE.911RI5RUzGk8f4H9ASZmoUUD6qq\n",
-	         "is no bcrypt"},
+	         "is not a bcrypt"},
 	        {"basic_auth_users:\n  a: $2b$04$z9XG/CFGUeNfFsn4yFsM9e4AE.911RI5RUzGk8f4H9ASZmoUUD6q\n",
-	         "is no bcrypt"},
+	         "is not a bcrypt"},
 	        {"basic_auth_users:\n  a: $2b$04$z9XG/CFGUeNfFsn4yFsM9e4AE.911RI5RUzGk8f4H9ASZmoUUD6q-\n",
-	         "is no bcrypt"},
+	         "is not a bcrypt"},
 	        {"basic_auth_users:\n  a: $2b$0x$z9XG/CFGUeNfFsn4yFsM9e4AE.911RI5RUzGk8f4H9ASZmoUUD6qq\n",
 	         "cost outside 04 .. 31"},
 	        {"basic_auth_users:\n  a: $2b$13$z9XG/CFGUeNfFsn4yFsM9e4AE.911RI5RUzGk8f4H9ASZmoUUD6qq\n",
@@ -131,7 +134,7 @@ static void faults_are_told_with_their_place(void **state)
 	}
 }
 
-static void a_file_that_is_not_there_is_told(void **state)
+static void missing_file_is_reported(void **state)
 {
 	(void)state;
 	struct web_config c;
@@ -156,6 +159,16 @@ static struct web_auth *auth_of(const char *hash)
 	return a;
 }
 
+// Returns a header with the i-th of many wrong passwords. Valid until the next call.
+static const char *wrong_password(int i)
+{
+	static char header[64] = "Basic ";
+	char plain[32];
+	int len = snprintf(plain, sizeof plain, "prometheus:wrong%d", i);
+	EVP_EncodeBlock((unsigned char *)header + 6, (const unsigned char *)plain, len);
+	return header;
+}
+
 static void credentials_are_checked(void **state)
 {
 	(void)state;
@@ -168,7 +181,7 @@ static void credentials_are_checked(void **state)
 	        {"Basic YjpzZWNyZXQ=", WEB_AUTH_GOOD},                // b:secret
 	        {"Basic cHJvbWV0aGV1czpTZWNyZXQ=", WEB_AUTH_BAD},     // prometheus:Secret
 	        {"Basic cHJvbWV0aGV1czo=", WEB_AUTH_BAD},             // prometheus:
-	        {"Basic bm9ib2R5OnNlY3JldA==", WEB_AUTH_BAD},         // nobody:secret
+	        {"Basic bm9ib2R5OnNlY3JldA==", WEB_AUTH_BAD},         // an unknown user
 	        {"Basic OnNlY3JldA==", WEB_AUTH_BAD},                 // :secret
 	        {"Basic cHJvbWV0aGV1cw==", WEB_AUTH_BAD},             // prometheus
 	        {"Basic cHJvbWV0aGV1czpzZWNyZXQ", WEB_AUTH_BAD},      // no padding
@@ -185,7 +198,7 @@ static void credentials_are_checked(void **state)
 	int64_t now_ms = 0;
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		now_ms += WEB_AUTH_TRY_MS;
-		if (web_auth_check(a, cases[i].header, now_ms) != cases[i].want)
+		if (web_auth_check(a, cases[i].header, SCRAPER, now_ms) != cases[i].want)
 			fail_msg("%s", cases[i].header ? cases[i].header : "(none)");
 	}
 	char *large = malloc(WEB_AUTH_HEADER_BYTES_MAX + 5);
@@ -193,7 +206,7 @@ static void credentials_are_checked(void **state)
 	memset(large, 'A', WEB_AUTH_HEADER_BYTES_MAX + 4);
 	memcpy(large, "Basic ", 6);
 	large[WEB_AUTH_HEADER_BYTES_MAX + 4] = '\0';
-	assert_int_equal(web_auth_check(a, large, now_ms), WEB_AUTH_BAD);
+	assert_int_equal(web_auth_check(a, large, SCRAPER, now_ms), WEB_AUTH_BAD);
 	free(large);
 	web_auth_free(a);
 }
@@ -201,33 +214,152 @@ static void credentials_are_checked(void **state)
 static void tries_are_bounded_and_a_known_password_costs_none(void **state)
 {
 	(void)state;
-	static const char good[] = "Basic cHJvbWV0aGV1czpzZWNyZXQ=", bad[] = "Basic cHJvbWV0aGV1czpTZWNyZXQ=";
+	static const char good[] = "Basic cHJvbWV0aGV1czpzZWNyZXQ=";
 	struct web_auth *a = auth_of(HASH);
 	int64_t now_ms = 1000000;
-	assert_int_equal(web_auth_check(a, good, now_ms), WEB_AUTH_GOOD);
-	for (int i = 1; i < WEB_AUTH_TRIES_BURST; i++)
-		assert_int_equal(web_auth_check(a, bad, now_ms), WEB_AUTH_BAD);
+	assert_int_equal(web_auth_check(a, good, SCRAPER, now_ms), WEB_AUTH_GOOD);
+	for (int i = 0; i < WEB_AUTH_PEER_TRIES_BURST; i++)
+		assert_int_equal(web_auth_check(a, wrong_password(i), SCRAPER, now_ms), WEB_AUTH_BAD);
+	for (int i = 100; i < 200; i++)
+		assert_int_equal(web_auth_check(a, wrong_password(i), SCRAPER, now_ms), WEB_AUTH_LATER);
 	for (int i = 0; i < 100; i++)
-		assert_int_equal(web_auth_check(a, bad, now_ms), WEB_AUTH_LATER);
-	for (int i = 0; i < 100; i++)
-		assert_int_equal(web_auth_check(a, good, now_ms), WEB_AUTH_GOOD);
-	now_ms += WEB_AUTH_TRY_MS;
-	assert_int_equal(web_auth_check(a, bad, now_ms), WEB_AUTH_BAD);
-	assert_int_equal(web_auth_check(a, bad, now_ms), WEB_AUTH_LATER);
+		assert_int_equal(web_auth_check(a, good, SCRAPER, now_ms), WEB_AUTH_GOOD);
+	struct web_auth *fresh = auth_of(HASH);
+	for (int i = 0; i < WEB_AUTH_PEER_TRIES_BURST; i++)
+		web_auth_check(fresh, wrong_password(i), SCRAPER, now_ms);
+	now_ms += WEB_AUTH_PEER_TRY_MS;
+	assert_int_equal(web_auth_check(fresh, wrong_password(200), SCRAPER, now_ms), WEB_AUTH_BAD);
 	// What was kept is the good password's: no other one passes for it.
-	assert_int_equal(web_auth_check(a, "Basic YjpTZWNyZXQ=", now_ms), WEB_AUTH_LATER);
+	assert_int_not_equal(web_auth_check(a, "Basic YjpTZWNyZXQ=", SCRAPER, now_ms), WEB_AUTH_GOOD);
+	web_auth_free(fresh);
 	web_auth_free(a);
+}
+
+static void flood_of_addresses_does_not_push_out_a_trusted_one(void **state)
+{
+	(void)state;
+	static struct peer_rate r;
+	char peer[PEER_RATE_NAME_BYTES];
+	peer_rate_add(&r, SCRAPER, true, 0);
+	for (int i = 0; i < 4 * PEER_RATE_PEERS_MAX; i++) {
+		snprintf(peer, sizeof peer, "198.51.%d.%d", i / 250, i % 250);
+		peer_rate_add(&r, peer, false, 1 + i);
+	}
+	assert_int_equal(r.n, PEER_RATE_PEERS_MAX);
+	assert_true(peer_rate_find(&r, SCRAPER)->trusted);
+	assert_non_null(peer_rate_find(&r, peer)); // the latest peer is in the table
+	assert_null(peer_rate_find(&r, "198.51.0.0"));
+	for (int i = 0; i < PEER_RATE_TRUSTED_MAX; i++) {
+		snprintf(peer, sizeof peer, "203.0.113.%d", i);
+		peer_rate_add(&r, peer, true, 100000 + i);
+	}
+	assert_null(peer_rate_find(&r, SCRAPER)); // only other trusted peers evict it
+}
+
+// A flood of different wrong passwords, and then the scraper's first login, from every position in the flood.
+static void flood_from_one_peer_does_not_keep_out_the_scraper(void **state)
+{
+	(void)state;
+	static const char good[] = "Basic cHJvbWV0aGV1czpzZWNyZXQ="; // prometheus:secret
+	enum { FLOOD_FIRST, SCRAPER_FAILS_FIRST, SCRAPER_FIRST, ORDERS };
+	for (int order = 0; order < ORDERS; order++) {
+		struct web_auth *a = auth_of(HASH);
+		int64_t now_ms = 1000000;
+		int later = 0;
+		if (order == SCRAPER_FAILS_FIRST)
+			assert_int_equal(web_auth_check(a, "Basic cHJvbWV0aGV1czp3cm9uZw==", SCRAPER, now_ms),
+			                 WEB_AUTH_BAD);
+		if (order == SCRAPER_FIRST)
+			assert_int_equal(web_auth_check(a, good, SCRAPER, now_ms), WEB_AUTH_GOOD);
+		for (int i = 0; i < 2000; i++) {
+			now_ms += 10;
+			later += web_auth_check(a, wrong_password(i), "192.0.2.66", now_ms) == WEB_AUTH_LATER;
+		}
+		assert_true(later > 1900); // the flood costs no more than a few checks
+		assert_int_equal(web_auth_check(a, good, SCRAPER, now_ms), WEB_AUTH_GOOD);
+		web_auth_free(a);
+	}
+}
+
+// Every address gets a first check; after that it cannot delay a new address.
+static void flood_from_many_peers_delays_a_first_login_by_their_first_tries_at_most(void **state)
+{
+	(void)state;
+	enum { PEERS = 40 };
+	struct web_auth *a = auth_of(HASH);
+	int64_t now_ms = 1000000;
+	char peer[32];
+	for (int i = 0; i < 100 * PEERS; i++) {
+		now_ms += (PEERS - WEB_AUTH_TRIES_BURST) * WEB_AUTH_TRY_MS / (100 * PEERS) + 1;
+		snprintf(peer, sizeof peer, "198.51.100.%d", i % PEERS);
+		web_auth_check(a, wrong_password(i), peer, now_ms);
+	}
+	assert_int_equal(web_auth_check(a, "Basic cHJvbWV0aGV1czpzZWNyZXQ=", SCRAPER, now_ms + WEB_AUTH_TRY_MS),
+	                 WEB_AUTH_GOOD);
+	web_auth_free(a);
+}
+
+// A changed web config clears the cached passwords, but keeps the trusted addresses.
+static void peer_that_was_let_in_stays_trusted_when_the_file_changes(void **state)
+{
+	(void)state;
+	static const char good[] = "Basic cHJvbWV0aGV1czpzZWNyZXQ=";
+	int64_t now_ms = 1000000;
+	char peer[32];
+	struct web_auth *before = auth_of(HASH), *after = auth_of(HASH);
+	assert_int_equal(web_auth_check(before, good, SCRAPER, now_ms), WEB_AUTH_GOOD);
+	web_auth_inherit(after, before);
+	web_auth_free(before);
+	for (int i = 0; i < 1000; i++) {
+		snprintf(peer, sizeof peer, "203.0.%d.%d", i / 250, i % 250);
+		web_auth_check(after, wrong_password(i), peer, now_ms);
+	}
+	assert_int_equal(web_auth_check(after, good, "192.0.2.9", now_ms), WEB_AUTH_LATER); // new, as they are
+	assert_int_equal(web_auth_check(after, good, SCRAPER, now_ms), WEB_AUTH_GOOD);
+	web_auth_free(after);
+}
+
+static void wrong_password_that_is_sent_again_costs_no_try(void **state)
+{
+	(void)state;
+	struct web_auth *a = auth_of(HASH);
+	int64_t now_ms = 1000000;
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(web_auth_check(a, wrong_password(7), SCRAPER, now_ms), WEB_AUTH_BAD);
+	// A client with an old password therefore does not lock out other clients behind the same address.
+	assert_int_equal(web_auth_check(a, "Basic cHJvbWV0aGV1czpzZWNyZXQ=", SCRAPER, now_ms), WEB_AUTH_GOOD);
+	web_auth_free(a);
+}
+
+static void expensive_hash_is_tried_less_often(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *hash;
+		int64_t want_ms;
+	} cases[] = {{"$2b$04$", WEB_AUTH_TRY_MS},
+	             {"$2y$10$", WEB_AUTH_TRY_MS},
+	             {"$2a$11$", 2 * WEB_AUTH_TRY_MS},
+	             {"$2b$12$", 4 * WEB_AUTH_TRY_MS}};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		assert_int_equal(web_auth_try_ms(cases[i].hash), cases[i].want_ms);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_whole_file_is_read),
-	        cmocka_unit_test(an_empty_file_changes_nothing),
-	        cmocka_unit_test(faults_are_told_with_their_place),
-	        cmocka_unit_test(a_file_that_is_not_there_is_told),
+	        cmocka_unit_test(whole_file_is_read),
+	        cmocka_unit_test(empty_file_changes_nothing),
+	        cmocka_unit_test(errors_are_reported_with_their_position),
+	        cmocka_unit_test(missing_file_is_reported),
 	        cmocka_unit_test(credentials_are_checked),
 	        cmocka_unit_test(tries_are_bounded_and_a_known_password_costs_none),
+	        cmocka_unit_test(flood_of_addresses_does_not_push_out_a_trusted_one),
+	        cmocka_unit_test(flood_from_one_peer_does_not_keep_out_the_scraper),
+	        cmocka_unit_test(flood_from_many_peers_delays_a_first_login_by_their_first_tries_at_most),
+	        cmocka_unit_test(peer_that_was_let_in_stays_trusted_when_the_file_changes),
+	        cmocka_unit_test(wrong_password_that_is_sent_again_costs_no_try),
+	        cmocka_unit_test(expensive_hash_is_tried_less_often),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

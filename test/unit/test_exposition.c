@@ -27,7 +27,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void test_family_has_help_then_type(void **state)
+static void family_has_help_then_type(void **state)
 {
 	struct buf *b = *state;
 	exposition_family(b, "gpuscale_ticks_total", "Ticks\nwith \\ and \"quotes\".", METRIC_COUNTER);
@@ -39,7 +39,7 @@ static void test_family_has_help_then_type(void **state)
 	assert_string_equal(metric_type_name(METRIC_UNTYPED), "untyped");
 }
 
-static void test_samples_with_and_without_labels(void **state)
+static void samples_with_and_without_labels(void **state)
 {
 	struct buf *b = *state;
 	const struct exposition_label labels[] = {{"gpu", "0"}, {"modelName", "NVIDIA H200"}};
@@ -57,7 +57,7 @@ static void test_samples_with_and_without_labels(void **state)
 	assert_false(b->failed);
 }
 
-static void test_label_values_are_escaped_and_valid_utf8(void **state)
+static void label_values_are_escaped_and_valid_utf8(void **state)
 {
 	static const struct {
 		const char *value, *escaped;
@@ -89,7 +89,7 @@ static void test_label_values_are_escaped_and_valid_utf8(void **state)
 	}
 }
 
-static void test_names_that_are_none_fail_the_buffer(void **state)
+static void names_that_are_none_fail_the_buffer(void **state)
 {
 	static const struct {
 		const char *name;
@@ -116,7 +116,7 @@ static void test_names_that_are_none_fail_the_buffer(void **state)
 	}
 }
 
-static void test_histogram_buckets_are_inclusive_and_cumulative(void **state)
+static void histogram_buckets_are_inclusive_and_cumulative(void **state)
 {
 	struct buf *b = *state;
 	struct exposition_histogram h = {.n = 3, .upper = {0.1, 1, 10}};
@@ -139,7 +139,7 @@ static void test_histogram_buckets_are_inclusive_and_cumulative(void **state)
 	assert_string_equal(buf_str(b), "e_bucket{le=\"+Inf\"} 1\ne_sum +Inf\ne_count 1\n");
 }
 
-static void test_every_bucket_can_be_used(void **state)
+static void every_bucket_can_be_used(void **state)
 {
 	struct buf *b = *state;
 	struct exposition_histogram h = {.n = EXPOSITION_BUCKETS_MAX};
@@ -153,7 +153,7 @@ static void test_every_bucket_can_be_used(void **state)
 	assert_non_null(strstr(buf_str(b), "x_bucket{le=\"15\"} 16\nx_bucket{le=\"+Inf\"} 17\n"));
 }
 
-static void test_a_full_buffer_is_seen_at_the_end(void **state)
+static void full_buffer_is_reported_at_the_end(void **state)
 {
 	struct buf small;
 	buf_init(&small, 20);
@@ -166,13 +166,13 @@ static void test_a_full_buffer_is_seen_at_the_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_setup_teardown(test_family_has_help_then_type, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_samples_with_and_without_labels, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_label_values_are_escaped_and_valid_utf8, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_names_that_are_none_fail_the_buffer, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_histogram_buckets_are_inclusive_and_cumulative, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_every_bucket_can_be_used, setup, teardown),
-	        cmocka_unit_test(test_a_full_buffer_is_seen_at_the_end),
+	        cmocka_unit_test_setup_teardown(family_has_help_then_type, setup, teardown),
+	        cmocka_unit_test_setup_teardown(samples_with_and_without_labels, setup, teardown),
+	        cmocka_unit_test_setup_teardown(label_values_are_escaped_and_valid_utf8, setup, teardown),
+	        cmocka_unit_test_setup_teardown(names_that_are_none_fail_the_buffer, setup, teardown),
+	        cmocka_unit_test_setup_teardown(histogram_buckets_are_inclusive_and_cumulative, setup, teardown),
+	        cmocka_unit_test_setup_teardown(every_bucket_can_be_used, setup, teardown),
+	        cmocka_unit_test(full_buffer_is_reported_at_the_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "k8s/external_metrics.h"
+#include "k8s/server/external_metrics.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -15,13 +15,13 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "k8s/label_selector.h"
-#include "k8s/quantity.h"
-#include "k8s/status_reply.h"
+#include "k8s/client/label_selector.h"
+#include "k8s/server/quantity.h"
+#include "k8s/server/status_reply.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 
-static void a_number_becomes_the_canonical_quantity(void **state)
+static void number_becomes_the_canonical_quantity(void **state)
 {
 	static const struct {
 		double value;
@@ -61,7 +61,7 @@ static void a_number_becomes_the_canonical_quantity(void **state)
 	}
 }
 
-static void a_quantity_reads_back_as_the_number_to_a_billionth(void **state)
+static void quantity_reads_back_as_the_number_to_a_billionth(void **state)
 {
 	uint64_t seed = 42;
 	for (int i = 0; i < 20000; i++) {
@@ -79,7 +79,7 @@ static void a_quantity_reads_back_as_the_number_to_a_billionth(void **state)
 	}
 }
 
-static void what_is_not_a_number_is_no_quantity(void **state)
+static void non_finite_value_is_refused_as_quantity(void **state)
 {
 	static const double bad[] = {NAN, INFINITY, -INFINITY, 1e16, -9.1e15};
 	for (size_t i = 0; i < COUNT(bad); i++) {
@@ -137,7 +137,7 @@ static void paths_name_what_they_name_and_nothing_else(void **state)
 	assert_int_equal(p.page, EXTERNAL_METRICS_NONE);
 }
 
-static void the_documents_have_the_shapes_of_the_api(void **state)
+static void documents_have_the_shapes_of_the_api(void **state)
 {
 	struct buf b;
 	struct err e;
@@ -194,11 +194,11 @@ static void the_documents_have_the_shapes_of_the_api(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_number_becomes_the_canonical_quantity),
-	        cmocka_unit_test(a_quantity_reads_back_as_the_number_to_a_billionth),
-	        cmocka_unit_test(what_is_not_a_number_is_no_quantity),
+	        cmocka_unit_test(number_becomes_the_canonical_quantity),
+	        cmocka_unit_test(quantity_reads_back_as_the_number_to_a_billionth),
+	        cmocka_unit_test(non_finite_value_is_refused_as_quantity),
 	        cmocka_unit_test(paths_name_what_they_name_and_nothing_else),
-	        cmocka_unit_test(the_documents_have_the_shapes_of_the_api),
+	        cmocka_unit_test(documents_have_the_shapes_of_the_api),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controller/external_values.h"
+#include "controller/external/external_values.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -12,8 +12,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "policies/decision.h"
-#include "policies/policy.h"
+#include "policies/engine/decision.h"
+#include "policies/engine/policy.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 #define NOW_MS   1767603600000 // 2026-01-05T09:00:00Z
@@ -105,7 +105,7 @@ static void names_and_selectors_pick_values(void **state)
 	assert_int_equal(count("serving", "queue", "policy=llama"), 1);
 	assert_int_equal(count("serving", "queue", "target_name in (mistral,x)"), 1);
 	assert_true(says("\"value\":\"20\""));
-	assert_int_equal(count("serving", "queue", "policy=nobody"), 0);
+	assert_int_equal(count("serving", "queue", "policy=absent"), 0);
 	assert_int_equal(count("serving", "llama:queue", NULL), 1);
 	assert_true(says("\"metricName\":\"llama:queue\""));
 	assert_int_equal(count("serving", "mistral:tokens", "signal=tokens"), 1);
@@ -117,7 +117,7 @@ static void names_and_selectors_pick_values(void **state)
 	assert_true(says("\"timestamp\":\"2026-01-05T08:59:55Z\",\"value\":\"3\""));
 }
 
-static void what_no_policy_of_the_namespace_has_is_not_found(void **state)
+static void metric_that_no_policy_of_the_namespace_has_is_not_found(void **state)
 {
 	static const char *const rows[][2] = {
 	        {"serving", "nothing"},         {"empty", "queue"},        {"serving", "llama:tokens"},
@@ -132,7 +132,7 @@ static void what_no_policy_of_the_namespace_has_is_not_found(void **state)
 	}
 }
 
-static void a_bad_selector_is_an_error_whatever_else(void **state)
+static void bad_selector_is_an_error_whatever_else(void **state)
 {
 	assert_int_equal(ask("serving", "queue", "policy in"), -1);
 	assert_int_equal(w.e.kind, ERR_INPUT);
@@ -152,7 +152,7 @@ static void blind(const char *why)
 	assert_int_equal(count("serving", "queue", "policy!=llama"), 1);
 }
 
-static void one_value_that_may_not_be_gone_by_holds_back_all(void **state)
+static void unusable_value_withholds_all_values(void **state)
 {
 	struct decision *d = &w.decisions[0];
 	struct decision_signal good = d->signals[0];
@@ -169,14 +169,14 @@ static void one_value_that_may_not_be_gone_by_holds_back_all(void **state)
 		blind("not a number");
 	}
 	d->signals[0].value = 1e16;
-	blind("beyond what a quantity can hold");
+	blind("exceeds the largest quantity");
 	d->signals[0] = good;
 	w.sources[0].decision = NULL;
 	w.sources[0].error = "Deployment serving/llama: not found";
 	blind("nothing was decided yet: Deployment serving/llama: not found");
 }
 
-static void a_value_is_given_until_it_is_stale_and_not_a_millisecond_longer(void **state)
+static void value_is_given_until_it_is_stale_and_not_a_millisecond_longer(void **state)
 {
 	struct decision *d = &w.decisions[0];
 	d->signals[0].age_ms = 40000;
@@ -189,7 +189,7 @@ static void a_value_is_given_until_it_is_stale_and_not_a_millisecond_longer(void
 	assert_int_equal(count("serving", "llama:queue", NULL), 1);
 }
 
-static void a_decision_that_is_old_is_not_given(void **state)
+static void decision_that_is_old_is_not_given(void **state)
 {
 	struct decision *d = &w.decisions[0];
 	d->time_ms = NOW_MS - 2 * 15000 - EXTERNAL_DECISION_AGE_MS;
@@ -199,7 +199,19 @@ static void a_decision_that_is_old_is_not_given(void **state)
 	assert_int_equal(w.e.kind, ERR_SERVER);
 }
 
-static void a_target_without_ready_replicas_does_not_hide_a_good_value(void **state)
+// The clock was set back: the decision would look new for hours.
+static void decision_from_the_future_is_not_given(void **state)
+{
+	struct decision *d = &w.decisions[0];
+	d->time_ms = NOW_MS + EXTERNAL_DECISION_AGE_MS;
+	assert_int_equal(count("serving", "llama:@desired-replicas", NULL), 1);
+	assert_int_equal(count("serving", "llama:queue", NULL), 1);
+	d->time_ms++;
+	assert_int_equal(ask("serving", "llama:@desired-replicas", NULL), -1);
+	blind("older than staleAfter");
+}
+
+static void target_without_ready_replicas_does_not_hide_a_good_value(void **state)
 {
 	w.decisions[0].signals[0].state = SIGNAL_MISSING;
 	w.decisions[0].signals[0].reason = REASON_NO_READY_REPLICAS;
@@ -246,13 +258,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup_teardown(names_and_selectors_pick_values, setup, teardown),
-	        cmocka_unit_test_setup_teardown(what_no_policy_of_the_namespace_has_is_not_found, setup, teardown),
-	        cmocka_unit_test_setup_teardown(a_bad_selector_is_an_error_whatever_else, setup, teardown),
-	        cmocka_unit_test_setup_teardown(one_value_that_may_not_be_gone_by_holds_back_all, setup, teardown),
-	        cmocka_unit_test_setup_teardown(a_value_is_given_until_it_is_stale_and_not_a_millisecond_longer, setup,
+	        cmocka_unit_test_setup_teardown(metric_that_no_policy_of_the_namespace_has_is_not_found, setup,
 	                                        teardown),
-	        cmocka_unit_test_setup_teardown(a_decision_that_is_old_is_not_given, setup, teardown),
-	        cmocka_unit_test_setup_teardown(a_target_without_ready_replicas_does_not_hide_a_good_value, setup,
+	        cmocka_unit_test_setup_teardown(bad_selector_is_an_error_whatever_else, setup, teardown),
+	        cmocka_unit_test_setup_teardown(unusable_value_withholds_all_values, setup, teardown),
+	        cmocka_unit_test_setup_teardown(value_is_given_until_it_is_stale_and_not_a_millisecond_longer, setup,
+	                                        teardown),
+	        cmocka_unit_test_setup_teardown(decision_that_is_old_is_not_given, setup, teardown),
+	        cmocka_unit_test_setup_teardown(decision_from_the_future_is_not_given, setup, teardown),
+	        cmocka_unit_test_setup_teardown(target_without_ready_replicas_does_not_hide_a_good_value, setup,
 	                                        teardown),
 	        cmocka_unit_test_setup_teardown(discovery_lists_each_name_once, setup, teardown),
 	        cmocka_unit_test_setup_teardown(more_than_the_ceilings_is_refused_or_cut, setup, teardown),

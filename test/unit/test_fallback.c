@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-#include "policies/fallback.h"
+#include "policies/engine/fallback.h"
 #include "test/support/engine.h"
 
 #define GONE NAN
@@ -104,7 +104,7 @@ static const struct {
          COMBINE_MAX,
          ON_MISSING_HOLD,
          {{5, GONE, 10, HELD, PART}, {5, GONE, 10, HELD, PART}, {5, GONE, 10, HELD, PART}, {12, GONE, 12, UP, FINE}}},
-        {"with Any, each blind signal asks for the fallback",
+        {"with Any, each failed signal asks for the fallback",
          {.failure_threshold = 1, .replicas = 8, .when = FALLBACK_ANY},
          COMBINE_MAX,
          ON_MISSING_HOLD,
@@ -154,7 +154,7 @@ static void show(struct engine *e, size_t signal, double value)
 		engine_show(e, signal, value);
 }
 
-static void fallback_walks_as_told(void **state)
+static void fallback_follows_each_sequence(void **state)
 {
 	for (size_t i = 0; i < sizeof walks / sizeof walks[0]; i++) {
 		struct engine e;
@@ -181,7 +181,7 @@ static void fallback_walks_as_told(void **state)
 	}
 }
 
-static void no_ready_replica_is_no_failure(void **state)
+static void missing_ready_replica_is_not_a_failure(void **state)
 {
 	struct engine e;
 	engine_init(&e, 4);
@@ -195,7 +195,7 @@ static void no_ready_replica_is_no_failure(void **state)
 	engine_done(&e);
 }
 
-static void a_window_that_fills_is_no_failure(void **state)
+static void window_that_fills_is_not_a_failure(void **state)
 {
 	struct engine e;
 	engine_init(&e, 4);
@@ -267,9 +267,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(each_behavior_has_its_number),
-	        cmocka_unit_test(fallback_walks_as_told),
-	        cmocka_unit_test(no_ready_replica_is_no_failure),
-	        cmocka_unit_test(a_window_that_fills_is_no_failure),
+	        cmocka_unit_test(fallback_follows_each_sequence),
+	        cmocka_unit_test(missing_ready_replica_is_not_a_failure),
+	        cmocka_unit_test(window_that_fills_is_not_a_failure),
 	        cmocka_unit_test(limits_apply_to_a_fallback_too),
 	        cmocka_unit_test(failures_are_counted_while_the_scale_is_out_of_its_bounds),
 	        cmocka_unit_test(another_policy_does_not_forget_the_failures),

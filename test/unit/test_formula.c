@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-#include "policies/formula.h"
+#include "policies/engine/formula.h"
 #include "test/support/engine.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
@@ -125,7 +125,7 @@ static const struct {
         {"a * 999999999999999 * 999999999999999", 3 * 999999999999999.0 * 999999999999999.0},
 };
 
-static void a_formula_means_what_it_says(void **state)
+static void formula_means_what_it_says(void **state)
 {
 	for (size_t i = 0; i < N(rows); i++) {
 		struct formula_result r = eval(rows[i].text);
@@ -279,44 +279,44 @@ static void random_formulas_are_worked_out_as_their_trees(void **state)
 static const struct {
 	const char *text, *place, *message;
 } faults[] = {
-        {"", "", "stands where"},
-        {"a +", "", "stands where"},
-        {"max(a, quue)", "quue", "is no signal"},
+        {"", "", "found where"},
+        {"a +", "", "found where"},
+        {"max(a, quue)", "quue", "is not a signal"},
         {"sm-active", "sm", "backquotes"},
-        {"avg(a)", "avg", "is no function"},
+        {"avg(a)", "avg", "is not a function"},
         {"max(a)", "max", "two or more"},
         {"clamp(a, 1)", "clamp", "three"},
         {"abs(a, b)", "abs", "one number"},
         {"max", "max", "is a function"},
         {"a.rate", "rate", "only .value"},
-        {"a b", "b", "should end"},
-        {"(a", "", "stands where )"},
-        {"a)", ")", "should end"},
+        {"a b", "b", "end of the formula"},
+        {"(a", "", "found where )"},
+        {"a)", ")", "end of the formula"},
         {"a > 3", "a > 3", "where a number is needed"},
         {"a + (b > 3)", "(b > 3)", "where a number is needed"},
         {"a ? 1 : 2", "a", "where true or false is needed"},
         {"not a", "a", "where true or false is needed"},
         {"a and b > 1 ? 1 : 2", "a", "where true or false is needed"},
-        {"a > 1 ? 1 : b > 1", "b > 1", "must be of the kind"},
-        {"a > 1 ? 1", "", "stands where :"},
+        {"a > 1 ? 1 : b > 1", "b > 1", "must have the type"},
+        {"a > 1 ? 1", "", "found where :"},
         {"a < b < 3 ? 1 : 2", "<", "cannot follow a comparison"},
         {"a + true", "true", "where a number is needed"},
         {"3 ?? a", "3", "is never nil"},
         {"(a + 1) * (no ?? 1 ?? 2)", "no ?? 1", "is never nil"},
-        {"no ?? true", "true", "must be of the kind"},
+        {"no ?? true", "true", "must have the type"},
         {"3 == nil ? a : b", "3", "is never nil"},
         {"nil", "nil", "can only be compared"},
         {"a ?? nil", "nil", "can only be compared"},
         {"1 + current", "1 + current", "names no signal"},
         {"a @ 3", "@", "has no meaning"},
-        {"a = 3 ? 1 : 2", "=", "should end"},
-        {"1.2.3 + a", "1.2.3", "is no number"},
-        {"1. + a", "1.", "is no number"},
-        {"3a", "3a", "is no number"},
+        {"a = 3 ? 1 : 2", "=", "end of the formula"},
+        {"1.2.3 + a", "1.2.3", "is not a number"},
+        {"1. + a", "1.", "is not a number"},
+        {"3a", "3a", "is not a number"},
         {"a + 1234567890123456", "1234567890123456", "too many digits"},
         {"`sm-active", "`sm-active", "no closing backquote"},
         {"a + \x01", "\x01", "has no meaning"},
-        {"and", "and", "stands where"},
+        {"and", "and", "found where"},
 };
 
 static void each_mistake_is_answered_with_its_place(void **state)
@@ -335,7 +335,7 @@ static void each_mistake_is_answered_with_its_place(void **state)
 	}
 }
 
-static void what_is_too_deep_or_too_long_is_refused(void **state)
+static void formula_too_deep_or_too_long_is_refused(void **state)
 {
 	static const char *const units[] = {"(", "-", "!", "not ", "max(a,", "a>1?", "a+", "a??"};
 	for (size_t i = 0; i < N(units); i++) {
@@ -374,7 +374,7 @@ static void start(struct world *w, const char *text)
 	engine_start(&w->e);
 }
 
-static void a_formula_decides(void **state)
+static void formula_decides(void **state)
 {
 	static const struct {
 		const char *text;
@@ -411,7 +411,7 @@ static void a_formula_decides(void **state)
 	}
 }
 
-static void a_hold_names_the_signal_that_lacks(void **state)
+static void hold_names_the_signal_that_lacks(void **state)
 {
 	struct world w;
 	start(&w, "max(busy, queue)");
@@ -443,13 +443,13 @@ static void sustain_speaks_when_it_makes_the_difference(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_formula_means_what_it_says),
+	        cmocka_unit_test(formula_means_what_it_says),
 	        cmocka_unit_test(numbers_out_of_range_fail),
 	        cmocka_unit_test(random_formulas_are_worked_out_as_their_trees),
 	        cmocka_unit_test(each_mistake_is_answered_with_its_place),
-	        cmocka_unit_test(what_is_too_deep_or_too_long_is_refused),
-	        cmocka_unit_test(a_formula_decides),
-	        cmocka_unit_test(a_hold_names_the_signal_that_lacks),
+	        cmocka_unit_test(formula_too_deep_or_too_long_is_refused),
+	        cmocka_unit_test(formula_decides),
+	        cmocka_unit_test(hold_names_the_signal_that_lacks),
 	        cmocka_unit_test(sustain_speaks_when_it_makes_the_difference),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -57,7 +57,9 @@ static void selectors_are_found(void **state)
 	};
 	for (size_t i = 0; i < N(rows); i++) {
 		struct freshness_span spans[FRESHNESS_SELECTORS_MAX];
-		size_t n = freshness_selectors(rows[i].query, spans);
+		const char *beyond;
+		size_t n = freshness_selectors(rows[i].query, spans, &beyond);
+		assert_null(beyond);
 		char got[256] = "";
 		size_t used = 0;
 		for (size_t k = 0; k < n; k++)
@@ -67,11 +69,40 @@ static void selectors_are_found(void **state)
 	}
 }
 
-static void more_selectors_than_the_ceiling_are_left_out(void **state)
+// Writes n different selectors, and then the first one again.
+static void put_selectors(struct buf *b, int n)
+{
+	buf_reset(b);
+	for (int i = 0; i < n; i++)
+		buf_printf(b, "m%d + ", i);
+	buf_puts(b, "m0");
+}
+
+static void every_selector_up_to_the_ceiling_is_checked_and_one_more_is_reported(void **state)
 {
 	(void)state;
 	struct freshness_span spans[FRESHNESS_SELECTORS_MAX];
-	assert_int_equal(freshness_selectors("a+b+c+d+e+f+g+h+i+j", spans), FRESHNESS_SELECTORS_MAX);
+	const char *beyond;
+	struct buf query, wrapped;
+	buf_init(&query, 4096);
+	buf_init(&wrapped, 16384);
+	put_selectors(&query, FRESHNESS_SELECTORS_MAX);
+	assert_int_equal(freshness_selectors(buf_str(&query), spans, &beyond), FRESHNESS_SELECTORS_MAX);
+	assert_null(beyond);
+	assert_int_equal(freshness_wrap(&wrapped, buf_str(&query)), FRESHNESS_WRAPPED);
+	assert_non_null(strstr(buf_str(&wrapped), "timestamp(m8)"));
+	assert_non_null(strstr(buf_str(&wrapped), "timestamp(m31)"));
+	put_selectors(&query, FRESHNESS_SELECTORS_MAX + 2);
+	assert_int_equal(freshness_selectors(buf_str(&query), spans, &beyond), FRESHNESS_SELECTORS_MAX);
+	assert_ptr_equal(beyond, strstr(buf_str(&query), "m32"));
+	buf_reset(&wrapped);
+	assert_int_equal(freshness_wrap(&wrapped, buf_str(&query)), FRESHNESS_TOO_LONG);
+	assert_int_equal(wrapped.len, 0);
+	buf_done(&wrapped);
+	buf_init(&wrapped, 20);
+	assert_int_equal(freshness_wrap(&wrapped, "a_metric"), FRESHNESS_TOO_LONG);
+	buf_done(&wrapped);
+	buf_done(&query);
 }
 
 static void wrap_keeps_the_query_in_front(void **state)
@@ -79,13 +110,13 @@ static void wrap_keeps_the_query_in_front(void **state)
 	(void)state;
 	struct buf b;
 	buf_init(&b, 4096);
-	assert_true(freshness_wrap(&b, "a / b # ratio"));
+	assert_int_equal(freshness_wrap(&b, "a / b # ratio"), FRESHNESS_WRAPPED);
 	assert_string_equal(buf_str(&b),
 	                    "a / b # ratio\nor label_replace(min(label_replace(max(timestamp(a)),\"i\",\"0\",\"\",\"\")"
 	                    " or label_replace(max(timestamp(b)),\"i\",\"1\",\"\",\"\")),"
 	                    "\"__gpuscale_freshness__\",\"newest\",\"\",\"\")");
 	buf_reset(&b);
-	assert_false(freshness_wrap(&b, "vector(3)"));
+	assert_int_equal(freshness_wrap(&b, "vector(3)"), FRESHNESS_NONE);
 	assert_int_equal(b.len, 0);
 	buf_done(&b);
 }
@@ -118,8 +149,8 @@ static void ranges_add_up(void **state)
 			fail_msg("%s: %lld", rows[i].query, (long long)freshness_reach_ms(rows[i].query));
 }
 
-// Without this the value of rate(x[10m]) would be present again once x itself is out of sight.
-static void what_a_range_still_reaches_is_searched(void **state)
+// Without this the value of rate(x[10m]) would be present again once x itself is missing.
+static void series_within_a_range_are_searched(void **state)
 {
 	(void)state;
 #define MARK(i) ",\"i\",\"" i "\",\"\",\"\")"
@@ -152,14 +183,14 @@ static void what_a_range_still_reaches_is_searched(void **state)
 		buf_init(&want, 4096);
 		buf_printf(&want, "%s\nor label_replace(%s,\"" FRESHNESS_LABEL "\",\"newest\",\"\",\"\")",
 		           rows[i].query, rows[i].freshness);
-		assert_true(freshness_wrap(&b, rows[i].query));
+		assert_int_equal(freshness_wrap(&b, rows[i].query), FRESHNESS_WRAPPED);
 		assert_string_equal(buf_str(&b), buf_str(&want));
 		buf_done(&b);
 		buf_done(&want);
 	}
 }
 
-static void the_extra_series_is_told_apart(void **state)
+static void extra_series_is_recognized_by_its_label(void **state)
 {
 	(void)state;
 	const struct promql_label mark = {FRESHNESS_LABEL, "newest"}, other = {"pod", "a"};
@@ -179,11 +210,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(selectors_are_found),
-	        cmocka_unit_test(more_selectors_than_the_ceiling_are_left_out),
+	        cmocka_unit_test(every_selector_up_to_the_ceiling_is_checked_and_one_more_is_reported),
 	        cmocka_unit_test(wrap_keeps_the_query_in_front),
 	        cmocka_unit_test(ranges_add_up),
-	        cmocka_unit_test(what_a_range_still_reaches_is_searched),
-	        cmocka_unit_test(the_extra_series_is_told_apart),
+	        cmocka_unit_test(series_within_a_range_are_searched),
+	        cmocka_unit_test(extra_series_is_recognized_by_its_label),
 	};
 	return cmocka_run_group_tests_name("freshness", tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ static const struct row rows[] = {
         {OFF, OFF, 2, 1, 4, 4, 0, 7, 6, UP, STEP},
         {OFF, OFF, 2, 1, 8, 8, 0, 6, 6, DOWN, FINE},
         {OFF, OFF, 2, 1, 8, 8, 0, 1, 6, DOWN, STEP},
-        {OFF, OFF, 5, 4, 8, 8, 0, 24, 12, UP, STEP}, // 13 is no multiple of 4
+        {OFF, OFF, 5, 4, 8, 8, 0, 24, 12, UP, STEP}, // 13 is not a multiple of 4
         {OFF, OFF, 5, 4, 12, 12, 0, 1, 8, DOWN, STEP},
         {OFF, OFF, 2, 4, 8, 8, 0, 24, 8, NONE, STEP}, // a step that no multiple fits into
         // the first that holds is the reason
@@ -111,7 +111,7 @@ static void guards_hold_or_shorten_a_change(void **state)
 	}
 }
 
-static void a_guard_says_what_it_saw(void **state)
+static void guard_says_what_it_saw(void **state)
 {
 	struct engine e;
 	start(&e, &(struct row){2, OFF, OFF, 1, 8, 3, 1, 16, 8, NONE, PEND});
@@ -132,7 +132,7 @@ static void a_guard_says_what_it_saw(void **state)
 }
 
 // The cascade: a queue that no scale-up shortens before its pods are ready.
-static void a_queue_does_not_cascade_while_models_load(void **state)
+static void queue_does_not_cascade_while_models_load(void **state)
 {
 	for (int guarded = 0; guarded <= 1; guarded++) {
 		struct engine e;
@@ -163,8 +163,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(guards_hold_or_shorten_a_change),
-	        cmocka_unit_test(a_guard_says_what_it_saw),
-	        cmocka_unit_test(a_queue_does_not_cascade_while_models_load),
+	        cmocka_unit_test(guard_says_what_it_saw),
+	        cmocka_unit_test(queue_does_not_cascade_while_models_load),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

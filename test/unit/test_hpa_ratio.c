@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-#include "policies/hpa.h"
+#include "policies/engine/hpa.h"
 #include "test/support/engine.h"
 
 struct row {
@@ -64,7 +64,7 @@ static const struct row rows[] = {
         {V, 10, 0.1, 0.1, 9.5, 10, 10, 4, 10, WITHIN, 0}, // inside: spec, whatever is ready
         // rounding up can end at the present scale
         {V, 10, 0.01, 0.01, 9.5, 3, 3, 3, 3, BELOW, -1},
-        // nobody ready: no ratio
+        // no ready replica: no ratio
         {V, 10, 0.1, 0.1, 20, 3, 3, 0, 3, NOBODY, 0},
         {V, 10, 0.1, 0.1, 0, 3, 3, 0, 3, NOBODY, 0},
         // from 0: ceil(ratio), no tolerance, no ready pods
@@ -120,7 +120,7 @@ static void each_row_asks_for_what_the_hpa_would(void **state)
 	}
 }
 
-static void a_value_is_compared_per_replica_when_the_target_is(void **state)
+static void value_is_compared_per_replica_when_the_target_is(void **state)
 {
 	struct policy_target target = {.set = true, .type = TARGET_AVERAGE_VALUE, .value = 8};
 	struct replica_counts counts = {4, 5, 4};
@@ -131,7 +131,7 @@ static void a_value_is_compared_per_replica_when_the_target_is(void **state)
 	assert_true(p.compared == 100 && p.limit == 8);
 }
 
-static void the_tolerance_of_behavior_overrides_that_of_the_signal(void **state)
+static void tolerance_of_behavior_overrides_that_of_the_signal(void **state)
 {
 	static const struct {
 		double value;
@@ -161,8 +161,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(each_row_asks_for_what_the_hpa_would),
-	        cmocka_unit_test(a_value_is_compared_per_replica_when_the_target_is),
-	        cmocka_unit_test(the_tolerance_of_behavior_overrides_that_of_the_signal),
+	        cmocka_unit_test(value_is_compared_per_replica_when_the_target_is),
+	        cmocka_unit_test(tolerance_of_behavior_overrides_that_of_the_signal),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

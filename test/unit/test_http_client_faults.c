@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "base/http_text.h"
+#include "base/http/http_text.h"
 #include "test/support/apart.h"
 #include "test/support/http_fixture.h"
 
@@ -88,7 +88,7 @@ static void odd_but_lawful_replies_are_taken(void **state)
 	}
 }
 
-static void a_ceiling_holds_for_a_body_of_unknown_length(void **state)
+static void ceiling_holds_for_a_body_of_unknown_length(void **state)
 {
 	struct http_fixture *f = *state;
 	static const struct raw_step steps[] = {
@@ -106,7 +106,7 @@ static void a_ceiling_holds_for_a_body_of_unknown_length(void **state)
 	assert_int_equal(f->result.body_len, 1010);
 }
 
-static void a_flood_of_reply_headers_is_cut(void **state)
+static void flood_of_reply_headers_is_cut(void **state)
 {
 	struct http_fixture *f = *state;
 	static const struct raw_step steps[] = {
@@ -145,7 +145,7 @@ static char *gzip_of_blanks(size_t n, size_t *ret_len)
 	return out;
 }
 
-static void the_ceiling_counts_decompressed_bytes(void **state)
+static void ceiling_counts_decompressed_bytes(void **state)
 {
 	struct http_fixture *f = *state;
 	static const struct {
@@ -169,7 +169,7 @@ static void the_ceiling_counts_decompressed_bytes(void **state)
 	}
 }
 
-static void a_dripping_reply_ends_at_the_deadline(void **state)
+static void dripping_reply_ends_at_the_deadline(void **state)
 {
 	struct http_fixture *f = *state;
 	static const struct raw_step steps[] = {
@@ -190,7 +190,7 @@ static void a_dripping_reply_ends_at_the_deadline(void **state)
 	assert_in_range(test_now_ms() - begin, 8990, 40000);
 }
 
-static void a_silent_server_ends_at_the_deadline(void **state)
+static void silent_server_ends_at_the_deadline(void **state)
 {
 	struct http_fixture *f = *state;
 	static const struct raw_step steps[] = {STEP(RAW_READ_REQUEST)};
@@ -215,22 +215,22 @@ static int unused_port(int *ret_fd, int backlog)
 	return ntohs(sin.sin_port);
 }
 
-static void a_refused_connection_says_so(void **state)
+static void refused_connection_is_reported(void **state)
 {
 	struct http_fixture *f = *state;
 	char url[64];
-	int fd; // bound and not listening: nobody else can take the port meanwhile
+	int fd; // bound and not listening: no other process can take the port meanwhile
 	snprintf(url, sizeof url, "http://127.0.0.1:%d/-/ready", unused_port(&fd, -1));
 	http_fixture_fetch(f, &(struct http_request){.method = "GET", .url = url});
 	close(fd);
 	http_fixture_assert_error(f, ERR_UNREACHABLE, "/-/ready: connection refused; is the server running");
 }
 
-static void a_connection_that_is_never_taken_ends_at_the_connect_timeout(void **state)
+static void unaccepted_connection_fails_at_the_connect_timeout(void **state)
 {
 	struct http_fixture *f = *state;
 	enum { N = 8 };
-	struct http_result results[N] = {0};
+	struct http_result *results = http_fixture_results(f, N);
 	struct err e;
 	char url[64];
 	int fd, timed_out = 0; // a full backlog: further SYNs stay unanswered
@@ -247,13 +247,13 @@ static void a_connection_that_is_never_taken_ends_at_the_connect_timeout(void **
 	assert_true(timed_out > 0);
 }
 
-static void a_name_that_does_not_resolve_says_so(void **state)
+static void unresolvable_name_is_reported(void **state)
 {
 	struct http_fixture *f = *state;
 	http_fixture_fetch(f, &(struct http_request){.method = "GET",
 	                                             .url = "http://nowhere.invalid:9090/api/v1/query?query=secret",
 	                                             .timeout_ms = 9000});
-	// Without any DNS the resolver may take longer than the deadline: then that is what must be said.
+	// Without any DNS the resolver may take longer than the deadline: then the error must report that.
 	if (f->result.error.kind == ERR_TIMEOUT) {
 		http_fixture_assert_error(f, ERR_TIMEOUT, "the host name was not resolved yet");
 	} else {
@@ -262,7 +262,7 @@ static void a_name_that_does_not_resolve_says_so(void **state)
 	assert_null(strstr(f->result.error.msg, "secret"));
 }
 
-static void a_connection_closed_while_idle_is_replaced(void **state)
+static void connection_closed_while_idle_is_replaced(void **state)
 {
 	struct http_fixture *f = *state;
 	http_fixture_serve(f, (struct http_server_options){.idle_ms = 300});
@@ -336,15 +336,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        TEST(every_broken_reply_gets_its_error),
 	        TEST(odd_but_lawful_replies_are_taken),
-	        TEST(a_ceiling_holds_for_a_body_of_unknown_length),
-	        TEST(a_flood_of_reply_headers_is_cut),
-	        TEST(the_ceiling_counts_decompressed_bytes),
-	        TEST(a_dripping_reply_ends_at_the_deadline),
-	        TEST(a_silent_server_ends_at_the_deadline),
-	        TEST(a_refused_connection_says_so),
-	        TEST(a_connection_that_is_never_taken_ends_at_the_connect_timeout),
-	        TEST(a_name_that_does_not_resolve_says_so),
-	        TEST(a_connection_closed_while_idle_is_replaced),
+	        TEST(ceiling_holds_for_a_body_of_unknown_length),
+	        TEST(flood_of_reply_headers_is_cut),
+	        TEST(ceiling_counts_decompressed_bytes),
+	        TEST(dripping_reply_ends_at_the_deadline),
+	        TEST(silent_server_ends_at_the_deadline),
+	        TEST(refused_connection_is_reported),
+	        TEST(unaccepted_connection_fails_at_the_connect_timeout),
+	        TEST(unresolvable_name_is_reported),
+	        TEST(connection_closed_while_idle_is_replaced),
 	        TEST(retry_after_is_read_from_the_reply),
 	        cmocka_unit_test(retry_after_takes_seconds_and_dates_and_nothing_else),
 	};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a reply without end is handed on as it comes, takes no place from ordinary requests, is noticed when it falls
 // silent or breaks, and can be given up at any time, from within any callback.
-#include "base/http_client.h"
+#include "base/http/http_client.h"
 
 #include <event2/event.h>
 #include <setjmp.h>
@@ -73,7 +73,7 @@ static void open_stream(struct http_fixture *f, struct stream *s, const char *pa
 		fail_msg("%s", e.msg);
 }
 
-static void bytes_are_handed_on_as_they_come_and_the_end_is_told_once(void **state)
+static void bytes_are_handed_on_as_they_come_and_the_end_is_reported_once(void **state)
 {
 	struct http_fixture *f = *state;
 	static const struct raw_step steps[] = {
@@ -100,7 +100,7 @@ static void bytes_are_handed_on_as_they_come_and_the_end_is_told_once(void **sta
 	assert_int_equal(s.opened, 1);
 }
 
-static void a_reply_that_comes_and_ends_in_one_piece_is_handed_on_before_its_end(void **state)
+static void reply_in_one_piece_is_delivered_before_its_end(void **state)
 {
 	struct http_fixture *f = *state;
 	static const struct raw_step steps[] = {STEP(RAW_READ_REQUEST), STEP_SEND(HEAD "3\r\none\r\n0\r\n\r\n")};
@@ -113,7 +113,7 @@ static void a_reply_that_comes_and_ends_in_one_piece_is_handed_on_before_its_end
 	assert_int_equal(s.ended, 1);
 }
 
-static void an_error_status_is_collected_and_no_data(void **state)
+static void error_status_is_collected_and_no_data(void **state)
 {
 	struct http_fixture *f = *state;
 	static const struct raw_step steps[] = {
@@ -128,7 +128,7 @@ static void an_error_status_is_collected_and_no_data(void **state)
 	assert_string_equal(s.body, "gone");
 }
 
-static void a_stream_that_breaks_is_an_error_after_its_bytes(void **state)
+static void stream_that_breaks_is_an_error_after_its_bytes(void **state)
 {
 	struct http_fixture *f = *state;
 	static const struct raw_step steps[] = {STEP(RAW_READ_REQUEST), STEP_SEND(HEAD "5\r\none"), STEP_WAIT(30),
@@ -141,7 +141,7 @@ static void a_stream_that_breaks_is_an_error_after_its_bytes(void **state)
 	assert_int_equal(s.error.kind, ERR_UNREACHABLE);
 }
 
-static void a_silent_stream_ends_at_its_idle_limit_and_a_talking_one_does_not(void **state)
+static void silent_stream_ends_at_its_idle_limit_and_a_talking_one_does_not(void **state)
 {
 	struct http_fixture *f = *state;
 	enum { BYTES = 9 }; // one a second; the limit is far above that, as the machine may be busy
@@ -209,7 +209,7 @@ static void streams_take_no_place_from_requests(void **state)
 	f->client = own;
 }
 
-static void a_stream_can_be_canceled_from_any_callback(void **state)
+static void stream_can_be_canceled_from_any_callback(void **state)
 {
 	struct http_fixture *f = *state;
 	static const struct raw_step steps[] = {STEP(RAW_READ_REQUEST), STEP_SEND(HEAD), STEP_WAIT(30),
@@ -231,7 +231,7 @@ static void a_stream_can_be_canceled_from_any_callback(void **state)
 	assert_int_equal(first.done + second.done + own.done, 3);
 }
 
-static void freeing_the_client_ends_streams_and_what_waits_to_become_one(void **state)
+static void freeing_the_client_ends_streams_and_queued_requests_for_one(void **state)
 {
 	struct http_fixture *f = *state;
 	static const struct raw_step steps[] = {STEP(RAW_READ_REQUEST), STEP_SEND(HEAD)};
@@ -273,7 +273,7 @@ static int may_not(void *arg, struct err *e)
 	return err_set(e, ERR_CANCELED, "not any more");
 }
 
-static void a_request_that_may_not_start_never_reaches_the_server(void **state)
+static void request_that_may_not_start_never_reaches_the_server(void **state)
 {
 	struct http_fixture *f = *state;
 	struct http_request r = {.method = "POST", .url = http_fixture_url(f, "/echo"), .may_start = may_not};
@@ -286,17 +286,17 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, http_fixture_setup, http_fixture_teardown)
 	const struct CMUnitTest tests[] = {
-	        TEST(bytes_are_handed_on_as_they_come_and_the_end_is_told_once),
-	        TEST(a_reply_that_comes_and_ends_in_one_piece_is_handed_on_before_its_end),
-	        TEST(an_error_status_is_collected_and_no_data),
-	        TEST(a_stream_that_breaks_is_an_error_after_its_bytes),
-	        TEST(a_silent_stream_ends_at_its_idle_limit_and_a_talking_one_does_not),
+	        TEST(bytes_are_handed_on_as_they_come_and_the_end_is_reported_once),
+	        TEST(reply_in_one_piece_is_delivered_before_its_end),
+	        TEST(error_status_is_collected_and_no_data),
+	        TEST(stream_that_breaks_is_an_error_after_its_bytes),
+	        TEST(silent_stream_ends_at_its_idle_limit_and_a_talking_one_does_not),
 	        TEST(no_headers_within_the_timeout_is_a_timeout),
 	        TEST(streams_take_no_place_from_requests),
-	        TEST(a_stream_can_be_canceled_from_any_callback),
-	        TEST(freeing_the_client_ends_streams_and_what_waits_to_become_one),
+	        TEST(stream_can_be_canceled_from_any_callback),
+	        TEST(freeing_the_client_ends_streams_and_queued_requests_for_one),
 	        TEST(more_streams_than_the_ceiling_are_refused),
-	        TEST(a_request_that_may_not_start_never_reaches_the_server),
+	        TEST(request_that_may_not_start_never_reaches_the_server),
 	};
 	return test_run_apart(tests, COUNT(tests));
 }

@@ -3,10 +3,15 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/http/http_client_internal.h"
+#include "base/http/http_server_internal.h"
 #include "test/support/certs.h"
 #include "test/support/http_fixture.h"
 
@@ -40,7 +45,7 @@ static void get(struct http_fixture *f, const char *host, const struct http_tls 
 	assert_null(strstr(f->result.error.msg, "secret"));
 }
 
-static void a_trusted_server_is_talked_to(void **state)
+static void trusted_server_is_accepted(void **state)
 {
 	struct http_fixture *f = *state;
 	const struct http_tls by_file = {.ca_file = certs.path[CERTS_CA]}, by_pem = {.ca_pem = certs.pem[CERTS_CA]};
@@ -86,29 +91,26 @@ static void settings_never_share_a_connection_with_laxer_ones(void **state)
 static void calls_side_by_side_keep_their_own_settings(void **state)
 {
 	struct http_fixture *f = *state;
-	const struct http_tls lax = {.insecure_skip_verify = true}, strict = {0};
-	struct http_result results[8] = {0};
+	const struct http_tls lax = {.insecure_skip_verify = true}, strict = {.ca_pem = certs.pem[CERTS_OTHER_CA]};
+	enum { N = 8 };
+	struct http_result *results = http_fixture_results(f, N);
 	struct err e;
 	char url[64];
 	serve(f, CERTS_SERVER, CERTS__COUNT);
 	snprintf(url, sizeof url, "https://127.0.0.1:%d/echo", http_server_port(f->server));
-	for (size_t i = 0; i < COUNT(results); i++) {
-		struct http_request r = {.method = "GET",
-		                         .url = url,
-		                         .tls = i % 2 ? &strict : &lax,
-
-		                         .timeout_ms = FIXTURE_LIMIT_MS};
+	for (size_t i = 0; i < N; i++) {
+		struct http_request r = {
+		        .method = "GET", .url = url, .tls = i % 2 ? &strict : &lax, .timeout_ms = FIXTURE_LIMIT_MS};
 		assert_int_equal(http_client_submit(f->client, &r, http_result_keep, &results[i], NULL, &e), 0);
 	}
-	for (size_t i = 0; i < COUNT(results); i++) {
+	for (size_t i = 0; i < N; i++) {
 		assert_true(test_loop_until(f->loop, &results[i].done, 1, FIXTURE_LIMIT_MS));
-		assert_int_equal(results[i].status, i % 2 ? 0 : 200);
-		assert_int_equal(results[i].error.kind, i % 2 ? ERR_TLS : ERR_NONE);
-		http_result_done(&results[i]);
+		if (results[i].status != (i % 2 ? 0 : 200) || results[i].error.kind != (i % 2 ? ERR_TLS : ERR_NONE))
+			fail_msg("call %zu: status %d, %s", i, results[i].status, results[i].error.msg);
 	}
 }
 
-static void a_server_of_an_unknown_authority_is_refused(void **state)
+static void server_of_an_unknown_authority_is_refused(void **state)
 {
 	struct http_fixture *f = *state;
 	const struct http_tls other = {.ca_file = certs.path[CERTS_OTHER_CA]};
@@ -125,20 +127,20 @@ static void a_server_of_an_unknown_authority_is_refused(void **state)
 	assert_int_equal(f->result.status, 200);
 }
 
-static void an_expired_certificate_is_refused_with_its_date(void **state)
+static void expired_certificate_is_refused_with_its_date(void **state)
 {
 	struct http_fixture *f = *state;
 	const struct http_tls tls = {.ca_file = certs.path[CERTS_CA]};
 	serve(f, CERTS_EXPIRED, CERTS__COUNT);
 	get(f, "127.0.0.1", &tls);
 	http_fixture_assert_error(f, ERR_TLS, "\"gpuscale expired server\" expired on 2021-01-01T00:00:00Z; renew it");
-	// What was said of this certificate is not told of another server.
+	// An error about this certificate is not reported for another server.
 	http_fixture_serve(f, (struct http_server_options){0});
 	get(f, "127.0.0.1", &tls);
 	http_fixture_assert_error(f, ERR_TLS, "does not speak TLS");
 }
 
-static void a_certificate_for_another_name_is_refused_unless_that_name_is_asked_for(void **state)
+static void certificate_for_another_name_is_refused_unless_that_name_is_asked_for(void **state)
 {
 	struct http_fixture *f = *state;
 	struct http_tls tls = {.ca_file = certs.path[CERTS_CA]};
@@ -158,7 +160,7 @@ static void a_certificate_for_another_name_is_refused_unless_that_name_is_asked_
 	assert_non_null(strstr(f->result.body, host));
 }
 
-static void a_client_certificate_is_shown_when_there_is_one(void **state)
+static void client_certificate_is_presented_when_configured(void **state)
 {
 	struct http_fixture *f = *state;
 	const struct http_tls none = {.ca_file = certs.path[CERTS_CA]};
@@ -186,7 +188,37 @@ static void a_client_certificate_is_shown_when_there_is_one(void **state)
 	http_fixture_assert_error(f, ERR_TLS, "/nonexistent/c.pem");
 }
 
-static void a_missing_or_broken_ca_is_an_error(void **state)
+static void named_pipe_in_place_of_a_file_is_refused_at_once(void **state)
+{
+	struct http_fixture *f = *state;
+	char dir[] = "/tmp/tls-test-XXXXXX", path[64];
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof path, "%s/pipe", dir);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	const struct http_tls tls[] = {{.ca_file = path},
+	                               {.cert_file = path, .key_file = certs.path[CERTS_CLIENT + 1]},
+	                               {.cert_file = certs.path[CERTS_CLIENT], .key_file = path}};
+	const struct http_server_options servers[] = {
+	        {.tls_cert_file = path, .tls_key_file = certs.path[CERTS_SERVER + 1]},
+	        {.tls_cert_file = certs.path[CERTS_SERVER], .tls_key_file = path},
+	        {.tls_cert_file = certs.path[CERTS_SERVER],
+	         .tls_key_file = certs.path[CERTS_SERVER + 1],
+	         .tls_client_ca_file = path}};
+	serve(f, CERTS_SERVER, 0);
+	struct http_tls_set *set;
+	struct err e;
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(http_tls_get(f->client, &tls[i], &set, &e), -1);
+		assert_non_null(strstr(e.msg, "pipe: expected a regular file, found a named pipe"));
+		SSL_CTX *ctx;
+		assert_int_equal(http_server_tls_new(&servers[i], &ctx, &e), -1);
+		assert_non_null(strstr(e.msg, "pipe: expected a regular file, found a named pipe"));
+	}
+	unlink(path);
+	rmdir(dir);
+}
+
+static void missing_or_broken_ca_is_an_error(void **state)
 {
 	struct http_fixture *f = *state;
 	const struct http_tls missing = {.ca_file = "/nonexistent/ca.pem"}, broken = {.ca_pem = "not a certificate"};
@@ -197,7 +229,7 @@ static void a_missing_or_broken_ca_is_an_error(void **state)
 	http_fixture_assert_error(f, ERR_TLS, "CA");
 }
 
-static void the_wrong_scheme_is_recognised(void **state)
+static void wrong_scheme_is_recognised(void **state)
 {
 	struct http_fixture *f = *state;
 	get(f, "127.0.0.1", NULL); // https to a plain server
@@ -207,7 +239,7 @@ static void the_wrong_scheme_is_recognised(void **state)
 	assert_true(f->result.error.kind == ERR_UNREACHABLE || f->result.error.kind == ERR_PROTOCOL);
 }
 
-static void a_server_that_never_shakes_hands_ends_at_the_connect_timeout(void **state)
+static void server_that_never_shakes_hands_ends_at_the_connect_timeout(void **state)
 {
 	struct http_fixture *f = *state;
 	static const struct raw_step silence[] = {STEP(RAW_READ_REQUEST)};
@@ -259,17 +291,18 @@ static void server_settings_that_do_not_fit_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        TEST(a_trusted_server_is_talked_to),
+	        TEST(trusted_server_is_accepted),
 	        TEST(tls_connections_are_kept),
 	        TEST(settings_never_share_a_connection_with_laxer_ones),
 	        TEST(calls_side_by_side_keep_their_own_settings),
-	        TEST(a_server_of_an_unknown_authority_is_refused),
-	        TEST(an_expired_certificate_is_refused_with_its_date),
-	        TEST(a_certificate_for_another_name_is_refused_unless_that_name_is_asked_for),
-	        TEST(a_client_certificate_is_shown_when_there_is_one),
-	        TEST(a_missing_or_broken_ca_is_an_error),
-	        TEST(the_wrong_scheme_is_recognised),
-	        TEST(a_server_that_never_shakes_hands_ends_at_the_connect_timeout),
+	        TEST(server_of_an_unknown_authority_is_refused),
+	        TEST(expired_certificate_is_refused_with_its_date),
+	        TEST(certificate_for_another_name_is_refused_unless_that_name_is_asked_for),
+	        TEST(client_certificate_is_presented_when_configured),
+	        TEST(named_pipe_in_place_of_a_file_is_refused_at_once),
+	        TEST(missing_or_broken_ca_is_an_error),
+	        TEST(wrong_scheme_is_recognised),
+	        TEST(server_that_never_shakes_hands_ends_at_the_connect_timeout),
 	        TEST(server_settings_that_do_not_fit_are_refused),
 	};
 	return cmocka_run_group_tests(tests, make_certs, remove_certs);

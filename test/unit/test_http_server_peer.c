@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/http_server_peer.h"
+#include "base/http/http_server_peer.h"
 
 #include <event2/event.h>
 #include <openssl/ec.h>
@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "base/tls_self_signed.h"
+#include "base/http/tls_self_signed.h"
 #include "test/support/certs.h"
 #include "test/support/http_fixture.h"
 
@@ -68,7 +68,7 @@ static const char *ask(struct http_fixture *f, const char *path, const struct ht
 	return f->result.body;
 }
 
-static void a_certificate_means_what_the_authority_behind_it_means(void **state)
+static void certificate_means_what_the_authority_behind_it_means(void **state)
 {
 	struct http_fixture *f = *state;
 	struct err e;
@@ -138,7 +138,7 @@ static void make_client(const char *name, int name_len, int organizations, bool 
 	EVP_PKEY_free(pair);
 }
 
-static void a_subject_that_could_be_misread_is_refused(void **state)
+static void subject_that_could_be_misread_is_refused(void **state)
 {
 	struct http_fixture *f = *state;
 	char longest[TLS_SUBJECT_NAME_BYTES + 1];
@@ -177,7 +177,7 @@ static void a_subject_that_could_be_misread_is_refused(void **state)
 	}
 }
 
-static void without_tls_there_is_no_certificate(void **state)
+static void certificate_is_absent_without_tls(void **state)
 {
 	struct http_fixture *f = *state;
 	struct err e;
@@ -188,7 +188,7 @@ static void without_tls_there_is_no_certificate(void **state)
 	tls_trust_free(ours);
 }
 
-static void a_bundle_that_is_not_all_certificates_is_refused(void **state)
+static void bundle_that_is_not_all_certificates_is_refused(void **state)
 {
 	char cut[16384];
 	struct err e;
@@ -203,7 +203,7 @@ static void a_bundle_that_is_not_all_certificates_is_refused(void **state)
 	assert_int_equal(e.kind, ERR_LIMIT);
 }
 
-static void a_certificate_made_in_memory_serves(void **state)
+static void certificate_created_in_memory_is_served(void **state)
 {
 	struct http_fixture *f = *state;
 	static const char *const names[] = {"localhost", "metrics.gpuscale-system.svc"};
@@ -231,7 +231,7 @@ static void a_certificate_made_in_memory_serves(void **state)
 	buf_done(&key);
 }
 
-static void a_pair_in_memory_that_does_not_fit_is_refused(void **state)
+static void pair_in_memory_that_does_not_fit_is_refused(void **state)
 {
 	struct http_fixture *f = *state;
 	static const struct {
@@ -258,7 +258,7 @@ static bool admit_paths_with_e(void *arg, struct http_exchange *x)
 	return false;
 }
 
-static void what_is_not_admitted_reaches_no_handler(void **state)
+static void refused_peer_reaches_no_handler(void **state)
 {
 	struct http_fixture *f = *state;
 	int asked = 0;
@@ -288,7 +288,7 @@ static void handle_groups(void *arg, struct http_exchange *x)
 	http_exchange_reply_text(x, 200, text);
 }
 
-static void a_header_that_comes_several_times_is_seen_each_time(void **state)
+static void repeated_header_is_available_each_time(void **state)
 {
 	struct http_fixture *f = *state;
 	struct err e;
@@ -302,20 +302,20 @@ static void a_header_that_comes_several_times_is_seen_each_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_setup_teardown(a_certificate_means_what_the_authority_behind_it_means,
+	        cmocka_unit_test_setup_teardown(certificate_means_what_the_authority_behind_it_means,
 	                                        http_fixture_setup, http_fixture_teardown),
-	        cmocka_unit_test_setup_teardown(a_subject_that_could_be_misread_is_refused, http_fixture_setup,
+	        cmocka_unit_test_setup_teardown(subject_that_could_be_misread_is_refused, http_fixture_setup,
 	                                        http_fixture_teardown),
-	        cmocka_unit_test_setup_teardown(without_tls_there_is_no_certificate, http_fixture_setup,
+	        cmocka_unit_test_setup_teardown(certificate_is_absent_without_tls, http_fixture_setup,
 	                                        http_fixture_teardown),
-	        cmocka_unit_test(a_bundle_that_is_not_all_certificates_is_refused),
-	        cmocka_unit_test_setup_teardown(a_certificate_made_in_memory_serves, http_fixture_setup,
+	        cmocka_unit_test(bundle_that_is_not_all_certificates_is_refused),
+	        cmocka_unit_test_setup_teardown(certificate_created_in_memory_is_served, http_fixture_setup,
 	                                        http_fixture_teardown),
-	        cmocka_unit_test_setup_teardown(a_pair_in_memory_that_does_not_fit_is_refused, http_fixture_setup,
+	        cmocka_unit_test_setup_teardown(pair_in_memory_that_does_not_fit_is_refused, http_fixture_setup,
 	                                        http_fixture_teardown),
-	        cmocka_unit_test_setup_teardown(what_is_not_admitted_reaches_no_handler, http_fixture_setup,
+	        cmocka_unit_test_setup_teardown(refused_peer_reaches_no_handler, http_fixture_setup,
 	                                        http_fixture_teardown),
-	        cmocka_unit_test_setup_teardown(a_header_that_comes_several_times_is_seen_each_time, http_fixture_setup,
+	        cmocka_unit_test_setup_teardown(repeated_header_is_available_each_time, http_fixture_setup,
 	                                        http_fixture_teardown),
 	};
 	return cmocka_run_group_tests(tests, make_certs, remove_certs);

@@ -13,8 +13,9 @@
 
 #include <cmocka.h>
 
-#include "base/http_parse.h"
+#include "base/http/http_parse.h"
 #include "test/support/http_fixture.h"
+#include "test/support/http_request.h"
 
 #define HOST "Host: test\r\n"
 
@@ -31,6 +32,7 @@ static void requests_that_break_the_rules_get_their_status(void **state)
 	        {"GET /%zz HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 400 "},
 	        {"GET /%00 HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 400 "},
 	        {"GET nowhere HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 400 "},
+	        {"GET http:///echo HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 400 "}, // an empty host
 	        {"GET / HTTP/2.0\r\n" HOST "\r\n", "HTTP/1.1 505 "},
 	        {"GET / FTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 400 "},
 	        {"GET / HTTP/1.1\r\n" HOST "Folded: a\r\n b\r\n\r\n", "HTTP/1.1 400 "},
@@ -105,7 +107,7 @@ static void head_gets_the_length_and_no_body(void **state)
 	assert_null(strstr(reply, "Content-Length"));
 }
 
-static void a_flood_of_headers_gets_431_and_a_long_line_414(void **state)
+static void flood_of_headers_gets_431_and_a_long_line_414(void **state)
 {
 	struct http_fixture *f = *state;
 	static const struct {
@@ -171,12 +173,12 @@ static void send_on_after_a_refusal(struct http_fixture *f, int pieces, long pau
 	close(fd);
 }
 
-static void a_refusal_is_not_reset_away_by_what_the_client_still_sends(void **state)
+static void refusal_is_not_reset_away_by_what_the_client_still_sends(void **state)
 {
 	send_on_after_a_refusal(*state, 40, 1);
 }
 
-static void nor_when_the_server_was_held_up_meanwhile(void **state)
+static void refusal_is_not_reset_away_when_the_server_was_held_up(void **state)
 {
 	send_on_after_a_refusal(*state, 3, 1200);
 }
@@ -203,7 +205,7 @@ static void pipelined_requests_are_answered_in_order(void **state)
 	raw_client_free(c);
 }
 
-static void a_pipelined_request_waits_for_a_late_reply(void **state)
+static void pipelined_request_waits_for_a_late_reply(void **state)
 {
 	struct http_fixture *f = *state;
 	struct raw_client *c = http_fixture_dial(f);
@@ -244,11 +246,11 @@ int main(void)
 	        TEST(requests_that_break_the_rules_get_their_status),
 	        TEST(odd_but_lawful_requests_are_served),
 	        TEST(head_gets_the_length_and_no_body),
-	        TEST(a_flood_of_headers_gets_431_and_a_long_line_414),
-	        TEST(a_refusal_is_not_reset_away_by_what_the_client_still_sends),
-	        TEST(nor_when_the_server_was_held_up_meanwhile),
+	        TEST(flood_of_headers_gets_431_and_a_long_line_414),
+	        TEST(refusal_is_not_reset_away_by_what_the_client_still_sends),
+	        TEST(refusal_is_not_reset_away_when_the_server_was_held_up),
 	        TEST(pipelined_requests_are_answered_in_order),
-	        TEST(a_pipelined_request_waits_for_a_late_reply),
+	        TEST(pipelined_request_waits_for_a_late_reply),
 	        TEST(idle_connections_can_be_dropped_and_others_go_on),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a reply that comes piece by piece arrives piece by piece, its owner hears once when the client leaves, and a
 // client that does not read costs no more than the ceiling.
-#include "base/http_server.h"
+#include "base/http/http_server.h"
 
 #include <event2/event.h>
 #include <setjmp.h>
@@ -15,6 +15,7 @@
 #include "test/support/apart.h"
 #include "test/support/certs.h"
 #include "test/support/http_fixture.h"
+#include "test/support/http_stream.h"
 
 #define GET      "GET /stream HTTP/1.1\r\nHost: test\r\n\r\n"
 #define GET_ECHO "GET /echo HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n"
@@ -150,7 +151,7 @@ static void head_gets_the_headers_only(void **state)
 	raw_client_free(c);
 }
 
-static void the_owner_hears_once_when_the_client_leaves(void **state)
+static void owner_is_notified_once_when_the_client_leaves(void **state)
 {
 	struct http_fixture *f = *state;
 	for (int how = 0; how < 3; how++) {
@@ -178,7 +179,7 @@ static void the_owner_hears_once_when_the_client_leaves(void **state)
 	}
 }
 
-static void a_stream_outlives_the_idle_time_and_then_ends_like_any_reply(void **state)
+static void stream_outlives_the_idle_time_and_then_ends_like_any_reply(void **state)
 {
 	struct http_fixture *f = *state;
 	struct stream s;
@@ -197,16 +198,17 @@ static void a_stream_outlives_the_idle_time_and_then_ends_like_any_reply(void **
 }
 
 // The client's event loop is the server's: a client that shall not read gets a reply that is written without a turn.
-static void a_reader_over_the_backlog_is_cut_off(void **state)
+static void reader_over_the_backlog_is_cut_off(void **state)
 {
 	struct http_fixture *f = *state;
 	struct stream s;
 	enum { MAX = 64 * 1024, PIECE = 4096 };
 	char piece[PIECE];
 	memset(piece, 'p', sizeof piece);
-	serve(f, &s, (struct http_server_options){.max_backlog_bytes = MAX});
+	serve(f, &s, (struct http_server_options){0});
 	struct raw_client *c = dial(f, &s, GET);
 	struct http_exchange *x = s.x;
+	http_exchange_limit_backlog(x, MAX);
 	for (int i = 0; i < 2 * MAX / PIECE; i++)
 		http_exchange_write(x, piece, sizeof piece);
 	assert_int_equal(s.closed, 0); // never from within a write
@@ -218,6 +220,7 @@ static void a_reader_over_the_backlog_is_cut_off(void **state)
 	c = dial(f, &s, GET); // one piece that alone is too large; and its owner ends it before it hears
 	char *large = calloc(1, MAX + 1);
 	assert_non_null(large);
+	http_exchange_limit_backlog(s.x, MAX);
 	http_exchange_write(s.x, large, MAX + 1);
 	http_exchange_write(s.x, "more", 4);
 	http_exchange_end(s.x);
@@ -228,7 +231,7 @@ static void a_reader_over_the_backlog_is_cut_off(void **state)
 	raw_client_free(c);
 }
 
-static void a_client_that_takes_nothing_is_cut_after_the_idle_time(void **state)
+static void client_that_takes_nothing_is_cut_after_the_idle_time(void **state)
 {
 	struct http_fixture *f = *state;
 	struct stream s;
@@ -275,7 +278,7 @@ static void handle_abort(void *arg, struct http_exchange *x)
 	http_exchange_abort(x);
 }
 
-static void a_handler_may_abort_at_once(void **state)
+static void handler_may_abort_at_once(void **state)
 {
 	struct http_fixture *f = *state;
 	struct err e;
@@ -285,7 +288,7 @@ static void a_handler_may_abort_at_once(void **state)
 	http_fixture_assert_error(f, ERR_UNREACHABLE, "closed the connection without a reply");
 }
 
-static void nobody_to_stream_to_is_said_at_the_start(void **state)
+static void missing_client_is_reported_at_the_start_of_a_stream(void **state)
 {
 	struct http_fixture *f = *state;
 	struct stream s;
@@ -306,7 +309,7 @@ static void nobody_to_stream_to_is_said_at_the_start(void **state)
 	TEST_BECOMES(f->loop, open_connections(f) == 0);
 }
 
-static void freeing_the_server_tells_the_owners(void **state)
+static void freeing_the_server_notifies_the_owners(void **state)
 {
 	struct http_fixture *f = *state;
 	struct stream s;
@@ -348,14 +351,14 @@ int main(void)
 	        TEST(pieces_arrive_one_by_one_as_chunks),
 	        TEST(http_1_0_gets_the_body_as_it_is_and_the_end_of_the_connection),
 	        TEST(head_gets_the_headers_only),
-	        TEST(the_owner_hears_once_when_the_client_leaves),
-	        TEST(a_stream_outlives_the_idle_time_and_then_ends_like_any_reply),
-	        TEST(a_reader_over_the_backlog_is_cut_off),
-	        TEST(a_client_that_takes_nothing_is_cut_after_the_idle_time),
+	        TEST(owner_is_notified_once_when_the_client_leaves),
+	        TEST(stream_outlives_the_idle_time_and_then_ends_like_any_reply),
+	        TEST(reader_over_the_backlog_is_cut_off),
+	        TEST(client_that_takes_nothing_is_cut_after_the_idle_time),
 	        TEST(aborting_closes_without_an_end),
-	        TEST(a_handler_may_abort_at_once),
-	        TEST(nobody_to_stream_to_is_said_at_the_start),
-	        TEST(freeing_the_server_tells_the_owners),
+	        TEST(handler_may_abort_at_once),
+	        TEST(missing_client_is_reported_at_the_start_of_a_stream),
+	        TEST(freeing_the_server_notifies_the_owners),
 	        TEST(streams_work_over_tls_too),
 	};
 	return test_run_apart(tests, COUNT(tests));

@@ -60,7 +60,7 @@ static const struct walk walks[] = {
          {{0, 10, ASIS, 2, NONE, FINE}, // the queue asks for 1, the load for 2
           {0, 10, ASIS, 2, NONE, FINE},
           {0, 10, ASIS, 0, DOWN, REACHED},
-          {0, GONE, ASIS, 0, NONE, IDLE}, // nobody is there to have a load
+          {0, GONE, ASIS, 0, NONE, IDLE}, // without replicas there is no load
           {0, GONE, ASIS, 0, NONE, IDLE},
           END}},
         {"with minReplicas 0 it is never below 1 before",
@@ -83,7 +83,7 @@ static const struct walk walks[] = {
           {0, 10, ASIS, 2, NONE, FINE},
           {0, 10, ASIS, 0, DOWN, REACHED},
           END}},
-        {"an outage of the activation signal is no silence, and breaks it",
+        {"an outage of the activation signal is not a lack of activity, and restarts the timer",
          1,
          2,
          {.after_ms = 30000},
@@ -137,7 +137,7 @@ static const struct walk walks[] = {
           {0, GONE, 0, 3, HELD, REASON_ALL_SIGNALS_MISSING},
           END}},
         {"as many as the signals ask for, when they can", 1, 0, {.after_ms = 30000}, {{20, 50, 0, 5, UP, WAKE}, END}},
-        {"at zero and blind, it stays and says so",
+        {"at zero and without data, it stays and the trace says so",
          1,
          0,
          {.after_ms = 30000},
@@ -188,7 +188,7 @@ static void start(struct engine *e, int32_t min, int32_t replicas, const struct 
 	engine_start(e);
 }
 
-static void targets_fall_asleep_and_wake_as_told(void **state)
+static void target_follows_each_sequence(void **state)
 {
 	for (size_t i = 0; i < sizeof walks / sizeof walks[0]; i++) {
 		const struct walk *w = &walks[i];
@@ -247,7 +247,7 @@ static void guards_do_not_keep_it_below_its_minimum(void **state)
 	engine_done(&e);
 }
 
-static void a_window_that_still_shows_activity_keeps_it_awake(void **state)
+static void window_that_still_shows_activity_keeps_it_awake(void **state)
 {
 	struct engine e;
 	start(&e, 1, 2, &(struct policy_idle){.after_ms = 0});
@@ -262,7 +262,7 @@ static void a_window_that_still_shows_activity_keeps_it_awake(void **state)
 	engine_done(&e);
 }
 
-static void what_is_pending_is_told_before(void **state)
+static void pending_idle_is_traced(void **state)
 {
 	struct engine e;
 	start(&e, 1, 2, &(struct policy_idle){.after_ms = 60000});
@@ -278,7 +278,7 @@ static void what_is_pending_is_told_before(void **state)
 	engine_done(&e);
 }
 
-static void a_fallback_brings_it_back_when_nothing_can_be_seen(void **state)
+static void fallback_brings_it_back_when_nothing_can_be_seen(void **state)
 {
 	struct engine e;
 	start(&e, 1, 0, &(struct policy_idle){.after_ms = 60000});
@@ -286,7 +286,7 @@ static void a_fallback_brings_it_back_when_nothing_can_be_seen(void **state)
 	engine_start(&e);
 	engine_show_state(&e, 1, OBS_EMPTY);
 	engine_show(&e, 0, 0);
-	for (int i = 0; i < 5; i++, e.now_ms += 15000) // a load without pods is no failure
+	for (int i = 0; i < 5; i++, e.now_ms += 15000) // missing load without pods is not a failure
 		assert_int_equal(engine_tick(&e)->desired, 0);
 	engine_show_state(&e, 0, OBS_FAILED);
 	assert_int_equal(engine_tick(&e)->desired, 0);
@@ -296,7 +296,7 @@ static void a_fallback_brings_it_back_when_nothing_can_be_seen(void **state)
 	engine_done(&e);
 }
 
-static void without_idle_a_target_at_zero_is_left_alone(void **state)
+static void target_at_zero_is_left_alone_without_idle(void **state)
 {
 	struct engine e;
 	start(&e, 1, 0, &(struct policy_idle){.after_ms = 60000});
@@ -311,7 +311,7 @@ static void without_idle_a_target_at_zero_is_left_alone(void **state)
 	engine_done(&e);
 }
 
-static void the_timer_survives_another_policy_that_means_the_same(void **state)
+static void timer_survives_another_policy_that_means_the_same(void **state)
 {
 	for (int same = 0; same <= 1; same++) {
 		struct engine e, next;
@@ -340,14 +340,14 @@ static void the_timer_survives_another_policy_that_means_the_same(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(targets_fall_asleep_and_wake_as_told),
+	        cmocka_unit_test(target_follows_each_sequence),
 	        cmocka_unit_test(waking_does_not_wait_for_rate_cooldown_or_windows),
 	        cmocka_unit_test(guards_do_not_keep_it_below_its_minimum),
-	        cmocka_unit_test(a_window_that_still_shows_activity_keeps_it_awake),
-	        cmocka_unit_test(what_is_pending_is_told_before),
-	        cmocka_unit_test(a_fallback_brings_it_back_when_nothing_can_be_seen),
-	        cmocka_unit_test(without_idle_a_target_at_zero_is_left_alone),
-	        cmocka_unit_test(the_timer_survives_another_policy_that_means_the_same),
+	        cmocka_unit_test(window_that_still_shows_activity_keeps_it_awake),
+	        cmocka_unit_test(pending_idle_is_traced),
+	        cmocka_unit_test(fallback_brings_it_back_when_nothing_can_be_seen),
+	        cmocka_unit_test(target_at_zero_is_left_alone_without_idle),
+	        cmocka_unit_test(timer_survives_another_policy_that_means_the_same),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

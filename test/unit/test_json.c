@@ -13,12 +13,13 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/json_read.h"
-#include "base/json_write.h"
+#include "base/json/json_read.h"
+#include "base/json/json_scan.h"
+#include "base/json/json_write.h"
 
 #define N(rows) (sizeof(rows) / sizeof(rows)[0])
 
-static void test_valid_json_is_read(void **state)
+static void valid_json_is_read(void **state)
 {
 	static const char *const rows[] = {
 	        "{}",
@@ -43,7 +44,7 @@ static void test_valid_json_is_read(void **state)
 	}
 }
 
-static void test_what_is_not_json_is_refused_with_line_and_column(void **state)
+static void malformed_json_is_refused_with_line_and_column(void **state)
 {
 	static const struct {
 		const char *text, *says;
@@ -100,7 +101,7 @@ static void test_what_is_not_json_is_refused_with_line_and_column(void **state)
 	}
 }
 
-static void test_embedded_nul_is_refused(void **state)
+static void embedded_nul_is_refused(void **state)
 {
 	struct err e;
 	assert_null(json_read("{}\0", 3, &e));
@@ -111,7 +112,7 @@ static void test_embedded_nul_is_refused(void **state)
 	assert_int_equal(e.kind, ERR_PROTOCOL);
 }
 
-static void test_only_len_bytes_are_read(void **state)
+static void only_len_bytes_are_read(void **state)
 {
 	cJSON *tree = json_read("[1]garbage", 3, NULL);
 	assert_non_null(tree);
@@ -123,7 +124,7 @@ static void test_only_len_bytes_are_read(void **state)
 	cJSON_Delete(tree);
 }
 
-static void test_depth_and_size_and_number_ceilings(void **state)
+static void depth_and_size_and_number_ceilings(void **state)
 {
 	struct err e;
 	char nested[4 * JSON_DEPTH_MAX];
@@ -163,7 +164,7 @@ static void test_depth_and_size_and_number_ceilings(void **state)
 	assert_int_equal(e.kind, ERR_LIMIT);
 }
 
-static void test_members_are_found_by_exact_name(void **state)
+static void members_are_found_by_exact_name(void **state)
 {
 	static const char text[] = "{\"a\":\"x\",\"A\":\"y\",\"n\":3,\"o\":{},\"z\":null}";
 	cJSON *tree = json_read(text, sizeof text - 1, NULL);
@@ -184,7 +185,7 @@ static void test_members_are_found_by_exact_name(void **state)
 	cJSON_Delete(tree);
 }
 
-static void test_integers_are_whole_and_in_range(void **state)
+static void integers_are_whole_and_in_range(void **state)
 {
 	static const struct {
 		const char *json;
@@ -248,7 +249,7 @@ static void write_sample(struct buf *b, int indent)
 	json_write_object_end(&w);
 }
 
-static void test_commas_and_nesting_are_the_writers_business(void **state)
+static void commas_and_nesting_are_the_writers_business(void **state)
 {
 	struct buf b;
 	buf_init(&b, 1000);
@@ -272,7 +273,7 @@ static void test_commas_and_nesting_are_the_writers_business(void **state)
 	buf_done(&b);
 }
 
-static void test_strings_are_escaped_and_valid_utf8(void **state)
+static void strings_are_escaped_and_valid_utf8(void **state)
 {
 	static const struct {
 		const char *text, *json;
@@ -308,7 +309,7 @@ static void test_strings_are_escaped_and_valid_utf8(void **state)
 	buf_done(&b);
 }
 
-static void test_numbers_that_json_has_not_become_null(void **state)
+static void numbers_that_json_has_not_become_null(void **state)
 {
 	struct buf b;
 	struct json_writer w;
@@ -325,7 +326,7 @@ static void test_numbers_that_json_has_not_become_null(void **state)
 	buf_done(&b);
 }
 
-static void test_too_deep_or_too_long_sets_failed(void **state)
+static void too_deep_or_too_long_sets_failed(void **state)
 {
 	struct buf b;
 	struct json_writer w;
@@ -351,17 +352,17 @@ static void test_too_deep_or_too_long_sets_failed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_valid_json_is_read),
-	        cmocka_unit_test(test_what_is_not_json_is_refused_with_line_and_column),
-	        cmocka_unit_test(test_embedded_nul_is_refused),
-	        cmocka_unit_test(test_only_len_bytes_are_read),
-	        cmocka_unit_test(test_depth_and_size_and_number_ceilings),
-	        cmocka_unit_test(test_members_are_found_by_exact_name),
-	        cmocka_unit_test(test_integers_are_whole_and_in_range),
-	        cmocka_unit_test(test_commas_and_nesting_are_the_writers_business),
-	        cmocka_unit_test(test_strings_are_escaped_and_valid_utf8),
-	        cmocka_unit_test(test_numbers_that_json_has_not_become_null),
-	        cmocka_unit_test(test_too_deep_or_too_long_sets_failed),
+	        cmocka_unit_test(valid_json_is_read),
+	        cmocka_unit_test(malformed_json_is_refused_with_line_and_column),
+	        cmocka_unit_test(embedded_nul_is_refused),
+	        cmocka_unit_test(only_len_bytes_are_read),
+	        cmocka_unit_test(depth_and_size_and_number_ceilings),
+	        cmocka_unit_test(members_are_found_by_exact_name),
+	        cmocka_unit_test(integers_are_whole_and_in_range),
+	        cmocka_unit_test(commas_and_nesting_are_the_writers_business),
+	        cmocka_unit_test(strings_are_escaped_and_valid_utf8),
+	        cmocka_unit_test(numbers_that_json_has_not_become_null),
+	        cmocka_unit_test(too_deep_or_too_long_sets_failed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

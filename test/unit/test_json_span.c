@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a text is whole exactly when it is one JSON value, so that what is absent from it is absent and not cut off.
-#include "k8s/json_span.h"
+#include "base/json/json_span.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ static bool is_whole(const char *text, size_t len)
 	return whole;
 }
 
-static void what_is_json_is_whole(void **state)
+static void valid_json_is_whole(void **state)
 {
 	static const char *const texts[] = {
 	        "{}",     "[]",         " {\"a\":1}\n",      "null",     "true",
@@ -35,7 +35,7 @@ static void what_is_json_is_whole(void **state)
 			fail_msg("%s is none", texts[i]);
 }
 
-static void what_is_not_json_is_not(void **state)
+static void malformed_json_is_not_whole(void **state)
 {
 	static const char *const texts[] = {
 	        "",           " ",          "{",         "}",          "[}",          "{]",
@@ -51,7 +51,7 @@ static void what_is_not_json_is_not(void **state)
 	assert_false(json_span_is_whole((struct json_span){0}));
 }
 
-static void a_text_cut_off_anywhere_is_not_whole(void **state)
+static void text_cut_off_anywhere_is_not_whole(void **state)
 {
 	static const char text[] = "{\"a\":[1,{\"b\":\"c\\\\\"},true],\"d\":{\"e\":-1.5e-3}}";
 	for (size_t len = 0; len < sizeof text - 1; len++)
@@ -68,7 +68,7 @@ static void depth_has_a_ceiling(void **state)
 	assert_true(is_whole(text + 1, sizeof text - 2));
 }
 
-static void the_first_byte_says_what_a_value_is(void **state)
+static void first_byte_determines_the_type_of_a_value(void **state)
 {
 	static const char *const values[] = {"{}", "[]", "\"x\"", "true", "false", "null", "7", "-7"};
 	static const char kinds[] = "{[\"tfn00";
@@ -81,11 +81,11 @@ static void the_first_byte_says_what_a_value_is(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(what_is_json_is_whole),
-	        cmocka_unit_test(what_is_not_json_is_not),
-	        cmocka_unit_test(a_text_cut_off_anywhere_is_not_whole),
+	        cmocka_unit_test(valid_json_is_whole),
+	        cmocka_unit_test(malformed_json_is_not_whole),
+	        cmocka_unit_test(text_cut_off_anywhere_is_not_whole),
 	        cmocka_unit_test(depth_has_a_ceiling),
-	        cmocka_unit_test(the_first_byte_says_what_a_value_is),
+	        cmocka_unit_test(first_byte_determines_the_type_of_a_value),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

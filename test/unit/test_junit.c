@@ -9,9 +9,9 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "scenario/junit.h"
+#include "policies/test/junit.h"
 
-static void a_report_has_suites_cases_and_their_sums(void **state)
+static void report_has_suites_cases_and_their_sums(void **state)
 {
 	(void)state;
 	struct junit j;
@@ -88,7 +88,7 @@ static void texts_are_escaped(void **state)
 	}
 }
 
-static void a_report_past_its_ceiling_is_an_error_not_half_a_file(void **state)
+static void report_past_its_ceiling_is_an_error_not_half_a_file(void **state)
 {
 	(void)state;
 	struct junit j;
@@ -107,9 +107,9 @@ static void a_report_past_its_ceiling_is_an_error_not_half_a_file(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_report_has_suites_cases_and_their_sums),
+	        cmocka_unit_test(report_has_suites_cases_and_their_sums),
 	        cmocka_unit_test(texts_are_escaped),
-	        cmocka_unit_test(a_report_past_its_ceiling_is_an_error_not_half_a_file),
+	        cmocka_unit_test(report_past_its_ceiling_is_an_error_not_half_a_file),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

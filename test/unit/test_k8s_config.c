@@ -14,7 +14,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "k8s/k8s_config.h"
+#include "k8s/client/k8s_config_load.h"
 
 struct fixture {
 	char folder[64];
@@ -140,7 +140,7 @@ static void relative_paths_start_at_their_file(void **state)
 	assert_string_equal(f->config.namespace_name, "serving");
 }
 
-static void the_first_file_of_a_list_wins_per_entry(void **state)
+static void first_file_of_a_list_wins_per_entry(void **state)
 {
 	struct fixture *f = *state;
 	char first[128], second[128], list[512];
@@ -163,7 +163,7 @@ static void the_first_file_of_a_list_wins_per_entry(void **state)
 	assert_null(f->config.token);
 }
 
-static void the_home_folder_is_the_default(void **state)
+static void home_folder_is_the_default(void **state)
 {
 	struct fixture *f = *state;
 	char folder[128];
@@ -219,7 +219,7 @@ static const struct refusal refusals[] = {
          "cluster \"x\" does not exist"},
         {"no server", CONFIG("", "token: t"), ERR_INPUT, "cluster \"c\": server: missing"},
         {"no scheme", CONFIG("server: h:6443", "token: t"), ERR_INPUT, "https://"},
-        {"no host", CONFIG("server: 'https:///'", "token: t"), ERR_INPUT, "names no host"},
+        {"no host", CONFIG("server: 'https:///'", "token: t"), ERR_INPUT, "has no host"},
         {"a password in the URL", CONFIG("server: 'https://n:hush@h'", ""), ERR_INPUT, "password inside"},
         {"a map for a text", CONFIG("server: {a: b}", "token: t"), ERR_INPUT, "server: must be a text"},
         {"a user that is a text",
@@ -258,7 +258,7 @@ static const struct refusal refusals[] = {
         {"two ways to say who", CONFIG("server: 'https://h'", "token: hush, username: n"), ERR_INPUT, "contradicts"},
         {"auth-provider", CONFIG("server: 'https://h'", "auth-provider: {name: gcp}"), ERR_UNSUPPORTED,
          "gke-gcloud-auth-plugin"},
-        {"impersonation", CONFIG("server: 'https://h'", "as: somebody"), ERR_UNSUPPORTED, "impersonation"},
+        {"impersonation", CONFIG("server: 'https://h'", "as: alice"), ERR_UNSUPPORTED, "impersonation"},
         {"exec without a command", CONFIG("server: 'https://h'", "exec: {apiVersion: client.authentication.k8s.io/v1}"),
          ERR_INPUT, "exec.command: missing"},
         {"exec v1alpha1",
@@ -268,10 +268,10 @@ static const struct refusal refusals[] = {
          CONFIG("server: 'https://h'",
                 "exec: {apiVersion: client.authentication.k8s.io/v1, command: x, interactiveMode: Always}"),
          ERR_UNSUPPORTED, "Always"},
-        {"exec env that is no list of pairs",
+        {"exec env that is not a list of pairs",
          CONFIG("server: 'https://h'", "exec: {apiVersion: client.authentication.k8s.io/v1, command: x, env: [A=b]}"),
          ERR_INPUT, "{name, value}"},
-        {"exec args that are a text", CONFIG("server: 'https://h'", EXEC "args: --token}"), ERR_INPUT,
+        {"exec args given as a string", CONFIG("server: 'https://h'", EXEC "args: --token}"), ERR_INPUT,
          "exec.args: must be a list"},
         {"exec env that is a map", CONFIG("server: 'https://h'", EXEC "env: {A: b}}"), ERR_INPUT,
          "exec.env: must be a list"},
@@ -281,7 +281,7 @@ static const struct refusal refusals[] = {
          "must be a list of texts"},
 };
 
-static void a_wrong_file_is_refused_with_place_and_fix(void **state)
+static void wrong_file_is_refused_with_place_and_fix(void **state)
 {
 	struct fixture *f = *state;
 	for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
@@ -295,7 +295,7 @@ static void a_wrong_file_is_refused_with_place_and_fix(void **state)
 	}
 }
 
-static void a_missing_explicit_file_is_an_error(void **state)
+static void missing_explicit_file_is_an_error(void **state)
 {
 	struct fixture *f = *state;
 	assert_int_equal(load(f, "gone", NULL), -1);
@@ -305,7 +305,7 @@ static void a_missing_explicit_file_is_an_error(void **state)
 	assert_non_null(strstr(f->err.msg, "--kubeconfig FILE"));
 }
 
-static void a_pod_uses_its_service_account(void **state)
+static void pod_uses_its_service_account(void **state)
 {
 	struct fixture *f = *state;
 	assert_int_equal(k8s_config_in_cluster(&f->arena, f->folder, &f->config, &f->err), -1);
@@ -327,7 +327,7 @@ static void a_pod_uses_its_service_account(void **state)
 	assert_string_equal(f->config.namespace_name, "default");
 }
 
-static void a_pod_that_does_not_know_where_it_is_is_refused(void **state)
+static void pod_that_does_not_know_where_it_is_is_refused(void **state)
 {
 	struct fixture *f = *state;
 	static const char *const addresses[][2] = {{"10.0.0.1", "tcp://10.0.0.1:443"},
@@ -360,7 +360,7 @@ static void a_pod_that_does_not_know_where_it_is_is_refused(void **state)
 	}
 }
 
-static void a_copy_stands_alone_and_can_be_wiped(void **state)
+static void copy_stands_alone_and_can_be_wiped(void **state)
 {
 	struct fixture *f = *state;
 	write_file(f, "config",
@@ -390,14 +390,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        CASE(token_and_inline_ca_are_read),
 	        CASE(relative_paths_start_at_their_file),
-	        CASE(the_first_file_of_a_list_wins_per_entry),
-	        CASE(the_home_folder_is_the_default),
+	        CASE(first_file_of_a_list_wins_per_entry),
+	        CASE(home_folder_is_the_default),
 	        CASE(exec_plugins_are_read),
-	        CASE(a_wrong_file_is_refused_with_place_and_fix),
-	        CASE(a_missing_explicit_file_is_an_error),
-	        CASE(a_pod_uses_its_service_account),
-	        CASE(a_pod_that_does_not_know_where_it_is_is_refused),
-	        CASE(a_copy_stands_alone_and_can_be_wiped),
+	        CASE(wrong_file_is_refused_with_place_and_fix),
+	        CASE(missing_explicit_file_is_an_error),
+	        CASE(pod_uses_its_service_account),
+	        CASE(pod_that_does_not_know_where_it_is_is_refused),
+	        CASE(copy_stands_alone_and_can_be_wiped),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,12 +18,13 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "base/json_read.h"
-#include "k8s/k8s_config.h"
-#include "k8s/k8s_credentials.h"
-#include "k8s/k8s_exec.h"
+#include "base/json/json_read.h"
+#include "k8s/client/k8s_config.h"
+#include "k8s/client/k8s_credentials.h"
+#include "k8s/client/k8s_exec.h"
 #include "test/support/apart.h"
 #include "test/support/loop.h"
+#include "test/support/manual_clock.h"
 
 #define RUN_MAX_S 120
 #define SPOIL_MS  10
@@ -45,7 +46,7 @@ static const struct decode_case decode_cases[] = {
         {"a certificate", CREDENTIAL("{\"clientCertificateData\":\"C\",\"clientKeyData\":\"K\"}"), NULL, "C", 0, NULL},
         {"nothing", "", NULL, NULL, 0, "printed nothing"},
         {"no JSON", "hush-hush", NULL, NULL, 0, "not JSON"},
-        {"another kind", "{\"kind\":\"Secret\"}", NULL, NULL, 0, "no ExecCredential"},
+        {"another kind", "{\"kind\":\"Secret\"}", NULL, NULL, 0, "not an ExecCredential"},
         {"another version", "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1beta1\"}",
          NULL, NULL, 0, "v1beta1"},
         {"no status", "{\"kind\":\"ExecCredential\",\"apiVersion\":\"" V1 "\"}", NULL, NULL, 0, "neither a token"},
@@ -60,7 +61,7 @@ static const struct decode_case decode_cases[] = {
         {"a status that is a list", CREDENTIAL("[\"hush\"]"), NULL, NULL, 0, "neither a token"},
 };
 
-static void what_a_plugin_prints_is_read_or_refused(void **state)
+static void output_of_a_plugin_is_read_or_refused(void **state)
 {
 	for (size_t i = 0; i < sizeof decode_cases / sizeof decode_cases[0]; i++) {
 		const struct decode_case *c = &decode_cases[i];
@@ -81,7 +82,7 @@ static void what_a_plugin_prints_is_read_or_refused(void **state)
 	}
 }
 
-static void the_plugin_is_told_the_cluster(void **state)
+static void plugin_receives_the_cluster(void **state)
 {
 	const struct k8s_exec exec = {.api_version = V1, .command = "x", .provide_cluster_info = true};
 	struct k8s_config config = {.server = "https://h", .tls = {.ca_pem = "PEM", .server_name = "n"}, .exec = &exec};
@@ -149,7 +150,7 @@ static void run(const char *script, const char *const *env, int64_t deadline_ms,
 	event_base_free(o->loop);
 }
 
-static void a_plugin_sees_its_environment_and_no_terminal(void **state)
+static void plugin_sees_its_environment_and_no_terminal(void **state)
 {
 	static const char *const env[] = {"GPUSCALE_TEST=from config", NULL};
 	struct outcome o;
@@ -165,7 +166,7 @@ static void a_plugin_sees_its_environment_and_no_terminal(void **state)
 	k8s_exec_result_done(&o.result);
 }
 
-static void a_plugin_that_hangs_is_killed_with_its_children(void **state)
+static void plugin_that_hangs_is_killed_with_its_children(void **state)
 {
 	struct outcome o;
 	struct clock clock;
@@ -178,7 +179,7 @@ static void a_plugin_that_hangs_is_killed_with_its_children(void **state)
 	assert_true(clock_mono_ms(&clock) - begin < 60000);
 }
 
-static void a_plugin_that_prints_without_end_is_killed(void **state)
+static void plugin_that_prints_without_end_is_killed(void **state)
 {
 	struct outcome o;
 	run("yes", NULL, 60000, &o);
@@ -186,24 +187,24 @@ static void a_plugin_that_prints_without_end_is_killed(void **state)
 	assert_non_null(strstr(o.error.msg, "1 MiB"));
 }
 
-static void a_plugin_that_floods_stderr_still_ends(void **state)
+static void plugin_that_floods_stderr_still_ends(void **state)
 {
 	struct outcome o;
 	run("yes complaint | head -c 1000000 >&2; exit 4", NULL, 60000, &o);
 	assert_int_equal(o.error.kind, ERR_AUTH);
-	assert_non_null(strstr(o.error.msg, "ended with status 4: complaint"));
+	assert_non_null(strstr(o.error.msg, "exited with status 4: complaint"));
 }
 
-static void what_a_plugin_complains_about_stands_in_one_line_that_obeys_nothing(void **state)
+static void stderr_of_a_plugin_becomes_one_line_without_control_characters(void **state)
 {
 	struct outcome o;
 	run("printf '\\033[2Jd\\303\\251nied\\a\\nX' >&2; exit 1", NULL, 60000, &o);
 	assert_int_equal(o.error.kind, ERR_AUTH);
-	assert_non_null(strstr(o.error.msg, "ended with status 1: \\x1b[2Jd\xC3\xA9nied\\x07"));
+	assert_non_null(strstr(o.error.msg, "exited with status 1: \\x1b[2Jd\xC3\xA9nied\\x07"));
 	assert_null(strpbrk(o.error.msg, "\033\a\n"));
 }
 
-static void a_plugin_that_closes_stderr_is_waited_for_without_turning(void **state)
+static void plugin_that_closes_stderr_is_waited_for_without_turning(void **state)
 {
 	struct outcome o;
 	int64_t begin = test_now_ms();
@@ -215,14 +216,14 @@ static void a_plugin_that_closes_stderr_is_waited_for_without_turning(void **sta
 	k8s_exec_result_done(&o.result);
 }
 
-static void a_plugin_that_dies_is_told_apart(void **state)
+static void plugin_killed_by_a_signal_is_reported_as_such(void **state)
 {
 	struct outcome o;
 	run("kill -9 $$", NULL, 60000, &o);
 	assert_non_null(strstr(o.error.msg, "was killed by signal 9"));
 }
 
-static void a_plugin_that_is_not_there_brings_its_hint(void **state)
+static void plugin_that_is_not_there_brings_its_hint(void **state)
 {
 	const struct k8s_exec exec = {.api_version = V1,
 	                              .command = "gpuscale-no-such-plugin",
@@ -264,7 +265,7 @@ static void ensure_and_wait(struct k8s_credentials *c, struct ready *r)
 	assert_int_equal(k8s_credentials_ensure(c, &e), K8S_READY_NOW);
 }
 
-static void a_credential_is_renewed_before_it_expires(void **state)
+static void credential_is_renewed_before_it_expires(void **state)
 {
 	const char *const args[] = {
 	        "-c",
@@ -298,20 +299,47 @@ static void a_credential_is_renewed_before_it_expires(void **state)
 	event_base_free(r.loop);
 }
 
+static void clock_that_is_set_back_does_not_put_off_a_renewal(void **state)
+{
+	const char *const args[] = {
+	        "-c",
+	        "printf '{\"kind\":\"ExecCredential\",\"apiVersion\":\"" V1
+	        "\",\"status\":{\"token\":\"t\",\"expirationTimestamp\":\"2026-01-05T10:00:00Z\"}}'",
+	        NULL};
+	const struct k8s_exec exec = {.api_version = V1, .command = "sh", .args = args, .source = "the test"};
+	const struct k8s_config config = {.server = "https://h", .exec = &exec};
+	struct ready r = {.loop = event_base_new()};
+	struct clock clock;
+	struct err e = {0};
+	clock_init_manual(&clock, 1767603600000); // 09:00:00Z
+	struct k8s_credentials *c = k8s_credentials_new(r.loop, &clock, &config, on_ready, &r, &e);
+	assert_non_null(c);
+	ensure_and_wait(c, &r);
+	clock.manual_wall_ms -= 24 * 3600000;
+	clock_advance_ms(&clock, 58 * 60 * 1000);
+	assert_int_equal(k8s_credentials_ensure(c, &e), K8S_READY_NOW);
+	clock_advance_ms(&clock, 61 * 1000); // a minute before the end
+	ensure_and_wait(c, &r);
+	assert_int_equal(r.times, 2);
+	k8s_credentials_free(c);
+	event_base_free(r.loop);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(what_a_plugin_prints_is_read_or_refused),
-	        cmocka_unit_test(the_plugin_is_told_the_cluster),
-	        cmocka_unit_test(a_plugin_sees_its_environment_and_no_terminal),
-	        cmocka_unit_test(a_plugin_that_hangs_is_killed_with_its_children),
-	        cmocka_unit_test(a_plugin_that_prints_without_end_is_killed),
-	        cmocka_unit_test(a_plugin_that_floods_stderr_still_ends),
-	        cmocka_unit_test(what_a_plugin_complains_about_stands_in_one_line_that_obeys_nothing),
-	        cmocka_unit_test(a_plugin_that_closes_stderr_is_waited_for_without_turning),
-	        cmocka_unit_test(a_plugin_that_dies_is_told_apart),
-	        cmocka_unit_test(a_plugin_that_is_not_there_brings_its_hint),
-	        cmocka_unit_test(a_credential_is_renewed_before_it_expires),
+	        cmocka_unit_test(output_of_a_plugin_is_read_or_refused),
+	        cmocka_unit_test(plugin_receives_the_cluster),
+	        cmocka_unit_test(plugin_sees_its_environment_and_no_terminal),
+	        cmocka_unit_test(plugin_that_hangs_is_killed_with_its_children),
+	        cmocka_unit_test(plugin_that_prints_without_end_is_killed),
+	        cmocka_unit_test(plugin_that_floods_stderr_still_ends),
+	        cmocka_unit_test(stderr_of_a_plugin_becomes_one_line_without_control_characters),
+	        cmocka_unit_test(plugin_that_closes_stderr_is_waited_for_without_turning),
+	        cmocka_unit_test(plugin_killed_by_a_signal_is_reported_as_such),
+	        cmocka_unit_test(plugin_that_is_not_there_brings_its_hint),
+	        cmocka_unit_test(credential_is_renewed_before_it_expires),
+	        cmocka_unit_test(clock_that_is_set_back_does_not_put_off_a_renewal),
 	};
 	return test_run_apart(tests, sizeof tests / sizeof tests[0]);
 }

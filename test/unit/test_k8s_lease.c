@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: on a server that answers, refuses, is slow, loses what it says and hangs, a lease is held when it is ours and
-// not a moment longer, and what is wrong is said once.
+// Goal: on a server that answers, refuses, is slow, loses replies and hangs, a process holds a lease exactly as long as
+// the rules permit, and each error is reported once.
 #include <event2/event.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,13 +11,15 @@
 
 #include <cmocka.h>
 
-#include "k8s/lease.h"
+#include "k8s/lease/lease.h"
+#include "k8s/lease/lease_private.h"
 #include "test/fake/k8s_harness.h"
 #include "test/fake/lease_holder.h"
 #include "test/support/apart.h"
 #include "test/support/loop.h"
+#include "test/support/manual_clock.h"
 
-static void a_free_lease_is_taken_renewed_and_given_up(void **state)
+static void free_lease_is_acquired_renewed_and_released(void **state)
 {
 	(void)state;
 	struct harness h;
@@ -28,7 +30,7 @@ static void a_free_lease_is_taken_renewed_and_given_up(void **state)
 	int64_t begun = test_now_ms();
 	lease_holder_start(&a, &h, "a");
 	WAIT(a.gained, 1);
-	assert_true(a.gained_ms - begun < lease_test_timing.duration_ms); // which nobody waits for
+	assert_true(a.gained_ms - begun < lease_test_timing.duration_ms); // it does not wait for a duration
 	lease_read(&h, &before);
 	assert_string_equal(before.holder, "a");
 	assert_int_equal(before.transitions, 4);
@@ -49,7 +51,7 @@ static void a_free_lease_is_taken_renewed_and_given_up(void **state)
 	harness_stop(&h);
 }
 
-static void one_that_had_to_be_made_is_ours_a_duration_later(void **state)
+static void created_lease_is_held_a_duration_later(void **state)
 {
 	(void)state;
 	struct harness h;
@@ -63,7 +65,7 @@ static void one_that_had_to_be_made_is_ours_a_duration_later(void **state)
 	harness_stop(&h);
 }
 
-static void the_next_one_waits_for_a_duration_without_change(void **state)
+static void next_holder_waits_for_a_duration_without_change(void **state)
 {
 	(void)state;
 	struct harness h;
@@ -75,7 +77,7 @@ static void the_next_one_waits_for_a_duration_without_change(void **state)
 	lease_holder_start(&b, &h, "b");
 	test_loop_for(h.loop, lease_test_timing.duration_ms + 500);
 	assert_int_equal(b.gained, 0);
-	assert_string_equal(lease_holder(b.lease), "a");
+	assert_string_equal(b.lease->state.record.holder, "a");
 	int64_t died = lease_wait_until_fresh(&h, a.lease);
 	lease_free(a.lease);
 	WAIT(b.gained, 1);
@@ -87,7 +89,7 @@ static void the_next_one_waits_for_a_duration_without_change(void **state)
 	harness_stop(&h);
 }
 
-static void what_others_do_to_it_is_noticed_at_the_next_renewal(void **state)
+static void changes_by_other_processes_are_noticed_at_the_next_renewal(void **state)
 {
 	(void)state;
 	struct harness h;
@@ -120,11 +122,11 @@ static void that_it_was_given_up_or_deleted_by_others_is_noticed_too(void **stat
 	WAIT(a.gained, 1);
 	lease_merge(&h, "{\"spec\":{\"holderIdentity\":\"\"}}");
 	WAIT(a.lost, 1);
-	assert_string_equal(a.why, "its holder was removed by somebody else");
+	assert_string_equal(a.why, "its holder was removed by another client");
 	WAIT(a.gained, 2);
 	harness_request(&h, "DELETE", LEASE, NULL, NULL, &o);
 	WAIT(a.lost, 2);
-	assert_string_equal(a.why, "deleted by somebody else");
+	assert_string_equal(a.why, "deleted by another client");
 	int64_t lost = a.lost_ms;
 	WAIT(a.gained, 3);
 	assert_true(a.gained_ms - lost >= lease_test_timing.duration_ms);
@@ -134,7 +136,7 @@ static void that_it_was_given_up_or_deleted_by_others_is_noticed_too(void **stat
 }
 
 // The time that counts is the boot clock's: no event needs to run for a lease to be over.
-static void a_machine_that_slept_holds_nothing(void **state)
+static void machine_that_slept_holds_nothing(void **state)
 {
 	(void)state;
 	struct harness h;
@@ -157,7 +159,7 @@ static void a_machine_that_slept_holds_nothing(void **state)
 	harness_stop(&h);
 }
 
-static void a_server_that_hangs_costs_the_lease_in_time(void **state)
+static void server_that_hangs_costs_the_lease_in_time(void **state)
 {
 	(void)state;
 	struct harness h;
@@ -169,12 +171,12 @@ static void a_server_that_hangs_costs_the_lease_in_time(void **state)
 	int64_t hung = lease_wait_until_fresh(&h, a.lease);
 	fake_apiserver_fail(h.server, &(struct fake_fault){.next = 1000, .hang = true});
 	WAIT(a.lost, 1);
-	// When it is told; what counts is what lease_valid_for_ms says.
+	// on_lost may run later; lease_valid_for_ms decides.
 	assert_true(a.lost_ms - hung >= FRESH_MS);
 	assert_non_null(strstr(a.why, "not renewed for "));
 	assert_non_null(strstr(a.why, NO_REPLY));
 	fake_apiserver_fail(h.server, &(struct fake_fault){0});
-	WAIT(a.gained, 2); // nobody took it: it is still ours to renew
+	WAIT(a.gained, 2); // no process took it, so it is renewed
 	assert_true(a.gained_ms - a.lost_ms < lease_test_timing.duration_ms);
 	lease_free(a.lease);
 	harness_stop(&h);
@@ -184,7 +186,7 @@ static void a_server_that_hangs_costs_the_lease_in_time(void **state)
 struct failure {
 	const char *name;
 	struct fake_fault fault;
-	const char *said; // NULL: nothing to be said
+	const char *error; // NULL: none
 };
 static const struct failure failures[] = {
         {"403", {.status = 403}, "HTTP 403"}, {"404", {.status = 404}, NULL},
@@ -203,7 +205,7 @@ struct failing {
 	char name[60];
 };
 
-static void a_failure_at_a_request_is_survived(void **state)
+static void failure_at_a_request_is_survived(void **state)
 {
 	const struct failing *c = *state;
 	struct harness h;
@@ -218,14 +220,14 @@ static void a_failure_at_a_request_is_survived(void **state)
 		lease_put_free(&h);
 	fake_apiserver_fail(h.server, &fault);
 	lease_holder_start(&a, &h, "a");
-	a.expected = c->failure->said;
+	a.expected = c->failure->error;
 	if (!test_loop_until(h.loop, &a.gained, 1, TEST_PATIENCE_MS))
 		fail_msg("never gained; %s", a.error);
 	fake_apiserver_get_counts(h.server, &counts);
 	assert_int_equal(counts.faults, 1);
-	if (c->failure->said && a.as_expected != 1) // once; what a machine too busy to answer adds is another error
+	if (c->failure->error && a.as_expected != 1) // once; what a machine too busy to answer adds is another error
 		fail_msg("%d errors, %d as expected, the last \"%s\"", a.errors, a.as_expected, a.error);
-	if (c->failure->said && !strstr(a.error, "lease default/x-0: "))
+	if (c->failure->error && !strstr(a.error, "lease default/x-0: "))
 		fail_msg("which lease? \"%s\"", a.error);
 	assert_int_equal(a.fine, a.errors);
 	// The same at a renewal: it costs nothing, as there is time for another try. But a 404 says that the lease is
@@ -252,8 +254,8 @@ static void a_failure_at_a_request_is_survived(void **state)
 	harness_stop(&h);
 }
 
-// A write that was done though nobody heard of it, and a request of curl's own for it, too.
-static void a_renewal_whose_answer_is_lost_twice_costs_nothing(void **state)
+// A write that succeeded although its reply was lost, also when curl repeats the request.
+static void renewal_whose_answer_is_lost_twice_costs_nothing(void **state)
 {
 	(void)state;
 	struct harness h;
@@ -270,7 +272,7 @@ static void a_renewal_whose_answer_is_lost_twice_costs_nothing(void **state)
 	harness_stop(&h);
 }
 
-static void it_may_be_freed_while_a_request_is_under_way(void **state)
+static void lease_can_be_freed_while_a_request_is_in_flight(void **state)
 {
 	(void)state;
 	struct harness h;
@@ -291,15 +293,15 @@ static void it_may_be_freed_while_a_request_is_under_way(void **state)
 int main(void)
 {
 	static const struct CMUnitTest plain[] = {
-	        cmocka_unit_test(a_free_lease_is_taken_renewed_and_given_up),
-	        cmocka_unit_test(one_that_had_to_be_made_is_ours_a_duration_later),
-	        cmocka_unit_test(the_next_one_waits_for_a_duration_without_change),
-	        cmocka_unit_test(what_others_do_to_it_is_noticed_at_the_next_renewal),
+	        cmocka_unit_test(free_lease_is_acquired_renewed_and_released),
+	        cmocka_unit_test(created_lease_is_held_a_duration_later),
+	        cmocka_unit_test(next_holder_waits_for_a_duration_without_change),
+	        cmocka_unit_test(changes_by_other_processes_are_noticed_at_the_next_renewal),
 	        cmocka_unit_test(that_it_was_given_up_or_deleted_by_others_is_noticed_too),
-	        cmocka_unit_test(a_machine_that_slept_holds_nothing),
-	        cmocka_unit_test(a_server_that_hangs_costs_the_lease_in_time),
-	        cmocka_unit_test(a_renewal_whose_answer_is_lost_twice_costs_nothing),
-	        cmocka_unit_test(it_may_be_freed_while_a_request_is_under_way),
+	        cmocka_unit_test(machine_that_slept_holds_nothing),
+	        cmocka_unit_test(server_that_hangs_costs_the_lease_in_time),
+	        cmocka_unit_test(renewal_whose_answer_is_lost_twice_costs_nothing),
+	        cmocka_unit_test(lease_can_be_freed_while_a_request_is_in_flight),
 	};
 	enum { N_PLAIN = sizeof plain / sizeof plain[0] };
 	struct failing failing[N_FAILURES * N_REQUESTS];
@@ -310,7 +312,7 @@ int main(void)
 		*c = (struct failing){.failure = &failures[i / N_REQUESTS], .request = i % N_REQUESTS};
 		snprintf(c->name, sizeof c->name, "%s_at_%s_is_survived", c->failure->name, requests[c->request]);
 		tests[N_PLAIN + i] = (struct CMUnitTest){
-		        .name = c->name, .test_func = a_failure_at_a_request_is_survived, .initial_state = c};
+		        .name = c->name, .test_func = failure_at_a_request_is_survived, .initial_state = c};
 	}
 	return test_run_apart(tests, sizeof tests / sizeof tests[0]);
 }

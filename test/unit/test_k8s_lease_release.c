@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: a lease that is given up is free for others at once, whatever becomes of the first try, and is never taken from
-// somebody else by it.
+// Goal: a released lease is free for other processes at once, even when the first attempt fails, and a release never
+// takes a lease away from another process.
 #include <event2/event.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,17 +10,18 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "k8s/lease.h"
+#include "k8s/lease/lease.h"
 #include "test/fake/k8s_harness.h"
 #include "test/fake/lease_holder.h"
 #include "test/support/apart.h"
 #include "test/support/loop.h"
+#include "test/support/manual_clock.h"
 
 // How long the answer to a write is kept back: less than a request may take, and more than this process is held up
 // between the arrival of the write and what the test does then.
 #define HELD_UP_MS 5000
 
-static void one_that_is_given_up_is_taken_at_once(void **state)
+static void released_lease_is_acquired_at_once(void **state)
 {
 	(void)state;
 	struct harness h;
@@ -40,7 +41,7 @@ static void one_that_is_given_up_is_taken_at_once(void **state)
 	harness_stop(&h);
 }
 
-static void one_that_was_changed_meanwhile_is_given_up(void **state)
+static void lease_changed_meanwhile_is_released(void **state)
 {
 	(void)state;
 	struct harness h;
@@ -59,7 +60,7 @@ static void one_that_was_changed_meanwhile_is_given_up(void **state)
 	harness_stop(&h);
 }
 
-static void one_that_was_taken_meanwhile_stays_with_its_holder(void **state)
+static void lease_acquired_meanwhile_stays_with_its_holder(void **state)
 {
 	(void)state;
 	struct harness h;
@@ -79,7 +80,7 @@ static void one_that_was_taken_meanwhile_stays_with_its_holder(void **state)
 }
 
 // A renewal is done but not answered, and before it can be looked at the lease is given up.
-static void one_whose_renewal_was_not_answered_is_given_up(void **state)
+static void lease_with_an_unanswered_renewal_is_released(void **state)
 {
 	(void)state;
 	struct harness h;
@@ -105,7 +106,7 @@ static uint64_t asked(const struct harness *h)
 	return fake_apiserver_count(h->server, "update", "leases") + fake_apiserver_count(h->server, "get", "leases");
 }
 
-static void it_is_tried_a_few_times(void **state)
+static void release_is_tried_a_few_times(void **state)
 {
 	(void)state;
 	struct harness h;
@@ -149,8 +150,8 @@ static void nothing_is_sent_once_the_lease_is_over(void **state)
 	harness_stop(&h);
 }
 
-// Others would take it at once, and whoever held one that was deleted may still believe in that.
-static void one_that_was_just_made_is_not_given_to_others(void **state)
+// Other processes would take it at once, and the holder of a deleted lease may not have noticed the deletion.
+static void lease_just_created_is_not_released_to_others(void **state)
 {
 	(void)state;
 	struct harness h;
@@ -169,7 +170,7 @@ static void one_that_was_just_made_is_not_given_to_others(void **state)
 	harness_stop(&h);
 }
 
-static void what_is_not_wanted_any_more_is_given_back(void **state)
+static void unwanted_lease_is_released(void **state)
 {
 	(void)state;
 	struct harness h;
@@ -193,14 +194,14 @@ static void what_is_not_wanted_any_more_is_given_back(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(one_that_is_given_up_is_taken_at_once),
-	        cmocka_unit_test(one_that_was_changed_meanwhile_is_given_up),
-	        cmocka_unit_test(one_that_was_taken_meanwhile_stays_with_its_holder),
-	        cmocka_unit_test(one_whose_renewal_was_not_answered_is_given_up),
-	        cmocka_unit_test(it_is_tried_a_few_times),
+	        cmocka_unit_test(released_lease_is_acquired_at_once),
+	        cmocka_unit_test(lease_changed_meanwhile_is_released),
+	        cmocka_unit_test(lease_acquired_meanwhile_stays_with_its_holder),
+	        cmocka_unit_test(lease_with_an_unanswered_renewal_is_released),
+	        cmocka_unit_test(release_is_tried_a_few_times),
 	        cmocka_unit_test(nothing_is_sent_once_the_lease_is_over),
-	        cmocka_unit_test(one_that_was_just_made_is_not_given_to_others),
-	        cmocka_unit_test(what_is_not_wanted_any_more_is_given_back),
+	        cmocka_unit_test(lease_just_created_is_not_released_to_others),
+	        cmocka_unit_test(unwanted_lease_is_released),
 	};
 	return test_run_apart(tests, sizeof tests / sizeof tests[0]);
 }

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "k8s/discovery.h"
+#include "k8s/client/discovery.h"
 #include "test/fake/k8s_harness.h"
 #include "test/support/loop.h"
 
@@ -108,14 +108,14 @@ static const struct unknown unknowns[] = {
         {{"example.dev/v2", "Widget", "default", "w"}, ERR_NOT_FOUND, "the server has no API example.dev/v2"},
         {{"apps/v1", "Deployment", "default", "nope"}, ERR_NOT_FOUND, "\"nope\" not found"},
         {{"apps/v1", "Deployment", "prod", "web"}, ERR_NOT_FOUND, "\"web\" not found"},
-        {{"apps/v1", "Deployment", "default", "a/b"}, ERR_INPUT, "no namespace and name"},
-        {{"apps/v1", "Deployment", "..", "a"}, ERR_INPUT, "no namespace and name"},
+        {{"apps/v1", "Deployment", "default", "a/b"}, ERR_INPUT, "invalid namespace and name"},
+        {{"apps/v1", "Deployment", "..", "a"}, ERR_INPUT, "invalid namespace and name"},
         {{"apps/v1/x", "Deployment", "default", "a"}, ERR_INPUT, "is not GROUP/VERSION"},
         {{"../v1", "Deployment", "default", "a"}, ERR_INPUT, "is not GROUP/VERSION"},
         {{"apps/v1", "", "default", "a"}, ERR_INPUT, "kind \"\""},
 };
 
-static void what_does_not_exist_is_named(void **state)
+static void missing_object_is_named(void **state)
 {
 	struct harness h;
 	struct outcome o;
@@ -168,7 +168,7 @@ static void pods_are_counted_by_state(void **state)
 	harness_stop(&h);
 }
 
-static void a_long_list_of_pods_is_read_page_by_page(void **state)
+static void long_list_of_pods_is_read_page_by_page(void **state)
 {
 	struct harness h;
 	struct outcome o;
@@ -184,7 +184,7 @@ static void a_long_list_of_pods_is_read_page_by_page(void **state)
 	harness_stop(&h);
 }
 
-// ---- replies nobody should send ----
+// ---- invalid replies ----
 
 struct scale_case {
 	const char *name, *text;
@@ -231,7 +231,7 @@ static void only_a_scale_in_range_is_a_scale(void **state)
 	}
 }
 
-static void a_list_of_resources_is_whole_or_none(void **state)
+static void list_of_resources_is_whole_or_none(void **state)
 {
 	static const struct {
 		const char *resources;
@@ -264,7 +264,7 @@ static void a_list_of_resources_is_whole_or_none(void **state)
 	assert_int_equal(e.kind, ERR_PROTOCOL);
 }
 
-static void a_selector_over_the_ceiling_is_refused(void **state)
+static void selector_over_the_ceiling_is_refused(void **state)
 {
 	char text[SCALE_SELECTOR_BYTES_MAX + 200];
 	int n = snprintf(text, sizeof text, "{" META ",\"spec\":{},\"status\":{\"selector\":\"");
@@ -278,7 +278,7 @@ static void a_selector_over_the_ceiling_is_refused(void **state)
 	assert_non_null(strstr(e.msg, "1023"));
 }
 
-static void pods_are_told_apart(void **state)
+static void pods_are_classified(void **state)
 {
 	static const char page[] =
 	        "{\"kind\":\"PodList\",\"metadata\":{\"continue\":\"abc\"},\"items\":["
@@ -318,7 +318,7 @@ static void pods_are_told_apart(void **state)
 	assert_int_equal(e.kind, ERR_PROTOCOL);
 }
 
-static void a_page_of_pods_is_whole_or_none(void **state)
+static void page_of_pods_is_whole_or_none(void **state)
 {
 	static const struct {
 		const char *members;
@@ -362,14 +362,14 @@ int main(void)
 	        cmocka_unit_test(any_kind_is_read_and_changed),
 	        cmocka_unit_test(of_two_writers_the_second_gets_a_conflict),
 	        cmocka_unit_test(many_lookups_share_one_discovery),
-	        cmocka_unit_test(what_does_not_exist_is_named),
+	        cmocka_unit_test(missing_object_is_named),
 	        cmocka_unit_test(pods_are_counted_by_state),
-	        cmocka_unit_test(a_long_list_of_pods_is_read_page_by_page),
+	        cmocka_unit_test(long_list_of_pods_is_read_page_by_page),
 	        cmocka_unit_test(only_a_scale_in_range_is_a_scale),
-	        cmocka_unit_test(a_list_of_resources_is_whole_or_none),
-	        cmocka_unit_test(a_selector_over_the_ceiling_is_refused),
-	        cmocka_unit_test(pods_are_told_apart),
-	        cmocka_unit_test(a_page_of_pods_is_whole_or_none),
+	        cmocka_unit_test(list_of_resources_is_whole_or_none),
+	        cmocka_unit_test(selector_over_the_ceiling_is_refused),
+	        cmocka_unit_test(pods_are_classified),
+	        cmocka_unit_test(page_of_pods_is_whole_or_none),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

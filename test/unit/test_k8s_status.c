@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "k8s/k8s_client.h"
+#include "k8s/client/k8s_client.h"
 
 struct status_case {
 	const char *name;
@@ -32,7 +32,7 @@ static const struct status_case cases[] = {
          "the object has been modified (HTTP 409)"},
         {"reason alone", 500, "{\"kind\":\"Status\",\"reason\":\"InternalError\"}", ERR_SERVER, 0,
          "InternalError (HTTP 500)"},
-        {"retryAfterSeconds that is no number", 503,
+        {"retryAfterSeconds that is not a number", 503,
          "{\"kind\":\"Status\",\"message\":\"x\",\"details\":{\"retryAfterSeconds\":\"soon\"}}", ERR_SERVER, 0,
          "x (HTTP 503)"},
         {"retryAfterSeconds out of range", 503,
@@ -60,7 +60,7 @@ static void every_reply_becomes_its_error(void **state)
 	}
 }
 
-static void a_long_message_is_cut_at_a_character(void **state)
+static void long_message_is_cut_at_a_character(void **state)
 {
 	char body[2000] = "{\"kind\":\"Status\",\"message\":\"";
 	for (int i = 0; i < 500; i++)
@@ -95,7 +95,7 @@ static const struct class_case classes[] = {
          "other"},
 };
 
-static void a_path_class_has_no_names_in_it(void **state)
+static void path_class_has_no_names_in_it(void **state)
 {
 	for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
 		char out[K8S_RESOURCE_CLASS_BYTES];
@@ -108,8 +108,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(every_reply_becomes_its_error),
-	        cmocka_unit_test(a_long_message_is_cut_at_a_character),
-	        cmocka_unit_test(a_path_class_has_no_names_in_it),
+	        cmocka_unit_test(long_message_is_cut_at_a_character),
+	        cmocka_unit_test(path_class_has_no_names_in_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

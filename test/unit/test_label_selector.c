@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "k8s/label_selector.h"
+#include "k8s/client/label_selector.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 static const struct label labels[] = {{"policy", "llama"},          {"signal", "queue"}, {"empty", ""},
                                       {"example.com/tier", "gold"}, {"n", "5"},          {"in", "notin"}};
 
-static void a_selector_matches_as_the_api_servers_does(void **state)
+static void selector_matches_as_the_api_servers_does(void **state)
 {
 	static const struct {
 		const char *text;
@@ -80,49 +80,49 @@ static void a_selector_matches_as_the_api_servers_does(void **state)
 	label_selector_free(all);
 }
 
-static void what_is_no_selector_is_refused_saying_where(void **state)
+static void invalid_selector_is_refused_with_its_position(void **state)
 {
 	static const struct {
 		const char *text, *says;
 	} rows[] = {
-	        {",", "found \",\" where a label key or '!' should stand"},
-	        {"a,", "the selector ends where a label key or '!' should stand"},
-	        {"a,,b", "found \",\" where a label key"},
-	        {"=x", "found \"=\" where a label key"},
-	        {"a b", "found \"b\" where an operator"},
-	        {"a=b c", "found \"c\" where ',' or the end"},
-	        {"a=b=c", "found \"=\" where ',' or the end"},
-	        {"a===b", "found \"=\" where a value"},
-	        {"a=!b", "found \"!\" where a value"},
-	        {"a=(b)", "found \"(\" where a value"},
+	        {",", "expected a label key or '!', found \",\""},
+	        {"a,", "the selector ends where a label key or '!' is expected"},
+	        {"a,,b", "expected a label key or '!', found \",\""},
+	        {"=x", "expected a label key or '!', found \"=\""},
+	        {"a b", "expected an operator"},
+	        {"a=b c", "expected ',' or the end, found \"c\""},
+	        {"a=b=c", "expected ',' or the end, found \"=\""},
+	        {"a===b", "expected a value, found \"=\""},
+	        {"a=!b", "expected a value, found \"!\""},
+	        {"a=(b)", "expected a value, found \"(\""},
 	        {"!", "ends where a label key"},
-	        {"!!a", "found \"!\" where a label key"},
-	        {"!a=b", "found \"=\" where ',' or the end"},
-	        {"!a in (b)", "found \"in\" where ',' or the end"},
-	        {"a!", "found \"!\" where an operator"},
+	        {"!!a", "expected a label key, found \"!\""},
+	        {"!a=b", "expected ',' or the end, found \"=\""},
+	        {"!a in (b)", "expected ',' or the end, found \"in\""},
+	        {"a!", "expected an operator"},
 	        {"a in", "ends where '('"},
-	        {"a in b", "found \"b\" where '('"},
+	        {"a in b", "expected '(', found \"b\""},
 	        {"a in (b", "ends where ',' or ')'"},
-	        {"a in (b c)", "found \"c\" where ',' or ')'"},
-	        {"a in (b))", "found \")\" where ',' or the end"},
-	        {"a in (=)", "found \"=\" where ',' or ')'"},
+	        {"a in (b c)", "expected ',' or ')', found \"c\""},
+	        {"a in (b))", "expected ',' or the end, found \")\""},
+	        {"a in (=)", "expected ',' or ')', found \"=\""},
 	        {"a>", "whole number"},
 	        {"a>b", "whole number"},
 	        {"a>1.5", "whole number"},
 	        {"a>9223372036854775808", "whole number"},
-	        {"a=-b", "\"-b\" is no label value"},
-	        {"a=b_", "\"b_\" is no label value"},
-	        {"a=x/y", "\"x/y\" is no label value"},
-	        {"a in (b,c*)", "\"c*\" is no label value"},
-	        {"-a", "\"-a\" is no label key"},
-	        {"/a", "\"/a\" is no label key"},
-	        {"Example.com/a", "is no label key"},
-	        {"example..com/a", "is no label key"},
-	        {"example.com/", "is no label key"},
-	        {"a/b/c", "is no label key"},
-	        {"a=\xff", "is no label value"},
-	        {"a=0123456789012345678901234567890123456789012345678901234567890123", "is no label value"},
-	        {"a0123456789012345678901234567890123456789012345678901234567890123", "is no label key"},
+	        {"a=-b", "invalid label value \"-b\""},
+	        {"a=b_", "invalid label value \"b_\""},
+	        {"a=x/y", "invalid label value \"x/y\""},
+	        {"a in (b,c*)", "invalid label value \"c*\""},
+	        {"-a", "invalid label key \"-a\""},
+	        {"/a", "invalid label key \"/a\""},
+	        {"Example.com/a", "invalid label key"},
+	        {"example..com/a", "invalid label key"},
+	        {"example.com/", "invalid label key"},
+	        {"a/b/c", "invalid label key"},
+	        {"a=\xff", "invalid label value"},
+	        {"a=0123456789012345678901234567890123456789012345678901234567890123", "invalid label value"},
+	        {"a0123456789012345678901234567890123456789012345678901234567890123", "invalid label key"},
 	};
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct err e = {0};
@@ -135,7 +135,7 @@ static void what_is_no_selector_is_refused_saying_where(void **state)
 	}
 }
 
-static void a_selector_past_its_ceilings_is_refused_with_both_numbers(void **state)
+static void selector_past_its_ceilings_is_refused_with_both_numbers(void **state)
 {
 	char text[LABEL_SELECTOR_BYTES_MAX + 2];
 	struct err e;
@@ -169,9 +169,9 @@ static void a_selector_past_its_ceilings_is_refused_with_both_numbers(void **sta
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_selector_matches_as_the_api_servers_does),
-	        cmocka_unit_test(what_is_no_selector_is_refused_saying_where),
-	        cmocka_unit_test(a_selector_past_its_ceilings_is_refused_with_both_numbers),
+	        cmocka_unit_test(selector_matches_as_the_api_servers_does),
+	        cmocka_unit_test(invalid_selector_is_refused_with_its_position),
+	        cmocka_unit_test(selector_past_its_ceilings_is_refused_with_both_numbers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "k8s/lease_rules.h"
+#include "k8s/lease/lease_rules.h"
 
 static const struct lease_timing usual = {15000, 10000, 2000};
 
@@ -138,10 +138,10 @@ static void hear(struct process *p, int64_t now)
 		lease_state_wrote(&p->lease, &m->answer, at);
 		return;
 	}
-	lease_state_saw(&p->lease, m->missing ? NULL : &m->answer, at);
-	if (!lease_state_is_own(&p->lease)) // our renewal was refused because somebody else wrote
+	lease_state_observe(&p->lease, m->missing ? NULL : &m->answer, at);
+	if (!lease_state_is_own(&p->lease)) // our renewal was refused because another process wrote
 		lease_state_drop(&p->lease);
-	if (!p->lease.is_held && lease_state_free_from_ms(&p->lease) <= at)
+	if (!p->lease.is_held && lease_state_acquirable_at_ms(&p->lease) <= at)
 		post(p, m->missing ? CREATE : UPDATE, now);
 }
 
@@ -157,7 +157,7 @@ static void play(uint64_t world, struct tally *tally)
 	seed = world * 7919;
 	for (int i = 0; i < PROCESSES; i++) {
 		char name[16];
-		// In every fifth world all go by one name.
+		// In every fifth world, all processes have one identity.
 		snprintf(name, sizeof name, "p%d", world % 5 == 0 ? 0 : i);
 		processes[i] = (struct process){
 		        .act_at_ms = below(3000), .offset_ms = below(1000000), .rate_permille = 900 + (int)below(200)};
@@ -218,27 +218,27 @@ static struct lease_record record_of(const char *holder, const char *version, co
 	return r;
 }
 
-static void a_lease_is_free_a_duration_after_its_last_change_was_seen(void **state)
+static void lease_is_free_a_duration_after_its_last_change_was_seen(void **state)
 {
 	(void)state;
 	struct lease_state s;
 	struct lease_record r = record_of("other", "1", "long ago");
 	lease_state_init(&s, &usual, "me");
-	assert_true(lease_state_free_from_ms(&s) == INT64_MAX);
-	lease_state_saw(&s, &r, 1000); // whatever its own stamp says
-	assert_int_equal(lease_state_free_from_ms(&s), 16000);
-	lease_state_saw(&s, &r, 5000); // unchanged
-	assert_int_equal(lease_state_free_from_ms(&s), 16000);
+	assert_true(lease_state_acquirable_at_ms(&s) == INT64_MAX);
+	lease_state_observe(&s, &r, 1000); // whatever its own stamp says
+	assert_int_equal(lease_state_acquirable_at_ms(&s), 16000);
+	lease_state_observe(&s, &r, 5000); // unchanged
+	assert_int_equal(lease_state_acquirable_at_ms(&s), 16000);
 	r = record_of("other", "2", "long ago");
-	lease_state_saw(&s, &r, 6000);
-	assert_int_equal(lease_state_free_from_ms(&s), 21000);
+	lease_state_observe(&s, &r, 6000);
+	assert_int_equal(lease_state_acquirable_at_ms(&s), 21000);
 	r.duration_ms = 60000; // its holder is more patient
 	snprintf(r.version, sizeof r.version, "3");
-	lease_state_saw(&s, &r, 7000);
-	assert_int_equal(lease_state_free_from_ms(&s), 67000);
+	lease_state_observe(&s, &r, 7000);
+	assert_int_equal(lease_state_acquirable_at_ms(&s), 67000);
 	r = record_of("", "4", "");
-	lease_state_saw(&s, &r, 8000); // given up
-	assert_int_equal(lease_state_free_from_ms(&s), 8000);
+	lease_state_observe(&s, &r, 8000); // given up
+	assert_int_equal(lease_state_acquirable_at_ms(&s), 8000);
 }
 
 static void our_own_name_is_not_enough(void **state)
@@ -247,18 +247,18 @@ static void our_own_name_is_not_enough(void **state)
 	struct lease_state s;
 	struct lease_record r = record_of("me", "1", "a");
 	lease_state_init(&s, &usual, "me");
-	lease_state_saw(&s, &r, 1000);
+	lease_state_observe(&s, &r, 1000);
 	assert_false(lease_state_is_own(&s));
-	assert_int_equal(lease_state_free_from_ms(&s), 16000);
+	assert_int_equal(lease_state_acquirable_at_ms(&s), 16000);
 	// The reply to our write was lost, but its stamp is there.
 	lease_state_trying(&s, "b", false, 20000);
 	r = record_of("me", "2", "b");
-	lease_state_saw(&s, &r, 21000);
+	lease_state_observe(&s, &r, 21000);
 	assert_true(lease_state_is_own(&s));
-	assert_int_equal(lease_state_free_from_ms(&s), 21000);
+	assert_int_equal(lease_state_acquirable_at_ms(&s), 21000);
 }
 
-static void it_is_ours_until_the_deadline_after_the_request_was_sent(void **state)
+static void lease_is_held_until_the_renew_deadline_after_sending(void **state)
 {
 	(void)state;
 	struct lease_state s;
@@ -273,14 +273,14 @@ static void it_is_ours_until_the_deadline_after_the_request_was_sent(void **stat
 	assert_int_equal(lease_state_valid_for_ms(&s, 3000), 0);
 }
 
-static void one_that_had_to_be_created_is_ours_a_duration_later(void **state)
+static void created_lease_is_held_a_duration_later(void **state)
 {
 	(void)state;
 	struct lease_state s;
 	struct lease_record r = record_of("me", "1", "a");
 	lease_state_init(&s, &usual, "me");
-	lease_state_saw(&s, NULL, 500);
-	assert_int_equal(lease_state_free_from_ms(&s), 500);
+	lease_state_observe(&s, NULL, 500);
+	assert_int_equal(lease_state_acquirable_at_ms(&s), 500);
 	lease_state_trying(&s, "a", true, 500);
 	lease_state_wrote(&s, &r, 1000);
 	assert_int_equal(lease_state_valid_for_ms(&s, 2000), 0);
@@ -324,7 +324,7 @@ static void timings_are_judged_as_client_go_does(void **state)
 
 // ---- objects ----
 
-static void a_write_changes_only_what_it_must(void **state)
+static void write_changes_only_what_it_must(void **state)
 {
 	(void)state;
 	static const char object[] =
@@ -407,7 +407,7 @@ static void count_item(void *arg, const struct lease_record *record)
 	++*(int *)arg;
 }
 
-static void a_list_that_may_not_be_whole_is_no_list(void **state)
+static void incomplete_list_is_refused(void **state)
 {
 	(void)state;
 	static const struct {
@@ -440,7 +440,7 @@ static void a_list_that_may_not_be_whole_is_no_list(void **state)
 	}
 }
 
-static void a_reply_that_is_no_lease_is_refused(void **state)
+static void reply_that_is_not_a_lease_is_refused(void **state)
 {
 	(void)state;
 	static const char *const rows[][2] = {
@@ -449,7 +449,7 @@ static void a_reply_that_is_no_lease_is_refused(void **state)
 	         "reply to a request for a lease: metadata.name or metadata.resourceVersion is missing"},
 	        {"{\"kind\":\"Lease\",\"metadata\":{\"name\":\"x\",\"resourceVersion\":7}}",
 	         "reply to a request for a lease: metadata: resourceVersion is not a string"},
-	        // A lease without a spec is nobody's: what is no spec must not make it so.
+	        // A lease without a spec is free, but one with an invalid spec is not.
 	        {LEASE_X("\"none\""), "reply to a request for a lease: spec is not a map"},
 	        {LEASE_X("[]"), "reply to a request for a lease: spec is not a map"},
 	        {LEASE_X("{\"holderIdentity\":[\"a\"]}"),
@@ -467,15 +467,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(two_processes_never_hold_one_lease),
-	        cmocka_unit_test(a_lease_is_free_a_duration_after_its_last_change_was_seen),
+	        cmocka_unit_test(lease_is_free_a_duration_after_its_last_change_was_seen),
 	        cmocka_unit_test(our_own_name_is_not_enough),
-	        cmocka_unit_test(it_is_ours_until_the_deadline_after_the_request_was_sent),
-	        cmocka_unit_test(one_that_had_to_be_created_is_ours_a_duration_later),
+	        cmocka_unit_test(lease_is_held_until_the_renew_deadline_after_sending),
+	        cmocka_unit_test(created_lease_is_held_a_duration_later),
 	        cmocka_unit_test(timings_are_judged_as_client_go_does),
-	        cmocka_unit_test(a_write_changes_only_what_it_must),
+	        cmocka_unit_test(write_changes_only_what_it_must),
 	        cmocka_unit_test(no_number_of_transitions_keeps_a_lease_from_being_taken),
-	        cmocka_unit_test(a_list_that_may_not_be_whole_is_no_list),
-	        cmocka_unit_test(a_reply_that_is_no_lease_is_refused),
+	        cmocka_unit_test(incomplete_list_is_refused),
+	        cmocka_unit_test(reply_that_is_not_a_lease_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,13 +10,14 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
-#include "base/doc.h"
 #include "base/err.h"
-#include "base/schema.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
 #include "exporter/families.h"
-#include "policies/policy_schema.h"
-#include "policylint/lint.h"
-#include "policylint/lint_names.h"
+#include "policies/engine/policy.h"
+#include "policies/lint/lint.h"
+#include "policies/lint/lint_names.h"
+#include "policies/schema/policy_decode.h"
 #include "promql/lexer.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
@@ -91,7 +92,14 @@ static void mistakes_are_found(void **state)
 	        {"sum(rate(a_total[30s]))", TOTAL, "30s", "4 scrapes"},
 	        {"max(avg_over_time((a > 1)[30d]))", TOTAL, "[", "resolution"},
 	        {"sum(DCGM_FI_PROF_SM_ACTIVE)", VALUE, "DCGM", "grows with every GPU"},
+	        {"a0+a1+a2+a3+a4+a5+a6+a7+a8+a9+b0+b1+b2+b3+b4+b5+b6+b7+b8+b9+c0+c1+c2+c3+c4+c5+c6+c7+c8+c9+d0+d1+d2+"
+	         "d3",
+	         TOTAL, "d2", "selector number 33"},
 	        {"sum(DCGM_FI_DEV_GPU_UTIL > 0)", TOTAL, "DCGM", "count"},
+	        {"max(DCGM_FI_DEV_GPU_TEMP)", "target: {value: \"80\"}", "DCGM", "is a temperature"},
+	        {"max(DCGM_FI_DEV_MEMORY_TEMP)", "watermarks: {high: \"90\", low: \"40\"}", "DCGM", "is a temperature"},
+	        {"avg(DCGM_FI_DEV_POWER_USAGE)", "target: {value: \"500\"}", "DCGM", "is in watts"},
+	        {"sum(DCGM_FI_DEV_POWER_USAGE_INSTANT)", TOTAL, "DCGM", "is in watts"},
 	};
 	for (size_t i = 0; i < N(rows); i++) {
 		static struct schema_errors w;
@@ -109,7 +117,7 @@ static void mistakes_are_found(void **state)
 	}
 }
 
-static void what_is_right_gives_none(void **state)
+static void correct_queries_give_no_warning(void **state)
 {
 	(void)state;
 	static const struct {
@@ -133,6 +141,7 @@ static void what_is_right_gives_none(void **state)
 	        {"sum(DCGM_FI_DEV_GPU_UTIL > bool 0)", TOTAL},
 	        {"DCGM_FI_PROF_SM_ACTIVE", VALUE ", series: Avg"},
 	        {"avg by (exported_pod) (DCGM_FI_PROF_SM_ACTIVE)", "target: {type: Pods, value: \"0.7\"}"},
+	        {"8000 / max(DCGM_FI_DEV_POWER_USAGE)", "target: {type: Replicas}"},
 	        {"sum(a) or vector(1)", TOTAL},
 	        {"sum(DCGM_FI_DEV_NVLINK_BANDWIDTH_L3)", TOTAL},
 	        {"sum(rate(a_total[1m]))", TOTAL},
@@ -165,8 +174,17 @@ static void settings_against_each_other_are_found(void **state)
 	        {"  signals: [{name: q, query: x, target: {type: AverageValue, value: \"1\"}}]\n  forecast: {signal: "
 	         "q, season: 24h}\n",
 	         NULL},
+	        {ONE "}]\n  forecast: {signal: q, model: Linear, use: Both}\n", "spec.forecast.band"},
+	        {ONE "}]\n  forecast: {signal: q, model: Linear, use: Both, band: \"1.3\"}\n", NULL},
 	        {ONE "}]\n  minReplicas: 8\n", "spec.minReplicas"},
 	        {ONE "}]\n  interval: 5s\n", "spec.interval"},
+#define IDLE(level)   "  minReplicas: 5\n  idle: {replicas: " level ", after: 5m, activation: {signal: q}}\n"
+#define NIGHT(bounds) "  schedules: [{name: night, start: 0 22 * * *, end: 0 6 * * *, " bounds "}]\n"
+	        {ONE "}]\n" IDLE("2") NIGHT("minReplicas: 0, maxReplicas: 1"), "spec.schedules[0]"},
+	        {ONE "}]\n" IDLE("0") NIGHT("minReplicas: 0, maxReplicas: 1"), NULL},
+	        {ONE "}]\n" IDLE("2") NIGHT("minReplicas: 1"),
+	         NULL}, // the target does not go idle in it, as documented
+	        {ONE "}]\n" IDLE("2") NIGHT("maxReplicas: 6"), NULL},
 	        {ONE "}]\n  interval: 10s\n", NULL},
 	        {ONE "}, {name: r, query: z, target: {value: \"1\"}}]\n  combine: q + 1\n", "spec.signals[1]"},
 	        {ONE "}, {name: r, query: z, target: {value: \"1\"}}]\n  combine: q + r.value\n", NULL},
@@ -203,6 +221,51 @@ static void settings_against_each_other_are_found(void **state)
 			fail_msg("%s: %zu warnings: %s", rows[i].rest, w.n, w.n ? w.items[0].message : "");
 		if (rows[i].path)
 			assert_string_equal(w.items[0].path, rows[i].path);
+	}
+}
+
+static void targets_that_no_cluster_has_are_found(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *ref, *says; // NULL: none
+	} rows[] = {
+	        {"name: a", NULL},
+	        {"kind: Deployment, name: a", NULL},
+	        {"apiVersion: v1, kind: ReplicationController, name: a", NULL},
+	        {"apiVersion: apps.kruise.io/v1beta1, kind: StatefulSet, name: a", NULL},
+	        {"apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, name: a", NULL},
+	        {"kind: deployment, name: a", "apps/v1 has no kind deployment: did you mean Deployment?"},
+	        {"kind: StatefullSet, name: a", "did you mean StatefulSet?"},
+	        {"kind: statefulset, name: a", "did you mean StatefulSet?"},
+	        {"kind: DaemonSet, name: a", "apps/v1 has no kind DaemonSet that can be scaled"},
+	        {"apiVersion: v1, kind: Deployment, name: a", "Deployment is in apps/v1, got v1"},
+	        {"apiVersion: apps/v1beta1, kind: Deployment, name: a", "Deployment is in apps/v1, got apps/v1beta1"},
+	        {"apiVersion: leaderworkerset.x-k8s.io/v1, kind: leaderworkerset, name: a",
+	         "which starts with a capital letter, got leaderworkerset"},
+	};
+	for (size_t i = 0; i < N(rows); i++) {
+		char text[512];
+		struct arena a;
+		struct doc_file doc;
+		struct err e;
+		struct policy policy = {0};
+		static struct schema_errors errors;
+		snprintf(text, sizeof text,
+		         "apiVersion: gpuscale.dev/v1alpha1\nkind: GPUAutoscaler\nmetadata: {name: a}\nspec:\n"
+		         "  scaleTargetRef: {%s}\n  maxReplicas: 8\n" ONE "}]\n",
+		         rows[i].ref);
+		arena_init(&a, 1 << 24);
+		schema_errors_init(&errors, "a.yaml");
+		assert_int_equal(doc_parse_yaml(&a, "a.yaml", text, strlen(text), &doc, &e), 0);
+		assert_int_equal(policy_decode(doc.roots[0], &policy, &a, &errors), 0);
+		lint_target(&policy, doc.roots[0], &errors);
+		if (errors.n != (rows[i].says ? 1u : 0u) ||
+		    (rows[i].says && !strstr(errors.items[0].message, rows[i].says)))
+			fail_msg("%s: %zu errors: %s", rows[i].ref, errors.n, errors.n ? errors.items[0].message : "");
+		if (rows[i].says)
+			assert_int_equal(errors.items[0].line, 5);
+		arena_done(&a);
 	}
 }
 
@@ -253,7 +316,7 @@ static void every_family_of_the_exporter_is_known(void **state)
 	assert_false(lint_name_is_unknown("up", &meant));
 }
 
-static void words_are_told_apart(void **state)
+static void words_are_distinguished(void **state)
 {
 	(void)state;
 	const char *p = "a:b{c=~\"x\\\"}\"} [5m] # rest\n+ .5 `\\` 'open";
@@ -268,15 +331,41 @@ static void words_are_told_apart(void **state)
 	assert_int_equal(promql_next(&p).kind, PROMQL_TOKEN_END);
 }
 
+#define SIGNALS                                                                                                        \
+	"  startup: {seconds: 60}\n  objective: {late: 1%, wait: 10s, demand: a, backlog: b}\n"                        \
+	"  signals: [{name: a, query: sum(x)}, {name: b, query: sum(y)}]\n"
+#define OPEN_UP "scaleUp: {policies: [{type: Pods, value: 8, periodSeconds: 15}]}"
+
+static void objective_wants_behavior_open(void **state)
+{
+	static const struct {
+		const char *rest, *path; // NULL: no warning
+	} rows[] = {
+	        {SIGNALS "  behavior: {" OPEN_UP ", scaleDown: {stabilizationWindowSeconds: 0}}\n", NULL},
+	        {SIGNALS "  behavior: {" OPEN_UP "}\n", "spec.behavior.scaleDown.stabilizationWindowSeconds"},
+	        {SIGNALS "  behavior: {scaleDown: {stabilizationWindowSeconds: 0}}\n", "spec.behavior.scaleUp"},
+	        {SIGNALS "  combine: b\n  behavior: {" OPEN_UP ", scaleDown: {stabilizationWindowSeconds: 0}}\n", NULL},
+	};
+	for (size_t i = 0; i < N(rows); i++) {
+		struct schema_errors warnings;
+		lint(rows[i].rest, &warnings);
+		assert_int_equal(warnings.n, rows[i].path ? 1 : 0);
+		if (rows[i].path)
+			assert_string_equal(warnings.items[0].path, rows[i].path);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(mistakes_are_found),
-	        cmocka_unit_test(what_is_right_gives_none),
+	        cmocka_unit_test(correct_queries_give_no_warning),
 	        cmocka_unit_test(settings_against_each_other_are_found),
+	        cmocka_unit_test(targets_that_no_cluster_has_are_found),
 	        cmocka_unit_test(places_are_those_of_the_file),
 	        cmocka_unit_test(every_family_of_the_exporter_is_known),
-	        cmocka_unit_test(words_are_told_apart),
+	        cmocka_unit_test(words_are_distinguished),
+	        cmocka_unit_test(objective_wants_behavior_open),
 	};
 	return cmocka_run_group_tests_name("lint", tests, NULL, NULL);
 }

@@ -15,13 +15,14 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "controller/metrics.h"
-#include "controller/metrics_table.h"
+#include "base/http/http_server.h"
+#include "controller/metrics/metrics.h"
+#include "controller/metrics/metrics_table.h"
 #include "controller/query_hub.h"
-#include "controller/shards.h"
-#include "controller/status_writer.h"
-#include "k8s/event_recorder.h"
-#include "policies/decision.h"
+#include "controller/shard/shards.h"
+#include "controller/status/status_writer.h"
+#include "k8s/events/event_recorder.h"
+#include "policies/engine/decision.h"
 #include "promql/promql_source.h"
 
 #define MANY 5000
@@ -40,6 +41,7 @@ struct world {
 	struct event_recorder_stats events;
 	struct shards_view shards;
 	struct metrics_view view;
+	struct http_server *server;
 	struct buf page;
 };
 
@@ -53,6 +55,10 @@ static int setup(void **state)
 	w->loop = event_base_new();
 	const struct promql_source_options source = {
 	        .name = "default", .query = {.url = "http://127.0.0.1:1", .kind = PROMQL_KIND_THANOS}};
+	const struct http_server_options server = {.loop = w->loop, .listen = "127.0.0.1:0"};
+	w->server = http_server_new(&server, &e);
+	assert_non_null(w->server);
+	metrics_add_server(w->metrics, "endpoints", w->server);
 	w->sources = promql_sources_new(w->loop, NULL, &source, 1, &e);
 	w->hub = query_hub_new(w->sources, &e);
 	w->signals[0].name = "queue";
@@ -70,7 +76,7 @@ static int setup(void **state)
 	        (struct decision){.current = 3, .ready = 2, .desired = 4, .action = ACTION_SCALE_UP, .n_signals = 1};
 	w->decision.signals[0] =
 	        (struct decision_signal){.value = 0.25, .target = 0.125, .proposal = 4, .age_ms = 1500};
-	w->watch = (struct metrics_watch){"gpuautoscalers", {.lists = 1, .streams = 2, .events = 3}};
+	w->watch = (struct metrics_watch){"gpuautoscalers", .lists = 1, .streams = 2, .events = 3};
 	w->view = (struct metrics_view){.policies = w->list,
 	                                .n_policies = 2,
 	                                .queries = w->hub,
@@ -92,6 +98,7 @@ static int teardown(void **state)
 	promql_sources_cancel(w->sources);
 	query_hub_free(w->hub);
 	promql_sources_free(w->sources);
+	http_server_free(w->server);
 	event_base_free(w->loop);
 	metrics_free(w->metrics);
 	buf_done(&w->page);
@@ -200,7 +207,7 @@ static void values_arrive(void **state)
 	expect(w, "\ngpuscale_leader 0\n");
 }
 
-static void what_is_not_known_is_not_said(void **state)
+static void unknown_values_are_not_exported(void **state)
 {
 	struct world *w = *state;
 	w->decision.ready = -1;
@@ -217,10 +224,10 @@ static void what_is_not_known_is_not_said(void **state)
 	assert_null(strstr(page, "gpuscale_watch_"));
 	assert_null(strstr(page, "gpuscale_shards"));
 	assert_null(strstr(page, "gpuscale_source_last_answer_timestamp_seconds{")); // nothing was asked yet
-	expect(w, "\ngpuscale_leader 1\n");                                          // nobody else is there
+	expect(w, "\ngpuscale_leader 1\n");                                          // without an election
 }
 
-static void a_policy_that_is_gone_leaves_nothing(void **state)
+static void policy_that_is_gone_leaves_nothing(void **state)
 {
 	struct world *w = *state;
 	assert_non_null(strstr(render(w), "policy=\"a\""));
@@ -231,7 +238,7 @@ static void a_policy_that_is_gone_leaves_nothing(void **state)
 	assert_null(strstr(render(w), "policy="));
 }
 
-static void a_page_of_many_policies_is_whole(void **state)
+static void page_of_many_policies_is_whole(void **state)
 {
 	struct world *w = *state;
 	struct metrics_policy *many = calloc(MANY, sizeof *many);
@@ -253,9 +260,9 @@ int main(void)
 	        T(every_family_is_served_once),
 	        T(every_sample_has_the_labels_of_its_row),
 	        T(values_arrive),
-	        T(what_is_not_known_is_not_said),
-	        T(a_policy_that_is_gone_leaves_nothing),
-	        T(a_page_of_many_policies_is_whole),
+	        T(unknown_values_are_not_exported),
+	        T(policy_that_is_gone_leaves_nothing),
+	        T(page_of_many_policies_is_whole),
 	};
 	return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);
 }

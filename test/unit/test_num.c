@@ -17,7 +17,7 @@
 
 #define N(rows) (sizeof(rows) / sizeof(rows)[0])
 
-static void test_i64_in_range_is_read(void **state)
+static void i64_in_range_is_read(void **state)
 {
 	static const struct {
 		const char *text;
@@ -42,7 +42,7 @@ static void test_i64_in_range_is_read(void **state)
 	}
 }
 
-static void test_i64_refuses_anything_else_and_leaves_the_result_alone(void **state)
+static void i64_refuses_anything_else_and_leaves_the_result_alone(void **state)
 {
 	static const struct {
 		const char *text;
@@ -77,7 +77,7 @@ static void test_i64_refuses_anything_else_and_leaves_the_result_alone(void **st
 	}
 }
 
-static void test_only_len_bytes_are_read(void **state)
+static void only_len_bytes_are_read(void **state)
 {
 	int64_t i = 0;
 	double f = 0;
@@ -89,7 +89,7 @@ static void test_only_len_bytes_are_read(void **state)
 	assert_int_equal(num_parse_f64("1\000", 2, &f, NULL), -1);
 }
 
-static void test_f64_decimal_numbers_are_read(void **state)
+static void f64_decimal_numbers_are_read(void **state)
 {
 	static const struct {
 		const char *text;
@@ -120,7 +120,31 @@ static void test_f64_decimal_numbers_are_read(void **state)
 	}
 }
 
-static void test_f64_refuses_anything_else(void **state)
+// Short decimals are not read by the C library; an exponent of 0 sends them there.
+static void short_decimals_are_read_as_the_c_library_does(void **state)
+{
+	uint64_t random = 1;
+	for (int i = 0; i < 200000; i++) {
+		char text[64];
+		double quick, exact;
+		random = random * 6364136223846793005ULL + 1442695040888963407ULL;
+		int digits = 1 + (int)(random >> 33) % 18, point = (int)(random >> 50) % (digits + 1);
+		size_t n = 0;
+		if (random >> 63)
+			text[n++] = random >> 62 & 1 ? '-' : '+';
+		for (int k = 0; k < digits; k++) {
+			if (k == point)
+				text[n++] = '.';
+			text[n++] = (char)('0' + (random >> k * 3) % 10);
+		}
+		assert_int_equal(num_parse_f64(text, n, &quick, NULL), 0);
+		memcpy(text + n, "e0", 2);
+		assert_int_equal(num_parse_f64(text, n + 2, &exact, NULL), 0);
+		assert_memory_equal(&quick, &exact, sizeof quick);
+	}
+}
+
+static void f64_refuses_anything_else(void **state)
 {
 	static const char *const rows[] = {"",      ".",    "+",     "-",      "e5",    "1e",    "1e+",
 	                                   "1e1.5", " 1",   "1 ",    "1,5",    "0x1",   "NaN",   "Inf",
@@ -137,7 +161,7 @@ static void test_f64_refuses_anything_else(void **state)
 	}
 }
 
-static void test_sample_values_of_prometheus_are_read(void **state)
+static void sample_values_of_prometheus_are_read(void **state)
 {
 	double v = 0;
 	assert_int_equal(num_parse_sample("NaN", 3, &v, NULL), 0);
@@ -156,7 +180,7 @@ static void test_sample_values_of_prometheus_are_read(void **state)
 			fail_msg("%s was accepted", bad[i]);
 }
 
-static void test_quantities_follow_the_kubernetes_grammar(void **state)
+static void quantities_follow_the_kubernetes_grammar(void **state)
 {
 	static const struct {
 		const char *text;
@@ -182,7 +206,7 @@ static void test_quantities_follow_the_kubernetes_grammar(void **state)
 	}
 }
 
-static void test_what_is_no_quantity_is_refused_with_the_fix(void **state)
+static void invalid_quantity_is_refused_with_the_fix(void **state)
 {
 	static const struct {
 		const char *text, *says;
@@ -224,7 +248,7 @@ static void test_what_is_no_quantity_is_refused_with_the_fix(void **state)
 	}
 }
 
-static void test_errors_show_the_text_harmless_and_short(void **state)
+static void errors_show_the_text_harmless_and_short(void **state)
 {
 	struct err e;
 	int64_t v;
@@ -241,7 +265,7 @@ static void test_errors_show_the_text_harmless_and_short(void **state)
 	assert_non_null(strstr(e.msg, "129 bytes, more than the ceiling of 128"));
 }
 
-static void test_f64_is_written_short_and_plain(void **state)
+static void f64_is_written_short_and_plain(void **state)
 {
 	static const struct {
 		double value;
@@ -285,7 +309,7 @@ static void test_f64_is_written_short_and_plain(void **state)
 	}
 }
 
-static void test_every_double_reads_back_as_itself(void **state)
+static void every_double_reads_back_as_itself(void **state)
 {
 	uint64_t x = 88172645463325252u; // xorshift64, fixed seed
 	for (int i = 0; i < 200000; i++) {
@@ -307,7 +331,7 @@ static void test_every_double_reads_back_as_itself(void **state)
 	}
 }
 
-static void test_the_locale_does_not_matter(void **state)
+static void locale_does_not_matter(void **state)
 {
 	static const char *const names[] = {"de_DE.UTF-8", "de_CH.UTF-8", "fr_FR.UTF-8", "de_DE", "fr_FR"};
 	const char *set = NULL;
@@ -329,7 +353,7 @@ static void test_the_locale_does_not_matter(void **state)
 	assert_int_equal(comma, -1);
 }
 
-static void test_closest_name_is_suggested_within_a_third(void **state)
+static void closest_name_is_suggested_within_a_third(void **state)
 {
 	static const char *const names[] = {"minReplicas", "maxReplicas", "interval", "query", "name", "up"};
 	static const struct {
@@ -369,19 +393,20 @@ static void test_closest_name_is_suggested_within_a_third(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_i64_in_range_is_read),
-	        cmocka_unit_test(test_i64_refuses_anything_else_and_leaves_the_result_alone),
-	        cmocka_unit_test(test_only_len_bytes_are_read),
-	        cmocka_unit_test(test_f64_decimal_numbers_are_read),
-	        cmocka_unit_test(test_f64_refuses_anything_else),
-	        cmocka_unit_test(test_sample_values_of_prometheus_are_read),
-	        cmocka_unit_test(test_quantities_follow_the_kubernetes_grammar),
-	        cmocka_unit_test(test_what_is_no_quantity_is_refused_with_the_fix),
-	        cmocka_unit_test(test_errors_show_the_text_harmless_and_short),
-	        cmocka_unit_test(test_f64_is_written_short_and_plain),
-	        cmocka_unit_test(test_every_double_reads_back_as_itself),
-	        cmocka_unit_test(test_the_locale_does_not_matter),
-	        cmocka_unit_test(test_closest_name_is_suggested_within_a_third),
+	        cmocka_unit_test(i64_in_range_is_read),
+	        cmocka_unit_test(i64_refuses_anything_else_and_leaves_the_result_alone),
+	        cmocka_unit_test(only_len_bytes_are_read),
+	        cmocka_unit_test(f64_decimal_numbers_are_read),
+	        cmocka_unit_test(short_decimals_are_read_as_the_c_library_does),
+	        cmocka_unit_test(f64_refuses_anything_else),
+	        cmocka_unit_test(sample_values_of_prometheus_are_read),
+	        cmocka_unit_test(quantities_follow_the_kubernetes_grammar),
+	        cmocka_unit_test(invalid_quantity_is_refused_with_the_fix),
+	        cmocka_unit_test(errors_show_the_text_harmless_and_short),
+	        cmocka_unit_test(f64_is_written_short_and_plain),
+	        cmocka_unit_test(every_double_reads_back_as_itself),
+	        cmocka_unit_test(locale_does_not_matter),
+	        cmocka_unit_test(closest_name_is_suggested_within_a_third),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@
 #define N(rows) (sizeof(rows) / sizeof(rows)[0])
 #define DAY_MS  INT64_C(86400000)
 
-static void test_durations_follow_the_prometheus_grammar(void **state)
+static void durations_follow_the_prometheus_grammar(void **state)
 {
 	static const struct {
 		const char *text;
@@ -48,7 +48,7 @@ static void test_durations_follow_the_prometheus_grammar(void **state)
 	}
 }
 
-static void test_what_is_no_duration_is_refused_with_the_fix(void **state)
+static void invalid_duration_is_refused_with_the_fix(void **state)
 {
 	static const struct {
 		const char *text, *says;
@@ -95,7 +95,7 @@ static void test_what_is_no_duration_is_refused_with_the_fix(void **state)
 }
 
 // Whatever a refusal offers as the fix must itself be a duration.
-static void test_the_fix_offered_is_accepted(void **state)
+static void fix_offered_is_accepted(void **state)
 {
 	static const char *const rows[] = {"1.5h", "0.5s", "2.25d", "90", "1.001", "99999999", "0.1w", "12.5m"};
 	for (size_t i = 0; i < N(rows); i++) {
@@ -113,7 +113,7 @@ static void test_the_fix_offered_is_accepted(void **state)
 	}
 }
 
-static void test_durations_are_written_as_prometheus_does(void **state)
+static void durations_are_written_as_prometheus_does(void **state)
 {
 	static const struct {
 		int64_t ms;
@@ -141,7 +141,7 @@ static void test_durations_are_written_as_prometheus_does(void **state)
 	}
 }
 
-static void test_times_follow_rfc3339(void **state)
+static void times_follow_rfc3339(void **state)
 {
 	static const struct {
 		const char *text;
@@ -171,7 +171,7 @@ static void test_times_follow_rfc3339(void **state)
 	}
 }
 
-static void test_what_is_no_time_is_refused_with_the_reason(void **state)
+static void invalid_time_is_refused_with_the_reason(void **state)
 {
 	static const struct {
 		const char *text, *says;
@@ -221,7 +221,7 @@ static void test_what_is_no_time_is_refused_with_the_reason(void **state)
 	}
 }
 
-static void test_times_are_written_in_utc(void **state)
+static void times_are_written_in_utc(void **state)
 {
 	static const struct {
 		int64_t ms;
@@ -245,7 +245,7 @@ static void test_times_are_written_in_utc(void **state)
 }
 
 // Against a calendar that counts one day after the other, for the years 1970..9999.
-static void test_every_day_is_written_and_read_as_the_calendar_says(void **state)
+static void every_day_is_written_and_read_as_the_calendar_says(void **state)
 {
 	static const int days_in_month[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
 	int64_t day = 0;
@@ -273,14 +273,14 @@ static void test_every_day_is_written_and_read_as_the_calendar_says(void **state
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_durations_follow_the_prometheus_grammar),
-	        cmocka_unit_test(test_what_is_no_duration_is_refused_with_the_fix),
-	        cmocka_unit_test(test_the_fix_offered_is_accepted),
-	        cmocka_unit_test(test_durations_are_written_as_prometheus_does),
-	        cmocka_unit_test(test_times_follow_rfc3339),
-	        cmocka_unit_test(test_what_is_no_time_is_refused_with_the_reason),
-	        cmocka_unit_test(test_times_are_written_in_utc),
-	        cmocka_unit_test(test_every_day_is_written_and_read_as_the_calendar_says),
+	        cmocka_unit_test(durations_follow_the_prometheus_grammar),
+	        cmocka_unit_test(invalid_duration_is_refused_with_the_fix),
+	        cmocka_unit_test(fix_offered_is_accepted),
+	        cmocka_unit_test(durations_are_written_as_prometheus_does),
+	        cmocka_unit_test(times_follow_rfc3339),
+	        cmocka_unit_test(invalid_time_is_refused_with_the_reason),
+	        cmocka_unit_test(times_are_written_in_utc),
+	        cmocka_unit_test(every_day_is_written_and_read_as_the_calendar_says),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

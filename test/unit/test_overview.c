@@ -14,18 +14,17 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/json_read.h"
-#include "base/json_write.h"
+#include "base/json/json_read.h"
+#include "base/json/json_write.h"
 #include "base/num.h"
-#include "controller/endpoints.h"
-#include "controller/history.h"
-#include "controller/overview.h"
-#include "controller/reconcile.h"
-#include "controller/status_conditions.h"
-#include "controller/status_page.h"
-#include "controller/trend.h"
-#include "policies/decision.h"
-#include "policies/policy.h"
+#include "controller/serve/endpoint_reply.h"
+#include "controller/serve/overview.h"
+#include "controller/serve/status_page.h"
+#include "controller/status/decision_history.h"
+#include "controller/status/sparkline.h"
+#include "controller/status/status_conditions.h"
+#include "policies/engine/decision.h"
+#include "policies/engine/policy.h"
 
 #define NOW_MS 1767603600000 // 2026-01-05T09:00:00Z
 
@@ -109,7 +108,7 @@ static void assert_at(const cJSON *root, const char *path, const char *want)
 		fail_msg("%s: got %s, want %s", path, got, want);
 }
 
-static void the_head_says_what_is_known(void **state)
+static void head_says_what_is_known(void **state)
 {
 	(void)state;
 	const struct overview_source sources[] = {
@@ -152,13 +151,13 @@ static void the_head_says_what_is_known(void **state)
 
 	h = (struct overview_head){.identity = "a_1", .shards_owned = 2, .shards_total = 4, .problems = ""};
 	root = overview_of(&h, NULL, 0);
-	assert_at(root, "controller.leader", ""); // of shards nobody is
+	assert_at(root, "controller.leader", ""); // with shards there is no single leader
 	assert_at(root, "controller.shardsOwned", "2");
 	assert_at(root, "controller.shardsTotal", "4");
 	cJSON_Delete(root);
 }
 
-static void a_policy_says_what_was_decided(void **state)
+static void policy_says_what_was_decided(void **state)
 {
 	(void)state;
 	struct decision d = sample();
@@ -168,9 +167,9 @@ static void a_policy_says_what_was_decided(void **state)
 	struct status_facts facts = {.phase = STATUS_DECIDED, .decided = &p.decided};
 	p.facts = &facts;
 	p.last_scale_ms = NOW_MS - 3600000;
-	p.trend = trend_new(15000, 4);
-	trend_add((struct trend *)(uintptr_t)p.trend, NOW_MS - 15000, NULL);
-	trend_add((struct trend *)(uintptr_t)p.trend, NOW_MS, (const double[]){2, 1000000, 12.34567, NAN});
+	p.trend = sparkline_new(15000, 4);
+	sparkline_add((struct sparkline *)(uintptr_t)p.trend, NOW_MS - 15000, NULL);
+	sparkline_add((struct sparkline *)(uintptr_t)p.trend, NOW_MS, (const double[]){2, 1000000, 12.34567, NAN});
 	struct overview_head h = {.time_ms = NOW_MS, .problems = ""};
 	cJSON *root = overview_of(&h, &p, 1);
 	const cJSON *at = cJSON_GetArrayItem(json_get(root, "policies"), 0);
@@ -195,21 +194,21 @@ static void a_policy_says_what_was_decided(void **state)
 	assert_at(at, "signals.1.target", "0.7");
 	assert_at(at, "signals.1.ageSeconds", "");
 	char sentence[RENDER_SENTENCE_BYTES], quoted[RENDER_SENTENCE_BYTES + 2];
-	render_message(&p.decided, sentence); // there is one explanation
+	explain_message(&p.decided, sentence); // there is one explanation
 	snprintf(quoted, sizeof quoted, "\"%s\"", sentence);
 	assert_at(at, "message", quoted);
 	assert_at(at, "signals.1.error", quoted);
 	assert_at(at, "conditions.2", "{\"type\":\"ScalingActive\",\"status\":\"False\",\"reason\":\"NoData\"}");
-	assert_int_equal(cJSON_GetArraySize(json_get(at, "conditions")), CONDITION_TYPE__COUNT);
+	assert_int_equal(cJSON_GetArraySize(json_get(at, "conditions")), CONDITION_OBJECTIVE_NOT_REACHABLE);
 	assert_at(at, "history",
 	          "{\"stepSeconds\":15,\"endTime\":\"2026-01-05T09:00:00Z\",\"current\":[null,2],\"desired\":[null,"
 	          "1000000],\"signals\":[{\"name\":\"queue\",\"values\":[null,12.35]},{\"name\":\"sm_active\","
 	          "\"values\":[null,null]}]}");
 	cJSON_Delete(root);
-	trend_free((struct trend *)(uintptr_t)p.trend);
+	sparkline_free((struct sparkline *)(uintptr_t)p.trend);
 }
 
-static void a_target_of_one_replica_comes_with_the_share_of_one(void **state)
+static void target_of_one_replica_comes_with_the_share_of_one(void **state)
 {
 	(void)state;
 	struct policy_signal average[] = {
@@ -234,16 +233,16 @@ static void a_target_of_one_replica_comes_with_the_share_of_one(void **state)
 	assert_at(at, "signals.0.perReplica", "true");
 	assert_at(at, "signals.0.compared", "0.75");
 	assert_at(at, "signals.1.perReplica", "true");
-	assert_at(at, "signals.1.compared", "null"); // nothing was, it is blind
+	assert_at(at, "signals.1.compared", "null"); // nothing was compared: its data is missing
 	cJSON_Delete(root);
 }
 
-static void a_policy_without_a_decision_invents_nothing(void **state)
+static void policy_without_a_decision_invents_nothing(void **state)
 {
 	(void)state;
 	struct overview_policy p = unknown;
 	struct overview_head h = {.problems = ""};
-	p.error = "spec.maxReplicas: \"\x01\" is no number";
+	p.error = "spec.maxReplicas: \"\x01\" is not a number";
 	struct status_facts facts = {.phase = STATUS_INVALID, .text = p.error};
 	p.facts = &facts;
 	cJSON *root = overview_of(&h, &p, 1);
@@ -253,7 +252,7 @@ static void a_policy_without_a_decision_invents_nothing(void **state)
 	        "reason", "message",     "held",        "paused", "dryRun",          "lastScaleTime",   "history"};
 	for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++)
 		assert_at(at, absent[i], "");
-	assert_at(at, "error", "\"spec.maxReplicas: \\\"\\u0001\\\" is no number\"");
+	assert_at(at, "error", "\"spec.maxReplicas: \\\"\\u0001\\\" is not a number\"");
 	assert_at(at, "signals", "[]");
 	assert_at(at, "conditions.0", "{\"type\":\"Ready\",\"status\":\"False\",\"reason\":\"InvalidPolicy\"}");
 	cJSON_Delete(root);
@@ -271,20 +270,20 @@ static void a_policy_without_a_decision_invents_nothing(void **state)
 	cJSON_Delete(root);
 }
 
-static void a_detail_has_the_decision_with_its_trace_and_those_before(void **state)
+static void detail_has_the_decision_with_its_trace_and_those_before(void **state)
 {
 	(void)state;
 	struct decision d = sample();
 	struct policy other = policy;
 	struct overview_policy p = unknown;
-	struct history *history = history_new();
+	struct decision_history *history = decision_history_new();
 	struct buf b;
 	struct json_writer w;
 	other.name = "other";
 	p.policy = &policy;
 	p.decided = (struct decided){&policy, &d, NULL};
-	history_add(history, &p.decided);
-	history_add(history, &(struct decided){&other, &d, NULL});
+	decision_history_add(history, &p.decided);
+	decision_history_add(history, &(struct decided){&other, &d, NULL});
 	for (int has_decision = 0; has_decision < 2; has_decision++) {
 		p.decided.decision = has_decision ? &d : NULL;
 		buf_init(&b, ENDPOINT_BYTES_MAX);
@@ -301,7 +300,7 @@ static void a_detail_has_the_decision_with_its_trace_and_those_before(void **sta
 		cJSON_Delete(root);
 		buf_done(&b);
 	}
-	history_free(history);
+	decision_history_free(history);
 }
 
 // What is drawn is close to what was, and is a number of JSON.
@@ -326,8 +325,8 @@ static void numbers_of_a_sparkline_are_short_and_right(void **state)
 	p1.n_signals = 1;
 	p.policy = &p1;
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		struct trend *t = trend_new(15000, 3);
-		trend_add(t, NOW_MS, (const double[]){1, 1, rows[i].value});
+		struct sparkline *t = sparkline_new(15000, 3);
+		sparkline_add(t, NOW_MS, (const double[]){1, 1, rows[i].value});
 		p.trend = t;
 		cJSON *root = overview_of(&h, &p, 1);
 		const cJSON *at = cJSON_GetArrayItem(json_get(root, "policies"), 0);
@@ -338,23 +337,23 @@ static void numbers_of_a_sparkline_are_short_and_right(void **state)
 		if (fabs(got - want) > fabs(want) * 1e-6)
 			fail_msg("%g is written as %.17g, not %s", rows[i].value, got, rows[i].text);
 		cJSON_Delete(root);
-		trend_free(t);
+		sparkline_free(t);
 	}
 }
 
 #define MANY 1000
 
-static void a_thousand_policies_are_one_document_of_bounded_size(void **state)
+static void thousand_policies_are_one_document_of_bounded_size(void **state)
 {
 	(void)state;
 	struct decision d = sample();
 	struct overview_policy *list = calloc(MANY, sizeof *list);
 	struct overview_head h = {.time_ms = NOW_MS, .n_policies = MANY, .problems = ""};
-	struct trend *trend = trend_new(15000, 4);
+	struct sparkline *trend = sparkline_new(15000, 4);
 	struct buf b;
 	struct json_writer w;
 	for (int i = 0; i < 1000; i++)
-		trend_add(trend, NOW_MS + i * (int64_t)15000, (const double[]){i, i + 1, i * 1234.5678, i / 7.0});
+		sparkline_add(trend, NOW_MS + i * (int64_t)15000, (const double[]){i, i + 1, i * 1234.5678, i / 7.0});
 	for (size_t i = 0; i < MANY; i++) {
 		list[i] = unknown;
 		list[i].policy = &policy;
@@ -364,7 +363,7 @@ static void a_thousand_policies_are_one_document_of_bounded_size(void **state)
 	cJSON *root = overview_of(&h, list, MANY);
 	assert_int_equal(cJSON_GetArraySize(json_get(root, "policies")), MANY);
 	cJSON_Delete(root);
-	// What does not fit is no document at all, rather than half of one.
+	// A document that does not fit is not written at all, rather than half of it.
 	buf_init(&b, 100 * 1024);
 	json_write_init(&w, &b, 0);
 	overview_begin(&w, &h);
@@ -374,11 +373,11 @@ static void a_thousand_policies_are_one_document_of_bounded_size(void **state)
 	assert_true(b.failed);
 	assert_in_range(b.len, 1, 100 * 1024);
 	buf_done(&b);
-	trend_free(trend);
+	sparkline_free(trend);
 	free(list);
 }
 
-static void the_page_admits_what_stands_in_it_and_nothing_else(void **state)
+static void page_admits_what_stands_in_it_and_nothing_else(void **state)
 {
 	(void)state;
 	static const struct {
@@ -404,7 +403,7 @@ static void the_page_admits_what_stands_in_it_and_nothing_else(void **state)
 	}
 }
 
-static void the_page_is_in_the_program(void **state)
+static void page_is_in_the_program(void **state)
 {
 	(void)state;
 	size_t len;
@@ -414,7 +413,7 @@ static void the_page_is_in_the_program(void **state)
 	struct err e;
 	buf_init(&file, STATUS_PAGE_BYTES_MAX);
 	buf_init(&csp, 4096);
-	assert_int_equal(buf_read_file(&file, "controller/status_page.html", &e), 0);
+	assert_int_equal(buf_read_file(&file, "controller/serve/status_page.html", &e), 0);
 	assert_int_equal(len, file.len);
 	assert_memory_equal(html, file.data, len);
 	assert_int_equal(html[len], '\0');
@@ -437,15 +436,15 @@ static void the_page_is_in_the_program(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(the_head_says_what_is_known),
-	        cmocka_unit_test(a_policy_says_what_was_decided),
-	        cmocka_unit_test(a_target_of_one_replica_comes_with_the_share_of_one),
-	        cmocka_unit_test(a_policy_without_a_decision_invents_nothing),
-	        cmocka_unit_test(a_detail_has_the_decision_with_its_trace_and_those_before),
+	        cmocka_unit_test(head_says_what_is_known),
+	        cmocka_unit_test(policy_says_what_was_decided),
+	        cmocka_unit_test(target_of_one_replica_comes_with_the_share_of_one),
+	        cmocka_unit_test(policy_without_a_decision_invents_nothing),
+	        cmocka_unit_test(detail_has_the_decision_with_its_trace_and_those_before),
 	        cmocka_unit_test(numbers_of_a_sparkline_are_short_and_right),
-	        cmocka_unit_test(a_thousand_policies_are_one_document_of_bounded_size),
-	        cmocka_unit_test(the_page_admits_what_stands_in_it_and_nothing_else),
-	        cmocka_unit_test(the_page_is_in_the_program),
+	        cmocka_unit_test(thousand_policies_are_one_document_of_bounded_size),
+	        cmocka_unit_test(page_admits_what_stands_in_it_and_nothing_else),
+	        cmocka_unit_test(page_is_in_the_program),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

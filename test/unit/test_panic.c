@@ -13,8 +13,8 @@
 
 #include <math.h>
 
-#include "policies/panic.h"
-#include "policies/proposal.h"
+#include "policies/engine/panic.h"
+#include "policies/engine/proposal.h"
 #include "test/support/engine.h"
 
 #define STABLE_MS 60000
@@ -117,7 +117,7 @@ static void random_traces_end_as_knatives(void **state)
 	assert_true(panics_seen > 1000 && ends_seen > 100);
 }
 
-static void the_load_is_what_each_kind_of_signal_says(void **state)
+static void load_is_what_each_kind_of_signal_says(void **state)
 {
 	struct policy_signal total = {.target = {.set = true, .type = TARGET_AVERAGE_VALUE, .value = 10}};
 	struct policy_signal value = {.target = {.set = true, .type = TARGET_VALUE, .value = 10}};
@@ -158,7 +158,7 @@ static const struct decision *tick(struct engine *e, double load)
 	return &e->decision;
 }
 
-static void a_burst_is_seen_within_the_panic_window(void **state)
+static void burst_is_seen_within_the_panic_window(void **state)
 {
 	struct engine e, calm;
 	make(&e);
@@ -192,7 +192,7 @@ static void a_burst_is_seen_within_the_panic_window(void **state)
 	engine_done(&calm);
 }
 
-static void a_scale_that_others_asked_for_stays_too(void **state)
+static void scale_that_others_asked_for_stays_too(void **state)
 {
 	struct engine e;
 	make(&e);
@@ -224,7 +224,7 @@ static void missing_data_neither_begins_nor_ends_it(void **state)
 	engine_done(&e);
 }
 
-static void a_fresh_state_does_not_panic(void **state)
+static void fresh_state_does_not_panic(void **state)
 {
 	struct engine e; // restarted with 10 ready replicas: Knative would begin in panic
 	make(&e);
@@ -238,7 +238,7 @@ static void a_fresh_state_does_not_panic(void **state)
 	engine_done(&e);
 }
 
-static void it_survives_a_copy_and_another_policy(void **state)
+static void panic_survives_a_copy_and_a_policy_change(void **state)
 {
 	struct engine e, next;
 	make(&e);
@@ -264,12 +264,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(sequences_end_as_knatives),
 	        cmocka_unit_test(random_traces_end_as_knatives),
-	        cmocka_unit_test(the_load_is_what_each_kind_of_signal_says),
-	        cmocka_unit_test(a_burst_is_seen_within_the_panic_window),
-	        cmocka_unit_test(a_scale_that_others_asked_for_stays_too),
+	        cmocka_unit_test(load_is_what_each_kind_of_signal_says),
+	        cmocka_unit_test(burst_is_seen_within_the_panic_window),
+	        cmocka_unit_test(scale_that_others_asked_for_stays_too),
 	        cmocka_unit_test(missing_data_neither_begins_nor_ends_it),
-	        cmocka_unit_test(a_fresh_state_does_not_panic),
-	        cmocka_unit_test(it_survives_a_copy_and_another_policy),
+	        cmocka_unit_test(fresh_state_does_not_panic),
+	        cmocka_unit_test(panic_survives_a_copy_and_a_policy_change),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

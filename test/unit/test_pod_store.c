@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: the pods of a selector are known one by one and counted right, whatever comes, changes its labels or goes; and
-// they are watched only while somebody wants them.
-#include "k8s/pod_store.h"
+// they are watched only while they are wanted.
+#include "k8s/cache/pod_store.h"
 
 #include <event2/event.h>
 #include <setjmp.h>
@@ -15,8 +15,8 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "k8s/pod_decode.h"
-#include "k8s/target_store.h"
+#include "k8s/cache/pod_decode.h"
+#include "k8s/cache/target_store.h"
 #include "test/fake/k8s_harness.h"
 #include "test/support/loop.h"
 
@@ -176,7 +176,7 @@ static void every_kind_of_requirement_is_evaluated(void **state)
 		pod_set_unwant(sets[i]);
 }
 
-static void a_set_wanted_later_costs_one_list_and_the_others_stay_known(void **state)
+static void set_wanted_later_costs_one_list_and_the_others_stay_known(void **state)
 {
 	struct world *w = *state;
 	struct pod_store_stats stats;
@@ -206,7 +206,7 @@ static void a_set_wanted_later_costs_one_list_and_the_others_stay_known(void **s
 	assert_int_equal(stats.watches, 0);
 }
 
-static void who_may_not_list_pods_is_broken_until_it_may(void **state)
+static void watch_of_pods_is_broken_until_listing_is_permitted(void **state)
 {
 	struct world *w = *state;
 	fake_apiserver_fail(w->h.server, &(struct fake_fault){.next = 1, .status = 403, .resource = "pods"});
@@ -226,20 +226,64 @@ static void nothing_else_is_accepted(void **state)
 	assert_int_equal(e.kind, ERR_INPUT);
 	assert_null(pod_store_want(w->store, "ns", "a in (", &e));
 	assert_int_equal(e.kind, ERR_INPUT);
-	struct pod_set *sets[POD_NAMESPACES_MAX];
-	for (int i = 0; i < POD_NAMESPACES_MAX; i++) {
-		char name[16];
-		snprintf(name, sizeof name, "n%d", i);
-		sets[i] = pod_store_want(w->store, name, "a=b", &e);
+}
+
+static void above_a_number_of_namespaces_one_watch_takes_over(void **state)
+{
+	struct world *w = *state;
+	struct err e = {0};
+	struct pod_store_stats stats;
+	struct pod_set *sets[POD_NAMESPACES_MAX + 1];
+	put_pod(w, "a", "\"app\":\"x\"", "Running", true);
+	for (int i = 0; i <= POD_NAMESPACES_MAX; i++) {
+		char name[16] = "ns";
+		if (i > 0)
+			snprintf(name, sizeof name, "n%d", i);
+		sets[i] = pod_store_want(w->store, name, "app=x", &e);
 		assert_non_null(sets[i]);
 	}
-	assert_null(pod_store_want(w->store, "one-more", "a=b", &e));
-	assert_int_equal(e.kind, ERR_LIMIT);
-	for (int i = 0; i < POD_NAMESPACES_MAX; i++)
+	TEST_BECOMES(w->h.loop, pod_set_state(sets[POD_NAMESPACES_MAX]) == POD_SET_KNOWN);
+	TEST_BECOMES(w->h.loop, (pod_store_get_stats(w->store, &stats), stats.watches == 1));
+	wait_names(w, sets[0], "a ");
+	delete_pod(w, "a");
+	wait_names(w, sets[0], "");
+	for (int i = 0; i <= POD_NAMESPACES_MAX; i++)
+		pod_set_unwant(sets[i]);
+	pod_store_get_stats(w->store, &stats);
+	assert_int_equal(stats.watches, 0);
+}
+
+// A list in progress continues; one more list follows for all sets that were added during it.
+static void sets_wanted_during_a_list_cost_one_list_more(void **state)
+{
+	struct world *w = *state;
+	struct pod_store_stats stats;
+	struct pod_set *sets[5];
+	for (int i = 0; i < 500; i++) {
+		char name[16];
+		snprintf(name, sizeof name, "p%d", i);
+		put_pod(w, name, "\"app\":\"x\"", "Running", true);
+	}
+	for (int i = 0; i < 5; i++) {
+		char selector[16] = "app=x";
+		if (i > 0)
+			snprintf(selector, sizeof selector, "app=x%d", i);
+		sets[i] = want(w, selector);
+		int64_t end_ms = test_now_ms() + WAIT_MS;
+		uint64_t before = fake_apiserver_count(w->h.server, "list", "pods");
+		while (i < 4 && fake_apiserver_count(w->h.server, "list", "pods") == before && test_now_ms() < end_ms)
+			event_base_loop(w->h.loop, EVLOOP_ONCE);
+	}
+	for (int i = 0; i < 5; i++)
+		TEST_BECOMES(w->h.loop, pod_set_state(sets[i]) == POD_SET_KNOWN);
+	pod_store_get_stats(w->store, &stats);
+	assert_int_equal(stats.lists, 2);
+	assert_int_equal(stats.pods, 500);
+	for (int i = 0; i < 5; i++)
 		pod_set_unwant(sets[i]);
 }
 
-static void the_pods_of_a_target_follow_it(void **state)
+static void pods_of_a_target_follow_it(void **state)
 {
 	struct world *w = *state;
 	struct err e = {0};
@@ -247,8 +291,8 @@ static void the_pods_of_a_target_follow_it(void **state)
 	struct pod_set_counts c = {0};
 	const struct scale_ref web = {"apps/v1", "Deployment", "ns", "web"};
 	assert_int_equal(fake_apiserver_add(w->h.server, "ns/Deployment/web=3", &e), 0);
-	assert_int_equal(target_store_want(w->targets, &web, false, &e), 0);
-	assert_int_equal(target_store_want(w->targets, &web, true, &e), 0);
+	assert_int_equal(target_store_want(w->targets, &web, false, &e), 1);
+	assert_int_equal(target_store_want(w->targets, &web, true, &e), 1);
 	int64_t end = test_now_ms() + WAIT_MS;
 	do {
 		test_loop_for(w->h.loop, 5);
@@ -267,7 +311,7 @@ static void the_pods_of_a_target_follow_it(void **state)
 
 // ---- decoding ----
 
-static void a_pod_is_read_without_its_tree(void **state)
+static void pod_is_read_without_its_tree(void **state)
 {
 	static const struct {
 		const char *json;
@@ -330,14 +374,16 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_pod_is_read_without_its_tree),
+	        cmocka_unit_test(pod_is_read_without_its_tree),
 	        cmocka_unit_test(labels_are_read_with_their_escapes),
 	        TEST(pods_come_change_and_go),
 	        TEST(every_kind_of_requirement_is_evaluated),
-	        TEST(a_set_wanted_later_costs_one_list_and_the_others_stay_known),
-	        TEST(who_may_not_list_pods_is_broken_until_it_may),
+	        TEST(set_wanted_later_costs_one_list_and_the_others_stay_known),
+	        TEST(watch_of_pods_is_broken_until_listing_is_permitted),
 	        TEST(nothing_else_is_accepted),
-	        TEST(the_pods_of_a_target_follow_it),
+	        TEST(above_a_number_of_namespaces_one_watch_takes_over),
+	        TEST(sets_wanted_during_a_list_cost_one_list_more),
+	        TEST(pods_of_a_target_follow_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

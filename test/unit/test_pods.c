@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal of this test: a signal of type Pods asks for what the HPA asks for with a Pods metric, whatever pods are
-// missing, pending, failed or deleted; a query that is no "one series per pod" is told so.
+// missing, pending, failed or deleted; a query without one series per pod is reported.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #include <math.h>
 
-#include "policies/pods.h"
+#include "policies/engine/pods.h"
 #include "test/support/engine.h"
 
 #define PODS_MAX 12
@@ -35,7 +35,7 @@ struct row {
 #define NOBODY REASON_NO_POD_SAMPLES
 
 static const struct row rows[] = {
-        // everybody reports: ceil(mean / target * pods)
+        // all pods report: ceil(mean / target * pods)
         {"RRR", {20, 10, 30}, 10, 0.1, 3, 6, ABOVE},
         {"RRR", {5, 4, 6}, 10, 0.1, 3, 2, BELOW},
         {"RRR", {11, 11, 11}, 10, 0.1, 3, 3, WITHIN},
@@ -71,7 +71,7 @@ static const struct row rows[] = {
         {"RR", {20, 20}, 10, 0.1, 8, 4, ABOVE}, // nothing to fill: the HPA's own arithmetic
         {"RRp", {40, 40, NO}, 10, 0.1, 20, 20, UNSURE},
         {"RRR", {5, 5, NO}, 10, 0.1, 1, 1, UNSURE},
-        // nobody to ask
+        // no pod has a sample
         {"RR", {NO, NO}, 10, 0.1, 2, 2, NOBODY},
         {"pp", {5, 5}, 10, 0.1, 2, 2, NOBODY},
         {"fd", {5, 5}, 10, 0.1, 2, 2, NOBODY},
@@ -114,7 +114,7 @@ static void show(struct world *w, const char *states, const double *values)
 		if (isfinite(values[i]))
 			w->series[n++] = (struct obs_series){names[i], values[i], w->e.now_ms};
 	}
-	w->series[n] = (struct obs_series){"somebody-else", 1e6, w->e.now_ms}; // never the target's
+	w->series[n] = (struct obs_series){"other-pod", 1e6, w->e.now_ms}; // never the target's
 	w->e.seen.pods = w->pods;
 	w->e.seen.n_pods = strlen(states);
 	w->e.seen_signals[0] = (struct obs_signal){.state = OBS_OK, .series = w->series, .n_series = n + 1};
@@ -214,7 +214,7 @@ static void random_pods_get_the_answer_of_the_hpa(void **state)
 
 // ---- without the list of pods ----
 
-static void without_the_list_counts_stand_in_for_it(void **state)
+static void counts_replace_a_missing_list_of_pods(void **state)
 {
 	static const struct {
 		int32_t spec, pending, want;
@@ -239,9 +239,9 @@ static void without_the_list_counts_stand_in_for_it(void **state)
 	}
 }
 
-// ---- what is no sample ----
+// ---- unusable samples ----
 
-static void a_stale_or_broken_sample_is_a_missing_pod(void **state)
+static void stale_or_broken_sample_is_a_missing_pod(void **state)
 {
 	for (int how = 0; how < 3; how++) {
 		struct world w;
@@ -298,7 +298,7 @@ static void all_of_them_bad_is_a_hold_with_the_fault(void **state)
 	}
 }
 
-static void the_order_of_series_and_pods_decides_nothing(void **state)
+static void order_of_series_and_pods_decides_nothing(void **state)
 {
 	struct world w;
 	start(&w, 4, 10, 0.1);
@@ -323,7 +323,7 @@ static void the_order_of_series_and_pods_decides_nothing(void **state)
 
 static void two_gpus_of_a_pod_without_a_label_are_left_out(void **state)
 {
-	struct world w; // an idle GPU has no pod: its series carries no label, twice is no fault
+	struct world w; // an idle GPU has no pod: its series carries no label, two series are not an error
 	start(&w, 2, 10, 0.1);
 	show(&w, "RR", (double[]){20, 20});
 	w.series[3] = w.series[2] = (struct obs_series){"", 0, w.e.now_ms};
@@ -351,10 +351,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(each_row_asks_for_what_the_hpa_would),
 	        cmocka_unit_test(random_pods_get_the_answer_of_the_hpa),
-	        cmocka_unit_test(without_the_list_counts_stand_in_for_it),
-	        cmocka_unit_test(a_stale_or_broken_sample_is_a_missing_pod),
+	        cmocka_unit_test(counts_replace_a_missing_list_of_pods),
+	        cmocka_unit_test(stale_or_broken_sample_is_a_missing_pod),
 	        cmocka_unit_test(all_of_them_bad_is_a_hold_with_the_fault),
-	        cmocka_unit_test(the_order_of_series_and_pods_decides_nothing),
+	        cmocka_unit_test(order_of_series_and_pods_decides_nothing),
 	        cmocka_unit_test(two_gpus_of_a_pod_without_a_label_are_left_out),
 	        cmocka_unit_test(sustain_times_pods_signals_too),
 	};

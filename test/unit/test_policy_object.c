@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal of this test: an object of the API server is the policy a file with the same spec is, whatever Kubernetes has
-// added to it; fields of another version are told and left alone; a bad object still says who it is.
+// added to it; fields of another version are reported and left alone; a bad object still carries its name.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,9 +13,9 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/schema.h"
-#include "controller/policy_object.h"
-#include "policies/policy.h"
+#include "base/schema/schema.h"
+#include "controller/source/policy_object.h"
+#include "policies/engine/policy.h"
 
 #define ARENA_MAX_BYTES ((size_t)4 * 1024 * 1024)
 
@@ -63,7 +63,7 @@ static void done(struct decoded *d)
 	"'target':{'value':'0.7'}}]"
 #define NAMED "'name':'llama','namespace':'serving'"
 
-static void what_kubernetes_adds_is_passed_over(void **state)
+static void fields_that_kubernetes_adds_are_ignored(void **state)
 {
 	(void)state;
 	struct decoded d;
@@ -94,7 +94,7 @@ static void what_kubernetes_adds_is_passed_over(void **state)
 	done(&d);
 }
 
-static void what_is_not_said_is_empty(void **state)
+static void omitted_fields_are_empty(void **state)
 {
 	(void)state;
 	struct decoded d;
@@ -131,7 +131,7 @@ static void fields_of_another_version_are_warnings(void **state)
 	done(&d);
 }
 
-static void a_bad_object_says_who_it_is(void **state)
+static void bad_object_says_who_it_is(void **state)
 {
 	(void)state;
 	static const struct {
@@ -144,7 +144,7 @@ static void a_bad_object_says_who_it_is(void **state)
 	        {"{" NAMED ",'uid':'7'}", "{" SPEC ",'minReplicas':1.5}", "spec.minReplicas: must be a whole number"},
 	        {"{" NAMED ",'uid':'7'}", "{" SPEC ",'restoreReplicas':-1}",
 	         "spec.restoreReplicas: must be between 0 and 1000000"},
-	        {"{" NAMED ",'uid':'7'}", "{" SPEC ",'combine':'max(q, x)'}", "spec.combine: x is no signal"},
+	        {"{" NAMED ",'uid':'7'}", "{" SPEC ",'combine':'max(q, x)'}", "spec.combine: x is not a signal"},
 	        {"{" NAMED ",'uid':'7'}",
 	         "{" SPEC ",'schedules':[{'name':'a','start':'0 8 * * *','end':'0 9 * * *','minReplicas':2,"
 	         "'timeZone':'Mars/Olympus'}]}",
@@ -183,7 +183,7 @@ static void a_bad_object_says_who_it_is(void **state)
 	}
 }
 
-static void text_that_is_no_object_is_a_fault(void **state)
+static void text_without_a_policy_object_is_rejected(void **state)
 {
 	(void)state;
 	static const char *const texts[] = {"",
@@ -215,7 +215,7 @@ static void text_that_is_no_object_is_a_fault(void **state)
 }
 
 // Nothing of an object is lost with a text in it that we do not take.
-static void an_object_that_is_no_tree_still_says_what_it_is(void **state)
+static void object_that_is_not_a_tree_still_names_itself(void **state)
 {
 	(void)state;
 	struct decoded d;
@@ -289,12 +289,12 @@ static void schedules_get_their_zone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(what_kubernetes_adds_is_passed_over),
-	        cmocka_unit_test(what_is_not_said_is_empty),
+	        cmocka_unit_test(fields_that_kubernetes_adds_are_ignored),
+	        cmocka_unit_test(omitted_fields_are_empty),
 	        cmocka_unit_test(fields_of_another_version_are_warnings),
-	        cmocka_unit_test(a_bad_object_says_who_it_is),
-	        cmocka_unit_test(text_that_is_no_object_is_a_fault),
-	        cmocka_unit_test(an_object_that_is_no_tree_still_says_what_it_is),
+	        cmocka_unit_test(bad_object_says_who_it_is),
+	        cmocka_unit_test(text_without_a_policy_object_is_rejected),
+	        cmocka_unit_test(object_that_is_not_a_tree_still_names_itself),
 	        cmocka_unit_test(annotations_pause_and_keep_from_writing),
 	        cmocka_unit_test(restore_replicas_may_be_zero),
 	        cmocka_unit_test(schedules_get_their_zone),

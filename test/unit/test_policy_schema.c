@@ -11,49 +11,14 @@
 
 #include <cmocka.h>
 
-#include "base/arena.h"
 #include "base/buf.h"
-#include "base/doc.h"
-#include "base/err.h"
-#include "base/schema.h"
-#include "policies/decide.h"
-#include "policies/policy.h"
-#include "policies/policy_schema.h"
+#include "base/schema/schema.h"
+#include "policies/engine/decide.h"
+#include "policies/engine/policy.h"
+#include "policies/schema/policy_schema.h"
+#include "test/support/decoded_policy.h"
 
-#define ARENA_MAX_BYTES ((size_t)16 * 1024 * 1024)
-#define TEXT_BYTES      4096
-
-struct decoded {
-	struct arena tree, arena;
-	struct policy policy;
-	struct schema_errors errors;
-	struct buf printed;
-	int rc;
-};
-
-static void decode(struct decoded *d, const char *text)
-{
-	struct doc_file file;
-	struct err e;
-	err_clear(&e);
-	arena_init(&d->tree, ARENA_MAX_BYTES);
-	arena_init(&d->arena, ARENA_MAX_BYTES);
-	if (doc_parse_yaml(&d->tree, "p.yaml", text, strlen(text), &file, &e) < 0)
-		fail_msg("%s", e.msg);
-	assert_int_equal(file.n_roots, 1);
-	schema_errors_init(&d->errors, "p.yaml");
-	memset(&d->policy, 0, sizeof d->policy);
-	d->rc = policy_decode(file.roots[0], &d->policy, &d->arena, &d->errors);
-	arena_done(&d->tree); // nothing of the policy may point into the document
-	buf_init(&d->printed, 65536);
-	schema_errors_print(&d->errors, &d->printed);
-}
-
-static void done(struct decoded *d)
-{
-	buf_done(&d->printed);
-	arena_done(&d->arena);
-}
+#define TEXT_BYTES 4096
 
 // The whole example of the format, without the stages that do not exist yet.
 static const char full[] = "apiVersion: gpuscale.dev/v1alpha1\n"
@@ -90,8 +55,8 @@ static const char full[] = "apiVersion: gpuscale.dev/v1alpha1\n"
 
 static void every_field_reaches_its_place(void **state)
 {
-	struct decoded d;
-	decode(&d, full);
+	struct decoded_policy d;
+	decoded_policy_init(&d, full);
 	assert_string_equal(buf_str(&d.printed), "");
 	assert_int_equal(d.rc, 0);
 	const struct policy *p = &d.policy;
@@ -142,10 +107,10 @@ static void every_field_reaches_its_place(void **state)
 	assert_int_equal(p->scale_down.stabilization_window_ms, 300000);
 	assert_int_equal(p->cooldown.up_ms, 60000);
 	assert_int_equal(p->cooldown.down_ms, 5400000);
-	done(&d);
+	decoded_policy_done(&d);
 }
 
-static void a_panic_window_is_a_share_or_a_duration(void **state)
+static void panic_window_is_a_share_or_a_duration(void **state)
 {
 	static char text[1024];
 	static const struct {
@@ -166,8 +131,8 @@ static void a_panic_window_is_a_share_or_a_duration(void **state)
 		         "  scaleTargetRef: {name: llama}\n  maxReplicas: 4\n  signals:\n"
 		         "  - {name: a, query: q, target: {value: 1}, window: {duration: 200s}}\n  panic: %s\n",
 		         cases[i].panic);
-		struct decoded d;
-		decode(&d, text);
+		struct decoded_policy d;
+		decoded_policy_init(&d, text);
 		if (cases[i].fault && !strstr(buf_str(&d.printed), cases[i].fault))
 			fail_msg("%s: %s", cases[i].panic, buf_str(&d.printed));
 		if (!cases[i].fault) {
@@ -175,11 +140,11 @@ static void a_panic_window_is_a_share_or_a_duration(void **state)
 			assert_int_equal(d.policy.panic.window_ms, cases[i].window_ms);
 			assert_true(d.policy.panic.threshold == 2);
 		}
-		done(&d);
+		decoded_policy_done(&d);
 	}
 }
 
-static void a_forecast_is_settled(void **state)
+static void forecast_is_decoded(void **state)
 {
 	static char text[sizeof full + 128];
 	static const struct {
@@ -196,8 +161,8 @@ static void a_forecast_is_settled(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
 		snprintf(text, sizeof text, "%.*sforecast: %s%s", (int)(combine - full), full, cases[i].text,
 		         combine + strlen("combine: Min"));
-		struct decoded d;
-		decode(&d, text);
+		struct decoded_policy d;
+		decoded_policy_init(&d, text);
 		assert_string_equal(buf_str(&d.printed), "");
 		const struct policy_forecast *f = &d.policy.forecast;
 		assert_true(f->set && f->signal_index == 1);
@@ -207,24 +172,24 @@ static void a_forecast_is_settled(void **state)
 		assert_int_equal(f->window_ms, cases[i].window_ms);
 		assert_int_equal(f->horizon_ms, cases[i].horizon_ms);
 		assert_true(f->alpha == 0.3 && f->beta == 0.01 && f->gamma == 0.2 && f->band == 0);
-		done(&d);
+		decoded_policy_done(&d);
 	}
 }
 
-static void a_formula_is_compiled_into_the_policy(void **state)
+static void formula_is_compiled_into_the_policy(void **state)
 {
 	static char text[sizeof full + 64];
 	const char *combine = strstr(full, "combine: Min");
 	snprintf(text, sizeof text, "%.*scombine: 'max(sm_active, queue ?? 0)'%s", (int)(combine - full), full,
 	         combine + strlen("combine: Min"));
-	struct decoded d;
-	decode(&d, text);
+	struct decoded_policy d;
+	decoded_policy_init(&d, text);
 	assert_string_equal(buf_str(&d.printed), "");
 	assert_int_equal(d.rc, 0);
 	assert_int_equal(d.policy.combine, COMBINE_FORMULA);
 	assert_int_equal(d.policy.formula.n_ops, 5);
 	assert_int_equal(d.policy.formula.reads, 3);
-	done(&d);
+	decoded_policy_done(&d);
 }
 
 static const char smallest[] = "apiVersion: gpuscale.dev/v1alpha1\n"
@@ -237,8 +202,8 @@ static const char smallest[] = "apiVersion: gpuscale.dev/v1alpha1\n"
 
 static void defaults_are_the_documented_ones(void **state)
 {
-	struct decoded d;
-	decode(&d, smallest);
+	struct decoded_policy d;
+	decoded_policy_init(&d, smallest);
 	assert_string_equal(buf_str(&d.printed), "");
 	const struct policy *p = &d.policy;
 	assert_string_equal(p->namespace_name, "default");
@@ -279,7 +244,7 @@ static void defaults_are_the_documented_ones(void **state)
 	assert_int_equal(p->scale_down.rates[0].period_ms, 15000);
 	assert_false(p->scale_up.tolerance_set || p->scale_down.tolerance_set);
 	assert_true(decide_state_bytes(p) > 0);
-	done(&d);
+	decoded_policy_done(&d);
 }
 
 // Replaces `what` in the full policy and wants exactly one error, `message`.
@@ -307,7 +272,7 @@ static const struct fault_row fault_rows[] = {
         {"interval: 30s", "interval: 10ms", "spec.interval: must be between 100ms and 1h, is 10ms"},
         {"interval: 30s", "interval: 30", "spec.interval: must be a duration"},
         {"combine: Min", "combine: max(sm_active, quue ?? 0)",
-         "p.yaml:26:27: spec.combine: quue is no signal of this policy, did you mean queue?\n"
+         "p.yaml:26:27: spec.combine: quue is not a signal of this policy, did you mean queue?\n"
          "    max(sm_active, quue ?? 0)\n"
          "                   ^^^^\n"},
         {"combine: Min", "combine: max(sm_active,", "spec.combine: the formula ends too early"},
@@ -339,7 +304,7 @@ static const struct fault_row fault_rows[] = {
          "spec.forecast.alpha: must be between 0 and 1"},
         {"combine: Min", "forecast: {signal: queue, season: 24h, model: ARIMA}", "spec.forecast.model: must be one of"},
         {"{type: Replicas}", "{type: Pods, value: 1}, window: {duration: 2m}",
-         "spec.signals[2].window: cannot stand beside target type Pods"},
+         "spec.signals[2].window: cannot be combined with target type Pods"},
         {"{type: Replicas}", "{type: Pods, value: 1}, series: Sum",
          "spec.signals[2].series: has no meaning with target type Pods"},
         {"{type: Replicas}", "{type: Pods, value: 1}, onMissing: Zero",
@@ -359,9 +324,9 @@ static const struct fault_row fault_rows[] = {
         {"high: 8, ", "", "spec.signals[1].watermarks.high: required, but missing"},
         {"high: 8, low: \"2\"", "high: 0, low: 0", "spec.signals[1].watermarks.high: must be larger than 0"},
         {"sustain: {up: 30s, down: 5m}", "target: {value: 1}",
-         "spec.signals[1].watermarks: cannot stand beside target"},
-        {", target: {type: Replicas}", "", "spec.signals[2]: needs target or watermarks"},
-        {"name: asked", "name: queue", "spec.signals[2]: has the name of a signal before it"},
+         "spec.signals[1].watermarks: cannot be combined with target"},
+        {", target: {type: Replicas}", "", "spec.signals[2]: needs target or watermarks: add one of them\n"},
+        {"name: asked", "name: queue", "spec.signals[2]: has the name of an earlier signal"},
         {"name: asked", "name: \"a b\"", "spec.signals[2].name: must be letters"},
         {"name: asked", "name: \"\"", "spec.signals[2].name: must not be empty"},
         {"duration: 2m", "duration: 5h",
@@ -394,17 +359,17 @@ static void each_broken_rule_is_answered_with_its_place_and_the_fix(void **state
 			fail_msg("row %zu: \"%s\" is not in the policy", i, r->what);
 		char text[TEXT_BYTES];
 		snprintf(text, sizeof text, "%.*s%s%s", (int)(at - full), full, r->with, at + strlen(r->what));
-		struct decoded d;
-		decode(&d, text);
+		struct decoded_policy d;
+		decoded_policy_init(&d, text);
 		if (d.rc == 0 || d.errors.n != 1 || !strstr(buf_str(&d.printed), r->message))
 			fail_msg("%s -> %s: want one error with\n  %s\ngot %zu:\n%s", r->what, r->with, r->message,
 			         d.errors.n, buf_str(&d.printed));
 		assert_true(d.errors.items[0].line > 0 && d.errors.items[0].col > 0);
-		done(&d);
+		decoded_policy_done(&d);
 	}
 }
 
-static void the_annotation_pauses(void **state)
+static void annotation_pauses(void **state)
 {
 	static const struct {
 		const char *metadata;
@@ -420,12 +385,12 @@ static void the_annotation_pauses(void **state)
 		const char *at = strstr(smallest, "{name: llama}");
 		snprintf(text, sizeof text, "%.*s%s%s", (int)(at - smallest), smallest, rows[i].metadata,
 		         at + strlen("{name: llama}"));
-		struct decoded d;
-		decode(&d, text);
+		struct decoded_policy d;
+		decoded_policy_init(&d, text);
 		assert_string_equal(buf_str(&d.printed), "");
 		assert_int_equal(d.policy.paused, rows[i].paused);
 		assert_null(d.policy.annotations);
-		done(&d);
+		decoded_policy_done(&d);
 	}
 }
 
@@ -462,6 +427,7 @@ static void every_field_is_documented_and_found_by_its_path(void **state)
 	        "spec.idle.activation.above",
 	        "spec.schedules.timeZone",
 	        "spec.forecast.horizon",
+	        "spec.objective.late",
 	        "spec.fallback.failureThreshold",
 	        "spec.startup.seconds",
 	        "spec.guards.maxPendingPods",
@@ -475,12 +441,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(every_field_reaches_its_place),
-	        cmocka_unit_test(a_formula_is_compiled_into_the_policy),
-	        cmocka_unit_test(a_forecast_is_settled),
-	        cmocka_unit_test(a_panic_window_is_a_share_or_a_duration),
+	        cmocka_unit_test(formula_is_compiled_into_the_policy),
+	        cmocka_unit_test(forecast_is_decoded),
+	        cmocka_unit_test(panic_window_is_a_share_or_a_duration),
 	        cmocka_unit_test(defaults_are_the_documented_ones),
 	        cmocka_unit_test(each_broken_rule_is_answered_with_its_place_and_the_fix),
-	        cmocka_unit_test(the_annotation_pauses),
+	        cmocka_unit_test(annotation_pauses),
 	        cmocka_unit_test(every_field_is_documented_and_found_by_its_path),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,27 +11,14 @@
 
 #include <cmocka.h>
 
-#include "base/arena.h"
 #include "base/buf.h"
-#include "base/doc.h"
-#include "base/err.h"
-#include "base/schema.h"
-#include "policies/policy.h"
-#include "policies/policy_schema.h"
+#include "policies/engine/policy.h"
+#include "test/support/decoded_policy.h"
 
-#define ARENA_MAX_BYTES ((size_t)16 * 1024 * 1024)
-#define TEXT_BYTES      2048
-
-struct decoded {
-	struct arena tree, arena;
-	struct policy policy;
-	struct schema_errors errors;
-	struct buf printed;
-	int rc;
-};
+#define TEXT_BYTES 2048
 
 // A policy of two signals, with `spec_lines` added to its spec.
-static void decode(struct decoded *d, const char *spec_lines)
+static void decode(struct decoded_policy *d, const char *spec_lines)
 {
 	char text[TEXT_BYTES];
 	snprintf(text, sizeof text,
@@ -46,37 +33,19 @@ static void decode(struct decoded *d, const char *spec_lines)
 	         "  - {name: queue, query: queue, watermarks: {high: 8, low: 2}}\n"
 	         "%s\n",
 	         spec_lines);
-	struct doc_file file;
-	struct err e;
-	err_clear(&e);
-	arena_init(&d->tree, ARENA_MAX_BYTES);
-	arena_init(&d->arena, ARENA_MAX_BYTES);
-	if (doc_parse_yaml(&d->tree, "p.yaml", text, strlen(text), &file, &e) < 0)
-		fail_msg("%s", e.msg);
-	schema_errors_init(&d->errors, "p.yaml");
-	memset(&d->policy, 0, sizeof d->policy);
-	d->rc = policy_decode(file.roots[0], &d->policy, &d->arena, &d->errors);
-	arena_done(&d->tree); // nothing of the policy may point into the document
-	buf_init(&d->printed, 65536);
-	schema_errors_print(&d->errors, &d->printed);
+	decoded_policy_init(d, text);
 }
 
-static void decode_good(struct decoded *d, const char *spec_lines)
+static void decode_good(struct decoded_policy *d, const char *spec_lines)
 {
 	decode(d, spec_lines);
 	assert_string_equal(buf_str(&d->printed), "");
 	assert_int_equal(d->rc, 0);
 }
 
-static void done(struct decoded *d)
-{
-	buf_done(&d->printed);
-	arena_done(&d->arena);
-}
-
 static void every_field_reaches_its_place(void **state)
 {
-	struct decoded d;
+	struct decoded_policy d;
 	decode_good(
 	        &d,
 	        "  minReplicas: 2\n"
@@ -119,32 +88,32 @@ static void every_field_reaches_its_place(void **state)
 	assert_int_equal(p->guards.max_pending_pods, 0);
 	assert_int_equal(p->guards.min_available_percent, 80);
 	assert_int_equal(p->guards.max_step, 4);
-	done(&d);
+	decoded_policy_done(&d);
 }
 
-static void what_is_not_written_is_off(void **state)
+static void omitted_sections_are_off(void **state)
 {
-	struct decoded d;
+	struct decoded_policy d;
 	decode_good(&d, "");
 	assert_false(d.policy.idle.set || d.policy.fallback.set || d.policy.startup.set || d.policy.guards.set);
-	done(&d);
+	decoded_policy_done(&d);
 	decode_good(&d, "  minReplicas: 0\n  idle: {activation: {signal: load}}\n");
 	assert_int_equal(d.policy.idle.after_ms, 300000); // KEDA's cooldownPeriod
 	assert_int_equal(d.policy.idle.replicas, 0);
 	assert_int_equal(d.policy.idle.initial_cooldown_ms, 0);
 	assert_true(d.policy.idle.activation.above == 0);
-	done(&d);
+	decoded_policy_done(&d);
 	decode_good(&d, "  fallback: {replicas: 6}\n");
 	assert_int_equal(d.policy.fallback.failure_threshold, 3); // KEDA's example
 	assert_int_equal(d.policy.fallback.behavior, FALLBACK_STATIC);
 	assert_int_equal(d.policy.fallback.when, FALLBACK_ALL);
-	done(&d);
+	decoded_policy_done(&d);
 	decode_good(&d, "  startup: {}\n  guards: {maxStep: 1}\n");
 	assert_true(d.policy.startup.set);
 	assert_false(d.policy.startup.given);
 	assert_false(d.policy.guards.max_pending_set);
 	assert_int_equal(d.policy.guards.min_available_percent, 0);
-	done(&d);
+	decoded_policy_done(&d);
 }
 
 #define SCHEDULE(start, end, what) "  schedules:\n  - {name: a, start: \"" start "\", end: \"" end "\", " what "}\n"
@@ -153,11 +122,11 @@ static const struct {
 	const char *lines, *message;
 } fault_rows[] = {
         {SCHEDULE("0 25 * * *", "0 20 * * *", "minReplicas: 4"),
-         "spec.schedules[0].start: hour, the second field, must be made of 0 to 23"},
+         "spec.schedules[0].start: hour, the second field, must consist of 0 to 23"},
         {SCHEDULE("0 8 * * *", "0 20 * *", "minReplicas: 4"), "spec.schedules[0].end: must have five fields"},
         {SCHEDULE("0 8 * * *", "0 20 * * *", "timeZone: UTC"), "spec.schedules[0]: changes nothing"},
         {SCHEDULE("0 8 * * *", "0 20 * * *", "replicas: 2, minReplicas: 1"),
-         "spec.schedules[0].replicas: cannot stand beside"},
+         "spec.schedules[0].replicas: cannot be combined with"},
         {SCHEDULE("0 8 * * *", "0 20 * * *", "minReplicas: 5, maxReplicas: 4"),
          "spec.schedules[0].minReplicas: is larger than maxReplicas"},
         {SCHEDULE("0 8 * * *", "0 20 * * *", "minReplicas: 17"), "larger than the policy's maxReplicas"},
@@ -174,7 +143,7 @@ static const struct {
          "spec.schedules[0]: is never in force"},
         {SCHEDULE("0 8 * * *", "0 20 * * *",
                   "replicas: 2") "  - {name: a, start: \"0 9 * * *\", end: \"0 21 * * *\", replicas: 3}",
-         "spec.schedules[1]: has the name of a schedule before it"},
+         "spec.schedules[1]: has the name of an earlier schedule"},
         {"  minReplicas: 0", "spec.minReplicas: 0 needs idle"},
         {"  idle: {after: 5m}", "spec.idle.activation: required, but missing"},
         {"  idle: {activation: {}}", "spec.idle.activation.signal: required, but missing"},
@@ -210,13 +179,13 @@ static const struct {
 static void each_broken_rule_is_answered_with_its_place_and_the_fix(void **state)
 {
 	for (size_t i = 0; i < sizeof fault_rows / sizeof fault_rows[0]; i++) {
-		struct decoded d;
+		struct decoded_policy d;
 		decode(&d, fault_rows[i].lines);
 		if (d.rc == 0 || d.errors.n != 1 || !strstr(buf_str(&d.printed), fault_rows[i].message))
 			fail_msg("%s: want one error with\n  %s\ngot %zu:\n%s", fault_rows[i].lines,
 			         fault_rows[i].message, d.errors.n, buf_str(&d.printed));
 		assert_true(d.errors.items[0].line > 0 && d.errors.items[0].col > 0);
-		done(&d);
+		decoded_policy_done(&d);
 	}
 }
 
@@ -236,13 +205,13 @@ static void schedules_that_take_turns_are_fine(void **state)
 	        SCHEDULE("0 8 29 2 *", "0 20 * * *", "replicas: 2"),
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		struct decoded d;
+		struct decoded_policy d;
 		decode_good(&d, rows[i]);
-		done(&d);
+		decoded_policy_done(&d);
 	}
 }
 
-static void a_slow_start_is_fine_when_scale_downs_wait_for_it(void **state)
+static void slow_start_is_fine_when_scale_downs_wait_for_it(void **state)
 {
 	static const char *const rows[] = {
 	        "  startup: {seconds: 300}",
@@ -251,9 +220,9 @@ static void a_slow_start_is_fine_when_scale_downs_wait_for_it(void **state)
 	        "  startup: {seconds: 600}\n  behavior: {scaleDown: {selectPolicy: Disabled}}",
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		struct decoded d;
+		struct decoded_policy d;
 		decode_good(&d, rows[i]);
-		done(&d);
+		decoded_policy_done(&d);
 	}
 }
 
@@ -261,10 +230,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(every_field_reaches_its_place),
-	        cmocka_unit_test(what_is_not_written_is_off),
+	        cmocka_unit_test(omitted_sections_are_off),
 	        cmocka_unit_test(each_broken_rule_is_answered_with_its_place_and_the_fix),
 	        cmocka_unit_test(schedules_that_take_turns_are_fine),
-	        cmocka_unit_test(a_slow_start_is_fine_when_scale_downs_wait_for_it),
+	        cmocka_unit_test(slow_start_is_fine_when_scale_downs_wait_for_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The store of policies: what is in force after good, bad and missing versions, from files and objects; who has a
-// target; and that each change tells of what it changed and nothing else.
+// target; and that each change reports what it changed and nothing else.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "controller/policy_body.h"
-#include "controller/policy_store.h"
+#include "controller/source/policy_store.h"
+#include "policies/load/policy_ref.h"
 
 #define NEWS_BYTES 4096
 
@@ -63,9 +63,9 @@ static void assert_news(struct fixture *f, const char *want)
 	f->news[0] = '\0';
 }
 
-static struct policy_body *body(const char *name, const char *target, int32_t max)
+static struct policy_ref *body(const char *name, const char *target, int32_t max)
 {
-	struct policy_body *b = policy_body_new();
+	struct policy_ref *b = policy_ref_new();
 	assert_non_null(b);
 	b->policy = (struct policy){.namespace_name = "serving",
 	                            .name = arena_strdup(&b->arena, name),
@@ -118,7 +118,7 @@ static const char *winner_of(struct fixture *f, const char *name)
 
 // ---- versions ----
 
-static void a_new_version_replaces_the_one_before(void **state)
+static void new_version_replaces_the_one_before(void **state)
 {
 	struct fixture *f = *state;
 	put_object(f, "a", "t", 4, 1);
@@ -128,24 +128,24 @@ static void a_new_version_replaces_the_one_before(void **state)
 	assert_null(policy_store_find(f->store, "other", "a"));
 }
 
-static void the_same_version_again_is_no_news(void **state)
+static void repeated_version_changes_nothing(void **state)
 {
 	struct fixture *f = *state;
 	put_object(f, "a", "t", 4, 1);
 	assert_news(f, "+a");
 	struct policy_identity id = identity("a", 4, 1);
 	snprintf(id.resource_version, sizeof id.resource_version, "77");
-	struct policy_body *same = policy_body_ref(find(f, "a")->body);
+	struct policy_ref *same = policy_ref_acquire(find(f, "a")->body);
 	assert_int_equal(policy_store_put(f->store, POLICY_FROM_OBJECT, same, &id, &f->e), 0);
 	assert_news(f, "");
 	assert_string_equal(find(f, "a")->versions[POLICY_FROM_OBJECT].identity->resource_version, "77");
 	id.generation = 5; // observedGeneration has to follow
-	same = policy_body_ref(find(f, "a")->body);
+	same = policy_ref_acquire(find(f, "a")->body);
 	assert_int_equal(policy_store_put(f->store, POLICY_FROM_OBJECT, same, &id, &f->e), 0);
 	assert_news(f, "+a");
 }
 
-static void a_bad_version_leaves_the_last_good_one_in_force(void **state)
+static void bad_version_leaves_the_last_good_one_in_force(void **state)
 {
 	struct fixture *f = *state;
 	struct policy_counts counts;
@@ -158,7 +158,7 @@ static void a_bad_version_leaves_the_last_good_one_in_force(void **state)
 	assert_int_equal(counts.invalid, 1);
 	assert_int_equal(counts.in_force, 1);
 	put_bad(f, "a", "spec.maxReplicas: no");
-	assert_news(f, ""); // said already
+	assert_news(f, ""); // reported already
 	put_object(f, "a", "t", 6, 1);
 	assert_news(f, "+a");
 	assert_string_equal(policy_entry_error(find(f, "a")), "");
@@ -166,7 +166,7 @@ static void a_bad_version_leaves_the_last_good_one_in_force(void **state)
 	assert_int_equal(counts.invalid, 0);
 }
 
-static void one_that_was_never_good_is_known_and_not_in_force(void **state)
+static void policy_that_was_never_valid_is_known_and_not_in_force(void **state)
 {
 	struct fixture *f = *state;
 	struct policy_counts counts;
@@ -185,7 +185,7 @@ static void one_that_was_never_good_is_known_and_not_in_force(void **state)
 	assert_int_equal(counts.invalid, 0);
 }
 
-static void an_object_goes_before_a_file_of_its_name(void **state)
+static void object_goes_before_a_file_of_its_name(void **state)
 {
 	struct fixture *f = *state;
 	put_file(f, "a", "t", 4);
@@ -203,7 +203,7 @@ static void an_object_goes_before_a_file_of_its_name(void **state)
 	assert_null(find(f, "a"));
 }
 
-static void a_bad_object_never_replaces_a_good_file(void **state)
+static void bad_object_never_replaces_a_good_file(void **state)
 {
 	struct fixture *f = *state;
 	put_file(f, "a", "t", 4);
@@ -212,7 +212,7 @@ static void a_bad_object_never_replaces_a_good_file(void **state)
 	assert_int_equal(find(f, "a")->source, POLICY_FROM_FILE);
 }
 
-static void another_object_of_that_name_is_another_policy(void **state)
+static void object_recreated_under_its_name_is_a_new_policy(void **state)
 {
 	struct fixture *f = *state;
 	put_object(f, "a", "t", 4, 1);
@@ -220,25 +220,6 @@ static void another_object_of_that_name_is_another_policy(void **state)
 	assert_int_equal(policy_store_put(f->store, POLICY_FROM_OBJECT, body("a", "t", 5), &id, &f->e), 0);
 	assert_news(f, "+a -a +a");
 	assert_int_equal(max_of(f, "a"), 5);
-}
-
-// ---- lists ----
-
-static void what_a_list_no_longer_has_is_removed(void **state)
-{
-	struct fixture *f = *state;
-	put_object(f, "a", "ta", 4, 1);
-	put_object(f, "b", "tb", 4, 1);
-	put_file(f, "c", "tc", 4);
-	f->news[0] = '\0';
-	policy_store_begin(f->store, POLICY_FROM_OBJECT);
-	put_object(f, "b", "tb", 4, 1);
-	assert_non_null(find(f, "a")); // until the list is complete
-	policy_store_end(f->store, POLICY_FROM_OBJECT);
-	assert_null(find(f, "a"));
-	assert_non_null(find(f, "b"));
-	assert_non_null(find(f, "c")); // another source's
-	assert_news(f, "+b x-a");
 }
 
 // ---- targets ----
@@ -252,7 +233,7 @@ static void of_two_objects_for_one_target_the_older_has_it(void **state)
 	put_object(f, "old", "t", 4, 100);
 	assert_string_equal(winner_of(f, "young"), "old");
 	assert_string_equal(winner_of(f, "old"), "old");
-	assert_news(f, "+young +old"); // the one that lost it is told
+	assert_news(f, "+young +old"); // the policy that lost it is reported
 	put_object(f, "younger", "t", 4, 300);
 	assert_news(f, "+younger");
 	policy_store_remove(f->store, POLICY_FROM_OBJECT, "serving", "old");
@@ -260,7 +241,7 @@ static void of_two_objects_for_one_target_the_older_has_it(void **state)
 	assert_news(f, "+young +younger x-old");
 }
 
-static void equally_old_ones_go_by_name_and_objects_before_files(void **state)
+static void equally_old_policies_are_ordered_by_name_with_objects_before_files(void **state)
 {
 	struct fixture *f = *state;
 	put_object(f, "b", "t", 4, 100);
@@ -270,7 +251,7 @@ static void equally_old_ones_go_by_name_and_objects_before_files(void **state)
 	assert_string_equal(winner_of(f, "0"), "a");
 }
 
-static void a_policy_that_turns_to_another_target_leaves_the_first(void **state)
+static void policy_that_turns_to_another_target_leaves_the_first(void **state)
 {
 	struct fixture *f = *state;
 	put_object(f, "a", "t", 4, 100);
@@ -285,11 +266,11 @@ static void a_policy_that_turns_to_another_target_leaves_the_first(void **state)
 	assert_news(f, "+b +a");
 }
 
-static void another_kind_of_that_name_is_another_target(void **state)
+static void target_of_another_kind_with_the_same_name_is_another_target(void **state)
 {
 	struct fixture *f = *state;
 	put_object(f, "a", "t", 4, 100);
-	struct policy_body *b = body("b", "t", 4);
+	struct policy_ref *b = body("b", "t", 4);
 	b->policy.target_kind = "StatefulSet";
 	struct policy_identity id = identity("b", 1, 200);
 	assert_int_equal(policy_store_put(f->store, POLICY_FROM_OBJECT, b, &id, &f->e), 0);
@@ -298,25 +279,54 @@ static void another_kind_of_that_name_is_another_target(void **state)
 
 // ---- many ----
 
+static int put_many(struct fixture *f, enum policy_source source, int from, int to)
+{
+	int rc = 0;
+	for (int i = from; i < to; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "p%d", i);
+		struct policy_identity id = identity(name, 1, i);
+		const struct policy_identity *of = source == POLICY_FROM_OBJECT ? &id : NULL;
+		rc = policy_store_put(f->store, source, body(name, name, 4), of, &f->e);
+		f->news[0] = '\0';
+	}
+	return rc;
+}
+
+static void objects_of_one_namespace_leave_room_for_another(void **state)
+{
+	struct fixture *f = *state;
+	assert_int_equal(put_many(f, POLICY_FROM_OBJECT, 0, POLICY_STORE_NAMESPACE_MAX), 0);
+	assert_int_equal(put_many(f, POLICY_FROM_OBJECT, POLICY_STORE_MAX, POLICY_STORE_MAX + 1), -1);
+	assert_int_equal(f->e.kind, ERR_LIMIT);
+	assert_string_equal(f->e.msg,
+	                    "policy serving/p20000 is one more than the ceiling of 15000 objects of namespace "
+	                    "\"serving\"");
+	struct policy_ref *b = body("mine", "t", 4);
+	b->policy.namespace_name = "other";
+	struct policy_identity id = identity("mine", 1, 1);
+	assert_int_equal(policy_store_put(f->store, POLICY_FROM_OBJECT, b, &id, &f->e), 0);
+	policy_store_remove(f->store, POLICY_FROM_OBJECT, "serving", "p0");
+	assert_int_equal(put_many(f, POLICY_FROM_OBJECT, POLICY_STORE_MAX, POLICY_STORE_MAX + 1), 0);
+	f->news[0] = '\0';
+}
+
 static void as_many_as_the_ceiling_fit_and_no_more(void **state)
 {
 	struct fixture *f = *state;
-	char name[32];
-	for (int i = 0; i <= POLICY_STORE_MAX; i++) {
-		snprintf(name, sizeof name, "p%d", i);
-		struct policy_identity id = identity(name, 1, i);
-		int rc = policy_store_put(f->store, POLICY_FROM_OBJECT, body(name, name, 4), &id, &f->e);
-		assert_int_equal(rc, i < POLICY_STORE_MAX ? 0 : -1);
-		f->news[0] = '\0';
-	}
+	assert_int_equal(put_many(f, POLICY_FROM_FILE, 0, POLICY_STORE_MAX), 0);
+	assert_int_equal(put_many(f, POLICY_FROM_FILE, POLICY_STORE_MAX, POLICY_STORE_MAX + 1), -1);
 	assert_int_equal(f->e.kind, ERR_LIMIT);
 	assert_string_equal(f->e.msg, "policy serving/p20000 is one more than the ceiling of 20000 policies");
 	size_t n = 0;
 	for (struct policy_entry *e = NULL; (e = policy_store_next(f->store, e));)
 		n++;
 	assert_int_equal(n, POLICY_STORE_MAX);
-	policy_store_begin(f->store, POLICY_FROM_OBJECT);
-	policy_store_end(f->store, POLICY_FROM_OBJECT);
+	for (int i = 0; i < POLICY_STORE_MAX; i++) {
+		char name[16];
+		snprintf(name, sizeof name, "p%d", i);
+		policy_store_remove(f->store, POLICY_FROM_FILE, "serving", name);
+	}
 	assert_null(policy_store_next(f->store, NULL));
 }
 
@@ -324,18 +334,18 @@ int main(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	        T(a_new_version_replaces_the_one_before),
-	        T(the_same_version_again_is_no_news),
-	        T(a_bad_version_leaves_the_last_good_one_in_force),
-	        T(one_that_was_never_good_is_known_and_not_in_force),
-	        T(an_object_goes_before_a_file_of_its_name),
-	        T(a_bad_object_never_replaces_a_good_file),
-	        T(another_object_of_that_name_is_another_policy),
-	        T(what_a_list_no_longer_has_is_removed),
+	        T(new_version_replaces_the_one_before),
+	        T(repeated_version_changes_nothing),
+	        T(bad_version_leaves_the_last_good_one_in_force),
+	        T(policy_that_was_never_valid_is_known_and_not_in_force),
+	        T(object_goes_before_a_file_of_its_name),
+	        T(bad_object_never_replaces_a_good_file),
+	        T(object_recreated_under_its_name_is_a_new_policy),
 	        T(of_two_objects_for_one_target_the_older_has_it),
-	        T(equally_old_ones_go_by_name_and_objects_before_files),
-	        T(a_policy_that_turns_to_another_target_leaves_the_first),
-	        T(another_kind_of_that_name_is_another_target),
+	        T(equally_old_policies_are_ordered_by_name_with_objects_before_files),
+	        T(policy_that_turns_to_another_target_leaves_the_first),
+	        T(target_of_another_kind_with_the_same_name_is_another_target),
+	        T(objects_of_one_namespace_leave_room_for_another),
 	        T(as_many_as_the_ceiling_fit_and_no_more),
 	};
 	return cmocka_run_group_tests_name("policy_store", tests, NULL, NULL);

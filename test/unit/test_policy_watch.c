@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policies from the API server (the fake one) into the store: applied, edited, broken, deleted; status that is written
-// is no change; what a gap in the watch hid is found again; a cluster without the CRD is waited for.
+// Goal: policies of the (fake) API server reach the store when they are applied, edited, broken and deleted; a status
+// write changes nothing; changes during a gap of the watch are found; a missing CRD is retried.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,10 +13,10 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "base/log.h"
-#include "controller/policy_body.h"
-#include "controller/policy_store.h"
-#include "controller/policy_watch.h"
+#include "base/process/log.h"
+#include "controller/source/policy_store.h"
+#include "controller/source/policy_watch.h"
+#include "policies/load/policy_ref.h"
 #include "test/fake/k8s_harness.h"
 #include "test/support/loop.h"
 
@@ -28,7 +28,7 @@ struct fixture {
 	struct policy_store *store;
 	struct policy_watch *watch;
 	struct log *log;
-	int news, removed, settled;
+	int news, removed, synced;
 	bool last_deleted;
 };
 
@@ -47,16 +47,16 @@ static void on_remove(void *arg, struct policy_entry *entry, bool deleted)
 	f->last_deleted = deleted;
 }
 
-static void on_settled(void *arg)
+static void on_synced(void *arg)
 {
 	struct fixture *f = arg;
-	f->settled++;
+	f->synced++;
 }
 
 static void watch(struct fixture *f, const char *namespace_name)
 {
 	struct err e;
-	struct policy_watch_options o = {f->h.client, namespace_name, f->store, f->log, on_settled, f};
+	struct policy_watch_options o = {f->h.client, namespace_name, f->store, f->log, on_synced, f};
 	f->watch = policy_watch_new(&o, &e);
 	assert_non_null(f->watch);
 }
@@ -132,12 +132,12 @@ static const char *watch_error(struct fixture *f)
 
 // ---- what becomes of objects ----
 
-static void what_is_there_and_what_comes_is_taken(void **state)
+static void existing_and_new_policies_are_stored(void **state)
 {
 	struct fixture *f = *state;
 	create(f, "a", "4");
 	watch(f, NULL);
-	assert_true(test_loop_until(f->h.loop, &f->settled, 1, WAIT));
+	assert_true(test_loop_until(f->h.loop, &f->synced, 1, WAIT));
 	assert_int_equal(max_of(f, "a"), 4);
 	create(f, "b", "5");
 	assert_true(test_loop_until(f->h.loop, &f->news, 2, WAIT));
@@ -151,14 +151,14 @@ static void what_is_there_and_what_comes_is_taken(void **state)
 	assert_int_equal(e->body->generation, e->versions[POLICY_FROM_OBJECT].identity->generation);
 }
 
-static void a_status_that_is_written_is_no_change(void **state)
+static void status_write_does_not_change_the_policy(void **state)
 {
 	struct fixture *f = *state;
 	create(f, "a", "4");
 	watch(f, NULL);
-	assert_true(test_loop_until(f->h.loop, &f->settled, 1, WAIT));
+	assert_true(test_loop_until(f->h.loop, &f->synced, 1, WAIT));
 	const struct policy_entry *e = policy_store_find(f->store, "serving", "a");
-	const struct policy_body *before = e->body;
+	const struct policy_ref *before = e->body;
 	char version[POLICY_VERSION_BYTES];
 	snprintf(version, sizeof version, "%s", e->versions[POLICY_FROM_OBJECT].identity->resource_version);
 	assert_false(e->versions[POLICY_FROM_OBJECT].identity->has_status);
@@ -172,12 +172,12 @@ static void a_status_that_is_written_is_no_change(void **state)
 	assert_string_not_equal(e->versions[POLICY_FROM_OBJECT].identity->resource_version, version);
 }
 
-static void an_annotation_takes_effect(void **state)
+static void annotation_takes_effect(void **state)
 {
 	struct fixture *f = *state;
 	create(f, "a", "4");
 	watch(f, "serving");
-	assert_true(test_loop_until(f->h.loop, &f->settled, 1, WAIT));
+	assert_true(test_loop_until(f->h.loop, &f->synced, 1, WAIT));
 	patch(f, "a", "{\"metadata\":{\"annotations\":{\"gpuscale.dev/paused\":\"true\"}}}");
 	assert_true(test_loop_until(f->h.loop, &f->news, 2, WAIT));
 	assert_true(policy_store_find(f->store, "serving", "a")->body->policy.paused);
@@ -187,13 +187,13 @@ static void an_annotation_takes_effect(void **state)
 }
 
 // The fake takes any object, as a server does under an older CRD.
-static void a_bad_object_leaves_the_last_good_one_in_force(void **state)
+static void invalid_object_leaves_the_last_valid_version_in_force(void **state)
 {
 	struct fixture *f = *state;
 	create(f, "a", "4");
 	create(f, "never", "\"many\"");
 	watch(f, NULL);
-	assert_true(test_loop_until(f->h.loop, &f->settled, 1, WAIT));
+	assert_true(test_loop_until(f->h.loop, &f->synced, 1, WAIT));
 	assert_int_equal(max_of(f, "never"), -1);
 	assert_non_null(strstr(policy_entry_error(policy_store_find(f->store, "serving", "never")),
 	                       "spec.maxReplicas: must be a whole number, found \"many\""));
@@ -209,13 +209,13 @@ static void a_bad_object_leaves_the_last_good_one_in_force(void **state)
 
 // Nested deeper than we read: no tree for us, but not gone. Taken for deleted, its target would get its
 // restoreReplicas.
-static void an_object_that_cannot_be_read_is_not_gone(void **state)
+static void object_that_cannot_be_decoded_is_kept(void **state)
 {
 	struct fixture *f = *state;
 	create(f, "a", "4");
 	create(f, "b", "5");
 	watch(f, NULL);
-	assert_true(test_loop_until(f->h.loop, &f->settled, 1, WAIT));
+	assert_true(test_loop_until(f->h.loop, &f->synced, 1, WAIT));
 	patch(f, "a",
 	      "{\"metadata\":{\"annotations\":{\"a\":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[0]]]]]]]]]]]]]]]]]]]]]]]]]"
 	      "]]]]]]]"
@@ -229,7 +229,7 @@ static void an_object_that_cannot_be_read_is_not_gone(void **state)
 	fake_apiserver_compact(f->h.server);
 	fake_apiserver_mute(f->h.server, false);
 	fake_apiserver_drop_streams(f->h.server, false);
-	assert_true(test_loop_until(f->h.loop, &f->settled, 2, WAIT)); // a new list
+	assert_true(test_loop_until(f->h.loop, &f->synced, 2, WAIT)); // a new list
 	assert_int_equal(f->removed, 1);
 	assert_int_equal(max_of(f, "a"), 4);
 	assert_null(policy_store_find(f->store, "serving", "b"));
@@ -238,24 +238,24 @@ static void an_object_that_cannot_be_read_is_not_gone(void **state)
 	assert_null(policy_store_find(f->store, "serving", "a"));
 }
 
-static void a_field_of_another_version_changes_nothing(void **state)
+static void unknown_field_is_ignored(void **state)
 {
 	struct fixture *f = *state;
 	create(f, "a", "4");
 	watch(f, NULL);
-	assert_true(test_loop_until(f->h.loop, &f->settled, 1, WAIT));
+	assert_true(test_loop_until(f->h.loop, &f->synced, 1, WAIT));
 	patch(f, "a", "{\"spec\":{\"maxReplicas\":7,\"fromTheFuture\":{\"x\":1}}}");
 	assert_true(test_loop_until(f->h.loop, &f->news, 2, WAIT));
 	assert_int_equal(max_of(f, "a"), 7);
 	assert_string_equal(policy_entry_error(policy_store_find(f->store, "serving", "a")), "");
 }
 
-static void a_deleted_object_is_gone(void **state)
+static void deleted_object_is_removed(void **state)
 {
 	struct fixture *f = *state;
 	create(f, "a", "4");
 	watch(f, NULL);
-	assert_true(test_loop_until(f->h.loop, &f->settled, 1, WAIT));
+	assert_true(test_loop_until(f->h.loop, &f->synced, 1, WAIT));
 	delete (f, "a");
 	assert_true(test_loop_until(f->h.loop, &f->removed, 1, WAIT));
 	assert_true(f->last_deleted);
@@ -264,37 +264,37 @@ static void a_deleted_object_is_gone(void **state)
 
 // ---- what becomes of the watch ----
 
-static void what_a_gap_hid_is_found_again(void **state)
+static void changes_during_a_watch_gap_are_found(void **state)
 {
 	struct fixture *f = *state;
 	create(f, "a", "4");
 	create(f, "b", "4");
 	watch(f, NULL);
-	assert_true(test_loop_until(f->h.loop, &f->settled, 1, WAIT));
-	const struct policy_body *same = policy_store_find(f->store, "serving", "b")->body;
+	assert_true(test_loop_until(f->h.loop, &f->synced, 1, WAIT));
+	const struct policy_ref *same = policy_store_find(f->store, "serving", "b")->body;
 	fake_apiserver_mute(f->h.server, true);
 	delete (f, "a");
 	create(f, "c", "8");
 	fake_apiserver_compact(f->h.server);
 	fake_apiserver_mute(f->h.server, false);
 	fake_apiserver_drop_streams(f->h.server, false);
-	assert_true(test_loop_until(f->h.loop, &f->settled, 2, WAIT)); // a new list
+	assert_true(test_loop_until(f->h.loop, &f->synced, 2, WAIT)); // a new list
 	assert_null(policy_store_find(f->store, "serving", "a"));
 	assert_int_equal(max_of(f, "c"), 8);
 	assert_ptr_equal(policy_store_find(f->store, "serving", "b")->body, same);
 }
 
-static void without_the_crd_it_waits_and_says_so(void **state)
+static void missing_crd_is_reported_and_retried(void **state)
 {
 	struct fixture *f = *state;
 	create(f, "a", "4");
 	fake_apiserver_serve_group(f->h.server, "gpuscale.dev", false);
 	watch(f, NULL);
-	assert_true(test_loop_until(f->h.loop, &f->settled, 1, WAIT));
+	assert_true(test_loop_until(f->h.loop, &f->synced, 1, WAIT));
 	assert_non_null(strstr(watch_error(f), "gpuscale crd | kubectl apply -f -"));
 	assert_int_equal(max_of(f, "a"), -1);
 	fake_apiserver_serve_group(f->h.server, "gpuscale.dev", true);
-	assert_true(test_loop_until(f->h.loop, &f->settled, 2, WAIT));
+	assert_true(test_loop_until(f->h.loop, &f->synced, 2, WAIT));
 	for (int i = 0; i < 600 && watch_error(f)[0]; i++) // until the stream has stood for a while
 		test_loop_for(f->h.loop, 100);
 	assert_string_equal(watch_error(f), "");
@@ -305,15 +305,15 @@ int main(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	        T(what_is_there_and_what_comes_is_taken),
-	        T(a_status_that_is_written_is_no_change),
-	        T(an_annotation_takes_effect),
-	        T(a_bad_object_leaves_the_last_good_one_in_force),
-	        T(an_object_that_cannot_be_read_is_not_gone),
-	        T(a_field_of_another_version_changes_nothing),
-	        T(a_deleted_object_is_gone),
-	        T(what_a_gap_hid_is_found_again),
-	        T(without_the_crd_it_waits_and_says_so),
+	        T(existing_and_new_policies_are_stored),
+	        T(status_write_does_not_change_the_policy),
+	        T(annotation_takes_effect),
+	        T(invalid_object_leaves_the_last_valid_version_in_force),
+	        T(object_that_cannot_be_decoded_is_kept),
+	        T(unknown_field_is_ignored),
+	        T(deleted_object_is_removed),
+	        T(changes_during_a_watch_gap_are_found),
+	        T(missing_crd_is_reported_and_retried),
 	};
 	return cmocka_run_group_tests_name("policy_watch", tests, NULL, NULL);
 }

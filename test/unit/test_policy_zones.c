@@ -15,10 +15,10 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/tz_table.h"
-#include "controller/policy_set.h"
-#include "policies/policy.h"
-#include "policies/schedule.h"
+#include "base/tz/tz_table.h"
+#include "policies/engine/policy.h"
+#include "policies/engine/schedule.h"
+#include "policies/load/file_set.h"
 
 #define PATH_BYTES 128
 
@@ -75,7 +75,7 @@ static int tear_down(void **state)
 }
 
 // Loads a policy with these schedules; ret_report is freed by the caller.
-static void load(const char *schedules, struct policy_set *ret_set, struct buf *ret_report)
+static void load(const char *schedules, struct file_set *ret_set, struct buf *ret_report)
 {
 	char text[2048], path[PATH_BYTES];
 	int n = snprintf(text, sizeof text,
@@ -94,13 +94,13 @@ static void load(const char *schedules, struct policy_set *ret_set, struct buf *
 	struct err e;
 	err_clear(&e);
 	buf_init(ret_report, 65536);
-	if (policy_set_load(ret_set, paths, 1, NULL, ret_report, &e) < 0)
+	if (file_set_load(ret_set, paths, 1, NULL, ret_report, &e) < 0)
 		fail_msg("%s", e.msg);
 }
 
 static void zones_reach_the_engine(void **state)
 {
-	struct policy_set set;
+	struct file_set set;
 	struct buf report;
 	load("  - {name: a, start: \"0 8 * * *\", end: \"0 12 * * *\", timeZone: Europe/Zurich, replicas: 2}\n"
 	     "  - {name: b, start: \"0 14 * * *\", end: \"0 20 * * *\", timeZone: Europe/Zurich, replicas: 3}\n"
@@ -118,13 +118,13 @@ static void zones_reach_the_engine(void **state)
 	assert_int_equal(schedule_at(p, INT64_C(1767596399) * 1000, &until), -1);
 	assert_int_equal(schedule_at(p, INT64_C(1783317600) * 1000, &until), 0); // 2026-07-06T06:00:00Z
 	assert_int_equal(schedule_at(p, INT64_C(1767654000) * 1000, &until), 2); // 2026-01-05T23:00:00Z
-	policy_set_done(&set);
+	file_set_done(&set);
 	buf_done(&report);
 }
 
-static void an_unknown_zone_is_an_error_at_its_place(void **state)
+static void unknown_zone_is_an_error_at_its_place(void **state)
 {
-	struct policy_set set;
+	struct file_set set;
 	struct buf report;
 	load("  - {name: a, start: \"0 8 * * *\", end: \"0 12 * * *\", timeZone: Europe/Zurch, replicas: 2}\n"
 	     "  - {name: b, start: \"0 8 * * *\", end: \"0 25 * * *\", timeZone: ../p.yaml, replicas: 2}\n",
@@ -136,7 +136,7 @@ static void an_unknown_zone_is_an_error_at_its_place(void **state)
 	assert_non_null(strstr(buf_str(&report), "spec.schedules[1].timeZone: \"../p.yaml\" is not the name of a time "
 	                                         "zone: write it as in Europe/Zurich, or UTC"));
 	assert_non_null(strstr(buf_str(&report), "spec.schedules[1].end: hour, the second field"));
-	policy_set_done(&set);
+	file_set_done(&set);
 	buf_done(&report);
 }
 
@@ -144,7 +144,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(zones_reach_the_engine),
-	        cmocka_unit_test(an_unknown_zone_is_an_error_at_its_place),
+	        cmocka_unit_test(unknown_zone_is_an_error_at_its_place),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/process_stat.h"
-#include "base/process_trim.h"
+#include "base/process/process_stat.h"
+#include "base/process/process_trim.h"
 
 static int written_data = 1;
 static const char *const relocated[] = {"one", "two"};
@@ -23,7 +23,7 @@ static void digest(unsigned char *ret_bytes)
 	assert_int_equal(length, 32);
 }
 
-static void test_everything_works_as_before(void **state)
+static void everything_works_as_before(void **state)
 {
 	(void)state;
 	unsigned char before[EVP_MAX_MD_SIZE], after[EVP_MAX_MD_SIZE];
@@ -41,7 +41,7 @@ static void test_everything_works_as_before(void **state)
 }
 
 // What the libraries of this program touched while they were loaded is not resident any more.
-static void test_resident_memory_shrinks(void **state)
+static void resident_memory_shrinks(void **state)
 {
 	(void)state;
 	unsigned char bytes[EVP_MAX_MD_SIZE];
@@ -56,8 +56,8 @@ static void test_resident_memory_shrinks(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_everything_works_as_before),
-	        cmocka_unit_test(test_resident_memory_shrinks),
+	        cmocka_unit_test(everything_works_as_before),
+	        cmocka_unit_test(resident_memory_shrinks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "test/support/loop.h"
 #include "test/support/promql_fixture.h"
+#include "test/support/promql_short.h"
 
 static void test_instant_query_is_the_exact_post(void **state)
 {
@@ -36,7 +37,29 @@ static void test_instant_query_is_the_exact_post(void **state)
 	promql_free(p);
 }
 
-static void test_the_servers_now_needs_no_time(void **state)
+// The fixture's server uses this machine's clock; the test sets the client's clock.
+static void test_clock_that_differs_from_the_servers_is_measured(void **state)
+{
+	struct promql_fixture *f = *state;
+	struct promql *p = promql_fixture_open(f, (struct promql_options){0});
+	static const int64_t differences_ms[] = {0, 3600000, -3600000, 0};
+	struct clock real;
+	clock_init_real(&real);
+	assert_int_equal(promql_skew_ms(p), 0); // unknown before the first reply
+	for (size_t i = 0; i < sizeof differences_ms / sizeof differences_ms[0]; i++) {
+		int64_t want_ms = differences_ms[i], before_ms = clock_wall_ms(&real);
+		f->clock.manual_wall_ms = before_ms - want_ms;
+		promql_fixture_ask(f, p);
+		int64_t took_ms = clock_wall_ms(&real) - before_ms, got_ms = promql_skew_ms(p);
+		// Whole seconds and the duration of the request do not count as skew; the manual clock does not
+		// advance.
+		if (got_ms < want_ms - 2000 - took_ms || got_ms > want_ms + 2000 + took_ms)
+			fail_msg("%lld ms instead of %lld", (long long)got_ms, (long long)want_ms);
+	}
+	promql_free(p);
+}
+
+static void test_servers_now_needs_no_time(void **state)
 {
 	struct promql_fixture *f = *state;
 	struct promql *p = promql_fixture_open(f, (struct promql_options){.timeout_ms = 22500});
@@ -152,7 +175,7 @@ static void test_warnings_reach_the_caller(void **state)
 	promql_free(p);
 }
 
-static void test_a_slow_server_is_a_timeout(void **state)
+static void test_slow_server_is_a_timeout(void **state)
 {
 	struct promql_fixture *f = *state;
 	f->replies[0] = (struct promql_reply){.status = 200, .body = PROMQL_FIXTURE_BODY, .delay_ms = 30000};
@@ -166,7 +189,7 @@ static void test_a_slow_server_is_a_timeout(void **state)
 	promql_free(p);
 }
 
-static void test_a_body_over_the_ceiling_is_refused(void **state)
+static void test_body_over_the_ceiling_is_refused(void **state)
 {
 	struct promql_fixture *f = *state;
 	struct buf b;
@@ -178,16 +201,52 @@ static void test_a_body_over_the_ceiling_is_refused(void **state)
 	f->replies[0] = (struct promql_reply){.status = 200, .body = b.data};
 	struct promql *p = promql_fixture_open(f, (struct promql_options){.max_body_bytes = 10000});
 	promql_fixture_ask(f, p);
-	assert_int_equal(f->e.kind, ERR_LIMIT);
-	assert_non_null(strstr(f->e.msg, "10000"));
+	assert_int_equal(f->e.kind, ERR_TOO_LARGE);
+	assert_non_null(strstr(f->e.msg, "the ceiling is 10000"));
 	promql_free(p);
 	buf_done(&b);
 }
 
-static void test_a_closed_port_is_unreachable(void **state)
+static void put_series(struct buf *b, size_t n)
+{
+	buf_puts(b, "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[");
+	for (size_t i = 0; i < n; i++)
+		buf_printf(b, "%s{\"metric\":{\"i\":\"%zu\"},\"value\":[1,\"1\"]}", i ? "," : "", i);
+	buf_puts(b, "]}}");
+	assert_false(b->failed);
+}
+
+static void test_answer_with_too_many_series_is_cut_off(void **state)
 {
 	struct promql_fixture *f = *state;
-	// Bound and not listening: nobody else can take the port meanwhile.
+	struct err e;
+	struct buf b;
+	buf_init(&b, (size_t)16 * 1024 * 1024);
+	put_series(&b, 300000);
+	f->replies[0] = (struct promql_reply){.status = 200, .body = b.data};
+	struct promql *p = promql_fixture_open(f, (struct promql_options){0});
+	assert_int_equal(
+	        promql_ask(p, &(struct promql_question){.query = "up", .max_series = 8}, promql_fixture_done, f, &e),
+	        0);
+	promql_fixture_wait(f, 1);
+	assert_int_equal(f->e.kind, ERR_TOO_LARGE);
+	assert_int_equal(f->e.code, 8);
+	assert_non_null(strstr(f->e.msg, "the answer has 9 series or more; the ceiling is 8"));
+	assert_non_null(strstr(f->e.msg, f->url));
+	f->replies[0].body = PROMQL_FIXTURE_BODY;
+	promql_fixture_ask(f, p);
+	promql_fixture_expect_ok(f);
+	struct http_server_stats stats;
+	http_server_get_stats(f->server, &stats);
+	assert_int_equal(stats.accepted, 2); // the first connection was closed in the middle of the answer
+	promql_free(p);
+	buf_done(&b);
+}
+
+static void test_closed_port_is_unreachable(void **state)
+{
+	struct promql_fixture *f = *state;
+	// Bound and not listening, so that no other process can take the port.
 	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t len = sizeof sin;
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -203,7 +262,7 @@ static void test_a_closed_port_is_unreachable(void **state)
 	close(fd);
 }
 
-static void test_one_connection_serves_query_after_query(void **state)
+static void test_connection_serves_query_after_query(void **state)
 {
 	struct promql_fixture *f = *state;
 	struct promql *p = promql_fixture_open(f, (struct promql_options){0});
@@ -246,7 +305,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup_teardown(test_instant_query_is_the_exact_post, promql_fixture_setup,
 	                                        promql_fixture_teardown),
-	        cmocka_unit_test_setup_teardown(test_the_servers_now_needs_no_time, promql_fixture_setup,
+	        cmocka_unit_test_setup_teardown(test_clock_that_differs_from_the_servers_is_measured,
+	                                        promql_fixture_setup, promql_fixture_teardown),
+	        cmocka_unit_test_setup_teardown(test_servers_now_needs_no_time, promql_fixture_setup,
 	                                        promql_fixture_teardown),
 	        cmocka_unit_test_setup_teardown(test_range_query_is_the_exact_post, promql_fixture_setup,
 	                                        promql_fixture_teardown),
@@ -254,13 +315,15 @@ int main(void)
 	                                        promql_fixture_teardown),
 	        cmocka_unit_test_setup_teardown(test_warnings_reach_the_caller, promql_fixture_setup,
 	                                        promql_fixture_teardown),
-	        cmocka_unit_test_setup_teardown(test_a_slow_server_is_a_timeout, promql_fixture_setup,
+	        cmocka_unit_test_setup_teardown(test_slow_server_is_a_timeout, promql_fixture_setup,
 	                                        promql_fixture_teardown),
-	        cmocka_unit_test_setup_teardown(test_a_body_over_the_ceiling_is_refused, promql_fixture_setup,
+	        cmocka_unit_test_setup_teardown(test_body_over_the_ceiling_is_refused, promql_fixture_setup,
 	                                        promql_fixture_teardown),
-	        cmocka_unit_test_setup_teardown(test_a_closed_port_is_unreachable, promql_fixture_setup,
+	        cmocka_unit_test_setup_teardown(test_answer_with_too_many_series_is_cut_off, promql_fixture_setup,
 	                                        promql_fixture_teardown),
-	        cmocka_unit_test_setup_teardown(test_one_connection_serves_query_after_query, promql_fixture_setup,
+	        cmocka_unit_test_setup_teardown(test_closed_port_is_unreachable, promql_fixture_setup,
+	                                        promql_fixture_teardown),
+	        cmocka_unit_test_setup_teardown(test_connection_serves_query_after_query, promql_fixture_setup,
 	                                        promql_fixture_teardown),
 	        cmocka_unit_test_setup_teardown(test_many_queries_at_once_all_end, promql_fixture_setup,
 	                                        promql_fixture_teardown),

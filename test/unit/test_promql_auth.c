@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "test/support/certs.h"
+#include "test/support/manual_clock.h"
 #include "test/support/promql_fixture.h"
 
 static void test_token_and_headers_go_with_every_query(void **state)
@@ -79,7 +80,7 @@ static void test_after_a_401_the_new_token_is_tried_once(void **state)
 	promql_free(p);
 }
 
-static void test_a_second_401_is_the_answer(void **state)
+static void test_second_401_is_the_answer(void **state)
 {
 	struct promql_fixture *f = *state;
 	promql_fixture_write(f, "old-secret");
@@ -100,7 +101,7 @@ static void test_a_second_401_is_the_answer(void **state)
 	promql_free(p);
 }
 
-static void test_an_unchanged_token_is_not_tried_again(void **state)
+static void test_unchanged_token_is_not_tried_again(void **state)
 {
 	struct promql_fixture *f = *state;
 	promql_fixture_write(f, "old");
@@ -112,7 +113,7 @@ static void test_an_unchanged_token_is_not_tried_again(void **state)
 	promql_free(p);
 }
 
-static void test_a_401_without_its_token_file_names_the_file(void **state)
+static void test_401_without_its_token_file_names_the_file(void **state)
 {
 	struct promql_fixture *f = *state;
 	promql_fixture_write(f, "old");
@@ -166,11 +167,11 @@ int main(void)
 	                                        promql_fixture_teardown),
 	        cmocka_unit_test_setup_teardown(test_after_a_401_the_new_token_is_tried_once, promql_fixture_setup,
 	                                        promql_fixture_teardown),
-	        cmocka_unit_test_setup_teardown(test_a_second_401_is_the_answer, promql_fixture_setup,
+	        cmocka_unit_test_setup_teardown(test_second_401_is_the_answer, promql_fixture_setup,
 	                                        promql_fixture_teardown),
-	        cmocka_unit_test_setup_teardown(test_an_unchanged_token_is_not_tried_again, promql_fixture_setup,
+	        cmocka_unit_test_setup_teardown(test_unchanged_token_is_not_tried_again, promql_fixture_setup,
 	                                        promql_fixture_teardown),
-	        cmocka_unit_test_setup_teardown(test_a_401_without_its_token_file_names_the_file, promql_fixture_setup,
+	        cmocka_unit_test_setup_teardown(test_401_without_its_token_file_names_the_file, promql_fixture_setup,
 	                                        promql_fixture_teardown),
 	        cmocka_unit_test_setup_teardown(test_ca_and_client_certificate_reach_the_connection,
 	                                        promql_fixture_setup, promql_fixture_teardown),

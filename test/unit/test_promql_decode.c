@@ -16,11 +16,14 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "promql/promql.h"
+#include "promql/promql_budget.h"
+#include "promql/promql_decoder.h"
 #include "promql/promql_text.h"
+#include "test/support/promql_short.h"
 
 #define ARENA_BYTES ((size_t)64 * 1024 * 1024)
 
-// cmocka's assert_float_equal compares as float, which cannot tell two timestamps apart.
+// cmocka's assert_float_equal compares as float, which cannot distinguish two timestamps.
 static void assert_near(double got, double want, double tolerance)
 {
 	if (!(fabs(got - want) <= tolerance))
@@ -83,6 +86,24 @@ static void test_vector_keeps_labels_value_and_time(void **state)
 	assert_int_equal(s[1].samples[0].time_ms, 1435781451000);
 	assert_near(s[1].samples[0].value, -0.0025, 0.0);
 	assert_int_equal(f->result.n_warnings, 0);
+}
+
+static void test_members_may_come_in_any_order(void **state)
+{
+	struct fixture *f = *state;
+	decode_ok(f, "{\"data\":{\"result\":[{\"value\":[1.25,\"7\"],\"metric\":{\"pod\":\"a\"}}],\"resultType\":"
+	             "\"vector\"},"
+	             "\"isPartial\":true,\"status\":\"success\"}");
+	assert_int_equal(f->result.n_series, 1);
+	assert_int_equal(f->result.series[0].samples[0].time_ms, 1250);
+	assert_near(f->result.series[0].samples[0].value, 7.0, 0.0);
+	assert_string_equal(promql_label(&f->result.series[0], "pod"), "a");
+	assert_int_equal(f->result.n_warnings, 1);
+	decode_ok(f, "{\"data\":{\"result\":[1,\"7\"],\"resultType\":\"scalar\"},\"status\":\"success\"}");
+	assert_int_equal(f->result.type, PROMQL_SCALAR);
+	decode_ok(f, "{\"data\":{\"result\":[{\"values\":[[1,\"2\"]],\"metric\":{}}],\"resultType\":\"matrix\"},"
+	             "\"status\":\"success\"}");
+	assert_int_equal(f->result.series[0].n_samples, 1);
 }
 
 static void test_no_series_is_an_empty_vector(void **state)
@@ -178,7 +199,7 @@ static void test_warnings_are_kept_and_infos_ignored(void **state)
 	assert_int_equal(f->result.n_warnings, 0);
 }
 
-static void test_a_partial_answer_is_a_warning_and_a_remark_is_none(void **state)
+static void test_partial_answer_is_a_warning_and_a_remark_is_none(void **state)
 {
 	struct fixture *f = *state;
 	decode_ok(f, "{\"status\":\"success\",\"isPartial\":true,\"data\":{\"resultType\":\"vector\",\"result\":[]}}");
@@ -193,7 +214,7 @@ static void test_a_partial_answer_is_a_warning_and_a_remark_is_none(void **state
 	assert_string_equal(f->result.warnings[1], "store away");
 }
 
-static void test_a_flood_of_warnings_is_cut_at_the_ceiling(void **state)
+static void test_flood_of_warnings_is_cut_at_the_ceiling(void **state)
 {
 	struct fixture *f = *state;
 	struct buf b;
@@ -207,7 +228,7 @@ static void test_a_flood_of_warnings_is_cut_at_the_ceiling(void **state)
 	buf_done(&b);
 }
 
-static void test_a_warning_behind_a_flood_of_remarks_counts(void **state)
+static void test_warning_behind_a_flood_of_remarks_counts(void **state)
 {
 	struct fixture *f = *state;
 	struct buf b;
@@ -291,6 +312,34 @@ static const struct refusal refusals[] = {
         {"warning a number",
          "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[]},\"warnings\":[1]}", ERR_PROTOCOL,
          "warnings[0]"},
+        {"a series twice",
+         VECTOR("{\"metric\":{\"pod\":\"a\",\"gpu\":\"0\"},\"value\":[1,\"1\"]},"
+                "{\"metric\":{\"pod\":\"b\"},\"value\":[1,\"1\"]},"
+                "{\"metric\":{\"gpu\":\"0\",\"pod\":\"a\"},\"value\":[1,\"9\"]}"),
+         ERR_INPUT, "data.result[2]: the series {gpu=\"0\", pod=\"a\"} is there twice"},
+        {"a series without labels twice",
+         VECTOR("{\"metric\":{},\"value\":[1,\"1\"]},{\"metric\":{},\"value\":[1,\"1\"]}"), ERR_INPUT,
+         "data.result[1]: the series {} is there twice"},
+        {"a series of a range twice",
+         MATRIX("{\"metric\":{\"a\":\"b\"},\"values\":[]},{\"metric\":{\"a\":\"b\"},\"values\":[]}"), ERR_INPUT,
+         "twice"},
+        {"a label twice", VECTOR("{\"metric\":{\"pod\":\"a\",\"pod\":\"b\"},\"value\":[1,\"1\"]}"), ERR_INPUT,
+         "data.result[0].metric has the label pod twice"},
+        {"status twice", "{\"status\":\"success\",\"status\":\"error\"}", ERR_PROTOCOL,
+         "the reply has the member status twice"},
+        {"value twice", VECTOR("{\"metric\":{},\"value\":[1,\"1\"],\"value\":[1,\"2\"]}"), ERR_PROTOCOL,
+         "a series has the member value twice"},
+        {"the type of another result, behind it",
+         "{\"status\":\"success\",\"data\":{\"result\":[{\"metric\":{},\"values\":[]}],\"resultType\":\"vector\"}}",
+         ERR_PROTOCOL, "data.result: the series of a matrix, where data.resultType says vector"},
+        {"a bad value before the status",
+         "{\"data\":{\"result\":[{\"metric\":{},\"value\":[1,\"x\"]},{\"metric\":[]}],\"resultType\":\"vector\"},"
+         "\"status\":\"success\"}",
+         ERR_PROTOCOL, "data.result[0].value[1]: \"x\""},
+        {"bad data of an error",
+         "{\"data\":{\"result\":[{\"value\":[[[1]]]},2]},\"errorType\":\"timeout\",\"error\":\"late\",\"status\":"
+         "\"error\"}",
+         ERR_TIMEOUT, "late"},
         {"histogram", VECTOR("{\"metric\":{\"__name__\":\"lat\",\"pod\":\"a\"},\"histogram\":[1,{\"count\":\"1\"}]}"),
          ERR_UNSUPPORTED, "{__name__=\"lat\", pod=\"a\"}"},
         {"histograms", MATRIX("{\"metric\":{\"__name__\":\"lat\"},\"histograms\":[]}"), ERR_UNSUPPORTED,
@@ -326,18 +375,14 @@ static void test_bad_replies_are_refused_with_kind_and_place(void **state)
 	}
 }
 
-// A vector of n series, each with one label of value_len bytes.
+// Writes a vector of n series, each with n_labels labels of value_len bytes; the last label distinguishes them.
 static void put_vector(struct buf *b, size_t n, size_t n_labels, size_t value_len)
 {
 	buf_puts(b, "{\"status\":\"success\",\"data\":{\"resultType\":\"vector\",\"result\":[");
 	for (size_t i = 0; i < n; i++) {
 		buf_printf(b, "%s{\"metric\":{", i ? "," : "");
-		for (size_t j = 0; j < n_labels; j++) {
-			buf_printf(b, "%s\"l%zu\":\"", j ? "," : "", j);
-			for (size_t k = 0; k < value_len; k++)
-				buf_putc(b, 'x');
-			buf_putc(b, '"');
-		}
+		for (size_t j = 0; j < n_labels; j++)
+			buf_printf(b, "%s\"l%zu\":\"%0*zu\"", j ? "," : "", j, (int)value_len, i);
 		buf_puts(b, "},\"value\":[1,\"1\"]}");
 	}
 	buf_puts(b, "]}}");
@@ -348,7 +393,7 @@ static void put_matrix(struct buf *b, size_t n_series, size_t n_samples)
 {
 	buf_puts(b, "{\"status\":\"success\",\"data\":{\"resultType\":\"matrix\",\"result\":[");
 	for (size_t i = 0; i < n_series; i++) {
-		buf_printf(b, "%s{\"metric\":{},\"values\":[", i ? "," : "");
+		buf_printf(b, "%s{\"metric\":{\"i\":\"%zu\"},\"values\":[", i ? "," : "", i);
 		for (size_t j = 0; j < n_samples; j++)
 			buf_puts(b, j ? ",[1,\"1\"]" : "[1,\"1\"]");
 		buf_puts(b, "]}");
@@ -357,10 +402,10 @@ static void put_matrix(struct buf *b, size_t n_series, size_t n_samples)
 	assert_false(b->failed);
 }
 
-static void expect_limit(struct fixture *f, struct buf *b, const char *has, const char *ceiling)
+static void expect_limit(struct fixture *f, struct buf *b, enum err_kind kind, const char *has, const char *ceiling)
 {
 	assert_int_equal(decode(f, b->data), -1);
-	assert_int_equal(f->e.kind, ERR_LIMIT);
+	assert_int_equal(f->e.kind, kind);
 	assert_non_null(strstr(f->e.msg, has));
 	assert_non_null(strstr(f->e.msg, ceiling));
 	buf_done(b);
@@ -371,14 +416,20 @@ static void test_every_ceiling_states_both_numbers(void **state)
 	struct fixture *f = *state;
 	struct buf b;
 	buf_init(&b, (size_t)16 * 1024 * 1024);
-	put_vector(&b, PROMQL_SERIES_MAX + 1, 0, 0);
-	expect_limit(f, &b, "100001 series", "100000");
+	put_vector(&b, PROMQL_SERIES_MAX + 1, 1, 1);
+	expect_limit(f, &b, ERR_TOO_LARGE, "5001 series", "5000");
+	assert_int_equal(f->e.code, PROMQL_SERIES_MAX);
 	put_vector(&b, 1, PROMQL_LABELS_MAX + 1, 1);
-	expect_limit(f, &b, "65 labels", "64");
+	expect_limit(f, &b, ERR_LIMIT, "65 labels", "64");
 	put_vector(&b, 1, 1, PROMQL_LABEL_BYTES_MAX + 1);
-	expect_limit(f, &b, "4097 bytes", "4096");
+	expect_limit(f, &b, ERR_LIMIT, "4097 bytes", "4096");
 	put_matrix(&b, 2, PROMQL_SAMPLES_MAX / 2 + 1);
-	expect_limit(f, &b, "1000002 samples", "1000000");
+	expect_limit(f, &b, ERR_TOO_LARGE, "500001 samples", "500000");
+	buf_puts(&b, "{\"status\":\"success\",\"data\":{\"resultType\":\"string\",\"result\":[1,\"");
+	for (int i = 0; i < PROMQL_LABEL_BYTES_MAX + 1; i++)
+		buf_putc(&b, 'x');
+	buf_puts(&b, "\"]}}");
+	expect_limit(f, &b, ERR_TOO_LARGE, "4097 bytes", "4096");
 }
 
 static void test_exactly_the_ceilings_pass(void **state)
@@ -386,7 +437,7 @@ static void test_exactly_the_ceilings_pass(void **state)
 	struct fixture *f = *state;
 	struct buf b;
 	buf_init(&b, (size_t)16 * 1024 * 1024);
-	put_vector(&b, PROMQL_SERIES_MAX, 0, 0);
+	put_vector(&b, PROMQL_SERIES_MAX, 1, 1);
 	decode_ok(f, b.data);
 	assert_int_equal(f->result.n_series, PROMQL_SERIES_MAX);
 	buf_reset(&b);
@@ -396,7 +447,7 @@ static void test_exactly_the_ceilings_pass(void **state)
 	buf_done(&b);
 }
 
-static void test_a_full_arena_is_a_ceiling_too(void **state)
+static void test_full_arena_is_a_ceiling_too(void **state)
 {
 	struct fixture *f = *state;
 	struct arena small;
@@ -405,11 +456,135 @@ static void test_a_full_arena_is_a_ceiling_too(void **state)
 	buf_init(&b, 1024 * 1024);
 	put_vector(&b, 1000, 1, 8);
 	assert_int_equal(promql_decode(&small, b.data, b.len, &f->result, &f->e), -1);
-	assert_int_equal(f->e.kind, ERR_LIMIT);
+	assert_int_equal(f->e.kind, ERR_TOO_LARGE);
 	assert_non_null(strstr(f->e.msg, "4096"));
 	assert_int_equal(f->result.n_series, 0);
 	buf_done(&b);
 	arena_done(&small);
+}
+
+// ---- the shared memory budget ----
+
+struct one_answer {
+	struct arena arena;
+	struct promql_decoder *decoder;
+	int rc;
+	struct err e;
+};
+
+static void answer_begins(struct one_answer *a, struct promql_budget *budget)
+{
+	arena_init(&a->arena, ARENA_BYTES);
+	a->decoder = promql_decoder_new(&a->arena);
+	assert_non_null(a->decoder);
+	promql_decoder_start(a->decoder, &(struct promql_decoder_options){.budget = budget});
+	a->rc = 0;
+}
+
+static void answer_gets(struct one_answer *a, const char *data, size_t len)
+{
+	if (a->rc == 0)
+		a->rc = promql_decoder_feed(a->decoder, data, len, &a->e);
+}
+
+static void answer_ends(struct one_answer *a)
+{
+	struct promql_result result;
+	if (a->rc == 0)
+		a->rc = promql_decoder_finish(a->decoder, &result, &a->e);
+	promql_decoder_free(a->decoder);
+	arena_done(&a->arena);
+}
+
+// Four answers arrive concurrently, piece by piece: two large, a medium and a small one.
+static void test_of_answers_at_the_same_time_the_largest_ends_and_the_others_get_through(void **state)
+{
+	(void)state;
+	static const size_t n_series[] = {4800, 4700, 400, 1};
+	struct promql_budget budget = {.max_bytes = (size_t)2400 * 1024};
+	struct one_answer answers[4];
+	struct buf bodies[4];
+	for (size_t i = 0; i < 4; i++) {
+		buf_init(&bodies[i], (size_t)16 * 1024 * 1024);
+		put_vector(&bodies[i], n_series[i], 3, 8);
+		answer_begins(&answers[i], &budget);
+	}
+	for (size_t at = 0; at < bodies[0].len; at += 16384) {
+		for (size_t i = 0; i < 4; i++) {
+			size_t left = at < bodies[i].len ? bodies[i].len - at : 0;
+			answer_gets(&answers[i], bodies[i].data + at, left < 16384 ? left : 16384);
+		}
+		assert_true(budget.used_bytes <= budget.max_bytes);
+	}
+	for (size_t i = 0; i < 4; i++) {
+		answer_ends(&answers[i]);
+		buf_done(&bodies[i]);
+	}
+	assert_int_equal(answers[2].rc, 0);
+	assert_int_equal(answers[3].rc, 0);
+	assert_int_equal(answers[0].rc + answers[1].rc, -1); // one of the large answers was aborted for the other
+	const struct err *e = &answers[answers[0].rc ? 0 : 1].e;
+	assert_int_equal(e->kind, ERR_TOO_LARGE);
+	assert_int_equal(e->code, 0);
+	assert_non_null(strstr(e->msg, "2457600 bytes"));
+	assert_null(budget.first);
+	assert_int_equal(budget.used_bytes, 0);
+}
+
+static void test_answer_needs_no_more_memory_than_it_may_have(void **state)
+{
+	(void)state;
+	struct promql_budget budget = {.max_bytes = ARENA_BYTES};
+	struct one_answer a;
+	struct buf b;
+	buf_init(&b, (size_t)16 * 1024 * 1024);
+	put_vector(&b, 4000, 10, 100);
+	answer_begins(&a, &budget);
+	promql_decoder_start(a.decoder, &(struct promql_decoder_options){.max_bytes = 1000000});
+	answer_gets(&a, b.data, b.len);
+	answer_ends(&a);
+	assert_int_equal(a.e.kind, ERR_TOO_LARGE);
+	assert_non_null(strstr(a.e.msg, "the ceiling is 1000000"));
+	// It fits without the unused labels.
+	static const char *const kept[] = {"l3", NULL};
+	answer_begins(&a, &budget);
+	promql_decoder_start(a.decoder, &(struct promql_decoder_options){.max_bytes = 1500000, .labels = kept});
+	answer_gets(&a, b.data, b.len);
+	struct promql_result r;
+	assert_int_equal(promql_decoder_finish(a.decoder, &r, &a.e), 0);
+	assert_int_equal(r.n_series, 4000);
+	assert_int_equal(r.series[7].n_labels, 1);
+	assert_int_equal(strlen(promql_label(&r.series[7], "l3")), 100);
+	answer_ends(&a);
+	buf_done(&b);
+}
+
+// A reply may be split anywhere.
+static void test_pieces_of_any_size_make_the_same_result(void **state)
+{
+	struct fixture *f = *state;
+	static const char body[] =
+	        "{\"status\":\"success\",\"isPartial\":false,\"data\":{\"resultType\":\"matrix\",\"result\":["
+	        "{\"metric\":{\"p\xc3\xb6"
+	        "d\":\"a\\u00e9\\n\"},\"values\":[[1.5,\"-1e3\"],[2,\"NaN\"]]},"
+	        "{\"metric\":{},\"values\":[]}],\"stats\":{\"a\":[{}]}},\"warnings\":[\"w\"]}";
+	struct one_answer a;
+	for (size_t size = 1; size < sizeof body; size++) {
+		answer_begins(&a, NULL);
+		for (size_t at = 0; at < sizeof body - 1; at += size)
+			answer_gets(&a, body + at, size < sizeof body - 1 - at ? size : sizeof body - 1 - at);
+		assert_int_equal(a.rc, 0);
+		assert_int_equal(promql_decoder_finish(a.decoder, &f->result, &f->e), 0);
+		assert_int_equal(f->result.n_series, 2);
+		assert_string_equal(promql_label(&f->result.series[0], "p\xc3\xb6"
+		                                                       "d"),
+		                    "a\xc3\xa9\n");
+		assert_int_equal(f->result.series[0].samples[0].time_ms, 1500);
+		assert_near(f->result.series[0].samples[0].value, -1000, 0);
+		assert_true(isnan(f->result.series[0].samples[1].value));
+		assert_string_equal(f->result.warnings[0], "w");
+		answer_ends(&a);
+	}
 }
 
 static void test_server_text_is_one_clean_short_line(void **state)
@@ -440,6 +615,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup_teardown(test_vector_keeps_labels_value_and_time, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_members_may_come_in_any_order, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_no_series_is_an_empty_vector, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_scalar_is_one_series_without_labels, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_string_is_text_and_no_series, setup, teardown),
@@ -447,14 +623,16 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(test_nan_and_infinities_are_values, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_times_are_rounded_to_the_nearest_ms, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_warnings_are_kept_and_infos_ignored, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_a_partial_answer_is_a_warning_and_a_remark_is_none, setup,
-	                                        teardown),
-	        cmocka_unit_test_setup_teardown(test_a_warning_behind_a_flood_of_remarks_counts, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_a_flood_of_warnings_is_cut_at_the_ceiling, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_partial_answer_is_a_warning_and_a_remark_is_none, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_warning_behind_a_flood_of_remarks_counts, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_flood_of_warnings_is_cut_at_the_ceiling, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_bad_replies_are_refused_with_kind_and_place, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_every_ceiling_states_both_numbers, setup, teardown),
 	        cmocka_unit_test_setup_teardown(test_exactly_the_ceilings_pass, setup, teardown),
-	        cmocka_unit_test_setup_teardown(test_a_full_arena_is_a_ceiling_too, setup, teardown),
+	        cmocka_unit_test_setup_teardown(test_full_arena_is_a_ceiling_too, setup, teardown),
+	        cmocka_unit_test(test_of_answers_at_the_same_time_the_largest_ends_and_the_others_get_through),
+	        cmocka_unit_test(test_answer_needs_no_more_memory_than_it_may_have),
+	        cmocka_unit_test_setup_teardown(test_pieces_of_any_size_make_the_same_result, setup, teardown),
 	        cmocka_unit_test(test_server_text_is_one_clean_short_line),
 	};
 	return cmocka_run_group_tests_name("promql_decode", tests, NULL, NULL);

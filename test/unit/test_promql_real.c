@@ -16,11 +16,12 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/http_client.h"
-#include "base/http_server.h"
+#include "base/http/http_client.h"
+#include "base/http/http_server.h"
 #include "promql/promql.h"
 #include "test/support/loop.h"
 #include "test/support/prometheus.h"
+#include "test/support/promql_short.h"
 
 #define LOOP_MAX_MS 60000 // also the deadline of a query that is to be answered
 // 2025-01-01T00:00:00Z and an hour of history at 15 s: load = step number, temp = 60 + gpu.
@@ -28,7 +29,7 @@
 #define STEP_MS 15000
 #define STEPS   240
 
-// cmocka's assert_float_equal compares as float, which cannot tell two timestamps apart.
+// cmocka's assert_float_equal compares as float, which cannot distinguish two timestamps.
 static void assert_near(double got, double want, double tolerance)
 {
 	if (!(fabs(got - want) <= tolerance))
@@ -231,7 +232,7 @@ static void test_nan_and_infinity_come_through(void **state)
 	assert_true(ask_ok("odd{gpu=\"inf\"}", T0_MS).first[0].value == (double)INFINITY);
 }
 
-static void test_a_missing_metric_is_an_empty_vector(void **state)
+static void test_missing_metric_is_an_empty_vector(void **state)
 {
 	(void)state;
 	struct seen s = ask_ok("no_such_metric", T0_MS);
@@ -262,7 +263,7 @@ static void test_refusals_keep_the_servers_words_and_position(void **state)
 	}
 }
 
-static void test_a_hanging_server_is_a_timeout(void **state)
+static void test_hanging_server_is_a_timeout(void **state)
 {
 	(void)state;
 	struct promql *p = open_source(200);
@@ -279,7 +280,7 @@ static void test_a_hanging_server_is_a_timeout(void **state)
 	assert_int_equal(ask_ok("load", T0_MS).n_series, 1); // and back
 }
 
-static void test_an_outage_is_unreachable_and_ends_with_it(void **state)
+static void test_outage_is_unreachable_and_ends_with_it(void **state)
 {
 	(void)state;
 	struct err e = {0};
@@ -298,7 +299,7 @@ static void on_scrape(void *arg, struct http_exchange *x)
 	http_exchange_reply(x, 200, "text/plain; version=0.0.4", "queue_depth 7\n", strlen("queue_depth 7\n"));
 }
 
-static void test_a_scraped_target_can_be_asked_within_seconds(void **state)
+static void test_scraped_target_can_be_asked_within_seconds(void **state)
 {
 	(void)state;
 	struct err e = {0};
@@ -346,11 +347,11 @@ int main(void)
 	        cmocka_unit_test(test_range_vector_keeps_raw_samples_and_times),
 	        cmocka_unit_test(test_range_query_gives_every_step),
 	        cmocka_unit_test(test_nan_and_infinity_come_through),
-	        cmocka_unit_test(test_a_missing_metric_is_an_empty_vector),
+	        cmocka_unit_test(test_missing_metric_is_an_empty_vector),
 	        cmocka_unit_test(test_refusals_keep_the_servers_words_and_position),
-	        cmocka_unit_test(test_a_hanging_server_is_a_timeout),
-	        cmocka_unit_test(test_an_outage_is_unreachable_and_ends_with_it),
-	        cmocka_unit_test(test_a_scraped_target_can_be_asked_within_seconds),
+	        cmocka_unit_test(test_hanging_server_is_a_timeout),
+	        cmocka_unit_test(test_outage_is_unreachable_and_ends_with_it),
+	        cmocka_unit_test(test_scraped_target_can_be_asked_within_seconds),
 	};
 	const struct CMUnitTest without[] = {cmocka_unit_test(test_prometheus_is_not_installed)};
 	if (!prometheus_is_installed())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal of this test: a source that is down is asked one probe at a time and comes back by itself; one that hangs holds
-// nobody else up; each kind of server is asked as it must be.
+// Goal of this test: a source that is down receives one probe at a time and recovers by itself; a source that hangs
+// does not delay the others; each kind of server is queried with its own dialect.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,6 +13,7 @@
 
 #include "promql/promql_source.h"
 #include "test/support/loop.h"
+#include "test/support/manual_clock.h"
 #include "test/support/promql_fixture.h"
 
 #define OVERLOADED                                                                                                     \
@@ -20,6 +21,8 @@
 	{                                                                                                              \
 		503, "text/plain", "overloaded", NULL, 0                                                               \
 	}
+
+static const struct promql_ticket no_ticket;
 
 static struct promql_sources *open_one(struct promql_fixture *f, struct promql_source_options o)
 {
@@ -36,7 +39,7 @@ static int ask_at(struct promql_fixture *f, struct promql_source *s, const char 
 {
 	int n = f->n_done;
 	struct promql_question q = {.query = query, .time_ms = 1000};
-	if (promql_source_ask(s, &q, promql_fixture_done, f, &f->e) < 0)
+	if (promql_source_ask(s, &q, &no_ticket, promql_fixture_done, f, &f->e) < 0)
 		return -1;
 	promql_fixture_wait(f, n + 1);
 	return f->e.kind == ERR_NONE;
@@ -47,71 +50,120 @@ static struct promql_source *only(struct promql_sources *s)
 	return promql_sources_at(s, 0);
 }
 
-static void bring_down(struct promql_fixture *f, struct promql_source *s)
-{
-	f->replies[0] = OVERLOADED;
-	f->n_replies = 1;
-	for (int i = 0; i < PROMQL_HEALTH_FAILURES; i++)
-		assert_int_equal(ask_at(f, s, "up"), 0);
-	assert_int_equal(promql_source_health(s)->state, PROMQL_DOWN);
-}
-
 static void recover(struct promql_fixture *f)
 {
 	f->replies[0] = (struct promql_reply){200, NULL, PROMQL_FIXTURE_BODY, NULL, 0};
 }
 
-static void a_source_that_is_down_is_asked_a_single_probe(void **state)
+static void bring_down(struct promql_fixture *f, struct promql_source *s)
+{
+	f->replies[0] = OVERLOADED;
+	f->n_replies = 1;
+	assert_int_equal(ask_at(f, s, "up"), 0);
+	TEST_BECOMES(f->loop, promql_source_is_down(s));
+}
+
+static void source_that_is_down_is_asked_a_single_probe(void **state)
 {
 	struct promql_fixture *f = *state;
 	struct promql_sources *set = open_one(f, (struct promql_source_options){0});
 	struct promql_source *s = only(set);
 	bring_down(f, s);
-	clock_advance_ms(&f->clock, PROMQL_PROBE_INTERVAL_MS);
-	size_t n = f->n_requests;
-	assert_int_equal(ask_at(f, s, "probe"), 0);
-	assert_int_equal(ask_at(f, s, "b"), -1); // no second one in this tick
+	assert_int_equal(f->n_requests, 2);
+	assert_non_null(strstr(f->requests[1].body, "query=vector%281%29"));
+	assert_int_equal(ask_at(f, s, "a"), -1); // the next probe is not due yet
 	assert_non_null(strstr(f->e.msg, "source default is down: Prometheus at"));
 	assert_non_null(strstr(f->e.msg, "HTTP 503: overloaded"));
-	assert_int_equal(ask_at(f, s, "c"), -1);
-	assert_int_equal(f->n_requests, n + 1);
-	assert_int_equal(promql_source_ask_range(s, "up", 0, 1000, 100, promql_fixture_done, f, &f->e), -1);
-	assert_int_equal(promql_source_stats(s)->refused, 3);
+	assert_int_equal(promql_source_ask_range(s, "up", 0, 1000, 100, &no_ticket, promql_fixture_done, f, &f->e), -1);
+	assert_int_equal(f->n_requests, 2);
+	assert_int_equal(promql_source_stats(s)->refused, 2);
 	promql_sources_free(set);
 }
 
-static void it_is_up_again_once_a_probe_and_its_confirmation_were_answered(void **state)
+static void source_is_up_again_once_its_probe_is_answered(void **state)
+{
+	struct promql_fixture *f = *state;
+	struct promql_sources *set = open_one(f, (struct promql_source_options){0});
+	struct promql_source *s = only(set);
+	bring_down(f, s);
+	uint64_t epoch = promql_source_epoch(s);
+	clock_advance_ms(&f->clock, PROMQL_PROBE_INTERVAL_MS);
+	recover(f);
+	assert_int_equal(ask_at(f, s, "up"), 1); // after the probe, and at once
+	assert_int_equal(f->n_requests, 4);
+	assert_non_null(strstr(f->requests[2].body, "query=vector%281%29"));
+	assert_int_equal(promql_source_health(s)->state, PROMQL_UP);
+	assert_int_equal(promql_source_epoch(s), epoch + 1);
+	assert_string_equal(promql_source_error(s), "");
+	promql_sources_free(set);
+}
+
+static void query_that_waits_for_a_failed_probe_fails(void **state)
 {
 	struct promql_fixture *f = *state;
 	struct promql_sources *set = open_one(f, (struct promql_source_options){0});
 	struct promql_source *s = only(set);
 	bring_down(f, s);
 	recover(f);
-	assert_int_equal(ask_at(f, s, "up"), 1); // the first probe needs no wait, and its answer is a good one
-	for (int i = 0; i < 6000 && promql_source_health(s)->state != PROMQL_UP; i++)
-		test_loop_for(f->loop, 10);
-	assert_int_equal(promql_source_health(s)->state, PROMQL_UP);
-	assert_non_null(strstr(f->requests[f->n_requests - 1].body, "query=vector%281%29"));
-	assert_string_equal(promql_source_error(s), "");
-	assert_int_equal(ask_at(f, s, "a"), 1);
-	assert_int_equal(ask_at(f, s, "b"), 1);
+	clock_advance_ms(&f->clock, PROMQL_PROBE_INTERVAL_MS);
+	assert_int_equal(ask_at(f, s, "up"), 1); // its probe was answered: failed probes count from now on
+	bring_down(f, s);
+	clock_advance_ms(&f->clock, PROMQL_PROBE_INTERVAL_MS);
+	size_t n = f->n_requests;
+	struct promql_question q = {.query = "up"};
+	int n_done = f->n_done;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(promql_source_ask(s, &q, &no_ticket, promql_fixture_done, f, &f->e), 0);
+	promql_fixture_wait(f, n_done + 3);
+	assert_int_equal(f->e.code, PROMQL_NOT_SENT);
+	assert_non_null(strstr(f->e.msg, "source default is down"));
+	assert_int_equal(f->n_requests, n + 1);
 	promql_sources_free(set);
 }
 
-static void a_query_that_failed_as_the_probe_lets_another_one_go_first(void **state)
+static void single_query_suffices_to_notice_an_outage(void **state)
+{
+	struct promql_fixture *f = *state;
+	struct promql_sources *set = open_one(f, (struct promql_source_options){0});
+	bring_down(f, only(set)); // dead from the start
+	recover(f);
+	clock_advance_ms(&f->clock, PROMQL_PROBE_INTERVAL_MS);
+	assert_int_equal(ask_at(f, only(set), "up"), 1);
+	bring_down(f, only(set)); // and after its probe was answered
+	promql_sources_free(set);
+	set = open_one(f, (struct promql_source_options){0});
+	recover(f);
+	assert_int_equal(ask_at(f, only(set), "up"), 1);
+	f->replies[0] = OVERLOADED; // before its probe was ever sent: the failure does not count
+	for (int i = 0; i < PROMQL_HEALTH_FAILURES; i++) {
+		assert_false(promql_source_is_down(only(set)));
+		assert_int_equal(ask_at(f, only(set), "up"), 0);
+	}
+	assert_true(promql_source_is_down(only(set)));
+	promql_sources_free(set);
+}
+
+static void retry_after_of_the_probe_holds_for_the_source(void **state)
 {
 	struct promql_fixture *f = *state;
 	struct promql_sources *set = open_one(f, (struct promql_source_options){0});
 	struct promql_source *s = only(set);
-	bring_down(f, s);
-	clock_advance_ms(&f->clock, PROMQL_PROBE_INTERVAL_MS);
-	assert_int_equal(ask_at(f, s, "heavy"), 0);
-	assert_int_equal(ask_at(f, s, "light"), -1);
-	clock_advance_ms(&f->clock, PROMQL_PROBE_INTERVAL_MS);
-	assert_int_equal(ask_at(f, s, "heavy"), -1);
-	assert_int_equal(ask_at(f, s, "light"), 0);
-	clock_advance_ms(&f->clock, PROMQL_PROBE_INTERVAL_MS);
-	assert_int_equal(ask_at(f, s, "light"), 0); // nobody else asks: it must be this one
+	f->replies[0] = OVERLOADED;
+	f->replies[0].retry_after = "30";
+	assert_int_equal(ask_at(f, s, "up"), 0);
+	TEST_BECOMES(f->loop, promql_source_is_down(s));
+	recover(f);
+	clock_advance_ms(&f->clock, 29999);
+	assert_int_equal(ask_at(f, s, "up"), -1);
+	clock_advance_ms(&f->clock, 1);
+	assert_int_equal(ask_at(f, s, "up"), 1);
+	f->replies[0] = OVERLOADED;
+	f->replies[0].retry_after = "3600"; // not for an hour
+	assert_int_equal(ask_at(f, s, "up"), 0);
+	TEST_BECOMES(f->loop, promql_source_is_down(s));
+	recover(f);
+	clock_advance_ms(&f->clock, PROMQL_RETRY_AFTER_MS);
+	assert_int_equal(ask_at(f, s, "up"), 1);
 	promql_sources_free(set);
 }
 
@@ -128,7 +180,7 @@ static void queries_that_the_server_refuses_are_not_its_fault(void **state)
 	promql_sources_free(set);
 }
 
-static void one_that_hangs_holds_nobody_else_up(void **state)
+static void hanging_source_does_not_delay_other_sources(void **state)
 {
 	struct promql_fixture *f = *state, other;
 	void *second;
@@ -141,9 +193,12 @@ static void one_that_hangs_holds_nobody_else_up(void **state)
 	struct promql_fixture *lost = second;
 	struct promql_question q = {.query = "up", .time_ms = 1000};
 	for (int i = 0; i < 40; i++)
-		assert_int_equal(promql_source_ask(promql_sources_at(set, 0), &q, promql_fixture_done, lost, &f->e), 0);
+		assert_int_equal(
+		        promql_source_ask(promql_sources_at(set, 0), &q, &no_ticket, promql_fixture_done, lost, &f->e),
+		        0);
 	for (int i = 0; i < 40; i++)
-		assert_int_equal(promql_source_ask(promql_sources_at(set, 1), &q, promql_fixture_done, f, &f->e), 0);
+		assert_int_equal(
+		        promql_source_ask(promql_sources_at(set, 1), &q, &no_ticket, promql_fixture_done, f, &f->e), 0);
 	promql_fixture_wait(f, 40);
 	assert_int_equal(lost->n_done, 0);
 	promql_sources_free(set);
@@ -155,7 +210,7 @@ static void one_that_hangs_holds_nobody_else_up(void **state)
 
 #define BUILDINFO(data) "{\"status\":\"success\",\"data\":{" data "}}"
 
-static void the_server_is_asked_who_it_is_and_then_as_it_must_be(void **state)
+static void server_is_asked_for_its_kind_and_then_as_that_kind_requires(void **state)
 {
 	static const struct {
 		int status;
@@ -199,8 +254,8 @@ static void the_server_is_asked_who_it_is_and_then_as_it_must_be(void **state)
 			int n = f->n_done;
 			f->replies[1].body =
 			        "{\"status\":\"success\",\"data\":{\"resultType\":\"matrix\",\"result\":[]}}";
-			assert_int_equal(promql_source_ask_range(only(set), "up", 1000, 2000, 1000, promql_fixture_done,
-			                                         f, &f->e),
+			assert_int_equal(promql_source_ask_range(only(set), "up", 1000, 2000, 1000, &no_ticket,
+			                                         promql_fixture_done, f, &f->e),
 			                 0);
 			promql_fixture_wait(f, n + 1);
 			snprintf(want, sizeof want, "query=up&start=1.000&end=2.000&step=1.000&timeout=10s%s",
@@ -212,38 +267,38 @@ static void the_server_is_asked_who_it_is_and_then_as_it_must_be(void **state)
 	}
 }
 
-static void what_waits_for_the_answer_to_that_fails_with_it(void **state)
+static void call_that_waits_for_detection_fails_with_it(void **state)
 {
 	struct promql_fixture *f = *state;
 	struct promql_sources *set = open_one(
 	        f, (struct promql_source_options){.query = {.kind = PROMQL_KIND_AUTO, .url = "http://127.0.0.1:1"}});
 	struct promql_question q = {.query = "up"};
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(promql_source_ask(only(set), &q, promql_fixture_done, f, &f->e), 0);
+		assert_int_equal(promql_source_ask(only(set), &q, &no_ticket, promql_fixture_done, f, &f->e), 0);
 	promql_fixture_wait(f, 3);
 	assert_int_equal(f->e.kind, ERR_UNREACHABLE);
-	assert_int_equal(promql_source_health(only(set))->state, PROMQL_DOWN);
+	TEST_BECOMES(f->loop, promql_source_is_down(only(set)));
 	promql_sources_free(set);
 }
 
-static void closing_ends_what_waits_for_it_too(void **state)
+static void freeing_the_client_ends_calls_that_wait_for_detection(void **state)
 {
 	struct promql_fixture *f = *state;
 	f->replies[0].delay_ms = 30000;
 	struct promql_sources *set = open_one(f, (struct promql_source_options){.query = {.kind = PROMQL_KIND_AUTO}});
 	struct promql_question q = {.query = "up"};
 	for (int i = 0; i < 3; i++)
-		assert_int_equal(promql_source_ask(only(set), &q, promql_fixture_done, f, &f->e), 0);
+		assert_int_equal(promql_source_ask(only(set), &q, &no_ticket, promql_fixture_done, f, &f->e), 0);
 	test_loop_for(f->loop, 50);
 	promql_sources_cancel(set);
 	assert_int_equal(f->n_done, 3);
 	assert_int_equal(f->e.kind, ERR_CANCELED);
-	assert_int_equal(promql_source_ask(only(set), &q, promql_fixture_done, f, &f->e), -1);
+	assert_int_equal(promql_source_ask(only(set), &q, &no_ticket, promql_fixture_done, f, &f->e), -1);
 	assert_int_equal(f->e.kind, ERR_CANCELED);
 	promql_sources_free(set);
 }
 
-static void the_tenant_is_a_header_and_get_is_possible(void **state)
+static void tenant_is_a_header_and_get_is_possible(void **state)
 {
 	struct promql_fixture *f = *state;
 	struct promql_sources *set =
@@ -305,15 +360,17 @@ int main(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, promql_fixture_setup, promql_fixture_teardown)
 	const struct CMUnitTest tests[] = {
-	        T(a_source_that_is_down_is_asked_a_single_probe),
-	        T(it_is_up_again_once_a_probe_and_its_confirmation_were_answered),
-	        T(a_query_that_failed_as_the_probe_lets_another_one_go_first),
+	        T(source_that_is_down_is_asked_a_single_probe),
+	        T(source_is_up_again_once_its_probe_is_answered),
+	        T(query_that_waits_for_a_failed_probe_fails),
+	        T(single_query_suffices_to_notice_an_outage),
+	        T(retry_after_of_the_probe_holds_for_the_source),
 	        T(queries_that_the_server_refuses_are_not_its_fault),
-	        T(one_that_hangs_holds_nobody_else_up),
-	        T(the_server_is_asked_who_it_is_and_then_as_it_must_be),
-	        T(what_waits_for_the_answer_to_that_fails_with_it),
-	        T(closing_ends_what_waits_for_it_too),
-	        T(the_tenant_is_a_header_and_get_is_possible),
+	        T(hanging_source_does_not_delay_other_sources),
+	        T(server_is_asked_for_its_kind_and_then_as_that_kind_requires),
+	        T(call_that_waits_for_detection_fails_with_it),
+	        T(freeing_the_client_ends_calls_that_wait_for_detection),
+	        T(tenant_is_a_header_and_get_is_possible),
 	        T(sources_are_found_by_name),
 	        T(unusable_sources_are_refused_by_name),
 	};

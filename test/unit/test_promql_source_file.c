@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal of this test: a file of kind Sources becomes what the client takes, and every mistake in it is told with its
-// place, without a secret ever standing in it.
+// Goal of this test: a file of kind Sources becomes the options of the client, and every mistake in it is reported with
+// its place, without a secret ever standing in it.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/doc.h"
-#include "base/schema.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
 #include "promql/promql_source_file.h"
 
 #define HEAD "apiVersion: gpuscale.dev/v1alpha1\nkind: Sources\nsources:\n"
@@ -61,7 +61,10 @@ static void every_field_arrives(void **state)
 	                "  timeout: 3s\n"
 	                "  maxConcurrency: 4\n"
 	                "  method: GET\n"
-	                "- {name: b, url: 'http://b', bearerTokenFile: ../token}\n");
+	                "  allowedNamespaces: [team-a, '*']\n"
+	                "  namespaceLabel: ns\n"
+	                "- {name: b, url: 'http://b', bearerTokenFile: ../token, "
+	                "allowedNamespaces: []}\n");
 	assert_string_equal(buf_str(&d.report), "");
 	assert_int_equal(d.n, 3);
 	assert_string_equal(d.list[0].name, "default");
@@ -83,6 +86,12 @@ static void every_field_arrives(void **state)
 	assert_int_equal(m->query.timeout_ms, 3000);
 	assert_int_equal(m->max_in_flight, 4);
 	assert_true(m->query.use_get);
+	assert_string_equal(m->access.namespaces[1], "*");
+	assert_null(m->access.namespaces[2]);
+	assert_string_equal(m->access.label, "ns");
+	assert_null(d.list[0].access.namespaces);
+	assert_non_null(d.list[2].access.namespaces); // configured, and empty
+	assert_null(d.list[2].access.namespaces[0]);
 	assert_string_equal(d.list[2].query.bearer_token_file, "conf/../token");
 	done(&d);
 }
@@ -114,6 +123,10 @@ static void mistakes_have_a_place_and_a_fix(void **state)
 	         "says what tenant says already"},
 	        {HEAD "- {name: a, url: 'http://a', headers: [x]}\n", "must look like \"Name: value\""},
 	        {HEAD "- {name: a, url: 'http://a', maxConcurrency: 257}\n", "256"},
+	        {HEAD "- {name: a, url: 'http://a', allowedNamespaces: [x, Team]}\n",
+	         "sources[0].allowedNamespaces[1]: is not a valid namespace"},
+	        {HEAD "- {name: a, url: 'http://a', namespaceLabel: __name__}\n",
+	         "sources[0].namespaceLabel: must be a label of letters, digits and '_'"},
 	        {HEAD "- {name: a, url: 'http://a'}\n- {name: a, url: 'http://b'}\n",
 	         ":5:3: sources[1]: has the name of another source"},
 	};

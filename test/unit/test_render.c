@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "controller/render.h"
-#include "policies/decision.h"
-#include "policies/policy.h"
+#include "policies/engine/decision.h"
+#include "policies/engine/policy.h"
+#include "policies/explain/explain.h"
 
 static const struct policy_signal signal_q = {.name = "queue", .query = "q"};
 static const struct policy policy_x = {.namespace_name = "serving",
@@ -66,7 +66,7 @@ static void every_reason_has_a_sentence_without_leftovers(void **state)
 		struct trace_entry t = {
 		        .reason = (enum reason)r, .value = 0.7, .limit = 2, .before = 1, .after = 3, .count = 5};
 		char out[RENDER_SENTENCE_BYTES];
-		render_sentence(&decided, &t, out);
+		explain_sentence(&decided, &t, out);
 		assert_true(strlen(out) > 10);
 		assert_null(strchr(out, '{'));
 		assert_null(strchr(out, '}'));
@@ -91,16 +91,16 @@ static void numbers_in_sentences_are_for_people(void **state)
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		char out[RENDER_SENTENCE_BYTES];
 		d.trace[0].value = rows[i].value;
-		render_sentence(&decided, &d.trace[0], out);
+		explain_sentence(&decided, &d.trace[0], out);
 		assert_string_equal(out, rows[i].want);
 	}
 	struct trace_entry nan = {.reason = REASON_NON_FINITE, .signal = 0, .value = NAN};
 	char out[RENDER_SENTENCE_BYTES];
-	render_sentence(&decided, &nan, out);
-	assert_string_equal(out, "queue is NaN, which is not a number to scale on");
+	explain_sentence(&decided, &nan, out);
+	assert_string_equal(out, "queue is NaN, which is not a finite number");
 }
 
-static void a_long_detail_is_cut_not_overrun(void **state)
+static void long_detail_is_cut_not_overrun(void **state)
 {
 	(void)state;
 	char detail[2048];
@@ -111,7 +111,7 @@ static void a_long_detail_is_cut_not_overrun(void **state)
 	struct decided decided = {&policy_x, &d, details};
 	struct trace_entry t = {.reason = REASON_QUERY_FAILED, .signal = 0};
 	char out[RENDER_SENTENCE_BYTES];
-	render_sentence(&decided, &t, out);
+	explain_sentence(&decided, &t, out);
 	assert_true(strlen(out) < RENDER_SENTENCE_BYTES);
 }
 
@@ -120,11 +120,11 @@ static void render(struct buf *b, enum output_format format)
 	struct decision d = sample();
 	struct decided decided = {&policy_x, &d, NULL};
 	buf_init(b, 1 << 20);
-	render_list(b, &decided, 1, format);
+	explain_list(b, &decided, 1, format);
 	assert_false(b->failed);
 }
 
-static void the_table_shows_the_row_and_the_trace(void **state)
+static void table_shows_the_row_and_the_trace(void **state)
 {
 	(void)state;
 	struct buf b;
@@ -144,7 +144,7 @@ static void the_table_shows_the_row_and_the_trace(void **state)
 	buf_done(&b);
 }
 
-static void the_wide_table_says_when_ready_is_not_known(void **state)
+static void wide_table_says_when_ready_is_not_known(void **state)
 {
 	(void)state;
 	struct buf b;
@@ -176,9 +176,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(every_reason_has_a_sentence_without_leftovers),
 	        cmocka_unit_test(numbers_in_sentences_are_for_people),
-	        cmocka_unit_test(a_long_detail_is_cut_not_overrun),
-	        cmocka_unit_test(the_table_shows_the_row_and_the_trace),
-	        cmocka_unit_test(the_wide_table_says_when_ready_is_not_known),
+	        cmocka_unit_test(long_detail_is_cut_not_overrun),
+	        cmocka_unit_test(table_shows_the_row_and_the_trace),
+	        cmocka_unit_test(wide_table_says_when_ready_is_not_known),
 	        cmocka_unit_test(json_has_every_documented_field),
 	};
 	return cmocka_run_group_tests_name("render", tests, NULL, NULL);

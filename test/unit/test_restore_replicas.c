@@ -11,23 +11,23 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "base/log.h"
-#include "controller/policy_body.h"
+#include "base/process/log.h"
 #include "controller/restore_replicas.h"
+#include "policies/load/policy_ref.h"
 #include "test/fake/k8s_harness.h"
 #include "test/support/loop.h"
 
 struct fixture {
 	struct harness h;
 	struct restore_env env;
-	struct policy_body *body;
+	struct policy_ref *body;
 	struct log *log;
 	bool may_write;
 };
 
 static const struct scale_ref target = {"apps/v1", "Deployment", "serving", "llama"};
 
-static bool may_write(void *arg, const struct policy_body *body, struct err *e)
+static bool may_write(void *arg, const struct policy_ref *body, struct err *e)
 {
 	const struct fixture *f = arg;
 	assert_ptr_equal(body, f->body);
@@ -46,7 +46,7 @@ static int setup(void **state)
 	f->log = log_new(STDERR_FILENO, LOG_FORMAT_TEXT, LOG_ERROR, &f->h.clock);
 	f->env = (struct restore_env){f->h.client, f->log, may_write, f};
 	f->may_write = true;
-	f->body = policy_body_new();
+	f->body = policy_ref_new();
 	f->body->policy = (struct policy){.namespace_name = "serving",
 	                                  .name = "llama",
 	                                  .target_api_version = "apps/v1",
@@ -62,8 +62,8 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 	harness_stop(&f->h);
-	assert_int_equal(f->body->refs, 1); // whatever happened, nobody holds it any more
-	policy_body_unref(f->body);
+	assert_int_equal(f->body->refs, 1); // whatever happened, no other reference is left
+	policy_ref_release(f->body);
 	log_free(f->log);
 	free(f);
 	return 0;
@@ -86,14 +86,14 @@ static int32_t replicas(struct fixture *f)
 	return o.scale.spec_replicas;
 }
 
-static void the_replicas_are_set(void **state)
+static void replicas_are_set(void **state)
 {
 	struct fixture *f = *state;
 	restore(f);
 	assert_int_equal(replicas(f), 2);
 }
 
-static void what_is_so_already_is_not_written(void **state)
+static void equal_replica_count_is_not_written(void **state)
 {
 	struct fixture *f = *state;
 	f->body->policy.restore_replicas = 7;
@@ -101,7 +101,7 @@ static void what_is_so_already_is_not_written(void **state)
 	assert_int_equal(fake_apiserver_count(f->h.server, "PATCH", "deployments/scale"), 0);
 }
 
-static void who_may_not_write_does_not(void **state)
+static void replica_that_may_not_write_does_not(void **state)
 {
 	struct fixture *f = *state;
 	f->may_write = false;
@@ -109,7 +109,7 @@ static void who_may_not_write_does_not(void **state)
 	assert_int_equal(replicas(f), 7);
 }
 
-static void a_conflict_is_tried_again(void **state)
+static void conflict_is_tried_again(void **state)
 {
 	struct fixture *f = *state;
 	struct fake_fault fault = {.next = 1, .status = 409, .match = "PATCH"};
@@ -127,7 +127,7 @@ static void not_for_ever(void **state)
 	assert_int_equal(replicas(f), 7);
 }
 
-static void a_target_that_is_gone_is_left_alone(void **state)
+static void target_that_is_gone_is_left_alone(void **state)
 {
 	struct fixture *f = *state;
 	f->body->policy.target_name = "gone";
@@ -139,12 +139,12 @@ int main(void)
 {
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	        T(the_replicas_are_set),
-	        T(what_is_so_already_is_not_written),
-	        T(who_may_not_write_does_not),
-	        T(a_conflict_is_tried_again),
+	        T(replicas_are_set),
+	        T(equal_replica_count_is_not_written),
+	        T(replica_that_may_not_write_does_not),
+	        T(conflict_is_tried_again),
 	        T(not_for_ever),
-	        T(a_target_that_is_gone_is_left_alone),
+	        T(target_that_is_gone_is_left_alone),
 	};
 	return cmocka_run_group_tests_name("restore_replicas", tests, NULL, NULL);
 }

@@ -13,10 +13,10 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "policies/decision.h"
-#include "scenario/coverage.h"
-#include "scenario/scenario_law.h"
-#include "scenario/scenario_world.h"
+#include "policies/engine/decision.h"
+#include "policies/test/coverage.h"
+#include "policies/test/scenario_law.h"
+#include "policies/test/scenario_world.h"
 #include "test/support/scenario_fixture.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
@@ -50,7 +50,7 @@
 	"  signals: {want: '1'}\n"                                                                                     \
 	"  expect: [{at: 0s, replicas: %d}]\n"
 
-static void the_engine_sees_what_the_series_say(void **state)
+static void engine_sees_what_the_series_say(void **state)
 {
 	struct scenario_fixture *f = *state;
 	scenario_must_pass(
@@ -79,7 +79,7 @@ static void the_engine_sees_what_the_series_say(void **state)
 
 // ---- time, target, history ----
 
-static void without_follow_the_target_stays_with_it_decisions_are_applied(void **state)
+static void target_changes_only_with_follow(void **state)
 {
 	struct scenario_fixture *f = *state;
 	scenario_must_pass(f, "- name: stays\n"
@@ -116,13 +116,13 @@ static void new_pods_are_ready_after_ready_after(void **state)
 	                      "  expect:\n"
 	                      "  - {at: 0s, signals: {load: {proposal: 2}}}\n"
 	                      "  - {at: 30s, signals: {load: {proposal: 4}}}\n");
-	scenario_must_pass(f, "- name: nobody knows\n"
+	scenario_must_pass(f, "- name: nothing is known\n"
 	                      "  target: {replicas: 2, ready: -1}\n"
 	                      "  signals: {load: '1x9'}\n"
 	                      "  expect: [{at: 0s, replicas: 4, signals: {load: {proposal: 4}}}]\n");
 }
 
-static void the_world_starts_and_stops_pods_as_a_replica_set_does(void **state)
+static void world_starts_and_stops_pods_as_a_replica_set_does(void **state)
 {
 	struct scenario_fixture *f = *state;
 	struct scenario_world w;
@@ -193,7 +193,7 @@ static void every_expectation_can_fail(void **state)
 	                      "  expect: [{at: 0s, message: asks for 5, signals: {want: {value: '5.000001'}}}]\n");
 }
 
-static void a_diff_shows_all_that_was_asked(void **state)
+static void diff_shows_all_that_was_asked(void **state)
 {
 	struct scenario_fixture *f = *state;
 	assert_int_equal(scenario_play(f, "- name: a\n  target: {replicas: 2}\n  signals: {want: '5'}\n"
@@ -262,7 +262,7 @@ static void each_law_knows_a_decision_that_breaks_it(void **state)
 	d.desired = 51;
 	assert_true(law_hold_on_no_data(p, &o, &d, why)); // they are ignored when missing
 	f->engine.signals[0].on_missing = f->engine.signals[1].on_missing = ON_MISSING_HOLD;
-	assert_false(law_hold_on_no_data(p, &o, &d, why)); // not a number is no data
+	assert_false(law_hold_on_no_data(p, &o, &d, why)); // NaN counts as missing
 	seen[1].n_series = 2;
 	assert_true(law_hold_on_no_data(p, &o, &d, why));
 	f->engine.signals[1].stale_after_ms = 500;
@@ -319,13 +319,13 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, scenario_setup, scenario_teardown)
 	const struct CMUnitTest tests[] = {
-	        T(the_engine_sees_what_the_series_say),
-	        T(without_follow_the_target_stays_with_it_decisions_are_applied),
+	        T(engine_sees_what_the_series_say),
+	        T(target_changes_only_with_follow),
 	        T(new_pods_are_ready_after_ready_after),
-	        T(the_world_starts_and_stops_pods_as_a_replica_set_does),
+	        T(world_starts_and_stops_pods_as_a_replica_set_does),
 	        T(history_from_before_the_start_counts),
 	        T(every_expectation_can_fail),
-	        T(a_diff_shows_all_that_was_asked),
+	        T(diff_shows_all_that_was_asked),
 	        T(findings_have_a_ceiling_and_say_how_many_more),
 	        T(laws_watch_every_tick_of_the_series),
 	        T(each_law_knows_a_decision_that_breaks_it),

@@ -19,7 +19,8 @@
 
 static void write_series(const struct scenario_series *s, char *out, size_t size)
 {
-	static const char *const names[] = {"", "_", "E", "P"};
+	static const char *const names[OBS_STATE__COUNT] = {
+	        [OBS_OK] = "", [OBS_EMPTY] = "_", [OBS_FAILED] = "E", [OBS_PARTIAL] = "P"};
 	size_t used = 0;
 	out[0] = '\0';
 	for (size_t i = 0; i < s->n && used < size; i++) {
@@ -39,7 +40,7 @@ static void write_series(const struct scenario_series *s, char *out, size_t size
 		snprintf(out + used, size - used, "%s", s->endless ? " .." : "");
 }
 
-static void a_signal_is_a_series_a_list_of_pieces_or_one_of_them_per_pod(void **state)
+static void signal_is_a_series_a_list_of_pieces_or_one_of_them_per_pod(void **state)
 {
 	struct scenario_fixture *f = *state;
 	static const struct {
@@ -166,7 +167,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, scenario_setup, scenario_teardown)
 	const struct CMUnitTest tests[] = {
-	        T(a_signal_is_a_series_a_list_of_pieces_or_one_of_them_per_pod),
+	        T(signal_is_a_series_a_list_of_pieces_or_one_of_them_per_pod),
 	        T(faults_are_placed_and_say_the_fix),
 	        T(ceilings_are_errors),
 	};

@@ -13,9 +13,9 @@
 
 #include "base/err.h"
 #include "base/num.h"
-#include "base/tzfile.h"
-#include "policies/schedule.h"
-#include "policies/timezone.h"
+#include "base/tz/tzfile.h"
+#include "policies/engine/schedule.h"
+#include "policies/engine/timezone.h"
 #include "test/support/engine.h"
 
 #define TIMES_MAX 300
@@ -121,7 +121,7 @@ static void windows_open_and_close_on_the_wall_clock(void **state)
 	}
 }
 
-static void a_window_that_lies_in_the_gap_does_not_open(void **state)
+static void window_that_lies_in_the_gap_does_not_open(void **state)
 {
 	struct policy_schedule s = schedule("10 2 * * *", "50 2 * * *", &zurich);
 	struct policy p = {.schedules = &s, .n_schedules = 1};
@@ -131,8 +131,20 @@ static void a_window_that_lies_in_the_gap_does_not_open(void **state)
 	assert_int_equal(schedule_at(&p, utc_ms("2026-03-30T00:10:00Z"), &until), 0);
 }
 
+// Both happen at the jump, and in wall-clock time the end is before the start: one window closes, the next opens.
+static void window_that_ends_and_starts_in_the_gap_stays_open(void **state)
+{
+	struct policy_schedule s = schedule("50 2 * * *", "10 2 * * *", &zurich);
+	struct policy p = {.schedules = &s, .n_schedules = 1};
+	int64_t until;
+	for (int64_t t = utc_ms("2026-03-29T00:00:00Z"); t < utc_ms("2026-03-29T04:00:00Z"); t += 60000)
+		assert_int_equal(schedule_at(&p, t, &until), 0);
+	assert_int_equal(schedule_at(&p, utc_ms("2026-03-30T00:09:00Z"), &until), 0);
+	assert_int_equal(schedule_at(&p, utc_ms("2026-03-30T00:10:00Z"), &until), -1);
+}
+
 // Every start and end of some days, one by one, against the search.
-static void a_walk_minute_by_minute_finds_the_same(void **state)
+static void walk_minute_by_minute_finds_the_same(void **state)
 {
 	static const struct {
 		const struct zone *zone;
@@ -162,7 +174,7 @@ static void a_walk_minute_by_minute_finds_the_same(void **state)
 	}
 }
 
-static void the_one_that_opened_last_wins(void **state)
+static void window_that_opened_last_wins(void **state)
 {
 	struct policy_schedule s[] = {
 	        schedule("0 6 * * *", "0 22 * * *", NULL),  // day
@@ -234,7 +246,7 @@ static const struct decision *tick_at(struct engine *e, const char *now)
 	return &e->decision;
 }
 
-static void the_scale_goes_to_the_bounds_when_they_change(void **state)
+static void scale_goes_to_the_bounds_when_they_change(void **state)
 {
 	struct policy_schedule s[] = {schedule("0 8 * * *", "0 20 * * *", &zurich)};
 	s[0].min_set = true;
@@ -257,7 +269,7 @@ static void the_scale_goes_to_the_bounds_when_they_change(void **state)
 	engine_done(&e);
 }
 
-static void a_schedule_to_zero_comes_back(void **state)
+static void schedule_to_zero_comes_back(void **state)
 {
 	struct policy_schedule s[] = {schedule("0 20 * * *", "0 8 * * *", NULL)};
 	s[0].replicas_set = true;
@@ -272,7 +284,7 @@ static void a_schedule_to_zero_comes_back(void **state)
 	engine_done(&e);
 }
 
-static void a_schedule_with_a_minimum_keeps_awake(void **state)
+static void schedule_with_a_minimum_keeps_awake(void **state)
 {
 	struct policy_schedule s[] = {schedule("0 8 * * *", "0 20 * * *", NULL),
 	                              schedule("0 10 * * *", "0 12 * * *", NULL)};
@@ -297,7 +309,7 @@ static void a_schedule_with_a_minimum_keeps_awake(void **state)
 
 // By day at least 10 and 5 when idle, at night 0 to 8 (or 0 to 3): idle has nothing to take away there, and must not
 // add to what a quiet night needs.
-static void an_idle_level_above_the_bounds_of_a_schedule_rests(void **state)
+static void idle_level_above_the_bounds_of_a_schedule_is_not_used(void **state)
 {
 	for (int32_t max = 3; max <= 8; max += 5) {
 		struct policy_schedule s[] = {schedule("0 22 * * *", "0 6 * * *", NULL)};
@@ -331,7 +343,7 @@ static void an_idle_level_above_the_bounds_of_a_schedule_rests(void **state)
 	}
 }
 
-static void the_remembered_answer_is_the_fresh_one(void **state)
+static void remembered_answer_is_the_fresh_one(void **state)
 {
 	struct policy_schedule s[] = {schedule("*/7 * * * *", "*/5 * * * *", &zurich),
 	                              schedule("0 1-3 * * *", "30 1-3 * * *", &new_york)};
@@ -366,15 +378,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(windows_open_and_close_on_the_wall_clock),
-	        cmocka_unit_test(a_window_that_lies_in_the_gap_does_not_open),
-	        cmocka_unit_test(a_walk_minute_by_minute_finds_the_same),
-	        cmocka_unit_test(the_one_that_opened_last_wins),
+	        cmocka_unit_test(window_that_lies_in_the_gap_does_not_open),
+	        cmocka_unit_test(window_that_ends_and_starts_in_the_gap_stays_open),
+	        cmocka_unit_test(walk_minute_by_minute_finds_the_same),
+	        cmocka_unit_test(window_that_opened_last_wins),
 	        cmocka_unit_test(bounds_come_from_the_schedule_where_it_sets_them),
-	        cmocka_unit_test(the_scale_goes_to_the_bounds_when_they_change),
-	        cmocka_unit_test(a_schedule_to_zero_comes_back),
-	        cmocka_unit_test(a_schedule_with_a_minimum_keeps_awake),
-	        cmocka_unit_test(an_idle_level_above_the_bounds_of_a_schedule_rests),
-	        cmocka_unit_test(the_remembered_answer_is_the_fresh_one),
+	        cmocka_unit_test(scale_goes_to_the_bounds_when_they_change),
+	        cmocka_unit_test(schedule_to_zero_comes_back),
+	        cmocka_unit_test(schedule_with_a_minimum_keeps_awake),
+	        cmocka_unit_test(idle_level_above_the_bounds_of_a_schedule_is_not_used),
+	        cmocka_unit_test(remembered_answer_is_the_fresh_one),
 	        cmocka_unit_test(other_schedules_are_another_state),
 	};
 	return cmocka_run_group_tests(tests, set_up, NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal of this test: a document becomes a struct with every default in place, or all that is wrong with it is said at
-// once, each with its place, its path and what to write instead.
+// Goal of this test: a document becomes a struct with every default in place, or all that is wrong with it is reported
+// at once, each with its place, its path and what to write instead.
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,9 +16,9 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/doc.h"
 #include "base/err.h"
-#include "base/schema.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
 #include "test/support/sample_schema.h"
 
 #define ARENA_MAX_BYTES ((size_t)16 * 1024 * 1024)
@@ -99,7 +99,7 @@ static void every_type_reaches_its_place(void **state)
 	done(&d);
 }
 
-static void what_is_absent_gets_its_default_at_every_depth(void **state)
+static void absent_fields_get_their_defaults_at_every_depth(void **state)
 {
 	struct decoded d;
 	decode(&d, "spec: {maxReplicas: 2, dryRun: null, interval: ~, signals: [{name: q, value: 1}]}");
@@ -126,7 +126,7 @@ static void what_is_absent_gets_its_default_at_every_depth(void **state)
 	done(&d);
 }
 
-static void a_partly_written_object_gets_the_other_defaults(void **state)
+static void partly_written_object_gets_the_other_defaults(void **state)
 {
 	struct decoded d;
 	decode(&d, "spec: {maxReplicas: 2, signals: [{name: q, value: 1, window: {duration: 30s}}]}");
@@ -138,7 +138,7 @@ static void a_partly_written_object_gets_the_other_defaults(void **state)
 }
 
 // doc_parse_yaml never gives such trees; one made from an API reply may hold anything.
-static void a_tree_without_positions_is_checked_too(void **state)
+static void tree_without_positions_is_checked_too(void **state)
 {
 	struct doc_node spec_again = {.kind = DOC_MAP, .text = "", .key = "spec"};
 	struct doc_node spec = {.kind = DOC_SCALAR, .text = "x", .text_len = 1, .key = "spec", .next = &spec_again};
@@ -183,15 +183,15 @@ static void errors_are_printed_in_the_order_of_the_file(void **state)
 	buf_init(&out, 4096);
 	schema_errors_init(&errors, "f.yaml");
 	schema_report_at(&errors, 7, 2, "c", "third");
-	schema_report_at(&errors, 2, 9, "b", "second, said first");
-	schema_report_at(&errors, 2, 9, "b", "second, said later");
+	schema_report_at(&errors, 2, 9, "b", "second, reported first");
+	schema_report_at(&errors, 2, 9, "b", "second, reported later");
 	schema_report_at(&errors, 2, 1, "", "first: %d", 1);
 	schema_report(&errors, NULL, "d", "no place, control \x01\n");
 	schema_errors_print(&errors, &out);
 	assert_string_equal(buf_str(&out), "f.yaml: d: no place, control \\x01\\n\n"
 	                                   "f.yaml:2:1: first: 1\n"
-	                                   "f.yaml:2:9: b: second, said first\n"
-	                                   "f.yaml:2:9: b: second, said later\n"
+	                                   "f.yaml:2:9: b: second, reported first\n"
+	                                   "f.yaml:2:9: b: second, reported later\n"
 	                                   "f.yaml:7:2: c: third\n");
 	buf_done(&out);
 }
@@ -210,7 +210,7 @@ static void long_paths_and_messages_are_cut_visibly(void **state)
 	assert_string_equal(errors.items[0].message + SCHEMA_MESSAGE_BYTES - 5, "x...");
 }
 
-static void an_arena_that_is_too_small_is_an_error_like_any_other(void **state)
+static void arena_that_is_too_small_is_an_error_like_any_other(void **state)
 {
 	const char *text = "spec: {maxReplicas: 1, signals: [{name: q, value: 1}], tags: [a, b, c]}";
 	struct arena tree_arena;
@@ -245,7 +245,7 @@ static size_t fault_below(const void *value, struct schema_fault *ret_faults, si
 	return 3;
 }
 
-static void a_rule_can_point_below_its_object(void **state)
+static void rule_can_point_below_its_object(void **state)
 {
 	struct schema schema = sample_schema;
 	schema.validate = fault_below;
@@ -269,7 +269,7 @@ static void a_rule_can_point_below_its_object(void **state)
 }
 
 // A default that its own field would refuse is a bug of the table, not of the file.
-static void a_bad_default_asserts(void **state)
+static void bad_default_asserts(void **state)
 {
 	static const char *const bad_defaults[] = {"0", "4000000000", "four", "4.0"};
 	for (size_t i = 0; i < sizeof bad_defaults / sizeof bad_defaults[0]; i++) {
@@ -326,7 +326,7 @@ static const struct find_row find_rows[] = {
         {"", NULL, "Sample", NULL},
 };
 
-static void a_field_is_found_by_its_path(void **state)
+static void field_is_found_by_its_path(void **state)
 {
 	for (size_t i = 0; i < sizeof find_rows / sizeof find_rows[0]; i++) {
 		const struct find_row *row = &find_rows[i];
@@ -360,16 +360,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(every_type_reaches_its_place),
-	        cmocka_unit_test(what_is_absent_gets_its_default_at_every_depth),
-	        cmocka_unit_test(a_partly_written_object_gets_the_other_defaults),
-	        cmocka_unit_test(a_tree_without_positions_is_checked_too),
+	        cmocka_unit_test(absent_fields_get_their_defaults_at_every_depth),
+	        cmocka_unit_test(partly_written_object_gets_the_other_defaults),
+	        cmocka_unit_test(tree_without_positions_is_checked_too),
 	        cmocka_unit_test(errors_past_the_ceiling_are_counted),
 	        cmocka_unit_test(errors_are_printed_in_the_order_of_the_file),
 	        cmocka_unit_test(long_paths_and_messages_are_cut_visibly),
-	        cmocka_unit_test(an_arena_that_is_too_small_is_an_error_like_any_other),
-	        cmocka_unit_test(a_rule_can_point_below_its_object),
-	        cmocka_unit_test(a_bad_default_asserts),
-	        cmocka_unit_test(a_field_is_found_by_its_path),
+	        cmocka_unit_test(arena_that_is_too_small_is_an_error_like_any_other),
+	        cmocka_unit_test(rule_can_point_below_its_object),
+	        cmocka_unit_test(bad_default_asserts),
+	        cmocka_unit_test(field_is_found_by_its_path),
 	        cmocka_unit_test(every_type_has_a_name_of_its_own),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

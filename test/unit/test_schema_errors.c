@@ -11,9 +11,9 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/doc.h"
 #include "base/err.h"
-#include "base/schema.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
 #include "test/support/sample_schema.h"
 
 // A document that is right but for x.
@@ -54,7 +54,7 @@ static const struct row rows[] = {
          "t:4:3: spec.minReplica: unknown field: did you mean minReplicas?\n"},
         {"a field in the wrong case", SPEC("dryrun: true"),
          "t:4:3: spec.dryrun: unknown field: did you mean dryRun?\n"},
-        {"a field nobody meant", SPEC("flux: 1"),
+        {"a field unlike any other", SPEC("flux: 1"),
          "t:4:3: spec.flux: unknown field: known here are minReplicas, maxReplicas, step, dryRun, interval, "
          "periodSeconds, tags, zones, signals, extra\n"},
         {"a misspelt field in a list", SIGNALS("{name: q, value: 1, windw: {duration: 1m}}"),
@@ -321,7 +321,7 @@ static void every_fault_has_its_line(void **state)
 	assert_int_equal(n_wrong, 0);
 }
 
-static void a_place_inside_a_text_is_marked_below_it(void **state)
+static void place_inside_a_text_is_marked_below_it(void **state)
 {
 	static const struct {
 		const char *doc, *want; // offset and length of what is wrong: those of "XY" in the text
@@ -359,7 +359,7 @@ static void a_place_inside_a_text_is_marked_below_it(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(a_place_inside_a_text_is_marked_below_it),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(place_inside_a_text_is_marked_below_it),
 	                                   cmocka_unit_test(every_fault_has_its_line)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

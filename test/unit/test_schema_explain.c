@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal of this test: `explain` tells from the table alone all there is to know of a field, laid out for 80 columns.
+// Goal of this test: `explain` prints all there is to know of a field from the table alone, laid out for 80 columns.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/schema_explain.h"
+#include "base/schema/schema_explain.h"
 #include "test/support/sample_schema.h"
 
 struct row {
@@ -34,7 +34,7 @@ static const struct row rows[] = {
                         "  minReplicas    <integer>          Fewest replicas.\n"
                         "  maxReplicas    <integer>          (required) Most replicas, which bounds what\n"
                         "                                    a mistake can cost; there is no default on\n"
-                        "                                    purpose, because nobody but the owner of the\n"
+                        "                                    purpose, because only the owner of the\n"
                         "                                    workload knows it.\n"
                         "  step           <integer>          Any whole number.\n"
                         "  dryRun         <boolean>          Decide, but write nothing.\n"
@@ -51,7 +51,7 @@ static const struct row rows[] = {
                              "RANGE:     between 1 and 1000\n"
                              "\n"
                              "Most replicas, which bounds what a mistake can cost; there is no default on\n"
-                             "purpose, because nobody but the owner of the workload knows it. Raise it slowly.\n"},
+                             "purpose, because only the owner of the workload knows it. Raise it slowly.\n"},
         {"spec.signals", "KIND:      Sample\n"
                          "FIELD:     spec.signals <list of object>\n"
                          "ELEMENTS:  1 to 16\n"
@@ -107,7 +107,7 @@ static const struct row rows[] = {
                                 "  minSamples  <integer>   Fewest samples a window needs to count.\n"},
 };
 
-static void a_field_is_explained(void **state)
+static void field_is_explained(void **state)
 {
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		struct buf out;
@@ -133,7 +133,7 @@ static const struct row bad_rows[] = {
                          "periodSeconds, tags, zones, signals, extra"},
 };
 
-static void a_field_that_is_none_is_answered_with_those_that_are(void **state)
+static void unknown_field_is_answered_with_the_known_ones(void **state)
 {
 	for (size_t i = 0; i < sizeof bad_rows / sizeof bad_rows[0]; i++) {
 		struct buf out;
@@ -148,7 +148,7 @@ static void a_field_that_is_none_is_answered_with_those_that_are(void **state)
 	}
 }
 
-static void a_full_buffer_is_an_error(void **state)
+static void full_buffer_is_an_error(void **state)
 {
 	struct buf out;
 	struct err e;
@@ -161,9 +161,9 @@ static void a_full_buffer_is_an_error(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_field_is_explained),
-	        cmocka_unit_test(a_field_that_is_none_is_answered_with_those_that_are),
-	        cmocka_unit_test(a_full_buffer_is_an_error),
+	        cmocka_unit_test(field_is_explained),
+	        cmocka_unit_test(unknown_field_is_answered_with_the_known_ones),
+	        cmocka_unit_test(full_buffer_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

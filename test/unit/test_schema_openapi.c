@@ -11,10 +11,10 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/doc.h"
-#include "base/json_read.h"
-#include "base/json_write.h"
-#include "base/schema_openapi.h"
+#include "base/json/json_read.h"
+#include "base/json/json_write.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema_openapi.h"
 #include "test/support/sample_schema.h"
 
 #define QUANTITY "([0-9]+(\\\\.[0-9]*)?|\\\\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?$"
@@ -83,7 +83,7 @@ static cJSON *sample_tree(void)
 	return tree;
 }
 
-static void every_type_is_said(void **state)
+static void every_type_is_described(void **state)
 {
 	(void)state;
 	cJSON *tree = sample_tree();
@@ -102,7 +102,7 @@ static void every_type_is_said(void **state)
 	cJSON_Delete(tree);
 }
 
-static void what_must_be_there_is_required(void **state)
+static void required_fields_are_required_in_the_schema(void **state)
 {
 	(void)state;
 	cJSON *tree = sample_tree();
@@ -131,7 +131,7 @@ static void lists_say_their_ends(void **state)
 	cJSON_Delete(tree);
 }
 
-// The API server drops them, as it drops what nobody knows.
+// The API server drops them, as it drops unknown fields.
 static void unsupported_fields_are_left_out(void **state)
 {
 	(void)state;
@@ -260,7 +260,7 @@ static void large_numbers_and_times_are_decoded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(every_type_is_said),      cmocka_unit_test(what_must_be_there_is_required),
+	        cmocka_unit_test(every_type_is_described), cmocka_unit_test(required_fields_are_required_in_the_schema),
 	        cmocka_unit_test(lists_say_their_ends),    cmocka_unit_test(unsupported_fields_are_left_out),
 	        cmocka_unit_test(keys_patterns_and_signs), cmocka_unit_test(large_numbers_and_times_are_decoded),
 	};

@@ -82,7 +82,7 @@ static void every_word_stands_for_its_points(void **state)
 	}
 }
 
-static void what_is_no_series_is_refused_with_the_word_and_the_fix(void **state)
+static void invalid_series_is_refused_with_the_word_and_the_fix(void **state)
 {
 	(void)state;
 	static const struct {
@@ -120,7 +120,7 @@ static void what_is_no_series_is_refused_with_the_word_and_the_fix(void **state)
 	}
 }
 
-static void a_full_arena_is_an_error(void **state)
+static void full_arena_is_an_error(void **state)
 {
 	(void)state;
 	static const char *const texts[] = {"1x1000", "error:timeoutx1000"};
@@ -140,8 +140,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(every_word_stands_for_its_points),
-	        cmocka_unit_test(what_is_no_series_is_refused_with_the_word_and_the_fix),
-	        cmocka_unit_test(a_full_arena_is_an_error),
+	        cmocka_unit_test(invalid_series_is_refused_with_the_word_and_the_fix),
+	        cmocka_unit_test(full_arena_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "controller/shard_hash.h"
+#include "controller/shard/shard_hash.h"
 
 #define POLICIES 10000
 
@@ -36,7 +36,7 @@ static void policies_are_spread_evenly(void **state)
 	}
 }
 
-static void a_new_shard_takes_its_part_and_nothing_else_moves(void **state)
+static void new_shard_takes_its_part_and_nothing_else_moves(void **state)
 {
 	(void)state;
 	for (int32_t n = 1; n < 16; n++) {
@@ -53,7 +53,7 @@ static void a_new_shard_takes_its_part_and_nothing_else_moves(void **state)
 }
 
 // Known answers, worked out by another program: a change here would move every user's policies at an upgrade.
-static void the_spread_never_changes(void **state)
+static void spread_never_changes(void **state)
 {
 	(void)state;
 	static const struct {
@@ -80,7 +80,7 @@ static const char *name_list(const char *list[32])
 	return NULL;
 }
 
-static void nobody_has_two_shards_more_than_another(void **state)
+static void shard_counts_of_members_differ_by_one_at_most(void **state)
 {
 	(void)state;
 	const char *members[32];
@@ -101,7 +101,7 @@ static void nobody_has_two_shards_more_than_another(void **state)
 	}
 }
 
-static void the_order_in_which_members_are_known_does_not_matter(void **state)
+static void order_in_which_members_are_known_does_not_matter(void **state)
 {
 	(void)state;
 	const char *members[32], *turned[32];
@@ -137,10 +137,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(policies_are_spread_evenly),
-	        cmocka_unit_test(a_new_shard_takes_its_part_and_nothing_else_moves),
-	        cmocka_unit_test(the_spread_never_changes),
-	        cmocka_unit_test(nobody_has_two_shards_more_than_another),
-	        cmocka_unit_test(the_order_in_which_members_are_known_does_not_matter),
+	        cmocka_unit_test(new_shard_takes_its_part_and_nothing_else_moves),
+	        cmocka_unit_test(spread_never_changes),
+	        cmocka_unit_test(shard_counts_of_members_differ_by_one_at_most),
+	        cmocka_unit_test(order_in_which_members_are_known_does_not_matter),
 	        cmocka_unit_test(few_shards_move_when_a_member_comes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

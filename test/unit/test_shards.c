@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "controller/shards.h"
+#include "controller/shard/shards.h"
 
 static void options_that_cannot_be_are_refused(void **state)
 {
@@ -22,11 +22,11 @@ static void options_that_cannot_be_are_refused(void **state)
 		int32_t n_shards;
 		const char *fault;
 	} rows[] = {
-	        {"", "gpuscale", "a", 1, "namespace of the leases"},
-	        {"..", "gpuscale", "a", 1, "namespace of the leases"},
-	        {"a/b", "gpuscale", "a", 1, "namespace of the leases"},
-	        {"a?b", "gpuscale", "a", 1, "namespace of the leases"},
-	        {long_name, "gpuscale", "a", 1, "namespace of the leases"},
+	        {"", "gpuscale", "a", 1, "--lease-namespace"},
+	        {"..", "gpuscale", "a", 1, "--lease-namespace"},
+	        {"a/b", "gpuscale", "a", 1, "--lease-namespace"},
+	        {"a?b", "gpuscale", "a", 1, "--lease-namespace"},
+	        {long_name, "gpuscale", "a", 1, "--lease-namespace"},
 	        {"ns", "", "a", 1, "--lease-name"},
 	        {"ns", "-a", "a", 1, "--lease-name"},
 	        {"ns", "a/b", "a", 1, "--lease-name"},

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "policies/startup.h"
+#include "policies/engine/startup.h"
 #include "test/support/engine.h"
 
 #define S 1000 // ms
@@ -37,7 +37,7 @@ static const struct {
         {"an order counts when the last of it is ready",
          {{LOOK, 0, 2, 2}, {ORDER, 0, 2, 0}, {LOOK, 15, 4, 2}, {LOOK, 60, 4, 3}, {LOOK, 90, 4, 4}},
          90},
-        {"one that nobody recorded is seen in the scale", {{LOOK, 0, 2, 2}, {LOOK, 15, 4, 2}, {LOOK, 105, 4, 4}}, 90},
+        {"a scale-up that was not recorded is detected", {{LOOK, 0, 2, 2}, {LOOK, 15, 4, 2}, {LOOK, 105, 4, 4}}, 90},
         {"two orders: the first to be ready is the first ordered",
          {{LOOK, 0, 2, 2},
           {ORDER, 0, 2, 0},
@@ -53,7 +53,7 @@ static const struct {
         {"a half cancelled order teaches what is left of it",
          {{LOOK, 0, 2, 2}, {ORDER, 0, 4, 0}, {LOOK, 15, 6, 2}, {LOOK, 30, 4, 2}, {LOOK, 60, 4, 4}},
          60},
-        {"a pod that crashes and comes back is no start", {{LOOK, 0, 4, 4}, {LOOK, 15, 4, 3}, {LOOK, 30, 4, 4}}, -1},
+        {"a pod that crashes and comes back is not a start", {{LOOK, 0, 4, 4}, {LOOK, 15, 4, 3}, {LOOK, 30, 4, 4}}, -1},
         {"a write that the scale does not show yet has not started",
          {{LOOK, 0, 2, 2}, {ORDER, 0, 2, 0}, {LOOK, 15, 2, 2}, {LOOK, 30, 4, 2}, {LOOK, 60, 4, 4}},
          60},
@@ -92,7 +92,7 @@ static void start_up_times_are_learnt_from_counts(void **state)
 	}
 }
 
-static void the_median_shrugs_off_outliers(void **state)
+static void median_shrugs_off_outliers(void **state)
 {
 	static const struct {
 		size_t n;
@@ -116,7 +116,7 @@ static void the_median_shrugs_off_outliers(void **state)
 	}
 }
 
-static void what_is_given_wins_over_what_was_learnt(void **state)
+static void given_start_time_wins_over_the_learnt_one(void **state)
 {
 	const struct policy p = {.startup = {.set = true, .given = true, .start_ms = 60 * S}};
 	struct startup s;
@@ -134,19 +134,19 @@ static void capacity_to_come_is_what_was_ordered_lately(void **state)
 	startup_record_order(&s, 0, 2);
 	startup_observe(&s, &p, 30 * S, 4, 2);
 	startup_record_order(&s, 30 * S, 4);
-	assert_int_equal(startup_coming(&s, &p, 30 * S), 6);
+	assert_int_equal(startup_starting(&s, &p, 30 * S), 6);
 	startup_observe(&s, &p, 45 * S, 8, 8); // ready early: it counts until its time is over
-	assert_int_equal(startup_coming(&s, &p, 59 * S), 6);
-	assert_int_equal(startup_coming(&s, &p, 60 * S), 4);
-	assert_int_equal(startup_coming(&s, &p, 90 * S), 0);
+	assert_int_equal(startup_starting(&s, &p, 59 * S), 6);
+	assert_int_equal(startup_starting(&s, &p, 60 * S), 4);
+	assert_int_equal(startup_starting(&s, &p, 90 * S), 0);
 	startup_observe(&s, &p, 90 * S, 8, 8);
 	assert_int_equal(s.n_orders, 0);
 	// any number of orders is survived, and none is lost
 	for (int i = 0; i < 100; i++)
 		startup_record_order(&s, (100 + i) * S, 1);
-	assert_int_equal(startup_coming(&s, &p, 100 * S), 100);
+	assert_int_equal(startup_starting(&s, &p, 100 * S), 100);
 	startup_record_order(&s, 300 * S, INT32_MAX);
-	assert_int_equal(startup_coming(&s, &p, 300 * S), INT32_MAX);
+	assert_int_equal(startup_starting(&s, &p, 300 * S), INT32_MAX);
 }
 
 // ---- the engine ----
@@ -170,7 +170,7 @@ static const struct decision *tick(struct engine *e, double load, int32_t ready)
 	return &e->decision;
 }
 
-static void what_is_starting_is_not_ordered_again(void **state)
+static void starting_replicas_are_not_ordered_again(void **state)
 {
 	struct engine e;
 	start(&e, 2, 120 * S);
@@ -195,7 +195,7 @@ static void what_is_starting_is_not_ordered_again(void **state)
 	engine_done(&e);
 }
 
-static void a_scale_down_stands_on_the_ready_ones(void **state)
+static void scale_down_stands_on_the_ready_ones(void **state)
 {
 	struct engine e;
 	start(&e, 2, 120 * S);
@@ -205,7 +205,7 @@ static void a_scale_down_stands_on_the_ready_ones(void **state)
 	engine_done(&e);
 }
 
-static void without_startup_the_arithmetic_is_that_of_the_hpa(void **state)
+static void arithmetic_is_that_of_the_hpa_without_startup(void **state)
 {
 	struct engine e;
 	start(&e, 2, 0);
@@ -215,7 +215,7 @@ static void without_startup_the_arithmetic_is_that_of_the_hpa(void **state)
 	engine_done(&e);
 }
 
-static void the_learnt_time_is_used_shown_and_carried_over(void **state)
+static void learnt_time_is_used_shown_and_carried_over(void **state)
 {
 	struct engine e;
 	start(&e, 2, 0);
@@ -244,7 +244,7 @@ static void the_learnt_time_is_used_shown_and_carried_over(void **state)
 	engine_done(&e);
 }
 
-static void a_restart_goes_on_counting_what_comes(void **state)
+static void restart_goes_on_counting_what_comes(void **state)
 {
 	struct engine e;
 	start(&e, 4, 120 * S); // 2 of them ordered 30 s ago, by the process before
@@ -255,7 +255,7 @@ static void a_restart_goes_on_counting_what_comes(void **state)
 	engine_done(&e);
 }
 
-static void without_a_ready_count_recent_orders_stand_in(void **state)
+static void recent_orders_replace_a_missing_ready_count(void **state)
 {
 	struct engine e;
 	start(&e, 2, 120 * S);
@@ -270,15 +270,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(start_up_times_are_learnt_from_counts),
-	        cmocka_unit_test(the_median_shrugs_off_outliers),
-	        cmocka_unit_test(what_is_given_wins_over_what_was_learnt),
+	        cmocka_unit_test(median_shrugs_off_outliers),
+	        cmocka_unit_test(given_start_time_wins_over_the_learnt_one),
 	        cmocka_unit_test(capacity_to_come_is_what_was_ordered_lately),
-	        cmocka_unit_test(what_is_starting_is_not_ordered_again),
-	        cmocka_unit_test(a_scale_down_stands_on_the_ready_ones),
-	        cmocka_unit_test(without_startup_the_arithmetic_is_that_of_the_hpa),
-	        cmocka_unit_test(the_learnt_time_is_used_shown_and_carried_over),
-	        cmocka_unit_test(a_restart_goes_on_counting_what_comes),
-	        cmocka_unit_test(without_a_ready_count_recent_orders_stand_in),
+	        cmocka_unit_test(starting_replicas_are_not_ordered_again),
+	        cmocka_unit_test(scale_down_stands_on_the_ready_ones),
+	        cmocka_unit_test(arithmetic_is_that_of_the_hpa_without_startup),
+	        cmocka_unit_test(learnt_time_is_used_shown_and_carried_over),
+	        cmocka_unit_test(restart_goes_on_counting_what_comes),
+	        cmocka_unit_test(recent_orders_replace_a_missing_ready_count),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ static void run(struct engine *e, int from, int n)
 	}
 }
 
-static void a_copy_of_the_bytes_goes_on_like_the_original(void **state)
+static void copy_of_the_bytes_goes_on_like_the_original(void **state)
 {
 	struct engine a, b;
 	windowed(&a);
@@ -59,7 +59,7 @@ static void a_copy_of_the_bytes_goes_on_like_the_original(void **state)
 	engine_done(&b);
 }
 
-static void a_state_without_its_empty_room_goes_on_like_the_original(void **state)
+static void state_without_its_empty_room_goes_on_like_the_original(void **state)
 {
 	struct engine a, b;
 	windowed(&a);
@@ -191,7 +191,7 @@ static void history_read_and_fed_again_gives_the_same_decisions(void **state)
 	engine_done(&b);
 }
 
-static void a_fresh_state_knows_nothing(void **state)
+static void fresh_state_knows_nothing(void **state)
 {
 	struct engine e;
 	windowed(&e);
@@ -266,7 +266,7 @@ static void windows_survive_a_change_elsewhere(void **state)
 	engine_done(&c.e);
 }
 
-static void a_window_of_another_query_starts_empty(void **state)
+static void window_of_another_query_starts_empty(void **state)
 {
 	struct changed c;
 	start_change(&c);
@@ -328,13 +328,13 @@ static void history_and_cooldown_survive(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_copy_of_the_bytes_goes_on_like_the_original),
-	        cmocka_unit_test(a_state_without_its_empty_room_goes_on_like_the_original),
+	        cmocka_unit_test(copy_of_the_bytes_goes_on_like_the_original),
+	        cmocka_unit_test(state_without_its_empty_room_goes_on_like_the_original),
 	        cmocka_unit_test(only_a_block_of_the_same_shape_matches),
 	        cmocka_unit_test(history_read_and_fed_again_gives_the_same_decisions),
-	        cmocka_unit_test(a_fresh_state_knows_nothing),
+	        cmocka_unit_test(fresh_state_knows_nothing),
 	        cmocka_unit_test(windows_survive_a_change_elsewhere),
-	        cmocka_unit_test(a_window_of_another_query_starts_empty),
+	        cmocka_unit_test(window_of_another_query_starts_empty),
 	        cmocka_unit_test(timers_survive_only_under_the_same_thresholds),
 	        cmocka_unit_test(history_and_cooldown_survive),
 	};

@@ -13,8 +13,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/json_read.h"
-#include "controller/status_doc.h"
+#include "base/json/json_read.h"
+#include "controller/status/status_doc.h"
 #include "test/support/engine.h"
 
 static struct decided decided_of(const struct engine *e)
@@ -78,7 +78,7 @@ static void restart(struct engine *e)
 	buf_done(&text);
 }
 
-static void a_process_that_reads_the_status_decides_as_the_one_that_wrote_it(void **state)
+static void process_that_reads_the_status_decides_as_the_one_that_wrote_it(void **state)
 {
 	struct engine e, other;
 	int limited = 0, scaled = 0;
@@ -103,6 +103,35 @@ static void a_process_that_reads_the_status_decides_as_the_one_that_wrote_it(voi
 	assert_true(limited > 20 && scaled > 5); // there was something to forget
 	engine_done(&e);
 	engine_done(&other);
+}
+
+// ---- the status of a host whose clock was wrong ----
+
+static void times_from_the_future_cost_one_cooldown_and_are_named(void **state)
+{
+	static const char ahead[] =
+	        "{\"status\":{\"lastScaleTime\":\"2099-01-05T09:00:00Z\",\"scaleEvents\":[{\"time\":"
+	        "\"2099-01-05T09:00:00Z\",\"change\":3}],\"recommendations\":[{\"time\":\"2099-01-05T09:00:00Z\","
+	        "\"replicas\":9}],\"lastUpdateTime\":\"2099-01-05T09:00:00Z\"}}";
+	struct engine e;
+	struct status_record record = {0};
+	struct err error;
+	(void)state;
+	engine_init(&e, 4);
+	engine_add_replicas(&e, "asked");
+	e.policy.cooldown = (struct policy_sustain){60000, 60000};
+	engine_start(&e);
+	e.now_ms = INT64_C(1767603600000);
+	assert_int_equal(status_doc_read(ahead, sizeof ahead - 1, &e.policy, e.state, &record, e.now_ms, &error), 0);
+	status_record_done(&record);
+	engine_show(&e, 0, 6);
+	assert_int_equal(engine_tick(&e)->reason, REASON_COOLDOWN_ACTIVE);
+	assert_int_equal(engine_find(&e, REASON_COOLDOWN_ACTIVE)->duration_ms, 60000);
+	assert_true(engine_find(&e, REASON_FUTURE_STAMP)->duration_ms > INT64_C(70) * 365 * 86400000);
+	e.now_ms += 60000;
+	assert_int_equal(engine_tick(&e)->desired, 6);
+	assert_null(engine_find(&e, REASON_FUTURE_STAMP));
+	engine_done(&e);
 }
 
 // ---- what is kept is small ----
@@ -147,7 +176,7 @@ static void old_decisions_make_room(void **state)
 	status_record_done(&record);
 }
 
-// ---- a status that somebody else wrote ----
+// ---- a status that another client wrote ----
 
 static const char *const odd_statuses[] = {
         "{}",
@@ -165,7 +194,7 @@ static const char *const odd_statuses[] = {
         "{\"status\":{\"lastScaleTime\":\"9999-01-01T00:00:00Z\",\"startupSeconds\":-5}}",
 };
 
-static void what_cannot_be_used_is_left_out(void **state)
+static void unusable_fields_are_left_out(void **state)
 {
 	for (size_t i = 0; i < sizeof odd_statuses / sizeof odd_statuses[0]; i++) {
 		struct engine e;
@@ -187,7 +216,7 @@ static void what_cannot_be_used_is_left_out(void **state)
 }
 
 // A reply that is not the object says nothing of what was: it must not pass for an object without a past.
-static void what_is_no_object_is_an_error(void **state)
+static void text_that_is_not_an_object_is_an_error(void **state)
 {
 	static const char *const replies[] = {
 	        "",      "{\"status\":", "{\"metadata\":{\"name\":\"a\"},\"status\":{\"lastS",
@@ -209,7 +238,7 @@ static void what_is_no_object_is_an_error(void **state)
 }
 
 // Else a cooldown would be over that was not.
-static void a_last_scale_that_cannot_be_read_was_just_now(void **state)
+static void last_scale_that_cannot_be_read_was_just_now(void **state)
 {
 	static const struct {
 		const char *json;
@@ -241,7 +270,7 @@ static void a_last_scale_that_cannot_be_read_was_just_now(void **state)
 		assert_int_equal(decide_last_scale_ms(&e.policy, e.state), rows[i].is_unsure ? e.now_ms : -1);
 		engine_done(&e);
 	}
-	// The status is read although something else in the object is no JSON for us.
+	// The status is read although something else in the object is not valid JSON for us.
 	static const char json[] = "{\"metadata\":{\"annotations\":{\"a\":\"\\u0000\"}},"
 	                           "\"status\":{\"lastScaleTime\":\"2026-01-05T09:00:00Z\"}}";
 	struct engine e;
@@ -277,7 +306,7 @@ static const struct condition_case condition_cases[] = {
          "Ready=True/Reconciled ScalingLimited=True/TooManyReplicas"},
         {"no data", STATUS_DECIDED, -1, 0, 1000, false, false, NULL, NULL,
          "Ready=False/NoData AbleToScale=True/ReadyForNewScale ScalingActive=False/NoData"},
-        {"cooling down is no fault", STATUS_DECIDED, 12, 600, 1000, false, false, NULL, NULL,
+        {"cooling down is not a fault", STATUS_DECIDED, 12, 600, 1000, false, false, NULL, NULL,
          "Ready=True/Reconciled AbleToScale=False/CooldownActive"},
         {"the write failed", STATUS_WRITE_FAILED, 12, 0, 1000, false, false, "forbidden", NULL,
          "Ready=False/FailedUpdateScale AbleToScale=False/FailedUpdateScale ScalingActive=True/ValidMetricFound"},
@@ -338,16 +367,58 @@ static void conditions_have_the_reasons_of_the_hpa(void **state)
 	}
 }
 
+static void objective_has_a_condition_of_its_own(void **state)
+{
+	static const struct {
+		int32_t max;
+		enum obs_state backlog;
+		enum condition_status status;
+		const char *reason;
+	} rows[] = {{1000, OBS_OK, CONDITION_FALSE, "ObjectiveReachable"},
+	            {5, OBS_OK, CONDITION_TRUE, "ObjectiveNotReachable"},
+	            {1000, OBS_EMPTY, CONDITION_UNKNOWN, "ObjectivePaused"}};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct engine e;
+		struct condition conditions[CONDITION_TYPE__COUNT];
+		engine_init(&e, 4);
+		engine_add_replicas(&e, "demand")->target = (struct policy_target){0};
+		engine_add_replicas(&e, "backlog")->target = (struct policy_target){0};
+		e.policy.max_replicas = rows[i].max;
+		e.policy.startup = (struct policy_startup){true, true, 60000};
+		e.policy.objective = (struct policy_objective){
+		        .set = true, .late_ratio = 0.01, .wait_ms = 10000, .demand_index = 0, .backlog_index = 1};
+		engine_start(&e);
+		for (int k = 0; k < 100; k++, e.now_ms += 15000) {
+			engine_show(&e, 0, 40);
+			engine_show(&e, 1, 100);
+			if (rows[i].backlog != OBS_OK)
+				engine_show_state(&e, 1, rows[i].backlog);
+			engine_tick(&e);
+			engine_apply(&e);
+		}
+		struct decided decided = decided_of(&e);
+		struct status_facts facts = {.phase = STATUS_DECIDED, .decided = &decided};
+		status_conditions(&facts, conditions);
+		const struct condition *c = &conditions[CONDITION_OBJECTIVE_NOT_REACHABLE];
+		assert_int_equal(c->status, rows[i].status);
+		assert_string_equal(c->reason, rows[i].reason);
+		assert_true(strlen(c->message) > 10);
+		engine_done(&e);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_process_that_reads_the_status_decides_as_the_one_that_wrote_it),
+	        cmocka_unit_test(process_that_reads_the_status_decides_as_the_one_that_wrote_it),
+	        cmocka_unit_test(times_from_the_future_cost_one_cooldown_and_are_named),
 	        cmocka_unit_test(many_recommendations_become_the_few_that_matter),
 	        cmocka_unit_test(old_decisions_make_room),
-	        cmocka_unit_test(what_cannot_be_used_is_left_out),
-	        cmocka_unit_test(what_is_no_object_is_an_error),
-	        cmocka_unit_test(a_last_scale_that_cannot_be_read_was_just_now),
+	        cmocka_unit_test(unusable_fields_are_left_out),
+	        cmocka_unit_test(text_that_is_not_an_object_is_an_error),
+	        cmocka_unit_test(last_scale_that_cannot_be_read_was_just_now),
 	        cmocka_unit_test(conditions_have_the_reasons_of_the_hpa),
+	        cmocka_unit_test(objective_has_a_condition_of_its_own),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

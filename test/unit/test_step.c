@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The line filter: every line gets one answer, bad ones change nothing, and replicas that change tell the engine of a
+// The line filter: every line gets one answer, bad ones change nothing, and changed replicas record a
 // scale.
 #include <math.h>
 #include <setjmp.h>
@@ -15,9 +15,9 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/json_read.h"
-#include "scenario/step.h"
-#include "scenario/step_line.h"
+#include "base/json/json_read.h"
+#include "policies/test/step.h"
+#include "policies/test/step_line.h"
 #include "test/support/engine.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
@@ -38,7 +38,7 @@ static void make_policy(struct engine *e)
 
 // ---- the line ----
 
-static void an_observation_is_read(void **state)
+static void observation_is_read(void **state)
 {
 	(void)state;
 	struct engine en;
@@ -96,7 +96,7 @@ static void pods_have_states(void **state)
 	arena_done(&a);
 }
 
-static void what_is_left_out_is_not_known(void **state)
+static void omitted_fields_are_unknown(void **state)
 {
 	(void)state;
 	struct engine en;
@@ -128,7 +128,7 @@ static void what_is_left_out_is_not_known(void **state)
 	arena_done(&a);
 }
 
-static void a_bad_line_is_refused_with_its_reason(void **state)
+static void bad_line_is_refused_with_its_reason(void **state)
 {
 	(void)state;
 	static const struct {
@@ -151,6 +151,7 @@ static void a_bad_line_is_refused_with_its_reason(void **state)
 	        {"{\"time\":0,\"replicas\":1,\"signals\":[1]}", "signals must be an object"},
 	        {"{\"time\":0,\"replicas\":1,\"signals\":{\"laod\":1}}",
 	         "unknown signal \"laod\", did you mean \"load\"?"},
+	        {"{\"time\":0,\"replicas\":1,\"signals\":{\"requests\":1}}", "unknown signal \"requests\""},
 	        {"{\"time\":0,\"replicas\":1,\"signals\":{\"load\":1,\"load\":2}}", "signal load is given twice"},
 	        {"{\"time\":0,\"replicas\":1,\"pods\":{\"b\":\"Ready\",\"a\":\"Ready\",\"b\":\"Ready\"}}",
 	         "pod \"b\" is given twice"},
@@ -259,7 +260,7 @@ static void replicas_that_change_are_a_scale_at_the_time_of_the_line_before(void
 	step_free(s);
 }
 
-static void a_bad_line_is_answered_and_changes_nothing(void **state)
+static void bad_line_is_answered_and_changes_nothing(void **state)
 {
 	(void)state;
 	struct engine en;
@@ -300,13 +301,13 @@ static void a_bad_line_is_answered_and_changes_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(an_observation_is_read),
+	        cmocka_unit_test(observation_is_read),
 	        cmocka_unit_test(pods_have_states),
-	        cmocka_unit_test(what_is_left_out_is_not_known),
-	        cmocka_unit_test(a_bad_line_is_refused_with_its_reason),
+	        cmocka_unit_test(omitted_fields_are_unknown),
+	        cmocka_unit_test(bad_line_is_refused_with_its_reason),
 	        cmocka_unit_test(series_have_a_ceiling),
 	        cmocka_unit_test(replicas_that_change_are_a_scale_at_the_time_of_the_line_before),
-	        cmocka_unit_test(a_bad_line_is_answered_and_changes_nothing),
+	        cmocka_unit_test(bad_line_is_answered_and_changes_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,7 +47,7 @@ static char letter_of(const struct decision *d)
 	return d->reason == REASON_SUSTAIN_PENDING ? 'p' : 'n';
 }
 
-static void a_breach_counts_when_it_has_held(void **state)
+static void breach_counts_when_it_has_held(void **state)
 {
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		struct engine e;
@@ -70,7 +70,7 @@ static void a_breach_counts_when_it_has_held(void **state)
 	}
 }
 
-static void what_is_pending_is_said_with_the_time_left(void **state)
+static void pending_proposal_has_the_remaining_time(void **state)
 {
 	struct engine e;
 	engine_init(&e, 4);
@@ -92,7 +92,7 @@ static void what_is_pending_is_said_with_the_time_left(void **state)
 	engine_done(&e);
 }
 
-static void a_breach_goes_on_while_rounding_ends_at_the_present_scale(void **state)
+static void breach_goes_on_while_rounding_ends_at_the_present_scale(void **state)
 {
 	struct engine e;
 	engine_init(&e, 4);
@@ -108,7 +108,7 @@ static void a_breach_goes_on_while_rounding_ends_at_the_present_scale(void **sta
 	engine_done(&e);
 }
 
-static void a_pending_signal_does_not_stop_another(void **state)
+static void pending_signal_does_not_stop_another(void **state)
 {
 	struct engine e;
 	engine_init(&e, 4);
@@ -161,10 +161,10 @@ static void refilled_timers_count(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_breach_counts_when_it_has_held),
-	        cmocka_unit_test(what_is_pending_is_said_with_the_time_left),
-	        cmocka_unit_test(a_breach_goes_on_while_rounding_ends_at_the_present_scale),
-	        cmocka_unit_test(a_pending_signal_does_not_stop_another),
+	        cmocka_unit_test(breach_counts_when_it_has_held),
+	        cmocka_unit_test(pending_proposal_has_the_remaining_time),
+	        cmocka_unit_test(breach_goes_on_while_rounding_ends_at_the_present_scale),
+	        cmocka_unit_test(pending_signal_does_not_stop_another),
 	        cmocka_unit_test(refilled_timers_count),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

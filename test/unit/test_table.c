@@ -80,7 +80,7 @@ static void columns_line_up(void **state)
 	buf_done(&out);
 }
 
-static void an_empty_table_is_its_head(void **state)
+static void empty_table_is_its_head(void **state)
 {
 	(void)state;
 	static const char *const head[] = {"NAME", NULL};
@@ -94,7 +94,7 @@ static void an_empty_table_is_its_head(void **state)
 	buf_done(&out);
 }
 
-static void a_cell_too_long_is_cut_visibly(void **state)
+static void cell_too_long_is_cut_visibly(void **state)
 {
 	(void)state;
 	static const char *const head[] = {"A", "B", NULL};
@@ -119,8 +119,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(ages_read_as_kubectl_prints_them),
 	        cmocka_unit_test(columns_line_up),
-	        cmocka_unit_test(an_empty_table_is_its_head),
-	        cmocka_unit_test(a_cell_too_long_is_cut_visibly),
+	        cmocka_unit_test(empty_table_is_its_head),
+	        cmocka_unit_test(cell_too_long_is_cut_visibly),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

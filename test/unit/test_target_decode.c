@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: what a target says of its scale is what its /scale says, the text of its selector included.
-#include "k8s/target_decode.h"
+#include "k8s/cache/target_decode.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 
-static void a_selector_is_written_as_the_scale_subresource_writes_it(void **state)
+static void selector_is_written_as_the_scale_subresource_writes_it(void **state)
 {
 	static const struct {
 		const char *json, *text;
@@ -61,7 +61,7 @@ static void a_selector_is_written_as_the_scale_subresource_writes_it(void **stat
 
 #define V1 "{\"metadata\":{\"resourceVersion\":\"1\"}"
 
-static void a_target_is_read_without_its_tree(void **state)
+static void target_is_read_without_its_tree(void **state)
 {
 	static const char json[] =
 	        "{\"status\":{\"readyReplicas\":2,\"replicas\":3},\"spec\":{\"replicas\":4,\"template\":{"
@@ -107,7 +107,7 @@ static void a_target_is_read_without_its_tree(void **state)
 	assert_int_equal(f.spec_replicas, 1); // what an absent one means
 }
 
-static void a_target_is_absent_only_from_a_whole_and_empty_list(void **state)
+static void target_is_absent_only_from_a_whole_and_empty_list(void **state)
 {
 	static const struct {
 		const char *json;
@@ -147,9 +147,9 @@ static void a_target_is_absent_only_from_a_whole_and_empty_list(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_selector_is_written_as_the_scale_subresource_writes_it),
-	        cmocka_unit_test(a_target_is_read_without_its_tree),
-	        cmocka_unit_test(a_target_is_absent_only_from_a_whole_and_empty_list),
+	        cmocka_unit_test(selector_is_written_as_the_scale_subresource_writes_it),
+	        cmocka_unit_test(target_is_read_without_its_tree),
+	        cmocka_unit_test(target_is_absent_only_from_a_whole_and_empty_list),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: a target that a list and a watch alone do not tell is known all the same: of a kind whose objects do not tell
-// their scale, and past every fault; and where that cannot be, who asks is told so.
-#include "k8s/target_store.h"
+// Goal: a target is known although list and watch do not show its scale, and after every fault; where that is
+// impossible, it is reported as unwatched.
+#include "k8s/cache/target_store.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "k8s/pod_store.h"
+#include "k8s/cache/pod_store.h"
 #include "test/fake/k8s_harness.h"
 #include "test/fake/target_fixture.h"
 #include "test/support/apart.h"
@@ -39,14 +39,14 @@ static void kinds_not_learnt_and_nonsense_are_not_watched(void **state)
 	assert_int_equal(target_fixture_requests(w), 0);
 }
 
-// ---- a kind whose objects do not tell their scale ----
+// ---- a kind whose objects do not contain their scale ----
 
 static uint64_t scale_reads(const struct target_world *w)
 {
 	return fake_apiserver_count(w->h.server, "get", "widgets/scale");
 }
 
-// Wanted, and its kind learnt by whoever asked for its scale.
+// Wanted, and discovery has found its kind.
 static void want_gadget(struct target_world *w)
 {
 	struct outcome o;
@@ -59,14 +59,14 @@ static void want_gadget(struct target_world *w)
 	target_fixture_wait_for(w, &gadget, TARGET_FOUND, 2);
 }
 
-// Until what is there was listed and every change is told.
+// Runs until the existing objects are listed and changes are streamed.
 static void wait_for_streams(struct target_world *w)
 {
 	TEST_BECOMES(w->h.loop, fake_apiserver_count(w->h.server, "watch", "widgets") == 1 &&
 	                                fake_apiserver_count(w->h.server, "watch", "pods") == 1);
 }
 
-static void another_kind_is_read_when_it_has_changed_and_not_before(void **state)
+static void target_of_another_kind_is_read_only_after_it_has_changed(void **state)
 {
 	struct target_world *w = *state;
 	struct outcome o;
@@ -75,7 +75,7 @@ static void another_kind_is_read_when_it_has_changed_and_not_before(void **state
 	harness_get(&w->h, &gadget, &o);
 	assert_string_equal(v.resource_version, o.scale.resource_version);
 	assert_string_equal(v.selector, "app=gadget");
-	// Nothing but its pods tells how many are ready.
+	// Only its pods show how many are ready.
 	assert_int_equal(v.ready_replicas, -1);
 	assert_non_null(v.pods);
 	struct pod_set_counts counts;
@@ -88,7 +88,7 @@ static void another_kind_is_read_when_it_has_changed_and_not_before(void **state
 		test_loop_for(w->h.loop, 1);
 	}
 	assert_int_equal(target_fixture_requests(w), before);
-	// Somebody else scales it: read once more for what changes, however often it is looked at.
+	// Another client scales it: /scale is read once per change, however often the target is requested.
 	before = scale_reads(w);
 	harness_patch(&w->h, &gadget, o.scale.resource_version, 5, &o);
 	assert_false(o.is_error);
@@ -127,7 +127,7 @@ static void of_another_kind_too_our_own_write_is_known_before_its_event(void **s
 	target_fixture_wait_for(w, &gadget, TARGET_FOUND, 7);
 }
 
-static void another_kind_that_may_not_be_read_or_listed_is_told(void **state)
+static void missing_rbac_for_a_custom_kind_is_reported(void **state)
 {
 	struct target_world *w = *state;
 	struct outcome o;
@@ -157,7 +157,7 @@ static void another_kind_that_may_not_be_read_or_listed_is_told(void **state)
 	assert_int_equal(stats.watches, 0);
 }
 
-// Nobody's kinds take no room; of more than there is room for, those too many are told to ask.
+// Unused kinds use no slot; kinds above the ceiling are unwatched.
 static void kinds_have_a_ceiling(void **state)
 {
 	struct target_world *w = *state;
@@ -182,9 +182,34 @@ static void kinds_have_a_ceiling(void **state)
 	target_fixture_wait_for(w, &gadget, TARGET_FOUND, 2);
 }
 
+// A caller whose target had no room must not release the reference of a later caller.
+static void target_above_the_ceiling_of_kinds_is_not_counted(void **state)
+{
+	struct target_world *w = *state;
+	struct err e = {0};
+	struct scale_ref ref = {"example.dev/v1", NULL, "ns", "x"};
+	char kind[32];
+	int n = 0, wanted = 1;
+	for (; wanted == 1 && n < 2 * TARGET_KINDS_MAX; n++) {
+		snprintf(kind, sizeof kind, "Kind%d", n);
+		ref.kind = kind;
+		wanted = target_store_want(w->store, &ref, false, &e);
+	}
+	assert_int_equal(wanted, 0); // of the last kind
+	assert_in_range(n, 2, TARGET_KINDS_MAX);
+	assert_int_equal(target_store_want(w->store, &gadget, false, &e), 0);
+	ref.kind = "Kind0";
+	target_store_unwant(w->store, &ref, false);
+	assert_int_equal(target_store_want(w->store, &gadget, false, &e), 1); // again, with room now
+	want_gadget(w);
+	target_fixture_wait_for(w, &gadget, TARGET_FOUND, 2);
+	target_store_unwant(w->store, &gadget, false);
+	target_fixture_wait_for(w, &gadget, TARGET_FOUND, 2);
+}
+
 // ---- faults ----
 
-static void who_may_not_list_is_told_to_ask_until_it_may(void **state)
+static void target_is_unwatched_until_listing_is_permitted(void **state)
 {
 	struct target_world *w = *state;
 	fake_apiserver_fail(w->h.server, &(struct fake_fault){.next = 2, .status = 403, .verb = "list"});
@@ -197,7 +222,7 @@ static void who_may_not_list_is_told_to_ask_until_it_may(void **state)
 	assert_int_equal(w->oks, 1);
 }
 
-static void a_version_too_old_and_dropped_streams_lose_nothing(void **state)
+static void version_too_old_and_dropped_streams_lose_nothing(void **state)
 {
 	struct target_world *w = *state;
 	struct outcome o;
@@ -286,23 +311,23 @@ static void run_faults(const char *verb, bool in_stream)
 	}
 }
 
-static void a_list_survives_every_fault(void **state)
+static void list_survives_every_fault(void **state)
 {
 	run_faults("list", false);
 }
 
-static void a_watch_survives_every_fault_before_its_stream(void **state)
+static void watch_survives_every_fault_before_its_stream(void **state)
 {
 	run_faults("watch", false);
 }
 
-static void a_watch_survives_every_error_within_its_stream(void **state)
+static void watch_survives_every_error_within_its_stream(void **state)
 {
 	run_faults("watch", true);
 }
 
-// What cannot be read by itself is told to be asked for, and known as soon as it changes.
-static void a_single_target_that_cannot_be_read_is_told(void **state)
+// A target that cannot be decoded is unwatched, and known as soon as it changes.
+static void target_that_cannot_be_decoded_is_unwatched(void **state)
 {
 	static const int statuses[] = {400, 401, 403, 409, 410, 422, 500, 503};
 	for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
@@ -333,16 +358,17 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, target_fixture_setup, target_fixture_teardown)
 	const struct CMUnitTest tests[] = {
 	        TEST(kinds_not_learnt_and_nonsense_are_not_watched),
-	        TEST(another_kind_is_read_when_it_has_changed_and_not_before),
+	        TEST(target_of_another_kind_is_read_only_after_it_has_changed),
 	        TEST(of_another_kind_too_our_own_write_is_known_before_its_event),
-	        TEST(another_kind_that_may_not_be_read_or_listed_is_told),
+	        TEST(missing_rbac_for_a_custom_kind_is_reported),
 	        TEST(kinds_have_a_ceiling),
-	        TEST(who_may_not_list_is_told_to_ask_until_it_may),
-	        TEST(a_version_too_old_and_dropped_streams_lose_nothing),
-	        cmocka_unit_test(a_list_survives_every_fault),
-	        cmocka_unit_test(a_watch_survives_every_fault_before_its_stream),
-	        cmocka_unit_test(a_watch_survives_every_error_within_its_stream),
-	        cmocka_unit_test(a_single_target_that_cannot_be_read_is_told),
+	        TEST(target_above_the_ceiling_of_kinds_is_not_counted),
+	        TEST(target_is_unwatched_until_listing_is_permitted),
+	        TEST(version_too_old_and_dropped_streams_lose_nothing),
+	        cmocka_unit_test(list_survives_every_fault),
+	        cmocka_unit_test(watch_survives_every_fault_before_its_stream),
+	        cmocka_unit_test(watch_survives_every_error_within_its_stream),
+	        cmocka_unit_test(target_that_cannot_be_decoded_is_unwatched),
 	};
 	return test_run_apart(tests, sizeof tests / sizeof tests[0]);
 }

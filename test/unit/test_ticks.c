@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "controller/ticks.h"
 #include "test/support/loop.h"
+#include "test/support/manual_clock.h"
 
 #define TICKERS_MAX 1200
 
@@ -30,6 +31,7 @@ struct fixture {
 	struct ticks *ticks;
 	struct member members[TICKERS_MAX];
 	int under_way, most_under_way, rounds;
+	int64_t step_ms; // the wall clock is set by this when the next interval has passed
 };
 
 static struct member *member_of(struct ticker *t)
@@ -58,6 +60,15 @@ static void on_skipped(void *arg, struct ticker *t)
 	member_of(t)->skipped++;
 }
 
+// Does what the controller does when it notices that the clock was set.
+static void on_before(void *arg)
+{
+	struct fixture *f = arg;
+	f->clock.manual_wall_ms += f->step_ms;
+	ticks_clock_was_set(f->ticks, f->step_ms);
+	f->step_ms = 0;
+}
+
 static void on_round(void *arg, int64_t now_ms)
 {
 	struct fixture *f = arg;
@@ -71,7 +82,13 @@ static int setup(void **state)
 	struct err e;
 	f->loop = event_base_new();
 	clock_init_manual(&f->clock, 1000000);
-	struct ticks_options options = {f->loop, &f->clock, on_start, on_skipped, on_round, f};
+	struct ticks_options options = {.loop = f->loop,
+	                                .clock = &f->clock,
+	                                .before = on_before,
+	                                .start = on_start,
+	                                .skipped = on_skipped,
+	                                .round = on_round,
+	                                .arg = f};
 	f->ticks = ticks_new(&options, &e);
 	assert_non_null(f->ticks);
 	*state = f;
@@ -89,7 +106,7 @@ static int teardown(void **state)
 	struct fixture *f = *state;
 	ticks_stop(f->ticks);
 	for (size_t i = 0; i < TICKERS_MAX; i++)
-		if (f->members[i].t.state == TICK_UNDER_WAY)
+		if (f->members[i].t.state == TICK_IN_PROGRESS)
 			end(f, &f->members[i]);
 	ticks_free(f->ticks);
 	event_base_free(f->loop);
@@ -126,6 +143,29 @@ static void those_of_one_interval_tick_as_of_the_same_moment(void **state)
 	assert_int_equal(f->rounds, 1);
 }
 
+static void clock_that_is_set_moves_those_that_wait(void **state)
+{
+	struct fixture *f = *state;
+	f->step_ms = -3600000;
+	for (size_t i = 0; i < TICKS_MAX + 2; i++) {
+		f->members[i].hangs = true;
+		add(f, i, 20);
+	}
+	ask_all(f, TICKS_MAX + 2); // the last two wait
+	int64_t asked_ms = clock_wall_ms(&f->clock);
+	on_before(f);
+	end(f, &f->members[0]);
+	ticks_run(f->ticks);
+	assert_int_equal(f->members[TICKS_MAX].now_ms, asked_ms - 3600000);
+	// The time of an interval is read after the clock was checked.
+	f->step_ms = 7200000;
+	end(f, &f->members[1]);
+	f->members[0].hangs = f->members[1].hangs = f->members[TICKS_MAX + 1].hangs = false;
+	f->members[1].started = 0;
+	assert_true(test_loop_until(f->loop, &f->members[1].started, 1, 1000));
+	assert_int_equal(f->members[1].now_ms, asked_ms + 3600000);
+}
+
 static void another_interval_and_removal_take_effect(void **state)
 {
 	struct fixture *f = *state;
@@ -141,7 +181,7 @@ static void another_interval_and_removal_take_effect(void **state)
 	assert_int_equal(f->members[0].started, 0);
 }
 
-static void one_that_waits_is_not_asked_twice_but_for_the_present(void **state)
+static void waiting_tick_is_asked_once_for_the_present_time(void **state)
 {
 	struct fixture *f = *state;
 	struct ticks_stats s;
@@ -159,7 +199,7 @@ static void one_that_waits_is_not_asked_twice_but_for_the_present(void **state)
 	assert_int_equal(f->members[0].started, 1);
 }
 
-static void a_tick_that_is_not_over_is_skipped(void **state)
+static void tick_that_is_not_over_is_skipped(void **state)
 {
 	struct fixture *f = *state;
 	f->members[0].hangs = true;
@@ -168,7 +208,7 @@ static void a_tick_that_is_not_over_is_skipped(void **state)
 	assert_int_equal(f->members[0].started, 1);
 }
 
-static void no_more_than_the_ceiling_are_under_way(void **state)
+static void ticks_in_flight_stay_within_the_ceiling(void **state)
 {
 	struct fixture *f = *state;
 	for (size_t i = 0; i < 100; i++) {
@@ -213,7 +253,7 @@ static void those_that_hang_do_not_stop_the_others(void **state)
 	// Until one was fast again.
 	struct member *well = &f->members[0];
 	well->hangs = false;
-	if (well->t.state == TICK_UNDER_WAY)
+	if (well->t.state == TICK_IN_PROGRESS)
 		end(f, well);
 	ask_all(f, 1);
 	assert_false(well->t.is_slow);
@@ -235,7 +275,7 @@ static void hanging_ones_have_a_ceiling_too(void **state)
 }
 
 // Nothing else happens: the timer sees to it.
-static void one_that_hangs_makes_room_by_itself(void **state)
+static void hanging_tick_makes_room_by_itself(void **state)
 {
 	struct fixture *f = *state;
 	struct clock real;
@@ -250,7 +290,7 @@ static void one_that_hangs_makes_room_by_itself(void **state)
 	assert_true(test_loop_until(f->loop, &f->members[TICKS_MAX].started, 1, TICKS_SLOW_MS));
 }
 
-static void a_stopped_one_starts_nothing(void **state)
+static void stopped_ticks_start_nothing(void **state)
 {
 	struct fixture *f = *state;
 	add(f, 0, 10);
@@ -265,14 +305,15 @@ int main(void)
 #define T(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 	const struct CMUnitTest tests[] = {
 	        T(those_of_one_interval_tick_as_of_the_same_moment),
+	        T(clock_that_is_set_moves_those_that_wait),
 	        T(another_interval_and_removal_take_effect),
-	        T(one_that_waits_is_not_asked_twice_but_for_the_present),
-	        T(a_tick_that_is_not_over_is_skipped),
-	        T(no_more_than_the_ceiling_are_under_way),
+	        T(waiting_tick_is_asked_once_for_the_present_time),
+	        T(tick_that_is_not_over_is_skipped),
+	        T(ticks_in_flight_stay_within_the_ceiling),
 	        T(those_that_hang_do_not_stop_the_others),
 	        T(hanging_ones_have_a_ceiling_too),
-	        T(one_that_hangs_makes_room_by_itself),
-	        T(a_stopped_one_starts_nothing),
+	        T(hanging_tick_makes_room_by_itself),
+	        T(stopped_ticks_start_nothing),
 	};
 	return cmocka_run_group_tests_name("ticks", tests, NULL, NULL);
 }

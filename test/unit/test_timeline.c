@@ -15,13 +15,13 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
-#include "scenario/timeline.h"
-#include "scenario/timeline_axis.h"
+#include "test/support/timeline.h"
+#include "test/support/timeline_axis.h"
 
 #define SVG_BYTES_MAX ((size_t)8 * 1024 * 1024)
 #define XML_DEPTH_MAX 16
 
-// cmocka's assert_float_equal compares as float, which cannot tell two timestamps apart.
+// cmocka's assert_float_equal compares as float, which cannot distinguish two timestamps.
 static void assert_near(double got, double want, double tolerance)
 {
 	if (!(fabs(got - want) <= tolerance))
@@ -124,7 +124,7 @@ static void render(struct buf *out, const struct timeline_point *points, size_t 
 	if (timeline_render(out, points, n, o, &e) < 0)
 		fail_msg("%s", e.msg);
 	check_xml(out->data);
-	// Nothing that is no number, and nothing from elsewhere.
+	// Every value is a finite number, and the picture refers to no other file or site.
 	assert_null(strstr(out->data, "nan"));
 	assert_null(strstr(out->data, "inf"));
 	assert_null(strstr(out->data, "href"));
@@ -227,7 +227,7 @@ static void test_empty_input_draws_a_frame_that_says_so(void **state)
 	buf_done(&svg);
 }
 
-static void test_one_point_is_drawn(void **state)
+static void test_single_point_is_drawn(void **state)
 {
 	(void)state;
 	struct buf svg;
@@ -385,7 +385,7 @@ static void test_unusable_input_is_refused(void **state)
 	}
 }
 
-static void test_a_buffer_too_small_is_an_error(void **state)
+static void test_buffer_too_small_is_an_error(void **state)
 {
 	(void)state;
 	struct buf svg;
@@ -457,14 +457,14 @@ int main(void)
 	        cmocka_unit_test(test_three_panels_with_their_numbers),
 	        cmocka_unit_test(test_replicas_are_steps),
 	        cmocka_unit_test(test_empty_input_draws_a_frame_that_says_so),
-	        cmocka_unit_test(test_one_point_is_drawn),
+	        cmocka_unit_test(test_single_point_is_drawn),
 	        cmocka_unit_test(test_unknown_values_are_gaps),
 	        cmocka_unit_test(test_no_value_breaks_the_picture),
 	        cmocka_unit_test(test_title_is_escaped),
 	        cmocka_unit_test(test_many_points_are_thinned_and_every_peak_stays),
 	        cmocka_unit_test(test_equal_input_gives_equal_bytes),
 	        cmocka_unit_test(test_unusable_input_is_refused),
-	        cmocka_unit_test(test_a_buffer_too_small_is_an_error),
+	        cmocka_unit_test(test_buffer_too_small_is_an_error),
 	        cmocka_unit_test(test_value_axis_has_round_steps),
 	        cmocka_unit_test(test_axis_labels_read_well),
 	};

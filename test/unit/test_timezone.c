@@ -13,8 +13,9 @@
 
 #include "base/err.h"
 #include "base/num.h"
-#include "base/tzfile.h"
-#include "policies/timezone.h"
+#include "base/tz/tzfile.h"
+#include "policies/engine/timezone.h"
+#include "test/support/timezone_local.h"
 
 #define TIMES_MAX 300
 
@@ -117,7 +118,7 @@ static void local_times_happen_once(void **state)
 	assert_true(timezone_local(NULL, 12345) == 12345);
 }
 
-static void what_has_happened_and_when_agree(void **state)
+static void last_and_next_change_agree(void **state)
 {
 	static const char *const rules[] = {
 	        ZURICH,
@@ -186,7 +187,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(summer_time_begins_and_ends_on_its_days),
 	        cmocka_unit_test(local_times_happen_once),
-	        cmocka_unit_test(what_has_happened_and_when_agree),
+	        cmocka_unit_test(last_and_next_change_agree),
 	        cmocka_unit_test(rules_that_cannot_be_read_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

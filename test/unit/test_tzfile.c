@@ -16,7 +16,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
-#include "base/tzfile.h"
+#include "base/tz/tzfile.h"
 
 #define FILE_MAX 2048
 
@@ -122,7 +122,7 @@ static void listed_transitions_are_kept(void **state)
 	arena_done(&a);
 }
 
-static void the_rule_goes_on_after_them(void **state)
+static void posix_rule_applies_after_the_last_transition(void **state)
 {
 	struct file f;
 	struct arena a;
@@ -290,8 +290,8 @@ static void zones_are_found_by_name(void **state)
 	arena_done(&a);
 }
 
-// Where the machine has the database: two zones that everybody knows.
-static void the_installed_database_is_read(void **state)
+// Where the machine has the database: two well-known zones.
+static void installed_database_is_read(void **state)
 {
 	static const struct {
 		const char *name;
@@ -326,11 +326,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(listed_transitions_are_kept),
-	        cmocka_unit_test(the_rule_goes_on_after_them),
+	        cmocka_unit_test(posix_rule_applies_after_the_last_transition),
 	        cmocka_unit_test(broken_files_are_refused),
 	        cmocka_unit_test(every_shorter_file_is_refused),
 	        cmocka_unit_test_setup_teardown(zones_are_found_by_name, set_up, tear_down),
-	        cmocka_unit_test(the_installed_database_is_read),
+	        cmocka_unit_test(installed_database_is_read),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

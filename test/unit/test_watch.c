@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: a watch knows what is there and every change of it, through pages, resumptions and versions that are too old;
-// while nothing happens it asks for nothing; and it can be freed at any time.
-#include "k8s/watch.h"
+// Goal: a watch reports the existing objects and every change, through pages, resumptions and expired versions; while
+// nothing changes it sends no request; and it can be freed at any time.
+#include "k8s/cache/watch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,13 +13,13 @@
 
 #include <cmocka.h>
 
-#include "base/http_client.h"
-#include "k8s/k8s_client.h"
+#include "base/http/http_client.h"
+#include "k8s/client/k8s_client.h"
 #include "test/support/apart.h"
 #include "test/support/loop.h"
 #include "test/support/watch_fixture.h"
 
-static void a_list_comes_in_pages_then_changes_follow(void **state)
+static void list_comes_in_pages_then_changes_follow(void **state)
 {
 	struct watch_world *w = *state;
 	struct k8s_watch_stats stats;
@@ -57,7 +57,7 @@ static void nothing_is_asked_while_nothing_happens(void **state)
 	watch_fixture_assert_log(w, "list synced ");
 }
 
-static void a_stream_goes_on_from_the_latest_bookmark_or_event(void **state)
+static void stream_goes_on_from_the_latest_bookmark_or_event(void **state)
 {
 	struct watch_world *w = *state;
 	struct watch_server_request *stream = watch_fixture_sync(w);
@@ -72,7 +72,7 @@ static void a_stream_goes_on_from_the_latest_bookmark_or_event(void **state)
 	assert_int_equal(w->errors, 0);
 }
 
-static void a_version_too_old_leads_to_a_new_list_however_it_is_said(void **state)
+static void expired_version_leads_to_a_new_list(void **state)
 {
 	struct watch_world *w = *state;
 	struct k8s_watch_stats stats;
@@ -90,7 +90,34 @@ static void a_version_too_old_leads_to_a_new_list_however_it_is_said(void **stat
 	assert_int_equal(w->errors, 0);
 }
 
-static void a_continue_token_too_old_begins_the_list_anew_and_ends_nothing_before(void **state)
+// Objects on the partly read page may be gone when it is requested again.
+static void first_page_that_fails_half_way_starts_the_list_over(void **state)
+{
+	struct watch_world *w = *state;
+	w->watch = watch_fixture_new(w, NULL);
+	struct watch_server_request *page = watch_fixture_expect(w, 0, "limit=100");
+	watch_server_push(page, "{\"metadata\":{\"resourceVersion\":\"5\"},\"items\":[" A1 ",");
+	watch_fixture_wait_calls(w, 2);
+	watch_server_break(page);
+	watch_server_reply(watch_fixture_expect(w, 1, "limit=100"), 200,
+	                   "{\"metadata\":{\"resourceVersion\":\"6\"},\"items\":[" B2 "]}", NULL);
+	watch_fixture_expect(w, 2, "resourceVersion=6");
+	watch_fixture_assert_log(w, "list +a error list +b synced ");
+}
+
+static void changes_are_followed_from_the_version_of_the_first_page(void **state)
+{
+	struct watch_world *w = *state;
+	w->watch = watch_fixture_new(w, NULL);
+	watch_server_reply(watch_fixture_expect(w, 0, "limit=100"), 200,
+	                   "{\"metadata\":{\"resourceVersion\":\"5\",\"continue\":\"t\"},\"items\":[" A1 "]}", NULL);
+	watch_server_reply(watch_fixture_expect(w, 1, "continue=t"), 200,
+	                   "{\"metadata\":{\"resourceVersion\":\"9\"},\"items\":[" B2 "]}", NULL);
+	watch_fixture_expect(w, 2, "resourceVersion=5");
+	watch_fixture_assert_log(w, "list +a +b synced ");
+}
+
+static void continue_token_too_old_begins_the_list_anew_and_ends_nothing_before(void **state)
 {
 	struct watch_world *w = *state;
 	w->watch = watch_fixture_new(w, NULL);
@@ -104,7 +131,7 @@ static void a_continue_token_too_old_begins_the_list_anew_and_ends_nothing_befor
 	watch_fixture_assert_log(w, "list +a list +b synced ");
 }
 
-static void a_list_that_fails_half_way_goes_on_with_its_page_and_is_not_synced_before(void **state)
+static void list_that_fails_half_way_goes_on_with_its_page_and_is_not_synced_before(void **state)
 {
 	struct watch_world *w = *state;
 	w->watch = watch_fixture_new(w, NULL);
@@ -125,7 +152,7 @@ static void a_list_that_fails_half_way_goes_on_with_its_page_and_is_not_synced_b
 	watch_fixture_assert_log(w, "list +a +b error error +b synced ok ");
 }
 
-static void a_list_that_is_no_list_begins_anew(void **state)
+static void reply_that_is_not_a_list_restarts_the_list(void **state)
 {
 	static const char *const bodies[] = {"", "[]", "{\"items\":[}", "{\"items\":[]}",
 	                                     "{\"metadata\":{\"resourceVersion\":\"5\"},\"items\":["};
@@ -145,7 +172,7 @@ static void a_list_that_is_no_list_begins_anew(void **state)
 	}
 }
 
-static void an_event_may_come_byte_by_byte(void **state)
+static void event_may_come_byte_by_byte(void **state)
 {
 	struct watch_world *w = *state;
 	struct watch_server_request *stream = watch_fixture_sync(w);
@@ -159,7 +186,7 @@ static void an_event_may_come_byte_by_byte(void **state)
 	watch_fixture_assert_log(w, "list synced +c ");
 }
 
-static void a_stream_that_breaks_in_an_event_is_resumed_without_it_and_without_an_error(void **state)
+static void stream_that_breaks_in_an_event_is_resumed_without_it_and_without_an_error(void **state)
 {
 	struct watch_world *w = *state;
 	struct watch_server_request *stream = watch_fixture_sync(w);
@@ -174,7 +201,7 @@ static void a_stream_that_breaks_in_an_event_is_resumed_without_it_and_without_a
 	watch_fixture_assert_log(w, "list synced +a +b ");
 }
 
-static void it_can_be_freed_while_it_waits_lists_or_streams(void **state)
+static void watch_can_be_freed_while_it_waits_lists_or_streams(void **state)
 {
 	struct watch_world *w = *state;
 	w->watch = watch_fixture_new(w, NULL);
@@ -196,7 +223,7 @@ static void it_can_be_freed_while_it_waits_lists_or_streams(void **state)
 	k8s_watch_free(w->watch); // with an open stream
 	w->watch = NULL;
 	for (int i = 0; i < 1200 && w->server.requests[3].raw;
-	     i++) { // the server learns by writing that nobody listens
+	     i++) { // the server notices the closed connection when it writes
 		watch_server_push(&w->server.requests[3], " ");
 		test_loop_for(w->loop, 50);
 	}
@@ -206,7 +233,7 @@ static void it_can_be_freed_while_it_waits_lists_or_streams(void **state)
 	assert_int_equal(w->server.n, 4);
 }
 
-static void it_can_be_freed_from_the_callback_of_another_watch(void **state)
+static void watch_can_be_freed_from_the_callback_of_another_watch(void **state)
 {
 	struct watch_world *w = *state;
 	struct k8s_watch *other = watch_fixture_new(w, NULL);
@@ -224,24 +251,26 @@ static void it_can_be_freed_from_the_callback_of_another_watch(void **state)
 	watch_fixture_wait_calls(w, 5);
 	assert_null(other);
 	test_loop_for(w->loop, 100);
-	watch_fixture_assert_log(w, "list synced list synced +a ");
+	watch_fixture_assert_log(w, "list list synced synced +a ");
 }
 
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, watch_fixture_setup, watch_fixture_teardown)
 	const struct CMUnitTest tests[] = {
-	        TEST(a_list_comes_in_pages_then_changes_follow),
+	        TEST(list_comes_in_pages_then_changes_follow),
 	        TEST(nothing_is_asked_while_nothing_happens),
-	        TEST(a_stream_goes_on_from_the_latest_bookmark_or_event),
-	        TEST(a_version_too_old_leads_to_a_new_list_however_it_is_said),
-	        TEST(a_continue_token_too_old_begins_the_list_anew_and_ends_nothing_before),
-	        TEST(a_list_that_fails_half_way_goes_on_with_its_page_and_is_not_synced_before),
-	        TEST(a_list_that_is_no_list_begins_anew),
-	        TEST(an_event_may_come_byte_by_byte),
-	        TEST(a_stream_that_breaks_in_an_event_is_resumed_without_it_and_without_an_error),
-	        TEST(it_can_be_freed_while_it_waits_lists_or_streams),
-	        TEST(it_can_be_freed_from_the_callback_of_another_watch),
+	        TEST(stream_goes_on_from_the_latest_bookmark_or_event),
+	        TEST(expired_version_leads_to_a_new_list),
+	        TEST(continue_token_too_old_begins_the_list_anew_and_ends_nothing_before),
+	        TEST(first_page_that_fails_half_way_starts_the_list_over),
+	        TEST(changes_are_followed_from_the_version_of_the_first_page),
+	        TEST(list_that_fails_half_way_goes_on_with_its_page_and_is_not_synced_before),
+	        TEST(reply_that_is_not_a_list_restarts_the_list),
+	        TEST(event_may_come_byte_by_byte),
+	        TEST(stream_that_breaks_in_an_event_is_resumed_without_it_and_without_an_error),
+	        TEST(watch_can_be_freed_while_it_waits_lists_or_streams),
+	        TEST(watch_can_be_freed_from_the_callback_of_another_watch),
 	};
 	return test_run_apart(tests, sizeof tests / sizeof tests[0]);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a watch goes on through nonsense, refusals, throttling and servers that end streams at once, without asking in
 // a loop, and says what is wrong when it begins, when it changes and when it ends.
-#include "k8s/watch.h"
+#include "k8s/cache/watch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "base/http_client.h"
-#include "k8s/k8s_client.h"
+#include "base/http/http_client.h"
+#include "k8s/client/k8s_client.h"
 #include "test/support/apart.h"
 #include "test/support/loop.h"
 #include "test/support/watch_fixture.h"
@@ -41,7 +41,7 @@ static void nonsense_in_a_stream_is_an_error_and_is_tried_again(void **state)
 	}
 }
 
-static void a_refusal_is_told_when_it_begins_when_it_changes_and_when_it_ends(void **state)
+static void error_is_reported_when_it_starts_changes_and_stops(void **state)
 {
 	struct watch_world *w = *state;
 	static const char forbidden[] = "{\"kind\":\"Status\",\"message\":\"deployments is forbidden\",\"code\":403}";
@@ -57,10 +57,10 @@ static void a_refusal_is_told_when_it_begins_when_it_changes_and_when_it_ends(vo
 	watch_server_reply(watch_fixture_expect(w, 3, "limit=100"), 200, EMPTY, NULL);
 	watch_server_begin(watch_fixture_expect(w, 4, "watch=true"));
 	assert_true(test_loop_until(w->loop, &w->oks, 1, WATCH_WAIT_MS));
-	watch_fixture_assert_log(w, "error error list synced ok ");
+	watch_fixture_assert_log(w, "list error list list error list synced ok ");
 }
 
-static void a_retry_after_is_waited_for(void **state)
+static void retry_after_is_waited_for(void **state)
 {
 	struct watch_world *w = *state;
 	w->watch = watch_fixture_new(w, NULL);
@@ -71,7 +71,7 @@ static void a_retry_after_is_waited_for(void **state)
 	assert_int_equal(w->last_error.kind, ERR_THROTTLED);
 }
 
-static void a_stream_that_is_always_refused_leads_to_a_new_list(void **state)
+static void stream_that_is_always_refused_leads_to_a_new_list(void **state)
 {
 	struct watch_world *w = *state;
 	w->watch = watch_fixture_new(w, NULL);
@@ -87,7 +87,7 @@ static void a_stream_that_is_always_refused_leads_to_a_new_list(void **state)
 	assert_int_equal(i, 6);
 }
 
-static void a_server_that_ends_streams_at_once_is_not_asked_in_a_loop(void **state)
+static void server_that_ends_streams_at_once_is_not_asked_in_a_loop(void **state)
 {
 	struct watch_world *w = *state;
 	struct watch_server_request *stream = watch_fixture_sync(w);
@@ -102,10 +102,10 @@ static void a_server_that_ends_streams_at_once_is_not_asked_in_a_loop(void **sta
 	watch_fixture_expect(w, 4, "resourceVersion=10");
 	assert_true(test_now_ms() - begin >= 1000);
 	assert_int_equal(w->errors, 1);
-	assert_non_null(strstr(w->last_error.msg, "ends the stream as soon as it is open"));
+	assert_non_null(strstr(w->last_error.msg, "closes the stream immediately after opening it"));
 }
 
-static void an_object_that_is_too_large_is_left_out_and_said(void **state)
+static void object_above_the_ceiling_is_left_out_and_reported(void **state)
 {
 	struct watch_world *w = *state;
 	struct k8s_watch_stats stats;
@@ -130,7 +130,7 @@ static void an_object_that_is_too_large_is_left_out_and_said(void **state)
 	assert_true(test_loop_until(w->loop, &w->oks, 1, WATCH_WAIT_MS));
 }
 
-static void an_object_left_out_of_a_list_is_said_before_the_list_counts(void **state)
+static void object_left_out_of_a_list_is_reported_before_the_list_is_complete(void **state)
 {
 	struct watch_world *w = *state;
 	char *large = malloc(K8S_WATCH_OBJECT_BYTES_MAX + 400);
@@ -145,7 +145,7 @@ static void an_object_left_out_of_a_list_is_said_before_the_list_counts(void **s
 	assert_int_equal(w->last_error.kind, ERR_LIMIT);
 }
 
-static void a_client_that_closes_stops_it(void **state)
+static void client_that_closes_stops_it(void **state)
 {
 	struct watch_world *w = *state;
 	watch_fixture_sync(w);
@@ -161,13 +161,13 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, watch_fixture_setup, watch_fixture_teardown)
 	const struct CMUnitTest tests[] = {
 	        TEST(nonsense_in_a_stream_is_an_error_and_is_tried_again),
-	        TEST(a_refusal_is_told_when_it_begins_when_it_changes_and_when_it_ends),
-	        TEST(a_retry_after_is_waited_for),
-	        TEST(a_stream_that_is_always_refused_leads_to_a_new_list),
-	        TEST(a_server_that_ends_streams_at_once_is_not_asked_in_a_loop),
-	        TEST(an_object_that_is_too_large_is_left_out_and_said),
-	        TEST(an_object_left_out_of_a_list_is_said_before_the_list_counts),
-	        TEST(a_client_that_closes_stops_it),
+	        TEST(error_is_reported_when_it_starts_changes_and_stops),
+	        TEST(retry_after_is_waited_for),
+	        TEST(stream_that_is_always_refused_leads_to_a_new_list),
+	        TEST(server_that_ends_streams_at_once_is_not_asked_in_a_loop),
+	        TEST(object_above_the_ceiling_is_left_out_and_reported),
+	        TEST(object_left_out_of_a_list_is_reported_before_the_list_is_complete),
+	        TEST(client_that_closes_stops_it),
 	};
 	return test_run_apart(tests, sizeof tests / sizeof tests[0]);
 }

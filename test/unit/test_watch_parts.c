@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: of a list and of a stream only what is whole counts. A list that says nothing usable of its items is no empty
+// Goal: only complete parts of a list and of a stream count. A list without valid items is not an empty
 // list, and an event that cannot be used is not gone past.
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "k8s/watch_private.h"
+#include "k8s/cache/watch_private.h"
 
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
 #define A           "{\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"12\"}}"
@@ -53,11 +53,11 @@ static int read_text(struct k8s_watch *w, struct heard *heard, enum watch_scan_m
 	return rc;
 }
 
-static void a_list_is_whole_or_none(void **state)
+static void list_is_whole_or_none(void **state)
 {
 	static const struct {
 		const char *text;
-		int objects; // -1: it is no list
+		int objects; // -1: not a list
 	} rows[] = {
 	        {"{" META ",\"items\":[]}", 0},
 	        {"{" META ",\"items\":null}", 0},
@@ -126,11 +126,11 @@ static void a_list_is_whole_or_none(void **state)
 	}
 }
 
-static void an_event_is_used_or_not_gone_past(void **state)
+static void event_is_used_or_not_skipped(void **state)
 {
 	static const struct {
 		const char *text;
-		int objects, deleted; // -1: it is no event
+		int objects, deleted; // -1: not an event
 	} rows[] = {
 	        {"{\"type\":\"ADDED\",\"object\":" A "}", 1, 0},
 	        {"{\"object\":" A ",\"type\":\"MODIFIED\"}\n", 1, 0},
@@ -170,8 +170,8 @@ static void an_event_is_used_or_not_gone_past(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_list_is_whole_or_none),
-	        cmocka_unit_test(an_event_is_used_or_not_gone_past),
+	        cmocka_unit_test(list_is_whole_or_none),
+	        cmocka_unit_test(event_is_used_or_not_skipped),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

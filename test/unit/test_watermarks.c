@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "policies/policy.h"
-#include "policies/watermark.h"
+#include "policies/engine/policy.h"
+#include "policies/engine/watermark.h"
 
 struct row {
 	double low, high, tolerance;
@@ -72,7 +72,7 @@ static const struct row rows[] = {
         {2, 8, 0, ABS, 4, 1.5, 8, 8, 8, BELOW}, // 6 -> 8, at most 8
         {2, 8, 0, ABS, 4, 0, 8, 8, 4, BELOW},   // 1 -> 4
         {2, 8, 0, ABS, 4, 0, 3, 3, 3, BELOW},   // 1 -> 4, at most 3
-        // nobody ready
+        // no ready replica
         {2, 8, 0, ABS, 1, 16, 3, 0, 3, NOBODY},
         {2, 8, 0, AVG, 1, 16, 3, 0, 3, NOBODY},
         {2, 8, 0, AVG, 1, 0, 3, 0, 3, NOBODY},
@@ -103,7 +103,7 @@ static void each_row_asks_for_what_the_wpa_would(void **state)
 	}
 }
 
-static void the_crossed_mark_is_reported_without_its_tolerance(void **state)
+static void crossed_mark_is_reported_without_its_tolerance(void **state)
 {
 	struct policy_watermarks marks = {
 	        .set = true, .low = 2, .high = 8, .tolerance_ratio = 0.1, .algorithm = WATERMARK_AVERAGE};
@@ -120,7 +120,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(each_row_asks_for_what_the_wpa_would),
-	        cmocka_unit_test(the_crossed_mark_is_reported_without_its_tolerance),
+	        cmocka_unit_test(crossed_mark_is_reported_without_its_tolerance),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,10 +14,10 @@
 #include <float.h>
 #include <math.h>
 
-#include "policies/number.h"
-#include "policies/policy.h"
-#include "policies/quantile.h"
-#include "policies/window.h"
+#include "policies/engine/number.h"
+#include "policies/engine/policy.h"
+#include "policies/engine/quantile.h"
+#include "policies/engine/window.h"
 
 struct fixture {
 	struct policy_window config;
@@ -141,7 +141,7 @@ static void every_aggregate_equals_a_plain_loop_on_random_traces(void **state)
 		}
 }
 
-static void a_huge_value_leaves_no_trace_in_the_average(void **state)
+static void huge_value_leaves_no_trace_in_the_average(void **state)
 {
 	struct fixture f;
 	start(&f, WINDOW_AVG, 120000, 0, 64);
@@ -152,7 +152,7 @@ static void a_huge_value_leaves_no_trace_in_the_average(void **state)
 	assert_true(value(&f) == 0.7); // exactly: no residue of 1e300, no drift
 }
 
-static void an_average_of_equal_values_does_not_drift(void **state)
+static void average_of_equal_values_does_not_drift(void **state)
 {
 	static const double values[] = {0.1, 0.7, 1.0 / 3, 1e-9, 123456.789};
 	for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
@@ -180,7 +180,7 @@ static void sums_beyond_double_still_have_a_mean(void **state)
 	assert_true(value(&f) == 2.5);
 }
 
-static void the_window_is_open_at_its_old_end(void **state)
+static void window_is_open_at_its_old_end(void **state)
 {
 	struct fixture f;
 	start(&f, WINDOW_MAX, 60000, 0, 64);
@@ -191,7 +191,7 @@ static void the_window_is_open_at_its_old_end(void **state)
 	assert_int_equal(f.w.len, 0);
 }
 
-static void one_sample_counts_once(void **state)
+static void single_sample_counts_once(void **state)
 {
 	struct fixture f;
 	start(&f, WINDOW_AVG, 120000, 0, 64);
@@ -208,7 +208,7 @@ static void one_sample_counts_once(void **state)
 	assert_int_equal(f.w.len, 2);
 }
 
-static void a_clock_ahead_of_ours_neither_doubles_nor_blocks(void **state)
+static void clock_ahead_of_this_host_neither_duplicates_nor_blocks(void **state)
 {
 	struct fixture f;
 	start(&f, WINDOW_AVG, 120000, 0, 64);
@@ -221,7 +221,7 @@ static void a_clock_ahead_of_ours_neither_doubles_nor_blocks(void **state)
 	assert_true(value(&f) == 6);
 }
 
-static void a_full_window_drops_its_oldest_and_says_so(void **state)
+static void full_window_drops_its_oldest_and_says_so(void **state)
 {
 	struct fixture f;
 	start(&f, WINDOW_MIN, 120000, 0, 4);
@@ -232,7 +232,7 @@ static void a_full_window_drops_its_oldest_and_says_so(void **state)
 	assert_int_equal(f.w.newest_dropped_ms, 1000);
 }
 
-static void a_window_is_filled_when_its_history_covers_it(void **state)
+static void window_is_filled_when_its_history_covers_it(void **state)
 {
 	// interval 15 s, duration 60 s: four samples lie in a full window
 	static const struct {
@@ -260,7 +260,7 @@ static void a_window_is_filled_when_its_history_covers_it(void **state)
 	}
 }
 
-static void a_window_that_ran_empty_must_fill_again(void **state)
+static void window_that_ran_empty_must_fill_again(void **state)
 {
 	struct fixture f;
 	start(&f, WINDOW_AVG, 60000, 0, 64);
@@ -319,15 +319,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(aggregates_of_a_known_window),
 	        cmocka_unit_test(every_aggregate_equals_a_plain_loop_on_random_traces),
-	        cmocka_unit_test(a_huge_value_leaves_no_trace_in_the_average),
-	        cmocka_unit_test(an_average_of_equal_values_does_not_drift),
+	        cmocka_unit_test(huge_value_leaves_no_trace_in_the_average),
+	        cmocka_unit_test(average_of_equal_values_does_not_drift),
 	        cmocka_unit_test(sums_beyond_double_still_have_a_mean),
-	        cmocka_unit_test(the_window_is_open_at_its_old_end),
-	        cmocka_unit_test(one_sample_counts_once),
-	        cmocka_unit_test(a_clock_ahead_of_ours_neither_doubles_nor_blocks),
-	        cmocka_unit_test(a_full_window_drops_its_oldest_and_says_so),
-	        cmocka_unit_test(a_window_is_filled_when_its_history_covers_it),
-	        cmocka_unit_test(a_window_that_ran_empty_must_fill_again),
+	        cmocka_unit_test(window_is_open_at_its_old_end),
+	        cmocka_unit_test(single_sample_counts_once),
+	        cmocka_unit_test(clock_ahead_of_this_host_neither_duplicates_nor_blocks),
+	        cmocka_unit_test(full_window_drops_its_oldest_and_says_so),
+	        cmocka_unit_test(window_is_filled_when_its_history_covers_it),
+	        cmocka_unit_test(window_that_ran_empty_must_fill_again),
 	        cmocka_unit_test(room_follows_duration_and_interval),
 	        cmocka_unit_test(quantiles_interpolate_as_prometheus_does),
 	};

@@ -10,9 +10,9 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
-#include "base/doc.h"
 #include "base/err.h"
-#include "base/yaml_out.h"
+#include "base/json/yaml_out.h"
+#include "base/schema/doc.h"
 
 static void json_becomes_block_yaml(void **state)
 {
@@ -40,7 +40,7 @@ static void json_becomes_block_yaml(void **state)
 	}
 }
 
-static void a_reader_gets_back_the_string_that_was_written(void **state)
+static void reader_gets_back_the_string_that_was_written(void **state)
 {
 	(void)state;
 	static const char *const rows[] = {"",
@@ -98,7 +98,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(json_becomes_block_yaml),
-	        cmocka_unit_test(a_reader_gets_back_the_string_that_was_written),
+	        cmocka_unit_test(reader_gets_back_the_string_that_was_written),
 	        cmocka_unit_test(bad_json_and_a_full_buffer_are_errors),
 	};
 	return cmocka_run_group_tests_name("yaml_out", tests, NULL, NULL);

@@ -71,7 +71,8 @@ topologySpreadConstraints:
       app.kubernetes.io/name: {{ $name }}
 {{- end }}
 {{- end -}}
-{{- /* gpuscale.networkPolicy NAME PORT..: in: these ports; out: what networkPolicy.egress says. (list . "gpuscale" "http") */ -}}
+{{- /* gpuscale.networkPolicy NAME PORT..: in: these ports, and http from networkPolicy.from alone; out: what networkPolicy.egress
+says. (list . "gpuscale" "http") */ -}}
 {{- define "gpuscale.networkPolicy" -}}
 {{- $root := index . 0 -}}{{- $name := index . 1 -}}
 apiVersion: networking.k8s.io/v1
@@ -91,11 +92,15 @@ spec:
   - Egress
   {{- end }}
   ingress:
+  {{- range slice . 2 }}
   - ports:
-    {{- range slice . 2 }}
     - protocol: TCP
       port: {{ . }}
+    {{- if and (eq . "http") $root.Values.networkPolicy.from }}
+    from:
+      {{- toYaml $root.Values.networkPolicy.from | nindent 6 }}
     {{- end }}
+  {{- end }}
   {{- with $root.Values.networkPolicy.egress }}
   egress:
     {{- toYaml . | nindent 4 }}

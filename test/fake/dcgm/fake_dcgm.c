@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exporter/dcgm_api.h"
+#include "exporter/dcgm/dcgm_api.h"
 #include "exporter/families.h"
 #include "test/fake/nvml/script.h"
 
@@ -106,7 +106,7 @@ dcgm_return dcgmFieldGroupCreate(dcgm_handle h, int n, const unsigned short *fie
 		*g = i + 1;
 		return r;
 	}
-	return DCGM_BAD_PARAM; // somebody does not give groups back
+	return DCGM_BAD_PARAM; // groups are never destroyed
 }
 
 dcgm_return dcgmFieldGroupDestroy(dcgm_handle h, dcgm_field_group g);

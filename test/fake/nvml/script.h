@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "exporter/nvml_api.h"
+#include "exporter/nvml/nvml_api.h"
 
 #define SCRIPT_BYTES_MAX 8192
 #define WORDS_MAX        4

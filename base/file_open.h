@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens the files that a flag, a configuration file or a folder names. Only regular files and /dev/null are opened:
+// opening a named pipe, a socket or a terminal would block the whole process until another process writes to it.
+#ifndef GPUSCALE_BASE_FILE_OPEN_H
+#define GPUSCALE_BASE_FILE_OPEN_H
+
+#include <stdbool.h>
+
+struct err;
+
+// Opens the regular file at path for reading. Returns a descriptor, which the caller closes, or -1 and *e:
+// ERR_NOT_FOUND, ERR_IO, or ERR_INPUT when the path is not a regular file. Never blocks.
+int file_open(const char *path, struct err *e);
+
+// Like file_open, but also accepts an inherited pipe, which is read from its current position. Reads may block until
+// the writer sends data, so use this only for the inputs of one-shot commands.
+int file_open_argument(const char *path, struct err *e);
+
+// Returns the descriptor of a pipe, socket or terminal that this process inherited and that path names, or -1. Such
+// paths are /dev/stdin, /dev/fd/N and /proc/self/fd/N, including the shell's <(command). The data can be read only
+// once.
+int file_inherited_pipe(const char *path);
+
+// Checks that path names a regular file, for libraries that open the file themselves (OpenSSL, libcurl). Returns 0, or
+// -1 and *e as file_open. Returns 0 as well when the file is missing or unreadable, because the library reports that
+// error itself.
+int file_check_regular(const char *path, struct err *e);
+
+#endif

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/http/http_client.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/http/http_client_internal.h"
+#include "base/timer.h"
+
+static int64_t now_us(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+static void pump_soon(struct http_client *c)
+{
+	event_active(c->pump, EV_TIMEOUT, 0);
+}
+
+// ---- completion ----
+
+static void release_slot(struct http_client *c, struct http_slot *slot, bool is_stream)
+{
+	if (is_stream) {
+		http_stream_slot_free(slot);
+		return;
+	}
+	curl_easy_reset(slot->easy); // forgets every pointer into the call; connections stay with the multi handle
+	if (slot->body.cap > HTTP_BODY_BYTES_KEPT)
+		buf_done(&slot->body);
+	else
+		buf_reset(&slot->body);
+	SLIST_INSERT_HEAD(&c->free_slots, slot, free_link);
+}
+
+static struct http_call_queue *queue_of(const struct http_call *call)
+{
+	struct http_client *c = call->client;
+	return call->on_data ? &c->streams : call->is_background ? &c->background : &c->queued;
+}
+
+static void leave_queue(struct http_call *call)
+{
+	TAILQ_REMOVE(queue_of(call), call, link);
+	call->client->n_queued -= !call->on_data;
+}
+
+static struct http_call *next_call(const struct http_client *c)
+{
+	bool is_their_turn = TAILQ_EMPTY(&c->queued) || c->n_background == 0;
+	return is_their_turn && !TAILQ_EMPTY(&c->background) ? TAILQ_FIRST(&c->background) : TAILQ_FIRST(&c->queued);
+}
+
+static int set_deadline(struct http_call *call)
+{
+	return timer_start(&call->deadline, call->timeout_ms);
+}
+
+// The one way out: takes the call off every list, runs its callback, frees it.
+static void finish(struct http_call *call, const struct http_response *response, const struct err *error)
+{
+	struct http_client *c = call->client;
+	assert(call->state != HTTP_CALL_DONE);
+	event_del(&call->deadline);
+	if (call->state == HTTP_CALL_QUEUED) {
+		leave_queue(call);
+	} else {
+		TAILQ_REMOVE(&c->running, call, link);
+		c->n_background -= call->is_background;
+		curl_multi_remove_handle(c->multi, call->slot->easy);
+	}
+	if (call->has_news)
+		TAILQ_REMOVE(&c->news, call, news_link);
+	if (call->on_data)
+		http_stream_count_changed(c, -1);
+	call->state = HTTP_CALL_DONE; // from here http_call_cancel(call) does nothing
+	c->in_callback++;
+	call->done(call->arg, response, error);
+	c->in_callback--;
+	if (call->slot)
+		release_slot(c, call->slot, call->on_data != NULL);
+	http_call_wipe(call);
+	free(call);
+	if (c->n_queued > 0 && !c->closing)
+		pump_soon(c);
+}
+
+static void finish_canceled(struct http_call *call)
+{
+	struct err e;
+	err_set(&e, ERR_CANCELED, "%s: canceled", call->place);
+	finish(call, NULL, &e);
+}
+
+static void finish_transfer(struct http_call *call, CURLcode code)
+{
+	struct http_slot *slot = call->slot;
+	if (code != CURLE_OK) {
+		struct err e;
+		if (call->refusal == HTTP_REFUSED_GATE && call->gate_error)
+			e = *call->gate_error;
+		else
+			http_error_of_curl(call, code, &e);
+		finish(call, NULL, &e);
+		return;
+	}
+	long status = 0;
+	char *type = NULL;
+	curl_easy_getinfo(slot->easy, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(slot->easy, CURLINFO_CONTENT_TYPE, &type);
+	struct http_response response = {.status = (int)status,
+	                                 .body = buf_str(&slot->body),
+	                                 .body_len = slot->body.len,
+	                                 .content_type = type ? type : "",
+	                                 .retry_after_ms = call->retry_after_ms,
+	                                 .date_ms = call->date_ms,
+	                                 .elapsed_us = now_us() - call->submitted_us};
+	finish(call, &response, NULL);
+}
+
+void http_client_reap(struct http_client *c)
+{
+	int left;
+	CURLMsg *m;
+	http_stream_deliver(c); // before the end of the same stream is reported
+	while ((m = curl_multi_info_read(c->multi, &left))) {
+		if (m->msg != CURLMSG_DONE)
+			continue;
+		CURLcode code = m->data.result; // m is gone once the handle is removed
+		char *private = NULL;
+		curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &private);
+		finish_transfer((struct http_call *)(void *)private, code);
+	}
+	c->tls_note.x509_error = 0;
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+	struct http_call *call = arg;
+	struct err e;
+	http_error_of_deadline(call, &e);
+	finish(call, NULL, &e);
+}
+
+// ---- start ----
+
+static void start(struct http_client *c, struct http_call *call)
+{
+	struct err e;
+	if (call->may_start && call->may_start(call->arg, &e) < 0) {
+		finish(call, NULL, &e);
+		return;
+	}
+	struct http_slot *slot = call->on_data ? http_stream_slot_new() : SLIST_FIRST(&c->free_slots);
+	if (!slot || (!slot->easy && !(slot->easy = curl_easy_init()))) {
+		err_set(&e, ERR_INTERNAL, "%s: cannot make a transfer handle: out of memory", call->place);
+		finish(call, NULL, &e);
+		return;
+	}
+	slot->error_text[0] = '\0';
+	slot->body.max = call->max_body_bytes;
+	if (!call->on_data)
+		SLIST_REMOVE_HEAD(&c->free_slots, free_link);
+	call->slot = slot;
+	CURLcode code = http_call_setup(call, slot);
+	if (code == CURLE_OK && call->is_background && set_deadline(call) < 0)
+		code = CURLE_OUT_OF_MEMORY;
+	if (code == CURLE_OK) {
+		CURLMcode mcode = curl_multi_add_handle(c->multi, slot->easy);
+		if (mcode == CURLM_OK) {
+			leave_queue(call);
+			TAILQ_INSERT_TAIL(&c->running, call, link);
+			c->n_background += call->is_background;
+			call->state = HTTP_CALL_RUNNING;
+			return;
+		}
+		code = CURLE_OUT_OF_MEMORY;
+	}
+	err_set_code(&e, ERR_INTERNAL, (int)code, "%s: cannot set the transfer up: %s", call->place,
+	             curl_easy_strerror(code));
+	finish(call, NULL, &e);
+}
+
+// Starts waiting calls while there is room. A callback may submit again: only what waited at the start is looked at, so
+// that a call that fails at once and is submitted again cannot keep the loop here.
+static void on_pump(evutil_socket_t fd, short what, void *arg)
+{
+	struct http_client *c = arg;
+	for (int looks = c->n_streams; looks > 0 && !TAILQ_EMPTY(&c->streams); looks--)
+		start(c, TAILQ_FIRST(&c->streams));
+	int looks = c->n_queued;
+	while (looks-- > 0 && c->n_queued > 0 && !SLIST_EMPTY(&c->free_slots))
+		start(c, next_call(c));
+	if (!TAILQ_EMPTY(&c->streams) || (c->n_queued > 0 && !SLIST_EMPTY(&c->free_slots)))
+		pump_soon(c);
+}
+
+int http_client_submit(struct http_client *c, const struct http_request *request, http_done_fn *done, void *arg,
+                       struct http_call **ret_call, struct err *e)
+{
+	assert(c && request && done);
+	if (c->closing)
+		return err_set(e, ERR_CANCELED, "http request: the client is closing");
+	if (request->on_data && c->n_streams >= HTTP_STREAMS_MAX)
+		return err_set(e, ERR_LIMIT, "http request: %d streams are open already, the ceiling is %d",
+		               c->n_streams, HTTP_STREAMS_MAX);
+	if (c->n_queued >= c->max_queued)
+		return err_set(e, ERR_LIMIT, "http request: %d requests wait already, the ceiling is %d", c->n_queued,
+		               c->max_queued);
+	struct http_call *call = calloc(1, sizeof *call);
+	if (!call)
+		return err_set(e, ERR_INTERNAL, "http request: out of memory");
+	call->client = c;
+	call->done = done;
+	call->arg = arg;
+	call->submitted_us = now_us();
+	if (http_call_fill(call, request, e) < 0) {
+		http_call_wipe(call);
+		free(call);
+		return -1;
+	}
+	if (evtimer_assign(&call->deadline, c->loop, on_deadline, call) < 0 ||
+	    (!call->is_background && set_deadline(call) < 0)) {
+		http_call_wipe(call);
+		free(call);
+		return err_set(e, ERR_INTERNAL, "http request: out of memory");
+	}
+	TAILQ_INSERT_TAIL(queue_of(call), call, link);
+	c->n_queued += !call->on_data;
+	if (call->on_data)
+		http_stream_count_changed(c, +1);
+	if (call->on_data || !SLIST_EMPTY(&c->free_slots))
+		pump_soon(c);
+	if (ret_call)
+		*ret_call = call;
+	return 0;
+}
+
+void http_call_cancel(struct http_call *call)
+{
+	if (call && call->state != HTTP_CALL_DONE)
+		finish_canceled(call);
+}
+
+// ---- life ----
+
+struct http_client *http_client_new(const struct http_client_options *options, struct err *e)
+{
+	assert(options && options->loop && options->connect_timeout_ms >= 0);
+	if (options->max_in_flight < 0 || options->max_in_flight > HTTP_IN_FLIGHT_MAX || options->max_queued < 0) {
+		err_set(e, ERR_USAGE, "http client: %d requests in flight, wanted are 1 to %d (0: %d)",
+		        options->max_in_flight, HTTP_IN_FLIGHT_MAX, HTTP_IN_FLIGHT);
+		return NULL;
+	}
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+		err_set(e, ERR_INTERNAL, "http client: libcurl does not initialise");
+		return NULL;
+	}
+	struct http_client *c = calloc(1, sizeof *c);
+	if (!c) {
+		curl_global_cleanup();
+		err_set(e, ERR_INTERNAL, "http client: out of memory");
+		return NULL;
+	}
+	TAILQ_INIT(&c->queued);
+	TAILQ_INIT(&c->background);
+	TAILQ_INIT(&c->running);
+	TAILQ_INIT(&c->streams);
+	TAILQ_INIT(&c->news);
+	SLIST_INIT(&c->free_slots);
+	LIST_INIT(&c->tls_sets);
+	c->loop = options->loop;
+	c->max_in_flight = options->max_in_flight ? options->max_in_flight : HTTP_IN_FLIGHT;
+	c->max_queued = options->max_queued ? options->max_queued : HTTP_QUEUED;
+	c->connect_timeout_ms = options->connect_timeout_ms ? options->connect_timeout_ms : HTTP_CONNECT_TIMEOUT_MS;
+	c->user_agent = strdup(options->user_agent ? options->user_agent : "gpuscale/" GPUSCALE_VERSION);
+	c->no_http2 = options->no_http2;
+	c->slots = calloc((size_t)c->max_in_flight, sizeof *c->slots);
+	c->multi = curl_multi_init();
+	c->pump = evtimer_new(c->loop, on_pump, c);
+	if (!c->user_agent || !c->slots || !c->multi || !c->pump || http_loop_attach(c, e) < 0) {
+		err_set(e, ERR_INTERNAL, "http client: out of memory");
+		http_client_free(c);
+		return NULL;
+	}
+	for (int i = c->max_in_flight - 1; i >= 0; i--)
+		SLIST_INSERT_HEAD(&c->free_slots, &c->slots[i], free_link);
+	http_stream_count_changed(c, 0);
+	return c;
+}
+
+void http_client_free(struct http_client *c)
+{
+	if (!c)
+		return;
+	assert(c->in_callback == 0); // a callback may cancel calls, not free the client under its own feet
+	c->closing = true;
+	struct http_call *call;
+	while ((call = TAILQ_FIRST(&c->queued)) || (call = TAILQ_FIRST(&c->background)) ||
+	       (call = TAILQ_FIRST(&c->streams)) || (call = TAILQ_FIRST(&c->running)))
+		finish_canceled(call);
+	for (int i = 0; c->slots && i < c->max_in_flight; i++) {
+		curl_easy_cleanup(c->slots[i].easy);
+		buf_done(&c->slots[i].body);
+	}
+	// Closing a connection still updates the loop's events for its socket, so curl is freed first.
+	if (c->multi)
+		curl_multi_cleanup(c->multi);
+	c->multi = NULL;
+	http_loop_detach(c);
+	if (c->pump)
+		event_free(c->pump);
+	assert(LIST_EMPTY(&c->tls_sets));
+	free(c->slots);
+	free(c->user_agent);
+	free(c);
+	curl_global_cleanup();
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides when TLS handshakes start, because each takes 0.3 to several milliseconds of the loop's thread.
+//
+// A new connection has no TLS state until its first record, the ClientHello, has arrived whole: a client that sends
+// nothing, or drips, costs neither memory nor CPU of a handshake. Then the connection is queued. In one turn of the
+// loop at most HTTP_SERVER_HANDSHAKES_PER_TURN of the queued connections start their handshakes, and addresses take
+// turns. However many handshakes one address asks for, a client at another address waits for one of them at most.
+#include <errno.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <event2/event.h>
+
+#include "base/http/http_server_internal.h"
+
+#define RECORD_HEAD_BYTES 5
+#define RECORD_HANDSHAKE  22
+#define RECORD_BYTES_MAX  16384 // of the first record, which is not encrypted (RFC 8446, 5.1)
+
+enum hello { HELLO_PARTIAL, HELLO_WHOLE, HELLO_CLOSED };
+
+// Whether the client closed its side before it had sent a whole record.
+static enum hello partial(evutil_socket_t fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+	return poll(&p, 1, 0) > 0 ? HELLO_CLOSED : HELLO_PARTIAL;
+}
+
+// Data that is not a handshake record counts as complete: OpenSSL rejects it at once, at no cost.
+static enum hello look_at(evutil_socket_t fd)
+{
+	unsigned char head[RECORD_HEAD_BYTES];
+	int available = 0;
+	ssize_t n = recv(fd, head, sizeof head, MSG_PEEK | MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? HELLO_PARTIAL : HELLO_CLOSED;
+	if (n == 0)
+		return HELLO_CLOSED;
+	if (head[0] != RECORD_HANDSHAKE)
+		return HELLO_WHOLE;
+	if (n < RECORD_HEAD_BYTES || ioctl(fd, FIONREAD, &available) < 0)
+		return partial(fd);
+	int len = head[3] << 8 | head[4];
+	return len > RECORD_BYTES_MAX || available >= RECORD_HEAD_BYTES + len ? HELLO_WHOLE : partial(fd);
+}
+
+static void enqueue(struct http_conn *conn)
+{
+	struct http_peer *peer = conn->peer;
+	if (TAILQ_EMPTY(&peer->hellos))
+		TAILQ_INSERT_TAIL(&conn->server->hellos, peer, in_hellos);
+	TAILQ_INSERT_TAIL(&peer->hellos, conn, in_hellos);
+	conn->hello_is_whole = true;
+}
+
+static void dequeue(struct http_conn *conn)
+{
+	struct http_peer *peer = conn->peer;
+	TAILQ_REMOVE(&peer->hellos, conn, in_hellos);
+	if (TAILQ_EMPTY(&peer->hellos))
+		TAILQ_REMOVE(&conn->server->hellos, peer, in_hellos);
+	conn->hello_is_whole = false;
+}
+
+static void schedule(struct http_server *s)
+{
+	static const struct timeval next_turn;
+	if (!TAILQ_EMPTY(&s->hellos) && !evtimer_pending(s->handshakes, NULL))
+		evtimer_add(s->handshakes, &next_turn);
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *arg)
+{
+	struct http_server *s = arg;
+	struct http_peer *peer;
+	(void)fd, (void)what;
+	for (int i = 0; i < HTTP_SERVER_HANDSHAKES_PER_TURN && (peer = TAILQ_FIRST(&s->hellos)); i++) {
+		struct http_conn *conn = TAILQ_FIRST(&peer->hellos);
+		TAILQ_REMOVE(&s->hellos, peer, in_hellos);
+		TAILQ_INSERT_TAIL(&s->hellos, peer, in_hellos);
+		dequeue(conn);
+		event_del(&conn->hello);
+		http_conn_start(conn);
+	}
+	schedule(s);
+}
+
+static void on_hello(evutil_socket_t fd, short what, void *arg)
+{
+	struct http_conn *conn = arg;
+	(void)what;
+	if (conn->hello_is_whole)
+		return;
+	switch (look_at(fd)) {
+	case HELLO_PARTIAL:
+		return;
+	case HELLO_CLOSED:
+		http_conn_free(conn);
+		return;
+	case HELLO_WHOLE:
+		enqueue(conn);
+		schedule(conn->server);
+	}
+}
+
+int http_hello_init(struct http_server *s, struct err *e)
+{
+	TAILQ_INIT(&s->hellos);
+	s->handshakes = evtimer_new(s->loop, on_turn, s);
+	return s->handshakes ? 0 : err_set(e, ERR_INTERNAL, "http server: out of memory");
+}
+
+void http_hello_done(struct http_server *s)
+{
+	if (s->handshakes)
+		event_free(s->handshakes);
+}
+
+// Edge-triggered: a partial record stays in the socket, and must not wake the loop again before more bytes arrive.
+bool http_hello_expect(struct http_conn *conn)
+{
+	event_assign(&conn->hello, conn->server->loop, conn->fd, EV_READ | EV_PERSIST | EV_ET, on_hello, conn);
+	return event_add(&conn->hello, NULL) == 0;
+}
+
+void http_hello_forget(struct http_conn *conn)
+{
+	if (conn->hello_is_whole)
+		dequeue(conn);
+	if (event_initialized(&conn->hello))
+		event_del(&conn->hello);
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Declarations shared by the files of the HTTP server. Include it only from those files.
+//   http_server.c           connections, deadlines
+//   http_server_accept.c    accepting
+//   http_server_hello.c     when TLS handshakes start
+//   http_server_places.c    which connection gives way at a ceiling
+//   http_server_exchange.c  one request and its reply; routes
+//   http_server_listen.c    "host:port" -> listening socket
+//   http_server_tls.c       TLS context and its bufferevents
+//   http_server_peer.c      the certificate a client has shown
+//   http_parse.c            bytes -> head, chunks -> body
+#ifndef GPUSCALE_BASE_HTTP_HTTP_SERVER_INTERNAL_H
+#define GPUSCALE_BASE_HTTP_HTTP_SERVER_INTERNAL_H
+
+#include <event2/bufferevent.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <openssl/types.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/http/http_parse.h"
+#include "base/http/http_server.h"
+
+#define HTTP_SERVER_PEER_BYTES          64
+#define HTTP_SERVER_QUERY_MAX           64
+#define HTTP_SERVER_REPLY_HEADERS_MAX   (8 * 1024)
+#define HTTP_SERVER_PEER_BUCKETS        256
+#define HTTP_SERVER_WRITE_BYTES         (256 * 1024)
+#define HTTP_SERVER_LINGER_MS           1000 // after the last byte from the client; at most body_ms longer in total
+#define HTTP_SERVER_NOTSENT_BYTES       (64 * 1024) // reply bytes that the kernel holds unsent
+#define HTTP_SERVER_RECEIVE_BYTES       (20 * 1024) // SO_RCVBUF where requests have small bodies
+#define HTTP_SERVER_REFERENCE_BYTES     (16 * 1024) // larger bodies get a block of their own size
+#define HTTP_SERVER_LINGER_BYTES        (4 * 1024 * 1024)
+#define HTTP_SERVER_HANDSHAKES_PER_TURN 8 // TLS handshakes that start in one turn of the loop
+
+enum http_conn_state {
+	HTTP_CONN_HEAD,      // reading; from the start of the connection, or from the first byte after IDLE
+	HTTP_CONN_BODY,      // reading
+	HTTP_CONN_IDLE,      // kept alive after a reply; no byte of the next request has arrived
+	HTTP_CONN_HANDLING,  // the exchange is the handler's
+	HTTP_CONN_STREAMING, // the exchange is the handler's, its reply has begun (struct http_stream_ops)
+	HTTP_CONN_WRITING,   // the reply is on its way
+	HTTP_CONN_LINGERING, // reply sent, our side shut; reading over what the client still sends
+	HTTP_CONN_CLOSING,   // to be closed in the next turn of the loop
+	HTTP_CONN_HELLO,     // with TLS: the handshake has not started (http_server_hello.c); bev is NULL
+	HTTP_CONN__COUNT
+};
+
+// Which connections are closed first when room is needed (http_server_places.c). Within a rank, the oldest is first.
+enum http_conn_rank {
+	HTTP_RANK_HELLO,   // with TLS: the handshake has not started
+	HTTP_RANK_SILENT,  // no complete request has arrived
+	HTTP_RANK_IDLE,    // kept alive, no request in flight
+	HTTP_RANK_SLOW,    // the client has not read its whole reply
+	HTTP_RANK_BUSY,    // never closed to make room
+	HTTP_RANK_CLOSING, // closed in the next turn of the loop; has no place any more
+	HTTP_RANK__COUNT
+};
+TAILQ_HEAD(http_conn_list, http_conn);
+LIST_HEAD(http_peer_list, http_peer);
+TAILQ_HEAD(http_peer_queue, http_peer);
+
+// The connections of one address; freed with the last of them.
+struct http_peer {
+	LIST_ENTRY(http_peer) link;
+	struct http_conn_list of_peer[HTTP_RANK__COUNT]; // oldest first
+	int n[HTTP_RANK__COUNT];
+	TAILQ_ENTRY(http_peer) in_hellos;
+	struct http_conn_list hellos; // connections whose handshake can start, oldest first
+	char name[HTTP_SERVER_PEER_BYTES];
+};
+
+struct http_ranks {
+	struct http_conn_list of_all[HTTP_RANK__COUNT]; // oldest first
+	int n[HTTP_RANK__COUNT];
+};
+
+struct http_conn {
+	TAILQ_ENTRY(http_conn) in_all, in_peer, in_hellos;
+	struct http_peer *peer;
+	struct http_server *server;
+	struct bufferevent *bev; // NULL in HTTP_CONN_HELLO
+	evutil_socket_t fd;      // owned in HTTP_CONN_HELLO, then by bev
+	struct event deadline;
+	struct event hello;         // in HTTP_CONN_HELLO
+	bool hello_is_whole;        // queued in peer->hellos
+	struct event sent;          // waits until the kernel has sent all of the reply
+	size_t reply_bytes;         // memory of the reply, until all of it has been sent
+	enum http_conn_state state; // set only by http_conn_enter
+	enum http_conn_rank rank;   // follows from the state
+	struct http_exchange *x;    // from the end of the headers to the end of the reply
+	uint64_t joined;            // when it entered its rank; a smaller number is older
+	size_t scanned;             // input bytes already searched for the end of the headers
+	size_t lingered;
+	int64_t linger_until_mono_ms;
+	bool half_closed; // the client sends no more
+	bool close_after; // no further request after this reply
+	bool linger;      // the request was not read whole: closing at once would reset the reply away
+};
+
+// A reply that its handler writes piece by piece. The product has none: the fakes of the tests do
+// (test/support/http_stream.c), on this server, so that no second one needs its ceilings.
+struct http_stream_ops {
+	void (*drained)(struct http_conn *conn);  // the kernel has accepted everything that was written
+	void (*deadline)(struct http_conn *conn); // the connection's deadline has come; may free it
+	void (*lost)(struct http_exchange *x);    // its connection is closed: notifies its owner, frees x
+};
+
+struct http_exchange {
+	LIST_ENTRY(http_exchange) link;
+	struct http_server *server;
+	struct http_conn *conn; // NULL: the client has gone
+	char *head_text;
+	struct http_head head;
+	struct http_chunks chunks;
+	struct buf body;
+	struct buf reply_headers;
+	char *query_text; // decoded pairs; made at the first question
+	struct http_field query[HTTP_SERVER_QUERY_MAX];
+	size_t n_query;
+	bool query_broken;
+	const struct http_stream_ops *stream_ops; // NULL: the reply is sent at once
+	struct http_stream *stream;               // of stream_ops
+	char peer[HTTP_SERVER_PEER_BYTES];
+};
+
+struct http_route {
+	char *path;
+	size_t len;
+	http_handler_fn *fn;
+	void *arg;
+};
+
+struct http_server {
+	struct event_base *loop;
+	evutil_socket_t listen_fd;
+	struct event *acceptable;
+	struct event *resume; // accepts again after the process ran out of descriptors
+	SSL_CTX *tls;
+	uint16_t port;
+	size_t max_body_bytes, max_header_bytes, max_unread_bytes;
+	int max_silent, max_connections, max_peer_connections;
+	int64_t head_ms, body_ms, reply_ms, idle_ms;
+	const struct http_site *site; // NULL: accept every Host and every origin
+	struct http_ranks ranks;
+	uint64_t n_joined;
+	struct http_peer_list peers[HTTP_SERVER_PEER_BUCKETS];
+	struct http_peer_queue hellos; // peers with handshakes that can start, in turn
+	struct event *handshakes;      // starts some in the next turn of the loop
+	LIST_HEAD(http_exchange_list, http_exchange) exchanges;
+	struct http_route routes[HTTP_SERVER_ROUTES_MAX];
+	size_t n_routes;
+	struct http_server_stats stats;
+	int in_handler;
+	http_admit_fn *admit; // NULL: every client is admitted
+	void *admit_arg;
+};
+
+// http_server.c
+// Takes ownership of an accepted socket; closes it on failure.
+void http_conn_new(struct http_server *s, evutil_socket_t fd, const char *peer);
+// Leaves HTTP_CONN_HELLO: starts the TLS handshake. Frees the connection when memory is exhausted.
+void http_conn_start(struct http_conn *conn);
+// Sends a reply head with these values and the body; the connection goes to WRITING.
+void http_conn_reply(struct http_conn *conn, int status, const char *content_type, const char *headers, bool head_only,
+                     const char *body, size_t len);
+// Answers a request that breaks the rules and closes.
+void http_conn_refuse(struct http_conn *conn, int status, const char *why);
+
+// The status line and the headers; `framing` is the header that marks the end of the body ("" or a whole line).
+void http_conn_put_head(struct http_conn *conn, int status, const char *content_type, const char *headers,
+                        const char *framing);
+void http_conn_arm(struct http_conn *conn, int64_t ms);
+void http_conn_free(struct http_conn *conn);
+// Frees the rest of the reply now and closes the connection in the next turn of the loop, for callers that still use
+// it.
+void http_conn_free_later(struct http_conn *conn);
+// Continues, in a later turn of the loop, when the kernel has sent everything that was written.
+void http_conn_await_sent(struct http_conn *conn);
+
+// http_server_accept.c
+int http_accept_start(struct http_server *s, struct err *e);
+void http_accept_stop(struct http_server *s);
+
+// http_server_hello.c
+int http_hello_init(struct http_server *s, struct err *e);
+void http_hello_done(struct http_server *s);
+// Waits for the ClientHello of a connection in HTTP_CONN_HELLO, then calls http_conn_start(). Returns false when memory
+// is exhausted.
+bool http_hello_expect(struct http_conn *conn);
+// Stops waiting: for a connection that is about to be freed.
+void http_hello_forget(struct http_conn *conn);
+
+// http_server_places.c
+void http_ranks_init(struct http_ranks *r);
+// Adds a new connection to its peer as a silent connection. Returns false when memory is exhausted.
+bool http_peer_join(struct http_conn *conn, const char *name);
+void http_peer_part(struct http_conn *conn);
+// Puts the connection into `state`. When its rank changes, the connection becomes the newest of the new rank.
+void http_conn_enter(struct http_conn *conn, enum http_conn_state state);
+// Makes the connection the newest of its rank.
+void http_conn_renew(struct http_conn *conn);
+// Closes one connection to free its descriptor and memory. Returns false when all connections have requests in
+// progress.
+bool http_places_evict_any(struct http_server *s);
+// Makes room for `conn`, which has just entered HTTP_RANK_HELLO or HTTP_RANK_SILENT. As the newest connection of its
+// rank, `conn` is not closed.
+void http_places_admit_silent(const struct http_conn *conn);
+// Makes room for a complete request. Returns false when requests in progress occupy all places.
+bool http_places_admit_request(const struct http_conn *conn);
+// Makes room for `len` bytes of a reply under max_unread_bytes. Never closes `conn`, even when it has unread bytes.
+void http_places_admit_reply(const struct http_conn *conn, size_t len);
+
+// http_server_exchange.c
+struct http_exchange *http_exchange_new(struct http_conn *conn, size_t head_len); // NULL when memory ends
+void http_exchange_free(struct http_exchange *x);
+void http_exchange_dispatch(struct http_exchange *x);
+
+// http_server_listen.c
+// Returns a listening, non-blocking socket; *ret_port is its port. The sockets accepted from it have a receive buffer
+// of receive_bytes, which the kernel does not enlarge. Returns -1 and *e on failure.
+int http_server_listen(const char *address, int receive_bytes, uint16_t *ret_port, struct err *e);
+
+// http_server_tls.c
+int http_server_tls_new(const struct http_server_options *options, SSL_CTX **ret_ctx, struct err *e);
+struct bufferevent *http_server_tls_accept(SSL_CTX *ctx, struct event_base *loop, evutil_socket_t fd);
+// Whether the connection is one of TLS.
+bool http_server_tls_is_on(struct bufferevent *bev);
+// Sends a TLS close_notify. Does nothing on a plain connection.
+void http_server_tls_goodbye(struct bufferevent *bev);
+
+#endif

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scans JSON that arrives in pieces of any size and calls back for every token. The scanner keeps only the token that
+// is split between two pieces and one bit for each open level, so its memory does not grow with the text.
+// Strict, as RFC 8259: valid UTF-8 only, no raw control characters in strings, no \u0000, numbers up to 63 bytes, at
+// most JSON_DEPTH_MAX levels, one document with nothing but whitespace around it. The caller handles members with equal
+// names.
+#ifndef GPUSCALE_BASE_JSON_JSON_SCAN_H
+#define GPUSCALE_BASE_JSON_JSON_SCAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+struct err;
+
+#define JSON_DEPTH_MAX        64
+#define JSON_NUMBER_BYTES_MAX 63 // cJSON truncates longer numbers
+
+enum json_token_kind {
+	JSON_OBJECT_BEGIN,
+	JSON_OBJECT_END,
+	JSON_ARRAY_BEGIN,
+	JSON_ARRAY_END,
+	JSON_KEY, // the key of the member whose value follows
+	JSON_STRING,
+	JSON_NUMBER,
+	JSON_TRUE,
+	JSON_FALSE,
+	JSON_NULL,
+};
+
+// `text` is the decoded text of a key or string, or the digits of a number; valid during the call, not NUL-terminated.
+// A key or string longer than the scanner's ceiling is cut there: `bytes` is its whole length.
+struct json_token {
+	enum json_token_kind kind;
+	const char *text;
+	size_t len, bytes;
+};
+// Called for every token. Return 0 to continue, or -1 and *e to stop the scan. May read the scanner's depth, which
+// includes a container that starts with this token and excludes one that ends with it.
+typedef int json_token_fn(void *arg, const struct json_token *token, struct err *e);
+
+struct json_scan {
+	json_token_fn *fn; // NULL: the text is only validated
+	void *arg;
+	size_t depth;
+	// Private to the scanner.
+	uint64_t objects; // bit n is set when open level n is an object
+	int state;        // enum state of json_scan.c
+	bool has_failed;
+	size_t offset, line, line_start; // of the current piece in the text; lines count from 1
+	// The token in progress.
+	size_t token_at;  // its position in the text
+	char token_first; // its first byte
+	bool is_key;
+	struct buf kept;       // the part of a string from earlier pieces, escapes decoded
+	size_t bytes, hex_len; // bytes of the string; digits after \u
+	unsigned unit, high;   // \u: the digits so far; the first half of a surrogate pair, or 0
+	char utf8[4];
+	size_t utf8_len;
+	const char *word; // true, false or null
+	size_t word_len;
+	char number[JSON_NUMBER_BYTES_MAX + 1];
+	size_t number_len;
+};
+_Static_assert(JSON_DEPTH_MAX <= 64, "json_scan.objects has one bit per level");
+
+// Initializes the scanner. Keeps at most string_bytes_max bytes of a key or string. Allocates nothing.
+void json_scan_init(struct json_scan *s, size_t string_bytes_max, json_token_fn *fn, void *arg);
+void json_scan_done(struct json_scan *s);
+// Starts a new text; reuses the memory.
+void json_scan_reset(struct json_scan *s);
+// Scans the next `len` bytes. Returns 0, or -1 and *e: ERR_PROTOCOL with "JSON line:col: " (col in bytes), ERR_LIMIT
+// (depth, length of a number), ERR_INTERNAL (out of memory), or the error of fn. After an error, every further call
+// fails.
+int json_scan_feed(struct json_scan *s, const char *data, size_t len, struct err *e);
+// Ends the text. Returns -1 and *e as json_scan_feed when the document is incomplete.
+int json_scan_finish(struct json_scan *s, struct err *e);
+
+#endif

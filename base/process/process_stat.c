@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/process/process_stat.h"
+
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/exposition.h"
+#include "base/num.h"
+
+#define PROC_FILE_MAX 4096
+#define WORD_MAX      (INT64_MAX / (1024 * 1024)) // in bytes, of pages, it still fits
+
+// Word number `index` (0-based) of a line of words parted by single blanks, as a number; -1 when there is none.
+static int64_t word_at(const char *line, int index)
+{
+	for (; index > 0 && line; index--) {
+		line = strchr(line, ' ');
+		line = line ? line + 1 : NULL;
+	}
+	if (!line)
+		return -1;
+	int64_t v = 0;
+	return num_parse_i64(line, strcspn(line, " \n"), 0, WORD_MAX, &v, NULL) < 0 ? -1 : v;
+}
+
+void process_stat_read(struct process_stat *ret_stat)
+{
+	*ret_stat = (struct process_stat){-1, -1, -1};
+	int64_t pages = -1;
+	struct buf b;
+	buf_init(&b, PROC_FILE_MAX);
+	if (buf_read_file(&b, "/proc/self/statm", NULL) == 0)
+		pages = word_at(buf_str(&b), 1);
+	if (pages >= 0)
+		ret_stat->resident_bytes = pages * sysconf(_SC_PAGESIZE);
+	buf_reset(&b);
+	if (buf_read_file(&b, "/proc/self/stat", NULL) == 0) {
+		const char *behind_name = strrchr(buf_str(&b), ')'); // the name may hold blanks
+		struct timespec wall, boot;
+		clock_gettime(CLOCK_REALTIME, &wall);
+		clock_gettime(CLOCK_BOOTTIME, &boot);
+		// field 22, starttime: number 19 behind the name
+		int64_t ticks = behind_name && behind_name[1] == ' ' ? word_at(behind_name + 2, 19) : -1;
+		if (ticks >= 0)
+			ret_stat->start_seconds =
+			        (double)(wall.tv_sec - boot.tv_sec) + (double)ticks / (double)sysconf(_SC_CLK_TCK);
+	}
+	buf_done(&b);
+	struct rusage u;
+	if (getrusage(RUSAGE_SELF, &u) == 0)
+		ret_stat->cpu_seconds = (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+		                        (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+// What is not known is left out: a process of no size that began in 1970 is not.
+static void render(struct buf *out, const char *name, const char *help, enum metric_type type, double value)
+{
+	if (value < 0)
+		return;
+	exposition_family(out, name, help, type);
+	exposition_sample_f64(out, name, NULL, 0, value);
+}
+
+void process_stat_render(struct buf *out)
+{
+	struct process_stat s;
+	process_stat_read(&s);
+	render(out, "process_resident_memory_bytes", "Resident memory size in bytes.", METRIC_GAUGE,
+	       (double)s.resident_bytes);
+	render(out, "process_cpu_seconds_total", "User and system CPU time spent in seconds.", METRIC_COUNTER,
+	       s.cpu_seconds);
+	render(out, "process_start_time_seconds", "Start time since the epoch in seconds.", METRIC_GAUGE,
+	       s.start_seconds);
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// A YAML or JSON document as a tree with positions: what every file a person writes is read into.
+// All memory comes from the caller's arena (about 130 bytes and the text per value); the tree lives as long as the
+// arena.
+#ifndef GPUSCALE_BASE_SCHEMA_DOC_H
+#define GPUSCALE_BASE_SCHEMA_DOC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct arena;
+struct err;
+
+#define DOC_BYTES_MAX     (1024 * 1024)
+#define DOC_DEPTH_MAX     32
+#define DOC_NODES_MAX     100000
+#define DOC_DOCUMENTS_MAX 1024
+
+enum doc_kind { DOC_NULL, DOC_SCALAR, DOC_SEQ, DOC_MAP, DOC_KIND__COUNT };
+
+struct doc_node {
+	enum doc_kind kind;
+	bool quoted;      // scalar was written in quotes or as a block (| >), or came from a JSON string
+	int line, col;    // 1-based; 0 when unknown (tree made from an API reply)
+	const char *text; // scalar text, NUL-terminated; "" otherwise
+	size_t text_len;  // may count embedded NULs, which no field accepts
+	const char *key;  // name under which the parent map holds it, else ""; never NULL
+	int key_line, key_col;
+	struct doc_node *child; // first child of a sequence or map
+	struct doc_node *next;  // next sibling
+	size_t n_children;
+};
+
+struct doc_file {
+	const char *name;        // as given, for messages; "<stdin>" for "-"
+	struct doc_node **roots; // one per document, empty documents left out; no roots for an empty file
+	size_t n_roots;
+};
+
+// Parses YAML (JSON is read as YAML) from text[0..len). Refused with "name:line:col: what is wrong and the fix":
+// syntax errors, duplicate keys, non-scalar keys, anchors/aliases/merge keys and tags (not needed, and a bomb), depth,
+// size, node and document ceilings, an arena that is too small, invalid UTF-8. Kinds: ERR_INPUT, ERR_LIMIT,
+// ERR_INTERNAL (out of memory). On error *ret_file has no roots.
+int doc_parse_yaml(struct arena *a, const char *name, const char *text, size_t len, struct doc_file *ret_file,
+                   struct err *e);
+// Reads and parses the input that buf_read_argument (base/buf.h) accepts: a regular file, standard input ("-") or an
+// inherited pipe. Returns the errors of buf_read_argument and doc_parse_yaml.
+int doc_read_yaml(struct arena *a, const char *path, struct doc_file *ret_file, struct err *e);
+// Parses one JSON value from text[0..len), as json_read does (strict, unlike YAML), into a tree without positions. Text
+// is quoted, numbers are written as num_format_f64 does, null is DOC_NULL. Members with one name twice are refused, and
+// what passes the ceilings above. Kinds: ERR_PROTOCOL (no JSON), ERR_INPUT, ERR_LIMIT, ERR_INTERNAL. NULL on error.
+int doc_from_json(struct arena *a, const char *text, size_t len, struct doc_node **ret_root, struct err *e);
+// The child of map `node` called key, or NULL. node may be NULL.
+const struct doc_node *doc_get(const struct doc_node *node, const char *key);
+// doc_get(...)->text for a scalar, else fallback.
+const char *doc_get_text(const struct doc_node *node, const char *key, const char *fallback);
+
+#endif

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/schema/schema_explain.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/schema/schema_private.h"
+#include "base/text.h"
+
+#define LINE_COLUMNS     80
+#define TEXT_COLUMNS_MIN 30 // the least a description beside the names is given, however long those are
+
+// Text word by word, from column `at`; further lines begin at column `indent`. Ends the line.
+static void put_wrapped(struct buf *out, const char *text, size_t len, size_t at, size_t indent)
+{
+	size_t end = indent + TEXT_COLUMNS_MIN > LINE_COLUMNS ? indent + TEXT_COLUMNS_MIN : LINE_COLUMNS;
+	const char *stop = text + len;
+	for (bool is_first = true; text < stop; is_first = false) {
+		const char *space = memchr(text, ' ', (size_t)(stop - text));
+		size_t word = (size_t)((space ? space : stop) - text);
+		if (!is_first && at + 1 + word > end) {
+			buf_printf(out, "\n%*s", (int)indent, "");
+			at = indent;
+		} else if (!is_first) {
+			buf_putc(out, ' ');
+			at++;
+		}
+		buf_put(out, text, word);
+		at += word;
+		text += word + (space != NULL);
+	}
+	buf_putc(out, '\n');
+}
+
+static size_t first_sentence(const char *doc)
+{
+	const char *end = strstr(doc, ". ");
+	return end ? (size_t)(end - doc) + 1 : strlen(doc);
+}
+
+static void put_fields(struct buf *out, const struct schema *schema)
+{
+	size_t name_width = 0, type_width = 0;
+	for (size_t i = 0; i < schema->n_fields; i++) {
+		const struct schema_field *f = &schema->fields[i];
+		size_t name = strlen(f->name), type = strlen(schema_type_name(f->type)) + 2;
+		name_width = name > name_width ? name : name_width;
+		type_width = type > type_width ? type : type_width;
+	}
+	size_t indent = 2 + name_width + 2 + type_width + 2;
+	buf_puts(out, "\nFIELDS:\n");
+	for (size_t i = 0; i < schema->n_fields; i++) {
+		const struct schema_field *f = &schema->fields[i];
+		char type[48];
+		snprintf(type, sizeof type, "<%s>", schema_type_name(f->type));
+		buf_printf(out, "  %-*s  %-*s  ", (int)name_width, f->name, (int)type_width, type);
+		const char *note = f->unsupported ? "(not supported yet) " : f->required ? "(required) " : "";
+		buf_puts(out, note);
+		put_wrapped(out, f->doc, first_sentence(f->doc), indent + strlen(note), indent);
+	}
+}
+
+static void put_label(struct buf *out, const char *label, const char *text)
+{
+	buf_printf(out, "%-11s", label);
+	put_wrapped(out, text, strlen(text), 11, 11);
+}
+
+static void put_limits(struct buf *out, const struct schema_field *f)
+{
+	char text[SCHEMA_RANGE_BYTES];
+	bool is_list = f->type == SCHEMA_LIST || f->type == SCHEMA_STRING_LIST;
+	if (f->required)
+		put_label(out, "REQUIRED:", "yes");
+	if (f->default_text) {
+		bool needs_quotes = f->type == SCHEMA_QUANTITY && strpbrk(f->default_text, ".eE");
+		buf_printf(out, "%-11s%s%s%s\n", "DEFAULT:", needs_quotes ? "\"" : "", f->default_text,
+		           needs_quotes ? "\"" : "");
+	}
+	if (is_list) {
+		size_t max = f->max_items ? f->max_items : SCHEMA_LIST_ITEMS_MAX;
+		snprintf(text, sizeof text, "%.0f to %zu", f->min, max);
+		put_label(out, "ELEMENTS:", text);
+	} else if (schema_format_range(f, text)[0]) {
+		put_label(out, "RANGE:", text);
+	}
+	if (f->type == SCHEMA_ENUM) {
+		buf_printf(out, "%-11s", "CHOICES:");
+		for (size_t i = 0; f->enum_names[i]; i++)
+			buf_printf(out, "%s%s", i ? ", " : "", f->enum_names[i]);
+		buf_putc(out, '\n');
+	}
+}
+
+// "spec.signals.window" -> "spec.signals[].window": how errors write it. `path` is known to exist.
+static void put_path(struct buf *out, const struct schema *root, const char *path)
+{
+	const struct schema *level = root;
+	while (*path) {
+		size_t len = strcspn(path, ".[");
+		const struct schema_field *f = schema_field_by_name(level, path, len);
+		path += strcspn(path, ".");
+		bool is_list = f->type == SCHEMA_LIST && *path;
+		buf_printf(out, "%s%s%s", f->name, is_list ? "[]" : "", *path ? "." : "");
+		path += *path == '.';
+		level = f->child;
+	}
+}
+
+static int refuse(const struct schema *level, const char *path, const char *closest, struct err *e)
+{
+	char shown[SCHEMA_SHOWN_BYTES], known[SCHEMA_MESSAGE_BYTES];
+	text_show(shown, sizeof shown, path, strlen(path));
+	if (closest)
+		return err_set(e, ERR_NOT_FOUND, "no field %s: %s has %s, did you mean that?", shown, level->name,
+		               closest);
+	if (!level)
+		return err_set(e, ERR_NOT_FOUND,
+		               "no field %s: a part of it is a plain value, which has no fields of its own", shown);
+	return err_set(e, ERR_NOT_FOUND, "no field %s: %s has %s", shown, level->name,
+	               schema_list_fields(level, known, sizeof known));
+}
+
+int schema_explain(const struct schema *root, const char *path, struct buf *out, struct err *e)
+{
+	size_t kind = strlen(root->name);
+	if (strncasecmp(path, root->name, kind) == 0 && (path[kind] == '\0' || path[kind] == '.'))
+		path += kind + (path[kind] == '.');
+	const struct schema *level = root;
+	const struct schema_field *f = NULL;
+	const char *closest;
+	if (*path) {
+		f = schema_find(root, path, &level, &closest);
+		if (!f)
+			return refuse(level, path, closest, e);
+	}
+	put_label(out, "KIND:", root->name);
+	if (f) {
+		buf_printf(out, "%-11s", "FIELD:");
+		put_path(out, root, path);
+		buf_printf(out, " <%s>\n", schema_type_name(f->type));
+		if (f->unsupported)
+			put_label(out, "STATUS:", "not supported yet: writing it is an error");
+		put_limits(out, f);
+	}
+	buf_putc(out, '\n');
+	const char *doc = f ? f->doc : root->doc;
+	put_wrapped(out, doc, strlen(doc), 0, 0);
+	const struct schema *child = f ? f->child : root;
+	if (child)
+		put_fields(out, child);
+	if (out->failed)
+		return err_set(e, ERR_LIMIT, "the explanation is longer than the ceiling of %zu bytes", out->max);
+	return 0;
+}

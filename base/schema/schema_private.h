@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared by the schema_*.c files.
+#ifndef GPUSCALE_BASE_SCHEMA_SCHEMA_PRIVATE_H
+#define GPUSCALE_BASE_SCHEMA_SCHEMA_PRIVATE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/schema/schema.h"
+
+#define SCHEMA_SHOWN_BYTES 56  // of a key or value from the file in a message
+#define SCHEMA_RANGE_BYTES 120 // enough for every schema_format_range
+
+// The state of one schema_decode call.
+struct schema_decoder {
+	struct arena *arena;
+	struct schema_errors *errors;
+	struct schema_errors *unknown; // where fields go that the table does not know: `errors` when strict
+	bool in_default;               // what is decoded comes from the table: any error is a bug
+	int depth;
+	size_t path_len;
+	char path[SCHEMA_PATH_BYTES];
+};
+
+void schema_vreport_at(struct schema_errors *e, int line, int col, const char *path, const char *fmt, va_list ap)
+        __attribute__((format(printf, 5, 0)));
+// Reports at node's position and the decoder's path.
+void schema_fail(struct schema_decoder *d, const struct doc_node *node, const char *fmt, ...)
+        __attribute__((format(printf, 3, 4)));
+// Reports at node's key when it has one, else at node.
+void schema_fail_at_key(struct schema_decoder *d, const struct doc_node *node, const char *fmt, ...)
+        __attribute__((format(printf, 3, 4)));
+// Reports that the arena is exhausted. Never an assertion, not even for a default.
+void schema_fail_memory(struct schema_decoder *d, const struct doc_node *node);
+
+// Describes `node` as its author sees it: a map, a list, nothing, 12, "text". out has SCHEMA_SHOWN_BYTES.
+const char *schema_describe(const struct doc_node *node, char *out);
+// Reports "must be <what f wants>, found <node>".
+void schema_fail_kind(struct schema_decoder *d, const struct schema_field *f, const struct doc_node *node);
+// Decodes one scalar (any type but object, lists and any) into *slot; reports and leaves the slot alone otherwise.
+void schema_decode_scalar(struct schema_decoder *d, const struct schema_field *f, const struct doc_node *node,
+                          void *slot);
+
+// The field called name[0..len), or NULL.
+const struct schema_field *schema_field_by_name(const struct schema *schema, const char *name, size_t len);
+// The name of a field of `schema` that may have been meant by `word`, or NULL.
+const char *schema_closest_field(const struct schema *schema, const char *word);
+// "a, b, c": the fields of `schema` that may be written, cut with "..." when they are too many for out. Returns out.
+const char *schema_list_fields(const struct schema *schema, char *out, size_t cap);
+// "between 1 and 16", "at least 1s", "at most 63 bytes long", "" when unchecked. out has SCHEMA_RANGE_BYTES.
+const char *schema_format_range(const struct schema_field *f, char *out);
+
+#endif

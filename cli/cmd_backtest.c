@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale backtest -f POLICY --data FILE: what a policy would have decided, cost and kept waiting.
+#include <argp.h>
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json/json_write.h"
+#include "cli/args.h"
+#include "cli/backtest_page.h"
+#include "cli/backtest_report.h"
+#include "cli/commands.h"
+#include "cli/fail_on.h"
+#include "cli/price_option.h"
+#include "cli/progress.h"
+#include "cli/replay_input.h"
+#include "policies/engine/policy.h"
+#include "policies/explain/explain.h"
+#include "replay/backtest_history.h"
+
+#define OUTPUT_MAX        (1024 * 1024)
+#define DECISION_LINE_MAX (1024 * 1024)
+#define GPUS_PER_REPLICA  1024
+
+enum report_format { REPORT_TABLE, REPORT_WIDE, REPORT_JSON, REPORT_CSV, REPORT__COUNT };
+static const char *const report_format_names[] = {"table", "wide", "json", "csv", NULL};
+_Static_assert(sizeof report_format_names / sizeof *report_format_names == REPORT__COUNT + 1, "one name per format");
+
+struct backtest_args {
+	struct replay_args replay;
+	const char *decisions, *html;
+	bool closed_loop;
+	double price, gpus_per_replica;
+	struct price_option price_option;
+	int output;
+	struct fail_on fail_on[FAIL_ON_MAX];
+	size_t n_fail_on;
+};
+
+enum {
+	KEY_CLOSED_LOOP = 0x700,
+	KEY_OPEN_LOOP,
+	KEY_FIXED,
+	KEY_POLICY_ONLY,
+	KEY_PRICE,
+	KEY_PRICES,
+	KEY_GPU_MODEL,
+	KEY_GPUS,
+	KEY_FAIL_ON,
+	KEY_DECISIONS,
+	KEY_HTML,
+};
+
+// ---- flags ----
+
+static void set_fixed(struct backtest_config *c, const char *list, struct argp_state *state)
+{
+	char item[OPTION_ITEM_BYTES];
+	c->n_fixed = 0;
+	while (option_next_item("--fixed", &list, item, state)) {
+		if (c->n_fixed == BACKTEST_FIXED_MAX)
+			argp_error(state, "--fixed: more than %d counts", BACKTEST_FIXED_MAX);
+		c->fixed[c->n_fixed++] = (int32_t)option_i64("--fixed", item, 0, WORLD_REPLICAS_MAX, state);
+	}
+}
+
+static void add_fail_on(struct backtest_args *a, const char *text, struct argp_state *state)
+{
+	struct err e;
+	if (a->n_fail_on == FAIL_ON_MAX)
+		argp_error(state, "--fail-on: more than %d conditions", FAIL_ON_MAX);
+	if (fail_on_parse(text, &a->fail_on[a->n_fail_on++], &e) < 0)
+		argp_error(state, "--fail-on: %s", e.msg);
+}
+
+static void check_args(const struct backtest_args *a, struct argp_state *state)
+{
+	bool open_loop = a->replay.config.open_loop;
+	if (a->closed_loop && open_loop)
+		argp_error(state, "--closed-loop and --open-loop cannot be used together");
+	for (size_t i = 0; i < a->n_fail_on; i++) {
+		enum fail_metric m = a->fail_on[i].metric;
+		if (m == FAIL_COST && isnan(a->price))
+			argp_error(state, "--fail-on '%s' needs --price or --gpu-model", a->fail_on[i].text);
+		if (open_loop && (m == FAIL_LATE || m == FAIL_P95_WAIT))
+			argp_error(state, "--fail-on '%s': waits are unknown in open loop", a->fail_on[i].text);
+	}
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct backtest_args *a = state->input;
+	struct backtest_config *c = &a->replay.config;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->replay;
+		state->child_inputs[1] = &a->replay;
+		return 0;
+	case 'o':
+		a->output = option_choice("-o", arg, report_format_names, state);
+		return 0;
+	case KEY_CLOSED_LOOP:
+		a->closed_loop = true;
+		return 0;
+	case KEY_OPEN_LOOP:
+		c->open_loop = true;
+		return 0;
+	case KEY_FIXED:
+		set_fixed(c, arg, state);
+		return 0;
+	case KEY_POLICY_ONLY:
+		c->policy_only = true;
+		return 0;
+	case KEY_PRICE:
+		a->price = option_f64("--price", arg, 0, 1e9, state);
+		return 0;
+	case KEY_PRICES:
+		a->price_option.prices = arg;
+		return 0;
+	case KEY_GPU_MODEL:
+		a->price_option.model = arg;
+		return 0;
+	case KEY_GPUS:
+		a->gpus_per_replica = option_f64("--gpus-per-replica", arg, 0.001, GPUS_PER_REPLICA, state);
+		return 0;
+	case KEY_FAIL_ON:
+		add_fail_on(a, arg, state);
+		return 0;
+	case KEY_DECISIONS:
+		a->decisions = arg;
+		return 0;
+	case KEY_HTML:
+		a->html = arg;
+		return 0;
+	case ARGP_KEY_END:
+		a->price = price_option_get(&a->price_option, a->price, state);
+		check_args(a, state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+// ---- running ----
+
+static double metric_of(const struct backtest_report *r, const struct backtest_row *row, enum fail_metric metric)
+{
+	switch (metric) {
+	case FAIL_LATE:
+		return score_late_percent(&row->score);
+	case FAIL_P95_WAIT:
+		return score_wait_quantile_s(&row->score, 0.95);
+	case FAIL_GPU_HOURS:
+		return backtest_gpu_hours(r, row);
+	case FAIL_COST:
+		return backtest_cost(r, row);
+	case FAIL_CHANGES:
+		return row->score.changes;
+	case FAIL_AT_MAX:
+	case FAIL_METRIC__COUNT:
+		break;
+	}
+	return score_at_max_percent(&row->score);
+}
+
+static int check_limits(const struct backtest_args *a, const struct backtest_report *r)
+{
+	const struct backtest_row *row = backtest_policy_row(r->backtest);
+	int code = EXIT_OK;
+	for (size_t i = 0; i < a->n_fail_on; i++) {
+		double v = metric_of(r, row, a->fail_on[i].metric);
+		if (!fail_on_is_met(&a->fail_on[i], v))
+			continue;
+		fprintf(stderr, "gpuscale backtest: %s: --fail-on '%s': the value is %.4g\n", row->name,
+		        a->fail_on[i].text, v);
+		code = EXIT_CHANGES;
+	}
+	return code;
+}
+
+static int print(const struct backtest_args *a, const struct backtest_report *r)
+{
+	struct buf out;
+	if (a->html && strcmp(a->html, "-") == 0) // standard output has the page
+		return 0;
+	buf_init(&out, OUTPUT_MAX);
+	if (a->output == REPORT_JSON)
+		backtest_report_json(r, &out);
+	else if (a->output == REPORT_CSV)
+		backtest_report_csv(r, &out);
+	else
+		backtest_report_table(r, a->output == REPORT_WIDE, &out);
+	int rc = out.failed ? -1 : 0;
+	if (rc < 0)
+		fputs("gpuscale backtest: out of memory\n", stderr);
+	else
+		fputs(buf_str(&out), stdout);
+	buf_reset(&out);
+	if (rc == 0 && a->output == REPORT_CSV) { // which has no place for them
+		backtest_report_notes(r, &out);
+		fputs(buf_str(&out), stderr);
+	}
+	buf_done(&out);
+	return rc;
+}
+
+// --decisions: one line of JSON per decision, as `gpuscale step` prints them.
+struct decision_log {
+	FILE *file;
+	const struct policy *policy;
+	struct buf line;
+	bool failed;
+};
+
+static void log_decision(void *context, const struct decision *decision)
+{
+	struct decision_log *log = context;
+	static const char *const no_details[POLICY_SIGNALS_MAX];
+	const struct decided decided = {log->policy, decision, no_details};
+	struct json_writer w;
+	buf_reset(&log->line);
+	json_write_init(&w, &log->line, 0);
+	explain_decision_json(&w, &decided);
+	buf_putc(&log->line, '\n');
+	if (log->line.failed || fwrite(buf_str(&log->line), 1, log->line.len, log->file) != log->line.len)
+		log->failed = true;
+}
+
+static int close_log(struct decision_log *log, const char *path, struct err *e)
+{
+	bool failed = log->file && (fclose(log->file) != 0 || log->failed);
+	buf_done(&log->line);
+	return failed ? err_set(e, ERR_IO, "%s: cannot be written", path) : 0;
+}
+
+static void show_progress(void *progress, size_t done, size_t total, const char *name)
+{
+	progress_show(progress, done, total, name);
+}
+
+static int backtest(const struct backtest_args *a, const struct replay_input *in, struct err *e)
+{
+	struct decision_log log = {.policy = in->policy};
+	struct backtest_config config = a->replay.config;
+	struct progress progress = {.what = "running"};
+	config.on_progress = show_progress;
+	config.progress = &progress;
+	buf_init(&log.line, DECISION_LINE_MAX);
+	log.file = a->decisions ? fopen(a->decisions, "we") : NULL;
+	if (a->decisions && !log.file)
+		return err_set(e, ERR_IO, "%s: cannot be opened for writing: %s", a->decisions, strerror(errno));
+	if (log.file) {
+		config.on_decision = log_decision;
+		config.context = &log;
+	}
+	struct backtest *b = malloc(sizeof *b);
+	struct backtest_history *history = a->html ? malloc(sizeof *history) : NULL;
+	if (history) {
+		backtest_history_init(history, &in->recording);
+		config.on_step = backtest_history_add;
+		config.step_context = history;
+	}
+	int rc = b && (history || !a->html) ? backtest_run(&config, in->policy, &in->recording, in->file, b, e)
+	                                    : err_set(e, ERR_INTERNAL, "out of memory");
+	int code = -1;
+	progress_clear(&progress);
+	if (close_log(&log, a->decisions, rc == 0 ? e : NULL) < 0)
+		rc = -1;
+	if (rc == 0) {
+		const struct backtest_report r = {b, in->policy, a->price, a->gpus_per_replica, buf_str(&in->notes)};
+		if (!history || backtest_page_write(a->html, &r, history, e) == 0)
+			code = print(a, &r) < 0 ? EXIT_FAILED : check_limits(a, &r);
+	}
+	free(history);
+	if (b)
+		backtest_done(b);
+	free(b);
+	return code;
+}
+
+int cmd_backtest(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+	        {0, 0, 0, 0, "Simulation:", 2},
+	        {"closed-loop", KEY_CLOSED_LOOP, 0, 0,
+	         "simulate the effects of the decisions on recorded demand (default)", 2},
+	        {"open-loop", KEY_OPEN_LOOP, 0, 0,
+	         "decide on the recorded signals and replicas; the decisions have no effect", 2},
+	        {"fixed", KEY_FIXED, "N[,N..]", 0,
+	         "fixed counts to compare with (the smallest that keeps the objective, and the smallest that is no "
+	         "later than the policy)",
+	         2},
+	        {"policy-only", KEY_POLICY_ONLY, 0, 0, "omit peers, fixed counts and the clairvoyant bound", 2},
+	        {0, 0, 0, 0, "Output:", 3},
+	        {"output", 'o', "FORMAT", 0, "table, wide, json or csv (table)", 3},
+	        {"decisions", KEY_DECISIONS, "FILE", 0,
+	         "write every decision of the policy to FILE, one line of JSON each, as step prints them", 3},
+	        {"html", KEY_HTML, "FILE", 0,
+	         "write a page with charts to FILE; - is standard output, instead of the table", 3},
+	        {"price", KEY_PRICE, "X", 0, "price of one GPU-hour", 3},
+	        {"gpu-model", KEY_GPU_MODEL, "MODEL", 0,
+	         "use the price of this model in the price book, as in H100-SXM", 3},
+	        {"prices", KEY_PRICES, "FILE", 0, "a PriceBook for --gpu-model (default: the shipped prices)", 3},
+	        {"gpus-per-replica", KEY_GPUS, "N", 0, "GPUs of one replica (1)", 3},
+	        {"fail-on", KEY_FAIL_ON, "CONDITION", 0,
+	         "exit with 3 when the policy meets CONDITION, such as 'late > 5%' (repeatable): late, p95-wait, "
+	         "gpu-hours, cost, changes, at-max",
+	         3},
+	        {0}};
+	static const struct argp_child children[] = {
+	        {&replay_input_argp, 0, NULL, 0}, {&replay_world_argp, 0, NULL, 0}, {0}};
+	const struct argp argp = {
+	        options,
+	        parse,
+	        "",
+	        "Show what a policy would have decided on past demand, what it would have cost, and how long "
+	        "requests would have waited, beside the recorded replicas, other autoscalers, fixed counts, and "
+	        "the best schedule that knows the future."
+	        "\vThe past comes from Prometheus, or from a file with a column time (seconds, or "
+	        "2026-01-05T09:00:00Z), a column demand (arriving work, in replicas), and if possible columns "
+	        "replicas and requests. In closed loop, the signals of the policy named demand, backlog and "
+	        "utilization, and those of its objective, are simulated; every other signal is the column with its "
+	        "name.\n\nExit status: 0, 1 on failure, 2 for wrong usage, 3 when --fail-on is met.",
+	        children,
+	        NULL,
+	        NULL};
+	struct backtest_args args = {.price = NAN, .gpus_per_replica = 1};
+	replay_args_init(&args.replay);
+	args_parse(&argp, argc, argv, &args);
+
+	struct err e;
+	struct replay_input in;
+	int code = replay_input_read(&args.replay, "backtest", &in);
+	if (code == EXIT_OK && (code = backtest(&args, &in, &e)) < 0) {
+		fprintf(stderr, "%sgpuscale backtest: %s\n", buf_str(&in.notes), e.msg);
+		code = EXIT_FAILED;
+	}
+	replay_input_done(&in);
+	return code;
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/cost_fetch.h"
+
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "controller/connections.h"
+#include "promql/promql_source.h"
+
+#define PART_S (6 * 3600) // bounds what a server reads for one question: 360 minutes of every series
+
+struct question {
+	struct cost_use *use;
+	const char *part_label; // NULL: namespaces as a whole
+	int measure;            // enum gpu_measure; GPU_MEASURE__COUNT: number of GPUs
+	bool done;
+	struct err error; // of the answer
+};
+
+static int add_count(struct cost_use *use, const char *model, double gpus, struct err *e)
+{
+	for (size_t i = 0; i < use->n_models; i++)
+		if (strcmp(use->models[i].model, model) == 0) {
+			if (use->models[i].gpus < (int64_t)gpus)
+				use->models[i].gpus = (int64_t)gpus;
+			return 0;
+		}
+	if (use->n_models == COST_MODELS_MAX)
+		return err_set(e, ERR_LIMIT, "GPUs of more than %d models", COST_MODELS_MAX);
+	char *name = arena_strdup(&use->use.names, model);
+	if (!name)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	use->models[use->n_models++] = (struct cost_model_count){name, (int64_t)gpus};
+	return 0;
+}
+
+static int add_series(struct question *q, const struct promql_series *s, struct err *e)
+{
+	const char *model = promql_label(s, GPU_USE_MODEL);
+	const char *part = q->part_label ? promql_label(s, q->part_label) : "";
+	double value = s->n_samples ? s->samples[0].value : 0;
+	if (q->measure < GPU_MEASURE__COUNT)
+		return gpu_use_add(&q->use->use, model, promql_label(s, GPU_USE_NAMESPACE), part,
+		                   (enum gpu_measure)q->measure, value, e);
+	if (!(value >= 0 && value <= GPU_USE_ROWS_MAX))
+		return err_set(e, ERR_PROTOCOL, "expected a number of GPUs, got %g", value);
+	return add_count(q->use, model, value, e);
+}
+
+static void on_answer(void *arg, const struct promql_result *result, const struct err *error)
+{
+	struct question *q = arg;
+	q->done = true;
+	if (error)
+		q->error = *error;
+	else if (result->n_warnings > 0)
+		err_set(&q->error, ERR_PROTOCOL, "the answer is incomplete: %s", result->warnings[0]);
+	for (size_t i = 0; !error && q->error.kind == ERR_NONE && i < result->n_series; i++)
+		add_series(q, &result->series[i], &q->error);
+}
+
+static int ask(struct connections *c, struct promql *client, const char *query, int64_t time_s, struct question *q,
+               struct err *e)
+{
+	const char *const labels[] = {GPU_USE_MODEL, GPU_USE_NAMESPACE, q->part_label, NULL};
+	struct promql_question question = {.query = query, .time_ms = time_s * 1000, .labels = labels};
+	if (promql_ask(client, &question, on_answer, q, e) < 0)
+		return -1;
+	while (!q->done) // terminates: the source has a timeout
+		if (event_base_loop(c->loop, EVLOOP_ONCE) != 0)
+			return err_set(e, ERR_INTERNAL, "the event loop exited before the reply");
+	if (q->error.kind == ERR_NONE)
+		return 0;
+	*e = q->error;
+	return -1;
+}
+
+// All questions about the `steps` minutes that end at `end_s`.
+static int fetch_part(struct connections *c, struct promql *client, int64_t end_s, int64_t steps,
+                      const struct gpu_use_parts *parts, struct cost_use *use, struct err *e)
+{
+	struct buf query;
+	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
+	int rc = 0;
+	for (int m = 0; rc == 0 && m <= GPU_MEASURE__COUNT; m++) {
+		struct question q = {.use = use,
+		                     .measure = m,
+		                     .part_label = parts->label    ? parts->label
+		                                   : parts->by_pod ? GPU_USE_POD
+		                                                   : NULL};
+		err_clear(&q.error);
+		buf_reset(&query);
+		if (m < GPU_MEASURE__COUNT)
+			gpu_use_query(&query, (enum gpu_measure)m, parts, steps);
+		else
+			gpu_count_query(&query, steps);
+		rc = ask(c, client, buf_str(&query), end_s, &q, e);
+	}
+	buf_done(&query);
+	return rc;
+}
+
+int cost_fetch(struct connections *c, const struct cost_period *period, const struct gpu_use_parts *parts,
+               struct cost_use *ret_use, struct err *e)
+{
+	gpu_use_init(&ret_use->use);
+	ret_use->n_models = 0;
+	const struct promql_source *source = promql_sources_find(c->promql, NULL, e);
+	if (!source)
+		return -1;
+	bool is_tty = isatty(STDERR_FILENO);
+	int rc = 0;
+	int64_t length_s = period->end_s - period->start_s;
+	for (int64_t end_s = period->start_s; rc == 0 && end_s < period->end_s;) {
+		int64_t part_s = period->end_s - end_s < PART_S ? period->end_s - end_s : PART_S;
+		end_s += part_s;
+		rc = fetch_part(c, promql_source_client(source), end_s, part_s / GPU_USE_STEP_S, parts, ret_use, e);
+		if (is_tty)
+			fprintf(stderr, "\r%3d %% of the period read",
+			        (int)(100 * (end_s - period->start_s) / length_s));
+	}
+	if (is_tty)
+		fputs("\r\033[K", stderr);
+	gpu_use_close(&ret_use->use);
+	return rc;
+}
+
+void cost_use_done(struct cost_use *use)
+{
+	gpu_use_done(&use->use);
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints the cost of GPU time for `gpuscale cost`.
+#ifndef GPUSCALE_CLI_COST_REPORT_H
+#define GPUSCALE_CLI_COST_REPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf;
+struct cost_use;
+struct gpu_cost;
+
+enum cost_format { COST_TABLE, COST_WIDE, COST_JSON, COST_CSV, COST_FORMAT__COUNT };
+
+struct cost_report {
+	const struct gpu_cost *cost;
+	const struct cost_use *use;
+	const char *by;         // as on the command line: "namespace", "label=team"
+	const char *prices;     // file of the prices; NULL: the shipped ones
+	int64_t start_s, end_s; // of the period
+};
+
+// Appends the report to `out`. `notes` gets what a CSV has no place for, a line each; the other formats have it in
+// `out`.
+void cost_report_print(const struct cost_report *r, enum cost_format format, struct buf *out, struct buf *notes);
+
+#endif

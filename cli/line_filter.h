@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// A command as a filter: one line of standard input, one line of standard output.
+#ifndef GPUSCALE_CLI_LINE_FILTER_H
+#define GPUSCALE_CLI_LINE_FILTER_H
+
+#include <stddef.h>
+
+struct buf;
+struct err;
+
+struct line_filter {
+	const char *command;   // for messages: "gpuscale step"
+	size_t line_bytes_max; // `answer` reports a longer line; the rest of that line is skipped
+	void *context;
+	// Appends one line with the answer to `out`. Returns 0, or -1 and *e when the line could not be used.
+	int (*answer)(void *context, const char *line, size_t len, struct buf *out, struct err *e);
+};
+
+// Answers every line of standard input; answers are written before the next line is awaited. Reports the first line
+// that could not be used on standard error. Returns the exit code of the process.
+int line_filter_run(const struct line_filter *filter);
+
+#endif

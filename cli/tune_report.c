@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/tune_report.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json/json_write.h"
+#include "base/num.h"
+#include "cli/table.h"
+#include "policies/engine/policy.h"
+#include "replay/backtest.h"
+#include "replay/tune.h"
+
+#define FRONT_SHOWN 12 // points of the front in the narrow table
+
+static double gpu_hours(const struct tune_report *r, const struct tune_score *s)
+{
+	return s->replica_s / 3600 * r->gpus_per_replica;
+}
+
+static void put_duration(struct buf *out, int64_t ms)
+{
+	char text[NUM_TEXT_BYTES];
+	num_format_duration_ms(text, ms);
+	buf_puts(out, text);
+}
+
+// ---- table ----
+
+static void put_title(const struct tune_report *r, struct buf *out)
+{
+	const struct backtest *b = r->scene;
+	char time[NUM_TEXT_BYTES];
+	num_format_rfc3339_ms(time, b->recording->time_ms[0]);
+	buf_printf(out, "Closed loop (simulated): %s, ", time);
+	put_duration(out, b->recording->time_ms[b->recording->n_rows - 1] - b->recording->time_ms[0]);
+	buf_printf(out, ", mean demand %.2f, objective: at most %g%% wait longer than ", b->demand.mean,
+	           100 * b->config.late_ratio);
+	put_duration(out, llround(b->config.wait_s * 1000));
+	buf_printf(out, "\n%zu candidates vary %zu numbers; in sample is the first half, out of sample the second\n\n",
+	           r->tune->n_played, r->space->n);
+}
+
+static void put_scores(const struct tune_report *r, struct table *t, const struct tune_score *in,
+                       const struct tune_score *out)
+{
+	table_cell(t, "%.2f", gpu_hours(r, out));
+	if (isnan(r->price))
+		table_cell(t, "-");
+	else
+		table_cell(t, "%.2f", gpu_hours(r, out) * r->price);
+	table_cell(t, "%.2f%%", tune_late_percent(out));
+	table_cell(t, "%d", out->changes);
+	table_cell(t, "%.2f", gpu_hours(r, in));
+	table_cell(t, "%.2f%%", tune_late_percent(in));
+}
+
+static const char *point_kind(const struct tune *t, size_t i)
+{
+	return i == t->chosen && i != t->present ? "chosen" : i == t->present ? "present" : "front";
+}
+
+static void put_points(const struct tune_report *r, bool wide, struct table *t)
+{
+	const struct tune *u = r->tune;
+	size_t n_front = 0, shown = 0;
+	for (size_t i = 0; i < u->n_points; i++)
+		n_front += u->points[i].is_front;
+	for (size_t i = 0, k = 0; i < u->n_points; i++) {
+		const struct tune_point *p = &u->points[i];
+		bool is_due = p->is_front && (wide || k * FRONT_SHOWN >= shown * n_front);
+		k += p->is_front;
+		shown += is_due;
+		if (!is_due && i != u->present && i != u->chosen)
+			continue;
+		if (p->index == 0)
+			table_cell(t, "%s", r->space->policy->name);
+		else
+			table_cell(t, "candidate %zu", p->index);
+		table_cell(t, "%s", point_kind(u, i));
+		put_scores(r, t, &p->in, &p->out);
+	}
+}
+
+static void put_peers(const struct tune_report *r, bool wide, struct table *t)
+{
+	for (size_t i = 0; i < r->tune->n_peers; i++) {
+		const struct tune_peer *p = &r->tune->peers[i];
+		if (!wide && !p->is_best)
+			continue;
+		table_cell(t, "%s", p->name);
+		table_cell(t, "peer");
+		put_scores(r, t, &p->in, &p->out);
+	}
+}
+
+static void put_folds(const struct tune_report *r, struct buf *out)
+{
+	static const char *const head[] = {"PART", "IN-SAMPLE-GPU-HOURS", "LATE", "GPU-HOURS", "LATE", "OF-PRESENT",
+	                                   "LATE", "GAIN-IN-SAMPLE",      "GAIN", NULL};
+	struct table t;
+	table_init(&t, head);
+	for (size_t k = 0; k < TUNE_FOLDS; k++) {
+		const struct tune_fold *f = &r->tune->folds[k];
+		table_cell(&t, "%zu of %d", TUNE_IN_PARTS + k + 1, TUNE_PARTS);
+		table_cell(&t, "%.2f", gpu_hours(r, &f->in));
+		table_cell(&t, "%.2f%%", tune_late_percent(&f->in));
+		table_cell(&t, "%.2f", gpu_hours(r, &f->out));
+		table_cell(&t, "%.2f%%", tune_late_percent(&f->out));
+		table_cell(&t, "%.2f", gpu_hours(r, &f->present_out));
+		table_cell(&t, "%.2f%%", tune_late_percent(&f->present_out));
+		table_cell(&t, "%.1f%%", 100 * f->gain_in);
+		table_cell(&t, "%.1f%%", 100 * f->gain_out);
+	}
+	buf_puts(out, "\nWalk-forward: each part with the choice that was best on all parts before it\n\n");
+	table_print(&t, out, 0, true);
+	out->failed = out->failed || t.cells.failed;
+	table_done(&t);
+}
+
+static void put_verdict(const struct tune_report *r, struct buf *out)
+{
+	const struct tune *t = r->tune;
+	double in = 100 * t->gain_in, gain = 100 * fmin(t->gain_out, t->gain_chosen), gap = 100 * t->gap;
+	buf_putc(out, '\n');
+	switch (t->verdict) {
+	case TUNE_RECOMMENDED:
+		buf_printf(out,
+		           "Recommended: gains %.1f%% out of sample (%.1f%% in sample, which differs by at most %.1f "
+		           "points)\n",
+		           gain, in, gap);
+		break;
+	case TUNE_NONE_BETTER:
+		buf_puts(out, "Nothing recommended: no candidate is better than the present policy\n");
+		break;
+	case TUNE_TOO_SMALL:
+		buf_printf(out, "Nothing recommended: a gain of %.1f%% is not worth a change\n", gain);
+		break;
+	case TUNE_UNCERTAIN:
+		buf_printf(out,
+		           "Nothing recommended: the gain of %.1f%% is not larger than the gap of %.1f points between "
+		           "in sample and out of sample\n",
+		           gain, gap);
+		break;
+	case TUNE_VERDICT__COUNT:
+		break;
+	}
+	if (!t->keeps_objective)
+		buf_puts(out, "no candidate keeps the objective out of sample\n");
+	if (t->dominated_by)
+		buf_printf(out, "%s is as cheap and as early, or better: these numbers cannot do what it does\n",
+		           t->dominated_by);
+}
+
+static void put_changes(const struct tune_report *r, struct buf *out)
+{
+	const struct tune *t = r->tune;
+	if (t->chosen == t->present)
+		return;
+	buf_puts(out, t->verdict == TUNE_RECOMMENDED ? "\n" : "\nThe chosen point, not recommended:\n");
+	for (size_t i = 0; i < r->space->n; i++) {
+		const struct tune_number *n = &r->space->numbers[i];
+		char from[TUNE_TEXT_BYTES], to[TUNE_TEXT_BYTES];
+		double value = t->points[t->chosen].values[i];
+		if (value == n->present)
+			continue;
+		tune_number_text(n, n->present, from);
+		tune_number_text(n, value, to);
+		buf_printf(out, "%s: %s -> %s\n", n->path, from, to);
+	}
+}
+
+void tune_report_table(const struct tune_report *r, bool wide, struct buf *out)
+{
+	static const char *const head[] = {
+	        "NAME", "KIND", "GPU-HOURS", "COST", "LATE", "CHANGES", "IN-SAMPLE-GPU-HOURS", "IN-SAMPLE-LATE", NULL};
+	struct table t;
+	put_title(r, out);
+	table_init(&t, head);
+	put_points(r, wide, &t);
+	put_peers(r, wide, &t);
+	table_print(&t, out, 0, true);
+	out->failed = out->failed || t.cells.failed;
+	table_done(&t);
+	put_folds(r, out);
+	put_verdict(r, out);
+	put_changes(r, out);
+}
+
+// ---- JSON ----
+
+static void member_f64(struct json_writer *w, const char *key, double v)
+{
+	json_write_key(w, key);
+	if (isfinite(v))
+		json_write_f64(w, v);
+	else
+		json_write_null(w);
+}
+
+static void put_json_score(const struct tune_report *r, struct json_writer *w, const char *key,
+                           const struct tune_score *s)
+{
+	json_write_key(w, key);
+	json_write_object_begin(w);
+	member_f64(w, "gpuHours", gpu_hours(r, s));
+	member_f64(w, "cost", gpu_hours(r, s) * r->price);
+	member_f64(w, "latePercent", tune_late_percent(s));
+	json_write_member_i64(w, "directionChanges", s->changes);
+	json_write_object_end(w);
+}
+
+static void put_json_numbers(const struct tune_report *r, struct json_writer *w, const struct tune_point *p)
+{
+	json_write_key(w, "changes");
+	json_write_array_begin(w);
+	for (size_t i = 0; i < r->space->n; i++) {
+		const struct tune_number *n = &r->space->numbers[i];
+		char text[TUNE_TEXT_BYTES];
+		if (p->values[i] == n->present)
+			continue;
+		json_write_object_begin(w);
+		json_write_member_str(w, "path", n->path);
+		tune_number_text(n, n->present, text);
+		json_write_member_str(w, "from", text);
+		tune_number_text(n, p->values[i], text);
+		json_write_member_str(w, "to", text);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+}
+
+static void put_json_points(const struct tune_report *r, struct json_writer *w)
+{
+	const struct tune *t = r->tune;
+	json_write_key(w, "points");
+	json_write_array_begin(w);
+	for (size_t i = 0; i < t->n_points; i++) {
+		json_write_object_begin(w);
+		json_write_member_i64(w, "candidate", (int64_t)t->points[i].index);
+		json_write_member_bool(w, "present", i == t->present);
+		json_write_member_bool(w, "chosen", i == t->chosen);
+		json_write_member_bool(w, "front", t->points[i].is_front);
+		put_json_score(r, w, "outOfSample", &t->points[i].out);
+		put_json_score(r, w, "inSample", &t->points[i].in);
+		put_json_numbers(r, w, &t->points[i]);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+}
+
+static void put_json_peers(const struct tune_report *r, struct json_writer *w)
+{
+	json_write_key(w, "peers");
+	json_write_array_begin(w);
+	for (size_t i = 0; i < r->tune->n_peers; i++) {
+		json_write_object_begin(w);
+		json_write_member_str(w, "name", r->tune->peers[i].name);
+		json_write_member_bool(w, "best", r->tune->peers[i].is_best);
+		put_json_score(r, w, "outOfSample", &r->tune->peers[i].out);
+		put_json_score(r, w, "inSample", &r->tune->peers[i].in);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+}
+
+static void put_json_folds(const struct tune_report *r, struct json_writer *w)
+{
+	json_write_key(w, "folds");
+	json_write_array_begin(w);
+	for (size_t k = 0; k < TUNE_FOLDS; k++) {
+		const struct tune_fold *f = &r->tune->folds[k];
+		json_write_object_begin(w);
+		put_json_score(r, w, "inSample", &f->in);
+		put_json_score(r, w, "outOfSample", &f->out);
+		put_json_score(r, w, "presentInSample", &f->present_in);
+		put_json_score(r, w, "presentOutOfSample", &f->present_out);
+		member_f64(w, "gainInSample", f->gain_in);
+		member_f64(w, "gainOutOfSample", f->gain_out);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+}
+
+void tune_report_json(const struct tune_report *r, struct buf *out)
+{
+	const struct tune *t = r->tune;
+	const struct backtest *b = r->scene;
+	struct json_writer w;
+	json_write_init(&w, out, 2);
+	json_write_object_begin(&w);
+	json_write_member_str(&w, "mode", "closed-loop");
+	json_write_member_str(&w, "file", b->file);
+	json_write_member_str(&w, "namespace", r->space->policy->namespace_name);
+	json_write_member_str(&w, "policy", r->space->policy->name);
+	json_write_member_time(&w, "from", b->recording->time_ms[0]);
+	json_write_member_time(&w, "to", b->recording->time_ms[b->recording->n_rows - 1]);
+	member_f64(&w, "meanDemand", b->demand.mean);
+	json_write_key(&w, "objective");
+	json_write_object_begin(&w);
+	member_f64(&w, "latePercent", 100 * b->config.late_ratio);
+	member_f64(&w, "waitSeconds", b->config.wait_s);
+	json_write_object_end(&w);
+	json_write_member_i64(&w, "candidates", (int64_t)t->n_played);
+	json_write_member_i64(&w, "numbers", (int64_t)r->space->n);
+	json_write_member_str(&w, "verdict", tune_verdict_name(t->verdict));
+	json_write_member_bool(&w, "keepsObjective", t->keeps_objective);
+	json_write_key(&w, "dominatedBy");
+	if (t->dominated_by)
+		json_write_str(&w, t->dominated_by);
+	else
+		json_write_null(&w);
+	member_f64(&w, "gainInSample", t->gain_in);
+	member_f64(&w, "gainOutOfSample", t->gain_out);
+	member_f64(&w, "gainOfChosen", t->gain_chosen);
+	member_f64(&w, "gap", t->gap);
+	put_json_numbers(r, &w, &t->points[t->chosen]);
+	put_json_folds(r, &w);
+	put_json_points(r, &w);
+	put_json_peers(r, &w);
+	json_write_object_end(&w);
+	buf_putc(out, '\n');
+}

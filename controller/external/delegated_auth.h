@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decides whether a request is answered. Authenticates it by certificate (controller/external/authenticator.h) or
+// TokenReview, and authorizes it by SubjectAccessReview: RBAC decides, as for the API server itself. Answers are cached
+// for 10 s. When the API server does not answer, the request is refused.
+// Kubernetes: apiserver's delegated authentication and authorization.
+#ifndef GPUSCALE_CONTROLLER_EXTERNAL_DELEGATED_AUTH_H
+#define GPUSCALE_CONTROLLER_EXTERNAL_DELEGATED_AUTH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct access_attributes;
+struct delegated_auth;
+struct err;
+struct http_exchange;
+struct k8s_client;
+struct log;
+
+#define DELEGATED_AUTH_TTL_MS     10000
+#define DELEGATED_AUTH_CACHE_MAX  4096 // answers of each kind
+#define DELEGATED_AUTH_TIMEOUT_MS 5000 // of one review
+// Limits the checks that wait for a review; further checks get 429, so that they cannot crowd out the controller's
+// other requests to the API server. A check with a cached answer does not wait. Requests with a bearer token, valid or
+// not, may use only a part of the limit, because anyone can invent tokens and every pod has one. The rest is reserved
+// for the API server's own requests.
+#define DELEGATED_AUTH_CHECKS_MAX    64
+#define DELEGATED_AUTH_STRANGERS_MAX 48
+
+// Starts to watch the ConfigMap extension-apiserver-authentication. Does not own client and log. Returns NULL and *e
+// when memory is exhausted.
+struct delegated_auth *delegated_auth_new(struct k8s_client *client, struct log *log, struct err *e);
+// Stops the watch. Call before the client is freed.
+void delegated_auth_stop(struct delegated_auth *a);
+// Call after the client has ended its requests; their checks end with 500. NULL is fine.
+void delegated_auth_free(struct delegated_auth *a);
+
+// status 200: the request is allowed. 401, 403, 429, 500 or 503: it is refused; message: why.
+typedef void delegated_auth_fn(void *arg, int status, const char *message);
+// Authenticates and authorizes the request x. Calls done exactly once, maybe before this returns; reads attributes
+// before it returns.
+void delegated_auth_check(struct delegated_auth *a, const struct http_exchange *x,
+                          const struct access_attributes *attributes, delegated_auth_fn *done, void *arg);
+
+// Returns whether the ConfigMap was read. Until then, requests through the aggregation layer get 503.
+bool delegated_auth_is_ready(const struct delegated_auth *a);
+
+#endif

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/external/external_metrics_server.h"
+
+#include <openssl/crypto.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/http/http_server.h"
+#include "base/http/tls_self_signed.h"
+#include "base/process/log.h"
+#include "controller/external/delegated_auth.h"
+#include "controller/metrics/metrics.h"
+#include "controller/options/tls_follower.h"
+#include "k8s/server/access_review.h"
+#include "k8s/server/external_metrics.h"
+#include "k8s/server/status_reply.h"
+
+#define REPLY_BYTES_MAX (16 * 1024 * 1024)
+#define PEM_BYTES_MAX   (64 * 1024)
+// Users in many groups, each in a header of its own.
+#define HEADER_BYTES_MAX (64 * 1024)
+#define BODY_BYTES_MAX   4096 // no endpoint reads bodies
+
+struct external_metrics_server {
+	struct external_metrics_server_options options;
+	struct http_server *server;
+	struct tls_follower *follower; // NULL: the certificate is generated
+	struct delegated_auth *auth;
+};
+
+// A request that waits for its authorization.
+struct visit {
+	struct external_metrics_server *metrics;
+	struct http_exchange *x;
+	struct external_metrics_path path;
+};
+
+// ---- replies ----
+
+static void reply_json(struct external_metrics_server *m, struct http_exchange *x, int status, struct buf *body)
+{
+	static const char too_large[] = "the reply is larger than its ceiling\n";
+	if (m->options.metrics)
+		metrics_external_request(m->options.metrics, body->failed ? 500 : status);
+	if (body->failed)
+		http_exchange_reply(x, 500, "text/plain; charset=utf-8", too_large, sizeof too_large - 1);
+	else
+		http_exchange_reply(x, status, "application/json", buf_str(body), body->len);
+	buf_done(body);
+}
+
+static void reply_failure(struct external_metrics_server *m, struct http_exchange *x, int status, const char *message)
+{
+	struct buf b;
+	buf_init(&b, REPLY_BYTES_MAX);
+	k8s_status_write(&b, status, message);
+	if (status == 401)
+		http_exchange_set_header(x, "WWW-Authenticate", "Bearer realm=\"gpuscale\"");
+	if (status == 429)
+		http_exchange_set_header(x, "Retry-After", "1");
+	reply_json(m, x, status, &b);
+}
+
+static int status_of(const struct err *e)
+{
+	switch (e->kind) {
+	case ERR_NOT_FOUND:
+		return 404;
+	case ERR_INPUT:
+	case ERR_LIMIT:
+		return 400;
+	case ERR_SERVER:
+		return 503;
+	default:
+		return 500;
+	}
+}
+
+static void reply_values(struct external_metrics_server *m, struct http_exchange *x,
+                         const struct external_metrics_path *path)
+{
+	struct buf b;
+	struct err e;
+	const char *watch = http_exchange_query(x, "watch");
+	// An invalid selector must not count as absent, which would select everything.
+	if (http_exchange_query_is_broken(x)) {
+		reply_failure(m, x, 400, "the query of the request cannot be read");
+		return;
+	}
+	if (watch && strcmp(watch, "0") != 0 && strcmp(watch, "false") != 0) {
+		reply_failure(m, x, 405, "external metrics cannot be watched");
+		return;
+	}
+	buf_init(&b, REPLY_BYTES_MAX);
+	if (external_values_write(&b, m->options.next, m->options.arg, path->namespace_name, path->metric,
+	                          http_exchange_query(x, "labelSelector"), clock_wall_ms(m->options.clock), &e) < 0) {
+		buf_done(&b);
+		if (e.kind == ERR_NOT_FOUND && !m->options.has_synced(m->options.arg))
+			err_set(&e, ERR_SERVER, "the policies are not all known yet");
+		reply_failure(m, x, status_of(&e), e.msg);
+		return;
+	}
+	reply_json(m, x, 200, &b);
+}
+
+static void reply_page(struct external_metrics_server *m, struct http_exchange *x,
+                       const struct external_metrics_path *path)
+{
+	struct buf b;
+	buf_init(&b, REPLY_BYTES_MAX);
+	switch (path->page) {
+	case EXTERNAL_METRICS_VALUES:
+		reply_values(m, x, path);
+		return;
+	case EXTERNAL_METRICS_GROUPS:
+		external_metrics_write_groups(&b);
+		break;
+	case EXTERNAL_METRICS_OF_GROUP:
+		external_metrics_write_group(&b);
+		break;
+	case EXTERNAL_METRICS_RESOURCES: {
+		const char *names[EXTERNAL_NAMES_MAX];
+		size_t n = external_values_names(m->options.next, m->options.arg, names);
+		external_metrics_write_resources(&b, names, n);
+		break;
+	}
+	case EXTERNAL_METRICS_OPENAPI:
+		external_metrics_write_openapi(&b, GPUSCALE_VERSION);
+		break;
+	default:
+		reply_failure(m, x, 404, "the server could not find the requested resource");
+		return;
+	}
+	reply_json(m, x, 200, &b);
+}
+
+// ---- requests ----
+
+static void on_checked(void *arg, int status, const char *message)
+{
+	struct visit *v = arg;
+	struct visit visit = *v;
+	free(v);
+	if (status == 200)
+		reply_page(visit.metrics, visit.x, &visit.path);
+	else
+		reply_failure(visit.metrics, visit.x, status, message);
+}
+
+static void handle(void *arg, struct http_exchange *x)
+{
+	struct external_metrics_server *m = arg;
+	const char *method = http_exchange_method(x);
+	bool is_head = strcmp(method, "HEAD") == 0;
+	if (strcmp(method, "GET") != 0 && !is_head) {
+		http_exchange_set_header(x, "Allow", "GET, HEAD");
+		reply_failure(m, x, 405, "the server does not allow this method on the requested resource");
+		return;
+	}
+	struct visit *v = calloc(1, sizeof *v);
+	if (!v)
+		abort(); // without memory no answer is possible; the supervisor restarts the process
+	v->metrics = m;
+	v->x = x;
+	external_metrics_path_parse(http_exchange_path(x), &v->path);
+	bool is_resource = v->path.page == EXTERNAL_METRICS_VALUES;
+	// The API server calls a GET of a resource without a name "list"; so does RBAC, and so do HPAs.
+	const struct access_attributes attributes = {
+	        .verb = is_resource ? "list"
+	                : is_head   ? "head"
+	                            : "get",
+	        .group = EXTERNAL_METRICS_GROUP,
+	        .version = EXTERNAL_METRICS_VERSION,
+	        .resource = is_resource ? v->path.metric : NULL,
+	        .namespace_name = v->path.namespace_name,
+	        .path = http_exchange_path(x),
+	};
+	delegated_auth_check(m->auth, x, &attributes, on_checked, v);
+}
+
+static void handle_probe(void *arg, struct http_exchange *x)
+{
+	(void)arg;
+	http_exchange_reply_text(x, 200, "ok\n");
+}
+
+static void handle_ready(void *arg, struct http_exchange *x)
+{
+	struct external_metrics_server *m = arg;
+	if (!delegated_auth_is_ready(m->auth))
+		http_exchange_reply_text(x, 503, "not ready: the authenticator of the cluster are not known\n");
+	else if (!m->options.has_synced(m->options.arg))
+		http_exchange_reply_text(x, 503, "not ready: the policies are not all known yet\n");
+	else
+		http_exchange_reply_text(x, 200, "ok\n");
+}
+
+// ---- life ----
+
+// Serves with a generated certificate, for clients that do not verify it. Wipes the text of the key.
+static struct http_server *serve_self_signed(struct http_server_options *o, const struct external_metrics_server *m,
+                                             struct err *e)
+{
+	char host[256] = "localhost";
+	struct buf cert, key;
+	struct http_server *server = NULL;
+	gethostname(host, sizeof host);
+	host[sizeof host - 1] = '\0';
+	const char *const names[] = {"localhost", host};
+	buf_init(&cert, PEM_BYTES_MAX);
+	buf_init(&key, PEM_BYTES_MAX);
+	int64_t now_ms = clock_wall_ms(m->options.clock);
+	// The host name may be invalid in a certificate.
+	if (tls_self_signed(names, 2, now_ms, &cert, &key, e) == 0 ||
+	    (buf_reset(&cert), buf_reset(&key), tls_self_signed(names, 1, now_ms, &cert, &key, e)) == 0) {
+		o->tls_cert_pem = buf_str(&cert);
+		o->tls_key_pem = buf_str(&key);
+		server = http_server_new(o, e);
+	}
+	if (key.data)
+		OPENSSL_cleanse(key.data, key.cap);
+	buf_done(&key);
+	buf_done(&cert);
+	if (server)
+		LOG(m->options.log, LOG_WARNING,
+		    "Serving external metrics with a generated certificate; the APIService needs insecureSkipTLSVerify",
+		    LOG_S("flag", "--external-metrics-cert-file"));
+	return server;
+}
+
+static int serve(struct external_metrics_server *m, struct err *e)
+{
+	const struct external_metrics_server_options *mo = &m->options;
+	struct http_server_options o = {
+	        .loop = mo->loop,
+	        .listen = mo->listen,
+	        .tls_cert_file = mo->cert_file,
+	        .tls_key_file = mo->key_file,
+	        .tls_min_minor = mo->tls_min_minor,
+	        .max_header_bytes = HEADER_BYTES_MAX,
+	        .max_body_bytes = BODY_BYTES_MAX,
+	        .tls_client_auth = HTTP_CLIENT_AUTH_REQUEST, // verified at each request
+	};
+	m->server = mo->cert_file ? http_server_new(&o, e) : serve_self_signed(&o, m, e);
+	if (!m->server)
+		return -1;
+	if (mo->cert_file && !(m->follower = tls_follower_new(mo->loop, m->server, &o, "external metrics", mo->log, e)))
+		return -1;
+	static const char *const probes[] = {"/healthz", "/livez"};
+	for (size_t i = 0; i < sizeof probes / sizeof probes[0]; i++)
+		if (http_server_route(m->server, probes[i], handle_probe, NULL, e) < 0)
+			return -1;
+	if (http_server_route(m->server, "/readyz", handle_ready, m, e) < 0)
+		return -1;
+	return http_server_route(m->server, "/", handle, m, e);
+}
+
+struct external_metrics_server *external_metrics_server_new(const struct external_metrics_server_options *options,
+                                                            struct err *e)
+{
+	struct external_metrics_server *m = calloc(1, sizeof *m);
+	if (!m) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	m->options = *options;
+	if (!(m->auth = delegated_auth_new(options->client, options->log, e)) || serve(m, e) < 0) {
+		err_wrap(e, "external metrics");
+		external_metrics_server_stop(m);
+		external_metrics_server_free(m);
+		return NULL;
+	}
+	if (options->metrics) {
+		metrics_external_begin(options->metrics);
+		metrics_add_server(options->metrics, "external-metrics", m->server);
+	}
+	LOG(options->log, LOG_INFO, "Serving external metrics", LOG_S("listen", options->listen),
+	    LOG_I("port", http_server_port(m->server)));
+	return m;
+}
+
+void external_metrics_server_stop(struct external_metrics_server *m)
+{
+	if (m && m->auth)
+		delegated_auth_stop(m->auth);
+}
+
+void external_metrics_server_free(struct external_metrics_server *m)
+{
+	if (!m)
+		return;
+	tls_follower_free(m->follower);
+	http_server_free(m->server);
+	delegated_auth_free(m->auth);
+	free(m);
+}
+
+uint16_t external_metrics_server_port(const struct external_metrics_server *m)
+{
+	return http_server_port(m->server);
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The controller's own metrics: the counters, and /metrics rendered from them and from the state of the controller.
+#ifndef GPUSCALE_CONTROLLER_METRICS_METRICS_H
+#define GPUSCALE_CONTROLLER_METRICS_METRICS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf;
+struct decision;
+struct event_recorder_stats;
+struct http_server;
+struct metrics;
+struct policy;
+struct query_hub;
+struct shards_view;
+struct status_writer_stats;
+
+struct metrics *metrics_new(void); // NULL when memory is exhausted
+void metrics_free(struct metrics *m);
+
+// Records the duration of a tick, and counts its result: "ok", "scaled", "error", or "" for none.
+void metrics_reconciled(struct metrics *m, const char *result, double seconds);
+void metrics_decided(struct metrics *m, const struct decision *d);
+void metrics_scaled(struct metrics *m, int32_t from, int32_t to);
+void metrics_conflict(struct metrics *m);
+void metrics_tick_skipped(struct metrics *m);
+void metrics_clock_was_set(struct metrics *m);
+void metrics_reloaded(struct metrics *m, int64_t wall_ms, int ok);
+// Counts one attempt of an API request. resource: as k8s_path_class names it; code 0: no answer.
+void metrics_api_request(struct metrics *m, const char *verb, const char *resource, int code);
+
+// Enables the family of the external metrics API.
+void metrics_external_begin(struct metrics *m);
+// Counts one request of the external metrics API that was answered with `code`.
+void metrics_external_request(struct metrics *m, int code);
+
+// Counts the server's connections under `name`, which is not copied. The server must outlive the last metrics_render.
+void metrics_add_server(struct metrics *m, const char *name, const struct http_server *server);
+
+// The input of metrics_render() besides the counters. A NULL pointer omits its families.
+struct metrics_policy {
+	const struct policy *policy;
+	const struct decision *decision; // NULL: none yet
+};
+struct metrics_watch {
+	const char *resource; // as k8s_path_class names it; "targets": the sum over all kinds of targets
+	bool is_synced, is_streaming;
+	uint64_t lists, streams, events, gone;
+};
+struct metrics_view {
+	const struct metrics_policy *policies;
+	size_t n_policies;
+	size_t n_bad_files, n_invalid, n_waiting; // as in struct controller_view
+	const struct query_hub *queries;
+	bool dry_run;
+	const struct metrics_watch *watches; // one per resource
+	size_t n_watches;
+	const struct status_writer_stats *status;
+	const struct event_recorder_stats *events;
+	const struct shards_view *shards; // NULL: no leader election
+};
+// Appends every family of controller/metrics/metrics_table.h whose part of the view is not NULL.
+void metrics_render(const struct metrics *m, const struct metrics_view *view, struct buf *out);
+
+#endif

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/serve/endpoint_reply.h"
+
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/http/http_server.h"
+
+bool endpoint_is_read(struct http_exchange *x)
+{
+	const char *m = http_exchange_method(x);
+	if (strcmp(m, "GET") == 0 || strcmp(m, "HEAD") == 0)
+		return true;
+	http_exchange_set_header(x, "Allow", "GET, HEAD");
+	http_exchange_reply_text(x, 405, "method not allowed\n");
+	return false;
+}
+
+void endpoint_reply(struct http_exchange *x, int status, const char *type, struct buf *body)
+{
+	if (body->failed)
+		http_exchange_reply_text(x, 500, "the reply is larger than its ceiling\n");
+	else
+		http_exchange_reply(x, status, type, buf_str(body), body->len);
+	buf_done(body);
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/serve/endpoints.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/exposition.h"
+#include "base/http/http_server.h"
+#include "base/json/json_write.h"
+#include "controller/controller.h"
+#include "controller/metrics/metrics.h"
+#include "controller/query_hub.h"
+#include "controller/reconcile.h"
+#include "controller/serve/endpoint_reply.h"
+#include "controller/serve/overview_endpoints.h"
+#include "controller/shard/shards.h"
+#include "controller/source/policy_store.h"
+#include "controller/source/policy_watch.h"
+#include "controller/status/decision_history.h"
+#include "controller/status/status_writer.h"
+#include "k8s/cache/informer.h"
+#include "k8s/cache/target_store.h"
+#include "k8s/events/event_recorder.h"
+#include "policies/explain/explain.h"
+#include "policies/schema/policy_schema.h"
+#include "promql/promql_source.h"
+
+// An answer proves that the event loop is running.
+static void get_livez(void *arg, struct http_exchange *x)
+{
+	(void)arg;
+	if (endpoint_is_read(x))
+		http_exchange_reply_text(x, 200, "ok\n");
+}
+
+static void write_sources(struct buf *b, const struct promql_sources *sources)
+{
+	for (size_t i = 0; i < promql_sources_count(sources); i++) {
+		const struct promql_source *s = promql_sources_at(sources, i);
+		enum promql_health_state state = promql_source_health(s)->state;
+		const char *error = promql_source_error(s);
+		buf_printf(b, "[%c]source %s is %s%s%s (informative)\n", state == PROMQL_DOWN ? '-' : '+',
+		           promql_source_name(s), promql_health_name(state), error[0] ? ": " : "", error);
+	}
+}
+
+static void write_shards(struct buf *b, const struct shards *shards)
+{
+	if (!shards)
+		return;
+	struct shards_view s;
+	shards_get_view(shards, &s);
+	buf_printf(b, "[%c]leases %d of %d are held by %s%s%s (informative)\n", s.error[0] ? '-' : '+', s.n_owned,
+	           s.n_shards, s.identity, s.error[0] ? ": " : "", s.error);
+}
+
+static void write_targets(struct buf *b, const struct target_store *targets)
+{
+	struct target_store_stats s = {0};
+	if (targets)
+		target_store_get_stats(targets, &s);
+	if (s.broken_why)
+		buf_printf(b, "[-]targets %zu of %zu watches do not work, so each tick reads: %s (informative)\n",
+		           s.broken, s.watches, s.broken_why);
+	else if (targets)
+		buf_printf(b, "[+]targets %zu known from %zu watches (informative)\n", s.targets, s.watches);
+}
+
+// Ready: the policies are known, and each had a tick. A controller without policies is ready. A source that is down
+// does not make the controller unready, because holding the scale is its job then.
+static void get_readyz(void *arg, struct http_exchange *x)
+{
+	if (!endpoint_is_read(x))
+		return;
+	struct controller_view v;
+	controller_get_view(arg, &v);
+	size_t ticked;
+	bool ready = controller_is_ready(arg, &ticked);
+	bool listed = !v.from_cluster || v.is_synced;
+	struct buf b;
+	buf_init(&b, ENDPOINT_BYTES_MAX);
+	if (http_exchange_query(x, "verbose")) {
+		buf_printf(&b, "[+]policies %zu in force, %zu invalid, %zu wait (informative)\n", v.n_policies,
+		           v.n_invalid, v.n_waiting);
+		write_shards(&b, v.shards);
+		buf_printf(&b, "[%c]ticks %zu of %zu policies had one\n", ready ? '+' : '-', ticked, v.n_policies);
+		if (v.from_cluster)
+			buf_printf(&b, "[%c]watch %s\n", listed && !v.watch_error[0] ? '+' : '-',
+			           v.watch_error[0] ? v.watch_error
+			           : listed         ? "of the policies is open"
+			                            : "of the policies has not begun");
+		write_targets(&b, v.targets);
+		write_sources(&b, query_hub_sources(v.queries));
+		buf_printf(&b, "[%c]reload %s (informative)\n", v.reload_failed ? '-' : '+',
+		           v.reload_failed ? "failed; the last good policies stay in force" : "ok");
+		buf_puts(&b, v.reload_report);
+	}
+	buf_puts(&b, ready ? "ok\n" : "not ready\n");
+	endpoint_reply(x, ready ? 200 : 503, "text/plain; charset=utf-8", &b);
+}
+
+// Sums the watches of all targets.
+static struct metrics_watch targets_watch(const struct target_store *targets)
+{
+	struct target_store_stats s;
+	target_store_get_stats(targets, &s);
+	return (struct metrics_watch){.resource = "targets",
+	                              .is_synced = s.unsynced == 0,
+	                              .is_streaming = s.broken == 0,
+	                              .lists = s.lists,
+	                              .streams = s.streams,
+	                              .events = s.events,
+	                              .gone = s.gone};
+}
+
+static struct metrics_watch policies_watch(const struct policy_watch *policies)
+{
+	struct informer_stats s;
+	policy_watch_get_stats(policies, &s);
+	return (struct metrics_watch){.resource = POLICY_WATCH_PLURAL,
+	                              .is_synced = s.unsynced == 0,
+	                              .is_streaming = s.streaming > 0,
+	                              .lists = s.lists,
+	                              .streams = s.streams,
+	                              .events = s.events,
+	                              .gone = s.gone};
+}
+
+static void get_metrics(void *arg, struct http_exchange *x)
+{
+	if (!endpoint_is_read(x))
+		return;
+	struct controller_view v;
+	controller_get_view(arg, &v);
+	struct metrics_policy *policies = calloc(v.n_policies ? v.n_policies : 1, sizeof *policies);
+	if (!policies) {
+		http_exchange_reply_text(x, 500, "out of memory\n");
+		return;
+	}
+	for (size_t i = 0; i < v.n_policies; i++) {
+		const char *const *details;
+		const struct reconciler *r = managed_policy_reconciler(v.policies[i]);
+		policies[i] = (struct metrics_policy){reconciler_policy(r), reconciler_decision(r, &details)};
+	}
+	struct metrics_view mv = {.policies = policies,
+	                          .n_policies = v.n_policies,
+	                          .n_bad_files = v.n_bad_files,
+	                          .n_invalid = v.n_invalid,
+	                          .n_waiting = v.n_waiting,
+	                          .queries = v.queries,
+	                          .dry_run = v.dry_run};
+	struct metrics_watch watches[2];
+	mv.watches = watches;
+	if (v.watch)
+		watches[mv.n_watches++] = policies_watch(v.watch);
+	if (v.targets)
+		watches[mv.n_watches++] = targets_watch(v.targets);
+	struct status_writer_stats status;
+	struct event_recorder_stats events;
+	if (v.status_writer) {
+		status_writer_get_stats(v.status_writer, &status);
+		mv.status = &status;
+	}
+	if (v.event_recorder) {
+		event_recorder_get_stats(v.event_recorder, &events);
+		mv.events = &events;
+	}
+	struct shards_view shards;
+	if (v.shards) {
+		shards_get_view(v.shards, &shards);
+		mv.shards = &shards;
+	}
+	struct buf b;
+	buf_init(&b, ENDPOINT_BYTES_MAX);
+	metrics_render(v.metrics, &mv, &b);
+	free(policies);
+	endpoint_reply(x, 200, EXPOSITION_CONTENT_TYPE, &b);
+}
+
+static bool is_asked_for(const char *only, const char *namespace_name, const char *name)
+{
+	char key[512];
+	snprintf(key, sizeof key, "%s/%s", namespace_name, name);
+	return !only || strcmp(only, key) == 0;
+}
+
+static void write_error(struct json_writer *w, const char *namespace_name, const char *name, const char *error)
+{
+	json_write_object_begin(w);
+	json_write_key(w, "namespace");
+	json_write_str(w, namespace_name);
+	json_write_key(w, "name");
+	json_write_str(w, name);
+	json_write_key(w, "error");
+	json_write_str(w, error);
+	json_write_object_end(w);
+}
+
+static void write_decisions(struct json_writer *w, const struct controller_view *v, const char *only)
+{
+	for (size_t i = 0; i < v->n_policies; i++) {
+		const struct reconciler *r = managed_policy_reconciler(v->policies[i]);
+		struct decided d = {.policy = reconciler_policy(r)};
+		d.decision = reconciler_decision(r, &d.details);
+		if (d.decision && is_asked_for(only, d.policy->namespace_name, d.policy->name))
+			explain_decision_json(w, &d);
+	}
+}
+
+static void write_errors(struct json_writer *w, struct controller *controller, const struct controller_view *v,
+                         const char *only)
+{
+	for (size_t i = 0; i < v->n_policies; i++) {
+		const struct policy *p = reconciler_policy(managed_policy_reconciler(v->policies[i]));
+		const char *error = managed_policy_error(v->policies[i]);
+		if (error[0] && is_asked_for(only, p->namespace_name, p->name))
+			write_error(w, p->namespace_name, p->name, error);
+	}
+	char why[POLICY_ERROR_BYTES_MAX];
+	for (const struct policy_entry *e = NULL; (e = controller_next_idle(controller, e, why, sizeof why));)
+		if (is_asked_for(only, e->namespace_name, e->name))
+			write_error(w, e->namespace_name, e->name, why);
+}
+
+// phases: what the tick of each policy in force does now. A tick that hangs shows the step that it waits for.
+static void write_phases(struct json_writer *w, const struct controller_view *v, const char *only)
+{
+	for (size_t i = 0; i < v->n_policies; i++) {
+		const struct reconciler *r = managed_policy_reconciler(v->policies[i]);
+		const struct policy *p = reconciler_policy(r);
+		if (!is_asked_for(only, p->namespace_name, p->name))
+			continue;
+		json_write_object_begin(w);
+		json_write_member_str(w, "namespace", p->namespace_name);
+		json_write_member_str(w, "name", p->name);
+		json_write_member_str(w, "phase", tick_phase_names[reconciler_phase(r)]);
+		json_write_object_end(w);
+	}
+}
+
+// items: the last decision of each policy. errors: policies whose last tick made no decision, and those not in force.
+// phases: above. history: decisions that differ from the one before, oldest first.
+static void get_decisions(void *arg, struct http_exchange *x)
+{
+	if (!endpoint_is_read(x))
+		return;
+	struct controller_view v;
+	const char *only = http_exchange_query(x, "policy");
+	if (http_exchange_query_is_broken(x)) { // an unreadable policy name must not select all policies
+		http_exchange_reply_text(x, 400, "the query of the request cannot be read\n");
+		return;
+	}
+	controller_get_view(arg, &v);
+	struct buf b;
+	buf_init(&b, ENDPOINT_BYTES_MAX);
+	struct json_writer w;
+	json_write_init(&w, &b, 0);
+	json_write_object_begin(&w);
+	json_write_key(&w, "apiVersion");
+	json_write_str(&w, POLICY_API_VERSION);
+	json_write_key(&w, "kind");
+	json_write_str(&w, "DecisionList");
+	json_write_key(&w, "items");
+	json_write_array_begin(&w);
+	write_decisions(&w, &v, only);
+	json_write_array_end(&w);
+	json_write_key(&w, "errors");
+	json_write_array_begin(&w);
+	write_errors(&w, arg, &v, only);
+	json_write_array_end(&w);
+	json_write_key(&w, "phases");
+	json_write_array_begin(&w);
+	write_phases(&w, &v, only);
+	json_write_array_end(&w);
+	json_write_key(&w, "history");
+	json_write_array_begin(&w);
+	decision_history_write(v.history, &w, only);
+	json_write_array_end(&w);
+	json_write_object_end(&w);
+	buf_putc(&b, '\n');
+	endpoint_reply(x, 200, "application/json", &b);
+}
+
+static void get_version(void *arg, struct http_exchange *x)
+{
+	(void)arg;
+	if (endpoint_is_read(x)) {
+		static const char body[] = "{\"version\":\"" GPUSCALE_VERSION "\"}\n";
+		http_exchange_reply(x, 200, "application/json", body, sizeof body - 1);
+	}
+}
+
+int endpoints_add(struct http_server *server, struct controller *controller, struct err *e)
+{
+	static const struct {
+		const char *path;
+		http_handler_fn *fn;
+	} routes[] = {
+	        {"/livez", get_livez},
+	        {"/healthz", get_livez},
+	        {"/readyz", get_readyz},
+	        {"/metrics", get_metrics},
+	        {"/debug/decisions", get_decisions},
+	        {"/version", get_version},
+	};
+	for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++)
+		if (http_server_route(server, routes[i].path, routes[i].fn, controller, e) < 0)
+			return -1;
+	return overview_endpoints_add(server, controller, e);
+}

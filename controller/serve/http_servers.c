@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/serve/http_servers.h"
+
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "base/http/http_server.h"
+#include "base/http/http_site.h"
+#include "base/process/log.h"
+#include "controller/connections.h"
+#include "controller/controller.h"
+#include "controller/external/external_metrics_server.h"
+#include "controller/metrics/metrics.h"
+#include "controller/options/endpoint_token.h"
+#include "controller/options/serve_options.h"
+#include "controller/options/tls_follower.h"
+#include "controller/reconcile.h"
+#include "controller/serve/endpoints.h"
+
+struct http_servers {
+	struct http_servers_options options;
+	struct endpoint_token *token;             // NULL: none is demanded
+	struct http_site *site;                   // host names of the endpoints
+	struct http_server *server;               // of the endpoints; NULL: none
+	struct tls_follower *follower;            // NULL: plain HTTP
+	struct external_metrics_server *external; // NULL: not served
+	struct controller_view view;              // of the iteration over policies in progress
+	bool has_synced;                          // see has_synced()
+};
+
+static int serve_endpoints(struct http_servers *s, struct err *e)
+{
+	const struct serve_options *flags = s->options.flags;
+	struct event_base *loop = s->options.connections->loop;
+	s->site = http_site_new(flags->allowed_hosts, e);
+	if (!s->site)
+		return err_wrap(e, "--allowed-hosts");
+	http_site_add_own_name(s->site);
+	struct http_server_options o = {
+	        .loop = loop,
+	        .listen = s->options.listen,
+	        .max_body_bytes = ENDPOINT_BODY_BYTES_MAX,
+	        .site = s->site,
+	        .tls_cert_file = flags->tls_cert_file,
+	        .tls_key_file = flags->tls_key_file,
+	        .tls_client_ca_file = flags->tls_client_ca_file,
+	        .tls_min_minor = flags->tls_min_minor,
+	};
+	s->server = http_server_new(&o, e);
+	if (!s->server || endpoints_add(s->server, s->options.controller, e) < 0)
+		return -1;
+	if (s->options.metrics)
+		metrics_add_server(s->options.metrics, "endpoints", s->server);
+	if (flags->token_file) {
+		s->token = endpoint_token_new(flags->token_file, s->options.log, e);
+		if (!s->token)
+			return -1;
+		http_server_set_admission(s->server, endpoint_token_admit, s->token);
+	}
+	if (flags->tls_cert_file) {
+		s->follower = tls_follower_new(loop, s->server, &o, "endpoints", s->options.log, e);
+		if (!s->follower)
+			return -1;
+	}
+	LOG(s->options.log, LOG_INFO, "Serving", LOG_S("listen", s->options.listen),
+	    LOG_I("port", http_server_port(s->server)), LOG_B("tls", flags->tls_cert_file != NULL),
+	    LOG_B("token", flags->token_file != NULL));
+	return 0;
+}
+
+// An external_source_fn.
+static bool next_policy(void *arg, size_t i, struct external_source *ret_source)
+{
+	struct http_servers *s = arg;
+	if (i == 0)
+		controller_get_view(s->options.controller, &s->view);
+	if (i >= s->view.n_policies)
+		return false;
+	const struct managed_policy *m = s->view.policies[i];
+	const struct reconciler *r = managed_policy_reconciler(m);
+	const char *const *details;
+	*ret_source = (struct external_source){
+	        .policy = reconciler_policy(r),
+	        .decision = reconciler_decision(r, &details),
+	        .error = managed_policy_error(m),
+	};
+	return true;
+}
+
+// Returns whether every policy that existed at the start had a tick. Policies that come later do not make it false
+// again, so that the values of the others stay available.
+static bool has_synced(void *arg)
+{
+	struct http_servers *s = arg;
+	const char *const *details;
+	if (s->has_synced)
+		return true;
+	controller_get_view(s->options.controller, &s->view);
+	if (s->view.from_cluster && !s->view.is_synced)
+		return false;
+	for (size_t i = 0; i < s->view.n_policies; i++) {
+		const struct managed_policy *m = s->view.policies[i];
+		if (!reconciler_decision(managed_policy_reconciler(m), &details) && !managed_policy_error(m)[0])
+			return false;
+	}
+	s->has_synced = true;
+	return true;
+}
+
+static int serve_external(struct http_servers *s, struct err *e)
+{
+	const struct serve_options *flags = s->options.flags;
+	struct connections *connections = s->options.connections;
+	const struct external_metrics_server_options o = {
+	        .loop = connections->loop,
+	        .client = connections->k8s,
+	        .clock = &connections->clock,
+	        .log = s->options.log,
+	        .metrics = s->options.metrics,
+	        .listen = flags->external_metrics,
+	        .cert_file =
+	                flags->external_metrics_cert_file ? flags->external_metrics_cert_file : flags->tls_cert_file,
+	        .key_file = flags->external_metrics_cert_file ? flags->external_metrics_key_file : flags->tls_key_file,
+	        .tls_min_minor = flags->tls_min_minor,
+	        .next = next_policy,
+	        .has_synced = has_synced,
+	        .arg = s,
+	};
+	if (!connections->k8s)
+		return err_set(e, ERR_USAGE, "--external-metrics needs a cluster to ask who may read them");
+	s->external = external_metrics_server_new(&o, e);
+	return s->external ? 0 : -1;
+}
+
+struct http_servers *http_servers_new(const struct http_servers_options *options, struct err *e)
+{
+	static const struct serve_options plain = {.tls_min_minor = 2};
+	struct http_servers *s = calloc(1, sizeof *s);
+	if (!s) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	s->options = *options;
+	if (!s->options.flags)
+		s->options.flags = &plain;
+	if ((options->listen && options->listen[0] && serve_endpoints(s, e) < 0) ||
+	    (s->options.flags->external_metrics && serve_external(s, e) < 0)) {
+		http_servers_disconnect(s);
+		http_servers_free(s);
+		return NULL;
+	}
+	return s;
+}
+
+void http_servers_disconnect(struct http_servers *s)
+{
+	if (s)
+		external_metrics_server_stop(s->external);
+}
+
+void http_servers_free(struct http_servers *s)
+{
+	if (!s)
+		return;
+	external_metrics_server_free(s->external);
+	tls_follower_free(s->follower);
+	http_server_free(s->server);
+	http_site_free(s->site);
+	endpoint_token_free(s->token);
+	free(s);
+}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0
+// Renders /metrics: the counters and the state of the controller as samples of the families in
+// controller/metrics/metrics_table.h.
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/http/http_server.h"
+#include "base/num.h"
+#include "base/process/process_stat.h"
+#include "controller/metrics/metrics_private.h"
+#include "controller/metrics/metrics_table.h"
+#include "controller/query_hub.h"
+#include "controller/shard/shards.h"
+#include "controller/status/status_writer.h"
+#include "k8s/events/event_recorder.h"
+#include "policies/engine/policy.h"
+#include "promql/fair_queue.h"
+#include "promql/promql_source.h"
+
+#define LABELS(...) ((const char *const[]){__VA_ARGS__})
+
+static void put_count(struct buf *out, enum metric_family_id id, const char *label, uint64_t n)
+{
+	metric_family_i64(out, id, LABELS(label), (int64_t)n);
+}
+
+static void render_counters(const struct metrics *m, struct buf *out)
+{
+	metric_family_begin(out, FAMILY_RECONCILES);
+	for (int i = 0; i < METRICS_RESULT__COUNT; i++)
+		put_count(out, FAMILY_RECONCILES, metrics_result_names[i], m->results[i]);
+	metric_family_begin(out, FAMILY_RECONCILE_DURATION);
+	metric_family_histogram(out, FAMILY_RECONCILE_DURATION, NULL, &m->duration_seconds);
+	metric_family_single(out, FAMILY_TICKS_SKIPPED, (double)m->skipped);
+	metric_family_begin(out, FAMILY_DECISIONS);
+	for (int a = 0; a < ACTION__COUNT; a++)
+		for (int r = 0; r < REASON__COUNT; r++)
+			if (m->decisions[a][r])
+				metric_family_i64(
+				        out, FAMILY_DECISIONS,
+				        LABELS(action_name((enum action)a), reason_info((enum reason)r)->name),
+				        (int64_t)m->decisions[a][r]);
+	metric_family_begin(out, FAMILY_SCALES);
+	put_count(out, FAMILY_SCALES, "up", m->scaled_up);
+	put_count(out, FAMILY_SCALES, "down", m->scaled_down);
+	metric_family_single(out, FAMILY_CONFLICTS, (double)m->conflicts);
+	metric_family_begin(out, FAMILY_API_REQUESTS);
+	for (size_t i = 0; i < m->n_api; i++) {
+		char code[16];
+		snprintf(code, sizeof code, "%d", m->api[i].code);
+		metric_family_i64(out, FAMILY_API_REQUESTS, LABELS(m->api[i].verb, m->api[i].resource, code),
+		                  (int64_t)m->api[i].n);
+	}
+}
+
+static void render_policies(const struct metrics *m, const struct metrics_view *v, struct buf *out)
+{
+	metric_family_single(out, FAMILY_POLICIES, (double)v->n_policies);
+	metric_family_single(out, FAMILY_POLICIES_INVALID, (double)v->n_invalid);
+	metric_family_single(out, FAMILY_POLICIES_WAITING, (double)v->n_waiting);
+	metric_family_single(out, FAMILY_POLICY_FILES_INVALID, (double)v->n_bad_files);
+	metric_family_begin(out, FAMILY_POLICY_RELOADS);
+	put_count(out, FAMILY_POLICY_RELOADS, "ok", m->reloads_ok);
+	put_count(out, FAMILY_POLICY_RELOADS, "error", m->reloads_failed);
+	metric_family_single(out, FAMILY_POLICY_RELOAD_TIMESTAMP, (double)m->reloaded_ms / 1000);
+}
+
+// ---- per source ----
+
+static void render_source(enum metric_family_id id, const struct promql_source *s, const struct query_hub_stats *hub,
+                          struct buf *out)
+{
+	static const char *const classes[] = {[FAIR_FAST] = "fast", [FAIR_SLOW] = "slow"};
+	_Static_assert(sizeof classes / sizeof classes[0] == FAIR_CLASS__COUNT, "one name per class");
+	const struct fair_queue *queue = promql_source_queue(s);
+	const char *name = promql_source_name(s);
+	const struct promql_source_stats *stats = promql_source_stats(s);
+	enum promql_health_state state = promql_source_health(s)->state;
+	const char *version;
+	enum promql_kind kind;
+	switch (id) {
+	case FAMILY_SOURCE_INFO:
+		kind = promql_source_kind(s, &version);
+		if (kind != PROMQL_KIND_AUTO)
+			metric_family_i64(out, id, LABELS(name, promql_kind_names[kind], version), 1);
+		break;
+	case FAMILY_SOURCE_UP:
+		put_count(out, id, name, state != PROMQL_DOWN);
+		break;
+	case FAMILY_SOURCE_STATE:
+		for (int i = 0; i < PROMQL_HEALTH__COUNT; i++)
+			metric_family_i64(out, id, LABELS(name, promql_health_name((enum promql_health_state)i)),
+			                  (int)state == i);
+		break;
+	case FAMILY_SOURCE_QUERIES:
+		put_count(out, id, name, stats->queries);
+		break;
+	case FAMILY_SOURCE_FAILURES:
+		for (int k = 0; k < ERR__COUNT; k++)
+			if (stats->failed[k])
+				metric_family_i64(out, id, LABELS(name, err_kind_info((enum err_kind)k)->name),
+				                  (int64_t)stats->failed[k]);
+		break;
+	case FAMILY_SOURCE_PARTIAL:
+		put_count(out, id, name, stats->partial);
+		break;
+	case FAMILY_SOURCE_REFUSED:
+		put_count(out, id, name, stats->refused);
+		break;
+	case FAMILY_SOURCE_UNSENT:
+		put_count(out, id, name, stats->unsent);
+		break;
+	case FAMILY_SOURCE_POSTPONED:
+		put_count(out, id, name, hub->postponed);
+		break;
+	case FAMILY_SOURCE_APART:
+		put_count(out, id, name, hub->apart);
+		break;
+	case FAMILY_SOURCE_ISOLATED:
+		put_count(out, id, name, hub->isolated);
+		break;
+	case FAMILY_SOURCE_SLOTS:
+		put_count(out, id, name, (uint64_t)fair_queue_slots(queue));
+		break;
+	case FAMILY_SOURCE_SLOTS_USED:
+		for (int i = 0; i < FAIR_CLASS__COUNT; i++)
+			metric_family_i64(out, id, LABELS(name, classes[i]),
+			                  fair_queue_used(queue, (enum fair_class)i));
+		break;
+	case FAMILY_SOURCE_QUEUED:
+		put_count(out, id, name, fair_queue_waiting(queue));
+		break;
+	case FAMILY_SOURCE_QUEUE_SECONDS:
+		metric_family_histogram(out, id, LABELS(name), &stats->queue_seconds);
+		break;
+	case FAMILY_SOURCE_SECONDS:
+		metric_family_histogram(out, id, LABELS(name), &stats->seconds);
+		break;
+	case FAMILY_SOURCE_SKEW:
+		metric_family_f64(out, id, LABELS(name), (double)promql_source_skew_ms(s) / 1000);
+		break;
+	default: // FAMILY_SOURCE_ANSWER_TIMESTAMP
+		if (stats->last_answer_wall_ms)
+			metric_family_f64(out, id, LABELS(name), (double)stats->last_answer_wall_ms / 1000);
+	}
+}
+
+static void render_sources(const struct query_hub *queries, struct buf *out)
+{
+	const struct promql_sources *sources = query_hub_sources(queries);
+	struct query_hub_stats stats[PROMQL_SOURCES_MAX]; // counted once, not for each family
+	for (size_t i = 0; i < promql_sources_count(sources); i++)
+		stats[i] = query_hub_source_stats(queries, i);
+	for (int id = FAMILY_SOURCE_INFO; id <= FAMILY_SOURCE_SKEW; id++) {
+		metric_family_begin(out, (enum metric_family_id)id);
+		for (size_t i = 0; i < promql_sources_count(sources); i++)
+			render_source((enum metric_family_id)id, promql_sources_at(sources, i), &stats[i], out);
+	}
+	metric_family_single(out, FAMILY_QUERIES_SHARED, (double)query_hub_shared(queries));
+	metric_family_single(out, FAMILY_QUERIES_FUSED, (double)query_hub_fused(queries));
+}
+
+// ---- per policy: there may be 20000, so their labels are made once, not for each family ----
+
+struct label_texts {
+	struct buf text;
+	size_t *end; // where the labels of each policy end
+};
+
+static bool policy_value(enum metric_family_id id, const struct metrics_policy *p, int64_t *ret)
+{
+	const struct decision *d = p->decision;
+	switch (id) {
+	case FAMILY_CURRENT_REPLICAS:
+		*ret = d->current;
+		return true;
+	case FAMILY_READY_REPLICAS:
+		*ret = d->ready;
+		return d->ready >= 0;
+	case FAMILY_PENDING_REPLICAS:
+		*ret = d->pending;
+		return true;
+	case FAMILY_DESIRED_REPLICAS:
+		*ret = d->desired;
+		return true;
+	case FAMILY_MIN_REPLICAS:
+		*ret = p->policy->min_replicas;
+		return true;
+	case FAMILY_MAX_REPLICAS:
+		*ret = p->policy->max_replicas;
+		return true;
+	default: // FAMILY_HELD
+		*ret = d->action == ACTION_HOLD;
+		return true;
+	}
+}
+
+static void begin_sample(struct buf *out, enum metric_family_id id, const struct label_texts *labels, size_t policy)
+{
+	size_t from = policy ? labels->end[policy - 1] : 0;
+	buf_puts(out, metric_family_of(id)->name);
+	buf_putc(out, '{');
+	buf_put(out, labels->text.data + from, labels->end[policy] - from);
+}
+
+// NaN: not known, so there is no sample.
+static double signal_value(enum metric_family_id id, const struct decision_signal *s)
+{
+	if (id == FAMILY_SIGNAL_AGE)
+		return s->age_ms < 0 ? NAN : (double)s->age_ms / 1000;
+	if (s->state == SIGNAL_MISSING)
+		return NAN;
+	return id == FAMILY_SIGNAL_VALUE ? s->value : id == FAMILY_SIGNAL_TARGET ? s->target : s->proposal;
+}
+
+static void render_signals(enum metric_family_id id, const struct metrics_policy *p, const struct label_texts *labels,
+                           size_t index, struct buf *out)
+{
+	for (size_t i = 0; i < p->decision->n_signals; i++) {
+		double v = signal_value(id, &p->decision->signals[i]);
+		if (!isfinite(v))
+			continue;
+		char number[NUM_TEXT_BYTES];
+		size_t len = num_format_f64(number, v);
+		begin_sample(out, id, labels, index);
+		buf_puts(out, ",signal=\"");
+		exposition_label_value(out, p->policy->signals[i].name);
+		buf_puts(out, "\"} ");
+		buf_put(out, number, len);
+		buf_putc(out, '\n');
+	}
+}
+
+static void render_policy(enum metric_family_id id, const struct metrics_policy *p, const struct label_texts *labels,
+                          size_t index, struct buf *out)
+{
+	int64_t value;
+	if (!policy_value(id, p, &value))
+		return;
+	char text[32];
+	int len = snprintf(text, sizeof text, "} %" PRId64 "\n", value);
+	begin_sample(out, id, labels, index);
+	buf_put(out, text, (size_t)len);
+}
+
+static void render_per_policy(const struct metrics_view *v, struct buf *out)
+{
+	struct label_texts labels = {.end = calloc(v->n_policies ? v->n_policies : 1, sizeof *labels.end)};
+	buf_init(&labels.text, out->max);
+	for (size_t i = 0; labels.end && i < v->n_policies; i++) {
+		const struct policy *p = v->policies[i].policy;
+		metric_family_label_text(&labels.text, FAMILY_CURRENT_REPLICAS, LABELS(p->namespace_name, p->name), 2);
+		labels.end[i] = labels.text.len;
+	}
+	if (!labels.end || labels.text.failed)
+		out->failed = true; // a truncated page would look like removed policies
+	for (int id = FAMILY_CURRENT_REPLICAS; !out->failed && id <= FAMILY_SIGNAL_AGE; id++) {
+		bool is_signal = id >= FAMILY_SIGNAL_VALUE;
+		metric_family_begin(out, (enum metric_family_id)id);
+		for (size_t i = 0; i < v->n_policies; i++)
+			if (v->policies[i].decision)
+				(is_signal ? render_signals : render_policy)((enum metric_family_id)id, &v->policies[i],
+				                                             &labels, i, out);
+	}
+	buf_done(&labels.text);
+	free(labels.end);
+}
+
+// ---- the cluster ----
+
+static void render_watches(const struct metrics_view *v, struct buf *out)
+{
+	for (int id = FAMILY_WATCH_SYNCED; v->n_watches && id <= FAMILY_WATCH_GONE; id++) {
+		metric_family_begin(out, (enum metric_family_id)id);
+		for (size_t i = 0; i < v->n_watches; i++) {
+			const struct metrics_watch *s = &v->watches[i];
+			const uint64_t values[] = {s->is_synced, s->is_streaming, s->lists,
+			                           s->streams,   s->events,       s->gone};
+			put_count(out, (enum metric_family_id)id, v->watches[i].resource,
+			          values[id - FAMILY_WATCH_SYNCED]);
+		}
+	}
+}
+
+static void render_writes(const struct metrics_view *v, struct buf *out)
+{
+	if (v->status) {
+		metric_family_begin(out, FAMILY_STATUS_WRITES);
+		put_count(out, FAMILY_STATUS_WRITES, "ok", v->status->sent);
+		put_count(out, FAMILY_STATUS_WRITES, "error", v->status->failed);
+		metric_family_single(out, FAMILY_STATUS_WAITING, (double)v->status->waiting);
+	}
+	if (v->events) {
+		metric_family_begin(out, FAMILY_EVENTS);
+		put_count(out, FAMILY_EVENTS, "ok", v->events->written);
+		put_count(out, FAMILY_EVENTS, "error", v->events->failed);
+		put_count(out, FAMILY_EVENTS, "dropped", v->events->dropped);
+	}
+}
+
+static void render_shards(const struct shards_view *s, struct buf *out)
+{
+	metric_family_single(out, FAMILY_LEADER, !s || s->n_owned > 0);
+	if (!s)
+		return;
+	metric_family_single(out, FAMILY_SHARDS, s->n_shards);
+	metric_family_single(out, FAMILY_SHARDS_HELD, s->n_owned);
+	metric_family_single(out, FAMILY_SHARD_MEMBERS, (double)s->n_members);
+	metric_family_begin(out, FAMILY_SHARD_CHANGES);
+	put_count(out, FAMILY_SHARD_CHANGES, "gained", s->gained);
+	put_count(out, FAMILY_SHARD_CHANGES, "lost", s->lost);
+}
+
+static void render_external(const struct metrics *m, struct buf *out)
+{
+	if (!m->serves_external)
+		return;
+	metric_family_begin(out, FAMILY_EXTERNAL_REQUESTS);
+	for (size_t i = 0; i < METRICS_EXTERNAL_CODES; i++) {
+		char code[8];
+		snprintf(code, sizeof code, "%d", metrics_external_codes[i]);
+		put_count(out, FAMILY_EXTERNAL_REQUESTS, code, m->external[i]);
+	}
+}
+
+static void render_servers(const struct metrics *m, struct buf *out)
+{
+	struct http_server_stats stats[METRICS_SERVERS_MAX];
+	if (m->n_servers == 0)
+		return;
+	metric_family_begin(out, FAMILY_HTTP_OPEN);
+	for (size_t i = 0; i < m->n_servers; i++) {
+		http_server_get_stats(m->servers[i].server, &stats[i]);
+		metric_family_i64(out, FAMILY_HTTP_OPEN, LABELS(m->servers[i].name), stats[i].open);
+	}
+	metric_family_begin(out, FAMILY_HTTP_CLOSED);
+	for (size_t i = 0; i < m->n_servers; i++)
+		for (int cause = 0; cause < HTTP_CLOSE__COUNT; cause++)
+			metric_family_i64(out, FAMILY_HTTP_CLOSED,
+			                  LABELS(m->servers[i].name, http_close_cause_names[cause]),
+			                  (int64_t)stats[i].closed[cause]);
+}
+
+void metrics_render(const struct metrics *m, const struct metrics_view *view, struct buf *out)
+{
+	metric_family_begin(out, FAMILY_BUILD_INFO);
+	put_count(out, FAMILY_BUILD_INFO, GPUSCALE_VERSION, 1);
+	metric_family_single(out, FAMILY_DRY_RUN, view->dry_run);
+	render_policies(m, view, out);
+	render_counters(m, out);
+	if (view->queries)
+		render_sources(view->queries, out);
+	render_per_policy(view, out);
+	render_watches(view, out);
+	render_writes(view, out);
+	render_shards(view->shards, out);
+	metric_family_single(out, FAMILY_CLOCK_STEPS, (double)m->clock_steps);
+	render_external(m, out);
+	render_servers(m, out);
+	process_stat_render(out);
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/serve/overview_endpoints.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "base/http/http_server.h"
+#include "base/json/json_write.h"
+#include "controller/controller.h"
+#include "controller/query_hub.h"
+#include "controller/reconcile.h"
+#include "controller/serve/endpoint_reply.h"
+#include "controller/serve/overview.h"
+#include "controller/serve/status_page.h"
+#include "controller/shard/shards.h"
+#include "controller/source/policy_store.h"
+#include "k8s/cache/target_store.h"
+#include "policies/load/policy_ref.h"
+#include "promql/promql_source.h"
+
+#define JSON_TYPE      "application/json"
+#define ETAG_BYTES     32
+#define CSP_BYTES_MAX  4096
+#define PROBLEMS_BYTES 8192
+#define QUERY_KEY_SHOW 128 // limit on an unknown name in the error
+
+// ---- what all replies share ----
+
+static void set_headers(struct http_exchange *x, const char *etag)
+{
+	// Only the browser may store it, and must revalidate it each time, by its tag.
+	http_exchange_set_header(x, "Cache-Control", "private, no-cache");
+	http_exchange_set_header(x, "X-Content-Type-Options", "nosniff");
+	http_exchange_set_header(x, "Referrer-Policy", "no-referrer");
+	if (etag)
+		http_exchange_set_header(x, "ETag", etag);
+}
+
+// tag includes its quotes. No tag contains a quote, so the search in a list of tags, weak or strong, finds whole tags
+// only.
+static bool has_it(struct http_exchange *x, const char *tag)
+{
+	const char *has = http_exchange_header(x, "If-None-Match");
+	return has && (strstr(has, tag) || strcmp(has, "*") == 0);
+}
+
+static void reply_error(struct http_exchange *x, int status, const char *text)
+{
+	struct buf b;
+	struct json_writer w;
+	buf_init(&b, ENDPOINT_BYTES_MAX);
+	json_write_init(&w, &b, 0);
+	json_write_object_begin(&w);
+	json_write_member_str(&w, "error", text);
+	json_write_object_end(&w);
+	buf_putc(&b, '\n');
+	set_headers(x, NULL);
+	endpoint_reply(x, status, JSON_TYPE, &b);
+}
+
+// ---- problems that concern no single policy ----
+
+// Writes one problem per line; cuts what does not fit.
+static void find_problems(const struct controller_view *v, char out[PROBLEMS_BYTES])
+{
+	size_t used = (size_t)snprintf(out, PROBLEMS_BYTES, "%s", v->reload_report);
+	struct shards_view shards = {.error = ""};
+	if (v->shards)
+		shards_get_view(v->shards, &shards);
+	struct target_store_stats targets = {0};
+	if (v->targets)
+		target_store_get_stats(v->targets, &targets);
+	const struct {
+		const char *what, *error;
+	} rows[] = {
+	        {"policies cannot be watched", v->watch_error},
+	        {"leases", shards.error},
+	        {"targets cannot be watched, so each tick reads them", targets.broken_why ? targets.broken_why : ""}};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		if (rows[i].error[0] && used < PROBLEMS_BYTES)
+			used += (size_t)snprintf(out + used, PROBLEMS_BYTES - used, "%s: %s\n", rows[i].what,
+			                         rows[i].error);
+}
+
+// Replies 304 and returns true when the client has this revision. The tag is weak, because the decision of a tick in
+// progress can be visible before the revision changes.
+static bool is_known(struct http_exchange *x, const struct controller_view *v, const char *problems)
+{
+	char tag[ETAG_BYTES], etag[ETAG_BYTES + 2];
+	snprintf(tag, sizeof tag, "\"%016" PRIx64 "\"", v->revision ^ hash_text(HASH_START, problems));
+	snprintf(etag, sizeof etag, "W/%s", tag);
+	set_headers(x, etag);
+	if (!has_it(x, tag))
+		return false;
+	http_exchange_reply(x, 304, NULL, "", 0);
+	return true;
+}
+
+// ---- from the controller to plain values ----
+
+// A policy in force, or one that is not: exactly one pointer is set.
+struct item {
+	const struct managed_policy *managed;
+	const struct policy_entry *idle;
+};
+
+static const struct policy *policy_of(const struct item *i)
+{
+	return reconciler_policy(managed_policy_reconciler(i->managed));
+}
+
+static const char *namespace_of(const struct item *i)
+{
+	return i->idle ? i->idle->namespace_name : policy_of(i)->namespace_name;
+}
+
+static const char *name_of(const struct item *i)
+{
+	return i->idle ? i->idle->name : policy_of(i)->name;
+}
+
+static int compare_items(const void *a, const void *b)
+{
+	int c = strcmp(namespace_of(a), namespace_of(b));
+	return c ? c : strcmp(name_of(a), name_of(b));
+}
+
+struct items {
+	struct item *list; // in order of namespace, then name
+	size_t n;
+	size_t n_invalid, n_waiting;
+};
+
+static bool items_find(struct controller *c, const struct controller_view *v, struct items *ret_items)
+{
+	char why[POLICY_ERROR_BYTES_MAX];
+	struct decided decided;
+	struct status_facts facts;
+	size_t room = v->n_policies;
+	for (const struct policy_entry *e = NULL; (e = controller_next_idle(c, e, why, sizeof why));)
+		room++;
+	*ret_items = (struct items){.list = calloc(room ? room : 1, sizeof(struct item))};
+	if (!ret_items->list)
+		return false;
+	for (size_t i = 0; i < v->n_policies; i++) {
+		ret_items->list[ret_items->n++].managed = v->policies[i];
+		ret_items->n_invalid += managed_policy_facts(v->policies[i], &decided, &facts) && facts.fault;
+	}
+	for (const struct policy_entry *e = NULL; (e = controller_next_idle(c, e, why, sizeof why));) {
+		ret_items->list[ret_items->n++].idle = e;
+		ret_items->n_invalid += policy_entry_error(e)[0] != '\0';
+		ret_items->n_waiting += e->body != NULL;
+	}
+	qsort(ret_items->list, ret_items->n, sizeof(struct item), compare_items);
+	return true;
+}
+
+// One policy as the overview shows it, with the data that it refers to.
+struct shown {
+	struct overview_policy policy;
+	struct status_facts facts;
+	char why[POLICY_ERROR_BYTES_MAX];
+};
+
+static void show(const struct controller_view *v, const struct item *i, struct shown *ret_shown)
+{
+	struct overview_policy *p = &ret_shown->policy;
+	*p = (struct overview_policy){
+	        .namespace_name = namespace_of(i), .name = name_of(i), .dry_run = v->dry_run, .last_scale_ms = -1};
+	if (i->idle) {
+		enum status_phase phase = controller_why_idle(i->idle, ret_shown->why, sizeof ret_shown->why);
+		p->error = ret_shown->why;
+		p->policy = i->idle->body ? &i->idle->body->policy : NULL;
+		ret_shown->facts = (struct status_facts){.phase = phase,
+		                                         .text = ret_shown->why,
+		                                         .dry_run = v->dry_run || (p->policy && p->policy->dry_run),
+		                                         .paused = p->policy && p->policy->paused};
+		if (phase != STATUS_PHASE__COUNT)
+			p->facts = &ret_shown->facts;
+		return;
+	}
+	p->policy = policy_of(i);
+	p->error = managed_policy_error(i->managed);
+	p->trend = managed_policy_sparkline(i->managed);
+	p->last_scale_ms = reconciler_last_scale_ms(managed_policy_reconciler(i->managed));
+	if (managed_policy_facts(i->managed, &p->decided, &ret_shown->facts)) {
+		p->facts = &ret_shown->facts;
+		if (!p->error[0] && ret_shown->facts.fault)
+			p->error = ret_shown->facts.fault;
+	}
+}
+
+static size_t find_sources(const struct promql_sources *sources, struct overview_source out[PROMQL_SOURCES_MAX])
+{
+	size_t n = promql_sources_count(sources);
+	for (size_t i = 0; i < n; i++) {
+		const struct promql_source *s = promql_sources_at(sources, i);
+		const struct promql_source_stats *stats = promql_source_stats(s);
+		out[i] = (struct overview_source){
+		        .name = promql_source_name(s),
+		        .url = promql_source_url(s),
+		        .error = promql_source_error(s),
+		        .state = promql_source_health(s)->state,
+		        .last_answer_ms = stats->last_answer_wall_ms,
+		        .last_seconds = stats->last_seconds,
+		};
+	}
+	return n;
+}
+
+static void write_head(struct json_writer *w, const struct controller_view *v, const struct items *items,
+                       const char *problems)
+{
+	struct overview_source sources[PROMQL_SOURCES_MAX];
+	struct overview_head h = {.time_ms = v->changed_ms,
+	                          .start_ms = v->start_ms,
+	                          .dry_run = v->dry_run,
+	                          .sources = sources,
+	                          .n_sources = find_sources(query_hub_sources(v->queries), sources),
+	                          .n_policies = items->n,
+	                          .n_invalid = items->n_invalid,
+	                          .n_waiting = items->n_waiting,
+	                          .problems = problems};
+	if (v->shards) {
+		struct shards_view shards;
+		shards_get_view(v->shards, &shards);
+		h.identity = shards.identity;
+		h.shards_owned = shards.n_owned;
+		h.shards_total = shards.n_shards;
+	}
+	overview_begin(w, &h);
+}
+
+// ---- the endpoints ----
+
+static void get_overview(void *arg, struct http_exchange *x)
+{
+	struct controller_view v;
+	struct items items;
+	struct shown shown;
+	struct json_writer w;
+	struct buf b;
+	char problems[PROBLEMS_BYTES];
+	if (!endpoint_is_read(x))
+		return;
+	controller_get_view(arg, &v);
+	find_problems(&v, problems);
+	if (is_known(x, &v, problems))
+		return;
+	const char *history = http_exchange_query(x, "history");
+	if (!items_find(arg, &v, &items)) {
+		http_exchange_reply_text(x, 500, "out of memory\n");
+		return;
+	}
+	bool with_history = history && strcmp(history, "true") == 0 && items.n <= OVERVIEW_HISTORIES_MAX;
+	buf_init(&b, ENDPOINT_BYTES_MAX);
+	json_write_init(&w, &b, 0);
+	write_head(&w, &v, &items, problems);
+	for (size_t i = 0; i < items.n && !b.failed; i++) {
+		show(&v, &items.list[i], &shown);
+		overview_add(&w, &shown.policy, with_history);
+	}
+	overview_end(&w);
+	buf_putc(&b, '\n');
+	free(items.list);
+	endpoint_reply(x, 200, JSON_TYPE, &b);
+}
+
+static bool is_called(const struct item *i, const char *key)
+{
+	const char *namespace_name = namespace_of(i);
+	size_t n = strlen(namespace_name);
+	return strncmp(key, namespace_name, n) == 0 && key[n] == '/' && strcmp(key + n + 1, name_of(i)) == 0;
+}
+
+static bool find_item(struct controller *c, const struct controller_view *v, const char *key, struct item *ret_item)
+{
+	char why[POLICY_ERROR_BYTES_MAX];
+	for (size_t i = 0; i < v->n_policies; i++) {
+		*ret_item = (struct item){.managed = v->policies[i]};
+		if (is_called(ret_item, key))
+			return true;
+	}
+	for (const struct policy_entry *e = NULL; (e = controller_next_idle(c, e, why, sizeof why));) {
+		*ret_item = (struct item){.idle = e};
+		if (is_called(ret_item, key))
+			return true;
+	}
+	return false;
+}
+
+static void get_policy(void *arg, struct http_exchange *x)
+{
+	struct controller_view v;
+	struct item item;
+	struct shown shown;
+	struct json_writer w;
+	struct buf b;
+	if (!endpoint_is_read(x))
+		return;
+	const char *key = http_exchange_query(x, "policy");
+	if (http_exchange_query_is_broken(x)) {
+		reply_error(x, 400, "the query of the request cannot be read");
+		return;
+	}
+	if (!key) {
+		reply_error(x, 400, "policy=NAMESPACE/NAME is missing");
+		return;
+	}
+	controller_get_view(arg, &v);
+	if (!find_item(arg, &v, key, &item)) {
+		char text[QUERY_KEY_SHOW + 64];
+		snprintf(text, sizeof text, "there is no policy %.*s here", QUERY_KEY_SHOW, key);
+		reply_error(x, 404, text);
+		return;
+	}
+	if (is_known(x, &v, ""))
+		return;
+	buf_init(&b, ENDPOINT_BYTES_MAX);
+	json_write_init(&w, &b, 0);
+	show(&v, &item, &shown);
+	overview_write_detail(&w, &shown.policy, v.history);
+	buf_putc(&b, '\n');
+	endpoint_reply(x, 200, JSON_TYPE, &b);
+}
+
+static void get_page(void *arg, struct http_exchange *x)
+{
+	size_t len;
+	const char *html = status_page(&len);
+	char etag[STATUS_PAGE_ETAG_BYTES];
+	struct buf csp;
+	(void)arg;
+	if (strcmp(http_exchange_path(x), "/") != 0) { // a route that ends in "/" matches every path below it
+		http_exchange_reply_text(x, 404, "not found");
+		return;
+	}
+	if (!endpoint_is_read(x))
+		return;
+	status_page_etag(html, len, etag);
+	set_headers(x, etag);
+	if (has_it(x, etag)) {
+		http_exchange_reply(x, 304, NULL, "", 0);
+		return;
+	}
+	buf_init(&csp, CSP_BYTES_MAX);
+	status_page_csp(html, len, &csp);
+	if (csp.failed) {
+		http_exchange_reply_text(x, 500, "the page has more scripts than there is room for\n");
+	} else {
+		http_exchange_set_header(x, "Content-Security-Policy", buf_str(&csp));
+		http_exchange_reply(x, 200, "text/html; charset=utf-8", html, len);
+	}
+	buf_done(&csp);
+}
+
+int overview_endpoints_add(struct http_server *server, struct controller *controller, struct err *e)
+{
+	static const struct {
+		const char *path;
+		http_handler_fn *fn;
+	} routes[] = {{"/", get_page}, {"/api/v1/overview", get_overview}, {"/api/v1/policy", get_policy}};
+	for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++)
+		if (http_server_route(server, routes[i].path, routes[i].fn, controller, e) < 0)
+			return -1;
+	return 0;
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Policies from files and folders as a source of the store: read at the start, when they change, and on demand.
+// Unchanged files are not read again, and a file that is still being written is read when it no longer changes.
+#ifndef GPUSCALE_CONTROLLER_SOURCE_FILE_SOURCE_H
+#define GPUSCALE_CONTROLLER_SOURCE_FILE_SOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct clock;
+struct err;
+struct event_base;
+struct log;
+struct metrics;
+struct file_source;
+struct policy_store;
+
+#define FILE_SOURCE_WATCH_MS   2000 // interval of the checks of the files
+#define FILE_SOURCE_REST_MS    500  // a changed file is read when it has been the same for this long
+#define FILE_SOURCE_REPORT_MAX (1024 * 1024)
+
+struct file_source_options { // owns nothing
+	struct event_base *loop;
+	const struct clock *clock;
+	struct policy_store *store;
+	struct metrics *metrics;
+	struct log *log;
+	const char *const *paths;
+	size_t n_paths;
+};
+
+// Reads all files, and checks them every FILE_SOURCE_WATCH_MS; reads a changed file when it has been the same for
+// FILE_SOURCE_REST_MS. Returns NULL and *e when a path cannot be read at all.
+struct file_source *file_source_new(const struct file_source_options *options, struct err *e);
+// The policies stay in the store. NULL is fine.
+void file_source_free(struct file_source *f);
+// Reads every file again at once. why: for the log.
+void file_source_reload(struct file_source *f, const char *why);
+
+struct file_source_state {
+	size_t n_policies, n_bad_files, n_errors;
+	bool failed;        // the last reading had errors
+	const char *report; // one error per line; "": none
+};
+void file_source_get_state(const struct file_source *f, struct file_source_state *ret_state);
+
+#endif

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decodes a GPUAutoscaler of the API server: its policy and its metadata.
+#ifndef GPUSCALE_CONTROLLER_SOURCE_POLICY_OBJECT_H
+#define GPUSCALE_CONTROLLER_SOURCE_POLICY_OBJECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena;
+struct policy;
+struct schema_errors;
+
+#define POLICY_OBJECT_NAMESPACE_MAX 63
+#define POLICY_OBJECT_NAME_MAX      253
+
+// Strings live in the arena; "" when absent.
+struct policy_object {
+	const char *namespace_name, *name;
+	const char *uid, *resource_version;
+	int64_t generation;   // 0: absent
+	int64_t created_ms;   // epoch; 0: absent
+	int64_t deleted_ms;   // epoch; metadata.deletionTimestamp; 0: not being deleted
+	bool has_status;      // the object has a status
+	uint64_t fingerprint; // of the parts that define the policy (policy_ref.h), without status
+};
+
+// Decodes the JSON text of one object into *ret_object and *ret_policy (both overwritten). Ignores the fields that
+// Kubernetes adds to metadata, and the status. A field of spec that this version does not know, because the object was
+// admitted under another version of the CRD, is added to `unknown` as a warning and has no effect; anything else that
+// is invalid in a file is an error here too, and so is invalid JSON. Loads the time zones of schedules. Nothing points
+// into the text afterwards; temporary memory is freed before the call returns. Returns 0, or -1 with the errors added
+// to `errors`. Fills *ret_object as far as possible even then, also from invalid JSON: name and namespace are "" only
+// when the object has no valid ones, so that an invalid policy can still get a status and is not mistaken for a deleted
+// one.
+int policy_object_decode(const char *json, size_t len, struct arena *a, struct policy_object *ret_object,
+                         struct policy *ret_policy, struct schema_errors *errors, struct schema_errors *unknown);
+
+#endif

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/source/policy_store.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+#include <utlist.h>
+
+#include "base/err.h"
+#include "policies/load/policy_ref.h"
+
+#define KEY_BYTES 1024 // namespace, kind and name with slashes between; the limits of Kubernetes are 63 + 63 + 253
+
+struct policy_claim {
+	char *key; // "namespace/kind/name" of the target
+	struct policy_entry *claimants, *winner;
+	UT_hash_handle hh;
+};
+
+struct space { // a namespace that has entries
+	UT_hash_handle hh;
+	size_t n;
+	char name[];
+};
+
+struct row { // an entry in the table
+	struct policy_entry entry;
+	struct space *space;
+	char *key; // "namespace/name"
+	UT_hash_handle hh;
+};
+
+struct policy_store {
+	struct row *rows;
+	struct space *spaces;
+	struct policy_claim *claims;
+	struct policy_listener listener;
+	struct policy_counts counts;
+};
+
+static struct row *row_of(const struct policy_entry *entry)
+{
+	uintptr_t at = (uintptr_t)entry - offsetof(struct row, entry);
+	return (struct row *)at;
+}
+
+static void notify(struct policy_store *s, struct policy_entry *entry)
+{
+	s->listener.on_change(s->listener.arg, entry);
+}
+
+// ---- owner of a target ----
+
+static bool goes_before(const struct policy_entry *a, const struct policy_entry *b)
+{
+	if (a->source != b->source)
+		return a->source < b->source;
+	const struct policy_identity *x = a->versions[a->source].identity, *y = b->versions[b->source].identity;
+	if (x && y && x->created_ms != y->created_ms)
+		return x->created_ms < y->created_ms;
+	return strcmp(a->name, b->name) < 0;
+}
+
+static void choose_winner(struct policy_claim *claim)
+{
+	struct policy_entry *it;
+	claim->winner = claim->claimants;
+	DL_FOREACH2(claim->claimants, it, next_claimant)
+	if (goes_before(it, claim->winner))
+		claim->winner = it;
+}
+
+// Notifies all claimants except `but`, which the caller notifies.
+static void notify_claimants(struct policy_store *s, const struct policy_claim *claim, const struct policy_entry *but)
+{
+	struct policy_entry *it;
+	DL_FOREACH2(claim->claimants, it, next_claimant)
+	if (it != but)
+		notify(s, it);
+}
+
+static void leave_claim(struct policy_store *s, struct policy_entry *entry)
+{
+	struct policy_claim *claim = entry->claim;
+	if (!claim)
+		return;
+	DL_DELETE2(claim->claimants, entry, previous_claimant, next_claimant);
+	entry->claim = NULL;
+	if (!claim->claimants) {
+		HASH_DEL(s->claims, claim);
+		free(claim->key);
+		free(claim);
+		return;
+	}
+	if (claim->winner != entry)
+		return;
+	choose_winner(claim);
+	notify_claimants(s, claim, entry);
+}
+
+static int claim_key(char key[KEY_BYTES], const struct policy *p)
+{
+	return snprintf(key, KEY_BYTES, "%s/%s/%s", p->namespace_name, p->target_kind, p->target_name);
+}
+
+struct policy_entry *policy_store_holder(const struct policy_store *s, const struct policy *policy)
+{
+	char key[KEY_BYTES];
+	struct policy_claim *claim = NULL;
+	claim_key(key, policy);
+	HASH_FIND_STR(s->claims, key, claim);
+	return claim ? claim->winner : NULL;
+}
+
+static int enter_claim(struct policy_store *s, struct policy_entry *entry, struct err *e)
+{
+	char key[KEY_BYTES];
+	int n = claim_key(key, &entry->body->policy);
+	if (n < 0 || (size_t)n >= sizeof key)
+		return err_set(e, ERR_LIMIT, "the name of the target has %d bytes, more than %zu", n, sizeof key - 1);
+	struct policy_claim *claim = NULL;
+	HASH_FIND_STR(s->claims, key, claim);
+	if (!claim) {
+		claim = calloc(1, sizeof *claim);
+		if (!claim || !(claim->key = strdup(key))) {
+			free(claim);
+			return err_set(e, ERR_INTERNAL, "out of memory for a policy");
+		}
+		HASH_ADD_KEYPTR(hh, s->claims, claim->key, strlen(claim->key), claim);
+	}
+	DL_APPEND2(claim->claimants, entry, previous_claimant, next_claimant);
+	entry->claim = claim;
+	if (!claim->winner || goes_before(entry, claim->winner)) {
+		claim->winner = entry;
+		notify_claimants(s, claim, entry);
+	}
+	return 0;
+}
+
+// ---- versions ----
+
+static void drop_version(struct policy_store *s, struct policy_version *v)
+{
+	s->counts.invalid -= v->error != NULL;
+	policy_ref_release(v->body);
+	free(v->error);
+	free(v->identity);
+	*v = (struct policy_version){0};
+}
+
+static void free_row(struct row *row)
+{
+	free(row->entry.namespace_name);
+	free(row->entry.name);
+	free(row->key);
+	free(row);
+}
+
+static bool is_empty(const struct policy_entry *entry)
+{
+	for (int i = 0; i < POLICY_SOURCE__COUNT; i++)
+		if (entry->versions[i].is_there)
+			return false;
+	return true;
+}
+
+// Returns the source whose version is in force, or else of the first existing version.
+static enum policy_source source_of(const struct policy_entry *entry)
+{
+	for (int pass = 0; pass < 2; pass++)
+		for (int i = 0; i < POLICY_SOURCE__COUNT; i++)
+			if (entry->versions[i].is_there && (pass == 1 || entry->versions[i].body))
+				return (enum policy_source)i;
+	return POLICY_SOURCE__COUNT;
+}
+
+// Puts the right version in force after a change, and notifies the listener. The versions own the bodies.
+static int update_entry(struct policy_store *s, struct policy_entry *entry, bool is_news, struct err *e)
+{
+	enum policy_source source = source_of(entry);
+	assert(source < POLICY_SOURCE__COUNT);
+	struct policy_ref *body = entry->versions[source].body;
+	int rc = 0;
+	if (body != entry->body || source != entry->source) {
+		is_news = true;
+		leave_claim(s, entry);
+		s->counts.in_force -= entry->body != NULL;
+		entry->body = body;
+		entry->source = source;
+		s->counts.in_force += body != NULL;
+		if (body)
+			rc = enter_claim(s, entry, e);
+	}
+	if (is_news)
+		notify(s, entry);
+	return rc;
+}
+
+// Counts one more entry of the namespace. Returns NULL when memory is exhausted.
+static struct space *enter_space(struct policy_store *s, const char *namespace_name)
+{
+	struct space *space;
+	HASH_FIND_STR(s->spaces, namespace_name, space);
+	if (!space) {
+		size_t size = strlen(namespace_name) + 1;
+		space = calloc(1, sizeof *space + size);
+		if (!space)
+			return NULL;
+		memcpy(space->name, namespace_name, size);
+		HASH_ADD_STR(s->spaces, name, space);
+	}
+	space->n++;
+	return space;
+}
+
+static void leave_space(struct policy_store *s, struct space *space)
+{
+	if (--space->n > 0)
+		return;
+	HASH_DEL(s->spaces, space);
+	free(space);
+}
+
+static void remove_version(struct policy_store *s, struct policy_entry *entry, enum policy_source source, bool deleted)
+{
+	struct policy_version *v = &entry->versions[source];
+	if (!v->is_there)
+		return;
+	struct policy_version gone = *v;
+	*v = (struct policy_version){0};
+	if (!is_empty(entry)) {
+		struct err e;
+		(void)update_entry(s, entry, true, &e); // without memory the entry has no claim
+		*v = gone;
+		drop_version(s, v);
+		return;
+	}
+	*v = gone; // the listener may still read it
+	leave_claim(s, entry);
+	s->counts.in_force -= entry->body != NULL;
+	s->listener.on_remove(s->listener.arg, entry, deleted);
+	drop_version(s, v);
+	struct row *row = row_of(entry);
+	HASH_DEL(s->rows, row);
+	leave_space(s, row->space);
+	s->counts.entries--;
+	free_row(row);
+}
+
+static void key_of(char key[KEY_BYTES], const char *namespace_name, const char *name)
+{
+	snprintf(key, KEY_BYTES, "%s/%s", namespace_name, name);
+}
+
+struct policy_entry *policy_store_find(const struct policy_store *s, const char *namespace_name, const char *name)
+{
+	char key[KEY_BYTES];
+	struct row *row = NULL;
+	key_of(key, namespace_name, name);
+	HASH_FIND_STR(s->rows, key, row);
+	return row ? &row->entry : NULL;
+}
+
+// Returns the entry; creates it when there is none.
+static struct policy_entry *entry_for(struct policy_store *s, enum policy_source source, const char *namespace_name,
+                                      const char *name, struct err *e)
+{
+	struct policy_entry *found = policy_store_find(s, namespace_name, name);
+	if (found)
+		return found;
+	if (s->counts.entries == POLICY_STORE_MAX) {
+		err_set(e, ERR_LIMIT, "policy %s/%s is one more than the ceiling of %d policies", namespace_name, name,
+		        POLICY_STORE_MAX);
+		return NULL;
+	}
+	struct space *space;
+	HASH_FIND_STR(s->spaces, namespace_name, space);
+	if (source == POLICY_FROM_OBJECT && space && space->n >= POLICY_STORE_NAMESPACE_MAX) {
+		err_set(e, ERR_LIMIT, "policy %s/%s is one more than the ceiling of %d objects of namespace \"%s\"",
+		        namespace_name, name, POLICY_STORE_NAMESPACE_MAX, namespace_name);
+		return NULL;
+	}
+	char key[KEY_BYTES];
+	key_of(key, namespace_name, name);
+	struct row *row = calloc(1, sizeof *row);
+	if (row) {
+		row->entry.namespace_name = strdup(namespace_name);
+		row->entry.name = strdup(name);
+		row->key = strdup(key);
+		row->entry.source = POLICY_SOURCE__COUNT;
+	}
+	if (!row || !row->entry.namespace_name || !row->entry.name || !row->key ||
+	    !(row->space = enter_space(s, namespace_name))) {
+		if (row)
+			free_row(row);
+		err_set(e, ERR_INTERNAL, "out of memory for policy %s/%s", namespace_name, name);
+		return NULL;
+	}
+	HASH_ADD_KEYPTR(hh, s->rows, row->key, strlen(row->key), row);
+	s->counts.entries++;
+	return &row->entry;
+}
+
+static bool is_replaced(const struct policy_version *v, const struct policy_identity *identity)
+{
+	return v->is_there && v->identity && identity && strcmp(v->identity->uid, identity->uid) != 0;
+}
+
+// Stores the identity of a version; *ret_is_news: its generation changed. Returns -1 when memory is exhausted.
+static int set_identity(struct policy_version *v, const struct policy_identity *identity, bool *ret_is_news)
+{
+	*ret_is_news = !v->is_there || !v->identity != !identity ||
+	               (identity && identity->generation != v->identity->generation);
+	if (!identity) {
+		free(v->identity);
+		v->identity = NULL;
+		return 0;
+	}
+	if (!v->identity && !(v->identity = malloc(sizeof *v->identity)))
+		return -1;
+	*v->identity = *identity;
+	return 0;
+}
+
+int policy_store_put(struct policy_store *s, enum policy_source source, struct policy_ref *body,
+                     const struct policy_identity *identity, struct err *e)
+{
+	const char *namespace_name = body->policy.namespace_name, *name = body->policy.name;
+	struct policy_entry *entry = policy_store_find(s, namespace_name, name);
+	if (entry && is_replaced(&entry->versions[source], identity))
+		remove_version(s, entry, source, false);
+	entry = entry_for(s, source, namespace_name, name, e);
+	if (!entry) {
+		policy_ref_release(body);
+		return -1;
+	}
+	struct policy_version *v = &entry->versions[source];
+	struct policy_ref *before = v->body;
+	bool is_news;
+	if (set_identity(v, identity, &is_news) < 0)
+		abort(); // 200 bytes: the supervisor restarts the process
+	is_news = is_news || v->error;
+	s->counts.invalid -= v->error != NULL;
+	free(v->error);
+	v->error = NULL;
+	v->is_there = true;
+	v->body = body;
+	int rc = update_entry(s, entry, is_news, e);
+	policy_ref_release(before); // after update_entry(), because the listener may still read it
+	return rc;
+}
+
+int policy_store_put_bad(struct policy_store *s, enum policy_source source, const char *namespace_name,
+                         const char *name, const struct policy_identity *identity, const char *error, struct err *e)
+{
+	struct policy_entry *entry = policy_store_find(s, namespace_name, name);
+	if (entry && is_replaced(&entry->versions[source], identity))
+		remove_version(s, entry, source, false);
+	entry = entry_for(s, source, namespace_name, name, e);
+	if (!entry)
+		return -1;
+	struct policy_version *v = &entry->versions[source];
+	bool is_news;
+	char *text = strndup(error, POLICY_ERROR_BYTES_MAX);
+	if (!text || set_identity(v, identity, &is_news) < 0)
+		abort(); // a few hundred bytes: the supervisor restarts the process
+	is_news = is_news || !v->error || strcmp(v->error, text) != 0;
+	s->counts.invalid += v->error == NULL;
+	free(v->error);
+	v->error = text;
+	v->is_there = true;
+	return update_entry(s, entry, is_news, e);
+}
+
+void policy_store_remove(struct policy_store *s, enum policy_source source, const char *namespace_name,
+                         const char *name)
+{
+	struct policy_entry *entry = policy_store_find(s, namespace_name, name);
+	if (entry)
+		remove_version(s, entry, source, source == POLICY_FROM_OBJECT);
+}
+
+// ---- reading ----
+
+struct policy_entry *policy_store_next(const struct policy_store *s, const struct policy_entry *entry)
+{
+	struct row *next = entry ? row_of(entry)->hh.next : s->rows;
+	return next ? &next->entry : NULL;
+}
+
+struct policy_entry *policy_entry_winner(const struct policy_entry *entry)
+{
+	return entry->claim ? entry->claim->winner : NULL;
+}
+
+const char *policy_entry_error(const struct policy_entry *entry)
+{
+	if (entry->source >= POLICY_SOURCE__COUNT || !entry->versions[entry->source].error)
+		return "";
+	return entry->versions[entry->source].error;
+}
+
+void policy_store_get_counts(const struct policy_store *s, struct policy_counts *ret_counts)
+{
+	*ret_counts = s->counts;
+}
+
+// ---- life ----
+
+struct policy_store *policy_store_new(const struct policy_listener *listener)
+{
+	struct policy_store *s = calloc(1, sizeof *s);
+	if (s)
+		s->listener = *listener;
+	return s;
+}
+
+void policy_store_free(struct policy_store *s)
+{
+	if (!s)
+		return;
+	struct row *row, *next_row;
+	HASH_ITER(hh, s->rows, row, next_row)
+	{
+		for (int i = 0; i < POLICY_SOURCE__COUNT; i++)
+			drop_version(s, &row->entry.versions[i]);
+		HASH_DEL(s->rows, row);
+		leave_space(s, row->space);
+		free_row(row);
+	}
+	struct policy_claim *claim, *next_claim;
+	HASH_ITER(hh, s->claims, claim, next_claim)
+	{
+		HASH_DEL(s->claims, claim);
+		free(claim->key);
+		free(claim);
+	}
+	free(s);
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The policies in force, by namespace and name, filled one by one by their sources. A valid version replaces the
+// previous one; an invalid version leaves the last valid one in force and is kept as its error. Of several policies for
+// one target one owns it, and the others wait until it is removed. The cost of a change does not depend on the number
+// of policies.
+#ifndef GPUSCALE_CONTROLLER_SOURCE_POLICY_STORE_H
+#define GPUSCALE_CONTROLLER_SOURCE_POLICY_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct err;
+struct policy;
+struct policy_ref;
+struct policy_claim; // a target, and the policies for it
+struct policy_store;
+
+#define POLICY_STORE_MAX           20000
+#define POLICY_STORE_NAMESPACE_MAX 15000 // per namespace, so that one namespace cannot fill the store
+#define POLICY_UID_BYTES           64
+#define POLICY_VERSION_BYTES       64
+#define POLICY_ERROR_BYTES_MAX     4096 // limit on the error text of a version; longer texts are cut
+
+// A name may come from both sources: an object with a valid version overrides a file.
+enum policy_source { POLICY_FROM_OBJECT, POLICY_FROM_FILE, POLICY_SOURCE__COUNT };
+
+// The metadata of an object. A policy from a file has none.
+struct policy_identity {
+	char uid[POLICY_UID_BYTES];
+	char resource_version[POLICY_VERSION_BYTES];
+	int64_t generation;
+	int64_t created_ms; // since the epoch; 0: unknown
+	bool has_status;    // the object has a status
+};
+
+struct policy_version {
+	bool is_there;
+	struct policy_ref *body;          // the last valid one; NULL: none yet
+	char *error;                      // faults of the newest one; NULL: none
+	struct policy_identity *identity; // of the newest one, valid or not; NULL: from a file
+};
+
+// One namespace and name. The listener may change `user` alone.
+struct policy_entry {
+	char *namespace_name, *name;
+	struct policy_version versions[POLICY_SOURCE__COUNT];
+	struct policy_ref *body;    // in force: from the first source that has one; NULL: none
+	enum policy_source source;  // of body; without one, of the first existing version
+	struct policy_claim *claim; // on body's target; NULL without body
+	struct policy_entry *next_claimant, *previous_claimant;
+	void *user; // of the listener
+};
+
+struct policy_listener {
+	// Called when the body, the error, the generation, or the owner of the target has changed.
+	void (*on_change)(void *arg, struct policy_entry *entry);
+	// Called before the entry and its reference on the body are freed. deleted: its object was deleted, and not
+	// replaced by an object of the same name.
+	void (*on_remove)(void *arg, struct policy_entry *entry, bool deleted);
+	void *arg;
+};
+
+// Returns NULL when memory is exhausted. The listener must not change the store from its callbacks.
+struct policy_store *policy_store_new(const struct policy_listener *listener);
+// Calls no callback. NULL is fine.
+void policy_store_free(struct policy_store *s);
+
+// Stores a valid version; its name is the policy's. Takes over the reference on body, also on failure. If the store
+// already holds this body, only the identity is replaced. identity is NULL for a policy from a file. An identity with a
+// new uid is a new policy of that name: the previous one is removed. Returns 0, or -1 and *e: ERR_LIMIT above
+// POLICY_STORE_MAX or POLICY_STORE_NAMESPACE_MAX, ERR_INTERNAL.
+int policy_store_put(struct policy_store *s, enum policy_source source, struct policy_ref *body,
+                     const struct policy_identity *identity, struct err *e);
+// Stores why the latest version cannot be used.
+int policy_store_put_bad(struct policy_store *s, enum policy_source source, const char *namespace_name,
+                         const char *name, const struct policy_identity *identity, const char *error, struct err *e);
+// Removes the version of this source. Unknown names are fine.
+void policy_store_remove(struct policy_store *s, enum policy_source source, const char *namespace_name,
+                         const char *name);
+
+// Returns NULL when there is no such entry.
+struct policy_entry *policy_store_find(const struct policy_store *s, const char *namespace_name, const char *name);
+// Returns the entry after `entry` (NULL: the first), in no particular order; NULL at the end.
+struct policy_entry *policy_store_next(const struct policy_store *s, const struct policy_entry *entry);
+// Returns the owner of the entry's target: the entry itself, or the one it waits for. NULL without body. Objects take
+// precedence over files, then the older object, then the first name.
+struct policy_entry *policy_entry_winner(const struct policy_entry *entry);
+// Returns the owner of the target of `policy`, which need not be in the store; NULL: none.
+struct policy_entry *policy_store_holder(const struct policy_store *s, const struct policy *policy);
+// Returns the faults of the newest version of the entry's source; "": none.
+const char *policy_entry_error(const struct policy_entry *entry);
+
+struct policy_counts {
+	size_t entries, in_force; // in_force: have a body, whether or not they own their target
+	size_t invalid;           // versions with an error
+};
+void policy_store_get_counts(const struct policy_store *s, struct policy_counts *ret_counts);
+
+#endif

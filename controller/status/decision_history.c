@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/status/decision_history.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json/json_write.h"
+#include "policies/engine/policy.h"
+#include "policies/explain/explain.h"
+
+struct entry {
+	char *key;  // namespace/name
+	char *json; // one object
+};
+
+struct decision_history {
+	struct entry ring[HISTORY_MAX];
+	size_t first, n;
+};
+
+struct decision_history *decision_history_new(void)
+{
+	return calloc(1, sizeof(struct decision_history));
+}
+
+static void entry_done(struct entry *e)
+{
+	free(e->key);
+	free(e->json);
+	*e = (struct entry){0};
+}
+
+void decision_history_free(struct decision_history *h)
+{
+	for (size_t i = 0; h && i < HISTORY_MAX; i++)
+		entry_done(&h->ring[i]);
+	free(h);
+}
+
+void decision_history_add(struct decision_history *h, const struct decided *d)
+{
+	struct buf json;
+	buf_init(&json, HISTORY_BYTES_MAX);
+	struct json_writer w;
+	json_write_init(&w, &json, 0);
+	explain_decision_json(&w, d);
+	size_t key_len = strlen(d->policy->namespace_name) + strlen(d->policy->name) + 2;
+	char *key = malloc(key_len);
+	if (json.failed || !key) { // without memory the history lacks this decision
+		buf_done(&json);
+		free(key);
+		return;
+	}
+	snprintf(key, key_len, "%s/%s", d->policy->namespace_name, d->policy->name);
+	size_t at = (h->first + h->n) % HISTORY_MAX;
+	if (h->n == HISTORY_MAX) {
+		entry_done(&h->ring[h->first]);
+		h->first = (h->first + 1) % HISTORY_MAX;
+	} else {
+		h->n++;
+	}
+	h->ring[at] = (struct entry){key, json.data};
+}
+
+void decision_history_write(const struct decision_history *h, struct json_writer *w, const char *policy)
+{
+	for (size_t i = 0; i < h->n; i++) {
+		const struct entry *e = &h->ring[(h->first + i) % HISTORY_MAX];
+		if (!policy || strcmp(policy, e->key) == 0)
+			json_write_raw(w, e->json);
+	}
+}

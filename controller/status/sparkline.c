@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/status/sparkline.h"
+
+#include <assert.h>
+#include <float.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct sparkline {
+	int64_t interval_ms, end_ms;
+	uint32_t ticks_per_row; // a power of two
+	uint32_t ticks_in_last; // of these, how many the newest row has
+	uint16_t first, n, n_columns;
+	float cells[]; // SPARKLINE_POINTS_MAX rows; the oldest is `first`
+};
+
+struct sparkline *sparkline_new(int64_t interval_ms, size_t n_columns)
+{
+	assert(interval_ms > 0 && n_columns >= 1 && n_columns <= SPARKLINE_COLUMNS_MAX);
+	struct sparkline *t = malloc(sizeof *t + SPARKLINE_POINTS_MAX * n_columns * sizeof t->cells[0]);
+	if (t)
+		*t = (struct sparkline){
+		        .interval_ms = interval_ms, .ticks_per_row = 1, .n_columns = (uint16_t)n_columns};
+	return t;
+}
+
+void sparkline_free(struct sparkline *t)
+{
+	free(t);
+}
+
+static float *row_at(struct sparkline *t, size_t row)
+{
+	return &t->cells[(t->first + row) % SPARKLINE_POINTS_MAX * t->n_columns];
+}
+
+// Copies the known values of `later` over those of `row`.
+static void merge(float *row, const float *later, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!isnan(later[i]))
+			row[i] = later[i];
+}
+
+// Call only when the newest row has all its ticks, so that it is the second half of a pair.
+static void halve(struct sparkline *t)
+{
+	size_t bytes = t->n_columns * sizeof t->cells[0];
+	for (size_t i = 0; i < SPARKLINE_POINTS_MAX / 2; i++) {
+		float *row = row_at(t, i);
+		if (i > 0)
+			memcpy(row, row_at(t, 2 * i), bytes);
+		merge(row, row_at(t, 2 * i + 1), t->n_columns);
+	}
+	t->n = SPARKLINE_POINTS_MAX / 2;
+	t->ticks_per_row *= 2;
+}
+
+static void add_tick(struct sparkline *t, const float *values)
+{
+	if (t->n > 0 && t->ticks_in_last < t->ticks_per_row) {
+		t->ticks_in_last++;
+		merge(row_at(t, t->n - 1U), values, t->n_columns);
+		return;
+	}
+	if (t->n == SPARKLINE_POINTS_MAX && sparkline_step_ms(t) < SPARKLINE_STEP_MS) {
+		halve(t);
+	} else if (t->n == SPARKLINE_POINTS_MAX) {
+		t->first = (uint16_t)((t->first + 1) % SPARKLINE_POINTS_MAX);
+		t->n--;
+	}
+	memcpy(row_at(t, t->n++), values, t->n_columns * sizeof t->cells[0]);
+	t->ticks_in_last = 1;
+}
+
+static void forget(struct sparkline *t)
+{
+	t->first = t->n = 0;
+	t->ticks_per_row = 1;
+	t->ticks_in_last = 0;
+}
+
+// Returns by how many intervals the tick follows the last one; 0: a tick beside the interval.
+static int64_t ticks_since(const struct sparkline *t, int64_t now_ms)
+{
+	return (now_ms - t->end_ms + t->interval_ms / 2) / t->interval_ms;
+}
+
+// No row would remain visible, or the clock was set.
+static bool is_over(const struct sparkline *t, int64_t now_ms)
+{
+	int64_t step_ms = t->interval_ms > SPARKLINE_STEP_MS ? t->interval_ms : SPARKLINE_STEP_MS;
+	return now_ms < t->end_ms || (now_ms - t->end_ms) / step_ms >= SPARKLINE_POINTS_MAX;
+}
+
+void sparkline_add(struct sparkline *t, int64_t now_ms, const double *values)
+{
+	float row[SPARKLINE_COLUMNS_MAX], unknown[SPARKLINE_COLUMNS_MAX];
+	for (size_t i = 0; i < t->n_columns; i++) {
+		unknown[i] = NAN;
+		row[i] = values && fabs(values[i]) <= (double)FLT_MAX ? (float)values[i] : NAN;
+	}
+	if (is_over(t, now_ms))
+		forget(t);
+	int64_t ticks = t->n > 0 ? ticks_since(t, now_ms) : 1;
+	for (int64_t i = 1; i < ticks; i++)
+		add_tick(t, unknown);
+	if (ticks > 0)
+		add_tick(t, row);
+	else
+		merge(row_at(t, t->n - 1U), row, t->n_columns);
+	t->end_ms = now_ms;
+}
+
+size_t sparkline_count(const struct sparkline *t)
+{
+	return t->n;
+}
+
+int64_t sparkline_step_ms(const struct sparkline *t)
+{
+	return t->interval_ms * t->ticks_per_row;
+}
+
+int64_t sparkline_end_ms(const struct sparkline *t)
+{
+	return t->end_ms;
+}
+
+float sparkline_at(const struct sparkline *t, size_t row, size_t column)
+{
+	assert(row < t->n && column < t->n_columns);
+	return t->cells[(t->first + row) % SPARKLINE_POINTS_MAX * t->n_columns + column];
+}

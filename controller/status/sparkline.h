@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The recent values of a few numbers of one policy, for sparklines. One row per tick, up to SPARKLINE_POINTS_MAX rows;
+// then neighbours merge and the step doubles, until a row covers SPARKLINE_STEP_MS; from then on the oldest row is
+// dropped. The memory is therefore the same for a minute and for an hour. Pure: no clock, no I/O.
+#ifndef GPUSCALE_CONTROLLER_STATUS_SPARKLINE_H
+#define GPUSCALE_CONTROLLER_STATUS_SPARKLINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SPARKLINE_POINTS_MAX  60
+#define SPARKLINE_COLUMNS_MAX 18 // current and desired replicas, and POLICY_SIGNALS_MAX values
+#define SPARKLINE_STEP_MS     60000
+
+// The columns that the controller records: replicas, then one per signal.
+enum { SPARKLINE_CURRENT, SPARKLINE_DESIRED, SPARKLINE_SIGNALS };
+
+struct sparkline;
+
+// interval_ms (> 0): between two ticks. n_columns: 1..SPARKLINE_COLUMNS_MAX. Makes its only allocation. Returns NULL
+// when memory is exhausted.
+struct sparkline *sparkline_new(int64_t interval_ms, size_t n_columns);
+void sparkline_free(struct sparkline *t); // NULL is fine
+// Records one tick as of now_ms. values: one per column; NaN, and what a float cannot hold, is unknown; NULL: all
+// unknown. Of two ticks in one row, the later known value counts, per column. Skipped ticks become rows of unknown
+// values. A time before the last one means that the clock was set, and discards all rows.
+void sparkline_add(struct sparkline *t, int64_t now_ms, const double *values);
+size_t sparkline_count(const struct sparkline *t);    // rows
+int64_t sparkline_step_ms(const struct sparkline *t); // between two rows
+int64_t sparkline_end_ms(const struct sparkline *t);  // of the last tick, which is in the newest row; 0: none yet
+// Returns a value; row 0 is the oldest. NaN: unknown.
+float sparkline_at(const struct sparkline *t, size_t row, size_t column);
+
+#endif

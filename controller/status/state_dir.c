@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/status/state_dir.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "controller/status/state_file.h"
+
+#define LOCK_FILE    "lock"
+#define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
+#define SUFFIX       ".state"
+#define TEMPORARY    ".tmp"
+
+struct state_write {
+	struct state_write *prev, *next;
+	char *name, *text; // owned; text NULL: remove the file
+	size_t len;
+	struct state_slot *slot; // NULL: no callback
+	struct err error;        // kind ERR_NONE: done
+};
+
+struct state_dir {
+	char *path;
+	int dir_fd, lock_fd;
+	int wake_fd; // signalled when the thread has finished a write
+	struct event *wake;
+	char boot_id[STATE_BOOT_ID_BYTES];
+	pthread_t thread;
+	bool has_thread;
+	size_t n_files; // used only by the thread once it runs
+
+	pthread_mutex_t mutex; // protects everything below, and slots and texts of the writes in the lists
+	pthread_cond_t changed;
+	struct state_write *queue, *busy, *done; // the thread reads the other fields of `busy` without the lock
+	bool is_closing;
+};
+
+static void *must(void *p)
+{
+	if (!p)
+		abort(); // a few kilobytes; the supervisor restarts the process
+	return p;
+}
+
+static void free_write(struct state_write *w)
+{
+	free(w->name);
+	free(w->text);
+	free(w);
+}
+
+// ---- the thread ----
+
+static int fail(struct err *e, const struct state_dir *d, const char *what, const char *name)
+{
+	return err_set(e, errno == ENOSPC || errno == EDQUOT ? ERR_LIMIT : ERR_IO, "cannot %s %.500s/%s: %s", what,
+	               d->path, name, strerror(errno));
+}
+
+static int write_all(int fd, const char *text, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(fd, text, len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		text += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int make_room(struct state_dir *d, const struct state_write *w, struct err *e)
+{
+	if (faccessat(d->dir_fd, w->name, F_OK, 0) == 0)
+		return 0;
+	if (d->n_files >= STATE_DIR_FILES_MAX)
+		return err_set(e, ERR_LIMIT,
+		               "expected at most %d files in %.500s, and there are %zu: remove those of policies that "
+		               "are gone",
+		               STATE_DIR_FILES_MAX, d->path, d->n_files);
+	d->n_files++;
+	return 0;
+}
+
+static int write_one(struct state_dir *d, const struct state_write *w, struct err *e)
+{
+	char temporary[STATE_FILE_NAME_BYTES];
+	snprintf(temporary, sizeof temporary, "%s" TEMPORARY, w->name);
+	if (make_room(d, w, e) < 0)
+		return -1;
+	int fd = openat(d->dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return fail(e, d, "create", temporary);
+	int rc = write_all(fd, w->text, w->len) == 0 && fsync(fd) == 0 ? 0 : fail(e, d, "write", temporary);
+	if (close(fd) < 0 && rc == 0)
+		rc = fail(e, d, "write", temporary);
+	if (rc == 0 && renameat(d->dir_fd, temporary, d->dir_fd, w->name) < 0)
+		rc = fail(e, d, "rename", temporary);
+	if (rc < 0)
+		unlinkat(d->dir_fd, temporary, 0);
+	return rc;
+}
+
+static int remove_one(struct state_dir *d, const struct state_write *w, struct err *e)
+{
+	if (unlinkat(d->dir_fd, w->name, 0) == 0)
+		d->n_files--;
+	else if (errno != ENOENT)
+		return fail(e, d, "remove", w->name);
+	return 0;
+}
+
+static void write_batch(struct state_dir *d)
+{
+	struct state_write *w;
+	DL_FOREACH(d->busy, w)
+	if ((w->text ? write_one : remove_one)(d, w, &w->error) == 0)
+		w->error.kind = ERR_NONE;
+	if (fsync(d->dir_fd) == 0)
+		return;
+	int why = errno;
+	DL_FOREACH(d->busy, w)
+	{
+		errno = why;
+		fail(&w->error, d, "sync", "");
+	}
+}
+
+static void take_batch(struct state_dir *d)
+{
+	for (int n = 0; d->queue && n < STATE_DIR_BATCH_MAX; n++) {
+		struct state_write *w = d->queue;
+		DL_DELETE(d->queue, w);
+		if (w->slot)
+			w->slot->queued = NULL;
+		DL_APPEND(d->busy, w);
+	}
+}
+
+static void *run(void *arg)
+{
+	struct state_dir *d = arg;
+	const uint64_t one = 1;
+	pthread_mutex_lock(&d->mutex);
+	for (;;) {
+		while (!d->queue && !d->is_closing)
+			pthread_cond_wait(&d->changed, &d->mutex);
+		if (!d->queue)
+			break;
+		take_batch(d);
+		pthread_mutex_unlock(&d->mutex);
+		write_batch(d);
+		pthread_mutex_lock(&d->mutex);
+		DL_CONCAT(d->done, d->busy);
+		d->busy = NULL;
+		pthread_cond_broadcast(&d->changed);
+		// A full counter means that a wake-up is already pending.
+		(void)!write(d->wake_fd, &one, sizeof one);
+	}
+	pthread_mutex_unlock(&d->mutex);
+	return NULL;
+}
+
+// ---- called from the loop ----
+
+static struct state_write *take_done(struct state_dir *d, state_written_fn **ret_fn, void **ret_arg)
+{
+	pthread_mutex_lock(&d->mutex);
+	struct state_write *w = d->done;
+	if (w)
+		DL_DELETE(d->done, w);
+	*ret_fn = w && w->slot ? w->slot->fn : NULL;
+	*ret_arg = w && w->slot ? w->slot->arg : NULL;
+	pthread_mutex_unlock(&d->mutex);
+	return w;
+}
+
+static void call_back(struct state_dir *d)
+{
+	state_written_fn *fn;
+	void *arg;
+	for (struct state_write *w; (w = take_done(d, &fn, &arg));) {
+		if (fn)
+			fn(arg, w->error.kind == ERR_NONE ? NULL : &w->error);
+		free_write(w);
+	}
+}
+
+static void on_wake(evutil_socket_t fd, short what, void *arg)
+{
+	uint64_t n;
+	(void)what;
+	(void)!read(fd, &n, sizeof n);
+	call_back(arg);
+}
+
+void state_dir_drain(struct state_dir *d)
+{
+	pthread_mutex_lock(&d->mutex);
+	while (d->queue || d->busy)
+		pthread_cond_wait(&d->changed, &d->mutex);
+	pthread_mutex_unlock(&d->mutex);
+	call_back(d);
+}
+
+static void append(struct state_dir *d, struct state_write *w)
+{
+	DL_APPEND(d->queue, w);
+	pthread_cond_broadcast(&d->changed);
+}
+
+void state_dir_put(struct state_dir *d, struct state_slot *slot, const char *name, const char *text, size_t len,
+                   state_written_fn *fn, void *arg)
+{
+	char *copy = must(malloc(len ? len : 1));
+	memcpy(copy, text, len);
+	pthread_mutex_lock(&d->mutex);
+	slot->dir = d;
+	slot->fn = fn;
+	slot->arg = arg;
+	if (slot->queued) {
+		free(slot->queued->text);
+	} else {
+		slot->queued = must(calloc(1, sizeof *slot->queued));
+		slot->queued->name = must(strdup(name));
+		slot->queued->slot = slot;
+		append(d, slot->queued);
+	}
+	slot->queued->text = copy;
+	slot->queued->len = len;
+	pthread_mutex_unlock(&d->mutex);
+}
+
+void state_dir_remove(struct state_dir *d, const char *name)
+{
+	struct state_write *w = must(calloc(1, sizeof *w));
+	w->name = must(strdup(name));
+	pthread_mutex_lock(&d->mutex);
+	append(d, w);
+	pthread_mutex_unlock(&d->mutex);
+}
+
+static void forget_slot(struct state_write *list, const struct state_slot *slot)
+{
+	struct state_write *w;
+	DL_FOREACH(list, w)
+	if (w->slot == slot)
+		w->slot = NULL;
+}
+
+void state_slot_cancel(struct state_slot *slot)
+{
+	struct state_dir *d = slot->dir;
+	if (!d)
+		return;
+	pthread_mutex_lock(&d->mutex);
+	forget_slot(d->queue, slot);
+	forget_slot(d->busy, slot);
+	forget_slot(d->done, slot);
+	pthread_mutex_unlock(&d->mutex);
+	*slot = (struct state_slot){0};
+}
+
+// Returns whether a write for that name is pending. All writes for a name use the same queue, so none overtakes
+// another.
+static bool is_pending(const struct state_dir *d, const char *name)
+{
+	const struct state_write *w;
+	const struct state_write *const lists[] = {d->queue, d->busy};
+	for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+		DL_FOREACH(lists[i], w)
+	if (strcmp(w->name, name) == 0)
+		return true;
+	return false;
+}
+
+int state_dir_read(struct state_dir *d, const char *name, struct buf *out, struct err *e)
+{
+	char path[PATH_MAX];
+	pthread_mutex_lock(&d->mutex);
+	while (is_pending(d, name)) // rare: a policy that is removed and added again at once
+		pthread_cond_wait(&d->changed, &d->mutex);
+	pthread_mutex_unlock(&d->mutex);
+	if (snprintf(path, sizeof path, "%s/%s", d->path, name) >= (int)sizeof path)
+		return err_set(e, ERR_LIMIT, "the path %.200s.. is too long", d->path);
+	if (buf_read_file(out, path, e) == 0)
+		return 1;
+	return e->kind == ERR_NOT_FOUND ? 0 : -1;
+}
+
+// ---- start and stop ----
+
+static void read_boot_id(struct state_dir *d)
+{
+	struct buf text;
+	struct err unused;
+	buf_init(&text, STATE_BOOT_ID_BYTES - 1);
+	if (buf_read_file(&text, BOOT_ID_FILE, &unused) == 0)
+		snprintf(d->boot_id, sizeof d->boot_id, "%.*s", (int)strcspn(buf_str(&text), "\n"), buf_str(&text));
+	buf_done(&text);
+}
+
+static int lock(struct state_dir *d, struct err *e)
+{
+	char pid[32] = "";
+	d->lock_fd = openat(d->dir_fd, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (d->lock_fd < 0)
+		return fail(e, d, "create", LOCK_FILE);
+	if (flock(d->lock_fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK)
+			return fail(e, d, "lock", LOCK_FILE);
+		ssize_t n = pread(d->lock_fd, pid, sizeof pid - 1, 0);
+		pid[n > 0 ? n : 0] = '\0';
+		pid[strspn(pid, "0123456789")] = '\0';
+		return err_set(e, ERR_CONFLICT,
+		               "the state directory %.500s is used by another process (%s%s): each needs its own",
+		               d->path, pid[0] ? "pid " : "unknown", pid);
+	}
+	int n = snprintf(pid, sizeof pid, "%ld\n", (long)getpid());
+	if (ftruncate(d->lock_fd, 0) < 0 || pwrite(d->lock_fd, pid, (size_t)n, 0) != n)
+		return fail(e, d, "write", LOCK_FILE);
+	return 0;
+}
+
+// Deletes temporary files that a killed process left half written.
+static int count_files(struct state_dir *d, struct err *e)
+{
+	int fd = openat(d->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const size_t suffix = sizeof SUFFIX - 1, temporary = sizeof TEMPORARY - 1;
+	if (!dir) {
+		fail(e, d, "list", "");
+		if (fd >= 0)
+			close(fd);
+		return -1;
+	}
+	for (const struct dirent *f; (f = readdir(dir));) {
+		size_t n = strlen(f->d_name);
+		if (n > suffix && strcmp(f->d_name + n - suffix, SUFFIX) == 0)
+			d->n_files++;
+		if (n > suffix + temporary && strcmp(f->d_name + n - suffix - temporary, SUFFIX TEMPORARY) == 0)
+			unlinkat(d->dir_fd, f->d_name, 0);
+	}
+	closedir(dir);
+	return 0;
+}
+
+static int open_folder(struct state_dir *d, struct err *e)
+{
+	if (mkdir(d->path, 0700) < 0 && errno != EEXIST)
+		return err_set(e, ERR_IO, "cannot create the state directory %.500s: %s", d->path, strerror(errno));
+	d->dir_fd = open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (d->dir_fd < 0)
+		return err_set(e, ERR_IO, "cannot open the state directory %.500s: %s", d->path, strerror(errno));
+	return lock(d, e) < 0 ? -1 : count_files(d, e);
+}
+
+// Blocks signals in the thread: the loop handles them.
+static int start_thread(struct state_dir *d, struct err *e)
+{
+	sigset_t all, before;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	int rc = pthread_create(&d->thread, NULL, run, d);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	d->has_thread = rc == 0;
+	return rc == 0 ? 0 : err_set(e, ERR_INTERNAL, "cannot start a thread: %s", strerror(rc));
+}
+
+static int start(struct state_dir *d, struct event_base *loop, struct err *e)
+{
+	d->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	d->wake = d->wake_fd < 0 ? NULL : event_new(loop, d->wake_fd, EV_READ | EV_PERSIST, on_wake, d);
+	if (!d->wake || event_add(d->wake, NULL) < 0)
+		return err_set(e, ERR_INTERNAL, "cannot create an event");
+	return start_thread(d, e);
+}
+
+struct state_dir *state_dir_open(const char *path, struct event_base *loop, struct err *e)
+{
+	struct state_dir *d = must(calloc(1, sizeof *d));
+	d->dir_fd = d->lock_fd = d->wake_fd = -1;
+	d->path = must(strdup(path));
+	pthread_mutex_init(&d->mutex, NULL);
+	pthread_cond_init(&d->changed, NULL);
+	read_boot_id(d);
+	if (open_folder(d, e) == 0 && start(d, loop, e) == 0)
+		return d;
+	state_dir_close(d);
+	return NULL;
+}
+
+void state_dir_close(struct state_dir *d)
+{
+	if (!d)
+		return;
+	if (d->has_thread) {
+		pthread_mutex_lock(&d->mutex);
+		d->is_closing = true;
+		pthread_cond_broadcast(&d->changed);
+		pthread_mutex_unlock(&d->mutex);
+		pthread_join(d->thread, NULL);
+	}
+	assert(!d->queue && !d->busy);
+	struct state_write *w, *next;
+	DL_FOREACH_SAFE(d->done, w, next)
+	free_write(w);
+	if (d->wake)
+		event_free(d->wake);
+	const int fds[] = {d->wake_fd, d->lock_fd, d->dir_fd}; // closing the descriptor releases the lock
+	for (size_t i = 0; i < sizeof fds / sizeof fds[0]; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	pthread_cond_destroy(&d->changed);
+	pthread_mutex_destroy(&d->mutex);
+	free(d->path);
+	free(d);
+}
+
+const char *state_dir_boot_id(const struct state_dir *d)
+{
+	return d->boot_id;
+}

@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/status/status.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "controller/status/saved_state.h"
+#include "controller/status/state_dir.h"
+#include "controller/status/status_doc.h"
+#include "controller/status/status_writer.h"
+#include "k8s/events/event_recorder.h"
+#include "policies/engine/decide.h"
+#include "policies/engine/policy.h"
+#include "policies/schema/policy_schema.h"
+
+#define PATH_BYTES 700 // namespace and name have at most 253 each
+
+struct policy_status {
+	const struct status_env *env;
+	char *namespace_name, *name, *uid;
+	struct status_record record;
+	struct status_slot slot;       // of an object
+	struct state_slot file;        // of a policy from a file
+	policy_status_begun_fn *begun; // NULL: no call is pending
+	void *begun_arg;
+	uint64_t seen; // fingerprint of the last update; an equal one changes nothing
+	// Fingerprints of the last patch; 0: none yet.
+	uint64_t major, minor;
+	bool is_due;    // a minor change is due
+	bool is_ahead;  // the last patch shows a new scale with the signals that led to it
+	double *values; // of the signals in the last patch; owned
+	size_t n_values;
+	int64_t put_ms;
+	bool failed;   // the last patch was not written
+	bool is_there; // the API server holds a status with the known replicas
+	bool is_wiped; // the last write removed the numbers, because the target is not being observed
+	char *error;   // owned; NULL: none
+	// For Events.
+	enum status_phase phase;
+	enum reason reason; // of the last decision
+	int32_t desired;
+	bool has_fault;
+};
+
+struct policy_status *policy_status_new(const struct status_env *env, const char *namespace_name, const char *name,
+                                        const char *uid)
+{
+	struct policy_status *s = calloc(1, sizeof *s);
+	if (!s)
+		return NULL;
+	s->env = env;
+	s->namespace_name = strdup(namespace_name);
+	s->name = strdup(name);
+	s->uid = strdup(uid);
+	s->desired = -1;
+	s->record.replicas = -1;
+	if (s->namespace_name && s->name && s->uid)
+		return s;
+	policy_status_free(s);
+	return NULL;
+}
+
+void policy_status_free(struct policy_status *s)
+{
+	if (!s)
+		return;
+	policy_status_begun_fn *begun = s->begun;
+	void *arg = s->begun_arg;
+	status_slot_cancel(&s->slot);
+	state_slot_cancel(&s->file);
+	status_record_done(&s->record);
+	free(s->values);
+	free(s->error);
+	free(s->namespace_name);
+	free(s->name);
+	free(s->uid);
+	free(s);
+	if (begun)
+		begun(arg);
+}
+
+// Continues from the state of the previous process.
+static void go_on(struct policy_status *s)
+{
+	s->is_there = s->record.replicas >= 0;
+	if (s->record.n_decisions == 0)
+		return;
+	const struct status_decision *last = &s->record.decisions[s->record.n_decisions - 1];
+	s->reason = last->reason;
+	s->desired = last->to;
+}
+
+int policy_status_restore(struct policy_status *s, const char *json, size_t len, const struct policy *policy,
+                          void *state, int64_t now_ms, struct err *e)
+{
+	status_record_done(&s->record);
+	if (status_doc_read(json, len, policy, state, &s->record, now_ms, e) < 0)
+		return -1;
+	go_on(s);
+	return 0;
+}
+
+// ---- in a file ----
+
+bool policy_status_is_file(const struct policy_status *s)
+{
+	return s->env->dir != NULL;
+}
+
+int policy_status_recall(struct policy_status *s, const struct policy *policy, void *state, int64_t now_ms,
+                         struct err *e)
+{
+	status_record_done(&s->record);
+	s->record.replicas = -1;
+	int rc = saved_state_read(s->env->dir, s->env->clock, policy, state, &s->record, now_ms, e);
+	go_on(s);
+	return rc;
+}
+
+static void on_written(void *arg, const struct err *error);
+
+static void put_file(struct policy_status *s, const struct policy *policy, const char *status)
+{
+	struct err e;
+	if (saved_state_put(s->env->dir, s->env->clock, &s->file, policy, status, on_written, s, &e) < 0)
+		on_written(s, &e);
+}
+
+void policy_status_begin(struct policy_status *s, const struct policy *policy, int32_t replicas,
+                         policy_status_begun_fn *done, void *arg)
+{
+	char status[96];
+	snprintf(status, sizeof status, "{\"status\":{\"currentReplicas\":%d,\"observedGeneration\":0}}", replicas);
+	s->begun = done;
+	s->begun_arg = arg;
+	put_file(s, policy, status);
+}
+
+void policy_status_forget(struct policy_status *s, const struct policy *policy)
+{
+	state_slot_cancel(&s->file);
+	saved_state_forget(s->env->dir, policy);
+}
+
+// ---- what is known ----
+
+void policy_status_clock_was_set(struct policy_status *s, int64_t step_ms)
+{
+	s->put_ms += step_ms;
+	status_record_clock_was_set(&s->record, step_ms);
+}
+
+int32_t policy_status_replicas(const struct policy_status *s)
+{
+	return s->record.replicas;
+}
+
+bool policy_status_lacks_scale_time(const struct policy_status *s)
+{
+	return s->record.is_unsure;
+}
+
+bool policy_status_is_recorded(const struct policy_status *s)
+{
+	return s->is_there;
+}
+
+const char *policy_status_error(const struct policy_status *s)
+{
+	return s->error ? s->error : "";
+}
+
+// ---- has something changed? ----
+// A collision delays one patch by a tick.
+
+static uint64_t hash_i64(uint64_t h, int64_t v)
+{
+	return hash_bytes(h, &v, sizeof v);
+}
+
+// Returns a fingerprint of everything that determines the status, except the values of the signals. Cheap, because most
+// ticks change nothing.
+static uint64_t seen_of(const struct status_update *u)
+{
+	uint64_t h = hash_i64(HASH_START, u->generation);
+	h = hash_i64(h, (int64_t)u->facts.phase << 2 | (int64_t)u->facts.dry_run << 1 | u->facts.paused);
+	const char *const texts[] = {u->facts.text, u->facts.fault};
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+		h = texts[i] ? hash_bytes(h, texts[i], strlen(texts[i]) + 1) : hash_i64(h, 0);
+	if (!u->facts.decided)
+		return h;
+	const struct decision *d = u->facts.decided->decision;
+	const int64_t numbers[] = {d->current, d->desired, d->ready, d->action, d->reason};
+	h = hash_bytes(h, numbers, sizeof numbers);
+	for (size_t i = 0; i < d->n_signals; i++)
+		h = hash_i64(h, (int64_t)d->signals[i].state << 32 | d->signals[i].reason);
+	for (size_t i = 0; i < d->n_trace; i++) {
+		const struct trace_entry *t = &d->trace[i];
+		const int32_t step[] = {(int32_t)t->reason, t->signal, t->before, t->after};
+		h = hash_bytes(h, step, sizeof step);
+	}
+	return h;
+}
+
+static uint64_t major_of(const struct status_update *u, const struct condition *conditions)
+{
+	uint64_t h = hash_i64(HASH_START, u->generation);
+	for (int i = 0; i < CONDITION_OBJECTIVE_NOT_REACHABLE; i++) // that one comes and goes with the demand
+		h = hash_i64(h, conditions[i].status);
+	if (u->facts.decided) {
+		const struct decision *d = u->facts.decided->decision;
+		h = hash_i64(hash_i64(h, u->facts.phase == STATUS_SCALED ? d->desired : d->current), d->desired);
+	}
+	if (u->facts.text)
+		h = hash_bytes(h, u->facts.text, strlen(u->facts.text));
+	if (u->facts.fault)
+		h = hash_bytes(h, u->facts.fault, strlen(u->facts.fault));
+	return u->policy ? hash_i64(h, decide_last_scale_ms(u->policy, u->state)) : h;
+}
+
+static uint64_t minor_of(const struct status_update *u, const struct condition *conditions)
+{
+	uint64_t h = HASH_START;
+	for (int i = 0; i < CONDITION_TYPE__COUNT; i++)
+		h = hash_bytes(h, conditions[i].reason, strlen(conditions[i].reason));
+	if (u->facts.decided) {
+		const struct decision *d = u->facts.decided->decision;
+		h = hash_i64(hash_i64(hash_i64(h, d->action), d->reason), d->ready);
+		for (size_t i = 0; i < d->n_signals; i++)
+			h = hash_i64(hash_i64(h, d->signals[i].state), d->signals[i].reason);
+	}
+	if (u->policy) { // the next process needs the recommendations
+		struct decide_recommendation all[2 * DECIDE_HISTORY_MAX];
+		size_t n = decide_recommendations(u->policy, u->state, all, 2 * DECIDE_HISTORY_MAX);
+		if (n > 0)
+			h = hash_i64(h, all[n - 1].replicas);
+	}
+	return h;
+}
+
+static bool signals_moved(const struct policy_status *s, const struct status_update *u)
+{
+	if (!u->facts.decided)
+		return false;
+	const struct decision *d = u->facts.decided->decision;
+	if (d->n_signals != s->n_values)
+		return true;
+	for (size_t i = 0; i < d->n_signals; i++) {
+		double was = s->values[i], is = d->signals[i].value;
+		if (isnan(was) != isnan(is) || (!isnan(is) && fabs(is - was) > STATUS_MOVED * fabs(was)))
+			return true;
+	}
+	return false;
+}
+
+static void note_signals(struct policy_status *s, const struct status_update *u)
+{
+	if (!u->facts.decided)
+		return;
+	const struct decision *d = u->facts.decided->decision;
+	if (d->n_signals != s->n_values) {
+		double *values = realloc(s->values, (d->n_signals ? d->n_signals : 1) * sizeof *values);
+		if (!values)
+			abort();
+		s->values = values;
+		s->n_values = d->n_signals;
+	}
+	for (size_t i = 0; i < d->n_signals; i++)
+		s->values[i] = d->signals[i].value;
+}
+
+// ---- writing ----
+
+static void on_written(void *arg, const struct err *error)
+{
+	struct policy_status *s = arg;
+	policy_status_begun_fn *begun = s->begun;
+	s->begun = NULL;
+	free(s->error);
+	s->error = error ? strdup(error->msg) : NULL;
+	s->failed = error != NULL;
+	if (!error)
+		s->is_there = !s->is_wiped;
+	if (begun)
+		begun(s->begun_arg);
+}
+
+static void put(struct policy_status *s, const struct status_update *u, const struct condition *conditions)
+{
+	struct buf body;
+	char path[PATH_BYTES];
+	buf_init(&body, STATUS_BYTES_MAX);
+	status_doc_write(&body, &(struct status_doc){.facts = &u->facts,
+	                                             .conditions = conditions,
+	                                             .record = &s->record,
+	                                             .policy = u->policy,
+	                                             .state = u->state,
+	                                             .generation = u->generation,
+	                                             .now_ms = u->now_ms});
+	snprintf(path, sizeof path, "/apis/" POLICY_API_VERSION "/namespaces/%s/gpuautoscalers/%s/status",
+	         s->namespace_name, s->name);
+	s->failed = false;
+	s->record.has_objective_record |= u->policy && u->policy->objective.set;
+	s->is_ahead = u->facts.phase == STATUS_SCALED;
+	s->is_wiped = u->facts.phase == STATUS_CONFLICT || u->facts.phase == STATUS_INVALID;
+	if (!body.failed && s->env->dir) {
+		put_file(s, u->policy, buf_str(&body));
+	} else if (!body.failed) {
+		status_writer_put(s->env->writer, &s->slot, path, buf_str(&body), on_written, s);
+	} else {
+		struct err e;
+		err_set(&e, ERR_LIMIT, "the status has more than %d bytes", STATUS_BYTES_MAX);
+		on_written(s, &e);
+	}
+	buf_done(&body);
+	s->put_ms = u->now_ms;
+}
+
+// ---- Events ----
+
+static void record_event(const struct policy_status *s, const char *type, const char *reason, const char *message)
+{
+	if (!s->env->events)
+		return;
+	struct event_object object = {POLICY_API_VERSION, POLICY_KIND, s->namespace_name, s->name, s->uid};
+	event_recorder_record(s->env->events, &object, type, reason, message);
+}
+
+// Records Events about scales, and about what prevents them.
+static void record_phase_events(struct policy_status *s, const struct status_update *u)
+{
+	const char *text = u->facts.text ? u->facts.text : "";
+	if (u->facts.phase == STATUS_SCALED) { // one Event per scale
+		const struct decision *d = u->facts.decided->decision;
+		char message[RENDER_SENTENCE_BYTES + 64], why[RENDER_SENTENCE_BYTES];
+		explain_message(u->facts.decided, why);
+		snprintf(message, sizeof message, "scaled from %d to %d replicas: %s", d->current, d->desired, why);
+		record_event(s, "Normal", "SuccessfulRescale", message);
+	}
+	if (u->facts.phase != s->phase) {
+		static const char *const failures[STATUS_PHASE__COUNT] = {
+		        [STATUS_WRITE_FAILED] = "FailedRescale",
+		        [STATUS_READ_FAILED] = "FailedGetScale",
+		        [STATUS_CONFLICT] = "Conflict",
+		        [STATUS_INVALID] = "InvalidPolicy",
+		};
+		if (failures[u->facts.phase])
+			record_event(s, "Warning", failures[u->facts.phase], text);
+		else if (s->phase == STATUS_CONFLICT)
+			record_event(s, "Normal", "ConflictResolved", "no other autoscaler drives the target any more");
+		else if (s->phase == STATUS_READ_FAILED)
+			record_event(s, "Normal", "TargetFound", "the target can be read again");
+	}
+	s->phase = u->facts.phase;
+	if (u->facts.fault && !s->has_fault)
+		record_event(s, "Warning", "InvalidPolicy", u->facts.fault);
+	s->has_fault = u->facts.fault != NULL;
+}
+
+static void record_objective_events(const struct policy_status *s, const struct condition *now,
+                                    enum condition_status was)
+{
+	if (now->status == CONDITION_TRUE && was != CONDITION_TRUE)
+		record_event(s, "Warning", now->reason, now->message);
+	if (now->status == CONDITION_FALSE && was == CONDITION_TRUE)
+		record_event(s, "Normal", now->reason, now->message);
+}
+
+static void record_condition_events(const struct policy_status *s, const struct condition *now)
+{
+	const enum condition_status *was = s->record.condition;
+	record_objective_events(s, &now[CONDITION_OBJECTIVE_NOT_REACHABLE], was[CONDITION_OBJECTIVE_NOT_REACHABLE]);
+	const struct condition *active = &now[CONDITION_SCALING_ACTIVE];
+	bool decided = s->phase == STATUS_DECIDED || s->phase == STATUS_SCALED || s->phase == STATUS_WRITE_FAILED;
+	if (decided && active->status == CONDITION_FALSE && was[CONDITION_SCALING_ACTIVE] != CONDITION_FALSE)
+		record_event(s, "Warning", active->reason, active->message);
+	if (decided && active->status == CONDITION_TRUE && was[CONDITION_SCALING_ACTIVE] == CONDITION_FALSE)
+		record_event(s, "Normal", "SignalsRestored", "the signals can be read again");
+	if (now[CONDITION_PAUSED].status != was[CONDITION_PAUSED] && was[CONDITION_PAUSED] != CONDITION_UNKNOWN)
+		record_event(s, "Normal", now[CONDITION_PAUSED].status == CONDITION_TRUE ? "Paused" : "Resumed",
+		             now[CONDITION_PAUSED].status == CONDITION_TRUE ? "the target stays as it is"
+		                                                            : "the target follows its signals again");
+}
+
+// Records a decision with another reason or result than the last one; as an Event, when it is a warning that no
+// condition reports.
+static void note_decision(struct policy_status *s, const struct status_update *u, const struct condition *now)
+{
+	if (!u->facts.decided)
+		return;
+	const struct decision *d = u->facts.decided->decision;
+	if (d->reason == s->reason && d->desired == s->desired && s->record.n_decisions > 0)
+		return;
+	char message[RENDER_SENTENCE_BYTES];
+	explain_message(u->facts.decided, message);
+	status_record_add(&s->record, d->time_ms, d->action, d->reason, d->current, d->desired, message);
+	const struct reason_info *info = reason_info(d->reason);
+	bool is_reported = strcmp(info->name, now[CONDITION_SCALING_ACTIVE].reason) == 0 ||
+	                   now[CONDITION_SCALING_ACTIVE].status == CONDITION_FALSE;
+	if (d->reason != s->reason && strcmp(info->event_type, "Warning") == 0 && !is_reported)
+		record_event(s, info->event_type, info->name, message);
+	if (u->facts.dry_run && d->desired != d->current && d->desired != s->desired)
+		record_event(s, "Normal", "DryRun", message);
+	if (d->reason != s->reason && d->reason == REASON_TOO_MANY_REPLICAS)
+		record_event(s, "Normal", info->name, message);
+	s->reason = d->reason;
+	s->desired = d->desired;
+}
+
+void policy_status_update(struct policy_status *s, const struct status_update *u)
+{
+	struct condition conditions[CONDITION_TYPE__COUNT];
+	uint64_t seen = seen_of(u);
+	int64_t since_put_ms = u->now_ms - s->put_ms;
+	// The next process measures signals itself, so a file does not need them.
+	bool moved = !s->env->dir && since_put_ms >= STATUS_SIGNALS_MS && signals_moved(s, u);
+	if (s->env->dir && !u->policy)
+		return; // nothing to save; the file keeps the earlier state
+	// The first decision after a scale is always written: it has the new replicas and the signals measured with
+	// them.
+	bool catches_up = s->is_ahead && u->facts.phase == STATUS_DECIDED;
+	if (seen == s->seen && u->facts.phase != STATUS_SCALED && !s->is_due && !s->failed && !moved && !catches_up)
+		return;
+	s->seen = seen;
+	status_conditions(&u->facts, conditions);
+	record_phase_events(s, u);
+	record_condition_events(s, conditions);
+	note_decision(s, u, conditions);
+	for (int i = 0; i < CONDITION_TYPE__COUNT; i++) {
+		if (s->record.since_ms[i] != 0 && s->record.condition[i] == conditions[i].status)
+			continue;
+		s->record.condition[i] = conditions[i].status;
+		s->record.since_ms[i] = u->now_ms;
+	}
+	uint64_t major = major_of(u, conditions), minor = minor_of(u, conditions);
+	s->is_due = minor != s->minor;
+	if (major == s->major && !moved && !catches_up && !(s->is_due && since_put_ms >= STATUS_MINOR_MS) &&
+	    !(s->failed && since_put_ms >= STATUS_RETRY_MS))
+		return;
+	s->is_due = false;
+	s->major = major;
+	s->minor = minor;
+	note_signals(s, u);
+	put(s, u, conditions);
+}
+
+void policy_status_flush(struct policy_status *s, const struct status_update *u)
+{
+	struct condition conditions[CONDITION_TYPE__COUNT];
+	if (!s->is_due && !s->failed)
+		return;
+	s->is_due = false;
+	status_conditions(&u->facts, conditions);
+	put(s, u, conditions);
+}

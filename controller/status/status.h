@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes the status of a GPUAutoscaler, only when something changed, and Events on transitions.
+#ifndef GPUSCALE_CONTROLLER_STATUS_STATUS_H
+#define GPUSCALE_CONTROLLER_STATUS_STATUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "controller/status/status_conditions.h"
+
+struct clock;
+struct err;
+struct event_recorder;
+struct policy;
+struct policy_status;
+struct state_dir;
+struct status_writer;
+
+#define STATUS_MINOR_MS   60000  // reasons, ready counts and recommendations that come and go: at most this often
+#define STATUS_RETRY_MS   15000  // a patch that failed is written again after this time
+#define STATUS_SIGNALS_MS 300000 // at most this often when only signals changed
+#define STATUS_MOVED      0.1    // and only when one changed by this fraction of its value
+
+struct status_env {
+	struct status_writer *writer;  // not owned; NULL: write to files
+	struct event_recorder *events; // not owned; NULL: no Events
+	struct state_dir *dir;         // not owned; used without a writer, for policies that have no object
+	const struct clock *clock;     // not owned; used with dir
+};
+
+// Creates the status of one object, or of a policy from a file. env must outlive it. Returns NULL when memory is
+// exhausted.
+struct policy_status *policy_status_new(const struct status_env *env, const char *namespace_name, const char *name,
+                                        const char *uid);
+void policy_status_free(struct policy_status *s); // NULL is fine
+// Restores `state`, which must be fresh, from the status that an earlier process wrote. json: the whole object. Returns
+// -1 and *e when the text is not a JSON object (controller/status/status_doc.h).
+int policy_status_restore(struct policy_status *s, const char *json, size_t len, const struct policy *policy,
+                          void *state, int64_t now_ms, struct err *e);
+
+// Returns whether the status is written to a file instead of an object.
+bool policy_status_is_file(const struct policy_status *s);
+// Like policy_status_restore, from the state file of the policy. Returns 1, 0 when there is no file, or -1 and *e when
+// the file cannot be used. After -1 nothing is restored, and the last scale counts as of now_ms, unless the file
+// belongs to another policy or target.
+int policy_status_recall(struct policy_status *s, const struct policy *policy, void *state, int64_t now_ms,
+                         struct err *e);
+// Writes a file that records only the replicas requested for the target, before its first scale. done is called exactly
+// once: when the file is written or the write failed, at the latest when the status is freed. Valid only when
+// policy_status_is_file().
+typedef void policy_status_begun_fn(void *arg);
+void policy_status_begin(struct policy_status *s, const struct policy *policy, int32_t replicas,
+                         policy_status_begun_fn *done, void *arg);
+// Removes the file of a deleted policy.
+void policy_status_forget(struct policy_status *s, const struct policy *policy);
+
+// Reports that the wall clock was set by step_ms. All remembered times move with it.
+void policy_status_clock_was_set(struct policy_status *s, int64_t step_ms);
+
+// Returns the replicas requested for the target when the restored status was written; -1: absent, or another
+// generation.
+int32_t policy_status_replicas(const struct policy_status *s);
+// Returns whether the restored status lacks the time of the last scale, so that the time of reading counts.
+bool policy_status_lacks_scale_time(const struct policy_status *s);
+// Returns whether the API server holds a status of this object with the known replicas, written by this process or an
+// earlier one. Returns false while another autoscaler controls the target, or the policy has no valid version.
+bool policy_status_is_recorded(const struct policy_status *s);
+
+struct status_update {
+	struct status_facts facts;
+	const struct policy *policy; // in force; NULL: no version was ever valid
+	const void *state;           // the engine's, of `policy`; NULL with it
+	int64_t generation;          // of `policy`
+	int64_t now_ms;
+};
+// Call after every tick, and when the policy has none. A scale is written twice: with the signals that led to it, and
+// by the next tick that decides, with the signals at the new scale.
+void policy_status_update(struct policy_status *s, const struct status_update *u);
+// Writes the pending status. Call before the process exits.
+void policy_status_flush(struct policy_status *s, const struct status_update *u);
+// Returns why the last write failed; "": it did not.
+const char *policy_status_error(const struct policy_status *s);
+
+#endif

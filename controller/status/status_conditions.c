@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/status/status_conditions.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "policies/engine/decision.h"
+#include "policies/engine/reason.h"
+
+const char *const condition_type_names[CONDITION_TYPE__COUNT] = {
+        [CONDITION_READY] = "Ready",
+        [CONDITION_ABLE_TO_SCALE] = "AbleToScale",
+        [CONDITION_SCALING_ACTIVE] = "ScalingActive",
+        [CONDITION_SCALING_LIMITED] = "ScalingLimited",
+        [CONDITION_CONFLICT] = "Conflict",
+        [CONDITION_DRY_RUN] = "DryRun",
+        [CONDITION_PAUSED] = "Paused",
+        [CONDITION_OBJECTIVE_NOT_REACHABLE] = "ObjectiveNotReachable",
+};
+const char *const condition_status_names[CONDITION_STATUS__COUNT] = {"Unknown", "False", "True"};
+
+static void set(struct condition *c, enum condition_status status, const char *reason, const char *message)
+{
+	c->status = status;
+	c->reason = reason;
+	snprintf(c->message, sizeof c->message, "%s", message);
+}
+
+// Returns the last step of the trace that concerns the condition, or NULL. Notes are skipped.
+static const struct trace_entry *last_word(const struct decision *d, enum condition_type type)
+{
+	for (size_t i = d->n_trace; i-- > 0;) {
+		const struct reason_info *info = reason_info(d->trace[i].reason);
+		if (info->condition && strcmp(info->condition, condition_type_names[type]) == 0 &&
+		    d->trace[i].reason != REASON_DESIRED_WITHIN_RANGE)
+			return &d->trace[i];
+	}
+	return NULL;
+}
+
+static void set_from(struct condition *c, enum condition_status status, const struct decided *d,
+                     const struct trace_entry *t)
+{
+	c->status = status;
+	c->reason = reason_info(t->reason)->name;
+	explain_sentence(d, t, c->message);
+}
+
+static void able_to_scale(const struct decided *d, struct condition *c)
+{
+	const struct trace_entry *t = last_word(d->decision, CONDITION_ABLE_TO_SCALE);
+	if (t)
+		set_from(c, reason_info(t->reason)->holds ? CONDITION_FALSE : CONDITION_TRUE, d, t);
+	else
+		set(c, CONDITION_TRUE, "ReadyForNewScale", "the target can be scaled at any time");
+}
+
+static void scaling_active(const struct decided *d, struct condition *c)
+{
+	const struct decision *dec = d->decision;
+	const struct trace_entry *t = last_word(dec, CONDITION_SCALING_ACTIVE);
+	if (dec->reason == REASON_SCALING_DISABLED && t) {
+		set_from(c, CONDITION_FALSE, d, t);
+		return;
+	}
+	size_t ok = 0;
+	for (size_t i = 0; i < dec->n_signals; i++)
+		ok += dec->signals[i].state == SIGNAL_OK || dec->signals[i].state == SIGNAL_IGNORED;
+	for (size_t i = 0; i < dec->n_signals; i++) {
+		const struct decision_signal *s = &dec->signals[i];
+		if (s->state != SIGNAL_MISSING && s->state != SIGNAL_FILLING)
+			continue;
+		if (ok > 0 && dec->action == ACTION_SCALE_UP)
+			break; // the good signals are enough for that
+		set(c, s->state == SIGNAL_MISSING ? CONDITION_FALSE : CONDITION_UNKNOWN, reason_info(s->reason)->name,
+		    "");
+		if (!explain_signal(d, i, c->message))
+			explain_message(d, c->message);
+		return;
+	}
+	char message[RENDER_SENTENCE_BYTES];
+	explain_message(d, message);
+	set(c, CONDITION_TRUE, "ValidMetricFound", message);
+}
+
+static void scaling_limited(const struct decided *d, struct condition *c)
+{
+	const struct trace_entry *t = last_word(d->decision, CONDITION_SCALING_LIMITED);
+	if (t)
+		set_from(c, CONDITION_TRUE, d, t);
+	else
+		set(c, CONDITION_FALSE, reason_info(REASON_DESIRED_WITHIN_RANGE)->name,
+		    "the replicas wanted are within the acceptable range");
+}
+
+static void objective_not_reachable(const struct decided *d, struct condition *c)
+{
+	const struct decision *dec = d->decision;
+	if (!d->policy->objective.set)
+		return;
+	for (size_t i = 0; i < dec->n_trace; i++) {
+		const struct trace_entry *t = &dec->trace[i];
+		if (t->reason == REASON_OBJECTIVE_NOT_REACHABLE)
+			set_from(c, CONDITION_TRUE, d, t);
+		else if (t->reason == REASON_OBJECTIVE_PAUSED)
+			set_from(c, CONDITION_UNKNOWN, d, t);
+		else
+			continue;
+		return;
+	}
+	set(c, CONDITION_FALSE, "ObjectiveReachable", "maxReplicas is enough for the objective");
+}
+
+static void not_decided(struct condition *conditions, const char *reason, const char *message)
+{
+	set(&conditions[CONDITION_SCALING_ACTIVE], CONDITION_UNKNOWN, reason, message);
+	set(&conditions[CONDITION_SCALING_LIMITED], CONDITION_UNKNOWN, reason, message);
+}
+
+// Ready is derived from the others.
+static void ready(struct condition *conditions, enum status_phase phase)
+{
+	static const enum condition_type needed[] = {CONDITION_ABLE_TO_SCALE, CONDITION_SCALING_ACTIVE};
+	struct condition *c = &conditions[CONDITION_READY];
+	set(c, CONDITION_TRUE, "Reconciled", "the target follows its signals");
+	for (size_t i = 0; i < sizeof needed / sizeof needed[0]; i++) {
+		const struct condition *n = &conditions[needed[i]];
+		// A target that a cooldown or limit holds is still ready.
+		if (needed[i] == CONDITION_ABLE_TO_SCALE && (phase == STATUS_DECIDED || phase == STATUS_SCALED))
+			continue;
+		if (n->status != CONDITION_TRUE) {
+			set(c, n->status, n->reason, n->message);
+			return;
+		}
+	}
+}
+
+void status_conditions(const struct status_facts *facts, struct condition ret_conditions[CONDITION_TYPE__COUNT])
+{
+	struct condition *able = &ret_conditions[CONDITION_ABLE_TO_SCALE];
+	const char *text = facts->text ? facts->text : "";
+	set(&ret_conditions[CONDITION_OBJECTIVE_NOT_REACHABLE], CONDITION_UNKNOWN, "", "");
+	set(&ret_conditions[CONDITION_CONFLICT], CONDITION_FALSE, "NoConflict",
+	    "no other autoscaler drives the target");
+	if (facts->conflict) {
+		char sentence[RENDER_SENTENCE_BYTES];
+		snprintf(sentence, sizeof sentence, "%s drives the target", facts->conflict);
+		set(&ret_conditions[CONDITION_CONFLICT], CONDITION_TRUE, "DrivenByAnother", sentence);
+	} else if (facts->watch_error)
+		set(&ret_conditions[CONDITION_CONFLICT], CONDITION_UNKNOWN, "CannotSeeOthers", facts->watch_error);
+	set(&ret_conditions[CONDITION_DRY_RUN], facts->dry_run ? CONDITION_TRUE : CONDITION_FALSE,
+	    facts->dry_run ? "DryRun" : "Writing", facts->dry_run ? "decisions are not written" : "");
+	set(&ret_conditions[CONDITION_PAUSED], facts->paused ? CONDITION_TRUE : CONDITION_FALSE,
+	    facts->paused ? "Paused" : "NotPaused", facts->paused ? "the target stays as it is" : "");
+	if (facts->decided) {
+		able_to_scale(facts->decided, able);
+		scaling_active(facts->decided, &ret_conditions[CONDITION_SCALING_ACTIVE]);
+		scaling_limited(facts->decided, &ret_conditions[CONDITION_SCALING_LIMITED]);
+		objective_not_reachable(facts->decided, &ret_conditions[CONDITION_OBJECTIVE_NOT_REACHABLE]);
+	} else {
+		set(able, CONDITION_UNKNOWN, "NotDecided", text);
+		not_decided(ret_conditions, "NotDecided", text);
+	}
+	switch (facts->phase) {
+	case STATUS_DECIDED:
+		break;
+	case STATUS_SCALED: {
+		const struct decision *d = facts->decided->decision;
+		char message[64];
+		snprintf(message, sizeof message, "the target was scaled from %d to %d replicas", d->current,
+		         d->desired);
+		set(able, CONDITION_TRUE, "SucceededRescale", message);
+		break;
+	}
+	case STATUS_WRITE_FAILED:
+		set(able, CONDITION_FALSE, "FailedUpdateScale", text);
+		break;
+	case STATUS_READ_FAILED:
+		set(able, CONDITION_FALSE, "FailedGetScale", text);
+		not_decided(ret_conditions, "FailedGetScale", text);
+		break;
+	case STATUS_CONFLICT:
+		set(&ret_conditions[CONDITION_CONFLICT], CONDITION_TRUE, "DrivenByAnother", text);
+		set(able, CONDITION_FALSE, "DrivenByAnother", text);
+		not_decided(ret_conditions, "DrivenByAnother", text);
+		break;
+	case STATUS_INVALID:
+		set(able, CONDITION_FALSE, "InvalidPolicy", text);
+		not_decided(ret_conditions, "InvalidPolicy", text);
+		break;
+	case STATUS_PHASE__COUNT:
+		abort(); // no phase
+	}
+	ready(ret_conditions, facts->phase);
+	if (facts->fault)
+		set(&ret_conditions[CONDITION_READY], CONDITION_FALSE, "InvalidPolicy", facts->fault);
+}

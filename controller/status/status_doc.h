@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes and reads the status of a GPUAutoscaler as JSON: what people read, and what the next process needs to continue
+// (recommendations, scale events, start-up time).
+#ifndef GPUSCALE_CONTROLLER_STATUS_STATUS_DOC_H
+#define GPUSCALE_CONTROLLER_STATUS_STATUS_DOC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "controller/status/status_conditions.h"
+#include "policies/engine/decision.h"
+
+struct buf;
+struct err;
+struct policy;
+
+#define STATUS_DECISIONS_MAX       10
+#define STATUS_RECOMMENDATIONS_MAX 128
+#define STATUS_EVENTS_MAX          256
+#define STATUS_BYTES_MAX           (64 * 1024)
+
+// A decision that differed from the one before.
+struct status_decision {
+	int64_t time_ms;
+	enum action action;
+	enum reason reason;
+	int32_t from, to;
+	char *message; // owned
+};
+
+// What the status contains beside the state of the engine.
+struct status_record {
+	enum condition_status condition[CONDITION_TYPE__COUNT];
+	int64_t since_ms[CONDITION_TYPE__COUNT]; // 0: never reported
+	struct status_decision *decisions;       // owned, oldest first
+	size_t n_decisions, decisions_room;
+	int32_t replicas;          // read: the replicas last requested under this spec; -1: unknown
+	bool is_unsure;            // read: the time of the last scale is invalid
+	bool has_objective_record; // one was read or written: without an objective it is to be cleared
+};
+void status_record_done(struct status_record *r);
+// Adds a decision and copies the message; drops the oldest above STATUS_DECISIONS_MAX.
+void status_record_add(struct status_record *r, int64_t time_ms, enum action action, enum reason reason, int32_t from,
+                       int32_t to, const char *message);
+
+// Moves all times in the record by step_ms, by which the wall clock was set.
+void status_record_clock_was_set(struct status_record *r, int64_t step_ms);
+
+struct status_doc {
+	const struct status_facts *facts;
+	const struct condition *conditions; // CONDITION_TYPE__COUNT of them
+	const struct status_record *record; // its since_ms are those of `conditions`
+	const struct policy *policy;        // NULL: never valid; then state is NULL, too
+	const void *state;
+	int64_t generation; // of the version that is in force; 0: none
+	int64_t now_ms;
+};
+// Appends {"status":{..}} for a merge-PATCH: a field without a value is null.
+void status_doc_write(struct buf *out, const struct status_doc *doc);
+
+// Reads the status of an object (`json`: the whole object, or {"status":..}) into a fresh state and an empty record.
+// Skips invalid fields, except an invalid time of the last scale and times after now_ms, which count as now_ms. Returns
+// -1 and *e when the text is not a JSON object.
+int status_doc_read(const char *json, size_t len, const struct policy *policy, void *state,
+                    struct status_record *record, int64_t now_ms, struct err *e);
+
+#endif

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/status/status_schema.h"
+
+#include "base/schema/schema.h"
+#include "policies/engine/policy.h"
+
+#define N(a) (sizeof(a) / sizeof((a)[0]))
+
+#define FIELD_SET(type_, key, kind, member, set, text, ...)                                                            \
+	{                                                                                                              \
+		.name = key, .type = kind, .doc = text, .offset = offsetof(type_, member), .set_offset = set,          \
+		.count_offset = SCHEMA_NO_OFFSET, __VA_ARGS__                                                          \
+	}
+#define FIELD(type_, key, kind, member, text, ...)                                                                     \
+	FIELD_SET(type_, key, kind, member, SCHEMA_NO_OFFSET, text, __VA_ARGS__)
+#define LIST(type_, key, member, count, text, most, schema_, ...)                                                      \
+	{                                                                                                              \
+		.name = key, .type = SCHEMA_LIST, .doc = text, .offset = offsetof(type_, member),                      \
+		.set_offset = SCHEMA_NO_OFFSET, .count_offset = offsetof(type_, count), .max_items = most,             \
+		.child = &schema_, __VA_ARGS__                                                                         \
+	}
+#define OBJECT(name_, path, type_, fields_, doc_)                                                                      \
+	static const struct schema name_ = {                                                                           \
+	        .name = path, .doc = doc_, .struct_size = sizeof(type_), .fields = fields_, .n_fields = N(fields_)}
+#define NAME      .max = STATUS_VIEW_NAME_BYTES
+#define SENTENCE  .max = STATUS_VIEW_SENTENCE_BYTES
+#define SIGNAL    struct status_view_signal
+#define CONDITION struct status_view_condition
+#define DECISION  struct status_view_decision
+
+static const struct schema_field signal_fields[] = {
+        // clang-format off
+	FIELD(SIGNAL, "name", SCHEMA_STRING, name, "Name of the signal, as in spec.signals.", .required = true, .min = 1, .max = 63),
+	FIELD(SIGNAL, "value", SCHEMA_STRING, value, "Its value, after window and series; absent when the signal is missing.", .max = 63),
+	FIELD(SIGNAL, "target", SCHEMA_STRING, target, "What it was compared with: the target's value, or the watermark that applies.", .max = 63),
+	FIELD_SET(SIGNAL, "proposal", SCHEMA_INT32, proposal, offsetof(SIGNAL, proposal_set), "Replicas that it asks for; the current scale when it is missing.", .min = 0),
+	FIELD(SIGNAL, "state", SCHEMA_STRING, state, "OK, Missing, Ignored, or Filling while its window fills.", NAME),
+	FIELD(SIGNAL, "reason", SCHEMA_STRING, reason, "Why it asks for these replicas, or why it is missing.", NAME),
+	FIELD(SIGNAL, "sampleTime", SCHEMA_TIME_MS, sample_ms, "Time of its newest sample.", .min = 0),
+        // clang-format on
+};
+OBJECT(signal_schema, "GPUAutoscaler.status.signals[]", SIGNAL, signal_fields,
+       "One signal when the status was last written.");
+
+static const char condition_doc[] =
+        "Ready, AbleToScale, ScalingActive, ScalingLimited, Conflict, DryRun, Paused or ObjectiveNotReachable.";
+static const struct schema_field condition_fields[] = {
+        // clang-format off
+	FIELD(CONDITION, "type", SCHEMA_STRING, type, condition_doc, .required = true, .min = 1, .max = 316),
+	FIELD(CONDITION, "status", SCHEMA_STRING, status, "True, False or Unknown.", .required = true, .pattern = "^(True|False|Unknown)$", NAME),
+	FIELD(CONDITION, "reason", SCHEMA_STRING, reason, "One word for programs.", NAME),
+	FIELD(CONDITION, "message", SCHEMA_STRING, message, "One sentence for people.", SENTENCE),
+	FIELD(CONDITION, "lastTransitionTime", SCHEMA_TIME_MS, since_ms, "When the status of the condition last changed.", .min = 0),
+	FIELD(CONDITION, "observedGeneration", SCHEMA_INT64, observed_generation, "The metadata.generation that the condition is based on.", .min = 0),
+        // clang-format on
+};
+OBJECT(condition_schema, "GPUAutoscaler.status.conditions[]", CONDITION, condition_fields, "One aspect of the policy.");
+
+static const struct schema_field event_fields[] = {
+        // clang-format off
+	FIELD(struct status_view_mark, "time", SCHEMA_TIME_MS, time_ms, "When it was acknowledged.", .min = 0),
+	FIELD(struct status_view_mark, "change", SCHEMA_INT32, value, "Replicas added, or removed (negative).", .min = 0),
+        // clang-format on
+};
+OBJECT(event_schema, "GPUAutoscaler.status.scaleEvents[]", struct status_view_mark, event_fields,
+       "A change of scale that rate limits still count.");
+
+static const struct schema_field recommendation_fields[] = {
+        // clang-format off
+	FIELD(struct status_view_mark, "time", SCHEMA_TIME_MS, time_ms, "When it was made.", .min = 0),
+	FIELD(struct status_view_mark, "replicas", SCHEMA_INT32, value, "Recommended replicas.", .min = 0),
+        // clang-format on
+};
+OBJECT(recommendation_schema, "GPUAutoscaler.status.recommendations[]", struct status_view_mark, recommendation_fields,
+       "A recommendation that stabilization still considers.");
+
+static const struct schema_field decision_fields[] = {
+        // clang-format off
+	FIELD(DECISION, "time", SCHEMA_TIME_MS, time_ms, "When it was made.", .min = 0),
+	FIELD(DECISION, "action", SCHEMA_STRING, action, "ScaleUp, ScaleDown, Hold or None.", NAME),
+	FIELD(DECISION, "reason", SCHEMA_STRING, reason, "One word for programs.", NAME),
+	FIELD(DECISION, "from", SCHEMA_INT32, from, "Replicas before.", .min = 0),
+	FIELD(DECISION, "to", SCHEMA_INT32, to, "Desired replicas.", .min = 0),
+	FIELD(DECISION, "message", SCHEMA_STRING, message, "One sentence for people.", SENTENCE),
+        // clang-format on
+};
+OBJECT(decision_schema, "GPUAutoscaler.status.decisions[]", DECISION, decision_fields,
+       "A decision that differed from the one before.");
+
+#define STATUS struct status_view
+static const struct schema_field status_fields[] = {
+        // clang-format off
+	FIELD(STATUS, "observedGeneration", SCHEMA_INT64, observed_generation, "metadata.generation of the version that is in force; 0: none was ever valid.", .min = 0),
+	FIELD(STATUS, "lastUpdateTime", SCHEMA_TIME_MS, updated_ms, "When this status was written.", .min = 0),
+	FIELD_SET(STATUS, "currentReplicas", SCHEMA_INT32, current, offsetof(STATUS, current_set), "spec.replicas of the target; absent while another autoscaler controls the target, or the policy is invalid.", .min = 0),
+	FIELD_SET(STATUS, "desiredReplicas", SCHEMA_INT32, desired, offsetof(STATUS, desired_set), "What the last decision wants; absent as currentReplicas is.", .min = 0),
+	FIELD_SET(STATUS, "readyReplicas", SCHEMA_INT32, ready, offsetof(STATUS, ready_set), "Ready replicas of the target, where the policy needs to know.", .min = 0),
+	FIELD(STATUS, "lastScaleTime", SCHEMA_TIME_MS, last_scale_ms, "When the target was last scaled.", .min = 0),
+	FIELD(STATUS, "action", SCHEMA_STRING, action, "ScaleUp, ScaleDown, Hold or None; absent without a decision.", NAME),
+	FIELD(STATUS, "reason", SCHEMA_STRING, reason, "Why, in one word.", NAME),
+	FIELD(STATUS, "message", SCHEMA_STRING, message, "Why, in one sentence.", SENTENCE),
+	FIELD(STATUS, "signalsSummary", SCHEMA_STRING, summary, "The signals in one line: name value/target.", SENTENCE),
+	LIST(STATUS, "signals", signals, n_signals, "The signals of the last decision; absent as currentReplicas is.", POLICY_SIGNALS_MAX, signal_schema, .list_key = "name"),
+	LIST(STATUS, "conditions", conditions, n_conditions, condition_doc, STATUS_VIEW_LIST_MAX, condition_schema, .list_key = "type"),
+	LIST(STATUS, "scaleEvents", scale_events, n_scale_events, "Changes of scale that rate limits still count, oldest first.", STATUS_VIEW_HISTORY_MAX, event_schema, .min = 0),
+	LIST(STATUS, "recommendations", recommendations, n_recommendations, "Recommendations that stabilization still looks at, oldest first.", STATUS_VIEW_HISTORY_MAX, recommendation_schema, .min = 0),
+	LIST(STATUS, "decisions", decisions, n_decisions, "The last decisions that differed from the one before, oldest first.", STATUS_VIEW_LIST_MAX, decision_schema, .min = 0),
+	FIELD_SET(STATUS, "startupSeconds", SCHEMA_INT32, startup_seconds, offsetof(STATUS, startup_set), "How long replicas take to become ready, as learnt from them.", .min = 0),
+	FIELD(STATUS, "objectiveRecord", SCHEMA_STRING, objective_record, "What the rules of the objective have learnt, for the next process: base64, of one version of the controller.", .max = STATUS_VIEW_OBJECTIVE_BYTES),
+        // clang-format on
+};
+OBJECT(schema, "GPUAutoscaler.status", STATUS, status_fields,
+       "What the controller saw, wants and did. Written by the controller only.");
+
+const struct schema *status_schema(void)
+{
+	return &schema;
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one table of a GPUAutoscaler's status: the CRD's schema is generated from it, and the commands decode the status
+// with it. What controller/status/status_doc.c writes must conform to it (test/unit/test_status_schema.c).
+#ifndef GPUSCALE_CONTROLLER_STATUS_STATUS_SCHEMA_H
+#define GPUSCALE_CONTROLLER_STATUS_STATUS_SCHEMA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct schema;
+
+// Limits that the API server enforces on the status; the writer stays below them.
+#define STATUS_VIEW_LIST_MAX        16 // conditions, decisions
+#define STATUS_VIEW_HISTORY_MAX     256
+#define STATUS_VIEW_NAME_BYTES      1024
+#define STATUS_VIEW_SENTENCE_BYTES  32768
+#define STATUS_VIEW_OBJECTIVE_BYTES 8192
+
+// A decoded status: strings are NULL when absent.
+struct status_view_signal {
+	const char *name, *value, *target, *state, *reason;
+	int32_t proposal;
+	bool proposal_set;
+	int64_t sample_ms; // 0: absent
+};
+struct status_view_condition {
+	const char *type, *status, *reason, *message;
+	int64_t since_ms, observed_generation;
+};
+struct status_view_mark {
+	int64_t time_ms;
+	int32_t value; // replicas, or their change
+};
+struct status_view_decision {
+	int64_t time_ms;
+	const char *action, *reason, *message;
+	int32_t from, to;
+};
+struct status_view {
+	int64_t observed_generation, updated_ms, last_scale_ms; // 0: absent
+	int32_t current, desired, ready, startup_seconds;
+	bool current_set, desired_set, ready_set, startup_set;
+	const char *action, *reason, *message, *summary, *objective_record;
+	const struct status_view_signal *signals;
+	size_t n_signals;
+	const struct status_view_condition *conditions;
+	size_t n_conditions;
+	const struct status_view_mark *scale_events, *recommendations;
+	size_t n_scale_events, n_recommendations;
+	const struct status_view_decision *decisions; // oldest first
+	size_t n_decisions;
+};
+
+// Decodes the object at `status` into struct status_view.
+const struct schema *status_schema(void);
+
+#endif

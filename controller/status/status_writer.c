@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/status/status_writer.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "base/err.h"
+#include "k8s/client/k8s_client.h"
+
+// A request outlives its slot when the policy is removed meanwhile.
+struct status_send {
+	struct status_writer *writer;
+	struct status_slot *slot; // NULL: canceled
+};
+
+struct status_writer {
+	struct k8s_client *client;
+	struct status_slot *queue;
+	int in_flight;
+	bool sending; // in send_some()
+	struct status_writer_stats stats;
+};
+
+struct status_writer *status_writer_new(struct k8s_client *client, struct err *e)
+{
+	struct status_writer *w = calloc(1, sizeof *w);
+	if (!w) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	w->client = client;
+	return w;
+}
+
+void status_writer_free(struct status_writer *w)
+{
+	if (!w)
+		return;
+	assert(!w->queue && w->in_flight == 0);
+	free(w);
+}
+
+static void leave_queue(struct status_slot *slot)
+{
+	if (slot->path) {
+		DL_DELETE(slot->writer->queue, slot);
+		slot->writer->stats.waiting--;
+	}
+	free(slot->path);
+	free(slot->body);
+	slot->path = slot->body = NULL;
+}
+
+static void send_some(struct status_writer *w);
+
+static void on_sent(void *arg, const struct http_response *response, const struct err *error)
+{
+	struct status_send *call = arg;
+	struct status_writer *w = call->writer;
+	struct status_slot *slot = call->slot;
+	free(call);
+	w->in_flight--;
+	w->stats.sent += response != NULL;
+	w->stats.failed += response == NULL;
+	if (slot) {
+		slot->sending = false;
+		slot->call = NULL;
+		slot->fn(slot->arg, response ? NULL : error);
+	}
+	if (response || error->kind != ERR_CANCELED)
+		send_some(w);
+}
+
+static void send_one(struct status_writer *w, struct status_slot *slot)
+{
+	struct err e;
+	struct status_send *call = malloc(sizeof *call);
+	if (!call)
+		abort(); // a few bytes: the supervisor restarts the process
+	*call = (struct status_send){w, slot};
+	const struct k8s_request_options o = {.method = "PATCH",
+	                                      .path = slot->path,
+	                                      .content_type = "application/merge-patch+json",
+	                                      .body = slot->body,
+	                                      .body_len = strlen(slot->body),
+	                                      .is_background = true,
+	                                      .done = on_sent,
+	                                      .arg = call};
+	int rc = k8s_request_with(w->client, &o, NULL, &e);
+	leave_queue(slot);
+	if (rc == 0) {
+		slot->call = call;
+		slot->sending = true;
+		w->in_flight++;
+		return;
+	}
+	free(call);
+	w->stats.failed++;
+	slot->fn(slot->arg, &e);
+}
+
+static void send_some(struct status_writer *w)
+{
+	if (w->sending)
+		return; // a callback queued more; the loop below continues
+	w->sending = true;
+	while (w->in_flight < STATUS_WRITES_MAX) {
+		struct status_slot *slot;
+		DL_SEARCH_SCALAR(w->queue, slot, sending, false); // one at a time per object: they must not overtake
+		if (!slot)
+			break;
+		send_one(w, slot);
+	}
+	w->sending = false;
+}
+
+void status_writer_put(struct status_writer *w, struct status_slot *slot, const char *path, const char *body,
+                       status_written_fn *fn, void *arg)
+{
+	slot->writer = w;
+	slot->fn = fn;
+	slot->arg = arg;
+	leave_queue(slot);
+	slot->path = strdup(path);
+	slot->body = strdup(body);
+	if (!slot->path || !slot->body)
+		abort();
+	DL_APPEND(w->queue, slot);
+	w->stats.waiting++;
+	send_some(w);
+}
+
+void status_slot_cancel(struct status_slot *slot)
+{
+	if (!slot->writer)
+		return;
+	leave_queue(slot);
+	if (slot->call)
+		slot->call->slot = NULL;
+	*slot = (struct status_slot){0};
+}
+
+void status_writer_get_stats(const struct status_writer *w, struct status_writer_stats *ret_stats)
+{
+	*ret_stats = w->stats;
+	ret_stats->in_flight = (uint64_t)w->in_flight;
+}

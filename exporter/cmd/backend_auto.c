@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporter/cmd/backend_auto.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "exporter/sysfs/sysfs.h"
+
+#define PCI_VENDOR_NVIDIA "0x10de"
+#define PCI_CLASS_DISPLAY "0x03" // 0x0300 VGA, 0x0302 3D
+#define PCI_DEVICES_MAX   65536
+
+struct chooser {
+	struct backend base;
+	struct backend *candidates[BACKEND_CANDIDATES_MAX];
+	size_t n;
+	const char *sysfs_root;
+	struct backend *chosen;   // NULL while closed
+	const char *_Atomic name; // of the backend chosen last
+};
+
+static struct chooser *chooser_of(struct backend *b)
+{
+	return (struct chooser *)b;
+}
+
+static const char *auto_active_name(const struct backend *b)
+{
+	const struct chooser *c = (const struct chooser *)b;
+	return atomic_load(&c->name);
+}
+
+// True if the PCI bus has a GPU of NVIDIA's, with or without a driver.
+static bool has_nvidia_gpu(const char *sysfs_root)
+{
+	char dir[SYSFS_PATH_BYTES], device[SYSFS_PATH_BYTES], text[SYSFS_TEXT_BYTES];
+	if (snprintf(dir, sizeof dir, "%s/bus/pci/devices", sysfs_root) >= (int)sizeof dir)
+		return false;
+	DIR *d = opendir(dir);
+	if (!d)
+		return false;
+	bool found = false;
+	const struct dirent *entry;
+	for (int i = 0; !found && i < PCI_DEVICES_MAX && (entry = readdir(d)); i++) {
+		if (entry->d_name[0] == '.' ||
+		    snprintf(device, sizeof device, "%s/%s", dir, entry->d_name) >= (int)sizeof device)
+			continue;
+		found = sysfs_read_text(device, "vendor", text) && strcmp(text, PCI_VENDOR_NVIDIA) == 0 &&
+		        sysfs_read_text(device, "class", text) &&
+		        strncmp(text, PCI_CLASS_DISPLAY, strlen(PCI_CLASS_DISPLAY)) == 0;
+	}
+	closedir(d);
+	return found;
+}
+
+static int auto_open(struct backend *b, struct err *e)
+{
+	struct chooser *c = chooser_of(b);
+	struct err first;
+	size_t n = c->n > 1 && has_nvidia_gpu(c->sysfs_root) ? 1 : c->n;
+	char others[ERR_MSG_BYTES] = "";
+	for (size_t i = 0; i < n; i++) {
+		struct backend *candidate = c->candidates[i];
+		if (candidate->ops->open(candidate, e) == 0) {
+			c->chosen = candidate;
+			atomic_store(&c->name, candidate->ops->name);
+			return 0;
+		}
+		size_t len = strlen(others);
+		if (i == 0)
+			first = *e;
+		else
+			snprintf(others + len, sizeof others - len, "; %s", e->msg);
+	}
+	return err_set_code(e, first.kind, first.code, "%.*s%.*s", (int)sizeof first.msg / 2, first.msg,
+	                    (int)sizeof others / 2, others);
+}
+
+static struct backend *chosen_of(struct backend *b)
+{
+	assert(chooser_of(b)->chosen); // the sampler uses only an open backend
+	return chooser_of(b)->chosen;
+}
+
+static const struct device *auto_devices(struct backend *b, size_t *ret_n)
+{
+	struct backend *c = chosen_of(b);
+	return c->ops->devices(c, ret_n);
+}
+
+static const char *auto_driver_version(struct backend *b)
+{
+	struct backend *c = chosen_of(b);
+	return c->ops->driver_version(c);
+}
+
+static int auto_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, struct device_sample *samples,
+                       struct err *e)
+{
+	struct backend *c = chosen_of(b);
+	return c->ops->sample(c, mono_ms, wall_ms, samples, e);
+}
+
+static void auto_render_extra(struct backend *b, struct buf *out)
+{
+	struct backend *c = chosen_of(b);
+	if (c->ops->render_extra)
+		c->ops->render_extra(c, out);
+}
+
+static void auto_close(struct backend *b)
+{
+	struct backend *c = chosen_of(b);
+	c->ops->close(c);
+	chooser_of(b)->chosen = NULL;
+}
+
+static void auto_destroy(struct backend *b)
+{
+	struct chooser *c = chooser_of(b);
+	for (size_t i = 0; i < c->n; i++)
+		c->candidates[i]->ops->destroy(c->candidates[i]);
+	free(c);
+}
+
+static const struct backend_ops ops = {.name = "auto",
+                                       .active_name = auto_active_name,
+                                       .first_rounds = 2,
+                                       .open = auto_open,
+                                       .devices = auto_devices,
+                                       .driver_version = auto_driver_version,
+                                       .sample = auto_sample,
+                                       .render_extra = auto_render_extra,
+                                       .close = auto_close,
+                                       .destroy = auto_destroy};
+
+struct backend *backend_auto_new(struct backend *const *candidates, size_t n, const char *sysfs_root, struct err *e)
+{
+	assert(n > 0 && n <= BACKEND_CANDIDATES_MAX);
+	struct chooser *c = calloc(1, sizeof *c);
+	if (!c) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	c->base.ops = &ops;
+	memcpy(c->candidates, candidates, n * sizeof *candidates);
+	c->n = n;
+	c->sysfs_root = sysfs_root;
+	atomic_init(&c->name, ops.name);
+	return &c->base;
+}

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale-exporter: parses the command line, creates the parts, runs until a signal.
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/process/log.h"
+#include "base/process/process_descriptors.h"
+#include "base/process/process_trim.h"
+#include "exporter/cmd/backend_registry.h"
+#include "exporter/cmd/exporter_cmd.h"
+#include "exporter/cmd/exporter_options.h"
+#include "exporter/cmd/health_check.h"
+#include "exporter/cmd/page_view.h"
+#include "exporter/csv_counters.h"
+#include "exporter/kubelet/kubelet_pods.h"
+#include "exporter/page/exporter_server.h"
+#include "exporter/page/render_page.h"
+#include "exporter/page/self_metrics.h"
+#include "exporter/sampler.h"
+#include "exporter/xid.h"
+
+#define HOSTNAME_BYTES         256
+#define FILE_ERRORS_MAX        (64 * 1024)
+#define COUNTERS_REMARKS_BYTES (512 * 1024)
+#define REPLIES_MS             5000 // longest wait of --once for the replicas of the mock
+#define COMMAND_INTERVAL_MS    500  // of a command that reads the driver itself
+#define URL_BYTES              320
+#define STOP_MS                800 // a sampler that hangs in a driver call is abandoned after this time
+
+struct exporter {
+	struct exporter_options options;
+	struct clock clock;
+	struct log *log;
+	struct csv_counters counters;
+	struct xid_store *xids;
+	struct event_base *loop;
+	struct backend *backend;
+	struct kubelet_pods *pods; // NULL without --kubernetes
+	struct render_page renderer;
+	struct sampler *sampler;
+	char hostname[HOSTNAME_BYTES];
+};
+
+// As in dcgm-exporter: the name of the node if Kubernetes provides it, else the hostname.
+static void find_hostname(char *out, size_t size)
+{
+	const char *node = getenv("NODE_NAME");
+	if (node && node[0])
+		snprintf(out, size, "%s", node);
+	else if (gethostname(out, size) < 0)
+		out[0] = '\0';
+	out[size - 1] = '\0';
+}
+
+static void on_signal(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	event_base_loopbreak(arg);
+}
+
+static int serve(struct exporter *x, struct buf *errors, struct err *e)
+{
+	struct exporter_server_options options = {.loop = x->loop,
+	                                          .listen = x->options.listen,
+	                                          .sampler = x->sampler,
+	                                          .xids = x->xids,
+	                                          .pods = x->pods,
+	                                          .clock = &x->clock,
+	                                          .log = x->log,
+	                                          .allowed_hosts = x->options.allowed_hosts,
+	                                          .web_config = x->options.web_config,
+	                                          .ret_errors = errors,
+	                                          .counter_rows_skipped = x->counters.skipped};
+	struct exporter_server *server = exporter_server_new(&options, e);
+	if (!server)
+		return -1;
+	struct event *on_term = evsignal_new(x->loop, SIGTERM, on_signal, x->loop);
+	struct event *on_int = evsignal_new(x->loop, SIGINT, on_signal, x->loop);
+	int rc = 0;
+	if (!on_term || !on_int || event_add(on_term, NULL) < 0 || event_add(on_int, NULL) < 0)
+		rc = err_set(e, ERR_INTERNAL, "cannot handle signals");
+	if (rc == 0)
+		rc = sampler_start(x->sampler, e);
+	if (rc == 0) {
+		LOG(x->log, LOG_INFO, "Serving metrics", LOG_S("listen", x->options.listen),
+		    LOG_I("port", exporter_server_port(server)), LOG_S("backend", backend_name(x->backend)),
+		    LOG_S("version", GPUSCALE_VERSION));
+		process_trim();
+		event_base_dispatch(x->loop);
+		LOG(x->log, LOG_INFO, "Shutting down", LOG_S("reason", "signal"));
+	}
+	if (on_term)
+		event_free(on_term);
+	if (on_int)
+		event_free(on_int);
+	exporter_server_free(server);
+	return rc;
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what, (void)arg; // only makes event_base_loop() return
+}
+
+static bool has_replies(struct exporter *x)
+{
+	struct backend *b = x->backend;
+	struct kubelet_pods_status pods = {.polls = 1};
+	if (x->pods)
+		kubelet_pods_get_status(x->pods, &pods);
+	return pods.polls > 0 && (!b->ops->has_replies || b->ops->has_replies(b));
+}
+
+// Waits for the replies to the requests of the loop (replicas of the mock, pods of the kubelet).
+static int wait_for_replies(struct exporter *x, struct err *e)
+{
+	struct event *tick = event_new(x->loop, -1, EV_PERSIST, on_tick, NULL);
+	const struct timeval every = {.tv_usec = 10000};
+	if (!tick || event_add(tick, &every) < 0) {
+		if (tick)
+			event_free(tick);
+		return err_set(e, ERR_INTERNAL, "cannot create a timer");
+	}
+	int64_t until_ms = clock_mono_ms(&x->clock) + REPLIES_MS;
+	while (!has_replies(x) && clock_mono_ms(&x->clock) < until_ms)
+		event_base_loop(x->loop, EVLOOP_ONCE);
+	event_free(tick);
+	return 0;
+}
+
+static int print_once(struct exporter *x, struct err *e)
+{
+	if (wait_for_replies(x, e) < 0)
+		return -1;
+	int rc = sampler_run_once(x->sampler, x->options.at_ms, e);
+	struct buf page;
+	struct sampler_status status;
+	buf_init(&page, RENDER_PAGE_BYTES_MAX);
+	sampler_read(x->sampler, &page, &status);
+	self_metrics_render_state(&page, &status);
+	if (page.failed)
+		rc = err_set(e, ERR_LIMIT, "the page exceeds the ceiling of %d bytes", RENDER_PAGE_BYTES_MAX);
+	else if ((fwrite(page.data, 1, page.len, stdout) != page.len || fflush(stdout) != 0) && rc == 0)
+		rc = err_set(e, ERR_IO, "cannot write to standard output");
+	buf_done(&page);
+	return rc;
+}
+
+// Logs each skipped row of the counters file.
+static void log_remarks(struct exporter *x, struct buf *remarks)
+{
+	for (char *line = remarks->data, *end; line && *line; line = end + 1) {
+		end = strchr(line, '\n');
+		if (!end)
+			return; // truncated by the ceiling
+		*end = '\0';
+		LOG(x->log, LOG_WARNING, "Row of the counters file skipped", LOG_S("row", line));
+	}
+}
+
+static int read_counters(struct exporter *x, struct err *e)
+{
+	if (!x->options.collectors) {
+		csv_counters_init_builtin(&x->counters);
+		return 0;
+	}
+	struct buf remarks;
+	buf_init(&remarks, COUNTERS_REMARKS_BYTES);
+	int rc = csv_counters_read(&x->counters, x->options.collectors, &remarks, e);
+	log_remarks(x, &remarks);
+	buf_done(&remarks);
+	return rc;
+}
+
+// Creates everything that reads the GPUs, except that the sampler is not started.
+static int make_sampler(struct exporter *x, struct buf *file_errors, struct err *e)
+{
+	if (read_counters(x, e) < 0)
+		return -1;
+	x->xids = xid_store_new(e);
+	if (!x->xids)
+		return -1;
+	const struct backend_config config = {.xids = x->xids,
+	                                      .log = x->log,
+	                                      .interval_ms = x->options.interval_ms,
+	                                      .nvml_library = x->options.nvml_library,
+	                                      .proc_root = x->options.processes ? "/proc" : NULL,
+	                                      .dcgm_library = x->options.dcgm_library,
+	                                      .dcgm_address = x->options.dcgm_hostengine,
+	                                      .sysfs_root = x->options.sysfs_root,
+	                                      .mock_script = x->options.mock_script,
+	                                      .ret_errors = file_errors};
+	x->backend = x->options.backend->make(&config, e);
+	if (!x->backend)
+		return -1;
+	if (x->options.kubernetes) {
+		const struct kubelet_pods_options pods = {.loop = x->loop,
+		                                          .clock = &x->clock,
+		                                          .log = x->log,
+		                                          .socket = x->options.pods_socket,
+		                                          .interval_ms = x->options.pods_interval_ms,
+		                                          .extra = x->options.pod_resources};
+		x->pods = kubelet_pods_new(&pods, e);
+		if (!x->pods)
+			return -1;
+	}
+	const struct render_page_options page = {.hostname_label = x->options.hostname_label,
+	                                         .hostname = x->hostname,
+	                                         .counters = &x->counters,
+	                                         .pods = x->pods,
+	                                         .xids = x->xids};
+	render_page_init(&x->renderer, &page);
+	struct sampler_options options = {.backend = x->backend,
+	                                  .clock = &x->clock,
+	                                  .log = x->log,
+	                                  .interval_ms = x->options.interval_ms,
+	                                  .window_ms = x->options.window_ms,
+	                                  .render = render_page_round,
+	                                  .render_arg = &x->renderer,
+	                                  .text_bytes_max = RENDER_PAGE_BYTES_MAX};
+	x->sampler = sampler_new(&options, e);
+	if (!x->sampler)
+		return -1;
+	return x->backend->ops->attach ? x->backend->ops->attach(x->backend, x->loop, e) : 0;
+}
+
+// Runs check, top or list: on the page that the options name, else on that of the exporter of this node, else on the
+// driver.
+static int command(struct exporter *x, struct buf *file_errors, int *ret_code, struct err *e)
+{
+	char url[URL_BYTES];
+	struct exporter_cmd c = {
+	        .options = &x->options, .loop = x->loop, .clock = &x->clock, .ret_errors = file_errors};
+	struct page_view *first = NULL;
+	*ret_code = HEALTH_CHECK_UNKNOWN;
+	c.from = x->options.from;
+	if (!c.from && !x->options.backend_given) {
+		struct buf page;
+		exporter_cmd_default_url(url, sizeof url, x->options.listen);
+		c.from = url;
+		buf_init(&page, EXPORTER_CMD_PAGE_BYTES_MAX);
+		first = exporter_cmd_read(&c, &page, e);
+		buf_done(&page);
+		if (!first && e->kind == ERR_UNREACHABLE)
+			c.from = NULL; // no exporter runs on this node
+		err_clear(e);
+	}
+	if (!c.from) {
+		// A single reading of the driver is not logged.
+		log_free(x->log);
+		x->log = NULL;
+		x->options.interval_ms = COMMAND_INTERVAL_MS;
+		if (make_sampler(x, file_errors, e) < 0 || wait_for_replies(x, e) < 0 ||
+		    sampler_start(x->sampler, e) < 0)
+			return -1;
+		c.sampler = x->sampler;
+	}
+	*ret_code = exporter_cmd_run(&c, first, e);
+	return e->kind == ERR_NONE ? 0 : -1;
+}
+
+static int run(struct exporter *x, struct buf *file_errors, int *ret_code, struct err *e)
+{
+	x->loop = event_base_new();
+	if (!x->loop)
+		return err_set(e, ERR_INTERNAL, "cannot create an event loop");
+	if (x->options.command != COMMAND_SERVE)
+		return command(x, file_errors, ret_code, e);
+	if (make_sampler(x, file_errors, e) < 0)
+		return -1;
+	return x->options.once ? print_once(x, e) : serve(x, file_errors, e);
+}
+
+int main(int argc, char **argv)
+{
+	struct exporter x = {.log = NULL};
+	struct err e = {.kind = ERR_NONE};
+	exporter_options_parse(&x.options, argc, argv);
+	if (x.options.version) {
+		puts("gpuscale-exporter " GPUSCALE_VERSION);
+		return 0;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	process_raise_descriptors();
+	clock_init_real(&x.clock);
+	find_hostname(x.hostname, sizeof x.hostname);
+	x.log = log_new(STDERR_FILENO, x.options.log_format, x.options.log_level, &x.clock);
+
+	struct buf file_errors;
+	buf_init(&file_errors, FILE_ERRORS_MAX);
+	int code = 0;
+	int rc = run(&x, &file_errors, &code, &e);
+	if (rc < 0) {
+		fputs(buf_str(&file_errors), stderr);
+		fprintf(stderr, "gpuscale-exporter: %s\n", e.msg);
+	}
+	buf_done(&file_errors);
+	int exit_code = rc < 0 && x.options.command != COMMAND_CHECK ? err_kind_info(e.kind)->exit_code : code;
+
+	// The thread may hang in a driver call: its memory is then left to the kernel.
+	if (x.sampler && !sampler_stop(x.sampler, STOP_MS)) {
+		LOG(x.log, LOG_WARNING, "Driver call still hangs, exiting without it", LOG_I("waitedMs", STOP_MS));
+		_exit(exit_code);
+	}
+	sampler_free(x.sampler);
+	render_page_done(&x.renderer);
+	if (x.backend)
+		x.backend->ops->destroy(x.backend);
+	kubelet_pods_free(x.pods);
+	if (x.loop)
+		event_base_free(x.loop);
+	xid_store_free(x.xids);
+	csv_counters_done(&x.counters);
+	log_free(x.log);
+	return exit_code;
+}

@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporter/cmd/exporter_options.h"
+
+#include <argp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/num.h"
+#include "exporter/cmd/backend_registry.h"
+#include "exporter/cmd/health_policy.h"
+#include "exporter/kubelet/kubelet_pods.h"
+#include "exporter/sampler.h"
+
+#define AT_MAX_MS   (24 * HOUR_MS)
+#define EXIT_USAGE  2
+#define WATCH_MS    1000 // of --watch without an interval
+#define LEVEL_DEBUG 4    // -v from which debug messages are logged
+#define FLAG_KEY    256  // argp key of a flag without a letter: FLAG_KEY + its index
+#define CHOICES_MAX 4
+#define NAMES_BYTES 128
+#define HELP_BYTES  512
+#define HOUR_MS     (3600LL * 1000)
+
+static const char *const command_names[] = {
+        [COMMAND_SERVE] = "serve", [COMMAND_CHECK] = "check", [COMMAND_TOP] = "top", [COMMAND_LIST] = "list"};
+_Static_assert(sizeof command_names / sizeof command_names[0] == COMMAND__COUNT, "one name per command");
+
+// A flag of the command line: argp's part of it, and how its argument is stored.
+struct flag {
+	const char *name;
+	int letter; // 0: none
+	const char *arg;
+	int argp_flags, group;
+	const char *help;
+	// Stores `arg` (NULL if the flag has none) in `to`, the member of struct exporter_options at `offset`. On
+	// failure returns -1 and fills `e` with what is wrong with the argument.
+	int (*parse)(const struct flag *f, char *arg, void *to, struct err *e);
+	size_t offset;
+	int64_t min, max;
+	const char *choices[CHOICES_MAX]; // in the order of the enum that `to` is, where it is one
+};
+
+static int parse_text(const struct flag *f, char *arg, void *to, struct err *e)
+{
+	(void)f, (void)e;
+	*(const char **)to = arg;
+	return 0;
+}
+
+static int parse_true(const struct flag *f, char *arg, void *to, struct err *e)
+{
+	(void)f, (void)arg, (void)e;
+	*(bool *)to = true;
+	return 0;
+}
+
+static int parse_duration(const struct flag *f, char *arg, void *to, struct err *e)
+{
+	int64_t ms;
+	if (num_parse_duration_ms(arg, strlen(arg), &ms, e) < 0)
+		return -1;
+	if (ms < f->min || ms > f->max) {
+		char min[NUM_TEXT_BYTES], max[NUM_TEXT_BYTES];
+		num_format_duration_ms(min, f->min);
+		num_format_duration_ms(max, f->max);
+		return err_set(e, ERR_INPUT, "%s is not within %s .. %s", arg, min, max);
+	}
+	*(int64_t *)to = ms;
+	return 0;
+}
+
+// The interval of --watch may be left out.
+static int parse_watch(const struct flag *f, char *arg, void *to, struct err *e)
+{
+	*(int64_t *)to = WATCH_MS;
+	return arg ? parse_duration(f, arg, to, e) : 0;
+}
+
+static int parse_count(const struct flag *f, char *arg, void *to, struct err *e)
+{
+	return num_parse_i64(arg, strlen(arg), f->min, f->max, to, e);
+}
+
+static int parse_log_level(const struct flag *f, char *arg, void *to, struct err *e)
+{
+	int64_t level;
+	if (num_parse_i64(arg, strlen(arg), f->min, f->max, &level, e) < 0)
+		return -1;
+	*(enum log_level *)to = level >= LEVEL_DEBUG ? LOG_DEBUG : LOG_INFO;
+	return 0;
+}
+
+// The index of `arg` in the choices of `f`, or -1 and *e.
+static int find_choice(const struct flag *f, const char *arg, struct err *e)
+{
+	struct buf names;
+	int n = 0;
+	for (; n < CHOICES_MAX && f->choices[n]; n++)
+		if (strcmp(f->choices[n], arg) == 0)
+			return n;
+	buf_init(&names, NAMES_BYTES);
+	for (int i = 0; i < n; i++)
+		buf_printf(&names, "%s%s", i == 0 ? "" : i + 1 == n ? " or " : ", ", f->choices[i]);
+	err_set(e, ERR_INPUT, "must be %s, not \"%s\"", buf_str(&names), arg);
+	buf_done(&names);
+	return -1;
+}
+
+static int parse_word(const struct flag *f, char *arg, void *to, struct err *e)
+{
+	int index = find_choice(f, arg, e);
+	if (index >= 0)
+		*(const char **)to = f->choices[index];
+	return index < 0 ? -1 : 0;
+}
+
+static int parse_output(const struct flag *f, char *arg, void *to, struct err *e)
+{
+	int index = find_choice(f, arg, e);
+	if (index >= 0)
+		*(enum exporter_output *)to = (enum exporter_output)index;
+	return index < 0 ? -1 : 0;
+}
+
+static int parse_log_format(const struct flag *f, char *arg, void *to, struct err *e)
+{
+	int index = find_choice(f, arg, e);
+	if (index >= 0)
+		*(enum log_format *)to = (enum log_format)index;
+	return index < 0 ? -1 : 0;
+}
+
+static int parse_action(const struct flag *f, char *arg, void *to, struct err *e)
+{
+	(void)f;
+	enum health_action action = health_action_find(arg);
+	if (action == HEALTH_ACTION__COUNT || action == HEALTH_IGNORE)
+		return err_set(e, ERR_INPUT, "no action \"%s\"", arg);
+	*(int *)to = (int)action;
+	return 0;
+}
+
+static int parse_backend(const struct flag *f, char *arg, void *to, struct err *e)
+{
+	(void)f;
+	const struct backend_row *row = backend_registry_find(arg);
+	if (!row) {
+		struct buf names;
+		buf_init(&names, NAMES_BYTES);
+		backend_registry_put_names(&names, ", ", " or ");
+		err_set(e, ERR_INPUT, "no backend \"%s\": use %s", arg, buf_str(&names));
+		buf_done(&names);
+		return -1;
+	}
+	*(const struct backend_row **)to = row;
+	return 0;
+}
+
+// Accepts "-k", "-k=true" and "--kubernetes=true", as dcgm-exporter does.
+static int parse_bool(const struct flag *f, char *arg, void *to, struct err *e)
+{
+	static const char *const yes[] = {"true", "True", "TRUE", "t", "T", "1"};
+	static const char *const no[] = {"false", "False", "FALSE", "f", "F", "0"};
+	(void)f;
+	const char *text = arg && arg[0] == '=' ? arg + 1 : arg;
+	*(bool *)to = true;
+	for (size_t i = 0; text && i < sizeof yes / sizeof yes[0]; i++) {
+		*(bool *)to = strcmp(text, yes[i]) == 0;
+		if (*(bool *)to || strcmp(text, no[i]) == 0)
+			return 0;
+	}
+	return text ? err_set(e, ERR_INPUT, "must be true or false, not \"%s\"", arg) : 0;
+}
+
+// Splits a list at its commas, in place, and skips empty names.
+static int parse_names(const struct flag *f, char *arg, void *to, struct err *e)
+{
+	(void)f;
+	struct pod_resource_names *names = to;
+	names->n = 0;
+	while (arg) {
+		char *name = arg, *comma = strchr(arg, ',');
+		arg = comma ? comma + 1 : NULL;
+		if (comma)
+			*comma = '\0';
+		if (!name[0])
+			continue;
+		if (names->n == POD_RESOURCE_NAMES_MAX)
+			return err_set(e, ERR_LIMIT, "more than %d names", POD_RESOURCE_NAMES_MAX);
+		names->names[names->n++] = name;
+	}
+	return 0;
+}
+
+#define TO(member) offsetof(struct exporter_options, member)
+// Rows in the order of argp's groups; argp sorts the flags of a group by name. The argument and the help text of
+// --backend come from the registry.
+#define SERVE 0
+#define READ  1
+#define FLAG(group, letter, name, arg, parse, member, help)                                                            \
+	FLAG_WITH(group, letter, name, arg, parse, member, help, .min = 0)
+#define FLAG_WITH(group_, letter_, name_, arg_, parse_, member, help_, ...)                                            \
+	{                                                                                                              \
+		.name = name_, .letter = letter_, .arg = arg_, .group = group_, .help = help_, .parse = parse_,        \
+		.offset = TO(member), __VA_ARGS__                                                                      \
+	}
+// clang-format off
+static const struct flag flags[] = {
+	FLAG(     SERVE, 0,   "backend",                      NULL,                parse_backend,    backend,          NULL),
+	FLAG(     SERVE, 0,   "mock-script",                  "FILE",              parse_text,       mock_script,      "Script that the mock backend plays (default: a built-in script)"),
+	FLAG(     SERVE, 0,   "listen",                       "ADDR",              parse_text,       listen,           "Address to serve on (default :9400)"),
+	FLAG_WITH(SERVE, 'a', "address",                      NULL,                parse_text,       listen,           NULL, .argp_flags = OPTION_ALIAS),
+	FLAG(     SERVE, 'f', "collectors",                   "FILE",              parse_text,       collectors,       "Counters file of dcgm-exporter that selects the families to serve (default: all families)"),
+	FLAG(     SERVE, 0,   "allowed-hosts",                "NAME,..",           parse_text,       allowed_hosts,    "Host names that requests may use, besides IP addresses, localhost and this machine's name; *.example.com matches every name below example.com"),
+	FLAG(     SERVE, 0,   "web-config-file",              "FILE",              parse_text,       web_config,       "Prometheus web configuration file with TLS and basic auth"),
+	FLAG_WITH(SERVE, 'k', "kubernetes",                   "true|false",        parse_bool,       kubernetes,       "Label GPUs with the pods that hold them (default false)", .argp_flags = OPTION_ARG_OPTIONAL),
+	FLAG(     SERVE, 0,   "pod-resources-kubelet-socket", "PATH",              parse_text,       pods_socket,      "Pod-resources socket of the kubelet (default " KUBELET_PODS_SOCKET ")"),
+	FLAG_WITH(SERVE, 0,   "pod-resources-interval",       "DURATION",          parse_duration,   pods_interval_ms, "Time between two requests for pods, 1s to 5m (default 10s)", .min = 1000, .max = KUBELET_PODS_STALE_MS),
+	FLAG(     SERVE, 0,   "nvidia-resource-names",        "NAME,..",           parse_names,      pod_resources,    "Additional resource names whose devices are GPUs"),
+	FLAG_WITH(SERVE, 0,   "interval",                     "DURATION",          parse_duration,   interval_ms,      "Time between two samples, 100ms to 10s (default 1s)", .min = SAMPLER_INTERVAL_MIN_MS, .max = SAMPLER_INTERVAL_MAX_MS),
+	FLAG_WITH(SERVE, 0,   "window",                       "DURATION",          parse_duration,   window_ms,        "Length of the window of the _window_min, _max and _avg families, up to 600 intervals; 0s disables them (default 15s)", .min = 0, .max = SAMPLER_WINDOW_MAX_MS),
+	FLAG(     SERVE, 0,   "once",                         NULL,                parse_true,       once,             "Print one sample on standard output and exit"),
+	FLAG_WITH(SERVE, 0,   "at",                           "DURATION",          parse_duration,   at_ms,            "With --once and the mock backend: play up to this time first, without waiting", .min = 0, .max = AT_MAX_MS),
+	FLAG_WITH(SERVE, 0,   "hostname-label",               "Hostname|hostname", parse_word,       hostname_label,   "Name of the host label; dcgm-exporter writes hostname since 4.8.3 (default Hostname)", .choices = {"Hostname", "hostname"}),
+	FLAG(     SERVE, 0,   "nvml-library",                 "PATH",              parse_text,       nvml_library,     "NVML library to load (default libnvidia-ml.so.1)"),
+	FLAG(     SERVE, 0,   "dcgm-hostengine",              "ADDR",              parse_text,       dcgm_hostengine,  "Address of nv-hostengine for the dcgm backend: host[:port] or unix:///path (default localhost:5555)"),
+	FLAG(     SERVE, 0,   "dcgm-library",                 "PATH",              parse_text,       dcgm_library,     "DCGM library to load (default libdcgm.so.4, else libdcgm.so.3)"),
+	FLAG(     SERVE, 0,   "processes",                    NULL,                parse_true,       processes,        "Export GPU memory per process (NVML only)"),
+	FLAG(     SERVE, 0,   "sysfs-root",                   "DIR",               parse_text,       sysfs_root,       "Mount point of sysfs for the amdgpu and intel backends (default /sys)"),
+	FLAG_WITH(SERVE, 0,   "logging-format",               "text|json",         parse_log_format, log_format,       "Log format (default text)", .choices = {"text", "json"}),
+	FLAG_WITH(SERVE, 'v', NULL,                           "LEVEL",             parse_log_level,  log_level,        "Log verbosity, 0 to 9; 4 and above enables debug messages (default 0)", .min = 0, .max = 9),
+	{.group = READ, .help = "Flags of check, top and list:"},
+	FLAG(     READ,  0,   "from",                         "URL|FILE|-",        parse_text,       from,             "Where to read metrics (default: the exporter running on this node, else the driver; with --backend: the driver)"),
+	FLAG(     READ,  0,   "ca-file",                      "FILE",              parse_text,       ca_file,          "CA certificates for an https URL in --from (default: those of the system)"),
+	FLAG_WITH(READ,  'o', "output",                       "table|json|csv",    parse_output,     output,           "Output format (default table); check does not support csv", .choices = {"table", "json", "csv"}),
+	FLAG_WITH(READ,  'w', "watch",                        "DURATION",          parse_watch,      watch_ms,         "top: print again at this interval (default 1s)", .argp_flags = OPTION_ARG_OPTIONAL, .min = 100, .max = HOUR_MS),
+	FLAG_WITH(READ,  0,   "count",                        "N",                 parse_count,      count,            "top -w: exit after this many tables", .min = 1, .max = 1000000000),
+	FLAG_WITH(READ,  0,   "since",                        "DURATION",          parse_duration,   since_ms,         "check: ignore XIDs older than this (default 1h)", .min = 1000, .max = 365 * 24 * HOUR_MS),
+	FLAG(     READ,  0,   "fail-on",                      "ACTION",            parse_action,     fail_on,          "check: mildest action that counts as a problem: watch, restart-app, reset-idle, drain (default), drain-reset, drain-reboot, replace"),
+	FLAG(     READ,  0,   "xid-policy",                   "FILE",              parse_text,       xid_policy,       "check: file with rows that override the built-in XID table"),
+	FLAG(     SERVE, 0,   "version",                      NULL,                parse_true,       version,          "Print the version and exit"),
+};
+// clang-format on
+#define FLAGS (sizeof flags / sizeof flags[0])
+
+// Reads dcgm-exporter's environment variables. An empty one is ignored, as in a manifest whose value is left
+// out.
+static void read_environment(struct exporter_options *o)
+{
+	static const struct {
+		const char *name;
+		int (*parse)(const struct flag *f, char *arg, void *to, struct err *e);
+		size_t offset;
+	} variables[] = {{"DCGM_EXPORTER_LISTEN", parse_text, TO(listen)},
+	                 {"DCGM_EXPORTER_WEB_CONFIG_FILE", parse_text, TO(web_config)},
+	                 {"DCGM_EXPORTER_COLLECTORS", parse_text, TO(collectors)},
+	                 {"DCGM_EXPORTER_KUBERNETES", parse_bool, TO(kubernetes)},
+	                 {"NVIDIA_RESOURCE_NAMES", parse_names, TO(pod_resources)}};
+	struct err e;
+	for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+		char *value = getenv(variables[i].name);
+		if (value && value[0] && variables[i].parse(NULL, value, (char *)o + variables[i].offset, &e) < 0) {
+			fprintf(stderr, "gpuscale-exporter: %s: %s\n", variables[i].name, e.msg);
+			exit(EXIT_USAGE);
+		}
+	}
+}
+
+static int find_name(const char *const *names, int n, const char *name)
+{
+	for (int i = 0; i < n; i++)
+		if (strcmp(names[i], name) == 0)
+			return i;
+	return -1;
+}
+
+// Rejects flags that do not apply to the command, and flags that exclude each other.
+static void check_command(const struct exporter_options *o, struct argp_state *state)
+{
+	bool serve = o->command == COMMAND_SERVE, check = o->command == COMMAND_CHECK;
+	if (serve && (o->from || o->ca_file || o->output != OUTPUT_TABLE))
+		argp_error(state, "--from, --ca-file and --output are flags of check, top and list");
+	if (!check && (o->xid_policy || o->fail_on != HEALTH_DRAIN || o->since_ms != HEALTH_SINCE_MS))
+		argp_error(state, "--xid-policy, --fail-on and --since are flags of check");
+	if (o->watch_ms && o->command != COMMAND_TOP)
+		argp_error(state, "--watch is a flag of top");
+	if (o->count && !o->watch_ms)
+		argp_error(state, "--count needs --watch");
+	if (check && o->output == OUTPUT_CSV)
+		argp_error(state, "--output: check has table and json");
+	if (!serve && o->once)
+		argp_error(state, "--once is a flag of serve");
+	if (o->from && o->backend_given)
+		argp_error(state, "--from and --backend exclude each other");
+	if (o->from && strcmp(o->from, "-") == 0 && o->watch_ms)
+		argp_error(state, "--watch cannot read standard input again");
+}
+
+static void check_backend(struct exporter_options *o, struct argp_state *state)
+{
+	o->backend_given = o->backend != NULL;
+	if (!o->backend)
+		o->backend = backend_registry_find("auto");
+	if (o->mock_script && !o->backend->scripted)
+		argp_error(state, "--mock-script needs --backend mock");
+	if (o->at_ms && (!o->once || !o->backend->scripted))
+		argp_error(state, "--at needs --once and --backend mock");
+}
+
+static const struct flag *flag_of(int key)
+{
+	if (key >= FLAG_KEY && key < FLAG_KEY + (int)FLAGS)
+		return &flags[key - FLAG_KEY];
+	for (size_t i = 0; i < FLAGS; i++)
+		if (flags[i].letter == key)
+			return &flags[i];
+	return NULL;
+}
+
+static error_t on_flag(int key, char *arg, struct argp_state *state)
+{
+	struct exporter_options *o = state->input;
+	if (key == ARGP_KEY_ARG) {
+		int index = find_name(command_names, COMMAND__COUNT, arg);
+		if (index < 0 || state->arg_num > 0)
+			argp_error(state, "unexpected argument \"%s\"%s", arg,
+			           state->arg_num > 0 ? "" : ": the commands are serve, check, top and list");
+		o->command = (enum exporter_command)index;
+	} else if (key == ARGP_KEY_END) {
+		check_backend(o, state);
+		check_command(o, state);
+	} else {
+		const struct flag *f = flag_of(key);
+		struct err e;
+		if (!f)
+			return ARGP_ERR_UNKNOWN;
+		if (f->parse(f, arg, (char *)o + f->offset, &e) < 0)
+			argp_error(state, f->name ? "--%s: %s" : "-%s: %s",
+			           f->name ? f->name : (char[]){(char)f->letter, 0}, e.msg);
+	}
+	return 0;
+}
+
+void exporter_options_parse(struct exporter_options *o, int argc, char **argv)
+{
+	struct argp_option options[FLAGS + 1] = {{0}};
+	struct buf backends, backend_help;
+	buf_init(&backends, NAMES_BYTES);
+	buf_init(&backend_help, HELP_BYTES);
+	backend_registry_put_names(&backends, "|", "|");
+	buf_puts(&backend_help, "Source of the readings (default auto). ");
+	backend_registry_put_help(&backend_help);
+	for (size_t i = 0; i < FLAGS; i++) {
+		const struct flag *f = &flags[i];
+		bool is_backend = f->parse == parse_backend, is_heading = !f->parse;
+		options[i] = (struct argp_option){
+		        .name = f->name,
+		        .key = f->letter || is_heading ? f->letter : FLAG_KEY + (int)i,
+		        .arg = is_backend ? buf_str(&backends) : f->arg,
+		        .flags = f->argp_flags,
+		        .doc = is_backend ? buf_str(&backend_help) : f->help,
+		        .group = f->group,
+		};
+	}
+	const struct argp argp = {
+	        .options = options,
+	        .parser = on_flag,
+	        .args_doc = "[serve|check|top|list]",
+	        .doc = "Serves the state of this node's GPUs to Prometheus, with the metric names, labels and units of "
+	               "dcgm-exporter.\vserve (the default) answers scrapes; check reports whether the GPUs are "
+	               "healthy "
+	               "and exits with 0, 1 or 2, as node-problem-detector expects; top shows their load; list shows "
+	               "their names.",
+	};
+	*o = (struct exporter_options){.listen = ":9400",
+	                               .fail_on = HEALTH_DRAIN,
+	                               .since_ms = HEALTH_SINCE_MS,
+	                               .pods_socket = KUBELET_PODS_SOCKET,
+	                               .pods_interval_ms = KUBELET_PODS_INTERVAL_MS,
+	                               .hostname_label = "Hostname",
+	                               .nvml_library = "libnvidia-ml.so.1",
+	                               .sysfs_root = "/sys",
+	                               .dcgm_hostengine = "localhost:5555",
+	                               .interval_ms = 1000,
+	                               .window_ms = SAMPLER_WINDOW_MS,
+	                               .log_level = LOG_INFO};
+	read_environment(o);
+	argp_err_exit_status = EXIT_USAGE;
+	argp_parse(&argp, argc, argv, 0, NULL, o);
+	buf_done(&backends);
+	buf_done(&backend_help);
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line of the exporter.
+#ifndef GPUSCALE_EXPORTER_CMD_EXPORTER_OPTIONS_H
+#define GPUSCALE_EXPORTER_CMD_EXPORTER_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/process/log.h"
+#include "exporter/kubelet/pod_resources.h"
+
+struct backend_row;
+
+enum exporter_command { COMMAND_SERVE, COMMAND_CHECK, COMMAND_TOP, COMMAND_LIST, COMMAND__COUNT };
+enum exporter_output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_CSV, OUTPUT__COUNT };
+
+struct exporter_options {
+	enum exporter_command command;
+	// Of check, top and list.
+	const char *from;       // URL, file or "-" to read pages from; NULL: the exporter of this node, else the driver
+	const char *ca_file;    // PEM, for an https URL; NULL: those of the system
+	const char *xid_policy; // file as in health_policy.h; NULL: only the built-in table
+	enum exporter_output output;
+	int fail_on;      // enum health_action from which check exits 1
+	int64_t since_ms; // check ignores XIDs older than this
+	int64_t watch_ms; // time between two tables; 0: only one
+	int64_t count;    // most tables; 0: no limit
+
+	bool backend_given; // --backend was given: the commands read the driver themselves
+	const struct backend_row *backend;
+	const char *mock_script;     // NULL: the built-in one
+	const char *listen;          // ":9400"
+	const char *allowed_hosts;   // base/http/http_site.h; NULL: no additional names
+	const char *web_config;      // NULL: plain HTTP without authentication
+	const char *collectors;      // the counters file; NULL: every family
+	const char *hostname_label;  // "Hostname" or "hostname"
+	const char *nvml_library;    // "libnvidia-ml.so.1"
+	const char *sysfs_root;      // "/sys"
+	const char *dcgm_hostengine; // "localhost:5555"
+	const char *dcgm_library;    // NULL: libdcgm.so.4 or .3
+	bool kubernetes;             // label GPUs with the pods that hold them
+	const char *pods_socket;     // of the kubelet
+	struct pod_resource_names pod_resources;
+	int64_t pods_interval_ms;
+	int64_t interval_ms;
+	int64_t window_ms; // 0: none
+	int64_t at_ms;     // with `once`: virtual time
+	bool processes;    // device memory per process
+	bool once;
+	bool version;
+	enum log_format log_format;
+	enum log_level log_level;
+};
+
+// Reads argv, and for what argv leaves out the environment variables of dcgm-exporter: DCGM_EXPORTER_LISTEN,
+// DCGM_EXPORTER_COLLECTORS, DCGM_EXPORTER_KUBERNETES, DCGM_EXPORTER_WEB_CONFIG_FILE and NVIDIA_RESOURCE_NAMES. Splits
+// the value of the last one in place. On a usage error, --help and --usage the process exits, with status 2, 0 and 0;
+// when the function returns, `o` is complete.
+void exporter_options_parse(struct exporter_options *o, int argc, char **argv);
+
+#endif

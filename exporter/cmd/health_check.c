@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporter/cmd/health_check.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json/json_write.h"
+#include "base/num.h"
+#include "exporter/cmd/exporter_options.h"
+#include "exporter/cmd/health_policy.h"
+#include "exporter/cmd/page_view.h"
+
+static const char *const states[] = {
+        [0] = "ok", [HEALTH_CHECK_PROBLEM] = "problem", [HEALTH_CHECK_UNKNOWN] = "unknown"};
+
+// Writes why the page does not show the health of the GPUs, or "".
+static void find_doubt(const struct page_view *v, const struct err *why, struct buf *out)
+{
+	if (!v)
+		buf_puts(out, why->msg);
+	else if (v->has_up && !v->up)
+		buf_puts(out, "the exporter cannot read the GPUs");
+	else if (v->dropped || (v->has_age && v->age_s * 1000 > HEALTH_CHECK_STALE_MS)) {
+		char age[NUM_TEXT_BYTES];
+		num_format_duration_ms(age, (int64_t)v->age_s * 1000); // at most PAGE_VIEW_AGE_MAX_S
+		buf_printf(out, "the last sample is %s old", age);
+	} else if (v->n == 0 && v->lost == 0 && v->missing == 0)
+		buf_puts(out, "the page lists no GPU");
+}
+
+static void put_gpu(const struct page_view_gpu *g, struct buf *out)
+{
+	if (!g)
+		return;
+	buf_printf(out, "GPU %" PRId32, g->device.index);
+	if (g->device.mig_id[0])
+		buf_printf(out, " instance %s", g->device.mig_id);
+	buf_puts(out, ": ");
+}
+
+// One line, the worst finding first, because node-problem-detector keeps only 80 bytes of it.
+static void put_text(const struct exporter_options *o, const struct page_view *v, int code, const char *doubt,
+                     const struct health_finding *f, size_t n, struct buf *out)
+{
+	if (code == HEALTH_CHECK_UNKNOWN) {
+		buf_printf(out, "unknown: %s\n", doubt);
+		return;
+	}
+	size_t problems = 0;
+	while (problems < n && f[problems].action >= (enum health_action)o->fail_on)
+		problems++;
+	if (problems == 0)
+		buf_printf(out, "%zu GPU%s healthy", v->n, v->n == 1 ? "" : "s");
+	for (size_t i = 0; i < n; i++) {
+		buf_puts(out, i > 0 || problems == 0 ? "; " : "");
+		put_gpu(f[i].gpu, out);
+		buf_printf(out, "%s: %s", f[i].text, health_action_name(f[i].action));
+	}
+	buf_putc(out, '\n');
+}
+
+static void put_json(const struct exporter_options *o, const struct page_view *v, int code, const char *doubt,
+                     const struct health_finding *f, size_t n, struct buf *out)
+{
+	struct json_writer w;
+	json_write_init(&w, out, 2);
+	json_write_object_begin(&w);
+	json_write_key(&w, "status");
+	json_write_str(&w, states[code]);
+	if (code == HEALTH_CHECK_UNKNOWN) {
+		json_write_key(&w, "message");
+		json_write_str(&w, doubt);
+	}
+	json_write_key(&w, "gpus");
+	json_write_i64(&w, v ? (int64_t)v->n : 0);
+	json_write_key(&w, "findings");
+	json_write_array_begin(&w);
+	for (size_t i = 0; i < n; i++) {
+		const struct device *d = f[i].gpu ? &f[i].gpu->device : NULL;
+		json_write_object_begin(&w);
+		json_write_key(&w, "reason");
+		json_write_str(&w, f[i].reason);
+		json_write_key(&w, "action");
+		json_write_str(&w, health_action_name(f[i].action));
+		json_write_key(&w, "problem");
+		json_write_bool(&w, f[i].action >= (enum health_action)o->fail_on);
+		json_write_key(&w, "message");
+		json_write_str(&w, f[i].text);
+		json_write_key(&w, "gpu");
+		if (d)
+			json_write_i64(&w, d->index);
+		else
+			json_write_null(&w);
+		json_write_key(&w, "uuid");
+		json_write_str(&w, d ? d->uuid : NULL);
+		json_write_key(&w, "pods");
+		json_write_str(&w, f[i].gpu ? f[i].gpu->pods : NULL);
+		json_write_object_end(&w);
+	}
+	json_write_array_end(&w);
+	json_write_object_end(&w);
+	buf_putc(out, '\n');
+}
+
+int health_check_run(const struct exporter_options *o, const struct page_view *v, const struct err *why,
+                     int64_t wall_ms, struct buf *out, struct buf *ret_errors, struct err *e)
+{
+	struct health_policy *p = malloc(sizeof *p);
+	struct health_finding *f = calloc(HEALTH_FINDINGS_MAX, sizeof *f);
+	struct buf doubt;
+	int code = HEALTH_CHECK_UNKNOWN;
+	buf_init(&doubt, 4096);
+	if (!p || !f) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		goto done;
+	}
+	health_policy_init(p);
+	p->since_ms = o->since_ms;
+	if (o->xid_policy && health_policy_read(p, o->xid_policy, ret_errors, e) < 0)
+		goto done;
+	find_doubt(v, why, &doubt);
+	size_t n = v ? health_judge(p, v, wall_ms, f, HEALTH_FINDINGS_MAX) : 0;
+	if (n > 0 && f[0].action >= (enum health_action)o->fail_on)
+		code = HEALTH_CHECK_PROBLEM; // a known problem stays a problem, even if other data is missing
+	else if (doubt.len == 0)
+		code = 0;
+	if (o->output == OUTPUT_JSON)
+		put_json(o, v, code, buf_str(&doubt), f, n, out);
+	else
+		put_text(o, v, code, buf_str(&doubt), f, n, out);
+done:
+	buf_done(&doubt);
+	free(p);
+	free(f);
+	return code;
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// `gpuscale-exporter check`: reports the health of the GPUs of one page, with an exit code for node-problem-detector.
+#ifndef GPUSCALE_EXPORTER_CMD_HEALTH_CHECK_H
+#define GPUSCALE_EXPORTER_CMD_HEALTH_CHECK_H
+
+#include <stdint.h>
+
+struct buf;
+struct err;
+struct exporter_options;
+struct page_view;
+
+// Exit codes, as node-problem-detector reads them; 0 means healthy.
+#define HEALTH_CHECK_PROBLEM  1
+#define HEALTH_CHECK_UNKNOWN  2
+#define HEALTH_CHECK_STALE_MS 300000 // an older sample does not show the health of a GPU
+
+// Appends the report on `v` to `out`, in the format that `o` requests, and returns the exit code. Without a page, `v`
+// is NULL and `why` holds the reason. `wall_ms` is the current time. Reads the XID policy file of `o`, if any; on
+// errors in it, returns HEALTH_CHECK_UNKNOWN, fills `e` and appends a line for each error to `ret_errors`.
+int health_check_run(const struct exporter_options *o, const struct page_view *v, const struct err *why,
+                     int64_t wall_ms, struct buf *out, struct buf *ret_errors, struct err *e);
+
+#endif

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporter/cmd/page_view.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/num.h"
+#include "base/text.h"
+
+struct label {
+	const char *name, *value;
+};
+
+// One sample line, split in place.
+struct sample {
+	const char *name;
+	struct label labels[PAGE_VIEW_LABELS_MAX];
+	size_t n;
+	double value;
+};
+
+static const char *label_of(const struct sample *s, const char *name)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (strcmp(s->labels[i].name, name) == 0)
+			return s->labels[i].value;
+	return "";
+}
+
+// Unescapes "value" in place and returns the position after its closing quote; NULL if the quote is not closed.
+static char *cut_value(char *p)
+{
+	char *out = p;
+	for (; *p != '"'; p++) {
+		char c = *p;
+		if (c == '\\' && p[1]) {
+			c = *++p;
+			c = c == 'n' ? '\n' : c;
+		}
+		if (!c) // the end of the line
+			return NULL;
+		*out++ = c;
+	}
+	*out = '\0';
+	return p + 1;
+}
+
+// Splits "{a="b",c="d"}" after the opening brace. NULL if it is malformed.
+static char *cut_labels(char *p, struct sample *s)
+{
+	while (*p != '}') {
+		char *eq = strchr(p, '=');
+		if (!eq || eq[1] != '"' || s->n == PAGE_VIEW_LABELS_MAX)
+			return NULL;
+		*eq = '\0';
+		s->labels[s->n++] = (struct label){.name = p, .value = eq + 2};
+		p = cut_value(eq + 2);
+		if (!p || (*p != ',' && *p != '}'))
+			return NULL;
+		p += *p == ',';
+	}
+	return p + 1;
+}
+
+static bool cut_sample(char *line, struct sample *s)
+{
+	char *p = line + strcspn(line, "{ ");
+	bool labels = *p == '{';
+	s->name = line;
+	s->n = 0;
+	if (p == line || !*p)
+		return false;
+	*p++ = '\0';
+	if (labels && !(p = cut_labels(p, s)))
+		return false;
+	p += strspn(p, " ");
+	return num_parse_sample(p, strcspn(p, " "), &s->value, NULL) == 0; // a time stamp may follow
+}
+
+static void copy(char *out, size_t size, const char *text)
+{
+	if (!out[0])
+		snprintf(out, size, "%s", text);
+}
+
+static struct page_view_gpu *find_gpu(struct page_view *v, const struct sample *s, struct err *e)
+{
+	const char *uuid = label_of(s, "UUID"), *index = label_of(s, "gpu"), *instance = label_of(s, "GPU_I_ID");
+	int64_t number = -1;
+	if (num_parse_i64(index, strlen(index), 0, INT32_MAX, &number, NULL) < 0)
+		number = -1;
+	for (size_t i = 0; i < v->n; i++) {
+		const struct device *d = &v->gpus[i].device;
+		if (d->index == number && strcmp(d->uuid, uuid) == 0 && strcmp(d->mig_id, instance) == 0)
+			return &v->gpus[i];
+	}
+	if (v->n == DEVICES_MAX) {
+		err_set(e, ERR_LIMIT, "more than %d GPUs", DEVICES_MAX);
+		return NULL;
+	}
+	struct page_view_gpu *g = &v->gpus[v->n++];
+	g->device.index = (int32_t)number;
+	copy(g->device.uuid, sizeof g->device.uuid, uuid);
+	copy(g->device.mig_id, sizeof g->device.mig_id, instance);
+	return g;
+}
+
+static void add_pod(struct page_view_gpu *g, const struct sample *s)
+{
+	const char *namespace_ = label_of(s, "namespace"), *pod = label_of(s, "pod");
+	char name[2 * OWNER_NAME_BYTES];
+	if (!pod[0]) { // renamed by Prometheus, if the page comes from a federation
+		namespace_ = label_of(s, "exported_namespace");
+		pod = label_of(s, "exported_pod");
+	}
+	if (!pod[0])
+		return;
+	snprintf(name, sizeof name, "%s/%s", namespace_, pod);
+	size_t len = strlen(g->pods), n = strlen(name);
+	for (const char *p = g->pods; (p = strstr(p, name)); p += n)
+		if ((p == g->pods || p[-1] == ',') && (p[n] == ',' || !p[n]))
+			return;
+	if (len >= 3 && strcmp(g->pods + len - 3, "...") == 0)
+		return;
+	if (len + 1 + n + 5 > sizeof g->pods)
+		snprintf(g->pods + len, sizeof g->pods - len, ",...");
+	else
+		snprintf(g->pods + len, sizeof g->pods - len, "%s%s", len ? "," : "", name);
+}
+
+// Finds or adds the GPU of a sample and fills its names from the labels.
+static struct page_view_gpu *name_gpu(struct page_view *v, const struct sample *s, struct err *e)
+{
+	struct page_view_gpu *g = find_gpu(v, s, e);
+	if (!g)
+		return NULL;
+	struct device *d = &g->device;
+	copy(d->model, sizeof d->model, label_of(s, "modelName"));
+	copy(d->pci_bus_id, sizeof d->pci_bus_id, label_of(s, "pci_bus_id"));
+	copy(d->node, sizeof d->node, label_of(s, "device"));
+	copy(d->mig_profile, sizeof d->mig_profile, label_of(s, "GPU_I_PROFILE"));
+	return g;
+}
+
+static int take_up(struct page_view *v, const struct sample *s, struct err *e)
+{
+	struct page_view_gpu *g = name_gpu(v, s, e);
+	if (!g)
+		return -1;
+	g->lost = s->value != 1; // NaN means lost, too
+	return 0;
+}
+
+static int take_field(struct page_view *v, const struct sample *s, enum field f, struct err *e)
+{
+	struct page_view_gpu *g = name_gpu(v, s, e);
+	if (!g)
+		return -1;
+	add_pod(g, s);
+	if (isfinite(s->value)) {
+		g->has[f] = true;
+		g->value[f] = s->value;
+	}
+	return 0;
+}
+
+// XID samples carry the labels of the GPU, never those of an instance.
+static int take_xid(struct page_view *v, const struct sample *s, bool stamp, struct err *e)
+{
+	struct page_view_gpu *g = find_gpu(v, s, e);
+	const char *text = label_of(s, "xid");
+	int64_t code;
+	if (!g)
+		return -1;
+	if (num_parse_i64(text, strlen(text), 0, INT32_MAX, &code, NULL) < 0)
+		code = XID_CODE_OTHER;
+	size_t i = 0;
+	while (i < g->n_xids && g->xids[i].code != code)
+		i++;
+	if (i == XID_CODES_MAX + 1)
+		return 0;
+	if (i == g->n_xids)
+		g->xids[g->n_xids++] = (struct page_view_xid){.code = (int32_t)code};
+	if (!(s->value >= 0 && s->value < 1e15))
+		return err_set(e, ERR_INPUT, "%s is not a %s", s->name, stamp ? "time" : "count");
+	if (stamp)
+		g->xids[i].last_s = s->value;
+	else
+		g->xids[i].count = (uint64_t)s->value;
+	return 0;
+}
+
+// Reads a count of GPUs. An invalid one is an error, not 0: the page then does not show the health.
+static int take_count(const struct sample *s, int64_t *ret_count, struct err *e)
+{
+	if (!(s->value >= 0 && s->value < 1e9))
+		return err_set(e, ERR_INPUT, "%s is not a count", s->name);
+	*ret_count = (int64_t)s->value;
+	return 0;
+}
+
+static int take_sample(struct page_view *v, const struct sample *s, struct err *e)
+{
+	if (strcmp(s->name, "gpuscale_gpu_xid_errors_total") == 0)
+		return take_xid(v, s, false, e);
+	if (strcmp(s->name, "gpuscale_gpu_xid_last_timestamp_seconds") == 0)
+		return take_xid(v, s, true, e);
+	if (strcmp(s->name, "gpuscale_gpu_up") == 0)
+		return take_up(v, s, e);
+	if (strcmp(s->name, "gpuscale_exporter_up") == 0) {
+		v->has_up = true;
+		v->up = s->value == 1;
+	} else if (strcmp(s->name, "gpuscale_exporter_sample_age_seconds") == 0) {
+		// An invalid or absurd age counts as the highest age.
+		v->has_age = true;
+		v->age_s = s->value >= 0 && s->value < PAGE_VIEW_AGE_MAX_S ? s->value : PAGE_VIEW_AGE_MAX_S;
+	} else if (strcmp(s->name, "gpuscale_exporter_samples_dropped") == 0) {
+		v->dropped = s->value != 0;
+	} else if (strcmp(s->name, "gpuscale_exporter_devices") == 0) {
+		const char *state = label_of(s, "state");
+		if (strcmp(state, "lost") == 0)
+			return take_count(s, &v->lost, e);
+		if (strcmp(state, "missing") == 0)
+			return take_count(s, &v->missing, e);
+	} else {
+		enum field f = family_find(s->name);
+		return f == FIELD__COUNT ? 0 : take_field(v, s, f, e);
+	}
+	return 0;
+}
+
+static int by_index(const void *a, const void *b)
+{
+	const struct device *x = &((const struct page_view_gpu *)a)->device,
+	                    *y = &((const struct page_view_gpu *)b)->device;
+	if (x->index != y->index)
+		return x->index < y->index ? -1 : 1;
+	int order = strcmp(x->uuid, y->uuid);
+	return order ? order : strcmp(x->mig_id, y->mig_id);
+}
+
+static int read_lines(struct page_view *v, char *line, const char *text, size_t len, struct err *e)
+{
+	const char *end = text + len;
+	size_t number = 0;
+	for (const char *p = text, *stop; p < end; p = stop + 1) {
+		struct sample s;
+		stop = memchr(p, '\n', (size_t)(end - p));
+		number++;
+		// A truncated page: the last number may be incomplete, and families may be missing.
+		if (!stop)
+			return err_set(e, ERR_INPUT,
+			               "not a page of metrics: line %zu is not terminated, the page is truncated",
+			               number);
+		size_t n = (size_t)(stop - p);
+		if (n == 0 || *p == '#')
+			continue;
+		if (n >= PAGE_VIEW_LINE_BYTES_MAX)
+			return err_set(e, ERR_LIMIT, "line %zu has %zu bytes, the ceiling is %d", number, n,
+			               PAGE_VIEW_LINE_BYTES_MAX - 1);
+		memcpy(line, p, n);
+		line[n] = '\0';
+		if (strlen(line) != n || !cut_sample(line, &s)) {
+			char shown[60];
+			text_show(shown, sizeof shown, p, n);
+			return err_set(e, ERR_INPUT, "not a page of metrics: line %zu: %s%s", number, shown,
+			               *p == '<' ? "; does the URL include the path of the page, usually /metrics?"
+			                         : "");
+		}
+		if (take_sample(v, &s, e) < 0)
+			return err_wrap(e, "line %zu", number);
+	}
+	return 0;
+}
+
+struct page_view *page_view_new(const char *text, size_t len, struct err *e)
+{
+	struct page_view *v = calloc(1, sizeof *v);
+	char *line = malloc(PAGE_VIEW_LINE_BYTES_MAX);
+	int rc = v && line ? read_lines(v, line, text, len, e) : err_set(e, ERR_INTERNAL, "out of memory");
+	free(line);
+	if (rc < 0) {
+		free(v);
+		return NULL;
+	}
+	qsort(v->gpus, v->n, sizeof v->gpus[0], by_index);
+	return v;
+}
+
+void page_view_free(struct page_view *v)
+{
+	free(v);
+}
+
+bool page_view_get(const struct page_view_gpu *g, const char *family, double *ret_value)
+{
+	enum field f = family_find(family);
+	if (f == FIELD__COUNT || !g->has[f])
+		return false;
+	*ret_value = g->value[f];
+	return true;
+}

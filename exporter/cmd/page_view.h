@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decodes a page of metrics of this exporter, or of dcgm-exporter, into the state of each GPU, for the commands.
+#ifndef GPUSCALE_EXPORTER_CMD_PAGE_VIEW_H
+#define GPUSCALE_EXPORTER_CMD_PAGE_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "exporter/device.h"
+#include "exporter/xid.h"
+
+struct err;
+
+#define PAGE_VIEW_LINE_BYTES_MAX (16 * 1024)
+#define PAGE_VIEW_LABELS_MAX     32
+#define PAGE_VIEW_PODS_BYTES     512
+#define PAGE_VIEW_AGE_MAX_S      1e9
+
+struct page_view_xid {
+	int32_t code; // or XID_CODE_OTHER
+	uint64_t count;
+	double last_s; // Unix time; 0: unknown
+};
+
+// One GPU or MIG instance. Texts come from the labels; "" if absent.
+struct page_view_gpu {
+	struct device device;            // index -1 if the label is not a number
+	char pods[PAGE_VIEW_PODS_BYTES]; // "namespace/pod", several separated by a comma, the last "..." when there are
+	                                 // more
+	bool lost;                       // it does not respond
+	bool has[FIELD__COUNT];
+	double value[FIELD__COUNT];
+	struct page_view_xid xids[XID_CODES_MAX + 1];
+	size_t n_xids;
+};
+
+struct page_view {
+	struct page_view_gpu gpus[DEVICES_MAX]; // ordered by index, each GPU before its instances
+	size_t n;
+	bool has_up, up; // gpuscale_exporter_up
+	bool has_age;
+	double age_s;          // of the sample
+	int64_t lost, missing; // GPUs that do not respond; GPUs that are gone
+	bool dropped;          // the sample is too old and was omitted by the exporter
+};
+
+// Decodes text[0..len) in text format 0.0.4. Returns NULL and fills `e` (ERR_INPUT with the line, ERR_LIMIT,
+// ERR_INTERNAL) if the page is invalid.
+struct page_view *page_view_new(const char *text, size_t len, struct err *e);
+void page_view_free(struct page_view *v);
+// Reads the value of the family called `family`. False if the GPU has none or the family is unknown.
+bool page_view_get(const struct page_view_gpu *g, const char *family, double *ret_value);
+
+#endif

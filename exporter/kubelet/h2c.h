@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// One unary gRPC call over HTTP/2 without TLS ("h2c", prior knowledge), as a state machine: bytes in, bytes out, no
+// sockets and no clock. It covers what the kubelet's pod-resources socket needs: one stream, a request without a
+// body, and a reply whose ceiling fits the flow-control windows, so that WINDOW_UPDATE is never sent. A gRPC library
+// would cost every node megabytes for one constant request. References: RFC 9113 (HTTP/2), RFC 7541 (HPACK),
+// PROTOCOL-HTTP2.md of gRPC.
+#ifndef GPUSCALE_EXPORTER_KUBELET_H2C_H
+#define GPUSCALE_EXPORTER_KUBELET_H2C_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+struct err;
+
+#define H2C_MESSAGE_BYTES_MAX (16 * 1024 * 1024)
+#define H2C_FRAME_BYTES_MAX   16384 // payload; the limit on a peer without SETTINGS_MAX_FRAME_SIZE (RFC 9113, 4.2)
+#define H2C_HEADER_BYTES_MAX  (64 * 1024)
+#define H2C_CONTROL_MAX       1024 // PING and SETTINGS frames of one call
+#define H2C_PATH_BYTES_MAX    100
+
+struct h2c {
+	struct buf message; // the reply; complete when h2c_feed() returns 1
+	struct buf out;     // bytes to send; the caller empties it with buf_reset()
+	struct buf headers; // the header block that is being received
+	size_t max_message_bytes;
+	unsigned char frame[9 + H2C_FRAME_BYTES_MAX];
+	size_t have; // bytes of `frame` received so far
+	bool saw_settings;
+	bool in_headers, headers_end_stream; // the next frame must be CONTINUATION
+	bool failed, done;
+	size_t n_prefix; // bytes of the 5-byte message prefix received so far
+	unsigned char prefix[5];
+	size_t message_len; // from the prefix
+	int n_control;
+	int grpc_status; // -1: not received
+};
+
+// Prepares a call of `path` ("/package.Service/Method", at most H2C_PATH_BYTES_MAX bytes) with an empty request;
+// `out` then holds the bytes to send first. `max_message_bytes` is at most H2C_MESSAGE_BYTES_MAX. Release `c` with
+// h2c_done().
+void h2c_init(struct h2c *c, const char *path, size_t max_message_bytes);
+void h2c_done(struct h2c *c);
+// Processes `len` bytes from the peer. Returns 0 if more bytes are needed (`out` may hold bytes to send), 1 when the
+// reply is in `message`, and -1 on failure. `e` is then ERR_PROTOCOL (not HTTP/2 or not gRPC), ERR_LIMIT (message
+// above its ceiling), or the kind that belongs to the gRPC status, such as ERR_THROTTLED, ERR_UNSUPPORTED or
+// ERR_SERVER, with the status in e->code.
+int h2c_feed(struct h2c *c, const void *data, size_t len, struct err *e);
+
+#endif

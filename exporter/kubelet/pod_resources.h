@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decodes ListPodResourcesResponse of the kubelet's pod-resources API v1 into a map from device to pods. No I/O.
+// Device ids understood: "GPU-uuid", "MIG-uuid", "MIG-GPU-uuid/gi/ci" (drivers before 470), "nvidiaN", "nvidiaN/giM"
+// (GKE), a PCI address (AMD), "cardN" and "cardN-M" (Intel). The suffixes "::R" (time slicing, MPS) and "/vgpuR"
+// (GKE) select a replica of a shared GPU. Kubernetes: staging/src/k8s.io/kubelet/pkg/apis/podresources/v1/api.proto.
+#ifndef GPUSCALE_EXPORTER_KUBELET_POD_RESOURCES_H
+#define GPUSCALE_EXPORTER_KUBELET_POD_RESOURCES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct device;
+struct err;
+struct pod_map;
+
+#define POD_MAP_ENTRIES_MAX    8192 // devices held by the containers of all pods of the node
+#define POD_MAP_BYTES_MAX      (4 * 1024 * 1024)
+#define POD_NAME_BYTES_MAX     253
+#define POD_DEVICE_BYTES_MAX   128
+#define POD_SHARERS_MAX        64 // pods reported for one device
+#define POD_RESOURCE_NAMES_MAX 32
+
+// Resource names whose devices are GPUs, in addition to the built-in nvidia.com/gpu, nvidia.com/gpu.shared,
+// nvidia.com/mig-*, amd.com/gpu and gpu.intel.com/*.
+struct pod_resource_names {
+	const char *names[POD_RESOURCE_NAMES_MAX];
+	size_t n;
+};
+
+// A pod that holds a device. Valid as long as the map.
+struct pod_share {
+	const char *namespace_, *pod;
+	const char *container; // "" when several containers of the pod hold the device
+	int32_t replica;       // the lowest replica that the pod holds; -1: the device is not shared
+};
+
+// Decodes message[0..len). `extra` may be NULL. Returns NULL and fills `e` on failure: ERR_PROTOCOL (malformed
+// message), ERR_LIMIT (a ceiling is exceeded) or ERR_INTERNAL.
+struct pod_map *pod_map_parse(const void *message, size_t len, const struct pod_resource_names *extra, struct err *e);
+void pod_map_free(struct pod_map *m);
+// The number of devices that containers hold, as the kubelet counts them.
+size_t pod_map_entries(const struct pod_map *m);
+// Writes the pods that hold `device`, each once and sorted by namespace and pod, to `ret_shares`; at most
+// POD_SHARERS_MAX. Returns their total number. A pod that holds a MIG instance does not hold its GPU: an instance
+// matches only its own ids.
+size_t pod_map_find(const struct pod_map *m, const struct device *device, struct pod_share ret_shares[POD_SHARERS_MAX]);
+
+#endif

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plays a mock script: series and the workload model set the utilization of each GPU, and the GPU model derives the
+// other fields.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/exposition.h"
+#include "base/num.h"
+#include "exporter/mock/backend_mock.h"
+#include "exporter/mock/mock_model.h"
+#include "exporter/mock/mock_replicas.h"
+#include "exporter/mock/mock_script.h"
+#include "exporter/xid.h"
+
+// A device: a GPU, or a MIG instance of the preceding GPU.
+struct part {
+	const struct mock_gpu *gpu;
+	const struct mock_instance *instance; // NULL: the GPU itself
+	int32_t board;                        // number of the GPU
+	int32_t unit;                         // number among the units that a pod can hold; -1: a split GPU
+};
+
+struct mock {
+	struct backend base;
+	struct arena arena;
+	struct mock_script script;
+	struct xid_store *xids;
+	struct mock_replicas *replicas; // NULL without a workload
+	struct workload_params workload;
+	struct workload_state workload_state;
+	bool workload_seen; // the number of replicas was known at least once
+	int64_t last_ms;    // time of the last sample, -1 before the first
+	size_t n;
+	struct part parts[DEVICES_MAX];
+	struct gpu_state states[DEVICES_MAX];
+	struct device devices[DEVICES_MAX];
+};
+
+static void copy(char *out, size_t size, const char *s)
+{
+	snprintf(out, size, "%s", s ? s : "");
+}
+
+static void describe_gpu(const struct mock_gpu *g, size_t board, struct device *d)
+{
+	d->index = (int32_t)board;
+	if (g->uuid)
+		copy(d->uuid, sizeof d->uuid, g->uuid);
+	else
+		snprintf(d->uuid, sizeof d->uuid, "GPU-00000000-0000-0000-0000-%012zu", board);
+	if (g->pci_bus_id)
+		copy(d->pci_bus_id, sizeof d->pci_bus_id, g->pci_bus_id);
+	else
+		snprintf(d->pci_bus_id, sizeof d->pci_bus_id, "00000000:%02zX:00.0", board + 1);
+	snprintf(d->node, sizeof d->node, "nvidia%zu", board);
+	copy(d->model, sizeof d->model, g->model);
+	copy(d->mig_profile, sizeof d->mig_profile, g->mig_profile);
+	copy(d->mig_id, sizeof d->mig_id, g->mig_id);
+}
+
+static void describe_devices(struct mock *m)
+{
+	size_t board = 0;
+	int32_t unit = 0;
+	for (size_t i = 0; i < m->script.n_gpus; i++) {
+		const struct mock_gpu *g = &m->script.gpus[i];
+		for (int32_t k = 0; k < g->count; k++, board++) {
+			const size_t at = m->n++;
+			m->parts[at] =
+			        (struct part){.gpu = g, .board = (int32_t)board, .unit = g->n_instances ? -1 : unit};
+			unit += g->n_instances == 0;
+			describe_gpu(g, board, &m->devices[at]);
+			for (size_t j = 0; j < g->n_instances; j++) {
+				const struct mock_instance *mig = &g->instances[j];
+				struct device *d = &m->devices[m->n];
+				m->parts[m->n] =
+				        (struct part){.gpu = g, .instance = mig, .board = (int32_t)board, .unit = unit};
+				m->n++;
+				unit++;
+				*d = m->devices[at];
+				copy(d->mig_profile, sizeof d->mig_profile, mig->profile);
+				snprintf(d->mig_id, sizeof d->mig_id, "%d", (int)mig->id);
+				snprintf(d->mig_uuid, sizeof d->mig_uuid, "MIG-00000000-0000-0000-%04zu-%012d", board,
+				         (int)mig->id);
+			}
+		}
+	}
+}
+
+static struct mock *mock_of(struct backend *b)
+{
+	return (struct mock *)b;
+}
+
+static int mock_attach(struct backend *b, struct event_base *loop, struct err *e)
+{
+	struct mock *m = mock_of(b);
+	return m->replicas ? mock_replicas_start(m->replicas, loop, e) : 0;
+}
+
+static bool mock_has_replies(struct backend *b)
+{
+	struct mock *m = mock_of(b);
+	return !m->replicas || mock_replicas_get(m->replicas) >= 0;
+}
+
+static int mock_open(struct backend *b, struct err *e)
+{
+	(void)e;
+	struct mock *m = mock_of(b);
+	for (size_t i = 0; i < m->n; i++)
+		if (!m->parts[i].instance)
+			xid_store_add_gpu(m->xids, m->devices[i].uuid);
+	return 0;
+}
+
+static const struct device *mock_devices(struct backend *b, size_t *ret_n)
+{
+	*ret_n = mock_of(b)->n;
+	return mock_of(b)->devices;
+}
+
+static const char *mock_driver_version(struct backend *b)
+{
+	return mock_of(b)->script.driver_version;
+}
+
+static bool is_lost(const struct mock *m, int32_t board, int64_t t_ms)
+{
+	for (size_t i = 0; i < m->script.n_losses; i++) {
+		const struct mock_loss *l = &m->script.losses[i];
+		if (l->gpu == board && t_ms >= l->at_ms && (l->for_ms == 0 || t_ms - l->at_ms < l->for_ms))
+			return true;
+	}
+	return false;
+}
+
+static const char *uuid_of_board(const struct mock *m, int32_t board)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (m->parts[i].board == board)
+			return m->devices[i].uuid;
+	return ""; // the script was validated
+}
+
+static void play_xids(struct mock *m, int64_t t_ms, int64_t wall_ms)
+{
+	for (size_t i = 0; i < m->script.n_xids; i++) {
+		const struct mock_xid *x = &m->script.xids[i];
+		if (x->at_ms > m->last_ms && x->at_ms <= t_ms)
+			xid_store_count(m->xids, uuid_of_board(m, x->gpu), x->code, wall_ms);
+	}
+}
+
+// The replica of the workload that holds this device: the first devices belong to the first replicas. -1: none.
+static int32_t holder_of(const struct mock *m, size_t at)
+{
+	if (!m->workload_seen || m->parts[at].unit < 0)
+		return -1;
+	int32_t replica = m->parts[at].unit / m->script.workload.gpus_per_replica;
+	return replica < m->workload_state.replicas ? replica : -1;
+}
+
+static void set_owner(const struct mock *m, size_t at, int32_t holder, struct device_owner *o)
+{
+	const struct mock_gpu *g = m->parts[at].gpu;
+	const struct mock_instance *mig = m->parts[at].instance;
+	const char *container = mig ? mig->container : g->container;
+	const char *namespace_ = mig ? mig->namespace_ : g->namespace_;
+	const char *pod = mig ? mig->pod : g->pod;
+	*o = (struct device_owner){.pod = ""};
+	if (pod || namespace_ || container) {
+		copy(o->container, sizeof o->container, container);
+		copy(o->namespace_, sizeof o->namespace_, namespace_);
+		copy(o->pod, sizeof o->pod, pod);
+	} else if (holder >= 0) {
+		const struct mock_workload *w = &m->script.workload;
+		copy(o->container, sizeof o->container, w->name);
+		copy(o->namespace_, sizeof o->namespace_, w->namespace_);
+		snprintf(o->pod, sizeof o->pod, "%s-%d", w->name, (int)holder);
+	}
+}
+
+// Series of the script override the model; '_' removes the sample.
+static void play_series(const struct mock_series *const *series, double t_ms, struct device_sample *s)
+{
+	for (enum field f = 0; f < FIELD__COUNT; f++) {
+		double v;
+		if (!series[f])
+			continue;
+		if (!mock_series_at(series[f], t_ms, &v))
+			sample_drop(s, f);
+		else if (family_of(f)->kind == FIELD_DOUBLE)
+			sample_set_f64(s, f, v);
+		else if (fabs(v) < 9e18)
+			sample_set_i64(s, f, llround(v));
+		else
+			sample_drop(s, f);
+	}
+}
+
+struct load {
+	double utilization; // 0 to 1
+	bool held;          // a process uses its memory
+};
+
+static struct load load_of(const struct mock *m, size_t at, int64_t t_ms)
+{
+	const struct part *p = &m->parts[at];
+	const struct mock_series *util =
+	        p->instance ? p->instance->series[FIELD_GPU_UTIL] : p->gpu->series[FIELD_GPU_UTIL];
+	double percent;
+	if (util)
+		return (struct load){mock_series_at(util, (double)t_ms, &percent) ? percent / 100 : 0, true};
+	if (p->unit < 0) { // split: derived from its instances
+		struct load sum = {0, false};
+		for (size_t i = 1; i <= p->gpu->n_instances; i++) {
+			const struct load l = load_of(m, at + i, t_ms);
+			sum.utilization += l.utilization / (double)p->gpu->n_instances;
+			sum.held |= l.held;
+		}
+		return sum;
+	}
+	int32_t holder = holder_of(m, at);
+	bool fixed = (p->instance ? p->instance->pod : p->gpu->pod) != NULL;
+	return (struct load){holder >= 0 ? m->workload_state.utilization : 0, holder >= 0 || (fixed && !m->replicas)};
+}
+
+// Memory of "1g.18gb" in MiB; an equal part of the GPU's memory if the profile does not name a size.
+static int32_t instance_memory_mib(const struct mock_gpu *g, const struct mock_instance *mig)
+{
+	const char *dot = strchr(mig->profile, '.');
+	int64_t gib;
+	size_t len = dot ? strspn(dot + 1, "0123456789") : 0;
+	if (len && num_parse_i64(dot + 1, len, 1, g->memory_mib / 1024, &gib, NULL) == 0)
+		return (int32_t)gib * 1024;
+	return g->memory_mib / (int32_t)g->n_instances;
+}
+
+// As in NVML, an instance has its memory and its profiling fields, and a split GPU has no utilization.
+static void drop_what_mig_lacks(const struct part *p, struct device_sample *s)
+{
+	static const enum field gpu_lacks[] = {FIELD_GPU_UTIL, FIELD_MEM_COPY_UTIL, FIELD_ENC_UTIL, FIELD_DEC_UTIL};
+	for (size_t i = 0; p->unit < 0 && i < sizeof gpu_lacks / sizeof gpu_lacks[0]; i++)
+		sample_drop(s, gpu_lacks[i]);
+	for (enum field f = 0; p->instance && f < FIELD__COUNT; f++) {
+		bool memory = f >= FIELD_FB_TOTAL && f <= FIELD_FB_USED_PERCENT;
+		bool profiling = f >= FIELD_GR_ENGINE_ACTIVE && f <= FIELD_PIPE_INT_ACTIVE;
+		if (!memory && !profiling)
+			sample_drop(s, f);
+	}
+}
+
+static void sample_part(struct mock *m, size_t at, int64_t t_ms, struct device_sample *s)
+{
+	const struct part *p = &m->parts[at];
+	const struct load load = load_of(m, at, t_ms);
+	set_owner(m, at, holder_of(m, at), &s->owner);
+	struct gpu_params params = {.memory_mib =
+	                                    p->instance ? instance_memory_mib(p->gpu, p->instance) : p->gpu->memory_mib,
+	                            .power_limit_watts = p->gpu->power_limit_watts,
+	                            .idle_power_watts = p->gpu->idle_power_watts};
+	gpu_step(&params, &m->states[at], (double)t_ms, load.utilization, load.held, s);
+	sample_set_i64(s, FIELD_XID_ERRORS, xid_store_last(m->xids, m->devices[at].uuid));
+	drop_what_mig_lacks(p, s);
+	play_series(p->instance ? p->instance->series : p->gpu->series, (double)t_ms, s);
+	if (p->instance)
+		sample_drop(s, FIELD_GPU_UTIL); // drives the other fields but is not reported here
+}
+
+static int mock_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, struct device_sample *samples,
+                       struct err *e)
+{
+	(void)e;
+	struct mock *m = mock_of(b);
+	play_xids(m, mono_ms, wall_ms);
+	int32_t replicas = m->replicas ? mock_replicas_get(m->replicas) : -1;
+	if (replicas >= 0) {
+		// Work that arrived before the number of replicas was known is not queued.
+		if (!m->workload_seen)
+			m->workload_state.t_ms = (double)(m->last_ms < 0 ? mono_ms : m->last_ms);
+		m->workload_seen = true;
+		workload_step(&m->workload, &m->workload_state, (double)mono_ms, replicas);
+	}
+	for (size_t i = 0; i < m->n; i++) {
+		samples[i] = (struct device_sample){.lost = is_lost(m, m->parts[i].board, mono_ms)};
+		if (!samples[i].lost)
+			sample_part(m, i, mono_ms, &samples[i]);
+	}
+	m->last_ms = mono_ms;
+	return 0;
+}
+
+static void mock_render_extra(struct backend *b, struct buf *out)
+{
+	const struct mock *m = mock_of(b);
+	if (!m->workload_seen)
+		return;
+	const struct workload_state *w = &m->workload_state;
+	const struct exposition_label labels[] = {{"namespace", m->script.workload.namespace_},
+	                                          {"workload", m->script.workload.name}};
+	const struct {
+		const char *name, *help;
+		double value;
+	} rows[] = {
+	        {"gpuscale_mock_demand", "Work that arrives (units per second).", w->demand},
+	        {"gpuscale_mock_capacity", "Capacity of the ready replicas (units per second).",
+	         m->workload.capacity_per_replica * w->replicas},
+	        {"gpuscale_mock_backlog", "Queued work (units).", w->backlog},
+	        {"gpuscale_mock_replicas", "Ready replicas, as known to the mock.", w->replicas},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		exposition_family(out, rows[i].name, rows[i].help, METRIC_GAUGE);
+		exposition_sample_f64(out, rows[i].name, labels, 2, rows[i].value);
+	}
+}
+
+static void mock_close(struct backend *b)
+{
+	(void)b; // nothing to close
+}
+
+static void mock_destroy(struct backend *b)
+{
+	struct mock *m = mock_of(b);
+	mock_replicas_free(m->replicas);
+	arena_done(&m->arena);
+	free(m);
+}
+
+static const struct backend_ops ops = {.name = "mock",
+                                       .attach = mock_attach,
+                                       .has_replies = mock_has_replies,
+                                       .open = mock_open,
+                                       .devices = mock_devices,
+                                       .driver_version = mock_driver_version,
+                                       .sample = mock_sample,
+                                       .render_extra = mock_render_extra,
+                                       .close = mock_close,
+                                       .destroy = mock_destroy};
+
+struct backend *backend_mock_new(const struct backend_config *config, struct err *e)
+{
+	struct mock *m = calloc(1, sizeof *m);
+	if (!m) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	m->base.ops = &ops;
+	m->xids = config->xids;
+	m->last_ms = -1;
+	arena_init(&m->arena, MOCK_SCRIPT_BYTES_MAX);
+	if (mock_script_read(&m->arena, config->mock_script, &m->script, config->ret_errors, e) < 0)
+		goto fail;
+	describe_devices(m);
+	if (m->script.has_workload) {
+		const struct mock_workload *w = &m->script.workload;
+		m->workload = (struct workload_params){.demand = w->demand_series,
+		                                       .smooth_ms = (double)w->demand.smooth_ms,
+		                                       .capacity_per_replica = w->capacity_per_replica,
+		                                       .backlog_max = w->backlog_max,
+		                                       .idle_ratio = w->idle_percent / 100};
+		m->replicas = mock_replicas_new(&w->replicas, config->log, e);
+		if (!m->replicas)
+			goto fail;
+	}
+	return &m->base;
+fail:
+	mock_destroy(&m->base);
+	return NULL;
+}

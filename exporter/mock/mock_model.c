@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporter/mock/mock_model.h"
+
+#include <math.h>
+
+// Constants of an H200-like board. Only the shapes matter: each reading moves the way the real one does.
+#define SM_CLOCK_IDLE_MHZ  345
+#define SM_CLOCK_BUSY_MHZ  1980
+#define MEM_CLOCK_MHZ      3201
+#define VIDEO_CLOCK_MHZ    1545
+#define SLOWDOWN_CELSIUS   87
+#define SHUTDOWN_CELSIUS   92
+#define FAN_IDLE_PERCENT   30
+#define LINK_GEN           5
+#define LINK_WIDTH         16
+#define BAR1_USED_MIB      4
+#define LIMIT_MIN_RATIO    0.3
+#define TEMP_IDLE_CELSIUS  31.0
+#define TEMP_BUSY_CELSIUS  76.0
+#define TEMP_LAG_MS        20000.0
+#define MEMORY_TEMP_ABOVE  7.0
+#define RESERVED_RATIO     0.004
+#define HELD_MEMORY_RATIO  0.88
+#define PCIE_TX_BUSY_BYTES 4e9
+#define PCIE_RX_BUSY_BYTES 9e9
+#define LINK_TX_BUSY_BYTES 60e9
+#define LINK_RX_BUSY_BYTES 58e9
+#define BANDWIDTH_BYTES    1024e3 // one unit of DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL
+#define REASON_GPU_IDLE    0x1
+#define REASON_POWER_CAP   0x4
+
+static double clamp01(double v)
+{
+	return v < 0 ? 0 : v > 1 ? 1 : v;
+}
+
+void workload_step(const struct workload_params *w, struct workload_state *s, double t_ms, int32_t replicas)
+{
+	double dt_ms = t_ms - s->t_ms;
+	double span_ms = dt_ms > w->smooth_ms ? dt_ms : w->smooth_ms;
+	if (span_ms < 1)
+		span_ms = 1;
+	// At the start there is no previous step: take the value at that moment.
+	double from_ms = t_ms > span_ms ? t_ms - span_ms : 0;
+	double demand = mock_series_mean(&w->demand, from_ms, t_ms > from_ms ? t_ms : from_ms + span_ms);
+	s->demand = demand > 0 ? demand : 0;
+	s->replicas = replicas;
+
+	double capacity = (double)replicas * w->capacity_per_replica;
+	double dt_s = dt_ms > 0 ? dt_ms / 1000 : 0;
+	double wanted = dt_s > 0 ? s->demand + s->backlog / dt_s : s->demand;
+	double served = wanted < capacity ? wanted : capacity;
+	s->backlog = dt_s > 0 ? fmax(0, (wanted - served) * dt_s) : s->backlog;
+	if (w->backlog_max > 0 && s->backlog > w->backlog_max)
+		s->backlog = w->backlog_max;
+	s->utilization = capacity > 0 ? clamp01(fmax(served / capacity, w->idle_ratio)) : 0;
+	s->t_ms = t_ms;
+}
+
+static void set(struct device_sample *s, enum field f, double v)
+{
+	if (family_of(f)->kind == FIELD_DOUBLE)
+		sample_set_f64(s, f, v);
+	else
+		sample_set_i64(s, f, llround(v));
+}
+
+void gpu_step(const struct gpu_params *g, struct gpu_state *s, double t_ms, double utilization, bool held,
+              struct device_sample *ret_sample)
+{
+	double u = clamp01(utilization);
+	double target_celsius = TEMP_IDLE_CELSIUS + (TEMP_BUSY_CELSIUS - TEMP_IDLE_CELSIUS) * u;
+	double power_watts = g->idle_power_watts + (g->power_limit_watts - g->idle_power_watts) * u;
+	double dt_ms = s->started && t_ms > s->t_ms ? t_ms - s->t_ms : 0;
+	if (dt_ms > 0) {
+		s->temp_celsius += (target_celsius - s->temp_celsius) * (1 - exp(-dt_ms / TEMP_LAG_MS));
+		s->energy_mj += power_watts * dt_ms;
+	} else if (!s->started) {
+		s->temp_celsius = TEMP_IDLE_CELSIUS;
+		s->started = true;
+	}
+	s->t_ms = t_ms;
+
+	bool busy = u > 0.01, capped = u > 0.995;
+	if (capped)
+		s->capped_ns += dt_ms * 1e6;
+	int64_t total = g->memory_mib, reserved = llround(RESERVED_RATIO * (double)total);
+	int64_t used = held ? llround(HELD_MEMORY_RATIO * (double)(total - reserved)) : 0;
+	double tx_bytes = LINK_TX_BUSY_BYTES * u, rx_bytes = LINK_RX_BUSY_BYTES * u;
+	const struct {
+		enum field field;
+		double value;
+	} rows[] = {
+	        {FIELD_SM_CLOCK, busy ? SM_CLOCK_BUSY_MHZ : SM_CLOCK_IDLE_MHZ},
+	        {FIELD_MEM_CLOCK, MEM_CLOCK_MHZ},
+	        {FIELD_VIDEO_CLOCK, VIDEO_CLOCK_MHZ},
+	        {FIELD_MAX_SM_CLOCK, SM_CLOCK_BUSY_MHZ},
+	        {FIELD_MAX_MEM_CLOCK, MEM_CLOCK_MHZ},
+	        {FIELD_MEMORY_TEMP, s->temp_celsius + MEMORY_TEMP_ABOVE},
+	        {FIELD_GPU_TEMP, s->temp_celsius},
+	        {FIELD_SLOWDOWN_TEMP, SLOWDOWN_CELSIUS},
+	        {FIELD_SHUTDOWN_TEMP, SHUTDOWN_CELSIUS},
+	        {FIELD_POWER_USAGE, power_watts},
+	        {FIELD_POWER_USAGE_INSTANT, power_watts},
+	        {FIELD_TOTAL_ENERGY, s->energy_mj},
+	        {FIELD_POWER_LIMIT, g->power_limit_watts},
+	        {FIELD_POWER_LIMIT_MIN, g->power_limit_watts * LIMIT_MIN_RATIO},
+	        {FIELD_POWER_LIMIT_MAX, g->power_limit_watts},
+	        {FIELD_POWER_LIMIT_DEFAULT, g->power_limit_watts},
+	        {FIELD_ENFORCED_POWER_LIMIT, g->power_limit_watts},
+	        {FIELD_FAN_SPEED, FAN_IDLE_PERCENT + (100 - FAN_IDLE_PERCENT) * u},
+	        {FIELD_PCIE_MAX_LINK_GEN, LINK_GEN},
+	        {FIELD_PCIE_MAX_LINK_WIDTH, LINK_WIDTH},
+	        {FIELD_PCIE_LINK_GEN, LINK_GEN},
+	        {FIELD_PCIE_LINK_WIDTH, LINK_WIDTH},
+	        {FIELD_GPU_UTIL, 100 * u},
+	        {FIELD_MEM_COPY_UTIL, 50 * u},
+	        {FIELD_CLOCKS_EVENT_REASONS, !busy    ? REASON_GPU_IDLE
+	                                     : capped ? REASON_POWER_CAP
+	                                              : 0},
+	        {FIELD_POWER_VIOLATION, s->capped_ns},
+	        {FIELD_FB_TOTAL, (double)total},
+	        {FIELD_FB_FREE, (double)(total - reserved - used)},
+	        {FIELD_FB_USED, (double)used},
+	        {FIELD_FB_RESERVED, (double)reserved},
+	        {FIELD_FB_USED_PERCENT, total > reserved ? (double)used / (double)(total - reserved) : 0},
+	        {FIELD_BAR1_TOTAL, (double)total},
+	        {FIELD_BAR1_USED, BAR1_USED_MIB < total ? BAR1_USED_MIB : 0},
+	        {FIELD_BAR1_FREE, BAR1_USED_MIB < total ? (double)(total - BAR1_USED_MIB) : (double)total},
+	        {FIELD_NVLINK_BANDWIDTH_TOTAL, (tx_bytes + rx_bytes) / BANDWIDTH_BYTES},
+	        {FIELD_GR_ENGINE_ACTIVE, u},
+	        {FIELD_SM_ACTIVE, u},
+	        {FIELD_SM_OCCUPANCY, 0.6 * u},
+	        {FIELD_PIPE_TENSOR_ACTIVE, 0.45 * u},
+	        {FIELD_DRAM_ACTIVE, 0.55 * u},
+	        {FIELD_PIPE_FP64_ACTIVE, 0.01 * u},
+	        {FIELD_PIPE_FP32_ACTIVE, 0.2 * u},
+	        {FIELD_PIPE_FP16_ACTIVE, 0.1 * u},
+	        {FIELD_PCIE_TX_BYTES, PCIE_TX_BUSY_BYTES * u},
+	        {FIELD_PCIE_RX_BYTES, PCIE_RX_BUSY_BYTES * u},
+	        {FIELD_NVLINK_TX_BYTES, tx_bytes},
+	        {FIELD_NVLINK_RX_BYTES, rx_bytes},
+	        {FIELD_PIPE_TENSOR_HMMA_ACTIVE, 0.45 * u},
+	        {FIELD_PIPE_INT_ACTIVE, 0.25 * u},
+	};
+	// A healthy board: all other fields are 0, among them errors, retired pages and remapped rows.
+	for (enum field f = 0; f < FIELD__COUNT; f++)
+		if (f != FIELD_XID_ERRORS)
+			set(ret_sample, f, 0);
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		set(ret_sample, rows[i].field, rows[i].value);
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The model of the mock: a workload that spreads its demand over its replicas, and a GPU whose readings follow its
+// utilization. Pure: state and time in, values out.
+#ifndef GPUSCALE_EXPORTER_MOCK_MOCK_MODEL_H
+#define GPUSCALE_EXPORTER_MOCK_MOCK_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "exporter/device.h"
+#include "exporter/mock/mock_series.h"
+
+// The parameters of a workload; demand and capacity are in the same unit of work per second.
+struct workload_params {
+	struct mock_series demand;
+	double smooth_ms; // demand is averaged over this time before it arrives; 0 disables that
+	double capacity_per_replica;
+	double backlog_max; // work queued above this is dropped; 0: no ceiling
+	double idle_ratio;  // utilization of a held GPU without work
+};
+
+struct workload_state {
+	double t_ms;        // time of the last step
+	double demand;      // work per second that arrived, mean over the last step
+	double backlog;     // queued work
+	double utilization; // 0 to 1, of every GPU held by a ready replica
+	int32_t replicas;   // ready replicas at the last step
+};
+
+// Advances `s` to `t_ms` with `replicas` ready replicas. Work that the replicas cannot serve is queued; spare
+// capacity serves the queue: served = min(replicas x capacity, demand + backlog / time), utilization = served /
+// (replicas x capacity).
+void workload_step(const struct workload_params *w, struct workload_state *s, double t_ms, int32_t replicas);
+
+struct gpu_params {
+	int32_t memory_mib;
+	double power_limit_watts, idle_power_watts;
+};
+
+struct gpu_state {
+	bool started;
+	double t_ms;
+	double temp_celsius;
+	double energy_mj;
+	double capped_ns; // time at the power limit
+};
+
+// Advances `s` to `t_ms` at `utilization` (0 to 1). `held` means that a process uses the memory of the GPU. Fills
+// every field except XID_ERRORS.
+void gpu_step(const struct gpu_params *g, struct gpu_state *s, double t_ms, double utilization, bool held,
+              struct device_sample *ret_sample);
+
+#endif

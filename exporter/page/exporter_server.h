@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The HTTP server of the exporter: /metrics, /-/healthy (the process runs), /-/ready (a current sample exists), /
+// (links), POST /-/release (closes the devices for a while).
+#ifndef GPUSCALE_EXPORTER_PAGE_EXPORTER_SERVER_H
+#define GPUSCALE_EXPORTER_PAGE_EXPORTER_SERVER_H
+
+#include <stdint.h>
+
+struct buf;
+struct clock;
+struct err;
+struct event_base;
+struct exporter_server;
+struct log;
+struct kubelet_pods;
+struct sampler;
+struct xid_store;
+
+struct exporter_server_options {
+	struct event_base *loop; // not owned, like all pointers below
+	const char *listen;
+	struct sampler *sampler;
+	struct xid_store *xids;
+	struct kubelet_pods *pods; // NULL: pods are not mapped
+	const struct clock *clock;
+	struct log *log;           // may be NULL
+	const char *allowed_hosts; // base/http/http_site.h; NULL: no additional names
+	const char *web_config;    // a file as in exporter/page/web_config.h; NULL: plain HTTP without authentication
+	struct buf *ret_errors;    // receives one line for each error in web_config
+	uint64_t counter_rows_skipped; // reported in gpuscale_exporter_file_rows_skipped
+};
+
+// Binds the address and serves from the loop until exporter_server_free(). Copies `options`. Returns NULL and fills `e`
+// on failure.
+struct exporter_server *exporter_server_new(const struct exporter_server_options *options, struct err *e);
+void exporter_server_free(struct exporter_server *s);
+// The bound port.
+uint16_t exporter_server_port(const struct exporter_server *s);
+
+#endif

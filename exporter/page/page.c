@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporter/page/page.h"
+
+#include "base/err.h"
+
+void page_init(struct page *p, size_t max_bytes)
+{
+	for (int f = 0; f < PAGE_FORMAT__COUNT; f++) {
+		p->forms[f].round = 0;
+		gzip_page_init(&p->forms[f].gzip, max_bytes);
+	}
+	buf_init(&p->text, max_bytes);
+	buf_init(&p->tail, max_bytes);
+	buf_init(&p->out, max_bytes);
+}
+
+void page_done(struct page *p)
+{
+	for (int f = 0; f < PAGE_FORMAT__COUNT; f++)
+		gzip_page_done(&p->forms[f].gzip);
+	buf_done(&p->text);
+	buf_done(&p->tail);
+	buf_done(&p->out);
+}
+
+static struct buf *text_of(struct page *p, enum page_format format, bool gzip)
+{
+	return format == PAGE_TEXT && !gzip ? &p->out : &p->text;
+}
+
+struct buf *page_text(struct page *p, enum page_format format, bool gzip)
+{
+	struct buf *text = text_of(p, format, gzip);
+	buf_reset(text);
+	return text;
+}
+
+// Writes the text of the round to p->out in OpenMetrics.
+static const struct buf *convert_front(struct page *p)
+{
+	buf_reset(&p->out);
+	openmetrics_convert(&p->out, buf_str(&p->text), p->text.len);
+	return &p->out;
+}
+
+static int compress_front(struct page *p, enum page_format format, uint64_t round, struct err *e)
+{
+	struct page_form *form = &p->forms[format];
+	if (form->round == round)
+		return 0;
+	form->round = 0;
+	const struct buf *front = format == PAGE_OPENMETRICS ? convert_front(p) : &p->text;
+	if (front->failed)
+		return err_set(e, ERR_LIMIT, "the page exceeds its ceiling of %zu bytes", front->max);
+	if (gzip_page_set_front(&form->gzip, buf_str(front), front->len, e) < 0)
+		return -1;
+	form->round = round;
+	return 0;
+}
+
+int page_make(struct page *p, enum page_format format, bool gzip, uint64_t round, const struct buf *self, struct err *e)
+{
+	const struct buf *tail = self;
+	if (format == PAGE_OPENMETRICS) {
+		buf_reset(&p->tail);
+		openmetrics_convert(&p->tail, buf_str(self), self->len);
+		openmetrics_end(&p->tail);
+		tail = &p->tail;
+	}
+	if (self->failed || tail->failed || text_of(p, format, gzip)->failed)
+		return err_set(e, ERR_LIMIT, "the page exceeds its ceiling of %zu bytes", p->out.max);
+	if (gzip) {
+		if (compress_front(p, format, round, e) < 0)
+			return -1;
+		buf_reset(&p->out);
+		return gzip_page_finish(&p->forms[format].gzip, buf_str(tail), tail->len, &p->out, e);
+	}
+	if (format == PAGE_OPENMETRICS)
+		convert_front(p);
+	buf_put(&p->out, buf_str(tail), tail->len);
+	return p->out.failed ? err_set(e, ERR_LIMIT, "the page exceeds its ceiling of %zu bytes", p->out.max) : 0;
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reply to /metrics: the text of the last round and the self metrics, in the format and encoding that the client
+// accepts. A round is compressed at the first request for it in gzip, and that form is kept until the next round.
+// Uncompressed forms are rendered for each request: keeping them would cost more memory than it saves work.
+#ifndef GPUSCALE_EXPORTER_PAGE_PAGE_H
+#define GPUSCALE_EXPORTER_PAGE_PAGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "exporter/page/gzip_page.h"
+#include "exporter/page/openmetrics.h"
+
+struct err;
+
+struct page {
+	// Per format: the number of the compressed round; 0: none.
+	struct page_form {
+		uint64_t round;
+		struct gzip_page gzip;
+	} forms[PAGE_FORMAT__COUNT];
+	struct buf text; // of the round, where it is not the front of the page as it is
+	struct buf tail; // the self metrics in OpenMetrics
+	struct buf out;  // the whole page
+};
+
+// Prepares `p`. `max_bytes` is the ceiling on a page.
+void page_init(struct page *p, size_t max_bytes);
+void page_done(struct page *p);
+// Returns the empty buffer into which the caller writes the text of the round, for page_make with the same format and
+// gzip. The plain text is written where it is sent from, because copying it would be half of the work of a scrape.
+struct buf *page_text(struct page *p, enum page_format format, bool gzip);
+// Renders the text of the round and `self` (the self metrics) into p->out. `round` is above 0 and differs for each
+// text. Returns -1 and fills `e` if the page exceeds its ceiling.
+int page_make(struct page *p, enum page_format format, bool gzip, uint64_t round, const struct buf *self,
+              struct err *e);
+
+#endif

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporter/page/render_page.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/exposition.h"
+#include "exporter/csv_counters.h"
+#include "exporter/kubelet/kubelet_pods.h"
+#include "exporter/page/render_window.h"
+#include "exporter/xid.h"
+
+// `from` is the offset of the first label of this device in `b`; the other labels are preceded by a comma.
+static void put_label(struct buf *b, size_t from, const char *name, const char *value)
+{
+	if (!value[0])
+		return;
+	if (b->len > from)
+		buf_putc(b, ',');
+	buf_puts(b, name);
+	buf_puts(b, "=\"");
+	exposition_label_value(b, value);
+	buf_putc(b, '"');
+}
+
+// Offsets of the label blocks: one block per device, or per pod on a device. Every family repeats them.
+_Static_assert(RENDER_PAGE_BLOCKS_MAX >= DEVICES_MAX, "every device has a series");
+struct blocks {
+	size_t start[RENDER_PAGE_BLOCKS_MAX + 1];
+	size_t device[RENDER_PAGE_BLOCKS_MAX];
+	size_t n;
+	size_t dropped;
+};
+
+// Appends the labels that identify the device and the host. An empty `model` omits the label, like every empty value.
+static void put_identity(struct buf *b, const struct render_page *r, const struct device *d, const char *model)
+{
+	size_t from = b->len;
+	char index[16];
+	snprintf(index, sizeof index, "%" PRId32, d->index);
+	put_label(b, from, "gpu", index);
+	put_label(b, from, "UUID", d->uuid);
+	put_label(b, from, "pci_bus_id", d->pci_bus_id);
+	put_label(b, from, "device", d->node);
+	put_label(b, from, "modelName", model);
+	put_label(b, from, "GPU_I_PROFILE", d->mig_profile);
+	put_label(b, from, "GPU_I_ID", d->mig_id);
+	put_label(b, from, r->options.hostname_label, r->options.hostname);
+}
+
+// Appends the labels of one device, without braces. Every family of a round repeats them, so they are rendered once.
+static void put_labels(struct buf *b, const struct render_page *r, const struct device *d,
+                       const struct pod_share *owner)
+{
+	size_t from = b->len;
+	put_identity(b, r, d, d->model);
+	if (!r->options.counters || r->options.counters->driver_version)
+		put_label(b, from, "DCGM_FI_DRIVER_VERSION", r->driver_version);
+	put_label(b, from, "container", owner->container);
+	put_label(b, from, "namespace", owner->namespace_);
+	put_label(b, from, "pod", owner->pod);
+	if (owner->replica >= 0) {
+		char replica[16];
+		snprintf(replica, sizeof replica, "%" PRId32, owner->replica);
+		put_label(b, from, "vgpu", replica);
+	}
+}
+
+static void add_block(struct blocks *bl, struct buf *labels, const struct render_page *r, const struct device *devices,
+                      size_t i, const struct pod_share *owner)
+{
+	if (bl->n == RENDER_PAGE_BLOCKS_MAX) {
+		bl->dropped++;
+		return;
+	}
+	bl->device[bl->n] = i;
+	bl->start[bl->n++] = labels->len;
+	put_labels(labels, r, &devices[i], owner);
+	bl->start[bl->n] = labels->len;
+}
+
+// Finds the pods that hold a device: the owner in the sample (from the mock), else the pods that the kubelet reports.
+// Returns the number of filled shares[]; 0 if no pod holds the device.
+static size_t find_pods(const struct pod_map *map, const struct device *d, const struct device_owner *owner,
+                        struct pod_share shares[POD_SHARERS_MAX], size_t *dropped)
+{
+	if (owner->pod[0] || owner->namespace_[0] || owner->container[0]) {
+		shares[0] = (struct pod_share){.container = owner->container,
+		                               .namespace_ = owner->namespace_,
+		                               .pod = owner->pod,
+		                               .replica = -1};
+		return 1;
+	}
+	size_t n = map ? pod_map_find(map, d, shares) : 0;
+	if (n <= POD_SHARERS_MAX)
+		return n;
+	*dropped += n - POD_SHARERS_MAX;
+	return POD_SHARERS_MAX;
+}
+
+static void put_pod_share(struct buf *out, const struct render_page *r, const struct device *d,
+                          const struct pod_share *share, size_t n);
+
+// Renders the label blocks, and gpuscale_gpu_pod_share into `shares_text`, while the map is held.
+static void make_blocks(struct blocks *bl, struct buf *labels, struct buf *shares_text, const struct render_page *r,
+                        const struct device *devices, const struct device_sample *samples, size_t n)
+{
+	static const struct pod_share nobody = {"", "", "", -1};
+	const struct pod_map *map = r->options.pods ? kubelet_pods_acquire(r->options.pods) : NULL;
+	bl->n = bl->dropped = bl->start[0] = 0;
+	for (size_t i = 0; i < n; i++) {
+		struct pod_share shares[POD_SHARERS_MAX];
+		size_t n_pods = find_pods(map, &devices[i], &samples[i].owner, shares, &bl->dropped);
+		if (n_pods == 0)
+			add_block(bl, labels, r, devices, i, &nobody);
+		for (size_t k = 0; k < n_pods; k++) {
+			add_block(bl, labels, r, devices, i, &shares[k]);
+			if (r->options.pods)
+				put_pod_share(shares_text, r, &devices[i], &shares[k], n_pods);
+		}
+	}
+	if (r->options.pods)
+		kubelet_pods_release(r->options.pods, bl->dropped);
+}
+
+// Labels of gpuscale's own families: only what identifies the GPU and never changes. Pods are omitted so that a
+// counter continues when the pod changes; modelName is omitted because promtool requires snake_case.
+static void put_own_labels(struct buf *b, const struct render_page *r, const struct device *d)
+{
+	put_identity(b, r, d, "");
+}
+
+static void put_pod_share(struct buf *out, const struct render_page *r, const struct device *d,
+                          const struct pod_share *share, size_t n)
+{
+	if (out->len == 0)
+		exposition_family(
+		        out, "gpuscale_gpu_pod_share",
+		        "Share of the GPU that counts for the pod: 1 divided by the number of pods that hold it.",
+		        METRIC_GAUGE);
+	buf_puts(out, "gpuscale_gpu_pod_share{");
+	size_t from = out->len;
+	put_own_labels(out, r, d);
+	put_label(out, from, "namespace", share->namespace_);
+	put_label(out, from, "pod", share->pod);
+	buf_printf(out, "} %.9g\n", 1 / (double)n);
+}
+
+static bool any_has(const struct device_sample *samples, size_t n, enum field f)
+{
+	for (size_t i = 0; i < n; i++)
+		if (sample_has(&samples[i], f))
+			return true;
+	return false;
+}
+
+static void put_xid(struct buf *out, const struct render_page *r, const struct device *d, const struct xid_count *c,
+                    bool stamp)
+{
+	char code[16] = "other";
+	if (c->code != XID_CODE_OTHER)
+		snprintf(code, sizeof code, "%" PRId32, c->code);
+	buf_printf(out, "gpuscale_gpu_xid_%s{", stamp ? "last_timestamp_seconds" : "errors_total");
+	put_own_labels(out, r, d);
+	buf_printf(out, ",xid=\"%s\"} ", code);
+	if (stamp)
+		buf_printf(out, "%" PRId64 ".%03" PRId64 "\n", c->last_wall_ms / 1000, c->last_wall_ms % 1000);
+	else
+		buf_printf(out, "%" PRIu64 "\n", c->count);
+}
+
+static void put_xids(struct buf *out, const struct render_page *r, const struct device *devices, size_t n,
+                     struct xid_store *xids)
+{
+	struct xid_count counts[XID_CODES_MAX + 1];
+	// XIDs belong to the GPU; its instances have none.
+	for (int stamp = 0; stamp < 2; stamp++) {
+		bool opened = false;
+		for (size_t i = 0; i < n; i++) {
+			if (device_is_instance(devices, i))
+				continue;
+			size_t n_counts = xid_store_read(xids, devices[i].uuid, counts, XID_CODES_MAX + 1);
+			for (size_t k = 0; k < n_counts; k++) {
+				if (stamp && counts[k].last_wall_ms == 0)
+					continue;
+				if (!opened && stamp)
+					exposition_family(out, "gpuscale_gpu_xid_last_timestamp_seconds",
+					                  "Time of the last error with this code (Unix time).",
+					                  METRIC_GAUGE);
+				else if (!opened)
+					exposition_family(out, "gpuscale_gpu_xid_errors_total",
+					                  "XID errors since the exporter started, per code.",
+					                  METRIC_COUNTER);
+				opened = true;
+				put_xid(out, r, &devices[i], &counts[k], stamp);
+			}
+		}
+	}
+}
+
+// Appends the samples of one family, one for each label block of a device that has a value.
+static void put_family(struct buf *out, const struct family *fam, enum field f, const char *text,
+                       const struct blocks *bl, const struct device_sample *samples)
+{
+	for (size_t k = 0; k < bl->n; k++) {
+		const struct device_sample *s = &samples[bl->device[k]];
+		if (!sample_has(s, f))
+			continue;
+		buf_puts(out, fam->name);
+		buf_putc(out, '{');
+		buf_put(out, text + bl->start[k], bl->start[k + 1] - bl->start[k]);
+		if (fam->kind == FIELD_INT)
+			buf_printf(out, "} %" PRId64 "\n", s->value[f].i);
+		else
+			buf_printf(out, "} %f\n", s->value[f].f);
+	}
+}
+
+// Appends gpuscale's own families, which a counters file does not select.
+static void put_own_families(struct buf *out, const struct render_page *r, const struct device *devices,
+                             const struct device_sample *samples, size_t n)
+{
+	if (n)
+		exposition_family(out, "gpuscale_gpu_up", "1 if the GPU or MIG instance responds, 0 if it is lost.",
+		                  METRIC_GAUGE);
+	for (size_t i = 0; i < n; i++) {
+		buf_puts(out, "gpuscale_gpu_up{");
+		put_own_labels(out, r, &devices[i]);
+		buf_printf(out, "} %d\n", !samples[i].lost);
+	}
+	for (enum field f = 0; f < FIELD__COUNT; f++) {
+		const struct family *fam = family_of(f);
+		if (fam->dcgm_id || !any_has(samples, n, f))
+			continue;
+		exposition_family(out, fam->name, fam->help, fam->type);
+		for (size_t i = 0; i < n; i++) {
+			if (!sample_has(&samples[i], f))
+				continue;
+			buf_printf(out, "%s{", fam->name);
+			put_own_labels(out, r, &devices[i]);
+			buf_printf(out, "} %" PRId64 "\n", samples[i].value[f].i);
+		}
+	}
+}
+
+void render_page_init(struct render_page *r, const struct render_page_options *options)
+{
+	*r = (struct render_page){.options = *options, .driver_version = ""};
+	buf_init(&r->labels, RENDER_PAGE_BYTES_MAX);
+}
+
+void render_page_done(struct render_page *r)
+{
+	buf_done(&r->labels);
+}
+
+void render_page_round(void *render_page, const struct sampler_round *round, struct buf *out)
+{
+	struct render_page *r = render_page;
+	const struct csv_counters *c = r->options.counters;
+	struct buf *labels = &r->labels;
+	struct blocks blocks;
+	struct buf shares;
+	assert(round->n <= DEVICES_MAX);
+	r->driver_version = round->driver_version;
+	buf_reset(labels);
+	buf_init(&shares, RENDER_PAGE_BYTES_MAX);
+	make_blocks(&blocks, labels, &shares, r, round->devices, round->samples, round->n);
+	for (size_t i = 0; i < (c ? c->n : FIELD__COUNT); i++) {
+		enum field f = c ? c->rows[i].field : (enum field)i;
+		const struct family *fam = family_of(f);
+		if (!fam->dcgm_id || !any_has(round->samples, round->n, f))
+			continue;
+		exposition_family(out, fam->name, c ? c->rows[i].help : fam->help, c ? c->rows[i].type : fam->type);
+		put_family(out, fam, f, buf_str(labels), &blocks, round->samples);
+	}
+	if (round->history) {
+		const struct label_blocks b = {
+		        .text = buf_str(labels), .start = blocks.start, .device = blocks.device, .n = blocks.n};
+		render_window_families(out, c, &b, round->history);
+	}
+	put_own_families(out, r, round->devices, round->samples, round->n);
+	put_xids(out, r, round->devices, round->n, r->options.xids);
+	buf_put(out, buf_str(&shares), shares.len);
+	if (labels->failed || shares.failed)
+		out->failed = true;
+	buf_done(&shares);
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporter/page/web_auth.h"
+
+#include <assert.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+
+#include "base/err.h"
+#include "exporter/page/bcrypt.h"
+#include "exporter/page/peer_rate.h"
+#include "exporter/page/web_config.h"
+
+#define DIGEST_BYTES 32
+#define KEY_BYTES    32
+
+// Each class of addresses has a share of the checks.
+enum kind { KIND_TRUSTED, KIND_NEW, KIND_FAILED, KIND__COUNT };
+
+struct web_auth {
+	struct bcrypt *bcrypt;
+	struct web_user users[WEB_CONFIG_USERS_MAX];
+	size_t n;
+	unsigned char key[KEY_BYTES]; // random, of this process
+	unsigned char good[WEB_CONFIG_USERS_MAX][DIGEST_BYTES];
+	bool has_good[WEB_CONFIG_USERS_MAX];
+	unsigned char wrong[WEB_AUTH_WRONG_MAX][DIGEST_BYTES];
+	size_t n_wrong; // total; only the latest are kept
+	struct peer_rate peers;
+	int64_t tries_ms[KIND__COUNT]; // buckets of peer_rate_take
+};
+
+struct web_auth *web_auth_new(const struct web_user *users, size_t n, struct err *e)
+{
+	assert(n <= WEB_CONFIG_USERS_MAX);
+	struct web_auth *a = calloc(1, sizeof *a);
+	if (!a) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	a->n = n;
+	memcpy(a->users, users, n * sizeof *users);
+	a->bcrypt = bcrypt_new(e);
+	if (a->bcrypt && getrandom(a->key, sizeof a->key, 0) != (ssize_t)sizeof a->key) {
+		err_set(e, ERR_INTERNAL, "no random bytes");
+		bcrypt_free(a->bcrypt);
+		a->bcrypt = NULL;
+	}
+	if (!a->bcrypt) {
+		free(a);
+		return NULL;
+	}
+	return a;
+}
+
+void web_auth_free(struct web_auth *a)
+{
+	if (!a)
+		return;
+	bcrypt_free(a->bcrypt);
+	OPENSSL_cleanse(a, sizeof *a);
+	free(a);
+}
+
+static int base64_value(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+// Decodes strict base64 (RFC 4648, padding required). Returns -1 if it is invalid, contains a NUL, or does not fit
+// with its terminator.
+static int decode_base64(const char *s, char *out, size_t size)
+{
+	size_t len = strlen(s), n = 0, pad = 0;
+	while (pad < 2 && len > pad && s[len - 1 - pad] == '=')
+		pad++;
+	if (len == 0 || len % 4 != 0 || len / 4 * 3 >= size)
+		return -1;
+	uint32_t bits = 0;
+	for (size_t i = 0; i < len - pad; i++) {
+		int v = base64_value(s[i]);
+		if (v < 0)
+			return -1;
+		bits = bits << 6 | (uint32_t)v;
+		if (i % 4 == 0)
+			continue;
+		out[n] = (char)(bits >> (6 - 2 * (i % 4)) & 0xff);
+		if (out[n++] == '\0')
+			return -1;
+	}
+	out[n] = '\0';
+	return pad && bits & (pad == 1 ? 3 : 15) ? -1 : 0; // unused bits must be 0
+}
+
+// Decodes "Basic dXNlcjpwYXNz" into the name and the password in `text`. False if the header is invalid.
+static bool parse_header(const char *header, char *text, size_t size, char **ret_password)
+{
+	if (!header || strlen(header) > WEB_AUTH_HEADER_BYTES_MAX || strncasecmp(header, "Basic ", 6) != 0)
+		return false;
+	header += 6;
+	header += strspn(header, " ");
+	if (decode_base64(header, text, size) < 0)
+		return false;
+	char *colon = strchr(text, ':');
+	if (!colon)
+		return false;
+	*colon = '\0';
+	*ret_password = colon + 1;
+	return true;
+}
+
+static bool digest(const struct web_auth *a, size_t user, const char *password, unsigned char out[DIGEST_BYTES])
+{
+	EVP_MD_CTX *md = EVP_MD_CTX_new();
+	unsigned char index = (unsigned char)user;
+	bool ok = md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1 &&
+	          EVP_DigestUpdate(md, a->key, sizeof a->key) == 1 && EVP_DigestUpdate(md, &index, 1) == 1 &&
+	          EVP_DigestUpdate(md, password, strlen(password)) == 1 && EVP_DigestFinal_ex(md, out, NULL) == 1;
+	EVP_MD_CTX_free(md);
+	return ok;
+}
+
+void web_auth_inherit(struct web_auth *a, const struct web_auth *from)
+{
+	a->peers = from->peers;
+	memcpy(a->tries_ms, from->tries_ms, sizeof a->tries_ms);
+}
+
+// ---- rate limits ----
+
+int64_t web_auth_try_ms(const char *hash)
+{
+	int cost = (hash[4] - '0') * 10 + (hash[5] - '0');
+	return cost > 10 ? (int64_t)WEB_AUTH_TRY_MS << (cost - 10) : WEB_AUTH_TRY_MS;
+}
+
+// Takes one check from the share of the peer's class and, if the peer has sent wrong passwords, from its own.
+static bool may_try(struct web_auth *a, const char *peer, const char *hash, int64_t now_ms)
+{
+	struct peer_rate_entry *known = peer_rate_find(&a->peers, peer);
+	enum kind kind = !known ? KIND_NEW : known->trusted ? KIND_TRUSTED : KIND_FAILED;
+	int64_t before = known ? known->full_ms : 0;
+	if (known && !peer_rate_take(&known->full_ms, WEB_AUTH_PEER_TRY_MS, WEB_AUTH_PEER_TRIES_BURST, now_ms))
+		return false;
+	if (peer_rate_take(&a->tries_ms[kind], web_auth_try_ms(hash), WEB_AUTH_TRIES_BURST, now_ms))
+		return true;
+	if (known)
+		known->full_ms = before;
+	return false;
+}
+
+static bool is_known_as_wrong(const struct web_auth *a, const unsigned char d[DIGEST_BYTES])
+{
+	size_t n = a->n_wrong < WEB_AUTH_WRONG_MAX ? a->n_wrong : WEB_AUTH_WRONG_MAX;
+	bool found = false;
+	for (size_t i = 0; i < n; i++)
+		found |= CRYPTO_memcmp(a->wrong[i], d, DIGEST_BYTES) == 0;
+	return found;
+}
+
+static void note_good(struct web_auth *a, const char *peer, int64_t now_ms)
+{
+	peer_rate_add(&a->peers, peer, true, now_ms)->full_ms = 0;
+}
+
+static void note_wrong(struct web_auth *a, const unsigned char d[DIGEST_BYTES], const char *peer, int64_t now_ms)
+{
+	memcpy(a->wrong[a->n_wrong++ % WEB_AUTH_WRONG_MAX], d, DIGEST_BYTES);
+	peer_rate_add(&a->peers, peer, false, now_ms);
+}
+
+static enum web_auth_result check(struct web_auth *a, const char *name, const char *password, const char *peer,
+                                  int64_t now_ms)
+{
+	unsigned char d[DIGEST_BYTES];
+	size_t user = 0;
+	while (user < a->n && strcmp(a->users[user].name, name) != 0)
+		user++;
+	bool known = user < a->n;
+	if (!digest(a, known ? user : WEB_CONFIG_USERS_MAX, password, d))
+		return WEB_AUTH_LATER; // out of memory
+	if (known && a->has_good[user] && CRYPTO_memcmp(d, a->good[user], sizeof d) == 0) {
+		note_good(a, peer, now_ms);
+		return WEB_AUTH_GOOD;
+	}
+	if (is_known_as_wrong(a, d))
+		return WEB_AUTH_BAD;
+	// For an unknown user, the hash of the first user is checked, so that the time does not reveal which users
+	// exist.
+	const char *hash = a->users[known ? user : 0].hash;
+	if (!may_try(a, peer, hash, now_ms))
+		return WEB_AUTH_LATER;
+	if (!bcrypt_verify(a->bcrypt, password, hash) || !known) {
+		note_wrong(a, d, peer, now_ms);
+		return WEB_AUTH_BAD;
+	}
+	memcpy(a->good[user], d, sizeof d);
+	a->has_good[user] = true;
+	note_good(a, peer, now_ms);
+	return WEB_AUTH_GOOD;
+}
+
+enum web_auth_result web_auth_check(struct web_auth *a, const char *authorization, const char *peer, int64_t mono_ms)
+{
+	char text[WEB_AUTH_HEADER_BYTES_MAX], *password;
+	enum web_auth_result r = WEB_AUTH_BAD;
+	if (parse_header(authorization, text, sizeof text, &password))
+		r = check(a, text, password, peer, mono_ms);
+	OPENSSL_cleanse(text, sizeof text);
+	return r;
+}

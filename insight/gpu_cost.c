@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "insight/gpu_cost.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "policies/price/price_book.h"
+
+// A cent is 10^4 millionths, and an hour is 3.6 * 10^6 ms (a kWh, 3.6 * 10^6 J).
+#define EXACT_PER_CENT ((gpu_money)3600000 * 10000)
+
+#define FIRST 64
+
+void gpu_cost_init(struct gpu_cost *c, const struct price_book *book, const struct price_discount *discount)
+{
+	*c = (struct gpu_cost){.book = book, .discount = discount};
+}
+
+void gpu_cost_done(struct gpu_cost *c)
+{
+	free(c->rows);
+	free(c->unpriced);
+}
+
+// Room for one more element; false and c->failed when memory is exhausted.
+static bool reserve(struct gpu_cost *c, void **list, size_t n, size_t *cap, size_t size)
+{
+	if (n < *cap)
+		return true;
+	size_t more = *cap ? 2 * *cap : FIRST;
+	void *grown = realloc(*list, more * size);
+	if (!grown) {
+		c->failed = true;
+		return false;
+	}
+	*list = grown;
+	*cap = more;
+	return true;
+}
+
+static void add_unpriced(struct gpu_cost *c, const struct gpu_use *use)
+{
+	for (size_t i = 0; i < c->n_unpriced; i++)
+		if (strcmp(c->unpriced[i].model, use->model) == 0) {
+			c->unpriced[i].milli += use->milli[GPU_ALLOCATED];
+			return;
+		}
+	void *list = c->unpriced;
+	if (!reserve(c, &list, c->n_unpriced, &c->cap_unpriced, sizeof *c->unpriced))
+		return;
+	c->unpriced = list;
+	c->unpriced[c->n_unpriced++] = (struct gpu_unpriced){use->model, use->milli[GPU_ALLOCATED]};
+}
+
+static void add_row(struct gpu_cost_row *to, const struct gpu_cost_row *from)
+{
+	for (int m = 0; m < GPU_MEASURE__COUNT; m++)
+		to->milli[m] += from->milli[m];
+	for (int a = 0; a < COST__COUNT; a++)
+		to->exact[a] += from->exact[a];
+}
+
+void gpu_cost_add(struct gpu_cost *c, const char *key, const struct gpu_use *use)
+{
+	bool is_priced;
+	int64_t micro = price_book_micro(c->book, use->model, c->discount, &is_priced);
+	int64_t micro_kwh = c->book->has_electricity ? price_micro(c->book->electricity.per_kwh) : 0;
+	struct gpu_cost_row row = {.key = key};
+	memcpy(row.milli, use->milli, sizeof row.milli);
+	row.exact[COST_TOTAL] = (gpu_money)use->milli[GPU_ALLOCATED] * micro;
+	row.exact[COST_IDLE] = (gpu_money)use->milli[GPU_IDLE] * micro;
+	row.exact[COST_FAKE] = (gpu_money)use->milli[GPU_FAKE] * micro;
+	row.exact[COST_ELECTRICITY] = (gpu_money)use->milli[GPU_ENERGY] * micro_kwh / 1000;
+	if (!is_priced)
+		add_unpriced(c, use);
+	if (!key) {
+		add_row(&c->unallocated, &row);
+		return;
+	}
+	void *rows = c->rows;
+	if (!reserve(c, &rows, c->n, &c->cap, sizeof *c->rows))
+		return;
+	c->rows = rows;
+	c->rows[c->n++] = row;
+	add_row(&c->total, &row);
+}
+
+static int compare_by_key(const void *a, const void *b)
+{
+	return strcmp(((const struct gpu_cost_row *)a)->key, ((const struct gpu_cost_row *)b)->key);
+}
+
+static int compare_by_cost(const void *a, const void *b)
+{
+	const struct gpu_cost_row *x = a, *y = b;
+	if (x->exact[COST_TOTAL] != y->exact[COST_TOTAL])
+		return x->exact[COST_TOTAL] < y->exact[COST_TOTAL] ? 1 : -1;
+	if (x->milli[GPU_ALLOCATED] != y->milli[GPU_ALLOCATED])
+		return x->milli[GPU_ALLOCATED] < y->milli[GPU_ALLOCATED] ? 1 : -1;
+	return strcmp(x->key, y->key);
+}
+
+struct remainder {
+	gpu_money rest;
+	size_t row;
+};
+
+static int compare_remainders(const void *a, const void *b)
+{
+	const struct remainder *x = a, *y = b;
+	if (x->rest != y->rest)
+		return x->rest < y->rest ? 1 : -1;
+	return x->row < y->row ? -1 : x->row > y->row;
+}
+
+static int64_t to_cents(gpu_money exact)
+{
+	return (int64_t)((exact + EXACT_PER_CENT / 2) / EXACT_PER_CENT);
+}
+
+static void round_amount(struct gpu_cost *c, enum gpu_amount a, struct remainder *r)
+{
+	int64_t left = to_cents(c->total.exact[a]);
+	c->total.cents[a] = left;
+	c->unallocated.cents[a] = to_cents(c->unallocated.exact[a]);
+	for (size_t i = 0; i < c->n; i++) {
+		c->rows[i].cents[a] = (int64_t)(c->rows[i].exact[a] / EXACT_PER_CENT);
+		left -= c->rows[i].cents[a];
+		r[i] = (struct remainder){c->rows[i].exact[a] % EXACT_PER_CENT, i};
+	}
+	// The remainders add up to less than one cent per row that has one, so no other row gets a cent.
+	qsort(r, c->n, sizeof *r, compare_remainders);
+	for (size_t i = 0; i < c->n && left > 0; i++, left--)
+		c->rows[r[i].row].cents[a]++;
+}
+
+void gpu_cost_close(struct gpu_cost *c)
+{
+	size_t n = 0;
+	struct remainder *r = calloc(c->n ? c->n : 1, sizeof *r);
+	if (!r || c->failed) {
+		free(r);
+		c->failed = true;
+		return;
+	}
+	if (c->n)
+		qsort(c->rows, c->n, sizeof *c->rows, compare_by_key);
+	for (size_t i = 0; i < c->n; i++)
+		if (n > 0 && strcmp(c->rows[n - 1].key, c->rows[i].key) == 0)
+			add_row(&c->rows[n - 1], &c->rows[i]);
+		else
+			c->rows[n++] = c->rows[i];
+	c->n = n;
+	if (n)
+		qsort(c->rows, n, sizeof *c->rows, compare_by_cost);
+	for (int a = 0; a < COST__COUNT; a++)
+		round_amount(c, (enum gpu_amount)a, r);
+	free(r);
+}

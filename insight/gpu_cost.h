@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cost of GPU time, exactly: amounts are integers, and rounding to cents loses nothing. Whatever the rows stand
+// for, their costs add up to allocated GPU-seconds times price, rounded to the cent.
+#ifndef GPUSCALE_INSIGHT_GPU_COST_H
+#define GPUSCALE_INSIGHT_GPU_COST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "insight/gpu_use.h"
+
+struct price_book;
+struct price_discount;
+
+// Millionths of the currency per hour times milliseconds; for electricity, millionths per kWh times joules.
+__extension__ typedef __int128 gpu_money;
+
+enum gpu_amount { COST_TOTAL, COST_IDLE, COST_FAKE, COST_ELECTRICITY, COST__COUNT };
+
+struct gpu_cost_row {
+	const char *key; // of the caller
+	int64_t milli[GPU_MEASURE__COUNT];
+	gpu_money exact[COST__COUNT];
+	int64_t cents[COST__COUNT];
+};
+
+// GPU time of a model that the book has no price for.
+struct gpu_unpriced {
+	const char *model; // of the caller
+	int64_t milli;     // allocated
+};
+
+struct gpu_cost {
+	const struct price_book *book;
+	const struct price_discount *discount; // NULL: none
+	struct gpu_cost_row *rows;
+	size_t n, cap;
+	struct gpu_cost_row total;       // of the rows
+	struct gpu_cost_row unallocated; // apart from them: GPUs that no pod held
+	struct gpu_unpriced *unpriced;
+	size_t n_unpriced, cap_unpriced;
+	bool failed; // memory is exhausted
+};
+
+// The book, the discount, keys and names of models must outlive *c.
+void gpu_cost_init(struct gpu_cost *c, const struct price_book *book, const struct price_discount *discount);
+void gpu_cost_done(struct gpu_cost *c);
+// Adds the use of one model under `key`, or NULL: to the GPUs that no pod held. Rows of equal keys are joined by
+// gpu_cost_close().
+void gpu_cost_add(struct gpu_cost *c, const char *key, const struct gpu_use *use);
+// Joins rows of equal keys, sorts them by cost, the largest first, and computes the cents: each total is rounded to the
+// cent, halves up, and the cents of the rows are their whole cents plus one cent for the rows with the largest
+// remainders, so that they add up to it (the largest-remainder method). Look at c->failed.
+void gpu_cost_close(struct gpu_cost *c);
+
+#endif

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "insight/gpu_use_query.h"
+
+#include <inttypes.h>
+
+#include "base/buf.h"
+
+#define DEVICE "UUID, GPU_I_ID"
+#define HOLDER "namespace, pod, exported_namespace, exported_pod"
+
+// Each pod that holds a device, and its share: a device with several pods is divided evenly. A device without a pod has
+// one series, of the pod of its exporter or of none.
+#define SHARES(selector)                                                                                               \
+	"group by (" DEVICE ", modelName, " HOLDER ") (DCGM_FI_DEV_FB_USED" selector ") / on (" DEVICE                 \
+	") group_left () count by (" DEVICE ") (group by (" DEVICE ", " HOLDER ") (DCGM_FI_DEV_FB_USED" selector "))"
+
+// A device is a GPU, or each MIG instance of a GPU that is divided; an instance counts as its share of the memory of
+// the GPU, or of all its instances where the GPU itself is not reported. As gpu:priced_share:ratio of the rules.
+#define MEMORY(selector) "(max by (" DEVICE ") (DCGM_FI_DEV_FB_USED" selector " + DCGM_FI_DEV_FB_FREE" selector "))"
+#define INSTANCE         "{GPU_I_ID!=\"\"}"
+#define WHOLE            "{GPU_I_ID=\"\"}"
+#define ALLOCATED                                                                                                      \
+	"(" SHARES(WHOLE) " unless on (UUID) DCGM_FI_DEV_FB_USED" INSTANCE                                             \
+	                  " or " SHARES(INSTANCE) " * on (" DEVICE ") group_left () (" MEMORY(                         \
+	                          INSTANCE) " / on (UUID) group_left () ((max by "                                     \
+	                                    "(UUID) " MEMORY(WHOLE) " and on (UUID) DCGM_FI_DEV_FB_USED" INSTANCE      \
+	                                                            ") or sum by (UUID) " MEMORY(INSTANCE) ")))"
+
+#define BUSY "(max by (" DEVICE ") (DCGM_FI_DEV_GPU_UTIL) / 100)"
+#define SM   "(max by (" DEVICE ") (DCGM_FI_PROF_SM_ACTIVE))"
+// An instance has no utilization of its own.
+#define IDLE "(clamp(1 - " BUSY ", 0, 1) or clamp(1 - " SM ", 0, 1))"
+// The limits are those of gpu:fake_load:ratio of the rules.
+#define FAKE  "((" BUSY " - on (" DEVICE ") " SM " > 0.2) and on (" DEVICE ") (" SM " < 0.3))"
+#define POWER "(max by (" DEVICE ") (DCGM_FI_DEV_POWER_USAGE))"
+
+#define TIMES(factor) ALLOCATED " * on (" DEVICE ") group_left () " factor
+
+// clang-format off
+static const char *const measures[] = {
+	[GPU_ALLOCATED] = ALLOCATED,
+	[GPU_IDLE]      = TIMES(IDLE),
+	[GPU_FAKE]      = TIMES(FAKE),
+	[GPU_MEASURED]  = TIMES("(" IDLE " >= bool 0)"),
+	[GPU_ENERGY]    = TIMES(POWER),
+};
+// clang-format on
+_Static_assert(sizeof measures / sizeof measures[0] == GPU_MEASURE__COUNT, "one expression per measure");
+
+// A range of one second less than the minutes: exactly `steps` evaluations of the subquery, whether the server counts
+// the start of a range (Prometheus 2) or not (Prometheus 3).
+static int64_t range_s(int64_t steps)
+{
+	return steps * GPU_USE_STEP_S - 1;
+}
+
+// Which pod it is, as gpu:owner:info of the rules: with honor_labels, the labels are pod and namespace, without it
+// exported_pod and exported_namespace. Renamed once, outside the sum over time, because label_replace() is slow.
+#define EXPORTER    "\".*(dcgm|gpuscale)-exporter.*\""
+#define RENAME_OPEN "label_replace(label_replace(label_replace(label_replace(label_replace(label_replace(label_replace("
+#define RENAME_CLOSE                                                                                                   \
+	", \"wl_pod\", \"$1\", \"pod\", \"(.+)\"), \"wl_pod\", \"\", \"pod\", " EXPORTER                               \
+	"), \"wl_pod\", \"$1\", \"exported_pod\", \"(.+)\"), \"wl_namespace\", \"$1\", \"namespace\", \"(.+)\")"       \
+	", \"wl_namespace\", \"\", \"pod\", \"\"), \"wl_namespace\", \"\", \"pod\", " EXPORTER                         \
+	"), \"wl_namespace\", \"$1\", \"exported_namespace\", \"(.+)\")"
+
+static void put_sum(struct buf *out, const char *measure, const char *part, int64_t steps)
+{
+	buf_printf(out,
+	           "sum by (modelName, wl_namespace%s%s) (" RENAME_OPEN "sum by (modelName, " HOLDER
+	           ") (sum_over_time((%s)[%" PRId64 "s:%ds]))" RENAME_CLOSE ")",
+	           part ? ", " : "", part ? part : "", measure, range_s(steps), GPU_USE_STEP_S);
+}
+
+// The last value of the label of each pod. kube_pod_labels has a series for every pod.
+static void put_label_values(struct buf *out, const char *label, int64_t steps)
+{
+	buf_printf(out,
+	           "(group by (wl_namespace, wl_pod, %s) (topk by (wl_namespace, wl_pod) (1, " RENAME_OPEN
+	           "max by (" HOLDER ", %s) (max_over_time(timestamp(kube_pod_labels{%s!=\"\"})[%" PRId64
+	           "s:%ds]))" RENAME_CLOSE ")))",
+	           label, label, label, range_s(steps), GPU_USE_STEP_S);
+}
+
+void gpu_use_query(struct buf *out, enum gpu_measure measure, const struct gpu_use_parts *parts, int64_t steps)
+{
+	const char *label = parts->label;
+	buf_printf(out, "%d * ", GPU_USE_STEP_S);
+	if (!label) {
+		put_sum(out, measures[measure], parts->by_pod ? GPU_USE_POD : NULL, steps);
+		return;
+	}
+	buf_printf(out, "sum by (modelName, wl_namespace, %s) (", label);
+	put_sum(out, measures[measure], GPU_USE_POD, steps);
+	buf_printf(out, " * on (wl_namespace, wl_pod) group_left (%s) ", label);
+	put_label_values(out, label, steps);
+	buf_puts(out, " or ");
+	put_sum(out, measures[measure], GPU_USE_POD, steps);
+	buf_puts(out, " unless on (wl_namespace, wl_pod) ");
+	put_label_values(out, label, steps);
+	buf_puts(out, ")");
+}
+
+void gpu_count_query(struct buf *out, int64_t steps)
+{
+	buf_printf(out,
+	           "count by (modelName) (group by (UUID, modelName) (last_over_time(DCGM_FI_DEV_FB_USED[%" PRId64
+	           "s])))",
+	           range_s(steps));
+}
+
+void gpu_label_name(struct buf *out, const char *label)
+{
+	buf_puts(out, "label_");
+	for (const char *c = label; *c; c++) {
+		bool is_word = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9');
+		buf_putc(out, is_word ? *c : '_');
+	}
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The PromQL that measures the use of GPUs, from the series of gpuscale-exporter or dcgm-exporter.
+#ifndef GPUSCALE_INSIGHT_GPU_USE_QUERY_H
+#define GPUSCALE_INSIGHT_GPU_USE_QUERY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "insight/gpu_use.h"
+
+struct buf;
+
+#define GPU_USE_STEP_S 60
+
+// Labels of the answers. A row without the namespace is of GPUs that no pod held.
+#define GPU_USE_MODEL     "modelName"
+#define GPU_USE_NAMESPACE "wl_namespace"
+#define GPU_USE_POD       "wl_pod"
+
+// How namespaces are divided further.
+struct gpu_use_parts {
+	bool by_pod;
+	const char *label; // or by this label of kube_pod_labels (gpu_label_name); NULL: not
+};
+
+// Appends the query whose answer at time t, a multiple of GPU_USE_STEP_S, is the measure summed over the `steps`
+// minutes that end at t: one series per model, namespace and part.
+void gpu_use_query(struct buf *out, enum gpu_measure measure, const struct gpu_use_parts *parts, int64_t steps);
+// Appends the query for the number of GPUs of each model that reported within these minutes.
+void gpu_count_query(struct buf *out, int64_t steps);
+// Appends the name under which kube-state-metrics reports a label of pods: "label_app_kubernetes_io_name" for
+// "app.kubernetes.io/name".
+void gpu_label_name(struct buf *out, const char *label);
+
+#endif

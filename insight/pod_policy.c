@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "insight/pod_policy.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "policies/engine/policy.h"
+
+#define LETTERS "abcdefghijklmnopqrstuvwxyz0123456789"
+
+// "HASH-SUFFIX": what a ReplicaSet of a Deployment adds to its name.
+static bool is_replica_set_part(const char *rest)
+{
+	size_t hash = strspn(rest, LETTERS);
+	return hash > 0 && rest[hash] == '-' && strspn(rest + hash + 1, LETTERS) == 5 && rest[hash + 6] == '\0';
+}
+
+static bool is_number(const char *rest)
+{
+	size_t n = strspn(rest, "0123456789");
+	return n > 0 && rest[n] == '\0';
+}
+
+static bool is_pod_of(const struct policy *p, const char *pod)
+{
+	size_t len = strlen(p->target_name);
+	if (strncmp(pod, p->target_name, len) != 0 || pod[len] != '-')
+		return false;
+	const char *rest = pod + len + 1;
+	if (strcmp(p->target_kind, "Deployment") == 0)
+		return is_replica_set_part(rest);
+	return strcmp(p->target_kind, "StatefulSet") == 0 ? is_number(rest) : rest[0] != '\0';
+}
+
+const struct policy *pod_policy_find(const struct policy *const *policies, size_t n, const char *namespace_name,
+                                     const char *pod)
+{
+	const struct policy *found = NULL;
+	for (size_t i = 0; i < n; i++) {
+		const struct policy *p = policies[i];
+		if (strcmp(p->namespace_name, namespace_name) != 0 || !is_pod_of(p, pod))
+			continue;
+		if (!found || strlen(p->target_name) > strlen(found->target_name))
+			found = p;
+	}
+	return found;
+}

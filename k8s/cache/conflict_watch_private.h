@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Declarations shared by the files of the conflict watch. Include it only from those files.
+//   conflict_watch.c    watches per namespace, and whether the cluster has KEDA
+//   conflict_objects.c  the reported autoscalers, and reports of changes
+#ifndef GPUSCALE_K8S_CACHE_CONFLICT_WATCH_PRIVATE_H
+#define GPUSCALE_K8S_CACHE_CONFLICT_WATCH_PRIVATE_H
+
+#include <event2/event_struct.h>
+#include <uthash.h>
+
+#include "k8s/cache/autoscaler_object.h"
+#include "k8s/cache/conflict_watch.h"
+#include "k8s/cache/informer.h"
+
+struct target;
+
+// A conflicting autoscaler; text: how messages name it.
+struct conflict {
+	struct informer_item item;
+	struct conflict *target_prev, *target_next; // of its target
+	struct target *target;
+	int rank; // the lowest is named
+	char *group, *text;
+	char key[]; // "NAMESPACE/NAME"
+};
+
+// A target, its autoscalers, and the callers that want to know them.
+struct target {
+	UT_hash_handle hh;
+	struct conflict *conflicts;
+	struct conflict_watch_want *wants;
+	char key[]; // "NAMESPACE/KIND/NAME"
+};
+
+struct conflict_watch_want {
+	struct conflict_watch_want *prev, *next;         // of its target
+	struct conflict_watch_want *all_prev, *all_next; // of all
+	struct conflict_watch *s;
+	struct target *target;
+	struct namespace_watch *watched;
+	char group[AUTOSCALER_NAME_BYTES];
+	void *user;
+	char *reported; // the conflict that on_change was last called for; NULL: none
+	char *error_reported;
+	bool was_known;
+};
+
+// A namespace in which targets are wanted.
+struct namespace_watch {
+	UT_hash_handle hh;
+	size_t n_wants;
+	struct informer_namespace *of[AUTOSCALER_KIND__COUNT]; // NULL: not watched
+	char namespace_name[AUTOSCALER_NAME_BYTES];
+};
+
+// The argument of an informer's callbacks.
+struct resource_watch {
+	struct conflict_watch *s;
+	enum autoscaler_kind kind;
+	struct informer *informer;
+};
+
+enum keda { KEDA_UNKNOWN, KEDA_ABSENT, KEDA_PRESENT };
+
+struct conflict_watch {
+	struct conflict_watch_options options;
+	struct target *targets;
+	struct namespace_watch *namespaces; // hash
+	struct resource_watch of[AUTOSCALER_KIND__COUNT];
+	struct conflict_watch_want *wants;
+	size_t n_wants;
+	enum keda keda;
+	struct k8s_call *asking;
+	struct event ask_timer, later;
+	char *keda_error;
+	uint64_t keda_asked;
+};
+
+// conflict_objects.c
+char *conflict_watch_copy(const char *text); // never NULL
+struct target *conflict_watch_target_get(struct conflict_watch *s, const char *namespace_name, const char *kind,
+                                         const char *name);
+// Frees the target when it has neither autoscalers nor callers.
+void conflict_watch_target_release(struct conflict_watch *s, struct target *t);
+void conflict_watch_report_all(struct conflict_watch *s);
+// Callbacks of the informer of a resource.
+void conflict_watch_on_object(void *arg, struct informer_item *item, const char *namespace_name, const char *name,
+                              const char *json, size_t len);
+void conflict_watch_on_absent(void *arg, struct informer_item *item);
+
+#endif

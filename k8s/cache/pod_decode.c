@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "k8s/cache/pod_decode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json/json_span.h"
+#include "base/num.h"
+
+#define PHASE_BYTES 16
+#define STAMP_BYTES 40
+
+static int64_t read_stamp(struct json_span value)
+{
+	char text[STAMP_BYTES];
+	int64_t ms;
+	int len = json_span_text(value, text, sizeof text);
+	return len > 0 && num_parse_rfc3339_ms(text, (size_t)len, &ms, NULL) == 0 ? ms : 0;
+}
+
+static void read_metadata(struct json_span metadata, struct pod_facts *f)
+{
+	struct json_span_iter it = {.rest = metadata};
+	while (json_span_next(&it)) {
+		if (json_span_is(it.key, "name"))
+			json_span_text(it.value, f->name, sizeof f->name);
+		else if (json_span_is(it.key, "namespace"))
+			json_span_text(it.value, f->namespace_name, sizeof f->namespace_name);
+		else if (json_span_is(it.key, "creationTimestamp"))
+			f->created_ms = read_stamp(it.value);
+		else if (json_span_is(it.key, "deletionTimestamp"))
+			f->is_deleted = json_span_kind(it.value) != 'n';
+	}
+}
+
+static void read_conditions(struct json_span conditions, struct pod_facts *f)
+{
+	struct json_span_iter it = {.rest = conditions};
+	while (json_span_next(&it)) {
+		if (!json_span_is(json_span_get(it.value, "type"), "Ready"))
+			continue;
+		f->is_ready = json_span_is(json_span_get(it.value, "status"), "True");
+		f->ready_ms = f->is_ready ? read_stamp(json_span_get(it.value, "lastTransitionTime")) : 0;
+		return;
+	}
+}
+
+// Reasons of a waiting container that will not start by itself. Kubernetes: kubelet, images and container errors.
+static bool is_hopeless(struct json_span reason)
+{
+	static const char *const reasons[] = {"CrashLoopBackOff", "ImagePullBackOff",     "ErrImagePull",
+	                                      "InvalidImageName", "CreateContainerError", "CreateContainerConfigError",
+	                                      "RunContainerError"};
+	for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
+		if (json_span_is(reason, reasons[i]))
+			return true;
+	}
+	return false;
+}
+
+static void read_containers(struct json_span statuses, struct pod_facts *f)
+{
+	static const char *const reason[] = {"state", "waiting", "reason", NULL};
+	struct json_span_iter it = {.rest = statuses};
+	while (json_span_next(&it))
+		f->is_crashing |= is_hopeless(json_span_path(it.value, reason));
+}
+
+bool pod_decode(const char *json, size_t len, struct pod_facts *ret_facts)
+{
+	struct pod_facts *f = ret_facts;
+	char phase[PHASE_BYTES] = "";
+	struct json_span o = {json, len};
+	*f = (struct pod_facts){0};
+	read_metadata(json_span_get(o, "metadata"), f);
+	struct json_span_iter it = {.rest = json_span_get(o, "status")};
+	while (json_span_next(&it)) {
+		if (json_span_is(it.key, "phase"))
+			json_span_text(it.value, phase, sizeof phase);
+		else if (json_span_is(it.key, "conditions"))
+			read_conditions(it.value, f);
+		else if (json_span_is(it.key, "containerStatuses") || json_span_is(it.key, "initContainerStatuses"))
+			read_containers(it.value, f);
+	}
+	f->kind = pod_kind_of(f->is_deleted, phase, f->is_ready);
+	f->is_pending = !f->is_deleted && strcmp(phase, "Pending") == 0;
+	f->is_failed = strcmp(phase, "Failed") == 0;
+	f->is_ready = f->is_ready && !f->is_deleted;
+	return f->name[0] != '\0';
+}
+
+int pod_decode_labels(const char *json, size_t len, struct label **ret_labels, size_t *ret_n)
+{
+	static const char *const path[] = {"metadata", "labels", NULL};
+	struct json_span labels = json_span_path((struct json_span){json, len}, path);
+	struct json_span_iter it = {.rest = labels};
+	size_t n = 0;
+	while (json_span_next(&it))
+		n++;
+	// A decoded string is never longer than its JSON text.
+	struct label *list = malloc(n * sizeof *list + labels.len + 1);
+	*ret_labels = list;
+	*ret_n = 0;
+	if (!list)
+		return -1;
+	char *room = (char *)(list + n);
+	it = (struct json_span_iter){.rest = labels};
+	while (json_span_next(&it)) {
+		int key_len = json_span_text(it.key, room, it.key.len);
+		int value_len = key_len < 0 ? -1 : json_span_text(it.value, room + key_len + 1, it.value.len);
+		if (value_len < 0)
+			continue;
+		list[(*ret_n)++] = (struct label){room, room + key_len + 1};
+		room += key_len + 1 + value_len + 1;
+	}
+	return 0;
+}

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "k8s/cache/pod_store.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+#include <utlist.h>
+
+#include "base/err.h"
+#include "base/must.h"
+#include "k8s/cache/informer.h"
+#include "k8s/cache/pod_decode.h"
+#include "k8s/client/label_selector.h"
+
+#define TERM_BYTES 400 // "key=value" of a label
+
+// A pod belongs to a set; usually to one.
+struct membership {
+	struct membership *prev, *next; // of the set
+	struct membership *also;        // of the pod: its next set
+	struct pod *pod;
+	struct pod_set *set;
+};
+
+struct pod {
+	struct informer_item item;
+	struct membership *memberships;
+	int64_t created_ms, ready_ms;
+	enum pod_kind kind;
+	bool is_ready, is_pending, is_failed, is_deleted, is_crashing;
+	const char *name; // in the key
+	char key[];       // "NAMESPACE/NAME"
+};
+
+struct pod_set {
+	struct pod_set *prev, *next; // of the namespace
+	struct pod_set *next_of_term;
+	struct pod_namespace *space;
+	struct pod_term *term;
+	struct label_selector *selector;
+	struct membership *members;
+	int refs;
+	uint32_t after; // number of the latest list requested when the set was created; only a later list contains its
+	                // pods
+	struct pod_set_counts counts;
+	char text[];
+};
+
+// The sets whose pods all have a certain label, "key=value", so that a pod is matched only against sets with one of its
+// labels. "" has the sets that do not require a label.
+struct pod_term {
+	UT_hash_handle hh;
+	struct pod_set *sets;
+	char text[];
+};
+
+// A namespace in which sets are wanted.
+struct pod_namespace {
+	UT_hash_handle hh;
+	struct pod_store *store;
+	struct informer_namespace *watched;
+	struct pod_set *sets;
+	struct pod_term *terms; // hash
+	char namespace_name[];
+};
+
+struct pod_store {
+	struct pod_store_options options;
+	struct informer *informer;
+	struct pod_namespace *spaces; // hash
+};
+
+// ---- pods ----
+
+static void count(struct pod_set *set, const struct pod *p, int32_t by)
+{
+	struct pod_counts *c = &set->counts.counts;
+	c->total += by;
+	c->ready += p->is_ready ? by : 0;
+	c->pending += p->is_pending ? by : 0;
+	c->failed += p->is_failed ? by : 0;
+	c->terminating += p->is_deleted ? by : 0;
+	set->counts.crashing += p->is_crashing ? by : 0;
+}
+
+static void leave(struct membership *m)
+{
+	count(m->set, m->pod, -1);
+	DL_DELETE(m->set->members, m);
+	LL_DELETE2(m->pod->memberships, m, also);
+	free(m);
+}
+
+static void join(struct pod *p, struct pod_set *set)
+{
+	struct membership *m = must_alloc(calloc(1, sizeof *m));
+	m->pod = p;
+	m->set = set;
+	DL_APPEND(set->members, m);
+	LL_PREPEND2(p->memberships, m, also);
+	count(set, p, 1);
+}
+
+static void leave_all(struct pod *p)
+{
+	while (p->memberships)
+		leave(p->memberships);
+}
+
+static void pod_free(struct pod *p)
+{
+	leave_all(p);
+	informer_remove(&p->item);
+	free(p);
+}
+
+static struct pod *pod_of(struct informer_item *item)
+{
+	uintptr_t at = (uintptr_t)item - offsetof(struct pod, item);
+	return item ? (struct pod *)at : NULL;
+}
+
+static struct pod *update_pod(struct pod_namespace *space, struct pod *p, const struct pod_facts *f)
+{
+	if (!p) {
+		size_t space_len = strlen(space->namespace_name), size = space_len + 1 + strlen(f->name) + 1;
+		p = must_alloc(calloc(1, sizeof *p + size));
+		snprintf(p->key, size, "%s/%s", space->namespace_name, f->name);
+		p->name = p->key + space_len + 1;
+		if (informer_keep(space->store->informer, &p->item, space->namespace_name, p->key) < 0)
+			abort(); // base/must.h
+	}
+	leave_all(p); // before the fields change: the counts subtract the old values
+	p->created_ms = f->created_ms;
+	p->ready_ms = f->ready_ms;
+	p->kind = f->kind;
+	p->is_ready = f->is_ready;
+	p->is_pending = f->is_pending;
+	p->is_failed = f->is_failed;
+	p->is_deleted = f->is_deleted;
+	p->is_crashing = f->is_crashing;
+	return p;
+}
+
+// ---- the sets of a pod ----
+
+static struct pod_term *find_term(const struct pod_namespace *space, const char *text)
+{
+	struct pod_term *term;
+	HASH_FIND_STR(space->terms, text, term);
+	return term;
+}
+
+struct match {
+	struct pod_namespace *space;
+	const struct label *labels;
+	size_t n_labels;
+	struct pod *pod; // NULL until a set wants it
+	const struct pod_facts *facts;
+};
+
+static void try_set(struct match *m, struct pod_set *set, bool *is_updated)
+{
+	if (!label_selector_matches(set->selector, m->labels, m->n_labels))
+		return;
+	if (!*is_updated) {
+		m->pod = update_pod(m->space, m->pod, m->facts);
+		*is_updated = true;
+	}
+	join(m->pod, set);
+}
+
+static void try_term(struct match *m, const char *text, bool *is_updated)
+{
+	const struct pod_term *term = find_term(m->space, text);
+	for (struct pod_set *set = term ? term->sets : NULL; set; set = set->next_of_term)
+		try_set(m, set, is_updated);
+}
+
+static bool find_sets(struct match *m)
+{
+	bool is_updated = false;
+	for (size_t i = 0; i < m->n_labels; i++) {
+		char text[TERM_BYTES];
+		int len = snprintf(text, sizeof text, "%s=%s", m->labels[i].key, m->labels[i].value);
+		if (len > 0 && (size_t)len < sizeof text)
+			try_term(m, text, &is_updated);
+	}
+	try_term(m, "", &is_updated);
+	return is_updated;
+}
+
+static void on_object(void *arg, struct informer_item *item, const char *namespace_name, const char *name,
+                      const char *json, size_t len)
+{
+	const struct pod_store *s = arg;
+	struct pod_namespace *space;
+	struct pod_facts facts;
+	struct label *labels;
+	size_t n_labels;
+	HASH_FIND_STR(s->spaces, namespace_name, space);
+	if (!space || !pod_decode(json, len, &facts))
+		return;
+	if (pod_decode_labels(json, len, &labels, &n_labels) < 0)
+		abort(); // base/must.h
+	struct pod *p = pod_of(item);
+	struct match m = {.space = space, .labels = labels, .n_labels = n_labels, .pod = p, .facts = &facts};
+	if (!find_sets(&m) && p)
+		pod_free(p); // its labels changed
+	free(labels);
+}
+
+static void on_absent(void *arg, struct informer_item *item)
+{
+	pod_free(pod_of(item));
+}
+
+static void on_change(void *arg)
+{
+	const struct pod_store *s = arg;
+	if (s->options.on_change)
+		s->options.on_change(s->options.arg);
+}
+
+static void on_error(void *arg, const char *namespace_name, const struct err *error)
+{
+	const struct pod_store *s = arg;
+	char what[TARGET_NAME_BYTES + 64];
+	snprintf(what, sizeof what, "pods in %s%s", namespace_name[0] ? "namespace " : "all namespaces",
+	         namespace_name);
+	if (s->options.on_error)
+		s->options.on_error(s->options.arg, what, error);
+}
+
+// ---- namespaces and sets ----
+
+static void space_free(struct pod_namespace *space)
+{
+	assert(!space->sets);
+	HASH_DELETE(hh, space->store->spaces, space);
+	informer_unwant(space->watched);
+	free(space);
+}
+
+static struct pod_namespace *space_of(struct pod_store *s, const char *namespace_name, struct err *e)
+{
+	struct pod_namespace *space;
+	size_t size = strlen(namespace_name) + 1;
+	HASH_FIND_STR(s->spaces, namespace_name, space);
+	if (space)
+		return space;
+	struct informer_namespace *watched = informer_want_namespace(s->informer, namespace_name, e);
+	if (!watched)
+		return NULL;
+	space = must_alloc(calloc(1, sizeof *space + size));
+	memcpy(space->namespace_name, namespace_name, size);
+	space->store = s;
+	space->watched = watched;
+	HASH_ADD_STR(s->spaces, namespace_name, space);
+	return space;
+}
+
+// Reads the first "key=value" of a selector, a label that all its pods have; "" when there is none.
+static void read_term(const char *selector, char out[TERM_BYTES])
+{
+	out[0] = '\0';
+	for (const char *p = selector; *p;) {
+		bool in_list = false;
+		size_t len = 0, equals = 0;
+		for (; p[len] && (in_list || p[len] != ','); len++) {
+			in_list = p[len] == '(' || (in_list && p[len] != ')');
+			equals += p[len] == '=';
+		}
+		if (equals == 1 && len < TERM_BYTES && !memchr(p, '!', len) && !memchr(p, ' ', len)) {
+			memcpy(out, p, len);
+			out[len] = '\0';
+			return;
+		}
+		p += len + (p[len] == ',');
+	}
+}
+
+static void add_to_index(struct pod_set *set, const char *text)
+{
+	struct pod_term *term = find_term(set->space, text);
+	if (!term) {
+		size_t size = strlen(text) + 1;
+		term = must_alloc(calloc(1, sizeof *term + size));
+		memcpy(term->text, text, size);
+		HASH_ADD_STR(set->space->terms, text, term);
+	}
+	set->term = term;
+	LL_PREPEND2(term->sets, set, next_of_term);
+}
+
+static void remove_from_index(struct pod_set *set)
+{
+	struct pod_term *term = set->term;
+	LL_DELETE2(term->sets, set, next_of_term);
+	if (!term->sets) {
+		HASH_DELETE(hh, set->space->terms, term);
+		free(term);
+	}
+}
+
+struct pod_set *pod_store_want(struct pod_store *s, const char *namespace_name, const char *selector, struct err *e)
+{
+	char text[TERM_BYTES];
+	if (!selector[0]) {
+		err_set(e, ERR_INPUT, "an empty selector would match every pod of the namespace");
+		return NULL;
+	}
+	struct label_selector *parsed = label_selector_parse(selector, e);
+	struct pod_namespace *space = parsed ? space_of(s, namespace_name, e) : NULL;
+	if (!space) {
+		label_selector_free(parsed);
+		return NULL;
+	}
+	read_term(selector, text);
+	const struct pod_term *term = find_term(space, text);
+	struct pod_set *set = term ? term->sets : NULL;
+	for (; set; set = set->next_of_term) {
+		if (strcmp(set->text, selector) == 0) {
+			label_selector_free(parsed);
+			set->refs++;
+			return set;
+		}
+	}
+	size_t size = strlen(selector) + 1;
+	set = must_alloc(calloc(1, sizeof *set + size));
+	memcpy(set->text, selector, size);
+	set->space = space;
+	set->selector = parsed;
+	set->refs = 1;
+	DL_APPEND(space->sets, set);
+	add_to_index(set, text);
+	set->after = informer_list_again(space->watched); // the informer did not keep its pods
+	return set;
+}
+
+void pod_set_unwant(struct pod_set *set)
+{
+	if (!set || --set->refs > 0)
+		return;
+	struct pod_namespace *space = set->space;
+	while (set->members) {
+		struct pod *p = set->members->pod;
+		leave(set->members);
+		if (!p->memberships)
+			pod_free(p);
+	}
+	remove_from_index(set);
+	DL_DELETE(space->sets, set);
+	label_selector_free(set->selector);
+	free(set);
+	if (!space->sets)
+		space_free(space);
+}
+
+enum pod_set_state pod_set_state(const struct pod_set *set)
+{
+	if (informer_error(set->space->watched))
+		return POD_SET_BROKEN;
+	return informer_synced_list(set->space->watched) > set->after ? POD_SET_KNOWN : POD_SET_UNSYNCED;
+}
+
+void pod_set_get_counts(const struct pod_set *set, struct pod_set_counts *ret_counts)
+{
+	*ret_counts = set->counts;
+}
+
+void pod_set_each(const struct pod_set *set, void (*fn)(void *arg, const struct pod_view *pod), void *arg)
+{
+	const struct membership *m;
+	DL_FOREACH(set->members, m)
+	{
+		const struct pod_view v = {m->pod->name, m->pod->kind, m->pod->is_crashing, m->pod->created_ms,
+		                           m->pod->ready_ms};
+		fn(arg, &v);
+	}
+}
+
+struct pod_store *pod_store_new(const struct pod_store_options *options, struct err *e)
+{
+	struct pod_store *s = calloc(1, sizeof *s);
+	if (!s) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	s->options = *options;
+	s->informer =
+	        informer_new(&(struct informer_options){.client = options->client,
+	                                                .group_path = "/api/v1",
+	                                                .plural = "pods",
+	                                                .own_watches = POD_NAMESPACES_MAX,
+	                                                .callbacks = {on_object, on_absent, NULL, on_change, on_error},
+	                                                .arg = s},
+	                     e);
+	if (s->informer)
+		return s;
+	free(s);
+	return NULL;
+}
+
+void pod_store_free(struct pod_store *s)
+{
+	if (!s)
+		return;
+	assert(!s->spaces);
+	informer_free(s->informer);
+	free(s);
+}
+
+void pod_store_get_stats(const struct pod_store *s, struct pod_store_stats *ret_stats)
+{
+	const struct pod_namespace *space;
+	struct informer_stats n = {0};
+	informer_add_stats(s->informer, &n);
+	*ret_stats = (struct pod_store_stats){
+	        .watches = n.watches, .pods = n.items, .lists = n.lists, .streams = n.streams, .events = n.events};
+	for (space = s->spaces; space; space = space->hh.next) {
+		const struct pod_set *set;
+		int sets = 0;
+		DL_COUNT(space->sets, set, sets);
+		ret_stats->sets += (size_t)sets;
+	}
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps the pods that match the wanted selectors, from an informer (k8s/cache/informer.h). Other pods are not kept.
+#ifndef GPUSCALE_K8S_CACHE_POD_STORE_H
+#define GPUSCALE_K8S_CACHE_POD_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "k8s/client/scale.h"
+
+struct err;
+struct k8s_client;
+struct pod_set;
+struct pod_store;
+
+#define POD_NAMESPACES_MAX 32 // watches; above this number, one watch of all namespaces
+
+struct pod_store_options {
+	struct k8s_client *client;                                              // not owned
+	void (*on_error)(void *arg, const char *what, const struct err *error); // as in target_store_options
+	void (*on_change)(
+	        void *arg); // a list is complete, or a watch failed or recovered; not for each event. May be NULL
+	void *arg;
+};
+
+// Creates a store. Returns NULL and *e when memory is exhausted.
+struct pod_store *pod_store_new(const struct pod_store_options *options, struct err *e);
+// Frees the store. Call before the client is freed, after every set is unwanted.
+void pod_store_free(struct pod_store *s);
+
+// Starts to track the pods of a selector (as label_selector_parse reads it; not empty) in a namespace. Do not call from
+// a callback of the store. Returns NULL and *e: ERR_INPUT, ERR_LIMIT (see informer_want_namespace), ERR_INTERNAL.
+struct pod_set *pod_store_want(struct pod_store *s, const char *namespace_name, const char *selector, struct err *e);
+void pod_set_unwant(struct pod_set *set); // NULL is fine
+
+// BROKEN: the watch fails; UNSYNCED: no complete list contains the pods of the set yet.
+enum pod_set_state { POD_SET_BROKEN, POD_SET_UNSYNCED, POD_SET_KNOWN };
+enum pod_set_state pod_set_state(const struct pod_set *set);
+
+struct pod_view {
+	const char *name;
+	enum pod_kind kind;
+	bool is_crashing;             // in CrashLoopBackOff or a similar state; with ready_ms 0 it was never ready
+	int64_t created_ms, ready_ms; // since the epoch; 0: unknown
+};
+struct pod_set_counts {
+	struct pod_counts counts;
+	int32_t crashing;
+};
+void pod_set_get_counts(const struct pod_set *set, struct pod_set_counts *ret_counts);
+// Calls fn for each pod, in no order. Views are borrowed during the call.
+void pod_set_each(const struct pod_set *set, void (*fn)(void *arg, const struct pod_view *pod), void *arg);
+
+struct pod_store_stats {
+	size_t watches, sets, pods;
+	uint64_t lists, streams, events;
+};
+void pod_store_get_stats(const struct pod_store *s, struct pod_store_stats *ret_stats);
+
+#endif

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "k8s/cache/target_decode.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "k8s/client/label_selector.h"
+
+bool object_decode_name(const char *json, size_t len, char namespace_name[TARGET_NAME_BYTES],
+                        char name[TARGET_NAME_BYTES])
+{
+	namespace_name[0] = name[0] = '\0';
+	struct json_span_iter it = {.rest = json_span_get((struct json_span){json, len}, "metadata")};
+	// The API server writes both early; managedFields follows them and may be long.
+	while (!(name[0] && namespace_name[0]) && json_span_next(&it)) {
+		if (json_span_is(it.key, "name"))
+			json_span_text(it.value, name, TARGET_NAME_BYTES);
+		else if (json_span_is(it.key, "namespace"))
+			json_span_text(it.value, namespace_name, TARGET_NAME_BYTES);
+	}
+	return name[0] != '\0';
+}
+
+int object_list_find(const char *json, size_t len, const char *name, struct json_span *ret_object)
+{
+	static const char *const more[] = {"metadata", "continue", NULL};
+	char namespace_name[TARGET_NAME_BYTES], found[TARGET_NAME_BYTES];
+	struct json_span list = {json, len}, items = json_span_get(list, "items"), next = json_span_path(list, more);
+	struct json_span_iter it = {.rest = items};
+	*ret_object = (struct json_span){0};
+	if (!json_span_is_whole(list) || (next.text && !json_span_is(next, "") && json_span_kind(next) != 'n') ||
+	    (json_span_kind(items) != '[' && json_span_kind(items) != 'n'))
+		return -1;
+	if (!json_span_next(&it))
+		return 0;
+	*ret_object = it.value;
+	bool is_it = object_decode_name(it.value.text, it.value.len, namespace_name, found) && strcmp(found, name) == 0;
+	return is_it && !json_span_next(&it) ? 1 : -1;
+}
+
+// Returns whether the value is absent, null, or of the kind.
+static bool may_be(struct json_span value, char kind)
+{
+	char is = json_span_kind(value);
+	return is == kind || is == 'n' || is == '\0';
+}
+
+// ---- selectors ----
+
+#define KEY_BYTES   320
+#define VALUE_BYTES 64
+
+struct rendered {
+	char *text; // in the buffer
+	size_t key_len;
+};
+
+static int by_key(const void *a, const void *b)
+{
+	const struct rendered *x = a, *y = b;
+	size_t n = x->key_len < y->key_len ? x->key_len : y->key_len;
+	size_t skip_x = x->text[0] == '!', skip_y = y->text[0] == '!';
+	int order = memcmp(x->text + skip_x, y->text + skip_y, n);
+	return order ? order : (x->key_len > y->key_len) - (x->key_len < y->key_len);
+}
+
+static int by_text(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+static int put_values(struct buf *out, struct json_span values, struct err *e)
+{
+	char texts[LABEL_SELECTOR_REQUIREMENTS_MAX][VALUE_BYTES];
+	size_t n = 0;
+	struct json_span_iter it = {.rest = values};
+	if (json_span_kind(values) != '[')
+		return err_set(e, ERR_PROTOCOL, "the values of a selector are not a list");
+	for (; json_span_next(&it); n++) {
+		if (n == LABEL_SELECTOR_REQUIREMENTS_MAX)
+			return err_set(e, ERR_LIMIT, "a selector lists more than %d values",
+			               LABEL_SELECTOR_REQUIREMENTS_MAX);
+		if (json_span_text(it.value, texts[n], VALUE_BYTES) < 0 || !label_value_is_valid(texts[n]))
+			return err_set(e, ERR_PROTOCOL, "a value of a selector is not a valid label value");
+	}
+	if (n == 0) // "in ()" would mean the empty value
+		return err_set(e, ERR_PROTOCOL, "a selector lists no values");
+	qsort(texts, n, VALUE_BYTES, by_text);
+	for (size_t i = 0; i < n; i++)
+		buf_printf(out, "%s%s", i ? "," : "", texts[i]);
+	return 0;
+}
+
+// Renders one element of matchExpressions. *ret_key_len is as in struct rendered.
+static int put_expression(struct buf *out, struct json_span expression, size_t *ret_key_len, struct err *e)
+{
+	struct json_span op = json_span_get(expression, "operator");
+	char key[KEY_BYTES];
+	int len = json_span_text(json_span_get(expression, "key"), key, sizeof key);
+	if (len <= 0 || !label_key_is_valid(key))
+		return err_set(e, ERR_PROTOCOL, "an expression of a selector has no key");
+	*ret_key_len = (size_t)len;
+	if (json_span_is(op, "Exists") || json_span_is(op, "DoesNotExist")) {
+		buf_printf(out, "%s%s", json_span_is(op, "Exists") ? "" : "!", key);
+		return 0;
+	}
+	if (!json_span_is(op, "In") && !json_span_is(op, "NotIn"))
+		return err_set(e, ERR_PROTOCOL, "an expression of a selector has an unknown operator");
+	buf_printf(out, "%s %s (", key, json_span_is(op, "In") ? "in" : "notin");
+	if (put_values(out, json_span_get(expression, "values"), e) < 0)
+		return -1;
+	return buf_putc(out, ')');
+}
+
+struct rendering {
+	struct buf pieces; // each with its NUL
+	struct rendered list[LABEL_SELECTOR_REQUIREMENTS_MAX];
+	size_t starts[LABEL_SELECTOR_REQUIREMENTS_MAX];
+	size_t n;
+};
+
+static int begin_piece(struct rendering *r, struct err *e)
+{
+	if (r->n == LABEL_SELECTOR_REQUIREMENTS_MAX)
+		return err_set(e, ERR_LIMIT, "a selector has more than %d requirements",
+		               LABEL_SELECTOR_REQUIREMENTS_MAX);
+	r->starts[r->n] = r->pieces.len;
+	return 0;
+}
+
+static int render_pieces(struct rendering *r, struct json_span selector, struct err *e)
+{
+	struct json_span pairs = json_span_get(selector, "matchLabels"),
+	                 expressions = json_span_get(selector, "matchExpressions");
+	struct json_span_iter it = {.rest = pairs};
+	// A requirement that is left out would make the selector match more pods.
+	if (!may_be(selector, '{') || !may_be(pairs, '{') || !may_be(expressions, '['))
+		return err_set(e, ERR_PROTOCOL, "expected a label selector");
+	while (json_span_next(&it)) {
+		char key[KEY_BYTES], value[VALUE_BYTES];
+		int len = json_span_text(it.key, key, sizeof key);
+		if (begin_piece(r, e) < 0)
+			return -1;
+		if (len <= 0 || json_span_text(it.value, value, sizeof value) < 0 || !label_key_is_valid(key) ||
+		    !label_value_is_valid(value))
+			return err_set(e, ERR_PROTOCOL, "a label of a selector is invalid");
+		r->list[r->n++].key_len = (size_t)len;
+		buf_printf(&r->pieces, "%s=%s", key, value);
+		buf_putc(&r->pieces, '\0');
+	}
+	it = (struct json_span_iter){.rest = expressions};
+	while (json_span_next(&it)) {
+		if (begin_piece(r, e) < 0 || put_expression(&r->pieces, it.value, &r->list[r->n].key_len, e) < 0)
+			return -1;
+		r->n++;
+		buf_putc(&r->pieces, '\0');
+	}
+	if (r->pieces.failed)
+		return err_set(e, ERR_LIMIT, "a selector exceeds %d bytes", SCALE_SELECTOR_BYTES_MAX);
+	return 0;
+}
+
+int label_selector_render(struct json_span selector, char *out, size_t size, struct err *e)
+{
+	struct rendering r = {.n = 0};
+	buf_init(&r.pieces, SCALE_SELECTOR_BYTES_MAX);
+	out[0] = '\0';
+	int rc = render_pieces(&r, selector, e);
+	for (size_t i = 0; i < r.n; i++)
+		r.list[i].text = r.pieces.data + r.starts[i];
+	size_t at = 0;
+	if (rc == 0)
+		qsort(r.list, r.n, sizeof r.list[0], by_key);
+	for (size_t i = 0; rc == 0 && i < r.n; i++) {
+		size_t len = strlen(r.list[i].text);
+		if (at + len + 2 > size) {
+			rc = err_set(e, ERR_LIMIT, "a selector exceeds %zu bytes", size);
+			break;
+		}
+		if (i)
+			out[at++] = ',';
+		memcpy(out + at, r.list[i].text, len + 1);
+		at += len;
+	}
+	buf_done(&r.pieces);
+	return rc;
+}
+
+// ---- the object ----
+
+// An absent count is 0: the API leaves zeros out.
+static int read_count(struct json_span value, const char *name, int32_t *ret_count, struct err *e)
+{
+	int64_t count;
+	if (!value.text)
+		return 0;
+	if (!json_span_i64(value, 0, INT32_MAX, &count))
+		return err_set(e, ERR_PROTOCOL, "%s: expected a number of replicas", name);
+	*ret_count = (int32_t)count;
+	return 0;
+}
+
+static int decode_metadata(struct json_span metadata, struct target_fields *f, struct err *e)
+{
+	struct json_span_iter it = {.rest = metadata};
+	while (json_span_next(&it)) {
+		if (json_span_is(it.key, "resourceVersion"))
+			json_span_text(it.value, f->resource_version, sizeof f->resource_version);
+		else if (json_span_is(it.key, "uid") && json_span_text(it.value, f->uid, sizeof f->uid) < 0)
+			return err_set(e, ERR_PROTOCOL, "metadata.uid is invalid");
+		else if (json_span_is(it.key, "generation") && !json_span_i64(it.value, 0, INT64_MAX, &f->generation))
+			return err_set(e, ERR_PROTOCOL, "metadata.generation: expected a whole number");
+	}
+	if (!f->resource_version[0] || strpbrk(f->resource_version, "\"\\"))
+		return err_set(e, ERR_PROTOCOL, "metadata.resourceVersion is missing or invalid");
+	return 0;
+}
+
+static int decode_spec(struct json_span spec, struct target_fields *f, struct err *e)
+{
+	struct json_span_iter it = {.rest = spec};
+	f->spec_replicas = 1; // the default of an absent field
+	if (json_span_kind(spec) != '{')
+		return err_set(e, ERR_PROTOCOL, "spec is not a map");
+	while (json_span_next(&it)) {
+		if (json_span_is(it.key, "replicas") && read_count(it.value, "spec.replicas", &f->spec_replicas, e) < 0)
+			return -1;
+		if (json_span_is(it.key, "selector") &&
+		    label_selector_render(it.value, f->selector, sizeof f->selector, e) < 0)
+			return err_wrap(e, "spec.selector");
+	}
+	return 0;
+}
+
+static int decode_status(struct json_span status, struct target_fields *f, struct err *e)
+{
+	struct json_span_iter it = {.rest = status};
+	if (!may_be(status, '{'))
+		return err_set(e, ERR_PROTOCOL, "status is not a map");
+	while (json_span_next(&it)) {
+		if (json_span_is(it.key, "replicas") &&
+		    read_count(it.value, "status.replicas", &f->status_replicas, e) < 0)
+			return -1;
+		if (json_span_is(it.key, "readyReplicas") &&
+		    read_count(it.value, "status.readyReplicas", &f->ready_replicas, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int target_decode(const char *json, size_t len, struct target_fields *ret_fields, struct err *e)
+{
+	struct json_span_iter it = {.rest = {json, len}};
+	bool has_spec = false;
+	*ret_fields = (struct target_fields){.spec_replicas = 1};
+	while (json_span_next(&it)) {
+		bool is_spec = json_span_is(it.key, "spec");
+		if ((json_span_is(it.key, "metadata") && decode_metadata(it.value, ret_fields, e) < 0) ||
+		    (is_spec && decode_spec(it.value, ret_fields, e) < 0) ||
+		    (json_span_is(it.key, "status") && decode_status(it.value, ret_fields, e) < 0))
+			return -1;
+		has_spec = has_spec || is_spec;
+	}
+	if (!ret_fields->resource_version[0])
+		return err_set(e, ERR_PROTOCOL, "not an object with metadata.resourceVersion");
+	// A reply that contains only metadata does not show replicas.
+	return has_spec ? 0 : err_set(e, ERR_PROTOCOL, "an object without a spec");
+}
+
+int target_decode_metadata(const char *json, size_t len, struct target_fields *ret_fields, struct err *e)
+{
+	*ret_fields = (struct target_fields){.spec_replicas = 1};
+	return decode_metadata(json_span_get((struct json_span){json, len}, "metadata"), ret_fields, e);
+}

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "k8s/cache/watch.h"
+
+#include <assert.h>
+#include <event2/event.h>
+#include <event2/util.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/backoff.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/http/http_client.h"
+#include "base/timer.h"
+#include "k8s/cache/watch_private.h"
+#include "k8s/client/k8s_client.h"
+
+#define HEADERS_TIMEOUT_MS  20000
+#define LIST_IDLE_MS        30000
+#define HEALTHY_AFTER_S     1 // a stream that is open this long works, even without events
+#define RESUME_JITTER_MS    500
+#define STREAM_GRACE_MS     30000  // a stream that is open this much longer than requested is broken
+#define BOOKMARK_SILENCE_MS 200000 // a server that sends them sends one every minute
+#define RELIST_AFTER        5      // failures in a row with an error of the server: the version may be invalid
+#define QUIET_RELISTS       2      // in a row; more are reported as an error
+
+// ---- the next request ----
+
+static void wait_ms(struct k8s_watch *w, enum watch_phase next, int64_t ms)
+{
+	w->phase = next;
+	if (timer_start(&w->timer, ms) < 0)
+		abort(); // libevent has no memory for a timer (base/must.h)
+}
+
+static void forget_list(struct k8s_watch *w)
+{
+	free(w->next_page);
+	w->next_page = NULL;
+	w->pages = 0;
+	w->objects = 0;
+	w->in_list = false;
+}
+
+static int64_t retry_delay_ms(int failures, int64_t retry_after_ms)
+{
+	static const struct backoff backoff = {.first_ms = K8S_WATCH_BACKOFF_FIRST_MS,
+	                                       .max_ms = K8S_WATCH_BACKOFF_MAX_MS,
+	                                       .max_retry_after_ms = K8S_RETRY_AFTER_MAX_MS};
+	return backoff_ms(&backoff, failures, retry_after_ms);
+}
+
+// Tries again later. A stream that only broke is reported as an error when resuming it fails, too.
+static void fail(struct k8s_watch *w, const struct err *error, bool only_broke)
+{
+	enum watch_phase next = w->phase;
+	bool is_answer = (error->code >= 400 && error->kind != ERR_THROTTLED) || error->kind == ERR_PROTOCOL;
+	w->failures++;
+	w->answered_failures = is_answer ? w->answered_failures + 1 : 0;
+	if (next == WATCH_STREAMING && w->answered_failures >= RELIST_AFTER) {
+		w->answered_failures = 0;
+		next = WATCH_LISTING;
+	}
+	wait_ms(w, next, retry_delay_ms(w->failures, error->retry_after_ms));
+	if (!only_broke || w->failures > 1)
+		watch_report_error(w, error);
+}
+
+// Lists again, after a delay: many watches lose their versions at the same time.
+static void relist(struct k8s_watch *w, const struct err *error)
+{
+	w->stats.gone++;
+	w->relists++;
+	forget_list(w);
+	wait_ms(w, WATCH_LISTING, retry_delay_ms(w->relists, 0) / 2);
+	if (w->relists > QUIET_RELISTS)
+		watch_report_error(w, error);
+}
+
+static void request_page(struct k8s_watch *w);
+static void request_stream(struct k8s_watch *w);
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct k8s_watch *w = arg;
+	if (w->call)
+		watch_report_health(w);
+	else if (w->phase == WATCH_LISTING)
+		request_page(w);
+	else
+		request_stream(w);
+}
+
+// ---- the list ----
+
+static void on_page_end(struct k8s_watch *w, const struct err *error)
+{
+	struct err e = error ? *error : (struct err){0};
+	if (w->next_page && e.code == 410) { // the server forgot the snapshot that the token names
+		relist(w, &e);
+		return;
+	}
+	bool is_unusable = !error && watch_check_page(w, &e) < 0;
+	if (e.kind != ERR_NONE) {
+		// Requesting the same page again would not help, or would return another list: objects on a partly read
+		// first page may have been deleted since.
+		if (is_unusable || w->inner.kind != ERR_NONE || !w->next_page)
+			forget_list(w);
+		err_wrap(&e, "list of %s", w->path);
+		fail(w, &e, false);
+		return;
+	}
+	w->objects += w->page_objects;
+	// Changes are followed from the version of the first page: where the server's pages are not one snapshot, a
+	// later version would skip changes to the objects of earlier pages.
+	if (w->pages++ == 0)
+		memcpy(w->list_version, w->page_version, sizeof w->list_version);
+	free(w->next_page);
+	w->next_page = w->page_next;
+	w->page_next = NULL;
+	if (w->next_page) {
+		request_page(w);
+		return;
+	}
+	memcpy(w->version, w->list_version, sizeof w->version);
+	forget_list(w);
+	w->stats.is_synced = true;
+	w->phase = WATCH_STREAMING;
+	watch_report_too_large(w); // before the caller considers the object deleted
+	watch_notify(w, w->callbacks.on_synced);
+	if (w->phase == WATCH_STREAMING)
+		request_stream(w); // otherwise on_synced requested another list
+}
+
+// ---- the stream ----
+
+static void on_stream_end(struct k8s_watch *w, const struct err *error)
+{
+	struct err e = error ? *error : (struct err){0};
+	if (w->is_gone || e.code == 410) {
+		relist(w, &e);
+		return;
+	}
+	bool only_broke = w->is_open && w->inner.kind == ERR_NONE;
+	if (e.kind == ERR_NONE && !watch_scan_is_between(&w->scan))
+		err_set(&e, ERR_UNREACHABLE, "the stream ended in the middle of an event");
+	else if (e.kind == ERR_NONE && !w->is_good)
+		err_set(&e, ERR_UNREACHABLE, "the server closes the stream immediately after opening it");
+	if (e.kind == ERR_NONE) { // the requested time has passed
+		wait_ms(w, WATCH_STREAMING, backoff_random_ms(RESUME_JITTER_MS));
+		return;
+	}
+	err_wrap(&e, "watch of %s", w->path);
+	fail(w, &e, only_broke);
+}
+
+// ---- requests ----
+
+static void on_data(void *arg, const char *data, size_t len)
+{
+	struct k8s_watch *w = arg;
+	w->stats.last_heard_mono_ms = clock_mono_ms(k8s_client_clock(w->client));
+	if (len == 0) {
+		w->is_open = true;
+		w->stats.is_streaming = w->phase == WATCH_STREAMING;
+		if (w->phase == WATCH_STREAMING) {
+			event_add(&w->timer, &(struct timeval){.tv_sec = HEALTHY_AFTER_S});
+		}
+		return;
+	}
+	struct err e = {0};
+	if (watch_scan_feed(&w->scan, data, len, &e) < 0 && w->inner.kind == ERR_NONE)
+		w->inner = e;
+	if (w->inner.kind != ERR_NONE)
+		k8s_call_cancel(w->call); // on_done continues
+}
+
+static void on_done(void *arg, const struct http_response *response, const struct err *error)
+{
+	struct k8s_watch *w = arg;
+	w->call = NULL;
+	w->stats.is_streaming = false;
+	event_del(&w->timer);
+	if (w->is_canceled)
+		return;
+	if (w->inner.kind != ERR_NONE)
+		error = &w->inner;
+	if (error && error->kind == ERR_CANCELED)
+		w->phase = WATCH_STOPPED; // the client is being freed
+	else if (w->phase == WATCH_LISTING)
+		on_page_end(w, error);
+	else
+		on_stream_end(w, error);
+}
+
+static void ask(struct k8s_watch *w, const struct buf *path, const char *verb, int64_t idle_ms)
+{
+	struct err e = {0};
+	struct k8s_request_options o = {.method = "GET",
+	                                .path = buf_str(path),
+	                                .verb = verb,
+	                                .timeout_ms = HEADERS_TIMEOUT_MS,
+	                                .idle_timeout_ms = idle_ms,
+	                                .on_data = on_data,
+	                                .done = on_done,
+	                                .arg = w};
+	bool is_list = w->phase == WATCH_LISTING;
+	watch_scan_done(&w->scan);
+	watch_scan_init(&w->scan, is_list ? WATCH_SCAN_LIST : WATCH_SCAN_EVENTS, K8S_WATCH_OBJECT_BYTES_MAX,
+	                is_list ? watch_on_list_part : watch_on_event_part, w);
+	err_clear(&w->inner);
+	w->is_open = false;
+	if (path->failed)
+		err_set(&e, ERR_LIMIT, "the path of the request exceeds %d bytes", K8S_PATH_BYTES_MAX);
+	else if (k8s_request_with(w->client, &o, &w->call, &e) == 0)
+		return;
+	w->call = NULL;
+	if (e.kind == ERR_CANCELED)
+		w->phase = WATCH_STOPPED;
+	else
+		fail(w, &e, false);
+}
+
+static void request_page(struct k8s_watch *w)
+{
+	struct buf path;
+	buf_init(&path, K8S_PATH_BYTES_MAX);
+	buf_printf(&path, "%s?limit=%d%s", w->path, K8S_WATCH_PAGE, w->selectors);
+	if (w->next_page) {
+		buf_puts(&path, "&continue=");
+		http_append_urlencoded(&path, w->next_page);
+	} else {
+		w->stats.lists++;
+	}
+	free(w->page_next);
+	w->page_next = NULL;
+	w->page_version[0] = '\0';
+	w->page_objects = 0;
+	w->is_complete = false;
+	w->phase = WATCH_LISTING;
+	if (!w->in_list) {
+		w->in_list = true;
+		w->too_large_bytes = 0;
+		watch_notify(w, w->callbacks.on_list);
+	}
+	ask(w, &path, "LIST", LIST_IDLE_MS);
+	buf_done(&path);
+}
+
+static void request_stream(struct k8s_watch *w)
+{
+	// At random, so that streams that were opened together are not renewed together.
+	int64_t timeout_ms = K8S_WATCH_TIMEOUT_MS + backoff_random_ms(K8S_WATCH_TIMEOUT_MS);
+	struct buf path;
+	buf_init(&path, K8S_PATH_BYTES_MAX);
+	buf_printf(&path, "%s?watch=true&allowWatchBookmarks=true&timeoutSeconds=%lld%s&resourceVersion=", w->path,
+	           (long long)(timeout_ms / 1000), w->selectors);
+	http_append_urlencoded(&path, w->version);
+	w->stats.streams++;
+	w->is_good = w->is_gone = false;
+	w->phase = WATCH_STREAMING;
+	ask(w, &path, "WATCH", w->sends_bookmarks ? BOOKMARK_SILENCE_MS : timeout_ms + STREAM_GRACE_MS);
+	buf_done(&path);
+}
+
+// ---- start and stop ----
+
+static char *format_selectors(const struct k8s_watch_options *o)
+{
+	struct buf text;
+	buf_init(&text, K8S_PATH_BYTES_MAX);
+	buf_puts(&text, "");
+	if (o->label_selector) {
+		buf_puts(&text, "&labelSelector=");
+		http_append_urlencoded(&text, o->label_selector);
+	}
+	if (o->field_selector) {
+		buf_puts(&text, "&fieldSelector=");
+		http_append_urlencoded(&text, o->field_selector);
+	}
+	char *copy = text.failed ? NULL : strdup(buf_str(&text));
+	buf_done(&text);
+	return copy;
+}
+
+struct k8s_watch *k8s_watch_new(const struct k8s_watch_options *options, struct err *e)
+{
+	const struct k8s_watch_callbacks *fns = &options->callbacks;
+	assert(fns->on_list && fns->on_object && fns->on_deleted && fns->on_synced);
+	if (options->path[0] != '/' || strpbrk(options->path, "?# \t\r\n")) {
+		err_set(e, ERR_INPUT, "invalid path of a collection: \"%.100s\"", options->path);
+		return NULL;
+	}
+	struct k8s_watch *w = calloc(1, sizeof *w);
+	char *path = strdup(options->path), *selectors = format_selectors(options);
+	if (!w || !path || !selectors) {
+		free(w);
+		free(path);
+		free(selectors);
+		err_set(e, ERR_LIMIT, "watch of %.200s: out of memory, or selectors of more than %d bytes",
+		        options->path, K8S_PATH_BYTES_MAX);
+		return NULL;
+	}
+	w->client = options->client;
+	w->callbacks = *fns;
+	w->arg = options->arg;
+	w->path = path;
+	w->selectors = selectors;
+	w->phase = WATCH_LISTING;
+	evtimer_assign(&w->timer, k8s_client_loop(w->client), on_timer, w);
+	wait_ms(w, WATCH_LISTING, 0); // callbacks run from the loop only
+	return w;
+}
+
+static void cancel(struct k8s_watch *w)
+{
+	w->is_canceled = true;
+	if (w->call)
+		k8s_call_cancel(w->call);
+	w->is_canceled = false;
+	event_del(&w->timer);
+}
+
+void k8s_watch_relist(struct k8s_watch *w)
+{
+	if (w->phase == WATCH_STOPPED)
+		return;
+	assert(!w->in_callback || !w->call);
+	cancel(w);
+	forget_list(w);
+	// After a short time, so that several calls in a row cost one list; after failures, when the next attempt is
+	// due.
+	wait_ms(w, WATCH_LISTING, w->failures ? retry_delay_ms(w->failures, 0) : RESUME_JITTER_MS / 5);
+}
+
+void k8s_watch_free(struct k8s_watch *w)
+{
+	if (!w)
+		return;
+	assert(!w->in_callback);
+	cancel(w);
+	watch_scan_done(&w->scan);
+	free(w->next_page);
+	free(w->page_next);
+	free(w->error);
+	free(w->path);
+	free(w->selectors);
+	free(w);
+}
+
+void k8s_watch_get_stats(const struct k8s_watch *w, struct k8s_watch_stats *ret_stats)
+{
+	*ret_stats = w->stats;
+}

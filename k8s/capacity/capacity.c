@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "k8s/capacity/capacity.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "base/err.h"
+#include "base/must.h"
+#include "k8s/cache/pod_decode.h"
+#include "k8s/capacity/capacity_private.h"
+#include "k8s/capacity/gpu_labels.h"
+#include "k8s/capacity/pod_requests.h"
+
+#define LABEL_KEY_BYTES   NODE_RULE_TEXT_BYTES
+#define LABEL_VALUE_BYTES 256
+
+struct capacity *capacity_new(struct err *e)
+{
+	struct capacity *c = calloc(1, sizeof *c);
+	if (c && resource_names_init(&c->names) == 0)
+		return c;
+	capacity_free(c);
+	err_set(e, ERR_INTERNAL, "out of memory");
+	return NULL;
+}
+
+// ---- nodes ----
+
+static struct capacity_node *find_node(const struct capacity *c, const char *name)
+{
+	struct capacity_node *n;
+	HASH_FIND_STR(c->nodes, name, n);
+	return n;
+}
+
+struct capacity_node *capacity_get_node(struct capacity *c, const char *name)
+{
+	struct capacity_node *n = find_node(c, name);
+	if (n)
+		return n;
+	size_t size = strlen(name) + 1;
+	n = must_alloc(calloc(1, sizeof *n + size));
+	memcpy(n->name, name, size);
+	HASH_ADD_STR(c->nodes, name, n);
+	return n;
+}
+
+static struct capacity_resource *find_resource(const struct capacity_node *n, int id)
+{
+	for (size_t i = 0; i < n->n_resources; i++) {
+		if (n->resources[i].id == id)
+			return &n->resources[i];
+	}
+	return NULL;
+}
+
+const struct capacity_resource *capacity_node_resource(const struct capacity_node *n, int id)
+{
+	return find_resource(n, id);
+}
+
+static struct capacity_resource *get_resource(struct capacity_node *n, uint8_t id)
+{
+	_Static_assert(RESOURCE_NAMES_MAX <= UINT8_MAX, "n_resources counts every name");
+	struct capacity_resource *r = find_resource(n, id);
+	if (r)
+		return r;
+	n->resources = must_alloc(realloc(n->resources, (n->n_resources + 1U) * sizeof *r));
+	r = &n->resources[n->n_resources++];
+	*r = (struct capacity_resource){.id = id};
+	return r;
+}
+
+// Forgets what the Node object stated; what pods hold stays.
+static void clear_node(struct capacity *c, struct capacity_node *n)
+{
+	for (size_t i = 0; i < n->n_labels; i++)
+		label_pool_release(&c->pool, n->labels[i]);
+	for (size_t i = 0; i < n->n_taints; i++)
+		label_pool_release(&c->pool, n->taints[i].label);
+	for (size_t i = 0; i < n->n_resources; i++)
+		n->resources[i].allocatable = 0;
+	free(n->labels);
+	free(n->taints);
+	n->labels = NULL;
+	n->taints = NULL;
+	n->n_labels = n->n_taints = n->faults = 0;
+	n->is_known = n->is_ready = n->is_unschedulable = false;
+}
+
+void capacity_free_node_if_unused(struct capacity *c, struct capacity_node *n)
+{
+	if (n->is_known || n->pods > 0 || n->slices > 0)
+		return;
+	clear_node(c, n);
+	free(n->resources);
+	HASH_DELETE(hh, c->nodes, n);
+	free(n);
+}
+
+static size_t count(struct json_span list)
+{
+	struct json_span_iter it = {.rest = list};
+	size_t n = 0;
+	while (json_span_next(&it))
+		n++;
+	return n;
+}
+
+static void read_labels(struct capacity *c, struct capacity_node *n, struct json_span labels)
+{
+	struct json_span_iter it = {.rest = labels};
+	size_t room = count(labels);
+	if (room > CAPACITY_NODE_LABELS_MAX) {
+		room = CAPACITY_NODE_LABELS_MAX;
+		n->faults |= RESOURCE_FAULT_TOO_MANY;
+	}
+	n->labels = must_alloc(malloc((room ? room : 1) * sizeof *n->labels));
+	while (n->n_labels < room && json_span_next(&it)) {
+		char key[LABEL_KEY_BYTES], value[LABEL_VALUE_BYTES];
+		const struct label *label = NULL;
+		if (json_span_text(it.key, key, sizeof key) > 0 && json_span_text(it.value, value, sizeof value) >= 0)
+			label = label_pool_take(&c->pool, key, value);
+		if (label)
+			n->labels[n->n_labels++] = label;
+	}
+}
+
+// A taint that cannot be read keeps every pod away.
+static void read_taints(struct capacity *c, struct capacity_node *n, struct json_span taints)
+{
+	struct json_span_iter it = {.rest = taints};
+	size_t room = count(taints);
+	if (room > CAPACITY_NODE_TAINTS_MAX) {
+		room = CAPACITY_NODE_TAINTS_MAX;
+		n->faults |= RESOURCE_FAULT_TOO_MANY;
+	}
+	n->taints = must_alloc(malloc((room ? room : 1) * sizeof *n->taints));
+	while (n->n_taints < room && json_span_next(&it)) {
+		char key[LABEL_KEY_BYTES] = "", value[LABEL_VALUE_BYTES] = "";
+		struct json_span has_value = json_span_get(it.value, "value");
+		enum taint_effect effect = taint_effect_read(json_span_get(it.value, "effect"));
+		json_span_text(json_span_get(it.value, "key"), key, sizeof key);
+		if (has_value.text)
+			json_span_text(has_value, value, sizeof value);
+		const struct label *label = label_pool_take(&c->pool, key, value);
+		assert(label); // the buffers are smaller than the ceiling
+		n->taints[n->n_taints++] =
+		        (struct node_taint){label, effect == TAINT_EFFECT__COUNT ? TAINT_NO_SCHEDULE : effect};
+	}
+}
+
+static bool is_ready(struct json_span conditions)
+{
+	struct json_span_iter it = {.rest = conditions};
+	while (json_span_next(&it)) {
+		if (json_span_is(json_span_get(it.value, "type"), "Ready"))
+			return json_span_is(json_span_get(it.value, "status"), "True");
+	}
+	return false;
+}
+
+static void read_allocatable(struct capacity *c, struct capacity_node *n, struct json_span allocatable)
+{
+	struct resource_vector v = {.n = 0};
+	n->faults |= (uint8_t)resource_vector_read(&c->names, allocatable, &v);
+	for (size_t i = 0; i < v.n; i++)
+		get_resource(n, v.items[i].id)->allocatable = v.items[i].amount;
+}
+
+void capacity_set_node(struct capacity *c, const char *name, const char *json, size_t len)
+{
+	struct capacity_node *n = capacity_get_node(c, name);
+	struct json_span o = {json, len}, spec = json_span_get(o, "spec"), status = json_span_get(o, "status");
+	clear_node(c, n);
+	n->is_known = true;
+	read_labels(c, n, json_span_get(json_span_get(o, "metadata"), "labels"));
+	read_taints(c, n, json_span_get(spec, "taints"));
+	n->is_unschedulable = json_span_kind(json_span_get(spec, "unschedulable")) == 't';
+	n->is_ready = is_ready(json_span_get(status, "conditions"));
+	read_allocatable(c, n, json_span_get(status, "allocatable"));
+}
+
+void capacity_remove_node(struct capacity *c, const char *name)
+{
+	struct capacity_node *n = find_node(c, name);
+	if (!n)
+		return;
+	clear_node(c, n);
+	capacity_free_node_if_unused(c, n);
+}
+
+// ---- pods ----
+
+static void hold(const struct capacity_pod *pod, int64_t sign)
+{
+	for (size_t i = 0; i < pod->n_requests; i++) {
+		const struct resource_amount *a = &pod->requests[i];
+		get_resource(pod->node, a->id)->used += sign * a->amount;
+	}
+	pod->node->pods += (int32_t)sign;
+}
+
+static void stop_waiting(struct capacity *c, struct capacity_pod *pod)
+{
+	struct capacity_waiting *w = pod->waiting;
+	if (!pod->is_waiting)
+		return;
+	pod->is_waiting = false;
+	pod->waiting = NULL;
+	if (!w) {
+		c->n_left_out--;
+		return;
+	}
+	c->n_waiting--;
+	c->pods_rules -= !w->has_shape;
+	DL_DELETE(c->waiting, w);
+	replica_shape_done(&w->shape);
+	free(w->labels);
+	free(w);
+}
+
+static void count_faults(struct capacity *c, int faults, size_t by)
+{
+	if (faults & RESOURCE_FAULT_TOO_MANY)
+		c->pods_too_many += by;
+	if (faults & ~RESOURCE_FAULT_TOO_MANY)
+		c->pods_amount += by;
+}
+
+void capacity_remove_pod(struct capacity *c, struct capacity_pod *pod)
+{
+	struct capacity_node *n = pod->node;
+	stop_waiting(c, pod);
+	count_faults(c, pod->faults, (size_t)-1);
+	if (n) {
+		hold(pod, -1);
+		pod->node = NULL;
+		capacity_free_node_if_unused(c, n);
+	}
+	free(pod->requests);
+	*pod = (struct capacity_pod){0};
+}
+
+static void read_message(struct capacity_waiting *w, struct json_span conditions)
+{
+	struct json_span_iter it = {.rest = conditions};
+	while (json_span_next(&it)) {
+		if (!json_span_is(json_span_get(it.value, "type"), "PodScheduled"))
+			continue;
+		w->is_unschedulable = json_span_is(json_span_get(it.value, "reason"), "Unschedulable");
+		struct json_span message = json_span_get(it.value, "message");
+		// A text that is too long is cut after its first sentence, which has the counts.
+		char *text = must_alloc(malloc(message.len + 1));
+		if (json_span_text(message, text, message.len + 1) > 0) {
+			size_t len = strlen(text);
+			if (len >= sizeof w->message)
+				len = sizeof w->message - 1;
+			while (len > 0 && ((unsigned char)text[len] & 0xC0U) == 0x80U)
+				len--; // not within a character
+			memcpy(w->message, text, len);
+			w->message[len] = '\0';
+		}
+		free(text);
+		return;
+	}
+}
+
+static void start_waiting(struct capacity *c, struct capacity_pod *pod, const char *namespace_name, const char *name,
+                          struct json_span o)
+{
+	size_t space_size = strlen(namespace_name) + 1, name_size = strlen(name) + 1;
+	pod->is_waiting = true;
+	if (c->n_waiting == CAPACITY_WAITING_MAX) {
+		c->n_left_out++;
+		return;
+	}
+	struct capacity_waiting *w = must_alloc(calloc(1, sizeof *w + space_size + name_size));
+	memcpy(w->text, namespace_name, space_size);
+	memcpy(w->text + space_size, name, name_size);
+	w->namespace_name = w->text;
+	w->name = w->text + space_size;
+	if (pod_decode_labels(o.text, o.len, &w->labels, &w->n_labels) < 0)
+		abort(); // base/must.h
+	w->has_shape = replica_shape_read(&w->shape, &c->names, json_span_get(o, "spec"), NULL) == 0;
+	c->pods_rules += !w->has_shape;
+	read_message(w, json_span_get(json_span_get(o, "status"), "conditions"));
+	DL_APPEND(c->waiting, w);
+	c->n_waiting++;
+	pod->waiting = w;
+}
+
+static bool has_finished(struct json_span status)
+{
+	struct json_span phase = json_span_get(status, "phase");
+	return json_span_is(phase, "Succeeded") || json_span_is(phase, "Failed");
+}
+
+static void set_requests(struct capacity_pod *pod, const struct resource_vector *v)
+{
+	if (pod->n_requests != v->n || !pod->requests)
+		pod->requests = must_alloc(realloc(pod->requests, (v->n ? v->n : 1) * sizeof *v->items));
+	pod->n_requests = (uint8_t)v->n;
+	memcpy(pod->requests, v->items, v->n * sizeof *v->items);
+}
+
+bool capacity_set_pod(struct capacity *c, struct capacity_pod *pod, const char *namespace_name, const char *name,
+                      const char *json, size_t len)
+{
+	struct json_span o = {json, len}, members[2] = {{0}};
+	struct json_span_iter it = {.rest = o};
+	struct pod_spec spec;
+	struct resource_vector requests;
+	char node_name[TARGET_NAME_BYTES] = "";
+	while (json_span_next(&it)) {
+		if (json_span_is(it.key, "spec"))
+			members[0] = it.value;
+		else if (json_span_is(it.key, "status"))
+			members[1] = it.value;
+	}
+	if (json_span_kind(members[0]) != '{' || has_finished(members[1])) {
+		capacity_remove_pod(c, pod);
+		return false;
+	}
+	pod_spec_read(members[0], &spec);
+	json_span_text(spec.node_name, node_name, sizeof node_name);
+	int faults = pod_requests_read(&c->names, &spec, &requests);
+
+	struct capacity_node *before = pod->node, *node = node_name[0] ? capacity_get_node(c, node_name) : NULL;
+	stop_waiting(c, pod);
+	count_faults(c, pod->faults, (size_t)-1);
+	if (before)
+		hold(pod, -1);
+	set_requests(pod, &requests);
+	pod->faults = (uint8_t)faults;
+	pod->node = node;
+	count_faults(c, faults, 1);
+	if (node)
+		hold(pod, 1);
+	else
+		start_waiting(c, pod, namespace_name, name, o);
+	if (before && before != node)
+		capacity_free_node_if_unused(c, before);
+	return true;
+}
+
+void capacity_free(struct capacity *c)
+{
+	struct capacity_node *n, *next;
+	if (!c)
+		return;
+	assert(c->n_waiting == 0 && c->n_left_out == 0);
+	capacity_devices_done(c);
+	HASH_ITER(hh, c->nodes, n, next)
+	{
+		n->is_known = false;
+		assert(n->pods == 0);
+		capacity_free_node_if_unused(c, n);
+	}
+	resource_names_done(&c->names);
+	free(c);
+}
+
+const struct capacity_node *capacity_first_node(const struct capacity *c)
+{
+	return c->nodes;
+}
+
+const struct capacity_waiting *capacity_first_waiting(const struct capacity *c)
+{
+	return c->waiting;
+}
+
+struct resource_names *capacity_names(struct capacity *c)
+{
+	return &c->names;
+}
+
+// ---- faults ----
+
+static const struct {
+	const char *name, *sentence;
+} fault_table[] = {
+        // clang-format off
+	[CAPACITY_FAULT_NODE_NEGATIVE]      = {"nodeAmountNegative", "Nodes with a negative amount of a resource, which counts as 0"},
+	[CAPACITY_FAULT_NODE_HUGE]          = {"nodeAmountHuge", "Nodes with an impossibly large amount of a resource, which counts as 0"},
+	[CAPACITY_FAULT_NODE_UNREADABLE]    = {"nodeAmountUnreadable", "Nodes with an amount that is not a quantity, which counts as 0"},
+	[CAPACITY_FAULT_NODE_TOO_MANY]      = {"nodeTooMany", "Nodes with more resources, labels or taints than are read; the rest is left out"},
+	[CAPACITY_FAULT_NODE_WITHOUT_MODEL] = {"nodeWithoutModel", "Nodes with GPUs and no label that names their model, counted as <unknown>"},
+	[CAPACITY_FAULT_NODE_OVERCOMMITTED] = {"nodeOvercommitted", "Nodes with fewer GPUs than their pods request, as when a device failed; none of them counts as free"},
+	[CAPACITY_FAULT_POD_AMOUNT]         = {"podAmount", "Pods that request an amount that is negative, too large or not a quantity, which counts as 0"},
+	[CAPACITY_FAULT_POD_TOO_MANY]       = {"podTooMany", "Pods with more containers or resources than are read; the rest is left out"},
+	[CAPACITY_FAULT_POD_RULES]          = {"podRules", "Pods without a node whose rules cannot be read; no room is reserved for them"},
+	[CAPACITY_FAULT_POD_LEFT_OUT]       = {"podLeftOut", "Pods without a node beyond those that are read; no room is reserved for them"},
+	[CAPACITY_FAULT_NODE_MISSING]       = {"nodeMissing", "Nodes that have pods but no Node object, as after a node was deleted"},
+	[CAPACITY_FAULT_POOL_INCOMPLETE]    = {"poolIncomplete", "Pools of devices of which not all ResourceSlices exist yet; none of them counts"},
+	[CAPACITY_FAULT_DEVICE_SHARED]      = {"deviceShared", "Devices that are partitions of others or can be allocated more than once, which are not counted"},
+        // clang-format on
+};
+_Static_assert(sizeof fault_table / sizeof fault_table[0] == CAPACITY_FAULT__COUNT, "a row for each");
+
+const char *capacity_fault_name(enum capacity_fault fault)
+{
+	return fault_table[fault].name;
+}
+
+const char *capacity_fault_sentence(enum capacity_fault fault)
+{
+	return fault_table[fault].sentence;
+}
+
+static void add_fault(struct capacity_faults *f, enum capacity_fault fault, const struct capacity_node *n, bool is_it)
+{
+	if (!is_it)
+		return;
+	f->of[fault]++;
+	if (!f->example[fault])
+		f->example[fault] = n->name;
+}
+
+static void add_faults_of_gpus(const struct capacity *c, const struct capacity_node *n, struct capacity_faults *f)
+{
+	bool has_gpus = false, is_overcommitted = false;
+	for (size_t i = 0; i < n->n_resources; i++) {
+		const struct capacity_resource *r = &n->resources[i];
+		if (!resource_is_accelerator(c->names.names[r->id]))
+			continue;
+		bool is_backed = r->allocatable == 0 && capacity_class_of(c, c->names.names[r->id]);
+		has_gpus |= r->allocatable > 0;
+		is_overcommitted |= r->used > r->allocatable && !is_backed;
+	}
+	add_fault(f, CAPACITY_FAULT_NODE_WITHOUT_MODEL, n, has_gpus && !gpu_label_model(n->labels, n->n_labels));
+	add_fault(f, CAPACITY_FAULT_NODE_OVERCOMMITTED, n, is_overcommitted);
+}
+
+static void add_faults_of_devices(const struct capacity *c, struct capacity_faults *f)
+{
+	const struct device_slice *s;
+	const struct device_pool *p;
+	for (p = c->pools; p; p = p->hh.next)
+		f->of[CAPACITY_FAULT_POOL_INCOMPLETE] += p->found != p->wanted;
+	for (s = c->slices; s; s = s->hh.next) {
+		for (size_t i = 0; i < s->n_devices; i++)
+			f->of[CAPACITY_FAULT_DEVICE_SHARED] += s->devices[i].is_shared;
+	}
+}
+
+void capacity_get_faults(struct capacity *c, struct capacity_faults *ret_faults)
+{
+	struct capacity_faults *f = ret_faults;
+	const struct capacity_node *n;
+	*f = (struct capacity_faults){0};
+	capacity_devices_update(c);
+	for (n = c->nodes; n; n = n->hh.next) {
+		add_fault(f, CAPACITY_FAULT_NODE_MISSING, n, !n->is_known && n->pods > 0);
+		if (!n->is_known)
+			continue;
+		add_fault(f, CAPACITY_FAULT_NODE_NEGATIVE, n, n->faults & RESOURCE_FAULT_NEGATIVE);
+		add_fault(f, CAPACITY_FAULT_NODE_HUGE, n, n->faults & RESOURCE_FAULT_HUGE);
+		add_fault(f, CAPACITY_FAULT_NODE_UNREADABLE, n, n->faults & RESOURCE_FAULT_UNREADABLE);
+		add_fault(f, CAPACITY_FAULT_NODE_TOO_MANY, n, n->faults & RESOURCE_FAULT_TOO_MANY);
+		add_faults_of_gpus(c, n, f);
+	}
+	add_faults_of_devices(c, f);
+	f->of[CAPACITY_FAULT_POD_AMOUNT] = c->pods_amount;
+	f->of[CAPACITY_FAULT_POD_TOO_MANY] = c->pods_too_many;
+	f->of[CAPACITY_FAULT_POD_RULES] = c->pods_rules;
+	f->of[CAPACITY_FAULT_POD_LEFT_OUT] = c->n_left_out;
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a cluster has and what its pods hold of it: an account of nodes, pods and the devices of dynamic resource
+// allocation (DRA), kept from the JSON of their objects, without a clock, a network or a loop. k8s/cache/inventory.h
+// watches the objects. capacity_fit() reports how many more replicas fit. Callbacks of watches call these functions, so
+// they abort when memory is exhausted (base/must.h).
+#ifndef GPUSCALE_K8S_CAPACITY_CAPACITY_H
+#define GPUSCALE_K8S_CAPACITY_CAPACITY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uthash.h>
+
+#include "k8s/capacity/node_rule.h"
+#include "k8s/capacity/replica_shape.h"
+#include "k8s/capacity/resource_names.h"
+
+struct capacity;
+struct capacity_node;
+
+#define CAPACITY_NODE_LABELS_MAX   512
+#define CAPACITY_NODE_TAINTS_MAX   64
+#define CAPACITY_WAITING_MAX       2000 // pods without a node that are kept with their rules; further ones are counted
+#define CAPACITY_SLICE_DEVICES_MAX 128  // Kubernetes: ResourceSliceMaxDevices
+#define CAPACITY_CLAIM_RESULTS_MAX 64   // twice Kubernetes' AllocationResultsMaxSize
+#define CAPACITY_DEVICE_KINDS_MAX  1024 // different sets of attributes
+#define CAPACITY_DEMANDS_MAX       4    // device classes that one replica needs
+#define CAPACITY_MESSAGE_BYTES     600  // of the scheduler's message; a longer one is cut
+
+struct capacity_resource {
+	int64_t allocatable, used;
+	int64_t planned; // of capacity_fit
+	uint8_t id;
+};
+
+struct capacity_node {
+	UT_hash_handle hh;
+	bool is_known; // false: only its pods are known
+	bool is_ready, is_unschedulable;
+	uint8_t faults; // enum resource_fault of its allocatable
+	uint8_t n_resources, n_taints;
+	uint16_t n_labels;
+	int32_t pods, planned_pods;
+	int32_t slices;                                                            // that name the node
+	int32_t devices[CAPACITY_DEMANDS_MAX], free_devices[CAPACITY_DEMANDS_MAX]; // of capacity_fit
+	struct capacity_resource *resources;
+	const struct label **labels;
+	struct node_taint *taints;
+	char name[];
+};
+// NULL: the node does not list the resource, and no pod on it holds any.
+const struct capacity_resource *capacity_node_resource(const struct capacity_node *n, int id);
+
+// A pod that has no node yet.
+struct capacity_waiting {
+	struct capacity_waiting *prev, *next;
+	bool has_shape;        // false: its rules are invalid or exceed a ceiling
+	bool is_unschedulable; // the scheduler reported so
+	struct replica_shape shape;
+	struct label *labels;
+	size_t n_labels;
+	const char *namespace_name, *name;
+	char message[CAPACITY_MESSAGE_BYTES]; // of the scheduler; "": none
+	char text[];
+};
+
+// Embedded in the record of a pod; zeroed at first. The members are private to the account.
+struct capacity_pod {
+	struct capacity_node *node; // NULL: none
+	struct resource_amount *requests;
+	struct capacity_waiting *waiting; // NULL: has a node, or was left out (CAPACITY_WAITING_MAX)
+	uint8_t n_requests, faults;
+	bool is_waiting;
+};
+
+// Embedded in the record of a ResourceClaim; zeroed at first. The members are private to the account.
+struct capacity_claim {
+	struct capacity_claim *prev, *next; // while it waits for devices
+	struct allocated_device **devices;
+	size_t n_devices;
+	struct claim_demand *demands; // while it waits
+	size_t n_demands;
+	bool is_waiting;
+};
+
+struct capacity *capacity_new(struct err *e);
+// Frees the account; every pod and claim must have been removed.
+void capacity_free(struct capacity *c);
+
+// Enters a Node, or its new state.
+void capacity_set_node(struct capacity *c, const char *name, const char *json, size_t len);
+void capacity_remove_node(struct capacity *c, const char *name);
+// Enters a Pod, or its new state. Returns false when it has finished or is not a pod: it is then not in
+// the account.
+bool capacity_set_pod(struct capacity *c, struct capacity_pod *pod, const char *namespace_name, const char *name,
+                      const char *json, size_t len);
+void capacity_remove_pod(struct capacity *c, struct capacity_pod *pod);
+
+// Enters a ResourceSlice, a DeviceClass or a ResourceClaim of resource.k8s.io/v1, or its new state.
+void capacity_set_slice(struct capacity *c, const char *name, const char *json, size_t len);
+void capacity_remove_slice(struct capacity *c, const char *name);
+void capacity_set_class(struct capacity *c, const char *name, const char *json, size_t len);
+void capacity_remove_class(struct capacity *c, const char *name);
+void capacity_set_claim(struct capacity *c, struct capacity_claim *claim, const char *json, size_t len);
+void capacity_remove_claim(struct capacity *c, struct capacity_claim *claim);
+
+// Iterates: then node->hh.next, waiting->next.
+const struct capacity_node *capacity_first_node(const struct capacity *c);
+const struct capacity_waiting *capacity_first_waiting(const struct capacity *c);
+struct resource_names *capacity_names(struct capacity *c);
+
+// What the objects state that cannot be counted.
+enum capacity_fault {
+	CAPACITY_FAULT_NODE_NEGATIVE,
+	CAPACITY_FAULT_NODE_HUGE,
+	CAPACITY_FAULT_NODE_UNREADABLE,
+	CAPACITY_FAULT_NODE_TOO_MANY,
+	CAPACITY_FAULT_NODE_WITHOUT_MODEL,
+	CAPACITY_FAULT_NODE_OVERCOMMITTED,
+	CAPACITY_FAULT_POD_AMOUNT,
+	CAPACITY_FAULT_POD_TOO_MANY,
+	CAPACITY_FAULT_POD_RULES,
+	CAPACITY_FAULT_POD_LEFT_OUT,
+	CAPACITY_FAULT_NODE_MISSING,
+	CAPACITY_FAULT_POOL_INCOMPLETE,
+	CAPACITY_FAULT_DEVICE_SHARED,
+	CAPACITY_FAULT__COUNT
+};
+struct capacity_faults {
+	size_t of[CAPACITY_FAULT__COUNT];
+	const char *example[CAPACITY_FAULT__COUNT]; // name of a node; NULL: none. Valid until the account changes
+};
+void capacity_get_faults(struct capacity *c, struct capacity_faults *ret_faults);
+// Returns the name of a fault for JSON, and what is counted, for people.
+const char *capacity_fault_name(enum capacity_fault fault);
+const char *capacity_fault_sentence(enum capacity_fault fault);
+
+// ---- fit ----
+
+#define FIT_REPLICAS_MAX 1000000
+#define FIT_WHY_BYTES    512
+
+// Why a node takes no more replicas; the first that applies.
+enum fit_reason {
+	FIT_RULE,        // the node selector or the node affinity excludes it
+	FIT_NO_RESOURCE, // it has nothing of a resource that the replica needs
+	FIT_NOT_READY,
+	FIT_CORDONED,
+	FIT_TAINT,
+	FIT_PODS,     // the number of pods
+	FIT_RESOURCE, // of a resource, too little is free
+	FIT_REASON__COUNT
+};
+
+struct fit_result {
+	int64_t replicas; // how many more fit, at most FIT_REPLICAS_MAX
+	size_t nodes;     // in the cluster
+	size_t nodes_of[FIT_REASON__COUNT];
+	size_t lacking[RESOURCE_NAMES_MAX]; // of FIT_NO_RESOURCE and FIT_RESOURCE: nodes, by resource
+	const struct label *taint;          // one that is not tolerated; NULL: none
+	size_t waiting;                     // pods without a node for which room was reserved first
+};
+// Computes how many replicas fit in addition to all pods that exist. Pods without a node get their room first, each on
+// the node with the most free of the scarcest resource of `shape`, so that the result is rather too small than too
+// large. Returns 0, or -1 and *e (ERR_UNSUPPORTED) when the devices that the shape needs cannot be counted.
+int capacity_fit(struct capacity *c, const struct replica_shape *shape, struct fit_result *ret_fit, struct err *e);
+// Writes why no more replicas fit, as one clause: "3 of 5 nodes have too little nvidia.com/gpu free, ..".
+void fit_explain(const struct capacity *c, const struct fit_result *fit, char out[FIT_WHY_BYTES]);
+
+#endif

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Declarations shared by the files of the account. Include it only from those files.
+//   capacity.c        nodes and pods
+//   capacity_devices.c   devices of dynamic resource allocation
+//   capacity_fit.c    how many more replicas fit
+#ifndef GPUSCALE_K8S_CAPACITY_CAPACITY_PRIVATE_H
+#define GPUSCALE_K8S_CAPACITY_CAPACITY_PRIVATE_H
+
+#include <uthash.h>
+
+#include "k8s/capacity/capacity.h"
+#include "k8s/capacity/device_selector.h"
+#include "k8s/capacity/label_pool.h"
+
+// Devices with the same driver and attributes.
+struct device_kind {
+	UT_hash_handle hh;
+	size_t refs;
+	const char *driver;
+	struct json_span attributes, capacity;     // in the text
+	const struct label *model;                 // its value names the model; NULL: unknown
+	unsigned char match[CAPACITY_DEMANDS_MAX]; // enum device_match, of capacity_fit
+	char text[];
+};
+
+// All slices of a driver and a pool.
+struct device_pool {
+	UT_hash_handle hh;
+	size_t refs;
+	int64_t generation, wanted; // of capacity_devices_update: the newest generation and how many slices it has
+	int64_t found;
+	const char *driver, *name;
+	char text[]; // both, each with its NUL
+};
+
+struct slice_device {
+	const struct label *name; // its value
+	struct device_kind *kind; // NULL: above the ceiling
+	bool is_tainted, is_shared;
+};
+
+struct device_slice {
+	UT_hash_handle hh;
+	struct device_pool *pool;
+	struct capacity_node *node; // NULL: its devices are not local to one node
+	int64_t generation, pool_slices;
+	struct slice_device *devices;
+	size_t n_devices;
+	char name[];
+};
+
+// A device that claims hold, whether a slice lists it or not.
+struct allocated_device {
+	UT_hash_handle hh;
+	size_t refs;
+	char text[]; // "DRIVER/POOL/DEVICE"
+};
+
+struct device_class {
+	UT_hash_handle hh;
+	char **selectors;
+	size_t n_selectors;
+	bool is_unreadable;
+	char *extended_resource; // NULL: none
+	char name[];
+};
+
+struct claim_demand {
+	const char *class_name;
+	int64_t count;
+};
+
+// A resource of which a replica needs devices of a class.
+struct device_demand {
+	int id;
+	const struct device_class *class;
+	const struct replica_shape *shape; // whose selectors apply, too
+};
+
+struct capacity {
+	struct resource_names names;
+	struct label_pool pool;
+	struct capacity_node *nodes; // hash, by name
+	struct capacity_waiting *waiting;
+	size_t n_waiting, n_left_out;
+	struct device_slice *slices;        // hash, by name
+	struct device_pool *pools;          // hash
+	struct device_kind *kinds;          // hash
+	struct device_class *classes;       // hash, by name
+	struct allocated_device *allocated; // hash
+	struct capacity_claim *waiting_claims;
+	struct device_demand demands[CAPACITY_DEMANDS_MAX]; // of capacity_fit
+	size_t n_demands;
+	size_t pods_amount, pods_too_many, pods_rules; // pods with a fault
+};
+
+// capacity.c
+struct capacity_node *capacity_get_node(struct capacity *c, const char *name);
+void capacity_free_node_if_unused(struct capacity *c, struct capacity_node *n);
+
+// capacity_devices.c
+// Finds the newest generation of each pool.
+void capacity_devices_update(struct capacity *c);
+// Returns whether the slice is of the newest generation of a complete pool; after capacity_devices_update().
+bool device_slice_is_current(const struct device_slice *s);
+bool device_is_allocated(const struct capacity *c, const struct device_slice *s, const struct slice_device *d);
+// Finds the device classes behind the resources of a shape, and counts their devices by node. Returns 0, or -1 and *e.
+int capacity_devices_count(struct capacity *c, const struct replica_shape *shape, struct err *e);
+// Returns the index of the demand for a resource; -1: none.
+int capacity_devices_demand(const struct capacity *c, int id);
+// Returns the class whose devices back an extended resource; NULL: none.
+const struct device_class *capacity_class_of(const struct capacity *c, const char *resource);
+void capacity_devices_done(struct capacity *c);
+
+#endif

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "k8s/capacity/inventory.h"
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/http/http_client.h"
+#include "base/must.h"
+#include "base/timer.h"
+#include "k8s/cache/informer.h"
+#include "k8s/capacity/capacity.h"
+#include "k8s/client/k8s_client.h"
+
+// From KIND_SLICE on: of dynamic resource allocation, which a cluster may lack.
+enum inventory_kind { KIND_NODE, KIND_POD, KIND_SLICE, KIND_CLASS, KIND_CLAIM, KIND__COUNT };
+
+#define DRA_PATH "/apis/resource.k8s.io/v1"
+
+enum dra_state { DRA_UNKNOWN, DRA_ABSENT, DRA_PRESENT };
+
+// The watch of one kind.
+struct kind_watch {
+	struct inventory *inventory;
+	enum inventory_kind kind;
+	struct informer *informer;
+	struct informer_namespace *wanted;
+	struct err error; // kind ERR_NONE: it works
+};
+
+struct inventory {
+	struct inventory_options options;
+	struct capacity *capacity;
+	struct kind_watch of[KIND__COUNT];
+	enum dra_state dra;
+	struct k8s_call *asking; // whether the cluster has DRA; NULL: no request is in flight
+	struct err dra_error;    // of the last request
+	struct event ask_timer;
+};
+
+// An object. The account keeps the state of nodes, slices and classes by name.
+struct record {
+	struct informer_item item;
+	union {
+		struct capacity_pod pod;
+		struct capacity_claim claim;
+	} of;
+	size_t name_at; // in the key
+	char key[];     // "NAMESPACE/NAME"
+};
+
+static struct record *record_of(struct informer_item *item)
+{
+	uintptr_t at = (uintptr_t)item - offsetof(struct record, item);
+	return item ? (struct record *)at : NULL;
+}
+
+static void record_free(struct inventory *i, enum inventory_kind kind, struct record *r)
+{
+	static void (*const removers[KIND__COUNT])(struct capacity * c, const char *name) = {
+	        [KIND_NODE] = capacity_remove_node,
+	        [KIND_SLICE] = capacity_remove_slice,
+	        [KIND_CLASS] = capacity_remove_class,
+	};
+	if (kind == KIND_POD)
+		capacity_remove_pod(i->capacity, &r->of.pod);
+	else if (kind == KIND_CLAIM)
+		capacity_remove_claim(i->capacity, &r->of.claim);
+	else
+		removers[kind](i->capacity, r->key + r->name_at);
+	informer_remove(&r->item);
+	free(r);
+}
+
+static struct record *record_new(const struct kind_watch *w, const char *namespace_name, const char *name)
+{
+	size_t space_len = strlen(namespace_name), size = space_len + 1 + strlen(name) + 1;
+	struct record *r = must_alloc(calloc(1, sizeof *r + size));
+	snprintf(r->key, size, "%s/%s", namespace_name, name);
+	r->name_at = space_len + 1;
+	if (informer_keep(w->informer, &r->item, namespace_name, r->key) < 0)
+		abort(); // base/must.h
+	return r;
+}
+
+static void take_pod(struct kind_watch *w, struct record *r, const char *namespace_name, const char *name,
+                     const char *json, size_t len)
+{
+	struct inventory *i = w->inventory;
+	struct capacity_pod pod = {0};
+	if (!namespace_name[0])
+		return;
+	bool counts = capacity_set_pod(i->capacity, r ? &r->of.pod : &pod, namespace_name, name, json, len);
+	if (counts && !r)
+		record_new(w, namespace_name, name)->of.pod = pod;
+	else if (!counts && r)
+		record_free(i, w->kind, r);
+}
+
+static void on_object(void *arg, struct informer_item *item, const char *namespace_name, const char *name,
+                      const char *json, size_t len)
+{
+	static void (*const setters[KIND__COUNT])(struct capacity * c, const char *name, const char *json,
+	                                          size_t len) = {
+	        [KIND_NODE] = capacity_set_node,
+	        [KIND_SLICE] = capacity_set_slice,
+	        [KIND_CLASS] = capacity_set_class,
+	};
+	struct kind_watch *w = arg;
+	struct record *r = record_of(item);
+	if (w->kind == KIND_POD) {
+		take_pod(w, r, namespace_name, name, json, len);
+		return;
+	}
+	if (w->kind == KIND_CLAIM && !namespace_name[0])
+		return;
+	r = r ? r : record_new(w, namespace_name, name);
+	if (w->kind == KIND_CLAIM)
+		capacity_set_claim(w->inventory->capacity, &r->of.claim, json, len);
+	else
+		setters[w->kind](w->inventory->capacity, name, json, len);
+}
+
+static void on_absent(void *arg, struct informer_item *item)
+{
+	const struct kind_watch *w = arg;
+	record_free(w->inventory, w->kind, record_of(item));
+}
+
+static void on_change(void *arg)
+{
+	const struct inventory *i = ((const struct kind_watch *)arg)->inventory;
+	if (i->options.on_change)
+		i->options.on_change(i->options.arg);
+}
+
+static void on_error(void *arg, const char *namespace_name, const struct err *error)
+{
+	struct kind_watch *w = arg;
+	w->error = error ? *error : (struct err){0};
+}
+
+static int open_watch(struct inventory *i, enum inventory_kind kind, struct err *e)
+{
+	static const struct {
+		const char *group_path, *plural;
+		bool is_cluster_scoped;
+	} kinds[] = {[KIND_NODE] = {"/api/v1", "nodes", true},
+	             [KIND_POD] = {"/api/v1", "pods", false},
+	             [KIND_SLICE] = {DRA_PATH, "resourceslices", true},
+	             [KIND_CLASS] = {DRA_PATH, "deviceclasses", true},
+	             [KIND_CLAIM] = {DRA_PATH, "resourceclaims", false}};
+	_Static_assert(sizeof kinds / sizeof kinds[0] == KIND__COUNT, "a row for each");
+	struct kind_watch *w = &i->of[kind];
+	w->inventory = i;
+	w->kind = kind;
+	w->informer =
+	        informer_new(&(struct informer_options){.client = i->options.client,
+	                                                .group_path = kinds[kind].group_path,
+	                                                .plural = kinds[kind].plural,
+	                                                .is_cluster_scoped = kinds[kind].is_cluster_scoped,
+	                                                .callbacks = {on_object, on_absent, NULL, on_change, on_error},
+	                                                .arg = w},
+	                     e);
+	w->wanted = w->informer ? informer_want_all(w->informer, e) : NULL;
+	return w->wanted ? 0 : -1;
+}
+
+// ---- dynamic resource allocation ----
+
+static void ask_again_in(struct inventory *i, int64_t ms)
+{
+	timer_start(&i->ask_timer, ms);
+}
+
+static void on_asked(void *arg, const struct http_response *response, const struct err *error)
+{
+	struct inventory *i = arg;
+	struct err e = {0};
+	i->asking = NULL;
+	if (error && error->kind == ERR_CANCELED)
+		return;
+	i->dra_error = (struct err){0};
+	if (response) {
+		i->dra = DRA_PRESENT;
+		for (int kind = KIND_SLICE; kind < KIND__COUNT; kind++) {
+			if (open_watch(i, (enum inventory_kind)kind, &e) < 0)
+				abort(); // base/must.h
+		}
+	} else if (error->kind == ERR_NOT_FOUND && error->code == 404) {
+		i->dra = DRA_ABSENT;
+		ask_again_in(i, INVENTORY_DRA_ASK_MS);
+	} else {
+		i->dra_error = *error;
+		ask_again_in(i, INVENTORY_DRA_RETRY_MS);
+	}
+	if (i->options.on_change)
+		i->options.on_change(i->options.arg);
+}
+
+static void ask_for_dra(struct inventory *i)
+{
+	const struct k8s_request_options o = {.method = "GET", .path = DRA_PATH, .done = on_asked, .arg = i};
+	if (k8s_request_with(i->options.client, &o, &i->asking, &i->dra_error) == 0)
+		return;
+	i->asking = NULL;
+	ask_again_in(i, INVENTORY_DRA_RETRY_MS);
+}
+
+static void on_ask_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct inventory *i = arg;
+	if (i->dra != DRA_PRESENT && !i->asking)
+		ask_for_dra(i);
+}
+
+// ---- start and stop ----
+
+struct inventory *inventory_new(const struct inventory_options *options, struct err *e)
+{
+	struct inventory *i = calloc(1, sizeof *i);
+	if (!i) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	i->options = *options;
+	evtimer_assign(&i->ask_timer, k8s_client_loop(options->client), on_ask_timer, i);
+	bool is_complete = (i->capacity = capacity_new(e)) != NULL;
+	for (int kind = 0; is_complete && kind < KIND_SLICE; kind++)
+		is_complete = open_watch(i, (enum inventory_kind)kind, e) == 0;
+	if (!is_complete) {
+		inventory_free(i);
+		return NULL;
+	}
+	ask_for_dra(i);
+	return i;
+}
+
+void inventory_free(struct inventory *i)
+{
+	if (!i)
+		return;
+	if (i->asking)
+		k8s_call_cancel(i->asking);
+	event_del(&i->ask_timer);
+	for (int kind = 0; kind < KIND__COUNT; kind++) {
+		if (i->of[kind].wanted)
+			informer_unwant(i->of[kind].wanted);
+		informer_free(i->of[kind].informer);
+	}
+	capacity_free(i->capacity);
+	free(i);
+}
+
+enum inventory_state inventory_get_state(const struct inventory *i, struct err *ret_error)
+{
+	bool is_synced = i->dra != DRA_UNKNOWN;
+	const struct err *error = i->dra_error.kind != ERR_NONE ? &i->dra_error : NULL;
+	for (int kind = 0; kind < KIND__COUNT; kind++) {
+		const struct kind_watch *w = &i->of[kind];
+		is_synced = is_synced && (!w->wanted || informer_is_synced(w->wanted));
+		error = w->error.kind != ERR_NONE ? &w->error : error;
+	}
+	if (error && ret_error)
+		*ret_error = *error;
+	return error ? INVENTORY_BROKEN : is_synced ? INVENTORY_KNOWN : INVENTORY_UNSYNCED;
+}
+
+struct capacity *inventory_capacity(const struct inventory *i)
+{
+	return i->capacity;
+}
+
+void inventory_get_stats(const struct inventory *i, struct inventory_stats *ret_stats)
+{
+	struct informer_stats sum = {0};
+	*ret_stats = (struct inventory_stats){.nodes = 0};
+	for (int kind = 0; kind < KIND__COUNT; kind++) {
+		size_t before = sum.items;
+		if (!i->of[kind].informer)
+			continue;
+		informer_add_stats(i->of[kind].informer, &sum);
+		if (kind == KIND_NODE)
+			ret_stats->nodes = sum.items - before;
+		else if (kind == KIND_POD)
+			ret_stats->pods = sum.items - before;
+	}
+	ret_stats->watches = sum.watches;
+	ret_stats->lists = sum.lists;
+	ret_stats->streams = sum.streams;
+	ret_stats->events = sum.events;
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Labels, each stored once however many nodes have it: thousands of nodes share nearly all of their labels.
+#ifndef GPUSCALE_K8S_CAPACITY_LABEL_POOL_H
+#define GPUSCALE_K8S_CAPACITY_LABEL_POOL_H
+
+#include <stddef.h>
+
+#include "k8s/client/label_selector.h"
+
+#define LABEL_POOL_TEXT_BYTES 1024 // of a key and a value together, with their NULs; a value has at most 63 bytes
+
+struct pooled_label;
+
+struct label_pool {
+	struct pooled_label *labels; // hash
+};
+
+// Returns the label with this key and value, valid until it is released as often as it was taken; NULL when the texts
+// exceed LABEL_POOL_TEXT_BYTES. Aborts when memory is exhausted (base/must.h).
+const struct label *label_pool_take(struct label_pool *p, const char *key, const char *value);
+void label_pool_release(struct label_pool *p, const struct label *label);
+
+#endif

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one replica needs: resources, and the nodes on which it may run.
+#ifndef GPUSCALE_K8S_CAPACITY_REPLICA_SHAPE_H
+#define GPUSCALE_K8S_CAPACITY_REPLICA_SHAPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/json/json_span.h"
+#include "k8s/capacity/node_rule.h"
+#include "k8s/capacity/resource_names.h"
+
+struct err;
+
+#define REPLICA_SHAPE_BYTES_MAX ((size_t)256 * 1024)
+
+// Rules of the scheduler that capacity_fit() does not count: with one of them, fewer replicas may fit than it reports.
+enum uncounted_rule {
+	UNCOUNTED_POD_AFFINITY = 1 << 0, // or anti-affinity, if required
+	UNCOUNTED_TOPOLOGY = 1 << 1,     // topologySpreadConstraints with DoNotSchedule
+	UNCOUNTED_VOLUMES = 1 << 2,      // persistentVolumeClaim, which may be bound to a zone or a node
+	UNCOUNTED_HOST_PORTS = 1 << 3,
+	UNCOUNTED_CONSTRAINTS = 1 << 4, // of a resource claim: devices that must share an attribute
+};
+#define UNCOUNTED_RULES 5
+
+#define REPLICA_CLAIMS_MAX    16 // of one pod
+#define REPLICA_SELECTORS_MAX 16 // of the requests of its claims, together
+
+// A claim of a PodSpec: exactly one is set.
+struct replica_claim {
+	const char *template_name; // of a ResourceClaimTemplate: each replica gets a claim of its own
+	const char *claim_name;    // of a ResourceClaim that all replicas share
+};
+// Returns the name of the rule with this bit, as in a PodSpec.
+const char *uncounted_rule_name(int bit);
+
+struct replica_shape {
+	struct arena arena;
+	struct resource_vector requests;
+	struct node_rule rule;
+	int uncounted;                                   // enum uncounted_rule
+	struct replica_claim claims[REPLICA_CLAIMS_MAX]; // of dynamic resources; see replica_shape_add_claim
+	size_t n_claims;
+	struct {
+		int id;                 // the device class as a resource, among `requests`
+		const char *expression; // CEL
+	} selectors[REPLICA_SELECTORS_MAX];
+	size_t n_selectors;
+};
+
+// Reads the PodSpec of a template or a pod. Returns 0, or -1 and *e: ERR_INPUT or ERR_LIMIT names the field from which
+// no shape can be read. Call replica_shape_done in any case.
+int replica_shape_read(struct replica_shape *shape, struct resource_names *names, struct json_span pod_spec,
+                       struct err *e);
+void replica_shape_done(struct replica_shape *shape);
+// Adds the devices that a ResourceClaimTemplate of resource.k8s.io/v1 requests to the shape, as amounts of their device
+// classes. Returns 0, or -1 and *e: ERR_INPUT, ERR_LIMIT, ERR_UNSUPPORTED for a request that cannot be counted.
+int replica_shape_add_claim(struct replica_shape *shape, struct resource_names *names, struct json_span claim_template,
+                            struct err *e);
+
+// Returns the PodSpec in the template of a workload; absent for a kind that keeps it somewhere else.
+struct json_span replica_template(struct json_span object);
+
+#endif

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "k8s/capacity/resource_names.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+
+#define QUANTITY_BYTES 64
+// A decimal fraction such as 0.7 is not exact in a double; what is this close to a whole number is that number.
+#define EXACT_RATIO 1e-9
+
+int resource_names_init(struct resource_names *r)
+{
+	static const char *const names[] = {[RESOURCE_CPU] = "cpu",
+	                                    [RESOURCE_MEMORY] = "memory",
+	                                    [RESOURCE_EPHEMERAL_STORAGE] = "ephemeral-storage",
+	                                    [RESOURCE_PODS] = "pods"};
+	_Static_assert(sizeof names / sizeof names[0] == RESOURCE__COUNT, "a name for each");
+	r->n = 0;
+	for (int i = 0; i < RESOURCE__COUNT; i++) {
+		if (resource_names_add(r, names[i]) != i)
+			return -1;
+	}
+	return 0;
+}
+
+void resource_names_done(struct resource_names *r)
+{
+	for (size_t i = 0; i < r->n; i++)
+		free(r->names[i]);
+	r->n = 0;
+}
+
+int resource_names_find(const struct resource_names *r, const char *name)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		if (strcmp(r->names[i], name) == 0)
+			return (int)i;
+	}
+	return -1;
+}
+
+int resource_names_add(struct resource_names *r, const char *name)
+{
+	int id = resource_names_find(r, name);
+	if (id >= 0)
+		return id;
+	if (r->n == RESOURCE_NAMES_MAX || !name[0] || strlen(name) >= RESOURCE_NAME_BYTES)
+		return -1;
+	r->names[r->n] = strdup(name);
+	return r->names[r->n] ? (int)r->n++ : -1;
+}
+
+bool resource_is_extended(const char *name)
+{
+	if (strncmp(name, RESOURCE_DEVICE_CLASS_PREFIX, strlen(RESOURCE_DEVICE_CLASS_PREFIX)) == 0)
+		return true;
+	return strchr(name, '/') && !strstr(name, "kubernetes.io/") && strncmp(name, "requests.", 9) != 0;
+}
+
+void resource_show_name(const char *name, char out[RESOURCE_SHOWN_BYTES])
+{
+	size_t len = strlen(RESOURCE_DEVICE_CLASS_PREFIX);
+	bool is_class = strncmp(name, RESOURCE_DEVICE_CLASS_PREFIX, len) == 0;
+	snprintf(out, RESOURCE_SHOWN_BYTES, "%s%s", is_class ? "DeviceClass " : "", is_class ? name + len : name);
+}
+
+bool resource_is_accelerator(const char *name)
+{
+	// A name that ends with '*' stands for every name that begins so.
+	static const char *const known[] = {
+	        "nvidia.com/gpu",      "nvidia.com/gpu.*",   "nvidia.com/mig-*",       "amd.com/gpu",
+	        "gpu.intel.com/*",     "habana.ai/gaudi",    "aws.amazon.com/neuron*", "google.com/tpu",
+	        "huawei.com/Ascend*",  "cambricon.com/mlu*", "furiosa.ai/*",           "qualcomm.com/qaic*",
+	        "rebellions.ai/ATOM*", "metax-tech.com/gpu", "mthreads.com/*",         "tenstorrent.com/*",
+	        "aliyun.com/gpu-*",
+	};
+	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+		size_t len = strlen(known[i]);
+		if (known[i][len - 1] == '*' ? strncmp(name, known[i], len - 1) == 0 : strcmp(name, known[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool resource_vector_has(const struct resource_vector *v, int id)
+{
+	for (size_t i = 0; i < v->n; i++) {
+		if (v->items[i].id == id)
+			return true;
+	}
+	return false;
+}
+
+int64_t resource_vector_get(const struct resource_vector *v, int id)
+{
+	for (size_t i = 0; i < v->n; i++) {
+		if (v->items[i].id == id)
+			return v->items[i].amount;
+	}
+	return 0;
+}
+
+int resource_vector_set(struct resource_vector *v, int id, int64_t amount)
+{
+	for (size_t i = 0; i < v->n; i++) {
+		if (v->items[i].id == id) {
+			v->items[i].amount = amount;
+			return 0;
+		}
+	}
+	if (v->n == RESOURCES_MAX)
+		return -1;
+	v->items[v->n++] = (struct resource_amount){amount, (uint8_t)id};
+	return 0;
+}
+
+int resource_amount_read(struct json_span quantity, const char *name, int64_t *ret_amount)
+{
+	char text[QUANTITY_BYTES];
+	double value;
+	int len = -1;
+	if (json_span_kind(quantity) == '"') {
+		len = json_span_text(quantity, text, sizeof text);
+	} else if (json_span_kind(quantity) == '0' && quantity.len < sizeof text) {
+		len = (int)quantity.len;
+		memcpy(text, quantity.text, quantity.len);
+	}
+	if (len <= 0 || num_parse_quantity(text, (size_t)len, &value, NULL) < 0)
+		return RESOURCE_FAULT_UNREADABLE;
+	if (strcmp(name, "cpu") == 0)
+		value *= 1000;
+	if (value < 0)
+		return RESOURCE_FAULT_NEGATIVE;
+	if (value > (double)(resource_is_extended(name) ? RESOURCE_DEVICES_MAX : RESOURCE_AMOUNT_MAX))
+		return RESOURCE_FAULT_HUGE;
+	double nearest = nearbyint(value);
+	*ret_amount = (int64_t)(fabs(value - nearest) <= EXACT_RATIO * fmax(1, value) ? nearest : ceil(value));
+	return 0;
+}
+
+int resource_vector_read(struct resource_names *names, struct json_span map, struct resource_vector *ret_vector)
+{
+	struct json_span_iter it = {.rest = map};
+	int faults = 0;
+	while (json_span_next(&it)) {
+		char name[RESOURCE_NAME_BYTES];
+		int64_t amount;
+		if (json_span_text(it.key, name, sizeof name) <= 0) {
+			faults |= RESOURCE_FAULT_UNREADABLE;
+			continue;
+		}
+		int fault = resource_amount_read(it.value, name, &amount);
+		int id = fault ? -1 : resource_names_add(names, name);
+		if (!fault && (id < 0 || resource_vector_set(ret_vector, id, amount) < 0))
+			fault = RESOURCE_FAULT_TOO_MANY;
+		faults |= fault;
+	}
+	return faults;
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Amounts of Kubernetes resources. Names of resources become small numbers, so that a pod needs few bytes and a
+// comparison no text.
+#ifndef GPUSCALE_K8S_CAPACITY_RESOURCE_NAMES_H
+#define GPUSCALE_K8S_CAPACITY_RESOURCE_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/json/json_span.h"
+
+#define RESOURCE_NAMES_MAX  128 // different names in a cluster
+#define RESOURCE_NAME_BYTES 318 // Kubernetes: a qualified name, 253 + 1 + 63 bytes, and the NUL
+#define RESOURCES_MAX       48  // of one pod or node
+// Above it, an amount is a mistake rather than a resource: it is not counted. For devices, which come in whole pieces,
+// the ceiling is lower; fractions of a GPU as HAMi offers them (in MiB, in percent) stay below it.
+#define RESOURCE_AMOUNT_MAX  (INT64_C(1) << 53)
+#define RESOURCE_DEVICES_MAX 10000000
+
+// A device class as a resource: KEP-5004.
+#define RESOURCE_DEVICE_CLASS_PREFIX "deviceclass.resource.kubernetes.io/"
+
+// The resources that every cluster has.
+enum resource_id { RESOURCE_CPU, RESOURCE_MEMORY, RESOURCE_EPHEMERAL_STORAGE, RESOURCE_PODS, RESOURCE__COUNT };
+
+struct resource_names {
+	char *names[RESOURCE_NAMES_MAX];
+	size_t n;
+};
+// Adds the names of enum resource_id. Returns -1 when memory is exhausted.
+int resource_names_init(struct resource_names *r);
+void resource_names_done(struct resource_names *r);
+// Returns the number of a name; adds it when it is new. -1: there are RESOURCE_NAMES_MAX others, the name is longer
+// than RESOURCE_NAME_BYTES, or memory is exhausted.
+int resource_names_add(struct resource_names *r, const char *name);
+// Returns the number of a name, or -1.
+int resource_names_find(const struct resource_names *r, const char *name);
+
+// Returns whether the resource is a device or another extended resource, counted in whole pieces: its name has a
+// domain other than kubernetes.io. Kubernetes: core/v1/helper, IsExtendedResourceName.
+bool resource_is_extended(const char *name);
+// Writes the name for people: "DeviceClass NAME" for a device class.
+#define RESOURCE_SHOWN_BYTES (RESOURCE_NAME_BYTES + 16)
+void resource_show_name(const char *name, char out[RESOURCE_SHOWN_BYTES]);
+// Returns whether the resource is a GPU, a part of a GPU, or another accelerator, by a table of known names.
+bool resource_is_accelerator(const char *name);
+
+struct resource_amount {
+	int64_t amount; // thousandths of a CPU; bytes; pieces
+	uint8_t id;
+};
+// The amounts of one pod or node, each id at most once.
+struct resource_vector {
+	struct resource_amount items[RESOURCES_MAX];
+	size_t n;
+};
+// Returns the amount of a resource; 0 when the vector lacks it.
+int64_t resource_vector_get(const struct resource_vector *v, int id);
+bool resource_vector_has(const struct resource_vector *v, int id);
+// Sets an amount. Returns -1 when the vector is full.
+int resource_vector_set(struct resource_vector *v, int id, int64_t amount);
+
+// What is wrong with amounts. Nothing of it is counted as available.
+enum resource_fault {
+	RESOURCE_FAULT_NEGATIVE = 1 << 0,
+	RESOURCE_FAULT_HUGE = 1 << 1,
+	RESOURCE_FAULT_UNREADABLE = 1 << 2, // not a quantity
+	RESOURCE_FAULT_TOO_MANY = 1 << 3,   // RESOURCES_MAX, RESOURCE_NAMES_MAX
+};
+// Reads the quantity of a resource, rounded up as the scheduler does. Returns 0 and *ret_amount, or an enum
+// resource_fault.
+int resource_amount_read(struct json_span quantity, const char *name, int64_t *ret_amount);
+// Reads a map of names to quantities into *ret_vector, which may be filled already: new amounts replace old ones.
+// Returns the faults of the amounts that were left out.
+int resource_vector_read(struct resource_names *names, struct json_span map, struct resource_vector *ret_vector);
+
+#endif

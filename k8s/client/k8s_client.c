@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "k8s/client/k8s_client.h"
+
+#include <event2/event.h>
+#include <event2/util.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "base/arena.h"
+#include "base/backoff.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/http/http_client.h"
+#include "base/timer.h"
+#include "k8s/client/discovery.h"
+#include "k8s/client/k8s_config.h"
+#include "k8s/client/k8s_credentials.h"
+
+#define DEFAULT_TIMEOUT_MS 15000
+#define DEFAULT_ATTEMPTS   4
+#define CONFIG_ARENA_BYTES (64 * 1024 * 1024)
+#define URL_BYTES_MAX      (K8S_PATH_BYTES_MAX + 2048)
+#define CONTENT_TYPE_BYTES 128
+#define METHOD_BYTES       16
+
+enum request_state {
+	WAITING_FOR_CREDENTIALS, // until k8s_credentials_fn is called
+	RESUMING,                // the credentials are ready; about to be sent
+	SENT,                    // http owns it
+	BACKING_OFF,             // on the timer
+};
+
+struct k8s_call {
+	struct k8s_call *prev, *next;
+	struct k8s_client *client;
+	enum request_state state;
+	char method[METHOD_BYTES];
+	char content_type[CONTENT_TYPE_BYTES]; // whole header line; "" without a body
+	char *path, *body;                     // in the same allocation
+	size_t body_len;
+	const char *verb;
+	k8s_done_fn *done;
+	http_data_fn *on_data; // NULL: not a stream
+	void *arg;
+	int64_t timeout_ms, idle_timeout_ms;
+	bool is_guarded; // may_write is called
+	bool was_refused, is_repeatable, is_background, has_refreshed;
+	int attempts, max_attempts;
+	uint64_t generation; // of the credentials that it was sent with
+	uint64_t term;       // in which it was queued
+	struct http_call *call;
+	struct event *timer;
+};
+
+struct k8s_client {
+	struct k8s_client_options options;
+	struct arena arena; // the config's copy
+	struct k8s_config config;
+	struct k8s_credentials *credentials;
+	struct discovery *discovery;
+	struct k8s_call *requests;
+	size_t n_requests;
+	bool is_closing;
+};
+
+// ---- ending a request ----
+
+static void finish(struct k8s_call *r, const struct http_response *response, const struct err *error)
+{
+	struct k8s_client *c = r->client;
+	k8s_done_fn *done = r->done;
+	void *arg = r->arg;
+	DL_DELETE(c->requests, r);
+	c->n_requests--;
+	if (r->timer)
+		event_free(r->timer);
+	free(r);
+	done(arg, response, error);
+}
+
+// Names the cluster in an error that is about the connection or the credentials, not about the object.
+static void finish_connection_error(struct k8s_call *r, const struct err *error)
+{
+	struct err e = *error;
+	if (e.kind != ERR_CANCELED)
+		err_wrap(&e, "API server %s (%s)", r->client->config.server, r->client->config.source);
+	finish(r, NULL, &e);
+}
+
+// ---- retries ----
+
+static int64_t retry_delay_ms(int attempts, int64_t retry_after_ms)
+{
+	static const struct backoff backoff = {.first_ms = K8S_BACKOFF_FIRST_MS,
+	                                       .max_ms = K8S_BACKOFF_MAX_MS,
+	                                       .max_retry_after_ms = K8S_RETRY_AFTER_MAX_MS};
+	return backoff_ms(&backoff, attempts, retry_after_ms);
+}
+
+static void send_request(struct k8s_call *r);
+
+static void on_timer(evutil_socket_t fd, short events, void *arg)
+{
+	send_request(arg);
+}
+
+// Returns false when the request cannot be repeated.
+static bool try_later(struct k8s_call *r, int64_t retry_after_ms)
+{
+	struct k8s_client *c = r->client;
+	if (r->attempts >= r->max_attempts || c->is_closing)
+		return false;
+	if (!r->timer)
+		r->timer = evtimer_new(c->options.loop, on_timer, r);
+	int64_t ms = retry_delay_ms(r->attempts, retry_after_ms);
+	if (!r->timer || timer_start(r->timer, ms) < 0)
+		return false;
+	r->state = BACKING_OFF;
+	return true;
+}
+
+// ---- one attempt ----
+
+static void observe(const struct k8s_call *r, int status, int64_t elapsed_us)
+{
+	const struct k8s_client_options *o = &r->client->options;
+	if (!o->observe)
+		return;
+	char resource[K8S_RESOURCE_CLASS_BYTES];
+	k8s_path_class(r->path, resource);
+	o->observe(o->observe_arg, &(struct k8s_attempt){.verb = r->verb,
+	                                                 .resource = resource,
+	                                                 .status = status,
+	                                                 .attempt = r->attempts,
+	                                                 .elapsed_us = elapsed_us});
+}
+
+static void on_failed_reply(struct k8s_call *r, const struct http_response *response)
+{
+	struct err e;
+	k8s_status_to_err(response->status, response->body, response->body_len, &e);
+	if (response->retry_after_ms > 0) // the header is the newer and more common of the two
+		e.retry_after_ms = response->retry_after_ms;
+	if (response->status == 401 && !r->has_refreshed &&
+	    k8s_credentials_reject(r->client->credentials, r->generation)) {
+		r->has_refreshed = true;
+		send_request(r);
+		return;
+	}
+	bool may_repeat = response->status == 429 || (response->status >= 500 && r->is_repeatable);
+	if (may_repeat && try_later(r, e.retry_after_ms))
+		return;
+	if (response->status == 401) {
+		err_wrap(&e, "the credentials of %s were refused", r->client->config.source);
+		finish_connection_error(r, &e);
+		return;
+	}
+	finish(r, NULL, &e);
+}
+
+static void on_http_done(void *arg, const struct http_response *response, const struct err *error)
+{
+	struct k8s_call *r = arg;
+	r->call = NULL;
+	if (r->was_refused) {
+		finish(r, NULL, error);
+		return;
+	}
+	observe(r, response ? response->status : 0, response ? response->elapsed_us : 0);
+	if (response && response->status >= 200 && response->status < 300)
+		finish(r, response, NULL);
+	else if (response)
+		on_failed_reply(r, response);
+	else if (error->kind != ERR_UNREACHABLE || !r->is_repeatable || !try_later(r, 0))
+		finish_connection_error(r, error);
+}
+
+static void on_http_data(void *arg, const char *data, size_t len)
+{
+	struct k8s_call *r = arg;
+	r->on_data(r->arg, data, len);
+}
+
+static int on_may_start(void *arg, struct err *e)
+{
+	struct k8s_call *r = arg;
+	struct k8s_client *c = r->client;
+	if (c->options.write_term && c->options.write_term(c->options.may_write_arg) != r->term)
+		err_set(e, ERR_CANCELED,
+		        "not sent: the lease that permitted this write was released after the write was queued");
+	else if (c->options.may_write(c->options.may_write_arg, e) == 0)
+		return 0;
+	r->was_refused = true;
+	return -1;
+}
+
+static int submit(struct k8s_call *r, struct err *e)
+{
+	struct k8s_client *c = r->client;
+	struct k8s_credentials_view creds;
+	k8s_credentials_get(c->credentials, &creds);
+	struct buf url;
+	buf_init(&url, URL_BYTES_MAX);
+	buf_printf(&url, "%s%s", c->config.server, r->path);
+	if (url.failed) {
+		buf_done(&url);
+		return err_set(e, ERR_LIMIT, "the URL exceeds %d bytes", URL_BYTES_MAX);
+	}
+	const char *const headers[] = {"Accept: application/json", r->content_type[0] ? r->content_type : NULL, NULL};
+	struct http_request request = {
+	        .method = r->method,
+	        .url = buf_str(&url),
+	        .headers = headers,
+	        .body = r->body,
+	        .body_len = r->body_len,
+	        .bearer_token = creds.token,
+	        .basic_user = creds.token ? NULL : creds.basic_user,
+	        .basic_password = creds.token ? NULL : creds.basic_password,
+	        .tls = creds.tls,
+	        .timeout_ms = r->timeout_ms,
+	        .may_start = r->is_guarded ? on_may_start : NULL,
+	        .is_background = r->is_background,
+	        .on_data = r->on_data ? on_http_data : NULL,
+	        .idle_timeout_ms = r->idle_timeout_ms,
+	};
+	r->generation = creds.generation;
+	int rc = http_client_submit(c->options.http, &request, on_http_done, r, &r->call, e);
+	buf_done(&url);
+	if (rc < 0)
+		return -1;
+	r->state = SENT;
+	r->attempts++;
+	return 0;
+}
+
+// From the loop only: may end the request.
+static void send_request(struct k8s_call *r)
+{
+	struct err e = {0};
+	switch (k8s_credentials_ensure(r->client->credentials, &e)) {
+	case K8S_READY_LATER:
+		r->state = WAITING_FOR_CREDENTIALS;
+		return;
+	case K8S_READY_NOW:
+		if (submit(r, &e) == 0)
+			return;
+		break;
+	case K8S_READY_FAILED:
+		break;
+	}
+	finish_connection_error(r, &e);
+}
+
+static void on_credentials(void *arg, const struct err *error)
+{
+	struct k8s_client *c = arg;
+	struct k8s_call *r;
+	// Callbacks may add requests, which are served the next time: only those marked here are served now.
+	DL_FOREACH(c->requests, r)
+	{
+		if (r->state == WAITING_FOR_CREDENTIALS)
+			r->state = RESUMING;
+	}
+	for (;;) {
+		DL_SEARCH_SCALAR(c->requests, r, state, RESUMING);
+		if (!r)
+			break;
+		if (error)
+			finish_connection_error(r, error);
+		else
+			send_request(r);
+	}
+}
+
+// ---- the public face ----
+
+struct k8s_client *k8s_client_new(const struct k8s_client_options *options, struct err *e)
+{
+	struct k8s_client *c = calloc(1, sizeof *c);
+	if (!c) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	c->options = *options;
+	if (c->options.timeout_ms <= 0)
+		c->options.timeout_ms = DEFAULT_TIMEOUT_MS;
+	if (c->options.max_attempts <= 0)
+		c->options.max_attempts = DEFAULT_ATTEMPTS;
+	arena_init(&c->arena, CONFIG_ARENA_BYTES);
+	if (k8s_config_copy(&c->arena, options->config, &c->config, e) < 0 ||
+	    !(c->credentials = k8s_credentials_new(options->loop, options->clock, &c->config, on_credentials, c, e)) ||
+	    !(c->discovery = discovery_new(c, options->clock, e))) {
+		k8s_client_free(c);
+		return NULL;
+	}
+	c->options.config = &c->config;
+	return c;
+}
+
+void k8s_client_free(struct k8s_client *c)
+{
+	if (!c)
+		return;
+	c->is_closing = true;
+	const struct err canceled = {.kind = ERR_CANCELED, .msg = "the Kubernetes client is shutting down"};
+	while (c->requests) {
+		struct k8s_call *r = c->requests;
+		if (r->call)
+			http_call_cancel(r->call); // runs on_http_done, which ends the request
+		else
+			finish(r, NULL, &canceled);
+	}
+	discovery_free(c->discovery);
+	k8s_credentials_free(c->credentials);
+	k8s_config_wipe(&c->config);
+	arena_done(&c->arena);
+	free(c);
+}
+
+const char *k8s_client_server(const struct k8s_client *c)
+{
+	return c->config.server;
+}
+
+struct event_base *k8s_client_loop(const struct k8s_client *c)
+{
+	return c->options.loop;
+}
+
+const struct clock *k8s_client_clock(const struct k8s_client *c)
+{
+	return c->options.clock;
+}
+
+struct discovery *k8s_client_discovery(struct k8s_client *c)
+{
+	return c->discovery;
+}
+
+// Returns whether sending the request twice is harmless. A second PATCH with a resourceVersion is refused with 409.
+static bool is_repeatable(const char *method, const char *body, size_t len)
+{
+	if (strcmp(method, "GET") == 0 || strcmp(method, "PUT") == 0)
+		return true;
+	static const char marker[] = "\"resourceVersion\"";
+	return strcmp(method, "PATCH") == 0 && len > 0 && memmem(body, len, marker, sizeof marker - 1);
+}
+
+static bool is_write(const char *method)
+{
+	return strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0 && strcmp(method, "OPTIONS") != 0;
+}
+
+static int check(const struct k8s_client *c, const struct k8s_request_options *o, struct err *e)
+{
+	if (c->is_closing)
+		return err_set(e, ERR_CANCELED, "the Kubernetes client is shutting down");
+	if (o->path[0] != '/' || strlen(o->path) > K8S_PATH_BYTES_MAX || strpbrk(o->path, " \t\r\n"))
+		return err_set(e, ERR_INPUT,
+		               "not a usable API path (it starts with '/', has no blanks and at most %d bytes)",
+		               K8S_PATH_BYTES_MAX);
+	if (strlen(o->method) >= METHOD_BYTES || (o->content_type && strlen(o->content_type) > CONTENT_TYPE_BYTES - 20))
+		return err_set(e, ERR_INPUT, "method or content type too long");
+	if (c->n_requests >= K8S_REQUESTS_MAX)
+		return err_set(e, ERR_LIMIT, "%zu requests to the API server are outstanding, the ceiling is %d",
+		               c->n_requests, K8S_REQUESTS_MAX);
+	return 0;
+}
+
+int k8s_request_with(struct k8s_client *c, const struct k8s_request_options *o, struct k8s_call **ret_call,
+                     struct err *e)
+{
+	if (check(c, o, e) < 0)
+		return -1;
+	size_t path_size = strlen(o->path) + 1;
+	struct k8s_call *r = calloc(1, sizeof *r + path_size + o->body_len + 1);
+	if (!r)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	r->client = c;
+	r->path = memcpy((char *)(r + 1), o->path, path_size);
+	r->body = o->body_len ? memcpy(r->path + path_size, o->body, o->body_len) : NULL;
+	r->body_len = o->body_len;
+	memcpy(r->method, o->method, strlen(o->method) + 1);
+	r->verb = o->verb ? o->verb : r->method;
+	if (o->content_type)
+		snprintf(r->content_type, sizeof r->content_type, "Content-Type: %s", o->content_type);
+	r->done = o->done;
+	r->on_data = o->on_data;
+	r->arg = o->arg;
+	r->timeout_ms = o->timeout_ms > 0 ? o->timeout_ms : c->options.timeout_ms;
+	r->idle_timeout_ms = o->idle_timeout_ms;
+	r->is_background = o->is_background;
+	r->max_attempts = o->on_data ? 1 : o->max_attempts > 0 ? o->max_attempts : c->options.max_attempts;
+	r->is_guarded = c->options.may_write && is_write(o->method) && !o->is_unguarded;
+	r->term = r->is_guarded && c->options.write_term ? c->options.write_term(c->options.may_write_arg) : 0;
+	r->is_repeatable = is_repeatable(o->method, o->body, o->body_len);
+	enum k8s_ready ready = k8s_credentials_ensure(c->credentials, e);
+	if (ready == K8S_READY_FAILED || (ready == K8S_READY_NOW && submit(r, e) < 0)) {
+		free(r);
+		return err_wrap(e, "API server %s (%s)", c->config.server, c->config.source);
+	}
+	DL_APPEND(c->requests, r);
+	c->n_requests++;
+	if (ret_call)
+		*ret_call = r;
+	return 0;
+}
+
+int k8s_request(struct k8s_client *c, const char *method, const char *path, const char *content_type, const char *body,
+                size_t body_len, k8s_done_fn *done, void *arg, struct err *e)
+{
+	const struct k8s_request_options o = {.method = method,
+	                                      .path = path,
+	                                      .content_type = content_type,
+	                                      .body = body,
+	                                      .body_len = body_len,
+	                                      .done = done,
+	                                      .arg = arg};
+	return k8s_request_with(c, &o, NULL, e);
+}
+
+void k8s_call_cancel(struct k8s_call *call)
+{
+	const struct err canceled = {.kind = ERR_CANCELED, .msg = "canceled"};
+	if (call->call)
+		http_call_cancel(call->call); // runs on_http_done, which ends the request
+	else
+		finish(call, NULL, &canceled);
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "k8s/client/k8s_config_load.h"
+
+#include <openssl/crypto.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/num.h"
+#include "k8s/client/kubeconfig.h"
+#include "k8s/client/object_name.h"
+
+#define SERVICE_ACCOUNT_FOLDER   "/var/run/secrets/kubernetes.io/serviceaccount"
+#define KUBECONFIG_ARENA_BYTES   (64 * 1024 * 1024)
+#define NAMESPACE_FILE_BYTES_MAX 256
+
+static int no_memory(struct err *e)
+{
+	return err_set(e, ERR_INTERNAL, "out of memory for the kubeconfig");
+}
+
+// ---- in a pod ----
+
+// Without the file (a mount without it), the namespace is "default", as for a context without one. A file that cannot
+// be read or is invalid is an error, because the namespace of the pod is then unknown.
+static int read_namespace(struct arena *a, const char *path, const char **ret_name, struct err *e)
+{
+	struct buf text;
+	struct err why = {0};
+	*ret_name = "default";
+	buf_init(&text, NAMESPACE_FILE_BYTES_MAX);
+	int rc = buf_read_file(&text, path, &why);
+	if (rc == 0) {
+		const char *name = arena_strndup(a, buf_str(&text), strcspn(buf_str(&text), " \t\r\n"));
+		if (!name)
+			rc = no_memory(e);
+		else if (name[0] && !k8s_name_is_valid(name))
+			rc = err_set(e, ERR_INPUT, "%s does not contain a valid namespace", path);
+		else if (name[0])
+			*ret_name = name;
+	} else if (why.kind == ERR_NOT_FOUND) {
+		rc = 0;
+	} else if (e) {
+		*e = why;
+	}
+	buf_done(&text);
+	return rc;
+}
+
+int k8s_config_in_cluster(struct arena *a, const char *dir, struct k8s_config *ret_config, struct err *e)
+{
+	const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
+	if (!host || !host[0] || !port || !port[0])
+		return err_set(e, ERR_NOT_FOUND,
+		               "not in a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set");
+	if (strpbrk(host, " \t\r\n/@?#[]") || num_parse_i64(port, strlen(port), 1, 65535, &(int64_t){0}, NULL) < 0)
+		return err_set(
+		        e, ERR_INPUT,
+		        "in a cluster, but KUBERNETES_SERVICE_HOST \"%.100s\" and KUBERNETES_SERVICE_PORT \"%.20s\" "
+		        "are not a valid address",
+		        host, port);
+	if (!dir)
+		dir = SERVICE_ACCOUNT_FOLDER;
+	bool is_ipv6 = strchr(host, ':') != NULL;
+	struct k8s_config c = {
+	        .server = arena_printf(a, is_ipv6 ? "https://[%s]:%s" : "https://%s:%s", host, port),
+	        .tls.ca_file = arena_printf(a, "%s/ca.crt", dir),
+	        .token_file = arena_printf(a, "%s/token", dir),
+	        .source = K8S_CONFIG_IN_CLUSTER,
+	};
+	const char *namespace_file = arena_printf(a, "%s/namespace", dir);
+	if (!c.server || !c.tls.ca_file || !c.token_file || !namespace_file)
+		return no_memory(e);
+	const char *const needed[] = {c.token_file, c.tls.ca_file};
+	for (size_t i = 0; i < 2; i++)
+		if (access(needed[i], R_OK) < 0)
+			return err_set(e, ERR_IO,
+			               "in a cluster, but %s cannot be read: give the pod a service account "
+			               "(automountServiceAccountToken: true)",
+			               needed[i]);
+	if (read_namespace(a, namespace_file, &c.namespace_name, e) < 0)
+		return -1;
+	*ret_config = c;
+	return 0;
+}
+
+// ---- kubeconfig files ----
+
+// Adds a file. A missing file is an error only with must_exist.
+static int add_file(struct kubeconfig *k, struct arena *scratch, const char *path, bool must_exist, struct err *e)
+{
+	struct buf text;
+	buf_init(&text, DOC_BYTES_MAX);
+	struct err local = {0};
+	int rc = buf_read_file(&text, path, &local);
+	if (rc == 0)
+		rc = kubeconfig_add(k, scratch, path, buf_str(&text), text.len, &local);
+	else if (local.kind == ERR_NOT_FOUND && !must_exist)
+		rc = 0;
+	if (text.data)
+		OPENSSL_cleanse(text.data, text.cap);
+	buf_done(&text);
+	if (rc < 0 && e)
+		*e = local;
+	return rc;
+}
+
+static int add_list(struct kubeconfig *k, struct arena *scratch, const char *list, struct err *e)
+{
+	while (*list) {
+		size_t len = strcspn(list, ":");
+		const char *path = arena_strndup(scratch, list, len);
+		if (!path)
+			return no_memory(e);
+		if (len > 0 && add_file(k, scratch, path, false, e) < 0)
+			return -1;
+		list += len + (list[len] == ':');
+	}
+	return 0;
+}
+
+static int load(struct kubeconfig *k, struct arena *scratch, struct arena *a, const struct k8s_config_options *o,
+                struct k8s_config *ret_config, struct err *e)
+{
+	const char *list = getenv("KUBECONFIG"), *home = getenv("HOME"), *looked_at;
+	if (o->kubeconfig && o->kubeconfig[0]) {
+		looked_at = o->kubeconfig;
+		if (add_file(k, scratch, o->kubeconfig, true, e) < 0)
+			return -1;
+	} else if (list && list[0]) {
+		looked_at = arena_printf(scratch, "$KUBECONFIG (%s)", list);
+		if (add_list(k, scratch, list, e) < 0)
+			return -1;
+	} else {
+		looked_at = arena_printf(scratch, "%s/.kube/config", home ? home : "");
+		if (looked_at && home && add_file(k, scratch, looked_at, false, e) < 0)
+			return -1;
+	}
+	if (!looked_at)
+		return no_memory(e);
+	if (k->n_files > 0)
+		return kubeconfig_resolve(k, a, o->context, ret_config, e);
+	struct err why;
+	if (o->context)
+		return err_set(e, ERR_NOT_FOUND, "--context %s: no kubeconfig found at %s", o->context, looked_at);
+	if (k8s_config_in_cluster(a, NULL, ret_config, &why) == 0)
+		return 0;
+	if (why.kind != ERR_NOT_FOUND) {
+		if (e)
+			*e = why;
+		return -1;
+	}
+	return err_set(e, ERR_NOT_FOUND,
+	               "no cluster to talk to: no kubeconfig at %s, and not inside a pod. Use --kubeconfig FILE",
+	               looked_at);
+}
+
+int k8s_config_load(struct arena *a, const struct k8s_config_options *options, struct k8s_config *ret_config,
+                    struct err *e)
+{
+	// Parsed in a separate arena, so that the secrets of the files can be overwritten before this returns.
+	struct arena scratch;
+	arena_init(&scratch, KUBECONFIG_ARENA_BYTES);
+	struct kubeconfig k = {0};
+	int rc = load(&k, &scratch, a, options, ret_config, e);
+	kubeconfig_wipe(&k);
+	arena_done(&scratch);
+	if (rc < 0)
+		return -1;
+	if (options->namespace_name && options->namespace_name[0]) {
+		ret_config->namespace_name = arena_strdup(a, options->namespace_name);
+		if (!ret_config->namespace_name)
+			return no_memory(e);
+	}
+	if (!ret_config->namespace_name)
+		ret_config->namespace_name = "default";
+	return 0;
+}

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "k8s/client/label_selector.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/num.h"
+#include "base/text.h"
+
+#define NAME_BYTES_MAX   63
+#define PREFIX_BYTES_MAX 253
+
+enum label_operator { OP_IN, OP_NOT_IN, OP_EXISTS, OP_NOT_EXISTS, OP_GREATER, OP_LESS };
+
+struct requirement {
+	const char *key;
+	enum label_operator op;
+	size_t first, n; // of values
+	int64_t limit;   // OP_GREATER, OP_LESS
+};
+
+struct label_selector {
+	size_t n_requirements, n_values;
+	struct requirement requirements[LABEL_SELECTOR_REQUIREMENTS_MAX];
+	const char *values[LABEL_SELECTOR_VALUES_MAX];
+	char *words; // every key and value, NUL-terminated; at most the length of the text, and the terminators
+};
+
+// ---- valid words ----
+
+static bool is_alnum(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+static bool is_name(const char *s, size_t len)
+{
+	if (len == 0 || len > NAME_BYTES_MAX || !is_alnum(s[0]) || !is_alnum(s[len - 1]))
+		return false;
+	for (size_t i = 0; i < len; i++)
+		if (!is_alnum(s[i]) && s[i] != '-' && s[i] != '_' && s[i] != '.')
+			return false;
+	return true;
+}
+
+static bool is_subdomain(const char *s, size_t len)
+{
+	if (len == 0 || len > PREFIX_BYTES_MAX)
+		return false;
+	for (size_t i = 0; i < len; i++) {
+		bool alnum = is_alnum(s[i]) && !(s[i] >= 'A' && s[i] <= 'Z');
+		bool at_end = i == 0 || s[i - 1] == '.' || i == len - 1 || s[i + 1] == '.';
+		if (!alnum && (at_end || (s[i] != '-' && s[i] != '.')))
+			return false;
+	}
+	return true;
+}
+
+bool label_key_is_valid(const char *key)
+{
+	const char *slash = strchr(key, '/');
+	return (!slash || is_subdomain(key, (size_t)(slash - key))) &&
+	       is_name(slash ? slash + 1 : key, strlen(slash ? slash + 1 : key));
+}
+
+bool label_value_is_valid(const char *value)
+{
+	return value[0] == '\0' || is_name(value, strlen(value));
+}
+
+// ---- words ----
+
+enum token { T_END, T_WORD, T_COMMA, T_OPEN, T_CLOSE, T_NOT, T_EQUALS, T_NOT_EQUALS, T_GREATER, T_LESS };
+
+struct parser {
+	const char *at; // behind the current token
+	enum token token;
+	const char *word; // of T_WORD, in selector->words
+	const char *start;
+	size_t len; // of the current token in the text
+	char *room; // for the next word
+	struct label_selector *selector;
+	struct err *e;
+};
+
+static void next(struct parser *p)
+{
+	static const struct {
+		const char *text;
+		enum token token;
+	} symbols[] = {
+	        {"==", T_EQUALS}, {"!=", T_NOT_EQUALS}, {"=", T_EQUALS},  {"!", T_NOT},  {",", T_COMMA},
+	        {"(", T_OPEN},    {")", T_CLOSE},       {">", T_GREATER}, {"<", T_LESS},
+	};
+	p->at += strspn(p->at, " \t\r\n");
+	p->start = p->at;
+	for (size_t i = 0; i < sizeof symbols / sizeof symbols[0]; i++) {
+		size_t len = strlen(symbols[i].text);
+		if (strncmp(p->at, symbols[i].text, len) == 0) {
+			p->at += len;
+			p->len = len;
+			p->token = symbols[i].token;
+			return;
+		}
+	}
+	p->len = strcspn(p->at, "=!(),>< \t\r\n");
+	p->token = p->len ? T_WORD : T_END;
+	if (p->len) {
+		memcpy(p->room, p->at, p->len);
+		p->room[p->len] = '\0';
+		p->word = p->room;
+		p->room += p->len + 1;
+	}
+	p->at += p->len;
+}
+
+static int expected(const struct parser *p, const char *what)
+{
+	char found[64];
+	text_show(found, sizeof found, p->start, p->len);
+	return p->token == T_END ? err_set(p->e, ERR_INPUT, "the selector ends where %s is expected", what)
+	                         : err_set(p->e, ERR_INPUT, "expected %s, found \"%s\"", what, found);
+}
+
+// ---- requirements ----
+
+static int add_value(struct parser *p, struct requirement *r, const char *value)
+{
+	struct label_selector *s = p->selector;
+	if (!label_value_is_valid(value)) {
+		char shown[64];
+		text_show(shown, sizeof shown, value, strlen(value));
+		return err_set(p->e, ERR_INPUT,
+		               "invalid label value \"%s\": expected up to 63 letters, digits, '-', '_', '.', with a "
+		               "letter or "
+		               "digit at both ends",
+		               shown);
+	}
+	if (s->n_values == LABEL_SELECTOR_VALUES_MAX)
+		return err_set(p->e, ERR_LIMIT, "more than %d values in a selector", LABEL_SELECTOR_VALUES_MAX);
+	s->values[s->n_values++] = value;
+	r->n++;
+	return 0;
+}
+
+// Parses "(a,b)", where a value may be empty.
+static int read_values(struct parser *p, struct requirement *r)
+{
+	if (p->token != T_OPEN)
+		return expected(p, "'('");
+	do {
+		const char *value = "";
+		next(p);
+		if (p->token == T_WORD) {
+			value = p->word;
+			next(p);
+		}
+		if (add_value(p, r, value) < 0)
+			return -1;
+	} while (p->token == T_COMMA);
+	if (p->token != T_CLOSE)
+		return expected(p, "',' or ')'");
+	next(p);
+	return 0;
+}
+
+// Parses the value after an operator; "" when there is none.
+static int read_value(struct parser *p, struct requirement *r)
+{
+	if (p->token == T_END || p->token == T_COMMA)
+		return add_value(p, r, "");
+	if (p->token != T_WORD)
+		return expected(p, "a value");
+	if (add_value(p, r, p->word) < 0)
+		return -1;
+	next(p);
+	return 0;
+}
+
+static int read_limit(struct parser *p, struct requirement *r)
+{
+	if (read_value(p, r) < 0)
+		return -1;
+	const char *value = p->selector->values[r->first];
+	if (num_parse_i64(value, strlen(value), INT64_MIN, INT64_MAX, &r->limit, p->e) < 0)
+		return err_wrap(p->e, "expected a whole number after '>' and '<'");
+	return 0;
+}
+
+static int read_condition(struct parser *p, struct requirement *r)
+{
+	switch (p->token) {
+	case T_EQUALS:
+		next(p);
+		r->op = OP_IN;
+		return read_value(p, r);
+	case T_NOT_EQUALS:
+		next(p);
+		r->op = OP_NOT_IN;
+		return read_value(p, r);
+	case T_GREATER:
+	case T_LESS:
+		r->op = p->token == T_GREATER ? OP_GREATER : OP_LESS;
+		next(p);
+		return read_limit(p, r);
+	case T_WORD:
+		if (strcmp(p->word, "in") != 0 && strcmp(p->word, "notin") != 0)
+			break;
+		r->op = p->word[0] == 'i' ? OP_IN : OP_NOT_IN;
+		next(p);
+		return read_values(p, r);
+	case T_END:
+	case T_COMMA:
+		r->op = OP_EXISTS;
+		return 0;
+	default:
+		break;
+	}
+	return expected(p, "an operator (=, ==, !=, in, notin, >, <), ',' or the end");
+}
+
+static int read_requirement(struct parser *p)
+{
+	struct label_selector *s = p->selector;
+	bool negated = p->token == T_NOT;
+	if (s->n_requirements == LABEL_SELECTOR_REQUIREMENTS_MAX)
+		return err_set(p->e, ERR_LIMIT, "more than %d requirements in a selector",
+		               LABEL_SELECTOR_REQUIREMENTS_MAX);
+	struct requirement *r = &s->requirements[s->n_requirements++];
+	*r = (struct requirement){.op = OP_NOT_EXISTS, .first = s->n_values};
+	if (negated)
+		next(p);
+	if (p->token != T_WORD)
+		return expected(p, negated ? "a label key" : "a label key or '!'");
+	r->key = p->word;
+	if (!label_key_is_valid(r->key)) {
+		char shown[64];
+		text_show(shown, sizeof shown, r->key, strlen(r->key));
+		return err_set(p->e, ERR_INPUT, "invalid label key \"%s\"", shown);
+	}
+	next(p);
+	return negated ? 0 : read_condition(p, r);
+}
+
+static int read_all(struct parser *p)
+{
+	next(p);
+	if (p->token == T_END)
+		return 0;
+	for (;;) {
+		if (read_requirement(p) < 0)
+			return -1;
+		if (p->token == T_END)
+			return 0;
+		if (p->token != T_COMMA)
+			return expected(p, "',' or the end");
+		next(p);
+	}
+}
+
+struct label_selector *label_selector_parse(const char *text, struct err *e)
+{
+	size_t len = text ? strlen(text) : 0;
+	if (len > LABEL_SELECTOR_BYTES_MAX) {
+		err_set(e, ERR_LIMIT, "a label selector of %zu bytes, the ceiling is %d", len,
+		        LABEL_SELECTOR_BYTES_MAX);
+		return NULL;
+	}
+	struct label_selector *s = calloc(1, sizeof *s);
+	if (!s || !(s->words = malloc(2 * len + 1))) {
+		free(s);
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	struct parser p = {.at = text ? text : "", .room = s->words, .selector = s, .e = e};
+	if (read_all(&p) < 0) {
+		err_wrap(e, "label selector");
+		label_selector_free(s);
+		return NULL;
+	}
+	return s;
+}
+
+void label_selector_free(struct label_selector *s)
+{
+	if (!s)
+		return;
+	free(s->words);
+	free(s);
+}
+
+// ---- matching ----
+
+static const char *find(const struct label *labels, size_t n, const char *key)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(labels[i].key, key) == 0)
+			return labels[i].value;
+	return NULL;
+}
+
+static bool has_value(const struct label_selector *s, const struct requirement *r, const char *value)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (strcmp(s->values[r->first + i], value) == 0)
+			return true;
+	return false;
+}
+
+static bool compares(const struct requirement *r, const char *value)
+{
+	int64_t v;
+	struct err ignored; // a value that is not a number does not match
+	if (num_parse_i64(value, strlen(value), INT64_MIN, INT64_MAX, &v, &ignored) < 0)
+		return false;
+	return r->op == OP_GREATER ? v > r->limit : v < r->limit;
+}
+
+static bool matches(const struct label_selector *s, const struct requirement *r, const char *value)
+{
+	switch (r->op) {
+	case OP_IN:
+		return value && has_value(s, r, value);
+	case OP_NOT_IN:
+		return !value || !has_value(s, r, value);
+	case OP_EXISTS:
+		return value != NULL;
+	case OP_NOT_EXISTS:
+		return value == NULL;
+	default:
+		return value && compares(r, value);
+	}
+}
+
+bool label_selector_matches(const struct label_selector *s, const struct label *labels, size_t n)
+{
+	for (size_t i = 0; i < s->n_requirements; i++)
+		if (!matches(s, &s->requirements[i], find(labels, n, s->requirements[i].key)))
+			return false;
+	return true;
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parses and matches label selectors as the API server does: =, ==, !=, in, notin, exists (key), does not exist
+// (!key), > and <. Kubernetes: apimachinery labels.Parse, Requirement.Matches.
+#ifndef GPUSCALE_K8S_CLIENT_LABEL_SELECTOR_H
+#define GPUSCALE_K8S_CLIENT_LABEL_SELECTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct err;
+struct label_selector;
+
+#define LABEL_SELECTOR_BYTES_MAX        8192
+#define LABEL_SELECTOR_REQUIREMENTS_MAX 64
+#define LABEL_SELECTOR_VALUES_MAX       256 // of all requirements together
+
+struct label {
+	const char *key, *value;
+};
+
+// Parses a selector; NULL or a blank text matches everything. Returns NULL and *e: ERR_INPUT, which names what was
+// found and expected, ERR_LIMIT, ERR_INTERNAL.
+struct label_selector *label_selector_parse(const char *text, struct err *e);
+void label_selector_free(struct label_selector *s); // NULL is fine
+bool label_selector_matches(const struct label_selector *s, const struct label *labels, size_t n);
+
+// Returns whether key is a qualified name: [DNS subdomain "/"] name of up to 63 letters, digits, '-', '_', '.'.
+// Kubernetes: IsQualifiedName.
+bool label_key_is_valid(const char *key);
+// Returns whether value is "" or up to 63 letters, digits, '-', '_', '.', with a letter or digit at both ends.
+bool label_value_is_valid(const char *value);
+
+#endif

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the scale subresource of any kind, and changes spec.replicas by a merge-PATCH with the resourceVersion. Lists
+// and counts the pods of its selector.
+#ifndef GPUSCALE_K8S_CLIENT_SCALE_H
+#define GPUSCALE_K8S_CLIENT_SCALE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+
+struct err;
+struct k8s_client;
+
+#define SCALE_SELECTOR_BYTES_MAX         1024
+#define SCALE_RESOURCE_VERSION_BYTES_MAX 64
+
+#define PODS_PAGE               500
+#define PODS_MAX                20000
+#define PODS_CONTINUE_BYTES_MAX 4096
+
+struct scale_ref { // copied by the functions below
+	const char *api_version, *kind, *namespace_name, *name;
+};
+
+struct scale {
+	int32_t spec_replicas, status_replicas;
+	char resource_version[SCALE_RESOURCE_VERSION_BYTES_MAX];
+	char selector[SCALE_SELECTOR_BYTES_MAX]; // status.selector; "": none
+};
+
+// Receives the result of a request. Called once, from the loop. Exactly one of scale and error is non-NULL.
+typedef void scale_done_fn(void *arg, const struct scale *scale, const struct err *error);
+
+// Sends GET .../scale. The plural of the resource is fetched once per apiVersion and kind (discovery.h). For an unknown
+// kind, the error is ERR_NOT_FOUND and lists the kinds of the group that have a scale subresource. Returns 0, or -1 and
+// *e; then done is not called.
+int scale_get(struct k8s_client *c, const struct scale_ref *ref, scale_done_fn *done, void *arg, struct err *e);
+// Sends PATCH .../scale with {"metadata":{"resourceVersion":..},"spec":{"replicas":..}}, application/merge-patch+json.
+// The error is ERR_CONFLICT when the object was changed in between: read it again and decide again. Returns as
+// scale_get.
+int scale_patch(struct k8s_client *c, const struct scale_ref *ref, const char *resource_version, int32_t replicas,
+                scale_done_fn *done, void *arg, struct err *e);
+
+struct pod_counts {
+	int32_t total;       // all matching pods, in any phase
+	int32_t ready;       // condition Ready is True, and not being deleted
+	int32_t pending;     // phase Pending, and not being deleted
+	int32_t failed;      // phase Failed
+	int32_t terminating; // being deleted
+};
+typedef void pod_counts_done_fn(void *arg, const struct pod_counts *counts, const struct err *error);
+// The kinds that the HPA distinguishes. POD_KIND_UNREADY: runs, but its Ready condition is not True; POD_KIND_ENDED:
+// phase Failed or Succeeded; POD_KIND_DELETED: being deleted, in any phase.
+enum pod_kind { POD_KIND_READY, POD_KIND_UNREADY, POD_KIND_PENDING, POD_KIND_ENDED, POD_KIND_DELETED, POD_KIND__COUNT };
+enum pod_kind pod_kind_of(bool is_deleted, const char *phase, bool is_ready);
+struct pod_info {
+	const char *name; // in the list's arena
+	enum pod_kind kind;
+};
+struct pod_list {
+	struct pod_info *items; // by name, as the server sorts them
+	size_t n, cap;
+	struct arena names;
+};
+void pod_list_init(struct pod_list *l);
+// Adds a pod; the name is copied. Returns 0, or -1 and *e: ERR_LIMIT, ERR_INTERNAL.
+int pod_list_add(struct pod_list *l, const char *name, enum pod_kind kind, struct err *e);
+// Frees the contents. Call pod_list_init before the next use.
+void pod_list_done(struct pod_list *l);
+
+// Counts the pods that a selector matches, at most PODS_MAX, with a paged list, and fills *list (initialized and
+// empty), which must stay valid until done is called. list may be NULL. Returns 0, or -1 and *e; then done is not
+// called. ERR_INPUT for an empty selector, which would match every pod of the namespace.
+int pods_list(struct k8s_client *c, const char *namespace_name, const char *selector, struct pod_list *list,
+              pod_counts_done_fn *done, void *arg, struct err *e);
+
+// Decode replies. Return 0, or -1 and *e: ERR_PROTOCOL, ERR_LIMIT.
+int scale_decode(const char *text, size_t len, struct scale *ret_scale, struct err *e);
+// Adds one page of a PodList to *counts and, unless NULL, to *list; ret_continue is "" on the last page.
+int pods_decode_page(const char *text, size_t len, struct pod_counts *counts, struct pod_list *list,
+                     char ret_continue[PODS_CONTINUE_BYTES_MAX], struct err *e);
+
+#endif

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decodes replies about scales and pods.
+#include "k8s/client/scale.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/json/json_read.h"
+
+// An absent count is 0: the API leaves zeros out.
+static int read_count(const cJSON *o, const char *key, int32_t *ret_value, struct err *e)
+{
+	int64_t value = 0;
+	if (cJSON_IsNull(json_get(o, key)))
+		return err_set(e, ERR_PROTOCOL, "%s is null", key);
+	if (json_get_i64(o, key, 0, INT32_MAX, &value, e) < 0)
+		return -1;
+	*ret_value = (int32_t)value;
+	return 0;
+}
+
+static int decode_scale(const cJSON *root, struct scale *s, struct err *e)
+{
+	if (strcmp(json_get_str(root, "kind", ""), "Scale") != 0)
+		return err_set(e, ERR_PROTOCOL, "expected a Scale, got kind \"%.60s\"", json_get_str(root, "kind", ""));
+	const cJSON *spec = json_get(root, "spec"), *status = json_get(root, "status");
+	if (!cJSON_IsObject(spec)) // the spec of a scale of 0 is empty
+		return err_set(e, ERR_PROTOCOL, "spec is missing, or not a map");
+	if (!json_may_be(status, cJSON_IsObject))
+		return err_set(e, ERR_PROTOCOL, "status is not a map");
+	if (read_count(spec, "replicas", &s->spec_replicas, e) < 0)
+		return err_wrap(e, "spec");
+	if (read_count(status, "replicas", &s->status_replicas, e) < 0 ||
+	    json_get_text(status, "selector", s->selector, sizeof s->selector, e) < 0)
+		return err_wrap(e, "status");
+	if (json_get_text(json_get(root, "metadata"), "resourceVersion", s->resource_version,
+	                  sizeof s->resource_version, e) < 0)
+		return err_wrap(e, "metadata");
+	if (!s->resource_version[0])
+		return err_set(e, ERR_PROTOCOL, "metadata.resourceVersion is missing");
+	if (strpbrk(s->resource_version, "\"\\"))
+		return err_set(e, ERR_PROTOCOL, "metadata.resourceVersion contains quotes");
+	return 0;
+}
+
+int scale_decode(const char *text, size_t len, struct scale *ret_scale, struct err *e)
+{
+	*ret_scale = (struct scale){0};
+	cJSON *root = json_read(text, len, e);
+	int rc = root ? decode_scale(root, ret_scale, e) : -1;
+	cJSON_Delete(root);
+	return rc < 0 ? err_wrap(e, "reply to a scale request") : 0;
+}
+
+// ---- pods ----
+
+static bool is_ready(const cJSON *status)
+{
+	const cJSON *condition;
+	cJSON_ArrayForEach(condition, json_get(status, "conditions"))
+	{
+		if (strcmp(json_get_str(condition, "type", ""), "Ready") == 0)
+			return strcmp(json_get_str(condition, "status", ""), "True") == 0;
+	}
+	return false;
+}
+
+#define POD_LIST_NAMES_BYTES_MAX ((size_t)PODS_MAX * 272) // 253 bytes and a NUL each, as the arena counts them
+
+void pod_list_init(struct pod_list *l)
+{
+	*l = (struct pod_list){0};
+	arena_init(&l->names, POD_LIST_NAMES_BYTES_MAX);
+}
+
+void pod_list_done(struct pod_list *l)
+{
+	free(l->items);
+	arena_done(&l->names);
+	*l = (struct pod_list){0};
+}
+
+int pod_list_add(struct pod_list *l, const char *name, enum pod_kind kind, struct err *e)
+{
+	if (l->n == l->cap) {
+		size_t cap = l->cap ? 2 * l->cap : 64;
+		struct pod_info *grown = realloc(l->items, cap * sizeof *grown);
+		if (!grown)
+			return err_set(e, ERR_INTERNAL, "out of memory");
+		l->items = grown;
+		l->cap = cap;
+	}
+	char *copy = arena_strdup(&l->names, name);
+	if (!copy)
+		return err_set(e, ERR_LIMIT, "the names of the pods exceed %zu bytes", POD_LIST_NAMES_BYTES_MAX);
+	l->items[l->n++] = (struct pod_info){copy, kind};
+	return 0;
+}
+
+enum pod_kind pod_kind_of(bool is_deleted, const char *phase, bool is_ready)
+{
+	if (is_deleted)
+		return POD_KIND_DELETED;
+	if (strcmp(phase, "Failed") == 0 || strcmp(phase, "Succeeded") == 0)
+		return POD_KIND_ENDED;
+	if (strcmp(phase, "Pending") == 0)
+		return POD_KIND_PENDING;
+	return is_ready ? POD_KIND_READY : POD_KIND_UNREADY;
+}
+
+static bool is_pod(const cJSON *pod)
+{
+	const cJSON *metadata = json_get(pod, "metadata"), *status = json_get(pod, "status");
+	return cJSON_IsObject(pod) && json_may_be(metadata, cJSON_IsObject) && json_may_be(status, cJSON_IsObject) &&
+	       json_may_be(json_get(metadata, "name"), cJSON_IsString) &&
+	       json_may_be(json_get(metadata, "deletionTimestamp"), cJSON_IsString) &&
+	       json_may_be(json_get(status, "phase"), cJSON_IsString) &&
+	       json_may_be(json_get(status, "conditions"), cJSON_IsArray);
+}
+
+static int decode_pods(const cJSON *root, struct pod_counts *counts, struct pod_list *list, char *ret_continue,
+                       struct err *e)
+{
+	if (strcmp(json_get_str(root, "kind", ""), "PodList") != 0)
+		return err_set(e, ERR_PROTOCOL, "expected a PodList, got kind \"%.60s\"",
+		               json_get_str(root, "kind", ""));
+	const cJSON *metadata = json_get(root, "metadata"), *items = json_get(root, "items"), *pod;
+	if (!cJSON_IsNull(items) && !cJSON_IsArray(items))
+		return err_set(e, ERR_PROTOCOL, "items is not a list");
+	if (!cJSON_IsObject(metadata))
+		return err_set(e, ERR_PROTOCOL, "metadata does not say whether the list is complete");
+	cJSON_ArrayForEach(pod, items)
+	{
+		if (!is_pod(pod))
+			return err_set(e, ERR_PROTOCOL, "item %d is not a pod", (int)counts->total);
+		const cJSON *status = json_get(pod, "status"),
+		            *deleted = json_get(json_get(pod, "metadata"), "deletionTimestamp");
+		const char *phase = json_get_str(status, "phase", "");
+		bool is_deleted = deleted && !cJSON_IsNull(deleted), ready = is_ready(status);
+		if (counts->total == PODS_MAX)
+			return err_set(e, ERR_LIMIT, "more than %d pods match the selector", PODS_MAX);
+		counts->total++;
+		counts->terminating += is_deleted;
+		counts->failed += strcmp(phase, "Failed") == 0;
+		counts->pending += !is_deleted && strcmp(phase, "Pending") == 0;
+		counts->ready += !is_deleted && ready;
+		const char *name = json_get_str(json_get(pod, "metadata"), "name", "");
+		if (list && pod_list_add(list, name, pod_kind_of(is_deleted, phase, ready), e) < 0)
+			return -1;
+	}
+	return json_get_text(metadata, "continue", ret_continue, PODS_CONTINUE_BYTES_MAX, e);
+}
+
+int pods_decode_page(const char *text, size_t len, struct pod_counts *counts, struct pod_list *list,
+                     char ret_continue[PODS_CONTINUE_BYTES_MAX], struct err *e)
+{
+	ret_continue[0] = '\0';
+	cJSON *root = json_read(text, len, e);
+	int rc = root ? decode_pods(root, counts, list, ret_continue, e) : -1;
+	cJSON_Delete(root);
+	return rc < 0 ? err_wrap(e, "list of pods") : 0;
+}

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "k8s/events/event_recorder.h"
+
+#include <assert.h>
+#include <event2/util.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+#include <utlist.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/json/json_write.h"
+#include "base/num.h"
+#include "k8s/client/k8s_client.h"
+
+#define BODY_BYTES_MAX     (16 * 1024)
+#define NAME_BYTES         256 // an object's name has at most 253
+#define EVENT_SUFFIX_BYTES 17  // ".", 16 hexadecimal digits
+#define KEY_BYTES          512
+#define OBJECTS_MAX        EVENT_SERIES_MAX
+
+// The Events about one object with one type and reason: one Event on the server.
+struct series {
+	struct series *prev, *next; // by last use, oldest first
+	UT_hash_handle hh;
+	struct event_recorder *recorder;
+	char *key;
+	char *api_version, *kind, *namespace_name, *object_name, *uid, *type, *reason;
+	char *message;
+	char event_name[NAME_BYTES];
+	int64_t first_ms, last_ms;
+	int count;
+	bool exists;  // on the server
+	bool sending; // a request is in flight
+	bool dirty;   // recorded again since
+};
+
+// How many more Events may be recorded about one object.
+struct object {
+	UT_hash_handle hh;
+	int tokens;
+	int64_t refilled_ms;
+	char uid[];
+};
+
+struct event_recorder {
+	struct event_recorder_options options;
+	char *component, *instance;
+	struct series *by_key, *by_use;
+	struct object *objects;
+	struct event_recorder_stats stats;
+	struct err error;
+};
+
+struct event_recorder *event_recorder_new(const struct event_recorder_options *options, struct err *e)
+{
+	struct event_recorder *r = calloc(1, sizeof *r);
+	if (r) {
+		r->options = *options;
+		r->component = strdup(options->component);
+		r->instance = strdup(options->instance);
+	}
+	if (!r || !r->component || !r->instance) {
+		event_recorder_free(r);
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	return r;
+}
+
+static void series_free(struct series *s)
+{
+	if (!s)
+		return;
+	char *texts[] = {s->key, s->api_version, s->kind,   s->namespace_name, s->object_name,
+	                 s->uid, s->type,        s->reason, s->message};
+	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+		free(texts[i]);
+	free(s);
+}
+
+static void series_drop(struct event_recorder *r, struct series *s)
+{
+	assert(!s->sending);
+	HASH_DEL(r->by_key, s);
+	DL_DELETE(r->by_use, s);
+	series_free(s);
+}
+
+void event_recorder_free(struct event_recorder *r)
+{
+	if (!r)
+		return;
+	struct object *o, *next_object;
+	struct series *s, *next_series;
+	DL_FOREACH_SAFE(r->by_use, s, next_series)
+	{
+		series_drop(r, s);
+	}
+	HASH_ITER(hh, r->objects, o, next_object)
+	{
+		HASH_DEL(r->objects, o);
+		free(o);
+	}
+	free(r->component);
+	free(r->instance);
+	free(r);
+}
+
+void event_recorder_get_stats(const struct event_recorder *r, struct event_recorder_stats *ret_stats)
+{
+	*ret_stats = r->stats;
+}
+
+const char *event_recorder_error(const struct event_recorder *r)
+{
+	return r->error.msg;
+}
+
+// ---- limits per object ----
+
+static void refill(struct object *o, int64_t now_ms)
+{
+	if (now_ms < o->refilled_ms) // the clock went back
+		o->refilled_ms = now_ms;
+	int64_t more = (now_ms - o->refilled_ms) / EVENT_OBJECT_REFILL_MS;
+	o->refilled_ms += more * EVENT_OBJECT_REFILL_MS;
+	o->tokens = more > EVENT_OBJECT_BURST - o->tokens ? EVENT_OBJECT_BURST : o->tokens + (int)more;
+}
+
+// Returns the object's allowance and makes it the most recently used. At the ceiling, the least recently used one is
+// evicted, so that the objects of one namespace cannot suppress the Events of another.
+static struct object *find_object(struct event_recorder *r, const char *uid, int64_t now_ms)
+{
+	struct object *o;
+	HASH_FIND_STR(r->objects, uid, o);
+	if (o) {
+		HASH_DEL(r->objects, o);
+	} else {
+		size_t len = strlen(uid);
+		struct object *oldest = r->objects;
+		if (HASH_COUNT(r->objects) >= OBJECTS_MAX) {
+			HASH_DEL(r->objects, oldest);
+			free(oldest);
+		}
+		o = calloc(1, sizeof *o + len + 1);
+		if (!o)
+			return NULL;
+		memcpy(o->uid, uid, len + 1);
+		o->tokens = EVENT_OBJECT_BURST;
+		o->refilled_ms = now_ms;
+	}
+	HASH_ADD_STR(r->objects, uid, o);
+	return o;
+}
+
+static bool take_token(struct event_recorder *r, const char *uid, int64_t now_ms)
+{
+	struct object *o = find_object(r, uid, now_ms);
+	if (!o)
+		return false;
+	refill(o, now_ms);
+	if (o->tokens == 0)
+		return false;
+	o->tokens--;
+	return true;
+}
+
+// ---- one Event on the server ----
+
+// metav1.Time has no fraction.
+static int64_t whole_seconds(int64_t wall_ms)
+{
+	return wall_ms - wall_ms % 1000;
+}
+
+static void write_counted(struct json_writer *w, const struct series *s)
+{
+	json_write_member_str(w, "message", s->message);
+	json_write_key(w, "count");
+	json_write_i64(w, s->count);
+	json_write_member_time(w, "lastTimestamp", whole_seconds(s->last_ms));
+}
+
+static void write_whole(struct json_writer *w, const struct series *s)
+{
+	const struct event_recorder *r = s->recorder;
+	json_write_member_str(w, "apiVersion", "v1");
+	json_write_member_str(w, "kind", "Event");
+	json_write_key(w, "metadata");
+	json_write_object_begin(w);
+	json_write_member_str(w, "name", s->event_name);
+	json_write_member_str(w, "namespace", s->namespace_name);
+	json_write_object_end(w);
+	json_write_key(w, "involvedObject");
+	json_write_object_begin(w);
+	json_write_member_str(w, "apiVersion", s->api_version);
+	json_write_member_str(w, "kind", s->kind);
+	json_write_member_str(w, "namespace", s->namespace_name);
+	json_write_member_str(w, "name", s->object_name);
+	json_write_member_str(w, "uid", s->uid);
+	json_write_object_end(w);
+	json_write_member_str(w, "type", s->type);
+	json_write_member_str(w, "reason", s->reason);
+	json_write_member_time(w, "firstTimestamp", whole_seconds(s->first_ms));
+	write_counted(w, s);
+	json_write_key(w, "source");
+	json_write_object_begin(w);
+	json_write_member_str(w, "component", r->component);
+	json_write_object_end(w);
+	json_write_member_str(w, "reportingComponent", r->component);
+	json_write_member_str(w, "reportingInstance", r->instance);
+}
+
+static void send_series(struct series *s);
+
+static void on_sent(void *arg, const struct http_response *response, const struct err *error)
+{
+	struct series *s = arg;
+	struct event_recorder *r = s->recorder;
+	s->sending = false;
+	if (response) {
+		r->stats.written++;
+		err_clear(&r->error);
+		s->exists = true;
+	} else if (error->kind == ERR_NOT_FOUND &&
+	           s->exists) { // it has expired on the server: an Event lives for an hour
+		s->exists = false;
+		s->dirty = true;
+	} else {
+		r->stats.failed++;
+		r->error = *error;
+		if (error->kind == ERR_CANCELED)
+			s->dirty = false; // the client is being freed
+	}
+	if (s->dirty)
+		send_series(s);
+}
+
+static void new_event_name(struct series *s)
+{
+	uint64_t bits;
+	evutil_secure_rng_get_bytes(&bits, sizeof bits);
+	snprintf(s->event_name, sizeof s->event_name, "%.*s.%016" PRIx64, NAME_BYTES - EVENT_SUFFIX_BYTES - 4,
+	         s->object_name, bits);
+}
+
+static void send_series(struct series *s)
+{
+	struct event_recorder *r = s->recorder;
+	s->dirty = false;
+	if (!take_token(r, s->uid, clock_wall_ms(r->options.clock))) {
+		r->stats.dropped++;
+		return;
+	}
+	if (!s->exists)
+		new_event_name(s);
+	char path[K8S_PATH_BYTES_MAX];
+	snprintf(path, sizeof path, "/api/v1/namespaces/%s/events%s%s", s->namespace_name, s->exists ? "/" : "",
+	         s->exists ? s->event_name : "");
+	struct buf body;
+	struct json_writer w;
+	struct err e;
+	buf_init(&body, BODY_BYTES_MAX);
+	json_write_init(&w, &body, 0);
+	json_write_object_begin(&w);
+	if (s->exists)
+		write_counted(&w, s);
+	else
+		write_whole(&w, s);
+	json_write_object_end(&w);
+	const struct k8s_request_options o = {.method = s->exists ? "PATCH" : "POST",
+	                                      .path = path,
+	                                      .content_type =
+	                                              s->exists ? "application/merge-patch+json" : "application/json",
+	                                      .body = buf_str(&body),
+	                                      .body_len = body.len,
+	                                      .is_background = true,
+	                                      .done = on_sent,
+	                                      .arg = s};
+	int rc = body.failed ? err_set(&e, ERR_LIMIT, "the Event exceeds %d bytes", BODY_BYTES_MAX)
+	                     : k8s_request_with(r->options.client, &o, NULL, &e);
+	buf_done(&body);
+	if (rc == 0) {
+		s->sending = true;
+		return;
+	}
+	r->stats.failed++;
+	r->error = e;
+}
+
+// ---- series ----
+
+// Evicts the oldest series that is not being written when there are too many.
+static bool make_room(struct event_recorder *r)
+{
+	if (HASH_COUNT(r->by_key) < EVENT_SERIES_MAX)
+		return true;
+	struct series *s;
+	DL_FOREACH(r->by_use, s)
+	{
+		if (!s->sending) {
+			series_drop(r, s);
+			return true;
+		}
+	}
+	return false;
+}
+
+static struct series *series_new(struct event_recorder *r, const struct event_object *o, const char *key,
+                                 const char *type, const char *reason)
+{
+	struct series *s = make_room(r) ? calloc(1, sizeof *s) : NULL;
+	if (!s)
+		return NULL;
+	s->recorder = r;
+	s->key = strdup(key);
+	s->api_version = strdup(o->api_version);
+	s->kind = strdup(o->kind);
+	s->namespace_name = strdup(o->namespace_name);
+	s->object_name = strdup(o->name);
+	s->uid = strdup(o->uid);
+	s->type = strdup(type);
+	s->reason = strdup(reason);
+	if (!s->key || !s->api_version || !s->kind || !s->namespace_name || !s->object_name || !s->uid || !s->type ||
+	    !s->reason) {
+		series_free(s);
+		return NULL;
+	}
+	HASH_ADD_KEYPTR(hh, r->by_key, s->key, strlen(s->key), s);
+	DL_APPEND(r->by_use, s);
+	return s;
+}
+
+// Truncates between characters.
+static char *copy_message(const char *message)
+{
+	size_t len = strlen(message);
+	if (len > EVENT_MESSAGE_BYTES_MAX) {
+		len = EVENT_MESSAGE_BYTES_MAX;
+		while (len > 0 && ((unsigned char)message[len] & 0xC0) == 0x80)
+			len--;
+	}
+	return strndup(message, len);
+}
+
+void event_recorder_record(struct event_recorder *r, const struct event_object *object, const char *type,
+                           const char *reason, const char *message)
+{
+	int64_t now_ms = clock_wall_ms(r->options.clock);
+	char key[KEY_BYTES];
+	int n = snprintf(key, sizeof key, "%s|%s|%s", object->uid, type, reason);
+	char *copy = copy_message(message);
+	struct series *s = NULL;
+	if (n > 0 && (size_t)n < sizeof key && copy) {
+		HASH_FIND_STR(r->by_key, key, s);
+		if (!s)
+			s = series_new(r, object, key, type, reason);
+	}
+	if (!s) {
+		r->stats.dropped++;
+		free(copy);
+		return;
+	}
+	// Too long ago, or the clock went back and the Event would end before it starts: create a new Event.
+	bool is_over = now_ms - s->last_ms > EVENT_AGGREGATE_MS || now_ms < s->first_ms;
+	if (s->count > 0 && !s->sending && is_over) {
+		s->exists = false;
+		s->count = 0;
+	}
+	if (s->count == 0)
+		s->first_ms = now_ms;
+	s->count++;
+	s->last_ms = now_ms;
+	free(s->message);
+	s->message = copy;
+	DL_DELETE(r->by_use, s);
+	DL_APPEND(r->by_use, s);
+	if (s->sending)
+		s->dirty = true;
+	else
+		send_series(s);
+}

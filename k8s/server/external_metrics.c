@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "k8s/server/external_metrics.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/json/json_write.h"
+#include "base/num.h"
+#include "k8s/client/label_selector.h"
+#include "k8s/server/quantity.h"
+
+#define GROUP_VERSION EXTERNAL_METRICS_GROUP "/" EXTERNAL_METRICS_VERSION
+
+// ---- paths ----
+
+// Copies the text up to the next '/' or the end to out. Returns false when it is empty or has more than max bytes.
+static bool take_segment(const char **at, char *out, size_t max)
+{
+	size_t len = strcspn(*at, "/");
+	if (len == 0 || len > max)
+		return false;
+	memcpy(out, *at, len);
+	out[len] = '\0';
+	*at += len;
+	return true;
+}
+
+static bool parse_values(const char *rest, struct external_metrics_path *p)
+{
+	if (!take_segment(&rest, p->namespace_name, EXTERNAL_METRICS_NAMESPACE_MAX) || *rest++ != '/' ||
+	    !take_segment(&rest, p->metric, EXTERNAL_METRICS_NAME_BYTES_MAX))
+		return false;
+	return strcmp(rest, "") == 0 || strcmp(rest, "/") == 0;
+}
+
+void external_metrics_path_parse(const char *path, struct external_metrics_path *ret_path)
+{
+	static const struct {
+		const char *path;
+		enum external_metrics_page page;
+	} pages[] = {
+	        {"/apis", EXTERNAL_METRICS_GROUPS},
+	        {"/apis/" EXTERNAL_METRICS_GROUP, EXTERNAL_METRICS_OF_GROUP},
+	        {"/apis/" GROUP_VERSION, EXTERNAL_METRICS_RESOURCES},
+	        {"/openapi/v2", EXTERNAL_METRICS_OPENAPI},
+	};
+	static const char values[] = "/apis/" GROUP_VERSION "/namespaces/";
+	memset(ret_path, 0, sizeof *ret_path);
+	for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++) {
+		size_t len = strlen(pages[i].path);
+		if (strncmp(path, pages[i].path, len) == 0 && (!path[len] || strcmp(path + len, "/") == 0)) {
+			ret_path->page = pages[i].page;
+			return;
+		}
+	}
+	if (strncmp(path, values, sizeof values - 1) != 0)
+		return;
+	if (parse_values(path + sizeof values - 1, ret_path))
+		ret_path->page = EXTERNAL_METRICS_VALUES;
+	else
+		memset(ret_path, 0, sizeof *ret_path);
+}
+
+// ---- discovery ----
+
+static void write_pair(struct json_writer *w, const char *key, const char *value)
+{
+	json_write_key(w, key);
+	json_write_str(w, value);
+}
+
+static void begin_object(struct json_writer *w, const char *kind, const char *api_version)
+{
+	json_write_object_begin(w);
+	write_pair(w, "kind", kind);
+	write_pair(w, "apiVersion", api_version);
+}
+
+static void write_group_version(struct json_writer *w)
+{
+	json_write_object_begin(w);
+	write_pair(w, "groupVersion", GROUP_VERSION);
+	write_pair(w, "version", EXTERNAL_METRICS_VERSION);
+	json_write_object_end(w);
+}
+
+static void write_group_members(struct json_writer *w)
+{
+	write_pair(w, "name", EXTERNAL_METRICS_GROUP);
+	json_write_key(w, "versions");
+	json_write_array_begin(w);
+	write_group_version(w);
+	json_write_array_end(w);
+	json_write_key(w, "preferredVersion");
+	write_group_version(w);
+	json_write_object_end(w);
+}
+
+void external_metrics_write_group(struct buf *out)
+{
+	struct json_writer w;
+	json_write_init(&w, out, 0);
+	begin_object(&w, "APIGroup", "v1");
+	write_group_members(&w);
+}
+
+void external_metrics_write_groups(struct buf *out)
+{
+	struct json_writer w;
+	json_write_init(&w, out, 0);
+	begin_object(&w, "APIGroupList", "v1");
+	json_write_key(&w, "groups");
+	json_write_array_begin(&w);
+	json_write_object_begin(&w);
+	write_group_members(&w);
+	json_write_array_end(&w);
+	json_write_object_end(&w);
+}
+
+void external_metrics_write_resources(struct buf *out, const char *const *metrics, size_t n)
+{
+	struct json_writer w;
+	json_write_init(&w, out, 0);
+	begin_object(&w, "APIResourceList", "v1");
+	write_pair(&w, "groupVersion", GROUP_VERSION);
+	json_write_key(&w, "resources");
+	json_write_array_begin(&w);
+	for (size_t i = 0; i < n; i++) {
+		json_write_object_begin(&w);
+		write_pair(&w, "name", metrics[i]);
+		write_pair(&w, "singularName", "");
+		json_write_key(&w, "namespaced");
+		json_write_bool(&w, true);
+		write_pair(&w, "kind", "ExternalMetricValueList");
+		json_write_key(&w, "verbs");
+		json_write_array_begin(&w);
+		json_write_str(&w, "get");
+		json_write_array_end(&w);
+		json_write_object_end(&w);
+	}
+	json_write_array_end(&w);
+	json_write_object_end(&w);
+}
+
+void external_metrics_write_openapi(struct buf *out, const char *version)
+{
+	struct json_writer w;
+	json_write_init(&w, out, 0);
+	json_write_object_begin(&w);
+	write_pair(&w, "swagger", "2.0");
+	json_write_key(&w, "info");
+	json_write_object_begin(&w);
+	write_pair(&w, "title", "gpuscale external metrics");
+	write_pair(&w, "version", version);
+	json_write_object_end(&w);
+	json_write_key(&w, "paths");
+	json_write_object_begin(&w);
+	json_write_object_end(&w);
+	json_write_object_end(&w);
+}
+
+// ---- values ----
+
+static int write_value(struct json_writer *w, const char *metric, const struct external_metric_value *v, struct err *e)
+{
+	char value[QUANTITY_BYTES], time[NUM_TEXT_BYTES];
+	if (quantity_format(value, v->value, e) < 0)
+		return -1;
+	num_format_rfc3339_ms(time, v->time_ms - v->time_ms % 1000);
+	json_write_object_begin(w);
+	write_pair(w, "metricName", metric);
+	json_write_key(w, "metricLabels");
+	json_write_object_begin(w);
+	for (size_t i = 0; i < v->n_labels; i++)
+		write_pair(w, v->labels[i].key, v->labels[i].value);
+	json_write_object_end(w);
+	write_pair(w, "timestamp", time);
+	if (v->window_s > 0) {
+		json_write_key(w, "window");
+		json_write_i64(w, v->window_s);
+	}
+	write_pair(w, "value", value);
+	json_write_object_end(w);
+	return 0;
+}
+
+int external_metrics_write_values(struct buf *out, const char *metric, const struct external_metric_value *values,
+                                  size_t n, struct err *e)
+{
+	struct json_writer w;
+	json_write_init(&w, out, 0);
+	begin_object(&w, "ExternalMetricValueList", GROUP_VERSION);
+	json_write_key(&w, "metadata");
+	json_write_object_begin(&w);
+	json_write_object_end(&w);
+	json_write_key(&w, "items");
+	json_write_array_begin(&w);
+	for (size_t i = 0; i < n; i++)
+		if (write_value(&w, metric, &values[i], e) < 0)
+			return -1;
+	json_write_array_end(&w);
+	json_write_object_end(&w);
+	return 0;
+}

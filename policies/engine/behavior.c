@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/engine/behavior.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "policies/engine/history.h"
+#include "policies/engine/number.h"
+#include "policies/engine/policy.h"
+
+// HPA: pkg/apis/autoscaling/v2/defaults.go. Pinned by test_behavior "defaults are the HPA's".
+static const struct policy_rate default_up[] = {
+        {.type = RATE_PODS, .value = 4, .period_ms = 15000},
+        {.type = RATE_PERCENT, .value = 100, .period_ms = 15000},
+};
+static const struct policy_rate default_down[] = {
+        {.type = RATE_PERCENT, .value = 100, .period_ms = 15000},
+};
+
+static const struct policy_rate *rates_of(const struct policy_scaling_rules *rules, int direction, size_t *ret_n)
+{
+	if (rules->n_rates > 0) {
+		*ret_n = rules->n_rates;
+		return rules->rates;
+	}
+	*ret_n =
+	        direction > 0 ? sizeof default_up / sizeof default_up[0] : sizeof default_down / sizeof default_down[0];
+	return direction > 0 ? default_up : default_down;
+}
+
+int64_t behavior_longest_period_ms(const struct policy_scaling_rules *rules, int direction)
+{
+	size_t n;
+	const struct policy_rate *rates = rates_of(rules, direction, &n);
+	int64_t longest_ms = 0;
+	for (size_t i = 0; i < n; i++)
+		longest_ms = i64_max(longest_ms, rates[i].period_ms);
+	return longest_ms;
+}
+
+int64_t behavior_recommendations_keep_ms(const struct policy *policy)
+{
+	return i64_max(policy->scale_up.stabilization_window_ms, policy->scale_down.stabilization_window_ms);
+}
+
+int64_t behavior_events_keep_ms(const struct policy *policy)
+{
+	return i64_max(behavior_longest_period_ms(&policy->scale_up, +1),
+	               behavior_longest_period_ms(&policy->scale_down, -1));
+}
+
+uint32_t behavior_recommendations_needed(const struct policy *policy)
+{
+	return history_marks_needed(behavior_recommendations_keep_ms(policy), policy->interval_ms);
+}
+
+uint32_t behavior_events_needed(const struct policy *policy)
+{
+	return history_marks_needed(behavior_events_keep_ms(policy), policy->interval_ms);
+}
+
+struct stabilized behavior_stabilize(const struct policy *policy, const struct history *h,
+                                     const struct history_mark *marks, int64_t now_ms, int32_t current, int32_t desired)
+{
+	int64_t up_window_ms = policy->scale_up.stabilization_window_ms;
+	int64_t down_window_ms = policy->scale_down.stabilization_window_ms;
+	int64_t up_cutoff_ms = i64_sub(now_ms, up_window_ms);
+	int64_t down_cutoff_ms = i64_sub(now_ms, down_window_ms);
+	int32_t up = desired, down = desired;
+	int64_t up_at_ms = now_ms, down_at_ms = now_ms;
+	const struct history_mark *end = marks + h->start + h->len;
+	for (const struct history_mark *m = marks + h->start; m < end; m++) {
+		// "Smaller or equal" selects the newest of equal marks, which leaves its window last.
+		if (m->last_ms > up_cutoff_ms && m->lo <= up) {
+			up = m->lo;
+			up_at_ms = m->last_ms;
+		}
+		if (m->last_ms > down_cutoff_ms && m->hi >= down) {
+			down = m->hi;
+			down_at_ms = m->last_ms;
+		}
+	}
+	struct stabilized r = {.replicas = current};
+	if (r.replicas < up)
+		r.replicas = up;
+	if (r.replicas > down)
+		r.replicas = down;
+	if (desired >= current) {
+		r.extreme = up;
+		r.window_ms = up_window_ms;
+		r.left_ms = i64_sub(up_at_ms, up_cutoff_ms);
+	} else {
+		r.extreme = down;
+		r.window_ms = down_window_ms;
+		r.left_ms = i64_sub(down_at_ms, down_cutoff_ms);
+	}
+	return r;
+}
+
+// Returns the replicas at the start of the period, according to the recorded events.
+static int64_t replicas_at(const struct history *events, const struct history_mark *marks, int64_t cutoff_ms,
+                           int32_t current)
+{
+	int64_t start = current;
+	for (uint32_t i = 0; i < events->len; i++) {
+		const struct history_mark *m = history_at(events, marks, i);
+		if (m->last_ms > cutoff_ms)
+			start += (int64_t)m->hi - m->lo;
+	}
+	return start;
+}
+
+static int32_t limit_of(const struct policy_rate *rate, int direction, int64_t start)
+{
+	if (rate->type == RATE_PODS)
+		return i32_from_i64(start + (int64_t)direction * rate->value);
+	// The HPA computes in doubles and in this order: 100 replicas and 10 % result in ceil(110.00000000000001) =
+	// 111.
+	double part = (double)rate->value / 100;
+	return direction > 0 ? i32_from_whole(ceil((double)start * (1 + part)))
+	                     : i32_from_whole(trunc((double)start * (1 - part)));
+}
+
+int32_t behavior_rate_limit(const struct policy_scaling_rules *rules, int direction, const struct history *events,
+                            const struct history_mark *marks, int64_t now_ms, int32_t current)
+{
+	if (rules->select == SELECT_DISABLED)
+		return current;
+	size_t n;
+	const struct policy_rate *rates = rates_of(rules, direction, &n);
+	// Max is the largest change: the largest limit going up, the smallest going down.
+	bool largest = (rules->select == SELECT_MIN) == (direction < 0);
+	int32_t limit = largest ? INT32_MIN : INT32_MAX;
+	for (size_t i = 0; i < n; i++) {
+		int64_t start = replicas_at(events, marks, i64_sub(now_ms, rates[i].period_ms), current);
+		int32_t l = limit_of(&rates[i], direction, start);
+		limit = largest ? i32_max(limit, l) : i32_min(limit, l);
+	}
+	return direction > 0 ? i32_max(limit, current) : i32_min(limit, current);
+}

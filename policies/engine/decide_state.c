@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/engine/decide_state.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "policies/engine/behavior.h"
+#include "policies/engine/number.h"
+#include "policies/engine/objective_state.h"
+#include "policies/engine/policy.h"
+#include "policies/engine/state.h"
+
+_Static_assert(DECIDE_HISTORY_MAX == HISTORY_MARKS_MAX, "the public name of the ceiling");
+
+// ---- shape ----
+
+static uint64_t hash_i64(uint64_t h, int64_t v)
+{
+	return hash_bytes(h, &v, sizeof v);
+}
+
+static uint64_t hash_f64(uint64_t h, double v)
+{
+	return hash_bytes(h, &v, sizeof v);
+}
+
+static uint64_t hash_optional(uint64_t h, const char *s)
+{
+	return s ? hash_text(h, s) : hash_i64(h, -1);
+}
+
+// The meaning of the samples in a window, and the room for them.
+static uint64_t hash_window(uint64_t h, const struct policy_signal *g, int64_t interval_ms)
+{
+	h = hash_optional(hash_optional(h, g->name), g->query);
+	h = hash_i64(hash_i64(h, g->series), g->window.set);
+	if (!g->window.set)
+		return h;
+	h = hash_i64(hash_i64(h, g->window.duration_ms), g->window.aggregate);
+	return hash_i64(h, window_samples_needed(&g->window, interval_ms));
+}
+
+// The thresholds of the sustain timers.
+static uint64_t hash_thresholds(uint64_t h, const struct policy_signal *g)
+{
+	h = hash_i64(hash_i64(h, g->target.set), g->watermarks.set);
+	if (g->target.set) {
+		h = hash_i64(h, g->target.type);
+		h = hash_f64(hash_f64(h, g->target.value), g->target.tolerance_ratio);
+	}
+	if (g->watermarks.set) {
+		h = hash_i64(h, g->watermarks.algorithm);
+		h = hash_f64(hash_f64(h, g->watermarks.high), g->watermarks.low);
+		h = hash_f64(h, g->watermarks.tolerance_ratio);
+	}
+	return h;
+}
+
+static uint64_t hash_forecast(uint64_t h, const struct policy *policy)
+{
+	const struct policy_forecast *f = &policy->forecast;
+	if (!f->set)
+		return h;
+	h = hash_i64(hash_optional(h, f->signal), f->model);
+	h = hash_i64(h, f->model == FORECAST_LINEAR ? f->window_ms : f->season_ms);
+	return hash_i64(h, forecast_slots_needed(f, policy->interval_ms));
+}
+
+// The signals that the objective was learnt from. Its goal may change: the records fade to the new one.
+static uint64_t hash_objective(uint64_t h, const struct policy *policy)
+{
+	const struct policy_objective *o = &policy->objective;
+	h = hash_i64(h, o->set);
+	return o->set ? hash_optional(hash_optional(h, o->demand), o->backlog) : h;
+}
+
+// The schedules that the cached result depends on.
+static uint64_t hash_schedules(uint64_t h, const struct policy *policy)
+{
+	h = hash_i64(h, (int64_t)policy->n_schedules);
+	for (size_t i = 0; i < policy->n_schedules; i++) {
+		const struct policy_schedule *s = &policy->schedules[i];
+		h = hash_optional(hash_optional(hash_optional(h, s->start_text), s->end_text), s->time_zone);
+	}
+	return h;
+}
+
+static uint64_t shape_of(const struct policy *policy)
+{
+	uint64_t h = hash_schedules(hash_i64(HASH_START, (int64_t)policy->n_signals), policy);
+	h = hash_i64(h, behavior_recommendations_needed(policy));
+	h = hash_i64(h, behavior_events_needed(policy));
+	for (size_t i = 0; i < policy->n_signals; i++) {
+		h = hash_window(h, &policy->signals[i], policy->interval_ms);
+		h = hash_thresholds(h, &policy->signals[i]);
+	}
+	return hash_objective(hash_forecast(h, policy), policy);
+}
+
+// ---- life ----
+
+// The record of the forecast, and its slots.
+static size_t forecast_bytes(const struct policy *policy)
+{
+	uint32_t n = forecast_doubles_needed(&policy->forecast, policy->interval_ms);
+	return n > 0 ? sizeof(struct skill) + n * sizeof(double) : 0;
+}
+
+static void init_forecast(const struct policy *policy, struct state_header *s, uint64_t offset)
+{
+	uint32_t n_slots = forecast_slots_needed(&policy->forecast, policy->interval_ms);
+	if (n_slots == 0)
+		return;
+	memset(state_at(s, offset), 0, forecast_bytes(policy));
+	offset += sizeof(struct skill);
+	forecast_init(&s->forecast, state_at(s, offset), offset, n_slots);
+	skill_reset(state_skill(s, &s->forecast));
+}
+
+size_t decide_state_bytes(const struct policy *policy)
+{
+	assert(policy->n_signals <= POLICY_SIGNALS_MAX);
+	size_t marks = behavior_recommendations_needed(policy) + behavior_events_needed(policy);
+	size_t bytes = sizeof(struct state_header) + policy->n_signals * sizeof(struct state_signal) +
+	               marks * sizeof(struct history_mark);
+	for (size_t i = 0; i < policy->n_signals; i++)
+		bytes += window_samples_needed(&policy->signals[i].window, policy->interval_ms) *
+		         sizeof(struct window_sample);
+	bytes += forecast_bytes(policy);
+	bytes += policy->objective.set ? sizeof(struct objective_state) : 0;
+	return bytes;
+}
+
+void decide_state_init(const struct policy *policy, void *state)
+{
+	size_t bytes = decide_state_bytes(policy);
+	struct state_header *s = state;
+	// Marks and samples beyond their length are never read; pages that are never written take no memory.
+	memset(state, 0, sizeof *s + policy->n_signals * sizeof(struct state_signal));
+	*s = (struct state_header){
+	        .magic = STATE_MAGIC,
+	        .version = STATE_VERSION,
+	        .bytes = bytes,
+	        .shape = shape_of(policy),
+	        .last_now_ms = TIME_NONE,
+	        .last_scale_ms = TIME_NONE,
+	        .n_signals = (uint32_t)policy->n_signals,
+	};
+	startup_init(&s->startup);
+	idle_init(&s->idle);
+	panic_init(&s->panic);
+	schedule_cache_init(&s->schedule);
+	// Arrays that fill at once come first, arrays that mostly stay empty last, so that whole pages are never
+	// touched.
+	uint64_t offset = sizeof *s + policy->n_signals * sizeof(struct state_signal);
+	init_forecast(policy, s, offset);
+	offset += forecast_bytes(policy);
+	if (policy->objective.set) {
+		s->objective_offset = offset;
+		objective_state_init(state_objective(s));
+		offset += sizeof(struct objective_state);
+	}
+	for (size_t i = 0; i < policy->n_signals; i++) {
+		struct state_signal *g = state_signal(s, i);
+		g->up_since_ms = g->down_since_ms = TIME_NONE;
+		uint32_t cap = window_samples_needed(&policy->signals[i].window, policy->interval_ms);
+		window_init(&g->window, offset, cap);
+		offset += cap * sizeof(struct window_sample);
+	}
+	uint32_t cap = behavior_recommendations_needed(policy);
+	history_init(&s->recommendations, offset, cap);
+	offset += cap * sizeof(struct history_mark);
+	cap = behavior_events_needed(policy);
+	history_init(&s->events, offset, cap);
+	offset += cap * sizeof(struct history_mark);
+	assert(offset == bytes);
+}
+
+bool decide_state_matches(const struct policy *policy, const void *state, size_t bytes)
+{
+	const struct state_header *s = state;
+	return bytes >= sizeof *s && bytes == decide_state_bytes(policy) && s->magic == STATE_MAGIC &&
+	       s->version == STATE_VERSION && s->bytes == bytes && s->n_signals == policy->n_signals &&
+	       s->shape == shape_of(policy);
+}
+
+// ---- history ----
+
+void decide_record_scale(const struct policy *policy, void *state, int64_t now_ms, int32_t from_replicas,
+                         int32_t to_replicas)
+{
+	struct state_header *s = state_of(policy, state);
+	if (from_replicas == to_replicas)
+		return;
+	int64_t change = (int64_t)to_replicas - from_replicas;
+	int32_t added = change > 0 ? i32_from_i64(change) : 0;
+	int32_t removed = change < 0 ? i32_from_i64(-change) : 0;
+	history_add_event(&s->events, state_marks(s, &s->events), now_ms, added, removed,
+	                  behavior_events_keep_ms(policy));
+	s->last_scale_ms = i64_max(s->last_scale_ms, now_ms);
+	if (added > 0)
+		startup_record_order(&s->startup, now_ms, added);
+}
+
+void decide_record_last_scale(const struct policy *policy, void *state, int64_t time_ms)
+{
+	struct state_header *s = state_of(policy, state);
+	s->last_scale_ms = i64_max(s->last_scale_ms, time_ms);
+}
+
+void decide_record_recommendation(const struct policy *policy, void *state, int64_t time_ms, int32_t replicas)
+{
+	struct state_header *s = state_of(policy, state);
+	history_add_recommendation(&s->recommendations, state_marks(s, &s->recommendations), time_ms, replicas,
+	                           behavior_recommendations_keep_ms(policy));
+	s->seeded = 1;
+}
+
+void decide_record_start(const struct policy *policy, void *state, int64_t start_ms)
+{
+	startup_record_start(&state_of(policy, state)->startup, i64_max(start_ms, 0));
+}
+
+int64_t decide_startup_ms(const struct policy *policy, const void *state)
+{
+	return startup_ms(&state_of_const(policy, state)->startup, policy);
+}
+
+size_t decide_recommendations(const struct policy *policy, const void *state, struct decide_recommendation *ret,
+                              size_t max)
+{
+	const struct state_header *s = state_of_const(policy, state);
+	const struct history_mark *marks = state_at_const(s, s->recommendations.marks_offset);
+	size_t n = 0;
+	for (uint32_t i = 0; i < s->recommendations.len && n < max; i++) {
+		const struct history_mark *m = history_at(&s->recommendations, marks, i);
+		ret[n++] = (struct decide_recommendation){m->last_ms, m->hi};
+		if (m->lo != m->hi && n < max)
+			ret[n++] = (struct decide_recommendation){m->last_ms, m->lo};
+	}
+	return n;
+}
+
+size_t decide_scale_events(const struct policy *policy, const void *state, struct decide_scale_event *ret, size_t max)
+{
+	const struct state_header *s = state_of_const(policy, state);
+	const struct history_mark *marks = state_at_const(s, s->events.marks_offset);
+	size_t n = 0;
+	for (uint32_t i = 0; i < s->events.len && n < max; i++) {
+		const struct history_mark *m = history_at(&s->events, marks, i);
+		if (m->lo > 0)
+			ret[n++] = (struct decide_scale_event){m->last_ms, m->lo};
+		if (m->hi > 0 && n < max)
+			ret[n++] = (struct decide_scale_event){m->last_ms, -m->hi};
+	}
+	return n;
+}
+
+int64_t decide_last_scale_ms(const struct policy *policy, const void *state)
+{
+	int64_t last_ms = state_of_const(policy, state)->last_scale_ms;
+	return last_ms == TIME_NONE ? -1 : last_ms;
+}
+
+// ---- change of the policy ----
+
+static bool same_window(const struct policy_signal *a, const struct policy_signal *b)
+{
+	return hash_window(HASH_START, a, 1) == hash_window(HASH_START, b, 1);
+}
+
+static void migrate_signal(const struct policy *old_policy, const struct state_header *old, size_t from,
+                           const struct policy *new_policy, struct state_header *s, size_t to)
+{
+	const struct policy_signal *old_signal = &old_policy->signals[from];
+	const struct policy_signal *new_signal = &new_policy->signals[to];
+	const struct state_signal *o = state_at_const(old, sizeof *old + from * sizeof(struct state_signal));
+	struct state_signal *n = state_signal(s, to);
+	if (hash_thresholds(HASH_START, old_signal) == hash_thresholds(HASH_START, new_signal)) {
+		n->up_since_ms = o->up_since_ms;
+		n->down_since_ms = o->down_since_ms;
+	}
+	n->failures = o->failures;
+	if (n->window.cap == 0)
+		return;
+	const struct window_sample *samples = state_at_const(old, o->window.samples_offset);
+	for (uint32_t i = 0; i < o->window.len; i++) {
+		const struct window_sample *w = window_at(&o->window, samples, i);
+		window_push(&n->window, state_samples(s, &n->window), &new_signal->window, w->time_ms, w->value,
+		            w->time_ms);
+	}
+	n->window.covered_since_ms = o->window.covered_since_ms;
+	n->window.newest_raw_ms = o->window.newest_raw_ms;
+	n->window.newest_dropped_ms = i64_max(n->window.newest_dropped_ms, o->window.newest_dropped_ms);
+}
+
+static void migrate_forecast(const struct policy *old_policy, const struct state_header *old,
+                             const struct policy *new_policy, struct state_header *s)
+{
+	if (s->forecast.n_slots == 0 || s->forecast.n_slots != old->forecast.n_slots ||
+	    !forecast_is_same(&old_policy->forecast, &new_policy->forecast) ||
+	    !same_window(&old_policy->signals[old_policy->forecast.signal_index],
+	                 &new_policy->signals[new_policy->forecast.signal_index]))
+		return;
+	uint64_t offset = s->forecast.slots_offset;
+	s->forecast = old->forecast;
+	s->forecast.slots_offset = offset;
+	memcpy(state_skill(s, &s->forecast), state_at_const(old, old->forecast.slots_offset - sizeof(struct skill)),
+	       forecast_bytes(new_policy));
+}
+
+static void migrate_objective(const struct policy *old_policy, const struct state_header *old,
+                              const struct policy *new_policy, struct state_header *s)
+{
+	const struct policy_objective *from = &old_policy->objective, *to = &new_policy->objective;
+	if (from->set && to->set &&
+	    same_window(&old_policy->signals[from->demand_index], &new_policy->signals[to->demand_index]) &&
+	    same_window(&old_policy->signals[from->backlog_index], &new_policy->signals[to->backlog_index]))
+		memcpy(state_objective(s), state_at_const(old, old->objective_offset), sizeof(struct objective_state));
+}
+
+static void migrate_panic(const struct policy *old_policy, const struct state_header *old,
+                          const struct policy *new_policy, struct state_header *s)
+{
+	if (old_policy->panic.set && new_policy->panic.set &&
+	    same_window(&old_policy->signals[old_policy->panic.signal_index],
+	                &new_policy->signals[new_policy->panic.signal_index]))
+		s->panic = old->panic;
+}
+
+void decide_state_migrate(const struct policy *old_policy, const void *old_state, const struct policy *new_policy,
+                          void *new_state)
+{
+	const struct state_header *old = state_of_const(old_policy, old_state);
+	struct state_header *s = state_of(new_policy, new_state);
+	s->last_now_ms = old->last_now_ms;
+	s->last_scale_ms = old->last_scale_ms;
+	s->seeded = old->seeded;
+	s->startup = old->startup;
+	s->fallback = old->fallback;
+	s->idle.first_ms = old->idle.first_ms;
+	if (idle_is_same(&old_policy->idle, &new_policy->idle))
+		s->idle.quiet_since_ms = old->idle.quiet_since_ms;
+	const struct history_mark *marks = state_at_const(old, old->recommendations.marks_offset);
+	for (uint32_t i = 0; i < old->recommendations.len; i++) {
+		const struct history_mark *m = history_at(&old->recommendations, marks, i);
+		history_add_recommendation(&s->recommendations, state_marks(s, &s->recommendations), m->last_ms, m->hi,
+		                           behavior_recommendations_keep_ms(new_policy));
+		history_add_recommendation(&s->recommendations, state_marks(s, &s->recommendations), m->last_ms, m->lo,
+		                           behavior_recommendations_keep_ms(new_policy));
+	}
+	marks = state_at_const(old, old->events.marks_offset);
+	for (uint32_t i = 0; i < old->events.len; i++) {
+		const struct history_mark *m = history_at(&old->events, marks, i);
+		history_add_event(&s->events, state_marks(s, &s->events), m->last_ms, m->lo, m->hi,
+		                  behavior_events_keep_ms(new_policy));
+	}
+	migrate_forecast(old_policy, old, new_policy, s);
+	migrate_objective(old_policy, old, new_policy, s);
+	migrate_panic(old_policy, old, new_policy, s);
+	for (size_t to = 0; to < new_policy->n_signals; to++)
+		for (size_t from = 0; from < old_policy->n_signals; from++)
+			if (same_window(&old_policy->signals[from], &new_policy->signals[to])) {
+				migrate_signal(old_policy, old, from, new_policy, s, to);
+				break;
+			}
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/engine/decision.h"
+
+#include <assert.h>
+
+static const char *const actions[] = {
+        [ACTION_NONE] = "None",
+        [ACTION_HOLD] = "Hold",
+        [ACTION_SCALE_UP] = "ScaleUp",
+        [ACTION_SCALE_DOWN] = "ScaleDown",
+};
+_Static_assert(sizeof actions / sizeof actions[0] == ACTION__COUNT, "one name per action");
+
+const char *action_name(enum action a)
+{
+	assert(a >= 0 && a < ACTION__COUNT);
+	return actions[a];
+}
+
+static const char *const signal_states[] = {
+        [SIGNAL_OK] = "OK",
+        [SIGNAL_MISSING] = "Missing",
+        [SIGNAL_IGNORED] = "Ignored",
+        [SIGNAL_FILLING] = "Filling",
+};
+_Static_assert(sizeof signal_states / sizeof signal_states[0] == SIGNAL_STATE__COUNT, "one name per signal state");
+
+const char *signal_state_name(enum signal_state s)
+{
+	assert(s >= 0 && s < SIGNAL_STATE__COUNT);
+	return signal_states[s];
+}
+
+size_t decision_bytes(const struct decision *d)
+{
+	assert(d->n_trace <= DECISION_TRACE_MAX);
+	return offsetof(struct decision, trace) + d->n_trace * sizeof d->trace[0];
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The result of decide(): the replicas wanted, the action, the reason, and the trace that every explanation renders.
+#ifndef GPUSCALE_POLICIES_ENGINE_DECISION_H
+#define GPUSCALE_POLICIES_ENGINE_DECISION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policies/engine/policy.h"
+#include "policies/engine/reason.h"
+#include "policies/engine/stage.h"
+
+#define DECISION_TRACE_MAX 64
+
+enum action { ACTION_NONE, ACTION_HOLD, ACTION_SCALE_UP, ACTION_SCALE_DOWN, ACTION__COUNT };
+const char *action_name(enum action a); // "None", "Hold", "ScaleUp", "ScaleDown"
+
+// One step of the pipeline, in numbers only: explain_sentence() renders it with reason_info()->sentence.
+struct trace_entry {
+	enum stage stage;
+	enum reason reason;
+	int32_t signal;        // index into policy.signals, -1 = not about one signal
+	int32_t before, after; // proposal in replicas
+	double value;          // {value}: the signal's aggregated value
+	double limit;          // {limit}: target, watermark or rate limit
+	int64_t duration_ms;   // {duration}: age, time remaining, time elapsed
+	int64_t window_ms;     // {window}: the configured period
+	// {count}: series, samples; {schedule}: index into policy.schedules; {rule}: as of objective_rule_code()
+	int32_t count;
+};
+
+enum signal_state { SIGNAL_OK, SIGNAL_MISSING, SIGNAL_IGNORED, SIGNAL_FILLING, SIGNAL_STATE__COUNT };
+const char *signal_state_name(enum signal_state s); // "OK", "Missing", "Ignored", "Filling"
+
+struct decision_signal {
+	enum signal_state state;
+	enum reason reason; // explains the proposal, or the missing value
+	double value;       // after series reduction and window; NaN when missing
+	double target; // what `value` was compared with: the target value, or the watermark it crossed (else the high
+	               // one)
+	int32_t proposal; // replicas; current when missing
+	int64_t age_ms;   // of the newest sample; -1 when there is none
+};
+
+struct decision {
+	int64_t time_ms;
+	int32_t current, ready, pending; // as observed; ready -1 = unknown
+	int32_t min_replicas,
+	        max_replicas; // bounds in force at this tick: a schedule or the idle level may change them
+	int32_t desired;
+	enum action action;
+	enum reason reason; // the last stage that limited or changed the proposal; DesiredWithinRange when none did
+	int32_t driver;     // index of the trace entry that explains the decision; its sentence is the message
+	bool write;         // the target is to be scaled: desired != current, not paused, not dry-run
+	struct decision_signal signals[POLICY_SIGNALS_MAX];
+	size_t n_signals;
+	size_t n_trace;
+	bool trace_cut; // entries were dropped for lack of room
+	struct trace_entry trace[DECISION_TRACE_MAX];
+};
+
+// Returns how many bytes of *d are in use, counted from its start. The trace comes last and is mostly short, so a copy
+// of that many bytes is enough; access such a copy through a pointer only, and never assign it as a whole.
+size_t decision_bytes(const struct decision *d);
+
+#endif

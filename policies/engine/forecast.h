@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forecast of a load: a linear trend, or the additive method of Holt and Winters with a season. Part of the flat state,
+// with one number per slot of time; samples are averaged into slots. Seasons are aligned to the epoch.
+//
+// Linear: least squares over the means of the last full slots of `window`.
+// HoltWinters, with y the mean of a slot, m slots a season (Hyndman, Athanasopoulos: Forecasting, principles and
+// practice, 3rd edition, section 8.3; Winters 1960):
+//   level  l = alpha (y - s[-m]) + (1 - alpha) (l[-1] + b[-1])
+//   trend  b = beta (l - l[-1]) + (1 - beta) b[-1]
+//   season s = gamma (y - l[-1] - b[-1]) + (1 - gamma) s[-m]
+//   h slots ahead: l + h b + s of that slot
+// Initialized after two whole seasons, from their means (level, trend) and their detrended average (season). A model
+// that diverges starts anew.
+#ifndef GPUSCALE_POLICIES_ENGINE_FORECAST_H
+#define GPUSCALE_POLICIES_ENGINE_FORECAST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct policy_forecast;
+
+#define FORECAST_SEASON_SLOTS_MAX 288 // a day in slots of five minutes
+#define FORECAST_WINDOW_SLOTS_MAX 64
+#define FORECAST_SLOTS_MIN        4
+#define FORECAST_DOUBLES_MAX      (2 * FORECAST_SEASON_SLOTS_MAX + 1)
+
+// Part of the flat state; has no padding.
+struct forecast {
+	uint64_t slots_offset; // of the doubles in the state block
+	uint32_t n_slots;      // a season or window; 0: the policy has no forecast
+	uint32_t learnt;       // HoltWinters: two seasons are complete
+	int64_t index, first;  // the slot being filled, the first slot with data; TIME_NONE
+	int64_t n_samples;     // in the slot being filled
+	double sum, last;      // sum of these samples; mean of the previous slot
+	double level, trend;
+	double variance; // of the errors one slot ahead
+	int64_t n_errors;
+	double totals[2], squares; // of the first two seasons: sums of the means, squares of their differences
+};
+
+// Returns how many slots this configuration needs at this interval (ms).
+uint32_t forecast_slots_needed(const struct policy_forecast *config, int64_t interval_ms);
+// Returns how many doubles it needs at `slots`: HoltWinters also keeps the means of the last season.
+uint32_t forecast_doubles_needed(const struct policy_forecast *config, int64_t interval_ms);
+// Initializes the forecast with n_slots slots; `slots` has room for forecast_doubles_needed() doubles, which the
+// forecast sets and uses from now on.
+void forecast_init(struct forecast *f, double *slots, uint64_t slots_offset, uint32_t n_slots);
+// Adds a finite load at time_ms, which is not smaller than at the last call. Short gaps are bridged; a long gap resets
+// the trend (HoltWinters) or leaves slots empty (Linear); a gap of two seasons restarts the forecast.
+void forecast_observe(struct forecast *f, double *slots, const struct policy_forecast *config, int64_t time_ms,
+                      double load);
+// Computes the load at time_ms, later than the last of the observations, which come every interval_ms, and the standard
+// deviation of its error; both finite. Returns false while the history is too short, with the remaining time in
+// *ret_left_ms.
+bool forecast_at(const struct forecast *f, const double *slots, const struct policy_forecast *config,
+                 int64_t interval_ms, int64_t time_ms, double *ret_load, double *ret_deviation, int64_t *ret_left_ms);
+// Returns the load one season before time_ms, or, where that has not come yet either, whole seasons before it: the
+// seasonal naive forecast. Only for HoltWinters, while forecast_at() returns true for the same time_ms.
+double forecast_season_ago(const struct forecast *f, const double *slots, const struct policy_forecast *config,
+                           int64_t interval_ms, int64_t time_ms);
+// Returns how much time of forecasts is compared with the loads that came before the forecast is used, in ms: a quarter
+// of the season or the whole window, of at most a day.
+int64_t forecast_trial_ms(const struct policy_forecast *config);
+// Returns how much history the model needs before its first forecast, in ms: two seasons or the window.
+int64_t forecast_learning_ms(const struct policy_forecast *config);
+// Moves the learned values by step_ms, by which the clock was set, rounded to a slot. Returns false and changes nothing
+// when step_ms is less than a slot.
+bool forecast_move(struct forecast *f, double *slots, const struct policy_forecast *config, int64_t step_ms);
+// Returns the length of a slot in ms, rounded down.
+int64_t forecast_slot_ms(const struct forecast *f, const struct policy_forecast *config);
+// Returns whether what was learnt under one configuration is valid under the other.
+bool forecast_is_same(const struct policy_forecast *a, const struct policy_forecast *b);
+
+#endif

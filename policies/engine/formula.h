@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// `combine` as a formula over signals. It is compiled once into a short program without jumps, and evaluated without
+// allocation in time bounded by its length.
+//
+//   name          the proposal of the signal, in replicas; nil while it has no usable data
+//   name.value    the value of the signal (after the window); nil likewise
+//   current       the present scale
+//   numbers, true, false; ( ); a name with characters other than letters, digits and _ in backquotes: `sm-active`
+//   min(a, b..) max(a, b..) abs(a) clamp(a, low, high) ceil(a) floor(a)
+// Operators, tightest first; those of one line associate to the left:
+//   a ?? b                b when a is nil
+//   -a  !a                (also: not)
+//   * / %                 % keeps the sign of its left side
+//   + -
+//   == != < <= > >=       do not chain; "a == nil", "a != nil" test for data
+//   not a
+//   a and b, a && b
+//   a or b, a || b
+//   a ? b : c
+// As in KEDA's scalingModifiers (expr-lang), ?? binds tighter than arithmetic. Arithmetic and comparisons with nil
+// result in nil; and, or result in a boolean where one operand decides (nil and false is false). Division by zero and
+// results out of range fail the formula, unless the failed part is not needed (false and .., the branch not taken).
+#ifndef GPUSCALE_POLICIES_ENGINE_FORMULA_H
+#define GPUSCALE_POLICIES_ENGINE_FORMULA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define FORMULA_BYTES_MAX   1024
+#define FORMULA_OPS_MAX     128
+#define FORMULA_STACK_MAX   32
+#define FORMULA_NESTING_MAX 24
+#define FORMULA_SIGNALS_MAX 16
+
+struct formula_op {
+	double number;  // of a constant
+	uint8_t code;   // private to formula*.c
+	uint8_t signal; // of a name
+	uint8_t unused[6];
+};
+
+struct formula {
+	uint32_t n_ops;
+	uint32_t reads; // bit i: signal i is named
+	const struct formula_op *ops;
+};
+
+// An error in bytes offset..offset + len of the text.
+struct formula_fault {
+	size_t offset, len;
+	const char *message; // constant: what is wrong with these bytes, then the fix
+	bool is_name;        // the bytes are an unknown name: the caller may suggest a similar one
+};
+
+// Compiles text[0..len) (at most FORMULA_BYTES_MAX) over names[0..n_names) (at most FORMULA_SIGNALS_MAX) into ops, and
+// checks the types: arithmetic takes numbers, and/or/not/?: take booleans; the formula must result in a number and name
+// a signal. Returns 0 with *ret_formula pointing to ops, or -1 with *ret_fault.
+int formula_compile(const char *text, size_t len, const char *const *names, size_t n_names,
+                    struct formula_op ops[FORMULA_OPS_MAX], struct formula *ret_formula,
+                    struct formula_fault *ret_fault);
+
+struct formula_input {
+	bool present;
+	double proposal, value;
+};
+
+enum formula_kind { FORMULA_NUMBER, FORMULA_NIL, FORMULA_FAILED };
+
+struct formula_result {
+	double number; // finite; of FORMULA_NUMBER
+	enum formula_kind kind;
+};
+
+// Evaluates the formula; `inputs` has one element per name passed to formula_compile().
+struct formula_result formula_eval(const struct formula *formula, const struct formula_input *inputs, double current);
+
+// ---- between the compiler and the evaluator ----
+
+enum formula_code {
+	FORMULA_CONSTANT,
+	FORMULA_CURRENT,
+	FORMULA_PROPOSAL,
+	FORMULA_VALUE,
+	// one operand
+	FORMULA_NEGATE,
+	FORMULA_NOT,
+	FORMULA_ABS,
+	FORMULA_CEIL,
+	FORMULA_FLOOR,
+	FORMULA_IS_NIL,
+	// two
+	FORMULA_ADD,
+	FORMULA_SUBTRACT,
+	FORMULA_MULTIPLY,
+	FORMULA_DIVIDE,
+	FORMULA_REMAINDER,
+	FORMULA_MIN,
+	FORMULA_MAX,
+	FORMULA_EQUAL,
+	FORMULA_NOT_EQUAL,
+	FORMULA_LESS,
+	FORMULA_LESS_EQUAL,
+	FORMULA_GREATER,
+	FORMULA_GREATER_EQUAL,
+	FORMULA_AND,
+	FORMULA_OR,
+	FORMULA_ELSE, // ??
+	// three
+	FORMULA_SELECT,
+	FORMULA_CLAMP,
+	FORMULA_CODE__COUNT
+};
+
+// Returns how many operands the code takes from the stack, 0 to 3. Every code pushes one result.
+int formula_operands(enum formula_code code);
+
+#endif

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+// The compiler: recursive descent that emits the program while it checks types. It stops at the first fault.
+#include <assert.h>
+#include <string.h>
+
+#include "policies/engine/formula.h"
+#include "policies/engine/formula_token.h"
+
+#define DIGITS_MAX 15 // significant: then a decimal number is one rounded division away from its digits
+#define SCALE_MAX  22 // 10^22 is the largest power of ten that a double holds exactly
+
+enum type { NUMBER, BOOLEAN };
+
+struct compiler {
+	const char *text;
+	size_t len, at; // at: the byte after the token
+	struct formula_token token;
+	const char *const *names;
+	size_t n_names;
+	struct formula_op *ops;
+	struct formula formula;
+	int stack, nesting;
+	struct formula_fault *fault;
+	bool failed;
+};
+
+// A part of the formula: its type, whether it can be nil, and its position.
+struct part {
+	enum type type;
+	bool nilable;
+	size_t offset, end;
+};
+
+static void fail_at(struct compiler *c, size_t offset, size_t len, const char *message)
+{
+	if (!c->failed)
+		*c->fault = (struct formula_fault){.offset = offset, .len = len, .message = message};
+	c->failed = true;
+}
+
+static void fail_part(struct compiler *c, const struct part *p, const char *message)
+{
+	fail_at(c, p->offset, p->end - p->offset, message);
+}
+
+// ---- tokens ----
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static void next(struct compiler *c)
+{
+	c->token = formula_token_at(c->text, c->len, c->at);
+	c->at = c->token.offset + c->token.len;
+	if (c->token.fault)
+		fail_at(c, c->token.offset, c->token.len, c->token.fault);
+}
+
+static bool is(const struct compiler *c, const char *text)
+{
+	return c->token.kind != TOKEN_QUOTED && c->token.kind != TOKEN_END && strlen(text) == c->token.len &&
+	       memcmp(c->text + c->token.offset, text, c->token.len) == 0;
+}
+
+static bool take(struct compiler *c, const char *text)
+{
+	if (c->failed || !is(c, text))
+		return false;
+	next(c);
+	return true;
+}
+
+static void expect(struct compiler *c, const char *text, const char *message)
+{
+	if (!take(c, text))
+		fail_at(c, c->token.offset, c->token.len, message);
+}
+
+// ---- emitting ----
+
+static void emit(struct compiler *c, enum formula_code code, size_t signal, double value)
+{
+	if (c->failed)
+		return;
+	c->stack += 1 - formula_operands(code);
+	if (c->formula.n_ops == FORMULA_OPS_MAX || c->stack > FORMULA_STACK_MAX) {
+		fail_at(c, 0, c->len, "is too long a formula: let the queries do a part of it");
+		return;
+	}
+	c->ops[c->formula.n_ops++] =
+	        (struct formula_op){.number = value, .code = (uint8_t)code, .signal = (uint8_t)signal};
+}
+
+static void require_number(struct compiler *c, const struct part *p)
+{
+	if (p->type != NUMBER)
+		fail_part(c, p, "is true or false where a number is needed: write (.. ? 1 : 0)");
+}
+
+static void require_boolean(struct compiler *c, const struct part *p)
+{
+	if (p->type != BOOLEAN)
+		fail_part(c, p, "is a number where true or false is needed: compare it, as in .. > 0");
+}
+
+// ---- the grammar ----
+
+static struct part parse_choice(struct compiler *c);
+
+static double numeral(struct compiler *c)
+{
+	double digits = 0, scale = 1;
+	int n_digits = 0, n_scale = 0;
+	bool point = false;
+	const char *s = c->text + c->token.offset;
+	for (size_t i = 0; i < c->token.len; i++) {
+		if (s[i] == '.' && !point && i + 1 < c->token.len) {
+			point = true;
+			continue;
+		}
+		if (!is_digit(s[i])) {
+			fail_at(c, c->token.offset, c->token.len, "is not a number: write it as 12 or 0.5");
+			return 0;
+		}
+		digits = digits * 10 + (s[i] - '0');
+		n_digits += digits > 0;
+		if (point) {
+			scale *= 10;
+			n_scale++;
+		}
+	}
+	if (n_digits > DIGITS_MAX || n_scale > SCALE_MAX)
+		fail_at(c, c->token.offset, c->token.len, "has too many digits: 15 are enough");
+	return digits / scale;
+}
+
+static bool find_signal(const struct compiler *c, const struct formula_token *name, size_t *ret_index)
+{
+	size_t quotes = name->kind == TOKEN_QUOTED;
+	const char *s = c->text + name->offset + quotes;
+	size_t len = name->len - 2 * quotes;
+	for (size_t i = 0; i < c->n_names; i++)
+		if (strlen(c->names[i]) == len && memcmp(c->names[i], s, len) == 0) {
+			*ret_index = i;
+			return true;
+		}
+	return false;
+}
+
+static void parse_signal(struct compiler *c, const struct formula_token *name)
+{
+	size_t i = 0;
+	if (!find_signal(c, name, &i)) {
+		fail_at(c, name->offset, name->len,
+		        "is not a signal of this policy (write a name with '-' or '.' in backquotes)");
+		if (c->fault->offset == name->offset)
+			c->fault->is_name = true;
+		return;
+	}
+	c->formula.reads |= UINT32_C(1) << i;
+	if (!take(c, ".")) {
+		emit(c, FORMULA_PROPOSAL, i, 0);
+		return;
+	}
+	expect(c, "value",
+	       "cannot follow a signal, only .value can: write a name with '.' or '-' in backquotes, as in "
+	       "`sm-active`");
+	emit(c, FORMULA_VALUE, i, 0);
+}
+
+struct function {
+	const char *name, *usage;
+	int min_arguments, max_arguments;
+	enum formula_code code;
+};
+static const struct function functions[] = {
+        {"min", "needs two or more numbers: min(a, b)", 2, FORMULA_OPS_MAX, FORMULA_MIN},
+        {"max", "needs two or more numbers: max(a, b)", 2, FORMULA_OPS_MAX, FORMULA_MAX},
+        {"abs", "needs one number: abs(a)", 1, 1, FORMULA_ABS},
+        {"ceil", "needs one number: ceil(a)", 1, 1, FORMULA_CEIL},
+        {"floor", "needs one number: floor(a)", 1, 1, FORMULA_FLOOR},
+        {"clamp", "needs three numbers: clamp(a, low, high)", 3, 3, FORMULA_CLAMP},
+};
+
+static bool parse_call(struct compiler *c, const struct formula_token *name, struct part *p)
+{
+	const struct function *f = NULL;
+	for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
+		if (name->kind == TOKEN_WORD && strlen(functions[i].name) == name->len &&
+		    memcmp(functions[i].name, c->text + name->offset, name->len) == 0)
+			f = &functions[i];
+	if (!take(c, "(")) {
+		if (f)
+			fail_at(c, name->offset, name->len,
+			        "is a function: write its arguments in (), or put a signal of that name in backquotes");
+		return f != NULL;
+	}
+	if (!f) {
+		fail_at(c, name->offset, name->len, "is not a function: use min, max, abs, clamp, ceil or floor");
+		return true;
+	}
+	int n = 0;
+	do {
+		struct part argument = parse_choice(c);
+		require_number(c, &argument);
+		p->nilable |= argument.nilable;
+		if (++n > 1 && f->max_arguments > 3) // folded: min(a, b, c) is min(min(a, b), c)
+			emit(c, f->code, 0, 0);
+	} while (take(c, ","));
+	expect(c, ")", "found where ) or , is expected");
+	if (n < f->min_arguments || n > f->max_arguments)
+		fail_at(c, name->offset, name->len, f->usage);
+	if (f->max_arguments <= 3)
+		emit(c, f->code, 0, 0);
+	return true;
+}
+
+static struct part parse_word(struct compiler *c)
+{
+	struct formula_token name = c->token;
+	struct part p = {.type = NUMBER, .offset = name.offset};
+	next(c);
+	bool is_true = name.kind == TOKEN_WORD && name.len == 4 && memcmp(c->text + name.offset, "true", 4) == 0;
+	bool is_false = name.kind == TOKEN_WORD && name.len == 5 && memcmp(c->text + name.offset, "false", 5) == 0;
+	if (is_true || is_false) {
+		p.type = BOOLEAN;
+		emit(c, FORMULA_CONSTANT, 0, is_true);
+	} else if (name.kind == TOKEN_WORD && name.len == 7 && memcmp(c->text + name.offset, "current", 7) == 0) {
+		emit(c, FORMULA_CURRENT, 0, 0);
+	} else if (name.kind == TOKEN_WORD && name.len == 3 && memcmp(c->text + name.offset, "nil", 3) == 0) {
+		fail_at(c, name.offset, name.len, "can only be compared: write a == nil or a != nil");
+	} else if (name.kind == TOKEN_QUOTED || !parse_call(c, &name, &p)) {
+		p.nilable = true;
+		parse_signal(c, &name);
+	}
+	return p;
+}
+
+static struct part parse_primary(struct compiler *c)
+{
+	struct part p = {.type = NUMBER, .offset = c->token.offset};
+	if (c->token.kind == TOKEN_NUMERAL) {
+		emit(c, FORMULA_CONSTANT, 0, numeral(c));
+		next(c);
+	} else if ((c->token.kind == TOKEN_WORD && !is(c, "and") && !is(c, "or") && !is(c, "not")) ||
+	           c->token.kind == TOKEN_QUOTED) {
+		p = parse_word(c);
+	} else if (take(c, "(")) {
+		size_t offset = p.offset;
+		p = parse_choice(c);
+		p.offset = offset;
+		expect(c, ")", "found where ) is expected");
+	} else {
+		fail_at(c, c->token.offset, c->token.len, "found where a number, a signal or ( is expected");
+	}
+	p.end = c->token.offset;
+	while (p.end > p.offset && memchr(" \t\r\n", c->text[p.end - 1], 4))
+		p.end--;
+	return p;
+}
+
+static struct part parse_else(struct compiler *c)
+{
+	struct part p = parse_primary(c);
+	while (!c->failed && is(c, "??")) {
+		if (!p.nilable)
+			fail_part(c, &p, "is never nil: remove ?? and what follows it");
+		next(c);
+		bool negative = take(c, "-");
+		struct part other = parse_primary(c);
+		if (negative) {
+			require_number(c, &other);
+			emit(c, FORMULA_NEGATE, 0, 0);
+		}
+		if (other.type != p.type)
+			fail_part(c, &other, "must have the type of the part before ??: a number, or true or false");
+		emit(c, FORMULA_ELSE, 0, 0);
+		p.nilable = other.nilable;
+		p.end = other.end;
+	}
+	return p;
+}
+
+static struct part parse_unary(struct compiler *c)
+{
+	size_t offset = c->token.offset;
+	bool negate = is(c, "-"), invert = is(c, "!");
+	if (c->failed || (!negate && !invert))
+		return parse_else(c);
+	if (++c->nesting > FORMULA_NESTING_MAX)
+		fail_at(c, offset, 1, "is nested too deep");
+	next(c);
+	struct part p = parse_unary(c);
+	c->nesting--;
+	if (negate)
+		require_number(c, &p);
+	else
+		require_boolean(c, &p);
+	emit(c, negate ? FORMULA_NEGATE : FORMULA_NOT, 0, 0);
+	p.offset = offset;
+	return p;
+}
+
+struct infix {
+	const char *text;
+	enum formula_code code;
+};
+
+static const struct infix *find_operator(const struct compiler *c, const struct infix *list, size_t n)
+{
+	for (size_t i = 0; i < n && !c->failed; i++)
+		if (is(c, list[i].text))
+			return &list[i];
+	return NULL;
+}
+
+typedef struct part parse_fn(struct compiler *c);
+
+typedef void require_fn(struct compiler *c, const struct part *p);
+
+// operand (op operand)*, associating to the left; `require` checks the type of every operand.
+static struct part parse_infix(struct compiler *c, parse_fn *operand, require_fn *require, const struct infix *list,
+                               size_t n)
+{
+	struct part p = operand(c);
+	const struct infix *op;
+	while ((op = find_operator(c, list, n))) {
+		require(c, &p);
+		next(c);
+		struct part other = operand(c);
+		require(c, &other);
+		emit(c, op->code, 0, 0);
+		p.nilable |= other.nilable;
+		p.end = other.end;
+	}
+	return p;
+}
+
+static struct part parse_product(struct compiler *c)
+{
+	static const struct infix list[] = {{"*", FORMULA_MULTIPLY}, {"/", FORMULA_DIVIDE}, {"%", FORMULA_REMAINDER}};
+	return parse_infix(c, parse_unary, require_number, list, sizeof list / sizeof list[0]);
+}
+
+static struct part parse_sum(struct compiler *c)
+{
+	static const struct infix list[] = {{"+", FORMULA_ADD}, {"-", FORMULA_SUBTRACT}};
+	return parse_infix(c, parse_product, require_number, list, sizeof list / sizeof list[0]);
+}
+
+static struct part parse_comparison(struct compiler *c)
+{
+	static const struct infix list[] = {
+	        {"==", FORMULA_EQUAL},      {"!=", FORMULA_NOT_EQUAL}, {"<", FORMULA_LESS},
+	        {"<=", FORMULA_LESS_EQUAL}, {">", FORMULA_GREATER},    {">=", FORMULA_GREATER_EQUAL},
+	};
+	struct part p = parse_sum(c);
+	const struct infix *op = find_operator(c, list, sizeof list / sizeof list[0]);
+	if (!op)
+		return p;
+	bool equality = op->code == FORMULA_EQUAL || op->code == FORMULA_NOT_EQUAL;
+	next(c);
+	if (equality && take(c, "nil")) {
+		if (!p.nilable)
+			fail_part(c, &p, "is never nil: remove the comparison");
+		emit(c, FORMULA_IS_NIL, 0, 0);
+		if (op->code == FORMULA_NOT_EQUAL)
+			emit(c, FORMULA_NOT, 0, 0);
+		p.nilable = false;
+		p.end = c->token.offset;
+	} else {
+		struct part other = parse_sum(c);
+		if (!equality || p.type == NUMBER || other.type == NUMBER) {
+			require_number(c, &p);
+			require_number(c, &other);
+		}
+		emit(c, op->code, 0, 0);
+		p.nilable |= other.nilable;
+		p.end = other.end;
+	}
+	p.type = BOOLEAN;
+	if (find_operator(c, list, sizeof list / sizeof list[0]))
+		fail_at(c, c->token.offset, c->token.len, "cannot follow a comparison: join two with and");
+	return p;
+}
+
+static struct part parse_not(struct compiler *c)
+{
+	size_t offset = c->token.offset;
+	if (c->failed || !is(c, "not"))
+		return parse_comparison(c);
+	if (++c->nesting > FORMULA_NESTING_MAX)
+		fail_at(c, offset, 3, "is nested too deep");
+	next(c);
+	struct part p = parse_not(c);
+	c->nesting--;
+	require_boolean(c, &p);
+	emit(c, FORMULA_NOT, 0, 0);
+	p.offset = offset;
+	return p;
+}
+
+static struct part parse_and(struct compiler *c)
+{
+	static const struct infix list[] = {{"and", FORMULA_AND}, {"&&", FORMULA_AND}};
+	return parse_infix(c, parse_not, require_boolean, list, sizeof list / sizeof list[0]);
+}
+
+static struct part parse_or(struct compiler *c)
+{
+	static const struct infix list[] = {{"or", FORMULA_OR}, {"||", FORMULA_OR}};
+	return parse_infix(c, parse_and, require_boolean, list, sizeof list / sizeof list[0]);
+}
+
+static struct part parse_choice(struct compiler *c)
+{
+	if (++c->nesting > FORMULA_NESTING_MAX)
+		fail_at(c, c->token.offset, c->token.len, "is nested too deep");
+	struct part p = {.type = NUMBER, .offset = c->token.offset};
+	if (!c->failed)
+		p = parse_or(c);
+	if (!c->failed && is(c, "?")) {
+		require_boolean(c, &p);
+		next(c);
+		struct part yes = parse_choice(c);
+		expect(c, ":", "found where : is expected, as in a > b ? a : b");
+		struct part no = parse_choice(c);
+		if (yes.type != no.type)
+			fail_part(c, &no,
+			          "must have the type of the part before the colon: a number, or true or false");
+		emit(c, FORMULA_SELECT, 0, 0);
+		p = (struct part){yes.type, p.nilable || yes.nilable || no.nilable, p.offset, no.end};
+	}
+	c->nesting--;
+	return p;
+}
+
+int formula_compile(const char *text, size_t len, const char *const *names, size_t n_names,
+                    struct formula_op ops[FORMULA_OPS_MAX], struct formula *ret_formula,
+                    struct formula_fault *ret_fault)
+{
+	assert(n_names <= FORMULA_SIGNALS_MAX);
+	struct compiler c = {
+	        .text = text, .len = len, .names = names, .n_names = n_names, .ops = ops, .fault = ret_fault};
+	if (len > FORMULA_BYTES_MAX)
+		fail_at(&c, 0, len, "is longer than 1024 bytes: let the queries do a part of it");
+	if (!c.failed)
+		next(&c);
+	struct part p = parse_choice(&c);
+	if (!c.failed && c.token.kind != TOKEN_END)
+		fail_at(&c, c.token.offset, c.token.len,
+		        "found where the end of the formula or an operator is expected");
+	require_number(&c, &p);
+	if (c.formula.reads == 0)
+		fail_at(&c, 0, len, "names no signal: write Max, Min or a formula over the names of signals");
+	if (c.failed)
+		return -1;
+	assert(c.stack == 1);
+	*ret_formula = c.formula;
+	ret_formula->ops = ops;
+	return 0;
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stage idle: to the idle level after a time without activity, and back at once.
+#include <math.h>
+
+#include "policies/engine/guards.h"
+#include "policies/engine/number.h"
+#include "policies/engine/observation.h"
+#include "policies/engine/policy.h"
+#include "policies/engine/schedule.h"
+#include "policies/engine/stages.h"
+#include "policies/engine/state.h"
+#include "policies/engine/tick.h"
+
+// The value of this tick alone makes the target active, without waiting for the window. Only when the value and the
+// window are both at or below the threshold is the target quiet.
+static enum idle_activity activity_of(const struct tick *t)
+{
+	const struct policy_idle *idle = &t->policy->idle;
+	const struct decision_signal *d = &t->decision->signals[idle->signal];
+	double raw = t->raw[idle->signal];
+	if (isnan(raw))
+		return IDLE_UNKNOWN;
+	if (raw > idle->activation.above || (d->state == SIGNAL_OK && d->value > idle->activation.above))
+		return IDLE_ACTIVE;
+	return IDLE_QUIET;
+}
+
+void idle_observe(struct tick *t)
+{
+	const struct policy_idle *idle = &t->policy->idle;
+	struct idle *s = &t->state->idle;
+	t->can_idle = t->schedule < 0 || !schedule_prevents_idle(&t->policy->schedules[t->schedule]);
+	if (!t->can_idle) {
+		s->quiet_since_ms = TIME_NONE;
+		return;
+	}
+	t->active_min = i32_min(i32_max(t->min, 1), t->max);
+	if (s->first_ms == TIME_NONE)
+		s->first_ms = t->now_ms;
+	t->activity = (int)activity_of(t);
+	t->is_idle = t->counts.spec == idle->replicas && idle->replicas < t->active_min;
+	t->min = t->is_idle ? idle->replicas : t->active_min;
+	// Load cannot arrive before replicas are ready: the absence of load until then proves nothing.
+	bool starting = guards_starting(t->observation, &t->counts) > 0;
+	if (t->is_idle || starting || t->activity != IDLE_QUIET)
+		s->quiet_since_ms = TIME_NONE;
+	else if (s->quiet_since_ms == TIME_NONE)
+		s->quiet_since_ms = t->now_ms;
+}
+
+static struct trace_entry entry_of(const struct tick *t, enum reason reason)
+{
+	const struct policy_idle *idle = &t->policy->idle;
+	double value = t->raw[idle->signal];
+	if (t->activity == IDLE_ACTIVE && !(value > idle->activation.above))
+		value = t->decision->signals[idle->signal].value; // active by its window
+	return (struct trace_entry){
+	        .stage = STAGE_IDLE,
+	        .reason = reason,
+	        .signal = (int32_t)idle->signal,
+	        .before = t->wanted,
+	        .after = t->counts.spec,
+	        .value = value,
+	        .limit = idle->activation.above,
+	        .window_ms = idle->after_ms,
+	};
+}
+
+static void stay_idle_or_activate(struct tick *t)
+{
+	struct trace_entry entry = entry_of(t, REASON_IDLE);
+	if (t->activity == IDLE_ACTIVE) {
+		t->min = t->active_min;
+		entry.reason = REASON_ACTIVATED;
+		entry.after = i32_max(t->hold ? 0 : t->wanted, t->min);
+		t->hold = false;
+	} else if (t->activity == IDLE_UNKNOWN) {
+		if (t->fallback_active)
+			return; // the fallback decides while the signal has been missing for long
+		entry.reason = REASON_ACTIVATION_UNKNOWN;
+		t->hold = true;
+	} else {
+		t->hold = false;
+	}
+	tick_set_proposal(t, &entry);
+}
+
+// Returns whether every signal has data and none asks for more replicas, even if a later stage would not grant them.
+static bool are_all_satisfied(const struct tick *t)
+{
+	for (size_t i = 0; i < t->policy->n_signals; i++) {
+		enum signal_state state = t->decision->signals[i].state;
+		if (state == SIGNAL_IGNORED)
+			continue;
+		if (state != SIGNAL_OK || t->unsustained[i] > t->counts.spec)
+			return false;
+	}
+	return true;
+}
+
+static void become_idle(struct tick *t)
+{
+	const struct policy_idle *idle = &t->policy->idle;
+	const struct idle *s = &t->state->idle;
+	// A schedule with minReplicas 0 may set the minimum at or below the idle level: going idle would then scale up.
+	// Pinned by test_schedule "idle_level_above_the_bounds_of_a_schedule_is_not_used" and prop_decide "idle never
+	// adds".
+	if (idle->replicas >= t->active_min)
+		return;
+	// The target also stays active during a panic, and until a fallback is lifted.
+	if (t->state->panic.over_ms != TIME_NONE || s->quiet_since_ms == TIME_NONE || t->fallback_active ||
+	    t->state->fallback.active || !are_all_satisfied(t))
+		return;
+	int64_t at_ms =
+	        i64_max(i64_add(s->quiet_since_ms, idle->after_ms), i64_add(s->first_ms, idle->initial_cooldown_ms));
+	struct trace_entry entry = entry_of(t, REASON_IDLE_PENDING);
+	entry.after = t->wanted;
+	if (t->now_ms < at_ms) {
+		entry.duration_ms = i64_sub(at_ms, t->now_ms);
+		tick_trace(t, &entry);
+		return;
+	}
+	entry.reason = REASON_IDLE_REACHED;
+	entry.duration_ms = i64_sub(t->now_ms, s->quiet_since_ms);
+	entry.after = t->min = idle->replicas;
+	tick_set_proposal(t, &entry);
+}
+
+void idle_stage(struct tick *t)
+{
+	if (!t->can_idle)
+		return;
+	if (t->is_idle)
+		stay_idle_or_activate(t);
+	else
+		become_idle(t);
+}

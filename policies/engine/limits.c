@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stages that limit a proposal: stabilize, rate, cooldown, bounds, multiple, mode.
+#include <stdbool.h>
+
+#include "policies/engine/behavior.h"
+#include "policies/engine/history.h"
+#include "policies/engine/number.h"
+#include "policies/engine/policy.h"
+#include "policies/engine/schedule.h"
+#include "policies/engine/stages.h"
+#include "policies/engine/state.h"
+#include "policies/engine/tick.h"
+
+void stabilize_stage(struct tick *t)
+{
+	struct history *h = &t->state->recommendations;
+	struct history_mark *marks = state_marks(t->state, h);
+	int32_t spec = t->counts.spec, desired = t->wanted;
+	struct stabilized r = behavior_stabilize(t->policy, h, marks, t->now_ms, spec, desired);
+	// As in the HPA, the history records the proposal before stabilization.
+	history_add_recommendation(h, marks, t->now_ms, desired, behavior_recommendations_keep_ms(t->policy));
+	if (r.replicas == desired)
+		return;
+	tick_set_proposal(t,
+	                  &(struct trace_entry){
+	                          .stage = STAGE_STABILIZE,
+	                          .reason = desired >= spec ? REASON_SCALE_UP_STABILIZED : REASON_SCALE_DOWN_STABILIZED,
+	                          .signal = -1,
+	                          .before = desired,
+	                          .after = r.replicas,
+	                          .limit = (double)r.extreme,
+	                          .duration_ms = r.left_ms,
+	                          .window_ms = r.window_ms,
+	                  });
+}
+
+void rate_stage(struct tick *t)
+{
+	int direction = tick_direction(t);
+	if (direction == 0)
+		return;
+	const struct policy_scaling_rules *rules = direction > 0 ? &t->policy->scale_up : &t->policy->scale_down;
+	struct history *events = &t->state->events;
+	int32_t limit =
+	        behavior_rate_limit(rules, direction, events, state_marks(t->state, events), t->now_ms, t->counts.spec);
+	// When the bound is at least as tight as the rate, the bounds stage cuts the proposal and is the reason. HPA:
+	// convertDesiredReplicasWithBehaviorRate.
+	bool is_limited = direction > 0 ? t->wanted > limit && limit < t->max : t->wanted < limit && limit > t->min;
+	if (!is_limited)
+		return;
+	bool is_disabled = rules->select == SELECT_DISABLED;
+	enum reason up = is_disabled ? REASON_SCALE_UP_DISABLED : REASON_SCALE_UP_LIMIT;
+	enum reason down = is_disabled ? REASON_SCALE_DOWN_DISABLED : REASON_SCALE_DOWN_LIMIT;
+	tick_set_proposal(t, &(struct trace_entry){
+	                             .stage = STAGE_RATE,
+	                             .reason = direction > 0 ? up : down,
+	                             .signal = -1,
+	                             .before = t->wanted,
+	                             .after = limit,
+	                             .limit = (double)limit,
+	                             .window_ms = behavior_longest_period_ms(rules, direction),
+	                     });
+	// The HPA has one reason for both; the trace distinguishes a disabled direction from a slow one.
+	t->decision->reason = direction > 0 ? REASON_SCALE_UP_LIMIT : REASON_SCALE_DOWN_LIMIT;
+}
+
+void cooldown_stage(struct tick *t)
+{
+	int direction = tick_direction(t);
+	if (direction == 0 || t->state->last_scale_ms == TIME_NONE)
+		return;
+	int64_t window_ms = direction > 0 ? t->policy->cooldown.up_ms : t->policy->cooldown.down_ms;
+	int64_t allowed_at_ms = i64_add(t->state->last_scale_ms, window_ms);
+	if (t->now_ms >= allowed_at_ms)
+		return;
+	tick_set_proposal(t, &(struct trace_entry){
+	                             .stage = STAGE_COOLDOWN,
+	                             .reason = REASON_COOLDOWN_ACTIVE,
+	                             .signal = -1,
+	                             .before = t->wanted,
+	                             .after = t->counts.spec,
+	                             .duration_ms = i64_sub(allowed_at_ms, t->now_ms),
+	                             .window_ms = window_ms,
+	                     });
+}
+
+void schedule_observe(struct tick *t)
+{
+	struct schedule_cache *c = &t->state->schedule;
+	if (t->policy->n_schedules == 0)
+		return;
+	// The end of the cached answer is enough to compare with: now_ms never decreases.
+	if (c->until_ms == TIME_NONE || t->now_ms >= c->until_ms)
+		c->winner = schedule_at(t->policy, t->now_ms, &c->until_ms);
+	t->schedule = c->winner;
+	if (c->winner >= 0)
+		schedule_bounds(t->policy, &t->policy->schedules[c->winner], &t->min, &t->max);
+}
+
+// Notes which schedule set the bounds. The reason of a change remains that of the bound.
+static void trace_schedule(struct tick *t)
+{
+	tick_trace(t, &(struct trace_entry){
+	                      .stage = STAGE_BOUNDS,
+	                      .reason = REASON_SCHEDULE_ACTIVE,
+	                      .signal = -1,
+	                      .before = t->wanted,
+	                      .after = t->wanted,
+	                      .value = (double)t->min,
+	                      .limit = (double)t->max,
+	                      .duration_ms = i64_sub(t->state->schedule.until_ms, t->now_ms),
+	                      .count = t->schedule,
+	              });
+}
+
+void bounds_stage(struct tick *t)
+{
+	if (t->decision->reason == REASON_SCALING_DISABLED)
+		return;
+	if (t->schedule >= 0)
+		trace_schedule(t);
+	bool above = t->wanted > t->max;
+	if (!above && t->wanted >= t->min)
+		return;
+	int32_t bound = above ? t->max : t->min;
+	tick_set_proposal(t, &(struct trace_entry){
+	                             .stage = STAGE_BOUNDS,
+	                             .reason = above ? REASON_TOO_MANY_REPLICAS : REASON_TOO_FEW_REPLICAS,
+	                             .signal = -1,
+	                             .before = t->wanted,
+	                             .after = bound,
+	                             .limit = (double)bound,
+	                     });
+}
+
+// The policy itself may have scaled the target to zero: to its idle level, or for a schedule.
+static bool can_be_zero(const struct policy *policy)
+{
+	if (policy->idle.set && policy->idle.replicas == 0)
+		return true;
+	for (size_t i = 0; i < policy->n_schedules; i++)
+		if (policy->schedules[i].replicas_set && policy->schedules[i].replicas == 0)
+			return true;
+	return false;
+}
+
+// The bounds decide about a scale outside of them, and about a scale that was set to zero by hand, whatever the signals
+// ask for. HPA: reconcileAutoscaler.
+static bool is_out_of_bounds(struct tick *t)
+{
+	int32_t spec = t->counts.spec;
+	if (spec == 0 && t->policy->min_replicas != 0 && !can_be_zero(t->policy)) {
+		tick_set_proposal(t, &(struct trace_entry){
+		                             .stage = STAGE_BOUNDS,
+		                             .reason = REASON_SCALING_DISABLED,
+		                             .signal = -1,
+		                             .limit = (double)t->policy->min_replicas,
+		                     });
+		return true;
+	}
+	return spec > t->max || spec < t->min;
+}
+
+void bounds_observe(struct tick *t)
+{
+	t->out_of_bounds = is_out_of_bounds(t);
+}
+
+// Returns the multiple to use instead of `wanted`. Up: the next multiple, else the last one below max. Down: the next
+// multiple, but never one above `current`; without a multiple in between the scale stays, because rounding down would
+// remove more replicas than the signals asked for. The bounds take precedence over multiples, and 0 is used only if it
+// is wanted. Pinned by prop_limits "error_is_not_zero" and test_decide "bounds_win_and_multiples_round".
+static int32_t to_multiple(const struct tick *t, int32_t current, int32_t wanted)
+{
+	int32_t m = t->policy->replica_multiple;
+	int64_t next = multiple_up(wanted, m);
+	int32_t n = next > t->max ? multiple_down(t->max, m) : (int32_t)next;
+	if (wanted > current && n < current)
+		n = current;
+	if (wanted < current && next > current && current <= t->max)
+		n = current;
+	return n < t->min || (n == 0 && wanted > 0) ? wanted : n;
+}
+
+void multiple_stage(struct tick *t)
+{
+	int32_t spec = t->counts.spec;
+	if (t->wanted == spec)
+		return;
+	int32_t n = to_multiple(t, spec, t->wanted);
+	if (n == t->wanted)
+		return;
+	tick_set_proposal(t, &(struct trace_entry){
+	                             .stage = STAGE_MULTIPLE,
+	                             .reason = REASON_REPLICA_MULTIPLE,
+	                             .signal = -1,
+	                             .before = t->wanted,
+	                             .after = n,
+	                             .limit = (double)t->policy->replica_multiple,
+	                     });
+}
+
+void mode_stage(struct tick *t)
+{
+	int32_t spec = t->counts.spec;
+	struct trace_entry entry = {.stage = STAGE_MODE, .signal = -1};
+	if (t->policy->paused) {
+		entry.reason = REASON_PAUSED;
+		entry.before = t->wanted;
+		entry.after = spec;
+		tick_set_proposal(t, &entry);
+		t->hold = false;
+	} else if (t->wanted != spec) {
+		entry.reason = REASON_DRY_RUN;
+		entry.before = spec;
+		entry.after = t->wanted;
+		tick_trace(t, &entry);
+	}
+}

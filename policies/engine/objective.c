@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/engine/objective.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "policies/engine/number.h"
+#include "policies/engine/objective_choice.h"
+#include "policies/engine/objective_rehearsal.h"
+#include "policies/engine/objective_setting.h"
+#include "policies/engine/objective_size.h"
+
+#define STEP_S ((float)OBJECTIVE_STEP_S)
+
+// Most constants are flat near their values. What the others do, here and in the other files of the algorithm, as late
+// share of six hours of code and as cost of three days of taxi at a goal of 1 %, stands beside them.
+#define KEEP_STARTS   1.0f // start-up times in which the largest scale wanted is kept
+#define LEANER_STARTS 1.0f // start-up times before a leaner rule is used
+
+static double limited(double x, double least, double most)
+{
+	return x > least ? x < most ? x : most : least;
+}
+
+static int32_t limited_count(int32_t n, int32_t least, int32_t most)
+{
+	return n < least ? least : n > most ? most : n;
+}
+
+static struct objective_setting setting_of(const struct objective *s, const struct objective_goal *g)
+{
+	struct objective_setting set = {
+	        .wait_s = (float)limited(g->wait_s, 0, OBJECTIVE_WAIT_MAX_S),
+	        .startup_s = (float)limited(g->startup_s, 0, OBJECTIVE_STARTUP_MAX_S),
+	        .late = limited(g->late, OBJECTIVE_LATE_MIN, 1),
+	        .min = limited_count(g->min_replicas, 0, OBJECTIVE_REPLICAS_MAX),
+	        .max = limited_count(g->max_replicas, 0, OBJECTIVE_REPLICAS_MAX),
+	};
+	set.min = i32_min(set.min, set.max);
+	set.burst = objective_load_burst(set.wait_s);
+	struct objective_pipeline *p = &set.pipeline;
+	p->steps = i32_max((int32_t)ceilf(set.startup_s / STEP_S), 1);
+	p->steps_a_slot = (p->steps + OBJECTIVE_START_SLOTS - 1) / OBJECTIVE_START_SLOTS;
+	p->slots = (p->steps + p->steps_a_slot - 1) / p->steps_a_slot;
+	p->shifts = s->slot_step + 1 >= p->steps_a_slot;
+	return set;
+}
+
+static void start(struct objective *s, const struct objective_input *in)
+{
+	s->first_replicas = limited_count(in->replicas, 0, OBJECTIVE_REPLICAS_MAX);
+	uint16_t ready = (uint16_t)limited_count(in->ready, 0, OBJECTIVE_REPLICAS_MAX);
+	for (int i = 0; i < OBJECTIVE_RULES; i++)
+		s->queues.ready[i] = s->queues.replicas[i] = ready;
+}
+
+// ---- the rule in use ----
+
+static float between(const float *rungs, float rung)
+{
+	int low = (int)rung;
+	float part = rung - (float)low;
+	return part > 0 ? rungs[low] * (1 - part) + rungs[low + 1] * part : rungs[low];
+}
+
+static float level_of(const struct objective_rehearsal *r, int32_t family, float rung)
+{
+	return between(&r->level[family * OBJECTIVE_RUNGS], rung);
+}
+
+static struct objective_record record_of(const struct objective *s, const struct objective_rehearsal *r,
+                                         struct objective_choice c)
+{
+	int low = c.family * OBJECTIVE_RUNGS + (int)c.rung;
+	int high = c.rung > (float)(int)c.rung ? low + 1 : low;
+	float part = c.rung - (float)(int)c.rung;
+	float cost = s->queues.cost[low] * (1 - part) + s->queues.cost[high] * part;
+	float late = objective_rehearsal_late(r, low);
+	if (high != low)
+		late = expf(logf(late) * (1 - part) + logf(objective_rehearsal_late(r, high)) * part);
+	return (struct objective_record){
+	        .family = (enum objective_family)c.family,
+	        .rung = c.rung,
+	        .level = level_of(r, c.family, c.rung),
+	        .late = late,
+	        .replicas = cost / s->time,
+	};
+}
+
+static int32_t leaner_steps_needed(const struct objective_setting *set)
+{
+	return (int32_t)(LEANER_STARTS * (float)set->pipeline.steps);
+}
+
+// Uses the best rule: at once when it has a higher level than the one in use, after LEANER_STARTS start-up times in a
+// row when it has a lower one.
+static void use(struct objective *s, const struct objective_setting *set, const struct objective_rehearsal *r,
+                struct objective_choice best)
+{
+	bool leaner = s->steps > 1 && level_of(r, best.family, best.rung) < level_of(r, s->family, s->rung);
+	if (leaner && ++s->leaner_steps < leaner_steps_needed(set))
+		return;
+	if (s->steps > 1)
+		s->leaner_steps = 0;
+	s->family = best.family;
+	s->rung = best.rung;
+}
+
+static struct objective_choice leaner_than(struct objective_choice c)
+{
+	float rung = ceilf(c.rung) - 1;
+	return (struct objective_choice){c.family, rung > 0 ? rung : 0};
+}
+
+// ---- the real queue ----
+
+// Returns `wanted`, or more while more was wanted a short time ago, or while a removal would change direction too soon.
+static int32_t keep(struct objective *s, const struct objective_setting *set, int32_t replicas, int32_t wanted)
+{
+	int window = (int)(KEEP_STARTS * (float)set->pipeline.steps);
+	int32_t most = (int32_t)block_max_add(&s->wanted, window, (float)wanted);
+	if (wanted < replicas)
+		wanted = i32_max(wanted, i32_min(most, replicas));
+	return objective_hold_step(&s->hold, replicas, wanted, set->pipeline.steps);
+}
+
+static int32_t apply(struct objective *s, const struct objective_setting *set, const struct objective_view *v,
+                     const struct objective_input *in, struct objective_result *ret)
+{
+	float forecast = objective_rule_forecast((enum objective_family)s->family, v), n = (float)in->replicas;
+	double ahead =
+	        in->backlog + (forecast - (float)in->ready) * set->startup_s / 2 + (forecast - n) * set->startup_s / 2;
+	ret->backlog_adds = objective_size_backlog(set, f32_max(0, (float)ahead), n);
+	float sized = objective_size(ret->rule.level + ret->backlog_adds, n);
+	float started =
+	        s->steps <= OBJECTIVE_FIRST_STEPS ? objective_size_first(sized, n, (float)s->first_replicas) : sized;
+	ret->starting = started > sized;
+	ret->wanted = limited_count((int32_t)started, set->min, set->max);
+	int32_t wanted = keep(s, set, in->replicas, ret->wanted);
+	ret->kept = wanted > ret->wanted;
+	return wanted;
+}
+
+// When no rule keeps the goal and the load of the last hours required more than the maximum, the requirement says how
+// many replicas would have kept it.
+static int32_t reachable_at(const struct objective_setting *set, const struct objective_view *v,
+                            const struct objective_rehearsal *r)
+{
+	float required = ceilf(v->peak[OBJECTIVE_PEAK_LONG]);
+	if (required <= (float)set->max)
+		return 0;
+	for (int i = 0; i < OBJECTIVE_RULES; i++)
+		if (r->late_least[i] <= (float)set->late && objective_rehearsal_late(r, i) <= (float)set->late)
+			return 0;
+	return i32_from_whole(required);
+}
+
+// ---- one step ----
+
+void objective_init(struct objective *s)
+{
+	memset(s, 0, sizeof *s);
+}
+
+bool objective_step(struct objective *s, const struct objective_goal *g, const struct objective_input *in,
+                    struct objective_result *ret_result)
+{
+	struct objective_result *ret = ret_result;
+	*ret = (struct objective_result){.replicas = in->replicas, .wanted = in->replicas};
+	if (!isfinite(in->demand) || !isfinite(in->backlog))
+		return false;
+	struct objective_setting set = setting_of(s, g);
+	struct objective_input real = *in;
+	real.demand = limited(in->demand, 0, OBJECTIVE_DEMAND_MAX);
+	real.backlog = limited(in->backlog, 0, OBJECTIVE_BACKLOG_MAX);
+	real.replicas = limited_count(in->replicas, 0, OBJECTIVE_REPLICAS_MAX);
+	real.ready = limited_count(in->ready, 0, OBJECTIVE_REPLICAS_MAX);
+
+	struct objective_view v;
+	struct objective_rehearsal r;
+	s->slot_step = set.pipeline.shifts ? 0 : s->slot_step + 1;
+	if (s->steps == 0)
+		start(s, &real);
+	objective_load_step(&s->load, s->steps, (float)real.demand, real.time_s, set.wait_s, set.startup_s, &v);
+	objective_rehearse(s, &set, &v, &r);
+	if (real.backlog > set.wait_s * (real.ready > 0 ? (float)real.ready : 0.001f))
+		s->late += v.demand * STEP_S;
+	s->steps += s->steps < INT32_MAX;
+
+	ret->aim = objective_choice_aim(s, &set);
+	struct objective_choice best = objective_choose(s, &set, &r, ret->aim);
+	use(s, &set, &r, best);
+	struct objective_choice used = {s->family, s->rung};
+	bool is_best = used.family == best.family && !(used.rung < best.rung) && !(used.rung > best.rung);
+	ret->rule = record_of(s, &r, used);
+	ret->leaner = record_of(s, &r, leaner_than(used));
+	ret->proposed = is_best ? ret->rule : record_of(s, &r, best);
+	ret->leaner_steps = s->leaner_steps;
+	ret->leaner_steps_needed = leaner_steps_needed(&set);
+	int32_t wanted = apply(s, &set, &v, &real, ret);
+	ret->replicas = limited_count(wanted, set.min, set.max);
+	ret->reachable_at = reachable_at(&set, &v, &r);
+	return true;
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rule to follow: the cheapest one whose record keeps the goal.
+#ifndef GPUSCALE_POLICIES_ENGINE_OBJECTIVE_CHOICE_H
+#define GPUSCALE_POLICIES_ENGINE_OBJECTIVE_CHOICE_H
+
+#include <stdint.h>
+
+struct objective;
+struct objective_rehearsal;
+struct objective_setting;
+
+struct objective_choice {
+	int32_t family;
+	float rung; // between two rungs, what belongs to the rule is interpolated
+};
+
+// Returns the share of late work to aim for: the goal, or less when more of the real work was late.
+float objective_choice_aim(const struct objective *s, const struct objective_setting *set);
+// Returns the cheapest rule that keeps the aim. Lateness above the aim is not forbidden but has a price: some loads
+// cannot be served in time at any price.
+struct objective_choice objective_choose(const struct objective *s, const struct objective_setting *set,
+                                         const struct objective_rehearsal *r, float aim);
+
+#endif

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the objective stage learns about the load: the requirement, two forecasts, means and deviations, recent maxima
+// and two seasons. It depends on the demand alone, never on our decisions. Part of the flat state; has no padding; all
+// zero at the start.
+//
+// The requirement of a tick is the constant capacity that would just have kept the wait: the largest, over the last L
+// seconds, of (work arrived in L) / (L + wait). Sizing for it holds the seconds of the objective; a quantile of plain
+// demand does not.
+#ifndef GPUSCALE_POLICIES_ENGINE_OBJECTIVE_LOAD_H
+#define GPUSCALE_POLICIES_ENGINE_OBJECTIVE_LOAD_H
+
+#include <stdint.h>
+
+#include "policies/engine/block_max.h"
+
+#define OBJECTIVE_STEP_S     15 // seconds that one step stands for
+#define OBJECTIVE_RECENT     16 // steps that the requirement looks back
+#define OBJECTIVE_HOUR_SLOTS 60 // one per minute
+#define OBJECTIVE_DAY_SLOTS  96 // one per quarter of an hour
+
+// Returns how much faster than even the work of a step arrives: all of it is taken to come within 1 / burst of the
+// step. What a step hides matters less the shorter the wait is: for a wait of a few seconds, bursts as long as half a
+// step would be late at any size.
+float objective_load_burst(float wait_s);
+
+enum objective_forecast { OBJECTIVE_BRISK, OBJECTIVE_CALM, OBJECTIVE_FORECAST__COUNT };
+enum objective_memory { OBJECTIVE_HALF_HOUR, OBJECTIVE_DAY, OBJECTIVE_MEMORY__COUNT };
+enum objective_season { OBJECTIVE_HOURLY, OBJECTIVE_DAILY, OBJECTIVE_SEASON__COUNT };
+// The maxima that are kept: of both forecasts over some minutes, of the requirement over 45 minutes and 3 hours.
+enum objective_peak {
+	OBJECTIVE_PEAK_BRISK,
+	OBJECTIVE_PEAK_CALM,
+	OBJECTIVE_PEAK_SHORT,
+	OBJECTIVE_PEAK_LONG,
+	OBJECTIVE_PEAK__COUNT
+};
+
+struct objective_load {
+	float recent[OBJECTIVE_RECENT]; // demand, newest first
+	float level[OBJECTIVE_FORECAST__COUNT], trend[OBJECTIVE_FORECAST__COUNT];
+	float mean[OBJECTIVE_MEMORY__COUNT], variance[OBJECTIVE_MEMORY__COUNT];
+	float hour[OBJECTIVE_HOUR_SLOTS], day[OBJECTIVE_DAY_SLOTS]; // largest requirement of a slot's last visits
+	float hour_now, day_now;                                    // and of the current visit
+	int32_t hour_at, day_at;
+	struct block_max peaks[OBJECTIVE_PEAK__COUNT];
+};
+
+// What one step knows, in replicas.
+struct objective_view {
+	float demand, requirement;
+	float forecast[OBJECTIVE_FORECAST__COUNT]; // of demand, for when a replica ordered now is ready
+	float mean[OBJECTIVE_MEMORY__COUNT], deviation[OBJECTIVE_MEMORY__COUNT];
+	float peak[OBJECTIVE_PEAK__COUNT];
+	float season[OBJECTIVE_SEASON__COUNT]; // largest requirement of the next minutes on earlier visits
+	float widen; // margins are wider while there are few samples: 5 at the first step, then 3 ..
+};
+
+// Adds the demand (finite, in replicas, not negative) of step number `steps` (from 0 on) at time_s (seconds since the
+// epoch; it may stand still or go back), and fills *ret_view for a start-up of startup_s and a wait of wait_s.
+void objective_load_step(struct objective_load *l, int32_t steps, float demand, int64_t time_s, float wait_s,
+                         float startup_s, struct objective_view *ret_view);
+
+#endif

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Virtual services, one per rule: replicas, replicas that start, a queue, and the record of what they cost and how much
+// work they served late. The objective stage feeds all of them the real demand. Each field is an array over the rules,
+// so that the compiler computes several rules at once. Part of the flat state; has no padding; all zero at the start.
+#ifndef GPUSCALE_POLICIES_ENGINE_OBJECTIVE_QUEUE_H
+#define GPUSCALE_POLICIES_ENGINE_OBJECTIVE_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "policies/engine/objective_hold.h"
+#include "policies/engine/objective_rule.h"
+
+#define OBJECTIVE_START_SLOTS 16
+#define OBJECTIVE_ORDER_MAX   255 // replicas that a queue can have starting in one slot
+
+struct objective_queues {
+	uint16_t ready[OBJECTIVE_RULES], replicas[OBJECTIVE_RULES]; // replicas: ready and starting
+	struct objective_hold hold[OBJECTIVE_RULES];
+	uint8_t starting[OBJECTIVE_START_SLOTS][OBJECTIVE_RULES]; // newest order first
+	float backlog[OBJECTIVE_RULES];                           // replica-seconds
+	float late[OBJECTIVE_RULES], cost[OBJECTIVE_RULES];       // replica-seconds, as much as is remembered
+};
+
+// How start-up time maps to the slots of the queues: a slot is one step, or more for a long start-up.
+struct objective_pipeline {
+	int steps; // of a start-up; at least 1
+	int steps_a_slot, slots;
+	bool shifts; // at this step the oldest slot becomes ready
+};
+
+// Serves one step: orders that are due become ready, then `demand` arrives and may wait up to wait_s. Late work and
+// cost are added to the record after it has faded by `keep`.
+void objective_queues_serve(struct objective_queues *q, const struct objective_pipeline *p, float demand, float burst,
+                            float wait_s, float keep);
+// Computes each queue's backlog at the time when a replica ordered now is ready, at a demand of demand[rule].
+void objective_queues_ahead(const struct objective_queues *q, const struct objective_pipeline *p,
+                            const float demand[OBJECTIVE_RULES], float ret_backlog[OBJECTIVE_RULES]);
+// Sets the replicas of one queue; a removal cancels the newest starting ones first, and costs startup_s more.
+void objective_queues_scale(struct objective_queues *q, int rule, const struct objective_pipeline *p, int32_t replicas,
+                            float startup_s);
+// Returns the share of steady arrivals that finds more than `limit` of backlog before it, while the backlog moves from
+// `from` to `to`.
+static inline float objective_late_share(float from, float to, float limit)
+{
+	// Without branches, which would keep the compiler from computing several rules at once. Where the limit is not
+	// crossed, the crossing is meaningless and may be infinite.
+	float crossing = (limit - from) / (to - from);
+	float from_late = to > limit ? 1 : crossing, from_early = to > limit ? 1 - crossing : 0;
+	return from > limit ? from_late : from_early;
+}
+
+#endif

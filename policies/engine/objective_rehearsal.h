@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// One step of every rule in its virtual queue, and what the records say about the share of work that each rule serves
+// late. While a record is short, a prior counts as well. The prior takes an exponential, so the exact share is computed
+// only for the rules that need it; bounds suffice for the others.
+#ifndef GPUSCALE_POLICIES_ENGINE_OBJECTIVE_REHEARSAL_H
+#define GPUSCALE_POLICIES_ENGINE_OBJECTIVE_REHEARSAL_H
+
+#include <stdint.h>
+
+#include "policies/engine/objective_rule.h"
+#include "policies/engine/objective_setting.h"
+
+struct objective;
+struct objective_view;
+
+#define OBJECTIVE_FIRST_STEPS 80 // in which the scale stays at least as it was found
+
+struct objective_rehearsal {
+	const struct objective_view *view;
+	const struct objective_queues *queues;
+	int32_t steps;                                                 // before this one
+	float work;                                                    // replica-seconds, as much as is remembered
+	float known, weight;                                           // steps that a record and the prior count for
+	float level[OBJECTIVE_RULES];                                  // replicas
+	float late_least[OBJECTIVE_RULES], late_most[OBJECTIVE_RULES]; // bounds of the share of late work
+};
+
+// Simulates one step of every rule. The rehearsal refers to `s` and `v`.
+void objective_rehearse(struct objective *s, const struct objective_setting *set, const struct objective_view *v,
+                        struct objective_rehearsal *ret_rehearsal);
+// Returns the estimated share of work that a rule serves late.
+float objective_rehearsal_late(const struct objective_rehearsal *r, int rule);
+
+#endif

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The sizing rules that the objective stage simulates: eight families, each a ladder of nine rungs from lean to
+// generous. A rule turns what is known about the load into a level: the replicas it wants before the backlog.
+#ifndef GPUSCALE_POLICIES_ENGINE_OBJECTIVE_RULE_H
+#define GPUSCALE_POLICIES_ENGINE_OBJECTIVE_RULE_H
+
+#include <stdint.h>
+#include <string.h>
+
+struct objective_view;
+
+enum objective_family {
+	OBJECTIVE_FOLLOW_BRISK,     // a multiple of the largest brisk forecast of the last minutes
+	OBJECTIVE_FOLLOW_CALM,      // .. calm forecast
+	OBJECTIVE_PEAK_45M,         // a multiple of the largest requirement of 45 minutes
+	OBJECTIVE_PEAK_3H,          // .. of three hours
+	OBJECTIVE_MARGIN_HALF_HOUR, // the mean of half an hour and a number of deviations
+	OBJECTIVE_MARGIN_DAY,       // .. of a day
+	OBJECTIVE_SEASON_HOUR,      // a multiple of what these minutes of the hour required before
+	OBJECTIVE_SEASON_DAY,       // .. these quarters of the day
+	OBJECTIVE_FAMILY__COUNT,
+};
+#define OBJECTIVE_RUNGS 9
+#define OBJECTIVE_RULES (OBJECTIVE_FAMILY__COUNT * OBJECTIVE_RUNGS)
+
+// Computes the level of every rule, in replicas. Rule number i is rung i % OBJECTIVE_RUNGS of family
+// i / OBJECTIVE_RUNGS.
+void objective_rule_levels(const struct objective_view *v, float ret_levels[OBJECTIVE_RULES]);
+// Returns the share of work that a rule is taken to serve late before its own record says otherwise, from how many
+// deviations its level is above the mean. `steps` are the steps so far: a season must come round twice to count.
+float objective_rule_prior(enum objective_family family, float level, const struct objective_view *v, int32_t steps);
+// Returns the demand, in replicas, that the family expects when a replica ordered now is ready.
+float objective_rule_forecast(enum objective_family family, const struct objective_view *v);
+// Computes it for every rule.
+void objective_rule_forecasts(const struct objective_view *v, float ret_forecasts[OBJECTIVE_RULES]);
+// Returns the first rule from `rule` on whose flag is set, or OBJECTIVE_RULES. Few rules are of interest in most steps,
+// so eight at a time are skipped.
+static inline int objective_rule_next(const uint8_t flags[OBJECTIVE_RULES], int rule)
+{
+	uint64_t eight;
+	for (; rule < OBJECTIVE_RULES; rule++) {
+		if (rule % 8 == 0) {
+			memcpy(&eight, &flags[rule], sizeof eight);
+			if (eight == 0) {
+				rule += 7;
+				continue;
+			}
+		}
+		if (flags[rule])
+			break;
+	}
+	return rule;
+}
+_Static_assert(OBJECTIVE_RULES % 8 == 0, "objective_rule_next reads eight flags at a time");
+// Returns the multiple, or number of deviations, of a rung; between two rungs it is interpolated.
+float objective_rule_factor(enum objective_family family, float rung);
+// Returns a family's name, such as "peak of 45 minutes".
+const char *objective_family_name(enum objective_family family);
+
+#endif

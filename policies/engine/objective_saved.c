@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an objective has learnt, as bytes that outlive the process. They come back from outside, so that every index and
+// every number is checked before the engine uses it. Bytes of another version of the engine, or of other queries, are
+// refused: the history of the demand signal replaces them.
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "policies/engine/decide_state.h"
+#include "policies/engine/number.h"
+#include "policies/engine/objective_state.h"
+#include "policies/engine/policy.h"
+#include "policies/engine/state.h"
+
+#define FLOAT_MAX 1e12f
+
+// A queue as it is saved: each on its own, not as arrays of fields. The saved state has these in the place of the
+// queues.
+struct saved_queue {
+	uint16_t ready, replicas;
+	struct objective_hold hold;
+	uint8_t starting[OBJECTIVE_START_SLOTS];
+	float backlog, late, cost;
+};
+
+struct saved {
+	uint64_t key;
+	struct objective_state state;
+};
+_Static_assert(sizeof(struct saved_queue[OBJECTIVE_RULES]) == sizeof(struct objective_queues),
+               "one replaces the other");
+_Static_assert(sizeof(struct saved) <= DECIDE_OBJECTIVE_BYTES_MAX, "the public name of the ceiling");
+_Static_assert(sizeof(struct objective) == 3568, "a new field of struct objective needs a check in this file");
+
+static uint64_t hash_signal(uint64_t h, const struct policy_signal *s)
+{
+	h = hash_text(hash_text(h, s->name ? s->name : ""), s->query ? s->query : "");
+	return hash_bytes(h, &s->series, sizeof s->series);
+}
+
+static uint64_t key_of(const struct policy *policy)
+{
+	const uint64_t version[] = {STATE_VERSION, sizeof(struct saved)};
+	uint64_t h = hash_bytes(HASH_START, version, sizeof version);
+	h = hash_signal(h, &policy->signals[policy->objective.demand_index]);
+	return hash_signal(h, &policy->signals[policy->objective.backlog_index]);
+}
+
+// ---- queues ----
+
+static void save_queues(const struct objective_queues *q, void *ret_bytes)
+{
+	struct saved_queue rows[OBJECTIVE_RULES];
+	for (int i = 0; i < OBJECTIVE_RULES; i++) {
+		rows[i] = (struct saved_queue){.ready = q->ready[i],
+		                               .replicas = q->replicas[i],
+		                               .hold = q->hold[i],
+		                               .backlog = q->backlog[i],
+		                               .late = q->late[i],
+		                               .cost = q->cost[i]};
+		for (int slot = 0; slot < OBJECTIVE_START_SLOTS; slot++)
+			rows[i].starting[slot] = q->starting[slot][i];
+	}
+	memcpy(ret_bytes, rows, sizeof rows);
+}
+
+static void restore_queues(const void *bytes, struct objective_queues *ret)
+{
+	struct saved_queue rows[OBJECTIVE_RULES];
+	memcpy(rows, bytes, sizeof rows);
+	for (int i = 0; i < OBJECTIVE_RULES; i++) {
+		ret->ready[i] = rows[i].ready;
+		ret->replicas[i] = rows[i].replicas;
+		ret->hold[i] = rows[i].hold;
+		ret->backlog[i] = rows[i].backlog;
+		ret->late[i] = rows[i].late;
+		ret->cost[i] = rows[i].cost;
+		for (int slot = 0; slot < OBJECTIVE_START_SLOTS; slot++)
+			ret->starting[slot][i] = rows[i].starting[slot];
+	}
+}
+
+// ---- checks ----
+
+static bool floats_are_sane(const float *f, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!(f[i] >= -FLOAT_MAX && f[i] <= FLOAT_MAX))
+			return false;
+	return true;
+}
+#define SANE(array) floats_are_sane((array), sizeof(array) / sizeof(array)[0])
+
+static bool maxima_are_sane(const struct block_max *b)
+{
+	return SANE(b->blocks) && b->at < BLOCK_MAX_BLOCKS;
+}
+
+static bool rule_is_sane(int64_t family, float rung)
+{
+	return family >= 0 && family < OBJECTIVE_FAMILY__COUNT && rung >= 0 && rung <= OBJECTIVE_RUNGS - 1;
+}
+
+static bool load_is_sane(const struct objective_load *l)
+{
+	for (size_t i = 0; i < OBJECTIVE_PEAK__COUNT; i++)
+		if (!maxima_are_sane(&l->peaks[i]))
+			return false;
+	return SANE(l->recent) && SANE(l->level) && SANE(l->trend) && SANE(l->mean) && SANE(l->variance) &&
+	       l->variance[0] >= 0 && l->variance[1] >= 0 && SANE(l->hour) && SANE(l->day) &&
+	       floats_are_sane(&l->hour_now, 1) && floats_are_sane(&l->day_now, 1) && l->hour_at >= 0 &&
+	       l->hour_at < OBJECTIVE_HOUR_SLOTS && l->day_at >= 0 && l->day_at < OBJECTIVE_DAY_SLOTS;
+}
+
+static bool queues_are_sane(const struct objective_queues *q)
+{
+	for (int i = 0; i < OBJECTIVE_RULES; i++) {
+		int32_t replicas = q->ready[i];
+		for (int slot = 0; slot < OBJECTIVE_START_SLOTS; slot++)
+			replicas += q->starting[slot][i];
+		if (replicas != q->replicas[i])
+			return false;
+	}
+	return SANE(q->backlog) && SANE(q->late) && SANE(q->cost);
+}
+
+static bool record_is_sane(const struct objective_record *r)
+{
+	const float numbers[] = {r->level, r->late, r->replicas};
+	return SANE(numbers) && rule_is_sane((int64_t)r->family, r->rung);
+}
+
+static bool answer_is_sane(const struct objective_answer *a)
+{
+	return record_is_sane(&a->rule) && record_is_sane(&a->leaner) && record_is_sane(&a->proposed) &&
+	       floats_are_sane(&a->backlog_adds, 1) && floats_are_sane(&a->aim, 1) && a->replicas >= 0 &&
+	       a->replicas <= OBJECTIVE_REPLICAS_MAX && a->wanted >= 0 && a->wanted <= OBJECTIVE_REPLICAS_MAX;
+}
+
+static bool objective_is_sane(const struct objective *o)
+{
+	const float numbers[] = {o->work, o->time, o->late};
+	return o->steps > 0 && o->first_replicas >= 0 && o->first_replicas <= OBJECTIVE_REPLICAS_MAX &&
+	       o->slot_step >= 0 && o->slot_step < OBJECTIVE_STARTUP_MAX_S && o->leaner_steps >= 0 &&
+	       o->leaner_steps < OBJECTIVE_STARTUP_MAX_S && rule_is_sane(o->family, o->rung) && SANE(numbers) &&
+	       o->time >= OBJECTIVE_STEP_S && o->work >= 0 && maxima_are_sane(&o->wanted) && load_is_sane(&o->load) &&
+	       queues_are_sane(&o->queues);
+}
+
+static bool is_sane(const struct objective_state *s)
+{
+	const struct objective_capacity *c = &s->capacity;
+	const float numbers[] = {c->all_s,       c->all_served,    c->all_capacity, c->busy_s,
+	                         c->busy_served, c->busy_capacity, c->backlog};
+	return s->simulated_ms >= 0 && isfinite(s->demand_sum) && s->n_demand >= 0 &&
+	       s->n_demand <= DECIDE_OBJECTIVE_SAMPLES_MAX && SANE(numbers) && answer_is_sane(&s->answer) &&
+	       objective_is_sane(&s->objective);
+}
+
+// ---- saving and restoring ----
+
+size_t decide_objective_save(const struct policy *policy, const void *state, void *ret_bytes)
+{
+	const struct state_header *s = state_of_const(policy, state);
+	struct saved saved;
+	if (!policy->objective.set)
+		return 0;
+	memcpy(&saved.state, state_at_const(s, s->objective_offset), sizeof saved.state);
+	saved.key = key_of(policy);
+	if (saved.state.objective.steps == 0)
+		return 0;
+	struct objective_queues *queues = &saved.state.objective.queues;
+	save_queues(queues, queues);
+	memcpy(ret_bytes, &saved, sizeof saved);
+	return sizeof saved;
+}
+
+bool decide_objective_restore(const struct policy *policy, void *state, const void *bytes, size_t n, int64_t now_ms)
+{
+	struct objective_state *o = state_objective(state_of(policy, state));
+	struct saved saved;
+	if (!o || n != sizeof saved)
+		return false;
+	memcpy(&saved, bytes, sizeof saved);
+	struct objective_queues *queues = &saved.state.objective.queues;
+	restore_queues(queues, queues);
+	if (saved.key != key_of(policy) || !is_sane(&saved.state))
+		return false;
+	// A stamp of a clock that was ahead counts as now.
+	if (saved.state.simulated_ms > now_ms + OBJECTIVE_STEP_S * 1000)
+		saved.state.simulated_ms = now_ms;
+	if (saved.state.capacity.observed_ms > now_ms)
+		saved.state.capacity.observed_ms = TIME_NONE;
+	*o = saved.state;
+	return true;
+}

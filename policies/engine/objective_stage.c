@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stage objective: the replicas that keep the objective of the policy. It comes before combine, so that missing
+// signals, formulas and Min have the same meaning as without an objective. The rules are simulated in steps of 15 s,
+// whatever the interval of the policy is.
+#include <math.h>
+
+#include "policies/engine/decide_state.h"
+#include "policies/engine/number.h"
+#include "policies/engine/objective_state.h"
+#include "policies/engine/observation.h"
+#include "policies/engine/policy.h"
+#include "policies/engine/stages.h"
+#include "policies/engine/startup.h"
+#include "policies/engine/state.h"
+#include "policies/engine/tick.h"
+
+#define STEP_MS   (OBJECTIVE_STEP_S * 1000)
+#define STEPS_MAX 16 // of one tick: twice the longest interval; a longer gap is a pause
+#define DAY_MS    (INT64_C(24) * 3600 * 1000)
+
+// ---- steps ----
+
+static int64_t startup_or_default_ms(const struct policy *policy, const struct state_header *s)
+{
+	int64_t ms = startup_ms(&s->startup, policy);
+	return ms >= 0 ? ms : OBJECTIVE_STARTUP_DEFAULT_MS;
+}
+
+static struct objective_goal goal_of(const struct policy *policy, const struct state_header *s, int32_t min,
+                                     int32_t max)
+{
+	return (struct objective_goal){
+	        .late = policy->objective.late_ratio,
+	        .wait_s = (double)policy->objective.wait_ms / 1000,
+	        .startup_s = (double)startup_or_default_ms(policy, s) / 1000,
+	        .min_replicas = min,
+	        .max_replicas = max,
+	};
+}
+
+// What the rule asks for beyond the maximum is left to the bounds stage, which reports it.
+static void keep_answer(struct objective_answer *a, const struct objective_goal *goal, const struct objective_result *r)
+{
+	int32_t asked = i32_min(i32_from_whole(ceilf(r->rule.level + r->backlog_adds)), OBJECTIVE_REPLICAS_MAX);
+	a->replicas = r->replicas >= goal->max_replicas ? i32_max(asked, r->replicas) : r->replicas;
+	a->wanted = r->wanted;
+	a->backlog_adds = r->backlog_adds;
+	a->aim = r->aim;
+	a->rule = r->rule;
+	a->leaner = r->leaner;
+	a->proposed = r->proposed;
+	a->leaner_steps = r->leaner_steps;
+	a->leaner_steps_needed = r->leaner_steps_needed;
+	a->kept = r->kept;
+	a->starting = r->starting;
+	a->reachable_at = r->reachable_at;
+}
+
+// Returns how many steps are due at now_ms, and moves simulated_ms by them. A tick stands for the step whose time is
+// nearest, so that ticks that come a little early or late are one step each. Of a pause or a long gap, one step is due.
+static int steps_due(struct objective_state *o, int64_t now_ms)
+{
+	int64_t since_ms = o->simulated_ms == TIME_NONE ? INT64_MAX : i64_sub(now_ms, o->simulated_ms);
+	int64_t due = i64_max(i64_add(since_ms, STEP_MS / 2) / STEP_MS, 0);
+	int64_t most = o->is_paused ? 1 : STEPS_MAX;
+	if (due == 0)
+		return 0;
+	o->is_paused = 0;
+	if (due <= most) {
+		o->simulated_ms = i64_add(o->simulated_ms, due * STEP_MS);
+		return (int)due;
+	}
+	o->simulated_ms = now_ms;
+	return 1;
+}
+
+static void simulate(struct tick *t, struct objective_state *o, double demand, double backlog)
+{
+	const struct objective_goal goal = goal_of(t->policy, t->state, t->min, t->max);
+	struct objective_input in = {.backlog = backlog, .replicas = t->counts.spec, .ready = t->counts.ready};
+	struct objective_result r;
+	int due = steps_due(o, t->now_ms);
+	o->demand_sum += demand;
+	o->n_demand++;
+	if (due == 0)
+		return;
+	in.demand = o->demand_sum / o->n_demand;
+	o->demand_sum = 0;
+	o->n_demand = 0;
+	for (int i = 1; i <= due; i++) {
+		in.time_s = i64_sub(o->simulated_ms, (int64_t)(due - i) * STEP_MS) / 1000;
+		if (objective_step(&o->objective, &goal, &in, &r))
+			keep_answer(&o->answer, &goal, &r);
+	}
+}
+
+// ---- the capacity of a replica ----
+
+#define CAPACITY_MEMORY_S   600.0f
+#define CAPACITY_EVIDENCE_S 240.0f // before a contradiction is reported
+#define CAPACITY_LEAST      0.7f
+#define CAPACITY_MOST       1.3f
+
+// A replica that is taken to serve one replica-second of work a second serves more or less than that when `demand` is
+// in wrong units: work is served that no replica could serve, or a queue grows although the replicas are enough.
+static void observe_capacity(struct objective_capacity *c, const struct tick *t, double demand, double backlog)
+{
+	int64_t elapsed_ms = c->observed_ms == TIME_NONE ? 0 : i64_sub(t->now_ms, c->observed_ms);
+	float seconds = (float)elapsed_ms / 1000, ready = (float)c->ready;
+	if (elapsed_ms > 0 && seconds < CAPACITY_MEMORY_S / 2 && c->ready == t->counts.ready) {
+		float keep = 1 - seconds / CAPACITY_MEMORY_S,
+		      served = (float)demand * seconds + c->backlog - (float)backlog;
+		bool busy = c->backlog > ready && (float)backlog > ready;
+		c->all_s = c->all_s * keep + seconds;
+		c->all_served = c->all_served * keep + served;
+		c->all_capacity = c->all_capacity * keep + ready * seconds;
+		c->busy_s = c->busy_s * keep + (busy ? seconds : 0);
+		c->busy_served = c->busy_served * keep + (busy ? served : 0);
+		c->busy_capacity = c->busy_capacity * keep + (busy ? ready * seconds : 0);
+	}
+	c->backlog = (float)backlog;
+	c->ready = t->counts.ready;
+	c->observed_ms = t->now_ms;
+}
+
+// Returns how much of its nominal work a replica serves; 1 while nothing contradicts that.
+static float capacity_ratio(const struct objective_capacity *c)
+{
+	if (c->busy_s >= CAPACITY_EVIDENCE_S && c->busy_served < CAPACITY_LEAST * c->busy_capacity &&
+	    c->busy_served > 0)
+		return c->busy_served / c->busy_capacity;
+	if (c->all_s >= CAPACITY_EVIDENCE_S && c->all_served > CAPACITY_MOST * c->all_capacity && c->all_capacity > 0)
+		return c->all_served / c->all_capacity;
+	return 1;
+}
+
+// ---- the trace ----
+
+static struct trace_entry entry_of(const struct tick *t, enum reason reason)
+{
+	return (struct trace_entry){
+	        .stage = STAGE_OBJECTIVE,
+	        .reason = reason,
+	        .signal = (int32_t)t->policy->objective.demand_index,
+	        .before = t->counts.spec,
+	        .after = t->counts.spec,
+	};
+}
+
+// Rounds for the reader.
+static double rounded(double x)
+{
+	return round(x * 100) / 100;
+}
+
+static void note_record(struct tick *t, enum reason reason, const struct objective_record *r, float seconds)
+{
+	struct trace_entry entry = entry_of(t, reason);
+	entry.value = rounded(100 * (double)r->late);
+	entry.limit = rounded((double)r->replicas);
+	entry.duration_ms = (int64_t)(seconds / OBJECTIVE_STEP_S + 0.5f) * STEP_MS; // without what has faded
+	entry.count = objective_rule_code(r->family, r->rung);
+	tick_trace(t, &entry);
+}
+
+static void note_choice(struct tick *t, const struct objective_state *o)
+{
+	const struct objective_answer *a = &o->answer;
+	struct trace_entry entry = entry_of(t, REASON_OBJECTIVE_WAITING);
+	note_record(t, REASON_OBJECTIVE_RECORD, &a->rule, o->objective.time);
+	if (a->leaner.rung < a->rule.rung)
+		note_record(t, REASON_OBJECTIVE_LEANER, &a->leaner, o->objective.time);
+	entry.count = objective_rule_code(a->proposed.family, a->proposed.rung);
+	entry.duration_ms = (int64_t)a->leaner_steps * STEP_MS;
+	entry.window_ms = (int64_t)a->leaner_steps_needed * STEP_MS;
+	if (a->leaner_steps > 0)
+		tick_trace(t, &entry);
+}
+
+static void note_limits(struct tick *t, const struct objective_state *o)
+{
+	struct trace_entry entry = entry_of(t, REASON_OBJECTIVE_AIM);
+	float ratio = capacity_ratio(&o->capacity);
+	entry.value = o->objective.work > 0 ? rounded(100 * (double)(o->objective.late / o->objective.work)) : 0;
+	entry.limit = rounded(100 * (double)o->answer.aim);
+	if ((double)o->answer.aim < 0.999 * t->policy->objective.late_ratio)
+		tick_trace(t, &entry);
+	entry = entry_of(t, REASON_OBJECTIVE_STARTUP);
+	entry.window_ms = OBJECTIVE_STARTUP_DEFAULT_MS;
+	if (startup_ms(&t->state->startup, t->policy) < 0)
+		tick_trace(t, &entry);
+	entry = entry_of(t, REASON_OBJECTIVE_NOT_REACHABLE);
+	entry.limit = (double)t->max;
+	entry.count = o->answer.reachable_at;
+	if (o->answer.reachable_at > t->max)
+		tick_trace(t, &entry);
+	entry = entry_of(t, REASON_CAPACITY_DOUBTFUL);
+	entry.value = rounded((double)ratio);
+	if (ratio < 1 || ratio > 1)
+		tick_trace(t, &entry);
+}
+
+// ---- the stage ----
+
+static void propose(struct tick *t, size_t i, enum reason reason, int32_t entry, int32_t replicas)
+{
+	struct decision_signal *d = &t->decision->signals[i];
+	d->reason = reason;
+	d->proposal = t->unsustained[i] = replicas;
+	t->entry[i] = entry;
+}
+
+// Neither of the rules nor of the scale is anything known while a signal is missing: the other signal asks for the
+// present scale.
+static void pause(struct tick *t, struct objective_state *o)
+{
+	const struct policy_objective *config = &t->policy->objective;
+	const struct decision_signal *signals = t->decision->signals;
+	size_t missing =
+	        signals[config->demand_index].state != SIGNAL_OK ? config->demand_index : config->backlog_index;
+	size_t other = missing == config->demand_index ? config->backlog_index : config->demand_index;
+	struct trace_entry entry = entry_of(t, REASON_OBJECTIVE_PAUSED);
+	o->is_paused = 1;
+	o->capacity.observed_ms = TIME_NONE;
+	o->demand_sum = 0;
+	o->n_demand = 0;
+	entry.signal = (int32_t)missing;
+	int32_t at = tick_trace(t, &entry);
+	if (signals[other].state == SIGNAL_OK)
+		propose(t, other, entry.reason, at, t->counts.spec);
+}
+
+void objective_stage(struct tick *t)
+{
+	const struct policy_objective *config = &t->policy->objective;
+	const struct decision_signal *demand = &t->decision->signals[config->demand_index];
+	const struct decision_signal *backlog = &t->decision->signals[config->backlog_index];
+	struct objective_state *o = state_objective(t->state);
+	if (demand->state != SIGNAL_OK || backlog->state != SIGNAL_OK) {
+		pause(t, o);
+		return;
+	}
+	double arriving = fmin(fmax(demand->value, 0), OBJECTIVE_DEMAND_MAX);
+	double waiting = fmin(fmax(backlog->value, 0), OBJECTIVE_BACKLOG_MAX);
+	simulate(t, o, arriving, waiting);
+	observe_capacity(&o->capacity, t, arriving, waiting);
+	const struct objective_answer *a = &o->answer;
+	struct trace_entry entry = entry_of(t, REASON_OBJECTIVE);
+	entry.after = a->replicas;
+	entry.value = rounded((double)a->rule.level);
+	entry.limit = rounded((double)a->backlog_adds);
+	entry.count = objective_rule_code(a->rule.family, a->rule.rung);
+	if (a->kept) {
+		entry.reason = REASON_OBJECTIVE_KEPT;
+		entry.before = a->wanted;
+	} else if (a->starting) {
+		entry.reason = REASON_OBJECTIVE_STARTING;
+	}
+	int32_t at = tick_trace(t, &entry);
+	propose(t, config->demand_index, entry.reason, at, a->replicas);
+	propose(t, config->backlog_index, entry.reason, at, a->replicas);
+	note_choice(t, o);
+	note_limits(t, o);
+}
+
+// ---- history after a restart ----
+
+int64_t decide_objective_history_ms(const struct policy *policy, const void *state, int64_t now_ms,
+                                    int64_t *ret_step_ms)
+{
+	const struct state_header *s = state_of_const(policy, state);
+	*ret_step_ms = STEP_MS;
+	if (!policy->objective.set)
+		return 0;
+	const struct objective_state *o = state_at_const(s, s->objective_offset);
+	bool knows_day = o->objective.steps >= DAY_MS / STEP_MS && o->simulated_ms != TIME_NONE;
+	int64_t since_ms = knows_day ? i64_sub(now_ms, o->simulated_ms) : DAY_MS;
+	return since_ms < 0 ? 0 : since_ms < DAY_MS ? since_ms : DAY_MS;
+}
+
+void decide_refill_objective(const struct policy *policy, void *state, const struct obs_series *demand, size_t n,
+                             int32_t replicas, int64_t now_ms)
+{
+	struct state_header *s = state_of(policy, state);
+	struct objective_state *o = state_objective(s);
+	if (!o)
+		return;
+	const struct objective_goal goal = goal_of(policy, s, policy->min_replicas, policy->max_replicas);
+	// The scale and the queue of that time are unknown, and another controller may have caused them: the rules are
+	// simulated without a real queue, at the present scale.
+	struct objective_input in = {.replicas = i32_max(replicas, 0), .ready = i32_max(replicas, 0)};
+	struct objective_result r;
+	int64_t known = 0;
+	for (size_t i = 0; i < n; i++)
+		known += demand[i].time_ms <= o->simulated_ms;
+	if (known > o->objective.steps)
+		objective_state_init(o);
+	int64_t before_ms = o->simulated_ms;
+	for (size_t i = 0; i < n; i++) {
+		if (demand[i].time_ms > now_ms || demand[i].time_ms <= before_ms)
+			continue;
+		in.demand = demand[i].value;
+		in.time_s = demand[i].time_ms / 1000;
+		if (!objective_step(&o->objective, &goal, &in, &r))
+			continue;
+		keep_answer(&o->answer, &goal, &r);
+		o->simulated_ms = before_ms = demand[i].time_ms;
+	}
+}

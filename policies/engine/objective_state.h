@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the objective stage keeps between two ticks: the simulated rules, the demand since their last step, and what is
+// known about the capacity of a replica. Private to policies/engine, except for the name of a rule.
+#ifndef GPUSCALE_POLICIES_ENGINE_OBJECTIVE_STATE_H
+#define GPUSCALE_POLICIES_ENGINE_OBJECTIVE_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policies/engine/objective.h"
+
+struct policy;
+
+// The time that a replica is taken to need while it is neither configured nor learnt. Too long costs little, too short
+// makes work late (docs/algorithm.md).
+#define OBJECTIVE_STARTUP_DEFAULT_MS 300000
+
+// The result of the last step, for the ticks until the next one and for the trace. Has no padding.
+struct objective_answer {
+	int32_t replicas; // at the maximum of the policy, as many as the rule asks for
+	int32_t wanted;   // before more was kept
+	float backlog_adds, aim;
+	struct objective_record rule, leaner, proposed;
+	int32_t leaner_steps, leaner_steps_needed;
+	int32_t kept, starting; // booleans
+	int32_t reachable_at;
+};
+
+// Served work against the work that ready replicas are taken to serve, faded over ten minutes: whenever there was data,
+// and while a queue kept every replica busy. Has no padding.
+struct objective_capacity {
+	float all_s, all_served, all_capacity;
+	float busy_s, busy_served, busy_capacity;
+	float backlog; // at observed_ms
+	int32_t ready;
+	int64_t observed_ms; // TIME_NONE: at the last tick there was no data
+};
+
+// Part of the flat state; has no padding, except maybe at the end, where it stays zero.
+struct objective_state {
+	int64_t simulated_ms; // up to when the rules are simulated; TIME_NONE: never
+	double demand_sum;    // of the n_demand samples since
+	int32_t n_demand;
+	int32_t is_paused; // the last tick had no data: the time until the next one does not count
+	struct objective_capacity capacity;
+	struct objective_answer answer;
+	struct objective objective;
+};
+_Static_assert(sizeof(struct objective_answer) == 24 * 4, "no padding");
+_Static_assert(sizeof(struct objective_capacity) == 8 * 4 + 8, "no padding");
+_Static_assert(sizeof(struct objective_state) <= OBJECTIVE_STATE_MAX_BYTES,
+               "the state of an objective is at most 4 KiB");
+
+void objective_state_init(struct objective_state *s);
+// Returns whether signal i is one of the two that the objective reads.
+bool objective_reads(const struct policy *policy, size_t i);
+
+// Packs a rule into the `count` of a trace entry, to a hundredth of a rung.
+int32_t objective_rule_code(enum objective_family family, float rung);
+void objective_rule_decode(int32_t code, enum objective_family *ret_family, float *ret_rung);
+
+#endif

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the caller observed for one tick, as plain values: the only input of decide() besides policy, time and state.
+#ifndef GPUSCALE_POLICIES_ENGINE_OBSERVATION_H
+#define GPUSCALE_POLICIES_ENGINE_OBSERVATION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum obs_state {
+	OBS_OK,        // series holds at least one sample
+	OBS_EMPTY,     // the query returned no series
+	OBS_FAILED,    // the query failed or was not answered; `detail` says why
+	OBS_TOO_MANY,  // the query returned more than n_series series, and none is kept; `detail` states the numbers
+	OBS_PARTIAL,   // the source answered with warnings or a partial response: treated as missing
+	OBS_FORBIDDEN, // the query was not sent: the policy is not permitted to query the source; `detail` says why
+	OBS_STATE__COUNT
+};
+
+// One sample of one series. `value` may be NaN or infinite: decide() treats such a sample as missing.
+struct obs_series {
+	const char *pod; // label pod or exported_pod; "" if none
+	double value;
+	int64_t time_ms; // of the sample itself, not of the query
+};
+
+struct obs_signal {
+	enum obs_state state;
+	const char *detail; // text for the rendering of the trace; may be NULL. decide() does not read it
+	const struct obs_series *series;
+	size_t n_series;
+	int64_t skew_ms; // at least by how much the clock of the source is ahead of this host's; < 0: behind; 0:
+	                 // unknown
+};
+
+// The states that the HPA distinguishes. POD_UNREADY: running, but its Ready condition is not True.
+enum pod_state { POD_READY, POD_UNREADY, POD_PENDING, POD_FAILED, POD_DELETED, POD_STATE__COUNT };
+extern const char *const pod_state_names[POD_STATE__COUNT]; // "Ready", ... as in policy tests
+
+struct obs_pod {
+	const char *name;
+	enum pod_state state;
+};
+
+struct observation {
+	int32_t spec_replicas;            // scale.spec.replicas: the current scale
+	int32_t status_replicas;          // scale.status.replicas
+	int32_t ready_replicas;           // -1 = unknown: spec_replicas is used instead, and the trace says so
+	int32_t pending_replicas;         // pods that exist and are not running; 0 if unknown
+	const struct obs_signal *signals; // one per policy signal, same order
+	size_t n_signals;
+	// The pods of the target, for signals of type Pods only; NULL = unknown: see pods_read().
+	const struct obs_pod *pods;
+	size_t n_pods;
+};
+
+#endif

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stage panic: the proposal of the panic signal during a burst.
+#include <math.h>
+
+#include "policies/engine/number.h"
+#include "policies/engine/panic.h"
+#include "policies/engine/policy.h"
+#include "policies/engine/stages.h"
+#include "policies/engine/state.h"
+#include "policies/engine/tick.h"
+
+// Computes the mean of the samples in the panic window; returns false when there is none. The cost is one addition per
+// sample of the panic window, by default a tenth of the signal's window.
+static bool panic_value(const struct tick *t, double *ret_value)
+{
+	struct window *w = &state_signal(t->state, t->policy->panic.signal_index)->window;
+	const struct window_sample *samples = state_samples(t->state, w);
+	int64_t cutoff_ms = i64_sub(t->now_ms, t->policy->panic.window_ms);
+	double mean = 0, n = 0;
+	for (uint32_t i = w->len; i-- > 0;) {
+		const struct window_sample *s = window_at(w, samples, i);
+		if (s->time_ms <= cutoff_ms)
+			break;
+		n++;
+		mean += (s->value - mean) / n; // never leaves the range of the values
+	}
+	*ret_value = mean;
+	return n > 0 && isfinite(mean);
+}
+
+void panic_stage(struct tick *t)
+{
+	const struct policy_panic *config = &t->policy->panic;
+	size_t i = config->signal_index;
+	struct decision_signal *d = &t->decision->signals[i];
+	double value;
+	if (d->state != SIGNAL_OK || !panic_value(t, &value))
+		return; // without data, a panic neither starts nor ends
+	const struct policy_signal *signal = &t->policy->signals[i];
+	struct trace_entry entry = {
+	        .stage = STAGE_PANIC,
+	        .reason = REASON_PANIC,
+	        .signal = (int32_t)i,
+	        .before = d->proposal,
+	        .value = value,
+	        .limit = config->threshold,
+	        .window_ms = config->window_ms,
+	};
+	int32_t wanted = panic_wanted(signal, value, &t->counts);
+	if (!panic_observe(&t->state->panic, t->now_ms, wanted, d->proposal, t->counts.ready, config->threshold,
+	                   signal->window.duration_ms, &entry.after, &entry.duration_ms))
+		return;
+	// A panic never scales down, not even from a scale that was set by hand.
+	entry.after = i32_max(entry.after, t->counts.spec);
+	int32_t at = tick_trace(t, &entry);
+	if (entry.after == d->proposal)
+		return;
+	d->proposal = entry.after;
+	t->unsustained[i] = i32_max(entry.after, t->unsustained[i]);
+	t->entry[i] = at;
+	t->starting_entry[i] = -1;
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schedules: different bounds during windows of time. A window is open when its last start is later than its last end.
+// Of several open windows the one that opened last is in force; of windows that opened together, the last in the list.
+#ifndef GPUSCALE_POLICIES_ENGINE_SCHEDULE_H
+#define GPUSCALE_POLICIES_ENGINE_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct policy;
+struct policy_schedule;
+
+// Part of the flat state: the last result of schedule_at(), valid until until_ms.
+struct schedule_cache {
+	int64_t until_ms; // TIME_NONE: no result
+	int32_t winner;   // -1 = none
+	uint32_t unused;
+};
+
+void schedule_cache_init(struct schedule_cache *c);
+
+// Returns the index of the schedule in force at now_ms, -1 = none. *ret_until_ms is the next start or end of any
+// schedule: until then the result does not change.
+int32_t schedule_at(const struct policy *policy, int64_t now_ms, int64_t *ret_until_ms);
+
+// Computes the bounds while `schedule` is in force. A bound that the schedule does not set is the policy's, moved if
+// necessary to agree with the bound that the schedule sets.
+void schedule_bounds(const struct policy *policy, const struct policy_schedule *schedule, int32_t *ret_min,
+                     int32_t *ret_max);
+
+// Returns whether the schedule sets a minimum above 0, or a fixed scale: the target then does not go idle.
+bool schedule_prevents_idle(const struct policy_schedule *schedule);
+
+// Returns why schedule i can never be in force, as a constant text with the fix, or NULL. For `check`: parses the texts
+// of the schedules itself, and evaluates them in UTC.
+const char *schedule_fault(const struct policy *policy, size_t i);
+
+#endif

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stages that run once for each signal: sources, windows, signals, sustain.
+#include "policies/engine/signal.h"
+
+#include <math.h>
+
+#include "policies/engine/hpa.h"
+#include "policies/engine/number.h"
+#include "policies/engine/objective_state.h"
+#include "policies/engine/observation.h"
+#include "policies/engine/pods.h"
+#include "policies/engine/policy.h"
+#include "policies/engine/source.h"
+#include "policies/engine/stages.h"
+#include "policies/engine/startup.h"
+#include "policies/engine/state.h"
+#include "policies/engine/sustain.h"
+#include "policies/engine/tick.h"
+#include "policies/engine/watermark.h"
+
+static double tolerance_of(const struct policy_scaling_rules *rules, const struct policy_signal *signal)
+{
+	return rules->tolerance_set ? rules->tolerance_ratio : signal->target.tolerance_ratio;
+}
+
+struct proposal signal_propose(const struct policy *policy, const struct policy_signal *signal, double value,
+                               const struct replica_counts *counts)
+{
+	if (signal->watermarks.set)
+		return watermark_propose(&signal->watermarks, policy->replica_multiple, value, counts);
+	return hpa_propose(&signal->target, tolerance_of(&policy->scale_up, signal),
+	                   tolerance_of(&policy->scale_down, signal), value, counts);
+}
+
+bool signal_is_pods(const struct policy_signal *signal)
+{
+	return signal->target.set && signal->target.type == TARGET_PODS;
+}
+
+static struct trace_entry entry_of(const struct tick *t, size_t i, enum stage stage, enum reason reason)
+{
+	return (struct trace_entry){
+	        .stage = stage,
+	        .reason = reason,
+	        .signal = (int32_t)i,
+	        .before = t->counts.spec,
+	        .after = t->counts.spec,
+	        .value = t->decision->signals[i].value,
+	        .limit = t->decision->signals[i].target,
+	};
+}
+
+// Records that the signal has no proposal in this tick, and restarts its sustain timers.
+static void drop_signal(struct tick *t, size_t i, enum signal_state state, const struct trace_entry *entry)
+{
+	struct decision_signal *d = &t->decision->signals[i];
+	d->state = state;
+	d->reason = entry->reason;
+	t->entry[i] = tick_trace(t, entry);
+	sustain_observe(state_signal(t->state, i), 0, t->now_ms);
+}
+
+// ---- sources ----
+
+static void use_missing(struct tick *t, size_t i, struct trace_entry *entry)
+{
+	if (t->policy->signals[i].on_missing != ON_MISSING_IGNORE) {
+		drop_signal(t, i, SIGNAL_MISSING, entry);
+		return;
+	}
+	enum reason reason = entry->reason;
+	int32_t why = tick_trace(t, entry);
+	entry->reason = REASON_SIGNAL_IGNORED;
+	drop_signal(t, i, SIGNAL_IGNORED, entry);
+	t->entry[i] = why;
+	t->decision->signals[i].reason = reason;
+}
+
+// Traces what is unusual about the reading. Returns false when the signal has no usable value.
+static bool check_reading(struct tick *t, size_t i)
+{
+	const struct reading *r = &t->reading;
+	if (r->reason == REASON_NONE && r->ahead_ms <= t->policy->interval_ms)
+		return true;
+	struct trace_entry entry = entry_of(t, i, STAGE_SOURCES, r->reason);
+	entry.value = r->value;
+	entry.duration_ms = r->age_ms;
+	entry.window_ms = t->policy->signals[i].stale_after_ms;
+	entry.count = r->n_series;
+	if (r->reason == REASON_MISSING_AS_ZERO) {
+		tick_trace(t, &entry);
+		return true;
+	}
+	if (r->reason == REASON_NONE) {
+		entry.reason = REASON_FUTURE_SAMPLE;
+		entry.duration_ms = r->ahead_ms;
+		tick_trace(t, &entry);
+		return true;
+	}
+	if (r->reason == REASON_CLOCK_SKEW)
+		entry.duration_ms = r->ahead_ms;
+	use_missing(t, i, &entry);
+	return false;
+}
+
+void sources_stage(struct tick *t)
+{
+	size_t i = t->signal;
+	const struct policy_signal *signal = &t->policy->signals[i];
+	const struct obs_signal *observed = &t->observation->signals[i];
+	struct window *w = &state_signal(t->state, i)->window;
+	struct decision_signal *d = &t->decision->signals[i];
+	*d = (struct decision_signal){
+	        .value = NAN,
+	        .target = signal->watermarks.set ? signal->watermarks.high
+	                  : signal->target.set   ? signal->target.value
+	                                         : NAN,
+	        .proposal = t->counts.spec,
+	        .age_ms = -1,
+	};
+	t->unsustained[i] = t->counts.spec;
+	t->raw[i] = NAN;
+	t->entry[i] = -1;
+	t->sustain_entry[i] = t->starting_entry[i] = -1;
+	// Samples leave the window even in a tick without a new one.
+	if (w->cap > 0)
+		window_evict(w, state_samples(t->state, w), &signal->window, t->now_ms);
+	t->reading = signal_is_pods(signal) ? pods_read(signal, t->observation, observed, t->now_ms, &t->pods)
+	                                    : source_read(signal, observed, t->now_ms);
+	d->age_ms = t->reading.age_ms;
+	if (check_reading(t, i))
+		d->value = t->raw[i] = t->reading.value;
+}
+
+// ---- windows ----
+
+void windows_stage(struct tick *t)
+{
+	size_t i = t->signal;
+	struct window *w = &state_signal(t->state, i)->window;
+	struct decision_signal *d = &t->decision->signals[i];
+	if (d->state != SIGNAL_OK || w->cap == 0)
+		return;
+	const struct policy_window *config = &t->policy->signals[i].window;
+	struct window_sample *samples = state_samples(t->state, w);
+	window_push(w, samples, config, t->reading.time_ms, t->reading.value, t->now_ms);
+	int64_t left_ms;
+	bool filled = window_is_filled(w, config, t->policy->interval_ms, t->now_ms, &left_ms);
+	if (w->len > 0)
+		d->value = window_value(w, samples, config);
+	struct trace_entry entry = entry_of(t, i, STAGE_WINDOWS, REASON_WINDOW_AGGREGATE);
+	entry.window_ms = config->duration_ms;
+	entry.count = (int32_t)w->len;
+	if (!filled) {
+		entry.reason = REASON_WINDOW_FILLING;
+		entry.duration_ms = left_ms;
+		drop_signal(t, i, SIGNAL_FILLING, &entry);
+		return;
+	}
+	if (w->newest_dropped_ms > i64_sub(t->now_ms, config->duration_ms)) {
+		entry.reason = REASON_WINDOW_OVERFLOW;
+		tick_trace(t, &entry);
+		entry.reason = REASON_WINDOW_AGGREGATE;
+	}
+	tick_trace(t, &entry);
+}
+
+// ---- signals ----
+
+// Replicas ordered less than the start-up time ago are capacity that does not carry its share of the load yet. The
+// scale-up is computed again with the replicas from before those orders, and the smaller result counts.
+static void count_starting(struct tick *t, size_t i, struct proposal *p)
+{
+	int32_t spec = t->counts.spec;
+	struct replica_counts before = t->counts;
+	before.ready = i32_min(before.ready, i32_max(spec - t->starting, 1));
+	int32_t n = i32_max(
+	        signal_propose(t->policy, &t->policy->signals[i], t->decision->signals[i].value, &before).replicas,
+	        spec);
+	if (n >= p->replicas)
+		return;
+	struct trace_entry entry = entry_of(t, i, STAGE_SIGNALS, REASON_REPLICAS_STARTING);
+	entry.before = p->replicas;
+	entry.after = n;
+	entry.window_ms = startup_ms(&t->state->startup, t->policy);
+	entry.count = t->starting;
+	t->starting_entry[i] = tick_trace(t, &entry);
+	p->replicas = n;
+}
+
+static struct proposal propose_pods(struct tick *t, size_t i)
+{
+	struct pod_groups *pods = &t->pods;
+	const struct policy_signal *signal = &t->policy->signals[i];
+	struct proposal p = pods_propose(&signal->target, tolerance_of(&t->policy->scale_up, signal),
+	                                 tolerance_of(&t->policy->scale_down, signal), pods, &t->counts);
+	if (pods->n_filled == 0)
+		return p;
+	struct trace_entry entry = entry_of(t, i, STAGE_SIGNALS, REASON_PODS_FILLED);
+	entry.limit = pods->filled_with;
+	entry.count = pods->n_filled;
+	tick_trace(t, &entry);
+	return p;
+}
+
+void signals_stage(struct tick *t)
+{
+	size_t i = t->signal;
+	const struct policy_signal *signal = &t->policy->signals[i];
+	struct decision_signal *d = &t->decision->signals[i];
+	t->direction = 0;
+	if (d->state != SIGNAL_OK || objective_reads(t->policy, i)) // the objective stage sets that proposal
+		return;
+	struct proposal p =
+	        signal_is_pods(signal) ? propose_pods(t, i) : signal_propose(t->policy, signal, d->value, &t->counts);
+	d->reason = p.reason;
+	d->target = p.limit;
+	t->direction = p.direction;
+	struct trace_entry entry = entry_of(t, i, STAGE_SIGNALS, p.reason);
+	entry.value = p.compared;
+	entry.after = p.replicas;
+	if (p.reason == REASON_NO_READY_REPLICAS) {
+		drop_signal(t, i, SIGNAL_MISSING, &entry);
+		return;
+	}
+	t->entry[i] = tick_trace(t, &entry);
+	// Type Pods reads the load of each pod: starting pods do not distort it.
+	if (t->starting > 0 && p.replicas > t->counts.spec && !signal_is_pods(signal))
+		count_starting(t, i, &p);
+	d->proposal = t->unsustained[i] = p.replicas;
+}
+
+// ---- sustain ----
+
+void sustain_stage(struct tick *t)
+{
+	size_t i = t->signal;
+	const struct policy_sustain *sustain = &t->policy->signals[i].sustain;
+	struct state_signal *g = state_signal(t->state, i);
+	struct decision_signal *d = &t->decision->signals[i];
+	if (d->state != SIGNAL_OK)
+		return;
+	// Without `sustain` too: the timers are carried over when the policy changes.
+	sustain_observe(g, t->direction, t->now_ms);
+	int64_t needed_ms = t->direction > 0 ? sustain->up_ms : sustain->down_ms;
+	if (needed_ms == 0 || d->proposal == t->counts.spec)
+		return;
+	int64_t left_ms = sustain_left_ms(g, sustain, t->direction, t->now_ms);
+	if (left_ms == 0)
+		return;
+	struct trace_entry entry = entry_of(t, i, STAGE_SUSTAIN, REASON_SUSTAIN_PENDING);
+	entry.before = d->proposal;
+	entry.duration_ms = left_ms;
+	entry.window_ms = needed_ms;
+	d->proposal = t->counts.spec;
+	t->sustain_entry[i] = tick_trace(t, &entry);
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The proposal of one signal that has a value.
+#ifndef GPUSCALE_POLICIES_ENGINE_SIGNAL_H
+#define GPUSCALE_POLICIES_ENGINE_SIGNAL_H
+
+#include <stdbool.h>
+
+#include "policies/engine/proposal.h"
+
+struct policy;
+struct policy_signal;
+
+// Returns what a signal with a target other than Pods, or with watermarks, asks for at `value`: hpa_propose() or
+// watermark_propose() with the tolerances that apply (behavior.scaleUp.tolerance and behavior.scaleDown.tolerance
+// override the target's, as in the HPA).
+struct proposal signal_propose(const struct policy *policy, const struct policy_signal *signal, double value,
+                               const struct replica_counts *counts);
+
+// Returns whether the target type is Pods: such a signal uses pods_read() and pods_propose() instead of source_read()
+// and signal_propose().
+bool signal_is_pods(const struct policy_signal *signal);
+
+#endif

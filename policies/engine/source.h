@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reduces the answer to a query to one number, or to the reason why it has none.
+#ifndef GPUSCALE_POLICIES_ENGINE_SOURCE_H
+#define GPUSCALE_POLICIES_ENGINE_SOURCE_H
+
+#include <stdint.h>
+
+#include "policies/engine/reason.h"
+
+struct obs_signal;
+struct policy_signal;
+
+struct reading {
+	enum reason reason; // REASON_NONE: a finite value; REASON_MISSING_AS_ZERO: value 0 at now; else missing
+	double value;       // NaN when missing; for REASON_NON_FINITE the value itself
+	int64_t time_ms;    // of the oldest contributing sample
+	int64_t age_ms;     // now - time_ms, at least 0; -1 = no sample
+	int64_t ahead_ms;   // how far the sample is in the future; for REASON_CLOCK_SKEW the difference of the clocks
+	int32_t n_series;
+};
+
+// Reduces the series as `series` of the policy says. Every series must be usable: a stale or non-finite series makes
+// the whole signal missing. onMissing: Zero applies only to an answer without series: an outage never counts as zero.
+struct reading source_read(const struct policy_signal *signal, const struct obs_signal *observed, int64_t now_ms);
+
+// Returns the difference between the clocks of this host and the source, in ms (< 0: the source is behind), when it
+// prevents judging an answer of the source, or data of this age (< 0: from the future): the data is too old by one
+// clock and fresh by the other. Returns 0 otherwise.
+int64_t source_answer_skew_ms(const struct policy_signal *signal, const struct obs_signal *observed);
+int64_t source_sample_skew_ms(const struct policy_signal *signal, const struct obs_signal *observed, int64_t age_ms);
+
+#endif

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layout of the flat state block: a header, one entry per signal, then the record and the slots of the forecast, then
+// the arrays of samples and marks. It has neither pointers nor padding, so that a copy of the bytes is a copy of the
+// state, and equal states are equal bytes. Private to policies/engine.
+#ifndef GPUSCALE_POLICIES_ENGINE_STATE_H
+#define GPUSCALE_POLICIES_ENGINE_STATE_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policies/engine/fallback.h"
+#include "policies/engine/forecast.h"
+#include "policies/engine/history.h"
+#include "policies/engine/idle.h"
+#include "policies/engine/panic.h"
+#include "policies/engine/schedule.h"
+#include "policies/engine/skill.h"
+#include "policies/engine/startup.h"
+#include "policies/engine/window.h"
+
+struct objective_state;
+struct policy;
+
+#define STATE_MAGIC   0x67707573u // "gpus"
+#define STATE_VERSION 6
+
+struct state_header {
+	uint32_t magic, version;
+	uint64_t bytes, shape;
+	int64_t last_now_ms;   // time of the last tick; TIME_NONE
+	int64_t last_scale_ms; // time of the last scale in either direction; TIME_NONE
+	// Clock events for the next tick to report: by how much the clock was set, and how far in the future a restored
+	// stamp was. 0: none.
+	int64_t clock_step_ms, clamped_ms;
+	struct history recommendations, events;
+	struct startup startup;
+	struct fallback fallback;
+	struct idle idle;
+	struct forecast forecast;
+	struct panic panic;
+	struct schedule_cache schedule; // not carried over to another policy
+	uint64_t objective_offset;      // of the struct objective_state in the block; 0: the policy has no objective
+	uint32_t n_signals;
+	uint32_t seeded; // a recommendation was recorded: the first tick does not record spec as one
+};
+
+struct state_signal {
+	struct window window;
+	int64_t up_since_ms,
+	        down_since_ms; // since when the signal has asked for that direction without a break; TIME_NONE
+	int64_t failures;      // consecutive ticks without a reading; counted with `fallback` only
+};
+
+_Static_assert(sizeof(struct state_header) == 4 + 4 + 2 * 8 + 4 * 8 + 2 * sizeof(struct history) +
+                                                      sizeof(struct startup) + sizeof(struct fallback) +
+                                                      sizeof(struct idle) + sizeof(struct forecast) +
+                                                      sizeof(struct panic) + sizeof(struct schedule_cache) + 8 + 8,
+               "no padding");
+_Static_assert(sizeof(struct startup) == 16 * STARTUP_ORDERS_MAX + 8 * STARTUP_STARTS_MAX + 6 * 4, "no padding");
+_Static_assert(sizeof(struct forecast) == 8 + 2 * 4 + 12 * 8, "no padding");
+_Static_assert(sizeof(struct skill) == 9 * 8 + 4 * 4 + SKILL_PENDING_MAX * 4 * 8, "no padding");
+_Static_assert(sizeof(struct window) == 8 + 4 * 4 + 2 * 8 + 3 * 8, "no padding");
+_Static_assert(sizeof(struct history) == 8 + 4 * 4, "no padding");
+_Static_assert(sizeof(struct history_mark) == 24 && sizeof(struct window_sample) == 32, "no padding");
+
+// Returns the header of `block`, which decide_state_init() filled for a policy of the same shape; asserts its magic,
+// version and number of signals.
+struct state_header *state_of(const struct policy *policy, void *block);
+const struct state_header *state_of_const(const struct policy *policy, const void *block);
+
+// ---- places inside the block ----
+
+static inline void *state_at(struct state_header *s, uint64_t offset)
+{
+	return (unsigned char *)s + offset;
+}
+static inline const void *state_at_const(const struct state_header *s, uint64_t offset)
+{
+	return (const unsigned char *)s + offset;
+}
+static inline struct state_signal *state_signal(struct state_header *s, size_t i)
+{
+	assert(i < s->n_signals);
+	return (struct state_signal *)state_at(s, sizeof *s + i * sizeof(struct state_signal));
+}
+static inline struct window_sample *state_samples(struct state_header *s, const struct window *w)
+{
+	return (struct window_sample *)state_at(s, w->samples_offset);
+}
+// The record of the forecast, before its slots. Only with a forecast.
+static inline struct skill *state_skill(struct state_header *s, const struct forecast *f)
+{
+	assert(f->n_slots > 0);
+	return (struct skill *)state_at(s, f->slots_offset - sizeof(struct skill));
+}
+static inline double *state_slots(struct state_header *s, const struct forecast *f)
+{
+	return (double *)state_at(s, f->slots_offset);
+}
+static inline struct objective_state *state_objective(struct state_header *s)
+{
+	return s->objective_offset > 0 ? (struct objective_state *)state_at(s, s->objective_offset) : NULL;
+}
+static inline struct history_mark *state_marks(struct state_header *s, const struct history *h)
+{
+	return (struct history_mark *)state_at(s, h->marks_offset);
+}
+
+#endif

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/explain/explain.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json/json_write.h"
+#include "base/json/yaml_out.h"
+#include "base/num.h"
+#include "policies/engine/decision.h"
+#include "policies/engine/objective_state.h"
+#include "policies/engine/pipeline.h"
+#include "policies/engine/policy.h"
+#include "policies/schema/policy_schema.h"
+
+const char *const output_format_names[OUTPUT__COUNT + 1] = {"table", "wide", "json", "yaml", "name", NULL};
+
+// Formats metric values for people: six significant digits, without an exponent in the usual range.
+static void format_value(char *out, size_t size, double v)
+{
+	if (isfinite(v))
+		snprintf(out, size, "%.6g", v);
+	else
+		num_format_f64(out, v);
+}
+
+static const char *detail_of(const struct decided *d, const struct trace_entry *t)
+{
+	return d->details && t->signal >= 0 ? d->details[t->signal] : NULL;
+}
+
+// Returns whether only the first series were read; the detail then says so.
+static bool has_more(const struct decided *d, const struct trace_entry *t)
+{
+	return t->reason == REASON_AMBIGUOUS_SERIES && detail_of(d, t);
+}
+
+// Formats a rule of the objective: "1.08 x calm forecast", "margin over a day + 2.3 deviations".
+static void format_rule(char *out, size_t size, int32_t code)
+{
+	enum objective_family family;
+	float rung;
+	objective_rule_decode(code, &family, &rung);
+	double factor = (double)objective_rule_factor(family, rung);
+	if (family == OBJECTIVE_MARGIN_HALF_HOUR || family == OBJECTIVE_MARGIN_DAY)
+		snprintf(out, size, "%s of %.3g deviations", objective_family_name(family), factor);
+	else
+		snprintf(out, size, "%.3g x %s", factor, objective_family_name(family));
+}
+
+// Expands one {placeholder}; returns false for an unknown name, which test_render excludes.
+static bool placeholder(const struct decided *d, const struct trace_entry *t, const char *name, size_t len, char *out,
+                        size_t size)
+{
+#define IS(text) (len == sizeof(text) - 1 && memcmp(name, text, len) == 0)
+	const struct policy *p = d->policy;
+	const struct policy_signal *signal =
+	        t->signal >= 0 && (size_t)t->signal < p->n_signals ? &p->signals[t->signal] : NULL;
+	out[0] = '\0';
+	if (IS("signal"))
+		snprintf(out, size, "%s", signal ? signal->name : "signal");
+	else if (IS("low"))
+		format_value(out, size, signal ? signal->watermarks.low : NAN);
+	else if (IS("value"))
+		format_value(out, size, t->value);
+	else if (IS("limit"))
+		format_value(out, size, t->limit);
+	else if (IS("before"))
+		snprintf(out, size, "%d", t->before);
+	else if (IS("after"))
+		snprintf(out, size, "%d", t->after);
+	else if (IS("count"))
+		snprintf(out, size, "%s%d", has_more(d, t) ? "more than " : "", t->count);
+	else if (IS("rule"))
+		format_rule(out, size, t->count);
+	else if (IS("late"))
+		snprintf(out, size, "%.6g %%", 100 * p->objective.late_ratio);
+	else if (IS("wait"))
+		num_format_duration_ms(out, p->objective.wait_ms);
+	else if (IS("schedule"))
+		snprintf(out, size, "%s",
+		         t->count >= 0 && (size_t)t->count < p->n_schedules ? p->schedules[t->count].name : "schedule");
+	else if (IS("duration"))
+		num_format_duration_ms(out, t->duration_ms);
+	else if (IS("window"))
+		num_format_duration_ms(out, t->window_ms);
+	else if (IS("detail")) {
+		const char *detail = detail_of(d, t);
+		snprintf(out, size, "%s", detail ? detail : "no details");
+	} else
+		return false;
+	return true;
+#undef IS
+}
+
+void explain_sentence(const struct decided *d, const struct trace_entry *t, char *out)
+{
+	const char *s = reason_info(t->reason)->sentence;
+	size_t used = 0;
+	while (*s && used + 1 < RENDER_SENTENCE_BYTES) {
+		const char *end = *s == '{' ? strchr(s, '}') : NULL;
+		char text[256];
+		if (end && placeholder(d, t, s + 1, (size_t)(end - s - 1), text, sizeof text)) {
+			size_t n = strlen(text);
+			if (n > RENDER_SENTENCE_BYTES - 1 - used)
+				n = RENDER_SENTENCE_BYTES - 1 - used;
+			memcpy(out + used, text, n);
+			used += n;
+			s = end + 1;
+		} else {
+			out[used++] = *s++;
+		}
+	}
+	out[used] = '\0';
+}
+
+void explain_message(const struct decided *d, char *out)
+{
+	const struct decision *dec = d->decision;
+	out[0] = '\0';
+	if (dec->driver >= 0 && (size_t)dec->driver < dec->n_trace)
+		explain_sentence(d, &dec->trace[dec->driver], out);
+}
+
+bool explain_signal(const struct decided *d, size_t signal, char *out)
+{
+	const struct decision *dec = d->decision;
+	out[0] = '\0';
+	for (size_t i = 0; i < dec->n_trace; i++) {
+		const struct trace_entry *t = &dec->trace[i];
+		if (t->signal != (int32_t)signal || t->reason != dec->signals[signal].reason)
+			continue;
+		explain_sentence(d, t, out);
+		return true;
+	}
+	return false;
+}
+
+static void write_signals(struct json_writer *w, const struct decided *d)
+{
+	json_write_array_begin(w);
+	for (size_t i = 0; i < d->decision->n_signals; i++) {
+		const struct decision_signal *s = &d->decision->signals[i];
+		json_write_object_begin(w);
+		json_write_key(w, "name");
+		json_write_str(w, d->policy->signals[i].name);
+		json_write_key(w, "value");
+		json_write_f64(w, s->value);
+		json_write_key(w, "target");
+		json_write_f64(w, s->target);
+		json_write_key(w, "proposal");
+		json_write_i64(w, s->proposal);
+		json_write_key(w, "state");
+		json_write_str(w, signal_state_name(s->state));
+		json_write_key(w, "reason");
+		json_write_str(w, reason_info(s->reason)->name);
+		json_write_key(w, "ageSeconds");
+		if (s->age_ms < 0)
+			json_write_null(w);
+		else
+			json_write_f64(w, (double)s->age_ms / 1000);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+}
+
+static void write_trace(struct json_writer *w, const struct decided *d)
+{
+	json_write_array_begin(w);
+	for (size_t i = 0; i < d->decision->n_trace; i++) {
+		const struct trace_entry *t = &d->decision->trace[i];
+		char sentence[RENDER_SENTENCE_BYTES];
+		explain_sentence(d, t, sentence);
+		json_write_object_begin(w);
+		json_write_key(w, "stage");
+		json_write_str(w, stage_name(t->stage));
+		json_write_key(w, "before");
+		json_write_i64(w, t->before);
+		json_write_key(w, "after");
+		json_write_i64(w, t->after);
+		json_write_key(w, "reason");
+		json_write_str(w, reason_info(t->reason)->name);
+		json_write_key(w, "message");
+		json_write_str(w, sentence);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+}
+
+void explain_decision_json(struct json_writer *w, const struct decided *d)
+{
+	const struct decision *dec = d->decision;
+	char text[RENDER_SENTENCE_BYTES];
+	json_write_object_begin(w);
+	json_write_key(w, "namespace");
+	json_write_str(w, d->policy->namespace_name);
+	json_write_key(w, "name");
+	json_write_str(w, d->policy->name);
+	json_write_key(w, "target");
+	json_write_object_begin(w);
+	json_write_key(w, "kind");
+	json_write_str(w, d->policy->target_kind);
+	json_write_key(w, "name");
+	json_write_str(w, d->policy->target_name);
+	json_write_object_end(w);
+	num_format_rfc3339_ms(text, dec->time_ms);
+	json_write_key(w, "time");
+	json_write_str(w, text);
+	json_write_key(w, "currentReplicas");
+	json_write_i64(w, dec->current);
+	json_write_key(w, "readyReplicas");
+	if (dec->ready < 0)
+		json_write_null(w);
+	else
+		json_write_i64(w, dec->ready);
+	json_write_key(w, "pendingReplicas");
+	json_write_i64(w, dec->pending);
+	json_write_key(w, "desiredReplicas");
+	json_write_i64(w, dec->desired);
+	json_write_key(w, "action");
+	json_write_str(w, action_name(dec->action));
+	json_write_key(w, "reason");
+	json_write_str(w, reason_info(dec->reason)->name);
+	explain_message(d, text);
+	json_write_key(w, "message");
+	json_write_str(w, text);
+	json_write_key(w, "signals");
+	write_signals(w, d);
+	json_write_key(w, "trace");
+	write_trace(w, d);
+	json_write_object_end(w);
+}
+
+static void write_list(struct buf *out, const struct decided *items, size_t n)
+{
+	struct json_writer w;
+	json_write_init(&w, out, 2);
+	json_write_object_begin(&w);
+	json_write_key(&w, "apiVersion");
+	json_write_str(&w, POLICY_API_VERSION);
+	json_write_key(&w, "kind");
+	json_write_str(&w, "DecisionList");
+	json_write_key(&w, "items");
+	json_write_array_begin(&w);
+	for (size_t i = 0; i < n; i++)
+		explain_decision_json(&w, &items[i]);
+	json_write_array_end(&w);
+	json_write_object_end(&w);
+	buf_putc(out, '\n');
+}
+
+// ---- tables ----
+
+#define TABLE_COLUMNS_MAX 12
+#define TABLE_CELL_BYTES  160
+
+// Left-aligned columns, three blanks apart, as kubectl prints them. The last cell of a row is never padded.
+static void print_row(struct buf *out, const char (*cells)[TABLE_CELL_BYTES], const int *widths, size_t n)
+{
+	for (size_t c = 0; c < n; c++)
+		buf_printf(out, c + 1 < n ? "%-*s   " : "%.*s", c + 1 < n ? widths[c] : TABLE_CELL_BYTES, cells[c]);
+	buf_putc(out, '\n');
+}
+
+static size_t summary_cells(const struct decided *d, bool wide, char (*cells)[TABLE_CELL_BYTES])
+{
+	const struct decision *dec = d->decision;
+	size_t c = 0;
+	snprintf(cells[c++], TABLE_CELL_BYTES, "%s", d->policy->namespace_name);
+	snprintf(cells[c++], TABLE_CELL_BYTES, "%s", d->policy->name);
+	snprintf(cells[c++], TABLE_CELL_BYTES, "%s/%s", d->policy->target_kind, d->policy->target_name);
+	snprintf(cells[c++], TABLE_CELL_BYTES, "%d", dec->current);
+	if (wide) {
+		if (dec->ready < 0)
+			snprintf(cells[c++], TABLE_CELL_BYTES, "?");
+		else
+			snprintf(cells[c++], TABLE_CELL_BYTES, "%d", dec->ready);
+		snprintf(cells[c++], TABLE_CELL_BYTES, "%d", dec->pending);
+		snprintf(cells[c++], TABLE_CELL_BYTES, "%d..%d", d->decision->min_replicas, d->decision->max_replicas);
+	}
+	snprintf(cells[c++], TABLE_CELL_BYTES, "%d", dec->desired);
+	snprintf(cells[c++], TABLE_CELL_BYTES, "%s", action_name(dec->action));
+	snprintf(cells[c++], TABLE_CELL_BYTES, "%s", reason_info(dec->reason)->name);
+	if (wide) {
+		char message[RENDER_SENTENCE_BYTES];
+		explain_message(d, message);
+		snprintf(cells[c++], TABLE_CELL_BYTES, "%s", message);
+	}
+	return c;
+}
+
+static void print_summary(struct buf *out, const struct decided *items, size_t n, bool wide)
+{
+	static const char *const narrow_head[] = {"NAMESPACE", "NAME",   "TARGET", "CURRENT",
+	                                          "DESIRED",   "ACTION", "REASON"};
+	static const char *const wide_head[] = {"NAMESPACE", "NAME",    "TARGET", "CURRENT", "READY",  "PENDING",
+	                                        "RANGE",     "DESIRED", "ACTION", "REASON",  "MESSAGE"};
+	const char *const *head = wide ? wide_head : narrow_head;
+	size_t columns = wide ? sizeof wide_head / sizeof wide_head[0] : sizeof narrow_head / sizeof narrow_head[0];
+	char cells[TABLE_COLUMNS_MAX][TABLE_CELL_BYTES];
+	int widths[TABLE_COLUMNS_MAX];
+	for (size_t c = 0; c < columns; c++)
+		widths[c] = (int)strlen(head[c]);
+	for (size_t i = 0; i < n; i++) {
+		summary_cells(&items[i], wide, cells);
+		for (size_t c = 0; c < columns; c++)
+			if (widths[c] < (int)strlen(cells[c]))
+				widths[c] = (int)strlen(cells[c]);
+	}
+	for (size_t c = 0; c < columns; c++)
+		snprintf(cells[c], TABLE_CELL_BYTES, "%s", head[c]);
+	print_row(out, (const char(*)[TABLE_CELL_BYTES])cells, widths, columns);
+	for (size_t i = 0; i < n; i++) {
+		summary_cells(&items[i], wide, cells);
+		print_row(out, (const char(*)[TABLE_CELL_BYTES])cells, widths, columns);
+	}
+}
+
+void explain_trace(struct buf *out, const struct decided *d, int indent)
+{
+	const struct decision *dec = d->decision;
+	for (size_t i = 0; i < dec->n_trace; i++) {
+		const struct trace_entry *t = &dec->trace[i];
+		char sentence[RENDER_SENTENCE_BYTES], change[32];
+		explain_sentence(d, t, sentence);
+		if (t->before == t->after)
+			snprintf(change, sizeof change, "%d", t->after);
+		else
+			snprintf(change, sizeof change, "%d -> %d", t->before, t->after);
+		buf_printf(out, "%*s%-9s  %-10s  %-21s  %s\n", indent, "", stage_name(t->stage), change,
+		           reason_info(t->reason)->name, sentence);
+	}
+	if (dec->trace_cut)
+		buf_printf(out, "%*s(more than %d steps; the rest was cut)\n", indent, "", DECISION_TRACE_MAX);
+}
+
+void explain_list(struct buf *out, const struct decided *items, size_t n, enum output_format format)
+{
+	switch (format) {
+	case OUTPUT_JSON:
+		write_list(out, items, n);
+		return;
+	case OUTPUT_YAML: {
+		struct buf json;
+		buf_init(&json, out->max);
+		write_list(&json, items, n);
+		if (json.failed || yaml_from_json(out, buf_str(&json), json.len) < 0)
+			out->failed = true;
+		buf_done(&json);
+		return;
+	}
+	case OUTPUT_NAME:
+		for (size_t i = 0; i < n; i++)
+			buf_printf(out, "%s/%s\n", items[i].policy->namespace_name, items[i].policy->name);
+		return;
+	case OUTPUT_TABLE:
+	case OUTPUT_WIDE:
+	case OUTPUT__COUNT:
+		break;
+	}
+	print_summary(out, items, n, format == OUTPUT_WIDE);
+	for (size_t i = 0; i < n; i++) {
+		buf_printf(out, "\n%s/%s:\n", items[i].policy->namespace_name, items[i].policy->name);
+		explain_trace(out, &items[i], 2);
+	}
+}

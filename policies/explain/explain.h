@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Renderings of a decision and its trace: sentence, JSON, YAML, tables. The only place where a trace becomes text.
+#ifndef GPUSCALE_POLICIES_EXPLAIN_EXPLAIN_H
+#define GPUSCALE_POLICIES_EXPLAIN_EXPLAIN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct buf;
+struct decision;
+struct json_writer;
+struct obs_signal;
+struct policy;
+struct trace_entry;
+
+#define RENDER_SENTENCE_BYTES 384
+
+enum output_format { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON, OUTPUT_YAML, OUTPUT_NAME, OUTPUT__COUNT };
+extern const char *const output_format_names[OUTPUT__COUNT + 1]; // NULL-terminated
+
+// A decision, with the policy and the details of the observation.
+struct decided {
+	const struct policy *policy;
+	const struct decision *decision;
+	const char *const *details; // one per signal: the error message of the source, for {detail}; the array and its
+	                            // entries may be NULL
+};
+
+// Writes the sentence of one trace entry, from the template of its reason. `out` has RENDER_SENTENCE_BYTES.
+void explain_sentence(const struct decided *d, const struct trace_entry *t, char *out);
+// Writes the sentence of the entry that explains the decision.
+void explain_message(const struct decided *d, char *out);
+// Writes the sentence that explains the state of a signal. Returns false, with "" in `out`, when the trace has none.
+bool explain_signal(const struct decided *d, size_t signal, char *out);
+// Writes the decision as an item of a DecisionList.
+void explain_decision_json(struct json_writer *w, const struct decided *d);
+// Appends the trace as aligned lines, indented by `indent` blanks.
+void explain_trace(struct buf *out, const struct decided *d, int indent);
+// Appends a whole DecisionList in `format`; tables also show the trace of each decision.
+void explain_list(struct buf *out, const struct decided *items, size_t n, enum output_format format);
+
+#endif

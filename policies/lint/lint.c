@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules about a policy as a whole.
+#include "policies/lint/lint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/num.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
+#include "policies/engine/policy.h"
+#include "policies/engine/schedule.h"
+#include "policies/schema/policy_decode.h"
+
+#define START_LEAST_MS 60000 // a GPU pod that is ready sooner is rare
+#define FRESH_LEAST    2     // scrapes that may be late
+
+struct place {
+	const struct doc_node *spec;
+	struct schema_errors *warnings;
+};
+
+struct duration_text {
+	char s[NUM_TEXT_BYTES];
+};
+
+static struct duration_text show(int64_t ms)
+{
+	struct duration_text t = {""};
+	num_format_duration_ms(t.s, ms);
+	return t;
+}
+
+const struct doc_node *lint_element(const struct doc_node *list, size_t i)
+{
+	const struct doc_node *n = list ? list->child : NULL;
+	for (; n && i > 0; i--)
+		n = n->next;
+	return n;
+}
+
+const struct doc_node *lint_nearest(const struct doc_node *node, const char *a, const char *b)
+{
+	const struct doc_node *outer = a ? doc_get(node, a) : NULL, *inner = outer && b ? doc_get(outer, b) : NULL;
+	return inner ? inner : outer ? outer : node;
+}
+
+// ---- the whole policy ----
+
+static void lint_bounds(const struct policy *p, const struct place *at)
+{
+	if (p->min_replicas == p->max_replicas)
+		schema_report(at->warnings, lint_nearest(at->spec, "minReplicas", NULL), "spec.minReplicas",
+		              "is maxReplicas, so that nothing is ever scaled: raise maxReplicas, or set paused");
+}
+
+static void lint_interval(const struct policy *p, const struct place *at)
+{
+	if (p->interval_ms < LINT_SCRAPE_MS * 2 / 3)
+		schema_report(
+		        at->warnings, lint_nearest(at->spec, "interval", NULL), "spec.interval",
+		        "%s is shorter than the usual scrape of 15s: the same samples are looked at again; use 15s, or "
+		        "scrape as often",
+		        show(p->interval_ms).s);
+}
+
+static void lint_scale_down(const struct policy *p, const struct place *at)
+{
+	if (p->scale_down.select == SELECT_DISABLED)
+		return;
+	int64_t delay_ms = p->scale_down.stabilization_window_ms;
+	if (p->cooldown.down_ms > delay_ms)
+		delay_ms = p->cooldown.down_ms;
+	int64_t sustain_ms = INT64_MAX; // the quickest signal decides only where all must agree, which Max asks for
+	for (size_t i = 0; i < p->n_signals; i++)
+		if (p->signals[i].sustain.down_ms < sustain_ms)
+			sustain_ms = p->signals[i].sustain.down_ms;
+	if (sustain_ms > delay_ms)
+		delay_ms = sustain_ms;
+	const struct doc_node *behavior = doc_get(at->spec, "behavior");
+	const struct doc_node *node =
+	        behavior ? lint_nearest(behavior, "scaleDown", "stabilizationWindowSeconds") : at->spec;
+	static const char path[] = "spec.behavior.scaleDown.stabilizationWindowSeconds";
+	if (delay_ms == 0)
+		schema_report(at->warnings, node, path,
+		              "is 0 and nothing else delays a scale-down: one low sample takes replicas away that need "
+		              "minutes to "
+		              "come back; use 300");
+	else if (delay_ms < START_LEAST_MS && !p->startup.given)
+		schema_report(
+		        at->warnings, node, path,
+		        "replicas are removed after %s, sooner than GPU pods start: use 300, or set startup.seconds",
+		        show(delay_ms).s);
+}
+
+// The idle level has no effect while a schedule's bounds are below it (policies/engine/idle.c).
+static void lint_idle(const struct policy *p, const struct place *at)
+{
+	const struct doc_node *schedules = doc_get(at->spec, "schedules");
+	for (size_t i = 0; p->idle.set && i < p->n_schedules; i++) {
+		const struct policy_schedule *schedule = &p->schedules[i];
+		int32_t min, max;
+		char path[64];
+		schedule_bounds(p, schedule, &min, &max);
+		if (schedule_prevents_idle(schedule) || p->idle.replicas <= min)
+			continue;
+		snprintf(path, sizeof path, "spec.schedules[%zu]", i);
+		schema_report(
+		        at->warnings, lint_element(schedules, i), path,
+		        "sets the bounds %d to %d, and idle.replicas is %d: going idle would add replicas, so idle "
+		        "has no effect while this schedule is in force; lower idle.replicas to %d",
+		        min, max, p->idle.replicas, min);
+	}
+}
+
+static bool is_busy_only(const struct lint_query *queries, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (queries[i].n_metrics == 0 || queries[i].n_metrics != queries[i].n_busy)
+			return false;
+	return n > 0;
+}
+
+// ---- one signal ----
+
+static void lint_window(const struct policy *p, const struct policy_signal *s, const struct doc_node *node,
+                        const char *path, struct schema_errors *warnings)
+{
+	char at[96];
+	if (s->window.set && s->window.aggregate != WINDOW_LAST && s->window.duration_ms <= p->interval_ms) {
+		snprintf(at, sizeof at, "%s.window.duration", path);
+		schema_report(
+		        warnings, lint_nearest(node, "window", "duration"), at,
+		        "never holds more than one sample at an interval of %s: lengthen it, or leave the window out",
+		        show(p->interval_ms).s);
+	}
+	for (int up = 0; up < 2 && s->window.set; up++) {
+		int64_t sustain_ms = up ? s->sustain.up_ms : s->sustain.down_ms;
+		const char *side = up ? "up" : "down";
+		if (sustain_ms <= s->window.duration_ms)
+			continue;
+		snprintf(at, sizeof at, "%s.sustain.%s", path, side);
+		schema_report(warnings, lint_nearest(node, "sustain", side), at,
+		              "%s is longer than the window of %s, which has forgotten the beginning by then: lengthen "
+		              "the window, or "
+		              "let stabilizationWindowSeconds wait",
+		              show(sustain_ms).s, show(s->window.duration_ms).s);
+	}
+	int64_t fresh_ms = FRESH_LEAST * (p->interval_ms < LINT_SCRAPE_MS ? p->interval_ms : LINT_SCRAPE_MS);
+	if (s->stale_after_ms > 0 && s->stale_after_ms < fresh_ms) {
+		snprintf(at, sizeof at, "%s.staleAfter", path);
+		schema_report(warnings, lint_nearest(node, "staleAfter", NULL), at,
+		              "%s is less than two scrapes: one that is late holds the scale; use 60s",
+		              show(s->stale_after_ms).s);
+	}
+}
+
+// If one more replica moves the signal below the low watermark, that replica is removed again.
+static void lint_band(const struct policy *p, const struct policy_signal *s, const struct doc_node *node,
+                      const char *path, struct schema_errors *warnings)
+{
+	const struct policy_watermarks *m = &s->watermarks;
+	int32_t n = p->min_replicas > 1 ? p->min_replicas : 1;
+	double step = p->replica_multiple;
+	if (!m->set || m->low <= 0)
+		return;
+	double after = m->high * (1 + m->tolerance_ratio) * n / (n + step), least = m->low * (1 - m->tolerance_ratio);
+	if (after >= least)
+		return;
+	char at[96];
+	snprintf(at, sizeof at, "%s.watermarks.low", path);
+	schema_report(
+	        warnings, lint_nearest(node, "watermarks", "low"), at,
+	        "is too near to high: at %d replicas one step up brings the load per replica from high to %.3g, below "
+	        "low, and down it goes again; lower it to %.3g",
+	        n, after, m->high * n / (n + step));
+}
+
+static void lint_missing(const struct policy_signal *s, const struct doc_node *node, const char *path,
+                         struct schema_errors *warnings)
+{
+	if (s->on_missing != ON_MISSING_ZERO || !strstr(s->query, "DCGM_"))
+		return;
+	char at[96];
+	snprintf(at, sizeof at, "%s.onMissing", path);
+	schema_report(warnings, lint_nearest(node, "onMissing", NULL), at,
+	              "a GPU always has a value, so no series means that its exporter is gone, not that it is idle: "
+	              "use Hold");
+}
+
+static void lint_forecast(const struct policy *p, const struct place *at)
+{
+	const struct policy_signal *s = p->forecast.set ? &p->signals[p->forecast.signal_index] : NULL;
+	bool per_replica = s && ((s->target.set && s->target.type == TARGET_VALUE) ||
+	                         (s->watermarks.set && s->watermarks.algorithm == WATERMARK_ABSOLUTE));
+	if (per_replica && p->forecast.model == FORECAST_HOLT_WINTERS)
+		schema_report(at->warnings, lint_nearest(at->spec, "forecast", "signal"), "spec.forecast.signal",
+		              "%s is a value per replica, of which no source knows the past load: after every restart "
+		              "two seasons "
+		              "are learnt anew; use a total (type AverageValue or Replicas)",
+		              s->name);
+	if (s && p->forecast.use == FORECAST_BOTH && p->forecast.band <= 0)
+		schema_report(
+		        at->warnings, lint_nearest(at->spec, "forecast", "use"), "spec.forecast.band",
+		        "is 0 with use Both, which also scales down to the forecast: half of the time the load is "
+		        "above it; use band \"1.3\", or use ScaleUpOnly");
+}
+
+static bool objective_names(const struct policy *p, size_t i)
+{
+	return p->objective.set && (i == p->objective.demand_index || i == p->objective.backlog_index);
+}
+
+// The rules of the objective are simulated without `behavior`: what it delays or shortens makes work late all the same.
+static void lint_objective(const struct policy *p, const struct place *at)
+{
+	if (!p->objective.set)
+		return;
+	const struct doc_node *behavior = doc_get(at->spec, "behavior");
+	const struct doc_node *node = behavior ? behavior : lint_nearest(at->spec, "objective", NULL);
+	if (p->scale_down.stabilization_window_ms > 0)
+		schema_report(at->warnings, node, "spec.behavior.scaleDown.stabilizationWindowSeconds",
+		              "is %s, but the objective keeps replicas for a while itself, so this costs more "
+		              "than it simulates: use 0",
+		              show(p->scale_down.stabilization_window_ms).s);
+	if (!p->scale_up.rates_set || p->scale_up.select == SELECT_DISABLED || p->scale_up.stabilization_window_ms > 0)
+		schema_report(at->warnings, node, "spec.behavior.scaleUp",
+		              "limits a scale-up that the objective asks for, so that work is late: use policies: "
+		              "[{type: Pods, value: %d, periodSeconds: 15}]",
+		              p->max_replicas);
+}
+
+// A signal that the formula does not name has no effect.
+static void lint_unused(const struct policy *p, const struct doc_node *signals, struct schema_errors *warnings)
+{
+	if (p->combine != COMBINE_FORMULA)
+		return;
+	for (size_t i = 0; i < p->n_signals; i++) {
+		char path[64];
+		if ((p->formula.reads >> i & 1) || (p->idle.set && p->idle.signal == i))
+			continue;
+		// Both signals of the objective propose the same: the formula needs one of them.
+		if (objective_names(p, i) && ((p->formula.reads >> p->objective.demand_index & 1) ||
+		                              (p->formula.reads >> p->objective.backlog_index & 1)))
+			continue;
+		snprintf(path, sizeof path, "spec.signals[%zu]", i);
+		schema_report(warnings, lint_element(signals, i), path,
+		              "%s is asked and never used: name it in combine, or remove it", p->signals[i].name);
+	}
+}
+
+void lint_policy(const struct policy *policy, const struct doc_node *root, const char *text,
+                 struct schema_errors *warnings)
+{
+	const struct place at = {doc_get(root, "spec"), warnings};
+	struct lint_query queries[POLICY_SIGNALS_MAX];
+	lint_bounds(policy, &at);
+	lint_interval(policy, &at);
+	if (!policy->objective.set) // it delays scale-downs itself
+		lint_scale_down(policy, &at);
+	lint_forecast(policy, &at);
+	lint_objective(policy, &at);
+	lint_idle(policy, &at);
+	lint_unused(policy, doc_get(at.spec, "signals"), warnings);
+	for (size_t i = 0; i < policy->n_signals; i++) {
+		const struct policy_signal *s = &policy->signals[i];
+		const struct doc_node *node = lint_element(doc_get(at.spec, "signals"), i);
+		char path[64], query_path[64];
+		snprintf(path, sizeof path, "spec.signals[%zu]", i);
+		snprintf(query_path, sizeof query_path, "spec.signals[%zu].query", i);
+		lint_window(policy, s, node, path, warnings);
+		lint_band(policy, s, node, path, warnings);
+		lint_missing(s, node, path, warnings);
+		queries[i] = (struct lint_query){.signal = s,
+		                                 .node = lint_nearest(node, "query", NULL),
+		                                 .text = text,
+		                                 .path = query_path,
+		                                 .warnings = warnings};
+		lint_query_check(&queries[i]);
+		queries[i].path = "spec.signals";
+	}
+	if (is_busy_only(queries, policy->n_signals))
+		schema_report(warnings, queries[0].node, "spec.signals",
+		              "nothing but the share of time with some kernel running: one small kernel in a loop "
+		              "reads 100; add a "
+		              "signal of demand (a queue) or DCGM_FI_PROF_SM_ACTIVE");
+}

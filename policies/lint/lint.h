@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Warnings about policies that are valid and probably wrong: common mistakes with GPU metrics, and settings that
+// contradict each other. Each warning names the place, the problem and the fix.
+#ifndef GPUSCALE_POLICIES_LINT_LINT_H
+#define GPUSCALE_POLICIES_LINT_LINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct doc_node;
+struct policy;
+struct policy_signal;
+struct schema_errors;
+
+#define LINT_SCRAPE_MS 15000 // assumed scrape interval
+
+// Checks one policy that was decoded without errors from `root`. `text` is the NUL-terminated content of its file; if
+// it is NULL, places inside long queries are those of their first line.
+void lint_policy(const struct policy *policy, const struct doc_node *root, const char *text,
+                 struct schema_errors *warnings);
+
+// Reports a target that cannot exist on any API server: an unknown built-in kind, or a built-in kind with the wrong
+// apiVersion.
+void lint_target(const struct policy *policy, const struct doc_node *root, struct schema_errors *errors);
+
+// Returns element i of a list, NULL when the list is shorter.
+const struct doc_node *lint_element(const struct doc_node *list, size_t i);
+// Returns the nearest node that the file contains: `a`.`b` of `node`, else `a`, else `node` itself. a, b: may be NULL.
+const struct doc_node *lint_nearest(const struct doc_node *node, const char *a, const char *b);
+
+// ---- queries: shared with lint_query.c and the command `check` ----
+
+struct lint_query {
+	const char *namespace_name; // of the policy
+	const struct policy_signal *signal;
+	const struct doc_node *node; // of the query
+	const char *text;            // of the file, or NULL
+	const char *path;            // "spec.signals[0].query"
+	struct schema_errors *warnings;
+	// set by lint_query_check
+	size_t n_metrics, n_busy; // metrics named, and those of them that only show that a GPU is busy
+};
+// Checks one query.
+void lint_query_check(struct lint_query *q);
+// Adds a warning about query[offset..offset + len), placed in the file.
+void lint_query_warn(const struct lint_query *q, size_t offset, size_t len, const char *fmt, ...)
+        __attribute__((format(printf, 4, 5)));
+// Line and column (from 1) in the file of offset in the scalar `node` as decoded; the line's own text in the decoded
+// scalar is [*ret_from, *ret_to).
+void lint_place(const char *text, const struct doc_node *node, size_t offset, int *ret_line, int *ret_col);
+
+#endif

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Converts a place in a decoded query to the line and column of the file.
+#include <ctype.h>
+#include <string.h>
+
+#include "base/schema/doc.h"
+#include "policies/lint/lint.h"
+
+static const char *to_line(const char *text, int line)
+{
+	for (; line > 1 && *text; line--) {
+		text += strcspn(text, "\n");
+		text += *text == '\n';
+	}
+	return text;
+}
+
+// YAML only adds or drops separators (blanks, line ends, quotes, backslashes), so that the file contains every visible
+// character of the decoded text in the same order.
+void lint_place(const char *text, const struct doc_node *node, size_t offset, int *ret_line, int *ret_col)
+{
+	*ret_line = node->line;
+	*ret_col = node->col;
+	if (!text || node->line < 1 || node->col < 1)
+		return;
+	const char *line = to_line(text, node->line);
+	const char *p = line;
+	for (int col = 1; col < node->col && *p && *p != '\n'; col++)
+		for (p++; ((unsigned char)*p & 0xc0) == 0x80;) // columns count characters
+			p++;
+	if (*p == '|' || *p == '>') // header of a block
+		p += strcspn(p, "\n");
+	for (size_t i = 0; i <= offset && i < node->text_len; i++) {
+		char c = node->text[i];
+		if (isspace((unsigned char)c))
+			continue;
+		while (*p && *p != c)
+			p++;
+		if (!*p)
+			return;
+		if (i < offset)
+			p++;
+	}
+	int l = 1, col = 1;
+	for (const char *s = text; s < p; s++) {
+		if (*s == '\n') {
+			l++;
+			col = 1;
+		} else if (((unsigned char)*s & 0xc0) != 0x80) {
+			col++;
+		}
+	}
+	*ret_line = l;
+	*ret_col = col;
+}

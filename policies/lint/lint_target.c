@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules about the target: which kinds can be scaled.
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/num.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
+#include "policies/engine/policy.h"
+#include "policies/lint/lint.h"
+
+#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
+#define KIND_BYTES  64
+
+// The built-in kinds that have a scale subresource. Kinds of custom resources are in groups with a dot, which a policy
+// may name freely.
+static const struct {
+	const char *kind, *api_version;
+} built_in[] = {
+        {"Deployment", "apps/v1"},
+        {"ReplicaSet", "apps/v1"},
+        {"StatefulSet", "apps/v1"},
+        {"ReplicationController", "v1"},
+};
+
+static bool is_built_in_group(const char *api_version)
+{
+	return !memchr(api_version, '.', strcspn(api_version, "/"));
+}
+
+static const struct doc_node *written(const struct doc_node *root, const char *key)
+{
+	const struct doc_node *ref = doc_get(doc_get(root, "spec"), "scaleTargetRef"), *node = doc_get(ref, key);
+	return node ? node : ref;
+}
+
+// The API server matches kinds by their exact name, so a misspelt kind stays "not found".
+static void report_kind(const struct policy *p, const struct doc_node *root, struct schema_errors *errors)
+{
+	const char *kinds[COUNT_OF(built_in)];
+	char upper[KIND_BYTES];
+	for (size_t i = 0; i < COUNT_OF(built_in); i++)
+		kinds[i] = built_in[i].kind;
+	snprintf(upper, sizeof upper, "%s", p->target_kind);
+	upper[0] = (char)toupper((unsigned char)upper[0]);
+	const char *meant = num_closest_name(upper, kinds, COUNT_OF(kinds));
+	for (size_t i = 0; i < COUNT_OF(kinds); i++)
+		if (strcasecmp(kinds[i], upper) == 0)
+			meant = kinds[i];
+	bool is_custom = !is_built_in_group(p->target_api_version);
+	if (meant && !is_custom)
+		schema_report(errors, written(root, "kind"), "spec.scaleTargetRef.kind",
+		              "%s has no kind %s: did you mean %s?", p->target_api_version, p->target_kind, meant);
+	else if (is_custom)
+		schema_report(errors, written(root, "kind"), "spec.scaleTargetRef.kind",
+		              "expected the name of a kind, which starts with a capital letter, got %s",
+		              p->target_kind);
+	else
+		schema_report(errors, written(root, "kind"), "spec.scaleTargetRef.kind",
+		              "%s has no kind %s that can be scaled: expected Deployment, StatefulSet or ReplicaSet of "
+		              "apps/v1, or a custom resource with a scale subresource",
+		              p->target_api_version, p->target_kind);
+}
+
+void lint_target(const struct policy *policy, const struct doc_node *root, struct schema_errors *errors)
+{
+	const char *version = NULL;
+	for (size_t i = 0; i < COUNT_OF(built_in) && !version; i++)
+		if (strcmp(policy->target_kind, built_in[i].kind) == 0)
+			version = built_in[i].api_version;
+	if (!is_built_in_group(policy->target_api_version)) {
+		if (!isupper((unsigned char)policy->target_kind[0]))
+			report_kind(policy, root, errors);
+	} else if (!version) {
+		report_kind(policy, root, errors);
+	} else if (strcmp(policy->target_api_version, version) != 0) {
+		schema_report(errors, written(root, "apiVersion"), "spec.scaleTargetRef.apiVersion",
+		              "%s is in %s, got %s", policy->target_kind, version, policy->target_api_version);
+	}
+}

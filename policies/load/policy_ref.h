@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// A decoded policy with the memory that it uses: immutable, shared by reference counting.
+#ifndef GPUSCALE_POLICIES_LOAD_POLICY_REF_H
+#define GPUSCALE_POLICIES_LOAD_POLICY_REF_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "policies/engine/policy.h"
+
+struct doc_node;
+
+#define POLICY_BODY_ARENA_MAX (8 * 1024 * 1024)
+
+struct policy_ref {
+	int refs;
+	uint64_t fingerprint; // of the document; policies with equal fingerprints are equal
+	int64_t generation;   // metadata.generation of the object; 0: from a file
+	struct arena arena;   // the memory that `policy` points into
+	struct policy policy;
+};
+
+// Returns an empty policy with one reference; NULL when memory is exhausted.
+struct policy_ref *policy_ref_new(void);
+struct policy_ref *policy_ref_acquire(struct policy_ref *b);
+void policy_ref_release(struct policy_ref *b); // b may be NULL
+// Returns the policy_ref that contains `policy`.
+struct policy_ref *policy_ref_of(const struct policy *policy);
+
+// Returns a fingerprint of the kinds, keys and texts of a tree, without positions. `seed` is 0, or the result of
+// another call to combine both. `node` may be NULL. Detects changes; gives no protection against an adversary.
+uint64_t policy_fingerprint(const struct doc_node *node, uint64_t seed);
+
+#endif

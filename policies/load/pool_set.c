@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/load/pool_set.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
+#include "policies/engine/policy.h"
+#include "policies/load/file_list.h"
+#include "policies/pool/gpu_pool.h"
+#include "policies/pool/pool_request.h"
+#include "policies/schema/pool_schema.h"
+
+#define SET_ARENA_MAX  (64 * 1024 * 1024)
+#define FILE_TREE_MAX  (64 * 1024 * 1024)
+#define LIST_ARENA_MAX (64 * 1024 * 1024)
+
+// ---- reading ----
+
+static void place_of(const struct doc_node *node, int *ret_line, int *ret_col)
+{
+	*ret_line = node->line;
+	*ret_col = node->col;
+}
+
+static void note_places(const struct doc_node *root, struct gpu_pool *pool)
+{
+	const struct doc_node *spec = doc_get(root, "spec"), *gpus = doc_get(spec, "gpus");
+	const struct doc_node *budget = doc_get(doc_get(spec, "budget"), "perHour"),
+	                      *members = doc_get(spec, "members");
+	place_of(root, &pool->line, &pool->col);
+	place_of(gpus ? gpus : root, &pool->gpus_line, &pool->gpus_col);
+	place_of(budget ? budget : root, &pool->budget_line, &pool->budget_col);
+	size_t i = 0;
+	const struct doc_node *item = members ? members->child : NULL;
+	for (; item && i < pool->n_entries; item = item->next, i++)
+		place_of(item, &pool->entries[i].line, &pool->entries[i].col);
+}
+
+static int add_pool(struct pool_set *set, const char *path, const struct doc_node *root, struct schema_errors *errors,
+                    struct err *e)
+{
+	size_t before = errors->n + errors->dropped;
+	if (set->n == POOL_SET_MAX)
+		return err_set(e, ERR_LIMIT, "%s: more than the ceiling of %d pools", path, POOL_SET_MAX);
+	struct gpu_pool *pool = &set->pools[set->n];
+	*pool = (struct gpu_pool){0};
+	if (pool_decode(root, pool, &set->arena, errors) < 0 || errors->n + errors->dropped > before)
+		return 0;
+	pool->file = arena_strdup(&set->arena, path);
+	if (!pool->file)
+		return err_set(e, ERR_INTERNAL, "%s: out of memory", path);
+	note_places(root, pool);
+	set->n++;
+	return 0;
+}
+
+static int read_file(struct pool_set *set, const char *path, bool report_unreadable, struct buf *report, struct err *e)
+{
+	struct arena tree;
+	struct doc_file doc;
+	struct err why;
+	arena_init(&tree, FILE_TREE_MAX);
+	struct schema_errors *errors = malloc(sizeof *errors);
+	int rc = errors ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	if (rc == 0 && doc_read_yaml(&tree, path, &doc, &why) < 0) {
+		if (report_unreadable) {
+			buf_printf(report, "%s\n", why.msg);
+			set->n_errors++;
+		}
+		goto out;
+	}
+	if (rc == 0)
+		schema_errors_init(errors, doc.name);
+	for (size_t i = 0; rc == 0 && i < doc.n_roots; i++)
+		if (strcmp(doc_get_text(doc.roots[i], "kind", ""), POOL_KIND) == 0)
+			rc = add_pool(set, doc.name, doc.roots[i], errors, e);
+	if (rc == 0) {
+		set->n_errors += errors->n + errors->dropped;
+		schema_errors_print(errors, report);
+	}
+out:
+	free(errors);
+	arena_done(&tree);
+	return rc;
+}
+
+int pool_set_load(struct pool_set *ret_set, const char *const *paths, size_t n_paths, bool report_unreadable,
+                  struct buf *report, struct err *e)
+{
+	*ret_set = (struct pool_set){.pools = calloc(POOL_SET_MAX, sizeof *ret_set->pools)};
+	arena_init(&ret_set->arena, SET_ARENA_MAX);
+	if (!ret_set->pools)
+		return err_set(e, ERR_INTERNAL, "out of memory for %d pools", POOL_SET_MAX);
+	struct arena a;
+	arena_init(&a, LIST_ARENA_MAX);
+	struct path_list list;
+	int rc = file_list_read(&a, paths, n_paths, &list, e);
+	for (size_t i = 0; rc == 0 && i < list.n; i++)
+		rc = read_file(ret_set, list.paths[i], report_unreadable, report, e);
+	arena_done(&a);
+	return rc;
+}
+
+void pool_set_done(struct pool_set *set)
+{
+	free(set->pools);
+	arena_done(&set->arena);
+	*set = (struct pool_set){0};
+}
+
+// ---- rules between pools and policies ----
+
+static size_t check_name(const struct pool_set *set, size_t i, struct buf *report)
+{
+	const struct gpu_pool *p = &set->pools[i];
+	for (size_t k = 0; k < i; k++) {
+		const struct gpu_pool *first = &set->pools[k];
+		if (strcmp(first->name, p->name) != 0)
+			continue;
+		buf_printf(report, "%s:%d:%d: pool %s is already defined at %s:%d: remove one of them\n", p->file,
+		           p->line, p->col, p->name, first->file, first->line);
+		return 1;
+	}
+	return 0;
+}
+
+static size_t check_claims(const struct pool_set *set, size_t i, const struct policy *const *policies,
+                           size_t n_policies, struct buf *report)
+{
+	const struct gpu_pool *p = &set->pools[i];
+	size_t n = 0;
+	for (size_t k = 0; k < n_policies; k++) {
+		const char *namespace_name = policies[k]->namespace_name, *name = policies[k]->name;
+		const struct gpu_pool_entry *entry = gpu_pool_claims(p, namespace_name, name);
+		for (size_t other = 0; entry && other < i; other++)
+			if (gpu_pool_claims(&set->pools[other], namespace_name, name)) {
+				buf_printf(report,
+				           "%s:%d:%d: spec.members[%zu]: policy %s/%s already belongs to pool %s at "
+				           "%s:%d: a "
+				           "policy belongs to one pool, remove it from one of them\n",
+				           p->file, entry->line, entry->col, (size_t)(entry - p->entries),
+				           namespace_name, name, set->pools[other].name, set->pools[other].file,
+				           set->pools[other].line);
+				n++;
+				break;
+			}
+	}
+	return n;
+}
+
+static size_t check_entries(const struct gpu_pool *p, const struct policy *const *policies, size_t n_policies,
+                            struct buf *report)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < p->n_entries && n_policies > 0; i++) {
+		const struct gpu_pool_entry *entry = &p->entries[i];
+		bool is_found = !entry->name[0];
+		for (size_t k = 0; k < n_policies && !is_found; k++)
+			is_found = strcmp(entry->name, policies[k]->name) == 0 &&
+			           (!entry->namespace_name[0] ||
+			            strcmp(entry->namespace_name, policies[k]->namespace_name) == 0);
+		if (is_found)
+			continue;
+		buf_printf(report, "%s:%d:%d: spec.members[%zu]: unknown member: no policy is called %s%s%s\n", p->file,
+		           entry->line, entry->col, i, entry->namespace_name, entry->namespace_name[0] ? "/" : "",
+		           entry->name);
+		n++;
+	}
+	return n;
+}
+
+static size_t check_minimums(const struct gpu_pool *p, const struct policy *const *policies, size_t n_policies,
+                             struct buf *report)
+{
+	int64_t gpus = 0;
+	double micro = 0;
+	for (size_t k = 0; k < n_policies; k++) {
+		const struct gpu_pool_entry *entry = gpu_pool_claims(p, policies[k]->namespace_name, policies[k]->name);
+		struct pool_member m = {0};
+		if (!entry)
+			continue;
+		gpu_pool_apply(p, entry, &m);
+		int64_t n = (int64_t)policies[k]->min_replicas * m.gpus_per_replica;
+		gpus += n;
+		micro += (double)n * (double)m.price_micro;
+	}
+	size_t n = 0;
+	if (gpus > p->gpus) {
+		buf_printf(report,
+		           "%s:%d:%d: spec.gpus: is %" PRId32 ", but the minReplicas of the members need %" PRId64
+		           " GPUs: raise it or lower minReplicas\n",
+		           p->file, p->gpus_line, p->gpus_col, p->gpus, gpus);
+		n++;
+	}
+	if (p->has_budget && micro > (double)gpu_pool_micro(p->per_hour)) {
+		buf_printf(
+		        report,
+		        "%s:%d:%d: spec.budget.perHour: is %g, but the minReplicas of the members cost %g: raise it or "
+		        "lower minReplicas\n",
+		        p->file, p->budget_line, p->budget_col, p->per_hour, micro / 1e6);
+		n++;
+	}
+	return n;
+}
+
+size_t pool_set_check(const struct pool_set *set, const struct policy *const *policies, size_t n_policies,
+                      struct buf *report)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < set->n; i++) {
+		n += check_name(set, i, report);
+		n += check_claims(set, i, policies, n_policies, report);
+		n += check_entries(&set->pools[i], policies, n_policies, report);
+		n += check_minimums(&set->pools[i], policies, n_policies, report);
+	}
+	return n;
+}

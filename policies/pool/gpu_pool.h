@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPUPool as plain data: pool_decode() fills it, and nothing changes it afterwards. The arena that was passed to
+// pool_decode() owns strings and arrays.
+#ifndef GPUSCALE_POLICIES_POOL_GPU_POOL_H
+#define GPUSCALE_POLICIES_POOL_GPU_POOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct doc_node;
+struct pool_member;
+
+#define GPU_POOL_ENTRIES_MAX 256
+#define GPU_POOL_RATIOS_MAX  64
+
+// One entry of spec.members: the policies that it claims, and what it gives to each of them.
+struct gpu_pool_entry {
+	const char *namespace_name; // "" = of every namespace
+	const char *name;           // "" = every policy
+	int32_t gpus_per_replica, priority;
+	double weight;
+	double price; // of one GPU and hour; 0 = that of the budget
+	bool backfill;
+	int line, col; // in the file
+};
+
+struct gpu_pool_ratio {
+	const char *of, *to; // namespace/name of two policies
+	double min, max;     // replicas of `of` per replica of `to`
+};
+
+struct gpu_pool {
+	int api_version, kind;
+	const char *name;
+	const struct doc_node *annotations, *labels; // for the validate hook only
+	int32_t gpus;
+	bool has_budget;
+	double per_hour, price; // money per hour; of one GPU and hour
+	int64_t turn_every_ms;
+	struct gpu_pool_entry *entries;
+	size_t n_entries;
+	struct gpu_pool_ratio *ratios;
+	size_t n_ratios;
+	// where it was read from, for messages
+	const char *file;
+	int line, col, gpus_line, gpus_col, budget_line, budget_col;
+};
+
+// The entry that claims the policy: the first that matches. NULL = the policy is not a member of the pool. With
+// `namespace_name` NULL the namespace is not known: an entry matches that names `name`, or every policy of the cluster.
+const struct gpu_pool_entry *gpu_pool_claims(const struct gpu_pool *pool, const char *namespace_name, const char *name);
+// Sets what the entry gives to a member: GPUs per replica, priority, weight, price and backfill.
+void gpu_pool_apply(const struct gpu_pool *pool, const struct gpu_pool_entry *entry, struct pool_member *m);
+// Millionths of an amount of money, and thousandths of a number, rounded.
+int64_t gpu_pool_micro(double money);
+int64_t gpu_pool_milli(double number);
+
+#endif

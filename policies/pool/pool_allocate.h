@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The allocator of a pool: many requests and one pool of GPUs -> grants. Pure: it reads no clock and keeps no state.
+//
+// The share of a member is what it gets once every PATCH has been carried out:
+//   1. A member that is fixed keeps what it has, and no member loses replicas that its minReplicas protects.
+//   2. Every member gets its minReplicas, in the order of step 3.
+//   3. Members are served by priority, backfill members after all others. Members of equal priority share by weighted
+//      max-min fairness: the next replica goes to the member with the fewest GPUs per unit of weight that has room for
+//      it. Among equals the first place moves by one with each turn, so that none waits for ever.
+//   4. Of a pair with a ratio, the member that has too many gets fewer, and the others get what it leaves.
+//
+// The grant of a member is what it may be scaled to now. Scale-downs are granted at once. A scale-up is granted only
+// from GPUs that no member holds, where each member holds the larger of its current and its pending replicas, and only
+// up to the share: the cap holds at every instant, whichever of the PATCHes are carried out. GPUs that are part of a
+// share and not granted yet are reserved; no other member may borrow them.
+#ifndef GPUSCALE_POLICIES_POOL_POOL_ALLOCATE_H
+#define GPUSCALE_POLICIES_POOL_POOL_ALLOCATE_H
+
+#include <stdint.h>
+
+struct pool_grant;
+struct pool_request;
+
+struct pool_total {
+	int64_t used_gpus;     // the larger of grant, current and pending replicas of each member
+	int64_t used_micro;    // the same as money per hour
+	int64_t minimum_gpus;  // the sum of the minimums
+	int64_t minimum_micro; // the same as money per hour
+};
+
+// Fills grants[i] for members[i] of `request`, n_members of them, and *ret_total.
+void pool_allocate(const struct pool_request *request, struct pool_grant *grants, struct pool_total *ret_total);
+
+#endif

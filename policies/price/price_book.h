@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// A PriceBook as plain data: what one GPU of each model costs per hour. price_book_decode() fills it, and nothing
+// changes it afterwards. The arena that was passed to price_book_decode() owns strings and arrays.
+#ifndef GPUSCALE_POLICIES_PRICE_PRICE_BOOK_H
+#define GPUSCALE_POLICIES_PRICE_PRICE_BOOK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PRICE_BOOK_MODELS_MAX    256
+#define PRICE_BOOK_NAMES_MAX     32 // of one model
+#define PRICE_BOOK_DISCOUNTS_MAX 32
+#define PRICE_MAX                1000 // of one GPU and hour, in the currency of the book
+#define PRICE_ELECTRICITY_MAX    100  // of one kWh
+#define PRICE_HOURS_PER_MONTH    730
+
+struct price_model {
+	const char *name; // a short name: H100-SXM
+	const char *
+	        *names; // values of the label modelName; one that ends in '*' matches every name that starts like it
+	size_t n_names;
+	double per_gpu_hour;
+	const char *source, *as_of; // where the price was published, and on which day
+};
+
+struct price_discount {
+	const char *name; // 1-year, spot
+	double percent;   // of the price on demand: 37 leaves 63 %
+	const char *source, *as_of;
+};
+
+struct price_book {
+	int api_version, kind;
+	const char *currency; // ISO 4217
+	struct price_model *models;
+	size_t n_models;
+	struct price_discount *discounts;
+	size_t n_discounts;
+	bool has_assumed;
+	double assumed_per_gpu_hour; // of GPUs without a price
+	bool has_electricity;
+	struct {
+		double per_kwh;
+		const char *source, *as_of;
+	} electricity;
+};
+
+// Millionths of an amount of money, rounded; 0 <= money <= 9e12.
+int64_t price_micro(double money);
+// The model whose names match modelName. An equal name takes precedence over a pattern, and a longer pattern over a
+// shorter one. NULL = the book has no price for it.
+const struct price_model *price_book_find(const struct price_book *book, const char *model_name);
+// The model of this short name, else the one that price_book_find() returns.
+const struct price_model *price_book_named(const struct price_book *book, const char *name);
+// NULL = the book has no discount of that name.
+const struct price_discount *price_book_discount(const struct price_book *book, const char *name);
+// Millionths of the currency for one GPU of this model name and hour, after `discount` (NULL: none):
+// price * (1 - percent / 100). Without a price, the assumed price of the book, or 0, and *ret_is_priced is false.
+int64_t price_book_micro(const struct price_book *book, const char *model_name, const struct price_discount *discount,
+                         bool *ret_is_priced);
+
+#endif

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/schema/policy_decode.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/num.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
+#include "policies/engine/policy.h"
+#include "policies/schema/policy_schema.h"
+#include "policies/schema/policy_schema_private.h"
+
+// ---- combine ----
+
+// Reports what formula_compile() found wrong, with a caret under the word at fault.
+static void report_formula(const struct doc_node *text, const struct formula_fault *fault, const char *const *names,
+                           size_t n_names, struct schema_errors *errors)
+{
+	static const char path[] = "spec.combine";
+	char word[64];
+	size_t n = fault->len < sizeof word ? fault->len : sizeof word - 1;
+	memcpy(word, text->text + fault->offset, n);
+	word[n] = '\0';
+	const char *close = fault->is_name ? num_closest_name(word, names, n_names) : NULL;
+	if (n == 0)
+		schema_report_text(errors, text, path, fault->offset, 0, "the formula ends too early");
+	else if (close)
+		schema_report_text(errors, text, path, fault->offset, fault->len,
+		                   "%s is not a signal of this policy, did you mean %s?", word, close);
+	else
+		schema_report_text(errors, text, path, fault->offset, fault->len, "%s%s %s", word,
+		                   n < fault->len ? "..." : "", fault->message);
+}
+
+// Compiles the formula of `combine` into `a`. Signals without a name have been reported already.
+static int compile_formula(const struct doc_node *node, struct policy *policy, struct arena *a,
+                           struct schema_errors *errors)
+{
+	const struct doc_node *text = doc_get(doc_get(node, "spec"), "combine");
+	const char *names[POLICY_SIGNALS_MAX];
+	struct formula_op ops[FORMULA_OPS_MAX], *kept;
+	struct formula_fault fault;
+	if (policy->combine != COMBINE_FORMULA || !text || policy->n_signals == 0)
+		return 0;
+	for (size_t i = 0; i < policy->n_signals; i++) {
+		names[i] = policy->signals[i].name;
+		if (!names[i])
+			return 0;
+	}
+	if (formula_compile(text->text, text->text_len, names, policy->n_signals, ops, &policy->formula, &fault) < 0) {
+		report_formula(text, &fault, names, policy->n_signals, errors);
+		return -1;
+	}
+	kept = (struct formula_op *)arena_calloc(a, policy->formula.n_ops, sizeof *kept);
+	if (!kept) {
+		schema_report(errors, text, "spec.combine", "does not fit into the memory allowed");
+		return -1;
+	}
+	memcpy(kept, ops, policy->formula.n_ops * sizeof *kept);
+	policy->formula.ops = kept;
+	return 0;
+}
+
+// ---- forecast.horizon: a duration, or Startup ----
+
+static int decode_horizon(const struct doc_node *node, struct policy *policy, struct schema_errors *errors)
+{
+	struct policy_forecast *f = &policy->forecast;
+	const struct doc_node *text = doc_get(doc_get(doc_get(node, "spec"), "forecast"), "horizon");
+	struct err e;
+	f->horizon_ms = FORECAST_HORIZON_STARTUP;
+	if (!f->set || !f->horizon_text || strcmp(f->horizon_text, "Startup") == 0)
+		return 0;
+	int64_t longest_ms = f->model == FORECAST_LINEAR ? f->window_ms : f->season_ms;
+	if (num_parse_duration_ms(f->horizon_text, strlen(f->horizon_text), &f->horizon_ms, &e) < 0)
+		schema_report(errors, text, "spec.forecast.horizon", "must be a duration or Startup: %s", e.msg);
+	else if (f->horizon_ms == 0 || f->horizon_ms > longest_ms)
+		schema_report(errors, text, "spec.forecast.horizon",
+		              "must be longer than 0s and not longer than the %s",
+		              f->model == FORECAST_LINEAR ? "window" : "season");
+	else
+		return 0;
+	f->horizon_ms = FORECAST_HORIZON_STARTUP;
+	return -1;
+}
+
+// ---- panic.window: a share of the signal's window, or a duration ----
+
+// A signal that is missing or has no suitable window has been reported already.
+static int decode_panic_window(const struct doc_node *node, struct policy *policy, struct schema_errors *errors)
+{
+	static const char path[] = "spec.panic.window";
+	struct policy_panic *p = &policy->panic;
+	if (!p->set || !p->window_text || !p->signal || p->signal_index >= policy->n_signals ||
+	    !policy->signals[p->signal_index].name || strcmp(policy->signals[p->signal_index].name, p->signal) != 0)
+		return 0;
+	const struct doc_node *panic = doc_get(doc_get(node, "spec"), "panic"), *text = doc_get(panic, "window");
+	text = text ? text : panic;
+	const struct policy_window *stable = &policy->signals[p->signal_index].window;
+	size_t len = strlen(p->window_text);
+	double percent = 0;
+	struct err e;
+	if (len > 0 && p->window_text[len - 1] == '%') {
+		if (num_parse_f64(p->window_text, len - 1, &percent, &e) < 0 || !(percent > 0 && percent <= 100)) {
+			schema_report(errors, text, path, "must be a share of up to 100%%, as in 10%%");
+			return -1;
+		}
+		p->window_ms = (int64_t)((double)stable->duration_ms * percent / 100);
+	} else if (num_parse_duration_ms(p->window_text, len, &p->window_ms, &e) < 0) {
+		schema_report(errors, text, path,
+		              "must be a share of the signal's window, as in 10%%, or a duration: %s", e.msg);
+		return -1;
+	}
+	if (stable->duration_ms == 0 || stable->aggregate != WINDOW_AVG)
+		return 0;
+	if (p->window_ms < policy->interval_ms || p->window_ms > stable->duration_ms) {
+		schema_report(errors, text, path,
+		              "must be at least one interval and at most the signal's window, is %.6g s",
+		              (double)p->window_ms / 1000);
+		return -1;
+	}
+	return 0;
+}
+
+// ---- signals: target or watermarks, but for those of the objective ----
+
+static bool has_field(const struct doc_node *map, const char *key)
+{
+	const struct doc_node *field = doc_get(map, key);
+	return field && field->kind != DOC_NULL;
+}
+
+static bool is_text(const struct doc_node *a, const struct doc_node *b)
+{
+	return a && b && a->kind == DOC_SCALAR && b->kind == DOC_SCALAR && a->text_len == b->text_len &&
+	       memcmp(a->text, b->text, a->text_len) == 0;
+}
+
+// Reads the document, so that this error is reported along with those of other signals.
+static int check_thresholds(const struct doc_node *node, struct schema_errors *errors)
+{
+	const struct doc_node *spec = doc_get(node, "spec"), *signals = doc_get(spec, "signals");
+	const struct doc_node *objective = doc_get(spec, "objective");
+	const struct doc_node *signal = signals && signals->kind == DOC_SEQ ? signals->child : NULL;
+	int rc = 0;
+	for (size_t i = 0; signal && i < POLICY_SIGNALS_MAX; i++, signal = signal->next) {
+		const struct doc_node *name = doc_get(signal, "name");
+		if (signal->kind != DOC_MAP || has_field(signal, "target") || has_field(signal, "watermarks") ||
+		    is_text(name, doc_get(objective, "demand")) || is_text(name, doc_get(objective, "backlog")))
+			continue;
+		char path[SCHEMA_PATH_BYTES];
+		snprintf(path, sizeof path, "spec.signals[%zu]", i);
+		schema_report(errors, signal, path, "needs target or watermarks: add one of them%s",
+		              objective ? "; only the signals that objective names take neither" : "");
+		rc = -1;
+	}
+	return rc;
+}
+
+// ---- objective.late: a percentage ----
+
+#define LATE_MIN_PERCENT 0.01
+#define LATE_MAX_PERCENT 50
+
+static int decode_late(const struct doc_node *node, struct policy *policy, struct schema_errors *errors)
+{
+	struct policy_objective *o = &policy->objective;
+	size_t len = o->late_text ? strlen(o->late_text) : 0;
+	double percent = 0;
+	struct err e;
+	if (!o->set || !o->late_text)
+		return 0;
+	if (len < 2 || o->late_text[len - 1] != '%' || num_parse_f64(o->late_text, len - 1, &percent, &e) < 0 ||
+	    !(percent >= LATE_MIN_PERCENT && percent <= LATE_MAX_PERCENT)) {
+		schema_report(errors, doc_get(doc_get(doc_get(node, "spec"), "objective"), "late"),
+		              "spec.objective.late", "must be a percentage from 0.01%% to 50%%, as in 1%%");
+		return -1;
+	}
+	o->late_ratio = percent / 100;
+	return 0;
+}
+
+// ---- the whole document ----
+
+static size_t index_or_zero(const struct policy *policy, bool is_set, const char *name)
+{
+	size_t i = is_set && name ? policy_schema_signal_index(policy, name) : 0;
+	return i < policy->n_signals ? i : 0;
+}
+
+static void parse_schedules(struct policy *policy)
+{
+	for (size_t i = 0; i < policy->n_schedules; i++) {
+		struct policy_schedule *s = &policy->schedules[i];
+		if (!s->start_text || !s->end_text || cron_parse(&s->start, s->start_text) ||
+		    cron_parse(&s->end, s->end_text))
+			s->start = s->end = (struct cron){0}; // the schedule has been reported already
+	}
+}
+
+int policy_decode_tolerant(const struct doc_node *node, struct policy *policy, struct arena *a,
+                           struct schema_errors *errors, struct schema_errors *unknown)
+{
+	int rc = schema_decode_tolerant(policy_schema(), node, policy, a, errors, unknown, "");
+	policy->combine = policy->combine_text ? policy_schema_combine(policy->combine_text) : COMBINE_MAX;
+	policy->idle.signal = index_or_zero(policy, policy->idle.set, policy->idle.activation.signal);
+	policy->forecast.signal_index = index_or_zero(policy, policy->forecast.set, policy->forecast.signal);
+	policy->panic.signal_index = index_or_zero(policy, policy->panic.set, policy->panic.signal);
+	policy->objective.demand_index = index_or_zero(policy, policy->objective.set, policy->objective.demand);
+	policy->objective.backlog_index = index_or_zero(policy, policy->objective.set, policy->objective.backlog);
+	parse_schedules(policy);
+	policy_schema_read_annotations(policy);
+	if (compile_formula(node, policy, a, errors) < 0)
+		rc = -1;
+	if (decode_panic_window(node, policy, errors) < 0)
+		rc = -1;
+	if (decode_horizon(node, policy, errors) < 0)
+		rc = -1;
+	if (check_thresholds(node, errors) < 0)
+		rc = -1;
+	if (decode_late(node, policy, errors) < 0)
+		rc = -1;
+	return rc;
+}
+
+int policy_decode(const struct doc_node *node, struct policy *policy, struct arena *a, struct schema_errors *errors)
+{
+	return policy_decode_tolerant(node, policy, a, errors, errors);
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// Root and spec of a GPUAutoscaler.
+#include "policies/schema/policy_schema.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "policies/engine/number.h"
+#include "policies/engine/policy.h"
+#include "policies/engine/schedule.h"
+#include "policies/schema/policy_schema_private.h"
+
+// ---- scaleTargetRef ----
+
+// clang-format off
+static const struct schema_field target_ref_fields[] = {
+	{ROW("apiVersion", STRING), FIELD(struct policy, target_api_version), DEFAULT("apps/v1"),    RANGE(1, 253), DOC("API group and version of the scaled object.")},
+	{ROW("kind", STRING),       FIELD(struct policy, target_kind),        DEFAULT("Deployment"), RANGE(1, 63),  DOC("Kind of the scaled object: Deployment, StatefulSet, LeaderWorkerSet or anything else with a scale subresource.")},
+	{ROW("name", STRING),       FIELD(struct policy, target_name),        REQUIRED,              RANGE(1, 253), DOC("Name of the scaled object, in the namespace of the policy.")},
+};
+// clang-format on
+
+static const struct schema target_ref = {
+        .name = "GPUAutoscaler.spec.scaleTargetRef",
+        .doc = "What is scaled.",
+        .struct_size = sizeof(struct policy),
+        .fields = target_ref_fields,
+        .n_fields = COUNT_OF(target_ref_fields),
+};
+
+// ---- spec ----
+
+// clang-format off
+static const struct schema_field spec_fields[] = {
+	{ROW("scaleTargetRef", OBJECT), IN_PARENT,                                               REQUIRED,         CHILD(target_ref),                                                          DOC("What is scaled: anything with a scale subresource, in the namespace of the policy.")},
+	{ROW("minReplicas", INT32),     FIELD(struct policy, min_replicas),                      DEFAULT("1"),     RANGE(0, POLICY_REPLICAS_MAX), TUNE(LOG, 1, 64),                            DOC("Lower bound. It takes precedence over every signal: fewer replicas go up to it at once, even without data.")},
+	{ROW("maxReplicas", INT32),     FIELD(struct policy, max_replicas),                      REQUIRED,         RANGE(1, POLICY_REPLICAS_MAX),                                              DOC("Upper bound. It takes precedence over every signal: more replicas come down to it at once, even without data.")},
+	{ROW("interval", DURATION_MS),  FIELD(struct policy, interval_ms),                       DEFAULT("15s"),   RANGE(0.1 * SECOND_MS, HOUR_MS),                                            DOC("Time between two decisions.")},
+	{ROW("replicaMultiple", INT32), FIELD(struct policy, replica_multiple),                  DEFAULT("1"),     RANGE(1, POLICY_REPLICAS_MAX),                                              DOC("Replicas come in multiples of this (gangs, nodes of one model). A changed proposal is rounded up to the next multiple; a scale-down never ends above the present scale, nothing ends above maxReplicas.")},
+	{ROW("dryRun", BOOL),           FIELD(struct policy, dry_run),                           DEFAULT("false"),                                                                             DOC("Decide and report as usual, but do not scale the target. The annotation " POLICY_ANNOTATION_DRY_RUN ": \"true\" does the same.")},
+	{ROW("paused", BOOL),           FIELD(struct policy, paused),                            DEFAULT("false"),                                                                             DOC("Keep the present scale. The annotation " POLICY_ANNOTATION_PAUSED ": \"true\" does the same.")},
+	{ROW("signals", LIST),          FIELD_LIST(struct policy, signals, n_signals),           REQUIRED,         ITEMS(1, POLICY_SIGNALS_MAX), KEY("name"), CHILD(policy_schema_signal),     DOC("What the scale follows: one query each, with a target or watermarks.")},
+	{ROW("combine", STRING),        FIELD(struct policy, combine_text),                      DEFAULT("Max"),                                                                               DOC("How the proposals of several signals become one: Max takes the largest, Min the smallest. While a signal has no usable data, the others can scale up but not down. Or a formula over signal names, which stand for their proposals: max(sm_active, queue ?? 0); see docs/algorithm.md.")},
+	{ROW("behavior", OBJECT),       IN_PARENT,                                               OPTIONAL,         CHILD(policy_schema_behavior),                                              DOC("Stabilization windows and rate limits, field for field those of the HorizontalPodAutoscaler (autoscaling/v2).")},
+	{ROW("cooldown", OBJECT),       FIELD(struct policy, cooldown),                          OPTIONAL,         CHILD(policy_schema_durations),                                             DOC("No scale-up (up) or scale-down (down) for this long after the last scale in either direction.")},
+	{ROW("idle", OBJECT),           FIELD_SET(struct policy, idle, idle.set),                OPTIONAL,         CHILD(policy_schema_idle),                                                  DOC("Scale to fewer than minReplicas, or to zero, after a time without activity, and back at once.")},
+	{ROW("schedules", LIST),        FIELD_LIST(struct policy, schedules, n_schedules),       OPTIONAL,         ITEMS(0, POLICY_SCHEDULES_MAX), KEY("name"), CHILD(policy_schema_schedule), DOC("Different bounds during windows of time. Of several open windows the one that opened last is in force; of windows that opened together, the last in the list.")},
+	{ROW("forecast", OBJECT),       FIELD_SET(struct policy, forecast, forecast.set),        OPTIONAL,         CHILD(policy_schema_forecast),                                              DOC("Scale ahead of the load: to what its signal would ask for when replicas requested now are ready.")},
+	{ROW("panic", OBJECT),          FIELD_SET(struct policy, panic, panic.set),              OPTIONAL,         CHILD(policy_schema_panic),                                                 DOC("Use a short window during a burst, and do not scale down until it has passed (Knative's panic mode).")},
+	{ROW("objective", OBJECT),      FIELD_SET(struct policy, objective, objective.set),      OPTIONAL,         CHILD(policy_schema_objective),                                             DOC("State the goal instead of a threshold: how much of the work may wait, and how long. The controller replays the demand of the past against many rules and follows the cheapest one that would have met the goal; see docs/objective.md.")},
+	{ROW("fallback", OBJECT),       FIELD_SET(struct policy, fallback, fallback.set),        OPTIONAL,         CHILD(policy_schema_fallback),                                              DOC("Replicas to use when the signals have been missing for long. Until then, and without it, the scale is held.")},
+	{ROW("startup", OBJECT),        FIELD_SET(struct policy, startup, startup.set),          OPTIONAL,         CHILD(policy_schema_startup),                                               DOC("Count replicas requested less than the start-up time ago as capacity, so that a signal does not request them again. `startup: {}` learns that time from the pods.")},
+	{ROW("guards", OBJECT),         FIELD_SET(struct policy, guards, guards.set),            OPTIONAL,         CHILD(policy_schema_guards),                                                DOC("States of the target in which scaling is held or limited. minReplicas and maxReplicas take precedence.")},
+	{ROW("restoreReplicas", INT32), FIELD_SET(struct policy, restore_replicas, restore_set), OPTIONAL,         RANGE(0, POLICY_REPLICAS_MAX),                                              DOC("Scale of the target after the policy is deleted from the cluster. Without it, or when no controller runs at that time, the scale does not change.")},
+};
+// clang-format on
+
+static const char *const combine_names[] = {
+        [COMBINE_MAX] = "Max", [COMBINE_MIN] = "Min"}; // any other text is a formula
+_Static_assert(COUNT_OF(combine_names) == COMBINE_FORMULA, "one name per way to combine but for the formula");
+
+int policy_schema_combine(const char *text)
+{
+	for (int i = 0; i < COMBINE_FORMULA; i++)
+		if (strcmp(text, combine_names[i]) == 0)
+			return i;
+	return COMBINE_FORMULA;
+}
+
+static void check_bounds(const struct policy *p, struct fault_list *l)
+{
+	if (p->min_replicas > p->max_replicas)
+		fault_add(l, "minReplicas", -1, "is larger than maxReplicas: lower it or raise maxReplicas");
+	else if (multiple_down(p->max_replicas, p->replica_multiple) < i32_max(p->min_replicas, 1))
+		fault_add(l, "replicaMultiple", -1,
+		          "has no multiple between minReplicas and maxReplicas: raise maxReplicas or lower it");
+	if (p->min_replicas == 0 && !p->idle.set)
+		fault_add(l, "minReplicas", -1,
+		          "0 needs idle, which says when to scale to zero and which signal activates the target");
+}
+
+static void check_windows(const struct policy *p, struct fault_list *l)
+{
+	for (size_t i = 0; i < p->n_signals; i++) {
+		const struct policy_window *w = &p->signals[i].window;
+		if (!w->set)
+			continue;
+		int64_t samples = (w->duration_ms - 1) / p->interval_ms + 1;
+		if (samples > POLICY_WINDOW_SAMPLES_MAX)
+			fault_add(l, "signals", (int32_t)i,
+			          "window.duration needs more than 512 samples at this interval: let the query do it "
+			          "(avg_over_time, max_over_time, quantile_over_time) or use a longer interval");
+		else if (samples < w->min_samples)
+			fault_add(l, "signals", (int32_t)i,
+			          "window.duration never holds minSamples samples at this interval: lengthen it, lower "
+			          "minSamples or shorten interval");
+	}
+}
+
+static void check_guards(const struct policy *p, struct fault_list *l)
+{
+	if (p->guards.max_step > 0 && p->guards.max_step < p->replica_multiple)
+		fault_add(l, "guards.maxStep", -1,
+		          "is smaller than replicaMultiple, so that nothing could ever change: raise it");
+}
+
+size_t policy_schema_signal_index(const struct policy *p, const char *name)
+{
+	size_t i = 0;
+	while (i < p->n_signals && !(p->signals[i].name && strcmp(p->signals[i].name, name) == 0))
+		i++;
+	return i;
+}
+
+static void check_idle(const struct policy *p, struct fault_list *l)
+{
+	if (!p->idle.set)
+		return;
+	size_t signal = policy_schema_signal_index(p, p->idle.activation.signal);
+	if (signal == p->n_signals)
+		fault_add(l, "idle.activation.signal", -1, "must be the name of one of the signals");
+	else if (p->signals[signal].target.set && p->signals[signal].target.type == TARGET_PODS)
+		fault_add(l, "idle.activation.signal", -1,
+		          "has a target of type Pods, which has no data without pods: use another signal");
+	if (p->idle.replicas >= i32_max(p->min_replicas, 1))
+		fault_add(l, "idle.replicas", -1, "must be smaller than minReplicas (0 with minReplicas 0 or 1)");
+	else if (p->replica_multiple > 0 && p->idle.replicas % p->replica_multiple != 0)
+		fault_add(l, "idle.replicas", -1, "must be a multiple of replicaMultiple");
+}
+
+static const char *schedule_bounds_fault(const struct policy *p, const struct policy_schedule *s)
+{
+	if (s->min_set && !s->max_set && s->min_replicas > p->max_replicas)
+		return "minReplicas is larger than the policy's maxReplicas: set maxReplicas here too";
+	if (s->max_set && !s->min_set && s->max_replicas < p->min_replicas)
+		return "maxReplicas is smaller than the policy's minReplicas: set minReplicas here too";
+	if (s->min_set && s->min_replicas == 0 && !p->idle.set)
+		return "minReplicas 0 needs idle; replicas: 0 scales to zero for the time of the window";
+	return NULL;
+}
+
+static void check_schedules(const struct policy *p, struct fault_list *l)
+{
+	for (size_t i = 0; i < p->n_schedules; i++) {
+		const char *fault = schedule_bounds_fault(p, &p->schedules[i]);
+		fault = fault ? fault : schedule_fault(p, i);
+		for (size_t k = 0; k < i && !fault; k++)
+			if (strcmp(p->schedules[i].name, p->schedules[k].name) == 0)
+				fault = "has the name of an earlier schedule: use unique names";
+		if (fault)
+			fault_add(l, "schedules", (int32_t)i, fault);
+	}
+}
+
+static void check_fallback(const struct policy *p, struct fault_list *l)
+{
+	if (p->fallback.set && p->fallback.behavior == FALLBACK_SCALING_MODIFIERS &&
+	    (!p->combine_text || policy_schema_combine(p->combine_text) != COMBINE_FORMULA))
+		fault_add(
+		        l, "fallback.behavior", -1,
+		        "ScalingModifiers needs a formula in combine, with a default for missing signals: max(a, b ?? "
+		        "2)");
+	if (p->fallback.replicas_set && p->fallback.replicas > p->max_replicas)
+		fault_add(l, "fallback.replicas", -1, "is larger than maxReplicas: lower it or raise maxReplicas");
+	else if (p->fallback.replicas_set && p->fallback.replicas < p->min_replicas)
+		fault_add(l, "fallback.replicas", -1, "is smaller than minReplicas, which takes precedence: raise it");
+}
+
+// Replicas that are removed faster than they start are missing for the next wave of load. An objective keeps them for a
+// start-up time itself.
+static void check_startup(const struct policy *p, struct fault_list *l)
+{
+	int64_t delay_ms = i64_max(p->scale_down.stabilization_window_ms, p->cooldown.down_ms);
+	for (size_t i = 0; i < p->n_signals; i++)
+		delay_ms = i64_max(delay_ms, p->signals[i].sustain.down_ms);
+	if (!p->objective.set && p->startup.given && p->scale_down.select != SELECT_DISABLED &&
+	    delay_ms < p->startup.start_ms)
+		fault_add(l, "startup.seconds", -1,
+		          "is longer than anything that delays a scale-down: raise "
+		          "behavior.scaleDown.stabilizationWindowSeconds (or cooldown.down, sustain.down) to at least "
+		          "this");
+}
+
+static size_t check_spec(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const struct policy *p = value;
+	struct fault_list l = {.faults = ret_faults, .max = max};
+	check_bounds(p, &l);
+	check_windows(p, &l);
+	check_schedules(p, &l);
+	check_idle(p, &l);
+	check_fallback(p, &l);
+	check_guards(p, &l);
+	check_startup(p, &l);
+	policy_schema_check_forecast(p, &l);
+	policy_schema_check_panic(p, &l);
+	policy_schema_check_objective(p, &l);
+	for (size_t i = 0; i < p->n_signals; i++)
+		for (size_t k = 0; k < i; k++)
+			if (strcmp(p->signals[i].name, p->signals[k].name) == 0) {
+				fault_add(&l, "signals", (int32_t)i,
+				          "has the name of an earlier signal: use unique names");
+				break;
+			}
+	return l.n;
+}
+
+static size_t check_plain_spec(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	struct fault_list l = {.faults = ret_faults, .max = max};
+	check_bounds(value, &l);
+	return l.n;
+}
+
+static const struct schema_rule spec_rules[] = {
+        {"self.minReplicas <= self.maxReplicas",
+         "minReplicas is larger than maxReplicas: lower it or raise maxReplicas"},
+        {"self.maxReplicas / self.replicaMultiple * self.replicaMultiple >= (self.minReplicas > 1 ? self.minReplicas : "
+         "1)",
+         "replicaMultiple has no multiple between minReplicas and maxReplicas: raise maxReplicas or lower it"},
+        {"self.minReplicas > 0 || has(self.idle)",
+         "minReplicas 0 needs idle, which says when to scale to zero and which signal activates the target"},
+        {"!has(self.idle) || self.signals.exists(s, s.name == self.idle.activation.signal)",
+         "idle.activation.signal must be the name of one of the signals"},
+        {"!has(self.idle) || self.idle.replicas < (self.minReplicas > 1 ? self.minReplicas : 1)",
+         "idle.replicas must be smaller than minReplicas (0 with minReplicas 0 or 1)"},
+        {"!has(self.forecast) || self.signals.exists(s, s.name == self.forecast.signal)",
+         "forecast.signal must be the name of one of the signals"},
+        {"!has(self.panic) || self.signals.exists(s, s.name == self.panic.signal && has(s.window) && "
+         "s.window.aggregate == 'Avg')",
+         "panic.signal must be the name of a signal with a window with aggregate Avg, the stable window"},
+        {"self.signals.all(s, (has(s.target) || has(s.watermarks)) != (has(self.objective) && (s.name == "
+         "self.objective.demand || s.name == self.objective.backlog)))",
+         "every signal needs target or watermarks, except the signals of the objective, which take neither"},
+        {"!has(self.objective) || (self.signals.exists(s, s.name == self.objective.demand) && self.signals.exists(s, "
+         "s.name == self.objective.backlog))",
+         "objective.demand and objective.backlog must be names of signals"},
+        {"!has(self.objective) || has(self.startup)",
+         "objective needs startup: add startup: {seconds: N}, or startup: {} to learn the time from the pods"},
+        {"!has(self.fallback) || !has(self.fallback.replicas) || (self.fallback.replicas <= self.maxReplicas && "
+         "self.fallback.replicas >= self.minReplicas)",
+         "fallback.replicas must be between minReplicas and maxReplicas"},
+        {"!has(self.guards) || !has(self.guards.maxStep) || self.guards.maxStep >= self.replicaMultiple",
+         "guards.maxStep is smaller than replicaMultiple, so that nothing could ever change: raise it"},
+};
+
+static const struct schema spec = {
+        .name = "GPUAutoscaler.spec",
+        .doc = "What is scaled, within which bounds, by which signals, and how fast.",
+        .struct_size = sizeof(struct policy),
+        .fields = spec_fields,
+        .n_fields = COUNT_OF(spec_fields),
+        .validate = check_spec,
+        .validate_plain = check_plain_spec,
+        .rules = spec_rules,
+        .n_rules = COUNT_OF(spec_rules),
+};
+
+// ---- root ----
+
+static const char *const api_versions[] = {POLICY_API_VERSION, NULL};
+static const char *const kinds[] = {POLICY_KIND, NULL};
+
+// clang-format off
+static const struct schema_field root_fields[] = {
+	{ROW("apiVersion", ENUM), FIELD(struct policy, api_version), REQUIRED, ONE_OF(api_versions),          DOC("Version of this format.")},
+	{ROW("kind", ENUM),       FIELD(struct policy, kind),        REQUIRED, ONE_OF(kinds),                 DOC("What this document is.")},
+	{ROW("metadata", OBJECT), IN_PARENT,                         REQUIRED, CHILD(policy_schema_metadata), DOC("Name, namespace, annotations and labels.")},
+	{ROW("spec", OBJECT),     IN_PARENT,                         REQUIRED, CHILD(spec),                   DOC("What is scaled, within which bounds, by which signals, and how fast.")},
+};
+// clang-format on
+
+static const struct schema root = {
+        .name = POLICY_KIND,
+        .doc = "Scales one workload by Prometheus queries.",
+        .struct_size = sizeof(struct policy),
+        .fields = root_fields,
+        .n_fields = COUNT_OF(root_fields),
+};
+
+const struct schema *policy_schema(void)
+{
+	return &root;
+}

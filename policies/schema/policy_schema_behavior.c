@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// spec.behavior of a GPUAutoscaler: autoscaling/v2 HorizontalPodAutoscalerBehavior, field for field, with its defaults.
+// Kubernetes: pkg/apis/autoscaling/v2/defaults.go, pkg/apis/autoscaling/validation.
+#include "policies/engine/policy.h"
+#include "policies/schema/policy_schema_private.h"
+
+#define STABILIZATION_SECONDS_MAX 3600
+#define PERIOD_SECONDS_MAX        1800
+
+static const char *const rate_types[] = {
+        [RATE_PODS] = "Pods",
+        [RATE_PERCENT] = "Percent",
+        [RATE_TYPE__COUNT] = NULL,
+};
+_Static_assert(COUNT_OF(rate_types) == RATE_TYPE__COUNT + 1, "one name per rate type");
+
+static const char *const select_policies[] = {
+        [SELECT_MAX] = "Max",
+        [SELECT_MIN] = "Min",
+        [SELECT_DISABLED] = "Disabled",
+        [SELECT_POLICY__COUNT] = NULL,
+};
+_Static_assert(COUNT_OF(select_policies) == SELECT_POLICY__COUNT + 1, "one name per way to select");
+
+// clang-format off
+static const struct schema_field rate_fields[] = {
+	{ROW("type", ENUM),                FIELD(struct policy_rate, type),      REQUIRED, ONE_OF(rate_types),                         DOC("Pods: a number of replicas. Percent: a share of the replicas at the start of the period.")},
+	{ROW("value", INT32),              FIELD(struct policy_rate, value),     REQUIRED, RANGE(1, INT32_MAX), TUNE(FACTOR, 0.25, 8), DOC("How many replicas, or how many percent, may change in one period.")},
+	{ROW("periodSeconds", SECONDS_MS), FIELD(struct policy_rate, period_ms), REQUIRED, RANGE(1, PERIOD_SECONDS_MAX),               DOC("Length of the period in seconds.")},
+};
+// clang-format on
+
+static const struct schema rate = {
+        .name = "GPUAutoscaler.spec.behavior.policies[]",
+        .doc = "One rate limit.",
+        .struct_size = sizeof(struct policy_rate),
+        .fields = rate_fields,
+        .n_fields = COUNT_OF(rate_fields),
+};
+
+// The two directions have the same fields with different defaults.
+// clang-format off
+#define RULES_FIELDS(stabilization_default, stabilization_tuned, stabilization_doc, policies_default) { \
+	{ROW("stabilizationWindowSeconds", SECONDS_MS), FIELD(struct policy_scaling_rules, stabilization_window_ms),            DEFAULT(stabilization_default), RANGE(0, STABILIZATION_SECONDS_MAX), TUNE(LINEAR, 0, stabilization_tuned), DOC(stabilization_doc)}, \
+	{ROW("selectPolicy", ENUM),                     FIELD(struct policy_scaling_rules, select),                             DEFAULT("Max"),                 ONE_OF(select_policies),                                                   DOC("Which of the policies holds: Max the one that allows the largest change, Min the smallest. Disabled: no scaling in this direction.")}, \
+	{ROW("policies", LIST),                         FIELD_LIST_SET(struct policy_scaling_rules, rates, n_rates, rates_set), DEFAULT(policies_default),      ITEMS(1, POLICY_RATE_POLICIES_MAX), CHILD(rate),                           DOC("How many replicas may change in a period of time.")}, \
+	{ROW("tolerance", QUANTITY),                    FIELD_SET(struct policy_scaling_rules, tolerance_ratio, tolerance_set), OPTIONAL,                       RANGE(0, 10),                                                              DOC("Overrides the tolerance of every signal with a target in this direction.")}, \
+}
+
+static const struct schema_field up_fields[] = RULES_FIELDS("0", 300, "Scale up no further than the smallest recommendation of this many seconds.", "[{type: Pods, value: 4, periodSeconds: 15}, {type: Percent, value: 100, periodSeconds: 15}]");
+static const struct schema_field down_fields[] = RULES_FIELDS("300", 1800, "Scale down no further than the largest recommendation of this many seconds.", "[{type: Percent, value: 100, periodSeconds: 15}]");
+// clang-format on
+
+static const struct schema up = {
+        .name = "GPUAutoscaler.spec.behavior.scaleUp",
+        .doc = "Rules for scaling up.",
+        .struct_size = sizeof(struct policy_scaling_rules),
+        .fields = up_fields,
+        .n_fields = COUNT_OF(up_fields),
+};
+
+static const struct schema down = {
+        .name = "GPUAutoscaler.spec.behavior.scaleDown",
+        .doc = "Rules for scaling down.",
+        .struct_size = sizeof(struct policy_scaling_rules),
+        .fields = down_fields,
+        .n_fields = COUNT_OF(down_fields),
+};
+
+// clang-format off
+static const struct schema_field behavior_fields[] = {
+	{ROW("scaleUp", OBJECT),   FIELD(struct policy, scale_up),   OPTIONAL, CHILD(up),   DOC("Rules for scaling up. Default: no stabilization; 4 replicas or 100 % in 15 s, whichever is more.")},
+	{ROW("scaleDown", OBJECT), FIELD(struct policy, scale_down), OPTIONAL, CHILD(down), DOC("Rules for scaling down. Default: stabilized over 300 s; 100 % in 15 s.")},
+};
+// clang-format on
+
+const struct schema policy_schema_behavior = {
+        .name = "GPUAutoscaler.spec.behavior",
+        .doc = "Stabilization windows and rate limits of the HorizontalPodAutoscaler (autoscaling/v2).",
+        .struct_size = sizeof(struct policy),
+        .fields = behavior_fields,
+        .n_fields = COUNT_OF(behavior_fields),
+};

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// metadata of a GPUAutoscaler: its names, and the annotations that mean something.
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/schema/doc.h"
+#include "policies/engine/policy.h"
+#include "policies/schema/policy_schema.h"
+#include "policies/schema/policy_schema_private.h"
+
+// clang-format off
+static const struct schema_field metadata_fields[] = {
+	{ROW("name", STRING),      FIELD(struct policy, name),           REQUIRED,           RANGE(1, 253), DOC("Name of the policy, unique in its namespace.")},
+	{ROW("namespace", STRING), FIELD(struct policy, namespace_name), DEFAULT("default"), RANGE(1, 63),  DOC("Namespace of the policy and of what it scales.")},
+	{ROW("annotations", ANY),  FIELD(struct policy, annotations),    OPTIONAL,                          DOC("Free text for tools. " POLICY_ANNOTATION_PAUSED ": \"true\" pauses the policy, " POLICY_ANNOTATION_DRY_RUN ": \"true\" keeps it from writing.")},
+	{ROW("labels", ANY),       FIELD(struct policy, labels),         OPTIONAL,                          DOC("Free text for selectors; not used by gpuscale.")},
+};
+// clang-format on
+
+bool policy_schema_is_dns_name(const char *s, bool dots)
+{
+	char before = '.';
+	for (; *s; before = *s++) {
+		bool alnum = (*s >= 'a' && *s <= 'z') || (*s >= '0' && *s <= '9');
+		bool edge = before == '.' || before == '-';
+		if (alnum || (*s == '-' && before != '.') || (dots && *s == '.' && !edge))
+			continue;
+		return false;
+	}
+	return before != '-' && before != '.';
+}
+
+static bool is_text(const struct doc_node *n, const char *text)
+{
+	return n->kind == DOC_SCALAR && n->quoted && strcmp(n->text, text) == 0;
+}
+
+// Absent, "true" or "false".
+static bool is_switch(const struct doc_node *annotations, const char *key)
+{
+	const struct doc_node *n = doc_get(annotations, key);
+	return !n || is_text(n, "true") || is_text(n, "false");
+}
+
+static bool is_switched_on(const struct doc_node *annotations, const char *key)
+{
+	const struct doc_node *n = doc_get(annotations, key);
+	return n && is_text(n, "true");
+}
+
+static size_t check_metadata(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const struct policy *p = value;
+	struct fault_list l = {.faults = ret_faults, .max = max};
+	if (!policy_schema_is_dns_name(p->name, true))
+		fault_add(&l, "name", -1, "must be lower-case letters, digits, '-' and '.', as in llama-70b");
+	if (!policy_schema_is_dns_name(p->namespace_name, false))
+		fault_add(&l, "namespace", -1, "must be lower-case letters, digits and '-', as in serving");
+	if (p->annotations && p->annotations->kind != DOC_MAP)
+		fault_add(&l, "annotations", -1, "must be a map of names to texts");
+	if (p->labels && p->labels->kind != DOC_MAP)
+		fault_add(&l, "labels", -1, "must be a map of names to texts");
+	if (!is_switch(p->annotations, POLICY_ANNOTATION_PAUSED))
+		fault_add(&l, "annotations", -1, POLICY_ANNOTATION_PAUSED " must be \"true\" or \"false\", in quotes");
+	if (!is_switch(p->annotations, POLICY_ANNOTATION_DRY_RUN))
+		fault_add(&l, "annotations", -1, POLICY_ANNOTATION_DRY_RUN " must be \"true\" or \"false\", in quotes");
+	return l.n;
+}
+
+const struct schema policy_schema_metadata = {
+        .name = "GPUAutoscaler.metadata",
+        .doc = "Name, namespace, annotations and labels, as of every Kubernetes object.",
+        .struct_size = sizeof(struct policy),
+        .fields = metadata_fields,
+        .n_fields = COUNT_OF(metadata_fields),
+        .validate = check_metadata,
+};
+
+void policy_schema_read_annotations(struct policy *policy)
+{
+	policy->paused = policy->paused || is_switched_on(policy->annotations, POLICY_ANNOTATION_PAUSED);
+	policy->dry_run = policy->dry_run || is_switched_on(policy->annotations, POLICY_ANNOTATION_DRY_RUN);
+	policy->annotations = policy->labels = NULL;
+}

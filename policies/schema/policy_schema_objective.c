@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// spec.objective of a GPUAutoscaler.
+#include <stdbool.h>
+#include <string.h>
+
+#include "policies/engine/policy.h"
+#include "policies/schema/policy_schema_private.h"
+
+#define INTERVAL_MAX_MS 120000 // eight simulated steps of 15 s
+
+// clang-format off
+static const struct schema_field fields[] = {
+	{ROW("late", STRING),      FIELD(struct policy_objective, late_text), REQUIRED, RANGE(1, 16), PATTERN("^[0-9]+([.][0-9]+)?%$"), TUNE(LOG, 0.05, 20), DOC("Share of the work that may wait longer than `wait`, from 0.01% to 50%, as in 1%.")},
+	{ROW("wait", DURATION_MS), FIELD(struct policy_objective, wait_ms),   REQUIRED, RANGE(SECOND_MS, HOUR_MS),                                           DOC("How long work may wait in the queue before it counts as late, as in 10s.")},
+	{ROW("demand", STRING),    FIELD(struct policy_objective, demand),    REQUIRED, RANGE(1, 63),                                                        DOC("Name of the signal that measures arriving work in replicas: 3.2 keeps 3.2 replicas busy. It must not depend on the number of replicas.")},
+	{ROW("backlog", STRING),   FIELD(struct policy_objective, backlog),   REQUIRED, RANGE(1, 63),                                                        DOC("Name of the signal that measures queued work in replica-seconds: 600 keeps one replica busy for ten minutes.")},
+};
+// clang-format on
+
+const struct schema policy_schema_objective = {
+        .name = "GPUAutoscaler.spec.objective",
+        .doc = "At most `late` of the work may wait longer than `wait`. The two signals have neither target nor "
+               "watermarks.",
+        .struct_size = sizeof(struct policy_objective),
+        .fields = fields,
+        .n_fields = COUNT_OF(fields),
+};
+
+// ---- rules with other fields ----
+
+static bool is_named(const char *a, const char *b)
+{
+	return a && b && strcmp(a, b) == 0;
+}
+
+// The objective simulates every sample as it was measured: an average or a delay would be replayed as demand.
+static void check_input(const struct policy_signal *s, int32_t i, struct fault_list *l)
+{
+	if (s->target.set || s->watermarks.set)
+		fault_add(l, "signals", i,
+		          "is named by the objective, which asks for replicas in its place: remove its target or "
+		          "watermarks");
+	else if (s->window.set || s->sustain.up_ms > 0 || s->sustain.down_ms > 0)
+		fault_add(l, "signals", i,
+		          "is named by the objective, which needs every sample as it was measured: remove window and "
+		          "sustain");
+}
+
+static void check_other_stages(const struct policy *p, struct fault_list *l)
+{
+	const struct policy_objective *o = &p->objective;
+	if (p->forecast.set && (is_named(p->forecast.signal, o->demand) || is_named(p->forecast.signal, o->backlog)))
+		fault_add(l, "forecast.signal", -1,
+		          "is a signal of the objective, which forecasts it already: remove forecast, or name another "
+		          "signal");
+	if (p->interval_ms > INTERVAL_MAX_MS)
+		fault_add(l, "interval", -1,
+		          "must be at most 2m with an objective, which simulates in steps of 15 s: shorten it");
+	if (!p->startup.set)
+		fault_add(l, "objective", -1,
+		          "needs to know how long a replica takes to start: add startup: {seconds: N}, or startup: {} "
+		          "to learn it from the pods");
+}
+
+void policy_schema_check_objective(const struct policy *p, struct fault_list *l)
+{
+	const struct policy_objective *o = &p->objective;
+	if (!o->set)
+		return;
+	for (size_t i = 0; i < p->n_signals; i++)
+		if (is_named(o->demand, p->signals[i].name) || is_named(o->backlog, p->signals[i].name))
+			check_input(&p->signals[i], (int32_t)i, l);
+	bool has_demand = policy_schema_signal_index(p, o->demand) < p->n_signals;
+	bool has_backlog = policy_schema_signal_index(p, o->backlog) < p->n_signals;
+	if (!has_demand)
+		fault_add(l, "objective.demand", -1, "must be the name of one of the signals");
+	if (!has_backlog)
+		fault_add(l, "objective.backlog", -1, "must be the name of one of the signals");
+	if (is_named(o->demand, o->backlog))
+		fault_add(
+		        l, "objective.backlog", -1,
+		        "must be another signal than demand: demand is work that arrives, backlog is work that waits");
+	check_other_stages(p, l);
+}

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// spec.signals[] of a GPUAutoscaler.
+#include <stdbool.h>
+
+#include "policies/engine/policy.h"
+#include "policies/schema/policy_schema_private.h"
+
+// ---- target ----
+
+static const char *const target_types[] = {
+        [TARGET_VALUE] = "Value",    [TARGET_AVERAGE_VALUE] = "AverageValue",
+        [TARGET_PODS] = "Pods",      [TARGET_REPLICAS] = "Replicas",
+        [TARGET_TYPE__COUNT] = NULL,
+};
+_Static_assert(COUNT_OF(target_types) == TARGET_TYPE__COUNT + 1, "one name per target type");
+
+// clang-format off
+static const struct schema_field target_fields[] = {
+	{ROW("type", ENUM),          FIELD(struct policy_target, type),                 DEFAULT("Value"), ONE_OF(target_types),               DOC("Value: replicas grow with value / target of the ready ones. AverageValue: the value is a total, the target what one replica may carry. Replicas: the value is the number of replicas itself. Pods: one series per pod (label pod or exported_pod), the target what one pod should have; pods without a sample are estimated conservatively, as in the HPA.")},
+	{ROW("value", QUANTITY),     FIELD_SET(struct policy_target, value, value_set), OPTIONAL,         ANY_SIZE, TUNE(FACTOR, 0.25, 4),    DOC("The value to keep to, larger than 0. Not for type Replicas.")},
+	{ROW("tolerance", QUANTITY), FIELD(struct policy_target, tolerance_ratio),      DEFAULT("0.1"),   RANGE(0, 10), TUNE(LINEAR, 0, 0.5), DOC("Share by which the value may differ from the target, in both directions and limits included, without a change. behavior.scaleUp.tolerance and behavior.scaleDown.tolerance override it.")},
+};
+// clang-format on
+
+static size_t check_target(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const struct policy_target *t = value;
+	struct fault_list l = {.faults = ret_faults, .max = max};
+	if (t->type == TARGET_REPLICAS && t->value_set)
+		fault_add(&l, "value", -1, "has no meaning with type Replicas: remove it");
+	else if (t->type != TARGET_REPLICAS && !t->value_set)
+		fault_add(&l, "value", -1, "required, but missing: add it (quantity)");
+	else if (t->type != TARGET_REPLICAS && !(t->value > 0))
+		fault_add(&l, "value", -1, "must be larger than 0");
+	return l.n;
+}
+
+static const struct schema_rule target_rules[] = {
+        {"self.type == 'Replicas' ? !has(self.value) : has(self.value)",
+         "value is required, but for type Replicas, where it has no meaning"},
+};
+
+static const struct schema target = {
+        .name = "GPUAutoscaler.spec.signals[].target",
+        .doc = "Proportional control, with the arithmetic of the HorizontalPodAutoscaler.",
+        .struct_size = sizeof(struct policy_target),
+        .fields = target_fields,
+        .n_fields = COUNT_OF(target_fields),
+        .validate = check_target,
+        .rules = target_rules,
+        .n_rules = COUNT_OF(target_rules),
+};
+
+// ---- watermarks ----
+
+static const char *const algorithms[] = {
+        [WATERMARK_AVERAGE] = "Average",
+        [WATERMARK_ABSOLUTE] = "Absolute",
+        [WATERMARK_ALGORITHM__COUNT] = NULL,
+};
+_Static_assert(COUNT_OF(algorithms) == WATERMARK_ALGORITHM__COUNT + 1, "one name per watermark algorithm");
+
+// clang-format off
+static const struct schema_field watermark_fields[] = {
+	{ROW("high", QUANTITY),      FIELD(struct policy_watermarks, high),            REQUIRED,            ANY_SIZE, TUNE(FACTOR, 0.25, 4), DOC("Above this, widened by the tolerance, replicas are added.")},
+	{ROW("low", QUANTITY),       FIELD(struct policy_watermarks, low),             REQUIRED,            ANY_SIZE, TUNE(FACTOR, 0.25, 4), DOC("Below this, widened by the tolerance, replicas are removed.")},
+	{ROW("tolerance", QUANTITY), FIELD(struct policy_watermarks, tolerance_ratio), DEFAULT("0.1"),      RANGE(0, 1),                     DOC("Share by which each mark is widened: high * (1 + tolerance), low * (1 - tolerance).")},
+	{ROW("algorithm", ENUM),     FIELD(struct policy_watermarks, algorithm),       DEFAULT("Absolute"), ONE_OF(algorithms),              DOC("Absolute: the value itself is compared with the watermarks. Average: the value divided by the ready replicas.")},
+};
+// clang-format on
+
+static size_t check_watermarks(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const struct policy_watermarks *w = value;
+	struct fault_list l = {.faults = ret_faults, .max = max};
+	if (w->low < 0)
+		fault_add(&l, "low", -1, "must not be negative");
+	if (!(w->high > 0))
+		fault_add(&l, "high", -1, "must be larger than 0");
+	else if (!(w->low < w->high))
+		fault_add(&l, "low", -1, "must be smaller than high");
+	return l.n;
+}
+
+static const struct schema watermarks = {
+        .name = "GPUAutoscaler.spec.signals[].watermarks",
+        .doc = "A band in which nothing happens, with the arithmetic of the WatermarkPodAutoscaler.",
+        .struct_size = sizeof(struct policy_watermarks),
+        .fields = watermark_fields,
+        .n_fields = COUNT_OF(watermark_fields),
+        .validate = check_watermarks,
+};
+
+// ---- window, sustain ----
+
+static const char *const aggregates[] = {
+        [WINDOW_LAST] = "Last", [WINDOW_AVG] = "Avg", [WINDOW_MAX] = "Max",
+        [WINDOW_MIN] = "Min",   [WINDOW_P50] = "P50", [WINDOW_P90] = "P90",
+        [WINDOW_P95] = "P95",   [WINDOW_P99] = "P99", [WINDOW_AGGREGATE__COUNT] = NULL,
+};
+_Static_assert(COUNT_OF(aggregates) == WINDOW_AGGREGATE__COUNT + 1, "one name per aggregate");
+
+// clang-format off
+static const struct schema_field window_fields[] = {
+	{ROW("duration", DURATION_MS), FIELD(struct policy_window, duration_ms), REQUIRED,       RANGE(SECOND_MS, 7 * DAY_MS), TUNE(LOG, 30 * SECOND_MS, HOUR_MS), DOC("Length of the window: samples newer than now - duration count.")},
+	{ROW("aggregate", ENUM),       FIELD(struct policy_window, aggregate),   DEFAULT("Avg"), ONE_OF(aggregates),                                               DOC("How the samples become one value. Percentiles interpolate as quantile_over_time does.")},
+	{ROW("minSamples", INT32),     FIELD(struct policy_window, min_samples), OPTIONAL,       RANGE(1, POLICY_WINDOW_SAMPLES_MAX),                              DOC("The window is used from this many samples on. Default: once its history covers the whole duration (Last: one sample). Until then the scale is held.")},
+};
+// clang-format on
+
+static const struct schema window = {
+        .name = "GPUAutoscaler.spec.signals[].window",
+        .doc = "A sliding window over the samples of the query, one per interval.",
+        .struct_size = sizeof(struct policy_window),
+        .fields = window_fields,
+        .n_fields = COUNT_OF(window_fields),
+};
+
+// clang-format off
+static const struct schema_field duration_fields[] = {
+	{ROW("up", DURATION_MS),   FIELD(struct policy_sustain, up_ms),   DEFAULT("0s"), RANGE(0, 7 * DAY_MS), TUNE(LINEAR, 0, 300 * SECOND_MS),  DOC("For scaling up.")},
+	{ROW("down", DURATION_MS), FIELD(struct policy_sustain, down_ms), DEFAULT("0s"), RANGE(0, 7 * DAY_MS), TUNE(LINEAR, 0, 1800 * SECOND_MS), DOC("For scaling down.")},
+};
+// clang-format on
+
+const struct schema policy_schema_durations = {
+        .name = "GPUAutoscaler.durations",
+        .doc = "One duration for scaling up, one for scaling down.",
+        .struct_size = sizeof(struct policy_sustain),
+        .fields = duration_fields,
+        .n_fields = COUNT_OF(duration_fields),
+};
+
+// ---- signal ----
+
+static const char *const on_missing[] = {
+        [ON_MISSING_HOLD] = "Hold",
+        [ON_MISSING_IGNORE] = "Ignore",
+        [ON_MISSING_ZERO] = "Zero",
+        [ON_MISSING__COUNT] = NULL,
+};
+_Static_assert(COUNT_OF(on_missing) == ON_MISSING__COUNT + 1, "one name per way");
+
+static const char *const series_modes[] = {
+        [SERIES_SINGLE] = "Single", [SERIES_SUM] = "Sum", [SERIES_MAX] = "Max",
+        [SERIES_MIN] = "Min",       [SERIES_AVG] = "Avg", [SERIES_MODE__COUNT] = NULL,
+};
+_Static_assert(COUNT_OF(series_modes) == SERIES_MODE__COUNT + 1, "one name per series mode");
+
+// clang-format off
+static const struct schema_field signal_fields[] = {
+	{ROW("name", STRING),            FIELD(struct policy_signal, name),                           REQUIRED,          RANGE(1, 63), PATTERN("^[A-Za-z0-9_.-]+$"), DOC("Name of the signal, unique in the policy: letters, digits, '_', '-' and '.'.")},
+	{ROW("query", STRING),           FIELD(struct policy_signal, query),                          REQUIRED,          RANGE(1, 65536),                            DOC("PromQL, sent once per interval. It must return one series, unless `series` says how several become one.")},
+	{ROW("source", STRING),          FIELD(struct policy_signal, source),                         OPTIONAL,          RANGE(1, 63),                               DOC("Name of the server to query, as in --prometheus NAME=URL or a file of kind Sources. Default: the default server. With an unknown name the signal fails and holds.")},
+	{ROW("target", OBJECT),          FIELD_SET(struct policy_signal, target, target.set),         OPTIONAL,          CHILD(target),                              DOC("Proportional control towards one value. Exactly one of target and watermarks; neither for a signal of the objective.")},
+	{ROW("watermarks", OBJECT),      FIELD_SET(struct policy_signal, watermarks, watermarks.set), OPTIONAL,          CHILD(watermarks),                          DOC("A band in which nothing happens. Exactly one of target and watermarks; neither for a signal of the objective.")},
+	{ROW("window", OBJECT),          FIELD_SET(struct policy_signal, window, window.set),         OPTIONAL,          CHILD(window),                              DOC("Uses the samples of a period instead of the last one only.")},
+	{ROW("sustain", OBJECT),         FIELD(struct policy_signal, sustain),                        OPTIONAL,          CHILD(policy_schema_durations),             DOC("How long the signal must ask for more (up) or fewer (down) replicas without a break before it counts. Missing data is a break.")},
+	{ROW("staleAfter", DURATION_MS), FIELD(struct policy_signal, stale_after_ms),                 DEFAULT("60s"),    RANGE(SECOND_MS, DAY_MS),                   DOC("Samples older than this count as missing.")},
+	{ROW("onMissing", ENUM),         FIELD(struct policy_signal, on_missing),                     DEFAULT("Hold"),   ONE_OF(on_missing),                         DOC("Without usable data: Hold keeps the scale from going down. Ignore leaves the signal out. Zero reads an answer without series as 0 (a failed query or stale data is never read as 0).")},
+	{ROW("series", ENUM),            FIELD(struct policy_signal, series),                         DEFAULT("Single"), ONE_OF(series_modes),                       DOC("How several series become one. Single holds the scale when there is more than one.")},
+};
+// clang-format on
+
+static bool is_signal_name(const char *s)
+{
+	for (; *s; s++) {
+		bool alnum = (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z') || (*s >= '0' && *s <= '9');
+		if (!alnum && *s != '_' && *s != '-' && *s != '.')
+			return false;
+	}
+	return true;
+}
+
+static void check_pods(const struct policy_signal *s, struct fault_list *l)
+{
+	if (s->window.set)
+		fault_add(
+		        l, "window", -1,
+		        "cannot be combined with target type Pods: let the query do it, as in avg_over_time(...[2m])");
+	if (s->series != SERIES_SINGLE)
+		fault_add(l, "series", -1,
+		          "has no meaning with target type Pods, which takes one series per pod: remove it");
+	if (s->on_missing == ON_MISSING_ZERO)
+		fault_add(l, "onMissing", -1, "Zero has no meaning with target type Pods: use Hold or Ignore");
+}
+
+static size_t check_signal(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const struct policy_signal *s = value;
+	struct fault_list l = {.faults = ret_faults, .max = max};
+	if (!is_signal_name(s->name))
+		fault_add(&l, "name", -1, "must be letters, digits, '_', '-' and '.', as in queue_depth");
+	if (s->target.set && s->watermarks.set)
+		fault_add(&l, "watermarks", -1, "cannot be combined with target: keep one of them");
+	if (s->target.set && s->target.type == TARGET_PODS)
+		check_pods(s, &l);
+	return l.n;
+}
+
+static const struct schema_rule signal_rules[] = {
+        {"!has(self.target) || !has(self.watermarks)", "target cannot be combined with watermarks: keep one of them"},
+        {"!has(self.target) || self.target.type != 'Pods' || (!has(self.window) && self.series == 'Single' && "
+         "self.onMissing != 'Zero')",
+         "window, series and onMissing Zero cannot be combined with target type Pods"},
+};
+
+const struct schema policy_schema_signal = {
+        .name = "GPUAutoscaler.spec.signals[]",
+        .doc = "One query and what its value means.",
+        .struct_size = sizeof(struct policy_signal),
+        .fields = signal_fields,
+        .n_fields = COUNT_OF(signal_fields),
+        .validate = check_signal,
+        .rules = signal_rules,
+        .n_rules = COUNT_OF(signal_rules),
+};

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// The stages around the signals: spec.schedules, spec.idle, spec.fallback, spec.startup and spec.guards of a
+// GPUAutoscaler.
+#include "policies/engine/policy.h"
+#include "policies/schema/policy_schema_private.h"
+
+// ---- schedules ----
+
+// clang-format off
+static const struct schema_field schedule_fields[] = {
+	{ROW("name", STRING),       FIELD(struct policy_schedule, name),                       REQUIRED,       RANGE(1, 63),                  DOC("Name of the window, unique in the policy.")},
+	{ROW("start", STRING),      FIELD(struct policy_schedule, start_text),                 REQUIRED,       RANGE(1, CRON_TEXT_BYTES_MAX), DOC("When it opens: a cron expression of five fields, as in \"0 8 * * MON-FRI\". A time that the clock skips in spring happens at the jump, a time that comes twice in autumn the first time.")},
+	{ROW("end", STRING),        FIELD(struct policy_schedule, end_text),                   REQUIRED,       RANGE(1, CRON_TEXT_BYTES_MAX), DOC("When it closes: a cron expression of five fields.")},
+	{ROW("timeZone", STRING),   FIELD(struct policy_schedule, time_zone),                  DEFAULT("UTC"), RANGE(1, 64),                  DOC("Time zone of both: a name of the IANA database, as Europe/Zurich.")},
+	{ROW("minReplicas", INT32), FIELD_SET(struct policy_schedule, min_replicas, min_set),  OPTIONAL,       RANGE(0, POLICY_REPLICAS_MAX), DOC("minReplicas inside the window; the target does not go idle there. 0 needs idle, and leaves it on.")},
+	{ROW("maxReplicas", INT32), FIELD_SET(struct policy_schedule, max_replicas, max_set),  OPTIONAL,       RANGE(1, POLICY_REPLICAS_MAX), DOC("maxReplicas inside the window.")},
+	{ROW("replicas", INT32),    FIELD_SET(struct policy_schedule, replicas, replicas_set), OPTIONAL,       RANGE(0, POLICY_REPLICAS_MAX), DOC("Exactly this many inside the window: minReplicas and maxReplicas in one. 0 scales to zero.")},
+};
+// clang-format on
+
+static size_t check_schedule(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const struct policy_schedule *s = value;
+	struct fault_list l = {.faults = ret_faults, .max = max};
+	struct cron unused;
+	const char *fault = cron_parse(&unused, s->start_text);
+	if (fault)
+		fault_add(&l, "start", -1, fault);
+	fault = cron_parse(&unused, s->end_text);
+	if (fault)
+		fault_add(&l, "end", -1, fault);
+	if (s->replicas_set && (s->min_set || s->max_set))
+		fault_add(&l, "replicas", -1,
+		          "cannot be combined with minReplicas and maxReplicas: remove one or the others");
+	else if (!s->replicas_set && !s->min_set && !s->max_set)
+		fault_add(&l, NULL, -1, "changes nothing: set minReplicas, maxReplicas or replicas");
+	else if (s->min_set && s->max_set && s->min_replicas > s->max_replicas)
+		fault_add(&l, "minReplicas", -1, "is larger than maxReplicas: lower it or raise maxReplicas");
+	return l.n;
+}
+
+static const struct schema_rule schedule_rules[] = {
+        {"has(self.replicas) != (has(self.minReplicas) || has(self.maxReplicas))",
+         "needs either replicas, or minReplicas and maxReplicas or one of them"},
+};
+
+const struct schema policy_schema_schedule = {
+        .name = "GPUAutoscaler.spec.schedules[]",
+        .doc = "Different bounds during a window of time.",
+        .struct_size = sizeof(struct policy_schedule),
+        .fields = schedule_fields,
+        .n_fields = COUNT_OF(schedule_fields),
+        .validate = check_schedule,
+        .rules = schedule_rules,
+        .n_rules = COUNT_OF(schedule_rules),
+};
+
+// ---- idle ----
+
+// clang-format off
+static const struct schema_field activation_fields[] = {
+	{ROW("signal", STRING),  FIELD(struct policy_idle, activation.signal), REQUIRED,     RANGE(1, 63), DOC("Name of the signal that shows whether the target is needed. Its query must return data without any replica.")},
+	{ROW("above", QUANTITY), FIELD(struct policy_idle, activation.above),  DEFAULT("0"), ANY_SIZE,     DOC("The target is needed while the signal is above this.")},
+};
+// clang-format on
+
+static const struct schema activation = {
+        .name = "GPUAutoscaler.spec.idle.activation",
+        .doc = "The signal that shows whether the target is needed.",
+        .struct_size = sizeof(struct policy_idle),
+        .fields = activation_fields,
+        .n_fields = COUNT_OF(activation_fields),
+};
+
+// clang-format off
+static const struct schema_field idle_fields[] = {
+	{ROW("after", DURATION_MS),           FIELD(struct policy_idle, after_ms),            DEFAULT("5m"), RANGE(0, 7 * DAY_MS),          DOC("How long the target must not have been needed, with every replica ready and no data missing, before it goes idle.")},
+	{ROW("replicas", INT32),              FIELD(struct policy_idle, replicas),            DEFAULT("0"),  RANGE(0, POLICY_REPLICAS_MAX), DOC("Replicas while idle, fewer than minReplicas; 0 scales to zero.")},
+	{ROW("initialCooldown", DURATION_MS), FIELD(struct policy_idle, initial_cooldown_ms), DEFAULT("0s"), RANGE(0, 7 * DAY_MS),          DOC("The target does not go idle for this long after the first decision for the policy.")},
+	{ROW("activation", OBJECT),           IN_PARENT,                                      REQUIRED,      CHILD(activation),             DOC("The signal that shows whether the target is needed.")},
+};
+// clang-format on
+
+const struct schema policy_schema_idle = {
+        .name = "GPUAutoscaler.spec.idle",
+        .doc = "Scale to fewer than minReplicas, or to zero, after a time without activity, and back at once.",
+        .struct_size = sizeof(struct policy_idle),
+        .fields = idle_fields,
+        .n_fields = COUNT_OF(idle_fields),
+};
+
+// ---- fallback ----
+
+static const char *const fallback_behaviors[] = {
+        [FALLBACK_STATIC] = "Static",
+        [FALLBACK_CURRENT] = "CurrentReplicas",
+        [FALLBACK_CURRENT_IF_HIGHER] = "CurrentReplicasIfHigher",
+        [FALLBACK_CURRENT_IF_LOWER] = "CurrentReplicasIfLower",
+        [FALLBACK_SCALING_MODIFIERS] = "ScalingModifiers",
+        [FALLBACK_BEHAVIOR__COUNT] = NULL,
+};
+_Static_assert(COUNT_OF(fallback_behaviors) == FALLBACK_BEHAVIOR__COUNT + 1, "one name per behavior");
+
+static const char *const fallback_whens[] = {
+        [FALLBACK_ALL] = "All",
+        [FALLBACK_ANY] = "Any",
+        [FALLBACK_WHEN__COUNT] = NULL,
+};
+_Static_assert(COUNT_OF(fallback_whens) == FALLBACK_WHEN__COUNT + 1, "one name per condition");
+
+// clang-format off
+static const struct schema_field fallback_fields[] = {
+	{ROW("failureThreshold", INT32), FIELD(struct policy_fallback, failure_threshold),          DEFAULT("3"),      RANGE(0, 10000),               DOC("The fallback applies after more consecutive failures of a signal than this, and lifts after this many consecutive ticks with data of all signals; until then the target is not scaled down.")},
+	{ROW("replicas", INT32),         FIELD_SET(struct policy_fallback, replicas, replicas_set), OPTIONAL,          RANGE(1, POLICY_REPLICAS_MAX), DOC("Replicas to use. At least 1: an outage never scales to zero.")},
+	{ROW("behavior", ENUM),          FIELD(struct policy_fallback, behavior),                   DEFAULT("Static"), ONE_OF(fallback_behaviors),    DOC("Static: `replicas`. CurrentReplicas: the present scale. CurrentReplicasIfHigher, CurrentReplicasIfLower: the present scale if it is higher (lower) than `replicas`, else `replicas`. ScalingModifiers: the result of the formula in `combine`, in which a failed signal is nil, so that ?? supplies its default. Until a signal has failed that often, the scale is held.")},
+	{ROW("when", ENUM),              FIELD(struct policy_fallback, when),                       DEFAULT("All"),    ONE_OF(fallback_whens),        DOC("All: only when every signal has failed; while one has data, it decides as usual. Any: each failed signal asks for the fallback, in addition to the proposals of the others.")},
+};
+// clang-format on
+
+static size_t check_fallback(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const struct policy_fallback *f = value;
+	struct fault_list l = {.faults = ret_faults, .max = max};
+	if (f->behavior == FALLBACK_SCALING_MODIFIERS && f->replicas_set)
+		fault_add(&l, "replicas", -1,
+		          "has no meaning with behavior ScalingModifiers, where ?? in the formula replaces it: remove "
+		          "it");
+	else if (f->behavior == FALLBACK_CURRENT && f->replicas_set)
+		fault_add(&l, "replicas", -1, "has no meaning with behavior CurrentReplicas: remove it");
+	else if (f->behavior != FALLBACK_CURRENT && f->behavior != FALLBACK_SCALING_MODIFIERS && !f->replicas_set)
+		fault_add(&l, "replicas", -1, "required, but missing: add it (integer)");
+	return l.n;
+}
+
+static const struct schema_rule fallback_rules[] = {
+        {"has(self.replicas) != (self.behavior == 'CurrentReplicas' || self.behavior == 'ScalingModifiers')",
+         "replicas is required, but for behavior CurrentReplicas and ScalingModifiers, where it has no meaning"},
+};
+
+const struct schema policy_schema_fallback = {
+        .name = "GPUAutoscaler.spec.fallback",
+        .doc = "Replicas to use when the signals have been missing for long.",
+        .struct_size = sizeof(struct policy_fallback),
+        .fields = fallback_fields,
+        .n_fields = COUNT_OF(fallback_fields),
+        .validate = check_fallback,
+        .rules = fallback_rules,
+        .n_rules = COUNT_OF(fallback_rules),
+};
+
+// ---- startup ----
+
+// clang-format off
+static const struct schema_field startup_fields[] = {
+	{ROW("seconds", SECONDS_MS), FIELD_SET(struct policy_startup, start_ms, given), OPTIONAL, RANGE(1, 86400), DOC("Time from requesting a replica until it is ready, in seconds. Default: the median of the last 9 observed starts.")},
+};
+// clang-format on
+
+const struct schema policy_schema_startup = {
+        .name = "GPUAutoscaler.spec.startup",
+        .doc = "How long a replica takes to become ready; it counts as capacity until then.",
+        .struct_size = sizeof(struct policy_startup),
+        .fields = startup_fields,
+        .n_fields = COUNT_OF(startup_fields),
+};
+
+// ---- guards ----
+
+// clang-format off
+static const struct schema_field guard_fields[] = {
+	{ROW("maxPendingPods", INT32),      FIELD_SET(struct policy_guards, max_pending_pods, max_pending_set), OPTIONAL, RANGE(0, POLICY_REPLICAS_MAX), DOC("No scale-up while more replicas than this are still starting: pending, or running and not ready yet. 0 scales up only when all are ready. Prevents 2-4-8-16 while models load, and requests that exceed the capacity of the cluster.")},
+	{ROW("minAvailablePercent", INT32), FIELD(struct policy_guards, min_available_percent),                 OPTIONAL, RANGE(1, 100),                 DOC("No scaling in either direction while less than this share of the replicas is ready.")},
+	{ROW("maxStep", INT32),             FIELD(struct policy_guards, max_step),                              OPTIONAL, RANGE(1, POLICY_REPLICAS_MAX), DOC("Largest change of one decision, in replicas, whatever behavior allows.")},
+};
+// clang-format on
+
+static size_t check_guards(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const struct policy_guards *g = value;
+	struct fault_list l = {.faults = ret_faults, .max = max};
+	if (!g->max_pending_set && g->min_available_percent == 0 && g->max_step == 0)
+		fault_add(&l, NULL, -1,
+		          "guards nothing: set maxPendingPods, minAvailablePercent or maxStep, or remove it");
+	return l.n;
+}
+
+static const struct schema_rule guards_rules[] = {
+        {"has(self.maxPendingPods) || has(self.minAvailablePercent) || has(self.maxStep)",
+         "guards nothing: set maxPendingPods, minAvailablePercent or maxStep, or remove it"},
+};
+
+const struct schema policy_schema_guards = {
+        .name = "GPUAutoscaler.spec.guards",
+        .doc = "States of the target in which scaling is held or limited.",
+        .struct_size = sizeof(struct policy_guards),
+        .fields = guard_fields,
+        .n_fields = COUNT_OF(guard_fields),
+        .validate = check_guards,
+        .rules = guards_rules,
+        .n_rules = COUNT_OF(guards_rules),
+};

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/schema/pool_schema.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
+#include "policies/pool/gpu_pool.h"
+#include "policies/pool/pool_request.h"
+#include "policies/schema/policy_schema.h"
+#include "policies/schema/policy_schema_private.h"
+
+#define MONEY_MAX  1e9 // per hour
+#define PRICE_MAX  1000.0
+#define RATIO_MAX  1000.0
+#define WEIGHT_MAX 1000.0
+
+// ---- metadata ----
+
+// clang-format off
+static const struct schema_field metadata_fields[] = {
+	{ROW("name", STRING),     FIELD(struct gpu_pool, name),        REQUIRED, RANGE(1, 253), DOC("Name of the pool, unique in the cluster.")},
+	{ROW("annotations", ANY), FIELD(struct gpu_pool, annotations), OPTIONAL,                DOC("Free text for tools; not used by gpuscale.")},
+	{ROW("labels", ANY),      FIELD(struct gpu_pool, labels),      OPTIONAL,                DOC("Free text for selectors; not used by gpuscale.")},
+};
+// clang-format on
+
+static size_t check_metadata(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const struct gpu_pool *p = value;
+	struct fault_list l = {.faults = ret_faults, .max = max};
+	if (!policy_schema_is_dns_name(p->name, true))
+		fault_add(&l, "name", -1, "must be lower-case letters, digits, '-' and '.', as in h100");
+	if (p->annotations && p->annotations->kind != DOC_MAP)
+		fault_add(&l, "annotations", -1, "must be a map of names to texts");
+	if (p->labels && p->labels->kind != DOC_MAP)
+		fault_add(&l, "labels", -1, "must be a map of names to texts");
+	return l.n;
+}
+
+static const struct schema metadata = {
+        .name = "GPUPool.metadata",
+        .doc = "Name, annotations and labels. A pool has no namespace, because GPUs have none.",
+        .struct_size = sizeof(struct gpu_pool),
+        .fields = metadata_fields,
+        .n_fields = COUNT_OF(metadata_fields),
+        .validate = check_metadata,
+};
+
+// ---- spec.budget ----
+
+// clang-format off
+static const struct schema_field budget_fields[] = {
+	{ROW("perHour", QUANTITY),     FIELD(struct gpu_pool, per_hour), REQUIRED, RANGE(0, MONEY_MAX), DOC("Most that all replicas of the members may cost per hour, in the currency of the prices.")},
+	{ROW("pricePerGPU", QUANTITY), FIELD(struct gpu_pool, price),    REQUIRED, RANGE(0, PRICE_MAX), DOC("Price of one GPU for one hour, for members without a price of their own.")},
+};
+// clang-format on
+
+static const struct schema budget = {
+        .name = "GPUPool.spec.budget",
+        .doc = "A cap in money per hour, beside the cap in GPUs.",
+        .struct_size = sizeof(struct gpu_pool),
+        .fields = budget_fields,
+        .n_fields = COUNT_OF(budget_fields),
+};
+
+// ---- spec.members[] ----
+
+// clang-format off
+static const struct schema_field entry_fields[] = {
+	{ROW("namespace", STRING),      FIELD(struct gpu_pool_entry, namespace_name),   DEFAULT(""),      RANGE(0, 63),                                   DOC("Namespace of the policies; every namespace when empty.")},
+	{ROW("name", STRING),           FIELD(struct gpu_pool_entry, name),             DEFAULT(""),      RANGE(0, 253),                                  DOC("Name of the policy; every policy of the namespace when empty.")},
+	{ROW("gpusPerReplica", INT32),  FIELD(struct gpu_pool_entry, gpus_per_replica), DEFAULT("1"),     RANGE(1, POOL_GPUS_PER_REPLICA_MAX),            DOC("GPUs that one replica of the target uses.")},
+	{ROW("priority", INT32),        FIELD(struct gpu_pool_entry, priority),         DEFAULT("0"),     RANGE(-POOL_PRIORITY_MAX, POOL_PRIORITY_MAX),   DOC("Members of a larger priority get what they ask for before members of a smaller one get more than minReplicas.")},
+	{ROW("weight", QUANTITY),       FIELD(struct gpu_pool_entry, weight),           DEFAULT("1"),     RANGE(0.001, WEIGHT_MAX),                       DOC("Share of the GPUs at equal priority: a member of weight 2 gets twice the GPUs of a member of weight 1 when both want more than there is.")},
+	{ROW("pricePerGPU", QUANTITY),  FIELD(struct gpu_pool_entry, price),            DEFAULT("0"),     RANGE(0, PRICE_MAX),                            DOC("Price of one GPU of this member for one hour; 0 = that of budget.")},
+	{ROW("backfill", BOOL),         FIELD(struct gpu_pool_entry, backfill),         DEFAULT("false"),                                                 DOC("Uses only what all other members leave, and yields it before any of them waits. Its minReplicas are kept.")},
+};
+// clang-format on
+
+static const struct schema entry = {
+        .name = "GPUPool.spec.members[]",
+        .doc = "Policies that share the pool. Of several entries that match a policy, the first applies.",
+        .struct_size = sizeof(struct gpu_pool_entry),
+        .fields = entry_fields,
+        .n_fields = COUNT_OF(entry_fields),
+};
+
+// ---- spec.ratios[] ----
+
+// clang-format off
+static const struct schema_field ratio_fields[] = {
+	{ROW("of", STRING),    FIELD(struct gpu_pool_ratio, of),  REQUIRED, RANGE(3, 317),           DOC("The one policy, as namespace/name: serving/prefill.")},
+	{ROW("to", STRING),    FIELD(struct gpu_pool_ratio, to),  REQUIRED, RANGE(3, 317),           DOC("The other policy, as namespace/name: serving/decode.")},
+	{ROW("min", QUANTITY), FIELD(struct gpu_pool_ratio, min), REQUIRED, RANGE(0, RATIO_MAX),     DOC("Fewest replicas of the one per replica of the other.")},
+	{ROW("max", QUANTITY), FIELD(struct gpu_pool_ratio, max), REQUIRED, RANGE(0.001, RATIO_MAX), DOC("Most replicas of the one per replica of the other, more than min. A ratio holds to within one replica.")},
+};
+// clang-format on
+
+static size_t check_ratio(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const struct gpu_pool_ratio *r = value;
+	struct fault_list l = {.faults = ret_faults, .max = max};
+	if (gpu_pool_milli(r->min) >= gpu_pool_milli(r->max))
+		fault_add(
+		        &l, "min", -1,
+		        "must be smaller than max by at least 0.001, because the two members cannot change in the same "
+		        "moment: lower it or raise max");
+	if (strcmp(r->of, r->to) == 0)
+		fault_add(&l, "to", -1, "is the same policy as `of`: name a different policy");
+	return l.n;
+}
+
+static const struct schema ratio = {
+        .name = "GPUPool.spec.ratios[]",
+        .doc = "Keeps two members in proportion, as prefill and decode, even while only one of two writes succeeds.",
+        .struct_size = sizeof(struct gpu_pool_ratio),
+        .fields = ratio_fields,
+        .n_fields = COUNT_OF(ratio_fields),
+        .validate = check_ratio,
+};
+
+// ---- spec ----
+
+// clang-format off
+static const struct schema_field spec_fields[] = {
+	{ROW("gpus", INT32),            FIELD(struct gpu_pool, gpus),                REQUIRED,       RANGE(1, POOL_GPUS_MAX),                      DOC("The cap: all replicas of all members together never use more GPUs.")},
+	{ROW("budget", OBJECT),         .offset = 0, .set_offset = offsetof(struct gpu_pool, has_budget), OPTIONAL, CHILD(budget),              DOC("A cap in money per hour, beside the cap in GPUs.")},
+	{ROW("turnEvery", DURATION_MS), FIELD(struct gpu_pool, turn_every_ms),       DEFAULT("30m"), RANGE(60 * SECOND_MS, 7 * DAY_MS),            DOC("When members of equal priority and weight cannot all get one more replica, the next one is first after this time. Longer than a replica takes to start.")},
+	{ROW("members", LIST),          FIELD_LIST(struct gpu_pool, entries, n_entries), REQUIRED,   ITEMS(1, GPU_POOL_ENTRIES_MAX), CHILD(entry), DOC("Policies that share the pool. Of several entries that match a policy, the first applies.")},
+	{ROW("ratios", LIST),           FIELD_LIST(struct gpu_pool, ratios, n_ratios),   OPTIONAL,   ITEMS(0, GPU_POOL_RATIOS_MAX), CHILD(ratio),  DOC("Pairs of members that stay in proportion. A policy belongs to one pair at most.")},
+};
+// clang-format on
+
+static bool is_same_entry(const struct gpu_pool_entry *a, const struct gpu_pool_entry *b)
+{
+	return strcmp(a->name, b->name) == 0 && strcmp(a->namespace_name, b->namespace_name) == 0;
+}
+
+static bool is_paired(const struct gpu_pool_ratio *r, const char *name)
+{
+	return strcmp(r->of, name) == 0 || strcmp(r->to, name) == 0;
+}
+
+static bool is_member(const struct gpu_pool *p, const char *key)
+{
+	const char *slash = strchr(key, '/');
+	char namespace_name[64];
+	if (!slash || slash == key || (size_t)(slash - key) >= sizeof namespace_name)
+		return false;
+	memcpy(namespace_name, key, (size_t)(slash - key));
+	namespace_name[slash - key] = '\0';
+	return gpu_pool_claims(p, namespace_name, slash + 1) != NULL;
+}
+
+static size_t check_spec(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const struct gpu_pool *p = value;
+	struct fault_list l = {.faults = ret_faults, .max = max};
+	for (size_t i = 0; i < p->n_entries; i++)
+		for (size_t k = 0; k < i; k++)
+			if (is_same_entry(&p->entries[i], &p->entries[k])) {
+				fault_add(&l, "members", (int32_t)i,
+				          "names the policies of an earlier entry, which applies: remove one of them");
+				break;
+			}
+	for (size_t i = 0; i < p->n_ratios; i++) {
+		const struct gpu_pool_ratio *r = &p->ratios[i];
+		if (!is_member(p, r->of) || !is_member(p, r->to))
+			fault_add(&l, "ratios", (int32_t)i,
+			          "names a policy that no entry of members matches: write namespace/name of a member");
+		for (size_t k = 0; k < i; k++)
+			if (is_paired(&p->ratios[k], r->of) || is_paired(&p->ratios[k], r->to)) {
+				fault_add(&l, "ratios", (int32_t)i,
+				          "names a policy of an earlier ratio: a policy belongs to one pair at most");
+				break;
+			}
+	}
+	return l.n;
+}
+
+static const struct schema spec = {
+        .name = "GPUPool.spec",
+        .doc = "How many GPUs there are, and who shares them in which order.",
+        .struct_size = sizeof(struct gpu_pool),
+        .fields = spec_fields,
+        .n_fields = COUNT_OF(spec_fields),
+        .validate = check_spec,
+};
+
+// ---- root ----
+
+static const char *const api_versions[] = {POLICY_API_VERSION, NULL};
+static const char *const kinds[] = {POOL_KIND, NULL};
+
+// clang-format off
+static const struct schema_field root_fields[] = {
+	{ROW("apiVersion", ENUM), FIELD(struct gpu_pool, api_version), REQUIRED, ONE_OF(api_versions), DOC("Version of this format.")},
+	{ROW("kind", ENUM),       FIELD(struct gpu_pool, kind),        REQUIRED, ONE_OF(kinds),        DOC("What this document is.")},
+	{ROW("metadata", OBJECT), IN_PARENT,                           REQUIRED, CHILD(metadata),      DOC("Name, annotations and labels.")},
+	{ROW("spec", OBJECT),     IN_PARENT,                           REQUIRED, CHILD(spec),          DOC("How many GPUs there are, and who shares them in which order.")},
+};
+// clang-format on
+
+static const struct schema root = {
+        .name = POOL_KIND,
+        .doc = "Shares one number of GPUs among policies.",
+        .struct_size = sizeof(struct gpu_pool),
+        .fields = root_fields,
+        .n_fields = COUNT_OF(root_fields),
+};
+
+const struct schema *pool_schema(void)
+{
+	return &root;
+}
+
+int pool_decode(const struct doc_node *node, struct gpu_pool *pool, struct arena *a, struct schema_errors *errors)
+{
+	int rc = schema_decode(&root, node, pool, a, errors, "");
+	pool->annotations = pool->labels = NULL; // they point into the document
+	return rc;
+}

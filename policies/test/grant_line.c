@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/test/grant_line.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/json/json_read.h"
+#include "base/num.h"
+#include "base/text.h"
+#include "policies/pool/gpu_pool.h"
+
+#define TIME_MAX_S  253402300799.0 // 9999-12-31T23:59:59Z
+#define SHOWN_BYTES 80
+#define PLACE_BYTES 96
+
+enum member_key {
+	KEY_NAME,
+	KEY_ASKED,
+	KEY_CURRENT,
+	KEY_PENDING,
+	KEY_MIN,
+	KEY_MAX,
+	KEY_GPUS,
+	KEY_PRIORITY,
+	KEY_WEIGHT,
+	KEY_PRICE,
+	KEY_BACKFILL,
+	KEY__COUNT
+};
+static const char *const key_names[] = {"name",           "asked",    "current", "pending",     "min",     "max",
+                                        "gpusPerReplica", "priority", "weight",  "pricePerGPU", "backfill"};
+_Static_assert(sizeof key_names / sizeof key_names[0] == KEY__COUNT, "one name per key");
+
+enum root_key { ROOT_TIME, ROOT_MEMBERS, ROOT__COUNT };
+static const char *const root_names[] = {"time", "members"};
+_Static_assert(sizeof root_names / sizeof root_names[0] == ROOT__COUNT, "one name per key");
+
+static int fail_memory(struct err *e)
+{
+	return err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");
+}
+
+// The values of an object by key; NULL = absent or null.
+static int sort_keys(const cJSON *object, const char *const *names, size_t n, const cJSON **ret_values, struct err *e)
+{
+	bool seen[KEY__COUNT] = {false};
+	for (const cJSON *c = object->child; c; c = c->next) {
+		size_t k = 0;
+		while (k < n && strcmp(names[k], c->string) != 0)
+			k++;
+		if (k == n) {
+			char shown[SHOWN_BYTES];
+			const char *close = num_closest_name(c->string, names, n);
+			text_show(shown, sizeof shown, c->string, strlen(c->string));
+			return close ? err_set(e, ERR_INPUT, "unknown field \"%s\", did you mean \"%s\"?", shown, close)
+			             : err_set(e, ERR_INPUT, "unknown field \"%s\"", shown);
+		}
+		if (seen[k])
+			return err_set(e, ERR_INPUT, "%s is given twice", names[k]);
+		seen[k] = true;
+		ret_values[k] = cJSON_IsNull(c) ? NULL : c;
+	}
+	return 0;
+}
+
+// A whole number; an absent one leaves *value alone.
+static int read_whole(const cJSON *const *values, enum member_key key, double least, double most, int32_t *value,
+                      struct err *e)
+{
+	const cJSON *item = values[key];
+	if (!item)
+		return 0;
+	double v = item->valuedouble;
+	if (!cJSON_IsNumber(item) || !(v >= least && v <= most) || v != trunc(v))
+		return err_set(e, ERR_INPUT, "%s must be a whole number from %.0f to %.0f", key_names[key], least,
+		               most);
+	*value = (int32_t)v;
+	return 0;
+}
+
+static int read_number(const cJSON *const *values, enum member_key key, double least, double most, double *value,
+                       struct err *e)
+{
+	const cJSON *item = values[key];
+	if (!item)
+		return 0;
+	if (!cJSON_IsNumber(item) || !(item->valuedouble >= least && item->valuedouble <= most))
+		return err_set(e, ERR_INPUT, "%s must be a number from %g to %g", key_names[key], least, most);
+	*value = item->valuedouble;
+	return 0;
+}
+
+static int read_name(const cJSON *item, struct arena *a, const char **ret_name, struct err *e)
+{
+	if (!item || !cJSON_IsString(item) || !item->valuestring[0])
+		return err_set(e, ERR_INPUT, "name must be a string: the name of the member");
+	size_t len = strlen(item->valuestring);
+	if (len > GRANT_NAME_BYTES_MAX)
+		return err_set(e, ERR_LIMIT, "name has %zu bytes, the ceiling is %d", len, GRANT_NAME_BYTES_MAX);
+	*ret_name = arena_strdup(a, item->valuestring);
+	return *ret_name ? 0 : fail_memory(e);
+}
+
+// The defaults of a member called `name` or namespace/name.
+static void apply_entry(const struct gpu_pool *pool, const char *name, struct pool_member *m)
+{
+	const struct gpu_pool_entry none = {.gpus_per_replica = 1, .weight = 1};
+	const char *slash = strchr(name, '/');
+	char namespace_name[GRANT_NAME_BYTES_MAX + 1] = "";
+	if (slash)
+		memcpy(namespace_name, name, (size_t)(slash - name));
+	const struct gpu_pool_entry *entry =
+	        gpu_pool_claims(pool, slash ? namespace_name : NULL, slash ? slash + 1 : name);
+	gpu_pool_apply(pool, entry ? entry : &none, m);
+}
+
+static int read_numbers(const cJSON *const *v, struct pool_member *m, struct err *e)
+{
+	double weight = m->weight_milli / 1000.0, price = (double)m->price_micro / 1e6;
+	m->max = POOL_REPLICAS_MAX;
+	if (read_whole(v, KEY_ASKED, 0, POOL_REPLICAS_MAX, &m->asked, e) < 0 ||
+	    read_whole(v, KEY_CURRENT, 0, POOL_REPLICAS_MAX, &m->current, e) < 0)
+		return -1;
+	m->pending = m->current;
+	if (read_whole(v, KEY_PENDING, 0, POOL_REPLICAS_MAX, &m->pending, e) < 0 ||
+	    read_whole(v, KEY_MIN, 0, POOL_REPLICAS_MAX, &m->min, e) < 0 ||
+	    read_whole(v, KEY_MAX, 0, POOL_REPLICAS_MAX, &m->max, e) < 0 ||
+	    read_whole(v, KEY_GPUS, 1, POOL_GPUS_PER_REPLICA_MAX, &m->gpus_per_replica, e) < 0 ||
+	    read_whole(v, KEY_PRIORITY, -POOL_PRIORITY_MAX, POOL_PRIORITY_MAX, &m->priority, e) < 0 ||
+	    read_number(v, KEY_WEIGHT, 0.001, POOL_WEIGHT_MAX_MILLI / 1000.0, &weight, e) < 0 ||
+	    read_number(v, KEY_PRICE, 0, (double)POOL_PRICE_MAX_MICRO / 1e6, &price, e) < 0)
+		return -1;
+	if (m->min > m->max)
+		return err_set(e, ERR_INPUT, "min is %d, larger than max, which is %d: lower it or raise max", m->min,
+		               m->max);
+	m->weight_milli = (int32_t)gpu_pool_milli(weight);
+	m->price_micro = gpu_pool_micro(price);
+	return 0;
+}
+
+static int read_member(const struct gpu_pool *pool, const cJSON *item, struct arena *a, struct pool_member *m,
+                       const char **ret_name, struct err *e)
+{
+	const cJSON *v[KEY__COUNT] = {NULL};
+	*m = (struct pool_member){0};
+	if (!cJSON_IsObject(item))
+		return err_set(e, ERR_INPUT, "must be an object: {\"name\": \"chat\", \"asked\": 4, \"current\": 2}");
+	if (sort_keys(item, key_names, KEY__COUNT, v, e) < 0 || read_name(v[KEY_NAME], a, ret_name, e) < 0)
+		return -1;
+	apply_entry(pool, *ret_name, m);
+	if (read_numbers(v, m, e) < 0)
+		return -1;
+	if (v[KEY_BACKFILL] && !cJSON_IsBool(v[KEY_BACKFILL]))
+		return err_set(e, ERR_INPUT, "backfill must be true or false");
+	if (v[KEY_BACKFILL])
+		m->backfill = cJSON_IsTrue(v[KEY_BACKFILL]);
+	if (!v[KEY_ASKED]) {
+		m->asked = m->backfill ? pool_held(m) : m->current;
+		m->is_fixed = !m->backfill;
+	}
+	return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+// A member that is given twice would count twice.
+static int check_names(const char *const *names, size_t n, struct arena *a, struct err *e)
+{
+	const char **sorted = (const char **)arena_calloc(a, n ? n : 1, sizeof *sorted);
+	if (!sorted)
+		return fail_memory(e);
+	memcpy(sorted, names, n * sizeof *sorted);
+	qsort(sorted, n, sizeof *sorted, compare_names);
+	for (size_t i = 1; i < n; i++)
+		if (strcmp(sorted[i - 1], sorted[i]) == 0) {
+			char shown[SHOWN_BYTES];
+			text_show(shown, sizeof shown, sorted[i], strlen(sorted[i]));
+			return err_set(e, ERR_INPUT, "members: \"%s\" is given twice", shown);
+		}
+	return 0;
+}
+
+static int read_members(const struct gpu_pool *pool, const cJSON *list, struct arena *a, struct grant_line *line,
+                        struct err *e)
+{
+	if (!list || !cJSON_IsArray(list))
+		return err_set(e, ERR_INPUT,
+		               "members must be a list: {\"members\": [{\"name\": \"chat\", \"asked\": 4}]}");
+	size_t n = (size_t)cJSON_GetArraySize(list), i = 0;
+	if (n > POOL_MEMBERS_MAX)
+		return err_set(e, ERR_LIMIT, "members has %zu items, the ceiling is %d", n, POOL_MEMBERS_MAX);
+	struct pool_member *members = arena_calloc(a, n ? n : 1, sizeof *members);
+	line->names = (const char **)arena_calloc(a, n ? n : 1, sizeof *line->names);
+	if (!members || !line->names)
+		return fail_memory(e);
+	for (const cJSON *c = list->child; c; c = c->next, i++)
+		if (read_member(pool, c, a, &members[i], &line->names[i], e) < 0) {
+			char place[PLACE_BYTES];
+			snprintf(place, sizeof place, "members[%zu]", i);
+			return err_wrap(e, "%s", place);
+		}
+	line->request.members = members;
+	line->request.n_members = n;
+	return check_names(line->names, n, a, e);
+}
+
+// Whether a member called `name` is the policy `key` (namespace/name).
+static bool is_called(const char *name, const char *key)
+{
+	const char *slash = strchr(key, '/');
+	return strcmp(name, key) == 0 || (slash && strcmp(name, slash + 1) == 0);
+}
+
+static size_t find_member(const struct grant_line *line, const char *key)
+{
+	size_t i = 0;
+	while (i < line->request.n_members && !is_called(line->names[i], key))
+		i++;
+	return i;
+}
+
+// A ratio applies to lines with both of its members.
+static int read_ratios(const struct gpu_pool *pool, struct arena *a, struct grant_line *line, struct err *e)
+{
+	struct pool_ratio *ratios = arena_calloc(a, pool->n_ratios ? pool->n_ratios : 1, sizeof *ratios);
+	if (!ratios)
+		return fail_memory(e);
+	for (size_t i = 0; i < pool->n_ratios; i++) {
+		const struct gpu_pool_ratio *r = &pool->ratios[i];
+		size_t of = find_member(line, r->of), to = find_member(line, r->to);
+		if (of < line->request.n_members && to < line->request.n_members && of != to)
+			ratios[line->request.n_ratios++] =
+			        (struct pool_ratio){of, to, gpu_pool_milli(r->min), gpu_pool_milli(r->max)};
+	}
+	line->request.ratios = ratios;
+	return 0;
+}
+
+static int read_tree(const struct gpu_pool *pool, const cJSON *root, unsigned long long line_number, struct arena *a,
+                     struct grant_line *line, struct err *e)
+{
+	const cJSON *v[ROOT__COUNT] = {NULL};
+	double time_s = (double)(line_number - 1) * GRANT_LINE_SECONDS;
+	if (!cJSON_IsObject(root))
+		return err_set(e, ERR_INPUT,
+		               "a line must be an object: {\"members\": [{\"name\": \"chat\", \"asked\": 4}]}");
+	if (sort_keys(root, root_names, ROOT__COUNT, v, e) < 0)
+		return -1;
+	if (v[ROOT_TIME]) {
+		time_s = cJSON_IsNumber(v[ROOT_TIME]) ? v[ROOT_TIME]->valuedouble : -1;
+		if (!(time_s >= 0 && time_s <= TIME_MAX_S))
+			return err_set(e, ERR_INPUT, "time must be a number of seconds from 0 to %.0f", TIME_MAX_S);
+	}
+	line->request = (struct pool_request){.gpus = pool->gpus,
+	                                      .has_budget = pool->has_budget,
+	                                      .budget_micro = gpu_pool_micro(pool->per_hour),
+	                                      .turn = (uint64_t)(time_s * 1000 / (double)pool->turn_every_ms)};
+	return read_members(pool, v[ROOT_MEMBERS], a, line, e) < 0 || read_ratios(pool, a, line, e) < 0 ? -1 : 0;
+}
+
+int grant_line_parse(const struct gpu_pool *pool, const char *text, size_t len, unsigned long long line_number,
+                     struct arena *a, struct grant_line *ret_line, struct err *e)
+{
+	cJSON *root = NULL;
+	int rc = -1;
+	if (len > GRANT_LINE_BYTES_MAX)
+		err_set(e, ERR_LIMIT, "the line has %zu bytes, the ceiling is %d", len, GRANT_LINE_BYTES_MAX);
+	else
+		root = json_read(text, len, e);
+	if (root)
+		rc = read_tree(pool, root, line_number, a, ret_line, e);
+	cJSON_Delete(root);
+	return rc;
+}

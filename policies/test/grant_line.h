@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// One line of `gpuscale grant`: the members of a pool as JSON.
+//   {"time": 15, "members": [{"name": "chat", "asked": 12, "current": 4, "pending": 6, "min": 1, "max": 16,
+//    "gpusPerReplica": 4, "priority": 10, "weight": 1.5, "pricePerGPU": 2.5, "backfill": false}]}
+#ifndef GPUSCALE_POLICIES_TEST_GRANT_LINE_H
+#define GPUSCALE_POLICIES_TEST_GRANT_LINE_H
+
+#include <stddef.h>
+
+#include "policies/pool/pool_request.h"
+
+struct arena;
+struct err;
+struct gpu_pool;
+
+#define GRANT_LINE_BYTES_MAX (4 * 1024 * 1024)
+#define GRANT_LINE_SECONDS   15  // between two lines without a time
+#define GRANT_NAME_BYTES_MAX 317 // namespace, slash and name
+
+struct grant_line {
+	struct pool_request request;
+	const char **names; // one per member
+};
+
+// Reads text[0..len), a line without its end, the `line_number`th (from 1). `members` is required, and `name` of each
+// member. Defaults: asked: none, the member has no metrics and keeps what it has, except a backfill member, which may
+// still have to yield; current 0; pending as current; min 0; max POOL_REPLICAS_MAX; gpusPerReplica, priority, weight,
+// pricePerGPU and backfill as in the first entry of `pool` that matches the name, else 1, 0, 1, that of the budget and
+// false; time: GRANT_LINE_SECONDS after the line before, from 0. What it finds lives in `a`. -1 and *e (ERR_INPUT,
+// ERR_PROTOCOL, ERR_LIMIT): not JSON, unknown, doubled or ill-typed members; the message names the field.
+int grant_line_parse(const struct gpu_pool *pool, const char *text, size_t len, unsigned long long line_number,
+                     struct arena *a, struct grant_line *ret_line, struct err *e);
+
+#endif

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/test/step_line.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/json/json_read.h"
+#include "base/num.h"
+#include "base/text.h"
+
+#define TIME_MAX_S  253402300799.0 // 9999-12-31T23:59:59Z, the last time that can be written
+#define SHOWN_BYTES 80
+
+enum member {
+	MEMBER_TIME,
+	MEMBER_REPLICAS,
+	MEMBER_READY,
+	MEMBER_PENDING,
+	MEMBER_STATUS,
+	MEMBER_SIGNALS,
+	MEMBER_PODS,
+	MEMBER__COUNT
+};
+static const char *const member_names[] = {"time", "replicas", "ready", "pending", "status", "signals", "pods"};
+_Static_assert(sizeof member_names / sizeof member_names[0] == MEMBER__COUNT, "one name per member");
+
+static int fail_unknown(const char *what, const char *word, const char *const *names, size_t n, struct err *e)
+{
+	char shown[SHOWN_BYTES];
+	const char *close = num_closest_name(word, names, n);
+	text_show(shown, sizeof shown, word, strlen(word));
+	return close ? err_set(e, ERR_INPUT, "unknown %s \"%s\", did you mean \"%s\"?", what, shown, close)
+	             : err_set(e, ERR_INPUT, "unknown %s \"%s\"", what, shown);
+}
+
+static int parse_count(const cJSON *item, const char *name, int32_t *ret_count, struct err *e)
+{
+	double v = cJSON_IsNumber(item) ? item->valuedouble : -1;
+	if (!(v >= 0 && v <= POLICY_REPLICAS_MAX) || v != trunc(v))
+		return err_set(e, ERR_INPUT, "%s must be a whole number from 0 to %d", name, POLICY_REPLICAS_MAX);
+	*ret_count = (int32_t)v;
+	return 0;
+}
+
+static int parse_time(const cJSON *item, int64_t *ret_ms, struct err *e)
+{
+	double s = cJSON_IsNumber(item) ? item->valuedouble : -1;
+	if (!(s >= 0 && s <= TIME_MAX_S))
+		return err_set(e, ERR_INPUT, "time must be a number of seconds since the epoch, from 0 to %.0f",
+		               TIME_MAX_S);
+	*ret_ms = llround(s * 1000);
+	return 0;
+}
+
+// ---- signals ----
+
+static int parse_value(const cJSON *item, const char *signal, double *ret_value, struct err *e)
+{
+	if (cJSON_IsNumber(item)) {
+		*ret_value = item->valuedouble;
+		return 0;
+	}
+	if (cJSON_IsString(item) &&
+	    num_parse_sample(item->valuestring, strlen(item->valuestring), ret_value, NULL) == 0)
+		return 0;
+	return err_set(e, ERR_INPUT, "a value of signal %s must be a number, \"NaN\", \"+Inf\", \"-Inf\" or null",
+	               signal);
+}
+
+static int compare_pods(const void *a, const void *b)
+{
+	return strcmp(((const struct obs_series *)a)->pod, ((const struct obs_series *)b)->pod);
+}
+
+static int parse_series(const cJSON *object, const char *signal, int64_t now_ms, struct arena *a,
+                        struct obs_signal *out, struct err *e)
+{
+	size_t n = (size_t)cJSON_GetArraySize(object);
+	if (n > STEP_SERIES_MAX)
+		return err_set(e, ERR_LIMIT, "signal %s has %zu series, the ceiling is %d", signal, n, STEP_SERIES_MAX);
+	struct obs_series *series = arena_calloc(a, n, sizeof *series);
+	bool in_order = true;
+	out->series = series;
+	for (const cJSON *c = object->child; c; c = c->next) {
+		if (cJSON_IsNull(c))
+			continue;
+		struct obs_series *s = series ? &series[out->n_series++] : NULL;
+		char *pod = s ? arena_strdup(a, c->string) : NULL;
+		if (!pod)
+			return err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");
+		*s = (struct obs_series){.pod = pod, .time_ms = now_ms};
+		if (parse_value(c, signal, &s->value, e) < 0)
+			return -1;
+		in_order = in_order && (s == series || compare_pods(s - 1, s) < 0);
+	}
+	if (!in_order) // by name, so that duplicates are adjacent and the order in the line has no effect
+		qsort(series, out->n_series, sizeof *series, compare_pods);
+	for (size_t i = 1; i < out->n_series; i++)
+		if (compare_pods(&series[i - 1], &series[i]) == 0) {
+			char shown[SHOWN_BYTES];
+			text_show(shown, sizeof shown, series[i].pod, strlen(series[i].pod));
+			return err_set(e, ERR_INPUT, "signal %s has series \"%s\" twice", signal, shown);
+		}
+	out->state = out->n_series ? OBS_OK : OBS_EMPTY;
+	return 0;
+}
+
+// {"error": "timeout"}: the query failed. A series called error has a number.
+static const char *failure(const cJSON *item)
+{
+	const cJSON *c = item->child;
+	if (!cJSON_IsObject(item) || !c || c->next || strcmp(c->string, "error") != 0 || !cJSON_IsString(c))
+		return NULL;
+	double v;
+	return num_parse_sample(c->valuestring, strlen(c->valuestring), &v, NULL) < 0 ? c->valuestring : NULL;
+}
+
+static int parse_signal(const cJSON *item, const char *name, int64_t now_ms, struct arena *a, struct obs_signal *out,
+                        struct err *e)
+{
+	const char *why = failure(item);
+	*out = (struct obs_signal){.state = OBS_EMPTY};
+	if (cJSON_IsNull(item))
+		return 0;
+	if (why) {
+		out->state = OBS_FAILED;
+		out->detail = arena_strdup(a, why);
+		return out->detail ? 0 : err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");
+	}
+	if (cJSON_IsObject(item))
+		return parse_series(item, name, now_ms, a, out, e);
+	struct obs_series *one = arena_alloc(a, sizeof *one);
+	if (!one)
+		return err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");
+	*one = (struct obs_series){.pod = "", .time_ms = now_ms};
+	*out = (struct obs_signal){.state = OBS_OK, .series = one, .n_series = 1};
+	return parse_value(item, name, &one->value, e);
+}
+
+static int parse_signals(const struct policy *p, const cJSON *object, struct arena *a, struct step_line *line,
+                         struct err *e)
+{
+	bool seen[POLICY_SIGNALS_MAX] = {false};
+	const char *names[POLICY_SIGNALS_MAX], *other = NULL;
+	size_t n_known = 0;
+	for (size_t k = 0; k < p->n_signals; k++)
+		names[k] = p->signals[k].name;
+	if (!cJSON_IsObject(object))
+		return err_set(e, ERR_INPUT, "signals must be an object: {\"%s\": 12}",
+		               p->n_signals ? p->signals[0].name : "a");
+	for (const cJSON *c = object->child; c; c = c->next) {
+		size_t i = 0;
+		while (i < p->n_signals && strcmp(p->signals[i].name, c->string) != 0)
+			i++;
+		if (i == p->n_signals && num_closest_name(c->string, names, p->n_signals))
+			return fail_unknown("signal", c->string, names, p->n_signals, e);
+		if (i == p->n_signals) { // a recording may have more signals than this policy
+			other = c->string;
+			continue;
+		}
+		if (seen[i])
+			return err_set(e, ERR_INPUT, "signal %s is given twice", p->signals[i].name);
+		seen[i] = true;
+		n_known++;
+		if (parse_signal(c, p->signals[i].name, line->time_ms, a, &line->signals[i], e) < 0)
+			return -1;
+		line->details[i] = line->signals[i].detail;
+	}
+	return other && n_known == 0 ? fail_unknown("signal", other, names, p->n_signals, e) : 0;
+}
+
+// ---- pods ----
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(((const struct obs_pod *)a)->name, ((const struct obs_pod *)b)->name);
+}
+
+// A duplicate would count twice.
+static int check_pods(struct obs_pod *pods, size_t n, struct err *e)
+{
+	if (n > 1)
+		qsort(pods, n, sizeof *pods, compare_names);
+	for (size_t i = 1; i < n; i++)
+		if (compare_names(&pods[i - 1], &pods[i]) == 0) {
+			char shown[SHOWN_BYTES];
+			text_show(shown, sizeof shown, pods[i].name, strlen(pods[i].name));
+			return err_set(e, ERR_INPUT, "pod \"%s\" is given twice", shown);
+		}
+	return 0;
+}
+
+static int parse_pods(const cJSON *object, struct arena *a, struct observation *o, struct err *e)
+{
+	if (!cJSON_IsObject(object))
+		return err_set(e, ERR_INPUT, "pods must be an object: {\"llama-0\": \"Ready\"}");
+	size_t n = (size_t)cJSON_GetArraySize(object);
+	if (n > STEP_SERIES_MAX)
+		return err_set(e, ERR_LIMIT, "%zu pods are more than the ceiling of %d", n, STEP_SERIES_MAX);
+	struct obs_pod *pods = arena_calloc(a, n ? n : 1, sizeof *pods);
+	size_t k = 0;
+	for (const cJSON *c = object->child; c; c = c->next, k++) {
+		const char *text = cJSON_IsString(c) ? c->valuestring : "";
+		size_t s = 0;
+		while (s < POD_STATE__COUNT && strcmp(pod_state_names[s], text) != 0)
+			s++;
+		if (s == POD_STATE__COUNT)
+			return fail_unknown("state of a pod", text, pod_state_names, POD_STATE__COUNT, e);
+		char *name = pods ? arena_strdup(a, c->string) : NULL;
+		if (!name)
+			return err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");
+		pods[k] = (struct obs_pod){name, (enum pod_state)s};
+	}
+	if (!pods)
+		return err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");
+	o->pods = pods;
+	o->n_pods = n;
+	return check_pods(pods, n, e);
+}
+
+// ---- the line ----
+
+// The members by name; NULL = absent or null.
+static int sort_members(const cJSON *root, const cJSON *ret_members[MEMBER__COUNT], struct err *e)
+{
+	bool seen[MEMBER__COUNT] = {false};
+	if (!cJSON_IsObject(root))
+		return err_set(e, ERR_INPUT,
+		               "a line must be an object: {\"time\": 0, \"replicas\": 1, \"signals\": {}}");
+	for (const cJSON *c = root->child; c; c = c->next) {
+		size_t m = 0;
+		while (m < MEMBER__COUNT && strcmp(member_names[m], c->string) != 0)
+			m++;
+		if (m == MEMBER__COUNT)
+			return fail_unknown("member", c->string, member_names, MEMBER__COUNT, e);
+		if (seen[m])
+			return err_set(e, ERR_INPUT, "%s is given twice", member_names[m]);
+		seen[m] = true;
+		ret_members[m] = cJSON_IsNull(c) ? NULL : c;
+	}
+	return 0;
+}
+
+static int parse_tree(const struct policy *p, const cJSON *root, struct arena *a, struct step_line *line, struct err *e)
+{
+	const cJSON *m[MEMBER__COUNT] = {NULL};
+	if (sort_members(root, m, e) < 0)
+		return -1;
+	if (!m[MEMBER_TIME] || !m[MEMBER_REPLICAS])
+		return err_set(e, ERR_INPUT, "%s is missing", m[MEMBER_TIME] ? "replicas" : "time");
+	struct observation *o = &line->observation;
+	*o = (struct observation){.ready_replicas = -1, .signals = line->signals, .n_signals = p->n_signals};
+	if (parse_time(m[MEMBER_TIME], &line->time_ms, e) < 0 ||
+	    parse_count(m[MEMBER_REPLICAS], "replicas", &o->spec_replicas, e) < 0)
+		return -1;
+	o->status_replicas = o->spec_replicas;
+	if ((m[MEMBER_READY] && parse_count(m[MEMBER_READY], "ready", &o->ready_replicas, e) < 0) ||
+	    (m[MEMBER_PENDING] && parse_count(m[MEMBER_PENDING], "pending", &o->pending_replicas, e) < 0) ||
+	    (m[MEMBER_STATUS] && parse_count(m[MEMBER_STATUS], "status", &o->status_replicas, e) < 0))
+		return -1;
+	if (m[MEMBER_PODS] && parse_pods(m[MEMBER_PODS], a, o, e) < 0)
+		return -1;
+	for (size_t i = 0; i < p->n_signals; i++) {
+		line->signals[i] = (struct obs_signal){.state = OBS_EMPTY};
+		line->details[i] = NULL;
+	}
+	return m[MEMBER_SIGNALS] ? parse_signals(p, m[MEMBER_SIGNALS], a, line, e) : 0;
+}
+
+int step_line_parse(const struct policy *policy, const char *text, size_t len, struct arena *a,
+                    struct step_line *ret_line, struct err *e)
+{
+	if (len > STEP_LINE_BYTES_MAX)
+		return err_set(e, ERR_LIMIT, "the line has %zu bytes, the ceiling is %d", len, STEP_LINE_BYTES_MAX);
+	cJSON *root = json_read(text, len, e);
+	if (!root)
+		return -1;
+	int rc = parse_tree(policy, root, a, ret_line, e);
+	cJSON_Delete(root);
+	return rc;
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Confines a PromQL query to the series of one tenant: adds LABEL="VALUE" to every vector selector, so that the query
+// cannot read series with another value, on any server. Refuses queries that cannot be rewritten safely: MetricsQL
+// extensions, functions that are missing from the table in promql/lexer.h, metrics whose name is a keyword.
+#ifndef GPUSCALE_PROMQL_CONFINE_H
+#define GPUSCALE_PROMQL_CONFINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct buf;
+struct err;
+
+#define CONFINE_DEPTH_MAX 64 // nested parentheses
+
+// Returns whether the label can be enforced: letters, digits and '_', no digit first, not __name__.
+bool confine_label_is_valid(const char *label);
+
+// Appends the confined query to `out`, without comments. `value` is a namespace: letters, digits, '-' and '.'. A
+// selector that already has LABEL="VALUE" is copied unchanged. Returns 0, or -1 and *e, which starts with "line:column"
+// of the query:
+//   ERR_INPUT: the query has another matcher on the label, or cannot be parsed;
+//   ERR_LIMIT: the query is nested deeper than CONFINE_DEPTH_MAX, or the result exceeds the ceiling of `out`.
+// On error, *ret_offset (may be NULL) is the position in the query, and `out` must not be used.
+int confine_query(struct buf *out, const char *query, const char *label, const char *value, size_t *ret_offset,
+                  struct err *e);
+
+#endif

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay/backtest.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "policies/engine/policy.h"
+#include "replay/clairvoyant.h"
+#include "replay/closed_loop.h"
+
+#define STARTUP_S       120.0
+#define MEAN_SLACK      0.001 // a mean of 6.0000001 starts with 6 replicas
+#define REPLICAS_COLUMN "replicas"
+#define READY_COLUMN    "ready"
+#define PENDING_COLUMN  "pending"
+#define DEMAND_COLUMN   "demand"
+#define REQUESTS_COLUMN "requests"
+
+static const char *const kind_names[] = {"actual", "policy", "peer", "fixed", "bound"};
+_Static_assert(sizeof kind_names / sizeof *kind_names == BACKTEST__COUNT, "one name per kind");
+
+const char *backtest_kind_name(enum backtest_kind kind)
+{
+	return kind_names[kind];
+}
+
+// The bisections of run_fixed() count as the two rows that they lead to.
+static size_t expected_rows(const struct backtest *b)
+{
+	size_t n_peers, n = 2;
+	if (b->config.open_loop || b->config.policy_only)
+		return n;
+	peer_settings(&n_peers);
+	return n + n_peers + (b->config.n_fixed ? b->config.n_fixed : 2) + 1;
+}
+
+static struct backtest_row *add_row(struct backtest *b, enum backtest_kind kind, const char *name)
+{
+	assert(b->n_rows < BACKTEST_ROWS_MAX);
+	if (b->config.on_progress)
+		b->config.on_progress(b->config.progress, b->n_rows, expected_rows(b), name);
+	struct backtest_row *row = &b->rows[b->n_rows++];
+	row->kind = kind;
+	snprintf(row->name, sizeof row->name, "%s", name);
+	return row;
+}
+
+static int out_of_memory(struct err *e)
+{
+	return err_set(e, ERR_INTERNAL, "out of memory");
+}
+
+// A cell of a column of replicas: -1 without data.
+static int replicas_at(const struct backtest *b, size_t row, int column, int32_t *ret, struct err *e)
+{
+	double v = column < 0 ? NAN : recording_value(b->recording, row, column);
+	*ret = -1;
+	if (isnan(v))
+		return 0;
+	if (!(v >= 0 && v <= WORLD_REPLICAS_MAX)) {
+		char place[RECORDING_PLACE_BYTES];
+		recording_place(b->recording, b->file, row, place);
+		return err_set(e, ERR_INPUT, "%s: %s: expected replicas from 0 to %d, got %g", place,
+		               b->recording->names[column], WORLD_REPLICAS_MAX, v);
+	}
+	*ret = (int32_t)lround(v);
+	return 0;
+}
+
+static int check_replicas(const struct backtest *b, int column, struct err *e)
+{
+	int32_t ignored;
+	for (size_t row = 0; column >= 0 && row < b->recording->n_rows; row++)
+		if (replicas_at(b, row, column, &ignored, e) < 0)
+			return -1;
+	return 0;
+}
+
+static void report_step(void *context, const struct loop_step *step)
+{
+	const struct backtest *b = context;
+	const struct backtest_config *c = &b->config;
+	c->on_step(c->step_context, b->n_rows - 1, b->rows[b->n_rows - 1].kind, step);
+}
+
+// ---- closed loop ----
+
+struct loop {
+	struct backtest *b;
+	const struct policy *policy;
+	struct closed_loop closed;
+	int32_t max;
+};
+
+// The recorded replicas as a candidate: what ran, in the simulated world.
+struct recorded_replicas {
+	const struct backtest *b;
+	int column;
+	size_t row;
+};
+
+static int32_t decide_recorded(void *self, const struct world *w, bool has_data)
+{
+	struct recorded_replicas *r = self;
+	const struct recording *rec = r->b->recording;
+	int64_t now_ms = rec->time_ms[0] + w->now_ms;
+	int32_t n;
+	while (r->row + 1 < rec->n_rows && rec->time_ms[r->row + 1] <= now_ms)
+		r->row++;
+	(void)has_data; // a gap keeps the replicas
+	int rc = replicas_at(r->b, r->row, r->column, &n, NULL);
+	return rc == 0 && n >= 0 ? n : world_replicas(w);
+}
+
+static int run_peer(const struct loop *l, enum peer_kind kind, double value, struct score *ret, struct err *e)
+{
+	struct peer peer;
+	peer_init(&peer, kind, value, l->policy->min_replicas, l->max);
+	const struct candidate c = {peer_candidate_decide, &peer, peer_interval_ms(&peer, l->b->demand.step_ms)};
+	struct closed_loop closed = l->closed;
+	if (kind == PEER_FIXED)
+		closed.on_step = NULL; // nothing happens, and most of these runs only search
+	return closed_loop_run(&closed, &c, ret) < 0 ? out_of_memory(e) : 0;
+}
+
+static int run_actual(const struct loop *l, int column, struct err *e)
+{
+	struct recorded_replicas r = {.b = l->b, .column = column};
+	const struct candidate c = {decide_recorded, &r, l->b->demand.step_ms};
+	struct backtest_row *row = add_row(l->b, BACKTEST_ACTUAL, "recorded replicas");
+	return closed_loop_run(&l->closed, &c, &row->score) < 0 ? out_of_memory(e) : 0;
+}
+
+static int run_policy(const struct loop *l, struct err *e)
+{
+	struct policy_candidate p;
+	struct backtest *b = l->b;
+	struct backtest_row *row = add_row(b, BACKTEST_POLICY, l->policy->name);
+	int rc = policy_candidate_init(&p, l->policy, b->recording, b->file, b->config.signals, b->demand.start_ms, e);
+	p.on_decision = b->config.on_decision;
+	p.context = b->config.context;
+	const struct candidate c = {policy_candidate_decide, &p, l->policy->interval_ms};
+	if (rc == 0 && closed_loop_run(&l->closed, &c, &row->score) < 0)
+		rc = out_of_memory(e);
+	for (size_t i = 0; rc == 0 && i < l->policy->n_signals; i++)
+		b->n_recorded_signals += p.origins[i] == ORIGIN_COLUMN;
+	policy_candidate_done(&p);
+	return rc;
+}
+
+static bool keeps(const struct score *s, double late_percent)
+{
+	return !(score_late_percent(s) > late_percent); // without requests nothing is late
+}
+
+static bool is_better(const struct backtest *b, const struct score *s, const struct score *than)
+{
+	double late = 100 * b->config.late_ratio;
+	if (keeps(s, late) != keeps(than, late))
+		return keeps(s, late);
+	return keeps(s, late) ? s->replica_s < than->replica_s : s->late < than->late;
+}
+
+static int run_peers(const struct loop *l, struct err *e)
+{
+	size_t n;
+	const struct peer_setting *settings = peer_settings(&n);
+	struct backtest_row *best = NULL;
+	for (size_t i = 0; i < n; i++) {
+		char name[BACKTEST_NAME_BYTES];
+		enum peer_kind kind = settings[i].kind;
+		snprintf(name, sizeof name, "%s %s %.1f", peer_name(kind), peer_setting_name(kind), settings[i].value);
+		struct backtest_row *row = add_row(l->b, BACKTEST_PEER, name);
+		row->peer = kind;
+		if (run_peer(l, kind, settings[i].value, &row->score, e) < 0)
+			return -1;
+		if (i == 0 || settings[i - 1].kind != kind)
+			best = row;
+		else if (is_better(l->b, &row->score, &best->score))
+			best = row;
+		if (i + 1 == n || settings[i + 1].kind != kind)
+			best->is_best = true;
+	}
+	return 0;
+}
+
+static int add_fixed(const struct loop *l, int32_t n, struct err *e)
+{
+	char name[BACKTEST_NAME_BYTES];
+	snprintf(name, sizeof name, "fixed %d", n);
+	for (size_t i = 0; i < l->b->n_rows; i++)
+		if (l->b->rows[i].kind == BACKTEST_FIXED && strcmp(l->b->rows[i].name, name) == 0)
+			return 0;
+	struct backtest_row *row = add_row(l->b, BACKTEST_FIXED, name);
+	return run_peer(l, PEER_FIXED, n, &row->score, e);
+}
+
+// The smallest count, up to the policy's maximum, that is not later than late_percent; the maximum if there is none.
+static int find_fixed(const struct loop *l, double late_percent, int32_t *ret_n, struct err *e)
+{
+	int32_t low = 1, high = l->max;
+	struct score s;
+	while (low < high) {
+		int32_t middle = low + (high - low) / 2;
+		if (run_peer(l, PEER_FIXED, middle, &s, e) < 0)
+			return -1;
+		if (keeps(&s, late_percent))
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	*ret_n = high;
+	return 0;
+}
+
+static int run_fixed(const struct loop *l, struct err *e)
+{
+	const struct backtest_config *c = &l->b->config;
+	for (size_t i = 0; i < c->n_fixed; i++)
+		if (add_fixed(l, c->fixed[i], e) < 0)
+			return -1;
+	if (c->n_fixed > 0)
+		return 0;
+	double policy_late = score_late_percent(&backtest_policy_row(l->b)->score);
+	int32_t n;
+	if (find_fixed(l, 100 * c->late_ratio, &n, e) < 0 || add_fixed(l, n, e) < 0)
+		return -1;
+	if (isnan(policy_late))
+		return 0;
+	return find_fixed(l, policy_late, &n, e) < 0 || add_fixed(l, n, e) < 0 ? -1 : 0;
+}
+
+static int run_bound(const struct loop *l, struct err *e)
+{
+	char name[BACKTEST_NAME_BYTES];
+	snprintf(name, sizeof name, "clairvoyant at late <= %g%%", 100 * l->b->config.late_ratio);
+	struct backtest_row *row = add_row(l->b, BACKTEST_BOUND, name);
+	int32_t min = l->policy->min_replicas;
+	return clairvoyant_run(&l->closed, min, l->max, l->b->config.late_ratio, &row->score, &l->b->bound_reached) < 0
+	               ? out_of_memory(e)
+	               : 0;
+}
+
+static int32_t first_replicas(const struct backtest *b, int column, int32_t max)
+{
+	int32_t n = -1;
+	if (b->config.replicas > 0)
+		return b->config.replicas;
+	for (size_t row = 0; column >= 0 && n < 0 && row < b->recording->n_rows; row++)
+		if (replicas_at(b, row, column, &n, NULL) < 0)
+			break;
+	if (n >= 0)
+		return n;
+	double mean = ceil(b->demand.mean - MEAN_SLACK);
+	return mean < 1 ? 1 : mean > max ? max : (int32_t)mean;
+}
+
+static int run_closed(struct backtest *b, const struct policy *policy, struct err *e)
+{
+	const struct recording *r = b->recording;
+	const char *name = b->config.demand_column ? b->config.demand_column : DEMAND_COLUMN;
+	int column, replicas = recording_column(r, REPLICAS_COLUMN);
+	if (recording_need_column(r, name, b->file, &column, e) < 0)
+		return b->config.demand_column
+		               ? -1
+		               : err_wrap(e, "closed loop needs a column of demand, in replicas' worth of work "
+		                             "(--demand-column names the column; --open-loop needs none)");
+	if (demand_from_recording(r, column, recording_column(r, REQUESTS_COLUMN), b->config.per_replica, b->file,
+	                          &b->demand, e) < 0)
+		return -1;
+	int32_t max = policy->max_replicas < WORLD_REPLICAS_MAX ? policy->max_replicas : WORLD_REPLICAS_MAX;
+	b->config.world.step_ms = b->demand.step_ms;
+	b->first = first_replicas(b, replicas, max);
+	struct loop l = {.b = b, .policy = policy, .max = max};
+	l.closed = (struct closed_loop){.demand = &b->demand,
+	                                .world = &b->config.world,
+	                                .first = b->first,
+	                                .max = max,
+	                                .late_s = b->config.wait_s,
+	                                .on_step = b->config.on_step ? report_step : NULL,
+	                                .context = b};
+	if (replicas >= 0 && run_actual(&l, replicas, e) < 0)
+		return -1;
+	if (run_policy(&l, e) < 0)
+		return -1;
+	if (b->config.policy_only)
+		return 0;
+	return run_peers(&l, e) < 0 || run_fixed(&l, e) < 0 || run_bound(&l, e) < 0 ? -1 : 0;
+}
+
+// ---- open loop ----
+
+// A row of the recording is a step of both rows of the result.
+static void report_recorded(const struct backtest *b, size_t row, int32_t actual, int32_t wanted, int32_t ready)
+{
+	const struct backtest_config *c = &b->config;
+	struct loop_step step = {.time_ms = b->recording->time_ms[row],
+	                         .span_ms = recording_hold_ms(b->recording, row),
+	                         .demand = NAN,
+	                         .replicas = actual,
+	                         .ready = ready,
+	                         .wait_s = NAN};
+	if (!c->on_step)
+		return;
+	c->on_step(c->step_context, 0, BACKTEST_ACTUAL, &step);
+	step.replicas = wanted;
+	c->on_step(c->step_context, 1, BACKTEST_POLICY, &step);
+}
+
+static int run_open(struct backtest *b, const struct policy *policy, struct err *e)
+{
+	const struct recording *r = b->recording;
+	struct policy_candidate p;
+	int replicas, ready = recording_column(r, READY_COLUMN), pending = recording_column(r, PENDING_COLUMN);
+	if (recording_need_column(r, REPLICAS_COLUMN, b->file, &replicas, e) < 0)
+		return err_wrap(e, "open loop needs the recorded replicas");
+	if (check_replicas(b, ready, e) < 0 || check_replicas(b, pending, e) < 0)
+		return -1;
+	struct score *actual = &add_row(b, BACKTEST_ACTUAL, "recorded replicas")->score;
+	struct score *decided = &add_row(b, BACKTEST_POLICY, policy->name)->score;
+	score_init(actual, false);
+	score_init(decided, false);
+	int rc = policy_candidate_init(&p, policy, r, b->file, NULL, 0, e);
+	p.on_decision = b->config.on_decision;
+	p.context = b->config.context;
+	int32_t before = -1, decided_before = -1;
+	for (size_t row = 0; rc == 0 && row < r->n_rows; row++) {
+		struct recorded_scale scale;
+		replicas_at(b, row, replicas, &scale.replicas, NULL); // checked above
+		replicas_at(b, row, ready, &scale.ready, NULL);
+		replicas_at(b, row, pending, &scale.pending, NULL);
+		int32_t n = scale.replicas;
+		if (n < 0) {
+			b->n_held++;
+			continue;
+		}
+		policy_candidate_decide_recorded(&p, row, &scale);
+		int32_t wanted = p.decision.desired;
+		report_recorded(b, row, n, wanted, scale.ready);
+		score_add_step(actual, recording_hold_ms(r, row), n, n >= policy->max_replicas);
+		score_add_step(decided, recording_hold_ms(r, row), wanted, wanted >= policy->max_replicas);
+		if (before >= 0) {
+			score_add_scale(actual, before, n);
+			score_add_scale(decided, decided_before, wanted);
+		}
+		before = n;
+		decided_before = wanted;
+	}
+	policy_candidate_done(&p);
+	return rc;
+}
+
+int backtest_run(const struct backtest_config *config, const struct policy *policy, const struct recording *recording,
+                 const char *file, struct backtest *ret, struct err *e)
+{
+	memset(ret, 0, sizeof *ret);
+	ret->config = *config;
+	ret->recording = recording;
+	ret->file = file;
+	struct world_config *w = &ret->config.world;
+	if (w->n_startups == 0) {
+		bool given = policy->startup.set && policy->startup.given;
+		w->startups_s[0] = given ? (double)policy->startup.start_ms / 1000 : STARTUP_S;
+		w->n_startups = 1;
+	}
+	if (check_replicas(ret, recording_column(recording, REPLICAS_COLUMN), e) < 0)
+		return -1;
+	return config->open_loop ? run_open(ret, policy, e) : run_closed(ret, policy, e);
+}
+
+void backtest_done(struct backtest *b)
+{
+	demand_done(&b->demand);
+}
+
+const struct backtest_row *backtest_policy_row(const struct backtest *b)
+{
+	for (size_t i = 0; i < b->n_rows; i++)
+		if (b->rows[i].kind == BACKTEST_POLICY)
+			return &b->rows[i];
+	assert(!"a finished backtest has the row of its policy");
+	return NULL;
+}

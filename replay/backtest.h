@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// A backtest: what ran, this policy, other autoscalers, fixed replica counts and the clairvoyant bound on one
+// recording.
+#ifndef GPUSCALE_REPLAY_BACKTEST_H
+#define GPUSCALE_REPLAY_BACKTEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "replay/demand.h"
+#include "replay/peers.h"
+#include "replay/policy_candidate.h"
+#include "replay/recording.h"
+#include "replay/score.h"
+#include "replay/world.h"
+
+struct decision;
+struct err;
+struct loop_step;
+struct policy;
+
+#define BACKTEST_FIXED_MAX  32
+#define BACKTEST_ROWS_MAX   64
+#define BACKTEST_NAME_BYTES 96
+
+enum backtest_kind { BACKTEST_ACTUAL, BACKTEST_POLICY, BACKTEST_PEER, BACKTEST_FIXED, BACKTEST_BOUND, BACKTEST__COUNT };
+const char *backtest_kind_name(enum backtest_kind kind); // "actual"
+
+struct backtest_config {
+	bool open_loop;
+	bool policy_only;                      // neither peers, nor fixed counts, nor the bound
+	const char *demand_column;             // NULL: "demand"
+	const char *signals[ORIGIN_SIMULATED]; // which signals the simulated metrics are; NULL: those of the same name
+	double per_replica;                    // demand that one replica serves
+	double late_ratio, wait_s;             // the objective: at most this share of requests waits longer
+	int32_t replicas;                      // at the start; 0: the recorded ones, else the mean demand rounded up
+	int32_t fixed[BACKTEST_FIXED_MAX];
+	size_t n_fixed; // 0: the cheapest count within the objective, and the cheapest that is no later than the policy
+	// Called with every decision of the policy, in the order of time; may be NULL.
+	void (*on_decision)(void *context, const struct decision *decision);
+	void *context;
+	// Called before each candidate runs: how many ran, how many there are in all, and its name; may be NULL.
+	void (*on_progress)(void *progress, size_t done, size_t total, const char *name);
+	void *progress;
+	// Called with every step of every row but the fixed counts, row by row; may be NULL. `row` is the index of the
+	// row. In open loop a step is a row of the recording.
+	void (*on_step)(void *step_context, size_t row, enum backtest_kind kind, const struct loop_step *step);
+	void *step_context;
+	struct world_config world; // step_ms is set by backtest_run(); n_startups 0: the time in the policy, else 120 s
+};
+
+struct backtest_row {
+	enum backtest_kind kind;
+	char name[BACKTEST_NAME_BYTES];
+	enum peer_kind peer; // of BACKTEST_PEER
+	bool is_best;        // of a peer's settings: the cheapest within the objective, else the least late
+	struct score score;
+};
+
+struct backtest {
+	struct backtest_config config;     // with defaults filled in
+	const struct recording *recording; // not owned
+	const char *file;                  // not owned
+	struct demand demand;              // closed loop only
+	int32_t first;                     // replicas at the start
+	size_t n_held;                     // open loop: rows without replicas, which were left out
+	size_t n_recorded_signals;         // closed loop: signals that are recorded and do not react
+	bool bound_reached;                // the bound keeps the objective
+	struct backtest_row rows[BACKTEST_ROWS_MAX];
+	size_t n_rows;
+};
+
+// Runs the backtest; `recording` and `file` must outlive the result. Returns 0, or -1 and *e: ERR_INPUT, ERR_LIMIT,
+// ERR_UNSUPPORTED, ERR_INTERNAL. The caller calls backtest_done() in both cases.
+int backtest_run(const struct backtest_config *config, const struct policy *policy, const struct recording *recording,
+                 const char *file, struct backtest *ret, struct err *e);
+void backtest_done(struct backtest *b);
+
+// The row of the policy.
+const struct backtest_row *backtest_policy_row(const struct backtest *b);
+
+#endif

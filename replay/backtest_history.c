@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay/backtest_history.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "replay/closed_loop.h"
+#include "replay/recording.h"
+
+#define MINUTE_MS 60000
+
+void backtest_history_init(struct backtest_history *h, const struct recording *recording)
+{
+	size_t last = recording->n_rows - 1;
+	memset(h, 0, sizeof *h);
+	h->from_ms = recording->time_ms[0];
+	h->to_ms = recording->time_ms[last] + recording_hold_ms(recording, last);
+	track_init(&h->demand, h->from_ms, h->to_ms);
+}
+
+// ---- the worst ten minutes ----
+
+static void close_minute(struct history_window *w)
+{
+	double late = 0;
+	int32_t low = INT32_MAX, high = INT32_MIN;
+	for (int i = 0; i < HISTORY_WINDOW_MIN && i <= w->minute; i++) {
+		late += w->late[i];
+		low = w->low[i] < low ? w->low[i] : low;
+		high = w->high[i] > high ? w->high[i] : high;
+	}
+	if (late > w->most_late) {
+		w->most_late = late;
+		w->latest_minute = w->minute;
+	}
+	if (high - low > w->most_change) {
+		w->most_change = high - low;
+		w->change_minute = w->minute;
+	}
+}
+
+// A minute without steps has the replicas of the one before it.
+static void next_minute(struct history_window *w)
+{
+	w->minute++;
+	size_t i = (size_t)(w->minute % HISTORY_WINDOW_MIN);
+	w->late[i] = 0;
+	w->low[i] = w->high[i] = w->replicas;
+}
+
+static void add_to_window(struct backtest_history *h, const struct loop_step *s)
+{
+	struct history_window *w = &h->window;
+	int64_t minute = (s->time_ms - h->from_ms) / MINUTE_MS;
+	if (!w->started) {
+		w->started = true;
+		w->low[0] = w->high[0] = s->replicas;
+	}
+	while (w->minute < minute) {
+		close_minute(w);
+		if (minute - w->minute > HISTORY_WINDOW_MIN) // a long gap: nothing happens in it
+			w->minute = minute - HISTORY_WINDOW_MIN - 1;
+		next_minute(w);
+	}
+	size_t i = (size_t)(w->minute % HISTORY_WINDOW_MIN);
+	w->replicas = s->replicas;
+	w->late[i] += s->late;
+	w->low[i] = s->replicas < w->low[i] ? s->replicas : w->low[i];
+	w->high[i] = s->replicas > w->high[i] ? s->replicas : w->high[i];
+}
+
+enum history_worst backtest_history_worst(const struct backtest_history *h, int64_t *ret_from_ms, int64_t *ret_to_ms)
+{
+	struct history_window w = h->window;
+	close_minute(&w);
+	bool is_late = w.most_late > 0;
+	int64_t last = is_late ? w.latest_minute : w.change_minute;
+	int64_t first = last - HISTORY_WINDOW_MIN + 1;
+	first = first > 0 ? first : 0;
+	*ret_from_ms = h->from_ms + first * MINUTE_MS;
+	*ret_to_ms = *ret_from_ms + HISTORY_WINDOW_MIN * MINUTE_MS;
+	if (*ret_to_ms > h->to_ms) {
+		*ret_to_ms = h->to_ms;
+		int64_t from_ms = h->to_ms - HISTORY_WINDOW_MIN * MINUTE_MS;
+		*ret_from_ms = from_ms > h->from_ms ? from_ms : h->from_ms;
+	}
+	return is_late ? HISTORY_LATEST : HISTORY_CHANGE;
+}
+
+// ---- steps ----
+
+void backtest_history_add(void *history, size_t row, enum backtest_kind kind, const struct loop_step *step)
+{
+	struct backtest_history *h = history;
+	if (!h->has_row[row]) {
+		h->has_row[row] = true;
+		track_init(&h->rows[row], h->from_ms, h->to_ms);
+	}
+	track_add(&h->rows[row], step->time_ms, step->replicas);
+	if (kind != BACKTEST_POLICY)
+		return;
+	track_add(&h->demand, step->time_ms, step->demand);
+	add_to_window(h, step);
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happened in a backtest over time, in bounded memory: demand and the replicas of each row, and the ten minutes in
+// which the policy did worst.
+#ifndef GPUSCALE_REPLAY_BACKTEST_HISTORY_H
+#define GPUSCALE_REPLAY_BACKTEST_HISTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "replay/backtest.h"
+#include "replay/track.h"
+
+#define HISTORY_WINDOW_MIN 10
+
+enum history_worst {
+	HISTORY_LATEST, // most late requests
+	HISTORY_CHANGE, // largest change of replicas: nothing was late, or waits are unknown
+};
+
+// Sliding window over whole minutes of the policy's run.
+struct history_window {
+	int64_t minute; // the present one, since the start of the recording
+	double late[HISTORY_WINDOW_MIN];
+	int32_t low[HISTORY_WINDOW_MIN], high[HISTORY_WINDOW_MIN];
+	int32_t replicas; // of the last step
+	double most_late;
+	int32_t most_change;
+	int64_t latest_minute, change_minute; // last minutes of the worst windows
+	bool started;
+};
+
+struct backtest_history {
+	int64_t from_ms, to_ms;
+	struct track demand;
+	struct track rows[BACKTEST_ROWS_MAX];
+	bool has_row[BACKTEST_ROWS_MAX];
+	struct history_window window;
+};
+
+// Prepares the history of a backtest over `recording`.
+void backtest_history_init(struct backtest_history *h, const struct recording *recording);
+// For struct backtest_config: on_step, with a history as step_context.
+void backtest_history_add(void *history, size_t row, enum backtest_kind kind, const struct loop_step *step);
+// Returns why the window [*ret_from_ms, *ret_to_ms) was chosen; it is the whole recording when that is shorter.
+enum history_worst backtest_history_worst(const struct backtest_history *h, int64_t *ret_from_ms, int64_t *ret_to_ms);
+
+#endif

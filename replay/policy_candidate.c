@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay/policy_candidate.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "policies/engine/decide.h"
+#include "replay/recording.h"
+#include "replay/world.h"
+
+#define AGE_SUFFIX    ":age"
+#define AGE_MAX_S     1e9
+#define DEMAND_S      15
+#define UTILIZATION_S 60
+
+static const char *const origin_names[] = {"demand", "backlog", "utilization"};
+_Static_assert(sizeof origin_names / sizeof *origin_names == ORIGIN_SIMULATED, "one name per simulated metric");
+
+static int bind_signal(struct policy_candidate *c, size_t i, const char *file, const char *const names[], struct err *e)
+{
+	const struct policy_signal *s = &c->policy->signals[i];
+	if (s->target.set && s->target.type == TARGET_PODS)
+		return err_set(e, ERR_UNSUPPORTED,
+		               "signal %s: backtest has no values per pod, which type Pods needs; use Value or "
+		               "AverageValue",
+		               s->name);
+	c->columns[i] = c->age_columns[i] = -1;
+	for (int origin = 0; names && origin < ORIGIN_SIMULATED; origin++)
+		if (strcmp(s->name, names[origin] ? names[origin] : origin_names[origin]) == 0) {
+			c->origins[i] = (enum signal_origin)origin;
+			return 0;
+		}
+	c->origins[i] = ORIGIN_COLUMN;
+	if (!names) {
+		char age[RECORDING_NAME_BYTES];
+		snprintf(age, sizeof age, "%s" AGE_SUFFIX, s->name);
+		c->age_columns[i] = recording_column(c->recording, age);
+	}
+	if (recording_need_column(c->recording, s->name, file, &c->columns[i], e) == 0)
+		return 0;
+	return names ? err_wrap(e,
+	                        "signal %s is not simulated (demand, backlog and utilization are; --utilization-signal "
+	                        "%s makes it the utilization)",
+	                        s->name, s->name)
+	             : err_wrap(e, "signal %s", s->name);
+}
+
+static int check_names(const struct policy *policy, const char *const names[], struct err *e)
+{
+	for (int origin = 0; origin < ORIGIN_SIMULATED; origin++) {
+		size_t i = 0;
+		while (names[origin] && i < policy->n_signals && strcmp(policy->signals[i].name, names[origin]) != 0)
+			i++;
+		if (i == policy->n_signals && names[origin])
+			return err_set(e, ERR_INPUT, "--%s-signal: the policy has no signal \"%s\"",
+			               origin_names[origin], names[origin]);
+	}
+	return 0;
+}
+
+int policy_candidate_init(struct policy_candidate *c, const struct policy *policy, const struct recording *recording,
+                          const char *file, const char *const names[], int64_t start_ms, struct err *e)
+{
+	memset(c, 0, sizeof *c);
+	c->policy = policy;
+	c->recording = recording;
+	c->start_ms = start_ms;
+	if (names && check_names(policy, names, e) < 0)
+		return -1;
+	for (size_t i = 0; i < policy->n_signals; i++)
+		if (bind_signal(c, i, file, names, e) < 0)
+			return -1;
+	c->state = calloc(1, decide_state_bytes(policy));
+	if (!c->state)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	decide_state_init(policy, c->state);
+	return 0;
+}
+
+void policy_candidate_done(struct policy_candidate *c)
+{
+	free(c->state);
+	c->state = NULL;
+}
+
+// NaN: no data. time_ms: of the sample.
+static void set_signal(struct policy_candidate *c, size_t i, double value, int64_t time_ms)
+{
+	bool has_data = !isnan(value);
+	c->series[i] = (struct obs_series){"", value, time_ms};
+	c->signals[i] = (struct obs_signal){
+	        .state = has_data ? OBS_OK : OBS_EMPTY, .series = &c->series[i], .n_series = has_data ? 1 : 0};
+}
+
+static void decide_now(struct policy_candidate *c, int64_t now_ms, int32_t replicas, int32_t ready, int32_t pending)
+{
+	const struct observation o = {.spec_replicas = replicas,
+	                              .status_replicas = replicas,
+	                              .ready_replicas = ready,
+	                              .pending_replicas = pending,
+	                              .signals = c->signals,
+	                              .n_signals = c->policy->n_signals};
+	if (c->started && replicas != c->last_replicas)
+		decide_record_scale(c->policy, c->state, c->last_ms, c->last_replicas, replicas);
+	decide(c->policy, &o, now_ms, c->state, &c->decision);
+	if (c->on_decision)
+		c->on_decision(c->context, &c->decision);
+	c->started = true;
+	c->last_ms = now_ms;
+	c->last_replicas = replicas;
+}
+
+// The recorded value of the present time, NaN in a gap.
+static double recorded(struct policy_candidate *c, size_t i, int64_t now_ms)
+{
+	const struct recording *r = c->recording;
+	while (c->row + 1 < r->n_rows && r->time_ms[c->row + 1] <= now_ms)
+		c->row++;
+	bool holds = now_ms <= r->time_ms[c->row] + recording_hold_ms(r, c->row);
+	return holds ? recording_value(r, c->row, c->columns[i]) : NAN;
+}
+
+int32_t policy_candidate_decide(void *self, const struct world *w, bool has_data)
+{
+	struct policy_candidate *c = self;
+	int64_t now_ms = c->start_ms + w->now_ms;
+	for (size_t i = 0; i < c->policy->n_signals; i++) {
+		double value = NAN;
+		switch (c->origins[i]) {
+		case ORIGIN_DEMAND:
+			value = has_data ? world_demand(w, DEMAND_S) : NAN;
+			break;
+		case ORIGIN_BACKLOG:
+			value = has_data ? w->backlog : NAN;
+			break;
+		case ORIGIN_UTILIZATION:
+			value = has_data ? world_utilization(w, UTILIZATION_S, 0) : NAN;
+			break;
+		case ORIGIN_COLUMN:
+		case ORIGIN__COUNT:
+			value = recorded(c, i, now_ms);
+			break;
+		}
+		set_signal(c, i, value, now_ms);
+	}
+	int32_t replicas = world_replicas(w);
+	decide_now(c, now_ms, replicas, w->ready, replicas - w->ready);
+	return c->decision.desired;
+}
+
+static int64_t age_ms(const struct policy_candidate *c, size_t row, size_t i)
+{
+	double age_s = c->age_columns[i] < 0 ? 0 : recording_value(c->recording, row, c->age_columns[i]);
+	return age_s >= -AGE_MAX_S && age_s <= AGE_MAX_S ? llround(age_s * 1000) : 0; // NaN: no sample
+}
+
+void policy_candidate_decide_recorded(struct policy_candidate *c, size_t row, const struct recorded_scale *scale)
+{
+	int64_t now_ms = c->recording->time_ms[row];
+	for (size_t i = 0; i < c->policy->n_signals; i++)
+		set_signal(c, i, recording_value(c->recording, row, c->columns[i]), now_ms - age_ms(c, row, i));
+	int32_t unready = scale->ready >= 0 && scale->ready < scale->replicas ? scale->replicas - scale->ready : 0;
+	decide_now(c, now_ms, scale->replicas, scale->ready, scale->pending >= 0 ? scale->pending : unready);
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A policy as a candidate: its signals are bound to the simulated metrics or to columns of a recording, and decide() is
+// called directly.
+#ifndef GPUSCALE_REPLAY_POLICY_CANDIDATE_H
+#define GPUSCALE_REPLAY_POLICY_CANDIDATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policies/engine/decision.h"
+#include "policies/engine/observation.h"
+#include "policies/engine/policy.h"
+
+struct err;
+struct recording;
+struct world;
+
+enum signal_origin {
+	ORIGIN_DEMAND,      // simulated: replicas' worth that arrive, mean of 15 s
+	ORIGIN_BACKLOG,     // simulated: queued replica-seconds
+	ORIGIN_UTILIZATION, // simulated: 0 .. 1 of the ready replicas, mean of 60 s
+	ORIGIN_COLUMN,      // recorded: does not react to what the candidate does
+	ORIGIN__COUNT
+};
+#define ORIGIN_SIMULATED ORIGIN_COLUMN // how many are simulated
+
+struct policy_candidate {
+	const struct policy *policy;       // not owned
+	const struct recording *recording; // not owned
+	void *state;                       // of the engine; heap
+	enum signal_origin origins[POLICY_SIGNALS_MAX];
+	int columns[POLICY_SIGNALS_MAX];
+	int age_columns[POLICY_SIGNALS_MAX]; // open loop: how old each sample was, in seconds; -1: 0
+	size_t row;                          // of the recording at the present time
+	int64_t start_ms;                    // since the epoch, of simulated time 0
+	bool started;
+	int64_t last_ms;
+	int32_t last_replicas;
+	struct obs_series series[POLICY_SIGNALS_MAX];
+	struct obs_signal signals[POLICY_SIGNALS_MAX];
+	struct decision decision;                                            // the last one
+	void (*on_decision)(void *context, const struct decision *decision); // called after each one; may be NULL
+	void *context;
+};
+
+// Binds every signal of `policy`: in closed loop, the signals of the simulated metrics are simulated: names[origin], or
+// where that is NULL the signal demand, backlog or utilization. Any other signal, and in open loop (`names` NULL) every
+// signal, is the column of its name; there, a column NAME:age says how many seconds old its samples were. Returns 0, or
+// -1 and *e: ERR_INPUT without such a column or for a name that the policy does not have, ERR_UNSUPPORTED for a signal
+// of type Pods, ERR_INTERNAL. The caller calls policy_candidate_done() in both cases.
+int policy_candidate_init(struct policy_candidate *c, const struct policy *policy, const struct recording *recording,
+                          const char *file, const char *const names[], int64_t start_ms, struct err *e);
+void policy_candidate_done(struct policy_candidate *c);
+
+// The decide function of a struct candidate (closed_loop.h); self is a policy_candidate.
+int32_t policy_candidate_decide(void *self, const struct world *w, bool has_data);
+// What ran at a row of the recording; -1: unknown.
+struct recorded_scale {
+	int32_t replicas; // requested; must be known
+	int32_t ready;
+	int32_t pending; // unknown: those that are not ready
+};
+// Decides on what was recorded at `row`; `scale` is what ran then. As in `gpuscale step`, replicas that differ from the
+// last call mean that the target was scaled after it. The decision is in c->decision.
+void policy_candidate_decide_recorded(struct policy_candidate *c, size_t row, const struct recorded_scale *scale);
+
+#endif

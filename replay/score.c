@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay/score.h"
+
+#include <math.h>
+#include <string.h>
+
+// Waits of 0 are bucket 0; then each bucket is 2 % wider than the one before, from 10 ms on; the last one is infinite.
+#define WAIT_FIRST_S 0.01
+#define WAIT_GROWTH  1.02
+
+void score_init(struct score *s, bool has_waits)
+{
+	memset(s, 0, sizeof *s);
+	s->has_waits = has_waits;
+}
+
+void score_add_step(struct score *s, int64_t step_ms, int32_t paid, bool is_at_max)
+{
+	s->replica_s += (double)paid * (double)step_ms / 1000;
+	s->counted_ms += (double)step_ms;
+	if (is_at_max)
+		s->at_max_ms += (double)step_ms;
+}
+
+static size_t bucket_of(double wait_s)
+{
+	if (!(wait_s > 0))
+		return 0;
+	if (isinf(wait_s))
+		return SCORE_WAIT_BUCKETS - 1;
+	double i = 1 + floor(log(wait_s / WAIT_FIRST_S) / log(WAIT_GROWTH));
+	return i < 1 ? 1 : i > SCORE_WAIT_BUCKETS - 2 ? SCORE_WAIT_BUCKETS - 2 : (size_t)i;
+}
+
+void score_add_requests(struct score *s, double weight, double wait_s, double late_s)
+{
+	s->requests += weight;
+	if (wait_s > late_s)
+		s->late += weight;
+	s->waits[bucket_of(wait_s)] += weight;
+}
+
+void score_add_scale(struct score *s, int32_t from, int32_t to)
+{
+	if (from == to)
+		return;
+	int32_t direction = to > from ? 1 : -1;
+	if (s->direction != 0 && direction != s->direction)
+		s->changes++;
+	s->direction = direction;
+}
+
+double score_late_percent(const struct score *s)
+{
+	return s->has_waits && s->requests > 0 ? 100 * s->late / s->requests : NAN;
+}
+
+double score_wait_quantile_s(const struct score *s, double quantile)
+{
+	if (!s->has_waits || !(s->requests > 0))
+		return NAN;
+	double left = quantile * s->requests;
+	size_t i = 0;
+	while (i < SCORE_WAIT_BUCKETS - 1 && s->waits[i] < left)
+		left -= s->waits[i++];
+	if (i == 0)
+		return 0;
+	return i == SCORE_WAIT_BUCKETS - 1 ? INFINITY : WAIT_FIRST_S * pow(WAIT_GROWTH, (double)i - 0.5);
+}
+
+double score_at_max_percent(const struct score *s)
+{
+	return s->counted_ms > 0 ? 100 * s->at_max_ms / s->counted_ms : NAN;
+}

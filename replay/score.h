@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run cost and how long its requests waited.
+#ifndef GPUSCALE_REPLAY_SCORE_H
+#define GPUSCALE_REPLAY_SCORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SCORE_WAIT_BUCKETS 1024
+
+struct score {
+	double replica_s;                 // paid
+	double requests, late;            // weights
+	double at_max_ms, counted_ms;     // at or above the largest number of replicas; time with data
+	int32_t direction;                // of the last scale: -1, 0, 1
+	int32_t changes;                  // scales in the opposite direction of the scale before
+	double waits[SCORE_WAIT_BUCKETS]; // weights, by wait
+	bool has_waits;                   // false in open loop: the waits are unknown
+};
+
+void score_init(struct score *s, bool has_waits);
+// Counts a step of step_ms in which `paid` replicas cost; is_at_max: the target could not grow further.
+void score_add_step(struct score *s, int64_t step_ms, int32_t paid, bool is_at_max);
+// Counts `weight` requests that wait wait_s; they are late above late_s.
+void score_add_requests(struct score *s, double weight, double wait_s, double late_s);
+void score_add_scale(struct score *s, int32_t from, int32_t to);
+
+// The results; NaN without requests (late, p95) or without time (at max). p95 is exact to 2 %, and infinite when no
+// replica was ready for that many requests.
+double score_late_percent(const struct score *s);
+double score_wait_quantile_s(const struct score *s, double quantile);
+double score_at_max_percent(const struct score *s);
+
+#endif

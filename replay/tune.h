@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Searches better numbers for a policy on recorded demand. Random candidates play the recording in six parts; after
+// each of the first three parts the worse ones are dropped (successive halving). The second half validates: a choice is
+// made on all parts before a part and measured on it (walk-forward), three times. Equal inputs give equal results,
+// whatever the number of threads.
+#ifndef GPUSCALE_REPLAY_TUNE_H
+#define GPUSCALE_REPLAY_TUNE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "replay/tune_space.h"
+
+struct backtest;
+struct err;
+
+#define TUNE_CANDIDATES_MAX 5000
+#define TUNE_PARTS          6 // of the recording, equally long
+#define TUNE_IN_PARTS       3 // in sample: the first half; the others are out of sample
+#define TUNE_FOLDS          (TUNE_PARTS - TUNE_IN_PARTS)
+#define TUNE_PEERS_MAX      16
+#define TUNE_NAME_BYTES     64
+#define TUNE_GAIN_MIN       0.01 // a smaller gain is not worth a change
+
+struct tune_config {
+	size_t candidates; // with the present policy
+	uint64_t seed;
+	unsigned threads;
+	void (*on_progress)(void *context, double share); // 0 .. 1, called by the calling thread; may be NULL
+	void *context;
+};
+
+struct tune_score {
+	double replica_s, requests, late;
+	int32_t changes;
+};
+double tune_late_percent(const struct tune_score *s); // 0 without requests
+// What is minimized: replica-seconds, times late / objective where more than the objective are late.
+double tune_loss(const struct tune_score *s, double late_ratio);
+
+struct tune_point {
+	size_t index; // of the candidate; 0 is the present policy
+	double values[TUNE_NUMBERS_MAX];
+	struct tune_score in, out; // of the first and of the second half
+	bool is_front;             // out of sample, no other point has less or equal of cost, lateness and changes
+};
+
+struct tune_fold {
+	struct tune_score in, out; // of the choice: on the parts before, and on the part
+	struct tune_score present_in, present_out;
+	double gain_in, gain_out; // shares of the present policy's loss
+};
+
+struct tune_peer {
+	char name[TUNE_NAME_BYTES]; // "HPA utilization 0.5"
+	struct tune_score in, out;
+	bool is_best; // of its settings: the least loss out of sample
+};
+
+enum tune_verdict {
+	TUNE_RECOMMENDED,
+	TUNE_NONE_BETTER, // the present policy is the best one
+	TUNE_TOO_SMALL,   // the gain is smaller than TUNE_GAIN_MIN
+	TUNE_UNCERTAIN,   // the gain is smaller than the gap between in sample and out of sample
+	TUNE_VERDICT__COUNT
+};
+const char *tune_verdict_name(enum tune_verdict v); // "Recommended"
+
+struct tune {
+	struct tune_point *points; // that played everything, cheapest (out of sample) first; heap
+	size_t n_points;
+	size_t present, chosen; // of points; equal when nothing is better
+	size_t n_played;        // candidates that played the first part
+	struct tune_fold folds[TUNE_FOLDS];
+	struct tune_peer peers[TUNE_PEERS_MAX];
+	size_t n_peers;
+	bool keeps_objective;     // the chosen point does, out of sample
+	const char *dominated_by; // the peer that is as cheap and as early as the chosen point, or better; NULL: none
+	// Shares of the present policy's loss that the choices save: in sample and out of sample, summed over the
+	// folds; the largest difference of the two in a fold; and what the chosen point saves out of sample.
+	double gain_in, gain_out, gap, gain_chosen;
+	enum tune_verdict verdict;
+};
+
+// Searches on `scene`, a backtest of the present policy in closed loop, which has the demand, the world and the
+// objective. Returns 0, or -1 and *e (ERR_INPUT for a recording that is too short, ERR_INTERNAL). The caller calls
+// tune_done() in both cases.
+int tune_run(const struct tune_config *config, const struct backtest *scene, struct tune_space *space, struct tune *ret,
+             struct err *e);
+void tune_done(struct tune *t);
+
+#endif

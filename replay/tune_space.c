@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay/tune_space.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/num.h"
+#include "base/schema/doc.h"
+#include "policies/engine/policy.h"
+#include "policies/schema/policy_decode.h"
+#include "policies/schema/policy_schema.h"
+
+#define ARENA_MAX     (64 * 1024 * 1024)
+#define FEW           3    // a candidate that varies few numbers has fewer than this besides a main one
+#define NEAR          0.4  // of the range: how far from the present value a near one is at most
+#define STEP          0.12 // of the range: how far a varied candidate is at most from its parent
+#define TAKEN_BACK    0.25 // part of the changed numbers that are as at present in a varied candidate
+#define NEWLY_VARIED  0.1  // part of the others that are varied
+#define LADDER        16
+#define LADDER_LOW    0.35 // factors of the present value
+#define LADDER_HIGH   2.0
+#define FLOORS        10
+#define SECOND_MS     1000.0
+#define DEFAULT_SPACE "default" // namespace of a policy that names none
+
+// ---- numbers and texts ----
+
+// Reads a value in the unit of field->tune.
+static bool read_number(const struct schema_field *f, const char *text, double *ret)
+{
+	size_t len = strlen(text);
+	int64_t ms = 0;
+	switch (f->type) {
+	case SCHEMA_QUANTITY:
+		return num_parse_quantity(text, len, ret, NULL) == 0;
+	case SCHEMA_DURATION_MS:
+		if (num_parse_duration_ms(text, len, &ms, NULL) < 0)
+			return false;
+		*ret = (double)ms;
+		return true;
+	case SCHEMA_STRING: // a percentage
+		return len > 1 && text[len - 1] == '%' && num_parse_f64(text, len - 1, ret, NULL) == 0;
+	default:
+		return num_parse_f64(text, len, ret, NULL) == 0;
+	}
+}
+
+// Steps of 1 to 3 %.
+static double few_digits(double v)
+{
+	if (!(v > 0))
+		return 0;
+	double tens = pow(10, floor(log10(v))), first = v / tens;
+	double step = (first < 2 ? 0.02 : first < 5 ? 0.05 : 0.1) * tens;
+	return round(v / step) * step;
+}
+
+static double round_s(double s)
+{
+	double step = s < 30 ? 1 : s < 120 ? 5 : s < 600 ? 15 : 60;
+	return round(s / step) * step;
+}
+
+// Rounds to what a person would write.
+static double rounded(const struct schema_field *f, double v)
+{
+	switch (f->type) {
+	case SCHEMA_QUANTITY:
+	case SCHEMA_STRING:
+		return few_digits(v);
+	case SCHEMA_DURATION_MS:
+		return round_s(v / SECOND_MS) * SECOND_MS;
+	case SCHEMA_SECONDS_MS:
+		return round_s(v);
+	default:
+		return round(v);
+	}
+}
+
+void tune_number_text(const struct tune_number *n, double value, char out[TUNE_TEXT_BYTES])
+{
+	char text[NUM_TEXT_BYTES];
+	switch (n->field->type) {
+	case SCHEMA_DURATION_MS:
+		num_format_duration_ms(text, (int64_t)value);
+		break;
+	case SCHEMA_STRING:
+	case SCHEMA_QUANTITY: {
+		char digits[NUM_TEXT_BYTES];
+		double clean = value;
+		snprintf(digits, sizeof digits, "%.6g", value); // without the tail of the division
+		if (num_parse_f64(digits, strlen(digits), &clean, NULL) < 0)
+			clean = value;
+		num_format_f64(text, clean);
+		break;
+	}
+	default:
+		num_format_f64(text, value);
+		break;
+	}
+	snprintf(out, TUNE_TEXT_BYTES, "%s%s", text, n->field->type == SCHEMA_STRING ? "%" : "");
+}
+
+// ---- finding the numbers ----
+
+struct walk {
+	struct tune_space *s;
+	struct err *e;
+	bool is_full; // of numbers or of memory
+};
+
+static void add_number(struct walk *w, const struct schema_field *f, struct doc_node *node, struct doc_node *map,
+                       bool is_added, const char *path)
+{
+	struct tune_space *s = w->s;
+	const struct schema_tune *t = &f->tune;
+	double present;
+	if (node->kind != DOC_SCALAR || !read_number(f, node->text, &present))
+		return;
+	if (t->scale != SCHEMA_TUNE_LINEAR && !(present > 0))
+		return; // has no place on a logarithmic scale
+	if (s->n == TUNE_NUMBERS_MAX) {
+		w->is_full = true;
+		return;
+	}
+	bool is_factor = t->scale == SCHEMA_TUNE_FACTOR;
+	struct tune_number *n = &s->numbers[s->n++];
+	*n = (struct tune_number){.field = f, .node = node, .map = map, .is_added = is_added, .present = present};
+	n->min = fmin(present, is_factor ? present * t->min : t->min);
+	n->max = fmax(present, is_factor ? present * t->max : t->max);
+	n->is_log = t->scale != SCHEMA_TUNE_LINEAR;
+	snprintf(n->path, sizeof n->path, "%s", path);
+}
+
+static struct doc_node *child_of(struct doc_node *map, const char *key)
+{
+	for (struct doc_node *c = map->child; c; c = c->next)
+		if (strcmp(c->key, key) == 0)
+			return c;
+	return NULL;
+}
+
+// Adds an absent field to the map: its default, which changes nothing.
+static struct doc_node *add_node(struct walk *w, struct doc_node *map, const struct schema_field *f)
+{
+	struct doc_node *node = arena_alloc(&w->s->arena, sizeof *node);
+	if (!node) {
+		w->is_full = true;
+		return NULL;
+	}
+	bool is_map = f->type == SCHEMA_OBJECT;
+	*node = (struct doc_node){.kind = is_map ? DOC_MAP : DOC_SCALAR, .quoted = f->type == SCHEMA_QUANTITY};
+	node->key = f->name;
+	node->text = is_map ? "" : f->default_text;
+	node->text_len = strlen(node->text);
+	node->next = map->child;
+	map->child = node;
+	map->n_children++;
+	return node;
+}
+
+static bool has_numbers(const struct schema *schema)
+{
+	for (size_t i = 0; i < schema->n_fields; i++) {
+		const struct schema_field *f = &schema->fields[i];
+		if (f->tune.scale != SCHEMA_TUNE_NONE && f->default_text)
+			return true;
+		if (f->type == SCHEMA_OBJECT && f->set_offset == SCHEMA_NO_OFFSET && has_numbers(f->child))
+			return true;
+	}
+	return false;
+}
+
+// `held` is the innermost map that the document itself has.
+static void walk_map(struct walk *w, const struct schema *schema, struct doc_node *map, struct doc_node *held,
+                     const char *path) // NOLINT(misc-no-recursion): as deep as the schema
+{
+	for (size_t i = 0; i < schema->n_fields && !w->is_full; i++) {
+		const struct schema_field *f = &schema->fields[i];
+		struct doc_node *node = child_of(map, f->name);
+		bool is_absent = !node || node->kind == DOC_NULL, is_number = f->tune.scale != SCHEMA_TUNE_NONE;
+		bool is_plain_object = f->type == SCHEMA_OBJECT && f->set_offset == SCHEMA_NO_OFFSET;
+		char here[SCHEMA_PATH_BYTES];
+		snprintf(here, sizeof here, "%s%s%s", path, path[0] ? "." : "", f->name);
+		if (node && node->kind == DOC_NULL)
+			continue; // written as null: leave it alone
+		if (is_absent && ((is_number && f->default_text) || (is_plain_object && has_numbers(f->child))))
+			node = add_node(w, map, f);
+		if (!node)
+			continue;
+		if (is_number)
+			add_number(w, f, node, held, is_absent, here);
+		else if (f->type == SCHEMA_OBJECT && node->kind == DOC_MAP)
+			walk_map(w, f->child, node, is_absent ? held : node, here);
+		size_t index = 0;
+		for (struct doc_node *c = f->type == SCHEMA_LIST && node->kind == DOC_SEQ ? node->child : NULL; c;
+		     c = c->next, index++) {
+			char item[SCHEMA_PATH_BYTES];
+			snprintf(item, sizeof item, "%.*s[%zu]", (int)sizeof item - 24, here, index);
+			if (c->kind == DOC_MAP && f->child)
+				walk_map(w, f->child, c, c, item);
+		}
+	}
+}
+
+// With an objective, a stabilization window, a rate limit or a cooldown would only hinder it: the rules that it
+// simulates do not know of them, and `gpuscale check` warns.
+static bool hinders_objective(const struct tune_number *n)
+{
+	return strncmp(n->path, "spec.behavior.", 14) == 0 || strncmp(n->path, "spec.cooldown.", 14) == 0;
+}
+
+// The value at a share of the range, which is 0 .. 1.
+static double at(const struct tune_number *n, double share)
+{
+	share = fmin(fmax(share, 0), 1);
+	double low = n->is_log ? log(n->min) : n->min, high = n->is_log ? log(n->max) : n->max;
+	double v = low + share * (high - low);
+	v = rounded(n->field, n->is_log ? exp(v) : v);
+	return v < n->min ? n->min : v > n->max ? n->max : v;
+}
+
+static double share_of(const struct tune_number *n, double value)
+{
+	double low = n->is_log ? log(n->min) : n->min, high = n->is_log ? log(n->max) : n->max;
+	return high > low ? ((n->is_log ? log(value) : value) - low) / (high - low) : 0;
+}
+
+// Whether the rules between fields accept other values of this number alone.
+static bool can_vary(struct tune_space *s, const struct tune_number *n)
+{
+	static const double shares[] = {0, 0.1, 0.3, 0.5, 0.7, 0.9, 1};
+	double values[TUNE_NUMBERS_MAX];
+	struct arena a;
+	bool can = false;
+	size_t index = (size_t)(n - s->numbers);
+	arena_init(&a, ARENA_MAX);
+	for (size_t i = 0; i < sizeof shares / sizeof *shares && !can; i++) {
+		struct policy p;
+		for (size_t k = 0; k < s->n; k++)
+			values[k] = s->numbers[k].present;
+		values[index] = at(n, shares[i]);
+		can = values[index] != n->present && tune_space_decode(s, values, &a, &p) == 0;
+		arena_reset(&a);
+	}
+	arena_done(&a);
+	return can;
+}
+
+static void keep_variable(struct tune_space *s)
+{
+	bool keep[TUNE_NUMBERS_MAX];
+	size_t kept = 0;
+	for (size_t i = 0; i < s->n; i++)
+		keep[i] =
+		        !(s->policy->objective.set && hinders_objective(&s->numbers[i])) && can_vary(s, &s->numbers[i]);
+	for (size_t i = 0; i < s->n; i++)
+		if (keep[i])
+			s->numbers[kept++] = s->numbers[i];
+	s->n = kept;
+}
+
+static bool is_document_of(const struct doc_node *root, const struct policy *p)
+{
+	const struct doc_node *metadata = doc_get(root, "metadata");
+	return strcmp(doc_get_text(root, "kind", ""), POLICY_KIND) == 0 &&
+	       strcmp(doc_get_text(metadata, "name", ""), p->name) == 0 &&
+	       strcmp(doc_get_text(metadata, "namespace", DEFAULT_SPACE), p->namespace_name) == 0;
+}
+
+int tune_space_init(struct tune_space *s, const struct policy *policy, const char *text, size_t len, struct err *e)
+{
+	struct doc_file file;
+	memset(s, 0, sizeof *s);
+	s->policy = policy;
+	arena_init(&s->arena, ARENA_MAX);
+	const char *name = policy->file ? policy->file : policy->name;
+	if (doc_parse_yaml(&s->arena, name, text, len, &file, e) < 0)
+		return -1;
+	for (size_t i = 0; i < file.n_roots && !s->root; i++)
+		if (is_document_of(file.roots[i], policy))
+			s->root = file.roots[i];
+	if (!s->root)
+		return err_set(e, ERR_INPUT, "%s: has no policy %s/%s", name, policy->namespace_name, policy->name);
+	struct walk w = {.s = s, .e = e};
+	walk_map(&w, policy_schema(), s->root, s->root, "");
+	if (w.is_full)
+		return err_set(e, ERR_LIMIT, "%s: has more than %d numbers that may vary", name, TUNE_NUMBERS_MAX);
+	keep_variable(s);
+	return s->n > 0 ? 0
+	                : err_set(e, ERR_UNSUPPORTED, "%s: policy %s has no number that tune can vary", name,
+	                          policy->name);
+}
+
+void tune_space_done(struct tune_space *s)
+{
+	arena_done(&s->arena);
+	s->root = NULL;
+	s->n = 0;
+}
+
+// ---- candidates ----
+
+// splitmix64
+static double draw(uint64_t *state)
+{
+	uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return (double)((z ^ (z >> 31)) >> 11) / 9007199254740992.0;
+}
+
+static uint64_t start(uint64_t seed, uint64_t index)
+{
+	uint64_t state = seed;
+	draw(&state);
+	return state ^ (index * UINT64_C(0xd1342543de82ef95));
+}
+
+// The numbers that matter most: thresholds and the objective.
+static bool is_main(const struct tune_number *n)
+{
+	return n->field->tune.scale == SCHEMA_TUNE_FACTOR || strncmp(n->path, "spec.objective.", 15) == 0;
+}
+
+// A random main number, or any one when there is none.
+static size_t draw_main(const struct tune_space *s, uint64_t *state)
+{
+	size_t mains[TUNE_NUMBERS_MAX], n = 0;
+	for (size_t i = 0; i < s->n; i++)
+		if (is_main(&s->numbers[i]))
+			mains[n++] = i;
+	size_t k = (size_t)(draw(state) * (double)(n > 0 ? n : s->n));
+	return n > 0 ? mains[k] : k;
+}
+
+// Anywhere in the range, or near a value.
+static double draw_value(const struct tune_number *n, uint64_t *state)
+{
+	bool is_near = draw(state) < 0.5;
+	double share = draw(state), other = draw(state), here = share_of(n, n->present);
+	return is_near ? at(n, here + (share - other) * NEAR) : at(n, share);
+}
+
+// The first candidates are evenly spaced: all thresholds times one factor, then minReplicas alone. They show every
+// search the plain trade-off of cost and lateness.
+static bool set_ladder(const struct tune_space *s, uint64_t index, double values[TUNE_NUMBERS_MAX])
+{
+	if (index > LADDER + FLOORS)
+		return false;
+	for (size_t i = 0; i < s->n; i++) {
+		const struct tune_number *n = &s->numbers[i];
+		double step = (double)(index - 1) / (LADDER - 1);
+		if (index <= LADDER && is_main(n))
+			values[i] = n->field->tune.scale == SCHEMA_TUNE_FACTOR
+			                    ? at(n, share_of(n, n->present * LADDER_LOW *
+			                                                pow(LADDER_HIGH / LADDER_LOW, step)))
+			                    : at(n, step);
+		else if (index > LADDER && strcmp(n->path, "spec.minReplicas") == 0)
+			values[i] = at(n, (double)(index - LADDER) / FLOORS);
+	}
+	return true;
+}
+
+void tune_space_draw(const struct tune_space *s, uint64_t seed, uint64_t index, double ret_values[TUNE_NUMBERS_MAX])
+{
+	uint64_t state = start(seed, index);
+	for (size_t i = 0; i < s->n; i++)
+		ret_values[i] = s->numbers[i].present;
+	if (index == 0 || set_ladder(s, index, ret_values))
+		return;
+	if (index % 2 == 1) {
+		size_t few = (size_t)(draw(&state) * FEW), i = draw_main(s, &state);
+		ret_values[i] = draw_value(&s->numbers[i], &state);
+		for (size_t k = 0; k < few; k++) {
+			i = (size_t)(draw(&state) * (double)s->n);
+			ret_values[i] = draw_value(&s->numbers[i], &state);
+		}
+		return;
+	}
+	for (size_t i = 0; i < s->n; i++) {
+		double value = draw_value(&s->numbers[i], &state);
+		if (index % 4 == 0 || draw(&state) < 0.5)
+			ret_values[i] = value;
+	}
+}
+
+void tune_space_vary(const struct tune_space *s, uint64_t seed, uint64_t index, const double values[],
+                     double ret_values[TUNE_NUMBERS_MAX])
+{
+	uint64_t state = start(seed, index);
+	for (size_t i = 0; i < s->n; i++) {
+		const struct tune_number *n = &s->numbers[i];
+		bool is_changed = values[i] != n->present;
+		double way = draw(&state), step = (draw(&state) - draw(&state)) * STEP;
+		ret_values[i] = values[i];
+		if (is_changed && way < TAKEN_BACK)
+			ret_values[i] = n->present;
+		else if (is_changed || way < NEWLY_VARIED)
+			ret_values[i] = at(n, share_of(n, values[i]) + step);
+	}
+	size_t i = draw_main(s, &state);
+	ret_values[i] =
+	        at(&s->numbers[i], share_of(&s->numbers[i], ret_values[i]) + (draw(&state) - draw(&state)) * STEP);
+}
+
+int tune_space_decode(struct tune_space *s, const double values[], struct arena *a, struct policy *ret)
+{
+	char texts[TUNE_NUMBERS_MAX][TUNE_TEXT_BYTES];
+	struct doc_node before[TUNE_NUMBERS_MAX];
+	struct schema_errors errors;
+	schema_errors_init(&errors, s->policy->name);
+	for (size_t i = 0; i < s->n; i++) {
+		struct doc_node *node = s->numbers[i].node;
+		before[i] = *node;
+		if (values[i] == s->numbers[i].present)
+			continue;
+		tune_number_text(&s->numbers[i], values[i], texts[i]);
+		node->text = texts[i];
+		node->text_len = strlen(texts[i]);
+		node->quoted = s->numbers[i].field->type == SCHEMA_QUANTITY;
+	}
+	memset(ret, 0, sizeof *ret);
+	int rc = policy_decode(s->root, ret, a, &errors);
+	for (size_t i = 0; i < s->n; i++)
+		*s->numbers[i].node = before[i];
+	ret->file = s->policy->file;
+	for (size_t i = 0; rc == 0 && i < ret->n_schedules && i < s->policy->n_schedules; i++)
+		ret->schedules[i].zone = s->policy->schedules[i].zone;
+	return rc;
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay/world.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void world_init(struct world *w, const struct world_config *config, int32_t replicas)
+{
+	assert(config->n_startups > 0);
+	memset(w, 0, sizeof *w);
+	w->config = config;
+	w->ready = replicas < WORLD_REPLICAS_MAX ? replicas : WORLD_REPLICAS_MAX;
+	if (config->capacity > 0 && w->ready > config->capacity) {
+		w->unscheduled = w->ready - config->capacity;
+		w->ready = config->capacity;
+	}
+	w->next_ready_ms = INT64_MAX;
+	w->random = config->seed;
+}
+
+void world_done(struct world *w)
+{
+	free(w->orders);
+	w->orders = NULL;
+}
+
+static void complete_starts(struct world *w)
+{
+	if (w->now_ms < w->next_ready_ms)
+		return;
+	size_t kept = 0;
+	w->next_ready_ms = INT64_MAX;
+	for (size_t i = 0; i < w->n_orders; i++) {
+		struct world_order o = w->orders[i];
+		if (o.ready_ms <= w->now_ms) {
+			w->ready += o.n;
+			w->starting -= o.n;
+			continue;
+		}
+		w->orders[kept++] = o;
+		if (o.ready_ms < w->next_ready_ms)
+			w->next_ready_ms = o.ready_ms;
+	}
+	w->n_orders = kept;
+}
+
+double world_step(struct world *w, double work)
+{
+	double step_s = (double)w->config->step_ms / 1000;
+	complete_starts(w);
+	double room = (double)w->ready * step_s;
+	w->backlog += work;
+	double served = w->backlog < room ? w->backlog : room;
+	w->backlog -= served;
+	size_t i = w->n_history++ % WORLD_HISTORY;
+	w->utilization[i] = room > 0 ? served / room : w->backlog > 0 ? 1 : 0;
+	w->demand[i] = work / step_s;
+	w->now_ms += w->config->step_ms;
+	return served;
+}
+
+void world_skip(struct world *w)
+{
+	complete_starts(w);
+	w->n_history = 0; // a mean over a gap would join what does not belong together
+	w->now_ms += w->config->step_ms;
+}
+
+int32_t world_replicas(const struct world *w)
+{
+	return w->ready + w->starting + w->unscheduled;
+}
+
+int32_t world_paid(const struct world *w)
+{
+	return w->ready + w->starting;
+}
+
+// splitmix64, which is the same on every machine.
+static uint64_t draw(uint64_t *state)
+{
+	uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+static int add_order(struct world *w, int32_t n, double startup_s)
+{
+	if (w->n_orders == w->cap_orders) {
+		size_t cap = w->cap_orders ? 2 * w->cap_orders : 64;
+		struct world_order *more = realloc(w->orders, cap * sizeof *more);
+		if (!more)
+			return -1;
+		w->orders = more;
+		w->cap_orders = cap;
+	}
+	int64_t ready_ms = w->now_ms + llround(startup_s * 1000);
+	w->orders[w->n_orders++] = (struct world_order){ready_ms, n};
+	w->starting += n;
+	if (ready_ms < w->next_ready_ms)
+		w->next_ready_ms = ready_ms;
+	return 0;
+}
+
+static int start(struct world *w, int32_t n)
+{
+	const struct world_config *c = w->config;
+	if (n <= 0)
+		return 0;
+	if (c->n_startups == 1)
+		return add_order(w, n, c->startups_s[0]);
+	for (; n > 0; n--)
+		if (add_order(w, 1, c->startups_s[draw(&w->random) % c->n_startups]) < 0)
+			return -1;
+	return 0;
+}
+
+static int32_t room_left(const struct world *w)
+{
+	int32_t all = w->config->capacity > 0 ? w->config->capacity : WORLD_REPLICAS_MAX;
+	return all > world_paid(w) ? all - world_paid(w) : 0;
+}
+
+static int32_t least(int32_t a, int32_t b)
+{
+	return a < b ? a : b;
+}
+
+static void remove_starting(struct world *w, int32_t n)
+{
+	while (n > 0) {
+		struct world_order *newest = &w->orders[w->n_orders - 1];
+		int32_t part = least(newest->n, n);
+		newest->n -= part;
+		w->starting -= part;
+		n -= part;
+		w->n_orders -= newest->n == 0;
+	}
+}
+
+int world_scale(struct world *w, int32_t replicas)
+{
+	int32_t change = least(replicas, WORLD_REPLICAS_MAX) - world_replicas(w);
+	if (change > 0) {
+		int32_t now = least(change, room_left(w));
+		w->unscheduled += change - now;
+		return start(w, now);
+	}
+	int32_t unscheduled = least(-change, w->unscheduled);
+	w->unscheduled -= unscheduled;
+	int32_t starting = least(-change - unscheduled, w->starting);
+	remove_starting(w, starting);
+	w->ready -= -change - unscheduled - starting;
+	return 0;
+}
+
+static double mean(const struct world *w, const double *ring, int window_s, int lag_s)
+{
+	uint64_t n = (uint64_t)(window_s * 1000 / w->config->step_ms),
+	         lag = (uint64_t)(lag_s * 1000 / w->config->step_ms);
+	if (n == 0)
+		n = 1;
+	assert(n + lag <= WORLD_HISTORY);
+	if (w->n_history == 0)
+		return 0;
+	if (w->n_history <= lag) // too early for the lag: the newest
+		return ring[(w->n_history - 1) % WORLD_HISTORY];
+	uint64_t end = w->n_history - lag, from = end > n ? end - n : 0;
+	double sum = 0;
+	for (uint64_t i = from; i < end; i++)
+		sum += ring[i % WORLD_HISTORY];
+	return sum / (double)(end - from);
+}
+
+double world_utilization(const struct world *w, int window_s, int lag_s)
+{
+	return mean(w, w->utilization, window_s, lag_s);
+}
+
+double world_demand(const struct world *w, int window_s)
+{
+	return mean(w, w->demand, window_s, 0);
+}
+
+double world_wait_s(const struct world *w)
+{
+	return w->backlog <= 0 ? 0 : w->ready > 0 ? w->backlog / w->ready : INFINITY;
+}

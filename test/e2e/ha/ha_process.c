@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// A process with shards and nothing else: while it owns a policy, it writes to the policy's ConfigMap all the time.
+// What the API server's audit log has of it is what test/e2e/run-ha judges.
+//   ha-process --kubeconfig F --policies N --every MS [the flags of gpuscale run about high availability]
+// The ConfigMaps are policy-0 .. in namespace default. SIGTERM ends it cleanly. Who holds shard 0, as it knows, is
+// reported whenever that changes; a write that got no answer in its time, too: "gave up on POLICY COUNT".
+#include <argp.h>
+#include <event2/event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/http/http_client.h"
+#include "base/process/log.h"
+#include "controller/options/controller_options.h"
+#include "controller/options/ha_options.h"
+#include "controller/shard/shards.h"
+#include "controller/shard/shards_private.h"
+#include "k8s/client/k8s_client.h"
+#include "k8s/client/k8s_config_load.h"
+#include "k8s/lease/lease_private.h"
+
+#define POLICIES_MAX 1000
+
+struct policy {
+	struct process *process;
+	char name[32];
+	bool is_under_way;
+	unsigned long count;
+};
+
+struct process {
+	struct event_base *loop;
+	struct clock clock;
+	struct k8s_client *client;
+	struct shards *shards;
+	const char *identity;
+	struct policy policies[POLICIES_MAX];
+	int64_t n_policies, every_ms;
+	unsigned long written, failed;
+	char holder[LEASE_IDENTITY_BYTES]; // of shard 0, as last reported
+};
+
+struct arguments {
+	struct kube_options kube;
+	struct ha_options ha;
+	int64_t n_policies, every_ms;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct arguments *a = state->input;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->kube;
+		state->child_inputs[1] = &a->ha;
+		return 0;
+	case 'n':
+		a->n_policies = option_i64("--policies", arg, 0, POLICIES_MAX, state);
+		return 0;
+	case 'e':
+		a->every_ms = option_i64("--every", arg, 1, 60000, state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static void settle(struct process *p, int32_t shard)
+{
+	for (int64_t i = 0; i < p->n_policies; i++) {
+		struct policy *policy = &p->policies[i];
+		if (policy->is_under_way && shards_of(p->shards, "default", policy->name) == shard)
+			return;
+	}
+	shards_settled(p->shards, shard);
+}
+
+static void on_written(void *arg, const struct http_response *response, const struct err *error)
+{
+	struct policy *policy = arg;
+	struct process *p = policy->process;
+	policy->is_under_way = false;
+	p->written += response != NULL;
+	p->failed += error != NULL;
+	if (error)
+		fprintf(stderr, "%s: %s\n", policy->name, error->msg);
+	if (error && error->kind == ERR_TIMEOUT)
+		fprintf(stderr, "gave up on %s %lu\n", policy->name, policy->count);
+	settle(p, shards_of(p->shards, "default", policy->name)); // without effect while the shard is owned
+}
+
+static void write_policy(struct policy *policy)
+{
+	struct process *p = policy->process;
+	struct err e;
+	char path[128], body[256];
+	if (policy->is_under_way || !shards_may_write(p->shards, "default", policy->name, &e))
+		return;
+	snprintf(path, sizeof path, "/api/v1/namespaces/default/configmaps/%s", policy->name);
+	int n = snprintf(body, sizeof body, "{\"data\":{\"count\":\"%lu\",\"writer\":\"%s\",\"shard\":\"%d\"}}",
+	                 ++policy->count, p->identity, shards_of(p->shards, "default", policy->name));
+	if (k8s_request(p->client, "PATCH", path, "application/merge-patch+json", body, (size_t)n, on_written, policy,
+	                &e) == 0)
+		policy->is_under_way = true;
+	else
+		fprintf(stderr, "%s: %s\n", policy->name, e.msg);
+}
+
+static void say_holder(struct process *p)
+{
+	const struct lease *lease = p->shards->shards[0].lease;
+	const char *holder = lease->state.exists ? lease->state.record.holder : ""; // as far as known
+	if (strcmp(holder, p->holder) == 0)
+		return;
+	snprintf(p->holder, sizeof p->holder, "%s", holder);
+	fprintf(stderr, "shard 0 is held by \"%s\"\n", holder);
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	struct process *p = arg;
+	say_holder(p);
+	for (int64_t i = 0; i < p->n_policies; i++)
+		write_policy(&p->policies[i]);
+}
+
+static void on_gained(void *arg, int32_t shard)
+{
+	(void)arg;
+	(void)shard;
+}
+
+static void on_lost(void *arg, int32_t shard)
+{
+	settle(arg, shard);
+}
+
+static void on_stopped(void *arg)
+{
+	event_base_loopbreak(arg);
+}
+
+static void on_signal(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	struct process *p = arg;
+	shards_stop(p->shards, on_stopped, p->loop);
+}
+
+static int fail(const struct err *e)
+{
+	fprintf(stderr, "ha-process: %s\n", e->msg);
+	return 1;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+	        {"policies", 'n', "N", 0, "how many", 1}, {"every", 'e', "MS", 0, "time between two writes", 1}, {0}};
+	static const struct argp_child children[] = {{&kube_argp, 0, NULL, 0}, {&ha_argp, 0, NULL, 0}, {0}};
+	const struct argp argp = {options, parse, "", "Writes while it owns.", children, NULL, NULL};
+	static struct process p;
+	static struct arguments a = {.n_policies = 1, .every_ms = 50};
+	struct arena arena;
+	struct k8s_config config;
+	struct err e;
+	ha_options_init(&a.ha);
+	argp_parse(&argp, argc, argv, 0, NULL, &a);
+	signal(SIGPIPE, SIG_IGN);
+	clock_init_real(&p.clock);
+	arena_init(&arena, 1024 * 1024);
+	p.loop = event_base_new();
+	struct log *log = log_new(STDERR_FILENO, LOG_FORMAT_TEXT, LOG_INFO, &p.clock);
+	struct shards_options options_of_shards = {
+	        .loop = p.loop, .clock = &p.clock, .log = log, .callbacks = {on_gained, on_lost}, .arg = &p};
+	if (k8s_config_load(&arena, &a.kube.config, &config, &e) < 0 ||
+	    ha_options_apply(&a.ha, &config, &options_of_shards, &e) < 0)
+		return fail(&e);
+	p.shards = shards_new(&options_of_shards, &e);
+	if (!p.shards)
+		return fail(&e);
+	struct http_client *http = http_client_new(&(struct http_client_options){.loop = p.loop}, &e);
+	if (!http)
+		return fail(&e);
+	struct k8s_client_options client = {.loop = p.loop,
+	                                    .http = http,
+	                                    .clock = &p.clock,
+	                                    .config = &config,
+	                                    .timeout_ms = lease_write_timeout_ms(&a.ha.timing),
+	                                    .may_write = shards_guard,
+	                                    .write_term = shards_term,
+	                                    .may_write_arg = p.shards};
+	p.client = k8s_client_new(&client, &e);
+	if (!p.client)
+		return fail(&e);
+	p.identity = a.ha.identity;
+	p.n_policies = a.n_policies;
+	p.every_ms = a.every_ms;
+	for (int64_t i = 0; i < p.n_policies; i++) {
+		p.policies[i].process = &p;
+		snprintf(p.policies[i].name, sizeof p.policies[i].name, "policy-%d", (int)i);
+	}
+	struct event *tick = event_new(p.loop, -1, EV_PERSIST, on_tick, &p);
+	struct event *term = evsignal_new(p.loop, SIGTERM, on_signal, &p);
+	struct timeval every = {p.every_ms / 1000, p.every_ms % 1000 * 1000};
+	event_add(tick, &every);
+	event_add(term, NULL);
+	event_base_dispatch(p.loop);
+	printf("wrote %lu, failed %lu\n", p.written, p.failed);
+	event_free(tick);
+	event_free(term);
+	k8s_client_free(p.client);
+	http_client_free(http);
+	shards_free(p.shards);
+	event_base_free(p.loop);
+	arena_done(&arena);
+	log_free(log);
+	return 0;
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Confines any text as a query. Beyond not crashing: the output is accepted again and stays unchanged, every selector
+// in it (found by another parser, promql/freshness.h) has the matcher, and a refusal has a position.
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "promql/confine.h"
+#include "promql/freshness.h"
+
+#define QUERY_MAX 4096
+#define OUT_MAX   (64 * QUERY_MAX)
+#define MATCHER   "ns=\"a-1\""
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(int holds)
+{
+	if (!holds)
+		abort();
+}
+
+static void check_selectors(const char *query)
+{
+	struct freshness_span spans[FRESHNESS_SELECTORS_MAX];
+	const char *beyond;
+	size_t n = freshness_selectors(query, spans, &beyond);
+	for (size_t i = 0; i < n; i++) {
+		require(spans[i].start[spans[i].len - 1] == '}');
+		require(memmem(spans[i].start, spans[i].len, "ns", 2) != NULL &&
+		        memmem(spans[i].start, spans[i].len, "a-1", 3) != NULL);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct buf once, twice;
+	struct err e = {0};
+	size_t offset = SIZE_MAX;
+	char *query = malloc(size + 1);
+	if (size > QUERY_MAX || !query) {
+		free(query);
+		return 0;
+	}
+	if (size)
+		memcpy(query, data, size);
+	query[size] = '\0';
+	buf_init(&once, OUT_MAX);
+	buf_init(&twice, OUT_MAX);
+	if (confine_query(&once, query, "ns", "a-1", &offset, &e) == 0) {
+		require(confine_query(&twice, buf_str(&once), "ns", "a-1", NULL, &e) == 0);
+		require(strcmp(buf_str(&once), buf_str(&twice)) == 0);
+		check_selectors(buf_str(&once));
+	} else {
+		require(e.kind == ERR_INPUT || e.kind == ERR_LIMIT);
+		require(offset <= strlen(query) && e.msg[0] >= '1' && e.msg[0] <= '9');
+	}
+	buf_done(&once);
+	buf_done(&twice);
+	free(query);
+	return 0;
+}

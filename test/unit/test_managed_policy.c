@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: after a policy is removed, nothing starts a tick of it or uses its status, although the managed policy lives on
+// until policies_sync() runs and its last tick ends. AddressSanitizer sees what the assertions cannot.
+#include <dirent.h>
+#include <event2/event.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/num.h"
+#include "base/schema/schema.h"
+#include "controller/controller_private.h"
+#include "controller/metrics/metrics.h"
+#include "controller/options/ha_options.h"
+#include "controller/query_hub.h"
+#include "controller/reconcile_private.h"
+#include "controller/shard/shards_private.h"
+#include "controller/source/policy_object.h"
+#include "policies/load/policy_ref.h"
+#include "promql/promql_source.h"
+#include "test/fake/k8s_harness.h"
+#include "test/support/loop.h"
+#include "test/support/manual_clock.h"
+#include "test/support/query_server.h"
+
+#define SPACE "serving"
+
+struct world {
+	struct harness h;
+	struct query_server *queries;
+	struct connections connections;
+	struct metrics *metrics;
+	struct ha_options election;
+	struct controller *c;
+	char dir[32]; // for saved state
+	bool is_slow; // the queries hang
+};
+
+static struct query_reply judge(void *arg, const char *query, size_t n_together)
+{
+	const struct world *w = arg;
+	(void)query;
+	(void)n_together;
+	return (struct query_reply){.fault = w->is_slow ? QUERY_HANGS : QUERY_ANSWERED};
+}
+
+static int start(void **state, bool elects)
+{
+	struct world *w = calloc(1, sizeof *w);
+	struct connections *to = &w->connections;
+	struct err e = {0};
+	harness_start(&w->h, &(struct fake_apiserver_options){.gpus = -1, .no_pods = true});
+	harness_start_client(&w->h, 1);
+	w->queries = query_server_new(w->h.loop, judge, w);
+	const struct promql_source_options source = {.name = "default", .query = {.url = query_server_url(w->queries)}};
+	to->loop = w->h.loop;
+	to->kube_http = w->h.http;
+	to->k8s = w->h.client;
+	to->k8s_config = w->h.config;
+	if (elects)
+		clock_init_real(&to->clock); // leases are renewed
+	else
+		clock_init_manual(&to->clock, 1767603600000);
+	ha_options_init(&w->election);
+	w->election.n_shards = 2;
+	w->election.leader_elect = HA_ON;
+	w->election.timing =
+	        (struct lease_timing){.duration_ms = 2000, .renew_deadline_ms = 1500, .retry_period_ms = 200};
+	to->promql = promql_sources_new(to->loop, &to->clock, &source, 1, &e);
+	to->queries = query_hub_new(to->promql, &e);
+	w->metrics = metrics_new();
+	snprintf(w->dir, sizeof w->dir, "/tmp/members-XXXXXX");
+	assert_non_null(mkdtemp(w->dir));
+	const struct controller_options options = {
+	        .policies_from_cluster = true, .state_dir = w->dir, .election = elects ? &w->election : NULL};
+	w->c = controller_new(to, &options, w->metrics, &e);
+	if (!w->c)
+		fail_msg("%s", e.msg);
+	TEST_BECOMES(w->h.loop, controller_has_synced(w->c));
+	for (int32_t i = 0; elects && i < w->election.n_shards; i++) // without waiting for the leases
+		w->c->ownership.shards->options.callbacks.on_gained(w->c, i);
+	*state = w;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	return start(state, false);
+}
+
+static int setup_with_election(void **state)
+{
+	return start(state, true);
+}
+
+static void remove_dir(const char *path)
+{
+	DIR *d = opendir(path);
+	char file[300];
+	for (const struct dirent *f; d && (f = readdir(d));) {
+		snprintf(file, sizeof file, "%s/%s", path, f->d_name);
+		unlink(file);
+	}
+	closedir(d);
+	rmdir(path);
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+	controller_disconnect(w->c);
+	ticks_stop(w->c->ticks);
+	connections_cancel(&w->connections);
+	w->h.client = NULL;
+	w->h.http = NULL;
+	controller_free(w->c);
+	target_store_free(w->connections.targets);
+	query_hub_free(w->connections.queries);
+	promql_sources_free(w->connections.promql);
+	metrics_free(w->metrics);
+	query_server_free(w->queries);
+	harness_stop(&w->h);
+	remove_dir(w->dir);
+	free(w);
+	return 0;
+}
+
+// Puts policy number i, for a Deployment of its own. Another generation is another spec.
+static void put(struct world *w, enum policy_source source, int i, int generation, int64_t interval_ms)
+{
+	static struct schema_errors errors, unknown;
+	char json[1024], name[16];
+	struct policy_object o;
+	struct err e;
+	struct policy_ref *ref = policy_ref_new();
+	snprintf(name, sizeof name, "p%02d", i);
+	int n = snprintf(json, sizeof json,
+	                 "{\"apiVersion\":\"gpuscale.dev/v1alpha1\",\"kind\":\"GPUAutoscaler\",\"metadata\":{\"name\":"
+	                 "\"%s\",\"namespace\":\"" SPACE "\"},\"spec\":{\"scaleTargetRef\":{\"apiVersion\":\"apps/v1\","
+	                 "\"kind\":\"Deployment\",\"name\":\"%s\"},\"minReplicas\":%d,\"maxReplicas\":%d,"
+	                 "\"restoreReplicas\":1,\"signals\":[{\"name\":\"load\",\"query\":\"load%d\",\"target\":"
+	                 "{\"type\":\"Value\",\"value\":1},\"window\":{\"duration\":\"30s\",\"function\":\"avg\"}}]}}",
+	                 name, name, 1 + 2 * generation, 2 + 2 * generation, i % 7);
+	schema_errors_init(&errors, "");
+	schema_errors_init(&unknown, "");
+	if (policy_object_decode(json, (size_t)n, &ref->arena, &o, &ref->policy, &errors, &unknown) < 0)
+		fail_msg("%s: %s", errors.items[0].path, errors.items[0].message);
+	ref->policy.interval_ms = interval_ms;
+	ref->generation = generation;
+	struct policy_identity id = {.generation = generation, .has_status = generation == 1};
+	snprintf(id.uid, sizeof id.uid, "uid-%s", name);
+	assert_int_equal(policy_store_put(w->c->store, source, ref, source == POLICY_FROM_OBJECT ? &id : NULL, &e), 0);
+}
+
+static void take_away(struct world *w, enum policy_source source, int i)
+{
+	char name[16];
+	snprintf(name, sizeof name, "p%02d", i);
+	policy_store_remove(w->c->store, source, SPACE, name);
+}
+
+static struct managed_policy *member_at(const struct world *w, int i)
+{
+	char name[16];
+	snprintf(name, sizeof name, "p%02d", i);
+	const struct policy_entry *entry = policy_store_find(w->c->store, SPACE, name);
+	return entry ? entry->user : NULL;
+}
+
+static struct ticks_stats stats(const struct world *w)
+{
+	struct ticks_stats s;
+	ticks_get_stats(w->c->ticks, &s);
+	return s;
+}
+
+static uint64_t n_status_reads(const struct world *w)
+{
+	return fake_apiserver_count(w->h.server, "get", "gpuautoscalers");
+}
+
+// Puts n policies whose status the API server never returns: TICKS_MAX ticks are in flight, the others are queued.
+static void queue_up(struct world *w, int n)
+{
+	fake_apiserver_fail(
+	        w->h.server,
+	        &(struct fake_fault){.next = 1000, .hang = true, .verb = "get", .resource = "gpuautoscalers"});
+	for (int i = 0; i < n; i++)
+		put(w, POLICY_FROM_OBJECT, i, 1, 60000);
+	TEST_BECOMES(w->h.loop, stats(w).in_progress == TICKS_MAX);
+	assert_int_equal(stats(w).due, n - TICKS_MAX);
+}
+
+static void policy_deleted_while_its_tick_is_queued_has_no_tick(void **state)
+{
+	struct world *w = *state;
+	int queued = -1;
+	queue_up(w, TICKS_MAX + 1);
+	for (int i = 0; i <= TICKS_MAX; i++)
+		if (member_at(w, i)->ticker.state == TICK_DUE)
+			queued = i;
+	assert_int_not_equal(queued, -1);
+	take_away(w, POLICY_FROM_OBJECT, queued);
+	clock_advance_ms(&w->connections.clock, TICKS_SLOW_MS); // makes room, as a tick that ends does
+	ticks_run(w->c->ticks);
+	assert_int_equal(stats(w).due, 0);
+	assert_int_equal(stats(w).in_progress, TICKS_MAX);
+	TEST_BECOMES(w->h.loop, w->c->policies.n == TICKS_MAX);
+}
+
+// One turn of the loop. Intervals of 1 ms pass in the meantime.
+static void turn(const struct world *w)
+{
+	usleep(2000);
+	event_base_loop(w->h.loop, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+}
+
+// The reply that ends the tick and the timer of the next tick arrive in one turn of the loop, before policies_sync()
+// runs.
+static void policy_deleted_while_its_tick_is_in_flight_has_no_other(void **state)
+{
+	struct world *w = *state;
+	const int64_t end_ms = test_now_ms() + TEST_PATIENCE_MS;
+	fake_apiserver_fail(
+	        w->h.server,
+	        &(struct fake_fault){
+	                .next = 1000, .delay_ms = 20, .status = 404, .verb = "get", .resource = "gpuautoscalers"});
+	put(w, POLICY_FROM_OBJECT, 0, 1, 1);
+	while (n_status_reads(w) == 0 && test_now_ms() < end_ms)
+		turn(w);
+	assert_int_equal(stats(w).in_progress, 1);
+	take_away(w, POLICY_FROM_OBJECT, 0);
+	while (w->c->policies.n > 0 && test_now_ms() < end_ms)
+		turn(w);
+	assert_int_equal(w->c->policies.n, 0);
+	assert_int_equal(n_status_reads(w), 1);
+}
+
+// ---- any order ----
+
+#define ANY_POLICIES (TICKS_MAX + 8)
+#define STEPS        800 // $GPUSCALE_LAW_SEED chooses other ones
+
+static uint32_t random_below(uint64_t *seed, uint32_t n)
+{
+	*seed = *seed * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(*seed >> 33) % n;
+}
+
+static void put_bad(struct world *w, int i, int generation)
+{
+	struct policy_identity id = {.generation = generation, .has_status = true};
+	char name[16];
+	struct err e;
+	snprintf(name, sizeof name, "p%02d", i);
+	snprintf(id.uid, sizeof id.uid, "uid-%s", name);
+	assert_int_equal(policy_store_put_bad(w->c->store, POLICY_FROM_OBJECT, SPACE, name, &id, "bad", &e), 0);
+}
+
+static void change_api(struct world *w, uint32_t how)
+{
+	static const struct fake_fault faults[] = {
+	        {.next = 0},
+	        {.next = 1000, .hang = true, .verb = "get", .resource = "gpuautoscalers"},
+	        {.next = 1000, .status = 404, .delay_ms = 1, .verb = "get", .resource = "gpuautoscalers"},
+	        {.next = 1000, .delay_ms = 2},
+	        {.next = 1000, .status = 409, .verb = "patch"},
+	        {.next = 1000, .status = 500, .delay_ms = 1},
+	        {.next = 1000, .cut = true},
+	};
+	fake_apiserver_fail(w->h.server, &faults[how % (sizeof faults / sizeof faults[0])]);
+}
+
+static void change_shard(struct world *w, int32_t shard)
+{
+	struct shards *s = w->c->ownership.shards;
+	if (!s)
+		return;
+	if (w->c->ownership.shard[shard].is_owned)
+		s->options.callbacks.on_lost(s->options.arg, shard);
+	else
+		s->options.callbacks.on_gained(s->options.arg, shard);
+}
+
+static void do_something(struct world *w, uint64_t *seed)
+{
+	const uint32_t what = random_below(seed, 100);
+	const int i = (int)random_below(seed, ANY_POLICIES), generation = (int)random_below(seed, 3);
+	struct controller_view view;
+	if (what < 24)
+		put(w, POLICY_FROM_OBJECT, i, generation, 1 + random_below(seed, 3));
+	else if (what < 36)
+		put(w, POLICY_FROM_FILE, i, generation, 1 + random_below(seed, 3));
+	else if (what < 39)
+		put_bad(w, i, generation);
+	else if (what < 53)
+		take_away(w, POLICY_FROM_OBJECT, i);
+	else if (what < 61)
+		take_away(w, POLICY_FROM_FILE, i);
+	else if (what < 62) {
+		for (int j = 0; j < ANY_POLICIES; j++)
+			take_away(w, POLICY_FROM_OBJECT, j);
+	} else if (what < 66)
+		change_api(w, i % 3 ? 0 : (uint32_t)i / 3);
+	else if (what < 69)
+		w->is_slow = !w->is_slow;
+	else if (what < 72)
+		query_server_release(w->queries, i % 2 ? QUERY_ANSWERED : QUERY_500);
+	else if (what < 75)
+		clock_advance_ms(&w->connections.clock, TICKS_SLOW_MS);
+	else if (what < 76)
+		w->connections.clock.manual_wall_ms += i % 2 ? 3600000 : -3600000;
+	else if (what < 80)
+		change_shard(w, i % 2);
+	else if (what < 83)
+		ticks_run(w->c->ticks);
+	else if (what < 85)
+		controller_get_view(w->c, &view);
+	else {
+		usleep(random_below(seed, 4) * 500);
+		event_base_loop(w->h.loop, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+	}
+}
+
+// A reconciler and its member have the same status, and none once the policy is gone.
+static void assert_status_is_shared(const struct world *w)
+{
+	for (size_t i = 0; i < w->c->policies.n; i++) {
+		const struct managed_policy *m = w->c->policies.list[i];
+		assert_ptr_equal(m->reconciler->subject.status, m->status);
+		assert_true(m->entry || !m->status);
+		assert_true(m->entry || m->ticker.state != TICK_DUE);
+	}
+}
+
+static void come_and_go(struct world *w)
+{
+	const char *first = getenv("GPUSCALE_LAW_SEED");
+	int64_t first_seed = 1;
+	struct err e;
+	char target[32];
+	if (first && num_parse_i64(first, strlen(first), 0, INT64_MAX, &first_seed, &e) < 0)
+		fail_msg("GPUSCALE_LAW_SEED: %s", e.msg);
+	uint64_t seed = (uint64_t)first_seed;
+	for (int i = 0; i < ANY_POLICIES; i += 2) {
+		snprintf(target, sizeof target, SPACE "/Deployment/p%02d=1", i);
+		assert_int_equal(fake_apiserver_add(w->h.server, target, &e), 0);
+	}
+	for (int step = 0; step < STEPS; step++) {
+		do_something(w, &seed);
+		assert_status_is_shared(w);
+	}
+	if (seed % 2)
+		return; // the teardown finds ticks in flight
+	change_api(w, 0);
+	w->is_slow = false;
+	query_server_release(w->queries, QUERY_ANSWERED);
+	for (int i = 0; i < ANY_POLICIES; i++) {
+		take_away(w, POLICY_FROM_OBJECT, i);
+		take_away(w, POLICY_FROM_FILE, i);
+	}
+	assert_int_equal(stats(w).due, 0);
+}
+
+static void policies_may_come_and_go_in_any_order(void **state)
+{
+	come_and_go(*state);
+}
+
+static void policies_and_shards_may_come_and_go_in_any_order(void **state)
+{
+	come_and_go(*state);
+}
+
+#define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        TEST(policy_deleted_while_its_tick_is_queued_has_no_tick),
+	        TEST(policy_deleted_while_its_tick_is_in_flight_has_no_other),
+	        TEST(policies_may_come_and_go_in_any_order),
+	        cmocka_unit_test_setup_teardown(policies_and_shards_may_come_and_go_in_any_order, setup_with_election,
+	                                        teardown),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

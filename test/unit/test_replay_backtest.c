@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole backtests on random demand: the clairvoyant row is cheaper than every fixed count that keeps the objective, no
+// row serves more than it pays for, equal inputs give equal results, and a gap leaves the policy without data.
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "policies/engine/decision.h"
+#include "policies/engine/policy.h"
+#include "replay/backtest.h"
+#include "replay/closed_loop.h"
+#include "test/support/engine.h"
+
+#define SEEDS 2
+
+static double draw(uint64_t *state)
+{
+	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (double)(*state >> 11) / 9007199254740992.0;
+}
+
+// An hour of levels between 0 and 10 in rows of 15 s; with `gap`, none between minutes 20 and 30.
+static void make_recording(uint64_t seed, bool gap, struct recording *ret)
+{
+	struct buf text;
+	struct err e;
+	double level = 3;
+	buf_init(&text, 1 << 20);
+	buf_puts(&text, "time,demand\n");
+	for (int i = 0; i < 240; i++) {
+		if (draw(&seed) < 0.05)
+			level = 10 * draw(&seed);
+		if (!gap || i < 80 || i >= 120)
+			buf_printf(&text, "%d,%.3f\n", 15 * i, level * (0.7 + 0.6 * draw(&seed)));
+	}
+	if (recording_parse(buf_str(&text), text.len, "f.csv", ret, &e) < 0)
+		fail_msg("%s", e.msg);
+	buf_done(&text);
+}
+
+static void run(const struct backtest_config *config, const struct policy *policy, const struct recording *r,
+                struct backtest *ret)
+{
+	struct err e;
+	if (backtest_run(config, policy, r, "f.csv", ret, &e) < 0)
+		fail_msg("%s", e.msg);
+}
+
+static const struct backtest_config plain = {.per_replica = 1, .late_ratio = 0.01, .wait_s = 10};
+
+static void make_policy(struct engine *en)
+{
+	engine_init(en, 1);
+	engine_add_value(en, "utilization", 0.6);
+	en->policy.min_replicas = 1;
+	en->policy.max_replicas = 20;
+}
+
+static void bound_is_cheaper_than_every_fixed_count(void **state)
+{
+	(void)state;
+	struct engine en;
+	make_policy(&en);
+	struct backtest *b = calloc(2, sizeof *b);
+	assert_non_null(b);
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		struct recording r;
+		struct backtest_config config = plain;
+		make_recording(seed, seed % 2, &r);
+		config.n_fixed = 12;
+		for (int32_t i = 0; i < 12; i++)
+			config.fixed[i] = i + 1;
+		config.replicas = 10;
+		run(&config, &en.policy, &r, &b[0]);
+		run(&config, &en.policy, &r, &b[1]);
+		const struct score *bound = &b[0].rows[b[0].n_rows - 1].score;
+		assert_int_equal(b[0].rows[b[0].n_rows - 1].kind, BACKTEST_BOUND);
+		assert_true(b[0].bound_reached == !(score_late_percent(bound) > 1));
+		for (size_t i = 0; i < b[0].n_rows; i++) {
+			const struct backtest_row *row = &b[0].rows[i];
+			assert_true(row->score.replica_s > 0.5 * b[0].demand.total ||
+			            score_late_percent(&row->score) > 20);
+			assert_memory_equal(&row->score, &b[1].rows[i].score, sizeof row->score);
+			if (row->kind == BACKTEST_FIXED && b[0].bound_reached && score_late_percent(&row->score) <= 1)
+				assert_true(bound->replica_s <= row->score.replica_s);
+		}
+		backtest_done(&b[0]);
+		backtest_done(&b[1]);
+		recording_done(&r);
+	}
+	free(b);
+}
+
+struct seen {
+	int n, missing, changed_without_data;
+};
+
+static void look(void *context, const struct decision *d)
+{
+	struct seen *s = context;
+	s->n++;
+	if (d->signals[0].state != SIGNAL_MISSING)
+		return;
+	s->missing++;
+	s->changed_without_data += d->desired != d->current;
+}
+
+static void gap_leaves_the_policy_without_data_and_it_holds(void **state)
+{
+	(void)state;
+	struct engine en;
+	struct recording r;
+	struct seen seen = {0};
+	struct backtest_config config = plain;
+	struct backtest *b = calloc(1, sizeof *b);
+	assert_non_null(b);
+	make_policy(&en);
+	make_recording(1, true, &r);
+	config.policy_only = true;
+	config.on_decision = look;
+	config.context = &seen;
+	run(&config, &en.policy, &r, b);
+	assert_int_equal(b->n_rows, 1);
+	assert_int_equal(b->demand.n_gaps, 1);
+	assert_int_equal(seen.n, 240);
+	assert_int_equal(seen.missing, 40);
+	assert_int_equal(seen.changed_without_data, 0);
+	assert_true(b->rows[0].score.counted_ms == 50 * 60 * 1000);
+	backtest_done(b);
+	recording_done(&r);
+	free(b);
+}
+
+struct sums {
+	double replica_s[BACKTEST_ROWS_MAX], late[BACKTEST_ROWS_MAX];
+	int64_t time_ms[BACKTEST_ROWS_MAX];
+};
+
+static void add_up(void *context, size_t row, enum backtest_kind kind, const struct loop_step *s)
+{
+	struct sums *sums = context;
+	assert_true(kind != BACKTEST_FIXED);
+	assert_true(s->time_ms >= sums->time_ms[row]);
+	sums->time_ms[row] = s->time_ms + s->span_ms;
+	sums->late[row] += s->late;
+	if (!isnan(s->demand))
+		sums->replica_s[row] += (double)s->replicas * (double)s->span_ms / 1000;
+}
+
+static void steps_add_up_to_the_scores(void **state)
+{
+	(void)state;
+	struct engine en;
+	struct recording r;
+	struct sums sums = {0};
+	struct backtest_config config = plain;
+	struct backtest *b = calloc(2, sizeof *b);
+	assert_non_null(b);
+	make_policy(&en);
+	make_recording(2, true, &r);
+	run(&config, &en.policy, &r, &b[0]);
+	config.on_step = add_up;
+	config.step_context = &sums;
+	run(&config, &en.policy, &r, &b[1]);
+	for (size_t i = 0; i < b[0].n_rows; i++) {
+		const struct backtest_row *row = &b[1].rows[i];
+		assert_memory_equal(&row->score, &b[0].rows[i].score, sizeof row->score);
+		if (row->kind == BACKTEST_FIXED) {
+			assert_int_equal(sums.time_ms[i], 0); // is not reported
+			continue;
+		}
+		assert_int_equal(sums.time_ms[i], r.time_ms[r.n_rows - 1] + r.step_ms);
+		assert_true(fabs(sums.late[i] - row->score.late) < 1e-6 * (1 + row->score.late));
+		if (row->kind == BACKTEST_BOUND) // whose start-ups cost outside of its steps
+			assert_true(sums.replica_s[i] <= row->score.replica_s + 1e-6);
+		else
+			assert_true(fabs(sums.replica_s[i] - row->score.replica_s) < 1e-6 * row->score.replica_s);
+	}
+	backtest_done(&b[0]);
+	backtest_done(&b[1]);
+	recording_done(&r);
+	free(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(bound_is_cheaper_than_every_fixed_count),
+	        cmocka_unit_test(gap_leaves_the_policy_without_data_and_it_holds),
+	        cmocka_unit_test(steps_add_up_to_the_scores),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
