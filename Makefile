@@ -52,7 +52,8 @@ LINK_MACHINE    = $(if $(findstring -fcf-protection,$(HARDEN_MACHINE)),-Wl$(comm
 endif
 HARDEN := -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE $(HARDEN_MACHINE)
 SANITIZE_COMMON := -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
-FLAGS_release  := -O2 -g $(HARDEN)
+# A debugger unwinds by .debug_frame; the tables for C++ exceptions in the stripped program have no reader.
+FLAGS_release  := -O2 -g -fno-asynchronous-unwind-tables $(HARDEN)
 FLAGS_debug    := -O0 -g3
 FLAGS_asan     := $(SANITIZE_COMMON) -fsanitize=address,undefined
 FLAGS_ubsan    := $(SANITIZE_COMMON) -fsanitize=undefined
@@ -97,6 +98,12 @@ $(OUT)/obj/policies/engine/%.o $(OUT)/obj/policies/pool/%.o: private ALL_CFLAGS 
 # The 72 rules of an objective are loops over arrays, for which -O2 does not use vectors. Results stay the same.
 ifeq ($(VARIANT),release)
 $(OUT)/obj/policies/engine/objective_%.o $(OUT)/obj/policies/engine/block_max.o: private ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno
+endif
+
+# Commands, tables, reports and pages run once or rarely: they are compiled for size.
+COMPACT := $(foreach f,cli insight policies/explain policies/lint policies/load policies/price policies/schema policies/test controller/external controller/options controller/serve,$(OUT)/obj/$(f)/%.o)
+ifeq ($(VARIANT),release)
+$(COMPACT): private ALL_CFLAGS += -Os
 endif
 
 $(OUT)/obj/%.o: %.c $(OUT)/.flags | $(OUT)/.libraries
