@@ -176,8 +176,7 @@ static const struct schema_field gain_fields[] = {
 
 static const struct schema gain_guard = {
         .name = "GPUAutoscaler.spec.guards.minMarginalGain",
-        .doc = "No growth where one more replica adds too little. What it adds is estimated with Amdahl's law "
-               "from the throughput at full load of at least three replica counts; until then it has no effect.",
+        .doc = "No growth where one more replica adds too little, by Amdahl's law fitted to the measured throughput.",
         .struct_size = sizeof(struct policy_gain_guard),
         .fields = gain_fields,
         .n_fields = COUNT_OF(gain_fields),
@@ -192,8 +191,7 @@ static const struct schema_field throttled_fields[] = {
 
 static const struct schema throttled_guard = {
         .name = "GPUAutoscaler.spec.guards.maxThrottledShare",
-        .doc = "While more than this share of the replicas is throttled, a throttled replica counts as 0.7, so that "
-               "replicas are ordered before the load exceeds what they serve.",
+        .doc = "While more than this share of the replicas is throttled, a throttled replica counts as 0.7.",
         .struct_size = sizeof(struct policy_throttled_guard),
         .fields = throttled_fields,
         .n_fields = COUNT_OF(throttled_fields),

@@ -231,7 +231,7 @@ static void throughput_below_full_load_teaches_nothing(void **state)
 	engine_done(&e);
 }
 
-static void what_was_learnt_survives_packing_and_a_change_of_the_policy(void **state)
+static void curve_survives_packing_and_a_change_of_the_policy(void **state)
 {
 	struct engine e, other;
 	add_gain(&e);
@@ -330,7 +330,7 @@ int main(void)
 	        cmocka_unit_test(queue_does_not_cascade_while_models_load),
 	        cmocka_unit_test(growth_stops_at_the_8th_replica),
 	        cmocka_unit_test(throughput_below_full_load_teaches_nothing),
-	        cmocka_unit_test(what_was_learnt_survives_packing_and_a_change_of_the_policy),
+	        cmocka_unit_test(curve_survives_packing_and_a_change_of_the_policy),
 	        cmocka_unit_test(throttled_replicas_count_as_less),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

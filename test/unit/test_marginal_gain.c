@@ -83,7 +83,7 @@ static void noise_does_not_stop_what_scales(void **state)
 	}
 }
 
-static void one_outlier_moves_a_point_by_a_fifth(void **state)
+static void outlier_moves_a_point_by_a_fifth(void **state)
 {
 	struct marginal_gain g = {0};
 	uint32_t random = 1;
@@ -162,7 +162,7 @@ int main(void)
 	        cmocka_unit_test(curve_of_6_8_on_8_stops_at_8),
 	        cmocka_unit_test(limit_is_the_last_replica_that_adds_enough),
 	        cmocka_unit_test(noise_does_not_stop_what_scales),
-	        cmocka_unit_test(one_outlier_moves_a_point_by_a_fifth),
+	        cmocka_unit_test(outlier_moves_a_point_by_a_fifth),
 	        cmocka_unit_test(few_observations_give_no_fit),
 	        cmocka_unit_test(replicas_that_are_not_all_ready_are_not_steady),
 	        cmocka_unit_test(old_counts_are_forgotten_and_the_oldest_makes_room),
