@@ -14,6 +14,7 @@
 #include "base/schema/doc.h"
 #include "cli/args.h"
 #include "cli/commands.h"
+#include "cli/fix_file.h"
 #include "cli/lint_file.h"
 #include "controller/connections.h"
 #include "controller/options/controller_options.h"
@@ -24,12 +25,12 @@
 #define CHECK_REPORT_MAX (16 * 1024 * 1024)
 #define EXIT_WARNINGS    3
 
-enum { KEY_LINT_FATAL = 0x200, KEY_NO_LINT, KEY_ASK };
+enum { KEY_LINT_FATAL = 0x200, KEY_NO_LINT, KEY_ASK, KEY_FIX };
 
 struct check_args {
 	struct path_options files;
 	struct prometheus_options prometheus;
-	bool quiet, lint_fatal, no_lint, ask;
+	bool quiet, lint_fatal, no_lint, ask, fix;
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -48,6 +49,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_ASK:
 		a->ask = true;
 		return 0;
+	case KEY_FIX:
+		a->fix = true;
+		return 0;
 	case 'q':
 		a->quiet = true;
 		return 0;
@@ -58,6 +62,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		argp_error(state, "name at least one policy file or folder");
 		return 0;
 	case ARGP_KEY_END:
+		for (size_t i = 0; a->fix && i < a->files.n; i++)
+			if (strcmp(a->files.paths[i], "-") == 0)
+				argp_error(state, "--fix rewrites files, and standard input is not one: name a file");
 		if (a->ask && !prometheus_options_given(&a->prometheus))
 			argp_error(state, "--ask needs a source: --prometheus or --sources");
 		if (a->no_lint && prometheus_options_given(&a->prometheus))
@@ -74,6 +81,22 @@ static bool is_reported(const char *path, const struct err *e)
 {
 	bool is_of_file = (e->kind == ERR_IO || e->kind == ERR_NOT_FOUND) && strncmp(e->msg, path, strlen(path)) == 0;
 	return e->kind == ERR_INPUT || e->kind == ERR_LIMIT || is_of_file;
+}
+
+// Renames metrics in every file, before it is checked.
+static int fix(const struct check_args *args, struct buf *report, size_t *n_fixed)
+{
+	struct arena a;
+	struct err e;
+	struct path_list list;
+	arena_init(&a, CHECK_REPORT_MAX);
+	int rc = file_list_read(&a, args->files.paths, args->files.n, &list, &e);
+	for (size_t i = 0; rc == 0 && i < list.n; i++)
+		rc = fix_file(list.paths[i], report, n_fixed, &e);
+	arena_done(&a);
+	if (rc < 0)
+		fprintf(stderr, "gpuscale check: %s\n", e.msg);
+	return rc;
 }
 
 // Lints every file. Files that do not parse were reported before.
@@ -194,6 +217,7 @@ int cmd_check(int argc, char **argv)
 	        {"lint-fatal", KEY_LINT_FATAL, 0, 0, "exit with 3 when there are warnings", 1},
 	        {"no-lint", KEY_NO_LINT, 0, 0, "check the fields only: no warnings, no targets, no sources", 1},
 	        {"ask", KEY_ASK, 0, 0, "send each query to its source (implied by --prometheus URL)", 1},
+	        {"fix", KEY_FIX, 0, 0, "rewrite renamed metrics in the queries of the files, then check them", 1},
 	        {0}};
 	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 2}, {0}};
 	const struct argp argp = {
@@ -220,6 +244,11 @@ int cmd_check(int argc, char **argv)
 	struct lint_totals totals = {0};
 	struct err e;
 	int code = EXIT_OK;
+	size_t n_fixed = 0;
+	if (args.fix && fix(&args, &report, &n_fixed) < 0) {
+		buf_done(&report);
+		return EXIT_FAILED;
+	}
 	if (keep_pipes(&args.files, &e) < 0 ||
 	    file_set_load(&set, args.files.paths, args.files.n, NULL, &report, &e) < 0) {
 		fprintf(stderr, "gpuscale check: %s\n", e.msg);

@@ -7,6 +7,7 @@
 #include "policies/engine/decide_state.h"
 #include "policies/engine/fallback_stage.h"
 #include "policies/engine/policy.h"
+#include "policies/engine/signal.h"
 #include "policies/engine/stages.h"
 #include "policies/engine/tick.h"
 
@@ -29,7 +30,7 @@ static struct tally tally_up(const struct tick *t)
 	struct tally y = {.winner = -1, .first_missing = -1, .unsustained_from = -1};
 	for (size_t i = 0; i < t->policy->n_signals; i++) {
 		const struct decision_signal *d = &t->decision->signals[i];
-		if (d->state == SIGNAL_IGNORED)
+		if (d->state == SIGNAL_IGNORED || signal_is_input(t->policy, i))
 			continue;
 		if (d->state != SIGNAL_OK) {
 			y.n_missing++;
@@ -54,14 +55,22 @@ static struct tally tally_up(const struct tick *t)
 static void hold_all(struct tick *t)
 {
 	const struct decision *d = t->decision;
-	enum reason shared = d->n_signals > 0 ? d->signals[0].reason : REASON_ALL_SIGNALS_MISSING;
-	for (size_t i = 1; i < d->n_signals; i++)
-		if (d->signals[i].reason != shared)
+	size_t n = 0, first = 0;
+	enum reason shared = REASON_ALL_SIGNALS_MISSING;
+	for (size_t i = 0; i < d->n_signals; i++) {
+		if (signal_is_input(t->policy, i))
+			continue;
+		if (n++ == 0) {
+			shared = d->signals[i].reason;
+			first = i;
+		} else if (d->signals[i].reason != shared) {
 			shared = REASON_ALL_SIGNALS_MISSING;
+		}
+	}
 	t->hold = true;
 	t->decision->reason = shared;
-	t->decision->driver = d->n_signals > 0 ? t->entry[0] : -1;
-	if (d->n_signals == 1)
+	t->decision->driver = n > 0 ? t->entry[first] : -1;
+	if (n == 1)
 		return;
 	int32_t entry = tick_trace(t, &(struct trace_entry){
 	                                      .stage = STAGE_COMBINE,
@@ -69,7 +78,7 @@ static void hold_all(struct tick *t)
 	                                      .signal = -1,
 	                                      .before = t->counts.spec,
 	                                      .after = t->counts.spec,
-	                                      .count = (int32_t)d->n_signals,
+	                                      .count = (int32_t)n,
 	                              });
 	if (shared == REASON_ALL_SIGNALS_MISSING)
 		t->decision->driver = entry;

@@ -92,6 +92,7 @@ void decide(const struct policy *policy, const struct observation *observation, 
 	t.min = policy->min_replicas;
 	t.max = policy->max_replicas;
 	t.schedule = -1;
+	t.capacity_ratio = 1;
 	t.hold = t.can_idle = t.is_idle = t.fallback_active = false;
 	if (s->clock_step_ms != 0 || s->clamped_ms != 0)
 		clock_step_trace(&t);

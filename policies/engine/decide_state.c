@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "policies/engine/behavior.h"
+#include "policies/engine/marginal_gain.h"
 #include "policies/engine/number.h"
 #include "policies/engine/objective_state.h"
 #include "policies/engine/policy.h"
@@ -75,6 +76,14 @@ static uint64_t hash_objective(uint64_t h, const struct policy *policy)
 	return o->set ? hash_optional(hash_optional(h, o->demand), o->backlog) : h;
 }
 
+// The signal that the gain of a replica was learnt from. Its bound may change.
+static uint64_t hash_gain(uint64_t h, const struct policy *policy)
+{
+	const struct policy_gain_guard *g = &policy->guards.gain;
+	h = hash_i64(h, g->set);
+	return g->set ? hash_optional(h, g->signal) : h;
+}
+
 // The schedules that the cached result depends on.
 static uint64_t hash_schedules(uint64_t h, const struct policy *policy)
 {
@@ -95,7 +104,7 @@ static uint64_t shape_of(const struct policy *policy)
 		h = hash_window(h, &policy->signals[i], policy->interval_ms);
 		h = hash_thresholds(h, &policy->signals[i]);
 	}
-	return hash_objective(hash_forecast(h, policy), policy);
+	return hash_gain(hash_objective(hash_forecast(h, policy), policy), policy);
 }
 
 // ---- life ----
@@ -129,6 +138,7 @@ size_t decide_state_bytes(const struct policy *policy)
 		         sizeof(struct window_sample);
 	bytes += forecast_bytes(policy);
 	bytes += policy->objective.set ? sizeof(struct objective_state) : 0;
+	bytes += policy->guards.gain.set ? sizeof(struct marginal_gain) : 0;
 	return bytes;
 }
 
@@ -160,6 +170,11 @@ void decide_state_init(const struct policy *policy, void *state)
 		s->objective_offset = offset;
 		objective_state_init(state_objective(s));
 		offset += sizeof(struct objective_state);
+	}
+	if (policy->guards.gain.set) {
+		s->gain_offset = offset;
+		*state_gain(s) = (struct marginal_gain){0};
+		offset += sizeof(struct marginal_gain);
 	}
 	for (size_t i = 0; i < policy->n_signals; i++) {
 		struct state_signal *g = state_signal(s, i);
@@ -320,6 +335,15 @@ static void migrate_objective(const struct policy *old_policy, const struct stat
 		memcpy(state_objective(s), state_at_const(old, old->objective_offset), sizeof(struct objective_state));
 }
 
+static void migrate_gain(const struct policy *old_policy, const struct state_header *old,
+                         const struct policy *new_policy, struct state_header *s)
+{
+	const struct policy_gain_guard *from = &old_policy->guards.gain, *to = &new_policy->guards.gain;
+	if (from->set && to->set &&
+	    same_window(&old_policy->signals[from->signal_index], &new_policy->signals[to->signal_index]))
+		memcpy(state_gain(s), state_at_const(old, old->gain_offset), sizeof(struct marginal_gain));
+}
+
 static void migrate_panic(const struct policy *old_policy, const struct state_header *old,
                           const struct policy *new_policy, struct state_header *s)
 {
@@ -358,6 +382,7 @@ void decide_state_migrate(const struct policy *old_policy, const void *old_state
 	}
 	migrate_forecast(old_policy, old, new_policy, s);
 	migrate_objective(old_policy, old, new_policy, s);
+	migrate_gain(old_policy, old, new_policy, s);
 	migrate_panic(old_policy, old, new_policy, s);
 	for (size_t to = 0; to < new_policy->n_signals; to++)
 		for (size_t from = 0; from < old_policy->n_signals; from++)

@@ -26,7 +26,8 @@ struct trace_entry {
 	double limit;          // {limit}: target, watermark or rate limit
 	int64_t duration_ms;   // {duration}: age, time remaining, time elapsed
 	int64_t window_ms;     // {window}: the configured period
-	// {count}: series, samples; {schedule}: index into policy.schedules; {rule}: as of objective_rule_code()
+	// {count}, {nth}: series, samples, a replica; {schedule}: index into policy.schedules; {rule}: as of
+	// objective_rule_code()
 	int32_t count;
 };
 

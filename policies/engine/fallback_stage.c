@@ -6,6 +6,7 @@
 #include "policies/engine/fallback.h"
 #include "policies/engine/number.h"
 #include "policies/engine/policy.h"
+#include "policies/engine/signal.h"
 #include "policies/engine/stages.h"
 #include "policies/engine/state.h"
 #include "policies/engine/tick.h"
@@ -16,10 +17,11 @@ static bool has_failed(const struct decision_signal *d)
 	return (d->state == SIGNAL_MISSING || d->state == SIGNAL_IGNORED) && d->reason != REASON_NO_READY_REPLICAS;
 }
 
-// At the idle level the pods that most signals measure do not exist: only the activation signal counts.
+// At the idle level the pods that most signals measure do not exist: only the activation signal counts. A signal that
+// only informs a guard asks for no replicas at any time.
 static bool counts(const struct tick *t, size_t i)
 {
-	return !t->is_idle || i == t->policy->idle.signal;
+	return !signal_is_input(t->policy, i) && (!t->is_idle || i == t->policy->idle.signal);
 }
 
 void fallback_observe(struct tick *t)

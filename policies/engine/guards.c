@@ -89,5 +89,7 @@ void guards_stage(struct tick *t)
 {
 	if (t->wanted == held_at(t) || is_pending_guarded(t) || is_availability_guarded(t))
 		return;
+	if (t->policy->guards.gain.set)
+		gain_limit(t, held_at(t));
 	limit_step(t);
 }

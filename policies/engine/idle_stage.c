@@ -7,6 +7,7 @@
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/schedule.h"
+#include "policies/engine/signal.h"
 #include "policies/engine/stages.h"
 #include "policies/engine/state.h"
 #include "policies/engine/tick.h"
@@ -90,7 +91,7 @@ static bool are_all_satisfied(const struct tick *t)
 {
 	for (size_t i = 0; i < t->policy->n_signals; i++) {
 		enum signal_state state = t->decision->signals[i].state;
-		if (state == SIGNAL_IGNORED)
+		if (state == SIGNAL_IGNORED || signal_is_input(t->policy, i))
 			continue;
 		if (state != SIGNAL_OK || t->unsustained[i] > t->counts.spec)
 			return false;

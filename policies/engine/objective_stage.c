@@ -246,7 +246,9 @@ void objective_stage(struct tick *t)
 	observe_capacity(&o->capacity, t, arriving, waiting);
 	const struct objective_answer *a = &o->answer;
 	struct trace_entry entry = entry_of(t, REASON_OBJECTIVE);
-	entry.after = a->replicas;
+	// Throttled replicas serve less: guards.maxThrottledShare.
+	int32_t replicas = replicas_from_whole(ceil((double)a->replicas / t->capacity_ratio));
+	entry.after = replicas;
 	entry.value = rounded((double)a->rule.level);
 	entry.limit = rounded((double)a->backlog_adds);
 	entry.count = objective_rule_code(a->rule.family, a->rule.rung);
@@ -257,8 +259,8 @@ void objective_stage(struct tick *t)
 		entry.reason = REASON_OBJECTIVE_STARTING;
 	}
 	int32_t at = tick_trace(t, &entry);
-	propose(t, config->demand_index, entry.reason, at, a->replicas);
-	propose(t, config->backlog_index, entry.reason, at, a->replicas);
+	propose(t, config->demand_index, entry.reason, at, replicas);
+	propose(t, config->backlog_index, entry.reason, at, replicas);
 	note_choice(t, o);
 	note_limits(t, o);
 }

@@ -112,15 +112,27 @@ bool stage_is_enabled(enum stage s, const struct policy *policy)
 // The loops below are unrolled, so that the compiler replaces the pointers in the table by direct calls.
 #define UNROLL _Pragma("GCC unroll 16")
 
+static inline void run_one_signal(struct tick *t, size_t i)
+{
+	t->signal = i;
+	UNROLL
+	for (int s = STAGE_SOURCES; s <= STAGE_SUSTAIN; s++)
+		table[s].run(t);
+}
+
 // Every signal is read in every tick, even when the bounds decide: windows and timers must stay complete. Whether a
 // signal has a window or a sustain time is checked by the stage.
 static void run_signal_stages(struct tick *t)
 {
-	for (t->signal = 0; t->signal < t->policy->n_signals; t->signal++) {
-		UNROLL
-		for (int s = STAGE_SOURCES; s <= STAGE_SUSTAIN; s++)
-			table[s].run(t);
+	bool throttled = t->policy->guards.throttled.set;
+	size_t first = t->policy->guards.throttled.signal_index;
+	if (throttled) {
+		run_one_signal(t, first);
+		throttled_observe(t);
 	}
+	for (size_t i = 0; i < t->policy->n_signals; i++)
+		if (!throttled || i != first)
+			run_one_signal(t, i);
 }
 
 static inline void run_stages(struct tick *t, enum stage first, enum stage last)
@@ -138,6 +150,8 @@ void pipeline_run(struct tick *t)
 {
 	schedule_observe(t);
 	run_signal_stages(t);
+	if (t->policy->guards.gain.set)
+		gain_observe(t);
 	run_stages(t, STAGE_PANIC, STAGE_OBJECTIVE);
 	if (has_idle(t->policy))
 		idle_observe(t);

@@ -76,8 +76,10 @@ struct policy_sustain {
 
 struct policy_signal {
 	const char *name, *query;
-	const char *source;          // name of the server to query; NULL: the default one
-	struct policy_target target; // one of target, watermarks is set, but neither for a signal of the objective
+	const char *source; // name of the server to query; NULL: the default one
+	// One of target, watermarks is set, but neither for a signal of the objective; a signal of a guard may have
+	// neither: it asks for no replicas then.
+	struct policy_target target;
 	struct policy_watermarks watermarks;
 	struct policy_window window;
 	struct policy_sustain sustain;
@@ -102,9 +104,28 @@ struct policy_scaling_rules {
 	bool tolerance_set; // overrides the signal's tolerance in this direction (HPA v2 behavior.*.tolerance)
 };
 
+// No growth where one more replica adds less than `gain` of one.
+struct policy_gain_guard {
+	bool set;
+	const char *signal;  // name; its value is the throughput of all replicas
+	double gain;         // 0 < gain < 1
+	int64_t steady_ms;   // throughput counts once the replicas have not changed for this long
+	size_t signal_index; // of `signal`; set by policy_decode()
+};
+
+// Throttled replicas count as less than one.
+struct policy_throttled_guard {
+	bool set;
+	const char *signal;  // name; its value is the share of throttled replicas, 0..1
+	double share;        // 0..1; up to this share throttling is ignored
+	size_t signal_index; // of `signal`; set by policy_decode()
+};
+
 // States of the target in which scaling is held or limited. Bounds take precedence over guards.
 struct policy_guards {
 	bool set;
+	struct policy_gain_guard gain;
+	struct policy_throttled_guard throttled;
 	bool max_pending_set;
 	int32_t max_pending_pods;      // no scale-up while more replicas than this are starting
 	int32_t min_available_percent; // no scaling while fewer percent of spec are ready; 0 = off

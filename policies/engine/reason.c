@@ -72,6 +72,7 @@ static const struct reason_info reasons[] = {
 	ROW(REPLICA_MULTIPLE,      "ReplicaMultiple",     LIMITED,  NORMAL,  "{before} is not a multiple of {limit}: {after}")
 	ROW(PENDING_REPLICAS,      "PendingReplicas",     HOLDS,    NORMAL,  "{before} is wanted, but {count} replicas are still starting, more than guards.maxPendingPods {limit}: staying at {after}")
 	ROW(TOO_FEW_AVAILABLE,     "TooFewAvailable",     HOLDS,    WARNING, "{before} is wanted, but only {value} % of the replicas are ready, less than guards.minAvailablePercent {limit}: staying at {after}")
+	ROW(MARGINAL_GAIN,         "MarginalGain",        LIMITED,  NORMAL,  "{before} is wanted, but the {nth} replica would add {value} of one, less than guards.minMarginalGain {limit}: {after}")
 	ROW(MAX_STEP,              "MaxStep",             LIMITED,  NORMAL,  "{before} is wanted, but guards.maxStep is {limit}: {after}")
 	ROW(SCALING_DISABLED,      "ScalingDisabled",     ACTIVE,   NORMAL,  "the target is scaled to 0 while minReplicas is {limit}: scaling is disabled until the target is scaled up by hand")
 	ROW(PAUSED,                "Paused",              "Paused", NORMAL,  "paused: {before} would be wanted, staying at {after}")
@@ -97,6 +98,10 @@ static const struct reason_info reasons[] = {
 	ROW(OBJECTIVE_STARTUP,     "ObjectiveStartup",    NULL,     NORMAL,  "the start-up time of replicas is not known yet: the objective uses {window} until the first replica has started")
 	ROW(OBJECTIVE_NOT_REACHABLE, "ObjectiveNotReachable", NULL,  WARNING, "{late} of the work later than {wait} cannot be kept with maxReplicas {limit}; {count} replicas would keep it")
 	ROW(CAPACITY_DOUBTFUL,    "CapacityDoubtful",      NULL, WARNING, "a replica serves {value} times the work that {signal} takes for one replica: divide the query by {value}")
+	ROW(GAIN_LEARNING,         "GainLearning",        NULL,     NORMAL,  "guards.minMarginalGain is off: {count} replica counts have been measured at full load, {limit} are needed, the largest at least 1.5 times the smallest")
+	ROW(THROTTLED,             "Throttled",           NULL,     WARNING, "{signal} is {value}, above guards.maxThrottledShare {limit}: throttled replicas count as 0.7, so all targets are {count} % of what they are")
+	ROW(THROTTLED_UNKNOWN,     "ThrottledUnknown",    NULL,     WARNING, "{signal} has no usable data, so guards.maxThrottledShare has no effect")
+	ROW(THROTTLED_NOT_A_SHARE, "ThrottledNotAShare",  NULL,     WARNING, "{signal} is {value}, not a share from 0 to 1, so guards.maxThrottledShare has no effect")
 	ROW(PODS_FILLED,           "PodsFilled",          NULL,     NORMAL,  "{count} pods have no sample of {signal}: counted as {limit} each")
 };
 #undef ROW

@@ -66,6 +66,7 @@ enum reason {
 	REASON_REPLICA_MULTIPLE,
 	REASON_PENDING_REPLICAS,  // guards.maxPendingPods
 	REASON_TOO_FEW_AVAILABLE, // guards.minAvailablePercent
+	REASON_MARGINAL_GAIN,     // guards.minMarginalGain
 	REASON_MAX_STEP,          // guards.maxStep
 	REASON_SCALING_DISABLED,  // spec.replicas 0 while minReplicas is not 0
 	REASON_PAUSED,
@@ -93,14 +94,18 @@ enum reason {
 	REASON_OBJECTIVE_NOT_REACHABLE, // maxReplicas is too few
 	REASON_CAPACITY_DOUBTFUL,       // replicas serve more or less than `demand` says
 	REASON_PODS_FILLED,             // pods without a sample were counted all the same
+	REASON_GAIN_LEARNING,           // guards.minMarginalGain has too few observations
+	REASON_THROTTLED,               // guards.maxThrottledShare lowers the targets
+	REASON_THROTTLED_UNKNOWN,       // its signal is missing
+	REASON_THROTTLED_NOT_A_SHARE,   // its signal is outside 0..1
 	REASON__COUNT
 };
 
 struct reason_info {
 	const char *name; // CamelCase, stable
 	// Sentence with placeholders filled from the trace entry: {signal} {value} {limit} {before} {after} {duration}
-	// {count} {window} {detail} {schedule} {rule}, and from the policy {low}: the signal's low watermark, {late}
-	// and {wait}: the objective. See struct trace_entry.
+	// {count} {nth} {window} {detail} {schedule} {rule}, and from the policy {low}: the signal's low watermark,
+	// {late} and {wait}: the objective. See struct trace_entry.
 	const char *sentence;
 	const char *condition;  // the status condition that it explains: AbleToScale, ScalingActive, ScalingLimited,
 	                        // Paused, DryRun; NULL

@@ -37,6 +37,12 @@ bool signal_is_pods(const struct policy_signal *signal)
 	return signal->target.set && signal->target.type == TARGET_PODS;
 }
 
+bool signal_is_input(const struct policy *policy, size_t i)
+{
+	const struct policy_signal *signal = &policy->signals[i];
+	return !signal->target.set && !signal->watermarks.set && !objective_reads(policy, i);
+}
+
 static struct trace_entry entry_of(const struct tick *t, size_t i, enum stage stage, enum reason reason)
 {
 	return (struct trace_entry){
@@ -50,11 +56,12 @@ static struct trace_entry entry_of(const struct tick *t, size_t i, enum stage st
 	};
 }
 
-// Records that the signal has no proposal in this tick, and restarts its sustain timers.
+// Records that the signal has no proposal in this tick, and restarts its sustain timers. The guard that reads a signal
+// without target reports what it does without it.
 static void drop_signal(struct tick *t, size_t i, enum signal_state state, const struct trace_entry *entry)
 {
 	struct decision_signal *d = &t->decision->signals[i];
-	d->state = state;
+	d->state = signal_is_input(t->policy, i) ? SIGNAL_IGNORED : state;
 	d->reason = entry->reason;
 	t->entry[i] = tick_trace(t, entry);
 	sustain_observe(state_signal(t->state, i), 0, t->now_ms);
@@ -188,10 +195,19 @@ static void count_starting(struct tick *t, size_t i, struct proposal *p)
 	p->replicas = n;
 }
 
-static struct proposal propose_pods(struct tick *t, size_t i)
+// Throttled replicas reach their targets with less load: guards.maxThrottledShare.
+static struct policy_signal lowered(const struct tick *t, const struct policy_signal *signal)
+{
+	struct policy_signal s = *signal;
+	s.target.value *= t->capacity_ratio;
+	s.watermarks.high *= t->capacity_ratio;
+	s.watermarks.low *= t->capacity_ratio;
+	return s;
+}
+
+static struct proposal propose_pods(struct tick *t, size_t i, const struct policy_signal *signal)
 {
 	struct pod_groups *pods = &t->pods;
-	const struct policy_signal *signal = &t->policy->signals[i];
 	struct proposal p = pods_propose(&signal->target, tolerance_of(&t->policy->scale_up, signal),
 	                                 tolerance_of(&t->policy->scale_down, signal), pods, &t->counts);
 	if (pods->n_filled == 0)
@@ -209,10 +225,19 @@ void signals_stage(struct tick *t)
 	const struct policy_signal *signal = &t->policy->signals[i];
 	struct decision_signal *d = &t->decision->signals[i];
 	t->direction = 0;
-	if (d->state != SIGNAL_OK || objective_reads(t->policy, i)) // the objective stage sets that proposal
+	// The objective stage sets the proposals of its signals; a signal that only informs a guard has none.
+	if (d->state != SIGNAL_OK || objective_reads(t->policy, i) || signal_is_input(t->policy, i))
 		return;
-	struct proposal p =
-	        signal_is_pods(signal) ? propose_pods(t, i) : signal_propose(t->policy, signal, d->value, &t->counts);
+	struct policy_signal throttled;
+	double value = d->value;
+	if (t->capacity_ratio < 1) {
+		throttled = lowered(t, signal);
+		signal = &throttled;
+		value = signal->target.set && signal->target.type == TARGET_REPLICAS ? value / t->capacity_ratio
+		                                                                     : value;
+	}
+	struct proposal p = signal_is_pods(signal) ? propose_pods(t, i, signal)
+	                                           : signal_propose(t->policy, signal, value, &t->counts);
 	d->reason = p.reason;
 	d->target = p.limit;
 	t->direction = p.direction;

@@ -4,6 +4,7 @@
 #define GPUSCALE_POLICIES_ENGINE_SIGNAL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "policies/engine/proposal.h"
 
@@ -19,5 +20,9 @@ struct proposal signal_propose(const struct policy *policy, const struct policy_
 // Returns whether the target type is Pods: such a signal uses pods_read() and pods_propose() instead of source_read()
 // and signal_propose().
 bool signal_is_pods(const struct policy_signal *signal);
+
+// Returns whether signal i only informs a guard: it has neither target nor watermarks, and is not of the objective.
+// Such a signal has no proposal, and its absence holds nothing.
+bool signal_is_input(const struct policy *policy, size_t i);
 
 #endif

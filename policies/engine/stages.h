@@ -4,6 +4,8 @@
 #ifndef GPUSCALE_POLICIES_ENGINE_STAGES_H
 #define GPUSCALE_POLICIES_ENGINE_STAGES_H
 
+#include <stdint.h>
+
 struct tick;
 
 // ---- once for each signal: t->signal (signal.c) ----
@@ -52,5 +54,15 @@ void idle_observe(struct tick *t);
 // Counts the consecutive failures of each signal; runs after the signals, in every tick (fallback_stage.c). Does
 // nothing for a policy without `fallback`.
 void fallback_observe(struct tick *t);
+
+// Reads the signal of guards.maxThrottledShare and sets t->capacity_ratio; runs after that signal and before the others
+// (throttled.c). Only for a policy with that guard.
+void throttled_observe(struct tick *t);
+// Feeds the throughput of this tick to guards.minMarginalGain; runs after the signals, in every tick (gain_stage.c).
+// Only for a policy with that guard.
+void gain_observe(struct tick *t);
+// Shortens a scale-up to the last replica that adds enough, but not below `held`; part of the guards (gain_stage.c).
+// Only for a policy with guards.minMarginalGain.
+void gain_limit(struct tick *t, int32_t held);
 
 #endif

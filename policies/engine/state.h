@@ -19,11 +19,12 @@
 #include "policies/engine/startup.h"
 #include "policies/engine/window.h"
 
+struct marginal_gain;
 struct objective_state;
 struct policy;
 
 #define STATE_MAGIC   0x67707573u // "gpus"
-#define STATE_VERSION 6
+#define STATE_VERSION 7
 
 struct state_header {
 	uint32_t magic, version;
@@ -41,6 +42,7 @@ struct state_header {
 	struct panic panic;
 	struct schedule_cache schedule; // not carried over to another policy
 	uint64_t objective_offset;      // of the struct objective_state in the block; 0: the policy has no objective
+	uint64_t gain_offset;           // of the struct marginal_gain; 0: the policy has no guards.minMarginalGain
 	uint32_t n_signals;
 	uint32_t seeded; // a recommendation was recorded: the first tick does not record spec as one
 };
@@ -55,7 +57,7 @@ struct state_signal {
 _Static_assert(sizeof(struct state_header) == 4 + 4 + 2 * 8 + 4 * 8 + 2 * sizeof(struct history) +
                                                       sizeof(struct startup) + sizeof(struct fallback) +
                                                       sizeof(struct idle) + sizeof(struct forecast) +
-                                                      sizeof(struct panic) + sizeof(struct schedule_cache) + 8 + 8,
+                                                      sizeof(struct panic) + sizeof(struct schedule_cache) + 8 + 8 + 8,
                "no padding");
 _Static_assert(sizeof(struct startup) == 16 * STARTUP_ORDERS_MAX + 8 * STARTUP_STARTS_MAX + 6 * 4, "no padding");
 _Static_assert(sizeof(struct forecast) == 8 + 2 * 4 + 12 * 8, "no padding");
@@ -101,6 +103,10 @@ static inline double *state_slots(struct state_header *s, const struct forecast 
 static inline struct objective_state *state_objective(struct state_header *s)
 {
 	return s->objective_offset > 0 ? (struct objective_state *)state_at(s, s->objective_offset) : NULL;
+}
+static inline struct marginal_gain *state_gain(struct state_header *s)
+{
+	return s->gain_offset > 0 ? (struct marginal_gain *)state_at(s, s->gain_offset) : NULL;
 }
 static inline struct history_mark *state_marks(struct state_header *s, const struct history *h)
 {

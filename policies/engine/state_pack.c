@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "policies/engine/decide_state.h"
+#include "policies/engine/marginal_gain.h"
 #include "policies/engine/objective_state.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/state.h"
@@ -52,6 +53,8 @@ static void walk(struct walk *w, const struct policy *policy, struct state_heade
 	}
 	if (s->objective_offset > 0)
 		copy(w, state_objective(s), sizeof(struct objective_state));
+	if (s->gain_offset > 0)
+		copy(w, state_gain(s), sizeof(struct marginal_gain));
 	for (size_t i = 0; i < policy->n_signals; i++) {
 		const struct window *window = &state_signal(s, i)->window;
 		if (window->len > 0)

@@ -36,6 +36,7 @@ void decide_refill(const struct policy *policy, void *state, size_t signal, cons
 	struct state_signal *g = state_signal(s, signal);
 	if (signal_is_pods(config)) // without a window; the pods of that time are unknown
 		return;
+	bool is_input = signal_is_input(policy, signal);
 	// The scale of that time is unknown: the present one is used instead.
 	int32_t ready = i32_max(ready_replicas, 0);
 	const struct replica_counts counts = {.spec = ready, .status = ready, .ready = ready};
@@ -52,7 +53,8 @@ void decide_refill(const struct policy *policy, void *state, size_t signal, cons
 		before_ms = time_ms;
 		int direction = 0;
 		if (isfinite(value) &&
-		    replay_window(policy, config, &g->window, state_samples(s, &g->window), time_ms, &value)) {
+		    replay_window(policy, config, &g->window, state_samples(s, &g->window), time_ms, &value) &&
+		    !is_input) {
 			struct proposal p = signal_propose(policy, config, value, &counts);
 			direction = p.reason == REASON_NO_READY_REPLICAS ? 0 : p.direction;
 		}

@@ -51,6 +51,13 @@ static void format_rule(char *out, size_t size, int32_t code)
 		snprintf(out, size, "%.3g x %s", factor, objective_family_name(family));
 }
 
+static const char *ordinal_suffix(int32_t n)
+{
+	static const char *const suffixes[] = {"th", "st", "nd", "rd"};
+	bool is_teen = n / 10 % 10 == 1;
+	return suffixes[!is_teen && n % 10 >= 0 && n % 10 <= 3 ? n % 10 : 0];
+}
+
 // Expands one {placeholder}; returns false for an unknown name, which test_render excludes.
 static bool placeholder(const struct decided *d, const struct trace_entry *t, const char *name, size_t len, char *out,
                         size_t size)
@@ -63,7 +70,7 @@ static bool placeholder(const struct decided *d, const struct trace_entry *t, co
 	if (IS("signal"))
 		snprintf(out, size, "%s", signal ? signal->name : "signal");
 	else if (IS("low"))
-		format_value(out, size, signal ? signal->watermarks.low : NAN);
+		format_value(out, size, signal ? signal->watermarks.low * (t->limit / signal->watermarks.high) : NAN);
 	else if (IS("value"))
 		format_value(out, size, t->value);
 	else if (IS("limit"))
@@ -74,6 +81,8 @@ static bool placeholder(const struct decided *d, const struct trace_entry *t, co
 		snprintf(out, size, "%d", t->after);
 	else if (IS("count"))
 		snprintf(out, size, "%s%d", has_more(d, t) ? "more than " : "", t->count);
+	else if (IS("nth"))
+		snprintf(out, size, "%d%s", t->count, ordinal_suffix(t->count));
 	else if (IS("rule"))
 		format_rule(out, size, t->count);
 	else if (IS("late"))

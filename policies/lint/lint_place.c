@@ -17,12 +17,10 @@ static const char *to_line(const char *text, int line)
 
 // YAML only adds or drops separators (blanks, line ends, quotes, backslashes), so that the file contains every visible
 // character of the decoded text in the same order.
-void lint_place(const char *text, const struct doc_node *node, size_t offset, int *ret_line, int *ret_col)
+bool lint_offset(const char *text, const struct doc_node *node, size_t offset, size_t *ret_offset)
 {
-	*ret_line = node->line;
-	*ret_col = node->col;
 	if (!text || node->line < 1 || node->col < 1)
-		return;
+		return false;
 	const char *line = to_line(text, node->line);
 	const char *p = line;
 	for (int col = 1; col < node->col && *p && *p != '\n'; col++)
@@ -37,12 +35,23 @@ void lint_place(const char *text, const struct doc_node *node, size_t offset, in
 		while (*p && *p != c)
 			p++;
 		if (!*p)
-			return;
+			return false;
 		if (i < offset)
 			p++;
 	}
+	*ret_offset = (size_t)(p - text);
+	return true;
+}
+
+void lint_place(const char *text, const struct doc_node *node, size_t offset, int *ret_line, int *ret_col)
+{
+	size_t at;
+	*ret_line = node->line;
+	*ret_col = node->col;
+	if (!lint_offset(text, node, offset, &at))
+		return;
 	int l = 1, col = 1;
-	for (const char *s = text; s < p; s++) {
+	for (const char *s = text; s < text + at; s++) {
 		if (*s == '\n') {
 			l++;
 			col = 1;

@@ -11,6 +11,7 @@
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
 #include "policies/lint/lint_names.h"
+#include "policies/lint/lint_renames.h"
 #include "promql/freshness.h"
 #include "promql/lexer.h"
 
@@ -175,9 +176,26 @@ static void rule_range(struct walk *w, const struct metric *m)
 		     SCRAPES_MIN);
 }
 
+static void rule_rename(struct walk *w, const struct metric *m)
+{
+	size_t suffix;
+	const struct lint_rename *r = lint_rename_wanted(w->q->node->text, m->name, strlen(m->name), &suffix);
+	if (!r)
+		return;
+	const char *tail = m->name + strlen(m->name) - suffix;
+	if (r->has_same_meaning)
+		WARN(w, m->token, "is %s%s since %s: write that, or \"%s%s or %s\" to read both (check --fix renames it)",
+		     r->new_name, tail, r->release, r->new_name, tail, m->name);
+	else
+		WARN(w, m->token, "is gone since %s: use %s", r->release, r->new_name);
+}
+
 static void rule_name(struct walk *w, const struct metric *m)
 {
 	const char *meant = NULL;
+	size_t suffix;
+	if (lint_rename_find(m->name, strlen(m->name), &suffix)) // rule_rename() says more
+		return;
 	if (!lint_name_is_unknown(m->name, &meant))
 		return;
 	if (meant)
@@ -361,6 +379,7 @@ static void look_at_metric(struct walk *w, const struct metric *m)
 	if (kind == LINT_RATIO && is_in(m->function, sum) && promql_token_is_sign(m->function + 1, '(') && !compared)
 		w->summed_ratio = m->token;
 	w->has_other |= kind != LINT_PERCENT && kind != LINT_RATIO;
+	rule_rename(w, m);
 	rule_name(w, m);
 	rule_kind(w, m);
 	rule_range(w, m);

@@ -126,7 +126,7 @@ static int decode_panic_window(const struct doc_node *node, struct policy *polic
 	return 0;
 }
 
-// ---- signals: target or watermarks, but for those of the objective ----
+// ---- signals: target or watermarks, but for those of the objective and of guards ----
 
 static bool has_field(const struct doc_node *map, const char *key)
 {
@@ -144,18 +144,20 @@ static bool is_text(const struct doc_node *a, const struct doc_node *b)
 static int check_thresholds(const struct doc_node *node, struct schema_errors *errors)
 {
 	const struct doc_node *spec = doc_get(node, "spec"), *signals = doc_get(spec, "signals");
-	const struct doc_node *objective = doc_get(spec, "objective");
+	const struct doc_node *objective = doc_get(spec, "objective"), *guards = doc_get(spec, "guards");
 	const struct doc_node *signal = signals && signals->kind == DOC_SEQ ? signals->child : NULL;
 	int rc = 0;
 	for (size_t i = 0; signal && i < POLICY_SIGNALS_MAX; i++, signal = signal->next) {
 		const struct doc_node *name = doc_get(signal, "name");
 		if (signal->kind != DOC_MAP || has_field(signal, "target") || has_field(signal, "watermarks") ||
-		    is_text(name, doc_get(objective, "demand")) || is_text(name, doc_get(objective, "backlog")))
+		    is_text(name, doc_get(objective, "demand")) || is_text(name, doc_get(objective, "backlog")) ||
+		    is_text(name, doc_get(doc_get(guards, "minMarginalGain"), "signal")) ||
+		    is_text(name, doc_get(doc_get(guards, "maxThrottledShare"), "signal")))
 			continue;
 		char path[SCHEMA_PATH_BYTES];
 		snprintf(path, sizeof path, "spec.signals[%zu]", i);
 		schema_report(errors, signal, path, "needs target or watermarks: add one of them%s",
-		              objective ? "; only the signals that objective names take neither" : "");
+		              objective ? "; only the signals that objective or a guard names take neither" : "");
 		rc = -1;
 	}
 	return rc;
@@ -212,6 +214,9 @@ int policy_decode_tolerant(const struct doc_node *node, struct policy *policy, s
 	policy->panic.signal_index = index_or_zero(policy, policy->panic.set, policy->panic.signal);
 	policy->objective.demand_index = index_or_zero(policy, policy->objective.set, policy->objective.demand);
 	policy->objective.backlog_index = index_or_zero(policy, policy->objective.set, policy->objective.backlog);
+	struct policy_guards *g = &policy->guards;
+	g->gain.signal_index = index_or_zero(policy, g->gain.set, g->gain.signal);
+	g->throttled.signal_index = index_or_zero(policy, g->throttled.set, g->throttled.signal);
 	parse_schedules(policy);
 	policy_schema_read_annotations(policy);
 	if (compile_formula(node, policy, a, errors) < 0)

@@ -102,6 +102,33 @@ static void check_guards(const struct policy *p, struct fault_list *l)
 	if (p->guards.max_step > 0 && p->guards.max_step < p->replica_multiple)
 		fault_add(l, "guards.maxStep", -1,
 		          "is smaller than replicaMultiple, so that nothing could ever change: raise it");
+	if (p->guards.gain.set && policy_schema_signal_index(p, p->guards.gain.signal) == p->n_signals)
+		fault_add(l, "guards.minMarginalGain.signal", -1, "must be the name of one of the signals");
+	if (p->guards.throttled.set && policy_schema_signal_index(p, p->guards.throttled.signal) == p->n_signals)
+		fault_add(l, "guards.maxThrottledShare.signal", -1, "must be the name of one of the signals");
+}
+
+static bool asks(const struct policy_signal *s)
+{
+	return s->target.set || s->watermarks.set;
+}
+
+// A signal that only informs a guard asks for no replicas.
+static void check_voters(const struct policy *p, struct fault_list *l)
+{
+	bool any = p->objective.set || p->n_signals == 0;
+	for (size_t i = 0; i < p->n_signals; i++)
+		any |= asks(&p->signals[i]);
+	size_t forecast = p->forecast.set ? policy_schema_signal_index(p, p->forecast.signal) : p->n_signals;
+	size_t panic = p->panic.set ? policy_schema_signal_index(p, p->panic.signal) : p->n_signals;
+	static const char fault[] = "has neither target nor watermarks: name a signal that asks for replicas";
+	if (forecast < p->n_signals && !p->objective.set && !asks(&p->signals[forecast]))
+		fault_add(l, "forecast.signal", -1, fault);
+	if (panic < p->n_signals && !p->objective.set && !asks(&p->signals[panic]))
+		fault_add(l, "panic.signal", -1, fault);
+	if (!any)
+		fault_add(l, "signals", -1,
+		          "only inform guards, and none asks for replicas: add one with a target or watermarks");
 }
 
 size_t policy_schema_signal_index(const struct policy *p, const char *name)
@@ -191,6 +218,7 @@ static size_t check_spec(const void *value, struct schema_fault *ret_faults, siz
 	check_idle(p, &l);
 	check_fallback(p, &l);
 	check_guards(p, &l);
+	check_voters(p, &l);
 	check_startup(p, &l);
 	policy_schema_check_forecast(p, &l);
 	policy_schema_check_panic(p, &l);
@@ -230,8 +258,19 @@ static const struct schema_rule spec_rules[] = {
          "s.window.aggregate == 'Avg')",
          "panic.signal must be the name of a signal with a window with aggregate Avg, the stable window"},
         {"self.signals.all(s, (has(s.target) || has(s.watermarks)) != (has(self.objective) && (s.name == "
-         "self.objective.demand || s.name == self.objective.backlog)))",
-         "every signal needs target or watermarks, except the signals of the objective, which take neither"},
+         "self.objective.demand || s.name == self.objective.backlog)) || (has(self.guards) && "
+         "((has(self.guards.minMarginalGain) && s.name == self.guards.minMarginalGain.signal) || "
+         "(has(self.guards.maxThrottledShare) && s.name == self.guards.maxThrottledShare.signal))))",
+         "every signal needs target or watermarks, except the signals of the objective, which take neither, and those "
+         "of guards"},
+        {"has(self.objective) || self.signals.exists(s, has(s.target) || has(s.watermarks))",
+         "the signals only inform guards, and none asks for replicas: add one with a target or watermarks"},
+        {"!has(self.guards) || !has(self.guards.minMarginalGain) || self.signals.exists(s, s.name == "
+         "self.guards.minMarginalGain.signal)",
+         "guards.minMarginalGain.signal must be the name of one of the signals"},
+        {"!has(self.guards) || !has(self.guards.maxThrottledShare) || self.signals.exists(s, s.name == "
+         "self.guards.maxThrottledShare.signal)",
+         "guards.maxThrottledShare.signal must be the name of one of the signals"},
         {"!has(self.objective) || (self.signals.exists(s, s.name == self.objective.demand) && self.signals.exists(s, "
          "s.name == self.objective.backlog))",
          "objective.demand and objective.backlog must be names of signals"},

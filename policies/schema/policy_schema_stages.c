@@ -167,10 +167,43 @@ const struct schema policy_schema_startup = {
 // ---- guards ----
 
 // clang-format off
+static const struct schema_field gain_fields[] = {
+	{ROW("signal", STRING),      FIELD(struct policy_gain_guard, signal),    REQUIRED,      RANGE(1, 63),      DOC("Name of the signal that measures the throughput of all replicas together: requests, tokens or samples per second. It needs neither target nor watermarks.")},
+	{ROW("gain", QUANTITY),      FIELD(struct policy_gain_guard, gain),      REQUIRED,      RANGE(0.01, 0.99), DOC("The least that one more replica must add, as a share of what a single replica serves: \"0.7\".")},
+	{ROW("steady", DURATION_MS), FIELD(struct policy_gain_guard, steady_ms), DEFAULT("1m"), RANGE(0, DAY_MS),  DOC("Throughput is learnt once the replicas, all of them ready, have not changed for this long: at least the range of the query.")},
+};
+// clang-format on
+
+static const struct schema gain_guard = {
+        .name = "GPUAutoscaler.spec.guards.minMarginalGain",
+        .doc = "No growth where one more replica adds too little, by Amdahl's law fitted to the measured throughput.",
+        .struct_size = sizeof(struct policy_gain_guard),
+        .fields = gain_fields,
+        .n_fields = COUNT_OF(gain_fields),
+};
+
+// clang-format off
+static const struct schema_field throttled_fields[] = {
+	{ROW("signal", STRING),  FIELD(struct policy_throttled_guard, signal), REQUIRED,       RANGE(1, 63), DOC("Name of the signal that measures the share of throttled replicas, from 0 to 1. It needs neither target nor watermarks.")},
+	{ROW("share", QUANTITY), FIELD(struct policy_throttled_guard, share),  DEFAULT("0.1"), RANGE(0, 1),  DOC("Up to this share, throttling is ignored.")},
+};
+// clang-format on
+
+static const struct schema throttled_guard = {
+        .name = "GPUAutoscaler.spec.guards.maxThrottledShare",
+        .doc = "While more than this share of the replicas is throttled, a throttled replica counts as 0.7.",
+        .struct_size = sizeof(struct policy_throttled_guard),
+        .fields = throttled_fields,
+        .n_fields = COUNT_OF(throttled_fields),
+};
+
+// clang-format off
 static const struct schema_field guard_fields[] = {
 	{ROW("maxPendingPods", INT32),      FIELD_SET(struct policy_guards, max_pending_pods, max_pending_set), OPTIONAL, RANGE(0, POLICY_REPLICAS_MAX), DOC("No scale-up while more replicas than this are still starting: pending, or running and not ready yet. 0 scales up only when all are ready. Prevents 2-4-8-16 while models load, and requests that exceed the capacity of the cluster.")},
 	{ROW("minAvailablePercent", INT32), FIELD(struct policy_guards, min_available_percent),                 OPTIONAL, RANGE(1, 100),                 DOC("No scaling in either direction while less than this share of the replicas is ready.")},
 	{ROW("maxStep", INT32),             FIELD(struct policy_guards, max_step),                              OPTIONAL, RANGE(1, POLICY_REPLICAS_MAX), DOC("Largest change of one decision, in replicas, whatever behavior allows.")},
+	{ROW("minMarginalGain", OBJECT),    FIELD_SET(struct policy_guards, gain, gain.set),                    OPTIONAL, CHILD(gain_guard),             DOC("No growth where one more replica adds less than a share of one: communication costs more than it brings.")},
+	{ROW("maxThrottledShare", OBJECT),  FIELD_SET(struct policy_guards, throttled, throttled.set),          OPTIONAL, CHILD(throttled_guard),        DOC("Throttled replicas count as 0.7 while more than this share of the replicas is throttled.")},
 };
 // clang-format on
 
@@ -178,15 +211,19 @@ static size_t check_guards(const void *value, struct schema_fault *ret_faults, s
 {
 	const struct policy_guards *g = value;
 	struct fault_list l = {.faults = ret_faults, .max = max};
-	if (!g->max_pending_set && g->min_available_percent == 0 && g->max_step == 0)
+	if (!g->max_pending_set && g->min_available_percent == 0 && g->max_step == 0 && !g->gain.set &&
+	    !g->throttled.set)
 		fault_add(&l, NULL, -1,
-		          "guards nothing: set maxPendingPods, minAvailablePercent or maxStep, or remove it");
+		          "guards nothing: set maxPendingPods, minAvailablePercent, maxStep, minMarginalGain or "
+		          "maxThrottledShare, or remove it");
 	return l.n;
 }
 
 static const struct schema_rule guards_rules[] = {
-        {"has(self.maxPendingPods) || has(self.minAvailablePercent) || has(self.maxStep)",
-         "guards nothing: set maxPendingPods, minAvailablePercent or maxStep, or remove it"},
+        {"has(self.maxPendingPods) || has(self.minAvailablePercent) || has(self.maxStep) || has(self.minMarginalGain) "
+         "|| has(self.maxThrottledShare)",
+         "guards nothing: set maxPendingPods, minAvailablePercent, maxStep, minMarginalGain or maxThrottledShare, or "
+         "remove it"},
 };
 
 const struct schema policy_schema_guards = {

@@ -145,6 +145,16 @@ static bool guards_step(const struct policy *p)
 	return p->guards.max_step > 0;
 }
 
+static bool guards_gain(const struct policy *p)
+{
+	return p->guards.gain.set;
+}
+
+static bool guards_throttled(const struct policy *p)
+{
+	return p->guards.throttled.set;
+}
+
 static bool is_paused(const struct policy *p)
 {
 	return p->paused;
@@ -167,6 +177,7 @@ static const struct {
         {STAGE_SOURCES, REASON_STALE_DATA, NULL},
         {STAGE_SOURCES, REASON_MISSING_AS_ZERO, has_zeroed},
         {STAGE_SOURCES, REASON_SIGNAL_IGNORED, has_ignored},
+        {STAGE_SOURCES, REASON_THROTTLED, guards_throttled},
         {STAGE_WINDOWS, REASON_WINDOW_FILLING, NULL},
         {STAGE_WINDOWS, REASON_WINDOW_AGGREGATE, NULL},
         {STAGE_SIGNALS, REASON_ABOVE_TARGET, has_target},
@@ -203,6 +214,7 @@ static const struct {
         {STAGE_MULTIPLE, REASON_REPLICA_MULTIPLE, NULL},
         {STAGE_GUARDS, REASON_PENDING_REPLICAS, guards_pending},
         {STAGE_GUARDS, REASON_TOO_FEW_AVAILABLE, guards_availability},
+        {STAGE_GUARDS, REASON_MARGINAL_GAIN, guards_gain},
         {STAGE_GUARDS, REASON_MAX_STEP, guards_step},
         {STAGE_MODE, REASON_PAUSED, is_paused},
         {STAGE_MODE, REASON_DRY_RUN, is_dry_run},

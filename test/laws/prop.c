@@ -191,7 +191,11 @@ void prop_engine(struct prop_random *r, struct engine *e, int n_signals)
 		                               .max_pending_set = prop_chance(r, 50),
 		                               .max_pending_pods = prop_up_to(r, 4),
 		                               .min_available_percent = prop_chance(r, 50) ? prop_up_to(r, 100) : 0,
-		                               .max_step = prop_chance(r, 40) ? 1 + prop_up_to(r, 8) : 0};
+		                               .max_step = prop_chance(r, 40) ? 1 + prop_up_to(r, 8) : 0,
+		                               .gain = {.set = prop_chance(r, 50),
+		                                        .signal = "s",
+		                                        .gain = (1 + prop_up_to(r, 98)) / 100.0,
+		                                        .steady_ms = 15000 * prop_up_to(r, 2)}};
 	random_rates(r, e, +1);
 	random_rates(r, e, -1);
 	for (int i = 0; i < n_signals; i++)

@@ -179,6 +179,7 @@ static void restart_from_the_status_changes_nothing(void **state)
 		e.policy.startup.set = e.policy.startup.given = e.policy.objective.set;
 		with_objective += e.policy.objective.set;
 		e.policy.panic.set = e.policy.forecast.set = false;
+		e.policy.guards.gain.set = false; // what it has learnt is not in the status
 		for (size_t k = 0; k < e.policy.n_signals; k++) {
 			if (!e.policy.objective.set && !e.signals[k].target.set && !e.signals[k].watermarks.set)
 				e.signals[k].target = (struct policy_target){.set = true, .type = TARGET_REPLICAS};

@@ -358,6 +358,17 @@ void any_policy_take(struct any_input *in, struct any_policy *w)
 		        .max_pending_pods = take_replicas(in, 0, POLICY_REPLICAS_MAX),
 		        .min_available_percent = how & 2 ? take_replicas(in, 1, 100) : 0,
 		        .max_step = how & 4 ? take_replicas(in, p->replica_multiple, POLICY_REPLICAS_MAX) : 0};
+		if (how & 8)
+			p->guards.gain = (struct policy_gain_guard){.set = true,
+			                                            .signal = p->signals[0].name,
+			                                            .gain = 0.01 + any_u8(in) / 261.0,
+			                                            .steady_ms = take_ms(in, 0, 86400000)};
+		if (how & 16)
+			p->guards.throttled = (struct policy_throttled_guard){
+			        .set = true,
+			        .signal = p->signals[0].name,
+			        .share = any_u8(in) / 255.0,
+			        .signal_index = (size_t)any_choice(in, (int)p->n_signals)};
 	}
 	if (parts & 128) {
 		uint8_t which = any_u8(in);

@@ -203,6 +203,9 @@ static const char *broken_guard(const struct law_tick *t)
 	bool activates = d->current < d->min_replicas && (d->desired == d->min_replicas || d->desired == first);
 	if (!g->set || change == 0 || activates)
 		return NULL;
+	const struct trace_entry *gain = find(d, REASON_MARGINAL_GAIN);
+	if (gain && (!g->gain.set || gain->after >= gain->before || (gain->after < d->current && !activates)))
+		return "guards.minMarginalGain";
 	if (g->max_step > 0 && (change > g->max_step || change < -(int64_t)g->max_step))
 		return "guards.maxStep";
 	if (g->max_pending_set && change > 0 && ready >= 0 && d->current - ready > g->max_pending_pods)

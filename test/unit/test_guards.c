@@ -13,6 +13,7 @@
 
 #include <math.h>
 
+#include "policies/engine/decide_state.h"
 #include "test/support/engine.h"
 
 #define OFF  (-1)
@@ -159,12 +160,178 @@ static void queue_does_not_cascade_while_models_load(void **state)
 	}
 }
 
+// ---- guards.minMarginalGain: 6.8 times the throughput of one replica on eight ----
+
+#define GAIN_SERIAL 0.0252
+
+static double throughput_of(int32_t n)
+{
+	return 100 * n / (1 + GAIN_SERIAL * (n - 1));
+}
+
+static void add_gain(struct engine *e)
+{
+	engine_init(e, 2);
+	engine_add_value(e, "load", 10);
+	engine_add_value(e, "throughput", 1)->target = (struct policy_target){0};
+	e->policy.guards = (struct policy_guards){
+	        .set = true,
+	        .gain = {.set = true, .signal = "throughput", .gain = 0.7, .steady_ms = 30000, .signal_index = 1},
+	};
+	engine_start(e);
+}
+
+// Runs `ticks` ticks with n replicas, of which all are ready, at the load of `load` against a target of 10.
+static void run_at(struct engine *e, int32_t n, int ticks, double load)
+{
+	e->seen.spec_replicas = e->seen.status_replicas = e->seen.ready_replicas = n;
+	for (int i = 0; i < ticks; i++, e->now_ms += 15000) {
+		engine_show(e, 0, load);
+		engine_show(e, 1, throughput_of(n) * (load > 10 ? 1 : load / 10));
+		engine_tick(e);
+	}
+}
+
+static void growth_stops_at_the_8th_replica(void **state)
+{
+	struct engine e;
+	add_gain(&e);
+	for (int32_t n = 2; n <= 3; n++)
+		run_at(&e, n, 6, 20);
+	assert_int_equal(e.decision.desired, 6);
+	const struct trace_entry *t = engine_find(&e, REASON_GAIN_LEARNING);
+	assert_non_null(t);
+	assert_int_equal(t->count, 2);
+	run_at(&e, 5, 6, 20);
+	assert_null(engine_find(&e, REASON_GAIN_LEARNING));
+	assert_int_equal(e.decision.desired, 8);
+	assert_int_equal(e.decision.reason, REASON_MARGINAL_GAIN);
+	t = &e.decision.trace[e.decision.driver];
+	assert_int_equal(t->count, 9);
+	assert_true(t->value > 0.685 && t->value < 0.695 && t->limit == 0.7);
+	run_at(&e, 12, 1, 20); // more replicas than pay are not taken away
+	assert_int_equal(e.decision.desired, 12);
+	run_at(&e, 12, 1, 2); // but a scale-down is as free as ever
+	assert_int_equal(e.decision.desired, 3);
+	engine_done(&e);
+}
+
+// Below full load the throughput is that of the work that came; starting replicas, and those of the ticks after a
+// change, do not serve all that they can.
+static void throughput_below_full_load_teaches_nothing(void **state)
+{
+	struct engine e;
+	add_gain(&e);
+	for (int32_t n = 2; n <= 8; n++)
+		run_at(&e, n, 10, 8);
+	for (int32_t n = 2; n <= 8; n++)
+		run_at(&e, n, 2, 20);
+	run_at(&e, 4, 1, 20);
+	assert_int_equal(engine_find(&e, REASON_GAIN_LEARNING)->count, 0);
+	engine_done(&e);
+}
+
+static void curve_survives_packing_and_a_change_of_the_policy(void **state)
+{
+	struct engine e, other;
+	add_gain(&e);
+	for (int32_t n = 2; n <= 6; n++)
+		run_at(&e, n, 6, 20);
+	void *packed = calloc(1, decide_state_packed_bytes(&e.policy, e.state));
+	void *copy = calloc(1, decide_state_bytes(&e.policy));
+	assert_true(packed && copy);
+	decide_state_pack(&e.policy, e.state, packed);
+	decide_state_unpack(&e.policy, packed, copy);
+	other = e;
+	other.state = copy;
+	run_at(&other, 6, 1, 20);
+	assert_int_equal(other.decision.reason, REASON_MARGINAL_GAIN);
+	engine_done(&other);
+	free(packed);
+
+	add_gain(&other);
+	other.policy.guards.gain.gain = 0.75;
+	other.policy.max_replicas = 500;
+	engine_start(&other);
+	decide_state_migrate(&e.policy, e.state, &other.policy, other.state);
+	other.now_ms = e.now_ms;
+	run_at(&other, 6, 1, 20);
+	assert_int_equal(other.decision.reason, REASON_MARGINAL_GAIN);
+	assert_int_equal(other.decision.desired, 7); // the 7th adds 0.754, the 8th 0.72
+	engine_done(&other);
+	engine_done(&e);
+}
+
+// ---- guards.maxThrottledShare ----
+
+struct throttled_row {
+	int type; // enum target_type; TARGET_TYPE__COUNT: watermarks 5 to 10, Average
+	double load, hot;
+	int32_t want;
+	enum reason note;
+};
+
+static const struct throttled_row throttled_rows[] = {
+        {TARGET_AVERAGE_VALUE, 100, 0, 10, REASON_NONE},
+        {TARGET_AVERAGE_VALUE, 100, 0.1, 10, REASON_NONE}, // the bound itself is allowed
+        {TARGET_AVERAGE_VALUE, 100, 0.5, 12, REASON_THROTTLED},
+        {TARGET_AVERAGE_VALUE, 100, 1, 15, REASON_THROTTLED},
+        {TARGET_AVERAGE_VALUE, 50, 1, 8, REASON_THROTTLED}, // 5 without
+        {TARGET_AVERAGE_VALUE, 100, GONE, 10, REASON_THROTTLED_UNKNOWN},
+        {TARGET_AVERAGE_VALUE, 100, 4, 10, REASON_THROTTLED_NOT_A_SHARE},
+        {TARGET_AVERAGE_VALUE, 100, -1, 10, REASON_THROTTLED_NOT_A_SHARE},
+        {TARGET_VALUE, 10, 0.5, 12, REASON_THROTTLED},
+        {TARGET_REPLICAS, 10, 1, 15, REASON_THROTTLED},
+        {TARGET_TYPE__COUNT, 95, 0, 10, REASON_NONE},
+        {TARGET_TYPE__COUNT, 95, 1, 14, REASON_THROTTLED}, // 9.5 above 7
+        {TARGET_TYPE__COUNT, 40, 0, 8, REASON_NONE},
+        {TARGET_TYPE__COUNT, 40, 1, 10, REASON_THROTTLED}, // 4 is not below 3.5
+};
+
+static void throttled_replicas_count_as_less(void **state)
+{
+	for (size_t i = 0; i < sizeof throttled_rows / sizeof throttled_rows[0]; i++) {
+		const struct throttled_row *r = &throttled_rows[i];
+		struct engine e;
+		engine_init(&e, 10);
+		if (r->type == TARGET_TYPE__COUNT)
+			engine_add_watermarks(&e, "load", 5, 10, WATERMARK_AVERAGE);
+		else
+			engine_add_value(&e, "load", 10)->target.type = r->type;
+		engine_add_value(&e, "hot", 1)->target = (struct policy_target){0};
+		e.policy.guards = (struct policy_guards){
+		        .set = true,
+		        .throttled = {.set = true, .signal = "hot", .share = 0.1, .signal_index = 1},
+		};
+		engine_start(&e);
+		engine_show(&e, 0, r->load);
+		if (isnan(r->hot))
+			engine_show_state(&e, 1, OBS_EMPTY);
+		else
+			engine_show(&e, 1, r->hot);
+		const struct decision *d = engine_tick(&e);
+		enum reason note = REASON_NONE;
+		for (size_t k = 0; k < d->n_trace; k++)
+			if (d->trace[k].reason >= REASON_THROTTLED &&
+			    d->trace[k].reason <= REASON_THROTTLED_NOT_A_SHARE)
+				note = d->trace[k].reason;
+		if (d->desired != r->want || note != r->note || d->action == ACTION_HOLD)
+			fail_msg("row %zu: %d %s %s, must be %d %s", i, d->desired, action_name(d->action),
+			         reason_info(note)->name, r->want, reason_info(r->note)->name);
+		engine_done(&e);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(guards_hold_or_shorten_a_change),
 	        cmocka_unit_test(guard_says_what_it_saw),
 	        cmocka_unit_test(queue_does_not_cascade_while_models_load),
+	        cmocka_unit_test(growth_stops_at_the_8th_replica),
+	        cmocka_unit_test(throughput_below_full_load_teaches_nothing),
+	        cmocka_unit_test(curve_survives_packing_and_a_change_of_the_policy),
+	        cmocka_unit_test(throttled_replicas_count_as_less),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policies/lint/lint_renames.h"
+
+#include <string.h>
+
+#include "base/schema/doc.h"
+#include "policies/engine/policy.h"
+#include "policies/lint/lint.h"
+#include "promql/lexer.h"
+
+#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
+#define SAME        true
+#define CHANGED     false
+
+// One row per name that is gone. SAME: the new name has the same meaning. Histograms and counters are listed without the
+// suffix that the exposition adds, unless the name has it in its own documents.
+// clang-format off
+static const struct lint_rename table[] = {
+	// vLLM. vllm-project/vllm pull requests 12383, 15458, 18354, 24110, 29330, 32661, issue 13218, and docs/design/metrics.md.
+	// A metric that is deprecated in X.Y is hidden in X.Y+1 and removed in X.Y+2; the release is the first without it.
+	{"vllm:gpu_cache_usage_perc", "vllm:kv_cache_usage_perc", "vLLM 0.10", SAME},
+	{"vllm:gpu_prefix_cache_queries", "vllm:prefix_cache_queries", "vLLM 0.10", SAME},
+	{"vllm:gpu_prefix_cache_hits", "vllm:prefix_cache_hits", "vLLM 0.10", SAME},
+	{"vllm:time_per_output_token_seconds", "vllm:inter_token_latency_seconds", "vLLM 0.12", SAME},
+	{"vllm:time_in_queue_requests", "vllm:request_queue_time_seconds", "vLLM 0.9", SAME},
+	{"vllm:num_requests_swapped", "vllm:num_preemptions_total, because nothing is swapped any more", "vLLM 0.9", CHANGED},
+	{"vllm:cpu_cache_usage_perc", "vllm:kv_cache_usage_perc, because nothing is swapped any more", "vLLM 0.9", CHANGED},
+	{"vllm:cpu_prefix_cache_hit_rate", "rate(vllm:prefix_cache_hits_total[5m]) / rate(vllm:prefix_cache_queries_total[5m])", "vLLM 0.9", CHANGED},
+	{"vllm:gpu_prefix_cache_hit_rate", "rate(vllm:prefix_cache_hits_total[5m]) / rate(vllm:prefix_cache_queries_total[5m])", "vLLM 0.9", CHANGED},
+	{"vllm:model_forward_time_milliseconds", "vllm:request_prefill_time_seconds and vllm:request_decode_time_seconds", "vLLM 0.9", CHANGED},
+	{"vllm:model_execute_time_milliseconds", "vllm:request_inference_time_seconds", "vLLM 0.9", CHANGED},
+	{"vllm:avg_prompt_throughput_toks_per_s", "rate(vllm:prompt_tokens_total[1m])", "vLLM 0.7", CHANGED},
+	{"vllm:avg_generation_throughput_toks_per_s", "rate(vllm:generation_tokens_total[1m])", "vLLM 0.7", CHANGED},
+	{"vllm:tokens_total", "rate(vllm:prompt_tokens_total[1m]) + rate(vllm:generation_tokens_total[1m])", "vLLM 0.9, and was never set", CHANGED},
+	{"vllm:spec_decode_draft_acceptance_rate", "the counters vllm:spec_decode_num_accepted_tokens_total and vllm:spec_decode_num_draft_tokens_total", "the V1 engine of vLLM", CHANGED},
+	{"vllm:spec_decode_efficiency", "the counters vllm:spec_decode_num_accepted_tokens_total and vllm:spec_decode_num_drafts_total", "the V1 engine of vLLM", CHANGED},
+	{"vllm:spec_decode_num_emitted_tokens", "the counter vllm:spec_decode_num_accepted_tokens_total", "the V1 engine of vLLM", CHANGED},
+	// Endpoint picker: the table "Deprecated series" of llm-d/llm-d-router docs/metrics.md, the deprecation texts in its
+	// pkg/epp/metrics/metrics.go, pull request 2826 (removal) and issue 851. 0.9 emits the new names; later releases drop the
+	// old ones. Some have more labels under the new name, which an aggregation over all of them does not notice.
+	{"inference_extension_scheduler_e2e_duration_seconds", "llm_d_epp_scheduler_e2e_duration_seconds", "llm-d-router 0.9", SAME},
+	{"inference_extension_plugin_duration_seconds", "llm_d_epp_plugin_duration_seconds", "llm-d-router 0.9", SAME},
+	{"inference_extension_info", "llm_d_epp_info", "llm-d-router 0.9", SAME},
+	{"inference_extension_model_rewrite_decisions_total", "llm_d_epp_model_rewrite_decisions_total", "llm-d-router 0.9", SAME},
+	{"inference_extension_flow_control_request_queue_duration_seconds", "llm_d_epp_flow_control_request_queue_duration_seconds", "llm-d-router 0.9", SAME},
+	{"inference_extension_flow_control_dispatch_cycle_duration_seconds", "llm_d_epp_flow_control_dispatch_cycle_duration_seconds", "llm-d-router 0.9", SAME},
+	{"inference_extension_flow_control_request_enqueue_duration_seconds", "llm_d_epp_flow_control_request_enqueue_duration_seconds", "llm-d-router 0.9", SAME},
+	{"inference_extension_flow_control_queue_size", "llm_d_epp_flow_control_queue_size", "llm-d-router 0.9", SAME},
+	{"inference_extension_flow_control_queue_bytes", "llm_d_epp_flow_control_queue_bytes", "llm-d-router 0.9", SAME},
+	{"inference_extension_flow_control_pool_saturation", "llm_d_epp_flow_control_pool_saturation", "llm-d-router 0.9", SAME},
+	{"inference_extension_prefix_indexer_size", "llm_d_epp_prefix_indexer_size", "llm-d-router 0.9", SAME},
+	{"inference_extension_prefix_indexer_hit_ratio", "llm_d_epp_prefix_indexer_hit_ratio", "llm-d-router 0.9", SAME},
+	{"inference_extension_prefix_indexer_hit_bytes", "llm_d_epp_prefix_indexer_hit_bytes", "llm-d-router 0.9", SAME},
+	{"inference_extension_scheduler_attempts_total", "llm_d_epp_scheduler_attempts_total, whose label pod_name is now endpoint_name", "llm-d-router 0.9", CHANGED},
+	{"llm_d_inference_scheduler_disagg_decision_total", "llm_d_epp_disagg_decision_total", "llm-d-router 0.9", SAME},
+	{"llm_d_inference_scheduler_datalayer_poll_errors_total", "llm_d_epp_datalayer_poll_errors_total", "llm-d-router 0.9", SAME},
+	{"llm_d_inference_scheduler_datalayer_extract_errors_total", "llm_d_epp_datalayer_extract_errors_total", "llm-d-router 0.9", SAME},
+	{"inference_objective_request_total", "llm_d_epp_request_total", "llm-d-router 0.9", SAME},
+	{"inference_objective_request_error_total", "llm_d_epp_request_error_total", "llm-d-router 0.9", SAME},
+	{"inference_objective_request_duration_seconds", "llm_d_epp_request_duration_seconds", "llm-d-router 0.9", SAME},
+	{"inference_objective_request_sizes", "llm_d_epp_request_size_bytes", "llm-d-router 0.9", SAME},
+	{"inference_objective_response_sizes", "llm_d_epp_response_size_bytes", "llm-d-router 0.9", SAME},
+	{"inference_objective_input_tokens", "llm_d_epp_request_input_tokens", "llm-d-router 0.9", SAME},
+	{"inference_objective_output_tokens", "llm_d_epp_request_output_tokens", "llm-d-router 0.9", SAME},
+	{"inference_objective_prompt_cached_tokens", "llm_d_epp_request_cached_tokens", "llm-d-router 0.9", SAME},
+	{"inference_objective_running_requests", "llm_d_epp_request_running", "llm-d-router 0.9", SAME},
+	{"inference_objective_normalized_time_per_output_token_seconds", "llm_d_epp_request_ntpot_seconds", "llm-d-router 0.9", SAME},
+	{"inference_pool_average_kv_cache_utilization", "llm_d_epp_average_kv_cache_utilization", "llm-d-router 0.9", SAME},
+	{"inference_pool_average_queue_size", "llm_d_epp_average_queue_size", "llm-d-router 0.9", SAME},
+	{"inference_pool_average_running_requests", "llm_d_epp_average_running_requests", "llm-d-router 0.9", SAME},
+	{"inference_pool_ready_pods", "llm_d_epp_ready_endpoints", "llm-d-router 0.9", SAME},
+	{"inference_pool_per_pod_queue_size", "llm_d_epp_per_endpoint_queue_size, whose label model_server_pod is now model_server_endpoint", "llm-d-router 0.9", CHANGED},
+	// Endpoint picker, the prefix of development builds before 0.9: llm-d-router pull request 1661 and the same texts.
+	{"llm_d_router_epp_flow_control_queue_size", "llm_d_epp_flow_control_queue_size", "llm-d-router 0.9", SAME},
+	{"llm_d_router_epp_flow_control_queue_bytes", "llm_d_epp_flow_control_queue_bytes", "llm-d-router 0.9", SAME},
+	{"llm_d_router_epp_flow_control_pool_saturation", "llm_d_epp_flow_control_pool_saturation", "llm-d-router 0.9", SAME},
+	{"llm_d_router_epp_request_total", "llm_d_epp_request_total", "llm-d-router 0.9", SAME},
+	{"llm_d_router_epp_request_error_total", "llm_d_epp_request_error_total", "llm-d-router 0.9", SAME},
+	{"llm_d_router_epp_request_duration_seconds", "llm_d_epp_request_duration_seconds", "llm-d-router 0.9", SAME},
+	{"llm_d_router_epp_average_queue_size", "llm_d_epp_average_queue_size", "llm-d-router 0.9", SAME},
+	{"llm_d_router_epp_average_kv_cache_utilization", "llm_d_epp_average_kv_cache_utilization", "llm-d-router 0.9", SAME},
+	{"llm_d_router_epp_average_running_requests", "llm_d_epp_average_running_requests", "llm-d-router 0.9", SAME},
+	{"llm_d_router_epp_ready_endpoints", "llm_d_epp_ready_endpoints", "llm-d-router 0.9", SAME},
+	// Endpoint picker of the Gateway API inference extension, when a model was an InferenceModel (pull requests 891 and 1572 of
+	// kubernetes-sigs/gateway-api-inference-extension; the names are those of its metrics guide). Two renames later:
+	{"inference_model_request_total", "llm_d_epp_request_total", "llm-d-router 0.9", SAME},
+	{"inference_model_request_error_total", "llm_d_epp_request_error_total", "llm-d-router 0.9", SAME},
+	{"inference_model_request_duration_seconds", "llm_d_epp_request_duration_seconds", "llm-d-router 0.9", SAME},
+	{"inference_model_request_sizes", "llm_d_epp_request_size_bytes", "llm-d-router 0.9", SAME},
+	{"inference_model_response_sizes", "llm_d_epp_response_size_bytes", "llm-d-router 0.9", SAME},
+	{"inference_model_input_tokens", "llm_d_epp_request_input_tokens", "llm-d-router 0.9", SAME},
+	{"inference_model_output_tokens", "llm_d_epp_request_output_tokens", "llm-d-router 0.9", SAME},
+	{"inference_model_running_requests", "llm_d_epp_request_running", "llm-d-router 0.9", SAME},
+	// Index of the KV cache in the endpoint picker: the same table; both names are emitted.
+	{"kvcache_index_admissions_total", "llm_d_epp_kv_cache_index_admissions_total", "llm-d-router 0.9", SAME},
+	{"kvcache_index_evictions_total", "llm_d_epp_kv_cache_index_evictions_total", "llm-d-router 0.9", SAME},
+	{"kvcache_index_lookup_requests_total", "llm_d_epp_kv_cache_index_lookup_requests_total", "llm-d-router 0.9", SAME},
+	{"kvcache_index_lookup_hits_total", "llm_d_epp_kv_cache_index_lookup_hits_total", "llm-d-router 0.9", SAME},
+	{"kvcache_index_max_pod_hit_count_total", "llm_d_epp_kv_cache_index_max_pod_hit_count_total", "llm-d-router 0.9", SAME},
+	{"kvcache_index_lookup_latency_seconds", "llm_d_epp_kv_cache_index_lookup_latency_seconds", "llm-d-router 0.9", SAME},
+	{"kvcache_kvevents_dedup_removed_hashes_suppressed_total", "llm_d_epp_kv_cache_events_dedup_removed_hashes_suppressed_total", "llm-d-router 0.9", SAME},
+	{"kvcache_kvevents_dedup_removed_hashes_forwarded_total", "llm_d_epp_kv_cache_events_dedup_removed_hashes_forwarded_total", "llm-d-router 0.9", SAME},
+	// dcgm-exporter: pull request 261, issue 354; dcgm_fields.h of DCGM. The throughput was KB/s, and is bytes/s under the
+	// new name.
+	{"DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "DCGM 3.3", SAME},
+	{"DCGM_FI_EXP_CLOCK_THROTTLE_REASONS_COUNT", "DCGM_EXP_CLOCK_EVENTS_COUNT", "dcgm-exporter 3.3", SAME},
+	{"DCGM_FI_DEV_PCIE_TX_THROUGHPUT", "DCGM_FI_PROF_PCIE_TX_BYTES, in bytes per second instead of KB per second", "dcgm-exporter 3.3.7", CHANGED},
+	{"DCGM_FI_DEV_PCIE_RX_THROUGHPUT", "DCGM_FI_PROF_PCIE_RX_BYTES, in bytes per second instead of KB per second", "dcgm-exporter 3.3.7", CHANGED},
+};
+// clang-format on
+
+size_t lint_rename_count(void)
+{
+	return COUNT_OF(table);
+}
+
+// Suffixes that the client libraries append to the name of a histogram or a counter.
+static const char *const suffixes[] = {"", "_bucket", "_sum", "_count", "_total", "_created"};
+
+const struct lint_rename *lint_rename_find(const char *name, size_t len, size_t *ret_suffix_len)
+{
+	for (size_t i = 0; i < COUNT_OF(table); i++) {
+		size_t n = strlen(table[i].old_name);
+		if (len < n || memcmp(name, table[i].old_name, n) != 0)
+			continue;
+		for (size_t k = 0; k < COUNT_OF(suffixes); k++)
+			if (strlen(suffixes[k]) == len - n && memcmp(name + n, suffixes[k], len - n) == 0) {
+				*ret_suffix_len = len - n;
+				return &table[i];
+			}
+	}
+	return NULL;
+}
+
+const struct lint_rename *lint_rename_wanted(const char *query, const char *name, size_t len, size_t *ret_suffix_len)
+{
+	const struct lint_rename *row = lint_rename_find(name, len, ret_suffix_len);
+	if (!row)
+		return NULL;
+	size_t n = strcspn(row->new_name, ", "); // the first name of the advice
+	const char *p = query;
+	for (struct promql_token t = promql_next(&p); t.kind != PROMQL_TOKEN_END; t = promql_next(&p))
+		if (row->has_same_meaning && t.kind == PROMQL_TOKEN_NAME && t.len >= n &&
+		    memcmp(t.start, row->new_name, n) == 0)
+			return NULL;
+	return row;
+}
+
+size_t lint_rename_edits(const struct policy *policy, const struct doc_node *root, const char *text,
+                         struct lint_edit *ret_edits, size_t max)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < policy->n_signals; i++) {
+		const struct doc_node *signals = doc_get(doc_get(root, "spec"), "signals");
+		const struct doc_node *query = doc_get(lint_element(signals, i), "query");
+		const char *p = query ? query->text : "";
+		for (struct promql_token t = promql_next(&p); t.kind != PROMQL_TOKEN_END && n < max; t = promql_next(&p)) {
+			size_t suffix, offset;
+			const struct lint_rename *row =
+			        t.kind == PROMQL_TOKEN_NAME ? lint_rename_wanted(query->text, t.start, t.len, &suffix) : NULL;
+			if (!row || !row->has_same_meaning ||
+			    !lint_offset(text, query, (size_t)(t.start - query->text), &offset))
+				continue;
+			// A name that the file splits or escapes is left to a person.
+			if (strncmp(text + offset, t.start, t.len) == 0)
+				ret_edits[n++] = (struct lint_edit){offset, t.len - suffix, row->new_name};
+		}
+	}
+	return n;
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metrics of inference engines, routers and GPU exporters that were renamed or removed.
+#ifndef GPUSCALE_POLICIES_LINT_LINT_RENAMES_H
+#define GPUSCALE_POLICIES_LINT_LINT_RENAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct doc_node;
+struct policy;
+
+#define LINT_EDITS_MAX 256 // renames in one document
+
+struct lint_rename {
+	const char *old_name;
+	const char *new_name; // a name if has_same_meaning, else what to use instead, in words
+	const char *release;  // the first without the old name, or that has the new one
+	bool has_same_meaning;
+};
+
+// Returns the row of the metric name[0..len), with or without the suffix of a histogram or a counter (_bucket, _total);
+// *ret_suffix_len is the length of that suffix. Returns NULL when the name is not in the table.
+const struct lint_rename *lint_rename_find(const char *name, size_t len, size_t *ret_suffix_len);
+// Returns the number of rows.
+size_t lint_rename_count(void);
+// Returns the row that a query should follow: as lint_rename_find(), but NULL when the query also names the new metric, as
+// in "new or old". `query` is NUL-terminated.
+const struct lint_rename *lint_rename_wanted(const char *query, const char *name, size_t len, size_t *ret_suffix_len);
+
+// One replacement in the text of a file: the bytes [offset, offset + len) become new_name.
+struct lint_edit {
+	size_t offset, len;
+	const char *new_name;
+};
+// Collects the replacements in the queries of one policy that was decoded from `root`, of names whose meaning is the same.
+// `text` is the NUL-terminated content of the file. Writes at most `max` edits, in any order, and returns their number.
+size_t lint_rename_edits(const struct policy *policy, const struct doc_node *root, const char *text,
+                         struct lint_edit *ret_edits, size_t max);
+
+#endif
