@@ -46,7 +46,8 @@ struct observation_call {
 	struct observe_slot slots[POLICY_SIGNALS_MAX];
 	struct query_answer *answers[POLICY_SIGNALS_MAX];
 	struct obs_signal signals[POLICY_SIGNALS_MAX];
-	const char *details[POLICY_SIGNALS_MAX]; // for rendering; points into answers
+	// For rendering, as in struct decided; points into answers, and for the capacity into this struct.
+	const char *details[POLICY_SIGNALS_MAX + 1];
 	struct target_waiter waiter;
 	struct scale scale;
 	struct pod_counts pods;

@@ -97,7 +97,7 @@ struct reconciler *reconciler_new(const struct reconcile_env *env, const struct 
 
 static void forget_details(struct reconciler *r)
 {
-	for (size_t i = 0; r->details && i < r->decision->n_signals; i++)
+	for (size_t i = 0; r->details && i <= r->decision->n_signals; i++)
 		free(r->details[i]);
 	free(r->details);
 	r->details = NULL;
@@ -216,11 +216,11 @@ void reconcile_keep_decision(struct reconciler *r)
 		r->decision_room = bytes;
 	}
 	memcpy(r->decision, d, bytes);
-	for (size_t i = 0; i < d->n_signals; i++) {
+	for (size_t i = 0; i <= d->n_signals; i++) {
 		if (!reported[i])
 			continue;
 		if (!r->details)
-			r->details = reconcile_must(calloc(d->n_signals, sizeof *r->details));
+			r->details = reconcile_must(calloc(d->n_signals + 1, sizeof *r->details));
 		r->details[i] = reconcile_must(strdup(reported[i]));
 	}
 }

@@ -37,7 +37,7 @@ struct reconciler {
 	struct tick_work *work;    // NULL: idle
 	struct decision *decision; // the last one, decision_bytes() of it; NULL: none yet
 	size_t decision_room;      // bytes allocated for it
-	char **details;            // one per signal, copies that live as long as `decision`; NULL: none has any
+	char **details;            // as in struct decided, copies that live as long as `decision`; NULL: none has any
 	int64_t last_scale_ms;     // -1: not known
 };
 

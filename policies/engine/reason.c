@@ -73,6 +73,10 @@ static const struct reason_info reasons[] = {
 	ROW(PENDING_REPLICAS,      "PendingReplicas",     HOLDS,    NORMAL,  "{before} is wanted, but {count} replicas are still starting, more than guards.maxPendingPods {limit}: staying at {after}")
 	ROW(TOO_FEW_AVAILABLE,     "TooFewAvailable",     HOLDS,    WARNING, "{before} is wanted, but only {value} % of the replicas are ready, less than guards.minAvailablePercent {limit}: staying at {after}")
 	ROW(MAX_STEP,              "MaxStep",             LIMITED,  NORMAL,  "{before} is wanted, but guards.maxStep is {limit}: {after}")
+	ROW(CAPACITY_LIMITED,      "CapacityLimited",     LIMITED,  WARNING, "{before} is wanted, but only {value} more fit, so {count} are not ordered: {after} ({detail})")
+	ROW(CAPACITY_RETRY,        "CapacityRetry",       LIMITED,  NORMAL,  "{before} is wanted, but replicas were withdrawn less than {window} ago and only {value} more fit, so {count} are not ordered: {after} for another {duration} ({detail})")
+	ROW(CAPACITY_WITHDRAWN,    "CapacityWithdrawn",   LIMITED,  WARNING, "{count} replicas have been unschedulable for at least {window} and are withdrawn: {after}; more than fit is ordered again in {duration} ({detail})")
+	ROW(PENDING_REMOVED,       "PendingRemoved",      ABLE,     NORMAL,  "{limit} is wanted, and {count} replicas are unschedulable and serve nothing, so stabilization does not keep them: {after}")
 	ROW(SCALING_DISABLED,      "ScalingDisabled",     ACTIVE,   NORMAL,  "the target is scaled to 0 while minReplicas is {limit}: scaling is disabled until the target is scaled up by hand")
 	ROW(PAUSED,                "Paused",              "Paused", NORMAL,  "paused: {before} would be wanted, staying at {after}")
 	ROW(DRY_RUN,               "DryRun",              "DryRun", NORMAL,  "dry run: {before} -> {after} is not written")
@@ -97,6 +101,8 @@ static const struct reason_info reasons[] = {
 	ROW(OBJECTIVE_STARTUP,     "ObjectiveStartup",    NULL,     NORMAL,  "the start-up time of replicas is not known yet: the objective uses {window} until the first replica has started")
 	ROW(OBJECTIVE_NOT_REACHABLE, "ObjectiveNotReachable", NULL,  WARNING, "{late} of the work later than {wait} cannot be kept with maxReplicas {limit}; {count} replicas would keep it")
 	ROW(CAPACITY_DOUBTFUL,    "CapacityDoubtful",      NULL, WARNING, "a replica serves {value} times the work that {signal} takes for one replica: divide the query by {value}")
+	ROW(CAPACITY_PENDING,      "CapacityPending",     NULL,     NORMAL,  "{count} replicas are unschedulable ({detail})")
+	ROW(CAPACITY_UNKNOWN,      "CapacityUnknown",     NULL,     WARNING, "the capacity of the cluster is unknown and limits nothing ({detail})")
 	ROW(PODS_FILLED,           "PodsFilled",          NULL,     NORMAL,  "{count} pods have no sample of {signal}: counted as {limit} each")
 };
 #undef ROW
