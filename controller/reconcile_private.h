@@ -33,6 +33,7 @@ struct reconciler {
 	struct unacked_write unacked;
 	bool needs_refill;
 	bool is_target_wanted; // this policy holds a reference to its target
+	struct fit_target *fit; // NULL: a policy without capacity
 	enum err_kind pods_error_kind;
 	struct tick_work *work;    // NULL: idle
 	struct decision *decision; // the last one, decision_bytes() of it; NULL: none yet
