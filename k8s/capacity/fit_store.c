@@ -373,17 +373,18 @@ static void compute(struct fit_target *t, struct capacity *c)
 static int update(struct fit_target *t, struct err *e)
 {
 	struct fit_store *s = t->store;
-	if (t->shape.error.kind != ERR_NONE) {
-		*e = t->shape.error;
-		return -1;
-	}
-	if (!s->inventory || !t->shape.has_shape)
-		return err_set(e, ERR_CANCELED, "the target has not been read");
+	if (!s->inventory)
+		return err_set(e, ERR_CANCELED, "the connections are being closed");
 	enum inventory_state state = inventory_get_state(s->inventory, e);
-	if (state == INVENTORY_UNSYNCED)
-		return err_set(e, ERR_TIMEOUT, "the lists of nodes and pods are not complete yet");
 	if (state == INVENTORY_BROKEN)
 		return -1;
+	if (state == INVENTORY_UNSYNCED)
+		return err_set(e, ERR_TIMEOUT, "the lists of nodes and pods are not complete yet");
+	*e = t->shape.error;
+	if (e->kind != ERR_NONE)
+		return -1;
+	if (!t->shape.has_shape)
+		return err_set(e, ERR_CANCELED, "the target has not been read");
 	struct capacity *c = inventory_capacity(s->inventory);
 	uint64_t generation = capacity_generation(c);
 	if (!t->has_result || t->of_generation != generation || t->of_orders != s->orders_generation)
@@ -408,7 +409,7 @@ void fit_target_read(struct fit_target *t, int32_t spec, int32_t status, bool ke
 	if (!ret_view->is_known) {
 		t->has_result = false; // `detail` is that of the error
 		snprintf(t->detail, sizeof t->detail, "%s%s", e.msg,
-		         e.code == 403 ? "; bind the ClusterRole gpuscale-capacity to the controller" : "");
+		         e.code == 403 ? "; manifests/capacity-controller permits it" : "");
 		return;
 	}
 	// The surge of a rollout is not part of the scale: a scale-down would remove others.
