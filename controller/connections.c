@@ -117,8 +117,7 @@ int connections_watch_targets(struct connections *c,
 int connections_read_capacity(struct connections *c, void (*on_error)(void *arg, const struct err *error), void *arg,
                               struct err *e)
 {
-	struct fit_store_options options = {
-	        .client = c->k8s, .targets = c->targets, .on_error = on_error, .arg = arg};
+	struct fit_store_options options = {.client = c->k8s, .targets = c->targets, .on_error = on_error, .arg = arg};
 	if (!c->k8s)
 		return 0;
 	c->fits = fit_store_new(&options, e);

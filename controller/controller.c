@@ -189,7 +189,8 @@ static void on_capacity_error(void *arg, const struct err *error)
 		LOG(c->options.log, LOG_WARNING, "Cannot watch nodes and pods; capacity limits nothing",
 		    LOG_S("kind", err_kind_info(error->kind)->name), LOG_S("err", error->msg));
 	else
-		LOG(c->options.log, LOG_INFO, "Watch of nodes and pods recovered", LOG_S("effect", "capacity limits orders"));
+		LOG(c->options.log, LOG_INFO, "Watch of nodes and pods recovered",
+		    LOG_S("effect", "capacity limits orders"));
 }
 
 static int make_parts(struct controller *c, struct metrics *metrics, struct err *e)

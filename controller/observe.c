@@ -93,7 +93,7 @@ void observe_capacity(struct observation_call *c)
 	if (!c->fit)
 		return;
 	fit_target_read(c->fit, s->spec_replicas, s->status_replicas, c->bypass_cache, &view);
-	*o = (struct obs_capacity){view.is_known,  view.fit,     view.unschedulable,
+	*o = (struct obs_capacity){view.is_known, view.fit,     view.unschedulable,
 	                           view.since_ms, view.n_since, view.detail};
 	c->details[c->policy->n_signals] = view.detail;
 }

@@ -40,7 +40,7 @@ struct observe_slot {
 // Owned by the caller, reused tick after tick; zero it once.
 struct observation_call {
 	struct observe_sources sources;
-	bool bypass_cache; // set by the caller: read the target from the API server, not from the watch
+	bool bypass_cache;      // set by the caller: read the target from the API server, not from the watch
 	struct fit_target *fit; // set by the caller: the target, for a policy with capacity; NULL: unknown
 	const struct policy *policy;
 	int64_t now_ms;

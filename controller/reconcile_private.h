@@ -32,7 +32,7 @@ struct reconciler {
 	bool needs_past;             // what an earlier process recorded has not been read yet
 	struct unacked_write unacked;
 	bool needs_refill;
-	bool is_target_wanted; // this policy holds a reference to its target
+	bool is_target_wanted;  // this policy holds a reference to its target
 	struct fit_target *fit; // NULL: a policy without capacity
 	enum err_kind pods_error_kind;
 	struct tick_work *work;    // NULL: idle

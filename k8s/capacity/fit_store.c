@@ -23,7 +23,7 @@ struct fit_target {
 	struct fit_target *prev_ordered, *next_ordered; // of those with replicas that do not exist as pods yet
 	bool is_ordering;
 	char *api_version, *kind, *namespace_name, *name;
-	struct target_shape shape; // the last one fetched
+	struct target_shape shape;          // the last one fetched
 	int64_t of_target, fetched_mono_ms; // the generation that it was fetched for, and when
 	struct shape_fetch *fetching;
 	void (*done)(void *arg); // of a question that waits; NULL: none

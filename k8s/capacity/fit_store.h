@@ -17,8 +17,8 @@ struct scale_ref;
 struct target_store;
 
 #define FIT_RETRY_MS     30000 // time between attempts to read a target that could not be read
-#define FIT_SYNC_WAIT_MS 5000 // how long the first questions wait for the lists of the inventory
-#define FIT_ORDERS_MAX   1000 // targets with orders for which room is reserved at the same time
+#define FIT_SYNC_WAIT_MS 5000  // how long the first questions wait for the lists of the inventory
+#define FIT_ORDERS_MAX   1000  // targets with orders for which room is reserved at the same time
 
 struct fit_store_options {
 	struct k8s_client *client;    // not owned

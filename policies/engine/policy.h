@@ -191,9 +191,9 @@ enum capacity_mode { CAPACITY_OFF, CAPACITY_FIXED, CAPACITY_ELASTIC, CAPACITY_MO
 
 // What to order when the cluster has no room for it.
 struct policy_capacity {
-	int mode;              // enum capacity_mode
-	int64_t give_up_ms;    // Elastic: unschedulable replicas are withdrawn after this time
-	int64_t retry_ms;      // Elastic: more than fits is ordered again this long after the last withdrawal
+	int mode;           // enum capacity_mode
+	int64_t give_up_ms; // Elastic: unschedulable replicas are withdrawn after this time
+	int64_t retry_ms;   // Elastic: more than fits is ordered again this long after the last withdrawal
 };
 
 struct policy {

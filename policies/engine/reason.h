@@ -64,14 +64,14 @@ enum reason {
 	REASON_TOO_FEW_REPLICAS,
 	REASON_TOO_MANY_REPLICAS,
 	REASON_REPLICA_MULTIPLE,
-	REASON_PENDING_REPLICAS,  // guards.maxPendingPods
-	REASON_TOO_FEW_AVAILABLE, // guards.minAvailablePercent
-	REASON_MAX_STEP,          // guards.maxStep
-	REASON_CAPACITY_LIMITED,    // the cluster has no room for the rest
-	REASON_CAPACITY_RETRY,      // the same, for a time after a withdrawal
-	REASON_CAPACITY_WITHDRAWN,  // replicas were unschedulable for too long
-	REASON_PENDING_REMOVED,     // less is wanted: unschedulable replicas go first
-	REASON_SCALING_DISABLED,  // spec.replicas 0 while minReplicas is not 0
+	REASON_PENDING_REPLICAS,   // guards.maxPendingPods
+	REASON_TOO_FEW_AVAILABLE,  // guards.minAvailablePercent
+	REASON_MAX_STEP,           // guards.maxStep
+	REASON_CAPACITY_LIMITED,   // the cluster has no room for the rest
+	REASON_CAPACITY_RETRY,     // the same, for a time after a withdrawal
+	REASON_CAPACITY_WITHDRAWN, // replicas were unschedulable for too long
+	REASON_PENDING_REMOVED,    // less is wanted: unschedulable replicas go first
+	REASON_SCALING_DISABLED,   // spec.replicas 0 while minReplicas is not 0
 	REASON_PAUSED,
 	REASON_DRY_RUN,
 	// notes: additional explanations, never the primary reason

@@ -24,13 +24,13 @@ struct tick {
 	struct decision *decision;
 	int64_t now_ms;
 	struct replica_counts counts;
-	int32_t min, max;   // bounds in force at this tick
-	int32_t schedule;   // index of the schedule in force; -1 = none
+	int32_t min, max;     // bounds in force at this tick
+	int32_t schedule;     // index of the schedule in force; -1 = none
 	int32_t unstabilized; // the proposal before the stage stabilize
-	int32_t wanted;     // the proposal, as each stage leaves it to the next
-	int32_t starting;   // replicas ordered less than the start-up time ago; 0 without `startup`
-	bool hold;          // the scale is kept because of missing data
-	bool out_of_bounds; // the scale is outside its bounds: signals are not combined
+	int32_t wanted;       // the proposal, as each stage leaves it to the next
+	int32_t starting;     // replicas ordered less than the start-up time ago; 0 without `startup`
+	bool hold;            // the scale is kept because of missing data
+	bool out_of_bounds;   // the scale is outside its bounds: signals are not combined
 
 	// The signal that the stages sources to sustain work on, and what they leave to each other.
 	size_t signal;

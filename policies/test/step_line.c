@@ -27,7 +27,8 @@ enum member {
 	MEMBER_CAPACITY,
 	MEMBER__COUNT
 };
-static const char *const member_names[] = {"time", "replicas", "ready", "pending", "status", "signals", "pods", "capacity"};
+static const char *const member_names[] = {"time",   "replicas", "ready", "pending",
+                                           "status", "signals",  "pods",  "capacity"};
 _Static_assert(sizeof member_names / sizeof member_names[0] == MEMBER__COUNT, "one name per member");
 
 static int fail_unknown(const char *what, const char *word, const char *const *names, size_t n, struct err *e)
@@ -266,8 +267,7 @@ static int parse_capacity(const cJSON *object, struct arena *a, struct step_line
 	if (of[WHY] && !cJSON_IsString(of[WHY]))
 		return err_set(e, ERR_INPUT, "capacity.why must be a text");
 	if (parse_count(of[FIT], "capacity.fit", &c->fit, e) < 0 ||
-	    (of[UNSCHEDULABLE] &&
-	     parse_count(of[UNSCHEDULABLE], "capacity.unschedulable", &c->unschedulable, e) < 0) ||
+	    (of[UNSCHEDULABLE] && parse_count(of[UNSCHEDULABLE], "capacity.unschedulable", &c->unschedulable, e) < 0) ||
 	    parse_unschedulable(of[SECONDS], line->time_ms, a, c, e) < 0)
 		return -1;
 	c->detail = of[WHY] ? arena_strdup(a, of[WHY]->valuestring) : NULL;

@@ -27,10 +27,10 @@ struct step_line {
 };
 
 // Reads text[0..len), a line without its end. time and replicas are required; ready that is absent or null is not
-// known, pending is 0, status is replicas, and capacity is unknown. A signal that is absent or null has no data. Values are numbers, or the
-// strings "NaN", "+Inf", "-Inf". What it finds lives in `a` and in *ret_line, which must not be copied (it points into
-// itself). -1 and *e (ERR_INPUT, ERR_PROTOCOL, ERR_LIMIT, ERR_INTERNAL): not JSON, unknown, doubled or ill-typed
-// members, with did-you-mean.
+// known, pending is 0, status is replicas, and capacity is unknown. A signal that is absent or null has no data. Values
+// are numbers, or the strings "NaN", "+Inf", "-Inf". What it finds lives in `a` and in *ret_line, which must not be
+// copied (it points into itself). -1 and *e (ERR_INPUT, ERR_PROTOCOL, ERR_LIMIT, ERR_INTERNAL): not JSON, unknown,
+// doubled or ill-typed members, with did-you-mean.
 int step_line_parse(const struct policy *policy, const char *text, size_t len, struct arena *a,
                     struct step_line *ret_line, struct err *e);
 

@@ -141,7 +141,8 @@ static void only_what_waited_long_enough_is_withdrawn(void **state)
 			int64_t taken = (int64_t)(plain.desired < d->current ? plain.desired : d->current) - d->desired;
 			if (taken > (int64_t)e.seen.capacity.n_since)
 				prop_fail_at("no running replica is withdrawn", done, &e);
-			if (taken > 0 && !engine_find(&e, REASON_PENDING_REMOVED) && d->current - d->desired > overdue(&e))
+			if (taken > 0 && !engine_find(&e, REASON_PENDING_REMOVED) &&
+			    d->current - d->desired > overdue(&e))
 				prop_fail_at("nothing is withdrawn before giveUpAfter", done, &e);
 			if (taken > 0 && d->desired < d->min_replicas)
 				prop_fail_at("minReplicas are never withdrawn", done, &e);
