@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: what fits is computed from one inventory, costs nothing while nothing changes, counts each order once, whoever
-// placed it, and is unknown rather than wrong.
+// Goal: what fits is computed from one inventory, costs nothing while nothing changes, counts each order once, of
+// every target, and is unknown rather than wrong.
 #include "k8s/capacity/fit_store.h"
 
 #include <setjmp.h>
