@@ -79,15 +79,15 @@ static void render_target(struct table *t, const struct capacity_report *r, cons
                           bool wide)
 {
 	char needs[CAPACITY_NEEDS_BYTES] = "<unknown>";
-	if (target->has_shape)
+	if (target->target.has_shape)
 		capacity_target_needs(target, capacity_names(r->capacity), needs);
 	table_cell(t, "%s", target->namespace_name);
 	table_cell(t, "%s", target->name);
 	if (wide)
 		table_cell(t, "%s/%s", target->kind, target->target_name);
 	table_cell(t, "%s", needs);
-	if (target->has_shape) {
-		table_cell(t, "%d", target->replicas);
+	if (target->target.has_shape) {
+		table_cell(t, "%d", target->target.replicas);
 		table_cell(t, "%zu", target->pending);
 	} else {
 		table_cell(t, "<unknown>");
@@ -100,7 +100,7 @@ static void render_target(struct table *t, const struct capacity_report *r, cons
 	if (wide) {
 		struct buf rules;
 		buf_init(&rules, TABLE_CELL_BYTES);
-		put_uncounted(&rules, target->shape.uncounted);
+		put_uncounted(&rules, target->target.shape.uncounted);
 		table_cell(t, "%s", rules.len ? buf_str(&rules) : "<none>");
 		buf_done(&rules);
 	}
@@ -175,20 +175,20 @@ static void write_shape(struct json_writer *w, const struct capacity_target *t, 
 {
 	json_write_key(w, "needs");
 	json_write_object_begin(w);
-	for (size_t i = 0; i < t->shape.requests.n; i++) {
-		const struct resource_amount *a = &t->shape.requests.items[i];
+	for (size_t i = 0; i < t->target.shape.requests.n; i++) {
+		const struct resource_amount *a = &t->target.shape.requests.items[i];
 		if (a->id == RESOURCE_CPU)
 			json_write_member_i64(w, "cpuMillis", a->amount);
 		else
 			json_write_member_i64(w, names->names[a->id], a->amount);
 	}
 	json_write_object_end(w);
-	json_write_member_i64(w, "replicas", t->replicas);
+	json_write_member_i64(w, "replicas", t->target.replicas);
 	json_write_member_i64(w, "pending", (int64_t)t->pending);
 	json_write_key(w, "notCounted");
 	json_write_array_begin(w);
 	for (int bit = 0; bit < UNCOUNTED_RULES; bit++) {
-		if (t->shape.uncounted & (1 << bit))
+		if (t->target.shape.uncounted & (1 << bit))
 			json_write_str(w, uncounted_rule_name(bit));
 	}
 	json_write_array_end(w);
@@ -204,7 +204,7 @@ static void write_target(struct json_writer *w, const struct capacity_target *t,
 	json_write_member_str(w, "kind", t->kind);
 	json_write_member_str(w, "name", t->target_name);
 	json_write_object_end(w);
-	if (t->has_shape)
+	if (t->target.has_shape)
 		write_shape(w, t, names);
 	if (is_counted(t)) {
 		json_write_member_i64(w, "fit", t->fit.replicas);

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "k8s/capacity/capacity.h"
+#include "k8s/capacity/shape_fetch.h"
 
 struct kube_session;
 
@@ -16,9 +17,7 @@ struct capacity_target {
 	const char *namespace_name, *name;            // of the policy
 	const char *api_version, *kind, *target_name; // of its target
 	struct err error;                             // kind ERR_NONE: the following is valid
-	struct replica_shape shape;
-	bool has_shape;
-	int32_t replicas;
+	struct target_shape target;
 	size_t pending; // pods of the target without a node
 	struct fit_result fit;
 	char why[FIT_WHY_BYTES];

@@ -220,7 +220,7 @@ struct decision_log {
 static void log_decision(void *context, const struct decision *decision)
 {
 	struct decision_log *log = context;
-	static const char *const no_details[POLICY_SIGNALS_MAX];
+	static const char *const no_details[POLICY_SIGNALS_MAX + 1];
 	const struct decided decided = {log->policy, decision, no_details};
 	struct json_writer w;
 	buf_reset(&log->line);

@@ -117,6 +117,7 @@ static void on_refilled(void *arg, bool ok, const struct err *error)
 	(void)ok; // without history, the trace reports empty windows
 	(void)error;
 	struct plan_item *it = arg;
+	observe_capacity(&it->observation);
 	decide(it->policy, &it->observation.observation, it->plan->now_ms, it->state, &it->decision);
 	it->decided = true;
 	item_done(it);
@@ -145,6 +146,9 @@ static void on_progress(evutil_socket_t fd, short what, void *arg)
 
 static void ask_all(struct plan *p)
 {
+	struct err unused; // the trace says that the capacity is unknown
+	for (size_t i = 0; i < p->n; i++)
+		p->items[i].observation.fit = observe_want_fit(&p->sources, p->items[i].policy, &unused);
 	for (size_t i = 0; i < p->n; i++)
 		observe_start(&p->items[i].observation, &p->sources, p->items[i].policy, p->now_ms, on_observed,
 		              &p->items[i]);
@@ -325,8 +329,15 @@ int cmd_plan(int argc, char **argv)
 		code = err_kind_info(e.kind)->exit_code;
 		goto out;
 	}
-	plan.sources = (struct observe_sources){
-	        .queries = plan.connections.queries, .k8s = plan.connections.k8s, .given_replicas = args.replicas};
+	if (connections_read_capacity(&plan.connections, NULL, NULL, &e) < 0) {
+		fprintf(stderr, "gpuscale plan: %s\n", e.msg);
+		connections_close(&plan.connections);
+		goto out;
+	}
+	plan.sources = (struct observe_sources){.queries = plan.connections.queries,
+	                                        .k8s = plan.connections.k8s,
+	                                        .given_replicas = args.replicas,
+	                                        .fits = plan.connections.fits};
 	plan.now_ms = clock_wall_ms(&plan.connections.clock);
 	code = plan_run(&plan, &set, &args);
 	if (set.n_errors)

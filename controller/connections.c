@@ -13,6 +13,7 @@
 #include "controller/options/ha_options.h"
 #include "controller/query_hub.h"
 #include "k8s/cache/target_store.h"
+#include "k8s/capacity/fit_store.h"
 #include "k8s/client/k8s_client.h"
 #include "k8s/client/k8s_config_load.h"
 #include "promql/promql_source.h"
@@ -113,6 +114,16 @@ int connections_watch_targets(struct connections *c,
 	return c->targets ? 0 : -1;
 }
 
+int connections_read_capacity(struct connections *c, void (*on_error)(void *arg, const struct err *error), void *arg,
+                              struct err *e)
+{
+	struct fit_store_options options = {.client = c->k8s, .targets = c->targets, .on_error = on_error, .arg = arg};
+	if (!c->k8s)
+		return 0;
+	c->fits = fit_store_new(&options, e);
+	return c->fits ? 0 : -1;
+}
+
 void connections_set_write_guard(struct connections *c, const struct write_guard *guard)
 {
 	c->write_guard = guard ? *guard : (struct write_guard){0};
@@ -120,6 +131,8 @@ void connections_set_write_guard(struct connections *c, const struct write_guard
 
 void connections_cancel(struct connections *c)
 {
+	if (c->fits)
+		fit_store_stop(c->fits);
 	if (c->targets)
 		target_store_stop(c->targets);
 	// This ends the requests of the client and runs their callbacks, so the users of the client still exist.
@@ -135,6 +148,7 @@ void connections_cancel(struct connections *c)
 void connections_close(struct connections *c)
 {
 	connections_cancel(c);
+	fit_store_free(c->fits);
 	target_store_free(c->targets);
 	query_hub_free(c->queries);
 	promql_sources_free(c->promql);

@@ -13,6 +13,7 @@
 
 struct err;
 struct event_base;
+struct fit_store;
 struct ha_options;
 struct http_client;
 struct kube_options;
@@ -37,6 +38,7 @@ struct connections {
 	struct query_hub *queries;
 	struct k8s_client *k8s;       // NULL without a cluster
 	struct target_store *targets; // NULL unless connections_watch_targets
+	struct fit_store *fits;       // NULL unless connections_read_capacity
 	bool elects; // leader election is on, and no request takes longer than a lease allows for a write
 	struct write_guard write_guard;
 	k8s_observe_fn *observe; // counts the requests of clients of the API server; may be NULL
@@ -57,6 +59,10 @@ int connections_open(struct connections *c, const struct prometheus_options *pro
 // Watches the scale targets from now on; on_error as in target_store_options. Does nothing without a cluster.
 int connections_watch_targets(struct connections *c,
                               void (*on_error)(void *arg, const char *what, const struct err *error), void *arg,
+                              struct err *e);
+// Lets policies with spec.capacity know what fits into the cluster, which is read when the first of them asks; on_error
+// as in fit_store_options. Call after connections_watch_targets(). Does nothing without a cluster.
+int connections_read_capacity(struct connections *c, void (*on_error)(void *arg, const struct err *error), void *arg,
                               struct err *e);
 // Asks *guard before each write from now on. NULL: permits every write.
 void connections_set_write_guard(struct connections *c, const struct write_guard *guard);

@@ -182,6 +182,17 @@ static void on_target_error(void *arg, const char *what, const struct err *error
 		LOG(c->options.log, LOG_INFO, "Target watch recovered", LOG_S("what", what));
 }
 
+static void on_capacity_error(void *arg, const struct err *error)
+{
+	struct controller *c = arg;
+	if (error)
+		LOG(c->options.log, LOG_WARNING, "Cannot watch nodes and pods; capacity limits nothing",
+		    LOG_S("kind", err_kind_info(error->kind)->name), LOG_S("err", error->msg));
+	else
+		LOG(c->options.log, LOG_INFO, "Watch of nodes and pods recovered",
+		    LOG_S("effect", "capacity limits orders"));
+}
+
 static int make_parts(struct controller *c, struct metrics *metrics, struct err *e)
 {
 	struct connections *to = c->connections;
@@ -206,8 +217,10 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	// With --once, a single tick per policy is done before a watch is synced.
 	if (!c->options.once && connections_watch_targets(to, on_target_error, c, e) < 0)
 		return -1;
+	if (connections_read_capacity(to, on_capacity_error, c, e) < 0)
+		return -1;
 	c->env = (struct reconcile_env){
-	        .sources = {.queries = to->queries, .k8s = to->k8s, .targets = to->targets},
+	        .sources = {.queries = to->queries, .k8s = to->k8s, .targets = to->targets, .fits = to->fits},
 	        .promql = to->promql,
 	        .log = c->options.log,
 	        .dry_run = c->options.dry_run,

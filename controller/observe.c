@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "k8s/cache/pod_store.h"
+#include "k8s/capacity/fit_store.h"
 #include "promql/promql_source.h"
 
 struct scale_ref policy_scale_ref(const struct policy *p)
@@ -77,6 +78,26 @@ static void build(struct observation_call *c)
 		build_pods(c);
 }
 
+struct fit_target *observe_want_fit(const struct observe_sources *sources, const struct policy *p, struct err *e)
+{
+	struct scale_ref ref = policy_scale_ref(p);
+	err_clear(e);
+	return p->capacity.mode != CAPACITY_OFF && sources->fits ? fit_store_want(sources->fits, &ref, e) : NULL;
+}
+
+void observe_capacity(struct observation_call *c)
+{
+	struct fit_view view;
+	struct obs_capacity *o = &c->observation.capacity;
+	const struct scale *s = &c->scale;
+	if (!c->fit)
+		return;
+	fit_target_read(c->fit, s->spec_replicas, s->status_replicas, c->bypass_cache, &view);
+	*o = (struct obs_capacity){view.is_known, view.fit,     view.unschedulable,
+	                           view.since_ms, view.n_since, view.detail};
+	c->details[c->policy->n_signals] = view.detail;
+}
+
 static void finish_one(struct observation_call *c)
 {
 	assert(c->pending > 0);
@@ -144,9 +165,23 @@ static void take_pods(struct observation_call *c, const struct pod_set *pods)
 	finish_one(c);
 }
 
+static void on_capacity(void *arg)
+{
+	finish_one(arg);
+}
+
+static void prepare_capacity(struct observation_call *c, const struct target_view *view)
+{
+	if (!c->fit)
+		return;
+	c->pending++;
+	fit_target_prepare(c->fit, view->state == TARGET_FOUND ? view->generation : -1, on_capacity, c);
+}
+
 // Takes the pods from the watch if possible, else lists them.
 static void know_pods(struct observation_call *c, const struct target_view *view)
 {
+	prepare_capacity(c, view);
 	c->target_ready = view->state == TARGET_FOUND ? view->ready_replicas : -1;
 	bool must_know_pods = observe_needs_pods(c->policy) || c->target_ready < 0;
 	if (view->state != TARGET_FOUND || (must_know_pods && !view->pods)) {
@@ -285,6 +320,7 @@ void observe_start(struct observation_call *c, const struct observe_sources *sou
 	c->arg = arg;
 	c->pods_known = false;
 	c->target_ready = -1;
+	c->details[policy->n_signals] = NULL;
 	err_clear(&c->error);
 	err_clear(&c->pods_error);
 	c->pending = (int)policy->n_signals + 2; // + the target, + this function itself

@@ -14,6 +14,8 @@
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"
 
+struct fit_store;
+struct fit_target;
 struct k8s_client;
 
 struct observe_sources {
@@ -21,6 +23,7 @@ struct observe_sources {
 	struct k8s_client *k8s; // NULL: given_replicas is used
 	int32_t given_replicas;
 	struct target_store *targets; // watches the targets; NULL: each is read by a request
+	struct fit_store *fits;       // what fits into the cluster; NULL: unknown
 };
 
 struct observation_call;
@@ -37,7 +40,8 @@ struct observe_slot {
 // Owned by the caller, reused tick after tick; zero it once.
 struct observation_call {
 	struct observe_sources sources;
-	bool bypass_cache; // set by the caller: read the target from the API server, not from the watch
+	bool bypass_cache;      // set by the caller: read the target from the API server, not from the watch
+	struct fit_target *fit; // set by the caller: the target, for a policy with capacity; NULL: unknown
 	const struct policy *policy;
 	int64_t now_ms;
 	observe_done_fn *done;
@@ -46,7 +50,8 @@ struct observation_call {
 	struct observe_slot slots[POLICY_SIGNALS_MAX];
 	struct query_answer *answers[POLICY_SIGNALS_MAX];
 	struct obs_signal signals[POLICY_SIGNALS_MAX];
-	const char *details[POLICY_SIGNALS_MAX]; // for rendering; points into answers
+	// For rendering, as in struct decided; points into answers, and for the capacity into this struct.
+	const char *details[POLICY_SIGNALS_MAX + 1];
 	struct target_waiter waiter;
 	struct scale scale;
 	struct pod_counts pods;
@@ -64,6 +69,11 @@ struct observation_call {
 // outlive the call.
 void observe_start(struct observation_call *c, const struct observe_sources *sources, const struct policy *policy,
                    int64_t now_ms, observe_done_fn *done, void *arg);
+// Sets observation.capacity to what fits at this moment. Call immediately before decide(): another policy may have
+// ordered since the observation. Does nothing for a policy without capacity.
+void observe_capacity(struct observation_call *c);
+// Returns the target of a policy with capacity for observation_call.fit; NULL: the policy has none, or *e.
+struct fit_target *observe_want_fit(const struct observe_sources *sources, const struct policy *p, struct err *e);
 // Passes the answer to a write of the scale to the target store, which knows the new scale from now on.
 void observe_scaled(const struct observe_sources *sources, const struct policy *policy, const struct scale *scale);
 // Releases the answers and pods of the last observation.

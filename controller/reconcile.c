@@ -10,6 +10,7 @@
 #include "controller/reconcile_private.h"
 #include "controller/status/status.h"
 #include "k8s/cache/target_store.h"
+#include "k8s/capacity/fit_store.h"
 #include "policies/engine/decide.h"
 
 #define PACKED_STEP 128 // a state that grows and shrinks by a sample stays where it is
@@ -67,6 +68,9 @@ void reconcile_want_target(struct reconciler *r)
 {
 	if (!r->is_target_wanted)
 		r->is_target_wanted = want_target(r, r->policy);
+	struct err e;
+	if (!r->fit)
+		r->fit = observe_want_fit(&r->env->sources, r->policy, &e); // without it, the trace says so
 }
 
 struct reconciler *reconciler_new(const struct reconcile_env *env, const struct reconcile_subject *subject)
@@ -97,7 +101,7 @@ struct reconciler *reconciler_new(const struct reconcile_env *env, const struct 
 
 static void forget_details(struct reconciler *r)
 {
-	for (size_t i = 0; r->details && i < r->decision->n_signals; i++)
+	for (size_t i = 0; r->details && i <= r->decision->n_signals; i++)
 		free(r->details[i]);
 	free(r->details);
 	r->details = NULL;
@@ -117,6 +121,7 @@ void reconciler_free(struct reconciler *r)
 		return;
 	assert(!r->work);
 	unwant_target(r, r->policy);
+	fit_target_unwant(r->fit);
 	forget_decision(r);
 	free(r->packed);
 	free(r);
@@ -138,6 +143,8 @@ int reconciler_set_policy(struct reconciler *r, const struct policy *policy, int
 	bool is_wanted = want_target(r, policy); // before the old target is released: it is usually the same one
 	unwant_target(r, r->policy);
 	r->is_target_wanted = is_wanted;
+	fit_target_unwant(r->fit);
+	r->fit = NULL;
 	r->policy = r->subject.policy = policy;
 	reconcile_pack_state(r, state);
 	free(state);
@@ -216,11 +223,11 @@ void reconcile_keep_decision(struct reconciler *r)
 		r->decision_room = bytes;
 	}
 	memcpy(r->decision, d, bytes);
-	for (size_t i = 0; i < d->n_signals; i++) {
+	for (size_t i = 0; i <= d->n_signals; i++) {
 		if (!reported[i])
 			continue;
 		if (!r->details)
-			r->details = reconcile_must(calloc(d->n_signals, sizeof *r->details));
+			r->details = reconcile_must(calloc(d->n_signals + 1, sizeof *r->details));
 		r->details[i] = reconcile_must(strdup(reported[i]));
 	}
 }

@@ -32,12 +32,13 @@ struct reconciler {
 	bool needs_past;             // what an earlier process recorded has not been read yet
 	struct unacked_write unacked;
 	bool needs_refill;
-	bool is_target_wanted; // this policy holds a reference to its target
+	bool is_target_wanted;  // this policy holds a reference to its target
+	struct fit_target *fit; // NULL: a policy without capacity
 	enum err_kind pods_error_kind;
 	struct tick_work *work;    // NULL: idle
 	struct decision *decision; // the last one, decision_bytes() of it; NULL: none yet
 	size_t decision_room;      // bytes allocated for it
-	char **details;            // one per signal, copies that live as long as `decision`; NULL: none has any
+	char **details;            // as in struct decided, copies that live as long as `decision`; NULL: none has any
 	int64_t last_scale_ms;     // -1: not known
 };
 

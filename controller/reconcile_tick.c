@@ -9,6 +9,7 @@
 #include "base/process/log.h"
 #include "controller/reconcile_private.h"
 #include "controller/status/status.h"
+#include "k8s/capacity/fit_store.h"
 #include "k8s/client/k8s_client.h"
 #include "policies/engine/decide.h"
 #include "policies/engine/observation.h"
@@ -88,10 +89,14 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 		observe_scaled(&r->env->sources, r->policy, scale);
 		decide_record_scale(r->policy, w->state, w->now_ms, w->write_from, w->write_to);
 		unacked_write_clear(&r->unacked); // an earlier write can no longer take effect
+		if (r->fit)
+			fit_target_scaled(r->fit, w->write_to);
 		end_tick(r, TICK_SCALED, NULL);
 		return;
 	}
 	unacked_write_failed(&r->unacked, error, w->write_from, w->write_to, clock_real_mono_us() / 1000);
+	if (r->fit && !unacked_write_is_open(&r->unacked))
+		fit_target_scaled(r->fit, w->write_from);
 	if (error->kind == ERR_CONFLICT && w->conflicts + 1 < RECONCILE_CONFLICTS_MAX && !is_over(r))
 		retry(r, error);
 	else
@@ -185,6 +190,7 @@ static void decide_and_act(struct reconciler *r)
 	}
 	enter(r, TICK_PHASE_DECIDE);
 	adopt_unrecorded_scale(r);
+	observe_capacity(&w->observation);
 	decide(r->policy, &w->observation.observation, w->now_ms, w->state, d);
 	w->is_decided = true;
 	w->is_news = is_news(r->decision, d);
@@ -195,6 +201,8 @@ static void decide_and_act(struct reconciler *r)
 	}
 	w->write_from = d->current;
 	w->write_to = d->desired;
+	if (r->fit)
+		fit_target_ordered(r->fit, w->write_to);
 	if (r->subject.status && !policy_status_is_recorded(r->subject.status))
 		write_initial_status(r);
 	else
@@ -239,6 +247,7 @@ static void observe(struct reconciler *r)
 {
 	enter(r, TICK_PHASE_OBSERVE);
 	reconcile_want_target(r);
+	r->work->observation.fit = r->fit;
 	// The watch may not have delivered the last write yet.
 	r->work->observation.bypass_cache |= unacked_write_is_open(&r->unacked);
 	observe_start(&r->work->observation, &r->env->sources, r->policy, r->work->now_ms, on_observed, r);

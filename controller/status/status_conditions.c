@@ -17,6 +17,7 @@ const char *const condition_type_names[CONDITION_TYPE__COUNT] = {
         [CONDITION_DRY_RUN] = "DryRun",
         [CONDITION_PAUSED] = "Paused",
         [CONDITION_OBJECTIVE_NOT_REACHABLE] = "ObjectiveNotReachable",
+        [CONDITION_CAPACITY_LIMITED] = "CapacityLimited",
 };
 const char *const condition_status_names[CONDITION_STATUS__COUNT] = {"Unknown", "False", "True"};
 
@@ -112,6 +113,21 @@ static void objective_not_reachable(const struct decided *d, struct condition *c
 	set(c, CONDITION_FALSE, "ObjectiveReachable", "maxReplicas is enough for the objective");
 }
 
+static void capacity_limited(const struct decided *d, struct condition *c)
+{
+	const struct decision *dec = d->decision;
+	if (d->policy->capacity.mode == CAPACITY_OFF)
+		return;
+	for (size_t i = dec->n_trace; i-- > 0;) {
+		const struct trace_entry *t = &dec->trace[i];
+		if (t->stage != STAGE_CAPACITY)
+			continue;
+		set_from(c, t->reason == REASON_CAPACITY_UNKNOWN ? CONDITION_UNKNOWN : CONDITION_TRUE, d, t);
+		return;
+	}
+	set(c, CONDITION_FALSE, "CapacityAvailable", "every replica has room");
+}
+
 static void not_decided(struct condition *conditions, const char *reason, const char *message)
 {
 	set(&conditions[CONDITION_SCALING_ACTIVE], CONDITION_UNKNOWN, reason, message);
@@ -141,6 +157,7 @@ void status_conditions(const struct status_facts *facts, struct condition ret_co
 	struct condition *able = &ret_conditions[CONDITION_ABLE_TO_SCALE];
 	const char *text = facts->text ? facts->text : "";
 	set(&ret_conditions[CONDITION_OBJECTIVE_NOT_REACHABLE], CONDITION_UNKNOWN, "", "");
+	set(&ret_conditions[CONDITION_CAPACITY_LIMITED], CONDITION_UNKNOWN, "", "");
 	set(&ret_conditions[CONDITION_CONFLICT], CONDITION_FALSE, "NoConflict",
 	    "no other autoscaler drives the target");
 	if (facts->conflict) {
@@ -157,6 +174,7 @@ void status_conditions(const struct status_facts *facts, struct condition ret_co
 		able_to_scale(facts->decided, able);
 		scaling_active(facts->decided, &ret_conditions[CONDITION_SCALING_ACTIVE]);
 		scaling_limited(facts->decided, &ret_conditions[CONDITION_SCALING_LIMITED]);
+		capacity_limited(facts->decided, &ret_conditions[CONDITION_CAPACITY_LIMITED]);
 		objective_not_reachable(facts->decided, &ret_conditions[CONDITION_OBJECTIVE_NOT_REACHABLE]);
 	} else {
 		set(able, CONDITION_UNKNOWN, "NotDecided", text);

@@ -234,6 +234,8 @@ static void write_state(struct json_writer *w, const struct status_doc *doc)
 		json_write_member_time(w, "lastScaleTime", last_ms);
 	else
 		json_write_member_null(w, "lastScaleTime");
+	if (decide_withdrawn_ms(doc->policy, doc->state) >= 0)
+		json_write_member_time(w, "lastWithdrawTime", decide_withdrawn_ms(doc->policy, doc->state));
 	int64_t startup_ms = doc->policy->startup.given ? -1 : decide_startup_ms(doc->policy, doc->state);
 	json_write_key(w, "startupSeconds");
 	if (startup_ms >= 0)
@@ -417,6 +419,8 @@ static void read_scales(const cJSON *status, const struct policy *policy, void *
 	}
 	if (read_time(status, "lastScaleTime", at, &time_ms) && time_ms > last_ms)
 		decide_record_last_scale(policy, state, time_ms);
+	if (read_time(status, "lastWithdrawTime", at, &time_ms))
+		decide_record_withdrawal(policy, state, time_ms);
 	if (read_i64(status, "startupSeconds", 0, NUM_DURATION_MS_MAX / 1000, &seconds))
 		decide_record_start(policy, state, seconds * 1000);
 }

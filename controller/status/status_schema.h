@@ -38,7 +38,7 @@ struct status_view_decision {
 	int32_t from, to;
 };
 struct status_view {
-	int64_t observed_generation, updated_ms, last_scale_ms; // 0: absent
+	int64_t observed_generation, updated_ms, last_scale_ms, last_withdraw_ms; // 0: absent
 	int32_t current, desired, ready, startup_seconds;
 	bool current_set, desired_set, ready_set, startup_set;
 	const char *action, *reason, *message, *summary, *objective_record;

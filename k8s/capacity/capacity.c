@@ -7,7 +7,9 @@
 #include <utlist.h>
 
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/must.h"
+#include "base/num.h"
 #include "k8s/cache/pod_decode.h"
 #include "k8s/capacity/capacity_private.h"
 #include "k8s/capacity/gpu_labels.h"
@@ -15,6 +17,7 @@
 
 #define LABEL_KEY_BYTES   NODE_RULE_TEXT_BYTES
 #define LABEL_VALUE_BYTES 256
+#define SINCE_BYTES       64
 
 struct capacity *capacity_new(struct err *e)
 {
@@ -170,13 +173,29 @@ static void read_allocatable(struct capacity *c, struct capacity_node *n, struct
 		get_resource(n, v.items[i].id)->allocatable = v.items[i].amount;
 }
 
+// What is read of a Node: everything else in it, such as its heartbeats, has no effect.
+static uint64_t hash_node(struct json_span labels, struct json_span spec, struct json_span status)
+{
+	uint64_t h = hash_bytes(HASH_START, labels.text, labels.len);
+	struct json_span allocatable = json_span_get(status, "allocatable");
+	bool ready = is_ready(json_span_get(status, "conditions"));
+	h = hash_bytes(hash_bytes(h, spec.text, spec.len), allocatable.text, allocatable.len);
+	return hash_bytes(h, &ready, sizeof ready);
+}
+
 void capacity_set_node(struct capacity *c, const char *name, const char *json, size_t len)
 {
 	struct capacity_node *n = capacity_get_node(c, name);
 	struct json_span o = {json, len}, spec = json_span_get(o, "spec"), status = json_span_get(o, "status");
+	struct json_span labels = json_span_get(json_span_get(o, "metadata"), "labels");
+	uint64_t hash = hash_node(labels, spec, status);
+	if (n->is_known && n->hash == hash)
+		return;
+	c->generation++;
 	clear_node(c, n);
+	n->hash = hash;
 	n->is_known = true;
-	read_labels(c, n, json_span_get(json_span_get(o, "metadata"), "labels"));
+	read_labels(c, n, labels);
 	read_taints(c, n, json_span_get(spec, "taints"));
 	n->is_unschedulable = json_span_kind(json_span_get(spec, "unschedulable")) == 't';
 	n->is_ready = is_ready(json_span_get(status, "conditions"));
@@ -188,6 +207,7 @@ void capacity_remove_node(struct capacity *c, const char *name)
 	struct capacity_node *n = find_node(c, name);
 	if (!n)
 		return;
+	c->generation++;
 	clear_node(c, n);
 	capacity_free_node_if_unused(c, n);
 }
@@ -233,6 +253,7 @@ static void count_faults(struct capacity *c, int faults, size_t by)
 void capacity_remove_pod(struct capacity *c, struct capacity_pod *pod)
 {
 	struct capacity_node *n = pod->node;
+	c->generation += n != NULL || pod->is_waiting;
 	stop_waiting(c, pod);
 	count_faults(c, pod->faults, (size_t)-1);
 	if (n) {
@@ -251,6 +272,10 @@ static void read_message(struct capacity_waiting *w, struct json_span conditions
 		if (!json_span_is(json_span_get(it.value, "type"), "PodScheduled"))
 			continue;
 		w->is_unschedulable = json_span_is(json_span_get(it.value, "reason"), "Unschedulable");
+		char since[SINCE_BYTES];
+		int len_since = json_span_text(json_span_get(it.value, "lastTransitionTime"), since, sizeof since);
+		if (len_since > 0 && num_parse_rfc3339_ms(since, (size_t)len_since, &w->since_ms, NULL) < 0)
+			w->since_ms = 0;
 		struct json_span message = json_span_get(it.value, "message");
 		// A text that is too long is cut after its first sentence, which has the counts.
 		char *text = must_alloc(malloc(message.len + 1));
@@ -306,6 +331,14 @@ static void set_requests(struct capacity_pod *pod, const struct resource_vector 
 	memcpy(pod->requests, v->items, v->n * sizeof *v->items);
 }
 
+static bool has_requests(const struct capacity_pod *pod, const struct resource_vector *v)
+{
+	bool is_same = pod->n_requests == v->n;
+	for (size_t i = 0; is_same && i < v->n; i++)
+		is_same = pod->requests[i].id == v->items[i].id && pod->requests[i].amount == v->items[i].amount;
+	return is_same;
+}
+
 bool capacity_set_pod(struct capacity *c, struct capacity_pod *pod, const char *namespace_name, const char *name,
                       const char *json, size_t len)
 {
@@ -329,6 +362,7 @@ bool capacity_set_pod(struct capacity *c, struct capacity_pod *pod, const char *
 	int faults = pod_requests_read(&c->names, &spec, &requests);
 
 	struct capacity_node *before = pod->node, *node = node_name[0] ? capacity_get_node(c, node_name) : NULL;
+	c->generation += !node || node != before || !has_requests(pod, &requests);
 	stop_waiting(c, pod);
 	count_faults(c, pod->faults, (size_t)-1);
 	if (before)
@@ -361,6 +395,11 @@ void capacity_free(struct capacity *c)
 	}
 	resource_names_done(&c->names);
 	free(c);
+}
+
+uint64_t capacity_generation(const struct capacity *c)
+{
+	return c->generation;
 }
 
 const struct capacity_node *capacity_first_node(const struct capacity *c)

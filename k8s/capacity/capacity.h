@@ -38,6 +38,7 @@ struct capacity_node {
 	bool is_known; // false: only its pods are known
 	bool is_ready, is_unschedulable;
 	uint8_t faults; // enum resource_fault of its allocatable
+	uint64_t hash;  // of what the Node object states
 	uint8_t n_resources, n_taints;
 	uint16_t n_labels;
 	int32_t pods, planned_pods;
@@ -56,6 +57,7 @@ struct capacity_waiting {
 	struct capacity_waiting *prev, *next;
 	bool has_shape;        // false: its rules are invalid or exceed a ceiling
 	bool is_unschedulable; // the scheduler reported so
+	int64_t since_ms;      // when the scheduler first reported about it, since the epoch; 0: unknown
 	struct replica_shape shape;
 	struct label *labels;
 	size_t n_labels;
@@ -108,6 +110,9 @@ void capacity_remove_claim(struct capacity *c, struct capacity_claim *claim);
 const struct capacity_node *capacity_first_node(const struct capacity *c);
 const struct capacity_waiting *capacity_first_waiting(const struct capacity *c);
 struct resource_names *capacity_names(struct capacity *c);
+// Returns a number that changes whenever the result of capacity_fit() or a waiting pod may have changed. The heartbeat
+// of a node and the progress of a pod that has a node do not change it.
+uint64_t capacity_generation(const struct capacity *c);
 
 // What the objects state that cannot be counted.
 enum capacity_fault {
@@ -164,6 +169,16 @@ struct fit_result {
 // the node with the most free of the scarcest resource of `shape`, so that the result is rather too small than too
 // large. Returns 0, or -1 and *e (ERR_UNSUPPORTED) when the devices that the shape needs cannot be counted.
 int capacity_fit(struct capacity *c, const struct replica_shape *shape, struct fit_result *ret_fit, struct err *e);
+
+// Replicas that were ordered and do not exist as pods yet.
+struct capacity_order {
+	const struct replica_shape *shape;
+	int64_t replicas; // of which FIT_ORDER_MAX are counted
+};
+#define FIT_ORDER_MAX 2000
+// Like capacity_fit(), with room reserved for the orders first, after the pods without a node.
+int capacity_fit_beside(struct capacity *c, const struct replica_shape *shape, const struct capacity_order *orders,
+                        size_t n_orders, struct fit_result *ret_fit, struct err *e);
 // Writes why no more replicas fit, as one clause: "3 of 5 nodes have too little nvidia.com/gpu free, ..".
 void fit_explain(const struct capacity *c, const struct fit_result *fit, char out[FIT_WHY_BYTES]);
 

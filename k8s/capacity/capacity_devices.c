@@ -163,6 +163,7 @@ static void slice_clear(struct capacity *c, struct device_slice *s)
 
 void capacity_remove_slice(struct capacity *c, const char *name)
 {
+	c->generation++;
 	struct device_slice *s;
 	HASH_FIND_STR(c->slices, name, s);
 	if (!s)
@@ -205,6 +206,7 @@ static void read_devices(struct capacity *c, struct device_slice *s, const char 
 
 void capacity_set_slice(struct capacity *c, const char *name, const char *json, size_t len)
 {
+	c->generation++;
 	struct json_span spec = json_span_get((struct json_span){json, len}, "spec"),
 	                 pool = json_span_get(spec, "pool");
 	char driver[NAME_BYTES], pool_name[NAME_BYTES], node[NAME_BYTES];
@@ -276,6 +278,7 @@ bool device_is_allocated(const struct capacity *c, const struct device_slice *s,
 
 void capacity_remove_claim(struct capacity *c, struct capacity_claim *claim)
 {
+	c->generation++;
 	for (size_t i = 0; i < claim->n_devices; i++) {
 		struct allocated_device *a = claim->devices[i];
 		if (--a->refs > 0)
@@ -341,6 +344,7 @@ static void wait_for_devices(struct capacity *c, struct capacity_claim *claim, s
 
 void capacity_set_claim(struct capacity *c, struct capacity_claim *claim, const char *json, size_t len)
 {
+	c->generation++;
 	static const char *const results_path[] = {"devices", "results", NULL}, *const requests_path[] = {
 	                                                                                "spec", "devices", "requests",
 	                                                                                NULL};
@@ -375,6 +379,7 @@ static void class_clear(struct device_class *d)
 
 void capacity_remove_class(struct capacity *c, const char *name)
 {
+	c->generation++;
 	struct device_class *d;
 	HASH_FIND_STR(c->classes, name, d);
 	if (!d)
@@ -399,6 +404,7 @@ static char *copy_expression(struct json_span selector)
 
 void capacity_set_class(struct capacity *c, const char *name, const char *json, size_t len)
 {
+	c->generation++;
 	struct json_span spec = json_span_get((struct json_span){json, len}, "spec"),
 	                 resource = json_span_get(spec, "extendedResourceName");
 	struct json_span_iter it = {.rest = json_span_get(spec, "selectors")};

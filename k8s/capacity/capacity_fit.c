@@ -153,6 +153,19 @@ static void reset_plan(struct capacity *c)
 
 int capacity_fit(struct capacity *c, const struct replica_shape *shape, struct fit_result *ret_fit, struct err *e)
 {
+	return capacity_fit_beside(c, shape, NULL, 0, ret_fit, e);
+}
+
+static void place_order(struct capacity *c, const struct capacity_order *order, int id)
+{
+	bool competes = resource_vector_get(&order->shape->requests, id) > 0;
+	for (int64_t i = 0; competes && i < order->replicas && i < FIT_ORDER_MAX; i++)
+		competes = place(c, order->shape, id);
+}
+
+int capacity_fit_beside(struct capacity *c, const struct replica_shape *shape, const struct capacity_order *orders,
+                        size_t n_orders, struct fit_result *ret_fit, struct err *e)
+{
 	const struct capacity_waiting *w;
 	const struct capacity_node *n;
 	int id = scarce(c, shape);
@@ -162,6 +175,8 @@ int capacity_fit(struct capacity *c, const struct replica_shape *shape, struct f
 		return -1;
 	for (w = c->waiting; w; w = w->next)
 		ret_fit->waiting += competes(w, id) && place(c, &w->shape, id);
+	for (size_t i = 0; i < n_orders; i++)
+		place_order(c, &orders[i], id);
 	for (n = c->nodes; n; n = n->hh.next) {
 		int lacking = -1;
 		const struct node_taint *taint = NULL;

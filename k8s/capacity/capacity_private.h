@@ -78,6 +78,7 @@ struct device_demand {
 };
 
 struct capacity {
+	uint64_t generation; // of everything that capacity_fit() depends on
 	struct resource_names names;
 	struct label_pool pool;
 	struct capacity_node *nodes; // hash, by name

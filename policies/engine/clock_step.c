@@ -41,6 +41,7 @@ static void move_stamps(const struct mover *m, struct state_header *s)
 {
 	s->last_now_ms = moved(m, s->last_now_ms);
 	s->last_scale_ms = moved(m, s->last_scale_ms);
+	s->withdrawn_ms = moved(m, s->withdrawn_ms);
 	if (s->recommendations.len > 0)
 		move_history(m, state_marks(s, &s->recommendations), &s->recommendations);
 	if (s->events.len > 0)
@@ -112,6 +113,7 @@ static int64_t latest_stamp_ms(struct state_header *s)
 {
 	const struct startup *u = &s->startup;
 	int64_t ms = i64_max(s->last_scale_ms, u->n_orders > 0 ? u->orders[u->n_orders - 1].time_ms : TIME_NONE);
+	ms = i64_max(ms, s->withdrawn_ms);
 	ms = i64_max(ms, i64_max(newest_of(s, &s->recommendations), newest_of(s, &s->events)));
 	return i64_max(i64_max(ms, s->panic.over_ms), i64_max(s->idle.quiet_since_ms, s->idle.first_ms));
 }

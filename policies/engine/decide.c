@@ -18,7 +18,7 @@ static void count_replicas(struct tick *t)
 	t->counts.spec = i32_max(o->spec_replicas, 0);
 	t->counts.status = i32_max(o->status_replicas, 0);
 	t->counts.ready = o->ready_replicas;
-	t->wanted = t->counts.spec;
+	t->wanted = t->unstabilized = t->counts.spec;
 	if (o->ready_replicas >= 0)
 		return;
 	t->counts.ready = t->counts.spec;

@@ -155,6 +155,7 @@ void decide_state_init(const struct policy *policy, void *state)
 	        .shape = shape_of(policy),
 	        .last_now_ms = TIME_NONE,
 	        .last_scale_ms = TIME_NONE,
+	        .withdrawn_ms = TIME_NONE,
 	        .n_signals = (uint32_t)policy->n_signals,
 	};
 	startup_init(&s->startup);
@@ -222,6 +223,18 @@ void decide_record_last_scale(const struct policy *policy, void *state, int64_t 
 {
 	struct state_header *s = state_of(policy, state);
 	s->last_scale_ms = i64_max(s->last_scale_ms, time_ms);
+}
+
+void decide_record_withdrawal(const struct policy *policy, void *state, int64_t time_ms)
+{
+	struct state_header *s = state_of(policy, state);
+	s->withdrawn_ms = i64_max(s->withdrawn_ms, time_ms);
+}
+
+int64_t decide_withdrawn_ms(const struct policy *policy, const void *state)
+{
+	int64_t ms = state_of_const(policy, state)->withdrawn_ms;
+	return ms == TIME_NONE ? -1 : ms;
 }
 
 void decide_record_recommendation(const struct policy *policy, void *state, int64_t time_ms, int32_t replicas)
@@ -360,6 +373,7 @@ void decide_state_migrate(const struct policy *old_policy, const void *old_state
 	struct state_header *s = state_of(new_policy, new_state);
 	s->last_now_ms = old->last_now_ms;
 	s->last_scale_ms = old->last_scale_ms;
+	s->withdrawn_ms = old->withdrawn_ms;
 	s->seeded = old->seeded;
 	s->startup = old->startup;
 	s->fallback = old->fallback;

@@ -101,6 +101,9 @@ void decide_record_recommendation(const struct policy *policy, void *state, int6
 // Records the time of the last scale, for cooldown. For restarts after which its event is older than every period.
 void decide_record_last_scale(const struct policy *policy, void *state, int64_t time_ms);
 
+// Records the time at which unschedulable replicas were withdrawn (capacity.mode Elastic). For tests and restarts.
+void decide_record_withdrawal(const struct policy *policy, void *state, int64_t time_ms);
+
 // Records that a replica became ready start_ms after it was requested. For tests and restarts.
 void decide_record_start(const struct policy *policy, void *state, int64_t start_ms);
 
@@ -132,5 +135,7 @@ size_t decide_objective_save(const struct policy *policy, const void *state, voi
 bool decide_objective_restore(const struct policy *policy, void *state, const void *bytes, size_t n, int64_t now_ms);
 // Returns the time of the last scale in either direction, in ms since the epoch; -1 = none.
 int64_t decide_last_scale_ms(const struct policy *policy, const void *state);
+// Returns when unschedulable replicas were withdrawn last, in ms since the epoch; -1 = never.
+int64_t decide_withdrawn_ms(const struct policy *policy, const void *state);
 
 #endif

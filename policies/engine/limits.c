@@ -16,6 +16,7 @@ void stabilize_stage(struct tick *t)
 	struct history *h = &t->state->recommendations;
 	struct history_mark *marks = state_marks(t->state, h);
 	int32_t spec = t->counts.spec, desired = t->wanted;
+	t->unstabilized = desired;
 	struct stabilized r = behavior_stabilize(t->policy, h, marks, t->now_ms, spec, desired);
 	// As in the HPA, the history records the proposal before stabilization.
 	history_add_recommendation(h, marks, t->now_ms, desired, behavior_recommendations_keep_ms(t->policy));

@@ -3,6 +3,7 @@
 #ifndef GPUSCALE_POLICIES_ENGINE_OBSERVATION_H
 #define GPUSCALE_POLICIES_ENGINE_OBSERVATION_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,6 +42,18 @@ struct obs_pod {
 	enum pod_state state;
 };
 
+// What the cluster has room for. Zero: unknown.
+struct obs_capacity {
+	bool is_known;
+	int32_t fit;           // replicas that fit in addition to the current scale and to all pods that exist
+	int32_t unschedulable; // pods of the target that the scheduler cannot place
+	// Since when, in ms since the epoch, each of them that a scale-down removes before a running one, oldest first.
+	const int64_t *since_ms;
+	size_t n_since;
+	const char *detail; // why no more fit, or why that is unknown, for rendering; may be NULL. decide() does not
+	                    // read it
+};
+
 struct observation {
 	int32_t spec_replicas;            // scale.spec.replicas: the current scale
 	int32_t status_replicas;          // scale.status.replicas
@@ -51,6 +64,7 @@ struct observation {
 	// The pods of the target, for signals of type Pods only; NULL = unknown: see pods_read().
 	const struct obs_pod *pods;
 	size_t n_pods;
+	struct obs_capacity capacity; // for policies with `capacity` only
 };
 
 #endif

@@ -61,6 +61,11 @@ static bool has_guards(const struct policy *p)
 	return p->guards.set;
 }
 
+static bool has_capacity(const struct policy *p)
+{
+	return p->capacity.mode != CAPACITY_OFF;
+}
+
 static bool has_mode(const struct policy *p)
 {
 	return p->paused || p->dry_run;
@@ -92,6 +97,7 @@ static const struct stage_row table[] = {
 	[STAGE_BOUNDS]    = {"bounds",    ALWAYS,        bounds_stage,     false, false},
 	[STAGE_MULTIPLE]  = {"multiple",  has_multiple,  multiple_stage,   false, false},
 	[STAGE_GUARDS]    = {"guards",    has_guards,    guards_stage,     false, true},
+	[STAGE_CAPACITY]  = {"capacity",  has_capacity,  capacity_stage,   false, false},
 	[STAGE_MODE]      = {"mode",      has_mode,      mode_stage,       false, false},
 };
 // clang-format on
@@ -157,7 +163,7 @@ void pipeline_run(struct tick *t)
 		idle_observe(t);
 	fallback_observe(t);
 	bounds_observe(t);
-	run_stages(t, STAGE_COMBINE, STAGE_GUARDS);
+	run_stages(t, STAGE_COMBINE, STAGE_CAPACITY);
 	if (t->decision->driver < 0)
 		t->decision->driver = (int32_t)t->decision->n_trace - 1; // the entry that explains the decision was cut
 	run_stages(t, STAGE_MODE, STAGE_MODE);

@@ -208,6 +208,15 @@ struct policy_startup {
 	int64_t start_ms;
 };
 
+enum capacity_mode { CAPACITY_OFF, CAPACITY_FIXED, CAPACITY_ELASTIC, CAPACITY_MODE__COUNT };
+
+// What to order when the cluster has no room for it.
+struct policy_capacity {
+	int mode;           // enum capacity_mode
+	int64_t give_up_ms; // Elastic: unschedulable replicas are withdrawn after this time
+	int64_t retry_ms;   // Elastic: more than fits is ordered again this long after the last withdrawal
+};
+
 struct policy {
 	const char *namespace_name, *name;                          // metadata; namespace "default" when absent
 	const char *target_api_version, *target_kind, *target_name; // scaleTargetRef
@@ -229,6 +238,7 @@ struct policy {
 	struct policy_fallback fallback;
 	struct policy_startup startup;
 	struct policy_guards guards;
+	struct policy_capacity capacity;
 	bool restore_set;
 	int32_t restore_replicas; // scale of the target after the policy is deleted; not set: unchanged
 	const char *file;         // where the policy was read, for messages; may be NULL

@@ -74,6 +74,10 @@ static const struct reason_info reasons[] = {
 	ROW(TOO_FEW_AVAILABLE,     "TooFewAvailable",     HOLDS,    WARNING, "{before} is wanted, but only {value} % of the replicas are ready, less than guards.minAvailablePercent {limit}: staying at {after}")
 	ROW(MARGINAL_GAIN,         "MarginalGain",        LIMITED,  NORMAL,  "{before} is wanted, but the {nth} replica would add {value} of one, less than guards.minMarginalGain {limit}: {after}")
 	ROW(MAX_STEP,              "MaxStep",             LIMITED,  NORMAL,  "{before} is wanted, but guards.maxStep is {limit}: {after}")
+	ROW(CAPACITY_LIMITED,      "CapacityLimited",     LIMITED,  WARNING, "{before} is wanted, but only {value} more fit, so {count} are not ordered: {after} ({detail})")
+	ROW(CAPACITY_RETRY,        "CapacityRetry",       LIMITED,  NORMAL,  "{before} is wanted, but replicas were withdrawn less than {window} ago and only {value} more fit, so {count} are not ordered: {after} for another {duration} ({detail})")
+	ROW(CAPACITY_WITHDRAWN,    "CapacityWithdrawn",   LIMITED,  WARNING, "{count} replicas have been unschedulable for at least {window} and are withdrawn: {after}; more than fit is ordered again in {duration} ({detail})")
+	ROW(PENDING_REMOVED,       "PendingRemoved",      ABLE,     NORMAL,  "{limit} is wanted, and {count} replicas are unschedulable and serve nothing, so stabilization does not keep them: {after}")
 	ROW(SCALING_DISABLED,      "ScalingDisabled",     ACTIVE,   NORMAL,  "the target is scaled to 0 while minReplicas is {limit}: scaling is disabled until the target is scaled up by hand")
 	ROW(PAUSED,                "Paused",              "Paused", NORMAL,  "paused: {before} would be wanted, staying at {after}")
 	ROW(DRY_RUN,               "DryRun",              "DryRun", NORMAL,  "dry run: {before} -> {after} is not written")
@@ -102,6 +106,8 @@ static const struct reason_info reasons[] = {
 	ROW(THROTTLED,             "Throttled",           NULL,     WARNING, "{signal} is {value}, above guards.maxThrottledShare {limit}: throttled replicas count as 0.7, so all targets are {count} % of what they are")
 	ROW(THROTTLED_UNKNOWN,     "ThrottledUnknown",    NULL,     WARNING, "{signal} has no usable data, so guards.maxThrottledShare has no effect")
 	ROW(THROTTLED_NOT_A_SHARE, "ThrottledNotAShare",  NULL,     WARNING, "{signal} is {value}, not a share from 0 to 1, so guards.maxThrottledShare has no effect")
+	ROW(CAPACITY_PENDING,      "CapacityPending",     NULL,     NORMAL,  "{count} replicas are unschedulable ({detail})")
+	ROW(CAPACITY_UNKNOWN,      "CapacityUnknown",     NULL,     WARNING, "the capacity of the cluster is unknown and limits nothing ({detail})")
 	ROW(PODS_FILLED,           "PodsFilled",          NULL,     NORMAL,  "{count} pods have no sample of {signal}: counted as {limit} each")
 };
 #undef ROW

@@ -64,11 +64,15 @@ enum reason {
 	REASON_TOO_FEW_REPLICAS,
 	REASON_TOO_MANY_REPLICAS,
 	REASON_REPLICA_MULTIPLE,
-	REASON_PENDING_REPLICAS,  // guards.maxPendingPods
-	REASON_TOO_FEW_AVAILABLE, // guards.minAvailablePercent
-	REASON_MARGINAL_GAIN,     // guards.minMarginalGain
-	REASON_MAX_STEP,          // guards.maxStep
-	REASON_SCALING_DISABLED,  // spec.replicas 0 while minReplicas is not 0
+	REASON_PENDING_REPLICAS,   // guards.maxPendingPods
+	REASON_TOO_FEW_AVAILABLE,  // guards.minAvailablePercent
+	REASON_MARGINAL_GAIN,      // guards.minMarginalGain
+	REASON_MAX_STEP,           // guards.maxStep
+	REASON_CAPACITY_LIMITED,   // the cluster has no room for the rest
+	REASON_CAPACITY_RETRY,     // the same, for a time after a withdrawal
+	REASON_CAPACITY_WITHDRAWN, // replicas were unschedulable for too long
+	REASON_PENDING_REMOVED,    // less is wanted: unschedulable replicas go first
+	REASON_SCALING_DISABLED,   // spec.replicas 0 while minReplicas is not 0
 	REASON_PAUSED,
 	REASON_DRY_RUN,
 	// notes: additional explanations, never the primary reason
@@ -93,6 +97,8 @@ enum reason {
 	REASON_OBJECTIVE_STARTUP,       // the start-up time is unknown: a default is used
 	REASON_OBJECTIVE_NOT_REACHABLE, // maxReplicas is too few
 	REASON_CAPACITY_DOUBTFUL,       // replicas serve more or less than `demand` says
+	REASON_CAPACITY_PENDING,        // replicas are unschedulable
+	REASON_CAPACITY_UNKNOWN,        // the stage had no effect
 	REASON_PODS_FILLED,             // pods without a sample were counted all the same
 	REASON_GAIN_LEARNING,           // guards.minMarginalGain has too few observations
 	REASON_THROTTLED,               // guards.maxThrottledShare lowers the targets

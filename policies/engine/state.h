@@ -31,6 +31,7 @@ struct state_header {
 	uint64_t bytes, shape;
 	int64_t last_now_ms;   // time of the last tick; TIME_NONE
 	int64_t last_scale_ms; // time of the last scale in either direction; TIME_NONE
+	int64_t withdrawn_ms;  // last time that unschedulable replicas were withdrawn; TIME_NONE
 	// Clock events for the next tick to report: by how much the clock was set, and how far in the future a restored
 	// stamp was. 0: none.
 	int64_t clock_step_ms, clamped_ms;
@@ -54,7 +55,7 @@ struct state_signal {
 	int64_t failures;      // consecutive ticks without a reading; counted with `fallback` only
 };
 
-_Static_assert(sizeof(struct state_header) == 4 + 4 + 2 * 8 + 4 * 8 + 2 * sizeof(struct history) +
+_Static_assert(sizeof(struct state_header) == 4 + 4 + 2 * 8 + 5 * 8 + 2 * sizeof(struct history) +
                                                       sizeof(struct startup) + sizeof(struct fallback) +
                                                       sizeof(struct idle) + sizeof(struct forecast) +
                                                       sizeof(struct panic) + sizeof(struct schedule_cache) + 8 + 8 + 8,

@@ -26,6 +26,7 @@ struct tick {
 	struct replica_counts counts;
 	int32_t min, max;      // bounds in force at this tick
 	int32_t schedule;      // index of the schedule in force; -1 = none
+	int32_t unstabilized;  // the proposal before the stage stabilize
 	int32_t wanted;        // the proposal, as each stage leaves it to the next
 	double capacity_ratio; // what an average replica serves of what it serves unthrottled; > 0, <= 1
 	int32_t starting;      // replicas ordered less than the start-up time ago; 0 without `startup`

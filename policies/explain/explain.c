@@ -29,7 +29,11 @@ static void format_value(char *out, size_t size, double v)
 
 static const char *detail_of(const struct decided *d, const struct trace_entry *t)
 {
-	return d->details && t->signal >= 0 ? d->details[t->signal] : NULL;
+	if (!d->details)
+		return NULL;
+	return t->stage == STAGE_CAPACITY ? d->details[d->policy->n_signals]
+	       : t->signal >= 0           ? d->details[t->signal]
+	                                  : NULL;
 }
 
 // Returns whether only the first series were read; the detail then says so.

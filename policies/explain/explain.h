@@ -22,8 +22,9 @@ extern const char *const output_format_names[OUTPUT__COUNT + 1]; // NULL-termina
 struct decided {
 	const struct policy *policy;
 	const struct decision *decision;
-	const char *const *details; // one per signal: the error message of the source, for {detail}; the array and its
-	                            // entries may be NULL
+	// One per signal: the error message of the source, for {detail}; then one for the stage capacity. The array and
+	// its entries may be NULL.
+	const char *const *details;
 };
 
 // Writes the sentence of one trace entry, from the template of its reason. `out` has RENDER_SENTENCE_BYTES.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stages around the signals: spec.schedules, spec.idle, spec.fallback, spec.startup and spec.guards of a
-// GPUAutoscaler.
+// The stages around the signals: spec.schedules, spec.idle, spec.fallback, spec.startup, spec.guards and
+// spec.capacity of a GPUAutoscaler.
 #include "policies/engine/policy.h"
 #include "policies/schema/policy_schema_private.h"
 
@@ -235,4 +235,30 @@ const struct schema policy_schema_guards = {
         .validate = check_guards,
         .rules = guards_rules,
         .n_rules = COUNT_OF(guards_rules),
+};
+
+// ---- capacity ----
+
+static const char *const capacity_modes[] = {
+        [CAPACITY_OFF] = "Off",
+        [CAPACITY_FIXED] = "Fixed",
+        [CAPACITY_ELASTIC] = "Elastic",
+        [CAPACITY_MODE__COUNT] = NULL,
+};
+_Static_assert(COUNT_OF(capacity_modes) == CAPACITY_MODE__COUNT + 1, "one name per mode");
+
+// clang-format off
+static const struct schema_field capacity_fields[] = {
+	{ROW("mode", ENUM),               FIELD(struct policy_capacity, mode),       DEFAULT("Off"), ONE_OF(capacity_modes),      DOC("Fixed: never order more replicas than fit into the cluster. Elastic, for clusters with a node autoscaler: order what is wanted, and withdraw what cannot be scheduled in time. Both remove unschedulable replicas first on the way down. Off: the capacity of the cluster has no effect.")},
+	{ROW("giveUpAfter", DURATION_MS), FIELD(struct policy_capacity, give_up_ms), DEFAULT("5m"),  RANGE(SECOND_MS, 7 * DAY_MS), DOC("Elastic: replicas that have been unschedulable for this long are withdrawn, down to minReplicas.")},
+	{ROW("retryAfter", DURATION_MS),  FIELD(struct policy_capacity, retry_ms),   DEFAULT("10m"), RANGE(0, 7 * DAY_MS),         DOC("Elastic: for this long after a withdrawal, no more is ordered than fits.")},
+};
+// clang-format on
+
+const struct schema policy_schema_capacity = {
+        .name = "GPUAutoscaler.spec.capacity",
+        .doc = "What to order when the cluster has no room for it.",
+        .struct_size = sizeof(struct policy_capacity),
+        .fields = capacity_fields,
+        .n_fields = COUNT_OF(capacity_fields),
 };

@@ -155,6 +155,16 @@ static bool guards_throttled(const struct policy *p)
 	return p->guards.throttled.set;
 }
 
+static bool is_fixed(const struct policy *p)
+{
+	return p->capacity.mode == CAPACITY_FIXED;
+}
+
+static bool is_elastic(const struct policy *p)
+{
+	return p->capacity.mode == CAPACITY_ELASTIC;
+}
+
 static bool is_paused(const struct policy *p)
 {
 	return p->paused;
@@ -216,6 +226,11 @@ static const struct {
         {STAGE_GUARDS, REASON_TOO_FEW_AVAILABLE, guards_availability},
         {STAGE_GUARDS, REASON_MARGINAL_GAIN, guards_gain},
         {STAGE_GUARDS, REASON_MAX_STEP, guards_step},
+        {STAGE_CAPACITY, REASON_CAPACITY_LIMITED, is_fixed},
+        {STAGE_CAPACITY, REASON_CAPACITY_WITHDRAWN, is_elastic},
+        {STAGE_CAPACITY, REASON_CAPACITY_RETRY, is_elastic},
+        {STAGE_CAPACITY, REASON_PENDING_REMOVED, NULL},
+        {STAGE_CAPACITY, REASON_CAPACITY_UNKNOWN, NULL},
         {STAGE_MODE, REASON_PAUSED, is_paused},
         {STAGE_MODE, REASON_DRY_RUN, is_dry_run},
 };

@@ -17,11 +17,12 @@ struct file_set;
 struct schema;
 struct schema_errors;
 
-#define SCENARIO_TESTS_MAX  10000
-#define SCENARIO_TICKS_MAX  200000 // of one test
-#define SCENARIO_EXPECT_MAX 1000
-#define SCENARIO_PODS_MAX   1000    // series of one signal
-#define SCENARIO_POINTS_MAX 1000000 // of all series of one test
+#define SCENARIO_TESTS_MAX         10000
+#define SCENARIO_TICKS_MAX         200000 // of one test
+#define SCENARIO_EXPECT_MAX        1000
+#define SCENARIO_PODS_MAX          1000    // series of one signal
+#define SCENARIO_UNSCHEDULABLE_MAX 10000   // replicas without room that are tracked
+#define SCENARIO_POINTS_MAX        1000000 // of all series of one test
 
 enum scenario_law { LAW_WITHIN_BOUNDS, LAW_NO_FLAP, LAW_HOLD_ON_NO_DATA, LAW_MONOTONE_IN_LOAD, LAW__COUNT };
 extern const char *const scenario_law_names[LAW__COUNT];
@@ -90,7 +91,7 @@ struct scenario {
 		bool set;
 		int64_t ago_ms;
 	} last_scale;
-	const struct doc_node *signals_node, *pods_node; // pods: NULL = not given
+	const struct doc_node *signals_node, *pods_node, *room_node; // pods, room: NULL = not given
 	struct {
 		bool set;
 		int64_t ready_after_ms;
@@ -104,6 +105,7 @@ struct scenario {
 	int64_t interval_ms;
 	bool laws[LAW__COUNT];
 	struct scenario_signal signals[POLICY_SIGNALS_MAX]; // by index of the policy's signal
+	struct scenario_signal room;                        // n_series 0: the capacity of the cluster is unknown
 	const struct policy *policy;
 	struct obs_pod *pods; // NULL = not given
 	size_t n_pods;

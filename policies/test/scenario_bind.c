@@ -180,7 +180,13 @@ static void bind_signals(struct binder *b)
 {
 	const char *names[POLICY_SIGNALS_MAX];
 	size_t n = signal_names(b->s->policy, names), points_left = SCENARIO_POINTS_MAX;
-	const struct doc_node *map = b->s->signals_node;
+	const struct doc_node *map = b->s->signals_node, *room = b->s->room_node;
+	char room_path[SCHEMA_PATH_BYTES];
+	snprintf(room_path, sizeof room_path, "tests[%zu].room", b->index);
+	if (room && room->kind != DOC_SCALAR)
+		fault(b, room, "room", "must be a series such as '4x10 8x20'");
+	else if (room)
+		scenario_bind_signal(&b->s->room, room, room_path, &points_left, b->a, b->errors);
 	if (map && map->kind != DOC_MAP) {
 		fault(b, map, "signals", "must map signals to series: {queue: '5x10'}");
 		return;

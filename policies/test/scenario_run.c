@@ -34,7 +34,8 @@ struct run {
 	struct arena *a;
 	struct scenario_result *result;
 	struct engine engine, more; // more: the same, seeing more load (MonotoneInLoad)
-	const char *details[POLICY_SIGNALS_MAX];
+	const char *details[POLICY_SIGNALS_MAX + 1];
+	int64_t *since_ms; // SCENARIO_UNSCHEDULABLE_MAX, with `room` only
 	struct scenario_world world;
 	struct law_memory memory;
 };
@@ -247,6 +248,30 @@ static void look(struct run *r, struct engine *en, size_t i, size_t tick, int64_
 	r->details[i] = seen->detail;
 }
 
+static struct obs_capacity capacity_at(struct run *r, size_t tick)
+{
+	const struct scenario *s = r->s;
+	const struct scenario_series *room = s->room.n_series ? &s->room.series[0] : NULL;
+	const struct scenario_world *w = &r->world;
+	if (!room || (tick >= room->n && !room->endless) || room->points[tick].state != OBS_OK)
+		return (struct obs_capacity){.is_known = false};
+	struct obs_capacity c = {.is_known = true, .fit = w->room > w->replicas ? w->room - w->replicas : 0};
+	c.n_since = scenario_world_unschedulable(w, r->since_ms, SCENARIO_UNSCHEDULABLE_MAX);
+	c.since_ms = r->since_ms;
+	c.unschedulable = (int32_t)c.n_since;
+	return c;
+}
+
+// The room of the last tick that stated it applies while it is unknown.
+static void set_room(struct run *r, size_t tick)
+{
+	const struct scenario_series *room = r->s->room.n_series ? &r->s->room.series[0] : NULL;
+	if (room && tick < room->n && room->points[tick].state == OBS_OK)
+		r->world.room = room->points[tick].value < POLICY_REPLICAS_MAX
+		                        ? (int32_t)fmax(room->points[tick].value, 0)
+		                        : POLICY_REPLICAS_MAX;
+}
+
 static void observe_and_decide(struct run *r, struct engine *en, size_t tick, int64_t now_ms, double (*change)(double),
                                struct observation *ret_seen)
 {
@@ -262,7 +287,8 @@ static void observe_and_decide(struct run *r, struct engine *en, size_t tick, in
 	                                 .pods = s->pods,
 	                                 .n_pods = s->n_pods,
 	                                 .signals = en->signals,
-	                                 .n_signals = s->policy->n_signals};
+	                                 .n_signals = s->policy->n_signals,
+	                                 .capacity = capacity_at(r, tick)};
 	decide(s->policy, ret_seen, now_ms, en->state, &en->decision);
 }
 
@@ -272,6 +298,7 @@ static int tick(struct run *r, size_t k, struct coverage *coverage)
 	const struct decision *d = &r->engine.decision;
 	int64_t at_ms = (int64_t)k * s->interval_ms, now_ms = s->start_ms + at_ms;
 	struct observation seen, more;
+	set_room(r, k);
 	scenario_world_advance(&r->world, now_ms);
 	if (s->laws[LAW_MONOTONE_IN_LOAD])
 		observe_and_decide(r, &r->more, k, now_ms, law_more_load, &more);
@@ -288,7 +315,7 @@ static int tick(struct run *r, size_t k, struct coverage *coverage)
 	decide_record_scale(s->policy, r->engine.state, now_ms, d->current, d->desired);
 	if (r->more.state)
 		decide_record_scale(s->policy, r->more.state, now_ms, d->current, d->desired);
-	return scenario_world_scale(&r->world, d->desired, now_ms + s->follow.ready_after_ms);
+	return scenario_world_scale(&r->world, d->desired, now_ms, now_ms + s->follow.ready_after_ms);
 }
 
 // The run ends at the last expectation; with laws, at the end of the series.
@@ -314,11 +341,15 @@ static int start(struct run *r)
 		const struct scenario_event *last = &s->events[s->n_events - 1];
 		law_remember(&r->memory, s->start_ms - last->ago_ms, 0, last->change);
 	}
+	if (s->room_node) {
+		r->since_ms = arena_calloc(r->a, SCENARIO_UNSCHEDULABLE_MAX, sizeof *r->since_ms);
+		if (!r->since_ms)
+			return -1;
+	}
 	if (s->follow.set)
-		return scenario_world_init(&r->world, s->target.replicas, ready, s->start_ms + s->follow.ready_after_ms,
-		                           r->a);
-	r->world = (struct scenario_world){.replicas = s->target.replicas, .ready = ready, .arena = r->a};
-	return 0;
+		return scenario_world_init(&r->world, s->target.replicas, ready, s->start_ms,
+		                           s->start_ms + s->follow.ready_after_ms, r->a);
+	return scenario_world_init(&r->world, s->target.replicas, ready, s->start_ms, INT64_MAX, r->a);
 }
 
 int scenario_run(const struct scenario *s, struct coverage *coverage, struct arena *a,

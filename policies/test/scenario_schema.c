@@ -143,6 +143,10 @@ static const struct schema_field test_fields[] = {
               .doc = "Per signal its values in promtool's notation, one per interval: 'a+bxn', 'axn', '_', 'stale', "
                      "'error:timeout'; or a list of pieces of it, each a text or {values, age}, {error, times}, "
                      "{partial, times}; or a map from pod to one of these. After its last value a series is gone."),
+        FIELD(struct scenario, "room", SCHEMA_ANY, room_node,
+              .doc = "For spec.capacity: how many replicas of the target the cluster has room for, in the same "
+                     "notation; '_' where that is unknown. With follow, replicas beyond it stay unschedulable. "
+                     "Default: unknown."),
         INLINE("follow", offsetof(struct scenario, follow.set), .doc = "Apply the decisions.", .child = &follow_schema),
         LIST(struct scenario, "expect", SCHEMA_LIST, expect, n_expect, .doc = "What must be decided, and when.",
              .max_items = SCENARIO_EXPECT_MAX, .child = &expect_schema),

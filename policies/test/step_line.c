@@ -24,9 +24,11 @@ enum member {
 	MEMBER_STATUS,
 	MEMBER_SIGNALS,
 	MEMBER_PODS,
+	MEMBER_CAPACITY,
 	MEMBER__COUNT
 };
-static const char *const member_names[] = {"time", "replicas", "ready", "pending", "status", "signals", "pods"};
+static const char *const member_names[] = {"time",   "replicas", "ready", "pending",
+                                           "status", "signals",  "pods",  "capacity"};
 _Static_assert(sizeof member_names / sizeof member_names[0] == MEMBER__COUNT, "one name per member");
 
 static int fail_unknown(const char *what, const char *word, const char *const *names, size_t n, struct err *e)
@@ -223,6 +225,57 @@ static int parse_pods(const cJSON *object, struct arena *a, struct observation *
 	return check_pods(pods, n, e);
 }
 
+// ---- capacity ----
+
+static int parse_unschedulable(const cJSON *seconds, int64_t now_ms, struct arena *a, struct obs_capacity *c,
+                               struct err *e)
+{
+	double s = !seconds ? 0 : cJSON_IsNumber(seconds) ? seconds->valuedouble : -1;
+	if (!(s >= 0 && s <= TIME_MAX_S))
+		return err_set(e, ERR_INPUT, "capacity.seconds must be a number of seconds, from 0 to %.0f",
+		               TIME_MAX_S);
+	if (c->unschedulable > STEP_SERIES_MAX)
+		return err_set(e, ERR_LIMIT, "capacity.unschedulable is %d, the ceiling is %d", c->unschedulable,
+		               STEP_SERIES_MAX);
+	int64_t *since_ms = arena_calloc(a, (size_t)c->unschedulable + 1, sizeof *since_ms);
+	if (!since_ms)
+		return err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed");
+	for (; c->n_since < (size_t)c->unschedulable; c->n_since++)
+		since_ms[c->n_since] = now_ms - llround(s * 1000);
+	c->since_ms = since_ms;
+	return 0;
+}
+
+static int parse_capacity(const cJSON *object, struct arena *a, struct step_line *line, size_t n_signals, struct err *e)
+{
+	enum { FIT, UNSCHEDULABLE, SECONDS, WHY, N };
+	static const char *const names[N] = {"fit", "unschedulable", "seconds", "why"};
+	const cJSON *of[N] = {NULL};
+	struct obs_capacity *c = &line->observation.capacity;
+	if (!cJSON_IsObject(object))
+		return err_set(e, ERR_INPUT, "capacity must be an object: {\"fit\": 2}");
+	for (const cJSON *item = object->child; item; item = item->next) {
+		size_t i = 0;
+		while (i < N && strcmp(names[i], item->string) != 0)
+			i++;
+		if (i == N)
+			return fail_unknown("member of capacity", item->string, names, N, e);
+		of[i] = cJSON_IsNull(item) ? NULL : item;
+	}
+	if (!of[FIT])
+		return err_set(e, ERR_INPUT, "capacity.fit is missing");
+	if (of[WHY] && !cJSON_IsString(of[WHY]))
+		return err_set(e, ERR_INPUT, "capacity.why must be a text");
+	if (parse_count(of[FIT], "capacity.fit", &c->fit, e) < 0 ||
+	    (of[UNSCHEDULABLE] && parse_count(of[UNSCHEDULABLE], "capacity.unschedulable", &c->unschedulable, e) < 0) ||
+	    parse_unschedulable(of[SECONDS], line->time_ms, a, c, e) < 0)
+		return -1;
+	c->detail = of[WHY] ? arena_strdup(a, of[WHY]->valuestring) : NULL;
+	line->details[n_signals] = c->detail;
+	c->is_known = true;
+	return of[WHY] && !c->detail ? err_set(e, ERR_LIMIT, "the line does not fit into the memory allowed") : 0;
+}
+
 // ---- the line ----
 
 // The members by name; NULL = absent or null.
@@ -269,6 +322,9 @@ static int parse_tree(const struct policy *p, const cJSON *root, struct arena *a
 		line->signals[i] = (struct obs_signal){.state = OBS_EMPTY};
 		line->details[i] = NULL;
 	}
+	line->details[p->n_signals] = NULL;
+	if (m[MEMBER_CAPACITY] && parse_capacity(m[MEMBER_CAPACITY], a, line, p->n_signals, e) < 0)
+		return -1;
 	return m[MEMBER_SIGNALS] ? parse_signals(p, m[MEMBER_SIGNALS], a, line, e) : 0;
 }
 

@@ -126,20 +126,41 @@ static void world_starts_and_stops_pods_as_a_replica_set_does(void **state)
 {
 	struct scenario_fixture *f = *state;
 	struct scenario_world w;
-	assert_int_equal(scenario_world_init(&w, 3, 2, 50, &f->arena), 0);
-	assert_int_equal(scenario_world_scale(&w, 6, 100), 0); // 2 ready, 1 due at 50, 3 due at 100
+	assert_int_equal(scenario_world_init(&w, 3, 2, 0, 50, &f->arena), 0);
+	assert_int_equal(scenario_world_scale(&w, 6, 0, 100), 0); // 2 ready, 1 due at 50, 3 due at 100
 	scenario_world_advance(&w, 49);
 	assert_int_equal(w.ready, 2);
 	scenario_world_advance(&w, 50);
 	assert_int_equal(w.ready, 3);
-	assert_int_equal(scenario_world_scale(&w, 4, 0), 0); // two of the three that start go first
+	assert_int_equal(scenario_world_scale(&w, 4, 0, 0), 0); // two of the three that start go first
 	assert_int_equal(w.ready, 3);
 	scenario_world_advance(&w, 100);
 	assert_int_equal(w.ready, 4);
-	assert_int_equal(scenario_world_scale(&w, 1, 0), 0);
+	assert_int_equal(scenario_world_scale(&w, 1, 0, 0), 0);
 	assert_int_equal(w.ready, 1);
-	assert_int_equal(scenario_world_scale(&w, 0, 0), 0);
+	assert_int_equal(scenario_world_scale(&w, 0, 0, 0), 0);
 	assert_int_equal(w.ready, 0);
+}
+
+static void replicas_without_room_stay_unschedulable(void **state)
+{
+	struct scenario_fixture *f = *state;
+	struct scenario_world w;
+	int64_t since_ms[4];
+	assert_int_equal(scenario_world_init(&w, 2, 2, 0, 0, &f->arena), 0);
+	w.room = 4;
+	assert_int_equal(scenario_world_scale(&w, 3, 10, 20), 0);
+	assert_int_equal(scenario_world_scale(&w, 6, 30, 40), 0);
+	scenario_world_advance(&w, 100);
+	assert_int_equal(w.ready, 4);
+	assert_int_equal(scenario_world_unschedulable(&w, since_ms, 4), 2);
+	assert_true(since_ms[0] == 30 && since_ms[1] == 30);
+	assert_int_equal(scenario_world_scale(&w, 5, 110, 110), 0); // one without room goes
+	assert_int_equal(w.ready, 4);
+	w.room = 8;
+	scenario_world_advance(&w, 120);
+	assert_int_equal(w.ready, 5);
+	assert_int_equal(scenario_world_unschedulable(&w, since_ms, 4), 0);
 }
 
 static void history_from_before_the_start_counts(void **state)
@@ -323,6 +344,7 @@ int main(void)
 	        T(target_changes_only_with_follow),
 	        T(new_pods_are_ready_after_ready_after),
 	        T(world_starts_and_stops_pods_as_a_replica_set_does),
+	        T(replicas_without_room_stay_unschedulable),
 	        T(history_from_before_the_start_counts),
 	        T(every_expectation_can_fail),
 	        T(diff_shows_all_that_was_asked),

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many more replicas of each wanted target fit into the cluster. One inventory serves all targets; it is created
+// when the first one is wanted. What a replica needs is fetched when the target's generation changes; the fit is
+// computed when the inventory or the orders have changed.
+#ifndef GPUSCALE_K8S_CAPACITY_FIT_STORE_H
+#define GPUSCALE_K8S_CAPACITY_FIT_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct err;
+struct fit_store;
+struct fit_target;
+struct k8s_client;
+struct scale_ref;
+struct target_store;
+
+#define FIT_RETRY_MS     30000 // time between attempts to read a target that could not be read
+#define FIT_SYNC_WAIT_MS 5000  // how long the first questions wait for the lists of the inventory
+#define FIT_ORDERS_MAX   1000  // targets with orders for which room is reserved at the same time
+
+struct fit_store_options {
+	struct k8s_client *client;    // not owned
+	struct target_store *targets; // shows which orders exist as pods; not owned; may be NULL
+	// The inventory cannot be read, or works again (error is NULL). Called when that changes, from the loop. May be
+	// NULL.
+	void (*on_error)(void *arg, const struct err *error);
+	void *arg;
+};
+
+// Creates a store that watches nothing yet. Returns NULL and *e when memory is exhausted.
+struct fit_store *fit_store_new(const struct fit_store_options *options, struct err *e);
+// Calls the callbacks of all waiting questions and stops all watches. Call before the client is freed.
+void fit_store_stop(struct fit_store *s);
+// Frees the store and all targets. Call after fit_store_stop(). NULL is fine.
+void fit_store_free(struct fit_store *s);
+
+// Starts to track a target. Returns NULL and *e: ERR_INTERNAL, ERR_LIMIT.
+struct fit_target *fit_store_want(struct fit_store *s, const struct scale_ref *ref, struct err *e);
+void fit_target_unwant(struct fit_target *t); // NULL is fine; not while fit_target_prepare() waits
+
+// Makes the target ready for fit_target_read(): fetches what a replica needs, unless it is known for this `generation`
+// of the target (-1: fetch it in any case), and waits for the inventory. Calls done exactly once, maybe before this
+// returns.
+void fit_target_prepare(struct fit_target *t, int64_t generation, void (*done)(void *arg), void *arg);
+
+struct fit_view {
+	bool is_known;
+	int32_t fit;             // replicas that fit in addition to the current scale and all pods that exist
+	int32_t unschedulable;   // pods of the target that the scheduler cannot place
+	const int64_t *since_ms; // since when each of those that a scale-down removes first, oldest first
+	size_t n_since;
+	const char *detail; // why no more fit, in the words of the scheduler if possible; or why that is unknown
+};
+// Returns the fit at this moment. spec and status: the replicas that the target requests, and those that exist.
+// keeps_order: a write whose answer was lost may still take effect. Pointers are valid until the next call.
+void fit_target_read(struct fit_target *t, int32_t spec, int32_t status, bool keeps_order, struct fit_view *ret_view);
+// Reports that a write of this scale is about to be sent: other targets do not get the same room.
+void fit_target_ordered(struct fit_target *t, int32_t replicas);
+// Reports that the scale is `replicas` now, and that no write is in flight.
+void fit_target_scaled(struct fit_target *t, int32_t replicas);
+
+#endif

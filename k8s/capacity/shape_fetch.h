@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fetches what a replica of a scale target needs: the pod template of the target, and the ResourceClaimTemplates that
+// it names.
+#ifndef GPUSCALE_K8S_CAPACITY_SHAPE_FETCH_H
+#define GPUSCALE_K8S_CAPACITY_SHAPE_FETCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "k8s/capacity/replica_shape.h"
+
+struct k8s_client;
+struct label_selector;
+struct resource_names;
+struct scale_ref;
+struct shape_fetch;
+
+struct target_shape {
+	struct err error; // kind ERR_NONE: everything was read; else the members below have what was read until then
+	struct replica_shape shape;
+	bool has_shape;
+	int32_t replicas;                // spec.replicas of the target
+	int64_t generation;              // metadata.generation of the target
+	struct label_selector *selector; // of its pods; NULL: the kind has none in spec.selector
+};
+void target_shape_done(struct target_shape *t);
+
+// Receives the result. Called once, from the loop; ownership of *shape, which is a copy, passes to the callee.
+typedef void shape_fetch_fn(void *arg, const struct target_shape *shape);
+
+// Starts to fetch. `names` must stay valid until fn was called or the fetch was abandoned. Returns NULL and *e; then fn
+// is not called.
+struct shape_fetch *shape_fetch_start(struct k8s_client *client, const struct scale_ref *ref,
+                                      struct resource_names *names, shape_fetch_fn *fn, void *arg, struct err *e);
+// Lets the fetch end without a call of fn. Must not be called after fn.
+void shape_fetch_abandon(struct shape_fetch *f);
+
+#endif

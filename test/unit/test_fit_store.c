@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: what fits is computed from one inventory, costs nothing while nothing changes, counts each order once, of
+// every target, and is unknown rather than wrong.
+#include "k8s/capacity/fit_store.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/err.h"
+#include "k8s/client/scale.h"
+#include "test/fake/k8s_harness.h"
+#include "test/support/loop.h"
+
+struct world {
+	struct harness h;
+	struct fit_store *store;
+	int answers, errors, recoveries;
+};
+
+static void on_error(void *arg, const struct err *error)
+{
+	struct world *w = arg;
+	w->errors += error != NULL;
+	w->recoveries += error == NULL;
+}
+
+static void put(struct world *w, const char *json)
+{
+	struct err e = {0};
+	if (fake_apiserver_put(w->h.server, json, &e) < 0)
+		fail_msg("%s", e.msg);
+}
+
+static void put_node(struct world *w, int gpus)
+{
+	char json[512];
+	snprintf(json, sizeof json,
+	         "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"a\"},\"status\":{\"conditions\":[{"
+	         "\"type\":\"Ready\",\"status\":\"True\"}],\"allocatable\":{\"pods\":\"110\",\"nvidia.com/"
+	         "gpu\":\"%d\"}}}",
+	         gpus);
+	put(w, json);
+}
+
+static void put_target(struct world *w, const char *kind, const char *name, int gpus)
+{
+	char json[768];
+	snprintf(json, sizeof json,
+	         "{\"apiVersion\":\"apps/v1\",\"kind\":\"%s\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"%s\","
+	         "\"generation\":1},\"spec\":{\"replicas\":0,\"selector\":{\"matchLabels\":{\"app\":\"%s\"}},"
+	         "\"template\":{\"spec\":{\"containers\":[{\"resources\":{\"limits\":{\"nvidia.com/gpu\":%d}}}]}}}}",
+	         kind, name, name, gpus);
+	put(w, json);
+}
+
+// minute: when the scheduler reported that the pod cannot be placed; -1: it runs on node a
+static void put_pod(struct world *w, const char *app, const char *name, int minute)
+{
+	char json[1024], status[512] = "{\"phase\":\"Running\"}";
+	if (minute >= 0)
+		snprintf(status, sizeof status,
+		         "{\"phase\":\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":\"False\","
+		         "\"reason\":\"Unschedulable\",\"lastTransitionTime\":\"1970-01-01T00:%02d:00Z\",\"message\":"
+		         "\"0/1 nodes are available: 1 Insufficient nvidia.com/gpu.\"}]}",
+		         minute);
+	snprintf(json, sizeof json,
+	         "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"%s\","
+	         "\"labels\":{\"app\":\"%s\"}},\"spec\":{%s\"containers\":[{\"resources\":{\"limits\":{"
+	         "\"nvidia.com/gpu\":\"1\"},\"requests\":{\"nvidia.com/gpu\":\"1\"}}}]},\"status\":%s}",
+	         name, app, minute >= 0 ? "" : "\"nodeName\":\"a\",", status);
+	put(w, json);
+}
+
+static int setup(void **state)
+{
+	struct world *w = calloc(1, sizeof *w);
+	struct err e;
+	*state = w;
+	harness_start(&w->h, NULL);
+	harness_start_client(&w->h, 1);
+	w->store =
+	        fit_store_new(&(struct fit_store_options){.client = w->h.client, .on_error = on_error, .arg = w}, &e);
+	assert_non_null(w->store);
+	put_node(w, 4);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *w = *state;
+	fit_store_stop(w->store);
+	fit_store_free(w->store);
+	harness_stop(&w->h);
+	free(w);
+	return 0;
+}
+
+static void on_answer(void *arg)
+{
+	struct world *w = arg;
+	w->answers++;
+}
+
+static void prepare(struct world *w, struct fit_target *t, int64_t generation)
+{
+	int before = w->answers;
+	fit_target_prepare(t, generation, on_answer, w);
+	assert_true(test_loop_until(w->h.loop, &w->answers, before + 1, TEST_PATIENCE_MS));
+	assert_int_equal(w->answers, before + 1);
+}
+
+static struct fit_target *want(struct world *w, const char *kind, const char *name, int gpus)
+{
+	struct err e = {0};
+	put_target(w, kind, name, gpus);
+	struct fit_target *t = fit_store_want(w->store, &(struct scale_ref){"apps/v1", kind, "ns", name}, &e);
+	if (!t)
+		fail_msg("%s", e.msg);
+	prepare(w, t, 1);
+	return t;
+}
+
+static struct fit_view read_fit(struct fit_target *t, int32_t spec, int32_t status)
+{
+	struct fit_view view;
+	fit_target_read(t, spec, status, false, &view);
+	return view;
+}
+
+static void wait_fit(struct world *w, struct fit_target *t, int32_t spec, int32_t status, int32_t wanted)
+{
+	int64_t end = test_now_ms() + TEST_PATIENCE_MS;
+	struct fit_view view = read_fit(t, spec, status);
+	while ((!view.is_known || view.fit != wanted) && test_now_ms() < end) {
+		test_loop_for(w->h.loop, 5);
+		view = read_fit(t, spec, status);
+	}
+	if (!view.is_known || view.fit != wanted)
+		fail_msg("%d fit, wanted %d: %s", view.is_known ? view.fit : -1, wanted, view.detail);
+}
+
+static void first_question_waits_for_the_inventory(void **state)
+{
+	struct world *w = *state;
+	struct fit_target *t = want(w, "Deployment", "web", 1);
+	struct fit_view view = read_fit(t, 0, 0);
+	assert_true(view.is_known);
+	assert_int_equal(view.fit, 4);
+	assert_non_null(strstr(view.detail, "nvidia.com/gpu"));
+}
+
+static void unchanged_target_costs_no_request(void **state)
+{
+	struct world *w = *state;
+	struct fake_counts before, after;
+	struct fit_target *t = want(w, "Deployment", "web", 1);
+	wait_fit(w, t, 0, 0, 4);
+	test_loop_for(w->h.loop, 50); // the watches begin
+	fake_apiserver_get_counts(w->h.server, &before);
+	for (int i = 0; i < 10; i++) {
+		prepare(w, t, 1);
+		wait_fit(w, t, 0, 0, 4);
+	}
+	fake_apiserver_get_counts(w->h.server, &after);
+	assert_int_equal(after.total, before.total);
+	put_target(w, "Deployment", "web", 2);
+	prepare(w, t, 2);
+	wait_fit(w, t, 0, 0, 2);
+}
+
+static void two_targets_never_get_the_same_room(void **state)
+{
+	struct world *w = *state;
+	struct fit_target *a = want(w, "Deployment", "a", 1), *b = want(w, "Deployment", "b", 2);
+	wait_fit(w, a, 0, 0, 4);
+	wait_fit(w, b, 0, 0, 2);
+	fit_target_ordered(a, 3);
+	assert_int_equal(read_fit(b, 0, 0).fit, 0); // one GPU remains
+	fit_target_scaled(a, 3);                    // acknowledged: still without pods
+	assert_int_equal(read_fit(b, 0, 0).fit, 0);
+	assert_int_equal(read_fit(a, 3, 0).fit, 1); // what it has ordered itself is part of its scale
+	fit_target_scaled(a, 0);
+	assert_int_equal(read_fit(b, 0, 0).fit, 2);
+}
+
+static void write_without_an_answer_counts_until_the_target_was_read(void **state)
+{
+	struct world *w = *state;
+	struct fit_view view;
+	struct fit_target *a = want(w, "Deployment", "a", 1), *b = want(w, "Deployment", "b", 1);
+	wait_fit(w, a, 0, 0, 4);
+	fit_target_ordered(a, 3);
+	fit_target_read(a, 0, 0, true, &view); // the answer was lost
+	assert_int_equal(read_fit(b, 0, 0).fit, 1);
+	fit_target_read(a, 0, 0, false, &view); // it never took effect
+	assert_int_equal(read_fit(b, 0, 0).fit, 4);
+}
+
+static void ordered_replicas_count_once_when_they_exist(void **state)
+{
+	struct world *w = *state;
+	struct fit_target *a = want(w, "Deployment", "a", 1), *b = want(w, "Deployment", "b", 1);
+	wait_fit(w, b, 0, 0, 4);
+	fit_target_ordered(a, 2);
+	fit_target_scaled(a, 2);
+	assert_int_equal(read_fit(b, 0, 0).fit, 2);
+	put_pod(w, "a", "a-1", -1);
+	put_pod(w, "a", "a-2", -1);
+	wait_fit(w, b, 0, 0, 0); // the inventory has them, the target does not report them yet
+	assert_int_equal(read_fit(a, 2, 2).fit, 2);
+	assert_int_equal(read_fit(b, 0, 0).fit, 2);
+}
+
+static void unschedulable_replicas_are_listed_oldest_first(void **state)
+{
+	struct world *w = *state;
+	struct fit_target *t = want(w, "Deployment", "web", 1);
+	for (int i = 0; i < 4; i++) {
+		char name[8];
+		snprintf(name, sizeof name, "web-%d", i);
+		put_pod(w, "web", name, -1);
+	}
+	put_pod(w, "web", "late", 9);
+	put_pod(w, "web", "early", 2);
+	put_pod(w, "other", "of-another", 1);
+	struct fit_view view = {0};
+	int64_t end = test_now_ms() + TEST_PATIENCE_MS;
+	while (view.unschedulable < 2 && test_now_ms() < end) {
+		test_loop_for(w->h.loop, 5);
+		view = read_fit(t, 6, 6);
+	}
+	assert_int_equal(view.unschedulable, 2);
+	assert_int_equal(view.n_since, 2);
+	assert_int_equal(view.since_ms[0], 120000);
+	assert_int_equal(view.since_ms[1], 540000);
+	assert_string_equal(view.detail, "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.");
+	view = read_fit(t, 5, 6); // a rollout's surge: one of the two is not part of the scale
+	assert_int_equal(view.fit, 0);
+	assert_int_equal(view.unschedulable, 2);
+	assert_int_equal(view.n_since, 1);
+	view = read_fit(t, 4, 6);
+	assert_int_equal(view.n_since, 0);
+}
+
+static void only_a_replica_set_removes_unscheduled_pods_first(void **state)
+{
+	struct world *w = *state;
+	struct fit_target *t = want(w, "StatefulSet", "db", 1);
+	put_pod(w, "db", "db-0", 2);
+	struct fit_view view = {0};
+	int64_t end = test_now_ms() + TEST_PATIENCE_MS;
+	while (view.unschedulable < 1 && test_now_ms() < end) {
+		test_loop_for(w->h.loop, 5);
+		view = read_fit(t, 1, 1);
+	}
+	assert_int_equal(view.unschedulable, 1);
+	assert_int_equal(view.n_since, 0);
+}
+
+static void missing_permission_is_unknown_until_it_is_granted(void **state)
+{
+	struct world *w = *state;
+	fake_apiserver_fail(w->h.server, &(struct fake_fault){.next = 1, .status = 403, .resource = "nodes"});
+	struct fit_target *t = want(w, "Deployment", "web", 1);
+	struct fit_view view = read_fit(t, 2, 2);
+	assert_false(view.is_known);
+	assert_non_null(strstr(view.detail, "manifests/capacity-controller"));
+	assert_int_equal(w->errors, 1);
+	wait_fit(w, t, 0, 0, 4); // the next attempt succeeds
+	assert_int_equal(w->recoveries, 1);
+}
+
+static void target_without_a_shape_is_unknown_and_not_read_again_at_once(void **state)
+{
+	struct world *w = *state;
+	struct err e = {0};
+	struct fit_target *t =
+	        fit_store_want(w->store, &(struct scale_ref){"apps/v1", "Deployment", "ns", "absent"}, &e);
+	assert_non_null(t);
+	prepare(w, t, 1);
+	struct fit_view view = read_fit(t, 2, 2);
+	assert_false(view.is_known);
+	assert_non_null(strstr(view.detail, "absent"));
+	uint64_t reads = fake_apiserver_count(w->h.server, "GET", "deployments");
+	prepare(w, t, 1);
+	assert_int_equal(fake_apiserver_count(w->h.server, "GET", "deployments"), reads);
+}
+
+static void questions_are_answered_when_the_store_stops(void **state)
+{
+	struct world *w = *state;
+	struct err e = {0};
+	put_target(w, "Deployment", "web", 1);
+	struct fit_target *t = fit_store_want(w->store, &(struct scale_ref){"apps/v1", "Deployment", "ns", "web"}, &e);
+	fit_target_prepare(t, 1, on_answer, w);
+	assert_int_equal(w->answers, 0);
+	fit_store_stop(w->store);
+	assert_int_equal(w->answers, 1);
+	assert_false(read_fit(t, 1, 1).is_known);
+}
+
+static void claims_of_dynamic_devices_fit_like_extended_resources(void **state)
+{
+	struct world *w = *state;
+	struct err e = {0};
+	put(w,
+	    "{\"apiVersion\":\"resource.k8s.io/v1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"name\":\"s\"},\"spec\":{"
+	    "\"driver\":\"gpu.example.dev\",\"nodeName\":\"a\",\"pool\":{\"name\":\"a\",\"generation\":1,"
+	    "\"resourceSliceCount\":1},\"devices\":[{\"name\":\"gpu-0\"},{\"name\":\"gpu-1\"},{\"name\":\"gpu-2\"}]}}");
+	put(w,
+	    "{\"apiVersion\":\"resource.k8s.io/v1\",\"kind\":\"DeviceClass\",\"metadata\":{\"name\":\"gpu\"},\"spec\":{"
+	    "\"selectors\":[{\"cel\":{\"expression\":\"device.driver == 'gpu.example.dev'\"}}]}}");
+	put(w, "{\"apiVersion\":\"resource.k8s.io/"
+	       "v1\",\"kind\":\"ResourceClaimTemplate\",\"metadata\":{\"namespace\":\"ns\","
+	       "\"name\":\"one\"},\"spec\":{\"spec\":{\"devices\":{\"requests\":[{\"name\":\"g\",\"exactly\":{"
+	       "\"deviceClassName\":\"gpu\"}}]}}}}");
+	put(w,
+	    "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"dra\","
+	    "\"generation\":1},\"spec\":{\"replicas\":0,\"selector\":{\"matchLabels\":{\"app\":\"dra\"}},\"template\":{"
+	    "\"spec\":{"
+	    "\"containers\":[{\"resources\":{\"claims\":[{\"name\":\"g\"}]}}],\"resourceClaims\":[{\"name\":\"g\","
+	    "\"resourceClaimTemplateName\":\"one\"}]}}}}");
+	struct fit_target *t = fit_store_want(w->store, &(struct scale_ref){"apps/v1", "Deployment", "ns", "dra"}, &e);
+	assert_non_null(t);
+	prepare(w, t, 1);
+	wait_fit(w, t, 0, 0, 3);
+	fit_target_ordered(t, 2);
+	assert_int_equal(read_fit(t, 2, 0).fit, 1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+	        TEST(first_question_waits_for_the_inventory),
+	        TEST(unchanged_target_costs_no_request),
+	        TEST(two_targets_never_get_the_same_room),
+	        TEST(write_without_an_answer_counts_until_the_target_was_read),
+	        TEST(ordered_replicas_count_once_when_they_exist),
+	        TEST(unschedulable_replicas_are_listed_oldest_first),
+	        TEST(only_a_replica_set_removes_unscheduled_pods_first),
+	        TEST(missing_permission_is_unknown_until_it_is_granted),
+	        TEST(target_without_a_shape_is_unknown_and_not_read_again_at_once),
+	        TEST(questions_are_answered_when_the_store_stops),
+	        TEST(claims_of_dynamic_devices_fit_like_extended_resources),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
