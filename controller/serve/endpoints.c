@@ -205,6 +205,7 @@ static void write_decisions(struct json_writer *w, const struct controller_view 
 		const struct reconciler *r = managed_policy_reconciler(v->policies[i]);
 		struct decided d = {.policy = reconciler_policy(r)};
 		d.decision = reconciler_decision(r, &d.details);
+		d.pool = reconciler_pool(r);
 		if (d.decision && is_asked_for(only, d.policy->namespace_name, d.policy->name))
 			explain_decision_json(w, &d);
 	}

@@ -61,6 +61,12 @@ static bool has_guards(const struct policy *p)
 	return p->guards.set;
 }
 
+static bool never(const struct policy *p)
+{
+	(void)p;
+	return false;
+}
+
 static bool has_mode(const struct policy *p)
 {
 	return p->paused || p->dry_run;
@@ -92,6 +98,7 @@ static const struct stage_row table[] = {
 	[STAGE_BOUNDS]    = {"bounds",    ALWAYS,        bounds_stage,     false, false},
 	[STAGE_MULTIPLE]  = {"multiple",  has_multiple,  multiple_stage,   false, false},
 	[STAGE_GUARDS]    = {"guards",    has_guards,    guards_stage,     false, true},
+	[STAGE_POOL]      = {"pool",      never,         NULL,             false, false}, // decide_grant()
 	[STAGE_MODE]      = {"mode",      has_mode,      mode_stage,       false, false},
 };
 // clang-format on
