@@ -165,3 +165,14 @@ struct pool_seat *controller_pools_seat(void *owner)
 {
 	return ((const struct managed_policy *)owner)->seat;
 }
+
+size_t controller_get_pools(struct controller *c, struct pool_summary *ret)
+{
+	const struct clock *clock = &c->connections->clock;
+	size_t n = 0;
+	const struct pool *p = NULL;
+	while (n < POOLS_MAX &&
+	       (p = pools_next(c->pools.pools, p, clock_wall_ms(clock), clock_mono_ms(clock), &ret[n])))
+		n++;
+	return n;
+}

@@ -111,7 +111,7 @@ const struct policy *reconciler_policy(const struct reconciler *r);
 int64_t reconciler_generation(const struct reconciler *r);
 // Returns the last decision, or NULL before the first one; *ret_details as in struct decided.
 const struct decision *reconciler_decision(const struct reconciler *r, const char *const **ret_details);
-// Returns what the pool of the policy granted, if it changed the last decision; else NULL.
+// Returns why the pool of the policy changed the last decision; NULL: it did not.
 const char *reconciler_pool(const struct reconciler *r);
 // Returns when the target was scaled last, in ms since the epoch; -1: not known.
 int64_t reconciler_last_scale_ms(const struct reconciler *r);

@@ -38,7 +38,7 @@ struct reconciler {
 	struct decision *decision; // the last one, decision_bytes() of it; NULL: none yet
 	size_t decision_room;      // bytes allocated for it
 	char **details;            // one per signal, copies that live as long as `decision`; NULL: none has any
-	char *pool;                // what the pool granted in `decision`; NULL: it limited nothing
+	char *pool;                // why the pool changed `decision`; NULL: it did not
 	int64_t last_scale_ms;     // -1: not known
 };
 

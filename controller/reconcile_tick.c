@@ -89,11 +89,20 @@ static void retry(struct reconciler *r, const struct err *error)
 	observe(r);
 }
 
+static enum pool_write outcome_of(const struct err *error)
+{
+	if (!error)
+		return POOL_WRITE_DONE;
+	if (unacked_write_is_possible(error))
+		return POOL_WRITE_LOST;
+	return error->kind == ERR_CANCELED ? POOL_WRITE_UNSENT : POOL_WRITE_REFUSED;
+}
+
 static void on_written(void *arg, const struct scale *scale, const struct err *error)
 {
 	struct reconciler *r = arg;
 	const struct tick_work *w = r->work;
-	pool_seat_written(seat_of(r), w->write_to, error);
+	pool_seat_written(seat_of(r), w->write_to, outcome_of(error));
 	if (scale) {
 		observe_scaled(&r->env->sources, r->policy, scale);
 		decide_record_scale(r->policy, w->state, w->now_ms, w->write_from, w->write_to);

@@ -4,9 +4,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "controller/pool/pools_private.h"
-#include "controller/unacked_write.h"
 #include "policies/engine/decision.h"
-#include "policies/engine/grant.h"
+#include "policies/engine/decision_grant.h"
 #include "policies/engine/number.h"
 #include "policies/engine/policy.h"
 #include "policies/explain/explain_pool.h"
@@ -83,19 +82,13 @@ static int32_t in_steps(const struct policy *p, const struct decision *d, int32_
 	return granted > d->current ? i32_max(down, d->current) : i32_max(down, i32_min(granted, d->min_replicas));
 }
 
-static void put_numbers(struct buf *text, int32_t requested, int32_t granted)
-{
-	buf_printf(text, "requested %d, granted %d: ", requested, granted);
-}
-
 // Nothing is granted: the member keeps what it has, or scales down as it wants.
 static void hold(const struct pool_seat *s, const struct pool_tick *t, struct decision *d, struct buf *text)
 {
-	int32_t requested = d->desired, granted = i32_min(d->desired, d->current);
-	if (granted == requested)
+	int32_t granted = i32_min(d->desired, d->current);
+	if (granted == d->desired)
 		return;
 	decide_grant(t->policy, granted, REASON_POOL_HELD, d);
-	put_numbers(text, requested, granted);
 	if (s->other)
 		buf_printf(text, "pools %s and %s both claim this policy: remove it from one of them", s->pool->name,
 		           s->other->name);
@@ -107,19 +100,17 @@ static void grant(const struct pool_seat *s, const struct pool_tick *t, struct d
 {
 	const struct pool *p = s->pool;
 	struct pool_grant g = p->grants[s->index];
-	int32_t requested = d->desired, granted = in_steps(t->policy, d, g.replicas);
-	if (granted == requested)
+	int32_t granted = in_steps(t->policy, d, g.replicas);
+	if (granted == d->desired)
 		return;
 	decide_grant(t->policy, granted, reason_of(g.reason), d);
 	if (p->state == POOL_OVERBOOKED) {
-		put_numbers(text, requested, granted);
 		pool_put_state(p, text);
 		return;
 	}
 	if (g.reason == POOL_GRANTED || g.reason == POOL_AT_MIN || g.reason == POOL_AT_MAX || g.reason == POOL_KEPT)
 		g.reason = POOL_LIMITED; // the steps of the policy, within the cap
-	g.replicas = granted;
-	explain_pool_grant(text, p->name, p->spec->gpus, requested, &g, &p->total);
+	explain_pool_reason(text, p->name, p->spec->gpus, &g, &p->total);
 }
 
 // Lets the other members tick whose grants are not what they have, so that GPUs change hands without waiting for an
@@ -173,17 +164,17 @@ void pool_seat_unreadable(struct pool_seat *s, const struct err *error, int64_t 
 	s->ticked_ms = now_mono_ms;
 }
 
-void pool_seat_written(struct pool_seat *s, int32_t to, const struct err *error)
+void pool_seat_written(struct pool_seat *s, int32_t to, enum pool_write outcome)
 {
 	if (!s)
 		return;
-	if (!error) {
+	if (outcome == POOL_WRITE_DONE) {
 		set(s, &s->current, to);
 		set(s, &s->unacked, -1); // an earlier write can no longer take effect
 		set(s, &s->refusals, 0);
-	} else if (unacked_write_is_possible(error)) {
+	} else if (outcome == POOL_WRITE_LOST) {
 		set(s, &s->unacked, i32_max(s->unacked, to));
-	} else if (error->kind != ERR_CANCELED) {
+	} else if (outcome == POOL_WRITE_REFUSED) {
 		set(s, &s->refusals, i32_min(s->refusals + 1, POOL_REFUSALS_MAX));
 	}
 	set(s, &s->in_flight, -1);

@@ -22,7 +22,5 @@ struct pool_status_env { // owns nothing
 
 // Writes what has changed. Pools from files have no status. env must outlive the pools.
 void pool_status_write_all(struct pools *p, const struct pool_status_env *env, int64_t now_ms, int64_t now_mono_ms);
-// The object of the pool is gone: drops what is known of its status.
-void pool_status_forget(struct pool *pool);
 
 #endif

@@ -342,9 +342,13 @@ bool pool_watch_has_answer(const struct pool_watch *w)
 	return w->has_answer;
 }
 
-bool pool_watch_get_stats(const struct pool_watch *w, struct informer_stats *ret_stats)
+bool pool_watch_is_open(const struct pool_watch *w)
+{
+	return w->space != NULL;
+}
+
+void pool_watch_get_stats(const struct pool_watch *w, struct informer_stats *ret_stats)
 {
 	*ret_stats = (struct informer_stats){0};
 	informer_add_stats(w->informer, ret_stats);
-	return w->space != NULL;
 }

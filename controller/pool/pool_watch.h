@@ -32,7 +32,8 @@ struct pool_watch *pool_watch_new(const struct pool_watch_options *options, stru
 void pool_watch_free(struct pool_watch *w);
 // Returns whether on_answer was called.
 bool pool_watch_has_answer(const struct pool_watch *w);
-// Returns false while the cluster has no pools to watch.
-bool pool_watch_get_stats(const struct pool_watch *w, struct informer_stats *ret_stats);
+// Returns whether the cluster serves pools, so that they are watched.
+bool pool_watch_is_open(const struct pool_watch *w);
+void pool_watch_get_stats(const struct pool_watch *w, struct informer_stats *ret_stats);
 
 #endif

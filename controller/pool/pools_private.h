@@ -84,6 +84,8 @@ void pools_seat_all(struct pools *p);
 bool pool_share(struct pool *p, const struct pool_seat *alone, int64_t now_ms, int64_t now_mono_ms);
 // Replicas that the member may hold now.
 int32_t pool_seat_held(const struct pool_seat *s);
+// The object of the pool is gone: drops what is known of its status (pool_status.c).
+void pool_status_forget(struct pool *pool);
 // Appends why the pool is not shared: "pool h100 ..".
 void pool_put_state(const struct pool *p, struct buf *out);
 

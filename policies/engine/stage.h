@@ -19,7 +19,7 @@ enum stage {
 	STAGE_BOUNDS,
 	STAGE_MULTIPLE,
 	STAGE_GUARDS,
-	STAGE_POOL, // not run by decide(): decide_grant() adds its entry (grant.h)
+	STAGE_POOL, // not run by decide(): decide_grant() adds its entry (decision_grant.h)
 	STAGE_MODE,
 	STAGE__COUNT
 };

@@ -91,7 +91,7 @@ static bool placeholder(const struct decided *d, const struct trace_entry *t, co
 		const char *detail = detail_of(d, t);
 		snprintf(out, size, "%s", detail ? detail : "no details");
 	} else if (IS("pool"))
-		snprintf(out, size, "%s", d->pool ? d->pool : "limited by its pool");
+		snprintf(out, size, "%s", d->pool ? d->pool : "the limit of its pool");
 	else
 		return false;
 	return true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Applies the grant of a pool to a decision.
-#ifndef GPUSCALE_POLICIES_ENGINE_GRANT_H
-#define GPUSCALE_POLICIES_ENGINE_GRANT_H
+#ifndef GPUSCALE_POLICIES_ENGINE_DECISION_GRANT_H
+#define GPUSCALE_POLICIES_ENGINE_DECISION_GRANT_H
 
 #include <stdint.h>
 

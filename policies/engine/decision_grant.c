@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "policies/engine/grant.h"
+#include "policies/engine/decision_grant.h"
 
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
