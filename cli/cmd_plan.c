@@ -187,7 +187,7 @@ static int print(const struct plan *p, const struct plan_args *args)
 	for (size_t i = 0; list && i < p->n; i++) {
 		const struct plan_item *it = &p->items[i];
 		if (it->decided) {
-			list[n++] = (struct decided){it->policy, &it->decision, it->observation.details};
+			list[n++] = (struct decided){it->policy, &it->decision, it->observation.details, NULL};
 			if (!it->observation.pods_known)
 				fprintf(stderr, "gpuscale plan: %s/%s: cannot count ready pods: %s\n",
 				        it->policy->namespace_name, it->policy->name, it->observation.pods_error.msg);
@@ -225,7 +225,7 @@ static int code_of_changes(const struct plan *p)
 	int code = EXIT_OK;
 	for (size_t i = 0; i < p->n; i++) {
 		const struct plan_item *it = &p->items[i];
-		struct decided decided = {it->policy, &it->decision, it->observation.details};
+		struct decided decided = {it->policy, &it->decision, it->observation.details, NULL};
 		char message[RENDER_SENTENCE_BYTES];
 		if (is_blind(&it->decision)) {
 			explain_message(&decided, message);

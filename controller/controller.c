@@ -83,6 +83,8 @@ void controller_on_quiet(struct controller *c)
 bool controller_has_synced(const struct controller *c)
 {
 	struct policy_watch_state objects;
+	if (!controller_pools_are_known(c))
+		return false;
 	if (!c->watch)
 		return !c->options.policies_from_cluster;
 	policy_watch_get_state(c->watch, &objects);
@@ -116,7 +118,9 @@ static int open_sources(struct controller *c, struct err *e)
 		                                    .metrics = c->report_env.metrics,
 		                                    .log = o->log,
 		                                    .paths = o->policy_paths,
-		                                    .n_paths = o->n_policy_paths};
+		                                    .n_paths = o->n_policy_paths,
+		                                    .before = controller_pools_read_files,
+		                                    .arg = c};
 		struct file_source_state state;
 		c->folder = file_source_new(&files, e);
 		if (!c->folder)
@@ -225,6 +229,7 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	        .log = c->options.log,
 	        .dry_run = c->options.dry_run,
 	        .permit = managed_policy_permit,
+	        .seat = controller_pools_seat,
 	        .finished = managed_policy_finished,
 	};
 	c->report_env = (struct policy_report_env){
@@ -266,7 +271,7 @@ struct controller *controller_new(struct connections *connections, const struct 
 	c->connections = connections;
 	c->options = *options;
 	if (make_parts(c, metrics, e) == 0 && controller_clock_open(c, e) == 0 && add_events(c, e) == 0 &&
-	    ownership_open(c, e) == 0 && open_sources(c, e) == 0)
+	    ownership_open(c, e) == 0 && controller_pools_open(c, e) == 0 && open_sources(c, e) == 0)
 		return c;
 	controller_disconnect(c);
 	connections_cancel(connections); // the parts below may be freed only when no request is in flight
@@ -328,6 +333,7 @@ void controller_disconnect(struct controller *c)
 		state_dir_drain(c->file_env.dir); // ticks may wait for it
 	policy_watch_free(c->watch);
 	c->watch = NULL;
+	controller_pools_disconnect(c);
 	conflicts_close(c);
 }
 
@@ -343,6 +349,7 @@ void controller_free(struct controller *c)
 	ticks_free(c->ticks);
 	file_source_free(c->folder);
 	policy_store_free(c->store);
+	controller_pools_close(c);
 	status_writer_free(c->status_env.writer);
 	event_recorder_free(c->status_env.events);
 	ownership_close(c);

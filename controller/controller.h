@@ -20,6 +20,8 @@ struct managed_policy;
 struct metrics;
 struct event_recorder;
 struct policy_watch;
+struct pool_summary;
+struct pool_watch;
 struct query_hub;
 struct status_writer;
 struct target_store;
@@ -78,6 +80,7 @@ struct controller_view {
 	bool from_cluster, is_synced;                // policies are watched; they have been listed
 	const char *watch_error;                     // why the watch fails now; "": it does not
 	const struct policy_watch *watch;            // NULL: none
+	const struct pool_watch *pool_watch;         // NULL: none
 	const struct status_writer *status_writer;   // NULL: none
 	const struct event_recorder *event_recorder; // NULL: none
 	const struct shards *shards;                 // NULL: no election
@@ -87,6 +90,9 @@ struct controller_view {
 	uint64_t revision;                           // changes with it; starts at a random number
 };
 void controller_get_view(struct controller *c, struct controller_view *ret_view);
+// Fills ret with the pools, by name, and returns how many there are: at most POOLS_MAX (controller/pool/pools.h). The
+// names are valid until the loop runs.
+size_t controller_get_pools(struct controller *c, struct pool_summary *ret);
 // Returns whether the controller is ready: its policies are known, and each had a tick or failed to. Policies that come
 // later do not change that.
 bool controller_is_ready(struct controller *c, size_t *ret_n_ticked);

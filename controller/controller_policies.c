@@ -35,6 +35,7 @@ static bool is_busy(const struct managed_policy *m)
 
 static void free_policy(struct managed_policy *m)
 {
+	controller_pools_leave(m);
 	policy_ref_release(m->conflicts_of);
 	free(m->namespace_name);
 	free(m->name);
@@ -230,6 +231,16 @@ static void drop_reconciler(struct managed_policy *m)
 	m->controller->policies.n_removed++;
 }
 
+// Also forgets what the target had.
+static void forget_reconciler(struct managed_policy *m)
+{
+	drop_reconciler(m);
+	if (m->seat) {
+		controller_pools_leave(m);
+		controller_pools_sync(m, true);
+	}
+}
+
 static const struct policy_identity *identity_of(const struct managed_policy *m)
 {
 	return m->entry->versions[POLICY_FROM_OBJECT].identity;
@@ -332,7 +343,9 @@ static void write_idle_status(struct managed_policy *m, int64_t now_ms)
 
 static void sync_policy(struct managed_policy *m, int64_t now_ms)
 {
-	conflicts_sync(m, eligible_policy(m));
+	struct policy_ref *eligible = eligible_policy(m);
+	conflicts_sync(m, eligible);
+	controller_pools_sync(m, eligible && (m->awaits_conflicts || conflicts_allow(m, eligible)));
 	if (is_busy(m))
 		return; // managed_policy_finished() marks it again
 	if (!m->entry) {
@@ -344,7 +357,7 @@ static void sync_policy(struct managed_policy *m, int64_t now_ms)
 	}
 	struct policy_ref *body = desired_policy(m);
 	if (m->reconciler && m->term != ownership_term(m))
-		drop_reconciler(m); // lost and acquired again: another process may have written in between
+		forget_reconciler(m); // lost and acquired again: another process may have written in between
 	log_waiting(m);
 	sync_status(m);
 	if (!body) {
@@ -444,6 +457,7 @@ void policies_free(struct controller *c)
 	while (c->policies.n > 0) {
 		m = c->policies.list[c->policies.n - 1];
 		drop_reconciler(m);
+		controller_pools_leave(m);
 		if (!m->entry && !m->is_dirty)
 			free_policy(m);
 	}

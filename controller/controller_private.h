@@ -21,6 +21,9 @@ struct conflict_watch_want;
 struct conflicts;
 struct event;
 struct policy_ref;
+struct pool_seat;
+struct pool_watch;
+struct pools;
 
 // One policy of the store. Outlives its entry while a tick is in progress.
 struct managed_policy {
@@ -31,6 +34,7 @@ struct managed_policy {
 	struct reconciler *reconciler; // NULL: no version is in force
 	struct policy_report report;   // of the reconciler
 	struct policy_status *status;  // NULL: nowhere to write it, or another process writes it
+	struct pool_seat *seat;        // NULL: there are no pools, or the policy is not in force
 	struct ticker ticker;
 	size_t index;                               // in controller.policies.list
 	int64_t last_scale_boot_ms;                 // last scale by an earlier reconciler; -1: none known
@@ -66,6 +70,13 @@ struct ownership {
 	struct event *leaving;
 };
 
+// controller_pools.c
+struct controller_pools {
+	struct pools *pools;
+	struct pool_watch *watch; // NULL: no pools from the API server
+	struct event *timer;      // of the status; NULL: nothing is written
+};
+
 // controller_view.c
 struct view_state {
 	struct managed_policy **policies; // sorted by name; rebuilt on demand
@@ -88,6 +99,7 @@ struct controller {
 	struct restore_env restore_env;
 	struct conflicts *conflicts; // NULL: the connections are being closed
 	struct ownership ownership;
+	struct controller_pools pools;
 	struct ticks *ticks;
 	struct managed_policies policies;
 	struct view_state view;
@@ -154,6 +166,25 @@ bool conflicts_allow(const struct managed_policy *m, const struct policy_ref *bo
 const char *conflicts_find(const struct managed_policy *m);
 // Returns why conflicting autoscalers may go undetected; NULL: they are all visible.
 const char *conflicts_watch_error(const struct managed_policy *m);
+
+// ---- controller_pools.c ----
+
+int controller_pools_open(struct controller *c, struct err *e);
+// Stops the watch. Call before the client is freed.
+void controller_pools_disconnect(struct controller *c);
+// Call after the policies were freed.
+void controller_pools_close(struct controller *c);
+// Returns whether the pools of the API server were listed, or cannot be.
+bool controller_pools_are_known(const struct controller *c);
+// Reads the pools of the policy files again; arg: the controller. If one is invalid, all stay as they were, and *e says
+// so.
+int controller_pools_read_files(void *arg, struct err *e);
+// Seats the policy while it is in force or about to be (is_member).
+void controller_pools_sync(struct managed_policy *m, bool is_member);
+// Frees the seat of the policy. No tick may be in progress.
+void controller_pools_leave(struct managed_policy *m);
+// The callback of struct reconcile_env; owner: the managed policy.
+struct pool_seat *controller_pools_seat(void *owner);
 
 // ---- controller_view.c ----
 

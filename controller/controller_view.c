@@ -129,6 +129,7 @@ void controller_get_view(struct controller *c, struct controller_view *ret_view)
 	        .is_synced = objects.is_synced,
 	        .watch_error = objects.error,
 	        .watch = c->watch,
+	        .pool_watch = c->pools.watch,
 	        .status_writer = c->status_env.writer,
 	        .event_recorder = c->status_env.events,
 	        .shards = c->ownership.shards,

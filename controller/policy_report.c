@@ -76,6 +76,7 @@ static struct decided as_decided(const struct reconciler *r)
 {
 	struct decided d = {.policy = reconciler_policy(r)};
 	d.decision = reconciler_decision(r, &d.details);
+	d.pool = reconciler_pool(r);
 	return d;
 }
 

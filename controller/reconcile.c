@@ -110,6 +110,8 @@ static void forget_details(struct reconciler *r)
 static void forget_decision(struct reconciler *r)
 {
 	forget_details(r);
+	free(r->pool);
+	r->pool = NULL;
 	free(r->decision);
 	r->decision = NULL;
 	r->decision_room = 0;
@@ -198,6 +200,11 @@ const struct decision *reconciler_decision(const struct reconciler *r, const cha
 {
 	*ret_details = (const char *const *)r->details;
 	return r->decision;
+}
+
+const char *reconciler_pool(const struct reconciler *r)
+{
+	return r->pool;
 }
 
 int64_t reconciler_last_scale_ms(const struct reconciler *r)

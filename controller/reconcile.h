@@ -14,6 +14,7 @@
 struct err;
 struct log;
 struct policy_status;
+struct pool_seat;
 struct promql_sources;
 struct reconciler;
 
@@ -71,6 +72,8 @@ struct reconcile_env {
 	// Asked at each step of a tick, because the answer may change while the tick waits. Returns false when the tick
 	// must not do that; for TICK_MAY_WRITE, *e then says why. e is NULL for TICK_MAY_CONTINUE.
 	bool (*permit)(void *owner, enum tick_permission permission, struct err *e);
+	// Returns the seat of the policy in its pool; NULL: it has none. Asked at each step of a tick.
+	struct pool_seat *(*seat)(void *owner);
 	// Called once for each attempt of a tick: for each conflict with TICK_RETRIED while the tick continues, then
 	// with the outcome, when the reconciler is idle again and may be freed by the owner.
 	void (*finished)(void *owner, const struct tick_result *result);
@@ -108,6 +111,8 @@ const struct policy *reconciler_policy(const struct reconciler *r);
 int64_t reconciler_generation(const struct reconciler *r);
 // Returns the last decision, or NULL before the first one; *ret_details as in struct decided.
 const struct decision *reconciler_decision(const struct reconciler *r, const char *const **ret_details);
+// Returns why the pool of the policy changed the last decision; NULL: it did not.
+const char *reconciler_pool(const struct reconciler *r);
 // Returns when the target was scaled last, in ms since the epoch; -1: not known.
 int64_t reconciler_last_scale_ms(const struct reconciler *r);
 // Returns a copy of the engine's state, which the caller frees, or NULL when what an earlier process recorded has not

@@ -39,6 +39,7 @@ struct reconciler {
 	struct decision *decision; // the last one, decision_bytes() of it; NULL: none yet
 	size_t decision_room;      // bytes allocated for it
 	char **details;            // as in struct decided, copies that live as long as `decision`; NULL: none has any
+	char *pool;                // why the pool changed `decision`; NULL: it did not
 	int64_t last_scale_ms;     // -1: not known
 };
 

@@ -3,10 +3,13 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/process/log.h"
+#include "controller/pool/pool_seat.h"
 #include "controller/reconcile_private.h"
 #include "controller/status/status.h"
 #include "k8s/capacity/fit_store.h"
@@ -22,6 +25,11 @@ const char *const tick_phase_names[TICK_PHASE__COUNT] = {
         [TICK_PHASE_REFILL] = "Refilling", [TICK_PHASE_DECIDE] = "Deciding",   [TICK_PHASE_RECORD] = "Recording",
         [TICK_PHASE_WRITE] = "Writing",
 };
+
+static struct pool_seat *seat_of(const struct reconciler *r)
+{
+	return r->env->seat ? r->env->seat(r->subject.owner) : NULL;
+}
 
 static void enter(struct reconciler *r, enum tick_phase phase)
 {
@@ -59,6 +67,7 @@ static void end_tick(struct reconciler *r, enum tick_outcome outcome, const stru
 {
 	struct tick_result result = result_of(r, outcome, error);
 	struct tick_work *w = r->work;
+	pool_seat_end(seat_of(r));
 	reconcile_pack_state(r, w->state);
 	observe_release(&w->observation);
 	r->work = NULL;
@@ -81,10 +90,20 @@ static void retry(struct reconciler *r, const struct err *error)
 	observe(r);
 }
 
+static enum pool_write outcome_of(const struct err *error)
+{
+	if (!error)
+		return POOL_WRITE_DONE;
+	if (unacked_write_is_possible(error))
+		return POOL_WRITE_LOST;
+	return error->kind == ERR_CANCELED ? POOL_WRITE_UNSENT : POOL_WRITE_REFUSED;
+}
+
 static void on_written(void *arg, const struct scale *scale, const struct err *error)
 {
 	struct reconciler *r = arg;
 	const struct tick_work *w = r->work;
+	pool_seat_written(seat_of(r), w->write_to, outcome_of(error));
 	if (scale) {
 		observe_scaled(&r->env->sources, r->policy, scale);
 		decide_record_scale(r->policy, w->state, w->now_ms, w->write_from, w->write_to);
@@ -180,6 +199,26 @@ static bool is_news(const struct decision *before, const struct decision *now)
 	       before->desired != now->desired;
 }
 
+// Limits the decision to what the pool of the policy grants, and keeps it.
+static void share_pool(struct reconciler *r)
+{
+	struct tick_work *w = r->work;
+	struct buf text;
+	const struct pool_tick tick = {.policy = r->policy,
+	                               .status_replicas = w->observation.observation.status_replicas,
+	                               .unacked = unacked_write_is_open(&r->unacked) ? r->unacked.to : -1,
+	                               .dry_run = r->env->dry_run,
+	                               .now_ms = w->now_ms,
+	                               .now_mono_ms = clock_real_mono_us() / 1000};
+	buf_init(&text, POOL_TEXT_BYTES_MAX);
+	pool_seat_decide(seat_of(r), &tick, &w->decision, &text);
+	w->is_news = is_news(r->decision, &w->decision);
+	reconcile_keep_decision(r);
+	free(r->pool);
+	r->pool = text.len > 0 ? reconcile_must(strdup(buf_str(&text))) : NULL;
+	buf_done(&text);
+}
+
 static void decide_and_act(struct reconciler *r)
 {
 	struct tick_work *w = r->work;
@@ -193,8 +232,7 @@ static void decide_and_act(struct reconciler *r)
 	observe_capacity(&w->observation);
 	decide(r->policy, &w->observation.observation, w->now_ms, w->state, d);
 	w->is_decided = true;
-	w->is_news = is_news(r->decision, d);
-	reconcile_keep_decision(r);
+	share_pool(r);
 	if (!d->write || r->env->dry_run) {
 		end_tick(r, TICK_DECIDED, NULL);
 		return;
@@ -223,6 +261,8 @@ static void on_refilled(void *arg, bool ok, const struct err *error)
 static void on_observed(void *arg, struct observation_call *c)
 {
 	struct reconciler *r = arg;
+	if (c->error.kind != ERR_NONE)
+		pool_seat_unreadable(seat_of(r), &c->error, clock_real_mono_us() / 1000);
 	if (r->env->stopping || c->error.kind != ERR_NONE) {
 		end_tick(r, TICK_READ_FAILED, &c->error);
 		return;

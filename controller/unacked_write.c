@@ -13,8 +13,7 @@ void unacked_write_of_past(struct unacked_write *u, int32_t before)
 	*u = (struct unacked_write){.before = before, .to = -1};
 }
 
-void unacked_write_failed(struct unacked_write *u, const struct err *error, int32_t from, int32_t to,
-                          int64_t now_mono_ms)
+bool unacked_write_is_possible(const struct err *error)
 {
 	switch (error->kind) {
 	case ERR_CONFLICT: // possibly with the first attempt, whose answer was lost
@@ -23,11 +22,17 @@ void unacked_write_failed(struct unacked_write *u, const struct err *error, int3
 	case ERR_SERVER:
 	case ERR_PROTOCOL:
 	case ERR_LIMIT:
-		*u = (struct unacked_write){.before = from, .to = to, .until_ms = now_mono_ms + UNACKED_WRITE_MS};
-		return;
+		return true;
 	default:
-		return; // refused: an earlier open write stays open
+		return false;
 	}
+}
+
+void unacked_write_failed(struct unacked_write *u, const struct err *error, int32_t from, int32_t to,
+                          int64_t now_mono_ms)
+{
+	if (unacked_write_is_possible(error)) // else refused: an earlier open write stays open
+		*u = (struct unacked_write){.before = from, .to = to, .until_ms = now_mono_ms + UNACKED_WRITE_MS};
 }
 
 bool unacked_write_is_open(const struct unacked_write *u)

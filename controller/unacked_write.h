@@ -19,6 +19,8 @@ struct unacked_write {
 	int64_t until_ms; // monotonic clock: when the write can no longer take effect
 };
 
+// Returns whether a write that ended with this error may have taken effect all the same.
+bool unacked_write_is_possible(const struct err *error);
 void unacked_write_clear(struct unacked_write *u);
 // Records what the status of an earlier process implies. before: the replicas it requested; -1: not in the status.
 void unacked_write_of_past(struct unacked_write *u, int32_t before);

@@ -60,6 +60,8 @@ struct metrics_view {
 	const struct status_writer_stats *status;
 	const struct event_recorder_stats *events;
 	const struct shards_view *shards; // NULL: no leader election
+	const struct pool_summary *pools;
+	size_t n_pools;
 };
 // Appends every family of controller/metrics/metrics_table.h whose part of the view is not NULL.
 void metrics_render(const struct metrics *m, const struct metrics_view *view, struct buf *out);

@@ -51,6 +51,8 @@ static const struct metric_family families[] = {
 	F(SIGNAL_REPLICAS,         "gpuscale_signal_desired_replicas",              G, "replicas",                L("namespace", "policy", "signal"), "Replicas that one signal asks for, before signals are combined and limited; absent without a value."),
 	F(SIGNAL_AGE,              "gpuscale_signal_age_seconds",                   G, "seconds",                 L("namespace", "policy", "signal"), "Age of the newest sample of a signal; absent without a sample."),
 
+	F(POOL_GPUS,               "gpuscale_pool_gpus",                            G, "GPUs",                    L("pool", "of"),                    "GPUs of a pool; of: cap, used (held by its members), requested or granted."),
+
 	F(SOURCE_INFO,             "gpuscale_source_info",                          G, "",                        L("source", "type", "version"),     "Type and version of the server behind a source, as far as known; always 1."),
 	F(SOURCE_UP,               "gpuscale_source_up",                            G, "",                        L("source"),                        "1 unless the source is down."),
 	F(SOURCE_STATE,            "gpuscale_source_state",                         G, "",                        L("source", "state"),               "1 for the state of the source, 0 for the others; state: up, degraded (some of the last queries failed) or down (only probes are sent)."),

@@ -12,6 +12,8 @@
 #include "base/json/json_write.h"
 #include "controller/controller.h"
 #include "controller/metrics/metrics.h"
+#include "controller/pool/pool_watch.h"
+#include "controller/pool/pools.h"
 #include "controller/query_hub.h"
 #include "controller/reconcile.h"
 #include "controller/serve/endpoint_reply.h"
@@ -129,6 +131,19 @@ static struct metrics_watch policies_watch(const struct policy_watch *policies)
 	                              .gone = s.gone};
 }
 
+static struct metrics_watch pools_watch(const struct pool_watch *pools)
+{
+	struct informer_stats s;
+	pool_watch_get_stats(pools, &s);
+	return (struct metrics_watch){.resource = POOL_WATCH_PLURAL,
+	                              .is_synced = s.unsynced == 0,
+	                              .is_streaming = s.streaming > 0,
+	                              .lists = s.lists,
+	                              .streams = s.streams,
+	                              .events = s.events,
+	                              .gone = s.gone};
+}
+
 static void get_metrics(void *arg, struct http_exchange *x)
 {
 	if (!endpoint_is_read(x))
@@ -152,10 +167,15 @@ static void get_metrics(void *arg, struct http_exchange *x)
 	                          .n_waiting = v.n_waiting,
 	                          .queries = v.queries,
 	                          .dry_run = v.dry_run};
-	struct metrics_watch watches[2];
+	struct pool_summary pools[POOLS_MAX];
+	mv.pools = pools;
+	mv.n_pools = controller_get_pools(arg, pools);
+	struct metrics_watch watches[3];
 	mv.watches = watches;
 	if (v.watch)
 		watches[mv.n_watches++] = policies_watch(v.watch);
+	if (v.pool_watch && pool_watch_is_open(v.pool_watch))
+		watches[mv.n_watches++] = pools_watch(v.pool_watch);
 	if (v.targets)
 		watches[mv.n_watches++] = targets_watch(v.targets);
 	struct status_writer_stats status;
@@ -205,6 +225,7 @@ static void write_decisions(struct json_writer *w, const struct controller_view 
 		const struct reconciler *r = managed_policy_reconciler(v->policies[i]);
 		struct decided d = {.policy = reconciler_policy(r)};
 		d.decision = reconciler_decision(r, &d.details);
+		d.pool = reconciler_pool(r);
 		if (d.decision && is_asked_for(only, d.policy->namespace_name, d.policy->name))
 			explain_decision_json(w, &d);
 	}

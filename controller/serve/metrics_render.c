@@ -12,6 +12,7 @@
 #include "base/process/process_stat.h"
 #include "controller/metrics/metrics_private.h"
 #include "controller/metrics/metrics_table.h"
+#include "controller/pool/pools.h"
 #include "controller/query_hub.h"
 #include "controller/shard/shards.h"
 #include "controller/status/status_writer.h"
@@ -269,6 +270,20 @@ static void render_per_policy(const struct metrics_view *v, struct buf *out)
 	free(labels.end);
 }
 
+static void render_pools(const struct metrics_view *v, struct buf *out)
+{
+	if (v->n_pools == 0)
+		return;
+	metric_family_begin(out, FAMILY_POOL_GPUS);
+	for (size_t i = 0; i < v->n_pools; i++) {
+		const struct pool_summary *p = &v->pools[i];
+		metric_family_i64(out, FAMILY_POOL_GPUS, LABELS(p->name, "cap"), p->cap_gpus);
+		metric_family_i64(out, FAMILY_POOL_GPUS, LABELS(p->name, "used"), p->used_gpus);
+		metric_family_i64(out, FAMILY_POOL_GPUS, LABELS(p->name, "requested"), p->requested_gpus);
+		metric_family_i64(out, FAMILY_POOL_GPUS, LABELS(p->name, "granted"), p->granted_gpus);
+	}
+}
+
 // ---- the cluster ----
 
 static void render_watches(const struct metrics_view *v, struct buf *out)
@@ -354,6 +369,7 @@ void metrics_render(const struct metrics *m, const struct metrics_view *view, st
 	if (view->queries)
 		render_sources(view->queries, out);
 	render_per_policy(view, out);
+	render_pools(view, out);
 	render_watches(view, out);
 	render_writes(view, out);
 	render_shards(view->shards, out);

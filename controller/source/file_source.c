@@ -78,14 +78,16 @@ static int read_all(struct file_source *f, struct err *e)
 	struct file_set set;
 	int64_t now_ms = clock_wall_ms(f->options.clock);
 	buf_reset(&f->report);
-	if (file_set_load(&set, f->options.paths, f->options.n_paths, &f->set, &f->report, e) < 0) {
+	bool is_before_bad = f->options.before && f->options.before(f->options.arg, e) < 0;
+	if ((is_before_bad && !f->timer) ||
+	    file_set_load(&set, f->options.paths, f->options.n_paths, &f->set, &f->report, e) < 0) {
 		buf_printf(&f->report, "%s\n", e->msg);
 		f->failed = true;
 		metrics_reloaded(f->options.metrics, now_ms, 0);
 		return -1;
 	}
 	f->seen_fingerprint = set.fingerprint;
-	f->failed = set.n_errors > 0;
+	f->failed = is_before_bad || set.n_errors > 0;
 	metrics_reloaded(f->options.metrics, now_ms, !f->failed);
 	put_changes(f, &f->set, &set);
 	file_set_done(&f->set);

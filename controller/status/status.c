@@ -406,7 +406,8 @@ static void note_decision(struct policy_status *s, const struct status_update *u
 		record_event(s, info->event_type, info->name, message);
 	if (u->facts.dry_run && d->desired != d->current && d->desired != s->desired)
 		record_event(s, "Normal", "DryRun", message);
-	if (d->reason != s->reason && d->reason == REASON_TOO_MANY_REPLICAS)
+	bool is_limited_by_others = d->reason >= REASON_POOL_LIMITED && d->reason <= REASON_WAITING_FOR_GPUS;
+	if (d->reason != s->reason && (d->reason == REASON_TOO_MANY_REPLICAS || is_limited_by_others))
 		record_event(s, "Normal", info->name, message);
 	s->reason = d->reason;
 	s->desired = d->desired;

@@ -187,6 +187,12 @@ static void write_counted(struct json_writer *w, const struct series *s)
 	json_write_member_time(w, "lastTimestamp", whole_seconds(s->last_ms));
 }
 
+// Where the Event lives; those of objects without a namespace live in `default`.
+static const char *home_of(const struct series *s)
+{
+	return s->namespace_name[0] ? s->namespace_name : "default";
+}
+
 static void write_whole(struct json_writer *w, const struct series *s)
 {
 	const struct event_recorder *r = s->recorder;
@@ -195,13 +201,14 @@ static void write_whole(struct json_writer *w, const struct series *s)
 	json_write_key(w, "metadata");
 	json_write_object_begin(w);
 	json_write_member_str(w, "name", s->event_name);
-	json_write_member_str(w, "namespace", s->namespace_name);
+	json_write_member_str(w, "namespace", home_of(s));
 	json_write_object_end(w);
 	json_write_key(w, "involvedObject");
 	json_write_object_begin(w);
 	json_write_member_str(w, "apiVersion", s->api_version);
 	json_write_member_str(w, "kind", s->kind);
-	json_write_member_str(w, "namespace", s->namespace_name);
+	if (s->namespace_name[0])
+		json_write_member_str(w, "namespace", s->namespace_name);
 	json_write_member_str(w, "name", s->object_name);
 	json_write_member_str(w, "uid", s->uid);
 	json_write_object_end(w);
@@ -261,7 +268,7 @@ static void send_series(struct series *s)
 	if (!s->exists)
 		new_event_name(s);
 	char path[K8S_PATH_BYTES_MAX];
-	snprintf(path, sizeof path, "/api/v1/namespaces/%s/events%s%s", s->namespace_name, s->exists ? "/" : "",
+	snprintf(path, sizeof path, "/api/v1/namespaces/%s/events%s%s", home_of(s), s->exists ? "/" : "",
 	         s->exists ? s->event_name : "");
 	struct buf body;
 	struct json_writer w;

@@ -19,7 +19,7 @@ struct k8s_client;
 #define EVENT_SERIES_MAX        4096   // Events that are remembered for counting
 #define EVENT_MESSAGE_BYTES_MAX 1024   // the API server's ceiling
 
-// The object of an Event. Strings are copied.
+// The object of an Event. Strings are copied. namespace_name "": an object without a namespace.
 struct event_object {
 	const char *api_version, *kind, *namespace_name, *name, *uid;
 };

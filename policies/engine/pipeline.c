@@ -66,6 +66,12 @@ static bool has_capacity(const struct policy *p)
 	return p->capacity.mode != CAPACITY_OFF;
 }
 
+static bool never(const struct policy *p)
+{
+	(void)p;
+	return false;
+}
+
 static bool has_mode(const struct policy *p)
 {
 	return p->paused || p->dry_run;
@@ -98,6 +104,7 @@ static const struct stage_row table[] = {
 	[STAGE_MULTIPLE]  = {"multiple",  has_multiple,  multiple_stage,   false, false},
 	[STAGE_GUARDS]    = {"guards",    has_guards,    guards_stage,     false, true},
 	[STAGE_CAPACITY]  = {"capacity",  has_capacity,  capacity_stage,   false, false},
+	[STAGE_POOL]      = {"pool",      never,         NULL,             false, false}, // decide_grant()
 	[STAGE_MODE]      = {"mode",      has_mode,      mode_stage,       false, false},
 };
 // clang-format on

@@ -20,6 +20,7 @@ enum stage {
 	STAGE_MULTIPLE,
 	STAGE_GUARDS,
 	STAGE_CAPACITY,
+	STAGE_POOL, // not run by decide(): decide_grant() adds its entry (decision_grant.h)
 	STAGE_MODE,
 	STAGE__COUNT
 };

@@ -103,7 +103,9 @@ static bool placeholder(const struct decided *d, const struct trace_entry *t, co
 	else if (IS("detail")) {
 		const char *detail = detail_of(d, t);
 		snprintf(out, size, "%s", detail ? detail : "no details");
-	} else
+	} else if (IS("pool"))
+		snprintf(out, size, "%s", d->pool ? d->pool : "the limit of its pool");
+	else
 		return false;
 	return true;
 #undef IS
@@ -115,7 +117,7 @@ void explain_sentence(const struct decided *d, const struct trace_entry *t, char
 	size_t used = 0;
 	while (*s && used + 1 < RENDER_SENTENCE_BYTES) {
 		const char *end = *s == '{' ? strchr(s, '}') : NULL;
-		char text[256];
+		char text[RENDER_SENTENCE_BYTES];
 		if (end && placeholder(d, t, s + 1, (size_t)(end - s - 1), text, sizeof text)) {
 			size_t n = strlen(text);
 			if (n > RENDER_SENTENCE_BYTES - 1 - used)

@@ -25,6 +25,7 @@ struct decided {
 	// One per signal: the error message of the source, for {detail}; then one for the stage capacity. The array and
 	// its entries may be NULL.
 	const char *const *details;
+	const char *pool; // why the pool of the policy grants what it does, for {pool}; NULL: it limited nothing
 };
 
 // Writes the sentence of one trace entry, from the template of its reason. `out` has RENDER_SENTENCE_BYTES.

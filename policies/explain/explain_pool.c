@@ -13,14 +13,13 @@ enum word { WORD_POOL, WORD_USED, WORD_GPUS, WORD_SHARE, WORD_MINIMUMS, WORD__CO
 static const char *const words[] = {"{pool}", "{used}", "{gpus}", "{share}", "{minimums}"};
 _Static_assert(sizeof words / sizeof words[0] == WORD__COUNT, "one name per word");
 
-void explain_pool_grant(struct buf *out, const char *pool_name, int64_t gpus, int32_t asked,
-                        const struct pool_grant *grant, const struct pool_total *total)
+void explain_pool_reason(struct buf *out, const char *pool_name, int64_t gpus, const struct pool_grant *grant,
+                         const struct pool_total *total)
 {
 	const int64_t numbers[WORD__COUNT] = {[WORD_USED] = total->used_gpus,
 	                                      [WORD_GPUS] = gpus,
 	                                      [WORD_SHARE] = grant->share,
 	                                      [WORD_MINIMUMS] = total->minimum_gpus};
-	buf_printf(out, "requested %" PRId32 ", granted %" PRId32 ": ", asked, grant->replicas);
 	for (const char *s = pool_reason_info(grant->reason)->sentence; *s;) {
 		size_t w = 0;
 		while (w < WORD__COUNT && strncmp(s, words[w], strlen(words[w])) != 0)
@@ -35,4 +34,11 @@ void explain_pool_grant(struct buf *out, const char *pool_name, int64_t gpus, in
 			buf_printf(out, "%" PRId64, numbers[w]);
 		s += strlen(words[w]);
 	}
+}
+
+void explain_pool_grant(struct buf *out, const char *pool_name, int64_t gpus, int32_t asked,
+                        const struct pool_grant *grant, const struct pool_total *total)
+{
+	buf_printf(out, "requested %" PRId32 ", granted %" PRId32 ": ", asked, grant->replicas);
+	explain_pool_reason(out, pool_name, gpus, grant, total);
 }

@@ -222,3 +222,9 @@ int pool_decode(const struct doc_node *node, struct gpu_pool *pool, struct arena
 	pool->annotations = pool->labels = NULL; // they point into the document
 	return rc;
 }
+
+int pool_decode_spec(const struct doc_node *node, struct gpu_pool *pool, struct arena *a, struct schema_errors *errors,
+                     struct schema_errors *unknown)
+{
+	return schema_decode_tolerant(&spec, node, pool, a, errors, unknown, "spec");
+}

@@ -28,6 +28,7 @@ const struct fake_kind fake_kinds[] = {
         {"autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers", .has_status = true},
         {"coordination.k8s.io", "v1", "Lease", "leases", .needs_version = true},
         {"gpuscale.dev", "v1alpha1", "GPUAutoscaler", "gpuautoscalers", CUSTOM},
+        {"gpuscale.dev", "v1alpha1", "GPUPool", "gpupools", CUSTOM, .is_cluster_wide = true},
         {"keda.sh", "v1alpha1", "ScaledObject", "scaledobjects", CUSTOM},
         {"resource.k8s.io", "v1", "DeviceClass", "deviceclasses", .is_cluster_wide = true},
         {"resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", .has_status = true},

@@ -163,7 +163,7 @@ static void policy_says_what_was_decided(void **state)
 	struct decision d = sample();
 	struct overview_policy p = unknown;
 	p.policy = &policy;
-	p.decided = (struct decided){&policy, &d, NULL};
+	p.decided = (struct decided){&policy, &d, NULL, NULL};
 	struct status_facts facts = {.phase = STATUS_DECIDED, .decided = &p.decided};
 	p.facts = &facts;
 	p.last_scale_ms = NOW_MS - 3600000;
@@ -225,7 +225,7 @@ static void target_of_one_replica_comes_with_the_share_of_one(void **state)
 	d.trace[1] = (struct trace_entry){.stage = STAGE_SIGNALS, .reason = REASON_INSIDE_WATERMARKS, .value = 0.75};
 	struct overview_policy p = unknown;
 	p.policy = &of_one;
-	p.decided = (struct decided){&of_one, &d, NULL};
+	p.decided = (struct decided){&of_one, &d, NULL, NULL};
 	struct overview_head h = {.problems = ""};
 	cJSON *root = overview_of(&h, &p, 1);
 	const cJSON *at = cJSON_GetArrayItem(json_get(root, "policies"), 0);
@@ -281,9 +281,9 @@ static void detail_has_the_decision_with_its_trace_and_those_before(void **state
 	struct json_writer w;
 	other.name = "other";
 	p.policy = &policy;
-	p.decided = (struct decided){&policy, &d, NULL};
+	p.decided = (struct decided){&policy, &d, NULL, NULL};
 	decision_history_add(history, &p.decided);
-	decision_history_add(history, &(struct decided){&other, &d, NULL});
+	decision_history_add(history, &(struct decided){&other, &d, NULL, NULL});
 	for (int has_decision = 0; has_decision < 2; has_decision++) {
 		p.decided.decision = has_decision ? &d : NULL;
 		buf_init(&b, ENDPOINT_BYTES_MAX);
@@ -357,7 +357,7 @@ static void thousand_policies_are_one_document_of_bounded_size(void **state)
 	for (size_t i = 0; i < MANY; i++) {
 		list[i] = unknown;
 		list[i].policy = &policy;
-		list[i].decided = (struct decided){&policy, &d, NULL};
+		list[i].decided = (struct decided){&policy, &d, NULL, NULL};
 		list[i].trend = trend;
 	}
 	cJSON *root = overview_of(&h, list, MANY);

@@ -61,7 +61,7 @@ static void every_reason_has_a_sentence_without_leftovers(void **state)
 	(void)state;
 	const char *const details[] = {"connection refused"};
 	struct decision d = sample();
-	struct decided decided = {&policy_x, &d, details};
+	struct decided decided = {&policy_x, &d, details, NULL};
 	for (int r = REASON_NONE + 1; r < REASON__COUNT; r++) {
 		struct trace_entry t = {
 		        .reason = (enum reason)r, .value = 0.7, .limit = 2, .before = 1, .after = 3, .count = 5};
@@ -78,7 +78,7 @@ static void numbers_in_sentences_are_for_people(void **state)
 {
 	(void)state;
 	struct decision d = sample();
-	struct decided decided = {&policy_x, &d, NULL};
+	struct decided decided = {&policy_x, &d, NULL, NULL};
 	static const struct {
 		double value;
 		const char *want;
@@ -108,7 +108,7 @@ static void long_detail_is_cut_not_overrun(void **state)
 	detail[sizeof detail - 1] = '\0';
 	const char *const details[] = {detail};
 	struct decision d = sample();
-	struct decided decided = {&policy_x, &d, details};
+	struct decided decided = {&policy_x, &d, details, NULL};
 	struct trace_entry t = {.reason = REASON_QUERY_FAILED, .signal = 0};
 	char out[RENDER_SENTENCE_BYTES];
 	explain_sentence(&decided, &t, out);
@@ -118,7 +118,7 @@ static void long_detail_is_cut_not_overrun(void **state)
 static void render(struct buf *b, enum output_format format)
 {
 	struct decision d = sample();
-	struct decided decided = {&policy_x, &d, NULL};
+	struct decided decided = {&policy_x, &d, NULL, NULL};
 	buf_init(b, 1 << 20);
 	explain_list(b, &decided, 1, format);
 	assert_false(b->failed);

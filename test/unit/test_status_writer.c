@@ -86,7 +86,7 @@ static void drain(struct world *w)
 
 static void update_with(struct world *w, enum status_phase phase, const char *text)
 {
-	struct decided decided = {&w->e.policy, &w->e.decision, NULL};
+	struct decided decided = {&w->e.policy, &w->e.decision, NULL, NULL};
 	policy_status_update(
 	        w->status, &(struct status_update){.facts = {.phase = phase,
 	                                                     .decided = phase <= STATUS_WRITE_FAILED ? &decided : NULL,

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/pool/pool_seat.h"
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "controller/pool/pools_private.h"
+#include "policies/engine/decision.h"
+#include "policies/engine/decision_grant.h"
+#include "policies/engine/number.h"
+#include "policies/engine/policy.h"
+#include "policies/explain/explain_pool.h"
+
+static void mark_stale(struct pool_seat *s)
+{
+	if (s->pool)
+		s->pool->is_stale = true;
+	if (s->other)
+		s->other->is_stale = true;
+}
+
+static void set(struct pool_seat *s, int32_t *field, int32_t value)
+{
+	if (*field != value)
+		mark_stale(s);
+	*field = value;
+}
+
+static void set_flag(struct pool_seat *s, bool *field, bool value)
+{
+	if (*field != value)
+		mark_stale(s);
+	*field = value;
+}
+
+// ---- a decision ----
+
+static void note_decision(struct pool_seat *s, const struct pool_tick *t, const struct decision *d)
+{
+	// A target that was scaled to 0 by hand stays there.
+	bool is_off = d->reason == REASON_SCALING_DISABLED;
+	s->interval_ms = t->policy->interval_ms;
+	if (t->now_mono_ms - s->ticked_ms >= POOL_STALE_MS)
+		mark_stale(s); // it counted as fixed, perhaps
+	s->ticked_ms = t->now_mono_ms;
+	set_flag(s, &s->is_known, true);
+	set_flag(s, &s->is_idle, t->policy->paused || t->policy->dry_run || is_off);
+	set_flag(s, &s->has_asked, d->action != ACTION_HOLD);
+	set(s, &s->asked, d->desired);
+	set(s, &s->min, d->min_replicas);
+	set(s, &s->max, d->max_replicas);
+	set(s, &s->current, d->current);
+	set(s, &s->status, i32_max(t->status_replicas, 0));
+	set(s, &s->in_flight, -1);
+	// The larger of several open writes: each may still take effect, until one is known to have done so.
+	set(s, &s->unacked, t->unacked < 0 ? -1 : i32_max(t->unacked, s->unacked));
+}
+
+static enum reason reason_of(enum pool_reason reason)
+{
+	switch (reason) {
+	case POOL_BUDGET_LIMITED:
+		return REASON_BUDGET_LIMITED;
+	case POOL_RATIO_LIMITED:
+		return REASON_RATIO_LIMITED;
+	case POOL_WAITING:
+		return REASON_WAITING_FOR_GPUS;
+	case POOL_MINIMUMS_EXCEED:
+		return REASON_POOL_HELD;
+	default:
+		return REASON_POOL_LIMITED;
+	}
+}
+
+// Fits a grant to the steps of the policy. The GPUs that this leaves stay reserved for the member.
+static int32_t in_steps(const struct policy *p, const struct decision *d, int32_t granted)
+{
+	int32_t most = i32_max(d->desired, d->current);
+	granted = i32_min(granted, most);
+	if (granted == d->desired || granted == d->current || p->replica_multiple <= 1)
+		return granted;
+	int32_t down = multiple_down(granted, p->replica_multiple);
+	return granted > d->current ? i32_max(down, d->current) : i32_max(down, i32_min(granted, d->min_replicas));
+}
+
+// Nothing is granted: the member keeps what it has, or scales down as it wants.
+static void hold(const struct pool_seat *s, const struct pool_tick *t, struct decision *d, struct buf *text)
+{
+	int32_t granted = i32_min(d->desired, d->current);
+	if (granted == d->desired)
+		return;
+	decide_grant(t->policy, granted, REASON_POOL_HELD, d);
+	if (s->other)
+		buf_printf(text, "pools %s and %s both claim this policy: remove it from one of them", s->pool->name,
+		           s->other->name);
+	else
+		pool_put_state(s->pool, text);
+}
+
+static void grant(const struct pool_seat *s, const struct pool_tick *t, struct decision *d, struct buf *text)
+{
+	const struct pool *p = s->pool;
+	struct pool_grant g = p->grants[s->index];
+	int32_t granted = in_steps(t->policy, d, g.replicas);
+	if (granted == d->desired)
+		return;
+	decide_grant(t->policy, granted, reason_of(g.reason), d);
+	if (p->state == POOL_OVERBOOKED) {
+		pool_put_state(p, text);
+		return;
+	}
+	if (g.reason == POOL_GRANTED || g.reason == POOL_AT_MIN || g.reason == POOL_AT_MAX || g.reason == POOL_KEPT)
+		g.reason = POOL_LIMITED; // the steps of the policy, within the cap
+	explain_pool_reason(text, p->name, p->spec->gpus, &g, &p->total);
+}
+
+// Lets the other members tick whose grants are not what they have, so that GPUs change hands without waiting for an
+// interval; each at most once per interval of its own.
+static void ask_others(const struct pool *p, const struct pool_seat *but, int64_t now_mono_ms)
+{
+	if (!p->pools->options.ask || p->state != POOL_SHARED)
+		return;
+	for (size_t i = 0; i < p->n; i++) {
+		struct pool_seat *s = p->seats[i];
+		if (s == but || p->members[i].is_fixed || p->grants[i].replicas == s->current || s->in_flight >= 0 ||
+		    now_mono_ms - s->asked_ms < s->interval_ms)
+			continue;
+		s->asked_ms = now_mono_ms;
+		p->pools->options.ask(s->user);
+	}
+}
+
+void pool_seat_decide(struct pool_seat *s, const struct pool_tick *t, struct decision *d, struct buf *text)
+{
+	if (!s)
+		return;
+	pools_seat_all(s->pools);
+	note_decision(s, t, d);
+	struct pool *p = s->pool;
+	if (!p)
+		return;
+	bool is_new = pool_share(p, s, t->now_ms, t->now_mono_ms);
+	// Without metrics, a member is neither limited nor moved, unless it is one that yields.
+	if (!s->is_idle && (s->other || (p->state != POOL_SHARED && p->state != POOL_OVERBOOKED)))
+		hold(s, t, d, text);
+	else if (!p->members[s->index].is_fixed)
+		grant(s, t, d, text);
+	if (d->write && !t->dry_run)
+		set(s, &s->in_flight, d->desired);
+	if (is_new)
+		ask_others(p, s, t->now_mono_ms);
+}
+
+// ---- what follows ----
+
+void pool_seat_unreadable(struct pool_seat *s, const struct err *error, int64_t now_mono_ms)
+{
+	if (!s || error->kind != ERR_NOT_FOUND)
+		return; // it keeps what it held; without a decision it counts as fixed in the end
+	set_flag(s, &s->is_known, true);
+	set_flag(s, &s->has_asked, false);
+	set(s, &s->current, 0);
+	set(s, &s->status, 0);
+	set(s, &s->unacked, -1);
+	s->ticked_ms = now_mono_ms;
+}
+
+void pool_seat_written(struct pool_seat *s, int32_t to, enum pool_write outcome)
+{
+	if (!s)
+		return;
+	if (outcome == POOL_WRITE_DONE) {
+		set(s, &s->current, to);
+		set(s, &s->unacked, -1); // an earlier write can no longer take effect
+		set(s, &s->refusals, 0);
+	} else if (outcome == POOL_WRITE_LOST) {
+		set(s, &s->unacked, i32_max(s->unacked, to));
+	} else if (outcome == POOL_WRITE_REFUSED) {
+		set(s, &s->refusals, i32_min(s->refusals + 1, POOL_REFUSALS_MAX));
+	}
+	set(s, &s->in_flight, -1);
+}
+
+void pool_seat_end(struct pool_seat *s)
+{
+	if (s)
+		set(s, &s->in_flight, -1);
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/pool/pool_status.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "base/json/json_write.h"
+#include "base/must.h"
+#include "controller/pool/pools_private.h"
+#include "controller/status/pool_status_schema.h"
+#include "controller/status/status_writer.h"
+#include "k8s/events/event_recorder.h"
+#include "policies/explain/explain_pool.h"
+#include "policies/schema/policy_schema.h"
+#include "policies/schema/pool_schema.h"
+
+#define PATH_BYTES 400
+#define TEXT_BYTES 4096 // before it is cut
+
+// What an Event is written about.
+enum phase { PHASE_NONE, PHASE_AVAILABLE, PHASE_LIMITED, PHASE_HELD, PHASE_CONFLICT, PHASE__COUNT };
+
+struct pool_status_record {
+	struct status_slot slot;
+	uint64_t written; // fingerprint of the status that was written last
+	int64_t put_ms;   // when (monotonic clock); 0: never
+	bool failed;
+	enum phase phase;
+};
+
+// ---- the state of one member, and of all ----
+
+static bool is_held(const struct pool *p, const struct pool_seat *s)
+{
+	return s->other || p->state != POOL_SHARED;
+}
+
+static int32_t requested_of(const struct pool_seat *s)
+{
+	return s->has_asked && !s->is_idle ? s->asked : s->current;
+}
+
+static int32_t granted_of(const struct pool *p, size_t i)
+{
+	const struct pool_seat *s = p->seats[i];
+	int32_t most = requested_of(s) > s->current ? requested_of(s) : s->current;
+	if (is_held(p, s))
+		return requested_of(s) < s->current ? requested_of(s) : s->current;
+	return p->grants[i].replicas < most ? p->grants[i].replicas : most;
+}
+
+static void summarize(const struct pool *p, struct pool_summary *ret)
+{
+	*ret = (struct pool_summary){
+	        .name = p->name, .cap_gpus = p->spec->gpus, .used_gpus = p->total.used_gpus, .n_members = p->n};
+	for (size_t i = 0; i < p->n; i++) {
+		int32_t requested = requested_of(p->seats[i]), granted = granted_of(p, i);
+		ret->requested_gpus += (int64_t)requested * p->members[i].gpus_per_replica;
+		ret->granted_gpus += (int64_t)granted * p->members[i].gpus_per_replica;
+		ret->n_limited += granted < requested;
+	}
+}
+
+const struct pool *pools_next(struct pools *p, const struct pool *after, int64_t now_ms, int64_t now_mono_ms,
+                              struct pool_summary *ret)
+{
+	pools_seat_all(p);
+	struct pool *pool = after ? after->hh.next : p->by_name;
+	if (!pool)
+		return NULL;
+	pool_share(pool, NULL, now_ms, now_mono_ms);
+	summarize(pool, ret);
+	return pool;
+}
+
+static const struct pool_seat *find_conflict(const struct pool *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (p->seats[i]->other)
+			return p->seats[i];
+	return NULL;
+}
+
+static const char *put_message(const struct pool *p, const struct pool_summary *sum, struct buf *out)
+{
+	const struct pool_seat *conflict = find_conflict(p);
+	pool_put_state(p, out);
+	if (sum->n_limited > 0 && p->state == POOL_SHARED)
+		buf_printf(out, "; %zu of %zu members get less than they ask for", sum->n_limited, p->n);
+	if (conflict)
+		buf_printf(out, "; %s is held, because pool %s claims it too: remove it from one of them",
+		           conflict->key, (conflict->pool == p ? conflict->other : conflict->pool)->name);
+	if (p->object && p->object != p->valid && p->valid)
+		buf_printf(out, "; the last valid version is in force, because the newest one is invalid: %s",
+		           p->object->fault);
+	return buf_str(out);
+}
+
+// ---- the document ----
+
+static void put_member_reason(const struct pool *p, size_t i, struct json_writer *w)
+{
+	const struct pool_seat *s = p->seats[i];
+	struct buf text;
+	const char *reason = pool_reason_info(p->grants[i].reason)->name;
+	buf_init(&text, TEXT_BYTES);
+	if (s->other) {
+		reason = pool_reason_info(POOL_MINIMUMS_EXCEED)->name;
+		buf_printf(&text, "pools %s and %s both claim this policy: remove it from one of them", s->pool->name,
+		           s->other->name);
+	} else if (is_held(p, s)) {
+		reason = pool_reason_info(POOL_MINIMUMS_EXCEED)->name;
+		pool_put_state(p, &text);
+	} else if (s->is_idle) {
+		buf_puts(&text, "paused, dryRun, or scaled to 0 by hand: it keeps what it has");
+		reason = "NotMoved";
+	} else {
+		explain_pool_grant(&text, p->name, p->spec->gpus, requested_of(s), &p->grants[i], &p->total);
+	}
+	json_write_member_str(w, "reason", reason);
+	if (text.len > POOL_STATUS_SENTENCE_BYTES)
+		text.data[POOL_STATUS_SENTENCE_BYTES] = '\0';
+	json_write_member_str(w, "message", buf_str(&text));
+	buf_done(&text);
+}
+
+static void put_members(const struct pool *p, struct json_writer *w)
+{
+	json_write_key(w, "members");
+	json_write_array_begin(w);
+	for (size_t i = 0; i < p->n && i < POOL_STATUS_MEMBERS_MAX; i++) {
+		const struct pool_seat *s = p->seats[i];
+		int32_t held = pool_seat_held(s), granted = granted_of(p, i);
+		json_write_object_begin(w);
+		json_write_member_str(w, "name", s->key);
+		json_write_member_i64(w, "requested", requested_of(s));
+		json_write_member_i64(w, "granted", granted);
+		json_write_member_i64(w, "gpus",
+		                      (int64_t)(held > granted ? held : granted) * p->members[i].gpus_per_replica);
+		put_member_reason(p, i, w);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+}
+
+// Without lastUpdateTime, which is no reason to write.
+static void put_body(const struct pool *p, const struct pool_summary *sum, struct json_writer *w)
+{
+	struct buf text;
+	buf_init(&text, TEXT_BYTES);
+	put_message(p, sum, &text);
+	if (text.len > POOL_STATUS_SENTENCE_BYTES)
+		text.data[POOL_STATUS_SENTENCE_BYTES] = '\0';
+	json_write_member_i64(w, "observedGeneration", p->object->generation);
+	json_write_member_i64(w, "gpus", sum->cap_gpus);
+	json_write_member_i64(w, "usedGPUs", sum->used_gpus);
+	json_write_member_i64(w, "memberCount", (int64_t)sum->n_members);
+	json_write_member_i64(w, "limitedCount", (int64_t)sum->n_limited);
+	json_write_member_str(w, "message", buf_str(&text));
+	put_members(p, w);
+	buf_done(&text);
+}
+
+static void on_written(void *arg, const struct err *error)
+{
+	struct pool_status_record *r = arg;
+	r->failed = error != NULL;
+}
+
+static void write_status(struct pool *p, const struct pool_status_env *env, const struct pool_summary *sum,
+                         int64_t now_ms, int64_t now_mono_ms)
+{
+	struct pool_status_record *r = p->record;
+	struct buf body;
+	struct json_writer w;
+	char path[PATH_BYTES];
+	if (r->put_ms != 0 && now_mono_ms - r->put_ms < POOL_STATUS_MS)
+		return;
+	buf_init(&body, POOL_STATUS_BYTES_MAX);
+	json_write_init(&w, &body, 0);
+	json_write_object_begin(&w);
+	json_write_key(&w, "status");
+	json_write_object_begin(&w);
+	put_body(p, sum, &w);
+	uint64_t print = hash_bytes(HASH_START, body.data, body.len);
+	json_write_member_time(&w, "lastUpdateTime", now_ms);
+	json_write_object_end(&w);
+	json_write_object_end(&w);
+	if (!body.failed && (print != r->written || r->failed)) {
+		snprintf(path, sizeof path, "/apis/" POLICY_API_VERSION "/gpupools/%s/status", p->name);
+		r->written = print;
+		r->put_ms = now_mono_ms;
+		r->failed = false;
+		status_writer_put(env->writer, &r->slot, path, buf_str(&body), on_written, r);
+	}
+	buf_done(&body);
+}
+
+// ---- Events ----
+
+static enum phase phase_of(const struct pool *p, const struct pool_summary *sum)
+{
+	if (p->state == POOL_UNKNOWN)
+		return PHASE_NONE; // for a moment after a start, usually
+	if (p->state != POOL_SHARED)
+		return PHASE_HELD;
+	if (find_conflict(p))
+		return PHASE_CONFLICT;
+	return sum->n_limited > 0 ? PHASE_LIMITED : PHASE_AVAILABLE;
+}
+
+static void record_event(struct pool *p, const struct pool_status_env *env, const struct pool_summary *sum)
+{
+	static const struct {
+		const char *type, *reason;
+	} events[PHASE__COUNT] = {
+	        [PHASE_AVAILABLE] = {"Normal", "PoolAvailable"},
+	        [PHASE_LIMITED] = {"Normal", "PoolLimited"},
+	        [PHASE_HELD] = {"Warning", "PoolHeld"},
+	        [PHASE_CONFLICT] = {"Warning", "PoolConflict"},
+	};
+	struct pool_status_record *r = p->record;
+	enum phase phase = phase_of(p, sum), before = r->phase;
+	if (phase == PHASE_NONE || phase == before)
+		return;
+	r->phase = phase;
+	if (!env->events || (before == PHASE_NONE && phase == PHASE_AVAILABLE))
+		return; // nothing happened
+	const struct event_object object = {POLICY_API_VERSION, POOL_KIND, "", p->name, p->object->uid};
+	struct buf text;
+	buf_init(&text, TEXT_BYTES);
+	event_recorder_record(env->events, &object, events[phase].type, events[phase].reason,
+	                      put_message(p, sum, &text));
+	buf_done(&text);
+}
+
+// ---- all ----
+
+void pool_status_write_all(struct pools *p, const struct pool_status_env *env, int64_t now_ms, int64_t now_mono_ms)
+{
+	struct pool_summary sum;
+	pools_seat_all(p);
+	for (struct pool *pool = p->by_name; pool; pool = pool->hh.next) {
+		if (!pool->object)
+			continue;
+		if (!pool->record)
+			pool->record = must_alloc(calloc(1, sizeof *pool->record));
+		pool_share(pool, NULL, now_ms, now_mono_ms);
+		summarize(pool, &sum);
+		record_event(pool, env, &sum);
+		write_status(pool, env, &sum, now_ms, now_mono_ms);
+	}
+}
+
+void pool_status_forget(struct pool *pool)
+{
+	if (!pool->record)
+		return;
+	status_slot_cancel(&pool->record->slot);
+	free(pool->record);
+	pool->record = NULL;
+}

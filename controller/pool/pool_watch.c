@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/pool/pool_watch.h"
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/backoff.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/http/http_client.h"
+#include "base/json/json_span.h"
+#include "base/must.h"
+#include "base/process/log.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
+#include "base/timer.h"
+#include "controller/pool/pools.h"
+#include "k8s/cache/informer.h"
+#include "k8s/client/discovery.h"
+#include "k8s/client/k8s_client.h"
+#include "policies/schema/policy_schema.h"
+#include "policies/schema/pool_schema.h"
+
+#define GROUP_PATH     "/apis/" POLICY_API_VERSION
+#define ASK_TIMEOUT_MS 5000 // policies wait for the first answer
+#define ASK_ATTEMPTS   2
+#define TREE_BYTES_MAX ((size_t)16 * 1024 * 1024)
+#define POOL_BYTES_MAX ((size_t)4 * 1024 * 1024)
+
+// An object that the informer keeps.
+struct watched_pool {
+	struct informer_item item;
+	int64_t generation;
+	char uid[POOL_UID_BYTES];
+	char key[]; // "/NAME"
+};
+
+struct pool_watch {
+	struct pool_watch_options options;
+	struct informer *informer;
+	struct informer_namespace *space; // NULL: not watching
+	struct k8s_call *asking;
+	struct event timer; // asks, or closes a watch of a resource that is gone
+	bool is_gone, has_answer;
+	char *error;                            // logged; NULL: none
+	struct schema_errors *errors, *unknown; // of the current object
+};
+
+static struct watched_pool *watched_of(struct informer_item *item)
+{
+	uintptr_t at = (uintptr_t)item - offsetof(struct watched_pool, item);
+	return (struct watched_pool *)at;
+}
+
+static void report_answer(struct pool_watch *w)
+{
+	if (w->has_answer)
+		return;
+	w->has_answer = true;
+	w->options.on_answer(w->options.arg);
+}
+
+// Logs each error once, and its end.
+static void set_error(struct pool_watch *w, const struct err *error)
+{
+	if (error ? w->error && strcmp(w->error, error->msg) == 0 : !w->error)
+		return;
+	free(w->error);
+	w->error = error ? must_alloc(strdup(error->msg)) : NULL;
+	if (error)
+		LOG(w->options.log, LOG_WARNING, "Cannot watch pools; new pools and changes are not enforced",
+		    LOG_S("kind", err_kind_info(error->kind)->name), LOG_S("err", error->msg));
+	else
+		LOG(w->options.log, LOG_INFO, "Watching pools again", LOG_S("resource", POOL_WATCH_PLURAL));
+}
+
+// ---- objects ----
+
+static void put_errors(const struct schema_errors *errors, char *out, size_t size)
+{
+	size_t used = 0;
+	out[0] = '\0';
+	for (size_t i = 0; i < errors->n && used < size; i++) {
+		const struct schema_error *s = &errors->items[i];
+		int n = snprintf(out + used, size - used, "%s%s%s%s", i ? "; " : "", s->path, s->path[0] ? ": " : "",
+		                 s->message);
+		used += n > 0 ? (size_t)n : 0;
+	}
+}
+
+// Decodes what defines the pool; the errors are left in w->errors.
+static void decode(struct pool_watch *w, const char *name, const char *json, size_t len, struct pool_object *o)
+{
+	struct arena tree;
+	struct doc_node *root;
+	struct err e;
+	arena_init(&o->arena, POOL_BYTES_MAX);
+	arena_init(&tree, TREE_BYTES_MAX);
+	o->pool.name = must_alloc(arena_strdup(&o->arena, name));
+	o->pool.turn_every_ms = 1; // also of a pool that cannot be decoded
+	if (doc_from_json(&tree, json, len, &root, &e) < 0)
+		schema_report(w->errors, NULL, "", "%s", e.msg);
+	else if (!doc_get(root, "spec"))
+		schema_report(w->errors, NULL, "spec", "is required");
+	else
+		pool_decode_spec(doc_get(root, "spec"), &o->pool, &o->arena, w->errors, w->unknown);
+	if (o->pool.turn_every_ms <= 0)
+		o->pool.turn_every_ms = 1;
+	arena_done(&tree);
+}
+
+static void put(struct pool_watch *w, const char *name, const char *uid, int64_t generation, const char *json,
+                size_t len)
+{
+	struct pool_object *o = must_alloc(calloc(1, sizeof *o));
+	struct err e;
+	schema_errors_init(w->errors, "");
+	schema_errors_init(w->unknown, "");
+	decode(w, name, json, len, o);
+	snprintf(o->uid, sizeof o->uid, "%s", uid);
+	o->generation = generation;
+	if (w->errors->n + w->errors->dropped > 0) {
+		put_errors(w->errors, o->fault, sizeof o->fault);
+		LOG(w->options.log, LOG_ERROR, "Invalid pool", LOG_S("pool", name), LOG_S("err", o->fault));
+	} else if (w->unknown->n > 0) {
+		char fields[POOL_FAULT_BYTES];
+		put_errors(w->unknown, fields, sizeof fields);
+		LOG(w->options.log, LOG_WARNING, "Pool has unknown fields, which are ignored", LOG_S("pool", name),
+		    LOG_S("fields", fields));
+	}
+	if (pools_put_object(w->options.pools, o, &e) < 0)
+		LOG(w->options.log, LOG_ERROR, "Cannot store pool", LOG_S("pool", name), LOG_S("err", e.msg));
+}
+
+static struct watched_pool *keep(struct pool_watch *w, const char *name)
+{
+	size_t size = strlen(name) + 2;
+	struct watched_pool *p = must_alloc(calloc(1, sizeof *p + size));
+	snprintf(p->key, size, "/%s", name);
+	if (informer_keep(w->informer, &p->item, "", p->key) < 0)
+		abort(); // base/must.h
+	return p;
+}
+
+static void forget(struct pool_watch *w, struct informer_item *item)
+{
+	struct watched_pool *p = watched_of(item);
+	pools_remove_object(w->options.pools, p->key + 1);
+	informer_remove(item);
+	free(p);
+}
+
+static void on_object(void *arg, struct informer_item *item, const char *namespace_name, const char *name,
+                      const char *json, size_t len)
+{
+	struct pool_watch *w = arg;
+	const struct json_span object = {json, len}, metadata = json_span_get(object, "metadata");
+	char uid[POOL_UID_BYTES];
+	int64_t generation = 0;
+	(void)namespace_name;
+	if (json_span_kind(json_span_get(metadata, "deletionTimestamp")) == '"') {
+		if (item)
+			forget(w, item);
+		return;
+	}
+	json_span_text(json_span_get(metadata, "uid"), uid, sizeof uid);
+	json_span_i64(json_span_get(metadata, "generation"), 0, INT64_MAX, &generation);
+	struct watched_pool *p = item ? watched_of(item) : keep(w, name);
+	if (item && generation > 0 && generation == p->generation && strcmp(uid, p->uid) == 0)
+		return; // only the status was written
+	p->generation = generation;
+	snprintf(p->uid, sizeof p->uid, "%s", uid);
+	put(w, name, uid, generation, json, len);
+}
+
+static void on_absent(void *arg, struct informer_item *item)
+{
+	forget(arg, item);
+}
+
+// ---- the watch ----
+
+static void on_change(void *arg)
+{
+	struct pool_watch *w = arg;
+	if (w->space && informer_is_synced(w->space))
+		report_answer(w);
+}
+
+static void on_error(void *arg, const char *namespace_name, const struct err *error)
+{
+	struct pool_watch *w = arg;
+	(void)namespace_name;
+	if (error && error->kind == ERR_NOT_FOUND && error->code == 404) {
+		w->is_gone = true; // the watch must not be freed in its own callback
+		event_active(&w->timer, EV_TIMEOUT, 0);
+		return;
+	}
+	set_error(w, error);
+	if (error)
+		report_answer(w);
+}
+
+static void close_watch(struct pool_watch *w)
+{
+	while (informer_first(w->informer))
+		forget(w, informer_first(w->informer));
+	if (w->space)
+		informer_unwant(w->space);
+	w->space = NULL;
+	w->is_gone = false;
+}
+
+// ---- is the resource installed? ----
+
+static void ask_again_in(struct pool_watch *w, int64_t ms)
+{
+	timer_start(&w->timer, ms + backoff_random_ms(ms / 10 + 1));
+}
+
+// Returns 1 when the group serves pools, 0 when it does not, -1 and *e when the reply is invalid.
+static int has_pools(const struct http_response *response, struct err *e)
+{
+	struct k8s_resource_list list;
+	int is_served = 0;
+	if (discovery_decode(response->body, response->body_len, &list, e) < 0)
+		return -1;
+	for (size_t i = 0; i < list.n; i++)
+		is_served |= strcmp(list.items[i].plural, POOL_WATCH_PLURAL) == 0;
+	free(list.items);
+	return is_served;
+}
+
+static void on_asked(void *arg, const struct http_response *response, const struct err *error)
+{
+	struct pool_watch *w = arg;
+	struct err e;
+	w->asking = NULL;
+	if (error && error->kind == ERR_CANCELED)
+		return;
+	bool is_absent = error && error->kind == ERR_NOT_FOUND;
+	int is_served = response ? has_pools(response, &e) : is_absent ? 0 : -1;
+	if (is_served > 0) {
+		w->space = must_alloc(informer_want_all(w->informer, NULL));
+		return; // on_change() or on_error() reports the answer
+	}
+	set_error(w, is_served == 0 ? NULL : response ? &e : error);
+	report_answer(w);
+	ask_again_in(w, is_served == 0 ? POOL_WATCH_ASK_MS : POOL_WATCH_RETRY_MS);
+}
+
+static void ask(struct pool_watch *w)
+{
+	struct err e;
+	const struct k8s_request_options request = {.method = "GET",
+	                                            .path = GROUP_PATH,
+	                                            .timeout_ms = ASK_TIMEOUT_MS,
+	                                            .max_attempts = ASK_ATTEMPTS,
+	                                            .is_background = w->has_answer,
+	                                            .done = on_asked,
+	                                            .arg = w};
+	if (k8s_request_with(w->options.client, &request, &w->asking, &e) < 0)
+		on_asked(w, NULL, &e);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct pool_watch *w = arg;
+	(void)fd;
+	(void)what;
+	if (w->is_gone) {
+		close_watch(w);
+		set_error(w, NULL);
+		report_answer(w);
+		ask_again_in(w, POOL_WATCH_RETRY_MS); // soon: a server that is starting does not serve it yet
+	} else if (!w->space && !w->asking) {
+		ask(w);
+	}
+}
+
+// ---- life ----
+
+struct pool_watch *pool_watch_new(const struct pool_watch_options *options, struct err *e)
+{
+	struct pool_watch *w = calloc(1, sizeof *w);
+	if (!w) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	w->options = *options;
+	evtimer_assign(&w->timer, k8s_client_loop(options->client), on_timer, w);
+	w->errors = malloc(sizeof *w->errors);
+	w->unknown = malloc(sizeof *w->unknown);
+	if (!w->errors || !w->unknown)
+		err_set(e, ERR_INTERNAL, "out of memory");
+	else
+		w->informer = informer_new(&(struct informer_options){.client = options->client,
+		                                                      .group_path = GROUP_PATH,
+		                                                      .plural = POOL_WATCH_PLURAL,
+		                                                      .is_cluster_scoped = true,
+		                                                      .callbacks = {.on_object = on_object,
+		                                                                    .on_absent = on_absent,
+		                                                                    .on_change = on_change,
+		                                                                    .on_error = on_error},
+		                                                      .arg = w},
+		                           e);
+	if (!w->informer) {
+		pool_watch_free(w);
+		return NULL;
+	}
+	ask(w);
+	return w;
+}
+
+void pool_watch_free(struct pool_watch *w)
+{
+	if (!w)
+		return;
+	if (w->asking)
+		k8s_call_cancel(w->asking);
+	event_del(&w->timer);
+	// Removed one by one, so that the informer does not report them absent. The pools stay.
+	while (w->informer && informer_first(w->informer)) {
+		struct watched_pool *p = watched_of(informer_first(w->informer));
+		informer_remove(&p->item);
+		free(p);
+	}
+	if (w->space)
+		informer_unwant(w->space);
+	informer_free(w->informer);
+	free(w->errors);
+	free(w->unknown);
+	free(w->error);
+	free(w);
+}
+
+bool pool_watch_has_answer(const struct pool_watch *w)
+{
+	return w->has_answer;
+}
+
+bool pool_watch_is_open(const struct pool_watch *w)
+{
+	return w->space != NULL;
+}
+
+void pool_watch_get_stats(const struct pool_watch *w, struct informer_stats *ret_stats)
+{
+	*ret_stats = (struct informer_stats){0};
+	informer_add_stats(w->informer, ret_stats);
+}

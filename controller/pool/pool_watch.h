@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// GPUPool objects as a source of pools. A cluster without the custom resource has none, which is not an error: whether
+// it was installed is looked up every POOL_WATCH_ASK_MS.
+#ifndef GPUSCALE_CONTROLLER_POOL_POOL_WATCH_H
+#define GPUSCALE_CONTROLLER_POOL_POOL_WATCH_H
+
+#include <stdbool.h>
+
+struct err;
+struct informer_stats;
+struct k8s_client;
+struct log;
+struct pool_watch;
+struct pools;
+
+#define POOL_WATCH_PLURAL   "gpupools"
+#define POOL_WATCH_ASK_MS   60000
+#define POOL_WATCH_RETRY_MS 5000 // after an error of that lookup
+
+struct pool_watch_options { // owns nothing
+	struct k8s_client *client;
+	struct pools *pools;
+	struct log *log;
+	// Called when the watch has delivered its first list, or cannot: the pools are as known as they can be.
+	void (*on_answer)(void *arg);
+	void *arg;
+};
+
+// Starts to look for pools. Returns NULL and *e when memory is exhausted.
+struct pool_watch *pool_watch_new(const struct pool_watch_options *options, struct err *e);
+// The pools stay. Call before the client is freed. NULL is fine.
+void pool_watch_free(struct pool_watch *w);
+// Returns whether on_answer was called.
+bool pool_watch_has_answer(const struct pool_watch *w);
+// Returns whether the cluster serves pools, so that they are watched.
+bool pool_watch_is_open(const struct pool_watch *w);
+void pool_watch_get_stats(const struct pool_watch *w, struct informer_stats *ret_stats);
+
+#endif

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/pool/pools.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/must.h"
+#include "controller/pool/pools_private.h"
+
+// ---- pools ----
+
+struct pools *pools_new(const struct pools_options *options)
+{
+	struct pools *p = calloc(1, sizeof *p);
+	if (p)
+		p->options = *options;
+	return p;
+}
+
+static void object_free(struct pool_object *o)
+{
+	if (!o)
+		return;
+	arena_done(&o->arena);
+	free(o);
+}
+
+static void drop_object(struct pool *pool)
+{
+	if (pool->valid != pool->object)
+		object_free(pool->valid);
+	object_free(pool->object);
+	pool->object = pool->valid = NULL;
+}
+
+static void pool_free(struct pool *pool)
+{
+	struct pools *p = pool->pools;
+	HASH_DEL(p->by_name, pool);
+	p->n--;
+	for (struct pool_seat *s = p->seats; s; s = s->hh.next) { // until pools_seat_all()
+		if (s->pool == pool)
+			s->pool = NULL;
+		if (s->other == pool)
+			s->other = NULL;
+	}
+	drop_object(pool);
+	pool_status_forget(pool);
+	free(pool->seats);
+	free(pool->members);
+	free(pool->grants);
+	free(pool->ratios);
+	free(pool);
+}
+
+void pools_free(struct pools *p)
+{
+	if (!p)
+		return;
+	while (p->by_name)
+		pool_free(p->by_name);
+	pool_set_done(&p->files);
+	free(p);
+}
+
+static void note_change(struct pools *p)
+{
+	p->is_unseated = true;
+	if (p->options.changed)
+		p->options.changed(p->options.arg);
+}
+
+static int by_name(const struct pool *a, const struct pool *b)
+{
+	return strcmp(a->name, b->name);
+}
+
+static struct pool *find(struct pools *p, const char *name)
+{
+	struct pool *pool;
+	HASH_FIND_STR(p->by_name, name, pool);
+	return pool;
+}
+
+static struct pool *get(struct pools *p, const char *name, struct err *e)
+{
+	struct pool *pool = find(p, name);
+	if (pool)
+		return pool;
+	if (p->n >= POOLS_MAX) {
+		err_set(e, ERR_LIMIT, "pool %s is one more than the ceiling of %d pools", name, POOLS_MAX);
+		return NULL;
+	}
+	size_t size = strlen(name) + 1;
+	pool = must_alloc(calloc(1, sizeof *pool + size));
+	memcpy(pool->name, name, size);
+	pool->pools = p;
+	HASH_ADD_STR(p->by_name, name, pool);
+	HASH_SORT(p->by_name, by_name);
+	p->n++;
+	return pool;
+}
+
+// Puts the version in force that ranks first, or frees the pool when it has none.
+static void choose(struct pool *pool)
+{
+	if (!pool->object && !pool->file) {
+		pool_free(pool);
+		return;
+	}
+	// An invalid object still claims its members, as far as it could be decoded, so that they are held.
+	pool->spec = pool->valid ? &pool->valid->pool : pool->object ? &pool->object->pool : pool->file;
+	pool->is_stale = true;
+}
+
+int pools_put_object(struct pools *p, struct pool_object *object, struct err *e)
+{
+	struct pool *pool = get(p, object->pool.name, e);
+	if (!pool) {
+		object_free(object);
+		return -1;
+	}
+	bool is_valid = object->fault[0] == '\0';
+	if (is_valid || (pool->object && strcmp(pool->object->uid, object->uid) != 0)) {
+		drop_object(pool);
+	} else if (pool->object != pool->valid) {
+		object_free(pool->object);
+	}
+	pool->object = object;
+	if (is_valid)
+		pool->valid = object;
+	choose(pool);
+	note_change(p);
+	return 0;
+}
+
+void pools_remove_object(struct pools *p, const char *name)
+{
+	struct pool *pool = find(p, name);
+	if (!pool || !pool->object)
+		return;
+	drop_object(pool);
+	pool_status_forget(pool);
+	choose(pool);
+	note_change(p);
+}
+
+int pools_put_files(struct pools *p, struct pool_set *set, struct err *e)
+{
+	int rc = 0;
+	struct pool *pool, *next;
+	HASH_ITER(hh, p->by_name, pool, next) pool->file = NULL;
+	for (size_t i = 0; i < set->n; i++) {
+		pool = get(p, set->pools[i].name, e);
+		if (!pool)
+			rc = -1;
+		else
+			pool->file = &set->pools[i];
+	}
+	HASH_ITER(hh, p->by_name, pool, next) choose(pool);
+	pool_set_done(&p->files);
+	p->files = *set;
+	*set = (struct pool_set){0};
+	note_change(p);
+	return rc;
+}
+
+size_t pools_count(const struct pools *p)
+{
+	return p->n;
+}
+
+// ---- policies ----
+
+struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, const char *name, void *user)
+{
+	size_t size = strlen(namespace_name) + 1 + strlen(name) + 1;
+	struct pool_seat *s = must_alloc(calloc(1, sizeof *s + size));
+	snprintf(s->key, size, "%s/%s", namespace_name, name);
+	s->pools = p;
+	s->namespace_name = must_alloc(strdup(namespace_name));
+	s->name = must_alloc(strdup(name));
+	s->user = user;
+	s->in_flight = s->unacked = -1;
+	s->asked_ms = INT64_MIN / 2; // never
+	HASH_ADD_STR(p->seats, key, s);
+	p->is_unseated = true;
+	return s;
+}
+
+void pool_seat_free(struct pool_seat *s)
+{
+	if (!s)
+		return;
+	HASH_DEL(s->pools->seats, s);
+	s->pools->is_unseated = true;
+	struct pool *pool, *next; // they refer to the seat until pools_seat_all()
+	HASH_ITER(hh, s->pools->by_name, pool, next)
+	{
+		pool->unknown = NULL;
+		pool->n = 0;
+	}
+	free(s->namespace_name);
+	free(s->name);
+	free(s);
+}
+
+// ---- which policies belong to which pools ----
+
+static void add_member(struct pool *pool, struct pool_seat *s, const struct gpu_pool_entry *entry)
+{
+	if (pool->n == pool->room) {
+		pool->room = pool->room ? 2 * pool->room : 16;
+		pool->seats = must_alloc(realloc(pool->seats, pool->room * sizeof(struct pool_seat *)));
+		pool->members = must_alloc(realloc(pool->members, pool->room * sizeof *pool->members));
+		pool->grants = must_alloc(realloc(pool->grants, pool->room * sizeof *pool->grants));
+	}
+	struct pool_member *m = &pool->members[pool->n];
+	*m = (struct pool_member){0};
+	gpu_pool_apply(pool->spec, entry, m);
+	pool->grants[pool->n] = (struct pool_grant){0};
+	pool->seats[pool->n] = s;
+	if (!s->pool) {
+		s->pool = pool;
+		s->index = pool->n;
+	} else if (!s->other) {
+		s->other = pool;
+	}
+	pool->n++;
+}
+
+static size_t find_member(const struct pool *pool, const char *key)
+{
+	size_t low = 0, high = pool->n;
+	while (low < high) {
+		size_t at = low + (high - low) / 2;
+		int order = strcmp(pool->seats[at]->key, key);
+		if (order == 0)
+			return at;
+		if (order < 0)
+			low = at + 1;
+		else
+			high = at;
+	}
+	return pool->n;
+}
+
+// A ratio applies while both of its members are in force.
+static void set_ratios(struct pool *pool)
+{
+	const struct gpu_pool *spec = pool->spec;
+	pool->n_ratios = 0;
+	free(pool->ratios);
+	pool->ratios = must_alloc(calloc(spec->n_ratios + 1, sizeof *pool->ratios));
+	for (size_t i = 0; i < spec->n_ratios; i++) {
+		const struct gpu_pool_ratio *r = &spec->ratios[i];
+		size_t of = find_member(pool, r->of), to = find_member(pool, r->to);
+		if (of < pool->n && to < pool->n && of != to)
+			pool->ratios[pool->n_ratios++] =
+			        (struct pool_ratio){of, to, gpu_pool_milli(r->min), gpu_pool_milli(r->max)};
+	}
+}
+
+static int by_key(const struct pool_seat *a, const struct pool_seat *b)
+{
+	return strcmp(a->key, b->key);
+}
+
+void pools_seat_all(struct pools *p)
+{
+	struct pool *pool, *next_pool;
+	struct pool_seat *s, *next_seat;
+	if (!p->is_unseated)
+		return;
+	p->is_unseated = false;
+	HASH_SORT(p->seats, by_key);
+	HASH_ITER(hh, p->seats, s, next_seat) s->pool = s->other = NULL;
+	HASH_ITER(hh, p->by_name, pool, next_pool)
+	{
+		pool->n = 0;
+		pool->is_stale = true;
+		HASH_ITER(hh, p->seats, s, next_seat)
+		{
+			const struct gpu_pool_entry *entry = gpu_pool_claims(pool->spec, s->namespace_name, s->name);
+			if (entry)
+				add_member(pool, s, entry);
+		}
+		set_ratios(pool);
+	}
+}

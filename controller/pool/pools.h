@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pools in force, and the policies that belong to them: shares the GPUs of each pool among its members
+// (policies/pool), tick by tick. Each policy has a seat, which keeps what it asked for and what it holds since its last
+// tick; a tick of one policy uses the last known numbers of the others. docs/decisions/0024 gives the rules.
+#ifndef GPUSCALE_CONTROLLER_POOL_POOLS_H
+#define GPUSCALE_CONTROLLER_POOL_POOLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "policies/pool/gpu_pool.h"
+
+struct buf;
+struct err;
+struct pool_set;
+struct pool_status_env;
+struct pools;
+struct pool_seat;
+
+#define POOLS_MAX            256  // from objects and files together
+#define POOL_UID_BYTES       64
+#define POOL_FAULT_BYTES     1024 // limit on the error text of an object; longer texts are cut
+#define POOL_STALE_INTERVALS 3    // a member that has not ticked for that many intervals, and
+#define POOL_STALE_MS        60000 // for that long, counts with what it holds
+#define POOL_REFUSALS_MAX    3    // a member whose writes were refused that often in a row counts as fixed
+
+struct pools_options {
+	// Lets the policy of a seat tick soon: its grant has changed. May be NULL.
+	void (*ask)(void *user);
+	// Called when the pools changed, so that every policy is to be seated again. May be NULL.
+	void (*changed)(void *arg);
+	void *arg;
+	// Why this process cannot share any pool: its members do not grow. NULL: it can.
+	const char *unsupported;
+};
+
+// One version of an object.
+struct pool_object {
+	struct arena arena; // of `pool`
+	struct gpu_pool pool;
+	char uid[POOL_UID_BYTES];
+	int64_t generation;
+	char fault[POOL_FAULT_BYTES]; // why the newest version is invalid; "": it is valid
+};
+
+struct pools *pools_new(const struct pools_options *options);
+// All seats must have been freed. NULL is fine.
+void pools_free(struct pools *p);
+
+// ---- where pools come from ----
+
+// Stores the newest version of an object, which pools_* free. A version with a fault leaves the last valid one in
+// force; without one, its members do not grow. An object ranks before a file of the same name. Returns -1 and *e:
+// ERR_LIMIT above POOLS_MAX.
+int pools_put_object(struct pools *p, struct pool_object *object, struct err *e);
+void pools_remove_object(struct pools *p, const char *name);
+// Replaces all pools from files by those of `set`, and takes over its contents. Returns -1 and *e: ERR_LIMIT.
+int pools_put_files(struct pools *p, struct pool_set *set, struct err *e);
+size_t pools_count(const struct pools *p);
+
+// ---- the policies ----
+
+// Seats a policy: until its first tick, what its target has is unknown, and no member of its pool grows. `user` is
+// passed to ask().
+struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, const char *name, void *user);
+// The policy is no longer in force. NULL is fine.
+void pool_seat_free(struct pool_seat *s);
+
+// ---- what the endpoints show ----
+
+struct pool_summary {
+	const char *name;
+	int64_t cap_gpus, used_gpus, requested_gpus, granted_gpus;
+	size_t n_members, n_limited;
+};
+// Fills *ret for the pool after `after` (NULL: the first), by name. Returns the pool, NULL at the end.
+const struct pool *pools_next(struct pools *p, const struct pool *after, int64_t now_ms, int64_t now_mono_ms,
+                              struct pool_summary *ret);
+
+#endif

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Applies the grant of a pool to a decision.
+#ifndef GPUSCALE_POLICIES_ENGINE_DECISION_GRANT_H
+#define GPUSCALE_POLICIES_ENGINE_DECISION_GRANT_H
+
+#include <stdint.h>
+
+#include "policies/engine/reason.h"
+
+struct decision;
+struct policy;
+
+// Changes the decision that decide() made for `policy` from d->desired to `granted` replicas, and appends an entry of
+// stage pool with `reason` to the trace, which then explains the decision. Without room in the trace only the replicas
+// change. Does nothing when `granted` is what the policy wants. Call at most once per decision, and not for a policy
+// that writes nothing (paused, dryRun).
+void decide_grant(const struct policy *policy, int32_t granted, enum reason reason, struct decision *d);
+
+#endif
