@@ -15,9 +15,10 @@
 #include "policies/pool/pool_request.h"
 #include "policies/schema/pool_schema.h"
 
-#define SET_ARENA_MAX  (64 * 1024 * 1024)
-#define FILE_TREE_MAX  (64 * 1024 * 1024)
-#define LIST_ARENA_MAX (64 * 1024 * 1024)
+#define SET_ARENA_MAX       (64 * 1024 * 1024)
+#define FILE_TREE_MAX       (64 * 1024 * 1024)
+#define LONGEST_MONTH_HOURS (31 * 24)
+#define LIST_ARENA_MAX      (64 * 1024 * 1024)
 
 // ---- reading ----
 
@@ -174,6 +175,15 @@ static size_t check_entries(const struct gpu_pool *p, const struct policy *const
 	return n;
 }
 
+static size_t too_small(const struct gpu_pool *p, const char *field, double budget, double minimums, struct buf *report)
+{
+	buf_printf(report,
+	           "%s:%d:%d: spec.budget.%s: is %g, but the minReplicas of the members cost %g: raise it or lower "
+	           "minReplicas\n",
+	           p->file, p->budget_line, p->budget_col, field, budget, minimums);
+	return 1;
+}
+
 static size_t check_minimums(const struct gpu_pool *p, const struct policy *const *policies, size_t n_policies,
                              struct buf *report)
 {
@@ -197,14 +207,12 @@ static size_t check_minimums(const struct gpu_pool *p, const struct policy *cons
 		           p->file, p->gpus_line, p->gpus_col, p->gpus, gpus);
 		n++;
 	}
-	if (p->has_budget && micro > (double)gpu_pool_micro(p->per_hour)) {
-		buf_printf(
-		        report,
-		        "%s:%d:%d: spec.budget.perHour: is %g, but the minReplicas of the members cost %g: raise it or "
-		        "lower minReplicas\n",
-		        p->file, p->budget_line, p->budget_col, p->per_hour, micro / 1e6);
-		n++;
-	}
+	if (!p->has_budget)
+		return n;
+	if (p->has_per_hour && micro > (double)gpu_pool_micro(p->per_hour))
+		n += too_small(p, "perHour", p->per_hour, micro / 1e6, report);
+	if (p->has_per_month && micro * LONGEST_MONTH_HOURS > (double)gpu_pool_micro(p->per_month))
+		n += too_small(p, "perMonth", p->per_month, micro / 1e6 * LONGEST_MONTH_HOURS, report);
 	return n;
 }
 

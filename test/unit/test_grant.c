@@ -33,6 +33,7 @@ static struct gpu_pool_ratio ratios[] = {{.of = "serving/prefill", .to = "servin
 static const struct gpu_pool pool = {.name = "h100",
                                      .gpus = 32,
                                      .has_budget = true,
+                                     .has_per_hour = true,
                                      .per_hour = 100,
                                      .price = 2.5,
                                      .turn_every_ms = 60000,
