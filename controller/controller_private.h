@@ -21,6 +21,7 @@ struct conflict_watch_want;
 struct conflicts;
 struct event;
 struct policy_ref;
+struct price_follower;
 
 // One policy of the store. Outlives its entry while a tick is in progress.
 struct managed_policy {
@@ -72,6 +73,7 @@ struct view_state {
 	bool is_stale;
 	uint64_t revision; // changes whenever the endpoints show something new
 	int64_t changed_ms;
+	const struct price_book *prices; // of the last view
 	bool was_ready;
 };
 
@@ -92,6 +94,7 @@ struct controller {
 	struct managed_policies policies;
 	struct view_state view;
 	struct decision_history *history;
+	struct price_follower *prices;
 	int64_t start_ms;
 	struct clock_step_detector clock_step_detector;
 	struct event *clock_look;
