@@ -10,7 +10,6 @@ void gpu_time_add(struct gpu_time *t, const struct policy *p, int64_t now_ms, in
 {
 	int64_t known_ms = t->last_ms ? now_ms - t->last_ms : 0, most_ms = GAP_INTERVALS * p->interval_ms;
 	known_ms = known_ms < most_ms ? i64_max(known_ms, 0) : most_ms;
-	t->is_counted = p->gpus.set;
 	if (p->gpus.set) {
 		t->used_ms += known_ms * t->replicas * p->gpus.per_replica;
 		t->saved_ms += known_ms * i32_max(p->max_replicas - t->replicas, 0) * p->gpus.per_replica;

@@ -209,11 +209,11 @@ static void begin_sample(struct buf *out, enum metric_family_id id, const struct
 	buf_put(out, labels->text.data + from, labels->end[policy] - from);
 }
 
-static void end_sample(struct buf *out, double value)
+static void end_sample(struct buf *out, const char *close, double value)
 {
 	char number[NUM_TEXT_BYTES];
 	size_t len = num_format_f64(number, value);
-	buf_puts(out, "\"} ");
+	buf_puts(out, close);
 	buf_put(out, number, len);
 	buf_putc(out, '\n');
 }
@@ -238,7 +238,7 @@ static void render_signals(enum metric_family_id id, const struct metrics_policy
 		begin_sample(out, id, labels, index);
 		buf_puts(out, ",signal=\"");
 		exposition_label_value(out, p->policy->signals[i].name);
-		end_sample(out, v);
+		end_sample(out, "\"} ", v);
 	}
 }
 
@@ -267,16 +267,16 @@ static void render_gpus(enum metric_family_id id, const struct metrics_view *v, 
 		return;
 	begin_sample(out, id, labels, index);
 	if (id == FAMILY_GPU_SECONDS) {
-		buf_printf(out, "} %.3f\n", (double)p->gpu_time->used_ms / 1000);
+		end_sample(out, "} ", (double)p->gpu_time->used_ms / 1000);
 	} else if (id == FAMILY_SAVED_GPU_SECONDS) {
-		buf_printf(out, ",against=\"max\"} %.3f\n", (double)p->gpu_time->saved_ms / 1000);
+		end_sample(out, ",against=\"max\"} ", (double)p->gpu_time->saved_ms / 1000);
 	} else if (id == FAMILY_GPUS) {
 		buf_puts(out, ",model=\"");
 		exposition_label_value(out, gpus->model);
-		end_sample(out, (double)n);
+		end_sample(out, "\"} ", (double)n);
 	} else { // FAMILY_COST_PER_HOUR
 		buf_printf(out, ",currency=\"%s\",price=\"%s", v->prices->currency, price_basis_names[basis]);
-		end_sample(out, (double)n * (double)micro / 1e6);
+		end_sample(out, "\"} ", (double)n * (double)micro / 1e6);
 	}
 }
 

@@ -31,11 +31,12 @@ static void place_of(const struct doc_node *node, int *ret_line, int *ret_col)
 static void note_places(const struct doc_node *root, struct gpu_pool *pool)
 {
 	const struct doc_node *spec = doc_get(root, "spec"), *gpus = doc_get(spec, "gpus");
-	const struct doc_node *budget = doc_get(doc_get(spec, "budget"), "perHour"),
-	                      *members = doc_get(spec, "members");
+	const struct doc_node *budget = doc_get(spec, "budget"), *members = doc_get(spec, "members");
+	const struct doc_node *per_hour = doc_get(budget, "perHour"), *per_month = doc_get(budget, "perMonth");
 	place_of(root, &pool->line, &pool->col);
 	place_of(gpus ? gpus : root, &pool->gpus_line, &pool->gpus_col);
-	place_of(budget ? budget : root, &pool->budget_line, &pool->budget_col);
+	place_of(per_hour ? per_hour : root, &pool->per_hour_line, &pool->per_hour_col);
+	place_of(per_month ? per_month : root, &pool->per_month_line, &pool->per_month_col);
 	size_t i = 0;
 	const struct doc_node *item = members ? members->child : NULL;
 	for (; item && i < pool->n_entries; item = item->next, i++)
@@ -175,15 +176,6 @@ static size_t check_entries(const struct gpu_pool *p, const struct policy *const
 	return n;
 }
 
-static size_t too_small(const struct gpu_pool *p, const char *field, double budget, double minimums, struct buf *report)
-{
-	buf_printf(report,
-	           "%s:%d:%d: spec.budget.%s: is %g, but the minReplicas of the members cost %g: raise it or lower "
-	           "minReplicas\n",
-	           p->file, p->budget_line, p->budget_col, field, budget, minimums);
-	return 1;
-}
-
 static size_t check_minimums(const struct gpu_pool *p, const struct policy *const *policies, size_t n_policies,
                              struct buf *report)
 {
@@ -209,10 +201,25 @@ static size_t check_minimums(const struct gpu_pool *p, const struct policy *cons
 	}
 	if (!p->has_budget)
 		return n;
-	if (p->has_per_hour && micro > (double)gpu_pool_micro(p->per_hour))
-		n += too_small(p, "perHour", p->per_hour, micro / 1e6, report);
-	if (p->has_per_month && micro * LONGEST_MONTH_HOURS > (double)gpu_pool_micro(p->per_month))
-		n += too_small(p, "perMonth", p->per_month, micro / 1e6 * LONGEST_MONTH_HOURS, report);
+	const struct {
+		const char *field;
+		bool is_set;
+		int line, col;
+		double budget, hours;
+	} budgets[] = {
+	        {"perHour", p->has_per_hour, p->per_hour_line, p->per_hour_col, p->per_hour, 1},
+	        {"perMonth", p->has_per_month, p->per_month_line, p->per_month_col, p->per_month, LONGEST_MONTH_HOURS},
+	};
+	for (size_t i = 0; i < sizeof budgets / sizeof budgets[0]; i++) {
+		double cost = micro * budgets[i].hours;
+		if (!budgets[i].is_set || cost <= (double)gpu_pool_micro(budgets[i].budget))
+			continue;
+		buf_printf(report,
+		           "%s:%d:%d: spec.budget.%s: is %g, but the minReplicas of the members cost %g: raise it or "
+		           "lower minReplicas\n",
+		           p->file, budgets[i].line, budgets[i].col, budgets[i].field, budgets[i].budget, cost / 1e6);
+		n++;
+	}
 	return n;
 }
 

@@ -47,7 +47,7 @@ struct gpu_pool {
 	size_t n_ratios;
 	// where it was read from, for messages
 	const char *file;
-	int line, col, gpus_line, gpus_col, budget_line, budget_col;
+	int line, col, gpus_line, gpus_col, per_hour_line, per_hour_col, per_month_line, per_month_col;
 };
 
 // The entry that claims the policy: the first that matches. NULL = the policy is not a member of the pool. With
