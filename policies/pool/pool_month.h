@@ -8,7 +8,7 @@
 //   budget      = 0.999 * perMonth: a thousandth is kept for scale-downs that are carried out late
 //   released(t) = min(budget * (1/30 + 29/30 * elapsed(t) / month), budget - minimums * rest(t))
 //   cap         = (released(t + h) - spent) / h, h = 1 hour, or the rest of the month when that is shorter
-// released() is concave, so whoever spends at most the cap for at most an hour stays below it: the month stays within
+// released() is concave, so spending at most the cap for at most an hour stays below it: the month stays within
 // its budget whatever the members ask for, as long as the minimums alone do.
 #ifndef GPUSCALE_POLICIES_POOL_POOL_MONTH_H
 #define GPUSCALE_POLICIES_POOL_POOL_MONTH_H
