@@ -152,6 +152,22 @@ static int add_costs(const struct cost_args *a, const struct file_set *set, cons
 	return cost->failed ? -1 : 0;
 }
 
+// What each policy saved against maxReplicas all the time, where it says how many GPUs a replica uses.
+static void add_savings(const struct file_set *set, const struct cost_period *period, struct gpu_cost *cost)
+{
+	for (size_t i = 0; i < cost->n; i++)
+		for (size_t k = 0; k < set->n_policies; k++) {
+			const struct policy *p = set->policies[k];
+			size_t len = strlen(p->namespace_name);
+			const char *key = cost->rows[i].key;
+			if (!p->gpus.set || strncmp(key, p->namespace_name, len) != 0 || key[len] != '/' ||
+			    strcmp(key + len + 1, p->name) != 0)
+				continue;
+			int64_t gpus = (int64_t)p->max_replicas * p->gpus.per_replica;
+			gpu_cost_set_saved(&cost->rows[i], gpus * (period->end_s - period->start_s) * 1000);
+		}
+}
+
 static int print_report(const struct cost_args *a, const struct cost_report *r)
 {
 	struct buf out, notes;
@@ -189,9 +205,12 @@ static int report(const struct cost_args *a, const struct file_set *set, const s
 	                        .use = use,
 	                        .by = a->by_text,
 	                        .prices = a->prices,
+	                        .shows_savings = a->by == BY_POLICY,
 	                        .start_s = period->start_s,
 	                        .end_s = period->end_s};
 	int rc = add_costs(a, set, &use->use, &cost, &keys);
+	if (rc == 0 && a->by == BY_POLICY)
+		add_savings(set, period, &cost);
 	if (rc == 0)
 		rc = print_report(a, &r);
 	if (rc < 0)

@@ -2,6 +2,7 @@
 // gpuscale get [NAME..]: lists the GPUAutoscalers of a cluster with their status.
 #include <stdio.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "cli/args.h"
@@ -11,6 +12,8 @@
 #include "cli/policy_fetch.h"
 #include "cli/policy_render.h"
 #include "cli/policy_view.h"
+#include "cli/price_option.h"
+#include "policies/price/price_book.h"
 
 #define GET_OUTPUT_MAX ((size_t)512 * 1024 * 1024)
 
@@ -18,7 +21,11 @@ struct get_args {
 	struct policy_scope scope;
 	enum output_format output;
 	bool watch;
+	const char *prices;
+	struct price_book book; // of -o wide
 };
+
+enum { KEY_PRICES = 0x780 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -30,6 +37,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'o':
 		a->output = (enum output_format)option_choice("-o", arg, output_format_names, state);
 		return 0;
+	case KEY_PRICES:
+		a->prices = arg;
+		return 0;
 	case 'w':
 		a->watch = true;
 		return 0;
@@ -40,6 +50,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		policy_scope_check(&a->scope, state);
 		if (a->watch && a->scope.n_names > 1)
 			argp_error(state, "-w takes one name, or none for all");
+		if (a->prices && a->output != OUTPUT_WIDE)
+			argp_error(state, "--prices is for -o wide");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -50,7 +62,7 @@ static int print(const struct get_args *a, const struct policy_views *v, int64_t
 {
 	struct buf out;
 	buf_init(&out, GET_OUTPUT_MAX);
-	policy_render_list(&out, v, a->output, a->scope.n_names == 1, a->scope.all_namespaces, now_ms);
+	policy_render_list(&out, v, &a->book, a->output, a->scope.n_names == 1, a->scope.all_namespaces, now_ms);
 	int rc = out.failed || fputs(buf_str(&out), stdout) < 0 || fflush(stdout) != 0 ? -1 : 0;
 	if (rc < 0)
 		fprintf(stderr, "gpuscale get: the output cannot be written\n");
@@ -74,28 +86,44 @@ static int get(struct get_args *a, struct kube_session *session)
 	return code;
 }
 
+static int get_all(struct get_args *a)
+{
+	struct kube_session session;
+	int code = policy_fetch_open(&session, &a->scope, "gpuscale get");
+	if (code != EXIT_OK)
+		return code;
+	code = a->watch ? get_watch(&session, &a->scope, &a->book, a->output) : get(a, &session);
+	kube_session_close(&session);
+	return code;
+}
+
 int cmd_get(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
 	        {"output", 'o', "FORMAT", 0, "table, wide, json, yaml or name (default table)", 1},
+	        {"prices", KEY_PRICES, "FILE", 0, "a PriceBook for the costs of -o wide (default: the shipped prices)",
+	         1},
 	        {"watch", 'w', 0, 0, "then print every change, until interrupted", 1},
 	        {0}};
 	static const struct argp_child children[] = {{&policy_scope_argp, 0, NULL, 0}, {0}};
-	const struct argp argp = {options,
-	                          parse,
-	                          "[NAME..]",
-	                          "List the GPUAutoscalers of a cluster: bounds, present and desired replicas, and why."
-	                          "\vExit status: 0 done, 1 failed or not found, 2 wrong usage.",
-	                          children,
-	                          NULL,
-	                          NULL};
+	const struct argp argp = {
+	        options,
+	        parse,
+	        "[NAME..]",
+	        "List the GPUAutoscalers of a cluster: bounds, present and desired replicas, and why. "
+	        "-o wide also shows what the present replicas cost per hour, for policies with "
+	        "spec.gpus; ~ marks an assumed price."
+	        "\vExit status: 0 done, 1 failed or not found, 2 wrong usage.",
+	        children,
+	        NULL,
+	        NULL};
 	struct get_args args = {.output = OUTPUT_TABLE};
 	args_parse(&argp, argc, argv, &args);
-	struct kube_session session;
-	int code = policy_fetch_open(&session, &args.scope, "gpuscale get");
-	if (code != EXIT_OK)
-		return code;
-	code = args.watch ? get_watch(&session, &args.scope, args.output) : get(&args, &session);
-	kube_session_close(&session);
+	struct arena prices;
+	arena_init(&prices, PRICE_OPTION_ARENA_MAX);
+	int code = EXIT_FAILED;
+	if (args.output != OUTPUT_WIDE || price_option_read(args.prices, &prices, &args.book, "gpuscale get") == 0)
+		code = get_all(&args);
+	arena_done(&prices);
 	return code;
 }

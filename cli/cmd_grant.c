@@ -111,9 +111,12 @@ int cmd_grant(int argc, char **argv)
 	        "the two. By default min is 0 and max has no limit; gpusPerReplica (1), priority (0), weight (1), "
 	        "pricePerGPU and backfill (false) come from the entry of the pool that matches the name. time is "
 	        "in seconds and decides which of several equal members is first; by default lines are 15 s "
-	        "apart.\n\nFormat of the answer: {\"grants\": [{\"name\": \"chat\", \"replicas\": 8, \"reason\": "
+	        "apart. For a pool with perMonth, spent is what the calendar month of time has cost so far, and "
+	        "runRate what an hour costs on average.\n\nFormat of the answer: {\"grants\": [{\"name\": \"chat\", "
+	        "\"replicas\": 8, \"reason\": "
 	        "\"PoolLimited\"}], \"usedGPUs\": 32}. usedGPUs counts the largest of granted, current and pending "
-	        "replicas. The answer to an invalid line is {\"error\": \"...\"}.\n\nExit status: 0 if every line "
+	        "replicas. With perMonth, budgetPerHour is what this hour may cost, and monthEnd what the month "
+	        "will cost. The answer to an invalid line is {\"error\": \"...\"}.\n\nExit status: 0 if every line "
 	        "was valid, 1 if not, 2 for wrong usage.",
 	        NULL,
 	        NULL,

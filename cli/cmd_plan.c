@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "cli/args.h"
@@ -21,11 +22,11 @@
 #include "policies/engine/decision.h"
 #include "policies/explain/explain.h"
 #include "policies/load/file_set.h"
+#include "policies/price/policy_cost.h"
+#include "policies/price/price_book.h"
 
 #define PLAN_OUTPUT_MAX (256 * 1024 * 1024)
 #define PLAN_REPORT_MAX (16 * 1024 * 1024)
-
-#define GPUS_PER_REPLICA_MAX 1024
 
 struct plan_args {
 	struct prometheus_options prometheus;
@@ -35,8 +36,10 @@ struct plan_args {
 	enum output_format output;
 	bool exit_code;
 	struct price_option price_option;
-	double price; // of one GPU-hour; NaN: unknown
-	int32_t gpus_per_replica;
+	double price;             // of one GPU-hour, by flag; NaN: that of each policy
+	int32_t gpus_per_replica; // 0: those of each policy
+	struct arena arena;       // of the price book
+	struct price_book book;
 };
 
 struct plan;
@@ -61,6 +64,11 @@ struct plan {
 };
 
 enum { KEY_REPLICAS = 0x500, KEY_EXIT_CODE, KEY_PRICES, KEY_GPU_MODEL, KEY_GPUS };
+
+static bool prints_prices(const struct plan_args *a)
+{
+	return a->output == OUTPUT_TABLE || a->output == OUTPUT_WIDE;
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -92,14 +100,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->price_option.model = arg;
 		return 0;
 	case KEY_GPUS:
-		a->gpus_per_replica = (int32_t)option_i64("--gpus-per-replica", arg, 1, GPUS_PER_REPLICA_MAX, state);
+		a->gpus_per_replica =
+		        (int32_t)option_i64("--gpus-per-replica", arg, 1, POLICY_GPUS_PER_REPLICA_MAX, state);
 		return 0;
 	case ARGP_KEY_END:
 		if (a->files.n == 0)
 			argp_error(state, "name the policies: -f FILE|DIR");
-		a->price = price_option_get(&a->price_option, NAN, state);
-		if (!isnan(a->price) && a->output != OUTPUT_TABLE && a->output != OUTPUT_WIDE)
+		if ((a->price_option.model || a->price_option.prices) && !prints_prices(a))
 			argp_error(state, "--prices and --gpu-model are for -o table and -o wide");
+		if (a->price_option.model)
+			a->price = price_option_get(&a->price_option, NAN, state);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -164,15 +174,33 @@ static void ask_all(struct plan *p)
 		fputs("\r\033[K", stderr);
 }
 
-// Appends what the change of each policy costs: "default/llm: +2 replicas, +7.35 USD/h".
+// Appends what the change of each policy costs: "default/llm: +2 replicas, +7.35 USD/h". Policies without spec.gpus are
+// left out, unless --gpu-model names the price of all.
 static void put_prices(struct buf *out, const struct decided *list, size_t n, const struct plan_args *args)
 {
-	buf_putc(out, '\n');
+	bool is_first = true;
 	for (size_t i = 0; i < n; i++) {
+		const struct policy *p = list[i].policy;
+		bool by_flag = !isnan(args->price);
 		int32_t change = list[i].decision->desired - list[i].decision->current;
-		buf_printf(out, "%s/%s: %+d %s, %+.2f %s/h\n", list[i].policy->namespace_name, list[i].policy->name,
-		           change, change == 1 || change == -1 ? "replica" : "replicas",
-		           (double)change * args->gpus_per_replica * args->price, args->price_option.currency);
+		int32_t gpus = args->gpus_per_replica ? args->gpus_per_replica : p->gpus.set ? p->gpus.per_replica : 1;
+		enum price_basis basis = PRICE_LISTED;
+		int64_t micro =
+		        by_flag ? price_micro(args->price) : policy_gpu_micro(&args->book, p->gpus.model, &basis);
+		if (!by_flag && !p->gpus.set)
+			continue;
+		buf_printf(out, "%s%s/%s: %+d %s, ", is_first ? "\n" : "", p->namespace_name, p->name, change,
+		           change == 1 || change == -1 ? "replica" : "replicas");
+		is_first = false;
+		if (basis == PRICE_NONE)
+			buf_printf(out, "no price: %s%s\n",
+			           p->gpus.model[0] ? "add the model to a file for --prices: "
+			                            : "name the model in spec.gpus.model",
+			           p->gpus.model);
+		else
+			buf_printf(out, "%+.2f %s/h%s\n", (double)change * gpus * (double)micro / 1e6,
+			           by_flag ? args->price_option.currency : args->book.currency,
+			           basis == PRICE_ASSUMED ? " (assumed price)" : "");
 	}
 }
 
@@ -201,7 +229,7 @@ static int print(const struct plan *p, const struct plan_args *args)
 		rc = -1;
 	else if (n || format == OUTPUT_JSON || format == OUTPUT_YAML)
 		explain_list(&out, list, n, format);
-	if (list && n && !isnan(args->price))
+	if (list && n && prints_prices(args))
 		put_prices(&out, list, n, args);
 	if (out.failed || fwrite(buf_str(&out), 1, out.len, stdout) != out.len || fflush(stdout) != 0)
 		rc = -1;
@@ -285,9 +313,10 @@ int cmd_plan(int argc, char **argv)
 	         "missing",
 	         1},
 	        {"gpu-model", KEY_GPU_MODEL, "MODEL", 0,
-	         "also show what each change costs with GPUs of this model, as in H100-SXM", 1},
-	        {"gpus-per-replica", KEY_GPUS, "N", 0, "GPUs of one replica, for --gpu-model (default 1)", 1},
-	        {"prices", KEY_PRICES, "FILE", 0, "a PriceBook for --gpu-model (default: the shipped prices)", 1},
+	         "show what each change costs with GPUs of this model, as in H100-SXM (default: spec.gpus.model)", 1},
+	        {"gpus-per-replica", KEY_GPUS, "N", 0,
+	         "GPUs of one replica (default: spec.gpus.perReplica of the policy, else 1)", 1},
+	        {"prices", KEY_PRICES, "FILE", 0, "a PriceBook (default: the shipped prices)", 1},
 	        {0}};
 	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {&kube_argp, 0, NULL, 0}, {0}};
 	const struct argp argp = {
@@ -299,9 +328,14 @@ int cmd_plan(int argc, char **argv)
 	        children,
 	        NULL,
 	        NULL};
-	struct plan_args args = {.replicas = -1, .gpus_per_replica = 1};
+	struct plan_args args = {.replicas = -1, .price = NAN};
 	prometheus_options_init(&args.prometheus);
 	args_parse(&argp, argc, argv, &args);
+	arena_init(&args.arena, PRICE_OPTION_ARENA_MAX);
+	if (price_option_read(args.price_option.prices, &args.arena, &args.book, "gpuscale plan") < 0) {
+		arena_done(&args.arena);
+		return EXIT_FAILED;
+	}
 
 	struct err e;
 	struct buf report;
@@ -311,6 +345,7 @@ int cmd_plan(int argc, char **argv)
 	if (file_set_load(&set, args.files.paths, args.files.n, NULL, &report, &e) < 0) {
 		fprintf(stderr, "gpuscale plan: %s\n", e.msg);
 		buf_done(&report);
+		arena_done(&args.arena);
 		return EXIT_FAILED;
 	}
 	fputs(buf_str(&report), stderr);
@@ -346,5 +381,6 @@ int cmd_plan(int argc, char **argv)
 out:
 	file_set_done(&set);
 	buf_done(&report);
+	arena_done(&args.arena);
 	return code;
 }

@@ -27,11 +27,11 @@ struct run_args {
 	struct ha_options ha;
 	struct path_options policies;
 	struct serve_options serve;
-	const char *listen, *namespace_name, *state_dir;
+	const char *listen, *namespace_name, *state_dir, *prices;
 	bool dry_run, once, crd;
 };
 
-enum { KEY_POLICIES = 0x400, KEY_LISTEN, KEY_DRY_RUN, KEY_ONCE, KEY_CRD, KEY_STATE_DIR };
+enum { KEY_POLICIES = 0x400, KEY_LISTEN, KEY_DRY_RUN, KEY_ONCE, KEY_CRD, KEY_STATE_DIR, KEY_PRICES };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -61,6 +61,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_CRD:
 		a->crd = true;
+		return 0;
+	case KEY_PRICES:
+		a->prices = arg;
 		return 0;
 	case KEY_STATE_DIR:
 		a->state_dir = arg;
@@ -103,6 +106,10 @@ int cmd_run(int argc, char **argv)
 	        {"state-dir", KEY_STATE_DIR, "DIR", 0,
 	         "remember the policies of --policies across restarts in files of this folder: cooldowns,"
 	         " recommendations, scale events, start-up times (default: not; objects have their status)",
+	         1},
+	        {"prices", KEY_PRICES, "FILE", 0,
+	         "a PriceBook for the costs of policies with spec.gpus; re-read when it changes (default: the shipped "
+	         "prices)",
 	         1},
 	        {"namespace", 'n', "NAME", 0, "only the objects of this namespace (default: of all)", 1},
 	        {"listen", KEY_LISTEN, "ADDR", 0,
@@ -153,6 +160,7 @@ int cmd_run(int argc, char **argv)
 	                                 .n_policy_paths = args.policies.n,
 	                                 .policies_from_cluster = args.crd,
 	                                 .policy_namespace = args.namespace_name,
+	                                 .prices = args.prices,
 	                                 .state_dir = args.state_dir,
 	                                 .keep_sparklines = !args.once && args.listen[0],
 	                                 .dry_run = args.dry_run,

@@ -14,6 +14,8 @@
 
 #define PART_S (6 * 3600) // bounds what a server reads for one question: 360 minutes of every series
 
+#define SERIES_MAX 100000 // of an answer; fewer fit where names are long (PROMQL_ANSWER_BYTES_MAX)
+
 struct question {
 	struct cost_use *use;
 	const char *part_label; // NULL: namespaces as a whole
@@ -68,7 +70,8 @@ static int ask(struct connections *c, struct promql *client, const char *query, 
                struct err *e)
 {
 	const char *const labels[] = {GPU_USE_MODEL, GPU_USE_NAMESPACE, q->part_label, NULL};
-	struct promql_question question = {.query = query, .time_ms = time_s * 1000, .labels = labels};
+	struct promql_question question = {
+	        .query = query, .time_ms = time_s * 1000, .max_series = SERIES_MAX, .labels = labels};
 	if (promql_ask(client, &question, on_answer, q, e) < 0)
 		return -1;
 	while (!q->done) // terminates: the source has a timeout
@@ -78,6 +81,28 @@ static int ask(struct connections *c, struct promql *client, const char *query, 
 		return 0;
 	*e = q->error;
 	return -1;
+}
+
+// One question about the `steps` minutes that end at `end_s`. When the answer is too large, which pods that come and go
+// make it, about each half of them; no answer is added in part, so nothing counts twice.
+static int ask_steps(struct connections *c, struct promql *client, int64_t end_s, int64_t steps, struct question *q,
+                     const struct gpu_use_parts *parts, struct buf *query, struct err *e)
+{
+	err_clear(&q->error);
+	q->done = false;
+	buf_reset(query);
+	if (q->measure < GPU_MEASURE__COUNT)
+		gpu_use_query(query, (enum gpu_measure)q->measure, parts, steps);
+	else
+		gpu_count_query(query, steps);
+	int rc = ask(c, client, buf_str(query), end_s, q, e);
+	if (rc == 0 || e->kind != ERR_TOO_LARGE)
+		return rc;
+	if (steps == 1)
+		return err_wrap(e, "too many pods for one answer: use --by namespace or --by label=NAME");
+	int64_t last = steps / 2;
+	rc = ask_steps(c, client, end_s - last * GPU_USE_STEP_S, steps - last, q, parts, query, e);
+	return rc < 0 ? rc : ask_steps(c, client, end_s, last, q, parts, query, e);
 }
 
 // All questions about the `steps` minutes that end at `end_s`.
@@ -93,13 +118,7 @@ static int fetch_part(struct connections *c, struct promql *client, int64_t end_
 		                     .part_label = parts->label    ? parts->label
 		                                   : parts->by_pod ? GPU_USE_POD
 		                                                   : NULL};
-		err_clear(&q.error);
-		buf_reset(&query);
-		if (m < GPU_MEASURE__COUNT)
-			gpu_use_query(&query, (enum gpu_measure)m, parts, steps);
-		else
-			gpu_count_query(&query, steps);
-		rc = ask(c, client, buf_str(&query), end_s, &q, e);
+		rc = ask_steps(c, client, end_s, steps, &q, parts, &query, e);
 	}
 	buf_done(&query);
 	return rc;

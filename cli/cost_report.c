@@ -21,7 +21,8 @@
 
 static const char *format_cents(char out[CELL_BYTES], int64_t cents)
 {
-	snprintf(out, CELL_BYTES, "%" PRId64 ".%02d", cents / 100, (int)(cents % 100));
+	int64_t size = cents < 0 ? -cents : cents;
+	snprintf(out, CELL_BYTES, "%s%" PRId64 ".%02d", cents < 0 ? "-" : "", size / 100, (int)(size % 100));
 	return out;
 }
 
@@ -41,6 +42,15 @@ static const char *format_hours(char out[CELL_BYTES], int64_t milli)
 static const char *format_kwh(char out[CELL_BYTES], int64_t milli_joules)
 {
 	snprintf(out, CELL_BYTES, "%.2f", (double)milli_joules / 3.6e9);
+	return out;
+}
+
+// "-" where it is unknown.
+static const char *format_saved(char out[CELL_BYTES], const struct gpu_cost_row *row)
+{
+	if (row->saved_cents != GPU_COST_UNKNOWN)
+		return format_cents(out, row->saved_cents);
+	snprintf(out, CELL_BYTES, "-");
 	return out;
 }
 
@@ -113,9 +123,10 @@ static void put_notes(const struct cost_report *r, struct buf *out)
 
 // ---- table ----
 
-#define COLUMNS_WIDE 8
+#define COLUMNS_WIDE 9
 
-static void put_row(struct table *t, const char *name, const struct gpu_cost_row *row, bool is_wide)
+static void put_row(struct table *t, const char *name, const struct gpu_cost_row *row, const struct cost_report *r,
+                    bool is_wide)
 {
 	char cell[CELL_BYTES];
 	table_cell(t, "%s", name);
@@ -124,6 +135,8 @@ static void put_row(struct table *t, const char *name, const struct gpu_cost_row
 	table_cell(t, "%s", format_cents(cell, row->cents[COST_IDLE]));
 	table_cell(t, "%s", format_cents(cell, row->cents[COST_FAKE]));
 	table_cell(t, "%s", format_wasted(cell, row));
+	if (r->shows_savings)
+		table_cell(t, "%s", format_saved(cell, row));
 	if (is_wide) {
 		table_cell(t, "%s", format_kwh(cell, row->milli[GPU_ENERGY]));
 		table_cell(t, "%s", format_cents(cell, row->cents[COST_ELECTRICITY]));
@@ -135,9 +148,12 @@ static void print_table(const struct cost_report *r, bool is_wide, struct buf *o
 	const struct gpu_cost *c = r->cost;
 	char by[CELL_BYTES], cost[CELL_BYTES];
 	const char *head[COLUMNS_WIDE + 1] = {by, "GPU-HOURS", cost, "IDLE", "FAKE-LOAD", "WASTED", NULL};
+	size_t n = 6;
+	if (r->shows_savings)
+		head[n++] = "SAVED";
 	if (is_wide) {
-		head[6] = "KWH";
-		head[7] = "ELECTRICITY";
+		head[n++] = "KWH";
+		head[n++] = "ELECTRICITY";
 	}
 	snprintf(cost, sizeof cost, "COST(%s)", c->book->currency);
 	snprintf(by, sizeof by, "%.*s", (int)sizeof by - 1, strchr(r->by, '=') ? strchr(r->by, '=') + 1 : r->by);
@@ -146,8 +162,8 @@ static void print_table(const struct cost_report *r, bool is_wide, struct buf *o
 	struct table t;
 	table_init(&t, head);
 	for (size_t i = 0; i < c->n; i++)
-		put_row(&t, c->rows[i].key, &c->rows[i], is_wide);
-	put_row(&t, "TOTAL", &c->total, is_wide);
+		put_row(&t, c->rows[i].key, &c->rows[i], r, is_wide);
+	put_row(&t, "TOTAL", &c->total, r, is_wide); // what it saved is not known: its policies may not be all
 	table_print(&t, out, 0, true);
 	out->failed |= t.cells.failed;
 	table_done(&t);
@@ -193,6 +209,8 @@ static void print_json(const struct cost_report *r, struct buf *out)
 		json_write_object_begin(&w);
 		json_write_member_str(&w, "name", c->rows[i].key);
 		put_figures(&w, &c->rows[i]);
+		if (c->rows[i].saved_cents != GPU_COST_UNKNOWN)
+			put_figure(&w, "saved", format_cents(cell, c->rows[i].saved_cents));
 		json_write_object_end(&w);
 	}
 	json_write_array_end(&w);
@@ -236,7 +254,8 @@ static void print_csv(const struct cost_report *r, struct buf *out, struct buf *
 {
 	const struct gpu_cost *c = r->cost;
 	char cell[CELL_BYTES];
-	buf_puts(out, "name,gpu_seconds,cost,idle,fake_load,measured_gpu_seconds,kwh,electricity,currency\n");
+	buf_puts(out, "name,gpu_seconds,cost,idle,fake_load,measured_gpu_seconds,kwh,electricity,currency");
+	buf_puts(out, r->shows_savings ? ",saved\n" : "\n");
 	for (size_t i = 0; i < c->n; i++) {
 		const struct gpu_cost_row *row = &c->rows[i];
 		put_quoted(out, row->key);
@@ -246,7 +265,10 @@ static void print_csv(const struct cost_report *r, struct buf *out, struct buf *
 		buf_printf(out, ",%s", format_cents(cell, row->cents[COST_FAKE]));
 		buf_printf(out, ",%s", format_milli(cell, row->milli[GPU_MEASURED]));
 		buf_printf(out, ",%s", format_kwh(cell, row->milli[GPU_ENERGY]));
-		buf_printf(out, ",%s,%s\n", format_cents(cell, row->cents[COST_ELECTRICITY]), c->book->currency);
+		buf_printf(out, ",%s,%s", format_cents(cell, row->cents[COST_ELECTRICITY]), c->book->currency);
+		if (r->shows_savings)
+			buf_printf(out, ",%s", row->saved_cents == GPU_COST_UNKNOWN ? "" : format_saved(cell, row));
+		buf_putc(out, '\n');
 	}
 	put_notes(r, notes);
 }

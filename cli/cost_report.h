@@ -3,6 +3,7 @@
 #ifndef GPUSCALE_CLI_COST_REPORT_H
 #define GPUSCALE_CLI_COST_REPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,7 @@ struct cost_report {
 	const struct gpu_cost *cost;
 	const struct cost_use *use;
 	const char *by;         // as on the command line: "namespace", "label=team"
+	bool shows_savings;     // rows are policies: their saved_cents
 	const char *prices;     // file of the prices; NULL: the shipped ones
 	int64_t start_s, end_s; // of the period
 };

@@ -31,6 +31,7 @@ struct seen {
 struct watcher {
 	struct kube_session *session;
 	const struct policy_scope *scope;
+	const struct price_book *prices;
 	enum output_format output;
 	struct policy_views listed; // until the first list is complete
 	struct seen *seen;
@@ -80,7 +81,7 @@ static void print(struct watcher *w, const struct policy_views *v, bool with_hea
 	buf_init(&out, WATCH_OUTPUT_MAX);
 	if (w->output == OUTPUT_TABLE || wide) {
 		for (size_t i = 0; i < v->n; i++)
-			policy_render_row(&w->table, &v->items[i], wide, all, now_ms);
+			policy_render_row(&w->table, &v->items[i], w->prices, wide, all, now_ms);
 		if (v->n > 0)
 			table_print(&w->table, &out, 0, with_head);
 		out.failed = out.failed || w->table.cells.failed;
@@ -88,7 +89,7 @@ static void print(struct watcher *w, const struct policy_views *v, bool with_hea
 		for (size_t i = 0; i < v->n; i++) { // each a document of its own
 			struct policy_views one = {.items = &v->items[i], .n = 1};
 			buf_puts(&out, w->output == OUTPUT_YAML ? "---\n" : "");
-			policy_render_list(&out, &one, w->output, true, all, now_ms);
+			policy_render_list(&out, &one, w->prices, w->output, true, all, now_ms);
 		}
 	}
 	if (out.failed || fputs(buf_str(&out), stdout) < 0 || fflush(stdout) != 0)
@@ -157,11 +158,13 @@ static void on_error(void *arg, const struct err *error)
 		end(w, err_kind_info(e.kind)->exit_code);
 }
 
-int get_watch(struct kube_session *session, const struct policy_scope *scope, enum output_format output)
+int get_watch(struct kube_session *session, const struct policy_scope *scope, const struct price_book *prices,
+              enum output_format output)
 {
 	char path[POLICY_PATH_BYTES_MAX], selector[SELECTOR_BYTES];
 	struct err e;
-	struct watcher w = {.session = session, .scope = scope, .output = output, .code = EXIT_FAILED};
+	struct watcher w = {
+	        .session = session, .scope = scope, .prices = prices, .output = output, .code = EXIT_FAILED};
 	struct k8s_watch_options options = {.client = session->k8s,
 	                                    .path = path,
 	                                    .field_selector = scope->n_names ? selector : NULL,

@@ -2,6 +2,7 @@
 #include "cli/policy_render.h"
 
 #include <cjson/cJSON.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,8 @@
 #include "cli/crd.h"
 #include "cli/policy_view.h"
 #include "cli/table.h"
+#include "policies/price/policy_cost.h"
+#include "policies/price/price_book.h"
 
 #define NONE "<none>"
 
@@ -37,19 +40,33 @@ static void age_cell(struct table *t, int64_t since_ms, int64_t now_ms)
 	table_cell(t, "%s", since_ms ? table_age(age, since_ms, now_ms) : NONE);
 }
 
+// What the current replicas cost per hour: "58.77 USD", with "~" for an assumed price.
+static void cost_cell(struct table *t, const struct policy_view *p, const struct price_book *prices)
+{
+	enum price_basis basis;
+	int64_t micro = policy_gpu_micro(prices, p->gpu_model, &basis);
+	if (!p->status.current_set || p->gpus_per_replica == 0 || basis == PRICE_NONE)
+		table_cell(t, "<unknown>");
+	else
+		table_cell(t, "%s%.2f %s", basis == PRICE_ASSUMED ? "~" : "",
+		           (double)p->status.current * (double)p->gpus_per_replica * (double)micro / 1e6,
+		           prices->currency);
+}
+
 // ---- get ----
 
 void policy_render_table(struct table *t, bool wide, bool with_namespace)
 {
-	static const char *const heads[] = {"NAMESPACE", "NAME",       "TARGET", "MIN",   "MAX",
-	                                    "CURRENT",   "DESIRED",    "REASON", "READY", "MODE",
-	                                    "SIGNALS",   "LAST SCALE", "AGE",    NULL};
+	static const char *const heads[] = {"NAMESPACE", "NAME",   "TARGET", "MIN",  "MAX",     "CURRENT",
+	                                    "DESIRED",   "REASON", "READY",  "MODE", "SIGNALS", "LAST SCALE",
+	                                    "GPUS",      "COST/H", "AGE",    NULL};
 	static const char *const narrow[] = {"NAMESPACE", "NAME",    "TARGET", "MIN", "MAX",
 	                                     "CURRENT",   "DESIRED", "REASON", "AGE", NULL};
 	table_init(t, (wide ? heads : narrow) + !with_namespace);
 }
 
-void policy_render_row(struct table *t, const struct policy_view *p, bool wide, bool with_namespace, int64_t now_ms)
+void policy_render_row(struct table *t, const struct policy_view *p, const struct price_book *prices, bool wide,
+                       bool with_namespace, int64_t now_ms)
 {
 	const struct status_view *s = &p->status;
 	if (with_namespace)
@@ -66,6 +83,11 @@ void policy_render_row(struct table *t, const struct policy_view *p, bool wide, 
 		text_cell(t, policy_view_mode(p));
 		text_cell(t, s->summary);
 		age_cell(t, s->last_scale_ms, now_ms);
+		if (s->current_set && p->gpus_per_replica > 0)
+			table_cell(t, "%" PRId64, p->gpus_per_replica * s->current);
+		else
+			table_cell(t, "<unknown>");
+		cost_cell(t, p, prices);
 	}
 	age_cell(t, p->created_ms, now_ms);
 }
@@ -148,8 +170,8 @@ static void put_table(struct buf *out, struct table *t, int indent, bool with_he
 	table_done(t);
 }
 
-void policy_render_list(struct buf *out, const struct policy_views *v, enum output_format format, bool is_single,
-                        bool with_namespace, int64_t now_ms)
+void policy_render_list(struct buf *out, const struct policy_views *v, const struct price_book *prices,
+                        enum output_format format, bool is_single, bool with_namespace, int64_t now_ms)
 {
 	struct table t;
 	bool wide = format == OUTPUT_WIDE;
@@ -171,7 +193,7 @@ void policy_render_list(struct buf *out, const struct policy_views *v, enum outp
 			break;
 		policy_render_table(&t, wide, with_namespace);
 		for (size_t i = 0; i < v->n; i++)
-			policy_render_row(&t, &v->items[i], wide, with_namespace, now_ms);
+			policy_render_row(&t, &v->items[i], prices, wide, with_namespace, now_ms);
 		put_table(out, &t, 0, true);
 		break;
 	}
@@ -246,7 +268,8 @@ static void short_cell(struct table *t, const char *number)
 		text_cell(t, number);
 }
 
-static void load_row(struct table *t, const struct load *l, bool with_namespace, int64_t now_ms)
+static void load_row(struct table *t, const struct load *l, const struct price_book *prices, bool with_namespace,
+                     int64_t now_ms)
 {
 	const struct policy_view *p = l->policy;
 	const struct status_view_signal *s = l->signal;
@@ -263,14 +286,15 @@ static void load_row(struct table *t, const struct load *l, bool with_namespace,
 	replicas_cell(t, p->status.current_set, p->status.current);
 	replicas_cell(t, s && s->proposal_set, s ? s->proposal : 0);
 	text_cell(t, s ? s->state : NULL);
+	cost_cell(t, p, prices);
 	age_cell(t, p->status.updated_ms, now_ms);
 }
 
-void policy_render_top(struct buf *out, const struct policy_views *v, bool with_namespace, bool with_head,
-                       int64_t now_ms)
+void policy_render_top(struct buf *out, const struct policy_views *v, const struct price_book *prices,
+                       bool with_namespace, bool with_head, int64_t now_ms)
 {
-	static const char *const heads[] = {"NAMESPACE", "NAME",  "SIGNAL", "VALUE", "TARGET", "LOAD",
-	                                    "REPLICAS",  "WANTS", "STATE",  "SEEN",  NULL};
+	static const char *const heads[] = {"NAMESPACE", "NAME",  "SIGNAL", "VALUE",  "TARGET", "LOAD",
+	                                    "REPLICAS",  "WANTS", "STATE",  "COST/H", "SEEN",   NULL};
 	size_t room = 0;
 	for (size_t i = 0; i < v->n; i++)
 		room += v->items[i].status.n_signals ? v->items[i].status.n_signals : 1;
@@ -284,7 +308,7 @@ void policy_render_top(struct buf *out, const struct policy_views *v, bool with_
 	struct table t;
 	table_init(&t, heads + !with_namespace);
 	for (size_t i = 0; i < n; i++)
-		load_row(&t, &loads[i], with_namespace, now_ms);
+		load_row(&t, &loads[i], prices, with_namespace, now_ms);
 	if (n)
 		put_table(out, &t, 0, with_head);
 	else

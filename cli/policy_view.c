@@ -14,6 +14,7 @@
 #include "base/schema/schema.h"
 #include "k8s/client/object_name.h"
 #include "k8s/client/scale.h"
+#include "policies/engine/policy.h"
 #include "policies/schema/policy_schema.h"
 
 #define NAME_BYTES 254
@@ -72,6 +73,16 @@ static const char *text_of(const struct doc_node *map, const char *key, const ch
 	return node->kind == DOC_SCALAR ? node->text : "<invalid>";
 }
 
+static void read_gpus(struct policy_view *p, const struct doc_node *gpus)
+{
+	const char *text = text_of(gpus, "perReplica", "1");
+	p->gpu_model = text_of(gpus, "model", "");
+	p->gpus_per_replica = 0;
+	if (gpus && gpus->kind == DOC_MAP &&
+	    num_parse_i64(text, strlen(text), 1, POLICY_GPUS_PER_REPLICA_MAX, &p->gpus_per_replica, NULL) < 0)
+		p->gpus_per_replica = 0;
+}
+
 static int read_object(struct policy_views *v, struct policy_view *p, const struct doc_node *root, struct err *e)
 {
 	const struct doc_node *metadata = doc_get(root, "metadata"), *spec = doc_get(root, "spec");
@@ -90,6 +101,7 @@ static int read_object(struct policy_views *v, struct policy_view *p, const stru
 	p->target_name = text_of(target, "name", "");
 	p->min = text_of(spec, "minReplicas", "1");
 	p->max = text_of(spec, "maxReplicas", "");
+	read_gpus(p, doc_get(spec, "gpus"));
 	p->paused_spec = is_true(spec, "paused");
 	p->dry_run_spec = is_true(spec, "dryRun");
 	p->paused_annotation = is_true(p->annotations, POLICY_ANNOTATION_PAUSED);

@@ -21,7 +21,9 @@ struct err;
 struct policy_view {
 	const char *namespace_name, *name, *uid; // "" where the object does not say
 	const char *target_kind, *target_name;
-	const char *min, *max; // as written, or the default
+	const char *min, *max;    // as written, or the default
+	int64_t gpus_per_replica; // 0: spec.gpus is absent or invalid
+	const char *gpu_model;    // "": not given
 	int64_t created_ms, deleted_ms, generation;
 	bool paused_spec, paused_annotation, dry_run_spec, dry_run_annotation;
 	const char *paused_reason;                   // NULL: no reason

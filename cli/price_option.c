@@ -12,7 +12,6 @@
 #include "policies/price/price_book.h"
 #include "policies/price/price_schema.h"
 
-#define ARENA_MAX  ((size_t)16 * 1024 * 1024)
 #define REPORT_MAX ((size_t)1024 * 1024)
 
 static int choose(struct price_option *o, const struct price_book *book, double *ret_price, struct err *e)
@@ -30,6 +29,19 @@ static int choose(struct price_option *o, const struct price_book *book, double 
 	return 0;
 }
 
+int price_option_read(const char *path, struct arena *a, struct price_book *ret_book, const char *command)
+{
+	struct buf report;
+	struct err e;
+	buf_init(&report, REPORT_MAX);
+	int rc = price_book_read(path, a, ret_book, &report, &e);
+	fputs(buf_str(&report), stderr);
+	if (rc < 0)
+		fprintf(stderr, "%s: --prices: %s\n", command, e.msg);
+	buf_done(&report);
+	return rc;
+}
+
 double price_option_get(struct price_option *o, double price, struct argp_state *state)
 {
 	if (!o->prices && !o->model)
@@ -40,7 +52,7 @@ double price_option_get(struct price_option *o, double price, struct argp_state 
 	struct buf report;
 	struct price_book book;
 	struct err e;
-	arena_init(&a, ARENA_MAX);
+	arena_init(&a, PRICE_OPTION_ARENA_MAX);
 	buf_init(&report, REPORT_MAX);
 	int rc = price_book_read(o->prices, &a, &book, &report, &e);
 	if (rc == 0)

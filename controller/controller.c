@@ -13,6 +13,7 @@
 #include "controller/controller_private.h"
 #include "controller/log_edge.h"
 #include "controller/metrics/metrics.h"
+#include "controller/price_follower.h"
 #include "controller/query_hub.h"
 #include "controller/source/file_source.h"
 #include "controller/source/policy_watch.h"
@@ -213,6 +214,11 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	c->start_ms = c->view.changed_ms = clock_wall_ms(&to->clock);
 	if (getentropy(&c->view.revision, sizeof c->view.revision) < 0) // so that two processes have different ones
 		c->view.revision = (uint64_t)c->start_ms << 20;
+	c->prices = price_follower_new(c->options.prices, c->options.log, e);
+	if (!c->prices) {
+		err_wrap(e, "--prices");
+		return -1;
+	}
 	c->history = decision_history_new();
 	c->store = policy_store_new(&listener);
 	c->ticks = ticks_new(&ticks, e);
@@ -359,5 +365,6 @@ void controller_free(struct controller *c)
 		if (events[i])
 			event_free(events[i]);
 	decision_history_free(c->history);
+	price_follower_free(c->prices);
 	free(c);
 }

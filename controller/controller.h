@@ -13,6 +13,7 @@
 
 struct controller;
 struct err;
+struct gpu_time;
 struct ha_options;
 struct decision_history;
 struct log;
@@ -22,6 +23,7 @@ struct event_recorder;
 struct policy_watch;
 struct pool_summary;
 struct pool_watch;
+struct price_book;
 struct query_hub;
 struct status_writer;
 struct target_store;
@@ -36,6 +38,7 @@ struct controller_options {
 	bool policies_from_cluster;   // also GPUAutoscaler objects
 	const char *policy_namespace; // only the objects of this namespace; NULL: all
 	bool keep_sparklines;         // record the last hours of each policy for the status page
+	const char *prices;           // file with a PriceBook; NULL: the shipped prices
 	const char *state_dir;        // where the state of policies from files is saved; NULL: not saved
 	bool dry_run, once;
 	struct ha_options *election; // NULL: this process owns every policy. Not owned
@@ -60,6 +63,8 @@ void controller_free(struct controller *c);
 const struct reconciler *managed_policy_reconciler(const struct managed_policy *m);
 // Returns why the last tick made no decision; "" when it did.
 const char *managed_policy_error(const struct managed_policy *m);
+// Returns the GPU time of the policy in this process.
+const struct gpu_time *managed_policy_gpu_time(const struct managed_policy *m);
 // Returns the last hours of the policy; NULL: not recorded, or not yet.
 const struct sparkline *managed_policy_sparkline(const struct managed_policy *m);
 // Describes the last tick for conditions; *ret_facts refers to *ret_decided. Returns false before the first tick.
@@ -85,6 +90,7 @@ struct controller_view {
 	const struct event_recorder *event_recorder; // NULL: none
 	const struct shards *shards;                 // NULL: no election
 	const struct target_store *targets;          // NULL: targets are read at each tick, not watched
+	const struct price_book *prices;             // NULL: out of memory
 	int64_t start_ms;                            // of this process
 	int64_t changed_ms;                          // when something of all this changed last
 	uint64_t revision;                           // changes with it; starts at a random number

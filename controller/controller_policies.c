@@ -97,6 +97,11 @@ const char *managed_policy_error(const struct managed_policy *m)
 	return m->report.error ? m->report.error : "";
 }
 
+const struct gpu_time *managed_policy_gpu_time(const struct managed_policy *m)
+{
+	return &m->report.gpu_time;
+}
+
 const struct sparkline *managed_policy_sparkline(const struct managed_policy *m)
 {
 	return m->report.sparkline;

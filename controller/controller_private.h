@@ -24,6 +24,7 @@ struct policy_ref;
 struct pool_seat;
 struct pool_watch;
 struct pools;
+struct price_follower;
 
 // One policy of the store. Outlives its entry while a tick is in progress.
 struct managed_policy {
@@ -83,6 +84,7 @@ struct view_state {
 	bool is_stale;
 	uint64_t revision; // changes whenever the endpoints show something new
 	int64_t changed_ms;
+	const struct price_book *prices; // of the last view
 	bool was_ready;
 };
 
@@ -104,6 +106,7 @@ struct controller {
 	struct managed_policies policies;
 	struct view_state view;
 	struct decision_history *history;
+	struct price_follower *prices;
 	int64_t start_ms;
 	struct clock_step_detector clock_step_detector;
 	struct event *clock_look;

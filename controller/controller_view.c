@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "controller/controller_private.h"
+#include "controller/price_follower.h"
 #include "controller/source/file_source.h"
 #include "controller/source/policy_watch.h"
 #include "policies/load/policy_ref.h"
@@ -102,6 +103,21 @@ static void refresh_view(struct controller *c)
 	c->view.is_stale = false;
 }
 
+// The prices, if a policy in force needs them.
+static const struct price_book *prices_of(struct controller *c)
+{
+	size_t i = 0;
+	while (i < c->policies.n && !reconciler_policy(c->policies.list[i]->reconciler)->gpus.set)
+		i++;
+	if (i == c->policies.n)
+		return NULL;
+	const struct price_book *book = price_follower_book(c->prices, clock_wall_ms(&c->connections->clock));
+	if (book != c->view.prices)
+		controller_bump_revision(c);
+	c->view.prices = book;
+	return book;
+}
+
 void controller_get_view(struct controller *c, struct controller_view *ret_view)
 {
 	struct file_source_state files = {.report = ""};
@@ -113,6 +129,7 @@ void controller_get_view(struct controller *c, struct controller_view *ret_view)
 	if (c->watch)
 		policy_watch_get_state(c->watch, &objects);
 	refresh_view(c);
+	const struct price_book *prices = prices_of(c);
 	*ret_view = (struct controller_view){
 	        .policies = c->view.policies,
 	        .n_policies = c->policies.n,
@@ -134,6 +151,7 @@ void controller_get_view(struct controller *c, struct controller_view *ret_view)
 	        .event_recorder = c->status_env.events,
 	        .shards = c->ownership.shards,
 	        .targets = c->connections->targets,
+	        .prices = prices,
 	        .start_ms = c->start_ms,
 	        .changed_ms = c->view.changed_ms,
 	        .revision = c->view.revision,

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "controller/gpu_time.h"
 #include "controller/status/status_conditions.h"
 
 struct decided;
@@ -32,7 +33,8 @@ struct policy_report {
 	char *error;                 // why the last tick made no decision; NULL: it made one, or there was none
 	enum status_phase phase;     // outcome of the last tick; STATUS_PHASE__COUNT: there was none
 	struct sparkline *sparkline; // NULL: not kept, or nothing recorded yet
-	bool status_failed;          // the last status was not written, and that was logged
+	struct gpu_time gpu_time;
+	bool status_failed; // the last status was not written, and that was logged
 };
 
 // What the owner of the reconciler knows about the policy beside its ticks. NULL: none.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "insight/gpu_cost.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 
 void gpu_cost_init(struct gpu_cost *c, const struct price_book *book, const struct price_discount *discount)
 {
-	*c = (struct gpu_cost){.book = book, .discount = discount};
+	*c = (struct gpu_cost){.book = book, .discount = discount, .total.saved_cents = GPU_COST_UNKNOWN};
 }
 
 void gpu_cost_done(struct gpu_cost *c)
@@ -65,7 +66,7 @@ void gpu_cost_add(struct gpu_cost *c, const char *key, const struct gpu_use *use
 	bool is_priced;
 	int64_t micro = price_book_micro(c->book, use->model, c->discount, &is_priced);
 	int64_t micro_kwh = c->book->has_electricity ? price_micro(c->book->electricity.per_kwh) : 0;
-	struct gpu_cost_row row = {.key = key};
+	struct gpu_cost_row row = {.key = key, .saved_cents = GPU_COST_UNKNOWN};
 	memcpy(row.milli, use->milli, sizeof row.milli);
 	row.exact[COST_TOTAL] = (gpu_money)use->milli[GPU_ALLOCATED] * micro;
 	row.exact[COST_IDLE] = (gpu_money)use->milli[GPU_IDLE] * micro;
@@ -156,4 +157,13 @@ void gpu_cost_close(struct gpu_cost *c)
 	for (int a = 0; a < COST__COUNT; a++)
 		round_amount(c, (enum gpu_amount)a, r);
 	free(r);
+}
+
+void gpu_cost_set_saved(struct gpu_cost_row *row, int64_t most_milli)
+{
+	double used_milli = (double)row->milli[GPU_ALLOCATED];
+	if (used_milli > 0)
+		row->saved_cents = (int64_t)floor((double)row->exact[COST_TOTAL] / (double)EXACT_PER_CENT *
+		                                          ((double)most_milli / used_milli - 1) +
+		                                  0.5);
 }

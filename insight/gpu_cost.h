@@ -16,6 +16,8 @@ struct price_discount;
 // Millionths of the currency per hour times milliseconds; for electricity, millionths per kWh times joules.
 __extension__ typedef __int128 gpu_money;
 
+#define GPU_COST_UNKNOWN INT64_MIN
+
 enum gpu_amount { COST_TOTAL, COST_IDLE, COST_FAKE, COST_ELECTRICITY, COST__COUNT };
 
 struct gpu_cost_row {
@@ -23,6 +25,7 @@ struct gpu_cost_row {
 	int64_t milli[GPU_MEASURE__COUNT];
 	gpu_money exact[COST__COUNT];
 	int64_t cents[COST__COUNT];
+	int64_t saved_cents; // gpu_cost_set_saved(); GPU_COST_UNKNOWN: not known
 };
 
 // GPU time of a model that the book has no price for.
@@ -53,5 +56,8 @@ void gpu_cost_add(struct gpu_cost *c, const char *key, const struct gpu_use *use
 // cent, halves up, and the cents of the rows are their whole cents plus one cent for the rows with the largest
 // remainders, so that they add up to it (the largest-remainder method). Look at c->failed.
 void gpu_cost_close(struct gpu_cost *c);
+// Sets what the row saved against `most_milli` thousandths of a GPU-second, at the mean price of its GPUs; negative: it
+// used more. Call after gpu_cost_close().
+void gpu_cost_set_saved(struct gpu_cost_row *row, int64_t most_milli);
 
 #endif

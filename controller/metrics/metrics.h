@@ -10,9 +10,11 @@
 struct buf;
 struct decision;
 struct event_recorder_stats;
+struct gpu_time;
 struct http_server;
 struct metrics;
 struct policy;
+struct price_book;
 struct query_hub;
 struct shards_view;
 struct status_writer_stats;
@@ -43,6 +45,7 @@ void metrics_add_server(struct metrics *m, const char *name, const struct http_s
 struct metrics_policy {
 	const struct policy *policy;
 	const struct decision *decision; // NULL: none yet
+	const struct gpu_time *gpu_time;
 };
 struct metrics_watch {
 	const char *resource; // as k8s_path_class names it; "targets": the sum over all kinds of targets
@@ -54,6 +57,7 @@ struct metrics_view {
 	size_t n_policies;
 	size_t n_bad_files, n_invalid, n_waiting; // as in struct controller_view
 	const struct query_hub *queries;
+	const struct price_book *prices; // NULL: no costs
 	bool dry_run;
 	const struct metrics_watch *watches; // one per resource
 	size_t n_watches;

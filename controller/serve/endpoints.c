@@ -158,7 +158,9 @@ static void get_metrics(void *arg, struct http_exchange *x)
 	for (size_t i = 0; i < v.n_policies; i++) {
 		const char *const *details;
 		const struct reconciler *r = managed_policy_reconciler(v.policies[i]);
-		policies[i] = (struct metrics_policy){reconciler_policy(r), reconciler_decision(r, &details)};
+		policies[i] = (struct metrics_policy){.policy = reconciler_policy(r),
+		                                      .decision = reconciler_decision(r, &details),
+		                                      .gpu_time = managed_policy_gpu_time(v.policies[i])};
 	}
 	struct metrics_view mv = {.policies = policies,
 	                          .n_policies = v.n_policies,
@@ -166,6 +168,7 @@ static void get_metrics(void *arg, struct http_exchange *x)
 	                          .n_invalid = v.n_invalid,
 	                          .n_waiting = v.n_waiting,
 	                          .queries = v.queries,
+	                          .prices = v.prices,
 	                          .dry_run = v.dry_run};
 	struct pool_summary pools[POOLS_MAX];
 	mv.pools = pools;

@@ -10,6 +10,7 @@
 #include "base/http/http_server.h"
 #include "base/num.h"
 #include "base/process/process_stat.h"
+#include "controller/gpu_time.h"
 #include "controller/metrics/metrics_private.h"
 #include "controller/metrics/metrics_table.h"
 #include "controller/pool/pools.h"
@@ -18,6 +19,8 @@
 #include "controller/status/status_writer.h"
 #include "k8s/events/event_recorder.h"
 #include "policies/engine/policy.h"
+#include "policies/price/policy_cost.h"
+#include "policies/price/price_book.h"
 #include "promql/fair_queue.h"
 #include "promql/promql_source.h"
 
@@ -207,6 +210,15 @@ static void begin_sample(struct buf *out, enum metric_family_id id, const struct
 	buf_put(out, labels->text.data + from, labels->end[policy] - from);
 }
 
+static void end_sample(struct buf *out, const char *close, double value)
+{
+	char number[NUM_TEXT_BYTES];
+	size_t len = num_format_f64(number, value);
+	buf_puts(out, close);
+	buf_put(out, number, len);
+	buf_putc(out, '\n');
+}
+
 // NaN: not known, so there is no sample.
 static double signal_value(enum metric_family_id id, const struct decision_signal *s)
 {
@@ -224,14 +236,10 @@ static void render_signals(enum metric_family_id id, const struct metrics_policy
 		double v = signal_value(id, &p->decision->signals[i]);
 		if (!isfinite(v))
 			continue;
-		char number[NUM_TEXT_BYTES];
-		size_t len = num_format_f64(number, v);
 		begin_sample(out, id, labels, index);
 		buf_puts(out, ",signal=\"");
 		exposition_label_value(out, p->policy->signals[i].name);
-		buf_puts(out, "\"} ");
-		buf_put(out, number, len);
-		buf_putc(out, '\n');
+		end_sample(out, "\"} ", v);
 	}
 }
 
@@ -245,6 +253,32 @@ static void render_policy(enum metric_family_id id, const struct metrics_policy 
 	int len = snprintf(text, sizeof text, "} %" PRId64 "\n", value);
 	begin_sample(out, id, labels, index);
 	buf_put(out, text, (size_t)len);
+}
+
+// GPU time and cost: only of policies that state what a replica uses.
+static void render_gpus(enum metric_family_id id, const struct metrics_view *v, const struct label_texts *labels,
+                        size_t index, struct buf *out)
+{
+	const struct metrics_policy *p = &v->policies[index];
+	const struct policy_gpus *gpus = &p->policy->gpus;
+	enum price_basis basis;
+	int64_t n = (int64_t)p->decision->current * gpus->per_replica;
+	int64_t micro = policy_gpu_micro(v->prices, gpus->model, &basis);
+	if (!gpus->set || !p->gpu_time || (id == FAMILY_COST_PER_HOUR && basis == PRICE_NONE))
+		return;
+	begin_sample(out, id, labels, index);
+	if (id == FAMILY_GPU_SECONDS) {
+		end_sample(out, "} ", (double)p->gpu_time->used_ms / 1000);
+	} else if (id == FAMILY_SAVED_GPU_SECONDS) {
+		end_sample(out, ",against=\"max\"} ", (double)p->gpu_time->saved_ms / 1000);
+	} else if (id == FAMILY_GPUS) {
+		buf_puts(out, ",model=\"");
+		exposition_label_value(out, gpus->model);
+		end_sample(out, "\"} ", (double)n);
+	} else { // FAMILY_COST_PER_HOUR
+		buf_printf(out, ",currency=\"%s\",price=\"%s", v->prices->currency, price_basis_names[basis]);
+		end_sample(out, "\"} ", (double)n * (double)micro / 1e6);
+	}
 }
 
 static void render_per_policy(const struct metrics_view *v, struct buf *out)
@@ -262,7 +296,9 @@ static void render_per_policy(const struct metrics_view *v, struct buf *out)
 		bool is_signal = id >= FAMILY_SIGNAL_VALUE;
 		metric_family_begin(out, (enum metric_family_id)id);
 		for (size_t i = 0; i < v->n_policies; i++)
-			if (v->policies[i].decision)
+			if (v->policies[i].decision && id >= FAMILY_GPU_SECONDS && id <= FAMILY_COST_PER_HOUR)
+				render_gpus((enum metric_family_id)id, v, &labels, i, out);
+			else if (v->policies[i].decision)
 				(is_signal ? render_signals : render_policy)((enum metric_family_id)id, &v->policies[i],
 				                                             &labels, i, out);
 	}

@@ -11,6 +11,8 @@
 #include "controller/status/status_conditions.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
+#include "policies/price/policy_cost.h"
+#include "policies/price/price_book.h"
 #include "policies/schema/policy_schema.h"
 
 #define KEY_BYTES 512 // namespace and name have at most 253 each
@@ -278,6 +280,27 @@ static void write_history(struct json_writer *w, const struct overview_policy *p
 	json_write_object_end(w);
 }
 
+// What the policy says a replica uses, and with it what the current replicas cost per hour.
+static void write_gpus(struct json_writer *w, const struct overview_policy *p)
+{
+	const struct policy_gpus *gpus = &p->policy->gpus;
+	const struct decision *d = p->decided.decision;
+	enum price_basis basis;
+	int64_t micro = policy_gpu_micro(p->prices, gpus->model, &basis);
+	json_write_key(w, "gpus");
+	json_write_object_begin(w);
+	json_write_member_i64(w, "perReplica", gpus->per_replica);
+	json_write_member_str(w, "model", gpus->model);
+	json_write_member_str(w, "price", price_basis_names[basis]);
+	if (d)
+		json_write_member_i64(w, "count", (int64_t)d->current * gpus->per_replica);
+	if (d && basis != PRICE_NONE) {
+		write_f64(w, "costPerHour", (double)d->current * gpus->per_replica * (double)micro / 1e6);
+		json_write_member_str(w, "currency", p->prices->currency);
+	}
+	json_write_object_end(w);
+}
+
 void overview_add(struct json_writer *w, const struct overview_policy *p, bool with_history)
 {
 	const struct decision *d = p->decided.decision;
@@ -293,6 +316,8 @@ void overview_add(struct json_writer *w, const struct overview_policy *p, bool w
 	}
 	if (d)
 		write_decision(w, &p->decided);
+	if (p->policy && p->policy->gpus.set)
+		write_gpus(w, p);
 	if (p->last_scale_ms >= 0)
 		json_write_member_time(w, "lastScaleTime", p->last_scale_ms);
 	json_write_member_str(w, "error", p->error);

@@ -14,6 +14,7 @@
 struct decision_history;
 struct json_writer;
 struct policy;
+struct price_book;
 struct status_facts;
 struct sparkline;
 
@@ -45,6 +46,7 @@ struct overview_policy {
 	const char *error;                // why the last tick failed; "": it did not
 	bool dry_run;                     // the process's
 	int64_t last_scale_ms;            // -1: not known
+	const struct price_book *prices;  // NULL: none
 };
 
 // Write an overview by overview_begin(), overview_add() for each policy, overview_end().

@@ -171,8 +171,11 @@ struct shown {
 static void show(const struct controller_view *v, const struct item *i, struct shown *ret_shown)
 {
 	struct overview_policy *p = &ret_shown->policy;
-	*p = (struct overview_policy){
-	        .namespace_name = namespace_of(i), .name = name_of(i), .dry_run = v->dry_run, .last_scale_ms = -1};
+	*p = (struct overview_policy){.namespace_name = namespace_of(i),
+	                              .name = name_of(i),
+	                              .dry_run = v->dry_run,
+	                              .last_scale_ms = -1,
+	                              .prices = v->prices};
 	if (i->idle) {
 		enum status_phase phase = controller_why_idle(i->idle, ret_shown->why, sizeof ret_shown->why);
 		p->error = ret_shown->why;

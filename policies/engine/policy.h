@@ -14,11 +14,12 @@
 struct doc_node;
 struct tz_table;
 
-#define POLICY_SIGNALS_MAX        16
-#define POLICY_WINDOW_SAMPLES_MAX 512
-#define POLICY_RATE_POLICIES_MAX  8
-#define POLICY_SCHEDULES_MAX      32
-#define POLICY_REPLICAS_MAX       1000000
+#define POLICY_SIGNALS_MAX          16
+#define POLICY_WINDOW_SAMPLES_MAX   512
+#define POLICY_RATE_POLICIES_MAX    8
+#define POLICY_SCHEDULES_MAX        32
+#define POLICY_REPLICAS_MAX         1000000
+#define POLICY_GPUS_PER_REPLICA_MAX 1024
 
 enum target_type { TARGET_VALUE, TARGET_AVERAGE_VALUE, TARGET_PODS, TARGET_REPLICAS, TARGET_TYPE__COUNT };
 enum watermark_algorithm { WATERMARK_AVERAGE, WATERMARK_ABSOLUTE, WATERMARK_ALGORITHM__COUNT };
@@ -217,6 +218,13 @@ struct policy_capacity {
 	int64_t retry_ms;   // Elastic: more than fits is ordered again this long after the last withdrawal
 };
 
+// What one replica uses, for amounts of money and GPU time; no decision depends on it.
+struct policy_gpus {
+	bool set;
+	int32_t per_replica;
+	const char *model; // short name of a price book, or as exporters report it; "": not given
+};
+
 struct policy {
 	const char *namespace_name, *name;                          // metadata; namespace "default" when absent
 	const char *target_api_version, *target_kind, *target_name; // scaleTargetRef
@@ -239,6 +247,7 @@ struct policy {
 	struct policy_startup startup;
 	struct policy_guards guards;
 	struct policy_capacity capacity;
+	struct policy_gpus gpus;
 	bool restore_set;
 	int32_t restore_replicas; // scale of the target after the policy is deleted; not set: unchanged
 	const char *file;         // where the policy was read, for messages; may be NULL

@@ -15,9 +15,10 @@
 #include "policies/pool/pool_request.h"
 #include "policies/schema/pool_schema.h"
 
-#define SET_ARENA_MAX  (64 * 1024 * 1024)
-#define FILE_TREE_MAX  (64 * 1024 * 1024)
-#define LIST_ARENA_MAX (64 * 1024 * 1024)
+#define SET_ARENA_MAX       (64 * 1024 * 1024)
+#define FILE_TREE_MAX       (64 * 1024 * 1024)
+#define LONGEST_MONTH_HOURS (31 * 24)
+#define LIST_ARENA_MAX      (64 * 1024 * 1024)
 
 // ---- reading ----
 
@@ -30,11 +31,12 @@ static void place_of(const struct doc_node *node, int *ret_line, int *ret_col)
 static void note_places(const struct doc_node *root, struct gpu_pool *pool)
 {
 	const struct doc_node *spec = doc_get(root, "spec"), *gpus = doc_get(spec, "gpus");
-	const struct doc_node *budget = doc_get(doc_get(spec, "budget"), "perHour"),
-	                      *members = doc_get(spec, "members");
+	const struct doc_node *budget = doc_get(spec, "budget"), *members = doc_get(spec, "members");
+	const struct doc_node *per_hour = doc_get(budget, "perHour"), *per_month = doc_get(budget, "perMonth");
 	place_of(root, &pool->line, &pool->col);
 	place_of(gpus ? gpus : root, &pool->gpus_line, &pool->gpus_col);
-	place_of(budget ? budget : root, &pool->budget_line, &pool->budget_col);
+	place_of(per_hour ? per_hour : root, &pool->per_hour_line, &pool->per_hour_col);
+	place_of(per_month ? per_month : root, &pool->per_month_line, &pool->per_month_col);
 	size_t i = 0;
 	const struct doc_node *item = members ? members->child : NULL;
 	for (; item && i < pool->n_entries; item = item->next, i++)
@@ -197,12 +199,25 @@ static size_t check_minimums(const struct gpu_pool *p, const struct policy *cons
 		           p->file, p->gpus_line, p->gpus_col, p->gpus, gpus);
 		n++;
 	}
-	if (p->has_budget && micro > (double)gpu_pool_micro(p->per_hour)) {
-		buf_printf(
-		        report,
-		        "%s:%d:%d: spec.budget.perHour: is %g, but the minReplicas of the members cost %g: raise it or "
-		        "lower minReplicas\n",
-		        p->file, p->budget_line, p->budget_col, p->per_hour, micro / 1e6);
+	if (!p->has_budget)
+		return n;
+	const struct {
+		const char *field;
+		bool is_set;
+		int line, col;
+		double budget, hours;
+	} budgets[] = {
+	        {"perHour", p->has_per_hour, p->per_hour_line, p->per_hour_col, p->per_hour, 1},
+	        {"perMonth", p->has_per_month, p->per_month_line, p->per_month_col, p->per_month, LONGEST_MONTH_HOURS},
+	};
+	for (size_t i = 0; i < sizeof budgets / sizeof budgets[0]; i++) {
+		double cost = micro * budgets[i].hours;
+		if (!budgets[i].is_set || cost <= (double)gpu_pool_micro(budgets[i].budget))
+			continue;
+		buf_printf(report,
+		           "%s:%d:%d: spec.budget.%s: is %g, but the minReplicas of the members cost %g: raise it or "
+		           "lower minReplicas\n",
+		           p->file, budgets[i].line, budgets[i].col, budgets[i].field, budgets[i].budget, cost / 1e6);
 		n++;
 	}
 	return n;

@@ -39,3 +39,17 @@ void gpu_pool_apply(const struct gpu_pool *pool, const struct gpu_pool_entry *en
 	m->price_micro = gpu_pool_micro(entry->price > 0 ? entry->price : pool->price);
 	m->backfill = entry->backfill;
 }
+
+struct pool_month gpu_pool_budget(const struct gpu_pool *pool, struct pool_request *q, int64_t now_ms,
+                                  int64_t spent_micro)
+{
+	struct pool_month month = {.spent_micro = spent_micro};
+	pool_month_at(&month, now_ms);
+	q->has_budget = pool->has_budget && pool->has_per_hour;
+	q->budget_micro = q->has_budget ? gpu_pool_micro(pool->per_hour) : 0;
+	if (!pool->has_budget || !pool->has_per_month)
+		return month;
+	month.budget_micro = gpu_pool_micro(pool->per_month);
+	pool_month_limit(q, &month);
+	return month;
+}

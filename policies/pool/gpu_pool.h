@@ -8,8 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "policies/pool/pool_month.h"
+
 struct doc_node;
 struct pool_member;
+struct pool_request;
 
 #define GPU_POOL_ENTRIES_MAX 256
 #define GPU_POOL_RATIOS_MAX  64
@@ -35,8 +38,8 @@ struct gpu_pool {
 	const char *name;
 	const struct doc_node *annotations, *labels; // for the validate hook only
 	int32_t gpus;
-	bool has_budget;
-	double per_hour, price; // money per hour; of one GPU and hour
+	bool has_budget, has_per_hour, has_per_month;
+	double per_hour, per_month, price; // money per hour, per calendar month; of one GPU and hour
 	int64_t turn_every_ms;
 	struct gpu_pool_entry *entries;
 	size_t n_entries;
@@ -44,7 +47,7 @@ struct gpu_pool {
 	size_t n_ratios;
 	// where it was read from, for messages
 	const char *file;
-	int line, col, gpus_line, gpus_col, budget_line, budget_col;
+	int line, col, gpus_line, gpus_col, per_hour_line, per_hour_col, per_month_line, per_month_col;
 };
 
 // The entry that claims the policy: the first that matches. NULL = the policy is not a member of the pool. With
@@ -52,6 +55,11 @@ struct gpu_pool {
 const struct gpu_pool_entry *gpu_pool_claims(const struct gpu_pool *pool, const char *namespace_name, const char *name);
 // Sets what the entry gives to a member: GPUs per replica, priority, weight, price and backfill.
 void gpu_pool_apply(const struct gpu_pool *pool, const struct gpu_pool_entry *entry, struct pool_member *m);
+// Sets the budget of the pool in a request that is otherwise filled: `per_hour`, lowered to what `per_month` allows by
+// pool_month.h. spent_micro: since the start of the calendar month (UTC) in which now_ms lies, or POOL_SPENT_UNKNOWN.
+// Returns the month with its times and amounts; its budget_micro is 0 without a monthly budget.
+struct pool_month gpu_pool_budget(const struct gpu_pool *pool, struct pool_request *q, int64_t now_ms,
+                                  int64_t spent_micro);
 // Millionths of an amount of money, and thousandths of a number, rounded.
 int64_t gpu_pool_micro(double money);
 int64_t gpu_pool_milli(double number);

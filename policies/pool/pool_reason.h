@@ -8,7 +8,7 @@ enum pool_reason {
 	POOL_AT_MIN,          // more than asked: minReplicas takes precedence
 	POOL_AT_MAX,          // fewer than asked: maxReplicas takes precedence
 	POOL_LIMITED,         // the cap
-	POOL_BUDGET_LIMITED,  // the hourly budget
+	POOL_BUDGET_LIMITED,  // the hourly budget, or what the monthly one allows now
 	POOL_RATIO_LIMITED,   // the ratio to another member
 	POOL_WAITING,         // GPUs of its share are still held by other members
 	POOL_KEPT,            // no metrics, or not to be moved

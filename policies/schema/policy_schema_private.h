@@ -48,7 +48,7 @@ extern const struct schema policy_schema_behavior;
 extern const struct schema policy_schema_forecast, policy_schema_panic, policy_schema_objective;
 extern const struct schema policy_schema_durations; // {up, down} -> struct policy_sustain
 extern const struct schema policy_schema_schedule, policy_schema_idle, policy_schema_fallback, policy_schema_startup,
-        policy_schema_guards, policy_schema_capacity;
+        policy_schema_guards, policy_schema_capacity, policy_schema_gpus;
 
 // Collects the faults of one validate hook; faults beyond `max` are dropped.
 struct fault_list {

@@ -262,3 +262,20 @@ const struct schema policy_schema_capacity = {
         .fields = capacity_fields,
         .n_fields = COUNT_OF(capacity_fields),
 };
+
+// ---- gpus ----
+
+// clang-format off
+static const struct schema_field gpus_fields[] = {
+	{ROW("perReplica", INT32), FIELD(struct policy_gpus, per_replica), DEFAULT("1"), RANGE(1, POLICY_GPUS_PER_REPLICA_MAX), DOC("GPUs of one replica, over all of its containers and pods.")},
+	{ROW("model", STRING),     FIELD(struct policy_gpus, model),       DEFAULT(""),  RANGE(0, 128),                         DOC("Model of these GPUs, as in H100-SXM: a name of the price book, or the modelName of an exporter. Without it, GPUs are counted and have no price.")},
+};
+// clang-format on
+
+const struct schema policy_schema_gpus = {
+        .name = "GPUAutoscaler.spec.gpus",
+        .doc = "What one replica uses. Only for reports of cost and GPU time; no decision depends on it.",
+        .struct_size = sizeof(struct policy_gpus),
+        .fields = gpus_fields,
+        .n_fields = COUNT_OF(gpus_fields),
+};

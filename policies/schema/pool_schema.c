@@ -11,10 +11,11 @@
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/policy_schema_private.h"
 
-#define MONEY_MAX  1e9 // per hour
-#define PRICE_MAX  1000.0
-#define RATIO_MAX  1000.0
-#define WEIGHT_MAX 1000.0
+#define MONEY_MAX       1e9 // per hour
+#define MONTH_MONEY_MAX 1e12
+#define PRICE_MAX       1000.0
+#define RATIO_MAX       1000.0
+#define WEIGHT_MAX      1000.0
 
 // ---- metadata ----
 
@@ -52,17 +53,28 @@ static const struct schema metadata = {
 
 // clang-format off
 static const struct schema_field budget_fields[] = {
-	{ROW("perHour", QUANTITY),     FIELD(struct gpu_pool, per_hour), REQUIRED, RANGE(0, MONEY_MAX), DOC("Most that all replicas of the members may cost per hour, in the currency of the prices.")},
-	{ROW("pricePerGPU", QUANTITY), FIELD(struct gpu_pool, price),    REQUIRED, RANGE(0, PRICE_MAX), DOC("Price of one GPU for one hour, for members without a price of their own.")},
+	{ROW("perHour", QUANTITY),     FIELD_SET(struct gpu_pool, per_hour, has_per_hour),   OPTIONAL, RANGE(0, MONEY_MAX),       DOC("Most that all replicas of the members may cost per hour, in the currency of the prices.")},
+	{ROW("perMonth", QUANTITY),    FIELD_SET(struct gpu_pool, per_month, has_per_month), OPTIONAL, RANGE(0, MONTH_MONEY_MAX), DOC("Most that they may cost in a calendar month, UTC. It lowers what they may cost in this hour, so that the month stays within it.")},
+	{ROW("pricePerGPU", QUANTITY), FIELD(struct gpu_pool, price),                        REQUIRED, RANGE(0, PRICE_MAX),       DOC("Price of one GPU for one hour, for members without a price of their own.")},
 };
 // clang-format on
 
+static size_t check_budget(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const struct gpu_pool *p = value;
+	struct fault_list l = {.faults = ret_faults, .max = max};
+	if (!p->has_per_hour && !p->has_per_month)
+		fault_add(&l, "perHour", -1, "is missing, and so is perMonth: a budget needs one of them, or both");
+	return l.n;
+}
+
 static const struct schema budget = {
         .name = "GPUPool.spec.budget",
-        .doc = "A cap in money per hour, beside the cap in GPUs.",
+        .doc = "Caps in money per hour and per month, beside the cap in GPUs.",
         .struct_size = sizeof(struct gpu_pool),
         .fields = budget_fields,
         .n_fields = COUNT_OF(budget_fields),
+        .validate = check_budget,
 };
 
 // ---- spec.members[] ----
@@ -126,7 +138,7 @@ static const struct schema ratio = {
 // clang-format off
 static const struct schema_field spec_fields[] = {
 	{ROW("gpus", INT32),            FIELD(struct gpu_pool, gpus),                REQUIRED,       RANGE(1, POOL_GPUS_MAX),                      DOC("The cap: all replicas of all members together never use more GPUs.")},
-	{ROW("budget", OBJECT),         .offset = 0, .set_offset = offsetof(struct gpu_pool, has_budget), OPTIONAL, CHILD(budget),              DOC("A cap in money per hour, beside the cap in GPUs.")},
+	{ROW("budget", OBJECT),         .offset = 0, .set_offset = offsetof(struct gpu_pool, has_budget), OPTIONAL, CHILD(budget),              DOC("Caps in money per hour and per month, beside the cap in GPUs.")},
 	{ROW("turnEvery", DURATION_MS), FIELD(struct gpu_pool, turn_every_ms),       DEFAULT("30m"), RANGE(60 * SECOND_MS, 7 * DAY_MS),            DOC("When members of equal priority and weight cannot all get one more replica, the next one is first after this time. Longer than a replica takes to start.")},
 	{ROW("members", LIST),          FIELD_LIST(struct gpu_pool, entries, n_entries), REQUIRED,   ITEMS(1, GPU_POOL_ENTRIES_MAX), CHILD(entry), DOC("Policies that share the pool. Of several entries that match a policy, the first applies.")},
 	{ROW("ratios", LIST),           FIELD_LIST(struct gpu_pool, ratios, n_ratios),   OPTIONAL,   ITEMS(0, GPU_POOL_RATIOS_MAX), CHILD(ratio),  DOC("Pairs of members that stay in proportion. A policy belongs to one pair at most.")},

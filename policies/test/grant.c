@@ -53,6 +53,16 @@ static void put_message(struct json_writer *w, const struct gpu_pool *pool, int3
 	buf_done(&text);
 }
 
+static void put_month(struct json_writer *w, const struct grant_line *line)
+{
+	json_write_key(w, "budgetPerHour");
+	json_write_f64(w, (double)line->request.budget_micro / 1e6);
+	if (line->month.spent_micro == POOL_SPENT_UNKNOWN || line->rate_micro == POOL_SPENT_UNKNOWN)
+		return;
+	json_write_key(w, "monthEnd");
+	json_write_f64(w, (double)pool_month_projection(&line->month, line->rate_micro) / 1e6);
+}
+
 static void put_grants(struct grant *g, const struct grant_line *line, const struct pool_grant *grants,
                        const struct pool_total *total, struct buf *out)
 {
@@ -72,6 +82,8 @@ static void put_grants(struct grant *g, const struct grant_line *line, const str
 	}
 	json_write_array_end(&w);
 	json_write_member_i64(&w, "usedGPUs", total->used_gpus);
+	if (g->pool->has_per_month)
+		put_month(&w, line);
 	json_write_object_end(&w);
 	buf_putc(out, '\n');
 }

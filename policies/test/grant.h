@@ -17,8 +17,9 @@ struct grant *grant_new(const struct gpu_pool *pool, bool explain);
 void grant_free(struct grant *g);
 
 // Reads one line (grant_line.h) and appends {"grants": [{"name", "replicas", "reason"}], "usedGPUs"} and a line end to
-// `out`. Nothing is remembered but the number of lines. For an invalid line it appends {"error": "line N: ..."}
-// instead and returns -1 with *e, which does not name the line.
+// `out`; for a pool with a monthly budget also "budgetPerHour", what this hour may cost, and with spent and runRate
+// "monthEnd", the projection. Nothing is remembered but the number of lines. For an invalid line it appends {"error":
+// "line N: ..."} instead and returns -1 with *e, which does not name the line.
 int grant_answer(struct grant *g, const char *line, size_t len, struct buf *out, struct err *e);
 
 #endif

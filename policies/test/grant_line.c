@@ -38,8 +38,8 @@ static const char *const key_names[] = {"name",           "asked",    "current",
                                         "gpusPerReplica", "priority", "weight",  "pricePerGPU", "backfill"};
 _Static_assert(sizeof key_names / sizeof key_names[0] == KEY__COUNT, "one name per key");
 
-enum root_key { ROOT_TIME, ROOT_MEMBERS, ROOT__COUNT };
-static const char *const root_names[] = {"time", "members"};
+enum root_key { ROOT_TIME, ROOT_MEMBERS, ROOT_SPENT, ROOT_RATE, ROOT__COUNT };
+static const char *const root_names[] = {"time", "members", "spent", "runRate"};
 _Static_assert(sizeof root_names / sizeof root_names[0] == ROOT__COUNT, "one name per key");
 
 static int fail_memory(struct err *e)
@@ -246,6 +246,19 @@ static int read_ratios(const struct gpu_pool *pool, struct arena *a, struct gran
 	return 0;
 }
 
+// An amount of money; POOL_SPENT_UNKNOWN when absent.
+static int read_money(const cJSON *item, const char *name, int64_t *ret_micro, struct err *e)
+{
+	*ret_micro = POOL_SPENT_UNKNOWN;
+	if (!item)
+		return 0;
+	if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= GRANT_MONEY_MAX))
+		return err_set(e, ERR_INPUT, "%s must be an amount of money, a number from 0 to %.0f", name,
+		               GRANT_MONEY_MAX);
+	*ret_micro = gpu_pool_micro(item->valuedouble);
+	return 0;
+}
+
 static int read_tree(const struct gpu_pool *pool, const cJSON *root, unsigned long long line_number, struct arena *a,
                      struct grant_line *line, struct err *e)
 {
@@ -261,11 +274,15 @@ static int read_tree(const struct gpu_pool *pool, const cJSON *root, unsigned lo
 		if (!(time_s >= 0 && time_s <= TIME_MAX_S))
 			return err_set(e, ERR_INPUT, "time must be a number of seconds from 0 to %.0f", TIME_MAX_S);
 	}
-	line->request = (struct pool_request){.gpus = pool->gpus,
-	                                      .has_budget = pool->has_budget,
-	                                      .budget_micro = gpu_pool_micro(pool->per_hour),
-	                                      .turn = (uint64_t)(time_s * 1000 / (double)pool->turn_every_ms)};
-	return read_members(pool, v[ROOT_MEMBERS], a, line, e) < 0 || read_ratios(pool, a, line, e) < 0 ? -1 : 0;
+	*line = (struct grant_line){
+	        .request = {.gpus = pool->gpus, .turn = (uint64_t)(time_s * 1000 / (double)pool->turn_every_ms)}};
+	int64_t spent_micro;
+	if (read_money(v[ROOT_SPENT], "spent", &spent_micro, e) < 0 ||
+	    read_money(v[ROOT_RATE], "runRate", &line->rate_micro, e) < 0 ||
+	    read_members(pool, v[ROOT_MEMBERS], a, line, e) < 0 || read_ratios(pool, a, line, e) < 0)
+		return -1;
+	line->month = gpu_pool_budget(pool, &line->request, (int64_t)(time_s * 1000), spent_micro);
+	return 0;
 }
 
 int grant_line_parse(const struct gpu_pool *pool, const char *text, size_t len, unsigned long long line_number,

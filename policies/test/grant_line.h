@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // One line of `gpuscale grant`: the members of a pool as JSON.
-//   {"time": 15, "members": [{"name": "chat", "asked": 12, "current": 4, "pending": 6, "min": 1, "max": 16,
+//   {"time": 15, "spent": 1200, "runRate": 40, "members": [{"name": "chat", "asked": 12, "current": 4, "pending": 6,
+//   "min": 1, "max": 16,
 //    "gpusPerReplica": 4, "priority": 10, "weight": 1.5, "pricePerGPU": 2.5, "backfill": false}]}
 #ifndef GPUSCALE_POLICIES_TEST_GRANT_LINE_H
 #define GPUSCALE_POLICIES_TEST_GRANT_LINE_H
 
 #include <stddef.h>
 
+#include "policies/pool/pool_month.h"
 #include "policies/pool/pool_request.h"
 
 struct arena;
@@ -17,17 +19,23 @@ struct gpu_pool;
 #define GRANT_LINE_SECONDS   15  // between two lines without a time
 #define GRANT_NAME_BYTES_MAX 317 // namespace, slash and name
 
+#define GRANT_MONEY_MAX 1e12
+
 struct grant_line {
 	struct pool_request request;
-	const char **names; // one per member
+	struct pool_month month; // budget_micro 0: the pool has no monthly budget
+	int64_t rate_micro;      // POOL_SPENT_UNKNOWN: not given
+	const char **names;      // one per member
 };
 
 // Reads text[0..len), a line without its end, the `line_number`th (from 1). `members` is required, and `name` of each
 // member. Defaults: asked: none, the member has no metrics and keeps what it has, except a backfill member, which may
 // still have to yield; current 0; pending as current; min 0; max POOL_REPLICAS_MAX; gpusPerReplica, priority, weight,
 // pricePerGPU and backfill as in the first entry of `pool` that matches the name, else 1, 0, 1, that of the budget and
-// false; time: GRANT_LINE_SECONDS after the line before, from 0. What it finds lives in `a`. -1 and *e (ERR_INPUT,
-// ERR_PROTOCOL, ERR_LIMIT): not JSON, unknown, doubled or ill-typed members; the message names the field.
+// false; time: GRANT_LINE_SECONDS after the line before, from 0; spent, what the calendar month has cost until `time`,
+// and runRate, its cost per hour (pool_month_projection()): unknown. They count for a pool with a monthly budget only.
+// What it finds lives in `a`. -1 and *e (ERR_INPUT, ERR_PROTOCOL, ERR_LIMIT): not JSON, unknown, doubled or ill-typed
+// members; the message names the field.
 int grant_line_parse(const struct gpu_pool *pool, const char *text, size_t len, unsigned long long line_number,
                      struct arena *a, struct grant_line *ret_line, struct err *e);
 

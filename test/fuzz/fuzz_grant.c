@@ -30,7 +30,15 @@ static const struct gpu_pool pools[] = {
          .n_entries = 2,
          .ratios = ratios,
          .n_ratios = 1},
-        {.name = "a100", .gpus = 1000000, .has_budget = true, .per_hour = 50, .price = 2, .turn_every_ms = 60000},
+        {.name = "a100",
+         .gpus = 1000000,
+         .has_budget = true,
+         .has_per_hour = true,
+         .has_per_month = true,
+         .per_hour = 50,
+         .per_month = 20000,
+         .price = 2,
+         .turn_every_ms = 60000},
 };
 
 static bool pair_holds(const struct pool_ratio *r, int32_t of, int32_t to)

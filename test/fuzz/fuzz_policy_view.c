@@ -49,7 +49,7 @@ static void render_all(const struct policy_views *v, const struct policy_events 
 	for (int format = 0; format < OUTPUT__COUNT; format++) {
 		for (int all = 0; all < 2; all++) {
 			buf_reset(&out);
-			policy_render_list(&out, v, (enum output_format)format, false, all, NOW_MS);
+			policy_render_list(&out, v, NULL, (enum output_format)format, false, all, NOW_MS);
 			if (format == OUTPUT_TABLE || format == OUTPUT_WIDE)
 				require(check_printable(&out) == (v->n ? v->n + 1 : 0));
 			require(!out.failed);
@@ -57,7 +57,7 @@ static void render_all(const struct policy_views *v, const struct policy_events 
 		}
 	}
 	buf_reset(&out);
-	policy_render_top(&out, v, true, true, NOW_MS);
+	policy_render_top(&out, v, NULL, true, true, NOW_MS);
 	check_printable(&out);
 	for (size_t i = 0; i < v->n; i++) {
 		buf_reset(&out);

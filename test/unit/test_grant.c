@@ -33,6 +33,7 @@ static struct gpu_pool_ratio ratios[] = {{.of = "serving/prefill", .to = "servin
 static const struct gpu_pool pool = {.name = "h100",
                                      .gpus = 32,
                                      .has_budget = true,
+                                     .has_per_hour = true,
                                      .per_hour = 100,
                                      .price = 2.5,
                                      .turn_every_ms = 60000,
@@ -199,6 +200,50 @@ static void every_line_gets_one_answer(void **state)
 	}
 }
 
+static void expect_answer(const struct gpu_pool *p, const char *line, const char *want)
+{
+	struct grant *g = grant_new(p, true);
+	struct buf out;
+	struct err e;
+	buf_init(&out, 1 << 20);
+	grant_answer(g, line, strlen(line), &out, &e);
+	if (!strstr(buf_str(&out), want))
+		fail_msg("%s: got %s, expected %s", line, buf_str(&out), want);
+	buf_done(&out);
+	grant_free(g);
+}
+
+// January 1970 has 744 hours; 0.999 of 744 is released along a line that starts at a thirtieth.
+static void month_lowers_the_hourly_budget(void **state)
+{
+	struct gpu_pool monthly = {.name = "h100",
+	                           .gpus = 1000,
+	                           .has_budget = true,
+	                           .has_per_month = true,
+	                           .per_month = 744,
+	                           .price = 1,
+	                           .turn_every_ms = 60000,
+	                           .entries = entries,
+	                           .n_entries = N(entries)};
+	// On the line, when the spending is unknown: 0.999 * 29/30 of an hour's part.
+	expect_answer(&monthly, "{\"members\":[{\"name\":\"x\",\"asked\":12}],\"time\":0}",
+	              "\"budgetPerHour\":0.96569");
+	expect_answer(&monthly, "{\"members\":[{\"name\":\"x\",\"asked\":12}],\"time\":0,\"spent\":0}",
+	              "\"replicas\":12,\"reason\":\"Granted\"");
+	expect_answer(
+	        &monthly,
+	        "{\"members\":[{\"name\":\"x\",\"asked\":12,\"current\":9,\"min\":1}],\"time\":86400,\"spent\":60}",
+	        "\"replicas\":1,\"reason\":\"BudgetLimited\",\"message\":\"requested 12, granted 1: the budget of pool "
+	        "h100 is used up at 9 of 1000 GPUs\"");
+	// Half of the month is over: 372 hours at 2 are added to what was spent.
+	expect_answer(&monthly, "{\"members\":[],\"time\":1339200,\"spent\":400,\"runRate\":2}", "\"monthEnd\":1144}");
+	monthly.has_per_hour = true;
+	monthly.per_hour = 0.5;
+	expect_answer(&monthly, "{\"members\":[],\"spent\":0}", "\"budgetPerHour\":0.5}");
+	expect_answer(&monthly, "{\"members\":[],\"spent\":-1}",
+	              "spent must be an amount of money, a number from 0 to 1000000000000");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -208,6 +253,7 @@ int main(void)
 	        cmocka_unit_test(invalid_line_names_the_field),
 	        cmocka_unit_test(too_many_members_are_refused),
 	        cmocka_unit_test(every_line_gets_one_answer),
+	        cmocka_unit_test(month_lowers_the_hourly_budget),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/http/http_server.h"
+#include "controller/gpu_time.h"
 #include "controller/metrics/metrics.h"
 #include "controller/metrics/metrics_table.h"
 #include "controller/query_hub.h"
@@ -23,6 +24,8 @@
 #include "controller/status/status_writer.h"
 #include "k8s/events/event_recorder.h"
 #include "policies/engine/decision.h"
+#include "policies/engine/policy.h"
+#include "policies/price/price_book.h"
 #include "promql/promql_source.h"
 
 #define MANY 5000
@@ -40,6 +43,9 @@ struct world {
 	struct status_writer_stats status;
 	struct event_recorder_stats events;
 	struct shards_view shards;
+	struct gpu_time gpu_time;
+	struct price_model models[1];
+	struct price_book book;
 	struct metrics_view view;
 	struct http_server *server;
 	struct buf page;
@@ -70,14 +76,19 @@ static int setup(void **state)
 		p->max_replicas = 9;
 		p->signals = w->signals;
 		p->n_signals = 1;
-		w->list[i] = (struct metrics_policy){p, &w->decision};
+		p->gpus = (struct policy_gpus){!i, 2, "L4"}; // the other does not say what a replica uses
+		w->list[i] = (struct metrics_policy){p, &w->decision, &w->gpu_time};
 	}
 	w->decision =
 	        (struct decision){.current = 3, .ready = 2, .desired = 4, .action = ACTION_SCALE_UP, .n_signals = 1};
 	w->decision.signals[0] =
 	        (struct decision_signal){.value = 0.25, .target = 0.125, .proposal = 4, .age_ms = 1500};
 	w->watch = (struct metrics_watch){"gpuautoscalers", .lists = 1, .streams = 2, .events = 3};
+	w->models[0] = (struct price_model){.name = "L4", .per_gpu_hour = 0.75};
+	w->book = (struct price_book){.currency = "EUR", .models = w->models, .n_models = 1};
+	w->gpu_time = (struct gpu_time){.used_ms = 90500, .saved_ms = 12000};
 	w->view = (struct metrics_view){.policies = w->list,
+	                                .prices = &w->book,
 	                                .n_policies = 2,
 	                                .queries = w->hub,
 	                                .watches = &w->watch,
@@ -191,6 +202,11 @@ static void values_arrive(void **state)
 	expect(w, "\ngpuscale_signal_target{namespace=\"serving\",policy=\"a\",signal=\"queue\"} 0.125\n");
 	expect(w, "\ngpuscale_signal_desired_replicas{namespace=\"serving\",policy=\"a\",signal=\"queue\"} 4\n");
 	expect(w, "\ngpuscale_signal_age_seconds{namespace=\"serving\",policy=\"a\",signal=\"queue\"} 1.5\n");
+	expect(w, "\ngpuscale_gpu_seconds_total{namespace=\"serving\",policy=\"a\"} 90.5\n");
+	expect(w, "\ngpuscale_saved_gpu_seconds_total{namespace=\"serving\",policy=\"a\",against=\"max\"} 12\n");
+	expect(w, "\ngpuscale_gpus{namespace=\"serving\",policy=\"a\",model=\"L4\"} 6\n");
+	expect(w,
+	       "\ngpuscale_cost_per_hour{namespace=\"serving\",policy=\"a\",currency=\"EUR\",price=\"listed\"} 4.5\n");
 	expect(w, "\ngpuscale_decisions_total{action=\"ScaleUp\",reason=\"");
 	expect(w, "\ngpuscale_api_requests_total{verb=\"GET\",resource=\"pods\",code=\"200\"} 1\n");
 	expect(w, "\ngpuscale_source_info{source=\"default\",type=\"Thanos\",version=\"\"} 1\n");
@@ -249,8 +265,27 @@ static void page_of_many_policies_is_whole(void **state)
 	size_t n = 0;
 	for (const char *p = render(w); (p = strstr(p, "policy=\"a\"")); p++)
 		n++;
-	assert_int_equal(n, 11 * MANY); // seven gauges and four of its signal
+	assert_int_equal(n, 15 * MANY); // seven gauges, four of its GPUs and four of its signal
 	free(many);
+}
+
+static void gpus_that_are_not_stated_have_no_series(void **state)
+{
+	static const char *const families[] = {"gpuscale_gpu_seconds_total{", "gpuscale_saved_gpu_seconds_total{",
+	                                       "gpuscale_gpus{", "gpuscale_cost_per_hour{"};
+	struct world *w = *state;
+	for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
+		const char *at = strstr(render(w), families[i]);
+		assert_non_null(at);
+		assert_null(strstr(at + 1, families[i])); // only policy a
+	}
+	w->policies[0].gpus.model = "X1";
+	expect(w, "\ngpuscale_gpus{namespace=\"serving\",policy=\"a\",model=\"X1\"} 6\n");
+	assert_null(strstr(render(w), "gpuscale_cost_per_hour{"));
+	w->book.has_assumed = true;
+	w->book.assumed_per_gpu_hour = 2;
+	expect(w,
+	       "\ngpuscale_cost_per_hour{namespace=\"serving\",policy=\"a\",currency=\"EUR\",price=\"assumed\"} 12\n");
 }
 
 int main(void)
@@ -261,6 +296,7 @@ int main(void)
 	        T(every_sample_has_the_labels_of_its_row),
 	        T(values_arrive),
 	        T(unknown_values_are_not_exported),
+	        T(gpus_that_are_not_stated_have_no_series),
 	        T(policy_that_is_gone_leaves_nothing),
 	        T(page_of_many_policies_is_whole),
 	};

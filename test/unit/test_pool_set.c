@@ -96,6 +96,10 @@ static void faults_are_reported_with_their_place(void **state)
 	         ":5:9: spec.gpus: is 11, but the minReplicas of the members need 12 GPUs"},
 	        {HEAD "  gpus: 40\n  budget: {perHour: 7, pricePerGPU: \"2.5\"}\n  members: [{}]\n",
 	         ":6:21: spec.budget.perHour: is 7, but the minReplicas of the members cost 7.5"},
+	        {HEAD "  gpus: 40\n  budget: {perMonth: 5000, pricePerGPU: \"2.5\"}\n  members: [{}]\n",
+	         ":6:22: spec.budget.perMonth: is 5000, but the minReplicas of the members cost 5580"},
+	        {HEAD "  gpus: 40\n  budget: {pricePerGPU: 1}\n  members: [{}]\n",
+	         "spec.budget.perHour: is missing, and so is perMonth"},
 	        {HEAD "  gpus: 40\n  members: [{}]\n---\n" HEAD "  gpus: 40\n  members: [{namespace: other}]\n",
 	         "pool h100 is already defined at"},
 	        {HEAD

@@ -14,7 +14,7 @@ def event($n; $reason; $type; $message): {apiVersion: "v1", kind: "Event", metad
   involvedObject: {kind: "GPUAutoscaler", namespace: "serving", name: "llama"}, reason: $reason, type: $type,
   message: $message, count: $n, source: {component: "gpuscale"}, firstTimestamp: hours(11), lastTimestamp: hours(8 + $n)};
 
-(object("serving"; "llama"; {}) | .metadata += {labels: {team: "ml"}, annotations: {"owner": "ann",
+(object("serving"; "llama"; {gpus: {perReplica: 2, model: "H100-SXM"}}) | .metadata += {labels: {team: "ml"}, annotations: {"owner": "ann",
     "kubectl.kubernetes.io/last-applied-configuration": "{\"a\":\"long text\"}"}}
   | .status = {observedGeneration: 2, lastUpdateTime: hours(9), currentReplicas: 6, desiredReplicas: 6, readyReplicas: 4,
     lastScaleTime: hours(10), action: "None", reason: "DesiredWithinRange", message: "the desired count is within the acceptable range",
@@ -27,7 +27,7 @@ def event($n; $reason; $type; $message): {apiVersion: "v1", kind: "Event", metad
     conditions: [condition("Ready"; "True"; "Ready"; "the policy is valid, its target can be scaled and its signals can be read"),
       condition("AbleToScale"; "True"; "ReadyForNewScale"; "recommended size matches current size"),
       condition("Conflict"; "False"; "NoConflict"; "no other autoscaler drives the target")]}),
-(object("serving"; "embed"; {scaleTargetRef: {kind: "StatefulSet", name: "embedder"}, minReplicas: 0, paused: false})
+(object("serving"; "embed"; {scaleTargetRef: {kind: "StatefulSet", name: "embedder"}, minReplicas: 0, paused: false, gpus: {model: "X1"}})
   | .metadata.annotations = {"gpuscale.dev/paused": "true", "gpuscale.dev/paused-reason": "incident 7"}
   | .status = {observedGeneration: 1, lastUpdateTime: hours(9), currentReplicas: 3, desiredReplicas: 3, action: "Hold", reason: "Paused",
     message: "paused", signalsSummary: "queue ?/8", signals: [{name: "queue", target: "8", proposal: 3, state: "Missing", reason: "NoData"}],
