@@ -408,8 +408,9 @@ void fit_target_read(struct fit_target *t, int32_t spec, int32_t status, bool ke
 	*ret_view = (struct fit_view){.is_known = update(t, &e) == 0, .detail = t->detail};
 	if (!ret_view->is_known) {
 		t->has_result = false; // `detail` is that of the error
-		snprintf(t->detail, sizeof t->detail, "%s%s", e.msg,
-		         e.code == 403 ? "; manifests/capacity-controller permits it" : "");
+		// The remedy comes first: the end of a long message is cut.
+		snprintf(t->detail, sizeof t->detail, "%s%s",
+		         e.code == 403 ? "manifests/capacity-controller permits it: " : "", e.msg);
 		return;
 	}
 	// The surge of a rollout is not part of the scale: a scale-down would remove others.
