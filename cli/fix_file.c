@@ -112,8 +112,8 @@ int fix_file(const char *path, struct buf *out, size_t *n_fixed, struct err *e)
 			buf_put(&fixed, buf_str(&text) + from, edits[i].offset - from);
 			buf_puts(&fixed, edits[i].new_name);
 			from = edits[i].offset + edits[i].len;
-			buf_printf(out, "%s:%zu: fixed: %.*s is now %s\n", path, line_of(buf_str(&text), edits[i].offset),
-			           (int)edits[i].len, old, edits[i].new_name);
+			buf_printf(out, "%s:%zu: fixed: %.*s is now %s\n", path,
+			           line_of(buf_str(&text), edits[i].offset), (int)edits[i].len, old, edits[i].new_name);
 		}
 		buf_put(&fixed, buf_str(&text) + from, text.len - from);
 		if (n > 0)

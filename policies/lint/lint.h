@@ -49,7 +49,8 @@ void lint_query_warn(const struct lint_query *q, size_t offset, size_t len, cons
 // Line and column (from 1) in the file of offset in the scalar `node` as decoded; the line's own text in the decoded
 // scalar is [*ret_from, *ret_to).
 void lint_place(const char *text, const struct doc_node *node, size_t offset, int *ret_line, int *ret_col);
-// Sets *ret_offset to the place in the file of offset in the scalar `node` as decoded. Returns false when it cannot be found.
+// Sets *ret_offset to the place in the file of offset in the scalar `node` as decoded. Returns false when it cannot be
+// found.
 bool lint_offset(const char *text, const struct doc_node *node, size_t offset, size_t *ret_offset);
 
 #endif

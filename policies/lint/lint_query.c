@@ -184,7 +184,8 @@ static void rule_rename(struct walk *w, const struct metric *m)
 		return;
 	const char *tail = m->name + strlen(m->name) - suffix;
 	if (r->has_same_meaning)
-		WARN(w, m->token, "is %s%s since %s: write that, or \"%s%s or %s\" to read both (check --fix renames it)",
+		WARN(w, m->token,
+		     "is %s%s since %s: write that, or \"%s%s or %s\" to read both (check --fix renames it)",
 		     r->new_name, tail, r->release, r->new_name, tail, m->name);
 	else
 		WARN(w, m->token, "is gone since %s: use %s", r->release, r->new_name);

@@ -12,10 +12,10 @@
 #define SAME        true
 #define CHANGED     false
 
-// One row per name that is gone. SAME: the new name has the same meaning. Histograms and counters are listed without the
-// suffix that the exposition adds, unless the name has it in its own documents.
+// One row per name that is gone. SAME: the new name has the same meaning. Histograms and counters are listed without
+// the suffix that the exposition adds, unless the name has it in its own documents.
 // clang-format off
-static const struct lint_rename table[] = {
+const struct lint_rename lint_renames[] = {
 	// vLLM. vllm-project/vllm pull requests 12383, 15458, 18354, 24110, 29330, 32661, issue 13218, and docs/design/metrics.md.
 	// A metric that is deprecated in X.Y is hidden in X.Y+1 and removed in X.Y+2; the release is the first without it.
 	{"vllm:gpu_cache_usage_perc", "vllm:kv_cache_usage_perc", "vLLM 0.10", SAME},
@@ -106,27 +106,23 @@ static const struct lint_rename table[] = {
 	{"DCGM_FI_EXP_CLOCK_THROTTLE_REASONS_COUNT", "DCGM_EXP_CLOCK_EVENTS_COUNT", "dcgm-exporter 3.3", SAME},
 	{"DCGM_FI_DEV_PCIE_TX_THROUGHPUT", "DCGM_FI_PROF_PCIE_TX_BYTES, in bytes per second instead of KB per second", "dcgm-exporter 3.3.7", CHANGED},
 	{"DCGM_FI_DEV_PCIE_RX_THROUGHPUT", "DCGM_FI_PROF_PCIE_RX_BYTES, in bytes per second instead of KB per second", "dcgm-exporter 3.3.7", CHANGED},
+	{NULL, NULL, NULL, SAME},
 };
 // clang-format on
-
-size_t lint_rename_count(void)
-{
-	return COUNT_OF(table);
-}
 
 // Suffixes that the client libraries append to the name of a histogram or a counter.
 static const char *const suffixes[] = {"", "_bucket", "_sum", "_count", "_total", "_created"};
 
 const struct lint_rename *lint_rename_find(const char *name, size_t len, size_t *ret_suffix_len)
 {
-	for (size_t i = 0; i < COUNT_OF(table); i++) {
-		size_t n = strlen(table[i].old_name);
-		if (len < n || memcmp(name, table[i].old_name, n) != 0)
+	for (size_t i = 0; lint_renames[i].old_name; i++) {
+		size_t n = strlen(lint_renames[i].old_name);
+		if (len < n || memcmp(name, lint_renames[i].old_name, n) != 0)
 			continue;
 		for (size_t k = 0; k < COUNT_OF(suffixes); k++)
 			if (strlen(suffixes[k]) == len - n && memcmp(name + n, suffixes[k], len - n) == 0) {
 				*ret_suffix_len = len - n;
-				return &table[i];
+				return &lint_renames[i];
 			}
 	}
 	return NULL;
@@ -154,10 +150,12 @@ size_t lint_rename_edits(const struct policy *policy, const struct doc_node *roo
 		const struct doc_node *signals = doc_get(doc_get(root, "spec"), "signals");
 		const struct doc_node *query = doc_get(lint_element(signals, i), "query");
 		const char *p = query ? query->text : "";
-		for (struct promql_token t = promql_next(&p); t.kind != PROMQL_TOKEN_END && n < max; t = promql_next(&p)) {
+		for (struct promql_token t = promql_next(&p); t.kind != PROMQL_TOKEN_END && n < max;
+		     t = promql_next(&p)) {
 			size_t suffix, offset;
 			const struct lint_rename *row =
-			        t.kind == PROMQL_TOKEN_NAME ? lint_rename_wanted(query->text, t.start, t.len, &suffix) : NULL;
+			        t.kind == PROMQL_TOKEN_NAME ? lint_rename_wanted(query->text, t.start, t.len, &suffix)
+			                                    : NULL;
 			if (!row || !row->has_same_meaning ||
 			    !lint_offset(text, query, (size_t)(t.start - query->text), &offset))
 				continue;

@@ -18,13 +18,14 @@ struct lint_rename {
 	bool has_same_meaning;
 };
 
+// One row per name; the last row has no names.
+extern const struct lint_rename lint_renames[];
+
 // Returns the row of the metric name[0..len), with or without the suffix of a histogram or a counter (_bucket, _total);
 // *ret_suffix_len is the length of that suffix. Returns NULL when the name is not in the table.
 const struct lint_rename *lint_rename_find(const char *name, size_t len, size_t *ret_suffix_len);
-// Returns the number of rows.
-size_t lint_rename_count(void);
-// Returns the row that a query should follow: as lint_rename_find(), but NULL when the query also names the new metric, as
-// in "new or old". `query` is NUL-terminated.
+// Returns the row that a query should follow: as lint_rename_find(), but NULL when the query also names the new metric,
+// as in "new or old". `query` is NUL-terminated.
 const struct lint_rename *lint_rename_wanted(const char *query, const char *name, size_t len, size_t *ret_suffix_len);
 
 // One replacement in the text of a file: the bytes [offset, offset + len) become new_name.
@@ -32,8 +33,9 @@ struct lint_edit {
 	size_t offset, len;
 	const char *new_name;
 };
-// Collects the replacements in the queries of one policy that was decoded from `root`, of names whose meaning is the same.
-// `text` is the NUL-terminated content of the file. Writes at most `max` edits, in any order, and returns their number.
+// Collects the replacements in the queries of one policy that was decoded from `root`, of names whose meaning is the
+// same. `text` is the NUL-terminated content of the file. Writes at most `max` edits, in any order, and returns their
+// number.
 size_t lint_rename_edits(const struct policy *policy, const struct doc_node *root, const char *text,
                          struct lint_edit *ret_edits, size_t max);
 

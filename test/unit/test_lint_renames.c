@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal of this test: the table of renamed metrics is sound (no name twice, no chain of renames), names are found with
+// the suffixes of the exposition, and a query that reads both names is left alone.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "policies/lint/lint_renames.h"
+
+static const struct lint_rename *find(const char *name, size_t *suffix)
+{
+	return lint_rename_find(name, strlen(name), suffix);
+}
+
+static void names_are_found_with_their_suffixes(void **state)
+{
+	size_t suffix = 0;
+	const struct lint_rename *r = find("vllm:gpu_prefix_cache_hits_total", &suffix);
+	assert_non_null(r);
+	assert_string_equal(r->new_name, "vllm:prefix_cache_hits");
+	assert_int_equal(suffix, 6);
+	assert_non_null(find("inference_objective_request_sizes_bucket", &suffix));
+	assert_int_equal(suffix, 7);
+	assert_non_null(find("inference_objective_request_total", &suffix));
+	assert_int_equal(suffix, 0);
+	assert_null(find("vllm:gpu_cache_usage_percent", &suffix));
+	assert_null(find("vllm:kv_cache_usage_perc", &suffix));
+	assert_null(find("", &suffix));
+}
+
+static void query_with_both_names_is_left_alone(void **state)
+{
+	size_t suffix;
+	const char *name = "vllm:gpu_cache_usage_perc";
+	assert_non_null(lint_rename_wanted("avg(vllm:gpu_cache_usage_perc)", name, strlen(name), &suffix));
+	assert_null(lint_rename_wanted("avg(vllm:kv_cache_usage_perc or vllm:gpu_cache_usage_perc)", name, strlen(name),
+	                               &suffix));
+	name = "vllm:num_requests_swapped"; // nothing replaces it
+	assert_non_null(lint_rename_wanted("vllm:num_requests_swapped or vllm:num_preemptions_total", name,
+	                                   strlen(name), &suffix));
+}
+
+// The names are those of the documents of six projects: a row that is not reachable would never warn.
+static void rows_are_unique_and_new_names_are_current(void **state)
+{
+	static const char *const olds[] = {
+	        "vllm:time_in_queue_requests",         "inference_extension_flow_control_queue_size",
+	        "inference_pool_ready_pods",           "inference_model_running_requests",
+	        "llm_d_router_epp_average_queue_size", "kvcache_index_lookup_hits_total",
+	        "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS"};
+	size_t suffix;
+	size_t n = 0;
+	for (const struct lint_rename *r = lint_renames; r->old_name; r++) {
+		n++;
+		assert_ptr_equal(find(r->old_name, &suffix), r); // no earlier row has the name
+		assert_true(r->release[0]);
+		if (!r->has_same_meaning)
+			continue;
+		assert_null(find(r->new_name, &suffix)); // not renamed again
+		assert_null(strchr(r->new_name, ' '));
+	}
+	assert_true(n >= 60);
+	for (size_t i = 0; i < sizeof olds / sizeof olds[0]; i++)
+		assert_non_null(find(olds[i], &suffix));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(names_are_found_with_their_suffixes),
+	        cmocka_unit_test(query_with_both_names_is_left_alone),
+	        cmocka_unit_test(rows_are_unique_and_new_names_are_current),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
