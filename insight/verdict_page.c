@@ -83,6 +83,24 @@ static void put_section(struct buf *out, enum verdict v)
 	buf_printf(out, "\n**Cost per hour:** %s\n", losses[info->loss]);
 }
 
+static void put_measures(struct buf *out)
+{
+	static const char *const scopes[] = {[SCOPE_DEVICE] = "GPU or MIG instance",
+	                                     [SCOPE_GPU] = "GPU",
+	                                     [SCOPE_POD] = "pod",
+	                                     [SCOPE_NODE] = "node"};
+	static const char *const folds[] = {[FOLD_AVG] = "average", [FOLD_MAX] = "largest", [FOLD_MIN] = "smallest"};
+	buf_puts(out, "\n## The measures\n\n`workload:NAME:diagnosed` records a measure.\n");
+	for (int m = 0; m < MEASURE__COUNT; m++) {
+		const struct verdict_measure_info *info = verdict_measure_info((enum verdict_measure)m);
+		buf_printf(out, "\n- `%s`: \"%s\", of a %s", info->name, info->label, scopes[info->scope]);
+		if (info->scope != SCOPE_POD)
+			buf_printf(out, ", the %s of a pod's", folds[info->fold]);
+		buf_puts(out, ".");
+	}
+	buf_puts(out, "\n\n`gpuscale diagnose --print rules` shows the query of each.\n");
+}
+
 void verdict_page_print(struct buf *out)
 {
 	size_t n;
@@ -100,4 +118,5 @@ void verdict_page_print(struct buf *out)
 	buf_puts(out, "\n## The verdicts\n");
 	for (int v = 0; v < VERDICT__COUNT; v++)
 		put_section(out, (enum verdict)v);
+	put_measures(out);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "insight/verdict_rules.h"
 
-#include <stdio.h>
+#include <ctype.h>
 #include <string.h>
 
 #include "base/buf.h"
@@ -127,7 +127,7 @@ static void put_alert(struct buf *out)
 		const struct verdict_info *info = verdict_info((enum verdict)v);
 		if (info->level != LEVEL_OK)
 			buf_printf(&text, "{{ if eq $labels.verdict \"%s\" }}%c%s. %s{{ end }}", info->name,
-			           info->summary[0] - 'a' + 'A', info->summary + 1, info->advice);
+			           toupper((unsigned char)info->summary[0]), info->summary + 1, info->advice);
 	}
 	put_wrapped(out, buf_str(&text), "        ");
 	out->failed |= text.failed;
