@@ -23,7 +23,7 @@ static const struct command table[] = {
         {"cost", "--prometheus URL [--since 30d] [--by WHAT] [-o FORMAT]",
          "show what the GPUs cost, and how much of that was wasted", cmd_cost},
         {"diagnose", "[WORKLOAD] [-n NAMESPACE | -A] --prometheus URL [--for 5m] [-o FORMAT] [-w]",
-         "show why the GPUs of each workload are slow or idle, and what to do", cmd_diagnose},
+         "show why GPUs are slow or idle, and what to do", cmd_diagnose},
         {"get", "[NAME..] [-n NAMESPACE | -A] [-o FORMAT] [-w]", "list the policies of a cluster with their status",
          cmd_get},
         {"describe", "[NAME..] [-n NAMESPACE | -A]", "show a policy in detail: signals, conditions, decisions, Events",

@@ -3,6 +3,7 @@
 
 #include <event2/event.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -81,57 +82,72 @@ static int measures_together(const struct workload_set *s)
 	return n < 1 ? 1 : n > FUSE_MAX ? FUSE_MAX : (int)n;
 }
 
+// Asks for the measures from `first` up to `end`.
 static int fetch_measures(struct connections *c, struct promql *client, int64_t window_s, struct workload_set *set,
-                          struct buf *query, struct err *e)
+                          int first, int end, struct err *e)
 {
 	static const char *const labels[] = {FUSE_LABEL, "UUID", "GPU_I_ID", "namespace", "pod", "nodename", NULL};
 	int together = measures_together(set), rc = 0;
-	struct buf one;
+	struct buf query, one;
+	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
 	buf_init(&one, PROMQL_QUERY_BYTES_MAX);
-	for (int first = 0; rc == 0 && first < MEASURE__COUNT; first += together) {
+	while (rc == 0 && first < end) {
 		enum verdict_measure measures[FUSE_MAX];
 		struct question q = {.set = set, .stage = STAGE_MEASURES, .measures = measures};
-		buf_reset(query);
-		while (q.n_measures < together && first + q.n_measures < MEASURE__COUNT) {
-			measures[q.n_measures] = (enum verdict_measure)(first + q.n_measures);
+		buf_reset(&query);
+		while (q.n_measures < together && first < end) {
+			measures[q.n_measures] = (enum verdict_measure)first++;
 			buf_reset(&one);
 			verdict_query_measure(&one, measures[q.n_measures], window_s);
-			fuse_add(query, buf_str(&one), q.n_measures);
+			fuse_add(&query, buf_str(&one), q.n_measures);
 			q.n_measures++;
 		}
-		rc = ask(c, client, query, labels, &q, e);
+		rc = ask(c, client, &query, labels, &q, e);
 	}
 	buf_done(&one);
+	buf_done(&query);
 	return rc;
 }
 
-static int fetch(struct connections *c, struct promql *client, int64_t window_s, struct workload_set *set,
-                 struct buf *query, struct err *e)
+// What others than the exporter report sharpens a verdict; without it there still is one.
+static void fetch_optional(struct connections *c, struct promql *client, int64_t window_s, struct workload_set *set)
 {
-	struct question owners = {.set = set, .stage = STAGE_OWNERS}, labels = {.set = set, .stage = STAGE_LABELS};
-	verdict_query_owners(query);
-	if (ask(c, client, query, verdict_query_owner_labels(), &owners, e) < 0 || workload_set_index(set, e) < 0)
+	struct question labels = {.set = set, .stage = STAGE_LABELS};
+	struct err e;
+	struct buf query;
+	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
+	verdict_query_pod_labels(&query);
+	if (ask(c, client, &query, NULL, &labels, &e) < 0)
+		fprintf(stderr, "Labels of pods are not used: %s\n", e.msg);
+	buf_done(&query);
+	if (fetch_measures(c, client, window_s, set, MEASURE_CPU, MEASURE__COUNT, &e) < 0)
+		fprintf(stderr, "Measures of hosts and trainers are not used: %s\n", e.msg);
+}
+
+static int fetch(struct connections *c, struct promql *client, int64_t window_s, struct workload_set *set,
+                 struct err *e)
+{
+	struct question owners = {.set = set, .stage = STAGE_OWNERS};
+	struct buf query;
+	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
+	verdict_query_owners(&query);
+	int rc = ask(c, client, &query, verdict_query_owner_labels(), &owners, e);
+	buf_done(&query);
+	if (rc < 0 || workload_set_index(set, e) < 0)
 		return -1;
 	if (set->n == 0)
 		return err_set(e, ERR_NOT_FOUND,
 		               "no GPU reports: check that gpuscale-exporter or dcgm-exporter is scraped "
 		               "(DCGM_FI_DEV_FB_USED)");
-	buf_reset(query);
-	verdict_query_pod_labels(query);
-	if (ask(c, client, query, NULL, &labels, e) < 0)
+	if (fetch_measures(c, client, window_s, set, 0, MEASURE_CPU, e) < 0)
 		return -1;
-	return fetch_measures(c, client, window_s, set, query, e);
+	fetch_optional(c, client, window_s, set);
+	return workload_set_decide(set, e);
 }
 
 int diagnose_fetch(struct connections *c, int64_t window_s, struct workload_set *ret_set, struct err *e)
 {
 	workload_set_init(ret_set);
 	const struct promql_source *source = promql_sources_find(c->promql, NULL, e);
-	if (!source)
-		return -1;
-	struct buf query;
-	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
-	int rc = fetch(c, promql_source_client(source), window_s, ret_set, &query, e);
-	buf_done(&query);
-	return rc < 0 ? rc : workload_set_decide(ret_set, e);
+	return source ? fetch(c, promql_source_client(source), window_s, ret_set, e) : -1;
 }

@@ -34,7 +34,7 @@ enum verdict_measure {
 	MEASURE_NVLINK,
 	MEASURE_PCIE_REPLAY,
 	MEASURE_LOADING,
-	MEASURE_CPU,
+	MEASURE_CPU, // from here on, of pods and nodes: optional
 	MEASURE_CPU_THROTTLED,
 	MEASURE_DISK_WAIT,
 	MEASURE_DATA_WAIT,

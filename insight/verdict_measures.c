@@ -71,7 +71,7 @@
 #define TRAINER(metric)                                                                                                \
 	"max by (namespace, pod) (label_replace(label_replace(rate(" metric "[$W]), \"pod\", \"$1\", \"exported_pod\"" \
 	", \"(.+)\"), \"namespace\", \"$1\", \"exported_namespace\", \"(.+)\"))"
-#define NODENAME " * on (job, instance) group_left (nodename) node_uname_info"
+#define NODENAME " * on (job, instance) group_left (nodename) topk by (job, instance) (1, node_uname_info)"
 
 // clang-format off
 static const struct verdict_measure_info measures[] = {

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 
 #include "base/buf.h"
+#include "insight/gpu_use_query.h"
+#include "insight/training_ranks.h"
 
 #define SUBQUERY_STEPS  20 // of a window
 #define SUBQUERY_STEP_S 1  // the least
@@ -67,5 +69,16 @@ const char *const *verdict_query_owner_labels(void)
 
 void verdict_query_pod_labels(struct buf *out)
 {
-	buf_puts(out, "kube_pod_labels and on (namespace, pod) " HOLDERS);
+	size_t n;
+	const struct training_kind *kinds = training_kinds(&n);
+	buf_puts(out, "group by (namespace, pod");
+	for (size_t i = 0; i < n; i++) {
+		buf_puts(out, ", ");
+		gpu_label_name(out, kinds[i].job_label);
+		for (size_t k = 0; k < TRAINING_RANK_LABELS_MAX && kinds[i].rank_labels[k]; k++) {
+			buf_puts(out, ", ");
+			gpu_label_name(out, kinds[i].rank_labels[k]);
+		}
+	}
+	buf_puts(out, ") (kube_pod_labels and on (namespace, pod) " HOLDERS ")");
 }
