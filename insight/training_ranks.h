@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which training job a pod belongs to, and which rank of the job it is: one table of the labels that the kinds of jobs
+// set on their pods.
+#ifndef GPUSCALE_INSIGHT_TRAINING_RANKS_H
+#define GPUSCALE_INSIGHT_TRAINING_RANKS_H
+
+#include <stddef.h>
+
+#define TRAINING_JOB_BYTES       254 // with the NUL: a name of Kubernetes has at most 253
+#define TRAINING_RANK_BYTES      254
+#define TRAINING_RANK_LABELS_MAX 3
+
+// A kind of job, by the labels of its pods.
+struct training_kind {
+	const char *name; // "JobSet"
+	const char *job_label;
+	// The values of these labels, joined with '-', are the rank. A missing one is left out.
+	const char *rank_labels[TRAINING_RANK_LABELS_MAX];
+};
+
+// What is known about a pod. A string may be NULL or "" when it is unknown.
+struct training_pod {
+	const char *pod;
+	const char *job_claim;  // label training_job of the trainer's own metrics
+	const char *rank_claim; // label rank of the trainer's own metrics
+	const char *job_owner;  // name of the Job that owns the pod
+	// Returns the value of a label of the pod, named as in Kubernetes (batch.kubernetes.io/job-name), "" or NULL
+	// when the pod does not have it. NULL: no label is known.
+	const char *(*label)(const void *arg, const char *name);
+	const void *label_arg;
+};
+
+struct training_rank {
+	char job[TRAINING_JOB_BYTES]; // "" only for a pod without a name
+	char rank[TRAINING_RANK_BYTES];
+	const struct training_kind *kind; // whose label is the job's name; NULL: a claim, an owner, or the pod's name
+};
+
+// The table, in order of precedence: the pods of a JobSet also have the labels of a Job.
+const struct training_kind *training_kinds(size_t *ret_n);
+
+// Identifies the job and the rank of a pod; ranks are unique within a job. The job is, in this order: the claim of the
+// trainer, the first label of the table that the pod has, the owner, the pod's name without the index at its end
+// ("x-0", and "x-0-abcde" of an Indexed Job). The rank is the claim, else the rank labels of the kind, else that index
+// when the rest of the pod's name is the job, else the pod's name. This is the order of workload:train_job:info of the
+// recording rules.
+void training_rank_identify(const struct training_pod *pod, struct training_rank *ret_rank);
+
+#endif

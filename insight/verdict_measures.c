@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The measures of the table of verdicts, in PromQL. What an exporter does not have gives no series, and its measure is
+// missing.
+#include "insight/verdict.h"
+
+#define BY_DEVICE(x) "max by (UUID, GPU_I_ID) (" x ")"
+#define BY_GPU(x)    "max by (UUID) (" x ")"
+#define MEAN(metric) "avg_over_time(" metric "[$W])"
+
+// Of the same series now, throughout and a long window ago: the pod of the series was there all the time.
+#define MEAN_LONG(metric) "avg_over_time(" metric "[$L]) and " metric " and " metric " offset $L"
+
+// The codes for which gpuscale-exporter check says drain, or more.
+#define XIDS         "46|48|54|61|62|64|74|79|95|110|119|120|136|140|142|143|151|155|156|158"
+#define XID          "max by (UUID) (DCGM_FI_DEV_XID_ERRORS)"
+#define XID_IS(code) XID " == " #code
+// The last code, which is all that dcgm-exporter has by default: a fatal one that was not there a long window ago.
+#define XID_LAST                                                                                                                                                                                        \
+	"(" XID_IS(46) " or " XID_IS(48) " or " XID_IS(54) " or " XID_IS(61) " or " XID_IS(62) " or " XID_IS(                                                                                           \
+	        64) " or " XID_IS(74) " or " XID_IS(79) " or " XID_IS(95) " or " XID_IS(110) " or " XID_IS(119) " or"                                                                                   \
+	                                                                                                        " " XID_IS(120) " or " XID_IS(136) " or " XID_IS(140) " or " XID_IS(142) " or " XID_IS( \
+	                                                                                                                143) " or " XID_IS(151) " or " XID_IS(155) " or " XID_IS(156) " or " XID_IS(158) ") != max by (UUID) (DCGM_FI_DEV_XID_ERRORS offset $L)"
+#define XID_COUNTER "gpuscale_gpu_xid_errors_total{xid=~\"" XIDS "\"}"
+// Most codes appear with their first error; 48 is there from the start, and shows that the GPU was watched.
+#define XID_NEW                                                                                                        \
+	"(" XID_COUNTER " > 0) unless " XID_COUNTER                                                                    \
+	" offset $L and on (UUID) gpuscale_gpu_xid_errors_total{xid=\"48\"} offset $L"
+
+#define MEMORY_ALL BY_DEVICE("DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE")
+#define EXPORTER   "pod!=\"\",pod!~\".*(dcgm|gpuscale)-exporter.*\""
+// A pod that was not on this GPU a window ago, or memory that was empty within the window.
+#define LOADING                                                                                                        \
+	"max by (UUID, GPU_I_ID) (DCGM_FI_DEV_FB_USED{exported_pod!=\"\"} unless on (UUID, GPU_I_ID, "                 \
+	"exported_namespace, exported_pod) DCGM_FI_DEV_FB_USED offset $W or "                                          \
+	"DCGM_FI_DEV_FB_USED{exported_pod=\"\"," EXPORTER                                                              \
+	"} unless on (UUID, GPU_I_ID, namespace, pod) DCGM_FI_DEV_FB_USED offset $W) * 0 + 1 or "                      \
+	"(min_over_time(" /* of the fill level: a process that starts again keeps its pod */                           \
+	"(" BY_DEVICE("DCGM_FI_DEV_FB_USED") " / " MEMORY_ALL ")[$W:$S]) < 0.05 and " BY_DEVICE(                       \
+	        "DCGM_FI_DEV_FB_USED") " / " MEMORY_ALL " > 0.05) * 0 + 1"
+
+// PromQL has no bit operators: bit 2^n is set when floor(mask / 2^n) % 2 is 1. 32: software thermal, 64: hardware
+// thermal, 128: power brake.
+#define MASK      "(DCGM_FI_DEV_CLOCKS_EVENT_REASONS or DCGM_FI_DEV_CLOCK_THROTTLE_REASONS)"
+#define BIT(bit)  "floor(" MASK " / " #bit ") % 2"
+#define THROTTLED BY_GPU("avg_over_time(clamp_max(" BIT(32) " + " BIT(64) " + " BIT(128) ", 1)[$W:$S])")
+
+// The negotiated link of the last window against that which the card and the board can have. A lane of the third
+// generation carries 0.985 GB/s, and each generation twice as much. An idle link falls back, so only a busy GPU counts.
+#define LINK_NOW(what) BY_GPU("max_over_time(DCGM_FI_DEV_PCIE_" what "[$W])")
+#define LINK_MAX(what) BY_GPU("DCGM_FI_DEV_PCIE_MAX_" what)
+#define WHEN_BUSY      " and on (UUID) " BY_GPU(MEAN("DCGM_FI_DEV_GPU_UTIL")) " > 50"
+#define LINK                                                                                                           \
+	"2 ^ (" LINK_NOW("LINK_GEN") " - " LINK_MAX("LINK_GEN") ") * " LINK_NOW("LINK_WIDTH") " / " LINK_MAX(          \
+	        "LINK_WIDTH") WHEN_BUSY
+#define LINK_BYTES "(0.985e9 * 2 ^ (" LINK_NOW("LINK_GEN") " - 3) * " LINK_NOW("LINK_WIDTH") ")"
+
+// Against the busy GPUs of the same model.
+#define CLOCK_BUSY "(max by (UUID, modelName) (" MEAN("DCGM_FI_DEV_SM_CLOCK") ")" WHEN_BUSY ")"
+#define CLOCK      CLOCK_BUSY " / on (modelName) group_left () quantile by (modelName) (0.5, " CLOCK_BUSY ")"
+
+#define ERRORS(what) "(" BY_GPU("increase(DCGM_FI_DEV_NVLINK_" what "_ERROR_COUNT_TOTAL[$L])") " > 0)"
+#define NVLINK       ERRORS("RECOVERY") " or " ERRORS("REPLAY") " or " ERRORS("CRC_DATA")
+
+#define BY_POD(x) "by (namespace, pod) (" x "{container!=\"\",pod!=\"\"}"
+#define CPU_LIMIT                                                                                                      \
+	"(sum " BY_POD("container_spec_cpu_quota") " / "                                                               \
+	                                           "container_spec_cpu_period{container!=\"\",pod!=\"\"}) or "         \
+	                                           "sum by (namespace, pod) "                                          \
+	                                           "(kube_pod_container_resource_limits{resource=\"cpu\"}))"
+// The trainer's own metrics, with honor_labels or without.
+#define TRAINER(metric)                                                                                                \
+	"max by (namespace, pod) (label_replace(label_replace(rate(" metric "[$W]), \"pod\", \"$1\", \"exported_pod\"" \
+	", \"(.+)\"), \"namespace\", \"$1\", \"exported_namespace\", \"(.+)\"))"
+#define NODENAME " * on (job, instance) group_left (nodename) topk by (job, instance) (1, node_uname_info)"
+
+// clang-format off
+static const struct verdict_measure_info measures[] = {
+	[MEASURE_BUSY]          = {"busy",          "busy",            SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, BY_DEVICE(MEAN("DCGM_FI_DEV_GPU_UTIL")) " / 100 or " BY_DEVICE(MEAN("DCGM_FI_PROF_SM_ACTIVE"))},
+	[MEASURE_BUSY_LONG]     = {"busy_long",     "busy, long",      SCOPE_DEVICE, FOLD_MAX, UNIT_RATIO, BY_DEVICE(MEAN_LONG("DCGM_FI_DEV_GPU_UTIL")) " / 100 or " BY_DEVICE(MEAN_LONG("DCGM_FI_PROF_SM_ACTIVE"))},
+	[MEASURE_SM]            = {"sm_active",     "SM",              SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, BY_DEVICE(MEAN("DCGM_FI_PROF_SM_ACTIVE"))},
+	[MEASURE_OCCUPANCY]     = {"sm_occupancy",  "occupancy",       SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, BY_DEVICE(MEAN("DCGM_FI_PROF_SM_OCCUPANCY"))},
+	[MEASURE_TENSOR]        = {"tensor_active", "tensor",          SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, BY_DEVICE(MEAN("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"))},
+	[MEASURE_DRAM]          = {"dram_active",   "DRAM",            SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, BY_DEVICE(MEAN("DCGM_FI_PROF_DRAM_ACTIVE"))},
+	[MEASURE_MEMORY]        = {"memory_used",   "memory",          SCOPE_DEVICE, FOLD_MAX, UNIT_RATIO, BY_DEVICE("DCGM_FI_DEV_FB_USED") " / " MEMORY_ALL},
+	[MEASURE_PCIE_RX]       = {"pcie_rx",       "PCIe in",         SCOPE_GPU,    FOLD_AVG, UNIT_BYTES_PER_SECOND, BY_GPU(MEAN("DCGM_FI_PROF_PCIE_RX_BYTES"))},
+	[MEASURE_PCIE_SHARE]    = {"pcie_rx_share", "PCIe share",      SCOPE_GPU,    FOLD_AVG, UNIT_RATIO, BY_GPU(MEAN("DCGM_FI_PROF_PCIE_RX_BYTES")) " / " LINK_BYTES},
+	[MEASURE_LINK]          = {"pcie_link",     "PCIe link",       SCOPE_GPU,    FOLD_MIN, UNIT_RATIO, LINK},
+	[MEASURE_CLOCK]         = {"sm_clock",      "clock of median", SCOPE_GPU,    FOLD_MIN, UNIT_RATIO, BY_GPU(CLOCK)},
+	[MEASURE_THROTTLED]     = {"throttled",     "throttled",       SCOPE_GPU,    FOLD_MAX, UNIT_RATIO, THROTTLED},
+	[MEASURE_THERMAL]       = {"thermal",       "slowed by heat",  SCOPE_GPU,    FOLD_MAX, UNIT_RATIO, BY_GPU("rate(DCGM_FI_DEV_THERMAL_VIOLATION[$W])") " / 1e9"},
+	[MEASURE_XID]           = {"xid",           "fatal XIDs",      SCOPE_GPU,    FOLD_MAX, UNIT_COUNT, BY_GPU("DCGM_EXP_XID_ERRORS_COUNT{xid=~\"" XIDS "\"} > 0 or increase(" XID_COUNTER "[$L]) > 0 or " XID_NEW) " or " XID_LAST},
+	[MEASURE_ECC]           = {"ecc",           "ECC errors",      SCOPE_GPU,    FOLD_MAX, UNIT_COUNT, BY_GPU("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL")},
+	[MEASURE_REMAP]         = {"remap_failed",  "remap failure",   SCOPE_GPU,    FOLD_MAX, UNIT_COUNT, BY_GPU("DCGM_FI_DEV_ROW_REMAP_FAILURE")},
+	[MEASURE_NVLINK]        = {"nvlink_errors", "NVLink errors",   SCOPE_GPU,    FOLD_MAX, UNIT_COUNT, NVLINK},
+	[MEASURE_PCIE_REPLAY]   = {"pcie_replays",  "PCIe replays/s",  SCOPE_GPU,    FOLD_MAX, UNIT_COUNT, BY_GPU("rate(DCGM_FI_DEV_PCIE_REPLAY_COUNTER[$W])")},
+	[MEASURE_LOADING]       = {"loading",       "loading",         SCOPE_DEVICE, FOLD_MAX, UNIT_COUNT, LOADING},
+	[MEASURE_CPU]           = {"cpu",           "CPU of limit",    SCOPE_POD,    FOLD_MAX, UNIT_RATIO, "sum by (namespace, pod) (rate(container_cpu_usage_seconds_total{container!=\"\",pod!=\"\"}[$W])) / (" CPU_LIMIT ")"},
+	[MEASURE_CPU_THROTTLED] = {"cpu_throttled", "CPU throttled",   SCOPE_POD,    FOLD_MAX, UNIT_RATIO, "sum by (namespace, pod) (rate(container_cpu_cfs_throttled_periods_total{container!=\"\",pod!=\"\"}[$W])) / sum by (namespace, pod) (rate(container_cpu_cfs_periods_total{container!=\"\",pod!=\"\"}[$W]))"},
+	[MEASURE_DISK_WAIT]     = {"disk_wait",     "disk wait",       SCOPE_POD,    FOLD_MAX, UNIT_RATIO, "max by (namespace, pod) (rate(container_pressure_io_waiting_seconds_total{pod!=\"\"}[$W]))"},
+	[MEASURE_DATA_WAIT]     = {"data_wait",     "data wait",       SCOPE_POD,    FOLD_MAX, UNIT_RATIO, TRAINER("training_data_wait_seconds_total")},
+	[MEASURE_COLLECTIVE]    = {"collective",    "collectives",     SCOPE_POD,    FOLD_MAX, UNIT_RATIO, TRAINER("training_collective_seconds_total")},
+	[MEASURE_NODE_IOWAIT]   = {"node_iowait",   "node iowait",     SCOPE_NODE,   FOLD_MAX, UNIT_RATIO, "avg by (nodename) (rate(node_cpu_seconds_total{mode=\"iowait\"}[$W])" NODENAME ")"},
+	[MEASURE_NODE_NETWORK]  = {"node_network",  "node network in", SCOPE_NODE,   FOLD_MAX, UNIT_RATIO, "max by (nodename) (rate(node_network_receive_bytes_total[$W]) / (node_network_speed_bytes > 0)" NODENAME ")"},
+};
+// clang-format on
+_Static_assert(sizeof measures / sizeof measures[0] == MEASURE__COUNT, "one row per measure");
+
+const struct verdict_measure_info *verdict_measure_info(enum verdict_measure m)
+{
+	return &measures[m];
+}

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "insight/workload_set.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "insight/gpu_use_query.h"
+#include "promql/promql_result.h"
+
+#define LABEL_NAME_BYTES 700 // "label_" and a name of Kubernetes
+
+void workload_set_init(struct workload_set *s)
+{
+	memset(s, 0, sizeof *s);
+	arena_init(&s->names, WORKLOAD_BYTES_MAX);
+}
+
+void workload_set_done(struct workload_set *s)
+{
+	free(s->gpus);
+	free(s->workloads);
+	arena_done(&s->names);
+}
+
+static void clear(double *values)
+{
+	for (size_t i = 0; i < MEASURE__COUNT; i++)
+		values[i] = NAN;
+}
+
+// ---- owners ----
+
+struct holder {
+	const char *namespace_name, *name;
+};
+
+static bool is_exporter(const char *pod)
+{
+	return strstr(pod, "dcgm-exporter") || strstr(pod, "gpuscale-exporter");
+}
+
+static const char *first_of(const char *a, const char *b)
+{
+	return a[0] ? a : b;
+}
+
+// As gpu:owner:info of the rules.
+static struct holder holder_of(const struct promql_series *s, struct arena *names)
+{
+	const char *exported = promql_label(s, "exported_pod"), *pod = promql_label(s, "pod");
+	const char *host = first_of(promql_label(s, "Hostname"), promql_label(s, "hostname"));
+	if (exported[0])
+		return (struct holder){arena_strdup(names, promql_label(s, "exported_namespace")),
+		                       arena_strdup(names, exported)};
+	if (pod[0] && !is_exporter(pod))
+		return (struct holder){arena_strdup(names, promql_label(s, "namespace")), arena_strdup(names, pod)};
+	const char *instance = promql_label(s, "GPU_I_ID");
+	return (struct holder){"", arena_printf(names, "%s/gpu%s%s%s", host, promql_label(s, "gpu"),
+	                                        instance[0] ? "/" : "", instance)};
+}
+
+static int grow(void **array, size_t *cap, size_t size, struct err *e)
+{
+	size_t room = *cap ? 2 * *cap : 256;
+	void *more = realloc(*array, room * size);
+	if (!more)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	*array = more;
+	*cap = room;
+	return 0;
+}
+
+int workload_set_add_owner(struct workload_set *s, const struct promql_series *series, struct err *e)
+{
+	if (s->n_gpus == WORKLOADS_MAX)
+		return err_set(e, ERR_LIMIT,
+		               "more than %d GPUs with their pods: restrict the Prometheus to one cluster",
+		               WORKLOADS_MAX);
+	if (s->n_gpus == s->cap_gpus && grow((void **)&s->gpus, &s->cap_gpus, sizeof *s->gpus, e) < 0)
+		return -1;
+	if (s->n == s->cap && grow((void **)&s->workloads, &s->cap, sizeof *s->workloads, e) < 0)
+		return -1;
+	struct holder h = holder_of(series, &s->names);
+	const char *host = first_of(promql_label(series, "Hostname"), promql_label(series, "hostname"));
+	struct workload_gpu g = {.uuid = arena_strdup(&s->names, promql_label(series, "UUID")),
+	                         .instance = arena_strdup(&s->names, promql_label(series, "GPU_I_ID")),
+	                         .model = arena_strdup(&s->names, promql_label(series, "modelName")),
+	                         .host = arena_strdup(&s->names, host),
+	                         .workload = s->n};
+	if (!h.namespace_name || !h.name || !g.uuid || !g.instance || !g.model || !g.host)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	clear(g.values);
+	s->gpus[s->n_gpus++] = g;
+	s->workloads[s->n] =
+	        (struct workload){.namespace_name = h.namespace_name, .name = h.name, .job = "", .rank = ""};
+	clear(s->workloads[s->n].values);
+	s->n++;
+	return 0;
+}
+
+// ---- index ----
+
+static int compare_names(const char *a_namespace, const char *a_name, const struct workload *b)
+{
+	int c = strcmp(a_namespace, b->namespace_name);
+	return c ? c : strcmp(a_name, b->name);
+}
+
+static int compare_workloads(const void *a, const void *b)
+{
+	const struct workload *x = a;
+	return compare_names(x->namespace_name, x->name, b);
+}
+
+static int compare_devices(const struct workload_gpu *a, const struct workload_gpu *b)
+{
+	int c = strcmp(a->uuid, b->uuid);
+	return c ? c : strcmp(a->instance, b->instance);
+}
+
+static int compare_gpus(const void *a, const void *b)
+{
+	const struct workload_gpu *x = a, *y = b;
+	int c = compare_devices(x, y);
+	return c ? c : (x->workload > y->workload) - (x->workload < y->workload);
+}
+
+static struct workload *find_workload(struct workload_set *s, const char *namespace_name, const char *name)
+{
+	size_t low = 0, high = s->n;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		int c = compare_names(namespace_name, name, &s->workloads[mid]);
+		if (c == 0)
+			return &s->workloads[mid];
+		if (c < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return NULL;
+}
+
+// While a set is added to, gpus[i] and workloads[i] belong together.
+int workload_set_index(struct workload_set *s, struct err *e)
+{
+	struct workload *all = s->n ? malloc(s->n * sizeof *all) : NULL;
+	if (s->n == 0)
+		return 0;
+	if (!all)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	memcpy(all, s->workloads, s->n * sizeof *all);
+	qsort(s->workloads, s->n, sizeof *s->workloads, compare_workloads);
+	size_t kept = 0;
+	for (size_t i = 0; i < s->n; i++)
+		if (kept == 0 || compare_workloads(&s->workloads[kept - 1], &s->workloads[i]) != 0)
+			s->workloads[kept++] = s->workloads[i];
+	s->n = kept;
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		const struct workload *w = find_workload(s, all[i].namespace_name, all[i].name);
+		s->gpus[i].workload = (size_t)(w - s->workloads);
+	}
+	free(all);
+	qsort(s->gpus, s->n_gpus, sizeof *s->gpus, compare_gpus);
+	// The same device and holder, of two exporters or with two labels that changed, counts once.
+	kept = 0;
+	for (size_t i = 0; i < s->n_gpus; i++)
+		if (kept == 0 || compare_gpus(&s->gpus[kept - 1], &s->gpus[i]) != 0)
+			s->gpus[kept++] = s->gpus[i];
+	s->n_gpus = kept;
+	for (size_t i = 0, end; i < s->n_gpus; i = end) {
+		for (end = i; end < s->n_gpus && compare_devices(&s->gpus[i], &s->gpus[end]) == 0; end++)
+			;
+		for (size_t k = i; k < end; k++) {
+			s->gpus[k].holders = (int)(end - i);
+			s->workloads[s->gpus[k].workload].n_gpus++;
+		}
+	}
+	return 0;
+}
+
+// ---- labels ----
+
+// The value of a label of Kubernetes, under the name that kube-state-metrics gives to it.
+static const char *pod_label(const void *arg, const char *name)
+{
+	const struct promql_series *series = arg;
+	struct buf key;
+	buf_init(&key, LABEL_NAME_BYTES);
+	gpu_label_name(&key, name);
+	const char *value = key.failed ? "" : promql_label(series, buf_str(&key));
+	buf_done(&key);
+	return value;
+}
+
+static int identify(struct workload_set *s, struct workload *w, const struct promql_series *labels, struct err *e)
+{
+	struct training_pod pod = {.pod = w->name, .label = labels ? pod_label : NULL, .label_arg = labels};
+	struct training_rank rank;
+	training_rank_identify(&pod, &rank);
+	w->job = arena_strdup(&s->names, rank.job);
+	w->rank = arena_strdup(&s->names, rank.rank);
+	return w->job && w->rank ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+}
+
+int workload_set_add_labels(struct workload_set *s, const struct promql_series *series, struct err *e)
+{
+	struct workload *w = find_workload(s, promql_label(series, "namespace"), promql_label(series, "pod"));
+	return w && w->namespace_name[0] ? identify(s, w, series, e) : 0;
+}
+
+// ---- measures ----
+
+// The first entry of a GPU, or of one instance of it; n_gpus when there is none. instance NULL: any.
+static size_t find_gpu(const struct workload_set *s, const char *uuid, const char *instance)
+{
+	size_t low = 0, high = s->n_gpus;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		int c = strcmp(s->gpus[mid].uuid, uuid);
+		if (c == 0 && instance)
+			c = strcmp(s->gpus[mid].instance, instance);
+		if (c < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+static void add_device_value(struct workload_set *s, enum verdict_measure m, const struct promql_series *series)
+{
+	const char *uuid = promql_label(series, "UUID");
+	const char *instance = verdict_measure_info(m)->scope == SCOPE_GPU ? NULL : promql_label(series, "GPU_I_ID");
+	for (size_t i = find_gpu(s, uuid, instance); i < s->n_gpus && strcmp(s->gpus[i].uuid, uuid) == 0 &&
+	                                             (!instance || strcmp(s->gpus[i].instance, instance) == 0);
+	     i++)
+		s->gpus[i].values[m] = series->samples[0].value;
+}
+
+static void add_node_value(struct workload_set *s, enum verdict_measure m, const struct promql_series *series)
+{
+	const char *node = promql_label(series, "nodename");
+	for (size_t i = 0; i < s->n_gpus; i++)
+		if (strcmp(s->gpus[i].host, node) == 0)
+			s->gpus[i].values[m] = series->samples[0].value;
+}
+
+void workload_set_add_value(struct workload_set *s, enum verdict_measure m, const struct promql_series *series)
+{
+	if (series->n_samples == 0 || !isfinite(series->samples[0].value))
+		return;
+	switch (verdict_measure_info(m)->scope) {
+	case SCOPE_DEVICE:
+	case SCOPE_GPU:
+		add_device_value(s, m, series);
+		return;
+	case SCOPE_NODE:
+		add_node_value(s, m, series);
+		return;
+	case SCOPE_POD: {
+		struct workload *w = find_workload(s, promql_label(series, "namespace"), promql_label(series, "pod"));
+		if (w)
+			w->values[m] = series->samples[0].value;
+		return;
+	}
+	}
+}
+
+// Adds the value of one more GPU; `n` counts those with a value.
+static void fold(double *sum, enum measure_fold how, double value, size_t *n)
+{
+	if (isnan(value))
+		return;
+	if ((*n)++ == 0)
+		*sum = value;
+	else if (how == FOLD_AVG)
+		*sum += value;
+	else if (how == FOLD_MAX ? value > *sum : value < *sum)
+		*sum = value;
+}
+
+static void fold_measure(struct workload_set *s, enum verdict_measure m, size_t *counts)
+{
+	enum measure_fold how = verdict_measure_info(m)->fold;
+	memset(counts, 0, s->n * sizeof *counts);
+	for (size_t i = 0; i < s->n_gpus; i++) {
+		size_t w = s->gpus[i].workload;
+		fold(&s->workloads[w].values[m], how, s->gpus[i].values[m], &counts[w]);
+	}
+	for (size_t w = 0; how == FOLD_AVG && w < s->n; w++)
+		if (counts[w] > 0)
+			s->workloads[w].values[m] /= (double)counts[w];
+}
+
+int workload_set_decide(struct workload_set *s, struct err *e)
+{
+	size_t *counts = s->n ? calloc(s->n, sizeof *counts) : NULL;
+	if (s->n && !counts)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	for (int m = 0; m < MEASURE__COUNT; m++)
+		if (verdict_measure_info((enum verdict_measure)m)->scope != SCOPE_POD)
+			fold_measure(s, (enum verdict_measure)m, counts);
+	free(counts);
+	for (size_t i = 0; i < s->n; i++) {
+		struct workload *w = &s->workloads[i];
+		w->row = verdict_decide(w->values);
+		if (w->namespace_name[0] && !w->job[0] && identify(s, w, NULL, e) < 0)
+			return -1;
+	}
+	return 0;
+}
