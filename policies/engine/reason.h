@@ -67,11 +67,11 @@ enum reason {
 	REASON_PENDING_REPLICAS,  // guards.maxPendingPods
 	REASON_TOO_FEW_AVAILABLE, // guards.minAvailablePercent
 	REASON_MAX_STEP,          // guards.maxStep
-	REASON_POOL_LIMITED,     // the cap of the pool
-	REASON_BUDGET_LIMITED,   // the hourly budget of the pool
-	REASON_RATIO_LIMITED,    // the ratio to another member of the pool
-	REASON_WAITING_FOR_GPUS, // other members of the pool must scale down first
-	REASON_POOL_HELD,        // no member of the pool grows
+	REASON_POOL_LIMITED,      // the cap of the pool
+	REASON_BUDGET_LIMITED,    // the hourly budget of the pool
+	REASON_RATIO_LIMITED,     // the ratio to another member of the pool
+	REASON_WAITING_FOR_GPUS,  // other members of the pool must scale down first
+	REASON_POOL_HELD,         // no member of the pool grows
 	REASON_SCALING_DISABLED,  // spec.replicas 0 while minReplicas is not 0
 	REASON_PAUSED,
 	REASON_DRY_RUN,
@@ -104,8 +104,8 @@ enum reason {
 struct reason_info {
 	const char *name; // CamelCase, stable
 	// Sentence with placeholders filled from the trace entry: {signal} {value} {limit} {before} {after} {duration}
-	// {count} {window} {detail} {schedule} {rule}, {pool}: the sentence of the pool, and from the policy {low}: the signal's low watermark, {late}
-	// and {wait}: the objective. See struct trace_entry.
+	// {count} {window} {detail} {schedule} {rule}, {pool}: the sentence of the pool, and from the policy {low}: the
+	// signal's low watermark, {late} and {wait}: the objective. See struct trace_entry.
 	const char *sentence;
 	const char *condition;  // the status condition that it explains: AbleToScale, ScalingActive, ScalingLimited,
 	                        // Paused, DryRun; NULL

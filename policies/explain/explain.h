@@ -24,7 +24,7 @@ struct decided {
 	const struct decision *decision;
 	const char *const *details; // one per signal: the error message of the source, for {detail}; the array and its
 	                            // entries may be NULL
-	const char *pool;           // why the pool of the policy grants what it does, for {pool}; NULL: it limited nothing
+	const char *pool; // why the pool of the policy grants what it does, for {pool}; NULL: it limited nothing
 };
 
 // Writes the sentence of one trace entry, from the template of its reason. `out` has RENDER_SENTENCE_BYTES.
