@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pools (controller/pool): seats the policies in force, reads pools from the API server and from files, and writes their
-// status. A policy is seated as soon as it is eligible, before its first tick: until then, what its target has is
+// Pools (controller/pool): seats the policies in force, reads pools from the API server and from files, and writes
+// their status. A policy is seated as soon as it is eligible, before its first tick: until then, what its target has is
 // unknown, so no other member of its pool grows.
 #include <event2/event.h>
 #include <stdlib.h>

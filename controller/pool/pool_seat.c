@@ -88,7 +88,8 @@ static void hold(const struct pool_seat *s, const struct pool_tick *t, struct de
 	int32_t granted = i32_min(d->desired, d->current);
 	if (granted == d->desired)
 		return;
-	decide_grant(t->policy, granted, REASON_POOL_HELD, d);
+	bool is_starting = !s->other && s->pool->state == POOL_UNKNOWN; // usual for a moment, so no warning
+	decide_grant(t->policy, granted, is_starting ? REASON_WAITING_FOR_GPUS : REASON_POOL_HELD, d);
 	if (s->other)
 		buf_printf(text, "pools %s and %s both claim this policy: remove it from one of them", s->pool->name,
 		           s->other->name);

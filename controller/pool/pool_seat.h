@@ -24,8 +24,8 @@ struct pool_tick {
 };
 
 // Shares the pool as of now and limits *d, the decision of this tick, to what the member is granted. Appends why
-// (the sentence without its numbers) to `text` when it changed the decision. From now until pool_seat_end() the member holds what *d
-// writes, so that no other member is granted the same GPUs.
+// (the sentence without its numbers) to `text` when it changed the decision. From now until pool_seat_end() the member
+// holds what *d writes, so that no other member is granted the same GPUs.
 void pool_seat_decide(struct pool_seat *s, const struct pool_tick *tick, struct decision *d, struct buf *text);
 // The target could not be read. A target that does not exist holds nothing; any other keeps what it held.
 void pool_seat_unreadable(struct pool_seat *s, const struct err *error, int64_t now_mono_ms);

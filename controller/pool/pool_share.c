@@ -17,8 +17,7 @@ static int64_t stale_at(const struct pool_seat *s)
 
 static bool counts_as_fixed(const struct pool_seat *s, const struct pool_seat *alone, int64_t now_mono_ms)
 {
-	return s->is_idle || s->other || now_mono_ms >= stale_at(s) ||
-	       (s->refusals >= POOL_REFUSALS_MAX && s != alone);
+	return s->is_idle || s->other || now_mono_ms >= stale_at(s) || (s->refusals >= POOL_REFUSALS_MAX && s != alone);
 }
 
 int32_t pool_seat_held(const struct pool_seat *s)

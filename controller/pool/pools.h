@@ -19,12 +19,12 @@ struct pool_status_env;
 struct pools;
 struct pool_seat;
 
-#define POOLS_MAX            256  // from objects and files together
+#define POOLS_MAX            256 // from objects and files together
 #define POOL_UID_BYTES       64
-#define POOL_FAULT_BYTES     1024 // limit on the error text of an object; longer texts are cut
-#define POOL_STALE_INTERVALS 3    // a member that has not ticked for that many intervals, and
+#define POOL_FAULT_BYTES     1024  // limit on the error text of an object; longer texts are cut
+#define POOL_STALE_INTERVALS 3     // a member that has not ticked for that many intervals, and
 #define POOL_STALE_MS        60000 // for that long, counts with what it holds
-#define POOL_REFUSALS_MAX    3    // a member whose writes were refused that often in a row counts as fixed
+#define POOL_REFUSALS_MAX    3     // a member whose writes were refused that often in a row counts as fixed
 
 struct pools_options {
 	// Lets the policy of a seat tick soon: its grant has changed. May be NULL.

@@ -35,10 +35,10 @@ struct pool_seat {
 	bool has_asked;
 	bool is_idle; // paused or dryRun: it keeps what it has
 	int32_t asked, min, max;
-	int32_t current, status; // spec and status of the target, at the last tick
-	int32_t in_flight;       // being written; -1: nothing
-	int32_t unacked;         // of writes whose outcome is unknown, the largest; -1: none
-	int32_t refusals;        // in a row
+	int32_t current, status;                  // spec and status of the target, at the last tick
+	int32_t in_flight;                        // being written; -1: nothing
+	int32_t unacked;                          // of writes whose outcome is unknown, the largest; -1: none
+	int32_t refusals;                         // in a row
 	int64_t interval_ms, ticked_ms, asked_ms; // monotonic clock
 	char key[];                               // "NAMESPACE/NAME"
 };
@@ -46,10 +46,10 @@ struct pool_seat {
 struct pool {
 	UT_hash_handle hh; // by name
 	struct pools *pools;
-	struct pool_object *object;   // the newest version; NULL: none
-	struct pool_object *valid;    // the last valid version; NULL: none; may be `object`
-	const struct gpu_pool *file;  // NULL: none
-	const struct gpu_pool *spec;  // in force
+	struct pool_object *object;        // the newest version; NULL: none
+	struct pool_object *valid;         // the last valid version; NULL: none; may be `object`
+	const struct gpu_pool *file;       // NULL: none
+	const struct gpu_pool *spec;       // in force
 	struct pool_status_record *record; // of the status; pool_status.c
 	// the members, by key
 	struct pool_seat **seats;

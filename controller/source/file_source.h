@@ -27,8 +27,8 @@ struct file_source_options { // owns nothing
 	struct log *log;
 	const char *const *paths;
 	size_t n_paths;
-	// Reads and logs what else is in the files, before the policies are read. When it returns -1 and *e, the reading
-	// counts as failed; the first one is not done. May be NULL.
+	// Reads and logs what else is in the files, before the policies are read. When it returns -1 and *e, the
+	// reading counts as failed; the first one is not done. May be NULL.
 	int (*before)(void *arg, struct err *e);
 	void *arg;
 };

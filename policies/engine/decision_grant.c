@@ -17,8 +17,6 @@ void decide_grant(const struct policy *policy, int32_t granted, enum reason reas
 	}
 	d->desired = granted;
 	d->reason = reason;
-	d->action = granted > d->current   ? ACTION_SCALE_UP
-	            : granted < d->current ? ACTION_SCALE_DOWN
-	                                   : ACTION_NONE;
+	d->action = granted > d->current ? ACTION_SCALE_UP : granted < d->current ? ACTION_SCALE_DOWN : ACTION_NONE;
 	d->write = granted != d->current && !policy->dry_run;
 }

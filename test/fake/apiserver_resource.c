@@ -196,8 +196,9 @@ static void change(struct fake_request *r, struct fake_object *o)
 // Why the object cannot be, or NULL.
 static const char *fault_of(const struct fake_request *r, const cJSON *root)
 {
-	if (strcmp(r->path.kind->kind, "Event") == 0 &&
-	    strcmp(json_get_str(json_get(root, "involvedObject"), "namespace", ""), r->path.ns) != 0)
+	const char *of = json_get_str(json_get(root, "involvedObject"), "namespace", "");
+	// Events about objects without a namespace live in `default`.
+	if (strcmp(r->path.kind->kind, "Event") == 0 && strcmp(of[0] ? of : "default", r->path.ns) != 0)
 		return "involvedObject.namespace: Invalid value: does not match event.namespace";
 	return NULL;
 }

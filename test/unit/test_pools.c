@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal of this test: the seats of a pool keep its cap at every instant, whatever becomes of the writes, and hold when
+// they do not know enough. The scenarios of users are in test/integration/run-pools.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "controller/pool/pool_seat.h"
+#include "controller/pool/pools.h"
+#include "policies/engine/decision.h"
+#include "policies/engine/policy.h"
+
+#define MEMBERS     4
+#define CAP         20
+#define INTERVAL_MS 15000
+
+struct member {
+	struct pool_seat *seat;
+	int32_t replicas;        // what the API server has
+	int32_t late;            // a write that may still be carried out; -1: none
+	int32_t unacked, before; // as controller/unacked_write.h has them; -1: none
+	int64_t unacked_until_ms;
+};
+
+struct world {
+	struct pools *pools;
+	struct policy policy;
+	struct member members[MEMBERS];
+	struct decision d;
+	char text[1024];
+	int64_t now_ms;
+};
+
+static void put_pool(struct pools *pools, const char *name, int32_t gpus, int32_t gpus_per_replica)
+{
+	struct pool_object *o = calloc(1, sizeof *o);
+	struct err e;
+	assert_non_null(o);
+	arena_init(&o->arena, 1 << 20);
+	o->pool = (struct gpu_pool){.name = arena_strdup(&o->arena, name), .gpus = gpus, .turn_every_ms = 1800000};
+	o->pool.entries = arena_calloc(&o->arena, 1, sizeof *o->pool.entries);
+	o->pool.entries[0] = (struct gpu_pool_entry){
+	        .namespace_name = "", .name = "", .gpus_per_replica = gpus_per_replica, .weight = 1};
+	o->pool.n_entries = 1;
+	o->generation = 1;
+	snprintf(o->uid, sizeof o->uid, "uid-%s", name);
+	assert_int_equal(pools_put_object(pools, o, &e), 0);
+}
+
+static void world_init(struct world *w, int32_t gpus_per_replica)
+{
+	*w = (struct world){.policy = {.interval_ms = INTERVAL_MS, .replica_multiple = 1}, .now_ms = 1000000};
+	w->pools = pools_new(&(struct pools_options){0});
+	put_pool(w->pools, "h100", CAP, gpus_per_replica);
+	for (int i = 0; i < MEMBERS; i++) {
+		char name[8];
+		snprintf(name, sizeof name, "m%d", i);
+		w->members[i] = (struct member){.replicas = 1, .late = -1, .unacked = -1};
+		w->members[i].seat = pool_seat_new(w->pools, "default", name, NULL);
+	}
+}
+
+static void world_done(struct world *w)
+{
+	for (int i = 0; i < MEMBERS; i++)
+		pool_seat_free(w->members[i].seat);
+	pools_free(w->pools);
+}
+
+// What decide() would return, and then the pool. Returns the replicas to write.
+static int32_t decide_for(struct world *w, int i, int32_t desired)
+{
+	struct member *m = &w->members[i];
+	struct buf text;
+	bool is_open = m->unacked >= 0 && m->replicas == m->before && w->now_ms < m->unacked_until_ms;
+	if (!is_open)
+		m->unacked = -1;
+	const struct pool_tick tick = {.policy = &w->policy,
+	                               .status_replicas = m->replicas,
+	                               .unacked = m->unacked,
+	                               .now_ms = w->now_ms,
+	                               .now_mono_ms = w->now_ms};
+	w->d = (struct decision){.current = m->replicas,
+	                         .desired = desired,
+	                         .max_replicas = 1000,
+	                         .action = desired > m->replicas   ? ACTION_SCALE_UP
+	                                   : desired < m->replicas ? ACTION_SCALE_DOWN
+	                                                           : ACTION_NONE,
+	                         .write = desired != m->replicas};
+	buf_init(&text, POOL_TEXT_BYTES_MAX);
+	pool_seat_decide(m->seat, &tick, &w->d, &text);
+	snprintf(w->text, sizeof w->text, "%s", buf_str(&text));
+	buf_done(&text);
+	return w->d.desired;
+}
+
+static int64_t gpus_in_use(const struct world *w)
+{
+	int64_t n = 0;
+	for (int i = 0; i < MEMBERS; i++)
+		n += w->members[i].replicas;
+	return n;
+}
+
+static void write_done(struct world *w, int i, int32_t to)
+{
+	w->members[i].replicas = to;
+	w->members[i].late = w->members[i].unacked = -1;
+	pool_seat_written(w->members[i].seat, to, POOL_WRITE_DONE);
+}
+
+// A tick whose write succeeds.
+static int32_t tick(struct world *w, int i, int32_t desired)
+{
+	int32_t to = decide_for(w, i, desired);
+	if (w->d.write)
+		write_done(w, i, to);
+	pool_seat_end(w->members[i].seat);
+	return to;
+}
+
+static void tick_all(struct world *w)
+{
+	for (int i = 0; i < MEMBERS; i++)
+		tick(w, i, w->members[i].replicas);
+}
+
+static unsigned next_random(unsigned *seed)
+{
+	*seed = *seed * 1103515245u + 12345u;
+	return *seed >> 16;
+}
+
+// A lost write takes effect at once, later, or never; a write that is acknowledged voids the ones before it, because
+// they name an older resourceVersion.
+static void random_write(struct world *w, int i, int32_t to, unsigned *seed)
+{
+	struct member *m = &w->members[i];
+	unsigned fate = next_random(seed) % 8;
+	if (fate < 4) {
+		write_done(w, i, to);
+	} else if (fate == 4) {
+		pool_seat_written(m->seat, to, POOL_WRITE_REFUSED);
+	} else {
+		m->before = m->replicas;
+		m->unacked = to;
+		m->unacked_until_ms = w->now_ms + 60000;
+		if (fate == 5) {
+			m->replicas = to;
+			m->late = -1;
+		}
+		if (fate == 6)
+			m->late = to;
+		pool_seat_written(m->seat, to, POOL_WRITE_LOST);
+	}
+}
+
+static void cap_holds_whatever_becomes_of_the_writes(void **state)
+{
+	(void)state;
+	int64_t most = 0;
+	for (unsigned seed = 1; seed <= 200; seed++) {
+		struct world w;
+		unsigned random = seed;
+		world_init(&w, 1);
+		for (int k = 0; k < 400; k++) {
+			int i = (int)(next_random(&random) % MEMBERS);
+			struct member *m = &w.members[i];
+			w.now_ms += 1 + next_random(&random) % 4000;
+			if (m->late >= 0 && next_random(&random) % 2) {
+				m->replicas = m->late;
+				m->late = -1;
+			} else {
+				if (w.now_ms >= m->unacked_until_ms)
+					m->late = -1; // the API server has given up
+				int32_t to = decide_for(&w, i, (int32_t)(next_random(&random) % 16));
+				if (w.d.write)
+					random_write(&w, i, to, &random);
+				pool_seat_end(m->seat);
+			}
+			if (gpus_in_use(&w) > CAP)
+				fail_msg("seed %u, step %d: %lld GPUs of %d", seed, k, (long long)gpus_in_use(&w), CAP);
+			most = gpus_in_use(&w) > most ? gpus_in_use(&w) : most;
+		}
+		world_done(&w);
+	}
+	assert_int_equal(most, CAP); // the cap was reached, so it was tested
+}
+
+static void member_waits_until_all_others_are_known(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w, 1);
+	assert_int_equal(tick(&w, 0, 9), 1);
+	assert_string_equal(w.text, "pool h100 is held until the replicas of default/m1 are known");
+	tick(&w, 1, 1);
+	tick(&w, 2, 1);
+	const struct err absent = {.kind = ERR_NOT_FOUND}, forbidden = {.kind = ERR_AUTH};
+	pool_seat_unreadable(w.members[3].seat, &forbidden, w.now_ms);
+	assert_int_equal(tick(&w, 0, 9), 1);
+	pool_seat_unreadable(w.members[3].seat, &absent, w.now_ms);
+	assert_int_equal(tick(&w, 0, 9), 9);
+	world_done(&w);
+}
+
+static void members_share_and_the_decision_says_so(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w, 4);
+	tick_all(&w);
+	assert_int_equal(tick(&w, 0, 12), 2);
+	assert_int_equal(w.d.reason, REASON_POOL_LIMITED);
+	assert_int_equal(w.d.trace[w.d.driver].stage, STAGE_POOL);
+	assert_int_equal(w.d.trace[w.d.driver].before, 12);
+	assert_int_equal(w.d.trace[w.d.driver].after, 2);
+	assert_string_equal(w.text, "pool h100 uses 20 of 20 GPUs");
+	world_done(&w);
+}
+
+static void member_that_does_not_tick_keeps_what_it_holds(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w, 1);
+	tick_all(&w);
+	tick(&w, 1, 16);                      // asks for all there is
+	assert_int_equal(tick(&w, 0, 10), 2); // 1 + 16 + 1 + 1 in use
+	w.now_ms += POOL_STALE_MS;            // its last wish is old: the others share what it does not hold
+	tick(&w, 2, 1);
+	tick(&w, 3, 1);
+	assert_int_equal(tick(&w, 0, 10), 2);
+	assert_int_equal(w.d.reason, REASON_POOL_LIMITED); // not WaitingForGPUs: it is not expected to yield
+	world_done(&w);
+}
+
+static void member_whose_writes_are_refused_counts_as_fixed(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w, 1);
+	tick_all(&w);
+	tick(&w, 1, 17);
+	tick(&w, 0, 10); // m1 is to yield
+	assert_int_equal(w.d.reason, REASON_WAITING_FOR_GPUS);
+	for (int i = 0; i < POOL_REFUSALS_MAX; i++) {
+		int32_t to = decide_for(&w, 1, 17);
+		assert_true(to < 17);
+		pool_seat_written(w.members[1].seat, to, POOL_WRITE_REFUSED);
+		pool_seat_end(w.members[1].seat);
+	}
+	tick(&w, 0, 10);
+	assert_int_equal(w.d.reason, REASON_POOL_LIMITED);
+	assert_true(tick(&w, 1, 17) < 17); // it still tries
+	tick(&w, 1, 17);                   // its pods are gone
+	tick(&w, 0, 10);
+	assert_true(w.members[0].replicas > 1);
+	world_done(&w);
+}
+
+static void policy_of_two_pools_is_held(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w, 1);
+	put_pool(w.pools, "other", 100, 1);
+	tick_all(&w);
+	assert_int_equal(tick(&w, 0, 5), 1);
+	assert_int_equal(w.d.reason, REASON_POOL_HELD);
+	assert_string_equal(w.text, "pools h100 and other both claim this policy: remove it from one of them");
+	pools_remove_object(w.pools, "other");
+	assert_int_equal(tick(&w, 0, 5), 5);
+	world_done(&w);
+}
+
+static void paused_policy_is_not_changed(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w, 1);
+	w.policy.paused = true;
+	tick_all(&w);
+	w.members[1].replicas = 17; // by hand
+	assert_int_equal(tick(&w, 1, 17), 17);
+	w.policy.paused = false;
+	assert_int_equal(tick(&w, 0, 9), 1);
+	world_done(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(cap_holds_whatever_becomes_of_the_writes),
+	        cmocka_unit_test(member_waits_until_all_others_are_known),
+	        cmocka_unit_test(members_share_and_the_decision_says_so),
+	        cmocka_unit_test(member_that_does_not_tick_keeps_what_it_holds),
+	        cmocka_unit_test(member_whose_writes_are_refused_counts_as_fixed),
+	        cmocka_unit_test(policy_of_two_pools_is_held),
+	        cmocka_unit_test(paused_policy_is_not_changed),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
