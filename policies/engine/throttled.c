@@ -28,7 +28,7 @@ void throttled_observe(struct tick *t)
 		entry.reason = REASON_THROTTLED_NOT_A_SHARE;
 	} else if (d->value > g->share) {
 		t->capacity_ratio = 1 - THROTTLED_LOSS * d->value;
-		entry.count = (int32_t)lround(100 * t->capacity_ratio);
+		entry.count = (int32_t)round(100 * t->capacity_ratio);
 	} else {
 		return;
 	}

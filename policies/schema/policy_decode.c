@@ -157,7 +157,8 @@ static int check_thresholds(const struct doc_node *node, struct schema_errors *e
 		char path[SCHEMA_PATH_BYTES];
 		snprintf(path, sizeof path, "spec.signals[%zu]", i);
 		schema_report(errors, signal, path, "needs target or watermarks: add one of them%s",
-		              objective ? "; only the signals that objective or a guard names take neither" : "");
+		              objective ? "; only the signals that objective names, and those of guards, take neither"
+		                        : "");
 		rc = -1;
 	}
 	return rc;
