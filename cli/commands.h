@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of commands. Each command parses its own arguments and returns the exit code of the process: 0 done, 1
 // failed, 2 usage error, 3 changes wanted (plan --exit-code, tune --exit-code), lint findings (check --lint-fatal) or a
-// limit exceeded (backtest --fail-on).
+// limit exceeded (backtest --fail-on, trace --fail-if).
 #ifndef GPUSCALE_CLI_COMMANDS_H
 #define GPUSCALE_CLI_COMMANDS_H
 
@@ -41,6 +41,7 @@ int cmd_pause(int argc, char **argv);
 int cmd_resume(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_cost(int argc, char **argv);
+int cmd_trace(int argc, char **argv);
 int cmd_convert(int argc, char **argv);
 int cmd_crd(int argc, char **argv);
 int cmd_completion(int argc, char **argv);
