@@ -16,7 +16,7 @@
 struct err;
 
 #define GPU_TRACE_GPUS_MAX  64
-#define GPU_TRACE_GAPS_MAX  262144 // of all GPUs; shorter ones count as TRACE_UNKNOWN
+#define GPU_TRACE_GAPS_MAX  2097152 // of all GPUs, 112 MiB; shorter ones count as TRACE_UNKNOWN
 #define GPU_TRACE_LONG_MAX  100    // gaps that are reported one by one
 #define GPU_TRACE_BINS      240    // of the timeline
 

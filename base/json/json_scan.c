@@ -105,6 +105,8 @@ static int emit(struct json_scan *s, const struct json_token *token, struct err 
 {
 	if (!s->fn || s->fn(s->arg, token, e) == 0)
 		return 0;
+	if (token->kind == JSON_STRING || token->kind == JSON_NUMBER)
+		s->error_at = s->token_at;
 	s->has_failed = true;
 	return -1;
 }
