@@ -22,15 +22,15 @@
 
 static const char *const format_names[] = {"table", "json", "svg", NULL};
 static void (*const formats[])(const struct trace_report *, struct buf *) = {trace_report_table, trace_report_json,
-                                                                              trace_report_svg};
+                                                                             trace_report_svg};
 _Static_assert(sizeof format_names / sizeof *format_names == sizeof formats / sizeof *formats + 1,
                "one name per format");
 
 // The idle shares by activity come first, in the order of enum trace_activity.
 enum { FAIL_IDLE = TRACE_ACTIVITY__COUNT, FAIL_LONGEST_GAP, FAIL_METRIC__COUNT };
 static const struct fail_metric fail_metrics[] = {
-        {"collective", FAIL_PERCENT}, {"data-loading", FAIL_PERCENT}, {"copy", FAIL_PERCENT},
-        {"launch", FAIL_PERCENT},     {"unknown", FAIL_PERCENT},      {"idle", FAIL_PERCENT},
+        {"collective", FAIL_PERCENT},  {"data-loading", FAIL_PERCENT}, {"copy", FAIL_PERCENT},
+        {"launch", FAIL_PERCENT},      {"unknown", FAIL_PERCENT},      {"idle", FAIL_PERCENT},
         {"longest-gap", FAIL_SECONDS},
 };
 _Static_assert(sizeof fail_metrics / sizeof *fail_metrics == FAIL_METRIC__COUNT, "one row per metric");
@@ -73,7 +73,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (!a->path)
-			argp_error(state, "missing FILE: a trace of the torch profiler, as in trace.json or trace.json.gz");
+			argp_error(state,
+			           "missing FILE: a trace of the torch profiler, as in trace.json or trace.json.gz");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -159,7 +160,8 @@ int cmd_trace(int argc, char **argv)
 	        "FILE",
 	        "Show when the GPUs of a profiler trace were idle, what the host did meanwhile, and which kernels took "
 	        "the most time. FILE is a trace in Chrome's format from the torch profiler, or converted from Nsight "
-	        "Systems, plain or compressed with gzip, up to 1 GiB after decompression. Overlapping streams count once."
+	        "Systems, plain or compressed with gzip, up to 1 GiB after decompression. Overlapping streams count "
+	        "once."
 	        "\vMetrics of CONDITION: idle, data-loading, copy, launch, collective, unknown (each a share of the "
 	        "time of the trace), longest-gap.\n"
 	        "Exit status: 0 done, 1 failed, 2 wrong usage, 3 a condition of --fail-if holds.",

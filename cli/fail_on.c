@@ -47,8 +47,7 @@ int fail_on_parse(const char *text, const struct fail_metric *metrics, size_t n,
 	const char *sign = text + len + strspn(text + len, " ");
 	size_t sign_len = strspn(sign, "<>=");
 	size_t metric = 0, comparison = 0;
-	while (metric < n &&
-	       (strlen(metrics[metric].name) != len || memcmp(metrics[metric].name, text, len) != 0))
+	while (metric < n && (strlen(metrics[metric].name) != len || memcmp(metrics[metric].name, text, len) != 0))
 		metric++;
 	while (comparison < FAIL_COMPARISON__COUNT &&
 	       (strlen(comparisons[comparison]) != sign_len || memcmp(comparisons[comparison], sign, sign_len) != 0))

@@ -12,10 +12,10 @@
 #include "insight/gpu_trace.h"
 #include "insight/trace_file.h"
 
-#define TIME_BYTES  32
-#define NAME_WIDTH  60
-#define GPU_BYTES   16
-#define CHART_GPUS  8 // further GPUs would hide each other
+#define TIME_BYTES 32
+#define NAME_WIDTH 60
+#define GPU_BYTES  16
+#define CHART_GPUS 8 // further GPUs would hide each other
 
 // "1.234s", "56.7ms", "8.9us"
 static const char *show_ns(char out[TIME_BYTES], double ns)
@@ -43,8 +43,9 @@ static size_t n_kernels(const struct trace_report *r)
 
 static void put_gpus(const struct gpu_trace *t, struct buf *out)
 {
-	static const char *const head[] = {"GPU",        "BUSY",   "IDLE",   "DATA-LOADING", "COPY",
-	                                   "LAUNCH", "COLLECTIVE", "UNKNOWN", "LONGEST-GAP", "COLLECTIVE-KERNELS", NULL};
+	static const char *const head[] = {"GPU",    "BUSY",       "IDLE",    "DATA-LOADING", "COPY",
+	                                   "LAUNCH", "COLLECTIVE", "UNKNOWN", "LONGEST-GAP",  "COLLECTIVE-KERNELS",
+	                                   NULL};
 	static const enum trace_activity order[] = {TRACE_DATA_LOADING, TRACE_COPY, TRACE_LAUNCH, TRACE_COLLECTIVE,
 	                                            TRACE_UNKNOWN};
 	_Static_assert(sizeof order / sizeof *order == TRACE_ACTIVITY__COUNT, "every activity has a column");

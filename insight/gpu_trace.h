@@ -15,16 +15,16 @@
 
 struct err;
 
-#define GPU_TRACE_GPUS_MAX  64
-#define GPU_TRACE_GAPS_MAX  2097152 // of all GPUs, 112 MiB; shorter ones count as TRACE_UNKNOWN
-#define GPU_TRACE_LONG_MAX  100    // gaps that are reported one by one
-#define GPU_TRACE_BINS      240    // of the timeline
+#define GPU_TRACE_GPUS_MAX 64
+#define GPU_TRACE_GAPS_MAX 2097152 // of all GPUs, 112 MiB; shorter ones count as TRACE_UNKNOWN
+#define GPU_TRACE_LONG_MAX 100     // gaps that are reported one by one
+#define GPU_TRACE_BINS     240     // of the timeline
 
 struct trace_gpu {
 	int32_t index; // as the trace numbers it
 	size_t n_events;
-	int64_t busy_ns;       // union of all kernels, memcpys and memsets
-	int64_t collective_ns; // of it, the part in which only collectives ran
+	int64_t busy_ns;                       // union of all kernels, memcpys and memsets
+	int64_t collective_ns;                 // of it, the part in which only collectives ran
 	double idle_ns[TRACE_ACTIVITY__COUNT]; // by what the host did; they add up to the idle time
 	int64_t longest_gap_ns;
 	double busy_ratio[GPU_TRACE_BINS];
@@ -43,7 +43,7 @@ struct trace_gap {
 struct gpu_gap;
 
 struct gpu_trace {
-	int64_t start_ns, end_ns; // the window: from the first to the last event of a host or a GPU
+	int64_t start_ns, end_ns;                   // the window: from the first to the last event of a host or a GPU
 	struct trace_gpu *gpus[GPU_TRACE_GPUS_MAX]; // by index
 	size_t n_gpus;
 	struct kernel_table kernels;

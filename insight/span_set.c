@@ -47,8 +47,9 @@ static int make_room(struct span_set *s, struct err *e)
 	if (s->cap > 0 && s->n < s->cap / 2)
 		return 0;
 	if (s->n >= SPAN_SET_MAX)
-		return err_set(e, ERR_LIMIT, "a GPU of this trace has more than %zu separate busy spans: record fewer "
-		                             "steps",
+		return err_set(e, ERR_LIMIT,
+		               "a GPU of this trace has more than %zu separate busy spans: record fewer "
+		               "steps",
 		               SPAN_SET_MAX);
 	size_t cap = s->cap == 0 ? FIRST_CAP : s->cap * 2;
 	struct span *spans = realloc(s->spans, cap * sizeof *spans);

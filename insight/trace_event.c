@@ -17,8 +17,8 @@ const char *trace_activity_name(enum trace_activity a)
 // Categories of events on the GPU; Kineto wrote "Kernel" until 1.11 and writes "kernel" since.
 static const char *const gpu_categories[] = {"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"};
 // The profiler's own record, waits of a stream, and host annotations that are drawn again above their kernels.
-static const char *const other_categories[] = {"trace", "overhead", "cuda_sync", "gpu_user_annotation", "memory_profiler",
-                                               "python_gc"};
+static const char *const other_categories[] = {"trace",           "overhead", "cuda_sync", "gpu_user_annotation",
+                                               "memory_profiler", "python_gc"};
 
 static bool is_one_of(const char *text, const char *const *list, size_t n)
 {

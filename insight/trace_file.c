@@ -44,13 +44,15 @@ static int read_pass(struct input *in, struct trace_reader *r, int pass, size_t 
 		if (n == 0)
 			break;
 		if ((size_t)n > TRACE_FILE_BYTES_MAX - bytes)
-			return err_set(e, ERR_LIMIT, "the text is longer than the ceiling of %zu bytes: record fewer steps",
+			return err_set(e, ERR_LIMIT,
+			               "the text is longer than the ceiling of %zu bytes: record fewer steps",
 			               TRACE_FILE_BYTES_MAX);
 		bytes += (size_t)n;
 		if (trace_reader_feed(r, in->piece, (size_t)n, e) < 0)
 			return -1;
 		if (in->progress)
-			in->progress(in->arg, (size_t)pass * in->file_bytes + (size_t)gzoffset(in->gz), 2 * in->file_bytes);
+			in->progress(in->arg, (size_t)pass * in->file_bytes + (size_t)gzoffset(in->gz),
+			             2 * in->file_bytes);
 	}
 	*ret_bytes = bytes;
 	// A gzip file that ends early is reported here, not by gzread().
@@ -59,7 +61,8 @@ static int read_pass(struct input *in, struct trace_reader *r, int pass, size_t 
 	return code == Z_OK ? trace_reader_finish(r, e) : read_failed(in->gz, bytes, e);
 }
 
-static int run_pass(struct input *in, struct gpu_trace *t, int pass, struct trace_file_counts *ret_counts, struct err *e)
+static int run_pass(struct input *in, struct gpu_trace *t, int pass, struct trace_file_counts *ret_counts,
+                    struct err *e)
 {
 	struct trace_reader r;
 	trace_reader_init(&r, pass == 0 ? gpu_trace_first : gpu_trace_second, t);

@@ -115,9 +115,8 @@ static int take_value(struct trace_reader *r, const struct json_token *t, struct
 	case DURATION:
 		return take_time(t, &r->event.dur_ns, &r->event.has_dur, e);
 	case DEVICE:
-		r->event.has_device =
-		        t->kind == JSON_NUMBER &&
-		        num_parse_i64(t->text, t->len, 0, INT32_MAX, &r->event.device, NULL) == 0;
+		r->event.has_device = t->kind == JSON_NUMBER &&
+		                      num_parse_i64(t->text, t->len, 0, INT32_MAX, &r->event.device, NULL) == 0;
 		return 0;
 	case ARGUMENTS:
 	case OTHER:

@@ -15,8 +15,8 @@
 
 struct err;
 
-#define TRACE_OPEN_MAX    4096                   // "B" events that wait for their "E"
-#define TRACE_TEXT_BYTES  64                     // category, process, thread; longer ones are cut
+#define TRACE_OPEN_MAX    4096                      // "B" events that wait for their "E"
+#define TRACE_TEXT_BYTES  64                        // category, process, thread; longer ones are cut
 #define TRACE_TIME_MAX_US INT64_C(3000000000000000) // in both directions: 95 years
 
 // Called for every event with a start and an end; `event` and its name are valid during the call. Return 0, or -1 and

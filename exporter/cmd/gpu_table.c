@@ -84,7 +84,7 @@ static const struct {
 	unsigned bit;
 	const char *name;
 } reasons[] = {
-        {0x01, "idle"},    {0x02, "app-clocks"}, {0x04, "power"},       {0x08, "hw"},      {0x10, "sync-boost"},
+        {0x01, "idle"},    {0x02, "app-clocks"}, {0x04, "power"},       {0x08, "hw"},       {0x10, "sync-boost"},
         {0x20, "thermal"}, {0x40, "hw-thermal"}, {0x80, "power-brake"}, {0x100, "display"},
 };
 

@@ -42,8 +42,8 @@ static const struct schema_field ecc_fields[] = {
         SHARED_FIELDS(struct mock_ecc, "Time over which the errors are spread; left out: all at once."),
         FIELD(struct mock_ecc, "kind", SCHEMA_ENUM, kind, .doc = "Whether the errors are corrected.",
               .default_text = "corrected", .enum_names = ecc_kinds),
-        FIELD(struct mock_ecc, "count", SCHEMA_INT32, count, .doc = "Number of errors.", .default_text = "1",
-              .min = 1, .max = 1000000000),
+        FIELD(struct mock_ecc, "count", SCHEMA_INT32, count, .doc = "Number of errors.", .default_text = "1", .min = 1,
+              .max = 1000000000),
 };
 static const struct schema_field leak_fields[] = {
         SHARED_FIELDS(struct mock_leak, HOW_LONG),
@@ -88,12 +88,10 @@ static const struct {
         {"throttles", offsetof(struct mock_faults, throttles), offsetof(struct mock_faults, n_throttles),
          sizeof(struct mock_throttle)},
         {"ecc", offsetof(struct mock_faults, ecc), offsetof(struct mock_faults, n_ecc), sizeof(struct mock_ecc)},
-        {"leaks", offsetof(struct mock_faults, leaks), offsetof(struct mock_faults, n_leaks),
-         sizeof(struct mock_leak)},
+        {"leaks", offsetof(struct mock_faults, leaks), offsetof(struct mock_faults, n_leaks), sizeof(struct mock_leak)},
         {"stragglers", offsetof(struct mock_faults, stragglers), offsetof(struct mock_faults, n_stragglers),
          sizeof(struct mock_straggler)},
-        {"hangs", offsetof(struct mock_faults, hangs), offsetof(struct mock_faults, n_hangs),
-         sizeof(struct mock_hang)},
+        {"hangs", offsetof(struct mock_faults, hangs), offsetof(struct mock_faults, n_hangs), sizeof(struct mock_hang)},
         {"downtrains", offsetof(struct mock_faults, downtrains), offsetof(struct mock_faults, n_downtrains),
          sizeof(struct mock_downtrain)},
 };
@@ -179,9 +177,9 @@ static void apply_ecc(const struct mock_ecc *x, int64_t t_ms, struct device_samp
 	static const enum field fields[][2] = {{FIELD_ECC_SBE_VOL, FIELD_ECC_SBE_AGG},
 	                                       {FIELD_ECC_DBE_VOL, FIELD_ECC_DBE_AGG}};
 	double n = t_ms < x->fault.at_ms ? 0
-	           : x->fault.for_ms     ? floor((double)x->count * (double)lasted_ms(&x->fault, t_ms) /
-	                                         (double)x->fault.for_ms)
-	                                 : x->count;
+	           : x->fault.for_ms
+	                   ? floor((double)x->count * (double)lasted_ms(&x->fault, t_ms) / (double)x->fault.for_ms)
+	                   : x->count;
 	add(s, fields[x->kind][0], n);
 	add(s, fields[x->kind][1], n);
 }
@@ -198,9 +196,9 @@ static void apply_leak(const struct mock_leak *l, int64_t t_ms, struct device_sa
 }
 
 // The readings that follow the rate of work.
-static const enum field work[] = {FIELD_SM_CLOCK,         FIELD_SM_ACTIVE,        FIELD_SM_OCCUPANCY,
-                                  FIELD_PIPE_TENSOR_ACTIVE, FIELD_DRAM_ACTIVE,    FIELD_PIPE_FP64_ACTIVE,
-                                  FIELD_PIPE_FP32_ACTIVE, FIELD_PIPE_FP16_ACTIVE, FIELD_PIPE_TENSOR_HMMA_ACTIVE,
+static const enum field work[] = {FIELD_SM_CLOCK,           FIELD_SM_ACTIVE,        FIELD_SM_OCCUPANCY,
+                                  FIELD_PIPE_TENSOR_ACTIVE, FIELD_DRAM_ACTIVE,      FIELD_PIPE_FP64_ACTIVE,
+                                  FIELD_PIPE_FP32_ACTIVE,   FIELD_PIPE_FP16_ACTIVE, FIELD_PIPE_TENSOR_HMMA_ACTIVE,
                                   FIELD_PIPE_INT_ACTIVE};
 static const enum field traffic[] = {FIELD_MEM_COPY_UTIL,   FIELD_PCIE_TX_BYTES,   FIELD_PCIE_RX_BYTES,
                                      FIELD_NVLINK_TX_BYTES, FIELD_NVLINK_RX_BYTES, FIELD_NVLINK_BANDWIDTH_TOTAL};

@@ -67,8 +67,8 @@ extern const struct schema mock_fault_schemas[FAULT__COUNT];
 // Calls `fn` for every fault, with the name of its list and its number there.
 void mock_faults_for_each(const struct mock_faults *f,
                           void (*fn)(void *arg, const char *list, size_t i, const struct mock_fault *fault), void *arg);
-// Applies the faults of GPU `gpu` at `t_ms` since the start; the GPU draws `idle_watts` when idle. Fields without a value
-// stay without one. A leak ends with its time, as when the process is restarted.
+// Applies the faults of GPU `gpu` at `t_ms` since the start; the GPU draws `idle_watts` when idle. Fields without a
+// value stay without one. A leak ends with its time, as when the process is restarted.
 void mock_faults_apply(const struct mock_faults *f, int32_t gpu, double idle_watts, int64_t t_ms,
                        struct device_sample *s);
 

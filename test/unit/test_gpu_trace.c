@@ -13,10 +13,11 @@
 #include "insight/gpu_trace.h"
 #include "insight/trace_reader.h"
 
-#define US        INT64_C(1000)
-#define LIST_MAX  16
-#define TEXT_MAX  4096
-#define K(ts, dur) "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"ts\":" ts ",\"dur\":" dur ",\"args\":{\"device\":0}}"
+#define US       INT64_C(1000)
+#define LIST_MAX 16
+#define TEXT_MAX 4096
+#define K(ts, dur)                                                                                                     \
+	"{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"ts\":" ts ",\"dur\":" dur ",\"args\":{\"device\":0}}"
 #define HOST(cat, name, ts, dur)                                                                                       \
 	"{\"ph\":\"X\",\"cat\":\"" cat "\",\"name\":\"" name "\",\"ts\":" ts ",\"dur\":" dur ",\"pid\":9,\"tid\":1}"
 
@@ -103,12 +104,13 @@ static void events_are_equal_in_pieces_of_any_size(void **state)
 static void pairs_belong_to_their_thread_and_nest(void **state)
 {
 	(void)state;
-	struct list l = read_list("[{\"ph\":\"B\",\"name\":\"outer\",\"pid\":1,\"tid\":1,\"ts\":1},"
-	                          "{\"ph\":\"B\",\"name\":\"other\",\"pid\":1,\"tid\":2,\"ts\":2},"
-	                          "{\"ph\":\"B\",\"name\":\"inner\",\"pid\":1,\"tid\":1,\"ts\":3},"
-	                          "{\"ph\":\"E\",\"pid\":1,\"tid\":1,\"ts\":4},{\"ph\":\"E\",\"pid\":1,\"tid\":1,\"ts\":6},"
-	                          "{\"ph\":\"E\",\"pid\":1,\"tid\":2,\"ts\":7}]",
-	                          16);
+	struct list l =
+	        read_list("[{\"ph\":\"B\",\"name\":\"outer\",\"pid\":1,\"tid\":1,\"ts\":1},"
+	                  "{\"ph\":\"B\",\"name\":\"other\",\"pid\":1,\"tid\":2,\"ts\":2},"
+	                  "{\"ph\":\"B\",\"name\":\"inner\",\"pid\":1,\"tid\":1,\"ts\":3},"
+	                  "{\"ph\":\"E\",\"pid\":1,\"tid\":1,\"ts\":4},{\"ph\":\"E\",\"pid\":1,\"tid\":1,\"ts\":6},"
+	                  "{\"ph\":\"E\",\"pid\":1,\"tid\":2,\"ts\":7}]",
+	                  16);
 	static const struct {
 		const char *name;
 		int64_t start_ns, end_ns;
@@ -193,7 +195,8 @@ static void overlapping_streams_count_once(void **state)
 	(void)state;
 	struct gpu_trace t;
 	// Out of order: 10..30 from three kernels on two streams, and 50..60. The window is 0..100.
-	analyse(K("50", "10") "," K("20", "10") "," K("10", "15") "," K("12", "3") "," HOST("", "main", "0", "100"), &t);
+	analyse(K("50", "10") "," K("20", "10") "," K("10", "15") "," K("12", "3") "," HOST("", "main", "0", "100"),
+	        &t);
 	assert_int_equal(t.n_gpus, 1);
 	assert_true(t.gpus[0]->busy_ns == 30 * US);
 	assert_true(gpu_trace_window_ns(&t) == 100 * US);
@@ -210,8 +213,9 @@ static void gaps_are_split_by_what_the_host_did(void **state)
 	struct gpu_trace t;
 	// The gap 10..74: data 10..42, copy 42..58 inside of an operator 42..66, nothing until 74.
 	analyse(K("0", "10") "," K("74", "10") "," HOST("user_annotation", "enumerate(DataLoader)#x.__next__", "10",
-	                                                "32") "," HOST("cpu_op", "aten::linear", "42", "24") "," HOST(
-	                "cuda_runtime", "cudaMemcpyAsync", "42", "16"),
+	                                                "32") "," HOST("cpu_op", "aten::linear", "42",
+	                                                               "24") "," HOST("cuda_runtime", "cudaMemcpyAsync",
+	                                                                              "42", "16"),
 	        &t);
 	const double *idle = t.gpus[0]->idle_ns;
 	assert_true(idle[TRACE_DATA_LOADING] == 32000 && idle[TRACE_COPY] == 16000 && idle[TRACE_LAUNCH] == 8000);
@@ -239,7 +243,8 @@ static void gpus_are_separate_and_collectives_are_told_apart(void **state)
 {
 	(void)state;
 	struct gpu_trace t;
-	analyse("{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"ncclDevKernel_AllReduce\",\"pid\":1,\"tid\":9,\"ts\":5,\"dur\":20},"
+	analyse("{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"ncclDevKernel_AllReduce\",\"pid\":1,\"tid\":9,\"ts\":5,"
+	        "\"dur\":20},"
 	        "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":1,\"tid\":7,\"ts\":0,\"dur\":10},"
 	        "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"pid\":0,\"tid\":7,\"ts\":0,\"dur\":40}",
 	        &t);
