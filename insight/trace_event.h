@@ -34,7 +34,7 @@ struct trace_event {
 	const char *name;
 };
 
-// The texts of an event that tell its place: category, name, and the process and thread that it belongs to.
+// The texts of an event that show its place: category, name, and the process and thread that it belongs to.
 struct trace_labels {
 	const char *cat, *name, *pid, *tid; // "" when absent
 };

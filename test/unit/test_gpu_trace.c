@@ -239,7 +239,7 @@ static void the_innermost_host_operation_is_named(void **state)
 	gpu_trace_done(&t);
 }
 
-static void gpus_are_separate_and_collectives_are_told_apart(void **state)
+static void gpus_are_separate_and_collectives_are_counted_alone(void **state)
 {
 	(void)state;
 	struct gpu_trace t;
@@ -307,7 +307,7 @@ int main(void)
 	        cmocka_unit_test(overlapping_streams_count_once),
 	        cmocka_unit_test(gaps_are_split_by_what_the_host_did),
 	        cmocka_unit_test(the_innermost_host_operation_is_named),
-	        cmocka_unit_test(gpus_are_separate_and_collectives_are_told_apart),
+	        cmocka_unit_test(gpus_are_separate_and_collectives_are_counted_alone),
 	        cmocka_unit_test(a_trace_without_a_gpu_is_refused),
 	        cmocka_unit_test(many_gaps_stay_within_their_ceiling),
 	};
