@@ -69,12 +69,19 @@ static void set_fixed(struct backtest_config *c, const char *list, struct argp_s
 	}
 }
 
+enum { FAIL_LATE, FAIL_P95_WAIT, FAIL_GPU_HOURS, FAIL_COST, FAIL_CHANGES, FAIL_AT_MAX, FAIL_METRIC__COUNT };
+static const struct fail_metric fail_metrics[] = {
+        {"late", FAIL_PERCENT}, {"p95-wait", FAIL_SECONDS}, {"gpu-hours", FAIL_NUMBER},
+        {"cost", FAIL_NUMBER},  {"changes", FAIL_NUMBER},   {"at-max", FAIL_PERCENT},
+};
+_Static_assert(sizeof fail_metrics / sizeof *fail_metrics == FAIL_METRIC__COUNT, "one row per metric");
+
 static void add_fail_on(struct backtest_args *a, const char *text, struct argp_state *state)
 {
 	struct err e;
 	if (a->n_fail_on == FAIL_ON_MAX)
 		argp_error(state, "--fail-on: more than %d conditions", FAIL_ON_MAX);
-	if (fail_on_parse(text, &a->fail_on[a->n_fail_on++], &e) < 0)
+	if (fail_on_parse(text, fail_metrics, FAIL_METRIC__COUNT, &a->fail_on[a->n_fail_on++], &e) < 0)
 		argp_error(state, "--fail-on: %s", e.msg);
 }
 
@@ -84,7 +91,7 @@ static void check_args(const struct backtest_args *a, struct argp_state *state)
 	if (a->closed_loop && open_loop)
 		argp_error(state, "--closed-loop and --open-loop cannot be used together");
 	for (size_t i = 0; i < a->n_fail_on; i++) {
-		enum fail_metric m = a->fail_on[i].metric;
+		size_t m = a->fail_on[i].metric;
 		if (m == FAIL_COST && isnan(a->price))
 			argp_error(state, "--fail-on '%s' needs --price or --gpu-model", a->fail_on[i].text);
 		if (open_loop && (m == FAIL_LATE || m == FAIL_P95_WAIT))
@@ -148,7 +155,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 // ---- running ----
 
-static double metric_of(const struct backtest_report *r, const struct backtest_row *row, enum fail_metric metric)
+static double metric_of(const struct backtest_report *r, const struct backtest_row *row, size_t metric)
 {
 	switch (metric) {
 	case FAIL_LATE:
@@ -161,11 +168,9 @@ static double metric_of(const struct backtest_report *r, const struct backtest_r
 		return backtest_cost(r, row);
 	case FAIL_CHANGES:
 		return row->score.changes;
-	case FAIL_AT_MAX:
-	case FAIL_METRIC__COUNT:
-		break;
+	default:
+		return score_at_max_percent(&row->score);
 	}
-	return score_at_max_percent(&row->score);
 }
 
 static int check_limits(const struct backtest_args *a, const struct backtest_report *r)

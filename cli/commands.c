@@ -24,6 +24,8 @@ static const struct command table[] = {
          "show what the GPUs cost, and how much of that was wasted", cmd_cost},
         {"diagnose", "[WORKLOAD] [-n NAMESPACE | -A] --prometheus URL [--for 5m] [-o FORMAT] [-w]",
          "show why GPUs are slow or idle, and what to do", cmd_diagnose},
+        {"trace", "FILE.json[.gz] [--fail-if CONDITION] [-o FORMAT]",
+         "show when the GPUs of a profiler trace were idle, and why", cmd_trace},
         {"get", "[NAME..] [-n NAMESPACE | -A] [-o FORMAT] [-w]", "list the policies of a cluster with their status",
          cmd_get},
         {"describe", "[NAME..] [-n NAMESPACE | -A]", "show a policy in detail: signals, conditions, decisions, Events",

@@ -72,6 +72,7 @@ static int fail_at(struct json_scan *s, enum err_kind kind, size_t at, char foun
 	unsigned char c = (unsigned char)found_byte;
 	char found[16];
 	s->has_failed = true;
+	s->error_at = at;
 	snprintf(found, sizeof found, c > ' ' && c <= '~' ? "'%c'" : "byte 0x%02x", c);
 	return err_set(e, kind, "JSON %zu:%zu: found %s: %s", s->line, at - s->line_start + 1, found, what);
 }
@@ -104,6 +105,8 @@ static int emit(struct json_scan *s, const struct json_token *token, struct err 
 {
 	if (!s->fn || s->fn(s->arg, token, e) == 0)
 		return 0;
+	if (token->kind == JSON_STRING || token->kind == JSON_NUMBER)
+		s->error_at = s->token_at;
 	s->has_failed = true;
 	return -1;
 }
@@ -518,9 +521,11 @@ int json_scan_feed(struct json_scan *s, const char *data, size_t len, struct err
 	struct piece t = {data, data, len ? data + len : data, e};
 	if (s->has_failed)
 		return err_set(e, ERR_PROTOCOL, "JSON: an earlier part of it was broken");
-	while (t.p < t.end)
+	while (t.p < t.end) {
+		s->error_at = place_of(s, &t); // of an error of the callback
 		if (scan_some(s, &t) < 0)
 			return -1;
+	}
 	s->offset += len;
 	return 0;
 }
@@ -558,6 +563,7 @@ int json_scan_finish(struct json_scan *s, struct err *e)
 	if (s->state == AFTER_VALUE)
 		what = in_object(s) ? "expected ',' or '}' after a member" : "expected ',' or ']' after an element";
 	s->has_failed = true;
+	s->error_at = s->offset;
 	return err_set(e, ERR_PROTOCOL, "JSON %zu:%zu: the text ends early: %s", s->line, s->offset - s->line_start + 1,
 	               what);
 }

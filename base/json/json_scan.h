@@ -46,6 +46,7 @@ struct json_scan {
 	json_token_fn *fn; // NULL: the text is only validated
 	void *arg;
 	size_t depth;
+	size_t error_at; // after a failure: the byte of the text, from 0, at which it was noticed
 	// Private to the scanner.
 	uint64_t objects; // bit n is set when open level n is an object
 	int state;        // enum state of json_scan.c

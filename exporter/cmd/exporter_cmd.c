@@ -147,7 +147,7 @@ static int run_check(struct exporter_cmd *c, struct page_view *v, struct buf *pa
 static int run_table(struct exporter_cmd *c, struct page_view *v, struct buf *page, struct buf *out, struct err *e)
 {
 	int64_t watch_ms = c->options->watch_ms;
-	bool is_table = c->options->output == OUTPUT_TABLE, had_head = false;
+	bool is_table = c->options->output <= OUTPUT_WIDE, had_head = false;
 	bool clear = watch_ms && is_table && isatty(STDOUT_FILENO);
 	for (int64_t i = 0; c->options->count == 0 || i < c->options->count; i++) {
 		if (i > 0)

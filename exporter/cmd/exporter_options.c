@@ -20,7 +20,7 @@
 #define WATCH_MS    1000 // of --watch without an interval
 #define LEVEL_DEBUG 4    // -v from which debug messages are logged
 #define FLAG_KEY    256  // argp key of a flag without a letter: FLAG_KEY + its index
-#define CHOICES_MAX 4
+#define CHOICES_MAX 5
 #define NAMES_BYTES 128
 #define HELP_BYTES  512
 #define HOUR_MS     (3600LL * 1000)
@@ -229,14 +229,14 @@ static const struct flag flags[] = {
 	FLAG(     SERVE, 0,   "nvml-library",                 "PATH",              parse_text,       nvml_library,     "NVML library to load (default libnvidia-ml.so.1)"),
 	FLAG(     SERVE, 0,   "dcgm-hostengine",              "ADDR",              parse_text,       dcgm_hostengine,  "Address of nv-hostengine for the dcgm backend: host[:port] or unix:///path (default localhost:5555)"),
 	FLAG(     SERVE, 0,   "dcgm-library",                 "PATH",              parse_text,       dcgm_library,     "DCGM library to load (default libdcgm.so.4, else libdcgm.so.3)"),
-	FLAG(     SERVE, 0,   "processes",                    NULL,                parse_true,       processes,        "Export GPU memory per process (NVML only)"),
+	FLAG(     SERVE, 0,   "processes",                    NULL,                parse_true,       processes,        "Export GPU memory per process (NVML only); top: list the processes, with the pods of their GPU"),
 	FLAG(     SERVE, 0,   "sysfs-root",                   "DIR",               parse_text,       sysfs_root,       "Mount point of sysfs for the amdgpu and intel backends (default /sys)"),
 	FLAG_WITH(SERVE, 0,   "logging-format",               "text|json",         parse_log_format, log_format,       "Log format (default text)", .choices = {"text", "json"}),
 	FLAG_WITH(SERVE, 'v', NULL,                           "LEVEL",             parse_log_level,  log_level,        "Log verbosity, 0 to 9; 4 and above enables debug messages (default 0)", .min = 0, .max = 9),
 	{.group = READ, .help = "Flags of check, top and list:"},
 	FLAG(     READ,  0,   "from",                         "URL|FILE|-",        parse_text,       from,             "Where to read metrics (default: the exporter running on this node, else the driver; with --backend: the driver)"),
 	FLAG(     READ,  0,   "ca-file",                      "FILE",              parse_text,       ca_file,          "CA certificates for an https URL in --from (default: those of the system)"),
-	FLAG_WITH(READ,  'o', "output",                       "table|json|csv",    parse_output,     output,           "Output format (default table); check does not support csv", .choices = {"table", "json", "csv"}),
+	FLAG_WITH(READ,  'o', "output",                       "FORMAT",            parse_output,     output,           "table, wide, json, jsonl or csv (default table); list does not support wide, check only table and json", .choices = {"table", "wide", "json", "jsonl", "csv"}),
 	FLAG_WITH(READ,  'w', "watch",                        "DURATION",          parse_watch,      watch_ms,         "top: print again at this interval (default 1s)", .argp_flags = OPTION_ARG_OPTIONAL, .min = 100, .max = HOUR_MS),
 	FLAG_WITH(READ,  0,   "count",                        "N",                 parse_count,      count,            "top -w: exit after this many tables", .min = 1, .max = 1000000000),
 	FLAG_WITH(READ,  0,   "since",                        "DURATION",          parse_duration,   since_ms,         "check: ignore XIDs older than this (default 1h)", .min = 1000, .max = 365 * 24 * HOUR_MS),
@@ -290,8 +290,12 @@ static void check_command(const struct exporter_options *o, struct argp_state *s
 		argp_error(state, "--watch is a flag of top");
 	if (o->count && !o->watch_ms)
 		argp_error(state, "--count needs --watch");
-	if (check && o->output == OUTPUT_CSV)
+	if (check && o->output != OUTPUT_TABLE && o->output != OUTPUT_JSON)
 		argp_error(state, "--output: check has table and json");
+	if (o->command == COMMAND_LIST && o->output == OUTPUT_WIDE)
+		argp_error(state, "--output: wide is a format of top");
+	if (!serve && o->processes && (o->command != COMMAND_TOP || o->output == OUTPUT_CSV))
+		argp_error(state, "--processes is a flag of serve and top, which has no processes in csv");
 	if (!serve && o->once)
 		argp_error(state, "--once is a flag of serve");
 	if (o->from && o->backend_given)

@@ -12,7 +12,7 @@
 struct backend_row;
 
 enum exporter_command { COMMAND_SERVE, COMMAND_CHECK, COMMAND_TOP, COMMAND_LIST, COMMAND__COUNT };
-enum exporter_output { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_CSV, OUTPUT__COUNT };
+enum exporter_output { OUTPUT_TABLE, OUTPUT_WIDE, OUTPUT_JSON, OUTPUT_JSONL, OUTPUT_CSV, OUTPUT__COUNT };
 
 struct exporter_options {
 	enum exporter_command command;
@@ -45,7 +45,7 @@ struct exporter_options {
 	int64_t interval_ms;
 	int64_t window_ms; // 0: none
 	int64_t at_ms;     // with `once`: virtual time
-	bool processes;    // device memory per process
+	bool processes;    // device memory per process; top: list them
 	bool once;
 	bool version;
 	enum log_format log_format;

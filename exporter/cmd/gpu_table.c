@@ -18,14 +18,24 @@
 #define GAP         2
 
 // The source of a cell: a label of the GPU, or a family of the page.
-enum cell_kind { CELL_INDEX, CELL_TEXT, CELL_PODS, CELL_WHOLE, CELL_PERCENT };
+enum cell_kind {
+	CELL_INDEX,
+	CELL_TEXT,
+	CELL_PODS,
+	CELL_REASONS, // why the clock is below its maximum
+	CELL_XIDS,
+	CELL_WHOLE,
+	CELL_PERCENT,
+	CELL_MAX,         // in the exporter's window
+	CELL_MAX_PERCENT, // the same of a share of 0-1
+};
 
 struct column {
 	const char *header; // of the table
 	const char *key;    // of JSON and CSV
 	enum cell_kind kind;
 	size_t offset;      // CELL_TEXT: of the text in struct device
-	const char *family; // CELL_WHOLE, CELL_PERCENT (a share of 0-1 shown as a percentage)
+	const char *family; // of the numbers; CELL_PERCENT: a share of 0-1 shown as a percentage
 	const char *unit;   // behind the value, in the table only
 };
 #define TEXT(header, key, member)                                                                                      \
@@ -47,7 +57,20 @@ static const struct column top_columns[] = {
         {"USED", "memory_used_mib", CELL_WHOLE, 0, "DCGM_FI_DEV_FB_USED", "Mi"},
         {"FREE", "memory_free_mib", CELL_WHOLE, 0, "DCGM_FI_DEV_FB_FREE", "Mi"},
         {"POD", "pods", CELL_PODS, 0, NULL, ""},
+        // The table has what follows only with -o wide.
+        {"SMCLK", "sm_clock_mhz", CELL_WHOLE, 0, "DCGM_FI_DEV_SM_CLOCK", "MHz"},
+        {"OF", "sm_clock_max_mhz", CELL_WHOLE, 0, "DCGM_FI_DEV_MAX_SM_CLOCK", "MHz"},
+        {"MEMCLK", "memory_clock_mhz", CELL_WHOLE, 0, "DCGM_FI_DEV_MEM_CLOCK", "MHz"},
+        {"THROTTLED", "throttle_reasons", CELL_REASONS, 0, "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", ""},
+        {"SBE", "ecc_corrected", CELL_WHOLE, 0, "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", ""},
+        {"DBE", "ecc_uncorrectable", CELL_WHOLE, 0, "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", ""},
+        {"XID", "xids", CELL_XIDS, 0, NULL, ""},
+        {"UTIL-MAX", "gpu_util_window_max_percent", CELL_MAX, 0, "DCGM_FI_DEV_GPU_UTIL", "%"},
+        {"SM-MAX", "sm_active_window_max_percent", CELL_MAX_PERCENT, 0, "DCGM_FI_PROF_SM_ACTIVE", "%"},
+        {"POWER-MAX", "power_window_max_watts", CELL_MAX, 0, "DCGM_FI_DEV_POWER_USAGE", "W"},
+        {"TEMP-MAX", "temperature_window_max_celsius", CELL_MAX, 0, "DCGM_FI_DEV_GPU_TEMP", "C"},
 };
+#define NARROW_COLUMNS 13
 static const struct column list_columns[] = {
         {"GPU", "gpu", CELL_INDEX, 0, NULL, ""}, TEXT("UUID", "uuid", uuid),
         TEXT("MIG", "mig_id", mig_id),           TEXT("PROFILE", "mig_profile", mig_profile),
@@ -55,6 +78,44 @@ static const struct column list_columns[] = {
         TEXT("DEVICE", "device", node),          {"POD", "pods", CELL_PODS, 0, NULL, ""},
 };
 _Static_assert(sizeof top_columns / sizeof top_columns[0] <= COLUMNS_MAX, "columns fit");
+
+// Bits of DCGM_FI_DEV_CLOCKS_EVENT_REASONS. Source: nvml.h, nvmlClocksEventReasons.
+static const struct {
+	unsigned bit;
+	const char *name;
+} reasons[] = {
+        {0x01, "idle"},    {0x02, "app-clocks"}, {0x04, "power"},       {0x08, "hw"},       {0x10, "sync-boost"},
+        {0x20, "thermal"}, {0x40, "hw-thermal"}, {0x80, "power-brake"}, {0x100, "display"},
+};
+
+static void put_reasons(double value, char out[CELL_BYTES])
+{
+	size_t len = 0;
+	if (!(value >= 0 && value < 4294967296.0))
+		return;
+	unsigned bits = (unsigned)value;
+	snprintf(out, CELL_BYTES, "none");
+	for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
+		if (bits & reasons[i].bit)
+			len += (size_t)snprintf(out + len, CELL_BYTES - len, "%s%s", len ? "+" : "", reasons[i].name);
+}
+
+// "48x2,79": the codes that occurred, with their count if it is not 1.
+static void put_xids(const struct page_view_gpu *g, char out[CELL_BYTES])
+{
+	size_t len = 0;
+	for (size_t i = 0; i < g->n_xids && len < CELL_BYTES - 64; i++) {
+		const struct page_view_xid *x = &g->xids[i];
+		if (x->count == 0)
+			continue;
+		if (x->code == XID_CODE_OTHER)
+			len += (size_t)snprintf(out + len, CELL_BYTES - len, "%sother", len ? "," : "");
+		else
+			len += (size_t)snprintf(out + len, CELL_BYTES - len, "%s%" PRId32, len ? "," : "", x->code);
+		if (x->count > 1)
+			len += (size_t)snprintf(out + len, CELL_BYTES - len, "x%" PRIu64, x->count);
+	}
+}
 
 // Writes the value without its unit. False if the GPU has none.
 static bool get_cell(const struct column *col, const struct page_view_gpu *g, char out[CELL_BYTES])
@@ -72,10 +133,22 @@ static bool get_cell(const struct column *col, const struct page_view_gpu *g, ch
 	case CELL_PODS:
 		snprintf(out, CELL_BYTES, "%s", g->pods);
 		break;
+	case CELL_REASONS:
+		if (page_view_get(g, col->family, &v))
+			put_reasons(v, out);
+		break;
+	case CELL_XIDS:
+		put_xids(g, out);
+		break;
 	case CELL_WHOLE:
 	case CELL_PERCENT:
 		if (page_view_get(g, col->family, &v) && v > -1e15 && v < 1e15)
 			snprintf(out, CELL_BYTES, "%.0f", col->kind == CELL_PERCENT ? v * 100 : v);
+		break;
+	case CELL_MAX:
+	case CELL_MAX_PERCENT:
+		if (page_view_get_max(g, col->family, &v) && v > -1e15 && v < 1e15)
+			snprintf(out, CELL_BYTES, "%.0f", col->kind == CELL_MAX_PERCENT ? v * 100 : v);
 		break;
 	}
 	return out[0] != '\0';
@@ -83,7 +156,7 @@ static bool get_cell(const struct column *col, const struct page_view_gpu *g, ch
 
 static bool is_number(const struct column *col)
 {
-	return col->kind == CELL_INDEX || col->kind == CELL_WHOLE || col->kind == CELL_PERCENT;
+	return col->kind == CELL_INDEX || col->kind >= CELL_WHOLE;
 }
 
 // Writes the cell of the table: safe for a terminal, with its unit; "-" if there is no value.
@@ -150,27 +223,95 @@ static void put_table(const struct column *columns, size_t n, const struct page_
 	}
 }
 
-static void put_json(const struct column *columns, size_t n, const struct page_view *v, struct buf *out)
+static bool is_on(const struct page_view_process *p, const struct page_view_gpu *g)
+{
+	return strcmp(p->uuid, g->device.uuid) == 0 && strcmp(p->mig_id, g->device.mig_id) == 0;
+}
+
+static void put_processes_json(struct json_writer *w, const struct page_view *v, const struct page_view_gpu *g)
+{
+	json_write_key(w, "processes");
+	json_write_array_begin(w);
+	for (size_t i = 0; i < v->n_processes; i++) {
+		const struct page_view_process *p = &v->processes[i];
+		if (!is_on(p, g))
+			continue;
+		json_write_object_begin(w);
+		json_write_member_str(w, "pid", p->pid);
+		json_write_member_str(w, "name", p->name[0] ? p->name : NULL);
+		json_write_member_i64(w, "memory_mib", (int64_t)(p->memory_bytes / 1048576));
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+}
+
+// One GPU as an object; `time` and `with_processes` add members.
+static void put_gpu_json(struct json_writer *w, const struct column *columns, size_t n, const struct page_view *v,
+                         const struct page_view_gpu *g, const char *time, bool with_processes)
+{
+	char cell[CELL_BYTES];
+	json_write_object_begin(w);
+	if (time)
+		json_write_member_str(w, "time", time);
+	for (size_t k = 0; k < n; k++) {
+		json_write_key(w, columns[k].key);
+		if (!get_cell(&columns[k], g, cell))
+			json_write_null(w);
+		else if (is_number(&columns[k]))
+			json_write_raw(w, cell);
+		else
+			json_write_str(w, cell);
+	}
+	if (with_processes)
+		put_processes_json(w, v, g);
+	json_write_object_end(w);
+}
+
+static void put_json(const struct column *columns, size_t n, const struct page_view *v, bool with_processes,
+                     struct buf *out)
 {
 	struct json_writer w;
-	char cell[CELL_BYTES];
 	json_write_init(&w, out, 2);
 	json_write_array_begin(&w);
-	for (size_t i = 0; i < v->n; i++) {
-		json_write_object_begin(&w);
-		for (size_t k = 0; k < n; k++) {
-			json_write_key(&w, columns[k].key);
-			if (!get_cell(&columns[k], &v->gpus[i], cell))
-				json_write_null(&w);
-			else if (is_number(&columns[k]))
-				json_write_raw(&w, cell);
-			else
-				json_write_str(&w, cell);
-		}
-		json_write_object_end(&w);
-	}
+	for (size_t i = 0; i < v->n; i++)
+		put_gpu_json(&w, columns, n, v, &v->gpus[i], NULL, with_processes);
 	json_write_array_end(&w);
 	buf_putc(out, '\n');
+}
+
+// A line for each GPU and reading.
+static void put_jsonl(const struct column *columns, size_t n, const struct page_view *v, const char *time,
+                      bool with_processes, struct buf *out)
+{
+	for (size_t i = 0; i < v->n; i++) {
+		struct json_writer w;
+		json_write_init(&w, out, 0);
+		put_gpu_json(&w, columns, n, v, &v->gpus[i], time, with_processes);
+		buf_putc(out, '\n');
+	}
+}
+
+// The processes below the table. NVML does not report the pod of a process: the pods are those of its GPU.
+static void put_processes(const struct page_view *v, struct buf *out)
+{
+	char name[sizeof v->processes[0].name * 4], pods[CELL_BYTES];
+	if (v->n_processes == 0) {
+		buf_puts(out, "\nno process: the exporter reports them with --processes and NVML\n");
+		return;
+	}
+	buf_printf(out, "\n%3s  %3s  %8s  %9s  %-24s  %s\n", "GPU", "MIG", "PID", "MEMORY", "PROCESS", "POD");
+	for (size_t i = 0; i < v->n; i++)
+		for (size_t k = 0; k < v->n_processes; k++) {
+			const struct page_view_gpu *g = &v->gpus[i];
+			const struct page_view_process *p = &v->processes[k];
+			if (!is_on(p, g))
+				continue;
+			text_show(name, sizeof name, p->name[0] ? p->name : "-", p->name[0] ? strlen(p->name) : 1);
+			text_show(pods, sizeof pods, g->pods[0] ? g->pods : "-", g->pods[0] ? strlen(g->pods) : 1);
+			buf_printf(out, "%3" PRId32 "  %3s  %8s  %7.0fMi  %-24s  %s\n", g->device.index,
+			           g->device.mig_id[0] ? g->device.mig_id : "-", p->pid, p->memory_bytes / 1048576,
+			           name, pods);
+		}
 }
 
 // RFC 4180. `time` is the first cell of every row; NULL leaves it out.
@@ -203,17 +344,27 @@ void gpu_table_put(const struct exporter_options *o, const struct page_view *v, 
                    struct buf *out)
 {
 	char time[NUM_TEXT_BYTES];
-	bool top = o->command == COMMAND_TOP;
+	bool top = o->command == COMMAND_TOP, processes = top && o->processes;
 	const struct column *columns = top ? top_columns : list_columns;
 	size_t n = top ? sizeof top_columns / sizeof top_columns[0] : sizeof list_columns / sizeof list_columns[0];
-	if (o->output == OUTPUT_JSON)
-		put_json(columns, n, v, out);
-	else if (o->output == OUTPUT_CSV && top && num_format_rfc3339_ms(time, wall_ms) > 0)
-		put_csv(columns, n, v, time, with_head, out);
-	else if (o->output == OUTPUT_CSV)
-		put_csv(columns, n, v, NULL, with_head, out);
-	else if (v->n == 0)
+	num_format_rfc3339_ms(time, wall_ms);
+	switch (o->output) {
+	case OUTPUT_JSON:
+		put_json(columns, n, v, processes, out);
+		return;
+	case OUTPUT_JSONL:
+		put_jsonl(columns, n, v, top ? time : NULL, processes, out);
+		return;
+	case OUTPUT_CSV:
+		put_csv(columns, n, v, top ? time : NULL, with_head, out);
+		return;
+	default:
+		break;
+	}
+	if (v->n == 0)
 		buf_puts(out, "no GPU\n");
 	else
-		put_table(columns, n, v, out);
+		put_table(columns, top && o->output == OUTPUT_TABLE ? NARROW_COLUMNS : n, v, out);
+	if (processes)
+		put_processes(v, out);
 }

@@ -167,6 +167,47 @@ static int take_field(struct page_view *v, const struct sample *s, enum field f,
 	return 0;
 }
 
+// The field of gpuscale_gpu_<window>_window_max, or FIELD__COUNT.
+static enum field window_max_of(const char *name)
+{
+	static const char prefix[] = "gpuscale_gpu_", suffix[] = "_window_max";
+	size_t len = strlen(name), ends = sizeof prefix - 1 + sizeof suffix - 1;
+	if (len <= ends || strncmp(name, prefix, sizeof prefix - 1) != 0 ||
+	    strcmp(name + len - (sizeof suffix - 1), suffix) != 0)
+		return FIELD__COUNT;
+	for (enum field f = 0; f < FIELD__COUNT; f++) {
+		const char *window = family_of(f)->window;
+		if (window && strlen(window) == len - ends && memcmp(name + sizeof prefix - 1, window, len - ends) == 0)
+			return f;
+	}
+	return FIELD__COUNT;
+}
+
+static int take_max(struct page_view *v, const struct sample *s, enum field f, struct err *e)
+{
+	struct page_view_gpu *g = find_gpu(v, s, e);
+	if (!g)
+		return -1;
+	g->has_max[f] = isfinite(s->value);
+	g->max[f] = s->value;
+	return 0;
+}
+
+static int take_process(struct page_view *v, const struct sample *s, struct err *e)
+{
+	if (v->n_processes == PAGE_VIEW_PROCESSES_MAX)
+		return err_set(e, ERR_LIMIT, "more than %d processes", PAGE_VIEW_PROCESSES_MAX);
+	if (!(s->value >= 0 && s->value < 1e15))
+		return err_set(e, ERR_INPUT, "%s is not a number of bytes", s->name);
+	struct page_view_process *p = &v->processes[v->n_processes++];
+	copy(p->uuid, sizeof p->uuid, label_of(s, "UUID"));
+	copy(p->mig_id, sizeof p->mig_id, label_of(s, "GPU_I_ID"));
+	copy(p->pid, sizeof p->pid, label_of(s, "pid"));
+	copy(p->name, sizeof p->name, label_of(s, "process"));
+	p->memory_bytes = s->value;
+	return 0;
+}
+
 // XID samples carry the labels of the GPU, never those of an instance.
 static int take_xid(struct page_view *v, const struct sample *s, bool stamp, struct err *e)
 {
@@ -208,6 +249,8 @@ static int take_sample(struct page_view *v, const struct sample *s, struct err *
 		return take_xid(v, s, false, e);
 	if (strcmp(s->name, "gpuscale_gpu_xid_last_timestamp_seconds") == 0)
 		return take_xid(v, s, true, e);
+	if (strcmp(s->name, "gpuscale_gpu_process_memory_bytes") == 0)
+		return take_process(v, s, e);
 	if (strcmp(s->name, "gpuscale_gpu_up") == 0)
 		return take_up(v, s, e);
 	if (strcmp(s->name, "gpuscale_exporter_up") == 0) {
@@ -226,7 +269,9 @@ static int take_sample(struct page_view *v, const struct sample *s, struct err *
 		if (strcmp(state, "missing") == 0)
 			return take_count(s, &v->missing, e);
 	} else {
-		enum field f = family_find(s->name);
+		enum field f = family_find(s->name), max = window_max_of(s->name);
+		if (max != FIELD__COUNT)
+			return take_max(v, s, max, e);
 		return f == FIELD__COUNT ? 0 : take_field(v, s, f, e);
 	}
 	return 0;
@@ -301,5 +346,14 @@ bool page_view_get(const struct page_view_gpu *g, const char *family, double *re
 	if (f == FIELD__COUNT || !g->has[f])
 		return false;
 	*ret_value = g->value[f];
+	return true;
+}
+
+bool page_view_get_max(const struct page_view_gpu *g, const char *family, double *ret_value)
+{
+	enum field f = family_find(family);
+	if (f == FIELD__COUNT || !g->has_max[f])
+		return false;
+	*ret_value = g->max[f];
 	return true;
 }

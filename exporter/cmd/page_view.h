@@ -16,6 +16,7 @@ struct err;
 #define PAGE_VIEW_LABELS_MAX     32
 #define PAGE_VIEW_PODS_BYTES     512
 #define PAGE_VIEW_AGE_MAX_S      1e9
+#define PAGE_VIEW_PROCESSES_MAX  2048
 
 struct page_view_xid {
 	int32_t code; // or XID_CODE_OTHER
@@ -31,13 +32,25 @@ struct page_view_gpu {
 	bool lost;                       // it does not respond
 	bool has[FIELD__COUNT];
 	double value[FIELD__COUNT];
+	bool has_max[FIELD__COUNT]; // the highest value of the exporter's window
+	double max[FIELD__COUNT];
 	struct page_view_xid xids[XID_CODES_MAX + 1];
 	size_t n_xids;
+};
+
+// GPU memory of a process.
+struct page_view_process {
+	char uuid[DEVICE_UUID_BYTES], mig_id[DEVICE_NODE_BYTES]; // of its GPU or instance
+	char pid[DEVICE_NODE_BYTES];
+	char name[64]; // "" if unknown
+	double memory_bytes;
 };
 
 struct page_view {
 	struct page_view_gpu gpus[DEVICES_MAX]; // ordered by index, each GPU before its instances
 	size_t n;
+	struct page_view_process processes[PAGE_VIEW_PROCESSES_MAX]; // in the order of the page
+	size_t n_processes;
 	bool has_up, up; // gpuscale_exporter_up
 	bool has_age;
 	double age_s;          // of the sample
@@ -51,5 +64,7 @@ struct page_view *page_view_new(const char *text, size_t len, struct err *e);
 void page_view_free(struct page_view *v);
 // Reads the value of the family called `family`. False if the GPU has none or the family is unknown.
 bool page_view_get(const struct page_view_gpu *g, const char *family, double *ret_value);
+// Reads its highest value in the exporter's window. False if the page has none.
+bool page_view_get_max(const struct page_view_gpu *g, const char *family, double *ret_value);
 
 #endif

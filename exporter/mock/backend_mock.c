@@ -269,7 +269,9 @@ static void sample_part(struct mock *m, size_t at, int64_t t_ms, struct device_s
 	sample_set_i64(s, FIELD_XID_ERRORS, xid_store_last(m->xids, m->devices[at].uuid));
 	drop_what_mig_lacks(p, s);
 	play_series(p->instance ? p->instance->series : p->gpu->series, (double)t_ms, s);
-	if (p->instance)
+	if (!p->instance)
+		mock_faults_apply(&m->script.faults, p->board, p->gpu->idle_power_watts, t_ms, s);
+	else
 		sample_drop(s, FIELD_GPU_UTIL); // drives the other fields but is not reported here
 }
 

@@ -262,6 +262,12 @@ static const struct schema workload_schema = {.name = "workload",
                                               .n_fields = COUNT(workload_fields)};
 
 // ---- the script ----
+#define FAULTS(key, member, kind, text)                                                                                \
+	{                                                                                                              \
+		.name = key, .type = SCHEMA_LIST, .doc = text, .offset = offsetof(struct mock_script, faults.member),  \
+		.set_offset = SCHEMA_NO_OFFSET, .count_offset = offsetof(struct mock_script, faults.n_##member),       \
+		.child = &mock_fault_schemas[kind]                                                                     \
+	}
 static const struct schema_field script_fields[] = {
         FIELD(struct mock_script, "driverVersion", SCHEMA_STRING, driver_version,
               .doc = "Label DCGM_FI_DRIVER_VERSION.", .default_text = "580.65.06", .min = 1, .max = 79),
@@ -292,6 +298,12 @@ static const struct schema_field script_fields[] = {
          .set_offset = SCHEMA_NO_OFFSET,
          .count_offset = offsetof(struct mock_script, n_losses),
          .child = &loss_schema},
+        FAULTS("throttles", throttles, FAULT_THROTTLES, "Reduced clocks to come."),
+        FAULTS("ecc", ecc, FAULT_ECC, "Memory errors to come."),
+        FAULTS("leaks", leaks, FAULT_LEAKS, "Memory leaks to come."),
+        FAULTS("stragglers", stragglers, FAULT_STRAGGLERS, "GPUs that become slower than the others."),
+        FAULTS("hangs", hangs, FAULT_HANGS, "Kernels that hang."),
+        FAULTS("downtrains", downtrains, FAULT_DOWNTRAINS, "PCIe links that lose speed."),
         {.name = "workload",
          .type = SCHEMA_OBJECT,
          .doc = "A workload that uses the GPUs.",

@@ -9,6 +9,7 @@
 
 #include "base/schema/schema.h"
 #include "exporter/families.h"
+#include "exporter/mock/mock_faults.h"
 #include "exporter/mock/mock_series.h"
 
 struct doc_node;
@@ -90,6 +91,7 @@ struct mock_script {
 	size_t n_xids;
 	struct mock_loss *losses;
 	size_t n_losses;
+	struct mock_faults faults;
 	bool has_workload;
 	struct mock_workload workload;
 	int32_t n_boards;  // sum of gpus[].count

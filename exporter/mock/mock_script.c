@@ -145,6 +145,18 @@ static void check_gpu_index(struct decoding *d, const struct doc_node *root, con
 	              (int)n_boards - 1);
 }
 
+struct fault_check {
+	struct decoding *d;
+	const struct doc_node *root;
+	int32_t n_boards;
+};
+
+static void check_fault(void *arg, const char *list, size_t i, const struct mock_fault *fault)
+{
+	const struct fault_check *c = arg;
+	check_gpu_index(c->d, c->root, list, i, fault->gpu, c->n_boards);
+}
+
 static void decode_rest(struct decoding *d, const struct doc_node *root, struct mock_script *s)
 {
 	for (size_t i = 0; i < s->n_gpus; i++) {
@@ -159,6 +171,7 @@ static void decode_rest(struct decoding *d, const struct doc_node *root, struct 
 		check_gpu_index(d, root, "xids", i, s->xids[i].gpu, s->n_boards);
 	for (size_t i = 0; i < s->n_losses; i++)
 		check_gpu_index(d, root, "losses", i, s->losses[i].gpu, s->n_boards);
+	mock_faults_for_each(&s->faults, check_fault, &(struct fault_check){d, root, s->n_boards});
 	if (s->has_workload) {
 		struct mock_replicas_source *r = &s->workload.replicas;
 		decode_demand(d, doc_get(root, "workload"), &s->workload);

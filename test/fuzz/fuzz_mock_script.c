@@ -33,6 +33,13 @@ static void play_script(const struct mock_script *s)
 		for (enum field f = 0; f < FIELD__COUNT; f++)
 			if (s->gpus[i].series[f])
 				play(s->gpus[i].series[f]);
+	for (int64_t t_ms = 0; t_ms < 100000000; t_ms = t_ms * 7 + 500) {
+		struct device_sample sample = {.lost = false};
+		gpu_step(&(struct gpu_params){143771, 700, 75}, &(struct gpu_state){.started = false}, (double)t_ms,
+		         0.6, true, &sample);
+		for (int32_t gpu = 0; gpu < s->n_boards; gpu++)
+			mock_faults_apply(&s->faults, gpu, 75, t_ms, &sample);
+	}
 	if (!s->has_workload)
 		return;
 	play(&s->workload.demand_series);

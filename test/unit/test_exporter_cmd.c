@@ -293,11 +293,14 @@ static void tables_are_safe_for_their_readers(void **state)
 	assert_string_equal(
 	        buf_str(&out),
 	        "time,gpu,mig_id,model,temperature_celsius,power_watts,power_limit_watts,gpu_util_percent,"
-	        "sm_active_percent,tensor_active_percent,dram_active_percent,memory_used_mib,memory_free_mib,pods\n"
-	        "2026-01-01T00:00:00.123Z,0,,\"a,\"\"b\"\"\x1b[31m\",,,,5,,,,,,\n"
-	        "2026-01-01T00:00:00.123Z,1,,c,,,,100,13,,,,,\n"
-	        "2026-01-01T00:00:01.123Z,0,,\"a,\"\"b\"\"\x1b[31m\",,,,5,,,,,,\n"
-	        "2026-01-01T00:00:01.123Z,1,,c,,,,100,13,,,,,\n");
+	        "sm_active_percent,tensor_active_percent,dram_active_percent,memory_used_mib,memory_free_mib,pods,"
+	        "sm_clock_mhz,sm_clock_max_mhz,memory_clock_mhz,throttle_reasons,ecc_corrected,ecc_uncorrectable,xids,"
+	        "gpu_util_window_max_percent,sm_active_window_max_percent,power_window_max_watts,"
+	        "temperature_window_max_celsius\n"
+	        "2026-01-01T00:00:00.123Z,0,,\"a,\"\"b\"\"\x1b[31m\",,,,5,,,,,,,,,,,,,,,,,\n"
+	        "2026-01-01T00:00:00.123Z,1,,c,,,,100,13,,,,,,,,,,,,,,,,\n"
+	        "2026-01-01T00:00:01.123Z,0,,\"a,\"\"b\"\"\x1b[31m\",,,,5,,,,,,,,,,,,,,,,,\n"
+	        "2026-01-01T00:00:01.123Z,1,,c,,,,100,13,,,,,,,,,,,,,,,,\n");
 	page_view_free(v);
 	buf_done(&out);
 }

@@ -98,6 +98,9 @@ static void script_errors_are_all_reported_with_their_position(void **state)
 	        {"gpus: [{}]\nxids: [{at: 3s, gpu: 1, code: 48}]\n",
 	         "m.yaml:2:22: xids[0].gpu: there are 1 GPUs, the last one is 0"},
 	        {"gpus: [{}]\nlosses: [{at: 3s, gpu: 9}]\n", "losses[0].gpu: there are 1 GPUs"},
+	        {"gpus: [{}]\nhangs: [{at: 3s, gpu: 0}, {at: 3s, gpu: 1}]\n", "hangs[1].gpu: there are 1 GPUs"},
+	        {"gpus: [{}]\nthrottles: [{at: 3s, gpu: 0, reason: heat}]\n", "throttles[0].reason"},
+	        {"gpus: [{}]\nleaks: [{at: 3s, gpu: 0}]\n", "leaks[0].mibPerHour"},
 	        {"xids: []\n", "gpus"},
 	        {WORKLOAD "  demand: {series: '1', csv: x}\n  replicas: {constant: 1}\n", "exactly one of csv, series"},
 	        {WORKLOAD "  demand: {csv: x}\n  replicas: {constant: 1}\n", "name the column"},
@@ -321,6 +324,73 @@ static void xids_and_losses_come_at_their_time(void **state)
 	xid_store_free(xids);
 }
 
+// A GPU with every reading at 60 % load, with `faults` in its script, at t_ms.
+static struct device_sample faulty(const char *faults, int64_t t_ms)
+{
+	char path[] = "/tmp/gpuscale-test-XXXXXX", script[1024];
+	struct xid_store *xids = xid_store_new(NULL);
+	struct device_sample s[DEVICES_MAX];
+	struct err e;
+	snprintf(script, sizeof script, "gpus: [{series: {DCGM_FI_DEV_GPU_UTIL: '60'}}, {}]\n%s\n", faults);
+	struct backend *b = make(script, path, xids);
+	assert_int_equal(b->ops->sample(b, t_ms, 1000 + t_ms, s, &e), 0);
+	b->ops->destroy(b);
+	xid_store_free(xids);
+	return s[0];
+}
+
+static void faults_change_the_readings_of_their_gpu_for_their_time(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *faults;
+		int64_t t_ms;
+		enum field field;
+		double want;
+	} rows[] = {
+	        {"throttles: [{at: 10s, for: 5s, gpu: 0}]", 9999, FIELD_CLOCKS_EVENT_REASONS, 0},
+	        {"throttles: [{at: 10s, for: 5s, gpu: 0}]", 12000, FIELD_CLOCKS_EVENT_REASONS, 0x20},
+	        {"throttles: [{at: 10s, for: 5s, gpu: 1}]", 12000, FIELD_CLOCKS_EVENT_REASONS, 0},
+	        {"throttles: [{at: 10s, for: 5s, gpu: 0}]", 12000, FIELD_SM_CLOCK, 1426},
+	        {"throttles: [{at: 10s, for: 5s, gpu: 0}]", 12000, FIELD_THERMAL_VIOLATION, 2e9},
+	        {"throttles: [{at: 10s, for: 5s, gpu: 0}]", 12000, FIELD_GPU_TEMP, 88},
+	        {"throttles: [{at: 10s, for: 5s, gpu: 0}]", 60000, FIELD_THERMAL_VIOLATION, 5e9},
+	        {"throttles: [{at: 10s, for: 5s, gpu: 0}]", 60000, FIELD_CLOCKS_EVENT_REASONS, 0},
+	        {"throttles: [{at: 0s, gpu: 0, reason: power-brake, clockPercent: 50}]", 1000,
+	         FIELD_CLOCKS_EVENT_REASONS, 0x88},
+	        {"throttles: [{at: 0s, gpu: 0, reason: power, clockPercent: 50}]", 1000, FIELD_SM_CLOCK, 990},
+	        {"ecc: [{at: 1s, gpu: 0}]", 999, FIELD_ECC_SBE_VOL, 0},
+	        {"ecc: [{at: 1s, gpu: 0, count: 3}]", 1000, FIELD_ECC_SBE_AGG, 3},
+	        {"ecc: [{at: 1s, for: 10s, gpu: 0, count: 100}]", 6000, FIELD_ECC_SBE_VOL, 50},
+	        {"ecc: [{at: 1s, gpu: 0, kind: uncorrectable}]", 9000, FIELD_ECC_DBE_VOL, 1},
+	        {"ecc: [{at: 1s, gpu: 0, kind: uncorrectable}]", 9000, FIELD_ECC_SBE_VOL, 0},
+	        {"leaks: [{at: 1h, gpu: 0, mibPerHour: 512}]", 9000000, FIELD_FB_USED, 126012 + 768},
+	        {"leaks: [{at: 1h, gpu: 0, mibPerHour: 512}]", 9000000, FIELD_FB_FREE, 17184 - 768},
+	        {"leaks: [{at: 0s, gpu: 0, mibPerHour: 1000000}]", 9000000, FIELD_FB_FREE, 0},
+	        {"leaks: [{at: 0s, for: 1h, gpu: 0, mibPerHour: 512}]", 9000000, FIELD_FB_USED, 126012},
+	        {"stragglers: [{at: 0s, gpu: 0, slowerPercent: 20}]", 1000, FIELD_SM_ACTIVE, 0.48},
+	        {"stragglers: [{at: 0s, gpu: 0, slowerPercent: 20}]", 1000, FIELD_SM_CLOCK, 1584},
+	        {"stragglers: [{at: 0s, gpu: 0, slowerPercent: 20}]", 1000, FIELD_POWER_USAGE, 375},
+	        {"stragglers: [{at: 0s, gpu: 0, slowerPercent: 20}]", 1000, FIELD_GPU_UTIL, 60},
+	        {"hangs: [{at: 1s, gpu: 0}]", 1000, FIELD_GPU_UTIL, 100},
+	        {"hangs: [{at: 1s, gpu: 0}]", 1000, FIELD_SM_ACTIVE, 0.1},
+	        {"hangs: [{at: 1s, gpu: 0}]", 1000, FIELD_PIPE_TENSOR_ACTIVE, 0},
+	        {"hangs: [{at: 1s, gpu: 0}]", 1000, FIELD_POWER_USAGE, 168.75},
+	        {"hangs: [{at: 1s, for: 1s, gpu: 0}]", 2000, FIELD_SM_ACTIVE, 0.6},
+	        {"downtrains: [{at: 0s, gpu: 0, lanes: 4}]", 0, FIELD_PCIE_LINK_WIDTH, 4},
+	        {"downtrains: [{at: 0s, gpu: 0, lanes: 4}]", 0, FIELD_PCIE_LINK_GEN, 1},
+	        {"downtrains: [{at: 0s, gpu: 0, lanes: 4}]", 0, FIELD_PCIE_RX_BYTES, 1e9},
+	        {"downtrains: [{at: 0s, gpu: 0, generation: 4}]", 0, FIELD_PCIE_RX_BYTES, 5.4e9},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct device_sample s = faulty(rows[i].faults, rows[i].t_ms);
+		double got = sample_get(&s, rows[i].field);
+		if (fabs(got - rows[i].want) > 1e-6 * fabs(rows[i].want))
+			fail_msg("%s at %d ms: %s is %g, expected %g", rows[i].faults, (int)rows[i].t_ms,
+			         family_of(rows[i].field)->name, got, rows[i].want);
+	}
+}
+
 static void mig_instances_have_what_nvml_gives_them(void **state)
 {
 	(void)state;
@@ -466,6 +536,7 @@ int main(void)
 	        cmocka_unit_test(readings_follow_the_utilisation),
 	        cmocka_unit_test(ready_replicas_hold_the_first_gpus),
 	        cmocka_unit_test(xids_and_losses_come_at_their_time),
+	        cmocka_unit_test(faults_change_the_readings_of_their_gpu_for_their_time),
 	        cmocka_unit_test(mig_instances_have_what_nvml_gives_them),
 	        cmocka_unit_test(replicas_hold_instances_where_a_gpu_is_split),
 	        cmocka_unit_test(underscore_takes_the_sample_away),

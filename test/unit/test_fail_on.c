@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions of backtest --fail-on.
+// Conditions of --fail-on and --fail-if.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,23 +12,30 @@
 #include "base/err.h"
 #include "cli/fail_on.h"
 
+enum { LATE, P95_WAIT, GPU_HOURS, COST, CHANGES, AT_MAX };
+static const struct fail_metric metrics[] = {
+        {"late", FAIL_PERCENT}, {"p95-wait", FAIL_SECONDS}, {"gpu-hours", FAIL_NUMBER},
+        {"cost", FAIL_NUMBER},  {"changes", FAIL_NUMBER},   {"at-max", FAIL_PERCENT},
+};
+#define N_METRICS (sizeof metrics / sizeof *metrics)
+
 static void conditions_are_read_and_judged(void **state)
 {
 	(void)state;
 	static const struct {
 		const char *text;
-		enum fail_metric metric;
+		size_t metric;
 		double limit, met, kept;
 	} rows[] = {
-	        {"late > 5%", FAIL_LATE, 5, 5.1, 5},           {"late>5", FAIL_LATE, 5, 6, 4},
-	        {"p95-wait >= 1m", FAIL_P95_WAIT, 60, 60, 59}, {"p95-wait > 1.5", FAIL_P95_WAIT, 1.5, INFINITY, 1.5},
-	        {"gpu-hours <10", FAIL_GPU_HOURS, 10, 9, 10},  {"cost <= 10", FAIL_COST, 10, 10, 11},
-	        {"changes  >  3", FAIL_CHANGES, 3, 4, 3},      {"at-max >= 50%", FAIL_AT_MAX, 50, 50, 49},
+	        {"late > 5%", LATE, 5, 5.1, 5},           {"late>5", LATE, 5, 6, 4},
+	        {"p95-wait >= 1m", P95_WAIT, 60, 60, 59}, {"p95-wait > 1.5", P95_WAIT, 1.5, INFINITY, 1.5},
+	        {"gpu-hours <10", GPU_HOURS, 10, 9, 10},  {"cost <= 10", COST, 10, 10, 11},
+	        {"changes  >  3", CHANGES, 3, 4, 3},      {"at-max >= 50%", AT_MAX, 50, 50, 49},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct fail_on f;
 		struct err e;
-		if (fail_on_parse(rows[i].text, &f, &e) < 0)
+		if (fail_on_parse(rows[i].text, metrics, N_METRICS, &f, &e) < 0)
 			fail_msg("%s: %s", rows[i].text, e.msg);
 		assert_int_equal(f.metric, rows[i].metric);
 		assert_true(f.limit == rows[i].limit);
@@ -47,7 +54,7 @@ static void conditions_that_make_no_sense_are_refused(void **state)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct fail_on f;
 		struct err e;
-		if (fail_on_parse(rows[i], &f, &e) == 0)
+		if (fail_on_parse(rows[i], metrics, N_METRICS, &f, &e) == 0)
 			fail_msg("\"%s\" is taken", rows[i]);
 		assert_int_equal(e.kind, ERR_USAGE);
 	}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "insight/gpu_trace.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+
+#define SLOTS 64 // of a gap: one bit each
+
+// A gap as equal slots: bit k of covered[a] is set when activity a covered the middle of slot k. Nested operations and
+// several threads therefore count once, in any order of events.
+struct gpu_gap {
+	int64_t start_ns, end_ns;
+	uint64_t covered[TRACE_UNKNOWN];
+	int32_t at; // in gpu_trace.longest, or -1
+};
+
+void gpu_trace_init(struct gpu_trace *t, size_t n_longest)
+{
+	*t = (struct gpu_trace){.n_wanted = n_longest < GPU_TRACE_LONG_MAX ? n_longest : GPU_TRACE_LONG_MAX};
+}
+
+void gpu_trace_done(struct gpu_trace *t)
+{
+	for (size_t i = 0; i < t->n_gpus; i++) {
+		span_set_done(&t->gpus[i]->spans);
+		span_set_done(&t->gpus[i]->collectives);
+		free(t->gpus[i]);
+	}
+	kernel_table_done(&t->kernels);
+	free(t->gaps);
+	*t = (struct gpu_trace){0};
+}
+
+int64_t gpu_trace_window_ns(const struct gpu_trace *t)
+{
+	return t->end_ns - t->start_ns;
+}
+
+double gpu_trace_idle_ratio(const struct gpu_trace *t, const struct trace_gpu *g)
+{
+	int64_t window_ns = gpu_trace_window_ns(t);
+	return window_ns > 0 ? (double)(window_ns - g->busy_ns) / (double)window_ns : 0;
+}
+
+// ---- the first pass ----
+
+static struct trace_gpu *gpu_of(struct gpu_trace *t, int32_t index, struct err *e)
+{
+	size_t i = 0;
+	while (i < t->n_gpus && t->gpus[i]->index < index)
+		i++;
+	if (i < t->n_gpus && t->gpus[i]->index == index)
+		return t->gpus[i];
+	if (t->n_gpus == GPU_TRACE_GPUS_MAX) {
+		err_set(e, ERR_LIMIT, "more than %d GPUs", GPU_TRACE_GPUS_MAX);
+		return NULL;
+	}
+	struct trace_gpu *g = calloc(1, sizeof *g);
+	if (!g) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	g->index = index;
+	memmove(&t->gpus[i + 1], &t->gpus[i], (t->n_gpus - i) * sizeof t->gpus[0]);
+	t->gpus[i] = g;
+	t->n_gpus++;
+	return g;
+}
+
+int gpu_trace_first(void *arg, const struct trace_event *event, struct err *e)
+{
+	struct gpu_trace *t = arg;
+	if (event->place == TRACE_NOWHERE)
+		return 0;
+	if (t->n_events++ == 0) {
+		t->start_ns = event->start_ns;
+		t->end_ns = event->end_ns;
+	}
+	t->start_ns = event->start_ns < t->start_ns ? event->start_ns : t->start_ns;
+	t->end_ns = event->end_ns > t->end_ns ? event->end_ns : t->end_ns;
+	if (event->place != TRACE_ON_GPU)
+		return 0;
+	struct trace_gpu *g = gpu_of(t, event->gpu, e);
+	if (!g)
+		return -1;
+	g->n_events++;
+	struct span_set *spans = event->activity == TRACE_COLLECTIVE ? &g->collectives : &g->spans;
+	if (span_set_add(spans, event->start_ns, event->end_ns, e) < 0)
+		return -1;
+	return kernel_table_add(&t->kernels, event->name, event->end_ns - event->start_ns, e);
+}
+
+// ---- gaps ----
+
+typedef void gap_fn(void *arg, size_t gpu, int64_t start_ns, int64_t end_ns);
+
+static void for_each_gap(const struct gpu_trace *t, gap_fn *fn, void *arg)
+{
+	for (size_t i = 0; i < t->n_gpus; i++) {
+		const struct span_set *s = &t->gpus[i]->spans;
+		int64_t from_ns = t->start_ns;
+		for (size_t k = 0; k <= s->n; k++) {
+			int64_t to_ns = k < s->n ? s->spans[k].start_ns : t->end_ns;
+			if (to_ns > from_ns)
+				fn(arg, i, from_ns, to_ns);
+			from_ns = k < s->n ? s->spans[k].end_ns : from_ns;
+		}
+	}
+}
+
+struct gap_count {
+	int64_t at_least_ns;
+	size_t n;
+};
+
+static void count_gap(void *arg, size_t gpu, int64_t start_ns, int64_t end_ns)
+{
+	struct gap_count *c = arg;
+	(void)gpu;
+	c->n += end_ns - start_ns >= c->at_least_ns;
+}
+
+static void keep_gap(void *arg, size_t gpu, int64_t start_ns, int64_t end_ns)
+{
+	struct gpu_trace *t = arg;
+	struct trace_gpu *g = t->gpus[gpu];
+	int64_t ns = end_ns - start_ns;
+	g->longest_gap_ns = ns > g->longest_gap_ns ? ns : g->longest_gap_ns;
+	if (ns >= t->unattributed_below_ns)
+		t->gaps[t->n_gaps++] = (struct gpu_gap){.start_ns = start_ns, .end_ns = end_ns, .at = -1};
+	else
+		g->idle_ns[TRACE_UNKNOWN] += (double)ns;
+	t->first_gap[gpu + 1] = t->n_gaps;
+}
+
+static int longer_first(const void *a, const void *b)
+{
+	const struct gpu_gap *x = *(struct gpu_gap *const *)a, *y = *(struct gpu_gap *const *)b;
+	int64_t x_ns = x->end_ns - x->start_ns, y_ns = y->end_ns - y->start_ns;
+	if (x_ns != y_ns)
+		return x_ns > y_ns ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static int choose_longest(struct gpu_trace *t, struct err *e)
+{
+	struct gpu_gap **order = malloc((t->n_gaps + 1) * sizeof *order);
+	if (!order)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	for (size_t i = 0; i < t->n_gaps; i++)
+		order[i] = &t->gaps[i];
+	qsort(order, t->n_gaps, sizeof *order, longer_first);
+	t->n_longest = t->n_gaps < t->n_wanted ? t->n_gaps : t->n_wanted;
+	for (size_t i = 0; i < t->n_longest; i++) {
+		struct trace_gap *g = &t->longest[i];
+		size_t at = (size_t)(order[i] - t->gaps), gpu = 0;
+		while (t->first_gap[gpu + 1] <= at)
+			gpu++;
+		order[i]->at = (int32_t)i;
+		*g = (struct trace_gap){.gpu = t->gpus[gpu]->index,
+		                        .start_ns = order[i]->start_ns - t->start_ns,
+		                        .end_ns = order[i]->end_ns - t->start_ns,
+		                        .host_ns = INT64_MAX};
+	}
+	free(order);
+	return 0;
+}
+
+static void fill_bins(const struct gpu_trace *t, struct trace_gpu *g)
+{
+	double bin_ns = (double)gpu_trace_window_ns(t) / GPU_TRACE_BINS;
+	for (size_t i = 0; i < g->spans.n && bin_ns > 0; i++) {
+		double from = (double)(g->spans.spans[i].start_ns - t->start_ns) / bin_ns;
+		double to = (double)(g->spans.spans[i].end_ns - t->start_ns) / bin_ns;
+		for (size_t k = (size_t)from; k < GPU_TRACE_BINS && (double)k < to; k++)
+			g->busy_ratio[k] += fmin(to, (double)k + 1) - fmax(from, (double)k);
+	}
+}
+
+int gpu_trace_find_gaps(struct gpu_trace *t, struct err *e)
+{
+	if (t->n_gpus == 0)
+		return err_set(e, ERR_INPUT,
+		               "the trace has no kernel, memcpy or memset of a GPU: record it with "
+		               "ProfilerActivity.CUDA on a machine with a GPU");
+	for (size_t i = 0; i < t->n_gpus; i++) {
+		struct trace_gpu *g = t->gpus[i];
+		span_set_join(&g->spans);
+		int64_t other_ns = span_set_length_ns(&g->spans);
+		if (span_set_add_all(&g->spans, &g->collectives, e) < 0)
+			return -1;
+		span_set_done(&g->collectives);
+		span_set_join(&g->spans);
+		g->busy_ns = span_set_length_ns(&g->spans);
+		g->collective_ns = g->busy_ns - other_ns;
+		fill_bins(t, g);
+	}
+	struct gap_count c = {0, 0};
+	for_each_gap(t, count_gap, &c);
+	for (c.at_least_ns = 1; c.n > GPU_TRACE_GAPS_MAX; c.at_least_ns *= 2) {
+		c.n = 0;
+		t->unattributed_below_ns = c.at_least_ns;
+		for_each_gap(t, count_gap, &c);
+	}
+	t->gaps = calloc(c.n + 1, sizeof *t->gaps);
+	if (!t->gaps)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	for (size_t i = 0; i < t->n_gpus; i++)
+		t->first_gap[i + 1] = 0;
+	for_each_gap(t, keep_gap, t);
+	for (size_t i = 0; i < t->n_gpus; i++) // a GPU without gaps
+		t->first_gap[i + 1] = t->first_gap[i + 1] < t->first_gap[i] ? t->first_gap[i] : t->first_gap[i + 1];
+	return choose_longest(t, e);
+}
+
+// ---- the second pass ----
+
+// Returns the first gap of [low, high) that ends after `ns`.
+static size_t first_after(const struct gpu_trace *t, size_t low, size_t high, int64_t ns)
+{
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		if (t->gaps[mid].end_ns <= ns)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+// Marks the slots whose middle lies in the event.
+static void cover(struct gpu_gap *gap, const struct trace_event *event)
+{
+	double slot_ns = (double)(gap->end_ns - gap->start_ns) / SLOTS;
+	double from = ceil((double)(event->start_ns - gap->start_ns) / slot_ns - 0.5);
+	double to = ceil((double)(event->end_ns - gap->start_ns) / slot_ns - 0.5);
+	int first = from > 0 ? (int)from : 0, end = to < SLOTS ? (int)to : SLOTS;
+	if (end <= first)
+		return;
+	uint64_t upto_end = end == SLOTS ? UINT64_MAX : (UINT64_C(1) << end) - 1;
+	gap->covered[event->activity] |= upto_end & ~((UINT64_C(1) << first) - 1);
+}
+
+// Keeps the operation that says most about a gap.
+static void name_host(struct trace_gap *g, const struct gpu_gap *gap, const struct trace_event *event)
+{
+	int64_t from_ns = event->start_ns > gap->start_ns ? event->start_ns : gap->start_ns;
+	int64_t to_ns = event->end_ns < gap->end_ns ? event->end_ns : gap->end_ns;
+	int64_t overlap_ns = to_ns - from_ns, ns = event->end_ns - event->start_ns;
+	bool is_half = overlap_ns >= (gap->end_ns - gap->start_ns) / 2;
+	bool was_half = g->overlap_ns >= (gap->end_ns - gap->start_ns) / 2;
+	if (is_half != was_half ? was_half : is_half ? ns >= g->host_ns : overlap_ns <= g->overlap_ns)
+		return;
+	g->overlap_ns = overlap_ns;
+	g->host_ns = ns;
+	snprintf(g->host, sizeof g->host, "%s", event->name);
+}
+
+int gpu_trace_second(void *arg, const struct trace_event *event, struct err *e)
+{
+	struct gpu_trace *t = arg;
+	(void)e;
+	if (event->place != TRACE_ON_HOST || event->end_ns == event->start_ns)
+		return 0;
+	for (size_t i = 0; i < t->n_gpus; i++) {
+		size_t end = t->first_gap[i + 1];
+		for (size_t k = first_after(t, t->first_gap[i], end, event->start_ns);
+		     k < end && t->gaps[k].start_ns < event->end_ns; k++) {
+			if (event->activity < TRACE_UNKNOWN)
+				cover(&t->gaps[k], event);
+			if (t->gaps[k].at >= 0)
+				name_host(&t->longest[t->gaps[k].at], &t->gaps[k], event);
+		}
+	}
+	return 0;
+}
+
+// Splits a gap by activity and returns the one with the largest part.
+static enum trace_activity split(const struct gpu_gap *gap, double idle_ns[TRACE_ACTIVITY__COUNT])
+{
+	double slot_ns = (double)(gap->end_ns - gap->start_ns) / SLOTS;
+	uint64_t rest = UINT64_MAX;
+	int most = 0;
+	enum trace_activity largest = TRACE_UNKNOWN;
+	for (int a = 0; a <= TRACE_UNKNOWN; a++) {
+		uint64_t mine = a < TRACE_UNKNOWN ? rest & gap->covered[a] : rest;
+		int n = __builtin_popcountll(mine);
+		idle_ns[a] += n * slot_ns;
+		rest &= ~mine;
+		if (n > most) {
+			most = n;
+			largest = (enum trace_activity)a;
+		}
+	}
+	return largest;
+}
+
+void gpu_trace_finish(struct gpu_trace *t)
+{
+	for (size_t i = 0; i < t->n_gpus; i++)
+		for (size_t k = t->first_gap[i]; k < t->first_gap[i + 1]; k++) {
+			enum trace_activity a = split(&t->gaps[k], t->gpus[i]->idle_ns);
+			if (t->gaps[k].at >= 0)
+				t->longest[t->gaps[k].at].activity = a;
+		}
+	kernel_table_sort(&t->kernels);
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a profiler trace says about the GPUs: the share of the time in which nothing ran (the complement of the union of
+// kernels, memcpys and memsets, so that overlapping streams count once), what the host did in the gaps, and the kernels
+// that took the most time. The events of the trace are given twice: the first pass finds the gaps, the second one what
+// the host did in them. Memory is bounded: SPAN_SET_MAX spans per GPU and GPU_TRACE_GAPS_MAX gaps.
+#ifndef GPUSCALE_INSIGHT_GPU_TRACE_H
+#define GPUSCALE_INSIGHT_GPU_TRACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "insight/kernel_table.h"
+#include "insight/span_set.h"
+#include "insight/trace_event.h"
+
+struct err;
+
+#define GPU_TRACE_GPUS_MAX 64
+#define GPU_TRACE_GAPS_MAX 2097152 // of all GPUs, 112 MiB; shorter ones count as TRACE_UNKNOWN
+#define GPU_TRACE_LONG_MAX 100     // gaps that are reported one by one
+#define GPU_TRACE_BINS     240     // of the timeline
+
+struct trace_gpu {
+	int32_t index; // as the trace numbers it
+	size_t n_events;
+	int64_t busy_ns;                       // union of all kernels, memcpys and memsets
+	int64_t collective_ns;                 // of it, the part in which only collectives ran
+	double idle_ns[TRACE_ACTIVITY__COUNT]; // by what the host did; they add up to the idle time
+	int64_t longest_gap_ns;
+	double busy_ratio[GPU_TRACE_BINS];
+	struct span_set spans, collectives; // private
+};
+
+struct trace_gap {
+	int32_t gpu;                  // index as the trace numbers it
+	int64_t start_ns, end_ns;     // since the start of the window
+	enum trace_activity activity; // what the host did for most of it
+	char host[TRACE_NAME_BYTES];  // the innermost host operation that covers at least half of it, else the one that
+	                              // overlaps most; "" when there is none
+	int64_t overlap_ns, host_ns;  // private: of that operation
+};
+
+struct gpu_gap;
+
+struct gpu_trace {
+	int64_t start_ns, end_ns;                   // the window: from the first to the last event of a host or a GPU
+	struct trace_gpu *gpus[GPU_TRACE_GPUS_MAX]; // by index
+	size_t n_gpus;
+	struct kernel_table kernels;
+	struct trace_gap longest[GPU_TRACE_LONG_MAX]; // longest first
+	size_t n_longest;
+	int64_t unattributed_below_ns; // shorter gaps were not compared with the host; 0: all were
+	// Private.
+	size_t n_events, n_gaps, n_wanted;
+	struct gpu_gap *gaps; // by GPU, then by time
+	size_t first_gap[GPU_TRACE_GPUS_MAX + 1];
+};
+
+// Initializes *t; `n_longest` (at most GPU_TRACE_LONG_MAX) gaps are reported one by one.
+void gpu_trace_init(struct gpu_trace *t, size_t n_longest);
+void gpu_trace_done(struct gpu_trace *t);
+// The first pass; a trace_event_fn with struct gpu_trace as its argument. Returns -1 and *e: ERR_LIMIT, ERR_INTERNAL.
+int gpu_trace_first(void *arg, const struct trace_event *event, struct err *e);
+// Ends the first pass. Returns -1 and *e: ERR_INPUT when the trace has no event of a GPU, ERR_LIMIT, ERR_INTERNAL.
+int gpu_trace_find_gaps(struct gpu_trace *t, struct err *e);
+// The second pass, with the same events.
+int gpu_trace_second(void *arg, const struct trace_event *event, struct err *e);
+// Ends the second pass: fills idle_ns, longest and kernels.
+void gpu_trace_finish(struct gpu_trace *t);
+
+// Returns the length of the window, and the share of it in which the GPU was idle (0-1).
+int64_t gpu_trace_window_ns(const struct gpu_trace *t);
+double gpu_trace_idle_ratio(const struct gpu_trace *t, const struct trace_gpu *g);
+
+#endif

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "insight/trace_reader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/hash.h"
+#include "base/num.h"
+
+enum member { OTHER, PHASE, CATEGORY, NAME, PROCESS, THREAD, TIME, DURATION, ARGUMENTS, DEVICE };
+
+static const struct {
+	const char *key;
+	enum member member;
+} members[] = {
+        {"ph", PHASE},   {"cat", CATEGORY}, {"name", NAME},    {"pid", PROCESS},
+        {"tid", THREAD}, {"ts", TIME},      {"dur", DURATION}, {"args", ARGUMENTS},
+};
+
+// A "B" event.
+struct trace_open {
+	uint64_t thread; // hash of process and thread
+	int64_t ts_ns, device;
+	bool has_device;
+	char cat[TRACE_TEXT_BYTES], name[TRACE_NAME_BYTES];
+};
+
+static int on_token(void *arg, const struct json_token *token, struct err *e);
+
+void trace_reader_init(struct trace_reader *r, trace_event_fn *fn, void *arg)
+{
+	*r = (struct trace_reader){.fn = fn, .arg = arg};
+	json_scan_init(&r->scan, TRACE_NAME_BYTES - 1, on_token, r);
+}
+
+void trace_reader_done(struct trace_reader *r)
+{
+	json_scan_done(&r->scan);
+	free(r->open);
+	r->open = NULL;
+}
+
+static int invalid(const char *what, struct err *e)
+{
+	return err_set(e, ERR_INPUT, "%s", what);
+}
+
+// ---- values ----
+
+// Copies a text; the scanner has cut it at a byte, which may be inside of a character.
+static void take_text(char *out, size_t size, const struct json_token *t)
+{
+	size_t len = t->len < size - 1 ? t->len : size - 1;
+	while (len > 0 && len < t->bytes && ((unsigned char)t->text[len - 1] & 0xc0) == 0x80)
+		len--; // the bytes of a cut character behind its first
+	if (len > 0 && len < t->bytes && ((unsigned char)t->text[len - 1] & 0xc0) == 0xc0)
+		len--;
+	memcpy(out, t->text, len);
+	out[len] = '\0';
+}
+
+// Microseconds as a decimal number to nanoseconds, exactly: a double has 53 bits, and times since 1970 need 61.
+static int take_time(const struct json_token *t, int64_t *ret_ns, bool *ret_has, struct err *e)
+{
+	if (t->kind != JSON_NUMBER)
+		return invalid("expected a number of microseconds in ts and dur", e);
+	const char *end = t->text + t->len, *digits = t->text + (t->text[0] == '-');
+	const char *point = memchr(t->text, '.', t->len);
+	const char *whole_end = point ? point : end;
+	int64_t us = 0, ns = 0;
+	double v;
+	if (memchr(t->text, 'e', t->len) || memchr(t->text, 'E', t->len)) {
+		if (num_parse_f64(t->text, t->len, &v, e) < 0)
+			return -1;
+		if (!(v > -(double)TRACE_TIME_MAX_US && v < (double)TRACE_TIME_MAX_US))
+			return invalid("a time or duration is beyond 95 years", e);
+		*ret_ns = (int64_t)(v * 1000);
+		*ret_has = true;
+		return 0;
+	}
+	if (num_parse_i64(digits, (size_t)(whole_end - digits), 0, TRACE_TIME_MAX_US, &us, NULL) < 0)
+		return invalid("a time or duration is beyond 95 years", e);
+	for (int i = 0; i < 3; i++)
+		ns = ns * 10 + (point && point + 1 + i < end ? point[1 + i] - '0' : 0);
+	us = us * 1000 + ns;
+	*ret_ns = digits == t->text ? us : -us;
+	*ret_has = true;
+	return 0;
+}
+
+static int take_value(struct trace_reader *r, const struct json_token *t, struct err *e)
+{
+	enum member member = (enum member)r->member;
+	r->member = OTHER;
+	switch (member) {
+	case PHASE:
+		r->event.phase = t->kind == JSON_STRING && t->len == 1 ? t->text[0] : '\0';
+		return 0;
+	case CATEGORY:
+		take_text(r->event.cat, sizeof r->event.cat, t);
+		return 0;
+	case NAME:
+		take_text(r->event.name, sizeof r->event.name, t);
+		return 0;
+	case PROCESS:
+		take_text(r->event.pid, sizeof r->event.pid, t);
+		return 0;
+	case THREAD:
+		take_text(r->event.tid, sizeof r->event.tid, t);
+		return 0;
+	case TIME:
+		return take_time(t, &r->event.ts_ns, &r->event.has_ts, e);
+	case DURATION:
+		return take_time(t, &r->event.dur_ns, &r->event.has_dur, e);
+	case DEVICE:
+		r->event.has_device = t->kind == JSON_NUMBER &&
+		                      num_parse_i64(t->text, t->len, 0, INT32_MAX, &r->event.device, NULL) == 0;
+		return 0;
+	case ARGUMENTS:
+	case OTHER:
+		break;
+	}
+	return 0;
+}
+
+// ---- events ----
+
+// The device of a GPU event: args.device, else the number of its process ("0", "Device 0"), else 0.
+static int32_t gpu_of(bool has_device, int64_t device, const char *pid)
+{
+	const char *digits = pid + strcspn(pid, "0123456789");
+	if (!has_device && num_parse_i64(digits, strspn(digits, "0123456789"), 0, INT32_MAX, &device, NULL) < 0)
+		device = 0;
+	return (int32_t)device;
+}
+
+static int emit(struct trace_reader *r, const struct trace_labels *l, int64_t start_ns, int64_t end_ns, int32_t gpu,
+                struct err *e)
+{
+	struct trace_event event = {.place = trace_place_of(l),
+	                            .activity = TRACE_UNKNOWN,
+	                            .gpu = gpu,
+	                            .start_ns = start_ns,
+	                            .end_ns = end_ns,
+	                            .name = l->name};
+	if (end_ns < start_ns) {
+		r->n_negative++;
+		return 0;
+	}
+	if (event.place == TRACE_ON_HOST)
+		event.activity = trace_activity_of_host(l);
+	else if (event.place == TRACE_ON_GPU && trace_is_collective_kernel(l->name))
+		event.activity = TRACE_COLLECTIVE;
+	r->n_events++;
+	return r->fn(r->arg, &event, e);
+}
+
+static uint64_t thread_of(const struct trace_reader *r)
+{
+	return hash_text(hash_text(HASH_START, r->event.pid), r->event.tid);
+}
+
+static int begin_event(struct trace_reader *r, struct err *e)
+{
+	if (!r->open && !(r->open = calloc(TRACE_OPEN_MAX, sizeof *r->open)))
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	if (r->n_open == TRACE_OPEN_MAX)
+		return err_set(e, ERR_LIMIT, "more than %d events have begun (\"B\") and not ended (\"E\")",
+		               TRACE_OPEN_MAX);
+	struct trace_open *o = &r->open[r->n_open++];
+	*o = (struct trace_open){.thread = thread_of(r),
+	                         .ts_ns = r->event.ts_ns,
+	                         .device = r->event.device,
+	                         .has_device = r->event.has_device};
+	memcpy(o->cat, r->event.cat, sizeof o->cat);
+	memcpy(o->name, r->event.name, sizeof o->name);
+	return 0;
+}
+
+// "E" ends the last "B" of its thread.
+static int end_event(struct trace_reader *r, struct err *e)
+{
+	uint64_t thread = thread_of(r);
+	size_t i = r->n_open;
+	while (i > 0 && r->open[i - 1].thread != thread)
+		i--;
+	if (i == 0) {
+		r->n_unmatched++;
+		return 0;
+	}
+	const struct trace_open *o = &r->open[i - 1];
+	const struct trace_labels l = {o->cat, o->name, r->event.pid, r->event.tid};
+	int rc = emit(r, &l, o->ts_ns, r->event.ts_ns, gpu_of(o->has_device, o->device, r->event.pid), e);
+	r->n_open--;
+	memmove(&r->open[i - 1], &r->open[i], (r->n_open - (i - 1)) * sizeof *r->open);
+	return rc;
+}
+
+static int take_event(struct trace_reader *r, struct err *e)
+{
+	char phase = r->event.phase;
+	if (phase != 'X' && phase != 'B' && phase != 'E')
+		return 0; // metadata, flows, counters, instants
+	if (!r->event.has_ts)
+		return invalid("an event of phase X, B or E has no ts", e);
+	if (phase == 'B')
+		return begin_event(r, e);
+	if (phase == 'E')
+		return end_event(r, e);
+	const struct trace_labels l = {r->event.cat, r->event.name, r->event.pid, r->event.tid};
+	return emit(r, &l, r->event.ts_ns, r->event.ts_ns + r->event.dur_ns,
+	            gpu_of(r->event.has_device, r->event.device, r->event.pid), e);
+}
+
+// ---- structure ----
+
+static enum member member_of(const struct json_token *t)
+{
+	for (size_t i = 0; i < sizeof members / sizeof *members; i++)
+		if (strlen(members[i].key) == t->bytes && memcmp(members[i].key, t->text, t->len) == 0)
+			return members[i].member;
+	return OTHER;
+}
+
+// Tokens outside of events. Depth 1 is the root.
+static int take_outer(struct trace_reader *r, const struct json_token *t, struct err *e)
+{
+	size_t depth = r->scan.depth;
+	if (depth == 1 && t->kind == JSON_ARRAY_BEGIN && !r->event_depth) {
+		r->event_depth = 2;
+		r->in_events = r->has_events = true;
+	} else if (depth == 1 && t->kind == JSON_OBJECT_BEGIN && !r->event_depth) {
+		r->event_depth = 3;
+	} else if (!r->event_depth) {
+		return invalid("expected an object with traceEvents, or an array of events", e);
+	} else if (depth == 1 && t->kind == JSON_KEY) {
+		r->in_events = t->bytes == 11 && memcmp(t->text, "traceEvents", 11) == 0;
+	} else if (r->in_events && r->event_depth == 3 && depth == 2 && t->kind == JSON_ARRAY_BEGIN) {
+		r->has_events = true;
+	} else if (r->in_events && r->event_depth == 3 && depth == 1 && t->kind != JSON_ARRAY_END &&
+	           t->kind != JSON_OBJECT_END) {
+		return invalid("expected an array in traceEvents", e);
+	}
+	return 0;
+}
+
+static bool is_scalar(const struct json_token *t)
+{
+	return t->kind >= JSON_STRING;
+}
+
+// A token directly in an event.
+static int take_member(struct trace_reader *r, const struct json_token *t, struct err *e)
+{
+	if (is_scalar(t))
+		return take_value(r, t, e);
+	if (t->kind == JSON_ARRAY_BEGIN)
+		return invalid("expected an event, an object, in the list of events", e);
+	if (t->kind == JSON_OBJECT_BEGIN)
+		memset(&r->event, 0, sizeof r->event);
+	r->member = t->kind == JSON_KEY ? (int)member_of(t) : OTHER;
+	return 0;
+}
+
+// A token in an object or array in an event; only args.device matters.
+static int take_inner(struct trace_reader *r, const struct json_token *t, struct err *e)
+{
+	bool is_argument = r->scan.depth == r->event_depth + 1;
+	if (t->kind == JSON_OBJECT_BEGIN || t->kind == JSON_ARRAY_BEGIN) {
+		if (is_argument && (r->member == TIME || r->member == DURATION))
+			return invalid("expected a number of microseconds in ts and dur", e);
+		if (is_argument)
+			r->in_args = r->member == ARGUMENTS && t->kind == JSON_OBJECT_BEGIN;
+		r->member = OTHER;
+	} else if (t->kind == JSON_KEY) {
+		bool is_device = is_argument && r->in_args && t->bytes == 6 && memcmp(t->text, "device", 6) == 0;
+		r->member = is_device ? (int)DEVICE : OTHER;
+	} else if (is_scalar(t)) {
+		return take_value(r, t, e);
+	}
+	return 0;
+}
+
+static int on_token(void *arg, const struct json_token *t, struct err *e)
+{
+	struct trace_reader *r = arg;
+	size_t depth = r->scan.depth, list = r->event_depth - 1;
+	if (!r->in_events || depth < list || (depth == list && t->kind == JSON_ARRAY_BEGIN))
+		return take_outer(r, t, e);
+	if (depth == list)
+		return t->kind == JSON_OBJECT_END ? take_event(r, e)
+		                                  : invalid("expected an event, an object, in the list of events", e);
+	return depth == r->event_depth ? take_member(r, t, e) : take_inner(r, t, e);
+}
+
+// ---- the stream ----
+
+static int at_byte(const struct trace_reader *r, struct err *e)
+{
+	if (e->kind == ERR_PROTOCOL)
+		e->kind = ERR_INPUT;
+	if (e->kind == ERR_INPUT || e->kind == ERR_LIMIT)
+		err_wrap(e, "byte %zu", r->scan.error_at);
+	return -1;
+}
+
+int trace_reader_feed(struct trace_reader *r, const char *data, size_t len, struct err *e)
+{
+	return json_scan_feed(&r->scan, data, len, e) < 0 ? at_byte(r, e) : 0;
+}
+
+int trace_reader_finish(struct trace_reader *r, struct err *e)
+{
+	if (json_scan_finish(&r->scan, e) < 0)
+		return at_byte(r, e);
+	if (!r->has_events)
+		return err_set(e, ERR_INPUT, "no traceEvents: this is not a trace in Chrome's format");
+	r->n_unmatched += r->n_open;
+	r->n_open = 0;
+	return 0;
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads a trace in Chrome's Trace Event Format as a stream of bytes: `{"traceEvents": [...]}` or a bare array, complete
+// events ("X") and pairs ("B", "E"), in any order between threads. Times are decimal microseconds; they are read to the
+// nanosecond, which a double could not hold. Memory does not depend on the length of the trace.
+// Format: "Trace Event Format", Google; categories: libkineto, output_json.cpp.
+#ifndef GPUSCALE_INSIGHT_TRACE_READER_H
+#define GPUSCALE_INSIGHT_TRACE_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/json/json_scan.h"
+#include "insight/trace_event.h"
+
+struct err;
+
+#define TRACE_OPEN_MAX    4096                      // "B" events that wait for their "E"
+#define TRACE_TEXT_BYTES  64                        // category, process, thread; longer ones are cut
+#define TRACE_TIME_MAX_US INT64_C(3000000000000000) // in both directions: 95 years
+
+// Called for every event with a start and an end; `event` and its name are valid during the call. Return 0, or -1 and
+// *e to stop.
+typedef int trace_event_fn(void *arg, const struct trace_event *event, struct err *e);
+
+struct trace_open;
+
+struct trace_reader {
+	trace_event_fn *fn;
+	void *arg;
+	size_t n_events;    // with a start and an end, passed to fn
+	size_t n_negative;  // left out: they end before they start
+	size_t n_unmatched; // left out: "B" without "E", or "E" without "B"
+	// Private to the reader.
+	struct json_scan scan;
+	size_t event_depth; // of the members of an event; 0: not yet known
+	bool in_events;     // inside of traceEvents
+	bool in_args;       // inside of the args of an event
+	bool has_events;
+	int member; // enum member of trace_reader.c
+	struct {
+		char phase;
+		char cat[TRACE_TEXT_BYTES], pid[TRACE_TEXT_BYTES], tid[TRACE_TEXT_BYTES], name[TRACE_NAME_BYTES];
+		bool has_ts, has_dur, has_device;
+		int64_t ts_ns, dur_ns, device;
+	} event;
+	struct trace_open *open; // TRACE_OPEN_MAX entries; NULL: none yet
+	size_t n_open;
+};
+
+// Initializes the reader. Allocates nothing.
+void trace_reader_init(struct trace_reader *r, trace_event_fn *fn, void *arg);
+void trace_reader_done(struct trace_reader *r);
+// Reads the next `len` bytes of the text. Returns 0, or -1 and *e: ERR_INPUT with "byte N: " (N from 0) for text that
+// is not a trace, ERR_LIMIT, ERR_INTERNAL, or the error of fn.
+int trace_reader_feed(struct trace_reader *r, const char *data, size_t len, struct err *e);
+// Ends the text. Returns -1 and *e as trace_reader_feed when it ends early or has no events.
+int trace_reader_finish(struct trace_reader *r, struct err *e);
+
+#endif
