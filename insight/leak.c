@@ -10,7 +10,6 @@
 #define PAIRS            (LEAK_WINDOWS * (LEAK_WINDOWS - 1) / 2)
 #define MINUTE_MS        60000
 #define HOUR_MS          3600000.0
-#define EXTRAPOLATE      3.0
 #define MONOTONE_MIN     0.65 // Kendall's tau: for 16 independent floors by chance in 2 of 10,000 cases
 #define STEADY_MIN       0.75 // slope of the later half to that of the earlier half
 #define HALF_MIN         0.5  // slope of each half to that of the whole
@@ -24,6 +23,9 @@
 #define GAP_MS           (2 * 3600000LL)
 
 static const int64_t window_ms[LEAK_SCALES] = {5LL * MINUTE_MS, 15LL * MINUTE_MS, 45LL * MINUTE_MS};
+// How far a scale looks ahead, as a multiple of what it has observed: 2.7, 4 and 12 hours. Far enough to report a leak
+// two hours before its limit, and no farther, since most growth of healthy memory ends by itself.
+static const double ahead[LEAK_SCALES] = {2, 1, 1};
 
 // The floors of a scale in the order of time.
 static void floors_of(const struct leak_scale *s, double *ret_floors)
@@ -95,7 +97,7 @@ static bool check_scale(const struct leak *l, size_t scale, double bytes, double
 	report->observed_hours = hours * LEAK_WINDOWS;
 	report->hours_to_limit = limit_bytes > 0 ? fmax(0, limit_bytes - bytes) / report->bytes_per_hour : -1;
 	return report->hours_to_limit < 0 ? scale == LEAK_SCALES - 1
-	                                  : report->hours_to_limit <= EXTRAPOLATE * report->observed_hours;
+	                                  : report->hours_to_limit <= ahead[scale] * report->observed_hours;
 }
 
 static void push_floor(struct leak_scale *s, double floor)

@@ -8,9 +8,9 @@ static void swap(double *a, double *b)
 	*b = t;
 }
 
-double median_lower(double *v, size_t n)
+double median_at(double *v, size_t n, size_t k)
 {
-	size_t k = (n - 1) / 2, low = 0, high = n - 1;
+	size_t low = 0, high = n - 1;
 	while (low < high) {
 		double pivot = v[low + (high - low) / 2];
 		size_t i = low, j = high;
@@ -30,4 +30,9 @@ double median_lower(double *v, size_t n)
 			low = j + 1;
 	}
 	return v[k];
+}
+
+double median_lower(double *v, size_t n)
+{
+	return median_at(v, n, (n - 1) / 2);
 }

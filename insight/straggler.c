@@ -20,7 +20,12 @@
 #define IMBALANCE_MIN   0.0953 // ln 1.10
 #define IMBALANCE_GROSS 0.2231 // ln 1.25: unequal however unequal the other ranks are
 #define IMBALANCE_P     1e-4   // chance of such a rank in a job whose ranks follow a normal distribution
-#define MAD_SIGMA       1.4826
+#define MAD_SIGMA       1.4826 // of a normal distribution: the standard deviation, as a multiple of the MAD,
+#define MAD_ERROR       1.17   // the relative standard error of this estimate, times the root of n,
+#define MEDIAN_ERROR    1.2533 // and the standard error of the median, times the root of n, in standard deviations
+#define SHARE_ERRORS    1.0
+#define WINDOW_MS       (15 * 60 * 1000) // of a share, if that is WINDOW_MIN to SHARES observations
+#define WINDOW_MIN      24
 #define REFRESH         4 // blocks between two estimates of share and noise
 
 struct rank {
@@ -158,17 +163,19 @@ static struct rank *rank_of(struct straggler *s, const char *name)
 
 // ---- estimates ----
 
-static size_t n_kept(const struct rank *r)
+static size_t n_kept(const struct straggler *s, const struct rank *r)
 {
-	return r->n_shares < SHARES ? r->n_shares : SHARES;
+	size_t window = (size_t)(WINDOW_MS / s->length_ms);
+	window = window < WINDOW_MIN ? WINDOW_MIN : window > SHARES ? SHARES : window;
+	return r->n_shares < window ? r->n_shares : window;
 }
 
 // The share is the median of the last observations; the noise and its correlation from one observation to the next
 // come from median absolute deviations, of the values and of their differences: var(difference) = 2 var (1 - rho).
-static void estimate(struct rank *r)
+static void estimate(const struct straggler *s, struct rank *r)
 {
 	double kept[SHARES], work[SHARES];
-	size_t n = n_kept(r), first = r->n_shares - n;
+	size_t n = n_kept(s, r), first = r->n_shares - n;
 	for (size_t i = 0; i < n; i++)
 		kept[i] = r->shares[(first + i) % SHARES];
 	memcpy(work, kept, n * sizeof *work);
@@ -247,12 +254,15 @@ static double alarm_limit(const struct straggler *s, size_t n_ranks)
 }
 
 // The log-likelihood ratio of an observation z, shifted by the effect against not shifted. Correlated observations
-// count as the fewer independent ones they are worth: the variance is the long-run variance.
+// count as the fewer independent ones they are worth: the variance is the long-run variance. The noise is taken one
+// standard error larger than estimated, and the share is given SHARE_ERRORS of its own.
 static double evidence(const struct straggler *s, const struct rank *r, double z)
 {
-	double noise = fmax(fmax(s->noise, r->noise), NOISE_MIN), rho = fmax(s->correlation, r->correlation);
+	double n = (double)n_kept(s, r), rho = s->correlation;
+	double noise = fmax(fmax(s->noise, r->noise), NOISE_MIN) * (1 + MAD_ERROR / sqrt(n));
 	double effect = log(STRAGGLER_EFFECT), variance = noise * noise * (1 + rho) / (1 - rho);
-	return effect * (2 * z - effect) / (2 * variance);
+	double error = MEDIAN_ERROR * sqrt(variance / n);
+	return effect * (2 * (z - SHARE_ERRORS * error) - effect) / (2 * variance);
 }
 
 static void raise_alarm(struct straggler *s, struct rank *r, int side)
@@ -263,9 +273,10 @@ static void raise_alarm(struct straggler *s, struct rank *r, int side)
 	                                   r->since_ms[side], exp(r->sum[side] / (double)r->n_sum[side])});
 }
 
-static void chart_change(struct straggler *s, struct rank *r, double z, double limit)
+// n_sides 1: only slower. Of two ranks, each is slower as the other is faster; the slower one delays the job.
+static void chart_change(struct straggler *s, struct rank *r, double z, double limit, int n_sides)
 {
-	for (int side = 0; side < 2; side++) {
+	for (int side = 0; side < n_sides; side++) {
 		double step = evidence(s, r, side == 0 ? z : -z);
 		if (r->chart[side] <= 0) {
 			r->since_ms[side] = s->block_ms;
@@ -311,9 +322,13 @@ static void observe_ranks(struct straggler *s, size_t *ret_present)
 	}
 }
 
-// The job at this moment: over the ranks with a share, else over all. The lower median, so that of two ranks the
-// slower one differs from the job, and so that a few stragglers move it less.
-static double job_now(const struct straggler *s)
+// The job at this moment as one rank sees it: the lower median of value minus share over the other ranks, which is one
+// of two neighbours in the order of all. A rank that counted towards its own reference would hide part of its noise.
+struct reference {
+	double low, high;
+};
+
+static struct reference job_now(const struct straggler *s)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < s->n; i++)
@@ -325,7 +340,17 @@ static double job_now(const struct straggler *s)
 			if (!isnan(s->ranks[i]->observed))
 				s->scratch[n++] = s->ranks[i]->observed - s->ranks[i]->share;
 	}
-	return median_lower(s->scratch, n);
+	// The lower median of n - 1 others is at (n - 2) / 2 of their order.
+	size_t k = (n - 2) / 2;
+	double low = median_at(s->scratch, n, k), high = s->scratch[k + 1];
+	for (size_t i = k + 2; i < n; i++)
+		high = fmin(high, s->scratch[i]);
+	return (struct reference){low, high};
+}
+
+static double job_without(const struct reference *job, const struct rank *r)
+{
+	return r->observed - r->share > job->low ? job->low : job->high;
 }
 
 static size_t n_active(const struct straggler *s)
@@ -350,24 +375,25 @@ static void close_block(struct straggler *s)
 	s->last_block_ms = s->block_ms;
 	if (present < 2 || 2 * present < active) // a job of which less than half reports is not judged
 		return;
-	double job = job_now(s), limit = alarm_limit(s, active);
+	struct reference job = job_now(s);
+	double limit = alarm_limit(s, active);
 	for (size_t i = 0; i < s->n; i++) {
 		struct rank *r = s->ranks[i];
 		if (isnan(r->observed))
 			continue;
-		double share = r->observed - job, z = share - r->share;
+		double share = r->observed - job_without(&job, r), z = share - r->share;
 		if (r->n_shares >= SHARES_MIN && r->state < 0)
-			chart_change(s, r, z, limit);
+			chart_change(s, r, z, limit, active > 2 ? 2 : 1);
 		else if (r->state >= 0)
 			chart_recovery(s, r, z);
-		if (r->state < 0)
+		if (r->state < 0 && fmax(r->chart[0], r->chart[1]) < limit / 2) // a suspect does not define what is usual
 			r->shares[r->n_shares++ % SHARES] = share;
 	}
 	if (s->n_blocks++ % REFRESH != REFRESH - 1)
 		return;
 	for (size_t i = 0; i < s->n; i++)
 		if (s->ranks[i]->state < 0)
-			estimate(s->ranks[i]);
+			estimate(s, s->ranks[i]);
 	estimate_usual(s);
 	compare_ranks(s);
 }
