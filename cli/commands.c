@@ -23,6 +23,8 @@ static const struct command table[] = {
         {"detect", "[FILE]", "find stragglers among the ranks of a training job, and memory leaks", cmd_detect},
         {"cost", "--prometheus URL [--since 30d] [--by WHAT] [-o FORMAT]",
          "show what the GPUs cost, and how much of that was wasted", cmd_cost},
+        {"idle", "--prometheus URL [-n NAMESPACE | -A] [-o FORMAT]",
+         "list the GPUs that do nothing: who holds them, since when, at what cost", cmd_idle},
         {"get", "[NAME..] [-n NAMESPACE | -A] [-o FORMAT] [-w]", "list the policies of a cluster with their status",
          cmd_get},
         {"describe", "[NAME..] [-n NAMESPACE | -A]", "show a policy in detail: signals, conditions, decisions, Events",

@@ -2,11 +2,11 @@
 // Finds memory that grows until it reaches its limit: of a GPU, or of a container. Pure: no clock, no I/O.
 //
 // The floor is the minimum over windows, so that batches, sawtooths shorter than a window and freed buffers do not
-// count. Three scales run at the same time, with windows of 5, 15 and 45 minutes, LEAK_WINDOWS of each. The floor leaks
+// count. Four scales run at the same time, with windows of 8, 20, 60 and 180 minutes, LEAK_WINDOWS of each. The floor leaks
 // when its slope (Theil-Sen: the median of the slopes of all pairs) is positive and the growth is monotone
 // (Kendall's tau), steady (both halves grow alike: a cache that fills slows down) and spread (no window has more than a
 // fifth of it: an allocator grows in a few steps), and when the floor is higher than ever before. A scale
-// extrapolates at most one or two times as far as it has observed: 2.7, 4 and 12 hours.
+// extrapolates about as far as it has observed: 2.8, 4, 16 and 48 hours.
 #ifndef GPUSCALE_INSIGHT_LEAK_H
 #define GPUSCALE_INSIGHT_LEAK_H
 
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define LEAK_WINDOWS         16
-#define LEAK_SCALES          3
+#define LEAK_SCALES          4
 #define LEAK_SLOPE_MIN       (64.0 * 1024 * 1024) // bytes per hour: less is not reported
 #define LEAK_EPOCH_BYTES_MIN 1e9                  // growth per epoch that is a leak
 #define LEAK_EPOCHS          4                    // in each of which the floor must grow by as much

@@ -19,7 +19,7 @@
 #define CORRELATION_MAX 0.9
 #define IMBALANCE_MIN   0.0953 // ln 1.10
 #define IMBALANCE_GROSS 0.2231 // ln 1.25: unequal however unequal the other ranks are
-#define IMBALANCE_P     1e-4   // chance of such a rank in a job whose ranks follow a normal distribution
+#define IMBALANCE_P     1e-3   // chance of such a rank in a job whose ranks follow a normal distribution
 #define MAD_SIGMA       1.4826 // of a normal distribution: the standard deviation, as a multiple of the MAD,
 #define MAD_ERROR       1.17   // the relative standard error of this estimate, times the root of n,
 #define MEDIAN_ERROR    1.2533 // and the standard error of the median, times the root of n, in standard deviations
@@ -59,7 +59,8 @@ struct straggler {
 	bool is_open;    // a block has values
 	int64_t block_ms, now_ms, gap_ms;
 	int64_t last_block_ms, length_ms; // start of the last block; time between blocks
-	double noise, correlation;        // of the usual rank
+	double noise, correlation;        // of the usual rank, estimated from n_usual
+	size_t n_usual;
 	unsigned long n_blocks;
 };
 
@@ -204,6 +205,7 @@ static void estimate_usual(struct straggler *s)
 		if (s->ranks[i]->n_shares >= SHARES_MIN)
 			s->scratch[n++] = s->ranks[i]->correlation;
 	s->correlation = n ? median_lower(s->scratch, n) : 0;
+	s->n_usual = n;
 }
 
 // ---- permanent differences ----
@@ -254,14 +256,15 @@ static double alarm_limit(const struct straggler *s, size_t n_ranks)
 }
 
 // The log-likelihood ratio of an observation z, shifted by the effect against not shifted. Correlated observations
-// count as the fewer independent ones they are worth: the variance is the long-run variance. The noise is taken one
-// standard error larger than estimated, and the share is given SHARE_ERRORS of its own.
+// count as the fewer independent ones they are worth: the variance is the long-run variance. The noise, which all
+// ranks together estimate, is taken one standard error larger, and the share is given SHARE_ERRORS of its own.
 static double evidence(const struct straggler *s, const struct rank *r, double z)
 {
-	double n = (double)n_kept(s, r), rho = s->correlation;
-	double noise = fmax(fmax(s->noise, r->noise), NOISE_MIN) * (1 + MAD_ERROR / sqrt(n));
+	double rho = s->correlation, n = (double)n_kept(s, r), n_independent = n * (1 - rho) / (1 + rho);
+	double noise = fmax(fmax(s->noise, r->noise), NOISE_MIN);
+	noise *= 1 + MAD_ERROR / sqrt(n_independent * (double)(s->n_usual > 0 ? s->n_usual : 1));
 	double effect = log(STRAGGLER_EFFECT), variance = noise * noise * (1 + rho) / (1 - rho);
-	double error = MEDIAN_ERROR * sqrt(variance / n);
+	double error = MEDIAN_ERROR * sqrt(variance / n); // n, because the variance is that of the long run
 	return effect * (2 * (z - SHARE_ERRORS * error) - effect) / (2 * variance);
 }
 
@@ -322,10 +325,12 @@ static void observe_ranks(struct straggler *s, size_t *ret_present)
 	}
 }
 
-// The job at this moment as one rank sees it: the lower median of value minus share over the other ranks, which is one
-// of two neighbours in the order of all. A rank that counted towards its own reference would hide part of its noise.
+// The job at this moment as one rank sees it: the median of value minus share over the other ranks. A rank that counted
+// towards its own reference would hide part of its noise. These are the neighbours in the order of all ranks that the
+// median of the others can be made of: of an even number of ranks only two.
 struct reference {
-	double low, high;
+	double low, middle, high;
+	bool is_even;
 };
 
 static struct reference job_now(const struct straggler *s)
@@ -340,17 +345,22 @@ static struct reference job_now(const struct straggler *s)
 			if (!isnan(s->ranks[i]->observed))
 				s->scratch[n++] = s->ranks[i]->observed - s->ranks[i]->share;
 	}
-	// The lower median of n - 1 others is at (n - 2) / 2 of their order.
-	size_t k = (n - 2) / 2;
-	double low = median_at(s->scratch, n, k), high = s->scratch[k + 1];
-	for (size_t i = k + 2; i < n; i++)
-		high = fmin(high, s->scratch[i]);
-	return (struct reference){low, high};
+	size_t m = (n - 1) / 2;
+	struct reference job = {.middle = median_at(s->scratch, n, m), .is_even = n % 2 == 0};
+	job.low = job.high = job.middle;
+	for (size_t i = 0; i < m; i++)
+		job.low = i ? fmax(job.low, s->scratch[i]) : s->scratch[i];
+	for (size_t i = m + 1; i < n; i++)
+		job.high = i > m + 1 ? fmin(job.high, s->scratch[i]) : s->scratch[i];
+	return job;
 }
 
 static double job_without(const struct reference *job, const struct rank *r)
 {
-	return r->observed - r->share > job->low ? job->low : job->high;
+	double v = r->observed - r->share;
+	if (job->is_even)
+		return v > job->middle ? job->middle : job->high;
+	return ((v > job->middle ? job->middle : job->high) + (v < job->middle ? job->middle : job->low)) / 2;
 }
 
 static size_t n_active(const struct straggler *s)

@@ -81,14 +81,14 @@ static void print_table(void)
 {
 	static const double rates[] = {0.25, 0.5, 1, 2, 4, 8};
 	for (int i = 0; i < LOAD__COUNT; i++) {
-		int alarms = 0, runs = 200;
+		int alarms = 0, runs = 100;
 		for (int k = 0; k < runs; k++)
 			alarms += run(prop_seed() + (uint64_t)k, (enum load)i, 0, 0, 48).n_found > 0;
 		printf("%-34s false %d of %d", load_names[i], alarms, runs);
 		for (size_t f = 0; f < sizeof rates / sizeof *rates; f++) {
 			int found = 0, n = 0;
 			double lead = 0;
-			for (int k = 0; k < 40; k++) {
+			for (int k = 0; k < 30; k++) {
 				struct outcome o = run(prop_seed() + (uint64_t)k, (enum load)i, rates[f], 2, 400);
 				n += o.limit_h > 0;
 				found += o.limit_h > 0 && o.n_found && o.found_h >= 2 && o.found_h <= o.limit_h - 2;
