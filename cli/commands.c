@@ -20,7 +20,7 @@ static const struct command table[] = {
         {"tune", "-f FILE --prometheus URL|--data FILE [--patch FILE] [-o FORMAT]",
          "find better numbers for a policy on past demand", cmd_tune},
         {"grant", "-f POOL [--explain]", "run the allocator of a pool as a filter: requests in, grants out", cmd_grant},
-        {"detect", "[FILE]", "find stragglers among the ranks of a training job, and memory leaks", cmd_detect},
+        {"detect", "[FILE | --prometheus URL --pods REGEX]", "find stragglers among the ranks of a training job, and memory leaks", cmd_detect},
         {"cost", "--prometheus URL [--since 30d] [--by WHAT] [-o FORMAT]",
          "show what the GPUs cost, and how much of that was wasted", cmd_cost},
         {"idle", "--prometheus URL [-n NAMESPACE | -A] [-o FORMAT]",

@@ -193,20 +193,24 @@ enum leak_change leak_add(struct leak *l, int64_t time_ms, double bytes, double 
 	l->has_value = true;
 	l->last_ms = time_ms;
 	l->last_bytes = bytes;
-	if (add_epoch(l, epoch, bytes))
+	bool is_epoch_over = add_epoch(l, epoch, bytes);
+	if (is_epoch_over)
 		is_found = check_epochs(l, ret_report);
+	bool is_by_epoch = is_found;
 	for (size_t i = 0; i < LEAK_SCALES; i++)
 		if (add_to_scale(&l->scales[i], time_ms / window_ms[i], bytes)) {
 			is_checked = true;
 			is_found = is_found || check_scale(l, i, bytes, limit_bytes, ret_report);
 		}
-	if (was_leaking && (!l->is_leaking || (is_checked && !is_found && has_ended(l, bytes)))) {
+	bool is_over = l->is_by_epoch ? is_epoch_over && !is_by_epoch : is_checked && !is_found && has_ended(l, bytes);
+	if (was_leaking && (!l->is_leaking || is_over)) {
 		l->is_leaking = false;
 		return LEAK_ENDED;
 	}
 	if (was_leaking || !is_found)
 		return LEAK_NONE;
 	l->is_leaking = true;
+	l->is_by_epoch = is_by_epoch;
 	l->found_bytes = bytes;
 	return LEAK_FOUND;
 }

@@ -35,7 +35,7 @@ struct leak {
 	double epoch_floor;
 	int64_t epoch, n_epochs, last_ms;
 	double last_bytes, found_bytes; // the latest memory; the memory when the leak was found
-	bool has_epoch, has_value, is_leaking;
+	bool has_epoch, has_value, is_leaking, is_by_epoch;
 };
 
 enum leak_change { LEAK_NONE, LEAK_FOUND, LEAK_ENDED };

@@ -24,7 +24,7 @@
 #define MAD_ERROR       1.17   // the relative standard error of this estimate, times the root of n,
 #define MEDIAN_ERROR    1.2533 // and the standard error of the median, times the root of n, in standard deviations
 #define SHARE_ERRORS    1.0
-#define WINDOW_MS       (15 * 60 * 1000) // of a share, if that is WINDOW_MIN to SHARES observations
+#define WINDOW_MS       (10 * 60 * 1000) // of a share, if that is WINDOW_MIN to SHARES observations
 #define WINDOW_MIN      24
 #define REFRESH         4 // blocks between two estimates of share and noise
 

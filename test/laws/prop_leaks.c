@@ -101,11 +101,45 @@ static void print_table(void)
 	}
 }
 
+// ---- the laws ----
+
+static void healthy_memory_raises_no_alarm(void **state)
+{
+	int alarms = 0, runs = 8 * LOAD__COUNT;
+	for (int k = 0; k < runs; k++) {
+		int n = run(prop_seed() + (uint64_t)k, (enum load)(k % LOAD__COUNT), 0, 0, 48).n_found;
+		if (n)
+			printf("# %s: %d\n", load_names[k % LOAD__COUNT], n);
+		alarms += n > 0;
+	}
+	if (alarms > 1)
+		fail_msg("PROP_SEED=%llu: healthy memory raises no alarm: %d of %d", (unsigned long long)prop_seed(),
+		         alarms, runs);
+}
+
+static void leak_is_found_two_hours_before_the_limit(void **state)
+{
+	static const double rates[] = {0.25, 0.5, 1, 2, 4};
+	int found = 0, runs = 20 * LOAD__COUNT;
+	for (int k = 0; k < runs; k++) {
+		struct outcome o = run(prop_seed() + (uint64_t)k, (enum load)(k % LOAD__COUNT), rates[k % 5], 2, 400);
+		found += o.n_found && o.found_h >= 2 && o.found_h <= o.limit_h - 2;
+	}
+	if (found < 95 * runs / 100)
+		fail_msg("PROP_SEED=%llu: a leak is found two hours before the limit: %d of %d",
+		         (unsigned long long)prop_seed(), found, runs);
+}
+
 int main(void)
 {
 	if (getenv("PROP_TABLE")) {
 		print_table();
 		return 0;
 	}
-	return 0;
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(healthy_memory_raises_no_alarm),
+	        cmocka_unit_test(leak_is_found_two_hours_before_the_limit),
+	};
+	prop_begin();
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }
