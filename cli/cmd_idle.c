@@ -156,8 +156,8 @@ static void print_table(const struct idle_report *r, struct buf *out)
 		table_cell(&t, "%s", is_held ? c->row->pod : "");
 		table_cell(&t, "%g", rounded(c->row->gpus, 100));
 		table_cell(&t, "%s", c->row->model);
-		table_cell(&t, c->is_priced ? "%.2f" : "<no price>", c->per_hour);
-		table_cell(&t, c->is_priced ? "%.2f" : "<no price>", c->so_far);
+		table_cell(&t, "%.2f", c->per_hour);
+		table_cell(&t, "%.2f", c->so_far);
 		table_cell(&t, "%s%s", c->is_older ? ">" : "",
 		           table_age(age, (int64_t)(c->since_s * 1000), r->now_s * 1000));
 	}
@@ -226,6 +226,20 @@ static void print_csv(const struct idle_report *r, struct buf *out)
 	}
 }
 
+static void note_unpriced(const struct idle_report *r)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		const struct idle_cost *c = &r->costs[i];
+		bool is_named = c->is_priced;
+		for (size_t k = 0; k < i && !is_named; k++)
+			is_named = strcmp(r->costs[k].row->model, c->row->model) == 0;
+		if (!is_named)
+			fprintf(stderr, "No price: model \"%s\", counted at %.10g %s an hour; add it to a file for --prices\n",
+			        c->row->model, r->book->has_assumed ? r->book->assumed_per_gpu_hour : 0,
+			        r->book->currency);
+	}
+}
+
 static int print(const struct idle_report *r, struct err *e)
 {
 	struct buf out;
@@ -239,6 +253,7 @@ static int print(const struct idle_report *r, struct err *e)
 	else
 		fprintf(stderr, "No GPU has been idle for as long.\n");
 	bool ok = !out.failed && fwrite(buf_str(&out), 1, out.len, stdout) == out.len && fflush(stdout) == 0;
+	note_unpriced(r);
 	buf_done(&out);
 	return ok ? 0 : err_set(e, ERR_INTERNAL, "out of memory for the report, or it cannot be written");
 }
