@@ -234,7 +234,8 @@ static void note_unpriced(const struct idle_report *r)
 		for (size_t k = 0; k < i && !is_named; k++)
 			is_named = strcmp(r->costs[k].row->model, c->row->model) == 0;
 		if (!is_named)
-			fprintf(stderr, "No price: model \"%s\", counted at %.10g %s an hour; add it to a file for --prices\n",
+			fprintf(stderr,
+			        "No price: model \"%s\", counted at %.10g %s an hour; add it to a file for --prices\n",
 			        c->row->model, r->book->has_assumed ? r->book->assumed_per_gpu_hour : 0,
 			        r->book->currency);
 	}

@@ -94,9 +94,9 @@ static void put_query(struct buf *out, size_t i, const struct detect_fetch *o)
 	           "%s by (" RANK ") (label_join(%s{exported_namespace=\"%s\",exported_pod=~\"%s\"%s}, \"" RANK
 	           "\", \"/\", \"exported_pod\"%s) or label_join(%s{namespace=\"%s\",pod=~\"%s\",exported_pod=\"\"%s}"
 	           ", \"" RANK "\", \"/\", \"pod\"%s))%s",
-	           queries[i].fold, queries[i].metric, o->namespace_name, o->pods, queries[i].matchers,
-	           queries[i].part, queries[i].metric, o->namespace_name, o->pods, queries[i].matchers,
-	           queries[i].part, queries[i].factor);
+	           queries[i].fold, queries[i].metric, o->namespace_name, o->pods, queries[i].matchers, queries[i].part,
+	           queries[i].metric, o->namespace_name, o->pods, queries[i].matchers, queries[i].part,
+	           queries[i].factor);
 }
 
 static int ask(struct connections *c, struct promql *client, const char *query, struct fetch *f, struct err *e)
@@ -174,8 +174,9 @@ static int feed(const struct fetch *f, const char *name, struct detect *d, struc
 int detect_fetch(struct connections *c, const struct detect_fetch *fetch, struct detect *d, struct err *e)
 {
 	if (strpbrk(fetch->pods, "\"\\\n") || strpbrk(fetch->namespace_name, "\"\\\n"))
-		return err_set(e, ERR_INPUT, "expected a namespace and a regular expression of pods without quotes and "
-		                             "backslashes");
+		return err_set(e, ERR_INPUT,
+		               "expected a namespace and a regular expression of pods without quotes and "
+		               "backslashes");
 	struct fetch f = {.n_steps = (size_t)(fetch->since_ms / fetch->step_ms), .step_ms = fetch->step_ms};
 	if (f.n_steps < 1 || f.n_steps > PROMQL_STEPS_MAX)
 		return err_set(e, ERR_INPUT, "--since has %zu times --step: expected 1 to %d", f.n_steps,

@@ -36,8 +36,12 @@ static struct idle_row *add(struct idle_rows *rows, const char *model, const cha
 	if (rows->n == IDLE_ROWS_MAX)
 		return err_set(e, ERR_LIMIT, "idle GPUs of more than %d pods", IDLE_ROWS_MAX), NULL;
 	struct idle_row *r = &rows->rows[rows->n];
-	*r = (struct idle_row){arena_strdup(&rows->names, model), arena_strdup(&rows->names, namespace_name),
-	                       arena_strdup(&rows->names, pod), 0, 0, 0};
+	*r = (struct idle_row){arena_strdup(&rows->names, model),
+	                       arena_strdup(&rows->names, namespace_name),
+	                       arena_strdup(&rows->names, pod),
+	                       0,
+	                       0,
+	                       0};
 	if (!r->model || !r->namespace_name || !r->pod)
 		return err_set(e, ERR_INTERNAL, "out of memory"), NULL;
 	rows->n++;

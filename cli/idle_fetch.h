@@ -27,8 +27,9 @@ struct idle_rows {
 	struct arena names;
 };
 
-// Fills *ret from the default source of `c`; waits for the answers. for_s and lookback_s as in gpu_idle_query(). Returns
-// 0, or -1 and *e when a question fails or its answer is incomplete. The caller calls idle_rows_done() in both cases.
+// Fills *ret from the default source of `c`; waits for the answers. for_s and lookback_s as in gpu_idle_query().
+// Returns 0, or -1 and *e when a question fails or its answer is incomplete. The caller calls idle_rows_done() in both
+// cases.
 int idle_fetch(struct connections *c, int64_t now_s, int64_t for_s, int64_t lookback_s, struct idle_rows *ret,
                struct err *e);
 void idle_rows_done(struct idle_rows *rows);

@@ -29,7 +29,7 @@ struct detect_job {
 	struct input_of_job {
 		struct detect_job *job;
 		enum detect_input input;
-	} inputs[DETECT_RANK_INPUTS]; // arguments of on_rank
+	} inputs[DETECT_RANK_INPUTS];        // arguments of on_rank
 	bool has_values[DETECT_RANK_INPUTS]; // at this time or the one before
 	enum detect_input chosen;
 	double least_step, most_step; // at this time
@@ -125,8 +125,7 @@ static void on_rank(void *arg, const struct rank_event *event)
 	event_end(&w, in->job);
 }
 
-static void put_leak(struct detect_job *j, const struct series *s, enum leak_change change,
-                     const struct leak_report *r)
+static void put_leak(struct detect_job *j, const struct series *s, enum leak_change change, const struct leak_report *r)
 {
 	struct json_writer w;
 	event_begin(&w, j, j->time_ms, change == LEAK_FOUND ? "Leak" : "LeakEnded", s->name, s->input);

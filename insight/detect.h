@@ -14,8 +14,8 @@ struct buf;
 struct err;
 
 #define DETECT_JOBS_MAX   1024
-#define DETECT_NAME_BYTES 320     // of a job or rank, with its terminator
-#define DETECT_SERIES_MAX 65536   // memory, of all jobs
+#define DETECT_NAME_BYTES 320            // of a job or rank, with its terminator
+#define DETECT_SERIES_MAX 65536          // memory, of all jobs
 #define DETECT_TIME_MAX_S 253402300799.0 // 9999-12-31T23:59:59Z
 
 // What ranks are compared by, the best first, then memory.

@@ -147,8 +147,8 @@ static int add_member(struct detect_job *job, int input, const cJSON *ranks, con
 		}
 		const double limits[] = {number_of(fields[FIELD_MEMORY_LIMIT], c->string),
 		                         number_of(fields[FIELD_WORKING_SET_LIMIT], c->string)};
-		if (add_value(job, input, c->string, c->valuedouble, limits,
-		              number_of(fields[FIELD_EPOCH], c->string), e) < 0)
+		if (add_value(job, input, c->string, c->valuedouble, limits, number_of(fields[FIELD_EPOCH], c->string),
+		              e) < 0)
 			return -1;
 	}
 	return 0;
@@ -247,7 +247,8 @@ static int read_header(struct detect_lines *l, const char *text, size_t len, str
 static int copy_name(char *out, const char *cell, size_t len, struct err *e)
 {
 	if (len >= DETECT_NAME_BYTES || memchr(cell, '\0', len))
-		return err_set(e, ERR_LIMIT, "expected a name of at most %d bytes, got %zu", DETECT_NAME_BYTES - 1, len);
+		return err_set(e, ERR_LIMIT, "expected a name of at most %d bytes, got %zu", DETECT_NAME_BYTES - 1,
+		               len);
 	memcpy(out, cell, len);
 	out[len] = '\0';
 	return 0;

@@ -22,10 +22,9 @@
 #define RESTART_EMPTY    0.5  // killed and started again
 #define GAP_MS           (2 * 3600000LL)
 
-static const int64_t window_ms[LEAK_SCALES] = {8LL * MINUTE_MS, 20LL * MINUTE_MS, 60LL * MINUTE_MS,
-                                               180LL * MINUTE_MS};
-// How far a scale looks ahead, as a multiple of what it has observed: 2.8, 4, 16 and 48 hours. Far enough to report a leak
-// two hours before its limit, and no farther, since most growth of healthy memory ends by itself.
+static const int64_t window_ms[LEAK_SCALES] = {8LL * MINUTE_MS, 20LL * MINUTE_MS, 60LL * MINUTE_MS, 180LL * MINUTE_MS};
+// How far a scale looks ahead, as a multiple of what it has observed: 2.8, 4, 16 and 48 hours. Far enough to report a
+// leak two hours before its limit, and no farther, since most growth of healthy memory ends by itself.
 static const double ahead[LEAK_SCALES] = {1.3, 0.75, 1, 1};
 
 // The floors of a scale in the order of time.

@@ -2,8 +2,8 @@
 // Finds memory that grows until it reaches its limit: of a GPU, or of a container. Pure: no clock, no I/O.
 //
 // The floor is the minimum over windows, so that batches, sawtooths shorter than a window and freed buffers do not
-// count. Four scales run at the same time, with windows of 8, 20, 60 and 180 minutes, LEAK_WINDOWS of each. The floor leaks
-// when its slope (Theil-Sen: the median of the slopes of all pairs) is positive and the growth is monotone
+// count. Four scales run at the same time, with windows of 8, 20, 60 and 180 minutes, LEAK_WINDOWS of each. The floor
+// leaks when its slope (Theil-Sen: the median of the slopes of all pairs) is positive and the growth is monotone
 // (Kendall's tau), steady (both halves grow alike: a cache that fills slows down) and spread (no window has more than a
 // fifth of it: an allocator grows in a few steps), and when the floor is higher than ever before. A scale
 // extrapolates about as far as it has observed: 2.8, 4, 16 and 48 hours.
@@ -50,8 +50,8 @@ struct leak_report {
 // Adds the memory in use at time_ms, which grows from call to call (other values are ignored, as are values that are
 // not finite or negative). limit_bytes: the size of the GPU's memory or the limit of the container; 0: unknown, then
 // only growth over the longest scale is reported. epoch: the number of the epoch in progress; negative: unknown.
-// Returns LEAK_FOUND with *ret_report once, and LEAK_ENDED when a leak that was found no longer grows, or the memory was
-// freed.
+// Returns LEAK_FOUND with *ret_report once, and LEAK_ENDED when a leak that was found no longer grows, or the memory
+// was freed.
 enum leak_change leak_add(struct leak *l, int64_t time_ms, double bytes, double limit_bytes, int64_t epoch,
                           struct leak_report *ret_report);
 

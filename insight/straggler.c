@@ -12,7 +12,7 @@
 #define SHARES_MIN      20 // before that a rank is not judged
 #define IMBALANCE_AT    30 // observations: when a rank is compared with the other ranks
 #define BLOCK_VALUES    32
-#define EVIDENCE_MIN    4    // observations that an alarm needs: one long step, however long, is not a straggler
+#define EVIDENCE_MIN    4 // observations that an alarm needs: one long step, however long, is not a straggler
 #define RECOVERY_MIN    3
 #define RECOVERY_LIMIT  6.9  // ln 1000
 #define NOISE_MIN       0.01 // standard deviation: smaller estimates are luck
@@ -241,8 +241,7 @@ static void compare_ranks(struct straggler *s)
 		r->is_compared = true;
 		double off = r->share - centre;
 		if (fabs(off) > limit && n > 1)
-			s->fn(s->arg,
-			      &(struct rank_event){RANK_IMBALANCED, r->name, s->now_ms, s->block_ms, exp(off)});
+			s->fn(s->arg, &(struct rank_event){RANK_IMBALANCED, r->name, s->now_ms, s->block_ms, exp(off)});
 	}
 }
 
@@ -307,8 +306,7 @@ static void chart_recovery(struct straggler *s, struct rank *r, double z)
 		return;
 	r->state = -1;
 	r->chart[0] = r->chart[1] = 0;
-	s->fn(s->arg,
-	      &(struct rank_event){RANK_RECOVERED, r->name, s->now_ms, r->recovery_since_ms, exp(z)});
+	s->fn(s->arg, &(struct rank_event){RANK_RECOVERED, r->name, s->now_ms, r->recovery_since_ms, exp(z)});
 }
 
 // ---- blocks ----
@@ -396,7 +394,8 @@ static void close_block(struct straggler *s)
 			chart_change(s, r, z, limit, active > 2 ? 2 : 1);
 		else if (r->state >= 0)
 			chart_recovery(s, r, z);
-		if (r->state < 0 && fmax(r->chart[0], r->chart[1]) < limit / 2) // a suspect does not define what is usual
+		if (r->state < 0 &&
+		    fmax(r->chart[0], r->chart[1]) < limit / 2) // a suspect does not define what is usual
 			r->shares[r->n_shares++ % SHARES] = share;
 	}
 	if (s->n_blocks++ % REFRESH != REFRESH - 1)

@@ -28,7 +28,8 @@ struct rank_event {
 	const char *rank; // of the detector
 	int64_t time_ms;  // of the value that caused it
 	int64_t since_ms; // when the change started; for RANK_RECOVERED, when the recovery did
-	double ratio; // of the rank's time to its usual share; for RANK_IMBALANCED, to the job's median; above 1: slower
+	double ratio;     // of the rank's time to its usual share; for RANK_IMBALANCED, to the job's median; above 1:
+	                  // slower
 };
 typedef void rank_event_fn(void *arg, const struct rank_event *event);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of `gpuscale detect`, JSON and CSV: any bytes are refused with an error or give events, each of them one line of
-// JSON.
+// Lines of `gpuscale detect`, JSON and CSV: any bytes are refused with an error or give events, each of them one line
+// of JSON.
 #include <assert.h>
 #include <cjson/cJSON.h>
 #include <stdint.h>

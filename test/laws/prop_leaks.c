@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal of this test: laws of the leak detector, on memory that leaks under noise, and on memory that does not leak:
 // allocator steps, sawtooths, warm-up, caches that fill. PROP_TABLE=1 prints the figures of docs/stragglers.md.
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +20,13 @@
 #define STEP_S 15
 
 enum load { FLAT, NOISE, BATCHES, SAWTOOTH, ALLOCATOR, WARM_UP, CACHE, DAILY, LOAD__COUNT };
-static const char *const load_names[] = {"constant", "noise of 1 GiB", "batches of 2 minutes", "sawtooth of 1 to 3 hours",
-                                         "allocator steps", "warm-up of an hour", "cache that fills in 1 to 6 hours",
+static const char *const load_names[] = {"constant",
+                                         "noise of 1 GiB",
+                                         "batches of 2 minutes",
+                                         "sawtooth of 1 to 3 hours",
+                                         "allocator steps",
+                                         "warm-up of an hour",
+                                         "cache that fills in 1 to 6 hours",
                                          "daily season"};
 _Static_assert(sizeof load_names / sizeof load_names[0] == LOAD__COUNT, "one name per load");
 
@@ -71,7 +76,8 @@ static struct outcome run(uint64_t seed, enum load load, double leak_gib_per_h, 
 			o.limit_h = h;
 			break;
 		}
-		if (leak_add(&l, (int64_t)(t * 1000), v * GIB, limit * GIB, -1, &report) == LEAK_FOUND && o.n_found++ == 0)
+		if (leak_add(&l, (int64_t)(t * 1000), v * GIB, limit * GIB, -1, &report) == LEAK_FOUND &&
+		    o.n_found++ == 0)
 			o.found_h = h;
 	}
 	return o;

@@ -2,10 +2,10 @@
 // Goal of this test: laws of the straggler detector, on random jobs whose noise is not the one that it assumes: heavy
 // tails, correlation, checkpoints, drift, missing values, from one value a second to one a minute. PROP_TABLE=1 prints
 // the operating curve of docs/stragglers.md.
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,18 +21,22 @@
 #define TAU       6.283185307179586
 
 enum noise { PLAIN, NOISY, CORRELATED, HEAVY, SPIKES, CHECKPOINTS, MISSING, DRIFT, STEPS, NOISE__COUNT };
-static const char *const noise_names[] = {
-        "normal, 2 %", "normal, 10 %", "correlated (0.9), 3 %", "Student t, 3 degrees, 2 %",
-        "normal, 2 %, and 1 % of values 2 to 10 times", "normal, 2 %, and uneven checkpoints of 30 s on all ranks",
-        "normal, 2 %, and 30 % of values missing", "normal, 2 %, and shares that drift by 8 % in 1 to 2 hours",
-        "normal, 2 %, and sudden changes of the whole job"};
+static const char *const noise_names[] = {"normal, 2 %",
+                                          "normal, 10 %",
+                                          "correlated (0.9), 3 %",
+                                          "Student t, 3 degrees, 2 %",
+                                          "normal, 2 %, and 1 % of values 2 to 10 times",
+                                          "normal, 2 %, and uneven checkpoints of 30 s on all ranks",
+                                          "normal, 2 %, and 30 % of values missing",
+                                          "normal, 2 %, and shares that drift by 8 % in 1 to 2 hours",
+                                          "normal, 2 %, and sudden changes of the whole job"};
 _Static_assert(sizeof noise_names / sizeof noise_names[0] == NOISE__COUNT, "one name per noise");
 
 struct job {
 	struct prop_random r;
 	enum noise noise;
 	int n_ranks, cadence_s, slow_rank;
-	double slow_by;   // factor
+	double slow_by; // factor
 	int slow_at_s, slow_until_s;
 	double card[RANKS_MAX], last[RANKS_MAX], phase[RANKS_MAX], period_s[RANKS_MAX];
 	double level;
@@ -172,7 +176,8 @@ static void print_table(void)
 				int h = n == 2 ? hours / 4 : hours;
 				int alarms = 0;
 				for (int k = 0; k < h; k += 20) {
-					job_init(&j, prop_seed() + (uint64_t)(k + f * 1000), (enum noise)f, sizes[n], cadences[c]);
+					job_init(&j, prop_seed() + (uint64_t)(k + f * 1000), (enum noise)f, sizes[n],
+					         cadences[c]);
 					struct outcome o = run(&j, 20 * HOUR_S);
 					alarms += o.stragglers + o.faster;
 				}
@@ -183,8 +188,9 @@ static void print_table(void)
 				double delay[64];
 				for (int k = 0; k < runs; k++) {
 					int at = 40 * 60 > 40 * cadences[c] ? 40 * 60 : 40 * cadences[c];
-					struct outcome o = run_slow(prop_seed() + (uint64_t)k, (enum noise)f, 8, cadences[c],
-					                            1 + by / 100.0, at, 1 << 30, at + 1800);
+					struct outcome o =
+					        run_slow(prop_seed() + (uint64_t)k, (enum noise)f, 8, cadences[c],
+					                 1 + by / 100.0, at, 1 << 30, at + 1800);
 					if (o.hits && o.found_ms >= at * 1000LL)
 						delay[found++] = (double)(o.found_ms - at * 1000LL) / 1000;
 				}
@@ -199,8 +205,8 @@ static void print_table(void)
 
 // ---- the laws ----
 
-// At most one false alarm per 1,000 job-hours is the aim. At that rate, more than three in these hours are a matter of 2
-// in 100 seeds.
+// At most one false alarm per 1,000 job-hours is the aim. At that rate, more than three in these hours are a matter of
+// 2 in 100 seeds.
 static void healthy_job_raises_no_alarm(void **state)
 {
 	static const int sizes[] = {2, 3, 8, 24};
@@ -228,8 +234,8 @@ static void slower_rank_is_found(void **state)
 	static const int sizes[] = {8, 32, 512};
 	int found = 0, other = 0, runs = 0;
 	for (int k = 0; k < 60; k++, runs++) {
-		struct outcome o = run_slow(prop_seed() + (uint64_t)k, noises[k % 6], sizes[k % 3], 10, 1.15, 1200,
-		                            1 << 30, 2000);
+		struct outcome o =
+		        run_slow(prop_seed() + (uint64_t)k, noises[k % 6], sizes[k % 3], 10, 1.15, 1200, 1 << 30, 2000);
 		found += o.hits > 0 && o.found_ms >= 1200 * 1000LL;
 		other += o.stragglers + o.faster + o.imbalanced - o.hits;
 	}
