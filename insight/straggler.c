@@ -325,7 +325,7 @@ static void observe_ranks(struct straggler *s, size_t *ret_present)
 
 // The job at this moment as one rank sees it: the median of value minus share over the other ranks. A rank that counted
 // towards its own reference would hide part of its noise. These are the neighbours in the order of all ranks that the
-// median of the others can be made of: of an even number of ranks only two.
+// median of the others can consist of: of an even number of ranks only two.
 struct reference {
 	double low, middle, high;
 	bool is_even;

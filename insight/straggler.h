@@ -17,7 +17,7 @@
 #define STRAGGLER_RANKS_MAX   4096
 #define STRAGGLER_RANK_BYTES  128
 #define STRAGGLER_BLOCK_MS    10000            // values of a rank within this time are one observation, their median
-#define STRAGGLER_FORGET_MS   (30 * 60 * 1000) // without any value: the job is another one
+#define STRAGGLER_FORGET_MS   (30 * 60 * 1000) // without any value: a new job starts
 #define STRAGGLER_EFFECT      1.15             // the change that the charts are built for, as a factor
 #define STRAGGLER_FALSE_HOURS 100000.0         // job-hours per false alarm under the model
 
