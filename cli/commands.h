@@ -42,6 +42,8 @@ int cmd_capacity(int argc, char **argv);
 int cmd_pause(int argc, char **argv);
 int cmd_resume(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
+int cmd_idle(int argc, char **argv);
+int cmd_detect(int argc, char **argv);
 int cmd_cost(int argc, char **argv);
 int cmd_diagnose(int argc, char **argv);
 int cmd_trace(int argc, char **argv);

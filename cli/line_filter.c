@@ -115,6 +115,8 @@ static int run(struct lines *l)
 	}
 	if (!l->skipping && l->end > 0 && answer(l, l->data, l->end) < 0) // a last line without a newline
 		return -1;
+	if (l->filter->finish)
+		l->filter->finish(l->filter->context, &l->out);
 	return flush(l);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A command as a filter: one line of standard input, one line of standard output.
+// A command as a filter: lines of standard input, and the answer to each on standard output.
 #ifndef GPUSCALE_CLI_LINE_FILTER_H
 #define GPUSCALE_CLI_LINE_FILTER_H
 
@@ -12,8 +12,10 @@ struct line_filter {
 	const char *command;   // for messages: "gpuscale step"
 	size_t line_bytes_max; // `answer` reports a longer line; the rest of that line is skipped
 	void *context;
-	// Appends one line with the answer to `out`. Returns 0, or -1 and *e when the line could not be used.
+	// Appends the answer to `out`: whole lines. Returns 0, or -1 and *e when the line could not be used.
 	int (*answer)(void *context, const char *line, size_t len, struct buf *out, struct err *e);
+	// Called at the end of the input, to append what is still to be written. NULL: nothing is.
+	void (*finish)(void *context, struct buf *out);
 };
 
 // Answers every line of standard input; answers are written before the next line is awaited. Reports the first line

@@ -101,6 +101,45 @@ void gpu_use_query(struct buf *out, enum gpu_measure measure, const struct gpu_u
 	buf_puts(out, ")");
 }
 
+// A device that has an instance is measured by it, as in ALLOCATED.
+#define STRING(x)    STRING_OF(x)
+#define STRING_OF(x) #x
+#define WORKING(range)                                                                                                 \
+	"(max by (" DEVICE ") (max_over_time(DCGM_FI_DEV_GPU_UTIL" range                                               \
+	")) >= " STRING(GPU_IDLE_BELOW_PERCENT) " or max by (" DEVICE ") (max_over_time(DCGM_FI_PROF_SM_ACTIVE" range  \
+	                                        ")) * 100 >= " STRING(GPU_IDLE_BELOW_PERCENT) ")"
+
+static void put_idle_devices(struct buf *out, int64_t for_s)
+{
+	buf_printf(out,
+	           "((" ALLOCATED ") and on (" DEVICE
+	           ") (DCGM_FI_DEV_GPU_UTIL or DCGM_FI_PROF_SM_ACTIVE) and on (" DEVICE ", " HOLDER
+	           ") (DCGM_FI_DEV_FB_USED offset %" PRId64 "s) unless on (" DEVICE ") " WORKING("[%" PRId64 "s]") ")",
+	           for_s, for_s, for_s);
+}
+
+void gpu_idle_query(struct buf *out, enum gpu_idle what, int64_t for_s, int64_t lookback_s)
+{
+	const char *fold = what == GPU_IDLE_COUNT ? "sum" : "max";
+	buf_printf(out, "%s by (modelName, wl_namespace, wl_pod) (" RENAME_OPEN "%s by (modelName, " HOLDER ") (", fold,
+	           fold);
+	put_idle_devices(out, for_s);
+	if (what == GPU_IDLE_LAST_BUSY)
+		buf_printf(
+		        out,
+		        " * 0 + on (" DEVICE ") group_left () max by (" DEVICE
+		        ") (max_over_time(timestamp(DCGM_FI_DEV_GPU_UTIL >= " STRING(
+		                GPU_IDLE_BELOW_PERCENT) " or DCGM_FI_PROF_SM_ACTIVE * 100 >= " STRING(GPU_IDLE_BELOW_PERCENT) ")[%" PRId64
+		                                                                                                              "s:%ds]))",
+		        lookback_s, GPU_USE_STEP_S);
+	if (what == GPU_IDLE_FIRST_SEEN)
+		buf_printf(out,
+		           " * 0 + on (" DEVICE ", " HOLDER ") group_left () min by (" DEVICE ", " HOLDER
+		           ") (min_over_time(timestamp(DCGM_FI_DEV_FB_USED)[%" PRId64 "s:%ds]))",
+		           lookback_s, GPU_USE_STEP_S);
+	buf_puts(out, ")" RENAME_CLOSE ")");
+}
+
 void gpu_count_query(struct buf *out, int64_t steps)
 {
 	buf_printf(out,

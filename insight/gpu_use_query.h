@@ -26,6 +26,13 @@ struct gpu_use_parts {
 // Appends the query whose answer at time t, a multiple of GPU_USE_STEP_S, is the measure summed over the `steps`
 // minutes that end at t: one series per model, namespace and part.
 void gpu_use_query(struct buf *out, enum gpu_measure measure, const struct gpu_use_parts *parts, int64_t steps);
+// What is known of the GPUs that are idle: their number, when one of them last worked, and when the pod got them.
+enum gpu_idle { GPU_IDLE_COUNT, GPU_IDLE_LAST_BUSY, GPU_IDLE_FIRST_SEEN, GPU_IDLE__COUNT };
+#define GPU_IDLE_BELOW_PERCENT 5 // of GPU_UTIL, else of SM_ACTIVE: a GPU below it is idle
+// Appends the query whose answer now is `what` per model, namespace and pod, of the GPUs that were below
+// GPU_IDLE_BELOW_PERCENT for the last for_s seconds and had the same holder before. Times are seconds since the epoch,
+// traced back for lookback_s seconds; a GPU that was not busy in them has no GPU_IDLE_LAST_BUSY.
+void gpu_idle_query(struct buf *out, enum gpu_idle what, int64_t for_s, int64_t lookback_s);
 // Appends the query for the number of GPUs of each model that reported within these minutes.
 void gpu_count_query(struct buf *out, int64_t steps);
 // Appends the name under which kube-state-metrics reports a label of pods: "label_app_kubernetes_io_name" for

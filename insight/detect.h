@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stragglers and leaks of several jobs, from their values in the order of time: chooses what ranks are compared by, and
+// writes what is found as JSON lines.
+//   {"time":1831,"job":"","event":"Straggler","rank":"6","input":"step","ratio":1.9,"since":1811}
+//   {"time":9000,"job":"","event":"Leak","rank":"3","input":"memory","bytesPerHour":2.7e8,"hoursToLimit":6.1}
+#ifndef GPUSCALE_INSIGHT_DETECT_H
+#define GPUSCALE_INSIGHT_DETECT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct buf;
+struct err;
+
+#define DETECT_JOBS_MAX   1024
+#define DETECT_NAME_BYTES 320            // of a job or rank, with its terminator
+#define DETECT_SERIES_MAX 65536          // memory, of all jobs
+#define DETECT_TIME_MAX_S 253402300799.0 // 9999-12-31T23:59:59Z
+
+// What ranks are compared by, the best first, then memory.
+enum detect_input {
+	DETECT_STEP,        // seconds per step
+	DETECT_COMPUTE,     // seconds of a step without waiting for data and for other ranks
+	DETECT_CLOCK,       // of the SMs
+	DETECT_POWER,       // watts
+	DETECT_ACTIVITY,    // share of time in which SMs are active
+	DETECT_MEMORY,      // bytes in use on the GPU
+	DETECT_WORKING_SET, // bytes of the container
+	DETECT_INPUT__COUNT
+};
+#define DETECT_RANK_INPUTS DETECT_MEMORY
+
+// Returns "step", "compute", "clock", "power", "activity", "memory" or "workingSet".
+const char *detect_input_name(enum detect_input input);
+
+struct detect;
+struct detect_job;
+
+// Creates a detector that appends events to `out`, one line each. Returns NULL when memory is exhausted.
+struct detect *detect_new(struct buf *out);
+void detect_free(struct detect *d);
+// Starts the values of a job at a time; times of a job do not go back. Returns the job, or NULL and *e: ERR_INPUT for a
+// time before the last one, ERR_LIMIT for too many jobs or a name that is too long, ERR_INTERNAL.
+struct detect_job *detect_at(struct detect *d, const char *job, int64_t time_ms, struct err *e);
+// Adds the value of a rank. A value that is not finite, or not above zero, is missing. -1 and *e: ERR_LIMIT,
+// ERR_INTERNAL.
+int detect_add(struct detect_job *job, enum detect_input input, const char *rank, double value, struct err *e);
+// As detect_add() for DETECT_MEMORY and DETECT_WORKING_SET. limit_bytes 0: unknown; epoch negative: unknown.
+int detect_add_memory(struct detect_job *job, enum detect_input input, const char *rank, double bytes,
+                      double limit_bytes, int64_t epoch, struct err *e);
+// Ends the values of this time: every rank that has a value was added.
+void detect_tick(struct detect_job *job);
+// Ends the input: detect_tick() for every job.
+void detect_finish(struct detect *d);
+
+#endif
