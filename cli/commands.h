@@ -41,6 +41,7 @@ int cmd_pause(int argc, char **argv);
 int cmd_resume(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_cost(int argc, char **argv);
+int cmd_remediate(int argc, char **argv);
 int cmd_convert(int argc, char **argv);
 int cmd_crd(int argc, char **argv);
 int cmd_completion(int argc, char **argv);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A command as a filter: one line of standard input, one line of standard output.
+// A command as a filter: lines of input, lines of standard output.
 #ifndef GPUSCALE_CLI_LINE_FILTER_H
 #define GPUSCALE_CLI_LINE_FILTER_H
 
@@ -14,9 +14,10 @@ struct line_filter {
 	void *context;
 	// Appends one line with the answer to `out`. Returns 0, or -1 and *e when the line could not be used.
 	int (*answer)(void *context, const char *line, size_t len, struct buf *out, struct err *e);
+	const char *path; // where the lines come from; NULL or "-" = standard input
 };
 
-// Answers every line of standard input; answers are written before the next line is awaited. Reports the first line
+// Answers every line of the input; answers are written before the next line is awaited. Reports the first line
 // that could not be used on standard error. Returns the exit code of the process.
 int line_filter_run(const struct line_filter *filter);
 
