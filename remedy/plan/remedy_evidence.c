@@ -89,6 +89,12 @@ struct remedy_fault *remedy_evidence_row(struct remedy_node *n, int gpu, int32_t
 	return f;
 }
 
+// Whether a row counts against a GPU in service.
+static bool is_current(const struct remedy_fault *f, int64_t now_ms)
+{
+	return f->is_active || (f->id >= 0 && now_ms - f->last_ms <= HEALTH_SINCE_MS);
+}
+
 const struct remedy_fault *remedy_evidence_of(const struct remedy_node *n, int gpu, int64_t now_ms)
 {
 	const struct remedy_fault *best = NULL;
@@ -97,7 +103,7 @@ const struct remedy_fault *remedy_evidence_of(const struct remedy_node *n, int g
 		const struct remedy_fault *f = &n->faults[i];
 		if (f->gpu != gpu || f->is_handled)
 			continue;
-		if (!is_out && !f->is_active && (f->id < 0 || now_ms - f->last_ms > HEALTH_SINCE_MS))
+		if (!is_out && !is_current(f, now_ms))
 			continue;
 		enum health_action a = remedy_evidence_action(f),
 		                   b = best ? remedy_evidence_action(best) : HEALTH_WATCH;
@@ -139,6 +145,9 @@ void remedy_evidence_take(const struct remedy *r, struct remedy_node *n, int gpu
 	int attempts = remedy_evidence_attempts(r, n);
 	if (remedy_evidence_is_attempt(r, n, gpu) && attempts < REMEDY_ATTEMPTS_MAX)
 		n->attempts_ms[n->n_attempts++] = r->now_ms;
+	for (int i = 0; i < n->n_faults; i++)
+		if (n->faults[i].gpu == gpu && !is_current(&n->faults[i], r->now_ms))
+			n->faults[i].is_handled = true; // it did not count before, and must not from now on
 	g->need_ms = r->limits.clean_ms;
 	for (int i = 1; i < n->n_attempts && g->need_ms < REMEDY_DAY_MS / 2; i++)
 		g->need_ms *= 2;
@@ -158,7 +167,5 @@ void remedy_evidence_return(struct remedy_node *n, int gpu)
 	for (int i = 0; i < n->n_faults; i++)
 		if (n->faults[i].gpu == gpu)
 			n->faults[i].is_handled = true;
-	for (int i = 0; i < n->n_pods; i++)
-		n->pods[i].tries = 0;
 	n->is_dirty = true;
 }

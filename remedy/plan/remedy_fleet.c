@@ -121,6 +121,16 @@ static void forget_gpu(struct remedy_node *n, int i)
 		n->pods[k].gpus &= ~(UINT32_C(1) << i);
 }
 
+// A GPU that comes back to a node where it was in service: what happened to it meanwhile is unknown.
+static void clear_evidence(struct remedy_node *n, int i)
+{
+	for (int k = 0; k < n->n_faults; k++)
+		if (n->faults[k].gpu == i) {
+			n->faults[k].is_handled = true;
+			n->faults[k].is_active = false;
+		}
+}
+
 int remedy_fleet_add_gpu(struct remedy *r, struct remedy_node *n, const char *uuid)
 {
 	int i = remedy_fleet_gpu(n, uuid);
@@ -138,6 +148,8 @@ int remedy_fleet_add_gpu(struct remedy *r, struct remedy_node *n, const char *uu
 		else
 			forget_gpu(n, i);
 		start_gpu(&n->gpus[i], uuid);
+	} else if (n->gpus[i].out_ms < 0) {
+		clear_evidence(n, i);
 	}
 	n->gpus[i].is_replaced = false;
 	n->gpus[i].is_listed = true;

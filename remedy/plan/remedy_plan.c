@@ -145,8 +145,6 @@ static void plan_returns(struct plan *p, struct remedy_node *n)
 			continue;
 		enum remedy_reason reason = may_return(p->r, n, i);
 		bool may = reason == REMEDY_CLEAN || reason == REMEDY_REPLACED;
-		if (!may && reason != REMEDY_NO_REASON)
-			hold(p, reason, n, i, -1);
 		if (n->gpus[i].has_node_taint) {
 			held_by_node += !may;
 			first = first < 0 ? i : first;
@@ -169,11 +167,13 @@ static void plan_returns(struct plan *p, struct remedy_node *n)
 static enum remedy_reason may_take(const struct remedy *r, struct remedy_node *n, int gpu)
 {
 	const struct remedy_gpu *g = &n->gpus[gpu];
-	if (g->is_replaced || g->out_ms >= 0 || !is_wanted_out(r, remedy_evidence_of(n, gpu, r->now_ms)))
+	const struct remedy_fault *f = remedy_evidence_of(n, gpu, r->now_ms);
+	if (g->is_replaced || g->out_ms >= 0 || !is_wanted_out(r, f))
 		return REMEDY_NO_REASON;
 	if (n->is_cordoned || !n->is_ready)
 		return REMEDY_CORDONED;
-	if (!is_heard(r, &n->gpus[0]))
+	// A condition lasts as long as the GPU reports it; an XID has happened, and its GPU may report nothing more.
+	if (!is_heard(r, f->id < 0 ? g : &n->gpus[0]))
 		return REMEDY_TELEMETRY_MISSING;
 	if (remedy_evidence_attempts(r, n) >= r->limits.attempts && remedy_evidence_is_attempt(r, n, gpu))
 		return REMEDY_ATTEMPTS_EXHAUSTED;
@@ -285,7 +285,9 @@ static void evict(struct plan *p, struct remedy_node *n, int gpu, int k)
 		hold(p, REMEDY_CHECKPOINT, n, gpu, k);
 		return;
 	}
-	if (pod->tries > 0 && pod->is_refused)
+	if (pod->tries > 0 && p->r->now_ms - pod->next_ms >= REMEDY_EVICT_MAX_MS)
+		pod->tries = 0; // an attempt of an earlier time out of service
+	if (pod->is_refused)
 		hold(p, REMEDY_EVICTION_REFUSED, n, gpu, k);
 	if ((pod->tries > 0 && p->r->now_ms < pod->next_ms) || is_full(p))
 		return;
@@ -301,6 +303,9 @@ static void plan_work(struct plan *p, struct remedy_node *n)
 {
 	for (int i = 0; i < n->n_gpus; i++) {
 		struct remedy_gpu *g = &n->gpus[i];
+		enum remedy_reason reason = g->out_ms < 0 ? REMEDY_NO_REASON : may_return(p->r, n, i);
+		if (reason != REMEDY_NO_REASON && reason != REMEDY_CLEAN && reason != REMEDY_REPLACED)
+			hold(p, reason, n, i, -1);
 		const struct remedy_fault *f = g->is_replaced ? NULL : evidence(p, n, i);
 		enum health_action wanted = f ? remedy_evidence_action(f) : HEALTH_IGNORE;
 		if (g->out_ms < 0 || wanted < HEALTH_RESET_IDLE)
