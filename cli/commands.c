@@ -23,7 +23,7 @@ static const struct command table[] = {
         {"cost", "--prometheus URL [--since 30d] [--by WHAT] [-o FORMAT]",
          "show what the GPUs cost, and how much of that was wasted", cmd_cost},
         {"remediate", "--replay FILE [--max-unavailable N] [--attempts N] [--clean DURATION] [--reset]",
-         "run the planner of remediation as a filter: GPU faults in, actions out", cmd_remediate},
+         "plan the remediation of GPUs as a filter: faults in, actions out", cmd_remediate},
         {"get", "[NAME..] [-n NAMESPACE | -A] [-o FORMAT] [-w]", "list the policies of a cluster with their status",
          cmd_get},
         {"describe", "[NAME..] [-n NAMESPACE | -A]", "show a policy in detail: signals, conditions, decisions, Events",

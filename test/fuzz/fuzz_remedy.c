@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines of `gpuscale remediate --replay`: any bytes get lines of JSON as an answer, the limits hold whatever the numbers
-// are, and a record of any bytes is refused or written back as it was read.
+// Lines of `gpuscale remediate --replay`: any bytes get lines of JSON as an answer, the limits hold whatever the
+// numbers are, and a record of any bytes is refused or written back as it was read.
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -374,7 +374,7 @@ static void random_event(struct prop_random *r, struct world *w, struct input *i
 		in->value = prop_chance(r, 40) ? 0 : 1 + prop_up_to(r, 3);
 		return;
 	}
-	in->xid = prop_chance(r, 50) ? harmless[prop_up_to(r, 7)] : deadly[prop_up_to(r, 6)];
+	in->xid = prop_chance(r, 50) ? harmless[prop_up_to(r, 7)] : deadly[prop_chance(r, 50) ? 0 : prop_up_to(r, 6)];
 	if (prop_chance(r, 5)) // from the future, or long ago
 		in->at_ms +=
 		        prop_chance(r, 50) ? 61000 + prop_up_to(r, 1000000) : -HOUR_MS - 1 - prop_up_to(r, 1000000);
@@ -551,7 +551,10 @@ static void check_evidence(struct world *w, const struct remedy_action *a, int k
 	bool is_old = w->now_ms - fault_ms > HOUR_MS && !(is_known ? g->lasting : a->fault < 0);
 	if (a->kind == REMEDY_TAINT && (fault_ms < 0 || is_old))
 		broken("no taint without evidence", w, k);
-	if ((a->kind == REMEDY_EVICT || a->kind == REMEDY_RESET) && g && !g->is_out && !has_out(n))
+	bool was_tainted = has_out(n);
+	for (const struct remedy_action *b = w->actions; b < a; b++)
+		was_tainted |= b->kind == REMEDY_TAINT && b->node == a->node;
+	if ((a->kind == REMEDY_EVICT || a->kind == REMEDY_RESET) && g && !was_tainted)
 		broken("no work is moved from a GPU in service", w, k);
 	if (a->kind == REMEDY_RESET && !w->limits.can_reset)
 		broken("no reset without a hook", w, k);
@@ -638,7 +641,9 @@ static void after_fault(struct world *w, const struct input *in)
 		total += !w->nodes[i].is_gone;
 		unavailable += is_unavailable(&w->nodes[i]);
 	}
-	bool is_free = unavailable < w->limits.max_nodes && unavailable < total * w->limits.max_percent / 100;
+	int percent = total * w->limits.max_percent / 100;
+	percent = percent == 0 && w->limits.max_percent > 0 ? 1 : percent;
+	bool is_free = unavailable < w->limits.max_nodes && unavailable < percent;
 	if (n->is_gone || n->is_cordoned || !n->is_ready || !is_free || n->heard_ms < 0 ||
 	    w->now_ms - n->heard_ms > STALE_MS || attempts_of_day(w, n) >= w->limits.attempts)
 		return;
@@ -700,6 +705,12 @@ static void repeat(struct prop_random *r, struct remedy *twin, struct world *w, 
 {
 	for (int i = prop_up_to(r, 5); i > 0; i--)
 		give(twin, w, in);
+	if (in->kind != SEND_TELEMETRY || !(in->named & 1) || !prop_chance(r, 10))
+		return;
+	struct input third = {.kind = SEND_EVENT, .node = in->node, .xid = 109, .value = -1, .at_ms = w->now_ms};
+	give(&w->fleet, w, &third); // counts from the third time on
+	for (int i = prop_up_to(r, 5); i >= 0; i--)
+		give(twin, w, &third);
 }
 static void repeats_count_once(void **state)
 {
