@@ -67,11 +67,11 @@ ALL_LDFLAGS = $(filter -fsanitize% --coverage,$(subst fuzzer-no-link$(comma),,$(
 LIBS        = $(DEP_LIBS) -lm -ldl -lpthread
 
 # ---- what is built: a folder is a static library, a main.c is a program ----
-LIBRARIES   := cli controller exporter insight replay k8s policies promql base
+LIBRARIES   := cli controller exporter insight remedy replay k8s policies promql base
 sources_of   = $(filter-out cli/main.c exporter/cmd/exporter_main.c,$(wildcard $(1)/*.c $(1)/*/*.c))
 archive_of   = $(OUT)/lib/lib$(1).a
 ARCHIVES    := $(foreach l,$(LIBRARIES),$(call archive_of,$(l)))
-CONTROLLER_LIBS := $(foreach l,cli controller insight replay k8s policies promql base,$(call archive_of,$(l)))
+CONTROLLER_LIBS := $(foreach l,cli controller insight remedy replay k8s policies promql base,$(call archive_of,$(l)))
 EXPORTER_LIBS   := $(foreach l,exporter base,$(call archive_of,$(l)))
 PROGRAMS    := $(if $(wildcard cli/main.c),$(OUT)/gpuscale) $(if $(wildcard exporter/cmd/exporter_main.c),$(OUT)/gpuscale-exporter)
 
@@ -101,7 +101,7 @@ $(OUT)/obj/policies/engine/objective_%.o $(OUT)/obj/policies/engine/block_max.o:
 endif
 
 # Commands, tables, reports and pages run once or rarely: they are compiled for size.
-COMPACT := $(foreach f,cli insight policies/explain policies/lint policies/load policies/price policies/schema policies/test controller/external controller/options controller/serve,$(OUT)/obj/$(f)/%.o)
+COMPACT := $(foreach f,cli insight remedy policies/explain policies/lint policies/load policies/price policies/schema policies/test controller/external controller/options controller/serve,$(OUT)/obj/$(f)/%.o)
 ifeq ($(VARIANT),release)
 $(COMPACT): private ALL_CFLAGS += -Os
 endif
@@ -132,8 +132,9 @@ lint: $(ARCHIVES) $(OUT)/obj/cli/main.o $(OUT)/obj/exporter/cmd/exporter_main.o 
 	@scripts/lint $(OUT)
 tidy: ## clang-tidy over all C files (minutes)
 	@scripts/tidy
-purity: $(call archive_of,policies) ## prove the decision core and the allocator of pools pure: no I/O, no clock, no allocation
+purity: $(call archive_of,policies) $(call archive_of,remedy) $(call archive_of,base) ## prove the decision core, the allocator of pools and the planner of remediation pure
 	$(Q)scripts/check-purity $(OUT)/obj/policies/engine $(OUT)/obj/policies/pool
+	$(Q)scripts/check-purity $(OUT)/obj/remedy/plan $(OUT)/obj/base/health_table.o
 
 format: ## clang-format all C files in place
 	$(Q)git ls-files -co --exclude-standard '*.c' '*.h' | xargs -r clang-format-14 -i

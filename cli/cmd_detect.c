@@ -100,27 +100,12 @@ static void finish(void *context, struct buf *out)
 	move_events(c, out);
 }
 
-// The filter reads standard input; a file takes its place.
-static int open_file(const char *path)
-{
-	int fd = strcmp(path, "-") == 0 ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || (fd != STDIN_FILENO && dup2(fd, STDIN_FILENO) < 0)) {
-		fprintf(stderr, "gpuscale detect: %s: %s\n", path, strerror(errno));
-		if (fd >= 0)
-			close(fd);
-		return -1;
-	}
-	if (fd != STDIN_FILENO)
-		close(fd);
-	return 0;
-}
-
-static int filter_lines(void)
+static int filter_lines(const char *path)
 {
 	struct detect_context c;
 	buf_init(&c.events, OUTPUT_MAX);
 	c.lines = detect_lines_new(&c.events);
-	const struct line_filter filter = {"gpuscale detect", DETECT_LINE_BYTES_MAX, &c, answer, finish};
+	const struct line_filter filter = {"gpuscale detect", DETECT_LINE_BYTES_MAX, &c, answer, finish, path};
 	int code = EXIT_FAILED;
 	if (c.lines)
 		code = line_filter_run(&filter);
@@ -181,7 +166,7 @@ int cmd_detect(int argc, char **argv)
 	prometheus_options_init(&args.prometheus);
 	args_parse(&argp, argc, argv, &args);
 	if (!args.fetch.pods)
-		return args.file && open_file(args.file) < 0 ? EXIT_FAILED : filter_lines();
+		return filter_lines(args.file);
 	struct err e;
 	err_clear(&e);
 	if (run_past(&args, &e) == 0)

@@ -65,7 +65,7 @@ static int filter_all(const struct gpu_pool *pool, bool explain)
 		fputs("gpuscale grant: out of memory\n", stderr);
 		return EXIT_FAILED;
 	}
-	const struct line_filter filter = {"gpuscale grant", GRANT_LINE_BYTES_MAX, grant, answer, NULL};
+	const struct line_filter filter = {"gpuscale grant", GRANT_LINE_BYTES_MAX, grant, answer, NULL, NULL};
 	int code = line_filter_run(&filter);
 	grant_free(grant);
 	return code;

@@ -58,7 +58,7 @@ static int filter_all(const struct policy *policy)
 		fputs("gpuscale step: out of memory\n", stderr);
 		return EXIT_FAILED;
 	}
-	const struct line_filter filter = {"gpuscale step", STEP_LINE_BYTES_MAX, step, answer, NULL};
+	const struct line_filter filter = {"gpuscale step", STEP_LINE_BYTES_MAX, step, answer, NULL, NULL};
 	int code = line_filter_run(&filter);
 	step_free(step);
 	return code;

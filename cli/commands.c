@@ -30,6 +30,8 @@ static const struct command table[] = {
          "show when the GPUs of a profiler trace were idle, and why", cmd_trace},
         {"idle", "--prometheus URL [-n NAMESPACE | -A] [-o FORMAT]",
          "list idle GPUs: who holds them, since when, at what cost", cmd_idle},
+        {"remediate", "--replay FILE [--max-unavailable N] [--attempts N] [--clean DURATION] [--reset]",
+         "plan the remediation of GPUs as a filter: faults in, actions out", cmd_remediate},
         {"get", "[NAME..] [-n NAMESPACE | -A] [-o FORMAT] [-w]", "list the policies of a cluster with their status",
          cmd_get},
         {"describe", "[NAME..] [-n NAMESPACE | -A]", "show a policy in detail: signals, conditions, decisions, Events",

@@ -47,6 +47,7 @@ int cmd_detect(int argc, char **argv);
 int cmd_cost(int argc, char **argv);
 int cmd_diagnose(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
+int cmd_remediate(int argc, char **argv);
 int cmd_convert(int argc, char **argv);
 int cmd_crd(int argc, char **argv);
 int cmd_completion(int argc, char **argv);

@@ -10,16 +10,18 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/file_open.h"
 #include "cli/commands.h"
 
 #define READ_BYTES      (64 * 1024)
 #define OUTPUT_MAX      (64 * 1024 * 1024)
 #define OUTPUT_HELD_MAX (64 * 1024) // answers wait for each other up to here, while more lines are already there
 
-// Standard input, split into lines. data[start..end) was read and is not answered yet; there is no newline before
+// The input, split into lines. data[start..end) was read and is not answered yet; there is no newline before
 // `searched`.
 struct lines {
 	const struct line_filter *filter;
+	int fd;
 	char *data;
 	size_t start, searched, end;
 	bool skipping; // inside a line that is too long and was answered
@@ -100,11 +102,12 @@ static int run(struct lines *l)
 		l->searched -= l->start;
 		l->end -= l->start;
 		l->start = 0;
-		ssize_t n = read(STDIN_FILENO, l->data + l->end, READ_BYTES);
+		ssize_t n = read(l->fd, l->data + l->end, READ_BYTES);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0) {
-			fprintf(stderr, "%s: standard input: %s\n", l->filter->command, strerror(errno));
+			fprintf(stderr, "%s: %s: %s\n", l->filter->command,
+			        l->fd == STDIN_FILENO ? "standard input" : l->filter->path, strerror(errno));
 			return -1;
 		}
 		if (n == 0)
@@ -122,7 +125,14 @@ static int run(struct lines *l)
 
 int line_filter_run(const struct line_filter *filter)
 {
-	struct lines l = {.filter = filter, .data = malloc(filter->line_bytes_max + 1 + READ_BYTES)};
+	bool is_stdin = !filter->path || strcmp(filter->path, "-") == 0;
+	struct err e;
+	int fd = is_stdin ? STDIN_FILENO : file_open_argument(filter->path, &e);
+	if (fd < 0) {
+		fprintf(stderr, "%s: %s\n", filter->command, e.msg);
+		return EXIT_FAILED;
+	}
+	struct lines l = {.filter = filter, .fd = fd, .data = malloc(filter->line_bytes_max + 1 + READ_BYTES)};
 	buf_init(&l.out, OUTPUT_MAX);
 	int code = EXIT_FAILED;
 	if (!l.data)
@@ -134,5 +144,7 @@ int line_filter_run(const struct line_filter *filter)
 		        l.n_bad, l.n_lines, l.first_bad, l.first_error.msg);
 	buf_done(&l.out);
 	free(l.data);
+	if (!is_stdin)
+		close(fd);
 	return code;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A command as a filter: lines of standard input, and the answer to each on standard output.
+// A command as a filter: lines of input, and the answer to each on standard output.
 #ifndef GPUSCALE_CLI_LINE_FILTER_H
 #define GPUSCALE_CLI_LINE_FILTER_H
 
@@ -16,9 +16,10 @@ struct line_filter {
 	int (*answer)(void *context, const char *line, size_t len, struct buf *out, struct err *e);
 	// Called at the end of the input, to append what is still to be written. NULL: nothing is.
 	void (*finish)(void *context, struct buf *out);
+	const char *path; // where the lines come from; NULL or "-" = standard input
 };
 
-// Answers every line of standard input; answers are written before the next line is awaited. Reports the first line
+// Answers every line of the input; answers are written before the next line is awaited. Reports the first line
 // that could not be used on standard error. Returns the exit code of the process.
 int line_filter_run(const struct line_filter *filter);
 

@@ -27,8 +27,8 @@ TEST_ARCHIVES := $(TEST_ARCHIVE) $(ARCHIVES)
 UNIT_TESTS     := $(patsubst test/unit/%.c,$(OUT)/test/%,$(wildcard test/unit/test_*.c))
 CONTRACT_TESTS := $(patsubst test/integration/contract/%.c,$(OUT)/test/%,$(wildcard test/integration/contract/test_*.c))
 PROP_TESTS     := $(patsubst test/laws/%.c,$(OUT)/laws/%,$(wildcard test/laws/prop_*.c))
-# Its ticks are short: `make prop` runs ten times as many.
-POOL_LAWS      := $(OUT)/laws/prop_pool
+# Their ticks are short: `make prop` runs ten times as many.
+SHORT_TICK_LAWS      := $(OUT)/laws/prop_pool $(OUT)/laws/prop_remedy
 FUZZERS        := $(patsubst test/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard test/fuzz/fuzz_*.c))
 BENCH_PROGRAMS := $(patsubst test/bench/%.c,$(OUT)/bench/%,$(wildcard test/bench/bench_*.c))
 $(UNIT_TESTS): $(OUT)/test/%: $(OUT)/obj/test/unit/%.o $(TEST_ARCHIVES)
@@ -129,8 +129,8 @@ golden-update: $(TEST_PROGRAMS) ## rewrite these files; look at the diff before 
 faults: $(TEST_PROGRAMS) ## every call of the API server meets every kind of fault (minutes)
 	@$(call run_tests,-j 1 -t 900 $(FAULT_TESTS))
 laws prop: $(PROP_TESTS) ## test/laws: the engine's laws on random policies, and a broken engine for each (PROP_SEED=N repeats)
-	@test/run -t 1800 $(filter-out $(POOL_LAWS),$(PROP_TESTS)) test/laws/run-mutants
-	@PROP_TICKS=$${PROP_TICKS:-1000000} test/run -t 1800 $(POOL_LAWS)
+	@test/run -t 1800 $(filter-out $(SHORT_TICK_LAWS),$(PROP_TESTS)) test/laws/run-mutants
+	@PROP_TICKS=$${PROP_TICKS:-1000000} test/run -t 1800 $(SHORT_TICK_LAWS)
 replay: $(FUZZERS) ## test/fuzz: feed each fuzz target its corpus
 	@$(call run_tests,test/fuzz/run-replay)
 FUZZ_SECONDS ?= 30

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/health_table.h"
 #include "base/json/json_write.h"
 #include "base/num.h"
 #include "exporter/cmd/exporter_options.h"
@@ -22,7 +23,7 @@ static void find_doubt(const struct page_view *v, const struct err *why, struct 
 		buf_puts(out, why->msg);
 	else if (v->has_up && !v->up)
 		buf_puts(out, "the exporter cannot read the GPUs");
-	else if (v->dropped || (v->has_age && v->age_s * 1000 > HEALTH_CHECK_STALE_MS)) {
+	else if (v->dropped || (v->has_age && v->age_s * 1000 > HEALTH_STALE_MS)) {
 		char age[NUM_TEXT_BYTES];
 		num_format_duration_ms(age, (int64_t)v->age_s * 1000); // at most PAGE_VIEW_AGE_MAX_S
 		buf_printf(out, "the last sample is %s old", age);

@@ -11,9 +11,8 @@ struct exporter_options;
 struct page_view;
 
 // Exit codes, as node-problem-detector reads them; 0 means healthy.
-#define HEALTH_CHECK_PROBLEM  1
-#define HEALTH_CHECK_UNKNOWN  2
-#define HEALTH_CHECK_STALE_MS 300000 // an older sample does not show the health of a GPU
+#define HEALTH_CHECK_PROBLEM 1
+#define HEALTH_CHECK_UNKNOWN 2
 
 // Appends the report on `v` to `out`, in the format that `o` requests, and returns the exit code. Without a page, `v`
 // is NULL and `why` holds the reason. `wall_ms` is the current time. Reads the XID policy file of `o`, if any; on

@@ -15,107 +15,12 @@
 #include "base/text.h"
 #include "exporter/cmd/page_view.h"
 
-static const char *const action_names[] = {
-        [HEALTH_IGNORE] = "ignore",
-        [HEALTH_WATCH] = "watch",
-        [HEALTH_RESTART_APP] = "restart-app",
-        [HEALTH_RESET_IDLE] = "reset-idle",
-        [HEALTH_DRAIN] = "drain",
-        [HEALTH_DRAIN_RESET] = "drain-reset",
-        [HEALTH_DRAIN_REBOOT] = "drain-reboot",
-        [HEALTH_REPLACE] = "replace",
-};
-_Static_assert(sizeof action_names / sizeof action_names[0] == HEALTH_ACTION__COUNT, "one name per action");
-
-const char *health_action_name(enum health_action a)
-{
-	assert(a < HEALTH_ACTION__COUNT);
-	return action_names[a];
-}
-
-enum health_action health_action_find(const char *name)
-{
-	int a = 0;
-	while (a < HEALTH_ACTION__COUNT && strcmp(action_names[a], name) != 0)
-		a++;
-	return (enum health_action)a;
-}
-
-// Codes and meanings: NVIDIA's XID catalogue. Actions: the common practice of device plugins, node monitors and cloud
-// providers.
-static const struct health_xid builtin[] = {
-        {13, HEALTH_RESTART_APP, 1, "engine exception caused by the application"},
-        {31, HEALTH_RESTART_APP, 1, "memory page fault caused by the application"},
-        {43, HEALTH_IGNORE, 1, "channel stopped after another error"},
-        {45, HEALTH_IGNORE, 1, "cleanup after another error"},
-        {46, HEALTH_DRAIN, 1, "the GPU stopped processing"},
-        {48, HEALTH_DRAIN_RESET, 1, "uncorrectable memory error"},
-        {54, HEALTH_REPLACE, 1, "auxiliary power is not connected"},
-        {61, HEALTH_DRAIN_RESET, 1, "microcontroller breakpoint"},
-        {62, HEALTH_DRAIN_RESET, 1, "microcontroller halted"},
-        {63, HEALTH_RESET_IDLE, 1, "row remapping or page retirement recorded"},
-        {64, HEALTH_REPLACE, 1, "row remapping or page retirement failed"},
-        {68, HEALTH_RESTART_APP, 1, "video decoder exception"},
-        {69, HEALTH_RESTART_APP, 1, "graphics engine class error"},
-        {74, HEALTH_DRAIN_RESET, 1, "NVLink error"},
-        {79, HEALTH_DRAIN_REBOOT, 1, "the GPU has fallen off the bus"},
-        {92, HEALTH_WATCH, 1, "many corrected memory errors"},
-        {94, HEALTH_RESET_IDLE, 1, "contained memory error"},
-        {95, HEALTH_DRAIN_RESET, 1, "uncontained memory error"},
-        {109, HEALTH_DRAIN, 3, "context switch timeout"},
-        {110, HEALTH_DRAIN, 1, "security fault"},
-        {119, HEALTH_DRAIN_RESET, 1, "GSP timeout"},
-        {120, HEALTH_DRAIN_RESET, 1, "GSP error"},
-        {136, HEALTH_DRAIN, 1, "link initialisation failed"},
-        {140, HEALTH_DRAIN_RESET, 1, "unrecovered memory error"},
-        {142, HEALTH_DRAIN, 1, "initialisation failed"},
-        {143, HEALTH_DRAIN, 1, "initialisation failed"},
-        {151, HEALTH_DRAIN, 1, "key rotation failed"},
-        {154, HEALTH_IGNORE, 1, "the recovery action changed, which has its own finding"},
-        {155, HEALTH_DRAIN, 1, "NVLink software error"},
-        {156, HEALTH_DRAIN, 1, "resource retired"},
-        {158, HEALTH_DRAIN, 1, "fatal timeout"},
-        {162, HEALTH_IGNORE, 1, "power smoothing on"},
-        {163, HEALTH_IGNORE, 1, "power smoothing off"},
-};
-
-// Persistent conditions: a value of a family, compared with a constant, and the action.
-enum compare { IS, ABOVE, HAS_BITS };
-static const struct {
-	const char *family;
-	enum compare compare;
-	double value;
-	enum health_action action;
-	const char *reason, *text;
-} conditions[] = {
-        {"gpuscale_gpu_recovery_action", IS, 1, HEALTH_DRAIN_RESET, "RecoveryAction", "the driver asks for a reset"},
-        {"gpuscale_gpu_recovery_action", IS, 2, HEALTH_DRAIN_REBOOT, "RecoveryAction", "the driver asks for a reboot"},
-        {"gpuscale_gpu_recovery_action", IS, 3, HEALTH_DRAIN, "RecoveryAction",
-         "the driver asks to drain peer-to-peer work"},
-        {"gpuscale_gpu_recovery_action", IS, 4, HEALTH_DRAIN_RESET, "RecoveryAction",
-         "the driver asks to drain and reset"},
-        {"gpuscale_gpu_recovery_action", ABOVE, 4, HEALTH_DRAIN, "RecoveryAction",
-         "the driver asks for a recovery of the fabric"},
-        {"DCGM_FI_DEV_ROW_REMAP_FAILURE", ABOVE, 0, HEALTH_REPLACE, "RowRemapFailure",
-         "a memory row could not be remapped"},
-        {"DCGM_FI_DEV_ROW_REMAP_PENDING", ABOVE, 0, HEALTH_RESET_IDLE, "RowRemapPending",
-         "a memory row will be remapped at the next reset"},
-        {"DCGM_FI_DEV_RETIRED_PENDING", ABOVE, 0, HEALTH_RESET_IDLE, "PageRetirementPending",
-         "a memory page will be retired at the next reset"},
-        {"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", ABOVE, 0, HEALTH_DRAIN_RESET, "UncorrectableEcc",
-         "uncorrectable memory errors since the last reset"},
-        {"DCGM_FI_DEV_CLOCKS_EVENT_REASONS", HAS_BITS, 0x40, HEALTH_WATCH, "HwThermalSlowdown",
-         "high temperature reduces the clocks"},
-        {"DCGM_FI_DEV_CLOCKS_EVENT_REASONS", HAS_BITS, 0x80, HEALTH_WATCH, "HwPowerBrake",
-         "the power supply reduces the clocks"},
-};
-
 void health_policy_init(struct health_policy *p)
 {
-	_Static_assert(sizeof builtin / sizeof builtin[0] <= HEALTH_ROWS_MAX, "the table fits");
 	memset(p, 0, sizeof *p);
-	memcpy(p->xids, builtin, sizeof builtin);
-	p->n = sizeof builtin / sizeof builtin[0];
+	const struct health_xid *table = health_xid_table(&p->n);
+	assert(p->n <= HEALTH_ROWS_MAX);
+	memcpy(p->xids, table, p->n * sizeof *table);
 	p->since_ms = HEALTH_SINCE_MS;
 	p->other_action = HEALTH_WATCH;
 }
@@ -243,15 +148,6 @@ static void find(struct findings *f, enum health_action action, const struct pag
 	va_end(ap);
 }
 
-static bool holds(enum compare compare, double value, double want)
-{
-	if (compare == IS)
-		return value == want;
-	if (compare == ABOVE)
-		return value > want;
-	return value >= 0 && value < 1e15 && ((uint64_t)value & (uint64_t)want) != 0;
-}
-
 static void judge_xid(struct findings *f, const struct health_policy *p, const struct page_view_gpu *g,
                       const struct page_view_xid *x, int64_t wall_ms)
 {
@@ -287,27 +183,31 @@ size_t health_judge(const struct health_policy *p, const struct page_view *v, in
                     struct health_finding *ret_findings, size_t max)
 {
 	struct findings f = {.items = ret_findings, .max = max};
+	size_t n_conditions;
+	const struct health_condition *conditions = health_condition_table(&n_conditions);
+	const struct health_condition *is_lost = &conditions[HEALTH_GPU_LOST];
+	const struct health_condition *is_missing = &conditions[HEALTH_GPU_MISSING];
 	int64_t lost = v->lost; // lost GPUs that the page does not name
 	for (size_t i = 0; i < v->n; i++) {
 		if (!v->gpus[i].lost)
 			continue;
-		find(&f, HEALTH_DRAIN_REBOOT, &v->gpus[i], "GPULost", "does not respond");
+		find(&f, is_lost->action, &v->gpus[i], is_lost->reason, "%s", is_lost->text);
 		lost--;
 	}
 	if (lost > 0)
-		find(&f, HEALTH_DRAIN_REBOOT, NULL, "GPULost", "%" PRId64 " GPU%s not respond", lost,
+		find(&f, is_lost->action, NULL, is_lost->reason, "%" PRId64 " GPU%s not respond", lost,
 		     lost == 1 ? " does" : "s do");
 	if (v->missing > 0)
-		find(&f, HEALTH_DRAIN_REBOOT, NULL, "GPUMissing", "%" PRId64 " GPU%s gone", v->missing,
+		find(&f, is_missing->action, NULL, is_missing->reason, "%" PRId64 " GPU%s gone", v->missing,
 		     v->missing == 1 ? " is" : "s are");
 	for (size_t i = 0; i < v->n; i++) {
 		const struct page_view_gpu *g = &v->gpus[i];
 		for (size_t k = 0; k < g->n_xids; k++)
 			judge_xid(&f, p, g, &g->xids[k], wall_ms);
-		for (size_t k = 0; k < sizeof conditions / sizeof conditions[0]; k++) {
+		for (size_t k = 0; k < n_conditions; k++) {
 			double value;
-			if (page_view_get(g, conditions[k].family, &value) &&
-			    holds(conditions[k].compare, value, conditions[k].value))
+			if (conditions[k].family && page_view_get(g, conditions[k].family, &value) &&
+			    health_condition_holds(&conditions[k], value))
 				find(&f, conditions[k].action, g, conditions[k].reason, "%s", conditions[k].text);
 		}
 	}

@@ -1,45 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// The health rules: XID codes and conditions, each with an action. The built-in XID table follows NVIDIA's catalogue
-// and common practice; a file replaces individual rows.
+// The health rules: XID codes and conditions, each with an action. Starts with the
+// built-in table (base/health_table.h); a file replaces individual rows.
 #ifndef GPUSCALE_EXPORTER_CMD_HEALTH_POLICY_H
 #define GPUSCALE_EXPORTER_CMD_HEALTH_POLICY_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/health_table.h"
+
 struct buf;
 struct err;
 struct page_view;
 struct page_view_gpu;
 
-#define HEALTH_SINCE_MS       (60 * 60 * 1000) // default
 #define HEALTH_ROWS_MAX       256
-#define HEALTH_TEXT_BYTES     96
 #define HEALTH_FINDINGS_MAX   512
 #define HEALTH_FILE_BYTES_MAX (64 * 1024)
-
-// In increasing order of severity.
-enum health_action {
-	HEALTH_IGNORE,       // caused by the application, or a consequence of another error
-	HEALTH_WATCH,        // only report it
-	HEALTH_RESTART_APP,  // the work on the GPU has failed
-	HEALTH_RESET_IDLE,   // reset the GPU once nothing uses it
-	HEALTH_DRAIN,        // move the work away
-	HEALTH_DRAIN_RESET,  // and reset the GPU
-	HEALTH_DRAIN_REBOOT, // and reboot the node
-	HEALTH_REPLACE,      // and replace the hardware
-	HEALTH_ACTION__COUNT
-};
-// The name of an action, such as "drain-reset", and the action called `name`; HEALTH_ACTION__COUNT if there is none.
-const char *health_action_name(enum health_action a);
-enum health_action health_action_find(const char *name);
-
-struct health_xid {
-	int32_t code;
-	enum health_action action;
-	uint64_t min_count; // fewer occurrences are only watched
-	char text[HEALTH_TEXT_BYTES];
-};
 
 struct health_policy {
 	struct health_xid xids[HEALTH_ROWS_MAX];

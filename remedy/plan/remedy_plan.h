@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The planner: which actions follow from the state now. Pure but for the state, in which it records each action as
+// carried out; the caller carries it out before it asks again, or corrects the state by remedy_fold_node().
+#ifndef GPUSCALE_REMEDY_PLAN_REMEDY_PLAN_H
+#define GPUSCALE_REMEDY_PLAN_REMEDY_PLAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/health_table.h"
+#include "remedy/plan/remedy_reason.h"
+#include "remedy/plan/remedy_state.h"
+
+enum remedy_kind {
+	REMEDY_TAINT,   // take a GPU, or the node, out of service
+	REMEDY_UNTAINT, // return it
+	REMEDY_EVICT,   // evict one pod
+	REMEDY_RESET,   // reset one GPU, which no pod uses
+	REMEDY_HOLD,    // nothing: the reason why something that should be done is not
+	REMEDY_KIND__COUNT
+};
+const char *remedy_kind_name(enum remedy_kind kind);
+
+struct remedy_action {
+	enum remedy_kind kind;
+	enum remedy_reason reason;
+	int32_t node;              // index in the fleet
+	int16_t gpu;               // index in the node
+	int16_t pod;               // index in the node; -1 = no pod
+	bool whole_node;           // the taint is that of the node
+	int32_t fault;             // that decides; INT32_MIN = none
+	enum health_action wanted; // what the table asks for
+};
+#define REMEDY_NO_FAULT INT32_MIN
+
+// Writes at most `max` actions to `ret_actions` and returns their number; `max`: call again. With `all`, every node is
+// examined, as timers require; else only those that changed. Returning comes first and is subject to no limit; then
+// the worst fault first, of equal ones the earliest.
+size_t remedy_plan(struct remedy *r, bool all, struct remedy_action *ret_actions, size_t max);
+
+// Nodes out of service, by whomever, and how many the limits allow. Nodes that are gone do not count.
+int32_t remedy_plan_unavailable(const struct remedy *r);
+int32_t remedy_plan_allowed(const struct remedy *r);
+
+#endif
