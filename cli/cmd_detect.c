@@ -2,11 +2,8 @@
 // gpuscale detect: stragglers and memory leaks, as a line filter so that anyone can test the detectors, or from the
 // past that a Prometheus has.
 #include <argp.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
