@@ -26,7 +26,7 @@ int32_t pool_seat_held(const struct pool_seat *s)
 }
 
 // The replicas of a member while a write is not acknowledged: the larger one counts against the cap, the smaller one
-// for a ratio. Pods of a rollout's surge, in excess of spec.replicas, hold GPUs, but nobody has to yield for them.
+// for a ratio. Pods of a rollout's surge, in excess of spec.replicas, hold GPUs, but no member has to yield for them.
 static int32_t pending_of(const struct pool_seat *s, bool is_fixed)
 {
 	int32_t most = i32_max(i32_max(s->current, is_fixed ? 0 : s->status), i32_max(s->in_flight, s->unacked));
@@ -97,14 +97,14 @@ bool pool_share(struct pool *p, const struct pool_seat *alone, int64_t now_ms, i
 		return !is_special;
 	}
 	const struct gpu_pool *spec = p->spec;
-	const struct pool_request q = {.gpus = spec->gpus,
-	                               .has_budget = spec->has_budget,
-	                               .budget_micro = gpu_pool_micro(spec->per_hour),
-	                               .turn = turn,
-	                               .members = p->members,
-	                               .n_members = p->n,
-	                               .ratios = p->ratios,
-	                               .n_ratios = p->n_ratios};
+	struct pool_request q = {.gpus = spec->gpus,
+	                         .turn = turn,
+	                         .members = p->members,
+	                         .n_members = p->n,
+	                         .ratios = p->ratios,
+	                         .n_ratios = p->n_ratios};
+	// The controller does not record what a pool has spent, so a monthly budget is released evenly.
+	gpu_pool_budget(spec, &q, now_ms, POOL_SPENT_UNKNOWN);
 	pool_allocate(&q, p->grants, &p->total);
 	if (p->total.minimum_gpus > q.gpus || (q.has_budget && p->total.minimum_micro > q.budget_micro))
 		p->state = POOL_OVERBOOKED;

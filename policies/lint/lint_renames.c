@@ -12,8 +12,8 @@
 #define SAME        true
 #define CHANGED     false
 
-// One row per name that is gone. SAME: the new name has the same meaning. Histograms and counters are listed without
-// the suffix that the exposition adds, unless the name has it in its own documents.
+// One row per name that is gone. SAME: the new name has the same meaning, so `check --fix` writes it. Histograms and
+// counters are listed without the suffix that the exposition adds, unless the name has it in its own documents.
 // clang-format off
 const struct lint_rename lint_renames[] = {
 	// vLLM. vllm-project/vllm pull requests 12383, 15458, 18354, 24110, 29330, 32661, issue 13218, and docs/design/metrics.md.
@@ -55,16 +55,16 @@ const struct lint_rename lint_renames[] = {
 	{"llm_d_inference_scheduler_disagg_decision_total", "llm_d_epp_disagg_decision_total", "llm-d-router 0.9", SAME},
 	{"llm_d_inference_scheduler_datalayer_poll_errors_total", "llm_d_epp_datalayer_poll_errors_total", "llm-d-router 0.9", SAME},
 	{"llm_d_inference_scheduler_datalayer_extract_errors_total", "llm_d_epp_datalayer_extract_errors_total", "llm-d-router 0.9", SAME},
-	{"inference_objective_request_total", "llm_d_epp_request_total", "llm-d-router 0.9", SAME},
-	{"inference_objective_request_error_total", "llm_d_epp_request_error_total", "llm-d-router 0.9", SAME},
-	{"inference_objective_request_duration_seconds", "llm_d_epp_request_duration_seconds", "llm-d-router 0.9", SAME},
-	{"inference_objective_request_sizes", "llm_d_epp_request_size_bytes", "llm-d-router 0.9", SAME},
-	{"inference_objective_response_sizes", "llm_d_epp_response_size_bytes", "llm-d-router 0.9", SAME},
-	{"inference_objective_input_tokens", "llm_d_epp_request_input_tokens", "llm-d-router 0.9", SAME},
-	{"inference_objective_output_tokens", "llm_d_epp_request_output_tokens", "llm-d-router 0.9", SAME},
-	{"inference_objective_prompt_cached_tokens", "llm_d_epp_request_cached_tokens", "llm-d-router 0.9", SAME},
-	{"inference_objective_running_requests", "llm_d_epp_request_running", "llm-d-router 0.9", SAME},
-	{"inference_objective_normalized_time_per_output_token_seconds", "llm_d_epp_request_ntpot_seconds", "llm-d-router 0.9", SAME},
+	{"inference_objective_request_total", "llm_d_epp_request_total", "llm-d-router 0.9", CHANGED},
+	{"inference_objective_request_error_total", "llm_d_epp_request_error_total", "llm-d-router 0.9", CHANGED},
+	{"inference_objective_request_duration_seconds", "llm_d_epp_request_duration_seconds", "llm-d-router 0.9", CHANGED},
+	{"inference_objective_request_sizes", "llm_d_epp_request_size_bytes", "llm-d-router 0.9", CHANGED},
+	{"inference_objective_response_sizes", "llm_d_epp_response_size_bytes", "llm-d-router 0.9", CHANGED},
+	{"inference_objective_input_tokens", "llm_d_epp_request_input_tokens", "llm-d-router 0.9", CHANGED},
+	{"inference_objective_output_tokens", "llm_d_epp_request_output_tokens", "llm-d-router 0.9", CHANGED},
+	{"inference_objective_prompt_cached_tokens", "llm_d_epp_request_cached_tokens", "llm-d-router 0.9", CHANGED},
+	{"inference_objective_running_requests", "llm_d_epp_request_running", "llm-d-router 0.9", CHANGED},
+	{"inference_objective_normalized_time_per_output_token_seconds", "llm_d_epp_request_ntpot_seconds", "llm-d-router 0.9", CHANGED},
 	{"inference_pool_average_kv_cache_utilization", "llm_d_epp_average_kv_cache_utilization", "llm-d-router 0.9", SAME},
 	{"inference_pool_average_queue_size", "llm_d_epp_average_queue_size", "llm-d-router 0.9", SAME},
 	{"inference_pool_average_running_requests", "llm_d_epp_average_running_requests", "llm-d-router 0.9", SAME},
@@ -82,15 +82,16 @@ const struct lint_rename lint_renames[] = {
 	{"llm_d_router_epp_average_running_requests", "llm_d_epp_average_running_requests", "llm-d-router 0.9", SAME},
 	{"llm_d_router_epp_ready_endpoints", "llm_d_epp_ready_endpoints", "llm-d-router 0.9", SAME},
 	// Endpoint picker of the Gateway API inference extension, when a model was an InferenceModel (pull requests 891 and 1572 of
-	// kubernetes-sigs/gateway-api-inference-extension; the names are those of its metrics guide). Two renames later:
-	{"inference_model_request_total", "llm_d_epp_request_total", "llm-d-router 0.9", SAME},
-	{"inference_model_request_error_total", "llm_d_epp_request_error_total", "llm-d-router 0.9", SAME},
-	{"inference_model_request_duration_seconds", "llm_d_epp_request_duration_seconds", "llm-d-router 0.9", SAME},
-	{"inference_model_request_sizes", "llm_d_epp_request_size_bytes", "llm-d-router 0.9", SAME},
-	{"inference_model_response_sizes", "llm_d_epp_response_size_bytes", "llm-d-router 0.9", SAME},
-	{"inference_model_input_tokens", "llm_d_epp_request_input_tokens", "llm-d-router 0.9", SAME},
-	{"inference_model_output_tokens", "llm_d_epp_request_output_tokens", "llm-d-router 0.9", SAME},
-	{"inference_model_running_requests", "llm_d_epp_request_running", "llm-d-router 0.9", SAME},
+	// kubernetes-sigs/gateway-api-inference-extension; the names are those of its metrics guide). No table pairs them with
+	// the present names, so a person has to confirm each pair:
+	{"inference_model_request_total", "llm_d_epp_request_total", "llm-d-router 0.9", CHANGED},
+	{"inference_model_request_error_total", "llm_d_epp_request_error_total", "llm-d-router 0.9", CHANGED},
+	{"inference_model_request_duration_seconds", "llm_d_epp_request_duration_seconds", "llm-d-router 0.9", CHANGED},
+	{"inference_model_request_sizes", "llm_d_epp_request_size_bytes", "llm-d-router 0.9", CHANGED},
+	{"inference_model_response_sizes", "llm_d_epp_response_size_bytes", "llm-d-router 0.9", CHANGED},
+	{"inference_model_input_tokens", "llm_d_epp_request_input_tokens", "llm-d-router 0.9", CHANGED},
+	{"inference_model_output_tokens", "llm_d_epp_request_output_tokens", "llm-d-router 0.9", CHANGED},
+	{"inference_model_running_requests", "llm_d_epp_request_running", "llm-d-router 0.9", CHANGED},
 	// Index of the KV cache in the endpoint picker: the same table; both names are emitted.
 	{"kvcache_index_admissions_total", "llm_d_epp_kv_cache_index_admissions_total", "llm-d-router 0.9", SAME},
 	{"kvcache_index_evictions_total", "llm_d_epp_kv_cache_index_evictions_total", "llm-d-router 0.9", SAME},

@@ -109,7 +109,7 @@ static void mark_replaced(struct remedy *r, const struct remedy_node *here, cons
 	}
 }
 
-// Drops what is known of a GPU whose place another one takes.
+// Drops what is known of a GPU whose place another GPU takes.
 static void forget_gpu(struct remedy_node *n, int i)
 {
 	int16_t kept = 0;

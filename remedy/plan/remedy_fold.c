@@ -170,7 +170,7 @@ static bool has_text(const char *const *list, size_t n, const char *text)
 	return false;
 }
 
-// A GPU that the list lacks is lost, unless as many GPUs as before are listed: then another one took its place.
+// A GPU that the list lacks is lost, unless as many GPUs as before are listed: then another GPU took its place.
 static enum remedy_reason fold_gpus(struct remedy *r, struct remedy_node *n, const struct remedy_node_seen *seen)
 {
 	enum remedy_reason reason = REMEDY_NO_REASON;

@@ -624,7 +624,7 @@ static void after_flood(struct world *w, const struct input *in)
 {
 	ask(w); // the same moment again
 	for (size_t i = 0; i < w->n_actions; i++)
-		broken("the same moment asks for nothing twice", w, truth_of(w, &w->actions[i]));
+		broken("the same moment repeats no action", w, truth_of(w, &w->actions[i]));
 }
 static void requests_do_not_flood(void **state)
 {
@@ -719,7 +719,8 @@ static void repeats_count_once(void **state)
 
 static void add_harmless(struct prop_random *r, struct remedy *twin, struct world *w, struct input *in)
 {
-	// Behind telemetry of the same GPU, so that the noise is no sign of life that the first planner lacks.
+	// Behind telemetry of the same GPU, so that the noise does not give the second planner a sign of life that the
+	// first one lacks.
 	if (in->kind != SEND_TELEMETRY)
 		return;
 	for (int i = prop_up_to(r, 3); i > 0; i--) {
@@ -730,7 +731,7 @@ static void add_harmless(struct prop_random *r, struct remedy *twin, struct worl
 			give(twin, w, &noise);
 	}
 }
-static void one_fault_never_cancels_another(void **state)
+static void faults_never_cancel_each_other(void **state)
 {
 	run_twins(209, "a harmless fault changes nothing", add_harmless);
 }
@@ -853,7 +854,7 @@ int main(void)
 	        cmocka_unit_test(requests_do_not_flood),
 	        cmocka_unit_test(every_fault_is_acted_on),
 	        cmocka_unit_test(repeats_count_once),
-	        cmocka_unit_test(one_fault_never_cancels_another),
+	        cmocka_unit_test(faults_never_cancel_each_other),
 	        cmocka_unit_test(restart_changes_nothing),
 	        cmocka_unit_test(returning_is_never_limited),
 	};

@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "base/err.h"
+#include "base/num.h"
 #include "insight/straggler.h"
 #include "test/laws/prop.h"
 
@@ -62,7 +64,10 @@ static double normal(struct prop_random *r)
 static void count_event(void *arg, const struct rank_event *event)
 {
 	struct outcome *o = arg;
-	bool is_slow_rank = atoll(event->rank) == o->slow_rank;
+	struct err e;
+	int64_t rank = -1;
+	num_parse_i64(event->rank, strlen(event->rank), 0, INT32_MAX, &rank, &e);
+	bool is_slow_rank = rank == o->slow_rank;
 	o->stragglers += event->kind == RANK_STRAGGLER;
 	o->faster += event->kind == RANK_FASTER;
 	o->recovered += event->kind == RANK_RECOVERED;
@@ -167,13 +172,16 @@ static void print_table(void)
 	static const int cadences[] = {10, 15, 60}, sizes[] = {2, 8, 64, 512};
 	static struct job j;
 	const char *hours_text = getenv("PROP_HOURS");
-	int hours = hours_text ? atoi(hours_text) : 200;
+	struct err e;
+	int64_t hours = 200;
+	if (hours_text && num_parse_i64(hours_text, strlen(hours_text), 1, 1000000, &hours, &e) < 0)
+		fail_msg("PROP_HOURS: %s", e.msg);
 	for (int f = 0; f < NOISE__COUNT; f++) {
 		printf("%s\n", noise_names[f]);
 		for (size_t c = 0; c < sizeof cadences / sizeof *cadences; c++) {
 			printf("  every %2d s: false alarms", cadences[c]);
 			for (size_t n = 0; n < 3; n++) {
-				int h = n == 2 ? hours / 4 : hours;
+				int h = (int)(n == 2 ? hours / 4 : hours);
 				int alarms = 0;
 				for (int k = 0; k < h; k += 20) {
 					job_init(&j, prop_seed() + (uint64_t)(k + f * 1000), (enum noise)f, sizes[n],

@@ -227,7 +227,7 @@ static void gaps_are_split_by_what_the_host_did(void **state)
 	gpu_trace_done(&t);
 }
 
-static void the_innermost_host_operation_is_named(void **state)
+static void innermost_host_operation_is_named(void **state)
 {
 	(void)state;
 	struct gpu_trace t;
@@ -255,7 +255,7 @@ static void gpus_are_separate_and_collectives_are_counted_alone(void **state)
 	gpu_trace_done(&t);
 }
 
-static void a_trace_without_a_gpu_is_refused(void **state)
+static void trace_without_a_gpu_is_refused(void **state)
 {
 	(void)state;
 	struct gpu_trace t;
@@ -306,9 +306,9 @@ int main(void)
 	        cmocka_unit_test(errors_name_the_byte),
 	        cmocka_unit_test(overlapping_streams_count_once),
 	        cmocka_unit_test(gaps_are_split_by_what_the_host_did),
-	        cmocka_unit_test(the_innermost_host_operation_is_named),
+	        cmocka_unit_test(innermost_host_operation_is_named),
 	        cmocka_unit_test(gpus_are_separate_and_collectives_are_counted_alone),
-	        cmocka_unit_test(a_trace_without_a_gpu_is_refused),
+	        cmocka_unit_test(trace_without_a_gpu_is_refused),
 	        cmocka_unit_test(many_gaps_stay_within_their_ceiling),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,7 @@
 #include "controller/gpu_time.h"
 #include "controller/metrics/metrics.h"
 #include "controller/metrics/metrics_table.h"
+#include "controller/pool/pools.h"
 #include "controller/query_hub.h"
 #include "controller/shard/shards.h"
 #include "controller/status/status_writer.h"
@@ -44,6 +45,7 @@ struct world {
 	struct event_recorder_stats events;
 	struct shards_view shards;
 	struct gpu_time gpu_time;
+	struct pool_summary pool;
 	struct price_model models[1];
 	struct price_book book;
 	struct metrics_view view;
@@ -87,7 +89,11 @@ static int setup(void **state)
 	w->models[0] = (struct price_model){.name = "L4", .per_gpu_hour = 0.75};
 	w->book = (struct price_book){.currency = "EUR", .models = w->models, .n_models = 1};
 	w->gpu_time = (struct gpu_time){.used_ms = 90500, .saved_ms = 12000};
+	w->pool = (struct pool_summary){"h100", .cap_gpus = 32, .used_gpus = 30, .requested_gpus = 40,
+	                                .granted_gpus = 31};
 	w->view = (struct metrics_view){.policies = w->list,
+	                                .pools = &w->pool,
+	                                .n_pools = 1,
 	                                .prices = &w->book,
 	                                .n_policies = 2,
 	                                .queries = w->hub,
@@ -193,6 +199,8 @@ static void every_sample_has_the_labels_of_its_row(void **state)
 static void values_arrive(void **state)
 {
 	struct world *w = *state;
+	expect(w, "\ngpuscale_pool_gpus{pool=\"h100\",of=\"cap\"} 32\n");
+	expect(w, "\ngpuscale_pool_gpus{pool=\"h100\",of=\"granted\"} 31\n");
 	w->status = (struct status_writer_stats){.sent = 5, .failed = 2, .waiting = 1};
 	w->events = (struct event_recorder_stats){.written = 6, .failed = 3, .dropped = 4};
 	w->shards = (struct shards_view){.n_shards = 8, .n_owned = 3, .n_members = 2, .gained = 5, .lost = 2};
