@@ -50,7 +50,11 @@ static void check_decides_at(const struct policy *p, void *state, int64_t now_ms
 	struct decision d;
 	for (size_t i = 0; i < p->n_signals; i++)
 		seen[i] = (struct obs_signal){OBS_OK, NULL, &series, 1, 0};
-	struct observation o = {p->min_replicas, p->min_replicas, p->min_replicas, 0, seen, p->n_signals, NULL, 0};
+	struct observation o = {.spec_replicas = p->min_replicas,
+	                        .status_replicas = p->min_replicas,
+	                        .ready_replicas = p->min_replicas,
+	                        .signals = seen,
+	                        .n_signals = p->n_signals};
 	decide_state_init(p, state);
 	decide(p, &o, now_ms, state, &d);
 	bool is_within = d.desired >= d.min_replicas && d.desired <= d.max_replicas;
