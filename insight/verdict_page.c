@@ -13,8 +13,7 @@ static const char *const losses[] = {
 	[LOSS_NONE]  = "0: no measure shows how much is lost.",
 	[LOSS_ALL]   = "the whole price of the GPUs.",
 	[LOSS_SM]    = "the price times the share of time in which the SMs were not active.",
-	[LOSS_CLOCK] = "the price times the share by which the clock is below the median of the busy GPUs of its model; unknown "
-	               "without clocks.",
+	[LOSS_CLOCK] = "the price times the share by which the clock is below its model's median; unknown without clocks.",
 };
 // clang-format on
 
