@@ -57,9 +57,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (a->fetch.pods && a->file)
-			argp_error(state, "a file and --pods exclude each other");
+			argp_error(state, "FILE and --pods cannot be used together");
 		if (!a->fetch.pods && (a->has_period || a->fetch.namespace_name))
-			argp_error(state, "-n, --since and --step need the pods of a job: --pods REGEX");
+			argp_error(state, "-n, --since and --step need --pods REGEX");
 		if (!a->fetch.namespace_name)
 			a->fetch.namespace_name = "default";
 		return 0;
@@ -136,7 +136,7 @@ static int run_past(const struct detect_args *a, struct err *e)
 int cmd_detect(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-	        {"pods", KEY_PODS, "REGEX", 0, "the pods of a job in Prometheus, instead of a file", 1},
+	        {"pods", KEY_PODS, "REGEX", 0, "the pods of a job in Prometheus, instead of FILE", 1},
 	        {"namespace", 'n', "NAMESPACE", 0, "namespace of the pods (default \"default\")", 1},
 	        {"since", KEY_SINCE, "DURATION", 0, "length of the period up to now (default 1h)", 1},
 	        {"step", KEY_STEP, "DURATION", 0, "time between two values (default 15s)", 1},
@@ -147,13 +147,13 @@ int cmd_detect(int argc, char **argv)
 	        parse,
 	        "[FILE]",
 	        "Find stragglers among the ranks of training jobs, and memory that leaks. Reads FILE or standard "
-	        "input, or with --pods the past of a job from Prometheus; writes one JSON object per event."
+	        "input, or with --pods the history of a job from Prometheus, and writes one JSON object per event."
 	        "\vInput: CSV with a header, a row per time and rank (columns time, rank, and any of job, step, "
 	        "compute, clock, power, activity, memory, memoryLimit, workingSet, workingSetLimit, epoch; other "
 	        "columns are ignored), or a JSON object per time: {\"time\": 1800, \"job\": \"bert\", \"step\": "
 	        "{\"0\": 0.47, \"1\": 0.45}, \"memory\": {\"0\": 3e10}, \"memoryLimit\": 8e10}. Times are seconds in "
-	        "growing order, memory is in bytes. Ranks are compared by the first of step, compute, clock, power "
-	        "and activity that is present; step times that are equal on all ranks are passed over.\n\nEvents: "
+	        "ascending order, memory is in bytes. Ranks are compared by the first of step, compute, clock, power "
+	        "and activity that is present; step times that are equal on all ranks are ignored.\n\nEvents: "
 	        "Straggler, Faster, Recovered, Imbalanced, Leak, LeakEnded; docs/stragglers.md explains them and how "
 	        "often they are wrong.\n\nExit status: 0 if every line was valid, 1 if not, 2 for wrong usage.",
 	        children,

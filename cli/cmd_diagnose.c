@@ -50,8 +50,7 @@ static void check_args(const struct diagnose_args *a, struct argp_state *state)
 	if (a->summary && a->output == DIAGNOSE_JSON)
 		argp_error(state, "-o json already has the summary: leave --summary out");
 	if (a->watch && (a->output == DIAGNOSE_JSON || a->summary || a->exit_code))
-		argp_error(state,
-		           "-w prints a table until it is stopped: -o json, --summary and --exit-code do not fit");
+		argp_error(state, "-w cannot be used together with -o json, --summary or --exit-code");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -142,7 +141,8 @@ static int print_once(struct look *l, bool *ret_is_finding, struct err *e)
 	}
 	if (selected == 0)
 		return err_set(e, ERR_NOT_FOUND,
-		               "none of the %zu workloads with a GPU matches: run gpuscale diagnose -A", l->set.n);
+		               "none of the %zu workloads with a GPU matches: list them with gpuscale diagnose -A",
+		               l->set.n);
 	buf_init(&out, OUTPUT_MAX);
 	if (l->args->output == DIAGNOSE_JSON)
 		diagnose_print_json(&r, &out);
@@ -275,9 +275,10 @@ int cmd_diagnose(int argc, char **argv)
 	        {"namespace", 'n', "NAMESPACE", 0, "only the workloads of this namespace", 1},
 	        {"all-namespaces", 'A', 0, 0, "the workloads of all namespaces (default)", 1},
 	        {"for", KEY_FOR, "DURATION", 0,
-	         "average over this time (default 5m, at most 1d); idle is what is idle for six times as long", 1},
+	         "average over this time (default 5m, at most 1d); idle means idle for six times as long", 1},
 	        {"output", 'o', "FORMAT", 0, "table or json (default table)", 1},
-	        {"summary", KEY_SUMMARY, 0, 0, "the share of GPUs below 50, 70 and 85 %, and a row per verdict", 1},
+	        {"summary", KEY_SUMMARY, 0, 0,
+	         "the share of GPUs below 50, 70 and 85 % of activity, and a row per verdict", 1},
 	        {"exit-code", KEY_EXIT_CODE, 0, 0, "exit with 3 when a verdict is a fault or has advice", 1},
 	        {"watch", 'w', 0, 0, "print the table, then each workload whose verdict changes", 1},
 	        {"prices", KEY_PRICES, "FILE", 0, "a PriceBook (default: the shipped prices)", 1},
@@ -294,7 +295,7 @@ int cmd_diagnose(int argc, char **argv)
 	        "Show why the GPUs of each workload are slow or idle, and what to do: one verdict per "
 	        "pod, from the series of gpuscale-exporter or dcgm-exporter, with those of cAdvisor, "
 	        "node-exporter and the training hook where they exist. WORKLOAD is a pod, a training "
-	        "job, or the start of the names of its pods."
+	        "job, or a prefix of the names of pods."
 	        "\vExit status: 0 done, 1 failed, 2 wrong usage, 3 findings (--exit-code).",
 	        children,
 	        NULL,

@@ -71,9 +71,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (a->is_all && a->namespace_name)
-			argp_error(state, "-n and -A exclude each other");
+			argp_error(state, "-A and -n cannot be used together");
 		if (a->for_ms > a->lookback_ms || a->lookback_ms > LONGEST_MS)
-			argp_error(state, "expected --for at most as long as --lookback, and that at most 31d");
+			argp_error(state, "--for must be at most --lookback, and --lookback at most 31d");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -252,7 +252,7 @@ static int print(const struct idle_report *r, struct err *e)
 	else if (r->n > 0)
 		print_table(r, &out);
 	else
-		fprintf(stderr, "No GPU has been idle for as long.\n");
+		fprintf(stderr, "No GPU has been idle that long (--for).\n");
 	bool ok = !out.failed && fwrite(buf_str(&out), 1, out.len, stdout) == out.len && fflush(stdout) == 0;
 	note_unpriced(r);
 	buf_done(&out);
@@ -287,9 +287,10 @@ int cmd_idle(int argc, char **argv)
 	static const struct argp_option options[] = {
 	        {"namespace", 'n', "NAMESPACE", 0, "only GPUs that pods of this namespace hold", 1},
 	        {"all-namespaces", 'A', 0, 0, "GPUs of every namespace, and those that no pod holds (default)", 1},
-	        {"for", KEY_FOR, "DURATION", 0, "list GPUs that were idle for at least as long (default 30m)", 1},
-	        {"lookback", KEY_LOOKBACK, "DURATION", 0, "how far back the start is traced (default 24h, at most 31d)",
+	        {"for", KEY_FOR, "DURATION", 0, "list GPUs that have been idle for at least this long (default 30m)",
 	         1},
+	        {"lookback", KEY_LOOKBACK, "DURATION", 0,
+	         "how far back to look for the start of the idle time (default 24h, at most 31d)", 1},
 	        {"prices", KEY_IDLE_PRICES, "FILE", 0, "a PriceBook (default: the shipped prices)", 1},
 	        {"output", 'o', "FORMAT", 0, "table, json or csv (default table)", 1},
 	        {0}};
@@ -300,9 +301,10 @@ int cmd_idle(int argc, char **argv)
 	        "",
 	        "List the GPUs that do nothing, from the series of gpuscale-exporter or dcgm-exporter: which pod "
 	        "holds them, since when, the price per hour and the cost so far, the most expensive first. A GPU is "
-	        "idle while its GPU_UTIL, and its SM_ACTIVE, stay below 5 %. It is listed after --for; a GPU that "
-	        "changed its pod in this time is not. GPUs that no pod holds are listed as <unallocated>. Changes "
-	        "nothing."
+	        "idle while its GPU_UTIL, and its SM_ACTIVE where it is measured, stay below 5 %. It is listed after "
+	        "--for, unless the pod that holds it changed in this time. GPUs that no pod holds are listed as "
+	        "<unallocated>. "
+	        "Changes nothing."
 	        "\vExit status: 0 done, 1 failed, 2 wrong usage.",
 	        children,
 	        NULL,

@@ -82,23 +82,29 @@ int cmd_remediate(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
 	        {"replay", KEY_REPLAY, "FILE", 0,
-	         "recording of an incident, one JSON object per line; - = standard input", 0},
-	        {"max-unavailable", KEY_NODES, "N", 0, "nodes out of service at the same time, by whomever (default 5)",
+	         "recording of an incident, one JSON object per line; - for standard input", 0},
+	        {"max-unavailable", KEY_NODES, "N", 0,
+	         "most nodes out of service at the same time, including those that are cordoned or not ready (default "
+	         "5)",
 	         0},
 	        {"max-unavailable-percent", KEY_PERCENT, "P", 0,
-	         "the same as a percentage of all nodes; the smaller of the two applies (default 10)", 0},
-	        {"attempts", KEY_ATTEMPTS, "N", 0, "times per day that a node is taken out of service (default 3)", 0},
+	         "the same limit in percent of all nodes; the smaller one applies (default 10)", 0},
+	        {"attempts", KEY_ATTEMPTS, "N", 0,
+	         "how often a node may be taken out of service within 24 hours (default 3)", 0},
 	        {"clean", KEY_CLEAN, "DURATION", 0,
-	         "time without a fault before a GPU returns; doubles with each attempt of the day (default 30m)", 0},
-	        {"reset", KEY_RESET, 0, 0, "a hook exists that resets an idle GPU", 0},
+	         "time without a fault before a GPU returns to service; doubles with each attempt of the day (default "
+	         "30m)",
+	         0},
+	        {"reset", KEY_RESET, 0, 0, "plan resets of GPUs that no pod uses, for nodes that can carry them out",
+	         0},
 	        {0}};
 	const struct argp argp = {
 	        options,
 	        parse,
 	        "",
-	        "Run the planner of remediation as a filter: reads one observation per line (an event, telemetry, the "
-	        "state of a node, or a tick), and writes the actions that follow, one per line, both JSON. Every "
-	        "action counts as carried out. Touches no cluster."
+	        "Run the planner of remediation as a filter: read one observation per line (an event, telemetry, the "
+	        "state of a node, or a tick), and write the actions that follow, one per line, both JSON. Every "
+	        "action counts as carried out. Changes no cluster."
 	        "\vFormats, rules and limits: docs/remediation.md. An invalid line is answered with {\"error\": "
 	        "\"...\"} and changes nothing.\n\nExit status: 0 if every line was valid, 1 if not, 2 for wrong usage.",
 	        NULL,

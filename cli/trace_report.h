@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Renders what a profiler trace says about the GPUs: as tables, as JSON, or as a timeline in SVG.
+// Renders the analysis of a profiler trace: as tables, as JSON, or as a timeline in SVG.
 #ifndef GPUSCALE_CLI_TRACE_REPORT_H
 #define GPUSCALE_CLI_TRACE_REPORT_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a profiler trace says about the GPUs: the share of the time in which nothing ran (the complement of the union of
+// The analysis of a profiler trace: the share of the time in which nothing ran (the complement of the union of
 // kernels, memcpys and memsets, so that overlapping streams count once), what the host did in the gaps, and the kernels
 // that took the most time. The events of the trace are given twice: the first pass finds the gaps, the second one what
 // the host did in them. Memory is bounded: SPAN_SET_MAX spans per GPU and GPU_TRACE_GAPS_MAX gaps.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One timed event of a profiler trace, and what it says about the GPU or the host.
+// One timed event of a profiler trace, and what the GPU or the host does in it.
 #ifndef GPUSCALE_INSIGHT_TRACE_EVENT_H
 #define GPUSCALE_INSIGHT_TRACE_EVENT_H
 

@@ -18,7 +18,7 @@ struct training_kind {
 	const char *rank_labels[TRAINING_RANK_LABELS_MAX];
 };
 
-// What is known about a pod. A string may be NULL or "" when it is unknown.
+// The known properties of a pod. An unknown string is NULL or "".
 struct training_pod {
 	const char *pod;
 	const char *job_claim;  // label training_job of the trainer's own metrics

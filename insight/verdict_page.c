@@ -10,10 +10,10 @@
 
 // clang-format off
 static const char *const losses[] = {
-	[LOSS_NONE]  = "0: the verdict has no measure of what is lost.",
+	[LOSS_NONE]  = "0: no measure shows how much is lost.",
 	[LOSS_ALL]   = "the whole price of the GPUs.",
 	[LOSS_SM]    = "the price times the share of time in which the SMs were not active.",
-	[LOSS_CLOCK] = "the price times the share by which the clock is below the fleet's median; unknown without clocks.",
+	[LOSS_CLOCK] = "the price times the share by which the clock is below its model's median; unknown without clocks.",
 };
 // clang-format on
 
@@ -90,15 +90,16 @@ static void put_measures(struct buf *out)
 	                                     [SCOPE_POD] = "pod",
 	                                     [SCOPE_NODE] = "node"};
 	static const char *const folds[] = {[FOLD_AVG] = "average", [FOLD_MAX] = "largest", [FOLD_MIN] = "smallest"};
-	buf_puts(out, "\n## The measures\n\n`workload:NAME:diagnosed` records a measure.\n");
+	buf_puts(out, "\n## The measures\n\nThe recording rule `workload:NAME:diagnosed` has the measure `NAME` of "
+	              "each pod.\n"
+	              "`gpuscale diagnose --print rules` shows the query of each.\n\n"
+	              "| measure | in the evidence | measured for each | value of a pod |\n|---|---|---|---|\n");
 	for (int m = 0; m < MEASURE__COUNT; m++) {
 		const struct verdict_measure_info *info = verdict_measure_info((enum verdict_measure)m);
-		buf_printf(out, "\n- `%s`: \"%s\", of a %s", info->name, info->label, scopes[info->scope]);
-		if (info->scope != SCOPE_POD)
-			buf_printf(out, ", the %s of a pod's", folds[info->fold]);
-		buf_puts(out, ".");
+		bool is_folded = info->scope != SCOPE_POD;
+		buf_printf(out, "| `%s` | %s | %s | %s%s |\n", info->name, info->label, scopes[info->scope],
+		           is_folded ? "the " : "", is_folded ? folds[info->fold] : "");
 	}
-	buf_puts(out, "\n\n`gpuscale diagnose --print rules` shows the query of each.\n");
 }
 
 void verdict_page_print(struct buf *out)
@@ -106,7 +107,7 @@ void verdict_page_print(struct buf *out)
 	size_t n;
 	const struct verdict_row *rows = verdict_rows(&n);
 	buf_puts(out, "## The table\n\nThe first row whose conditions all hold gives the verdict. A condition on a "
-	              "missing measure does not hold.\n\n| # | conditions | verdict | level | in short |\n"
+	              "missing measure does not hold.\n\n| # | conditions | verdict | level | summary |\n"
 	              "|---|---|---|---|---|\n");
 	for (size_t i = 0; i < n; i++) {
 		const struct verdict_info *info = verdict_info(rows[i].verdict);

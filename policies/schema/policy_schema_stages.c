@@ -170,13 +170,14 @@ const struct schema policy_schema_startup = {
 static const struct schema_field gain_fields[] = {
 	{ROW("signal", STRING),      FIELD(struct policy_gain_guard, signal),    REQUIRED,      RANGE(1, 63),      DOC("Name of the signal that measures the throughput of all replicas together: requests, tokens or samples per second. It needs neither target nor watermarks.")},
 	{ROW("gain", QUANTITY),      FIELD(struct policy_gain_guard, gain),      REQUIRED,      RANGE(0.01, 0.99), DOC("The least that one more replica must add, as a share of what a single replica serves: \"0.7\".")},
-	{ROW("steady", DURATION_MS), FIELD(struct policy_gain_guard, steady_ms), DEFAULT("1m"), RANGE(0, DAY_MS),  DOC("Throughput is learnt once the replicas, all of them ready, have not changed for this long: at least the range of the query.")},
+	{ROW("steady", DURATION_MS), FIELD(struct policy_gain_guard, steady_ms), DEFAULT("1m"), RANGE(0, DAY_MS),  DOC("Throughput is learnt once all replicas have been ready and unchanged for this long. Set it to at least the range of the query.")},
 };
 // clang-format on
 
 static const struct schema gain_guard = {
         .name = "GPUAutoscaler.spec.guards.minMarginalGain",
-        .doc = "No growth where one more replica adds too little, by Amdahl's law fitted to the measured throughput.",
+        .doc = "No growth where one more replica would add too little, by Amdahl's law fitted to the measured "
+               "throughput.",
         .struct_size = sizeof(struct policy_gain_guard),
         .fields = gain_fields,
         .n_fields = COUNT_OF(gain_fields),
@@ -202,7 +203,7 @@ static const struct schema_field guard_fields[] = {
 	{ROW("maxPendingPods", INT32),      FIELD_SET(struct policy_guards, max_pending_pods, max_pending_set), OPTIONAL, RANGE(0, POLICY_REPLICAS_MAX), DOC("No scale-up while more replicas than this are still starting: pending, or running and not ready yet. 0 scales up only when all are ready. Prevents 2-4-8-16 while models load, and requests that exceed the capacity of the cluster.")},
 	{ROW("minAvailablePercent", INT32), FIELD(struct policy_guards, min_available_percent),                 OPTIONAL, RANGE(1, 100),                 DOC("No scaling in either direction while less than this share of the replicas is ready.")},
 	{ROW("maxStep", INT32),             FIELD(struct policy_guards, max_step),                              OPTIONAL, RANGE(1, POLICY_REPLICAS_MAX), DOC("Largest change of one decision, in replicas, whatever behavior allows.")},
-	{ROW("minMarginalGain", OBJECT),    FIELD_SET(struct policy_guards, gain, gain.set),                    OPTIONAL, CHILD(gain_guard),             DOC("No growth where one more replica adds less than a share of one: communication costs more than it brings.")},
+	{ROW("minMarginalGain", OBJECT),    FIELD_SET(struct policy_guards, gain, gain.set),                    OPTIONAL, CHILD(gain_guard),             DOC("No growth where one more replica would add less than a share of what a single replica serves.")},
 	{ROW("maxThrottledShare", OBJECT),  FIELD_SET(struct policy_guards, throttled, throttled.set),          OPTIONAL, CHILD(throttled_guard),        DOC("Throttled replicas count as 0.7 while more than this share of the replicas is throttled.")},
 };
 // clang-format on
@@ -249,7 +250,7 @@ _Static_assert(COUNT_OF(capacity_modes) == CAPACITY_MODE__COUNT + 1, "one name p
 
 // clang-format off
 static const struct schema_field capacity_fields[] = {
-	{ROW("mode", ENUM),               FIELD(struct policy_capacity, mode),       DEFAULT("Off"), ONE_OF(capacity_modes),      DOC("Fixed: never order more replicas than fit into the cluster. Elastic, for clusters with a node autoscaler: order what is wanted, and withdraw what cannot be scheduled in time. Both remove unschedulable replicas first on the way down. Off: the capacity of the cluster has no effect.")},
+	{ROW("mode", ENUM),               FIELD(struct policy_capacity, mode),       DEFAULT("Off"), ONE_OF(capacity_modes),      DOC("Fixed: never order more replicas than fit into the cluster. Elastic, for clusters with a node autoscaler: order what is wanted, and withdraw what cannot be scheduled in time. Both remove unschedulable replicas first when they scale down. Off: the capacity of the cluster has no effect.")},
 	{ROW("giveUpAfter", DURATION_MS), FIELD(struct policy_capacity, give_up_ms), DEFAULT("5m"),  RANGE(SECOND_MS, 7 * DAY_MS), DOC("Elastic: replicas that have been unschedulable for this long are withdrawn, down to minReplicas.")},
 	{ROW("retryAfter", DURATION_MS),  FIELD(struct policy_capacity, retry_ms),   DEFAULT("10m"), RANGE(0, 7 * DAY_MS),         DOC("Elastic: for this long after a withdrawal, no more is ordered than fits.")},
 };

@@ -14,19 +14,19 @@ size_t remedy_fleet_bytes(int32_t max_nodes);
 // `limits`.
 void remedy_fleet_init(struct remedy *r, void *block, int32_t max_nodes, const struct remedy_limits *limits);
 
-// The node called `name`, gone or not; NULL when there is none.
+// Returns the node called `name`, even if it was deleted; NULL when there is none.
 struct remedy_node *remedy_fleet_find(const struct remedy *r, const char *name);
-// The same, added when missing: a node without GPUs, ready, its attempts empty. A node that is gone gives up its place
-// when the fleet is full. NULL when it is full all the same. `name` has at most REMEDY_NAME_BYTES_MAX bytes.
+// As remedy_fleet_find(), but adds a missing node: without GPUs, ready, without attempts. When the fleet is full, the
+// node replaces a deleted one; NULL when there is none. `name` has at most REMEDY_NAME_BYTES_MAX bytes.
 struct remedy_node *remedy_fleet_add(struct remedy *r, const char *name);
 
-// Makes *n a node of that name without GPUs, ready, its attempts empty. `name` must not lie in *n.
+// Initializes *n as a node of that name: without GPUs, ready, without attempts. `name` must not lie in *n.
 void remedy_fleet_start(struct remedy_node *n, const char *name);
 
-// Index of the GPU in the node; "" is the node itself, 0. -1: there is none.
+// Returns the index of the GPU in the node, or -1; "" is the node itself, with index 0.
 int remedy_fleet_gpu(const struct remedy_node *n, const char *uuid);
-// The same, added when missing; if the node is full, in place of one that is in service and no longer listed. A GPU
-// that is new to this node counts as replaced in every other one. -1: the node is full.
+// As remedy_fleet_gpu(), but adds a missing GPU; when the node is full, in place of a GPU that is in service and no
+// longer listed. A GPU that is new to this node counts as replaced in every other node. Returns -1 if the node is full.
 int remedy_fleet_add_gpu(struct remedy *r, struct remedy_node *n, const char *uuid);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folds what is observed into the planner's state: events, telemetry, the state of nodes. Every function is pure but
-// for the state. `r->now_ms` never runs backwards: an observation with an older time counts at the current one.
+// Folds what is observed into the planner's state: events, telemetry, the state of nodes. Every function is pure,
+// except that it changes the state. `r->now_ms` never runs backwards: an observation with an older time counts at the
+// current one.
 #ifndef GPUSCALE_REMEDY_PLAN_REMEDY_FOLD_H
 #define GPUSCALE_REMEDY_PLAN_REMEDY_FOLD_H
 
@@ -52,7 +53,7 @@ enum remedy_reason remedy_fold_telemetry(struct remedy *r, const char *node, con
                                          bool all);
 // The exporter of the node does not answer.
 enum remedy_reason remedy_fold_silence(struct remedy *r, const char *node);
-// A node that is seen for the first time takes over `record` (what remedy/remedy_record.h read; may be NULL).
+// A new node takes over `record` (what remedy/remedy_record.h read; may be NULL).
 enum remedy_reason remedy_fold_node(struct remedy *r, const struct remedy_node_seen *seen,
                                     const struct remedy_node *record);
 

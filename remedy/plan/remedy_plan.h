@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The planner: which actions follow from the state now. Pure but for the state, in which it records each action as
-// carried out; the caller carries it out before it asks again, or corrects the state by remedy_fold_node().
+// The planner: which actions follow from the state now. Pure, except that it records each action in the state as
+// carried out. The caller carries it out before the next call, or corrects the state with remedy_fold_node().
 #ifndef GPUSCALE_REMEDY_PLAN_REMEDY_PLAN_H
 #define GPUSCALE_REMEDY_PLAN_REMEDY_PLAN_H
 
@@ -34,11 +34,11 @@ struct remedy_action {
 #define REMEDY_NO_FAULT INT32_MIN
 
 // Writes at most `max` actions to `ret_actions` and returns their number; `max`: call again. With `all`, every node is
-// examined, as timers require; else only those that changed. Returning comes first and is subject to no limit; then
-// the worst fault first, of equal ones the earliest.
+// examined, as timers require; else only those that changed. Returns to service come first, and no limit applies to
+// them; then the most severe fault, and among equal faults the earliest.
 size_t remedy_plan(struct remedy *r, bool all, struct remedy_action *ret_actions, size_t max);
 
-// Nodes out of service, by whomever, and how many the limits allow. Nodes that are gone do not count.
+// Nodes that are out of service for any reason, and how many the limits allow. Deleted nodes do not count.
 int32_t remedy_plan_unavailable(const struct remedy *r);
 int32_t remedy_plan_allowed(const struct remedy *r);
 

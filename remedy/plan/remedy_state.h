@@ -24,7 +24,7 @@
 #define REMEDY_CHECKPOINT_MAX_MS REMEDY_DAY_MS    // a pod that moves at a checkpoint is evicted at last after so long
 
 struct remedy_limits {
-	int32_t max_nodes;   // out of service at the same time, by whomever
+	int32_t max_nodes;   // out of service at the same time, for any reason
 	int32_t max_percent; // of all nodes; rounded down, but at least one node unless 0
 	int32_t attempts;    // per node and day, 1 to REMEDY_ATTEMPTS_MAX
 	int64_t clean_ms;    // without a fault before a GPU returns; doubles with each attempt within a day
