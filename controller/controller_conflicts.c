@@ -63,7 +63,7 @@ static void forget(struct managed_policy *m)
 	m->conflicts_of = NULL;
 }
 
-static bool is_same_target(const struct policy *a, const struct policy *b)
+bool controller_is_same_target(const struct policy *a, const struct policy *b)
 {
 	return strcmp(a->target_api_version, b->target_api_version) == 0 &&
 	       strcmp(a->target_kind, b->target_kind) == 0 && strcmp(a->target_name, b->target_name) == 0;
@@ -111,7 +111,7 @@ void conflicts_sync(struct managed_policy *m, struct policy_ref *body)
 	struct err e;
 	if (!all)
 		return;
-	if (m->conflicts_of && (!body || !is_same_target(&m->conflicts_of->policy, &body->policy)))
+	if (m->conflicts_of && (!body || !controller_is_same_target(&m->conflicts_of->policy, &body->policy)))
 		forget(m);
 	if (!body)
 		return;

@@ -236,14 +236,21 @@ static void drop_reconciler(struct managed_policy *m)
 	m->controller->policies.n_removed++;
 }
 
-// Also forgets what the target had.
+// From now until the next tick, what the target has is unknown to the pool.
+static void forget_replicas(struct managed_policy *m)
+{
+	if (!m->seat)
+		return;
+	controller_pools_leave(m);
+	controller_pools_sync(m, true);
+}
+
 static void forget_reconciler(struct managed_policy *m)
 {
+	if (!m->reconciler)
+		return;
 	drop_reconciler(m);
-	if (m->seat) {
-		controller_pools_leave(m);
-		controller_pools_sync(m, true);
-	}
+	forget_replicas(m);
 }
 
 static const struct policy_identity *identity_of(const struct managed_policy *m)
@@ -273,6 +280,8 @@ static void create_reconciler(struct managed_policy *m, struct policy_ref *body)
 
 static void change_policy(struct managed_policy *m, struct policy_ref *body)
 {
+	if (!controller_is_same_target(&m->body->policy, &body->policy))
+		forget_replicas(m);
 	if (reconciler_set_policy(m->reconciler, &body->policy, body->generation) < 0)
 		abort();
 	policy_report_set_policy(&m->report, &m->body->policy, &body->policy);
@@ -366,7 +375,7 @@ static void sync_policy(struct managed_policy *m, int64_t now_ms)
 	log_waiting(m);
 	sync_status(m);
 	if (!body) {
-		drop_reconciler(m);
+		forget_reconciler(m);
 		write_idle_status(m, now_ms);
 	}
 	if (body == m->body)

@@ -170,6 +170,9 @@ const char *conflicts_find(const struct managed_policy *m);
 // Returns why conflicting autoscalers may go undetected; NULL: they are all visible.
 const char *conflicts_watch_error(const struct managed_policy *m);
 
+// Returns whether two versions of a policy name the same target.
+bool controller_is_same_target(const struct policy *a, const struct policy *b);
+
 // ---- controller_pools.c ----
 
 int controller_pools_open(struct controller *c, struct err *e);

@@ -247,14 +247,14 @@ static size_t find_member(const struct pool *pool, const char *key)
 	return pool->n;
 }
 
-// A ratio applies while both of its members are in force.
+// A ratio applies while both of its members are in force, and those of an invalid pool do not.
 static void set_ratios(struct pool *pool)
 {
 	const struct gpu_pool *spec = pool->spec;
 	pool->n_ratios = 0;
 	free(pool->ratios);
 	pool->ratios = must_alloc(calloc(spec->n_ratios + 1, sizeof *pool->ratios));
-	for (size_t i = 0; i < spec->n_ratios; i++) {
+	for (size_t i = 0; i < spec->n_ratios && (pool->valid || !pool->object); i++) {
 		const struct gpu_pool_ratio *r = &spec->ratios[i];
 		size_t of = find_member(pool, r->of), to = find_member(pool, r->to);
 		if (of < pool->n && to < pool->n && of != to)

@@ -44,6 +44,8 @@ struct capacity_node {
 	int32_t pods, planned_pods;
 	int32_t slices;                                                            // that name the node
 	int32_t devices[CAPACITY_DEMANDS_MAX], free_devices[CAPACITY_DEMANDS_MAX]; // of capacity_fit
+	uint64_t checked_print; // of capacity_fit: the rules that were checked last, 0: none; and with what result
+	bool is_excluded;
 	struct capacity_resource *resources;
 	const struct label **labels;
 	struct node_taint *taints;

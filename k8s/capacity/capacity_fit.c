@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/hash.h"
 #include "k8s/capacity/capacity_private.h"
 
 // Returns the demand that the devices of the node serve; -1: a device plugin serves the resource, or nothing does.
@@ -72,11 +73,29 @@ static enum fit_reason exclusion(const struct capacity *c, const struct capacity
 	return *ret_taint ? FIT_TAINT : FIT_RESOURCE;
 }
 
-static bool is_excluded(const struct capacity *c, const struct capacity_node *n, const struct replica_shape *shape)
+// Returns a fingerprint of everything that exclusion() depends on.
+static uint64_t print_of(const struct replica_shape *shape)
+{
+	uint64_t h = hash_bytes(HASH_START, &shape->rule_print, sizeof shape->rule_print);
+	for (size_t i = 0; i < shape->requests.n; i++) {
+		const struct resource_amount *a = &shape->requests.items[i];
+		if (a->amount > 0)
+			h = hash_bytes(h, &a->id, sizeof a->id);
+	}
+	return h ? h : 1;
+}
+
+// Pods of one workload wait in a row, so the last answer of a node is usually that of the next one, too.
+static bool is_excluded(const struct capacity *c, struct capacity_node *n, const struct replica_shape *shape,
+                        uint64_t print)
 {
 	int missing;
 	const struct node_taint *taint;
-	return !n->is_known || exclusion(c, n, shape, &missing, &taint) != FIT_RESOURCE;
+	if (n->checked_print != print) {
+		n->checked_print = print;
+		n->is_excluded = !n->is_known || exclusion(c, n, shape, &missing, &taint) != FIT_RESOURCE;
+	}
+	return n->is_excluded;
 }
 
 // Returns how many replicas the node takes, and in *ret_lacking the resource that permits no more; -1: pods.
@@ -127,15 +146,25 @@ static bool competes(const struct capacity_waiting *w, int id)
 	return w->has_shape && resource_vector_get(&w->shape.requests, id) > 0;
 }
 
-static bool place(struct capacity *c, const struct replica_shape *shape, int id)
+// most: no node has more of `id` free; lowered to what was found.
+static bool place(struct capacity *c, const struct replica_shape *shape, int id, int64_t *most)
 {
 	struct capacity_node *n, *best = NULL;
+	int64_t best_free = resource_vector_get(&shape->requests, id) - 1, seen = 0;
+	uint64_t print = print_of(shape);
 	int lacking;
-	for (n = c->nodes; n; n = n->hh.next) {
-		bool is_better = !best || free_of(c, n, id) > free_of(c, best, id);
-		if (is_better && !is_excluded(c, n, shape) && room(c, n, shape, &lacking) > 0)
-			best = n;
+	if (best_free >= *most)
+		return false;
+	for (n = c->nodes; n && best_free < *most; n = n->hh.next) {
+		int64_t free = free_of(c, n, id);
+		seen = free > seen ? free : seen;
+		if (free <= best_free || is_excluded(c, n, shape, print) || room(c, n, shape, &lacking) <= 0)
+			continue;
+		best = n;
+		best_free = free;
 	}
+	if (!n)
+		*most = seen;
 	if (best)
 		plan(c, best, shape);
 	return best != NULL;
@@ -146,6 +175,7 @@ static void reset_plan(struct capacity *c)
 	struct capacity_node *n;
 	for (n = c->nodes; n; n = n->hh.next) {
 		n->planned_pods = 0;
+		n->checked_print = 0;
 		for (size_t i = 0; i < n->n_resources; i++)
 			n->resources[i].planned = 0;
 	}
@@ -156,11 +186,11 @@ int capacity_fit(struct capacity *c, const struct replica_shape *shape, struct f
 	return capacity_fit_beside(c, shape, NULL, 0, ret_fit, e);
 }
 
-static void place_order(struct capacity *c, const struct capacity_order *order, int id)
+static void place_order(struct capacity *c, const struct capacity_order *order, int id, int64_t *most)
 {
 	bool competes = resource_vector_get(&order->shape->requests, id) > 0;
 	for (int64_t i = 0; competes && i < order->replicas && i < FIT_ORDER_MAX; i++)
-		competes = place(c, order->shape, id);
+		competes = place(c, order->shape, id, most);
 }
 
 int capacity_fit_beside(struct capacity *c, const struct replica_shape *shape, const struct capacity_order *orders,
@@ -169,14 +199,15 @@ int capacity_fit_beside(struct capacity *c, const struct replica_shape *shape, c
 	const struct capacity_waiting *w;
 	const struct capacity_node *n;
 	int id = scarce(c, shape);
+	int64_t most = INT64_MAX;
 	*ret_fit = (struct fit_result){0};
 	reset_plan(c);
 	if (capacity_devices_count(c, shape, e) < 0)
 		return -1;
 	for (w = c->waiting; w; w = w->next)
-		ret_fit->waiting += competes(w, id) && place(c, &w->shape, id);
+		ret_fit->waiting += competes(w, id) && place(c, &w->shape, id, &most);
 	for (size_t i = 0; i < n_orders; i++)
-		place_order(c, &orders[i], id);
+		place_order(c, &orders[i], id, &most);
 	for (n = c->nodes; n; n = n->hh.next) {
 		int lacking = -1;
 		const struct node_taint *taint = NULL;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "base/hash.h"
 #include "k8s/capacity/pod_requests.h"
 
 const char *uncounted_rule_name(int bit)
@@ -95,6 +96,17 @@ static int read_requests(struct replica_shape *shape, struct resource_names *nam
 	return read_claims(shape, spec.claims, e);
 }
 
+static uint64_t rule_print_of(struct json_span spec)
+{
+	static const char *const keys[] = {"nodeName", "nodeSelector", "affinity", "tolerations"};
+	uint64_t h = HASH_START;
+	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+		struct json_span part = json_span_get(spec, keys[i]);
+		h = hash_bytes(hash_bytes(h, &part.len, sizeof part.len), part.text, part.len);
+	}
+	return h;
+}
+
 int replica_shape_read(struct replica_shape *shape, struct resource_names *names, struct json_span pod_spec,
                        struct err *e)
 {
@@ -105,6 +117,7 @@ int replica_shape_read(struct replica_shape *shape, struct resource_names *names
 	if (read_requests(shape, names, pod_spec, e) < 0)
 		return -1;
 	shape->uncounted = uncounted_rules(pod_spec);
+	shape->rule_print = rule_print_of(pod_spec);
 	return node_rule_read(&shape->arena, pod_spec, &shape->rule, e);
 }
 

@@ -40,6 +40,7 @@ struct replica_shape {
 	struct arena arena;
 	struct resource_vector requests;
 	struct node_rule rule;
+	uint64_t rule_print;                             // fingerprint of what `rule` was read from
 	int uncounted;                                   // enum uncounted_rule
 	struct replica_claim claims[REPLICA_CLAIMS_MAX]; // of dynamic resources; see replica_shape_add_claim
 	size_t n_claims;

@@ -11,6 +11,8 @@ const struct gpu_pool_entry *gpu_pool_claims(const struct gpu_pool *pool, const 
 {
 	for (size_t i = 0; i < pool->n_entries; i++) {
 		const struct gpu_pool_entry *e = &pool->entries[i];
+		if (!e->namespace_name || !e->name)
+			continue; // of an invalid pool
 		bool any_namespace = !e->namespace_name[0], is_named = strcmp(e->name, name) == 0;
 		if (namespace_name ? any_namespace || strcmp(e->namespace_name, namespace_name) == 0
 		                   : any_namespace || is_named)

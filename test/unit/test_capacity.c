@@ -344,6 +344,31 @@ static void pods_that_wait_get_their_room_first(void **state)
 	assert_int_equal(result.waiting, 0);
 }
 
+// Whether a node takes a pod is remembered for the pods after it: only for those with the same rules and resources.
+static void pods_that_wait_in_a_row_may_have_other_rules(void **state)
+{
+#define IN(pool)           "'nodeSelector':{'pool':'" pool "'},"
+#define NODE_OF(pool, gpu) "{'metadata':{'labels':{'pool':'" pool "'}},'status':{" READY "," ROOM(gpu) "}}"
+	struct world *w = *state;
+	struct fit_result result;
+	char why[FIT_WHY_BYTES];
+	set_node(w, "a", NODE_OF("x", "4"));
+	set_node(w, "b", NODE_OF("y", "5"));
+	assert_true(set_pod(w, 0, POD(IN("x"), "1")));
+	assert_true(set_pod(w, 1, POD(IN("x"), "1")));
+	assert_true(set_pod(w, 2, POD(IN("y"), "2")));
+	assert_true(set_pod(w, 3, POD(IN("y"), "1','amd.com/gpu':'1"))); // no node has both
+	assert_true(set_pod(w, 4, POD("", "6")));                        // too large for each
+	assert_true(set_pod(w, 5, POD(IN("y"), "1")));
+	assert_int_equal(fit(w, ONE_GPU, &result, why), 4);
+	assert_int_equal(result.waiting, 4);
+	assert_int_equal(
+	        fit(w, "{" IN("x") "'containers':[{'resources':{'limits':{'nvidia.com/gpu':1}}}]}", &result, why), 2);
+	set_node(w, "a", NODE_OF("y", "4")); // nothing is remembered until the next time
+	assert_int_equal(fit(w, ONE_GPU, &result, why), 6);
+	assert_int_equal(result.waiting, 2);
+}
+
 static void message_of_the_scheduler_is_kept(void **state)
 {
 	struct world *w = *state;
@@ -430,6 +455,7 @@ int main(void)
 	        TEST(selectors_and_affinity_choose_nodes),
 	        TEST(rules_that_cannot_be_read_are_errors),
 	        TEST(pods_that_wait_get_their_room_first),
+	        TEST(pods_that_wait_in_a_row_may_have_other_rules),
 	        TEST(message_of_the_scheduler_is_kept),
 	        TEST(amounts_that_cannot_be_counted_are_reported_and_count_as_0),
 	        TEST(rules_that_are_not_counted_are_named),

@@ -19,10 +19,12 @@
 #include "controller/controller_private.h"
 #include "controller/metrics/metrics.h"
 #include "controller/options/ha_options.h"
+#include "controller/pool/pools_private.h"
 #include "controller/query_hub.h"
 #include "controller/reconcile_private.h"
 #include "controller/shard/shards_private.h"
 #include "controller/source/policy_object.h"
+#include "k8s/capacity/fit_store.h"
 #include "policies/load/policy_ref.h"
 #include "promql/promql_source.h"
 #include "test/fake/k8s_harness.h"
@@ -121,6 +123,7 @@ static int teardown(void **state)
 	w->h.client = NULL;
 	w->h.http = NULL;
 	controller_free(w->c);
+	fit_store_free(w->connections.fits);
 	target_store_free(w->connections.targets);
 	query_hub_free(w->connections.queries);
 	promql_sources_free(w->connections.promql);
@@ -133,7 +136,8 @@ static int teardown(void **state)
 }
 
 // Puts policy number i, for a Deployment of its own. Another generation is another spec.
-static void put(struct world *w, enum policy_source source, int i, int generation, int64_t interval_ms)
+static void put_for(struct world *w, enum policy_source source, int i, int generation, int64_t interval_ms,
+                    const char *target)
 {
 	static struct schema_errors errors, unknown;
 	char json[1024], name[16];
@@ -145,9 +149,10 @@ static void put(struct world *w, enum policy_source source, int i, int generatio
 	                 "{\"apiVersion\":\"gpuscale.dev/v1alpha1\",\"kind\":\"GPUAutoscaler\",\"metadata\":{\"name\":"
 	                 "\"%s\",\"namespace\":\"" SPACE "\"},\"spec\":{\"scaleTargetRef\":{\"apiVersion\":\"apps/v1\","
 	                 "\"kind\":\"Deployment\",\"name\":\"%s\"},\"minReplicas\":%d,\"maxReplicas\":%d,"
-	                 "\"restoreReplicas\":1,\"signals\":[{\"name\":\"load\",\"query\":\"load%d\",\"target\":"
+	                 "\"restoreReplicas\":1,%s\"signals\":[{\"name\":\"load\",\"query\":\"load%d\",\"target\":"
 	                 "{\"type\":\"Value\",\"value\":1},\"window\":{\"duration\":\"30s\",\"function\":\"avg\"}}]}}",
-	                 name, name, 1 + 2 * generation, 2 + 2 * generation, i % 7);
+	                 name, target ? target : name, 1 + 2 * generation, 2 + 2 * generation,
+	                 i % 3 ? "" : "\"capacity\":{\"mode\":\"Fixed\"},", i % 7);
 	schema_errors_init(&errors, "");
 	schema_errors_init(&unknown, "");
 	if (policy_object_decode(json, (size_t)n, &ref->arena, &o, &ref->policy, &errors, &unknown) < 0)
@@ -157,6 +162,11 @@ static void put(struct world *w, enum policy_source source, int i, int generatio
 	struct policy_identity id = {.generation = generation, .has_status = generation == 1};
 	snprintf(id.uid, sizeof id.uid, "uid-%s", name);
 	assert_int_equal(policy_store_put(w->c->store, source, ref, source == POLICY_FROM_OBJECT ? &id : NULL, &e), 0);
+}
+
+static void put(struct world *w, enum policy_source source, int i, int generation, int64_t interval_ms)
+{
+	put_for(w, source, i, generation, interval_ms, NULL);
 }
 
 static void take_away(struct world *w, enum policy_source source, int i)
@@ -243,6 +253,49 @@ static void policy_deleted_while_its_tick_is_in_flight_has_no_other(void **state
 	assert_int_equal(n_status_reads(w), 1);
 }
 
+// ---- pools ----
+
+static void put_pool(struct world *w)
+{
+	struct pool_object *o = calloc(1, sizeof *o);
+	struct err e;
+	assert_non_null(o);
+	arena_init(&o->arena, 1 << 20);
+	o->pool = (struct gpu_pool){.name = "h100", .gpus = 100, .turn_every_ms = 1800000};
+	o->pool.entries = arena_calloc(&o->arena, 1, sizeof *o->pool.entries);
+	o->pool.entries[0] =
+	        (struct gpu_pool_entry){.namespace_name = "", .name = "", .gpus_per_replica = 1, .weight = 1};
+	o->pool.n_entries = 1;
+	o->generation = 1;
+	assert_int_equal(pools_put_object(w->c->pools.pools, o, &e), 0);
+}
+
+static void policy_with_another_target_is_not_known_to_its_pool(void **state)
+{
+	struct world *w = *state;
+	struct err e;
+	assert_int_equal(fake_apiserver_add(w->h.server, SPACE "/Deployment/p00=2", &e), 0);
+	assert_int_equal(fake_apiserver_add(w->h.server, SPACE "/Deployment/other=5", &e), 0);
+	put_pool(w);
+	put(w, POLICY_FROM_FILE, 0, 0, 60000);
+	TEST_BECOMES(w->h.loop, member_at(w, 0)->seat && member_at(w, 0)->seat->is_known);
+	TEST_BECOMES(w->h.loop, stats(w).in_progress == 0);
+	w->is_slow = true;
+	clock_advance_ms(&w->connections.clock, 60000); // answers are not reused
+	put(w, POLICY_FROM_FILE, 0, 1, 60000);
+	TEST_BECOMES(w->h.loop, stats(w).in_progress == 1);
+	assert_true(member_at(w, 0)->seat->is_known); // the same target
+	query_server_release(w->queries, QUERY_ANSWERED);
+	TEST_BECOMES(w->h.loop, stats(w).in_progress == 0);
+	clock_advance_ms(&w->connections.clock, 60000);
+	put_for(w, POLICY_FROM_FILE, 0, 2, 60000, "other");
+	TEST_BECOMES(w->h.loop, stats(w).in_progress == 1);
+	assert_false(member_at(w, 0)->seat->is_known);
+	query_server_release(w->queries, QUERY_ANSWERED);
+	TEST_BECOMES(w->h.loop, member_at(w, 0)->seat->is_known);
+	assert_int_equal(member_at(w, 0)->seat->current, 5);
+}
+
 // ---- any order ----
 
 #define ANY_POLICIES (TICKS_MAX + 8)
@@ -323,6 +376,10 @@ static void do_something(struct world *w, uint64_t *seed)
 		ticks_run(w->c->ticks);
 	else if (what < 85)
 		controller_get_view(w->c, &view);
+	else if (what < 86)
+		put_pool(w);
+	else if (what < 87)
+		pools_remove_object(w->c->pools.pools, "h100");
 	else {
 		usleep(random_below(seed, 4) * 500);
 		event_base_loop(w->h.loop, EVLOOP_ONCE | EVLOOP_NONBLOCK);
@@ -386,6 +443,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        TEST(policy_deleted_while_its_tick_is_queued_has_no_tick),
 	        TEST(policy_deleted_while_its_tick_is_in_flight_has_no_other),
+	        TEST(policy_with_another_target_is_not_known_to_its_pool),
 	        TEST(policies_may_come_and_go_in_any_order),
 	        cmocka_unit_test_setup_teardown(policies_and_shards_may_come_and_go_in_any_order, setup_with_election,
 	                                        teardown),

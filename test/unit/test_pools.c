@@ -14,10 +14,13 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
 #include "controller/pool/pool_seat.h"
 #include "controller/pool/pools.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/pool_schema.h"
 
 #define MEMBERS     4
 #define CAP         20
@@ -283,6 +286,61 @@ static void policy_of_two_pools_is_held(void **state)
 	world_done(&w);
 }
 
+// The API server may serve another version of the schema, so any part of an object may be missing.
+static void members_of_an_invalid_pool_are_held_whatever_is_wrong(void **state)
+{
+	static const char *const specs[] = {
+	        "{}",
+	        "{\"gpus\":20}",
+	        "{\"gpus\":0,\"members\":[{}]}",
+	        "{\"gpus\":20,\"members\":[{\"namespace\":5,\"name\":{}}]}",
+	        "{\"gpus\":20,\"members\":[7,{\"name\":null}]}",
+	        "{\"gpus\":20,\"members\":7}",
+	        "{\"gpus\":20,\"members\":[{\"weight\":0,\"gpusPerReplica\":-1,\"priority\":\"x\"}]}",
+	        "{\"gpus\":20,\"turnEvery\":\"0s\",\"members\":[{}]}",
+	        "{\"gpus\":20,\"budget\":{},\"members\":[{}]}",
+	        "{\"gpus\":20,\"members\":[{}],\"ratios\":[{}]}",
+	        "{\"gpus\":20,\"members\":[{}],\"ratios\":[{\"of\":3,\"to\":\"default/m0\"}]}",
+	        "{\"gpus\":20,\"members\":[{}],\"ratios\":[7,{\"of\":\"default/m0\"}]}",
+	        "{\"gpus\":20,\"members\":[{}],\"ratios\":{}}",
+	        "[]",
+	        "7",
+	};
+	static struct schema_errors errors, unknown;
+	(void)state;
+	for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+		struct pool_object *o = calloc(1, sizeof *o);
+		struct world w;
+		struct arena tree;
+		struct doc_node *root;
+		struct err e;
+		world_init(&w, 1);
+		pools_remove_object(w.pools, "h100");
+		assert_non_null(o);
+		arena_init(&o->arena, 1 << 20);
+		arena_init(&tree, 1 << 20);
+		o->pool.name = "bad";
+		o->pool.turn_every_ms = 1;
+		schema_errors_init(&errors, "");
+		schema_errors_init(&unknown, "");
+		assert_int_equal(doc_from_json(&tree, specs[i], strlen(specs[i]), &root, &e), 0);
+		pool_decode_spec(root, &o->pool, &o->arena, &errors, &unknown);
+		arena_done(&tree);
+		if (errors.n == 0)
+			fail_msg("%s is valid", specs[i]);
+		o->pool.turn_every_ms = o->pool.turn_every_ms > 0 ? o->pool.turn_every_ms : 1;
+		snprintf(o->fault, sizeof o->fault, "%s", errors.items[0].message);
+		assert_int_equal(pools_put_object(w.pools, o, &e), 0);
+		tick_all(&w);
+		struct pool_summary sum;
+		assert_non_null(pools_next(w.pools, NULL, w.now_ms, w.now_ms, &sum));
+		int32_t to = tick(&w, 0, 3);
+		if (sum.n_members > 0 ? to != 1 || w.d.reason != REASON_POOL_HELD : to != 3)
+			fail_msg("%s: %d, %zu members", specs[i], to, sum.n_members);
+		world_done(&w);
+	}
+}
+
 static void paused_policy_is_not_changed(void **state)
 {
 	(void)state;
@@ -306,6 +364,7 @@ int main(void)
 	        cmocka_unit_test(member_that_does_not_tick_keeps_what_it_holds),
 	        cmocka_unit_test(member_whose_writes_are_refused_counts_as_fixed),
 	        cmocka_unit_test(policy_of_two_pools_is_held),
+	        cmocka_unit_test(members_of_an_invalid_pool_are_held_whatever_is_wrong),
 	        cmocka_unit_test(paused_policy_is_not_changed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
