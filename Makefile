@@ -98,6 +98,7 @@ $(OUT)/obj/policies/engine/%.o $(OUT)/obj/policies/pool/%.o: private ALL_CFLAGS 
 # The 72 rules of an objective are loops over arrays, for which -O2 does not use vectors. Results stay the same.
 ifeq ($(VARIANT),release)
 $(OUT)/obj/policies/engine/objective_%.o $(OUT)/obj/policies/engine/block_max.o: private ALL_CFLAGS += -O3 -fno-trapping-math -fno-math-errno
+$(OUT)/obj/policies/engine/combine.o $(OUT)/obj/policies/engine/signal.o: private ALL_CFLAGS += -O3 # run for every signal
 endif
 
 # Commands, tables, reports and pages run once or rarely: they are compiled for size.

@@ -312,6 +312,9 @@ static void put_processes(const struct page_view *v, struct buf *out)
 			           g->device.mig_id[0] ? g->device.mig_id : "-", p->pid, p->memory_bytes / 1048576,
 			           name, pods);
 		}
+	if (v->processes_left_out > 0)
+		buf_printf(out, "left out: %zu processes above %d, or without a valid amount of memory\n",
+		           v->processes_left_out, PAGE_VIEW_PROCESSES_MAX);
 }
 
 // RFC 4180. `time` is the first cell of every row; NULL leaves it out.

@@ -193,12 +193,13 @@ static int take_max(struct page_view *v, const struct sample *s, enum field f, s
 	return 0;
 }
 
-static int take_process(struct page_view *v, const struct sample *s, struct err *e)
+// Processes are an addition to the page: one that cannot be shown does not hide the GPUs.
+static int take_process(struct page_view *v, const struct sample *s)
 {
-	if (v->n_processes == PAGE_VIEW_PROCESSES_MAX)
-		return err_set(e, ERR_LIMIT, "more than %d processes", PAGE_VIEW_PROCESSES_MAX);
-	if (!(s->value >= 0 && s->value < 1e15))
-		return err_set(e, ERR_INPUT, "%s is not a number of bytes", s->name);
+	if (v->n_processes == PAGE_VIEW_PROCESSES_MAX || !(s->value >= 0 && s->value < 1e15)) {
+		v->processes_left_out++;
+		return 0;
+	}
 	struct page_view_process *p = &v->processes[v->n_processes++];
 	copy(p->uuid, sizeof p->uuid, label_of(s, "UUID"));
 	copy(p->mig_id, sizeof p->mig_id, label_of(s, "GPU_I_ID"));
@@ -250,7 +251,7 @@ static int take_sample(struct page_view *v, const struct sample *s, struct err *
 	if (strcmp(s->name, "gpuscale_gpu_xid_last_timestamp_seconds") == 0)
 		return take_xid(v, s, true, e);
 	if (strcmp(s->name, "gpuscale_gpu_process_memory_bytes") == 0)
-		return take_process(v, s, e);
+		return take_process(v, s);
 	if (strcmp(s->name, "gpuscale_gpu_up") == 0)
 		return take_up(v, s, e);
 	if (strcmp(s->name, "gpuscale_exporter_up") == 0) {

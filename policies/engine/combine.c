@@ -52,7 +52,7 @@ static struct tally tally_up(const struct tick *t)
 }
 
 // No signal has a proposal: keep the scale, with the reason that all signals share, if they share one.
-static void hold_all(struct tick *t)
+__attribute__((noinline)) static void hold_all(struct tick *t)
 {
 	const struct decision *d = t->decision;
 	size_t n = 0, first = 0;

@@ -24,15 +24,19 @@ static bool counts(const struct tick *t, size_t i)
 	return !signal_is_input(t->policy, i) && (!t->is_idle || i == t->policy->idle.signal);
 }
 
-void fallback_observe(struct tick *t)
+__attribute__((noinline)) static void count_failures(struct tick *t)
 {
-	if (!t->policy->fallback.set)
-		return;
 	for (size_t i = 0; i < t->policy->n_signals; i++) {
 		struct state_signal *g = state_signal(t->state, i);
 		bool failed = counts(t, i) && has_failed(&t->decision->signals[i]);
 		g->failures = failed ? i64_add(g->failures, 1) : 0;
 	}
+}
+
+void fallback_observe(struct tick *t)
+{
+	if (t->policy->fallback.set)
+		count_failures(t);
 }
 
 enum fallback_data fallback_data_of(const struct tick *t, size_t i)

@@ -125,9 +125,8 @@ bool stage_is_enabled(enum stage s, const struct policy *policy)
 // The loops below are unrolled, so that the compiler replaces the pointers in the table by direct calls.
 #define UNROLL _Pragma("GCC unroll 16")
 
-static inline void run_one_signal(struct tick *t, size_t i)
+static inline void run_one_signal(struct tick *t)
 {
-	t->signal = i;
 	UNROLL
 	for (int s = STAGE_SOURCES; s <= STAGE_SUSTAIN; s++)
 		table[s].run(t);
@@ -135,17 +134,25 @@ static inline void run_one_signal(struct tick *t, size_t i)
 
 // Every signal is read in every tick, even when the bounds decide: windows and timers must stay complete. Whether a
 // signal has a window or a sustain time is checked by the stage.
+__attribute__((noinline)) static void run_throttled_first(struct tick *t)
+{
+	size_t first = t->policy->guards.throttled.signal_index;
+	t->signal = first;
+	run_one_signal(t);
+	throttled_observe(t);
+	for (t->signal = 0; t->signal < t->policy->n_signals; t->signal++)
+		if (t->signal != first)
+			run_one_signal(t);
+}
+
 static void run_signal_stages(struct tick *t)
 {
-	bool throttled = t->policy->guards.throttled.set;
-	size_t first = t->policy->guards.throttled.signal_index;
-	if (throttled) {
-		run_one_signal(t, first);
-		throttled_observe(t);
+	if (t->policy->guards.throttled.set) {
+		run_throttled_first(t);
+		return;
 	}
-	for (size_t i = 0; i < t->policy->n_signals; i++)
-		if (!throttled || i != first)
-			run_one_signal(t, i);
+	for (t->signal = 0; t->signal < t->policy->n_signals; t->signal++)
+		run_one_signal(t);
 }
 
 static inline void run_stages(struct tick *t, enum stage first, enum stage last)

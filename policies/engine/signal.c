@@ -37,12 +37,6 @@ bool signal_is_pods(const struct policy_signal *signal)
 	return signal->target.set && signal->target.type == TARGET_PODS;
 }
 
-bool signal_is_input(const struct policy *policy, size_t i)
-{
-	const struct policy_signal *signal = &policy->signals[i];
-	return !signal->target.set && !signal->watermarks.set && !objective_reads(policy, i);
-}
-
 static struct trace_entry entry_of(const struct tick *t, size_t i, enum stage stage, enum reason reason)
 {
 	return (struct trace_entry){
@@ -195,16 +189,6 @@ static void count_starting(struct tick *t, size_t i, struct proposal *p)
 	p->replicas = n;
 }
 
-// Throttled replicas reach their targets with less load: guards.maxThrottledShare.
-static struct policy_signal lowered(const struct tick *t, const struct policy_signal *signal)
-{
-	struct policy_signal s = *signal;
-	s.target.value *= t->capacity_ratio;
-	s.watermarks.high *= t->capacity_ratio;
-	s.watermarks.low *= t->capacity_ratio;
-	return s;
-}
-
 static struct proposal propose_pods(struct tick *t, size_t i, const struct policy_signal *signal)
 {
 	struct pod_groups *pods = &t->pods;
@@ -219,6 +203,23 @@ static struct proposal propose_pods(struct tick *t, size_t i, const struct polic
 	return p;
 }
 
+static struct proposal propose(struct tick *t, size_t i, const struct policy_signal *signal, double value)
+{
+	return signal_is_pods(signal) ? propose_pods(t, i, signal)
+	                              : signal_propose(t->policy, signal, value, &t->counts);
+}
+
+// Throttled replicas reach their targets with less load: guards.maxThrottledShare.
+__attribute__((noinline)) static struct proposal propose_throttled(struct tick *t, size_t i, double value)
+{
+	struct policy_signal s = t->policy->signals[i];
+	s.target.value *= t->capacity_ratio;
+	s.watermarks.high *= t->capacity_ratio;
+	s.watermarks.low *= t->capacity_ratio;
+	bool is_count = s.target.set && s.target.type == TARGET_REPLICAS;
+	return propose(t, i, &s, is_count ? value / t->capacity_ratio : value);
+}
+
 void signals_stage(struct tick *t)
 {
 	size_t i = t->signal;
@@ -226,18 +227,9 @@ void signals_stage(struct tick *t)
 	struct decision_signal *d = &t->decision->signals[i];
 	t->direction = 0;
 	// The objective stage sets the proposals of its signals; a signal that only informs a guard has none.
-	if (d->state != SIGNAL_OK || objective_reads(t->policy, i) || signal_is_input(t->policy, i))
+	if (d->state != SIGNAL_OK || (!signal->target.set && !signal->watermarks.set))
 		return;
-	struct policy_signal throttled;
-	double value = d->value;
-	if (t->capacity_ratio < 1) {
-		throttled = lowered(t, signal);
-		signal = &throttled;
-		value = signal->target.set && signal->target.type == TARGET_REPLICAS ? value / t->capacity_ratio
-		                                                                     : value;
-	}
-	struct proposal p = signal_is_pods(signal) ? propose_pods(t, i, signal)
-	                                           : signal_propose(t->policy, signal, value, &t->counts);
+	struct proposal p = t->capacity_ratio < 1 ? propose_throttled(t, i, d->value) : propose(t, i, signal, d->value);
 	d->reason = p.reason;
 	d->target = p.limit;
 	t->direction = p.direction;

@@ -6,10 +6,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "policies/engine/objective_state.h"
+#include "policies/engine/policy.h"
 #include "policies/engine/proposal.h"
-
-struct policy;
-struct policy_signal;
 
 // Returns what a signal with a target other than Pods, or with watermarks, asks for at `value`: hpa_propose() or
 // watermark_propose() with the tolerances that apply (behavior.scaleUp.tolerance and behavior.scaleDown.tolerance
@@ -23,6 +22,12 @@ bool signal_is_pods(const struct policy_signal *signal);
 
 // Returns whether signal i only informs a guard: it has neither target nor watermarks, and is not of the objective.
 // Such a signal has no proposal, and its absence holds nothing.
-bool signal_is_input(const struct policy *policy, size_t i);
+static inline bool signal_is_input(const struct policy *policy, size_t i)
+{
+	if (!policy->guards.set) // the usual case, and cheap
+		return false;
+	const struct policy_signal *signal = &policy->signals[i];
+	return !signal->target.set && !signal->watermarks.set && !objective_reads(policy, i);
+}
 
 #endif

@@ -35,6 +35,20 @@ static struct page_view *read_view(const char *text)
 	return v;
 }
 
+static void processes_that_cannot_be_shown_are_counted(void **state)
+{
+	(void)state;
+	struct page_view *v = read_view("DCGM_FI_DEV_GPU_UTIL{" GPU0 "} 42\n"
+	                                "gpuscale_gpu_process_memory_bytes{" GPU0 ",pid=\"7\",process=\"a\"} 1048576\n"
+	                                "gpuscale_gpu_process_memory_bytes{" GPU0 ",pid=\"8\",process=\"b\"} 1e18\n"
+	                                "gpuscale_gpu_process_memory_bytes{" GPU0 ",pid=\"9\",process=\"c\"} NaN\n");
+	assert_int_equal(v->n, 1);
+	assert_int_equal(v->n_processes, 1);
+	assert_string_equal(v->processes[0].pid, "7");
+	assert_int_equal(v->processes_left_out, 2);
+	page_view_free(v);
+}
+
 static void page_is_read_back(void **state)
 {
 	(void)state;
@@ -308,6 +322,7 @@ static void tables_are_safe_for_their_readers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(processes_that_cannot_be_shown_are_counted),
 	        cmocka_unit_test(page_is_read_back),
 	        cmocka_unit_test(invalid_page_is_refused),
 	        cmocka_unit_test(page_that_was_cut_off_is_refused),
