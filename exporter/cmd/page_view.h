@@ -52,7 +52,7 @@ struct page_view {
 	struct page_view_process processes[PAGE_VIEW_PROCESSES_MAX]; // in the order of the page
 	size_t n_processes;
 	size_t processes_left_out; // above the ceiling, or without a valid amount of memory
-	bool has_up, up; // gpuscale_exporter_up
+	bool has_up, up;           // gpuscale_exporter_up
 	bool has_age;
 	double age_s;          // of the sample
 	int64_t lost, missing; // GPUs that do not respond; GPUs that are gone
