@@ -53,8 +53,8 @@ static struct outcome run(uint64_t seed, enum load load, double leak_gib_per_h, 
 	struct outcome o = {-1, -1, 0};
 	double limit = 80, base = 20 + 25 * uniform(&r), period_h = 1 + 2 * uniform(&r), fill_h = 1 + 5 * uniform(&r);
 	double amount = 5 + 15 * uniform(&r), steps = 0;
-	for (double t = 0; t < hours * HOUR_S; t += STEP_S) {
-		double h = t / HOUR_S, v = base + 0.05 * normal(&r);
+	for (int64_t i = 0; (double)i * STEP_S < hours * HOUR_S; i++) {
+		double t = (double)i * STEP_S, h = t / HOUR_S, v = base + 0.05 * normal(&r);
 		if (load == NOISE)
 			v += normal(&r);
 		if (load == BATCHES)
