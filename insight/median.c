@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "insight/median.h"
 
+#include <assert.h>
+
 static void swap(double *a, double *b)
 {
 	double t = *a;
@@ -10,6 +12,7 @@ static void swap(double *a, double *b)
 
 double median_at(double *v, size_t n, size_t k)
 {
+	assert(k < n);
 	size_t low = 0, high = n - 1;
 	while (low < high) {
 		double pivot = v[low + (high - low) / 2];

@@ -177,6 +177,8 @@ static void estimate(const struct straggler *s, struct rank *r)
 {
 	double kept[SHARES], work[SHARES];
 	size_t n = n_kept(s, r), first = r->n_shares - n;
+	if (n == 0) // the rank has been a suspect since it appeared
+		return;
 	for (size_t i = 0; i < n; i++)
 		kept[i] = r->shares[(first + i) % SHARES];
 	memcpy(work, kept, n * sizeof *work);
