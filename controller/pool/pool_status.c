@@ -147,7 +147,7 @@ static void put_members(const struct pool *p, struct json_writer *w)
 	json_write_array_end(w);
 }
 
-// Without lastUpdateTime, which is no reason to write.
+// Without lastUpdateTime, whose change alone causes no write.
 static void put_body(const struct pool *p, const struct pool_summary *sum, struct json_writer *w)
 {
 	struct buf text;
