@@ -20,6 +20,7 @@
 #include "controller/options/controller_options.h"
 #include "policies/load/file_list.h"
 #include "policies/load/file_set.h"
+#include "policies/load/idle_rule_set.h"
 #include "policies/load/pool_set.h"
 
 #define CHECK_REPORT_MAX (16 * 1024 * 1024)
@@ -133,15 +134,20 @@ static int lint_all(struct check_args *args, struct buf *report, struct lint_tot
 	return rc;
 }
 
+static void rewind_pipes(const struct check_args *args)
+{
+	for (size_t i = 0; i < args->files.n; i++)
+		if (strcmp(args->files.paths[i], "-") == 0)
+			(void)lseek(STDIN_FILENO, 0, SEEK_SET); // read before; a terminal or an empty pipe has no more
+}
+
 // Checks the pools in the same files, and the rules between them and the policies.
 static int check_pools(const struct check_args *args, const struct file_set *set, struct buf *report,
                        struct lint_totals *totals, size_t *ret_pools)
 {
 	struct pool_set pools;
 	struct err e;
-	for (size_t i = 0; i < args->files.n; i++)
-		if (strcmp(args->files.paths[i], "-") == 0)
-			(void)lseek(STDIN_FILENO, 0, SEEK_SET); // read before; a terminal or an empty pipe has no more
+	rewind_pipes(args);
 	int rc = pool_set_load(&pools, args->files.paths, args->files.n, false, report, &e);
 	if (rc == 0) {
 		totals->errors += pools.n_errors;
@@ -154,14 +160,34 @@ static int check_pools(const struct check_args *args, const struct file_set *set
 	return rc;
 }
 
-static void print_summary(const struct file_set *set, size_t n_pools, const struct lint_totals *totals)
+// Checks the rules about idle GPUs in the same files.
+static int check_idle_rules(const struct check_args *args, struct buf *report, struct lint_totals *totals,
+                            size_t *ret_rules)
+{
+	struct idle_rule_set rules;
+	struct err e;
+	rewind_pipes(args);
+	int rc = idle_rule_set_load(&rules, args->files.paths, args->files.n, report, &e);
+	if (rc == 0) {
+		totals->errors += rules.n_errors;
+		*ret_rules = rules.n;
+	} else {
+		fprintf(stderr, "gpuscale check: %s\n", e.msg);
+	}
+	idle_rule_set_done(&rules);
+	return rc;
+}
+
+static void print_summary(const struct file_set *set, size_t n_pools, size_t n_rules, const struct lint_totals *totals)
 {
 	size_t errors = set->n_errors + totals->errors;
-	bool has_policies = set->n_policies || n_pools || !set->n_price_books;
+	bool has_policies = set->n_policies || n_pools || n_rules || !set->n_price_books;
 	if (has_policies)
 		fprintf(stderr, "%zu %s", set->n_policies, set->n_policies == 1 ? "policy" : "policies");
 	if (n_pools)
 		fprintf(stderr, " and %zu %s", n_pools, n_pools == 1 ? "pool" : "pools");
+	if (n_rules)
+		fprintf(stderr, " and %zu %s", n_rules, n_rules == 1 ? "idle rule" : "idle rules");
 	if (has_policies)
 		fputs(" valid, ", stderr);
 	if (set->n_price_books)
@@ -224,7 +250,8 @@ int cmd_check(int argc, char **argv)
 	        options,
 	        parse,
 	        "FILE|DIR..",
-	        "Check files of policies, pools and price books. Every error of every file is printed as "
+	        "Check files of policies, pools, rules about idle GPUs and price books. Every error of every file is "
+	        "printed as "
 	        "file:line:col: path: "
 	        "message, every warning as file:line:col: warning: path: message. No network is needed. "
 	        "FILE - is standard input. "
@@ -257,14 +284,15 @@ int cmd_check(int argc, char **argv)
 	}
 	if (!args.no_lint && lint_all(&args, &report, &totals) < 0)
 		code = EXIT_FAILED;
-	size_t n_pools = 0;
-	if (check_pools(&args, &set, &report, &totals, &n_pools) < 0)
+	size_t n_pools = 0, n_rules = 0;
+	if (check_pools(&args, &set, &report, &totals, &n_pools) < 0 ||
+	    check_idle_rules(&args, &report, &totals, &n_rules) < 0)
 		code = EXIT_FAILED;
 	fputs(buf_str(&report), stdout);
 	fflush(stdout); // before the summary, in case both go to one file
 	if (set.n_errors || totals.errors) {
 		code = EXIT_FAILED;
-	} else if (set.n_policies == 0 && n_pools == 0 && set.n_price_books == 0) {
+	} else if (set.n_policies == 0 && n_pools == 0 && n_rules == 0 && set.n_price_books == 0) {
 		fprintf(stderr,
 		        "gpuscale check: no policies found in %s%s; of a folder, *.yaml, *.yml and *.json are read\n",
 		        args.files.paths[0], args.files.n > 1 ? " and the others" : "");
@@ -273,7 +301,7 @@ int cmd_check(int argc, char **argv)
 		code = EXIT_WARNINGS;
 	}
 	if (!args.quiet)
-		print_summary(&set, n_pools, &totals);
+		print_summary(&set, n_pools, n_rules, &totals);
 	file_set_done(&set);
 	buf_done(&report);
 	return code;

@@ -63,7 +63,7 @@ static void write_bash(struct buf *out, const struct command *c, size_t n)
 	              "\tlocal i\n"
 	              "\tfor ((i = 2; i < COMP_CWORD; i++)); do\n"
 	              "\t\tcase ${COMP_WORDS[i]} in " SCOPE_FLAGS
-	              ") scope+=(\"${COMP_WORDS[i]}\" \"${COMP_WORDS[i + 1]}\") ;; esac\n"
+	              ") scope+=(\"${COMP_WORDS[i]}\" \"${COMP_WORDS[i + 1]}\") ;; pools) scope+=(pools) ;; esac\n"
 	              "\tdone\n"
 	              "\tCOMPREPLY=()\n"
 	              "\tif [ \"$word\" = = ]; then word=; elif [ \"$before\" = = ]; then "
@@ -89,7 +89,8 @@ static void write_bash(struct buf *out, const struct command *c, size_t n)
 	              "\t\t-*) words=$(__gpuscale_flags \"$command\") ;;\n"
 	              "\t\t*) case $command in ");
 	put_names(out, c, n, " | ", false);
-	buf_puts(out, ") words=$(__gpuscale_names \"${scope[@]}\") ;; esac ;;\n"
+	buf_puts(out, ") words=$(__gpuscale_names \"${scope[@]}\") ;; esac\n"
+	              "\t\t\t[ \"$command$COMP_CWORD\" != get2 ] || words+=' pools' ;;\n"
 	              "\t\tesac\n"
 	              "\tfi\n"
 	              "\tlocal IFS=$' \\t\\n'\n"
@@ -109,7 +110,8 @@ static void write_zsh(struct buf *out, const struct command *c, size_t n)
 	              "\tlocal -a commands scope\n"
 	              "\tlocal i\n"
 	              "\tfor ((i = 3; i < CURRENT; i++)); do\n"
-	              "\t\tcase $words[i] in (" SCOPE_FLAGS ") scope+=($words[i] $words[i+1]) ;; esac\n"
+	              "\t\tcase $words[i] in (" SCOPE_FLAGS
+	              ") scope+=($words[i] $words[i+1]) ;; (pools) scope+=(pools) ;; esac\n"
 	              "\tdone\n"
 	              "\tcommands=(\n");
 	for (size_t i = 0; i < n; i++) {
@@ -133,7 +135,8 @@ static void write_zsh(struct buf *out, const struct command *c, size_t n)
 	              "\t*) case $words[2] in\n"
 	              "\t\t(");
 	put_names(out, c, n, "|", false);
-	buf_puts(out, ") compadd -- ${(f)\"$(__gpuscale_names $scope)\"} ;;\n"
+	buf_puts(out, ") compadd -- ${(f)\"$(__gpuscale_names $scope)\"}\n"
+	              "\t\t\t[[ $words[2]$CURRENT != get3 ]] || compadd -- pools ;;\n"
 	              "\t\t(help) _describe command commands ;;\n"
 	              "\t\t(*) _files ;;\n"
 	              "\t\tesac ;;\n"
@@ -162,8 +165,11 @@ static void write_fish(struct buf *out, const struct command *c, size_t n)
 	              "\tfor i in (seq 3 (count $words))\n"
 	              "\t\tif contains -- $words[$i] -n --namespace --kubeconfig --context\n"
 	              "\t\t\tset -a scope $words[$i] $words[(math $i + 1)]\n"
+	              "\t\telse if test $words[$i] = pools\n"
+	              "\t\t\tset -a scope pools\n"
 	              "\t\tend\n"
 	              "\tend\n"
+	              "\ttest \"$words[2]\" = get; and test (count $words) = 2; and echo pools\n"
 	              "\ttimeout 2 gpuscale get -o name $scope 2>/dev/null | string replace -r '.*/' ''\n"
 	              "end\n");
 	for (size_t i = 0; i < n; i++) {

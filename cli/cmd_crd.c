@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/crd.h"
 #include "controller/options/controller_options.h"
+#include "policies/schema/idle_rule_schema.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"
 
@@ -44,7 +45,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		for (size_t i = 0; i < crd_count() && !a->kind; i++)
 			a->kind = strcmp(crd_kind(i), arg) == 0 ? crd_kind(i) : NULL;
 		if (!a->kind)
-			argp_error(state, "no kind \"%s\"; there are " POLICY_KIND " and " POOL_KIND, arg);
+			argp_error(state,
+			           "no kind \"%s\"; there are " POLICY_KIND ", " POOL_KIND " and " IDLE_RULE_KIND, arg);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -112,16 +114,17 @@ int cmd_crd(int argc, char **argv)
 	        {"output", 'o', "FORMAT", 0, "yaml (default) or json", 0},
 	        {"cel", KEY_CEL, 0, 0, "with rules between fields that Kubernetes 1.25 and later checks itself", 0},
 	        {0}};
-	const struct argp argp = {options,
-	                          parse,
-	                          "[KIND]",
-	                          "Print the CustomResourceDefinitions of GPUAutoscalers and GPUPools, or that of one "
-	                          "KIND. They come from the same tables that decode and check files, so that the API "
-	                          "server admits what `gpuscale check` admits, except for rules between fields."
-	                          "\vExample: gpuscale crd | kubectl apply -f -",
-	                          NULL,
-	                          NULL,
-	                          NULL};
+	const struct argp argp = {
+	        options,
+	        parse,
+	        "[KIND]",
+	        "Print the CustomResourceDefinitions of GPUAutoscalers, GPUPools and GPUIdleRules, or that of one "
+	        "KIND. They come from the same tables that decode and check files, so that the API "
+	        "server admits what `gpuscale check` admits, except for rules between fields."
+	        "\vExample: gpuscale crd | kubectl apply -f -",
+	        NULL,
+	        NULL,
+	        NULL};
 	struct crd_args args = {.format = CRD_YAML};
 	args_parse(&argp, argc, argv, &args);
 	struct buf text;

@@ -27,7 +27,7 @@ struct detect_args {
 	bool has_period;
 };
 
-enum { KEY_PODS = 0xe00, KEY_SINCE, KEY_STEP };
+enum { KEY_PODS = 0xe00, KEY_JOB, KEY_SINCE, KEY_STEP };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -38,6 +38,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_PODS:
 		a->fetch.pods = arg;
+		return 0;
+	case KEY_JOB:
+		a->fetch.job = arg;
 		return 0;
 	case 'n':
 		a->fetch.namespace_name = arg;
@@ -56,10 +59,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->file = arg;
 		return 0;
 	case ARGP_KEY_END:
-		if (a->fetch.pods && a->file)
-			argp_error(state, "FILE and --pods cannot be used together");
-		if (!a->fetch.pods && (a->has_period || a->fetch.namespace_name))
-			argp_error(state, "-n, --since and --step need --pods REGEX");
+		if (!!a->fetch.pods + !!a->fetch.job + !!a->file > 1)
+			argp_error(state, "FILE, --job and --pods cannot be used together");
+		if (!a->fetch.pods && !a->fetch.job && (a->has_period || a->fetch.namespace_name))
+			argp_error(state, "-n, --since and --step need --job NAME or --pods REGEX");
 		if (!a->fetch.namespace_name)
 			a->fetch.namespace_name = "default";
 		return 0;
@@ -136,7 +139,8 @@ static int run_past(const struct detect_args *a, struct err *e)
 int cmd_detect(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-	        {"pods", KEY_PODS, "REGEX", 0, "the pods of a job in Prometheus, instead of FILE", 1},
+	        {"job", KEY_JOB, "NAME", 0, "a training job in Prometheus, instead of FILE; '*': every job", 1},
+	        {"pods", KEY_PODS, "REGEX", 0, "these pods as one job, with their names as ranks", 1},
 	        {"namespace", 'n', "NAMESPACE", 0, "namespace of the pods (default \"default\")", 1},
 	        {"since", KEY_SINCE, "DURATION", 0, "length of the period up to now (default 1h)", 1},
 	        {"step", KEY_STEP, "DURATION", 0, "time between two values (default 15s)", 1},
@@ -147,7 +151,7 @@ int cmd_detect(int argc, char **argv)
 	        parse,
 	        "[FILE]",
 	        "Find stragglers among the ranks of training jobs, and memory that leaks. Reads FILE or standard "
-	        "input, or with --pods the history of a job from Prometheus, and writes one JSON object per event."
+	        "input, or with --job the history of jobs from Prometheus, and writes one JSON object per event."
 	        "\vInput: CSV with a header, a row per time and rank (columns time, rank, and any of job, step, "
 	        "compute, clock, power, activity, memory, memoryLimit, workingSet, workingSetLimit, epoch; other "
 	        "columns are ignored), or a JSON object per time: {\"time\": 1800, \"job\": \"bert\", \"step\": "
@@ -162,7 +166,7 @@ int cmd_detect(int argc, char **argv)
 	struct detect_args args = {.fetch = {.since_ms = SINCE_MS, .step_ms = STEP_MS}};
 	prometheus_options_init(&args.prometheus);
 	args_parse(&argp, argc, argv, &args);
-	if (!args.fetch.pods)
+	if (!args.fetch.pods && !args.fetch.job)
 		return filter_lines(args.file);
 	struct err e;
 	err_clear(&e);

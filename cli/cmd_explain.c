@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "controller/metrics/metrics_table.h"
 #include "policies/price/price_schema.h"
+#include "policies/schema/idle_rule_schema.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"
 #include "promql/promql_source_file.h"
@@ -52,6 +53,7 @@ static const struct topic {
 } topics[] = {
         {"sources", PROMQL_SOURCES_KIND ".sources", promql_source_schema},
         {POOL_KIND, POOL_KIND, pool_schema},
+        {IDLE_RULE_KIND, IDLE_RULE_KIND, idle_rule_schema},
         {PRICE_BOOK_KIND, PRICE_BOOK_KIND, price_schema},
 };
 
@@ -81,7 +83,7 @@ int cmd_explain(int argc, char **argv)
 {
 	static const struct argp_option options[] = {{"page", KEY_PAGE, 0, 0,
 	                                              "print the whole reference page in Markdown (docs/policy.md; "
-	                                              "with FIELD sources, GPUPool or PriceBook: that "
+	                                              "with FIELD sources, GPUPool, GPUIdleRule or PriceBook: that "
 	                                              "of these files)",
 	                                              0},
 	                                             {0}};
@@ -90,7 +92,8 @@ int cmd_explain(int argc, char **argv)
 	        parse,
 	        "[FIELD]",
 	        "Describe a policy field: type, default, range, what it does. Without FIELD: the top level. "
-	        "`sources` and what is below it: the files of --sources. `GPUPool`: pools. `PriceBook`: the files of "
+	        "`sources` and what is below it: the files of --sources. `GPUPool`: pools. `GPUIdleRule`: rules about "
+	        "idle GPUs. `PriceBook`: the files of "
 	        "--prices. `metrics`: what /metrics serves."
 	        "\vExamples: gpuscale explain spec.signals.window; gpuscale explain sources.tls; gpuscale explain "
 	        "GPUPool.spec.members; gpuscale explain PriceBook.models",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuscale get [NAME..]: lists the GPUAutoscalers of a cluster with their status.
+// gpuscale get [pools] [NAME..]: lists the GPUAutoscalers of a cluster, or its GPUPools, with their status; gpuscale
+// get remediations: failing GPUs.
 #include <stdio.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -12,7 +14,9 @@
 #include "cli/policy_fetch.h"
 #include "cli/policy_render.h"
 #include "cli/policy_view.h"
+#include "cli/pool_get.h"
 #include "cli/price_option.h"
+#include "cli/remediation_list.h"
 #include "policies/price/price_book.h"
 
 #define GET_OUTPUT_MAX ((size_t)512 * 1024 * 1024)
@@ -20,7 +24,7 @@
 struct get_args {
 	struct policy_scope scope;
 	enum output_format output;
-	bool watch;
+	bool watch, pools, remediations;
 	const char *prices;
 	struct price_book book; // of -o wide
 };
@@ -44,12 +48,24 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->watch = true;
 		return 0;
 	case ARGP_KEY_ARG:
+		if (a->scope.n_names == 0 && !a->pools && (strcmp(arg, "pools") == 0 || strcmp(arg, "gpupools") == 0)) {
+			a->pools = true; // a policy of this name is gpua/pools
+			return 0;
+		}
+		if (a->scope.n_names == 0 && !a->pools && strcmp(arg, "remediations") == 0) {
+			a->remediations = true;
+			return 0;
+		}
 		policy_scope_add(&a->scope, arg, state);
 		return 0;
 	case ARGP_KEY_END:
+		if (a->remediations && (a->scope.n_names || a->watch || a->output != OUTPUT_TABLE))
+			argp_error(state, "remediations takes no name, -w or -o");
 		policy_scope_check(&a->scope, state);
 		if (a->watch && a->scope.n_names > 1)
 			argp_error(state, "-w takes one name, or none for all");
+		if (a->pools && a->watch)
+			argp_error(state, "not supported: -w of pools; use kubectl get gpupools -w");
 		if (a->prices && a->output != OUTPUT_WIDE)
 			argp_error(state, "--prices is for -o wide");
 		return 0;
@@ -92,7 +108,10 @@ static int get_all(struct get_args *a)
 	int code = policy_fetch_open(&session, &a->scope, "gpuscale get");
 	if (code != EXIT_OK)
 		return code;
-	code = a->watch ? get_watch(&session, &a->scope, &a->book, a->output) : get(a, &session);
+	if (a->pools)
+		code = pool_get(&session, &a->scope, a->output);
+	else
+		code = a->watch ? get_watch(&session, &a->scope, &a->book, a->output) : get(a, &session);
 	kube_session_close(&session);
 	return code;
 }
@@ -109,16 +128,21 @@ int cmd_get(int argc, char **argv)
 	const struct argp argp = {
 	        options,
 	        parse,
-	        "[NAME..]",
+	        "[pools] [NAME..]\nremediations",
 	        "List the GPUAutoscalers of a cluster: bounds, present and desired replicas, and why. "
 	        "-o wide also shows what the present replicas cost per hour, for policies with "
-	        "spec.gpus; ~ marks an assumed price."
+	        "spec.gpus; ~ marks an assumed price. With `pools` as the first word, list the GPUPools: "
+	        "what each may use and uses, and what each member asked for and got. `remediations` lists the GPUs "
+	        "that the agent of remediation took out of service, and its Events. A policy of such a name is "
+	        "gpua/pools."
 	        "\vExit status: 0 done, 1 failed or not found, 2 wrong usage.",
 	        children,
 	        NULL,
 	        NULL};
 	struct get_args args = {.output = OUTPUT_TABLE};
 	args_parse(&argp, argc, argv, &args);
+	if (args.remediations)
+		return remediation_list_print(&args.scope.kube);
 	struct arena prices;
 	arena_init(&prices, PRICE_OPTION_ARENA_MAX);
 	int code = EXIT_FAILED;

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "cli/args.h"
 #include "cli/commands.h"
+#include "cli/plan_pools.h"
 #include "cli/price_option.h"
 #include "controller/connections.h"
 #include "controller/observe.h"
@@ -51,6 +52,7 @@ struct plan_item {
 	struct observation_call observation;
 	struct decision decision;
 	bool decided;
+	char *pool; // why its pool changed the decision; NULL: it did not
 	struct err error;
 };
 
@@ -174,6 +176,26 @@ static void ask_all(struct plan *p)
 		fputs("\r\033[K", stderr);
 }
 
+static int share_pools(struct plan *p, const struct plan_args *args)
+{
+	struct plan_pool_item *items = calloc(p->n ? p->n : 1, sizeof *items);
+	struct err e;
+	err_set(&e, ERR_INTERNAL, "out of memory");
+	for (size_t i = 0; items && i < p->n; i++) {
+		struct plan_item *it = &p->items[i];
+		items[i].policy = it->policy;
+		items[i].decision = it->decided ? &it->decision : NULL;
+		items[i].status_replicas = it->observation.observation.status_replicas;
+	}
+	int rc = items ? plan_pools_share(args->files.paths, args->files.n, items, p->n, p->now_ms, &e) : -1;
+	if (rc < 0)
+		fprintf(stderr, "gpuscale plan: %s\n", e.msg);
+	for (size_t i = 0; items && i < p->n; i++)
+		p->items[i].pool = items[i].pool;
+	free(items);
+	return rc;
+}
+
 // Appends what the change of each policy costs: "default/llm: +2 replicas, +7.35 USD/h". Policies without spec.gpus are
 // left out, unless --gpu-model names the price of all.
 static void put_prices(struct buf *out, const struct decided *list, size_t n, const struct plan_args *args)
@@ -215,7 +237,7 @@ static int print(const struct plan *p, const struct plan_args *args)
 	for (size_t i = 0; list && i < p->n; i++) {
 		const struct plan_item *it = &p->items[i];
 		if (it->decided) {
-			list[n++] = (struct decided){it->policy, &it->decision, it->observation.details, NULL};
+			list[n++] = (struct decided){it->policy, &it->decision, it->observation.details, it->pool};
 			if (!it->observation.pods_known)
 				fprintf(stderr, "gpuscale plan: %s/%s: cannot count ready pods: %s\n",
 				        it->policy->namespace_name, it->policy->name, it->observation.pods_error.msg);
@@ -253,7 +275,7 @@ static int code_of_changes(const struct plan *p)
 	int code = EXIT_OK;
 	for (size_t i = 0; i < p->n; i++) {
 		const struct plan_item *it = &p->items[i];
-		struct decided decided = {it->policy, &it->decision, it->observation.details, NULL};
+		struct decided decided = {it->policy, &it->decision, it->observation.details, it->pool};
 		char message[RENDER_SENTENCE_BYTES];
 		if (is_blind(&it->decision)) {
 			explain_message(&decided, message);
@@ -284,7 +306,8 @@ static int plan_run(struct plan *p, const struct file_set *set, const struct pla
 	}
 	if (complete) {
 		ask_all(p);
-		code = print(p, args) < 0 ? EXIT_FAILED : EXIT_OK;
+		int rc = share_pools(p, args);
+		code = print(p, args) < 0 || rc < 0 ? EXIT_FAILED : EXIT_OK;
 		if (code == EXIT_OK && args->exit_code)
 			code = code_of_changes(p);
 	} else {
@@ -294,6 +317,7 @@ static int plan_run(struct plan *p, const struct file_set *set, const struct pla
 	for (size_t i = 0; p->items && i < p->n; i++) {
 		observe_release(&p->items[i].observation);
 		free(p->items[i].state);
+		free(p->items[i].pool);
 	}
 	if (p->progress)
 		event_free(p->progress);
@@ -323,7 +347,8 @@ int cmd_plan(int argc, char **argv)
 	        options,
 	        parse,
 	        "",
-	        "Show what each policy would do now, and why, stage by stage. Writes nothing."
+	        "Show what each policy would do now, and why, stage by stage. GPUPools in the files limit their "
+	        "members. Writes nothing."
 	        "\vExit status: 0 done, 1 failed, 2 wrong usage, 3 changes wanted (with --exit-code).",
 	        children,
 	        NULL,

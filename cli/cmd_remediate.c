@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gpuscale remediate --replay FILE: the planner of remediation as a filter, so that anyone can replay an incident.
+// gpuscale remediate: takes failing GPUs out of service and returns them; with --replay FILE, the planner as a filter,
+// so that anyone can replay an incident.
 #include <argp.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,22 +9,48 @@
 
 #include "base/err.h"
 #include "base/num.h"
+#include "base/process/process_trim.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/line_filter.h"
+#include "controller/connections.h"
+#include "controller/options/controller_options.h"
+#include "controller/options/ha_options.h"
+#include "controller/remedy/remedy_agent.h"
+#include "controller/remedy/remedy_pages.h"
 #include "remedy/plan/remedy_state.h"
 #include "remedy/remedy_line.h"
 #include "remedy/remedy_replay.h"
 
-#define COMMAND      "gpuscale remediate"
-#define CLEAN_MAX_MS REMEDY_DAY_MS
+#define COMMAND         "gpuscale remediate"
+#define CLEAN_MAX_MS    REMEDY_DAY_MS
+#define INTERVAL_MIN_MS 1000
+#define INTERVAL_MAX_MS 60000
 
 struct remediate_args {
 	const char *replay;
 	struct remedy_limits limits;
+	struct prometheus_options prometheus;
+	struct kube_options kube;
+	struct log_options log;
+	struct ha_options ha;
+	const char *listen, *node_label;
+	int64_t interval_ms;
+	bool acts;
 };
 
-enum { KEY_REPLAY = 0x780, KEY_NODES, KEY_PERCENT, KEY_ATTEMPTS, KEY_CLEAN, KEY_RESET };
+enum {
+	KEY_REPLAY = 0x780,
+	KEY_NODES,
+	KEY_PERCENT,
+	KEY_ATTEMPTS,
+	KEY_CLEAN,
+	KEY_RESET,
+	KEY_ACT,
+	KEY_INTERVAL,
+	KEY_NODE_LABEL,
+	KEY_LISTEN
+};
 
 static int32_t whole(const char *arg, int32_t min, int32_t max, const char *flag, struct argp_state *state)
 {
@@ -39,6 +66,26 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct remediate_args *a = state->input;
 	struct err e;
 	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->prometheus;
+		state->child_inputs[1] = &a->kube;
+		state->child_inputs[2] = &a->log;
+		state->child_inputs[3] = &a->ha;
+		return 0;
+	case KEY_ACT:
+		a->acts = true;
+		return 0;
+	case KEY_INTERVAL:
+		a->interval_ms = option_duration_ms("--interval", arg, INTERVAL_MIN_MS, state);
+		if (a->interval_ms > INTERVAL_MAX_MS)
+			argp_error(state, "--interval: must be 1s to 1m");
+		return 0;
+	case KEY_NODE_LABEL:
+		a->node_label = arg;
+		return 0;
+	case KEY_LISTEN:
+		a->listen = arg;
+		return 0;
 	case KEY_REPLAY:
 		a->replay = arg;
 		return 0;
@@ -64,9 +111,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		argp_error(state, "unexpected argument \"%s\"; the file is named by --replay", arg);
 		return 0;
 	case ARGP_KEY_END:
-		if (!a->replay)
-			argp_error(state, "acting on a cluster is not supported yet: name a recording with --replay "
-			                  "FILE, or - for standard input");
+		if (!a->replay && a->limits.can_reset)
+			argp_error(state, "--reset needs --replay: resets on a cluster are not supported");
+		if (!a->replay && a->ha.n_shards > 1)
+			argp_error(state, "--shards: one process remediates, so there is one lease");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -78,11 +126,78 @@ static int answer(void *context, const char *line, size_t len, struct buf *out, 
 	return remedy_replay_answer(context, line, len, out, e);
 }
 
+static int replay(struct remediate_args *args)
+{
+	struct remedy_replay *replay = remedy_replay_new(&args->limits);
+	if (!replay) {
+		fputs(COMMAND ": out of memory\n", stderr);
+		return EXIT_FAILED;
+	}
+	struct line_filter filter = {COMMAND, REMEDY_LINE_BYTES_MAX, replay, answer, NULL, args->replay};
+	int code = line_filter_run(&filter);
+	remedy_replay_free(replay);
+	return code;
+}
+
+static int run(struct remediate_args *args)
+{
+	struct err e;
+	struct connections connections;
+	struct clock clock;
+	clock_init_real(&clock);
+	process_return_large_blocks();
+	struct log *log = log_new(STDERR_FILENO, args->log.format, args->log.level, &clock);
+	if (!log) {
+		fputs(COMMAND ": out of memory\n", stderr);
+		return EXIT_FAILED;
+	}
+	int code = EXIT_FAILED;
+	if (connections_open_for(&connections, &args->prometheus, &args->kube, &args->ha, NULL, &e) < 0) {
+		fprintf(stderr, COMMAND ": %s\n", e.msg);
+		code = err_kind_info(e.kind)->exit_code;
+		log_free(log);
+		return code;
+	}
+	const struct remedy_agent_options options = {.connections = &connections,
+	                                             .election = connections.elects ? &args->ha : NULL,
+	                                             .limits = args->limits,
+	                                             .node_label = args->node_label,
+	                                             .interval_ms = args->interval_ms,
+	                                             .acts = args->acts,
+	                                             .log = log};
+	struct remedy_agent *agent = remedy_agent_new(&options, &e);
+	bool serves = agent && args->listen[0];
+	struct remedy_pages *pages = serves ? remedy_pages_new(connections.loop, args->listen, agent, &e) : NULL;
+	if (agent && (pages || !serves)) {
+		if (pages)
+			LOG(log, LOG_INFO, "Serving", LOG_S("listen", args->listen),
+			    LOG_I("port", remedy_pages_port(pages)));
+		remedy_agent_run(agent);
+		code = EXIT_OK;
+	} else {
+		fprintf(stderr, COMMAND ": %s\n", e.msg);
+	}
+	remedy_pages_free(pages);
+	remedy_agent_disconnect(agent);
+	connections_cancel(&connections);
+	remedy_agent_free(agent);
+	connections_close(&connections);
+	log_free(log);
+	return code;
+}
+
 int cmd_remediate(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
 	        {"replay", KEY_REPLAY, "FILE", 0,
-	         "recording of an incident, one JSON object per line; - for standard input", 0},
+	         "run the planner on this recording of an incident, one JSON object per line; - for standard input. "
+	         "Changes no cluster",
+	         0},
+	        {"act", KEY_ACT, 0, 0, "change nodes and evict pods (default: a dry run, which only reports)", 0},
+	        {"interval", KEY_INTERVAL, "DURATION", 0, "time between two readings, 1s to 1m (default 15s)", 0},
+	        {"node-label", KEY_NODE_LABEL, "NAME", 0,
+	         "label of the series of the exporter that has the name of the node (default Hostname)", 0},
+	        {"listen", KEY_LISTEN, "ADDR", 0, "address of /metrics, /livez, /readyz (default :8080, '' = none)", 0},
 	        {"max-unavailable", KEY_NODES, "N", 0,
 	         "most nodes out of service at the same time, including those that are cordoned or not ready (default "
 	         "5)",
@@ -95,32 +210,35 @@ int cmd_remediate(int argc, char **argv)
 	         "time without a fault before a GPU returns to service; doubles with each attempt of the day (default "
 	         "30m)",
 	         0},
-	        {"reset", KEY_RESET, 0, 0, "plan resets of GPUs that no pod uses, for nodes that can carry them out",
-	         0},
+	        {"reset", KEY_RESET, 0, 0, "with --replay: plan resets of GPUs that no pod uses", 0},
 	        {0}};
+	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0},
+	                                             {&kube_argp, 0, NULL, 0},
+	                                             {&log_argp, 0, NULL, 0},
+	                                             {&ha_argp, 0, NULL, 0},
+	                                             {0}};
 	const struct argp argp = {
 	        options,
 	        parse,
 	        "",
-	        "Run the planner of remediation as a filter: read one observation per line (an event, telemetry, the "
-	        "state of a node, or a tick), and write the actions that follow, one per line, both JSON. Every "
-	        "action counts as carried out. Changes no cluster."
+	        "Take nodes whose GPUs fail out of service, evict the pods that use these GPUs, and return the nodes "
+	        "after a time without faults. Reads the series of gpuscale-exporter from a Prometheus. With --replay: "
+	        "run the planner as a filter; read one observation per line (an event, telemetry, the state of a "
+	        "node, or a tick), and write the actions that follow, one per line, both JSON. Every action counts as "
+	        "carried out."
 	        "\vFormats, rules and limits: docs/remediation.md. An invalid line is answered with {\"error\": "
-	        "\"...\"} and changes nothing.\n\nExit status: 0 if every line was valid, 1 if not, 2 for wrong usage.",
-	        NULL,
+	        "\"...\"} and changes nothing.\n\nExit status: 0 stopped, or every line was valid; 1 if not; 2 for "
+	        "wrong usage.",
+	        children,
 	        NULL,
 	        NULL};
 	struct remediate_args args = {
-	        .limits = {.max_nodes = 5, .max_percent = 10, .attempts = 3, .clean_ms = INT64_C(1800000)}};
+	        .limits = {.max_nodes = 5, .max_percent = 10, .attempts = 3, .clean_ms = INT64_C(1800000)},
+	        .listen = ":8080",
+	        .node_label = "Hostname",
+	        .interval_ms = 15000};
+	prometheus_options_init(&args.prometheus);
+	ha_options_init(&args.ha);
 	args_parse(&argp, argc, argv, &args);
-
-	struct remedy_replay *replay = remedy_replay_new(&args.limits);
-	if (!replay) {
-		fputs(COMMAND ": out of memory\n", stderr);
-		return EXIT_FAILED;
-	}
-	struct line_filter filter = {COMMAND, REMEDY_LINE_BYTES_MAX, replay, answer, NULL, args.replay};
-	int code = line_filter_run(&filter);
-	remedy_replay_free(replay);
-	return code;
+	return args.replay ? replay(&args) : run(&args);
 }

@@ -28,10 +28,10 @@ struct run_args {
 	struct path_options policies;
 	struct serve_options serve;
 	const char *listen, *namespace_name, *state_dir, *prices;
-	bool dry_run, once, crd;
+	bool dry_run, once, crd, idle_rules;
 };
 
-enum { KEY_POLICIES = 0x400, KEY_LISTEN, KEY_DRY_RUN, KEY_ONCE, KEY_CRD, KEY_STATE_DIR, KEY_PRICES };
+enum { KEY_POLICIES = 0x400, KEY_LISTEN, KEY_DRY_RUN, KEY_ONCE, KEY_CRD, KEY_STATE_DIR, KEY_PRICES, KEY_IDLE_RULES };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -62,6 +62,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_CRD:
 		a->crd = true;
 		return 0;
+	case KEY_IDLE_RULES:
+		a->idle_rules = true;
+		return 0;
 	case KEY_PRICES:
 		a->prices = arg;
 		return 0;
@@ -78,6 +81,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (a->state_dir && !a->state_dir[0])
 			argp_error(state, "--state-dir: expected the path of a folder, got \"\"");
 		a->crd = a->crd || a->policies.n == 0;
+		if (a->idle_rules && (!a->crd || a->namespace_name || a->once))
+			argp_error(state,
+			           "--idle-rules needs the policies of all namespaces: it cannot be used with -n, "
+			           "--once, or --policies without --crd");
 		if (a->namespace_name && !k8s_name_is_valid(a->namespace_name))
 			argp_error(state, "-n: \"%s\" is not a valid namespace name", a->namespace_name);
 		return 0;
@@ -107,6 +114,7 @@ int cmd_run(int argc, char **argv)
 	         "remember the policies of --policies across restarts in files of this folder: cooldowns,"
 	         " recommendations, scale events, start-up times (default: not; objects have their status)",
 	         1},
+	        {"idle-rules", KEY_IDLE_RULES, 0, 0, "also the GPUIdleRule objects of the cluster", 1},
 	        {"prices", KEY_PRICES, "FILE", 0,
 	         "a PriceBook for the costs of policies with spec.gpus; re-read when it changes (default: the shipped "
 	         "prices)",
@@ -150,6 +158,7 @@ int cmd_run(int argc, char **argv)
 		return EXIT_FAILED;
 	}
 	int code = EXIT_FAILED;
+	metrics_limit_policies(metrics, args.serve.metrics_policies);
 	settle_election(&args);
 	if (connections_open_for(&connections, &args.prometheus, &args.kube, &args.ha, metrics, &e) < 0) {
 		fprintf(stderr, "gpuscale run: %s\n", e.msg);
@@ -164,6 +173,7 @@ int cmd_run(int argc, char **argv)
 	                                 .state_dir = args.state_dir,
 	                                 .keep_sparklines = !args.once && args.listen[0],
 	                                 .dry_run = args.dry_run,
+	                                 .idle_rules = args.idle_rules,
 	                                 .once = args.once,
 	                                 .election = connections.elects ? &args.ha : NULL,
 	                                 .log = log};

@@ -8,8 +8,10 @@
 #include "base/json/json_write.h"
 #include "base/schema/schema.h"
 #include "base/schema/schema_openapi.h"
+#include "controller/idle/idle_status_schema.h"
 #include "controller/status/pool_status_schema.h"
 #include "controller/status/status_schema.h"
+#include "policies/schema/idle_rule_schema.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"
 
@@ -40,8 +42,21 @@ static const struct column pool_columns[] = {
         {"Used", "integer", ".status.usedGPUs", "GPUs that the members count for.", 0},
         {"Members", "integer", ".status.memberCount", "Policies that belong to the pool.", 0},
         {"Limited", "integer", ".status.limitedCount", "Members that got less than they asked for.", 0},
-        {"Per Hour", "string", ".spec.budget.perHour", "The budget.", 1},
+        {"Projected", "string", ".status.spending.projected", "What the month will have cost at its end.", 0},
+        {"Spent", "string", ".status.spending.spent", "What the month has cost.", 1},
+        {"Per Hour", "string", ".spec.budget.perHour", "The budget per hour.", 1},
+        {"Per Month", "string", ".spec.budget.perMonth", "The budget per month.", 1},
         {"Age", "date", ".metadata.creationTimestamp", "Age of the pool.", 0},
+};
+
+static const struct column idle_columns[] = {
+        {"Action", "string", ".spec.action", "What the controller does about idle workloads.", 0},
+        {"After", "string", ".spec.after", "How long a GPU must do nothing to count as idle.", 0},
+        {"Idle", "integer", ".status.workloadCount", "Idle workloads.", 0},
+        {"GPUs", "string", ".status.gpus", "Idle GPUs that these workloads hold.", 0},
+        {"Cost Per Month", "string", ".status.costPerMonth", "Cost of these GPUs per month.", 0},
+        {"Message", "string", ".status.message", "The state of the rule.", 1},
+        {"Age", "date", ".metadata.creationTimestamp", "Age of the rule.", 0},
 };
 
 struct definition {
@@ -56,6 +71,7 @@ struct definition {
 static const struct definition definitions[] = {
 	{POLICY_KIND, POLICY_KIND "List", CRD_PLURAL, "gpuautoscaler", "gpua", "Namespaced", policy_schema, status_schema, COLUMNS(policy_columns)},
 	{POOL_KIND, POOL_KIND "List", "gpupools", "gpupool", "gpup", "Cluster", pool_schema, pool_status_schema, COLUMNS(pool_columns)},
+	{IDLE_RULE_KIND, IDLE_RULE_KIND "List", "gpuidlerules", "gpuidlerule", "gpuir", "Cluster", idle_rule_schema, idle_status_schema, COLUMNS(idle_columns)},
 };
 // clang-format on
 

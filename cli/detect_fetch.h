@@ -9,14 +9,19 @@ struct connections;
 struct detect;
 struct err;
 
+#define DETECT_EVERY_JOB "*"
+
 struct detect_fetch {
-	const char *namespace_name, *pods; // the pods of the job: a namespace, and a regular expression of their names
-	int64_t since_ms, step_ms;         // length of the period up to now, and time between two values
+	const char *namespace_name;
+	const char *pods;          // regular expression of the pods of one job; NULL: by `job`
+	const char *job;           // name of a job (insight/training_ranks.h); DETECT_EVERY_JOB: each
+	int64_t since_ms, step_ms; // length of the period up to now, and time between two values
 };
 
-// Feeds the values of the job that fetch->pods names to `d`, in the order of time. A rank is a pod, or POD/GPU where
-// GPUs of a pod have values of their own. Returns 0, or -1 and *e: as promql_query_range(), ERR_INPUT for quotes in the
-// names, ERR_NOT_FOUND when there is no value at all, and as detect_add().
+// Feeds the values of the jobs to `d`, in the order of time. With fetch->pods, a rank is a pod, or POD/GPU where GPUs
+// of a pod have values of their own; else it is the rank in its job, or RANK/GPU, and the job is NAMESPACE/JOB. Returns
+// 0, or -1 and *e: as promql_query_range(), ERR_INPUT for quotes in the names, ERR_NOT_FOUND without a value at
+// all, and as detect_add().
 int detect_fetch(struct connections *c, const struct detect_fetch *fetch, struct detect *d, struct err *e);
 
 #endif

@@ -11,6 +11,7 @@
 #include "base/process/log.h"
 #include "base/process/process_trim.h"
 #include "controller/controller_private.h"
+#include "controller/idle/idle_rules.h"
 #include "controller/log_edge.h"
 #include "controller/metrics/metrics.h"
 #include "controller/price_follower.h"
@@ -45,6 +46,26 @@ static void report_events(struct controller *c)
 		LOG(c->options.log, LOG_ERROR, "Cannot write Events", LOG_S("err", error));
 }
 
+static void report_disagreements(struct controller *c)
+{
+	const struct promql_sources *sources = query_hub_sources(c->connections->queries);
+	for (size_t i = 0; i < promql_sources_count(sources); i++) {
+		const struct query_agreement *g = query_hub_agreement(c->connections->queries, i);
+		const char *name = promql_source_name(promql_sources_at(sources, i));
+		switch (log_edge(&c->sources_disagree[i], g->is_disagreeing)) {
+		case LOG_EDGE_STARTED:
+			LOG(c->options.log, LOG_WARNING, "Servers of a source disagree", LOG_S("source", name),
+			    LOG_S("query", g->detail));
+			break;
+		case LOG_EDGE_ENDED:
+			LOG(c->options.log, LOG_INFO, "Servers of a source agree again", LOG_S("source", name));
+			break;
+		case LOG_EDGE_NONE:
+			break;
+		}
+	}
+}
+
 static void on_interval(void *arg)
 {
 	controller_look_at_clock(arg);
@@ -54,6 +75,7 @@ static void on_round(void *arg, int64_t now_ms)
 {
 	struct controller *c = arg;
 	report_events(c);
+	report_disagreements(c);
 	query_hub_forget(c->connections->queries, now_ms - CONTROLLER_FORGET_MS);
 	if (c->connections->k8s)
 		discovery_forget(k8s_client_discovery(c->connections->k8s));
@@ -108,6 +130,11 @@ static void on_synced(void *arg)
 	event_add(c->policies.sync, &now); // the watch may not be changed from its own callback
 }
 
+static int read_other_kinds(void *arg, struct err *e)
+{
+	return controller_pools_read_files(arg, e) < 0 ? -1 : controller_idle_read_files(arg, e);
+}
+
 static int open_sources(struct controller *c, struct err *e)
 {
 	const struct controller_options *o = &c->options;
@@ -120,7 +147,7 @@ static int open_sources(struct controller *c, struct err *e)
 		                                    .log = o->log,
 		                                    .paths = o->policy_paths,
 		                                    .n_paths = o->n_policy_paths,
-		                                    .before = controller_pools_read_files,
+		                                    .before = read_other_kinds,
 		                                    .arg = c};
 		struct file_source_state state;
 		c->folder = file_source_new(&files, e);
@@ -206,6 +233,7 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	                              .clock = &to->clock,
 	                              .before = on_interval,
 	                              .start = managed_policy_start_tick,
+	                              .look = c->options.once ? NULL : managed_policy_look,
 	                              .skipped = on_skipped,
 	                              .round = on_round,
 	                              .arg = c};
@@ -277,7 +305,8 @@ struct controller *controller_new(struct connections *connections, const struct 
 	c->connections = connections;
 	c->options = *options;
 	if (make_parts(c, metrics, e) == 0 && controller_clock_open(c, e) == 0 && add_events(c, e) == 0 &&
-	    ownership_open(c, e) == 0 && controller_pools_open(c, e) == 0 && open_sources(c, e) == 0)
+	    ownership_open(c, e) == 0 && controller_pools_open(c, e) == 0 && controller_idle_open(c, e) == 0 &&
+	    open_sources(c, e) == 0)
 		return c;
 	controller_disconnect(c);
 	connections_cancel(connections); // the parts below may be freed only when no request is in flight
@@ -340,6 +369,7 @@ void controller_disconnect(struct controller *c)
 	policy_watch_free(c->watch);
 	c->watch = NULL;
 	controller_pools_disconnect(c);
+	idle_rules_disconnect(c->idle);
 	conflicts_close(c);
 }
 
@@ -356,6 +386,7 @@ void controller_free(struct controller *c)
 	file_source_free(c->folder);
 	policy_store_free(c->store);
 	controller_pools_close(c);
+	idle_rules_free(c->idle);
 	status_writer_free(c->status_env.writer);
 	event_recorder_free(c->status_env.events);
 	ownership_close(c);

@@ -21,6 +21,7 @@ struct managed_policy;
 struct metrics;
 struct event_recorder;
 struct policy_watch;
+struct idle_summary;
 struct pool_summary;
 struct pool_watch;
 struct price_book;
@@ -41,6 +42,7 @@ struct controller_options {
 	const char *prices;           // file with a PriceBook; NULL: the shipped prices
 	const char *state_dir;        // where the state of policies from files is saved; NULL: not saved
 	bool dry_run, once;
+	bool idle_rules;             // also GPUIdleRule objects
 	struct ha_options *election; // NULL: this process owns every policy. Not owned
 	struct log *log;             // not owned
 };
@@ -99,6 +101,9 @@ void controller_get_view(struct controller *c, struct controller_view *ret_view)
 // Fills ret with the pools, by name, and returns how many there are: at most POOLS_MAX (controller/pool/pools.h). The
 // names are valid until the loop runs.
 size_t controller_get_pools(struct controller *c, struct pool_summary *ret);
+// Fills ret with at most `max` rules about idle GPUs (controller/idle/idle_rules.h); returns how many. The names are
+// valid until the loop runs.
+size_t controller_get_idle_rules(const struct controller *c, struct idle_summary *ret, size_t max);
 // Returns whether the controller is ready: its policies are known, and each had a tick or failed to. Policies that come
 // later do not change that.
 bool controller_is_ready(struct controller *c, size_t *ret_n_ticked);

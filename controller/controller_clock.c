@@ -30,8 +30,10 @@ void controller_look_at_clock(struct controller *c)
 	metrics_clock_was_set(c->report_env.metrics);
 	report(c, step_ms);
 	ticks_clock_was_set(c->ticks, step_ms);
-	for (size_t i = 0; i < c->policies.n; i++)
+	for (size_t i = 0; i < c->policies.n; i++) {
+		managed_policy_forget_look(c->policies.list[i]); // it would start a tick as of a moment before the step
 		reconciler_clock_was_set(c->policies.list[i]->reconciler, step_ms);
+	}
 	for (struct policy_entry *e = NULL; (e = policy_store_next(c->store, e));) {
 		const struct managed_policy *m = e->user;
 		if (m->status)

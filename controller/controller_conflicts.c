@@ -22,7 +22,8 @@ struct conflicts {
 static void on_change(void *arg, void *user)
 {
 	(void)arg;
-	managed_policy_mark(user);
+	if (user)
+		managed_policy_mark(user);
 }
 
 int conflicts_open(struct controller *c, struct err *e)
@@ -43,6 +44,11 @@ void conflicts_close(struct controller *c)
 	free(c->conflicts->error);
 	free(c->conflicts);
 	c->conflicts = NULL;
+}
+
+struct conflict_watch *conflicts_watch(const struct controller *c)
+{
+	return c->conflicts ? c->conflicts->watch : NULL;
 }
 
 bool conflicts_are_awaited(const struct controller *c)

@@ -9,9 +9,12 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/process/log.h"
 #include "controller/controller_private.h"
 #include "controller/log_edge.h"
+#include "controller/metrics/metrics.h"
+#include "controller/pool/pools.h"
 #include "policies/load/policy_ref.h"
 
 // Without memory for a few kilobytes no decision makes sense: ends the process, and the supervisor restarts it.
@@ -22,7 +25,7 @@ static void *must(void *p)
 	return p;
 }
 
-static struct managed_policy *policy_of(struct ticker *t)
+struct managed_policy *managed_policy_of(struct ticker *t)
 {
 	uintptr_t at = (uintptr_t)t - offsetof(struct managed_policy, ticker);
 	return (struct managed_policy *)at;
@@ -227,6 +230,7 @@ static void drop_reconciler(struct managed_policy *m)
 	m->last_scale_boot_ms = boot_of_last_scale_ms(m);
 	log_policy(m, LOG_DEBUG, "Policy no longer in force");
 	ticks_remove(m->controller->ticks, &m->ticker);
+	managed_policy_forget_look(m);
 	delist(m);
 	reconciler_free(m->reconciler);
 	m->reconciler = NULL;
@@ -236,21 +240,12 @@ static void drop_reconciler(struct managed_policy *m)
 	m->controller->policies.n_removed++;
 }
 
-// From now until the next tick, what the target has is unknown to the pool.
-static void forget_replicas(struct managed_policy *m)
-{
-	if (!m->seat)
-		return;
-	controller_pools_leave(m);
-	controller_pools_sync(m, true);
-}
-
 static void forget_reconciler(struct managed_policy *m)
 {
 	if (!m->reconciler)
 		return;
 	drop_reconciler(m);
-	forget_replicas(m);
+	pool_seat_forget(m->seat);
 }
 
 static const struct policy_identity *identity_of(const struct managed_policy *m)
@@ -281,14 +276,26 @@ static void create_reconciler(struct managed_policy *m, struct policy_ref *body)
 static void change_policy(struct managed_policy *m, struct policy_ref *body)
 {
 	if (!controller_is_same_target(&m->body->policy, &body->policy))
-		forget_replicas(m);
+		pool_seat_forget(m->seat);
 	if (reconciler_set_policy(m->reconciler, &body->policy, body->generation) < 0)
 		abort();
 	policy_report_set_policy(&m->report, &m->body->policy, &body->policy);
+	managed_policy_forget_look(m);
 	policy_ref_release(m->body);
 	m->body = policy_ref_acquire(body);
 	log_policy(m, LOG_DEBUG, "Policy changed");
 	m->controller->policies.n_changed++;
+}
+
+// Policies with the same first query tick together, so that it is sent once; others are spread over the interval.
+static uint32_t slot_key_of(const struct policy *p)
+{
+	uint64_t h = HASH_START;
+	if (p->n_signals > 0)
+		h = hash_text(hash_text(h, p->signals[0].source ? p->signals[0].source : ""), p->signals[0].query);
+	else
+		h = hash_text(hash_text(h, p->namespace_name), p->name);
+	return (uint32_t)(hash_mix(h) >> 32);
 }
 
 // A new or changed policy ticks at once. All policies of one sync tick as of the same time, so that equal queries are
@@ -297,7 +304,8 @@ static void start_ticks(struct managed_policy *m, int64_t now_ms)
 {
 	struct controller *c = m->controller;
 	struct err e;
-	if (ticks_add(c->ticks, &m->ticker, m->body->policy.interval_ms, &e) < 0)
+	const struct policy *p = &m->body->policy;
+	if (ticks_add(c->ticks, &m->ticker, p->interval_ms, slot_key_of(p), &e) < 0)
 		abort();
 	ticks_ask(c->ticks, &m->ticker, now_ms);
 }
@@ -359,7 +367,8 @@ static void sync_policy(struct managed_policy *m, int64_t now_ms)
 {
 	struct policy_ref *eligible = eligible_policy(m);
 	conflicts_sync(m, eligible);
-	controller_pools_sync(m, eligible && (m->awaits_conflicts || conflicts_allow(m, eligible)));
+	bool is_member = eligible && (m->awaits_conflicts || conflicts_allow(m, eligible));
+	controller_pools_sync(m, is_member ? &eligible->policy : NULL);
 	if (is_busy(m))
 		return; // managed_policy_finished() marks it again
 	if (!m->entry) {
@@ -419,8 +428,10 @@ void policies_sync(struct controller *c)
 
 void managed_policy_start_tick(void *arg, struct ticker *t, int64_t now_ms)
 {
-	(void)arg;
-	reconciler_tick(policy_of(t)->reconciler, now_ms);
+	struct controller *c = arg;
+	metrics_tick_delayed(c->report_env.metrics, (double)(t->since_mono_ms - t->due_mono_ms) / 1000);
+	managed_policy_drop_look(managed_policy_of(t));
+	reconciler_tick(managed_policy_of(t)->reconciler, now_ms);
 }
 
 static void report(struct managed_policy *m, const struct tick_result *result)

@@ -42,7 +42,7 @@ static void on_answer(void *arg)
 	event_add(c->policies.sync, &now); // the watch may not be changed from its own callback
 }
 
-// Only one of the processes that share the policies writes the status.
+// Only one of the processes that share the policies counts the spending and writes the status.
 static bool is_writer(const struct controller *c)
 {
 	return !c->ownership.shards || c->ownership.shard[0].is_owned;
@@ -73,7 +73,8 @@ int controller_pools_open(struct controller *c, struct err *e)
 	                               ? "not supported: a pool whose members are spread over --shards; use one shard"
 	                               : NULL};
 	c->pools.pools = pools_new(&options);
-	if (!c->pools.pools)
+	c->pools.timer = evtimer_new(c->connections->loop, on_timer, c);
+	if (!c->pools.pools || !c->pools.timer || timer_start(c->pools.timer, POOL_STATUS_LOOK_MS) < 0)
 		return err_set(e, ERR_INTERNAL, "out of memory");
 	// Of the policies of one namespace alone no pool of the cluster could be shared.
 	if (!o->policies_from_cluster || o->policy_namespace)
@@ -84,14 +85,7 @@ int controller_pools_open(struct controller *c, struct err *e)
 	                                         .on_answer = on_answer,
 	                                         .arg = c};
 	c->pools.watch = pool_watch_new(&watch, e);
-	if (!c->pools.watch)
-		return -1;
-	if (!c->status_env.writer)
-		return 0; // a dry run
-	c->pools.timer = evtimer_new(c->connections->loop, on_timer, c);
-	if (!c->pools.timer || timer_start(c->pools.timer, POOL_STATUS_LOOK_MS) < 0)
-		return err_set(e, ERR_INTERNAL, "out of memory");
-	return 0;
+	return c->pools.watch ? 0 : -1;
 }
 
 void controller_pools_disconnect(struct controller *c)
@@ -144,13 +138,14 @@ int controller_pools_read_files(void *arg, struct err *e)
 	return rc;
 }
 
-void controller_pools_sync(struct managed_policy *m, bool is_member)
+void controller_pools_sync(struct managed_policy *m, const struct policy *member)
 {
 	const struct controller *c = m->controller;
-	if (is_member && pools_count(c->pools.pools) > 0) {
+	if (member && pools_count(c->pools.pools) > 0) {
 		if (!m->seat)
-			m->seat = pool_seat_new(c->pools.pools, m->namespace_name, m->name, m);
-	} else if (!is_member && m->ticker.state != TICK_IN_PROGRESS) {
+			m->seat = pool_seat_new(c->pools.pools, m->namespace_name, m->name, member->label_lines, m);
+		pool_seat_set_labels(m->seat, member->label_lines);
+	} else if (!member && m->ticker.state != TICK_IN_PROGRESS) {
 		controller_pools_leave(m);
 	}
 }

@@ -16,10 +16,14 @@
 #include "controller/source/policy_store.h"
 #include "controller/status/status.h"
 #include "controller/ticks.h"
+#include "promql/promql_source.h"
 
 struct conflict_watch_want;
 struct conflicts;
+struct conflict_watch;
 struct event;
+struct idle_rules;
+struct look;
 struct policy_ref;
 struct pool_seat;
 struct pool_watch;
@@ -37,6 +41,13 @@ struct managed_policy {
 	struct policy_status *status;  // NULL: nowhere to write it, or another process writes it
 	struct pool_seat *seat;        // NULL: there are no pools, or the policy is not in force
 	struct ticker ticker;
+	struct look *look; // in flight; NULL: none
+	bool awaits_look;  // queued in controller.looks
+	bool look_failed;  // a query of the last look; the next look comes after a tick, or failures would add up
+	int64_t look_ms;   // the moment of that look
+	struct managed_policy *previous_look, *next_look;
+	int64_t early_mono_ms;                      // of the last tick that a look asked for
+	bool has_early_tick;                        // there was one
 	size_t index;                               // in controller.policies.list
 	int64_t last_scale_boot_ms;                 // last scale by an earlier reconciler; -1: none known
 	uint32_t term;                              // of ownership when the reconciler was created
@@ -102,8 +113,14 @@ struct controller {
 	struct conflicts *conflicts; // NULL: the connections are being closed
 	struct ownership ownership;
 	struct controller_pools pools;
+	struct idle_rules *idle; // NULL: --once
 	struct ticks *ticks;
 	struct managed_policies policies;
+	struct looks {
+		struct managed_policy *queue;
+		int in_flight;
+		bool is_starting;
+	} looks;
 	struct view_state view;
 	struct decision_history *history;
 	struct price_follower *prices;
@@ -111,7 +128,8 @@ struct controller {
 	struct clock_step_detector clock_step_detector;
 	struct event *clock_look;
 	struct event *on_term, *on_int, *on_hup;
-	bool events_failed; // logged
+	bool events_failed;                        // logged
+	bool sources_disagree[PROMQL_SOURCES_MAX]; // logged
 	bool stopping;
 };
 
@@ -127,10 +145,21 @@ bool managed_policy_permit(void *owner, enum tick_permission permission, struct 
 void managed_policy_finished(void *owner, const struct tick_result *result);
 // The callback of struct ticks_options.
 void managed_policy_start_tick(void *arg, struct ticker *t, int64_t now_ms);
+// Returns the policy of the ticker.
+struct managed_policy *managed_policy_of(struct ticker *t);
 // Writes the unsaved state of policies from files. No tick may be in progress.
 void policies_flush(struct controller *c);
 // Frees all. No tick may be in progress.
 void policies_free(struct controller *c);
+
+// ---- controller_looks.c ----
+
+// The callback of struct ticks_options.
+void managed_policy_look(void *arg, struct ticker *t, int64_t now_ms);
+// Call when a tick starts: a look from before it must not lead to a tick as of an earlier moment.
+void managed_policy_drop_look(struct managed_policy *m);
+// Call before the reconciler is freed: a look in flight then has no effect.
+void managed_policy_forget_look(struct managed_policy *m);
 
 // ---- controller_ownership.c ----
 
@@ -170,6 +199,9 @@ const char *conflicts_find(const struct managed_policy *m);
 // Returns why conflicting autoscalers may go undetected; NULL: they are all visible.
 const char *conflicts_watch_error(const struct managed_policy *m);
 
+// Returns the watch of other autoscalers; NULL: the connections are being closed. Wants that do not belong to a policy
+// have the user NULL.
+struct conflict_watch *conflicts_watch(const struct controller *c);
 // Returns whether two versions of a policy name the same target.
 bool controller_is_same_target(const struct policy *a, const struct policy *b);
 
@@ -185,12 +217,20 @@ bool controller_pools_are_known(const struct controller *c);
 // Reads the pools of the policy files again; arg: the controller. If one is invalid, all stay as they were, and *e says
 // so.
 int controller_pools_read_files(void *arg, struct err *e);
-// Seats the policy while it is in force or about to be (is_member).
-void controller_pools_sync(struct managed_policy *m, bool is_member);
+// Seats the policy in its pool. `member` is the version that is in force or about to be; NULL: the policy is
+// no longer in force, and its seat is freed unless a tick is in progress.
+void controller_pools_sync(struct managed_policy *m, const struct policy *member);
 // Frees the seat of the policy. No tick may be in progress.
 void controller_pools_leave(struct managed_policy *m);
 // The callback of struct reconcile_env; owner: the managed policy.
 struct pool_seat *controller_pools_seat(void *owner);
+
+// ---- controller_idle.c ----
+
+int controller_idle_open(struct controller *c, struct err *e);
+// Reads the rules of the policy files again; arg: the controller. If one is invalid, all stay as they were, and *e says
+// so.
+int controller_idle_read_files(void *arg, struct err *e);
 
 // ---- controller_view.c ----
 

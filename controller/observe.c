@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "controller/query_failover.h"
 #include "k8s/cache/pod_store.h"
 #include "k8s/capacity/fit_store.h"
 #include "promql/promql_source.h"
@@ -46,14 +47,6 @@ static void build_pods(struct observation_call *c)
 	c->observation.n_pods = n;
 }
 
-static int64_t skew_ms(const struct observation_call *c, const struct policy_signal *signal)
-{
-	struct err unused;
-	const struct promql_source *s =
-	        promql_sources_find(query_hub_sources(c->sources.queries), signal->source, &unused);
-	return s ? promql_source_unexplained_skew_ms(s) : 0;
-}
-
 static void build(struct observation_call *c)
 {
 	const struct policy *p = c->policy;
@@ -64,7 +57,7 @@ static void build(struct observation_call *c)
 		                                    .detail = c->details[i],
 		                                    .series = a->series,
 		                                    .n_series = a->n_series,
-		                                    .skew_ms = skew_ms(c, &p->signals[i])};
+		                                    .skew_ms = a->skew_ms};
 	}
 	c->observation = (struct observation){
 	        .spec_replicas = c->scale.spec_replicas,
@@ -277,35 +270,32 @@ static void on_answer(void *arg, struct query_answer *a)
 	finish_one(slot->call);
 }
 
-static bool takes_one_series(const struct policy_signal *s)
+bool observe_takes_one_series(const struct policy_signal *s)
 {
 	return s->series == SERIES_SINGLE && !(s->target.set && s->target.type == TARGET_PODS);
 }
 
-// scratch: buffer for the query as rewritten by the source's access rules.
-static void ask_signal(struct observation_call *c, size_t i, struct buf *scratch)
+void observe_ask(struct query_hub *hub, const struct policy *p, size_t i, int64_t now_ms, struct buf *scratch,
+                 query_answer_fn *fn, void *arg)
 {
-	const struct policy *p = c->policy;
 	const struct policy_signal *s = &p->signals[i];
-	struct query_hub *hub = c->sources.queries;
 	struct err e;
-	c->slots[i] = (struct observe_slot){c, i};
 	const char *query =
 	        promql_sources_admit(query_hub_sources(hub), s->source, p->namespace_name, s->query, scratch, NULL, &e);
 	if (!query) {
 		struct query_answer *a =
 		        query_answer_failed(e.kind == ERR_NOT_FOUND ? OBS_FAILED : OBS_FORBIDDEN, e.msg);
-		on_answer(&c->slots[i], a);
+		fn(arg, a);
 		query_answer_unref(a);
 		return;
 	}
 	struct query_question question = {.source = s->source,
 	                                  .query = query,
 	                                  .stale_after_ms = s->stale_after_ms,
-	                                  .max_series = takes_one_series(s) ? QUERY_SERIES_SINGLE : 0,
+	                                  .max_series = observe_takes_one_series(s) ? QUERY_SERIES_SINGLE : 0,
 	                                  .namespace_name = p->namespace_name,
 	                                  .wait_ms = p->interval_ms};
-	query_hub_ask(hub, &question, c->now_ms, on_answer, &c->slots[i]);
+	query_failover_ask(hub, &question, now_ms, fn, arg);
 }
 
 void observe_start(struct observation_call *c, const struct observe_sources *sources, const struct policy *policy,
@@ -326,8 +316,10 @@ void observe_start(struct observation_call *c, const struct observe_sources *sou
 	c->pending = (int)policy->n_signals + 2; // + the target, + this function itself
 	struct buf query;
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
-	for (size_t i = 0; i < policy->n_signals; i++)
-		ask_signal(c, i, &query);
+	for (size_t i = 0; i < policy->n_signals; i++) {
+		c->slots[i] = (struct observe_slot){c, i};
+		observe_ask(sources->queries, policy, i, now_ms, &query, on_answer, &c->slots[i]);
+	}
 	buf_done(&query);
 	if (!sources->k8s) {
 		c->scale = (struct scale){.spec_replicas = sources->given_replicas,

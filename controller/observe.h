@@ -14,6 +14,7 @@
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"
 
+struct buf;
 struct fit_store;
 struct fit_target;
 struct k8s_client;
@@ -25,6 +26,13 @@ struct observe_sources {
 	struct target_store *targets; // watches the targets; NULL: each is read by a request
 	struct fit_store *fits;       // what fits into the cluster; NULL: unknown
 };
+
+// Returns whether a signal uses one series, so that more are ambiguous.
+bool observe_takes_one_series(const struct policy_signal *s);
+// Asks the query of signal i of the policy as of now_ms, as query_hub_ask() does, within the access rules of its
+// source. scratch: an initialized buffer for the query.
+void observe_ask(struct query_hub *hub, const struct policy *p, size_t i, int64_t now_ms, struct buf *scratch,
+                 query_answer_fn *fn, void *arg);
 
 struct observation_call;
 // Called when the observation is complete. c->error.kind != ERR_NONE: the target could not be read, so no decision is

@@ -79,6 +79,7 @@ struct query_hub {
 		struct query_entry *first_waiting,
 		        **waiting; // queued to be sent together at the next turn of the loop; the end of that list
 		uint64_t apart, postponed;
+		struct query_agreement agreement; // of the first server of a source
 	} of[];
 };
 
@@ -250,6 +251,7 @@ static const char *text_of(const struct query_entry *q)
 static void finish(struct query_entry *q, struct query_answer *a)
 {
 	q->in_flight = false;
+	a->skew_ms = promql_source_unexplained_skew_ms(q->source);
 	query_answer_unref(q->answer);
 	q->answer = a->memory ? NULL : query_answer_ref(a); // a large answer is not shared within the tick
 	deliver(q, a);
@@ -569,11 +571,10 @@ static struct query_entry *entry_for(struct query_hub *hub, struct hub_source *s
 	return q;
 }
 
-static struct hub_source *source_for(struct query_hub *hub, const char *name, struct err *e)
+static struct hub_source *part_for(struct query_hub *hub, const struct promql_source *server)
 {
-	struct promql_source *source = promql_sources_find(hub->sources, name, e);
-	for (size_t i = 0; source && i < hub->n; i++)
-		if (hub->of[i].source == source)
+	for (size_t i = 0; i < hub->n; i++)
+		if (hub->of[i].source == server)
 			return &hub->of[i];
 	return NULL;
 }
@@ -592,14 +593,21 @@ void query_hub_ask(struct query_hub *hub, const struct query_question *question,
                    void *arg)
 {
 	struct err e;
-	int64_t wait_ms = question->wait_ms > 0 ? question->wait_ms : PROMQL_WAIT_MS;
-	struct hub_source *s = source_for(hub, question->source, &e);
-	if (!s) {
+	const struct promql_source *first = promql_sources_find(hub->sources, question->source, &e);
+	if (!first) {
 		struct query_answer *a = answer_failed(OBS_FAILED, e.msg);
 		fn(arg, a);
 		query_answer_unref(a);
-		return;
+	} else {
+		query_hub_ask_server(hub, first, question, now_ms, fn, arg);
 	}
+}
+
+void query_hub_ask_server(struct query_hub *hub, const struct promql_source *server,
+                          const struct query_question *question, int64_t now_ms, query_answer_fn *fn, void *arg)
+{
+	int64_t wait_ms = question->wait_ms > 0 ? question->wait_ms : PROMQL_WAIT_MS;
+	struct hub_source *s = part_for(hub, server);
 	struct query_entry *q = entry_for(hub, s, question->query);
 	if (q->refusal) {
 		q->asked_for_ms = now_ms; // keep the entry alive
@@ -735,10 +743,21 @@ const struct promql_sources *query_hub_sources(const struct query_hub *hub)
 	return hub->sources;
 }
 
+struct query_agreement *query_hub_agreement_of(struct query_hub *hub, const struct promql_source *first)
+{
+	return &part_for(hub, first)->agreement;
+}
+
+const struct query_agreement *query_hub_agreement(const struct query_hub *hub, size_t source)
+{
+	return &hub->of[source].agreement;
+}
+
 struct query_hub_stats query_hub_source_stats(const struct query_hub *hub, size_t source)
 {
 	const struct hub_source *s = &hub->of[source];
-	struct query_hub_stats stats = {.apart = s->apart, .postponed = s->postponed};
+	struct query_hub_stats stats = {
+	        .apart = s->apart, .postponed = s->postponed, .disagreed = s->agreement.disagreed};
 	for (const struct query_entry *q = s->entries; q; q = q->hh.next)
 		stats.isolated += query_record_is_isolated(&q->record);
 	return stats;

@@ -12,6 +12,7 @@
 #include "policies/engine/observation.h"
 
 struct err;
+struct promql_source;
 struct promql_sources;
 struct query_hub;
 
@@ -37,6 +38,7 @@ struct query_answer {
 	                             // the arrays and texts follow in the same allocation
 	struct query_memory *memory; // the budget that counts this answer; NULL: too small to be counted
 	size_t bytes;
+	int64_t skew_ms; // of the server that answered, as promql_source_unexplained_skew_ms
 };
 
 // Does not own sources. Returns NULL and *e when memory is exhausted.
@@ -54,9 +56,13 @@ struct query_question {
 	const char *namespace_name; // of the policy that asks; namespaces take turns; NULL or "": none
 	int64_t wait_ms; // the longest time the query may be queued: the policy's interval; 0: PROMQL_WAIT_MS
 };
-// Asks `question` as of now_ms. Calls fn at once if the query was already answered for this now_ms, else from the loop.
+// Asks `question` as of now_ms, the first server of the source. Calls fn at
+// once if the query was already answered for this now_ms, else from the loop.
 void query_hub_ask(struct query_hub *hub, const struct query_question *question, int64_t now_ms, query_answer_fn *fn,
                    void *arg);
+// The same for one server of the source, whatever question->source is.
+void query_hub_ask_server(struct query_hub *hub, const struct promql_source *server,
+                          const struct query_question *question, int64_t now_ms, query_answer_fn *fn, void *arg);
 // Sends the queued queries now, instead of waiting for more. After the sources were canceled, ends them.
 void query_hub_flush(struct query_hub *hub);
 // Forgets queries that no policy asked since before_ms.
@@ -70,10 +76,25 @@ struct query_hub_stats {
 	uint64_t apart;     // requests with several queries that failed, so that each query was sent alone
 	uint64_t postponed; // queries skipped at a tick because of earlier failures
 	size_t isolated;    // queries that failed alone and are currently not combined with others
+	uint64_t disagreed; // as in struct query_agreement; of the first server of a source
 };
 // Returns the counters of the source with this index in query_hub_sources().
 struct query_hub_stats query_hub_source_stats(const struct query_hub *hub, size_t source);
 const struct promql_sources *query_hub_sources(const struct query_hub *hub);
+
+// Whether the servers of one source agree; controller/query_failover.c keeps it. Zeroed: they do, so far.
+struct query_agreement {
+	uint64_t disagreed;  // answers that differed by more than the source's max_disagreement
+	int64_t disagree_ms; // the time of the last one; 0: none
+	bool is_disagreeing;
+	uint64_t query_hash;             // of the query that differed
+	int n_in_row;                    // times that it did
+	char detail[QUERY_DETAIL_BYTES]; // of the one that started it: the query and the values
+};
+// Returns the agreement of the source with this index.
+const struct query_agreement *query_hub_agreement(const struct query_hub *hub, size_t source);
+// Returns the agreement of the source with this first server.
+struct query_agreement *query_hub_agreement_of(struct query_hub *hub, const struct promql_source *first);
 
 // Creates an answer without data for a query that was not sent. The caller holds the only reference.
 struct query_answer *query_answer_failed(enum obs_state state, const char *detail);

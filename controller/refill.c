@@ -65,12 +65,16 @@ static void use(const struct refill_slot *slot, const struct obs_series *samples
 	}
 }
 
+static void ask_one(const struct promql_sources *sources, struct refill_slot *slot, struct promql_source *server);
+
 static void on_result(void *arg, const struct promql_result *result, const struct err *error)
 {
 	struct refill_slot *slot = arg;
 	struct refill_call *c = slot->call;
 	if (c->dropped) {
 		err_set(&c->error, ERR_CANCELED, "the wall clock was set");
+	} else if (error && error->kind != ERR_CANCELED && promql_source_next(slot->server)) {
+		ask_one(c->sources, slot, promql_source_next(slot->server));
 	} else if (error) {
 		c->error = *error;
 	} else if (result->n_warnings || result->type != PROMQL_MATRIX) {
@@ -87,26 +91,44 @@ static void on_result(void *arg, const struct promql_result *result, const struc
 	finish_one(c);
 }
 
-static void ask_one(struct refill_call *c, const struct promql_sources *sources, struct refill_slot *slot,
-                    int64_t start_ms, int64_t end_ms, int64_t step_ms)
+// Asks `server`, or one of those behind it when the query cannot be sent to it.
+static void ask_one(const struct promql_sources *sources, struct refill_slot *slot, struct promql_source *server)
 {
+	struct refill_call *c = slot->call;
 	const struct policy_signal *signal = &c->policy->signals[slot->signal];
 	const struct promql_ticket ticket = {.namespace_name = c->policy->namespace_name,
 	                                     .wait_ms = c->policy->interval_ms};
-	struct promql_source *source = promql_sources_find(sources, signal->source, &c->error);
 	struct buf scratch;
+	struct err e;
 	buf_init(&scratch, PROMQL_QUERY_BYTES_MAX);
 	const char *query = promql_sources_admit(sources, signal->source, c->policy->namespace_name, signal->query,
-	                                         &scratch, NULL, &c->error);
+	                                         &scratch, NULL, &e);
+	int rc = -1;
 	c->pending++;
-	if (!query || !source ||
-	    promql_source_ask_range(source, query, start_ms, end_ms, step_ms, &ticket, on_result, slot, &c->error) < 0)
+	for (; query && server && rc < 0; server = promql_source_next(server)) {
+		slot->server = server;
+		rc = promql_source_ask_range(server, query, slot->range_ms[0], slot->range_ms[1], slot->range_ms[2],
+		                             &ticket, on_result, slot, &e);
+	}
+	if (rc < 0) {
+		c->error = e;
 		finish_one(c);
+	}
 	buf_done(&scratch);
 }
 
+static void ask_for(struct refill_slot *slot, int64_t start_ms, int64_t end_ms, int64_t step_ms)
+{
+	const struct refill_call *c = slot->call;
+	struct err e;
+	slot->range_ms[0] = start_ms;
+	slot->range_ms[1] = end_ms;
+	slot->range_ms[2] = step_ms;
+	ask_one(c->sources, slot, promql_sources_find(c->sources, c->policy->signals[slot->signal].source, &e));
+}
+
 // One sample from the middle of each slot of the forecast.
-static void ask_for_forecast(struct refill_call *c, const struct promql_sources *sources)
+static void ask_for_forecast(struct refill_call *c)
 {
 	int64_t step_ms, back_ms = decide_forecast_history_ms(c->policy, &step_ms);
 	size_t signal = c->policy->forecast.signal_index;
@@ -115,32 +137,33 @@ static void ask_for_forecast(struct refill_call *c, const struct promql_sources 
 	struct refill_slot *slot = &c->slots[POLICY_SIGNALS_MAX];
 	*slot = (struct refill_slot){.call = c, .signal = signal, .use = REFILL_FORECAST};
 	int64_t start_ms = (c->now_ms - back_ms) / step_ms * step_ms + step_ms / 2;
-	ask_one(c, sources, slot, start_ms, c->now_ms - c->policy->interval_ms, step_ms);
+	ask_for(slot, start_ms, c->now_ms - c->policy->interval_ms, step_ms);
 }
 
-static void ask_for_objective(struct refill_call *c, const struct promql_sources *sources)
+static void ask_for_objective(struct refill_call *c)
 {
 	int64_t step_ms, back_ms = decide_objective_history_ms(c->policy, c->state, c->now_ms, &step_ms);
 	if (back_ms <= step_ms)
 		return;
 	struct refill_slot *slot = &c->slots[POLICY_SIGNALS_MAX + 1];
 	*slot = (struct refill_slot){.call = c, .signal = c->policy->objective.demand_index, .use = REFILL_OBJECTIVE};
-	ask_one(c, sources, slot, c->now_ms - back_ms, c->now_ms - step_ms, step_ms);
+	ask_for(slot, c->now_ms - back_ms, c->now_ms - step_ms, step_ms);
 }
 
 void refill_start(struct refill_call *c, const struct promql_sources *sources, const struct policy *policy, void *state,
                   int32_t ready_replicas, int64_t now_ms, refill_done_fn *done, void *arg)
 {
 	assert(c->pending == 0);
-	*c = (struct refill_call){.policy = policy,
+	*c = (struct refill_call){.sources = sources,
+	                          .policy = policy,
 	                          .state = state,
 	                          .ready_replicas = ready_replicas,
 	                          .now_ms = now_ms,
 	                          .pending = 1,
 	                          .done = done,
 	                          .arg = arg};
-	ask_for_forecast(c, sources);
-	ask_for_objective(c, sources);
+	ask_for_forecast(c);
+	ask_for_objective(c);
 	int64_t step_ms = policy->interval_ms;
 	for (size_t i = 0; i < policy->n_signals; i++) {
 		int64_t back_ms = history_ms(&policy->signals[i]);
@@ -151,7 +174,7 @@ void refill_start(struct refill_call *c, const struct promql_sources *sources, c
 			back_ms = (POLICY_WINDOW_SAMPLES_MAX - 1) * step_ms;
 		c->slots[i] = (struct refill_slot){.call = c, .signal = i};
 		// Up to one step ago: the tick that follows adds the present sample.
-		ask_one(c, sources, &c->slots[i], now_ms - back_ms, now_ms - step_ms, step_ms);
+		ask_for(&c->slots[i], now_ms - back_ms, now_ms - step_ms, step_ms);
 	}
 	finish_one(c);
 }

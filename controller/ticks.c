@@ -11,12 +11,23 @@
 #include "base/err.h"
 #include "base/timer.h"
 
+struct tick_slot {
+	struct ticker **members;
+	size_t n, cap;
+};
+
+// The policies of one interval, which has n_slots * n_visits turns. Slot i has its tick at turn i * n_visits of each
+// interval, and a look n_slots turns after that, and so on.
 struct tick_group {
 	struct ticks *ticks;
 	int64_t interval_ms;
 	struct event *timer;
-	struct ticker **members;
-	size_t n, cap;
+	struct tick_slot *slots;
+	size_t n_slots;  // a power of two
+	size_t n_visits; // a power of two: the tick and the looks
+	size_t n;        // members of all slots
+	int64_t start_mono_ms;
+	int64_t turn; // the next one
 	UT_hash_handle hh;
 };
 
@@ -109,6 +120,7 @@ void ticks_ask(struct ticks *s, struct ticker *t, int64_t now_ms)
 	if (t->state == TICK_DUE)
 		return;
 	t->state = TICK_DUE;
+	t->due_mono_ms = clock_mono_ms(s->options.clock);
 	push(&s->due[t->is_slow], t);
 }
 
@@ -133,9 +145,146 @@ void ticks_stop(struct ticks *s)
 	s->is_stopped = true;
 }
 
-// ---- groups ----
+// ---- slots ----
 
-static void on_interval(evutil_socket_t fd, short what, void *arg)
+static size_t slot_of(uint32_t key, size_t n_slots)
+{
+	return (size_t)((uint64_t)key * n_slots >> 32); // doubling splits each slot in two, which stay neighbours
+}
+
+static int64_t n_turns(const struct tick_group *g)
+{
+	return (int64_t)(g->n_slots * g->n_visits);
+}
+
+static int64_t time_of(const struct tick_group *g, int64_t turn)
+{
+	return g->start_mono_ms + turn * g->interval_ms / n_turns(g);
+}
+
+static int set_timer(struct tick_group *g)
+{
+	int64_t left_ms = time_of(g, g->turn) - clock_mono_ms(g->ticks->options.clock);
+	return timer_start(g->timer, left_ms > 1 ? left_ms : 1);
+}
+
+static bool slot_put(struct tick_slot *slot, struct ticker *t)
+{
+	if (slot->n == slot->cap) {
+		size_t cap = slot->cap ? slot->cap * 2 : 4;
+		struct ticker **members = realloc(slot->members, cap * sizeof(struct ticker *));
+		if (!members)
+			return false;
+		slot->members = members;
+		slot->cap = cap;
+	}
+	t->index = slot->n;
+	slot->members[slot->n++] = t;
+	return true;
+}
+
+static void free_slots(struct tick_slot *slots, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(slots[i].members);
+	free(slots);
+}
+
+static size_t slots_wanted(const struct tick_group *g)
+{
+	size_t n = g->n_slots;
+	while (g->n > TICKS_SLOT_FULL * n && g->interval_ms / (int64_t)(2 * n) >= TICKS_SLOT_MS_MIN)
+		n *= 2;
+	while (n > 1 && g->n < TICKS_SLOT_SPARSE * n)
+		n /= 2;
+	return n;
+}
+
+static size_t visits_wanted(const struct tick_group *g)
+{
+	int64_t n = 1;
+	while (g->ticks->options.look && g->interval_ms / n >= TICKS_LOOK_MS)
+		n *= 2;
+	while (n > 1 && (int64_t)g->n * (n - 1) * 1000 > TICKS_LOOKS_PER_S * g->interval_ms)
+		n /= 2;
+	return (size_t)n;
+}
+
+// Moves the members to n slots. Without memory for those, the group keeps the ones that it has.
+static void move_members(struct tick_group *g, size_t n)
+{
+	struct tick_slot *slots = calloc(n, sizeof *slots);
+	bool ok = slots != NULL;
+	for (size_t i = 0; ok && i < g->n_slots; i++)
+		for (size_t k = 0; ok && k < g->slots[i].n; k++)
+			ok = slot_put(&slots[slot_of(g->slots[i].members[k]->key, n)], g->slots[i].members[k]);
+	if (!ok) {
+		free_slots(slots, slots ? n : 0);
+		for (size_t i = 0; i < g->n_slots; i++)
+			for (size_t k = 0; k < g->slots[i].n; k++)
+				g->slots[i].members[k]->index = k;
+		return;
+	}
+	free_slots(g->slots, g->n_slots);
+	g->slots = slots;
+	g->n_slots = n;
+}
+
+// Adapts the slots and the looks to the number of members.
+static void divide(struct tick_group *g)
+{
+	int64_t before = n_turns(g);
+	size_t n_slots = slots_wanted(g);
+	if (n_slots != g->n_slots)
+		move_members(g, n_slots);
+	g->n_visits = visits_wanted(g);
+	int64_t now = n_turns(g);
+	if (now == before)
+		return;
+	// The next turn keeps its time or is the first one that is not earlier, unless turns between now and then are
+	// new.
+	g->turn = (g->turn * now + before - 1) / before;
+	while (time_of(g, g->turn - 1) > clock_mono_ms(g->ticks->options.clock))
+		g->turn--;
+	set_timer(g); // it is pending, so this cannot fail
+}
+
+static void queue_member(struct tick_group *g, struct ticker *t, int64_t due_mono_ms, int64_t now_ms)
+{
+	struct ticks *s = g->ticks;
+	bool was_new = t->is_new;
+	t->is_new = false;
+	if (t->state != TICK_IDLE) {
+		if (due_mono_ms - t->due_mono_ms >= g->interval_ms)
+			s->options.skipped(s->options.arg, t);
+		ticks_ask(s, t, now_ms);
+		return;
+	}
+	if (was_new && g->n_slots > 1 && due_mono_ms - t->due_mono_ms < g->interval_ms / 2)
+		return;
+	ticks_ask(s, t, now_ms);
+	t->due_mono_ms = due_mono_ms;
+}
+
+static void visit(struct tick_group *g, int64_t turn, int64_t now_ms)
+{
+	const struct ticks_options *o = &g->ticks->options;
+	size_t n = (size_t)n_turns(g), at = (size_t)(turn % n_turns(g));
+	for (size_t i = 0; i < g->n_visits; i++) {
+		size_t since = (at + n - i * g->n_slots) % n; // the turn of the slot's tick
+		if (since % g->n_visits != 0)
+			continue;
+		const struct tick_slot *slot = &g->slots[since / g->n_visits];
+		for (size_t k = 0; k < slot->n; k++)
+			if (i == 0)
+				queue_member(g, slot->members[k], time_of(g, turn), now_ms);
+			else if (slot->members[k]->state == TICK_IDLE)
+				o->look(o->arg, slot->members[k], now_ms);
+	}
+}
+
+// Visits all slots whose time has come: each slot once, however late the loop is.
+static void on_turn(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
@@ -143,23 +292,28 @@ static void on_interval(evutil_socket_t fd, short what, void *arg)
 	struct ticks *s = g->ticks;
 	if (s->options.before)
 		s->options.before(s->options.arg);
-	int64_t now_ms = clock_wall_ms(s->options.clock);
-	for (size_t i = 0; i < g->n; i++) {
-		if (g->members[i]->state != TICK_IDLE)
-			s->options.skipped(s->options.arg, g->members[i]);
-		ticks_ask(s, g->members[i], now_ms);
+	int64_t now_ms = clock_wall_ms(s->options.clock), mono_ms = clock_mono_ms(s->options.clock);
+	bool is_round = false;
+	for (int64_t left = n_turns(g); left > 0 && time_of(g, g->turn) <= mono_ms; left--, g->turn++) {
+		visit(g, g->turn, now_ms);
+		is_round = is_round || g->turn % n_turns(g) == 0;
 	}
-	if (s->options.round)
+	while (time_of(g, g->turn) <= mono_ms) // a whole interval late
+		g->turn += n_turns(g);
+	set_timer(g);
+	if (is_round && s->options.round)
 		s->options.round(s->options.arg, now_ms);
 	ticks_run(s); // may free this group
 }
+
+// ---- groups ----
 
 static void free_group(struct ticks *s, struct tick_group *g)
 {
 	HASH_DEL(s->groups, g);
 	if (g->timer)
 		event_free(g->timer);
-	free(g->members);
+	free_slots(g->slots, g->slots ? g->n_slots : 0);
 	free(g);
 }
 
@@ -176,9 +330,13 @@ static struct tick_group *group_for(struct ticks *s, int64_t interval_ms, struct
 	}
 	g->ticks = s;
 	g->interval_ms = interval_ms;
+	g->start_mono_ms = clock_mono_ms(s->options.clock);
+	g->n_slots = g->n_visits = 1;
+	g->turn = 1; // an interval from now
 	HASH_ADD(hh, s->groups, interval_ms, sizeof g->interval_ms, g);
-	g->timer = event_new(s->options.loop, -1, EV_PERSIST, on_interval, g);
-	if (g->timer && timer_start(g->timer, interval_ms) == 0)
+	g->slots = calloc(1, sizeof *g->slots);
+	g->timer = event_new(s->options.loop, -1, 0, on_turn, g);
+	if (g->slots && g->timer && set_timer(g) == 0)
 		return g;
 	free_group(s, g);
 	err_set(e, ERR_INTERNAL, "cannot create a timer");
@@ -190,35 +348,36 @@ static void leave_group(struct ticks *s, struct ticker *t)
 	struct tick_group *g = t->group;
 	if (!g)
 		return;
-	g->members[t->index] = g->members[--g->n];
-	g->members[t->index]->index = t->index;
+	struct tick_slot *slot = &g->slots[slot_of(t->key, g->n_slots)];
+	slot->members[t->index] = slot->members[--slot->n];
+	slot->members[t->index]->index = t->index;
 	t->group = NULL;
-	if (g->n == 0)
+	if (--g->n == 0)
 		free_group(s, g);
+	else
+		divide(g);
 }
 
-int ticks_add(struct ticks *s, struct ticker *t, int64_t interval_ms, struct err *e)
+int ticks_add(struct ticks *s, struct ticker *t, int64_t interval_ms, uint32_t key, struct err *e)
 {
-	if (t->group && t->group->interval_ms == interval_ms)
+	if (t->group && t->group->interval_ms == interval_ms && t->key == key)
 		return 0;
+	if (!t->group && t->state == TICK_IDLE)
+		t->due_mono_ms = clock_mono_ms(s->options.clock) - interval_ms; // it had no tick
 	leave_group(s, t);
 	struct tick_group *g = group_for(s, interval_ms, e);
 	if (!g)
 		return -1;
-	if (g->n == g->cap) {
-		size_t cap = g->cap ? g->cap * 2 : 4;
-		struct ticker **members = realloc(g->members, cap * sizeof(struct ticker *));
-		if (!members) {
-			if (g->n == 0)
-				free_group(s, g);
-			return err_set(e, ERR_INTERNAL, "out of memory for a timer");
-		}
-		g->members = members;
-		g->cap = cap;
+	if (!slot_put(&g->slots[slot_of(key, g->n_slots)], t)) {
+		if (g->n == 0)
+			free_group(s, g);
+		return err_set(e, ERR_INTERNAL, "out of memory for a timer");
 	}
 	t->group = g;
-	t->index = g->n;
-	g->members[g->n++] = t;
+	t->key = key;
+	t->is_new = true;
+	g->n++;
+	divide(g);
 	return 0;
 }
 
@@ -257,8 +416,9 @@ void ticks_free(struct ticks *s)
 	struct tick_group *g, *next;
 	HASH_ITER(hh, s->groups, g, next)
 	{
-		for (size_t i = 0; i < g->n; i++)
-			g->members[i]->group = NULL;
+		for (size_t i = 0; i < g->n_slots; i++)
+			for (size_t k = 0; k < g->slots[i].n; k++)
+				g->slots[i].members[k]->group = NULL;
 		free_group(s, g);
 	}
 	event_free(s->slow_timer);

@@ -7,10 +7,12 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/text.h"
+#include "exporter/naming.h"
 
 #define COLUMNS         3
 #define SHOWN_BYTES     80
 #define DRIVER_VERSION  "DCGM_FI_DRIVER_VERSION"
+#define SYSTEM_VERSION  "DCGM_FI_SYSTEM_DRIVER_VERSION" // its name since 4.9
 #define EXPORTER_PREFIX "DCGM_EXP_"
 
 // The parser's state: one line, split into columns in place.
@@ -92,7 +94,7 @@ static bool find_type(const char *text, enum metric_type *ret_type)
 
 static void take_label(struct reader *r, const char *field, const char *shown)
 {
-	if (strcmp(field, DRIVER_VERSION) != 0)
+	if (strcmp(field, DRIVER_VERSION) != 0 && strcmp(field, SYSTEM_VERSION) != 0)
 		skip_row(r, "%s: not supported as a label; only %s is", shown, DRIVER_VERSION);
 	else if (r->version_line)
 		skip_row(r, "%s: already defined in line %d", shown, r->version_line);
@@ -112,7 +114,8 @@ static int take_row(struct reader *r, char *columns[COLUMNS], struct err *e)
 		take_label(r, columns[0], shown);
 		return 0;
 	}
-	enum field f = family_find(columns[0]);
+	double factor;
+	enum field f = naming_find(columns[0], &factor);
 	if (f == FIELD__COUNT) {
 		// Remarks above the ceiling are only counted and need no suggestion: a file with nothing else would
 		// take seconds.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The counters file of dcgm-exporter: which families are served, in which order, with which type and help text. A row
 // has three columns, `FIELD, type, help`; blanks around a column are trimmed; `#` starts a comment line; a column may
-// be in double quotes, with a quote inside doubled. Types: gauge, counter, label (dcgm-exporter:
+// be in double quotes, with a quote inside doubled. FIELD is a name of the legacy or
+// the 4.9 naming, whichever is served. Types: gauge, counter, label (dcgm-exporter:
 // etc/default-counters.csv and internal/pkg/counters).
 #ifndef GPUSCALE_EXPORTER_CSV_COUNTERS_H
 #define GPUSCALE_EXPORTER_CSV_COUNTERS_H

@@ -147,6 +147,7 @@ static void render(struct sampler *s, const struct device *devices, size_t n, co
 	                                    .samples = s->samples,
 	                                    .n = n,
 	                                    .driver_version = s->driver_version,
+	                                    .wall_ms = clock_wall_ms(s->options.clock),
 	                                    .history = history};
 	s->options.render(s->options.render_arg, &round, &s->back);
 }

@@ -35,6 +35,7 @@ struct sampler_round {
 	const struct device_sample *samples; // one per device
 	size_t n;
 	const char *driver_version;           // "" if unknown
+	int64_t wall_ms;                      // time of the round
 	const struct device_history *history; // NULL if the devices could not be read
 };
 

@@ -109,13 +109,21 @@ void gpu_use_query(struct buf *out, enum gpu_measure measure, const struct gpu_u
 	")) >= " STRING(GPU_IDLE_BELOW_PERCENT) " or max by (" DEVICE ") (max_over_time(DCGM_FI_PROF_SM_ACTIVE" range  \
 	                                        ")) * 100 >= " STRING(GPU_IDLE_BELOW_PERCENT) ")"
 
+// A device counts when it was observed throughout: then the window has a value at nearly every step. Nothing is known
+// of what it did while its exporter was gone.
+#define STEPS_OF_IDLE 20
 static void put_idle_devices(struct buf *out, int64_t for_s)
 {
+	int64_t step_s = for_s / STEPS_OF_IDLE < 1                ? 1
+	                 : for_s / STEPS_OF_IDLE > GPU_USE_STEP_S ? GPU_USE_STEP_S
+	                                                          : for_s / STEPS_OF_IDLE;
 	buf_printf(out,
 	           "((" ALLOCATED ") and on (" DEVICE
 	           ") (DCGM_FI_DEV_GPU_UTIL or DCGM_FI_PROF_SM_ACTIVE) and on (" DEVICE ", " HOLDER
-	           ") (DCGM_FI_DEV_FB_USED offset %" PRId64 "s) unless on (" DEVICE ") " WORKING("[%" PRId64 "s]") ")",
-	           for_s, for_s, for_s);
+	           ") (DCGM_FI_DEV_FB_USED offset %" PRId64 "s) and on (" DEVICE ", " HOLDER
+	           ") (count_over_time(DCGM_FI_DEV_FB_USED[%" PRId64 "s:%" PRId64 "s]) >= %" PRId64
+	           ") unless on (" DEVICE ") " WORKING("[%" PRId64 "s]") ")",
+	           for_s, for_s, step_s, for_s / step_s * 9 / 10 - 1, for_s, for_s);
 }
 
 void gpu_idle_query(struct buf *out, enum gpu_idle what, int64_t for_s, int64_t lookback_s)

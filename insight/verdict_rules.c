@@ -101,39 +101,39 @@ static void put_verdicts(struct buf *expr)
 	}
 }
 
-static void put_alert(struct buf *out)
+// One rule per verdict, so that each can be silenced, routed or given its own `for`.
+static void put_alert(struct buf *out, const struct verdict_info *info)
+{
+	struct buf text;
+	buf_init(&text, EXPR_BYTES_MAX);
+	buf_printf(&text, "%c%s. %s", toupper((unsigned char)info->summary[0]), info->summary + 1, info->advice);
+	buf_printf(out,
+	           "  - alert: WorkloadDiagnosis\n"
+	           "    expr: 'workload:verdict:info{verdict=\"%s\"}'\n"
+	           "    for: 15m\n"
+	           "    keep_firing_for: 5m\n"
+	           "    labels: {severity: info, verdict: %s}\n"
+	           "    annotations:\n"
+	           "      summary: '{{ $labels.wl_namespace }}/{{ $labels.wl_pod }}: %s'\n"
+	           "      description: >-\n",
+	           info->name, info->name, info->name);
+	put_wrapped(out, buf_str(&text), "        ");
+	buf_printf(out,
+	           "      runbook: docs/operations.md#workloaddiagnosis\n"
+	           "      diagnosis: docs/diagnosis.md#%s\n",
+	           info->name);
+	out->failed |= text.failed;
+	buf_done(&text);
+}
+
+static void put_alerts(struct buf *out)
 {
 	buf_puts(out, "- name: gpu-diagnosis-alerts\n"
 	              "  interval: 1m\n"
-	              "  rules:\n"
-	              "  - alert: WorkloadDiagnosis\n"
-	              "    expr: 'workload:verdict:info{verdict!~\"");
-	const char *sep = "";
+	              "  rules:\n");
 	for (int v = 0; v < VERDICT__COUNT; v++)
-		if (verdict_info((enum verdict)v)->level == LEVEL_OK) {
-			buf_printf(out, "%s%s", sep, verdict_info((enum verdict)v)->name);
-			sep = "|";
-		}
-	buf_puts(out, "\"}'\n"
-	              "    for: 15m\n"
-	              "    keep_firing_for: 5m\n"
-	              "    labels: {severity: info}\n"
-	              "    annotations:\n"
-	              "      summary: '{{ $labels.wl_namespace }}/{{ $labels.wl_pod }}: {{ $labels.verdict }}'\n"
-	              "      description: >-\n");
-	struct buf text;
-	buf_init(&text, EXPR_BYTES_MAX);
-	for (int v = 0; v < VERDICT__COUNT; v++) {
-		const struct verdict_info *info = verdict_info((enum verdict)v);
-		if (info->level != LEVEL_OK)
-			buf_printf(&text, "{{ if eq $labels.verdict \"%s\" }}%c%s. %s{{ end }}", info->name,
-			           toupper((unsigned char)info->summary[0]), info->summary + 1, info->advice);
-	}
-	put_wrapped(out, buf_str(&text), "        ");
-	out->failed |= text.failed;
-	buf_done(&text);
-	buf_puts(out, "      runbook: docs/operations.md#workloaddiagnosis\n"
-	              "      diagnosis: 'docs/diagnosis.md#{{ $labels.verdict }}'\n");
+		if (verdict_info((enum verdict)v)->level != LEVEL_OK)
+			put_alert(out, verdict_info((enum verdict)v));
 }
 
 void verdict_rules_print(struct buf *out, int64_t window_s)
@@ -145,7 +145,7 @@ void verdict_rules_print(struct buf *out, int64_t window_s)
 	         "# SPDX-License-Identifier: Apache-2.0\n"
 	         "# Generated from the table of gpuscale diagnose (scripts/diagnosis-files --update): the measures "
 	         "of each workload\n"
-	         "# over 5 minutes (idle: over 30), its one verdict, and the alert about it. Needs gpu.yaml.\n"
+	         "# over 5 minutes (idle: over 30), its one verdict, and an alert per verdict. Needs gpu.yaml.\n"
 	         "groups:\n"
 	         "- name: gpu-diagnosis\n"
 	         "  interval: 15s\n"
@@ -161,7 +161,7 @@ void verdict_rules_print(struct buf *out, int64_t window_s)
 	put_verdicts(&expr);
 	buf_puts(out, "  # The first condition that holds.\n");
 	put_rule(out, "workload:verdict:info", buf_str(&expr));
-	put_alert(out);
+	put_alerts(out);
 	out->failed |= expr.failed || name.failed;
 	buf_done(&expr);
 	buf_done(&name);

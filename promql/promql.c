@@ -45,6 +45,8 @@ void promql_free(struct promql *p)
 	p->closing = true;
 	if (p->detection)
 		http_call_cancel(p->detection); // ends the calls that wait for it
+	if (p->token_fetch)
+		http_call_cancel(p->token_fetch); // likewise
 	while (p->calls)
 		http_call_cancel(p->calls->http);
 	promql_free_options(p);
@@ -191,6 +193,12 @@ int promql_send(struct promql_call *call, int64_t now_mono_ms, struct err *e)
 {
 	struct promql *p = call->p;
 	const struct promql_dialect *d = promql_dialect_of(p->kind);
+	struct err unused;
+	if (promql_auth_wants_token(&p->auth, now_mono_ms))
+		promql_fetch_token(p, &unused); // the present one stays valid for a while
+	if (call->is_built)
+		return submit(call, now_mono_ms, e);
+	call->is_built = true;
 	call->decoding.clock_offset_ms = p->clock_offset_ms;
 	if (call->is_range || call->range_ms[0])
 		form_ms(&call->form, call->is_range ? "start" : "time", call->range_ms[0] + p->clock_offset_ms);
@@ -223,6 +231,17 @@ static int retry_unauthorized(struct promql_call *call, struct err *e)
 	call->retried = true;
 	int64_t now_mono_ms = clock_mono_ms(p->clock);
 	bool changed;
+	if (p->auth.identity != PROMQL_IDENTITY_NONE) {
+		bool is_retried = p->token_fetch || promql_auth_token_refused(&p->auth, call->generation, now_mono_ms);
+		if (!is_retried)
+			return 0;
+		call->http = NULL; // it waits for the token
+		if (p->token_fetch)
+			return 1;
+		if (promql_auth_is_ready(&p->auth, now_mono_ms))
+			return submit(call, now_mono_ms, e) < 0 ? -1 : 1;
+		return promql_detect(p, now_mono_ms, e) < 0 ? -1 : 1;
+	}
 	if (promql_auth_renew(&p->auth, call->generation, now_mono_ms, &changed, e) < 0)
 		return err_wrap(e, "HTTP 401, and no newer credentials");
 	if (!changed)
@@ -298,13 +317,14 @@ static void on_http_done(void *arg, const struct http_response *response, const 
 		return;
 	}
 	promql_note_clock(call->p, response->date_ms, response->elapsed_us);
-	if (response->status == 401) {
+	// Amazon refuses an expired token with 403.
+	if (response->status == 401 || (response->status == 403 && call->p->auth.key_id)) {
 		int rc = retry_unauthorized(call, &e);
 		if (rc > 0)
 			return;
 		if (rc < 0) {
 			e.kind = ERR_AUTH;
-			e.code = 401;
+			e.code = response->status;
 			fail(call, &e);
 			return;
 		}
@@ -360,10 +380,11 @@ static int start_call(struct promql *p, const struct promql_question *q, const i
 	int rc;
 	if (call->form.failed)
 		rc = no_memory(e);
-	else if (p->kind != PROMQL_KIND_AUTO && !p->must_ask_date)
+	else if (p->kind != PROMQL_KIND_AUTO && !p->must_ask_date &&
+	         promql_auth_is_ready(&p->auth, call->started_mono_ms))
 		rc = promql_send(call, call->started_mono_ms, e);
 	else
-		rc = p->detection ? 0 : promql_detect(p, call->started_mono_ms, e);
+		rc = promql_detect(p, call->started_mono_ms, e);
 	if (rc < 0) {
 		free_call(call);
 		return -1;

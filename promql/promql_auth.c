@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/http/http_client.h"
+#include "promql/identity.h"
 #include "promql/promql_config.h"
 
 static void forget(char *secret)
@@ -73,10 +74,11 @@ int promql_auth_init(struct promql_auth *a, const struct promql_options *o, int6
 {
 	*a = (struct promql_auth){0};
 	int ways = (o->bearer_token != NULL) + (o->bearer_token_file != NULL) +
-	           (o->basic_user != NULL || o->basic_password_file != NULL);
+	           (o->basic_user != NULL || o->basic_password_file != NULL) + (o->identity != PROMQL_IDENTITY_NONE);
 	if (ways > 1)
 		return err_set(e, ERR_INPUT,
-		               "more than one of bearer token, bearer token file and basic user is given: keep one");
+		               "more than one of bearer token, bearer token file, basic user and workload identity is "
+		               "given: keep one");
 	if ((o->basic_user != NULL) != (o->basic_password_file != NULL))
 		return err_set(e, ERR_INPUT, "a basic user needs a password file, and a password file a basic user");
 	if (o->basic_user && (!is_header_safe(o->basic_user) || strchr(o->basic_user, ':')))
@@ -86,12 +88,19 @@ int promql_auth_init(struct promql_auth *a, const struct promql_options *o, int6
 	if (set_text(&a->basic_user, o->basic_user, e) < 0 || set_text(&a->secret, o->bearer_token, e) < 0 ||
 	    set_text(&a->secret_file, o->basic_user ? o->basic_password_file : o->bearer_token_file, e) < 0)
 		return -1;
+	a->identity = o->identity;
+	a->asked_at_ms = now_mono_ms - PROMQL_TOKEN_AGAIN_MS;
+	if (set_text(&a->region, o->region, e) < 0 || identity_check(a->identity, a->region, a->scope, e) < 0)
+		return -1;
 	return a->secret_file ? reread(a, now_mono_ms, e) : 0;
 }
 
 void promql_auth_done(struct promql_auth *a)
 {
 	forget(a->secret);
+	forget(a->session);
+	free(a->key_id);
+	free(a->region);
 	free(a->basic_user);
 	free(a->secret_file);
 	*a = (struct promql_auth){0};
@@ -114,9 +123,52 @@ int promql_auth_renew(struct promql_auth *a, uint64_t generation, int64_t now_mo
 	return 0;
 }
 
+// ---- the token of a workload identity ----
+
+bool promql_auth_is_ready(const struct promql_auth *a, int64_t now_mono_ms)
+{
+	return a->identity == PROMQL_IDENTITY_NONE || (a->secret && now_mono_ms < a->valid_until_ms);
+}
+
+bool promql_auth_wants_token(const struct promql_auth *a, int64_t now_mono_ms)
+{
+	return a->identity != PROMQL_IDENTITY_NONE && now_mono_ms - a->asked_at_ms >= PROMQL_TOKEN_AGAIN_MS &&
+	       (!a->secret || now_mono_ms >= a->replace_at_ms);
+}
+
+void promql_auth_set_token(struct promql_auth *a, struct identity_token *t, int64_t now_mono_ms)
+{
+	int64_t early_ms = t->lifetime_ms / 5 < PROMQL_TOKEN_EARLY_MS ? t->lifetime_ms / 5 : PROMQL_TOKEN_EARLY_MS;
+	int64_t margin_ms = early_ms < PROMQL_TOKEN_MARGIN_MS ? early_ms : PROMQL_TOKEN_MARGIN_MS;
+	forget(a->secret);
+	forget(a->session);
+	free(a->key_id);
+	a->secret = t->secret;
+	a->key_id = t->key_id;
+	a->session = t->session;
+	a->aws = (struct http_aws){a->scope, a->key_id, a->secret, a->session};
+	a->replace_at_ms = now_mono_ms + t->lifetime_ms - early_ms;
+	a->valid_until_ms = now_mono_ms + t->lifetime_ms - margin_ms;
+	a->generation++;
+	*t = (struct identity_token){0};
+}
+
+bool promql_auth_token_refused(struct promql_auth *a, uint64_t generation, int64_t now_mono_ms)
+{
+	if (a->generation != generation)
+		return true;
+	// A server that refuses every token, for lack of a permission, must not cause a request per query.
+	if (now_mono_ms - a->asked_at_ms < PROMQL_TOKEN_AGAIN_MS)
+		return false;
+	a->valid_until_ms = a->replace_at_ms = now_mono_ms;
+	return true;
+}
+
 void promql_auth_apply(const struct promql_auth *a, struct http_request *request)
 {
-	if (a->basic_user) {
+	if (a->key_id) {
+		request->aws = &a->aws;
+	} else if (a->basic_user) {
 		request->basic_user = a->basic_user;
 		request->basic_password = a->secret;
 	} else {

@@ -30,12 +30,25 @@ enum promql_kind {
 };
 extern const char *const promql_kind_names[]; // "Prometheus", ..; NULL-terminated
 
+// The cloud whose workload identity is used (promql/identity.h).
+enum promql_identity {
+	PROMQL_IDENTITY_NONE,
+	PROMQL_IDENTITY_GOOGLE,
+	PROMQL_IDENTITY_AMAZON,
+	PROMQL_IDENTITY_AZURE,
+	PROMQL_IDENTITY__COUNT
+};
+extern const char *const promql_identity_names[]; // "None", "Google", ..; NULL-terminated
+#define PROMQL_REGION_MAX 40
+
 struct promql_options {
 	struct http_client *http;      // not owned
 	const char *url;               // base, "http://127.0.0.1:9090" or with a path prefix; trailing '/' allowed
 	const char *bearer_token;      // or
 	const char *bearer_token_file; // re-read every minute and after a 401; or
-	const char *basic_user, *basic_password_file; // re-read likewise; at most one of the three ways
+	const char *basic_user, *basic_password_file; // re-read likewise; or
+	enum promql_identity identity;                // at most one of the four ways
+	const char *region;                           // with Amazon; NULL: $AWS_REGION
 	const char *const *headers;                   // extra "Name: value" (X-Scope-OrgID, ...), NULL-terminated
 	struct http_tls tls;
 	enum promql_kind kind;

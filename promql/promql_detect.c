@@ -53,8 +53,37 @@ static void on_buildinfo(void *arg, const struct http_response *r, const struct 
 		promql_forget_kind(p); // asked again before the next query
 }
 
+void promql_continue(struct promql *p, const struct err *error)
+{
+	struct err e;
+	int64_t now_mono_ms = clock_mono_ms(p->clock);
+	bool is_waiting = false;
+	if (error)
+		p->token_error = *error;
+	if (p->closing || !promql_auth_is_ready(&p->auth, now_mono_ms)) {
+		fail_waiting(p, error ? error : &p->token_error);
+		return;
+	}
+	for (const struct promql_call *call = p->calls; call; call = call->next)
+		is_waiting |= !call->http;
+	if (!is_waiting || p->detection)
+		return;
+	if (p->kind != PROMQL_KIND_AUTO && !p->must_ask_date)
+		send_waiting(p);
+	else if (promql_detect(p, now_mono_ms, &e) < 0)
+		fail_waiting(p, &e);
+}
+
 int promql_detect(struct promql *p, int64_t now_mono_ms, struct err *e)
 {
+	if (!promql_auth_is_ready(&p->auth, now_mono_ms)) {
+		if (p->token_fetch || promql_auth_wants_token(&p->auth, now_mono_ms))
+			return promql_fetch_token(p, e);
+		*e = p->token_error;
+		return -1;
+	}
+	if (p->detection)
+		return 0;
 	struct http_request request = {
 	        .method = "GET",
 	        .url = p->buildinfo_url,

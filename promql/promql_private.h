@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/err.h"
 #include "promql/promql.h"
 #include "promql/promql_auth.h"
 #include "promql/promql_budget.h"
@@ -35,7 +36,9 @@ struct promql {
 	enum promql_kind asked_kind; // of the options
 	enum promql_kind kind;       // PROMQL_KIND_AUTO: not known yet
 	char version[PROMQL_VERSION_BYTES];
-	struct http_call *detection; // the request in flight; NULL: none
+	struct http_call *detection;   // the request in flight; NULL: none
+	struct http_call *token_fetch; // likewise, for a token of the workload identity
+	struct err token_error;        // of the last one that failed
 	bool closing, in_callback;
 	int64_t skew_min_ms, skew_max_ms; // between these: the server's clock minus ours at its last reply
 	int64_t clock_offset_ms;          // added to the times of queries and subtracted from the times of answers
@@ -55,8 +58,8 @@ struct promql_call {
 	struct promql_decoder_options decoding;
 	struct promql_reply *reply; // NULL: no byte has arrived
 	int64_t started_mono_ms;
-	uint64_t generation; // of the secret that it was sent with
-	bool retried;
+	uint64_t generation;    // of the secret that it was sent with
+	bool retried, is_built; // the form is complete
 	promql_done_fn *done;
 	void *arg;
 };
@@ -66,9 +69,13 @@ struct promql_call {
 int promql_take_options(struct promql *p, const struct promql_options *o, struct err *e);
 void promql_free_options(struct promql *p);
 
-// Requests the kind of the server. Waiting calls are sent, or fail, when the reply arrives. Returns 0, or -1 and *e
-// when the request cannot be sent.
+// Gets what the waiting calls lack: a token of the workload identity, and then the kind of the server. They are sent,
+// or fail, when the replies arrive. Returns 0, or -1 and *e when a request cannot be sent.
 int promql_detect(struct promql *p, int64_t now_mono_ms, struct err *e);
+// Requests a token, unless one is being requested. Returns 0, or -1 and *e.
+int promql_fetch_token(struct promql *p, struct err *e);
+// Continues after a request for a token, which failed with `error` (NULL: it did not).
+void promql_continue(struct promql *p, const struct err *error);
 // Sends a call to a server of a known kind. Returns 0, or -1 and *e.
 int promql_send(struct promql_call *call, int64_t now_mono_ms, struct err *e);
 // Records the server's Date from a reply that took elapsed_us. Updates clock_offset_ms if our clock was set.

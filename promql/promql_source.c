@@ -19,12 +19,14 @@
 #define FUSE_BYTES_GET   ((size_t)2048)      // the length that every gateway accepts in a URL, encoded
 #define TENANT_HEADER    "X-Scope-OrgID: "
 #define TENANT_BYTES_MAX 150 // Mimir: pkg/tenant
-#define OTHER_REQUESTS   2   // beside the slots: the probe and the detection of the API
+#define OTHER_REQUESTS   3   // beside the slots: the probe, the detection of the API and a token
 
 TAILQ_HEAD(source_calls, source_call);
 
 struct promql_source {
 	char *name, *url;
+	struct promql_source *next; // of the same source
+	double max_disagreement;
 	struct promql_access *access;
 	const struct clock *clock;
 	struct event_base *loop;
@@ -475,12 +477,14 @@ static int check_options(const struct promql_source_options *o, struct err *e)
 static bool has_credentials(const struct promql_source_options *o)
 {
 	const struct promql_options *q = &o->query;
-	return q->bearer_token || q->bearer_token_file || q->basic_user || q->tls.cert_file || q->tls.cert_pem ||
-	       o->tenant || (q->headers && q->headers[0]);
+	return q->bearer_token || q->bearer_token_file || q->basic_user || q->identity || q->tls.cert_file ||
+	       q->tls.cert_pem || o->tenant || (q->headers && q->headers[0]);
 }
 
+// number: which URL of the source it is, from 1 on.
 static int open_source(struct promql_source *s, struct promql_sources *set, const struct clock *clock,
-                       const struct promql_source_options *o, bool is_only, struct err *e)
+                       const struct promql_source_options *o, const char *url, size_t number, bool is_only,
+                       struct err *e)
 {
 	static const double bounds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30};
 	if (check_options(o, e) < 0)
@@ -488,8 +492,11 @@ static int open_source(struct promql_source *s, struct promql_sources *set, cons
 	s->access = promql_access_new(&o->access, is_only && !has_credentials(o), e);
 	if (!s->access)
 		return -1;
-	s->name = strdup(o->name);
-	s->url = strdup(o->query.url ? o->query.url : "");
+	char name[PROMQL_SOURCE_NAME_MAX + sizeof "#4"];
+	snprintf(name, sizeof name, number > 1 ? "%s#%zu" : "%s", o->name, number);
+	s->name = strdup(name);
+	s->url = strdup(url ? url : "");
+	s->max_disagreement = o->max_disagreement;
 	s->clock = clock;
 	s->loop = set->loop;
 	s->fuse_bytes = o->never_fuse ? 0 : o->query.use_get ? FUSE_BYTES_GET : FUSE_BYTES_POST;
@@ -512,6 +519,7 @@ static int open_source(struct promql_source *s, struct promql_sources *set, cons
 	int slots = o->max_in_flight ? o->max_in_flight : PROMQL_CONCURRENCY;
 	struct http_client_options http = {.loop = set->loop, .max_in_flight = slots + OTHER_REQUESTS};
 	struct promql_options query = o->query;
+	query.url = url;
 	query.headers = headers;
 	query.clock = clock;
 	query.budget = &set->budget;
@@ -553,6 +561,16 @@ static void free_source(struct promql_source *s)
 const char *promql_source_name(const struct promql_source *s)
 {
 	return s->name;
+}
+
+struct promql_source *promql_source_next(const struct promql_source *s)
+{
+	return s->next;
+}
+
+double promql_source_max_disagreement(const struct promql_source *s)
+{
+	return s->max_disagreement;
 }
 
 const char *promql_source_url(const struct promql_source *s)
@@ -633,6 +651,40 @@ const struct clock *promql_source_clock(const struct promql_source *s)
 	return s->clock;
 }
 
+static bool is_named_before(const struct promql_source_options *list, size_t i)
+{
+	for (size_t j = 0; j < i && list[i].name; j++)
+		if (list[j].name && strcmp(list[j].name, list[i].name) == 0)
+			return true;
+	return false;
+}
+
+// Adds the servers of one source.
+static int add_source(struct promql_sources *s, const struct clock *clock, const struct promql_source_options *o,
+                      bool is_only, struct err *e)
+{
+	struct promql_source *last = NULL;
+	const char *url = o->query.url;
+	for (size_t i = 0; i == 0 || url; i++) {
+		struct promql_source *item;
+		if (i == PROMQL_URLS_MAX)
+			return err_set(e, ERR_LIMIT, "more than %d URLs are named", PROMQL_URLS_MAX);
+		if (s->n == PROMQL_SOURCES_MAX)
+			return err_set(e, ERR_LIMIT, "more than %d URLs of sources are named", PROMQL_SOURCES_MAX);
+		if (!(item = calloc(1, sizeof *item)))
+			return no_memory(e);
+		TAILQ_INIT(&item->parked);
+		s->items[s->n++] = item;
+		if (last)
+			last->next = item;
+		last = item;
+		if (open_source(item, s, clock, o, url, i + 1, is_only, e) < 0)
+			return -1;
+		url = o->more_urls ? o->more_urls[i] : NULL;
+	}
+	return 0;
+}
+
 struct promql_sources *promql_sources_new(struct event_base *loop, const struct clock *clock,
                                           const struct promql_source_options *list, size_t n, struct err *e)
 {
@@ -649,18 +701,8 @@ struct promql_sources *promql_sources_new(struct event_base *loop, const struct 
 	s->budget.max_bytes = PROMQL_ANSWERS_BYTES_MAX;
 	clock_init_real(&s->clock);
 	for (size_t i = 0; i < n; i++) {
-		struct promql_source *item = calloc(1, sizeof *item);
-		int rc = item ? 0 : no_memory(e);
-		if (item) {
-			TAILQ_INIT(&item->parked);
-			s->items[s->n++] = item;
-		}
-		for (size_t j = 0; rc == 0 && j < i; j++)
-			if (list[i].name && strcmp(s->items[j]->name, list[i].name) == 0)
-				rc = err_set(e, ERR_INPUT, "the name is given to two sources");
-		if (rc == 0)
-			rc = open_source(item, s, clock ? clock : &s->clock, &list[i], n == 1, e);
-		if (rc < 0) {
+		int rc = is_named_before(list, i) ? err_set(e, ERR_INPUT, "the name is given to two sources") : 0;
+		if (rc < 0 || add_source(s, clock ? clock : &s->clock, &list[i], n == 1, e) < 0) {
 			err_wrap(e, "source %.63s", list[i].name ? list[i].name : "");
 			promql_sources_free(s);
 			return NULL;

@@ -2,7 +2,8 @@
 // Sources: Prometheus-compatible servers by name. Each source has its own connections and deadline, so that a source
 // that hangs does not delay the others; its own queue, in which namespaces take turns (promql/fair_queue.h); and its
 // own health (promql/promql_health.h): a source that is down receives only probes, and its queries fail at once with
-// the reason.
+// the reason. A source with several URLs is a chain of such servers under one name: promql_sources_find returns the
+// first, promql_source_next the others.
 #ifndef GPUSCALE_PROMQL_PROMQL_SOURCE_H
 #define GPUSCALE_PROMQL_PROMQL_SOURCE_H
 
@@ -22,7 +23,8 @@ struct fair_queue;
 struct promql_source;
 struct promql_sources;
 
-#define PROMQL_SOURCES_MAX       64
+#define PROMQL_SOURCES_MAX       64 // servers: the URLs of all sources together
+#define PROMQL_URLS_MAX          4  // of one source
 #define PROMQL_SOURCE_NAME_MAX   63
 #define PROMQL_SOURCE_DEFAULT    "default" // the source of a signal that names none
 #define PROMQL_CONCURRENCY       16
@@ -37,11 +39,13 @@ struct promql_sources;
 #define PROMQL_NOT_SENT          (-1) // err.code of a query that was not sent: its failure is not evidence against the query
 
 struct promql_source_options {
-	const char *name;            // letters, digits, '_', '-' and '.'
-	struct promql_options query; // .http and .clock are filled in
-	const char *tenant;          // of Mimir and Thanos: sent as X-Scope-OrgID; NULL: none
-	int max_in_flight;           // slots: concurrent queries; 0: PROMQL_CONCURRENCY
-	bool never_fuse;             // one query a request, always
+	const char *name;             // letters, digits, '_', '-' and '.'
+	struct promql_options query;  // .http and .clock are filled in
+	const char *tenant;           // of Mimir and Thanos: sent as X-Scope-OrgID; NULL: none
+	int max_in_flight;            // slots: concurrent queries; 0: PROMQL_CONCURRENCY
+	bool never_fuse;              // one query a request, always
+	const char *const *more_urls; // servers with the same data as .query.url, NULL-terminated; NULL: none
+	double max_disagreement;      // of two servers of the source, relative; more is reported
 	// Without configured namespaces, every namespace may query the source if it is the only one and has no
 	// credentials; otherwise none may.
 	struct promql_access_options access;
@@ -94,7 +98,11 @@ const struct promql_access *promql_source_access(const struct promql_source *s);
 
 // The accessors below return values that are valid until the loop runs.
 const struct clock *promql_source_clock(const struct promql_source *s);
+// Returns the name; of the n-th server of a source with several URLs NAME#N, from NAME#2 on.
 const char *promql_source_name(const struct promql_source *s);
+// Returns the server of the next URL of the same source; NULL: none.
+struct promql_source *promql_source_next(const struct promql_source *s);
+double promql_source_max_disagreement(const struct promql_source *s);
 const char *promql_source_url(const struct promql_source *s);
 int64_t promql_source_skew_ms(const struct promql_source *s); // as promql_skew_ms; 0 while it is being closed
 int64_t promql_source_unexplained_skew_ms(const struct promql_source *s); // as promql_unexplained_skew_ms; likewise

@@ -21,7 +21,11 @@
 // As written; what the client takes is made from it in to_options.
 struct source_spec {
 	const char *name, *url, *tenant, *bearer_token_file;
-	int type, method;
+	const char **urls;
+	size_t n_urls;
+	double max_disagreement;
+	int type, method, identity;
+	const char *region;
 	const char **headers;
 	size_t n_headers;
 	const char **allowed_namespaces;
@@ -132,9 +136,25 @@ static const struct schema_field source_fields[] = {
          .doc = "Base URL, with a path prefix where there is one: http://prometheus:9090, "
                 "https://mimir.example/prometheus. No credentials in it.",
          FIELD(struct source_spec, url),
-         .required = true,
          .min = 1,
          .max = 2048},
+        {.name = "urls",
+         .type = SCHEMA_STRING_LIST,
+         .doc = "Instead of url: servers that hold the same data, such as the two of a highly available pair. Each "
+                "query is sent to all of them, and the newest sample is used; a signal is missing only when none of "
+                "them answers.",
+         FIELD(struct source_spec, urls),
+         .count_offset = offsetof(struct source_spec, n_urls),
+         .min = 1,
+         .max_items = PROMQL_URLS_MAX},
+        {.name = "maxDisagreement",
+         .type = SCHEMA_QUANTITY,
+         .doc = "With urls: the relative difference between two current values of a query above which the servers "
+                "count as disagreeing, which is logged and counted.",
+         FIELD(struct source_spec, max_disagreement),
+         .default_text = "0.2",
+         .min = 0,
+         .max = 1},
         {.name = "type",
          .type = SCHEMA_ENUM,
          .doc = "Whose query API it is. Auto asks /api/v1/status/buildinfo; behind a gateway that hides it, say it.",
@@ -166,6 +186,20 @@ static const struct schema_field source_fields[] = {
          .offset = 0,
          .set_offset = offsetof(struct source_spec, basic_set),
          .child = &basic},
+        {.name = "workloadIdentity",
+         .type = SCHEMA_ENUM,
+         .doc = "The cloud of a managed Prometheus, to which the controller authenticates with the identity of its own "
+                "pod instead of a secret: Google (metadata server), Amazon (requests signed with the credentials of "
+                "IRSA or EKS Pod Identity) or Azure (federated token). Needs https.",
+         FIELD(struct source_spec, identity),
+         .default_text = "None",
+         .enum_names = promql_identity_names},
+        {.name = "region",
+         .type = SCHEMA_STRING,
+         .doc = "With Amazon: the region of the workspace. Without it $AWS_REGION.",
+         FIELD(struct source_spec, region),
+         .min = 1,
+         .max = PROMQL_REGION_MAX - 1},
         {.name = "tls",
          .type = SCHEMA_OBJECT,
          .doc = "For https.",
@@ -244,6 +278,21 @@ static bool is_header_called(const char *header, const char *name)
 	return strncasecmp(header, name, n) == 0 && header[n] == ':';
 }
 
+// Sets *http when the URL is not one of https.
+static size_t check_url(const char *url, const char *field, int32_t index, bool *http, struct schema_fault *ret_faults,
+                        size_t max)
+{
+	size_t n = 0;
+	bool is_http = strncmp(url, "http://", 7) == 0;
+	*http |= is_http;
+	if (!is_http && strncmp(url, "https://", 8) != 0 && n < max)
+		ret_faults[n++] = (struct schema_fault){field, index, "must begin with http:// or https://"};
+	if (strchr(url, '@') && n < max)
+		ret_faults[n++] =
+		        (struct schema_fault){field, index, "holds credentials: use basicAuth with a passwordFile"};
+	return n;
+}
+
 static size_t check_source(const void *value, struct schema_fault *ret_faults, size_t max)
 {
 	const struct source_spec *s = value;
@@ -252,14 +301,26 @@ static size_t check_source(const void *value, struct schema_fault *ret_faults, s
 	if (s->name[strspn(s->name, letters)] != '\0' && n < max)
 		ret_faults[n++] =
 		        (struct schema_fault){"name", -1, "must be letters, digits, '_', '-' and '.', as in prom-eu"};
-	bool http = strncmp(s->url, "http://", 7) == 0, https = strncmp(s->url, "https://", 8) == 0;
-	if (!http && !https && n < max)
-		ret_faults[n++] = (struct schema_fault){"url", -1, "must begin with http:// or https://"};
-	if (strchr(s->url, '@') && n < max)
-		ret_faults[n++] =
-		        (struct schema_fault){"url", -1, "holds credentials: use basicAuth with a passwordFile"};
+	bool http = false;
+	if (!s->url && !s->n_urls && n < max)
+		ret_faults[n++] = (struct schema_fault){"url", -1, "required: add url, or urls"};
+	if (s->url && s->n_urls && n < max)
+		ret_faults[n++] = (struct schema_fault){"urls", -1, "cannot stand beside url: keep one of them"};
+	if (s->url)
+		n += check_url(s->url, "url", -1, &http, ret_faults + n, max - n);
+	for (size_t i = 0; i < s->n_urls; i++)
+		n += check_url(s->urls[i], "urls", (int32_t)i, &http, ret_faults + n, max - n);
 	if (http && s->tls_set && n < max)
 		ret_faults[n++] = (struct schema_fault){"tls", -1, "has no meaning with http://: use https://"};
+	if (s->identity && http && n < max)
+		ret_faults[n++] = (struct schema_fault){"workloadIdentity", -1, "sends a token: use https://"};
+	if (s->identity && (s->basic_set || s->bearer_token_file) && n < max)
+		ret_faults[n++] = (struct schema_fault){
+		        "workloadIdentity", -1, "cannot stand beside bearerTokenFile or basicAuth: keep one of them"};
+	if (s->region && s->identity != PROMQL_IDENTITY_AMAZON && n < max)
+		ret_faults[n++] = (struct schema_fault){"region", -1, "belongs to workloadIdentity: Amazon"};
+	if (s->identity == PROMQL_IDENTITY_AMAZON && s->method == METHOD_GET && n < max)
+		ret_faults[n++] = (struct schema_fault){"method", -1, "must be POST with workloadIdentity: Amazon"};
 	if (s->basic_set && s->bearer_token_file && n < max)
 		ret_faults[n++] =
 		        (struct schema_fault){"basicAuth", -1, "cannot stand beside bearerTokenFile: keep one of them"};
@@ -354,8 +415,11 @@ static int to_options(const struct source_spec *s, const char *file, struct aren
 {
 	const char **headers = arena_calloc(a, s->n_headers + 1, sizeof *headers);
 	const char **namespaces = arena_calloc(a, s->n_allowed_namespaces + 1, sizeof *namespaces);
-	if (!headers || !namespaces)
+	const char **more_urls = arena_calloc(a, s->n_urls + 1, sizeof *more_urls);
+	if (!headers || !namespaces || !more_urls)
 		return -1;
+	for (size_t i = 1; i < s->n_urls; i++)
+		more_urls[i - 1] = s->urls[i];
 	if (s->n_allowed_namespaces)
 		memcpy(namespaces, s->allowed_namespaces, s->n_allowed_namespaces * sizeof *namespaces);
 	if (s->n_headers)
@@ -365,10 +429,14 @@ static int to_options(const struct source_spec *s, const char *file, struct aren
 	        .tenant = s->tenant,
 	        .max_in_flight = s->max_concurrency,
 	        .never_fuse = !s->fuse,
+	        .more_urls = more_urls,
+	        .max_disagreement = s->max_disagreement,
 	        .access = {.namespaces = s->allowed_set ? namespaces : NULL, .label = s->namespace_label},
-	        .query = {.url = s->url,
+	        .query = {.url = s->url ? s->url : s->urls[0],
 	                  .headers = headers,
 	                  .basic_user = s->basic.username,
+	                  .identity = (enum promql_identity)s->identity,
+	                  .region = s->region,
 	                  .kind = (enum promql_kind)s->type,
 	                  .use_get = s->method == METHOD_GET,
 	                  .timeout_ms = s->timeout_ms,

@@ -25,6 +25,11 @@ void recording_done(struct recording *r)
 
 int recording_alloc(struct recording *r, size_t n_rows, struct err *e)
 {
+	if (r->n_columns > 0 && n_rows > RECORDING_CELLS_MAX / r->n_columns)
+		return err_set(e, ERR_LIMIT,
+		               "%zu rows of %zu columns, the ceiling is %d cells: use a longer step, a shorter period "
+		               "or fewer columns",
+		               n_rows, r->n_columns, RECORDING_CELLS_MAX);
 	r->time_ms = calloc(n_rows ? n_rows : 1, sizeof *r->time_ms);
 	r->values = calloc((n_rows ? n_rows : 1) * (r->n_columns ? r->n_columns : 1), sizeof *r->values);
 	return r->time_ms && r->values ? 0 : err_set(e, ERR_INTERNAL, "out of memory");

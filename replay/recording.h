@@ -12,7 +12,8 @@ struct err;
 
 #define RECORDING_BYTES_MAX   (128 * 1024 * 1024) // of a file
 #define RECORDING_ROWS_MAX    1000000
-#define RECORDING_COLUMNS_MAX 64
+#define RECORDING_COLUMNS_MAX 512
+#define RECORDING_CELLS_MAX   64000000 // rows by columns
 #define RECORDING_NAME_BYTES  512
 #define RECORDING_SPAN_DAYS   400 // longest time from the first to the last row
 #define RECORDING_FIRST_LINE  2   // of the first row in a CSV file
@@ -54,7 +55,8 @@ void recording_place(const struct recording *r, const char *file, size_t row, ch
 
 // ---- for the readers ----
 
-// Allocates n_rows rows of the columns that are known; n_rows stays 0, and every value is 0. Fails with ERR_INTERNAL.
+// Allocates n_rows rows of the columns that are known; n_rows stays 0, and every value is 0. Fails with ERR_LIMIT
+// (RECORDING_CELLS_MAX) or ERR_INTERNAL.
 int recording_alloc(struct recording *r, size_t n_rows, struct err *e);
 // Fails with ERR_LIMIT when span_ms exceeds RECORDING_SPAN_DAYS.
 int recording_check_span(int64_t span_ms, struct err *e);

@@ -98,7 +98,9 @@ INTEGRATION_TESTS := $(filter-out $(FAULT_TESTS),$(sort $(wildcard test/integrat
 GOLDEN_TESTS      := $(sort $(wildcard test/integration/golden/run-*))
 POLICY_TESTS      := $(sort $(wildcard test/policy/run-*))
 E2E_TESTS         := $(sort $(wildcard test/e2e/run-*))
-E2E_CLUSTER_TESTS := $(sort $(wildcard test/e2e/cluster/run-*))
+# Some take minutes for what other tests show, too: only `make nightly` (GPUSCALE_NIGHTLY) runs them.
+NIGHTLY_CLUSTER_TESTS := $(addprefix test/e2e/cluster/run-,$(shell grep -v '^\#' test/e2e/cluster/nightly))
+E2E_CLUSTER_TESTS := $(filter-out $(if $(GPUSCALE_NIGHTLY),,$(NIGHTLY_CLUSTER_TESTS)),$(sort $(wildcard test/e2e/cluster/run-*)))
 BENCHES           := $(sort $(filter-out test/bench/run-fleet test/bench/run-kube,$(wildcard test/bench/run-*)))
 
 ##@ test

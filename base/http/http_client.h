@@ -44,18 +44,27 @@ typedef void http_data_fn(void *arg, const char *data, size_t len);
 // Returns 0 to continue; -1 aborts the transfer, and the call fails with ERR_CANCELED. `arg` is the call's.
 typedef int http_sink_fn(void *arg, const char *data, size_t len);
 
+// Credentials of Amazon Web Services, with which libcurl signs a request (Signature Version 4, CURLOPT_AWS_SIGV4).
+struct http_aws {
+	const char *scope; // "aws:amz:REGION:SERVICE"
+	const char *key_id, *secret;
+	const char *session_token; // NULL: none
+};
+
 struct http_request {
 	const char *method;         // "GET", "POST", "PATCH", ...
 	const char *url;            // http:// or https:// only; user:password@ becomes basic auth
 	const char *const *headers; // "Name: value", NULL-terminated; may be NULL
 	const char *body;           // copied
 	size_t body_len;
-	const char *bearer_token;                // never logged, never in errors
-	const char *basic_user, *basic_password; // one kind of credentials at most
-	const struct http_tls *tls;              // copied
-	int64_t connect_timeout_ms;              // with TLS; 0: the client's
-	int64_t timeout_ms;                      // from submission, queueing included, to the last byte; 0: 30 s
-	size_t max_body_bytes;                   // limit on a reply that is collected; 0: HTTP_BODY_BYTES_MAX
+	const char *bearer_token; // never logged, never in errors
+	const char *basic_user, *basic_password;
+	const struct http_aws *aws; // copied; not for a URL with a query; one kind of credentials at most
+	bool no_proxy;              // connect directly, whatever the environment says
+	const struct http_tls *tls; // copied
+	int64_t connect_timeout_ms; // with TLS; 0: the client's
+	int64_t timeout_ms;         // from submission, queueing included, to the last byte; 0: 30 s
+	size_t max_body_bytes;      // limit on a reply that is collected; 0: HTTP_BODY_BYTES_MAX
 	http_sink_fn *on_body; // a 2xx body goes there, decompressed, and is not collected (the response's is ""); the
 	                       // ceiling on it is the sink's. NULL: everything is collected. Not for a stream
 	bool no_compression;   // do not offer gzip, for replies so small that compression costs more than it saves

@@ -123,7 +123,7 @@ static int fill_url(struct http_call *call, const struct http_request *r, char *
 			rc = err_set(e, ERR_USAGE, "%s request: the URL names no host", call->method);
 	}
 	if (rc == 0) {
-		call->loopback = is_loopback(host);
+		call->loopback = is_loopback(host) || r->no_proxy;
 		snprintf(call->host, sizeof call->host, "%s", host);
 		snprintf(call->place, sizeof call->place, "%s %s://%s:%s%s", call->method, scheme, host, port, path);
 		curl_url_set(url, CURLUPART_USER, NULL, 0);
@@ -192,6 +192,22 @@ static int add_basic(struct http_call *call, const char *user, const char *passw
 	return rc;
 }
 
+static int add_aws(struct http_call *call, const struct http_aws *aws, struct err *e)
+{
+	call->aws_scope = strdup(aws->scope);
+	call->aws_key_id = strdup(aws->key_id);
+	call->aws_secret = strdup(aws->secret);
+	if (!call->aws_scope || !call->aws_key_id || !call->aws_secret)
+		return out_of_memory(e);
+	if (!aws->session_token)
+		return 0;
+	char *line = format_text("X-Amz-Security-Token: %s", aws->session_token);
+	int rc = line ? add_header(call, line, e) : out_of_memory(e);
+	wipe(line);
+	free(line);
+	return rc;
+}
+
 static bool header_is(const char *line, const char *name)
 {
 	size_t n = strlen(name);
@@ -221,15 +237,18 @@ static int fill_headers(struct http_call *call, const struct http_request *r, co
 		if (add_header(call, line, e) < 0)
 			return -1;
 	}
-	// curl adds both by itself: a form type for any body, and a round trip waiting for "100 Continue".
-	if ((!has_type && add_header(call, "Content-Type:", e) < 0) || add_header(call, "Expect:", e) < 0)
+	// curl adds both by itself: a form type for any body, and a round trip waiting for "100 Continue". It would
+	// sign a header without a value, and not send it.
+	if (!r->aws && ((!has_type && add_header(call, "Content-Type:", e) < 0) || add_header(call, "Expect:", e) < 0))
 		return -1;
 	bool from_url = url_user[0] || url_password[0];
-	if ((r->bearer_token != NULL) + (r->basic_user != NULL) + from_url + has_auth > 1)
+	if ((r->bearer_token != NULL) + (r->basic_user != NULL) + (r->aws != NULL) + from_url + has_auth > 1)
 		return err_set(
 		        e, ERR_USAGE,
 		        "%s: credentials given twice (bearer token, basic auth, user in the URL, Authorization header)",
 		        call->place);
+	if (r->aws)
+		return add_aws(call, r->aws, e);
 	if (r->bearer_token)
 		return add_bearer(call, r->bearer_token, e);
 	if (r->basic_user)
@@ -287,6 +306,10 @@ void http_call_wipe(struct http_call *call)
 	curl_slist_free_all(call->headers);
 	curl_slist_free_all(call->connect_to);
 	http_tls_put(call->tls);
+	wipe(call->aws_secret);
+	free(call->aws_scope);
+	free(call->aws_key_id);
+	free(call->aws_secret);
 	free(call->url);
 	free(call->body);
 	free(call->gate_error);
@@ -451,6 +474,11 @@ CURLcode http_call_setup(struct http_call *call, struct http_slot *slot)
 	SET(CURLOPT_USERAGENT, call->client->user_agent);
 	SET(CURLOPT_HTTPHEADER, call->headers);
 	SET(CURLOPT_HEADEROPT, (long)CURLHEADER_SEPARATE);
+	if (call->aws_scope) {
+		SET(CURLOPT_AWS_SIGV4, call->aws_scope);
+		SET(CURLOPT_USERNAME, call->aws_key_id);
+		SET(CURLOPT_PASSWORD, call->aws_secret);
+	}
 	if (!call->no_compression)
 		SET(CURLOPT_ACCEPT_ENCODING, "gzip");
 	SET(CURLOPT_HTTP_VERSION, call->client->no_http2 ? (long)CURL_HTTP_VERSION_1_1 : (long)CURL_HTTP_VERSION_2TLS);

@@ -216,10 +216,10 @@ static void end_judged(struct check *c, const struct review_answer *answer)
 	}
 	if (t->resource)
 		snprintf(message, sizeof message,
-		         "%.200s.%s is forbidden: User \"%.200s\" cannot %s resource \"%.200s\" in API group \"%s\" in "
-		         "the namespace \"%s\"%s%s",
-		         t->resource, t->group, name, t->verb, t->resource, t->group, t->namespace_name, colon,
-		         answer->reason);
+		         "%.200s.%s is forbidden: User \"%.200s\" cannot %s resource \"%.200s%s%.200s\" in API group "
+		         "\"%s\" in the namespace \"%s\"%s%s",
+		         t->resource, t->group, name, t->verb, t->resource, t->subresource ? "/" : "",
+		         t->subresource ? t->subresource : "", t->group, t->namespace_name, colon, answer->reason);
 	else
 		snprintf(message, sizeof message, "forbidden: User \"%.200s\" cannot %s path \"%.200s\"%s%s", name,
 		         t->verb, t->path, colon, answer->reason);
@@ -354,9 +354,11 @@ static struct check *check_new(struct delegated_auth *a, const struct access_att
 	if (!c)
 		abort(); // without memory no answer is possible; the supervisor restarts the process
 	arena_init(&c->texts, REVIEW_BYTES_MAX);
-	const char *const from[] = {t->verb, t->group, t->version, t->resource, t->namespace_name, t->path};
+	const char *const from[] = {t->verb,           t->group, t->version, t->resource,
+	                            t->namespace_name, t->path,  t->name,    t->subresource};
 	const char **const to[] = {&c->attributes.verb,     &c->attributes.group,          &c->attributes.version,
-	                           &c->attributes.resource, &c->attributes.namespace_name, &c->attributes.path};
+	                           &c->attributes.resource, &c->attributes.namespace_name, &c->attributes.path,
+	                           &c->attributes.name,     &c->attributes.subresource};
 	for (size_t i = 0; i < sizeof from / sizeof from[0]; i++)
 		if (from[i] && !(*to[i] = arena_strdup(&c->texts, from[i])))
 			abort(); // a request's head is far below the ceiling

@@ -16,6 +16,7 @@
 #include "controller/metrics/metrics.h"
 #include "controller/options/tls_follower.h"
 #include "k8s/server/access_review.h"
+#include "k8s/server/custom_metrics.h"
 #include "k8s/server/external_metrics.h"
 #include "k8s/server/status_reply.h"
 
@@ -37,6 +38,7 @@ struct visit {
 	struct external_metrics_server *metrics;
 	struct http_exchange *x;
 	struct external_metrics_path path;
+	struct custom_metrics_path custom;
 };
 
 // ---- replies ----
@@ -81,7 +83,7 @@ static int status_of(const struct err *e)
 }
 
 static void reply_values(struct external_metrics_server *m, struct http_exchange *x,
-                         const struct external_metrics_path *path)
+                         const struct external_metrics_path *path, const struct custom_metrics_path *custom)
 {
 	struct buf b;
 	struct err e;
@@ -92,12 +94,20 @@ static void reply_values(struct external_metrics_server *m, struct http_exchange
 		return;
 	}
 	if (watch && strcmp(watch, "0") != 0 && strcmp(watch, "false") != 0) {
-		reply_failure(m, x, 405, "external metrics cannot be watched");
+		reply_failure(m, x, 405, "metrics cannot be watched");
 		return;
 	}
 	buf_init(&b, REPLY_BYTES_MAX);
-	if (external_values_write(&b, m->options.next, m->options.arg, path->namespace_name, path->metric,
-	                          http_exchange_query(x, "labelSelector"), clock_wall_ms(m->options.clock), &e) < 0) {
+	const struct external_metrics_server_options *o = &m->options;
+	int64_t now_ms = clock_wall_ms(o->clock);
+	int rc;
+	if (custom->page == CUSTOM_METRICS_VALUE)
+		rc = custom_value_write(&b, o->next, o->arg, custom, http_exchange_query(x, "metricLabelSelector"),
+		                        now_ms, &e);
+	else
+		rc = external_values_write(&b, o->next, o->arg, path->namespace_name, path->metric,
+		                           http_exchange_query(x, "labelSelector"), now_ms, &e);
+	if (rc < 0) {
 		buf_done(&b);
 		if (e.kind == ERR_NOT_FOUND && !m->options.has_synced(m->options.arg))
 			err_set(&e, ERR_SERVER, "the policies are not all known yet");
@@ -107,35 +117,44 @@ static void reply_values(struct external_metrics_server *m, struct http_exchange
 	reply_json(m, x, 200, &b);
 }
 
-static void reply_page(struct external_metrics_server *m, struct http_exchange *x,
-                       const struct external_metrics_path *path)
+// Lists the names of all metrics, for external metrics and for each kind of object that may have them.
+static void write_resources(const struct external_metrics_server *m, bool is_custom, struct buf *b)
 {
+	static const char *const external[] = {""};
+	static const char *const custom[] = {"deployments.apps/", "gpuautoscalers.gpuscale.dev/", "statefulsets.apps/"};
+	const char *names[EXTERNAL_NAMES_MAX];
+	size_t n = external_values_names(m->options.next, m->options.arg, names);
+	if (is_custom)
+		metrics_api_write_resources(b, &custom_metrics_api, custom, sizeof custom / sizeof custom[0], names, n);
+	else
+		metrics_api_write_resources(b, &external_metrics_api, external, 1, names, n);
+}
+
+static void reply_page(const struct visit *v)
+{
+	static const struct metrics_api *const apis[] = {&external_metrics_api, &custom_metrics_api};
+	struct external_metrics_server *m = v->metrics;
 	struct buf b;
+	if (v->path.page == EXTERNAL_METRICS_VALUES || v->custom.page == CUSTOM_METRICS_VALUE) {
+		reply_values(m, v->x, &v->path, &v->custom);
+		return;
+	}
 	buf_init(&b, REPLY_BYTES_MAX);
-	switch (path->page) {
-	case EXTERNAL_METRICS_VALUES:
-		reply_values(m, x, path);
-		return;
-	case EXTERNAL_METRICS_GROUPS:
-		external_metrics_write_groups(&b);
-		break;
-	case EXTERNAL_METRICS_OF_GROUP:
-		external_metrics_write_group(&b);
-		break;
-	case EXTERNAL_METRICS_RESOURCES: {
-		const char *names[EXTERNAL_NAMES_MAX];
-		size_t n = external_values_names(m->options.next, m->options.arg, names);
-		external_metrics_write_resources(&b, names, n);
-		break;
-	}
-	case EXTERNAL_METRICS_OPENAPI:
+	if (v->path.page == EXTERNAL_METRICS_GROUPS)
+		metrics_api_write_groups(&b, apis, sizeof apis / sizeof apis[0]);
+	else if (v->path.page == EXTERNAL_METRICS_OF_GROUP)
+		metrics_api_write_group(&b, &external_metrics_api);
+	else if (v->custom.page == CUSTOM_METRICS_OF_GROUP)
+		metrics_api_write_group(&b, &custom_metrics_api);
+	else if (v->path.page == EXTERNAL_METRICS_RESOURCES || v->custom.page == CUSTOM_METRICS_RESOURCES)
+		write_resources(m, v->custom.page == CUSTOM_METRICS_RESOURCES, &b);
+	else if (v->path.page == EXTERNAL_METRICS_OPENAPI)
 		external_metrics_write_openapi(&b, GPUSCALE_VERSION);
-		break;
-	default:
-		reply_failure(m, x, 404, "the server could not find the requested resource");
+	else {
+		reply_failure(m, v->x, 404, "the server could not find the requested resource");
 		return;
 	}
-	reply_json(m, x, 200, &b);
+	reply_json(m, v->x, 200, &b);
 }
 
 // ---- requests ----
@@ -146,7 +165,7 @@ static void on_checked(void *arg, int status, const char *message)
 	struct visit visit = *v;
 	free(v);
 	if (status == 200)
-		reply_page(visit.metrics, visit.x, &visit.path);
+		reply_page(&visit);
 	else
 		reply_failure(visit.metrics, visit.x, status, message);
 }
@@ -167,18 +186,27 @@ static void handle(void *arg, struct http_exchange *x)
 	v->metrics = m;
 	v->x = x;
 	external_metrics_path_parse(http_exchange_path(x), &v->path);
-	bool is_resource = v->path.page == EXTERNAL_METRICS_VALUES;
+	custom_metrics_path_parse(http_exchange_path(x), &v->custom);
+	bool is_external = v->path.page == EXTERNAL_METRICS_VALUES, is_custom = v->custom.page == CUSTOM_METRICS_VALUE;
 	// The API server calls a GET of a resource without a name "list"; so does RBAC, and so do HPAs.
-	const struct access_attributes attributes = {
-	        .verb = is_resource ? "list"
-	                : is_head   ? "head"
-	                            : "get",
+	struct access_attributes attributes = {
+	        .verb = is_external             ? "list"
+	                : is_head && !is_custom ? "head"
+	                                        : "get",
 	        .group = EXTERNAL_METRICS_GROUP,
 	        .version = EXTERNAL_METRICS_VERSION,
-	        .resource = is_resource ? v->path.metric : NULL,
+	        .resource = is_external ? v->path.metric : NULL,
 	        .namespace_name = v->path.namespace_name,
 	        .path = http_exchange_path(x),
 	};
+	if (is_custom) {
+		attributes.group = custom_metrics_api.group;
+		attributes.version = custom_metrics_api.version;
+		attributes.namespace_name = v->custom.namespace_name;
+		attributes.resource = v->custom.resource;
+		attributes.name = v->custom.object;
+		attributes.subresource = v->custom.metric;
+	}
 	delegated_auth_check(m->auth, x, &attributes, on_checked, v);
 }
 

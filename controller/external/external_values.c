@@ -3,27 +3,33 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "k8s/client/label_selector.h"
+#include "k8s/server/custom_metrics.h"
 #include "k8s/server/external_metrics.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
 
-#define LABELS 4
+#define LABELS          4
+#define POLICY_RESOURCE "gpuautoscalers.gpuscale.dev"
 
 struct found {
 	struct external_metric_value value;
 	struct label labels[LABELS];
+	const struct policy *policy;
 };
 
 struct query {
 	const char *policy; // as long as policy_len; NULL: of any
 	size_t policy_len;
-	const char *signal; // or EXTERNAL_DESIRED
+	const char *signal;            // or EXTERNAL_DESIRED
+	const char *resource, *object; // of which the metric is; NULL: external
 	const char *namespace_name;
 	const struct label_selector *selector;
 	int64_t wall_ms;
@@ -99,15 +105,46 @@ static int add(struct query *q, const struct external_source *s, int signal, str
 		return err_set(e, ERR_LIMIT, "more than %d values: narrow it down by a label selector",
 		               EXTERNAL_VALUES_MAX);
 	struct found *f = &q->found[q->n_found++];
+	f->policy = p;
 	memcpy(f->labels, labels, sizeof labels);
 	return signal < 0 ? read_desired(q, s, &f->value, e) : read_signal(q, s, (size_t)signal, &f->value, e);
+}
+
+// Returns whether `resource` is that of the kind: "deployments.apps" for Deployment of "apps/v1". The plural is that of
+// nearly every kind; Kubernetes: apimachinery meta.UnsafeGuessKindToResource.
+static bool is_resource_of(const char *resource, const char *api_version, const char *kind)
+{
+	char guess[CUSTOM_METRICS_RESOURCE_MAX + 1];
+	size_t n = strlen(kind), n_group = strcspn(api_version, "/");
+	char last = n ? kind[n - 1] : '\0';
+	bool has_group = api_version[n_group] != '\0'; // "v1": the core group
+	const char *plural = last == 's' ? "es" : last == 'y' ? "ies" : "s";
+	int len = snprintf(guess, sizeof guess, "%.*s%s%s%.*s", (int)(last == 'y' ? n - 1 : n), kind, plural,
+	                   has_group ? "." : "", has_group ? (int)n_group : 0, api_version);
+	return len > 0 && (size_t)len < sizeof guess && strcasecmp(guess, resource) == 0;
+}
+
+static bool is_policy_itself(const struct query *q)
+{
+	return strcmp(q->resource, POLICY_RESOURCE) == 0;
+}
+
+static bool is_asked(const struct query *q, const struct policy *p)
+{
+	if (strcmp(p->namespace_name, q->namespace_name) != 0)
+		return false;
+	if (!q->resource)
+		return !q->policy || (strncmp(p->name, q->policy, q->policy_len) == 0 && !p->name[q->policy_len]);
+	if (is_policy_itself(q))
+		return strcmp(p->name, q->object) == 0;
+	return strcmp(p->target_name, q->object) == 0 &&
+	       is_resource_of(q->resource, p->target_api_version, p->target_kind);
 }
 
 static int search_policy(struct query *q, const struct external_source *s, struct err *e)
 {
 	const struct policy *p = s->policy;
-	if (strcmp(p->namespace_name, q->namespace_name) != 0 ||
-	    (q->policy && (strncmp(p->name, q->policy, q->policy_len) != 0 || p->name[q->policy_len])))
+	if (!is_asked(q, p))
 		return 0;
 	if (strcmp(q->signal, EXTERNAL_DESIRED) == 0)
 		return add(q, s, -1, e);
@@ -115,6 +152,28 @@ static int search_policy(struct query *q, const struct external_source *s, struc
 		if (strcmp(p->signals[i].name, q->signal) == 0)
 			return add(q, s, (int)i, e);
 	return 0;
+}
+
+static int write_object(const struct query *q, const char *metric, struct buf *out, struct err *e)
+{
+	if (q->n_found != 1)
+		return q->n_found == 0
+		               ? err_set(e, ERR_NOT_FOUND,
+		                         "no policy that matches the selector has a metric \"%.200s\"", metric)
+		               : err_set(e, ERR_INPUT,
+		                         "%zu policies of %.200s have a metric \"%.200s\": add the label policy to the "
+		                         "selector",
+		                         q->n_found, q->object, metric);
+	const struct policy *p = q->found[0].policy;
+	const struct custom_metrics_object object = {.api_version = is_policy_itself(q) ? "gpuscale.dev/v1alpha1"
+	                                                                                : p->target_api_version,
+	                                             .kind = is_policy_itself(q) ? "GPUAutoscaler" : p->target_kind,
+	                                             .namespace_name = p->namespace_name,
+	                                             .name = q->object};
+	if (custom_metrics_write_value(out, &object, metric, &q->found[0].value, e) == 0)
+		return 0;
+	e->kind = ERR_SERVER; // as below
+	return -1;
 }
 
 static int write_found(const struct query *q, const char *metric, struct buf *out, struct err *e)
@@ -144,29 +203,48 @@ static int search(struct query *q, external_source_fn *next, void *arg, const ch
 	if (!q->is_known)
 		return err_set(e, ERR_NOT_FOUND, "no policy of namespace \"%.63s\" has a metric \"%.200s\"",
 		               q->namespace_name, metric);
-	return write_found(q, metric, out, e);
+	return q->resource ? write_object(q, metric, out, e) : write_found(q, metric, out, e);
+}
+
+static int answer(struct query *q, const char *metric, const char *selector, external_source_fn *next, void *arg,
+                  struct buf *out, struct err *e)
+{
+	struct label_selector *parsed = label_selector_parse(selector, e);
+	if (!parsed)
+		return -1;
+	q->selector = parsed;
+	q->found = calloc(EXTERNAL_VALUES_MAX, sizeof *q->found);
+	int rc = q->found ? search(q, next, arg, metric, out, e) : err_set(e, ERR_INTERNAL, "out of memory");
+	free(q->found);
+	label_selector_free(parsed);
+	return rc;
+}
+
+int custom_value_write(struct buf *out, external_source_fn *next, void *arg, const struct custom_metrics_path *path,
+                       const char *selector, int64_t wall_ms, struct err *e)
+{
+	struct query q = {
+	        .resource = path->resource,
+	        .object = path->object,
+	        .signal = path->metric,
+	        .namespace_name = path->namespace_name,
+	        .wall_ms = wall_ms,
+	};
+	return answer(&q, path->metric, selector, next, arg, out, e);
 }
 
 int external_values_write(struct buf *out, external_source_fn *next, void *arg, const char *namespace_name,
                           const char *metric, const char *selector, int64_t wall_ms, struct err *e)
 {
 	const char *colon = strchr(metric, ':'); // names of policies and signals contain none
-	struct label_selector *parsed = label_selector_parse(selector, e);
-	if (!parsed)
-		return -1;
 	struct query q = {
 	        .policy = colon ? metric : NULL,
 	        .policy_len = colon ? (size_t)(colon - metric) : 0,
 	        .signal = colon ? colon + 1 : metric,
 	        .namespace_name = namespace_name,
-	        .selector = parsed,
 	        .wall_ms = wall_ms,
-	        .found = calloc(EXTERNAL_VALUES_MAX, sizeof *q.found),
 	};
-	int rc = q.found ? search(&q, next, arg, metric, out, e) : err_set(e, ERR_INTERNAL, "out of memory");
-	free(q.found);
-	label_selector_free(parsed);
-	return rc;
+	return answer(&q, metric, selector, next, arg, out, e);
 }
 
 // ---- names ----

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 struct buf;
+struct custom_metrics_path;
 struct decision;
 struct err;
 struct policy;
@@ -37,6 +38,12 @@ typedef bool external_source_fn(void *arg, size_t i, struct external_source *ret
 // usable.
 int external_values_write(struct buf *out, external_source_fn *next, void *arg, const char *namespace_name,
                           const char *metric, const char *selector, int64_t wall_ms, struct err *e);
+
+// Appends the MetricValueList (custom.metrics.k8s.io) of a signal, or of EXTERNAL_DESIRED, of the policy whose target
+// is the object of `path`, or of the policy itself (gpuautoscalers.gpuscale.dev). Returns as external_values_write;
+// ERR_INPUT also when several policies match.
+int custom_value_write(struct buf *out, external_source_fn *next, void *arg, const struct custom_metrics_path *path,
+                       const char *selector, int64_t wall_ms, struct err *e);
 
 // The names that discovery lists: each signal's once, and EXTERNAL_DESIRED. Names with a policy in front are served,
 // but not listed: discovery is open to every user of the cluster. Returns how many; the texts belong to the policies.

@@ -16,15 +16,24 @@ struct metrics *metrics_new(void)
 	struct metrics *m = calloc(1, sizeof *m);
 	if (!m)
 		return NULL;
+	m->max_policies = METRICS_POLICIES_MAX;
 	static const double bounds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
 	m->duration_seconds.n = sizeof bounds / sizeof bounds[0];
 	memcpy(m->duration_seconds.upper, bounds, sizeof bounds);
+	static const double delays[] = {0.01, 0.1, 1, 5, 15};
+	m->delay_seconds.n = sizeof delays / sizeof delays[0];
+	memcpy(m->delay_seconds.upper, delays, sizeof delays);
 	return m;
 }
 
 void metrics_free(struct metrics *m)
 {
 	free(m);
+}
+
+void metrics_limit_policies(struct metrics *m, size_t n)
+{
+	m->max_policies = n;
 }
 
 void metrics_reconciled(struct metrics *m, const char *result, double seconds)
@@ -56,6 +65,16 @@ void metrics_conflict(struct metrics *m)
 void metrics_tick_skipped(struct metrics *m)
 {
 	m->skipped++;
+}
+
+void metrics_tick_early(struct metrics *m)
+{
+	m->early++;
+}
+
+void metrics_tick_delayed(struct metrics *m, double seconds)
+{
+	exposition_histogram_observe(&m->delay_seconds, seconds);
 }
 
 void metrics_clock_was_set(struct metrics *m)

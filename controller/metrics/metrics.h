@@ -19,8 +19,14 @@ struct query_hub;
 struct shards_view;
 struct status_writer_stats;
 
+// The policies with series of their own, unless metrics_limit_policies() says otherwise. A policy has 7 series, 4 more
+// per signal, and 4 with spec.gpus.
+#define METRICS_POLICIES_MAX 2000
+
 struct metrics *metrics_new(void); // NULL when memory is exhausted
 void metrics_free(struct metrics *m);
+// Lets only the first n policies, by namespace and name, have series of their own; 0: none.
+void metrics_limit_policies(struct metrics *m, size_t n);
 
 // Records the duration of a tick, and counts its result: "ok", "scaled", "error", or "" for none.
 void metrics_reconciled(struct metrics *m, const char *result, double seconds);
@@ -28,6 +34,10 @@ void metrics_decided(struct metrics *m, const struct decision *d);
 void metrics_scaled(struct metrics *m, int32_t from, int32_t to);
 void metrics_conflict(struct metrics *m);
 void metrics_tick_skipped(struct metrics *m);
+// Counts a tick that a moved signal started before its time.
+void metrics_tick_early(struct metrics *m);
+// Records how long after its time a tick started.
+void metrics_tick_delayed(struct metrics *m, double seconds);
 void metrics_clock_was_set(struct metrics *m);
 void metrics_reloaded(struct metrics *m, int64_t wall_ms, int ok);
 // Counts one attempt of an API request. resource: as k8s_path_class names it; code 0: no answer.
@@ -66,6 +76,8 @@ struct metrics_view {
 	const struct shards_view *shards; // NULL: no leader election
 	const struct pool_summary *pools;
 	size_t n_pools;
+	const struct idle_summary *idle_rules;
+	size_t n_idle_rules;
 };
 // Appends every family of controller/metrics/metrics_table.h whose part of the view is not NULL.
 void metrics_render(const struct metrics *m, const struct metrics_view *view, struct buf *out);

@@ -21,10 +21,10 @@ extern const char *const metrics_result_names[];
 extern const int metrics_external_codes[METRICS_EXTERNAL_CODES];
 
 struct metrics {
-	struct exposition_histogram duration_seconds;
+	struct exposition_histogram duration_seconds, delay_seconds;
 	uint64_t results[METRICS_RESULT__COUNT];
 	uint64_t decisions[ACTION__COUNT][REASON__COUNT];
-	uint64_t scaled_up, scaled_down, conflicts, skipped, reloads_ok, reloads_failed, clock_steps;
+	uint64_t scaled_up, scaled_down, conflicts, skipped, early, reloads_ok, reloads_failed, clock_steps;
 	int64_t reloaded_ms;
 	struct {
 		char verb[8], resource[K8S_RESOURCE_CLASS_BYTES];
@@ -37,6 +37,7 @@ struct metrics {
 		const struct http_server *server;
 	} servers[METRICS_SERVERS_MAX];
 	size_t n_servers;
+	size_t max_policies; // with series of their own
 	bool serves_external;
 	uint64_t external[METRICS_EXTERNAL_CODES];
 };

@@ -28,13 +28,16 @@ static const struct metric_family families[] = {
 	F(POLICIES,                "gpuscale_policies",                             G, "policies",                NONE,                               "Policies in force in this process."),
 	F(POLICIES_INVALID,        "gpuscale_policies_invalid",                     G, "policies",                NONE,                               "Policy objects with errors; the last valid version of each stays in force."),
 	F(POLICIES_WAITING,        "gpuscale_policies_waiting",                     G, "policies",                NONE,                               "Valid policies that are not in force, because another autoscaler or policy controls their target."),
+	F(POLICIES_WITHOUT_SERIES, "gpuscale_policies_without_series",              G, "policies",                NONE,                               "Policies in force without series of their own, because there are more than --metrics-policies."),
 	F(POLICY_FILES_INVALID,    "gpuscale_policy_files_invalid",                 G, "files",                   NONE,                               "Policy files with errors; their last valid policies stay in force."),
 	F(POLICY_RELOADS,          "gpuscale_policy_reloads_total",                 C, "",                        L("result"),                        "Times that the policy files were read; result: ok or error."),
 	F(POLICY_RELOAD_TIMESTAMP, "gpuscale_policy_reload_timestamp_seconds",      G, "seconds since the epoch", NONE,                               "Time when the policy files were last read without an error."),
 
 	F(RECONCILES,              "gpuscale_reconciles_total",                     C, "",                        L("result"),                        "Completed ticks; result: ok, scaled or error."),
 	F(RECONCILE_DURATION,      "gpuscale_reconcile_duration_seconds",           H, "seconds",                 NONE,                               "Duration of a tick."),
+	F(TICK_DELAY,              "gpuscale_tick_delay_seconds",                   H, "seconds",                 NONE,                               "Time by which a tick started after it was due."),
 	F(TICKS_SKIPPED,           "gpuscale_ticks_skipped_total",                  C, "",                        NONE,                               "Ticks skipped because the previous tick of the policy had not ended."),
+	F(TICKS_EARLY,             "gpuscale_ticks_early_total",                    C, "",                        NONE,                               "Ticks started before their time because a signal had moved."),
 	F(DECISIONS,               "gpuscale_decisions_total",                      C, "",                        L("action", "reason"),              "Decisions by action and primary reason."),
 	F(SCALES,                  "gpuscale_scales_total",                         C, "",                        L("direction"),                     "Acknowledged writes of a target's replicas; direction: up or down."),
 	F(CONFLICTS,               "gpuscale_conflicts_total",                      C, "",                        NONE,                               "Writes refused because another client had changed the target."),
@@ -56,6 +59,13 @@ static const struct metric_family families[] = {
 	F(SIGNAL_AGE,              "gpuscale_signal_age_seconds",                   G, "seconds",                 L("namespace", "policy", "signal"), "Age of the newest sample of a signal; absent without a sample."),
 
 	F(POOL_GPUS,               "gpuscale_pool_gpus",                            G, "GPUs",                    L("pool", "of"),                    "GPUs of a pool; of: cap, used (held by its members), requested or granted."),
+	F(POOL_MEMBER_GPUS,        "gpuscale_pool_member_gpus",                     G, "GPUs",                    L("pool", "namespace", "policy", "of"), "GPUs of one member of a pool; of: used, requested or granted."),
+	F(POOL_HOUR,               "gpuscale_pool_cost_per_hour",                   G, "the currency's",          L("pool", "of"),                    "Cost per hour of a pool with a budget; of: cap (as perHour and perMonth allow now; absent while the pool is not shared) or used."),
+	F(POOL_MONTH,              "gpuscale_pool_cost_per_month",                  G, "the currency's",          L("pool", "of"),                    "Cost of a pool with a budget in this calendar month (UTC); of: cap (perMonth), spent, assumed (the part of spent without a controller) or projected (at the end of the month)."),
+
+	F(IDLE_GPUS,               "gpuscale_idle_rule_gpus",                       G, "GPUs",                    L("rule", "of"),                    "Idle GPUs that a GPUIdleRule reports; of: workload, or unallocated (held by no pod); absent while the rule holds."),
+	F(IDLE_WORKLOADS,          "gpuscale_idle_rule_workloads",                  G, "workloads",               L("rule", "state"),                 "Workloads of a GPUIdleRule; state: idle, or scaled (by the rule, and not restored)."),
+	F(IDLE_COST,               "gpuscale_idle_rule_cost_per_hour",              G, "the currency's",          L("rule", "currency"),              "What the idle GPUs of workloads cost per hour."),
 
 	F(SOURCE_INFO,             "gpuscale_source_info",                          G, "",                        L("source", "type", "version"),     "Type and version of the server behind a source, as far as known; always 1."),
 	F(SOURCE_UP,               "gpuscale_source_up",                            G, "",                        L("source"),                        "1 unless the source is down."),
@@ -68,6 +78,7 @@ static const struct metric_family families[] = {
 	F(SOURCE_POSTPONED,        "gpuscale_source_queries_postponed_total",       C, "",                        L("source"),                        "Queries not sent because of repeated failures, or because the server requested a pause (Retry-After)."),
 	F(SOURCE_APART,            "gpuscale_source_batches_split_total",           C, "",                        L("source"),                        "Requests of several queries that failed or were slow, so that each query was sent alone."),
 	F(SOURCE_ISOLATED,         "gpuscale_source_queries_isolated",              G, "queries",                 L("source"),                        "Queries that are sent alone because they failed."),
+	F(SOURCE_DISAGREED,        "gpuscale_source_disagreements_total",           C, "",                        L("source"),                        "Queries to which two servers of a source with several URLs gave current values that differ by more than maxDisagreement."),
 	F(SOURCE_SLOTS,            "gpuscale_source_slots",                         G, "requests",                L("source"),                        "Maximum number of requests in flight."),
 	F(SOURCE_SLOTS_USED,       "gpuscale_source_slots_used",                    G, "requests",                L("source", "class"),               "Requests in flight; class: fast, or slow (took 250 ms or more recently, or unknown), which use at most half of the slots."),
 	F(SOURCE_QUEUED,           "gpuscale_source_queued",                        G, "requests",                L("source"),                        "Requests that wait for a slot."),

@@ -3,7 +3,9 @@
 
 #include <string.h>
 
+#include "controller/metrics/metrics.h"
 #include "controller/options/controller_options.h"
+#include "controller/source/policy_store.h"
 
 enum {
 	KEY_TLS_CERT = 0x500,
@@ -12,6 +14,7 @@ enum {
 	KEY_TLS_MIN_VERSION,
 	KEY_TOKEN_FILE,
 	KEY_ALLOWED_HOSTS,
+	KEY_METRICS_POLICIES,
 	KEY_EXTERNAL_METRICS,
 	KEY_EXTERNAL_CERT,
 	KEY_EXTERNAL_KEY,
@@ -35,7 +38,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct serve_options *o = state->input;
 	switch (key) {
 	case ARGP_KEY_INIT:
-		*o = (struct serve_options){.tls_min_minor = 2};
+		*o = (struct serve_options){.tls_min_minor = 2, .metrics_policies = METRICS_POLICIES_MAX};
 		return 0;
 	case KEY_TLS_CERT:
 		o->tls_cert_file = arg;
@@ -54,6 +57,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_ALLOWED_HOSTS:
 		o->allowed_hosts = arg;
+		return 0;
+	case KEY_METRICS_POLICIES:
+		o->metrics_policies = (size_t)option_i64("--metrics-policies", arg, 0, POLICY_STORE_MAX, state);
 		return 0;
 	case KEY_EXTERNAL_METRICS:
 		o->external_metrics = arg ? arg : EXTERNAL_METRICS_LISTEN;
@@ -84,6 +90,11 @@ static const struct argp_option flags[] = {
         {"allowed-hosts", KEY_ALLOWED_HOSTS, "NAME,..", 0,
          "host names, besides IP addresses, localhost and this machine's name, under which the endpoints may be asked "
          "for; *.example.com stands for every name below example.com",
+         6},
+        {"metrics-policies", KEY_METRICS_POLICIES, "N", 0,
+         "policies with series of their own on /metrics, the first by namespace and name (default 2000); the others "
+         "are "
+         "counted by gpuscale_policies_without_series",
          6},
         {"external-metrics", KEY_EXTERNAL_METRICS, "ADDR", OPTION_ARG_OPTIONAL,
          "serve external.metrics.k8s.io/v1beta1 over TLS, for HorizontalPodAutoscalers (default "

@@ -5,6 +5,7 @@
 #define GPUSCALE_CONTROLLER_OPTIONS_SERVE_OPTIONS_H
 
 #include <argp.h>
+#include <stddef.h>
 
 #define EXTERNAL_METRICS_LISTEN ":8443" // --external-metrics without an address
 
@@ -15,6 +16,7 @@ struct serve_options {
 	int tls_min_minor;                        // TLS 1.x: 2 or 3; for all servers
 	const char *token_file;                   // bearer token of the endpoints; NULL: none needed
 	const char *allowed_hosts;                // for the endpoints: base/http/http_site.h; NULL: no additional names
+	size_t metrics_policies;                  // policies with series of their own on /metrics
 	const char *external_metrics;             // address; NULL: not served
 	const char *external_metrics_cert_file, *external_metrics_key_file; // NULL: those above, else one is generated
 };

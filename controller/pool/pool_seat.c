@@ -147,6 +147,7 @@ void pool_seat_decide(struct pool_seat *s, const struct pool_tick *t, struct dec
 		grant(s, t, d, text);
 	if (d->write && !t->dry_run)
 		set(s, &s->in_flight, d->desired);
+	pool_spending_count(p, t->now_ms);
 	if (is_new)
 		ask_others(p, s, t->now_mono_ms);
 }

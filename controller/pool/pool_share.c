@@ -4,6 +4,8 @@
 #include "controller/pool/pools_private.h"
 #include "policies/engine/number.h"
 
+#define MONTH_EVERY_MS 60000 // between two looks at what a monthly budget allows
+
 static int64_t i64_min(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
@@ -88,8 +90,9 @@ bool pool_share(struct pool *p, const struct pool_seat *alone, int64_t now_ms, i
 		return false;
 	p->is_stale = is_special; // a sharing that serves one member alone is not kept
 	p->turn = turn;
-	p->until_mono_ms = INT64_MAX;
+	p->until_mono_ms = p->spec->has_per_month ? now_mono_ms + MONTH_EVERY_MS : INT64_MAX;
 	p->state = state_of(p);
+	p->budget_micro = 0;
 	for (size_t i = 0; i < p->n; i++)
 		fill_member(p, i, alone, now_mono_ms);
 	if (p->state != POOL_SHARED) {
@@ -103,8 +106,9 @@ bool pool_share(struct pool *p, const struct pool_seat *alone, int64_t now_ms, i
 	                         .n_members = p->n,
 	                         .ratios = p->ratios,
 	                         .n_ratios = p->n_ratios};
-	// The controller does not record what a pool has spent, so a monthly budget is released evenly.
-	gpu_pool_budget(spec, &q, now_ms, POOL_SPENT_UNKNOWN);
+	int64_t since_ms, spent_micro = pool_spent(p, now_ms, &since_ms);
+	gpu_pool_budget(spec, &q, now_ms, spent_micro, since_ms);
+	p->budget_micro = q.has_budget ? q.budget_micro : 0;
 	pool_allocate(&q, p->grants, &p->total);
 	if (p->total.minimum_gpus > q.gpus || (q.has_budget && p->total.minimum_micro > q.budget_micro))
 		p->state = POOL_OVERBOOKED;

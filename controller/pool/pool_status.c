@@ -53,16 +53,42 @@ static int32_t granted_of(const struct pool *p, size_t i)
 	return p->grants[i].replicas < most ? p->grants[i].replicas : most;
 }
 
-static void summarize(const struct pool *p, struct pool_summary *ret)
+static void summarize(const struct pool *p, int64_t now_ms, struct pool_summary *ret)
 {
-	*ret = (struct pool_summary){
-	        .name = p->name, .cap_gpus = p->spec->gpus, .used_gpus = p->total.used_gpus, .n_members = p->n};
+	*ret = (struct pool_summary){.name = p->name,
+	                             .pool = p,
+	                             .cap_gpus = p->spec->gpus,
+	                             .used_gpus = p->total.used_gpus,
+	                             .n_members = p->n,
+	                             .has_budget = p->spec->has_budget,
+	                             .cost_micro = (int64_t)pool_cost_micro(p),
+	                             .budget_micro = p->budget_micro,
+	                             .month_micro = p->spec->has_per_month ? gpu_pool_micro(p->spec->per_month) : 0,
+	                             .spending = p->ledger,
+	                             .projected_micro = pool_projected(p, now_ms)};
 	for (size_t i = 0; i < p->n; i++) {
 		int32_t requested = requested_of(p->seats[i]), granted = granted_of(p, i);
 		ret->requested_gpus += (int64_t)requested * p->members[i].gpus_per_replica;
 		ret->granted_gpus += (int64_t)granted * p->members[i].gpus_per_replica;
 		ret->n_limited += granted < requested;
 	}
+}
+
+static int64_t used_by(const struct pool *p, size_t i)
+{
+	int32_t held = pool_seat_held(p->seats[i]), granted = granted_of(p, i);
+	return (int64_t)(held > granted ? held : granted) * p->members[i].gpus_per_replica;
+}
+
+void pools_get_member(const struct pool *p, size_t i, struct pool_member_summary *ret)
+{
+	const struct pool_seat *s = p->seats[i];
+	int64_t each = p->members[i].gpus_per_replica;
+	*ret = (struct pool_member_summary){.namespace_name = s->namespace_name,
+	                                    .name = s->name,
+	                                    .used_gpus = used_by(p, i),
+	                                    .requested_gpus = requested_of(s) * each,
+	                                    .granted_gpus = granted_of(p, i) * each};
 }
 
 const struct pool *pools_next(struct pools *p, const struct pool *after, int64_t now_ms, int64_t now_mono_ms,
@@ -73,7 +99,7 @@ const struct pool *pools_next(struct pools *p, const struct pool *after, int64_t
 	if (!pool)
 		return NULL;
 	pool_share(pool, NULL, now_ms, now_mono_ms);
-	summarize(pool, ret);
+	summarize(pool, now_ms, ret);
 	return pool;
 }
 
@@ -134,20 +160,18 @@ static void put_members(const struct pool *p, struct json_writer *w)
 	json_write_array_begin(w);
 	for (size_t i = 0; i < p->n && i < POOL_STATUS_MEMBERS_MAX; i++) {
 		const struct pool_seat *s = p->seats[i];
-		int32_t held = pool_seat_held(s), granted = granted_of(p, i);
 		json_write_object_begin(w);
 		json_write_member_str(w, "name", s->key);
 		json_write_member_i64(w, "requested", requested_of(s));
-		json_write_member_i64(w, "granted", granted);
-		json_write_member_i64(w, "gpus",
-		                      (int64_t)(held > granted ? held : granted) * p->members[i].gpus_per_replica);
+		json_write_member_i64(w, "granted", granted_of(p, i));
+		json_write_member_i64(w, "gpus", used_by(p, i));
 		put_member_reason(p, i, w);
 		json_write_object_end(w);
 	}
 	json_write_array_end(w);
 }
 
-// Without lastUpdateTime, whose change alone causes no write.
+// Without the spending and lastUpdateTime, whose changes alone cause no write.
 static void put_body(const struct pool *p, const struct pool_summary *sum, struct json_writer *w)
 {
 	struct buf text;
@@ -187,10 +211,12 @@ static void write_status(struct pool *p, const struct pool_status_env *env, cons
 	json_write_object_begin(&w);
 	put_body(p, sum, &w);
 	uint64_t print = hash_bytes(HASH_START, body.data, body.len);
+	bool is_due = p->ledger.since_ms > 0 && now_mono_ms - r->put_ms >= POOL_SPENDING_MS;
+	pool_spending_write(p, now_ms, &w);
 	json_write_member_time(&w, "lastUpdateTime", now_ms);
 	json_write_object_end(&w);
 	json_write_object_end(&w);
-	if (!body.failed && (print != r->written || r->failed)) {
+	if (!body.failed && (print != r->written || r->failed || is_due)) {
 		snprintf(path, sizeof path, "/apis/" POLICY_API_VERSION "/gpupools/%s/status", p->name);
 		r->written = print;
 		r->put_ms = now_mono_ms;
@@ -245,12 +271,13 @@ void pool_status_write_all(struct pools *p, const struct pool_status_env *env, i
 	struct pool_summary sum;
 	pools_seat_all(p);
 	for (struct pool *pool = p->by_name; pool; pool = pool->hh.next) {
-		if (!pool->object)
+		pool_share(pool, NULL, now_ms, now_mono_ms);
+		pool_spending_count(pool, now_ms);
+		if (!pool->object || !env->writer)
 			continue;
 		if (!pool->record)
 			pool->record = must_alloc(calloc(1, sizeof *pool->record));
-		pool_share(pool, NULL, now_ms, now_mono_ms);
-		summarize(pool, &sum);
+		summarize(pool, now_ms, &sum);
 		record_event(pool, env, &sum);
 		write_status(pool, env, &sum, now_ms, now_mono_ms);
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes the status of GPUPool objects, only when something changed and at most every POOL_STATUS_MS, and Events on
-// transitions.
+// transitions. The record of the spending is written every POOL_SPENDING_MS, and with everything else.
 #ifndef GPUSCALE_CONTROLLER_POOL_POOL_STATUS_H
 #define GPUSCALE_CONTROLLER_POOL_POOL_STATUS_H
 
@@ -11,8 +11,9 @@ struct pool;
 struct pools;
 struct status_writer;
 
-#define POOL_STATUS_LOOK_MS   5000  // interval of the checks
-#define POOL_STATUS_MS        15000 // between two writes of one status
+#define POOL_STATUS_LOOK_MS   5000   // interval of the checks
+#define POOL_STATUS_MS        15000  // between two writes of one status
+#define POOL_SPENDING_MS      300000 // between two writes of the record of a pool's spending
 #define POOL_STATUS_BYTES_MAX (1024 * 1024)
 
 struct pool_status_env { // owns nothing
@@ -20,7 +21,9 @@ struct pool_status_env { // owns nothing
 	struct event_recorder *events;
 };
 
-// Writes what has changed. Pools from files have no status. env must outlive the pools.
+// Counts what the pools spend, and writes what has changed. Call it every POOL_STATUS_LOOK_MS, in the one process that
+// shares the pools. Pools from files have no status. env must outlive the pools; its writer may be NULL: nothing is
+// written.
 void pool_status_write_all(struct pools *p, const struct pool_status_env *env, int64_t now_ms, int64_t now_mono_ms);
 
 #endif

@@ -17,6 +17,7 @@
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "base/timer.h"
+#include "controller/pool/pool_spending.h"
 #include "controller/pool/pools.h"
 #include "k8s/cache/informer.h"
 #include "k8s/client/discovery.h"
@@ -169,11 +170,14 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 	json_span_text(json_span_get(metadata, "uid"), uid, sizeof uid);
 	json_span_i64(json_span_get(metadata, "generation"), 0, INT64_MAX, &generation);
 	struct watched_pool *p = item ? watched_of(item) : keep(w, name);
-	if (item && generation > 0 && generation == p->generation && strcmp(uid, p->uid) == 0)
-		return; // only the status was written
-	p->generation = generation;
-	snprintf(p->uid, sizeof p->uid, "%s", uid);
-	put(w, name, uid, generation, json, len);
+	if (!item || generation <= 0 || generation != p->generation || strcmp(uid, p->uid) != 0) {
+		p->generation = generation;
+		snprintf(p->uid, sizeof p->uid, "%s", uid);
+		put(w, name, uid, generation, json, len);
+	}
+	struct pool_ledger spending;
+	if (pool_spending_read(json, len, &spending))
+		pools_put_spending(w->options.pools, name, uid, &spending);
 }
 
 static void on_absent(void *arg, struct informer_item *item)

@@ -123,6 +123,8 @@ int pools_put_object(struct pools *p, struct pool_object *object, struct err *e)
 		return -1;
 	}
 	bool is_valid = object->fault[0] == '\0';
+	if (!pool->object || strcmp(pool->object->uid, object->uid) != 0)
+		pool->ledger = (struct pool_ledger){0}; // another object of this name
 	if (is_valid || (pool->object && strcmp(pool->object->uid, object->uid) != 0)) {
 		drop_object(pool);
 	} else if (pool->object != pool->valid) {
@@ -145,6 +147,16 @@ void pools_remove_object(struct pools *p, const char *name)
 	pool_status_forget(pool);
 	choose(pool);
 	note_change(p);
+}
+
+void pools_put_spending(struct pools *p, const char *name, const char *uid, const struct pool_ledger *spending)
+{
+	struct pool *pool = find(p, name);
+	if (!pool || !pool->object || strcmp(pool->object->uid, uid) != 0 ||
+	    spending->until_ms <= pool->ledger.until_ms)
+		return;
+	pool->ledger = *spending;
+	pool->is_stale = true;
 }
 
 int pools_put_files(struct pools *p, struct pool_set *set, struct err *e)
@@ -174,7 +186,18 @@ size_t pools_count(const struct pools *p)
 
 // ---- policies ----
 
-struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, const char *name, void *user)
+static void reset(struct pool_seat *s)
+{
+	s->is_known = s->has_asked = s->is_idle = false;
+	s->asked = s->min = s->max = s->current = s->status = s->refusals = 0;
+	s->in_flight = s->unacked = -1;
+	s->interval_ms = s->ticked_ms = 0;
+	s->asked_ms = INT64_MIN / 2; // never
+	s->pools->is_unseated = true;
+}
+
+struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, const char *name, const char *label_lines,
+                                void *user)
 {
 	size_t size = strlen(namespace_name) + 1 + strlen(name) + 1;
 	struct pool_seat *s = must_alloc(calloc(1, sizeof *s + size));
@@ -182,12 +205,26 @@ struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, con
 	s->pools = p;
 	s->namespace_name = must_alloc(strdup(namespace_name));
 	s->name = must_alloc(strdup(name));
+	s->label_lines = must_alloc(strdup(label_lines ? label_lines : ""));
 	s->user = user;
-	s->in_flight = s->unacked = -1;
-	s->asked_ms = INT64_MIN / 2; // never
+	reset(s);
 	HASH_ADD_STR(p->seats, key, s);
-	p->is_unseated = true;
 	return s;
+}
+
+void pool_seat_set_labels(struct pool_seat *s, const char *label_lines)
+{
+	if (strcmp(s->label_lines, label_lines ? label_lines : "") == 0)
+		return;
+	free(s->label_lines);
+	s->label_lines = must_alloc(strdup(label_lines ? label_lines : ""));
+	s->pools->is_unseated = true;
+}
+
+void pool_seat_forget(struct pool_seat *s)
+{
+	if (s)
+		reset(s);
 }
 
 void pool_seat_free(struct pool_seat *s)
@@ -204,6 +241,7 @@ void pool_seat_free(struct pool_seat *s)
 	}
 	free(s->namespace_name);
 	free(s->name);
+	free(s->label_lines);
 	free(s);
 }
 
@@ -283,7 +321,8 @@ void pools_seat_all(struct pools *p)
 		pool->is_stale = true;
 		HASH_ITER(hh, p->seats, s, next_seat)
 		{
-			const struct gpu_pool_entry *entry = gpu_pool_claims(pool->spec, s->namespace_name, s->name);
+			const struct gpu_pool_entry *entry =
+			        gpu_pool_claims(pool->spec, s->namespace_name, s->name, s->label_lines);
 			if (entry)
 				add_member(pool, s, entry);
 		}

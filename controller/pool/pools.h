@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "policies/pool/gpu_pool.h"
+#include "policies/pool/pool_ledger.h"
 
 struct buf;
 struct err;
@@ -56,15 +57,23 @@ void pools_free(struct pools *p);
 // ERR_LIMIT above POOLS_MAX.
 int pools_put_object(struct pools *p, struct pool_object *object, struct err *e);
 void pools_remove_object(struct pools *p, const char *name);
+// What an object's status reports as spent. It is the record of this process too unless this process has counted
+// longer: so the next leader continues where the last one wrote.
+void pools_put_spending(struct pools *p, const char *name, const char *uid, const struct pool_ledger *spending);
 // Replaces all pools from files by those of `set`, and takes over its contents. Returns -1 and *e: ERR_LIMIT.
 int pools_put_files(struct pools *p, struct pool_set *set, struct err *e);
 size_t pools_count(const struct pools *p);
 
 // ---- the policies ----
 
-// Seats a policy: until its first tick, what its target has is unknown, and no member of its pool grows. `user` is
-// passed to ask().
-struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, const char *name, void *user);
+// Seats a policy. Until its first tick, the replicas of its target are unknown, and no member of its pool grows.
+// label_lines: as in struct policy. `user` is passed to ask().
+struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, const char *name, const char *label_lines,
+                                void *user);
+// The labels of the policy may have changed, and with them its pool.
+void pool_seat_set_labels(struct pool_seat *s, const char *label_lines);
+// The policy has a new target, whose replicas are unknown until the next tick. NULL is fine.
+void pool_seat_forget(struct pool_seat *s);
 // The policy is no longer in force. NULL is fine.
 void pool_seat_free(struct pool_seat *s);
 
@@ -72,11 +81,25 @@ void pool_seat_free(struct pool_seat *s);
 
 struct pool_summary {
 	const char *name;
+	const struct pool *pool; // for pools_get_member(), until control returns to the event loop
 	int64_t cap_gpus, used_gpus, requested_gpus, granted_gpus;
 	size_t n_members, n_limited;
+	// of a pool with a budget, in millionths of the currency
+	bool has_budget;
+	int64_t cost_micro, budget_micro; // per hour; the budget as perHour and perMonth allow now
+	int64_t month_micro;              // perMonth; 0: none
+	struct pool_ledger spending;
+	int64_t projected_micro; // at the end of the month; POOL_SPENT_UNKNOWN without a record
 };
 // Fills *ret for the pool after `after` (NULL: the first), by name. Returns the pool, NULL at the end.
 const struct pool *pools_next(struct pools *p, const struct pool *after, int64_t now_ms, int64_t now_mono_ms,
                               struct pool_summary *ret);
+
+struct pool_member_summary {
+	const char *namespace_name, *name;
+	int64_t used_gpus, requested_gpus, granted_gpus;
+};
+// Fills *ret for the member i of n_members, by namespace and name.
+void pools_get_member(const struct pool *pool, size_t i, struct pool_member_summary *ret);
 
 #endif

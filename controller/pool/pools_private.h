@@ -9,6 +9,7 @@
 #include "policies/load/pool_set.h"
 #include "policies/pool/pool_allocate.h"
 #include "policies/pool/pool_grant.h"
+#include "policies/pool/pool_ledger.h"
 #include "policies/pool/pool_request.h"
 
 // Whether a pool is shared, and if not, why not. Its members then keep what they have, or scale down.
@@ -22,9 +23,11 @@ enum pool_state {
 	POOL_STATE__COUNT
 };
 
+struct json_writer;
+
 struct pool_seat {
 	struct pools *pools;
-	char *namespace_name, *name;
+	char *namespace_name, *name, *label_lines;
 	void *user;
 	UT_hash_handle hh; // by key
 	// membership; set by pools_seat_all()
@@ -65,6 +68,8 @@ struct pool {
 	enum pool_state state;
 	const struct pool_seat *unknown; // POOL_UNKNOWN: one of them
 	struct pool_total total;
+	int64_t budget_micro; // per hour, as perHour and perMonth allow now; 0: without a budget
+	struct pool_ledger ledger;
 	char name[];
 };
 
@@ -84,6 +89,20 @@ void pools_seat_all(struct pools *p);
 bool pool_share(struct pool *p, const struct pool_seat *alone, int64_t now_ms, int64_t now_mono_ms);
 // Replicas that the member may hold now.
 int32_t pool_seat_held(const struct pool_seat *s);
+// ---- what it has spent (pool_spending.c) ----
+
+// What the replicas that the members may hold now cost per hour, in millionths.
+double pool_cost_micro(const struct pool *p);
+// Counts the time until now_ms. Only the process that shares the pool may count. Without a budget
+// nothing is recorded. While the replicas of a member are unknown, the time is counted later.
+void pool_spending_count(struct pool *p, int64_t now_ms);
+// What the pool has spent in this month by now, in millionths, and since when that is known; POOL_SPENT_UNKNOWN.
+int64_t pool_spent(const struct pool *p, int64_t now_ms, int64_t *ret_since_ms);
+// What the month will have cost at its end, in millionths; POOL_SPENT_UNKNOWN.
+int64_t pool_projected(const struct pool *p, int64_t now_ms);
+// Writes the member `spending` of the status; null without a record.
+void pool_spending_write(const struct pool *p, int64_t now_ms, struct json_writer *w);
+
 // The object of the pool is gone: drops what is known of its status (pool_status.c).
 void pool_status_forget(struct pool *pool);
 // Appends why the pool is not shared: "pool h100 ..".

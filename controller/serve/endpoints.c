@@ -11,6 +11,7 @@
 #include "base/http/http_server.h"
 #include "base/json/json_write.h"
 #include "controller/controller.h"
+#include "controller/idle/idle_rules.h"
 #include "controller/metrics/metrics.h"
 #include "controller/pool/pool_watch.h"
 #include "controller/pool/pools.h"
@@ -38,14 +39,19 @@ static void get_livez(void *arg, struct http_exchange *x)
 		http_exchange_reply_text(x, 200, "ok\n");
 }
 
-static void write_sources(struct buf *b, const struct promql_sources *sources)
+static void write_sources(struct buf *b, const struct query_hub *queries)
 {
+	const struct promql_sources *sources = query_hub_sources(queries);
 	for (size_t i = 0; i < promql_sources_count(sources); i++) {
 		const struct promql_source *s = promql_sources_at(sources, i);
 		enum promql_health_state state = promql_source_health(s)->state;
 		const char *error = promql_source_error(s);
 		buf_printf(b, "[%c]source %s is %s%s%s (informative)\n", state == PROMQL_DOWN ? '-' : '+',
 		           promql_source_name(s), promql_health_name(state), error[0] ? ": " : "", error);
+		const struct query_agreement *g = query_hub_agreement(queries, i);
+		if (g->is_disagreeing)
+			buf_printf(b, "[-]servers of source %s disagree: %s (informative)\n", promql_source_name(s),
+			           g->detail);
 	}
 }
 
@@ -95,7 +101,7 @@ static void get_readyz(void *arg, struct http_exchange *x)
 			           : listed         ? "of the policies is open"
 			                            : "of the policies has not begun");
 		write_targets(&b, v.targets);
-		write_sources(&b, query_hub_sources(v.queries));
+		write_sources(&b, v.queries);
 		buf_printf(&b, "[%c]reload %s (informative)\n", v.reload_failed ? '-' : '+',
 		           v.reload_failed ? "failed; the last good policies stay in force" : "ok");
 		buf_puts(&b, v.reload_report);
@@ -173,6 +179,9 @@ static void get_metrics(void *arg, struct http_exchange *x)
 	struct pool_summary pools[POOLS_MAX];
 	mv.pools = pools;
 	mv.n_pools = controller_get_pools(arg, pools);
+	struct idle_summary idle_rules[IDLE_RULES_SHOWN];
+	mv.idle_rules = idle_rules;
+	mv.n_idle_rules = controller_get_idle_rules(arg, idle_rules, IDLE_RULES_SHOWN);
 	struct metrics_watch watches[3];
 	mv.watches = watches;
 	if (v.watch)

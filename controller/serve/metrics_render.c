@@ -11,6 +11,7 @@
 #include "base/num.h"
 #include "base/process/process_stat.h"
 #include "controller/gpu_time.h"
+#include "controller/idle/idle_rules.h"
 #include "controller/metrics/metrics_private.h"
 #include "controller/metrics/metrics_table.h"
 #include "controller/pool/pools.h"
@@ -38,7 +39,10 @@ static void render_counters(const struct metrics *m, struct buf *out)
 		put_count(out, FAMILY_RECONCILES, metrics_result_names[i], m->results[i]);
 	metric_family_begin(out, FAMILY_RECONCILE_DURATION);
 	metric_family_histogram(out, FAMILY_RECONCILE_DURATION, NULL, &m->duration_seconds);
+	metric_family_begin(out, FAMILY_TICK_DELAY);
+	metric_family_histogram(out, FAMILY_TICK_DELAY, NULL, &m->delay_seconds);
 	metric_family_single(out, FAMILY_TICKS_SKIPPED, (double)m->skipped);
+	metric_family_single(out, FAMILY_TICKS_EARLY, (double)m->early);
 	metric_family_begin(out, FAMILY_DECISIONS);
 	for (int a = 0; a < ACTION__COUNT; a++)
 		for (int r = 0; r < REASON__COUNT; r++)
@@ -60,11 +64,19 @@ static void render_counters(const struct metrics *m, struct buf *out)
 	}
 }
 
+// Returns how many policies have series of their own. Without a limit, those of 20,000 policies would be a page of 15
+// MB at every scrape, and take as long as thousands of ticks.
+static size_t n_listed(const struct metrics *m, const struct metrics_view *v)
+{
+	return v->n_policies < m->max_policies ? v->n_policies : m->max_policies;
+}
+
 static void render_policies(const struct metrics *m, const struct metrics_view *v, struct buf *out)
 {
 	metric_family_single(out, FAMILY_POLICIES, (double)v->n_policies);
 	metric_family_single(out, FAMILY_POLICIES_INVALID, (double)v->n_invalid);
 	metric_family_single(out, FAMILY_POLICIES_WAITING, (double)v->n_waiting);
+	metric_family_single(out, FAMILY_POLICIES_WITHOUT_SERIES, (double)(v->n_policies - n_listed(m, v)));
 	metric_family_single(out, FAMILY_POLICY_FILES_INVALID, (double)v->n_bad_files);
 	metric_family_begin(out, FAMILY_POLICY_RELOADS);
 	put_count(out, FAMILY_POLICY_RELOADS, "ok", m->reloads_ok);
@@ -126,6 +138,10 @@ static void render_source(enum metric_family_id id, const struct promql_source *
 	case FAMILY_SOURCE_ISOLATED:
 		put_count(out, id, name, hub->isolated);
 		break;
+	case FAMILY_SOURCE_DISAGREED:
+		if (promql_source_next(s))
+			put_count(out, id, name, hub->disagreed);
+		break;
 	case FAMILY_SOURCE_SLOTS:
 		put_count(out, id, name, (uint64_t)fair_queue_slots(queue));
 		break;
@@ -167,7 +183,7 @@ static void render_sources(const struct query_hub *queries, struct buf *out)
 	metric_family_single(out, FAMILY_QUERIES_FUSED, (double)query_hub_fused(queries));
 }
 
-// ---- per policy: there may be 20000, so their labels are made once, not for each family ----
+// ---- per policy: there may be thousands, so their labels are made once, not for each family ----
 
 struct label_texts {
 	struct buf text;
@@ -281,11 +297,11 @@ static void render_gpus(enum metric_family_id id, const struct metrics_view *v, 
 	}
 }
 
-static void render_per_policy(const struct metrics_view *v, struct buf *out)
+static void render_per_policy(const struct metrics_view *v, size_t n_policies, struct buf *out)
 {
-	struct label_texts labels = {.end = calloc(v->n_policies ? v->n_policies : 1, sizeof *labels.end)};
+	struct label_texts labels = {.end = calloc(n_policies ? n_policies : 1, sizeof *labels.end)};
 	buf_init(&labels.text, out->max);
-	for (size_t i = 0; labels.end && i < v->n_policies; i++) {
+	for (size_t i = 0; labels.end && i < n_policies; i++) {
 		const struct policy *p = v->policies[i].policy;
 		metric_family_label_text(&labels.text, FAMILY_CURRENT_REPLICAS, LABELS(p->namespace_name, p->name), 2);
 		labels.end[i] = labels.text.len;
@@ -295,7 +311,7 @@ static void render_per_policy(const struct metrics_view *v, struct buf *out)
 	for (int id = FAMILY_CURRENT_REPLICAS; !out->failed && id <= FAMILY_SIGNAL_AGE; id++) {
 		bool is_signal = id >= FAMILY_SIGNAL_VALUE;
 		metric_family_begin(out, (enum metric_family_id)id);
-		for (size_t i = 0; i < v->n_policies; i++)
+		for (size_t i = 0; i < n_policies; i++)
 			if (v->policies[i].decision && id >= FAMILY_GPU_SECONDS && id <= FAMILY_COST_PER_HOUR)
 				render_gpus((enum metric_family_id)id, v, &labels, i, out);
 			else if (v->policies[i].decision)
@@ -306,17 +322,71 @@ static void render_per_policy(const struct metrics_view *v, struct buf *out)
 	free(labels.end);
 }
 
+static void render_pool_members(const struct pool_summary *p, struct buf *out)
+{
+	for (size_t i = 0; i < p->n_members; i++) {
+		const enum metric_family_id id = FAMILY_POOL_MEMBER_GPUS;
+		struct pool_member_summary m;
+		pools_get_member(p->pool, i, &m);
+		metric_family_i64(out, id, LABELS(p->name, m.namespace_name, m.name, "used"), m.used_gpus);
+		metric_family_i64(out, id, LABELS(p->name, m.namespace_name, m.name, "requested"), m.requested_gpus);
+		metric_family_i64(out, id, LABELS(p->name, m.namespace_name, m.name, "granted"), m.granted_gpus);
+	}
+}
+
+static void render_pool(enum metric_family_id id, const struct pool_summary *p, struct buf *out)
+{
+	if (id == FAMILY_POOL_GPUS) {
+		metric_family_i64(out, id, LABELS(p->name, "cap"), p->cap_gpus);
+		metric_family_i64(out, id, LABELS(p->name, "used"), p->used_gpus);
+		metric_family_i64(out, id, LABELS(p->name, "requested"), p->requested_gpus);
+		metric_family_i64(out, id, LABELS(p->name, "granted"), p->granted_gpus);
+	} else if (id == FAMILY_POOL_MEMBER_GPUS) {
+		render_pool_members(p, out);
+	} else if (id == FAMILY_POOL_HOUR && p->has_budget) {
+		if (p->budget_micro > 0)
+			metric_family_f64(out, id, LABELS(p->name, "cap"), (double)p->budget_micro / 1e6);
+		metric_family_f64(out, id, LABELS(p->name, "used"), (double)p->cost_micro / 1e6);
+	} else if (id == FAMILY_POOL_MONTH && p->has_budget) {
+		if (p->month_micro > 0)
+			metric_family_f64(out, id, LABELS(p->name, "cap"), (double)p->month_micro / 1e6);
+		if (p->projected_micro == POOL_SPENT_UNKNOWN)
+			return;
+		metric_family_f64(out, id, LABELS(p->name, "spent"), p->spending.spent_micro / 1e6);
+		metric_family_f64(out, id, LABELS(p->name, "assumed"), p->spending.assumed_micro / 1e6);
+		metric_family_f64(out, id, LABELS(p->name, "projected"), (double)p->projected_micro / 1e6);
+	}
+}
+
 static void render_pools(const struct metrics_view *v, struct buf *out)
 {
-	if (v->n_pools == 0)
-		return;
-	metric_family_begin(out, FAMILY_POOL_GPUS);
-	for (size_t i = 0; i < v->n_pools; i++) {
-		const struct pool_summary *p = &v->pools[i];
-		metric_family_i64(out, FAMILY_POOL_GPUS, LABELS(p->name, "cap"), p->cap_gpus);
-		metric_family_i64(out, FAMILY_POOL_GPUS, LABELS(p->name, "used"), p->used_gpus);
-		metric_family_i64(out, FAMILY_POOL_GPUS, LABELS(p->name, "requested"), p->requested_gpus);
-		metric_family_i64(out, FAMILY_POOL_GPUS, LABELS(p->name, "granted"), p->granted_gpus);
+	for (int id = FAMILY_POOL_GPUS; v->n_pools && id <= FAMILY_POOL_MONTH; id++) {
+		metric_family_begin(out, (enum metric_family_id)id);
+		for (size_t i = 0; i < v->n_pools; i++)
+			render_pool((enum metric_family_id)id, &v->pools[i], out);
+	}
+}
+
+static void render_idle(const struct metrics_view *v, struct buf *out)
+{
+	const char *currency = v->prices ? v->prices->currency : "";
+	for (int id = FAMILY_IDLE_GPUS; v->n_idle_rules > 0 && id <= FAMILY_IDLE_COST; id++) {
+		metric_family_begin(out, (enum metric_family_id)id);
+		for (size_t i = 0; i < v->n_idle_rules; i++) {
+			const struct idle_summary *r = &v->idle_rules[i];
+			if (id == FAMILY_IDLE_WORKLOADS) {
+				metric_family_i64(out, FAMILY_IDLE_WORKLOADS, LABELS(r->name, "idle"),
+				                  (int64_t)r->n_workloads);
+				metric_family_i64(out, FAMILY_IDLE_WORKLOADS, LABELS(r->name, "scaled"),
+				                  (int64_t)r->n_scaled);
+			} else if (r->is_evaluated && id == FAMILY_IDLE_GPUS) {
+				metric_family_f64(out, FAMILY_IDLE_GPUS, LABELS(r->name, "workload"), r->gpus);
+				metric_family_f64(out, FAMILY_IDLE_GPUS, LABELS(r->name, "unallocated"),
+				                  r->unallocated);
+			} else if (r->is_evaluated) {
+				metric_family_f64(out, FAMILY_IDLE_COST, LABELS(r->name, currency), r->per_hour);
+			}
+		}
 	}
 }
 
@@ -404,8 +474,9 @@ void metrics_render(const struct metrics *m, const struct metrics_view *view, st
 	render_counters(m, out);
 	if (view->queries)
 		render_sources(view->queries, out);
-	render_per_policy(view, out);
+	render_per_policy(view, n_listed(m, view), out);
 	render_pools(view, out);
+	render_idle(view, out);
 	render_watches(view, out);
 	render_writes(view, out);
 	render_shards(view->shards, out);

@@ -17,16 +17,29 @@ struct pool_status_member {
 	const char *name, *reason, *message;
 	int32_t requested, granted, gpus;
 };
+struct pool_status_day {
+	int64_t start_ms;
+	double spent;
+};
+struct pool_status_spending {
+	int64_t since_ms, until_ms; // 0: absent
+	double spent, assumed, per_hour, projected;
+	const struct pool_status_day *days;
+	size_t n_days;
+};
 struct pool_status {
 	int64_t observed_generation, updated_ms; // 0: absent
 	int64_t gpus, used_gpus;
 	int32_t member_count, limited_count;
 	const char *message;
+	struct pool_status_spending spending;
 	const struct pool_status_member *members;
 	size_t n_members;
 };
 
 // Decodes the object at `status` into struct pool_status.
 const struct schema *pool_status_schema(void);
+// Decodes the object at `status.spending` into struct pool_status_spending.
+const struct schema *pool_spending_schema(void);
 
 #endif

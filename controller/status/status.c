@@ -31,9 +31,10 @@ struct policy_status {
 	uint64_t seen; // fingerprint of the last update; an equal one changes nothing
 	// Fingerprints of the last patch; 0: none yet.
 	uint64_t major, minor;
-	bool is_due;    // a minor change is due
-	bool is_ahead;  // the last patch shows a new scale with the signals that led to it
-	double *values; // of the signals in the last patch; owned
+	bool is_due;     // a minor change is due
+	bool is_ahead;   // the last patch shows a new scale with the signals that led to it
+	bool is_put_off; // a patch is due, and the writer had no room for it
+	double *values;  // of the signals in the last patch; owned
 	size_t n_values;
 	int64_t put_ms;
 	bool failed;   // the last patch was not written
@@ -425,7 +426,8 @@ void policy_status_update(struct policy_status *s, const struct status_update *u
 	// The first decision after a scale is always written: it has the new replicas and the signals measured with
 	// them.
 	bool catches_up = s->is_ahead && u->facts.phase == STATUS_DECIDED;
-	if (seen == s->seen && u->facts.phase != STATUS_SCALED && !s->is_due && !s->failed && !moved && !catches_up)
+	if (seen == s->seen && u->facts.phase != STATUS_SCALED && !s->is_due && !s->failed && !moved && !catches_up &&
+	    !s->is_put_off)
 		return;
 	s->seen = seen;
 	status_conditions(&u->facts, conditions);
@@ -442,6 +444,15 @@ void policy_status_update(struct policy_status *s, const struct status_update *u
 	s->is_due = minor != s->minor;
 	if (major == s->major && !moved && !catches_up && !(s->is_due && since_put_ms >= STATUS_MINOR_MS) &&
 	    !(s->failed && since_put_ms >= STATUS_RETRY_MS))
+		return;
+	// When many targets are scaled at once, the next tick writes the one status that counts. Until then the status
+	// has the earlier replicas, from which a process that starts meanwhile sees that there was a scale.
+	bool can_wait = u->facts.phase == STATUS_SCALED && s->is_there;
+	// A policy that is not in force has no next tick, so its status is not put off.
+	bool has_ticks = u->facts.phase != STATUS_CONFLICT && u->facts.phase != STATUS_INVALID;
+	s->is_put_off = has_ticks && s->env->writer && !s->env->dir &&
+	                !status_writer_has_room(s->env->writer, &s->slot, can_wait);
+	if (s->is_put_off)
 		return;
 	s->is_due = false;
 	s->major = major;

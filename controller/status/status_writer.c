@@ -2,11 +2,14 @@
 #include "controller/status/status_writer.h"
 
 #include <assert.h>
+#include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
+#include "base/clock.h"
 #include "base/err.h"
+#include "base/timer.h"
 #include "k8s/client/k8s_client.h"
 
 // A request outlives its slot when the policy is removed meanwhile.
@@ -19,9 +22,21 @@ struct status_writer {
 	struct k8s_client *client;
 	struct status_slot *queue;
 	int in_flight;
-	bool sending; // in send_some()
+	bool sending;         // in send_some()
+	int64_t next_mono_ms; // when the next patch may be sent at an even pace; the burst is that much ahead of it
+	struct event *timer;
+	size_t n_put_off;
 	struct status_writer_stats stats;
 };
+
+static void send_some(struct status_writer *w);
+
+static void on_pace(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	send_some(arg);
+}
 
 struct status_writer *status_writer_new(struct k8s_client *client, struct err *e)
 {
@@ -31,7 +46,12 @@ struct status_writer *status_writer_new(struct k8s_client *client, struct err *e
 		return NULL;
 	}
 	w->client = client;
-	return w;
+	w->timer = event_new(k8s_client_loop(client), -1, 0, on_pace, w);
+	if (w->timer)
+		return w;
+	free(w);
+	err_set(e, ERR_INTERNAL, "cannot create a timer");
+	return NULL;
 }
 
 void status_writer_free(struct status_writer *w)
@@ -39,6 +59,7 @@ void status_writer_free(struct status_writer *w)
 	if (!w)
 		return;
 	assert(!w->queue && w->in_flight == 0);
+	event_free(w->timer);
 	free(w);
 }
 
@@ -52,8 +73,6 @@ static void leave_queue(struct status_slot *slot)
 	free(slot->body);
 	slot->path = slot->body = NULL;
 }
-
-static void send_some(struct status_writer *w);
 
 static void on_sent(void *arg, const struct http_response *response, const struct err *error)
 {
@@ -101,6 +120,19 @@ static void send_one(struct status_writer *w, struct status_slot *slot)
 	slot->fn(slot->arg, &e);
 }
 
+// Returns the time until the next patch may be sent, in ms; <= 0: now.
+static int64_t left_ms(const struct status_writer *w)
+{
+	int64_t now_ms = clock_mono_ms(k8s_client_clock(w->client));
+	return w->next_mono_ms - now_ms - (int64_t)(STATUS_WRITES_BURST - 1) * STATUS_WRITE_GAP_MS;
+}
+
+static void count_one(struct status_writer *w)
+{
+	int64_t now_ms = clock_mono_ms(k8s_client_clock(w->client));
+	w->next_mono_ms = (w->next_mono_ms > now_ms ? w->next_mono_ms : now_ms) + STATUS_WRITE_GAP_MS;
+}
+
 static void send_some(struct status_writer *w)
 {
 	if (w->sending)
@@ -111,24 +143,52 @@ static void send_some(struct status_writer *w)
 		DL_SEARCH_SCALAR(w->queue, slot, sending, false); // one at a time per object: they must not overtake
 		if (!slot)
 			break;
+		int64_t wait_ms = left_ms(w);
+		if (wait_ms > 0) {
+			timer_start(w->timer, wait_ms); // without memory for it, the next answer or patch goes on
+			break;
+		}
+		count_one(w);
 		send_one(w, slot);
 	}
 	w->sending = false;
 }
 
+static void set_put_off(struct status_writer *w, struct status_slot *slot, bool is_put_off)
+{
+	w->n_put_off += is_put_off;
+	w->n_put_off -= slot->is_put_off;
+	slot->is_put_off = is_put_off;
+}
+
+bool status_writer_has_room(struct status_writer *w, struct status_slot *slot, bool can_wait)
+{
+	bool has_room = can_wait ? !w->queue && !slot->sending && w->in_flight < STATUS_WRITES_MAX && left_ms(w) <= 0
+	                         : slot->path || w->stats.waiting < STATUS_QUEUE_MAX;
+	slot->writer = w;
+	if (!has_room)
+		set_put_off(w, slot, true);
+	return has_room;
+}
+
 void status_writer_put(struct status_writer *w, struct status_slot *slot, const char *path, const char *body,
                        status_written_fn *fn, void *arg)
 {
+	bool is_queued = slot->path != NULL;
 	slot->writer = w;
 	slot->fn = fn;
 	slot->arg = arg;
-	leave_queue(slot);
+	set_put_off(w, slot, false);
+	free(slot->path);
+	free(slot->body);
 	slot->path = strdup(path);
 	slot->body = strdup(body);
 	if (!slot->path || !slot->body)
 		abort();
-	DL_APPEND(w->queue, slot);
-	w->stats.waiting++;
+	if (!is_queued) {
+		DL_APPEND(w->queue, slot);
+		w->stats.waiting++;
+	}
 	send_some(w);
 }
 
@@ -136,6 +196,7 @@ void status_slot_cancel(struct status_slot *slot)
 {
 	if (!slot->writer)
 		return;
+	set_put_off(slot->writer, slot, false);
 	leave_queue(slot);
 	if (slot->call)
 		slot->call->slot = NULL;
@@ -145,5 +206,6 @@ void status_slot_cancel(struct status_slot *slot)
 void status_writer_get_stats(const struct status_writer *w, struct status_writer_stats *ret_stats)
 {
 	*ret_stats = w->stats;
+	ret_stats->waiting += w->n_put_off;
 	ret_stats->in_flight = (uint64_t)w->in_flight;
 }

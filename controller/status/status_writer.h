@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends status patches to the API server: few at a time, so that they do not delay a scale, and of each object only the
-// newest.
+// Sends status patches to the API server, of each object only the newest: few at a time and few a second, so that they
+// neither delay a scale nor cost the server more than the scales do. When many objects change at once, the writer has
+// room for some of them, and the others are put off to their next tick, by when they may have changed again.
 #ifndef GPUSCALE_CONTROLLER_STATUS_STATUS_WRITER_H
 #define GPUSCALE_CONTROLLER_STATUS_STATUS_WRITER_H
 
@@ -11,7 +12,10 @@ struct err;
 struct k8s_client;
 struct status_writer;
 
-#define STATUS_WRITES_MAX 4 // in flight at once
+#define STATUS_WRITES_MAX   4   // in flight at once
+#define STATUS_WRITES_BURST 50  // patches that may be sent at once after a pause
+#define STATUS_WRITE_GAP_MS 40  // after them, time between two patches
+#define STATUS_QUEUE_MAX    256 // queued patches above which status_writer_has_room() refuses more
 
 // Called from the loop, once per patch that was sent. error NULL: the patch was written.
 typedef void status_written_fn(void *arg, const struct err *error);
@@ -23,6 +27,7 @@ struct status_slot {
 	struct status_writer *writer;
 	char *path, *body; // waiting to be sent; owned
 	bool sending;
+	bool is_put_off;
 	status_written_fn *fn;
 	void *arg;
 	struct status_send *call; // the request in flight
@@ -30,14 +35,18 @@ struct status_slot {
 
 struct status_writer_stats {
 	uint64_t sent, failed;
-	uint64_t waiting, in_flight; // now
+	uint64_t waiting, in_flight; // now; waiting: queued, and put off
 };
 
 struct status_writer *status_writer_new(struct k8s_client *client, struct err *e);
 // Cancel every slot and free the k8s_client first: until then, requests in flight may still be answered.
 void status_writer_free(struct status_writer *w);
-// Queues a merge-PATCH of `path` with `body`; replaces the slot's queued patch. Copies the strings. Calls fn when the
-// request has ended.
+// Returns whether a patch of the slot's object should be queued now. If not, the slot counts as put off until its next
+// patch, and the caller asks again later. can_wait: a newer patch follows soon, so there is room only if it would be
+// sent at once.
+bool status_writer_has_room(struct status_writer *w, struct status_slot *slot, bool can_wait);
+// Queues a merge-PATCH of `path` with `body`; replaces the slot's queued patch, which keeps its place. Copies the
+// strings. Calls fn when the request has ended.
 void status_writer_put(struct status_writer *w, struct status_slot *slot, const char *path, const char *body,
                        status_written_fn *fn, void *arg);
 // Drops the queued patch. The callback of a patch in flight is not called.

@@ -14,7 +14,7 @@
 #include "exporter/cmd/gpu_table.h"
 #include "exporter/cmd/health_check.h"
 #include "exporter/cmd/page_view.h"
-#include "exporter/http_get.h"
+#include "exporter/http_call.h"
 #include "exporter/page/self_metrics.h"
 #include "exporter/sampler.h"
 
@@ -57,13 +57,13 @@ static void on_fetched(void *arg, int status, const char *body, size_t len, cons
 static int fetch(struct exporter_cmd *c, struct buf *out, struct err *e)
 {
 	struct fetching f = {.loop = c->loop, .out = out, .e = e, .rc = -1};
-	struct http_get *m =
-	        http_get_new(c->loop, c->from, c->options->ca_file, EXPORTER_CMD_TIMEOUT_MS, on_fetched, &f, e);
+	struct http_call *m =
+	        http_call_new(c->loop, c->from, c->options->ca_file, EXPORTER_CMD_TIMEOUT_MS, on_fetched, &f, e);
 	if (!m)
 		return -1;
-	if (http_get_start(m, NULL, e) == 0)
+	if (http_call_start(m, NULL, e) == 0)
 		event_base_dispatch(c->loop);
-	http_get_free(m);
+	http_call_free(m);
 	return f.rc < 0 ? err_wrap(e, "%s", c->from) : 0;
 }
 

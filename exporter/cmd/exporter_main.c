@@ -19,7 +19,10 @@
 #include "exporter/cmd/health_check.h"
 #include "exporter/cmd/page_view.h"
 #include "exporter/csv_counters.h"
+#include "exporter/health_policy.h"
+#include "exporter/hpc_jobs.h"
 #include "exporter/kubelet/kubelet_pods.h"
+#include "exporter/otlp/otlp_push.h"
 #include "exporter/page/exporter_server.h"
 #include "exporter/page/render_page.h"
 #include "exporter/page/self_metrics.h"
@@ -39,11 +42,14 @@ struct exporter {
 	struct clock clock;
 	struct log *log;
 	struct csv_counters counters;
+	struct health_policy health;
 	struct xid_store *xids;
 	struct event_base *loop;
 	struct backend *backend;
 	struct kubelet_pods *pods; // NULL without --kubernetes
+	struct hpc_jobs *jobs;     // NULL without --hpc-job-mapping-dir
 	struct render_page renderer;
+	struct otlp_push *otlp; // NULL without --otlp-endpoint
 	struct sampler *sampler;
 	char hostname[HOSTNAME_BYTES];
 };
@@ -65,13 +71,41 @@ static void on_signal(evutil_socket_t fd, short what, void *arg)
 	event_base_loopbreak(arg);
 }
 
+// Runs in the sampler thread.
+static void render_round(void *arg, const struct sampler_round *round, struct buf *out)
+{
+	struct exporter *x = arg;
+	render_page_round(&x->renderer, round, out);
+	if (x->otlp)
+		otlp_push_round(x->otlp, round);
+}
+
+static int make_otlp(struct exporter *x, struct err *e)
+{
+	const struct pod_share *pod = &x->options.sidecar_of;
+	const struct otlp_push_options o = {.loop = x->loop,
+	                                    .log = x->log,
+	                                    .endpoint = x->options.otlp_endpoint,
+	                                    .ca_file = x->options.ca_file,
+	                                    .interval_ms = x->options.otlp_interval_ms,
+	                                    .encode = {.hostname = x->hostname,
+	                                               .sidecar_of = pod->pod ? pod : NULL,
+	                                               .health = &x->health,
+	                                               .xids = x->xids}};
+	x->otlp = otlp_push_new(&o, e);
+	return x->otlp ? 0 : -1;
+}
+
 static int serve(struct exporter *x, struct buf *errors, struct err *e)
 {
+	if (x->options.otlp_endpoint && make_otlp(x, e) < 0)
+		return -1;
 	struct exporter_server_options options = {.loop = x->loop,
 	                                          .listen = x->options.listen,
 	                                          .sampler = x->sampler,
 	                                          .xids = x->xids,
 	                                          .pods = x->pods,
+	                                          .otlp = x->otlp,
 	                                          .clock = &x->clock,
 	                                          .log = x->log,
 	                                          .allowed_hosts = x->options.allowed_hosts,
@@ -184,6 +218,10 @@ static int make_sampler(struct exporter *x, struct buf *file_errors, struct err 
 {
 	if (read_counters(x, e) < 0)
 		return -1;
+	health_policy_init(&x->health);
+	x->health.since_ms = x->options.since_ms;
+	if (x->options.xid_policy && health_policy_read(&x->health, x->options.xid_policy, file_errors, e) < 0)
+		return -1;
 	x->xids = xid_store_new(e);
 	if (!x->xids)
 		return -1;
@@ -206,24 +244,31 @@ static int make_sampler(struct exporter *x, struct buf *file_errors, struct err 
 		                                          .log = x->log,
 		                                          .socket = x->options.pods_socket,
 		                                          .interval_ms = x->options.pods_interval_ms,
-		                                          .extra = x->options.pod_resources};
+		                                          .map = x->options.pod_map};
 		x->pods = kubelet_pods_new(&pods, e);
 		if (!x->pods)
 			return -1;
 	}
+	if (x->options.jobs_dir && !(x->jobs = hpc_jobs_new(x->options.jobs_dir, x->log, e)))
+		return -1;
 	const struct render_page_options page = {.hostname_label = x->options.hostname_label,
 	                                         .hostname = x->hostname,
+	                                         .names = x->options.names,
 	                                         .counters = &x->counters,
+	                                         .sidecar_of =
+	                                                 x->options.sidecar_of.pod ? &x->options.sidecar_of : NULL,
+	                                         .jobs = x->jobs,
 	                                         .pods = x->pods,
-	                                         .xids = x->xids};
+	                                         .xids = x->xids,
+	                                         .health = &x->health};
 	render_page_init(&x->renderer, &page);
 	struct sampler_options options = {.backend = x->backend,
 	                                  .clock = &x->clock,
 	                                  .log = x->log,
 	                                  .interval_ms = x->options.interval_ms,
 	                                  .window_ms = x->options.window_ms,
-	                                  .render = render_page_round,
-	                                  .render_arg = &x->renderer,
+	                                  .render = render_round,
+	                                  .render_arg = x,
 	                                  .text_bytes_max = RENDER_PAGE_BYTES_MAX};
 	x->sampler = sampler_new(&options, e);
 	if (!x->sampler)
@@ -311,9 +356,11 @@ int main(int argc, char **argv)
 	}
 	sampler_free(x.sampler);
 	render_page_done(&x.renderer);
+	otlp_push_free(x.otlp);
 	if (x.backend)
 		x.backend->ops->destroy(x.backend);
 	kubelet_pods_free(x.pods);
+	hpc_jobs_free(x.jobs);
 	if (x.loop)
 		event_base_free(x.loop);
 	xid_store_free(x.xids);

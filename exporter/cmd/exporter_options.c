@@ -11,8 +11,9 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "exporter/cmd/backend_registry.h"
-#include "exporter/cmd/health_policy.h"
+#include "exporter/health_policy.h"
 #include "exporter/kubelet/kubelet_pods.h"
+#include "exporter/otlp/otlp_push.h"
 #include "exporter/sampler.h"
 
 #define AT_MAX_MS   (24 * HOUR_MS)
@@ -134,6 +135,14 @@ static int parse_log_format(const struct flag *f, char *arg, void *to, struct er
 	return index < 0 ? -1 : 0;
 }
 
+static int parse_naming(const struct flag *f, char *arg, void *to, struct err *e)
+{
+	int index = find_choice(f, arg, e);
+	if (index >= 0)
+		*(enum naming *)to = (enum naming)index;
+	return index < 0 ? -1 : 0;
+}
+
 static int parse_action(const struct flag *f, char *arg, void *to, struct err *e)
 {
 	(void)f;
@@ -220,12 +229,20 @@ static const struct flag flags[] = {
 	FLAG_WITH(SERVE, 'k', "kubernetes",                   "true|false",        parse_bool,       kubernetes,       "Label GPUs with the pods that hold them (default false)", .argp_flags = OPTION_ARG_OPTIONAL),
 	FLAG(     SERVE, 0,   "pod-resources-kubelet-socket", "PATH",              parse_text,       pods_socket,      "Pod-resources socket of the kubelet (default " KUBELET_PODS_SOCKET ")"),
 	FLAG_WITH(SERVE, 0,   "pod-resources-interval",       "DURATION",          parse_duration,   pods_interval_ms, "Time between two requests for pods, 1s to 5m (default 10s)", .min = 1000, .max = KUBELET_PODS_STALE_MS),
-	FLAG(     SERVE, 0,   "nvidia-resource-names",        "NAME,..",           parse_names,      pod_resources,    "Additional resource names whose devices are GPUs"),
+	FLAG(     SERVE, 0,   "nvidia-resource-names",        "NAME,..",           parse_names,      pod_map.extra,    "Additional resource names, or names of DRA drivers, whose devices are GPUs"),
+	FLAG(     SERVE, 0,   "admin-access-namespaces",      "NAME,..",           parse_names,      pod_map.admin_namespaces, "Namespaces whose resource claims have administrative access: their pods do not label GPUs"),
+	FLAG(     SERVE, 0,   "hpc-job-mapping-dir",          "DIR",               parse_text,       jobs_dir,         "Folder of files named by GPU index, whose lines are the ids of the jobs on the GPU, for the label hpc_job"),
+	FLAG(     SERVE, 0,   "otlp-endpoint",                "URL",               parse_text,       otlp_endpoint,    "Push the metrics with OTLP/HTTP to this URL, which gets /v1/metrics appended unless it ends with it (default: nothing is pushed)"),
+	FLAG_WITH(SERVE, 0,   "otlp-interval",                "DURATION",          parse_duration,   otlp_interval_ms, "Time between two pushes, 1s to 10m (default 15s)", .min = OTLP_INTERVAL_MIN_MS, .max = OTLP_INTERVAL_MAX_MS),
+	FLAG(     SERVE, 0,   "sidecar-pod",                  "NAME",              parse_text,       sidecar_of.pod,   "Run as a sidecar of this pod: label every GPU with it"),
+	FLAG(     SERVE, 0,   "sidecar-namespace",            "NAME",              parse_text,       sidecar_of.namespace_, "Namespace of the pod of --sidecar-pod"),
+	FLAG(     SERVE, 0,   "sidecar-container",            "NAME",              parse_text,       sidecar_of.container, "Container of the pod of --sidecar-pod that uses the GPUs"),
 	FLAG_WITH(SERVE, 0,   "interval",                     "DURATION",          parse_duration,   interval_ms,      "Time between two samples, 100ms to 10s (default 1s)", .min = SAMPLER_INTERVAL_MIN_MS, .max = SAMPLER_INTERVAL_MAX_MS),
 	FLAG_WITH(SERVE, 0,   "window",                       "DURATION",          parse_duration,   window_ms,        "Length of the window of the _window_min, _max and _avg families, up to 600 intervals; 0s disables them (default 15s)", .min = 0, .max = SAMPLER_WINDOW_MAX_MS),
 	FLAG(     SERVE, 0,   "once",                         NULL,                parse_true,       once,             "Print one sample on standard output and exit"),
 	FLAG_WITH(SERVE, 0,   "at",                           "DURATION",          parse_duration,   at_ms,            "With --once and the mock backend: play up to this time first, without waiting", .min = 0, .max = AT_MAX_MS),
-	FLAG_WITH(SERVE, 0,   "hostname-label",               "Hostname|hostname", parse_word,       hostname_label,   "Name of the host label; dcgm-exporter writes hostname since 4.8.3 (default Hostname)", .choices = {"Hostname", "hostname"}),
+	FLAG_WITH(SERVE, 0,   "names",                        "NAMING",            parse_naming,     names,            "Names of the GPU families: legacy (dcgm-exporter up to 4.8), 4.9 (dcgm-exporter 4.9, base units) or otel (OpenTelemetry hw.*, else as 4.9); default legacy", .choices = {"legacy", "4.9", "otel"}),
+	FLAG_WITH(SERVE, 0,   "hostname-label",               "Hostname|hostname", parse_word,       hostname_label,   "Name of the host label; dcgm-exporter writes hostname since 4.8.3 (default Hostname, or hostname with --names 4.9 and otel)", .choices = {"Hostname", "hostname"}),
 	FLAG(     SERVE, 0,   "nvml-library",                 "PATH",              parse_text,       nvml_library,     "NVML library to load (default libnvidia-ml.so.1)"),
 	FLAG(     SERVE, 0,   "dcgm-hostengine",              "ADDR",              parse_text,       dcgm_hostengine,  "Address of nv-hostengine for the dcgm backend: host[:port] or unix:///path (default localhost:5555)"),
 	FLAG(     SERVE, 0,   "dcgm-library",                 "PATH",              parse_text,       dcgm_library,     "DCGM library to load (default libdcgm.so.4, else libdcgm.so.3)"),
@@ -235,13 +252,13 @@ static const struct flag flags[] = {
 	FLAG_WITH(SERVE, 'v', NULL,                           "LEVEL",             parse_log_level,  log_level,        "Log verbosity, 0 to 9; 4 and above enables debug messages (default 0)", .min = 0, .max = 9),
 	{.group = READ, .help = "Flags of check, top and list:"},
 	FLAG(     READ,  0,   "from",                         "URL|FILE|-",        parse_text,       from,             "Where to read metrics (default: the exporter running on this node, else the driver; with --backend: the driver)"),
-	FLAG(     READ,  0,   "ca-file",                      "FILE",              parse_text,       ca_file,          "CA certificates for an https URL in --from (default: those of the system)"),
+	FLAG(     READ,  0,   "ca-file",                      "FILE",              parse_text,       ca_file,          "CA certificates for an https URL in --from or --otlp-endpoint (default: those of the system)"),
 	FLAG_WITH(READ,  'o', "output",                       "FORMAT",            parse_output,     output,           "table, wide, json, jsonl or csv (default table); list does not support wide, check only table and json", .choices = {"table", "wide", "json", "jsonl", "csv"}),
 	FLAG_WITH(READ,  'w', "watch",                        "DURATION",          parse_watch,      watch_ms,         "top: print again at this interval (default 1s)", .argp_flags = OPTION_ARG_OPTIONAL, .min = 100, .max = HOUR_MS),
 	FLAG_WITH(READ,  0,   "count",                        "N",                 parse_count,      count,            "top -w: exit after this many tables", .min = 1, .max = 1000000000),
-	FLAG_WITH(READ,  0,   "since",                        "DURATION",          parse_duration,   since_ms,         "check: ignore XIDs older than this (default 1h)", .min = 1000, .max = 365 * 24 * HOUR_MS),
+	FLAG_WITH(READ,  0,   "since",                        "DURATION",          parse_duration,   since_ms,         "serve, check: ignore XIDs older than this when judging the health of a GPU (default 1h)", .min = 1000, .max = 365 * 24 * HOUR_MS),
 	FLAG(     READ,  0,   "fail-on",                      "ACTION",            parse_action,     fail_on,          "check: mildest action that counts as a problem: watch, restart-app, reset-idle, drain (default), drain-reset, drain-reboot, replace"),
-	FLAG(     READ,  0,   "xid-policy",                   "FILE",              parse_text,       xid_policy,       "check: file with rows that override the built-in XID table"),
+	FLAG(     READ,  0,   "xid-policy",                   "FILE",              parse_text,       xid_policy,       "serve, check: file with rows that override the built-in XID table"),
 	FLAG(     SERVE, 0,   "version",                      NULL,                parse_true,       version,          "Print the version and exit"),
 };
 // clang-format on
@@ -259,7 +276,8 @@ static void read_environment(struct exporter_options *o)
 	                 {"DCGM_EXPORTER_WEB_CONFIG_FILE", parse_text, TO(web_config)},
 	                 {"DCGM_EXPORTER_COLLECTORS", parse_text, TO(collectors)},
 	                 {"DCGM_EXPORTER_KUBERNETES", parse_bool, TO(kubernetes)},
-	                 {"NVIDIA_RESOURCE_NAMES", parse_names, TO(pod_resources)}};
+	                 {"DCGM_HPC_JOB_MAPPING_DIR", parse_text, TO(jobs_dir)},
+	                 {"NVIDIA_RESOURCE_NAMES", parse_names, TO(pod_map.extra)}};
 	struct err e;
 	for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
 		char *value = getenv(variables[i].name);
@@ -282,10 +300,14 @@ static int find_name(const char *const *names, int n, const char *name)
 static void check_command(const struct exporter_options *o, struct argp_state *state)
 {
 	bool serve = o->command == COMMAND_SERVE, check = o->command == COMMAND_CHECK;
-	if (serve && (o->from || o->ca_file || o->output != OUTPUT_TABLE))
+	if (serve && (o->from || (o->ca_file && !o->otlp_endpoint) || o->output != OUTPUT_TABLE))
 		argp_error(state, "--from, --ca-file and --output are flags of check, top and list");
-	if (!check && (o->xid_policy || o->fail_on != HEALTH_DRAIN || o->since_ms != HEALTH_SINCE_MS))
-		argp_error(state, "--xid-policy, --fail-on and --since are flags of check");
+	if (o->otlp_endpoint && (!serve || o->once))
+		argp_error(state, "--otlp-endpoint is a flag of serve, and not with --once");
+	if (!check && o->fail_on != HEALTH_PROBLEM)
+		argp_error(state, "--fail-on is a flag of check");
+	if (!check && !serve && (o->xid_policy || o->since_ms != HEALTH_SINCE_MS))
+		argp_error(state, "--xid-policy and --since are flags of serve and check");
 	if (o->watch_ms && o->command != COMMAND_TOP)
 		argp_error(state, "--watch is a flag of top");
 	if (o->count && !o->watch_ms)
@@ -309,6 +331,12 @@ static void check_backend(struct exporter_options *o, struct argp_state *state)
 	o->backend_given = o->backend != NULL;
 	if (!o->backend)
 		o->backend = backend_registry_find("auto");
+	if (!o->sidecar_of.pod && (o->sidecar_of.namespace_ || o->sidecar_of.container))
+		argp_error(state, "--sidecar-namespace and --sidecar-container need --sidecar-pod");
+	if (o->sidecar_of.pod && o->kubernetes)
+		argp_error(state, "--sidecar-pod and --kubernetes exclude each other");
+	o->sidecar_of.namespace_ = o->sidecar_of.namespace_ ? o->sidecar_of.namespace_ : "";
+	o->sidecar_of.container = o->sidecar_of.container ? o->sidecar_of.container : "";
 	if (o->mock_script && !o->backend->scripted)
 		argp_error(state, "--mock-script needs --backend mock");
 	if (o->at_ms && (!o->once || !o->backend->scripted))
@@ -381,20 +409,23 @@ void exporter_options_parse(struct exporter_options *o, int argc, char **argv)
 	               "their names.",
 	};
 	*o = (struct exporter_options){.listen = ":9400",
-	                               .fail_on = HEALTH_DRAIN,
+	                               .fail_on = HEALTH_PROBLEM,
 	                               .since_ms = HEALTH_SINCE_MS,
 	                               .pods_socket = KUBELET_PODS_SOCKET,
 	                               .pods_interval_ms = KUBELET_PODS_INTERVAL_MS,
-	                               .hostname_label = "Hostname",
 	                               .nvml_library = "libnvidia-ml.so.1",
 	                               .sysfs_root = "/sys",
 	                               .dcgm_hostengine = "localhost:5555",
 	                               .interval_ms = 1000,
 	                               .window_ms = SAMPLER_WINDOW_MS,
+	                               .sidecar_of = {.replica = -1},
+	                               .otlp_interval_ms = OTLP_INTERVAL_MS,
 	                               .log_level = LOG_INFO};
 	read_environment(o);
 	argp_err_exit_status = EXIT_USAGE;
 	argp_parse(&argp, argc, argv, 0, NULL, o);
+	if (!o->hostname_label)
+		o->hostname_label = o->names == NAMING_LEGACY ? "Hostname" : "hostname";
 	buf_done(&backends);
 	buf_done(&backend_help);
 }

@@ -8,6 +8,7 @@
 
 #include "base/process/log.h"
 #include "exporter/kubelet/pod_resources.h"
+#include "exporter/naming.h"
 
 struct backend_row;
 
@@ -18,7 +19,7 @@ struct exporter_options {
 	enum exporter_command command;
 	// Of check, top and list.
 	const char *from;       // URL, file or "-" to read pages from; NULL: the exporter of this node, else the driver
-	const char *ca_file;    // PEM, for an https URL; NULL: those of the system
+	const char *ca_file;    // PEM, for an https URL of --from or --otlp-endpoint; NULL: those of the system
 	const char *xid_policy; // file as in health_policy.h; NULL: only the built-in table
 	enum exporter_output output;
 	int fail_on;      // enum health_action from which check exits 1
@@ -28,19 +29,24 @@ struct exporter_options {
 
 	bool backend_given; // --backend was given: the commands read the driver themselves
 	const struct backend_row *backend;
-	const char *mock_script;     // NULL: the built-in one
-	const char *listen;          // ":9400"
-	const char *allowed_hosts;   // base/http/http_site.h; NULL: no additional names
-	const char *web_config;      // NULL: plain HTTP without authentication
-	const char *collectors;      // the counters file; NULL: every family
-	const char *hostname_label;  // "Hostname" or "hostname"
+	const char *mock_script;   // NULL: the built-in one
+	const char *listen;        // ":9400"
+	const char *allowed_hosts; // base/http/http_site.h; NULL: no additional names
+	const char *web_config;    // NULL: plain HTTP without authentication
+	const char *collectors;    // the counters file; NULL: every family
+	enum naming names;
+	const char *hostname_label;  // "Hostname" or "hostname"; NULL: as dcgm-exporter with these names
 	const char *nvml_library;    // "libnvidia-ml.so.1"
 	const char *sysfs_root;      // "/sys"
 	const char *dcgm_hostengine; // "localhost:5555"
 	const char *dcgm_library;    // NULL: libdcgm.so.4 or .3
+	const char *otlp_endpoint;   // NULL: nothing is pushed
+	int64_t otlp_interval_ms;
+	const char *jobs_dir;        // files that map GPUs to jobs; NULL: none
+	struct pod_share sidecar_of; // the pod of --sidecar-*; without one, `pod` is NULL
 	bool kubernetes;             // label GPUs with the pods that hold them
 	const char *pods_socket;     // of the kubelet
-	struct pod_resource_names pod_resources;
+	struct pod_map_options pod_map;
 	int64_t pods_interval_ms;
 	int64_t interval_ms;
 	int64_t window_ms; // 0: none
@@ -53,9 +59,9 @@ struct exporter_options {
 };
 
 // Reads argv, and for what argv leaves out the environment variables of dcgm-exporter: DCGM_EXPORTER_LISTEN,
-// DCGM_EXPORTER_COLLECTORS, DCGM_EXPORTER_KUBERNETES, DCGM_EXPORTER_WEB_CONFIG_FILE and NVIDIA_RESOURCE_NAMES. Splits
-// the value of the last one in place. On a usage error, --help and --usage the process exits, with status 2, 0 and 0;
-// when the function returns, `o` is complete.
+// DCGM_EXPORTER_COLLECTORS, DCGM_EXPORTER_KUBERNETES, DCGM_EXPORTER_WEB_CONFIG_FILE, DCGM_HPC_JOB_MAPPING_DIR and
+// NVIDIA_RESOURCE_NAMES. Splits the value of the last one in place. On a usage error, --help and --usage the process
+// exits, with status 2, 0 and 0; when the function returns, `o` is complete.
 void exporter_options_parse(struct exporter_options *o, int argc, char **argv);
 
 #endif

@@ -10,7 +10,7 @@
 #include "base/json/json_write.h"
 #include "base/num.h"
 #include "exporter/cmd/exporter_options.h"
-#include "exporter/cmd/health_policy.h"
+#include "exporter/cmd/health_judge.h"
 #include "exporter/cmd/page_view.h"
 
 static const char *const states[] = {

@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/num.h"
 #include "base/text.h"
+#include "exporter/naming.h"
 
 struct label {
 	const char *name, *value;
@@ -154,7 +155,7 @@ static int take_up(struct page_view *v, const struct sample *s, struct err *e)
 	return 0;
 }
 
-static int take_field(struct page_view *v, const struct sample *s, enum field f, struct err *e)
+static int take_field(struct page_view *v, const struct sample *s, enum field f, double factor, struct err *e)
 {
 	struct page_view_gpu *g = name_gpu(v, s, e);
 	if (!g)
@@ -162,7 +163,7 @@ static int take_field(struct page_view *v, const struct sample *s, enum field f,
 	add_pod(g, s);
 	if (isfinite(s->value)) {
 		g->has[f] = true;
-		g->value[f] = s->value;
+		g->value[f] = s->value / factor;
 	}
 	return 0;
 }
@@ -178,6 +179,33 @@ static enum field window_max_of(const char *name)
 	for (enum field f = 0; f < FIELD__COUNT; f++) {
 		const char *window = family_of(f)->window;
 		if (window && strlen(window) == len - ends && memcmp(name + sizeof prefix - 1, window, len - ends) == 0)
+			return f;
+	}
+	return FIELD__COUNT;
+}
+
+static bool has_attributes(const struct sample *s, const struct otel_metric *m)
+{
+	for (size_t a = 0; a < OTEL_ATTRIBUTES_MAX && m->attributes[a].key; a++) {
+		char key[NAMING_NAME_BYTES];
+		naming_label_name(m->attributes[a].key, key);
+		if (strcmp(label_of(s, key), m->attributes[a].value) != 0)
+			return false;
+	}
+	return true;
+}
+
+// The field of a sample under any naming, and the factor of its value; FIELD__COUNT if there is none.
+static enum field field_of(const struct sample *s, double *ret_factor)
+{
+	if (strncmp(s->name, "hw_", 3) != 0)
+		return naming_find(s->name, ret_factor);
+	for (enum field f = 0; f < FIELD__COUNT; f++) {
+		char name[NAMING_NAME_BYTES];
+		const struct otel_metric *m = naming_otel_of(f, ret_factor);
+		if (m)
+			naming_prometheus_name(m, name);
+		if (m && strcmp(name, s->name) == 0 && has_attributes(s, m))
 			return f;
 	}
 	return FIELD__COUNT;
@@ -270,10 +298,11 @@ static int take_sample(struct page_view *v, const struct sample *s, struct err *
 		if (strcmp(state, "missing") == 0)
 			return take_count(s, &v->missing, e);
 	} else {
-		enum field f = family_find(s->name), max = window_max_of(s->name);
+		double factor;
+		enum field f = field_of(s, &factor), max = window_max_of(s->name);
 		if (max != FIELD__COUNT)
 			return take_max(v, s, max, e);
-		return f == FIELD__COUNT ? 0 : take_field(v, s, f, e);
+		return f == FIELD__COUNT ? 0 : take_field(v, s, f, factor, e);
 	}
 	return 0;
 }

@@ -86,7 +86,7 @@ static void take_reply(struct kubelet_pods *p)
 {
 	struct err e;
 	struct buf *message = &p->call->h2c.message;
-	struct pod_map *map = pod_map_parse(buf_str(message), message->len, &p->options.extra, &e);
+	struct pod_map *map = pod_map_parse(buf_str(message), message->len, &p->options.map, &e);
 	finish(p, map, &e);
 }
 

@@ -27,7 +27,7 @@ struct kubelet_pods_options {
 	const struct clock *clock; // not owned
 	struct log *log;           // not owned, may be NULL
 	const char *socket;        // path
-	struct pod_resource_names extra;
+	struct pod_map_options map;
 	int64_t interval_ms, timeout_ms, stale_ms; // 0: the default above
 };
 

@@ -5,17 +5,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "base/utf8.h"
-#include "exporter/device.h"
+#include "exporter/kubelet/device_name.h"
 
 struct entry {
 	const char *id; // without the replica
 	int32_t replica;
+	bool is_claimed; // through a claim: the id is the UUID, or the name that the DRA driver gives the device
 	const char *namespace_, *pod, *container;
 };
 
@@ -130,15 +130,25 @@ static bool begins_with(struct span s, const char *text)
 	return (size_t)(s.end - s.p) >= len && memcmp(s.p, text, len) == 0;
 }
 
-static bool is_gpu_resource(struct span name, const struct pod_resource_names *extra)
+static bool is_listed(struct span name, const struct pod_resource_names *names)
 {
-	if (equals(name, "nvidia.com/gpu") || equals(name, "nvidia.com/gpu.shared") ||
-	    begins_with(name, "nvidia.com/mig-") || equals(name, "amd.com/gpu") || begins_with(name, "gpu.intel.com/"))
-		return true;
-	for (size_t i = 0; extra && i < extra->n; i++)
-		if (equals(name, extra->names[i]))
+	for (size_t i = 0; i < names->n; i++)
+		if (equals(name, names->names[i]))
 			return true;
 	return false;
+}
+
+static bool is_gpu_resource(struct span name, const struct pod_map_options *options)
+{
+	return equals(name, "nvidia.com/gpu") || equals(name, "nvidia.com/gpu.shared") ||
+	       begins_with(name, "nvidia.com/mig-") || equals(name, "amd.com/gpu") ||
+	       begins_with(name, "gpu.intel.com/") || (options && is_listed(name, &options->extra));
+}
+
+static bool is_gpu_driver(struct span name, const struct pod_map_options *options)
+{
+	return equals(name, "gpu.nvidia.com") || equals(name, "gpu.amd.com") || equals(name, "gpu.intel.com") ||
+	       (options && is_listed(name, &options->extra));
 }
 
 static bool read_number(const char *s, size_t len, int32_t *ret_value)
@@ -189,8 +199,29 @@ static int add_entry(struct pod_map *m, const struct entry *entry, struct err *e
 	return 0;
 }
 
+// Adds a device of `owner` by its id, without the replica where `is_numbered`.
+static int add_device(struct pod_map *m, const struct entry *owner, struct span id, bool is_numbered, struct err *e)
+{
+	char text[POD_DEVICE_BYTES_MAX + 1];
+	size_t len = (size_t)(id.end - id.p);
+	struct entry entry = *owner;
+	if (len > POD_DEVICE_BYTES_MAX)
+		return err_set(e, ERR_LIMIT, "a device id of %zu bytes in the reply, the ceiling is %d", len,
+		               POD_DEVICE_BYTES_MAX);
+	if (!is_text(id))
+		return malformed(e);
+	memcpy(text, id.p, len);
+	text[len] = '\0';
+	entry.replica = is_numbered ? cut_replica(text) : -1;
+	entry.is_claimed = !is_numbered;
+	entry.id = arena_strdup(&m->arena, text);
+	if (!entry.id)
+		return err_set(e, ERR_LIMIT, "the ids in the reply exceed the ceiling of %d bytes", POD_MAP_BYTES_MAX);
+	return add_entry(m, &entry, e);
+}
+
 // ContainerDevices: 1 = resource name, 2 = device ids. A name may come after its ids, so two passes.
-static int read_devices(struct pod_map *m, struct span devices, const struct pod_resource_names *extra,
+static int read_devices(struct pod_map *m, struct span devices, const struct pod_map_options *options,
                         const struct entry *owner, struct err *e)
 {
 	struct span all = devices, bytes, name = {NULL, NULL};
@@ -201,34 +232,86 @@ static int read_devices(struct pod_map *m, struct span devices, const struct pod
 			name = bytes;
 	if (rc < 0)
 		return malformed(e);
-	if (!name.p || !is_gpu_resource(name, extra))
+	if (!name.p || !is_gpu_resource(name, options))
 		return 0;
-	while (next_field(&devices, &number, &bytes) > 0) {
-		char id[POD_DEVICE_BYTES_MAX + 1];
-		size_t len = (size_t)(bytes.end - bytes.p);
-		struct entry entry = *owner;
-		if (number != 2 || len == 0)
-			continue;
-		if (len > POD_DEVICE_BYTES_MAX)
-			return err_set(e, ERR_LIMIT, "a device id of %zu bytes in the reply, the ceiling is %d", len,
-			               POD_DEVICE_BYTES_MAX);
-		if (!is_text(bytes))
-			return malformed(e);
-		memcpy(id, bytes.p, len);
-		id[len] = '\0';
-		entry.replica = cut_replica(id);
-		entry.id = arena_strdup(&m->arena, id);
-		if (!entry.id)
-			return err_set(e, ERR_LIMIT, "the ids in the reply exceed the ceiling of %d bytes",
-			               POD_MAP_BYTES_MAX);
-		if (add_entry(m, &entry, e) < 0)
+	while (next_field(&devices, &number, &bytes) > 0)
+		if (number == 2 && bytes.p < bytes.end && add_device(m, owner, bytes, true, e) < 0)
 			return -1;
-	}
 	return 0;
 }
 
-// ContainerResources: 1 = name, 2 = devices.
-static int read_container(struct pod_map *m, struct span container, const struct pod_resource_names *extra,
+// CDIDevice: 1 = name, "VENDOR/CLASS=DEVICE". Finds the device when it is a UUID, which identifies it whatever the
+// driver; else the span is empty. Returns 0, or -1 for a malformed message.
+static int read_cdi_uuid(struct span cdi, struct span *ret_uuid)
+{
+	struct span bytes, name = {NULL, NULL};
+	uint32_t number;
+	int rc;
+	*ret_uuid = (struct span){NULL, NULL};
+	while ((rc = next_field(&cdi, &number, &bytes)) > 0)
+		if (number == 1)
+			name = bytes;
+	const unsigned char *at = name.p ? memchr(name.p, '=', (size_t)(name.end - name.p)) : NULL;
+	struct span device = {at ? at + 1 : NULL, at ? name.end : NULL};
+	if (at && (begins_with(device, "GPU-") || begins_with(device, "MIG-")))
+		*ret_uuid = device;
+	return rc;
+}
+
+// ClaimResource: 1 = CDI devices, 2 = driver, 4 = device. The CDI names of a device follow those of the devices before
+// it in the claim, so the last UUID is its own. Before Kubernetes 1.31 there is only 1, with all devices of a driver.
+static int read_claim_resource(struct pod_map *m, struct span resource, const struct pod_map_options *options,
+                               const struct entry *owner, struct err *e)
+{
+	struct span all = resource, bytes, driver = {NULL, NULL}, device = {NULL, NULL}, uuid, last = {NULL, NULL};
+	uint32_t number;
+	int rc;
+	while ((rc = next_field(&all, &number, &bytes)) > 0) {
+		if (number == 2)
+			driver = bytes;
+		else if (number == 4)
+			device = bytes;
+		if (number == 1 && read_cdi_uuid(bytes, &uuid) < 0)
+			return malformed(e);
+		if (number == 1 && uuid.p)
+			last = uuid;
+	}
+	if (rc < 0)
+		return malformed(e);
+	if (driver.p && device.p && device.p < device.end) {
+		if (!last.p && !is_gpu_driver(driver, options))
+			return 0;
+		return add_device(m, owner, last.p ? last : device, false, e);
+	}
+	while (next_field(&resource, &number, &bytes) > 0)
+		if (number == 1 && read_cdi_uuid(bytes, &uuid) == 0 && uuid.p &&
+		    add_device(m, owner, uuid, false, e) < 0)
+			return -1;
+	return 0;
+}
+
+// DynamicResource: 2 = claim, 3 = its namespace, 4 = resources.
+static int read_claim(struct pod_map *m, struct span claim, const struct pod_map_options *options,
+                      const struct entry *owner, struct err *e)
+{
+	struct span all = claim, bytes, namespace_ = {NULL, NULL};
+	uint32_t number;
+	int rc;
+	while ((rc = next_field(&all, &number, &bytes)) > 0)
+		if (number == 3)
+			namespace_ = bytes;
+	if (rc < 0)
+		return malformed(e);
+	if (options && is_listed(namespace_, &options->admin_namespaces))
+		return 0;
+	while (next_field(&claim, &number, &bytes) > 0)
+		if (number == 4 && read_claim_resource(m, bytes, options, owner, e) < 0)
+			return -1;
+	return 0;
+}
+
+// ContainerResources: 1 = name, 2 = devices, 5 = claims.
+static int read_container(struct pod_map *m, struct span container, const struct pod_map_options *options,
                           struct entry owner, struct err *e)
 {
 	struct span all = container, bytes, name = {NULL, NULL};
@@ -237,7 +320,7 @@ static int read_container(struct pod_map *m, struct span container, const struct
 	while ((rc = next_field(&all, &number, &bytes)) > 0) {
 		if (number == 1)
 			name = bytes;
-		has_devices |= number == 2;
+		has_devices |= number == 2 || number == 5;
 	}
 	if (rc < 0)
 		return malformed(e);
@@ -245,14 +328,17 @@ static int read_container(struct pod_map *m, struct span container, const struct
 		return 0; // most containers hold no device; their names are not copied
 	if (copy_text(m, name, POD_NAME_BYTES_MAX, &owner.container, e) < 0)
 		return -1;
-	while (next_field(&container, &number, &bytes) > 0)
-		if (number == 2 && read_devices(m, bytes, extra, &owner, e) < 0)
+	while (next_field(&container, &number, &bytes) > 0) {
+		if (number == 2 && read_devices(m, bytes, options, &owner, e) < 0)
 			return -1;
+		if (number == 5 && read_claim(m, bytes, options, &owner, e) < 0)
+			return -1;
+	}
 	return 0;
 }
 
 // PodResources: 1 = name, 2 = namespace, 3 = containers.
-static int read_pod(struct pod_map *m, struct span pod, const struct pod_resource_names *extra, struct err *e)
+static int read_pod(struct pod_map *m, struct span pod, const struct pod_map_options *options, struct err *e)
 {
 	struct span all = pod, bytes, name = {NULL, NULL}, namespace_ = {NULL, NULL};
 	struct entry owner = {.id = NULL};
@@ -270,7 +356,7 @@ static int read_pod(struct pod_map *m, struct span pod, const struct pod_resourc
 	    copy_text(m, namespace_, POD_NAME_BYTES_MAX, &owner.namespace_, e) < 0)
 		return -1;
 	while (next_field(&pod, &number, &bytes) > 0)
-		if (number == 3 && read_container(m, bytes, extra, owner, e) < 0)
+		if (number == 3 && read_container(m, bytes, options, owner, e) < 0)
 			return -1;
 	return 0;
 }
@@ -284,7 +370,7 @@ static int by_pod(const void *a, const void *b)
 	return order ? order : (x->replica > y->replica) - (x->replica < y->replica);
 }
 
-struct pod_map *pod_map_parse(const void *message, size_t len, const struct pod_resource_names *extra, struct err *e)
+struct pod_map *pod_map_parse(const void *message, size_t len, const struct pod_map_options *options, struct err *e)
 {
 	struct pod_map *m = calloc(1, sizeof *m);
 	if (!m) {
@@ -299,7 +385,7 @@ struct pod_map *pod_map_parse(const void *message, size_t len, const struct pod_
 		if (field < 0)
 			rc = malformed(e);
 		else if (number == 1)
-			rc = read_pod(m, bytes, extra, e);
+			rc = read_pod(m, bytes, options, e);
 	}
 	if (rc < 0) {
 		pod_map_free(m);
@@ -324,43 +410,14 @@ size_t pod_map_entries(const struct pod_map *m)
 	return m->n;
 }
 
-// ---- matching ----
-
-// "00000000:04:00.0" and "0000:04:00.0" are equal: domains are compared as numbers, without leading zeros.
-static bool same_pci(const char *a, const char *b)
-{
-	return strcasecmp(a + strspn(a, "0"), b + strspn(b, "0")) == 0;
-}
-
-// Names of MIG instances used by old drivers and by GKE.
-static bool is_instance(const char *id, const struct device *d)
-{
-	char name[DEVICE_UUID_BYTES + 2 * DEVICE_NODE_BYTES];
-	if (!strchr(id, '/')) // most ids contain no "/": avoid formatting a name to compare with, on a node with many
-	                      // instances
-		return false;
-	snprintf(name, sizeof name, "%s/gi%s", d->node, d->mig_id);
-	if (d->node[0] && strcasecmp(id, name) == 0)
-		return true;
-	int n = snprintf(name, sizeof name, "MIG-%s/%s/", d->uuid, d->mig_id);
-	return strncasecmp(id, name, (size_t)n) == 0;
-}
-
-static bool is_device(const char *id, const struct device *d)
-{
-	if (d->mig_id[0])
-		return (d->mig_uuid[0] && strcasecmp(id, d->mig_uuid) == 0) || is_instance(id, d);
-	return (d->uuid[0] && strcasecmp(id, d->uuid) == 0) || (d->node[0] && strcmp(id, d->node) == 0) ||
-	       (d->pci_bus_id[0] && strchr(id, ':') && same_pci(id, d->pci_bus_id));
-}
-
-size_t pod_map_find(const struct pod_map *m, const struct device *device, struct pod_share ret_shares[POD_SHARERS_MAX])
+size_t pod_map_find(const struct pod_map *m, const struct device *devices, size_t n_devices, size_t at,
+                    struct pod_share ret_shares[POD_SHARERS_MAX])
 {
 	const struct entry *last = NULL;
 	size_t n = 0;
 	for (size_t i = 0; i < m->n; i++) {
 		const struct entry *x = &m->entries[i];
-		if (!is_device(x->id, device))
+		if (!device_name_is(x->id, x->is_claimed, devices, n_devices, at))
 			continue;
 		bool same_pod = last && strcmp(last->namespace_, x->namespace_) == 0 && strcmp(last->pod, x->pod) == 0;
 		last = x;

@@ -2,7 +2,9 @@
 // Decodes ListPodResourcesResponse of the kubelet's pod-resources API v1 into a map from device to pods. No I/O.
 // Device ids understood: "GPU-uuid", "MIG-uuid", "MIG-GPU-uuid/gi/ci" (drivers before 470), "nvidiaN", "nvidiaN/giM"
 // (GKE), a PCI address (AMD), "cardN" and "cardN-M" (Intel). The suffixes "::R" (time slicing, MPS) and "/vgpuR"
-// (GKE) select a replica of a shared GPU. Kubernetes: staging/src/k8s.io/kubelet/pkg/apis/podresources/v1/api.proto.
+// (GKE) select a replica of a shared GPU. Devices held through claims of dynamic resource allocation (DRA) have the
+// UUID in a CDI name, or the name that the DRA driver publishes: "gpu-N" and "gpu-N-mig-PROFILE-.." (NVIDIA), "gpu-N-M"
+// (AMD), "0000-03-00-0-0x56c0" (Intel). Kubernetes: staging/src/k8s.io/kubelet/pkg/apis/podresources/v1/api.proto.
 #ifndef GPUSCALE_EXPORTER_KUBELET_POD_RESOURCES_H
 #define GPUSCALE_EXPORTER_KUBELET_POD_RESOURCES_H
 
@@ -20,11 +22,20 @@ struct pod_map;
 #define POD_SHARERS_MAX        64 // pods reported for one device
 #define POD_RESOURCE_NAMES_MAX 32
 
-// Resource names whose devices are GPUs, in addition to the built-in nvidia.com/gpu, nvidia.com/gpu.shared,
-// nvidia.com/mig-*, amd.com/gpu and gpu.intel.com/*.
+// Resource names, and names of DRA drivers, whose devices are GPUs, in addition to the built-in nvidia.com/gpu,
+// nvidia.com/gpu.shared, nvidia.com/mig-*, amd.com/gpu and gpu.intel.com/*, and the drivers gpu.nvidia.com, gpu.amd.com
+// and gpu.intel.com.
 struct pod_resource_names {
 	const char *names[POD_RESOURCE_NAMES_MAX];
 	size_t n;
+};
+
+// What a pod map depends on besides the reply.
+struct pod_map_options {
+	struct pod_resource_names extra;
+	// Namespaces whose claims have administrative access, which the reply does not report: their devices belong to
+	// others.
+	struct pod_resource_names admin_namespaces;
 };
 
 // A pod that holds a device. Valid as long as the map.
@@ -34,15 +45,16 @@ struct pod_share {
 	int32_t replica;       // the lowest replica that the pod holds; -1: the device is not shared
 };
 
-// Decodes message[0..len). `extra` may be NULL. Returns NULL and fills `e` on failure: ERR_PROTOCOL (malformed
+// Decodes message[0..len). `options` may be NULL. Returns NULL and fills `e` on failure: ERR_PROTOCOL (malformed
 // message), ERR_LIMIT (a ceiling is exceeded) or ERR_INTERNAL.
-struct pod_map *pod_map_parse(const void *message, size_t len, const struct pod_resource_names *extra, struct err *e);
+struct pod_map *pod_map_parse(const void *message, size_t len, const struct pod_map_options *options, struct err *e);
 void pod_map_free(struct pod_map *m);
 // The number of devices that containers hold, as the kubelet counts them.
 size_t pod_map_entries(const struct pod_map *m);
-// Writes the pods that hold `device`, each once and sorted by namespace and pod, to `ret_shares`; at most
-// POD_SHARERS_MAX. Returns their total number. A pod that holds a MIG instance does not hold its GPU: an instance
-// matches only its own ids.
-size_t pod_map_find(const struct pod_map *m, const struct device *device, struct pod_share ret_shares[POD_SHARERS_MAX]);
+// Writes the pods that hold devices[at], each once and sorted by namespace and pod, to `ret_shares`; at most
+// POD_SHARERS_MAX. Returns their total number. `devices` are all devices of the node. A pod that holds a MIG instance
+// does not hold its GPU: an instance matches only its own ids.
+size_t pod_map_find(const struct pod_map *m, const struct device *devices, size_t n_devices, size_t at,
+                    struct pod_share ret_shares[POD_SHARERS_MAX]);
 
 #endif

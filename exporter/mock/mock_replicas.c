@@ -11,7 +11,7 @@
 #include "base/json/json_read.h"
 #include "base/num.h"
 #include "base/process/log.h"
-#include "exporter/http_get.h"
+#include "exporter/http_call.h"
 
 #define REPLICAS_FILE_BYTES_MAX 64
 #define TOKEN_BYTES_MAX         (64 * 1024)
@@ -22,7 +22,7 @@ struct mock_replicas {
 	struct log *log;
 	struct event_base *loop;
 	struct event *timer;
-	struct http_get *fetch; // NULL without a url
+	struct http_call *fetch; // NULL without a url
 	bool failing;
 	_Atomic int32_t value;
 };
@@ -44,7 +44,7 @@ void mock_replicas_free(struct mock_replicas *r)
 {
 	if (!r)
 		return;
-	http_get_free(r->fetch);
+	http_call_free(r->fetch);
 	if (r->timer)
 		event_free(r->timer);
 	free(r);
@@ -130,7 +130,7 @@ static int ask_url(struct mock_replicas *r, struct err *e)
 	while (rc == 0 && token.len && strchr(" \t\r\n", token.data[token.len - 1]))
 		token.data[--token.len] = '\0';
 	if (rc == 0)
-		rc = http_get_start(r->fetch, token.len ? token.data : NULL, e);
+		rc = http_call_start(r->fetch, token.len ? token.data : NULL, e);
 	buf_done(&token);
 	return rc;
 }
@@ -162,7 +162,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		int32_t value;
 		int rc = read_number(r->source->file, &value, &e);
 		complete(r, value, rc < 0 ? &e : NULL);
-	} else if (!http_get_is_busy(r->fetch) && ask_url(r, &e) < 0) {
+	} else if (!http_call_is_busy(r->fetch) && ask_url(r, &e) < 0) {
 		complete(r, 0, &e);
 	}
 }
@@ -173,7 +173,7 @@ int mock_replicas_start(struct mock_replicas *r, struct event_base *loop, struct
 		return 0;
 	r->loop = loop;
 	if (r->source->url) {
-		r->fetch = http_get_new(loop, r->source->url, r->source->ca_file, REQUEST_TIMEOUT_MS, on_reply, r, e);
+		r->fetch = http_call_new(loop, r->source->url, r->source->ca_file, REQUEST_TIMEOUT_MS, on_reply, r, e);
 		if (!r->fetch)
 			return -1;
 	}

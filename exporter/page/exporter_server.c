@@ -59,6 +59,8 @@ static void render_self(struct exporter_server *s, const struct sampler_status *
 	self_metrics_render_runtime(&s->self_text, &s->self, status);
 	self_metrics_render_collectors(&s->self_text, status, s->options.pods);
 	self_metrics_render_pods(&s->self_text, s->options.pods);
+	if (s->options.otlp)
+		self_metrics_render_otlp(&s->self_text, s->options.otlp);
 }
 
 static void on_metrics(void *arg, struct http_exchange *x)
@@ -68,14 +70,17 @@ static void on_metrics(void *arg, struct http_exchange *x)
 		return;
 	struct sampler_status status;
 	struct err e;
-	enum page_format format = page_format_wanted(http_exchange_header(x, "Accept"));
-	bool gzip = page_gzip_wanted(http_exchange_header(x, "Accept-Encoding"));
+	// A few families, read every second, are not worth another format or compression.
+	const char *families = http_exchange_query(x, "family");
+	enum page_format format = families ? PAGE_TEXT : page_format_wanted(http_exchange_header(x, "Accept"));
+	bool gzip = !families && page_gzip_wanted(http_exchange_header(x, "Accept-Encoding"));
 	sampler_read(s->options.sampler, page_text(&s->page, format, gzip), &status);
 	render_self(s, &status);
 	// Each text has its own number, also that of a release; a page without its dropped samples is a different
 	// text.
 	uint64_t round = (status.texts + 1) * 2 + status.dropped;
-	if (page_make(&s->page, format, gzip, round, &s->self_text, &e) < 0) {
+	if (page_make(&s->page, format, gzip, round, &s->self_text, &e) < 0 ||
+	    (families && page_keep_families(&s->page, families, &e) < 0)) {
 		http_exchange_reply_text(x, 500, e.msg);
 		return;
 	}

@@ -13,6 +13,7 @@ struct event_base;
 struct exporter_server;
 struct log;
 struct kubelet_pods;
+struct otlp_push;
 struct sampler;
 struct xid_store;
 
@@ -22,6 +23,7 @@ struct exporter_server_options {
 	struct sampler *sampler;
 	struct xid_store *xids;
 	struct kubelet_pods *pods; // NULL: pods are not mapped
+	struct otlp_push *otlp;    // NULL: nothing is pushed
 	const struct clock *clock;
 	struct log *log;           // may be NULL
 	const char *allowed_hosts; // base/http/http_site.h; NULL: no additional names

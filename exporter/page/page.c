@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/page/page.h"
 
+#include <string.h>
+
 #include "base/err.h"
 
 void page_init(struct page *p, size_t max_bytes)
@@ -79,4 +81,57 @@ int page_make(struct page *p, enum page_format format, bool gzip, uint64_t round
 		convert_front(p);
 	buf_put(&p->out, buf_str(tail), tail->len);
 	return p->out.failed ? err_set(e, ERR_LIMIT, "the page exceeds its ceiling of %zu bytes", p->out.max) : 0;
+}
+
+// ---- some families only ----
+
+// The name of the family or sample in the line text[0..len).
+static size_t name_of(const char *text, size_t len, const char **ret_name)
+{
+	static const char *const heads[] = {"# HELP ", "# TYPE "};
+	for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+		if (len > strlen(heads[i]) && memcmp(text, heads[i], strlen(heads[i])) == 0) {
+			text += strlen(heads[i]);
+			len -= strlen(heads[i]);
+		}
+	size_t n = 0;
+	while (n < len && text[n] != ' ' && text[n] != '{')
+		n++;
+	*ret_name = text;
+	return n;
+}
+
+static bool is_listed(const char *list, const char *name, size_t len)
+{
+	for (const char *item = list; *item;) {
+		size_t n = strcspn(item, ",");
+		if (n == len && memcmp(item, name, n) == 0)
+			return true;
+		item += n + (item[n] == ',');
+	}
+	return false;
+}
+
+int page_keep_families(struct page *p, const char *list, struct err *e)
+{
+	const char *at = buf_str(&p->out), *end = at + p->out.len, *name, *last = at;
+	size_t last_len = 0;
+	bool keeps = false;
+	buf_reset(&p->text);
+	while (at < end) {
+		const char *nl = memchr(at, '\n', (size_t)(end - at)), *next = nl ? nl + 1 : end;
+		size_t len = name_of(at, (size_t)(next - at), &name);
+		if (len != last_len || memcmp(name, last, len) != 0)
+			keeps = is_listed(list, name, len);
+		last = name;
+		last_len = len;
+		if (keeps)
+			buf_put(&p->text, at, (size_t)(next - at));
+		at = next;
+	}
+	if (p->text.failed)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	buf_reset(&p->out);
+	buf_put(&p->out, buf_str(&p->text), p->text.len);
+	return 0;
 }

@@ -36,4 +36,8 @@ struct buf *page_text(struct page *p, enum page_format format, bool gzip);
 int page_make(struct page *p, enum page_format format, bool gzip, uint64_t round, const struct buf *self,
               struct err *e);
 
+// Leaves in p->out, a page in PAGE_TEXT without gzip, only the families that `list` names: "A,B". Unknown names are
+// ignored. Returns -1 and fills `e` when memory is exhausted.
+int page_keep_families(struct page *p, const char *list, struct err *e);
+
 #endif

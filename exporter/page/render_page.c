@@ -3,10 +3,13 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/buf.h"
 #include "base/exposition.h"
 #include "exporter/csv_counters.h"
+#include "exporter/health_verdict.h"
+#include "exporter/hpc_jobs.h"
 #include "exporter/kubelet/kubelet_pods.h"
 #include "exporter/page/render_window.h"
 #include "exporter/xid.h"
@@ -51,13 +54,17 @@ static void put_identity(struct buf *b, const struct render_page *r, const struc
 
 // Appends the labels of one device, without braces. Every family of a round repeats them, so they are rendered once.
 static void put_labels(struct buf *b, const struct render_page *r, const struct device *d,
-                       const struct pod_share *owner)
+                       const struct pod_share *owner, const char *job)
 {
 	size_t from = b->len;
 	put_identity(b, r, d, d->model);
 	if (!r->options.counters || r->options.counters->driver_version)
-		put_label(b, from, "DCGM_FI_DRIVER_VERSION", r->driver_version);
+		put_label(b, from,
+		          r->options.names == NAMING_LEGACY ? "DCGM_FI_DRIVER_VERSION"
+		                                            : "DCGM_FI_SYSTEM_DRIVER_VERSION",
+		          r->driver_version);
 	put_label(b, from, "container", owner->container);
+	put_label(b, from, "hpc_job", job);
 	put_label(b, from, "namespace", owner->namespace_);
 	put_label(b, from, "pod", owner->pod);
 	if (owner->replica >= 0) {
@@ -67,8 +74,8 @@ static void put_labels(struct buf *b, const struct render_page *r, const struct 
 	}
 }
 
-static void add_block(struct blocks *bl, struct buf *labels, const struct render_page *r, const struct device *devices,
-                      size_t i, const struct pod_share *owner)
+static void add_job_block(struct blocks *bl, struct buf *labels, const struct render_page *r,
+                          const struct device *devices, size_t i, const struct pod_share *owner, const char *job)
 {
 	if (bl->n == RENDER_PAGE_BLOCKS_MAX) {
 		bl->dropped++;
@@ -76,14 +83,25 @@ static void add_block(struct blocks *bl, struct buf *labels, const struct render
 	}
 	bl->device[bl->n] = i;
 	bl->start[bl->n++] = labels->len;
-	put_labels(labels, r, &devices[i], owner);
+	put_labels(labels, r, &devices[i], owner, job);
 	bl->start[bl->n] = labels->len;
 }
 
-// Finds the pods that hold a device: the owner in the sample (from the mock), else the pods that the kubelet reports.
-// Returns the number of filled shares[]; 0 if no pod holds the device.
-static size_t find_pods(const struct pod_map *map, const struct device *d, const struct device_owner *owner,
-                        struct pod_share shares[POD_SHARERS_MAX], size_t *dropped)
+// Adds one block for each job on the GPU, as dcgm-exporter does, or one without a job.
+static void add_block(struct blocks *bl, struct buf *labels, const struct render_page *r, const struct device *devices,
+                      size_t i, const struct pod_share *owner)
+{
+	size_t n = r->options.jobs ? hpc_jobs_count(r->options.jobs, devices[i].index) : 0;
+	for (size_t k = 0; k < n; k++)
+		add_job_block(bl, labels, r, devices, i, owner, hpc_jobs_id(r->options.jobs, devices[i].index, k));
+	if (n == 0)
+		add_job_block(bl, labels, r, devices, i, owner, "");
+}
+
+// Finds the pods that hold devices[at]: the owner in the sample (from the mock), else the pods that the kubelet
+// reports. Returns the number of filled shares[]; 0 if no pod holds the device.
+static size_t find_pods(const struct pod_map *map, const struct device *devices, size_t n_devices, size_t at,
+                        const struct device_owner *owner, struct pod_share shares[POD_SHARERS_MAX], size_t *dropped)
 {
 	if (owner->pod[0] || owner->namespace_[0] || owner->container[0]) {
 		shares[0] = (struct pod_share){.container = owner->container,
@@ -92,7 +110,7 @@ static size_t find_pods(const struct pod_map *map, const struct device *d, const
 		                               .replica = -1};
 		return 1;
 	}
-	size_t n = map ? pod_map_find(map, d, shares) : 0;
+	size_t n = map ? pod_map_find(map, devices, n_devices, at, shares) : 0;
 	if (n <= POD_SHARERS_MAX)
 		return n;
 	*dropped += n - POD_SHARERS_MAX;
@@ -111,9 +129,9 @@ static void make_blocks(struct blocks *bl, struct buf *labels, struct buf *share
 	bl->n = bl->dropped = bl->start[0] = 0;
 	for (size_t i = 0; i < n; i++) {
 		struct pod_share shares[POD_SHARERS_MAX];
-		size_t n_pods = find_pods(map, &devices[i], &samples[i].owner, shares, &bl->dropped);
+		size_t n_pods = find_pods(map, devices, n, i, &samples[i].owner, shares, &bl->dropped);
 		if (n_pods == 0)
-			add_block(bl, labels, r, devices, i, &nobody);
+			add_block(bl, labels, r, devices, i, r->options.sidecar_of ? r->options.sidecar_of : &nobody);
 		for (size_t k = 0; k < n_pods; k++) {
 			add_block(bl, labels, r, devices, i, &shares[k]);
 			if (r->options.pods)
@@ -199,21 +217,95 @@ static void put_xids(struct buf *out, const struct render_page *r, const struct 
 	}
 }
 
-// Appends the samples of one family, one for each label block of a device that has a value.
-static void put_family(struct buf *out, const struct family *fam, enum field f, const char *text,
-                       const struct blocks *bl, const struct device_sample *samples)
+// One series per GPU, whose labels are the worst finding. MIG instances share the health of their GPU.
+static void put_health(struct buf *out, const struct render_page *r, const struct sampler_round *round)
+{
+	bool opened = false;
+	for (size_t i = 0; i < round->n; i++) {
+		struct xid_count counts[XID_CODES_MAX + 1];
+		struct health_verdict v;
+		if (device_is_instance(round->devices, i))
+			continue;
+		size_t n = xid_store_read(r->options.xids, round->devices[i].uuid, counts, XID_CODES_MAX + 1);
+		health_verdict_of(r->options.health, &round->samples[i], counts, n, round->wall_ms, &v);
+		if (!opened)
+			exposition_family(out, "gpuscale_gpu_health",
+			                  "1 if the GPU is healthy, 0 if it needs the action of its worst finding.",
+			                  METRIC_GAUGE);
+		opened = true;
+		buf_puts(out, "gpuscale_gpu_health{");
+		put_own_labels(out, r, &round->devices[i]);
+		buf_printf(out, ",action=\"%s\",reason=\"%s\"} %d\n",
+		           v.action == HEALTH_IGNORE ? "none" : health_action_name(v.action), v.reason,
+		           v.action < HEALTH_PROBLEM);
+	}
+}
+
+static void put_value(struct buf *out, enum field f, double factor, const struct device_sample *s)
+{
+	if (family_of(f)->kind == FIELD_INT && factor == 1)
+		buf_printf(out, "} %" PRId64 "\n", s->value[f].i);
+	else if (family_of(f)->kind == FIELD_INT && factor > 1)
+		buf_printf(out, "} %.0f\n", (double)s->value[f].i * factor);
+	else
+		buf_printf(out, "} %f\n", sample_get(s, f) * factor);
+}
+
+// Appends the samples of one field, one for each label block of a device that has a value.
+static void put_field(struct buf *out, const struct naming_family *nf, enum field f, const char *text,
+                      const struct blocks *bl, const struct device_sample *samples)
 {
 	for (size_t k = 0; k < bl->n; k++) {
 		const struct device_sample *s = &samples[bl->device[k]];
 		if (!sample_has(s, f))
 			continue;
-		buf_puts(out, fam->name);
+		buf_puts(out, nf->name);
 		buf_putc(out, '{');
+		size_t from = out->len;
 		buf_put(out, text + bl->start[k], bl->start[k + 1] - bl->start[k]);
-		if (fam->kind == FIELD_INT)
-			buf_printf(out, "} %" PRId64 "\n", s->value[f].i);
-		else
-			buf_printf(out, "} %f\n", s->value[f].f);
+		for (size_t a = 0; nf->otel && a < OTEL_ATTRIBUTES_MAX && nf->otel->attributes[a].key; a++) {
+			char key[NAMING_NAME_BYTES];
+			naming_label_name(nf->otel->attributes[a].key, key);
+			put_label(out, from, key, nf->otel->attributes[a].value);
+		}
+		put_value(out, f, nf->factor, s);
+	}
+}
+
+// Two fields with one name, such as the utilization of the GPU and of its encoder, are one family.
+static bool share_name(const struct naming_family *nf, enum field g)
+{
+	double factor;
+	const struct otel_metric *m = nf->otel ? naming_otel_of(g, &factor) : NULL;
+	return m && strcmp(m->name, nf->otel->name) == 0;
+}
+
+// Appends the families that the counters file selects.
+static void put_families(struct buf *out, const struct render_page *r, const struct sampler_round *round,
+                         const struct blocks *blocks)
+{
+	const struct csv_counters *c = r->options.counters;
+	bool done[FIELD__COUNT] = {false};
+	size_t n = c ? c->n : FIELD__COUNT;
+	for (size_t i = 0; i < n; i++) {
+		enum field f = c ? c->rows[i].field : (enum field)i;
+		char name[NAMING_NAME_BYTES], help[NAMING_HELP_BYTES];
+		if (done[f] || !family_of(f)->dcgm_id || !any_has(round->samples, round->n, f))
+			continue;
+		struct naming_family nf = naming_family_of(r->options.names, f, name);
+		const char *said = c ? c->rows[i].help : family_of(f)->help;
+		bool as_legacy = r->options.names == NAMING_LEGACY;
+		if (!as_legacy)
+			naming_write_help(help, sizeof help, &nf, f, said);
+		exposition_family(out, nf.name, as_legacy ? said : help, as_legacy && c ? c->rows[i].type : nf.type);
+		for (size_t k = i; k < n; k++) {
+			enum field g = c ? c->rows[k].field : (enum field)k;
+			if (g != f && !share_name(&nf, g))
+				continue;
+			struct naming_family other = naming_family_of(r->options.names, g, name);
+			put_field(out, &other, g, buf_str(&r->labels), blocks, round->samples);
+			done[g] = true;
+		}
 	}
 }
 
@@ -266,15 +358,10 @@ void render_page_round(void *render_page, const struct sampler_round *round, str
 	r->driver_version = round->driver_version;
 	buf_reset(labels);
 	buf_init(&shares, RENDER_PAGE_BYTES_MAX);
+	if (r->options.jobs)
+		hpc_jobs_refresh(r->options.jobs, round->wall_ms);
 	make_blocks(&blocks, labels, &shares, r, round->devices, round->samples, round->n);
-	for (size_t i = 0; i < (c ? c->n : FIELD__COUNT); i++) {
-		enum field f = c ? c->rows[i].field : (enum field)i;
-		const struct family *fam = family_of(f);
-		if (!fam->dcgm_id || !any_has(round->samples, round->n, f))
-			continue;
-		exposition_family(out, fam->name, c ? c->rows[i].help : fam->help, c ? c->rows[i].type : fam->type);
-		put_family(out, fam, f, buf_str(labels), &blocks, round->samples);
-	}
+	put_families(out, r, round, &blocks);
 	if (round->history) {
 		const struct label_blocks b = {
 		        .text = buf_str(labels), .start = blocks.start, .device = blocks.device, .n = blocks.n};
@@ -282,6 +369,8 @@ void render_page_round(void *render_page, const struct sampler_round *round, str
 	}
 	put_own_families(out, r, round->devices, round->samples, round->n);
 	put_xids(out, r, round->devices, round->n, r->options.xids);
+	if (r->options.health)
+		put_health(out, r, round);
 	buf_put(out, buf_str(&shares), shares.len);
 	if (labels->failed || shares.failed)
 		out->failed = true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Renders one round of samples as dcgm-exporter does: label order gpu, UUID, pci_bus_id, device, modelName,
-// [GPU_I_PROFILE, GPU_I_ID], Hostname, [DCGM_FI_DRIVER_VERSION], [container], [namespace], [pod], [vgpu]; doubles
-// with six decimals; no output for a family without values (dcgm-exporter: internal/pkg/rendermetrics). A GPU that
-// several pods share has one series per pod, each with the value of the whole GPU; gpuscale_gpu_pod_share is the
+// [GPU_I_PROFILE, GPU_I_ID], Hostname, [DCGM_FI_DRIVER_VERSION], [container], [hpc_job], [namespace], [pod], [vgpu];
+// doubles with six decimals; no output for a family without values (dcgm-exporter: internal/pkg/rendermetrics). A GPU
+// that several pods share has one series per pod, each with the value of the whole GPU; gpuscale_gpu_pod_share is the
 // share of each pod.
 #ifndef GPUSCALE_EXPORTER_PAGE_RENDER_PAGE_H
 #define GPUSCALE_EXPORTER_PAGE_RENDER_PAGE_H
@@ -10,10 +10,14 @@
 #include <stddef.h>
 
 #include "base/buf.h"
+#include "exporter/naming.h"
 #include "exporter/sampler.h"
 
 struct csv_counters;
+struct health_policy;
+struct hpc_jobs;
 struct kubelet_pods;
+struct pod_share;
 struct xid_store;
 
 // Most series of one family: devices, or pods on devices. Further ones are omitted and counted
@@ -24,11 +28,16 @@ struct xid_store;
 struct render_page_options {
 	const char *hostname_label; // "Hostname" or "hostname"
 	const char *hostname;       // "" leaves the label out
+	enum naming names;
 	// Which families are served, in which order, and whether the driver's version is a label. NULL serves every
 	// family of the table, with that label.
 	const struct csv_counters *counters; // not owned
-	struct kubelet_pods *pods;           // which pods hold the GPUs; not owned; NULL: only what the samples contain
-	struct xid_store *xids;              // not owned
+	// The pod whose sidecar this process is: it holds every GPU. NULL: no such pod. Not owned.
+	const struct pod_share *sidecar_of;
+	struct hpc_jobs *jobs;              // which jobs hold the GPUs; not owned; NULL: jobs are not labelled
+	struct kubelet_pods *pods;          // which pods hold the GPUs; not owned; NULL: only what the samples contain
+	struct xid_store *xids;             // not owned
+	const struct health_policy *health; // rules of gpuscale_gpu_health; not owned; NULL omits the family
 };
 
 struct render_page {

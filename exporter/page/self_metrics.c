@@ -6,6 +6,7 @@
 #include "base/process/process_stat.h"
 #include "exporter/kubelet/kubelet_pods.h"
 #include "exporter/nvml/nvml_processes.h"
+#include "exporter/otlp/otlp_push.h"
 #include "exporter/sampler.h"
 #include "exporter/xid.h"
 
@@ -145,4 +146,15 @@ void self_metrics_render_pods(struct buf *out, struct kubelet_pods *pods)
 	        (int64_t)st.errors);
 	put_i64(out, "gpuscale_exporter_pod_series_dropped",
 	        "Pods on GPUs that the last round omitted, above the ceiling.", METRIC_GAUGE, (int64_t)st.dropped);
+}
+
+void self_metrics_render_otlp(struct buf *out, const struct otlp_push *otlp)
+{
+	struct otlp_push_status st = otlp_push_get_status(otlp);
+	put_i64(out, "gpuscale_exporter_otlp_sent_total", "Rounds that the OTLP endpoint accepted.", METRIC_COUNTER,
+	        (int64_t)st.sent);
+	put_i64(out, "gpuscale_exporter_otlp_errors_total", "Failed attempts to send a round to the OTLP endpoint.",
+	        METRIC_COUNTER, (int64_t)st.failed);
+	put_i64(out, "gpuscale_exporter_otlp_dropped_total", "Rounds that the OTLP endpoint did not receive.",
+	        METRIC_COUNTER, (int64_t)st.dropped);
 }

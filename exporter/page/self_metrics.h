@@ -10,6 +10,7 @@
 
 struct buf;
 struct kubelet_pods;
+struct otlp_push;
 struct sampler_status;
 
 struct self_metrics {
@@ -25,6 +26,8 @@ struct self_metrics {
 void self_metrics_render_collectors(struct buf *out, const struct sampler_status *status, struct kubelet_pods *pods);
 // Appends the metrics of the pod map; none if `pods` is NULL.
 void self_metrics_render_pods(struct buf *out, struct kubelet_pods *pods);
+// Appends the metrics of the pushes.
+void self_metrics_render_otlp(struct buf *out, const struct otlp_push *otlp);
 // Appends build_info, up and devices, which the output of --once contains too.
 void self_metrics_render_state(struct buf *out, const struct sampler_status *status);
 // Appends the other metrics: rounds, errors, durations, ages, label ceilings, and the memory and CPU time of the

@@ -100,11 +100,13 @@ bool capacity_set_pod(struct capacity *c, struct capacity_pod *pod, const char *
                       const char *json, size_t len);
 void capacity_remove_pod(struct capacity *c, struct capacity_pod *pod);
 
-// Enters a ResourceSlice, a DeviceClass or a ResourceClaim of resource.k8s.io/v1, or its new state.
+// Enters a ResourceSlice, a DeviceClass, a ResourceClaim or a DeviceTaintRule of resource.k8s.io, or its new state.
 void capacity_set_slice(struct capacity *c, const char *name, const char *json, size_t len);
 void capacity_remove_slice(struct capacity *c, const char *name);
 void capacity_set_class(struct capacity *c, const char *name, const char *json, size_t len);
 void capacity_remove_class(struct capacity *c, const char *name);
+void capacity_set_taint_rule(struct capacity *c, const char *name, const char *json, size_t len);
+void capacity_remove_taint_rule(struct capacity *c, const char *name);
 void capacity_set_claim(struct capacity *c, struct capacity_claim *claim, const char *json, size_t len);
 void capacity_remove_claim(struct capacity *c, struct capacity_claim *claim);
 

@@ -537,7 +537,7 @@ static int count_device(struct capacity *c, const struct device_slice *s, const 
 			               "two requests of a replica select the same devices of driver %s",
 			               s->pool->driver);
 		s->node->devices[i]++;
-		s->node->free_devices[i] += !d->is_tainted && !device_is_allocated(c, s, d);
+		s->node->free_devices[i] += !device_is_tainted(c, s, d) && !device_is_allocated(c, s, d);
 	}
 	return 0;
 }
@@ -603,4 +603,5 @@ void capacity_devices_done(struct capacity *c)
 		HASH_DELETE(hh, c->classes, d);
 		free(d);
 	}
+	device_taint_rules_done(c);
 }

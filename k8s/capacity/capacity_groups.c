@@ -106,7 +106,7 @@ static void add_device(const struct capacity *c, const struct device_slice *s, c
 	group->used += is_used;
 	if (is_used)
 		return;
-	if (d->is_tainted || !s->node->is_ready || s->node->is_unschedulable) {
+	if (device_is_tainted(c, s, d) || !s->node->is_ready || s->node->is_unschedulable) {
 		group->unready++;
 		return;
 	}

@@ -2,6 +2,7 @@
 // Declarations shared by the files of the account. Include it only from those files.
 //   capacity.c        nodes and pods
 //   capacity_devices.c   devices of dynamic resource allocation
+//   device_taint_rules.c  taints of devices by rule
 //   capacity_fit.c    how many more replicas fit
 #ifndef GPUSCALE_K8S_CAPACITY_CAPACITY_PRIVATE_H
 #define GPUSCALE_K8S_CAPACITY_CAPACITY_PRIVATE_H
@@ -65,6 +66,14 @@ struct device_class {
 	char name[];
 };
 
+// A DeviceTaintRule: taints the devices that match all of its criteria.
+struct taint_rule {
+	UT_hash_handle hh;
+	bool is_active;               // it selects devices, and its taint has an effect
+	char *driver, *pool, *device; // NULL: any
+	char name[];
+};
+
 struct claim_demand {
 	const char *class_name;
 	int64_t count;
@@ -88,6 +97,7 @@ struct capacity {
 	struct device_pool *pools;          // hash
 	struct device_kind *kinds;          // hash
 	struct device_class *classes;       // hash, by name
+	struct taint_rule *taint_rules;     // hash, by name
 	struct allocated_device *allocated; // hash
 	struct capacity_claim *waiting_claims;
 	struct device_demand demands[CAPACITY_DEMANDS_MAX]; // of capacity_fit
@@ -112,5 +122,10 @@ int capacity_devices_demand(const struct capacity *c, int id);
 // Returns the class whose devices back an extended resource; NULL: none.
 const struct device_class *capacity_class_of(const struct capacity *c, const char *resource);
 void capacity_devices_done(struct capacity *c);
+
+// device_taint_rules.c
+// Returns whether the device has a taint, by its slice or by a DeviceTaintRule.
+bool device_is_tainted(const struct capacity *c, const struct device_slice *s, const struct slice_device *d);
+void device_taint_rules_done(struct capacity *c);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/http/http_client.h"
+#include "base/json/json_span.h"
 #include "base/must.h"
 #include "base/timer.h"
 #include "k8s/cache/informer.h"
@@ -16,11 +17,20 @@
 #include "k8s/client/k8s_client.h"
 
 // From KIND_SLICE on: of dynamic resource allocation, which a cluster may lack.
-enum inventory_kind { KIND_NODE, KIND_POD, KIND_SLICE, KIND_CLASS, KIND_CLAIM, KIND__COUNT };
+enum inventory_kind { KIND_NODE, KIND_POD, KIND_SLICE, KIND_CLASS, KIND_CLAIM, KIND_TAINT_RULE, KIND__COUNT };
 
-#define DRA_PATH "/apis/resource.k8s.io/v1"
+#define DRA_PATH        "/apis/resource.k8s.io/v1"
+#define TAINT_RULE_PATH "/apis/resource.k8s.io/v1beta2"
 
-enum dra_state { DRA_UNKNOWN, DRA_ABSENT, DRA_PRESENT };
+enum probe_state { PROBE_UNKNOWN, PROBE_ABSENT, PROBE_PRESENT };
+
+// An API of dynamic resource allocation that a cluster may lack, and the kinds that are watched where it is served.
+static const struct {
+	const char *path, *plural; // the reply lists the resource; NULL: any
+	enum inventory_kind first, end;
+} probes[] = {{DRA_PATH, NULL, KIND_SLICE, KIND_TAINT_RULE},
+              {TAINT_RULE_PATH, "devicetaintrules", KIND_TAINT_RULE, KIND__COUNT}};
+#define PROBES (sizeof probes / sizeof probes[0])
 
 // The watch of one kind.
 struct kind_watch {
@@ -35,10 +45,13 @@ struct inventory {
 	struct inventory_options options;
 	struct capacity *capacity;
 	struct kind_watch of[KIND__COUNT];
-	enum dra_state dra;
-	struct k8s_call *asking; // whether the cluster has DRA; NULL: no request is in flight
-	struct err dra_error;    // of the last request
-	struct event ask_timer;
+	struct group_probe {
+		struct inventory *inventory;
+		enum probe_state state;
+		struct k8s_call *asking; // NULL: no request is in flight
+		struct err error;        // of the last request
+		struct event timer;
+	} probes[PROBES];
 };
 
 // An object. The account keeps the state of nodes, slices and classes by name.
@@ -64,6 +77,7 @@ static void record_free(struct inventory *i, enum inventory_kind kind, struct re
 	        [KIND_NODE] = capacity_remove_node,
 	        [KIND_SLICE] = capacity_remove_slice,
 	        [KIND_CLASS] = capacity_remove_class,
+	        [KIND_TAINT_RULE] = capacity_remove_taint_rule,
 	};
 	if (kind == KIND_POD)
 		capacity_remove_pod(i->capacity, &r->of.pod);
@@ -108,6 +122,7 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 	        [KIND_NODE] = capacity_set_node,
 	        [KIND_SLICE] = capacity_set_slice,
 	        [KIND_CLASS] = capacity_set_class,
+	        [KIND_TAINT_RULE] = capacity_set_taint_rule,
 	};
 	struct kind_watch *w = arg;
 	struct record *r = record_of(item);
@@ -152,7 +167,8 @@ static int open_watch(struct inventory *i, enum inventory_kind kind, struct err 
 	             [KIND_POD] = {"/api/v1", "pods", false},
 	             [KIND_SLICE] = {DRA_PATH, "resourceslices", true},
 	             [KIND_CLASS] = {DRA_PATH, "deviceclasses", true},
-	             [KIND_CLAIM] = {DRA_PATH, "resourceclaims", false}};
+	             [KIND_CLAIM] = {DRA_PATH, "resourceclaims", false},
+	             [KIND_TAINT_RULE] = {TAINT_RULE_PATH, "devicetaintrules", true}};
 	_Static_assert(sizeof kinds / sizeof kinds[0] == KIND__COUNT, "a row for each");
 	struct kind_watch *w = &i->of[kind];
 	w->inventory = i;
@@ -171,50 +187,65 @@ static int open_watch(struct inventory *i, enum inventory_kind kind, struct err 
 
 // ---- dynamic resource allocation ----
 
-static void ask_again_in(struct inventory *i, int64_t ms)
+static void ask_again_in(struct group_probe *p, int64_t ms)
 {
-	timer_start(&i->ask_timer, ms);
+	timer_start(&p->timer, ms);
+}
+
+// Returns whether an APIResourceList lists the resource.
+static bool lists_resource(const struct http_response *response, const char *plural)
+{
+	struct json_span_iter it = {
+	        .rest = json_span_get((struct json_span){response->body, response->body_len}, "resources")};
+	while (json_span_next(&it)) {
+		if (json_span_is(json_span_get(it.value, "name"), plural))
+			return true;
+	}
+	return false;
 }
 
 static void on_asked(void *arg, const struct http_response *response, const struct err *error)
 {
-	struct inventory *i = arg;
+	struct group_probe *p = arg;
+	struct inventory *i = p->inventory;
+	size_t at = (size_t)(p - i->probes);
 	struct err e = {0};
-	i->asking = NULL;
+	p->asking = NULL;
 	if (error && error->kind == ERR_CANCELED)
 		return;
-	i->dra_error = (struct err){0};
-	if (response) {
-		i->dra = DRA_PRESENT;
-		for (int kind = KIND_SLICE; kind < KIND__COUNT; kind++) {
+	p->error = (struct err){0};
+	if (response && (!probes[at].plural || lists_resource(response, probes[at].plural))) {
+		p->state = PROBE_PRESENT;
+		for (int kind = (int)probes[at].first; kind < (int)probes[at].end; kind++) {
 			if (open_watch(i, (enum inventory_kind)kind, &e) < 0)
 				abort(); // base/must.h
 		}
-	} else if (error->kind == ERR_NOT_FOUND && error->code == 404) {
-		i->dra = DRA_ABSENT;
-		ask_again_in(i, INVENTORY_DRA_ASK_MS);
+	} else if (response || (error->kind == ERR_NOT_FOUND && error->code == 404)) {
+		p->state = PROBE_ABSENT;
+		ask_again_in(p, INVENTORY_DRA_ASK_MS);
 	} else {
-		i->dra_error = *error;
-		ask_again_in(i, INVENTORY_DRA_RETRY_MS);
+		p->error = *error;
+		ask_again_in(p, INVENTORY_DRA_RETRY_MS);
 	}
 	if (i->options.on_change)
 		i->options.on_change(i->options.arg);
 }
 
-static void ask_for_dra(struct inventory *i)
+static void ask(struct group_probe *p)
 {
-	const struct k8s_request_options o = {.method = "GET", .path = DRA_PATH, .done = on_asked, .arg = i};
-	if (k8s_request_with(i->options.client, &o, &i->asking, &i->dra_error) == 0)
+	const struct k8s_request_options o = {
+	        .method = "GET", .path = probes[p - p->inventory->probes].path, .done = on_asked, .arg = p};
+	if (k8s_request_with(p->inventory->options.client, &o, &p->asking, &p->error) == 0)
 		return;
-	i->asking = NULL;
-	ask_again_in(i, INVENTORY_DRA_RETRY_MS);
+	p->asking = NULL;
+	ask_again_in(p, INVENTORY_DRA_RETRY_MS);
 }
 
 static void on_ask_timer(evutil_socket_t fd, short what, void *arg)
 {
-	struct inventory *i = arg;
-	if (i->dra != DRA_PRESENT && !i->asking)
-		ask_for_dra(i);
+	struct group_probe *p = arg;
+	if (p->state != PROBE_PRESENT && !p->asking)
+		ask(p);
 }
 
 // ---- start and stop ----
@@ -227,7 +258,10 @@ struct inventory *inventory_new(const struct inventory_options *options, struct 
 		return NULL;
 	}
 	i->options = *options;
-	evtimer_assign(&i->ask_timer, k8s_client_loop(options->client), on_ask_timer, i);
+	for (size_t at = 0; at < PROBES; at++) {
+		i->probes[at].inventory = i;
+		evtimer_assign(&i->probes[at].timer, k8s_client_loop(options->client), on_ask_timer, &i->probes[at]);
+	}
 	bool is_complete = (i->capacity = capacity_new(e)) != NULL;
 	for (int kind = 0; is_complete && kind < KIND_SLICE; kind++)
 		is_complete = open_watch(i, (enum inventory_kind)kind, e) == 0;
@@ -235,7 +269,8 @@ struct inventory *inventory_new(const struct inventory_options *options, struct 
 		inventory_free(i);
 		return NULL;
 	}
-	ask_for_dra(i);
+	for (size_t at = 0; at < PROBES; at++)
+		ask(&i->probes[at]);
 	return i;
 }
 
@@ -243,9 +278,11 @@ void inventory_free(struct inventory *i)
 {
 	if (!i)
 		return;
-	if (i->asking)
-		k8s_call_cancel(i->asking);
-	event_del(&i->ask_timer);
+	for (size_t at = 0; at < PROBES; at++) {
+		if (i->probes[at].asking)
+			k8s_call_cancel(i->probes[at].asking);
+		event_del(&i->probes[at].timer);
+	}
 	for (int kind = 0; kind < KIND__COUNT; kind++) {
 		if (i->of[kind].wanted)
 			informer_unwant(i->of[kind].wanted);
@@ -257,8 +294,13 @@ void inventory_free(struct inventory *i)
 
 enum inventory_state inventory_get_state(const struct inventory *i, struct err *ret_error)
 {
-	bool is_synced = i->dra != DRA_UNKNOWN;
-	const struct err *error = i->dra_error.kind != ERR_NONE ? &i->dra_error : NULL;
+	bool is_synced = true;
+	const struct err *error = NULL;
+	for (size_t at = 0; at < PROBES; at++) {
+		const struct group_probe *p = &i->probes[at];
+		is_synced = is_synced && p->state != PROBE_UNKNOWN;
+		error = p->error.kind != ERR_NONE ? &p->error : error;
+	}
 	for (int kind = 0; kind < KIND__COUNT; kind++) {
 		const struct kind_watch *w = &i->of[kind];
 		is_synced = is_synced && (!w->wanted || informer_is_synced(w->wanted));

@@ -55,6 +55,10 @@ void subject_access_review_write(struct buf *out, const struct k8s_user *user,
 		write_pair(&w, "version", a->version);
 		write_pair(&w, "resource", a->resource);
 		write_pair(&w, "namespace", a->namespace_name);
+		if (a->name)
+			write_pair(&w, "name", a->name);
+		if (a->subresource)
+			write_pair(&w, "subresource", a->subresource);
 	} else {
 		write_pair(&w, "path", a->path);
 	}

@@ -19,6 +19,7 @@ struct k8s_user;
 struct access_attributes {
 	const char *verb;
 	const char *group, *version, *resource, *namespace_name;
+	const char *name, *subresource; // with a resource; may be NULL
 	const char *path;
 };
 

@@ -12,26 +12,17 @@
 
 #define GROUP_VERSION EXTERNAL_METRICS_GROUP "/" EXTERNAL_METRICS_VERSION
 
-// ---- paths ----
+const struct metrics_api external_metrics_api = {EXTERNAL_METRICS_GROUP, EXTERNAL_METRICS_VERSION,
+                                                 "ExternalMetricValueList"};
 
-// Copies the text up to the next '/' or the end to out. Returns false when it is empty or has more than max bytes.
-static bool take_segment(const char **at, char *out, size_t max)
-{
-	size_t len = strcspn(*at, "/");
-	if (len == 0 || len > max)
-		return false;
-	memcpy(out, *at, len);
-	out[len] = '\0';
-	*at += len;
-	return true;
-}
+// ---- paths ----
 
 static bool parse_values(const char *rest, struct external_metrics_path *p)
 {
-	if (!take_segment(&rest, p->namespace_name, EXTERNAL_METRICS_NAMESPACE_MAX) || *rest++ != '/' ||
-	    !take_segment(&rest, p->metric, EXTERNAL_METRICS_NAME_BYTES_MAX))
+	if (!metrics_api_take_segment(&rest, p->namespace_name, EXTERNAL_METRICS_NAMESPACE_MAX) || *rest++ != '/' ||
+	    !metrics_api_take_segment(&rest, p->metric, EXTERNAL_METRICS_NAME_BYTES_MAX))
 		return false;
-	return strcmp(rest, "") == 0 || strcmp(rest, "/") == 0;
+	return metrics_api_is_end(rest);
 }
 
 void external_metrics_path_parse(const char *path, struct external_metrics_path *ret_path)
@@ -49,7 +40,7 @@ void external_metrics_path_parse(const char *path, struct external_metrics_path 
 	memset(ret_path, 0, sizeof *ret_path);
 	for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++) {
 		size_t len = strlen(pages[i].path);
-		if (strncmp(path, pages[i].path, len) == 0 && (!path[len] || strcmp(path + len, "/") == 0)) {
+		if (strncmp(path, pages[i].path, len) == 0 && metrics_api_is_end(path + len)) {
 			ret_path->page = pages[i].page;
 			return;
 		}
@@ -62,7 +53,7 @@ void external_metrics_path_parse(const char *path, struct external_metrics_path 
 		memset(ret_path, 0, sizeof *ret_path);
 }
 
-// ---- discovery ----
+// ---- documents ----
 
 static void write_pair(struct json_writer *w, const char *key, const char *value)
 {
@@ -75,72 +66,6 @@ static void begin_object(struct json_writer *w, const char *kind, const char *ap
 	json_write_object_begin(w);
 	write_pair(w, "kind", kind);
 	write_pair(w, "apiVersion", api_version);
-}
-
-static void write_group_version(struct json_writer *w)
-{
-	json_write_object_begin(w);
-	write_pair(w, "groupVersion", GROUP_VERSION);
-	write_pair(w, "version", EXTERNAL_METRICS_VERSION);
-	json_write_object_end(w);
-}
-
-static void write_group_members(struct json_writer *w)
-{
-	write_pair(w, "name", EXTERNAL_METRICS_GROUP);
-	json_write_key(w, "versions");
-	json_write_array_begin(w);
-	write_group_version(w);
-	json_write_array_end(w);
-	json_write_key(w, "preferredVersion");
-	write_group_version(w);
-	json_write_object_end(w);
-}
-
-void external_metrics_write_group(struct buf *out)
-{
-	struct json_writer w;
-	json_write_init(&w, out, 0);
-	begin_object(&w, "APIGroup", "v1");
-	write_group_members(&w);
-}
-
-void external_metrics_write_groups(struct buf *out)
-{
-	struct json_writer w;
-	json_write_init(&w, out, 0);
-	begin_object(&w, "APIGroupList", "v1");
-	json_write_key(&w, "groups");
-	json_write_array_begin(&w);
-	json_write_object_begin(&w);
-	write_group_members(&w);
-	json_write_array_end(&w);
-	json_write_object_end(&w);
-}
-
-void external_metrics_write_resources(struct buf *out, const char *const *metrics, size_t n)
-{
-	struct json_writer w;
-	json_write_init(&w, out, 0);
-	begin_object(&w, "APIResourceList", "v1");
-	write_pair(&w, "groupVersion", GROUP_VERSION);
-	json_write_key(&w, "resources");
-	json_write_array_begin(&w);
-	for (size_t i = 0; i < n; i++) {
-		json_write_object_begin(&w);
-		write_pair(&w, "name", metrics[i]);
-		write_pair(&w, "singularName", "");
-		json_write_key(&w, "namespaced");
-		json_write_bool(&w, true);
-		write_pair(&w, "kind", "ExternalMetricValueList");
-		json_write_key(&w, "verbs");
-		json_write_array_begin(&w);
-		json_write_str(&w, "get");
-		json_write_array_end(&w);
-		json_write_object_end(&w);
-	}
-	json_write_array_end(&w);
-	json_write_object_end(&w);
 }
 
 void external_metrics_write_openapi(struct buf *out, const char *version)

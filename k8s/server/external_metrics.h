@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths, discovery documents and value lists of external.metrics.k8s.io/v1beta1.
-// Kubernetes: k8s.io/metrics/pkg/apis/external_metrics/v1beta1; meta/v1 APIGroupList, APIGroup, APIResourceList.
+// Paths and value lists of external.metrics.k8s.io/v1beta1.
+// Kubernetes: k8s.io/metrics/pkg/apis/external_metrics/v1beta1.
 #ifndef GPUSCALE_K8S_SERVER_EXTERNAL_METRICS_H
 #define GPUSCALE_K8S_SERVER_EXTERNAL_METRICS_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "k8s/server/metrics_api.h"
 
 struct buf;
 struct err;
@@ -36,10 +38,8 @@ struct external_metrics_path {
 // gives EXTERNAL_METRICS_NONE.
 void external_metrics_path_parse(const char *path, struct external_metrics_path *ret_path);
 
-// Append discovery documents to out.
-void external_metrics_write_groups(struct buf *out);
-void external_metrics_write_group(struct buf *out);
-void external_metrics_write_resources(struct buf *out, const char *const *metrics, size_t n);
+extern const struct metrics_api external_metrics_api;
+
 // Appends an OpenAPI v2 document without paths, which the aggregator merges without an error.
 void external_metrics_write_openapi(struct buf *out, const char *version);
 

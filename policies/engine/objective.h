@@ -57,13 +57,13 @@ struct objective_record {
 };
 
 struct objective_result {
-	int32_t replicas;                 // min_replicas .. max_replicas
-	int32_t wanted;                   // by the rule, before the start-up window kept more
-	float backlog_adds;               // replicas for the backlog expected when an order is ready
-	float aim;                        // share of late work aimed for: the goal, or less after real lateness
-	struct objective_record rule;     // in use
-	struct objective_record leaner;   // the next rung down; equal to `rule` on the lowest rung
-	struct objective_record proposed; // the best rule: leaner than `rule` while it waits
+	int32_t replicas;   // min_replicas .. max_replicas
+	int32_t wanted;     // by the rule, before the start-up window kept more
+	float backlog_adds; // replicas for the backlog expected when an order is ready
+	float aim; // share of late work aimed for: the goal, less after real lateness, or up to a quarter more without
+	struct objective_record rule;              // in use
+	struct objective_record leaner;            // the next rung down; equal to `rule` on the lowest rung
+	struct objective_record proposed;          // the best rule: leaner than `rule` while it waits
 	int32_t leaner_steps, leaner_steps_needed; // progress of `proposed`; 0 when it is in use
 	bool kept;            // more was wanted within a start-up time, so the scale is not reduced yet
 	bool starting;        // the scale is not reduced below that of the first step yet

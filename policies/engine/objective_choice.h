@@ -14,7 +14,8 @@ struct objective_choice {
 	float rung; // between two rungs, what belongs to the rule is interpolated
 };
 
-// Returns the share of late work to aim for: the goal, or less when more of the real work was late.
+// Returns the share of late work to aim for: the goal, less when more of the real work was late, and with a full record
+// up to a quarter more when less of it was.
 float objective_choice_aim(const struct objective *s, const struct objective_setting *set);
 // Returns the cheapest rule that keeps the aim. Lateness above the aim is not forbidden but has a price: some loads
 // cannot be served in time at any price.

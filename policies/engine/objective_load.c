@@ -9,7 +9,7 @@
 #define STEP_S ((float)OBJECTIVE_STEP_S)
 
 // Time constants in seconds: of the forecasts' level and trend, and of the means.
-static const float level_s[OBJECTIVE_FORECAST__COUNT] = {60, 120};
+static const float level_s[OBJECTIVE_FORECAST__COUNT] = {60, 140};
 static const float trend_s[OBJECTIVE_FORECAST__COUNT] = {300, 1500};
 static const float mean_s[OBJECTIVE_MEMORY__COUNT] = {1800, 86400};
 static const int peak_steps[OBJECTIVE_PEAK__COUNT] = {16, 16, 160, 640};

@@ -12,6 +12,7 @@
 #include "policies/engine/objective_queue.h"
 
 #define OBJECTIVE_STATE_MAX_BYTES 4096
+#define OBJECTIVE_MEMORY_S        86400.0f // in which the record of the rules and of the real queue fades
 
 // The whole state: flat, without pointers and padding, so its bytes can be copied and stored.
 struct objective {

@@ -7,8 +7,7 @@
 #include "policies/engine/objective_memory.h"
 #include "policies/engine/objective_size.h"
 
-#define STEP_S   ((float)OBJECTIVE_STEP_S)
-#define MEMORY_S 86400.0f
+#define STEP_S ((float)OBJECTIVE_STEP_S)
 
 // What the constants do is measured as in objective.c.
 #define PRIOR_STEPS  45.0f  // of evidence that the prior weighs at the start; at 60, code is 2.2 % late ..
@@ -96,7 +95,7 @@ void objective_rehearse(struct objective *s, const struct objective_setting *set
                         struct objective_rehearsal *ret_rehearsal)
 {
 	struct objective_rehearsal *r = ret_rehearsal;
-	const float remains = 1 - STEP_S / MEMORY_S;
+	const float remains = 1 - STEP_S / OBJECTIVE_MEMORY_S;
 	float forecast[OBJECTIVE_RULES], ahead[OBJECTIVE_RULES];
 	int32_t wanted[OBJECTIVE_RULES];
 	uint8_t differs[OBJECTIVE_RULES];

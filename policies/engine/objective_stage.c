@@ -177,13 +177,15 @@ static void note_choice(struct tick *t, const struct objective_state *o)
 		tick_trace(t, &entry);
 }
 
+#define AIM_SHOWN 0.02 // difference from the goal, as a share of it
+
 static void note_limits(struct tick *t, const struct objective_state *o)
 {
 	struct trace_entry entry = entry_of(t, REASON_OBJECTIVE_AIM);
 	float ratio = capacity_ratio(&o->capacity);
 	entry.value = o->objective.work > 0 ? rounded(100 * (double)(o->objective.late / o->objective.work)) : 0;
 	entry.limit = rounded(100 * (double)o->answer.aim);
-	if ((double)o->answer.aim < 0.999 * t->policy->objective.late_ratio)
+	if (fabs((double)o->answer.aim - t->policy->objective.late_ratio) > AIM_SHOWN * t->policy->objective.late_ratio)
 		tick_trace(t, &entry);
 	entry = entry_of(t, REASON_OBJECTIVE_STARTUP);
 	entry.window_ms = OBJECTIVE_STARTUP_DEFAULT_MS;

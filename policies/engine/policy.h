@@ -252,10 +252,11 @@ struct policy {
 	int32_t restore_replicas; // scale of the target after the policy is deleted; not set: unchanged
 	const char *file;         // where the policy was read, for messages; may be NULL
 	int line;
+	const char *label_lines; // metadata.labels, as "name=value\n" each; NULL or "": none
 	// As written, for the schema table only: policy_decode() sets the fields above from them.
 	int api_version, kind;                       // one allowed value each
 	const char *combine_text;                    // -> combine, formula
-	const struct doc_node *annotations, *labels; // -> paused, dry_run; NULL after decoding
+	const struct doc_node *annotations, *labels; // -> paused, dry_run, label_lines; NULL after decoding
 };
 
 #endif

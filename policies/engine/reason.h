@@ -97,7 +97,7 @@ enum reason {
 	REASON_OBJECTIVE_RECORD,        // of the rule in use
 	REASON_OBJECTIVE_LEANER,        // record of the next leaner rule
 	REASON_OBJECTIVE_WAITING,       // a leaner rule is the best one, but not for long enough
-	REASON_OBJECTIVE_AIM,           // real work was late: the aim is lower than the objective
+	REASON_OBJECTIVE_AIM,           // real work was more or less late: the aim differs from the objective
 	REASON_OBJECTIVE_PAUSED,        // a signal is missing: the rules are not simulated
 	REASON_OBJECTIVE_STARTUP,       // the start-up time is unknown: a default is used
 	REASON_OBJECTIVE_NOT_REACHABLE, // maxReplicas is too few

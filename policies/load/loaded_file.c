@@ -16,6 +16,7 @@
 #include "policies/load/policy_zones.h"
 #include "policies/price/price_book.h"
 #include "policies/price/price_schema.h"
+#include "policies/schema/idle_rule_schema.h"
 #include "policies/schema/policy_decode.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"
@@ -133,9 +134,9 @@ static int decode_all(struct loaded_file *f, const struct doc_file *doc, const s
 		const struct doc_node *root = doc->roots[i];
 		const char *kind = doc_get_text(root, "kind", "");
 		if (strcmp(kind, "PolicyTest") == 0 || strcmp(kind, PROMQL_SOURCES_KIND) == 0 ||
-		    strcmp(kind, POOL_KIND) == 0)
+		    strcmp(kind, POOL_KIND) == 0 || strcmp(kind, IDLE_RULE_KIND) == 0)
 			continue; // other kinds of files that may be in the same folder: for `gpuscale test`, for
-			          // --sources, for pool_set.h
+			          // --sources, for pool_set.h, for idle_rule_set.h
 		if (is_price_book(kind)) {
 			check_price_book(root, errors);
 			f->n_price_books++;

@@ -138,9 +138,9 @@ static size_t check_claims(const struct pool_set *set, size_t i, const struct po
 	size_t n = 0;
 	for (size_t k = 0; k < n_policies; k++) {
 		const char *namespace_name = policies[k]->namespace_name, *name = policies[k]->name;
-		const struct gpu_pool_entry *entry = gpu_pool_claims(p, namespace_name, name);
+		const struct gpu_pool_entry *entry = gpu_pool_claims(p, namespace_name, name, policies[k]->label_lines);
 		for (size_t other = 0; entry && other < i; other++)
-			if (gpu_pool_claims(&set->pools[other], namespace_name, name)) {
+			if (gpu_pool_claims(&set->pools[other], namespace_name, name, policies[k]->label_lines)) {
 				buf_printf(report,
 				           "%s:%d:%d: spec.members[%zu]: policy %s/%s already belongs to pool %s at "
 				           "%s:%d: a "
@@ -163,14 +163,14 @@ static size_t check_entries(const struct gpu_pool *p, const struct policy *const
 		const struct gpu_pool_entry *entry = &p->entries[i];
 		bool is_found = !entry->name[0];
 		for (size_t k = 0; k < n_policies && !is_found; k++)
-			is_found = strcmp(entry->name, policies[k]->name) == 0 &&
-			           (!entry->namespace_name[0] ||
-			            strcmp(entry->namespace_name, policies[k]->namespace_name) == 0);
+			is_found = gpu_pool_entry_matches(entry, policies[k]->namespace_name, policies[k]->name,
+			                                  policies[k]->label_lines);
 		if (is_found)
 			continue;
-		buf_printf(report, "%s:%d:%d: spec.members[%zu]: unknown member: no policy is called %s%s%s\n", p->file,
-		           entry->line, entry->col, i, entry->namespace_name, entry->namespace_name[0] ? "/" : "",
-		           entry->name);
+		buf_printf(report, "%s:%d:%d: spec.members[%zu]: unknown member: no policy is called %s%s%s%s\n",
+		           p->file, entry->line, entry->col, i, entry->namespace_name,
+		           entry->namespace_name[0] ? "/" : "", entry->name,
+		           entry->n_labels > 0 ? " and has the labels" : "");
 		n++;
 	}
 	return n;
@@ -182,7 +182,8 @@ static size_t check_minimums(const struct gpu_pool *p, const struct policy *cons
 	int64_t gpus = 0;
 	double micro = 0;
 	for (size_t k = 0; k < n_policies; k++) {
-		const struct gpu_pool_entry *entry = gpu_pool_claims(p, policies[k]->namespace_name, policies[k]->name);
+		const struct gpu_pool_entry *entry =
+		        gpu_pool_claims(p, policies[k]->namespace_name, policies[k]->name, policies[k]->label_lines);
 		struct pool_member m = {0};
 		if (!entry)
 			continue;

@@ -7,18 +7,42 @@
 #include "policies/engine/number.h"
 #include "policies/pool/pool_request.h"
 
-const struct gpu_pool_entry *gpu_pool_claims(const struct gpu_pool *pool, const char *namespace_name, const char *name)
+static bool has_label(const char *lines, const char *label)
 {
-	for (size_t i = 0; i < pool->n_entries; i++) {
-		const struct gpu_pool_entry *e = &pool->entries[i];
-		if (!e->namespace_name || !e->name)
-			continue; // of an invalid pool
-		bool any_namespace = !e->namespace_name[0], is_named = strcmp(e->name, name) == 0;
-		if (namespace_name ? any_namespace || strcmp(e->namespace_name, namespace_name) == 0
-		                   : any_namespace || is_named)
-			if (is_named || !e->name[0])
-				return e;
+	const char *l = label;
+	for (; *lines; lines++) {
+		if (*lines == '\n') {
+			if (l && !*l)
+				return true;
+			l = label; // of the next line
+		} else {
+			l = l && *l == *lines ? l + 1 : NULL; // NULL: this line differs
+		}
 	}
+	return false;
+}
+
+bool gpu_pool_entry_matches(const struct gpu_pool_entry *e, const char *namespace_name, const char *name,
+                            const char *label_lines)
+{
+	if (!e->namespace_name || !e->name)
+		return false; // of an invalid pool
+	bool any_namespace = !e->namespace_name[0], is_named = strcmp(e->name, name) == 0;
+	if (namespace_name ? !any_namespace && strcmp(e->namespace_name, namespace_name) != 0
+	                   : !any_namespace && !is_named)
+		return false;
+	for (size_t i = 0; i < e->n_labels && label_lines; i++)
+		if (!has_label(label_lines, e->labels[i]))
+			return false;
+	return is_named || !e->name[0];
+}
+
+const struct gpu_pool_entry *gpu_pool_claims(const struct gpu_pool *pool, const char *namespace_name, const char *name,
+                                             const char *label_lines)
+{
+	for (size_t i = 0; i < pool->n_entries; i++)
+		if (gpu_pool_entry_matches(&pool->entries[i], namespace_name, name, label_lines))
+			return &pool->entries[i];
 	return NULL;
 }
 
@@ -43,9 +67,9 @@ void gpu_pool_apply(const struct gpu_pool *pool, const struct gpu_pool_entry *en
 }
 
 struct pool_month gpu_pool_budget(const struct gpu_pool *pool, struct pool_request *q, int64_t now_ms,
-                                  int64_t spent_micro)
+                                  int64_t spent_micro, int64_t since_ms)
 {
-	struct pool_month month = {.spent_micro = spent_micro};
+	struct pool_month month = {.spent_micro = spent_micro, .since_ms = since_ms};
 	pool_month_at(&month, now_ms);
 	q->has_budget = pool->has_budget && pool->has_per_hour;
 	q->budget_micro = q->has_budget ? gpu_pool_micro(pool->per_hour) : 0;

@@ -16,11 +16,14 @@ struct pool_request;
 
 #define GPU_POOL_ENTRIES_MAX 256
 #define GPU_POOL_RATIOS_MAX  64
+#define GPU_POOL_LABELS_MAX  16 // of one entry
 
 // One entry of spec.members: the policies that it claims, and what it gives to each of them.
 struct gpu_pool_entry {
 	const char *namespace_name; // "" = of every namespace
 	const char *name;           // "" = every policy
+	const char **labels;        // "name=value", all of which the policy has
+	size_t n_labels;
 	int32_t gpus_per_replica, priority;
 	double weight;
 	double price; // of one GPU and hour; 0 = that of the budget
@@ -50,16 +53,21 @@ struct gpu_pool {
 	int line, col, gpus_line, gpus_col, per_hour_line, per_hour_col, per_month_line, per_month_col;
 };
 
-// The entry that claims the policy: the first that matches. NULL = the policy is not a member of the pool. With
-// `namespace_name` NULL the namespace is not known: an entry matches that names `name`, or every policy of the cluster.
-const struct gpu_pool_entry *gpu_pool_claims(const struct gpu_pool *pool, const char *namespace_name, const char *name);
+// Whether the entry matches the policy. label_lines: as in struct policy. With `namespace_name` NULL the namespace is
+// not known: an entry matches that names `name`, or every policy of the cluster. With label_lines NULL the labels are
+// not known: the labels of the entry do not count.
+bool gpu_pool_entry_matches(const struct gpu_pool_entry *e, const char *namespace_name, const char *name,
+                            const char *label_lines);
+// The entry that claims the policy: the first that matches. NULL = the policy is not a member of the pool.
+const struct gpu_pool_entry *gpu_pool_claims(const struct gpu_pool *pool, const char *namespace_name, const char *name,
+                                             const char *label_lines);
 // Sets what the entry gives to a member: GPUs per replica, priority, weight, price and backfill.
 void gpu_pool_apply(const struct gpu_pool *pool, const struct gpu_pool_entry *entry, struct pool_member *m);
 // Sets the budget of the pool in a request that is otherwise filled: `per_hour`, lowered to what `per_month` allows by
-// pool_month.h. spent_micro: since the start of the calendar month (UTC) in which now_ms lies, or POOL_SPENT_UNKNOWN.
-// Returns the month with its times and amounts; its budget_micro is 0 without a monthly budget.
+// pool_month.h. spent_micro: in the calendar month (UTC) in which now_ms lies, from since_ms on (0: from its start), or
+// POOL_SPENT_UNKNOWN. Returns the month with its times and amounts; its budget_micro is 0 without a monthly budget.
 struct pool_month gpu_pool_budget(const struct gpu_pool *pool, struct pool_request *q, int64_t now_ms,
-                                  int64_t spent_micro);
+                                  int64_t spent_micro, int64_t since_ms);
 // Millionths of an amount of money, and thousandths of a number, rounded.
 int64_t gpu_pool_micro(double money);
 int64_t gpu_pool_milli(double number);

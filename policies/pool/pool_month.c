@@ -38,14 +38,21 @@ static double released(const struct pool_month *m, double at_ms, double minimum_
 	return fmin(budget * (ADVANCE + (1 - ADVANCE) * elapsed), budget - minimum_micro * (rest_ms / HOUR_MS));
 }
 
+static double spent_until(const struct pool_month *m, double minimum_micro)
+{
+	if (m->spent_micro == POOL_SPENT_UNKNOWN)
+		return released(m, (double)m->now_ms, minimum_micro);
+	double before = m->since_ms > m->start_ms ? fmax(released(m, (double)m->since_ms, minimum_micro), 0) : 0;
+	return before + (double)m->spent_micro;
+}
+
 int64_t pool_month_limit(struct pool_request *q, const struct pool_month *m)
 {
 	int64_t minimum = 0;
 	for (size_t i = 0; i < q->n_members; i++)
 		minimum = i64_add(minimum, (int64_t)q->members[i].min * pool_replica_micro(&q->members[i]));
 	double now_ms = (double)m->now_ms, h_ms = fmax(fmin(HORIZON_MS, (double)m->end_ms - now_ms), 1);
-	double spent =
-	        m->spent_micro == POOL_SPENT_UNKNOWN ? released(m, now_ms, (double)minimum) : (double)m->spent_micro;
+	double spent = spent_until(m, (double)minimum);
 	double cap = (released(m, now_ms + h_ms, (double)minimum) - spent) * (HOUR_MS / h_ms);
 	int64_t micro = i64_max(to_micro(cap), minimum);
 	if (!q->has_budget || micro < q->budget_micro)

@@ -219,7 +219,10 @@ int policy_decode_tolerant(const struct doc_node *node, struct policy *policy, s
 	g->gain.signal_index = index_or_zero(policy, g->gain.set, g->gain.signal);
 	g->throttled.signal_index = index_or_zero(policy, g->throttled.set, g->throttled.signal);
 	parse_schedules(policy);
-	policy_schema_read_annotations(policy);
+	if (policy_schema_read_metadata(policy, a) < 0) {
+		schema_report(errors, node, "metadata.labels", "out of memory");
+		rc = -1;
+	}
 	if (compile_formula(node, policy, a, errors) < 0)
 		rc = -1;
 	if (decode_panic_window(node, policy, errors) < 0)

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/schema/doc.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/policy_schema.h"
@@ -13,7 +14,7 @@ static const struct schema_field metadata_fields[] = {
 	{ROW("name", STRING),      FIELD(struct policy, name),           REQUIRED,           RANGE(1, 253), DOC("Name of the policy, unique in its namespace.")},
 	{ROW("namespace", STRING), FIELD(struct policy, namespace_name), DEFAULT("default"), RANGE(1, 63),  DOC("Namespace of the policy and of what it scales.")},
 	{ROW("annotations", ANY),  FIELD(struct policy, annotations),    OPTIONAL,                          DOC("Free text for tools. " POLICY_ANNOTATION_PAUSED ": \"true\" pauses the policy, " POLICY_ANNOTATION_DRY_RUN ": \"true\" keeps it from writing.")},
-	{ROW("labels", ANY),       FIELD(struct policy, labels),         OPTIONAL,                          DOC("Free text for selectors; not used by gpuscale.")},
+	{ROW("labels", ANY),       FIELD(struct policy, labels),         OPTIONAL,                          DOC("Free text for selectors; gpuscale uses them for the members of a GPUPool.")},
 };
 // clang-format on
 
@@ -76,9 +77,21 @@ const struct schema policy_schema_metadata = {
         .validate = check_metadata,
 };
 
-void policy_schema_read_annotations(struct policy *policy)
+// NULL: the arena is exhausted.
+static const char *label_lines(const struct doc_node *labels, struct arena *a)
+{
+	const char *lines = "";
+	for (const struct doc_node *c = labels ? labels->child : NULL; c && lines; c = c->next)
+		if (c->kind == DOC_SCALAR)
+			lines = arena_printf(a, "%s%s=%s\n", lines, c->key, c->text);
+	return lines;
+}
+
+int policy_schema_read_metadata(struct policy *policy, struct arena *a)
 {
 	policy->paused = policy->paused || is_switched_on(policy->annotations, POLICY_ANNOTATION_PAUSED);
 	policy->dry_run = policy->dry_run || is_switched_on(policy->annotations, POLICY_ANNOTATION_DRY_RUN);
+	policy->label_lines = label_lines(policy->labels, a);
 	policy->annotations = policy->labels = NULL;
+	return policy->label_lines ? 0 : -1;
 }

@@ -70,8 +70,9 @@ bool policy_schema_is_dns_name(const char *s, bool dots);
 size_t policy_schema_signal_index(const struct policy *p, const char *name);
 // Returns the enum combine that the text of `combine` names; a text that is not a name is a formula.
 int policy_schema_combine(const char *text);
-// Sets `paused` and `dry_run` from the annotations, then clears the pointers into the document.
-void policy_schema_read_annotations(struct policy *policy);
+// Sets `paused` and `dry_run` from the annotations and `label_lines` from the labels, then clears the pointers into the
+// document. Returns -1 when the arena is exhausted.
+int policy_schema_read_metadata(struct policy *policy, struct arena *a);
 // Checks the rules between spec.forecast, or spec.panic, and the other fields. Field names in the faults start at spec.
 void policy_schema_check_forecast(const struct policy *p, struct fault_list *l);
 void policy_schema_check_panic(const struct policy *p, struct fault_list *l);

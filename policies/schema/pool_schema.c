@@ -83,6 +83,7 @@ static const struct schema budget = {
 static const struct schema_field entry_fields[] = {
 	{ROW("namespace", STRING),      FIELD(struct gpu_pool_entry, namespace_name),   DEFAULT(""),      RANGE(0, 63),                                   DOC("Namespace of the policies; every namespace when empty.")},
 	{ROW("name", STRING),           FIELD(struct gpu_pool_entry, name),             DEFAULT(""),      RANGE(0, 253),                                  DOC("Name of the policy; every policy of the namespace when empty.")},
+	{ROW("labels", STRING_LIST),    FIELD_LIST(struct gpu_pool_entry, labels, n_labels), OPTIONAL, ITEMS(0, GPU_POOL_LABELS_MAX),               DOC("Labels of the policies, as team=ml; the entry matches policies that have all of them.")},
 	{ROW("gpusPerReplica", INT32),  FIELD(struct gpu_pool_entry, gpus_per_replica), DEFAULT("1"),     RANGE(1, POOL_GPUS_PER_REPLICA_MAX),            DOC("GPUs that one replica of the target uses.")},
 	{ROW("priority", INT32),        FIELD(struct gpu_pool_entry, priority),         DEFAULT("0"),     RANGE(-POOL_PRIORITY_MAX, POOL_PRIORITY_MAX),   DOC("Members of a larger priority get what they ask for before members of a smaller one get more than minReplicas.")},
 	{ROW("weight", QUANTITY),       FIELD(struct gpu_pool_entry, weight),           DEFAULT("1"),     RANGE(0.001, WEIGHT_MAX),                       DOC("Share of the GPUs at equal priority: a member of weight 2 gets twice the GPUs of a member of weight 1 when both want more than there is.")},
@@ -91,12 +92,25 @@ static const struct schema_field entry_fields[] = {
 };
 // clang-format on
 
+static size_t check_entry(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const struct gpu_pool_entry *p = value;
+	struct fault_list l = {.faults = ret_faults, .max = max};
+	for (size_t i = 0; i < p->n_labels; i++) {
+		const char *equals = strchr(p->labels[i], '=');
+		if (!equals || equals == p->labels[i] || strpbrk(equals + 1, "=\n"))
+			fault_add(&l, "labels", (int32_t)i, "must be the name and the value of a label, as in team=ml");
+	}
+	return l.n;
+}
+
 static const struct schema entry = {
         .name = "GPUPool.spec.members[]",
         .doc = "Policies that share the pool. Of several entries that match a policy, the first applies.",
         .struct_size = sizeof(struct gpu_pool_entry),
         .fields = entry_fields,
         .n_fields = COUNT_OF(entry_fields),
+        .validate = check_entry,
 };
 
 // ---- spec.ratios[] ----
@@ -145,9 +159,17 @@ static const struct schema_field spec_fields[] = {
 };
 // clang-format on
 
-static bool is_same_entry(const struct gpu_pool_entry *a, const struct gpu_pool_entry *b)
+// Whether the entry matches nothing that the earlier one does not match.
+static bool is_covered(const struct gpu_pool_entry *e, const struct gpu_pool_entry *earlier)
 {
-	return strcmp(a->name, b->name) == 0 && strcmp(a->namespace_name, b->namespace_name) == 0;
+	for (size_t i = 0; i < earlier->n_labels; i++) {
+		size_t k = 0;
+		while (k < e->n_labels && strcmp(e->labels[k], earlier->labels[i]) != 0)
+			k++;
+		if (k == e->n_labels)
+			return false;
+	}
+	return strcmp(e->name, earlier->name) == 0 && strcmp(e->namespace_name, earlier->namespace_name) == 0;
 }
 
 static bool is_paired(const struct gpu_pool_ratio *r, const char *name)
@@ -163,7 +185,7 @@ static bool is_member(const struct gpu_pool *p, const char *key)
 		return false;
 	memcpy(namespace_name, key, (size_t)(slash - key));
 	namespace_name[slash - key] = '\0';
-	return gpu_pool_claims(p, namespace_name, slash + 1) != NULL;
+	return gpu_pool_claims(p, namespace_name, slash + 1, NULL) != NULL;
 }
 
 static size_t check_spec(const void *value, struct schema_fault *ret_faults, size_t max)
@@ -172,7 +194,7 @@ static size_t check_spec(const void *value, struct schema_fault *ret_faults, siz
 	struct fault_list l = {.faults = ret_faults, .max = max};
 	for (size_t i = 0; i < p->n_entries; i++)
 		for (size_t k = 0; k < i; k++)
-			if (is_same_entry(&p->entries[i], &p->entries[k])) {
+			if (is_covered(&p->entries[i], &p->entries[k])) {
 				fault_add(&l, "members", (int32_t)i,
 				          "names the policies of an earlier entry, which applies: remove one of them");
 				break;

@@ -117,7 +117,7 @@ static void apply_entry(const struct gpu_pool *pool, const char *name, struct po
 	if (slash)
 		memcpy(namespace_name, name, (size_t)(slash - name));
 	const struct gpu_pool_entry *entry =
-	        gpu_pool_claims(pool, slash ? namespace_name : NULL, slash ? slash + 1 : name);
+	        gpu_pool_claims(pool, slash ? namespace_name : NULL, slash ? slash + 1 : name, NULL);
 	gpu_pool_apply(pool, entry ? entry : &none, m);
 }
 
@@ -281,7 +281,7 @@ static int read_tree(const struct gpu_pool *pool, const cJSON *root, unsigned lo
 	    read_money(v[ROOT_RATE], "runRate", &line->rate_micro, e) < 0 ||
 	    read_members(pool, v[ROOT_MEMBERS], a, line, e) < 0 || read_ratios(pool, a, line, e) < 0)
 		return -1;
-	line->month = gpu_pool_budget(pool, &line->request, (int64_t)(time_s * 1000), spent_micro);
+	line->month = gpu_pool_budget(pool, &line->request, (int64_t)(time_s * 1000), spent_micro, 0);
 	return 0;
 }
 

@@ -276,6 +276,18 @@ static void restore(struct remedy_node *n, const struct remedy_node *record)
 	memcpy(n->attempts_ms, record->attempts_ms, sizeof n->attempts_ms);
 }
 
+void remedy_fold_restore(struct remedy *r, const char *name, const struct remedy_node *record)
+{
+	struct remedy_node *n = remedy_fleet_add(r, name);
+	struct remedy_node fresh;
+	if (!n)
+		return;
+	remedy_fleet_start(&fresh, name);
+	if (record)
+		restore(&fresh, record);
+	*n = fresh;
+}
+
 enum remedy_reason remedy_fold_node(struct remedy *r, const struct remedy_node_seen *seen,
                                     const struct remedy_node *record)
 {

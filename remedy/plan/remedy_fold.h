@@ -56,5 +56,9 @@ enum remedy_reason remedy_fold_silence(struct remedy *r, const char *node);
 // A new node takes over `record` (what remedy/remedy_record.h read; may be NULL).
 enum remedy_reason remedy_fold_node(struct remedy *r, const struct remedy_node_seen *seen,
                                     const struct remedy_node *record);
+// Forgets what is known of the node, which is added if need be, and takes over `record`; NULL: nothing. Pods and state
+// are unknown until the next remedy_fold_node(), which does not restore the node again. When the fleet is full, nothing
+// happens.
+void remedy_fold_restore(struct remedy *r, const char *name, const struct remedy_node *record);
 
 #endif

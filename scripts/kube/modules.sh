@@ -4,7 +4,7 @@
 # built by a go.mod that requires it: the `replace` lines of a module count only when it is the main module, so those of
 # Kubernetes, which point into its staging folder, are replaced by the published modules of the same release.
 readonly GO_MIN=26 GO_TOOLCHAIN=go1.26.10 # Go 1.26 is the oldest that Kubernetes 1.36, etcd 3.7 and Helm 4.3 accept
-readonly PROXY_LIMIT_S=300 DISK_MIB=6000 TAGS=notest,grpcnotrace
+readonly PROXY_LIMIT_S=300 DISK_MIB=6000 TAGS=notest,grpcnotrace,remove_all_sd
 limit_s=${GPUSCALE_KUBE_BUILD_S:-3600}
 started=$SECONDS
 scratch=$root/modules

@@ -19,7 +19,7 @@
 #include "k8s/client/k8s_config_load.h"
 
 #define CONFIG_BYTES_MAX (1024 * 1024)
-#define OBJECTS_MAX      10000
+#define OBJECTS_MAX      20000
 #define CONNECTIONS      16
 #define TIMEOUT_MS       (10 * 60 * 1000)
 

@@ -12,7 +12,7 @@
 #include "base/http/http_server.h"
 #include "base/num.h"
 
-#define SERIES_MAX     10000
+#define SERIES_MAX     20000
 #define PAGE_BYTES_MAX (1024 * 1024)
 
 struct source {

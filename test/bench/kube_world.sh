@@ -56,7 +56,7 @@ controller_up() {
 	wait_for 180 all_decided >&2 || { tail -n 5 "$work/controller.log" >&2; die 'not every policy was decided'; }
 	start_s=$(calc %.2f "$EPOCHREALTIME - $began")
 }
-all_decided() { [ "$(curl -sf -m 5 "$url/metrics" | grep -c '^gpuscale_desired_replicas{')" = "$DEPLOYMENTS" ]; }
+all_decided() { curl -sf -m 5 -o /dev/null "$url/readyz"; }
 
 # metric NAME: the sum of its samples.
 metric() { curl -sf -m 5 "$url/metrics" | awk -v name="$1" '$0 ~ "^" name "[{ ]" { s += $NF } END { printf "%.9g", s }'; }

@@ -188,19 +188,19 @@ raw_patches() { # REPLICAS -> seconds
 scaled_so_far() { grep -c '"msg":"Scaled target"' "$work/step.log"; }
 scaled_at_least() { [ "$(scaled_so_far)" -ge "$1" ]; }
 
-# Seconds from the tick that saw the step to the last PATCH acknowledged; nothing when the step fell between two ticks.
+# Seconds from the last tick that saw the step to the last PATCH acknowledged: ticks are spread over the interval.
 one_step() { # REPLICAS
-	local before last first
+	local before last tick
 	before=$(scaled_so_far)
 	set_load "$1"
 	wait_for 30 scaled_at_least $((before + POLICIES)) >&2 || { tail -n 3 "$work/step.log" >&2; die 'the step never ended'; }
 	last=$(grep '"msg":"Scaled target"' "$work/step.log" | tail -n "$POLICIES" | jq -s 'map(.ts) | max')
-	# The decisions carry the time of their tick. More than one tick: Prometheus took the sample in while queries ran.
+	# The decisions carry the time of their tick.
 	# shellcheck disable=SC2154 # set by controller_up
-	first=$(curl -sf "$step_url/debug/decisions" | jq -r --argjson want "$1" \
-		'[.items[] | select(.desiredReplicas == $want and .action != "None") | .time] | unique | if length == 1 then .[0] else empty end')
-	[ -n "$first" ] || return 0
-	calc %.3f "$last - $(date -d "$first" +%s.%3N)"
+	tick=$(curl -sf "$step_url/debug/decisions" | jq -r --argjson want "$1" \
+		'[.items[] | select(.desiredReplicas == $want and .action != "None") | .time] | max // empty')
+	[ -n "$tick" ] || return 0
+	calc %.3f "$last - $(date -d "$tick" +%s.%3N)"
 }
 
 measure_step_500_ratio() {
@@ -228,7 +228,7 @@ measure_step_500_ratio() {
 	done
 	local memory; memory=$(status_mib "$(pid_of step)" VmRSS)
 	stop step
-	[ ${#step[@]} -gt 0 ] || { not_measured step_500_ratio "in $tries tries every step fell between two ticks"; return; }
+	[ ${#step[@]} -gt 0 ] || { not_measured step_500_ratio "in $tries tries no decision about the step was left"; return; }
 	local step_s raw_s
 	# The fastest of each: whatever else runs on the machine only adds, and it does not add to both alike.
 	step_s=$(printf '%s\n' "${step[@]}" | sort -g | head -n 1)

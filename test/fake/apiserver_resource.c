@@ -268,10 +268,29 @@ static void delete_object(struct fake_request *r, struct fake_object *o)
 	fake_reply_json(r, 200, reply);
 }
 
+// A pod goes at once; a PodDisruptionBudget that refuses is a fault of the test (apiserver_fault.h).
+static void evict(struct fake_request *r, struct fake_object *o)
+{
+	size_t len;
+	const char *body = http_exchange_body(r->x, &len);
+	cJSON *root = json_read(body, len, NULL);
+	const cJSON *rules = json_get(json_get(root, "deleteOptions"), "preconditions");
+	const char *wanted = json_get_str(rules, "uid", NULL);
+	bool is_other = wanted && strcmp(wanted, json_get_str(json_get(o->root, "metadata"), "uid", "")) != 0;
+	bool is_eviction = strcmp(json_get_str(root, "kind", ""), "Eviction") == 0;
+	cJSON_Delete(root);
+	if (!is_eviction)
+		fake_reply_status(r, 400, "BadRequest", "the object provided is unrecognized", NULL);
+	else if (is_other)
+		fake_reply_conflict(r);
+	else
+		delete_object(r, o);
+}
+
 static bool is_subresource(const struct fake_kind *kind, const char *name)
 {
-	return !name[0] || (strcmp(name, "status") == 0 && kind->has_status) ||
-	       (strcmp(name, "scale") == 0 && kind->has_scale);
+	return !name[0] || (strcmp(name, "eviction") == 0 && strcmp(kind->kind, "Pod") == 0) ||
+	       (strcmp(name, "status") == 0 && kind->has_status) || (strcmp(name, "scale") == 0 && kind->has_scale);
 }
 
 static void on_collection(struct fake_request *r)
@@ -300,10 +319,13 @@ void fake_resource(struct fake_request *r)
 	struct fake_object *o = fake_store_find(&r->f->store, p->kind, p->ns, p->name);
 	bool is_get = strcmp(r->verb, "get") == 0, is_delete = strcmp(r->verb, "delete") == 0 && !p->subresource[0];
 	bool is_change = strcmp(r->verb, "patch") == 0 || strcmp(r->verb, "update") == 0;
-	if (!is_get && !is_change && !is_delete)
+	bool is_eviction = strcmp(p->subresource, "eviction") == 0;
+	if (is_eviction ? strcmp(r->verb, "create") != 0 : !is_get && !is_change && !is_delete)
 		fake_reply_bad_method(r);
 	else if (!o)
 		fake_reply_not_found(r);
+	else if (is_eviction)
+		evict(r, o);
 	else if (is_change)
 		change(r, o);
 	else if (is_delete)

@@ -29,11 +29,13 @@ const struct fake_kind fake_kinds[] = {
         {"coordination.k8s.io", "v1", "Lease", "leases", .needs_version = true},
         {"gpuscale.dev", "v1alpha1", "GPUAutoscaler", "gpuautoscalers", CUSTOM},
         {"gpuscale.dev", "v1alpha1", "GPUPool", "gpupools", CUSTOM, .is_cluster_wide = true},
+        {"gpuscale.dev", "v1alpha1", "GPUIdleRule", "gpuidlerules", CUSTOM, .is_cluster_wide = true},
         {"keda.sh", "v1alpha1", "ScaledObject", "scaledobjects", CUSTOM},
         {"resource.k8s.io", "v1", "DeviceClass", "deviceclasses", .is_cluster_wide = true},
         {"resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", .has_status = true},
         {"resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates", .has_status = false},
         {"resource.k8s.io", "v1", "ResourceSlice", "resourceslices", .is_cluster_wide = true},
+        {"resource.k8s.io", "v1beta2", "DeviceTaintRule", "devicetaintrules", .is_cluster_wide = true},
         {"example.dev", "v1", "Widget", "widgets", CUSTOM, .has_scale = true},
 };
 _Static_assert(sizeof fake_kinds / sizeof fake_kinds[0] == FAKE_N_KINDS, "as many as the header says");

@@ -16,6 +16,7 @@
 #include "base/num.h"
 #include "policies/pool/pool_allocate.h"
 #include "policies/pool/pool_grant.h"
+#include "policies/pool/pool_ledger.h"
 #include "policies/pool/pool_month.h"
 #include "policies/pool/pool_request.h"
 #include "test/laws/prop.h"
@@ -24,7 +25,6 @@
 #define TICK_MS    INT64_C(60000)
 #define HOUR_TICKS 60
 #define WEEK_TICKS (7 * 24 * HOUR_TICKS)
-#define MONTH_MAX  (31 * 24 * HOUR_TICKS)
 #define LATE_TICKS 5
 #define PEAK       40                     // replicas at the peak of a trace
 #define OCTOBER    INT64_C(1790812800000) // 2026-10-01T00:00:00Z
@@ -72,10 +72,10 @@ struct month {
 	struct pool_member members[MEMBERS];
 	struct pool_grant grants[MEMBERS];
 	struct pool_month budget;
-	int late[MEMBERS];             // ticks until the write in flight is carried out
-	double spent;                  // millionths
-	double by_tick[MONTH_MAX + 1]; // spent before each tick
-	double projected;              // in the middle of the month
+	int late[MEMBERS];         // ticks until the write in flight is carried out
+	double spent;              // millionths
+	struct pool_ledger ledger; // the same, as the controller counts it
+	double projected;          // in the middle of the month
 	int64_t n_limited, n_ticks;
 	int32_t most; // replicas at any time
 };
@@ -122,10 +122,15 @@ static void replay(struct prop_random *r, const struct trace *const *traces, int
 	m->budget.budget_micro = (int64_t)budget_micro;
 	for (int64_t k = 0; k < m->n_ticks; k++) {
 		struct pool_total total;
-		m->by_tick[k] = m->spent;
 		m->q.has_budget = false;
 		m->budget.now_ms = start_ms + k * TICK_MS;
-		m->budget.spent_micro = (int64_t)m->spent;
+		pool_ledger_count(&m->ledger, m->budget.now_ms, rate_micro(m));
+		m->budget.spent_micro = (int64_t)ceil(m->ledger.spent_micro);
+		m->budget.since_ms = m->ledger.since_ms;
+		if (fabs(m->ledger.spent_micro - m->spent) > 1)
+			fail_msg("PROP_SEED=%llu: tick %lld: the ledger counts what is spent: %.6f of %.6f",
+			         (unsigned long long)prop_seed(), (long long)k, m->ledger.spent_micro / 1e6,
+			         m->spent / 1e6);
 		if (budget_micro > 0)
 			pool_month_limit(&m->q, &m->budget);
 		for (int i = 0; i < MEMBERS; i++)
@@ -133,18 +138,15 @@ static void replay(struct prop_random *r, const struct trace *const *traces, int
 		pool_allocate(&m->q, m->grants, &total);
 		send(r, m, percent_late);
 		m->n_limited += m->grants[BATCH].reason == POOL_BUDGET_LIMITED;
-		if (k == m->n_ticks / 2) {
-			int64_t since = k > WEEK_TICKS ? k - WEEK_TICKS : 0;
-			double hours = (double)(k - since) / HOUR_TICKS;
-			m->projected = (double)pool_month_projection(&m->budget,
-			                                             (int64_t)((m->spent - m->by_tick[since]) / hours));
-		}
+		pool_ledger_count(&m->ledger, m->budget.now_ms, rate_micro(m));
+		if (k == m->n_ticks / 2)
+			m->projected =
+			        (double)pool_month_projection(&m->budget, (int64_t)pool_ledger_rate_micro(&m->ledger));
 		if (percent_late == 0 && m->q.has_budget && rate_micro(m) > (double)m->q.budget_micro)
 			fail_msg("PROP_SEED=%llu: tick %lld: the hour costs more than its cap for longer than one tick",
 			         (unsigned long long)prop_seed(), (long long)k);
 		m->spent += rate_micro(m) / HOUR_TICKS;
 	}
-	m->by_tick[m->n_ticks] = m->spent;
 }
 
 static const char *const names[] = {"nyc_taxi_2014_2weeks_30min", "servegen_m_small_week1_10min",

@@ -210,6 +210,51 @@ static void tainted_devices_and_nodes_that_are_not_ready_do_not_count(void **sta
 	assert_fit(w, ONE, 1);
 }
 
+static void set_rule(struct world *w, const char *text)
+{
+	size_t len;
+	const char *json = to_json(text, &len);
+	capacity_set_taint_rule(w->c, "rule", json, len);
+}
+
+static void rule_taints_the_devices_that_match_all_of_its_criteria(void **state)
+{
+	struct world *w = *state;
+	static const struct {
+		const char *selector;
+		int64_t fit;
+	} cases[] = {
+	        {"{'driver':'gpu.nvidia.com','pool':'a','device':'gpu-1'}", 3},
+	        {"{'driver':'gpu.nvidia.com','pool':'b'}", 3},
+	        {"{'pool':'a'}", 1},
+	        {"{'device':'gpu-0'}", 2},
+	        {"{'driver':'gpu.amd.com'}", 4},
+	        {"{'pool':'a','device':'gpu-9'}", 4},
+	        {"{}", 0},   // selects every device
+	        {"null", 4}, // selects none
+	};
+	assert_fit(w, ONE, 4);
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		char text[256];
+		snprintf(text, sizeof text, "{'spec':{'deviceSelector':%s,'taint':{'key':'x','effect':'NoSchedule'}}}",
+		         cases[i].selector);
+		set_rule(w, text);
+		assert_fit(w, ONE, cases[i].fit);
+	}
+	set_rule(w, "{'spec':{'deviceSelector':{},'taint':{'key':'x','effect':'None'}}}");
+	assert_fit(w, ONE, 4);
+	set_rule(w, "{'spec':{'deviceSelector':{},'taint':{'key':'x','effect':'NoExecute'}}}");
+	struct capacity_groups g;
+	assert_int_equal(capacity_groups_read(w->c, NULL, &g), 0);
+	assert_true(g.items[0].free == 0 && g.items[0].unready == g.items[0].allocatable);
+	capacity_groups_done(&g);
+	capacity_remove_taint_rule(w->c, "rule");
+	capacity_remove_taint_rule(w->c, "none");
+	assert_fit(w, ONE, 4);
+	set_rule(w,
+	         "{'spec':{'deviceSelector':{},'taint':{'key':'x','effect':'NoExecute'}}}"); // freed with the account
+}
+
 static void extended_resource_is_served_by_devices(void **state)
 {
 	struct world *w = *state;
@@ -313,6 +358,7 @@ int main(void)
 	        TEST(claims_that_wait_get_their_devices_first),
 	        TEST(only_the_newest_complete_generation_counts),
 	        TEST(tainted_devices_and_nodes_that_are_not_ready_do_not_count),
+	        TEST(rule_taints_the_devices_that_match_all_of_its_criteria),
 	        TEST(extended_resource_is_served_by_devices),
 	        TEST(requests_select_devices),
 	        TEST(requests_that_cannot_be_counted_are_errors),

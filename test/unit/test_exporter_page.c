@@ -199,9 +199,42 @@ static void large_page_shrinks_and_ceiling_is_reported(void **state)
 	buf_done(&plain);
 }
 
+static void page_keeps_only_the_listed_families(void **state)
+{
+	(void)state;
+	static const char some[] = "# HELP a one\n# TYPE a gauge\na{x=\"1\"} 1\na{x=\"2\"} 2\n"
+	                           "# HELP ab two\n# TYPE ab gauge\nab 3\n# HELP c three\n# TYPE c gauge\nc 4\n";
+	static const struct {
+		const char *list, *want;
+	} rows[] = {
+	        {"a", "# HELP a one\n# TYPE a gauge\na{x=\"1\"} 1\na{x=\"2\"} 2\n"},
+	        {"unknown,ab", "# HELP ab two\n# TYPE ab gauge\nab 3\n"},
+	        {"self,c", "# HELP c three\n# TYPE c gauge\nc 4\nself 5\n"},
+	        {"b", ""},
+	        {"", ""},
+	        {",,", ""},
+	};
+	struct page p;
+	struct buf tail;
+	struct err e;
+	page_init(&p, PAGE_MAX);
+	buf_init(&tail, PAGE_MAX);
+	buf_puts(&tail, "self 5");
+	buf_putc(&tail, '\n');
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		buf_puts(page_text(&p, PAGE_TEXT, false), some);
+		assert_int_equal(page_make(&p, PAGE_TEXT, false, 1, &tail, &e), 0);
+		assert_int_equal(page_keep_families(&p, rows[i].list, &e), 0);
+		assert_string_equal(buf_str(&p.out), rows[i].want);
+	}
+	buf_done(&tail);
+	page_done(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(page_keeps_only_the_listed_families),
 	        cmocka_unit_test(format_is_what_accept_likes_best),
 	        cmocka_unit_test(gzip_is_what_accept_encoding_takes),
 	        cmocka_unit_test(every_form_says_the_same),

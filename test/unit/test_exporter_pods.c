@@ -135,7 +135,7 @@ static void every_way_to_name_a_device_is_understood(void **state)
 		struct err e = {.kind = ERR_NONE};
 		struct pod_map *m = map_of(&h, 1, &e);
 		assert_non_null(m);
-		if (pod_map_find(m, cases[i].device, shares) != cases[i].n)
+		if (pod_map_find(m, cases[i].device, 1, 0, shares) != cases[i].n)
 			fail_msg("%s of %s: want %zu", cases[i].id, cases[i].resource, cases[i].n);
 		if (cases[i].n > 0) {
 			assert_int_equal(shares[0].replica, cases[i].replica);
@@ -161,7 +161,7 @@ static void pod_stands_once_however_much_it_holds(void **state)
 	struct pod_map *m = map_of(holders, 4, &e);
 	assert_non_null(m);
 	assert_int_equal(pod_map_entries(m), 7);
-	assert_int_equal(pod_map_find(m, &gpu, s), 3);
+	assert_int_equal(pod_map_find(m, &gpu, 1, 0, s), 3);
 	assert_string_equal(s[0].pod, "b");
 	assert_string_equal(s[0].container, "c");
 	assert_int_equal(s[0].replica, 1);
@@ -186,7 +186,7 @@ static void more_sharers_than_the_ceiling_are_counted(void **state)
 	}
 	struct pod_map *m = map_of(h, POD_SHARERS_MAX + 5, &e);
 	assert_non_null(m);
-	assert_int_equal(pod_map_find(m, &gpu, s), POD_SHARERS_MAX + 5);
+	assert_int_equal(pod_map_find(m, &gpu, 1, 0, s), POD_SHARERS_MAX + 5);
 	assert_string_equal(s[POD_SHARERS_MAX - 1].pod, "p063");
 	pod_map_free(m);
 	free(h);
@@ -210,6 +210,9 @@ static void invalid_reply_is_refused(void **state)
 	refused("\x0a\x02\x1a\x05", 4, ERR_PROTOCOL);                                  // inside a pod
 	refused("\x0a\x04\x1a\x02\x12\x05", 6, ERR_PROTOCOL);                          // inside a container
 	refused("\x0a\x06\x1a\x04\x12\x02\x12\x05", 8, ERR_PROTOCOL);                  // inside devices
+	refused("\x0a\x06\x1a\x04\x2a\x02\x22\x05", 8, ERR_PROTOCOL);                  // inside a claim
+	refused("\x0a\x08\x1a\x06\x2a\x04\x22\x02\x0a\x05", 10, ERR_PROTOCOL);         // inside its resource
+	refused("\x0a\x0a\x1a\x08\x2a\x06\x22\x04\x0a\x02\x0a\x05", 12, ERR_PROTOCOL); // inside its CDI device
 	refused("\x0a\x03\x0a\x01\x00", 5, ERR_PROTOCOL);                              // a name with a NUL
 	refused("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12, ERR_PROTOCOL); // a number without end
 	refused("\x09zzz", 4, ERR_PROTOCOL);
@@ -258,7 +261,7 @@ static void other_resource_names_count_when_given(void **state)
 {
 	(void)state;
 	const struct holder h = {"ns", "p", "c", "example.com/gpu-slice", {"GPU-aa::1"}};
-	const struct pod_resource_names extra = {.names = {"example.com/x", "example.com/gpu-slice"}, .n = 2};
+	const struct pod_map_options extra = {.extra = {.names = {"example.com/x", "example.com/gpu-slice"}, .n = 2}};
 	struct buf message;
 	struct err e;
 	buf_init(&message, MESSAGE_MAX);
@@ -271,6 +274,190 @@ static void other_resource_names_count_when_given(void **state)
 	pod_map_free(without);
 	pod_map_free(with);
 	buf_done(&message);
+}
+
+// ---- claims of dynamic resource allocation ----
+
+// ClaimResource as Kubernetes 1.31 and later send it; before, driver, pool and device are missing (NULL).
+struct claimed {
+	const char *cdi[3];
+	const char *driver, *pool, *device, *share;
+};
+
+// Fields of DynamicResource and ClaimResource: the .proto of Kubernetes 1.27 (class_name = 1), 1.31 (class_name is
+// gone, driver, pool and device) and 1.34 (share_id). Only the reply of 1.36 is recorded; the others are built from
+// these.
+static void put_claim(struct buf *out, const char *class_name, const char *namespace_, const struct claimed *c)
+{
+	struct buf name, resource, claim, container, pod;
+	buf_init(&name, MESSAGE_MAX);
+	buf_init(&resource, MESSAGE_MAX);
+	buf_init(&claim, MESSAGE_MAX);
+	buf_init(&container, MESSAGE_MAX);
+	buf_init(&pod, MESSAGE_MAX);
+	const char *const texts[] = {c->driver, c->pool, c->device, c->share};
+	for (size_t i = 0; i < 4; i++)
+		if (texts[i])
+			put_text(&resource, (uint32_t)i + 2, texts[i]);
+	for (size_t i = 0; i < 3 && c->cdi[i]; i++) {
+		name.len = 0;
+		put_text(&name, 1, c->cdi[i]);
+		put_field(&resource, 1, name.data, name.len);
+	}
+	put_field(&claim, 4, resource.data, resource.len);
+	if (class_name)
+		put_text(&claim, 1, class_name);
+	put_text(&claim, 2, "claim");
+	put_text(&claim, 3, namespace_);
+	put_text(&container, 1, "c");
+	put_field(&container, 5, claim.data, claim.len);
+	put_text(&pod, 1, "p");
+	put_text(&pod, 2, namespace_);
+	put_field(&pod, 3, container.data, container.len);
+	put_field(out, 1, pod.data, pod.len);
+	buf_done(&name);
+	buf_done(&resource);
+	buf_done(&claim);
+	buf_done(&container);
+	buf_done(&pod);
+}
+
+// The GPU without MIG, two of whose instances share a profile, an AMD card.
+static const struct device node[] = {
+        {.uuid = "GPU-aa", .pci_bus_id = "00000000:C1:00.0", .node = "nvidia1"},
+        {.uuid = "GPU-bb", .pci_bus_id = "00000000:C2:00.0", .node = "nvidia2"},
+        {.uuid = "GPU-bb", .node = "nvidia2", .mig_id = "3", .mig_uuid = "MIG-3", .mig_profile = "1g.10gb"},
+        {.uuid = "GPU-bb", .node = "nvidia2", .mig_id = "4", .mig_uuid = "MIG-4", .mig_profile = "1g.10gb"},
+        {.uuid = "GPU-bb", .node = "nvidia2", .mig_id = "5", .mig_uuid = "MIG-5", .mig_profile = "1g.10gb+me"},
+        {.uuid = "GPU-bb", .node = "nvidia2", .mig_id = "6", .mig_uuid = "MIG-6", .mig_profile = "2g.20gb"},
+        {.pci_bus_id = "0000:03:00.0", .node = "card0"},
+};
+enum { NODE_DEVICES = sizeof node / sizeof node[0], NONE = 99 };
+
+static void claims_of_every_version_are_understood(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *class_name;
+		struct claimed claimed;
+		size_t holds; // index in node, NONE
+	} cases[] = {
+	        {NULL, {{NULL}, "gpu.nvidia.com", "n", "gpu-1", NULL}, 0},
+	        {NULL, {{"k8s.gpu.nvidia.com/claim=x-gpu-1"}, "gpu.nvidia.com", "n", "gpu-1", "share"}, 0}, // 1.34
+	        {NULL, {{NULL}, "gpu.nvidia.com", "n", "gpu-11", NULL}, NONE},
+	        {NULL, {{NULL}, "gpu.nvidia.com", "n", "gpu-", NULL}, NONE},
+	        {NULL, {{NULL}, "gpu.nvidia.com", "n", "gpu-1x", NULL}, NONE},
+	        {NULL, {{NULL}, "gpu.nvidia.com", "n", "", NULL}, NONE},
+	        {NULL, {{NULL}, "nic.example.com", "n", "gpu-1", NULL}, NONE},
+	        {NULL, {{NULL}, "compute-domain.nvidia.com", "n", "channel-1", NULL}, NONE},
+	        {NULL, {{NULL}, "gpu.nvidia.com", "n", "gpu-2-mig-2g20gb-14-4", NULL}, 5},
+	        {NULL, {{NULL}, "gpu.nvidia.com", "n", "gpu-2-mig-1g10gb-me-20-6", NULL}, 4},
+	        {NULL, {{NULL}, "gpu.nvidia.com", "n", "gpu-2-mig-1g10gb-19-0", NULL}, NONE}, // two have the profile
+	        {NULL, {{NULL}, "gpu.nvidia.com", "n", "gpu-1-mig-2g20gb-14-4", NULL}, NONE}, // of another GPU
+	        {NULL, {{NULL}, "gpu.nvidia.com", "n", "gpu-2-mig-2g20gb", NULL}, NONE},
+	        {NULL, {{"x/gpu=GPU-zz", "x/gpu=MIG-5", "x/gpu=GPU-aa"}, "gpu.nvidia.com", "n", "gpu-1", NULL}, 0},
+	        {NULL, {{"nvidia.com/gpu=MIG-4"}, "gpu.nvidia.com", "n", "gpu-2-mig-1g10gb-19-0", NULL}, 3},
+	        {NULL, {{"a.b/c=all", "a.b/gpu=GPU-AA"}, "gpu.example.com", "n", "board-7", NULL}, 0},
+	        {NULL, {{NULL}, "gpu.amd.com", "n", "gpu-0-128", NULL}, 6},
+	        {NULL, {{NULL}, "gpu.amd.com", "n", "gpu-1-129", NULL}, NONE},
+	        {NULL, {{NULL}, "gpu.intel.com", "n", "0000-03-00-0-0x56c0", NULL}, 6},
+	        {NULL, {{NULL}, "gpu.intel.com", "n", "0000-03-00-1-0x56c0", NULL}, NONE},
+	        {NULL, {{NULL}, "gpu.intel.com", "n", "0000-03-00-00x56c0", NULL}, NONE},
+	        {NULL, {{NULL}, "gpu.intel.com", "n", "0000-03", NULL}, NONE},
+	        {"gpu.nvidia.com", {{"nvidia.com/gpu=GPU-aa"}, NULL, NULL, NULL, NULL}, 0}, // 1.27 to 1.30
+	        {"gpu.nvidia.com", {{"k8s.gpu.nvidia.com/claim=5a0b"}, NULL, NULL, NULL, NULL}, NONE},
+	        {"gpu.nvidia.com", {{"GPU-aa"}, NULL, NULL, NULL, NULL}, NONE}, // not a CDI name
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct pod_share shares[POD_SHARERS_MAX];
+		struct err e = {.kind = ERR_NONE};
+		struct buf message;
+		buf_init(&message, MESSAGE_MAX);
+		put_claim(&message, cases[i].class_name, "ns", &cases[i].claimed);
+		struct pod_map *m = pod_map_parse(message.data, message.len, NULL, &e);
+		assert_non_null(m);
+		for (size_t at = 0; at < NODE_DEVICES; at++) {
+			size_t n = pod_map_find(m, node, NODE_DEVICES, at, shares);
+			if (n != (at == cases[i].holds))
+				fail_msg("case %zu: device %zu has %zu pods", i, at, n);
+			if (n == 0)
+				continue;
+			assert_string_equal(shares[0].pod, "p");
+			assert_string_equal(shares[0].container, "c");
+			assert_int_equal(shares[0].replica, -1);
+		}
+		pod_map_free(m);
+		buf_done(&message);
+	}
+}
+
+static void names_of_devices_count_in_claims_only(void **state)
+{
+	(void)state;
+	static const struct holder h = {"ns", "p", "c", "nvidia.com/gpu", {"gpu-1"}};
+	struct pod_share shares[POD_SHARERS_MAX];
+	struct err e;
+	struct pod_map *m = map_of(&h, 1, &e);
+	assert_int_equal(pod_map_find(m, node, NODE_DEVICES, 0, shares), 0);
+	pod_map_free(m);
+}
+
+static void options_add_drivers_and_exclude_administrative_access(void **state)
+{
+	(void)state;
+	const struct pod_map_options options = {.extra = {{"gpu.example.com"}, 1},
+	                                        .admin_namespaces = {{"x", "monitoring"}, 2}};
+	const struct claimed claimed = {{NULL}, "gpu.example.com", "n", "gpu-1", NULL};
+	static const struct {
+		const char *namespace_;
+		bool has_options;
+		size_t n;
+	} cases[] = {{"ml", true, 1}, {"ml", false, 0}, {"monitoring", true, 0}};
+	for (size_t i = 0; i < 3; i++) {
+		struct err e;
+		struct buf message;
+		buf_init(&message, MESSAGE_MAX);
+		put_claim(&message, NULL, cases[i].namespace_, &claimed);
+		struct pod_map *m =
+		        pod_map_parse(message.data, message.len, cases[i].has_options ? &options : NULL, &e);
+		assert_int_equal(pod_map_entries(m), cases[i].n);
+		pod_map_free(m);
+		buf_done(&message);
+	}
+}
+
+// The kubelet of Kubernetes 1.36.3 and the example DRA driver 0.4.0 with four devices: a claim of a pod's own, one that
+// two pods share, one for an extended resource, and one with administrative access to all devices.
+static void recorded_reply_is_understood(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *pods[POD_SHARERS_MAX];
+		size_t n;
+	} wanted[] = {{{"own"}, 1}, {{"share1", "share2"}, 2}, {{"ext"}, 1}, {{NULL}, 0}};
+	const struct pod_map_options options = {.admin_namespaces = {{"admin"}, 1}};
+	char bytes[4096];
+	FILE *f = fopen("test/fuzz/corpus/exporter_pods/kubelet-1.36-claims", "rb");
+	assert_non_null(f);
+	size_t len = fread(bytes, 1, sizeof bytes, f);
+	fclose(f);
+	struct device gpus[4] = {{.node = "nvidia0"}, {.node = "nvidia1"}, {.node = "nvidia2"}, {.node = "nvidia3"}};
+	struct pod_share shares[POD_SHARERS_MAX];
+	struct err e;
+	struct pod_map *m = pod_map_parse(bytes, len, &options, &e), *all = pod_map_parse(bytes, len, NULL, &e);
+	assert_true(m && all);
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(pod_map_find(m, gpus, 4, i, shares), wanted[i].n);
+		for (size_t k = 0; k < wanted[i].n; k++) {
+			assert_string_equal(shares[k].pod, wanted[i].pods[k]);
+			assert_string_equal(shares[k].container, "trainer");
+			assert_string_equal(shares[k].namespace_, "default");
+		}
+		assert_int_equal(pod_map_find(all, gpus, 4, i, shares), wanted[i].n + 1);
+		assert_string_equal(shares[0].pod, "monitor"); // of namespace admin
+	}
+	pod_map_free(m);
+	pod_map_free(all);
 }
 
 // ---- live: one answer of a peer, and time that is moved by hand ----
@@ -323,7 +510,7 @@ static bool is_held(struct kubelet_pods *p)
 {
 	struct pod_share shares[POD_SHARERS_MAX];
 	const struct pod_map *m = kubelet_pods_acquire(p);
-	size_t n = m ? pod_map_find(m, &gpu, shares) : 0;
+	size_t n = m ? pod_map_find(m, &gpu, 1, 0, shares) : 0;
 	kubelet_pods_release(p, n);
 	return n == 1;
 }
@@ -431,6 +618,10 @@ int main(void)
 	        cmocka_unit_test(invalid_reply_is_refused),
 	        cmocka_unit_test(names_ids_and_entries_have_ceilings),
 	        cmocka_unit_test(other_resource_names_count_when_given),
+	        cmocka_unit_test(claims_of_every_version_are_understood),
+	        cmocka_unit_test(names_of_devices_count_in_claims_only),
+	        cmocka_unit_test(options_add_drivers_and_exclude_administrative_access),
+	        cmocka_unit_test(recorded_reply_is_understood),
 	        cmocka_unit_test(last_map_is_believed_until_it_is_too_old),
 	        cmocka_unit_test(path_that_fits_no_socket_is_refused),
 	};

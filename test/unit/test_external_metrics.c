@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "k8s/server/custom_metrics.h"
 #include "k8s/server/external_metrics.h"
 
 #include <math.h>
@@ -137,12 +138,81 @@ static void paths_name_what_they_name_and_nothing_else(void **state)
 	assert_int_equal(p.page, EXTERNAL_METRICS_NONE);
 }
 
+static void paths_of_custom_metrics_name_an_object(void **state)
+{
+	static const char base[] = "/apis/custom.metrics.k8s.io/v1beta2";
+	static const struct {
+		const char *path;
+		enum custom_metrics_page page;
+		const char *resource, *object, *metric;
+	} rows[] = {
+	        {"", CUSTOM_METRICS_RESOURCES, "", "", ""},
+	        {"/", CUSTOM_METRICS_RESOURCES, "", "", ""},
+	        {"x", CUSTOM_METRICS_NONE, "", "", ""},
+	        {"/namespaces/serving/deployments.apps/llama/queue", CUSTOM_METRICS_VALUE, "deployments.apps", "llama",
+	         "queue"},
+	        {"/namespaces/serving/deployments.apps/llama/queue/", CUSTOM_METRICS_VALUE, "deployments.apps", "llama",
+	         "queue"},
+	        {"/namespaces/serving/deployments.apps/llama/queue/x", CUSTOM_METRICS_NONE, "", "", ""},
+	        {"/namespaces/serving/deployments.apps/llama", CUSTOM_METRICS_NONE, "", "", ""},
+	        {"/namespaces/serving/deployments.apps//queue", CUSTOM_METRICS_NONE, "", "", ""},
+	        {"/namespaces/serving/metrics/queue", CUSTOM_METRICS_NONE, "", "", ""},
+	        {"/nodes/a/queue", CUSTOM_METRICS_NONE, "", "", ""},
+	};
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		char path[256];
+		struct custom_metrics_path p;
+		snprintf(path, sizeof path, "%s%s", base, rows[i].path);
+		custom_metrics_path_parse(path, &p);
+		if (p.page != rows[i].page || strcmp(p.resource, rows[i].resource) != 0 ||
+		    strcmp(p.object, rows[i].object) != 0 || strcmp(p.metric, rows[i].metric) != 0)
+			fail_msg("%s: page %d, \"%s\", \"%s\", \"%s\"", path, (int)p.page, p.resource, p.object,
+			         p.metric);
+	}
+	struct custom_metrics_path p;
+	custom_metrics_path_parse("/apis/custom.metrics.k8s.io/", &p);
+	assert_int_equal(p.page, CUSTOM_METRICS_OF_GROUP);
+	custom_metrics_path_parse("/apis/custom.metrics.k8s.io/v1beta1", &p);
+	assert_int_equal(p.page, CUSTOM_METRICS_NONE);
+	char longer[1024];
+	snprintf(longer, sizeof longer, "%s/namespaces/serving/%0254d/llama/queue", base, 0);
+	custom_metrics_path_parse(longer, &p);
+	assert_int_equal(p.page, CUSTOM_METRICS_NONE);
+}
+
+static void custom_metric_has_the_shape_of_the_api(void **state)
+{
+	struct buf b;
+	struct err e;
+	buf_init(&b, 65536);
+	const struct custom_metrics_object object = {"apps/v1", "Deployment", "serving", "llama"};
+	struct external_metric_value v = {.time_ms = 1767603600999, .window_s = 60, .value = 12.5};
+	assert_int_equal(custom_metrics_write_value(&b, &object, "queue", &v, &e), 0);
+	assert_string_equal(buf_str(&b),
+	                    "{\"kind\":\"MetricValueList\",\"apiVersion\":\"custom.metrics.k8s.io/v1beta2\","
+	                    "\"metadata\":{},\"items\":[{\"describedObject\":{\"kind\":\"Deployment\","
+	                    "\"namespace\":\"serving\",\"name\":\"llama\",\"apiVersion\":\"apps/v1\"},"
+	                    "\"metric\":{\"name\":\"queue\"},\"timestamp\":\"2026-01-05T09:00:00Z\","
+	                    "\"windowSeconds\":60,\"value\":\"12500m\"}]}");
+	v.value = NAN;
+	assert_int_equal(custom_metrics_write_value(&b, &object, "queue", &v, &e), -1);
+	buf_reset(&b);
+	static const char *const names[] = {"queue"}, *const prefixes[] = {"a.b/", "c.d/"};
+	metrics_api_write_resources(&b, &custom_metrics_api, prefixes, 2, names, 1);
+	assert_non_null(strstr(buf_str(&b), "\"name\":\"a.b/queue\""));
+	assert_non_null(strstr(buf_str(&b), "\"name\":\"c.d/queue\""));
+	assert_non_null(strstr(buf_str(&b), "\"kind\":\"MetricValueList\""));
+	buf_done(&b);
+}
+
 static void documents_have_the_shapes_of_the_api(void **state)
 {
 	struct buf b;
 	struct err e;
 	buf_init(&b, 65536);
-	external_metrics_write_groups(&b);
+	static const struct metrics_api *const apis[] = {&external_metrics_api};
+	static const char *const no_prefix[] = {""};
+	metrics_api_write_groups(&b, apis, 1);
 	assert_string_equal(
 	        buf_str(&b),
 	        "{\"kind\":\"APIGroupList\",\"apiVersion\":\"v1\",\"groups\":[{\"name\":\"external.metrics.k8s.io\","
@@ -150,7 +220,7 @@ static void documents_have_the_shapes_of_the_api(void **state)
 	        "\"preferredVersion\":{\"groupVersion\":\"external.metrics.k8s.io/"
 	        "v1beta1\",\"version\":\"v1beta1\"}}]}");
 	buf_reset(&b);
-	external_metrics_write_group(&b);
+	metrics_api_write_group(&b, &external_metrics_api);
 	assert_string_equal(
 	        buf_str(&b),
 	        "{\"kind\":\"APIGroup\",\"apiVersion\":\"v1\",\"name\":\"external.metrics.k8s.io\","
@@ -158,7 +228,7 @@ static void documents_have_the_shapes_of_the_api(void **state)
 	        "\"preferredVersion\":{\"groupVersion\":\"external.metrics.k8s.io/v1beta1\",\"version\":\"v1beta1\"}}");
 	buf_reset(&b);
 	static const char *const names[] = {"queue"};
-	external_metrics_write_resources(&b, names, 1);
+	metrics_api_write_resources(&b, &external_metrics_api, no_prefix, 1, names, 1);
 	assert_string_equal(buf_str(&b),
 	                    "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":"
 	                    "\"external.metrics.k8s.io/v1beta1\",\"resources\":[{\"name\":\"queue\","
@@ -199,6 +269,8 @@ int main(void)
 	        cmocka_unit_test(non_finite_value_is_refused_as_quantity),
 	        cmocka_unit_test(paths_name_what_they_name_and_nothing_else),
 	        cmocka_unit_test(documents_have_the_shapes_of_the_api),
+	        cmocka_unit_test(paths_of_custom_metrics_name_an_object),
+	        cmocka_unit_test(custom_metric_has_the_shape_of_the_api),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "k8s/server/custom_metrics.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
 
@@ -115,6 +116,60 @@ static void names_and_selectors_pick_values(void **state)
 	assert_int_equal(count("serving", "@desired-replicas", NULL), 2);
 	assert_int_equal(count("serving", "llama:@desired-replicas", NULL), 1);
 	assert_true(says("\"timestamp\":\"2026-01-05T08:59:55Z\",\"value\":\"3\""));
+}
+
+static int ask_of(const char *ns, const char *resource, const char *object, const char *metric, const char *selector)
+{
+	struct custom_metrics_path p = {.page = CUSTOM_METRICS_VALUE};
+	snprintf(p.namespace_name, sizeof p.namespace_name, "%s", ns);
+	snprintf(p.resource, sizeof p.resource, "%s", resource);
+	snprintf(p.object, sizeof p.object, "%s", object);
+	snprintf(p.metric, sizeof p.metric, "%s", metric);
+	buf_reset(&w.out);
+	err_clear(&w.e);
+	return custom_value_write(&w.out, next, NULL, &p, selector, NOW_MS, &w.e);
+}
+
+static void custom_metric_is_of_the_target_or_of_the_policy(void **state)
+{
+	for (size_t i = 0; i < 3; i++)
+		w.policies[i].target_api_version = "apps/v1";
+	w.policies[0].target_name = "web"; // of policy llama
+	assert_int_equal(ask_of("serving", "deployments.apps", "web", "queue", NULL), 0);
+	assert_true(says("\"describedObject\":{\"kind\":\"Deployment\",\"namespace\":\"serving\",\"name\":\"web\","));
+	assert_true(says("\"value\":\"10\""));
+	assert_int_equal(ask_of("serving", "gpuautoscalers.gpuscale.dev", "mistral", "queue", NULL), 0);
+	assert_true(says("\"kind\":\"GPUAutoscaler\"") && says("\"value\":\"20\""));
+	assert_int_equal(ask_of("other", "deployments.apps", "llama", "@desired-replicas", NULL), 0);
+	assert_true(says("\"value\":\"5\""));
+	static const char *const unknown[][4] = {
+	        {"serving", "deployments.apps", "llama", "queue"}, // the policy's name, not the target's
+	        {"serving", "deployments.apps", "web", "nothing"},
+	        {"other", "deployments.apps", "web", "queue"},
+	        {"serving", "deployments", "web", "queue"},
+	        {"serving", "deployments.app", "web", "queue"},
+	        {"serving", "statefulsets.apps", "web", "queue"},
+	        {"serving", "pods", "web", "queue"},
+	        {"serving", "gpuautoscalers.gpuscale.dev", "web", "queue"},
+	};
+	for (size_t i = 0; i < COUNT(unknown); i++) {
+		assert_int_equal(ask_of(unknown[i][0], unknown[i][1], unknown[i][2], unknown[i][3], NULL), -1);
+		if (w.e.kind != ERR_NOT_FOUND)
+			fail_msg("row %zu: %s", i, w.e.msg);
+	}
+	assert_int_equal(ask_of("serving", "deployments.apps", "web", "queue", "policy=mistral"), -1);
+	assert_int_equal(w.e.kind, ERR_NOT_FOUND);
+	w.policies[1].target_name = "web";
+	assert_int_equal(ask_of("serving", "deployments.apps", "web", "queue", NULL), -1);
+	assert_int_equal(w.e.kind, ERR_INPUT); // of two policies
+	assert_int_equal(ask_of("serving", "deployments.apps", "web", "queue", "policy=mistral"), 0);
+	assert_true(says("\"value\":\"20\""));
+	w.decisions[1].signals[0].age_ms = 100000;
+	assert_int_equal(ask_of("serving", "deployments.apps", "web", "queue", "policy=mistral"), -1);
+	assert_int_equal(w.e.kind, ERR_SERVER); // older than staleAfter
+	w.policies[2].target_api_version = "leaderworkerset.x-k8s.io/v1";
+	w.policies[2].target_kind = "Policy";
+	assert_int_equal(ask_of("other", "policies.leaderworkerset.x-k8s.io", "llama", "queue", NULL), 0);
 }
 
 static void metric_that_no_policy_of_the_namespace_has_is_not_found(void **state)
@@ -258,6 +313,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup_teardown(names_and_selectors_pick_values, setup, teardown),
+	        cmocka_unit_test_setup_teardown(custom_metric_is_of_the_target_or_of_the_policy, setup, teardown),
 	        cmocka_unit_test_setup_teardown(metric_that_no_policy_of_the_namespace_has_is_not_found, setup,
 	                                        teardown),
 	        cmocka_unit_test_setup_teardown(bad_selector_is_an_error_whatever_else, setup, teardown),

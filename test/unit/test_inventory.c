@@ -149,7 +149,7 @@ static void account_follows_nodes_and_pods(void **state)
 	inventory_get_stats(w->inventory, &stats);
 	assert_int_equal(stats.nodes, 1);
 	assert_int_equal(stats.pods, 0);
-	assert_int_equal(stats.watches, 5);
+	assert_int_equal(stats.watches, 6);
 }
 
 static void account_is_the_same_after_a_new_list(void **state)
@@ -179,7 +179,7 @@ static void inventory_sends_no_request_for_a_change(void **state)
 	wait_fit(w, 8);
 	int64_t end = test_now_ms() + WAIT_MS;
 	struct inventory_stats stats = {0};
-	while (stats.streams < 5 && test_now_ms() < end) {
+	while (stats.streams < 6 && test_now_ms() < end) {
 		test_loop_for(w->h.loop, 5);
 		inventory_get_stats(w->inventory, &stats);
 	}
@@ -221,6 +221,13 @@ static void devices_are_followed_where_the_cluster_has_them(void **state)
 	       "\"a\","
 	       "\"device\":\"gpu-1\"}]}}}}");
 	wait_fit(w, 1);
+	put(w,
+	    "{\"apiVersion\":\"resource.k8s.io/v1beta2\",\"kind\":\"DeviceTaintRule\",\"metadata\":{\"name\":\"bad\"},"
+	    "\"spec\":{\"deviceSelector\":{\"driver\":\"gpu.example.dev\",\"pool\":\"a\",\"device\":\"gpu-0\"},"
+	    "\"taint\":{\"key\":\"bad\",\"effect\":\"NoSchedule\"}}}");
+	wait_fit(w, 0);
+	delete (w, "/apis/resource.k8s.io/v1beta2/devicetaintrules/bad");
+	wait_fit(w, 1);
 	put_slice(w, "newer", "a", 2);
 	delete (w, "/apis/resource.k8s.io/v1/namespaces/x/resourceclaims/c");
 	wait_fit(w, 2);
@@ -245,6 +252,20 @@ static void cluster_without_devices_is_known(void **state)
 	assert_int_equal(stats.watches, 2);
 }
 
+static void cluster_without_taint_rules_is_known(void **state)
+{
+	struct world *w = *state;
+	struct inventory_stats stats;
+	put_node(w, "a", 0);
+	fake_apiserver_fail(
+	        w->h.server,
+	        &(struct fake_fault){.next = 1, .status = 404, .match = "GET /apis/resource.k8s.io/v1beta2"});
+	open_inventory(w);
+	wait_fit(w, 0);
+	inventory_get_stats(w->inventory, &stats);
+	assert_int_equal(stats.watches, 5);
+}
+
 static void missing_rights_are_reported_until_they_are_granted(void **state)
 {
 	struct world *w = *state;
@@ -265,9 +286,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	        TEST(account_follows_nodes_and_pods),          TEST(account_is_the_same_after_a_new_list),
-	        TEST(inventory_sends_no_request_for_a_change), TEST(devices_are_followed_where_the_cluster_has_them),
-	        TEST(cluster_without_devices_is_known),        TEST(missing_rights_are_reported_until_they_are_granted),
+	        TEST(account_follows_nodes_and_pods),
+	        TEST(account_is_the_same_after_a_new_list),
+	        TEST(inventory_sends_no_request_for_a_change),
+	        TEST(devices_are_followed_where_the_cluster_has_them),
+	        TEST(cluster_without_taint_rules_is_known),
+	        TEST(cluster_without_devices_is_known),
+	        TEST(missing_rights_are_reported_until_they_are_granted),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -296,6 +296,150 @@ static void policy_with_another_target_is_not_known_to_its_pool(void **state)
 	assert_int_equal(member_at(w, 0)->seat->current, 5);
 }
 
+// ---- looks ----
+
+// Puts policy 0 with `more` of the spec, and lets it tick once.
+static void put_and_tick(struct world *w, const char *more)
+{
+	static struct schema_errors errors, unknown;
+	char json[1024];
+	struct policy_object o;
+	struct err e;
+	struct policy_ref *ref = policy_ref_new();
+	int n = snprintf(json, sizeof json,
+	                 "{\"apiVersion\":\"gpuscale.dev/v1alpha1\",\"kind\":\"GPUAutoscaler\",\"metadata\":{\"name\":"
+	                 "\"p00\",\"namespace\":\"" SPACE
+	                 "\"},\"spec\":{\"scaleTargetRef\":{\"apiVersion\":\"apps/v1\","
+	                 "\"kind\":\"Deployment\",\"name\":\"p00\"},\"maxReplicas\":9,\"interval\":\"1m\",%s"
+	                 "{\"name\":\"load\",\"query\":\"load\",\"target\":{\"type\":\"Value\",\"value\":7}}]}}",
+	                 more);
+	schema_errors_init(&errors, "");
+	schema_errors_init(&unknown, "");
+	if (policy_object_decode(json, (size_t)n, &ref->arena, &o, &ref->policy, &errors, &unknown) < 0)
+		fail_msg("%s: %s", errors.items[0].path, errors.items[0].message);
+	ref->generation = member_at(w, 0) ? member_at(w, 0)->body->generation + 1 : 1;
+	int64_t generation = ref->generation;
+	clock_advance_ms(&w->connections.clock, 1000); // answers are not reused
+	assert_int_equal(policy_store_put(w->c->store, POLICY_FROM_FILE, ref, NULL, &e), 0);
+	TEST_BECOMES(w->h.loop, member_at(w, 0)->body && member_at(w, 0)->body->generation == generation);
+	TEST_BECOMES(w->h.loop, stats(w).in_progress + stats(w).due == 0);
+}
+
+// The answers of the query server are samples of an early time.
+static void go_to_early_time(struct world *w)
+{
+	struct err e;
+	assert_int_equal(fake_apiserver_add(w->h.server, SPACE "/Deployment/p00=2", &e), 0);
+	clock_init_manual(&w->connections.clock, 10000);
+	controller_look_at_clock(w->c);
+}
+
+// Returns whether there was a look. Its queries end with `fault`.
+static bool has_look_with(struct world *w, enum query_fault fault)
+{
+	struct managed_policy *m = member_at(w, 0);
+	clock_advance_ms(&w->connections.clock, 1000);
+	w->is_slow = true;
+	managed_policy_look(w->c, &m->ticker, clock_wall_ms(&w->connections.clock));
+	bool has = m->look != NULL;
+	if (has)
+		TEST_BECOMES(w->h.loop, query_server_hanging(w->queries) > 0);
+	w->is_slow = false;
+	query_server_release(w->queries, fault);
+	TEST_BECOMES(w->h.loop, !m->look);
+	return has;
+}
+
+static bool has_look(struct world *w)
+{
+	return has_look_with(w, QUERY_ANSWERED);
+}
+
+#define PLAIN "\"guards\":{\"maxPendingPods\":3},\"signals\":["
+
+static void tick_again(struct world *w)
+{
+	struct managed_policy *m = member_at(w, 0);
+	clock_advance_ms(&w->connections.clock, 1000);
+	ticks_ask(w->c->ticks, &m->ticker, clock_wall_ms(&w->connections.clock));
+	ticks_run(w->c->ticks);
+	TEST_BECOMES(w->h.loop, stats(w).in_progress + stats(w).due == 0);
+}
+
+// The query hub asks a query that fails repeatedly less often, also for the next tick.
+static void look_that_fails_has_no_other_before_the_next_tick(void **state)
+{
+	struct world *w = *state;
+	go_to_early_time(w);
+	put_and_tick(w, PLAIN);
+	assert_true(has_look_with(w, QUERY_500));
+	assert_false(has_look(w));
+	tick_again(w);
+	assert_true(has_look(w));
+	assert_true(has_look(w));
+}
+
+static void policy_that_counts_ticks_has_no_look(void **state)
+{
+	static const char *const counting[] = {
+	        "\"fallback\":{\"failureThreshold\":3,\"replicas\":4},\"signals\":[",
+	        "\"guards\":{\"maxStep\":1},\"signals\":[",
+	        "\"guards\":{\"minMarginalGain\":{\"signal\":\"done\",\"gain\":\"0.5\"}},\"signals\":[{\"name\":"
+	        "\"done\",\"query\":\"done\"},",
+	        "\"signals\":[{\"name\":\"few\",\"query\":\"few\",\"target\":{\"type\":\"Value\",\"value\":7},"
+	        "\"window\":{\"duration\":\"10m\",\"aggregate\":\"Avg\",\"minSamples\":4}},",
+	        "\"signals\":[{\"name\":\"long\",\"query\":\"long\",\"target\":{\"type\":\"Value\",\"value\":7},"
+	        "\"window\":{\"duration\":\"5h\",\"aggregate\":\"Avg\"}},",
+	};
+	struct world *w = *state;
+	go_to_early_time(w);
+	put_and_tick(w, PLAIN);
+	assert_true(has_look(w));
+	for (size_t i = 0; i < sizeof counting / sizeof counting[0]; i++) {
+		put_and_tick(w, counting[i]);
+		if (has_look(w))
+			fail_msg("a look with %s", counting[i]);
+	}
+}
+
+static void look_that_waits_ends_with_the_next_tick(void **state)
+{
+	struct world *w = *state;
+	go_to_early_time(w);
+	put_and_tick(w, PLAIN);
+	struct managed_policy *m = member_at(w, 0);
+	w->c->looks.in_flight += 1000; // no room
+	clock_advance_ms(&w->connections.clock, 1000);
+	managed_policy_look(w->c, &m->ticker, clock_wall_ms(&w->connections.clock));
+	assert_true(m->awaits_look);
+	tick_again(w);
+	assert_false(m->awaits_look);
+	w->c->looks.in_flight -= 1000;
+	assert_true(has_look(w));
+}
+
+static void look_from_before_a_clock_step_starts_no_tick(void **state)
+{
+	struct world *w = *state;
+	struct clock *clock = &w->connections.clock;
+	go_to_early_time(w);
+	put_and_tick(w, PLAIN);
+	struct managed_policy *m = member_at(w, 0);
+	w->is_slow = true;
+	clock_advance_ms(clock, 1000);
+	managed_policy_look(w->c, &m->ticker, clock_wall_ms(clock));
+	assert_non_null(m->look);
+	TEST_BECOMES(w->h.loop, query_server_hanging(w->queries) > 0);
+	int64_t mono_ms = clock_mono_ms(clock);
+	clock_init_manual(clock, clock_wall_ms(clock) + 3600000);
+	clock->manual_mono_ms = mono_ms;
+	controller_look_at_clock(w->c);
+	assert_null(m->look);
+	query_server_release(w->queries, QUERY_ANSWERED);
+	TEST_BECOMES(w->h.loop, w->c->looks.in_flight == 0);
+	assert_false(m->has_early_tick);
+}
+
 // ---- any order ----
 
 #define ANY_POLICIES (TICKS_MAX + 8)
@@ -444,6 +588,10 @@ int main(void)
 	        TEST(policy_deleted_while_its_tick_is_queued_has_no_tick),
 	        TEST(policy_deleted_while_its_tick_is_in_flight_has_no_other),
 	        TEST(policy_with_another_target_is_not_known_to_its_pool),
+	        TEST(policy_that_counts_ticks_has_no_look),
+	        TEST(look_that_waits_ends_with_the_next_tick),
+	        TEST(look_from_before_a_clock_step_starts_no_tick),
+	        TEST(look_that_fails_has_no_other_before_the_next_tick),
 	        TEST(policies_may_come_and_go_in_any_order),
 	        cmocka_unit_test_setup_teardown(policies_and_shards_may_come_and_go_in_any_order, setup_with_election,
 	                                        teardown),

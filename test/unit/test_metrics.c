@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/http/http_server.h"
 #include "controller/gpu_time.h"
+#include "controller/idle/idle_rules.h"
 #include "controller/metrics/metrics.h"
 #include "controller/metrics/metrics_table.h"
 #include "controller/pool/pools.h"
@@ -46,6 +47,7 @@ struct world {
 	struct shards_view shards;
 	struct gpu_time gpu_time;
 	struct pool_summary pool;
+	struct idle_summary idle;
 	struct price_model models[1];
 	struct price_book book;
 	struct metrics_view view;
@@ -89,11 +91,20 @@ static int setup(void **state)
 	w->models[0] = (struct price_model){.name = "L4", .per_gpu_hour = 0.75};
 	w->book = (struct price_book){.currency = "EUR", .models = w->models, .n_models = 1};
 	w->gpu_time = (struct gpu_time){.used_ms = 90500, .saved_ms = 12000};
+	w->idle = (struct idle_summary){.name = "nights",
+	                                .n_workloads = 2,
+	                                .n_scaled = 1,
+	                                .gpus = 5,
+	                                .unallocated = 3,
+	                                .per_hour = 12.5,
+	                                .is_evaluated = true};
 	w->pool = (struct pool_summary){"h100", .cap_gpus = 32, .used_gpus = 30, .requested_gpus = 40,
 	                                .granted_gpus = 31};
 	w->view = (struct metrics_view){.policies = w->list,
 	                                .pools = &w->pool,
 	                                .n_pools = 1,
+	                                .idle_rules = &w->idle,
+	                                .n_idle_rules = 1,
 	                                .prices = &w->book,
 	                                .n_policies = 2,
 	                                .queries = w->hub,
@@ -199,6 +210,8 @@ static void every_sample_has_the_labels_of_its_row(void **state)
 static void values_arrive(void **state)
 {
 	struct world *w = *state;
+	expect(w, "\ngpuscale_idle_rule_gpus{rule=\"nights\",of=\"unallocated\"} 3\n");
+	expect(w, "\ngpuscale_idle_rule_workloads{rule=\"nights\",state=\"scaled\"} 1\n");
 	expect(w, "\ngpuscale_pool_gpus{pool=\"h100\",of=\"cap\"} 32\n");
 	expect(w, "\ngpuscale_pool_gpus{pool=\"h100\",of=\"granted\"} 31\n");
 	w->status = (struct status_writer_stats){.sent = 5, .failed = 2, .waiting = 1};
@@ -270,11 +283,26 @@ static void page_of_many_policies_is_whole(void **state)
 		many[i] = w->list[0];
 	w->view.policies = many;
 	w->view.n_policies = MANY;
+	metrics_limit_policies(w->metrics, MANY);
 	size_t n = 0;
 	for (const char *p = render(w); (p = strstr(p, "policy=\"a\"")); p++)
 		n++;
 	assert_int_equal(n, 15 * MANY); // seven gauges, four of its GPUs and four of its signal
+	expect(w, "\ngpuscale_policies_without_series 0\n");
 	free(many);
+}
+
+static void policies_above_the_limit_have_no_series_and_are_counted(void **state)
+{
+	struct world *w = *state;
+	metrics_limit_policies(w->metrics, 1);
+	assert_non_null(strstr(render(w), "policy=\"a\""));
+	assert_null(strstr(render(w), "policy=\"b"));
+	expect(w, "\ngpuscale_policies 2\n");
+	expect(w, "\ngpuscale_policies_without_series 1\n");
+	metrics_limit_policies(w->metrics, 0);
+	assert_null(strstr(render(w), "policy="));
+	expect(w, "\ngpuscale_policies_without_series 2\n");
 }
 
 static void gpus_that_are_not_stated_have_no_series(void **state)
@@ -307,6 +335,7 @@ int main(void)
 	        T(gpus_that_are_not_stated_have_no_series),
 	        T(policy_that_is_gone_leaves_nothing),
 	        T(page_of_many_policies_is_whole),
+	        T(policies_above_the_limit_have_no_series_and_are_counted),
 	};
 	return cmocka_run_group_tests_name("metrics", tests, NULL, NULL);
 }

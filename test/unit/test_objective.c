@@ -155,9 +155,9 @@ static void decisions_stay_the_same(void **state)
 		double late;
 		struct score code, day;
 	} rows[] = {
-	        {0.001, {1196430, 15, 0.00000, 0x7064b156}, {878535, 46, 0.00073, 0x07b8490b}},
-	        {0.01, {983385, 9, 0.00415, 0x2574705e}, {801270, 47, 0.00221, 0x82b2055e}},
-	        {0.05, {744945, 19, 0.04124, 0x3c88c5fc}, {735930, 47, 0.01673, 0xbd4a8714}},
+	        {0.001, {1195110, 15, 0.00000, 0x4710827e}, {878490, 46, 0.00073, 0x9533d2c8}},
+	        {0.01, {980085, 9, 0.00539, 0x2dcc195c}, {800115, 47, 0.00221, 0x328fa67b}},
+	        {0.05, {745305, 19, 0.04134, 0x63708094}, {737115, 47, 0.01618, 0xd183f0bd}},
 	};
 	static struct load loads[2];
 	load_code(&loads[0], 6);
@@ -353,6 +353,32 @@ static void goal_out_of_reach_names_the_replicas(void **state)
 	assert_int_equal(r.reachable_at, 0);
 }
 
+// Returns the aim after `steps` in which the real queue had `backlog`.
+static float aim_after(int steps, double backlog)
+{
+	static struct objective s;
+	const struct objective_goal asked = {
+	        .late = 0.01, .wait_s = 10, .startup_s = 120, .min_replicas = 1, .max_replicas = 64};
+	struct objective_input in = {.demand = 6, .backlog = backlog, .replicas = 8, .ready = 8};
+	struct objective_result r = {0};
+	objective_init(&s);
+	for (int i = 0; i < steps; i++) {
+		in.time_s = 15 * i;
+		assert_true(objective_step(&s, &asked, &in, &r));
+	}
+	return r.aim;
+}
+
+static void aim_follows_real_lateness(void **state)
+{
+	(void)state;
+	const int day = 5760;
+	assert_true(fabsf(aim_after(1, 0) / 0.01f - 1) < 0.01f);
+	assert_true(aim_after(day, 0) > 0.0115f); // the record of a day is not yet a full one
+	assert_true(aim_after(4 * day, 0) <= 0.0125f + 1e-6f);
+	assert_true(aim_after(day, 1000) < 0.0025f);
+}
+
 static void removal_waits_after_an_addition(void **state)
 {
 	// Replicas, what is wanted in every step, and the step in which the removal happens: a large surplus costs its
@@ -441,6 +467,7 @@ int main(void)
 	        cmocka_unit_test(absurd_input_keeps_bounds),
 	        cmocka_unit_test(start_up_changes_while_replicas_start),
 	        cmocka_unit_test(goal_out_of_reach_names_the_replicas),
+	        cmocka_unit_test(aim_follows_real_lateness),
 	        cmocka_unit_test(removal_waits_after_an_addition),
 	        cmocka_unit_test(removal_waits_again_when_all_were_wanted),
 	        cmocka_unit_test(burst_shrinks_with_the_wait),

@@ -506,7 +506,7 @@ static void saved_bytes_keep_their_layout(void **state)
 	for (size_t i = sizeof(uint64_t); i < n; i++)
 		digest = (digest ^ bytes[i]) * 16777619U;
 	assert_int_equal(n, 3736);
-	assert_int_equal(digest, 0x22d30c0e);
+	assert_int_equal(digest, 0x353ddcc);
 	engine_done(&e);
 }
 

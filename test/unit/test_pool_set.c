@@ -40,6 +40,32 @@ static void load(const char *text, struct pool_set *set, struct buf *report, siz
 	*ret_errors = set->n_errors + pool_set_check(set, policies, N(policies), report);
 }
 
+static void entry_matches_labels(void **state)
+{
+	static const struct {
+		const char *labels;
+		int entry; // -1: none
+	} rows[] = {
+	        {"team=ml\ntier=prod\n", 0}, {"tier=prod\nteam=ml\n", 0}, {"team=ml\n", 1}, {"team=mla\n", -1},
+	        {"xteam=ml\n", -1},          {"tier=prod\n", -1},         {"", -1},
+	};
+	struct pool_set set;
+	struct buf report;
+	size_t errors;
+	(void)state;
+	buf_init(&report, 1 << 16);
+	load(HEAD "  gpus: 32\n  members:\n  - {labels: [team=ml, tier=prod]}\n  - {labels: [team=ml]}\n", &set,
+	     &report, &errors);
+	assert_string_equal(buf_str(&report), "");
+	for (size_t i = 0; i < N(rows); i++) {
+		const struct gpu_pool_entry *e = gpu_pool_claims(&set.pools[0], "serving", "chat", rows[i].labels);
+		if (e != (rows[i].entry < 0 ? NULL : &set.pools[0].entries[rows[i].entry]))
+			fail_msg("%s", rows[i].labels);
+	}
+	pool_set_done(&set);
+	buf_done(&report);
+}
+
 static void pool_is_read(void **state)
 {
 	struct pool_set set;
@@ -60,9 +86,9 @@ static void pool_is_read(void **state)
 	assert_true(p->has_budget);
 	assert_int_equal(p->turn_every_ms, 30 * 60000);
 	assert_int_equal(p->n_entries, 2);
-	assert_ptr_equal(gpu_pool_claims(p, "serving", "chat"), &p->entries[0]);
-	assert_ptr_equal(gpu_pool_claims(p, "batch", "train"), &p->entries[1]);
-	assert_null(gpu_pool_claims(p, "serving", "other"));
+	assert_ptr_equal(gpu_pool_claims(p, "serving", "chat", NULL), &p->entries[0]);
+	assert_ptr_equal(gpu_pool_claims(p, "batch", "train", NULL), &p->entries[1]);
+	assert_null(gpu_pool_claims(p, "serving", "other", NULL));
 	assert_string_equal(p->ratios[0].to, "batch/train");
 	pool_set_done(&set);
 	buf_done(&report);
@@ -143,6 +169,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(pool_is_read),
+	        cmocka_unit_test(entry_matches_labels),
 	        cmocka_unit_test(faults_are_reported_with_their_place),
 	        cmocka_unit_test(pool_alone_has_no_unknown_members),
 	};

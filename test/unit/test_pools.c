@@ -68,7 +68,7 @@ static void world_init(struct world *w, int32_t gpus_per_replica)
 		char name[8];
 		snprintf(name, sizeof name, "m%d", i);
 		w->members[i] = (struct member){.replicas = 1, .late = -1, .unacked = -1};
-		w->members[i].seat = pool_seat_new(w->pools, "default", name, NULL);
+		w->members[i].seat = pool_seat_new(w->pools, "default", name, i == 0 ? "team=ml\n" : NULL, NULL);
 	}
 }
 
@@ -286,6 +286,33 @@ static void policy_of_two_pools_is_held(void **state)
 	world_done(&w);
 }
 
+static void members_by_label_follow_the_labels(void **state)
+{
+	(void)state;
+	static const char *label = "team=ml";
+	struct world w;
+	world_init(&w, 1);
+	pools_remove_object(w.pools, "h100");
+	struct pool_object *o = calloc(1, sizeof *o);
+	struct err e;
+	assert_non_null(o);
+	arena_init(&o->arena, 1 << 20);
+	o->pool = (struct gpu_pool){.name = "ml", .gpus = 3, .turn_every_ms = 1800000};
+	o->pool.entries = arena_calloc(&o->arena, 1, sizeof *o->pool.entries);
+	o->pool.entries[0] = (struct gpu_pool_entry){
+	        .namespace_name = "", .name = "", .gpus_per_replica = 1, .weight = 1, .labels = &label, .n_labels = 1};
+	o->pool.n_entries = 1;
+	assert_int_equal(pools_put_object(w.pools, o, &e), 0);
+	tick_all(&w);
+	assert_int_equal(tick(&w, 0, 9), 3); // has the label
+	assert_int_equal(tick(&w, 1, 9), 9);
+	pool_seat_set_labels(w.members[1].seat, "team=ml\n");
+	assert_true(tick(&w, 1, 9) < 3); // three are shared by two
+	pool_seat_set_labels(w.members[0].seat, NULL);
+	assert_int_equal(tick(&w, 0, 9), 9);
+	world_done(&w);
+}
+
 // The API server may serve another version of the schema, so any part of an object may be missing.
 static void members_of_an_invalid_pool_are_held_whatever_is_wrong(void **state)
 {
@@ -364,6 +391,7 @@ int main(void)
 	        cmocka_unit_test(member_that_does_not_tick_keeps_what_it_holds),
 	        cmocka_unit_test(member_whose_writes_are_refused_counts_as_fixed),
 	        cmocka_unit_test(policy_of_two_pools_is_held),
+	        cmocka_unit_test(members_by_label_follow_the_labels),
 	        cmocka_unit_test(members_of_an_invalid_pool_are_held_whatever_is_wrong),
 	        cmocka_unit_test(paused_policy_is_not_changed),
 	};

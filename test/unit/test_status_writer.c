@@ -17,6 +17,8 @@
 #include "k8s/events/event_recorder.h"
 #include "test/fake/k8s_harness.h"
 #include "test/support/engine.h"
+#include "test/support/loop.h"
+#include "test/support/manual_clock.h"
 
 #define OBJECT_PATH "/apis/gpuscale.dev/v1alpha1/namespaces/serving/gpuautoscalers/llama"
 
@@ -238,6 +240,125 @@ static void tick_after_a_scale_shows_what_is_seen_with_it(void **state)
 	world_stop(&w);
 }
 
+static void on_offered(void *arg, const struct err *error)
+{
+	(void)error; // these objects do not exist
+	*(int *)arg = 1;
+}
+
+#define MANY (STATUS_WRITES_BURST + STATUS_QUEUE_MAX + 100)
+
+// Offers a patch of each slot, as the ticks of as many policies do, with `body`.
+static void offer(struct world *w, struct status_slot *slots, int *written, const char *body)
+{
+	char path[128];
+	for (int i = 0; i < MANY; i++) {
+		if (written[i] || !status_writer_has_room(w->env.writer, &slots[i], false))
+			continue;
+		snprintf(path, sizeof path, "/apis/gpuscale.dev/v1alpha1/namespaces/serving/gpuautoscalers/p%d/status",
+		         i);
+		status_writer_put(w->env.writer, &slots[i], path, body, on_offered, &written[i]);
+	}
+}
+
+static uint64_t waiting(const struct world *w)
+{
+	struct status_writer_stats s;
+	status_writer_get_stats(w->env.writer, &s);
+	return s.waiting;
+}
+
+static void freeze(struct world *w)
+{
+	int64_t mono_ms = clock_mono_ms(&w->h.clock);
+	clock_init_manual(&w->h.clock, clock_wall_ms(&w->h.clock));
+	w->h.clock.manual_mono_ms = mono_ms;
+}
+
+static void many_statuses_are_paced_and_each_object_is_written_once(void **state)
+{
+	struct world w;
+	struct status_slot slots[MANY] = {0};
+	int written[MANY] = {0};
+	world_start(&w);
+	freeze(&w);
+	offer(&w, slots, written, "{\"status\":{\"currentReplicas\":1}}");
+	TEST_BECOMES(w.h.loop, patches(&w) == STATUS_WRITES_BURST);
+	for (int i = 0; i < 3; i++) { // three more ticks, in no time
+		offer(&w, slots, written, "{\"status\":{\"currentReplicas\":2}}");
+		test_loop_for(w.h.loop, 2 * STATUS_WRITE_GAP_MS);
+	}
+	assert_int_equal(patches(&w), STATUS_WRITES_BURST);
+	assert_int_equal(waiting(&w), MANY - STATUS_WRITES_BURST);
+	clock_advance_ms(&w.h.clock, 3 * STATUS_WRITE_GAP_MS);
+	TEST_BECOMES(w.h.loop, patches(&w) == STATUS_WRITES_BURST + 3);
+	while (waiting(&w) > 0) {
+		clock_advance_ms(&w.h.clock, STATUS_WRITES_BURST * STATUS_WRITE_GAP_MS);
+		test_loop_for(w.h.loop, 2 * STATUS_WRITE_GAP_MS);
+		offer(&w, slots, written, "{\"status\":{\"currentReplicas\":3}}");
+	}
+	TEST_BECOMES(w.h.loop, patches(&w) == MANY);
+	for (int i = 0; i < MANY; i++)
+		status_slot_cancel(&slots[i]);
+	world_stop(&w);
+}
+
+// It has no tick that would ask for room again.
+static void conflict_among_many_is_written(void **state)
+{
+	struct world w;
+	struct status_slot slots[MANY] = {0};
+	int written[MANY] = {0};
+	struct outcome o;
+	world_start(&w);
+	freeze(&w);
+	offer(&w, slots, written, "{}");
+	TEST_BECOMES(w.h.loop, patches(&w) == STATUS_WRITES_BURST);
+	offer(&w, slots, written, "{}"); // fills the queue
+	policy_status_update(w.status,
+	                     &(struct status_update){.facts = {.phase = STATUS_CONFLICT, .text = "an HPA does"},
+	                                             .generation = 1,
+	                                             .now_ms = w.e.now_ms});
+	for (int i = 0; i < MANY; i++) // the others are done
+		status_slot_cancel(&slots[i]);
+	clock_advance_ms(&w.h.clock, 10 * STATUS_WRITE_GAP_MS);
+	TEST_BECOMES(w.h.loop, patches(&w) == STATUS_WRITES_BURST + 1);
+	drain(&w);
+	harness_request(&w.h, "GET", OBJECT_PATH, NULL, NULL, &o);
+	assert_non_null(strstr(o.body, "an HPA does"));
+	world_stop(&w);
+}
+
+// The status with the signals that led to a scale would be replaced soon.
+static void scale_among_many_is_one_patch(void **state)
+{
+	struct world w;
+	struct status_slot slots[MANY] = {0};
+	int written[MANY] = {0};
+	char shown[96];
+	world_start(&w);
+	tick(&w, 2);
+	assert_int_equal(patches(&w), 1);
+	freeze(&w);
+	offer(&w, slots, written, "{}");
+	TEST_BECOMES(w.h.loop, patches(&w) >= STATUS_WRITES_BURST);
+	uint64_t before = patches(&w);
+	tick(&w, 3);
+	read_shown(&w, shown);
+	assert_string_equal(shown, "queue 2/2 4");
+	assert_int_equal(events(&w), 1);
+	for (int i = 0; i < MANY; i++) // the others are done
+		status_slot_cancel(&slots[i]);
+	clock_advance_ms(&w.h.clock, 10 * STATUS_WRITE_GAP_MS);
+	tick(&w, 1.9);
+	read_shown(&w, shown);
+	assert_string_equal(shown, "queue 1.9/2 6");
+	assert_int_equal(patches(&w), before + 1);
+	tick(&w, 1.9);
+	assert_int_equal(patches(&w), before + 1);
+	world_stop(&w);
+}
+
 static void outage_is_one_warning_and_its_end_one_event(void **state)
 {
 	struct world w;
@@ -443,6 +564,9 @@ int main(void)
 	        cmocka_unit_test(clock_that_is_set_back_puts_nothing_off),
 	        cmocka_unit_test(scale_is_reported_at_once_and_only_once),
 	        cmocka_unit_test(tick_after_a_scale_shows_what_is_seen_with_it),
+	        cmocka_unit_test(many_statuses_are_paced_and_each_object_is_written_once),
+	        cmocka_unit_test(conflict_among_many_is_written),
+	        cmocka_unit_test(scale_among_many_is_one_patch),
 	        cmocka_unit_test(outage_is_one_warning_and_its_end_one_event),
 	        cmocka_unit_test(objective_out_of_reach_is_one_warning_and_its_end_one_event),
 	        cmocka_unit_test(record_of_a_removed_objective_is_cleared),

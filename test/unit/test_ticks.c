@@ -117,7 +117,7 @@ static int teardown(void **state)
 static void add(struct fixture *f, size_t i, int64_t interval_ms)
 {
 	struct err e;
-	assert_int_equal(ticks_add(f->ticks, &f->members[i].t, interval_ms, &e), 0);
+	assert_int_equal(ticks_add(f->ticks, &f->members[i].t, interval_ms, 0, &e), 0);
 }
 
 static void ask_all(struct fixture *f, size_t n)
@@ -162,8 +162,9 @@ static void clock_that_is_set_moves_those_that_wait(void **state)
 	end(f, &f->members[1]);
 	f->members[0].hangs = f->members[1].hangs = f->members[TICKS_MAX + 1].hangs = false;
 	f->members[1].started = 0;
+	clock_advance_ms(&f->clock, 20);
 	assert_true(test_loop_until(f->loop, &f->members[1].started, 1, 1000));
-	assert_int_equal(f->members[1].now_ms, asked_ms + 3600000);
+	assert_int_equal(f->members[1].now_ms, asked_ms + 3600020);
 }
 
 static void another_interval_and_removal_take_effect(void **state)
@@ -173,10 +174,12 @@ static void another_interval_and_removal_take_effect(void **state)
 	add(f, 1, 20);
 	add(f, 0, 100000);
 	ticks_remove(f->ticks, &f->members[1].t);
+	clock_advance_ms(&f->clock, 60);
 	test_loop_for(f->loop, 60);
 	assert_int_equal(f->members[0].started + f->members[1].started, 0);
 	assert_int_equal(f->rounds, 0); // the timer went with its last one
 	add(f, 1, 20);
+	clock_advance_ms(&f->clock, 20);
 	assert_true(test_loop_until(f->loop, &f->members[1].started, 1, 1000));
 	assert_int_equal(f->members[0].started, 0);
 }
@@ -204,6 +207,9 @@ static void tick_that_is_not_over_is_skipped(void **state)
 	struct fixture *f = *state;
 	f->members[0].hangs = true;
 	add(f, 0, 20);
+	clock_advance_ms(&f->clock, 20);
+	assert_true(test_loop_until(f->loop, &f->members[0].started, 1, 1000));
+	clock_advance_ms(&f->clock, 20);
 	assert_true(test_loop_until(f->loop, &f->members[0].skipped, 1, 1000));
 	assert_int_equal(f->members[0].started, 1);
 }
@@ -296,6 +302,7 @@ static void stopped_ticks_start_nothing(void **state)
 	add(f, 0, 10);
 	ticks_stop(f->ticks);
 	ask_all(f, 1);
+	clock_advance_ms(&f->clock, 20);
 	test_loop_for(f->loop, 30);
 	assert_int_equal(f->members[0].started, 0);
 }

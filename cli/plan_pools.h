@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pools of `gpuscale plan`: limits planned decisions as the controller limits them (controller/pool), once the
+// decisions of all policies are known.
+#ifndef GPUSCALE_CLI_PLAN_POOLS_H
+#define GPUSCALE_CLI_PLAN_POOLS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct decision;
+struct err;
+struct policy;
+
+struct plan_pool_item {
+	const struct policy *policy;
+	struct decision *decision; // limited to what the pool grants; NULL: the target could not be read
+	int32_t status_replicas;
+	char *pool; // why, for struct decided; NULL: no pool limited it. To be freed
+};
+
+// Reads the GPUPools of the paths, and shares them among the items. Prints the errors of pools on standard error.
+// Returns 0, or -1 and *e: then no decision has changed, because the controller does not start with an invalid pool.
+int plan_pools_share(const char *const *paths, size_t n_paths, struct plan_pool_item *items, size_t n, int64_t now_ms,
+                     struct err *e);
+
+#endif

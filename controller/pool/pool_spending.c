@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/pool/pool_spending.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "base/json/json_span.h"
+#include "base/json/json_write.h"
+#include "base/must.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
+#include "controller/pool/pools_private.h"
+#include "controller/status/pool_status_schema.h"
+#include "policies/pool/pool_request.h"
+
+#define SPENDING_BYTES_MAX ((size_t)64 * 1024)
+#define MONEY_BYTES        48
+#define DAY_MS             INT64_C(86400000)
+
+// ---- counting ----
+
+static bool all_are_known(const struct pool *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (!p->seats[i]->is_known)
+			return false;
+	return true;
+}
+
+double pool_cost_micro(const struct pool *p)
+{
+	double micro = 0;
+	for (size_t i = 0; i < p->n; i++)
+		micro += (double)pool_seat_held(p->seats[i]) * p->members[i].gpus_per_replica *
+		         (double)p->members[i].price_micro;
+	return micro;
+}
+
+void pool_spending_count(struct pool *p, int64_t now_ms)
+{
+	if (!p->spec->has_budget)
+		p->ledger = (struct pool_ledger){0};
+	else if ((p->valid || !p->object) && all_are_known(p)) // else its prices or replicas are not
+		pool_ledger_count(&p->ledger, now_ms, pool_cost_micro(p));
+}
+
+static int64_t whole(double micro)
+{
+	return micro < (double)POOL_COST_MAX_MICRO ? (int64_t)ceil(micro) : POOL_COST_MAX_MICRO;
+}
+
+int64_t pool_spent(const struct pool *p, int64_t now_ms, int64_t *ret_since_ms)
+{
+	struct pool_ledger l = p->ledger;
+	*ret_since_ms = l.since_ms;
+	if (l.since_ms <= 0)
+		return POOL_SPENT_UNKNOWN;
+	pool_ledger_count(&l, now_ms, l.rate_micro);
+	*ret_since_ms = l.since_ms;
+	return whole(l.spent_micro);
+}
+
+int64_t pool_projected(const struct pool *p, int64_t now_ms)
+{
+	struct pool_month month = {0};
+	pool_month_at(&month, now_ms);
+	month.spent_micro = pool_spent(p, now_ms, &month.since_ms);
+	return pool_month_projection(&month, whole(pool_ledger_rate_micro(&p->ledger)));
+}
+
+// ---- the status ----
+
+// As a quantity with `digits` decimals.
+static void put_money(struct json_writer *w, const char *key, double micro, int digits)
+{
+	char text[MONEY_BYTES];
+	snprintf(text, sizeof text, "%.*f", digits, micro / 1e6);
+	json_write_member_str(w, key, text);
+}
+
+void pool_spending_write(const struct pool *p, int64_t now_ms, struct json_writer *w)
+{
+	const struct pool_ledger *l = &p->ledger;
+	if (l->since_ms <= 0) {
+		json_write_member_null(w, "spending");
+		return;
+	}
+	json_write_key(w, "spending");
+	json_write_object_begin(w);
+	json_write_member_time(w, "since", l->since_ms);
+	json_write_member_time(w, "until", l->until_ms);
+	put_money(w, "spent", l->spent_micro, 6);
+	put_money(w, "assumed", l->assumed_micro, 6);
+	put_money(w, "perHour", l->rate_micro, 6);
+	put_money(w, "projected", (double)pool_projected(p, now_ms), 2);
+	json_write_key(w, "days");
+	json_write_array_begin(w);
+	for (int k = 0; k < POOL_LEDGER_DAYS; k++) {
+		int64_t start_ms = (l->until_ms / DAY_MS - k) * DAY_MS;
+		if (start_ms + DAY_MS <= l->since_ms)
+			break;
+		json_write_object_begin(w);
+		json_write_member_time(w, "start", start_ms);
+		put_money(w, "spent", l->day_micro[k], 6);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+	json_write_object_end(w);
+}
+
+static bool to_ledger(const struct pool_status_spending *s, struct pool_ledger *ret)
+{
+	*ret = (struct pool_ledger){.since_ms = s->since_ms,
+	                            .until_ms = s->until_ms,
+	                            .rate_micro = s->per_hour * 1e6,
+	                            .spent_micro = s->spent * 1e6,
+	                            .assumed_micro = s->assumed * 1e6};
+	for (size_t i = 0; i < s->n_days; i++) {
+		int64_t k = s->until_ms / DAY_MS - s->days[i].start_ms / DAY_MS;
+		if (k >= 0 && k < POOL_LEDGER_DAYS)
+			ret->day_micro[k] = s->days[i].spent * 1e6;
+	}
+	return ret->since_ms > 0 && ret->until_ms >= ret->since_ms;
+}
+
+bool pool_spending_read(const char *json, size_t len, struct pool_ledger *ret)
+{
+	const struct json_span object = {json, len};
+	struct json_span text = json_span_get(json_span_get(object, "status"), "spending");
+	struct pool_status_spending spending = {0};
+	struct arena a;
+	struct doc_node *root;
+	struct err e;
+	if (json_span_kind(text) != '{')
+		return false;
+	struct schema_errors *errors = must_alloc(malloc(2 * sizeof *errors));
+	schema_errors_init(&errors[0], NULL);
+	schema_errors_init(&errors[1], NULL);
+	arena_init(&a, SPENDING_BYTES_MAX);
+	bool is_read =
+	        doc_from_json(&a, text.text, text.len, &root, &e) == 0 &&
+	        schema_decode_tolerant(pool_spending_schema(), root, &spending, &a, &errors[0], &errors[1], "") == 0 &&
+	        to_ledger(&spending, ret);
+	arena_done(&a);
+	free(errors);
+	return is_read;
+}

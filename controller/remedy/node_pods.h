@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decodes the pods with GPUs of one node from a list of the API server, and encodes the eviction of a pod.
+#ifndef GPUSCALE_CONTROLLER_REMEDY_NODE_PODS_H
+#define GPUSCALE_CONTROLLER_REMEDY_NODE_PODS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena;
+struct buf;
+struct err;
+
+// On a pod: how long the agent waits, after it took the GPU out of service, until it evicts the pod ("30m").
+#define POD_ANNOTATION        "gpuscale.dev/move-at-checkpoint"
+#define NODE_PODS_MAX         1024 // of one node
+#define NODE_PODS_PATH_BYTES  400
+#define NODE_PODS_WAIT_MAX_MS (24 * 60 * 60 * 1000)
+
+struct node_pod {
+	const char *name, *uid; // namespace/name
+	bool uses_gpus;         // requests accelerators or devices
+	bool is_pinned;         // of a DaemonSet, static, or being deleted: not to be evicted
+	int64_t wait_ms;        // of the annotation; 0 = none; without a valid duration NODE_PODS_WAIT_MAX_MS
+};
+
+// Writes the path of the list of the node's pods.
+void node_pods_path(const char *node, char out[NODE_PODS_PATH_BYTES]);
+// Decodes a PodList into *ret_pods, in `a`, without pods that have ended. Returns -1 and *e (ERR_PROTOCOL, ERR_LIMIT).
+int node_pods_read(const char *json, size_t len, struct arena *a, struct node_pod **ret_pods, size_t *ret_n,
+                   struct err *e);
+
+// Writes path and body of the eviction of the pod namespace/name with this uid: a later pod of the same name stays.
+// Returns -1 when the name has no slash.
+int node_pods_eviction(const char *name, const char *uid, struct buf *path, struct buf *body);
+
+#endif

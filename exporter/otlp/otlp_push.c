@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "exporter/otlp/otlp_push.h"
+
+#include <event2/event.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/process/log.h"
+#include "exporter/http_call.h"
+#include "exporter/sampler.h"
+
+#define PATH        "/v1/metrics"
+#define URL_BYTES   4096
+#define TICK_MS     250
+#define PAUSE_MS    1000 // before the second attempt; it doubles
+#define SHOWN_BYTES 200
+
+struct otlp_push {
+	struct otlp_push_options options;
+
+	// Used only by the thread of the loop.
+	struct event *tick;
+	struct http_call *call;
+	struct buf body; // the round that is being sent
+	int attempt;     // of `body`; 0: there is none
+	int64_t wait_ms; // until the next attempt
+	bool failing;    // the last attempt failed, and was logged
+	struct otlp_push_status status;
+
+	int64_t next_ms; // wall time; used only by the sampler thread
+
+	pthread_mutex_t lock; // protects `fresh`
+	struct buf fresh;     // encoded and not taken yet; empty: none
+};
+
+// Leaves the encoded round in `fresh`; one that was not taken yet is replaced. Buffers are released after use: a push
+// is rare, and its memory would otherwise count for ever.
+void otlp_push_round(struct otlp_push *p, const struct sampler_round *round)
+{
+	int64_t interval_ms = p->options.interval_ms;
+	int64_t late_ms = round->wall_ms - p->next_ms;
+	// A clock that was set back by more than an interval starts a new grid, and so does a late round.
+	if (late_ms < 0 && late_ms >= -interval_ms)
+		return;
+	p->next_ms = late_ms >= 0 && late_ms < interval_ms ? p->next_ms + interval_ms : round->wall_ms + interval_ms;
+	struct buf encoded;
+	buf_init(&encoded, OTLP_BYTES_MAX);
+	otlp_encode(&p->options.encode, round, &encoded);
+	if (encoded.failed) // above the ceiling: nothing is better than a part
+		buf_reset(&encoded);
+	pthread_mutex_lock(&p->lock);
+	struct buf old = p->fresh;
+	p->fresh = encoded;
+	pthread_mutex_unlock(&p->lock);
+	buf_done(&old);
+}
+
+static bool take_fresh(struct otlp_push *p)
+{
+	pthread_mutex_lock(&p->lock);
+	bool has = p->fresh.len > 0;
+	if (has) {
+		buf_done(&p->body);
+		p->body = p->fresh;
+		buf_init(&p->fresh, OTLP_BYTES_MAX);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return has;
+}
+
+// The round in `body` is done with.
+static void end_round(struct otlp_push *p)
+{
+	p->attempt = 0;
+	buf_done(&p->body);
+	buf_init(&p->body, OTLP_BYTES_MAX);
+}
+
+static void fail(struct otlp_push *p, bool again, const char *why)
+{
+	p->status.failed++;
+	if (!p->failing)
+		LOG(p->options.log, LOG_WARNING, "OTLP export failed", LOG_S("endpoint", p->options.endpoint),
+		    LOG_S("err", why));
+	p->failing = true;
+	if (again && p->attempt < OTLP_ATTEMPTS_MAX) {
+		p->wait_ms = (int64_t)PAUSE_MS << (p->attempt - 1);
+		return;
+	}
+	p->status.dropped++;
+	end_round(p);
+}
+
+// OTLP/HTTP: 429, 502, 503 and 504 are worth another attempt, other errors are not.
+static bool is_transient(int status)
+{
+	return status == 429 || status == 502 || status == 503 || status == 504;
+}
+
+static void on_done(void *arg, int status, const char *body, size_t len, const struct err *error)
+{
+	struct otlp_push *p = arg;
+	char why[SHOWN_BYTES + 64];
+	if (error) {
+		fail(p, true, error->msg);
+	} else if (status < 200 || status > 299) {
+		snprintf(why, sizeof why, "status %d: %.*s", status, len > SHOWN_BYTES ? SHOWN_BYTES : (int)len, body);
+		fail(p, is_transient(status), why);
+	} else {
+		p->status.sent++;
+		end_round(p);
+		if (p->failing)
+			LOG(p->options.log, LOG_INFO, "OTLP export recovered", LOG_S("endpoint", p->options.endpoint));
+		p->failing = false;
+	}
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	struct otlp_push *p = arg;
+	if (http_call_is_busy(p->call))
+		return;
+	p->wait_ms -= p->wait_ms < TICK_MS ? p->wait_ms : TICK_MS;
+	if (take_fresh(p)) { // the older round is not worth another attempt
+		p->status.dropped += p->attempt > 0;
+		p->attempt = 0;
+		p->wait_ms = 0;
+	} else if (p->attempt == 0 || p->wait_ms > 0) {
+		return;
+	}
+	struct err e = {.kind = ERR_NONE};
+	p->attempt++;
+	if (http_call_post(p->call, "application/json", buf_str(&p->body), p->body.len, &e) < 0)
+		fail(p, true, e.msg);
+}
+
+struct otlp_push *otlp_push_new(const struct otlp_push_options *options, struct err *e)
+{
+	char url[URL_BYTES];
+	size_t len = strlen(options->endpoint), path = sizeof PATH - 1;
+	bool has_path = len >= path && strcmp(options->endpoint + len - path, PATH) == 0;
+	while (len > 0 && options->endpoint[len - 1] == '/')
+		len--;
+	int n = snprintf(url, sizeof url, "%.*s%s", (int)len, options->endpoint, has_path ? "" : PATH);
+	if (n < 0 || (size_t)n >= sizeof url) {
+		err_set(e, ERR_LIMIT, "--otlp-endpoint: the URL has %zu bytes, the ceiling is %d", len, URL_BYTES - 16);
+		return NULL;
+	}
+	struct otlp_push *p = calloc(1, sizeof *p);
+	if (!p) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	p->options = *options;
+	pthread_mutex_init(&p->lock, NULL);
+	buf_init(&p->body, OTLP_BYTES_MAX);
+	buf_init(&p->fresh, OTLP_BYTES_MAX);
+	const struct timeval every = {.tv_usec = TICK_MS * 1000};
+	p->call = http_call_new(options->loop, url, options->ca_file, OTLP_TIMEOUT_MS, on_done, p, e);
+	p->tick = event_new(options->loop, -1, EV_PERSIST, on_tick, p);
+	bool ticks = p->tick && event_add(p->tick, &every) == 0;
+	if (p->call && ticks)
+		return p;
+	if (p->call)
+		err_set(e, ERR_INTERNAL, "cannot create a timer");
+	else
+		err_wrap(e, "--otlp-endpoint");
+	otlp_push_free(p);
+	return NULL;
+}
+
+void otlp_push_free(struct otlp_push *p)
+{
+	if (!p)
+		return;
+	if (p->tick)
+		event_free(p->tick);
+	http_call_free(p->call);
+	buf_done(&p->body);
+	buf_done(&p->fresh);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+struct otlp_push_status otlp_push_get_status(const struct otlp_push *p)
+{
+	return p->status;
+}

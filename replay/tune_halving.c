@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws the candidates of tune, plays them, and drops the worse ones after each part (successive halving).
+#include "replay/tune_search.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "replay/backtest.h"
+
+#define DRAWS           32 // tries to draw numbers that the rules between fields accept
+#define KEEP_DIVISOR    3  // of the candidates, this part stays after a rung
+#define KEEP_MIN        48 // but at least so many
+#define REFINED_DIVISOR 4  // this part of the candidates vary the best of the others
+#define REFINED_AFTER   2  // parts
+#define REFINED_PARENTS 12
+#define MARGIN_STEPS    8
+#define MARGIN_STEP     1.12
+
+static size_t n_refined(const struct tune_search *s)
+{
+	return s->config->candidates / REFINED_DIVISOR;
+}
+
+// Appends candidate `index` to s->runs, with drawn numbers, or with those of `parent` varied.
+static int add_candidate(struct tune_search *s, struct tune *t, size_t index, const struct tune_trial *parent,
+                         struct err *e)
+{
+	bool is_refused = true;
+	struct tune_trial *r = tune_trial_new(s);
+	if (!r)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	r->index = index;
+	s->runs[s->n_runs++] = r;
+	for (uint64_t k = 0; k < DRAWS && is_refused && index > 0; k++) {
+		uint64_t seed = s->config->seed * DRAWS + k;
+		if (parent)
+			tune_space_vary(s->space, seed, index, parent->values, r->values);
+		else
+			tune_space_draw(s->space, seed, index, r->values);
+		if (tune_trial_decode(s, r, &is_refused, e) < 0)
+			return -1;
+	}
+	if (index == 0) {
+		tune_space_draw(s->space, 0, 0, r->values);
+		return tune_trial_bind(s, r, s->space->policy, e);
+	}
+	if (is_refused) {
+		tune_trial_free(r);
+		s->n_runs--;
+	}
+	t->n_played += !is_refused;
+	return 0;
+}
+
+int tune_halving_fill(struct tune_search *s, struct tune *t, struct err *e)
+{
+	t->n_played = 1;
+	for (size_t i = 0; i < s->config->candidates - n_refined(s); i++)
+		if (add_candidate(s, t, i, NULL, e) < 0)
+			return -1;
+	return 0;
+}
+
+struct ranked {
+	struct tune_trial *run;
+	struct tune_score sum;
+	double loss;
+	size_t layer;
+	bool stays;
+};
+
+static int by_loss(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+	if (x->loss != y->loss)
+		return x->loss < y->loss ? -1 : 1;
+	return x->run->index < y->run->index ? -1 : 1;
+}
+
+static int by_cost(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+	if (x->sum.replica_s != y->sum.replica_s)
+		return x->sum.replica_s < y->sum.replica_s ? -1 : 1;
+	if (x->sum.late != y->sum.late)
+		return x->sum.late < y->sum.late ? -1 : 1;
+	return x->run->index < y->run->index ? -1 : 1;
+}
+
+static int by_index(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+	return x->run->index < y->run->index ? -1 : 1;
+}
+
+// Marks, of rows in the order of cost, the least late one of each step above `cost`: what costs more than needed so far
+// may be needed later.
+static void keep_margins(struct ranked *rows, size_t n, double cost)
+{
+	size_t i = 0;
+	for (int step = 0; step < MARGIN_STEPS; step++, cost *= MARGIN_STEP) {
+		struct ranked *best = NULL;
+		while (i < n && rows[i].sum.replica_s <= cost)
+			i++;
+		for (; i < n && rows[i].sum.replica_s <= cost * MARGIN_STEP; i++)
+			if (!best || rows[i].loss < best->loss)
+				best = &rows[i];
+		if (best)
+			best->stays = true;
+	}
+}
+
+// Marks, of rows in the order of cost, those of the next Pareto layers until `quota` stay.
+static void keep_layers(struct ranked *rows, size_t n, size_t quota)
+{
+	size_t stay = 0;
+	bool was_added = true;
+	for (size_t i = 0; i < n; i++)
+		stay += rows[i].stays;
+	while (stay < quota && was_added) {
+		double least = INFINITY;
+		was_added = false;
+		for (size_t i = 0; i < n && stay < quota; i++) {
+			if (rows[i].stays || !(rows[i].sum.late < least))
+				continue;
+			least = rows[i].sum.late;
+			rows[i].stays = was_added = true;
+			stay++;
+		}
+	}
+}
+
+static size_t quota_of(size_t n)
+{
+	return n / KEEP_DIVISOR > KEEP_MIN ? n / KEEP_DIVISOR : n < KEEP_MIN ? n : KEEP_MIN;
+}
+
+// Half of those that stay have the least loss. The others cost more than needed so far, or are the best trade-offs of
+// cost and lateness, because the lateness of a short time is a poor estimate. The present policy always stays.
+static int drop_worse(struct tune_search *s, struct err *e)
+{
+	size_t n = s->n_runs, quota = quota_of(n);
+	if (n <= quota)
+		return 0;
+	struct ranked *rows = calloc(n, sizeof *rows);
+	if (!rows)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	for (size_t i = 0; i < n; i++) {
+		rows[i].run = s->runs[i];
+		rows[i].sum = tune_score_sum(s->runs[i]->parts, 0, s->part);
+		rows[i].loss = tune_score_loss(s->runs[i]->parts, s->part, s->scene->config.late_ratio);
+		rows[i].stays = s->runs[i]->index == 0;
+	}
+	qsort(rows, n, sizeof *rows, by_loss);
+	for (size_t i = 0; i < quota / 2; i++)
+		rows[i].stays = true;
+	double least = rows[0].sum.replica_s;
+	qsort(rows, n, sizeof *rows, by_cost);
+	keep_margins(rows, n, least);
+	keep_layers(rows, n, quota);
+	qsort(rows, n, sizeof *rows, by_index);
+	s->n_runs = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (rows[i].stays)
+			s->runs[s->n_runs++] = rows[i].run;
+		else
+			tune_trial_free(rows[i].run);
+	}
+	free(rows);
+	return 0;
+}
+
+static void play_next(void *context, size_t i)
+{
+	struct tune_search *s = context;
+	tune_trial_play(s, s->runs[i], s->part);
+}
+
+static void play_past(void *context, size_t i)
+{
+	struct tune_search *s = context;
+	for (size_t part = 0; part < s->part; part++)
+		tune_trial_play(s, s->runs[i], part);
+}
+
+// Adds candidates near the best ones of the parts that were played, and plays these parts.
+static int refine(struct tune_search *s, struct tune *t, struct err *e)
+{
+	struct ranked *rows = calloc(s->n_runs, sizeof *rows);
+	struct tune_trial **all = s->runs;
+	size_t n = s->n_runs, parents = n < REFINED_PARENTS ? n : REFINED_PARENTS;
+	int rc = rows ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	for (size_t i = 0; i < n && rows; i++) {
+		rows[i].run = all[i];
+		rows[i].loss = tune_score_loss(all[i]->parts, s->part, s->scene->config.late_ratio);
+	}
+	if (rows)
+		qsort(rows, n, sizeof *rows, by_loss);
+	s->runs = all + n; // there is room for every candidate
+	s->n_runs = 0;
+	for (size_t i = 0; i < n_refined(s) && rc == 0; i++)
+		rc = add_candidate(s, t, s->config->candidates - n_refined(s) + i, rows[i % parents].run, e);
+	rc = rc == 0 ? tune_search_play(s, play_past, e) : rc;
+	s->done += (double)(s->part * s->n_runs);
+	s->n_runs += n;
+	s->runs = all;
+	free(rows);
+	return rc;
+}
+
+// Expected work in parts, for the progress.
+static double work_of(size_t n, size_t refined)
+{
+	double work = 0;
+	for (size_t part = 0; part < TUNE_IN_PARTS; part++) {
+		if (part == REFINED_AFTER) {
+			n += refined;
+			work += (double)(refined * part);
+		}
+		work += (double)n;
+		n = quota_of(n);
+	}
+	return work + (double)n * TUNE_FOLDS;
+}
+
+int tune_halving_play(struct tune_search *s, struct tune *t, struct err *e)
+{
+	s->all = work_of(s->n_runs, n_refined(s));
+	for (s->part = 0; s->part < TUNE_IN_PARTS;) {
+		if (s->part == REFINED_AFTER && refine(s, t, e) < 0)
+			return -1;
+		if (tune_search_play(s, play_next, e) < 0)
+			return -1;
+		s->done += (double)s->n_runs;
+		s->part++;
+		if (drop_worse(s, e) < 0)
+			return -1;
+	}
+	return tune_search_play(s, tune_search_rest, e);
+}

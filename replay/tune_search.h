@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the steps of a search for better numbers share: the candidates that play the recording part by part. Private to
+// replay/tune*.c: trial plays, halving draws candidates and drops the worse ones, peers are what the result is held
+// against, choice validates and chooses.
+#ifndef GPUSCALE_REPLAY_TUNE_SEARCH_H
+#define GPUSCALE_REPLAY_TUNE_SEARCH_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "policies/engine/policy.h"
+#include "replay/closed_loop.h"
+#include "replay/peers.h"
+#include "replay/policy_candidate.h"
+#include "replay/tune.h"
+
+struct backtest;
+struct err;
+
+// A policy or a peer that plays the recording.
+struct tune_trial {
+	size_t index; // of the candidate
+	double values[TUNE_NUMBERS_MAX];
+	struct arena arena;
+	struct policy policy;
+	struct policy_candidate *candidate; // NULL: `peer`
+	struct peer peer;
+	struct closed_loop_play play;
+	struct tune_score parts[TUNE_PARTS];
+};
+
+struct tune_search {
+	const struct tune_config *config;
+	const struct backtest *scene;
+	struct tune_space *space;
+	struct closed_loop loop;
+	struct tune_trial **runs; // that take part, in the order of their candidates
+	size_t n_runs, part;      // the next part
+	double done, all;         // work, in parts
+	size_t n_tasks;           // of the present rung
+	atomic_bool has_failed;   // no memory
+};
+
+// ---- scores ----
+
+// Returns the sum of the parts from `from` to before `to`.
+struct tune_score tune_score_sum(const struct tune_score parts[TUNE_PARTS], size_t from, size_t to);
+// Returns the sum of the losses of the first n parts. Each part counts by itself: a choice that is at the edge of the
+// objective in one part and far from it in another pays for the first.
+double tune_score_loss(const struct tune_score parts[TUNE_PARTS], size_t n, double late_ratio);
+
+// ---- trials ----
+
+// Returns a trial without a policy, or NULL without memory; tune_trial_free() frees it, and does nothing for NULL.
+struct tune_trial *tune_trial_new(struct tune_search *s);
+void tune_trial_free(struct tune_trial *r);
+// Makes `policy`, which must outlive the trial, its policy. Returns 0, or -1 and *e.
+int tune_trial_bind(struct tune_search *s, struct tune_trial *r, const struct policy *policy, struct err *e);
+// The same with a policy of r->values; *ret_refused when the rules between fields do not accept them.
+int tune_trial_decode(struct tune_search *s, struct tune_trial *r, bool *ret_refused, struct err *e);
+// Plays one part of the recording; without memory, sets s->has_failed.
+void tune_trial_play(struct tune_search *s, struct tune_trial *r, size_t part);
+// Runs `task` for each of s->runs, on the threads of the configuration. Returns 0, or -1 and *e without memory.
+int tune_search_play(struct tune_search *s, void (*task)(void *context, size_t i), struct err *e);
+// The task that plays the parts from s->part on; `context` is the search.
+void tune_search_rest(void *context, size_t i);
+
+// ---- the steps of a search; each returns 0, or -1 and *e ----
+
+// Draws the candidates; the first one is the present policy.
+int tune_halving_fill(struct tune_search *s, struct tune *t, struct err *e);
+// Plays the candidates, drops the worse ones after each part, and plays the rest with those that stay.
+int tune_halving_play(struct tune_search *s, struct tune *t, struct err *e);
+// Plays the peers, into t->peers.
+int tune_peers_play(struct tune_search *s, struct tune *t, struct err *e);
+// Returns the name of a peer that costs no more and is no later than `out`, and is better in one of the two, or NULL.
+const char *tune_peers_dominating(const struct tune *t, const struct tune_score *out);
+// Chooses before each part of the second half, and measures the choice on the part (walk-forward), into t->folds.
+void tune_choice_validate(const struct tune_search *s, struct tune *t);
+// Chooses the point to recommend, into t->points and t->chosen.
+int tune_choose(struct tune_search *s, struct tune *t, struct err *e);
+
+#endif

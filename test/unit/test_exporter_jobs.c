@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal of this test: the jobs of a GPU follow its file, a file that is not valid changes nothing, and every ceiling
+// holds.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "exporter/device.h"
+#include "exporter/hpc_jobs.h"
+#include "exporter/kubelet/pod_resources.h"
+#include "exporter/page/render_page.h"
+#include "exporter/xid.h"
+
+struct fixture {
+	char dir[64];
+	struct hpc_jobs *jobs;
+	int64_t wall_ms;
+};
+
+static int set_up(void **state)
+{
+	static struct fixture f;
+	struct err e;
+	snprintf(f.dir, sizeof f.dir, "/tmp/gpuscale-jobs-XXXXXX");
+	assert_non_null(mkdtemp(f.dir));
+	f.jobs = hpc_jobs_new(f.dir, NULL, &e);
+	assert_non_null(f.jobs);
+	f.wall_ms = (int64_t)time(NULL) * 1000;
+	*state = &f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+	hpc_jobs_free(f->jobs);
+	for (int i = 0; i < HPC_JOBS_GPUS_MAX; i++) {
+		char path[80];
+		snprintf(path, sizeof path, "%s/%d", f->dir, i);
+		unlink(path);
+	}
+	return rmdir(f->dir);
+}
+
+// Replaces the file of a GPU, as `mv` does; NULL removes it.
+static void write_file(struct fixture *f, int index, const char *text)
+{
+	char path[80], fresh[80];
+	snprintf(path, sizeof path, "%s/%d", f->dir, index);
+	snprintf(fresh, sizeof fresh, "%s/new", f->dir);
+	if (!text) {
+		assert_int_equal(unlink(path), 0);
+		return;
+	}
+	FILE *out = fopen(fresh, "w");
+	assert_non_null(out);
+	assert_int_equal(fputs(text, out) >= 0 && fclose(out) == 0, 1);
+	assert_int_equal(rename(fresh, path), 0);
+}
+
+static void jobs_are(struct fixture *f, int32_t index, const char *want)
+{
+	char got[2048] = "";
+	hpc_jobs_refresh(f->jobs, f->wall_ms);
+	for (size_t i = 0; i < hpc_jobs_count(f->jobs, index); i++)
+		snprintf(got + strlen(got), sizeof got - strlen(got), "%s,", hpc_jobs_id(f->jobs, index, i));
+	assert_string_equal(got, want);
+}
+
+static void jobs_follow_the_files(void **state)
+{
+	struct fixture *f = *state;
+	jobs_are(f, 0, "");
+	write_file(f, 0, "4711\n4712.batch\n");
+	write_file(f, 7, "  99 \r\n\n99\n100"); // blanks, a repetition, no newline at the end
+	jobs_are(f, 0, "4711,4712.batch,");
+	jobs_are(f, 7, "99,100,");
+	jobs_are(f, 1, "");
+	write_file(f, 0, "5000\n");
+	jobs_are(f, 0, "5000,");
+	write_file(f, 0, ""); // truncated by the epilog
+	jobs_are(f, 0, "");
+	write_file(f, 0, "1\n");
+	jobs_are(f, 0, "1,");
+	write_file(f, 0, NULL);
+	jobs_are(f, 0, "");
+	jobs_are(f, -1, "");
+	jobs_are(f, HPC_JOBS_GPUS_MAX, "");
+}
+
+static void invalid_file_changes_nothing(void **state)
+{
+	struct fixture *f = *state;
+	char large[HPC_JOBS_FILE_BYTES + 100];
+	memset(large, '\n', sizeof large);
+	large[sizeof large - 1] = '\0';
+	write_file(f, 0, "1\n");
+	jobs_are(f, 0, "1,");
+	static const char *const invalid[] = {"2 3\n", "\xff\n", "a\tb\n",
+	                                      "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n",
+	                                      "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n16\n17\n"};
+	for (size_t i = 0; i < sizeof invalid / sizeof invalid[0]; i++) {
+		write_file(f, 0, invalid[i]);
+		jobs_are(f, 0, "1,");
+	}
+	write_file(f, 0, large);
+	jobs_are(f, 0, "1,");
+	write_file(f, 0, "2\n");
+	jobs_are(f, 0, "2,");
+}
+
+// Two changes of the same length within one tick of the file system's clock leave the same stamp.
+static void second_change_within_a_tick_is_found(void **state)
+{
+	struct fixture *f = *state;
+	char path[80];
+	const struct timespec same[2] = {{.tv_sec = 1700000000}, {.tv_sec = 1700000000}};
+	write_file(f, 0, "11\n");
+	snprintf(path, sizeof path, "%s/0", f->dir);
+	assert_int_equal(utimensat(0, path, same, 0), 0);
+	f->wall_ms = 1700000000000 + HPC_JOBS_SETTLE_MS;
+	jobs_are(f, 0, "11,");
+	FILE *out = fopen(path, "r+");
+	assert_non_null(out);
+	assert_int_equal(fputs("22\n", out) >= 0 && fclose(out) == 0, 1);
+	assert_int_equal(utimensat(0, path, same, 0), 0);
+	f->wall_ms += 1;
+	jobs_are(f, 0, "22,");
+}
+
+static void each_job_has_a_series(void **state)
+{
+	struct fixture *f = *state;
+	struct err e;
+	struct buf out;
+	struct render_page r;
+	struct xid_store *xids = xid_store_new(&e);
+	struct device devices[2] = {{.index = 0, .uuid = "GPU-a"}, {.index = 1, .uuid = "GPU-b"}};
+	struct device_sample samples[2] = {{0}};
+	const struct pod_share pod = {.namespace_ = "ml", .pod = "p", .container = "c", .replica = -1};
+	sample_set_i64(&samples[0], FIELD_GPU_UTIL, 5);
+	sample_set_i64(&samples[1], FIELD_GPU_UTIL, 6);
+	write_file(f, 0, "11\n12\n");
+	const struct render_page_options o = {
+	        .hostname_label = "Hostname", .hostname = "", .sidecar_of = &pod, .jobs = f->jobs, .xids = xids};
+	const struct sampler_round round = {.devices = devices, .samples = samples, .n = 2, .driver_version = ""};
+	render_page_init(&r, &o);
+	buf_init(&out, 1024 * 1024);
+	render_page_round(&r, &round, &out);
+	static const char want[] = "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-a\",container=\"c\",hpc_job=\"11\","
+	                           "namespace=\"ml\",pod=\"p\"} 5\n"
+	                           "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-a\",container=\"c\",hpc_job=\"12\","
+	                           "namespace=\"ml\",pod=\"p\"} 5\n"
+	                           "DCGM_FI_DEV_GPU_UTIL{gpu=\"1\",UUID=\"GPU-b\",container=\"c\","
+	                           "namespace=\"ml\",pod=\"p\"} 6\n";
+	const char *at = strstr(buf_str(&out), "DCGM_FI_DEV_GPU_UTIL{");
+	assert_non_null(at);
+	assert_memory_equal(at, want, sizeof want - 1);
+	render_page_done(&r);
+	buf_done(&out);
+	xid_store_free(xids);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test_setup_teardown(jobs_follow_the_files, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(invalid_file_changes_nothing, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(second_change_within_a_tick_is_found, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(each_job_has_a_series, set_up, tear_down),
+	};
+	return cmocka_run_group_tests_name("exporter_jobs", tests, NULL, NULL);
+}

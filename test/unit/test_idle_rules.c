@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a process that loses its leadership while it evaluates an idle rule, and then sees what the next leader wrote
+// to the status, forgets the evaluation.
+#include <event2/event.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "controller/idle/idle_rules_private.h"
+#include "test/fake/k8s_harness.h"
+#include "test/support/loop.h"
+
+#define TARGET "/apis/apps/v1/namespaces/serving/statefulsets/web"
+
+struct world {
+	struct harness h;
+	struct status_writer *writer;
+	struct idle_rules *rules;
+	bool is_leader;
+};
+
+static void put_rule(struct world *w, int64_t last_scale_s)
+{
+	char json[512];
+	struct err e;
+	snprintf(
+	        json, sizeof json,
+	        "{\"apiVersion\":\"gpuscale.dev/v1alpha1\",\"kind\":\"GPUIdleRule\",\"metadata\":{\"name\":\"nights\"},"
+	        "\"spec\":{\"action\":\"Scale\"},\"status\":{\"lastScaleTime\":\"2026-01-05T09:00:%02dZ\"}}",
+	        (int)last_scale_s);
+	if (fake_apiserver_put(w->h.server, json, &e) < 0)
+		fail_msg("%s", e.msg);
+}
+
+// One StatefulSet is idle.
+static void ask(void *arg, const char *source, const char *query, int64_t now_ms, struct idle_slot *slot)
+{
+	static struct obs_series idle = {.pod = "serving/web-0/StatefulSet/web/H100", .value = 1};
+	bool has_data = slot->what == IDLE_ASK_ALIVE || slot->what == IDLE_ASK_COUNT;
+	const struct idle_answer a = {.state = has_data ? OBS_OK : OBS_EMPTY, .series = &idle, .n_series = has_data};
+	(void)arg;
+	(void)source;
+	(void)query;
+	idle.time_ms = now_ms;
+	idle_rules_answer(slot, &a);
+}
+
+static const struct price_book *prices(void *arg)
+{
+	(void)arg;
+	return NULL;
+}
+
+static bool may_act(void *arg)
+{
+	const struct world *w = arg;
+	return w->is_leader;
+}
+
+static const char *find_policy(void *arg, const struct scale_ref *ref, char *text, size_t size)
+{
+	(void)arg;
+	(void)ref;
+	(void)text;
+	(void)size;
+	return NULL;
+}
+
+static void status_of_the_next_leader_ends_an_evaluation(void **state)
+{
+	struct world w = {.is_leader = true};
+	struct err e;
+	(void)state;
+	harness_start(&w.h, NULL);
+	harness_start_client(&w.h, 1);
+	w.writer = status_writer_new(w.h.client, &e);
+	fake_apiserver_fail(w.h.server,
+	                    &(struct fake_fault){.next = 1, .delay_ms = 3000, .status = 404, .match = "GET " TARGET});
+	put_rule(&w, 1);
+	const struct idle_rules_options options = {.loop = w.h.loop,
+	                                           .clock = &w.h.clock,
+	                                           .k8s = w.h.client,
+	                                           .writer = w.writer,
+	                                           .ask = ask,
+	                                           .prices = prices,
+	                                           .may_act = may_act,
+	                                           .find_policy = find_policy,
+	                                           .arg = &w};
+	w.rules = idle_rules_new(&options, &e);
+	assert_non_null(w.rules);
+	TEST_BECOMES(w.h.loop, fake_apiserver_count(w.h.server, "get", "statefulsets") == 1);
+	const struct idle_entry *entry = w.rules->entries;
+	assert_ptr_equal(w.rules->evaluation.entry, entry);
+	assert_int_equal(entry->n, 1);
+	w.is_leader = false;
+	TEST_BECOMES(w.h.loop, !entry->is_ours);
+	put_rule(&w, 2);
+	TEST_BECOMES(w.h.loop, entry->n == 0);
+	assert_ptr_equal(w.rules->evaluation.entry, entry); // the read is in flight
+	TEST_BECOMES(w.h.loop, !w.rules->evaluation.entry);
+	assert_int_equal(entry->n, 0);
+	idle_rules_disconnect(w.rules);
+	k8s_client_free(w.h.client);
+	w.h.client = NULL;
+	idle_rules_free(w.rules);
+	status_writer_free(w.writer);
+	harness_stop(&w.h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(status_of_the_next_leader_ends_an_evaluation),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
