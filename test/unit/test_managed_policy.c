@@ -416,6 +416,7 @@ static void look_that_waits_ends_with_the_next_tick(void **state)
 	tick_again(w);
 	assert_false(m->awaits_look);
 	w->c->looks.in_flight -= 1000;
+	clock_advance_ms(&w->connections.clock, 10000);
 	assert_true(has_look(w));
 }
 

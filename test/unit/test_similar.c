@@ -122,5 +122,5 @@ int main(void)
 	        cmocka_unit_test(other_queries_stay_alone),
 	        cmocka_unit_test(series_belongs_to_the_query_with_its_labels),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("similar", tests, NULL, NULL);
 }
