@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks at the signals of a policy between two of its ticks. When one has moved, the policy ticks at once, at most once
-// per interval in addition to its own ticks. A look sends the queries of the policy, combined with those of others. It
+// per interval in addition to its own ticks. A look sends the queries of the policy, combined with similar ones
+// (controller/query_peek.h) or else with any (controller/query_hub.h). It
 // neither reads the target nor decides anything, so it costs a fraction of a tick.
 #include <math.h>
 #include <stdlib.h>
@@ -16,8 +17,11 @@
 #include "promql/promql.h"
 
 #define LOOK_MOVED 0.1 // of the value at the last tick: the HPA's default tolerance
-// In flight at once: two requests of combined queries. More would make each other slow, and slow requests are split.
-#define LOOKS_MAX 32
+// Looks whose queries cannot be combined with similar ones cost as much as those of a tick. In flight at once: two
+// requests of several queries. More would make each other slow, and slow requests are split.
+#define LOOKS_ALONE_MAX   32
+#define LOOKS_ALONE_PER_S 200
+#define LOOK_ALONE_MS     3000 // between two of one policy, and after a tick
 
 struct look {
 	struct controller *controller;
@@ -25,6 +29,7 @@ struct look {
 	int pending;                   // outstanding answers, and one while they are requested
 	int64_t now_ms;
 	bool has_moved, has_failed;
+	bool is_alone; // counted in controller.looks
 	struct looked_signal {
 		struct look *look;
 		double was;
@@ -78,8 +83,8 @@ static void finish_one(struct look *l)
 	struct managed_policy *m = l->policy;
 	bool has_moved = l->has_moved, has_failed = l->has_failed;
 	int64_t now_ms = l->now_ms;
+	c->looks.in_flight -= l->is_alone;
 	free(l);
-	c->looks.in_flight--;
 	if (m) {
 		m->look = NULL;
 		m->look_failed = has_failed;
@@ -89,13 +94,29 @@ static void finish_one(struct look *l)
 	start_queued(c);
 }
 
+static void compare(const struct looked_signal *s, double value)
+{
+	if (isfinite(value) && fabs(value - s->was) > LOOK_MOVED * fabs(s->was))
+		s->look->has_moved = true;
+}
+
 static void on_answer(void *arg, struct query_answer *a)
 {
 	struct looked_signal *s = arg;
-	if (a->state == OBS_OK && a->n_series == 1 && isfinite(a->series[0].value) &&
-	    fabs(a->series[0].value - s->was) > LOOK_MOVED * fabs(s->was))
-		s->look->has_moved = true;
+	if (a->state == OBS_OK && a->n_series == 1)
+		compare(s, a->series[0].value);
 	s->look->has_failed |= a->state == OBS_FAILED;
+	finish_one(s->look);
+}
+
+static void on_peek(void *arg, enum query_peek_outcome outcome, size_t n_series, double value)
+{
+	struct looked_signal *s = arg;
+	if (outcome == PEEK_ANSWERED && n_series == 1)
+		compare(s, value);
+	s->look->has_failed |= outcome == PEEK_FAILED;
+	if (outcome == PEEK_UNFIT && s->look->policy)
+		s->look->policy->looks_alone = true;
 	finish_one(s->look);
 }
 
@@ -114,13 +135,18 @@ static void start(struct managed_policy *m, int64_t now_ms)
 	l->policy = m;
 	l->pending = 1;
 	l->now_ms = now_ms;
+	l->is_alone = m->looks_alone;
 	m->look = l;
-	c->looks.in_flight++;
+	c->looks.in_flight += l->is_alone;
 	for (size_t i = 0; i < p->n_signals; i++) {
 		if (!is_comparable(&p->signals[i], &d->signals[i]))
 			continue;
 		l->signals[i] = (struct looked_signal){l, d->signals[i].value};
 		l->pending++;
+		if (!m->looks_alone &&
+		    observe_peek(c->connections->queries, p, i, now_ms, &query, on_peek, &l->signals[i]))
+			continue;
+		m->looks_alone = true;
 		observe_ask(c->connections->queries, p, i, now_ms, &query, on_answer, &l->signals[i]);
 	}
 	buf_done(&query);
@@ -139,7 +165,7 @@ static void start_queued(struct controller *c)
 	if (c->looks.is_starting)
 		return; // called by a look that ended at once; the loop below continues
 	c->looks.is_starting = true;
-	while (c->looks.queue && c->looks.in_flight < LOOKS_MAX && !c->stopping) {
+	while (c->looks.queue && c->looks.in_flight < LOOKS_ALONE_MAX && !c->stopping) {
 		struct managed_policy *m = c->looks.queue;
 		leave_queue(m);
 		if (m->ticker.state == TICK_IDLE) // a tick looks as well
@@ -148,11 +174,32 @@ static void start_queued(struct controller *c)
 	c->looks.is_starting = false;
 }
 
+// Returns whether a look that costs as much as a tick's queries may be sent, and counts it.
+static bool may_look_alone(struct managed_policy *m, int64_t now_ms)
+{
+	struct looks *looks = &m->controller->looks;
+	int64_t mono_ms = clock_mono_ms(&m->controller->connections->clock), second = mono_ms / 1000;
+	int64_t since_tick_ms = mono_ms - m->ticker.since_mono_ms, since_look_ms = now_ms - m->look_ms;
+	if (since_tick_ms < LOOK_ALONE_MS || (since_look_ms >= 0 && since_look_ms < LOOK_ALONE_MS))
+		return false;
+	if (looks->second != second) {
+		looks->second = second;
+		looks->n_in_second = 0;
+	}
+	return looks->n_in_second++ < LOOKS_ALONE_PER_S;
+}
+
 void managed_policy_look(void *arg, struct ticker *t, int64_t now_ms)
 {
 	struct controller *c = arg;
 	struct managed_policy *m = managed_policy_of(t);
 	if (!m->reconciler || m->look || m->awaits_look || m->look_failed || !is_eligible(&m->body->policy))
+		return;
+	if (!m->looks_alone) {
+		start(m, now_ms);
+		return;
+	}
+	if (!may_look_alone(m, now_ms))
 		return;
 	m->look_ms = now_ms;
 	m->awaits_look = true;
@@ -172,5 +219,5 @@ void managed_policy_drop_look(struct managed_policy *m)
 void managed_policy_forget_look(struct managed_policy *m)
 {
 	managed_policy_drop_look(m);
-	m->has_early_tick = false;
+	m->has_early_tick = m->looks_alone = false;
 }

@@ -43,6 +43,7 @@ struct managed_policy {
 	struct ticker ticker;
 	struct look *look; // in flight; NULL: none
 	bool awaits_look;  // queued in controller.looks
+	bool looks_alone;  // its query cannot be combined with similar ones
 	bool look_failed;  // a query of the last look; the next look comes after a tick, or failures would add up
 	int64_t look_ms;   // the moment of that look
 	struct managed_policy *previous_look, *next_look;
@@ -118,7 +119,9 @@ struct controller {
 	struct managed_policies policies;
 	struct looks {
 		struct managed_policy *queue;
-		int in_flight;
+		int in_flight; // those whose queries cannot be combined with similar ones, and so below
+		int64_t second;
+		int n_in_second; // queued in that second
 		bool is_starting;
 	} looks;
 	struct view_state view;

@@ -298,6 +298,17 @@ void observe_ask(struct query_hub *hub, const struct policy *p, size_t i, int64_
 	query_failover_ask(hub, &question, now_ms, fn, arg);
 }
 
+bool observe_peek(struct query_hub *hub, const struct policy *p, size_t i, int64_t now_ms, struct buf *scratch,
+                  query_peek_fn *fn, void *arg)
+{
+	const struct policy_signal *s = &p->signals[i];
+	struct err e;
+	struct query_question question = {.source = s->source};
+	question.query =
+	        promql_sources_admit(query_hub_sources(hub), s->source, p->namespace_name, s->query, scratch, NULL, &e);
+	return question.query && query_hub_peek(hub, &question, now_ms, fn, arg);
+}
+
 void observe_start(struct observation_call *c, const struct observe_sources *sources, const struct policy *policy,
                    int64_t now_ms, observe_done_fn *done, void *arg)
 {

@@ -34,6 +34,10 @@ bool observe_takes_one_series(const struct policy_signal *s);
 void observe_ask(struct query_hub *hub, const struct policy *p, size_t i, int64_t now_ms, struct buf *scratch,
                  query_answer_fn *fn, void *arg);
 
+// Asks for the present value of that query, as query_hub_peek() does. Returns false when it has to be asked in full.
+bool observe_peek(struct query_hub *hub, const struct policy *p, size_t i, int64_t now_ms, struct buf *scratch,
+                  query_peek_fn *fn, void *arg);
+
 struct observation_call;
 // Called when the observation is complete. c->error.kind != ERR_NONE: the target could not be read, so no decision is
 // possible. Failed queries are not errors but signals without data. c->observation is valid until observe_release().

@@ -72,6 +72,7 @@ struct query_hub {
 	uint64_t shared, fused;
 	struct query_memory *memory;
 	struct event *flush;
+	struct query_peeks *peeks;
 	size_t n;
 	struct hub_source {
 		struct promql_source *source;
@@ -503,6 +504,7 @@ static struct query_entry *send_some(const struct hub_source *s, struct query_en
 
 void query_hub_flush(struct query_hub *hub)
 {
+	query_peeks_flush(hub->peeks);
 	for (size_t i = 0; i < hub->n; i++) {
 		struct hub_source *s = &hub->of[i];
 		while (s->first_waiting) { // an immediate answer may queue new queries
@@ -657,6 +659,15 @@ void query_hub_ask_server(struct query_hub *hub, const struct promql_source *ser
 	send_soon(hub, s, q);
 }
 
+bool query_hub_peek(struct query_hub *hub, const struct query_question *question, int64_t now_ms, query_peek_fn *fn,
+                    void *arg)
+{
+	struct err e;
+	struct promql_source *source = promql_sources_find(hub->sources, question->source, &e);
+	return source && !promql_source_next(source) &&
+	       query_peeks_ask(hub->peeks, source, question->query, now_ms, fn, arg);
+}
+
 static void entry_free(struct hub_source *s, struct query_entry *q)
 {
 	HASH_DEL(s->entries, q);
@@ -699,7 +710,10 @@ struct query_hub *query_hub_new(struct promql_sources *sources, struct err *e)
 		return NULL;
 	}
 	hub->flush = event_new(promql_sources_loop(sources), -1, 0, on_flush, hub);
-	if (!hub->flush) {
+	hub->peeks = hub->flush ? query_peeks_new(hub->flush) : NULL;
+	if (!hub->peeks) {
+		if (hub->flush)
+			event_free(hub->flush);
 		free(hub->memory);
 		free(hub);
 		err_set(e, ERR_INTERNAL, "cannot create an event");
@@ -717,6 +731,7 @@ void query_hub_free(struct query_hub *hub)
 	if (!hub)
 		return;
 	event_free(hub->flush);
+	query_peeks_free(hub->peeks);
 	for (size_t i = 0; i < hub->n; i++) {
 		struct query_entry *q, *next;
 		HASH_ITER(hh, hub->of[i].entries, q, next)

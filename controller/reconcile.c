@@ -42,6 +42,13 @@ static void *unpack_state(const struct reconciler *r)
 	return state;
 }
 
+void *reconcile_state(struct reconciler *r)
+{
+	if (!r->work->state)
+		r->work->state = unpack_state(r);
+	return r->work->state;
+}
+
 // The target store keeps the target's state while at least one policy wants it.
 // Returns whether the target store has counted the call, so that unwant_target must be called.
 static bool want_target(const struct reconciler *r, const struct policy *p)
@@ -171,7 +178,10 @@ void reconciler_clock_was_set(struct reconciler *r, int64_t step_ms)
 	if (r->work) {
 		r->work->is_void = true;
 		r->work->now_ms += step_ms;
-		refill_drop(&r->work->refill);
+		if (r->work->refill)
+			refill_drop(r->work->refill);
+	}
+	if (r->work && r->work->state) {
 		decide_clock_was_set(r->policy, r->work->state, step_ms);
 		return;
 	}
@@ -218,9 +228,8 @@ void *reconciler_copy_state(const struct reconciler *r)
 	return r->needs_past ? NULL : unpack_state(r);
 }
 
-void reconcile_keep_decision(struct reconciler *r)
+void reconcile_keep_decision(struct reconciler *r, const struct decision *d)
 {
-	const struct decision *d = &r->work->decision;
 	const char *const *reported = r->work->observation.details;
 	size_t bytes = decision_bytes(d);
 	forget_details(r);

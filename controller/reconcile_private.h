@@ -7,7 +7,8 @@
 #include "controller/refill.h"
 #include "controller/unacked_write.h"
 
-// What a tick in progress needs. The controller limits how many are in progress, so this may be large.
+// What a tick in progress needs. Many ticks wait for their sources at the same time, and more when the machine is busy:
+// what is needed only from the decision on is allocated then.
 struct tick_work {
 	enum tick_phase phase; // set by enter() alone
 	int conflicts;
@@ -16,10 +17,9 @@ struct tick_work {
 	bool is_news;    // that decision differs from the one before
 	int64_t now_ms, started_us;
 	int32_t write_from, write_to;
-	void *state;
-	struct refill_call refill;
+	void *state;                // unpacked; NULL: r->packed is current (reconcile_state)
+	struct refill_call *refill; // NULL: the windows were not refilled
 	struct observation_call observation;
-	struct decision decision;
 };
 
 // What every policy costs all the time: kept small, because there may be 20,000 of them.
@@ -50,9 +50,11 @@ void *reconcile_must(void *p);
 // Wants the target of the policy, unless it is wanted already. Call at every tick: the target store may have had no
 // room for its kind before.
 void reconcile_want_target(struct reconciler *r);
+// Returns the engine's state of the tick in progress, unpacked at the first call.
+void *reconcile_state(struct reconciler *r);
 // Packs `state` into the reconciler; does not free it.
 void reconcile_pack_state(struct reconciler *r, void *state);
-// Replaces the last decision by the tick's, with copies of what the sources reported.
-void reconcile_keep_decision(struct reconciler *r);
+// Replaces the last decision by `d`, the tick's, with copies of what the sources reported.
+void reconcile_keep_decision(struct reconciler *r, const struct decision *d);
 
 #endif

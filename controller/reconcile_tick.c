@@ -43,7 +43,7 @@ static bool is_over(const struct reconciler *r)
 	return r->env->stopping || r->work->is_void || !r->env->permit(r->subject.owner, TICK_MAY_CONTINUE, NULL);
 }
 
-static struct tick_result result_of(const struct reconciler *r, enum tick_outcome outcome, const struct err *error)
+static struct tick_result result_of(struct reconciler *r, enum tick_outcome outcome, const struct err *error)
 {
 	const struct tick_work *w = r->work;
 	return (struct tick_result){
@@ -57,7 +57,7 @@ static struct tick_result result_of(const struct reconciler *r, enum tick_outcom
 	        .write_from = w->write_from,
 	        .write_to = w->write_to,
 	        .decision = w->is_decided ? r->decision : NULL,
-	        .state = w->state,
+	        .state = reconcile_state(r),
 	        .error = error,
 	};
 }
@@ -73,6 +73,7 @@ static void end_tick(struct reconciler *r, enum tick_outcome outcome, const stru
 	r->work = NULL;
 	r->env->finished(r->subject.owner, &result);
 	free(w->state);
+	free(w->refill);
 	free(w);
 }
 
@@ -106,7 +107,7 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 	pool_seat_written(seat_of(r), w->write_to, outcome_of(error));
 	if (scale) {
 		observe_scaled(&r->env->sources, r->policy, scale);
-		decide_record_scale(r->policy, w->state, w->now_ms, w->write_from, w->write_to);
+		decide_record_scale(r->policy, reconcile_state(r), w->now_ms, w->write_from, w->write_to);
 		unacked_write_clear(&r->unacked); // an earlier write can no longer take effect
 		if (r->fit)
 			fit_target_scaled(r->fit, w->write_to);
@@ -188,7 +189,7 @@ static void adopt_unrecorded_scale(struct reconciler *r)
 	LOG(r->env->log, LOG_INFO, "Recorded a scale that was never acknowledged",
 	    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name), LOG_I("from", from),
 	    LOG_I("to", to));
-	decide_record_scale(r->policy, w->state, w->now_ms, from, to);
+	decide_record_scale(r->policy, reconcile_state(r), w->now_ms, from, to);
 }
 
 // Returns true when `now` differs from the decision before it, and is worth a line in the log and a place in the
@@ -200,7 +201,7 @@ static bool is_news(const struct decision *before, const struct decision *now)
 }
 
 // Limits the decision to what the pool of the policy grants, and keeps it.
-static void share_pool(struct reconciler *r)
+static void share_pool(struct reconciler *r, struct decision *d)
 {
 	struct tick_work *w = r->work;
 	struct buf text;
@@ -211,9 +212,9 @@ static void share_pool(struct reconciler *r)
 	                               .now_ms = w->now_ms,
 	                               .now_mono_ms = clock_real_mono_us() / 1000};
 	buf_init(&text, POOL_TEXT_BYTES_MAX);
-	pool_seat_decide(seat_of(r), &tick, &w->decision, &text);
-	w->is_news = is_news(r->decision, &w->decision);
-	reconcile_keep_decision(r);
+	pool_seat_decide(seat_of(r), &tick, d, &text);
+	w->is_news = is_news(r->decision, d);
+	reconcile_keep_decision(r, d);
 	free(r->pool);
 	r->pool = text.len > 0 ? reconcile_must(strdup(buf_str(&text))) : NULL;
 	buf_done(&text);
@@ -222,7 +223,7 @@ static void share_pool(struct reconciler *r)
 static void decide_and_act(struct reconciler *r)
 {
 	struct tick_work *w = r->work;
-	struct decision *d = &w->decision;
+	struct decision d;
 	if (is_over(r)) {
 		end_tick(r, TICK_SUPERSEDED, NULL);
 		return;
@@ -230,15 +231,15 @@ static void decide_and_act(struct reconciler *r)
 	enter(r, TICK_PHASE_DECIDE);
 	adopt_unrecorded_scale(r);
 	observe_capacity(&w->observation);
-	decide(r->policy, &w->observation.observation, w->now_ms, w->state, d);
+	decide(r->policy, &w->observation.observation, w->now_ms, reconcile_state(r), &d);
 	w->is_decided = true;
-	share_pool(r);
-	if (!d->write || r->env->dry_run) {
+	share_pool(r, &d);
+	if (!d.write || r->env->dry_run) {
 		end_tick(r, TICK_DECIDED, NULL);
 		return;
 	}
-	w->write_from = d->current;
-	w->write_to = d->desired;
+	w->write_from = d.current;
+	w->write_to = d.desired;
 	if (r->fit)
 		fit_target_ordered(r->fit, w->write_to);
 	if (r->subject.status && !policy_status_is_recorded(r->subject.status))
@@ -279,7 +280,9 @@ static void on_observed(void *arg, struct observation_call *c)
 		return;
 	}
 	enter(r, TICK_PHASE_REFILL);
-	refill_start(&r->work->refill, r->env->promql, r->policy, r->work->state, observation_ready(&c->observation),
+	if (!r->work->refill)
+		r->work->refill = reconcile_must(calloc(1, sizeof *r->work->refill));
+	refill_start(r->work->refill, r->env->promql, r->policy, reconcile_state(r), observation_ready(&c->observation),
 	             r->work->now_ms, on_refilled, r);
 }
 
@@ -309,7 +312,7 @@ static void on_past(void *arg, const struct http_response *response, const struc
 		end_tick(r, TICK_RESTORE_FAILED, &e);
 		return;
 	}
-	if (policy_status_restore(r->subject.status, response->body, response->body_len, r->policy, r->work->state,
+	if (policy_status_restore(r->subject.status, response->body, response->body_len, r->policy, reconcile_state(r),
 	                          r->work->now_ms, &e) < 0) {
 		end_tick(r, TICK_RESTORE_FAILED, &e);
 		return;
@@ -325,7 +328,7 @@ static void on_past(void *arg, const struct http_response *response, const struc
 static void recall(struct reconciler *r)
 {
 	struct err e;
-	if (policy_status_recall(r->subject.status, r->policy, r->work->state, r->work->now_ms, &e) < 0)
+	if (policy_status_recall(r->subject.status, r->policy, reconcile_state(r), r->work->now_ms, &e) < 0)
 		LOG(r->env->log, LOG_WARNING, "Cannot use saved state; starting without it",
 		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
 		    LOG_S("kind", err_kind_info(e.kind)->name), LOG_S("err", e.msg));
@@ -351,8 +354,6 @@ void reconciler_tick(struct reconciler *r, int64_t now_ms)
 	r->work = reconcile_must(calloc(1, sizeof *r->work));
 	r->work->now_ms = now_ms;
 	r->work->started_us = clock_real_mono_us();
-	r->work->state = reconcile_must(malloc(decide_state_bytes(r->policy)));
-	decide_state_unpack(r->policy, r->packed, r->work->state);
 	if (!r->needs_past) {
 		observe(r);
 		return;

@@ -203,7 +203,7 @@ static size_t slots_wanted(const struct tick_group *g)
 static size_t visits_wanted(const struct tick_group *g)
 {
 	int64_t n = 1;
-	while (g->ticks->options.look && g->interval_ms / n >= TICKS_LOOK_MS)
+	while (g->ticks->options.look && g->interval_ms / n > TICKS_LOOK_MS)
 		n *= 2;
 	while (n > 1 && (int64_t)g->n * (n - 1) * 1000 > TICKS_LOOKS_PER_S * g->interval_ms)
 		n /= 2;

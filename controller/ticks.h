@@ -32,8 +32,8 @@ struct ticks;
 // Between two ticks, the policies of a slot have looks at their signals, TICKS_LOOK_MS apart at most. If all policies
 // of an interval together would then have more than TICKS_LOOKS_PER_S looks, the number is halved until it fits, down
 // to none.
-#define TICKS_LOOK_MS     4000
-#define TICKS_LOOKS_PER_S 200
+#define TICKS_LOOK_MS     1000
+#define TICKS_LOOKS_PER_S 1000
 
 enum tick_state { TICK_IDLE, TICK_DUE, TICK_IN_PROGRESS, TICK_STATE__COUNT };
 

@@ -126,24 +126,38 @@ static void free_copy(const void *data, size_t len, void *copy)
 	free(copy);
 }
 
-// libevent rounds its own blocks up to the next power of two.
-static int put_body(struct evbuffer *out, const char *body, size_t len)
+void http_body_release(const struct http_body *body)
 {
-	if (len <= HTTP_SERVER_REFERENCE_BYTES)
-		return evbuffer_add(out, body, len);
-	char *copy = malloc(len);
-	if (!copy)
-		return -1;
-	memcpy(copy, body, len);
-	if (evbuffer_add_reference(out, copy, len, free_copy, copy) == 0)
+	if (body->release)
+		body->release(body->data, body->len, body->arg);
+}
+
+// libevent rounds its own blocks up to the next power of two.
+static int put_body(struct evbuffer *out, const struct http_body *body)
+{
+	struct http_body b = *body;
+	if (b.len <= HTTP_SERVER_REFERENCE_BYTES) {
+		int rc = evbuffer_add(out, b.data, b.len);
+		http_body_release(&b);
+		return rc;
+	}
+	if (!b.release) {
+		char *copy = malloc(b.len);
+		if (!copy)
+			return -1;
+		memcpy(copy, b.data, b.len);
+		b = (struct http_body){copy, b.len, free_copy, copy};
+	}
+	if (evbuffer_add_reference(out, b.data, b.len, b.release, b.arg) == 0)
 		return 0;
-	free(copy);
+	http_body_release(&b);
 	return -1;
 }
 
 void http_conn_reply(struct http_conn *conn, int status, const char *content_type, const char *headers, bool head_only,
-                     const char *body, size_t len)
+                     const struct http_body *body)
 {
+	size_t len = body->len;
 	bool has_body = status != 204 && status != 304;
 	char length[48];
 	snprintf(length, sizeof length, "Content-Length: %zu\r\n", len);
@@ -151,7 +165,9 @@ void http_conn_reply(struct http_conn *conn, int status, const char *content_typ
 	http_conn_enter(conn, HTTP_CONN_WRITING);
 	http_conn_put_head(conn, status, has_body ? content_type : NULL, headers, has_body ? length : "");
 	bool sends_body = has_body && !head_only && len;
-	if (sends_body && put_body(bufferevent_get_output(conn->bev), body, len) < 0) {
+	if (!sends_body)
+		http_body_release(body);
+	if (sends_body && put_body(bufferevent_get_output(conn->bev), body) < 0) {
 		http_conn_free_later(conn); // out of memory: the client sees a reply that is cut off
 		return;
 	}
@@ -166,7 +182,8 @@ void http_conn_refuse(struct http_conn *conn, int status, const char *why)
 	conn->close_after = conn->linger = true;
 	if (conn->x)
 		http_exchange_free(conn->x);
-	http_conn_reply(conn, status, "text/plain; charset=utf-8", "", false, text, n > 0 ? (size_t)n : 0);
+	http_conn_reply(conn, status, "text/plain; charset=utf-8", "", false,
+	                &(struct http_body){.data = text, .len = n > 0 ? (size_t)n : 0});
 }
 
 // ---- reading ----

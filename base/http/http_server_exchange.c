@@ -222,19 +222,33 @@ static void add_site_headers(struct http_exchange *x)
 			http_exchange_set_header(x, headers[i][0], headers[i][1]);
 }
 
-void http_exchange_reply(struct http_exchange *x, int status, const char *content_type, const char *body, size_t len)
+static void reply(struct http_exchange *x, int status, const char *content_type, const struct http_body *body)
 {
 	static const char too_much[] = "the reply's headers are too large\n";
 	assert(status >= 200 && status <= 599 && !x->stream_ops);
 	// A browser stores the headers of a 304 over those of the reply it keeps (test/e2e/run-status-page).
 	if (status != 304)
 		add_site_headers(x);
+	if (!x->conn || x->reply_headers.failed)
+		http_body_release(body);
 	if (x->conn && x->reply_headers.failed)
-		http_conn_reply(x->conn, 500, "text/plain; charset=utf-8", "", false, too_much, sizeof too_much - 1);
+		http_conn_reply(x->conn, 500, "text/plain; charset=utf-8", "", false,
+		                &(struct http_body){.data = too_much, .len = sizeof too_much - 1});
 	else if (x->conn)
 		http_conn_reply(x->conn, status, content_type, buf_str(&x->reply_headers),
-		                strcmp(x->head.method, "HEAD") == 0, body, len);
+		                strcmp(x->head.method, "HEAD") == 0, body);
 	http_exchange_free(x);
+}
+
+void http_exchange_reply(struct http_exchange *x, int status, const char *content_type, const char *body, size_t len)
+{
+	reply(x, status, content_type, &(struct http_body){.data = body, .len = len});
+}
+
+void http_exchange_reply_lent(struct http_exchange *x, int status, const char *content_type, const char *body,
+                              size_t len, http_release_fn *release, void *arg)
+{
+	reply(x, status, content_type, &(struct http_body){body, len, release, arg});
 }
 
 void http_exchange_reply_text(struct http_exchange *x, int status, const char *text)

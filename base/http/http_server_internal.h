@@ -165,9 +165,16 @@ struct http_server {
 void http_conn_new(struct http_server *s, evutil_socket_t fd, const char *peer);
 // Leaves HTTP_CONN_HELLO: starts the TLS handshake. Frees the connection when memory is exhausted.
 void http_conn_start(struct http_conn *conn);
-// Sends a reply head with these values and the body; the connection goes to WRITING.
+struct http_body {
+	const char *data;
+	size_t len;
+	http_release_fn *release; // NULL: `data` is valid during the call only
+	void *arg;
+};
+void http_body_release(const struct http_body *body);
+// Sends a reply head with these values and the body, which it releases; the connection goes to WRITING.
 void http_conn_reply(struct http_conn *conn, int status, const char *content_type, const char *headers, bool head_only,
-                     const char *body, size_t len);
+                     const struct http_body *body);
 // Answers a request that breaks the rules and closes.
 void http_conn_refuse(struct http_conn *conn, int status, const char *why);
 

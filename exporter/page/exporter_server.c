@@ -63,6 +63,35 @@ static void render_self(struct exporter_server *s, const struct sampler_status *
 		self_metrics_render_otlp(&s->self_text, s->options.otlp);
 }
 
+// A page on its way to a client.
+struct sent_page {
+	struct exporter_server *s;
+	struct buf text;
+};
+
+static void on_page_sent(const void *body, size_t len, void *arg)
+{
+	struct sent_page *sent = arg;
+	(void)body, (void)len;
+	page_take_back(&sent->s->page, &sent->text);
+	free(sent);
+}
+
+// Sends the page without a copy of it. A page that is made meanwhile, for a client beside a slow one, gets memory of
+// its own.
+static void send_page(struct exporter_server *s, struct http_exchange *x, enum page_format format)
+{
+	struct sent_page *sent = malloc(sizeof *sent);
+	if (!sent) {
+		http_exchange_reply_text(x, 500, "out of memory\n");
+		return;
+	}
+	sent->s = s;
+	page_lend(&s->page, &sent->text);
+	http_exchange_reply_lent(x, 200, page_content_type(format), buf_str(&sent->text), sent->text.len, on_page_sent,
+	                         sent);
+}
+
 static void on_metrics(void *arg, struct http_exchange *x)
 {
 	struct exporter_server *s = arg;
@@ -87,7 +116,7 @@ static void on_metrics(void *arg, struct http_exchange *x)
 	if (gzip)
 		http_exchange_set_header(x, "Content-Encoding", "gzip");
 	http_exchange_set_header(x, "Vary", "Accept, Accept-Encoding");
-	http_exchange_reply(x, 200, page_content_type(format), buf_str(&s->page.out), s->page.out.len);
+	send_page(s, x, format);
 }
 
 static void on_healthy(void *arg, struct http_exchange *x)

@@ -83,6 +83,20 @@ int page_make(struct page *p, enum page_format format, bool gzip, uint64_t round
 	return p->out.failed ? err_set(e, ERR_LIMIT, "the page exceeds its ceiling of %zu bytes", p->out.max) : 0;
 }
 
+void page_lend(struct page *p, struct buf *ret_text)
+{
+	*ret_text = p->out;
+	buf_init(&p->out, ret_text->max);
+}
+
+void page_take_back(struct page *p, struct buf *text)
+{
+	if (p->out.data)
+		buf_done(text);
+	else
+		p->out = *text;
+}
+
 // ---- some families only ----
 
 // The name of the family or sample in the line text[0..len).

@@ -36,6 +36,11 @@ struct buf *page_text(struct page *p, enum page_format format, bool gzip);
 int page_make(struct page *p, enum page_format format, bool gzip, uint64_t round, const struct buf *self,
               struct err *e);
 
+// Moves the page from p->out to *ret_text, where it stays unchanged until it was sent.
+void page_lend(struct page *p, struct buf *ret_text);
+// Takes the memory of *text back for the next page, or frees it when `p` has got other memory meanwhile.
+void page_take_back(struct page *p, struct buf *text);
+
 // Leaves in p->out, a page in PAGE_TEXT without gzip, only the families that `list` names: "A,B". Unknown names are
 // ignored. Returns -1 and fills `e` when memory is exhausted.
 int page_keep_families(struct page *p, const char *list, struct err *e);

@@ -266,14 +266,16 @@ struct conflict_watch_want *conflict_watch_want(struct conflict_watch *s, const 
 		        ref->namespace_name, ref->name);
 		return NULL;
 	}
-	struct conflict_watch_want *w = calloc(1, sizeof *w);
+	char group[AUTOSCALER_NAME_BYTES];
+	autoscaler_group_of(ref->api_version, group);
+	struct conflict_watch_want *w = calloc(1, sizeof *w + strlen(group) + 1);
 	if (!w) {
 		err_set(e, ERR_INTERNAL, "out of memory");
 		return NULL;
 	}
 	w->s = s;
 	w->user = user;
-	autoscaler_group_of(ref->api_version, w->group);
+	memcpy(w->group, group, strlen(group) + 1);
 	w->watched = namespace_watch_get(s, ref->namespace_name);
 	w->watched->n_wants++;
 	w->target = conflict_watch_target_get(s, ref->namespace_name, ref->kind, ref->name);

@@ -38,11 +38,11 @@ struct conflict_watch_want {
 	struct conflict_watch *s;
 	struct target *target;
 	struct namespace_watch *watched;
-	char group[AUTOSCALER_NAME_BYTES];
 	void *user;
 	char *reported; // the conflict that on_change was last called for; NULL: none
 	char *error_reported;
 	bool was_known;
+	char group[]; // of the target
 };
 
 // A namespace in which targets are wanted.

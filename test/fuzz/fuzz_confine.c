@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Confines any text as a query. Beyond not crashing: the output is accepted again and stays unchanged, every selector
-// in it (found by another parser, promql/freshness.h) has the matcher, and a refusal has a position.
+// in it (found by another parser, promql/freshness.h) has the matcher, and a refusal has a position. A text that can be
+// combined with similar ones keeps its shape whatever its values are, and adds no selector.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include "base/err.h"
 #include "promql/confine.h"
 #include "promql/freshness.h"
+#include "promql/similar.h"
 
 #define QUERY_MAX 4096
 #define OUT_MAX   (64 * QUERY_MAX)
@@ -34,6 +36,29 @@ static void check_selectors(const char *query)
 	}
 }
 
+static void check_similar(const char *query)
+{
+	struct freshness_span spans[FRESHNESS_SELECTORS_MAX];
+	struct similar_query parsed[2], again;
+	const char *queries[] = {query, query}, *beyond;
+	struct buf all, shape;
+	if (!similar_parse(query, &parsed[0]))
+		return;
+	parsed[1] = parsed[0];
+	buf_init(&all, OUT_MAX);
+	buf_init(&shape, OUT_MAX);
+	similar_put_shape(&shape, query, &parsed[0]);
+	require(shape.len < strlen(query) || parsed[0].n == 0);
+	similar_put_all(&all, queries, parsed, 2);
+	require(!all.failed && freshness_selectors(buf_str(&all), spans, &beyond) == 1);
+	if (parsed[0].n == 0)
+		require(strcmp(buf_str(&all), query) == 0);
+	else
+		require(parsed[0].by_at > 0 || (similar_parse(buf_str(&all), &again) && again.n == 0));
+	buf_done(&all);
+	buf_done(&shape);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct buf once, twice;
@@ -47,6 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size)
 		memcpy(query, data, size);
 	query[size] = '\0';
+	check_similar(query);
 	buf_init(&once, OUT_MAX);
 	buf_init(&twice, OUT_MAX);
 	if (confine_query(&once, query, "ns", "a-1", &offset, &e) == 0) {

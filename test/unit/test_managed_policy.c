@@ -408,13 +408,15 @@ static void look_that_waits_ends_with_the_next_tick(void **state)
 	go_to_early_time(w);
 	put_and_tick(w, PLAIN);
 	struct managed_policy *m = member_at(w, 0);
+	m->looks_alone = true;
 	w->c->looks.in_flight += 1000; // no room
-	clock_advance_ms(&w->connections.clock, 1000);
+	clock_advance_ms(&w->connections.clock, 10000);
 	managed_policy_look(w->c, &m->ticker, clock_wall_ms(&w->connections.clock));
 	assert_true(m->awaits_look);
 	tick_again(w);
 	assert_false(m->awaits_look);
 	w->c->looks.in_flight -= 1000;
+	clock_advance_ms(&w->connections.clock, 10000);
 	assert_true(has_look(w));
 }
 
