@@ -1,43 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/capacity_target.h"
 
-#include <event2/event.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/kube_session.h"
 #include "cli/kueue_quota.h"
+#include "cli/shape_read.h"
 #include "k8s/client/label_selector.h"
 #include "k8s/client/scale.h"
-
-struct wait {
-	struct event_base *loop;
-	struct target_shape result;
-	bool is_done;
-};
-
-static void on_fetched(void *arg, const struct target_shape *shape)
-{
-	struct wait *w = arg;
-	w->result = *shape;
-	w->is_done = true;
-	event_base_loopbreak(w->loop);
-}
-
-static int fetch(struct capacity_target *t, struct kube_session *session, struct capacity *capacity, struct err *e)
-{
-	const struct scale_ref ref = {t->api_version, t->kind, t->namespace_name, t->target_name};
-	struct wait w = {.loop = session->loop};
-	if (!shape_fetch_start(session->k8s, &ref, capacity_names(capacity), on_fetched, &w, e))
-		return -1;
-	while (!w.is_done) {
-		if (event_base_dispatch(session->loop) != 0)
-			return err_set(e, ERR_INTERNAL, "the event loop exited before the reply");
-	}
-	t->target = w.result;
-	*e = t->target.error;
-	return e->kind == ERR_NONE ? 0 : -1;
-}
 
 static void count_pending(struct capacity_target *t, const struct capacity *capacity,
                           const struct label_selector *selector)
@@ -91,7 +62,8 @@ static int limit_by_quota(struct capacity_target *t, struct kube_session *sessio
 void capacity_target_read(struct capacity_target *t, struct kube_session *session, struct capacity *capacity,
                           const struct kueue_quotas *quotas)
 {
-	int rc = fetch(t, session, capacity, &t->error);
+	const struct scale_ref ref = {t->api_version, t->kind, t->namespace_name, t->target_name};
+	int rc = shape_read(session->k8s, session->loop, &ref, capacity_names(capacity), &t->target, &t->error);
 	if (t->target.has_shape)
 		count_pending(t, capacity, t->target.selector);
 	if (rc == 0)
