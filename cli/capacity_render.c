@@ -7,6 +7,7 @@
 #include "base/json/json_write.h"
 #include "cli/capacity_target.h"
 #include "cli/crd.h"
+#include "cli/kueue_quota.h"
 #include "cli/table.h"
 #include "k8s/capacity/capacity.h"
 #include "k8s/capacity/capacity_groups.h"
@@ -21,7 +22,7 @@ static const char *why_no_more(const struct capacity_target *t)
 {
 	if (!is_counted(t))
 		return t->error.msg;
-	return t->message[0] ? t->message : t->why;
+	return t->message[0] && !t->is_quota_limited ? t->message : t->why;
 }
 
 static size_t count_waiting(const struct capacity *c)
@@ -62,6 +63,36 @@ static void render_groups(struct buf *out, const struct capacity_groups *g)
 	if (g->left_out)
 		buf_printf(out, "%zu nodes are left out: the table has at most %d rows.\n", g->left_out,
 		           CAPACITY_GROUPS_MAX);
+}
+
+static void render_quotas(struct buf *out, const struct kueue_quotas *q)
+{
+	static const char *const head[] = {"CLUSTERQUEUE", "COHORT", "FLAVOR", "RESOURCE",
+	                                   "QUOTA",        "USED",   "FREE",   NULL};
+	struct table t;
+	if (!q || q->n == 0)
+		return;
+	buf_putc(out, '\n');
+	table_init(&t, head);
+	for (size_t i = 0; i < q->n; i++) {
+		const struct kueue_quota *row = &q->items[i];
+		table_cell(&t, "%s", row->cluster_queue);
+		table_cell(&t, "%s", row->cohort[0] ? row->cohort : "<none>");
+		table_cell(&t, "%s", row->flavor);
+		table_cell(&t, "%s", row->resource);
+		if (row->nominal == KUEUE_UNLIMITED)
+			table_cell(&t, "<unlimited>");
+		else
+			table_cell(&t, "%lld", (long long)row->nominal);
+		table_cell(&t, "%lld", (long long)row->reserved);
+		if (row->nominal == KUEUE_UNLIMITED)
+			table_cell(&t, "<unlimited>");
+		else
+			table_cell(&t, "%lld", (long long)kueue_quota_free(row));
+	}
+	table_print(&t, out, 0, true);
+	out->failed |= t.cells.failed;
+	table_done(&t);
 }
 
 static void put_uncounted(struct buf *out, int rules)
@@ -144,6 +175,7 @@ static void render_faults(struct buf *out, struct capacity *c)
 void capacity_render_table(struct buf *out, const struct capacity_report *r, bool wide)
 {
 	render_groups(out, r->groups);
+	render_quotas(out, r->quotas);
 	render_targets(out, r, wide);
 	render_faults(out, r->capacity);
 }
@@ -166,6 +198,34 @@ static void write_groups(struct json_writer *w, const struct capacity_groups *g)
 		json_write_member_i64(w, "free", row->free);
 		json_write_member_i64(w, "tainted", row->tainted);
 		json_write_member_i64(w, "unready", row->unready);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+}
+
+// null: no limit
+static void write_quota(struct json_writer *w, const char *key, int64_t amount)
+{
+	if (amount == KUEUE_UNLIMITED)
+		json_write_member_null(w, key);
+	else
+		json_write_member_i64(w, key, amount);
+}
+
+static void write_quotas(struct json_writer *w, const struct kueue_quotas *q)
+{
+	json_write_key(w, "quotas");
+	json_write_array_begin(w);
+	for (size_t i = 0; i < q->n; i++) {
+		const struct kueue_quota *row = &q->items[i];
+		json_write_object_begin(w);
+		json_write_member_str(w, "clusterQueue", row->cluster_queue);
+		json_write_member_str(w, "cohort", row->cohort[0] ? row->cohort : NULL);
+		json_write_member_str(w, "flavor", row->flavor);
+		json_write_member_str(w, "resource", row->resource);
+		write_quota(w, "quota", row->nominal);
+		json_write_member_i64(w, "used", row->reserved);
+		write_quota(w, "free", kueue_quota_free(row));
 		json_write_object_end(w);
 	}
 	json_write_array_end(w);
@@ -206,6 +266,10 @@ static void write_target(struct json_writer *w, const struct capacity_target *t,
 	json_write_object_end(w);
 	if (t->target.has_shape)
 		write_shape(w, t, names);
+	if (t->target.queue[0])
+		json_write_member_str(w, "localQueue", t->target.queue);
+	if (t->cluster_queue[0])
+		json_write_member_str(w, "clusterQueue", t->cluster_queue);
 	if (is_counted(t)) {
 		json_write_member_i64(w, "fit", t->fit.replicas);
 		json_write_member_i64(w, "reservedForWaiting", (int64_t)t->fit.waiting);
@@ -244,6 +308,8 @@ void capacity_render_json(struct buf *out, const struct capacity_report *r)
 	json_write_member_str(&w, "apiVersion", CRD_GROUP "/v1alpha1");
 	json_write_member_str(&w, "kind", "Capacity");
 	write_groups(&w, r->groups);
+	if (r->quotas)
+		write_quotas(&w, r->quotas);
 	json_write_member_i64(&w, "nodes", (int64_t)r->n_nodes);
 	json_write_member_i64(&w, "pods", (int64_t)r->n_pods);
 	json_write_member_i64(&w, "waitingPods", (int64_t)count_waiting(r->capacity));

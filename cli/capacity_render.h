@@ -10,6 +10,7 @@ struct buf;
 struct capacity;
 struct capacity_groups;
 struct capacity_target;
+struct kueue_quotas;
 
 struct capacity_report {
 	struct capacity *capacity;
@@ -17,6 +18,7 @@ struct capacity_report {
 	const struct capacity_groups *groups;
 	const struct capacity_target *targets;
 	size_t n_targets;
+	const struct kueue_quotas *quotas; // of Kueue; NULL: no Prometheus was named
 };
 
 void capacity_render_table(struct buf *out, const struct capacity_report *r, bool wide);

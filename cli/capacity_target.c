@@ -1,42 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/capacity_target.h"
 
-#include <event2/event.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/kube_session.h"
+#include "cli/kueue_quota.h"
+#include "cli/shape_read.h"
 #include "k8s/client/label_selector.h"
 #include "k8s/client/scale.h"
-
-struct wait {
-	struct event_base *loop;
-	struct target_shape result;
-	bool is_done;
-};
-
-static void on_fetched(void *arg, const struct target_shape *shape)
-{
-	struct wait *w = arg;
-	w->result = *shape;
-	w->is_done = true;
-	event_base_loopbreak(w->loop);
-}
-
-static int fetch(struct capacity_target *t, struct kube_session *session, struct capacity *capacity, struct err *e)
-{
-	const struct scale_ref ref = {t->api_version, t->kind, t->namespace_name, t->target_name};
-	struct wait w = {.loop = session->loop};
-	if (!shape_fetch_start(session->k8s, &ref, capacity_names(capacity), on_fetched, &w, e))
-		return -1;
-	while (!w.is_done) {
-		if (event_base_dispatch(session->loop) != 0)
-			return err_set(e, ERR_INTERNAL, "the event loop exited before the reply");
-	}
-	t->target = w.result;
-	*e = t->target.error;
-	return e->kind == ERR_NONE ? 0 : -1;
-}
 
 static void count_pending(struct capacity_target *t, const struct capacity *capacity,
                           const struct label_selector *selector)
@@ -60,13 +32,44 @@ static int read_fit(struct capacity_target *t, struct capacity *capacity, struct
 	return 0;
 }
 
-void capacity_target_read(struct capacity_target *t, struct kube_session *session, struct capacity *capacity)
+// Lowers what fits to what the quota of the target's queue admits.
+static int limit_by_quota(struct capacity_target *t, struct kube_session *session, struct capacity *capacity,
+                          const struct kueue_quotas *quotas, struct err *e)
 {
-	int rc = fetch(t, session, capacity, &t->error);
+	if (!t->target.queue[0] || quotas->n == 0)
+		return 0;
+	if (kueue_read_cluster_queue(session, t->namespace_name, t->target.queue, t->cluster_queue, e) < 0)
+		return -1;
+	for (size_t i = 0; i < t->target.shape.requests.n; i++) {
+		const struct resource_amount *a = &t->target.shape.requests.items[i];
+		const char *name = capacity_names(capacity)->names[a->id];
+		int64_t left = 0, n = -1, pending = (int64_t)t->pending;
+		if (a->amount > 0)
+			n = kueue_quotas_admit(quotas, t->cluster_queue, name, a->amount, &left);
+		// Pods that wait for quota get it first, like pods that wait for a node.
+		if (n > 0)
+			n = n > pending ? n - pending : 0;
+		if (n < 0 || n >= t->fit.replicas)
+			continue;
+		t->fit.replicas = n;
+		t->is_quota_limited = true;
+		snprintf(t->why, sizeof t->why, "ClusterQueue %s has quota for %lld more %s%s", t->cluster_queue,
+		         (long long)left, name, pending ? ", and pending pods get theirs first" : "");
+	}
+	return 0;
+}
+
+void capacity_target_read(struct capacity_target *t, struct kube_session *session, struct capacity *capacity,
+                          const struct kueue_quotas *quotas)
+{
+	const struct scale_ref ref = {t->api_version, t->kind, t->namespace_name, t->target_name};
+	int rc = shape_read(session->k8s, session->loop, &ref, capacity_names(capacity), &t->target, &t->error);
 	if (t->target.has_shape)
 		count_pending(t, capacity, t->target.selector);
 	if (rc == 0)
 		rc = read_fit(t, capacity, &t->error);
+	if (rc == 0)
+		rc = limit_by_quota(t, session, capacity, quotas, &t->error);
 	if (rc == 0)
 		t->error = (struct err){0};
 }

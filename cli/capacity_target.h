@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "cli/kueue_quota.h"
 #include "k8s/capacity/capacity.h"
 #include "k8s/capacity/shape_fetch.h"
 
@@ -21,12 +22,15 @@ struct capacity_target {
 	size_t pending; // pods of the target without a node
 	struct fit_result fit;
 	char why[FIT_WHY_BYTES];
+	char cluster_queue[KUEUE_NAME_BYTES]; // of Kueue, that admits its pods; "": none, or it is unknown
+	bool is_quota_limited;                // its quota is why no more fit
 	char message[CAPACITY_MESSAGE_BYTES]; // of the scheduler, about one of the pending pods; "": none
 };
 
-// Fetches the target, and computes the rest, for a target whose first five members are set. Errors are in t->error.
-// Call capacity_target_done() in any case.
-void capacity_target_read(struct capacity_target *t, struct kube_session *session, struct capacity *capacity);
+// Fetches the target and, where `quotas` has any, its queue, and computes the rest, for a target whose first five
+// members are set. Errors are in t->error. Call capacity_target_done() in any case.
+void capacity_target_read(struct capacity_target *t, struct kube_session *session, struct capacity *capacity,
+                          const struct kueue_quotas *quotas);
 void capacity_target_done(struct capacity_target *t);
 // Writes what one replica needs: "2 nvidia.com/gpu"; "no GPU" when it requests no accelerator.
 #define CAPACITY_NEEDS_BYTES 256

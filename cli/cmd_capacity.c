@@ -13,8 +13,11 @@
 #include "cli/capacity_target.h"
 #include "cli/commands.h"
 #include "cli/kube_session.h"
+#include "cli/kueue_quota.h"
 #include "cli/policy_fetch.h"
 #include "cli/policy_view.h"
+#include "controller/connections.h"
+#include "controller/options/controller_options.h"
 #include "k8s/capacity/capacity_groups.h"
 #include "k8s/capacity/inventory.h"
 #include "policies/engine/policy.h"
@@ -28,6 +31,7 @@ enum capacity_format { FORMAT_TABLE, FORMAT_WIDE, FORMAT_JSON };
 
 struct capacity_args {
 	struct policy_scope scope;
+	struct prometheus_options prometheus; // of the metrics of Kueue
 	struct path_options files;
 	const char *pool_label; // NULL: the known ones
 	enum capacity_format format;
@@ -51,6 +55,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &a->scope;
+		state->child_inputs[1] = &a->prometheus;
 		return 0;
 	case 'f':
 		path_options_add(&a->files, arg, state);
@@ -181,6 +186,22 @@ static struct inventory *open_inventory(struct kube_session *session, struct err
 	return NULL;
 }
 
+// Fills *ret with the quota of Kueue where a Prometheus is named. Prints errors and returns the exit code.
+static int read_quotas(const struct capacity_args *a, struct kueue_quotas *ret)
+{
+	struct connections c;
+	struct err e;
+	if (connections_open(&c, &a->prometheus, NULL, NULL, &e) < 0) {
+		fprintf(stderr, COMMAND ": %s\n", e.msg);
+		return err_kind_info(e.kind)->exit_code;
+	}
+	int rc = kueue_quotas_fetch(&c, ret, &e);
+	if (rc < 0)
+		fprintf(stderr, COMMAND ": %s\n", e.msg);
+	connections_close(&c);
+	return rc < 0 ? EXIT_FAILED : EXIT_OK;
+}
+
 // ---- the command ----
 
 static int print(const struct capacity_args *a, const struct capacity_report *r)
@@ -204,8 +225,11 @@ static int report(const struct capacity_args *a, struct kube_session *session, s
 	struct capacity_groups groups;
 	struct capacity *c = inventory_capacity(inventory);
 	int code = a->files.n ? select_files(&s, &a->files) : select_objects(&s, session, &a->scope);
+	bool has_prometheus = prometheus_options_given(&a->prometheus);
+	struct kueue_quotas quotas = {.n = 0};
+	int quota_code = has_prometheus ? read_quotas(a, &quotas) : EXIT_OK;
 	for (size_t i = 0; i < s.n; i++)
-		capacity_target_read(&s.targets[i], session, c);
+		capacity_target_read(&s.targets[i], session, c, &quotas);
 	struct inventory_stats stats;
 	inventory_get_stats(inventory, &stats);
 	struct capacity_report r = {.capacity = c,
@@ -213,7 +237,8 @@ static int report(const struct capacity_args *a, struct kube_session *session, s
 	                            .n_pods = stats.pods,
 	                            .groups = &groups,
 	                            .targets = s.targets,
-	                            .n_targets = s.n};
+	                            .n_targets = s.n,
+	                            .quotas = has_prometheus && quota_code == EXIT_OK ? &quotas : NULL};
 	if (capacity_groups_read(c, a->pool_label, &groups) < 0) {
 		fputs(COMMAND ": out of memory\n", stderr);
 		code = EXIT_FAILED;
@@ -222,6 +247,9 @@ static int report(const struct capacity_args *a, struct kube_session *session, s
 	}
 	for (size_t i = 0; code == EXIT_OK && i < s.n; i++)
 		code = s.targets[i].error.kind == ERR_NONE ? EXIT_OK : EXIT_FAILED;
+	if (code == EXIT_OK)
+		code = quota_code;
+	kueue_quotas_done(&quotas);
 	capacity_groups_done(&groups);
 	selection_done(&s);
 	return code;
@@ -236,13 +264,14 @@ int cmd_capacity(int argc, char **argv)
 	        {"pool-label", KEY_POOL_LABEL, "KEY", 0,
 	         "node label that names the pool; takes precedence over the known labels", 1},
 	        {0}};
-	static const struct argp_child children[] = {{&policy_scope_argp, 0, NULL, 0}, {0}};
+	static const struct argp_child children[] = {
+	        {&policy_scope_argp, 0, NULL, 0}, {&prometheus_argp, 0, NULL, 0}, {0}};
 	const struct argp argp = {
 	        options,
 	        parse,
 	        "[NAME..]",
 	        "Show the GPUs of a cluster by pool and model, what one replica of each policy needs, how many "
-	        "more fit, and why no more. Writes nothing."
+	        "more fit, and why no more. With --prometheus, also the quota of Kueue. Writes nothing."
 	        "\vFREE counts what a new pod can get; TAINTED is the part of it that only pods with a toleration "
 	        "get. Pods that wait for a node get their room before FIT is counted.\nExit status: 0 done, 1 "
 	        "failed or incomplete, 2 wrong usage.",
@@ -250,6 +279,7 @@ int cmd_capacity(int argc, char **argv)
 	        NULL,
 	        NULL};
 	struct capacity_args args = {.format = FORMAT_TABLE};
+	prometheus_options_init(&args.prometheus);
 	args_parse(&argp, argc, argv, &args);
 	struct kube_session session;
 	struct err e = {0};

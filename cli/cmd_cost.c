@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gpuscale cost: what the allocated GPUs cost, and how much of that was wasted.
 #include <argp.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/cost_fetch.h"
+#include "cli/cost_replay.h"
 #include "cli/cost_report.h"
 #include "controller/connections.h"
 #include "controller/options/controller_options.h"
@@ -33,6 +35,8 @@
 
 enum cost_by { BY_NAMESPACE, BY_POD, BY_MODEL, BY_POLICY, BY_LABEL };
 static const char *const by_names[] = {"namespace", "pod", "model", "policy", NULL};
+enum cost_against { AGAINST_MAX, AGAINST_HPA };
+static const char *const against_names[] = {"max", "hpa", NULL};
 static const char *const format_names[] = {"table", "wide", "json", "csv", NULL};
 _Static_assert(sizeof format_names / sizeof *format_names == COST_FORMAT__COUNT + 1, "one name per format");
 
@@ -41,11 +45,12 @@ struct cost_args {
 	struct path_options files;
 	const char *prices, *discount, *by_text;
 	int64_t since_ms, until_ms; // until_ms 0: now
-	int by, output;
+	int by, against, output;
+	bool has_against;
 	bool print_prices;
 };
 
-enum { KEY_SINCE = 0xb00, KEY_UNTIL, KEY_BY, KEY_PRICES, KEY_DISCOUNT, KEY_PRINT_PRICES };
+enum { KEY_SINCE = 0xb00, KEY_UNTIL, KEY_BY, KEY_AGAINST, KEY_PRICES, KEY_DISCOUNT, KEY_PRINT_PRICES };
 
 static void set_by(struct cost_args *a, const char *text, struct argp_state *state)
 {
@@ -87,6 +92,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_BY:
 		set_by(a, arg, state);
 		return 0;
+	case KEY_AGAINST:
+		a->against = option_choice("--against", arg, against_names, state);
+		a->has_against = true;
+		return 0;
 	case KEY_PRICES:
 		a->prices = arg;
 		return 0;
@@ -110,6 +119,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			argp_error(state, "--by policy needs the policies: -f FILE|DIR");
 		if (a->by != BY_POLICY && a->files.n > 0)
 			argp_error(state, "-f is only for --by policy");
+		if (a->by != BY_POLICY && a->has_against)
+			argp_error(state, "--against is only for --by policy");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -152,8 +163,31 @@ static int add_costs(const struct cost_args *a, const struct file_set *set, cons
 	return cost->failed ? -1 : 0;
 }
 
-// What each policy saved against maxReplicas all the time, where it says how many GPUs a replica uses.
-static void add_savings(const struct file_set *set, const struct cost_period *period, struct gpu_cost *cost)
+// What the row of a policy saved against what the HPA would have run. Where that is unknown, `notes` gets the reason.
+static void save_against_hpa(const struct cost_args *a, const struct policy *p, const struct cost_period *period,
+                             struct gpu_cost_row *row, struct buf *notes)
+{
+	struct cost_hpa hpa;
+	struct err e;
+	struct buf missing;
+	buf_init(&missing, REPORT_MAX);
+	buf_printf(notes, "Savings of %s: ", row->key);
+	if (cost_replay_hpa(&a->prometheus, p, period, &hpa, &missing, &e) < 0) {
+		buf_printf(notes, "unknown: %s\n", e.msg);
+	} else {
+		int64_t more_milli = (int64_t)llround(hpa.more_s * 1000) * p->gpus.per_replica;
+		gpu_cost_set_saved(row, row->milli[GPU_ALLOCATED] + more_milli);
+		buf_printf(notes, "against %s, with %.2f%% of the requests late\n", hpa.name,
+		           isnan(hpa.late_percent) ? 0 : hpa.late_percent);
+	}
+	for (const char *line = buf_str(&missing), *end; (end = strchr(line, '\n')); line = end + 1)
+		buf_printf(notes, "Savings of %s: %.*s\n", row->key, (int)(end - line), line);
+	buf_done(&missing);
+}
+
+// What each policy saved, where it says how many GPUs a replica uses: against maxReplicas all the time, or the HPA.
+static void add_savings(const struct cost_args *a, const struct file_set *set, const struct cost_period *period,
+                        struct gpu_cost *cost, struct buf *notes)
 {
 	for (size_t i = 0; i < cost->n; i++)
 		for (size_t k = 0; k < set->n_policies; k++) {
@@ -163,6 +197,10 @@ static void add_savings(const struct file_set *set, const struct cost_period *pe
 			if (!p->gpus.set || strncmp(key, p->namespace_name, len) != 0 || key[len] != '/' ||
 			    strcmp(key + len + 1, p->name) != 0)
 				continue;
+			if (a->against == AGAINST_HPA) {
+				save_against_hpa(a, p, period, &cost->rows[i], notes);
+				continue;
+			}
 			int64_t gpus = (int64_t)p->max_replicas * p->gpus.per_replica;
 			gpu_cost_set_saved(&cost->rows[i], gpus * (period->end_s - period->start_s) * 1000);
 		}
@@ -195,26 +233,31 @@ static int report(const struct cost_args *a, const struct file_set *set, const s
 {
 	struct gpu_cost cost;
 	struct arena keys;
+	struct buf savings;
 	if (use->use.n == 0)
 		return err_set(e, ERR_NOT_FOUND,
 		               "no GPU reported in this period: check that gpuscale-exporter or dcgm-exporter is "
 		               "scraped (DCGM_FI_DEV_FB_USED)");
 	gpu_cost_init(&cost, book, a->discount ? price_book_discount(book, a->discount) : NULL);
 	arena_init(&keys, KEYS_MAX);
+	buf_init(&savings, REPORT_MAX);
 	struct cost_report r = {.cost = &cost,
 	                        .use = use,
 	                        .by = a->by_text,
 	                        .prices = a->prices,
 	                        .shows_savings = a->by == BY_POLICY,
+	                        .against = against_names[a->against],
 	                        .start_s = period->start_s,
 	                        .end_s = period->end_s};
 	int rc = add_costs(a, set, &use->use, &cost, &keys);
 	if (rc == 0 && a->by == BY_POLICY)
-		add_savings(set, period, &cost);
+		add_savings(a, set, period, &cost, &savings);
+	r.savings = buf_str(&savings);
 	if (rc == 0)
 		rc = print_report(a, &r);
 	if (rc < 0)
 		err_set(e, ERR_INTERNAL, "out of memory for the report, or it cannot be written");
+	buf_done(&savings);
 	gpu_cost_done(&cost);
 	arena_done(&keys);
 	return rc;
@@ -274,6 +317,10 @@ int cmd_cost(int argc, char **argv)
 	        {"by", KEY_BY, "WHAT", 0,
 	         "a row per namespace, pod, model, policy, or label=NAME of the pods (default namespace)", 1},
 	        {"filename", 'f', "FILE|DIR", 0, "policies for --by policy (repeatable)", 1},
+	        {"against", KEY_AGAINST, "WHAT", 0,
+	         "with --by policy: savings against max (maxReplicas all the time, the default), or hpa (what a "
+	         "Horizontal Pod Autoscaler would have run, by replay)",
+	         1},
 	        {"prices", KEY_PRICES, "FILE", 0, "a PriceBook (default: the shipped prices)", 1},
 	        {"discount", KEY_DISCOUNT, "NAME", 0,
 	         "apply this discount of the price book to every price, as in 1-year or spot", 1},

@@ -15,10 +15,13 @@
 #include "cli/commands.h"
 #include "cli/plan_pools.h"
 #include "cli/price_option.h"
+#include "cli/shape_read.h"
 #include "controller/connections.h"
 #include "controller/observe.h"
 #include "controller/options/controller_options.h"
 #include "controller/refill.h"
+#include "k8s/capacity/shape_fetch.h"
+#include "k8s/client/scale.h"
 #include "policies/engine/decide.h"
 #include "policies/engine/decision.h"
 #include "policies/explain/explain.h"
@@ -196,21 +199,42 @@ static int share_pools(struct plan *p, const struct plan_args *args)
 	return rc;
 }
 
+// What the pod template of the target requests; 1 where that is unknown, as for a policy with --replicas.
+static int32_t read_gpus(const struct plan *p, const struct policy *policy)
+{
+	const struct scale_ref ref = {policy->target_api_version, policy->target_kind, policy->namespace_name,
+	                              policy->target_name};
+	struct target_shape shape;
+	struct resource_names names;
+	struct err e;
+	int32_t n = 0;
+	if (!p->connections.k8s || resource_names_init(&names) < 0)
+		return 1;
+	if (shape_read(p->connections.k8s, p->connections.loop, &ref, &names, &shape, &e) == 0)
+		n = replica_shape_gpus(&shape.shape, &names);
+	target_shape_done(&shape);
+	resource_names_done(&names);
+	return n > 0 ? n : 1;
+}
+
 // Appends what the change of each policy costs: "default/llm: +2 replicas, +7.35 USD/h". Policies without spec.gpus are
 // left out, unless --gpu-model names the price of all.
-static void put_prices(struct buf *out, const struct decided *list, size_t n, const struct plan_args *args)
+static void put_prices(const struct plan *plan, struct buf *out, const struct decided *list, size_t n,
+                       const struct plan_args *args)
 {
 	bool is_first = true;
 	for (size_t i = 0; i < n; i++) {
 		const struct policy *p = list[i].policy;
 		bool by_flag = !isnan(args->price);
 		int32_t change = list[i].decision->desired - list[i].decision->current;
-		int32_t gpus = args->gpus_per_replica ? args->gpus_per_replica : p->gpus.set ? p->gpus.per_replica : 1;
 		enum price_basis basis = PRICE_LISTED;
 		int64_t micro =
 		        by_flag ? price_micro(args->price) : policy_gpu_micro(&args->book, p->gpus.model, &basis);
 		if (!by_flag && !p->gpus.set)
 			continue;
+		int32_t gpus = args->gpus_per_replica ? args->gpus_per_replica
+		               : p->gpus.set          ? p->gpus.per_replica
+		                                      : read_gpus(plan, p);
 		buf_printf(out, "%s%s/%s: %+d %s, ", is_first ? "\n" : "", p->namespace_name, p->name, change,
 		           change == 1 || change == -1 ? "replica" : "replicas");
 		is_first = false;
@@ -252,7 +276,7 @@ static int print(const struct plan *p, const struct plan_args *args)
 	else if (n || format == OUTPUT_JSON || format == OUTPUT_YAML)
 		explain_list(&out, list, n, format);
 	if (list && n && prints_prices(args))
-		put_prices(&out, list, n, args);
+		put_prices(p, &out, list, n, args);
 	if (out.failed || fwrite(buf_str(&out), 1, out.len, stdout) != out.len || fflush(stdout) != 0)
 		rc = -1;
 	buf_done(&out);
@@ -339,7 +363,9 @@ int cmd_plan(int argc, char **argv)
 	        {"gpu-model", KEY_GPU_MODEL, "MODEL", 0,
 	         "show what each change costs with GPUs of this model, as in H100-SXM (default: spec.gpus.model)", 1},
 	        {"gpus-per-replica", KEY_GPUS, "N", 0,
-	         "GPUs of one replica (default: spec.gpus.perReplica of the policy, else 1)", 1},
+	         "GPUs of one replica (default: spec.gpus.perReplica of the policy, else what the pod template of the "
+	         "target requests, else 1)",
+	         1},
 	        {"prices", KEY_PRICES, "FILE", 0, "a PriceBook (default: the shipped prices)", 1},
 	        {0}};
 	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {&kube_argp, 0, NULL, 0}, {0}};

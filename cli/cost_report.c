@@ -119,6 +119,7 @@ static void put_notes(const struct cost_report *r, struct buf *out)
 		           format_hours(hours, unmeasured(c)));
 	for (size_t i = 0; i < c->n_unpriced; i++)
 		put_unpriced(r, &c->unpriced[i], out);
+	buf_puts(out, r->savings);
 }
 
 // ---- table ----
@@ -202,6 +203,8 @@ static void print_json(const struct cost_report *r, struct buf *out)
 	json_write_member_time(&w, "from", r->start_s * 1000);
 	json_write_member_time(&w, "to", r->end_s * 1000);
 	json_write_member_str(&w, "by", r->by);
+	if (r->shows_savings)
+		json_write_member_str(&w, "savedAgainst", r->against);
 	json_write_member_str(&w, "discount", c->discount ? c->discount->name : NULL);
 	json_write_key(&w, "rows");
 	json_write_array_begin(&w);
@@ -275,10 +278,12 @@ static void print_csv(const struct cost_report *r, struct buf *out, struct buf *
 
 void cost_report_print(const struct cost_report *r, enum cost_format format, struct buf *out, struct buf *notes)
 {
-	if (format == COST_JSON)
+	if (format == COST_JSON) {
 		print_json(r, out);
-	else if (format == COST_CSV)
+		buf_puts(notes, r->savings);
+	} else if (format == COST_CSV) {
 		print_csv(r, out, notes);
-	else
+	} else {
 		print_table(r, format == COST_WIDE, out);
+	}
 }

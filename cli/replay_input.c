@@ -165,16 +165,12 @@ static int read_prometheus(const struct replay_args *a, struct replay_input *ret
 	return replay_fetch(&fetch, &ret->recording, &ret->notes, e);
 }
 
-// The policy's objective names the signals that are simulated, and the column of demand.
-static void choose_demand(struct replay_args *a, const struct replay_input *in)
+void replay_choose_demand(struct backtest_config *c, const struct policy *p, const struct recording *r)
 {
-	const struct policy_objective *o = &in->policy->objective;
-	struct backtest_config *c = &a->config;
-	if (a->demand)
-		c->demand_column = REPLAY_DEMAND_COLUMN;
+	const struct policy_objective *o = &p->objective;
 	if (!o->set)
 		return;
-	if (!c->demand_column && recording_column(&in->recording, o->demand) >= 0)
+	if (!c->demand_column && recording_column(r, o->demand) >= 0)
 		c->demand_column = o->demand;
 	if (!c->signals[ORIGIN_DEMAND])
 		c->signals[ORIGIN_DEMAND] = o->demand;
@@ -188,7 +184,9 @@ int replay_input_read(struct replay_args *a, const char *command, struct replay_
 	memset(ret, 0, sizeof *ret);
 	buf_init(&ret->notes, NOTES_MAX);
 	if (load_policy(a, ret, &e) == 0 && (a->data ? read_file(a, ret, &e) : read_prometheus(a, ret, &e)) == 0) {
-		choose_demand(a, ret);
+		if (a->demand)
+			a->config.demand_column = REPLAY_DEMAND_COLUMN;
+		replay_choose_demand(&a->config, ret->policy, &ret->recording);
 		return EXIT_OK;
 	}
 	if (e.kind != ERR_NONE)

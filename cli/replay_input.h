@@ -43,6 +43,9 @@ struct replay_input {
 // after "gpuscale COMMAND: " on standard error and returns the exit code. The caller calls replay_input_done() in any
 // case.
 int replay_input_read(struct replay_args *a, const char *command, struct replay_input *ret);
+// Fills in what *c leaves open: the objective of the policy names the signals that are simulated, and the column of
+// demand.
+void replay_choose_demand(struct backtest_config *c, const struct policy *p, const struct recording *r);
 void replay_input_done(struct replay_input *in);
 
 #endif

@@ -107,7 +107,7 @@ static void refresh_view(struct controller *c)
 static const struct price_book *prices_of(struct controller *c)
 {
 	size_t i = 0;
-	while (i < c->policies.n && !reconciler_policy(c->policies.list[i]->reconciler)->gpus.set)
+	while (i < c->policies.n && !reconciler_gpus(c->policies.list[i]->reconciler).set)
 		i++;
 	if (i == c->policies.n)
 		return NULL;

@@ -137,7 +137,8 @@ static void report_decision(struct policy_report *p, const struct policy_report_
 	add_to_sparkline(p, env, reconciler_policy(r), result->now_ms, result->decision);
 	p->phase = STATUS_DECIDED;
 	metrics_decided(env->metrics, result->decision);
-	gpu_time_add(&p->gpu_time, reconciler_policy(r), result->now_ms,
+	const struct policy_gpus gpus = reconciler_gpus(r);
+	gpu_time_add(&p->gpu_time, reconciler_policy(r), &gpus, result->now_ms,
 	             result->outcome == TICK_SCALED ? result->write_to : result->decision->current);
 	if (result->is_news) {
 		struct decided decided = as_decided(r);

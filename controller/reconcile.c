@@ -201,6 +201,14 @@ const struct policy *reconciler_policy(const struct reconciler *r)
 	return r->policy;
 }
 
+struct policy_gpus reconciler_gpus(const struct reconciler *r)
+{
+	int32_t n = r->policy->gpus.set || !r->fit ? 0 : fit_target_gpus(r->fit);
+	if (n == 0 || n > POLICY_GPUS_PER_REPLICA_MAX)
+		return r->policy->gpus;
+	return (struct policy_gpus){.set = true, .per_replica = n, .model = ""};
+}
+
 int64_t reconciler_generation(const struct reconciler *r)
 {
 	return r->subject.generation;

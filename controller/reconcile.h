@@ -9,6 +9,7 @@
 
 #include "controller/observe.h"
 #include "policies/engine/decision.h"
+#include "policies/engine/policy.h"
 #include "policies/explain/explain.h"
 
 struct err;
@@ -108,6 +109,9 @@ void reconciler_clock_was_set(struct reconciler *r, int64_t step_ms);
 void reconciler_tick(struct reconciler *r, int64_t now_ms);
 enum tick_phase reconciler_phase(const struct reconciler *r);
 const struct policy *reconciler_policy(const struct reconciler *r);
+// What one replica uses: spec.gpus of the policy. Without it, the GPUs that the target's pod template requests, where
+// the template is read (spec.capacity); their model is unknown.
+struct policy_gpus reconciler_gpus(const struct reconciler *r);
 int64_t reconciler_generation(const struct reconciler *r);
 // Returns the last decision, or NULL before the first one; *ret_details as in struct decided.
 const struct decision *reconciler_decision(const struct reconciler *r, const char *const **ret_details);

@@ -172,6 +172,8 @@ static int run_peers(const struct loop *l, struct err *e)
 	for (size_t i = 0; i < n; i++) {
 		char name[BACKTEST_NAME_BYTES];
 		enum peer_kind kind = settings[i].kind;
+		if (l->b->config.hpa_only && kind != PEER_HPA)
+			continue;
 		snprintf(name, sizeof name, "%s %s %.1f", peer_name(kind), peer_setting_name(kind), settings[i].value);
 		struct backtest_row *row = add_row(l->b, BACKTEST_PEER, name);
 		row->peer = kind;
@@ -284,6 +286,8 @@ static int run_closed(struct backtest *b, const struct policy *policy, struct er
 	                                .context = b};
 	if (replicas >= 0 && run_actual(&l, replicas, e) < 0)
 		return -1;
+	if (b->config.hpa_only)
+		return run_peers(&l, e);
 	if (run_policy(&l, e) < 0)
 		return -1;
 	if (b->config.policy_only)

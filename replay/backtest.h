@@ -30,6 +30,7 @@ const char *backtest_kind_name(enum backtest_kind kind); // "actual"
 struct backtest_config {
 	bool open_loop;
 	bool policy_only;                      // neither peers, nor fixed counts, nor the bound
+	bool hpa_only;                         // closed loop: only what ran and the HPA, not even the policy
 	const char *demand_column;             // NULL: "demand"
 	const char *signals[ORIGIN_SIMULATED]; // which signals the simulated metrics are; NULL: those of the same name
 	double per_replica;                    // demand that one replica serves
@@ -77,7 +78,7 @@ int backtest_run(const struct backtest_config *config, const struct policy *poli
                  const char *file, struct backtest *ret, struct err *e);
 void backtest_done(struct backtest *b);
 
-// The row of the policy.
+// The row of the policy; not with hpa_only.
 const struct backtest_row *backtest_policy_row(const struct backtest *b);
 
 #endif

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "policies/engine/policy.h"
+
 struct buf;
 struct decision;
 struct event_recorder_stats;
@@ -56,6 +58,7 @@ struct metrics_policy {
 	const struct policy *policy;
 	const struct decision *decision; // NULL: none yet
 	const struct gpu_time *gpu_time;
+	struct policy_gpus gpus; // of one replica
 };
 struct metrics_watch {
 	const char *resource; // as k8s_path_class names it; "targets": the sum over all kinds of targets

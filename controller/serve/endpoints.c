@@ -166,7 +166,8 @@ static void get_metrics(void *arg, struct http_exchange *x)
 		const struct reconciler *r = managed_policy_reconciler(v.policies[i]);
 		policies[i] = (struct metrics_policy){.policy = reconciler_policy(r),
 		                                      .decision = reconciler_decision(r, &details),
-		                                      .gpu_time = managed_policy_gpu_time(v.policies[i])};
+		                                      .gpu_time = managed_policy_gpu_time(v.policies[i]),
+		                                      .gpus = reconciler_gpus(r)};
 	}
 	struct metrics_view mv = {.policies = policies,
 	                          .n_policies = v.n_policies,

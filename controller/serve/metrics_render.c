@@ -271,12 +271,12 @@ static void render_policy(enum metric_family_id id, const struct metrics_policy 
 	buf_put(out, text, (size_t)len);
 }
 
-// GPU time and cost: only of policies that state what a replica uses.
+// GPU time and cost: only where it is known what a replica uses.
 static void render_gpus(enum metric_family_id id, const struct metrics_view *v, const struct label_texts *labels,
                         size_t index, struct buf *out)
 {
 	const struct metrics_policy *p = &v->policies[index];
-	const struct policy_gpus *gpus = &p->policy->gpus;
+	const struct policy_gpus *gpus = &p->gpus;
 	enum price_basis basis;
 	int64_t n = (int64_t)p->decision->current * gpus->per_replica;
 	int64_t micro = policy_gpu_micro(v->prices, gpus->model, &basis);

@@ -280,10 +280,10 @@ static void write_history(struct json_writer *w, const struct overview_policy *p
 	json_write_object_end(w);
 }
 
-// What the policy says a replica uses, and with it what the current replicas cost per hour.
+// What a replica uses, and with it what the current replicas cost per hour.
 static void write_gpus(struct json_writer *w, const struct overview_policy *p)
 {
-	const struct policy_gpus *gpus = &p->policy->gpus;
+	const struct policy_gpus *gpus = &p->gpus;
 	const struct decision *d = p->decided.decision;
 	enum price_basis basis;
 	int64_t micro = policy_gpu_micro(p->prices, gpus->model, &basis);
@@ -316,7 +316,7 @@ void overview_add(struct json_writer *w, const struct overview_policy *p, bool w
 	}
 	if (d)
 		write_decision(w, &p->decided);
-	if (p->policy && p->policy->gpus.set)
+	if (p->policy && p->gpus.set)
 		write_gpus(w, p);
 	if (p->last_scale_ms >= 0)
 		json_write_member_time(w, "lastScaleTime", p->last_scale_ms);

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "policies/engine/policy.h"
 #include "policies/explain/explain.h"
 #include "promql/promql_health.h"
 
@@ -47,6 +48,7 @@ struct overview_policy {
 	bool dry_run;                     // the process's
 	int64_t last_scale_ms;            // -1: not known
 	const struct price_book *prices;  // NULL: none
+	struct policy_gpus gpus;          // of one replica
 };
 
 // Write an overview by overview_begin(), overview_add() for each policy, overview_end().

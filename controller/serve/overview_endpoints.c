@@ -180,6 +180,8 @@ static void show(const struct controller_view *v, const struct item *i, struct s
 		enum status_phase phase = controller_why_idle(i->idle, ret_shown->why, sizeof ret_shown->why);
 		p->error = ret_shown->why;
 		p->policy = i->idle->body ? &i->idle->body->policy : NULL;
+		if (p->policy)
+			p->gpus = p->policy->gpus;
 		ret_shown->facts = (struct status_facts){.phase = phase,
 		                                         .text = ret_shown->why,
 		                                         .dry_run = v->dry_run || (p->policy && p->policy->dry_run),
@@ -189,6 +191,7 @@ static void show(const struct controller_view *v, const struct item *i, struct s
 		return;
 	}
 	p->policy = policy_of(i);
+	p->gpus = reconciler_gpus(managed_policy_reconciler(i->managed));
 	p->error = managed_policy_error(i->managed);
 	p->trend = managed_policy_sparkline(i->managed);
 	p->last_scale_ms = reconciler_last_scale_ms(managed_policy_reconciler(i->managed));

@@ -420,3 +420,10 @@ void fit_target_read(struct fit_target *t, int32_t spec, int32_t status, bool ke
 	ret_view->since_ms = t->since_ms;
 	ret_view->n_since = t->n_since > surge ? t->n_since - surge : 0;
 }
+
+int32_t fit_target_gpus(const struct fit_target *t)
+{
+	bool is_known = t->shape.has_shape && t->shape.error.kind == ERR_NONE && t->store->inventory;
+	return is_known ? replica_shape_gpus(&t->shape.shape, capacity_names(inventory_capacity(t->store->inventory)))
+	                : 0;
+}

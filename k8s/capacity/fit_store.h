@@ -56,6 +56,8 @@ struct fit_view {
 // Returns the fit at this moment. spec and status: the replicas that the target requests, and those that exist.
 // keeps_order: a write whose answer was lost may still take effect. Pointers are valid until the next call.
 void fit_target_read(struct fit_target *t, int32_t spec, int32_t status, bool keeps_order, struct fit_view *ret_view);
+// Returns how many GPUs a replica requests (replica_shape_gpus); 0: unknown.
+int32_t fit_target_gpus(const struct fit_target *t);
 // Reports that a write of this scale is about to be sent: other targets do not get the same room.
 void fit_target_ordered(struct fit_target *t, int32_t replicas);
 // Reports that the scale is `replicas` now, and that no write is in flight.

@@ -2,6 +2,7 @@
 #include "k8s/capacity/replica_shape.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "base/hash.h"
@@ -195,4 +196,25 @@ struct json_span replica_template(struct json_span object)
 {
 	static const char *const path[] = {"spec", "template", "spec", NULL};
 	return json_span_path(object, path);
+}
+
+static bool starts_with(const char *name, const char *prefix)
+{
+	return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
+int32_t replica_shape_gpus(const struct replica_shape *shape, const struct resource_names *names)
+{
+	int64_t n = 0;
+	for (size_t i = 0; i < shape->requests.n; i++) {
+		const struct resource_amount *a = &shape->requests.items[i];
+		const char *name = names->names[a->id];
+		if (resource_is_whole_gpu(name))
+			n += a->amount;
+		// HAMi: with nvidia.com/gpumem or nvidia.com/gpucores, an nvidia.com/gpu is a part of a GPU.
+		else if (a->amount > 0 && (resource_is_accelerator(name) || starts_with(name, "nvidia.com/gpu") ||
+		                           starts_with(name, RESOURCE_DEVICE_CLASS_PREFIX)))
+			return 0;
+	}
+	return n <= RESOURCE_DEVICES_MAX ? (int32_t)n : 0;
 }

@@ -61,6 +61,10 @@ void replica_shape_done(struct replica_shape *shape);
 int replica_shape_add_claim(struct replica_shape *shape, struct resource_names *names, struct json_span claim_template,
                             struct err *e);
 
+// Returns how many whole GPUs a replica requests; 0 where that is unknown: it requests none, parts of GPUs, or a device
+// class that may be something else.
+int32_t replica_shape_gpus(const struct replica_shape *shape, const struct resource_names *names);
+
 // Returns the PodSpec in the template of a workload; absent for a kind that keeps it somewhere else.
 struct json_span replica_template(struct json_span object);
 

@@ -86,6 +86,19 @@ bool resource_is_accelerator(const char *name)
 	return false;
 }
 
+bool resource_is_whole_gpu(const char *name)
+{
+	static const char *const known[] = {
+	        "nvidia.com/gpu",   "amd.com/gpu",     "gpu.intel.com/i915",
+	        "gpu.intel.com/xe", "habana.ai/gaudi", RESOURCE_DEVICE_CLASS_PREFIX "gpu.nvidia.com",
+	};
+	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+		if (strcmp(name, known[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
 bool resource_vector_has(const struct resource_vector *v, int id)
 {
 	for (size_t i = 0; i < v->n; i++) {

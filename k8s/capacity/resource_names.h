@@ -46,6 +46,9 @@ void resource_show_name(const char *name, char out[RESOURCE_SHOWN_BYTES]);
 // Returns whether the resource is a GPU, a part of a GPU, or another accelerator, by a table of known names.
 bool resource_is_accelerator(const char *name);
 
+// Returns whether one piece of the resource is a whole GPU, rather than a part of one, by a table of known names.
+bool resource_is_whole_gpu(const char *name);
+
 struct resource_amount {
 	int64_t amount; // thousandths of a CPU; bytes; pieces
 	uint8_t id;

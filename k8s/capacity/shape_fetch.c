@@ -12,6 +12,8 @@
 #include "k8s/client/object_name.h"
 #include "k8s/client/scale.h"
 
+#define KUEUE_QUEUE_LABEL "kueue.x-k8s.io/queue-name"
+
 struct shape_fetch {
 	struct k8s_client *client;
 	struct resource_names *names;
@@ -118,6 +120,15 @@ static int read_selector(struct target_shape *t, struct json_span spec, struct e
 	return t->selector ? 0 : -1;
 }
 
+// Kueue: the label of a workload, which its webhook copies to the pod template, or of the pod template itself.
+static void read_queue(struct target_shape *t, struct json_span object)
+{
+	static const char *const of_target[] = {"metadata", "labels", KUEUE_QUEUE_LABEL, NULL};
+	static const char *const of_template[] = {"spec", "template", "metadata", "labels", KUEUE_QUEUE_LABEL, NULL};
+	if (json_span_text(json_span_path(object, of_target), t->queue, sizeof t->queue) <= 0)
+		json_span_text(json_span_path(object, of_template), t->queue, sizeof t->queue);
+}
+
 static int read_target(struct shape_fetch *f, struct json_span object, struct err *e)
 {
 	struct target_shape *t = &f->result;
@@ -131,6 +142,7 @@ static int read_target(struct shape_fetch *f, struct json_span object, struct er
 	json_span_i64(json_span_get(json_span_get(object, "metadata"), "generation"), 0, INT64_MAX, &t->generation);
 	t->replicas = (int32_t)replicas;
 	t->has_shape = true;
+	read_queue(t, object);
 	if (replica_shape_read(&t->shape, f->names, template, e) < 0)
 		return err_wrap(e, "%s/%s", f->kind, f->name);
 	if (read_selector(t, spec, e) < 0)

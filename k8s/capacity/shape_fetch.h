@@ -16,6 +16,8 @@ struct resource_names;
 struct scale_ref;
 struct shape_fetch;
 
+#define LABEL_VALUE_BYTES 64 // Kubernetes: 63 bytes, and the NUL
+
 struct target_shape {
 	struct err error; // kind ERR_NONE: everything was read; else the members below have what was read until then
 	struct replica_shape shape;
@@ -23,6 +25,7 @@ struct target_shape {
 	int32_t replicas;                // spec.replicas of the target
 	int64_t generation;              // metadata.generation of the target
 	struct label_selector *selector; // of its pods; NULL: the kind has none in spec.selector
+	char queue[LABEL_VALUE_BYTES];   // LocalQueue of Kueue that admits its pods; "": none
 };
 void target_shape_done(struct target_shape *t);
 

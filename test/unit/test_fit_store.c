@@ -154,6 +154,7 @@ static void first_question_waits_for_the_inventory(void **state)
 	assert_true(view.is_known);
 	assert_int_equal(view.fit, 4);
 	assert_non_null(strstr(view.detail, "nvidia.com/gpu"));
+	assert_int_equal(fit_target_gpus(t), 1);
 }
 
 static void unchanged_target_costs_no_request(void **state)
@@ -287,6 +288,7 @@ static void target_without_a_shape_is_unknown_and_not_read_again_at_once(void **
 	prepare(w, t, 1);
 	struct fit_view view = read_fit(t, 2, 2);
 	assert_false(view.is_known);
+	assert_int_equal(fit_target_gpus(t), 0);
 	assert_non_null(strstr(view.detail, "absent"));
 	uint64_t reads = fake_apiserver_count(w->h.server, "GET", "deployments");
 	prepare(w, t, 1);
@@ -303,6 +305,7 @@ static void questions_are_answered_when_the_store_stops(void **state)
 	assert_int_equal(w->answers, 0);
 	fit_store_stop(w->store);
 	assert_int_equal(w->answers, 1);
+	assert_int_equal(fit_target_gpus(t), 0);
 	assert_false(read_fit(t, 1, 1).is_known);
 }
 
@@ -333,6 +336,7 @@ static void claims_of_dynamic_devices_fit_like_extended_resources(void **state)
 	wait_fit(w, t, 0, 0, 3);
 	fit_target_ordered(t, 2);
 	assert_int_equal(read_fit(t, 2, 0).fit, 1);
+	assert_int_equal(fit_target_gpus(t), 0); // the class may be anything
 }
 
 int main(void)

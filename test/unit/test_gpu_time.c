@@ -27,16 +27,16 @@ static void time_counts_with_the_replicas_before_it(void **state)
 {
 	struct policy p = {.max_replicas = 10, .interval_ms = 15000, .gpus = {true, 2, ""}};
 	struct gpu_time t = {0};
-	gpu_time_add(&t, &p, START, 3);
+	gpu_time_add(&t, &p, &p.gpus, START, 3);
 	assert_int_equal(t.used_ms, 0);
-	gpu_time_add(&t, &p, START + 15000, 4);
+	gpu_time_add(&t, &p, &p.gpus, START + 15000, 4);
 	assert_int_equal(t.used_ms, 15000 * 3 * 2);
 	assert_int_equal(t.saved_ms, 15000 * 7 * 2);
-	gpu_time_add(&t, &p, START + 25000, 12); // above maxReplicas: nothing is saved
+	gpu_time_add(&t, &p, &p.gpus, START + 25000, 12); // above maxReplicas: nothing is saved
 	assert_int_equal(t.used_ms, 15000 * 3 * 2 + 10000 * 4 * 2);
 	assert_int_equal(t.saved_ms, 15000 * 7 * 2 + 10000 * 6 * 2);
 	int64_t saved_ms = t.saved_ms;
-	gpu_time_add(&t, &p, START + 35000, 1);
+	gpu_time_add(&t, &p, &p.gpus, START + 35000, 1);
 	assert_int_equal(t.saved_ms, saved_ms);
 }
 
@@ -44,13 +44,13 @@ static void unknown_time_is_not_counted(void **state)
 {
 	struct policy p = {.max_replicas = 10, .interval_ms = 15000, .gpus = {true, 1, ""}};
 	struct gpu_time t = {0};
-	gpu_time_add(&t, &p, START, 3);
-	gpu_time_add(&t, &p, START - 60000, 3); // the clock was set back
+	gpu_time_add(&t, &p, &p.gpus, START, 3);
+	gpu_time_add(&t, &p, &p.gpus, START - 60000, 3); // the clock was set back
 	assert_int_equal(t.used_ms, 0);
-	gpu_time_add(&t, &p, START + 3600000, 3); // four intervals of the hour
+	gpu_time_add(&t, &p, &p.gpus, START + 3600000, 3); // four intervals of the hour
 	assert_int_equal(t.used_ms, 60000 * 3);
 	p.gpus.set = false;
-	gpu_time_add(&t, &p, START + 3610000, 3);
+	gpu_time_add(&t, &p, &p.gpus, START + 3610000, 3);
 	assert_int_equal(t.used_ms, 60000 * 3);
 }
 

@@ -81,7 +81,7 @@ static int setup(void **state)
 		p->signals = w->signals;
 		p->n_signals = 1;
 		p->gpus = (struct policy_gpus){!i, 2, "L4"}; // the other does not say what a replica uses
-		w->list[i] = (struct metrics_policy){p, &w->decision, &w->gpu_time};
+		w->list[i] = (struct metrics_policy){p, &w->decision, &w->gpu_time, p->gpus};
 	}
 	w->decision =
 	        (struct decision){.current = 3, .ready = 2, .desired = 4, .action = ACTION_SCALE_UP, .n_signals = 1};
@@ -315,7 +315,7 @@ static void gpus_that_are_not_stated_have_no_series(void **state)
 		assert_non_null(at);
 		assert_null(strstr(at + 1, families[i])); // only policy a
 	}
-	w->policies[0].gpus.model = "X1";
+	w->list[0].gpus.model = "X1";
 	expect(w, "\ngpuscale_gpus{namespace=\"serving\",policy=\"a\",model=\"X1\"} 6\n");
 	assert_null(strstr(render(w), "gpuscale_cost_per_hour{"));
 	w->book.has_assumed = true;

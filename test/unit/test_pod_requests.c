@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: what a pod requests is counted as the scheduler counts it: containers, init containers, sidecars, requests of
 // the whole pod, overhead, limits without requests; and an invalid amount is reported.
+#include "base/err.h"
 #include "k8s/capacity/pod_requests.h"
 
 #include <setjmp.h>
@@ -13,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "k8s/capacity/replica_shape.h"
 #include "k8s/capacity/resource_names.h"
 
 // "cpu=1500 nvidia.com/gpu=2 ", in the order of the names' first use.
@@ -134,6 +136,43 @@ static void resources_are_classified_by_name(void **state)
 	assert_true(resource_is_accelerator("nvidia.com/gpu.shared"));
 	assert_false(resource_is_accelerator("nvidia.com/gpu-driver"));
 	assert_false(resource_is_accelerator("rdma/hca"));
+	assert_true(resource_is_whole_gpu("nvidia.com/gpu"));
+	assert_false(resource_is_whole_gpu("nvidia.com/mig-1g.5gb"));
+	assert_false(resource_is_whole_gpu("nvidia.com/gpu.shared"));
+}
+
+// 0: unknown
+static void replica_has_gpus_where_it_requests_whole_ones_only(void **state)
+{
+	static const struct {
+		const char *limits;
+		int gpus;
+	} rows[] = {
+	        // clang-format off
+		{"\"nvidia.com/gpu\": 4, \"cpu\": 8",                      4},
+		{"\"nvidia.com/gpu\": 1, \"amd.com/gpu\": 2",              3},
+		{"\"cpu\": 8",                                             0},
+		{"\"nvidia.com/mig-1g.5gb\": 1",                           0},
+		{"\"nvidia.com/gpu\": 1, \"nvidia.com/mig-1g.5gb\": 1",    0},
+		{"\"nvidia.com/gpu\": 1, \"nvidia.com/gpumem\": 4000",     0},
+		{"\"deviceclass.resource.kubernetes.io/gpu.nvidia.com\": 2", 2},
+		{"\"deviceclass.resource.kubernetes.io/nic\": 2",          0},
+	        // clang-format on
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct resource_names names;
+		struct replica_shape shape;
+		struct err e;
+		char spec[256];
+		int len = snprintf(spec, sizeof spec, "{\"containers\": [{\"resources\": {\"limits\": {%s}}}]}",
+		                   rows[i].limits);
+		assert_int_equal(resource_names_init(&names), 0);
+		assert_int_equal(replica_shape_read(&shape, &names, (struct json_span){spec, (size_t)len}, &e), 0);
+		if (replica_shape_gpus(&shape, &names) != rows[i].gpus)
+			fail_msg("%s: %d GPUs", rows[i].limits, replica_shape_gpus(&shape, &names));
+		replica_shape_done(&shape);
+		resource_names_done(&names);
+	}
 }
 
 int main(void)
@@ -143,6 +182,7 @@ int main(void)
 	        cmocka_unit_test(more_resources_than_the_ceiling_are_reported),
 	        cmocka_unit_test(names_of_a_cluster_have_a_ceiling),
 	        cmocka_unit_test(resources_are_classified_by_name),
+	        cmocka_unit_test(replica_has_gpus_where_it_requests_whole_ones_only),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
