@@ -199,7 +199,8 @@ static int read_row(struct idle_workloads *all, const struct idle_answer *answer
 	if (!idle_rule_covers(rule, row.part[0]))
 		return 0;
 	double since_s = fmax(value_of(&answers[IDLE_ASK_BUSY], &row), value_of(&answers[IDLE_ASK_SEEN], &row));
-	int64_t oldest_ms = now_ms - idle_lookback_ms(rule), since_ms = (int64_t)(since_s * 1000);
+	int64_t oldest_ms = now_ms - idle_lookback_ms(rule);
+	int64_t since_ms = since_s * 1000 < (double)now_ms ? (int64_t)(since_s * 1000) : now_ms;
 	return add_row(all, &row, book, since_ms > oldest_ms ? since_ms : oldest_ms, e);
 }
 

@@ -141,6 +141,13 @@ static void decode(struct idle_entry *e, const char *json, size_t len)
 	free(errors);
 }
 
+static void on_absent(void *arg, struct informer_item *item)
+{
+	(void)arg;
+	informer_remove(item);
+	forget(entry_of(item));
+}
+
 static void on_object(void *arg, struct informer_item *item, const char *namespace_name, const char *name,
                       const char *json, size_t len)
 {
@@ -149,6 +156,11 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 	char uid[IDLE_UID_BYTES];
 	int64_t generation = 0;
 	(void)namespace_name;
+	if (json_span_kind(json_span_get(metadata, "deletionTimestamp")) == '"') {
+		if (item)
+			on_absent(r, item);
+		return;
+	}
 	json_span_text(json_span_get(metadata, "uid"), uid, sizeof uid);
 	json_span_i64(json_span_get(metadata, "generation"), 0, INT64_MAX, &generation);
 	struct idle_entry *e = item ? entry_of(item) : new_entry(r, name);
@@ -164,13 +176,6 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 	snprintf(e->uid, sizeof e->uid, "%s", uid);
 	e->generation = generation;
 	decode(e, json, len);
-}
-
-static void on_absent(void *arg, struct informer_item *item)
-{
-	(void)arg;
-	informer_remove(item);
-	forget(entry_of(item));
 }
 
 // Logs each error once, and its end.

@@ -25,7 +25,7 @@ static const struct schema_field workload_fields[] = {
 	FIELD(WORKLOAD, "costPerMonth", SCHEMA_STRING, cost, "What these GPUs cost in 730 hours, and the currency.", .max = 63),
 	FIELD(WORKLOAD, "warnedTime", SCHEMA_TIME_MS, warned_ms, "When the Warning Event was written.", .min = 0),
 	FIELD(WORKLOAD, "changedTime", SCHEMA_TIME_MS, changed_ms, "When the state changed.", .min = 0),
-	FIELD(WORKLOAD, "replicas", SCHEMA_INT32, replicas, "Replicas before the scale.", .min = 0),
+	FIELD(WORKLOAD, "replicas", SCHEMA_INT32, replicas, "Replicas before the scale.", .min = 0, .max = 1000000),
 	FIELD(WORKLOAD, "message", SCHEMA_STRING, message, "Details of the state.", .max = IDLE_STATUS_SENTENCE_BYTES),
         // clang-format on
 };

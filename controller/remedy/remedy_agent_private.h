@@ -18,6 +18,7 @@
 #define AGENT_PODS_OF_MAX  64              // nodes whose pods are listed in one tick
 #define AGENT_REFUSED_MAX  256             // pods whose last eviction was refused
 #define AGENT_REFRESH_MS   (2 * 60 * 1000) // the annotation of a node that is out of service is not older
+#define AGENT_LEAK_TICKS   20              // intervals between two searches for leaks
 #define AGENT_AFTER_ACT_MS 1000            // the next tick, after a node was taken out of service
 
 enum agent_phase { AGENT_IDLE, AGENT_READS, AGENT_WRITES, AGENT_EVICTS };
@@ -38,6 +39,7 @@ struct remedy_agent {
 	void *block; // of the fleet
 	struct node_store *nodes;
 	struct health_feed *feed;
+	struct leak_replacer *leaks;     // NULL: leaking pods are not replaced
 	struct shards *shards;           // NULL: no election
 	struct event_recorder *recorder; // of Events
 	struct event timer, *on_term, *on_int;

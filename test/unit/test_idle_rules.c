@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a process that loses its leadership while it evaluates an idle rule, and then sees what the next leader wrote
-// to the status, forgets the evaluation.
+// to the status, forgets the evaluation; and a rule that is being deleted is no longer in force.
 #include <event2/event.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,15 +24,16 @@ struct world {
 	bool is_leader;
 };
 
-static void put_rule(struct world *w, int64_t last_scale_s)
+// metadata: further members, with a comma before each.
+static void put_rule(struct world *w, int64_t last_scale_s, const char *metadata)
 {
 	char json[512];
 	struct err e;
-	snprintf(
-	        json, sizeof json,
-	        "{\"apiVersion\":\"gpuscale.dev/v1alpha1\",\"kind\":\"GPUIdleRule\",\"metadata\":{\"name\":\"nights\"},"
-	        "\"spec\":{\"action\":\"Scale\"},\"status\":{\"lastScaleTime\":\"2026-01-05T09:00:%02dZ\"}}",
-	        (int)last_scale_s);
+	snprintf(json, sizeof json,
+	         "{\"apiVersion\":\"gpuscale.dev/"
+	         "v1alpha1\",\"kind\":\"GPUIdleRule\",\"metadata\":{\"name\":\"nights\"%s},"
+	         "\"spec\":{\"action\":\"Scale\"},\"status\":{\"lastScaleTime\":\"2026-01-05T09:00:%02dZ\"}}",
+	         metadata, (int)last_scale_s);
 	if (fake_apiserver_put(w->h.server, json, &e) < 0)
 		fail_msg("%s", e.msg);
 }
@@ -71,51 +72,80 @@ static const char *find_policy(void *arg, const struct scale_ref *ref, char *tex
 	return NULL;
 }
 
-static void status_of_the_next_leader_ends_an_evaluation(void **state)
+static void start(struct world *w)
 {
-	struct world w = {.is_leader = true};
 	struct err e;
-	(void)state;
-	harness_start(&w.h, NULL);
-	harness_start_client(&w.h, 1);
-	w.writer = status_writer_new(w.h.client, &e);
-	fake_apiserver_fail(w.h.server,
+	harness_start(&w->h, NULL);
+	harness_start_client(&w->h, 1);
+	w->writer = status_writer_new(w->h.client, &e);
+	fake_apiserver_fail(w->h.server,
 	                    &(struct fake_fault){.next = 1, .delay_ms = 3000, .status = 404, .match = "GET " TARGET});
-	put_rule(&w, 1);
-	const struct idle_rules_options options = {.loop = w.h.loop,
-	                                           .clock = &w.h.clock,
-	                                           .k8s = w.h.client,
-	                                           .writer = w.writer,
+	put_rule(w, 1, "");
+	const struct idle_rules_options options = {.loop = w->h.loop,
+	                                           .clock = &w->h.clock,
+	                                           .k8s = w->h.client,
+	                                           .writer = w->writer,
 	                                           .ask = ask,
 	                                           .prices = prices,
 	                                           .may_act = may_act,
 	                                           .find_policy = find_policy,
-	                                           .arg = &w};
-	w.rules = idle_rules_new(&options, &e);
-	assert_non_null(w.rules);
-	TEST_BECOMES(w.h.loop, fake_apiserver_count(w.h.server, "get", "statefulsets") == 1);
+	                                           .arg = w};
+	w->rules = idle_rules_new(&options, &e);
+	assert_non_null(w->rules);
+	TEST_BECOMES(w->h.loop, fake_apiserver_count(w->h.server, "get", "statefulsets") == 1);
+}
+
+static void stop(struct world *w)
+{
+	idle_rules_disconnect(w->rules);
+	k8s_client_free(w->h.client);
+	w->h.client = NULL;
+	idle_rules_free(w->rules);
+	status_writer_free(w->writer);
+	harness_stop(&w->h);
+}
+
+static void status_of_the_next_leader_ends_an_evaluation(void **state)
+{
+	struct world w = {.is_leader = true};
+	(void)state;
+	start(&w);
 	const struct idle_entry *entry = w.rules->entries;
 	assert_ptr_equal(w.rules->evaluation.entry, entry);
 	assert_int_equal(entry->n, 1);
 	w.is_leader = false;
 	TEST_BECOMES(w.h.loop, !entry->is_ours);
-	put_rule(&w, 2);
+	put_rule(&w, 2, "");
 	TEST_BECOMES(w.h.loop, entry->n == 0);
 	assert_ptr_equal(w.rules->evaluation.entry, entry); // the read is in flight
 	TEST_BECOMES(w.h.loop, !w.rules->evaluation.entry);
 	assert_int_equal(entry->n, 0);
-	idle_rules_disconnect(w.rules);
-	k8s_client_free(w.h.client);
-	w.h.client = NULL;
-	idle_rules_free(w.rules);
-	status_writer_free(w.writer);
-	harness_stop(&w.h);
+	stop(&w);
+}
+
+static void rule_that_is_being_deleted_is_not_in_force(void **state)
+{
+	static const char deleted[] = ",\"deletionTimestamp\":\"2026-01-05T10:00:00Z\",\"finalizers\":[\"a/b\"]";
+	struct world w = {.is_leader = true};
+	(void)state;
+	start(&w);
+	put_rule(&w, 1, deleted);
+	TEST_BECOMES(w.h.loop, w.rules->entries && w.rules->entries->is_gone); // the read is in flight
+	TEST_BECOMES(w.h.loop, !w.rules->entries);
+	assert_null(w.rules->evaluation.entry);
+	put_rule(&w, 2, deleted); // a further change, while a finalizer keeps the object
+	put_rule(&w, 3, "");
+	TEST_BECOMES(w.h.loop, w.rules->entries != NULL);
+	assert_int_equal(w.rules->entries->last_scale_ms % 60000, 3000);
+	assert_null(w.rules->entries->next);
+	stop(&w);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(status_of_the_next_leader_ends_an_evaluation),
+	        cmocka_unit_test(rule_that_is_being_deleted_is_not_in_force),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
