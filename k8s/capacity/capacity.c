@@ -167,26 +167,25 @@ static bool has_failing_taint(struct json_span taints)
 }
 
 // Returns how many GPUs of a node are out of service. The record of gpuscale remediate lists the node itself, then its
-// GPUs, each with the time since when it is out, or -1. Without a readable record, the taint stands for the whole node.
+// GPUs, each with the time since when it is out, or -1; that counts however the agent keeps pods away. A taint that the
+// record does not explain stands for the whole node.
 static int32_t read_failing(struct json_span annotations, struct json_span taints)
 {
-	if (!has_failing_taint(taints))
-		return 0;
 	struct json_span text = json_span_get(annotations, CAPACITY_REMEDY_ANNOTATION);
+	int32_t all = has_failing_taint(taints) ? CAPACITY_FAILING_ALL : 0, n = 0;
+	if (text.len == 0)
+		return all;
 	char *record = must_alloc(malloc(text.len + 1));
-	int len = text.len > 0 ? json_span_text(text, record, text.len + 1) : 0;
+	int len = json_span_text(text, record, text.len + 1);
 	struct json_span o = {record, len > 0 ? (size_t)len : 0};
 	struct json_span_iter it = {.rest = json_span_get(json_span_is_whole(o) ? o : (struct json_span){0}, "gpus")};
-	bool is_node_out = false;
-	int32_t n = 0;
-	for (bool is_node = true; json_span_next(&it); is_node = false) {
+	for (bool is_node = true; n < CAPACITY_FAILING_ALL && json_span_next(&it); is_node = false) {
 		struct json_span out = json_span_get(it.value, "out");
 		bool is_out = json_span_kind(out) == '0' && out.text[0] != '-';
-		is_node_out |= is_out && is_node;
-		n += is_out;
+		n = is_out && is_node ? CAPACITY_FAILING_ALL : n + is_out;
 	}
 	free(record);
-	return is_node_out || n == 0 ? CAPACITY_FAILING_ALL : n;
+	return n > 0 ? n : all;
 }
 
 static bool is_ready(struct json_span conditions)

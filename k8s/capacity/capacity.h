@@ -48,7 +48,7 @@ struct capacity_node {
 	uint16_t n_labels;
 	int32_t pods, planned_pods;
 	int32_t failing_pods; // of fit_target_failing: 0 between two calls
-	int32_t failing_gpus; // by the taint and the annotation of gpuscale remediate; CAPACITY_FAILING_ALL: all of it
+	int32_t failing_gpus; // by the annotation and the taint of gpuscale remediate; CAPACITY_FAILING_ALL: all of it
 	int32_t slices;       // that name the node
 	int32_t devices[CAPACITY_DEMANDS_MAX], free_devices[CAPACITY_DEMANDS_MAX]; // of capacity_fit
 	uint64_t checked_print; // of capacity_fit: the rules that were checked last, 0: none; and with what result

@@ -58,8 +58,8 @@ void idle_observe(struct tick *t);
 void fallback_observe(struct tick *t);
 
 // Takes the replacements of unhealthy replicas from t->counts; runs before the signals. unhealthy_apply() adds what
-// guards.unhealthyReplicas wants, and traces the unhealthy replicas; the first part of the guards (unhealthy.c). Only
-// for a policy with that guard.
+// guards.unhealthyReplicas wants, and traces the unhealthy replicas; the first part of the guards (unhealthy_stage.c).
+// Only for a policy with that guard.
 void unhealthy_observe(struct tick *t);
 void unhealthy_apply(struct tick *t);
 
