@@ -27,7 +27,7 @@ bool observe_needs_pods(const struct policy *p)
 	for (size_t i = 0; i < p->n_signals; i++)
 		if (p->signals[i].target.set && p->signals[i].target.type == TARGET_PODS)
 			return true;
-	return false;
+	return p->guards.unhealthy != UNHEALTHY_IGNORE;
 }
 
 static void build_pods(struct observation_call *c)
@@ -75,7 +75,8 @@ struct fit_target *observe_want_fit(const struct observe_sources *sources, const
 {
 	struct scale_ref ref = policy_scale_ref(p);
 	err_clear(e);
-	return p->capacity.mode != CAPACITY_OFF && sources->fits ? fit_store_want(sources->fits, &ref, e) : NULL;
+	bool is_wanted = p->capacity.mode != CAPACITY_OFF || p->guards.unhealthy != UNHEALTHY_IGNORE;
+	return is_wanted && sources->fits ? fit_store_want(sources->fits, &ref, e) : NULL;
 }
 
 void observe_capacity(struct observation_call *c)
@@ -84,6 +85,12 @@ void observe_capacity(struct observation_call *c)
 	struct obs_capacity *o = &c->observation.capacity;
 	const struct scale *s = &c->scale;
 	if (!c->fit)
+		return;
+	if (c->policy->guards.unhealthy != UNHEALTHY_IGNORE && c->observation.pods) {
+		int32_t n = fit_target_failing(c->fit, &c->pod_list);
+		c->observation.health = (struct obs_health){n >= 0, n};
+	}
+	if (c->policy->capacity.mode == CAPACITY_OFF)
 		return;
 	fit_target_read(c->fit, s->spec_replicas, s->status_replicas, c->bypass_cache, &view);
 	*o = (struct obs_capacity){view.is_known, view.fit,     view.unschedulable,

@@ -17,6 +17,7 @@ const char *const condition_type_names[CONDITION_TYPE__COUNT] = {
         [CONDITION_DRY_RUN] = "DryRun",
         [CONDITION_PAUSED] = "Paused",
         [CONDITION_OBJECTIVE_NOT_REACHABLE] = "ObjectiveNotReachable",
+        [CONDITION_UNHEALTHY_REPLICAS] = "UnhealthyReplicas",
         [CONDITION_CAPACITY_LIMITED] = "CapacityLimited",
 };
 const char *const condition_status_names[CONDITION_STATUS__COUNT] = {"Unknown", "False", "True"};
@@ -128,6 +129,21 @@ static void capacity_limited(const struct decided *d, struct condition *c)
 	set(c, CONDITION_FALSE, "CapacityAvailable", "every replica has room");
 }
 
+static void unhealthy_replicas(const struct decided *d, struct condition *c)
+{
+	const struct decision *dec = d->decision;
+	if (d->policy->guards.unhealthy == UNHEALTHY_IGNORE)
+		return;
+	set(c, CONDITION_FALSE, "ReplicasHealthy", "no replica is on a failing GPU");
+	for (size_t i = 0; i < dec->n_trace; i++) {
+		const struct trace_entry *t = &dec->trace[i];
+		if (t->reason == REASON_UNHEALTHY_UNKNOWN)
+			set_from(c, CONDITION_UNKNOWN, d, t);
+		else if (t->reason == REASON_UNHEALTHY_REPLICAS || t->reason == REASON_UNHEALTHY_REPLACED)
+			set_from(c, CONDITION_TRUE, d, t);
+	}
+}
+
 static void not_decided(struct condition *conditions, const char *reason, const char *message)
 {
 	set(&conditions[CONDITION_SCALING_ACTIVE], CONDITION_UNKNOWN, reason, message);
@@ -158,6 +174,7 @@ void status_conditions(const struct status_facts *facts, struct condition ret_co
 	const char *text = facts->text ? facts->text : "";
 	set(&ret_conditions[CONDITION_OBJECTIVE_NOT_REACHABLE], CONDITION_UNKNOWN, "", "");
 	set(&ret_conditions[CONDITION_CAPACITY_LIMITED], CONDITION_UNKNOWN, "", "");
+	set(&ret_conditions[CONDITION_UNHEALTHY_REPLICAS], CONDITION_UNKNOWN, "", "");
 	set(&ret_conditions[CONDITION_CONFLICT], CONDITION_FALSE, "NoConflict",
 	    "no other autoscaler drives the target");
 	if (facts->conflict) {
@@ -174,6 +191,7 @@ void status_conditions(const struct status_facts *facts, struct condition ret_co
 		able_to_scale(facts->decided, able);
 		scaling_active(facts->decided, &ret_conditions[CONDITION_SCALING_ACTIVE]);
 		scaling_limited(facts->decided, &ret_conditions[CONDITION_SCALING_LIMITED]);
+		unhealthy_replicas(facts->decided, &ret_conditions[CONDITION_UNHEALTHY_REPLICAS]);
 		capacity_limited(facts->decided, &ret_conditions[CONDITION_CAPACITY_LIMITED]);
 		objective_not_reachable(facts->decided, &ret_conditions[CONDITION_OBJECTIVE_NOT_REACHABLE]);
 	} else {

@@ -236,6 +236,8 @@ static void write_state(struct json_writer *w, const struct status_doc *doc)
 		json_write_member_null(w, "lastScaleTime");
 	if (decide_withdrawn_ms(doc->policy, doc->state) >= 0)
 		json_write_member_time(w, "lastWithdrawTime", decide_withdrawn_ms(doc->policy, doc->state));
+	if (decide_replacements(doc->policy, doc->state) > 0)
+		json_write_member_i64(w, "replacements", decide_replacements(doc->policy, doc->state));
 	int64_t startup_ms = doc->policy->startup.given ? -1 : decide_startup_ms(doc->policy, doc->state);
 	json_write_key(w, "startupSeconds");
 	if (startup_ms >= 0)
@@ -402,7 +404,7 @@ static void read_scales(const cJSON *status, const struct policy *policy, void *
 {
 	const cJSON *item;
 	int n = 0;
-	int64_t last_ms = -1, time_ms, seconds;
+	int64_t last_ms = -1, time_ms, seconds, replacements;
 	cJSON_ArrayForEach(item, json_get(status, "scaleEvents"))
 	{
 		int64_t change;
@@ -421,6 +423,8 @@ static void read_scales(const cJSON *status, const struct policy *policy, void *
 		decide_record_last_scale(policy, state, time_ms);
 	if (read_time(status, "lastWithdrawTime", at, &time_ms))
 		decide_record_withdrawal(policy, state, time_ms);
+	if (read_i64(status, "replacements", 0, POLICY_REPLICAS_MAX, &replacements))
+		decide_record_replacements(policy, state, (int32_t)replacements);
 	if (read_i64(status, "startupSeconds", 0, NUM_DURATION_MS_MAX / 1000, &seconds))
 		decide_record_start(policy, state, seconds * 1000);
 }

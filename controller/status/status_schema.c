@@ -43,7 +43,8 @@ OBJECT(signal_schema, "GPUAutoscaler.status.signals[]", SIGNAL, signal_fields,
        "One signal when the status was last written.");
 
 static const char condition_doc[] =
-        "Ready, AbleToScale, ScalingActive, ScalingLimited, Conflict, DryRun, Paused or ObjectiveNotReachable.";
+        "Ready, AbleToScale, ScalingActive, ScalingLimited, Conflict, DryRun, Paused, ObjectiveNotReachable, "
+        "UnhealthyReplicas or CapacityLimited.";
 static const struct schema_field condition_fields[] = {
         // clang-format off
 	FIELD(CONDITION, "type", SCHEMA_STRING, type, condition_doc, .required = true, .min = 1, .max = 316),
@@ -97,6 +98,7 @@ static const struct schema_field status_fields[] = {
 	FIELD_SET(STATUS, "readyReplicas", SCHEMA_INT32, ready, offsetof(STATUS, ready_set), "Ready replicas of the target, where the policy needs to know.", .min = 0),
 	FIELD(STATUS, "lastScaleTime", SCHEMA_TIME_MS, last_scale_ms, "When the target was last scaled.", .min = 0),
 	FIELD(STATUS, "lastWithdrawTime", SCHEMA_TIME_MS, last_withdraw_ms, "When unschedulable replicas were last withdrawn (capacity.mode Elastic).", .min = 0),
+	FIELD(STATUS, "replacements", SCHEMA_INT32, replacements, "How many of the replicas replace some on failing GPUs (guards.unhealthyReplicas).", .min = 0),
 	FIELD(STATUS, "action", SCHEMA_STRING, action, "ScaleUp, ScaleDown, Hold or None; absent without a decision.", NAME),
 	FIELD(STATUS, "reason", SCHEMA_STRING, reason, "Why, in one word.", NAME),
 	FIELD(STATUS, "message", SCHEMA_STRING, message, "Why, in one sentence.", SENTENCE),

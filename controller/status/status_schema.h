@@ -38,6 +38,7 @@ struct status_view_decision {
 	int32_t from, to;
 };
 struct status_view {
+	int32_t replacements;
 	int64_t observed_generation, updated_ms, last_scale_ms, last_withdraw_ms; // 0: absent
 	int32_t current, desired, ready, startup_seconds;
 	bool current_set, desired_set, ready_set, startup_set;

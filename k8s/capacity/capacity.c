@@ -90,6 +90,7 @@ static void clear_node(struct capacity *c, struct capacity_node *n)
 	n->labels = NULL;
 	n->taints = NULL;
 	n->n_labels = n->n_taints = n->faults = 0;
+	n->failing_gpus = 0;
 	n->is_known = n->is_ready = n->is_unschedulable = false;
 }
 
@@ -155,6 +156,38 @@ static void read_taints(struct capacity *c, struct capacity_node *n, struct json
 	}
 }
 
+static bool has_failing_taint(struct json_span taints)
+{
+	struct json_span_iter it = {.rest = taints};
+	while (json_span_next(&it)) {
+		if (json_span_is(json_span_get(it.value, "key"), CAPACITY_FAILING_TAINT))
+			return true;
+	}
+	return false;
+}
+
+// Returns how many GPUs of a node are out of service. The record of gpuscale remediate lists the node itself, then its
+// GPUs, each with the time since when it is out, or -1; that counts however the agent keeps pods away. A taint that the
+// record does not explain stands for the whole node.
+static int32_t read_failing(struct json_span annotations, struct json_span taints)
+{
+	struct json_span text = json_span_get(annotations, CAPACITY_REMEDY_ANNOTATION);
+	int32_t all = has_failing_taint(taints) ? CAPACITY_FAILING_ALL : 0, n = 0;
+	if (text.len == 0)
+		return all;
+	char *record = must_alloc(malloc(text.len + 1));
+	int len = json_span_text(text, record, text.len + 1);
+	struct json_span o = {record, len > 0 ? (size_t)len : 0};
+	struct json_span_iter it = {.rest = json_span_get(json_span_is_whole(o) ? o : (struct json_span){0}, "gpus")};
+	for (bool is_node = true; n < CAPACITY_FAILING_ALL && json_span_next(&it); is_node = false) {
+		struct json_span out = json_span_get(it.value, "out");
+		bool is_out = json_span_kind(out) == '0' && out.text[0] != '-';
+		n = is_out && is_node ? CAPACITY_FAILING_ALL : n + is_out;
+	}
+	free(record);
+	return n > 0 ? n : all;
+}
+
 static bool is_ready(struct json_span conditions)
 {
 	struct json_span_iter it = {.rest = conditions};
@@ -174,9 +207,9 @@ static void read_allocatable(struct capacity *c, struct capacity_node *n, struct
 }
 
 // What is read of a Node: everything else in it, such as its heartbeats, has no effect.
-static uint64_t hash_node(struct json_span labels, struct json_span spec, struct json_span status)
+static uint64_t hash_node(struct json_span labels, int32_t failing_gpus, struct json_span spec, struct json_span status)
 {
-	uint64_t h = hash_bytes(HASH_START, labels.text, labels.len);
+	uint64_t h = hash_bytes(hash_bytes(HASH_START, labels.text, labels.len), &failing_gpus, sizeof failing_gpus);
 	struct json_span allocatable = json_span_get(status, "allocatable");
 	bool ready = is_ready(json_span_get(status, "conditions"));
 	h = hash_bytes(hash_bytes(h, spec.text, spec.len), allocatable.text, allocatable.len);
@@ -187,8 +220,9 @@ void capacity_set_node(struct capacity *c, const char *name, const char *json, s
 {
 	struct capacity_node *n = capacity_get_node(c, name);
 	struct json_span o = {json, len}, spec = json_span_get(o, "spec"), status = json_span_get(o, "status");
-	struct json_span labels = json_span_get(json_span_get(o, "metadata"), "labels");
-	uint64_t hash = hash_node(labels, spec, status);
+	struct json_span metadata = json_span_get(o, "metadata"), labels = json_span_get(metadata, "labels");
+	int32_t failing_gpus = read_failing(json_span_get(metadata, "annotations"), json_span_get(spec, "taints"));
+	uint64_t hash = hash_node(labels, failing_gpus, spec, status);
 	if (n->is_known && n->hash == hash)
 		return;
 	c->generation++;
@@ -197,6 +231,7 @@ void capacity_set_node(struct capacity *c, const char *name, const char *json, s
 	n->is_known = true;
 	read_labels(c, n, labels);
 	read_taints(c, n, json_span_get(spec, "taints"));
+	n->failing_gpus = failing_gpus;
 	n->is_unschedulable = json_span_kind(json_span_get(spec, "unschedulable")) == 't';
 	n->is_ready = is_ready(json_span_get(status, "conditions"));
 	read_allocatable(c, n, json_span_get(status, "allocatable"));

@@ -18,6 +18,10 @@
 struct capacity;
 struct capacity_node;
 
+// As gpuscale remediate sets them (controller/remedy/node_view.h; test_capacity compares the names).
+#define CAPACITY_FAILING_TAINT     "gpuscale.dev/failing-gpu"
+#define CAPACITY_REMEDY_ANNOTATION "gpuscale.dev/remediation"
+
 #define CAPACITY_NODE_LABELS_MAX   512
 #define CAPACITY_NODE_TAINTS_MAX   64
 #define CAPACITY_WAITING_MAX       2000 // pods without a node that are kept with their rules; further ones are counted
@@ -25,7 +29,8 @@ struct capacity_node;
 #define CAPACITY_CLAIM_RESULTS_MAX 64   // twice Kubernetes' AllocationResultsMaxSize
 #define CAPACITY_DEVICE_KINDS_MAX  1024 // different sets of attributes
 #define CAPACITY_DEMANDS_MAX       4    // device classes that one replica needs
-#define CAPACITY_MESSAGE_BYTES     600  // of the scheduler's message; a longer one is cut
+#define CAPACITY_FAILING_ALL       INT32_MAX
+#define CAPACITY_MESSAGE_BYTES     600 // of the scheduler's message; a longer one is cut
 
 struct capacity_resource {
 	int64_t allocatable, used;
@@ -42,7 +47,9 @@ struct capacity_node {
 	uint8_t n_resources, n_taints;
 	uint16_t n_labels;
 	int32_t pods, planned_pods;
-	int32_t slices;                                                            // that name the node
+	int32_t failing_pods; // of fit_target_failing: 0 between two calls
+	int32_t failing_gpus; // by the annotation and the taint of gpuscale remediate; CAPACITY_FAILING_ALL: all of it
+	int32_t slices;       // that name the node
 	int32_t devices[CAPACITY_DEMANDS_MAX], free_devices[CAPACITY_DEMANDS_MAX]; // of capacity_fit
 	uint64_t checked_print; // of capacity_fit: the rules that were checked last, 0: none; and with what result
 	bool is_excluded;

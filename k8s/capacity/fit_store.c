@@ -15,6 +15,7 @@
 #include "k8s/capacity/inventory.h"
 #include "k8s/capacity/shape_fetch.h"
 #include "k8s/client/k8s_client.h"
+#include "k8s/client/scale.h"
 
 struct fit_target {
 	struct fit_store *store;
@@ -426,4 +427,32 @@ int32_t fit_target_gpus(const struct fit_target *t)
 	bool is_known = t->shape.has_shape && t->shape.error.kind == ERR_NONE && t->store->inventory;
 	return is_known ? replica_shape_gpus(&t->shape.shape, capacity_names(inventory_capacity(t->store->inventory)))
 	                : 0;
+}
+
+// ---- failing GPUs ----
+
+static struct capacity_node *failing_node(const struct fit_target *t, const struct pod_info *p)
+{
+	if (p->kind == POD_KIND_ENDED || p->kind == POD_KIND_DELETED)
+		return NULL;
+	const struct capacity_pod *pod = inventory_find_pod(t->store->inventory, t->namespace_name, p->name);
+	return pod && pod->node && pod->node->failing_gpus > 0 ? pod->node : NULL;
+}
+
+int32_t fit_target_failing(const struct fit_target *t, const struct pod_list *pods)
+{
+	const struct fit_store *s = t->store;
+	int32_t n = 0;
+	if (!s->inventory || inventory_get_state(s->inventory, NULL) != INVENTORY_KNOWN)
+		return -1;
+	for (size_t i = 0; i < pods->n; i++) {
+		struct capacity_node *node = failing_node(t, &pods->items[i]);
+		n += node && ++node->failing_pods <= node->failing_gpus;
+	}
+	for (size_t i = 0; i < pods->n; i++) {
+		struct capacity_node *node = failing_node(t, &pods->items[i]);
+		if (node)
+			node->failing_pods = 0;
+	}
+	return n;
 }

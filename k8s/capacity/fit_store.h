@@ -13,6 +13,7 @@ struct err;
 struct fit_store;
 struct fit_target;
 struct k8s_client;
+struct pod_list;
 struct scale_ref;
 struct target_store;
 
@@ -62,5 +63,10 @@ int32_t fit_target_gpus(const struct fit_target *t);
 void fit_target_ordered(struct fit_target *t, int32_t replicas);
 // Reports that the scale is `replicas` now, and that no write is in flight.
 void fit_target_scaled(struct fit_target *t, int32_t replicas);
+
+// Returns how many of the listed pods of the target, except finished and deleted ones, are on failing GPUs, as the
+// taints and annotations of gpuscale remediate report them: on each node, at most as many as it has failing GPUs. -1:
+// unknown.
+int32_t fit_target_failing(const struct fit_target *t, const struct pod_list *pods);
 
 #endif

@@ -316,6 +316,12 @@ struct capacity *inventory_capacity(const struct inventory *i)
 	return i->capacity;
 }
 
+const struct capacity_pod *inventory_find_pod(const struct inventory *i, const char *namespace_name, const char *name)
+{
+	const struct record *r = record_of(informer_find(i->of[KIND_POD].informer, namespace_name, name));
+	return r ? &r->of.pod : NULL;
+}
+
 void inventory_get_stats(const struct inventory *i, struct inventory_stats *ret_stats)
 {
 	struct informer_stats sum = {0};

@@ -12,6 +12,7 @@
 #define INVENTORY_DRA_RETRY_MS 10000  // the same, where the last request failed
 
 struct capacity;
+struct capacity_pod;
 struct err;
 struct inventory;
 struct k8s_client;
@@ -34,6 +35,9 @@ enum inventory_state { INVENTORY_BROKEN, INVENTORY_UNSYNCED, INVENTORY_KNOWN };
 enum inventory_state inventory_get_state(const struct inventory *i, struct err *ret_error);
 // Returns the account; to be used while the state is INVENTORY_KNOWN.
 struct capacity *inventory_capacity(const struct inventory *i);
+
+// Returns the account of a pod; NULL: the inventory has none of this name, or the pod has finished.
+const struct capacity_pod *inventory_find_pod(const struct inventory *i, const char *namespace_name, const char *name);
 
 struct inventory_stats {
 	size_t nodes, pods, watches;

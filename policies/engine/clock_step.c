@@ -51,6 +51,7 @@ static void move_stamps(const struct mover *m, struct state_header *s)
 	s->idle.quiet_since_ms = moved(m, s->idle.quiet_since_ms);
 	s->idle.first_ms = moved(m, s->idle.first_ms);
 	s->panic.over_ms = moved(m, s->panic.over_ms);
+	s->unhealthy.fewer_since_ms = moved(m, s->unhealthy.fewer_since_ms);
 	if (s->objective_offset > 0)
 		state_objective(s)->simulated_ms = moved(m, state_objective(s)->simulated_ms);
 }
@@ -113,7 +114,7 @@ static int64_t latest_stamp_ms(struct state_header *s)
 {
 	const struct startup *u = &s->startup;
 	int64_t ms = i64_max(s->last_scale_ms, u->n_orders > 0 ? u->orders[u->n_orders - 1].time_ms : TIME_NONE);
-	ms = i64_max(ms, s->withdrawn_ms);
+	ms = i64_max(ms, i64_max(s->withdrawn_ms, s->unhealthy.fewer_since_ms));
 	ms = i64_max(ms, i64_max(newest_of(s, &s->recommendations), newest_of(s, &s->events)));
 	return i64_max(i64_max(ms, s->panic.over_ms), i64_max(s->idle.quiet_since_ms, s->idle.first_ms));
 }

@@ -161,6 +161,7 @@ void decide_state_init(const struct policy *policy, void *state)
 	startup_init(&s->startup);
 	idle_init(&s->idle);
 	panic_init(&s->panic);
+	unhealthy_init(&s->unhealthy);
 	schedule_cache_init(&s->schedule);
 	// Arrays that fill at once come first, arrays that mostly stay empty last, so that whole pages are never
 	// touched.
@@ -215,6 +216,7 @@ void decide_record_scale(const struct policy *policy, void *state, int64_t now_m
 	history_add_event(&s->events, state_marks(s, &s->events), now_ms, added, removed,
 	                  behavior_events_keep_ms(policy));
 	s->last_scale_ms = i64_max(s->last_scale_ms, now_ms);
+	unhealthy_record_scale(&s->unhealthy, to_replicas);
 	if (added > 0)
 		startup_record_order(&s->startup, now_ms, added);
 }
@@ -235,6 +237,16 @@ int64_t decide_withdrawn_ms(const struct policy *policy, const void *state)
 {
 	int64_t ms = state_of_const(policy, state)->withdrawn_ms;
 	return ms == TIME_NONE ? -1 : ms;
+}
+
+void decide_record_replacements(const struct policy *policy, void *state, int32_t replicas)
+{
+	state_of(policy, state)->unhealthy.replacements = i32_max(replicas, 0);
+}
+
+int32_t decide_replacements(const struct policy *policy, const void *state)
+{
+	return state_of_const(policy, state)->unhealthy.replacements;
 }
 
 void decide_record_recommendation(const struct policy *policy, void *state, int64_t time_ms, int32_t replicas)
@@ -376,6 +388,8 @@ void decide_state_migrate(const struct policy *old_policy, const void *old_state
 	s->withdrawn_ms = old->withdrawn_ms;
 	s->seeded = old->seeded;
 	s->startup = old->startup;
+	if (new_policy->guards.unhealthy == UNHEALTHY_REPLACE)
+		s->unhealthy = old->unhealthy;
 	s->fallback = old->fallback;
 	s->idle.first_ms = old->idle.first_ms;
 	if (idle_is_same(&old_policy->idle, &new_policy->idle))

@@ -104,6 +104,10 @@ void decide_record_last_scale(const struct policy *policy, void *state, int64_t 
 // Records the time at which unschedulable replicas were withdrawn (capacity.mode Elastic). For tests and restarts.
 void decide_record_withdrawal(const struct policy *policy, void *state, int64_t time_ms);
 
+// Records that `replicas` of the present scale replace replicas on failing GPUs (guards.unhealthyReplicas). For tests
+// and restarts; call it after decide_record_scale().
+void decide_record_replacements(const struct policy *policy, void *state, int32_t replicas);
+
 // Records that a replica became ready start_ms after it was requested. For tests and restarts.
 void decide_record_start(const struct policy *policy, void *state, int64_t start_ms);
 
@@ -137,5 +141,7 @@ bool decide_objective_restore(const struct policy *policy, void *state, const vo
 int64_t decide_last_scale_ms(const struct policy *policy, const void *state);
 // Returns when unschedulable replicas were withdrawn last, in ms since the epoch; -1 = never.
 int64_t decide_withdrawn_ms(const struct policy *policy, const void *state);
+// Returns how many replicas of the present scale replace replicas on failing GPUs.
+int32_t decide_replacements(const struct policy *policy, const void *state);
 
 #endif

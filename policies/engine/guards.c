@@ -87,7 +87,9 @@ static void limit_step(struct tick *t)
 
 void guards_stage(struct tick *t)
 {
-	if (t->wanted == held_at(t) || is_pending_guarded(t) || is_availability_guarded(t))
+	if (t->policy->guards.unhealthy != UNHEALTHY_IGNORE)
+		unhealthy_apply(t);
+	if (t->out_of_bounds || t->wanted == held_at(t) || is_pending_guarded(t) || is_availability_guarded(t))
 		return;
 	if (t->policy->guards.gain.set)
 		gain_limit(t, held_at(t));

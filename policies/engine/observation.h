@@ -54,6 +54,12 @@ struct obs_capacity {
 	                    // read it
 };
 
+// The replicas on failing GPUs, or on nodes that were tainted for one. Zero: unknown.
+struct obs_health {
+	bool is_known;
+	int32_t unhealthy; // pods of the target that are not being deleted
+};
+
 struct observation {
 	int32_t spec_replicas;            // scale.spec.replicas: the current scale
 	int32_t status_replicas;          // scale.status.replicas
@@ -65,6 +71,7 @@ struct observation {
 	const struct obs_pod *pods;
 	size_t n_pods;
 	struct obs_capacity capacity; // for policies with `capacity` only
+	struct obs_health health;     // for policies with guards.unhealthyReplicas only
 };
 
 #endif

@@ -102,7 +102,7 @@ static const struct stage_row table[] = {
 	[STAGE_IDLE]      = {"idle",      has_idle,      idle_stage,       false, true},
 	[STAGE_BOUNDS]    = {"bounds",    ALWAYS,        bounds_stage,     false, false},
 	[STAGE_MULTIPLE]  = {"multiple",  has_multiple,  multiple_stage,   false, false},
-	[STAGE_GUARDS]    = {"guards",    has_guards,    guards_stage,     false, true},
+	[STAGE_GUARDS]    = {"guards",    has_guards,    guards_stage,     false, false},
 	[STAGE_CAPACITY]  = {"capacity",  has_capacity,  capacity_stage,   false, false},
 	[STAGE_POOL]      = {"pool",      never,         NULL,             false, false}, // decide_grant()
 	[STAGE_MODE]      = {"mode",      has_mode,      mode_stage,       false, false},
@@ -132,11 +132,22 @@ static inline void run_one_signal(struct tick *t)
 		table[s].run(t);
 }
 
-// Every signal is read in every tick, even when the bounds decide: windows and timers must stay complete. Whether a
-// signal has a window or a sustain time is checked by the stage.
-__attribute__((noinline)) static void run_throttled_first(struct tick *t)
+static inline void run_plain(struct tick *t)
+{
+	for (t->signal = 0; t->signal < t->policy->n_signals; t->signal++)
+		run_one_signal(t);
+}
+
+__attribute__((noinline)) static void run_guarded(struct tick *t)
 {
 	size_t first = t->policy->guards.throttled.signal_index;
+	t->replacements = 0;
+	if (t->policy->guards.unhealthy != UNHEALTHY_IGNORE)
+		unhealthy_observe(t);
+	if (!t->policy->guards.throttled.set) {
+		run_plain(t);
+		return;
+	}
 	t->signal = first;
 	run_one_signal(t);
 	throttled_observe(t);
@@ -147,12 +158,10 @@ __attribute__((noinline)) static void run_throttled_first(struct tick *t)
 
 static void run_signal_stages(struct tick *t)
 {
-	if (t->policy->guards.throttled.set) {
-		run_throttled_first(t);
-		return;
-	}
-	for (t->signal = 0; t->signal < t->policy->n_signals; t->signal++)
-		run_one_signal(t);
+	if (t->policy->guards.set)
+		run_guarded(t);
+	else
+		run_plain(t);
 }
 
 static inline void run_stages(struct tick *t, enum stage first, enum stage last)

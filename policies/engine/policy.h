@@ -46,6 +46,7 @@ enum fallback_behavior {
 	FALLBACK_SCALING_MODIFIERS, // the signal is nil in the formula of combine
 	FALLBACK_BEHAVIOR__COUNT
 };
+enum unhealthy_mode { UNHEALTHY_IGNORE, UNHEALTHY_REPORT, UNHEALTHY_REPLACE, UNHEALTHY_MODE__COUNT };
 enum fallback_when { FALLBACK_ALL, FALLBACK_ANY, FALLBACK_WHEN__COUNT };
 enum rate_type { RATE_PODS, RATE_PERCENT, RATE_TYPE__COUNT };
 
@@ -131,6 +132,7 @@ struct policy_guards {
 	int32_t max_pending_pods;      // no scale-up while more replicas than this are starting
 	int32_t min_available_percent; // no scaling while fewer percent of spec are ready; 0 = off
 	int32_t max_step;              // largest change of one decision, in replicas; 0 = off
+	int unhealthy;                 // enum unhealthy_mode: what to do about replicas on failing GPUs
 };
 
 // Different bounds during a window of time.

@@ -66,6 +66,7 @@ enum reason {
 	REASON_REPLICA_MULTIPLE,
 	REASON_PENDING_REPLICAS,   // guards.maxPendingPods
 	REASON_TOO_FEW_AVAILABLE,  // guards.minAvailablePercent
+	REASON_UNHEALTHY_REPLACED, // guards.unhealthyReplicas: more replicas than the signals ask for
 	REASON_MARGINAL_GAIN,      // guards.minMarginalGain
 	REASON_MAX_STEP,           // guards.maxStep
 	REASON_CAPACITY_LIMITED,   // the cluster has no room for the rest
@@ -109,6 +110,8 @@ enum reason {
 	REASON_THROTTLED,               // guards.maxThrottledShare lowers the targets
 	REASON_THROTTLED_UNKNOWN,       // its signal is missing
 	REASON_THROTTLED_NOT_A_SHARE,   // its signal is outside 0..1
+	REASON_UNHEALTHY_REPLICAS,      // guards.unhealthyReplicas: replicas are on failing GPUs
+	REASON_UNHEALTHY_UNKNOWN,       // which replicas are on failing GPUs is unknown
 	REASON__COUNT
 };
 

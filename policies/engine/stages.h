@@ -57,6 +57,12 @@ void idle_observe(struct tick *t);
 // nothing for a policy without `fallback`.
 void fallback_observe(struct tick *t);
 
+// Takes the replacements of unhealthy replicas from t->counts; runs before the signals. unhealthy_apply() adds what
+// guards.unhealthyReplicas wants, and traces the unhealthy replicas; the first part of the guards (unhealthy_stage.c).
+// Only for a policy with that guard.
+void unhealthy_observe(struct tick *t);
+void unhealthy_apply(struct tick *t);
+
 // Reads the signal of guards.maxThrottledShare and sets t->capacity_ratio; runs after that signal and before the others
 // (throttled.c). Only for a policy with that guard.
 void throttled_observe(struct tick *t);

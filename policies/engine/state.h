@@ -17,6 +17,7 @@
 #include "policies/engine/schedule.h"
 #include "policies/engine/skill.h"
 #include "policies/engine/startup.h"
+#include "policies/engine/unhealthy.h"
 #include "policies/engine/window.h"
 
 struct marginal_gain;
@@ -24,7 +25,7 @@ struct objective_state;
 struct policy;
 
 #define STATE_MAGIC   0x67707573u // "gpus"
-#define STATE_VERSION 7
+#define STATE_VERSION 8
 
 struct state_header {
 	uint32_t magic, version;
@@ -41,6 +42,7 @@ struct state_header {
 	struct idle idle;
 	struct forecast forecast;
 	struct panic panic;
+	struct unhealthy unhealthy;
 	struct schedule_cache schedule; // not carried over to another policy
 	uint64_t objective_offset;      // of the struct objective_state in the block; 0: the policy has no objective
 	uint64_t gain_offset;           // of the struct marginal_gain; 0: the policy has no guards.minMarginalGain
@@ -58,7 +60,8 @@ struct state_signal {
 _Static_assert(sizeof(struct state_header) == 4 + 4 + 2 * 8 + 5 * 8 + 2 * sizeof(struct history) +
                                                       sizeof(struct startup) + sizeof(struct fallback) +
                                                       sizeof(struct idle) + sizeof(struct forecast) +
-                                                      sizeof(struct panic) + sizeof(struct schedule_cache) + 8 + 8 + 8,
+                                                      sizeof(struct panic) + sizeof(struct unhealthy) +
+                                                      sizeof(struct schedule_cache) + 8 + 8 + 8,
                "no padding");
 _Static_assert(sizeof(struct startup) == 16 * STARTUP_ORDERS_MAX + 8 * STARTUP_STARTS_MAX + 6 * 4, "no padding");
 _Static_assert(sizeof(struct forecast) == 8 + 2 * 4 + 12 * 8, "no padding");

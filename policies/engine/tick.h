@@ -29,9 +29,11 @@ struct tick {
 	int32_t unstabilized;  // the proposal before the stage stabilize
 	int32_t wanted;        // the proposal, as each stage leaves it to the next
 	double capacity_ratio; // what an average replica serves of what it serves unthrottled; > 0, <= 1
-	int32_t starting;      // replicas ordered less than the start-up time ago; 0 without `startup`
-	bool hold;             // the scale is kept because of missing data
-	bool out_of_bounds;    // the scale is outside its bounds: signals are not combined
+	int32_t replacements; // of the present scale, not counted in counts.spec until the guards stage; 0 without that
+	                      // guard
+	int32_t starting;     // replicas ordered less than the start-up time ago; 0 without `startup`
+	bool hold;            // the scale is kept because of missing data
+	bool out_of_bounds;   // the scale is outside its bounds: signals are not combined
 
 	// The signal that the stages sources to sustain work on, and what they leave to each other.
 	size_t signal;

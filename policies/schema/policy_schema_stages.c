@@ -198,12 +198,21 @@ static const struct schema throttled_guard = {
         .n_fields = COUNT_OF(throttled_fields),
 };
 
+static const char *const unhealthy_modes[] = {
+        [UNHEALTHY_IGNORE] = "Ignore",
+        [UNHEALTHY_REPORT] = "Report",
+        [UNHEALTHY_REPLACE] = "Replace",
+        [UNHEALTHY_MODE__COUNT] = NULL,
+};
+_Static_assert(COUNT_OF(unhealthy_modes) == UNHEALTHY_MODE__COUNT + 1, "one name per mode");
+
 // clang-format off
 static const struct schema_field guard_fields[] = {
 	{ROW("maxPendingPods", INT32),      FIELD_SET(struct policy_guards, max_pending_pods, max_pending_set), OPTIONAL, RANGE(0, POLICY_REPLICAS_MAX), DOC("No scale-up while more replicas than this are still starting: pending, or running and not ready yet. 0 scales up only when all are ready. Prevents 2-4-8-16 while models load, and requests that exceed the capacity of the cluster.")},
 	{ROW("minAvailablePercent", INT32), FIELD(struct policy_guards, min_available_percent),                 OPTIONAL, RANGE(1, 100),                 DOC("No scaling in either direction while less than this share of the replicas is ready.")},
 	{ROW("maxStep", INT32),             FIELD(struct policy_guards, max_step),                              OPTIONAL, RANGE(1, POLICY_REPLICAS_MAX), DOC("Largest change of one decision, in replicas, whatever behavior allows.")},
 	{ROW("minMarginalGain", OBJECT),    FIELD_SET(struct policy_guards, gain, gain.set),                    OPTIONAL, CHILD(gain_guard),             DOC("No growth where one more replica would add less than a share of what a single replica serves.")},
+	{ROW("unhealthyReplicas", ENUM),    FIELD(struct policy_guards, unhealthy),                             OPTIONAL, ONE_OF(unhealthy_modes),       DOC("Replicas on failing GPUs, as the taints of gpuscale remediate mark them. Replace: they do not count, so that as many are ordered in addition, up to maxReplicas, and removed when fewer have been failing for the stabilization window of scaleDown. Report: the trace counts them. Ignore: the same as without the field.")},
 	{ROW("maxThrottledShare", OBJECT),  FIELD_SET(struct policy_guards, throttled, throttled.set),          OPTIONAL, CHILD(throttled_guard),        DOC("Throttled replicas count as 0.7 while more than this share of the replicas is throttled.")},
 };
 // clang-format on
@@ -213,18 +222,18 @@ static size_t check_guards(const void *value, struct schema_fault *ret_faults, s
 	const struct policy_guards *g = value;
 	struct fault_list l = {.faults = ret_faults, .max = max};
 	if (!g->max_pending_set && g->min_available_percent == 0 && g->max_step == 0 && !g->gain.set &&
-	    !g->throttled.set)
+	    !g->throttled.set && g->unhealthy == UNHEALTHY_IGNORE)
 		fault_add(&l, NULL, -1,
-		          "guards nothing: set maxPendingPods, minAvailablePercent, maxStep, minMarginalGain or "
-		          "maxThrottledShare, or remove it");
+		          "guards nothing: set maxPendingPods, minAvailablePercent, maxStep, minMarginalGain, "
+		          "maxThrottledShare or unhealthyReplicas, or remove it");
 	return l.n;
 }
 
 static const struct schema_rule guards_rules[] = {
         {"has(self.maxPendingPods) || has(self.minAvailablePercent) || has(self.maxStep) || has(self.minMarginalGain) "
-         "|| has(self.maxThrottledShare)",
-         "guards nothing: set maxPendingPods, minAvailablePercent, maxStep, minMarginalGain or maxThrottledShare, or "
-         "remove it"},
+         "|| has(self.maxThrottledShare) || (has(self.unhealthyReplicas) && self.unhealthyReplicas != 'Ignore')",
+         "guards nothing: set maxPendingPods, minAvailablePercent, maxStep, minMarginalGain, maxThrottledShare or "
+         "unhealthyReplicas, or remove it"},
 };
 
 const struct schema policy_schema_guards = {

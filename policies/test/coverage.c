@@ -150,6 +150,16 @@ static bool guards_gain(const struct policy *p)
 	return p->guards.gain.set;
 }
 
+static bool guards_unhealthy(const struct policy *p)
+{
+	return p->guards.unhealthy != UNHEALTHY_IGNORE;
+}
+
+static bool guards_replaced(const struct policy *p)
+{
+	return p->guards.unhealthy == UNHEALTHY_REPLACE;
+}
+
 static bool guards_throttled(const struct policy *p)
 {
 	return p->guards.throttled.set;
@@ -224,6 +234,9 @@ static const struct {
         {STAGE_MULTIPLE, REASON_REPLICA_MULTIPLE, NULL},
         {STAGE_GUARDS, REASON_PENDING_REPLICAS, guards_pending},
         {STAGE_GUARDS, REASON_TOO_FEW_AVAILABLE, guards_availability},
+        {STAGE_GUARDS, REASON_UNHEALTHY_REPLACED, guards_replaced},
+        {STAGE_GUARDS, REASON_UNHEALTHY_REPLICAS, guards_unhealthy},
+        {STAGE_GUARDS, REASON_UNHEALTHY_UNKNOWN, guards_unhealthy},
         {STAGE_GUARDS, REASON_MARGINAL_GAIN, guards_gain},
         {STAGE_GUARDS, REASON_MAX_STEP, guards_step},
         {STAGE_CAPACITY, REASON_CAPACITY_LIMITED, is_fixed},

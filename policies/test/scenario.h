@@ -91,7 +91,8 @@ struct scenario {
 		bool set;
 		int64_t ago_ms;
 	} last_scale;
-	const struct doc_node *signals_node, *pods_node, *room_node; // pods, room: NULL = not given
+	const struct doc_node *signals_node, *pods_node, *room_node,
+	        *unhealthy_node; // the last three: NULL = not given
 	struct {
 		bool set;
 		int64_t ready_after_ms;
@@ -106,6 +107,7 @@ struct scenario {
 	bool laws[LAW__COUNT];
 	struct scenario_signal signals[POLICY_SIGNALS_MAX]; // by index of the policy's signal
 	struct scenario_signal room;                        // n_series 0: the capacity of the cluster is unknown
+	struct scenario_signal unhealthy;                   // n_series 0: unknown
 	const struct policy *policy;
 	struct obs_pod *pods; // NULL = not given
 	size_t n_pods;

@@ -176,17 +176,25 @@ static void bind_laws(struct binder *b)
 
 // ---- what is played ----
 
+// A series that is not one of a signal.
+static void bind_series(struct binder *b, const struct doc_node *node, const char *name, struct scenario_signal *ret,
+                        size_t *points_left)
+{
+	char path[SCHEMA_PATH_BYTES];
+	snprintf(path, sizeof path, "tests[%zu].%s", b->index, name);
+	if (node && node->kind != DOC_SCALAR)
+		fault(b, node, name, "must be a series such as '4x10 8x20'");
+	else if (node)
+		scenario_bind_signal(ret, node, path, points_left, b->a, b->errors);
+}
+
 static void bind_signals(struct binder *b)
 {
 	const char *names[POLICY_SIGNALS_MAX];
 	size_t n = signal_names(b->s->policy, names), points_left = SCENARIO_POINTS_MAX;
-	const struct doc_node *map = b->s->signals_node, *room = b->s->room_node;
-	char room_path[SCHEMA_PATH_BYTES];
-	snprintf(room_path, sizeof room_path, "tests[%zu].room", b->index);
-	if (room && room->kind != DOC_SCALAR)
-		fault(b, room, "room", "must be a series such as '4x10 8x20'");
-	else if (room)
-		scenario_bind_signal(&b->s->room, room, room_path, &points_left, b->a, b->errors);
+	const struct doc_node *map = b->s->signals_node;
+	bind_series(b, b->s->room_node, "room", &b->s->room, &points_left);
+	bind_series(b, b->s->unhealthy_node, "unhealthy", &b->s->unhealthy, &points_left);
 	if (map && map->kind != DOC_MAP) {
 		fault(b, map, "signals", "must map signals to series: {queue: '5x10'}");
 		return;

@@ -262,6 +262,15 @@ static struct obs_capacity capacity_at(struct run *r, size_t tick)
 	return c;
 }
 
+static struct obs_health health_at(const struct scenario *s, size_t tick)
+{
+	const struct scenario_series *y = s->unhealthy.n_series ? &s->unhealthy.series[0] : NULL;
+	if (!y || (tick >= y->n && !y->endless))
+		return (struct obs_health){.is_known = false};
+	const struct scenario_point *p = &y->points[tick < y->n ? tick : y->n - 1];
+	return (struct obs_health){p->state == OBS_OK, (int32_t)fmin(fmax(p->value, 0), POLICY_REPLICAS_MAX)};
+}
+
 // The room of the last tick that stated it applies while it is unknown.
 static void set_room(struct run *r, size_t tick)
 {
@@ -288,7 +297,8 @@ static void observe_and_decide(struct run *r, struct engine *en, size_t tick, in
 	                                 .n_pods = s->n_pods,
 	                                 .signals = en->signals,
 	                                 .n_signals = s->policy->n_signals,
-	                                 .capacity = capacity_at(r, tick)};
+	                                 .capacity = capacity_at(r, tick),
+	                                 .health = health_at(s, tick)};
 	decide(s->policy, ret_seen, now_ms, en->state, &en->decision);
 }
 

@@ -147,6 +147,9 @@ static const struct schema_field test_fields[] = {
               .doc = "For spec.capacity: how many replicas of the target the cluster has room for, in the same "
                      "notation; '_' where that is unknown. With follow, replicas beyond it stay unschedulable. "
                      "Default: unknown."),
+        FIELD(struct scenario, "unhealthy", SCHEMA_ANY, unhealthy_node,
+              .doc = "For guards.unhealthyReplicas: how many replicas are on failing GPUs, in the same notation; '_' "
+                     "where that is unknown. Default: unknown."),
         INLINE("follow", offsetof(struct scenario, follow.set), .doc = "Apply the decisions.", .child = &follow_schema),
         LIST(struct scenario, "expect", SCHEMA_LIST, expect, n_expect, .doc = "What must be decided, and when.",
              .max_items = SCENARIO_EXPECT_MAX, .child = &expect_schema),

@@ -25,10 +25,11 @@ enum member {
 	MEMBER_SIGNALS,
 	MEMBER_PODS,
 	MEMBER_CAPACITY,
+	MEMBER_UNHEALTHY,
 	MEMBER__COUNT
 };
-static const char *const member_names[] = {"time",   "replicas", "ready", "pending",
-                                           "status", "signals",  "pods",  "capacity"};
+static const char *const member_names[] = {"time",    "replicas", "ready",    "pending",  "status",
+                                           "signals", "pods",     "capacity", "unhealthy"};
 _Static_assert(sizeof member_names / sizeof member_names[0] == MEMBER__COUNT, "one name per member");
 
 static int fail_unknown(const char *what, const char *word, const char *const *names, size_t n, struct err *e)
@@ -316,6 +317,9 @@ static int parse_tree(const struct policy *p, const cJSON *root, struct arena *a
 	    (m[MEMBER_PENDING] && parse_count(m[MEMBER_PENDING], "pending", &o->pending_replicas, e) < 0) ||
 	    (m[MEMBER_STATUS] && parse_count(m[MEMBER_STATUS], "status", &o->status_replicas, e) < 0))
 		return -1;
+	if (m[MEMBER_UNHEALTHY] && parse_count(m[MEMBER_UNHEALTHY], "unhealthy", &o->health.unhealthy, e) < 0)
+		return -1;
+	o->health.is_known = m[MEMBER_UNHEALTHY] != NULL;
 	if (m[MEMBER_PODS] && parse_pods(m[MEMBER_PODS], a, o, e) < 0)
 		return -1;
 	for (size_t i = 0; i < p->n_signals; i++) {

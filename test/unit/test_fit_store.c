@@ -339,6 +339,61 @@ static void claims_of_dynamic_devices_fit_like_extended_resources(void **state)
 	assert_int_equal(fit_target_gpus(t), 0); // the class may be anything
 }
 
+// ---- failing GPUs ----
+
+static int32_t count_failing(const struct fit_target *t, const char *const *names, const enum pod_kind *kinds, size_t n)
+{
+	struct pod_list list;
+	struct err e;
+	pod_list_init(&list);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(pod_list_add(&list, names[i], kinds[i], &e), 0);
+	int32_t failing = fit_target_failing(t, &list);
+	pod_list_done(&list);
+	return failing;
+}
+
+static void put_failing_node(struct world *w, const char *out)
+{
+	char json[1024];
+	snprintf(json, sizeof json,
+	         "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"a\",\"annotations\":{"
+	         "\"gpuscale.dev/remediation\":\"{\\\"gpus\\\":[%s]}\"}},\"status\":{\"conditions\":[{\"type\":"
+	         "\"Ready\",\"status\":\"True\"}],\"allocatable\":{\"pods\":\"110\",\"nvidia.com/gpu\":\"4\"}}}",
+	         out);
+	put(w, json);
+}
+
+static void wait_failing(struct world *w, const struct fit_target *t, const enum pod_kind *kinds, int32_t wanted)
+{
+	static const char *const names[] = {"one", "two", "three", "unknown"};
+	int64_t end = test_now_ms() + TEST_PATIENCE_MS;
+	while (count_failing(t, names, kinds, 4) != wanted && test_now_ms() < end)
+		test_loop_for(w->h.loop, 10);
+	assert_int_equal(count_failing(t, names, kinds, 4), wanted);
+}
+
+static void replicas_on_failing_gpus_are_at_most_as_many_as_the_gpus(void **state)
+{
+	static const enum pod_kind all[] = {POD_KIND_READY, POD_KIND_UNREADY, POD_KIND_READY, POD_KIND_READY};
+	static const enum pod_kind deleted[] = {POD_KIND_READY, POD_KIND_DELETED, POD_KIND_ENDED, POD_KIND_READY};
+	struct world *w = *state;
+	struct fit_target *t = want(w, "Deployment", "web", 1);
+	put_pod(w, "web", "one", -1);
+	put_pod(w, "web", "two", -1);
+	put_pod(w, "web", "three", -1);
+	wait_fit(w, t, 3, 3, 1); // the inventory has all pods
+	wait_failing(w, t, all, 0);
+	put_failing_node(w, "{\\\"out\\\":-1},{\\\"out\\\":5},{\\\"out\\\":6}");
+	wait_failing(w, t, all, 2);
+	wait_failing(w, t, deleted, 1);
+	put_failing_node(w, "{\\\"out\\\":5}");
+	wait_failing(w, t, all, 3); // the node itself
+	put_node(w, 4);
+	wait_failing(w, t, all, 0);
+	fit_target_unwant(t);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -354,6 +409,7 @@ int main(void)
 	        TEST(target_without_a_shape_is_unknown_and_not_read_again_at_once),
 	        TEST(questions_are_answered_when_the_store_stops),
 	        TEST(claims_of_dynamic_devices_fit_like_extended_resources),
+	        TEST(replicas_on_failing_gpus_are_at_most_as_many_as_the_gpus),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// guards.unhealthyReplicas: replicas on failing GPUs do not count. With Replace, the policy decides as if the
+// replacements did not exist, and the guards stage adds them.
+#ifndef GPUSCALE_POLICIES_ENGINE_UNHEALTHY_H
+#define GPUSCALE_POLICIES_ENGINE_UNHEALTHY_H
+
+#include <stdint.h>
+
+// The guard's part of the state.
+struct unhealthy {
+	int64_t fewer_since_ms; // since when fewer replicas were unhealthy than there are replacements; TIME_NONE
+	int32_t replacements;   // how many of the present scale are replacements
+	// Of the last decision: what was wanted without replacements, and how many were added. A write that is
+	// acknowledged later may be smaller than the decision.
+	int32_t wanted, added;
+	int32_t reserved; // 0
+};
+
+void unhealthy_init(struct unhealthy *u);
+// Records that the target was scaled to `replicas` by the last decision.
+void unhealthy_record_scale(struct unhealthy *u, int32_t replicas);
+
+#endif

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: the number of replacements in the present scale survives wherever the state goes, and counts only what was
+// written; the condition UnhealthyReplicas reports them. What is decided is pinned by test/policy/unhealthy_test.yaml
+// and prop_guards.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "controller/status/status_doc.h"
+#include "test/support/engine.h"
+
+#define WINDOW_MS 60000
+
+static void begin(struct engine *e, int mode)
+{
+	engine_init(e, 4);
+	engine_add_value(e, "load", 10)->target.tolerance_ratio = 0.1;
+	e->policy.guards = (struct policy_guards){.set = true, .unhealthy = mode};
+	e->policy.scale_down.stabilization_window_ms = WINDOW_MS;
+	engine_start(e);
+	engine_show(e, 0, 10);
+	e->seen.health = (struct obs_health){.is_known = true, .unhealthy = 1};
+}
+
+static void order(struct engine *e)
+{
+	begin(e, UNHEALTHY_REPLACE);
+	assert_int_equal(engine_tick(e)->desired, 5);
+	engine_apply(e);
+	assert_int_equal(decide_replacements(&e->policy, e->state), 1);
+	e->now_ms += 15000;
+}
+
+static void replacements_survive_packing(void **state)
+{
+	struct engine e;
+	order(&e);
+	void *packed = malloc(decide_state_packed_bytes(&e.policy, e.state));
+	decide_state_pack(&e.policy, e.state, packed);
+	engine_start(&e);
+	decide_state_unpack(&e.policy, packed, e.state);
+	free(packed);
+	assert_int_equal(engine_tick(&e)->desired, 5);
+	engine_done(&e);
+}
+
+static void replacements_survive_a_restart(void **state)
+{
+	struct engine e;
+	struct buf text;
+	struct err error = {0};
+	struct status_record record = {0}, read = {0};
+	struct condition conditions[CONDITION_TYPE__COUNT];
+	order(&e);
+	engine_tick(&e);
+	struct decided decided = {&e.policy, &e.decision, NULL, NULL};
+	struct status_facts facts = {.phase = STATUS_DECIDED, .decided = &decided};
+	buf_init(&text, STATUS_BYTES_MAX);
+	status_conditions(&facts, conditions);
+	assert_int_equal(conditions[CONDITION_UNHEALTHY_REPLICAS].status, CONDITION_TRUE);
+	assert_non_null(
+	        strstr(conditions[CONDITION_UNHEALTHY_REPLICAS].message, "failing GPUs hold 1 of the replicas"));
+	status_doc_write(&text, &(struct status_doc){.facts = &facts,
+	                                             .conditions = conditions,
+	                                             .record = &record,
+	                                             .policy = &e.policy,
+	                                             .state = e.state,
+	                                             .now_ms = e.now_ms});
+	engine_start(&e);
+	assert_int_equal(status_doc_read(buf_str(&text), text.len, &e.policy, e.state, &read, e.now_ms, &error), 0);
+	status_record_done(&read);
+	buf_done(&text);
+	assert_int_equal(decide_replacements(&e.policy, e.state), 1);
+	assert_int_equal(engine_tick(&e)->desired, 5);
+	engine_done(&e);
+}
+
+static void replacements_survive_a_change_of_the_policy(void **state)
+{
+	struct engine e;
+	order(&e);
+	struct policy changed = e.policy;
+	changed.max_replicas = 500;
+	void *moved = calloc(1, decide_state_bytes(&changed));
+	decide_state_init(&changed, moved);
+	decide_state_migrate(&e.policy, e.state, &changed, moved);
+	assert_int_equal(decide_replacements(&changed, moved), 1);
+	changed.guards.unhealthy = UNHEALTHY_REPORT;
+	decide_state_init(&changed, moved);
+	decide_state_migrate(&e.policy, e.state, &changed, moved);
+	assert_int_equal(decide_replacements(&changed, moved), 0);
+	free(moved);
+	engine_done(&e);
+}
+
+static void condition_reports_with_and_without_replace(void **state)
+{
+	static const struct {
+		int mode;
+		struct obs_health health;
+		enum condition_status status;
+		const char *reason;
+	} rows[] = {
+	        {UNHEALTHY_REPORT, {true, 2}, CONDITION_TRUE, "UnhealthyReplicas"},
+	        {UNHEALTHY_REPORT, {true, 0}, CONDITION_FALSE, "ReplicasHealthy"},
+	        {UNHEALTHY_REPORT, {false, 0}, CONDITION_UNKNOWN, "UnhealthyUnknown"},
+	        {UNHEALTHY_REPLACE, {true, 2}, CONDITION_TRUE, "UnhealthyReplaced"},
+	        {UNHEALTHY_REPLACE, {false, 0}, CONDITION_UNKNOWN, "UnhealthyUnknown"},
+	        {UNHEALTHY_IGNORE, {true, 2}, CONDITION_UNKNOWN, ""}, // absent
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct engine e;
+		struct condition conditions[CONDITION_TYPE__COUNT];
+		begin(&e, rows[i].mode);
+		e.seen.health = rows[i].health;
+		engine_tick(&e);
+		struct decided decided = {&e.policy, &e.decision, NULL, NULL};
+		status_conditions(&(struct status_facts){.phase = STATUS_DECIDED, .decided = &decided}, conditions);
+		const struct condition *c = &conditions[CONDITION_UNHEALTHY_REPLICAS];
+		if (c->status != rows[i].status || strcmp(c->reason, rows[i].reason) != 0)
+			fail_msg("row %zu: %d %s", i, (int)c->status, c->reason);
+		engine_done(&e);
+	}
+}
+
+static void decision_that_is_not_written_orders_nothing(void **state)
+{
+	struct engine e;
+	begin(&e, UNHEALTHY_REPLACE);
+	for (int i = 0; i < 3; i++, e.now_ms += 15000)
+		assert_int_equal(engine_tick(&e)->desired, 5);
+	assert_int_equal(decide_replacements(&e.policy, e.state), 0);
+	engine_done(&e);
+}
+
+static void part_of_a_decision_that_is_written_counts(void **state)
+{
+	struct engine e;
+	begin(&e, UNHEALTHY_REPLACE);
+	e.seen.health.unhealthy = 3;
+	assert_int_equal(engine_tick(&e)->desired, 7);
+	decide_record_scale(&e.policy, e.state, e.now_ms, 4, 6); // as when a pool grants less
+	assert_int_equal(decide_replacements(&e.policy, e.state), 2);
+	e.seen.spec_replicas = e.seen.status_replicas = e.seen.ready_replicas = 6;
+	e.now_ms += 15000;
+	assert_int_equal(engine_tick(&e)->desired, 7);
+	engine_done(&e);
+}
+
+static void return_waits_for_the_window_although_the_clock_is_set(void **state)
+{
+	struct engine e;
+	order(&e);
+	e.seen.health.unhealthy = 0;
+	assert_int_equal(engine_tick(&e)->desired, 5);
+	decide_clock_was_set(&e.policy, e.state, 3600000);
+	e.now_ms += 3600000 + WINDOW_MS - 1;
+	assert_int_equal(engine_tick(&e)->desired, 5);
+	e.now_ms += 1;
+	assert_int_equal(engine_tick(&e)->desired, 4);
+	engine_done(&e);
+}
+
+static void scale_that_was_lowered_by_hand_keeps_one_replica(void **state)
+{
+	struct engine e;
+	order(&e);
+	e.seen.spec_replicas = e.seen.status_replicas = e.seen.ready_replicas = 1;
+	assert_int_equal(engine_tick(&e)->desired, 2);
+	engine_done(&e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(replacements_survive_packing),
+	        cmocka_unit_test(replacements_survive_a_restart),
+	        cmocka_unit_test(replacements_survive_a_change_of_the_policy),
+	        cmocka_unit_test(condition_reports_with_and_without_replace),
+	        cmocka_unit_test(decision_that_is_not_written_orders_nothing),
+	        cmocka_unit_test(part_of_a_decision_that_is_written_counts),
+	        cmocka_unit_test(return_waits_for_the_window_although_the_clock_is_set),
+	        cmocka_unit_test(scale_that_was_lowered_by_hand_keeps_one_replica),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
