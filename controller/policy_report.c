@@ -8,6 +8,7 @@
 #include "base/process/log.h"
 #include "controller/log_edge.h"
 #include "controller/metrics/metrics.h"
+#include "controller/otlp/span_export.h"
 #include "controller/reconcile.h"
 #include "controller/status/decision_history.h"
 #include "controller/status/sparkline.h"
@@ -184,6 +185,10 @@ void policy_report_tick(struct policy_report *p, const struct policy_report_env 
 	if (result->is_current && result->outcome != TICK_SUPERSEDED)
 		p->phase = outcomes[result->outcome].phase;
 	metrics_reconciled(env->metrics, outcomes[result->outcome].result, result->seconds);
+	if (env->spans && result->outcome != TICK_SUPERSEDED) {
+		struct decided decided = as_decided(r);
+		span_export_tick(env->spans, &decided, result, outcomes[result->outcome].result);
+	}
 }
 
 // ---- status ----

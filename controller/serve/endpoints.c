@@ -13,6 +13,7 @@
 #include "controller/controller.h"
 #include "controller/idle/idle_rules.h"
 #include "controller/metrics/metrics.h"
+#include "controller/otlp/span_export.h"
 #include "controller/pool/pool_watch.h"
 #include "controller/pool/pools.h"
 #include "controller/query_hub.h"
@@ -199,6 +200,11 @@ static void get_metrics(void *arg, struct http_exchange *x)
 	if (v.event_recorder) {
 		event_recorder_get_stats(v.event_recorder, &events);
 		mv.events = &events;
+	}
+	struct span_export_stats spans;
+	if (v.spans) {
+		spans = span_export_get_stats(v.spans);
+		mv.spans = &spans;
 	}
 	struct shards_view shards;
 	if (v.shards) {

@@ -14,6 +14,7 @@
 #include "controller/idle/idle_rules.h"
 #include "controller/metrics/metrics_private.h"
 #include "controller/metrics/metrics_table.h"
+#include "controller/otlp/span_export.h"
 #include "controller/pool/pools.h"
 #include "controller/query_hub.h"
 #include "controller/shard/shards.h"
@@ -419,6 +420,12 @@ static void render_writes(const struct metrics_view *v, struct buf *out)
 		put_count(out, FAMILY_EVENTS, "ok", v->events->written);
 		put_count(out, FAMILY_EVENTS, "error", v->events->failed);
 		put_count(out, FAMILY_EVENTS, "dropped", v->events->dropped);
+	}
+	if (v->spans) {
+		metric_family_begin(out, FAMILY_OTLP_SPANS);
+		put_count(out, FAMILY_OTLP_SPANS, "ok", v->spans->sent);
+		put_count(out, FAMILY_OTLP_SPANS, "dropped", v->spans->dropped);
+		metric_family_single(out, FAMILY_OTLP_ERRORS, (double)v->spans->failed);
 	}
 }
 
