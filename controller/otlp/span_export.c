@@ -199,6 +199,14 @@ void span_export_tick(struct span_export *x, const struct decided *d, const stru
 
 // ---- life ----
 
+static int check_readable(const char *path, struct err *e)
+{
+	int fd = path ? file_open(path, e) : 0;
+	if (path && fd >= 0)
+		close(fd);
+	return fd < 0 ? -1 : 0;
+}
+
 struct span_export *span_export_new(const struct span_export_options *options, struct err *e)
 {
 	const struct http_client_options http = {.loop = options->loop, .max_in_flight = 1};
@@ -215,8 +223,7 @@ struct span_export *span_export_new(const struct span_export_options *options, s
 	const char *url = options->endpoint;
 	if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) {
 		err_set(e, ERR_INPUT, "expected an http or https URL, got \"%s\"", url);
-	} else if (otlp_url(url, PATH, x->url, e) == 0 &&
-	           (!options->ca_file || file_check_regular(options->ca_file, e) == 0)) {
+	} else if (otlp_url(url, PATH, x->url, e) == 0 && check_readable(options->ca_file, e) == 0) {
 		x->timer = evtimer_new(options->loop, on_timer, x);
 		x->http = http_client_new(&http, e);
 		if (x->http && x->timer)
