@@ -16,8 +16,8 @@
 #include "controller/options/controller_options.h"
 #include "controller/options/ha_options.h"
 #include "controller/options/serve_options.h"
-#include "controller/otlp/span_export.h"
 #include "controller/serve/http_servers.h"
+#include "controller/span_export.h"
 #include "k8s/client/object_name.h"
 #include "k8s/client/scale.h"
 

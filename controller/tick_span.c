@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controller/otlp/tick_span.h"
+#include "controller/tick_span.h"
 
 #include <inttypes.h>
 #include <stdio.h>

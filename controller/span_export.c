@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controller/otlp/span_export.h"
+#include "controller/span_export.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "base/otlp/otlp_json.h"
 #include "base/process/log.h"
 #include "base/timer.h"
-#include "controller/otlp/tick_span.h"
+#include "controller/tick_span.h"
 
 #define PATH           "/v1/traces"
 #define ENVELOPE_BYTES (64 * 1024) // of a request beside its spans

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Renders one tick as spans of OTLP in JSON: a span of the tick, with an event for each phase, and a child for each
 // entry of the trace. decide() does not measure its stages, so a child has the start and the end of decide().
-#ifndef GPUSCALE_CONTROLLER_OTLP_TICK_SPAN_H
-#define GPUSCALE_CONTROLLER_OTLP_TICK_SPAN_H
+#ifndef GPUSCALE_CONTROLLER_TICK_SPAN_H
+#define GPUSCALE_CONTROLLER_TICK_SPAN_H
 
 #include <stddef.h>
 #include <stdint.h>

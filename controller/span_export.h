@@ -2,8 +2,8 @@
 // Sends each tick as spans to an OTLP/HTTP endpoint. A tick only appends to a buffer with a ceiling: above the ceiling,
 // its spans are dropped and counted. The event loop sends the buffer once per SPAN_EXPORT_INTERVAL_MS, one request at a
 // time.
-#ifndef GPUSCALE_CONTROLLER_OTLP_SPAN_EXPORT_H
-#define GPUSCALE_CONTROLLER_OTLP_SPAN_EXPORT_H
+#ifndef GPUSCALE_CONTROLLER_SPAN_EXPORT_H
+#define GPUSCALE_CONTROLLER_SPAN_EXPORT_H
 
 #include <stdint.h>
 
