@@ -10,7 +10,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "controller/connections.h"
-#include "promql/promql_source.h"
+#include "promql/promql_failover.h"
+
+static const struct promql_ticket no_ticket;
 
 #define PART_S (6 * 3600) // bounds what a server reads for one question: 360 minutes of every series
 
@@ -66,13 +68,13 @@ static void on_answer(void *arg, const struct promql_result *result, const struc
 		add_series(q, &result->series[i], &q->error);
 }
 
-static int ask(struct connections *c, struct promql *client, const char *query, int64_t time_s, struct question *q,
-               struct err *e)
+static int ask(struct connections *c, struct promql_source *source, const char *query, int64_t time_s,
+               struct question *q, struct err *e)
 {
 	const char *const labels[] = {GPU_USE_MODEL, GPU_USE_NAMESPACE, q->part_label, NULL};
 	struct promql_question question = {
 	        .query = query, .time_ms = time_s * 1000, .max_series = SERIES_MAX, .labels = labels};
-	if (promql_ask(client, &question, on_answer, q, e) < 0)
+	if (promql_failover_ask(source, &question, &no_ticket, on_answer, q, e) < 0)
 		return -1;
 	while (!q->done) // terminates: the source has a timeout
 		if (event_base_loop(c->loop, EVLOOP_ONCE) != 0)
@@ -85,8 +87,8 @@ static int ask(struct connections *c, struct promql *client, const char *query, 
 
 // One question about the `steps` minutes that end at `end_s`. When the answer is too large, which pods that come and go
 // make it, about each half of them; no answer is added in part, so nothing counts twice.
-static int ask_steps(struct connections *c, struct promql *client, int64_t end_s, int64_t steps, struct question *q,
-                     const struct gpu_use_parts *parts, struct buf *query, struct err *e)
+static int ask_steps(struct connections *c, struct promql_source *source, int64_t end_s, int64_t steps,
+                     struct question *q, const struct gpu_use_parts *parts, struct buf *query, struct err *e)
 {
 	err_clear(&q->error);
 	q->done = false;
@@ -95,18 +97,18 @@ static int ask_steps(struct connections *c, struct promql *client, int64_t end_s
 		gpu_use_query(query, (enum gpu_measure)q->measure, parts, steps);
 	else
 		gpu_count_query(query, steps);
-	int rc = ask(c, client, buf_str(query), end_s, q, e);
+	int rc = ask(c, source, buf_str(query), end_s, q, e);
 	if (rc == 0 || e->kind != ERR_TOO_LARGE)
 		return rc;
 	if (steps == 1)
 		return err_wrap(e, "too many pods for one answer: use --by namespace or --by label=NAME");
 	int64_t last = steps / 2;
-	rc = ask_steps(c, client, end_s - last * GPU_USE_STEP_S, steps - last, q, parts, query, e);
-	return rc < 0 ? rc : ask_steps(c, client, end_s, last, q, parts, query, e);
+	rc = ask_steps(c, source, end_s - last * GPU_USE_STEP_S, steps - last, q, parts, query, e);
+	return rc < 0 ? rc : ask_steps(c, source, end_s, last, q, parts, query, e);
 }
 
 // All questions about the `steps` minutes that end at `end_s`.
-static int fetch_part(struct connections *c, struct promql *client, int64_t end_s, int64_t steps,
+static int fetch_part(struct connections *c, struct promql_source *source, int64_t end_s, int64_t steps,
                       const struct gpu_use_parts *parts, struct cost_use *use, struct err *e)
 {
 	struct buf query;
@@ -118,7 +120,7 @@ static int fetch_part(struct connections *c, struct promql *client, int64_t end_
 		                     .part_label = parts->label    ? parts->label
 		                                   : parts->by_pod ? GPU_USE_POD
 		                                                   : NULL};
-		rc = ask_steps(c, client, end_s, steps, &q, parts, &query, e);
+		rc = ask_steps(c, source, end_s, steps, &q, parts, &query, e);
 	}
 	buf_done(&query);
 	return rc;
@@ -129,7 +131,7 @@ int cost_fetch(struct connections *c, const struct cost_period *period, const st
 {
 	gpu_use_init(&ret_use->use);
 	ret_use->n_models = 0;
-	const struct promql_source *source = promql_sources_find(c->promql, NULL, e);
+	struct promql_source *source = promql_sources_find(c->promql, NULL, e);
 	if (!source)
 		return -1;
 	bool is_tty = isatty(STDERR_FILENO);
@@ -138,7 +140,7 @@ int cost_fetch(struct connections *c, const struct cost_period *period, const st
 	for (int64_t end_s = period->start_s; rc == 0 && end_s < period->end_s;) {
 		int64_t part_s = period->end_s - end_s < PART_S ? period->end_s - end_s : PART_S;
 		end_s += part_s;
-		rc = fetch_part(c, promql_source_client(source), end_s, part_s / GPU_USE_STEP_S, parts, ret_use, e);
+		rc = fetch_part(c, source, end_s, part_s / GPU_USE_STEP_S, parts, ret_use, e);
 		if (is_tty)
 			fprintf(stderr, "\r%3d %% of the period read",
 			        (int)(100 * (end_s - period->start_s) / length_s));

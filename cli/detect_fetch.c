@@ -16,7 +16,9 @@
 #include "controller/connections.h"
 #include "insight/detect.h"
 #include "insight/rank_names.h"
-#include "promql/promql_source.h"
+#include "promql/promql_failover.h"
+
+static const struct promql_ticket no_ticket;
 
 #define SERIES_MAX  20000 // of all queries
 #define MEMORY_FREE DETECT_INPUT__COUNT
@@ -159,17 +161,17 @@ static void on_names(void *arg, const struct promql_result *result, const struct
 		rank_names_add(f->names, f->asked, &result->series[i], &f->error);
 }
 
-static int ask(struct connections *c, struct promql *client, const char *query, struct fetch *f, struct err *e)
+static int ask(struct connections *c, struct promql_source *source, const char *query, struct fetch *f, struct err *e)
 {
 	int64_t end_ms = f->start_ms + (int64_t)(f->n_steps - 1) * f->step_ms;
 	f->done = false;
 	err_clear(&f->error);
-	if (promql_query_range(client, query, f->start_ms, end_ms, f->step_ms, on_answer, f, e) < 0)
+	if (promql_failover_ask_range(source, query, f->start_ms, end_ms, f->step_ms, &no_ticket, on_answer, f, e) < 0)
 		return -1;
 	return wait_for_answer(c, f, e);
 }
 
-static int ask_names(struct connections *c, struct promql *client, const struct detect_fetch *o, struct fetch *f,
+static int ask_names(struct connections *c, struct promql_source *source, const struct detect_fetch *o, struct fetch *f,
                      struct err *e)
 {
 	struct buf query;
@@ -182,7 +184,8 @@ static int ask_names(struct connections *c, struct promql *client, const struct 
 		f->asked = (enum rank_ask)i;
 		err_clear(&f->error);
 		const struct promql_question question = {.query = buf_str(&query)};
-		rc = promql_ask(client, &question, on_names, f, e) < 0 ? -1 : wait_for_answer(c, f, e);
+		rc = promql_failover_ask(source, &question, &no_ticket, on_names, f, e) < 0 ? -1
+		                                                                            : wait_for_answer(c, f, e);
 	}
 	buf_done(&query);
 	return rc;
@@ -190,7 +193,7 @@ static int ask_names(struct connections *c, struct promql *client, const struct 
 
 static int read_all(struct connections *c, const struct detect_fetch *o, struct fetch *f, struct err *e)
 {
-	const struct promql_source *source = promql_sources_find(c->promql, NULL, e);
+	struct promql_source *source = promql_sources_find(c->promql, NULL, e);
 	struct buf query;
 	int rc = source ? 0 : -1;
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
@@ -198,12 +201,12 @@ static int read_all(struct connections *c, const struct detect_fetch *o, struct 
 		buf_reset(&query);
 		put_query(&query, i, o);
 		f->input = queries[i].input;
-		rc = ask(c, promql_source_client(source), buf_str(&query), f, e);
+		rc = ask(c, source, buf_str(&query), f, e);
 		if (rc < 0)
 			err_wrap(e, "%s", queries[i].metric);
 	}
 	if (rc == 0 && !o->pods)
-		rc = ask_names(c, promql_source_client(source), o, f, e);
+		rc = ask_names(c, source, o, f, e);
 	buf_done(&query);
 	return rc;
 }

@@ -11,7 +11,9 @@
 #include "insight/verdict_query.h"
 #include "insight/workload_set.h"
 #include "promql/fuse.h"
-#include "promql/promql_source.h"
+#include "promql/promql_failover.h"
+
+static const struct promql_ticket no_ticket;
 
 #define SERIES_SPARE 200 // GPUs and pods that come between two queries
 
@@ -55,7 +57,7 @@ static void on_answer(void *arg, const struct promql_result *result, const struc
 		take(q, &result->series[i], &q->error);
 }
 
-static int ask(struct connections *c, struct promql *client, const struct buf *query, const char *const *labels,
+static int ask(struct connections *c, struct promql_source *source, const struct buf *query, const char *const *labels,
                struct question *q, struct err *e)
 {
 	struct promql_question question = {.query = buf_str(query), .labels = labels};
@@ -63,7 +65,7 @@ static int ask(struct connections *c, struct promql *client, const struct buf *q
 		return err_set(e, ERR_INTERNAL, "out of memory for the query");
 	err_clear(&q->error);
 	q->done = false;
-	if (promql_ask(client, &question, on_answer, q, e) < 0)
+	if (promql_failover_ask(source, &question, &no_ticket, on_answer, q, e) < 0)
 		return -1;
 	while (!q->done) // terminates: the source has a timeout
 		if (event_base_loop(c->loop, EVLOOP_ONCE) != 0)
@@ -83,8 +85,8 @@ static int measures_together(const struct workload_set *s)
 }
 
 // Asks for the measures from `first` up to `end`.
-static int fetch_measures(struct connections *c, struct promql *client, int64_t window_s, struct workload_set *set,
-                          int first, int end, struct err *e)
+static int fetch_measures(struct connections *c, struct promql_source *source, int64_t window_s,
+                          struct workload_set *set, int first, int end, struct err *e)
 {
 	static const char *const labels[] = {FUSE_LABEL, "UUID", "GPU_I_ID", "namespace", "pod", "nodename", NULL};
 	int together = measures_together(set), rc = 0;
@@ -102,7 +104,7 @@ static int fetch_measures(struct connections *c, struct promql *client, int64_t 
 			fuse_add(&query, buf_str(&one), q.n_measures);
 			q.n_measures++;
 		}
-		rc = ask(c, client, &query, labels, &q, e);
+		rc = ask(c, source, &query, labels, &q, e);
 	}
 	buf_done(&one);
 	buf_done(&query);
@@ -110,28 +112,29 @@ static int fetch_measures(struct connections *c, struct promql *client, int64_t 
 }
 
 // What others than the exporter report sharpens a verdict; without it there still is one.
-static void fetch_optional(struct connections *c, struct promql *client, int64_t window_s, struct workload_set *set)
+static void fetch_optional(struct connections *c, struct promql_source *source, int64_t window_s,
+                           struct workload_set *set)
 {
 	struct question labels = {.set = set, .stage = STAGE_LABELS};
 	struct err e;
 	struct buf query;
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
 	verdict_query_pod_labels(&query);
-	if (ask(c, client, &query, NULL, &labels, &e) < 0)
+	if (ask(c, source, &query, NULL, &labels, &e) < 0)
 		fprintf(stderr, "Labels of pods are not used: %s\n", e.msg);
 	buf_done(&query);
-	if (fetch_measures(c, client, window_s, set, MEASURE_CPU, MEASURE__COUNT, &e) < 0)
+	if (fetch_measures(c, source, window_s, set, MEASURE_CPU, MEASURE__COUNT, &e) < 0)
 		fprintf(stderr, "Measures of hosts and trainers are not used: %s\n", e.msg);
 }
 
-static int fetch(struct connections *c, struct promql *client, int64_t window_s, struct workload_set *set,
+static int fetch(struct connections *c, struct promql_source *source, int64_t window_s, struct workload_set *set,
                  struct err *e)
 {
 	struct question owners = {.set = set, .stage = STAGE_OWNERS};
 	struct buf query;
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
 	verdict_query_owners(&query);
-	int rc = ask(c, client, &query, verdict_query_owner_labels(), &owners, e);
+	int rc = ask(c, source, &query, verdict_query_owner_labels(), &owners, e);
 	buf_done(&query);
 	if (rc < 0 || workload_set_index(set, e) < 0)
 		return -1;
@@ -139,15 +142,15 @@ static int fetch(struct connections *c, struct promql *client, int64_t window_s,
 		return err_set(e, ERR_NOT_FOUND,
 		               "no GPU reports: check that gpuscale-exporter or dcgm-exporter is scraped "
 		               "(DCGM_FI_DEV_FB_USED)");
-	if (fetch_measures(c, client, window_s, set, 0, MEASURE_CPU, e) < 0)
+	if (fetch_measures(c, source, window_s, set, 0, MEASURE_CPU, e) < 0)
 		return -1;
-	fetch_optional(c, client, window_s, set);
+	fetch_optional(c, source, window_s, set);
 	return workload_set_decide(set, e);
 }
 
 int diagnose_fetch(struct connections *c, int64_t window_s, struct workload_set *ret_set, struct err *e)
 {
 	workload_set_init(ret_set);
-	const struct promql_source *source = promql_sources_find(c->promql, NULL, e);
-	return source ? fetch(c, promql_source_client(source), window_s, ret_set, e) : -1;
+	struct promql_source *source = promql_sources_find(c->promql, NULL, e);
+	return source ? fetch(c, source, window_s, ret_set, e) : -1;
 }

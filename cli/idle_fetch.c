@@ -8,7 +8,9 @@
 #include "base/err.h"
 #include "controller/connections.h"
 #include "insight/gpu_use_query.h"
-#include "promql/promql_source.h"
+#include "promql/promql_failover.h"
+
+static const struct promql_ticket no_ticket;
 
 #define NAMES_MAX ((size_t)64 * 1024 * 1024)
 
@@ -82,12 +84,12 @@ static void on_answer(void *arg, const struct promql_result *result, const struc
 		use(q, &result->series[i], &q->error);
 }
 
-static int ask(struct connections *c, struct promql *client, const char *query, int64_t now_s, struct question *q,
-               struct err *e)
+static int ask(struct connections *c, struct promql_source *source, const char *query, int64_t now_s,
+               struct question *q, struct err *e)
 {
 	static const char *const labels[] = {GPU_USE_MODEL, GPU_USE_NAMESPACE, GPU_USE_POD, NULL};
 	struct promql_question question = {.query = query, .time_ms = now_s * 1000, .labels = labels};
-	if (promql_ask(client, &question, on_answer, q, e) < 0)
+	if (promql_failover_ask(source, &question, &no_ticket, on_answer, q, e) < 0)
 		return -1;
 	while (!q->done) // terminates: the source has a timeout
 		if (event_base_loop(c->loop, EVLOOP_ONCE) != 0)
@@ -103,7 +105,7 @@ int idle_fetch(struct connections *c, int64_t now_s, int64_t for_s, int64_t look
 {
 	ret->n = 0;
 	arena_init(&ret->names, NAMES_MAX);
-	const struct promql_source *source = promql_sources_find(c->promql, NULL, e);
+	struct promql_source *source = promql_sources_find(c->promql, NULL, e);
 	if (!source)
 		return -1;
 	struct buf query;
@@ -114,7 +116,7 @@ int idle_fetch(struct connections *c, int64_t now_s, int64_t for_s, int64_t look
 		err_clear(&q.error);
 		buf_reset(&query);
 		gpu_idle_query(&query, q.what, for_s, lookback_s);
-		rc = ask(c, promql_source_client(source), buf_str(&query), now_s, &q, e);
+		rc = ask(c, source, buf_str(&query), now_s, &q, e);
 	}
 	buf_done(&query);
 	return rc;

@@ -13,7 +13,7 @@
 #include "controller/connections.h"
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
-#include "promql/promql_source.h"
+#include "promql/promql_failover.h"
 
 struct answer {
 	bool done, failed;
@@ -118,11 +118,12 @@ static int ask(struct connections *c, const char *namespace_name, const struct p
 	struct buf confined;
 	*a = (struct answer){0};
 	buf_init(&confined, PROMQL_QUERY_BYTES_MAX);
-	const struct promql_source *source = promql_sources_find(c->promql, signal->source, e);
+	struct promql_source *source = promql_sources_find(c->promql, signal->source, e);
 	const char *query =
 	        promql_sources_admit(c->promql, signal->source, namespace_name, signal->query, &confined, NULL, e);
 	struct promql_question question = {.query = query, .time_ms = time_ms, .labels = labels};
-	int rc = source && query ? promql_ask(promql_source_client(source), &question, keep, a, e) : -1;
+	const struct promql_ticket ticket = {.namespace_name = namespace_name};
+	int rc = source && query ? promql_failover_ask(source, &question, &ticket, keep, a, e) : -1;
 	*ret_is_confined = query && query != signal->query;
 	buf_done(&confined);
 	if (rc < 0)

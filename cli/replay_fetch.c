@@ -16,7 +16,7 @@
 #include "controller/range_samples.h"
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"
-#include "promql/promql_source.h"
+#include "promql/promql_failover.h"
 #include "replay/recording.h"
 
 #define COLUMNS_MAX      (POLICY_SIGNALS_MAX + 3) // demand, replicas, ready
@@ -193,8 +193,8 @@ static int fetch_page(struct page *page, struct promql_source *source, const cha
 	int64_t step_ms = f->options->step_ms, from_ms = f->start_ms + (int64_t)page->first * step_ms;
 	page->done = false;
 	err_clear(&page->error);
-	if (promql_source_ask_range(source, query, from_ms, from_ms + (int64_t)(page->n - 1) * step_ms, step_ms,
-	                            &ticket, on_page, page, e) < 0)
+	if (promql_failover_ask_range(source, query, from_ms, from_ms + (int64_t)(page->n - 1) * step_ms, step_ms,
+	                              &ticket, on_page, page, e) < 0)
 		return -1;
 	while (!page->done)
 		if (event_base_loop(f->connections.loop, EVLOOP_ONCE) != 0 && !page->done)

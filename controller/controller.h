@@ -31,6 +31,7 @@ struct target_store;
 struct policy_entry;
 struct reconciler;
 struct sparkline;
+struct span_export;
 struct shards;
 
 struct controller_options {
@@ -44,6 +45,7 @@ struct controller_options {
 	bool dry_run, once;
 	bool idle_rules;             // also GPUIdleRule objects
 	struct ha_options *election; // NULL: this process owns every policy. Not owned
+	struct span_export *spans;   // receives every tick; NULL: none. Not owned
 	struct log *log;             // not owned
 };
 
@@ -81,6 +83,7 @@ struct controller_view {
 	size_t n_bad_files;
 	const struct decision_history *history;
 	const struct metrics *metrics;
+	const struct span_export *spans; // NULL: none
 	struct query_hub *queries;
 	bool dry_run, reload_failed;
 	const char *reload_report;                   // the errors of the last reload; "": none

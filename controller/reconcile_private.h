@@ -15,7 +15,8 @@ struct tick_work {
 	bool is_void;    // the wall clock was set during the tick, so its observations have wrong times
 	bool is_decided; // in this attempt; r->decision is this tick's
 	bool is_news;    // that decision differs from the one before
-	int64_t now_ms, started_us;
+	int64_t now_ms;
+	struct tick_times times;
 	int32_t write_from, write_to;
 	void *state;                // unpacked; NULL: r->packed is current (reconcile_state)
 	struct refill_call *refill; // NULL: the windows were not refilled

@@ -34,6 +34,7 @@ static struct pool_seat *seat_of(const struct reconciler *r)
 static void enter(struct reconciler *r, enum tick_phase phase)
 {
 	r->work->phase = phase;
+	r->work->times.entered_us[phase] = clock_real_mono_us();
 }
 
 // Returns true when the tick must not continue: the connections are being closed, the policy was replaced or passed to
@@ -52,10 +53,11 @@ static struct tick_result result_of(struct reconciler *r, enum tick_outcome outc
 	        .is_restored = !r->needs_past,
 	        .is_news = w->is_news,
 	        .now_ms = w->now_ms,
-	        .seconds = (double)(clock_real_mono_us() - w->started_us) / 1e6,
+	        .seconds = (double)(clock_real_mono_us() - w->times.started_us) / 1e6,
 	        .attempt = w->conflicts,
 	        .write_from = w->write_from,
 	        .write_to = w->write_to,
+	        .times = &w->times,
 	        .decision = w->is_decided ? r->decision : NULL,
 	        .state = reconcile_state(r),
 	        .error = error,
@@ -232,6 +234,7 @@ static void decide_and_act(struct reconciler *r)
 	adopt_unrecorded_scale(r);
 	observe_capacity(&w->observation);
 	decide(r->policy, &w->observation.observation, w->now_ms, reconcile_state(r), &d);
+	w->times.decided_us = clock_real_mono_us();
 	w->is_decided = true;
 	share_pool(r, &d);
 	if (!d.write || r->env->dry_run) {
@@ -353,7 +356,7 @@ void reconciler_tick(struct reconciler *r, int64_t now_ms)
 	assert(!r->work);
 	r->work = reconcile_must(calloc(1, sizeof *r->work));
 	r->work->now_ms = now_ms;
-	r->work->started_us = clock_real_mono_us();
+	r->work->times.started_us = clock_real_mono_us();
 	if (!r->needs_past) {
 		observe(r);
 		return;

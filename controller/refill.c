@@ -9,8 +9,7 @@
 #include "policies/engine/decide.h"
 #include "policies/engine/forecast.h"
 #include "policies/engine/observation.h"
-#include "promql/promql.h"
-#include "promql/promql_source.h"
+#include "promql/promql_failover.h"
 
 static const size_t samples_max[REFILL_USE__COUNT] = {
         [REFILL_WINDOW] = POLICY_WINDOW_SAMPLES_MAX,
@@ -65,16 +64,12 @@ static void use(const struct refill_slot *slot, const struct obs_series *samples
 	}
 }
 
-static void ask_one(const struct promql_sources *sources, struct refill_slot *slot, struct promql_source *server);
-
 static void on_result(void *arg, const struct promql_result *result, const struct err *error)
 {
 	struct refill_slot *slot = arg;
 	struct refill_call *c = slot->call;
 	if (c->dropped) {
 		err_set(&c->error, ERR_CANCELED, "the wall clock was set");
-	} else if (error && error->kind != ERR_CANCELED && promql_source_next(slot->server)) {
-		ask_one(c->sources, slot, promql_source_next(slot->server));
 	} else if (error) {
 		c->error = *error;
 	} else if (result->n_warnings || result->type != PROMQL_MATRIX) {
@@ -91,8 +86,7 @@ static void on_result(void *arg, const struct promql_result *result, const struc
 	finish_one(c);
 }
 
-// Asks `server`, or one of those behind it when the query cannot be sent to it.
-static void ask_one(const struct promql_sources *sources, struct refill_slot *slot, struct promql_source *server)
+static void ask_for(struct refill_slot *slot, int64_t start_ms, int64_t end_ms, int64_t step_ms)
 {
 	struct refill_call *c = slot->call;
 	const struct policy_signal *signal = &c->policy->signals[slot->signal];
@@ -101,30 +95,16 @@ static void ask_one(const struct promql_sources *sources, struct refill_slot *sl
 	struct buf scratch;
 	struct err e;
 	buf_init(&scratch, PROMQL_QUERY_BYTES_MAX);
-	const char *query = promql_sources_admit(sources, signal->source, c->policy->namespace_name, signal->query,
+	struct promql_source *source = promql_sources_find(c->sources, signal->source, &e);
+	const char *query = promql_sources_admit(c->sources, signal->source, c->policy->namespace_name, signal->query,
 	                                         &scratch, NULL, &e);
-	int rc = -1;
 	c->pending++;
-	for (; query && server && rc < 0; server = promql_source_next(server)) {
-		slot->server = server;
-		rc = promql_source_ask_range(server, query, slot->range_ms[0], slot->range_ms[1], slot->range_ms[2],
-		                             &ticket, on_result, slot, &e);
-	}
-	if (rc < 0) {
+	if (!source || !query ||
+	    promql_failover_ask_range(source, query, start_ms, end_ms, step_ms, &ticket, on_result, slot, &e) < 0) {
 		c->error = e;
 		finish_one(c);
 	}
 	buf_done(&scratch);
-}
-
-static void ask_for(struct refill_slot *slot, int64_t start_ms, int64_t end_ms, int64_t step_ms)
-{
-	const struct refill_call *c = slot->call;
-	struct err e;
-	slot->range_ms[0] = start_ms;
-	slot->range_ms[1] = end_ms;
-	slot->range_ms[2] = step_ms;
-	ask_one(c->sources, slot, promql_sources_find(c->sources, c->policy->signals[slot->signal].source, &e));
 }
 
 // One sample from the middle of each slot of the forecast.

@@ -10,7 +10,6 @@
 #include "base/err.h"
 #include "policies/engine/policy.h"
 
-struct promql_source;
 struct promql_sources;
 
 // ok: the source answered every range query (an empty answer counts). Else error says why not; the windows then fill
@@ -24,8 +23,6 @@ struct refill_slot {
 	struct refill_call *call;
 	size_t signal;
 	enum refill_use use;
-	int64_t range_ms[3];          // start, end and step
-	struct promql_source *server; // that is asked
 };
 struct refill_call { // owned by the caller, zeroed once
 	const struct promql_sources *sources;

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/json/json_write.h"
+#include "base/otlp/otlp_json.h"
 #include "exporter/health_verdict.h"
 #include "exporter/kubelet/pod_resources.h"
 #include "exporter/naming.h"
@@ -25,19 +26,6 @@ struct encoder {
 	const struct sampler_round *round;
 	char time[NANOS_BYTES]; // of the round, as JSON writes a fixed64
 };
-
-static void put_attribute(struct json_writer *w, const char *key, const char *value)
-{
-	if (!value[0])
-		return;
-	json_write_object_begin(w);
-	json_write_member_str(w, "key", key);
-	json_write_key(w, "value");
-	json_write_object_begin(w);
-	json_write_member_str(w, "stringValue", value);
-	json_write_object_end(w);
-	json_write_object_end(w);
-}
 
 static const char *location_of(const struct otel_metric *m)
 {
@@ -59,14 +47,14 @@ static void put_component(struct encoder *x, size_t i, const struct otel_metric 
 	else
 		snprintf(id, sizeof id, "%s", instance ? d->mig_uuid : d->uuid);
 	snprintf(part, sizeof part, "%s/%s", id, location ? location : "");
-	put_attribute(&x->w, "hw.id", location ? part : id);
+	otlp_put_text(&x->w, "hw.id", location ? part : id);
 	if (location || instance)
-		put_attribute(&x->w, "hw.parent", location ? id : d->uuid);
+		otlp_put_text(&x->w, "hw.parent", location ? id : d->uuid);
 	if (!m)
 		return; // what the conventions do not have is kept short
-	put_attribute(&x->w, "hw.name", d->node);
-	put_attribute(&x->w, "hw.model", d->model);
-	put_attribute(&x->w, "hw.driver_version", x->round->driver_version);
+	otlp_put_text(&x->w, "hw.name", d->node);
+	otlp_put_text(&x->w, "hw.model", d->model);
+	otlp_put_text(&x->w, "hw.driver_version", x->round->driver_version);
 }
 
 static void begin_point(struct encoder *x, size_t i, const struct otel_metric *m)
@@ -77,15 +65,13 @@ static void begin_point(struct encoder *x, size_t i, const struct otel_metric *m
 	json_write_array_begin(&x->w);
 	put_component(x, i, m);
 	for (size_t a = 0; m && a < OTEL_ATTRIBUTES_MAX && m->attributes[a].key; a++)
-		put_attribute(&x->w, m->attributes[a].key, m->attributes[a].value);
+		otlp_put_text(&x->w, m->attributes[a].key, m->attributes[a].value);
 }
 
 static void end_point_i64(struct encoder *x, int64_t value)
 {
-	char text[NANOS_BYTES];
-	snprintf(text, sizeof text, "%" PRId64, value);
 	json_write_array_end(&x->w);
-	json_write_member_str(&x->w, "asInt", text);
+	otlp_member_i64(&x->w, "asInt", value);
 	json_write_object_end(&x->w);
 }
 
@@ -190,54 +176,28 @@ static void put_status(struct encoder *x)
 	end_metric(x);
 }
 
-static void put_resource(struct encoder *x)
-{
-	const struct pod_share *pod = x->options->sidecar_of;
-	json_write_key(&x->w, "resource");
-	json_write_object_begin(&x->w);
-	json_write_key(&x->w, "attributes");
-	json_write_array_begin(&x->w);
-	put_attribute(&x->w, "service.name", "gpuscale-exporter");
-	put_attribute(&x->w, "service.version", GPUSCALE_VERSION);
-	put_attribute(&x->w, "service.instance.id", x->options->hostname);
-	put_attribute(&x->w, "host.name", x->options->hostname);
-	if (pod) {
-		put_attribute(&x->w, "k8s.namespace.name", pod->namespace_);
-		put_attribute(&x->w, "k8s.pod.name", pod->pod);
-		put_attribute(&x->w, "k8s.container.name", pod->container);
-	}
-	json_write_array_end(&x->w);
-	json_write_object_end(&x->w);
-}
-
 void otlp_encode(const struct otlp_encode_options *o, const struct sampler_round *round, struct buf *out)
 {
 	struct encoder x = {.options = o, .round = round};
+	const struct pod_share *pod = o->sidecar_of;
+	struct otlp_envelope envelope = {.resources = "resourceMetrics",
+	                                 .scopes = "scopeMetrics",
+	                                 .items = "metrics",
+	                                 .service = "gpuscale-exporter",
+	                                 .hostname = o->hostname,
+	                                 .schema_url = NAMING_SCHEMA_URL};
+	if (pod) {
+		envelope.attributes[0].key = "k8s.namespace.name";
+		envelope.attributes[0].value = pod->namespace_;
+		envelope.attributes[1].key = "k8s.pod.name";
+		envelope.attributes[1].value = pod->pod;
+		envelope.attributes[2].key = "k8s.container.name";
+		envelope.attributes[2].value = pod->container;
+	}
 	snprintf(x.time, sizeof x.time, "%" PRId64 "000000", round->wall_ms);
 	json_write_init(&x.w, out, 0);
-	json_write_object_begin(&x.w);
-	json_write_key(&x.w, "resourceMetrics");
-	json_write_array_begin(&x.w);
-	json_write_object_begin(&x.w);
-	put_resource(&x);
-	json_write_key(&x.w, "scopeMetrics");
-	json_write_array_begin(&x.w);
-	json_write_object_begin(&x.w);
-	json_write_key(&x.w, "scope");
-	json_write_object_begin(&x.w);
-	json_write_member_str(&x.w, "name", "gpuscale-exporter");
-	json_write_member_str(&x.w, "version", GPUSCALE_VERSION);
-	json_write_object_end(&x.w);
-	json_write_member_str(&x.w, "schemaUrl", NAMING_SCHEMA_URL);
-	json_write_key(&x.w, "metrics");
-	json_write_array_begin(&x.w);
+	otlp_envelope_begin(&x.w, &envelope);
 	put_metrics(&x);
 	put_status(&x);
-	json_write_array_end(&x.w);
-	json_write_object_end(&x.w);
-	json_write_array_end(&x.w);
-	json_write_member_str(&x.w, "schemaUrl", NAMING_SCHEMA_URL);
-	json_write_object_end(&x.w);
-	json_write_array_end(&x.w);
-	json_write_object_end(&x.w);
+	otlp_envelope_end(&x.w, &envelope);
 }

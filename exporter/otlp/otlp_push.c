@@ -4,21 +4,17 @@
 #include <event2/event.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/otlp/otlp_delivery.h"
 #include "base/process/log.h"
 #include "exporter/http_call.h"
 #include "exporter/sampler.h"
 
-#define PATH        "/v1/metrics"
-#define URL_BYTES   4096
-#define TICK_MS     250
-#define PAUSE_MS    1000 // before the second attempt; it doubles
-#define SHOWN_BYTES 200
+#define PATH    "/v1/metrics"
+#define TICK_MS 250
 
 struct otlp_push {
 	struct otlp_push_options options;
@@ -27,9 +23,10 @@ struct otlp_push {
 	struct event *tick;
 	struct http_call *call;
 	struct buf body; // the round that is being sent
-	int attempt;     // of `body`; 0: there is none
-	int64_t wait_ms; // until the next attempt
-	bool failing;    // the last attempt failed, and was logged
+	bool has_body;
+	struct otlp_delivery delivery; // of `body`
+	int64_t wait_ms;               // until the next attempt
+	bool failing;                  // the last attempt failed, and was logged
 	struct otlp_push_status status;
 
 	int64_t next_ms; // wall time; used only by the sampler thread
@@ -76,48 +73,37 @@ static bool take_fresh(struct otlp_push *p)
 // The round in `body` is done with.
 static void end_round(struct otlp_push *p)
 {
-	p->attempt = 0;
+	p->has_body = false;
 	buf_done(&p->body);
 	buf_init(&p->body, OTLP_BYTES_MAX);
 }
 
-static void fail(struct otlp_push *p, bool again, const char *why)
+static void log_failure(struct otlp_push *p, const char *why)
 {
-	p->status.failed++;
-	if (!p->failing)
+	if (why[0] && !p->failing)
 		LOG(p->options.log, LOG_WARNING, "OTLP export failed", LOG_S("endpoint", p->options.endpoint),
 		    LOG_S("err", why));
-	p->failing = true;
-	if (again && p->attempt < OTLP_ATTEMPTS_MAX) {
-		p->wait_ms = (int64_t)PAUSE_MS << (p->attempt - 1);
-		return;
-	}
-	p->status.dropped++;
-	end_round(p);
+	if (!why[0] && p->failing)
+		LOG(p->options.log, LOG_INFO, "OTLP export recovered", LOG_S("endpoint", p->options.endpoint));
+	p->failing = why[0] != '\0';
 }
 
-// OTLP/HTTP: 429, 502, 503 and 504 are worth another attempt, other errors are not.
-static bool is_transient(int status)
+static void take_reply(struct otlp_push *p, const struct otlp_reply *reply)
 {
-	return status == 429 || status == 502 || status == 503 || status == 504;
+	char why[OTLP_WHY_BYTES];
+	enum otlp_outcome outcome = otlp_delivery_take(&p->delivery, reply, why);
+	p->status.failed += outcome != OTLP_ACCEPTED;
+	p->status.sent += outcome == OTLP_ACCEPTED || outcome == OTLP_PARTIAL;
+	p->status.dropped += outcome == OTLP_GIVEN_UP;
+	p->wait_ms = p->delivery.wait_ms;
+	if (outcome != OTLP_AGAIN)
+		end_round(p);
+	log_failure(p, why);
 }
 
 static void on_done(void *arg, int status, const char *body, size_t len, const struct err *error)
 {
-	struct otlp_push *p = arg;
-	char why[SHOWN_BYTES + 64];
-	if (error) {
-		fail(p, true, error->msg);
-	} else if (status < 200 || status > 299) {
-		snprintf(why, sizeof why, "status %d: %.*s", status, len > SHOWN_BYTES ? SHOWN_BYTES : (int)len, body);
-		fail(p, is_transient(status), why);
-	} else {
-		p->status.sent++;
-		end_round(p);
-		if (p->failing)
-			LOG(p->options.log, LOG_INFO, "OTLP export recovered", LOG_S("endpoint", p->options.endpoint));
-		p->failing = false;
-	}
+	take_reply(arg, &(struct otlp_reply){.error = error, .status = status, .body = body, .len = len});
 }
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
@@ -128,28 +114,23 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 		return;
 	p->wait_ms -= p->wait_ms < TICK_MS ? p->wait_ms : TICK_MS;
 	if (take_fresh(p)) { // the older round is not worth another attempt
-		p->status.dropped += p->attempt > 0;
-		p->attempt = 0;
+		p->status.dropped += p->has_body;
+		p->has_body = true;
+		p->delivery = (struct otlp_delivery){0};
 		p->wait_ms = 0;
-	} else if (p->attempt == 0 || p->wait_ms > 0) {
+	} else if (!p->has_body || p->wait_ms > 0) {
 		return;
 	}
 	struct err e = {.kind = ERR_NONE};
-	p->attempt++;
 	if (http_call_post(p->call, "application/json", buf_str(&p->body), p->body.len, &e) < 0)
-		fail(p, true, e.msg);
+		take_reply(p, &(struct otlp_reply){.error = &e});
 }
 
 struct otlp_push *otlp_push_new(const struct otlp_push_options *options, struct err *e)
 {
-	char url[URL_BYTES];
-	size_t len = strlen(options->endpoint), path = sizeof PATH - 1;
-	bool has_path = len >= path && strcmp(options->endpoint + len - path, PATH) == 0;
-	while (len > 0 && options->endpoint[len - 1] == '/')
-		len--;
-	int n = snprintf(url, sizeof url, "%.*s%s", (int)len, options->endpoint, has_path ? "" : PATH);
-	if (n < 0 || (size_t)n >= sizeof url) {
-		err_set(e, ERR_LIMIT, "--otlp-endpoint: the URL has %zu bytes, the ceiling is %d", len, URL_BYTES - 16);
+	char url[OTLP_URL_BYTES];
+	if (otlp_url(options->endpoint, PATH, url, e) < 0) {
+		err_wrap(e, "--otlp-endpoint");
 		return NULL;
 	}
 	struct otlp_push *p = calloc(1, sizeof *p);

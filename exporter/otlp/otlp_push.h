@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pushes the metrics to an OTLP/HTTP endpoint. The sampler thread encodes a round once per interval; the event loop
-// sends it. Nothing waits for the endpoint: a scrape and a sample take as long as without it, and at most one encoded
-// round is kept.
+// sends it, up to OTLP_ATTEMPTS_MAX times (base/otlp/otlp_delivery.h) unless a newer round replaces it. Nothing waits
+// for the endpoint: a scrape and a sample take as long as without it, and at most one encoded round is kept.
 #ifndef GPUSCALE_EXPORTER_OTLP_OTLP_PUSH_H
 #define GPUSCALE_EXPORTER_OTLP_OTLP_PUSH_H
 
@@ -17,8 +17,6 @@ struct otlp_push;
 #define OTLP_INTERVAL_MS     15000 // default
 #define OTLP_INTERVAL_MIN_MS 1000
 #define OTLP_INTERVAL_MAX_MS (10 * 60 * 1000)
-#define OTLP_TIMEOUT_MS      10000 // of one request
-#define OTLP_ATTEMPTS_MAX    4     // of one round, 1, 2 and 4 s apart; a newer round replaces it
 #define OTLP_BYTES_MAX       (8 * 1024 * 1024)
 
 struct otlp_push_options {
@@ -31,8 +29,8 @@ struct otlp_push_options {
 };
 
 struct otlp_push_status {
-	uint64_t sent;    // rounds that the endpoint accepted
-	uint64_t failed;  // failed attempts
+	uint64_t sent;    // rounds that the endpoint accepted, at least in part
+	uint64_t failed;  // attempts that failed or were accepted in part
 	uint64_t dropped; // rounds that were not accepted after the last attempt, or rejected
 };
 

@@ -90,6 +90,12 @@ fetch() {
 		echo "require $module v$release"
 		sed -nE "s,^[[:space:]]*(k8s\.io/[a-z-]+) => \./staging/.*,replace \1 => \1 v0.${release#*.},p" "$file"
 	} >"$build/go.mod"
+	# A program of this project that consists of the module's packages: its main.go and the modules of the same release.
+	if [ -d "$here/$name" ]; then
+		mkdir -p "$build/$name"
+		cp "$here/$name/main.go" "$build/$name/"
+		sed "s/^/require /" "$here/$name/modules" >>"$build/go.mod"
+	fi
 	rm -f "$build/go.sum"
 	again fetch_packages || die "cannot fetch the modules of $name: $(tail -n 1 "$log") (see $log)"
 	say "fetched the modules of $name, $((SECONDS - started)) s after the start"

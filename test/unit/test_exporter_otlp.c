@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/otlp/otlp_delivery.h"
 #include "exporter/device.h"
 #include "exporter/health_policy.h"
 #include "exporter/kubelet/pod_resources.h"

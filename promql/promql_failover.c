@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "promql/promql_failover.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct failover {
+	struct promql_source *server; // that is asked
+	struct promql_question question;
+	struct promql_ticket ticket;
+	bool is_range;
+	int64_t start_ms, end_ms, step_ms;
+	struct err error;            // to report if no server answers; ERR_NONE: no server failed
+	bool is_partial, is_empty;   // a server answered with warnings; a server answered without series
+	enum promql_type empty_type; // of that answer
+	promql_done_fn *done;
+	void *arg;
+	char *query, *namespace_name;
+};
+
+static void release(struct failover *f)
+{
+	free(f->query);
+	free(f->namespace_name);
+	free(f);
+}
+
+static bool is_unreached(const struct err *e)
+{
+	return e->kind == ERR_UNREACHABLE || e->kind == ERR_TIMEOUT || e->kind == ERR_TLS;
+}
+
+// What a server that was reached reports explains more than that another one was not.
+static void keep_error(struct failover *f, const struct err *e)
+{
+	if (f->error.kind == ERR_NONE || (!f->is_partial && is_unreached(&f->error) && !is_unreached(e)))
+		f->error = *e;
+}
+
+static void on_done(void *arg, const struct promql_result *result, const struct err *error);
+
+// Asks `server`, or the first of those behind it that accepts the query. Returns false if none does.
+static bool ask_from(struct failover *f, struct promql_source *server)
+{
+	for (; server; server = promql_source_next(server)) {
+		struct err e = {.kind = ERR_NONE};
+		f->server = server;
+		int rc = f->is_range ? promql_source_ask_range(server, f->query, f->start_ms, f->end_ms, f->step_ms,
+		                                               &f->ticket, on_done, f, &e)
+		                     : promql_source_ask(server, &f->question, &f->ticket, on_done, f, &e);
+		if (rc == 0)
+			return true;
+		keep_error(f, &e);
+	}
+	return false;
+}
+
+static bool is_final(const struct promql_result *result, const struct err *error)
+{
+	if (error)
+		return error->kind == ERR_REJECTED || error->kind == ERR_CANCELED;
+	return result->n_warnings == 0 && (result->n_series > 0 || result->type == PROMQL_STRING);
+}
+
+static void keep(struct failover *f, const struct promql_result *result, const struct err *error)
+{
+	if (error) {
+		keep_error(f, error);
+	} else if (result->n_warnings > 0) {
+		f->is_partial = true;
+		err_set(&f->error, ERR_PROTOCOL, "the answer is incomplete: %s", result->warnings[0]);
+	} else {
+		f->is_empty = true;
+		f->empty_type = result->type;
+	}
+}
+
+static void on_done(void *arg, const struct promql_result *result, const struct err *error)
+{
+	struct failover *f = arg;
+	if (is_final(result, error)) {
+		f->done(f->arg, result, error);
+	} else {
+		keep(f, result, error);
+		if (ask_from(f, promql_source_next(f->server)))
+			return;
+		const struct promql_result empty = {.type = f->empty_type};
+		bool is_empty = f->is_empty && !f->is_partial;
+		f->done(f->arg, is_empty ? &empty : NULL, is_empty ? NULL : &f->error);
+	}
+	release(f);
+}
+
+static struct failover *failover_new(const char *query, const struct promql_ticket *ticket, promql_done_fn *done,
+                                     void *arg)
+{
+	struct failover *f = calloc(1, sizeof *f);
+	const char *namespace_name = ticket->namespace_name ? ticket->namespace_name : "";
+	if (!f || !(f->query = strdup(query)) || !(f->namespace_name = strdup(namespace_name)))
+		abort(); // as the hub: without memory no decision makes sense
+	f->ticket = *ticket;
+	f->ticket.namespace_name = f->namespace_name;
+	f->done = done;
+	f->arg = arg;
+	return f;
+}
+
+static int start(struct failover *f, struct promql_source *first, struct err *e)
+{
+	if (ask_from(f, first))
+		return 0;
+	if (e)
+		*e = f->error;
+	release(f);
+	return -1;
+}
+
+int promql_failover_ask(struct promql_source *first, const struct promql_question *question,
+                        const struct promql_ticket *ticket, promql_done_fn *done, void *arg, struct err *e)
+{
+	if (!promql_source_next(first))
+		return promql_source_ask(first, question, ticket, done, arg, e);
+	struct failover *f = failover_new(question->query, ticket, done, arg);
+	f->question = *question;
+	f->question.query = f->query;
+	return start(f, first, e);
+}
+
+int promql_failover_ask_range(struct promql_source *first, const char *query, int64_t start_ms, int64_t end_ms,
+                              int64_t step_ms, const struct promql_ticket *ticket, promql_done_fn *done, void *arg,
+                              struct err *e)
+{
+	if (!promql_source_next(first))
+		return promql_source_ask_range(first, query, start_ms, end_ms, step_ms, ticket, done, arg, e);
+	struct failover *f = failover_new(query, ticket, done, arg);
+	f->is_range = true;
+	f->start_ms = start_ms;
+	f->end_ms = end_ms;
+	f->step_ms = step_ms;
+	return start(f, first, e);
+}
