@@ -23,7 +23,9 @@ struct remedy_agent_options {
 	struct remedy_limits limits;
 	const char *node_label; // of the series: the name of the node
 	int64_t interval_ms;
-	bool acts; // false: a dry run, which writes only Events
+	bool acts;           // false: a dry run, which writes only Events
+	bool cordons;        // cordon nodes instead of tainting them
+	bool taints_devices; // taint single GPUs where dynamic resource allocation serves them
 	struct log *log;
 };
 
