@@ -318,6 +318,18 @@ static void evict(struct plan *p, struct remedy_node *n, int gpu, int k)
 	pod->tries += pod->tries < INT32_MAX;
 }
 
+// A reset without an answer has failed.
+static void expire_resets(const struct remedy *r, struct remedy_node *n)
+{
+	for (int i = 0; i < n->n_gpus; i++) {
+		struct remedy_gpu *g = &n->gpus[i];
+		if (!g->is_reset_open || r->now_ms - g->reset_ms < REMEDY_RESET_MS)
+			continue;
+		g->is_reset_open = false;
+		g->is_reset_failed = true;
+	}
+}
+
 // Requests the reset of a GPU, of one GPU of a node at a time.
 static void reset(struct plan *p, struct remedy_node *n, int gpu)
 {
@@ -339,10 +351,6 @@ static void plan_work(struct plan *p, struct remedy_node *n)
 {
 	for (int i = 0; i < n->n_gpus; i++) {
 		struct remedy_gpu *g = &n->gpus[i];
-		if (g->is_reset_open && p->r->now_ms - g->reset_ms >= REMEDY_RESET_MS) {
-			g->is_reset_open = false;
-			g->is_reset_failed = true;
-		}
 		enum remedy_reason reason = g->out_ms < 0 ? REMEDY_NO_REASON : may_return(p->r, n, i);
 		if (reason != REMEDY_NO_REASON && reason != REMEDY_CLEAN && reason != REMEDY_REPLACED)
 			hold(p, reason, n, i, -1);
@@ -373,6 +381,7 @@ size_t remedy_plan(struct remedy *r, bool all, struct remedy_action *ret_actions
 		if (n->is_gone || !(all || n->is_dirty))
 			continue;
 		is_any = true;
+		expire_resets(r, n);
 		plan_returns(&p, n);
 		plan_joins(&p, n);
 	}
