@@ -90,7 +90,8 @@ static void fold_condition(struct remedy *r, struct remedy_node *n, int gpu, con
 		bool holds = health_condition_holds(&rows[i], (double)event->value), is_new = false;
 		struct remedy_fault *f =
 		        holds ? remedy_evidence_row(n, gpu, id, &is_new) : remedy_evidence_find(n, gpu, id);
-		if (!f || (!is_new && (event->at_ms < f->last_ms || (holds && event->at_ms == f->last_ms))))
+		if (!f ||
+		    (!is_new && (event->at_ms < f->last_ms || (holds && f->is_active && event->at_ms == f->last_ms))))
 			continue; // nothing to clear, a repeat, or older than what is known
 		if (holds && i == HEALTH_GPU_LOST && n->gpus[gpu].is_reset_open)
 			continue; // a GPU does not respond while it is reset

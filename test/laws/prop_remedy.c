@@ -114,7 +114,7 @@ static void random_world(struct prop_random *r, struct world *w)
 	                                   .attempts = 1 + prop_up_to(r, 4),
 	                                   .clean_ms = 60000 * (1 + prop_up_to(r, 30)),
 	                                   .can_reset = prop_chance(r, 50),
-	                                   .is_answered = prop_chance(r, 50),
+	                                   .is_answered = prop_chance(r, 30),
 	                                   .drains = prop_chance(r, 30)};
 	w->block = calloc(1, remedy_fleet_bytes(NODES));
 	assert_non_null(w->block);
@@ -360,7 +360,6 @@ static void book_action(struct world *w, const struct remedy_action *a, check_fn
 				n->evicted_ms[i] = w->now_ms;
 	} else if (a->kind == REMEDY_RESET && g) {
 		g->lasting = 0;
-		book_out(w, n, g); // it may have joined in the same plan
 		g->is_reset = true;
 		g->open_ms = w->limits.is_answered ? w->now_ms : NEVER;
 	}
@@ -469,6 +468,11 @@ static struct input random_input(struct prop_random *r, struct world *w)
 		in.kind = SEND_SILENCE;
 	} else if (pick < 80) {
 		in.kind = SEND_ANSWER;
+		for (int at = 0; at < w->n_nodes * GPUS; at++) // prefers a reset that has no answer
+			if (w->nodes[at / GPUS].gpus[at % GPUS].open_ms >= 0) {
+				in.node = at / GPUS;
+				in.gpu = at % GPUS;
+			}
 		in.at_ms = w->nodes[in.node].gpus[in.gpu].open_ms + (prop_chance(r, 10) ? 1 : 0);
 		in.value = prop_chance(r, 70);
 	} else if (pick < 97) {
