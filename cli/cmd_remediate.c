@@ -38,7 +38,7 @@ struct remediate_args {
 	struct ha_options ha;
 	const char *listen, *node_label;
 	int64_t interval_ms, leak_within_ms;
-	bool acts;
+	bool acts, cordons, taints_devices;
 };
 
 enum {
@@ -48,6 +48,9 @@ enum {
 	KEY_ATTEMPTS,
 	KEY_CLEAN,
 	KEY_RESET,
+	KEY_DRAIN,
+	KEY_CORDON,
+	KEY_DEVICES,
 	KEY_ACT,
 	KEY_INTERVAL,
 	KEY_NODE_LABEL,
@@ -115,12 +118,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_RESET:
 		a->limits.can_reset = true;
 		return 0;
+	case KEY_DRAIN:
+		a->limits.drains = true;
+		return 0;
+	case KEY_CORDON:
+		a->cordons = true;
+		return 0;
+	case KEY_DEVICES:
+		a->taints_devices = true;
+		return 0;
 	case ARGP_KEY_ARG:
 		argp_error(state, "unexpected argument \"%s\"; the file is named by --replay", arg);
 		return 0;
 	case ARGP_KEY_END:
-		if (!a->replay && a->limits.can_reset)
-			argp_error(state, "--reset needs --replay: resets on a cluster are not supported");
 		if (a->replay && a->leak_within_ms > 0)
 			argp_error(state, "--replace-leaking needs a cluster: remove --replay");
 		if (!a->replay && a->ha.n_shards > 1)
@@ -175,6 +185,8 @@ static int run(struct remediate_args *args)
 	                                             .interval_ms = args->interval_ms,
 	                                             .leak_within_ms = args->leak_within_ms,
 	                                             .acts = args->acts,
+	                                             .cordons = args->cordons,
+	                                             .taints_devices = args->taints_devices,
 	                                             .log = log};
 	struct remedy_agent *agent = remedy_agent_new(&options, &e);
 	bool serves = agent && args->listen[0];
@@ -225,7 +237,14 @@ int cmd_remediate(int argc, char **argv)
 	         "evict replicas of a Deployment or StatefulSet whose memory grows and reaches its limit within this "
 	         "time, one at a time (30m to 16h; default: none)",
 	         0},
-	        {"reset", KEY_RESET, 0, 0, "with --replay: plan resets of GPUs that no pod uses", 0},
+	        {"cordon", KEY_CORDON, 0, 0, "cordon nodes instead of tainting them", 0},
+	        {"device-taints", KEY_DEVICES, 0, 0,
+	         "taint single GPUs with DeviceTaintRules where dynamic resource allocation serves them", 0},
+	        {"drain", KEY_DRAIN, 0, 0,
+	         "evict every pod with GPUs from a node that is out of service (default: the pods on the failing GPU)",
+	         0},
+	        {"reset", KEY_RESET, 0, 0,
+	         "request resets of failing GPUs that no pod uses from the reset hook of the node", 0},
 	        {0}};
 	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0},
 	                                             {&kube_argp, 0, NULL, 0},

@@ -19,12 +19,25 @@
 #define TIME_MAX_MS INT64_C(253402300799000) // 9999-12-31T23:59:59Z
 #define KEY_BYTES   17
 
-enum { GPU_TAINT = 1, NODE_TAINT = 2, LISTED = 4, REPLACED = 8, RESET = 16, ACTIVE = 1, HANDLED = 2 };
+enum {
+	GPU_TAINT = 1,
+	NODE_TAINT = 2,
+	LISTED = 4,
+	REPLACED = 8,
+	RESET = 16,
+	IN_FLIGHT = 32,
+	RESET_OPEN = 64,
+	RESET_FAILED = 128,
+	ACTIVE = 1,
+	HANDLED = 2
+};
 
 static void put_gpu(struct json_writer *w, const struct remedy_gpu *g)
 {
 	int flags = (g->has_gpu_taint ? GPU_TAINT : 0) | (g->has_node_taint ? NODE_TAINT : 0) |
-	            (g->is_listed ? LISTED : 0) | (g->is_replaced ? REPLACED : 0) | (g->is_reset ? RESET : 0);
+	            (g->is_listed ? LISTED : 0) | (g->is_replaced ? REPLACED : 0) | (g->is_reset ? RESET : 0) |
+	            (g->is_in_flight ? IN_FLIGHT : 0) | (g->is_reset_open ? RESET_OPEN : 0) |
+	            (g->is_reset_failed ? RESET_FAILED : 0);
 	json_write_object_begin(w);
 	json_write_member_str(w, "uuid", g->uuid);
 	json_write_member_i64(w, "flags", flags);
@@ -34,6 +47,8 @@ static void put_gpu(struct json_writer *w, const struct remedy_gpu *g)
 	json_write_member_i64(w, "clean", g->clean_ms);
 	json_write_member_i64(w, "heard", g->heard_ms);
 	json_write_member_i64(w, "reported", g->reported);
+	if (g->is_reset)
+		json_write_member_i64(w, "reset", g->reset_ms);
 	json_write_object_end(w);
 }
 
@@ -114,11 +129,12 @@ static int read_gpu(const cJSON *o, int64_t now_ms, struct remedy_node *n, struc
 	struct remedy_gpu *g = &n->gpus[n->n_gpus];
 	int64_t flags, reported;
 	if (json_get_text(o, "uuid", g->uuid, sizeof g->uuid, e) < 0 ||
-	    read_whole(o, "flags", 0, 2 * RESET - 1, &flags, e) < 0 || read_time(o, "out", now_ms, &g->out_ms, e) < 0 ||
-	    read_time(o, "wasOut", now_ms, &g->was_out_ms, e) < 0 ||
+	    read_whole(o, "flags", 0, 2 * RESET_FAILED - 1, &flags, e) < 0 ||
+	    read_time(o, "out", now_ms, &g->out_ms, e) < 0 || read_time(o, "wasOut", now_ms, &g->was_out_ms, e) < 0 ||
 	    read_whole(o, "need", 0, REMEDY_DAY_MS, &g->need_ms, e) < 0 ||
 	    read_time(o, "clean", now_ms, &g->clean_ms, e) < 0 || read_time(o, "heard", now_ms, &g->heard_ms, e) < 0 ||
-	    read_whole(o, "reported", 0, UINT32_MAX, &reported, e) < 0)
+	    read_whole(o, "reported", 0, UINT32_MAX, &reported, e) < 0 ||
+	    json_get_i64(o, "reset", 0, TIME_MAX_MS, &g->reset_ms, e) < 0)
 		return -1;
 	if ((n->n_gpus == 0) != (g->uuid[0] == '\0') || remedy_fleet_gpu(n, g->uuid) >= 0)
 		return err_set(e, ERR_PROTOCOL, "uuid must be \"\" for the first and different for each of the others");
@@ -127,6 +143,9 @@ static int read_gpu(const cJSON *o, int64_t now_ms, struct remedy_node *n, struc
 	g->is_listed = flags & LISTED;
 	g->is_replaced = flags & REPLACED;
 	g->is_reset = flags & RESET;
+	g->is_in_flight = flags & IN_FLIGHT;
+	g->is_reset_open = (flags & RESET_OPEN) && g->out_ms >= 0;
+	g->is_reset_failed = flags & RESET_FAILED;
 	g->reported = (uint32_t)reported;
 	if ((g->out_ms >= 0) != (g->has_gpu_taint || g->has_node_taint))
 		return err_set(e, ERR_PROTOCOL, "out and flags disagree about a taint");

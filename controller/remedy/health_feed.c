@@ -51,7 +51,9 @@ struct health_feed {
 	struct health_feed_options options;
 	struct query queries[QUERIES_MAX];
 	size_t n_queries, n_open;
-	struct err error; // of the round
+	struct promql_source *server; // that is being asked
+	bool was_empty;               // a server of this round answered, but named no GPU
+	struct err error;             // of the round
 	const char *labels[LABELS_MAX];
 	struct arena arena;
 	struct sample *samples;
@@ -194,12 +196,32 @@ static int by_gpu(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
+static void ask(struct health_feed *f, struct promql_source *server);
+
+static bool has_gpus(const struct health_feed *f)
+{
+	for (size_t i = 0; i < f->n_samples; i++)
+		if (f->samples[i].kind == SAMPLE_UP)
+			return true;
+	return false;
+}
+
+// A server that has just started without its data answers without GPUs, so that the next server is asked then, too.
 static void finish(struct health_feed *f)
 {
 	if (--f->n_open > 0)
 		return;
-	if (f->error.kind != ERR_NONE)
+	bool is_failed = f->error.kind != ERR_NONE, is_empty = !is_failed && !has_gpus(f);
+	struct promql_source *next = promql_source_next(f->server);
+	f->was_empty |= is_empty;
+	if ((is_empty || is_failed) && f->error.kind != ERR_CANCELED && next) {
+		ask(f, next);
+		return;
+	}
+	if (is_failed)
 		f->n_samples = 0;
+	if (is_failed && f->was_empty && f->error.kind != ERR_CANCELED)
+		err_clear(&f->error);
 	if (f->n_samples > 1)
 		qsort(f->samples, f->n_samples, sizeof *f->samples, by_gpu);
 	f->options.done(f->options.arg, f->error.kind == ERR_NONE ? NULL : &f->error);
@@ -218,8 +240,9 @@ static void on_answer(void *arg, const struct promql_result *result, const struc
 	finish(f);
 }
 
-void health_feed_start(struct health_feed *f)
+static void ask(struct health_feed *f, struct promql_source *server)
 {
+	f->server = server;
 	f->n_samples = 0;
 	f->n_open = 1;
 	arena_reset(&f->arena);
@@ -228,12 +251,18 @@ void health_feed_start(struct health_feed *f)
 		const struct promql_question question = {.query = f->queries[i].text, .labels = f->labels};
 		const struct promql_ticket ticket = {.wait_ms = 0};
 		struct err e;
-		if (promql_source_ask(f->options.source, &question, &ticket, on_answer, &f->queries[i], &e) == 0)
+		if (promql_source_ask(f->server, &question, &ticket, on_answer, &f->queries[i], &e) == 0)
 			f->n_open++;
 		else
 			f->error = e;
 	}
 	finish(f);
+}
+
+void health_feed_start(struct health_feed *f)
+{
+	f->was_empty = false;
+	ask(f, f->options.source);
 }
 
 // ---- a complete round ----

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The health of all GPUs, from the series of gpuscale-exporter in a Prometheus: one round of queries per tick. A round
 // counts as a whole: when one query fails or is answered in part, nothing of it is used, because a GPU whose faults are
-// unknown must not count as healthy.
+// unknown must not count as healthy. Of a source with several servers, the first one that answers with GPUs counts.
 #ifndef GPUSCALE_CONTROLLER_REMEDY_HEALTH_FEED_H
 #define GPUSCALE_CONTROLLER_REMEDY_HEALTH_FEED_H
 
@@ -23,7 +23,7 @@ struct health_feed_result {
 };
 
 struct health_feed_options {
-	struct promql_source *source;                     // not owned
+	struct promql_source *source;                     // its first server; not owned
 	const char *node_label;                           // of the series: the name of the node; not copied
 	void (*done)(void *arg, const struct err *error); // a round is complete; error: why it has no data
 	void *arg;

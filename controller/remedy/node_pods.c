@@ -58,15 +58,20 @@ static int read_pod(const cJSON *o, struct arena *a, struct node_pod *p, struct 
 {
 	const cJSON *metadata = json_get(o, "metadata"), *spec = json_get(o, "spec");
 	const char *space = json_get_str(metadata, "namespace", ""), *name = json_get_str(metadata, "name", "");
-	const char *wait = json_get_str(json_get(metadata, "annotations"), POD_ANNOTATION, NULL);
+	const cJSON *notes = json_get(metadata, "annotations");
+	const char *wait = json_get_str(notes, POD_ANNOTATION, NULL), *saved = json_get_str(notes, POD_SAVED, "");
+	const char *deadline = json_get_str(notes, POD_DEADLINE, NULL);
 	struct err bad;
 	if (!space[0] || !name[0])
 		return err_set(e, ERR_PROTOCOL, "a pod of the list lacks its name");
 	*p = (struct node_pod){.name = arena_printf(a, "%s/%s", space, name),
 	                       .uid = arena_strdup(a, json_get_str(metadata, "uid", "")),
 	                       .uses_gpus = uses_gpus(spec),
-	                       .is_pinned = is_pinned(metadata)};
-	if (!p->name || !p->uid)
+	                       .is_pinned = is_pinned(metadata),
+	                       .deadline = deadline ? arena_strdup(a, deadline) : NULL};
+	if (num_parse_rfc3339_ms(saved, strlen(saved), &p->saved_ms, &bad) < 0)
+		p->saved_ms = -1;
+	if (!p->name || !p->uid || (deadline && !p->deadline))
 		return err_set(e, ERR_LIMIT, "the list of pods does not fit into the memory allowed");
 	if (wait && num_parse_duration_ms(wait, strlen(wait), &p->wait_ms, &bad) < 0)
 		p->wait_ms = NODE_PODS_WAIT_MAX_MS;
@@ -129,6 +134,27 @@ int node_pods_eviction(const char *name, const char *uid, struct buf *path, stru
 	json_write_key(&w, "preconditions");
 	json_write_object_begin(&w);
 	json_write_member_str(&w, "uid", uid);
+	json_write_object_end(&w);
+	json_write_object_end(&w);
+	json_write_object_end(&w);
+	return path->failed || body->failed ? -1 : 0;
+}
+
+int node_pods_deadline(const char *name, const char *uid, const char *deadline, struct buf *path, struct buf *body)
+{
+	const char *slash = strchr(name, '/');
+	struct json_writer w;
+	if (!slash)
+		return -1;
+	buf_printf(path, "/api/v1/namespaces/%.*s/pods/%s/status", (int)(slash - name), name, slash + 1);
+	json_write_init(&w, body, 0);
+	json_write_object_begin(&w);
+	json_write_key(&w, "metadata");
+	json_write_object_begin(&w);
+	json_write_member_str(&w, "uid", uid);
+	json_write_key(&w, "annotations");
+	json_write_object_begin(&w);
+	json_write_member_str(&w, POD_DEADLINE, deadline);
 	json_write_object_end(&w);
 	json_write_object_end(&w);
 	json_write_object_end(&w);

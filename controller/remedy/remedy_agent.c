@@ -103,29 +103,35 @@ static void start_tick(struct remedy_agent *a)
 	a->phase = AGENT_READS;
 	a->n_open = 2; // the round, and this function
 	arena_reset(&a->arena);
-	for (int32_t k = 0; k < a->fleet.n_nodes && n_lists < AGENT_PODS_OF_MAX; k++)
-		if (!a->fleet.nodes[k].is_gone && a->fleet.nodes[k].n_out > 0) {
-			list_pods(a, a->fleet.nodes[k].name);
-			n_lists++;
-		}
+	int32_t first = a->next_list < a->fleet.n_nodes ? a->next_list : 0;
+	for (int32_t i = 0; i < a->fleet.n_nodes && n_lists < AGENT_PODS_OF_MAX; i++) {
+		int32_t k = (first + i) % a->fleet.n_nodes;
+		if (a->fleet.nodes[k].is_gone || a->fleet.nodes[k].n_out == 0)
+			continue;
+		list_pods(a, a->fleet.nodes[k].name);
+		n_lists++;
+		a->next_list = k + 1;
+	}
 	health_feed_start(a->feed);
 	remedy_agent_step(a);
 }
 
 // ---- what the planner is given ----
 
-static int64_t wait_until(const struct remedy_agent *a, const char *node, const struct node_pod *p)
+// A bit per GPU; without names, the pod may use any.
+static uint32_t gpus_of(const struct remedy_node *n, const char *const *uuids, size_t n_uuids)
 {
-	const struct remedy_node *n = remedy_fleet_find(&a->fleet, node);
-	int64_t out_ms = a->fleet.now_ms;
-	for (int i = 0; n && i < n->n_gpus; i++)
-		if (n->gpus[i].out_ms >= 0 && n->gpus[i].out_ms < out_ms)
-			out_ms = n->gpus[i].out_ms;
-	return p->wait_ms ? out_ms + p->wait_ms : 0;
+	uint32_t gpus = n_uuids ? 0 : UINT32_MAX;
+	for (size_t k = 0; n && k < n_uuids; k++) {
+		int i = remedy_fleet_gpu(n, uuids[k]);
+		gpus |= i > 0 ? UINT32_C(1) << i : 0;
+	}
+	return gpus;
 }
 
 static void give_pods(struct remedy_agent *a, struct node_record *n, struct remedy_node_seen *seen)
 {
+	const struct remedy_node *planned = remedy_fleet_find(&a->fleet, seen->name);
 	struct remedy_pod_seen *pods = arena_calloc(&a->arena, n->n_pods + 1, sizeof *pods);
 	size_t n_pods = 0;
 	for (size_t k = 0; pods && k < n->n_pods; k++) {
@@ -138,13 +144,15 @@ static void give_pods(struct remedy_agent *a, struct node_record *n, struct reme
 		if (!copy)
 			return;
 		memcpy(copy, uuids, n_uuids * sizeof *copy);
+		bool is_fixed;
+		int64_t until_ms = agent_pod_until(a, planned, p, gpus_of(planned, uuids, n_uuids), &is_fixed);
 		uint64_t key = hash_mix(hash_text(HASH_START, p->name));
 		pods[n_pods++] = (struct remedy_pod_seen){.name = p->name,
 		                                          .gpus = copy,
 		                                          .n_gpus = n_uuids,
 		                                          .is_pinned = p->is_pinned,
 		                                          .is_refused = agent_is_refused(a, key),
-		                                          .until_ms = wait_until(a, seen->name, p)};
+		                                          .until_ms = until_ms};
 	}
 	seen->pods = pods;
 	seen->n_pods = n_pods;
@@ -172,26 +180,42 @@ static void start_node(struct remedy_agent *a, struct node_record *n, struct rem
 		agent_report_hold(a, name, REMEDY_BAD_RECORD, e.msg);
 }
 
+// What the reset hook answered; the annotation of the agent follows.
+static void take_reset_result(struct remedy_agent *a, struct node_record *n, const struct remedy_node *planned)
+{
+	int i = planned && n->view.reset_result.gpu[0] ? remedy_fleet_gpu(planned, n->view.reset_result.gpu) : -1;
+	if (i < 0 || !planned->gpus[i].is_reset_open)
+		return;
+	remedy_fold_reset(&a->fleet, planned->name, n->view.reset_result.gpu, n->view.reset_result.time_ms,
+	                  n->view.reset_result.is_done);
+	if (!planned->gpus[i].is_reset_open)
+		n->written_ms = 0;
+}
+
 static void fold_node(struct remedy_agent *a, struct node_record *n, struct remedy_node *record)
 {
-	const char *node_taint[] = {"node"};
+	const char *taints[REMEDY_GPUS_MAX + 1] = {"node"};
 	const char *uuids[REMEDY_GPUS_MAX];
 	const char *name = node_store_name(n);
 	size_t n_uuids = a->has_feed ? health_feed_node_gpus(a->feed, name, uuids, REMEDY_GPUS_MAX - 1) : 0;
-	if (!n->is_known && !n->view.has_gpus && !n->view.is_tainted && !n->view.record && n_uuids == 0)
+	bool is_edited = hash_of(n->view.record) != n->record_hash;
+	if (!n->is_known && !n->view.has_gpus && !node_view_is_out(&n->view) && !n->view.record && n_uuids == 0)
 		return;
+	if (!n->is_known || is_edited)
+		start_node(a, n, record);
+	const struct remedy_node *before = remedy_fleet_find(&a->fleet, name);
 	struct remedy_node_seen seen = {.name = name,
-	                                .is_cordoned = n->view.is_cordoned,
+	                                .has_dra = before && before->has_dra,
+	                                .is_cordoned = node_view_is_cordoned(&n->view),
 	                                .is_ready = n->view.is_ready,
 	                                .gpus = uuids,
 	                                .n_gpus = n_uuids,
 	                                .has_gpus = n_uuids > 0,
-	                                .taints = node_taint,
-	                                .n_taints = n->view.is_tainted,
-	                                .has_taints = a->options.acts};
-	bool is_edited = hash_of(n->view.record) != n->record_hash;
-	if (!n->is_known || is_edited)
-		start_node(a, n, record);
+	                                .taints = taints,
+	                                .n_taints = node_view_is_out(&n->view),
+	                                .has_taints = a->options.acts,
+	                                .taints_lag = true};
+	seen.n_taints = agent_rules_of(a, name, taints, seen.n_taints, sizeof taints / sizeof taints[0]);
 	if (n->is_bad) { // not taken out, and counted as unavailable
 		seen.is_cordoned = true;
 		seen.has_taints = false;
@@ -202,6 +226,7 @@ static void fold_node(struct remedy_agent *a, struct node_record *n, struct reme
 	}
 	enum remedy_reason reason = remedy_fold_node(&a->fleet, &seen, NULL);
 	struct remedy_node *planned = remedy_fleet_find(&a->fleet, name);
+	take_reset_result(a, n, planned);
 	if (n->has_new_pods && planned)
 		planned->has_pods = false; // its names were in the list that the new one replaced
 	if (reason == REMEDY_LIFTED || reason == REMEDY_ADOPTED) {
@@ -226,6 +251,7 @@ static void fold(struct remedy_agent *a)
 	if (!a->has_feed)
 		return;
 	health_feed_fold(a->feed, &a->fleet, &a->seen);
+	agent_rules_note_served(a);
 	struct err e;
 	if (a->seen.n_unknown)
 		err_set(&e, ERR_NOT_FOUND, "label %s=\"%s\": the cluster has no such node", a->options.node_label,
@@ -253,11 +279,18 @@ static void plan(struct remedy_agent *a)
 
 // ---- phases ----
 
+// Start-up, and the first list of nodes, leave memory that is not used again.
+static void trim(struct remedy_agent *a)
+{
+	if (!a->is_trimmed)
+		process_trim();
+	a->is_trimmed = true;
+}
+
 static void end_tick(struct remedy_agent *a)
 {
 	a->phase = AGENT_IDLE;
-	if (!a->has_ticked)
-		process_trim();
+	trim(a);
 	a->has_ticked = true;
 	a->n_ticks++;
 	a->ticked_ms = a->fleet.now_ms;
@@ -285,8 +318,11 @@ void remedy_agent_step(struct remedy_agent *a)
 			break;
 		case AGENT_WRITES:
 			a->phase = AGENT_EVICTS;
-			if (a->options.acts)
+			if (a->options.acts) {
+				agent_write_rules(a);
 				agent_evict_pods(a);
+				agent_write_deadlines(a);
+			}
 			break;
 		default:
 			a->n_open = 0;
@@ -301,12 +337,14 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	struct remedy_agent *a = arg;
 	(void)fd;
 	(void)what;
-	if (!a->is_leader || a->is_stopping || a->phase != AGENT_IDLE)
+	if (a->is_stopping || a->phase != AGENT_IDLE)
 		return;
-	if (node_store_is_synced(a->nodes))
+	if (!node_store_is_synced(a->nodes) || !agent_rules_are_ready(a))
+		timer_start(&a->timer, AGENT_AFTER_ACT_MS);
+	else if (a->is_leader)
 		start_tick(a);
 	else
-		timer_start(&a->timer, AGENT_AFTER_ACT_MS);
+		trim(a);
 }
 
 // ---- the lease, the watch, signals ----
@@ -334,6 +372,13 @@ static void on_gone(void *arg, const struct node_record *n)
 	struct remedy_agent *a = arg;
 	const struct remedy_node_seen seen = {.name = node_store_name(n), .is_gone = true};
 	remedy_fold_node(&a->fleet, &seen, NULL);
+}
+
+static void on_device_error(void *arg, const struct err *error)
+{
+	struct remedy_agent *a = arg;
+	agent_report_edge(a, &a->is_device_watch_broken, "Cannot watch devices; tainting no single GPU",
+	                  "Watch of devices recovered", error);
 }
 
 static void on_watch_error(void *arg, const struct err *error)
@@ -419,6 +464,9 @@ static int open_parts(struct remedy_agent *a, struct err *e)
 	a->nodes = a->recorder ? node_store_new(&nodes, e) : NULL;
 	if (!a->nodes || open_leaks(a, feed.source, e) < 0)
 		return -1;
+	const struct device_rules_options devices = {.client = to->k8s, .on_error = on_device_error, .arg = a};
+	if (a->options.taints_devices && !(a->devices = device_rules_new(&devices, e)))
+		return -1;
 	reset_fleet(a);
 	a->on_term = evsignal_new(a->loop, SIGTERM, on_signal, a);
 	a->on_int = evsignal_new(a->loop, SIGINT, on_signal, a);
@@ -435,6 +483,7 @@ struct remedy_agent *remedy_agent_new(const struct remedy_agent_options *options
 		return NULL;
 	}
 	a->options = *options;
+	a->options.limits.is_answered = options->acts;
 	a->k8s = options->connections->k8s;
 	a->loop = options->connections->loop;
 	arena_init(&a->arena, TICK_ARENA_MAX);
@@ -452,8 +501,7 @@ void remedy_agent_run(struct remedy_agent *a)
 	LOG(a->options.log, LOG_INFO, a->options.acts ? "Remediation acts" : "Dry run: remediation changes no node",
 	    LOG_I("maxUnavailable", a->options.limits.max_nodes),
 	    LOG_I("maxUnavailablePercent", a->options.limits.max_percent));
-	if (a->is_leader)
-		timer_start(&a->timer, 0);
+	timer_start(&a->timer, 0);
 	event_base_dispatch(a->loop);
 	event_del(&a->timer);
 	if (!a->shards)
@@ -474,6 +522,8 @@ void remedy_agent_disconnect(struct remedy_agent *a)
 	a->shards = NULL;
 	node_store_free(a->nodes);
 	a->nodes = NULL;
+	device_rules_free(a->devices);
+	a->devices = NULL;
 }
 
 void remedy_agent_free(struct remedy_agent *a)

@@ -21,7 +21,8 @@ static const struct {
         [REMEDY_UNTAINT] = {"GPUReturned", "Returned node to service", "Would return node to service",
                             "return the node to service"},
         [REMEDY_EVICT] = {"GPUPodEvicted", "Evicted pod", "Would evict pod", "evict the pod"},
-        [REMEDY_RESET] = {"GPUReset", "Reset GPU", "Would reset GPU", "reset the GPU"},
+        [REMEDY_RESET] = {"GPUResetRequested", "Requested reset of GPU", "Would request reset of GPU",
+                          "request a reset of the GPU"},
         [REMEDY_HOLD] = {"", "Holding", "Holding", "hold"},
 };
 

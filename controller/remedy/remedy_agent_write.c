@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the remediation agent writes: first the node (taint and annotation in one PATCH), then, when the API server
-// has accepted that, the evictions that the annotation records. A failed PATCH makes the planner forget the node and
-// start from the annotation that the API server has, as after a restart.
+// What the remediation agent writes: first the node (taint or cordon, reset, and annotation in one PATCH), then, when
+// the API server has accepted that, the evictions that the annotation records, and the deadlines of pods. A failed
+// PATCH makes the planner forget the node and start from the annotation that the API server has, as after a restart.
 #include <stdio.h>
 #include <string.h>
 
 #include "base/buf.h"
 #include "base/hash.h"
+#include "base/num.h"
 #include "base/process/log.h"
 #include "controller/remedy/node_pods.h"
 #include "controller/remedy/remedy_agent_private.h"
@@ -54,7 +55,7 @@ static void on_patched(void *arg, const struct http_response *response, const st
 	}
 	for (size_t i = 0; i < a->n_actions; i++) {
 		const struct remedy_action *action = &a->actions[i];
-		if (action->node != w->node || (action->kind != REMEDY_TAINT && action->kind != REMEDY_UNTAINT))
+		if (action->node != w->node || action->kind == REMEDY_EVICT || action->kind == REMEDY_HOLD)
 			continue;
 		if (response)
 			agent_report_action(a, action);
@@ -75,14 +76,21 @@ static void write_node(struct remedy_agent *a, struct agent_write *w, struct nod
 	struct buf record, body;
 	struct err e;
 	int gpu = 0;
-	bool is_tainted = is_node_tainted(planned, &gpu);
-	const struct remedy_fault *f = is_tainted ? remedy_evidence_of(planned, gpu, a->fleet.now_ms) : NULL;
+	bool is_out = is_node_tainted(planned, &gpu);
+	const struct remedy_fault *f = is_out ? remedy_evidence_of(planned, gpu, a->fleet.now_ms) : NULL;
 	if (f)
 		remedy_evidence_name(f->id, fault);
 	buf_init(&record, REMEDY_RECORD_BYTES_MAX);
 	buf_init(&body, PATCH_BYTES_MAX);
 	remedy_record_write(planned, &record);
-	node_view_patch(&n->view, buf_str(&record), is_tainted, fault, &body);
+	struct node_view_change change = {
+	        .record = buf_str(&record), .is_out = is_out, .cordons = a->options.cordons, .fault = fault};
+	for (int i = 1; i < planned->n_gpus; i++)
+		if (planned->gpus[i].is_reset_open) {
+			change.reset_gpu = planned->gpus[i].uuid;
+			change.reset_ms = planned->gpus[i].reset_ms;
+		}
+	node_view_patch(&n->view, &change, &body);
 	w->record_hash = hash_text(HASH_START, buf_str(&record));
 	snprintf(path, sizeof path, "/api/v1/nodes/%s", planned->name);
 	int rc = record.failed || body.failed ? err_set(&e, ERR_LIMIT, "the annotation does not fit") : 0;
@@ -196,4 +204,85 @@ void agent_evict_pods(struct remedy_agent *a)
 		for (size_t i = 0; a->writes[w].is_done && i < a->n_actions; i++)
 			if (a->actions[i].kind == REMEDY_EVICT && a->actions[i].node == a->writes[w].node)
 				evict(a, &a->actions[i]);
+}
+
+// ---- pods that move at a checkpoint ----
+
+int64_t agent_pod_until(const struct remedy_agent *a, const struct remedy_node *n, const struct node_pod *p,
+                        uint32_t gpus, bool *ret_is_fixed)
+{
+	int64_t since_ms = a->fleet.now_ms;
+	*ret_is_fixed = false;
+	for (int i = 0; n && i < n->n_gpus; i++)
+		if (remedy_plan_moves(&a->fleet, n, i, gpus)) {
+			since_ms = n->gpus[i].out_ms < since_ms ? n->gpus[i].out_ms : since_ms;
+			*ret_is_fixed = true;
+		}
+	// The workload writes whole seconds.
+	bool is_saved = p->saved_ms >= since_ms / 1000 * 1000 && *ret_is_fixed;
+	return p->wait_ms == 0 || is_saved ? 0 : since_ms + p->wait_ms;
+}
+
+static void on_deadline(void *arg, const struct http_response *response, const struct err *error)
+{
+	struct remedy_agent *a = arg;
+	bool is_gone = error && (error->kind == ERR_NOT_FOUND || error->kind == ERR_CONFLICT);
+	(void)response;
+	if (error && !is_gone)
+		a->deadlines_after_ms = a->fleet.now_ms + AGENT_RETRY_MS;
+	if (!error || (!is_gone && error->kind != ERR_CANCELED))
+		agent_report_edge(a, &a->is_deadline_broken, "Cannot write deadlines of pods",
+		                  "Deadlines of pods are written again", error);
+	remedy_agent_step(a);
+}
+
+static void write_deadline(struct remedy_agent *a, const struct node_pod *p, const char *deadline)
+{
+	struct buf path, body;
+	struct err e;
+	buf_init(&path, BODY_BYTES_MAX);
+	buf_init(&body, BODY_BYTES_MAX);
+	if (node_pods_deadline(p->name, p->uid, deadline, &path, &body) == 0) {
+		const struct k8s_request_options o = {.method = "PATCH",
+		                                      .path = buf_str(&path),
+		                                      .content_type = "application/merge-patch+json",
+		                                      .body = body.data,
+		                                      .body_len = body.len,
+		                                      .max_attempts = 1, // the next tick writes what is missing
+		                                      .done = on_deadline,
+		                                      .arg = a};
+		a->n_open += k8s_request_with(a->k8s, &o, NULL, &e) == 0;
+	}
+	buf_done(&path);
+	buf_done(&body);
+}
+
+static const struct node_pod *find_pod(const struct node_record *n, const char *name)
+{
+	for (size_t i = 0; n->pods && i < n->n_pods; i++)
+		if (strcmp(n->pods[i].name, name) == 0)
+			return &n->pods[i];
+	return NULL;
+}
+
+void agent_write_deadlines(struct remedy_agent *a)
+{
+	for (int32_t k = 0; a->fleet.now_ms >= a->deadlines_after_ms && k < a->fleet.n_nodes; k++) {
+		const struct remedy_node *planned = &a->fleet.nodes[k];
+		const struct node_record *n = planned->is_gone ? NULL : node_store_find(a->nodes, planned->name);
+		if (!n || !n->is_known || planned->n_out == 0 || !planned->has_pods)
+			continue;
+		for (int i = 0; i < planned->n_pods; i++) {
+			const struct remedy_pod *pod = &planned->pods[i];
+			const struct node_pod *p = pod->name && !pod->is_pinned ? find_pod(n, pod->name) : NULL;
+			bool is_fixed = false;
+			int64_t until_ms = p ? agent_pod_until(a, planned, p, pod->gpus, &is_fixed) : 0;
+			char deadline[NUM_TEXT_BYTES];
+			if (!is_fixed || until_ms == 0)
+				continue;
+			num_format_rfc3339_ms(deadline, until_ms);
+			if (!p->deadline || strcmp(p->deadline, deadline) != 0)
+				write_deadline(a, p, deadline);
+		}
+	}
 }

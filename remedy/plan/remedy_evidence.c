@@ -152,7 +152,7 @@ void remedy_evidence_take(const struct remedy *r, struct remedy_node *n, int gpu
 	for (int i = 1; i < n->n_attempts && g->need_ms < REMEDY_DAY_MS / 2; i++)
 		g->need_ms *= 2;
 	g->out_ms = g->was_out_ms = r->now_ms;
-	g->is_reset = false;
+	g->is_reset = g->is_reset_open = g->is_reset_failed = false;
 	g->reported = 0;
 	n->n_out++;
 }
@@ -162,7 +162,7 @@ void remedy_evidence_return(struct remedy_node *n, int gpu)
 	struct remedy_gpu *g = &n->gpus[gpu];
 	n->n_out = (int16_t)(n->n_out - (g->out_ms >= 0));
 	g->out_ms = REMEDY_NONE_MS;
-	g->has_gpu_taint = g->has_node_taint = false;
+	g->has_gpu_taint = g->has_node_taint = g->is_reset_open = false;
 	g->reported = 0;
 	for (int i = 0; i < n->n_faults; i++)
 		if (n->faults[i].gpu == gpu)

@@ -90,8 +90,11 @@ static void fold_condition(struct remedy *r, struct remedy_node *n, int gpu, con
 		bool holds = health_condition_holds(&rows[i], (double)event->value), is_new = false;
 		struct remedy_fault *f =
 		        holds ? remedy_evidence_row(n, gpu, id, &is_new) : remedy_evidence_find(n, gpu, id);
-		if (!f || (!is_new && (event->at_ms < f->last_ms || (holds && event->at_ms == f->last_ms))))
+		if (!f ||
+		    (!is_new && (event->at_ms < f->last_ms || (holds && f->is_active && event->at_ms == f->last_ms))))
 			continue; // nothing to clear, a repeat, or older than what is known
+		if (holds && i == HEALTH_GPU_LOST && n->gpus[gpu].is_reset_open)
+			continue; // a GPU does not respond while it is reset
 		if (holds) {
 			bool starts = is_new || !f->is_active;
 			f->is_active = true;
@@ -125,6 +128,18 @@ enum remedy_reason remedy_fold_event(struct remedy *r, const struct remedy_event
 		return fold_xid(r, n, gpu, &seen);
 	fold_condition(r, n, gpu, &seen);
 	return REMEDY_NO_REASON;
+}
+
+void remedy_fold_reset(struct remedy *r, const char *node, const char *gpu, int64_t reset_ms, bool is_done)
+{
+	struct remedy_node *n = find_present(r, node);
+	int i = n ? remedy_fleet_gpu(n, gpu) : -1;
+	if (i < 0 || !n->gpus[i].is_reset_open || n->gpus[i].reset_ms != reset_ms)
+		return;
+	n->gpus[i].is_reset_open = false;
+	n->gpus[i].is_reset_failed = !is_done;
+	n->gpus[i].clean_ms = r->now_ms;
+	n->is_dirty = true;
 }
 
 // ---- telemetry ----
@@ -195,6 +210,7 @@ static enum remedy_reason fold_gpus(struct remedy *r, struct remedy_node *n, con
 static void lift_by_hand(const struct remedy *r, struct remedy_node *n, int i)
 {
 	remedy_evidence_return(n, i);
+	n->gpus[i].is_in_flight = false;
 	n->gpus[i].clean_ms = r->now_ms;
 }
 
@@ -205,8 +221,9 @@ static enum remedy_reason fold_taints(struct remedy *r, struct remedy_node *n, c
 	enum remedy_reason reason = REMEDY_NO_REASON;
 	for (int i = 0; i < n->n_gpus; i++) {
 		struct remedy_gpu *g = &n->gpus[i];
-		bool lifted = (g->has_node_taint && !has_node) ||
-		              (g->has_gpu_taint && !has_text(taints, seen->n_taints, g->uuid));
+		bool has_gpu = has_text(taints, seen->n_taints, g->uuid);
+		g->is_in_flight = g->is_in_flight && seen->taints_lag && g->has_gpu_taint != has_gpu;
+		bool lifted = (g->has_node_taint && !has_node) || (g->has_gpu_taint && !has_gpu && !g->is_in_flight);
 		if (lifted) {
 			lift_by_hand(r, n, i);
 			reason = REMEDY_LIFTED;
@@ -217,7 +234,7 @@ static enum remedy_reason fold_taints(struct remedy *r, struct remedy_node *n, c
 	for (size_t k = 0; k < seen->n_taints; k++) {
 		bool whole = strcmp(taints[k], "node") == 0;
 		int i = whole ? 0 : remedy_fleet_add_gpu(r, n, taints[k]);
-		if (i < 0 || (whole ? is_out : n->gpus[i].has_gpu_taint))
+		if (i < 0 || (whole ? is_out : n->gpus[i].has_gpu_taint || n->gpus[i].is_in_flight))
 			continue;
 		remedy_evidence_take(r, n, i);
 		n->gpus[i].has_node_taint |= whole;

@@ -42,6 +42,8 @@ struct remedy_node_seen {
 	const struct remedy_pod_seen *pods;
 	size_t n_pods;
 	bool has_gpus, has_taints, has_pods;
+	bool taints_lag; // taints of GPUs: a change of the planner that the list does not show is in flight, and not
+	                 // undone by hand
 };
 
 // Moves the clock forward to `now_ms`.
@@ -53,6 +55,8 @@ enum remedy_reason remedy_fold_telemetry(struct remedy *r, const char *node, con
                                          bool all);
 // The exporter of the node does not answer.
 enum remedy_reason remedy_fold_silence(struct remedy *r, const char *node);
+// The hook answered the reset that was requested at `reset_ms`. Other answers change nothing.
+void remedy_fold_reset(struct remedy *r, const char *node, const char *gpu, int64_t reset_ms, bool is_done);
 // A new node takes over `record` (what remedy/remedy_record.h read; may be NULL).
 enum remedy_reason remedy_fold_node(struct remedy *r, const struct remedy_node_seen *seen,
                                     const struct remedy_node *record);

@@ -69,15 +69,29 @@ static bool needs_node(int gpu, const struct remedy_fault *f)
 	return gpu == 0 || (f && remedy_evidence_action(f) == HEALTH_DRAIN_REBOOT);
 }
 
-static bool uses(const struct remedy_pod *pod, int gpu, bool whole_node)
+static bool uses(uint32_t pod_gpus, int gpu, bool whole_node)
 {
-	return whole_node ? pod->gpus != 0 : (pod->gpus >> gpu & 1) != 0;
+	return whole_node ? pod_gpus != 0 : (pod_gpus >> gpu & 1) != 0;
+}
+
+// The fault for which the GPU is out of service; NULL: none.
+static const struct remedy_fault *fault_behind(const struct remedy *r, const struct remedy_node *n, int gpu)
+{
+	const struct remedy_gpu *g = &n->gpus[gpu];
+	return g->out_ms < 0 || g->is_replaced ? NULL : remedy_evidence_of(n, gpu, r->now_ms);
+}
+
+bool remedy_plan_moves(const struct remedy *r, const struct remedy_node *n, int gpu, uint32_t pod_gpus)
+{
+	const struct remedy_fault *f = fault_behind(r, n, gpu);
+	bool is_drained = r->limits.drains && n->gpus[gpu].has_node_taint;
+	return f && remedy_evidence_action(f) >= HEALTH_DRAIN && uses(pod_gpus, gpu, is_drained || needs_node(gpu, f));
 }
 
 static bool is_idle(const struct remedy_node *n, int gpu)
 {
 	for (int i = 0; i < n->n_pods; i++)
-		if (uses(&n->pods[i], gpu, gpu == 0))
+		if (uses(n->pods[i].gpus, gpu, gpu == 0))
 			return false;
 	return n->has_pods;
 }
@@ -125,15 +139,20 @@ static enum remedy_reason may_return(const struct remedy *r, const struct remedy
 		return REMEDY_TELEMETRY_MISSING;
 	if (!g->is_replaced && remedy_evidence_lasts(n, gpu))
 		return wanted == HEALTH_DRAIN_REBOOT ? REMEDY_NEEDS_REBOOT : REMEDY_NO_REASON;
-	if ((wants_reset(r, gpu, wanted) && !g->is_reset) || watched->clean_ms < 0 || r->now_ms - since_ms < g->need_ms)
+	if (wants_reset(r, gpu, wanted) && g->is_reset_failed)
+		return REMEDY_RESET_FAILED;
+	if (g->is_reset_open || (wants_reset(r, gpu, wanted) && !g->is_reset) || watched->clean_ms < 0 ||
+	    r->now_ms - since_ms < g->need_ms)
 		return REMEDY_NO_REASON;
 	return g->is_replaced ? REMEDY_REPLACED : REMEDY_CLEAN;
 }
 
 static void return_gpu(struct plan *p, struct remedy_node *n, int i)
 {
-	if (n->gpus[i].has_gpu_taint)
+	if (n->gpus[i].has_gpu_taint) {
 		add(p, REMEDY_UNTAINT, may_return(p->r, n, i), n, i, -1, false);
+		n->gpus[i].is_in_flight = true;
+	}
 	remedy_evidence_return(n, i);
 }
 
@@ -196,7 +215,7 @@ static void take(struct plan *p, struct remedy_node *n, int gpu)
 		add(p, REMEDY_TAINT, REMEDY_FAULT, n, gpu, -1, whole);
 	remedy_evidence_take(p->r, n, gpu);
 	g->has_node_taint = whole;
-	g->has_gpu_taint = !whole;
+	g->has_gpu_taint = g->is_in_flight = !whole;
 }
 
 // A worse fault of a GPU whose own taint is not enough any more: the node is out of service already.
@@ -299,6 +318,35 @@ static void evict(struct plan *p, struct remedy_node *n, int gpu, int k)
 	pod->tries += pod->tries < INT32_MAX;
 }
 
+// A reset without an answer has failed.
+static void expire_resets(const struct remedy *r, struct remedy_node *n)
+{
+	for (int i = 0; i < n->n_gpus; i++) {
+		struct remedy_gpu *g = &n->gpus[i];
+		if (!g->is_reset_open || r->now_ms - g->reset_ms < REMEDY_RESET_MS)
+			continue;
+		g->is_reset_open = false;
+		g->is_reset_failed = true;
+	}
+}
+
+// Requests the reset of a GPU, of one GPU of a node at a time.
+static void reset(struct plan *p, struct remedy_node *n, int gpu)
+{
+	struct remedy_gpu *g = &n->gpus[gpu];
+	for (int i = 0; i < n->n_gpus; i++)
+		if (n->gpus[i].is_reset_open)
+			return;
+	if (!is_heard(p->r, g)) {
+		hold(p, REMEDY_TELEMETRY_MISSING, n, gpu, -1);
+		return;
+	}
+	add(p, REMEDY_RESET, REMEDY_IDLE, n, gpu, -1, false);
+	g->is_reset = true;
+	g->is_reset_open = p->r->limits.is_answered;
+	g->reset_ms = g->clean_ms = p->r->now_ms;
+}
+
 static void plan_work(struct plan *p, struct remedy_node *n)
 {
 	for (int i = 0; i < n->n_gpus; i++) {
@@ -306,26 +354,21 @@ static void plan_work(struct plan *p, struct remedy_node *n)
 		enum remedy_reason reason = g->out_ms < 0 ? REMEDY_NO_REASON : may_return(p->r, n, i);
 		if (reason != REMEDY_NO_REASON && reason != REMEDY_CLEAN && reason != REMEDY_REPLACED)
 			hold(p, reason, n, i, -1);
-		const struct remedy_fault *f = g->is_replaced ? NULL : evidence(p, n, i);
+		const struct remedy_fault *f = fault_behind(p->r, n, i);
 		enum health_action wanted = f ? remedy_evidence_action(f) : HEALTH_IGNORE;
-		if (g->out_ms < 0 || wanted < HEALTH_RESET_IDLE)
+		if (wanted < HEALTH_RESET_IDLE)
 			continue;
 		if (!n->has_pods) {
 			hold(p, REMEDY_PODS_UNKNOWN, n, i, -1);
 			continue;
 		}
-		for (int k = 0; wanted >= HEALTH_DRAIN && k < n->n_pods; k++)
-			if (uses(&n->pods[k], i, needs_node(i, f)))
-				evict(p, n, i, k);
-		if (!wants_reset(p->r, i, wanted) || g->is_reset || !is_idle(n, i) || is_full(p))
-			continue;
-		if (!is_heard(p->r, g)) {
-			hold(p, REMEDY_TELEMETRY_MISSING, n, i, -1);
-			continue;
-		}
-		add(p, REMEDY_RESET, REMEDY_IDLE, n, i, -1, false);
-		g->is_reset = true;
-		g->clean_ms = p->r->now_ms;
+		for (int others = 0; others < 2; others++) // the pods of the GPU go first
+			for (int k = 0; k < n->n_pods; k++)
+				if (uses(n->pods[k].gpus, i, false) != others &&
+				    remedy_plan_moves(p->r, n, i, n->pods[k].gpus))
+					evict(p, n, i, k);
+		if (wants_reset(p->r, i, wanted) && !g->is_reset && is_idle(n, i) && !is_full(p))
+			reset(p, n, i);
 	}
 }
 
@@ -338,6 +381,7 @@ size_t remedy_plan(struct remedy *r, bool all, struct remedy_action *ret_actions
 		if (n->is_gone || !(all || n->is_dirty))
 			continue;
 		is_any = true;
+		expire_resets(r, n);
 		plan_returns(&p, n);
 		plan_joins(&p, n);
 	}

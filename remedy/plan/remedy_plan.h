@@ -4,6 +4,7 @@
 #ifndef GPUSCALE_REMEDY_PLAN_REMEDY_PLAN_H
 #define GPUSCALE_REMEDY_PLAN_REMEDY_PLAN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,6 +38,10 @@ struct remedy_action {
 // examined, as timers require; else only those that changed. Returns to service come first, and no limit applies to
 // them; then the most severe fault, and among equal faults the earliest.
 size_t remedy_plan(struct remedy *r, bool all, struct remedy_action *ret_actions, size_t max);
+
+// Whether the pods that use the GPUs `pod_gpus` (a bit per GPU of the node) have to leave because `gpu` is out of
+// service.
+bool remedy_plan_moves(const struct remedy *r, const struct remedy_node *n, int gpu, uint32_t pod_gpus);
 
 // Nodes that are out of service for any reason, and how many the limits allow. Deleted nodes do not count.
 int32_t remedy_plan_unavailable(const struct remedy *r);

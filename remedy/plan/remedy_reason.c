@@ -17,6 +17,7 @@ static const struct remedy_reason_info table[] = {
 	[REMEDY_PODS_UNKNOWN]       = {"PodsUnknown",           "the pods of the node are not known: nothing is evicted or reset"},
 	[REMEDY_NEEDS_REBOOT]       = {"NeedsReboot",           "the fault needs a reboot of the node"},
 	[REMEDY_NEEDS_REPLACEMENT]  = {"NeedsReplacement",      "the fault needs new hardware"},
+	[REMEDY_RESET_FAILED]       = {"ResetFailed",           "the reset of the GPU failed, or had no answer: a person must examine it"},
 	[REMEDY_LIFTED]             = {"LiftedByHand",          "the taint was removed by hand: the evidence so far counts as handled"},
 	[REMEDY_ADOPTED]            = {"Adopted",               "the node has a taint of gpuscale without a record: it returns after the clean time"},
 	[REMEDY_UNKNOWN_NODE]       = {"UnknownNode",           "the cluster has no such node"},

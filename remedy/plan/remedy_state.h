@@ -22,6 +22,7 @@
 #define REMEDY_EVICT_MS          30000            // to the second attempt to evict a pod; doubles from there
 #define REMEDY_EVICT_MAX_MS      (10 * 60 * 1000) // and stays here
 #define REMEDY_CHECKPOINT_MAX_MS REMEDY_DAY_MS    // a pod that moves at a checkpoint is evicted at last after so long
+#define REMEDY_RESET_MS          (10 * 60 * 1000) // a reset without an answer has failed after so long
 
 struct remedy_limits {
 	int32_t max_nodes;   // out of service at the same time, for any reason
@@ -29,6 +30,8 @@ struct remedy_limits {
 	int32_t attempts;    // per node and day, 1 to REMEDY_ATTEMPTS_MAX
 	int64_t clean_ms;    // without a fault before a GPU returns; doubles with each attempt within a day
 	bool can_reset;      // a hook exists that resets a GPU
+	bool is_answered;    // the hook reports the outcome; false: a reset counts as complete at once
+	bool drains;         // every pod with a GPU leaves a node that is out of service
 };
 
 // One kind of fault of one GPU.
@@ -47,7 +50,10 @@ struct remedy_gpu {
 	bool is_listed;               // the node's last list has it
 	bool is_replaced;             // another GPU took its place, or another node reports it
 	bool has_gpu_taint, has_node_taint;
-	bool is_reset;      // within this time out of service
+	bool is_in_flight; // its own taint was set or removed, and no list of taints has shown that since
+	// Of the reset within this time out of service: requested; the hook has not answered; failed.
+	bool is_reset, is_reset_open, is_reset_failed;
+	int64_t reset_ms;   // when the reset was requested
 	int64_t out_ms;     // since when out of service; REMEDY_NONE_MS = in service
 	int64_t was_out_ms; // when it was last taken out
 	int64_t need_ms;    // to be clean for so long before it returns

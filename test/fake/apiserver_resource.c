@@ -95,8 +95,8 @@ static void write_scale(struct fake_request *r, struct fake_object *o, cJSON *sc
 	cJSON_Delete(scale);
 }
 
-// What a write of `given` (taken over) makes of o. Of a write to /status only the status is kept, of one to the object
-// everything else, where the kind has that subresource.
+// What a write of `given` (taken over) makes of o. Of a write to /status only the status is kept, and the annotations
+// where the kind is built in; of one to the object everything else, where the kind has that subresource.
 static cJSON *merged(const struct fake_request *r, struct fake_object *o, cJSON *given)
 {
 	static const char *const kept[] = {"name",       "namespace",        "uid", "resourceVersion",
@@ -105,6 +105,9 @@ static cJSON *merged(const struct fake_request *r, struct fake_object *o, cJSON 
 	if (strcmp(r->path.subresource, "status") == 0) {
 		next = cJSON_Duplicate(o->root, true);
 		fake_set(next, "status", cJSON_Duplicate(fake_sub(given, "status"), true));
+		const cJSON *notes = json_get(json_get(given, "metadata"), "annotations");
+		if (!r->path.kind->is_custom && notes)
+			fake_set(fake_sub(next, "metadata"), "annotations", cJSON_Duplicate(notes, true));
 		cJSON_Delete(given);
 		return next;
 	}

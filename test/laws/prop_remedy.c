@@ -42,6 +42,10 @@ struct place {
 	int32_t counter;  // of its XIDs
 	int32_t attempts; // of its node when it was taken out
 	bool is_moved;
+	bool shown; // whether a list of taints that lags shows the taint of the GPU
+	// Of the reset within this time out of service.
+	bool is_reset, is_failed;
+	int64_t open_ms; // requested then, and not answered; NEVER = none
 };
 
 struct node_truth {
@@ -70,6 +74,8 @@ struct world {
 	int next_uuid;
 	bool may_delete;
 	bool may_move;
+	bool may_not_lift; // no hand lifts a taint
+	bool has_hook;     // every world has a hook that answers, and GPUs return soon
 	long taints, untaints, evictions, resets, holds;
 };
 
@@ -95,11 +101,14 @@ static void random_world(struct prop_random *r, struct world *w)
 {
 	free(w->block);
 	long counts[5] = {w->taints, w->untaints, w->evictions, w->resets, w->holds};
-	bool may_delete = w->may_delete, may_move = w->may_move;
+	bool may_delete = w->may_delete, may_move = w->may_move, may_not_lift = w->may_not_lift;
+	bool has_hook = w->has_hook;
 	int64_t step = w->step;
 	memset(w, 0, sizeof *w);
 	w->may_delete = may_delete;
 	w->may_move = may_move;
+	w->may_not_lift = may_not_lift;
+	w->has_hook = has_hook;
 	w->step = step;
 	w->taints = counts[0], w->untaints = counts[1], w->evictions = counts[2], w->resets = counts[3];
 	w->holds = counts[4];
@@ -107,7 +116,13 @@ static void random_world(struct prop_random *r, struct world *w)
 	                                   .max_percent = prop_up_to(r, 100),
 	                                   .attempts = 1 + prop_up_to(r, 4),
 	                                   .clean_ms = 60000 * (1 + prop_up_to(r, 30)),
-	                                   .can_reset = prop_chance(r, 50)};
+	                                   .can_reset = prop_chance(r, 50),
+	                                   .is_answered = prop_chance(r, 25),
+	                                   .drains = prop_chance(r, 30)};
+	if (has_hook) {
+		w->limits.can_reset = w->limits.is_answered = true;
+		w->limits.clean_ms = 60000;
+	}
 	w->block = calloc(1, remedy_fleet_bytes(NODES));
 	assert_non_null(w->block);
 	remedy_fleet_init(&w->fleet, w->block, NODES, &w->limits);
@@ -123,6 +138,7 @@ static void random_world(struct prop_random *r, struct world *w)
 			struct place *g = &n->gpus[i];
 			snprintf(g->uuid, sizeof g->uuid, "GPU-%d", w->next_uuid++);
 			g->fault_ms = g->clean_ms = g->heard_ms = g->out_ms = g->was_out_ms = NEVER;
+			g->open_ms = NEVER;
 		}
 		for (int i = 0; i < PODS; i++) {
 			snprintf(pod_names[k][i], sizeof pod_names[k][i], "ns/p-%d-%d", k, i);
@@ -134,7 +150,7 @@ static void random_world(struct prop_random *r, struct world *w)
 
 // ---- inputs, as they are given to one planner or to several ----
 
-enum { SEND_EVENT, SEND_TELEMETRY, SEND_SILENCE, SEND_NODE, SEND_NOTHING };
+enum { SEND_EVENT, SEND_TELEMETRY, SEND_SILENCE, SEND_NODE, SEND_ANSWER, SEND_NOTHING };
 struct input {
 	int kind, node, gpu;
 	int32_t xid;
@@ -143,7 +159,7 @@ struct input {
 	uint32_t named; // GPUs that telemetry names
 };
 
-static void give_node(struct remedy *fleet, struct node_truth *n, int k, const struct remedy_node *record)
+static void give_node(struct remedy *fleet, struct node_truth *n, int k, const struct remedy_node *record, bool lags)
 {
 	const char *gpus[GPUS], *taints[GPUS + 1], *pod_gpus[PODS];
 	struct remedy_pod_seen pods[PODS];
@@ -155,12 +171,13 @@ static void give_node(struct remedy *fleet, struct node_truth *n, int k, const s
 	                                .has_gpus = true,
 	                                .has_taints = true,
 	                                .has_pods = true,
+	                                .taints_lag = lags,
 	                                .pods = pods};
 	bool by_node = false;
 	for (int i = 0; i < GPUS; i++) {
 		gpus[seen.n_gpus++] = n->gpus[i].uuid;
 		by_node |= n->gpus[i].by_node;
-		if (n->gpus[i].by_gpu)
+		if (lags ? n->gpus[i].shown : n->gpus[i].by_gpu)
 			taints[seen.n_taints++] = n->gpus[i].uuid;
 	}
 	if (by_node)
@@ -199,7 +216,9 @@ static void give(struct remedy *fleet, struct world *w, const struct input *in)
 	} else if (in->kind == SEND_SILENCE) {
 		remedy_fold_silence(fleet, n->name);
 	} else if (in->kind == SEND_NODE) {
-		give_node(fleet, n, in->node, NULL);
+		give_node(fleet, n, in->node, NULL, false);
+	} else if (in->kind == SEND_ANSWER) {
+		remedy_fold_reset(fleet, n->name, n->gpus[in->gpu].uuid, in->at_ms, in->value == 1);
 	}
 }
 
@@ -228,6 +247,10 @@ static void book_input(struct world *w, const struct input *in)
 	struct node_truth *n = &w->nodes[in->node];
 	if (n->is_gone)
 		return;
+	if (in->kind == SEND_ANSWER && in->at_ms >= 0 && in->at_ms == n->gpus[in->gpu].open_ms) {
+		n->gpus[in->gpu].is_failed = in->value == 0;
+		n->gpus[in->gpu].open_ms = NEVER;
+	}
 	if (in->kind == SEND_TELEMETRY) {
 		n->heard_ms = w->now_ms;
 		for (int i = 0; i < GPUS; i++)
@@ -301,6 +324,7 @@ static void book_out(struct world *w, struct node_truth *n, struct place *g)
 	if ((!has_out(n) || again) && n->n_attempts < ATTEMPTS)
 		n->attempts_ms[n->n_attempts++] = w->now_ms;
 	g->is_out = true;
+	g->is_reset = g->is_failed = false;
 	g->out_ms = g->was_out_ms = w->now_ms;
 	g->attempts = attempts_of_day(w, n);
 }
@@ -308,7 +332,7 @@ static void book_out(struct world *w, struct node_truth *n, struct place *g)
 static void book_in(struct place *g)
 {
 	g->is_out = g->by_node = g->by_gpu = false;
-	g->fault_ms = NEVER;
+	g->fault_ms = g->open_ms = NEVER;
 }
 
 typedef void check_fn(struct world *w, const struct remedy_action *a, int k, struct place *g);
@@ -343,6 +367,8 @@ static void book_action(struct world *w, const struct remedy_action *a, check_fn
 				n->evicted_ms[i] = w->now_ms;
 	} else if (a->kind == REMEDY_RESET && g) {
 		g->lasting = 0;
+		g->is_reset = true;
+		g->open_ms = w->limits.is_answered ? w->now_ms : NEVER;
 	}
 }
 
@@ -418,7 +444,7 @@ static void random_change(struct prop_random *r, struct world *w, struct input *
 			n->evicted_ms[i] = NEVER;
 		}
 	}
-	if (prop_chance(r, 5)) // a hand lifts every taint
+	if (prop_chance(r, 5) && !w->may_not_lift) // a hand lifts every taint
 		for (int i = 0; i < GPUS; i++)
 			if (n->gpus[i].is_out) {
 				book_in(&n->gpus[i]);
@@ -447,6 +473,15 @@ static struct input random_input(struct prop_random *r, struct world *w)
 		in.named = prop_chance(r, 10) ? (uint32_t)prop_up_to(r, 7) : 7;
 	} else if (pick < 77) {
 		in.kind = SEND_SILENCE;
+	} else if (pick < 78) {
+		in.kind = SEND_ANSWER;
+		for (int at = 0; at < w->n_nodes * GPUS; at++) // prefers a reset that has no answer
+			if (w->nodes[at / GPUS].gpus[at % GPUS].open_ms >= 0) {
+				in.node = at / GPUS;
+				in.gpu = at % GPUS;
+			}
+		in.at_ms = w->nodes[in.node].gpus[in.gpu].open_ms + (prop_chance(r, 10) ? 1 : 0);
+		in.value = prop_chance(r, 70);
 	} else if (pick < 97) {
 		random_change(r, w, &in);
 	} else {
@@ -482,10 +517,10 @@ static void start(struct world *w)
 	}
 }
 
-static void run(uint64_t seed, check_fn *check, void (*after)(struct world *w, const struct input *in))
+static void run_in(struct world w, uint64_t seed, check_fn *check,
+                   void (*after)(struct world *w, const struct input *in))
 {
 	struct prop_random r = {prop_seed() + seed};
-	struct world w = {.may_delete = true, .may_move = true};
 	int64_t n = prop_ticks();
 	while (w.step < n) {
 		random_world(&r, &w);
@@ -500,6 +535,11 @@ static void run(uint64_t seed, check_fn *check, void (*after)(struct world *w, c
 	free(w.block);
 	// the laws were put to the test
 	assert_true(w.taints > n / 2000 && w.untaints > n / 10000 && w.evictions > n / 10000);
+}
+
+static void run(uint64_t seed, check_fn *check, void (*after)(struct world *w, const struct input *in))
+{
+	run_in((struct world){.may_delete = true, .may_move = true}, seed, check, after);
 }
 
 // ---- the laws ----
@@ -563,7 +603,8 @@ static void check_evidence(struct world *w, const struct remedy_action *a, int k
 			broken("no reset of a GPU that a pod uses", w, k);
 	for (int i = 0; a->kind == REMEDY_EVICT && g && i < PODS; i++)
 		if (strcmp(pod_names[k][i], w->fleet.nodes[a->node].pods[a->pod].name) == 0 &&
-		    &n->gpus[n->pod_gpu[i]] != g && a->wanted != HEALTH_DRAIN_REBOOT && !g->is_moved)
+		    &n->gpus[n->pod_gpu[i]] != g && a->wanted != HEALTH_DRAIN_REBOOT && !g->is_moved &&
+		    !(w->limits.drains && w->fleet.nodes[a->node].gpus[a->gpu].has_node_taint))
 			broken("only the pods of the GPU are evicted", w, k);
 }
 static void no_action_without_evidence(void **state)
@@ -654,6 +695,51 @@ static void after_fault(struct world *w, const struct input *in)
 static void every_fault_is_acted_on(void **state)
 {
 	run(207, NULL, after_fault);
+}
+
+// A reset that nobody answers counts as failed after ten minutes.
+static void check_resets(struct world *w, const struct remedy_action *a, int k, struct place *g)
+{
+	struct node_truth *n = &w->nodes[k];
+	for (int i = 0; i < GPUS; i++) {
+		struct place *p = &n->gpus[i];
+		if (p->open_ms >= 0 && w->now_ms - p->open_ms >= 600000) {
+			p->open_ms = NEVER;
+			p->is_failed = true;
+		}
+		if (a->kind == REMEDY_RESET && p->open_ms >= 0 && p->is_out)
+			broken("one GPU of a node is reset at a time", w, k);
+		bool returns = a->kind == REMEDY_UNTAINT && (a->whole_node ? p->by_node : p == g) && !p->is_moved;
+		if (returns && p->open_ms >= 0)
+			broken("no return while a reset has no answer", w, k);
+		bool wants = a->wanted == HEALTH_RESET_IDLE || a->wanted == HEALTH_DRAIN_RESET;
+		if (returns && p == g && p->is_failed && wants)
+			broken("no return after a reset that failed", w, k);
+	}
+	if (a->kind == REMEDY_RESET && g && g->is_out && g->is_reset && !g->is_moved)
+		broken("a GPU is reset at most once while it is out of service", w, k);
+}
+static void resets_are_bounded(void **state)
+{
+	run_in((struct world){.may_delete = true, .has_hook = true}, 212, check_resets, NULL);
+}
+
+static void after_drain(struct world *w, const struct input *in)
+{
+	(void)in;
+	for (size_t t = 0; w->limits.drains && t < w->n_actions; t++) {
+		const struct remedy_action *a = &w->actions[t];
+		if (a->kind != REMEDY_TAINT || !a->whole_node || a->wanted < HEALTH_DRAIN)
+			continue;
+		int k = truth_of(w, a);
+		for (int i = 0; i < PODS; i++)
+			if (w->nodes[k].has_pod[i] && w->nodes[k].evicted_ms[i] < 0)
+				broken("every pod with GPUs leaves a node that is drained", w, k);
+	}
+}
+static void drain_moves_every_pod(void **state)
+{
+	run(213, NULL, after_drain);
 }
 
 // ---- twins: another planner gets a different account of the same events ----
@@ -759,8 +845,8 @@ static void restart(struct prop_random *r, struct remedy *twin, struct world *w,
 		remedy_record_write(old, &text);
 		if (remedy_record_read(buf_str(&text), text.len, w->now_ms, record, &e) < 0)
 			fail_msg("a record is not read back: %s", e.msg);
-		give_node(&fresh, &w->nodes[k], k, record);
-		give_node(&w->fleet, &w->nodes[k], k, NULL);
+		give_node(&fresh, &w->nodes[k], k, record, false);
+		give_node(&w->fleet, &w->nodes[k], k, NULL, false);
 	}
 	memcpy(twin->nodes, fresh.nodes, NODES * sizeof *fresh.nodes);
 	memcpy(twin->index, fresh.index, fresh.n_index * sizeof *fresh.index);
@@ -793,6 +879,42 @@ static void restart_changes_nothing(void **state)
 	}
 	free(w.block);
 	assert_true(w.taints > n / 2000 && w.untaints > n / 10000);
+}
+
+// The API server shows the taints of GPUs late: what the planner has changed is neither lifted nor adopted.
+static void changes_in_flight_are_not_undone(void **state)
+{
+	struct prop_random r = {prop_seed() + 214};
+	struct world w = {.may_not_lift = true};
+	int64_t n = prop_ticks(), n_late = 0;
+	while (w.step < n) {
+		random_world(&r, &w);
+		void *block = calloc(1, remedy_fleet_bytes(NODES));
+		struct remedy twin;
+		assert_non_null(block);
+		remedy_fleet_init(&twin, block, NODES, &w.limits);
+		for (int k = -w.n_nodes; k < 4 * PROP_TICKS_A_TRACE; k++) {
+			struct input in =
+			        k < 0 ? (struct input){.kind = SEND_NODE, .node = k + w.n_nodes} : random_input(&r, &w);
+			struct node_truth *t = &w.nodes[in.node];
+			for (int i = 0; i < GPUS; i++) {
+				if (prop_chance(&r, 20))
+					t->gpus[i].shown = t->gpus[i].by_gpu;
+				n_late += t->gpus[i].shown != t->gpus[i].by_gpu && in.kind == SEND_NODE;
+			}
+			if (in.kind == SEND_NODE) {
+				remedy_fold_time(&twin, w.now_ms);
+				give_node(&twin, t, in.node, NULL, true);
+			} else {
+				give(&twin, &w, &in);
+			}
+			step(&w, &in, NULL);
+			compare(&w, &twin, "a taint in flight is neither lifted nor adopted");
+		}
+		free(block);
+	}
+	free(w.block);
+	assert_true(w.taints > n / 2000 && n_late > n / 10000);
 }
 
 // Every limit is closed, and nothing fails any more: all taints go but those of hardware that must be replaced.
@@ -834,6 +956,8 @@ static void returning_is_never_limited(void **state)
 			bool needs_hardware = false;
 			for (int i = 0; i < node->n_faults; i++)
 				needs_hardware |= node->faults[i].id == 64 && !node->faults[i].is_handled;
+			for (int i = 0; i < node->n_gpus; i++)
+				needs_hardware |= node->gpus[i].is_reset_failed; // needs a person
 			if (!needs_hardware && (node->n_out > 0 || has_out(&w.nodes[k])))
 				broken("returning is never limited", &w, k);
 		}
@@ -857,6 +981,9 @@ int main(void)
 	        cmocka_unit_test(faults_never_cancel_each_other),
 	        cmocka_unit_test(restart_changes_nothing),
 	        cmocka_unit_test(returning_is_never_limited),
+	        cmocka_unit_test(resets_are_bounded),
+	        cmocka_unit_test(drain_moves_every_pod),
+	        cmocka_unit_test(changes_in_flight_are_not_undone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

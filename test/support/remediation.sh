@@ -45,7 +45,8 @@ agent_start() {
 	free_port listen_port
 	# shellcheck disable=SC2034 # for the tests
 	agent_url=http://127.0.0.1:$listen_port
-	start "$name" "$gpuscale" remediate --prometheus "$prometheus_url" --kubeconfig "$work/kubeconfig" --listen "127.0.0.1:$listen_port" --interval 1s "$@"
+	[[ " $* " == *' --sources '* ]] || set -- --prometheus "$prometheus_url" "$@"
+	start "$name" "$gpuscale" remediate --kubeconfig "$work/kubeconfig" --listen "127.0.0.1:$listen_port" --interval 1s "$@"
 }
 agent_metric() { curl -sf -m 30 "$agent_url/metrics" | awk -v name="$1" '$1 == name { print $2 }'; }
 node() { api GET "/api/v1/nodes/$1"; }
@@ -60,3 +61,7 @@ ticks() { agent_metric gpuscale_remediation_ticks_total; }
 after_ticks() { local from; from=$(ticks); wait_for 60 ticks_reach $((from + $1)); }
 ticks_reach() { [ "$(ticks)" -ge "$1" ]; }
 events_of() { api GET '/api/v1/namespaces/default/events' | jq -r --arg node "$1" '[.items[] | select(.involvedObject.name == $node) | .reason] | sort | unique | join(" ")'; }
+# device_slice NODE: dynamic resource allocation serves GPU-NODE as device gpu-0
+device_slice() { fake_put "{\"apiVersion\":\"resource.k8s.io/v1\",\"kind\":\"ResourceSlice\",\"metadata\":{\"name\":\"$1-gpus\"},\"spec\":{\"driver\":\"gpu.nvidia.com\",\"nodeName\":\"$1\",\"pool\":{\"name\":\"$1\",\"generation\":1,\"resourceSliceCount\":1},\"devices\":[{\"name\":\"gpu-0\",\"attributes\":{\"uuid\":{\"string\":\"GPU-$1\"},\"type\":{\"string\":\"gpu\"}}}]}}"; }
+# device_rule NAME GPU NODE LABELS
+device_rule() { fake_put "{\"apiVersion\":\"resource.k8s.io/v1beta2\",\"kind\":\"DeviceTaintRule\",\"metadata\":{\"name\":\"$1\",\"labels\":$4,\"annotations\":{\"gpuscale.dev/gpu\":\"$2\",\"gpuscale.dev/node\":\"$3\"}},\"spec\":{\"taint\":{\"key\":\"x\",\"effect\":\"NoSchedule\"}}}"; }
