@@ -443,53 +443,52 @@ static void rules_that_are_not_counted_are_named(void **state)
 		assert_true(uncounted_rule_name(i)[0]);
 }
 
-int main(void)
+// How many GPUs of a node are out of service, with these annotations and taints.
+static int32_t failing(struct world *w, const char *annotations, const char *taints)
 {
-	// How many GPUs of a node are out of service, with these annotations and taints.
-	static int32_t failing(struct world * w, const char *annotations, const char *taints)
-	{
-		char text[1024];
-		snprintf(text, sizeof text,
-		         "{'metadata':{'annotations':{%s}},'spec':{'taints':[%s]},'status':{" READY "," ROOM("8") "}}",
-		         annotations, taints);
-		set_node(w, "a", text);
-		return capacity_first_node(w->c)->failing_gpus;
-	}
+	char text[1024];
+	snprintf(text, sizeof text,
+	         "{'metadata':{'annotations':{%s}},'spec':{'taints':[%s]},'status':{" READY "," ROOM("8") "}}",
+	         annotations, taints);
+	set_node(w, "a", text);
+	return capacity_first_node(w->c)->failing_gpus;
+}
 
 #define TAINT "{'key':'gpuscale.dev/failing-gpu','value':'XID79','effect':'NoSchedule'}"
 #define RECORD(a, b)                                                                                                   \
 	"'gpuscale.dev/remediation':'{\\'v\\':1,\\'gpus\\':[" GPU_OUT(a) "," GPU_OUT(b) "," GPU_OUT("-1") "]}'"
 #define GPU_OUT(since) "{\\'uuid\\':\\'G\\',\\'out\\':" since "}"
 
-	static void gpus_out_of_service_are_those_of_the_record(void **state)
-	{
-		struct world *w = *state;
-		assert_int_equal(failing(w, "", ""), 0);
-		assert_int_equal(failing(w, RECORD("-1", "1700000000000"), TAINT), 1);
-		assert_int_equal(failing(w, RECORD("-1", "1700000000000"), ""),
-		                 1); // cordoned, or a single GPU is tainted
-		assert_int_equal(failing(w, RECORD("1700000000000", "-1"), TAINT),
-		                 CAPACITY_FAILING_ALL); // the node itself
-		assert_int_equal(failing(w, RECORD("-1", "-1"), ""), 0);
-		assert_int_equal(failing(w, RECORD("-1", "-1"), TAINT), CAPACITY_FAILING_ALL);
-		assert_int_equal(failing(w, "", TAINT), CAPACITY_FAILING_ALL);
-		assert_int_equal(failing(w, "'gpuscale.dev/remediation':'{\\'gpus\\':[{'", TAINT),
-		                 CAPACITY_FAILING_ALL);
-		assert_int_equal(failing(w, "'gpuscale.dev/remediation':7", ""), 0);
-		assert_int_equal(failing(w, "", "{'key':'other','effect':'NoSchedule'}"), 0);
-		// The agent writes its record every two minutes: nothing is computed again for that.
-		failing(w, RECORD("-1", "1700000000000"), TAINT);
-		uint64_t generation = capacity_generation(w->c);
-		failing(w, RECORD("-1", "1700000000001"), TAINT);
-		assert_int_equal(capacity_generation(w->c), generation);
-	}
+static void gpus_out_of_service_are_those_of_the_record(void **state)
+{
+	struct world *w = *state;
+	assert_int_equal(failing(w, "", ""), 0);
+	assert_int_equal(failing(w, RECORD("-1", "1700000000000"), TAINT), 1);
+	assert_int_equal(failing(w, RECORD("-1", "1700000000000"), ""),
+	                 1); // cordoned, or a single GPU is tainted
+	assert_int_equal(failing(w, RECORD("1700000000000", "-1"), TAINT),
+	                 CAPACITY_FAILING_ALL); // the node itself
+	assert_int_equal(failing(w, RECORD("-1", "-1"), ""), 0);
+	assert_int_equal(failing(w, RECORD("-1", "-1"), TAINT), CAPACITY_FAILING_ALL);
+	assert_int_equal(failing(w, "", TAINT), CAPACITY_FAILING_ALL);
+	assert_int_equal(failing(w, "'gpuscale.dev/remediation':'{\\'gpus\\':[{'", TAINT), CAPACITY_FAILING_ALL);
+	assert_int_equal(failing(w, "'gpuscale.dev/remediation':7", ""), 0);
+	assert_int_equal(failing(w, "", "{'key':'other','effect':'NoSchedule'}"), 0);
+	// The agent writes its record every two minutes: nothing is computed again for that.
+	failing(w, RECORD("-1", "1700000000000"), TAINT);
+	uint64_t generation = capacity_generation(w->c);
+	failing(w, RECORD("-1", "1700000000001"), TAINT);
+	assert_int_equal(capacity_generation(w->c), generation);
+}
 
-	static void agent_uses_the_names_that_the_account_reads(void **state)
-	{
-		assert_string_equal(CAPACITY_FAILING_TAINT, NODE_TAINT);
-		assert_string_equal(CAPACITY_REMEDY_ANNOTATION, NODE_ANNOTATION);
-	}
+static void agent_uses_the_names_that_the_account_reads(void **state)
+{
+	assert_string_equal(CAPACITY_FAILING_TAINT, NODE_TAINT);
+	assert_string_equal(CAPACITY_REMEDY_ANNOTATION, NODE_ANNOTATION);
+}
 
+int main(void)
+{
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 	        TEST(free_gpus_are_those_that_no_pod_holds),
