@@ -17,6 +17,7 @@
 #include "promql/promql.h"
 
 #define LOOK_MOVED 0.1 // of the value at the last tick: the HPA's default tolerance
+#define LOOK_PAUSE 20  // times the duration of a look, after it: a slow query takes at most 5 % of the time
 // Looks whose queries cannot be combined with similar ones cost as much as those of a tick. In flight at once: two
 // requests of several queries. More would make each other slow, and slow requests are split.
 #define LOOKS_ALONE_MAX   32
@@ -27,7 +28,7 @@ struct look {
 	struct controller *controller;
 	struct managed_policy *policy; // NULL: forgotten, only the answers are still to come
 	int pending;                   // outstanding answers, and one while they are requested
-	int64_t now_ms;
+	int64_t now_ms, started_mono_ms;
 	bool has_moved, has_failed;
 	bool is_alone; // counted in controller.looks
 	struct looked_signal {
@@ -82,12 +83,14 @@ static void finish_one(struct look *l)
 	struct controller *c = l->controller;
 	struct managed_policy *m = l->policy;
 	bool has_moved = l->has_moved, has_failed = l->has_failed;
-	int64_t now_ms = l->now_ms;
+	int64_t now_ms = l->now_ms, started_mono_ms = l->started_mono_ms;
+	int64_t mono_ms = clock_mono_ms(&c->connections->clock);
 	c->looks.in_flight -= l->is_alone;
 	free(l);
 	if (m) {
 		m->look = NULL;
 		m->look_failed = has_failed;
+		m->look_after_mono_ms = mono_ms + LOOK_PAUSE * (mono_ms - started_mono_ms);
 	}
 	if (m && has_moved)
 		tick_early(m, now_ms);
@@ -135,6 +138,7 @@ static void start(struct managed_policy *m, int64_t now_ms)
 	l->policy = m;
 	l->pending = 1;
 	l->now_ms = now_ms;
+	l->started_mono_ms = clock_mono_ms(&c->connections->clock);
 	l->is_alone = m->looks_alone;
 	m->look = l;
 	c->looks.in_flight += l->is_alone;
@@ -193,7 +197,8 @@ void managed_policy_look(void *arg, struct ticker *t, int64_t now_ms)
 {
 	struct controller *c = arg;
 	struct managed_policy *m = managed_policy_of(t);
-	if (!m->reconciler || m->look || m->awaits_look || m->look_failed || !is_eligible(&m->body->policy))
+	if (!m->reconciler || m->look || m->awaits_look || m->look_failed || !is_eligible(&m->body->policy) ||
+	    clock_mono_ms(&c->connections->clock) < m->look_after_mono_ms)
 		return;
 	if (!m->looks_alone) {
 		start(m, now_ms);

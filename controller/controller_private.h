@@ -46,6 +46,7 @@ struct managed_policy {
 	bool looks_alone;  // its query cannot be combined with similar ones
 	bool look_failed;  // a query of the last look; the next look comes after a tick, or failures would add up
 	int64_t look_ms;   // the moment of that look
+	int64_t look_after_mono_ms; // no look before this time
 	struct managed_policy *previous_look, *next_look;
 	int64_t early_mono_ms;                      // of the last tick that a look asked for
 	bool has_early_tick;                        // there was one

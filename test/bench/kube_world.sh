@@ -39,7 +39,7 @@ world_policies() {
 }
 
 load_is() { # VALUE: at once
-	echo "bench_load => = $1" >"$work/answers"
+	echo "bench_load => each $1" >"$work/answers"
 	! is_running prometheus || kill -HUP "$(pid_of prometheus)"
 }
 

@@ -6,19 +6,22 @@ readonly FLEET=${FLEET:-20000} FLEET_INTERVAL_S=15 FLEET_STEADY_S=60
 
 fleet_ready() { curl -sf -m 20 -o /dev/null "$fleet_url/readyz"; }
 fleet_metric() { curl -sf -m 20 "$fleet_url/metrics" | awk -v name="$1" '$1 == name || index($1, name "{") == 1 { s += $2 } END { printf "%.9g", s }'; }
-# The ticks that started within a second of their time; all of them.
-fleet_on_time() { fleet_metric 'gpuscale_tick_delay_seconds_bucket{le="1"}'; }
-fleet_ticks() { fleet_metric gpuscale_reconciles_total; }
+# fleet_starts: "ALL ON-TIME": ticks that started, and those within a second of their time. Both come from one page: of two
+# pages, the second would count the ticks between them as well.
+fleet_starts() {
+	curl -sf -m 20 "$fleet_url/metrics" | awk '$1 == "gpuscale_tick_delay_seconds_count" { all = $2 }
+		$1 == "gpuscale_tick_delay_seconds_bucket{le=\"1\"}" { on_time = $2 } END { printf "%d %d", all, on_time }'
+}
 
 measure_fleet() { # once, several rows; sets fleet_*
 	[ -z "${fleet_cpu-}" ] || return 0
-	local kubeconfig=$work/fleet.kubeconfig chosen='' began pid ticks on_time cpu before after
+	local kubeconfig=$work/fleet.kubeconfig chosen='' began pid ticks on_time cpu before after starts
 	need "$out/gpuscale" "$out/fake-apiserver" "$out/fake-prometheus" "$bench/bench_kube"
 	start fleet-server "$out/fake-apiserver" --no-pods --write-kubeconfig "$kubeconfig"
 	wait_line fleet-server '^listening on '
 	"$bench/bench_kube" "$kubeconfig" create "$FLEET" >/dev/null || die 'cannot create the Deployments'
 	"$bench/bench_kube" "$kubeconfig" policies "$FLEET" "$FLEET_INTERVAL_S" >/dev/null || die 'cannot create the policies'
-	echo 'bench_load => = 1' >"$work/fleet.answers"
+	echo 'bench_load => each 1' >"$work/fleet.answers"
 	start fleet-prometheus "$out/fake-prometheus" --answers "$work/fleet.answers"
 	wait_line fleet-prometheus '^listening on '
 	free_port chosen
@@ -32,9 +35,11 @@ measure_fleet() { # once, several rows; sets fleet_*
 	pid=$(pid_of fleet)
 	say "start $fleet_start s, CPU $(calc %.1f "$(cpu_us "$pid") / 1e6") s, skipped $(fleet_metric gpuscale_ticks_skipped_total), peak $(status_mib "$pid" VmHWM) MiB"
 	sleep $((2 * FLEET_INTERVAL_S)) # statuses are paced, so they are part of what is measured
-	ticks=$(fleet_ticks) on_time=$(fleet_on_time) cpu=$(cpu_us "$pid")
+	cpu=$(cpu_us "$pid") starts=$(fleet_starts)
 	sleep "$FLEET_STEADY_S"
-	cpu=$(($(cpu_us "$pid") - cpu)) ticks=$(($(fleet_ticks) - ticks)) on_time=$(($(fleet_on_time) - on_time))
+	cpu=$(($(cpu_us "$pid") - cpu))
+	read -r ticks on_time < <(paste <(fleet_starts) <(echo "$starts") | awk '{ print $1 - $3, $2 - $4 }')
+	[ "$ticks" -gt 0 ] || die 'no tick started'
 	fleet_skipped=$(fleet_metric gpuscale_ticks_skipped_total)
 	after=$(calibrate) || exit 1
 	fleet_factor=$(mean "$before" "$after")

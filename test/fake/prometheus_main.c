@@ -38,11 +38,13 @@ static const char usage[] = "usage: fake-prometheus --answers FILE [--listen ADD
                             "ANSWER is one of\n"
                             "  = V.. [@AGE]     one series per value, the data behind them AGE seconds old; a range is "
                             "that value all along\n"
+                            "  each V           the same as `= V`, but one series for each of A|B when the query has a "
+                            "matcher L=~\"A|B\"\n"
                             "  status CODE BODY this body\n"
                             "  bytes N          200 with N bytes that begin as JSON and never end it\n"
                             "  hang             no answer\n";
 
-enum answer { ANSWER_VALUES, ANSWER_BODY, ANSWER_BYTES, ANSWER_HANG };
+enum answer { ANSWER_VALUES, ANSWER_EACH, ANSWER_BODY, ANSWER_BYTES, ANSWER_HANG };
 
 struct rule {
 	bool range_only;
@@ -101,6 +103,8 @@ static int read_rule(struct fake *f, char *line, struct err *e)
 	r->query = query;
 	if (take_word(&answer, "=")) {
 		r->answer = ANSWER_VALUES;
+	} else if (take_word(&answer, "each")) {
+		r->answer = ANSWER_EACH;
 	} else if (take_word(&answer, "hang")) {
 		r->answer = ANSWER_HANG;
 	} else {
@@ -225,6 +229,25 @@ static void write_values(struct json_writer *w, const char *values, const char *
 	}
 }
 
+// A series for each alternative of the first =~ matcher. Returns false when the query has none.
+static bool write_each(struct json_writer *w, const char *value, const char *query, const double *times)
+{
+	const char *match = strstr(query, "=~\""), *name = match;
+	char label[64], alternative[64];
+	if (!match)
+		return false;
+	while (name > query && !strchr("{, ", name[-1]))
+		name--;
+	snprintf(label, sizeof label, "%.*s", (int)(match - name), name);
+	for (const char *p = match + 3; *p && *p != '"'; p += *p == '|') {
+		size_t n = strcspn(p, "|\"");
+		snprintf(alternative, sizeof alternative, "%.*s", (int)n, p);
+		write_series(w, label, alternative, value, false, times, NULL);
+		p += n;
+	}
+	return true;
+}
+
 static void begin_values(struct json_writer *w, struct buf *out, bool is_range)
 {
 	buf_init(out, BODY_BYTES_MAX);
@@ -249,13 +272,14 @@ static void reply_written(struct http_exchange *x, struct json_writer *w, struct
 	buf_done(out);
 }
 
-static void reply_values(struct http_exchange *x, const char *values, const char *query, bool is_range,
+static void reply_values(struct http_exchange *x, const struct rule *r, const char *query, bool is_range,
                          const double *times)
 {
 	struct buf out;
 	struct json_writer w;
 	begin_values(&w, &out, is_range);
-	write_values(&w, values, query, is_range, times, NULL);
+	if (is_range || r->answer != ANSWER_EACH || !write_each(&w, r->rest, query, times))
+		write_values(&w, r->rest, query, is_range, times, NULL);
 	reply_written(x, &w, &out);
 }
 
@@ -305,10 +329,11 @@ static void on_buildinfo(void *arg, struct http_exchange *x)
 static void reply_rule(struct fake *f, struct http_exchange *x, const struct rule *r, const char *query, bool is_range,
                        const double *times)
 {
+	static const struct rule none = {.answer = ANSWER_VALUES, .rest = ""};
 	if (!r)
-		reply_values(x, "", query, is_range, times);
-	else if (r->answer == ANSWER_VALUES)
-		reply_values(x, r->rest, query, is_range, times);
+		r = &none;
+	if (r->answer <= ANSWER_EACH)
+		reply_values(x, r, query, is_range, times);
 	else if (r->answer == ANSWER_BODY)
 		http_exchange_reply(x, (int)r->number, "application/json", r->rest, strlen(r->rest));
 	else if (r->answer == ANSWER_BYTES)
@@ -341,7 +366,7 @@ static void reply_fused(struct fake *f, struct http_exchange *x, char *query, co
 	begin_values(&w, &out, false);
 	for (char *at = query, *one; (one = next_of_fused(&at, mark));) {
 		const struct rule *r = find_rule(f, x, one, false);
-		if (r && r->answer != ANSWER_VALUES) { // one that fails is the failure of all
+		if (r && r->answer > ANSWER_EACH) { // one that fails is the failure of all
 			buf_done(&out);
 			reply_rule(f, x, r, one, false, times);
 			return;
