@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "cli/args.h"
 #include "cli/commands.h"
+#include "cli/plan_objects.h"
 #include "cli/plan_pools.h"
 #include "cli/price_option.h"
 #include "cli/shape_read.h"
@@ -109,8 +110,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		        (int32_t)option_i64("--gpus-per-replica", arg, 1, POLICY_GPUS_PER_REPLICA_MAX, state);
 		return 0;
 	case ARGP_KEY_END:
-		if (a->files.n == 0)
-			argp_error(state, "name the policies: -f FILE|DIR");
+		if (a->files.n == 0 && a->replicas >= 0)
+			argp_error(state, "--replicas needs the policies of files: -f FILE|DIR");
 		if ((a->price_option.model || a->price_option.prices) && !prints_prices(a))
 			argp_error(state, "--prices and --gpu-model are for -o table and -o wide");
 		if (a->price_option.model)
@@ -179,7 +180,7 @@ static void ask_all(struct plan *p)
 		fputs("\r\033[K", stderr);
 }
 
-static int share_pools(struct plan *p, const struct plan_args *args)
+static int share_pools(struct plan *p, struct plan_objects *objects, const struct plan_args *args)
 {
 	struct plan_pool_item *items = calloc(p->n ? p->n : 1, sizeof *items);
 	struct err e;
@@ -190,7 +191,7 @@ static int share_pools(struct plan *p, const struct plan_args *args)
 		items[i].decision = it->decided ? &it->decision : NULL;
 		items[i].status_replicas = it->observation.observation.status_replicas;
 	}
-	int rc = items ? plan_pools_share(args->files.paths, args->files.n, items, p->n, p->now_ms, &e) : -1;
+	int rc = items ? plan_pools_share(objects, args->files.paths, args->files.n, items, p->n, p->now_ms, &e) : -1;
 	if (rc < 0)
 		fprintf(stderr, "gpuscale plan: %s\n", e.msg);
 	for (size_t i = 0; items && i < p->n; i++)
@@ -313,16 +314,18 @@ static int code_of_changes(const struct plan *p)
 	return code;
 }
 
-static int plan_run(struct plan *p, const struct file_set *set, const struct plan_args *args)
+// objects: NULL: the pools are in the files.
+static int plan_run(struct plan *p, const struct policy *const *policies, size_t n, struct plan_objects *objects,
+                    const struct plan_args *args)
 {
 	int code = EXIT_FAILED;
-	p->n = set->n_policies;
+	p->n = n;
 	p->items = calloc(p->n ? p->n : 1, sizeof *p->items);
 	bool complete = p->items != NULL;
 	for (size_t i = 0; complete && i < p->n; i++) {
 		struct plan_item *it = &p->items[i];
 		it->plan = p;
-		it->policy = set->policies[i];
+		it->policy = policies[i];
 		it->state = calloc(1, decide_state_bytes(it->policy));
 		complete = it->state != NULL;
 		if (complete)
@@ -330,7 +333,7 @@ static int plan_run(struct plan *p, const struct file_set *set, const struct pla
 	}
 	if (complete) {
 		ask_all(p);
-		int rc = share_pools(p, args);
+		int rc = share_pools(p, objects, args);
 		code = print(p, args) < 0 || rc < 0 ? EXIT_FAILED : EXIT_OK;
 		if (code == EXIT_OK && args->exit_code)
 			code = code_of_changes(p);
@@ -349,10 +352,86 @@ static int plan_run(struct plan *p, const struct file_set *set, const struct pla
 	return code;
 }
 
+// Plans the policies; n_errors: invalid ones that are left out.
+static int plan(const struct plan_args *args, const struct policy *const *policies, size_t n, size_t n_errors,
+                struct plan_objects *objects)
+{
+	struct plan plan = {0};
+	struct err e;
+	if (connections_open(&plan.connections, &args->prometheus, args->replicas < 0 ? &args->kube : NULL, NULL, &e) <
+	    0) {
+		fprintf(stderr, "gpuscale plan: %s\n", e.msg);
+		if (args->replicas < 0 && e.kind != ERR_USAGE)
+			fputs("Without a cluster, pass the number of replicas: --replicas N\n", stderr);
+		return err_kind_info(e.kind)->exit_code;
+	}
+	int code = EXIT_FAILED;
+	if (connections_read_capacity(&plan.connections, NULL, NULL, &e) < 0) {
+		fprintf(stderr, "gpuscale plan: %s\n", e.msg);
+	} else {
+		plan.sources = (struct observe_sources){.queries = plan.connections.queries,
+		                                        .k8s = plan.connections.k8s,
+		                                        .given_replicas = args->replicas,
+		                                        .fits = plan.connections.fits};
+		plan.now_ms = clock_wall_ms(&plan.connections.clock);
+		code = plan_run(&plan, policies, n, objects, args);
+		if (n_errors)
+			code = EXIT_FAILED; // the valid policies were planned, but not all
+	}
+	connections_close(&plan.connections);
+	return code;
+}
+
+static int plan_files(const struct plan_args *args)
+{
+	struct err e;
+	struct buf report;
+	struct file_set set;
+	int code = EXIT_FAILED;
+	buf_init(&report, PLAN_REPORT_MAX);
+	if (file_set_load(&set, args->files.paths, args->files.n, NULL, &report, &e) < 0) {
+		fprintf(stderr, "gpuscale plan: %s\n", e.msg);
+		buf_done(&report);
+		return EXIT_FAILED;
+	}
+	fputs(buf_str(&report), stderr);
+	if (set.n_policies > 0)
+		code = plan(args, set.policies, set.n_policies, set.n_errors, NULL);
+	else if (set.n_errors == 0)
+		fprintf(stderr, "gpuscale plan: no policies found in %s%s\n", args->files.paths[0],
+		        args->files.n > 1 ? " and the others" : "");
+	file_set_done(&set);
+	buf_done(&report);
+	return code;
+}
+
+static int plan_cluster(const struct plan_args *args)
+{
+	struct plan_objects *objects = calloc(1, sizeof *objects);
+	if (!objects) {
+		fputs("gpuscale plan: out of memory\n", stderr);
+		return EXIT_FAILED;
+	}
+	int code = plan_objects_read(objects, &args->kube);
+	if (code == EXIT_OK && objects->n_policies > 0)
+		code = plan(args, objects->policies, objects->n_policies, objects->n_errors, objects);
+	else if (code == EXIT_OK) {
+		fputs("No resources found\n", stderr);
+		code = objects->n_errors ? EXIT_FAILED : EXIT_OK;
+	}
+	plan_objects_done(objects);
+	free(objects);
+	return code;
+}
+
 int cmd_plan(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
-	        {"filename", 'f', "FILE|DIR", 0, "policy file or folder, - for standard input (repeatable)", 1},
+	        {"filename", 'f', "FILE|DIR", 0,
+	         "policy file or folder, - for standard input (repeatable; default: the policies and pools of the "
+	         "cluster, in "
+	         "all namespaces)",
+	         1},
 	        {"replicas", KEY_REPLICAS, "N", 0, "assume N ready replicas of the target; do not query the cluster",
 	         1},
 	        {"output", 'o', "FORMAT", 0, "table, wide, json, yaml or name (default table)", 1},
@@ -373,8 +452,8 @@ int cmd_plan(int argc, char **argv)
 	        options,
 	        parse,
 	        "",
-	        "Show what each policy would do now, and why, stage by stage. GPUPools in the files limit their "
-	        "members. Writes nothing."
+	        "Show what each policy would do now, and why, stage by stage. The GPUPools beside the policies limit "
+	        "their members. Writes nothing."
 	        "\vExit status: 0 done, 1 failed, 2 wrong usage, 3 changes wanted (with --exit-code).",
 	        children,
 	        NULL,
@@ -388,50 +467,7 @@ int cmd_plan(int argc, char **argv)
 		return EXIT_FAILED;
 	}
 
-	struct err e;
-	struct buf report;
-	struct file_set set;
-	buf_init(&report, PLAN_REPORT_MAX);
-	int code = EXIT_FAILED;
-	if (file_set_load(&set, args.files.paths, args.files.n, NULL, &report, &e) < 0) {
-		fprintf(stderr, "gpuscale plan: %s\n", e.msg);
-		buf_done(&report);
-		arena_done(&args.arena);
-		return EXIT_FAILED;
-	}
-	fputs(buf_str(&report), stderr);
-	if (set.n_policies == 0) {
-		if (set.n_errors == 0)
-			fprintf(stderr, "gpuscale plan: no policies found in %s%s\n", args.files.paths[0],
-			        args.files.n > 1 ? " and the others" : "");
-		goto out;
-	}
-	struct plan plan = {0};
-	if (connections_open(&plan.connections, &args.prometheus, args.replicas < 0 ? &args.kube : NULL, NULL, &e) <
-	    0) {
-		fprintf(stderr, "gpuscale plan: %s\n", e.msg);
-		if (args.replicas < 0 && e.kind != ERR_USAGE)
-			fputs("Without a cluster, pass the number of replicas: --replicas N\n", stderr);
-		code = err_kind_info(e.kind)->exit_code;
-		goto out;
-	}
-	if (connections_read_capacity(&plan.connections, NULL, NULL, &e) < 0) {
-		fprintf(stderr, "gpuscale plan: %s\n", e.msg);
-		connections_close(&plan.connections);
-		goto out;
-	}
-	plan.sources = (struct observe_sources){.queries = plan.connections.queries,
-	                                        .k8s = plan.connections.k8s,
-	                                        .given_replicas = args.replicas,
-	                                        .fits = plan.connections.fits};
-	plan.now_ms = clock_wall_ms(&plan.connections.clock);
-	code = plan_run(&plan, &set, &args);
-	if (set.n_errors)
-		code = EXIT_FAILED; // the valid policies were planned, but not all
-	connections_close(&plan.connections);
-out:
-	file_set_done(&set);
-	buf_done(&report);
+	int code = args.files.n > 0 ? plan_files(&args) : plan_cluster(&args);
 	arena_done(&args.arena);
 	return code;
 }

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "cli/plan_objects.h"
 #include "controller/pool/pool_seat.h"
 #include "controller/pool/pools.h"
 #include "policies/engine/decision.h"
@@ -56,6 +57,16 @@ static int share(struct pools *pools, struct plan_pool_item *items, struct pool_
 	return 0;
 }
 
+static int put_objects(struct pools *pools, struct plan_objects *objects, struct err *e)
+{
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < objects->n_pools; i++) {
+		rc = pools_put_object(pools, objects->pools[i], e);
+		objects->pools[i] = NULL;
+	}
+	return rc;
+}
+
 static int read_pools(struct pools *pools, const char *const *paths, size_t n_paths, struct err *e)
 {
 	struct pool_set set;
@@ -73,12 +84,14 @@ static int read_pools(struct pools *pools, const char *const *paths, size_t n_pa
 	return rc;
 }
 
-int plan_pools_share(const char *const *paths, size_t n_paths, struct plan_pool_item *items, size_t n, int64_t now_ms,
-                     struct err *e)
+int plan_pools_share(struct plan_objects *objects, const char *const *paths, size_t n_paths,
+                     struct plan_pool_item *items, size_t n, int64_t now_ms, struct err *e)
 {
 	struct pools *pools = pools_new(&(struct pools_options){0});
 	struct pool_seat **seats = calloc(n ? n : 1, sizeof *seats);
-	int rc = pools && seats ? read_pools(pools, paths, n_paths, e) : err_set(e, ERR_INTERNAL, "out of memory");
+	int rc = pools && seats ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	if (rc == 0)
+		rc = objects ? put_objects(pools, objects, e) : read_pools(pools, paths, n_paths, e);
 	if (rc == 0 && pools_count(pools) > 0)
 		rc = share(pools, items, seats, n, now_ms, e);
 	for (size_t i = 0; seats && i < n; i++)

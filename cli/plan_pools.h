@@ -9,6 +9,7 @@
 
 struct decision;
 struct err;
+struct plan_objects;
 struct policy;
 
 struct plan_pool_item {
@@ -18,9 +19,11 @@ struct plan_pool_item {
 	char *pool; // why, for struct decided; NULL: no pool limited it. To be freed
 };
 
-// Reads the GPUPools of the paths, and shares them among the items. Prints the errors of pools on standard error.
-// Returns 0, or -1 and *e: then no decision has changed, because the controller does not start with an invalid pool.
-int plan_pools_share(const char *const *paths, size_t n_paths, struct plan_pool_item *items, size_t n, int64_t now_ms,
-                     struct err *e);
+// Shares the GPUPools of the cluster, or where `objects` is NULL those of the files at the paths, among the items.
+// Prints the errors of pools in files on standard error. Returns 0, or -1 and *e: then no decision has changed, because
+// the controller does not start with an invalid pool in a file. An invalid object holds its members, as in the
+// controller.
+int plan_pools_share(struct plan_objects *objects, const char *const *paths, size_t n_paths,
+                     struct plan_pool_item *items, size_t n, int64_t now_ms, struct err *e);
 
 #endif

@@ -14,22 +14,19 @@
 #include "base/json/json_span.h"
 #include "base/must.h"
 #include "base/process/log.h"
-#include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "base/timer.h"
+#include "controller/pool/pool_object.h"
 #include "controller/pool/pool_spending.h"
 #include "controller/pool/pools.h"
 #include "k8s/cache/informer.h"
 #include "k8s/client/discovery.h"
 #include "k8s/client/k8s_client.h"
 #include "policies/schema/policy_schema.h"
-#include "policies/schema/pool_schema.h"
 
 #define GROUP_PATH     "/apis/" POLICY_API_VERSION
 #define ASK_TIMEOUT_MS 5000 // policies wait for the first answer
 #define ASK_ATTEMPTS   2
-#define TREE_BYTES_MAX ((size_t)16 * 1024 * 1024)
-#define POOL_BYTES_MAX ((size_t)4 * 1024 * 1024)
 
 // An object that the informer keeps.
 struct watched_pool {
@@ -80,55 +77,15 @@ static void set_error(struct pool_watch *w, const struct err *error)
 
 // ---- objects ----
 
-static void put_errors(const struct schema_errors *errors, char *out, size_t size)
+static void put(struct pool_watch *w, const char *name, const char *json, size_t len)
 {
-	size_t used = 0;
-	out[0] = '\0';
-	for (size_t i = 0; i < errors->n && used < size; i++) {
-		const struct schema_error *s = &errors->items[i];
-		int n = snprintf(out + used, size - used, "%s%s%s%s", i ? "; " : "", s->path, s->path[0] ? ": " : "",
-		                 s->message);
-		used += n > 0 ? (size_t)n : 0;
-	}
-}
-
-// Decodes what defines the pool; the errors are left in w->errors.
-static void decode(struct pool_watch *w, const char *name, const char *json, size_t len, struct pool_object *o)
-{
-	struct arena tree;
-	struct doc_node *root;
+	struct pool_object *o = pool_object_read(name, json, len, w->errors, w->unknown);
 	struct err e;
-	arena_init(&o->arena, POOL_BYTES_MAX);
-	arena_init(&tree, TREE_BYTES_MAX);
-	o->pool.name = must_alloc(arena_strdup(&o->arena, name));
-	o->pool.turn_every_ms = 1; // also of a pool that cannot be decoded
-	if (doc_from_json(&tree, json, len, &root, &e) < 0)
-		schema_report(w->errors, NULL, "", "%s", e.msg);
-	else if (!doc_get(root, "spec"))
-		schema_report(w->errors, NULL, "spec", "is required");
-	else
-		pool_decode_spec(doc_get(root, "spec"), &o->pool, &o->arena, w->errors, w->unknown);
-	if (o->pool.turn_every_ms <= 0)
-		o->pool.turn_every_ms = 1;
-	arena_done(&tree);
-}
-
-static void put(struct pool_watch *w, const char *name, const char *uid, int64_t generation, const char *json,
-                size_t len)
-{
-	struct pool_object *o = must_alloc(calloc(1, sizeof *o));
-	struct err e;
-	schema_errors_init(w->errors, "");
-	schema_errors_init(w->unknown, "");
-	decode(w, name, json, len, o);
-	snprintf(o->uid, sizeof o->uid, "%s", uid);
-	o->generation = generation;
-	if (w->errors->n + w->errors->dropped > 0) {
-		put_errors(w->errors, o->fault, sizeof o->fault);
+	if (o->fault[0]) {
 		LOG(w->options.log, LOG_ERROR, "Invalid pool", LOG_S("pool", name), LOG_S("err", o->fault));
 	} else if (w->unknown->n > 0) {
 		char fields[POOL_FAULT_BYTES];
-		put_errors(w->unknown, fields, sizeof fields);
+		pool_object_put_errors(w->unknown, fields, sizeof fields);
 		LOG(w->options.log, LOG_WARNING, "Pool has unknown fields, which are ignored", LOG_S("pool", name),
 		    LOG_S("fields", fields));
 	}
@@ -173,7 +130,7 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 	if (!item || generation <= 0 || generation != p->generation || strcmp(uid, p->uid) != 0) {
 		p->generation = generation;
 		snprintf(p->uid, sizeof p->uid, "%s", uid);
-		put(w, name, uid, generation, json, len);
+		put(w, name, json, len);
 	}
 	struct pool_ledger spending;
 	if (pool_spending_read(json, len, &spending))

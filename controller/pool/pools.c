@@ -19,7 +19,7 @@ struct pools *pools_new(const struct pools_options *options)
 	return p;
 }
 
-static void object_free(struct pool_object *o)
+void pool_object_free(struct pool_object *o)
 {
 	if (!o)
 		return;
@@ -30,8 +30,8 @@ static void object_free(struct pool_object *o)
 static void drop_object(struct pool *pool)
 {
 	if (pool->valid != pool->object)
-		object_free(pool->valid);
-	object_free(pool->object);
+		pool_object_free(pool->valid);
+	pool_object_free(pool->object);
 	pool->object = pool->valid = NULL;
 }
 
@@ -119,7 +119,7 @@ int pools_put_object(struct pools *p, struct pool_object *object, struct err *e)
 {
 	struct pool *pool = get(p, object->pool.name, e);
 	if (!pool) {
-		object_free(object);
+		pool_object_free(object);
 		return -1;
 	}
 	bool is_valid = object->fault[0] == '\0';
@@ -128,7 +128,7 @@ int pools_put_object(struct pools *p, struct pool_object *object, struct err *e)
 	if (is_valid || (pool->object && strcmp(pool->object->uid, object->uid) != 0)) {
 		drop_object(pool);
 	} else if (pool->object != pool->valid) {
-		object_free(pool->object);
+		pool_object_free(pool->object);
 	}
 	pool->object = object;
 	if (is_valid)

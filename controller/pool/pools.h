@@ -46,6 +46,8 @@ struct pool_object {
 	char fault[POOL_FAULT_BYTES]; // why the newest version is invalid; "": it is valid
 };
 
+void pool_object_free(struct pool_object *object); // NULL is fine
+
 struct pools *pools_new(const struct pools_options *options);
 // All seats must have been freed. NULL is fine.
 void pools_free(struct pools *p);
