@@ -73,7 +73,8 @@ static int read_pod(const cJSON *o, struct arena *a, struct node_pod *p, struct 
 		p->saved_ms = -1;
 	if (!p->name || !p->uid || (deadline && !p->deadline))
 		return err_set(e, ERR_LIMIT, "the list of pods does not fit into the memory allowed");
-	if (wait && num_parse_duration_ms(wait, strlen(wait), &p->wait_ms, &bad) < 0)
+	if (wait &&
+	    (num_parse_duration_ms(wait, strlen(wait), &p->wait_ms, &bad) < 0 || p->wait_ms > NODE_PODS_WAIT_MAX_MS))
 		p->wait_ms = NODE_PODS_WAIT_MAX_MS;
 	return 0;
 }

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lines of `gpuscale remediate --replay`: any bytes get lines of JSON as an answer, the limits hold whatever the
-// numbers are, and a record of any bytes is refused or written back as it was read.
+// numbers are, and a record of any bytes is refused or written back as it was read. Any bytes as a node or as a list of
+// pods are refused, or give a PATCH that is valid JSON.
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_read.h"
+#include "controller/remedy/node_pods.h"
+#include "controller/remedy/node_view.h"
 #include "remedy/plan/remedy_plan.h"
 #include "remedy/plan/remedy_state.h"
 #include "remedy/remedy_record.h"
@@ -79,11 +83,49 @@ static void answer_all(const struct remedy_limits *l, const uint8_t *data, size_
 	remedy_replay_free(p);
 }
 
+static void check_node(const char *json, size_t size)
+{
+	struct node_view v;
+	struct err e;
+	if (node_view_read(json, size, &v, &e) < 0)
+		return;
+	for (unsigned k = 0; k < 8; k++) {
+		const struct node_view_change change = {.record = "{}",
+		                                        .is_out = k & 1,
+		                                        .cordons = k & 2,
+		                                        .fault = "XID79",
+		                                        .reset_gpu = k & 4 ? "GPU-1" : NULL};
+		struct buf out;
+		buf_init(&out, 1 << 20);
+		node_view_patch(&v, &change, &out);
+		cJSON *tree = json_read(buf_str(&out), out.len, &e);
+		assert(!out.failed && cJSON_IsObject(tree));
+		cJSON_Delete(tree);
+		buf_done(&out);
+	}
+	node_view_done(&v);
+}
+
+static void check_pods(const char *json, size_t size)
+{
+	struct arena a;
+	struct node_pod *pods;
+	struct err e;
+	size_t n;
+	arena_init(&a, 1 << 20);
+	if (node_pods_read(json, size, &a, &pods, &n, &e) == 0)
+		for (size_t i = 0; i < n; i++)
+			assert(pods[i].name && pods[i].uid && pods[i].saved_ms >= -1);
+	arena_done(&a);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
 		answer_all(&limits[i], data, size);
 	check_record(data, size);
+	check_node((const char *)data, size);
+	check_pods((const char *)data, size);
 	return 0;
 }

@@ -697,7 +697,7 @@ static void every_fault_is_acted_on(void **state)
 	run(207, NULL, after_fault);
 }
 
-// A reset that nobody answers counts as failed after ten minutes.
+// A reset without an answer counts as failed after ten minutes.
 static void check_resets(struct world *w, const struct remedy_action *a, int k, struct place *g)
 {
 	struct node_truth *n = &w->nodes[k];

@@ -224,6 +224,7 @@ static void deadline_is_an_annotation_of_the_pod(void **state)
 	        "{\"items\":[{\"metadata\":{\"namespace\":\"ml\",\"name\":\"a\",\"uid\":\"1\",\"annotations\":{"
 	        "\"gpuscale.dev/checkpoint-saved\":\"1970-01-01T00:00:07Z\",\"gpuscale.dev/move-deadline\":\"x\"}}},"
 	        "{\"metadata\":{\"namespace\":\"ml\",\"name\":\"b\",\"annotations\":{\"gpuscale.dev/"
+	        "move-at-checkpoint\":\"30d\",\"gpuscale.dev/"
 	        "checkpoint-saved\":\"yes\"}}}]}";
 	struct arena a;
 	struct node_pod *pods;
@@ -237,6 +238,7 @@ static void deadline_is_an_annotation_of_the_pod(void **state)
 	assert_int_equal(pods[0].saved_ms, 7000);
 	assert_string_equal(pods[0].deadline, "x");
 	assert_int_equal(pods[1].saved_ms, -1);
+	assert_int_equal(pods[1].wait_ms, NODE_PODS_WAIT_MAX_MS);
 	assert_null(pods[1].deadline);
 	assert_int_equal(node_pods_deadline("ml/a", "1", "2026-01-05T09:00:00Z", &path, &body), 0);
 	assert_string_equal(buf_str(&path), "/api/v1/namespaces/ml/pods/a/status");
