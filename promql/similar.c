@@ -44,7 +44,10 @@ static bool read_matchers(const char *query, const char **p, struct similar_quer
 			return true;
 		struct promql_token sign = promql_next(p), value = promql_next(p);
 		bool is_equal = promql_token_is_sign(&sign, '=') && value.kind == PROMQL_TOKEN_STRING;
-		if (name.kind != PROMQL_TOKEN_NAME || (!is_equal && value.kind != PROMQL_TOKEN_SIGN))
+		bool is_other = promql_token_is_sign(&sign, '!') &&
+		                (promql_token_is_sign(&value, '=') || promql_token_is_sign(&value, '~'));
+		is_other |= promql_token_is_sign(&sign, '=') && promql_token_is_sign(&value, '~');
+		if (name.kind != PROMQL_TOKEN_NAME || (!is_equal && !is_other))
 			return false;
 		if (!is_equal)
 			value = promql_next(p); // =~, !=, !~: a part of the shape

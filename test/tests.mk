@@ -200,6 +200,9 @@ bench-programs: $(PROGRAMS) $(OUT)/fake-apiserver $(OUT)/fake-prometheus $(BENCH
 bench-fleet: bench-programs ## measure 1,000 Deployments on 200 simulated nodes; writes build/bench-fleet.json
 	@scripts/kube/build kube-apiserver etcd kubectl kwok >/dev/null || echo 'Kubernetes or kwok is unavailable' >&2
 	@test/bench/run-fleet
+bench-reaction: bench-programs ## measure a metric step of 500 targets to their PATCHes; writes build/bench-reaction.json
+	@scripts/kube/build kube-apiserver etcd kubectl >/dev/null || echo 'Kubernetes is unavailable' >&2
+	@test/bench/run-reaction
 bench-kube: bench-programs ## measure 500 and 5,000 policies on a real API server; writes build/bench-kube.json
 	@scripts/kube/build kube-apiserver etcd kubectl >/dev/null || echo 'Kubernetes is unavailable' >&2
 	@test/bench/run-kube
@@ -208,4 +211,4 @@ fake-nvml: $(FAKE_DRIVERS) ## build the scripted GPU drivers of the tests
 
 .PHONY: quick test test-programs test-now test-all-now test-slow unit policy integration golden golden-update faults laws prop replay fuzz fuzz-now e2e e2e-now \
         e2e-cluster e2e-cluster-now failover failover-now soak soak-now soak-tenants soak-tenants-now nightly asan ubsan tsan tsan-now \
-        valgrind valgrind-now coverage coverage-now demo demo-now figures bench bench-programs bench-fleet bench-kube fake-apiserver fake-nvml
+        valgrind valgrind-now coverage coverage-now demo demo-now figures bench bench-programs bench-fleet bench-kube bench-reaction fake-apiserver fake-nvml

@@ -231,10 +231,37 @@ static void page_keeps_only_the_listed_families(void **state)
 	page_done(&p);
 }
 
+// A slow client keeps the page that it was sent, whatever is made for others meanwhile.
+static void lent_page_stays_as_it_was(void **state)
+{
+	(void)state;
+	struct page p;
+	struct buf tail, first, second;
+	struct err e;
+	page_init(&p, PAGE_MAX);
+	buf_init(&tail, PAGE_MAX);
+	buf_puts(page_text(&p, PAGE_TEXT, false), "a 1\n");
+	assert_int_equal(page_make(&p, PAGE_TEXT, false, 1, &tail, &e), 0);
+	page_lend(&p, &first);
+	buf_puts(page_text(&p, PAGE_TEXT, false), "a 2\n");
+	assert_int_equal(page_make(&p, PAGE_TEXT, false, 2, &tail, &e), 0);
+	page_lend(&p, &second);
+	assert_string_equal(buf_str(&first), "a 1\n");
+	assert_string_equal(buf_str(&second), "a 2\n");
+	const char *memory = second.data;
+	page_take_back(&p, &second);
+	page_take_back(&p, &first); // freed: there is one already
+	buf_puts(page_text(&p, PAGE_TEXT, false), "a 3\n");
+	assert_ptr_equal(p.out.data, memory);
+	buf_done(&tail);
+	page_done(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(page_keeps_only_the_listed_families),
+	        cmocka_unit_test(lent_page_stays_as_it_was),
 	        cmocka_unit_test(format_is_what_accept_likes_best),
 	        cmocka_unit_test(gzip_is_what_accept_encoding_takes),
 	        cmocka_unit_test(every_form_says_the_same),

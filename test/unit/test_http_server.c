@@ -227,6 +227,63 @@ static void freeing_the_server_drops_what_is_held(void **state)
 	raw_client_free(c);
 }
 
+struct loan {
+	char *text;
+	size_t len;
+	int n_released;
+};
+
+static void on_released(const void *body, size_t len, void *arg)
+{
+	struct loan *loan = arg;
+	assert_ptr_equal(body, loan->text);
+	assert_int_equal(len, loan->len);
+	loan->n_released++;
+}
+
+static void handle_loan(void *arg, struct http_exchange *x)
+{
+	struct loan *loan = arg;
+	http_exchange_reply_lent(x, 200, "text/plain", loan->text, loan->len, on_released, loan);
+}
+
+// Sent or not, a body that was lent comes back exactly once: read, by HEAD, small, and unread when the server is freed.
+static void lent_body_is_released_once(void **state)
+{
+	struct http_fixture *f = *state;
+	struct loan loan = {.len = 8 * 1024 * 1024};
+	struct err e;
+	loan.text = malloc(loan.len + 1);
+	assert_non_null(loan.text);
+	memset(loan.text, 'x', loan.len);
+	loan.text[loan.len] = '\0';
+	assert_int_equal(http_server_route(f->server, "/loan", handle_loan, &loan, &e), 0);
+	http_fixture_get(f, "/loan");
+	assert_int_equal(f->result.status, 200);
+	assert_int_equal(f->result.body_len, loan.len);
+	assert_int_equal(loan.n_released, 1);
+	http_fixture_fetch(f, &(struct http_request){.method = "HEAD", .url = http_fixture_url(f, "/loan")});
+	assert_int_equal(loan.n_released, 2);
+	loan.len = 10;
+	http_fixture_get(f, "/loan");
+	assert_int_equal(loan.n_released, 3);
+	loan.len = 8 * 1024 * 1024;
+	struct raw_client *c = http_fixture_dial(f);
+	struct http_server_stats stats = {0};
+	http_server_get_stats(f->server, &stats);
+	uint64_t before = stats.requests;
+	raw_client_send(c, "GET /loan HTTP/1.1\r\n" HOST "\r\n", 0);
+	for (int64_t end = test_now_ms() + FIXTURE_LIMIT_MS; stats.requests == before && test_now_ms() < end;) {
+		test_loop_for(f->loop, 1);
+		http_server_get_stats(f->server, &stats);
+	}
+	raw_client_free(c);
+	http_server_free(f->server);
+	f->server = NULL;
+	assert_int_equal(loan.n_released, 4);
+	free(loan.text);
+}
+
 static void connections_over_the_ceiling_get_503(void **state)
 {
 	struct http_fixture *f = *state;
@@ -364,6 +421,7 @@ int main(void)
 	        TEST(client_that_does_not_read_its_reply_is_cut),
 	        TEST(late_reply_to_a_client_that_left_goes_nowhere),
 	        TEST(freeing_the_server_drops_what_is_held),
+	        TEST(lent_body_is_released_once),
 	        TEST(connections_over_the_ceiling_get_503),
 	        TEST(addresses_are_checked_and_ports_in_use_are_named),
 	        TEST(all_interfaces_means_both_families),

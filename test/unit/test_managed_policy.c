@@ -379,6 +379,26 @@ static void look_that_fails_has_no_other_before_the_next_tick(void **state)
 	assert_true(has_look(w));
 }
 
+// A slow query takes at most 5 % of the time.
+static void slow_look_is_followed_by_a_pause(void **state)
+{
+	struct world *w = *state;
+	struct clock *clock = &w->connections.clock;
+	go_to_early_time(w);
+	put_and_tick(w, PLAIN);
+	struct managed_policy *m = member_at(w, 0);
+	w->is_slow = true;
+	clock_advance_ms(clock, 1000);
+	managed_policy_look(w->c, &m->ticker, clock_wall_ms(clock));
+	TEST_BECOMES(w->h.loop, query_server_hanging(w->queries) > 0);
+	clock_advance_ms(clock, 100);
+	w->is_slow = false;
+	query_server_release(w->queries, QUERY_ANSWERED);
+	TEST_BECOMES(w->h.loop, !m->look);
+	assert_false(has_look(w)); // 1 s later
+	assert_true(has_look(w));  // 2 s later
+}
+
 static void policy_that_counts_ticks_has_no_look(void **state)
 {
 	static const char *const counting[] = {
@@ -594,6 +614,7 @@ int main(void)
 	        TEST(look_that_waits_ends_with_the_next_tick),
 	        TEST(look_from_before_a_clock_step_starts_no_tick),
 	        TEST(look_that_fails_has_no_other_before_the_next_tick),
+	        TEST(slow_look_is_followed_by_a_pause),
 	        TEST(policies_may_come_and_go_in_any_order),
 	        cmocka_unit_test_setup_teardown(policies_and_shards_may_come_and_go_in_any_order, setup_with_election,
 	                                        teardown),

@@ -83,6 +83,8 @@ static void other_queries_stay_alone(void **state)
 	        "a{\"x.y\"=\"1\"}",
 	        "a{b=\"1\",c=\"1\",d=\"1\",e=\"1\",f=\"1\"}",
 	        "and",
+	        "a{b={\"1\"}",
+	        "a{b+=\"1\"}",
 	        "vector(1)",
 	        "sum(rate(a[5m])) or b",
 	};

@@ -226,10 +226,10 @@ static void looks_come_between_ticks_and_are_limited(void **state)
 	struct fixture *f = *state;
 	pass(f, SLOT_MS);
 	assert_int_equal(f->looks, 0); // the interval is short
-	// 512 tickers with three looks in 8 s are 192 a second, with seven in 16 s 224.
-	_Static_assert(TICKS_LOOKS_PER_S == 200 && TICKS_LOOK_MS == 4000, "as above");
-	assert_int_equal(looks_until_the_second_slot(f, 8000), 3);
-	assert_int_equal(looks_until_the_second_slot(f, 16000), 3);
+	// 512 tickers with 7 looks in 8 s are 448 a second, with 63 in 32.096 s 1,005.
+	_Static_assert(TICKS_LOOKS_PER_S == 1000 && TICKS_LOOK_MS == 1000, "as above");
+	assert_int_equal(looks_until_the_second_slot(f, 8000), 7);
+	assert_int_equal(looks_until_the_second_slot(f, 32096), 31);
 }
 
 int main(void)
