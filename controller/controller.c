@@ -382,11 +382,11 @@ void controller_free(struct controller *c)
 		policies_flush(c);
 		policies_free(c);
 	}
+	controller_pools_close(c); // cancels its writes to the directory
 	state_dir_close(c->file_env.dir);
 	ticks_free(c->ticks);
 	file_source_free(c->folder);
 	policy_store_free(c->store);
-	controller_pools_close(c);
 	idle_rules_free(c->idle);
 	status_writer_free(c->status_env.writer);
 	event_recorder_free(c->status_env.events);

@@ -11,6 +11,7 @@
 #include "base/process/log.h"
 #include "base/timer.h"
 #include "controller/controller_private.h"
+#include "controller/pool/pool_spending_file.h"
 #include "controller/pool/pool_status.h"
 #include "controller/pool/pool_watch.h"
 #include "controller/pool/pools.h"
@@ -52,7 +53,8 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct controller *c = arg;
 	const struct clock *clock = &c->connections->clock;
-	const struct pool_status_env env = {c->status_env.writer, c->status_env.events};
+	const struct pool_status_env env = {c->status_env.writer, c->status_env.events, c->file_env.dir,
+	                                    c->options.log};
 	(void)fd;
 	(void)what;
 	if (c->stopping)
@@ -134,6 +136,8 @@ int controller_pools_read_files(void *arg, struct err *e)
 		rc = pools_put_files(c->pools.pools, &set, e);
 	else
 		pool_set_done(&set);
+	if (rc == 0 && !c->options.once && !c->options.dry_run)
+		pool_spending_files_read(c->pools.pools, c->file_env.dir, c->options.log);
 	buf_done(&report);
 	return rc;
 }

@@ -10,6 +10,8 @@
 #include "base/hash.h"
 #include "base/json/json_write.h"
 #include "base/must.h"
+#include "base/process/log.h"
+#include "controller/pool/pool_spending_file.h"
 #include "controller/pool/pools_private.h"
 #include "controller/status/pool_status_schema.h"
 #include "controller/status/status_writer.h"
@@ -26,6 +28,8 @@ enum phase { PHASE_NONE, PHASE_AVAILABLE, PHASE_LIMITED, PHASE_HELD, PHASE_CONFL
 
 struct pool_status_record {
 	struct status_slot slot;
+	struct state_slot file; // of the spending of a pool from a file
+	struct log *log;
 	uint64_t written; // fingerprint of the status that was written last
 	int64_t put_ms;   // when (monotonic clock); 0: never
 	bool failed;
@@ -226,6 +230,29 @@ static void write_status(struct pool *p, const struct pool_status_env *env, cons
 	buf_done(&body);
 }
 
+// ---- the spending of pools from files ----
+
+static void on_saved(void *arg, const struct err *error)
+{
+	struct pool_status_record *r = arg;
+	r->failed = error != NULL;
+	if (error)
+		LOG(r->log, LOG_ERROR, "Cannot save the spending of a pool", LOG_S("err", error->msg));
+}
+
+static void save_spending(struct pool *p, const struct pool_status_env *env, int64_t now_ms, int64_t now_mono_ms)
+{
+	struct pool_status_record *r = p->record;
+	struct err e;
+	bool is_due = r->put_ms == 0 || now_mono_ms - r->put_ms >= POOL_SPENDING_MS;
+	if (p->ledger.since_ms <= 0 || !is_due)
+		return;
+	r->put_ms = now_mono_ms;
+	r->log = env->log;
+	if (pool_spending_file_write(p, env->dir, &r->file, now_ms, on_saved, r, &e) < 0)
+		on_saved(r, &e);
+}
+
 // ---- Events ----
 
 static enum phase phase_of(const struct pool *p, const struct pool_summary *sum)
@@ -273,10 +300,15 @@ void pool_status_write_all(struct pools *p, const struct pool_status_env *env, i
 	for (struct pool *pool = p->by_name; pool; pool = pool->hh.next) {
 		pool_share(pool, NULL, now_ms, now_mono_ms);
 		pool_spending_count(pool, now_ms);
-		if (!pool->object || !env->writer)
+		bool is_file = !pool->object && env->dir;
+		if (!is_file && (!pool->object || !env->writer))
 			continue;
 		if (!pool->record)
 			pool->record = must_alloc(calloc(1, sizeof *pool->record));
+		if (is_file) {
+			save_spending(pool, env, now_ms, now_mono_ms);
+			continue;
+		}
 		summarize(pool, now_ms, &sum);
 		record_event(pool, env, &sum);
 		write_status(pool, env, &sum, now_ms, now_mono_ms);
@@ -288,6 +320,7 @@ void pool_status_forget(struct pool *pool)
 	if (!pool->record)
 		return;
 	status_slot_cancel(&pool->record->slot);
+	state_slot_cancel(&pool->record->file);
 	free(pool->record);
 	pool->record = NULL;
 }

@@ -7,8 +7,10 @@
 #include <stdint.h>
 
 struct event_recorder;
+struct log;
 struct pool;
 struct pools;
+struct state_dir;
 struct status_writer;
 
 #define POOL_STATUS_LOOK_MS   5000   // interval of the checks
@@ -19,10 +21,13 @@ struct status_writer;
 struct pool_status_env { // owns nothing
 	struct status_writer *writer;
 	struct event_recorder *events;
+	struct state_dir *dir; // for the spending of pools from files; NULL: it is not recorded
+	struct log *log;       // errors of `dir`
 };
 
 // Counts what the pools spend, and writes what has changed. Call it every POOL_STATUS_LOOK_MS, in the one process that
-// shares the pools. Pools from files have no status. env must outlive the pools; its writer may be NULL: nothing is
+// shares the pools. Of pools from files, only the record of
+// their spending is written. env must outlive the pools; its writer may be NULL: nothing is
 // written.
 void pool_status_write_all(struct pools *p, const struct pool_status_env *env, int64_t now_ms, int64_t now_mono_ms);
 

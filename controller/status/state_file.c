@@ -42,11 +42,19 @@ static void target_of(struct buf *out, const struct policy *p)
 	buf_printf(out, "%s %s %s", p->target_api_version, p->target_kind, p->target_name);
 }
 
+void state_file_seal(struct buf *out, const char *body, size_t len)
+{
+	char digest[DIGEST_TEXT + 1];
+	digest_of(digest, body, len);
+	buf_printf(out, MAGIC "%d %s\n", STATE_FILE_VERSION, digest);
+	buf_put(out, body, len);
+}
+
 void state_file_write(struct buf *out, const struct policy *policy, const struct state_clock *clock, const char *status)
 {
 	struct buf body, target;
 	struct json_writer w;
-	char digest[DIGEST_TEXT + 1], offset[NUM_TEXT_BYTES];
+	char offset[NUM_TEXT_BYTES];
 	buf_init(&body, STATE_FILE_BYTES_MAX);
 	buf_init(&target, STATE_FILE_BYTES_MAX);
 	target_of(&target, policy);
@@ -69,9 +77,7 @@ void state_file_write(struct buf *out, const struct policy *policy, const struct
 	if (body.len > 0)
 		body.data[--body.len] = '\0';
 	buf_printf(&body, ",%s\n", status + 1);
-	digest_of(digest, buf_str(&body), body.len);
-	buf_printf(out, MAGIC "%d %s\n", STATE_FILE_VERSION, digest);
-	buf_put(out, buf_str(&body), body.len);
+	state_file_seal(out, buf_str(&body), body.len);
 	out->failed = out->failed || body.failed || target.failed;
 	buf_done(&target);
 	buf_done(&body);
@@ -85,7 +91,7 @@ static int damaged(struct err *e, const char *what)
 }
 
 // The first line identifies the format; the checksum verifies the rest.
-static int check_envelope(const char *text, size_t len, size_t *ret_body, struct err *e)
+int state_file_unseal(const char *text, size_t len, size_t *ret_body, struct err *e)
 {
 	const char *end = memchr(text, '\n', len);
 	size_t magic = sizeof MAGIC - 1, line = end ? (size_t)(end - text) : 0;
@@ -148,7 +154,7 @@ int state_file_read(const char *text, size_t len, const struct policy *policy, s
 	size_t body = 0;
 	if (len > STATE_FILE_BYTES_MAX)
 		return err_set(e, ERR_LIMIT, "expected at most %d bytes, found %zu", STATE_FILE_BYTES_MAX, len);
-	if (check_envelope(text, len, &body, e) < 0)
+	if (state_file_unseal(text, len, &body, e) < 0)
 		return -1;
 	cJSON *root = json_read(text + body, len - body, e);
 	if (!root)

@@ -41,4 +41,9 @@ struct state_file {
 int state_file_read(const char *text, size_t len, const struct policy *policy, struct state_file *ret_file,
                     struct err *e);
 
+// The envelope of a state file, for content of another kind. seal() appends the line with version and checksum, and the
+// content. unseal() sets *ret_body to where the content starts; it returns 0, or -1 and *e as state_file_read().
+void state_file_seal(struct buf *out, const char *body, size_t len);
+int state_file_unseal(const char *text, size_t len, size_t *ret_body, struct err *e);
+
 #endif
