@@ -26,7 +26,8 @@
 #define SHARE_ERRORS    1.0
 #define WINDOW_MS       (10 * 60 * 1000) // of a share, if that is WINDOW_MIN to SHARES observations
 #define WINDOW_MIN      24
-#define REFRESH         4 // blocks between two estimates of share and noise
+#define PAST            64 // estimates behind the average of noise and correlation
+#define REFRESH         4  // blocks between two estimates of share and noise
 
 struct rank {
 	char name[STRAGGLER_RANK_BYTES];
@@ -58,9 +59,10 @@ struct straggler {
 	double *scratch; // one per rank
 	bool is_open;    // a block has values
 	int64_t block_ms, now_ms, gap_ms;
-	int64_t last_block_ms, length_ms; // start of the last block; time between blocks
-	double noise, correlation;        // of the usual rank, estimated from n_usual
-	size_t n_usual;
+	int64_t last_block_ms, length_ms;    // start of the last block; time between blocks
+	double noise, correlation;           // of the usual rank, estimated from n_usual
+	double past_noise, past_correlation; // averages: of the logarithm, of the correlation
+	size_t n_usual, n_past;
 	unsigned long n_blocks;
 };
 
@@ -99,6 +101,8 @@ static void forget(struct straggler *s)
 	s->is_open = false;
 	s->last_block_ms = INT64_MIN;
 	s->n_blocks = 0;
+	s->n_past = 0;
+	s->past_noise = s->past_correlation = 0;
 }
 
 void straggler_free(struct straggler *s)
@@ -195,6 +199,17 @@ static void estimate(const struct straggler *s, struct rank *r)
 	r->correlation = fmin(fmax(rho, 0), CORRELATION_MAX);
 }
 
+// Ten minutes of correlated noise are worth a few independent values: they often show less noise than the job has.
+// Noise and correlation belong to the job and change slowly, so an estimate below their average is luck.
+static void remember(struct straggler *s)
+{
+	double part = 1 / (double)(s->n_past < PAST ? ++s->n_past : PAST);
+	s->past_noise += part * (log(fmax(s->noise, NOISE_MIN)) - s->past_noise);
+	s->past_correlation += part * (s->correlation - s->past_correlation);
+	s->noise = fmax(s->noise, exp(s->past_noise));
+	s->correlation = fmax(s->correlation, s->past_correlation);
+}
+
 static void estimate_usual(struct straggler *s)
 {
 	size_t n = 0;
@@ -208,6 +223,8 @@ static void estimate_usual(struct straggler *s)
 			s->scratch[n++] = s->ranks[i]->correlation;
 	s->correlation = n ? median_lower(s->scratch, n) : 0;
 	s->n_usual = n;
+	if (n > 0)
+		remember(s);
 }
 
 // ---- permanent differences ----

@@ -236,6 +236,22 @@ static void healthy_job_raises_no_alarm(void **state)
 		         (unsigned long long)prop_seed(), alarms, hours);
 }
 
+// Ten minutes of such noise are worth a few independent values. The noise of the last ten minutes alone gives about ten
+// alarms in these hours.
+static void correlated_noise_of_two_ranks_raises_no_alarm(void **state)
+{
+	static struct job j;
+	int alarms = 0, hours = 0;
+	for (int k = 0; hours < 400; k++, hours += 20) {
+		job_init(&j, prop_seed() + (uint64_t)k, CORRELATED, 2, 10);
+		struct outcome o = run(&j, 20 * HOUR_S);
+		alarms += o.stragglers + o.faster;
+	}
+	if (alarms > 2)
+		fail_msg("PROP_SEED=%llu: correlated noise of two ranks raises no alarm: %d in %d job-hours",
+		         (unsigned long long)prop_seed(), alarms, hours);
+}
+
 static void slower_rank_is_found(void **state)
 {
 	static const enum noise noises[] = {PLAIN, HEAVY, SPIKES, CHECKPOINTS, MISSING, STEPS};
@@ -300,8 +316,11 @@ int main(void)
 		return 0;
 	}
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(healthy_job_raises_no_alarm),       cmocka_unit_test(slower_rank_is_found),
-	        cmocka_unit_test(faster_rank_is_reported_as_faster), cmocka_unit_test(recovered_rank_is_cleared),
+	        cmocka_unit_test(healthy_job_raises_no_alarm),
+	        cmocka_unit_test(correlated_noise_of_two_ranks_raises_no_alarm),
+	        cmocka_unit_test(slower_rank_is_found),
+	        cmocka_unit_test(faster_rank_is_reported_as_faster),
+	        cmocka_unit_test(recovered_rank_is_cleared),
 	        cmocka_unit_test(unequal_rank_is_reported_once),
 	};
 	prop_begin();
