@@ -5,10 +5,12 @@
 
 void unhealthy_init(struct unhealthy *u)
 {
-	*u = (struct unhealthy){.fewer_since_ms = TIME_NONE};
+	*u = (struct unhealthy){.fewer_since_ms = TIME_NONE, .added = -1};
 }
 
 void unhealthy_record_scale(struct unhealthy *u, int32_t replicas)
 {
+	if (u->added < 0)
+		return;
 	u->replacements = i32_max(i32_min(i32_from_i64((int64_t)replicas - u->wanted), u->added), 0);
 }

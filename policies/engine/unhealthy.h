@@ -10,14 +10,15 @@
 struct unhealthy {
 	int64_t fewer_since_ms; // since when fewer replicas were unhealthy than there are replacements; TIME_NONE
 	int32_t replacements;   // how many of the present scale are replacements
-	// Of the last decision: what was wanted without replacements, and how many were added. A write that is
-	// acknowledged later may be smaller than the decision.
+	// Of the last decision: what was wanted without replacements, and how many were added (-1: no decision yet). A
+	// write that is acknowledged later may be smaller than the decision.
 	int32_t wanted, added;
 	int32_t reserved; // 0
 };
 
 void unhealthy_init(struct unhealthy *u);
-// Records that the target was scaled to `replicas` by the last decision.
+// Records that the target was scaled to `replicas` by the last decision. Without one, as after a restart, the number of
+// replacements stays.
 void unhealthy_record_scale(struct unhealthy *u, int32_t replicas);
 
 #endif

@@ -37,7 +37,7 @@ static int32_t replacements_wanted(struct tick *t)
 	}
 	if (u->fewer_since_ms == TIME_NONE)
 		u->fewer_since_ms = t->now_ms;
-	return t->now_ms - u->fewer_since_ms < t->policy->scale_down.stabilization_window_ms ? now : n;
+	return i64_sub(t->now_ms, u->fewer_since_ms) < t->policy->scale_down.stabilization_window_ms ? now : n;
 }
 
 // Returns the scale with n replacements in addition to what is wanted: whole multiples, within maxReplicas and the rate

@@ -357,7 +357,8 @@ void any_policy_take(struct any_input *in, struct any_policy *w)
 		        .max_pending_set = how & 1,
 		        .max_pending_pods = take_replicas(in, 0, POLICY_REPLICAS_MAX),
 		        .min_available_percent = how & 2 ? take_replicas(in, 1, 100) : 0,
-		        .max_step = how & 4 ? take_replicas(in, p->replica_multiple, POLICY_REPLICAS_MAX) : 0};
+		        .max_step = how & 4 ? take_replicas(in, p->replica_multiple, POLICY_REPLICAS_MAX) : 0,
+		        .unhealthy = (how >> 5) % UNHEALTHY_MODE__COUNT};
 		if (how & 8)
 			p->guards.gain = (struct policy_gain_guard){.set = true,
 			                                            .signal = p->signals[0].name,

@@ -177,6 +177,8 @@ static const struct {
          "spec.guards.maxThrottledShare.signal: must be the name of one of the signals"},
         {"  guards: {maxThrottledShare: {signal: load, share: 4}}",
          "spec.guards.maxThrottledShare.share: must be between 0 and 1"},
+        {"  guards: {unhealthyReplicas: replace}", "did you mean Replace?"},
+        {"  guards: {unhealthyReplicas: Ignore}", "spec.guards: guards nothing: set maxPendingPods"},
         {"  guards: {maxPendingPods: -1}", "spec.guards.maxPendingPods: must be between 0 and 1000000"},
         {"  guards: {minAvailablePercent: 101}", "spec.guards.minAvailablePercent: must be between 1 and 100"},
         {"  guards: {maxStep: 0}", "spec.guards.maxStep: must be between 1 and 1000000"},

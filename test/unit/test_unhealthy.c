@@ -78,6 +78,8 @@ static void replacements_survive_a_restart(void **state)
 	status_record_done(&read);
 	buf_done(&text);
 	assert_int_equal(decide_replacements(&e.policy, e.state), 1);
+	decide_record_scale(&e.policy, e.state, e.now_ms, 4, 5); // the process exited before it wrote this to the status
+	assert_int_equal(decide_replacements(&e.policy, e.state), 1);
 	assert_int_equal(engine_tick(&e)->desired, 5);
 	engine_done(&e);
 }
@@ -177,6 +179,25 @@ static void scale_that_was_lowered_by_hand_keeps_one_replica(void **state)
 	engine_done(&e);
 }
 
+static void numbers_at_their_limits_stay_within_the_bounds(void **state)
+{
+	static const int32_t numbers[] = {INT32_MIN, -1, 0, 1, POLICY_REPLICAS_MAX, INT32_MAX};
+	enum { N = sizeof numbers / sizeof numbers[0] };
+	for (size_t i = 0; i < (size_t)N * N * N; i++) {
+		struct engine e;
+		begin(&e, UNHEALTHY_REPLACE);
+		e.policy.max_replicas = POLICY_REPLICAS_MAX;
+		e.policy.replica_multiple = i % 2 ? 7 : 1;
+		decide_record_replacements(&e.policy, e.state, numbers[i % N]);
+		e.seen.health.unhealthy = numbers[i / N % N];
+		e.seen.spec_replicas = e.seen.status_replicas = e.seen.ready_replicas = numbers[i / N / N];
+		const struct decision *d = engine_tick(&e);
+		if (d->desired < 0 || d->desired > POLICY_REPLICAS_MAX)
+			fail_msg("row %zu: %d replicas", i, d->desired);
+		engine_done(&e);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,6 +209,7 @@ int main(void)
 	        cmocka_unit_test(part_of_a_decision_that_is_written_counts),
 	        cmocka_unit_test(return_waits_for_the_window_although_the_clock_is_set),
 	        cmocka_unit_test(scale_that_was_lowered_by_hand_keeps_one_replica),
+	        cmocka_unit_test(numbers_at_their_limits_stay_within_the_bounds),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
