@@ -31,7 +31,7 @@ static bool is_unreached(const struct err *e)
 	return e->kind == ERR_UNREACHABLE || e->kind == ERR_TIMEOUT || e->kind == ERR_TLS;
 }
 
-// What a server that was reached reports explains more than that another one was not.
+// The report of a server that was reached explains more than a failed connection to a different server.
 static void keep_error(struct failover *f, const struct err *e)
 {
 	if (f->error.kind == ERR_NONE || (!f->is_partial && is_unreached(&f->error) && !is_unreached(e)))

@@ -151,10 +151,10 @@ void self_metrics_render_pods(struct buf *out, struct kubelet_pods *pods)
 void self_metrics_render_otlp(struct buf *out, const struct otlp_push *otlp)
 {
 	struct otlp_push_status st = otlp_push_get_status(otlp);
-	put_i64(out, "gpuscale_exporter_otlp_sent_total", "Rounds that the OTLP endpoint accepted, at least in part.", METRIC_COUNTER,
-	        (int64_t)st.sent);
-	put_i64(out, "gpuscale_exporter_otlp_errors_total", "Attempts to send a round that failed or were accepted in part.",
-	        METRIC_COUNTER, (int64_t)st.failed);
+	put_i64(out, "gpuscale_exporter_otlp_sent_total", "Rounds that the OTLP endpoint accepted, at least in part.",
+	        METRIC_COUNTER, (int64_t)st.sent);
+	put_i64(out, "gpuscale_exporter_otlp_errors_total",
+	        "Attempts to send a round that failed or were accepted in part.", METRIC_COUNTER, (int64_t)st.failed);
 	put_i64(out, "gpuscale_exporter_otlp_dropped_total", "Rounds that the OTLP endpoint did not receive.",
 	        METRIC_COUNTER, (int64_t)st.dropped);
 }

@@ -35,6 +35,14 @@ const struct lint_rename lint_renames[] = {
 	{"vllm:spec_decode_draft_acceptance_rate", "the counters vllm:spec_decode_num_accepted_tokens_total and vllm:spec_decode_num_draft_tokens_total", "the V1 engine of vLLM", CHANGED},
 	{"vllm:spec_decode_efficiency", "the counters vllm:spec_decode_num_accepted_tokens_total and vllm:spec_decode_num_drafts_total", "the V1 engine of vLLM", CHANGED},
 	{"vllm:spec_decode_num_emitted_tokens", "the counter vllm:spec_decode_num_accepted_tokens_total", "the V1 engine of vLLM", CHANGED},
+	// SGLang: sglang/srt/metrics/collector.py in the packages of 0.4.4, 0.4.5, 0.5.1, 0.5.2 and 0.5.3.
+	{"sglang:time_per_output_token_seconds", "sglang:inter_token_latency_seconds", "SGLang 0.4.5", CHANGED},
+	{"sglang:num_prefill_infight_queue_reqs", "sglang:num_prefill_inflight_queue_reqs", "SGLang 0.5.2", SAME},
+	{"sglang:avg_request_queue_latency", "rate(sglang:queue_time_seconds_sum[5m]) / rate(sglang:queue_time_seconds_count[5m])", "SGLang 0.5.3", CHANGED},
+	{"sglang:queue_time_s", "sglang:queue_time_seconds", "SGLang 0.5.3", SAME},
+	// Triton: metrics.cc of TensorRT Inference Server 1 and of Triton 2.
+	{"nv_inference_compute_duration_us", "the sum of nv_inference_compute_input_duration_us, nv_inference_compute_infer_duration_us and nv_inference_compute_output_duration_us", "Triton 2", CHANGED},
+	{"nv_inference_load_ratio", "rate(nv_inference_request_duration_us[1m]) / rate(nv_inference_compute_infer_duration_us[1m])", "Triton 2", CHANGED},
 	// Endpoint picker: the table "Deprecated series" of llm-d/llm-d-router docs/metrics.md, the deprecation texts in its
 	// pkg/epp/metrics/metrics.go, pull request 2826 (removal) and issue 851. 0.9 emits the new names; later releases drop the
 	// old ones. Some have more labels under the new name, which an aggregation over all of them does not notice.
