@@ -21,6 +21,7 @@
 #include "controller/metrics/metrics.h"
 #include "controller/metrics/metrics_table.h"
 #include "controller/pool/pools.h"
+#include "controller/span_export.h"
 #include "controller/query_hub.h"
 #include "controller/shard/shards.h"
 #include "controller/status/status_writer.h"
@@ -47,6 +48,7 @@ struct world {
 	struct shards_view shards;
 	struct gpu_time gpu_time;
 	struct pool_summary pool;
+	struct span_export_stats spans;
 	struct idle_summary idle;
 	struct price_model models[1];
 	struct price_book book;
@@ -104,6 +106,7 @@ static int setup(void **state)
 	                                .pools = &w->pool,
 	                                .n_pools = 1,
 	                                .idle_rules = &w->idle,
+	                                .spans = &w->spans,
 	                                .n_idle_rules = 1,
 	                                .prices = &w->book,
 	                                .n_policies = 2,
