@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ARENA_BLOCK_BYTES 512 // the first one; a small policy fits into it, and there may be 20000
+#define ARENA_BLOCK_BYTES 512 // the first block; a small policy fits into it, and there may be 20000
 #define ARENA_GROWTH_MAX  (1024 * 1024)
 
 #ifdef __has_feature // clang; gcc defines the macro itself

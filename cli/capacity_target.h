@@ -22,8 +22,8 @@ struct capacity_target {
 	size_t pending; // pods of the target without a node
 	struct fit_result fit;
 	char why[FIT_WHY_BYTES];
-	char cluster_queue[KUEUE_NAME_BYTES]; // of Kueue, that admits its pods; "": none, or it is unknown
-	bool is_quota_limited;                // its quota is why no more fit
+	char cluster_queue[KUEUE_NAME_BYTES]; // of Kueue; it admits the pods; "": none, or unknown
+	bool is_quota_limited;                // the quota of cluster_queue is why no more fit
 	char message[CAPACITY_MESSAGE_BYTES]; // of the scheduler, about one of the pending pods; "": none
 };
 

@@ -163,7 +163,8 @@ static int add_costs(const struct cost_args *a, const struct file_set *set, cons
 	return cost->failed ? -1 : 0;
 }
 
-// What the row of a policy saved against what the HPA would have run. Where that is unknown, `notes` gets the reason.
+// Fills in what the policy of the row saved against what the HPA would have run. Where that is unknown, `notes` gets
+// the reason.
 static void save_against_hpa(const struct cost_args *a, const struct policy *p, const struct cost_period *period,
                              struct gpu_cost_row *row, struct buf *notes)
 {
@@ -185,7 +186,7 @@ static void save_against_hpa(const struct cost_args *a, const struct policy *p, 
 	buf_done(&missing);
 }
 
-// What each policy saved, where it says how many GPUs a replica uses: against maxReplicas all the time, or the HPA.
+// Fills in what each policy that states its GPUs per replica saved, against maxReplicas all the time or the HPA.
 static void add_savings(const struct cost_args *a, const struct file_set *set, const struct cost_period *period,
                         struct gpu_cost *cost, struct buf *notes)
 {

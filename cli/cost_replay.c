@@ -37,7 +37,7 @@ static int replay(const struct policy *policy, const struct recording *recording
 	const struct backtest_row *ran = rc == 0 ? find_row(b, BACKTEST_ACTUAL) : NULL;
 	const struct backtest_row *hpa = rc == 0 ? find_row(b, BACKTEST_PEER) : NULL;
 	if (rc == 0 && !ran)
-		rc = err_set(e, ERR_NOT_FOUND, "what ran is not recorded");
+		rc = err_set(e, ERR_NOT_FOUND, "the source has no record of the replicas in the period");
 	if (rc == 0) {
 		ret->more_s = hpa->score.replica_s - ran->score.replica_s;
 		ret->late_percent = score_late_percent(&hpa->score);

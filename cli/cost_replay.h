@@ -21,7 +21,7 @@ struct cost_hpa {
 // Replays the demand of the policy over the period with the settings of the HPA of replay/peers.h. The result is that
 // of the cheapest one that keeps the objective of the policy (without one, at most 1 % of the requests wait longer than
 // 10 s), otherwise of the least late. Appends what is missing in the recording to `notes`, one line each. Returns 0, or
-// -1 and *e: as replay_fetch() and backtest_run(), ERR_NOT_FOUND when what ran is not recorded.
+// -1 and *e: as replay_fetch() and backtest_run(), ERR_NOT_FOUND when the replicas that ran are not recorded.
 int cost_replay_hpa(const struct prometheus_options *prometheus, const struct policy *policy,
                     const struct cost_period *period, struct cost_hpa *ret, struct buf *notes, struct err *e);
 

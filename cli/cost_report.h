@@ -18,14 +18,14 @@ struct cost_report {
 	const struct cost_use *use;
 	const char *by;         // as on the command line: "namespace", "label=team"
 	bool shows_savings;     // rows are policies: their saved_cents
-	const char *against;    // with shows_savings: what they are compared with, as on the command line
-	const char *savings;    // how the savings came about, a line each; "": nothing to report
+	const char *against;    // with shows_savings: what the cost is compared with, as on the command line
+	const char *savings;    // notes on how the savings came about, one per line; "": none
 	const char *prices;     // file of the prices; NULL: the shipped ones
 	int64_t start_s, end_s; // of the period
 };
 
-// Appends the report to `out`. `notes` gets what the format has no place for, a line each: all notes of a CSV, and
-// those on savings of the JSON.
+// Appends the report to `out`. `notes` gets what the format has no place for, one note per line: all notes of a
+// CSV, and the notes on savings of the JSON.
 void cost_report_print(const struct cost_report *r, enum cost_format format, struct buf *out, struct buf *notes);
 
 #endif

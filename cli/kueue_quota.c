@@ -140,7 +140,7 @@ int kueue_quotas_fetch(struct connections *c, struct kueue_quotas *ret, struct e
 		rc = ask(c, promql_source_client(source), &q, e);
 	}
 	if (rc < 0) {
-		ret->n = 0; // a quota without what is used of it would be wrong
+		ret->n = 0; // a quota is wrong without the amount that is in use
 		return err_wrap(e, "quota of Kueue");
 	}
 	qsort(ret->items, ret->n, sizeof *ret->items, compare);
@@ -160,7 +160,7 @@ int64_t kueue_quota_free(const struct kueue_quota *q)
 	                                     : 0;
 }
 
-// ---- what it limits ----
+// ---- the limit of a queue ----
 
 int kueue_read_cluster_queue(struct kube_session *session, const char *namespace_name, const char *local_queue,
                              char out[KUEUE_NAME_BYTES], struct err *e)

@@ -42,7 +42,7 @@ int64_t kueue_quota_free(const struct kueue_quota *q);
 // -1: the quota limits nothing, because it is not among `q`, has no limit, or the queue is in a cohort and can borrow.
 int64_t kueue_quotas_admit(const struct kueue_quotas *q, const char *cluster_queue, const char *resource, int64_t each,
                            int64_t *ret_free);
-// Reads to which ClusterQueue a LocalQueue belongs, in the newest version that the server has. Returns 0, or -1 and *e.
+// Reads which ClusterQueue a LocalQueue belongs to, in the newest version that the server has. Returns 0, or -1 and *e.
 int kueue_read_cluster_queue(struct kube_session *session, const char *namespace_name, const char *local_queue,
                              char out[KUEUE_NAME_BYTES], struct err *e);
 

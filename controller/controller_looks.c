@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks at the signals of a policy between two of its ticks. When one has moved, the policy ticks at once, at most once
 // per interval in addition to its own ticks. A look sends the queries of the policy, combined with similar ones
-// (controller/query_peek.h) or else with any (controller/query_hub.h). It
-// neither reads the target nor decides anything, so it costs a fraction of a tick.
+// (controller/query_peek.h) or else with any others (controller/query_hub.h). It neither reads the target nor decides
+// anything, so it costs a fraction of a tick.
 #include <math.h>
 #include <stdlib.h>
 #include <utlist.h>
@@ -17,9 +17,9 @@
 #include "promql/promql.h"
 
 #define LOOK_MOVED 0.1 // of the value at the last tick: the HPA's default tolerance
-#define LOOK_PAUSE 20  // times the duration of a look, after it: a slow query takes at most 5 % of the time
+#define LOOK_PAUSE 20  // the pause after a look, in durations of that look: a slow query takes at most 5 % of the time
 // Looks whose queries cannot be combined with similar ones cost as much as those of a tick. In flight at once: two
-// requests of several queries. More would make each other slow, and slow requests are split.
+// requests of several queries. More would slow each other down, and slow requests are split.
 #define LOOKS_ALONE_MAX   32
 #define LOOKS_ALONE_PER_S 200
 #define LOOK_ALONE_MS     3000 // between two of one policy, and after a tick

@@ -16,8 +16,8 @@ struct gpu_time {
 };
 
 // The target has `replicas` from now_ms on (ms of the wall clock). Adds the time since the last call with the replicas
-// of that call, if `gpus` is set. A clock that was set back adds nothing, and a gap of more than four
-// intervals of the policy adds four: nothing is known about the rest.
+// of that call, if `gpus` is set. A clock that was set back adds nothing, and a gap of more than four intervals of the
+// policy adds four: nothing is known about the rest.
 void gpu_time_add(struct gpu_time *t, const struct policy *p, const struct policy_gpus *gpus, int64_t now_ms,
                   int32_t replicas);
 

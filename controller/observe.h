@@ -34,7 +34,8 @@ bool observe_takes_one_series(const struct policy_signal *s);
 void observe_ask(struct query_hub *hub, const struct policy *p, size_t i, int64_t now_ms, struct buf *scratch,
                  query_answer_fn *fn, void *arg);
 
-// Asks for the present value of that query, as query_hub_peek() does. Returns false when it has to be asked in full.
+// Asks for the present value of that query, as query_hub_peek() does. Returns false when the query has to be sent
+// in full.
 bool observe_peek(struct query_hub *hub, const struct policy *p, size_t i, int64_t now_ms, struct buf *scratch,
                   query_peek_fn *fn, void *arg);
 

@@ -64,9 +64,9 @@ void query_hub_ask(struct query_hub *hub, const struct query_question *question,
 // The same for one server of the source, whatever question->source is.
 void query_hub_ask_server(struct query_hub *hub, const struct promql_source *server,
                           const struct query_question *question, int64_t now_ms, query_answer_fn *fn, void *arg);
-// Asks for the present value of question->query, the first server of the source. Calls fn from the loop, or before this
-// returns. Returns false, and does not call fn, when the query has to be asked with query_hub_ask(): it cannot be
-// combined with others, or the source has several servers.
+// Asks the source for the present value of question->query. Calls fn from the loop, or before this function returns.
+// Returns false, and does not call fn, when the query has to be sent with query_hub_ask(): it cannot be combined with
+// others, or the source has several servers.
 bool query_hub_peek(struct query_hub *hub, const struct query_question *question, int64_t now_ms, query_peek_fn *fn,
                     void *arg);
 // Sends the queued queries now, instead of waiting for more. After the sources were canceled, ends them.

@@ -13,7 +13,7 @@
 #include "promql/promql_source.h"
 #include "promql/similar.h"
 
-#define SERIES_EACH 4 // combinations of the label values of several queries may exist, too
+#define SERIES_EACH 4 // per query: series with the label values of different queries may exist, too
 
 struct peek {
 	char *query;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks for the present value of a query, without the age of its data, which is enough to notice that it has moved.
-// Queries that differ only in label values (promql/similar.h) travel as one: for the server, 64 policies cost about as
-// much as one query. A part of the query hub; use query_hub_peek().
+// Asks for the present value of a query, without the age of its data, which is enough to notice that the value has
+// moved. Queries that differ only in label values (promql/similar.h) are sent as one: for the server, the queries of 64
+// policies cost about as much as one query. A part of the query hub; use query_hub_peek().
 #ifndef GPUSCALE_CONTROLLER_QUERY_PEEK_H
 #define GPUSCALE_CONTROLLER_QUERY_PEEK_H
 

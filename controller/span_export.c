@@ -64,7 +64,7 @@ static void start_timer(struct span_export *x, int64_t ms)
 		abort(); // a few bytes: the supervisor restarts the process
 }
 
-// Half a buffer is not kept waiting, so that the other half is there for the ticks of the time that a request takes.
+// A buffer that is half full is sent at once: the other half is for the ticks during the request.
 static bool is_urgent(const struct span_export *x)
 {
 	return x->is_full || x->queued.len > SPAN_EXPORT_BYTES_MAX / 2;

@@ -31,7 +31,7 @@ static bool is_unreached(const struct err *e)
 	return e->kind == ERR_UNREACHABLE || e->kind == ERR_TIMEOUT || e->kind == ERR_TLS;
 }
 
-// The report of a server that was reached explains more than a failed connection to a different server.
+// The error of a server that was reached explains more than a failed connection to another server.
 static void keep_error(struct failover *f, const struct err *e)
 {
 	if (f->error.kind == ERR_NONE || (!f->is_partial && is_unreached(&f->error) && !is_unreached(e)))
@@ -40,7 +40,7 @@ static void keep_error(struct failover *f, const struct err *e)
 
 static void on_done(void *arg, const struct promql_result *result, const struct err *error);
 
-// Asks `server`, or the first of those behind it that accepts the query. Returns false if none does.
+// Asks `server`, or the first of the servers after it that accepts the query. Returns false if none does.
 static bool ask_from(struct failover *f, struct promql_source *server)
 {
 	for (; server; server = promql_source_next(server)) {

@@ -7,7 +7,7 @@
 #include "promql/lexer.h"
 #include "promql/promql.h"
 
-// With these, series stay what they are, one for each series of the selector.
+// These functions return one series for each series of the selector.
 static const char *const functions[] = {
         "rate",          "irate",         "increase",        "delta",          "idelta",
         "deriv",         "changes",       "resets",          "avg_over_time",  "max_over_time",
@@ -35,7 +35,7 @@ static bool read_equal(const char *query, const struct promql_token *name, const
 	return true;
 }
 
-// Reads the matchers up to the closing brace, `{` is consumed.
+// Reads the matchers up to the closing brace. The opening brace has been read.
 static bool read_matchers(const char *query, const char **p, struct similar_query *q)
 {
 	for (;;) {

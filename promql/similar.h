@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Combines instant queries that differ only in the values of `=` matchers into one query for the series of them all:
+// Combines instant queries that differ only in the values of `=` matchers into one query for all their series:
 // load{pod="a"} and load{pod="b"} become load{pod=~"a|b"}, and sum(..) becomes sum by (pod) (..). This costs a server a
-// fraction of what separate queries cost, or those of promql/fuse.h. Covers one selector, in at most one function that
-// keeps its labels and one aggregation; other queries are not combined.
+// fraction of what separate queries cost, or queries that promql/fuse.h combines. Covers one selector, in at most one
+// function that keeps its labels and one aggregation; other queries are not combined.
 #ifndef GPUSCALE_PROMQL_SIMILAR_H
 #define GPUSCALE_PROMQL_SIMILAR_H
 

@@ -139,8 +139,9 @@ void http_exchange_set_header(struct http_exchange *x, const char *name, const c
 // Ends the exchange; x is gone afterwards. Every handler calls one of these exactly once (it may do so later, from the
 // loop). Harmless when the client has gone away meanwhile. body is copied; HEAD gets its length only.
 void http_exchange_reply(struct http_exchange *x, int status, const char *content_type, const char *body, size_t len);
-// The same for a large body, which is not copied: it must not change until release(body, len, arg) is called, exactly
-// once: when the body was sent, or will not be; maybe before this returns, and at the latest in http_server_free().
+// The same for a large body, which is not copied. It must not change until release(body, len, arg) is called. That
+// happens exactly once, after the body was sent or when it cannot be sent: possibly before this function returns, and
+// at the latest in http_server_free().
 typedef void http_release_fn(const void *body, size_t len, void *arg);
 void http_exchange_reply_lent(struct http_exchange *x, int status, const char *content_type, const char *body,
                               size_t len, http_release_fn *release, void *arg);

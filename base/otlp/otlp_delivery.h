@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Delivers one request after the other with OTLP/HTTP: its URL, what a reply means, and when the next attempt comes.
-// Sends nothing itself: the exporter and the controller have different HTTP clients.
+// The rules for delivering requests with OTLP/HTTP, one after the other: the URL, what a reply means, and when the next
+// attempt comes. The caller sends the requests, because the exporter and the controller have different HTTP clients.
 #ifndef GPUSCALE_BASE_OTLP_OTLP_DELIVERY_H
 #define GPUSCALE_BASE_OTLP_OTLP_DELIVERY_H
 
@@ -32,7 +32,7 @@ struct otlp_delivery {
 	int64_t rejected; // OTLP_PARTIAL: the number of rejected items
 };
 
-// The reply to an attempt. With `error`, there was none and the other members are not read.
+// The reply to an attempt. With `error`, no reply came, and the other members are not read.
 struct otlp_reply {
 	const struct err *error;
 	int status;
@@ -52,7 +52,7 @@ enum otlp_outcome otlp_delivery_take(struct otlp_delivery *d, const struct otlp_
 
 // Returns the number of items that a reply of status 2xx with this body rejects: rejectedSpans, rejectedDataPoints or
 // rejectedLogRecords of its partialSuccess. Writes its errorMessage to `message`, made safe for a log. A body that is
-// not a readable partialSuccess rejects nothing, because the status alone says that the request was accepted.
+// not a readable partialSuccess rejects nothing, because the status alone reports that the request was accepted.
 int64_t otlp_read_rejected(const char *body, size_t len, char message[OTLP_WHY_BYTES]);
 
 #endif

@@ -17,7 +17,7 @@
 
 #define TEMPORARY_BYTES 4 // ".tmp" while the file is being written
 
-// No name of a policy's file ends like this.
+// The name of a policy's file never ends with this suffix.
 static int name_of(const struct pool *pool, char out[STATE_FILE_NAME_BYTES], struct err *e)
 {
 	int n = snprintf(out, STATE_FILE_NAME_BYTES, "%s.pool", pool->name);

@@ -26,9 +26,8 @@ struct pool_status_env { // owns nothing
 };
 
 // Counts what the pools spend, and writes what has changed. Call it every POOL_STATUS_LOOK_MS, in the one process that
-// shares the pools. Of pools from files, only the record of
-// their spending is written. env must outlive the pools; its writer may be NULL: nothing is
-// written.
+// shares the pools. Of pools from files, only the record of their spending is written. env must outlive the pools. If
+// its writer is NULL, nothing is written.
 void pool_status_write_all(struct pools *p, const struct pool_status_env *env, int64_t now_ms, int64_t now_mono_ms);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // DeviceTaintRules of the remediation agent, for GPUs that dynamic resource allocation serves: which device of which
-// ResourceSlice a GPU is, and which rules of the agent exist. Kept up to date by two watches.
+// ResourceSlice a GPU is, and which rules of the agent exist. Two watches keep both up to date.
 #ifndef GPUSCALE_CONTROLLER_REMEDY_DEVICE_RULES_H
 #define GPUSCALE_CONTROLLER_REMEDY_DEVICE_RULES_H
 

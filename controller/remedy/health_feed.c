@@ -206,7 +206,7 @@ static bool has_gpus(const struct health_feed *f)
 	return false;
 }
 
-// A server that has just started without its data answers without GPUs, so that the next server is asked then, too.
+// A server that has just started, without its data, names no GPUs: then the next server is asked, too.
 static void finish(struct health_feed *f)
 {
 	if (--f->n_open > 0)

@@ -37,9 +37,9 @@ struct leak_facts {
 	struct pod_counts counts; // of the pods of the owner
 };
 
-// Returns LEAK_REPLACE only while every replica is Ready, so that one is replaced after the other.
+// Returns LEAK_REPLACE only while every replica is Ready, so that replicas are replaced one after the other.
 enum leak_choice leak_choose(const struct leak_facts *facts);
-// Returns the same before the owner was read: LEAK_REPLACE if nothing but the replicas can be against it.
+// The same before the owner is read: returns LEAK_REPLACE if only the state of the replicas can still prevent it.
 enum leak_choice leak_choose_pod(const struct leak_facts *facts);
 
 // Reads the controller of the first pod of a PodList. Invalid or missing: both names are "".

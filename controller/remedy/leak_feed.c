@@ -16,8 +16,9 @@
 #define ARENA_BYTES_MAX ((size_t)4 * 1024 * 1024)
 #define NAME_LETTERS    "abcdefghijklmnopqrstuvwxyz0123456789-."
 
-// Of `m`, only the series that grew in the last two hours, by less than a leak that is reported (LEAK_SLOPE_MIN): most
-// memory does not grow, and its past is not read. The floor of each step is that of all samples.
+// Selects the series of `m` that grew in the last two hours: most memory does not grow, and its history is not read.
+// The threshold is lower than the growth of any leak that is reported (LEAK_SLOPE_MIN). The floor of each step is that
+// of all samples.
 #define GREW(m, mib) "(min_over_time(" m "[10m] @ end()) - min_over_time(" m "[10m] @ end() offset 2h) > " mib " * 64)"
 #define SET_ASIDE    "{container!=\"\",container!=\"POD\"}"
 #define CONTAINER    "container_memory_working_set_bytes" SET_ASIDE
@@ -126,7 +127,7 @@ static bool read_key(const struct promql_series *s, char out[KEY_BYTES])
 	return n > 0 && n < KEY_BYTES;
 }
 
-// ---- the past of one series ----
+// ---- the history of one series ----
 
 static double find_limit(const struct leak_feed *f, const struct promql_series *s)
 {
@@ -219,7 +220,7 @@ static void take_limits(struct leak_feed *f, const struct promql_result *result)
 			f->limits = NULL;
 	}
 	if (!f->limits)
-		err_set(&f->error, ERR_LIMIT, "the limits of memory do not fit into the memory allowed");
+		err_set(&f->error, ERR_LIMIT, "the memory limits of the pods take more memory than allowed");
 }
 
 static void on_limits(void *arg, const struct promql_result *result, const struct err *error)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pods whose memory grows until it reaches its limit, from the series of the past in a Prometheus: of the GPU and
-// of the container, as `gpuscale detect` finds them (insight/leak.h). A round counts as a whole: when a query fails or
-// is answered in part, nothing is found.
+// The pods whose memory, of the GPU or of the container, grows until it reaches its limit, from its history in a
+// Prometheus, as `gpuscale detect` finds them (insight/leak.h). A round counts as a whole: when a query fails or its
+// answer is incomplete, nothing is found.
 #ifndef GPUSCALE_CONTROLLER_REMEDY_LEAK_FEED_H
 #define GPUSCALE_CONTROLLER_REMEDY_LEAK_FEED_H
 
@@ -12,10 +12,10 @@ struct err;
 struct leak_feed;
 struct promql_source;
 
-#define LEAK_FEED_SINCE_MS (18LL * 60 * 60 * 1000) // the past that is read: LEAK_WINDOWS of 60 minutes, and two more
+#define LEAK_FEED_SINCE_MS (18LL * 60 * 60 * 1000) // the history that is read: LEAK_WINDOWS of 60 minutes, and two more
 #define LEAK_FEED_STEP_MS  (2LL * 60 * 1000)
 #define LEAK_FEED_FRESH_MS (10LL * 60 * 1000) // a pod without a later value is not reported
-#define LEAK_FEED_MAX      256                // pods of a round; the further ones are in the next
+#define LEAK_FEED_MAX      256                // pods of a round; further ones come in later rounds
 #define LEAK_POD_BYTES     318                // namespace/name
 
 struct leak_finding {

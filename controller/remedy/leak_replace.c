@@ -255,10 +255,10 @@ static void on_findings(void *arg, const struct err *error)
 		return;
 	r->n_bad_rounds += error != NULL;
 	if (error && !r->is_broken)
-		LOG(r->options.log, LOG_ERROR, "No past of memory; replacing no leaking pod",
+		LOG(r->options.log, LOG_ERROR, "No history of memory; replacing no leaking pod",
 		    LOG_S("kind", err_kind_info(error->kind)->name), LOG_S("err", error->msg));
 	else if (!error && r->is_broken)
-		LOG(r->options.log, LOG_INFO, "Past of memory is available again", LOG_B("acts", r->options.acts));
+		LOG(r->options.log, LOG_INFO, "History of memory is available again", LOG_B("acts", r->options.acts));
 	r->is_broken = error != NULL;
 	leak_feed_findings(r->feed, &r->n_leaking);
 	r->at = 0;

@@ -14,8 +14,8 @@ struct err;
 
 // On a pod: how long the agent waits, after it took the GPU out of service, until it evicts the pod ("30m").
 #define POD_ANNOTATION "gpuscale.dev/move-at-checkpoint"
-// On a pod that has it: when the agent evicts the pod, written by the agent; and when the workload saved a checkpoint,
-// written by the workload, so that the agent need not wait until then. Both RFC 3339.
+// On a pod with that annotation, as RFC 3339. The agent writes the deadline at which it evicts the pod. The workload
+// writes the time at which it saved a checkpoint, after which the agent does not wait for the deadline.
 #define POD_DEADLINE          "gpuscale.dev/move-deadline"
 #define POD_SAVED             "gpuscale.dev/checkpoint-saved"
 #define NODE_PODS_MAX         1024 // of one node

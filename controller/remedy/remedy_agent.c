@@ -180,7 +180,7 @@ static void start_node(struct remedy_agent *a, struct node_record *n, struct rem
 		agent_report_hold(a, name, REMEDY_BAD_RECORD, e.msg);
 }
 
-// What the reset hook answered; the annotation of the agent follows.
+// Folds the answer of the reset hook into the planner, and makes the agent write its annotation in this tick.
 static void take_reset_result(struct remedy_agent *a, struct node_record *n, const struct remedy_node *planned)
 {
 	int i = planned && n->view.reset_result.gpu[0] ? remedy_fleet_gpu(planned, n->view.reset_result.gpu) : -1;
@@ -377,7 +377,7 @@ static void on_gone(void *arg, const struct node_record *n)
 static void on_device_error(void *arg, const struct err *error)
 {
 	struct remedy_agent *a = arg;
-	agent_report_edge(a, &a->is_device_watch_broken, "Cannot watch devices; tainting no single GPU",
+	agent_report_edge(a, &a->is_device_watch_broken, "Cannot watch devices; not tainting single GPUs",
 	                  "Watch of devices recovered", error);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // DeviceTaintRules of the remediation agent. The annotation of a node records first that the taint of a GPU changes;
 // then the agent creates or deletes the rule until the watch shows the change. Both requests have the same effect
-// however often they are sent, so a process that dies between them leaves nothing that the next one does not complete.
+// however often they are sent, so a process that exits between them leaves nothing that the next one does not complete.
 #include <stdio.h>
 #include <string.h>
 

@@ -98,7 +98,7 @@ static const struct schema_field status_fields[] = {
 	FIELD_SET(STATUS, "readyReplicas", SCHEMA_INT32, ready, offsetof(STATUS, ready_set), "Ready replicas of the target, where the policy needs to know.", .min = 0),
 	FIELD(STATUS, "lastScaleTime", SCHEMA_TIME_MS, last_scale_ms, "When the target was last scaled.", .min = 0),
 	FIELD(STATUS, "lastWithdrawTime", SCHEMA_TIME_MS, last_withdraw_ms, "When unschedulable replicas were last withdrawn (capacity.mode Elastic).", .min = 0),
-	FIELD(STATUS, "replacements", SCHEMA_INT32, replacements, "How many of the replicas replace some on failing GPUs (guards.unhealthyReplicas).", .min = 0),
+	FIELD(STATUS, "replacements", SCHEMA_INT32, replacements, "How many of the replicas replace replicas on failing GPUs (guards.unhealthyReplicas).", .min = 0),
 	FIELD(STATUS, "action", SCHEMA_STRING, action, "ScaleUp, ScaleDown, Hold or None; absent without a decision.", NAME),
 	FIELD(STATUS, "reason", SCHEMA_STRING, reason, "Why, in one word.", NAME),
 	FIELD(STATUS, "message", SCHEMA_STRING, message, "Why, in one sentence.", SENTENCE),

@@ -77,8 +77,8 @@ static void on_page_sent(const void *body, size_t len, void *arg)
 	free(sent);
 }
 
-// Sends the page without a copy of it. A page that is made meanwhile, for a client beside a slow one, gets memory of
-// its own.
+// Sends the page without a copy of it. A page that is rendered while a slow client still receives this one gets memory
+// of its own.
 static void send_page(struct exporter_server *s, struct http_exchange *x, enum page_format format)
 {
 	struct sent_page *sent = malloc(sizeof *sent);

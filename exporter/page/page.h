@@ -38,7 +38,7 @@ int page_make(struct page *p, enum page_format format, bool gzip, uint64_t round
 
 // Moves the page from p->out to *ret_text, where it stays unchanged until it was sent.
 void page_lend(struct page *p, struct buf *ret_text);
-// Takes the memory of *text back for the next page, or frees it when `p` has got other memory meanwhile.
+// Takes the memory of *text back for the next page, or frees it when `p` has other memory by then.
 void page_take_back(struct page *p, struct buf *text);
 
 // Leaves in p->out, a page in PAGE_TEXT without gzip, only the families that `list` names: "A,B". Unknown names are

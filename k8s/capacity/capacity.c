@@ -167,8 +167,8 @@ static bool has_failing_taint(struct json_span taints)
 }
 
 // Returns how many GPUs of a node are out of service. The record of gpuscale remediate lists the node itself, then its
-// GPUs, each with the time since when it is out, or -1; that counts however the agent keeps pods away. A taint that the
-// record does not explain stands for the whole node.
+// GPUs, each with the time at which it was taken out, or -1. The record counts whether the agent uses taints, cordons
+// or DeviceTaintRules. A taint that the record does not explain counts for the whole node.
 static int32_t read_failing(struct json_span annotations, struct json_span taints)
 {
 	struct json_span text = json_span_get(annotations, CAPACITY_REMEDY_ANNOTATION);

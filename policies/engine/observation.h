@@ -54,7 +54,7 @@ struct obs_capacity {
 	                    // read it
 };
 
-// The replicas on failing GPUs, or on nodes that were tainted for one. Zero: unknown.
+// The replicas on GPUs or nodes that gpuscale remediate took out of service. Zero: unknown.
 struct obs_health {
 	bool is_known;
 	int32_t unhealthy; // pods of the target that are not being deleted

@@ -74,7 +74,7 @@ struct world {
 	int next_uuid;
 	bool may_delete;
 	bool may_move;
-	bool may_not_lift; // no hand lifts a taint
+	bool may_not_lift; // no person removes a taint
 	bool has_hook;     // every world has a hook that answers, and GPUs return soon
 	long taints, untaints, evictions, resets, holds;
 };
@@ -444,7 +444,7 @@ static void random_change(struct prop_random *r, struct world *w, struct input *
 			n->evicted_ms[i] = NEVER;
 		}
 	}
-	if (prop_chance(r, 5) && !w->may_not_lift) // a hand lifts every taint
+	if (prop_chance(r, 5) && !w->may_not_lift) // a person removes every taint
 		for (int i = 0; i < GPUS; i++)
 			if (n->gpus[i].is_out) {
 				book_in(&n->gpus[i]);

@@ -71,7 +71,7 @@ static void patch_removes_only_our_taint(void **state)
 	assert_non_null(strstr(buf_str(&out), "\"spec\":{\"taints\":[{\"key\":\"x\"}]}"));
 	buf_reset(&out);
 	node_view_patch(&v, &(struct node_view_change){.record = "{}", .is_out = true, .fault = "XID79"},
-	                &out); // it is there: the taints of others are not written
+	                &out); // the taint is there, so the taints of others are not written
 	assert_null(strstr(buf_str(&out), "spec"));
 	buf_done(&out);
 	node_view_done(&v);
