@@ -108,6 +108,16 @@ static void status_without_replacements_removes_their_number(void **state)
 	engine_done(&e);
 }
 
+// The guard was removed while no process ran.
+static void replacements_of_a_policy_without_replace_are_not_restored(void **state)
+{
+	struct engine e;
+	begin(&e, UNHEALTHY_REPORT);
+	decide_record_replacements(&e.policy, e.state, 2);
+	assert_int_equal(decide_replacements(&e.policy, e.state), 0);
+	engine_done(&e);
+}
+
 static void replacements_survive_a_change_of_the_policy(void **state)
 {
 	struct engine e;
@@ -228,6 +238,7 @@ int main(void)
 	        cmocka_unit_test(replacements_survive_packing),
 	        cmocka_unit_test(replacements_survive_a_restart),
 	        cmocka_unit_test(status_without_replacements_removes_their_number),
+	        cmocka_unit_test(replacements_of_a_policy_without_replace_are_not_restored),
 	        cmocka_unit_test(replacements_survive_a_change_of_the_policy),
 	        cmocka_unit_test(condition_reports_with_and_without_replace),
 	        cmocka_unit_test(decision_that_is_not_written_orders_nothing),
