@@ -220,8 +220,11 @@ struct span_export *span_export_new(const struct span_export_options *options, s
 		x->random = (uint64_t)clock_wall_ms(options->clock) << 20;
 	buf_init(&x->queued, SPAN_EXPORT_BYTES_MAX);
 	buf_init(&x->body, SPAN_EXPORT_BYTES_MAX + ENVELOPE_BYTES);
-	const char *url = options->endpoint;
-	if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) {
+	const char *url = options->endpoint, *host = strstr(url, "://");
+	host = host ? host + 3 : url;
+	if (memchr(host, '@', strcspn(host, "/"))) { // the endpoint appears in the log
+		err_set(e, ERR_INPUT, "the URL holds credentials, which are not supported: remove them");
+	} else if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) {
 		err_set(e, ERR_INPUT, "expected an http or https URL, got \"%s\"", url);
 	} else if (otlp_url(url, PATH, x->url, e) == 0 && check_readable(options->ca_file, e) == 0) {
 		x->timer = evtimer_new(options->loop, on_timer, x);

@@ -22,6 +22,9 @@
 #define GREW(m, mib) "(min_over_time(" m "[10m] @ end()) - min_over_time(" m "[10m] @ end() offset 2h) > " mib " * 64)"
 #define SET_ASIDE    "{container!=\"\",container!=\"POD\"}"
 #define CONTAINER    "container_memory_working_set_bytes" SET_ASIDE
+// The kernel kills the container that reaches its own limit, whatever others in the pod use. kube-state-metrics names
+// the pod in labels of its own, which Prometheus may have renamed.
+#define BY "(namespace, pod, container, exported_namespace, exported_pod, exported_container) "
 
 // The limits come first. GPU memory is in MiB.
 static const struct {
@@ -30,14 +33,14 @@ static const struct {
 } inputs[] = {
         {"DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE",
          "min_over_time(DCGM_FI_DEV_FB_USED[2m]) and " GREW("DCGM_FI_DEV_FB_USED", "1"), "GPU", 1048576},
-        {"sum by (namespace, pod) (kube_pod_container_resource_limits{resource=\"memory\"})",
-         "sum by (namespace, pod) (min_over_time(" CONTAINER "[2m]) and " GREW(CONTAINER, "1048576") ")", "container",
-         1},
+        {"max by " BY "(kube_pod_container_resource_limits{resource=\"memory\"})",
+         "max by " BY "(min_over_time(" CONTAINER "[2m]) and " GREW(CONTAINER, "1048576") ")", "container", 1},
 };
 #define INPUTS (sizeof inputs / sizeof inputs[0])
 
-static const char *const limit_labels[] = {"namespace", "pod", "exported_namespace", "exported_pod", "UUID",
-                                           "GPU_I_ID",  NULL};
+static const char *const limit_labels[] = {
+        "namespace", "pod",      "container", "exported_namespace", "exported_pod", "exported_container",
+        "UUID",      "GPU_I_ID", NULL};
 
 struct limit {
 	const char *key;
@@ -121,7 +124,8 @@ static bool read_pod(const struct promql_series *s, char out[LEAK_POD_BYTES])
 static bool read_key(const struct promql_series *s, char out[KEY_BYTES])
 {
 	char pod[LEAK_POD_BYTES];
-	int n = read_pod(s, pod) ? snprintf(out, KEY_BYTES, "%s %s %s", pod, promql_label(s, "UUID"),
+	int n = read_pod(s, pod) ? snprintf(out, KEY_BYTES, "%s %s %s %s", pod,
+	                                    own_label(s, "exported_container", "container"), promql_label(s, "UUID"),
 	                                    promql_label(s, "GPU_I_ID"))
 	                         : -1;
 	return n > 0 && n < KEY_BYTES;

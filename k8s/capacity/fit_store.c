@@ -29,7 +29,9 @@ struct fit_target {
 	struct shape_fetch *fetching;
 	void (*done)(void *arg); // of a question that waits; NULL: none
 	void *arg;
-	int32_t spec, status, writing; // writing: a write in flight, or one whose answer was lost; -1: none
+	// status: -1: it was never asked how much fits; writing: a write in flight, or one whose answer was lost; -1:
+	// none
+	int32_t spec, status, writing;
 	int64_t in_flight;             // as counted last
 	// The last result, and what it was computed from.
 	bool has_result;
@@ -170,7 +172,7 @@ struct fit_target *fit_store_want(struct fit_store *s, const struct scale_ref *r
 		return NULL;
 	struct fit_target *t = must_alloc(calloc(1, sizeof *t));
 	t->store = s;
-	t->writing = -1;
+	t->status = t->writing = -1;
 	t->api_version = must_alloc(strdup(ref->api_version));
 	t->kind = must_alloc(strdup(ref->kind));
 	t->namespace_name = must_alloc(strdup(ref->namespace_name));
@@ -268,6 +270,8 @@ static int64_t count_in_flight(const struct fit_target *t)
 		spec = view.spec_replicas;
 		status = view.status_replicas;
 	}
+	if (status < 0)
+		return 0; // it is unknown which replicas exist
 	int64_t n = (int64_t)(t->writing > spec ? t->writing : spec) - status;
 	return n > 0 ? n : 0;
 }

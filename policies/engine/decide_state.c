@@ -241,7 +241,8 @@ int64_t decide_withdrawn_ms(const struct policy *policy, const void *state)
 
 void decide_record_replacements(const struct policy *policy, void *state, int32_t replicas)
 {
-	state_of(policy, state)->unhealthy.replacements = i32_max(replicas, 0);
+	if (policy->guards.unhealthy == UNHEALTHY_REPLACE) // else nothing would ever count them again
+		state_of(policy, state)->unhealthy.replacements = i32_max(replicas, 0);
 }
 
 int32_t decide_replacements(const struct policy *policy, const void *state)

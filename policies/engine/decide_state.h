@@ -104,8 +104,8 @@ void decide_record_last_scale(const struct policy *policy, void *state, int64_t 
 // Records the time at which unschedulable replicas were withdrawn (capacity.mode Elastic). For tests and restarts.
 void decide_record_withdrawal(const struct policy *policy, void *state, int64_t time_ms);
 
-// Records that `replicas` of the present scale replace replicas on failing GPUs (guards.unhealthyReplicas). For tests
-// and restarts; call it after decide_record_scale().
+// Records that `replicas` of the present scale replace replicas on failing GPUs. Without guards.unhealthyReplicas:
+// Replace, nothing is recorded. For tests and restarts; call it after decide_record_scale().
 void decide_record_replacements(const struct policy *policy, void *state, int32_t replicas);
 
 // Records that a replica became ready start_ms after it was requested. For tests and restarts.

@@ -209,6 +209,7 @@ static void ordered_replicas_count_once_when_they_exist(void **state)
 	struct world *w = *state;
 	struct fit_target *a = want(w, "Deployment", "a", 1), *b = want(w, "Deployment", "b", 1);
 	wait_fit(w, b, 0, 0, 4);
+	read_fit(a, 0, 0);
 	fit_target_ordered(a, 2);
 	fit_target_scaled(a, 2);
 	assert_int_equal(read_fit(b, 0, 0).fit, 2);
@@ -339,6 +340,18 @@ static void claims_of_dynamic_devices_fit_like_extended_resources(void **state)
 	assert_int_equal(fit_target_gpus(t), 0); // the class may be anything
 }
 
+// guards.unhealthyReplicas wants a target without asking how much fits.
+static void target_whose_fit_is_never_read_holds_no_room(void **state)
+{
+	struct world *w = *state;
+	struct fit_target *asks = want(w, "Deployment", "asks", 1), *other = want(w, "Deployment", "other", 1);
+	wait_fit(w, asks, 0, 0, 4);
+	fit_target_ordered(other, 3); // it is unknown that two of them exist
+	assert_int_equal(read_fit(asks, 0, 0).fit, 4);
+	fit_target_scaled(other, 3);
+	assert_int_equal(read_fit(asks, 0, 0).fit, 4);
+}
+
 // ---- failing GPUs ----
 
 static int32_t count_failing(const struct fit_target *t, const char *const *names, const enum pod_kind *kinds, size_t n)
@@ -409,6 +422,7 @@ int main(void)
 	        TEST(target_without_a_shape_is_unknown_and_not_read_again_at_once),
 	        TEST(questions_are_answered_when_the_store_stops),
 	        TEST(claims_of_dynamic_devices_fit_like_extended_resources),
+	        TEST(target_whose_fit_is_never_read_holds_no_room),
 	        TEST(replicas_on_failing_gpus_are_at_most_as_many_as_the_gpus),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,7 @@
 #include "promql/promql_source.h"
 #include "remedy/plan/remedy_evidence.h"
 #include "remedy/plan/remedy_fleet.h"
+#include "remedy/plan/remedy_fold.h"
 #include "test/fake/k8s_harness.h"
 #include "test/support/loop.h"
 #include "test/support/query_server.h"
@@ -126,6 +127,26 @@ static void pods_are_unknown_when_a_new_list_comes_without_health(void **state)
 	assert_false(n->has_pods);
 }
 
+// As after a restart, while the API server does not serve the rules: a person removed nothing, and nothing is complete.
+static void rules_that_are_unknown_leave_their_changes_in_flight(void **state)
+{
+	struct world *w = *state;
+	tick(w, QUERY_ANSWERED);
+	struct remedy_node *n = remedy_fleet_find(&w->a->fleet, "n1");
+	assert_non_null(n);
+	int set = remedy_fleet_add_gpu(&w->a->fleet, n, "GPU-set");
+	int lifted = remedy_fleet_add_gpu(&w->a->fleet, n, "GPU-lifted");
+	assert_true(set > 0 && lifted > 0);
+	remedy_evidence_take(&w->a->fleet, n, set);
+	n->gpus[set].has_gpu_taint = n->gpus[set].is_in_flight = n->gpus[lifted].is_in_flight = true;
+	const char *taints[REMEDY_GPUS_MAX + 1];
+	struct remedy_node_seen seen = {.name = "n1", .taints = taints, .has_taints = true, .taints_lag = true};
+	seen.n_taints = agent_rules_of(w->a, "n1", taints, 0, REMEDY_GPUS_MAX + 1);
+	assert_int_equal(remedy_fold_node(&w->a->fleet, &seen, NULL), REMEDY_NO_REASON);
+	assert_true(n->gpus[set].has_gpu_taint && n->gpus[set].is_in_flight);
+	assert_true(!n->gpus[lifted].has_gpu_taint && n->gpus[lifted].is_in_flight);
+}
+
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 
 int main(void)
@@ -133,6 +154,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        TEST(agent_may_end_in_a_tick),
 	        TEST(pods_are_unknown_when_a_new_list_comes_without_health),
+	        TEST(rules_that_are_unknown_leave_their_changes_in_flight),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

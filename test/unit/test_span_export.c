@@ -308,7 +308,13 @@ static void endpoint_must_be_usable(void **state)
 	static const struct {
 		const char *endpoint, *ca_file;
 	} wrong[] = {
-	        {"localhost:4318", NULL}, {"grpc://h:4317", NULL}, {"", NULL}, {"https://h", "/nonexistent/ca.pem"}};
+	        {"localhost:4318", NULL},
+	        {"grpc://h:4317", NULL},
+	        {"", NULL},
+	        {"https://h", "/nonexistent/ca.pem"},
+	        {"https://user:hidden@h:4318/prefix", NULL},
+	        {"user:hidden@h:4318", NULL},
+	};
 	struct event_base *loop = event_base_new();
 	struct clock clock;
 	clock_init_real(&clock);
@@ -321,6 +327,7 @@ static void endpoint_must_be_usable(void **state)
 		                                      .hostname = ""};
 		assert_null(span_export_new(&o, &e));
 		assert_non_null(strstr(e.msg, "--otlp-endpoint"));
+		assert_null(strstr(e.msg, "hidden"));
 	}
 	event_base_free(loop);
 }

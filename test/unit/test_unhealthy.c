@@ -84,6 +84,40 @@ static void replacements_survive_a_restart(void **state)
 	engine_done(&e);
 }
 
+// The status is written as a merge patch: a field that is left out keeps its last value.
+static void status_without_replacements_removes_their_number(void **state)
+{
+	struct engine e;
+	struct buf text;
+	struct status_record record = {0};
+	struct condition conditions[CONDITION_TYPE__COUNT];
+	begin(&e, UNHEALTHY_REPLACE);
+	engine_tick(&e);
+	struct decided decided = {&e.policy, &e.decision, NULL, NULL};
+	struct status_facts facts = {.phase = STATUS_DECIDED, .decided = &decided};
+	buf_init(&text, STATUS_BYTES_MAX);
+	status_conditions(&facts, conditions);
+	status_doc_write(&text, &(struct status_doc){.facts = &facts,
+	                                             .conditions = conditions,
+	                                             .record = &record,
+	                                             .policy = &e.policy,
+	                                             .state = e.state,
+	                                             .now_ms = e.now_ms});
+	assert_non_null(strstr(buf_str(&text), "\"replacements\":null"));
+	buf_done(&text);
+	engine_done(&e);
+}
+
+// The guard was removed while no process ran.
+static void replacements_of_a_policy_without_replace_are_not_restored(void **state)
+{
+	struct engine e;
+	begin(&e, UNHEALTHY_REPORT);
+	decide_record_replacements(&e.policy, e.state, 2);
+	assert_int_equal(decide_replacements(&e.policy, e.state), 0);
+	engine_done(&e);
+}
+
 static void replacements_survive_a_change_of_the_policy(void **state)
 {
 	struct engine e;
@@ -203,6 +237,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(replacements_survive_packing),
 	        cmocka_unit_test(replacements_survive_a_restart),
+	        cmocka_unit_test(status_without_replacements_removes_their_number),
+	        cmocka_unit_test(replacements_of_a_policy_without_replace_are_not_restored),
 	        cmocka_unit_test(replacements_survive_a_change_of_the_policy),
 	        cmocka_unit_test(condition_reports_with_and_without_replace),
 	        cmocka_unit_test(decision_that_is_not_written_orders_nothing),
