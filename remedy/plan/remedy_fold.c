@@ -95,6 +95,10 @@ static void fold_condition(struct remedy *r, struct remedy_node *n, int gpu, con
 			continue; // nothing to clear, a repeat, or older than what is known
 		if (holds && i == HEALTH_GPU_LOST && n->gpus[gpu].is_reset_open)
 			continue; // a GPU does not respond while it is reset
+		if (holds && f->is_active && f->is_handled) {
+			f->last_ms = event->at_ms; // a person returned the GPU to service while the condition lasted
+			continue;
+		}
 		if (holds) {
 			bool starts = is_new || !f->is_active;
 			f->is_active = true;

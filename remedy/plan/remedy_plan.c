@@ -215,7 +215,8 @@ static void take(struct plan *p, struct remedy_node *n, int gpu)
 		add(p, REMEDY_TAINT, REMEDY_FAULT, n, gpu, -1, whole);
 	remedy_evidence_take(p->r, n, gpu);
 	g->has_node_taint = whole;
-	g->has_gpu_taint = g->is_in_flight = !whole;
+	g->has_gpu_taint = !whole;
+	g->is_in_flight |= !whole; // behind the taint of the node, the removal of its own may still be in flight
 }
 
 // A worse fault of a GPU whose own taint is not enough any more: the node is out of service already.

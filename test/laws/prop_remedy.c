@@ -22,7 +22,9 @@
 #include "test/laws/prop.h"
 
 #define NODES       8
-#define GPUS        3 // of a node
+#define GPUS        3          // of a node
+#define PLACES      (2 * GPUS) // and those of GPUs that moved away before the planner took them out of service
+#define UUIDS       (NODES * GPUS)
 #define PODS        3
 #define ACTIONS_MAX 512
 #define ATTEMPTS    64
@@ -34,11 +36,14 @@
 // What the test knows of a GPU in a place, by its own book-keeping.
 struct place {
 	char uuid[REMEDY_UUID_BYTES];
+	int id;                       // number of the GPU in the world
 	bool is_out, by_node, by_gpu; // taints on the API server
 	int64_t fault_ms;             // last evidence that is to be acted on; of a condition that lasts: now
 	int64_t clean_ms;             // neither a fault nor a gap in telemetry since
-	int64_t heard_ms, out_ms, was_out_ms;
-	int32_t lasting;  // the recovery action that the driver asks for
+	int64_t heard_ms, out_ms;
+	int32_t reported; // the recovery action that the driver asks for; 0 = none
+	int32_t handled;  // the same when a hand lifted the taint: counts again once it has ended or changed
+	int32_t lasting;  // the same, if it counts
 	int32_t counter;  // of its XIDs
 	int32_t attempts; // of its node when it was taken out
 	bool is_moved;
@@ -51,7 +56,8 @@ struct place {
 struct node_truth {
 	char name[16];
 	bool has_dra, is_cordoned, is_ready, is_gone;
-	struct place gpus[GPUS];
+	struct place gpus[PLACES];
+	int64_t was_out_ms[UUIDS]; // when each GPU was last taken out of service on this node
 	bool has_pod[PODS];
 	bool is_refused[PODS];
 	int pod_gpu[PODS];
@@ -136,10 +142,13 @@ static void random_world(struct prop_random *r, struct world *w)
 		n->heard_ms = n->fault_ms = NEVER;
 		for (int i = 0; i < GPUS; i++) {
 			struct place *g = &n->gpus[i];
-			snprintf(g->uuid, sizeof g->uuid, "GPU-%d", w->next_uuid++);
-			g->fault_ms = g->clean_ms = g->heard_ms = g->out_ms = g->was_out_ms = NEVER;
+			g->id = w->next_uuid++;
+			snprintf(g->uuid, sizeof g->uuid, "GPU-%d", g->id);
+			g->fault_ms = g->clean_ms = g->heard_ms = g->out_ms = NEVER;
 			g->open_ms = NEVER;
 		}
+		for (int i = 0; i < UUIDS; i++)
+			n->was_out_ms[i] = NEVER;
 		for (int i = 0; i < PODS; i++) {
 			snprintf(pod_names[k][i], sizeof pod_names[k][i], "ns/p-%d-%d", k, i);
 			n->pod_gpu[i] = prop_up_to(r, GPUS - 1);
@@ -161,7 +170,7 @@ struct input {
 
 static void give_node(struct remedy *fleet, struct node_truth *n, int k, const struct remedy_node *record, bool lags)
 {
-	const char *gpus[GPUS], *taints[GPUS + 1], *pod_gpus[PODS];
+	const char *gpus[GPUS], *taints[PLACES + 1], *pod_gpus[PODS];
 	struct remedy_pod_seen pods[PODS];
 	struct remedy_node_seen seen = {.name = n->name,
 	                                .is_gone = n->is_gone,
@@ -174,8 +183,9 @@ static void give_node(struct remedy *fleet, struct node_truth *n, int k, const s
 	                                .taints_lag = lags,
 	                                .pods = pods};
 	bool by_node = false;
-	for (int i = 0; i < GPUS; i++) {
-		gpus[seen.n_gpus++] = n->gpus[i].uuid;
+	for (int i = 0; i < PLACES; i++) {
+		if (i < GPUS)
+			gpus[seen.n_gpus++] = n->gpus[i].uuid;
 		by_node |= n->gpus[i].by_node;
 		if (lags ? n->gpus[i].shown : n->gpus[i].by_gpu)
 			taints[seen.n_taints++] = n->gpus[i].uuid;
@@ -266,20 +276,44 @@ static void book_input(struct world *w, const struct input *in)
 		return;
 	struct place *g = &n->gpus[in->gpu];
 	book_heard(w, n, in->gpu);
-	if (in->condition)
-		g->lasting = (int32_t)in->value;
+	if (in->condition) {
+		g->reported = (int32_t)in->value;
+		if (g->reported > 0 && g->reported == g->handled)
+			return;
+		g->lasting = g->reported;
+		g->handled = 0;
+	}
 	if (in->condition ? in->value > 0 : is_deadly(in->xid))
 		n->fault_ms = g->fault_ms = g->clean_ms = w->now_ms;
 }
 
-static struct place *place_of(struct world *w, const struct remedy_action *a)
+// The place of the GPU in the node, or NULL. A GPU that moved away has a place while it is out of service.
+static struct place *find_place(struct node_truth *n, const char *uuid)
 {
-	const struct remedy_node *n = &w->fleet.nodes[a->node];
+	for (int i = 0; i < PLACES; i++)
+		if ((i < GPUS || n->gpus[i].is_out) && strcmp(n->gpus[i].uuid, uuid) == 0)
+			return &n->gpus[i];
+	return NULL;
+}
+
+// The same, added when missing: the planner may take a GPU out of service before it learns that the GPU moved away.
+static struct place *add_place(struct world *w, struct node_truth *n, const char *uuid)
+{
+	struct place *g = find_place(n, uuid);
+	if (g)
+		return g;
+	for (int i = GPUS; !g && i < PLACES; i++)
+		if (!n->gpus[i].is_out)
+			g = &n->gpus[i];
+	assert_non_null(g);
 	for (int k = 0; k < w->n_nodes; k++)
-		for (int i = 0; i < GPUS && strcmp(w->nodes[k].name, n->name) == 0; i++)
-			if (strcmp(w->nodes[k].gpus[i].uuid, n->gpus[a->gpu].uuid) == 0)
-				return &w->nodes[k].gpus[i];
-	return NULL; // a GPU that has moved away, or the node itself
+		for (int i = 0; i < GPUS; i++)
+			if (strcmp(w->nodes[k].gpus[i].uuid, uuid) == 0)
+				*g = w->nodes[k].gpus[i];
+	*g = (struct place){.id = g->id, .is_moved = true};
+	memcpy(g->uuid, uuid, strlen(uuid));
+	g->fault_ms = g->clean_ms = g->heard_ms = g->out_ms = g->open_ms = NEVER;
+	return g;
 }
 
 static int truth_of(const struct world *w, const struct remedy_action *a)
@@ -294,14 +328,14 @@ static int truth_of(const struct world *w, const struct remedy_action *a)
 static bool is_unavailable(const struct node_truth *n)
 {
 	bool is_out = n->is_cordoned || !n->is_ready;
-	for (int i = 0; i < GPUS; i++)
+	for (int i = 0; i < PLACES; i++)
 		is_out |= n->gpus[i].is_out;
 	return is_out && !n->is_gone;
 }
 
 static bool has_out(const struct node_truth *n)
 {
-	for (int i = 0; i < GPUS; i++)
+	for (int i = 0; i < PLACES; i++)
 		if (n->gpus[i].is_out)
 			return true;
 	return false;
@@ -315,17 +349,22 @@ static int attempts_of_day(const struct world *w, const struct node_truth *n)
 	return count;
 }
 
+// Whether the GPU was taken out of service within a day.
+static bool was_out(const struct world *w, const struct node_truth *n, const struct place *g)
+{
+	return n->was_out_ms[g->id] >= 0 && w->now_ms - n->was_out_ms[g->id] < DAY_MS;
+}
+
 // Books a GPU as out of service: with the taint, or because the planner counts it in behind the taint of its node.
 static void book_out(struct world *w, struct node_truth *n, struct place *g)
 {
 	if (g->is_out)
 		return;
-	bool again = g->was_out_ms >= 0 && w->now_ms - g->was_out_ms < DAY_MS;
-	if ((!has_out(n) || again) && n->n_attempts < ATTEMPTS)
+	if ((!has_out(n) || was_out(w, n, g)) && n->n_attempts < ATTEMPTS)
 		n->attempts_ms[n->n_attempts++] = w->now_ms;
 	g->is_out = true;
 	g->is_reset = g->is_failed = false;
-	g->out_ms = g->was_out_ms = w->now_ms;
+	g->out_ms = n->was_out_ms[g->id] = w->now_ms;
 	g->attempts = attempts_of_day(w, n);
 }
 
@@ -343,7 +382,8 @@ static void book_action(struct world *w, const struct remedy_action *a, check_fn
 {
 	int k = truth_of(w, a);
 	struct node_truth *n = &w->nodes[k];
-	struct place *g = place_of(w, a);
+	const char *uuid = w->fleet.nodes[a->node].gpus[a->gpu].uuid; // "" = the node itself
+	struct place *g = a->kind == REMEDY_TAINT && *uuid ? add_place(w, n, uuid) : find_place(n, uuid);
 	if (check)
 		check(w, a, k, g);
 	w->taints += a->kind == REMEDY_TAINT;
@@ -356,7 +396,7 @@ static void book_action(struct world *w, const struct remedy_action *a, check_fn
 		g->by_node |= a->whole_node;
 		g->by_gpu |= !a->whole_node;
 	} else if (a->kind == REMEDY_UNTAINT && a->whole_node) {
-		for (int i = 0; i < GPUS; i++)
+		for (int i = 0; i < PLACES; i++)
 			if (n->gpus[i].by_node)
 				book_in(&n->gpus[i]);
 	} else if (a->kind == REMEDY_UNTAINT && g) {
@@ -376,13 +416,12 @@ static void book_joins(struct world *w)
 {
 	for (int k = 0; k < w->n_nodes; k++) {
 		const struct remedy_node *n = remedy_fleet_find(&w->fleet, w->nodes[k].name);
-		for (int i = 0; n && !n->is_gone && i < GPUS; i++) {
-			struct place *g = &w->nodes[k].gpus[i];
-			int own = remedy_fleet_gpu(n, g->uuid);
-			if (own > 0 && n->gpus[own].has_node_taint && !g->by_node) {
-				book_out(w, &w->nodes[k], g);
-				g->by_node = true;
-			}
+		for (int i = 1; n && !n->is_gone && i < n->n_gpus; i++) {
+			if (!n->gpus[i].has_node_taint)
+				continue;
+			struct place *g = add_place(w, &w->nodes[k], n->gpus[i].uuid);
+			book_out(w, &w->nodes[k], g);
+			g->by_node = true;
 		}
 	}
 }
@@ -398,6 +437,8 @@ static void random_event(struct prop_random *r, struct world *w, struct input *i
 	if (prop_chance(r, 25)) {
 		in->condition = "RecoveryAction";
 		in->value = prop_chance(r, 40) ? 0 : 1 + prop_up_to(r, 3);
+		if (g->reported > 0 && prop_chance(r, 50)) // the exporter reports a condition as long as it lasts
+			in->value = g->reported;
 		return;
 	}
 	in->xid = prop_chance(r, 50) ? harmless[prop_up_to(r, 7)] : deadly[prop_chance(r, 50) ? 0 : prop_up_to(r, 6)];
@@ -414,17 +455,19 @@ static void change_gpu(struct prop_random *r, struct world *w, struct input *in)
 	struct place *here = &w->nodes[in->node].gpus[in->gpu];
 	int other = prop_up_to(r, w->n_nodes - 1), at = prop_up_to(r, GPUS - 1);
 	struct place *there = &w->nodes[other].gpus[at];
-	if (other == in->node || here->is_out || there->is_out || w->nodes[other].is_gone || !w->may_move)
+	if (other == in->node || here->is_out || there->is_out || w->nodes[other].is_gone || !w->may_move ||
+	    find_place(&w->nodes[other], here->uuid) || find_place(&w->nodes[in->node], there->uuid))
 		return;
-	char uuid[REMEDY_UUID_BYTES];
-	memcpy(uuid, here->uuid, sizeof uuid);
-	memcpy(here->uuid, there->uuid, sizeof uuid);
-	memcpy(there->uuid, uuid, sizeof uuid);
+	struct place old = *here;
+	memcpy(here->uuid, there->uuid, sizeof here->uuid);
+	memcpy(there->uuid, old.uuid, sizeof there->uuid);
+	here->id = there->id;
+	there->id = old.id;
 	struct place *both[] = {here, there};
 	for (int i = 0; i < 2; i++) {
-		both[i]->fault_ms = both[i]->clean_ms = both[i]->heard_ms = both[i]->was_out_ms = NEVER;
+		both[i]->fault_ms = both[i]->clean_ms = both[i]->heard_ms = NEVER;
 		both[i]->is_moved = true;
-		both[i]->lasting = 0;
+		both[i]->reported = both[i]->handled = both[i]->lasting = 0;
 	}
 }
 
@@ -445,18 +488,23 @@ static void random_change(struct prop_random *r, struct world *w, struct input *
 		}
 	}
 	if (prop_chance(r, 5) && !w->may_not_lift) // a person removes every taint
-		for (int i = 0; i < GPUS; i++)
+		for (int i = 0; i < PLACES; i++)
 			if (n->gpus[i].is_out) {
 				book_in(&n->gpus[i]);
 				n->gpus[i].clean_ms = w->now_ms;
+				n->gpus[i].handled = n->gpus[i].reported;
+				n->gpus[i].lasting = 0;
 			}
 	if (w->may_delete && prop_chance(r, 5)) {
 		n->is_gone = !n->is_gone;
-		for (int i = 0; i < GPUS; i++) {
-			book_in(&n->gpus[i]);
-			n->gpus[i].clean_ms = n->gpus[i].heard_ms = n->gpus[i].was_out_ms = NEVER;
-			n->gpus[i].lasting = 0;
+		for (int i = 0; i < PLACES; i++) {
+			struct place *g = &n->gpus[i];
+			book_in(g);
+			g->clean_ms = g->heard_ms = NEVER;
+			g->reported = g->handled = g->lasting = 0;
 		}
+		for (int i = 0; i < UUIDS; i++)
+			n->was_out_ms[i] = NEVER;
 		n->heard_ms = NEVER;
 	}
 }
@@ -570,8 +618,7 @@ static void check_attempts(struct world *w, const struct remedy_action *a, int k
 	const struct node_truth *n = &w->nodes[k];
 	if (a->kind != REMEDY_TAINT || !g || g->is_out)
 		return;
-	bool again = g->was_out_ms >= 0 && w->now_ms - g->was_out_ms < DAY_MS;
-	if ((!has_out(n) || again) && attempts_of_day(w, n) >= w->limits.attempts)
+	if ((!has_out(n) || was_out(w, n, g)) && attempts_of_day(w, n) >= w->limits.attempts)
 		broken("at most k attempts per node and day", w, k);
 }
 static void attempts_per_node_and_day(void **state)
@@ -631,7 +678,7 @@ static void check_hold_down(struct world *w, const struct remedy_action *a, int 
 	struct node_truth *n = &w->nodes[k];
 	if (a->kind != REMEDY_UNTAINT)
 		return;
-	for (int i = 0; i < GPUS; i++) {
+	for (int i = 0; i < PLACES; i++) {
 		const struct place *p = &n->gpus[i];
 		if (!p->is_out || p->is_moved || (a->whole_node ? !p->by_node : p != g))
 			continue;
@@ -701,7 +748,7 @@ static void every_fault_is_acted_on(void **state)
 static void check_resets(struct world *w, const struct remedy_action *a, int k, struct place *g)
 {
 	struct node_truth *n = &w->nodes[k];
-	for (int i = 0; i < GPUS; i++) {
+	for (int i = 0; i < PLACES; i++) {
 		struct place *p = &n->gpus[i];
 		if (p->open_ms >= 0 && w->now_ms - p->open_ms >= 600000) {
 			p->open_ms = NEVER;
