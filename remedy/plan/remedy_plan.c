@@ -368,7 +368,7 @@ static void plan_work(struct plan *p, struct remedy_node *n)
 				if (uses(n->pods[k].gpus, i, false) != others &&
 				    remedy_plan_moves(p->r, n, i, n->pods[k].gpus))
 					evict(p, n, i, k);
-		if (wants_reset(p->r, i, wanted) && !g->is_reset && !g->is_in_flight && is_idle(n, i) && !is_full(p))
+		if (wants_reset(p->r, i, wanted) && !g->is_reset && is_idle(n, i) && !is_full(p))
 			reset(p, n, i);
 	}
 }

@@ -78,7 +78,8 @@ static void replacements_survive_a_restart(void **state)
 	status_record_done(&read);
 	buf_done(&text);
 	assert_int_equal(decide_replacements(&e.policy, e.state), 1);
-	decide_record_scale(&e.policy, e.state, e.now_ms, 4, 5); // the process exited before it wrote this to the status
+	decide_record_scale(&e.policy, e.state, e.now_ms, 4,
+	                    5); // the process exited before it wrote this to the status
 	assert_int_equal(decide_replacements(&e.policy, e.state), 1);
 	assert_int_equal(engine_tick(&e)->desired, 5);
 	engine_done(&e);
