@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// N Deployments of the benchmark (namespace bench, d0000 ..), over the bare HTTP client on 16 connections: no retries,
-// no decoding, nothing but the requests themselves.
-//   bench_kube KUBECONFIG create N            makes them (and the namespace)
+// N Deployments of the benchmark (d0000 .., 10,000 in namespace bench, the next ones in bench-2), over the bare HTTP
+// client on 16 connections: no retries, no decoding, nothing but the requests themselves.
+//   bench_kube KUBECONFIG create N            makes them (and the namespaces)
 //   bench_kube KUBECONFIG scale N REPLICAS    merge-PATCHes each one's /scale: the yardstick of step_500_ratio
 //   bench_kube KUBECONFIG policies N SECONDS  makes a GPUAutoscaler for each, of that interval: replicas = bench_load
 // Prints "seconds=S requests=N". Exit 1 when a request failed.
@@ -18,10 +18,12 @@
 #include "base/num.h"
 #include "k8s/client/k8s_config_load.h"
 
-#define CONFIG_BYTES_MAX (1024 * 1024)
-#define OBJECTS_MAX      20000
-#define CONNECTIONS      16
-#define TIMEOUT_MS       (10 * 60 * 1000)
+#define CONFIG_BYTES_MAX  (1024 * 1024)
+#define OBJECTS_MAX       20000
+#define NAMESPACE_OBJECTS 10000 // Deployments of one namespace
+#define NAME_BYTES        64
+#define CONNECTIONS       16
+#define TIMEOUT_MS        (10 * 60 * 1000)
 
 struct bench {
 	struct event_base *loop;
@@ -76,21 +78,43 @@ static void submit(struct bench *b, const char *method, const char *path, const 
 	b->sent++;
 }
 
+// The controller accepts 15,000 policies of one namespace, so objects are spread over several.
+static void put_namespace(char out[NAME_BYTES], int i)
+{
+	if (i < NAMESPACE_OBJECTS)
+		snprintf(out, NAME_BYTES, "bench");
+	else
+		snprintf(out, NAME_BYTES, "bench-%d", i / NAMESPACE_OBJECTS + 1);
+}
+
+static void submit_new_namespace(struct bench *b, int first)
+{
+	char name[NAME_BYTES], body[128];
+	put_namespace(name, first);
+	snprintf(body, sizeof body, "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"%s\"}}",
+	         name);
+	submit(b, "POST", "/api/v1/namespaces", "Content-Type: application/json", body);
+}
+
 static void submit_new_deployment(struct bench *b, int i)
 {
-	char body[1024];
+	char name[NAME_BYTES], path[128], body[1024];
+	put_namespace(name, i);
+	snprintf(path, sizeof path, "/apis/apps/v1/namespaces/%s/deployments", name);
 	snprintf(body, sizeof body,
 	         "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"d%04d\"},\"spec\":{"
 	         "\"replicas\":1,\"selector\":{\"matchLabels\":{\"app\":\"d%04d\"}},\"template\":{\"metadata\":{"
 	         "\"labels\":{\"app\":\"d%04d\"}},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":\"none\","
 	         "\"resources\":{\"limits\":{\"nvidia.com/gpu\":1}}}]}}}}",
 	         i, i, i);
-	submit(b, "POST", "/apis/apps/v1/namespaces/bench/deployments", "Content-Type: application/json", body);
+	submit(b, "POST", path, "Content-Type: application/json", body);
 }
 
 static void submit_new_policy(struct bench *b, int i, int64_t interval_s)
 {
-	char body[2048];
+	char name[NAME_BYTES], path[128], body[2048];
+	put_namespace(name, i);
+	snprintf(path, sizeof path, "/apis/gpuscale.dev/v1alpha1/namespaces/%s/gpuautoscalers", name);
 	snprintf(body, sizeof body,
 	         "{\"apiVersion\":\"gpuscale.dev/"
 	         "v1alpha1\",\"kind\":\"GPUAutoscaler\",\"metadata\":{\"name\":\"d%04d\"},"
@@ -102,14 +126,14 @@ static void submit_new_policy(struct bench *b, int i, int64_t interval_s)
 	         "\"scaleDown\":{\"stabilizationWindowSeconds\":0,\"policies\":[{\"type\":\"Pods\",\"value\":16,"
 	         "\"periodSeconds\":1}]}}}}",
 	         i, i, (int)interval_s, i);
-	submit(b, "POST", "/apis/gpuscale.dev/v1alpha1/namespaces/bench/gpuautoscalers",
-	       "Content-Type: application/json", body);
+	submit(b, "POST", path, "Content-Type: application/json", body);
 }
 
 static void submit_patch(struct bench *b, int i, int64_t replicas)
 {
-	char path[128], body[64];
-	snprintf(path, sizeof path, "/apis/apps/v1/namespaces/bench/deployments/d%04d/scale", i);
+	char name[NAME_BYTES], path[128], body[64];
+	put_namespace(name, i);
+	snprintf(path, sizeof path, "/apis/apps/v1/namespaces/%s/deployments/d%04d/scale", name, i);
 	snprintf(body, sizeof body, "{\"spec\":{\"replicas\":%d}}", (int)replicas);
 	submit(b, "PATCH", path, "Content-Type: application/merge-patch+json", body);
 }
@@ -121,8 +145,8 @@ _Static_assert(sizeof verb_names / sizeof verb_names[0] == VERB__COUNT, "a verb 
 static int run(struct bench *b, enum verb verb, int64_t n, int64_t value)
 {
 	if (verb == VERB_CREATE) {
-		submit(b, "POST", "/api/v1/namespaces", "Content-Type: application/json",
-		       "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"bench\"}}");
+		for (int i = 0; i < (int)n; i += NAMESPACE_OBJECTS)
+			submit_new_namespace(b, i);
 	} else { // the connection, and with it the TLS handshake, is made outside the time
 		submit(b, "GET", "/version", "Accept-Language: en", "");
 	}
