@@ -124,10 +124,10 @@ static bool read_pod(const struct promql_series *s, char out[LEAK_POD_BYTES])
 static bool read_key(const struct promql_series *s, char out[KEY_BYTES])
 {
 	char pod[LEAK_POD_BYTES];
-	int n = read_pod(s, pod) ? snprintf(out, KEY_BYTES, "%s %s %s %s", pod,
-	                                    own_label(s, "exported_container", "container"), promql_label(s, "UUID"),
-	                                    promql_label(s, "GPU_I_ID"))
-	                         : -1;
+	int n = read_pod(s, pod)
+	                ? snprintf(out, KEY_BYTES, "%s %s %s %s", pod, own_label(s, "exported_container", "container"),
+	                           promql_label(s, "UUID"), promql_label(s, "GPU_I_ID"))
+	                : -1;
 	return n > 0 && n < KEY_BYTES;
 }
 

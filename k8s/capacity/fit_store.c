@@ -32,7 +32,7 @@ struct fit_target {
 	// status: -1: it was never asked how much fits; writing: a write in flight, or one whose answer was lost; -1:
 	// none
 	int32_t spec, status, writing;
-	int64_t in_flight;             // as counted last
+	int64_t in_flight; // as counted last
 	// The last result, and what it was computed from.
 	bool has_result;
 	uint64_t of_generation, of_orders;
