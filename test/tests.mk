@@ -92,6 +92,8 @@ run_tests          = test/run -o test/support/slowest $(TEST_FLAGS) $(1)
 WAITING_TESTS     := $(addprefix $(OUT)/test/,$(shell grep -v '^\#' test/unit/waiting))
 # Integration tests that take more CPU time than `make test` can afford. `make integration` and .ci/run run them.
 SLOW_TESTS        := $(addprefix test/integration/run-,$(shell grep -v '^\#' test/integration/slow))
+# The slowest of them: only `make nightly` (GPUSCALE_NIGHTLY) runs them.
+NIGHTLY_TESTS     := $(addprefix test/integration/run-,$(shell grep -v '^\#' test/integration/nightly))
 FIGURES_TEST      := test/laws/demand/run-figures
 FAULT_TESTS       := test/integration/run-faults-per-call
 INTEGRATION_TESTS := $(filter-out $(FAULT_TESTS),$(sort $(wildcard test/integration/run-*)))
@@ -116,7 +118,7 @@ test-now: test-programs
 test-all-now: $(UNIT_TESTS) $(PROP_TESTS) $(FUZZERS) $(TEST_PROGRAMS)
 	@$(call run_tests,$(UNIT_TESTS) $(PROP_TESTS) test/fuzz/run-replay $(POLICY_TESTS) $(GOLDEN_TESTS) $(INTEGRATION_TESTS))
 test-slow: $(TEST_PROGRAMS) ## the integration tests that `make test` omits, and the figures of the docs (minutes)
-	@$(call run_tests,-t 900 $(SLOW_TESTS) $(FIGURES_TEST))
+	@$(call run_tests,-t 900 $(filter-out $(if $(GPUSCALE_NIGHTLY),,$(NIGHTLY_TESTS)),$(SLOW_TESTS)) $(FIGURES_TEST))
 unit: $(UNIT_TESTS) ## test/unit
 	@$(call run_tests,$(UNIT_TESTS))
 policy: $(TEST_PROGRAMS) ## test/policy
