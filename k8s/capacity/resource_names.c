@@ -90,7 +90,7 @@ bool resource_is_whole_gpu(const char *name)
 {
 	static const char *const known[] = {
 	        "nvidia.com/gpu",   "amd.com/gpu",     "gpu.intel.com/i915",
-	        "gpu.intel.com/xe", "habana.ai/gaudi", RESOURCE_DEVICE_CLASS_PREFIX "gpu.nvidia.com",
+	        "gpu.intel.com/xe", "habana.ai/gaudi", (RESOURCE_DEVICE_CLASS_PREFIX "gpu.nvidia.com"),
 	};
 	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
 		if (strcmp(name, known[i]) == 0)
