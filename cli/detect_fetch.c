@@ -103,11 +103,8 @@ static void on_answer(void *arg, const struct promql_result *result, const struc
 {
 	struct fetch *f = arg;
 	f->done = true;
-	if (error)
-		f->error = *error;
-	else if (result->n_warnings > 0)
-		err_set(&f->error, ERR_PROTOCOL, "the answer is incomplete: %s", result->warnings[0]);
-	for (size_t i = 0; !error && f->error.kind == ERR_NONE && i < result->n_series; i++)
+	promql_result_check(result, error, &f->error);
+	for (size_t i = 0; f->error.kind == ERR_NONE && i < result->n_series; i++)
 		add_series(f, &result->series[i], &f->error);
 }
 
@@ -157,7 +154,7 @@ static void on_names(void *arg, const struct promql_result *result, const struct
 	f->done = true;
 	if (error)
 		f->error = *error;
-	for (size_t i = 0; !error && f->error.kind == ERR_NONE && i < result->n_series; i++)
+	for (size_t i = 0; f->error.kind == ERR_NONE && i < result->n_series; i++)
 		rank_names_add(f->names, f->asked, &result->series[i], &f->error);
 }
 

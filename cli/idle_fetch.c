@@ -76,11 +76,8 @@ static void on_answer(void *arg, const struct promql_result *result, const struc
 {
 	struct question *q = arg;
 	q->done = true;
-	if (error)
-		q->error = *error;
-	else if (result->n_warnings > 0)
-		err_set(&q->error, ERR_PROTOCOL, "the answer is incomplete: %s", result->warnings[0]);
-	for (size_t i = 0; !error && q->error.kind == ERR_NONE && i < result->n_series; i++)
+	promql_result_check(result, error, &q->error);
+	for (size_t i = 0; q->error.kind == ERR_NONE && i < result->n_series; i++)
 		use(q, &result->series[i], &q->error);
 }
 

@@ -706,3 +706,11 @@ const char *promql_label(const struct promql_series *s, const char *name)
 			return s->labels[i].value;
 	return "";
 }
+
+void promql_result_check(const struct promql_result *result, const struct err *error, struct err *ret_error)
+{
+	if (error)
+		*ret_error = *error;
+	else if (result->n_warnings > 0)
+		err_set(ret_error, ERR_PROTOCOL, "the answer is incomplete: %s", result->warnings[0]);
+}

@@ -50,5 +50,9 @@ struct promql_result {
 
 // Returns the value of a label, or "".
 const char *promql_label(const struct promql_series *s, const char *name);
+// For answers from which nothing may be missing. Leaves *ret_error alone when `result` is whole, and else stores
+// `error`
+// (`result` is not read then), or ERR_PROTOCOL for an answer with warnings.
+void promql_result_check(const struct promql_result *result, const struct err *error, struct err *ret_error);
 
 #endif

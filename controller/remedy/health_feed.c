@@ -231,10 +231,7 @@ static void on_answer(void *arg, const struct promql_result *result, const struc
 {
 	const struct query *q = arg;
 	struct health_feed *f = q->feed;
-	if (error)
-		f->error = *error;
-	else if (result->n_warnings)
-		err_set(&f->error, ERR_PROTOCOL, "the answer is incomplete: %s", result->warnings[0]);
+	promql_result_check(result, error, &f->error);
 	for (size_t i = 0; result && f->error.kind == ERR_NONE && i < result->n_series; i++)
 		take_series(f, q, &result->series[i], result->clock_offset_ms);
 	finish(f);

@@ -191,10 +191,7 @@ static void ask_limits(struct leak_feed *f);
 
 static bool is_whole(struct leak_feed *f, const struct promql_result *result, const struct err *error)
 {
-	if (error)
-		f->error = *error;
-	else if (result->n_warnings > 0)
-		err_set(&f->error, ERR_PROTOCOL, "the answer is incomplete: %s", result->warnings[0]);
+	promql_result_check(result, error, &f->error);
 	return f->error.kind == ERR_NONE;
 }
 

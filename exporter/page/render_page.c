@@ -124,14 +124,14 @@ static void put_pod_share(struct buf *out, const struct render_page *r, const st
 static void make_blocks(struct blocks *bl, struct buf *labels, struct buf *shares_text, const struct render_page *r,
                         const struct device *devices, const struct device_sample *samples, size_t n)
 {
-	static const struct pod_share nobody = {"", "", "", -1};
+	static const struct pod_share no_pod = {"", "", "", -1};
 	const struct pod_map *map = r->options.pods ? kubelet_pods_acquire(r->options.pods) : NULL;
 	bl->n = bl->dropped = bl->start[0] = 0;
 	for (size_t i = 0; i < n; i++) {
 		struct pod_share shares[POD_SHARERS_MAX];
 		size_t n_pods = find_pods(map, devices, n, i, &samples[i].owner, shares, &bl->dropped);
 		if (n_pods == 0)
-			add_block(bl, labels, r, devices, i, r->options.sidecar_of ? r->options.sidecar_of : &nobody);
+			add_block(bl, labels, r, devices, i, r->options.sidecar_of ? r->options.sidecar_of : &no_pod);
 		for (size_t k = 0; k < n_pods; k++) {
 			add_block(bl, labels, r, devices, i, &shares[k]);
 			if (r->options.pods)

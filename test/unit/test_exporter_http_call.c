@@ -169,10 +169,10 @@ static void every_fault_has_its_kind(void **state)
 	get(f, "http://127.0.0.1", "/big", NULL, NULL);
 	assert_int_equal(f->outcome.error.kind, ERR_LIMIT);
 
-	static const char *const nobody[] = {"http://127.0.0.1:1/", "https://127.0.0.1:1/"};
-	for (size_t i = 0; i < sizeof nobody / sizeof nobody[0]; i++) {
+	static const char *const silent[] = {"http://127.0.0.1:1/", "https://127.0.0.1:1/"};
+	for (size_t i = 0; i < sizeof silent / sizeof silent[0]; i++) {
 		struct err e;
-		struct http_call *m = http_call_new(f->loop, nobody[i], NULL, TIMEOUT_MS, on_done, &f->outcome, &e);
+		struct http_call *m = http_call_new(f->loop, silent[i], NULL, TIMEOUT_MS, on_done, &f->outcome, &e);
 		f->outcome.calls = 0;
 		if (http_call_start(m, NULL, &e) == 0) {
 			assert_true(test_loop_until(f->loop, &f->outcome.calls, 1, LIMIT_MS));
