@@ -181,7 +181,7 @@ tsan-now: $(THREADED_TESTS) $(TEST_PROGRAMS)
 valgrind: ## run the unit tests under valgrind
 	@+$(MAKE) --no-print-directory VARIANT=debug TEST_FLAGS="-t 600 -w 'valgrind -q --leak-check=full --error-exitcode=99'" valgrind-now
 valgrind-now: $(UNIT_TESTS)
-	@$(call run_tests,-j 1 $(UNIT_TESTS))
+	@$(call run_tests,-j $(shell nproc) $(UNIT_TESTS))
 coverage: ## line coverage of the same, as a table and as HTML in build/coverage/report
 	@+$(MAKE) --no-print-directory VARIANT=coverage coverage-now
 coverage-now: test-all-now
