@@ -65,6 +65,14 @@ static void render_groups(struct buf *out, const struct capacity_groups *g)
 		           CAPACITY_GROUPS_MAX);
 }
 
+static void render_quota(struct table *t, int64_t amount)
+{
+	if (amount == KUEUE_UNLIMITED || amount == KUEUE_UNKNOWN)
+		table_cell(t, amount == KUEUE_UNKNOWN ? "<unknown>" : "<unlimited>");
+	else
+		table_cell(t, "%lld", (long long)amount);
+}
+
 static void render_quotas(struct buf *out, const struct kueue_quotas *q)
 {
 	static const char *const head[] = {"CLUSTERQUEUE", "COHORT", "FLAVOR", "RESOURCE",
@@ -80,15 +88,9 @@ static void render_quotas(struct buf *out, const struct kueue_quotas *q)
 		table_cell(&t, "%s", row->cohort[0] ? row->cohort : "<none>");
 		table_cell(&t, "%s", row->flavor);
 		table_cell(&t, "%s", row->resource);
-		if (row->nominal == KUEUE_UNLIMITED)
-			table_cell(&t, "<unlimited>");
-		else
-			table_cell(&t, "%lld", (long long)row->nominal);
-		table_cell(&t, "%lld", (long long)row->reserved);
-		if (row->nominal == KUEUE_UNLIMITED)
-			table_cell(&t, "<unlimited>");
-		else
-			table_cell(&t, "%lld", (long long)kueue_quota_free(row));
+		render_quota(&t, row->nominal);
+		render_quota(&t, row->reserved);
+		render_quota(&t, kueue_quota_free(row));
 	}
 	table_print(&t, out, 0, true);
 	out->failed |= t.cells.failed;
@@ -203,10 +205,10 @@ static void write_groups(struct json_writer *w, const struct capacity_groups *g)
 	json_write_array_end(w);
 }
 
-// null: no limit
+// null: no limit, or unknown
 static void write_quota(struct json_writer *w, const char *key, int64_t amount)
 {
-	if (amount == KUEUE_UNLIMITED)
+	if (amount == KUEUE_UNLIMITED || amount == KUEUE_UNKNOWN)
 		json_write_member_null(w, key);
 	else
 		json_write_member_i64(w, key, amount);
@@ -224,7 +226,7 @@ static void write_quotas(struct json_writer *w, const struct kueue_quotas *q)
 		json_write_member_str(w, "flavor", row->flavor);
 		json_write_member_str(w, "resource", row->resource);
 		write_quota(w, "quota", row->nominal);
-		json_write_member_i64(w, "used", row->reserved);
+		write_quota(w, "used", row->reserved);
 		write_quota(w, "free", kueue_quota_free(row));
 		json_write_object_end(w);
 	}

@@ -51,6 +51,9 @@ static int limit_by_quota(struct capacity_target *t, struct kube_session *sessio
 			n = n > pending ? n - pending : 0;
 		if (n < 0 || n >= t->fit.replicas)
 			continue;
+		if (left == KUEUE_UNKNOWN)
+			return err_set(e, ERR_PROTOCOL, "ClusterQueue %s: Prometheus has no reservation of %s",
+			               t->cluster_queue, name);
 		t->fit.replicas = n;
 		t->is_quota_limited = true;
 		snprintf(t->why, sizeof t->why, "ClusterQueue %s has quota for %lld more %s%s", t->cluster_queue,

@@ -81,7 +81,7 @@ static int compare(const void *a, const void *b)
 static int add_series(struct question *q, const struct promql_series *s, struct err *e)
 {
 	struct kueue_quotas *all = q->quotas;
-	struct kueue_quota quota = {.nominal = 0};
+	struct kueue_quota quota = {.reserved = KUEUE_UNKNOWN};
 	int64_t amount = 0;
 	if (read_labels(s, &quota, e) < 0)
 		return -1;
@@ -152,9 +152,9 @@ void kueue_quotas_done(struct kueue_quotas *q)
 
 int64_t kueue_quota_free(const struct kueue_quota *q)
 {
-	return q->nominal == KUEUE_UNLIMITED ? KUEUE_UNLIMITED
-	       : q->nominal > q->reserved    ? q->nominal - q->reserved
-	                                     : 0;
+	if (q->nominal == KUEUE_UNLIMITED || q->reserved == KUEUE_UNKNOWN)
+		return q->nominal == KUEUE_UNLIMITED ? KUEUE_UNLIMITED : KUEUE_UNKNOWN;
+	return q->nominal > q->reserved ? q->nominal - q->reserved : 0;
 }
 
 // ---- the limit of a queue ----
@@ -187,6 +187,7 @@ int64_t kueue_quotas_admit(const struct kueue_quotas *q, const char *cluster_que
                            int64_t *ret_free)
 {
 	int64_t replicas = -1;
+	bool is_unknown = false;
 	*ret_free = 0;
 	for (size_t i = 0; i < q->n; i++) {
 		const struct kueue_quota *row = &q->items[i];
@@ -195,9 +196,13 @@ int64_t kueue_quotas_admit(const struct kueue_quotas *q, const char *cluster_que
 		int64_t left = kueue_quota_free(row);
 		if (row->cohort[0] || left == KUEUE_UNLIMITED)
 			return -1;
+		is_unknown |= left == KUEUE_UNKNOWN;
 		// Every pod is a workload of its own, which takes a resource from one flavor.
 		replicas = (replicas < 0 ? 0 : replicas) + left / each;
 		*ret_free += left;
 	}
-	return replicas;
+	if (!is_unknown)
+		return replicas;
+	*ret_free = KUEUE_UNKNOWN;
+	return 0;
 }

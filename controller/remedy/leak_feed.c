@@ -10,7 +10,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "insight/leak.h"
-#include "promql/promql_source.h"
+#include "promql/promql_failover.h"
 
 #define KEY_BYTES       512
 #define ARENA_BYTES_MAX ((size_t)4 * 1024 * 1024)
@@ -232,8 +232,8 @@ static void on_limits(void *arg, const struct promql_result *result, const struc
 	if (is_whole(f, result, error))
 		take_limits(f, result);
 	if (f->error.kind != ERR_NONE ||
-	    promql_source_ask_range(f->options.source, inputs[f->input].used, end_ms - LEAK_FEED_SINCE_MS, end_ms,
-	                            LEAK_FEED_STEP_MS, &ticket, on_past, f, &f->error) < 0)
+	    promql_failover_ask_range(f->options.source, inputs[f->input].used, end_ms - LEAK_FEED_SINCE_MS, end_ms,
+	                              LEAK_FEED_STEP_MS, &ticket, on_past, f, &f->error) < 0)
 		finish(f);
 }
 
@@ -245,7 +245,7 @@ static void ask_limits(struct leak_feed *f)
 		return;
 	}
 	const struct promql_question question = {.query = inputs[f->input].limit, .labels = limit_labels};
-	if (promql_source_ask(f->options.source, &question, &ticket, on_limits, f, &f->error) < 0)
+	if (promql_failover_ask(f->options.source, &question, &ticket, on_limits, f, &f->error) < 0)
 		finish(f);
 }
 
