@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cloud on loopback: the token endpoints of Google, Amazon and Azure in plain HTTP, and a query API over TLS that takes only
 their tokens and Amazon's signatures (Signature Version 4, computed here from the specification). Prints both URLs; writes one
-line per request to standard error, without a secret. The file CONTROL holds words: "lifetime N", "refuse N" (the next N queries),
+line per request to standard error, without a secret. The file CONTROL holds words: "lifetime N", "refuse N" (the next N queries of each cloud),
 "broken" (the token endpoints fail)."""
 import base64, calendar, hashlib, hmac, json, os, ssl, sys, threading, time, urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 control_path, cert, key, federated = sys.argv[1:5]
-issued = {"n": 0, "valid": {}, "refused": 0}
+issued = {"n": 0, "valid": {}, "refused": {}}
 lock = threading.Lock()
 
 
@@ -141,8 +141,8 @@ class Queries(Handler):
         kind, _, path = self.path[1:].partition("/")
         values, _ = control()
         with lock:
-            refuse = issued["refused"] < values.get("refuse", 0)
-            issued["refused"] += refuse
+            refuse = issued["refused"].get(kind, 0) < values.get("refuse", 0)
+            issued["refused"][kind] = issued["refused"].get(kind, 0) + refuse
         if kind == "amazon":
             fault = self.signature_fault(body)
         else:

