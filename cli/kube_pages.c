@@ -84,3 +84,18 @@ int kube_pages_fetch(struct kube_session *session, const struct kube_pages *p, s
 		rc = err_set(e, ERR_LIMIT, "the list of %s has more than %d pages", p->what, p->pages_max);
 	return rc;
 }
+
+int kube_pages_each(const char *what, const char *json, size_t len,
+                    int (*item)(void *arg, struct json_span object, struct err *e), void *arg, struct err *e)
+{
+	struct json_span list = {json, len};
+	struct json_span_iter it = {.rest = json_span_get(list, "items")};
+	int rc = 0;
+	if (!json_span_is_whole(list))
+		return err_set(e, ERR_PROTOCOL, "the list of %s: expected JSON, got something else", what);
+	if (json_span_kind(it.rest) != '[')
+		return err_set(e, ERR_PROTOCOL, "the list of %s has no items", what);
+	while (rc == 0 && json_span_next(&it))
+		rc = item(arg, it.value, e);
+	return rc;
+}

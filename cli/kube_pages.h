@@ -7,6 +7,7 @@
 
 struct buf;
 struct err;
+struct json_span;
 struct kube_session;
 
 #define KUBE_PAGES_OBJECTS        100
@@ -27,6 +28,11 @@ struct kube_pages {
 // Fetches all pages. Returns 0, or -1 and *e: the errors of kube_session_request and page(), ERR_PROTOCOL for a reply
 // that is not a list, ERR_LIMIT.
 int kube_pages_fetch(struct kube_session *session, const struct kube_pages *p, struct err *e);
+
+// Calls item() for each item of the list `json` of `len` bytes, until it returns -1. `what` names the list in errors.
+// Returns 0, -1 and *e of item(), or ERR_PROTOCOL when `json` is not a list: that is not an empty one.
+int kube_pages_each(const char *what, const char *json, size_t len,
+                    int (*item)(void *arg, struct json_span object, struct err *e), void *arg, struct err *e);
 
 // Appends `text` to `path`, percent-encoded for a query.
 void kube_pages_encode(struct buf *path, const char *text);

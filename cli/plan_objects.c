@@ -66,8 +66,9 @@ static int read_policies(struct plan_objects *o, struct kube_session *session, c
 
 // ---- pools ----
 
-static int add_pool(struct plan_objects *o, struct json_span object, struct err *e)
+static int add_pool(void *objects, struct json_span object, struct err *e)
 {
+	struct plan_objects *o = objects;
 	static const char *const path[] = {"metadata", "name", NULL};
 	static const char *const deletion[] = {"metadata", "deletionTimestamp", NULL};
 	char name[POLICY_OBJECT_NAME_MAX + 1];
@@ -88,13 +89,7 @@ static int add_pool(struct plan_objects *o, struct json_span object, struct err 
 
 static int take_page(void *arg, const char *json, size_t len, struct err *e)
 {
-	struct json_span_iter it = {.rest = json_span_get((struct json_span){json, len}, "items")};
-	int rc = 0;
-	if (json_span_kind(it.rest) != '[')
-		return err_set(e, ERR_PROTOCOL, "the list of GPUPools has no items");
-	while (rc == 0 && json_span_next(&it))
-		rc = add_pool(arg, it.value, e);
-	return rc;
+	return kube_pages_each("GPUPools", json, len, add_pool, arg, e);
 }
 
 static void drop_pools(void *arg)

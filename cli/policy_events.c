@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/json/json_span.h"
 #include "base/num.h"
+#include "cli/kube_pages.h"
 #include "cli/table.h"
 
 #define INDENT     2
@@ -30,15 +31,16 @@ static int64_t time_of(struct json_span event)
 	return 0;
 }
 
-static void add(struct policy_events *v, struct json_span event)
+static int add(void *events, struct json_span event, struct err *e)
 {
+	struct policy_events *v = events;
 	int64_t last_ms = time_of(event);
 	size_t at = v->n;
 	v->total++;
 	while (at > 0 && v->items[at - 1].last_ms < last_ms)
 		at--;
 	if (at == POLICY_EVENTS_SHOWN_MAX)
-		return;
+		return 0;
 	v->n += v->n < POLICY_EVENTS_SHOWN_MAX;
 	memmove(&v->items[at + 1], &v->items[at], (v->n - 1 - at) * sizeof v->items[0]);
 	struct policy_event *x = &v->items[at];
@@ -48,17 +50,12 @@ static void add(struct policy_events *v, struct json_span event)
 	json_span_text(json_span_get(json_span_get(event, "source"), "component"), x->from, sizeof x->from);
 	json_span_text(json_span_get(event, "message"), x->message, sizeof x->message);
 	json_span_i64(json_span_get(event, "count"), 1, INT32_MAX, &x->count);
+	return 0;
 }
 
 int policy_events_add_page(struct policy_events *v, const char *json, size_t len, struct err *e)
 {
-	struct json_span list = {json, len}, items = json_span_get(list, "items");
-	if (!json_span_is_whole(list) || json_span_kind(items) != '[') // not an empty list
-		return err_set(e, ERR_PROTOCOL, "the server replied with something that is not a list of Events");
-	struct json_span_iter it = {.rest = items};
-	while (json_span_next(&it))
-		add(v, it.value);
-	return 0;
+	return kube_pages_each("Events", json, len, add, v, e);
 }
 
 static const char *or_none(const char *text)

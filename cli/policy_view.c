@@ -12,6 +12,7 @@
 #include "base/num.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
+#include "cli/kube_pages.h"
 #include "k8s/client/object_name.h"
 #include "k8s/client/scale.h"
 #include "policies/engine/policy.h"
@@ -183,8 +184,9 @@ static int add_fault(struct policy_views *v, struct json_span object, const stru
 	return 0;
 }
 
-static int add_item(struct policy_views *v, struct json_span object, struct err *e)
+static int add_item(void *views, struct json_span object, struct err *e)
 {
+	struct policy_views *v = views;
 	struct err why;
 	err_clear(&why);
 	if (make_room(v, e) < 0)
@@ -201,16 +203,7 @@ static int add_item(struct policy_views *v, struct json_span object, struct err 
 
 int policy_views_add_list(struct policy_views *v, const char *json, size_t len, struct err *e)
 {
-	struct json_span list = {json, len}, items = json_span_get(list, "items");
-	if (!json_span_is_whole(list))
-		return err_set(e, ERR_PROTOCOL, "the list of GPUAutoscalers: expected JSON, got something else");
-	if (json_span_kind(items) != '[')
-		return err_set(e, ERR_PROTOCOL, "the list of GPUAutoscalers has no items");
-	struct json_span_iter it = {.rest = items};
-	int rc = 0;
-	while (rc == 0 && json_span_next(&it))
-		rc = add_item(v, it.value, e);
-	return rc;
+	return kube_pages_each("GPUAutoscalers", json, len, add_item, v, e);
 }
 
 static int compare(const void *a, const void *b)

@@ -112,23 +112,17 @@ static int add(struct pool_views *v, struct cJSON *object, struct err *e)
 	return 0;
 }
 
-static int add_text(struct pool_views *v, const char *json, size_t len, struct err *e)
+static int add_text(void *views, struct json_span text, struct err *e)
 {
-	cJSON *object = json_read(json, len, e);
-	int rc = object ? add(v, object, e) : -1;
+	cJSON *object = json_read(text.text, text.len, e);
+	int rc = object ? add(views, object, e) : -1;
 	cJSON_Delete(object);
 	return rc;
 }
 
 static int take_page(void *arg, const char *json, size_t len, struct err *e)
 {
-	struct json_span_iter it = {.rest = json_span_get((struct json_span){json, len}, "items")};
-	int rc = 0;
-	if (json_span_kind(it.rest) != '[')
-		return err_set(e, ERR_PROTOCOL, "the list of GPUPools has no items");
-	while (rc == 0 && json_span_next(&it))
-		rc = add_text(arg, it.value.text, it.value.len, e);
-	return rc;
+	return kube_pages_each("GPUPools", json, len, add_text, arg, e);
 }
 
 static void start_over(void *arg)
@@ -165,7 +159,7 @@ static int fetch_one(struct kube_session *session, const char *name, struct pool
 	buf_init(&body, JSON_BYTES_MAX);
 	int rc = kube_session_request(session, "GET", path, NULL, NULL, &body, e);
 	if (rc == 0)
-		rc = add_text(v, buf_str(&body), body.len, e);
+		rc = add_text(v, (struct json_span){buf_str(&body), body.len}, e);
 	buf_done(&body);
 	return rc;
 }
