@@ -52,11 +52,11 @@ struct query_entry {
 	struct query_record record;
 	struct split *split; // the last split that the query was part of; NULL: none, or its outcome is known
 	bool is_split_open;  // the answer to the query alone is outstanding
-	char *wrapped;       // with the freshness series; NULL when the query is sent unchanged
+	size_t age_bytes;    // length of the query with the freshness series; 0: the query is sent unchanged
 	const char *refusal; // why the query is never sent; NULL: it is
 	bool in_flight;
-	bool asked_wrapped;   // the request in flight carries `wrapped`
-	int refused;          // times in a row that only `wrapped` was refused
+	bool asked_age;       // the request in flight carries the freshness series, too
+	int refused;          // times in a row that the query was refused only with the freshness series
 	int64_t asked_for_ms; // the tick of the last request
 	struct query_entry *next_waiting;
 	int64_t lookback_ms;         // the longest that a policy requested
@@ -244,9 +244,17 @@ static void deliver(struct query_entry *q, struct query_answer *a)
 	free(waiters);
 }
 
-static const char *text_of(const struct query_entry *q)
+// Returns the query with the freshness series, written to `room`, or the query alone when it is sent unchanged. The
+// text is rendered for each request, because 20,000 of them would take more memory than time.
+static const char *text_of(const struct query_entry *q, struct buf *room)
 {
-	return q->wrapped ? q->wrapped : q->query;
+	buf_reset(room);
+	if (q->age_bytes == 0)
+		return q->query;
+	if (freshness_wrap(room, q->query) !=
+	    FRESHNESS_WRAPPED) // it was possible in entry_for(), so memory is exhausted
+		abort();
+	return buf_str(room);
 }
 
 static void finish(struct query_entry *q, struct query_answer *a)
@@ -258,7 +266,7 @@ static void finish(struct query_entry *q, struct query_answer *a)
 	deliver(q, a);
 }
 
-static void send_query(struct query_entry *q, const char *text);
+static void send_query(struct query_entry *q, bool with_age);
 
 // `scalar or vector` is not valid PromQL: a scalar query is sent without the freshness series from now on. Any other
 // refusal may be temporary (series that match twice while pods are replaced): the query keeps the freshness series
@@ -267,8 +275,7 @@ static void note_plain(struct query_entry *q, const struct promql_result *result
 {
 	if (result->type == PROMQL_VECTOR && ++q->refused < REFUSALS_MAX)
 		return;
-	free(q->wrapped);
-	q->wrapped = NULL;
+	q->age_bytes = 0;
 }
 
 // With one source its name adds nothing; the error contains its address.
@@ -276,7 +283,7 @@ static struct query_answer *answer_error(const struct query_entry *q, struct err
 {
 	int64_t wait_ms = query_record_wait_ms(&q->record, q->asked_for_ms);
 	if (e->kind == ERR_TOO_LARGE && e->code > 0)
-		return answer_too_many((size_t)e->code - q->asked_wrapped);
+		return answer_too_many((size_t)e->code - q->asked_age);
 	if (q->hub->n > 1 && strncmp(e->msg, "source ", 7) != 0)
 		err_wrap(e, "source %s", promql_source_name(q->source));
 	if (wait_ms > 0)
@@ -346,11 +353,11 @@ static void on_result(void *arg, const struct promql_result *result, const struc
 	struct query_entry *q = arg;
 	if (!error || error->code != PROMQL_NOT_SENT)
 		query_record_took(&q->record, promql_source_took_ms(q->source), true);
-	if (error && error->kind == ERR_REJECTED && q->asked_wrapped) {
-		send_query(q, q->query); // an invalid query then reports its own error
+	if (error && error->kind == ERR_REJECTED && q->asked_age) {
+		send_query(q, false); // an invalid query then reports its own error
 		return;
 	}
-	if (result && q->wrapped && !q->asked_wrapped)
+	if (result && q->age_bytes > 0 && !q->asked_age)
 		note_plain(q, result);
 	else
 		q->refused = 0;
@@ -366,19 +373,23 @@ static int64_t left_ms(const struct query_entry *q)
 	return left > 0 ? left : 1;
 }
 
-static void send_query(struct query_entry *q, const char *text)
+static void send_query(struct query_entry *q, bool with_age)
 {
+	struct buf text;
 	struct err e;
-	q->asked_wrapped = text == q->wrapped;
-	struct promql_question question = {.query = text,
+	q->asked_age = with_age && q->age_bytes > 0;
+	buf_init(&text, PROMQL_QUERY_BYTES_MAX);
+	struct promql_question question = {.query = q->asked_age ? text_of(q, &text) : q->query,
 	                                   .time_ms = q->asked_for_ms,
 	                                   .lookback_ms = q->lookback_ms,
-	                                   .max_series = q->max_series + q->asked_wrapped, // and the age
+	                                   .max_series = q->max_series + q->asked_age, // and the age
 	                                   .labels = kept_labels};
 	struct promql_ticket ticket = {.namespace_name = q->namespace_name,
 	                               .wait_ms = left_ms(q),
 	                               .is_slow = query_record_is_slow(&q->record)};
-	if (promql_source_ask(q->source, &question, &ticket, on_result, q, &e) == 0)
+	int rc = promql_source_ask(q->source, &question, &ticket, on_result, q, &e);
+	buf_done(&text);
+	if (rc == 0)
 		return;
 	split_answered(q, true);
 	finish(q, answer_error(q, &e));
@@ -409,7 +420,7 @@ static void part(struct batch *b)
 {
 	split_batch(b);
 	for (size_t i = 0; i < b->n; i++)
-		send_query(b->entries[i], text_of(b->entries[i]));
+		send_query(b->entries[i], true);
 }
 
 static void batch_answered(struct batch *b, const struct promql_result *result, const int8_t *of, int64_t took_ms)
@@ -447,7 +458,7 @@ static void on_batch(void *arg, const struct promql_result *result, const struct
 
 static void send_batch(struct batch *b, struct promql_source *source)
 {
-	struct buf text;
+	struct buf text, one;
 	struct err e;
 	struct promql_question question = {.time_ms = b->entries[0]->asked_for_ms,
 	                                   .lookback_ms = b->entries[0]->lookback_ms,
@@ -455,16 +466,18 @@ static void send_batch(struct batch *b, struct promql_source *source)
 	                                   .timeout_ms = FUSE_DEADLINE_MS};
 	struct promql_ticket ticket = {.wait_ms = PROMQL_WAIT_MS, .is_batch = true};
 	buf_init(&text, PROMQL_QUERY_BYTES_MAX);
+	buf_init(&one, PROMQL_QUERY_BYTES_MAX);
 	for (size_t i = 0; i < b->n; i++) {
 		struct query_entry *q = b->entries[i];
 		question.max_series += q->max_series + 1; // and the age
-		q->asked_wrapped = true;                  // the source is known to accept the plain query, too
+		q->asked_age = true;                      // the source is known to accept the plain query, too
 		if (question.timeout_ms > q->wait_ms / 2) // leave time to send the queries alone in this tick
 			question.timeout_ms = q->wait_ms / 2;
 		if (ticket.wait_ms > left_ms(q))
 			ticket.wait_ms = left_ms(q);
-		fuse_add(&text, text_of(q), (int)i);
+		fuse_add(&text, text_of(q, &one), (int)i);
 	}
+	buf_done(&one);
 	question.query = buf_str(&text);
 	b->entries[0]->hub->fused += b->n;
 	if (text.failed) {
@@ -485,7 +498,7 @@ static struct query_entry *send_some(const struct hub_source *s, struct query_en
 	if (!b)
 		abort();
 	while (q && b->n < FUSE_MAX && q->asked_for_ms == first->asked_for_ms && q->lookback_ms == first->lookback_ms) {
-		size_t bytes = strlen(text_of(q)) + FUSE_BYTES_EACH;
+		size_t bytes = (q->age_bytes > 0 ? q->age_bytes : strlen(q->query)) + FUSE_BYTES_EACH;
 		if (bytes > room)
 			break;
 		room -= bytes;
@@ -498,7 +511,7 @@ static struct query_entry *send_some(const struct hub_source *s, struct query_en
 	}
 	free(b);
 	q = first->next_waiting;
-	send_query(first, text_of(first));
+	send_query(first, true);
 	return q;
 }
 
@@ -530,7 +543,7 @@ static void send_soon(struct query_hub *hub, struct hub_source *s, struct query_
 {
 	split_leave(q);
 	if (q->is_split_open || !query_record_may_fuse(&q->record) || promql_source_fuse_bytes(s->source) == 0) {
-		send_query(q, text_of(q));
+		send_query(q, true);
 		return;
 	}
 	*s->waiting = q;
@@ -565,7 +578,7 @@ static struct query_entry *entry_for(struct query_hub *hub, struct hub_source *s
 	buf_init(&wrapped, PROMQL_QUERY_BYTES_MAX);
 	enum freshness freshness = freshness_wrap(&wrapped, query);
 	if (freshness == FRESHNESS_WRAPPED)
-		q->wrapped = strdup(buf_str(&wrapped)); // without the room that a buffer keeps
+		q->age_bytes = wrapped.len;
 	else if (freshness == FRESHNESS_TOO_LONG)
 		q->refusal = too_long_to_check;
 	buf_done(&wrapped);
@@ -678,7 +691,6 @@ static void entry_free(struct hub_source *s, struct query_entry *q)
 		                         // are too large together
 	split_unref(q->split);
 	free(q->namespace_name);
-	free(q->wrapped);
 	free(q->query);
 	free(q);
 }

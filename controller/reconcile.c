@@ -13,7 +13,7 @@
 #include "k8s/capacity/fit_store.h"
 #include "policies/engine/decide.h"
 
-#define PACKED_STEP 128 // a state that grows and shrinks by a sample stays where it is
+#define PACKED_STEP 32 // a state that grows and shrinks by a word or two mostly stays where it is
 
 void *reconcile_must(void *p)
 {

@@ -33,9 +33,12 @@ bool decide_state_matches(const struct policy *policy, const void *state, size_t
 void decide_state_migrate(const struct policy *old_policy, const void *old_state, const struct policy *new_policy,
                           void *new_state);
 
-// A packed state is a copy without the unused room, for the time between two ticks. decide_state_packed_bytes() returns
-// its size, decide_state_pack() writes it to ret_packed, and decide_state_unpack() restores a state from it that
-// decides as the original did. Only the block named ret_ is written. All blocks are aligned to 8.
+// A packed state is a copy without the unused room and the empty words, for the time between two ticks.
+// decide_state_packed_bytes() returns its size for the present contents of `state`, at most
+// DECIDE_STATE_PACKED_MAX(decide_state_bytes()); decide_state_pack() writes it to ret_packed, and
+// decide_state_unpack() restores a state from it that decides as the original did. Only the block named ret_ is
+// written. States are aligned to 8, packed ones need no alignment.
+#define DECIDE_STATE_PACKED_MAX(bytes) ((bytes) + (bytes) / 32 + 512)
 size_t decide_state_packed_bytes(const struct policy *policy, void *state);
 void decide_state_pack(const struct policy *policy, void *state, void *ret_packed);
 void decide_state_unpack(const struct policy *policy, void *packed, void *ret_state);

@@ -34,15 +34,17 @@ struct trace_entry {
 enum signal_state { SIGNAL_OK, SIGNAL_MISSING, SIGNAL_IGNORED, SIGNAL_FILLING, SIGNAL_STATE__COUNT };
 const char *signal_state_name(enum signal_state s); // "OK", "Missing", "Ignored", "Filling"
 
+// Every policy keeps its last decision, with room for all signals: no padding here.
 struct decision_signal {
-	enum signal_state state;
-	enum reason reason; // explains the proposal, or the missing value
-	double value;       // after series reduction and window; NaN when missing
-	double target; // what `value` was compared with: the target value, or the watermark it crossed (else the high
-	               // one)
-	int32_t proposal; // replicas; current when missing
-	int64_t age_ms;   // of the newest sample; -1 when there is none
+	enum signal_state state : 16;
+	enum reason reason : 16; // explains the proposal, or the missing value
+	int32_t proposal;        // replicas; current when missing
+	double value;            // after series reduction and window; NaN when missing
+	double target;  // what `value` was compared with: the target value, or the watermark it crossed (else the high
+	                // one)
+	int64_t age_ms; // of the newest sample; -1 when there is none
 };
+_Static_assert(sizeof(struct decision_signal) == 32, "no padding");
 
 struct decision {
 	int64_t time_ms;

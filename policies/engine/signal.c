@@ -55,7 +55,9 @@ static struct trace_entry entry_of(const struct tick *t, size_t i, enum stage st
 static void drop_signal(struct tick *t, size_t i, enum signal_state state, const struct trace_entry *entry)
 {
 	struct decision_signal *d = &t->decision->signals[i];
-	d->state = signal_is_input(t->policy, i) ? SIGNAL_IGNORED : state;
+	d->state = state;
+	if (signal_is_input(t->policy, i))
+		d->state = SIGNAL_IGNORED;
 	d->reason = entry->reason;
 	t->entry[i] = tick_trace(t, entry);
 	sustain_observe(state_signal(t->state, i), 0, t->now_ms);

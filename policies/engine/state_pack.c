@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packing of the state: the unused room of windows and histories is most of a block, and a policy that waits for its
-// next tick does not need it. The parts in use are stored one after the other, in the order of the block.
+// next tick does not need it. The parts in use are stored one after the other, in the order of the block. Most of their
+// words are 0 or TIME_NONE, because a policy uses few of the features that keep a state; such a word takes two bits.
 #include <assert.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "policies/engine/decide_state.h"
 #include "policies/engine/marginal_gain.h"
+#include "policies/engine/number.h"
 #include "policies/engine/objective_state.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/state.h"
@@ -19,13 +22,65 @@ struct walk {
 	size_t n; // bytes so far
 };
 
-static void copy(struct walk *w, void *in_block, size_t n)
+// What two bits of a group's head say about a word.
+enum word { WORD_ZERO, WORD_NONE, WORD_STORED };
+
+#define GROUP_WORDS 32 // each group has a head of 64 bits
+
+static enum word kind_of(int64_t word)
 {
-	if (n > 0 && w->direction == PACK)
-		memcpy(w->packed + w->n, in_block, n);
-	if (n > 0 && w->direction == UNPACK)
-		memcpy(in_block, w->packed + w->n, n);
-	w->n += n;
+	return word == 0 ? WORD_ZERO : word == TIME_NONE ? WORD_NONE : WORD_STORED;
+}
+
+static void put_group(struct walk *w, const unsigned char *in_block, size_t n)
+{
+	uint64_t head = 0;
+	size_t at = w->n + sizeof head;
+	for (size_t i = 0; i < n; i++) {
+		int64_t word;
+		memcpy(&word, in_block + i * sizeof word, sizeof word);
+		head |= (uint64_t)kind_of(word) << (2 * i);
+		if (kind_of(word) != WORD_STORED)
+			continue;
+		if (w->direction == PACK)
+			memcpy(w->packed + at, &word, sizeof word);
+		at += sizeof word;
+	}
+	if (w->direction == PACK)
+		memcpy(w->packed + w->n, &head, sizeof head);
+	w->n = at;
+}
+
+static void take_group(struct walk *w, unsigned char *in_block, size_t n)
+{
+	uint64_t head;
+	memcpy(&head, w->packed + w->n, sizeof head);
+	w->n += sizeof head;
+	for (size_t i = 0; i < n; i++) {
+		enum word kind = (enum word)(head >> (2 * i) & 3);
+		int64_t word = kind == WORD_NONE ? TIME_NONE : 0;
+		if (kind == WORD_STORED) {
+			memcpy(&word, w->packed + w->n, sizeof word);
+			w->n += sizeof word;
+		}
+		memcpy(in_block + i * sizeof word, &word, sizeof word);
+	}
+}
+
+// `bytes` is a multiple of 8.
+static void copy(struct walk *w, void *in_block, size_t bytes)
+{
+	unsigned char *at = in_block;
+	assert(bytes % sizeof(int64_t) == 0);
+	for (size_t words = bytes / sizeof(int64_t); words > 0;) {
+		size_t n = words < GROUP_WORDS ? words : GROUP_WORDS;
+		if (w->direction == UNPACK)
+			take_group(w, at, n);
+		else
+			put_group(w, at, n);
+		at += n * sizeof(int64_t);
+		words -= n;
+	}
 }
 
 static void walk_window(struct walk *w, struct window_sample *samples, const struct window *window)

@@ -55,8 +55,8 @@ static struct decision sample(void)
 	                     .max_replicas = 12,
 	                     .n_signals = 2,
 	                     .n_trace = 1};
-	d.signals[0] = (struct decision_signal){SIGNAL_OK, REASON_NONE, 12.5, 8, 4, 3000};
-	d.signals[1] = (struct decision_signal){SIGNAL_MISSING, REASON_NO_DATA, NAN, 0, 2, -1};
+	d.signals[0] = (struct decision_signal){SIGNAL_OK, REASON_NONE, 4, 12.5, 8, 3000};
+	d.signals[1] = (struct decision_signal){SIGNAL_MISSING, REASON_NO_DATA, 2, NAN, 0, -1};
 	d.trace[0] = (struct trace_entry){
 	        .stage = STAGE_SOURCES, .reason = REASON_NO_DATA, .signal = 1, .before = 2, .after = 2};
 	return d;
@@ -219,7 +219,7 @@ static void target_of_one_replica_comes_with_the_share_of_one(void **state)
 	struct policy of_one = policy;
 	of_one.signals = average;
 	struct decision d = sample();
-	d.signals[0] = (struct decision_signal){SIGNAL_OK, REASON_INSIDE_WATERMARKS, 3, 0.8, 4, 1000};
+	d.signals[0] = (struct decision_signal){SIGNAL_OK, REASON_INSIDE_WATERMARKS, 4, 3, 0.8, 1000};
 	d.n_trace = 2;
 	d.trace[0] = (struct trace_entry){.stage = STAGE_SIGNALS, .reason = REASON_REPLICAS_STARTING, .value = 7};
 	d.trace[1] = (struct trace_entry){.stage = STAGE_SIGNALS, .reason = REASON_INSIDE_WATERMARKS, .value = 0.75};

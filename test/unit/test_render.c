@@ -39,7 +39,7 @@ static struct decision sample(void)
 	                     .max_replicas = 16,
 	                     .n_signals = 1,
 	                     .n_trace = 2};
-	d.signals[0] = (struct decision_signal){SIGNAL_OK, REASON_ABOVE_HIGH_WATERMARK, 40, 8, 10, 1500};
+	d.signals[0] = (struct decision_signal){SIGNAL_OK, REASON_ABOVE_HIGH_WATERMARK, 10, 40, 8, 1500};
 	d.trace[0] = (struct trace_entry){.stage = STAGE_SIGNALS,
 	                                  .reason = REASON_ABOVE_HIGH_WATERMARK,
 	                                  .signal = 0,

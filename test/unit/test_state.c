@@ -59,6 +59,20 @@ static void copy_of_the_bytes_goes_on_like_the_original(void **state)
 	engine_done(&b);
 }
 
+static void packed_state_of_a_policy_without_memory_is_small(void **state)
+{
+	struct engine e;
+	windowed(&e);
+	size_t fresh = decide_state_packed_bytes(&e.policy, e.state);
+	assert_true(fresh < decide_state_bytes(&e.policy) / 4);
+	run(&e, 1, 1);
+	size_t one = decide_state_packed_bytes(&e.policy, e.state);
+	run(&e, 2, 1);
+	assert_true(one > fresh);
+	assert_true(decide_state_packed_bytes(&e.policy, e.state) <= one + 64); // a sample of the window, not its room
+	engine_done(&e);
+}
+
 static void state_without_its_empty_room_goes_on_like_the_original(void **state)
 {
 	struct engine a, b;
@@ -329,6 +343,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(copy_of_the_bytes_goes_on_like_the_original),
+	        cmocka_unit_test(packed_state_of_a_policy_without_memory_is_small),
 	        cmocka_unit_test(state_without_its_empty_room_goes_on_like_the_original),
 	        cmocka_unit_test(only_a_block_of_the_same_shape_matches),
 	        cmocka_unit_test(history_read_and_fed_again_gives_the_same_decisions),
