@@ -251,8 +251,8 @@ static const char *text_of(const struct query_entry *q, struct buf *room)
 	buf_reset(room);
 	if (q->age_bytes == 0)
 		return q->query;
-	if (freshness_wrap(room, q->query) !=
-	    FRESHNESS_WRAPPED) // it was possible in entry_for(), so memory is exhausted
+	// entry_for() has rendered the same text, so only a lack of memory can make it fail now.
+	if (freshness_wrap(room, q->query) != FRESHNESS_WRAPPED)
 		abort();
 	return buf_str(room);
 }
