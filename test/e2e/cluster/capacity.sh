@@ -13,6 +13,26 @@ wait_for 60 grep -q '^listening on' "$work/prometheus.log" || bail_out 'the fake
 prometheus=$(sed -n 's/^listening on //p' "$work/prometheus.log")
 kube apply -f "$m/base/namespaces.yaml" -f "$m/base/crd.yaml" -f "$m/base/controller-rbac.yaml" >/dev/null
 kube create namespace serving >/dev/null
+# workload NAME: a Deployment whose replicas take a GPU each
+workload() {
+	kube apply -f - >/dev/null <<-YAML
+		apiVersion: apps/v1
+		kind: Deployment
+		metadata: {name: $1, namespace: serving}
+		spec:
+		  replicas: 1
+		  selector: {matchLabels: {app: $1}}
+		  template:
+		    metadata: {labels: {app: $1}}
+		    spec:
+		      terminationGracePeriodSeconds: 1
+		      automountServiceAccountToken: false
+		      containers:
+		      - name: server
+		        image: local/pause:1
+		        resources: {limits: {nvidia.com/gpu: 1}}
+	YAML
+}
 # policy CAPACITY [NAME QUERY SCALE_DOWN_WINDOW]: with it as spec.capacity
 policy() {
 	kube apply -f - >/dev/null <<-YAML
