@@ -16,10 +16,14 @@
 #include "cli/cost_fetch.h"
 #include "cli/cost_replay.h"
 #include "cli/cost_report.h"
+#include "cli/kube_session.h"
+#include "cli/shape_read.h"
 #include "controller/connections.h"
+#include "controller/observe.h"
 #include "controller/options/controller_options.h"
 #include "insight/gpu_cost.h"
 #include "insight/pod_policy.h"
+#include "k8s/client/scale.h"
 #include "policies/engine/policy.h"
 #include "policies/load/file_set.h"
 #include "policies/price/price_book.h"
@@ -42,6 +46,7 @@ _Static_assert(sizeof format_names / sizeof *format_names == COST_FORMAT__COUNT 
 
 struct cost_args {
 	struct prometheus_options prometheus;
+	struct kube_options kube; // of the targets, for GPUs per replica
 	struct path_options files;
 	const char *prices, *discount, *by_text;
 	int64_t since_ms, until_ms; // until_ms 0: now
@@ -80,6 +85,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &a->prometheus;
+		state->child_inputs[1] = &a->kube;
 		return 0;
 	case KEY_SINCE:
 		a->since_ms = option_duration_ms("--since", arg, GPU_USE_STEP_S * 1000, state);
@@ -163,10 +169,34 @@ static int add_costs(const struct cost_args *a, const struct file_set *set, cons
 	return cost->failed ? -1 : 0;
 }
 
+// The cluster that has the targets of the policies; opened when the first target is read.
+struct targets {
+	struct kube_session session;
+	struct err broken; // no target can be read; ERR_NONE: not known
+};
+
+// Returns the GPUs of a replica: those of spec.gpus, or else those that the pod template of the target requests. 0 and
+// *e: unknown.
+static int32_t gpus_of(const struct cost_args *a, const struct policy *p, struct targets *t, struct err *e)
+{
+	struct scale_ref ref = policy_scale_ref(p);
+	int32_t n = 0;
+	if (p->gpus.set)
+		return p->gpus.per_replica;
+	if (t->broken.kind == ERR_NONE && !t->session.k8s)
+		kube_session_open(&t->session, &a->kube, &t->broken);
+	*e = t->broken;
+	if (e->kind == ERR_NONE)
+		n = shape_read_gpus(t->session.k8s, t->session.loop, &ref, e);
+	if (n == 0 && (e->kind == ERR_UNREACHABLE || e->kind == ERR_TIMEOUT || e->kind == ERR_TLS))
+		t->broken = *e; // every other target would wait as long
+	return n;
+}
+
 // Fills in what the policy of the row saved against what the HPA would have run. Where that is unknown, `notes` gets
 // the reason.
-static void save_against_hpa(const struct cost_args *a, const struct policy *p, const struct cost_period *period,
-                             struct gpu_cost_row *row, struct buf *notes)
+static void save_against_hpa(const struct cost_args *a, const struct policy *p, int32_t gpus,
+                             const struct cost_period *period, struct gpu_cost_row *row, struct buf *notes)
 {
 	struct cost_hpa hpa;
 	struct err e;
@@ -176,7 +206,7 @@ static void save_against_hpa(const struct cost_args *a, const struct policy *p, 
 	if (cost_replay_hpa(&a->prometheus, p, period, &hpa, &missing, &e) < 0) {
 		buf_printf(notes, "unknown: %s\n", e.msg);
 	} else {
-		int64_t more_milli = (int64_t)llround(hpa.more_s * 1000) * p->gpus.per_replica;
+		int64_t more_milli = (int64_t)llround(hpa.more_s * 1000) * gpus;
 		gpu_cost_set_saved(row, row->milli[GPU_ALLOCATED] + more_milli);
 		buf_printf(notes, "against %s, with %.2f%% of the requests late\n", hpa.name,
 		           isnan(hpa.late_percent) ? 0 : hpa.late_percent);
@@ -186,25 +216,34 @@ static void save_against_hpa(const struct cost_args *a, const struct policy *p, 
 	buf_done(&missing);
 }
 
-// Fills in what each policy that states its GPUs per replica saved, against maxReplicas all the time or the HPA.
+// Fills in what each policy saved, against maxReplicas all the time or the HPA. Where that is unknown, `notes` gets the
+// reason.
 static void add_savings(const struct cost_args *a, const struct file_set *set, const struct cost_period *period,
                         struct gpu_cost *cost, struct buf *notes)
 {
+	struct targets targets = {.broken = {.kind = ERR_NONE}};
+	struct err e;
 	for (size_t i = 0; i < cost->n; i++)
 		for (size_t k = 0; k < set->n_policies; k++) {
 			const struct policy *p = set->policies[k];
 			size_t len = strlen(p->namespace_name);
 			const char *key = cost->rows[i].key;
-			if (!p->gpus.set || strncmp(key, p->namespace_name, len) != 0 || key[len] != '/' ||
+			if (strncmp(key, p->namespace_name, len) != 0 || key[len] != '/' ||
 			    strcmp(key + len + 1, p->name) != 0)
 				continue;
-			if (a->against == AGAINST_HPA) {
-				save_against_hpa(a, p, period, &cost->rows[i], notes);
-				continue;
-			}
-			int64_t gpus = (int64_t)p->max_replicas * p->gpus.per_replica;
-			gpu_cost_set_saved(&cost->rows[i], gpus * (period->end_s - period->start_s) * 1000);
+			int32_t gpus = gpus_of(a, p, &targets, &e);
+			if (gpus == 0)
+				buf_printf(notes,
+				           "Savings of %s: unknown: spec.gpus is not set, and the GPUs of a replica "
+				           "cannot be read from the target: %s\n",
+				           key, e.msg);
+			else if (a->against == AGAINST_HPA)
+				save_against_hpa(a, p, gpus, period, &cost->rows[i], notes);
+			else
+				gpu_cost_set_saved(&cost->rows[i], (int64_t)p->max_replicas * gpus *
+				                                           (period->end_s - period->start_s) * 1000);
 		}
+	kube_session_close(&targets.session);
 }
 
 static int print_report(const struct cost_args *a, const struct cost_report *r)
@@ -328,7 +367,7 @@ int cmd_cost(int argc, char **argv)
 	        {"print-prices", KEY_PRINT_PRICES, 0, 0, "print the shipped prices, as a start for your own file", 1},
 	        {"output", 'o', "FORMAT", 0, "table, wide, json or csv (default table)", 1},
 	        {0}};
-	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {0}};
+	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {&kube_argp, 0, NULL, 0}, {0}};
 	const struct argp argp = {
 	        options,
 	        parse,

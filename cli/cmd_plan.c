@@ -21,7 +21,6 @@
 #include "controller/observe.h"
 #include "controller/options/controller_options.h"
 #include "controller/refill.h"
-#include "k8s/capacity/shape_fetch.h"
 #include "k8s/client/scale.h"
 #include "policies/engine/decide.h"
 #include "policies/engine/decision.h"
@@ -203,18 +202,9 @@ static int share_pools(struct plan *p, struct plan_objects *objects, const struc
 // What the pod template of the target requests; 1 where that is unknown, as for a policy with --replicas.
 static int32_t read_gpus(const struct plan *p, const struct policy *policy)
 {
-	const struct scale_ref ref = {policy->target_api_version, policy->target_kind, policy->namespace_name,
-	                              policy->target_name};
-	struct target_shape shape;
-	struct resource_names names;
+	const struct scale_ref ref = policy_scale_ref(policy);
 	struct err e;
-	int32_t n = 0;
-	if (!p->connections.k8s || resource_names_init(&names) < 0)
-		return 1;
-	if (shape_read(p->connections.k8s, p->connections.loop, &ref, &names, &shape, &e) == 0)
-		n = replica_shape_gpus(&shape.shape, &names);
-	target_shape_done(&shape);
-	resource_names_done(&names);
+	int32_t n = p->connections.k8s ? shape_read_gpus(p->connections.k8s, p->connections.loop, &ref, &e) : 0;
 	return n > 0 ? n : 1;
 }
 

@@ -4,6 +4,8 @@
 #include <event2/event.h>
 
 #include "base/err.h"
+#include "k8s/capacity/replica_shape.h"
+#include "k8s/capacity/resource_names.h"
 #include "k8s/capacity/shape_fetch.h"
 
 struct wait {
@@ -36,4 +38,23 @@ int shape_read(struct k8s_client *client, struct event_base *loop, const struct 
 	}
 	*e = ret->error;
 	return e->kind == ERR_NONE ? 0 : -1;
+}
+
+int32_t shape_read_gpus(struct k8s_client *client, struct event_base *loop, const struct scale_ref *ref, struct err *e)
+{
+	struct target_shape shape;
+	struct resource_names names;
+	int32_t n = 0;
+	if (resource_names_init(&names) < 0) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return 0;
+	}
+	if (shape_read(client, loop, ref, &names, &shape, e) == 0) {
+		n = replica_shape_gpus(&shape.shape, &names);
+		if (n == 0)
+			err_set(e, ERR_INPUT, "the pod template requests no GPUs");
+	}
+	target_shape_done(&shape);
+	resource_names_done(&names);
+	return n;
 }

@@ -3,6 +3,8 @@
 #ifndef GPUSCALE_CLI_SHAPE_READ_H
 #define GPUSCALE_CLI_SHAPE_READ_H
 
+#include <stdint.h>
+
 struct err;
 struct event_base;
 struct k8s_client;
@@ -14,5 +16,8 @@ struct target_shape;
 // Call target_shape_done(ret) in any case.
 int shape_read(struct k8s_client *client, struct event_base *loop, const struct scale_ref *ref,
                struct resource_names *names, struct target_shape *ret, struct err *e);
+// Returns how many GPUs the pod template of the target requests (replica_shape_gpus), or 0 and *e when that is unknown
+// or none.
+int32_t shape_read_gpus(struct k8s_client *client, struct event_base *loop, const struct scale_ref *ref, struct err *e);
 
 #endif

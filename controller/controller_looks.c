@@ -147,11 +147,12 @@ static void start(struct managed_policy *m, int64_t now_ms)
 			continue;
 		l->signals[i] = (struct looked_signal){l, d->signals[i].value};
 		l->pending++;
-		if (!m->looks_alone &&
-		    observe_peek(c->connections->queries, p, i, now_ms, &query, on_peek, &l->signals[i]))
-			continue;
-		m->looks_alone = true;
-		observe_ask(c->connections->queries, p, i, now_ms, &query, on_answer, &l->signals[i]);
+		if (l->is_alone) {
+			observe_ask(c->connections->queries, p, i, now_ms, &query, on_answer, &l->signals[i]);
+		} else if (!observe_peek(c->connections->queries, p, i, now_ms, &query, on_peek, &l->signals[i])) {
+			m->looks_alone = true; // from the next look on, which counts against LOOKS_ALONE_MAX
+			l->pending--;
+		}
 	}
 	buf_done(&query);
 	finish_one(l);

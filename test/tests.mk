@@ -28,14 +28,18 @@ UNIT_TESTS     := $(patsubst test/unit/%.c,$(OUT)/test/%,$(wildcard test/unit/te
 CONTRACT_TESTS := $(patsubst test/integration/contract/%.c,$(OUT)/test/%,$(wildcard test/integration/contract/test_*.c))
 PROP_TESTS     := $(patsubst test/laws/%.c,$(OUT)/laws/%,$(wildcard test/laws/prop_*.c))
 # Their ticks are short: `make prop` runs ten times as many.
-SHORT_TICK_LAWS      := $(OUT)/laws/prop_pool $(OUT)/laws/prop_remedy
+SHORT_TICK_LAWS      := $(addprefix $(OUT)/laws/,prop_pool prop_remedy prop_remedy_twins)
 FUZZERS        := $(patsubst test/fuzz/%.c,$(OUT)/fuzz/%,$(wildcard test/fuzz/fuzz_*.c))
 BENCH_PROGRAMS := $(patsubst test/bench/%.c,$(OUT)/bench/%,$(wildcard test/bench/bench_*.c))
 $(UNIT_TESTS): $(OUT)/test/%: $(OUT)/obj/test/unit/%.o $(TEST_ARCHIVES)
 	$(link_test)
 $(CONTRACT_TESTS): $(OUT)/test/%: $(OUT)/obj/test/integration/contract/%.o $(OUT)/obj/test/integration/contract/contract_world.o $(TEST_ARCHIVES)
 	$(link_test)
-$(PROP_TESTS): $(OUT)/laws/%: $(OUT)/obj/test/laws/%.o $(OUT)/obj/test/laws/prop.o $(TEST_ARCHIVES)
+LAWS_ARCHIVE := $(OUT)/laws/liblaws.a
+$(LAWS_ARCHIVE): $(patsubst %.c,$(OUT)/obj/%.o,$(filter-out test/laws/prop_%.c,$(wildcard test/laws/*.c))) test/laws
+	$(call say,AR,$@)
+	$(Q)mkdir -p $(@D) && rm -f $@ && ar rcs $@ $(filter %.o,$^)
+$(PROP_TESTS): $(OUT)/laws/%: $(OUT)/obj/test/laws/%.o $(LAWS_ARCHIVE) $(TEST_ARCHIVES)
 	$(link_test)
 $(BENCH_PROGRAMS): $(OUT)/bench/%: $(OUT)/obj/test/bench/%.o $(TEST_ARCHIVES)
 	$(link_test)

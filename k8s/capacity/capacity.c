@@ -2,6 +2,7 @@
 #include "k8s/capacity/capacity.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -328,8 +329,21 @@ static void read_message(struct capacity_waiting *w, struct json_span conditions
 	}
 }
 
+// Returns whether scheduling gates keep the scheduler away from the pod. What Kubernetes reports does not name them.
+static bool read_gate(struct capacity_waiting *w, struct json_span gates)
+{
+	struct json_span_iter it = {.rest = gates};
+	char name[LABEL_KEY_BYTES];
+	if (!json_span_next(&it))
+		return false;
+	if (json_span_text(json_span_get(it.value, "name"), name, sizeof name) < 0)
+		name[0] = '\0';
+	snprintf(w->message, sizeof w->message, "waiting for scheduling gate %s", name);
+	return true;
+}
+
 static void start_waiting(struct capacity *c, struct capacity_pod *pod, const char *namespace_name, const char *name,
-                          struct json_span o)
+                          struct json_span o, int64_t now_ms)
 {
 	size_t space_size = strlen(namespace_name) + 1, name_size = strlen(name) + 1;
 	pod->is_waiting = true;
@@ -346,7 +360,14 @@ static void start_waiting(struct capacity *c, struct capacity_pod *pod, const ch
 		abort(); // base/must.h
 	w->has_shape = replica_shape_read(&w->shape, &c->names, json_span_get(o, "spec"), NULL) == 0;
 	c->pods_rules += !w->has_shape;
-	read_message(w, json_span_get(json_span_get(o, "status"), "conditions"));
+	w->is_gated = read_gate(w, json_span_get(json_span_get(o, "spec"), "schedulingGates"));
+	if (!w->is_gated)
+		read_message(w, json_span_get(json_span_get(o, "status"), "conditions"));
+	if (pod->is_gated && !w->is_gated)
+		pod->ungated_ms = now_ms;
+	pod->is_gated = w->is_gated;
+	if (w->since_ms < pod->ungated_ms)
+		w->since_ms = pod->ungated_ms;
 	DL_APPEND(c->waiting, w);
 	c->n_waiting++;
 	pod->waiting = w;
@@ -375,7 +396,7 @@ static bool has_requests(const struct capacity_pod *pod, const struct resource_v
 }
 
 bool capacity_set_pod(struct capacity *c, struct capacity_pod *pod, const char *namespace_name, const char *name,
-                      const char *json, size_t len)
+                      const char *json, size_t len, int64_t now_ms)
 {
 	struct json_span o = {json, len}, members[2] = {{0}};
 	struct json_span_iter it = {.rest = o};
@@ -409,7 +430,7 @@ bool capacity_set_pod(struct capacity *c, struct capacity_pod *pod, const char *
 	if (node)
 		hold(pod, 1);
 	else
-		start_waiting(c, pod, namespace_name, name, o);
+		start_waiting(c, pod, namespace_name, name, o, now_ms);
 	if (before && before != node)
 		capacity_free_node_if_unused(c, before);
 	return true;

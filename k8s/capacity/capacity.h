@@ -66,12 +66,13 @@ struct capacity_waiting {
 	struct capacity_waiting *prev, *next;
 	bool has_shape;        // false: its rules are invalid or exceed a ceiling
 	bool is_unschedulable; // the scheduler reported so
-	int64_t since_ms;      // when the scheduler first reported about it, since the epoch; 0: unknown
+	bool is_gated;         // spec.schedulingGates keep the scheduler away from it
+	int64_t since_ms;      // when it began to wait for a node, since the epoch: capacity_set_pod(); 0: unknown
 	struct replica_shape shape;
 	struct label *labels;
 	size_t n_labels;
 	const char *namespace_name, *name;
-	char message[CAPACITY_MESSAGE_BYTES]; // of the scheduler; "": none
+	char message[CAPACITY_MESSAGE_BYTES]; // of the scheduler, or the first gate; "": none
 	char text[];
 };
 
@@ -80,8 +81,9 @@ struct capacity_pod {
 	struct capacity_node *node; // NULL: none
 	struct resource_amount *requests;
 	struct capacity_waiting *waiting; // NULL: has a node, or was left out (CAPACITY_WAITING_MAX)
+	int64_t ungated_ms; // when it was first seen without the scheduling gates that it had; 0: it had none
 	uint8_t n_requests, faults;
-	bool is_waiting;
+	bool is_waiting, is_gated;
 };
 
 // Embedded in the record of a ResourceClaim; zeroed at first. The members are private to the account.
@@ -101,10 +103,11 @@ void capacity_free(struct capacity *c);
 // Enters a Node, or its new state.
 void capacity_set_node(struct capacity *c, const char *name, const char *json, size_t len);
 void capacity_remove_node(struct capacity *c, const char *name);
-// Enters a Pod, or its new state. Returns false when it has finished or is not a pod: it is then not in
-// the account.
+// Enters a Pod, or its new state. now_ms: since the epoch. A pod waits for a node since the scheduler first reported
+// about it, or since its scheduling gates were removed: the condition keeps the time from before. Returns false when it
+// has finished or is not a pod: it is then not in the account.
 bool capacity_set_pod(struct capacity *c, struct capacity_pod *pod, const char *namespace_name, const char *name,
-                      const char *json, size_t len);
+                      const char *json, size_t len, int64_t now_ms);
 void capacity_remove_pod(struct capacity *c, struct capacity_pod *pod);
 
 // Enters a ResourceSlice, a DeviceClass, a ResourceClaim or a DeviceTaintRule of resource.k8s.io, or its new state.

@@ -37,7 +37,7 @@ struct fit_target {
 	bool has_result;
 	uint64_t of_generation, of_orders;
 	struct err error;
-	int32_t fit, unschedulable;
+	int32_t fit, unschedulable, gated; // gated: those of the unschedulable ones that wait for a scheduling gate
 	int64_t *since_ms;
 	size_t n_since, room;
 	char detail[CAPACITY_MESSAGE_BYTES];
@@ -330,20 +330,24 @@ static bool removes_unscheduled_first(const struct fit_target *t)
 static void find_unschedulable(struct fit_target *t, const struct capacity *c)
 {
 	const struct capacity_waiting *w;
-	t->unschedulable = 0;
+	t->unschedulable = t->gated = 0;
 	t->n_since = 0;
 	for (w = capacity_first_waiting(c); w && t->shape.selector; w = w->next) {
-		if (!w->is_unschedulable || strcmp(w->namespace_name, t->namespace_name) != 0 ||
+		if (!(w->is_unschedulable || w->is_gated) || strcmp(w->namespace_name, t->namespace_name) != 0 ||
 		    !label_selector_matches(t->shape.selector, w->labels, w->n_labels))
 			continue;
 		if (t->n_since == t->room) {
 			t->room = t->room ? 2 * t->room : 8;
 			t->since_ms = must_alloc(realloc(t->since_ms, t->room * sizeof *t->since_ms));
 		}
-		if (t->unschedulable++ == 0)
+		t->gated += w->is_gated;
+		if (t->unschedulable++ == 0 || (w->is_gated && t->gated == 1))
 			memcpy(t->detail, w->message, sizeof t->detail);
 		t->since_ms[t->n_since++] = w->since_ms > 0 ? w->since_ms : INT64_MAX; // never overdue
 	}
+	// A ReplicaSet may remove a gated pod in place of an overdue one, so none is overdue beside it.
+	for (size_t i = 0; i < t->n_since && t->gated > 0; i++)
+		t->since_ms[i] = INT64_MAX;
 	if (t->n_since > 1)
 		qsort(t->since_ms, t->n_since, sizeof *t->since_ms, by_time);
 	if (!removes_unscheduled_first(t))
@@ -366,7 +370,7 @@ static void compute(struct fit_target *t, struct capacity *c)
 	t->error = (struct err){0};
 	if (capacity_fit_beside(c, &t->shape.shape, orders, n, &fit, &t->error) < 0)
 		return;
-	t->fit = (int32_t)fit.replicas;
+	t->fit = t->gated > 0 ? 0 : (int32_t)fit.replicas; // the next replica would be gated as well
 	if (!t->detail[0]) {
 		char why[FIT_WHY_BYTES];
 		fit_explain(c, &fit, why);

@@ -48,11 +48,16 @@ void fit_target_prepare(struct fit_target *t, int64_t generation, void (*done)(v
 
 struct fit_view {
 	bool is_known;
-	int32_t fit;             // replicas that fit in addition to the current scale and all pods that exist
-	int32_t unschedulable;   // pods of the target that the scheduler cannot place
-	const int64_t *since_ms; // since when each of those that a scale-down removes first, oldest first
+	// Replicas that fit in addition to the current scale and all pods that exist; 0 while a scheduling gate holds
+	// one.
+	int32_t fit;
+	int32_t unschedulable; // pods of the target that the scheduler cannot place, or that a scheduling gate holds
+	// Since when each of those that a scale-down removes first, oldest first; INT64_MAX: unknown, or a scheduling
+	// gate holds any of them.
+	const int64_t *since_ms;
 	size_t n_since;
-	const char *detail; // why no more fit, in the words of the scheduler if possible; or why that is unknown
+	// Why no more fit: the scheduling gate, or the words of the scheduler if possible; or why that is unknown.
+	const char *detail;
 };
 // Returns the fit at this moment. spec and status: the replicas that the target requests, and those that exist.
 // keeps_order: a write whose answer was lost may still take effect. Pointers are valid until the next call.

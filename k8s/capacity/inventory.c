@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/http/http_client.h"
 #include "base/json/json_span.h"
@@ -107,7 +108,8 @@ static void take_pod(struct kind_watch *w, struct record *r, const char *namespa
 	struct capacity_pod pod = {0};
 	if (!namespace_name[0])
 		return;
-	bool counts = capacity_set_pod(i->capacity, r ? &r->of.pod : &pod, namespace_name, name, json, len);
+	bool counts = capacity_set_pod(i->capacity, r ? &r->of.pod : &pod, namespace_name, name, json, len,
+	                               clock_wall_ms(k8s_client_clock(i->options.client)));
 	if (counts && !r)
 		record_new(w, namespace_name, name)->of.pod = pod;
 	else if (!counts && r)

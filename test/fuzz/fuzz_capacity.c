@@ -38,7 +38,7 @@ static void enter(struct world *w, struct json_span nodes, struct json_span pods
 	}
 	it = (struct json_span_iter){.rest = pods};
 	for (size_t i = 0; i < OBJECTS_MAX && json_span_next(&it); i++)
-		capacity_set_pod(w->c, &w->pods[i], "ns", "pod", it.value.text, it.value.len);
+		capacity_set_pod(w->c, &w->pods[i], "ns", "pod", it.value.text, it.value.len, 1);
 }
 
 static void enter_devices(struct world *w, struct json_span slices, struct json_span classes, struct json_span claims)

@@ -22,6 +22,7 @@
 struct world {
 	struct capacity *c;
 	struct capacity_pod pods[PODS_MAX];
+	int64_t now_ms;
 };
 
 static int setup(void **state)
@@ -64,7 +65,7 @@ static bool set_pod(struct world *w, size_t i, const char *text)
 {
 	char name[16], *json = to_json(text);
 	snprintf(name, sizeof name, "p%zu", i);
-	bool counts = capacity_set_pod(w->c, &w->pods[i], "ns", name, json, strlen(json));
+	bool counts = capacity_set_pod(w->c, &w->pods[i], "ns", name, json, strlen(json), w->now_ms);
 	free(json);
 	return counts;
 }
@@ -387,6 +388,36 @@ static void message_of_the_scheduler_is_kept(void **state)
 	assert_null(capacity_first_waiting(w->c));
 }
 
+#define PHASE_SINCE(minute, reason)                                                                                    \
+	"'status':{'phase':'Pending','conditions':[{'type':'PodScheduled','status':'False','reason':'" reason          \
+	"','lastTransitionTime':'1970-01-01T00:0" minute ":00Z','message':'blocked'}]}}"
+
+static void gated_pod_waits_for_its_gate_and_then_from_the_time_that_it_was_removed(void **state)
+{
+	struct world *w = *state;
+	w->now_ms = 600000;
+	for (int i = 0; i < 2; i++) { // the second time: a new process, which never saw the gate
+		assert_true(
+		        set_pod(w, 0,
+		                "{'spec':{'schedulingGates':[{'name':'kueue.x-k8s.io/admission'},{'name':'second'}],"
+		                "'containers':[{}]}," PHASE_SINCE("1", "SchedulingGated")));
+		const struct capacity_waiting *p = capacity_first_waiting(w->c);
+		assert_true(p->is_gated && !p->is_unschedulable);
+		assert_string_equal(p->message, "waiting for scheduling gate kueue.x-k8s.io/admission");
+		if (i > 0)
+			capacity_remove_pod(w->c, &w->pods[0]);
+		// Kubernetes keeps the time of the condition while its status remains False.
+		assert_true(set_pod(w, 0, "{'spec':{'containers':[{}]}," PHASE_SINCE("1", "Unschedulable")));
+		p = capacity_first_waiting(w->c);
+		assert_true(p->is_unschedulable && !p->is_gated);
+		assert_int_equal(p->since_ms, i > 0 ? 60000 : 600000);
+		assert_string_equal(p->message, "blocked");
+		w->now_ms += 60000;
+		assert_true(set_pod(w, 0, "{'spec':{'containers':[{}]}," PHASE_SINCE("1", "Unschedulable")));
+		assert_int_equal(capacity_first_waiting(w->c)->since_ms, i > 0 ? 60000 : 600000);
+	}
+}
+
 static void amounts_that_cannot_be_counted_are_reported_and_count_as_0(void **state)
 {
 	struct world *w = *state;
@@ -502,6 +533,7 @@ int main(void)
 	        TEST(pods_that_wait_get_their_room_first),
 	        TEST(pods_that_wait_in_a_row_may_have_other_rules),
 	        TEST(message_of_the_scheduler_is_kept),
+	        TEST(gated_pod_waits_for_its_gate_and_then_from_the_time_that_it_was_removed),
 	        TEST(amounts_that_cannot_be_counted_are_reported_and_count_as_0),
 	        TEST(rules_that_are_not_counted_are_named),
 	        TEST(gpus_out_of_service_are_those_of_the_record),

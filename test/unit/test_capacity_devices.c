@@ -268,7 +268,7 @@ static void extended_resource_is_served_by_devices(void **state)
 	// The pod holds the device by a claim that the scheduler made, not by the node's allocatable amount.
 	const char *json = to_json(
 	        "{'spec':{'nodeName':'a','containers':[{'resources':{'requests':{'nvidia.com/gpu':1}}}]}}", &len);
-	assert_true(capacity_set_pod(w->c, &w->pod, "ns", "p", json, len));
+	assert_true(capacity_set_pod(w->c, &w->pod, "ns", "p", json, len, 1));
 	set_claim(w, 0, HOLDS("gpu-0"));
 	assert_int_equal(fit(w, pod, NULL, &result, &e), 0);
 	assert_int_equal(result.replicas, 3);
@@ -283,7 +283,7 @@ static void extended_resource_is_served_by_devices(void **state)
 	assert_int_equal(result.replicas, 11);
 	// A waiting pod gets a device or a GPU first.
 	json = to_json("{'spec':{'containers':[{'resources':{'requests':{'nvidia.com/gpu':1}}}]}}", &len);
-	assert_true(capacity_set_pod(w->c, &w->pod, "ns", "p", json, len));
+	assert_true(capacity_set_pod(w->c, &w->pod, "ns", "p", json, len, 1));
 	assert_int_equal(fit(w, pod, NULL, &result, &e), 0);
 	assert_int_equal(result.replicas, 10);
 }

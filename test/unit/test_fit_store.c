@@ -251,6 +251,40 @@ static void unschedulable_replicas_are_listed_oldest_first(void **state)
 	assert_int_equal(view.n_since, 0);
 }
 
+static void put_gated_pod(struct world *w, const char *phase)
+{
+	char json[512];
+	snprintf(
+	        json, sizeof json,
+	        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"gated\","
+	        "\"labels\":{\"app\":\"web\"}},\"spec\":{\"schedulingGates\":[{\"name\":\"kueue.x-k8s.io/admission\"}],"
+	        "\"containers\":[{}]},\"status\":{\"phase\":\"%s\"}}",
+	        phase);
+	put(w, json);
+}
+
+static void gated_replicas_leave_room_for_none_and_are_never_overdue(void **state)
+{
+	struct world *w = *state;
+	struct fit_target *t = want(w, "Deployment", "web", 1);
+	wait_fit(w, t, 2, 2, 4);
+	put_pod(w, "web", "early", 2);
+	put_gated_pod(w, "Pending");
+	wait_fit(w, t, 2, 2, 0); // three GPUs are free, but the next replica would be gated as well
+	struct fit_view view = read_fit(t, 2, 2);
+	assert_int_equal(view.unschedulable, 2);
+	assert_int_equal(view.n_since, 2);
+	// Which of the two the ReplicaSet removes is not known, so neither is overdue.
+	assert_int_equal(view.since_ms[0], INT64_MAX);
+	assert_int_equal(view.since_ms[1], INT64_MAX);
+	assert_string_equal(view.detail, "waiting for scheduling gate kueue.x-k8s.io/admission");
+	put_gated_pod(w, "Failed");
+	wait_fit(w, t, 1, 1, 3);
+	view = read_fit(t, 1, 1);
+	assert_int_equal(view.n_since, 1);
+	assert_int_equal(view.since_ms[0], 120000);
+}
+
 static void only_a_replica_set_removes_unscheduled_pods_first(void **state)
 {
 	struct world *w = *state;
@@ -417,6 +451,7 @@ int main(void)
 	        TEST(write_without_an_answer_counts_until_the_target_was_read),
 	        TEST(ordered_replicas_count_once_when_they_exist),
 	        TEST(unschedulable_replicas_are_listed_oldest_first),
+	        TEST(gated_replicas_leave_room_for_none_and_are_never_overdue),
 	        TEST(only_a_replica_set_removes_unscheduled_pods_first),
 	        TEST(missing_permission_is_unknown_until_it_is_granted),
 	        TEST(target_without_a_shape_is_unknown_and_not_read_again_at_once),

@@ -43,13 +43,14 @@ struct world {
 	struct controller *c;
 	char dir[32]; // for saved state
 	bool is_slow; // the queries hang
+	int n_sums;   // queries that cannot be combined
 };
 
 static struct query_reply judge(void *arg, const char *query, size_t n_together)
 {
-	const struct world *w = arg;
-	(void)query;
+	struct world *w = arg;
 	(void)n_together;
+	w->n_sums += strncmp(query, "load + load", strlen("load + load")) == 0;
 	return (struct query_reply){.fault = w->is_slow ? QUERY_HANGS : QUERY_ANSWERED};
 }
 
@@ -440,6 +441,27 @@ static void look_that_waits_ends_with_the_next_tick(void **state)
 	assert_true(has_look(w));
 }
 
+static void first_look_sends_no_query_that_cannot_be_combined(void **state)
+{
+	struct world *w = *state;
+	go_to_early_time(w);
+	put_and_tick(w,
+	             PLAIN "{\"name\":\"sum\",\"query\":\"load + load\",\"target\":{\"type\":\"Value\",\"value\":7}},");
+	struct managed_policy *m = member_at(w, 0);
+	assert_int_equal(w->n_sums, 1); // of the tick
+	w->c->looks.in_flight += 1000;  // no room
+	assert_true(has_look(w));       // at the other query
+	assert_int_equal(w->n_sums, 1);
+	clock_advance_ms(&w->connections.clock, 10000);
+	managed_policy_look(w->c, &m->ticker, clock_wall_ms(&w->connections.clock));
+	assert_true(m->awaits_look);
+	tick_again(w);
+	w->c->looks.in_flight -= 1000;
+	clock_advance_ms(&w->connections.clock, 10000);
+	assert_true(has_look(w)); // at both
+	assert_int_equal(w->n_sums, 3);
+}
+
 static void look_from_before_a_clock_step_starts_no_tick(void **state)
 {
 	struct world *w = *state;
@@ -612,6 +634,7 @@ int main(void)
 	        TEST(policy_with_another_target_is_not_known_to_its_pool),
 	        TEST(policy_that_counts_ticks_has_no_look),
 	        TEST(look_that_waits_ends_with_the_next_tick),
+	        TEST(first_look_sends_no_query_that_cannot_be_combined),
 	        TEST(look_from_before_a_clock_step_starts_no_tick),
 	        TEST(look_that_fails_has_no_other_before_the_next_tick),
 	        TEST(slow_look_is_followed_by_a_pause),

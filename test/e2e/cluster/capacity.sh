@@ -13,7 +13,7 @@ wait_for 60 grep -q '^listening on' "$work/prometheus.log" || bail_out 'the fake
 prometheus=$(sed -n 's/^listening on //p' "$work/prometheus.log")
 kube apply -f "$m/base/namespaces.yaml" -f "$m/base/crd.yaml" -f "$m/base/controller-rbac.yaml" >/dev/null
 kube create namespace serving >/dev/null
-# workload NAME: a Deployment whose replicas take a GPU each
+# workload NAME [SCHEDULING_GATE]: a Deployment whose replicas take a GPU each
 workload() {
 	kube apply -f - >/dev/null <<-YAML
 		apiVersion: apps/v1
@@ -27,6 +27,7 @@ workload() {
 		    spec:
 		      terminationGracePeriodSeconds: 1
 		      automountServiceAccountToken: false
+		      schedulingGates: [${2:+name: $2}]
 		      containers:
 		      - name: server
 		        image: local/pause:1
