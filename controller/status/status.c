@@ -184,6 +184,14 @@ static uint64_t hash_i64(uint64_t h, int64_t v)
 	return hash_bytes(h, &v, sizeof v);
 }
 
+// Returns how many replicas have no room or are on failing GPUs, which only the message of a condition states; else 0.
+static int32_t stated_replicas(const struct trace_entry *t)
+{
+	bool is_stated = t->stage == STAGE_CAPACITY || t->reason == REASON_UNHEALTHY_REPLICAS ||
+	                 t->reason == REASON_UNHEALTHY_REPLACED;
+	return is_stated ? t->count : 0;
+}
+
 // Returns a fingerprint of everything that determines the status, except the values of the signals. Cheap, because most
 // ticks change nothing.
 static uint64_t seen_of(const struct status_update *u)
@@ -202,7 +210,7 @@ static uint64_t seen_of(const struct status_update *u)
 		h = hash_i64(h, (int64_t)d->signals[i].state << 32 | d->signals[i].reason);
 	for (size_t i = 0; i < d->n_trace; i++) {
 		const struct trace_entry *t = &d->trace[i];
-		const int32_t step[] = {(int32_t)t->reason, t->signal, t->before, t->after};
+		const int32_t step[] = {(int32_t)t->reason, t->signal, t->before, t->after, stated_replicas(t)};
 		h = hash_bytes(h, step, sizeof step);
 	}
 	return h;
@@ -234,6 +242,8 @@ static uint64_t minor_of(const struct status_update *u, const struct condition *
 		h = hash_i64(hash_i64(hash_i64(h, d->action), d->reason), d->ready);
 		for (size_t i = 0; i < d->n_signals; i++)
 			h = hash_i64(hash_i64(h, d->signals[i].state), d->signals[i].reason);
+		for (size_t i = 0; i < d->n_trace; i++)
+			h = hash_i64(h, stated_replicas(&d->trace[i]));
 	}
 	if (u->policy) { // the next process needs the recommendations
 		struct decide_recommendation all[2 * DECIDE_HISTORY_MAX];

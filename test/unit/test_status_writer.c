@@ -172,6 +172,21 @@ static void recurring_change_is_reported_once_a_minute(void **state)
 	world_stop(&w);
 }
 
+static void number_of_unschedulable_replicas_is_followed(void **state)
+{
+	struct world w;
+	world_start(&w);
+	w.e.policy.capacity = (struct policy_capacity){CAPACITY_ELASTIC, 3600000, 3600000};
+	const int64_t since_ms[4] = {w.e.now_ms, w.e.now_ms, w.e.now_ms, w.e.now_ms};
+	for (int i = 0; i < 12; i++) {
+		int32_t n = i < 6 ? 3 : 4;
+		w.e.seen.capacity = (struct obs_capacity){true, .unschedulable = n, .since_ms = since_ms, .n_since = n};
+		tick(&w, 2);
+	}
+	assert_int_equal(patches(&w), 2);
+	world_stop(&w);
+}
+
 static void scale_is_reported_at_once_and_only_once(void **state)
 {
 	struct world w;
@@ -562,6 +577,7 @@ int main(void)
 	        cmocka_unit_test(steady_target_costs_one_patch),
 	        cmocka_unit_test(recurring_change_is_reported_once_a_minute),
 	        cmocka_unit_test(clock_that_is_set_back_puts_nothing_off),
+	        cmocka_unit_test(number_of_unschedulable_replicas_is_followed),
 	        cmocka_unit_test(scale_is_reported_at_once_and_only_once),
 	        cmocka_unit_test(tick_after_a_scale_shows_what_is_seen_with_it),
 	        cmocka_unit_test(many_statuses_are_paced_and_each_object_is_written_once),
