@@ -206,12 +206,14 @@ bench-programs: $(PROGRAMS) $(OUT)/fake-apiserver $(OUT)/fake-prometheus $(BENCH
 bench-fleet: bench-programs ## measure 1,000 Deployments on 200 simulated nodes; writes build/bench-fleet.json
 	@scripts/kube/build kube-apiserver etcd kubectl kwok >/dev/null || echo 'Kubernetes or kwok is unavailable' >&2
 	@test/bench/run-fleet
-bench-reaction: bench-programs ## measure a metric step of 500 targets to their PATCHes; writes build/bench-reaction.json
-	@scripts/kube/build kube-apiserver etcd kubectl >/dev/null || echo 'Kubernetes is unavailable' >&2
+PEER_PROGRAMS = $(if $(filter 1,$(PEERS)),kube-controller-manager prometheus-adapter)
+bench-reaction: bench-programs ## measure a metric step of 500 targets to their PATCHes (PEERS=1: the HPA's, too); writes build/bench-reaction.json
+	@scripts/kube/build kube-apiserver etcd kubectl $(PEER_PROGRAMS) >/dev/null || echo 'Kubernetes is unavailable' >&2
 	@test/bench/run-reaction
-bench-kube: bench-programs ## measure 500 and 5,000 policies on a real API server; writes build/bench-kube.json
-	@scripts/kube/build kube-apiserver etcd kubectl >/dev/null || echo 'Kubernetes is unavailable' >&2
+bench-kube: bench-programs ## measure 500 and 5,000 policies on a real API server (PEERS=1: bench-reaction PEERS=1, too); writes build/bench-kube.json
+	@scripts/kube/build kube-apiserver etcd kubectl $(PEER_PROGRAMS) >/dev/null || echo 'Kubernetes is unavailable' >&2
 	@test/bench/run-kube
+	@$(if $(filter 1,$(PEERS)),test/bench/run-reaction)
 fake-apiserver: $(OUT)/fake-apiserver ## build the fake API server of the tests
 fake-nvml: $(FAKE_DRIVERS) ## build the scripted GPU drivers of the tests
 

@@ -110,7 +110,7 @@ compile() {
 			flags+=" -X $variable.gitVersion=v$release -X $variable.gitMajor=${release%%.*} -X $variable.gitMinor=$(cut -d. -f2 <<<"$release")"
 			flags+=" -X $variable.gitCommit=0000000000000000000000000000000000000000 -X $variable.gitTreeState=clean"
 		done
-	else
+	elif [ "$(module_field "$module" 3)" != - ]; then
 		flags="-X $(module_field "$module" 3)=v$release"
 	fi
 	say "building $name $release with $("$go" version | cut -d' ' -f3) (log: $log)"

@@ -4,6 +4,8 @@
 //   bench_kube KUBECONFIG create N            makes them (and the namespaces)
 //   bench_kube KUBECONFIG scale N REPLICAS    merge-PATCHes each one's /scale: the yardstick of step_500_ratio
 //   bench_kube KUBECONFIG policies N SECONDS  makes a GPUAutoscaler for each, of that interval: replicas = bench_load
+//   bench_kube KUBECONFIG hpas N              makes an HPA for each: replicas = the external metric bench_load
+//   bench_kube KUBECONFIG status N REPLICAS   writes each one's status.replicas, which the HPA divides by
 // Prints "seconds=S requests=N". Exit 1 when a request failed.
 #include <event2/event.h>
 #include <signal.h>
@@ -129,17 +131,37 @@ static void submit_new_policy(struct bench *b, int i, int64_t interval_s)
 	submit(b, "POST", path, "Content-Type: application/json", body);
 }
 
-static void submit_patch(struct bench *b, int i, int64_t replicas)
+// An AverageValue of 1: replicas = bench_load. It is also the cheapest for the HPA, which lists no pods for it.
+static void submit_new_hpa(struct bench *b, int i)
+{
+	char name[NAME_BYTES], path[128], body[2048];
+	put_namespace(name, i);
+	snprintf(path, sizeof path, "/apis/autoscaling/v2/namespaces/%s/horizontalpodautoscalers", name);
+	snprintf(body, sizeof body,
+	         "{\"apiVersion\":\"autoscaling/v2\",\"kind\":\"HorizontalPodAutoscaler\",\"metadata\":{\"name\":"
+	         "\"d%04d\"},\"spec\":{\"scaleTargetRef\":{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\","
+	         "\"name\":\"d%04d\"},\"minReplicas\":1,\"maxReplicas\":16,\"metrics\":[{\"type\":\"External\","
+	         "\"external\":{\"metric\":{\"name\":\"bench_load\",\"selector\":{\"matchLabels\":{\"target\":"
+	         "\"d%04d\"}}},\"target\":{\"type\":\"AverageValue\",\"averageValue\":\"1\"}}}],"
+	         "\"behavior\":{\"scaleUp\":{\"policies\":[{\"type\":\"Pods\",\"value\":16,\"periodSeconds\":1}]},"
+	         "\"scaleDown\":{\"stabilizationWindowSeconds\":0,\"policies\":[{\"type\":\"Pods\",\"value\":16,"
+	         "\"periodSeconds\":1}]}}}}",
+	         i, i, i);
+	submit(b, "POST", path, "Content-Type: application/json", body);
+}
+
+// `subresource` is scale, whose spec is written, or status.
+static void submit_patch(struct bench *b, int i, const char *subresource, const char *member, int64_t replicas)
 {
 	char name[NAME_BYTES], path[128], body[64];
 	put_namespace(name, i);
-	snprintf(path, sizeof path, "/apis/apps/v1/namespaces/%s/deployments/d%04d/scale", name, i);
-	snprintf(body, sizeof body, "{\"spec\":{\"replicas\":%d}}", (int)replicas);
+	snprintf(path, sizeof path, "/apis/apps/v1/namespaces/%s/deployments/d%04d/%s", name, i, subresource);
+	snprintf(body, sizeof body, "{\"%s\":{\"replicas\":%d}}", member, (int)replicas);
 	submit(b, "PATCH", path, "Content-Type: application/merge-patch+json", body);
 }
 
-enum verb { VERB_CREATE, VERB_SCALE, VERB_POLICIES, VERB__COUNT };
-static const char *const verb_names[] = {"create", "scale", "policies"};
+enum verb { VERB_CREATE, VERB_SCALE, VERB_POLICIES, VERB_HPAS, VERB_STATUS, VERB__COUNT };
+static const char *const verb_names[] = {"create", "scale", "policies", "hpas", "status"};
 _Static_assert(sizeof verb_names / sizeof verb_names[0] == VERB__COUNT, "a verb without a name");
 
 static int run(struct bench *b, enum verb verb, int64_t n, int64_t value)
@@ -157,7 +179,11 @@ static int run(struct bench *b, enum verb verb, int64_t n, int64_t value)
 		if (verb == VERB_CREATE)
 			submit_new_deployment(b, i);
 		else if (verb == VERB_SCALE)
-			submit_patch(b, i, value);
+			submit_patch(b, i, "scale", "spec", value);
+		else if (verb == VERB_STATUS)
+			submit_patch(b, i, "status", "status", value);
+		else if (verb == VERB_HPAS)
+			submit_new_hpa(b, i);
 		else
 			submit_new_policy(b, i, value);
 	}
@@ -174,10 +200,12 @@ int main(int argc, char **argv)
 	enum verb verb = 0;
 	while (argc > 3 && verb < VERB__COUNT && strcmp(argv[2], verb_names[verb]) != 0)
 		verb++;
-	if (argc != (verb == VERB_CREATE ? 4 : 5) || verb == VERB__COUNT ||
+	if (argc != (verb == VERB_CREATE || verb == VERB_HPAS ? 4 : 5) || verb == VERB__COUNT ||
 	    num_parse_i64(argv[3], strlen(argv[3]), 1, OBJECTS_MAX, &n, &e) < 0 ||
 	    (argc == 5 && num_parse_i64(argv[4], strlen(argv[4]), 0, 1000, &value, &e) < 0)) {
-		fputs("usage: bench_kube KUBECONFIG create N | scale N REPLICAS | policies N SECONDS\n", stderr);
+		fputs("usage: bench_kube KUBECONFIG create N | scale N REPLICAS | policies N SECONDS | hpas N | "
+		      "status N REPLICAS\n",
+		      stderr);
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash disable=SC2154,SC2034 # root, out, work: lib.sh; bench, dir, DEPLOYMENTS, INTERVAL_S: the script
-# kube_world.sh: what run-kube and run-fleet share: a controller at work on the policies of a real API server ($dir), with
+# kube_world.sh: what run-kube, run-fleet and run-reaction share: a controller at work on the policies of a real API server ($dir), with
 # the rights of the manifests, counted by that server; Prometheus is scripted. After measure.sh.
 
 admin() { curl -sf -m 60 --cacert "$dir/ca.crt" -H 'Authorization: Bearer admin-token' "$api$1"; }
@@ -88,15 +88,18 @@ at_rest() {
 	say "the controller's requests so far: $(by_verb)"
 }
 
-scaled() { grep -c '"msg":"Scaled target"' "$work/controller.log"; }
+# What is logged when a PATCH is acknowledged: $work/LOG.log, the message, and the unit of its time stamps.
+SCALED_LOG=controller SCALED_MESSAGE='Scaled target' SCALED_PER_S=1
+scaled_lines() { grep "\"msg\":\"$SCALED_MESSAGE\"" "$work/$SCALED_LOG.log"; }
+scaled() { scaled_lines | wc -l; }
 scaled_all() { [ "$(scaled)" -ge "$1" ]; }
 # step REPLICAS: one step of the metric. Sets step_began, and step_patches: seconds to each acknowledged PATCH, sorted.
 step() {
 	local before; before=$(scaled)
 	step_began=$EPOCHREALTIME
 	load_is "$1"
-	wait_for 180 scaled_all $((before + DEPLOYMENTS)) >&2 || { tail -n 3 "$work/controller.log" >&2; die 'the step never ended'; }
-	step_patches=$(grep '"msg":"Scaled target"' "$work/controller.log" | tail -n "$DEPLOYMENTS" | jq --argjson began "$step_began" '.ts - $began' | sort -g)
+	wait_for 180 scaled_all $((before + DEPLOYMENTS)) >&2 || { tail -n 3 "$work/$SCALED_LOG.log" >&2; die 'the step never ended'; }
+	step_patches=$(scaled_lines | tail -n "$DEPLOYMENTS" | jq --argjson began "$step_began" --argjson per_s "$SCALED_PER_S" '(.ts / $per_s - $began) * 1000 | round / 1000' | sort -g)
 }
 # percentile P: of sorted numbers.
 percentile() { awk -v p="$1" '{ v[NR] = $1 } END { i = int((NR * p + 99) / 100); print v[i < 1 ? 1 : i] }'; }
