@@ -110,7 +110,7 @@ static void check_hold_down(struct world *w, const struct remedy_action *a, int 
 			need_ms *= 2;
 		if (p->lasting)
 			remedy_world_broken("a GPU whose condition lasts does not return", w, k);
-		if (p->clean_ms < 0 || w->now_ms - p->clean_ms < need_ms || w->now_ms - p->out_ms < need_ms)
+		if (p->clean_ms < 0 || p->heard_ms - p->clean_ms < need_ms || p->heard_ms - p->out_ms < need_ms)
 			remedy_world_broken("a GPU returns after the clean time, which doubles with each attempt", w,
 			                    k);
 	}
