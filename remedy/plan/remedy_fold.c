@@ -32,7 +32,7 @@ static void hear(const struct remedy *r, struct remedy_node *n, int i)
 // ---- events ----
 
 // A counter that did not grow repeats what is known. One that shrank, or has the same value at a later time, was reset:
-// it counts. The first time may be REMEDY_FUTURE_MS too early, that of a clock ahead of ours (remedy_fold_event()).
+// it counts. An exporter's clock may be REMEDY_FUTURE_MS ahead: then remedy_fold_event() took an earlier time at first.
 static bool is_repeat(const struct remedy_fault *f, const struct remedy_event *event)
 {
 	bool has_count = event->value >= 0 && f->count >= 0;
