@@ -192,6 +192,7 @@ static void adopt_unrecorded_scale(struct reconciler *r)
 	    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name), LOG_I("from", from),
 	    LOG_I("to", to));
 	decide_record_scale(r->policy, reconcile_state(r), w->now_ms, from, to);
+	decide_adopt_scale(r->policy, reconcile_state(r), to - from);
 }
 
 // Returns true when `now` differs from the decision before it, and is worth a line in the log and a place in the

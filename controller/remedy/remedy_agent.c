@@ -192,6 +192,16 @@ static void take_reset_result(struct remedy_agent *a, struct node_record *n, con
 		n->written_ms = 0;
 }
 
+// Whether a list of pods counts: the scheduler may have placed more since the node was in service, or may still do so
+// because the API server lacks the taint of a GPU. Without a list, the planner evicts and resets nothing.
+static bool are_pods_known(const struct remedy_node *planned)
+{
+	for (int i = 1; i < planned->n_gpus; i++)
+		if (planned->gpus[i].has_gpu_taint && planned->gpus[i].is_in_flight)
+			return false;
+	return planned->n_out > 0;
+}
+
 static void fold_node(struct remedy_agent *a, struct node_record *n, struct remedy_node *record)
 {
 	const char *taints[REMEDY_GPUS_MAX + 1] = {"node"};
@@ -227,8 +237,8 @@ static void fold_node(struct remedy_agent *a, struct node_record *n, struct reme
 	enum remedy_reason reason = remedy_fold_node(&a->fleet, &seen, NULL);
 	struct remedy_node *planned = remedy_fleet_find(&a->fleet, name);
 	take_reset_result(a, n, planned);
-	if (n->has_new_pods && planned)
-		planned->has_pods = false; // its names were in the list that the new one replaced
+	if (planned && (n->has_new_pods || !are_pods_known(planned)))
+		planned->has_pods = false; // after a new list, the names would be those of the list that it replaced
 	if (reason == REMEDY_LIFTED || reason == REMEDY_ADOPTED) {
 		n->written_ms = 0; // the annotation follows
 		agent_report_hold(a, name, reason, NULL);

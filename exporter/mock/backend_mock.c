@@ -152,7 +152,8 @@ static void play_xids(struct mock *m, int64_t t_ms, int64_t wall_ms)
 {
 	for (size_t i = 0; i < m->script.n_xids; i++) {
 		const struct mock_xid *x = &m->script.xids[i];
-		if (x->at_ms > m->last_ms && x->at_ms <= t_ms)
+		bool is_due = x->at_ms > m->last_ms && x->at_ms <= t_ms;
+		for (int32_t k = 0; is_due && k < x->count; k++)
 			xid_store_count(m->xids, uuid_of_board(m, x->gpu), x->code, wall_ms);
 	}
 }

@@ -128,9 +128,11 @@ static const struct schema_field xid_fields[] = {
         FIELD(struct mock_xid, "gpu", SCHEMA_INT32, gpu, .doc = "The GPU's number.", .required = true, .min = 0,
               .max = 63),
         FIELD(struct mock_xid, "code", SCHEMA_INT32, code, .doc = "XID code.", .required = true, .min = 1, .max = 999),
+        FIELD(struct mock_xid, "count", SCHEMA_INT32, count, .doc = "How many times at once.", .default_text = "1",
+              .min = 1, .max = 1000000),
 };
 static const struct schema xid_schema = {.name = "xids[]",
-                                         .doc = "An XID error that happens once.",
+                                         .doc = "An XID error.",
                                          .struct_size = sizeof(struct mock_xid),
                                          .fields = xid_fields,
                                          .n_fields = COUNT(xid_fields)};

@@ -38,7 +38,7 @@ struct mock_gpu {
 
 struct mock_xid {
 	int64_t at_ms;
-	int32_t gpu, code;
+	int32_t gpu, code, count;
 };
 
 struct mock_loss {

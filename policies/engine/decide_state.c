@@ -245,6 +245,12 @@ void decide_record_replacements(const struct policy *policy, void *state, int32_
 		state_of(policy, state)->unhealthy.replacements = i32_max(replicas, 0);
 }
 
+void decide_adopt_scale(const struct policy *policy, void *state, int32_t change)
+{
+	if (policy->guards.unhealthy == UNHEALTHY_REPLACE)
+		unhealthy_adopt_scale(&state_of(policy, state)->unhealthy, change);
+}
+
 int32_t decide_replacements(const struct policy *policy, const void *state)
 {
 	return state_of_const(policy, state)->unhealthy.replacements;

@@ -111,6 +111,11 @@ void decide_record_withdrawal(const struct policy *policy, void *state, int64_t 
 // Replace, nothing is recorded. For tests and restarts; call it after decide_record_scale().
 void decide_record_replacements(const struct policy *policy, void *state, int32_t replicas);
 
+// Records that the last decide_record_scale() is of an earlier process that did not record its replacements, and
+// changed the scale by `change` replicas. The next decision counts as many as there are unhealthy replicas. For
+// restarts.
+void decide_adopt_scale(const struct policy *policy, void *state, int32_t change);
+
 // Records that a replica became ready start_ms after it was requested. For tests and restarts.
 void decide_record_start(const struct policy *policy, void *state, int64_t start_ms);
 

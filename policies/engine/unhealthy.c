@@ -14,3 +14,9 @@ void unhealthy_record_scale(struct unhealthy *u, int32_t replicas)
 		return;
 	u->replacements = i32_max(i32_min(i32_from_i64((int64_t)replicas - u->wanted), u->added), 0);
 }
+
+void unhealthy_adopt_scale(struct unhealthy *u, int32_t change)
+{
+	if (u->added < 0)
+		u->unrecorded = change;
+}

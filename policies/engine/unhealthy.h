@@ -13,12 +13,17 @@ struct unhealthy {
 	// Of the last decision: what was wanted without replacements, and how many were added (-1: no decision yet). A
 	// write that is acknowledged later may be smaller than the decision.
 	int32_t wanted, added;
-	int32_t reserved; // 0
+	int32_t unrecorded; // replicas added (negative: removed) by a process that recorded no replacements for them; 0
+	                    // = none
 };
 
 void unhealthy_init(struct unhealthy *u);
 // Records that the target was scaled to `replicas` by the last decision. Without one, as after a restart, the number of
 // replacements stays.
 void unhealthy_record_scale(struct unhealthy *u, int32_t replicas);
+// Records that an earlier process changed the scale by `change` replicas and exited before it recorded how many of them
+// are replacements. Every order includes the replacements of its time, so the next decision that knows how many
+// replicas are unhealthy counts that many. Changes nothing after a decision of this process.
+void unhealthy_adopt_scale(struct unhealthy *u, int32_t change);
 
 #endif

@@ -13,10 +13,24 @@
 #include "policies/engine/state.h"
 #include "policies/engine/tick.h"
 
+// How many replacements the scale has after a change that lacks their number (unhealthy_adopt_scale()).
+static void count_unrecorded(struct unhealthy *u, int32_t n_unhealthy, int32_t multiple)
+{
+	int32_t more = i32_min(n_unhealthy - u->replacements, u->unrecorded);
+	if (u->unrecorded < 0)
+		u->replacements = i32_min(u->replacements, n_unhealthy);
+	else if (more > 0)
+		u->replacements += multiple_down(more, multiple);
+	u->unrecorded = 0;
+}
+
 void unhealthy_observe(struct tick *t)
 {
+	const struct obs_health *h = &t->observation->health;
 	if (t->policy->guards.unhealthy != UNHEALTHY_REPLACE)
 		return;
+	if (t->state->unhealthy.unrecorded != 0 && h->is_known)
+		count_unrecorded(&t->state->unhealthy, i32_max(h->unhealthy, 0), t->policy->replica_multiple);
 	// The scale may have been lowered by hand since: at least one replica is not a replacement.
 	t->replacements = i32_min(t->state->unhealthy.replacements, i32_max(t->counts.spec - 1, 0));
 	t->counts.spec -= t->replacements;

@@ -31,12 +31,14 @@ static void hear(const struct remedy *r, struct remedy_node *n, int i)
 
 // ---- events ----
 
-// A counter that did not grow repeats what is known; one that shrank was reset, and counts when its time is new.
+// A counter that did not grow repeats what is known. One that shrank, or has the same value at a later time, was reset:
+// it counts. An exporter's clock may be REMEDY_FUTURE_MS ahead: then remedy_fold_event() took an earlier time at first.
 static bool is_repeat(const struct remedy_fault *f, const struct remedy_event *event)
 {
-	if (event->value >= 0 && f->count >= 0)
-		return event->value == f->count || (event->value < f->count && event->at_ms <= f->last_ms);
-	return event->at_ms <= f->last_ms;
+	bool has_count = event->value >= 0 && f->count >= 0;
+	if (has_count && event->value > f->count)
+		return false;
+	return event->at_ms - f->last_ms <= (has_count && event->value == f->count ? REMEDY_FUTURE_MS : 0);
 }
 
 static int32_t grown(int32_t n, int64_t by)

@@ -142,7 +142,7 @@ static enum remedy_reason may_return(const struct remedy *r, const struct remedy
 	if (wants_reset(r, gpu, wanted) && g->is_reset_failed)
 		return REMEDY_RESET_FAILED;
 	if (g->is_reset_open || (wants_reset(r, gpu, wanted) && !g->is_reset) || watched->clean_ms < 0 ||
-	    r->now_ms - since_ms < g->need_ms)
+	    watched->heard_ms - since_ms < g->need_ms) // time without telemetry is not clean
 		return REMEDY_NO_REASON;
 	return g->is_replaced ? REMEDY_REPLACED : REMEDY_CLEAN;
 }

@@ -55,9 +55,10 @@ static void check_evidence(struct world *w, const struct remedy_action *a, int k
 		remedy_world_broken("no action for a node that is gone", w, k);
 	if (a->kind == REMEDY_TAINT && n->is_cordoned && !book_has_out(n))
 		remedy_world_broken("no taint on a node that a person cordoned", w, k);
-	bool is_known = g && !g->is_moved; // else the planner may not have noticed yet that it moved
-	int64_t fault_ms = is_known ? g->fault_ms : n->fault_ms;
-	bool is_old = w->now_ms - fault_ms > HOUR_MS && !(is_known ? g->lasting : a->fault < 0);
+	// A GPU that moved is judged by what this node reported of it; whether a condition lasts there is not in the
+	// books.
+	int64_t fault_ms = g ? n->faults_ms[g->id] : NEVER;
+	bool is_old = w->now_ms - fault_ms > HOUR_MS && !(g && !g->is_moved ? g->lasting : a->fault < 0);
 	if (a->kind == REMEDY_TAINT && (fault_ms < 0 || is_old))
 		remedy_world_broken("no taint without evidence", w, k);
 	bool was_tainted = book_has_out(n);
@@ -109,7 +110,7 @@ static void check_hold_down(struct world *w, const struct remedy_action *a, int 
 			need_ms *= 2;
 		if (p->lasting)
 			remedy_world_broken("a GPU whose condition lasts does not return", w, k);
-		if (p->clean_ms < 0 || w->now_ms - p->clean_ms < need_ms || w->now_ms - p->out_ms < need_ms)
+		if (p->clean_ms < 0 || p->heard_ms - p->clean_ms < need_ms || p->heard_ms - p->out_ms < need_ms)
 			remedy_world_broken("a GPU returns after the clean time, which doubles with each attempt", w,
 			                    k);
 	}
@@ -158,9 +159,8 @@ static void after_fault(struct world *w, const struct input *in)
 	if (n->is_gone || n->is_cordoned || !n->is_ready || !is_free || n->heard_ms < 0 ||
 	    w->now_ms - n->heard_ms > STALE_MS || book_attempts_of_day(w, n) >= w->limits.attempts)
 		return;
-	if (g->fault_ms >= 0 && w->now_ms - g->fault_ms < HOUR_MS - 1000 && g->lasting == 0 && !g->is_moved &&
-	    !g->is_out && in->kind == SEND_EVENT && !in->condition && book_is_deadly(in->xid) &&
-	    g->fault_ms == w->now_ms)
+	if (g->lasting == 0 && !g->is_out && in->kind == SEND_EVENT && !in->condition && book_is_deadly(in->xid) &&
+	    n->faults_ms[g->id] == w->now_ms)
 		remedy_world_broken("a fault takes its GPU out of service at once", w, in->node);
 }
 static void every_fault_is_acted_on(void **state)

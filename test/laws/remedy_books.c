@@ -61,7 +61,7 @@ void book_input(struct world *w, const struct input *in)
 		g->handled = 0;
 	}
 	if (in->condition ? in->value > 0 : book_is_deadly(in->xid))
-		n->fault_ms = g->fault_ms = g->clean_ms = w->now_ms;
+		n->faults_ms[g->id] = g->clean_ms = w->now_ms;
 }
 
 struct place *book_find_place(struct node_truth *n, const char *uuid)
@@ -88,7 +88,7 @@ static struct place *add_place(struct world *w, struct node_truth *n, const char
 				*g = w->nodes[k].gpus[i];
 	*g = (struct place){.id = g->id, .is_moved = true};
 	memcpy(g->uuid, uuid, strlen(uuid));
-	g->fault_ms = g->clean_ms = g->heard_ms = g->out_ms = g->open_ms = NEVER;
+	g->clean_ms = g->heard_ms = g->out_ms = g->open_ms = NEVER;
 	return g;
 }
 
@@ -143,10 +143,10 @@ static void book_out(struct world *w, struct node_truth *n, struct place *g)
 	g->attempts = book_attempts_of_day(w, n);
 }
 
-void book_in(struct place *g)
+void book_in(struct node_truth *n, struct place *g)
 {
 	g->is_out = g->by_node = g->by_gpu = false;
-	g->fault_ms = g->open_ms = NEVER;
+	g->open_ms = n->faults_ms[g->id] = NEVER;
 }
 
 void book_action(struct world *w, const struct remedy_action *a, book_check_fn *check)
@@ -169,9 +169,9 @@ void book_action(struct world *w, const struct remedy_action *a, book_check_fn *
 	} else if (a->kind == REMEDY_UNTAINT && a->whole_node) {
 		for (int i = 0; i < PLACES; i++)
 			if (n->gpus[i].by_node)
-				book_in(&n->gpus[i]);
+				book_in(n, &n->gpus[i]);
 	} else if (a->kind == REMEDY_UNTAINT && g) {
-		book_in(g);
+		book_in(n, g);
 	} else if (a->kind == REMEDY_EVICT) {
 		for (int i = 0; i < PODS; i++)
 			if (strcmp(n->pod_names[i], w->fleet.nodes[a->node].pods[a->pod].name) == 0)

@@ -68,16 +68,15 @@ void remedy_world_randomize(struct prop_random *r, struct world *w)
 		snprintf(n->name, sizeof n->name, "node-%d", k);
 		n->has_dra = prop_chance(r, 50);
 		n->is_ready = true;
-		n->heard_ms = n->fault_ms = NEVER;
+		n->heard_ms = NEVER;
 		for (int i = 0; i < GPUS; i++) {
 			struct place *g = &n->gpus[i];
 			g->id = w->next_uuid++;
 			snprintf(g->uuid, sizeof g->uuid, "GPU-%d", g->id);
-			g->fault_ms = g->clean_ms = g->heard_ms = g->out_ms = NEVER;
-			g->open_ms = NEVER;
+			g->clean_ms = g->heard_ms = g->out_ms = g->open_ms = NEVER;
 		}
 		for (int i = 0; i < UUIDS; i++)
-			n->was_out_ms[i] = NEVER;
+			n->was_out_ms[i] = n->faults_ms[i] = NEVER;
 		for (int i = 0; i < PODS; i++) {
 			snprintf(n->pod_names[i], sizeof n->pod_names[i], "ns/p-%d-%d", k, i);
 			n->pod_gpu[i] = prop_up_to(r, GPUS - 1);
@@ -176,23 +175,30 @@ static void random_event(struct prop_random *r, struct world *w, struct input *i
 		in->value = g->counter += 1 + prop_up_to(r, 3);
 }
 
-// Another GPU in this place: it moved here from another node, or is new.
+// Another GPU in this place: it moved here from another node. Often the last two that moved change places again.
 static void change_gpu(struct prop_random *r, struct world *w, struct input *in)
 {
-	struct place *here = &w->nodes[in->node].gpus[in->gpu];
 	int other = prop_up_to(r, w->n_nodes - 1), at = prop_up_to(r, GPUS - 1);
+	if (prop_chance(r, 50))
+		in->node = w->moved[0], in->gpu = w->moved[1], other = w->moved[2], at = w->moved[3];
+	struct place *here = &w->nodes[in->node].gpus[in->gpu];
 	struct place *there = &w->nodes[other].gpus[at];
 	if (other == in->node || here->is_out || there->is_out || w->nodes[other].is_gone || !w->may_move ||
 	    book_find_place(&w->nodes[other], here->uuid) || book_find_place(&w->nodes[in->node], there->uuid))
 		return;
+	memcpy(w->moved, (int[]){in->node, in->gpu, other, at}, sizeof w->moved);
 	struct place old = *here;
 	memcpy(here->uuid, there->uuid, sizeof here->uuid);
 	memcpy(there->uuid, old.uuid, sizeof there->uuid);
 	here->id = there->id;
 	there->id = old.id;
+	// The list of this node, which comes next, names both: what the nodes reported of the GPUs that left counts no
+	// more.
+	if (!w->nodes[in->node].is_gone)
+		w->nodes[in->node].faults_ms[old.id] = w->nodes[other].faults_ms[here->id] = NEVER;
 	struct place *both[] = {here, there};
 	for (int i = 0; i < 2; i++) {
-		both[i]->fault_ms = both[i]->clean_ms = both[i]->heard_ms = NEVER;
+		both[i]->clean_ms = both[i]->heard_ms = NEVER;
 		both[i]->is_moved = true;
 		both[i]->reported = both[i]->handled = both[i]->lasting = 0;
 	}
@@ -217,7 +223,7 @@ static void random_change(struct prop_random *r, struct world *w, struct input *
 	if (prop_chance(r, 5) && !w->may_not_lift) // a person removes every taint
 		for (int i = 0; i < PLACES; i++)
 			if (n->gpus[i].is_out) {
-				book_in(&n->gpus[i]);
+				book_in(n, &n->gpus[i]);
 				n->gpus[i].clean_ms = w->now_ms;
 				n->gpus[i].handled = n->gpus[i].reported;
 				n->gpus[i].lasting = 0;
@@ -226,12 +232,12 @@ static void random_change(struct prop_random *r, struct world *w, struct input *
 		n->is_gone = !n->is_gone;
 		for (int i = 0; i < PLACES; i++) {
 			struct place *g = &n->gpus[i];
-			book_in(g);
+			book_in(n, g);
 			g->clean_ms = g->heard_ms = NEVER;
 			g->reported = g->handled = g->lasting = 0;
 		}
 		for (int i = 0; i < UUIDS; i++)
-			n->was_out_ms[i] = NEVER;
+			n->was_out_ms[i] = n->faults_ms[i] = NEVER;
 		n->heard_ms = NEVER;
 	}
 }

@@ -31,7 +31,6 @@ struct place {
 	char uuid[REMEDY_UUID_BYTES];
 	int id;                       // number of the GPU in the world
 	bool is_out, by_node, by_gpu; // taints on the API server
-	int64_t fault_ms;             // last evidence that is to be acted on; of a condition that lasts: now
 	int64_t clean_ms;             // neither a fault nor a gap in telemetry since
 	int64_t heard_ms, out_ms;
 	int32_t reported; // the recovery action that the driver asks for; 0 = none
@@ -59,7 +58,7 @@ struct node_truth {
 	int64_t attempts_ms[ATTEMPTS];
 	int n_attempts;
 	int64_t heard_ms;
-	int64_t fault_ms; // of any of its GPUs, gone or not
+	int64_t faults_ms[UUIDS]; // last evidence against each GPU on this node that is to be acted on
 };
 
 struct world {
@@ -72,6 +71,7 @@ struct world {
 	struct remedy_action actions[ACTIONS_MAX];
 	size_t n_actions;
 	int next_uuid;
+	int moved[4]; // the last two GPUs that moved: node and place of each
 	bool may_delete;
 	bool may_move;
 	bool may_not_lift; // no person removes a taint
@@ -127,8 +127,8 @@ void book_input(struct world *w, const struct input *in);
 // action, so book_joins() follows the planner's own flags there; the laws about it judge what it does afterwards.
 void book_action(struct world *w, const struct remedy_action *a, book_check_fn *check);
 void book_joins(struct world *w);
-// Books a GPU as in service.
-void book_in(struct place *g);
+// Books a GPU of the node as in service.
+void book_in(struct node_truth *n, struct place *g);
 // Returns the place of the GPU in the node, or NULL. A GPU that moved away has a place while it is out of service.
 struct place *book_find_place(struct node_truth *n, const char *uuid);
 // Returns the index of the node of an action in world.nodes.

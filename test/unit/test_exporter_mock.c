@@ -290,11 +290,11 @@ static void xids_and_losses_come_at_their_time(void **state)
 	(void)state;
 	char path[] = "/tmp/gpuscale-test-XXXXXX";
 	struct xid_store *xids = xid_store_new(NULL);
-	struct backend *b =
-	        make("gpus: [{count: 2}]\n"
-	             "xids: [{at: 0s, gpu: 0, code: 31}, {at: 3s, gpu: 1, code: 48}, {at: 4s, gpu: 1, code: 48}]\n"
-	             "losses: [{at: 5s, gpu: 1, for: 2s}]\n",
-	             path, xids);
+	struct backend *b = make("gpus: [{count: 2}]\n"
+	                         "xids: [{at: 0s, gpu: 0, code: 31}, {at: 3s, gpu: 1, code: 48}, {at: 4s, gpu: 1, "
+	                         "code: 48, count: 800000}]\n"
+	                         "losses: [{at: 5s, gpu: 1, for: 2s}]\n",
+	                         path, xids);
 	struct device_sample s[DEVICES_MAX];
 	struct err e;
 	static const struct {
@@ -319,7 +319,7 @@ static void xids_and_losses_come_at_their_time(void **state)
 	struct xid_count counts[XID_CODES_MAX + 1];
 	size_t n_counts = xid_store_read(xids, d[1].uuid, counts, XID_CODES_MAX + 1);
 	for (size_t i = 0; i < n_counts; i++)
-		assert_int_equal(counts[i].count, counts[i].code == 48 ? 2 : 0);
+		assert_int_equal(counts[i].count, counts[i].code == 48 ? 800001 : 0);
 	b->ops->destroy(b);
 	xid_store_free(xids);
 }

@@ -127,6 +127,43 @@ static void pods_are_unknown_when_a_new_list_comes_without_health(void **state)
 	assert_false(n->has_pods);
 }
 
+// Pods may have come since the node was last out of service.
+static void pods_of_an_earlier_time_out_of_service_are_unknown(void **state)
+{
+	struct world *w = *state;
+	tick(w, QUERY_ANSWERED);
+	struct remedy_node *n = remedy_fleet_find(&w->a->fleet, "n1");
+	assert_non_null(n);
+	remedy_evidence_take(&w->a->fleet, n, 0);
+	tick(w, QUERY_ANSWERED);
+	assert_true(n->has_pods);
+	remedy_evidence_return(n, 0);
+	tick(w, QUERY_ANSWERED);
+	assert_false(n->has_pods);
+}
+
+// The scheduler may place pods on the GPU until the API server has its taint: no eviction and no reset before.
+static void pods_are_unknown_until_the_taint_of_a_gpu_is_there(void **state)
+{
+	struct world *w = *state;
+	tick(w, QUERY_ANSWERED);
+	struct remedy_node *n = remedy_fleet_find(&w->a->fleet, "n1");
+	assert_non_null(n);
+	int gpu = remedy_fleet_add_gpu(&w->a->fleet, n, "GPU-1");
+	assert_true(gpu > 0);
+	remedy_evidence_take(&w->a->fleet, n, gpu);
+	n->gpus[gpu].has_gpu_taint = n->gpus[gpu].is_in_flight = true;
+	tick(w, QUERY_ANSWERED);
+	assert_false(n->has_pods);
+	n->gpus[gpu].is_in_flight = false;
+	tick(w, QUERY_ANSWERED);
+	assert_true(n->has_pods);
+	n->gpus[gpu].has_gpu_taint = false; // its removal is in flight
+	n->gpus[gpu].is_in_flight = true;
+	tick(w, QUERY_ANSWERED);
+	assert_true(n->has_pods);
+}
+
 // As after a restart, while the API server does not serve the rules: a person removed nothing, and nothing is complete.
 static void rules_that_are_unknown_leave_their_changes_in_flight(void **state)
 {
@@ -154,6 +191,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        TEST(agent_may_end_in_a_tick),
 	        TEST(pods_are_unknown_when_a_new_list_comes_without_health),
+	        TEST(pods_of_an_earlier_time_out_of_service_are_unknown),
+	        TEST(pods_are_unknown_until_the_taint_of_a_gpu_is_there),
 	        TEST(rules_that_are_unknown_leave_their_changes_in_flight),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,6 +85,41 @@ static void replacements_survive_a_restart(void **state)
 	engine_done(&e);
 }
 
+// The last process was killed between the PATCH and the status: what it ordered is not ordered again.
+static void replacements_that_a_killed_process_ordered_are_counted(void **state)
+{
+	static const struct {
+		int32_t from, recorded, to, unhealthy; // replicas and replacements in the status, present replicas
+		int32_t multiple, replacements, desired;
+	} rows[] = {
+	        {4, 0, 5, 1, 1, 1, 5}, // a replacement
+	        {4, 0, 6, 1, 1, 1, 6}, // and one more replica for the load
+	        {4, 0, 5, 2, 1, 1, 6}, // another replica has become unhealthy since
+	        {4, 1, 5, 1, 1, 1, 5}, // the load alone: its replacement was recorded
+	        {5, 1, 4, 0, 1, 0, 4}, // the replacement was removed
+	        {9, 1, 6, 1, 1, 1, 6}, // less load
+	        {4, 0, 6, 1, 2, 0, 6}, // half a multiple is not replaced
+	        {4, 0, 6, 2, 2, 2, 6},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct engine e;
+		begin(&e, UNHEALTHY_REPLACE);
+		e.policy.replica_multiple = rows[i].multiple;
+		decide_record_replacements(&e.policy, e.state, rows[i].recorded);
+		decide_record_scale(&e.policy, e.state, e.now_ms, rows[i].from, rows[i].to);
+		decide_adopt_scale(&e.policy, e.state, rows[i].to - rows[i].from);
+		e.seen.spec_replicas = e.seen.status_replicas = e.seen.ready_replicas = rows[i].to;
+		e.seen.health = (struct obs_health){.is_known = false};
+		assert_int_equal(engine_tick(&e)->desired, rows[i].to);
+		e.now_ms += 15000;
+		e.seen.health = (struct obs_health){.is_known = true, .unhealthy = rows[i].unhealthy};
+		int32_t desired = engine_tick(&e)->desired, replacements = decide_replacements(&e.policy, e.state);
+		if (desired != rows[i].desired || (desired == rows[i].to && replacements != rows[i].replacements))
+			fail_msg("row %zu: %d replicas, %d replacements", i, desired, replacements);
+		engine_done(&e);
+	}
+}
+
 // The status is written as a merge patch: a field that is left out keeps its last value.
 static void status_without_replacements_removes_their_number(void **state)
 {
@@ -238,6 +273,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(replacements_survive_packing),
 	        cmocka_unit_test(replacements_survive_a_restart),
+	        cmocka_unit_test(replacements_that_a_killed_process_ordered_are_counted),
 	        cmocka_unit_test(status_without_replacements_removes_their_number),
 	        cmocka_unit_test(replacements_of_a_policy_without_replace_are_not_restored),
 	        cmocka_unit_test(replacements_survive_a_change_of_the_policy),
