@@ -184,12 +184,19 @@ static uint64_t hash_i64(uint64_t h, int64_t v)
 	return hash_bytes(h, &v, sizeof v);
 }
 
-// Returns how many replicas have no room or are on failing GPUs, which only the message of a condition states; else 0.
-static int32_t stated_replicas(const struct trace_entry *t)
+// Adds what only the message of a condition states: how many replicas have no room or are on failing GPUs, and why a
+// pool is held.
+static uint64_t hash_stated(uint64_t h, const struct decided *decided)
 {
-	bool is_stated = t->stage == STAGE_CAPACITY || t->reason == REASON_UNHEALTHY_REPLICAS ||
-	                 t->reason == REASON_UNHEALTHY_REPLACED;
-	return is_stated ? t->count : 0;
+	for (size_t i = 0; i < decided->decision->n_trace; i++) {
+		const struct trace_entry *t = &decided->decision->trace[i];
+		if (t->stage == STAGE_CAPACITY || t->reason == REASON_UNHEALTHY_REPLICAS ||
+		    t->reason == REASON_UNHEALTHY_REPLACED)
+			h = hash_i64(h, t->count);
+		else if (t->reason == REASON_POOL_HELD && decided->pool)
+			h = hash_bytes(h, decided->pool, strlen(decided->pool));
+	}
+	return h;
 }
 
 // Returns a fingerprint of everything that determines the status, except the values of the signals. Cheap, because most
@@ -210,10 +217,10 @@ static uint64_t seen_of(const struct status_update *u)
 		h = hash_i64(h, (int64_t)d->signals[i].state << 32 | d->signals[i].reason);
 	for (size_t i = 0; i < d->n_trace; i++) {
 		const struct trace_entry *t = &d->trace[i];
-		const int32_t step[] = {(int32_t)t->reason, t->signal, t->before, t->after, stated_replicas(t)};
+		const int32_t step[] = {(int32_t)t->reason, t->signal, t->before, t->after};
 		h = hash_bytes(h, step, sizeof step);
 	}
-	return h;
+	return hash_stated(h, u->facts.decided);
 }
 
 static uint64_t major_of(const struct status_update *u, const struct condition *conditions)
@@ -242,8 +249,7 @@ static uint64_t minor_of(const struct status_update *u, const struct condition *
 		h = hash_i64(hash_i64(hash_i64(h, d->action), d->reason), d->ready);
 		for (size_t i = 0; i < d->n_signals; i++)
 			h = hash_i64(hash_i64(h, d->signals[i].state), d->signals[i].reason);
-		for (size_t i = 0; i < d->n_trace; i++)
-			h = hash_i64(h, stated_replicas(&d->trace[i]));
+		h = hash_stated(h, u->facts.decided);
 	}
 	if (u->policy) { // the next process needs the recommendations
 		struct decide_recommendation all[2 * DECIDE_HISTORY_MAX];

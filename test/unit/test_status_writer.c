@@ -15,6 +15,7 @@
 #include "controller/status/status.h"
 #include "controller/status/status_writer.h"
 #include "k8s/events/event_recorder.h"
+#include "policies/engine/decision_grant.h"
 #include "test/fake/k8s_harness.h"
 #include "test/support/engine.h"
 #include "test/support/loop.h"
@@ -180,8 +181,30 @@ static void number_of_unschedulable_replicas_is_followed(void **state)
 	const int64_t since_ms[4] = {w.e.now_ms, w.e.now_ms, w.e.now_ms, w.e.now_ms};
 	for (int i = 0; i < 12; i++) {
 		int32_t n = i < 6 ? 3 : 4;
-		w.e.seen.capacity = (struct obs_capacity){true, .unschedulable = n, .since_ms = since_ms, .n_since = n};
+		w.e.seen.capacity =
+		        (struct obs_capacity){true, .unschedulable = n, .since_ms = since_ms, .n_since = (size_t)n};
 		tick(&w, 2);
+	}
+	assert_int_equal(patches(&w), 2);
+	world_stop(&w);
+}
+
+static void reason_why_a_pool_is_held_is_followed(void **state)
+{
+	struct world w;
+	world_start(&w);
+	for (int i = 0; i < 12; i++) {
+		struct decided decided = {&w.e.policy, &w.e.decision, NULL, i < 6 ? "its minimums" : "another pool"};
+		w.e.now_ms += 15000;
+		engine_show(&w.e, 0, 4);
+		engine_tick(&w.e);
+		decide_grant(&w.e.policy, 4, REASON_POOL_HELD, &w.e.decision);
+		policy_status_update(w.status, &(struct status_update){.facts = {.decided = &decided},
+		                                                       .policy = &w.e.policy,
+		                                                       .state = w.e.state,
+		                                                       .generation = 1,
+		                                                       .now_ms = w.e.now_ms});
+		drain(&w);
 	}
 	assert_int_equal(patches(&w), 2);
 	world_stop(&w);
@@ -578,6 +601,7 @@ int main(void)
 	        cmocka_unit_test(recurring_change_is_reported_once_a_minute),
 	        cmocka_unit_test(clock_that_is_set_back_puts_nothing_off),
 	        cmocka_unit_test(number_of_unschedulable_replicas_is_followed),
+	        cmocka_unit_test(reason_why_a_pool_is_held_is_followed),
 	        cmocka_unit_test(scale_is_reported_at_once_and_only_once),
 	        cmocka_unit_test(tick_after_a_scale_shows_what_is_seen_with_it),
 	        cmocka_unit_test(many_statuses_are_paced_and_each_object_is_written_once),
