@@ -32,7 +32,10 @@ struct http_call {
 	char target[4200];
 	struct timeval timeout;
 	http_call_done_fn *done;
+	http_call_data_fn *data; // NULL: bodies are kept until `done`
 	void *arg;
+	const char *accept;
+	size_t body_bytes_max;
 
 	// The request in flight. Its completion goes through `end`, which is activated by the callbacks or by the
 	// deadline, because libevent does not allow a connection to be freed in its own callbacks.
@@ -96,14 +99,19 @@ static void explain_break(struct http_call *f)
 		err_set(&f->error, ERR_UNREACHABLE, "cannot reach %s: %s", f->host_header, why_unreachable(f));
 }
 
+static void explain_too_long(struct http_call *f)
+{
+	err_set(&f->error, ERR_LIMIT, "the reply of %s exceeds the ceiling of %zu bytes", f->host_header,
+	        f->body_bytes_max);
+}
+
 static void on_error(enum evhttp_request_error what, void *arg)
 {
 	struct http_call *f = arg;
 	if (f->completed)
 		return;
 	if (what == EVREQ_HTTP_DATA_TOO_LONG)
-		err_set(&f->error, ERR_LIMIT, "the reply of %s exceeds the ceiling of %d bytes", f->host_header,
-		        HTTP_CALL_BODY_BYTES_MAX);
+		explain_too_long(f);
 	else if (what == EVREQ_HTTP_INVALID_HEADER)
 		err_set(&f->error, ERR_PROTOCOL, "the reply of %s is not HTTP", f->host_header);
 	else
@@ -124,10 +132,26 @@ static void on_reply(struct evhttp_request *request, void *arg)
 		f->status = evhttp_request_get_response_code(request);
 		const unsigned char *data = len ? evbuffer_pullup(in, -1) : NULL;
 		if (len && (!data || buf_put(&f->body, data, len) < 0))
-			err_set(&f->error, ERR_LIMIT, "the reply of %s exceeds the ceiling of %d bytes", f->host_header,
-			        HTTP_CALL_BODY_BYTES_MAX);
+			explain_too_long(f);
 	}
 	finish(f);
+}
+
+// libevent empties the buffer after each call.
+static void on_piece(struct evhttp_request *request, void *arg)
+{
+	struct http_call *f = arg;
+	struct evbuffer *in = evhttp_request_get_input_buffer(request);
+	bool ok = evhttp_request_get_response_code(request) == 200;
+	for (size_t n; !f->completed && (n = evbuffer_get_contiguous_space(in)) > 0; evbuffer_drain(in, n)) {
+		const unsigned char *piece = evbuffer_pullup(in, (ev_ssize_t)n);
+		if (ok && f->data(f->arg, (const char *)piece, n, &f->error) < 0) {
+			finish(f);
+		} else if (!ok && buf_put(&f->body, piece, n) < 0) {
+			explain_too_long(f);
+			finish(f);
+		}
+	}
 }
 
 static int parse_url(struct http_call *f, const char *url, struct err *e)
@@ -182,6 +206,8 @@ struct http_call *http_call_new(struct event_base *loop, const char *url, const 
 	f->loop = loop;
 	f->done = done;
 	f->arg = arg;
+	f->accept = "application/json";
+	f->body_bytes_max = HTTP_CALL_BODY_BYTES_MAX;
 	f->timeout = (struct timeval){.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
 	buf_init(&f->body, HTTP_CALL_BODY_BYTES_MAX);
 	int https = parse_url(f, url, e);
@@ -217,6 +243,13 @@ void http_call_free(struct http_call *f)
 	SSL_CTX_free(f->tls);
 	buf_done(&f->body);
 	free(f);
+}
+
+void http_call_stream(struct http_call *f, const char *accept, size_t body_bytes_max, http_call_data_fn *data)
+{
+	f->accept = accept;
+	f->body_bytes_max = body_bytes_max;
+	f->data = data;
 }
 
 bool http_call_is_busy(const struct http_call *f)
@@ -259,7 +292,7 @@ static int add_headers(struct http_call *f, struct evhttp_request *request, cons
 	struct evkeyvalq *headers = evhttp_request_get_output_headers(request);
 	int rc = evhttp_add_header(headers, "Host", f->host_header);
 	rc |= evhttp_add_header(headers, "Connection", "close");
-	rc |= evhttp_add_header(headers, "Accept", "application/json");
+	rc |= evhttp_add_header(headers, "Accept", f->accept);
 	rc |= evhttp_add_header(headers, "User-Agent", "gpuscale-exporter/" GPUSCALE_VERSION);
 	if (bearer_token) {
 		struct buf value;
@@ -297,11 +330,13 @@ static int start(struct http_call *f, const char *bearer_token, const char *cont
 		bufferevent_free(f->bev);
 		return err_set(e, ERR_INTERNAL, "out of memory");
 	}
-	evhttp_connection_set_max_body_size(f->connection, HTTP_CALL_BODY_BYTES_MAX);
+	evhttp_connection_set_max_body_size(f->connection, (ev_ssize_t)f->body_bytes_max);
 	evhttp_connection_set_max_headers_size(f->connection, HTTP_CALL_HEADER_BYTES_MAX);
 	struct evhttp_request *request = evhttp_request_new(on_reply, f);
 	if (request)
 		evhttp_request_set_error_cb(request, on_error);
+	if (request && f->data)
+		evhttp_request_set_chunked_cb(request, on_piece);
 	if (!request || add_headers(f, request, bearer_token) != 0 ||
 	    (content_type && add_body(request, content_type, body, len) != 0)) {
 		if (request)

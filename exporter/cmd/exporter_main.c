@@ -10,9 +10,11 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/http/service_account.h"
 #include "base/process/log.h"
 #include "base/process/process_descriptors.h"
 #include "base/process/process_trim.h"
+#include "exporter/apiserver/pod_metadata.h"
 #include "exporter/cmd/backend_registry.h"
 #include "exporter/cmd/exporter_cmd.h"
 #include "exporter/cmd/exporter_options.h"
@@ -35,6 +37,7 @@
 #define REPLIES_MS             5000 // longest wait of --once for the replicas of the mock
 #define COMMAND_INTERVAL_MS    500  // of a command that reads the driver itself
 #define URL_BYTES              320
+#define SERVER_BYTES           512
 #define STOP_MS                800 // a sampler that hangs in a driver call is abandoned after this time
 
 struct exporter {
@@ -46,8 +49,9 @@ struct exporter {
 	struct xid_store *xids;
 	struct event_base *loop;
 	struct backend *backend;
-	struct kubelet_pods *pods; // NULL without --kubernetes
-	struct hpc_jobs *jobs;     // NULL without --hpc-job-mapping-dir
+	struct kubelet_pods *pods;     // NULL without --kubernetes
+	struct pod_metadata *metadata; // NULL without --pod-uid and --pod-labels
+	struct hpc_jobs *jobs;         // NULL without --hpc-job-mapping-dir
 	struct render_page renderer;
 	struct otlp_push *otlp; // NULL without --otlp-endpoint
 	struct sampler *sampler;
@@ -105,6 +109,7 @@ static int serve(struct exporter *x, struct buf *errors, struct err *e)
 	                                          .sampler = x->sampler,
 	                                          .xids = x->xids,
 	                                          .pods = x->pods,
+	                                          .metadata = x->metadata,
 	                                          .otlp = x->otlp,
 	                                          .clock = &x->clock,
 	                                          .log = x->log,
@@ -149,7 +154,9 @@ static bool has_replies(struct exporter *x)
 	struct kubelet_pods_status pods = {.polls = 1};
 	if (x->pods)
 		kubelet_pods_get_status(x->pods, &pods);
-	return pods.polls > 0 && (!b->ops->has_replies || b->ops->has_replies(b));
+	// The first map of pods starts the request for their metadata.
+	bool has_metadata = !x->metadata || !pod_metadata_is_busy(x->metadata);
+	return pods.polls > 0 && has_metadata && (!b->ops->has_replies || b->ops->has_replies(b));
 }
 
 // Waits for the replies to the requests of the loop (replicas of the mock, pods of the kubelet).
@@ -213,6 +220,54 @@ static int read_counters(struct exporter *x, struct err *e)
 	return rc;
 }
 
+static void on_map(void *arg, const struct pod_map *map)
+{
+	struct exporter *x = arg;
+	if (x->metadata)
+		pod_metadata_take_map(x->metadata, map);
+}
+
+// The commands do not show what the API server reports.
+static int make_metadata(struct exporter *x, struct err *e)
+{
+	const char *node = getenv("NODE_NAME");
+	char server[SERVER_BYTES];
+	if (x->options.command != COMMAND_SERVE || (!x->options.pod_uid && !x->options.pod_labels.n))
+		return 0;
+	if (!node || !node[0])
+		return err_set(e, ERR_USAGE,
+		               "--pod-uid and --pod-labels need the name of the node in the environment variable "
+		               "NODE_NAME");
+	if (service_account_server(server, sizeof server, e) < 0)
+		return err_wrap(e, "--pod-uid and --pod-labels");
+	const struct pod_metadata_options options = {.loop = x->loop,
+	                                             .clock = &x->clock,
+	                                             .log = x->log,
+	                                             .labels = &x->options.pod_labels,
+	                                             .server = server,
+	                                             .folder = x->options.service_account_folder,
+	                                             .node = node,
+	                                             .min_ms = x->options.pods_interval_ms};
+	x->metadata = pod_metadata_new(&options, e);
+	return x->metadata ? 0 : err_wrap(e, "--pod-uid and --pod-labels");
+}
+
+static int make_pods(struct exporter *x, struct err *e)
+{
+	if (make_metadata(x, e) < 0)
+		return -1;
+	const struct kubelet_pods_options pods = {.loop = x->loop,
+	                                          .clock = &x->clock,
+	                                          .log = x->log,
+	                                          .socket = x->options.pods_socket,
+	                                          .interval_ms = x->options.pods_interval_ms,
+	                                          .map = x->options.pod_map,
+	                                          .on_map = on_map,
+	                                          .arg = x};
+	x->pods = kubelet_pods_new(&pods, e);
+	return x->pods ? 0 : -1;
+}
+
 // Creates everything that reads the GPUs, except that the sampler is not started.
 static int make_sampler(struct exporter *x, struct buf *file_errors, struct err *e)
 {
@@ -238,17 +293,8 @@ static int make_sampler(struct exporter *x, struct buf *file_errors, struct err 
 	x->backend = x->options.backend->make(&config, e);
 	if (!x->backend)
 		return -1;
-	if (x->options.kubernetes) {
-		const struct kubelet_pods_options pods = {.loop = x->loop,
-		                                          .clock = &x->clock,
-		                                          .log = x->log,
-		                                          .socket = x->options.pods_socket,
-		                                          .interval_ms = x->options.pods_interval_ms,
-		                                          .map = x->options.pod_map};
-		x->pods = kubelet_pods_new(&pods, e);
-		if (!x->pods)
-			return -1;
-	}
+	if (x->options.kubernetes && make_pods(x, e) < 0)
+		return -1;
 	if (x->options.jobs_dir && !(x->jobs = hpc_jobs_new(x->options.jobs_dir, x->log, e)))
 		return -1;
 	const struct render_page_options page = {.hostname_label = x->options.hostname_label,
@@ -259,6 +305,9 @@ static int make_sampler(struct exporter *x, struct buf *file_errors, struct err 
 	                                                 x->options.sidecar_of.pod ? &x->options.sidecar_of : NULL,
 	                                         .jobs = x->jobs,
 	                                         .pods = x->pods,
+	                                         .metadata = x->metadata,
+	                                         .pod_uid = x->options.pod_uid,
+	                                         .labels = &x->options.pod_labels,
 	                                         .xids = x->xids,
 	                                         .health = &x->health};
 	render_page_init(&x->renderer, &page);
@@ -360,6 +409,7 @@ int main(int argc, char **argv)
 	if (x.backend)
 		x.backend->ops->destroy(x.backend);
 	kubelet_pods_free(x.pods);
+	pod_metadata_free(x.metadata);
 	hpc_jobs_free(x.jobs);
 	if (x.loop)
 		event_base_free(x.loop);

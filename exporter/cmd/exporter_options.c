@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/http/service_account.h"
 #include "base/num.h"
 #include "exporter/cmd/backend_registry.h"
 #include "exporter/health_policy.h"
@@ -205,6 +206,12 @@ static int parse_names(const struct flag *f, char *arg, void *to, struct err *e)
 	return 0;
 }
 
+static int parse_pod_labels(const struct flag *f, char *arg, void *to, struct err *e)
+{
+	(void)f;
+	return pod_labels_parse(to, arg, e);
+}
+
 #define TO(member) offsetof(struct exporter_options, member)
 // Rows in the order of argp's groups; argp sorts the flags of a group by name. The argument and the help text of
 // --backend come from the registry.
@@ -229,6 +236,9 @@ static const struct flag flags[] = {
 	FLAG_WITH(SERVE, 'k', "kubernetes",                   "true|false",        parse_bool,       kubernetes,       "Label GPUs with the pods that hold them (default false)", .argp_flags = OPTION_ARG_OPTIONAL),
 	FLAG(     SERVE, 0,   "pod-resources-kubelet-socket", "PATH",              parse_text,       pods_socket,      "Pod-resources socket of the kubelet (default " KUBELET_PODS_SOCKET ")"),
 	FLAG_WITH(SERVE, 0,   "pod-resources-interval",       "DURATION",          parse_duration,   pods_interval_ms, "Time between two requests for pods, 1s to 5m (default 10s)", .min = 1000, .max = KUBELET_PODS_STALE_MS),
+	FLAG_WITH(SERVE, 0,   "pod-uid",                      "true|false",        parse_bool,       pod_uid,          "With --kubernetes: label GPUs with the UIDs of their pods, from the API server (default false)", .argp_flags = OPTION_ARG_OPTIONAL),
+	FLAG(     SERVE, 0,   "pod-labels",                   "KEY,..",            parse_pod_labels, pod_labels,       "With --kubernetes: label GPUs with these labels of their pods, at most 8, from the API server, as label_KEY"),
+	FLAG(     SERVE, 0,   "service-account-dir",          "DIR",               parse_text,       service_account_folder, "Folder of the files token and ca.crt for the API server (default " SERVICE_ACCOUNT_FOLDER ")"),
 	FLAG(     SERVE, 0,   "nvidia-resource-names",        "NAME,..",           parse_names,      pod_map.extra,    "Additional resource names, or names of DRA drivers, whose devices are GPUs"),
 	FLAG(     SERVE, 0,   "admin-access-namespaces",      "NAME,..",           parse_names,      pod_map.admin_namespaces, "Namespaces whose resource claims have administrative access: their pods do not label GPUs"),
 	FLAG(     SERVE, 0,   "hpc-job-mapping-dir",          "DIR",               parse_text,       jobs_dir,         "Folder of files named by GPU index, whose lines are the ids of the jobs on the GPU, for the label hpc_job"),
@@ -276,6 +286,7 @@ static void read_environment(struct exporter_options *o)
 	                 {"DCGM_EXPORTER_WEB_CONFIG_FILE", parse_text, TO(web_config)},
 	                 {"DCGM_EXPORTER_COLLECTORS", parse_text, TO(collectors)},
 	                 {"DCGM_EXPORTER_KUBERNETES", parse_bool, TO(kubernetes)},
+	                 {"DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID", parse_bool, TO(pod_uid)},
 	                 {"DCGM_HPC_JOB_MAPPING_DIR", parse_text, TO(jobs_dir)},
 	                 {"NVIDIA_RESOURCE_NAMES", parse_names, TO(pod_map.extra)}};
 	struct err e;
@@ -335,6 +346,8 @@ static void check_backend(struct exporter_options *o, struct argp_state *state)
 		argp_error(state, "--sidecar-namespace and --sidecar-container need --sidecar-pod");
 	if (o->sidecar_of.pod && o->kubernetes)
 		argp_error(state, "--sidecar-pod and --kubernetes exclude each other");
+	if ((o->pod_uid || o->pod_labels.n) && !o->kubernetes)
+		argp_error(state, "--pod-uid and --pod-labels need --kubernetes");
 	o->sidecar_of.namespace_ = o->sidecar_of.namespace_ ? o->sidecar_of.namespace_ : "";
 	o->sidecar_of.container = o->sidecar_of.container ? o->sidecar_of.container : "";
 	if (o->mock_script && !o->backend->scripted)
@@ -413,6 +426,7 @@ void exporter_options_parse(struct exporter_options *o, int argc, char **argv)
 	                               .since_ms = HEALTH_SINCE_MS,
 	                               .pods_socket = KUBELET_PODS_SOCKET,
 	                               .pods_interval_ms = KUBELET_PODS_INTERVAL_MS,
+	                               .service_account_folder = SERVICE_ACCOUNT_FOLDER,
 	                               .nvml_library = "libnvidia-ml.so.1",
 	                               .sysfs_root = "/sys",
 	                               .dcgm_hostengine = "localhost:5555",

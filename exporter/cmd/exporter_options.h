@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/process/log.h"
+#include "exporter/apiserver/pod_labels.h"
 #include "exporter/kubelet/pod_resources.h"
 #include "exporter/naming.h"
 
@@ -48,6 +49,9 @@ struct exporter_options {
 	const char *pods_socket;     // of the kubelet
 	struct pod_map_options pod_map;
 	int64_t pods_interval_ms;
+	bool pod_uid;                       // label GPUs with the UIDs of these pods
+	struct pod_labels pod_labels;       // and with these labels of the pods
+	const char *service_account_folder; // of the token and the CA for the API server
 	int64_t interval_ms;
 	int64_t window_ms; // 0: none
 	int64_t at_ms;     // with `once`: virtual time
@@ -59,9 +63,10 @@ struct exporter_options {
 };
 
 // Reads argv, and for what argv leaves out the environment variables of dcgm-exporter: DCGM_EXPORTER_LISTEN,
-// DCGM_EXPORTER_COLLECTORS, DCGM_EXPORTER_KUBERNETES, DCGM_EXPORTER_WEB_CONFIG_FILE, DCGM_HPC_JOB_MAPPING_DIR and
-// NVIDIA_RESOURCE_NAMES. Splits the value of the last one in place. On a usage error, --help and --usage the process
-// exits, with status 2, 0 and 0; when the function returns, `o` is complete.
+// DCGM_EXPORTER_COLLECTORS, DCGM_EXPORTER_KUBERNETES, DCGM_EXPORTER_KUBERNETES_ENABLE_POD_UID,
+// DCGM_EXPORTER_WEB_CONFIG_FILE, DCGM_HPC_JOB_MAPPING_DIR and NVIDIA_RESOURCE_NAMES. Splits the value of the last one
+// in place. On a usage error, --help and --usage the process exits, with status 2, 0 and 0; when the function returns,
+// `o` is complete.
 void exporter_options_parse(struct exporter_options *o, int argc, char **argv);
 
 #endif

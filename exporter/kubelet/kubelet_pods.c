@@ -58,6 +58,8 @@ static void finish(struct kubelet_pods *p, struct pod_map *map, const struct err
 {
 	int64_t now_ms = clock_mono_ms(p->options.clock);
 	struct pod_map *old = NULL;
+	if (map && p->options.on_map)
+		p->options.on_map(p->options.arg, map);
 	pthread_mutex_lock(&p->lock);
 	struct kubelet_pods_status *st = &p->status;
 	st->polls++;

@@ -28,6 +28,9 @@ struct kubelet_pods_options {
 	struct log *log;           // not owned, may be NULL
 	const char *socket;        // path
 	struct pod_map_options map;
+	// Called from the loop with each new map, before kubelet_pods_acquire() returns it. NULL: no call.
+	void (*on_map)(void *arg, const struct pod_map *map);
+	void *arg;
 	int64_t interval_ms, timeout_ms, stale_ms; // 0: the default above
 };
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/kubelet/pod_resources.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/num.h"
 #include "base/utf8.h"
 #include "exporter/kubelet/device_name.h"
@@ -410,6 +410,26 @@ size_t pod_map_entries(const struct pod_map *m)
 	return m->n;
 }
 
+static bool is_same_pod(const struct entry *a, const struct entry *b)
+{
+	return strcmp(a->namespace_, b->namespace_) == 0 && strcmp(a->pod, b->pod) == 0;
+}
+
+bool pod_map_next(const struct pod_map *m, size_t *at, struct pod_holder *ret_holder)
+{
+	if (*at == m->n)
+		return false;
+	const struct entry *first = &m->entries[*at];
+	*ret_holder = (struct pod_holder){.namespace_ = first->namespace_, .pod = first->pod};
+	for (; *at < m->n && is_same_pod(first, &m->entries[*at]); (*at)++) {
+		const struct entry *x = &m->entries[*at];
+		// A sum, because the order of the devices of a container means nothing.
+		ret_holder->held += hash_mix(hash_bytes(hash_text(hash_text(HASH_START, x->container), x->id),
+		                                        &x->replica, sizeof x->replica));
+	}
+	return true;
+}
+
 size_t pod_map_find(const struct pod_map *m, const struct device *devices, size_t n_devices, size_t at,
                     struct pod_share ret_shares[POD_SHARERS_MAX])
 {
@@ -419,7 +439,7 @@ size_t pod_map_find(const struct pod_map *m, const struct device *devices, size_
 		const struct entry *x = &m->entries[i];
 		if (!device_name_is(x->id, x->is_claimed, devices, n_devices, at))
 			continue;
-		bool same_pod = last && strcmp(last->namespace_, x->namespace_) == 0 && strcmp(last->pod, x->pod) == 0;
+		bool same_pod = last && is_same_pod(last, x);
 		last = x;
 		if (!same_pod) {
 			if (++n <= POD_SHARERS_MAX)

@@ -8,6 +8,7 @@
 #ifndef GPUSCALE_EXPORTER_KUBELET_POD_RESOURCES_H
 #define GPUSCALE_EXPORTER_KUBELET_POD_RESOURCES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,6 +52,15 @@ struct pod_map *pod_map_parse(const void *message, size_t len, const struct pod_
 void pod_map_free(struct pod_map *m);
 // The number of devices that containers hold, as the kubelet counts them.
 size_t pod_map_entries(const struct pod_map *m);
+// A pod that holds devices, valid as long as the map. `held` is a hash of its containers and their devices, in any
+// order: both are fixed while a pod lives, so another hash means another pod of the same name.
+struct pod_holder {
+	const char *namespace_, *pod;
+	uint64_t held;
+};
+// Writes the next pod, sorted by namespace and pod, to *ret_holder. Returns false when there is none. Start with *at
+// = 0.
+bool pod_map_next(const struct pod_map *m, size_t *at, struct pod_holder *ret_holder);
 // Writes the pods that hold devices[at], each once and sorted by namespace and pod, to `ret_shares`; at most
 // POD_SHARERS_MAX. Returns their total number. `devices` are all devices of the node. A pod that holds a MIG instance
 // does not hold its GPU: an instance matches only its own ids.

@@ -57,8 +57,9 @@ static void render_self(struct exporter_server *s, const struct sampler_status *
 	buf_reset(&s->self_text);
 	self_metrics_render_state(&s->self_text, status);
 	self_metrics_render_runtime(&s->self_text, &s->self, status);
-	self_metrics_render_collectors(&s->self_text, status, s->options.pods);
+	self_metrics_render_collectors(&s->self_text, status, s->options.pods, s->options.metadata);
 	self_metrics_render_pods(&s->self_text, s->options.pods);
+	self_metrics_render_pod_metadata(&s->self_text, s->options.metadata);
 	if (s->options.otlp)
 		self_metrics_render_otlp(&s->self_text, s->options.otlp);
 }

@@ -14,6 +14,7 @@ struct exporter_server;
 struct log;
 struct kubelet_pods;
 struct otlp_push;
+struct pod_metadata;
 struct sampler;
 struct xid_store;
 
@@ -22,8 +23,9 @@ struct exporter_server_options {
 	const char *listen;
 	struct sampler *sampler;
 	struct xid_store *xids;
-	struct kubelet_pods *pods; // NULL: pods are not mapped
-	struct otlp_push *otlp;    // NULL: nothing is pushed
+	struct kubelet_pods *pods;     // NULL: pods are not mapped
+	struct pod_metadata *metadata; // NULL: no UIDs and labels of pods
+	struct otlp_push *otlp;        // NULL: nothing is pushed
 	const struct clock *clock;
 	struct log *log;           // may be NULL
 	const char *allowed_hosts; // base/http/http_site.h; NULL: no additional names

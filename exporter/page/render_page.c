@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/exposition.h"
+#include "exporter/apiserver/pod_metadata.h"
 #include "exporter/csv_counters.h"
 #include "exporter/health_verdict.h"
 #include "exporter/hpc_jobs.h"
@@ -52,21 +53,34 @@ static void put_identity(struct buf *b, const struct render_page *r, const struc
 	put_label(b, from, r->options.hostname_label, r->options.hostname);
 }
 
+// The metadata of the pod, while it is held; NULL if it is not known.
+static const struct pod_known *find_known(const struct render_page *r, const struct pod_share *owner)
+{
+	return r->options.metadata && owner->pod[0]
+	               ? pod_metadata_find(r->options.metadata, owner->namespace_, owner->pod)
+	               : NULL;
+}
+
 // Appends the labels of one device, without braces. Every family of a round repeats them, so they are rendered once.
 static void put_labels(struct buf *b, const struct render_page *r, const struct device *d,
                        const struct pod_share *owner, const char *job)
 {
 	size_t from = b->len;
+	const struct pod_known *known = find_known(r, owner);
 	put_identity(b, r, d, d->model);
 	if (!r->options.counters || r->options.counters->driver_version)
 		put_label(b, from,
 		          r->options.names == NAMING_LEGACY ? "DCGM_FI_DRIVER_VERSION"
 		                                            : "DCGM_FI_SYSTEM_DRIVER_VERSION",
 		          r->driver_version);
+	for (size_t i = 0; known && i < r->options.labels->n; i++)
+		put_label(b, from, r->options.labels->names[i], known->labels[i]);
 	put_label(b, from, "container", owner->container);
 	put_label(b, from, "hpc_job", job);
 	put_label(b, from, "namespace", owner->namespace_);
 	put_label(b, from, "pod", owner->pod);
+	if (known && r->options.pod_uid)
+		put_label(b, from, "pod_uid", known->uid);
 	if (owner->replica >= 0) {
 		char replica[16];
 		snprintf(replica, sizeof replica, "%" PRId32, owner->replica);
@@ -120,12 +134,14 @@ static size_t find_pods(const struct pod_map *map, const struct device *devices,
 static void put_pod_share(struct buf *out, const struct render_page *r, const struct device *d,
                           const struct pod_share *share, size_t n);
 
-// Renders the label blocks, and gpuscale_gpu_pod_share into `shares_text`, while the map is held.
+// Renders the label blocks, and gpuscale_gpu_pod_share into `shares_text`, while the map and the metadata are held.
 static void make_blocks(struct blocks *bl, struct buf *labels, struct buf *shares_text, const struct render_page *r,
                         const struct device *devices, const struct device_sample *samples, size_t n)
 {
 	static const struct pod_share no_pod = {"", "", "", -1};
 	const struct pod_map *map = r->options.pods ? kubelet_pods_acquire(r->options.pods) : NULL;
+	if (r->options.metadata)
+		pod_metadata_acquire(r->options.metadata);
 	bl->n = bl->dropped = bl->start[0] = 0;
 	for (size_t i = 0; i < n; i++) {
 		struct pod_share shares[POD_SHARERS_MAX];
@@ -138,6 +154,8 @@ static void make_blocks(struct blocks *bl, struct buf *labels, struct buf *share
 				put_pod_share(shares_text, r, &devices[i], &shares[k], n_pods);
 		}
 	}
+	if (r->options.metadata)
+		pod_metadata_release(r->options.metadata);
 	if (r->options.pods)
 		kubelet_pods_release(r->options.pods, bl->dropped);
 }

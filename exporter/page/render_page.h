@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Renders one round of samples as dcgm-exporter does: label order gpu, UUID, pci_bus_id, device, modelName,
-// [GPU_I_PROFILE, GPU_I_ID], Hostname, [DCGM_FI_DRIVER_VERSION], [container], [hpc_job], [namespace], [pod], [vgpu];
+// [GPU_I_PROFILE, GPU_I_ID], Hostname, [DCGM_FI_DRIVER_VERSION], [label_*], [container], [hpc_job], [namespace], [pod],
+// [pod_uid], [vgpu];
 // doubles with six decimals; no output for a family without values (dcgm-exporter: internal/pkg/rendermetrics). A GPU
 // that several pods share has one series per pod, each with the value of the whole GPU; gpuscale_gpu_pod_share is the
 // share of each pod.
@@ -17,6 +18,7 @@ struct csv_counters;
 struct health_policy;
 struct hpc_jobs;
 struct kubelet_pods;
+struct pod_metadata;
 struct pod_share;
 struct xid_store;
 
@@ -34,8 +36,12 @@ struct render_page_options {
 	const struct csv_counters *counters; // not owned
 	// The pod whose sidecar this process is: it holds every GPU. NULL: no such pod. Not owned.
 	const struct pod_share *sidecar_of;
-	struct hpc_jobs *jobs;              // which jobs hold the GPUs; not owned; NULL: jobs are not labelled
-	struct kubelet_pods *pods;          // which pods hold the GPUs; not owned; NULL: only what the samples contain
+	struct hpc_jobs *jobs;     // which jobs hold the GPUs; not owned; NULL: jobs are not labelled
+	struct kubelet_pods *pods; // which pods hold the GPUs; not owned; NULL: only what the samples contain
+	// UIDs and labels of these pods; not owned; NULL: no such labels.
+	struct pod_metadata *metadata;
+	bool pod_uid;                       // whether the UID is a label
+	const struct pod_labels *labels;    // the selected labels of `metadata`; not owned
 	struct xid_store *xids;             // not owned
 	const struct health_policy *health; // rules of gpuscale_gpu_health; not owned; NULL omits the family
 };

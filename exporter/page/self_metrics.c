@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/exposition.h"
 #include "base/process/process_stat.h"
+#include "exporter/apiserver/pod_metadata.h"
 #include "exporter/kubelet/kubelet_pods.h"
 #include "exporter/nvml/nvml_processes.h"
 #include "exporter/otlp/otlp_push.h"
@@ -96,14 +97,19 @@ void self_metrics_render_runtime(struct buf *out, const struct self_metrics *m, 
 	process_stat_render(out);
 }
 
-void self_metrics_render_collectors(struct buf *out, const struct sampler_status *status, struct kubelet_pods *pods)
+void self_metrics_render_collectors(struct buf *out, const struct sampler_status *status, struct kubelet_pods *pods,
+                                    struct pod_metadata *metadata)
 {
 	static const char duration[] = "gpuscale_exporter_collector_duration_seconds",
 	                  success[] = "gpuscale_exporter_collector_success";
-	const struct exposition_label backend = {"collector", status->backend}, kubelet = {"collector", "pods"};
+	const struct exposition_label backend = {"collector", status->backend}, kubelet = {"collector", "pods"},
+	                              api = {"collector", "pod_metadata"};
 	struct kubelet_pods_status st = {.polls = 0};
+	struct pod_metadata_status meta = {.polls = 0};
 	if (pods)
 		kubelet_pods_get_status(pods, &st);
+	if (metadata)
+		pod_metadata_get_status(metadata, &meta);
 	bool has_read = status->read_seconds >= 0;
 	if (!has_read && !st.polls)
 		return;
@@ -112,11 +118,15 @@ void self_metrics_render_collectors(struct buf *out, const struct sampler_status
 		exposition_sample_f64(out, duration, &backend, 1, status->read_seconds);
 	if (st.polls)
 		exposition_sample_f64(out, duration, &kubelet, 1, (double)st.last_ms / 1000);
+	if (meta.polls)
+		exposition_sample_f64(out, duration, &api, 1, (double)meta.last_ms / 1000);
 	exposition_family(out, success, "1 if the last attempt to collect succeeded.", METRIC_GAUGE);
 	if (has_read)
 		exposition_sample_i64(out, success, &backend, 1, status->read_ok);
 	if (st.polls)
 		exposition_sample_i64(out, success, &kubelet, 1, st.last_ok);
+	if (meta.polls)
+		exposition_sample_i64(out, success, &api, 1, meta.last_ok);
 }
 
 void self_metrics_render_pods(struct buf *out, struct kubelet_pods *pods)
@@ -146,6 +156,30 @@ void self_metrics_render_pods(struct buf *out, struct kubelet_pods *pods)
 	        (int64_t)st.errors);
 	put_i64(out, "gpuscale_exporter_pod_series_dropped",
 	        "Pods on GPUs that the last round omitted, above the ceiling.", METRIC_GAUGE, (int64_t)st.dropped);
+}
+
+void self_metrics_render_pod_metadata(struct buf *out, struct pod_metadata *metadata)
+{
+	if (!metadata)
+		return;
+	struct pod_metadata_status st;
+	pod_metadata_get_status(metadata, &st);
+	// Absent before the first reply, and while no pod holds a device: no request is sent then.
+	if (st.polls)
+		put_i64(out, "gpuscale_exporter_pod_metadata_up",
+		        "1 if the last request for the metadata of pods succeeded.", METRIC_GAUGE, st.last_ok);
+	if (st.age_ms >= 0)
+		put_f64(out, "gpuscale_exporter_pod_metadata_age_seconds",
+		        "Time since the last successful request for the metadata of pods.", METRIC_GAUGE,
+		        (double)st.age_ms / 1000);
+	put_i64(out, "gpuscale_exporter_pod_metadata_stale",
+	        "1 if the metadata of pods is too old to be used, so that no GPU carries it.", METRIC_GAUGE, st.stale);
+	put_i64(out, "gpuscale_exporter_pod_metadata_missing", "Pods on GPUs whose metadata is unknown.", METRIC_GAUGE,
+	        (int64_t)st.missing);
+	put_i64(out, "gpuscale_exporter_pod_metadata_requests_total", "Completed requests for the metadata of pods.",
+	        METRIC_COUNTER, (int64_t)st.polls);
+	put_i64(out, "gpuscale_exporter_pod_metadata_errors_total", "Failed requests for the metadata of pods.",
+	        METRIC_COUNTER, (int64_t)st.errors);
 }
 
 void self_metrics_render_otlp(struct buf *out, const struct otlp_push *otlp)

@@ -11,6 +11,7 @@
 struct buf;
 struct kubelet_pods;
 struct otlp_push;
+struct pod_metadata;
 struct sampler_status;
 
 struct self_metrics {
@@ -22,10 +23,13 @@ struct self_metrics {
 };
 
 // Appends the duration and the success of the last attempt to collect, per collector: the backend and, unless `pods`
-// is NULL, the kubelet. A collector without a completed attempt is omitted.
-void self_metrics_render_collectors(struct buf *out, const struct sampler_status *status, struct kubelet_pods *pods);
+// or `metadata` is NULL, the kubelet and the API server. A collector without a completed attempt is omitted.
+void self_metrics_render_collectors(struct buf *out, const struct sampler_status *status, struct kubelet_pods *pods,
+                                    struct pod_metadata *metadata);
 // Appends the metrics of the pod map; none if `pods` is NULL.
 void self_metrics_render_pods(struct buf *out, struct kubelet_pods *pods);
+// Appends the metrics of the requests for metadata of pods; none if `metadata` is NULL.
+void self_metrics_render_pod_metadata(struct buf *out, struct pod_metadata *metadata);
 // Appends the metrics of the pushes.
 void self_metrics_render_otlp(struct buf *out, const struct otlp_push *otlp);
 // Appends build_info, up and devices, which the output of --once contains too.

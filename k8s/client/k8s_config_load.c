@@ -9,13 +9,13 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/num.h"
+#include "base/http/service_account.h"
 #include "k8s/client/kubeconfig.h"
 #include "k8s/client/object_name.h"
 
-#define SERVICE_ACCOUNT_FOLDER   "/var/run/secrets/kubernetes.io/serviceaccount"
 #define KUBECONFIG_ARENA_BYTES   (64 * 1024 * 1024)
 #define NAMESPACE_FILE_BYTES_MAX 256
+#define SERVER_BYTES             1024
 
 static int no_memory(struct err *e)
 {
@@ -52,21 +52,13 @@ static int read_namespace(struct arena *a, const char *path, const char **ret_na
 
 int k8s_config_in_cluster(struct arena *a, const char *dir, struct k8s_config *ret_config, struct err *e)
 {
-	const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
-	if (!host || !host[0] || !port || !port[0])
-		return err_set(e, ERR_NOT_FOUND,
-		               "not in a cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set");
-	if (strpbrk(host, " \t\r\n/@?#[]") || num_parse_i64(port, strlen(port), 1, 65535, &(int64_t){0}, NULL) < 0)
-		return err_set(
-		        e, ERR_INPUT,
-		        "in a cluster, but KUBERNETES_SERVICE_HOST \"%.100s\" and KUBERNETES_SERVICE_PORT \"%.20s\" "
-		        "are not a valid address",
-		        host, port);
+	char server[SERVER_BYTES];
+	if (service_account_server(server, sizeof server, e) < 0)
+		return -1;
 	if (!dir)
 		dir = SERVICE_ACCOUNT_FOLDER;
-	bool is_ipv6 = strchr(host, ':') != NULL;
 	struct k8s_config c = {
-	        .server = arena_printf(a, is_ipv6 ? "https://[%s]:%s" : "https://%s:%s", host, port),
+	        .server = arena_strdup(a, server),
 	        .tls.ca_file = arena_printf(a, "%s/ca.crt", dir),
 	        .token_file = arena_printf(a, "%s/token", dir),
 	        .source = K8S_CONFIG_IN_CLUSTER,

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/client/k8s_credentials.h"
 
-#include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/http/service_account.h"
 #include "k8s/client/k8s_config.h"
 #include "k8s/client/k8s_exec.h"
 
@@ -64,36 +63,13 @@ void k8s_credentials_free(struct k8s_credentials *c)
 
 // ---- token file ----
 
-static int read_token(const char *path, char **ret_token, struct err *e)
-{
-	struct buf text;
-	buf_init(&text, K8S_TOKEN_BYTES_MAX);
-	int rc = buf_read_file(&text, path, e);
-	if (rc < 0)
-		err_wrap(e, "token file");
-	size_t len = text.len;
-	while (rc == 0 && len > 0 && strchr(" \t\r\n", text.data[len - 1]))
-		text.data[--len] = '\0';
-	if (rc == 0 && len == 0)
-		rc = err_set(e, ERR_AUTH, "token file %s is empty", path);
-	if (rc == 0 && (strlen(text.data) != len || strpbrk(text.data, " \t\r\n")))
-		rc = err_set(e, ERR_AUTH, "token file %s contains blanks; expected one token", path);
-	*ret_token = rc == 0 ? strdup(text.data) : NULL;
-	if (rc == 0 && !*ret_token)
-		rc = err_set(e, ERR_INTERNAL, "out of memory");
-	if (text.data)
-		OPENSSL_cleanse(text.data, text.cap);
-	buf_done(&text);
-	return rc;
-}
-
 static enum k8s_ready ensure_file(struct k8s_credentials *c, struct err *e)
 {
 	int64_t now = clock_mono_ms(c->clock);
 	if (c->generation > 0 && !c->is_stale && now < c->reread_mono_ms)
 		return K8S_READY_NOW;
 	char *token;
-	if (read_token(c->config->token_file, &token, e) < 0) {
+	if (token_file_read(c->config->token_file, &token, e) < 0) {
 		if (!c->current.token && !c->config->token)
 			return K8S_READY_FAILED;
 		// The file is being replaced, or its volume is temporarily missing: the old token may still be valid.

@@ -2,10 +2,12 @@
 // Lists of the fake API server, in pages. A page after the first shows the objects as they are now, under the version
 // of the first page: a client that watches from there hears what has changed in between, as with the real one.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
 #include "base/http/http_server.h"
+#include "base/json/json_read.h"
 #include "base/num.h"
 #include "test/fake/apiserver_private.h"
 
@@ -63,8 +65,25 @@ static bool read_continue(struct fake_request *r, uint64_t *ret_version, uint64_
 	return true;
 }
 
+// Whether the client asks for metadata alone, as metav1.PartialObjectMetadataList.
+static bool wants_metadata(struct fake_request *r)
+{
+	const char *accept = http_exchange_header(r->x, "Accept");
+	return accept && strncmp(accept, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", 64) == 0;
+}
+
+static void put_metadata(struct buf *b, const cJSON *root)
+{
+	char *text = cJSON_PrintUnformatted(json_get(root, "metadata"));
+	if (!text)
+		abort(); // a test server has no better answer to the end of memory
+	buf_printf(b, "{\"kind\":\"PartialObjectMetadata\",\"apiVersion\":\"meta.k8s.io/v1\",\"metadata\":%s}", text);
+	cJSON_free(text);
+}
+
 void fake_list(struct fake_request *r)
 {
+	bool is_metadata = wants_metadata(r);
 	struct fake_apiserver *f = r->f;
 	const struct fake_kind *kind = r->path.kind;
 	const char *labels, *fields;
@@ -91,14 +110,19 @@ void fake_list(struct fake_request *r)
 			break;
 		}
 		buf_puts(&items, n++ ? "," : "");
-		if (kind->is_custom) // only custom resources say in a list what they are
+		if (is_metadata)
+			put_metadata(&items, o->root);
+		else if (kind->is_custom) // only custom resources say in a list what they are
 			fake_put_object(&items, kind, o->text);
 		else
 			buf_put(&items, o->text->data, o->text->len);
 		last = o->seq;
 	}
-	buf_printf(&b, "{\"kind\":\"%sList\",\"apiVersion\":\"", kind->kind);
-	fake_put_group_version(&b, kind);
+	buf_printf(&b, "{\"kind\":\"%sList\",\"apiVersion\":\"", is_metadata ? "PartialObjectMetadata" : kind->kind);
+	if (is_metadata)
+		buf_puts(&b, "meta.k8s.io/v1");
+	else
+		fake_put_group_version(&b, kind);
 	buf_printf(&b, "\",\"metadata\":{\"resourceVersion\":\"%llu\"%s},\"items\":[", (unsigned long long)version,
 	           buf_str(&next));
 	buf_put(&b, buf_str(&items), items.len);

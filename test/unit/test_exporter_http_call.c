@@ -241,6 +241,53 @@ static void tls_is_verified(void **state)
 	certs_done(&c);
 }
 
+struct stream {
+	struct outcome outcome; // first: on_done() takes it for its own
+	size_t bytes, most;
+};
+
+static int on_data(void *arg, const char *data, size_t len, struct err *e)
+{
+	struct stream *s = arg;
+	assert_true(len > 0 && data[len - 1] == 'x');
+	s->bytes += len;
+	return s->bytes > s->most ? err_set(e, ERR_REJECTED, "enough") : 0;
+}
+
+static void stream(struct fixture *f, const char *path, size_t bytes_max, size_t most, struct stream *s)
+{
+	struct err e;
+	*s = (struct stream){.most = most};
+	snprintf(f->url, sizeof f->url, "http://127.0.0.1:%u%s", http_server_port(f->server), path);
+	struct http_call *m = http_call_new(f->loop, f->url, NULL, TIMEOUT_MS, on_done, s, &e);
+	assert_non_null(m);
+	http_call_stream(m, "text/plain", bytes_max, on_data);
+	assert_int_equal(http_call_start(m, NULL, &e), 0);
+	assert_true(test_loop_until(f->loop, &s->outcome.calls, 1, LIMIT_MS));
+	test_loop_for(f->loop, 20);
+	assert_int_equal(s->outcome.calls, 1);
+	http_call_free(m);
+}
+
+static void body_is_passed_on_as_it_arrives(void **state)
+{
+	struct fixture *f = *state;
+	struct stream s;
+	const size_t big = HTTP_CALL_BODY_BYTES_MAX + 1;
+	stream(f, "/big", big, big, &s);
+	assert_int_equal(s.outcome.error.kind, ERR_NONE);
+	assert_true(s.outcome.status == 200 && s.outcome.len == 0 && s.bytes == big);
+	stream(f, "/big", big - 1, big, &s);
+	assert_int_equal(s.outcome.error.kind, ERR_LIMIT);
+	stream(f, "/big", big, 1000, &s);
+	assert_int_equal(s.outcome.error.kind, ERR_REJECTED);
+	assert_string_equal(s.outcome.error.msg, "enough");
+	assert_true(s.bytes < big);
+	stream(f, "/busy", big, big, &s);
+	assert_true(s.outcome.status == 503 && s.bytes == 0);
+	assert_string_equal(s.outcome.body, "later\n");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -251,6 +298,7 @@ int main(void)
 	        TEST(every_fault_has_its_kind),
 	        TEST(unusable_url_or_token_is_refused),
 	        TEST(tls_is_verified),
+	        TEST(body_is_passed_on_as_it_arrives),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,67 +25,7 @@
 #include "exporter/kubelet/kubelet_pods.h"
 #include "exporter/kubelet/pod_resources.h"
 #include "test/support/manual_clock.h"
-
-#define MESSAGE_MAX (8 * 1024 * 1024)
-
-// ---- a writer of protobuf, as dumb as can be ----
-
-static void put_varint(struct buf *b, uint64_t n)
-{
-	for (; n > 127; n >>= 7)
-		buf_putc(b, (char)(n | 128));
-	buf_putc(b, (char)n);
-}
-
-static void put_field(struct buf *b, uint32_t number, const void *data, size_t len)
-{
-	put_varint(b, (uint64_t)number << 3 | 2);
-	put_varint(b, len);
-	buf_put(b, data, len);
-}
-
-static void put_text(struct buf *b, uint32_t number, const char *text)
-{
-	put_field(b, number, text, strlen(text));
-}
-
-struct holder {
-	const char *namespace_, *pod, *container, *resource;
-	const char *ids[4];
-};
-
-static void put_pod(struct buf *out, const struct holder *h)
-{
-	struct buf devices, container, pod;
-	buf_init(&devices, MESSAGE_MAX);
-	buf_init(&container, MESSAGE_MAX);
-	buf_init(&pod, MESSAGE_MAX);
-	for (size_t i = 0; i < 4 && h->ids[i]; i++)
-		put_text(&devices, 2, h->ids[i]);
-	put_text(&devices, 1, h->resource); // after its ids: the order of fields means nothing
-	put_field(&devices, 3, "\x0a\x02\x08\x01", 4);
-	put_text(&container, 1, h->container);
-	put_field(&container, 2, devices.data, devices.len);
-	buf_put(&container, "\x18\x07\x1a\x02\x08\x09\x25zzzz\x29zzzzzzzz", 20); // cpu ids and kinds to come
-	put_field(&pod, 3, container.data, container.len);
-	put_text(&pod, 1, h->pod);
-	put_text(&pod, 2, h->namespace_);
-	put_field(out, 1, pod.data, pod.len);
-	buf_done(&devices);
-	buf_done(&container);
-	buf_done(&pod);
-}
-
-static struct pod_map *map_of(const struct holder *holders, size_t n, struct err *e)
-{
-	struct buf message;
-	buf_init(&message, MESSAGE_MAX);
-	for (size_t i = 0; i < n; i++)
-		put_pod(&message, &holders[i]);
-	struct pod_map *m = pod_map_parse(buf_str(&message), message.len, NULL, e);
-	buf_done(&message);
-	return m;
-}
+#include "test/support/pod_message.h"
 
 static const struct device gpu = {.uuid = "GPU-aa", .pci_bus_id = "00000000:C1:00.0", .node = "nvidia1"};
 static const struct device instance = {
@@ -130,10 +70,10 @@ static void every_way_to_name_a_device_is_understood(void **state)
 	        {"nvidia.com/gpumem", "GPU-aa", &gpu, 0, 0},
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		const struct holder h = {"ns", "p", "c", cases[i].resource, {cases[i].id}};
+		const struct pod_message_holder h = {"ns", "p", "c", cases[i].resource, {cases[i].id}};
 		struct pod_share shares[POD_SHARERS_MAX];
 		struct err e = {.kind = ERR_NONE};
-		struct pod_map *m = map_of(&h, 1, &e);
+		struct pod_map *m = pod_message_map(&h, 1, &e);
 		assert_non_null(m);
 		if (pod_map_find(m, cases[i].device, 1, 0, shares) != cases[i].n)
 			fail_msg("%s of %s: want %zu", cases[i].id, cases[i].resource, cases[i].n);
@@ -150,7 +90,7 @@ static void every_way_to_name_a_device_is_understood(void **state)
 static void pod_stands_once_however_much_it_holds(void **state)
 {
 	(void)state;
-	static const struct holder holders[] = {
+	static const struct pod_message_holder holders[] = {
 	        {"z", "p", "c", "nvidia.com/gpu", {"GPU-aa::9"}},
 	        {"a", "q", "c2", "nvidia.com/gpu", {"GPU-aa::8", "GPU-aa::3", "GPU-xx"}},
 	        {"a", "q", "c1", "nvidia.com/gpu", {"GPU-aa::5"}},
@@ -158,7 +98,7 @@ static void pod_stands_once_however_much_it_holds(void **state)
 	};
 	struct pod_share s[POD_SHARERS_MAX];
 	struct err e;
-	struct pod_map *m = map_of(holders, 4, &e);
+	struct pod_map *m = pod_message_map(holders, 4, &e);
 	assert_non_null(m);
 	assert_int_equal(pod_map_entries(m), 7);
 	assert_int_equal(pod_map_find(m, &gpu, 1, 0, s), 3);
@@ -175,16 +115,16 @@ static void pod_stands_once_however_much_it_holds(void **state)
 static void more_sharers_than_the_ceiling_are_counted(void **state)
 {
 	(void)state;
-	struct holder *h = calloc(POD_SHARERS_MAX + 5, sizeof *h);
+	struct pod_message_holder *h = calloc(POD_SHARERS_MAX + 5, sizeof *h);
 	char(*names)[16] = calloc(POD_SHARERS_MAX + 5, sizeof *names);
 	struct pod_share s[POD_SHARERS_MAX];
 	struct err e;
 	assert_true(h && names);
 	for (int i = 0; i < POD_SHARERS_MAX + 5; i++) {
 		snprintf(names[i], sizeof names[i], "p%03d", i);
-		h[i] = (struct holder){"ns", names[i], "c", "nvidia.com/gpu", {"GPU-aa::1", "GPU-aa::2"}};
+		h[i] = (struct pod_message_holder){"ns", names[i], "c", "nvidia.com/gpu", {"GPU-aa::1", "GPU-aa::2"}};
 	}
-	struct pod_map *m = map_of(h, POD_SHARERS_MAX + 5, &e);
+	struct pod_map *m = pod_message_map(h, POD_SHARERS_MAX + 5, &e);
 	assert_non_null(m);
 	assert_int_equal(pod_map_find(m, &gpu, 1, 0, s), POD_SHARERS_MAX + 5);
 	assert_string_equal(s[POD_SHARERS_MAX - 1].pod, "p063");
@@ -235,23 +175,23 @@ static void names_ids_and_entries_have_ceilings(void **state)
 	name[sizeof name - 1] = '\0';
 	memset(id, 'i', sizeof id - 1);
 	id[sizeof id - 1] = '\0';
-	const struct holder long_name = {"ns", name, "c", "nvidia.com/gpu", {"GPU-aa"}};
-	const struct holder long_id = {"ns", "p", "c", "nvidia.com/gpu", {id}};
-	assert_null(map_of(&long_name, 1, &e));
+	const struct pod_message_holder long_name = {"ns", name, "c", "nvidia.com/gpu", {"GPU-aa"}};
+	const struct pod_message_holder long_id = {"ns", "p", "c", "nvidia.com/gpu", {id}};
+	assert_null(pod_message_map(&long_name, 1, &e));
 	assert_int_equal(e.kind, ERR_LIMIT);
-	assert_null(map_of(&long_id, 1, &e));
+	assert_null(pod_message_map(&long_id, 1, &e));
 	assert_int_equal(e.kind, ERR_LIMIT);
 
-	const struct holder four = {"ns", "p", "c", "nvidia.com/gpu", {"a", "b", "c", "d"}};
+	const struct pod_message_holder four = {"ns", "p", "c", "nvidia.com/gpu", {"a", "b", "c", "d"}};
 	struct buf message;
-	buf_init(&message, MESSAGE_MAX);
+	buf_init(&message, POD_MESSAGE_BYTES_MAX);
 	for (int i = 0; i < POD_MAP_ENTRIES_MAX / 4; i++)
-		put_pod(&message, &four);
+		pod_message_put_pod(&message, &four);
 	struct pod_map *m = pod_map_parse(message.data, message.len, NULL, &e);
 	assert_non_null(m);
 	assert_int_equal(pod_map_entries(m), POD_MAP_ENTRIES_MAX);
 	pod_map_free(m);
-	put_pod(&message, &four);
+	pod_message_put_pod(&message, &four);
 	assert_null(pod_map_parse(message.data, message.len, NULL, &e));
 	assert_int_equal(e.kind, ERR_LIMIT);
 	buf_done(&message);
@@ -260,12 +200,12 @@ static void names_ids_and_entries_have_ceilings(void **state)
 static void other_resource_names_count_when_given(void **state)
 {
 	(void)state;
-	const struct holder h = {"ns", "p", "c", "example.com/gpu-slice", {"GPU-aa::1"}};
+	const struct pod_message_holder h = {"ns", "p", "c", "example.com/gpu-slice", {"GPU-aa::1"}};
 	const struct pod_map_options extra = {.extra = {.names = {"example.com/x", "example.com/gpu-slice"}, .n = 2}};
 	struct buf message;
 	struct err e;
-	buf_init(&message, MESSAGE_MAX);
-	put_pod(&message, &h);
+	buf_init(&message, POD_MESSAGE_BYTES_MAX);
+	pod_message_put_pod(&message, &h);
 	struct pod_map *without = pod_map_parse(message.data, message.len, NULL, &e);
 	struct pod_map *with = pod_map_parse(message.data, message.len, &extra, &e);
 	assert_true(without && with);
@@ -290,31 +230,31 @@ struct claimed {
 static void put_claim(struct buf *out, const char *class_name, const char *namespace_, const struct claimed *c)
 {
 	struct buf name, resource, claim, container, pod;
-	buf_init(&name, MESSAGE_MAX);
-	buf_init(&resource, MESSAGE_MAX);
-	buf_init(&claim, MESSAGE_MAX);
-	buf_init(&container, MESSAGE_MAX);
-	buf_init(&pod, MESSAGE_MAX);
+	buf_init(&name, POD_MESSAGE_BYTES_MAX);
+	buf_init(&resource, POD_MESSAGE_BYTES_MAX);
+	buf_init(&claim, POD_MESSAGE_BYTES_MAX);
+	buf_init(&container, POD_MESSAGE_BYTES_MAX);
+	buf_init(&pod, POD_MESSAGE_BYTES_MAX);
 	const char *const texts[] = {c->driver, c->pool, c->device, c->share};
 	for (size_t i = 0; i < 4; i++)
 		if (texts[i])
-			put_text(&resource, (uint32_t)i + 2, texts[i]);
+			pod_message_put_text(&resource, (uint32_t)i + 2, texts[i]);
 	for (size_t i = 0; i < 3 && c->cdi[i]; i++) {
 		name.len = 0;
-		put_text(&name, 1, c->cdi[i]);
-		put_field(&resource, 1, name.data, name.len);
+		pod_message_put_text(&name, 1, c->cdi[i]);
+		pod_message_put_field(&resource, 1, name.data, name.len);
 	}
-	put_field(&claim, 4, resource.data, resource.len);
+	pod_message_put_field(&claim, 4, resource.data, resource.len);
 	if (class_name)
-		put_text(&claim, 1, class_name);
-	put_text(&claim, 2, "claim");
-	put_text(&claim, 3, namespace_);
-	put_text(&container, 1, "c");
-	put_field(&container, 5, claim.data, claim.len);
-	put_text(&pod, 1, "p");
-	put_text(&pod, 2, namespace_);
-	put_field(&pod, 3, container.data, container.len);
-	put_field(out, 1, pod.data, pod.len);
+		pod_message_put_text(&claim, 1, class_name);
+	pod_message_put_text(&claim, 2, "claim");
+	pod_message_put_text(&claim, 3, namespace_);
+	pod_message_put_text(&container, 1, "c");
+	pod_message_put_field(&container, 5, claim.data, claim.len);
+	pod_message_put_text(&pod, 1, "p");
+	pod_message_put_text(&pod, 2, namespace_);
+	pod_message_put_field(&pod, 3, container.data, container.len);
+	pod_message_put_field(out, 1, pod.data, pod.len);
 	buf_done(&name);
 	buf_done(&resource);
 	buf_done(&claim);
@@ -372,7 +312,7 @@ static void claims_of_every_version_are_understood(void **state)
 		struct pod_share shares[POD_SHARERS_MAX];
 		struct err e = {.kind = ERR_NONE};
 		struct buf message;
-		buf_init(&message, MESSAGE_MAX);
+		buf_init(&message, POD_MESSAGE_BYTES_MAX);
 		put_claim(&message, cases[i].class_name, "ns", &cases[i].claimed);
 		struct pod_map *m = pod_map_parse(message.data, message.len, NULL, &e);
 		assert_non_null(m);
@@ -394,10 +334,10 @@ static void claims_of_every_version_are_understood(void **state)
 static void names_of_devices_count_in_claims_only(void **state)
 {
 	(void)state;
-	static const struct holder h = {"ns", "p", "c", "nvidia.com/gpu", {"gpu-1"}};
+	static const struct pod_message_holder h = {"ns", "p", "c", "nvidia.com/gpu", {"gpu-1"}};
 	struct pod_share shares[POD_SHARERS_MAX];
 	struct err e;
-	struct pod_map *m = map_of(&h, 1, &e);
+	struct pod_map *m = pod_message_map(&h, 1, &e);
 	assert_int_equal(pod_map_find(m, node, NODE_DEVICES, 0, shares), 0);
 	pod_map_free(m);
 }
@@ -416,7 +356,7 @@ static void options_add_drivers_and_exclude_administrative_access(void **state)
 	for (size_t i = 0; i < 3; i++) {
 		struct err e;
 		struct buf message;
-		buf_init(&message, MESSAGE_MAX);
+		buf_init(&message, POD_MESSAGE_BYTES_MAX);
 		put_claim(&message, NULL, cases[i].namespace_, &claimed);
 		struct pod_map *m =
 		        pod_map_parse(message.data, message.len, cases[i].has_options ? &options : NULL, &e);
@@ -518,7 +458,7 @@ static bool is_held(struct kubelet_pods *p)
 static void last_map_is_believed_until_it_is_too_old(void **state)
 {
 	(void)state;
-	static const struct holder h = {"ns", "p", "c", "nvidia.com/gpu", {"GPU-aa"}};
+	static const struct pod_message_holder h = {"ns", "p", "c", "nvidia.com/gpu", {"GPU-aa"}};
 	char path[] = "/tmp/gpuscale-pods-XXXXXX";
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	struct buf message, reply, none;
@@ -527,10 +467,10 @@ static void last_map_is_believed_until_it_is_too_old(void **state)
 	struct err e;
 	assert_non_null(mkdtemp(path));
 	snprintf(address.sun_path, sizeof address.sun_path, "%s/sock", path);
-	buf_init(&message, MESSAGE_MAX);
-	buf_init(&reply, MESSAGE_MAX);
+	buf_init(&message, POD_MESSAGE_BYTES_MAX);
+	buf_init(&reply, POD_MESSAGE_BYTES_MAX);
 	buf_init(&none, 1);
-	put_pod(&message, &h);
+	pod_message_put_pod(&message, &h);
 	assert_true(message.len < 256);
 	put_frame(&reply, 4, 0, 0, NULL, 0);
 	const unsigned char prefix[] = {0, 0, 0, 0, (unsigned char)message.len};
