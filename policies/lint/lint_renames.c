@@ -99,7 +99,7 @@ const struct lint_rename lint_renames[] = {
 	{"llm_d_router_epp_ready_endpoints", "llm_d_epp_ready_endpoints", "llm-d-router 0.9", SAME},
 	// Endpoint picker of the Gateway API inference extension, when a model was an InferenceModel (pull requests 891 and 1572 of
 	// kubernetes-sigs/gateway-api-inference-extension): recorded from 0.5.1 in test/integration/pages. Its releases 1.1 to 1.5
-	// have inference_objective_ instead, and 1.6 has no picker with such metrics. No table pairs these names with the present
+	// have inference_objective_ instead, and the picker of 1.6 has no such metrics. No table pairs these names with the present
 	// ones, so a person has to confirm each pair:
 	{"inference_model_request_total", "llm_d_epp_request_total", "release 1.1 of the Gateway API inference extension", CHANGED},
 	{"inference_model_request_error_total", "llm_d_epp_request_error_total", "release 1.1 of the Gateway API inference extension", CHANGED},

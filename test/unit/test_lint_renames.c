@@ -74,6 +74,7 @@ static void rows_are_unique_and_new_names_are_current(void **state)
 static void recorded_families_of_the_endpoint_picker_are_rows(void **state)
 {
 	static const char *const pages[] = {"test/integration/pages/endpoint-picker-0.5.1.prom",
+	                                    "test/integration/pages/endpoint-picker-1.3.1.prom",
 	                                    "test/integration/pages/endpoint-picker-1.5.0.prom"};
 	static const char type[] = "# TYPE ";
 	for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++) {
