@@ -55,7 +55,7 @@ const struct lint_rename lint_renames[] = {
 	{"inference_extension_flow_control_request_enqueue_duration_seconds", "llm_d_epp_flow_control_request_enqueue_duration_seconds", "llm-d-router 0.9", SAME},
 	{"inference_extension_flow_control_queue_size", "llm_d_epp_flow_control_queue_size", "llm-d-router 0.9", SAME},
 	{"inference_extension_flow_control_queue_bytes", "llm_d_epp_flow_control_queue_bytes", "llm-d-router 0.9", SAME},
-	{"inference_extension_flow_control_pool_saturation", "llm_d_epp_flow_control_pool_saturation", "llm-d-router 0.9", SAME},
+	{"inference_extension_flow_control_pool_saturation", "the maximum of llm_d_epp_flow_control_pool_saturation, which has one series per stage after 0.9", "llm-d-router 0.9", CHANGED},
 	{"inference_extension_prefix_indexer_size", "llm_d_epp_prefix_indexer_size", "llm-d-router 0.9", SAME},
 	{"inference_extension_prefix_indexer_hit_ratio", "llm_d_epp_prefix_indexer_hit_ratio", "llm-d-router 0.9", SAME},
 	{"inference_extension_prefix_indexer_hit_bytes", "llm_d_epp_prefix_indexer_hit_bytes", "llm-d-router 0.9", SAME},
@@ -73,6 +73,14 @@ const struct lint_rename lint_renames[] = {
 	{"inference_objective_prompt_cached_tokens", "llm_d_epp_request_cached_tokens", "llm-d-router 0.9", CHANGED},
 	{"inference_objective_running_requests", "llm_d_epp_request_running", "llm-d-router 0.9", CHANGED},
 	{"inference_objective_normalized_time_per_output_token_seconds", "llm_d_epp_request_ntpot_seconds", "llm-d-router 0.9", CHANGED},
+	{"inference_objective_request_ttft_seconds", "llm_d_epp_request_ttft_seconds", "llm-d-router 0.9", CHANGED},
+	{"inference_objective_request_tpot_seconds", "llm_d_epp_request_streaming_tpot_seconds", "llm-d-router 0.9", CHANGED},
+	{"inference_objective_request_predicted_ttft_seconds", "llm_d_epp_request_predicted_ttft_seconds", "llm-d-router 0.9", SAME},
+	{"inference_objective_request_predicted_tpot_seconds", "llm_d_epp_request_predicted_tpot_seconds", "llm-d-router 0.9", SAME},
+	{"inference_objective_request_ttft_prediction_duration_seconds", "llm_d_epp_request_ttft_prediction_duration_seconds", "llm-d-router 0.9", SAME},
+	{"inference_objective_request_tpot_prediction_duration_seconds", "llm_d_epp_request_tpot_prediction_duration_seconds", "llm-d-router 0.9", SAME},
+	{"inference_objective_request_slo_violation_total", "llm_d_epp_request_slo_violation_total", "llm-d-router 0.9", SAME},
+	{"inference_objective_inference_request_metric", "llm_d_epp_inference_request_metric", "llm-d-router 0.9", SAME},
 	{"inference_pool_average_kv_cache_utilization", "llm_d_epp_average_kv_cache_utilization", "llm-d-router 0.9", SAME},
 	{"inference_pool_average_queue_size", "llm_d_epp_average_queue_size", "llm-d-router 0.9", SAME},
 	{"inference_pool_average_running_requests", "llm_d_epp_average_running_requests", "llm-d-router 0.9", SAME},
@@ -81,7 +89,7 @@ const struct lint_rename lint_renames[] = {
 	// Endpoint picker, the prefix of development builds before 0.9: llm-d-router pull request 1661 and the same texts.
 	{"llm_d_router_epp_flow_control_queue_size", "llm_d_epp_flow_control_queue_size", "llm-d-router 0.9", SAME},
 	{"llm_d_router_epp_flow_control_queue_bytes", "llm_d_epp_flow_control_queue_bytes", "llm-d-router 0.9", SAME},
-	{"llm_d_router_epp_flow_control_pool_saturation", "llm_d_epp_flow_control_pool_saturation", "llm-d-router 0.9", SAME},
+	{"llm_d_router_epp_flow_control_pool_saturation", "the maximum of llm_d_epp_flow_control_pool_saturation, which has one series per stage after 0.9", "llm-d-router 0.9", CHANGED},
 	{"llm_d_router_epp_request_total", "llm_d_epp_request_total", "llm-d-router 0.9", SAME},
 	{"llm_d_router_epp_request_error_total", "llm_d_epp_request_error_total", "llm-d-router 0.9", SAME},
 	{"llm_d_router_epp_request_duration_seconds", "llm_d_epp_request_duration_seconds", "llm-d-router 0.9", SAME},
@@ -90,16 +98,20 @@ const struct lint_rename lint_renames[] = {
 	{"llm_d_router_epp_average_running_requests", "llm_d_epp_average_running_requests", "llm-d-router 0.9", SAME},
 	{"llm_d_router_epp_ready_endpoints", "llm_d_epp_ready_endpoints", "llm-d-router 0.9", SAME},
 	// Endpoint picker of the Gateway API inference extension, when a model was an InferenceModel (pull requests 891 and 1572 of
-	// kubernetes-sigs/gateway-api-inference-extension; the names are those of its metrics guide). No table pairs them with
-	// the present names, so a person has to confirm each pair:
-	{"inference_model_request_total", "llm_d_epp_request_total", "llm-d-router 0.9", CHANGED},
-	{"inference_model_request_error_total", "llm_d_epp_request_error_total", "llm-d-router 0.9", CHANGED},
-	{"inference_model_request_duration_seconds", "llm_d_epp_request_duration_seconds", "llm-d-router 0.9", CHANGED},
-	{"inference_model_request_sizes", "llm_d_epp_request_size_bytes", "llm-d-router 0.9", CHANGED},
-	{"inference_model_response_sizes", "llm_d_epp_response_size_bytes", "llm-d-router 0.9", CHANGED},
-	{"inference_model_input_tokens", "llm_d_epp_request_input_tokens", "llm-d-router 0.9", CHANGED},
-	{"inference_model_output_tokens", "llm_d_epp_request_output_tokens", "llm-d-router 0.9", CHANGED},
-	{"inference_model_running_requests", "llm_d_epp_request_running", "llm-d-router 0.9", CHANGED},
+	// kubernetes-sigs/gateway-api-inference-extension): recorded from 0.5.1 in test/integration/pages. Its releases 1.1 to 1.5
+	// have inference_objective_ instead, and the picker of 1.6 has no such metrics. No table pairs these names with the present
+	// ones, so a person has to confirm each pair:
+	{"inference_model_request_total", "llm_d_epp_request_total", "release 1.1 of the Gateway API inference extension", CHANGED},
+	{"inference_model_request_error_total", "llm_d_epp_request_error_total", "release 1.1 of the Gateway API inference extension", CHANGED},
+	{"inference_model_request_duration_seconds", "llm_d_epp_request_duration_seconds", "release 1.1 of the Gateway API inference extension", CHANGED},
+	{"inference_model_request_sizes", "llm_d_epp_request_size_bytes", "release 1.1 of the Gateway API inference extension", CHANGED},
+	{"inference_model_response_sizes", "llm_d_epp_response_size_bytes", "release 1.1 of the Gateway API inference extension", CHANGED},
+	{"inference_model_input_tokens", "llm_d_epp_request_input_tokens", "release 1.1 of the Gateway API inference extension", CHANGED},
+	{"inference_model_output_tokens", "llm_d_epp_request_output_tokens", "release 1.1 of the Gateway API inference extension", CHANGED},
+	{"inference_model_running_requests", "llm_d_epp_request_running", "release 1.1 of the Gateway API inference extension", CHANGED},
+	{"inference_model_normalized_time_per_output_token_seconds", "llm_d_epp_request_ntpot_seconds", "release 1.1 of the Gateway API inference extension", CHANGED},
+	{"inference_extension_scheduler_plugin_duration_seconds", "llm_d_epp_plugin_duration_seconds, whose label extension_point is what plugin_type was", "release 1.0 of the Gateway API inference extension", CHANGED},
+	{"inference_extension_request_control_plugin_duration_seconds", "llm_d_epp_plugin_duration_seconds, whose label extension_point is what plugin_type was", "release 1.0 of the Gateway API inference extension", CHANGED},
 	// Index of the KV cache in the endpoint picker: the same table; both names are emitted.
 	{"kvcache_index_admissions_total", "llm_d_epp_kv_cache_index_admissions_total", "llm-d-router 0.9", SAME},
 	{"kvcache_index_evictions_total", "llm_d_epp_kv_cache_index_evictions_total", "llm-d-router 0.9", SAME},
