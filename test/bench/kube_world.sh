@@ -74,7 +74,7 @@ all_said() { [ "$(metric gpuscale_status_writes_waiting)" = 0 ]; }
 # at_rest PREFIX WARM_UP_S SECONDS: the three rows of a controller that has nothing to do.
 at_rest() {
 	local prefix=$1 seconds=$3 pid requests ticks cpu own
-	wait_for 600 all_said >&2 || die 'the first statuses were not written in 10 minutes'
+	wait_for $((600 + DEPLOYMENTS / 20)) all_said >&2 || die 'the first statuses were not written'
 	sleep "$2"
 	pid=$(pid_of controller)
 	requests=$(served) ticks=$(metric gpuscale_reconciles_total) own=$(metric gpuscale_api_requests_total) cpu=$(cpu_us "$pid")
@@ -98,7 +98,7 @@ step() {
 	local before; before=$(scaled)
 	step_began=$EPOCHREALTIME
 	load_is "$1"
-	wait_for 180 scaled_all $((before + DEPLOYMENTS)) >&2 || { tail -n 3 "$work/$SCALED_LOG.log" >&2; die 'the step never ended'; }
+	wait_for $((180 + DEPLOYMENTS / 20)) scaled_all $((before + DEPLOYMENTS)) >&2 || { tail -n 3 "$work/$SCALED_LOG.log" >&2; die 'the step never ended'; }
 	step_patches=$(scaled_lines | tail -n "$DEPLOYMENTS" | jq --argjson began "$step_began" --argjson per_s "$SCALED_PER_S" '(.ts / $per_s - $began) * 1000 | round / 1000' | sort -g)
 }
 # percentile P: of sorted numbers.
