@@ -112,6 +112,12 @@ static void submit_new_deployment(struct bench *b, int i)
 	submit(b, "POST", path, "Content-Type: application/json", body);
 }
 
+// Of a policy and of an HPA: a step is one scale.
+#define BEHAVIOR                                                                                                       \
+	"\"behavior\":{\"scaleUp\":{\"policies\":[{\"type\":\"Pods\",\"value\":16,\"periodSeconds\":1}]},"             \
+	"\"scaleDown\":{\"stabilizationWindowSeconds\":0,\"policies\":[{\"type\":\"Pods\",\"value\":16,"               \
+	"\"periodSeconds\":1}]}}"
+
 static void submit_new_policy(struct bench *b, int i, int64_t interval_s)
 {
 	char name[NAME_BYTES], path[128], body[2048];
@@ -123,10 +129,7 @@ static void submit_new_policy(struct bench *b, int i, int64_t interval_s)
 	         "\"spec\":{\"scaleTargetRef\":{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"name\":\"d%04d\"},"
 	         "\"minReplicas\":1,\"maxReplicas\":16,\"interval\":\"%ds\",\"signals\":[{\"name\":\"load\","
 	         "\"query\":\"bench_load{target=\\\"d%04d\\\"}\",\"target\":{\"type\":\"Replicas\"},\"staleAfter\":"
-	         "\"60s\"}],"
-	         "\"behavior\":{\"scaleUp\":{\"policies\":[{\"type\":\"Pods\",\"value\":16,\"periodSeconds\":1}]},"
-	         "\"scaleDown\":{\"stabilizationWindowSeconds\":0,\"policies\":[{\"type\":\"Pods\",\"value\":16,"
-	         "\"periodSeconds\":1}]}}}}",
+	         "\"60s\"}]," BEHAVIOR "}}",
 	         i, i, (int)interval_s, i);
 	submit(b, "POST", path, "Content-Type: application/json", body);
 }
@@ -142,10 +145,7 @@ static void submit_new_hpa(struct bench *b, int i)
 	         "\"d%04d\"},\"spec\":{\"scaleTargetRef\":{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\","
 	         "\"name\":\"d%04d\"},\"minReplicas\":1,\"maxReplicas\":16,\"metrics\":[{\"type\":\"External\","
 	         "\"external\":{\"metric\":{\"name\":\"bench_load\",\"selector\":{\"matchLabels\":{\"target\":"
-	         "\"d%04d\"}}},\"target\":{\"type\":\"AverageValue\",\"averageValue\":\"1\"}}}],"
-	         "\"behavior\":{\"scaleUp\":{\"policies\":[{\"type\":\"Pods\",\"value\":16,\"periodSeconds\":1}]},"
-	         "\"scaleDown\":{\"stabilizationWindowSeconds\":0,\"policies\":[{\"type\":\"Pods\",\"value\":16,"
-	         "\"periodSeconds\":1}]}}}}",
+	         "\"d%04d\"}}},\"target\":{\"type\":\"AverageValue\",\"averageValue\":\"1\"}}}]," BEHAVIOR "}}",
 	         i, i, i);
 	submit(b, "POST", path, "Content-Type: application/json", body);
 }
