@@ -37,7 +37,7 @@ static struct objective_setting setting_of(const struct objective *s, const stru
 	        .max = limited_count(g->max_replicas, 0, OBJECTIVE_REPLICAS_MAX),
 	};
 	set.min = i32_min(set.min, set.max);
-	set.burst = objective_load_burst(set.wait_s);
+	set.burst = objective_burst(&s->burst, set.wait_s);
 	struct objective_pipeline *p = &set.pipeline;
 	p->steps = i32_max((int32_t)ceilf(set.startup_s / STEP_S), 1);
 	p->steps_a_slot = (p->steps + OBJECTIVE_START_SLOTS - 1) / OBJECTIVE_START_SLOTS;
@@ -131,7 +131,7 @@ static int32_t apply(struct objective *s, const struct objective_setting *set, c
 	double ahead =
 	        in->backlog + (forecast - (float)in->ready) * set->startup_s / 2 + (forecast - n) * set->startup_s / 2;
 	ret->backlog_adds = objective_size_backlog(set, f32_max(0, (float)ahead), n);
-	float sized = objective_size(ret->rule.level + ret->backlog_adds, n);
+	float sized = objective_size(ret->rule.level + ret->backlog_adds, v->noise, n);
 	float started =
 	        s->steps <= OBJECTIVE_FIRST_STEPS ? objective_size_first(sized, n, (float)s->first_replicas) : sized;
 	ret->starting = started > sized;
@@ -181,7 +181,10 @@ bool objective_step(struct objective *s, const struct objective_goal *g, const s
 	s->slot_step = set.pipeline.shifts ? 0 : s->slot_step + 1;
 	if (s->steps == 0)
 		start(s, &real);
-	objective_load_step(&s->load, s->steps, (float)real.demand, real.time_s, set.wait_s, set.startup_s, &v);
+	if (!real.is_history)
+		objective_burst_learn(&s->burst, (float)real.demand, (float)real.backlog, (float)real.ready, set.wait_s);
+	objective_load_step(&s->load, s->steps, (float)real.demand, real.time_s, set.burst, set.wait_s, set.startup_s,
+	                    &v);
 	objective_rehearse(s, &set, &v, &r);
 	if (real.backlog > set.wait_s * (real.ready > 0 ? (float)real.ready : 0.001f))
 		s->late += v.demand * STEP_S;

@@ -44,7 +44,8 @@ struct objective_input {
 	double demand;  // arriving work, in replicas that would just serve it
 	double backlog; // work that waits, in replica-seconds
 	int32_t replicas, ready;
-	int64_t time_s; // since the epoch; only the minute and the quarter of the day are used
+	int64_t time_s;  // since the epoch; only the minute and the quarter of the day are used
+	bool is_history; // demand of an earlier time, for which backlog, replicas and ready are not known
 };
 
 // A rule and its record.

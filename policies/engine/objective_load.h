@@ -18,11 +18,6 @@
 #define OBJECTIVE_HOUR_SLOTS 60 // one per minute
 #define OBJECTIVE_DAY_SLOTS  96 // one per quarter of an hour
 
-// Returns how much faster than even the work of a step arrives: all of it is taken to come within 1 / burst of the
-// step. What a step hides matters less the shorter the wait is: for a wait of a few seconds, bursts as long as half a
-// step would be late at any size.
-float objective_load_burst(float wait_s);
-
 enum objective_forecast { OBJECTIVE_BRISK, OBJECTIVE_CALM, OBJECTIVE_FORECAST__COUNT };
 enum objective_memory { OBJECTIVE_HALF_HOUR, OBJECTIVE_DAY, OBJECTIVE_MEMORY__COUNT };
 enum objective_season { OBJECTIVE_HOURLY, OBJECTIVE_DAILY, OBJECTIVE_SEASON__COUNT };
@@ -38,6 +33,7 @@ enum objective_peak {
 struct objective_load {
 	float recent[OBJECTIVE_RECENT]; // demand, newest first
 	float level[OBJECTIVE_FORECAST__COUNT], trend[OBJECTIVE_FORECAST__COUNT];
+	float recent_mean, noise; // of some minutes; variance of a step's demand around its neighbours
 	float mean[OBJECTIVE_MEMORY__COUNT], variance[OBJECTIVE_MEMORY__COUNT];
 	float hour[OBJECTIVE_HOUR_SLOTS], day[OBJECTIVE_DAY_SLOTS]; // largest requirement of a slot's last visits
 	float hour_now, day_now;                                    // and of the current visit
@@ -48,6 +44,7 @@ struct objective_load {
 // What one step knows, in replicas.
 struct objective_view {
 	float demand, requirement;
+	float noise;                               // deviation of a step's demand from its neighbours
 	float forecast[OBJECTIVE_FORECAST__COUNT]; // of demand, for when a replica ordered now is ready
 	float mean[OBJECTIVE_MEMORY__COUNT], deviation[OBJECTIVE_MEMORY__COUNT];
 	float peak[OBJECTIVE_PEAK__COUNT];
@@ -56,8 +53,9 @@ struct objective_view {
 };
 
 // Adds the demand (finite, in replicas, not negative) of step number `steps` (from 0 on) at time_s (seconds since the
-// epoch; it may stand still or go back), and fills *ret_view for a start-up of startup_s and a wait of wait_s.
-void objective_load_step(struct objective_load *l, int32_t steps, float demand, int64_t time_s, float wait_s,
-                         float startup_s, struct objective_view *ret_view);
+// epoch; it may stand still or go back), and fills *ret_view. The work of a step arrives within 1 / burst of the step
+// and may wait wait_s; a replica needs startup_s from its order until it is ready.
+void objective_load_step(struct objective_load *l, int32_t steps, float demand, int64_t time_s, float burst,
+                         float wait_s, float startup_s, struct objective_view *ret_view);
 
 #endif

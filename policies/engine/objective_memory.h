@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "policies/engine/block_max.h"
+#include "policies/engine/objective_burst.h"
 #include "policies/engine/objective_hold.h"
 #include "policies/engine/objective_load.h"
 #include "policies/engine/objective_queue.h"
@@ -26,6 +27,7 @@ struct objective {
 	float late;           // of the real work, from the real backlog
 	struct block_max wanted;
 	struct objective_hold hold;
+	struct objective_burst burst;
 	struct objective_load load;
 	struct objective_queues queues;
 };

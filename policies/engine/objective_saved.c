@@ -31,7 +31,7 @@ struct saved {
 _Static_assert(sizeof(struct saved_queue[OBJECTIVE_RULES]) == sizeof(struct objective_queues),
                "one replaces the other");
 _Static_assert(sizeof(struct saved) <= DECIDE_OBJECTIVE_BYTES_MAX, "the public name of the ceiling");
-_Static_assert(sizeof(struct objective) == 3568, "a new field of struct objective needs a check in this file");
+_Static_assert(sizeof(struct objective) == 3620, "a new field of struct objective needs a check in this file");
 
 static uint64_t hash_signal(uint64_t h, const struct policy_signal *s)
 {
@@ -108,7 +108,8 @@ static bool load_is_sane(const struct objective_load *l)
 		if (!maxima_are_sane(&l->peaks[i]))
 			return false;
 	return SANE(l->recent) && SANE(l->level) && SANE(l->trend) && SANE(l->mean) && SANE(l->variance) &&
-	       l->variance[0] >= 0 && l->variance[1] >= 0 && SANE(l->hour) && SANE(l->day) &&
+	       l->variance[0] >= 0 && l->variance[1] >= 0 && floats_are_sane(&l->recent_mean, 1) &&
+	       floats_are_sane(&l->noise, 1) && l->noise >= 0 && SANE(l->hour) && SANE(l->day) &&
 	       floats_are_sane(&l->hour_now, 1) && floats_are_sane(&l->day_now, 1) && l->hour_at >= 0 &&
 	       l->hour_at < OBJECTIVE_HOUR_SLOTS && l->day_at >= 0 && l->day_at < OBJECTIVE_DAY_SLOTS;
 }
@@ -123,6 +124,11 @@ static bool queues_are_sane(const struct objective_queues *q)
 			return false;
 	}
 	return SANE(q->backlog) && SANE(q->late) && SANE(q->cost);
+}
+
+static bool burst_is_sane(const struct objective_burst *b)
+{
+	return SANE(b->backlog) && SANE(b->filled) && floats_are_sane(&b->filled_really, 1);
 }
 
 static bool record_is_sane(const struct objective_record *r)
@@ -145,7 +151,7 @@ static bool objective_is_sane(const struct objective *o)
 	       o->slot_step >= 0 && o->slot_step < OBJECTIVE_STARTUP_MAX_S && o->leaner_steps >= 0 &&
 	       o->leaner_steps < OBJECTIVE_STARTUP_MAX_S && rule_is_sane(o->family, o->rung) && SANE(numbers) &&
 	       o->time >= OBJECTIVE_STEP_S && o->work >= 0 && maxima_are_sane(&o->wanted) && load_is_sane(&o->load) &&
-	       queues_are_sane(&o->queues);
+	       burst_is_sane(&o->burst) && queues_are_sane(&o->queues);
 }
 
 static bool is_sane(const struct objective_state *s)

@@ -100,20 +100,32 @@ static void simulate(struct tick *t, struct objective_state *o, double demand, d
 #define CAPACITY_EVIDENCE_S 240.0f // before a contradiction is reported
 #define CAPACITY_LEAST      0.7f
 #define CAPACITY_MOST       1.3f
+#define CAPACITY_BUSY_S     60.0f // replica-seconds of work that the utilization must stand for
+
+// Returns the share of the ready replicas that is busy: all, where no signal measures it. Below 0: it is missing.
+static float busy_share(const struct tick *t)
+{
+	const struct policy_objective *config = &t->policy->objective;
+	const struct decision_signal *utilization = &t->decision->signals[config->utilization_index];
+	if (!config->utilization)
+		return 1;
+	return utilization->state == SIGNAL_OK ? (float)fmin(fmax(utilization->value, 0), 1) : -1;
+}
 
 // A replica that is taken to serve one replica-second of work a second serves more or less than that when `demand` is
-// in wrong units: work is served that no replica could serve, or a queue grows although the replicas are enough.
+// in wrong units: work is served that no replica could serve, or a queue grows although the replicas are enough. Where
+// the utilization is known, the work that is served is that of the busy share.
 static void observe_capacity(struct objective_capacity *c, const struct tick *t, double demand, double backlog)
 {
 	int64_t elapsed_ms = c->observed_ms == TIME_NONE ? 0 : i64_sub(t->now_ms, c->observed_ms);
-	float seconds = (float)elapsed_ms / 1000, ready = (float)c->ready;
-	if (elapsed_ms > 0 && seconds < CAPACITY_MEMORY_S / 2 && c->ready == t->counts.ready) {
+	float seconds = (float)elapsed_ms / 1000, ready = (float)c->ready, share = busy_share(t);
+	if (elapsed_ms > 0 && share >= 0 && seconds < CAPACITY_MEMORY_S / 2 && c->ready == t->counts.ready) {
 		float keep = 1 - seconds / CAPACITY_MEMORY_S,
 		      served = (float)demand * seconds + c->backlog - (float)backlog;
 		bool busy = c->backlog > ready && (float)backlog > ready;
 		c->all_s = c->all_s * keep + seconds;
 		c->all_served = c->all_served * keep + served;
-		c->all_capacity = c->all_capacity * keep + ready * seconds;
+		c->all_capacity = c->all_capacity * keep + ready * share * seconds;
 		c->busy_s = c->busy_s * keep + (busy ? seconds : 0);
 		c->busy_served = c->busy_served * keep + (busy ? served : 0);
 		c->busy_capacity = c->busy_capacity * keep + (busy ? ready * seconds : 0);
@@ -124,8 +136,11 @@ static void observe_capacity(struct objective_capacity *c, const struct tick *t,
 }
 
 // Returns how much of its nominal work a replica serves; 1 while nothing contradicts that.
-static float capacity_ratio(const struct objective_capacity *c)
+static float capacity_ratio(const struct objective_capacity *c, bool utilization_is_known)
 {
+	if (utilization_is_known && c->all_s >= CAPACITY_EVIDENCE_S && c->all_capacity >= CAPACITY_BUSY_S &&
+	    c->all_served > 0 && c->all_served < CAPACITY_LEAST * c->all_capacity)
+		return c->all_served / c->all_capacity;
 	if (c->busy_s >= CAPACITY_EVIDENCE_S && c->busy_served < CAPACITY_LEAST * c->busy_capacity &&
 	    c->busy_served > 0)
 		return c->busy_served / c->busy_capacity;
@@ -182,7 +197,7 @@ static void note_choice(struct tick *t, const struct objective_state *o)
 static void note_limits(struct tick *t, const struct objective_state *o)
 {
 	struct trace_entry entry = entry_of(t, REASON_OBJECTIVE_AIM);
-	float ratio = capacity_ratio(&o->capacity);
+	float ratio = capacity_ratio(&o->capacity, t->policy->objective.utilization != NULL);
 	entry.value = o->objective.work > 0 ? rounded(100 * (double)(o->objective.late / o->objective.work)) : 0;
 	entry.limit = rounded(100 * (double)o->answer.aim);
 	if (fabs((double)o->answer.aim - t->policy->objective.late_ratio) > AIM_SHOWN * t->policy->objective.late_ratio)
@@ -292,7 +307,8 @@ void decide_refill_objective(const struct policy *policy, void *state, const str
 	const struct objective_goal goal = goal_of(policy, s, policy->min_replicas, policy->max_replicas);
 	// The scale and the queue of that time are unknown, and another controller may have caused them: the rules are
 	// simulated without a real queue, at the present scale.
-	struct objective_input in = {.replicas = i32_max(replicas, 0), .ready = i32_max(replicas, 0)};
+	struct objective_input in = {
+	        .replicas = i32_max(replicas, 0), .ready = i32_max(replicas, 0), .is_history = true};
 	struct objective_result r;
 	int64_t known = 0;
 	for (size_t i = 0; i < n; i++)

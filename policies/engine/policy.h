@@ -199,10 +199,12 @@ struct policy_panic {
 struct policy_objective {
 	bool set;
 	const char *demand, *backlog; // names of signals, which have neither target nor watermarks
+	const char *utilization;      // name of a signal that only informs; NULL: none
 	const char *late_text;        // "1%"
 	double late_ratio;            // 0.0001 .. 0.5; set by policy_decode()
 	int64_t wait_ms;
-	size_t demand_index, backlog_index; // of `demand` and `backlog`; set by policy_decode()
+	size_t demand_index, backlog_index; // of `demand` and `backlog`; set by policy_decode() ..
+	size_t utilization_index;           // .. as is this; 0 without `utilization`
 };
 
 struct policy_startup {

@@ -24,7 +24,7 @@ bool signal_is_pods(const struct policy_signal *signal);
 // Such a signal has no proposal, and its absence holds nothing.
 static inline bool signal_is_input(const struct policy *policy, size_t i)
 {
-	if (!policy->guards.set) // the usual case, and cheap
+	if (!policy->guards.set && !policy->objective.utilization) // the usual case, and cheap
 		return false;
 	const struct policy_signal *signal = &policy->signals[i];
 	return !signal->target.set && !signal->watermarks.set && !objective_reads(policy, i);

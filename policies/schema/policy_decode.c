@@ -151,6 +151,7 @@ static int check_thresholds(const struct doc_node *node, struct schema_errors *e
 		const struct doc_node *name = doc_get(signal, "name");
 		if (signal->kind != DOC_MAP || has_field(signal, "target") || has_field(signal, "watermarks") ||
 		    is_text(name, doc_get(objective, "demand")) || is_text(name, doc_get(objective, "backlog")) ||
+		    is_text(name, doc_get(objective, "utilization")) ||
 		    is_text(name, doc_get(doc_get(guards, "minMarginalGain"), "signal")) ||
 		    is_text(name, doc_get(doc_get(guards, "maxThrottledShare"), "signal")))
 			continue;
@@ -215,6 +216,8 @@ int policy_decode_tolerant(const struct doc_node *node, struct policy *policy, s
 	policy->panic.signal_index = index_or_zero(policy, policy->panic.set, policy->panic.signal);
 	policy->objective.demand_index = index_or_zero(policy, policy->objective.set, policy->objective.demand);
 	policy->objective.backlog_index = index_or_zero(policy, policy->objective.set, policy->objective.backlog);
+	policy->objective.utilization_index =
+	        index_or_zero(policy, policy->objective.utilization != NULL, policy->objective.utilization);
 	struct policy_guards *g = &policy->guards;
 	g->gain.signal_index = index_or_zero(policy, g->gain.set, g->gain.signal);
 	g->throttled.signal_index = index_or_zero(policy, g->throttled.set, g->throttled.signal);

@@ -262,7 +262,8 @@ static const struct schema_rule spec_rules[] = {
         {"self.signals.all(s, (has(s.target) || has(s.watermarks)) != (has(self.objective) && (s.name == "
          "self.objective.demand || s.name == self.objective.backlog)) || (has(self.guards) && "
          "((has(self.guards.minMarginalGain) && s.name == self.guards.minMarginalGain.signal) || "
-         "(has(self.guards.maxThrottledShare) && s.name == self.guards.maxThrottledShare.signal))))",
+         "(has(self.guards.maxThrottledShare) && s.name == self.guards.maxThrottledShare.signal))) || "
+         "(has(self.objective) && has(self.objective.utilization) && s.name == self.objective.utilization))",
          "every signal needs target or watermarks, except the signals of the objective, which take neither, and those "
          "of guards"},
         {"has(self.objective) || self.signals.exists(s, has(s.target) || has(s.watermarks))",
@@ -276,6 +277,9 @@ static const struct schema_rule spec_rules[] = {
         {"!has(self.objective) || (self.signals.exists(s, s.name == self.objective.demand) && self.signals.exists(s, "
          "s.name == self.objective.backlog))",
          "objective.demand and objective.backlog must be names of signals"},
+        {"!has(self.objective) || !has(self.objective.utilization) || self.signals.exists(s, s.name == "
+         "self.objective.utilization)",
+         "objective.utilization must be the name of one of the signals"},
         {"!has(self.objective) || has(self.startup)",
          "objective needs startup: add startup: {seconds: N}, or startup: {} to learn the time from the pods"},
         {"!has(self.fallback) || !has(self.fallback.replicas) || (self.fallback.replicas <= self.maxReplicas && "

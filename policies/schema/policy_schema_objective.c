@@ -14,13 +14,14 @@ static const struct schema_field fields[] = {
 	{ROW("wait", DURATION_MS), FIELD(struct policy_objective, wait_ms),   REQUIRED, RANGE(SECOND_MS, HOUR_MS),                                           DOC("How long work may wait in the queue before it counts as late, as in 10s.")},
 	{ROW("demand", STRING),    FIELD(struct policy_objective, demand),    REQUIRED, RANGE(1, 63),                                                        DOC("Name of the signal that measures arriving work in replicas: 3.2 keeps 3.2 replicas busy. It must not depend on the number of replicas.")},
 	{ROW("backlog", STRING),   FIELD(struct policy_objective, backlog),   REQUIRED, RANGE(1, 63),                                                        DOC("Name of the signal that measures queued work in replica-seconds: 600 keeps one replica busy for ten minutes.")},
+	{ROW("utilization", STRING), FIELD(struct policy_objective, utilization), OPTIONAL, RANGE(1, 63),                                                    DOC("Name of a signal that measures which share of the ready replicas is busy, from 0 to 1. It asks for no replicas and needs neither target nor watermarks; it only checks how much work `demand` takes for one replica (CapacityDoubtful). Leave it out where a replica counts as busy with a fraction of its load, as GPUs do.")},
 };
 // clang-format on
 
 const struct schema policy_schema_objective = {
         .name = "GPUAutoscaler.spec.objective",
-        .doc = "At most `late` of the work may wait longer than `wait`. The two signals have neither target nor "
-               "watermarks.",
+        .doc = "At most `late` of the work may wait longer than `wait`. The signals `demand` and `backlog` have "
+               "neither target nor watermarks.",
         .struct_size = sizeof(struct policy_objective),
         .fields = fields,
         .n_fields = COUNT_OF(fields),
@@ -76,6 +77,11 @@ void policy_schema_check_objective(const struct policy *p, struct fault_list *l)
 		fault_add(l, "objective.demand", -1, "must be the name of one of the signals");
 	if (!has_backlog)
 		fault_add(l, "objective.backlog", -1, "must be the name of one of the signals");
+	if (o->utilization && policy_schema_signal_index(p, o->utilization) == p->n_signals)
+		fault_add(l, "objective.utilization", -1, "must be the name of one of the signals");
+	if (is_named(o->utilization, o->demand) || is_named(o->utilization, o->backlog))
+		fault_add(l, "objective.utilization", -1,
+		          "must be another signal than demand and backlog: the share of the replicas that is busy");
 	if (is_named(o->demand, o->backlog))
 		fault_add(
 		        l, "objective.backlog", -1,

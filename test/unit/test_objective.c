@@ -15,6 +15,7 @@
 #include <math.h>
 
 #include "policies/engine/objective.h"
+#include "policies/engine/objective_size.h"
 #include "test/support/alloc_count.h"
 
 #define TRACE_S 5 // of a row of the trace
@@ -87,7 +88,11 @@ static struct score run(const struct load *load, const struct objective_goal *go
 			continue;
 		double demand = arrived / OBJECTIVE_STEP_S;
 		arrived = 0;
-		struct objective_input in = {demand, w.backlog, w.replicas, w.ready, (int64_t)(i + 1) * BIN_S};
+		struct objective_input in = {.demand = demand,
+		                             .backlog = w.backlog,
+		                             .replicas = w.replicas,
+		                             .ready = w.ready,
+		                             .time_s = (int64_t)(i + 1) * BIN_S};
 		struct objective_result r;
 		assert_true(objective_step(&s, goal, &in, &r));
 		assert_in_range(r.replicas, goal->min_replicas, goal->max_replicas);
@@ -232,9 +237,9 @@ static void state_has_no_padding(void **state)
 	assert_int_equal(sizeof s.wanted, maximum);
 	assert_int_equal(sizeof s.load, sizeof s.load.recent + sizeof s.load.level + sizeof s.load.trend +
 	                                        sizeof s.load.mean + sizeof s.load.variance + sizeof s.load.hour +
-	                                        sizeof s.load.day + 4 * sizeof(float) +
+	                                        sizeof s.load.day + 6 * sizeof(float) +
 	                                        maximum * OBJECTIVE_PEAK__COUNT);
-	assert_int_equal(sizeof s, 10 * sizeof(int32_t) + sizeof s.wanted + sizeof s.load + sizeof s.queues);
+	assert_int_equal(sizeof s, 10 * sizeof(int32_t) + sizeof s.wanted + sizeof s.burst + sizeof s.load + sizeof s.queues);
 	assert_true(sizeof s <= OBJECTIVE_STATE_MAX_BYTES);
 }
 
@@ -342,13 +347,18 @@ static void goal_out_of_reach_names_the_replicas(void **state)
 	g.max_replicas = 10;
 	struct objective_result r;
 	for (int i = 0; i < 400; i++) {
-		struct objective_input in = {20, 10.0 * i * OBJECTIVE_STEP_S, 10, 10, (int64_t)i * OBJECTIVE_STEP_S};
+		struct objective_input in = {.demand = 20,
+		                             .backlog = 10.0 * i * OBJECTIVE_STEP_S,
+		                             .replicas = 10,
+		                             .ready = 10,
+		                             .time_s = (int64_t)i * OBJECTIVE_STEP_S};
 		objective_step(&s, &g, &in, &r);
 	}
 	assert_int_equal(r.replicas, 10);
 	assert_in_range(r.reachable_at, 19, 22); // a wait of 10 s over 4 minutes saves some
 	g.max_replicas = 64;
-	struct objective_input in = {20, 0, 20, 20, 400 * OBJECTIVE_STEP_S};
+	struct objective_input in = {
+	        .demand = 20, .replicas = 20, .ready = 20, .time_s = 400 * OBJECTIVE_STEP_S};
 	objective_step(&s, &g, &in, &r);
 	assert_int_equal(r.reachable_at, 0);
 }
@@ -406,11 +416,107 @@ static void removal_waits_again_when_all_were_wanted(void **state)
 		assert_int_equal(objective_hold_step(&h, 10, i % 4 == 3 ? 10 : 9, 8), 10);
 }
 
-static void burst_shrinks_with_the_wait(void **state)
+// A day in which 6 replicas serve a demand around 5.5. All work arrives in burst_s of every 15.5 s, so that a burst
+// begins anywhere in a step.
+static void burst_learn_day(struct objective_burst *b, int burst_s, float wait_s)
 {
-	assert_true(objective_load_burst(0) == 1);
-	assert_true(objective_load_burst(2) > 1.2f && objective_load_burst(2) < 1.3f);
-	assert_true(objective_load_burst(10) > 2 && objective_load_burst(10) == objective_load_burst(3600));
+	const float period_s = 15.5f;
+	uint32_t x = 1;
+	float backlog = 0, rate = 0, into = period_s;
+	for (int step = 0; step < 5760; step++) {
+		float arrived = 0;
+		for (int second = 0; second < OBJECTIVE_STEP_S; second++, into += 1) {
+			if (into >= period_s) {
+				x = x * 1664525U + 1013904223U;
+				rate = (4.5f + (float)(x >> 8) / (1 << 24) * 2) * period_s / (float)burst_s;
+				into -= period_s;
+			}
+			float work = into < (float)burst_s ? rate : 0;
+			arrived += work;
+			backlog = backlog + work > 6 ? backlog + work - 6 : 0;
+		}
+		objective_burst_learn(b, arrived / OBJECTIVE_STEP_S, backlog, 6, wait_s);
+	}
+}
+
+static void burst_of_a_long_wait_is_constant(void **state)
+{
+	struct objective_burst b = {0}, none = {0};
+	assert_true(objective_burst(&none, 10) > 2 && objective_burst(&none, 10) == objective_burst(&none, 3600));
+	burst_learn_day(&b, OBJECTIVE_STEP_S, 10);
+	assert_memory_equal(&b, &none, sizeof b);
+}
+
+static void burst_shrinks_with_the_wait_until_it_is_learnt(void **state)
+{
+	struct objective_burst none = {0};
+	assert_true(objective_burst(&none, 0) == 1);
+	assert_true(objective_burst(&none, 2) > 1.2f && objective_burst(&none, 2) < 1.3f);
+	assert_true(objective_burst(&none, 5) > 1.5f && objective_burst(&none, 5) < 1.6f);
+}
+
+static void burst_is_learnt_from_the_real_queue(void **state)
+{
+	// Rows: the seconds in which the work of a step arrives, and the bounds of what is learnt.
+	static const struct {
+		int burst_s;
+		float least, most;
+	} rows[] = {{15, 1, 1.3f}, {10, 1.3f, 1.9f}, {7, 1.9f, 3}};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct objective_burst b = {0};
+		burst_learn_day(&b, rows[i].burst_s, 5);
+		float learnt = objective_burst(&b, 5);
+		if (learnt < rows[i].least || learnt > rows[i].most)
+			fail_msg("work within %d s: learnt %.3f", rows[i].burst_s, (double)learnt);
+	}
+}
+
+static void history_teaches_no_burst(void **state)
+{
+	static struct objective s;
+	struct objective_goal g = goal;
+	g.wait_s = 5;
+	objective_init(&s);
+	for (uint32_t i = 0; i < 200; i++) {
+		struct objective_input in = input_at(i);
+		struct objective_result r;
+		in.is_history = true;
+		objective_step(&s, &g, &in, &r);
+	}
+	const struct objective_burst none = {0};
+	assert_memory_equal(&s.burst, &none, sizeof none);
+}
+
+// ---- the forecasts ----
+
+static struct objective_view view_after(struct objective_load *l, int steps, const float *demands, size_t n)
+{
+	struct objective_view v = {0};
+	for (int i = 0; i < steps; i++)
+		objective_load_step(l, i, demands[(size_t)i % n], (int64_t)i * OBJECTIVE_STEP_S, 2, 10, 120, &v);
+	return v;
+}
+
+static void forecasts_ignore_noise_and_follow_a_change(void **state)
+{
+	static const float noisy[] = {5, 7, 6, 8, 4, 6}, grown[] = {12};
+	struct objective_load l = {0};
+	struct objective_view v = view_after(&l, 960, noisy, sizeof noisy / sizeof noisy[0]);
+	assert_true(v.noise > 1 && v.noise < 2);
+	assert_true(fabsf(v.forecast[OBJECTIVE_CALM] - 6) < 0.2f);
+	assert_true(fabsf(v.forecast[OBJECTIVE_BRISK] - v.forecast[OBJECTIVE_CALM]) < 0.2f);
+	for (int i = 960; i < 976; i++)
+		objective_load_step(&l, i, grown[0], (int64_t)i * OBJECTIVE_STEP_S, 2, 10, 120, &v);
+	assert_true(v.forecast[OBJECTIVE_BRISK] > v.forecast[OBJECTIVE_CALM] + 0.5f);
+	assert_true(v.forecast[OBJECTIVE_CALM] > 9);
+}
+
+static void scale_is_reduced_later_while_the_demand_has_noise(void **state)
+{
+	assert_true(objective_size(5.5f, 0, 7) == 6);
+	assert_true(objective_size(5.5f, 3, 7) == 7);
+	assert_true(objective_size(7.1f, 3, 7) == 7);
+	assert_true(objective_size(7.5f, 3, 7) == 8);
 }
 
 static void orders_start_after_the_start_up(void **state)
@@ -470,7 +576,12 @@ int main(void)
 	        cmocka_unit_test(aim_follows_real_lateness),
 	        cmocka_unit_test(removal_waits_after_an_addition),
 	        cmocka_unit_test(removal_waits_again_when_all_were_wanted),
-	        cmocka_unit_test(burst_shrinks_with_the_wait),
+	        cmocka_unit_test(burst_of_a_long_wait_is_constant),
+	        cmocka_unit_test(burst_shrinks_with_the_wait_until_it_is_learnt),
+	        cmocka_unit_test(burst_is_learnt_from_the_real_queue),
+	        cmocka_unit_test(history_teaches_no_burst),
+	        cmocka_unit_test(forecasts_ignore_noise_and_follow_a_change),
+	        cmocka_unit_test(scale_is_reduced_later_while_the_demand_has_noise),
 	        cmocka_unit_test(orders_start_after_the_start_up),
 	        cmocka_unit_test(late_share_counts_arrivals_behind_the_limit),
 	        cmocka_unit_test(rules_have_names_and_rising_factors),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal of this test: the objective proposes for its two signals, whatever the interval of the policy is, stands still
 // while data is missing, and keeps what it has learnt over clock steps, packing, changes of the policy and restarts.
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -347,6 +348,40 @@ static void capacity_that_contradicts_the_queue_is_reported(void **state)
 	}
 }
 
+static void utilization_shows_a_capacity_that_is_off_either_way(void **state)
+{
+	// 7 of 10 replicas are busy. Rows: what a replica serves of the work that demand takes for one, whether the
+	// utilization has data, and whether that is reported.
+	static const struct {
+		double true_ratio;
+		bool has_data, doubtful;
+	} rows[] = {{1, true, false},   {5, true, true},     {1.5, true, true},  {1.2, true, false},
+	            {0.8, true, false}, {0.6, true, true}, {0.2, true, true}, {0.2, false, false}};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct engine e;
+		make(&e, 10);
+		engine_add_value(&e, "busy", 1)->target.set = false;
+		e.policy.objective.utilization = "busy";
+		e.policy.objective.utilization_index = 2;
+		e.policy.min_replicas = e.policy.max_replicas = 10;
+		engine_start(&e);
+		for (int k = 0; k < 60; k++) {
+			if (rows[i].has_data)
+				engine_show(&e, 2, 0.7);
+			else
+				engine_show_state(&e, 2, OBS_EMPTY);
+			run(&e, 1, STEP_MS, 7 * rows[i].true_ratio, 0);
+		}
+		const struct trace_entry *entry = engine_find(&e, REASON_CAPACITY_DOUBTFUL);
+		if ((entry != NULL) != rows[i].doubtful)
+			fail_msg("row %zu: doubtful %d", i, entry != NULL);
+		if (entry && fabs(entry->value / rows[i].true_ratio - 1) > 0.02)
+			fail_msg("row %zu: factor %g", i, entry->value);
+		assert_int_equal(e.decision.desired, 10);
+		engine_done(&e);
+	}
+}
+
 // ---- the state ----
 
 static void clock_that_is_set_changes_no_step(void **state)
@@ -624,6 +659,7 @@ int main(void)
 	        cmocka_unit_test(days_without_demand_hold_and_the_rules_continue),
 	        cmocka_unit_test(unknown_startup_time_is_reported),
 	        cmocka_unit_test(capacity_that_contradicts_the_queue_is_reported),
+	        cmocka_unit_test(utilization_shows_a_capacity_that_is_off_either_way),
 	        cmocka_unit_test(clock_that_is_set_changes_no_step),
 	        cmocka_unit_test(packed_state_decides_as_before),
 	        cmocka_unit_test(change_of_the_policy_keeps_what_was_learnt_from_the_same_queries),

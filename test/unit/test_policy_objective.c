@@ -55,6 +55,12 @@ static void objective_reaches_the_engine(void **state)
 	assert_string_equal(o->demand, "demand");
 	assert_int_equal(o->demand_index, 1);
 	assert_int_equal(o->backlog_index, 2);
+	assert_null(o->utilization);
+	decoded_policy_done(&d);
+	decode(&d, "query: backlog}\n  objective: {", "query: backlog}\n  - {name: busy, query: busy}\n  objective: {utilization: busy, ");
+	assert_string_equal(buf_str(&d.printed), "");
+	assert_string_equal(o->utilization, "busy");
+	assert_int_equal(o->utilization_index, 3);
 	decoded_policy_done(&d);
 	// learnt start-up times, and the limits of each number
 	static const char *const rows[][2] = {
@@ -87,6 +93,10 @@ static const struct {
         {"demand: demand", "demand: demnd", "spec.objective.demand: must be the name of one of the signals"},
         {"backlog: backlog", "backlog: queue", "spec.objective.backlog: must be the name of one of the signals"},
         {"backlog: backlog", "backlog: demand", "spec.objective.backlog: must be another signal than demand"},
+        {"backlog: backlog", "backlog: backlog, utilization: busy",
+         "spec.objective.utilization: must be the name of one of the signals"},
+        {"backlog: backlog", "backlog: backlog, utilization: demand",
+         "spec.objective.utilization: must be another signal than demand and backlog"},
         {"demand: demand", "demand: load", "spec.signals[0]: is named by the objective, which asks for replicas"},
         {"query: demand", "query: demand, target: {type: Replicas}", "spec.signals[1]: is named by the objective"},
         {"query: demand", "query: demand, watermarks: {high: 2, low: 1}", "spec.signals[1]: is named by"},
