@@ -131,7 +131,7 @@ static int32_t apply(struct objective *s, const struct objective_setting *set, c
 	double ahead =
 	        in->backlog + (forecast - (float)in->ready) * set->startup_s / 2 + (forecast - n) * set->startup_s / 2;
 	ret->backlog_adds = objective_size_backlog(set, f32_max(0, (float)ahead), n);
-	float sized = objective_size(ret->rule.level + ret->backlog_adds, v->noise, n);
+	float sized = objective_size(ret->rule.level + ret->backlog_adds, n);
 	float started =
 	        s->steps <= OBJECTIVE_FIRST_STEPS ? objective_size_first(sized, n, (float)s->first_replicas) : sized;
 	ret->starting = started > sized;
@@ -182,7 +182,8 @@ bool objective_step(struct objective *s, const struct objective_goal *g, const s
 	if (s->steps == 0)
 		start(s, &real);
 	if (!real.is_history)
-		objective_burst_learn(&s->burst, (float)real.demand, (float)real.backlog, (float)real.ready, set.wait_s);
+		objective_burst_learn(&s->burst, (float)real.demand, (float)real.backlog, (float)real.ready,
+		                      set.wait_s);
 	objective_load_step(&s->load, s->steps, (float)real.demand, real.time_s, set.burst, set.wait_s, set.startup_s,
 	                    &v);
 	objective_rehearse(s, &set, &v, &r);

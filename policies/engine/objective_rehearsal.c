@@ -10,10 +10,10 @@
 #define STEP_S ((float)OBJECTIVE_STEP_S)
 
 // What the constants do is measured as in objective.c.
-#define REVERSAL_STARTS 2.74f // start-up times that a removal after an addition costs, and any other one 1
-#define PRIOR_STEPS  45.0f  // of evidence that the prior weighs at the start; at 60, code is 2.2 % late ..
-#define PRIOR_HALVES 240.0f // .. with 480 steps after which it weighs half as much
-#define FORGET_STEPS 24     // after which the records start, or three start-ups: no rule could help the first minutes
+#define REVERSAL_STARTS 2.74f  // start-up times that a removal after an addition costs, and any other one 1
+#define PRIOR_STEPS     45.0f  // of evidence that the prior weighs at the start; at 60, code is 2.2 % late ..
+#define PRIOR_HALVES    240.0f // .. with 480 steps after which it weighs half as much
+#define FORGET_STEPS    24 // after which the records start, or three start-ups: no rule could help the first minutes
 
 #define ROUNDING 1e-5f // more than the rounding errors of a bound
 
@@ -40,14 +40,14 @@ static void remember(struct objective *s, const struct objective_setting *set, f
 // ---- the scale of the virtual queues ----
 
 // Computes what each queue wants, and flags the queues in which that differs from what there is, or did.
-static void want(const struct objective *s, const struct objective_setting *set, float noise,
-                 const float *restrict level, const float *restrict ahead, int32_t *restrict ret_wanted, uint8_t *restrict ret_differs)
+static void want(const struct objective *s, const struct objective_setting *set, const float *restrict level,
+                 const float *restrict ahead, int32_t *restrict ret_wanted, uint8_t *restrict ret_differs)
 {
 	const float first = s->steps < OBJECTIVE_FIRST_STEPS ? (float)s->first_replicas : 0;
 	const float min = (float)set->min, max = (float)set->max;
 	for (int i = 0; i < OBJECTIVE_RULES; i++) {
 		float replicas = (float)s->queues.replicas[i];
-		float wanted = objective_size(level[i] + objective_size_backlog(set, ahead[i], replicas), noise, replicas);
+		float wanted = objective_size(level[i] + objective_size_backlog(set, ahead[i], replicas), replicas);
 		wanted = objective_size_first(wanted, replicas, first);
 		wanted = f32_min(f32_max(wanted, min), max);
 		ret_wanted[i] = (int32_t)wanted;
@@ -59,7 +59,8 @@ static void scale(struct objective_queues *q, const struct objective_setting *se
                   const uint8_t *differs)
 {
 	for (int i = objective_rule_next(differs, 0); i < OBJECTIVE_RULES; i = objective_rule_next(differs, i + 1)) {
-		// A removal is not free: the next order costs another start-up. A rule that goes up and down costs more.
+		// A removal is not free: the next order costs another start-up. A rule that goes up and down costs
+		// more.
 		float removal_s = set->startup_s * (q->hold[i].grew ? REVERSAL_STARTS : 1);
 		int32_t kept = objective_hold_step(&q->hold[i], q->replicas[i], wanted[i], set->pipeline.steps);
 		kept = i32_min(i32_max(kept, set->min), set->max);
@@ -109,7 +110,7 @@ void objective_rehearse(struct objective *s, const struct objective_setting *set
 	objective_rule_forecasts(v, forecast);
 	objective_queues_serve(&s->queues, &set->pipeline, v->demand, set->burst, set->wait_s, remains);
 	objective_queues_ahead(&s->queues, &set->pipeline, forecast, ahead);
-	want(s, set, v->noise, r->level, ahead, wanted, differs);
+	want(s, set, r->level, ahead, wanted, differs);
 	scale(&s->queues, set, wanted, differs);
 	estimate(s, r);
 }

@@ -15,7 +15,6 @@
 #include <math.h>
 
 #include "policies/engine/objective.h"
-#include "policies/engine/objective_size.h"
 #include "test/support/alloc_count.h"
 
 #define TRACE_S 5 // of a row of the trace
@@ -239,7 +238,8 @@ static void state_has_no_padding(void **state)
 	                                        sizeof s.load.mean + sizeof s.load.variance + sizeof s.load.hour +
 	                                        sizeof s.load.day + 6 * sizeof(float) +
 	                                        maximum * OBJECTIVE_PEAK__COUNT);
-	assert_int_equal(sizeof s, 10 * sizeof(int32_t) + sizeof s.wanted + sizeof s.burst + sizeof s.load + sizeof s.queues);
+	assert_int_equal(sizeof s,
+	                 10 * sizeof(int32_t) + sizeof s.wanted + sizeof s.burst + sizeof s.load + sizeof s.queues);
 	assert_true(sizeof s <= OBJECTIVE_STATE_MAX_BYTES);
 }
 
@@ -357,8 +357,7 @@ static void goal_out_of_reach_names_the_replicas(void **state)
 	assert_int_equal(r.replicas, 10);
 	assert_in_range(r.reachable_at, 19, 22); // a wait of 10 s over 4 minutes saves some
 	g.max_replicas = 64;
-	struct objective_input in = {
-	        .demand = 20, .replicas = 20, .ready = 20, .time_s = 400 * OBJECTIVE_STEP_S};
+	struct objective_input in = {.demand = 20, .replicas = 20, .ready = 20, .time_s = 400 * OBJECTIVE_STEP_S};
 	objective_step(&s, &g, &in, &r);
 	assert_int_equal(r.reachable_at, 0);
 }
@@ -511,12 +510,24 @@ static void forecasts_ignore_noise_and_follow_a_change(void **state)
 	assert_true(v.forecast[OBJECTIVE_CALM] > 9);
 }
 
-static void scale_is_reduced_later_while_the_demand_has_noise(void **state)
+static void removal_after_an_addition_costs_a_rule_more(void **state)
 {
-	assert_true(objective_size(5.5f, 0, 7) == 6);
-	assert_true(objective_size(5.5f, 3, 7) == 7);
-	assert_true(objective_size(7.1f, 3, 7) == 7);
-	assert_true(objective_size(7.5f, 3, 7) == 8);
+	// The demand goes up and down, and all rules of a family with it: each removal that follows an addition has
+	// cost more than the start-up that any removal costs.
+	static struct objective s;
+	objective_init(&s);
+	const int rule = OBJECTIVE_FOLLOW_BRISK * OBJECTIVE_RUNGS + 2;
+	double most = 0;
+	for (int i = 0; i < 2000; i++) {
+		struct objective_input in = {
+		        .demand = i / 100 % 2 ? 20 : 5, .replicas = 20, .ready = 20, .time_s = (int64_t)i * 15};
+		struct objective_result r;
+		float before = s.queues.cost[rule];
+		assert_true(objective_step(&s, &goal, &in, &r));
+		double added = (double)(s.queues.cost[rule] - before) - 15.0 * s.queues.replicas[rule];
+		most = added > most ? added : most;
+	}
+	assert_true(most > 2 * goal.startup_s);
 }
 
 static void orders_start_after_the_start_up(void **state)
@@ -581,7 +592,7 @@ int main(void)
 	        cmocka_unit_test(burst_is_learnt_from_the_real_queue),
 	        cmocka_unit_test(history_teaches_no_burst),
 	        cmocka_unit_test(forecasts_ignore_noise_and_follow_a_change),
-	        cmocka_unit_test(scale_is_reduced_later_while_the_demand_has_noise),
+	        cmocka_unit_test(removal_after_an_addition_costs_a_rule_more),
 	        cmocka_unit_test(orders_start_after_the_start_up),
 	        cmocka_unit_test(late_share_counts_arrivals_behind_the_limit),
 	        cmocka_unit_test(rules_have_names_and_rising_factors),
