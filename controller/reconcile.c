@@ -239,14 +239,14 @@ void *reconciler_copy_state(const struct reconciler *r)
 void reconcile_keep_decision(struct reconciler *r, const struct decision *d)
 {
 	const char *const *reported = r->work->observation.details;
-	size_t bytes = decision_bytes(d);
+	size_t bytes = decision_kept_bytes(d);
 	forget_details(r);
 	if (bytes > r->decision_room) {
 		forget_decision(r);
 		r->decision = reconcile_must(malloc(bytes));
 		r->decision_room = bytes;
 	}
-	memcpy(r->decision, d, bytes);
+	decision_keep(d, r->decision);
 	for (size_t i = 0; i <= d->n_signals; i++) {
 		if (!reported[i])
 			continue;

@@ -37,7 +37,7 @@ struct reconciler {
 	struct fit_target *fit; // NULL: a policy without capacity
 	enum err_kind pods_error_kind;
 	struct tick_work *work;    // NULL: idle
-	struct decision *decision; // the last one, decision_bytes() of it; NULL: none yet
+	struct decision *decision; // the last one, kept by decision_keep(); NULL: none yet
 	size_t decision_room;      // bytes allocated for it
 	char **details;            // as in struct decided, copies that live as long as `decision`; NULL: none has any
 	char *pool;                // why the pool changed `decision`; NULL: it did not

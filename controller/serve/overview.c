@@ -152,7 +152,7 @@ static bool is_per_replica(const struct policy_signal *p)
 static double compared_of(const struct decision *d, size_t i)
 {
 	for (size_t k = 0; k < d->n_trace; k++) {
-		const struct trace_entry *t = &d->trace[k];
+		const struct trace_entry *t = decision_entry(d, k);
 		if (t->stage == STAGE_SIGNALS && t->signal == (int32_t)i && t->reason == d->signals[i].reason)
 			return t->value;
 	}

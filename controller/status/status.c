@@ -189,7 +189,7 @@ static uint64_t hash_i64(uint64_t h, int64_t v)
 static uint64_t hash_stated(uint64_t h, const struct decided *decided)
 {
 	for (size_t i = 0; i < decided->decision->n_trace; i++) {
-		const struct trace_entry *t = &decided->decision->trace[i];
+		const struct trace_entry *t = decision_entry(decided->decision, i);
 		if (t->stage == STAGE_CAPACITY || t->reason == REASON_UNHEALTHY_REPLICAS ||
 		    t->reason == REASON_UNHEALTHY_REPLACED)
 			h = hash_i64(h, t->count);
@@ -216,7 +216,7 @@ static uint64_t seen_of(const struct status_update *u)
 	for (size_t i = 0; i < d->n_signals; i++)
 		h = hash_i64(h, (int64_t)d->signals[i].state << 32 | d->signals[i].reason);
 	for (size_t i = 0; i < d->n_trace; i++) {
-		const struct trace_entry *t = &d->trace[i];
+		const struct trace_entry *t = decision_entry(d, i);
 		const int32_t step[] = {(int32_t)t->reason, t->signal, t->before, t->after};
 		h = hash_bytes(h, step, sizeof step);
 	}

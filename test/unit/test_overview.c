@@ -57,7 +57,7 @@ static struct decision sample(void)
 	                     .n_trace = 1};
 	d.signals[0] = (struct decision_signal){SIGNAL_OK, REASON_NONE, 4, 12.5, 8, 3000};
 	d.signals[1] = (struct decision_signal){SIGNAL_MISSING, REASON_NO_DATA, 2, NAN, 0, -1};
-	d.trace[0] = (struct trace_entry){
+	d.entries[0] = (struct trace_entry){
 	        .stage = STAGE_SOURCES, .reason = REASON_NO_DATA, .signal = 1, .before = 2, .after = 2};
 	return d;
 }
@@ -221,8 +221,8 @@ static void target_of_one_replica_comes_with_the_share_of_one(void **state)
 	struct decision d = sample();
 	d.signals[0] = (struct decision_signal){SIGNAL_OK, REASON_INSIDE_WATERMARKS, 4, 3, 0.8, 1000};
 	d.n_trace = 2;
-	d.trace[0] = (struct trace_entry){.stage = STAGE_SIGNALS, .reason = REASON_REPLICAS_STARTING, .value = 7};
-	d.trace[1] = (struct trace_entry){.stage = STAGE_SIGNALS, .reason = REASON_INSIDE_WATERMARKS, .value = 0.75};
+	d.entries[0] = (struct trace_entry){.stage = STAGE_SIGNALS, .reason = REASON_REPLICAS_STARTING, .value = 7};
+	d.entries[1] = (struct trace_entry){.stage = STAGE_SIGNALS, .reason = REASON_INSIDE_WATERMARKS, .value = 0.75};
 	struct overview_policy p = unknown;
 	p.policy = &of_one;
 	p.decided = (struct decided){&of_one, &d, NULL, NULL};
