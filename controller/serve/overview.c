@@ -248,11 +248,11 @@ static void write_column(struct json_writer *w, const struct sparkline *t, size_
 {
 	json_write_array_begin(w);
 	for (size_t i = 0; i < sparkline_count(t); i++) {
-		float value = sparkline_at(t, i, column);
+		double value = sparkline_at(t, i, column);
 		if (isnan(value))
 			json_write_null(w);
 		else
-			write_short(w, (double)value);
+			write_short(w, value);
 	}
 	json_write_array_end(w);
 }
