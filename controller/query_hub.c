@@ -53,6 +53,7 @@ struct query_entry {
 	bool is_split_open;  // the answer to the query alone is outstanding
 	bool in_flight;
 	bool asked_age;       // the request in flight carries the freshness series, too
+	uint16_t recent_at;   // in query_hub.recent, when it is there
 	int refused;          // times in a row that the query was refused only with the freshness series
 	size_t age_bytes;     // length of the query with the freshness series; 0: the query is sent unchanged
 	const char *refusal;  // why the query is never sent; NULL: it is
@@ -60,7 +61,7 @@ struct query_entry {
 	struct query_entry *next_waiting;
 	int64_t lookback_ms;         // the longest that a policy requested
 	size_t max_series;           // the largest limit that a policy requested
-	struct query_answer *answer; // to asked_for_ms once !in_flight
+	struct query_answer *answer; // to asked_for_ms once !in_flight; NULL: none, large, or no longer recent
 	struct waiter *waiters;
 	size_t n_waiters, cap_waiters;
 	UT_hash_handle hh;
@@ -73,6 +74,8 @@ struct query_hub {
 	struct query_memory *memory;
 	struct event *flush;
 	struct query_peeks *peeks;
+	struct query_entry *recent[QUERY_RECENT_MAX]; // a ring of those whose answers are kept; NULL: unused
+	size_t n_recent;                              // ever
 	size_t n;
 	struct hub_source {
 		struct query_hub *hub;
@@ -258,6 +261,26 @@ static const char *text_of(const struct query_entry *q, struct buf *room)
 	return buf_str(room);
 }
 
+static void forget_recent(const struct query_entry *q)
+{
+	struct query_entry **recent = &q->of->hub->recent[q->recent_at];
+	if (*recent == q)
+		*recent = NULL;
+}
+
+// Lets the answer of q be kept, in place of the oldest one: 20,000 queries have more answers than are asked for again.
+static void keep_recent(struct query_entry *q)
+{
+	struct query_hub *hub = q->of->hub;
+	q->recent_at = (uint16_t)(hub->n_recent++ % QUERY_RECENT_MAX);
+	struct query_entry **recent = &hub->recent[q->recent_at];
+	if (*recent) {
+		query_answer_unref((*recent)->answer);
+		(*recent)->answer = NULL;
+	}
+	*recent = q;
+}
+
 static void finish(struct query_entry *q, struct query_answer *a)
 {
 	q->in_flight = false;
@@ -266,6 +289,9 @@ static void finish(struct query_entry *q, struct query_answer *a)
 	a->skew_ms = promql_source_unexplained_skew_ms(q->of->source);
 	query_answer_unref(q->answer);
 	q->answer = a->memory ? NULL : query_answer_ref(a); // a large answer is not shared within the tick
+	forget_recent(q);
+	if (query_record_wait_ms(&q->record, q->asked_for_ms) == 0)
+		keep_recent(q); // otherwise the answer stands until the query may be sent again
 	deliver(q, a);
 }
 
@@ -596,6 +622,14 @@ static struct hub_source *part_for(struct query_hub *hub, const struct promql_so
 	return NULL;
 }
 
+// fn may ask again, so that the hub drops the answer.
+static void answer_again(const struct query_entry *q, query_answer_fn *fn, void *arg)
+{
+	struct query_answer *a = query_answer_ref(q->answer);
+	fn(arg, a);
+	query_answer_unref(a);
+}
+
 void query_hub_ask(struct query_hub *hub, const struct query_question *question, int64_t now_ms, query_answer_fn *fn,
                    void *arg)
 {
@@ -631,14 +665,14 @@ void query_hub_ask_server(struct query_hub *hub, const struct promql_source *ser
 		q->max_series = max_series;
 	if (q->answer && !q->in_flight && q->asked_for_ms == now_ms) {
 		hub->shared++;
-		fn(arg, q->answer);
+		answer_again(q, fn, arg);
 		return;
 	}
 	query_record_begin(&q->record, promql_source_epoch(s->source));
 	if (q->answer && !q->in_flight && query_record_wait_ms(&q->record, now_ms) > 0) {
 		s->postponed++;
 		q->asked_for_ms = now_ms;
-		fn(arg, q->answer);
+		answer_again(q, fn, arg);
 		return;
 	}
 	if (q->n_waiters == q->cap_waiters) {
@@ -676,6 +710,7 @@ bool query_hub_peek(struct query_hub *hub, const struct query_question *question
 static void entry_free(struct hub_source *s, struct query_entry *q)
 {
 	HASH_DEL(s->entries, q);
+	forget_recent(q);
 	query_answer_unref(q->answer);
 	free(q->waiters);
 	if (q->is_split_open)
