@@ -95,7 +95,7 @@ static void put_decision(struct buf *out, const struct decided *decided)
 	xml_put_text(out, sentence);
 	buf_puts(out, "</span></summary>\n<ol class=\"steps\">\n");
 	for (size_t i = 0; i < d->n_trace; i++) {
-		const struct trace_entry *t = &d->trace[i];
+		const struct trace_entry *t = decision_entry(d, i);
 		explain_sentence(decided, t, sentence);
 		buf_printf(out, "<li><span class=\"soft\">%s</span> ", stage_name(t->stage));
 		put_move(out, t->before, t->after);

@@ -40,8 +40,6 @@ static void free_policy(struct managed_policy *m)
 {
 	controller_pools_leave(m);
 	policy_ref_release(m->conflicts_of);
-	free(m->namespace_name);
-	free(m->name);
 	free(m);
 }
 
@@ -140,17 +138,25 @@ static void unmark(struct managed_policy *m)
 	DL_DELETE2(m->controller->policies.dirty, m, previous_dirty, next_dirty);
 }
 
+static struct managed_policy *managed_policy_new(struct controller *c, struct policy_entry *entry)
+{
+	size_t name_at = strlen(entry->namespace_name) + 1, size = name_at + strlen(entry->name) + 1;
+	struct managed_policy *m = must(calloc(1, sizeof *m + size));
+	memcpy(m->namespace_name, entry->namespace_name, name_at); // copies: m may outlive the entry
+	memcpy(m->namespace_name + name_at, entry->name, size - name_at);
+	m->name = m->namespace_name + name_at;
+	m->controller = c;
+	m->entry = entry;
+	m->last_scale_boot_ms = -1;
+	policy_report_init(&m->report);
+	return m;
+}
+
 static void on_change(void *arg, struct policy_entry *entry)
 {
 	struct managed_policy *m = entry->user;
 	if (!m) {
-		m = must(calloc(1, sizeof *m));
-		m->controller = arg;
-		m->namespace_name = must(strdup(entry->namespace_name)); // copies: m may outlive the entry
-		m->name = must(strdup(entry->name));
-		m->entry = entry;
-		m->last_scale_boot_ms = -1;
-		policy_report_init(&m->report);
+		m = managed_policy_new(arg, entry);
 		entry->user = m;
 	}
 	managed_policy_mark(m);

@@ -30,10 +30,10 @@ struct pool_watch;
 struct pools;
 struct price_follower;
 
-// One policy of the store. Outlives its entry while a tick is in progress.
+// One policy of the store. Outlives its entry while a tick is in progress. Kept small: there may be 20,000 of them.
 struct managed_policy {
 	struct controller *controller;
-	char *namespace_name, *name;
+	const char *name;              // behind namespace_name
 	struct policy_entry *entry;    // NULL: removed from the store
 	struct policy_ref *body;       // the version in force, one reference; NULL: none
 	struct reconciler *reconciler; // NULL: no version is in force
@@ -41,25 +41,26 @@ struct managed_policy {
 	struct policy_status *status;  // NULL: nowhere to write it, or another process writes it
 	struct pool_seat *seat;        // NULL: there are no pools, or the policy is not in force
 	struct ticker ticker;
-	struct look *look; // in flight; NULL: none
-	bool awaits_look;  // queued in controller.looks
-	bool looks_alone;  // its query cannot be combined with similar ones
-	bool look_failed;  // a query of the last look; the next look comes after a tick, or failures would add up
-	int64_t look_ms;   // the moment of that look
+	struct look *look;          // in flight; NULL: none
+	int64_t look_ms;            // the moment of the last look
 	int64_t look_after_mono_ms; // no look before this time
 	struct managed_policy *previous_look, *next_look;
 	int64_t early_mono_ms;                      // of the last tick that a look asked for
-	bool has_early_tick;                        // there was one
 	size_t index;                               // in controller.policies.list
 	int64_t last_scale_boot_ms;                 // last scale by an earlier reconciler; -1: none known
-	uint32_t term;                              // of ownership when the reconciler was created
 	struct conflict_watch_want *conflicts_want; // watches for autoscalers of the target; NULL: not watched
 	struct policy_ref *conflicts_of;            // the policy whose target that is, one reference
-	bool awaits_conflicts;                      // whether the target has a conflict is not known yet
-	bool is_dirty;                              // queued in controller.policies.dirty
-	bool restores;                              // deleted: its restoreReplicas must be set
-	bool is_waiting, is_shadowed, has_conflict; // logged already
 	struct managed_policy *previous_dirty, *next_dirty;
+	uint32_t term;         // of ownership when the reconciler was created
+	bool awaits_look;      // queued in controller.looks
+	bool looks_alone;      // its query cannot be combined with similar ones
+	bool look_failed;      // a query of the last look; the next look comes after a tick, or failures would add up
+	bool has_early_tick;   // a look has asked for a tick
+	bool awaits_conflicts; // whether the target has a conflict is not known yet
+	bool is_dirty;         // queued in controller.policies.dirty
+	bool restores;         // deleted: its restoreReplicas must be set
+	bool is_waiting, is_shadowed, has_conflict; // logged already
+	char namespace_name[];                      // then the name
 };
 
 // controller_policies.c

@@ -33,10 +33,10 @@ struct policy_report_env { // owns nothing
 // One per policy. Initialize it before use; it owns its pointers.
 struct policy_report {
 	char *error;                 // why the last tick made no decision; NULL: it made one, or there was none
-	enum status_phase phase;     // outcome of the last tick; STATUS_PHASE__COUNT: there was none
 	struct sparkline *sparkline; // NULL: not kept, or nothing recorded yet
 	struct gpu_time gpu_time;
-	bool status_failed; // the last status was not written, and that was logged
+	enum status_phase phase; // outcome of the last tick; STATUS_PHASE__COUNT: there was none
+	bool status_failed;      // the last status was not written, and that was logged
 };
 
 // What the owner of the reconciler knows about the policy beside its ticks. NULL: none.

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/must.h"
 #include "controller/query_record.h"
 #include "promql/freshness.h"
 #include "promql/fuse.h"
@@ -41,30 +42,30 @@ struct split {
 	bool has_cause; // one of the queries failed or was slow alone
 };
 
+// Kept small: there may be 20,000 of them.
 struct query_entry {
-	struct query_hub *hub;
 	struct hub_source *of;
-	struct promql_source *source;
-	char *query;
-	char *namespace_name; // of the first policy that asked in this tick
+	char *namespace_name; // of the first policy that asked; NULL: not in flight
 	int64_t wait_ms;      // the shortest one requested in this tick
 	int64_t asked_mono_ms;
 	struct query_record record;
 	struct split *split; // the last split that the query was part of; NULL: none, or its outcome is known
 	bool is_split_open;  // the answer to the query alone is outstanding
-	size_t age_bytes;    // length of the query with the freshness series; 0: the query is sent unchanged
-	const char *refusal; // why the query is never sent; NULL: it is
 	bool in_flight;
 	bool asked_age;       // the request in flight carries the freshness series, too
+	uint16_t recent_at;   // in query_hub.recent, when it is there
 	int refused;          // times in a row that the query was refused only with the freshness series
+	size_t age_bytes;     // length of the query with the freshness series; 0: the query is sent unchanged
+	const char *refusal;  // why the query is never sent; NULL: it is
 	int64_t asked_for_ms; // the tick of the last request
 	struct query_entry *next_waiting;
 	int64_t lookback_ms;         // the longest that a policy requested
 	size_t max_series;           // the largest limit that a policy requested
-	struct query_answer *answer; // to asked_for_ms once !in_flight
+	struct query_answer *answer; // to asked_for_ms once !in_flight; NULL: none, large, or no longer recent
 	struct waiter *waiters;
 	size_t n_waiters, cap_waiters;
 	UT_hash_handle hh;
+	char query[];
 };
 
 struct query_hub {
@@ -73,8 +74,11 @@ struct query_hub {
 	struct query_memory *memory;
 	struct event *flush;
 	struct query_peeks *peeks;
+	struct query_entry *recent[QUERY_RECENT_MAX]; // a ring of those whose answers are kept; NULL: unused
+	size_t n_recent;                              // ever
 	size_t n;
 	struct hub_source {
+		struct query_hub *hub;
 		struct promql_source *source;
 		struct query_entry *entries; // uthash by query
 		struct query_entry *first_waiting,
@@ -92,7 +96,7 @@ struct batch {
 
 static int64_t now_ms(const struct query_entry *q)
 {
-	return clock_mono_ms(promql_source_clock(q->source));
+	return clock_mono_ms(promql_source_clock(q->of->source));
 }
 
 struct query_answer *query_answer_ref(struct query_answer *a)
@@ -227,7 +231,7 @@ static struct query_answer *answer_of(const struct query_entry *q, const struct 
 	a->n_series = k;
 	if (k > 1) // sorted, so that matching with pods is linear
 		qsort(a->series, k, sizeof *a->series, compare_pods);
-	return answer_count(q->hub->memory, a);
+	return answer_count(q->of->hub->memory, a);
 }
 
 // Takes ownership of the reference to a.
@@ -257,12 +261,37 @@ static const char *text_of(const struct query_entry *q, struct buf *room)
 	return buf_str(room);
 }
 
+static void forget_recent(const struct query_entry *q)
+{
+	struct query_entry **recent = &q->of->hub->recent[q->recent_at];
+	if (*recent == q)
+		*recent = NULL;
+}
+
+// Lets the answer of q be kept, in place of the oldest one: 20,000 queries have more answers than are asked for again.
+static void keep_recent(struct query_entry *q)
+{
+	struct query_hub *hub = q->of->hub;
+	q->recent_at = (uint16_t)(hub->n_recent++ % QUERY_RECENT_MAX);
+	struct query_entry **recent = &hub->recent[q->recent_at];
+	if (*recent) {
+		query_answer_unref((*recent)->answer);
+		(*recent)->answer = NULL;
+	}
+	*recent = q;
+}
+
 static void finish(struct query_entry *q, struct query_answer *a)
 {
 	q->in_flight = false;
-	a->skew_ms = promql_source_unexplained_skew_ms(q->source);
+	free(q->namespace_name);
+	q->namespace_name = NULL;
+	a->skew_ms = promql_source_unexplained_skew_ms(q->of->source);
 	query_answer_unref(q->answer);
 	q->answer = a->memory ? NULL : query_answer_ref(a); // a large answer is not shared within the tick
+	forget_recent(q);
+	if (query_record_wait_ms(&q->record, q->asked_for_ms) == 0)
+		keep_recent(q); // otherwise the answer stands until the query may be sent again
 	deliver(q, a);
 }
 
@@ -284,8 +313,8 @@ static struct query_answer *answer_error(const struct query_entry *q, struct err
 	int64_t wait_ms = query_record_wait_ms(&q->record, q->asked_for_ms);
 	if (e->kind == ERR_TOO_LARGE && e->code > 0)
 		return answer_too_many((size_t)e->code - q->asked_age);
-	if (q->hub->n > 1 && strncmp(e->msg, "source ", 7) != 0)
-		err_wrap(e, "source %s", promql_source_name(q->source));
+	if (q->of->hub->n > 1 && strncmp(e->msg, "source ", 7) != 0)
+		err_wrap(e, "source %s", promql_source_name(q->of->source));
 	if (wait_ms > 0)
 		err_wrap(e, "asked again after %lld s", (long long)(wait_ms + 999) / 1000);
 	return answer_failed(OBS_FAILED, e->msg);
@@ -343,8 +372,9 @@ static bool judge(struct query_entry *q, const struct promql_result *result, con
 			query_record_isolate(&q->record);
 		return !is_good || query_record_is_slow(&q->record);
 	}
-	if (error->code != PROMQL_NOT_SENT && error->kind != ERR_CANCELED && !promql_source_is_down(q->source))
-		query_record_failed(&q->record, q->asked_for_ms, error->retry_after_ms, promql_source_epoch(q->source));
+	if (error->code != PROMQL_NOT_SENT && error->kind != ERR_CANCELED && !promql_source_is_down(q->of->source))
+		query_record_failed(&q->record, q->asked_for_ms, error->retry_after_ms,
+		                    promql_source_epoch(q->of->source));
 	return true;
 }
 
@@ -352,7 +382,7 @@ static void on_result(void *arg, const struct promql_result *result, const struc
 {
 	struct query_entry *q = arg;
 	if (!error || error->code != PROMQL_NOT_SENT)
-		query_record_took(&q->record, promql_source_took_ms(q->source), true);
+		query_record_took(&q->record, promql_source_took_ms(q->of->source), true);
 	if (error && error->kind == ERR_REJECTED && q->asked_age) {
 		send_query(q, false); // an invalid query then reports its own error
 		return;
@@ -387,7 +417,7 @@ static void send_query(struct query_entry *q, bool with_age)
 	struct promql_ticket ticket = {.namespace_name = q->namespace_name,
 	                               .wait_ms = left_ms(q),
 	                               .is_slow = query_record_is_slow(&q->record)};
-	int rc = promql_source_ask(q->source, &question, &ticket, on_result, q, &e);
+	int rc = promql_source_ask(q->of->source, &question, &ticket, on_result, q, &e);
 	buf_done(&text);
 	if (rc == 0)
 		return;
@@ -437,7 +467,7 @@ static void batch_answered(struct batch *b, const struct promql_result *result, 
 static void on_batch(void *arg, const struct promql_result *result, const struct err *error)
 {
 	struct batch *b = arg;
-	struct promql_source *source = b->entries[0]->source;
+	struct promql_source *source = b->entries[0]->of->source;
 	int8_t *of = NULL;
 	// A warning may concern any of the queries and counts as missing data, so each is sent alone.
 	if (result && result->type == PROMQL_VECTOR && result->n_warnings == 0)
@@ -479,7 +509,7 @@ static void send_batch(struct batch *b, struct promql_source *source)
 	}
 	buf_done(&one);
 	question.query = buf_str(&text);
-	b->entries[0]->hub->fused += b->n;
+	b->entries[0]->of->hub->fused += b->n;
 	if (text.failed) {
 		part(b);
 		free(b);
@@ -559,20 +589,18 @@ static const char too_long_to_check[] = "the age of its data cannot be checked: 
                                  "parts of it";
 _Static_assert(PROMQL_QUERY_BYTES_MAX == 65536, "the text above states this ceiling");
 
-static struct query_entry *entry_for(struct query_hub *hub, struct hub_source *s, const char *query)
+static struct query_entry *entry_for(struct hub_source *s, const char *query)
 {
 	struct query_entry *q = NULL;
 	HASH_FIND_STR(s->entries, query, q);
 	if (q)
 		return q;
-	q = calloc(1, sizeof *q);
-	char *copy = strdup(query);
-	if (!q || !copy)
+	size_t size = strlen(query) + 1;
+	q = calloc(1, sizeof *q + size);
+	if (!q)
 		abort();
-	q->hub = hub;
+	memcpy(q->query, query, size);
 	q->of = s;
-	q->source = s->source;
-	q->query = copy;
 	q->asked_for_ms = INT64_MIN;
 	struct buf wrapped;
 	buf_init(&wrapped, PROMQL_QUERY_BYTES_MAX);
@@ -582,7 +610,7 @@ static struct query_entry *entry_for(struct query_hub *hub, struct hub_source *s
 	else if (freshness == FRESHNESS_TOO_LONG)
 		q->refusal = too_long_to_check;
 	buf_done(&wrapped);
-	HASH_ADD_KEYPTR(hh, s->entries, q->query, strlen(q->query), q);
+	HASH_ADD_STR(s->entries, query, q);
 	return q;
 }
 
@@ -594,14 +622,12 @@ static struct hub_source *part_for(struct query_hub *hub, const struct promql_so
 	return NULL;
 }
 
-static void set_namespace(struct query_entry *q, const char *name)
+// fn may ask again, so that the hub drops the answer.
+static void answer_again(const struct query_entry *q, query_answer_fn *fn, void *arg)
 {
-	if (q->namespace_name && name && strcmp(q->namespace_name, name) == 0)
-		return;
-	free(q->namespace_name);
-	q->namespace_name = strdup(name ? name : "");
-	if (!q->namespace_name)
-		abort();
+	struct query_answer *a = query_answer_ref(q->answer);
+	fn(arg, a);
+	query_answer_unref(a);
 }
 
 void query_hub_ask(struct query_hub *hub, const struct query_question *question, int64_t now_ms, query_answer_fn *fn,
@@ -623,7 +649,7 @@ void query_hub_ask_server(struct query_hub *hub, const struct promql_source *ser
 {
 	int64_t wait_ms = question->wait_ms > 0 ? question->wait_ms : PROMQL_WAIT_MS;
 	struct hub_source *s = part_for(hub, server);
-	struct query_entry *q = entry_for(hub, s, question->query);
+	struct query_entry *q = entry_for(s, question->query);
 	if (q->refusal) {
 		q->asked_for_ms = now_ms; // keep the entry alive
 		struct query_answer *a = answer_failed(OBS_FAILED, q->refusal);
@@ -639,14 +665,14 @@ void query_hub_ask_server(struct query_hub *hub, const struct promql_source *ser
 		q->max_series = max_series;
 	if (q->answer && !q->in_flight && q->asked_for_ms == now_ms) {
 		hub->shared++;
-		fn(arg, q->answer);
+		answer_again(q, fn, arg);
 		return;
 	}
 	query_record_begin(&q->record, promql_source_epoch(s->source));
 	if (q->answer && !q->in_flight && query_record_wait_ms(&q->record, now_ms) > 0) {
 		s->postponed++;
 		q->asked_for_ms = now_ms;
-		fn(arg, q->answer);
+		answer_again(q, fn, arg);
 		return;
 	}
 	if (q->n_waiters == q->cap_waiters) {
@@ -668,7 +694,7 @@ void query_hub_ask_server(struct query_hub *hub, const struct promql_source *ser
 	q->asked_for_ms = now_ms;
 	q->asked_mono_ms = clock_mono_ms(promql_source_clock(s->source));
 	q->wait_ms = wait_ms;
-	set_namespace(q, question->namespace_name);
+	q->namespace_name = must_alloc(strdup(question->namespace_name ? question->namespace_name : ""));
 	send_soon(hub, s, q);
 }
 
@@ -684,6 +710,7 @@ bool query_hub_peek(struct query_hub *hub, const struct query_question *question
 static void entry_free(struct hub_source *s, struct query_entry *q)
 {
 	HASH_DEL(s->entries, q);
+	forget_recent(q);
 	query_answer_unref(q->answer);
 	free(q->waiters);
 	if (q->is_split_open)
@@ -691,7 +718,6 @@ static void entry_free(struct hub_source *s, struct query_entry *q)
 		                         // are too large together
 	split_unref(q->split);
 	free(q->namespace_name);
-	free(q->query);
 	free(q);
 }
 
@@ -732,6 +758,7 @@ struct query_hub *query_hub_new(struct promql_sources *sources, struct err *e)
 		return NULL;
 	}
 	for (size_t i = 0; i < n; i++) {
+		hub->of[i].hub = hub;
 		hub->of[i].source = promql_sources_at(sources, i);
 		hub->of[i].waiting = &hub->of[i].first_waiting;
 	}

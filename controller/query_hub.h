@@ -26,6 +26,8 @@ struct query_hub;
 #define QUERY_ANSWERS_BYTES_MAX  ((size_t)16 * 1024 * 1024)
 #define QUERY_ANSWER_SMALL_BYTES ((size_t)8 * 1024)
 #define QUERY_ANSWER_LARGE_BYTES ((size_t)64 * 1024)
+// The latest answers that the hub keeps for further policies of the same tick; at most QUERY_ANSWER_SMALL_BYTES each.
+#define QUERY_RECENT_MAX 1024
 
 struct query_memory;
 

@@ -24,8 +24,8 @@ void *reconcile_must(void *p)
 
 void reconcile_pack_state(struct reconciler *r, void *state)
 {
-	size_t n = decide_state_packed_bytes(r->policy, state);
-	size_t room = (n + PACKED_STEP - 1) / PACKED_STEP * PACKED_STEP;
+	uint32_t n = (uint32_t)decide_state_packed_bytes(r->policy, state);
+	uint32_t room = (n + PACKED_STEP - 1) / PACKED_STEP * PACKED_STEP;
 	if (room != r->packed_bytes) {
 		free(r->packed);
 		r->packed = reconcile_must(malloc(room));
@@ -121,7 +121,7 @@ static void forget_decision(struct reconciler *r)
 	r->pool = NULL;
 	free(r->decision);
 	r->decision = NULL;
-	r->decision_room = 0;
+	r->decision_bytes = 0;
 }
 
 void reconciler_free(struct reconciler *r)
@@ -239,14 +239,14 @@ void *reconciler_copy_state(const struct reconciler *r)
 void reconcile_keep_decision(struct reconciler *r, const struct decision *d)
 {
 	const char *const *reported = r->work->observation.details;
-	size_t bytes = decision_bytes(d);
+	uint32_t bytes = (uint32_t)decision_kept_bytes(d);
 	forget_details(r);
-	if (bytes > r->decision_room) {
+	if (bytes > r->decision_bytes) {
 		forget_decision(r);
 		r->decision = reconcile_must(malloc(bytes));
-		r->decision_room = bytes;
+		r->decision_bytes = bytes;
 	}
-	memcpy(r->decision, d, bytes);
+	decision_keep(d, r->decision);
 	for (size_t i = 0; i <= d->n_signals; i++) {
 		if (!reported[i])
 			continue;

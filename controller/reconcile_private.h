@@ -27,21 +27,20 @@ struct tick_work {
 struct reconciler {
 	const struct reconcile_env *env;
 	struct reconcile_subject subject;
-	const struct policy *policy; // of subject
-	void *packed;                // the engine's state between two ticks, without its unused room
-	size_t packed_bytes;         // allocated
-	bool needs_past;             // what an earlier process recorded has not been read yet
-	struct unacked_write unacked;
-	bool needs_refill;
-	bool is_target_wanted;  // this policy holds a reference to its target
+	const struct policy *policy;           // of subject
+	void *packed;                          // the engine's state between two ticks, without its unused room
+	struct decision *decision;             // the last one, kept by decision_keep(); NULL: none yet
+	uint32_t packed_bytes, decision_bytes; // allocated for them
+	char **details;         // as in struct decided, copies that live as long as `decision`; NULL: none has any
+	char *pool;             // why the pool changed `decision`; NULL: it did not
 	struct fit_target *fit; // NULL: a policy without capacity
+	struct tick_work *work; // NULL: idle
+	int64_t last_scale_ms;  // -1: not known
+	struct unacked_write unacked;
 	enum err_kind pods_error_kind;
-	struct tick_work *work;    // NULL: idle
-	struct decision *decision; // the last one, decision_bytes() of it; NULL: none yet
-	size_t decision_room;      // bytes allocated for it
-	char **details;            // as in struct decided, copies that live as long as `decision`; NULL: none has any
-	char *pool;                // why the pool changed `decision`; NULL: it did not
-	int64_t last_scale_ms;     // -1: not known
+	bool needs_past; // what an earlier process recorded has not been read yet
+	bool needs_refill;
+	bool is_target_wanted; // this policy holds a reference to its target
 };
 
 // ---- reconcile.c ----

@@ -48,7 +48,7 @@ static void begin_span(struct span_writer *s, size_t child, const char *name, in
 
 static void put_stage(struct span_writer *s, size_t i, const struct tick_times *times)
 {
-	const struct trace_entry *t = &s->d->decision->trace[i];
+	const struct trace_entry *t = decision_entry(s->d->decision, i);
 	char sentence[RENDER_SENTENCE_BYTES];
 	explain_sentence(s->d, t, sentence);
 	begin_span(s, i + 1, stage_name(t->stage), times->entered_us[TICK_PHASE_DECIDE], times->decided_us);

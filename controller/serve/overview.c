@@ -152,7 +152,7 @@ static bool is_per_replica(const struct policy_signal *p)
 static double compared_of(const struct decision *d, size_t i)
 {
 	for (size_t k = 0; k < d->n_trace; k++) {
-		const struct trace_entry *t = &d->trace[k];
+		const struct trace_entry *t = decision_entry(d, k);
 		if (t->stage == STAGE_SIGNALS && t->signal == (int32_t)i && t->reason == d->signals[i].reason)
 			return t->value;
 	}
@@ -248,11 +248,11 @@ static void write_column(struct json_writer *w, const struct sparkline *t, size_
 {
 	json_write_array_begin(w);
 	for (size_t i = 0; i < sparkline_count(t); i++) {
-		float value = sparkline_at(t, i, column);
+		double value = sparkline_at(t, i, column);
 		if (isnan(value))
 			json_write_null(w);
 		else
-			write_short(w, (double)value);
+			write_short(w, value);
 	}
 	json_write_array_end(w);
 }

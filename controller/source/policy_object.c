@@ -48,9 +48,8 @@ static bool is_object_name(const char *s, size_t max)
 
 static int keep_texts(const char *const texts[], struct arena *a, struct policy_object *ret_object)
 {
-	const char **const slots[] = {&ret_object->namespace_name, &ret_object->name, &ret_object->uid,
-	                              &ret_object->resource_version};
-	const size_t max[] = {POLICY_OBJECT_NAMESPACE_MAX, POLICY_OBJECT_NAME_MAX, 0, 0};
+	const char **const slots[] = {&ret_object->namespace_name, &ret_object->name, &ret_object->uid};
+	const size_t max[] = {POLICY_OBJECT_NAMESPACE_MAX, POLICY_OBJECT_NAME_MAX, 0};
 	for (size_t i = 0; i < sizeof slots / sizeof slots[0]; i++) {
 		const char *text = max[i] && !is_object_name(texts[i], max[i]) ? "" : texts[i];
 		const char *copy = arena_strdup(a, text);
@@ -80,7 +79,7 @@ static int read_metadata(const struct doc_node *metadata, struct arena *a, struc
                          struct schema_errors *errors)
 {
 	const char *const texts[] = {doc_get_text(metadata, "namespace", ""), doc_get_text(metadata, "name", ""),
-	                             doc_get_text(metadata, "uid", ""), doc_get_text(metadata, "resourceVersion", "")};
+	                             doc_get_text(metadata, "uid", "")};
 	const struct doc_node *generation = doc_get(metadata, "generation");
 	if (keep_texts(texts, a, ret_object) < 0)
 		return -1;
@@ -107,7 +106,7 @@ static int identify_text(const char *json, size_t len, struct arena *a, struct p
 {
 	struct json_span object = {json, len}, metadata = json_span_get(object, "metadata");
 	struct json_span status = json_span_get(object, "status");
-	static const char *const keys[] = {"namespace", "name", "uid", "resourceVersion"};
+	static const char *const keys[] = {"namespace", "name", "uid"};
 	char texts[sizeof keys / sizeof keys[0]][POLICY_OBJECT_NAME_MAX + 1];
 	const char *all[sizeof keys / sizeof keys[0]];
 	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
@@ -154,7 +153,7 @@ static int decode_tree(struct doc_node *root, struct arena *a, struct policy_obj
 int policy_object_decode(const char *json, size_t len, struct arena *a, struct policy_object *ret_object,
                          struct policy *ret_policy, struct schema_errors *errors, struct schema_errors *unknown)
 {
-	*ret_object = (struct policy_object){.namespace_name = "", .name = "", .uid = "", .resource_version = ""};
+	*ret_object = (struct policy_object){.namespace_name = "", .name = "", .uid = ""};
 	*ret_policy = (struct policy){0};
 	struct arena tree; // the document itself is needed only while decoding
 	struct doc_node *root;

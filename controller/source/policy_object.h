@@ -17,7 +17,7 @@ struct schema_errors;
 // Strings live in the arena; "" when absent.
 struct policy_object {
 	const char *namespace_name, *name;
-	const char *uid, *resource_version;
+	const char *uid;
 	int64_t generation;   // 0: absent
 	int64_t created_ms;   // epoch; 0: absent
 	int64_t deleted_ms;   // epoch; metadata.deletionTimestamp; 0: not being deleted

@@ -14,9 +14,9 @@
 #define KEY_BYTES 1024 // namespace, kind and name with slashes between; the limits of Kubernetes are 63 + 63 + 253
 
 struct policy_claim {
-	char *key; // "namespace/kind/name" of the target
 	struct policy_entry *claimants, *winner;
 	UT_hash_handle hh;
+	char key[]; // "namespace/kind/name" of the target
 };
 
 struct space { // a namespace that has entries
@@ -25,11 +25,11 @@ struct space { // a namespace that has entries
 	char name[];
 };
 
-struct row { // an entry in the table
-	struct policy_entry entry;
+struct row {                       // an entry in the table
+	struct policy_entry entry; // its texts are those of `space` and `key`
 	struct space *space;
-	char *key; // "namespace/name"
 	UT_hash_handle hh;
+	char key[]; // "namespace/name"
 };
 
 struct policy_store {
@@ -90,7 +90,6 @@ static void leave_claim(struct policy_store *s, struct policy_entry *entry)
 	entry->claim = NULL;
 	if (!claim->claimants) {
 		HASH_DEL(s->claims, claim);
-		free(claim->key);
 		free(claim);
 		return;
 	}
@@ -123,12 +122,11 @@ static int enter_claim(struct policy_store *s, struct policy_entry *entry, struc
 	struct policy_claim *claim = NULL;
 	HASH_FIND_STR(s->claims, key, claim);
 	if (!claim) {
-		claim = calloc(1, sizeof *claim);
-		if (!claim || !(claim->key = strdup(key))) {
-			free(claim);
+		claim = calloc(1, sizeof *claim + (size_t)n + 1);
+		if (!claim)
 			return err_set(e, ERR_INTERNAL, "out of memory for a policy");
-		}
-		HASH_ADD_KEYPTR(hh, s->claims, claim->key, strlen(claim->key), claim);
+		memcpy(claim->key, key, (size_t)n + 1);
+		HASH_ADD_STR(s->claims, key, claim);
 	}
 	DL_APPEND2(claim->claimants, entry, previous_claimant, next_claimant);
 	entry->claim = claim;
@@ -148,14 +146,6 @@ static void drop_version(struct policy_store *s, struct policy_version *v)
 	free(v->error);
 	free(v->identity);
 	*v = (struct policy_version){0};
-}
-
-static void free_row(struct row *row)
-{
-	free(row->entry.namespace_name);
-	free(row->entry.name);
-	free(row->key);
-	free(row);
 }
 
 static bool is_empty(const struct policy_entry *entry)
@@ -246,7 +236,7 @@ static void remove_version(struct policy_store *s, struct policy_entry *entry, e
 	HASH_DEL(s->rows, row);
 	leave_space(s, row->space);
 	s->counts.entries--;
-	free_row(row);
+	free(row);
 }
 
 static void key_of(char key[KEY_BYTES], const char *namespace_name, const char *name)
@@ -284,21 +274,18 @@ static struct policy_entry *entry_for(struct policy_store *s, enum policy_source
 	}
 	char key[KEY_BYTES];
 	key_of(key, namespace_name, name);
-	struct row *row = calloc(1, sizeof *row);
-	if (row) {
-		row->entry.namespace_name = strdup(namespace_name);
-		row->entry.name = strdup(name);
-		row->key = strdup(key);
-		row->entry.source = POLICY_SOURCE__COUNT;
-	}
-	if (!row || !row->entry.namespace_name || !row->entry.name || !row->key ||
-	    !(row->space = enter_space(s, namespace_name))) {
-		if (row)
-			free_row(row);
+	size_t size = strlen(key) + 1;
+	struct row *row = calloc(1, sizeof *row + size);
+	if (!row || !(row->space = enter_space(s, namespace_name))) {
+		free(row);
 		err_set(e, ERR_INTERNAL, "out of memory for policy %s/%s", namespace_name, name);
 		return NULL;
 	}
-	HASH_ADD_KEYPTR(hh, s->rows, row->key, strlen(row->key), row);
+	memcpy(row->key, key, size);
+	row->entry.namespace_name = row->space->name;
+	row->entry.name = row->key + strlen(namespace_name) + 1;
+	row->entry.source = POLICY_SOURCE__COUNT;
+	HASH_ADD_STR(s->rows, key, row);
 	s->counts.entries++;
 	return &row->entry;
 }
@@ -340,7 +327,7 @@ int policy_store_put(struct policy_store *s, enum policy_source source, struct p
 	struct policy_ref *before = v->body;
 	bool is_news;
 	if (set_identity(v, identity, &is_news) < 0)
-		abort(); // 200 bytes: the supervisor restarts the process
+		abort(); // 100 bytes: the supervisor restarts the process
 	is_news = is_news || v->error;
 	s->counts.invalid -= v->error != NULL;
 	free(v->error);
@@ -428,13 +415,12 @@ void policy_store_free(struct policy_store *s)
 			drop_version(s, &row->entry.versions[i]);
 		HASH_DEL(s->rows, row);
 		leave_space(s, row->space);
-		free_row(row);
+		free(row);
 	}
 	struct policy_claim *claim, *next_claim;
 	HASH_ITER(hh, s->claims, claim, next_claim)
 	{
 		HASH_DEL(s->claims, claim);
-		free(claim->key);
 		free(claim);
 	}
 	free(s);

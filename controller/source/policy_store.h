@@ -19,7 +19,6 @@ struct policy_store;
 #define POLICY_STORE_MAX           20000
 #define POLICY_STORE_NAMESPACE_MAX 15000 // per namespace, so that one namespace cannot fill the store
 #define POLICY_UID_BYTES           64
-#define POLICY_VERSION_BYTES       64
 #define POLICY_ERROR_BYTES_MAX     4096 // limit on the error text of a version; longer texts are cut
 
 // A name may come from both sources: an object with a valid version overrides a file.
@@ -28,7 +27,6 @@ enum policy_source { POLICY_FROM_OBJECT, POLICY_FROM_FILE, POLICY_SOURCE__COUNT 
 // The metadata of an object. A policy from a file has none.
 struct policy_identity {
 	char uid[POLICY_UID_BYTES];
-	char resource_version[POLICY_VERSION_BYTES];
 	int64_t generation;
 	int64_t created_ms; // since the epoch; 0: unknown
 	bool has_status;    // the object has a status
@@ -43,7 +41,7 @@ struct policy_version {
 
 // One namespace and name. The listener may change `user` alone.
 struct policy_entry {
-	char *namespace_name, *name;
+	const char *namespace_name, *name;
 	struct policy_version versions[POLICY_SOURCE__COUNT];
 	struct policy_ref *body;    // in force: from the first source that has one; NULL: none
 	enum policy_source source;  // of body; without one, of the first existing version

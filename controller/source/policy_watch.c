@@ -62,7 +62,6 @@ static struct policy_identity identity_of(const struct policy_object *o)
 	struct policy_identity id = {
 	        .generation = o->generation, .created_ms = o->created_ms, .has_status = o->has_status};
 	snprintf(id.uid, sizeof id.uid, "%s", o->uid);
-	snprintf(id.resource_version, sizeof id.resource_version, "%s", o->resource_version);
 	return id;
 }
 

@@ -2,7 +2,6 @@
 #include "controller/status/sparkline.h"
 
 #include <assert.h>
-#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,8 +13,47 @@ struct sparkline {
 	uint32_t ticks_per_row; // a power of two
 	uint32_t ticks_in_last; // of these, how many the newest row has
 	uint16_t first, n, n_columns;
-	float cells[]; // SPARKLINE_POINTS_MAX rows; the oldest is `first`
+	int16_t cells[]; // SPARKLINE_POINTS_MAX rows; the oldest is `first`
 };
+
+// ---- cells ----
+// A cell is DIGITS * CELL_POWERS + POWER: three decimal digits with their sign, and the index of a power of ten. That
+// is enough to draw, and takes half of the memory of a float.
+
+#define CELL_UNKNOWN INT16_MIN
+#define CELL_POWERS  32 // 10^-16 .. 10^15
+#define CELL_ONE     16 // the index of 10^0
+
+static const double powers_of_ten[] = {1,   1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7, 1e8,
+                                       1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16};
+
+// Multiplies by 10^(power - CELL_ONE). A division keeps the decimal digits of fractions: 125 / 1000 is 0.125.
+static double scale(double digits, int power)
+{
+	return power < CELL_ONE ? digits / powers_of_ten[CELL_ONE - power] : digits * powers_of_ten[power - CELL_ONE];
+}
+
+static int16_t cell_of(double value)
+{
+	double size = fabs(value);
+	int power = CELL_ONE - 2;                    // so that 1 has three digits
+	if (!(size < scale(999.5, CELL_POWERS - 1))) // NaN, too
+		return CELL_UNKNOWN;
+	while (size > 0 && power > 0 && size < scale(99.95, power))
+		power--;
+	while (size >= scale(999.5, power))
+		power++;
+	int digits = (int)(scale(size, 2 * CELL_ONE - power) + 0.5);
+	return (int16_t)((value < 0 ? -digits : digits) * CELL_POWERS + power);
+}
+
+static double value_of(int16_t cell)
+{
+	int power = (cell % CELL_POWERS + CELL_POWERS) % CELL_POWERS;
+	return cell == CELL_UNKNOWN ? (double)NAN : scale((cell - power) / CELL_POWERS, power);
+}
+
+// ---- rows ----
 
 struct sparkline *sparkline_new(int64_t interval_ms, size_t n_columns)
 {
@@ -32,16 +70,16 @@ void sparkline_free(struct sparkline *t)
 	free(t);
 }
 
-static float *row_at(struct sparkline *t, size_t row)
+static int16_t *row_at(struct sparkline *t, size_t row)
 {
 	return &t->cells[(t->first + row) % SPARKLINE_POINTS_MAX * t->n_columns];
 }
 
 // Copies the known values of `later` over those of `row`.
-static void merge(float *row, const float *later, size_t n)
+static void merge(int16_t *row, const int16_t *later, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (!isnan(later[i]))
+		if (later[i] != CELL_UNKNOWN)
 			row[i] = later[i];
 }
 
@@ -50,7 +88,7 @@ static void halve(struct sparkline *t)
 {
 	size_t bytes = t->n_columns * sizeof t->cells[0];
 	for (size_t i = 0; i < SPARKLINE_POINTS_MAX / 2; i++) {
-		float *row = row_at(t, i);
+		int16_t *row = row_at(t, i);
 		if (i > 0)
 			memcpy(row, row_at(t, 2 * i), bytes);
 		merge(row, row_at(t, 2 * i + 1), t->n_columns);
@@ -59,11 +97,11 @@ static void halve(struct sparkline *t)
 	t->ticks_per_row *= 2;
 }
 
-static void add_tick(struct sparkline *t, const float *values)
+static void add_tick(struct sparkline *t, const int16_t *cells)
 {
 	if (t->n > 0 && t->ticks_in_last < t->ticks_per_row) {
 		t->ticks_in_last++;
-		merge(row_at(t, t->n - 1U), values, t->n_columns);
+		merge(row_at(t, t->n - 1U), cells, t->n_columns);
 		return;
 	}
 	if (t->n == SPARKLINE_POINTS_MAX && sparkline_step_ms(t) < SPARKLINE_STEP_MS) {
@@ -72,7 +110,7 @@ static void add_tick(struct sparkline *t, const float *values)
 		t->first = (uint16_t)((t->first + 1) % SPARKLINE_POINTS_MAX);
 		t->n--;
 	}
-	memcpy(row_at(t, t->n++), values, t->n_columns * sizeof t->cells[0]);
+	memcpy(row_at(t, t->n++), cells, t->n_columns * sizeof t->cells[0]);
 	t->ticks_in_last = 1;
 }
 
@@ -98,10 +136,10 @@ static bool is_over(const struct sparkline *t, int64_t now_ms)
 
 void sparkline_add(struct sparkline *t, int64_t now_ms, const double *values)
 {
-	float row[SPARKLINE_COLUMNS_MAX], unknown[SPARKLINE_COLUMNS_MAX];
+	int16_t row[SPARKLINE_COLUMNS_MAX], unknown[SPARKLINE_COLUMNS_MAX];
 	for (size_t i = 0; i < t->n_columns; i++) {
-		unknown[i] = NAN;
-		row[i] = values && fabs(values[i]) <= (double)FLT_MAX ? (float)values[i] : NAN;
+		unknown[i] = CELL_UNKNOWN;
+		row[i] = values ? cell_of(values[i]) : CELL_UNKNOWN;
 	}
 	if (is_over(t, now_ms))
 		forget(t);
@@ -130,8 +168,8 @@ int64_t sparkline_end_ms(const struct sparkline *t)
 	return t->end_ms;
 }
 
-float sparkline_at(const struct sparkline *t, size_t row, size_t column)
+double sparkline_at(const struct sparkline *t, size_t row, size_t column)
 {
 	assert(row < t->n && column < t->n_columns);
-	return t->cells[(t->first + row) % SPARKLINE_POINTS_MAX * t->n_columns + column];
+	return value_of(t->cells[(t->first + row) % SPARKLINE_POINTS_MAX * t->n_columns + column]);
 }

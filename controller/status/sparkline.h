@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The recent values of a few numbers of one policy, for sparklines. One row per tick, up to SPARKLINE_POINTS_MAX rows;
 // then neighbours merge and the step doubles, until a row covers SPARKLINE_STEP_MS; from then on the oldest row is
-// dropped. The memory is therefore the same for a minute and for an hour. Pure: no clock, no I/O.
+// dropped. The memory is therefore the same for a minute and for an hour. Values are kept with three digits. Pure: no
+// clock, no I/O.
 #ifndef GPUSCALE_CONTROLLER_STATUS_SPARKLINE_H
 #define GPUSCALE_CONTROLLER_STATUS_SPARKLINE_H
 
@@ -21,14 +22,14 @@ struct sparkline;
 // when memory is exhausted.
 struct sparkline *sparkline_new(int64_t interval_ms, size_t n_columns);
 void sparkline_free(struct sparkline *t); // NULL is fine
-// Records one tick as of now_ms. values: one per column; NaN, and what a float cannot hold, is unknown; NULL: all
-// unknown. Of two ticks in one row, the later known value counts, per column. Skipped ticks become rows of unknown
-// values. A time before the last one means that the clock was set, and discards all rows.
+// Records one tick as of now_ms. values: one per column; NaN, and what exceeds 9.99e17, is unknown; what is below 1e-16
+// counts as 0; NULL: all unknown. Of two ticks in one row, the later known value counts, per column. Skipped ticks
+// become rows of unknown values. A time before the last one means that the clock was set, and discards all rows.
 void sparkline_add(struct sparkline *t, int64_t now_ms, const double *values);
 size_t sparkline_count(const struct sparkline *t);    // rows
 int64_t sparkline_step_ms(const struct sparkline *t); // between two rows
 int64_t sparkline_end_ms(const struct sparkline *t);  // of the last tick, which is in the newest row; 0: none yet
-// Returns a value; row 0 is the oldest. NaN: unknown.
-float sparkline_at(const struct sparkline *t, size_t row, size_t column);
+// Returns a value, rounded to three digits; row 0 is the oldest. NaN: unknown.
+double sparkline_at(const struct sparkline *t, size_t row, size_t column);
 
 #endif

@@ -22,7 +22,7 @@
 
 struct policy_status {
 	const struct status_env *env;
-	char *namespace_name, *name, *uid;
+	const char *name, *uid; // behind namespace_name
 	struct status_record record;
 	struct status_slot slot;       // of an object
 	struct state_slot file;        // of a policy from a file
@@ -46,24 +46,23 @@ struct policy_status {
 	enum reason reason; // of the last decision
 	int32_t desired;
 	bool has_fault;
+	char namespace_name[];
 };
 
 struct policy_status *policy_status_new(const struct status_env *env, const char *namespace_name, const char *name,
                                         const char *uid)
 {
-	struct policy_status *s = calloc(1, sizeof *s);
+	size_t name_at = strlen(namespace_name) + 1, uid_at = name_at + strlen(name) + 1;
+	struct policy_status *s = calloc(1, sizeof *s + uid_at + strlen(uid) + 1);
 	if (!s)
 		return NULL;
 	s->env = env;
-	s->namespace_name = strdup(namespace_name);
-	s->name = strdup(name);
-	s->uid = strdup(uid);
+	memcpy(s->namespace_name, namespace_name, name_at);
+	s->name = memcpy(s->namespace_name + name_at, name, uid_at - name_at);
+	s->uid = memcpy(s->namespace_name + uid_at, uid, strlen(uid) + 1);
 	s->desired = -1;
 	s->record.replicas = -1;
-	if (s->namespace_name && s->name && s->uid)
-		return s;
-	policy_status_free(s);
-	return NULL;
+	return s;
 }
 
 void policy_status_free(struct policy_status *s)
@@ -77,9 +76,6 @@ void policy_status_free(struct policy_status *s)
 	status_record_done(&s->record);
 	free(s->values);
 	free(s->error);
-	free(s->namespace_name);
-	free(s->name);
-	free(s->uid);
 	free(s);
 	if (begun)
 		begun(arg);
@@ -189,7 +185,7 @@ static uint64_t hash_i64(uint64_t h, int64_t v)
 static uint64_t hash_stated(uint64_t h, const struct decided *decided)
 {
 	for (size_t i = 0; i < decided->decision->n_trace; i++) {
-		const struct trace_entry *t = &decided->decision->trace[i];
+		const struct trace_entry *t = decision_entry(decided->decision, i);
 		if (t->stage == STAGE_CAPACITY || t->reason == REASON_UNHEALTHY_REPLICAS ||
 		    t->reason == REASON_UNHEALTHY_REPLACED)
 			h = hash_i64(h, t->count);
@@ -216,7 +212,7 @@ static uint64_t seen_of(const struct status_update *u)
 	for (size_t i = 0; i < d->n_signals; i++)
 		h = hash_i64(h, (int64_t)d->signals[i].state << 32 | d->signals[i].reason);
 	for (size_t i = 0; i < d->n_trace; i++) {
-		const struct trace_entry *t = &d->trace[i];
+		const struct trace_entry *t = decision_entry(d, i);
 		const int32_t step[] = {(int32_t)t->reason, t->signal, t->before, t->after};
 		h = hash_bytes(h, step, sizeof step);
 	}

@@ -33,10 +33,10 @@ static void set(struct condition *c, enum condition_status status, const char *r
 static const struct trace_entry *last_word(const struct decision *d, enum condition_type type)
 {
 	for (size_t i = d->n_trace; i-- > 0;) {
-		const struct reason_info *info = reason_info(d->trace[i].reason);
+		const struct reason_info *info = reason_info(decision_entry(d, i)->reason);
 		if (info->condition && strcmp(info->condition, condition_type_names[type]) == 0 &&
-		    d->trace[i].reason != REASON_DESIRED_WITHIN_RANGE)
-			return &d->trace[i];
+		    decision_entry(d, i)->reason != REASON_DESIRED_WITHIN_RANGE)
+			return decision_entry(d, i);
 	}
 	return NULL;
 }
@@ -102,7 +102,7 @@ static void objective_not_reachable(const struct decided *d, struct condition *c
 	if (!d->policy->objective.set)
 		return;
 	for (size_t i = 0; i < dec->n_trace; i++) {
-		const struct trace_entry *t = &dec->trace[i];
+		const struct trace_entry *t = decision_entry(dec, i);
 		if (t->reason == REASON_OBJECTIVE_NOT_REACHABLE)
 			set_from(c, CONDITION_TRUE, d, t);
 		else if (t->reason == REASON_OBJECTIVE_PAUSED)
@@ -120,7 +120,7 @@ static void capacity_limited(const struct decided *d, struct condition *c)
 	if (d->policy->capacity.mode == CAPACITY_OFF)
 		return;
 	for (size_t i = dec->n_trace; i-- > 0;) {
-		const struct trace_entry *t = &dec->trace[i];
+		const struct trace_entry *t = decision_entry(dec, i);
 		if (t->stage != STAGE_CAPACITY)
 			continue;
 		set_from(c, t->reason == REASON_CAPACITY_UNKNOWN ? CONDITION_UNKNOWN : CONDITION_TRUE, d, t);
@@ -136,7 +136,7 @@ static void unhealthy_replicas(const struct decided *d, struct condition *c)
 		return;
 	set(c, CONDITION_FALSE, "ReplicasHealthy", "no replica is on a failing GPU");
 	for (size_t i = 0; i < dec->n_trace; i++) {
-		const struct trace_entry *t = &dec->trace[i];
+		const struct trace_entry *t = decision_entry(dec, i);
 		if (t->reason == REASON_UNHEALTHY_UNKNOWN)
 			set_from(c, CONDITION_UNKNOWN, d, t);
 		else if (t->reason == REASON_UNHEALTHY_REPLICAS || t->reason == REASON_UNHEALTHY_REPLACED)

@@ -38,7 +38,7 @@ void status_record_add(struct status_record *r, int64_t time_ms, enum action act
 		memmove(r->decisions, r->decisions + 1, --r->n_decisions * sizeof *r->decisions);
 	}
 	if (r->n_decisions == r->decisions_room) { // most policies have few: grown in small steps
-		size_t room = r->decisions_room + 2;
+		size_t room = r->decisions_room + 1;
 		struct status_decision *more = realloc(r->decisions, room * sizeof *more);
 		if (!more)
 			abort(); // a few bytes: the supervisor restarts the process

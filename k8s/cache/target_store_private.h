@@ -35,15 +35,14 @@ struct target_record {
 	struct target_kind *kind;
 	struct k8s_call *scale_call; // reads /scale, for a kind whose objects do not contain it; NULL: none
 	int64_t scale_after_ms;      // no request before this time; 0: at once
-	int refs;
+	int refs, pods_refs;
+	int32_t spec_replicas, status_replicas, ready_replicas; // ready: -1: unknown
 	bool is_known, exists;
 	bool is_noted; // for a kind whose objects do not contain the scale: the version is that of /scale or of our own
 	               // write
-	int32_t spec_replicas, status_replicas, ready_replicas; // ready: -1: unknown
 	int64_t generation;
 	char resource_version[TARGET_VERSION_BYTES], uid[TARGET_UID_BYTES];
-	char *selector; // NULL = ""
-	int pods_refs;
+	char *selector;       // NULL = ""
 	struct pod_set *pods; // NULL: not wanted, or not available
 	char key[];           // namespace, '/', name
 };

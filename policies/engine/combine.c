@@ -114,8 +114,8 @@ static void combine_signals(struct tick *t)
 		                      .count = (int32_t)y.n_ok,
 		              });
 	int32_t why = t->entry[y.winner]; // entry of the stage that changed the proposal last
-	if (why >= 0 && is_primary(t->decision->trace[why].reason))
-		t->decision->reason = t->decision->trace[why].reason;
+	if (why >= 0 && is_primary(t->decision->entries[why].reason))
+		t->decision->reason = t->decision->entries[why].reason;
 	if (t->starting_entry[y.winner] >= 0) {
 		t->decision->reason = REASON_REPLICAS_STARTING;
 		t->decision->driver = t->starting_entry[y.winner];

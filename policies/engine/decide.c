@@ -81,7 +81,7 @@ void decide(const struct policy *policy, const struct observation *observation, 
 	d->driver = -1;
 	d->n_signals = policy->n_signals;
 	d->n_trace = 0;
-	d->trace_cut = false;
+	d->trace_cut = d->is_kept = false;
 
 	struct tick t; // its arrays are filled signal by signal
 	t.policy = policy;

@@ -2,6 +2,7 @@
 #include "policies/engine/decision.h"
 
 #include <assert.h>
+#include <string.h>
 
 static const char *const actions[] = {
         [ACTION_NONE] = "None",
@@ -31,8 +32,28 @@ const char *signal_state_name(enum signal_state s)
 	return signal_states[s];
 }
 
-size_t decision_bytes(const struct decision *d)
+// Bytes of the parts of a kept decision.
+static size_t head_bytes(const struct decision *d)
 {
-	assert(d->n_trace <= DECISION_TRACE_MAX);
-	return offsetof(struct decision, trace) + d->n_trace * sizeof d->trace[0];
+	return offsetof(struct decision, signals) + d->n_signals * sizeof d->signals[0];
+}
+
+static size_t trace_bytes(const struct decision *d)
+{
+	return d->n_trace * sizeof d->entries[0];
+}
+
+size_t decision_kept_bytes(const struct decision *d)
+{
+	assert(d->n_signals <= POLICY_SIGNALS_MAX && d->n_trace <= DECISION_TRACE_MAX);
+	return head_bytes(d) + trace_bytes(d);
+}
+
+void decision_keep(const struct decision *d, struct decision *ret_kept)
+{
+	assert(!d->is_kept);
+	size_t head = head_bytes(d);
+	memcpy(ret_kept, d, head);
+	memcpy((unsigned char *)ret_kept + head, d->entries, trace_bytes(d));
+	ret_kept->is_kept = true;
 }

@@ -56,15 +56,25 @@ struct decision {
 	enum reason reason; // the last stage that limited or changed the proposal; DesiredWithinRange when none did
 	int32_t driver;     // index of the trace entry that explains the decision; its sentence is the message
 	bool write;         // the target is to be scaled: desired != current, not paused, not dry-run
+	bool trace_cut;     // entries were dropped for lack of room
+	bool is_kept;       // by decision_keep()
+	size_t n_signals, n_trace;
 	struct decision_signal signals[POLICY_SIGNALS_MAX];
-	size_t n_signals;
-	size_t n_trace;
-	bool trace_cut; // entries were dropped for lack of room
-	struct trace_entry trace[DECISION_TRACE_MAX];
+	struct trace_entry entries[DECISION_TRACE_MAX]; // the trace; read it with decision_entry()
 };
 
-// Returns how many bytes of *d are in use, counted from its start. The trace comes last and is mostly short, so a copy
-// of that many bytes is enough; access such a copy through a pointer only, and never assign it as a whole.
-size_t decision_bytes(const struct decision *d);
+// Returns an entry of the trace; index: below n_trace.
+static inline const struct trace_entry *decision_entry(const struct decision *d, size_t index)
+{
+	const void *kept = d->signals + d->n_signals;
+	return d->is_kept ? (const struct trace_entry *)kept + index : &d->entries[index];
+}
+
+// A decision has room for 16 signals and a long trace, and most have one signal and a short trace. A kept decision has
+// its trace right behind its signals, and ends there. Access it through a pointer only, and never assign it as a whole.
+// Returns the size of the kept form of d, in bytes.
+size_t decision_kept_bytes(const struct decision *d);
+// Writes the kept form of d, which is not kept itself, to *ret_kept, which has decision_kept_bytes().
+void decision_keep(const struct decision *d, struct decision *ret_kept);
 
 #endif

@@ -10,7 +10,7 @@ void decide_grant(const struct policy *policy, int32_t granted, enum reason reas
 		return;
 	if (d->n_trace < DECISION_TRACE_MAX) {
 		d->driver = (int32_t)d->n_trace;
-		d->trace[d->n_trace++] = (struct trace_entry){
+		d->entries[d->n_trace++] = (struct trace_entry){
 		        .stage = STAGE_POOL, .reason = reason, .signal = -1, .before = d->desired, .after = granted};
 	} else {
 		d->trace_cut = true;

@@ -68,7 +68,7 @@ static inline int32_t tick_trace(struct tick *t, const struct trace_entry *entry
 		d->trace_cut = true;
 		return -1;
 	}
-	d->trace[d->n_trace] = *entry;
+	d->entries[d->n_trace] = *entry;
 	return (int32_t)d->n_trace++;
 }
 

@@ -141,7 +141,7 @@ void explain_message(const struct decided *d, char *out)
 	const struct decision *dec = d->decision;
 	out[0] = '\0';
 	if (dec->driver >= 0 && (size_t)dec->driver < dec->n_trace)
-		explain_sentence(d, &dec->trace[dec->driver], out);
+		explain_sentence(d, decision_entry(dec, (size_t)dec->driver), out);
 }
 
 bool explain_signal(const struct decided *d, size_t signal, char *out)
@@ -149,7 +149,7 @@ bool explain_signal(const struct decided *d, size_t signal, char *out)
 	const struct decision *dec = d->decision;
 	out[0] = '\0';
 	for (size_t i = 0; i < dec->n_trace; i++) {
-		const struct trace_entry *t = &dec->trace[i];
+		const struct trace_entry *t = decision_entry(dec, i);
 		if (t->signal != (int32_t)signal || t->reason != dec->signals[signal].reason)
 			continue;
 		explain_sentence(d, t, out);
@@ -190,7 +190,7 @@ static void write_trace(struct json_writer *w, const struct decided *d)
 {
 	json_write_array_begin(w);
 	for (size_t i = 0; i < d->decision->n_trace; i++) {
-		const struct trace_entry *t = &d->decision->trace[i];
+		const struct trace_entry *t = decision_entry(d->decision, i);
 		char sentence[RENDER_SENTENCE_BYTES];
 		explain_sentence(d, t, sentence);
 		json_write_object_begin(w);
@@ -342,7 +342,7 @@ void explain_trace(struct buf *out, const struct decided *d, int indent)
 {
 	const struct decision *dec = d->decision;
 	for (size_t i = 0; i < dec->n_trace; i++) {
-		const struct trace_entry *t = &dec->trace[i];
+		const struct trace_entry *t = decision_entry(dec, i);
 		char sentence[RENDER_SENTENCE_BYTES], change[32];
 		explain_sentence(d, t, sentence);
 		if (t->before == t->after)

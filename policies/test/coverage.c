@@ -295,8 +295,10 @@ void coverage_add(struct coverage *c, const struct decision *d)
 {
 	c->n_ticks++;
 	c->n_free += d->reason == REASON_DESIRED_WITHIN_RANGE;
-	for (size_t i = 0; i < d->n_trace; i++)
-		c->ticks[d->trace[i].stage][d->trace[i].reason]++;
+	for (size_t i = 0; i < d->n_trace; i++) {
+		const struct trace_entry *t = decision_entry(d, i);
+		c->ticks[t->stage][t->reason]++;
+	}
 }
 
 static void print_one(const struct coverage *c, struct buf *out)

@@ -158,7 +158,7 @@ static void tell(const struct decision *d)
 	        d->ready, d->pending, d->desired, d->min_replicas, d->max_replicas, action_name(d->action),
 	        reason_info(d->reason)->name, d->write ? ", to be written" : "");
 	for (size_t i = 0; i < d->n_trace; i++) {
-		const struct trace_entry *e = &d->trace[i];
+		const struct trace_entry *e = &d->entries[i];
 		fprintf(stderr, "    %s %s signal %d: %d -> %d, value %g, limit %g, %lld ms of %lld, count %d\n",
 		        stage_name(e->stage), reason_info(e->reason)->name, e->signal, e->before, e->after, e->value,
 		        e->limit, (long long)e->duration_ms, (long long)e->window_ms, e->count);

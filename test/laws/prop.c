@@ -293,8 +293,9 @@ bool prop_same_decision(const struct decision *a, const struct decision *b)
 	    a->write != b->write || a->n_trace != b->n_trace || a->n_signals != b->n_signals)
 		return false;
 	for (size_t i = 0; i < a->n_trace; i++)
-		if (a->trace[i].reason != b->trace[i].reason || a->trace[i].before != b->trace[i].before ||
-		    a->trace[i].after != b->trace[i].after || a->trace[i].duration_ms != b->trace[i].duration_ms)
+		if (a->entries[i].reason != b->entries[i].reason || a->entries[i].before != b->entries[i].before ||
+		    a->entries[i].after != b->entries[i].after ||
+		    a->entries[i].duration_ms != b->entries[i].duration_ms)
 			return false;
 	for (size_t i = 0; i < a->n_signals; i++)
 		if (a->signals[i].state != b->signals[i].state || a->signals[i].proposal != b->signals[i].proposal)

@@ -154,7 +154,7 @@ void engine_apply(struct engine *e)
 const struct trace_entry *engine_find(const struct engine *e, enum reason reason)
 {
 	for (size_t i = 0; i < e->decision.n_trace; i++)
-		if (e->decision.trace[i].reason == reason)
-			return &e->decision.trace[i];
+		if (e->decision.entries[i].reason == reason)
+			return &e->decision.entries[i];
 	return NULL;
 }

@@ -10,8 +10,8 @@
 static const struct trace_entry *find(const struct decision *d, enum reason reason)
 {
 	for (size_t i = 0; i < d->n_trace; i++)
-		if (d->trace[i].reason == reason)
-			return &d->trace[i];
+		if (d->entries[i].reason == reason)
+			return &d->entries[i];
 	return NULL;
 }
 
@@ -73,7 +73,7 @@ static const char *broken_trace(const struct decision *d)
 	enum stage stage = STAGE_COMBINE;
 	bool open = true; // a single signal has no entry of combine: the first entry is its own
 	for (size_t i = 0; i < d->n_trace; i++) {
-		const struct trace_entry *e = &d->trace[i];
+		const struct trace_entry *e = &d->entries[i];
 		if (e->stage >= STAGE__COUNT || e->reason <= REASON_NONE || e->reason >= REASON__COUNT ||
 		    e->signal < -1 || e->signal >= (int32_t)d->n_signals)
 			return "a trace entry is valid";

@@ -230,7 +230,7 @@ static void disabled_direction_is_named_in_the_trace(void **state)
 	engine_show(&e, 0, 20);
 	engine_tick(&e);
 	assert_non_null(engine_find(&e, REASON_SCALE_UP_DISABLED));
-	assert_int_equal(e.decision.trace[e.decision.driver].reason, REASON_SCALE_UP_DISABLED);
+	assert_int_equal(e.decision.entries[e.decision.driver].reason, REASON_SCALE_UP_DISABLED);
 	assert_int_equal(e.decision.reason, REASON_SCALE_UP_LIMIT);
 	assert_int_equal(e.decision.action, ACTION_NONE);
 	engine_done(&e);
@@ -301,7 +301,7 @@ static void each_stabilization_row_is_held_as_by_the_hpa(void **state)
 			fail_msg("row %zu: %d %s, must be %d %s", i, d->desired, reason_info(d->reason)->name, r->want,
 			         reason_info(r->reason)->name);
 		if (r->left_s)
-			assert_int_equal(d->trace[d->driver].duration_ms, r->left_s * 1000);
+			assert_int_equal(d->entries[d->driver].duration_ms, r->left_s * 1000);
 		engine_done(&e);
 	}
 }

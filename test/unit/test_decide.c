@@ -86,8 +86,8 @@ static void different_faults_are_called_all_signals_missing(void **state)
 	engine_show_state(&e, 1, OBS_EMPTY);
 	engine_tick(&e);
 	assert_int_equal(e.decision.reason, REASON_ALL_SIGNALS_MISSING);
-	assert_int_equal(e.decision.trace[e.decision.driver].reason, REASON_ALL_SIGNALS_MISSING);
-	assert_int_equal(e.decision.trace[e.decision.driver].count, 2);
+	assert_int_equal(e.decision.entries[e.decision.driver].reason, REASON_ALL_SIGNALS_MISSING);
+	assert_int_equal(e.decision.entries[e.decision.driver].count, 2);
 	engine_done(&e);
 }
 
@@ -101,7 +101,7 @@ static void driver_is_the_signal_that_decided(void **state)
 	engine_show(&e, 0, 12);
 	engine_show(&e, 1, 20);
 	engine_tick(&e);
-	const struct trace_entry *t = &e.decision.trace[e.decision.driver];
+	const struct trace_entry *t = &e.decision.entries[e.decision.driver];
 	assert_int_equal(t->signal, 1);
 	assert_int_equal(t->reason, REASON_ABOVE_TARGET);
 	assert_int_equal(t->before, 10);
@@ -112,7 +112,7 @@ static void driver_is_the_signal_that_decided(void **state)
 	engine_show(&e, 0, 5);
 	engine_show_state(&e, 1, OBS_FAILED);
 	engine_tick(&e);
-	t = &e.decision.trace[e.decision.driver];
+	t = &e.decision.entries[e.decision.driver];
 	assert_int_equal(t->reason, REASON_PARTIAL_SIGNALS);
 	assert_int_equal(t->signal, 1);
 	engine_done(&e);
@@ -151,7 +151,7 @@ static void cooldown_forbids_each_direction_for_its_time(void **state)
 			assert_int_equal(d->reason,
 			                 rows[i].left_ms ? REASON_COOLDOWN_ACTIVE : REASON_DESIRED_WITHIN_RANGE);
 			if (rows[i].left_ms)
-				assert_int_equal(d->trace[d->driver].duration_ms, rows[i].left_ms);
+				assert_int_equal(d->entries[d->driver].duration_ms, rows[i].left_ms);
 			engine_done(&e);
 		}
 }
@@ -311,8 +311,8 @@ static void paused_and_dry_run_write_nothing(void **state)
 	assert_int_equal(d->action, ACTION_NONE);
 	assert_int_equal(d->reason, REASON_PAUSED);
 	assert_false(d->write);
-	assert_int_equal(d->trace[d->driver].reason, REASON_PAUSED);
-	assert_int_equal(d->trace[d->driver].before, 8);
+	assert_int_equal(d->entries[d->driver].reason, REASON_PAUSED);
+	assert_int_equal(d->entries[d->driver].before, 8);
 	// even without data, and outside of the bounds
 	engine_show_state(&e, 0, OBS_FAILED);
 	assert_int_equal(engine_tick(&e)->reason, REASON_PAUSED);
@@ -347,10 +347,10 @@ static void last_stage_that_limits_is_the_reason(void **state)
 	};
 	assert_int_equal(d->n_trace, 4);
 	for (size_t i = 0; i < 4; i++) {
-		assert_int_equal(d->trace[i].stage, want[i].stage);
-		assert_int_equal(d->trace[i].reason, want[i].reason);
-		assert_int_equal(d->trace[i].before, want[i].before);
-		assert_int_equal(d->trace[i].after, want[i].after);
+		assert_int_equal(d->entries[i].stage, want[i].stage);
+		assert_int_equal(d->entries[i].reason, want[i].reason);
+		assert_int_equal(d->entries[i].before, want[i].before);
+		assert_int_equal(d->entries[i].after, want[i].after);
 	}
 	assert_int_equal(d->reason, REASON_REPLICA_MULTIPLE);
 	assert_int_equal(d->driver, 3);
@@ -383,7 +383,7 @@ static void trace_without_room_keeps_the_stages(void **state)
 		e.series[i][0].time_ms = e.now_ms + 30000;
 	d = engine_tick_as_stamped(&e);
 	assert_int_equal(d->desired, 6);
-	assert_int_equal(d->trace[d->driver].reason, REASON_TOO_MANY_REPLICAS);
+	assert_int_equal(d->entries[d->driver].reason, REASON_TOO_MANY_REPLICAS);
 	engine_done(&e);
 }
 

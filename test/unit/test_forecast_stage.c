@@ -75,7 +75,7 @@ static void scale_rises_before_the_peak_comes(void **state)
 			assert_non_null(entry);
 			assert_int_equal(entry->after, 8);
 			assert_int_equal(entry->duration_ms, 2 * SLOT_MS);
-			assert_int_equal(e.decision.trace[e.decision.driver].reason, REASON_FORECAST);
+			assert_int_equal(e.decision.entries[e.decision.driver].reason, REASON_FORECAST);
 		}
 		engine_apply(&e);
 	}

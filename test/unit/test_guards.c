@@ -117,7 +117,7 @@ static void guard_says_what_it_saw(void **state)
 	struct engine e;
 	start(&e, &(struct row){2, OFF, OFF, 1, 8, 3, 1, 16, 8, NONE, PEND});
 	engine_tick(&e);
-	const struct trace_entry *t = &e.decision.trace[e.decision.driver];
+	const struct trace_entry *t = &e.decision.entries[e.decision.driver];
 	assert_int_equal(t->stage, STAGE_GUARDS);
 	assert_int_equal(t->count, 5);
 	assert_true(t->limit == 2);
@@ -127,7 +127,7 @@ static void guard_says_what_it_saw(void **state)
 
 	start(&e, &(struct row){OFF, 80, OFF, 1, 8, 3, 0, 16, 8, NONE, FEW});
 	engine_tick(&e);
-	t = &e.decision.trace[e.decision.driver];
+	t = &e.decision.entries[e.decision.driver];
 	assert_true(t->value == 37 && t->limit == 80);
 	engine_done(&e);
 }
@@ -206,7 +206,7 @@ static void growth_stops_at_the_8th_replica(void **state)
 	assert_null(engine_find(&e, REASON_GAIN_LEARNING));
 	assert_int_equal(e.decision.desired, 8);
 	assert_int_equal(e.decision.reason, REASON_MARGINAL_GAIN);
-	t = &e.decision.trace[e.decision.driver];
+	t = &e.decision.entries[e.decision.driver];
 	assert_int_equal(t->count, 9);
 	assert_true(t->value > 0.685 && t->value < 0.695 && t->limit == 0.7);
 	run_at(&e, 12, 1, 20); // more replicas than pay are not taken away
@@ -312,9 +312,9 @@ static void throttled_replicas_count_as_less(void **state)
 		const struct decision *d = engine_tick(&e);
 		enum reason note = REASON_NONE;
 		for (size_t k = 0; k < d->n_trace; k++)
-			if (d->trace[k].reason >= REASON_THROTTLED &&
-			    d->trace[k].reason <= REASON_THROTTLED_NOT_A_SHARE)
-				note = d->trace[k].reason;
+			if (d->entries[k].reason >= REASON_THROTTLED &&
+			    d->entries[k].reason <= REASON_THROTTLED_NOT_A_SHARE)
+				note = d->entries[k].reason;
 		if (d->desired != r->want || note != r->note || d->action == ACTION_HOLD)
 			fail_msg("row %zu: %d %s %s, must be %d %s", i, d->desired, action_name(d->action),
 			         reason_info(note)->name, r->want, reason_info(r->note)->name);

@@ -69,7 +69,7 @@ static void both_signals_get_the_proposal_with_its_reasons(void **state)
 	engine_tick(&e);
 	assert_int_equal(e.decision.action, ACTION_SCALE_UP);
 	assert_int_equal(e.decision.reason, REASON_DESIRED_WITHIN_RANGE);
-	assert_int_equal(e.decision.trace[e.decision.driver].reason, REASON_OBJECTIVE);
+	assert_int_equal(e.decision.entries[e.decision.driver].reason, REASON_OBJECTIVE);
 	for (int i = DEMAND; i <= BACKLOG; i++) {
 		assert_int_equal(e.decision.signals[i].proposal, e.decision.desired);
 		assert_int_equal(e.decision.signals[i].reason, REASON_OBJECTIVE);

@@ -224,9 +224,9 @@ static void members_share_and_the_decision_says_so(void **state)
 	tick_all(&w);
 	assert_int_equal(tick(&w, 0, 12), 2);
 	assert_int_equal(w.d.reason, REASON_POOL_LIMITED);
-	assert_int_equal(w.d.trace[w.d.driver].stage, STAGE_POOL);
-	assert_int_equal(w.d.trace[w.d.driver].before, 12);
-	assert_int_equal(w.d.trace[w.d.driver].after, 2);
+	assert_int_equal(w.d.entries[w.d.driver].stage, STAGE_POOL);
+	assert_int_equal(w.d.entries[w.d.driver].before, 12);
+	assert_int_equal(w.d.entries[w.d.driver].after, 2);
 	assert_string_equal(w.text, "pool h100 uses 20 of 20 GPUs");
 	world_done(&w);
 }

@@ -698,6 +698,39 @@ static void answers_that_wait_share_a_ceiling_and_leave_room_for_small_ones(void
 	buf_done(&body);
 }
 
+// Only the latest answers are kept for further policies of the tick. A failure stands until its query may be sent
+// again, whatever was answered since.
+static void answers_are_kept_up_to_a_ceiling(void **state)
+{
+	struct hub_fixture h = open_hub(state);
+	struct heard a = {0}, later = {0}, failing = {0};
+	const struct promql_source_stats *stats = promql_source_stats(promql_sources_at(h.sources, 0));
+	h.f->n_replies = 1;
+	h.f->replies[0] = (struct promql_reply){429, "text/plain", "slow down", "30", 0};
+	ask(&h, "failing", 1000, &failing);
+	wait_for(&h, &failing, 1);
+	h.f->replies[0] = (struct promql_reply){200, NULL, PROMQL_FIXTURE_BODY, NULL, 0};
+	for (int i = 0; i <= QUERY_RECENT_MAX; i++) {
+		char query[32];
+		snprintf(query, sizeof query, "query_%d", i);
+		ask(&h, query, 2000, &a);
+		wait_for(&h, &a, i + 1);
+		h.f->n_requests = 0; // it has no room for all of them
+	}
+	uint64_t n = stats->queries;
+	ask(&h, "query_1024", 2000, &later); // the latest
+	ask(&h, "query_1", 2000, &later);    // the oldest that is kept
+	ask(&h, "failing", 2000, &failing);
+	assert_int_equal(later.n, 2);
+	assert_int_equal(failing.n, 2);
+	assert_int_equal(stats->queries, n);
+	ask(&h, "query_0", 2000, &later);
+	wait_for(&h, &later, 3);
+	assert_int_equal(stats->queries, n + 1);
+	close_hub(&h);
+}
+_Static_assert(QUERY_RECENT_MAX == 1024, "the names of the queries above");
+
 static void closing_answers_queries_that_wait_to_be_combined(void **state)
 {
 	struct heard a = {0}, b = {0};
@@ -754,6 +787,7 @@ int main(void)
 	        T(slow_batch_is_measured_one_by_one),
 	        T(retry_after_holds_for_the_query_that_received_it),
 	        T(different_moments_do_not_travel_together),
+	        T(answers_are_kept_up_to_a_ceiling),
 	        T(closing_answers_queries_that_wait_to_be_combined),
 	        T(source_may_want_one_query_a_request),
 	        T(more_series_than_a_signal_can_use_are_counted_and_not_kept),

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -40,19 +41,19 @@ static struct decision sample(void)
 	                     .n_signals = 1,
 	                     .n_trace = 2};
 	d.signals[0] = (struct decision_signal){SIGNAL_OK, REASON_ABOVE_HIGH_WATERMARK, 10, 40, 8, 1500};
-	d.trace[0] = (struct trace_entry){.stage = STAGE_SIGNALS,
-	                                  .reason = REASON_ABOVE_HIGH_WATERMARK,
-	                                  .signal = 0,
-	                                  .before = 2,
-	                                  .after = 10,
-	                                  .value = 40,
-	                                  .limit = 8};
-	d.trace[1] = (struct trace_entry){.stage = STAGE_RATE,
-	                                  .reason = REASON_SCALE_UP_LIMIT,
-	                                  .signal = -1,
-	                                  .before = 10,
-	                                  .after = 4,
-	                                  .limit = 4};
+	d.entries[0] = (struct trace_entry){.stage = STAGE_SIGNALS,
+	                                    .reason = REASON_ABOVE_HIGH_WATERMARK,
+	                                    .signal = 0,
+	                                    .before = 2,
+	                                    .after = 10,
+	                                    .value = 40,
+	                                    .limit = 8};
+	d.entries[1] = (struct trace_entry){.stage = STAGE_RATE,
+	                                    .reason = REASON_SCALE_UP_LIMIT,
+	                                    .signal = -1,
+	                                    .before = 10,
+	                                    .after = 4,
+	                                    .limit = 4};
 	return d;
 }
 
@@ -90,8 +91,8 @@ static void numbers_in_sentences_are_for_people(void **state)
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		char out[RENDER_SENTENCE_BYTES];
-		d.trace[0].value = rows[i].value;
-		explain_sentence(&decided, &d.trace[0], out);
+		d.entries[0].value = rows[i].value;
+		explain_sentence(&decided, &d.entries[0], out);
 		assert_string_equal(out, rows[i].want);
 	}
 	struct trace_entry nan = {.reason = REASON_NON_FINITE, .signal = 0, .value = NAN};
@@ -171,6 +172,29 @@ static void json_has_every_documented_field(void **state)
 	buf_done(&b);
 }
 
+// The short copy that a reconciler keeps has everything that an explanation needs.
+static void kept_decision_renders_like_the_whole_one(void **state)
+{
+	(void)state;
+	struct decision d = sample();
+	struct decision *kept = malloc(decision_kept_bytes(&d));
+	assert_non_null(kept);
+	assert_true(decision_kept_bytes(&d) < sizeof d / 10);
+	decision_keep(&d, kept);
+	struct decided items[] = {{&policy_x, &d, NULL, NULL}, {&policy_x, kept, NULL, NULL}};
+	struct buf texts[2];
+	for (size_t i = 0; i < 2; i++) {
+		buf_init(&texts[i], 65536);
+		explain_list(&texts[i], &items[i], 1, OUTPUT_JSON);
+		explain_list(&texts[i], &items[i], 1, OUTPUT_TABLE);
+	}
+	assert_true(texts[0].len > 0);
+	assert_string_equal(buf_str(&texts[0]), buf_str(&texts[1]));
+	buf_done(&texts[0]);
+	buf_done(&texts[1]);
+	free(kept);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -180,6 +204,7 @@ int main(void)
 	        cmocka_unit_test(table_shows_the_row_and_the_trace),
 	        cmocka_unit_test(wide_table_says_when_ready_is_not_known),
 	        cmocka_unit_test(json_has_every_documented_field),
+	        cmocka_unit_test(kept_decision_renders_like_the_whole_one),
 	};
 	return cmocka_run_group_tests_name("render", tests, NULL, NULL);
 }

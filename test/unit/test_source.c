@@ -120,8 +120,8 @@ static void each_row_is_used_or_held_and_says_why(void **state)
 			         action_name(d->action));
 		if (d->action == ACTION_HOLD) {
 			assert_int_equal(d->reason, r->want_reason);
-			assert_int_equal(d->trace[d->driver].reason, r->want_reason);
-			assert_int_equal(d->trace[d->driver].signal, 0);
+			assert_int_equal(d->entries[d->driver].reason, r->want_reason);
+			assert_int_equal(d->entries[d->driver].signal, 0);
 			assert_false(d->write);
 		}
 		engine_done(&e);
@@ -208,7 +208,7 @@ static void new_controller_holds_until_its_window_is_filled(void **state)
 					break;
 				assert_int_equal(e.decision.reason, REASON_WINDOW_FILLING);
 				assert_int_equal(e.decision.signals[0].state, SIGNAL_FILLING);
-				assert_int_equal(e.decision.trace[e.decision.driver].count, held + 1);
+				assert_int_equal(e.decision.entries[e.decision.driver].count, held + 1);
 			}
 			if (held != cases[i].held)
 				fail_msg("case %zu: held for %d ticks", i, held);

@@ -56,9 +56,9 @@ static void setup_tick(struct tick *t)
 	                  .entered_us = {[TICK_PHASE_OBSERVE] = 1500, [TICK_PHASE_DECIDE] = 4000}},
 	};
 	t->policy.signals = &queue;
-	t->decision.trace[0] = (struct trace_entry){
+	t->decision.entries[0] = (struct trace_entry){
 	        .stage = STAGE_SIGNALS, .reason = REASON_REPLICAS_REQUESTED, .signal = 0, .before = 2, .after = 4};
-	t->decision.trace[1] = (struct trace_entry){
+	t->decision.entries[1] = (struct trace_entry){
 	        .stage = STAGE_BOUNDS, .reason = REASON_TOO_MANY_REPLICAS, .signal = -1, .before = 4, .after = 4};
 	t->decided = (struct decided){.policy = &t->policy, .decision = &t->decision};
 	t->result = (struct tick_result){.outcome = TICK_SCALED, .decision = &t->decision, .times = &t->times};

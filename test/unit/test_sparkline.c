@@ -26,11 +26,11 @@ static const char *column(const struct sparkline *t, char *out, size_t size)
 	size_t used = 0;
 	out[0] = '\0';
 	for (size_t i = 0; i < sparkline_count(t); i++) {
-		float v = sparkline_at(t, i, 0);
+		double v = sparkline_at(t, i, 0);
 		if (isnan(v))
 			used += (size_t)snprintf(out + used, size - used, "%s-", i ? " " : "");
 		else
-			used += (size_t)snprintf(out + used, size - used, "%s%g", i ? " " : "", (double)v);
+			used += (size_t)snprintf(out + used, size - used, "%s%g", i ? " " : "", v);
 		assert_true(used < size);
 	}
 	return out;
@@ -57,7 +57,7 @@ static void rows_of_few_ticks(void **state)
 	        {"the clock was set back", {{0, 1}, {15, 2}, {-3600, 3}, {-3585, 4}}, "3 4"},
 	        {"two hours without a tick", {{0, 1}, {15, 2}, {7200, 3}, {7215, 4}}, "3 4"},
 	        {"a day without a tick", {{0, 1}, {15, 2}, {86400, 3}}, "3"},
-	        {"what no float holds is not known", {{0, 1}, {15, 1e300}, {30, -INFINITY}, {45, 2}}, "1 - - 2"},
+	        {"what no cell holds is not known", {{0, 1}, {15, 1e300}, {30, -INFINITY}, {45, 2}}, "1 - - 2"},
 	};
 	for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
 		struct sparkline *t = sparkline_new(15000, 1);
@@ -67,6 +67,34 @@ static void rows_of_few_ticks(void **state)
 		if (strcmp(column(t, got, sizeof got), rows[r].column) != 0)
 			fail_msg("%s: got \"%s\", want \"%s\"", rows[r].name, got, rows[r].column);
 		assert_int_equal(sparkline_step_ms(t), 15000);
+		sparkline_free(t);
+	}
+}
+
+// The three digits of a value are those that a person would write, so small numbers of replicas are exact.
+static void values_have_three_digits(void **state)
+{
+	(void)state;
+	static const struct {
+		double value, kept;
+	} rows[] = {
+	        {0, 0},       {1, 1},           {999, 999},         {-7, -7},         {1000000, 1e6},
+	        {1234, 1230}, {999.6, 1000},    {0.125, 0.125},     {12.34567, 12.3}, {-0.0123, -0.0123},
+	        {99.96, 100}, {1.0 / 3, 0.333}, {9.99e17, 9.99e17}, {1e-14, 1e-14},   {1.5e-16, 2e-16},
+	        {1e-30, 0},   {9.996e17, NAN},  {-1e18, NAN},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		struct sparkline *t = sparkline_new(15000, 1);
+		add(t, 0, rows[i].value);
+		double got = sparkline_at(t, 0, 0), want = rows[i].kept;
+		if (isnan(got) != isnan(want) || fabs(got - want) > fabs(want) * 1e-15)
+			fail_msg("%.17g is kept as %.17g, not %.17g", rows[i].value, got, want);
+		sparkline_free(t);
+	}
+	for (int n = 0; n < 1000; n++) {
+		struct sparkline *t = sparkline_new(15000, 1);
+		add(t, 0, n);
+		assert_true(sparkline_at(t, 0, 0) == n);
 		sparkline_free(t);
 	}
 }
@@ -100,7 +128,7 @@ static void neighbours_become_one_when_it_is_full(void **state)
 	assert_int_equal(sparkline_count(t), SPARKLINE_POINTS_MAX / 2 + 1);
 	assert_int_equal(sparkline_step_ms(t), 30000);
 	for (size_t i = 0; i < SPARKLINE_POINTS_MAX / 2; i++) // the later of the two, or the one that is known
-		assert_true(sparkline_at(t, i, 0) == (float)(i % 2 ? 2 * i : 2 * i + 1));
+		assert_true(sparkline_at(t, i, 0) == (double)(i % 2 ? 2 * i : 2 * i + 1));
 	assert_true(sparkline_at(t, 30, 0) == 60);
 	add(t, 15 * 61, 61);
 	assert_int_equal(sparkline_count(t), SPARKLINE_POINTS_MAX / 2 + 1);
@@ -124,18 +152,18 @@ static void old_sparkline_has_the_last_hour(void **state)
 		int64_t interval_ms = intervals_ms[k], now_ms = START_MS;
 		struct sparkline *t = sparkline_new(interval_ms, 1);
 		for (int i = 0; i < 40000; i++, now_ms += interval_ms) {
-			double value = (double)i;
+			double value = i % 1000;
 			sparkline_add(t, now_ms, &value);
 			if (i < 200 || i > 39000) {
 				size_t n = sparkline_count(t);
 				int64_t step_ms = sparkline_step_ms(t), per_row = step_ms / interval_ms;
 				assert_in_range(n, i < SPARKLINE_POINTS_MAX ? (uintmax_t)i / 2 + 1 : 30,
 				                SPARKLINE_POINTS_MAX);
-				assert_true(sparkline_at(t, n - 1, 0) == (float)i);
+				assert_true(sparkline_at(t, n - 1, 0) == i % 1000);
 				// Full rows end at multiples; each holds the newest of its ticks.
 				for (size_t j = 0; j + 1 < n; j++) {
 					int64_t want = (i / per_row - (int64_t)(n - 1 - j)) * per_row + per_row - 1;
-					assert_true(sparkline_at(t, j, 0) == (float)want);
+					assert_true(sparkline_at(t, j, 0) == (double)(want % 1000));
 				}
 			}
 		}
@@ -174,6 +202,7 @@ int main(void)
 	        cmocka_unit_test(rows_of_few_ticks),
 	        cmocka_unit_test(nothing_was_known_of_any_column),
 	        cmocka_unit_test(neighbours_become_one_when_it_is_full),
+	        cmocka_unit_test(values_have_three_digits),
 	        cmocka_unit_test(old_sparkline_has_the_last_hour),
 	        cmocka_unit_test(hour_without_ticks_is_an_hour_of_unknowns),
 	        cmocka_unit_test(no_trend_is_freed_too),

@@ -180,7 +180,7 @@ static void starting_replicas_are_not_ordered_again(void **state)
 	assert_int_equal(d->desired, 4);
 	assert_int_equal(d->action, ACTION_NONE);
 	assert_int_equal(d->reason, REASON_REPLICAS_STARTING);
-	const struct trace_entry *t = &d->trace[d->driver];
+	const struct trace_entry *t = &d->entries[d->driver];
 	assert_int_equal(t->before, 6);
 	assert_int_equal(t->after, 4);
 	assert_int_equal(t->count, 2);

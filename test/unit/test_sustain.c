@@ -82,7 +82,7 @@ static void pending_proposal_has_the_remaining_time(void **state)
 	engine_tick(&e);
 	const struct trace_entry *t = engine_find(&e, REASON_SUSTAIN_PENDING);
 	assert_non_null(t);
-	assert_ptr_equal(t, &e.decision.trace[e.decision.driver]);
+	assert_ptr_equal(t, &e.decision.entries[e.decision.driver]);
 	assert_int_equal(t->before, 8);
 	assert_int_equal(t->after, 4);
 	assert_int_equal(t->duration_ms, 40000);
