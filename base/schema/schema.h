@@ -106,6 +106,10 @@ struct schema {
 	size_t (*validate_plain)(const void *value, struct schema_fault *ret_faults, size_t max);
 	const struct schema_rule *rules; // may be NULL
 	size_t n_rules;
+	// The API server stores the object as it is: it neither checks its fields nor tracks who wrote which of them.
+	// The description lists the fields. For what only one trusted client writes, and often: the checks cost the
+	// server more than the rest of such a write (docs/decisions/0040). For the object that schema_openapi() gets.
+	bool is_opaque;
 };
 
 // All the errors of a file. Text that came from the file is cut and its control characters are visible.

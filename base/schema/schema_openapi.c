@@ -3,8 +3,10 @@
 
 #include <assert.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/json/json_write.h"
 #include "base/num.h"
 #include "base/schema/schema.h"
@@ -13,7 +15,8 @@
 #define QUANTITY_BODY "([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?$"
 #define DURATION_BODY                                                                                                  \
 	"(0|([0-9]+y)?([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?)$" // "" is kept out by minLength
-#define OPEN_NUMBER 1e300 // ends of quantities beyond this are open
+#define DESCRIPTION_BYTES_MAX (64 * 1024)
+#define OPEN_NUMBER           1e300 // ends of quantities beyond this are open
 
 static void put_range(struct json_writer *w, const struct schema_field *f, double open_end)
 {
@@ -225,9 +228,42 @@ static void put_object(struct json_writer *w, const struct schema *schema, bool 
 	json_write_object_end(w);
 }
 
+// Adds a line per field, for `kubectl explain`.
+static void list_fields(struct buf *text, const char *prefix, const struct schema *schema)
+{
+	for (size_t i = 0; i < schema->n_fields; i++) {
+		const struct schema_field *f = &schema->fields[i];
+		char below[SCHEMA_PATH_BYTES];
+		buf_printf(text, "\n%s%s: %s", prefix, f->name, f->doc);
+		if (!f->child)
+			continue;
+		snprintf(below, sizeof below, "%s%s%s.", prefix, f->name, f->type == SCHEMA_LIST ? "[]" : "");
+		list_fields(text, below, f->child);
+	}
+}
+
+static void put_opaque(struct json_writer *w, const struct schema *schema)
+{
+	struct buf text;
+	buf_init(&text, DESCRIPTION_BYTES_MAX);
+	buf_printf(&text, "%s", schema->doc);
+	list_fields(&text, "", schema);
+	assert(!text.failed);
+	json_write_member_str(w, "description", buf_str(&text));
+	buf_done(&text);
+	json_write_member_str(w, "type", "object");
+	json_write_member_str(w, "x-kubernetes-map-type", "atomic");
+	json_write_member_bool(w, "x-kubernetes-preserve-unknown-fields", true);
+}
+
 void schema_openapi(const struct schema *schema, bool with_rules, struct json_writer *w)
 {
 	json_write_object_begin(w);
+	if (schema->is_opaque) {
+		put_opaque(w, schema);
+		json_write_object_end(w);
+		return;
+	}
 	json_write_member_str(w, "description", schema->doc);
 	put_object(w, schema, with_rules);
 	json_write_object_end(w);

@@ -33,7 +33,7 @@ struct policy_status {
 	uint64_t major, minor;
 	bool is_due;     // a minor change is due
 	bool is_ahead;   // the last patch shows a new scale with the signals that led to it
-	bool is_put_off; // a patch is due, and the writer had no room for it
+	bool is_put_off; // a patch is due, and waits for the next tick
 	double *values;  // of the signals in the last patch; owned
 	size_t n_values;
 	int64_t put_ms;
@@ -457,13 +457,17 @@ void policy_status_update(struct policy_status *s, const struct status_update *u
 	if (major == s->major && !moved && !catches_up && !(s->is_due && since_put_ms >= STATUS_MINOR_MS) &&
 	    !(s->failed && since_put_ms >= STATUS_RETRY_MS))
 		return;
-	// When many targets are scaled at once, the next tick writes the one status that counts. Until then the status
-	// has the earlier replicas, from which a process that starts meanwhile sees that there was a scale.
+	// The next tick writes the one status that counts, if it comes soon or many targets are scaled at once. Until
+	// then the status has the earlier replicas, from which a process that starts meanwhile sees that there was a
+	// scale. A policy that is scaled at every tick is written at every other one.
 	bool can_wait = u->facts.phase == STATUS_SCALED && s->is_there;
+	bool waits = can_wait && !s->is_put_off && u->policy && u->policy->interval_ms <= STATUS_SOON_MS;
 	// A policy that is not in force has no next tick, so its status is not put off.
 	bool has_ticks = u->facts.phase != STATUS_CONFLICT && u->facts.phase != STATUS_INVALID;
-	s->is_put_off = has_ticks && s->env->writer && !s->env->dir &&
-	                !status_writer_has_room(s->env->writer, &s->slot, can_wait);
+	bool is_paced = has_ticks && s->env->writer && !s->env->dir;
+	s->is_put_off = is_paced && (waits || !status_writer_has_room(s->env->writer, &s->slot, can_wait));
+	if (is_paced && waits)
+		status_writer_put_off(s->env->writer, &s->slot);
 	if (s->is_put_off)
 		return;
 	s->is_due = false;
@@ -476,9 +480,9 @@ void policy_status_update(struct policy_status *s, const struct status_update *u
 void policy_status_flush(struct policy_status *s, const struct status_update *u)
 {
 	struct condition conditions[CONDITION_TYPE__COUNT];
-	if (!s->is_due && !s->failed)
+	if (!s->is_due && !s->failed && !s->is_put_off)
 		return;
-	s->is_due = false;
+	s->is_due = s->is_put_off = false;
 	status_conditions(&u->facts, conditions);
 	put(s, u, conditions);
 }

@@ -20,6 +20,7 @@ struct status_writer;
 #define STATUS_MINOR_MS   60000  // reasons, ready counts and recommendations that come and go: at most this often
 #define STATUS_RETRY_MS   15000  // a patch that failed is written again after this time
 #define STATUS_SIGNALS_MS 300000 // at most this often when only signals changed
+#define STATUS_SOON_MS    30000  // a scale is written by the next tick if ticks are at most this far apart
 #define STATUS_MOVED      0.1    // and only when one changed by this fraction of its value
 
 struct status_env {
@@ -74,8 +75,9 @@ struct status_update {
 	int64_t generation;          // of `policy`
 	int64_t now_ms;
 };
-// Call after every tick, and when the policy has none. A scale is written twice: with the signals that led to it, and
-// by the next tick that decides, with the signals at the new scale.
+// Call after every tick, and when the policy has none. The status after a scale is written by the next tick that
+// decides, with the signals at the new scale. Where that tick is far away, or another scale precedes it, the status is
+// also written at once, with the signals that led to the scale.
 void policy_status_update(struct policy_status *s, const struct status_update *u);
 // Writes the pending status. Call before the process exits.
 void policy_status_flush(struct policy_status *s, const struct status_update *u);

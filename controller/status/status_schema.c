@@ -112,8 +112,14 @@ static const struct schema_field status_fields[] = {
 	FIELD(STATUS, "objectiveRecord", SCHEMA_STRING, objective_record, "What the rules of the objective have learnt, for the next process: base64, of one version of the controller.", .max = STATUS_VIEW_OBJECTIVE_BYTES),
         // clang-format on
 };
-OBJECT(schema, "GPUAutoscaler.status", STATUS, status_fields,
-       "What the controller saw, wants and did. Written by the controller only.");
+static const struct schema schema = {
+        .name = "GPUAutoscaler.status",
+        .doc = "What the controller saw, wants and did. Written by the controller only.",
+        .struct_size = sizeof(STATUS),
+        .fields = status_fields,
+        .n_fields = N(status_fields),
+        .is_opaque = true,
+};
 
 const struct schema *status_schema(void)
 {

@@ -165,10 +165,15 @@ bool status_writer_has_room(struct status_writer *w, struct status_slot *slot, b
 {
 	bool has_room = can_wait ? !w->queue && !slot->sending && w->in_flight < STATUS_WRITES_MAX && left_ms(w) <= 0
 	                         : slot->path || w->stats.waiting < STATUS_QUEUE_MAX;
-	slot->writer = w;
 	if (!has_room)
-		set_put_off(w, slot, true);
+		status_writer_put_off(w, slot);
 	return has_room;
+}
+
+void status_writer_put_off(struct status_writer *w, struct status_slot *slot)
+{
+	slot->writer = w;
+	set_put_off(w, slot, true);
 }
 
 void status_writer_put(struct status_writer *w, struct status_slot *slot, const char *path, const char *body,

@@ -45,6 +45,8 @@ void status_writer_free(struct status_writer *w);
 // patch, and the caller asks again later. can_wait: a newer patch follows soon, so there is room only if it would be
 // sent at once.
 bool status_writer_has_room(struct status_writer *w, struct status_slot *slot, bool can_wait);
+// Counts the slot as put off until its next patch.
+void status_writer_put_off(struct status_writer *w, struct status_slot *slot);
 // Queues a merge-PATCH of `path` with `body`; replaces the slot's queued patch, which keeps its place. Copies the
 // strings. Calls fn when the request has ended.
 void status_writer_put(struct status_writer *w, struct status_slot *slot, const char *path, const char *body,

@@ -6,6 +6,8 @@
 //   bench_kube KUBECONFIG policies N SECONDS  makes a GPUAutoscaler for each, of that interval: replicas = bench_load
 //   bench_kube KUBECONFIG hpas N              makes an HPA for each: replicas = the external metric bench_load
 //   bench_kube KUBECONFIG status N REPLICAS   writes each one's status.replicas, which the HPA divides by
+//   bench_kube KUBECONFIG policy-status N FILE  merge-PATCHes the status of each policy with the content of FILE
+//   bench_kube KUBECONFIG events N            makes an Event about each policy, as the controller does after a scale
 // Prints "seconds=S requests=N". Exit 1 when a request failed.
 #include <event2/event.h>
 #include <signal.h>
@@ -15,6 +17,7 @@
 #include <time.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/http/http_client.h"
 #include "base/num.h"
@@ -24,6 +27,7 @@
 #define OBJECTS_MAX       20000
 #define NAMESPACE_OBJECTS 10000 // Deployments of one namespace
 #define NAME_BYTES        64
+#define BODY_BYTES_MAX    (64 * 1024)
 #define CONNECTIONS       16
 #define TIMEOUT_MS        (10 * 60 * 1000)
 
@@ -31,6 +35,7 @@ struct bench {
 	struct event_base *loop;
 	struct http_client *http;
 	struct k8s_config config;
+	struct buf body; // of policy-status
 	int64_t pending, failed, sent;
 };
 
@@ -160,9 +165,48 @@ static void submit_patch(struct bench *b, int i, const char *subresource, const 
 	submit(b, "PATCH", path, "Content-Type: application/merge-patch+json", body);
 }
 
-enum verb { VERB_CREATE, VERB_SCALE, VERB_POLICIES, VERB_HPAS, VERB_STATUS, VERB__COUNT };
-static const char *const verb_names[] = {"create", "scale", "policies", "hpas", "status"};
-_Static_assert(sizeof verb_names / sizeof verb_names[0] == VERB__COUNT, "a verb without a name");
+static void submit_policy_status(struct bench *b, int i)
+{
+	char name[NAME_BYTES], path[160];
+	put_namespace(name, i);
+	snprintf(path, sizeof path, "/apis/gpuscale.dev/v1alpha1/namespaces/%s/gpuautoscalers/d%04d/status", name, i);
+	submit(b, "PATCH", path, "Content-Type: application/merge-patch+json", buf_str(&b->body));
+}
+
+static void submit_new_event(struct bench *b, int i)
+{
+	char name[NAME_BYTES], path[128], body[1024];
+	put_namespace(name, i);
+	snprintf(path, sizeof path, "/api/v1/namespaces/%s/events", name);
+	snprintf(body, sizeof body,
+	         "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"metadata\":{\"generateName\":\"d%04d.\",\"namespace\":"
+	         "\"%s\"},\"involvedObject\":{\"apiVersion\":\"gpuscale.dev/v1alpha1\",\"kind\":\"GPUAutoscaler\","
+	         "\"namespace\":\"%s\",\"name\":\"d%04d\",\"uid\":\"3f1c9b3e-5a43-4d0b-9d59-0d3c7c3a%04d\"},\"type\":"
+	         "\"Normal\",\"reason\":\"SuccessfulRescale\",\"firstTimestamp\":\"2026-01-01T00:00:00Z\",\"message\":"
+	         "\"scaled from 2 to 3 replicas: signal load wants 3 replicas: 3 against a target of 1\",\"count\":1,"
+	         "\"lastTimestamp\":\"2026-01-01T00:00:00Z\",\"source\":{\"component\":\"gpuscale\"},"
+	         "\"reportingComponent\":\"gpuscale\",\"reportingInstance\":\"bench\"}",
+	         i, name, name, i, i);
+	submit(b, "POST", path, "Content-Type: application/json", body);
+}
+
+enum verb {
+	VERB_CREATE,
+	VERB_SCALE,
+	VERB_POLICIES,
+	VERB_HPAS,
+	VERB_STATUS,
+	VERB_POLICY_STATUS,
+	VERB_EVENTS,
+	VERB__COUNT
+};
+static const struct {
+	const char *name;
+	int n_arguments;
+} verbs[] = {
+        {"create", 1}, {"scale", 2}, {"policies", 2}, {"hpas", 1}, {"status", 2}, {"policy-status", 2}, {"events", 1},
+};
+_Static_assert(sizeof verbs / sizeof verbs[0] == VERB__COUNT, "a verb without a name");
 
 static int run(struct bench *b, enum verb verb, int64_t n, int64_t value)
 {
@@ -184,6 +228,10 @@ static int run(struct bench *b, enum verb verb, int64_t n, int64_t value)
 			submit_patch(b, i, "status", "status", value);
 		else if (verb == VERB_HPAS)
 			submit_new_hpa(b, i);
+		else if (verb == VERB_POLICY_STATUS)
+			submit_policy_status(b, i);
+		else if (verb == VERB_EVENTS)
+			submit_new_event(b, i);
 		else
 			submit_new_policy(b, i, value);
 	}
@@ -198,13 +246,14 @@ int main(int argc, char **argv)
 	struct err e;
 	int64_t n, value = 0;
 	enum verb verb = 0;
-	while (argc > 3 && verb < VERB__COUNT && strcmp(argv[2], verb_names[verb]) != 0)
+	while (argc > 3 && verb < VERB__COUNT && strcmp(argv[2], verbs[verb].name) != 0)
 		verb++;
-	if (argc != (verb == VERB_CREATE || verb == VERB_HPAS ? 4 : 5) || verb == VERB__COUNT ||
+	bool has_file = verb == VERB_POLICY_STATUS;
+	if (verb == VERB__COUNT || argc != 3 + verbs[verb].n_arguments ||
 	    num_parse_i64(argv[3], strlen(argv[3]), 1, OBJECTS_MAX, &n, &e) < 0 ||
-	    (argc == 5 && num_parse_i64(argv[4], strlen(argv[4]), 0, 1000, &value, &e) < 0)) {
+	    (argc == 5 && !has_file && num_parse_i64(argv[4], strlen(argv[4]), 0, 1000, &value, &e) < 0)) {
 		fputs("usage: bench_kube KUBECONFIG create N | scale N REPLICAS | policies N SECONDS | hpas N | "
-		      "status N REPLICAS\n",
+		      "status N REPLICAS | policy-status N FILE | events N\n",
 		      stderr);
 		return 2;
 	}
@@ -212,7 +261,10 @@ int main(int argc, char **argv)
 	struct arena arena;
 	arena_init(&arena, CONFIG_BYTES_MAX);
 	struct k8s_config_options from = {.kubeconfig = argv[1]};
+	buf_init(&b.body, BODY_BYTES_MAX);
 	int rc = k8s_config_load(&arena, &from, &b.config, &e);
+	if (rc == 0 && has_file)
+		rc = buf_read_file(&b.body, argv[4], &e);
 	b.loop = event_base_new();
 	struct http_client_options options = {.loop = b.loop, .max_in_flight = CONNECTIONS};
 	if (rc == 0 && b.loop && (b.http = http_client_new(&options, &e)))
@@ -222,6 +274,7 @@ int main(int argc, char **argv)
 	http_client_free(b.http);
 	if (b.loop)
 		event_base_free(b.loop);
+	buf_done(&b.body);
 	arena_done(&arena);
 	return rc;
 }

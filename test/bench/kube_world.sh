@@ -103,3 +103,46 @@ step() {
 }
 # percentile P: of sorted numbers.
 percentile() { awk -v p="$1" '{ v[NR] = $1 } END { i = int((NR * p + 99) / 100); print v[i < 1 ? 1 : i] }'; }
+
+# costs_of_writes N A B: what a PATCH of /scale, a status of a policy and an Event cost the API server: us of CPU each, the
+# median of three rounds of N, less what it takes at rest. A and B are files with bodies of a status, sent in turn. Each kind
+# has a watch, as the controller's. Needs that nothing else writes. Sets cost_scale, cost_status, cost_event, and
+# etcd_scale, etcd_status, etcd_event.
+costs_of_writes() {
+	local n=$1 bodies=("$2" "$3") round kind before after began rest=(0 0) server etcd
+	local -A costs_by_kind=()
+	start watch-policies curl -sN -o /dev/null --cacert "$dir/ca.crt" -H 'Authorization: Bearer admin-token' \
+		"$api/apis/gpuscale.dev/v1alpha1/gpuautoscalers?watch=true&allowWatchBookmarks=true"
+	start watch-targets curl -sN -o /dev/null --cacert "$dir/ca.crt" -H 'Authorization: Bearer admin-token' \
+		"$api/apis/apps/v1/namespaces/bench/deployments?watch=true&allowWatchBookmarks=true"
+	for round in 0 1 2 3; do # the first one warms up
+		for kind in rest scale status event; do
+			sleep 2
+			before=$(cpu_of_server) began=$EPOCHREALTIME
+			case $kind in
+			rest) sleep 5 ;;
+			scale) raw scale "$n" $((6 + round % 2)) >/dev/null ;;
+			status) raw policy-status "$n" "${bodies[round % 2]}" >/dev/null ;;
+			event) raw events "$n" >/dev/null ;;
+			esac
+			sleep 1
+			after=$(cpu_of_server)
+			server=$(calc %.0f "${after% *} - ${before% *}") etcd=$(calc %.0f "${after#* } - ${before#* }")
+			if [ $kind = rest ]; then # us in a second
+				rest=("$(calc %.0f "$server / ($EPOCHREALTIME - $began)")" "$(calc %.0f "$etcd / ($EPOCHREALTIME - $began)")")
+			elif [ $round != 0 ]; then
+				began=$(calc %.3f "$EPOCHREALTIME - $began")
+				costs_by_kind[$kind]+=$(calc %.0f "($server - ${rest[0]} * $began) / $n")$'\n'
+				costs_by_kind[etcd_$kind]+=$(calc %.0f "($etcd - ${rest[1]} * $began) / $n")$'\n'
+			fi
+		done
+	done
+	stop watch-policies
+	stop watch-targets
+	for kind in scale status event; do
+		printf -v "cost_$kind" %s "$(printf %s "${costs_by_kind[$kind]}" | median)"
+		printf -v "etcd_$kind" %s "$(printf %s "${costs_by_kind[etcd_$kind]}" | median)"
+		say "$kind: $(xargs <<<"${costs_by_kind[$kind]}") us of the API server, $(xargs <<<"${costs_by_kind[etcd_$kind]}") us of etcd"
+	done
+}
+cpu_of_server() { echo "$(cpu_us "$(cat "$dir/apiserver.pid")") $(cpu_us "$(cat "$dir/etcd.pid")")"; }

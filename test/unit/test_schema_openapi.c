@@ -203,6 +203,33 @@ static void keys_patterns_and_signs(void **state)
 	buf_done(&out);
 }
 
+static const struct schema opaque = {.name = "Opaque",
+                                     .doc = "d",
+                                     .is_opaque = true,
+                                     .fields = special_fields + 4,
+                                     .n_fields = sizeof special_fields / sizeof special_fields[0] - 4};
+
+static void opaque_object_lists_its_fields_in_its_description(void **state)
+{
+	(void)state;
+	struct buf out;
+	struct json_writer w;
+	buf_init(&out, 65536);
+	json_write_init(&w, &out, 0);
+	schema_openapi(&opaque, true, &w);
+	cJSON *tree = json_read(buf_str(&out), out.len, NULL);
+	assert_non_null(tree);
+	const char *text = json_get_str(tree, "description", "");
+	assert_ptr_equal(strstr(text, "d\nsigned: s\nrows: r\nrows[].name: "), text);
+	cJSON_DeleteItemFromObject(tree, "description");
+	char *rest = cJSON_PrintUnformatted(tree);
+	assert_string_equal(rest, "{\"type\":\"object\",\"x-kubernetes-map-type\":\"atomic\","
+	                          "\"x-kubernetes-preserve-unknown-fields\":true}");
+	cJSON_free(rest);
+	cJSON_Delete(tree);
+	buf_done(&out);
+}
+
 struct moment {
 	int64_t generation, when_ms;
 };
@@ -260,9 +287,13 @@ static void large_numbers_and_times_are_decoded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(every_type_is_described), cmocka_unit_test(required_fields_are_required_in_the_schema),
-	        cmocka_unit_test(lists_say_their_ends),    cmocka_unit_test(unsupported_fields_are_left_out),
-	        cmocka_unit_test(keys_patterns_and_signs), cmocka_unit_test(large_numbers_and_times_are_decoded),
+	        cmocka_unit_test(every_type_is_described),
+	        cmocka_unit_test(required_fields_are_required_in_the_schema),
+	        cmocka_unit_test(lists_say_their_ends),
+	        cmocka_unit_test(unsupported_fields_are_left_out),
+	        cmocka_unit_test(keys_patterns_and_signs),
+	        cmocka_unit_test(large_numbers_and_times_are_decoded),
+	        cmocka_unit_test(opaque_object_lists_its_fields_in_its_description),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

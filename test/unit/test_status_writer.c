@@ -210,7 +210,7 @@ static void reason_why_a_pool_is_held_is_followed(void **state)
 	world_stop(&w);
 }
 
-static void scale_is_reported_at_once_and_only_once(void **state)
+static void scale_is_an_event_at_once_and_one_patch_of_the_next_tick(void **state)
 {
 	struct world w;
 	struct outcome o;
@@ -218,8 +218,16 @@ static void scale_is_reported_at_once_and_only_once(void **state)
 	world_start(&w);
 	tick(&w, 2);
 	tick(&w, 3);
+	assert_int_equal(patches(&w), 1);
+	assert_int_equal(events(&w), 1);
+	struct status_writer_stats stats;
+	status_writer_get_stats(w.env.writer, &stats);
+	assert_int_equal(stats.waiting, 1);
+	tick(&w, 1.9);
 	assert_int_equal(patches(&w), 2);
 	assert_int_equal(events(&w), 1);
+	tick(&w, 1.9);
+	assert_int_equal(patches(&w), 2);
 	harness_request(&w.h, "GET", OBJECT_PATH, NULL, NULL, &o);
 	assert_false(o.is_error);
 	cJSON *root = json_read(o.body, strlen(o.body), &e);
@@ -251,11 +259,12 @@ static void read_shown(struct world *w, char ret_shown[96])
 	cJSON_Delete(root);
 }
 
-static void tick_after_a_scale_shows_what_is_seen_with_it(void **state)
+static void scale_of_a_slow_policy_is_written_at_once_and_after_its_next_tick(void **state)
 {
 	struct world w;
 	char shown[96];
 	world_start(&w);
+	w.e.policy.interval_ms = STATUS_SOON_MS + 1;
 	tick(&w, 2);
 	tick(&w, 3);
 	read_shown(&w, shown);
@@ -275,6 +284,41 @@ static void tick_after_a_scale_shows_what_is_seen_with_it(void **state)
 	assert_string_equal(shown, "queue 1.9/2 9");
 	tick(&w, 1.9);
 	assert_int_equal(patches(&w), 5);
+	world_stop(&w);
+}
+
+static void policy_that_scales_at_every_tick_is_written_at_every_other_one(void **state)
+{
+	struct world w;
+	char shown[96];
+	world_start(&w);
+	tick(&w, 2);
+	for (int i = 0; i < 4; i++)
+		tick(&w, 4);
+	assert_int_equal(events(&w), 1);
+	assert_int_equal(patches(&w), 3);
+	read_shown(&w, shown);
+	assert_string_equal(shown, "queue 4/2 64");
+	world_stop(&w);
+}
+
+static void scale_is_written_before_the_process_exits(void **state)
+{
+	struct world w;
+	char shown[96];
+	world_start(&w);
+	tick(&w, 2);
+	tick(&w, 3);
+	struct decided decided = {&w.e.policy, &w.e.decision, NULL, NULL};
+	policy_status_flush(w.status, &(struct status_update){.facts = {.phase = STATUS_SCALED, .decided = &decided},
+	                                                      .policy = &w.e.policy,
+	                                                      .state = w.e.state,
+	                                                      .generation = 1,
+	                                                      .now_ms = w.e.now_ms});
+	drain(&w);
+	read_shown(&w, shown);
+	assert_string_equal(shown, "queue 3/2 6");
+	assert_int_equal(patches(&w), 2);
 	world_stop(&w);
 }
 
@@ -602,8 +646,10 @@ int main(void)
 	        cmocka_unit_test(clock_that_is_set_back_puts_nothing_off),
 	        cmocka_unit_test(number_of_unschedulable_replicas_is_followed),
 	        cmocka_unit_test(reason_why_a_pool_is_held_is_followed),
-	        cmocka_unit_test(scale_is_reported_at_once_and_only_once),
-	        cmocka_unit_test(tick_after_a_scale_shows_what_is_seen_with_it),
+	        cmocka_unit_test(scale_is_an_event_at_once_and_one_patch_of_the_next_tick),
+	        cmocka_unit_test(scale_of_a_slow_policy_is_written_at_once_and_after_its_next_tick),
+	        cmocka_unit_test(policy_that_scales_at_every_tick_is_written_at_every_other_one),
+	        cmocka_unit_test(scale_is_written_before_the_process_exits),
 	        cmocka_unit_test(many_statuses_are_paced_and_each_object_is_written_once),
 	        cmocka_unit_test(conflict_among_many_is_written),
 	        cmocka_unit_test(scale_among_many_is_one_patch),
