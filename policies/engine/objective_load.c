@@ -9,18 +9,14 @@
 #define STEP_S ((float)OBJECTIVE_STEP_S)
 
 // Time constants in seconds: of the forecasts' level and trend, and of the means.
-static const float level_s[OBJECTIVE_FORECAST__COUNT] = {60, 400};
-static const float trend_s[OBJECTIVE_FORECAST__COUNT] = {300, 1430};
+static const float level_s[OBJECTIVE_FORECAST__COUNT] = {60, 140};
+static const float trend_s[OBJECTIVE_FORECAST__COUNT] = {300, 1500};
 static const float mean_s[OBJECTIVE_MEMORY__COUNT] = {1800, 86400};
-static const int peak_steps[OBJECTIVE_PEAK__COUNT] = {16, 8, 160, 640};
+static const int peak_steps[OBJECTIVE_PEAK__COUNT] = {16, 16, 160, 640};
 
-#define RECENT_MEAN_S 188.0f  // time constant of the mean that corrects the calm forecast
-#define NOISE_S       3600.0f // and of the variance of the noise
-#define NOISE_CALM    1.74f   // deviations of a quicker forecast that are taken for noise ..
-#define NOISE_BRISK   1.5f    // .. without which the brisk one changes direction twice as often
-#define TREND_AFTER  8    // steps before a trend is learnt
-#define WIDEN_FEW    4.0f // as Student's t: a margin after n samples is 1 + WIDEN_FEW / n times as wide
-#define SEASON_FADE  0.7f // of an earlier visit's requirement that is larger than the last one's
+#define TREND_AFTER 8    // steps before a trend is learnt
+#define WIDEN_FEW   4.0f // as Student's t: a margin after n samples is 1 + WIDEN_FEW / n times as wide
+#define SEASON_FADE 0.7f // of an earlier visit's requirement that is larger than the last one's
 
 static float requirement_of(const struct objective_load *l, int32_t steps, float burst, float wait_s)
 {
@@ -44,33 +40,6 @@ static float forecast_step(struct objective_load *l, int i, int32_t steps, float
 		l->trend[i] += STEP_S / trend_s[i] * ((level - l->level[i]) / STEP_S - l->trend[i]);
 	l->level[i] = level;
 	return f32_max(0, level + l->trend[i] * ahead_s);
-}
-
-// Returns `slow`, moved towards `quick` by what lies beyond the deviation that noise causes.
-static float beyond_noise(float slow, float quick, float deviation)
-{
-	float beyond = f32_max(0, fabsf(quick - slow) - deviation);
-	return f32_max(0, slow + copysignf(beyond, quick - slow));
-}
-
-// A slow forecast has little noise but lags behind a change, and a quick one the other way round. So each forecast
-// follows the next quicker one only as far as that one differs by more than its noise.
-static void correct_forecasts(struct objective_load *l, int32_t steps, float demand, float least_weight,
-                              struct objective_view *v)
-{
-	float change = demand - l->recent[1];
-	if (steps == 0)
-		l->recent_mean = demand;
-	else
-		l->noise += f32_max(STEP_S / NOISE_S, least_weight) * (change * change / 2 - l->noise);
-	l->recent_mean += f32_max(STEP_S / RECENT_MEAN_S, least_weight) * (demand - l->recent_mean);
-	v->noise = sqrtf(l->noise);
-	// Of a mean with weights that fall by e in T: the variance of a step by STEP_S / 2 T.
-	float of_mean = v->noise * sqrtf(STEP_S / (2 * RECENT_MEAN_S));
-	float of_brisk = v->noise * sqrtf(STEP_S / (2 * level_s[OBJECTIVE_BRISK]));
-	float *calm = &v->forecast[OBJECTIVE_CALM], *brisk = &v->forecast[OBJECTIVE_BRISK];
-	*calm = beyond_noise(*calm, l->recent_mean, NOISE_CALM * of_mean);
-	*brisk = beyond_noise(*calm, *brisk, NOISE_BRISK * of_brisk);
 }
 
 // The deviation is that of the requirement from the mean demand: what a margin on top of the mean has to cover.
@@ -135,7 +104,6 @@ void objective_load_step(struct objective_load *l, int32_t steps, float demand, 
 			l->level[i] = demand;
 		v->forecast[i] = forecast_step(l, i, steps, demand, least_weight, startup_s + STEP_S);
 	}
-	correct_forecasts(l, steps, demand, least_weight, v);
 	for (int i = 0; i < OBJECTIVE_MEMORY__COUNT; i++) {
 		v->deviation[i] = deviation_step(l, i, steps, v, least_weight);
 		v->mean[i] = l->mean[i];

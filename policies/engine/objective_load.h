@@ -33,7 +33,6 @@ enum objective_peak {
 struct objective_load {
 	float recent[OBJECTIVE_RECENT]; // demand, newest first
 	float level[OBJECTIVE_FORECAST__COUNT], trend[OBJECTIVE_FORECAST__COUNT];
-	float recent_mean, noise; // of some minutes; variance of a step's demand around its neighbours
 	float mean[OBJECTIVE_MEMORY__COUNT], variance[OBJECTIVE_MEMORY__COUNT];
 	float hour[OBJECTIVE_HOUR_SLOTS], day[OBJECTIVE_DAY_SLOTS]; // largest requirement of a slot's last visits
 	float hour_now, day_now;                                    // and of the current visit
@@ -44,7 +43,6 @@ struct objective_load {
 // What one step knows, in replicas.
 struct objective_view {
 	float demand, requirement;
-	float noise;                               // deviation of a step's demand from its neighbours
 	float forecast[OBJECTIVE_FORECAST__COUNT]; // of demand, for when a replica ordered now is ready
 	float mean[OBJECTIVE_MEMORY__COUNT], deviation[OBJECTIVE_MEMORY__COUNT];
 	float peak[OBJECTIVE_PEAK__COUNT];

@@ -89,7 +89,7 @@ void objective_queues_ahead(const struct objective_queues *q, const struct objec
 }
 
 void objective_queues_scale(struct objective_queues *q, int rule, const struct objective_pipeline *p, int32_t replicas,
-                            float removal_s)
+                            float startup_s)
 {
 	int32_t change = replicas - q->replicas[rule];
 	uint8_t *newest = &q->starting[0][rule];
@@ -101,7 +101,8 @@ void objective_queues_scale(struct objective_queues *q, int rule, const struct o
 	}
 	if (change == 0)
 		return;
-	q->cost[rule] += removal_s;
+	// A removal is not free: the next order costs another start-up.
+	q->cost[rule] += startup_s;
 	q->replicas[rule] = (uint16_t)replicas;
 	for (int slot = 0; slot < p->slots && change < 0; slot++) {
 		uint8_t *starting = &q->starting[slot][rule];

@@ -36,10 +36,9 @@ void objective_queues_serve(struct objective_queues *q, const struct objective_p
 // Computes each queue's backlog at the time when a replica ordered now is ready, at a demand of demand[rule].
 void objective_queues_ahead(const struct objective_queues *q, const struct objective_pipeline *p,
                             const float demand[OBJECTIVE_RULES], float ret_backlog[OBJECTIVE_RULES]);
-// Sets the replicas of one queue; a removal cancels the newest starting ones first, and costs removal_s more (seconds
-// of a replica).
+// Sets the replicas of one queue; a removal cancels the newest starting ones first, and costs startup_s more.
 void objective_queues_scale(struct objective_queues *q, int rule, const struct objective_pipeline *p, int32_t replicas,
-                            float removal_s);
+                            float startup_s);
 // Returns the share of steady arrivals that finds more than `limit` of backlog before it, while the backlog moves from
 // `from` to `to`.
 static inline float objective_late_share(float from, float to, float limit)

@@ -10,10 +10,9 @@
 #define STEP_S ((float)OBJECTIVE_STEP_S)
 
 // What the constants do is measured as in objective.c.
-#define REVERSAL_STARTS 2.74f  // start-up times that a removal after an addition costs, and any other one 1
-#define PRIOR_STEPS     45.0f  // of evidence that the prior weighs at the start; at 60, code is 2.2 % late ..
-#define PRIOR_HALVES    240.0f // .. with 480 steps after which it weighs half as much
-#define FORGET_STEPS    24 // after which the records start, or three start-ups: no rule could help the first minutes
+#define PRIOR_STEPS  45.0f  // of evidence that the prior weighs at the start; at 60, code is 2.2 % late ..
+#define PRIOR_HALVES 240.0f // .. with 480 steps after which it weighs half as much
+#define FORGET_STEPS 24     // after which the records start, or three start-ups: no rule could help the first minutes
 
 #define ROUNDING 1e-5f // more than the rounding errors of a bound
 
@@ -59,12 +58,9 @@ static void scale(struct objective_queues *q, const struct objective_setting *se
                   const uint8_t *differs)
 {
 	for (int i = objective_rule_next(differs, 0); i < OBJECTIVE_RULES; i = objective_rule_next(differs, i + 1)) {
-		// A removal is not free: the next order costs another start-up. A rule that goes up and down costs
-		// more.
-		float removal_s = set->startup_s * (q->hold[i].grew ? REVERSAL_STARTS : 1);
 		int32_t kept = objective_hold_step(&q->hold[i], q->replicas[i], wanted[i], set->pipeline.steps);
 		kept = i32_min(i32_max(kept, set->min), set->max);
-		objective_queues_scale(q, i, &set->pipeline, kept, removal_s);
+		objective_queues_scale(q, i, &set->pipeline, kept, set->startup_s);
 	}
 }
 

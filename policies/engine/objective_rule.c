@@ -7,7 +7,7 @@
 #include "policies/engine/number.h"
 #include "policies/engine/objective_load.h"
 
-enum kind { FOLLOW, CALM, PEAK, MARGIN, SEASON, KIND__COUNT };
+enum kind { FOLLOW, PEAK, MARGIN, SEASON, KIND__COUNT };
 
 // clang-format off
 static const struct {
@@ -17,7 +17,7 @@ static const struct {
 	const char *name;
 } families[OBJECTIVE_FAMILY__COUNT] = {
 	[OBJECTIVE_FOLLOW_BRISK]     = {FOLLOW, OBJECTIVE_BRISK, OBJECTIVE_PEAK_BRISK, "brisk forecast"},
-	[OBJECTIVE_FOLLOW_CALM]      = {CALM,   OBJECTIVE_CALM,  OBJECTIVE_PEAK_CALM,  "calm forecast"},
+	[OBJECTIVE_FOLLOW_CALM]      = {FOLLOW, OBJECTIVE_CALM,  OBJECTIVE_PEAK_CALM,  "calm forecast"},
 	[OBJECTIVE_PEAK_45M]         = {PEAK,   OBJECTIVE_CALM,  OBJECTIVE_PEAK_SHORT, "peak of 45 minutes"},
 	[OBJECTIVE_PEAK_3H]          = {PEAK,   OBJECTIVE_CALM,  OBJECTIVE_PEAK_LONG,  "peak of three hours"},
 	[OBJECTIVE_MARGIN_HALF_HOUR] = {MARGIN, OBJECTIVE_CALM,  OBJECTIVE_HALF_HOUR,  "margin over half an hour"},
@@ -27,7 +27,6 @@ static const struct {
 };
 static const float ladders[KIND__COUNT][OBJECTIVE_RUNGS] = {
 	[FOLLOW] = {0.85f, 0.93f, 1,    1.08f, 1.2f, 1.4f,  1.7f,  2.2f, 3},
-	[CALM]   = {-0.6f, -0.3f, -0.15f, 0,  0.15f, 0.3f, 0.6f, 1.2f, 2.5f},
 	[PEAK]   = {0.5f,  0.65f, 0.8f, 0.95f, 1.1f, 1.3f,  1.6f,  2,    2.6f},
 	[MARGIN] = {0,     0.5f,  1,    1.6f,  2.3f, 3,     3.8f,  4.8f, 6.5f},
 	[SEASON] = {0.5f,  0.65f, 0.8f, 0.9f,  1,    1.15f, 1.35f, 1.7f, 2.2f},
@@ -49,10 +48,6 @@ static void family_levels(enum kind kind, int which, const struct objective_view
 	case FOLLOW:
 		for (int i = 0; i < OBJECTIVE_RUNGS; i++)
 			level[i] = v->peak[which] * (k[i] > 1 ? 1 + (k[i] - 1) * widen : k[i]);
-		return;
-	case CALM:
-		for (int i = 0; i < OBJECTIVE_RUNGS; i++)
-			level[i] = f32_max(0, calm + k[i] * v->noise * (k[i] > 0 ? widen : 1));
 		return;
 	case PEAK:
 		for (int i = 0; i < OBJECTIVE_RUNGS; i++)

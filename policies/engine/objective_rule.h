@@ -10,10 +10,10 @@
 struct objective_view;
 
 enum objective_family {
-	OBJECTIVE_FOLLOW_BRISK, // a multiple of the largest brisk forecast of the last minutes
-	OBJECTIVE_FOLLOW_CALM,  // the largest calm forecast of the last minutes and a number of deviations of the noise
-	OBJECTIVE_PEAK_45M,     // a multiple of the largest requirement of 45 minutes
-	OBJECTIVE_PEAK_3H,      // .. of three hours
+	OBJECTIVE_FOLLOW_BRISK,     // a multiple of the largest brisk forecast of the last minutes
+	OBJECTIVE_FOLLOW_CALM,      // .. calm forecast
+	OBJECTIVE_PEAK_45M,         // a multiple of the largest requirement of 45 minutes
+	OBJECTIVE_PEAK_3H,          // .. of three hours
 	OBJECTIVE_MARGIN_HALF_HOUR, // the mean of half an hour and a number of deviations
 	OBJECTIVE_MARGIN_DAY,       // .. of a day
 	OBJECTIVE_SEASON_HOUR,      // a multiple of what these minutes of the hour required before

@@ -31,7 +31,7 @@ struct saved {
 _Static_assert(sizeof(struct saved_queue[OBJECTIVE_RULES]) == sizeof(struct objective_queues),
                "one replaces the other");
 _Static_assert(sizeof(struct saved) <= DECIDE_OBJECTIVE_BYTES_MAX, "the public name of the ceiling");
-_Static_assert(sizeof(struct objective) == 3620, "a new field of struct objective needs a check in this file");
+_Static_assert(sizeof(struct objective) == 3612, "a new field of struct objective needs a check in this file");
 
 static uint64_t hash_signal(uint64_t h, const struct policy_signal *s)
 {
@@ -108,8 +108,7 @@ static bool load_is_sane(const struct objective_load *l)
 		if (!maxima_are_sane(&l->peaks[i]))
 			return false;
 	return SANE(l->recent) && SANE(l->level) && SANE(l->trend) && SANE(l->mean) && SANE(l->variance) &&
-	       l->variance[0] >= 0 && l->variance[1] >= 0 && floats_are_sane(&l->recent_mean, 1) &&
-	       floats_are_sane(&l->noise, 1) && l->noise >= 0 && SANE(l->hour) && SANE(l->day) &&
+	       l->variance[0] >= 0 && l->variance[1] >= 0 && SANE(l->hour) && SANE(l->day) &&
 	       floats_are_sane(&l->hour_now, 1) && floats_are_sane(&l->day_now, 1) && l->hour_at >= 0 &&
 	       l->hour_at < OBJECTIVE_HOUR_SLOTS && l->day_at >= 0 && l->day_at < OBJECTIVE_DAY_SLOTS;
 }

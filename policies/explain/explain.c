@@ -42,8 +42,7 @@ static bool has_more(const struct decided *d, const struct trace_entry *t)
 	return t->reason == REASON_AMBIGUOUS_SERIES && detail_of(d, t);
 }
 
-// Formats a rule of the objective: "1.08 x brisk forecast", "calm forecast - 0.3 deviations", "margin over a day of 2.3
-// deviations".
+// Formats a rule of the objective: "1.08 x calm forecast", "margin over a day + 2.3 deviations".
 static void format_rule(char *out, size_t size, int32_t code)
 {
 	enum objective_family family;
@@ -52,9 +51,6 @@ static void format_rule(char *out, size_t size, int32_t code)
 	double factor = (double)objective_rule_factor(family, rung);
 	if (family == OBJECTIVE_MARGIN_HALF_HOUR || family == OBJECTIVE_MARGIN_DAY)
 		snprintf(out, size, "%s of %.3g deviations", objective_family_name(family), factor);
-	else if (family == OBJECTIVE_FOLLOW_CALM)
-		snprintf(out, size, "%s %c %.3g deviations", objective_family_name(family), factor < 0 ? '-' : '+',
-		         fabs(factor));
 	else
 		snprintf(out, size, "%.3g x %s", factor, objective_family_name(family));
 }

@@ -236,7 +236,7 @@ static void state_has_no_padding(void **state)
 	assert_int_equal(sizeof s.wanted, maximum);
 	assert_int_equal(sizeof s.load, sizeof s.load.recent + sizeof s.load.level + sizeof s.load.trend +
 	                                        sizeof s.load.mean + sizeof s.load.variance + sizeof s.load.hour +
-	                                        sizeof s.load.day + 6 * sizeof(float) +
+	                                        sizeof s.load.day + 4 * sizeof(float) +
 	                                        maximum * OBJECTIVE_PEAK__COUNT);
 	assert_int_equal(sizeof s,
 	                 10 * sizeof(int32_t) + sizeof s.wanted + sizeof s.burst + sizeof s.load + sizeof s.queues);
@@ -486,50 +486,6 @@ static void history_teaches_no_burst(void **state)
 	assert_memory_equal(&s.burst, &none, sizeof none);
 }
 
-// ---- the forecasts ----
-
-static struct objective_view view_after(struct objective_load *l, int steps, const float *demands, size_t n)
-{
-	struct objective_view v = {0};
-	for (int i = 0; i < steps; i++)
-		objective_load_step(l, i, demands[(size_t)i % n], (int64_t)i * OBJECTIVE_STEP_S, 2, 10, 120, &v);
-	return v;
-}
-
-static void forecasts_ignore_noise_and_follow_a_change(void **state)
-{
-	static const float noisy[] = {5, 7, 6, 8, 4, 6}, grown[] = {12};
-	struct objective_load l = {0};
-	struct objective_view v = view_after(&l, 960, noisy, sizeof noisy / sizeof noisy[0]);
-	assert_true(v.noise > 1 && v.noise < 2);
-	assert_true(fabsf(v.forecast[OBJECTIVE_CALM] - 6) < 0.2f);
-	assert_true(fabsf(v.forecast[OBJECTIVE_BRISK] - v.forecast[OBJECTIVE_CALM]) < 0.2f);
-	for (int i = 960; i < 976; i++)
-		objective_load_step(&l, i, grown[0], (int64_t)i * OBJECTIVE_STEP_S, 2, 10, 120, &v);
-	assert_true(v.forecast[OBJECTIVE_BRISK] > v.forecast[OBJECTIVE_CALM] + 0.5f);
-	assert_true(v.forecast[OBJECTIVE_CALM] > 9);
-}
-
-static void removal_after_an_addition_costs_a_rule_more(void **state)
-{
-	// The demand goes up and down, and all rules of a family with it: each removal that follows an addition has
-	// cost more than the start-up that any removal costs.
-	static struct objective s;
-	objective_init(&s);
-	const int rule = OBJECTIVE_FOLLOW_BRISK * OBJECTIVE_RUNGS + 2;
-	double most = 0;
-	for (int i = 0; i < 2000; i++) {
-		struct objective_input in = {
-		        .demand = i / 100 % 2 ? 20 : 5, .replicas = 20, .ready = 20, .time_s = (int64_t)i * 15};
-		struct objective_result r;
-		float before = s.queues.cost[rule];
-		assert_true(objective_step(&s, &goal, &in, &r));
-		double added = (double)(s.queues.cost[rule] - before) - 15.0 * s.queues.replicas[rule];
-		most = added > most ? added : most;
-	}
-	assert_true(most > 2 * goal.startup_s);
-}
-
 static void orders_start_after_the_start_up(void **state)
 {
 	struct objective_pipeline p = {.steps = 8, .steps_a_slot = 1, .slots = 8, .shifts = true};
@@ -591,8 +547,6 @@ int main(void)
 	        cmocka_unit_test(burst_shrinks_with_the_wait_until_it_is_learnt),
 	        cmocka_unit_test(burst_is_learnt_from_the_real_queue),
 	        cmocka_unit_test(history_teaches_no_burst),
-	        cmocka_unit_test(forecasts_ignore_noise_and_follow_a_change),
-	        cmocka_unit_test(removal_after_an_addition_costs_a_rule_more),
 	        cmocka_unit_test(orders_start_after_the_start_up),
 	        cmocka_unit_test(late_share_counts_arrivals_behind_the_limit),
 	        cmocka_unit_test(rules_have_names_and_rising_factors),
