@@ -12,5 +12,7 @@ honors_labels() {
 	if grep -q '^    honorLabels: true$' "$file"; then echo true; else echo false; fi
 }
 # The labels that the operator gives the targets, as flow mappings of YAML; both are JSON, too.
+# shellcheck disable=SC2034 # for callers
 controller_target='{"namespace": "gpuscale-system", "pod": "gpuscale-7c9f5-x7k2p", "container": "gpuscale", "service": "gpuscale", "endpoint": "http"}'
+# shellcheck disable=SC2034 # for callers
 exporter_target='{"namespace": "gpuscale-exporter", "pod": "gpuscale-exporter-b8x2q", "container": "exporter", "endpoint": "metrics", "node": "node1"}'
