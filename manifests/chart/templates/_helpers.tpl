@@ -106,3 +106,74 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
 {{- end -}}
+{{- /* gpuscale.priceBook: cost.priceBook as YAML, whether it is an object or the text of a file; nothing without one. */ -}}
+{{- define "gpuscale.priceBook" -}}
+{{- $book := .Values.cost.priceBook -}}
+{{- if kindIs "string" $book -}}
+{{- $book = fromYaml $book -}}
+{{- if $book.Error }}{{ fail (printf "cost.priceBook: expected a PriceBook in YAML: %s" $book.Error) }}{{ end -}}
+{{- end -}}
+{{- if $book -}}
+{{- $book = merge (deepCopy $book) (dict "apiVersion" "gpuscale.dev/v1alpha1" "kind" "PriceBook") -}}
+{{- if ne $book.kind "PriceBook" }}{{ fail (printf "cost.priceBook: expected kind PriceBook, got %s" $book.kind) }}{{ end -}}
+{{- if not $book.models }}{{ fail "cost.priceBook: expected models with their prices" }}{{ end -}}
+{{- /* gpuscale takes prices as strings. */ -}}
+{{- range $book.models }}{{ $_ := set . "perGPUHour" (toString .perGPUHour) }}{{ end -}}
+{{- range $book.discounts }}{{ $_ := set . "percent" (toString .percent) }}{{ end -}}
+{{- if hasKey $book "assumedPerGPUHour" }}{{ $_ := set $book "assumedPerGPUHour" (toString $book.assumedPerGPUHour) }}{{ end -}}
+{{- with $book.electricity }}{{ $_ := set . "perKWh" (toString .perKWh) }}{{ end -}}
+{{- toYaml $book -}}
+{{- end -}}
+{{- end -}}
+{{- /* gpuscale.price PRICE WHAT: a price of the book as a number of PromQL. (list "4.10" "models[0].perGPUHour") */ -}}
+{{- define "gpuscale.price" -}}
+{{- $price := index . 0 | toString -}}
+{{- if not (regexMatch "^[0-9]+([.][0-9]+)?(e[-+]?[0-9]+)?$" $price) -}}
+{{- fail (printf "cost.priceBook: %s: expected a decimal number such as 2.10, got %q" (index . 1) $price) -}}
+{{- end -}}
+{{- $price -}}
+{{- end -}}
+{{- /* What the controller's program reads from files of other objects: prices and sources. */ -}}
+{{- define "gpuscale.fileArgs" -}}
+{{- if include "gpuscale.priceBook" . }}
+- --prices=/etc/gpuscale/prices/prices.yaml
+{{- end }}
+{{- include "gpuscale.sourcesArgs" . }}
+{{- end -}}
+{{- define "gpuscale.sourcesArgs" -}}
+{{- if and .Values.sources.secretName .Values.sources.configMapName }}{{ fail "sources: expected secretName or configMapName, got both" }}{{ end }}
+{{- if or .Values.sources.secretName .Values.sources.configMapName }}
+- --sources=/etc/gpuscale/sources/{{ .Values.sources.key }}
+{{- end }}
+{{- end -}}
+{{- /* gpuscale.fileMounts ROOT PRICES: their mounts; gpuscale.fileVolumes: their volumes. PRICES: whether prices are among them. */ -}}
+{{- define "gpuscale.fileMounts" -}}
+{{- $root := index . 0 -}}
+{{- if and (index . 1) (include "gpuscale.priceBook" $root) }}
+- name: prices
+  mountPath: /etc/gpuscale/prices
+  readOnly: true
+{{- end }}
+{{- if or $root.Values.sources.secretName $root.Values.sources.configMapName }}
+- name: sources
+  mountPath: /etc/gpuscale/sources
+  readOnly: true
+{{- end }}
+{{- end -}}
+{{- define "gpuscale.fileVolumes" -}}
+{{- $root := index . 0 -}}
+{{- if and (index . 1) (include "gpuscale.priceBook" $root) }}
+- name: prices
+  configMap:
+    name: gpuscale-prices
+{{- end }}
+{{- if $root.Values.sources.secretName }}
+- name: sources
+  secret:
+    secretName: {{ $root.Values.sources.secretName }}
+{{- else if $root.Values.sources.configMapName }}
+- name: sources
+  configMap:
+    name: {{ $root.Values.sources.configMapName }}
+{{- end }}
+{{- end -}}
