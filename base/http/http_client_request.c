@@ -513,6 +513,8 @@ CURLcode http_call_setup(struct http_call *call, struct http_slot *slot)
 			SET(CURLOPT_SEEKDATA, call);
 		} else {
 			SET(CURLOPT_POSTFIELDS, call->body);
+			if (!call->body_copy) // lent to save memory: libcurl's own buffer has 64 KiB
+				SET(CURLOPT_UPLOAD_BUFFERSIZE, 16384L);
 		}
 		SET(CURLOPT_CUSTOMREQUEST, call->method);
 	} else {

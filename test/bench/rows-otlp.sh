@@ -37,7 +37,7 @@ highest_kib() {
 }
 # otlp_row ID START..: START NAME [FLAG..] starts the program.
 otlp_row() {
-	local id=$1 mode off kib added worst=-1000000 notes=()
+	local id=$1 mode off kib counts added worst=-1000000 notes=()
 	shift
 	otlp_endpoint_up
 	"$@" off
@@ -46,9 +46,10 @@ otlp_row() {
 	for mode in answers busy hang; do
 		"$@" "$mode" --otlp-endpoint "http://127.0.0.1:$otlp_port/$mode"
 		kib=$(highest_kib "$(pid_of "$mode")")
+		counts=$(curl -sf "http://127.0.0.1:$otlp_metrics_port/metrics" | grep -E '^gpuscale_(exporter_)?otlp_[a-z_]*_total' | tr '\n' ' ')
 		stop "$mode"
 		added=$((kib - off))
-		notes+=("endpoint: $mode: $added KiB more than $off KiB")
+		notes+=("endpoint: $mode: $added KiB more than $off KiB; $counts")
 		[ "$added" -le "$worst" ] || worst=$added
 	done
 	row "$id" "$worst" "${notes[@]}"
@@ -57,6 +58,7 @@ otlp_exporter() { # NAME FLAG..
 	local name=$1 chosen
 	shift
 	free_port chosen
+	otlp_metrics_port=$chosen
 	start "$name" "$out/gpuscale-exporter" --backend mock --mock-script "$root/examples/mock/eight-gpus.yaml" \
 		--listen "127.0.0.1:$chosen" --interval 1s ${1:+--otlp-interval 5s} "$@"
 	wait_for 10 curl -sfo /dev/null "http://127.0.0.1:$chosen/-/ready" >&2 || die 'the exporter did not get ready'
@@ -65,6 +67,7 @@ otlp_controller() { # NAME FLAG..
 	local name=$1 chosen
 	shift
 	free_port chosen
+	otlp_metrics_port=$chosen
 	start "$name" "$out/gpuscale" run --policies "$work/otlp-policies" --kubeconfig "$fake_kubeconfig" \
 		--prometheus "$prometheus_url" --listen "127.0.0.1:$chosen" --logging-format json "$@"
 	wait_line "$name" 'Starting' 30
