@@ -34,8 +34,7 @@ void buf_reset(struct buf *b)
 		b->data[0] = '\0';
 }
 
-// Room for `more` bytes and the terminator.
-static int buf_reserve(struct buf *b, size_t more)
+int buf_reserve(struct buf *b, size_t more)
 {
 	if (b->failed || more > b->max || b->len > b->max - more) {
 		b->failed = true;

@@ -24,6 +24,8 @@ void buf_init(struct buf *b, size_t max_bytes);
 void buf_done(struct buf *b);
 // len = 0, failed = false; keeps the memory.
 void buf_reset(struct buf *b);
+// Makes room for `more` bytes in one allocation, so that appending them does not grow the buffer step by step.
+int buf_reserve(struct buf *b, size_t more);
 int buf_put(struct buf *b, const void *data, size_t len);
 int buf_puts(struct buf *b, const char *s);
 int buf_putc(struct buf *b, char c);

@@ -268,7 +268,7 @@ int cmd_check(int argc, char **argv)
 	struct buf report;
 	buf_init(&report, CHECK_REPORT_MAX);
 	struct file_set set;
-	struct lint_totals totals = {0};
+	struct lint_totals totals = {.has_note = args.quiet};
 	struct err e;
 	int code = EXIT_OK;
 	size_t n_fixed = 0;

@@ -157,7 +157,10 @@ int lint_file(const char *path, struct connections *source, bool ask_source, str
 		schema_errors_init(&lists->decode, path);
 		if (policy_decode(doc.roots[i], &policy, &a, &lists->decode) < 0 || lists->decode.n > 0)
 			continue;
-		lint_policy(&policy, doc.roots[i], buf_str(&text), &lists->warnings);
+		size_t n_notes = lists->notes.n;
+		lint_policy(&policy, doc.roots[i], buf_str(&text), &lists->warnings,
+		            totals->has_note ? NULL : &lists->notes);
+		totals->has_note |= lists->notes.n > n_notes;
 		lint_target(&policy, doc.roots[i], &lists->errors);
 		if (source && check_sources(source, &policy, doc.roots[i], buf_str(&text), &lists->errors) &&
 		    ask_source)

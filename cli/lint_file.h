@@ -13,6 +13,7 @@ struct err;
 
 struct lint_totals {
 	size_t errors, warnings; // errors: impossible targets and queries that a source refuses
+	bool has_note;           // a name of dcgm-exporter 4.9 was mentioned: once per run is enough
 };
 
 // Reads the file at `path` ("-" is standard input, which must be seekable) and appends the findings about its valid

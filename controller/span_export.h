@@ -16,7 +16,7 @@ struct span_export;
 struct tick_result;
 
 #define SPAN_EXPORT_INTERVAL_MS 1000
-#define SPAN_EXPORT_BYTES_MAX   (2 * 1024 * 1024) // of the spans that wait; as many are in the request in flight
+#define SPAN_EXPORT_BYTES_MAX   (96 * 1024) // of the spans that wait; as many are in the request in flight
 #define SPAN_EXPORT_DRAIN_MS    2000
 
 struct span_export_options {

@@ -309,7 +309,7 @@ static int add_headers(struct http_call *f, struct evhttp_request *request, cons
 static int add_body(struct evhttp_request *request, const char *content_type, const char *body, size_t len)
 {
 	return evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type", content_type) |
-	       evbuffer_add(evhttp_request_get_output_buffer(request), body, len);
+	       evbuffer_add_reference(evhttp_request_get_output_buffer(request), body, len, NULL, NULL);
 }
 
 // A GET with `bearer_token` (may be NULL) if `content_type` is NULL, else a POST of body[0..len).

@@ -39,7 +39,8 @@ void http_call_stream(struct http_call *f, const char *accept, size_t body_bytes
 // Sends a GET with the Authorization header "Bearer `bearer_token`", or without one if it is NULL. Returns -1 and fills
 // `e` if the request cannot be sent; otherwise `done` is called later. At most one request may be in flight.
 int http_call_start(struct http_call *f, const char *bearer_token, struct err *e);
-// Sends a POST of body[0..len), which is copied, with this Content-Type. Otherwise like http_call_start().
+// Sends a POST of body[0..len), which must stay valid until `done` is called or `f` is freed, with this Content-Type.
+// Otherwise like http_call_start().
 int http_call_post(struct http_call *f, const char *content_type, const char *body, size_t len, struct err *e);
 // True while a request is in flight.
 bool http_call_is_busy(const struct http_call *f);

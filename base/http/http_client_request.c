@@ -290,11 +290,12 @@ int http_call_fill(struct http_call *call, const struct http_request *r, struct 
 	if (rc == 0) {
 		call->has_body = r->body != NULL;
 		call->body_len = r->body ? r->body_len : 0;
-		call->body = malloc(call->body_len + 1);
+		call->body_copy = r->body_is_lent ? NULL : malloc(call->body_len + 1);
+		call->body = r->body_is_lent ? r->body : call->body_copy;
 		if (!call->body)
 			rc = out_of_memory(e);
-		else if (call->body_len)
-			memcpy(call->body, r->body, call->body_len);
+		else if (call->body_copy && call->body_len)
+			memcpy(call->body_copy, r->body, call->body_len);
 	}
 	return rc;
 }
@@ -311,7 +312,7 @@ void http_call_wipe(struct http_call *call)
 	free(call->aws_key_id);
 	free(call->aws_secret);
 	free(call->url);
-	free(call->body);
+	free(call->body_copy);
 	free(call->gate_error);
 }
 
@@ -512,6 +513,8 @@ CURLcode http_call_setup(struct http_call *call, struct http_slot *slot)
 			SET(CURLOPT_SEEKDATA, call);
 		} else {
 			SET(CURLOPT_POSTFIELDS, call->body);
+			if (!call->body_copy) // lent to save memory: libcurl's own buffer has 64 KiB
+				SET(CURLOPT_UPLOAD_BUFFERSIZE, 16384L);
 		}
 		SET(CURLOPT_CUSTOMREQUEST, call->method);
 	} else {

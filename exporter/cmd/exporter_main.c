@@ -96,6 +96,7 @@ static int make_otlp(struct exporter *x, struct err *e)
 	                                               .sidecar_of = pod->pod ? pod : NULL,
 	                                               .health = &x->health,
 	                                               .xids = x->xids}};
+	process_return_large_blocks(); // an encoded round is large, and rare
 	x->otlp = otlp_push_new(&o, e);
 	return x->otlp ? 0 : -1;
 }

@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/otlp/otlp_delivery.h"
 #include "base/process/log.h"
+#include "base/process/process_trim.h"
 #include "exporter/http_call.h"
 #include "exporter/sampler.h"
 
@@ -22,17 +23,19 @@ struct otlp_push {
 	// Used only by the thread of the loop.
 	struct event *tick;
 	struct http_call *call;
-	struct buf body; // the round that is being sent
 	bool has_body;
 	struct otlp_delivery delivery; // of `body`
 	int64_t wait_ms;               // until the next attempt
 	bool failing;                  // the last attempt failed, and was logged
 	struct otlp_push_status status;
 
-	int64_t next_ms; // wall time; used only by the sampler thread
+	int64_t next_ms;    // wall time; used only by the sampler thread, like encoded_len
+	size_t encoded_len; // of the last round
 
-	pthread_mutex_t lock; // protects `fresh`
+	pthread_mutex_t lock; // protects what follows
 	struct buf fresh;     // encoded and not taken yet; empty: none
+	struct buf body;      // the round that is being sent, or waits for an attempt; empty: given up for a newer one
+	bool is_sending;      // `body` is in use, and no round is encoded: the memory would hold two
 };
 
 // Leaves the encoded round in `fresh`; one that was not taken yet is replaced. Buffers are released after use: a push
@@ -44,17 +47,42 @@ void otlp_push_round(struct otlp_push *p, const struct sampler_round *round)
 	// A clock that was set back by more than an interval starts a new grid, and so does a late round.
 	if (late_ms < 0 && late_ms >= -interval_ms)
 		return;
+	pthread_mutex_lock(&p->lock);
+	bool is_sending = p->is_sending;
+	if (!is_sending)
+		buf_done(&p->body); // a newer round replaces it
+	pthread_mutex_unlock(&p->lock);
+	if (is_sending) // the first round after the attempt is encoded instead
+		return;
 	p->next_ms = late_ms >= 0 && late_ms < interval_ms ? p->next_ms + interval_ms : round->wall_ms + interval_ms;
 	struct buf encoded;
 	buf_init(&encoded, OTLP_BYTES_MAX);
+	buf_reserve(&encoded, p->encoded_len + p->encoded_len / 16);
 	otlp_encode(&p->options.encode, round, &encoded);
 	if (encoded.failed) // above the ceiling: nothing is better than a part
 		buf_reset(&encoded);
+	p->encoded_len = encoded.len;
 	pthread_mutex_lock(&p->lock);
 	struct buf old = p->fresh;
 	p->fresh = encoded;
 	pthread_mutex_unlock(&p->lock);
 	buf_done(&old);
+}
+
+// Returns false if the round has been given up.
+static bool begin_sending(struct otlp_push *p)
+{
+	pthread_mutex_lock(&p->lock);
+	bool is_sending = p->is_sending = p->body.len > 0;
+	pthread_mutex_unlock(&p->lock);
+	return is_sending;
+}
+
+static void end_sending(struct otlp_push *p)
+{
+	pthread_mutex_lock(&p->lock);
+	p->is_sending = false;
+	pthread_mutex_unlock(&p->lock);
 }
 
 static bool take_fresh(struct otlp_push *p)
@@ -74,8 +102,9 @@ static bool take_fresh(struct otlp_push *p)
 static void end_round(struct otlp_push *p)
 {
 	p->has_body = false;
+	pthread_mutex_lock(&p->lock);
 	buf_done(&p->body);
-	buf_init(&p->body, OTLP_BYTES_MAX);
+	pthread_mutex_unlock(&p->lock);
 }
 
 static void log_failure(struct otlp_push *p, const char *why)
@@ -98,7 +127,9 @@ static void take_reply(struct otlp_push *p, const struct otlp_reply *reply)
 	p->wait_ms = p->delivery.wait_ms;
 	if (outcome != OTLP_AGAIN)
 		end_round(p);
+	end_sending(p);
 	log_failure(p, why);
+	process_trim(); // a push is rare; its connection, and the code that sends and encodes, take 0.2 MiB meanwhile
 }
 
 static void on_done(void *arg, int status, const char *body, size_t len, const struct err *error)
@@ -122,6 +153,8 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 		return;
 	}
 	struct err e = {.kind = ERR_NONE};
+	if (!begin_sending(p))
+		return; // a newer one is being encoded
 	if (http_call_post(p->call, "application/json", buf_str(&p->body), p->body.len, &e) < 0)
 		take_reply(p, &(struct otlp_reply){.error = &e});
 }

@@ -253,7 +253,7 @@ static void lint_unused(const struct policy *p, const struct doc_node *signals, 
 }
 
 void lint_policy(const struct policy *policy, const struct doc_node *root, const char *text,
-                 struct schema_errors *warnings)
+                 struct schema_errors *warnings, struct schema_errors *notes)
 {
 	const struct place at = {doc_get(root, "spec"), warnings};
 	struct lint_query queries[POLICY_SIGNALS_MAX];
@@ -278,7 +278,9 @@ void lint_policy(const struct policy *policy, const struct doc_node *root, const
 		                                 .node = lint_nearest(node, "query", NULL),
 		                                 .text = text,
 		                                 .path = query_path,
-		                                 .warnings = warnings};
+		                                 .warnings = warnings,
+		                                 .notes = notes,
+		                                 .is_noted = i > 0 && queries[i - 1].is_noted};
 		lint_query_check(&queries[i]);
 		queries[i].path = "spec.signals";
 	}

@@ -16,9 +16,10 @@ struct schema_errors;
 #define LINT_SCRAPE_MS 15000 // assumed scrape interval
 
 // Checks one policy that was decoded without errors from `root`. `text` is the NUL-terminated content of its file; if
-// it is NULL, places inside long queries are those of their first line.
+// it is NULL, places inside long queries are those of their first line. Adds to `notes` (may be NULL) what is right now
+// and changes with a release that the user may not run yet.
 void lint_policy(const struct policy *policy, const struct doc_node *root, const char *text,
-                 struct schema_errors *warnings);
+                 struct schema_errors *warnings, struct schema_errors *notes);
 
 // Reports a target that cannot exist on any API server: an unknown built-in kind, or a built-in kind with the wrong
 // apiVersion.
@@ -34,10 +35,11 @@ const struct doc_node *lint_nearest(const struct doc_node *node, const char *a, 
 struct lint_query {
 	const char *namespace_name; // of the policy
 	const struct policy_signal *signal;
-	const struct doc_node *node; // of the query
-	const char *text;            // of the file, or NULL
-	const char *path;            // "spec.signals[0].query"
-	struct schema_errors *warnings;
+	const struct doc_node *node;            // of the query
+	const char *text;                       // of the file, or NULL
+	const char *path;                       // "spec.signals[0].query"
+	struct schema_errors *warnings, *notes; // notes: may be NULL
+	bool is_noted;                          // the policy has a note about renames; read and set by lint_query_check
 	// set by lint_query_check
 	size_t n_metrics, n_busy; // metrics named, and those of them that only show that a GPU is busy
 };

@@ -3,13 +3,18 @@
 
 #include <string.h>
 
+#include "base/dcgm_names.h"
 #include "base/num.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
-// dcgm-exporter, up to 4.8. test_lint holds it against the exporter's own table. Violations, ECC, energy and link
-// errors only grow; NVLINK_BANDWIDTH_TOTAL is typed a counter and is a rate all the same.
-static const struct lint_name table[] = {
+// Names of dcgm-exporter up to 4.8; base/dcgm_names.h has those of 4.9. test_lint holds it against the exporter's own
+// table. Violations, ECC, energy and link errors only grow; NVLINK_BANDWIDTH_TOTAL is typed a counter and is a rate all
+// the same.
+static const struct {
+	const char *name;
+	enum lint_kind kind;
+} table[] = {
         {"DCGM_FI_DEV_SM_CLOCK", LINT_GAUGE},
         {"DCGM_FI_DEV_MEM_CLOCK", LINT_GAUGE},
         {"DCGM_FI_DEV_VIDEO_CLOCK", LINT_GAUGE},
@@ -112,10 +117,7 @@ static const struct lint_name table[] = {
         {"DCGM_FI_DEV_COMPUTE_MODE", LINT_GAUGE},
         {"DCGM_FI_DEV_PERSISTENCE_MODE", LINT_GAUGE},
         {"DCGM_FI_DEV_MIG_MODE", LINT_GAUGE},
-        // 4.9 renames.
-        {"DCGM_FI_DEV_GPU_UTIL_RATIO", LINT_RATIO},
         {"DCGM_FI_DEV_NVLINK_THROUGHPUT_TOTAL", LINT_RATE},
-        {"DCGM_FI_DEV_FB_CAPACITY_BYTES", LINT_GAUGE},
 };
 
 // Fields with a lane or link number at their end: NVLINK_BANDWIDTH_L0, PROF_NVLINK_L3_TX_BYTES, ...
@@ -140,17 +142,29 @@ static const struct {
         {"DCGM_FI_DEV_POWER", "DCGM_FI_DEV_POWER_USAGE"},
 };
 
-const struct lint_name *lint_name_find(const char *name)
+static enum lint_kind kind_of(const char *name)
 {
 	for (size_t i = 0; i < COUNT_OF(table); i++)
 		if (strcmp(table[i].name, name) == 0)
-			return &table[i];
-	return NULL;
+			return table[i].kind;
+	return LINT_KIND__COUNT;
+}
+
+enum lint_kind lint_name_kind(const char *name)
+{
+	enum lint_kind kind = kind_of(name);
+	const struct dcgm_name *renamed = dcgm_name_find(name, strlen(name), true);
+	if (kind == LINT_KIND__COUNT && renamed) {
+		kind = kind_of(renamed->legacy);
+		if (kind == LINT_PERCENT && renamed->factor < 1)
+			kind = LINT_RATIO;
+	}
+	return kind;
 }
 
 bool lint_name_is_unknown(const char *name, const char **ret_meant)
 {
-	if (strncmp(name, "DCGM_FI_", 8) != 0 || lint_name_find(name) || is_numbered(name))
+	if (strncmp(name, "DCGM_FI_", 8) != 0 || lint_name_kind(name) != LINT_KIND__COUNT || is_numbered(name))
 		return false;
 	*ret_meant = NULL;
 	for (size_t i = 0; i < COUNT_OF(often_wrong); i++)

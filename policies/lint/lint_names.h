@@ -17,13 +17,9 @@ enum lint_kind {
 	LINT_KIND__COUNT
 };
 
-struct lint_name {
-	const char *name;
-	enum lint_kind kind;
-};
-
-// Returns the row of a metric; NULL for a name that is not in the table.
-const struct lint_name *lint_name_find(const char *name);
+// Returns the kind of a metric, under its name in any release of dcgm-exporter; LINT_KIND__COUNT for a name that is not
+// in the table.
+enum lint_kind lint_name_kind(const char *name);
 // Returns whether a DCGM_FI_* name exists in no version; *ret_meant is a similar name, or NULL.
 bool lint_name_is_unknown(const char *name, const char **ret_meant);
 

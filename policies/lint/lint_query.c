@@ -5,11 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/dcgm_names.h"
 #include "base/num.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
+#include "policies/lint/lint_metric_name.h"
 #include "policies/lint/lint_names.h"
 #include "policies/lint/lint_renames.h"
 #include "promql/freshness.h"
@@ -28,7 +30,7 @@ struct frame {
 struct metric {
 	const struct promql_token *token; // its name, or the brace of a selector without one
 	char name[NAME_BYTES];            // "" without
-	const struct lint_name *known;    // NULL: not in the table
+	enum lint_kind kind;              // LINT_KIND__COUNT: not in the table
 	bool is_dcgm, is_expected_many;
 	size_t matchers, end; // tokens [matchers, end) after the name
 	int64_t range_ms;     // -1: an instant vector
@@ -142,7 +144,7 @@ static bool is_vllm_gauge(const char *name)
 
 static void rule_kind(struct walk *w, const struct metric *m)
 {
-	enum lint_kind kind = m->known ? m->known->kind : LINT_KIND__COUNT;
+	enum lint_kind kind = m->kind;
 	int f = m->function ? (int)m->function->len : 0;
 	const char *fs = m->function ? m->function->start : "";
 	if (is_in(m->function, rate_functions)) {
@@ -154,7 +156,7 @@ static void rule_kind(struct walk *w, const struct metric *m)
 		else if (kind == LINT_RATE)
 			WARN(w, m->token, "is a rate already, not a counter: use avg_over_time() instead of %.*s()", f,
 			     fs);
-		else if ((m->known && kind != LINT_COUNTER) || is_vllm_gauge(m->name))
+		else if ((kind != LINT_KIND__COUNT && kind != LINT_COUNTER) || is_vllm_gauge(m->name))
 			WARN(w, m->token,
 			     "is a gauge, not a counter: use avg_over_time(), max_over_time() or deriv() instead "
 			     "of %.*s()",
@@ -162,7 +164,8 @@ static void rule_kind(struct walk *w, const struct metric *m)
 	} else if (kind == LINT_COUNTER && !is_in(m->function, counter_functions)) {
 		WARN(w, m->token,
 		     "only grows: its value says how old the GPU is, not what it does now; use rate() over it");
-	} else if (!m->known && !m->is_dcgm && ends_in(m->name, "_total") && !is_in(m->function, counter_functions)) {
+	} else if (kind == LINT_KIND__COUNT && !m->is_dcgm && ends_in(m->name, "_total") &&
+	           !is_in(m->function, counter_functions)) {
 		WARN(w, m->token, "looks like a counter, which only grows: use rate() over it");
 	}
 }
@@ -174,21 +177,6 @@ static void rule_range(struct walk *w, const struct metric *m)
 		     "covers fewer than %d scrapes of 15 s, so that one lost scrape leaves nothing to take a "
 		     "slope of: use [1m] or more",
 		     SCRAPES_MIN);
-}
-
-static void rule_rename(struct walk *w, const struct metric *m)
-{
-	size_t suffix;
-	const struct lint_rename *r = lint_rename_wanted(w->q->node->text, m->name, strlen(m->name), &suffix);
-	if (!r)
-		return;
-	const char *tail = m->name + strlen(m->name) - suffix;
-	if (r->has_same_meaning)
-		WARN(w, m->token,
-		     "is %s%s since %s: write that, or \"%s%s or %s\" to read both (check --fix renames it)",
-		     r->new_name, tail, r->release, r->new_name, tail, m->name);
-	else
-		WARN(w, m->token, "is gone since %s: use %s", r->release, r->new_name);
 }
 
 static void rule_name(struct walk *w, const struct metric *m)
@@ -275,6 +263,48 @@ static void rule_memory(struct walk *w, const struct metric *m)
 
 // ---- rules about the query as a whole ----
 
+// A policy gets one note: after the first renamed metric, the user knows of the new names.
+static void note_4_9(struct lint_query *q, size_t offset, size_t len)
+{
+	const char *name = q->node->text + offset;
+	const struct dcgm_name *renamed = q->notes ? lint_rename_of_4_9(q->node->text, name, len) : NULL;
+	if (!renamed || q->is_noted)
+		return;
+	q->is_noted = true;
+	struct lint_query note = *q;
+	note.warnings = q->notes;
+	char factor[80] = "";
+	if (renamed->factor != 1)
+		snprintf(factor, sizeof factor, ", whose value is %.10g times as large", renamed->factor);
+	lint_query_warn(
+	        &note, offset, len,
+	        "dcgm-exporter 4.9 renames it to %s%s: to read both, repeat the expression with that name after "
+	        "\"or\"",
+	        renamed->name_4_9, factor);
+}
+
+static void rule_renames(struct lint_query *q)
+{
+	const char *query = q->node->text, *name;
+	struct lint_metric_names names = {.next = query};
+	size_t len, suffix;
+	while (lint_metric_names_next(&names, &name, &len)) {
+		const struct lint_rename *r = lint_rename_wanted(query, name, len, &suffix);
+		const char *tail = name + len - suffix;
+		size_t offset = (size_t)(name - query);
+		if (r && r->has_same_meaning)
+			lint_query_warn(q, offset, len,
+			                "is %s%.*s since %s: write that, or \"%s%.*s or %.*s\" to read both (check "
+			                "--fix renames it)",
+			                r->new_name, (int)suffix, tail, r->release, r->new_name, (int)suffix, tail,
+			                (int)len, name);
+		else if (r)
+			lint_query_warn(q, offset, len, "is gone since %s: use %s", r->release, r->new_name);
+		else
+			note_4_9(q, offset, len);
+	}
+}
+
 // sum() over GPUs grows with the replicas, but Value compares it with the target of one replica.
 static void rule_sum(struct walk *w)
 {
@@ -347,7 +377,7 @@ static size_t read_metric(struct walk *w, size_t i, struct metric *m)
 		snprintf(m->name, sizeof m->name, "%.*s", (int)m->token->len, m->token->start);
 		i++;
 	}
-	m->known = lint_name_find(m->name);
+	m->kind = lint_name_kind(m->name);
 	m->is_dcgm = strncmp(m->name, "DCGM_", 5) == 0;
 	m->is_expected_many = m->is_dcgm || strncmp(m->name, "vllm:", 5) == 0;
 	m->matchers = m->end = i;
@@ -365,10 +395,11 @@ static size_t read_metric(struct walk *w, size_t i, struct metric *m)
 
 static void look_at_metric(struct walk *w, const struct metric *m)
 {
-	static const char *const busy[] = {"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_GR_ENGINE_ACTIVE", NULL};
+	static const char *const busy[] = {"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_GPU_UTIL_RATIO",
+	                                   "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_GR_ENGINE_UTIL_RATIO", NULL};
 	w->q->n_metrics++;
 	w->q->n_busy += is_in(m->token, busy);
-	enum lint_kind kind = m->known ? m->known->kind : LINT_KIND__COUNT;
+	enum lint_kind kind = m->kind;
 	w->has_percent |= kind == LINT_PERCENT;
 	w->has_ratio |= kind == LINT_RATIO;
 	if ((kind == LINT_DEGREES || kind == LINT_WATTS) && !w->unshared) {
@@ -380,7 +411,6 @@ static void look_at_metric(struct walk *w, const struct metric *m)
 	if (kind == LINT_RATIO && is_in(m->function, sum) && promql_token_is_sign(m->function + 1, '(') && !compared)
 		w->summed_ratio = m->token;
 	w->has_other |= kind != LINT_PERCENT && kind != LINT_RATIO;
-	rule_rename(w, m);
 	rule_name(w, m);
 	rule_kind(w, m);
 	rule_range(w, m);
@@ -393,7 +423,8 @@ static void look_at_metric(struct walk *w, const struct metric *m)
 static void rule_counted(struct walk *w, const struct metric *m)
 {
 	static const char *const sum[] = {"sum", NULL};
-	if (!m->known || !is_in(m->function, sum) || !(is_sign(w, m->end, '>') || is_sign(w, m->end, '<')))
+	if (m->kind == LINT_KIND__COUNT || !is_in(m->function, sum) ||
+	    !(is_sign(w, m->end, '>') || is_sign(w, m->end, '<')))
 		return;
 	size_t i = m->end + 1 + is_sign(w, m->end + 1, '=');
 	if (!is_name(w, i, "bool"))
@@ -501,6 +532,7 @@ void lint_query_check(struct lint_query *q)
 		w.tokens[w.n++] = t;
 	}
 	walk(&w);
+	rule_renames(q);
 	rule_selectors(q);
 	rule_units(&w);
 	rule_sum(&w);

@@ -3,10 +3,11 @@
 
 #include <string.h>
 
+#include "base/dcgm_names.h"
 #include "base/schema/doc.h"
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
-#include "promql/lexer.h"
+#include "policies/lint/lint_metric_name.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 #define SAME        true
@@ -16,30 +17,36 @@
 // counters are listed without the suffix that the exposition adds, unless the name has it in its own documents.
 // clang-format off
 const struct lint_rename lint_renames[] = {
-	// vLLM. vllm-project/vllm pull requests 12383, 15458, 18354, 24110, 29330, 32661, issue 13218, and docs/design/metrics.md.
-	// A metric that is deprecated in X.Y is hidden in X.Y+1 and removed in X.Y+2; the release is the first without it.
-	{"vllm:gpu_cache_usage_perc", "vllm:kv_cache_usage_perc", "vLLM 0.10", SAME},
-	{"vllm:gpu_prefix_cache_queries", "vllm:prefix_cache_queries", "vLLM 0.10", SAME},
-	{"vllm:gpu_prefix_cache_hits", "vllm:prefix_cache_hits", "vLLM 0.10", SAME},
-	{"vllm:time_per_output_token_seconds", "vllm:inter_token_latency_seconds", "vLLM 0.12", SAME},
-	{"vllm:time_in_queue_requests", "vllm:request_queue_time_seconds", "vLLM 0.9", SAME},
-	{"vllm:num_requests_swapped", "vllm:num_preemptions_total, because nothing is swapped any more", "vLLM 0.9", CHANGED},
-	{"vllm:cpu_cache_usage_perc", "vllm:kv_cache_usage_perc, because nothing is swapped any more", "vLLM 0.9", CHANGED},
-	{"vllm:cpu_prefix_cache_hit_rate", "rate(vllm:prefix_cache_hits_total[5m]) / rate(vllm:prefix_cache_queries_total[5m])", "vLLM 0.9", CHANGED},
-	{"vllm:gpu_prefix_cache_hit_rate", "rate(vllm:prefix_cache_hits_total[5m]) / rate(vllm:prefix_cache_queries_total[5m])", "vLLM 0.9", CHANGED},
-	{"vllm:model_forward_time_milliseconds", "vllm:request_prefill_time_seconds and vllm:request_decode_time_seconds", "vLLM 0.9", CHANGED},
-	{"vllm:model_execute_time_milliseconds", "vllm:request_inference_time_seconds", "vLLM 0.9", CHANGED},
+	// vLLM: vllm/engine/metrics.py (engine V0) and vllm/v1/metrics/loggers.py in the packages of 0.6.6, 0.7.0, 0.8.0 to 0.13.0;
+	// vllm-project/vllm pull requests 12383, 15458, 18354, 18837, 24110, 24245, 29330. A deprecated metric is first hidden, which
+	// --show-hidden-metrics-for-version undoes, and then removed; the release is the first whose page lacks it by default.
+	{"vllm:gpu_cache_usage_perc", "vllm:kv_cache_usage_perc", "vLLM 0.11, which hides the old name (removed in 0.12)", SAME},
+	{"vllm:gpu_prefix_cache_queries", "vllm:prefix_cache_queries", "vLLM 0.11, which hides the old name (removed in 0.12)", SAME},
+	{"vllm:gpu_prefix_cache_hits", "vllm:prefix_cache_hits", "vLLM 0.11, which hides the old name (removed in 0.12)", SAME},
+	{"vllm:time_per_output_token_seconds", "vllm:inter_token_latency_seconds", "vLLM 0.12, which hides the old name", SAME},
+	{"vllm:time_in_queue_requests", "vllm:request_queue_time_seconds", "vLLM 0.8.3, which hides the old name (removed in 0.9.1)", SAME},
+	{"vllm:num_requests_swapped", "vllm:num_preemptions_total, because nothing is swapped any more", "vLLM 0.8.3, which hides the old name (removed in 0.9.1)", CHANGED},
+	{"vllm:cpu_cache_usage_perc", "vllm:kv_cache_usage_perc, because nothing is swapped any more", "vLLM 0.8.3, which hides the old name (removed in 0.9.1)", CHANGED},
+	{"vllm:cpu_prefix_cache_hit_rate", "rate(vllm:prefix_cache_hits_total[5m]) / rate(vllm:prefix_cache_queries_total[5m])", "vLLM 0.8.3, which hides the old name (removed in 0.9.1)", CHANGED},
+	{"vllm:gpu_prefix_cache_hit_rate", "rate(vllm:prefix_cache_hits_total[5m]) / rate(vllm:prefix_cache_queries_total[5m])", "vLLM 0.8.3, which hides the old name (removed in 0.9.1)", CHANGED},
+	{"vllm:model_forward_time_milliseconds", "vllm:request_prefill_time_seconds and vllm:request_decode_time_seconds", "vLLM 0.8.3, which hides the old name (removed in 0.9.1)", CHANGED},
+	{"vllm:model_execute_time_milliseconds", "vllm:request_inference_time_seconds", "vLLM 0.8.3, which hides the old name (removed in 0.9.1)", CHANGED},
 	{"vllm:avg_prompt_throughput_toks_per_s", "rate(vllm:prompt_tokens_total[1m])", "vLLM 0.7", CHANGED},
 	{"vllm:avg_generation_throughput_toks_per_s", "rate(vllm:generation_tokens_total[1m])", "vLLM 0.7", CHANGED},
-	{"vllm:tokens_total", "rate(vllm:prompt_tokens_total[1m]) + rate(vllm:generation_tokens_total[1m])", "vLLM 0.9, and was never set", CHANGED},
-	{"vllm:spec_decode_draft_acceptance_rate", "the counters vllm:spec_decode_num_accepted_tokens_total and vllm:spec_decode_num_draft_tokens_total", "the V1 engine of vLLM", CHANGED},
-	{"vllm:spec_decode_efficiency", "the counters vllm:spec_decode_num_accepted_tokens_total and vllm:spec_decode_num_drafts_total", "the V1 engine of vLLM", CHANGED},
-	{"vllm:spec_decode_num_emitted_tokens", "the counter vllm:spec_decode_num_accepted_tokens_total", "the V1 engine of vLLM", CHANGED},
-	// SGLang: sglang/srt/metrics/collector.py in the packages of 0.4.4, 0.4.5, 0.5.1, 0.5.2 and 0.5.3.
+	{"vllm:tokens_total", "rate(vllm:prompt_tokens_total[1m]) + rate(vllm:generation_tokens_total[1m])", "vLLM 0.8, and was never set", CHANGED},
+	{"vllm:spec_decode_draft_acceptance_rate", "the counters vllm:spec_decode_num_accepted_tokens_total and vllm:spec_decode_num_draft_tokens_total", "vLLM 0.10, and from the V1 engine of earlier releases", CHANGED},
+	{"vllm:spec_decode_efficiency", "the counters vllm:spec_decode_num_accepted_tokens_total and vllm:spec_decode_num_drafts_total", "vLLM 0.10, and from the V1 engine of earlier releases", CHANGED},
+	{"vllm:spec_decode_num_emitted_tokens", "the counter vllm:spec_decode_num_accepted_tokens_total", "vLLM 0.10, and from the V1 engine of earlier releases", CHANGED},
+	// SGLang: sglang/srt/metrics/collector.py (since 0.5.10 observability/metrics_collector.py) in 17 packages of 0.4.4 to 0.5.23.
 	{"sglang:time_per_output_token_seconds", "sglang:inter_token_latency_seconds", "SGLang 0.4.5", CHANGED},
 	{"sglang:num_prefill_infight_queue_reqs", "sglang:num_prefill_inflight_queue_reqs", "SGLang 0.5.2", SAME},
 	{"sglang:avg_request_queue_latency", "rate(sglang:queue_time_seconds_sum[5m]) / rate(sglang:queue_time_seconds_count[5m])", "SGLang 0.5.3", CHANGED},
 	{"sglang:queue_time_s", "sglang:queue_time_seconds", "SGLang 0.5.3", SAME},
+	{"sglang:total_retracted_reqs", "the counter sglang:num_retracted_requests_total of 0.5.8 and later", "SGLang 0.5.3", CHANGED},
+	{"sglang:gpu_execution_seconds", "rate(sglang:forward_execution_seconds_total[1m])", "SGLang 0.5.11", CHANGED},
+	{"sglang:num_prefill_prealloc_queue_reqs", "sglang:num_prefill_bootstrap_queue_reqs", "SGLang 0.5.12", SAME},
+	{"sglang:engine_startup_time", "sglang:startup_time_seconds, which has one series per phase", "SGLang 0.5.17", CHANGED},
+	{"sglang:engine_load_weights_time", "sglang:startup_time_seconds, which has one series per phase", "SGLang 0.5.17", CHANGED},
 	// Triton: metrics.cc of TensorRT Inference Server 1 and of Triton 2.
 	{"nv_inference_compute_duration_us", "the sum of nv_inference_compute_input_duration_us, nv_inference_compute_infer_duration_us and nv_inference_compute_output_duration_us", "Triton 2", CHANGED},
 	{"nv_inference_load_ratio", "rate(nv_inference_request_duration_us[1m]) / rate(nv_inference_compute_infer_duration_us[1m])", "Triton 2", CHANGED},
@@ -112,19 +119,19 @@ const struct lint_rename lint_renames[] = {
 	{"inference_model_normalized_time_per_output_token_seconds", "llm_d_epp_request_ntpot_seconds", "release 1.1 of the Gateway API inference extension", CHANGED},
 	{"inference_extension_scheduler_plugin_duration_seconds", "llm_d_epp_plugin_duration_seconds, whose label extension_point is what plugin_type was", "release 1.0 of the Gateway API inference extension", CHANGED},
 	{"inference_extension_request_control_plugin_duration_seconds", "llm_d_epp_plugin_duration_seconds, whose label extension_point is what plugin_type was", "release 1.0 of the Gateway API inference extension", CHANGED},
-	// Index of the KV cache in the endpoint picker: the same table; both names are emitted.
-	{"kvcache_index_admissions_total", "llm_d_epp_kv_cache_index_admissions_total", "llm-d-router 0.9", SAME},
-	{"kvcache_index_evictions_total", "llm_d_epp_kv_cache_index_evictions_total", "llm-d-router 0.9", SAME},
-	{"kvcache_index_lookup_requests_total", "llm_d_epp_kv_cache_index_lookup_requests_total", "llm-d-router 0.9", SAME},
-	{"kvcache_index_lookup_hits_total", "llm_d_epp_kv_cache_index_lookup_hits_total", "llm-d-router 0.9", SAME},
-	{"kvcache_index_max_pod_hit_count_total", "llm_d_epp_kv_cache_index_max_pod_hit_count_total", "llm-d-router 0.9", SAME},
-	{"kvcache_index_lookup_latency_seconds", "llm_d_epp_kv_cache_index_lookup_latency_seconds", "llm-d-router 0.9", SAME},
-	{"kvcache_kvevents_dedup_removed_hashes_suppressed_total", "llm_d_epp_kv_cache_events_dedup_removed_hashes_suppressed_total", "llm-d-router 0.9", SAME},
-	{"kvcache_kvevents_dedup_removed_hashes_forwarded_total", "llm_d_epp_kv_cache_events_dedup_removed_hashes_forwarded_total", "llm-d-router 0.9", SAME},
-	// dcgm-exporter: pull request 261, issue 354; dcgm_fields.h of DCGM. The throughput was KB/s, and is bytes/s under the
-	// new name.
+	// Index of the KV cache in the endpoint picker: the same table, and llm-d issue 2536. 0.10 and 0.11 emit both names.
+	{"kvcache_index_admissions_total", "llm_d_epp_kv_cache_index_admissions_total", "llm-d-router 0.10", SAME},
+	{"kvcache_index_evictions_total", "llm_d_epp_kv_cache_index_evictions_total", "llm-d-router 0.10", SAME},
+	{"kvcache_index_lookup_requests_total", "llm_d_epp_kv_cache_index_lookup_requests_total", "llm-d-router 0.10", SAME},
+	{"kvcache_index_lookup_hits_total", "llm_d_epp_kv_cache_index_lookup_hits_total", "llm-d-router 0.10", SAME},
+	{"kvcache_index_max_pod_hit_count_total", "llm_d_epp_kv_cache_index_max_pod_hit_count_total", "llm-d-router 0.10", SAME},
+	{"kvcache_index_lookup_latency_seconds", "llm_d_epp_kv_cache_index_lookup_latency_seconds", "llm-d-router 0.10", SAME},
+	{"kvcache_kvevents_dedup_removed_hashes_suppressed_total", "llm_d_epp_kv_cache_events_dedup_removed_hashes_suppressed_total", "llm-d-router 0.10", SAME},
+	{"kvcache_kvevents_dedup_removed_hashes_forwarded_total", "llm_d_epp_kv_cache_events_dedup_removed_hashes_forwarded_total", "llm-d-router 0.10", SAME},
+	// dcgm-exporter: pull requests 261 and 357, issue 354; dcgm_fields.h of DCGM. The throughput was KB/s, and is bytes/s
+	// under the new name. What dcgm-exporter 4.9 renames is in base/dcgm_names.h.
 	{"DCGM_FI_DEV_CLOCK_THROTTLE_REASONS", "DCGM_FI_DEV_CLOCKS_EVENT_REASONS", "DCGM 3.3", SAME},
-	{"DCGM_FI_EXP_CLOCK_THROTTLE_REASONS_COUNT", "DCGM_EXP_CLOCK_EVENTS_COUNT", "dcgm-exporter 3.3", SAME},
+	{"DCGM_FI_EXP_CLOCK_THROTTLE_REASONS_COUNT", "DCGM_EXP_CLOCK_EVENTS_COUNT", "dcgm-exporter 3.3.5", SAME},
 	{"DCGM_FI_DEV_PCIE_TX_THROUGHPUT", "DCGM_FI_PROF_PCIE_TX_BYTES, in bytes per second instead of KB per second", "dcgm-exporter 3.3.7", CHANGED},
 	{"DCGM_FI_DEV_PCIE_RX_THROUGHPUT", "DCGM_FI_PROF_PCIE_RX_BYTES, in bytes per second instead of KB per second", "dcgm-exporter 3.3.7", CHANGED},
 	{NULL, NULL, NULL, SAME},
@@ -149,18 +156,30 @@ const struct lint_rename *lint_rename_find(const char *name, size_t len, size_t 
 	return NULL;
 }
 
+// Whether the query names the metric name[0..len), with or without a suffix.
+static bool query_names(const char *query, const char *name, size_t len)
+{
+	struct lint_metric_names names = {.next = query};
+	const char *found;
+	size_t found_len;
+	while (lint_metric_names_next(&names, &found, &found_len))
+		if (found_len >= len && memcmp(found, name, len) == 0)
+			return true;
+	return false;
+}
+
 const struct lint_rename *lint_rename_wanted(const char *query, const char *name, size_t len, size_t *ret_suffix_len)
 {
 	const struct lint_rename *row = lint_rename_find(name, len, ret_suffix_len);
-	if (!row)
+	if (!row || (row->has_same_meaning && query_names(query, row->new_name, strlen(row->new_name))))
 		return NULL;
-	size_t n = strcspn(row->new_name, ", "); // the first name of the advice
-	const char *p = query;
-	for (struct promql_token t = promql_next(&p); t.kind != PROMQL_TOKEN_END; t = promql_next(&p))
-		if (row->has_same_meaning && t.kind == PROMQL_TOKEN_NAME && t.len >= n &&
-		    memcmp(t.start, row->new_name, n) == 0)
-			return NULL;
 	return row;
+}
+
+const struct dcgm_name *lint_rename_of_4_9(const char *query, const char *name, size_t len)
+{
+	const struct dcgm_name *row = dcgm_name_find(name, len, false);
+	return row && !query_names(query, row->name_4_9, strlen(row->name_4_9)) ? row : NULL;
 }
 
 size_t lint_rename_edits(const struct policy *policy, const struct doc_node *root, const char *text,
@@ -170,19 +189,17 @@ size_t lint_rename_edits(const struct policy *policy, const struct doc_node *roo
 	for (size_t i = 0; i < policy->n_signals; i++) {
 		const struct doc_node *signals = doc_get(doc_get(root, "spec"), "signals");
 		const struct doc_node *query = doc_get(lint_element(signals, i), "query");
-		const char *p = query ? query->text : "";
-		for (struct promql_token t = promql_next(&p); t.kind != PROMQL_TOKEN_END && n < max;
-		     t = promql_next(&p)) {
-			size_t suffix, offset;
-			const struct lint_rename *row =
-			        t.kind == PROMQL_TOKEN_NAME ? lint_rename_wanted(query->text, t.start, t.len, &suffix)
-			                                    : NULL;
+		struct lint_metric_names names = {.next = query ? query->text : ""};
+		const char *name;
+		size_t len, suffix, offset;
+		while (n < max && lint_metric_names_next(&names, &name, &len)) {
+			const struct lint_rename *row = lint_rename_wanted(query->text, name, len, &suffix);
 			if (!row || !row->has_same_meaning ||
-			    !lint_offset(text, query, (size_t)(t.start - query->text), &offset))
+			    !lint_offset(text, query, (size_t)(name - query->text), &offset))
 				continue;
 			// A name that the file splits or escapes is left to a person.
-			if (strncmp(text + offset, t.start, t.len) == 0)
-				ret_edits[n++] = (struct lint_edit){offset, t.len - suffix, row->new_name};
+			if (strncmp(text + offset, name, len) == 0)
+				ret_edits[n++] = (struct lint_edit){offset, len - suffix, row->new_name};
 		}
 	}
 	return n;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct dcgm_name;
 struct doc_node;
 struct policy;
 
@@ -27,6 +28,10 @@ const struct lint_rename *lint_rename_find(const char *name, size_t len, size_t 
 // Returns the row that a query should follow: as lint_rename_find(), but NULL when the query also names the new metric,
 // as in "new or old". `query` is NUL-terminated.
 const struct lint_rename *lint_rename_wanted(const char *query, const char *name, size_t len, size_t *ret_suffix_len);
+// Returns the row of the metric name[0..len) if dcgm-exporter 4.9 renames it and the query does not name the new
+// metric; else NULL. The old name is not gone: dcgm-exporter up to 4.8 has it, and gpuscale-exporter unless asked for
+// the new names.
+const struct dcgm_name *lint_rename_of_4_9(const char *query, const char *name, size_t len);
 
 // One replacement in the text of a file: the bytes [offset, offset + len) become new_name.
 struct lint_edit {

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
+#include "base/dcgm_names.h"
 #include "base/err.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
@@ -21,6 +22,8 @@
 #include "promql/lexer.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
+
+static struct schema_errors notes; // of the last policy
 
 // Lints a policy whose spec, from its signals on, is `rest`.
 static void lint(const char *rest, struct schema_errors *warnings)
@@ -38,10 +41,11 @@ static void lint(const char *rest, struct schema_errors *warnings)
 	arena_init(&a, 1 << 24);
 	schema_errors_init(&errors, "a.yaml");
 	schema_errors_init(warnings, "a.yaml");
+	schema_errors_init(&notes, "a.yaml");
 	assert_int_equal(doc_parse_yaml(&a, "a.yaml", text, strlen(text), &doc, &e), 0);
 	if (policy_decode(doc.roots[0], &policy, &a, &errors) < 0)
 		fail_msg("%s: %s", errors.items[0].path, errors.items[0].message);
-	lint_policy(&policy, doc.roots[0], text, warnings);
+	lint_policy(&policy, doc.roots[0], text, warnings, &notes);
 	arena_done(&a);
 }
 
@@ -100,6 +104,16 @@ static void mistakes_are_found(void **state)
 	        {"max(DCGM_FI_DEV_MEMORY_TEMP)", "watermarks: {high: \"90\", low: \"40\"}", "DCGM", "is a temperature"},
 	        {"avg(DCGM_FI_DEV_POWER_USAGE)", "target: {value: \"500\"}", "DCGM", "is in watts"},
 	        {"sum(DCGM_FI_DEV_POWER_USAGE_INSTANT)", TOTAL, "DCGM", "is in watts"},
+	        {"avg(DCGM_FI_DEV_BOARD_POWER_WATTS)", "target: {value: \"500\"}", "DCGM", "is in watts"},
+	        {"sum(DCGM_FI_DEV_GPU_ENERGY_JOULES_TOTAL)", TOTAL, "DCGM", "only grows"},
+	        {"max(DCGM_FI_DEV_GPU_UTIL_RATIO)", "target: {value: \"70\"}", "max", "ratio from 0 to 1"},
+	        {"avg(vllm:gpu_cache_usage_perc{a=\"b\"})", VALUE, "vllm", "is vllm:kv_cache_usage_perc since"},
+	        {"avg({__name__=\"vllm:gpu_cache_usage_perc\"})", VALUE, "vllm", "is vllm:kv_cache_usage_perc since"},
+	        {"avg({a=\"b\", __name__ = \"vllm:gpu_cache_usage_perc\"})", VALUE, "vllm",
+	         "kv_cache_usage_perc since"},
+	        {"avg({\"vllm:gpu_cache_usage_perc\",a!=\"b\"})", VALUE, "vllm", "is vllm:kv_cache_usage_perc since"},
+	        {"avg({__name__=~\"up|vllm:gpu_cache_usage_perc\"})", VALUE, "vllm",
+	         "is vllm:kv_cache_usage_perc since"},
 	};
 	for (size_t i = 0; i < N(rows); i++) {
 		static struct schema_errors w;
@@ -148,6 +162,13 @@ static void correct_queries_give_no_warning(void **state)
 	        {"histogram_quantile(0.95, sum by (le) (rate(a_bucket[5m])))", TOTAL},
 	        {"label_replace(sum(a), \"rate(DCGM_FI_DEV_FB_USED[1s])\", \"$1\", \"s\", \"(y)\")", TOTAL},
 	        {"sum(a) # rate(DCGM_FI_DEV_FB_USED[1s])", TOTAL},
+	        {"avg({__name__=~\"vllm:kv_cache_usage_perc|vllm:gpu_cache_usage_perc\"})", VALUE},
+	        {"avg({__name__=\"vllm:kv_cache_usage_perc\"} or {\"vllm:gpu_cache_usage_perc\"})", VALUE},
+	        {"sum({__name__!=\"vllm:gpu_cache_usage_perc\",job=\"x\"})", TOTAL},
+	        {"sum({__name__=~\"vllm:gpu_cache_usage_perc.*\"})", TOTAL},
+	        {"sum(a{b=\"vllm:gpu_cache_usage_perc\", \"vllm:gpu_cache_usage_perc\"=\"c\"})", TOTAL},
+	        {"avg(DCGM_FI_DEV_FB_USED_BYTES) / 1e9", VALUE},
+	        {"avg(DCGM_FI_DEV_GPU_UTIL_RATIO)", VALUE},
 	        {"((((((", TOTAL},
 	        {"))))[", TOTAL},
 	        {"a{b=\"c", TOTAL},
@@ -308,12 +329,43 @@ static void every_family_of_the_exporter_is_known(void **state)
 	(void)state;
 	for (size_t i = 0; i < FIELD__COUNT; i++) {
 		const char *name = family_of((enum field)i)->name;
-		if (strncmp(name, "DCGM_FI_", 8) == 0 && !lint_name_find(name))
+		if (strncmp(name, "DCGM_FI_", 8) == 0 && lint_name_kind(name) == LINT_KIND__COUNT)
 			fail_msg("%s is missing", name);
+	}
+	const struct dcgm_name *renamed = NULL;
+	for (size_t i = 0; (renamed = dcgm_name_at(i)); i++) {
+		assert_int_not_equal(family_find(renamed->legacy), FIELD__COUNT);
+		assert_int_not_equal(lint_name_kind(renamed->name_4_9), LINT_KIND__COUNT);
 	}
 	const char *meant;
 	assert_false(lint_name_is_unknown("DCGM_EXP_XID_ERRORS_COUNT", &meant));
 	assert_false(lint_name_is_unknown("up", &meant));
+}
+
+static void name_of_4_9_is_mentioned_once_per_policy(void **state)
+{
+	(void)state;
+	static struct schema_errors w;
+	lint_query("avg(DCGM_FI_DEV_GPU_UTIL / 100 + DCGM_FI_PROF_SM_ACTIVE)", VALUE, &w);
+	assert_int_equal(w.n, 0);
+	assert_int_equal(notes.n, 1);
+	assert_int_equal(notes.items[0].line, 8);
+	assert_int_equal(notes.items[0].col, 27);
+	assert_string_equal(notes.items[0].path, "spec.signals[0].query");
+	assert_string_equal(notes.items[0].message,
+	                    "dcgm-exporter 4.9 renames it to DCGM_FI_DEV_GPU_UTIL_RATIO, whose value is 0.01 times as "
+	                    "large: to read both, repeat the expression with that name after \"or\"");
+	lint("  signals:\n  - {name: q, query: avg(DCGM_FI_PROF_SM_ACTIVE), target: {value: \"1\"}}\n"
+	     "  - {name: r, query: avg(DCGM_FI_PROF_DRAM_ACTIVE), target: {value: \"1\"}}\n",
+	     &w);
+	assert_int_equal(notes.n, 1);
+	assert_non_null(strstr(notes.items[0].message, "renames it to DCGM_FI_PROF_SM_UTIL_RATIO: to read"));
+	static const char *const quiet[] = {"avg(DCGM_FI_DEV_GPU_UTIL or DCGM_FI_DEV_GPU_UTIL_RATIO * 100)",
+	                                    "avg(DCGM_FI_DEV_GPU_UTIL_RATIO) * 100", "sum(DCGM_FI_PROF_PCIE_RX_BYTES)"};
+	for (size_t i = 0; i < N(quiet); i++) {
+		lint_query(quiet[i], VALUE, &w);
+		assert_int_equal(notes.n, 0);
+	}
 }
 
 static void words_are_distinguished(void **state)
@@ -364,6 +416,7 @@ int main(void)
 	        cmocka_unit_test(targets_that_no_cluster_has_are_found),
 	        cmocka_unit_test(places_are_those_of_the_file),
 	        cmocka_unit_test(every_family_of_the_exporter_is_known),
+	        cmocka_unit_test(name_of_4_9_is_mentioned_once_per_policy),
 	        cmocka_unit_test(words_are_distinguished),
 	        cmocka_unit_test(objective_wants_behavior_open),
 	};

@@ -70,6 +70,53 @@ static void rows_are_unique_and_new_names_are_current(void **state)
 		assert_non_null(find(olds[i], &suffix));
 }
 
+// A metric that a test page of a release has cannot be gone in that release.
+static void names_on_pages_of_vllm_are_not_gone_yet(void **state)
+{
+	static const struct {
+		const char *page, *gone; // releases that are not after the page
+	} rows[] = {
+	        {"test/integration/pages/vllm-0.9.2.prom", "0.7 0.8 0.8.3"},
+	        {"test/integration/pages/vllm-0.10.2.prom", "0.7 0.8 0.8.3 0.10"},
+	        {"test/integration/pages/vllm-0.12.0.prom", "0.7 0.8 0.8.3 0.10 0.11 0.12"},
+	};
+	static const char type[] = "# TYPE ";
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		char line[1024], release[16];
+		FILE *f = fopen(rows[i].page, "re");
+		assert_non_null(f);
+		while (fgets(line, sizeof line, f)) {
+			size_t suffix;
+			if (strncmp(line, type, sizeof type - 1) != 0)
+				continue;
+			const char *name = line + sizeof type - 1;
+			const struct lint_rename *r = lint_rename_find(name, strcspn(name, " "), &suffix);
+			if (!r)
+				continue;
+			assert_memory_equal(r->release, "vLLM ", 5);
+			snprintf(release, sizeof release, "%.*s", (int)strcspn(r->release + 5, " ,"), r->release + 5);
+			if (strstr(rows[i].gone, release))
+				fail_msg("%s has %s, gone in %s", rows[i].page, r->old_name, release);
+		}
+		fclose(f);
+	}
+}
+
+static void page_of_the_docs_has_the_number_of_rows(void **state)
+{
+	char text[32768], want[64];
+	size_t n = 0;
+	for (const struct lint_rename *r = lint_renames; r->old_name; r++)
+		n++;
+	snprintf(want, sizeof want, "knows %zu of the old names", n);
+	FILE *f = fopen("docs/checking-policies.md", "re");
+	assert_non_null(f);
+	text[fread(text, 1, sizeof text - 1, f)] = '\0';
+	fclose(f);
+	if (!strstr(text, want))
+		fail_msg("docs/checking-policies.md does not say \"%s\"", want);
+}
+
 // Every family of the recorded pages of the picker before its rename: one that the table lacks would never warn.
 static void recorded_families_of_the_endpoint_picker_are_rows(void **state)
 {
@@ -102,6 +149,8 @@ int main(void)
 	        cmocka_unit_test(names_are_found_with_their_suffixes),
 	        cmocka_unit_test(query_with_both_names_is_left_alone),
 	        cmocka_unit_test(rows_are_unique_and_new_names_are_current),
+	        cmocka_unit_test(names_on_pages_of_vllm_are_not_gone_yet),
+	        cmocka_unit_test(page_of_the_docs_has_the_number_of_rows),
 	        cmocka_unit_test(recorded_families_of_the_endpoint_picker_are_rows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
