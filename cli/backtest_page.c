@@ -174,7 +174,8 @@ static void put_numbers(struct buf *out, const struct backtest_report *r)
 {
 	const struct backtest *b = r->backtest;
 	const struct backtest_row *p = backtest_policy_row(b), *a = &b->rows[0];
-	bool known = a->kind == BACKTEST_ACTUAL;
+	// What ran for a part of the time cannot be compared with the policy over all of it.
+	bool known = a->kind == BACKTEST_ACTUAL && (b->config.open_loop || b->recorded_share >= 1);
 	double actual[] = {backtest_gpu_hours(r, a), backtest_cost(r, a), score_late_percent(&a->score),
 	                   score_wait_quantile_s(&a->score, P95), score_at_max_percent(&a->score)};
 	buf_puts(out, "<dl class=\"numbers\">");

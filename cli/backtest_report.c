@@ -90,12 +90,53 @@ static void put_row_gaps(const struct recording *r, struct buf *out)
 	buf_puts(out, " in all: not counted\n");
 }
 
-static void put_closed_notes(const struct backtest *b, struct buf *out)
+void backtest_report_start(const struct backtest *b, struct buf *out)
 {
-	if (b->rows[0].kind != BACKTEST_ACTUAL)
+	if (b->start == BACKTEST_START_NOT_ZERO)
+		buf_printf(out,
+		           "the recorded replicas start at 0, where the policy would hold until the target is scaled "
+		           "up by hand: the simulation starts with %d, the mean demand rounded up (--replicas sets "
+		           "another count)\n",
+		           b->first);
+	else if (b->start == BACKTEST_START_MEAN && b->has_replicas_column)
+		buf_printf(out,
+		           "no replicas are recorded at the start: the simulation starts with %d, the mean demand "
+		           "rounded up (--replicas sets another count)\n",
+		           b->first);
+}
+
+void backtest_report_print_start(const struct backtest *b)
+{
+	struct buf note;
+	buf_init(&note, NOTES_BYTES);
+	backtest_report_start(b, &note);
+	fputs(buf_str(&note), stderr);
+	buf_done(&note);
+}
+
+static void put_recorded(const struct backtest *b, struct buf *out)
+{
+	if (!b->has_replicas_column)
 		buf_puts(out, "no column replicas: the replicas that ran are unknown\n");
+	else if (b->recorded_share <= 0)
+		buf_puts(out,
+		         "column replicas has no value while there is demand: the replicas that ran are unknown\n");
 	else
 		buf_puts(out, "recorded replicas: their lateness is simulated, not recorded\n");
+	if (b->recorded_share > 0 && b->recorded_share < 1) {
+		buf_puts(out, "replicas are recorded for ");
+		put_duration(out, llround((double)b->demand.known_ms * b->recorded_share));
+		buf_puts(out, " of ");
+		put_duration(out, b->demand.known_ms);
+		buf_puts(out,
+		         ": the row of the recorded replicas counts only this time, all other rows count all of it\n");
+	}
+	backtest_report_start(b, out);
+}
+
+static void put_closed_notes(const struct backtest *b, struct buf *out)
+{
+	put_recorded(b, out);
 	if (b->demand.interpolated) {
 		buf_puts(out, "demand follows straight lines between rows that are ");
 		put_duration(out, b->recording->step_ms);
@@ -116,9 +157,13 @@ static void put_closed_notes(const struct backtest *b, struct buf *out)
 			fixed_keeps = true;
 	if (!fixed_keeps)
 		buf_puts(out, "no fixed count up to the policy's maxReplicas keeps the objective\n");
-	for (size_t i = 0; i < b->n_rows; i++)
-		if (b->rows[i].kind == BACKTEST_BOUND && !b->bound_reached)
-			buf_puts(out, "the objective cannot be kept: the clairvoyant row is the least late schedule\n");
+	if (b->rows[b->n_rows - 1].kind != BACKTEST_BOUND)
+		return;
+	if (b->bound_name)
+		buf_printf(out, "the clairvoyant row repeats \"%s\": the search found no better schedule\n",
+		           b->bound_name);
+	if (!b->bound_reached)
+		buf_puts(out, "the objective cannot be kept: the clairvoyant row is the least late schedule\n");
 }
 
 void backtest_report_notes(const struct backtest_report *r, struct buf *out)

@@ -31,6 +31,9 @@ void backtest_report_csv(const struct backtest_report *r, struct buf *out);
 void backtest_report_figure(char out[BACKTEST_FIGURE_BYTES], double v, const char *unit);
 // Writes the start-up time: "2m", or "20s and 2 more, drawn with seed 7".
 void backtest_report_startups(const struct backtest_report *r, struct buf *out);
+// Writes a sentence on the replicas at the start of a closed loop where they are not the recorded ones, as a line.
+void backtest_report_start(const struct backtest *b, struct buf *out);
+void backtest_report_print_start(const struct backtest *b); // on standard error
 // What limits the result, one sentence per line: gaps, interpolation, signals that do not react, missing history.
 void backtest_report_notes(const struct backtest_report *r, struct buf *out);
 

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "cli/args.h"
+#include "cli/backtest_report.h"
 #include "cli/commands.h"
 #include "cli/frontier_report.h"
 #include "cli/replay_input.h"
@@ -67,8 +68,10 @@ static int frontier(const struct frontier_args *a, const struct replay_input *in
 		reports[a->output](&r, &out);
 		rc = out.failed ? err_set(e, ERR_INTERNAL, "out of memory") : 0;
 	}
-	if (rc == 0)
+	if (rc == 0) {
+		backtest_report_print_start(&f.scene);
 		fputs(buf_str(&out), stdout);
+	}
 	buf_done(&out);
 	frontier_done(&f);
 	return rc;

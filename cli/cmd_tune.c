@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/schema/doc.h"
 #include "cli/args.h"
+#include "cli/backtest_report.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "cli/replay_input.h"
@@ -167,7 +168,10 @@ static int tune(const struct tune_args *a, const struct replay_input *in, struct
 	config.policy_only = true;
 	replay_objective_complete(&config, in->policy);
 	int rc = backtest_run(&config, in->policy, &in->recording, in->file, scene, e);
-	rc = rc == 0 ? search(a, scene, in->policy, e) : -1;
+	if (rc == 0) {
+		backtest_report_print_start(scene);
+		rc = search(a, scene, in->policy, e);
+	}
 	backtest_done(scene);
 	free(scene);
 	return rc;

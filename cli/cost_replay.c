@@ -24,7 +24,8 @@ static const struct backtest_row *find_row(const struct backtest *b, enum backte
 	return NULL;
 }
 
-static int replay(const struct policy *policy, const struct recording *recording, struct cost_hpa *ret, struct err *e)
+static int replay(const struct policy *policy, const struct recording *recording, struct cost_hpa *ret,
+                  struct buf *notes, struct err *e)
 {
 	struct backtest_config config = {.hpa_only = true, .per_replica = 1};
 	struct backtest *b = malloc(sizeof *b);
@@ -42,6 +43,11 @@ static int replay(const struct policy *policy, const struct recording *recording
 		ret->more_s = hpa->score.replica_s - ran->score.replica_s;
 		ret->late_percent = score_late_percent(&hpa->score);
 		memcpy(ret->name, hpa->name, sizeof ret->name);
+		if (b->recorded_share < 1)
+			buf_printf(notes,
+			           "replicas are recorded for %.3g%% of the time: the comparison with the HPA covers "
+			           "only these\n",
+			           100 * b->recorded_share);
 	}
 	backtest_done(b);
 	free(b);
@@ -62,7 +68,7 @@ int cost_replay_hpa(const struct prometheus_options *prometheus, const struct po
 		return err_set(e, ERR_INTERNAL, "out of memory");
 	int rc = replay_fetch(&fetch, recording, notes, e);
 	if (rc == 0)
-		rc = replay(policy, recording, ret, e);
+		rc = replay(policy, recording, ret, notes, e);
 	recording_done(recording);
 	free(recording);
 	return rc;

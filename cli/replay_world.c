@@ -100,7 +100,7 @@ static const struct argp_option flags[] = {
         {"seed", KEY_SEED, "N", 0, "seed of the random start-up times (0)", 2},
         {"capacity", KEY_CAPACITY, "N", 0, "replicas that fit in the cluster (unlimited)", 2},
         {"replicas", KEY_REPLICAS, "N", 0,
-         "replicas that are ready at the start (the recorded replicas, else the mean demand, rounded up)", 2},
+         "replicas that are ready at the start (the recorded replicas if not 0, else the mean demand, rounded up)", 2},
         {"objective", KEY_OBJECTIVE, "LATE%,WAIT", 0, "at most LATE% of the requests wait longer than WAIT (1%,10s)",
          2},
         {0},

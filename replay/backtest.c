@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -12,6 +13,7 @@
 #include "replay/closed_loop.h"
 
 #define STARTUP_S       120.0
+#define START_NEAR_MS   300000
 #define MEAN_SLACK      0.001 // a mean of 6.0000001 starts with 6 replicas
 #define REPLICAS_COLUMN "replicas"
 #define READY_COLUMN    "ready"
@@ -95,24 +97,45 @@ struct loop {
 	int32_t max;
 };
 
-// The recorded replicas as a candidate: what ran, in the simulated world.
+// The recorded replicas at a time that only grows: -1 where none are recorded. A missing cell and a missing row both
+// leave a gap.
 struct recorded_replicas {
 	const struct backtest *b;
 	int column;
 	size_t row;
 };
 
-static int32_t decide_recorded(void *self, const struct world *w, bool has_data)
+static int32_t recorded_at(struct recorded_replicas *r, int64_t now_ms)
 {
-	struct recorded_replicas *r = self;
 	const struct recording *rec = r->b->recording;
-	int64_t now_ms = rec->time_ms[0] + w->now_ms;
 	int32_t n;
 	while (r->row + 1 < rec->n_rows && rec->time_ms[r->row + 1] <= now_ms)
 		r->row++;
-	(void)has_data; // a gap keeps the replicas
-	int rc = replicas_at(r->b, r->row, r->column, &n, NULL);
-	return rc == 0 && n >= 0 ? n : world_replicas(w);
+	replicas_at(r->b, r->row, r->column, &n, NULL); // backtest_run() checks the column
+	return now_ms < rec->time_ms[r->row] + recording_hold_ms(rec, r->row) ? n : -1;
+}
+
+// The first count from row `row` on, and its time; -1 if there is none.
+static int32_t next_recorded(const struct backtest *b, int column, size_t row, int64_t *ret_ms)
+{
+	int32_t n = -1;
+	for (; column >= 0 && n < 0 && row < b->recording->n_rows; row++) {
+		replicas_at(b, row, column, &n, NULL);
+		*ret_ms = b->recording->time_ms[row];
+	}
+	return n;
+}
+
+// As a candidate: what ran, in the simulated world. In a gap, which is not scored, the replicas start that the next
+// count names.
+static int32_t decide_recorded(void *self, const struct world *w, bool has_data)
+{
+	struct recorded_replicas *r = self;
+	int64_t ignored;
+	int32_t n = recorded_at(r, r->b->demand.start_ms + w->now_ms);
+	if (n < 0 && !has_data)
+		n = next_recorded(r->b, r->column, r->row + 1, &ignored);
+	return n >= 0 ? n : world_replicas(w);
 }
 
 static int run_peer(const struct loop *l, enum peer_kind kind, double value, struct score *ret, struct err *e)
@@ -126,12 +149,40 @@ static int run_peer(const struct loop *l, enum peer_kind kind, double value, str
 	return closed_loop_run(&closed, &c, ret) < 0 ? out_of_memory(e) : 0;
 }
 
-static int run_actual(const struct loop *l, int column, struct err *e)
+// Copies the demand without the steps of which the replicas are not recorded, and sets the share of the others.
+static int recorded_demand(struct backtest *b, int column, struct demand *ret, struct err *e)
+{
+	struct recorded_replicas r = {.b = b, .column = column};
+	size_t n_known = 0, n_recorded = 0;
+	*ret = b->demand;
+	ret->work = malloc(ret->n * sizeof *ret->work);
+	if (!ret->work)
+		return out_of_memory(e);
+	for (size_t i = 0; i < ret->n; i++) {
+		bool is_recorded = recorded_at(&r, ret->start_ms + (int64_t)i * ret->step_ms) >= 0;
+		ret->work[i] = is_recorded ? b->demand.work[i] : (double)NAN;
+		n_known += isnan(b->demand.work[i]) ? 0 : 1;
+		n_recorded += isnan(ret->work[i]) ? 0 : 1;
+	}
+	b->recorded_share = n_known > 0 ? (double)n_recorded / (double)n_known : 0;
+	return 0;
+}
+
+static int run_actual(const struct loop *l, int column, const struct demand *recorded, struct err *e)
 {
 	struct recorded_replicas r = {.b = l->b, .column = column};
+	struct closed_loop closed = l->closed;
+	char name[BACKTEST_NAME_BYTES] = "recorded replicas";
+	int64_t ignored;
 	const struct candidate c = {decide_recorded, &r, l->b->demand.step_ms};
-	struct backtest_row *row = add_row(l->b, BACKTEST_ACTUAL, "recorded replicas");
-	return closed_loop_run(&l->closed, &c, &row->score) < 0 ? out_of_memory(e) : 0;
+	if (l->b->recorded_share < 1)
+		snprintf(name, sizeof name, "recorded replicas (%.3g%% of the time)",
+		         fmin(100 * l->b->recorded_share, 99.9));
+	closed.demand = recorded;
+	if (l->b->config.replicas <= 0)
+		closed.first = next_recorded(l->b, column, 0, &ignored);
+	struct backtest_row *row = add_row(l->b, BACKTEST_ACTUAL, name);
+	return closed_loop_run(&closed, &c, &row->score) < 0 ? out_of_memory(e) : 0;
 }
 
 static int run_policy(const struct loop *l, struct err *e)
@@ -151,19 +202,6 @@ static int run_policy(const struct loop *l, struct err *e)
 	return rc;
 }
 
-static bool keeps(const struct score *s, double late_percent)
-{
-	return !(score_late_percent(s) > late_percent); // without requests nothing is late
-}
-
-static bool is_better(const struct backtest *b, const struct score *s, const struct score *than)
-{
-	double late = 100 * b->config.late_ratio;
-	if (keeps(s, late) != keeps(than, late))
-		return keeps(s, late);
-	return keeps(s, late) ? s->replica_s < than->replica_s : s->late < than->late;
-}
-
 static int run_peers(const struct loop *l, struct err *e)
 {
 	size_t n;
@@ -181,7 +219,7 @@ static int run_peers(const struct loop *l, struct err *e)
 			return -1;
 		if (i == 0 || settings[i - 1].kind != kind)
 			best = row;
-		else if (is_better(l->b, &row->score, &best->score))
+		else if (score_is_better(&row->score, &best->score, 100 * l->b->config.late_ratio))
 			best = row;
 		if (i + 1 == n || settings[i + 1].kind != kind)
 			best->is_best = true;
@@ -209,7 +247,7 @@ static int find_fixed(const struct loop *l, double late_percent, int32_t *ret_n,
 		int32_t middle = low + (high - low) / 2;
 		if (run_peer(l, PEER_FIXED, middle, &s, e) < 0)
 			return -1;
-		if (keeps(&s, late_percent))
+		if (score_keeps(&s, late_percent))
 			high = middle;
 		else
 			low = middle + 1;
@@ -235,35 +273,69 @@ static int run_fixed(const struct loop *l, struct err *e)
 	return find_fixed(l, policy_late, &n, e) < 0 || add_fixed(l, n, e) < 0 ? -1 : 0;
 }
 
-static int run_bound(const struct loop *l, struct err *e)
+// A schedule of the whole time that is known without the program.
+static const struct backtest_row *best_row(const struct backtest *b)
 {
-	char name[BACKTEST_NAME_BYTES];
-	snprintf(name, sizeof name, "clairvoyant at late <= %g%%", 100 * l->b->config.late_ratio);
-	struct backtest_row *row = add_row(l->b, BACKTEST_BOUND, name);
-	int32_t min = l->policy->min_replicas;
-	return clairvoyant_run(&l->closed, min, l->max, l->b->config.late_ratio, &row->score, &l->b->bound_reached) < 0
-	               ? out_of_memory(e)
-	               : 0;
+	const struct backtest_row *best = NULL;
+	for (size_t i = 0; i < b->n_rows; i++) {
+		const struct backtest_row *row = &b->rows[i];
+		if (row->kind == BACKTEST_ACTUAL && b->recorded_share < 1)
+			continue;
+		if (!best || score_is_better(&row->score, &best->score, 100 * b->config.late_ratio))
+			best = row;
+	}
+	return best;
 }
 
-static int32_t first_replicas(const struct backtest *b, int column, int32_t max)
+static int run_bound(const struct loop *l, struct err *e)
 {
-	int32_t n = -1;
-	if (b->config.replicas > 0)
-		return b->config.replicas;
-	for (size_t row = 0; column >= 0 && n < 0 && row < b->recording->n_rows; row++)
-		if (replicas_at(b, row, column, &n, NULL) < 0)
-			break;
-	if (n >= 0)
-		return n;
+	struct backtest *b = l->b;
+	const struct backtest_row *known = best_row(b);
+	char name[BACKTEST_NAME_BYTES];
+	bool is_known;
+	snprintf(name, sizeof name, "clairvoyant at late <= %g%%", 100 * b->config.late_ratio);
+	struct backtest_row *row = add_row(b, BACKTEST_BOUND, name);
+	if (clairvoyant_run(&l->closed, l->policy->min_replicas, l->max, b->config.late_ratio, &known->score,
+	                    &row->score, &is_known) < 0)
+		return out_of_memory(e);
+	b->bound_reached = score_keeps(&row->score, 100 * b->config.late_ratio);
+	b->bound_name = is_known ? known->name : NULL;
+	return 0;
+}
+
+// Whether the policy takes a target with 0 replicas for switched off: it has not scaled it there itself.
+static bool holds_at_zero(const struct policy *p)
+{
+	if (p->min_replicas == 0 || (p->idle.set && p->idle.replicas == 0))
+		return false;
+	for (size_t i = 0; i < p->n_schedules; i++)
+		if (p->schedules[i].replicas_set && p->schedules[i].replicas == 0)
+			return false;
+	return true;
+}
+
+static void set_first_replicas(struct backtest *b, const struct policy *policy, int column, int32_t max)
+{
+	int64_t time_ms = 0;
+	int32_t n = next_recorded(b, column, 0, &time_ms);
 	double mean = ceil(b->demand.mean - MEAN_SLACK);
-	return mean < 1 ? 1 : mean > max ? max : (int32_t)mean;
+	bool is_near = n >= 0 && time_ms - b->recording->time_ms[0] <= START_NEAR_MS;
+	b->start = BACKTEST_START_RECORDED;
+	b->first = n;
+	if (b->config.replicas > 0) {
+		b->start = BACKTEST_START_GIVEN;
+		b->first = b->config.replicas;
+	} else if (!is_near || (n == 0 && holds_at_zero(policy))) {
+		b->start = is_near ? BACKTEST_START_NOT_ZERO : BACKTEST_START_MEAN;
+		b->first = mean < 1 ? 1 : mean > max ? max : (int32_t)mean;
+	}
 }
 
 static int run_closed(struct backtest *b, const struct policy *policy, struct err *e)
 {
 	const struct recording *r = b->recording;
 	const char *name = b->config.demand_column ? b->config.demand_column : DEMAND_COLUMN;
+	struct demand recorded = {0};
 	int column, replicas = recording_column(r, REPLICAS_COLUMN);
 	if (recording_need_column(r, name, b->file, &column, e) < 0)
 		return b->config.demand_column
@@ -275,7 +347,7 @@ static int run_closed(struct backtest *b, const struct policy *policy, struct er
 		return -1;
 	int32_t max = policy->max_replicas < WORLD_REPLICAS_MAX ? policy->max_replicas : WORLD_REPLICAS_MAX;
 	b->config.world.step_ms = b->demand.step_ms;
-	b->first = first_replicas(b, replicas, max);
+	set_first_replicas(b, policy, replicas, max);
 	struct loop l = {.b = b, .policy = policy, .max = max};
 	l.closed = (struct closed_loop){.demand = &b->demand,
 	                                .world = &b->config.world,
@@ -284,10 +356,17 @@ static int run_closed(struct backtest *b, const struct policy *policy, struct er
 	                                .late_s = b->config.wait_s,
 	                                .on_step = b->config.on_step ? report_step : NULL,
 	                                .context = b};
-	if (replicas >= 0 && run_actual(&l, replicas, e) < 0)
-		return -1;
-	if (b->config.hpa_only)
-		return run_peers(&l, e);
+	b->has_replicas_column = replicas >= 0;
+	int rc = replicas >= 0 ? recorded_demand(b, replicas, &recorded, e) : 0;
+	if (rc == 0 && b->recorded_share > 0)
+		rc = run_actual(&l, replicas, &recorded, e);
+	if (rc == 0 && b->config.hpa_only) {
+		l.closed.demand = b->recorded_share > 0 ? &recorded : l.closed.demand;
+		rc = run_peers(&l, e);
+	}
+	free(recorded.work);
+	if (rc < 0 || b->config.hpa_only)
+		return rc;
 	if (run_policy(&l, e) < 0)
 		return -1;
 	if (b->config.policy_only)

@@ -27,15 +27,25 @@ struct policy;
 enum backtest_kind { BACKTEST_ACTUAL, BACKTEST_POLICY, BACKTEST_PEER, BACKTEST_FIXED, BACKTEST_BOUND, BACKTEST__COUNT };
 const char *backtest_kind_name(enum backtest_kind kind); // "actual"
 
+// Which count of replicas is ready when a closed loop starts.
+enum backtest_start {
+	BACKTEST_START_GIVEN,    // that of the configuration
+	BACKTEST_START_RECORDED, // recorded within a few minutes of the start
+	BACKTEST_START_MEAN,     // none is recorded: the mean demand, rounded up
+	BACKTEST_START_NOT_ZERO, // the same: 0 is recorded, where the policy would hold until the target is scaled by
+	                         // hand
+};
+
 struct backtest_config {
 	bool open_loop;
-	bool policy_only;                      // neither peers, nor fixed counts, nor the bound
-	bool hpa_only;                         // closed loop: only what ran and the HPA, not even the policy
+	bool policy_only; // neither peers, nor fixed counts, nor the bound
+	bool hpa_only;    // closed loop: only what ran and the HPA, both only while replicas are recorded, not even the
+	                  // policy
 	const char *demand_column;             // NULL: "demand"
 	const char *signals[ORIGIN_SIMULATED]; // which signals the simulated metrics are; NULL: those of the same name
 	double per_replica;                    // demand that one replica serves
 	double late_ratio, wait_s;             // the objective: at most this share of requests waits longer
-	int32_t replicas;                      // at the start; 0: the recorded ones, else the mean demand rounded up
+	int32_t replicas;                      // at the start; 0: as in enum backtest_start
 	int32_t fixed[BACKTEST_FIXED_MAX];
 	size_t n_fixed; // 0: the cheapest count within the objective, and the cheapest that is no later than the policy
 	// Called with every decision of the policy, in the order of time; may be NULL.
@@ -64,10 +74,14 @@ struct backtest {
 	const struct recording *recording; // not owned
 	const char *file;                  // not owned
 	struct demand demand;              // closed loop only
-	int32_t first;                     // replicas at the start
-	size_t n_held;                     // open loop: rows without replicas, which were left out
-	size_t n_recorded_signals;         // closed loop: signals that are recorded and do not react
-	bool bound_reached;                // the bound keeps the objective
+	enum backtest_start start;         // closed loop only
+	int32_t first;                     // replicas at the start; the row of what ran starts with the recorded ones
+	bool has_replicas_column;
+	double recorded_share;     // closed loop: of the time with demand, with recorded replicas; 0 .. 1
+	size_t n_held;             // open loop: rows without replicas, which were left out
+	size_t n_recorded_signals; // closed loop: signals that are recorded and do not react
+	bool bound_reached;        // the bound keeps the objective
+	const char *bound_name;    // the row whose schedule the bound repeats; NULL: it has its own
 	struct backtest_row rows[BACKTEST_ROWS_MAX];
 	size_t n_rows;
 };

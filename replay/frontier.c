@@ -177,8 +177,8 @@ static void play_point(void *context, size_t i)
 		rc = play_peer(r, PEER_FIXED, point);
 		break;
 	case BACKTEST_BOUND:
-		rc = clairvoyant_run(&r->loop, r->policy->min_replicas, r->loop.max, point->setting / 100,
-		                     &point->score, &point->is_reached);
+		rc = clairvoyant_run(&r->loop, r->policy->min_replicas, r->loop.max, point->setting / 100, NULL,
+		                     &point->score, &(bool){false});
 		break;
 	case BACKTEST_ACTUAL:
 	case BACKTEST__COUNT:
@@ -186,6 +186,20 @@ static void play_point(void *context, size_t i)
 	}
 	if (rc < 0)
 		atomic_store(&r->has_failed, true);
+}
+
+// A bound is never worse than another point.
+static void complete_bounds(struct frontier *f)
+{
+	for (size_t i = 0; i < f->n_points; i++) {
+		struct frontier_point *bound = &f->points[i];
+		if (bound->kind != BACKTEST_BOUND)
+			continue;
+		for (size_t k = 0; k < f->n_points; k++)
+			if (score_is_better(&f->points[k].score, &bound->score, bound->setting))
+				bound->score = f->points[k].score;
+		bound->is_reached = score_keeps(&bound->score, bound->setting);
+	}
 }
 
 int frontier_run(const struct backtest_config *config, const struct policy *policy, const struct recording *recording,
@@ -215,6 +229,7 @@ int frontier_run(const struct backtest_config *config, const struct policy *poli
 	atomic_init(&r.has_failed, false);
 	const struct parallel p = {play_point, NULL, &r};
 	parallel_run(&p, ret->n_points, threads);
+	complete_bounds(ret);
 	return atomic_load(&r.has_failed) ? err_set(e, ERR_INTERNAL, "out of memory") : 0;
 }
 

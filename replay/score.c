@@ -72,3 +72,16 @@ double score_at_max_percent(const struct score *s)
 {
 	return s->counted_ms > 0 ? 100 * s->at_max_ms / s->counted_ms : NAN;
 }
+
+bool score_keeps(const struct score *s, double late_percent)
+{
+	return !(score_late_percent(s) > late_percent);
+}
+
+bool score_is_better(const struct score *s, const struct score *than, double late_percent)
+{
+	bool keeps = score_keeps(s, late_percent);
+	if (keeps != score_keeps(than, late_percent))
+		return keeps;
+	return keeps ? s->replica_s < than->replica_s : s->late < than->late;
+}

@@ -32,4 +32,9 @@ double score_late_percent(const struct score *s);
 double score_wait_quantile_s(const struct score *s, double quantile);
 double score_at_max_percent(const struct score *s);
 
+// Whether at most late_percent of the requests are late; without requests nothing is late.
+bool score_keeps(const struct score *s, double late_percent);
+// Whether `s` is cheaper than `than` where both keep late_percent; else whether it keeps it, or is less late.
+bool score_is_better(const struct score *s, const struct score *than, double late_percent);
+
 #endif

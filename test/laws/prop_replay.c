@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal of this test: laws of the simulator behind `gpuscale backtest`, on random demand: work is neither lost nor
-// invented, more replicas are never later, equal inputs give equal results, and a policy with an objective stays within
-// its bounds, on a state that survives a restart in the middle, without an allocation per step.
+// invented, more replicas are never later, no fixed count beats the clairvoyant bound over days, equal inputs give
+// equal results, and a policy with an objective stays within its bounds, on a state that survives a restart in the
+// middle, without an allocation per step.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "replay/clairvoyant.h"
 #include "replay/closed_loop.h"
 #include "replay/demand.h"
 #include "replay/policy_candidate.h"
@@ -24,6 +26,9 @@
 #define STEP_MS     5000
 #define TRACE_STEPS 1440 // two hours
 #define TRACES      20   // of PROP_TICKS decisions; more ticks, more traces
+#define DAY_STEPS   17280
+#define BOUND_DAYS  3
+#define BOUND_GRID  1.01 // how far the grid of the bound may be off
 #define TINY        1e-6
 // The queue of orders grows by doubling; everything else is allocated once.
 #define ALLOCATIONS_OF_A_RUN 8
@@ -39,16 +44,21 @@ static double random_level(struct prop_random *r, double level)
 }
 
 // Levels up to 30 replicas' worth that hold for minutes, and noise.
-static void make_demand(struct prop_random *r, struct demand *d, double *work, bool with_gaps)
+static void make_long_demand(struct prop_random *r, struct demand *d, double *work, size_t n, bool with_gaps)
 {
 	double level = 5;
 	bool is_gap = false;
-	for (size_t i = 0; i < TRACE_STEPS; i++) {
+	for (size_t i = 0; i < n; i++) {
 		level = random_level(r, level);
 		is_gap = with_gaps && prop_chance(r, is_gap ? 90 : 1);
 		work[i] = is_gap ? (double)NAN : level * (0.5 + prop_up_to(r, 100) / 100.0) * STEP_MS / 1000;
 	}
-	*d = (struct demand){.work = work, .n = TRACE_STEPS, .step_ms = STEP_MS};
+	*d = (struct demand){.work = work, .n = n, .step_ms = STEP_MS};
+}
+
+static void make_demand(struct prop_random *r, struct demand *d, double *work, bool with_gaps)
+{
+	make_long_demand(r, d, work, TRACE_STEPS, with_gaps);
 }
 
 static struct world_config random_world(struct prop_random *r)
@@ -121,6 +131,50 @@ static void more_replicas_are_never_later(void **state)
 			         many->replica_s);
 	}
 	free(few);
+	free(work);
+}
+
+static void compare_with_fixed(const struct closed_loop *loop, double late_ratio, const struct score *bound)
+{
+	struct score *fixed = calloc(1, sizeof *fixed);
+	bool keeps = score_keeps(bound, 100 * late_ratio);
+	for (int32_t n = 1; n <= loop->max; n++) {
+		closed_loop_run(loop, &(struct candidate){decide_fixed, &n, STEP_MS}, fixed);
+		bool is_late = !score_keeps(fixed, 100 * late_ratio);
+		if (keeps ? !is_late && bound->replica_s > BOUND_GRID * fixed->replica_s
+		          : !is_late || bound->late > BOUND_GRID * fixed->late + TINY)
+			fail_msg("no fixed count beats the bound: %d cost %g with %g %% late, the bound %g with %g %%, "
+			         "of which %g %% may be",
+			         n, fixed->replica_s, score_late_percent(fixed), bound->replica_s,
+			         score_late_percent(bound), 100 * late_ratio);
+	}
+	free(fixed);
+}
+
+static void no_fixed_count_beats_the_bound_over_days(void **state)
+{
+	struct prop_random r = {prop_seed() + 5};
+	double *work = calloc((size_t)BOUND_DAYS * DAY_STEPS, sizeof *work);
+	struct score *bound = calloc(1, sizeof *bound);
+	for (int64_t t = 1 + n_traces() / 10; t > 0; t--) {
+		struct demand d;
+		size_t days = (size_t)(2 + prop_up_to(&r, BOUND_DAYS - 2));
+		make_long_demand(&r, &d, work, days * DAY_STEPS, prop_chance(&r, 50));
+		for (size_t i = 0; i < d.n; i++)
+			d.total += isnan(work[i]) ? 0 : work[i];
+		struct world_config c = random_world(&r);
+		c.n_startups = 1;
+		double late_ratio = (1 + prop_up_to(&r, 100)) / 1000.0;
+		const struct closed_loop loop = {.demand = &d,
+		                                 .world = &c,
+		                                 .first = 1 + prop_up_to(&r, 30),
+		                                 .max = 10 + prop_up_to(&r, 50),
+		                                 .late_s = 1 + prop_up_to(&r, 60)};
+		bool ignored;
+		assert_int_equal(clairvoyant_run(&loop, 1, loop.max, late_ratio, NULL, bound, &ignored), 0);
+		compare_with_fixed(&loop, late_ratio, bound);
+	}
+	free(bound);
 	free(work);
 }
 
@@ -274,6 +328,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(work_is_neither_lost_nor_invented),
 	        cmocka_unit_test(more_replicas_are_never_later),
+	        cmocka_unit_test(no_fixed_count_beats_the_bound_over_days),
 	        cmocka_unit_test(same_run_again_scores_the_same),
 	        cmocka_unit_test(policy_that_restarts_scores_the_same),
 	        cmocka_unit_test(policy_keeps_its_bounds_and_allocates_nothing),

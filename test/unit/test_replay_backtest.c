@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole backtests on random demand: the clairvoyant row is cheaper than every fixed count that keeps the objective, no
-// row serves more than it pays for, equal inputs give equal results, and a gap leaves the policy without data.
+// Whole backtests on random demand: the clairvoyant row is cheaper than every fixed count that keeps the objective, in
+// an hour as in days, no row serves more than it pays for, equal inputs give equal results, a gap leaves the policy
+// without data, and what ran is scored only where it is recorded.
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -100,6 +101,139 @@ static void bound_is_cheaper_than_every_fixed_count(void **state)
 	free(b);
 }
 
+// Days of bursts, in rows of 15 s.
+static void bound_of_days_is_cheaper_than_every_fixed_count(void **state)
+{
+	(void)state;
+	struct engine en;
+	struct recording r;
+	struct backtest_config config = plain;
+	struct backtest *b = calloc(1, sizeof *b);
+	struct buf text;
+	struct err e;
+	uint64_t seed = 7;
+	assert_non_null(b);
+	make_policy(&en);
+	buf_init(&text, 1 << 20);
+	buf_puts(&text, "time,demand\n");
+	for (int i = 0, left = 0; i < 3 * 5760; i++) {
+		left = left > 0 ? left - 1 : draw(&seed) < 0.002 ? (int)(20 * draw(&seed)) : 0;
+		buf_printf(&text, "%d,%.3f\n", 15 * i, left > 0 ? 12.0 : 4 + 2 * draw(&seed));
+	}
+	assert_int_equal(recording_parse(buf_str(&text), text.len, "f.csv", &r, &e), 0);
+	buf_done(&text);
+	config.n_fixed = 14;
+	for (int32_t i = 0; i < 14; i++)
+		config.fixed[i] = i + 1;
+	run(&config, &en.policy, &r, b);
+	const struct backtest_row *bound = &b->rows[b->n_rows - 1];
+	assert_int_equal(bound->kind, BACKTEST_BOUND);
+	assert_true(b->bound_reached);
+	assert_null(b->bound_name);
+	assert_true(score_late_percent(&bound->score) <= 1);
+	for (size_t i = 0; i + 1 < b->n_rows; i++)
+		if (score_late_percent(&b->rows[i].score) <= 1)
+			assert_true(bound->score.replica_s < 0.9 * b->rows[i].score.replica_s);
+	backtest_done(b);
+	recording_done(&r);
+	free(b);
+}
+
+// A fixed count above maxReplicas is never late.
+static void bound_repeats_a_row_that_is_better(void **state)
+{
+	(void)state;
+	struct engine en;
+	struct recording r;
+	struct backtest_config config = plain;
+	struct backtest *b = calloc(1, sizeof *b);
+	assert_non_null(b);
+	make_policy(&en);
+	en.policy.max_replicas = 2;
+	make_recording(1, false, &r);
+	config.n_fixed = 1;
+	config.fixed[0] = 20;
+	config.replicas = 20;
+	run(&config, &en.policy, &r, b);
+	const struct backtest_row *bound = &b->rows[b->n_rows - 1], *fixed = bound - 1;
+	assert_int_equal(fixed->kind, BACKTEST_FIXED);
+	assert_true(score_late_percent(&fixed->score) <= 1);
+	assert_true(b->bound_reached);
+	assert_string_equal(b->bound_name, fixed->name);
+	assert_memory_equal(&bound->score, &fixed->score, sizeof bound->score);
+	backtest_done(b);
+	recording_done(&r);
+	free(b);
+}
+
+// An hour of demand 5; `counts` has the replicas of each quarter, "" where none are recorded.
+static void run_recorded(const char *const counts[4], const struct engine *en, struct backtest *ret)
+{
+	struct recording *r = calloc(1, sizeof *r);
+	struct backtest_config config = plain;
+	struct buf text;
+	struct err e;
+	buf_init(&text, 1 << 20);
+	buf_puts(&text, "time,demand,replicas\n");
+	for (int i = 0; i < 240; i++)
+		buf_printf(&text, "%d,5,%s\n", 15 * i, counts[i / 60]);
+	assert_int_equal(recording_parse(buf_str(&text), text.len, "f.csv", r, &e), 0);
+	buf_done(&text);
+	config.policy_only = true;
+	run(&config, &en->policy, r, ret);
+	recording_done(r);
+	free(r);
+}
+
+static void recorded_replicas_are_scored_only_where_they_are_recorded(void **state)
+{
+	(void)state;
+	struct engine en;
+	struct backtest *b = calloc(1, sizeof *b);
+	assert_non_null(b);
+	make_policy(&en);
+	run_recorded((const char *const[]){"", "8", "", "10"}, &en, b);
+	assert_string_equal(b->rows[0].name, "recorded replicas (50% of the time)");
+	assert_true(b->recorded_share == 0.5);
+	assert_true(b->rows[0].score.counted_ms == 1800000);
+	assert_true(b->rows[0].score.replica_s == 900 * (8 + 10));
+	assert_true(score_late_percent(&b->rows[0].score) == 0);
+	assert_int_equal(b->start, BACKTEST_START_MEAN);
+	assert_int_equal(b->first, 5);
+	backtest_done(b);
+	run_recorded((const char *const[]){"8", "8", "8", "8"}, &en, b);
+	assert_string_equal(b->rows[0].name, "recorded replicas");
+	assert_true(b->rows[0].score.replica_s == 3600 * 8);
+	assert_int_equal(b->first, 8);
+	backtest_done(b);
+	run_recorded((const char *const[]){"", "", "", ""}, &en, b);
+	assert_int_equal(b->rows[0].kind, BACKTEST_POLICY);
+	assert_true(b->recorded_share == 0);
+	backtest_done(b);
+	free(b);
+}
+
+static void recording_that_starts_at_0_starts_at_the_mean_demand(void **state)
+{
+	(void)state;
+	struct engine en;
+	struct backtest *b = calloc(1, sizeof *b);
+	assert_non_null(b);
+	make_policy(&en);
+	run_recorded((const char *const[]){"0", "8", "8", "8"}, &en, b);
+	assert_int_equal(b->start, BACKTEST_START_NOT_ZERO);
+	assert_int_equal(b->first, 5);
+	assert_true(backtest_policy_row(b)->score.replica_s > 3600);
+	assert_true(b->rows[0].score.replica_s == 2700 * 8);
+	backtest_done(b);
+	en.policy.min_replicas = 0; // which permits 0
+	run_recorded((const char *const[]){"0", "8", "8", "8"}, &en, b);
+	assert_int_equal(b->start, BACKTEST_START_RECORDED);
+	assert_int_equal(b->first, 0);
+	backtest_done(b);
+	free(b);
+}
+
 struct seen {
 	int n, missing, changed_without_data;
 };
@@ -195,6 +329,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(bound_is_cheaper_than_every_fixed_count),
+	        cmocka_unit_test(bound_of_days_is_cheaper_than_every_fixed_count),
+	        cmocka_unit_test(bound_repeats_a_row_that_is_better),
+	        cmocka_unit_test(recorded_replicas_are_scored_only_where_they_are_recorded),
+	        cmocka_unit_test(recording_that_starts_at_0_starts_at_the_mean_demand),
 	        cmocka_unit_test(gap_leaves_the_policy_without_data_and_it_holds),
 	        cmocka_unit_test(steps_add_up_to_the_scores),
 	};
