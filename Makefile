@@ -102,7 +102,7 @@ $(OUT)/obj/policies/engine/combine.o $(OUT)/obj/policies/engine/signal.o: privat
 endif
 
 # Commands, tables, reports and pages run once or rarely: they are compiled for size.
-COMPACT := $(foreach f,cli insight remedy policies/explain policies/lint policies/load policies/price policies/schema policies/test controller/external controller/options controller/remedy controller/serve,$(OUT)/obj/$(f)/%.o)
+COMPACT := $(foreach f,cli insight remedy policies/explain policies/lint policies/load policies/price policies/schema policies/test controller/external controller/idle controller/options controller/remedy controller/serve controller/shard controller/source k8s/client k8s/lease k8s/server,$(OUT)/obj/$(f)/%.o)
 ifeq ($(VARIANT),release)
 $(COMPACT): private ALL_CFLAGS += -Os
 endif
