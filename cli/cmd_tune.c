@@ -2,11 +2,13 @@
 // gpuscale tune -f POLICY --prometheus URL|--data FILE: better numbers for a policy.
 #include <argp.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -22,6 +24,7 @@
 #include "replay/parallel.h"
 #include "replay/tune.h"
 #include "replay/tune_patch.h"
+#include "replay/tune_tests.h"
 
 #define OUTPUT_MAX         (64 * 1024 * 1024)
 #define CANDIDATES_DEFAULT 500
@@ -35,12 +38,13 @@ struct tune_args {
 	struct replay_args replay;
 	struct tune_config config;
 	const char *patch;
+	const char *tests; // NULL: FILE_test.yaml beside the policy FILE.yaml
 	bool exit_code;
 	double price, gpus_per_replica;
 	int output;
 };
 
-enum { KEY_CANDIDATES = 0x700, KEY_THREADS, KEY_PATCH, KEY_EXIT_CODE, KEY_PRICE, KEY_GPUS };
+enum { KEY_CANDIDATES = 0x700, KEY_THREADS, KEY_PATCH, KEY_EXIT_CODE, KEY_PRICE, KEY_GPUS, KEY_TESTS };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -61,6 +65,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_PATCH:
 		a->patch = arg;
+		return 0;
+	case KEY_TESTS:
+		a->tests = arg;
 		return 0;
 	case KEY_EXIT_CODE:
 		a->exit_code = true;
@@ -127,12 +134,35 @@ static int report(const struct tune_args *a, const struct tune_report *r, struct
 	return rc;
 }
 
+// Finds FILE_test.yaml for FILE.yaml.
+static bool find_tests(const char *policy_file, char out[PATH_MAX])
+{
+	const char *dot = strrchr(policy_file, '.'), *slash = strrchr(policy_file, '/');
+	if (!dot || (slash && dot < slash) ||
+	    snprintf(out, PATH_MAX, "%.*s_test%s", (int)(dot - policy_file), policy_file, dot) >= PATH_MAX)
+		return false;
+	return access(out, R_OK) == 0;
+}
+
+// A file that was named must be readable. One that lies beside the policy is left out when it is not, with a note.
+static int load_tests(const struct tune_args *a, const struct policy *policy, char path[PATH_MAX],
+                      struct tune_tests **ret, struct err *e)
+{
+	*ret = NULL;
+	if (a->tests)
+		return tune_tests_load(a->tests, policy, ret, e);
+	if (find_tests(policy->file, path) && tune_tests_load(path, policy, ret, e) < 0)
+		fprintf(stderr, "gpuscale tune: the tests of %s are not run: %s\n", path, e->msg);
+	return 0;
+}
+
 static int search(const struct tune_args *a, const struct backtest *scene, const struct policy *policy, struct err *e)
 {
 	struct tune_config config = a->config;
 	struct tune_space *space = calloc(1, sizeof *space);
 	struct tune t = {0};
 	struct buf text;
+	char tests_path[PATH_MAX];
 	struct progress progress = {.what = "searching"};
 	int code = -1;
 	buf_init(&text, DOC_BYTES_MAX);
@@ -144,14 +174,16 @@ static int search(const struct tune_args *a, const struct backtest *scene, const
 	else if (!policy->file || strcmp(policy->file, "-") == 0)
 		err_set(e, ERR_UNSUPPORTED, "policy %s: tune needs a file with -f, not standard input", policy->name);
 	else if (buf_read_file(&text, policy->file, e) == 0 &&
-	         tune_space_init(space, policy, buf_str(&text), text.len, e) == 0) {
+	         tune_space_init(space, policy, buf_str(&text), text.len, e) == 0 &&
+	         load_tests(a, policy, tests_path, &config.tests, e) == 0) {
 		int rc = tune_run(&config, scene, space, &t, e);
 		progress_clear(&progress);
-		const struct tune_report r = {&t, space, scene, a->price, a->gpus_per_replica};
+		const struct tune_report r = {&t, space, scene, a->price, a->gpus_per_replica, config.tests};
 		if (rc == 0 && report(a, &r, e) == 0 && write_patch(a, &r, &text, e) == 0)
 			code = a->exit_code && t.verdict == TUNE_RECOMMENDED ? EXIT_CHANGES : EXIT_OK;
 	}
 	tune_done(&t);
+	tune_tests_free(config.tests);
 	if (space)
 		tune_space_done(space);
 	free(space);
@@ -183,6 +215,8 @@ int cmd_tune(int argc, char **argv)
 	        {0, 0, 0, 0, "Search and simulation:", 2},
 	        {"candidates", KEY_CANDIDATES, "N", 0, "number of policies to try (500)", 2},
 	        {"threads", KEY_THREADS, "N", 0, "threads (one per core); the result does not depend on it", 2},
+	        {"tests", KEY_TESTS, "FILE", 0,
+	         "unit tests that the recommended numbers must pass (POLICY_test.yaml beside the policy file)", 2},
 	        {0, 0, 0, 0, "Output:", 3},
 	        {"output", 'o', "FORMAT", 0, "table, wide or json (table)", 3},
 	        {"patch", KEY_PATCH, "FILE", 0, "write the policy file with the recommended numbers to FILE", 3},
@@ -198,7 +232,9 @@ int cmd_tune(int argc, char **argv)
 	        "",
 	        "Find better numbers for a policy: random candidates are simulated on recorded demand, chosen on "
 	        "its first half, and measured on its second half. The cheapest candidate that keeps the objective "
-	        "is recommended, unless its gain is smaller than the gap between the halves."
+	        "in the first half is recommended, unless its gain is smaller than the gap between the halves, it is "
+	        "later than the objective in the second half, a peer costs no more and is no later there, it fails "
+	        "a unit test that the present policy passes, or the recording is too short."
 	        "\vThe recording has the same format as for gpuscale backtest. --objective defaults to that of the "
 	        "policy, or to 1%,10s. --seed also determines the candidates; equal seeds give equal "
 	        "results.\n\nExit status: 0, 1 on failure, 2 for wrong usage, 3 with --exit-code when a change is "

@@ -7,12 +7,14 @@
 #include "base/buf.h"
 #include "base/json/json_write.h"
 #include "base/num.h"
+#include "base/text.h"
 #include "cli/table.h"
 #include "policies/engine/policy.h"
 #include "replay/backtest.h"
 #include "replay/tune.h"
 
-#define FRONT_SHOWN 12 // points of the front in the narrow table
+#define TEST_NAME_BYTES 512
+#define FRONT_SHOWN     12 // points of the front in the narrow table
 
 static double gpu_hours(const struct tune_report *r, const struct tune_score *s)
 {
@@ -119,6 +121,67 @@ static void put_folds(const struct tune_report *r, struct buf *out)
 	table_done(&t);
 }
 
+static void put_share(struct buf *out, const struct tune_report *r, const struct tune_score *s)
+{
+	buf_printf(out, "%.2f GPU-hours, %.2f%% late", gpu_hours(r, s), tune_late_percent(s));
+}
+
+static void put_too_short(const struct tune *t, struct buf *out)
+{
+	buf_printf(out, "Nothing recommended: the recording is too short. A part, one of %d, has ", TUNE_PARTS);
+	put_duration(out, t->part_ms);
+	buf_puts(out, " of data and needs ");
+	put_duration(out, t->needed_ms);
+	buf_printf(out, ", %d times the start-up and the longest window of the policy: record at least ", TUNE_SPANS);
+	put_duration(out, TUNE_PARTS * t->needed_ms);
+	buf_putc(out, '\n');
+}
+
+static void put_too_late(const struct tune_report *r, struct buf *out)
+{
+	const struct tune *t = r->tune;
+	double limit = 100 * r->scene->config.late_ratio, late = tune_late_percent(&t->points[t->chosen].out);
+	buf_puts(out, "Nothing recommended: ");
+	if (!t->keeps_objective)
+		buf_printf(out, "the chosen point is %.2f%% late out of sample", late);
+	else if (t->late_stressed > limit)
+		buf_printf(out,
+		           "with a tenth more demand and replicas that take a quarter longer to start, the chosen "
+		           "point is %.2f%% late",
+		           t->late_stressed);
+	else
+		buf_printf(out, "within two standard errors, the chosen point may be %.2f%% late", t->late_bound);
+	buf_printf(out, ", more than the %g%% of the objective\n", limit);
+}
+
+static void put_dominated(const struct tune_report *r, struct buf *out)
+{
+	const struct tune *t = r->tune;
+	buf_printf(out, "Nothing recommended: dominated by %s, which costs no more out of sample and is no later\n",
+	           t->dominated_by);
+	if (!t->has_library)
+		return;
+	buf_puts(out, t->library_does
+	                      ? "No candidate does what it does. No peer dominates the library policy llm-demand: "
+	                      : "The library policy llm-demand does not do it either: ");
+	put_share(out, r, &t->library_out);
+	buf_puts(out, t->library_does ? " (policies/library/llm-demand.yaml; it needs the signals demand and backlog)\n"
+	                              : "\n");
+}
+
+static void put_broken_tests(const struct tune_report *r, struct buf *out)
+{
+	const struct tune *t = r->tune;
+	const char *path = tune_tests_path(r->tests);
+	buf_printf(out, "Candidates that were better in sample and fail a test of %s: %zu. The best one fails:\n", path,
+	           t->n_failing);
+	for (size_t i = 0; i < t->broken.n; i++) {
+		char name[TEST_NAME_BYTES];
+		text_show(name, sizeof name, t->broken.tests[i].name, strlen(t->broken.tests[i].name));
+		buf_printf(out, "  %s:%d: %s\n", path, t->broken.tests[i].line, name);
+	}
+}
+
 static void put_verdict(const struct tune_report *r, struct buf *out)
 {
 	const struct tune *t = r->tune;
@@ -143,14 +206,24 @@ static void put_verdict(const struct tune_report *r, struct buf *out)
 		           "in sample and out of sample\n",
 		           gain, gap);
 		break;
+	case TUNE_TOO_SHORT:
+		put_too_short(t, out);
+		break;
+	case TUNE_TOO_LATE:
+		put_too_late(r, out);
+		break;
+	case TUNE_DOMINATED:
+		put_dominated(r, out);
+		break;
+	case TUNE_BREAKS_TESTS:
+		buf_puts(out,
+		         "Nothing recommended: no better candidate passes the tests that the present policy passes\n");
+		break;
 	case TUNE_VERDICT__COUNT:
 		break;
 	}
-	if (!t->keeps_objective)
-		buf_puts(out, "no candidate keeps the objective out of sample\n");
-	if (t->dominated_by)
-		buf_printf(out, "%s is as cheap and as early, or better: these numbers cannot do what it does\n",
-		           t->dominated_by);
+	if (t->broken.n > 0)
+		put_broken_tests(r, out);
 }
 
 static void put_changes(const struct tune_report *r, struct buf *out)
@@ -283,6 +356,46 @@ static void put_json_folds(const struct tune_report *r, struct json_writer *w)
 	json_write_array_end(w);
 }
 
+static void put_json_library(const struct tune_report *r, struct json_writer *w)
+{
+	const struct tune *t = r->tune;
+	json_write_key(w, "library");
+	if (!t->has_library) {
+		json_write_null(w);
+		return;
+	}
+	json_write_object_begin(w);
+	json_write_member_str(w, "name", "llm-demand");
+	json_write_member_bool(w, "notDominated", t->library_does);
+	put_json_score(r, w, "outOfSample", &t->library_out);
+	put_json_score(r, w, "inSample", &t->library_in);
+	json_write_object_end(w);
+}
+
+static void put_json_tests(const struct tune_report *r, struct json_writer *w)
+{
+	const struct tune *t = r->tune;
+	json_write_key(w, "tests");
+	if (!r->tests) {
+		json_write_null(w);
+		return;
+	}
+	json_write_object_begin(w);
+	json_write_member_str(w, "file", tune_tests_path(r->tests));
+	json_write_member_i64(w, "count", (int64_t)tune_tests_count(r->tests));
+	json_write_member_i64(w, "failingCandidates", (int64_t)t->n_failing);
+	json_write_key(w, "broken");
+	json_write_array_begin(w);
+	for (size_t i = 0; i < t->broken.n; i++) {
+		json_write_object_begin(w);
+		json_write_member_str(w, "name", t->broken.tests[i].name);
+		json_write_member_i64(w, "line", t->broken.tests[i].line);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+	json_write_object_end(w);
+}
+
 void tune_report_json(const struct tune_report *r, struct buf *out)
 {
 	const struct tune *t = r->tune;
@@ -311,6 +424,12 @@ void tune_report_json(const struct tune_report *r, struct buf *out)
 		json_write_str(&w, t->dominated_by);
 	else
 		json_write_null(&w);
+	member_f64(&w, "lateBoundPercent", t->late_bound);
+	member_f64(&w, "lateStressedPercent", t->late_stressed);
+	put_json_library(r, &w);
+	put_json_tests(r, &w);
+	member_f64(&w, "partSeconds", (double)t->part_ms / 1000);
+	member_f64(&w, "neededPartSeconds", (double)t->needed_ms / 1000);
 	member_f64(&w, "gainInSample", t->gain_in);
 	member_f64(&w, "gainOutOfSample", t->gain_out);
 	member_f64(&w, "gainOfChosen", t->gain_chosen);

@@ -15,8 +15,9 @@ struct tune_report {
 	const struct tune *tune;
 	const struct tune_space *space;
 	const struct backtest *scene;
-	double price;            // of one GPU-hour; NaN: unknown
-	double gpus_per_replica; // > 0
+	double price;                   // of one GPU-hour; NaN: unknown
+	double gpus_per_replica;        // > 0
+	const struct tune_tests *tests; // of the policy; NULL: none
 };
 
 // `wide` shows the whole front and every setting of the peers.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Searches better numbers for a policy on recorded demand. Random candidates play the recording in six parts; after
-// each of the first three parts the worse ones are dropped (successive halving). The second half validates: a choice is
-// made on all parts before a part and measured on it (walk-forward), three times. Equal inputs give equal results,
-// whatever the number of threads.
+// each of the first three parts, candidates near the best ones are added, and the worse ones are dropped (successive
+// halving). The choice knows the first half only; the second half measures it. The walk-forward repeats this: a choice
+// is made on all parts before a part and measured on the part, three times. Equal inputs give equal results, whatever
+// the number of threads.
 #ifndef GPUSCALE_REPLAY_TUNE_H
 #define GPUSCALE_REPLAY_TUNE_H
 
@@ -11,6 +12,7 @@
 #include <stdint.h>
 
 #include "replay/tune_space.h"
+#include "replay/tune_tests.h"
 
 struct backtest;
 struct err;
@@ -19,6 +21,8 @@ struct err;
 #define TUNE_PARTS          6 // of the recording, equally long
 #define TUNE_IN_PARTS       3 // in sample: the first half; the others are out of sample
 #define TUNE_FOLDS          (TUNE_PARTS - TUNE_IN_PARTS)
+#define TUNE_BLOCKS         4 // of a part, for the error of its lateness
+#define TUNE_SPANS          3 // a part is at least this many times as long as the slowest reaction of the policy
 #define TUNE_PEERS_MAX      16
 #define TUNE_NAME_BYTES     64
 #define TUNE_GAIN_MIN       0.01 // a smaller gain is not worth a change
@@ -27,6 +31,7 @@ struct tune_config {
 	size_t candidates; // with the present policy
 	uint64_t seed;
 	unsigned threads;
+	struct tune_tests *tests;                         // that the chosen point must pass; NULL: none
 	void (*on_progress)(void *context, double share); // 0 .. 1, called by the calling thread; may be NULL
 	void *context;
 };
@@ -34,8 +39,14 @@ struct tune_config {
 struct tune_score {
 	double replica_s, requests, late;
 	int32_t changes;
+	// Sums over blocks of the recording, for the error of the share of late requests.
+	int32_t n_blocks;
+	double late_late, late_requests, requests_requests;
 };
 double tune_late_percent(const struct tune_score *s); // 0 without requests
+// The same plus two standard errors, which the differences between the blocks yield: what other demand of the same kind
+// is to be expected to keep.
+double tune_late_bound_percent(const struct tune_score *s);
 // What is minimized: replica-seconds, times late / objective where more than the objective are late.
 double tune_loss(const struct tune_score *s, double late_ratio);
 
@@ -55,14 +66,19 @@ struct tune_fold {
 struct tune_peer {
 	char name[TUNE_NAME_BYTES]; // "HPA utilization 0.5"
 	struct tune_score in, out;
+	struct tune_score parts[TUNE_PARTS];
 	bool is_best; // of its settings: the least loss out of sample
 };
 
 enum tune_verdict {
 	TUNE_RECOMMENDED,
-	TUNE_NONE_BETTER, // the present policy is the best one
-	TUNE_TOO_SMALL,   // the gain is smaller than TUNE_GAIN_MIN
-	TUNE_UNCERTAIN,   // the gain is smaller than the gap between in sample and out of sample
+	TUNE_NONE_BETTER,  // the present policy is the best one
+	TUNE_TOO_SMALL,    // the gain is smaller than TUNE_GAIN_MIN
+	TUNE_UNCERTAIN,    // the gain is smaller than the gap between in sample and out of sample
+	TUNE_TOO_SHORT,    // the parts of the recording are short for the reactions of the policy
+	TUNE_TOO_LATE,     // the chosen point does not keep the objective out of sample, or is close to it
+	TUNE_DOMINATED,    // out of sample, a peer costs no more and is no later
+	TUNE_BREAKS_TESTS, // each better point fails a test that the present policy passes
 	TUNE_VERDICT__COUNT
 };
 const char *tune_verdict_name(enum tune_verdict v); // "Recommended"
@@ -75,7 +91,17 @@ struct tune {
 	struct tune_fold folds[TUNE_FOLDS];
 	struct tune_peer peers[TUNE_PEERS_MAX];
 	size_t n_peers;
-	bool keeps_objective;     // the chosen point does, out of sample
+	bool keeps_objective;      // the chosen point does, out of sample
+	double late_bound;         // tune_late_bound_percent() of the chosen point over the whole recording
+	double late_stressed;      // percent: over the whole recording with a tenth more demand and a longer start-up
+	size_t n_failing;          // candidates that were better in sample and fail a test of the policy
+	bool is_failing;           // the chosen point fails a test of the policy
+	struct tune_broken broken; // by the best one of n_failing
+	int64_t part_ms;           // the shortest part, gaps not counted
+	int64_t needed_ms;         // what a part needs
+	bool has_library;          // a peer dominates a policy without an objective, so llm-demand was played, too
+	struct tune_score library_in, library_out;
+	bool library_does;        // out of sample, it keeps the objective and no peer dominates it
 	const char *dominated_by; // the peer that is as cheap and as early as the chosen point, or better; NULL: none
 	// Shares of the present policy's loss that the choices save: in sample and out of sample, summed over the
 	// folds; the largest difference of the two in a fold; and what the chosen point saves out of sample.

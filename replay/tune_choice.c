@@ -17,20 +17,74 @@ static bool keeps(const struct tune_score *s, double late_ratio)
 	return tune_late_percent(s) <= 100 * late_ratio;
 }
 
-// Whether a is a better choice than b: it keeps the objective out of sample, in sample as well, no peer dominates it,
-// and it is the cheapest of these.
-static bool is_better(const struct tune *t, const struct tune_point *a, const struct tune_point *b, double late_ratio)
+// How good a point is on the parts before `n`, the only ones that a choice knows.
+struct standing {
+	bool keeps;   // the objective, at the bound of the lateness and in a harder world
+	bool is_free; // no peer dominates it
+	double loss;
+};
+
+static struct standing standing_of(const struct tune_search *s, const struct tune *t, const struct tune_trial *r,
+                                   size_t n)
 {
-	bool keeps_a = keeps(&a->out, late_ratio), keeps_b = keeps(&b->out, late_ratio);
-	if (keeps_a != keeps_b)
-		return keeps_a;
-	bool free_a = !tune_peers_dominating(t, &a->out), free_b = !tune_peers_dominating(t, &b->out);
-	if (free_a != free_b)
-		return free_a;
-	bool both_a = keeps_a && keeps(&a->in, late_ratio), both_b = keeps_b && keeps(&b->in, late_ratio);
-	if (both_a != both_b)
-		return both_a;
-	return tune_loss(&a->out, late_ratio) < tune_loss(&b->out, late_ratio);
+	double late = s->scene->config.late_ratio;
+	const struct tune_score sum = tune_score_sum(r->parts, 0, n);
+	return (struct standing){.keeps = tune_late_bound_percent(&sum) <= 100 * late && keeps(&r->stressed, late),
+	                         .is_free = !tune_peers_dominating(t, &sum, 0, n),
+	                         .loss = tune_score_loss(r->parts, n, late)};
+}
+
+static bool is_better(const struct standing *a, const struct standing *b)
+{
+	if (a->keeps != b->keeps)
+		return a->keeps;
+	if (a->is_free != b->is_free)
+		return a->is_free;
+	return a->loss < b->loss;
+}
+
+// Returns the best trial on the parts before `n` that is not known to fail a test of the policy.
+static struct tune_trial *best_untested(const struct tune_search *s, const struct tune *t, size_t n)
+{
+	struct tune_trial *best = NULL;
+	struct standing least = {0};
+	for (size_t i = 0; i < s->n_runs; i++) {
+		struct tune_trial *r = s->runs[i];
+		const struct standing standing = standing_of(s, t, r, n);
+		if (r->tests == TUNE_FAILS || (best && !is_better(&standing, &least)))
+			continue;
+		best = r;
+		least = standing;
+	}
+	return best;
+}
+
+static bool breaks_tests(const struct tune_search *s, const struct policy *policy)
+{
+	return s->config->tests && tune_tests_run(s->config->tests, policy, NULL) > 0;
+}
+
+// Returns the best trial on the parts before `n` that passes the tests of the policy: the present policy does, because
+// only the tests that it passes count. *ret_failing, which may be NULL: the best one of those that fail, if it is
+// better.
+static struct tune_trial *best_trial(const struct tune_search *s, const struct tune *t, size_t n,
+                                     struct tune_trial **ret_failing)
+{
+	struct tune_trial *best = best_untested(s, t, n);
+	for (; best && best->tests == TUNE_UNTESTED; best = best_untested(s, t, n)) {
+		bool fails = best->index > 0 && breaks_tests(s, &best->policy);
+		best->tests = fails ? TUNE_FAILS : TUNE_PASSES;
+	}
+	assert(best);
+	struct standing own = standing_of(s, t, best, n);
+	for (size_t i = 0; i < s->n_runs && ret_failing; i++) {
+		const struct standing other = standing_of(s, t, s->runs[i], n);
+		if (s->runs[i]->tests == TUNE_FAILS && is_better(&other, &own)) {
+			*ret_failing = s->runs[i];
+			own = other;
+		}
+	}
+	return best;
 }
 
 void tune_choice_validate(const struct tune_search *s, struct tune *t)
@@ -41,16 +95,7 @@ void tune_choice_validate(const struct tune_search *s, struct tune *t)
 	for (size_t k = 0; k < TUNE_FOLDS; k++) {
 		size_t part = TUNE_IN_PARTS + k;
 		struct tune_fold *f = &t->folds[k];
-		const struct tune_trial *best = NULL;
-		double least = INFINITY;
-		for (size_t i = 0; i < s->n_runs; i++) {
-			double loss = tune_score_loss(s->runs[i]->parts, part, late);
-			if (loss < least) {
-				least = loss;
-				best = s->runs[i];
-			}
-		}
-		assert(best);
+		const struct tune_trial *best = best_trial(s, t, part, NULL);
 		f->in = tune_score_sum(best->parts, 0, part);
 		f->out = best->parts[part];
 		f->present_in = tune_score_sum(present->parts, 0, part);
@@ -103,90 +148,119 @@ static void mark_front(struct tune *t)
 	}
 }
 
-// Plays the whole recording with `values`. *ret_refused: the rules between fields do not accept them.
-static int play_values(struct tune_search *s, const double values[], size_t index, struct tune_point *ret,
-                       bool *ret_refused, struct err *e)
+// Makes a trial that has played the first half of the recording with `values`, in *ret; NULL when the rules between
+// fields, or unless `may_fail` the tests of the policy, do not accept them.
+static int try_values(struct tune_search *s, const double values[], bool may_fail, struct tune_trial **ret,
+                      struct err *e)
 {
+	bool is_refused;
 	struct tune_trial *r = tune_trial_new(s);
+	*ret = NULL;
 	if (!r)
 		return err_set(e, ERR_INTERNAL, "out of memory");
-	r->index = index;
 	memcpy(r->values, values, sizeof r->values);
-	int rc = tune_trial_decode(s, r, ret_refused, e);
-	for (size_t part = 0; rc == 0 && !*ret_refused && part < TUNE_PARTS; part++)
-		tune_trial_play(s, r, part);
-	set_point(r, ret);
-	tune_trial_free(r);
-	return rc == 0 && atomic_load(&s->has_failed) ? err_set(e, ERR_INTERNAL, "out of memory") : rc;
-}
-
-static bool is_as_good(const struct tune_search *s, const struct tune *t, const struct tune_point *a,
-                       const struct tune_point *than)
-{
-	double late = s->scene->config.late_ratio, limit = 1 + WORTH_A_NUMBER;
-	return keeps(&a->out, late) >= keeps(&than->out, late) &&
-	       !tune_peers_dominating(t, &a->out) >= !tune_peers_dominating(t, &than->out) &&
-	       tune_loss(&a->out, late) <= limit * tune_loss(&than->out, late) &&
-	       tune_loss(&a->in, late) <= limit * tune_loss(&than->in, late);
-}
-
-// Takes back what saves next to nothing: a patch with fewer changes is easier to judge.
-static int simplify(struct tune_search *s, const struct tune *t, struct tune_point *choice, struct err *e)
-{
-	struct tune_point first = *choice;
-	for (size_t i = 0; i < s->space->n; i++) {
-		struct tune_point trial = *choice;
-		bool is_refused = true;
-		if (trial.values[i] == s->space->numbers[i].present)
-			continue;
-		trial.values[i] = s->space->numbers[i].present;
-		if (play_values(s, trial.values, trial.index, &trial, &is_refused, e) < 0)
-			return -1;
-		if (!is_refused && is_as_good(s, t, &trial, &first))
-			*choice = trial;
+	int rc = tune_trial_decode(s, r, &is_refused, e);
+	if (rc < 0 || is_refused || (!may_fail && breaks_tests(s, &r->policy))) {
+		tune_trial_free(r);
+		return rc;
 	}
-	return 0;
+	for (size_t part = 0; part < TUNE_IN_PARTS; part++)
+		tune_trial_play(s, r, part);
+	*ret = r;
+	return tune_stress_play(s, &r, 1, false, e);
 }
 
-static bool is_changed(const struct tune_space *s, const struct tune_point *p)
+static bool is_as_good(const struct standing *a, const struct standing *than)
+{
+	return a->keeps >= than->keeps && a->is_free >= than->is_free && a->loss <= (1 + WORTH_A_NUMBER) * than->loss;
+}
+
+// Takes back what saves next to nothing in sample: a patch with fewer changes is easier to judge. *choice, of
+// s->runs, becomes another trial with the same index.
+static int simplify(struct tune_search *s, const struct tune *t, struct tune_trial **choice, struct err *e)
+{
+	const struct standing first = standing_of(s, t, *choice, TUNE_IN_PARTS);
+	bool may_fail = (*choice)->tests == TUNE_FAILS;
+	for (size_t i = 0; i < s->space->n; i++) {
+		double values[TUNE_NUMBERS_MAX];
+		struct tune_trial *r;
+		memcpy(values, (*choice)->values, sizeof values);
+		if (values[i] == s->space->numbers[i].present)
+			continue;
+		values[i] = s->space->numbers[i].present;
+		int rc = try_values(s, values, may_fail, &r, e);
+		const struct standing simpler =
+		        rc == 0 && r ? standing_of(s, t, r, TUNE_IN_PARTS) : (struct standing){0};
+		if (rc < 0 || !r || !is_as_good(&simpler, &first)) {
+			tune_trial_free(r);
+			if (rc < 0)
+				return -1;
+			continue;
+		}
+		r->index = (*choice)->index;
+		r->tests = (*choice)->tests;
+		tune_trial_free(*choice);
+		*choice = r;
+	}
+	for (size_t part = (*choice)->play.next < s->scene->demand.n ? TUNE_IN_PARTS : TUNE_PARTS; part < TUNE_PARTS;
+	     part++)
+		tune_trial_play(s, *choice, part);
+	return atomic_load(&s->has_failed) ? err_set(e, ERR_INTERNAL, "out of memory") : 0;
+}
+
+static bool is_changed(const struct tune_space *s, const double values[])
 {
 	for (size_t i = 0; i < s->n; i++)
-		if (p->values[i] != s->numbers[i].present)
+		if (values[i] != s->numbers[i].present)
 			return true;
 	return false;
+}
+
+static void find_points(struct tune *t, size_t chosen)
+{
+	qsort(t->points, t->n_points, sizeof *t->points, points_by_cost);
+	for (size_t i = 0; i < t->n_points; i++) {
+		if (t->points[i].index == 0)
+			t->present = i;
+		if (t->points[i].index == chosen)
+			t->chosen = i;
+	}
 }
 
 int tune_choose(struct tune_search *s, struct tune *t, struct err *e)
 {
 	double late = s->scene->config.late_ratio;
+	struct tune_trial *failing = NULL, *best = best_trial(s, t, TUNE_IN_PARTS, &failing);
+	for (size_t i = 0; i < s->n_runs; i++)
+		t->n_failing += s->runs[i]->tests == TUNE_FAILS;
+	if (failing)
+		tune_tests_run(s->config->tests, &failing->policy, &t->broken);
+	if (best->index == 0 && failing)
+		best = failing; // shows what the tests forbid
+	struct tune_trial **slot = s->runs;
+	while (*slot != best)
+		slot++;
+	if (best->index > 0 && simplify(s, t, slot, e) < 0)
+		return -1;
+	best = is_changed(s->space, (*slot)->values) ? *slot : s->runs[0];
+	t->is_failing = best->tests == TUNE_FAILS && tune_tests_run(s->config->tests, &best->policy, &t->broken) > 0;
+	if (tune_stress_play(s, &best, 1, true, e) < 0)
+		return -1;
+	t->late_stressed = tune_late_percent(&best->stressed);
 	t->points = calloc(s->n_runs, sizeof *t->points);
 	if (!t->points)
 		return err_set(e, ERR_INTERNAL, "out of memory");
 	t->n_points = s->n_runs;
-	size_t best = 0;
-	for (size_t i = 0; i < s->n_runs; i++) {
+	for (size_t i = 0; i < s->n_runs; i++)
 		set_point(s->runs[i], &t->points[i]);
-		if (is_better(t, &t->points[i], &t->points[best], late))
-			best = i;
-	}
-	struct tune_point present = t->points[0];
-	if (best > 0 && simplify(s, t, &t->points[best], e) < 0)
-		return -1;
-	if (best > 0 && !is_changed(s->space, &t->points[best]))
-		best = 0;
-	size_t index = t->points[best].index;
-	qsort(t->points, t->n_points, sizeof *t->points, points_by_cost);
-	for (size_t i = 0; i < t->n_points; i++) {
-		if (t->points[i].index == 0)
-			t->present = i;
-		if (t->points[i].index == index)
-			t->chosen = i;
-	}
+	const struct tune_score whole = tune_score_sum(best->parts, 0, TUNE_PARTS);
+	t->late_bound = tune_late_bound_percent(&whole);
+	find_points(t, best->index);
 	mark_front(t);
 	const struct tune_point *chosen = &t->points[t->chosen];
 	t->keeps_objective = keeps(&chosen->out, late);
-	t->dominated_by = tune_peers_dominating(t, &chosen->out);
-	double was = tune_loss(&present.out, late);
+	t->dominated_by = tune_peers_dominating(t, &chosen->out, TUNE_IN_PARTS, TUNE_PARTS);
+	double was = tune_loss(&t->points[t->present].out, late);
 	t->gain_chosen = was > 0 ? 1 - tune_loss(&chosen->out, late) / was : 0;
 	return 0;
 }

@@ -11,19 +11,28 @@
 #define DRAWS           32 // tries to draw numbers that the rules between fields accept
 #define KEEP_DIVISOR    3  // of the candidates, this part stays after a rung
 #define KEEP_MIN        48 // but at least so many
-#define REFINED_DIVISOR 4  // this part of the candidates vary the best of the others
-#define REFINED_AFTER   2  // parts
+#define REFINED_DIVISOR 6  // this part of the candidates vary the best of the others, after each part in sample
 #define REFINED_PARENTS 12
+#define REFINED_LINE    12  // of them, at most as many move all thresholds of the best one together
+#define REFINED_CLOSER  0.5 // after each part, new candidates are nearer to their parents
 #define MARGIN_STEPS    8
 #define MARGIN_STEP     1.12
 
+// Added after each part in sample.
 static size_t n_refined(const struct tune_search *s)
 {
 	return s->config->candidates / REFINED_DIVISOR;
 }
 
-// Appends candidate `index` to s->runs, with drawn numbers, or with those of `parent` varied.
-static int add_candidate(struct tune_search *s, struct tune *t, size_t index, const struct tune_trial *parent,
+// What a new candidate is near; NULL for one that is drawn.
+struct origin {
+	const struct tune_trial *parent;
+	double reach; // how near
+	double share; // along the line through the thresholds, -1 .. 1; NaN: any numbers vary
+};
+
+// Appends candidate `index` to s->runs.
+static int add_candidate(struct tune_search *s, struct tune *t, size_t index, const struct origin *origin,
                          struct err *e)
 {
 	bool is_refused = true;
@@ -34,8 +43,10 @@ static int add_candidate(struct tune_search *s, struct tune *t, size_t index, co
 	s->runs[s->n_runs++] = r;
 	for (uint64_t k = 0; k < DRAWS && is_refused && index > 0; k++) {
 		uint64_t seed = s->config->seed * DRAWS + k;
-		if (parent)
-			tune_space_vary(s->space, seed, index, parent->values, r->values);
+		if (origin && k == 0 && !isnan(origin->share))
+			tune_space_move(s->space, origin->parent->values, origin->share, origin->reach, r->values);
+		else if (origin)
+			tune_space_vary(s->space, seed, index, origin->parent->values, origin->reach, r->values);
 		else
 			tune_space_draw(s->space, seed, index, r->values);
 		if (tune_trial_decode(s, r, &is_refused, e) < 0)
@@ -56,9 +67,12 @@ static int add_candidate(struct tune_search *s, struct tune *t, size_t index, co
 int tune_halving_fill(struct tune_search *s, struct tune *t, struct err *e)
 {
 	t->n_played = 1;
-	for (size_t i = 0; i < s->config->candidates - n_refined(s); i++)
+	for (size_t i = 0; i < s->config->candidates - TUNE_IN_PARTS * n_refined(s); i++) {
 		if (add_candidate(s, t, i, NULL, e) < 0)
 			return -1;
+		if (i == 0)
+			tune_ranges_widen(s);
+	}
 	return 0;
 }
 
@@ -190,6 +204,9 @@ static int refine(struct tune_search *s, struct tune *t, struct err *e)
 	struct ranked *rows = calloc(s->n_runs, sizeof *rows);
 	struct tune_trial **all = s->runs;
 	size_t n = s->n_runs, parents = n < REFINED_PARENTS ? n : REFINED_PARENTS;
+	size_t first = s->config->candidates - (TUNE_IN_PARTS + 1 - s->part) * n_refined(s);
+	size_t line = n_refined(s) / 2 < REFINED_LINE ? n_refined(s) / 2 : REFINED_LINE;
+	double reach = pow(REFINED_CLOSER, (double)s->part - 1);
 	int rc = rows ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
 	for (size_t i = 0; i < n && rows; i++) {
 		rows[i].run = all[i];
@@ -199,8 +216,12 @@ static int refine(struct tune_search *s, struct tune *t, struct err *e)
 		qsort(rows, n, sizeof *rows, by_loss);
 	s->runs = all + n; // there is room for every candidate
 	s->n_runs = 0;
-	for (size_t i = 0; i < n_refined(s) && rc == 0; i++)
-		rc = add_candidate(s, t, s->config->candidates - n_refined(s) + i, rows[i % parents].run, e);
+	for (size_t i = 0; i < n_refined(s) && rc == 0; i++) {
+		bool is_on_line = i < line && line > 1;
+		double share = is_on_line ? 2.0 * (double)i / (double)(line - 1) - 1 : NAN;
+		const struct origin origin = {rows[is_on_line ? 0 : i % parents].run, reach, share};
+		rc = add_candidate(s, t, first + i, &origin, e);
+	}
 	rc = rc == 0 ? tune_search_play(s, play_past, e) : rc;
 	s->done += (double)(s->part * s->n_runs);
 	s->n_runs += n;
@@ -214,12 +235,8 @@ static double work_of(size_t n, size_t refined)
 {
 	double work = 0;
 	for (size_t part = 0; part < TUNE_IN_PARTS; part++) {
-		if (part == REFINED_AFTER) {
-			n += refined;
-			work += (double)(refined * part);
-		}
-		work += (double)n;
-		n = quota_of(n);
+		work += (double)(n + refined * (part + 1));
+		n = quota_of(n + refined);
 	}
 	return work + (double)n * TUNE_FOLDS;
 }
@@ -228,13 +245,11 @@ int tune_halving_play(struct tune_search *s, struct tune *t, struct err *e)
 {
 	s->all = work_of(s->n_runs, n_refined(s));
 	for (s->part = 0; s->part < TUNE_IN_PARTS;) {
-		if (s->part == REFINED_AFTER && refine(s, t, e) < 0)
-			return -1;
 		if (tune_search_play(s, play_next, e) < 0)
 			return -1;
 		s->done += (double)s->n_runs;
 		s->part++;
-		if (drop_worse(s, e) < 0)
+		if (refine(s, t, e) < 0 || drop_worse(s, e) < 0)
 			return -1;
 	}
 	return tune_search_play(s, tune_search_rest, e);

@@ -3,7 +3,9 @@
 #include "replay/tune_search.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "policies/engine/policy.h"
@@ -33,6 +35,7 @@ int tune_peers_play(struct tune_search *s, struct tune *t, struct err *e)
 		enum peer_kind kind = settings[i].kind;
 		snprintf(p->name, sizeof p->name, "%s %s %.1f", peer_name(kind), peer_setting_name(kind),
 		         settings[i].value);
+		memcpy(p->parts, peers[i]->parts, sizeof p->parts);
 		p->in = tune_score_sum(peers[i]->parts, 0, TUNE_IN_PARTS);
 		p->out = tune_score_sum(peers[i]->parts, TUNE_IN_PARTS, TUNE_PARTS);
 		tune_trial_free(peers[i]);
@@ -57,10 +60,17 @@ static bool dominates(const struct tune_score *a, const struct tune_score *b)
 	return a->replica_s <= b->replica_s && late_a <= late_b && (a->replica_s < b->replica_s || late_a < late_b);
 }
 
-const char *tune_peers_dominating(const struct tune *t, const struct tune_score *out)
+// The cheapest of them.
+const char *tune_peers_dominating(const struct tune *t, const struct tune_score *score, size_t from, size_t to)
 {
-	for (size_t i = 0; i < t->n_peers; i++)
-		if (dominates(&t->peers[i].out, out))
-			return t->peers[i].name;
-	return NULL;
+	const char *name = NULL;
+	double least = INFINITY;
+	for (size_t i = 0; i < t->n_peers; i++) {
+		const struct tune_score sum = tune_score_sum(t->peers[i].parts, from, to);
+		if (dominates(&sum, score) && sum.replica_s < least) {
+			least = sum.replica_s;
+			name = t->peers[i].name;
+		}
+	}
+	return name;
 }

@@ -29,6 +29,8 @@ struct tune_trial {
 	struct peer peer;
 	struct closed_loop_play play;
 	struct tune_score parts[TUNE_PARTS];
+	struct tune_score stressed; // of the first half, in the harder world of tune_stress_play()
+	enum { TUNE_UNTESTED, TUNE_PASSES, TUNE_FAILS } tests;
 };
 
 struct tune_search {
@@ -47,8 +49,8 @@ struct tune_search {
 
 // Returns the sum of the parts from `from` to before `to`.
 struct tune_score tune_score_sum(const struct tune_score parts[TUNE_PARTS], size_t from, size_t to);
-// Returns the sum of the losses of the first n parts. Each part counts by itself: a choice that is at the edge of the
-// objective in one part and far from it in another pays for the first.
+// Returns what a choice on the first n parts minimizes: the sum of their losses, so that a choice which is later than
+// the objective in one part pays for it, or the loss of their sum at the bound of its lateness, whichever is larger.
 double tune_score_loss(const struct tune_score parts[TUNE_PARTS], size_t n, double late_ratio);
 
 // ---- trials ----
@@ -58,7 +60,11 @@ struct tune_trial *tune_trial_new(struct tune_search *s);
 void tune_trial_free(struct tune_trial *r);
 // Makes `policy`, which must outlive the trial, its policy. Returns 0, or -1 and *e.
 int tune_trial_bind(struct tune_search *s, struct tune_trial *r, const struct policy *policy, struct err *e);
-// The same with a policy of r->values; *ret_refused when the rules between fields do not accept them.
+// The same with the simulated signals of backtest `b` under the given names, as for policy_candidate_init().
+int tune_trial_bind_names(struct tune_trial *r, const struct policy *policy, const struct backtest *b,
+                          const char *const names[], struct err *e);
+// The same as tune_trial_bind() with a policy of r->values; *ret_refused when the rules between fields do not accept
+// them.
 int tune_trial_decode(struct tune_search *s, struct tune_trial *r, bool *ret_refused, struct err *e);
 // Plays one part of the recording; without memory, sets s->has_failed.
 void tune_trial_play(struct tune_search *s, struct tune_trial *r, size_t part);
@@ -69,17 +75,26 @@ void tune_search_rest(void *context, size_t i);
 
 // ---- the steps of a search; each returns 0, or -1 and *e ----
 
+// Widens the ranges of thresholds to what their signals measure.
+void tune_ranges_widen(struct tune_search *s);
 // Draws the candidates; the first one is the present policy.
 int tune_halving_fill(struct tune_search *s, struct tune *t, struct err *e);
 // Plays the candidates, drops the worse ones after each part, and plays the rest with those that stay.
 int tune_halving_play(struct tune_search *s, struct tune *t, struct err *e);
+// Plays the first half, or the whole recording, with the policies of `runs` in a harder world: a tenth more demand, and
+// replicas that take a quarter longer to start. Sets their `stressed`.
+int tune_stress_play(struct tune_search *s, struct tune_trial *const runs[], size_t n, bool whole, struct err *e);
 // Plays the peers, into t->peers.
 int tune_peers_play(struct tune_search *s, struct tune *t, struct err *e);
-// Returns the name of a peer that costs no more and is no later than `out`, and is better in one of the two, or NULL.
-const char *tune_peers_dominating(const struct tune *t, const struct tune_score *out);
-// Chooses before each part of the second half, and measures the choice on the part (walk-forward), into t->folds.
+// Returns the name of a peer that, summed over the parts from `from` to before `to`, costs no more and is no later than
+// `score`, and is better in one of the two, or NULL.
+const char *tune_peers_dominating(const struct tune *t, const struct tune_score *score, size_t from, size_t to);
+// Plays the objective of the library policy llm-demand with the bounds of the policy, into t->library_in and _out.
+int tune_library_play(struct tune_search *s, struct tune *t, struct err *e);
+// Chooses before each part of the second half, and measures the choice on the part (walk-forward), into t->folds. A
+// choice knows the parts before only.
 void tune_choice_validate(const struct tune_search *s, struct tune *t);
-// Chooses the point to recommend, into t->points and t->chosen.
+// Chooses on the first half the point to recommend, into t->points and t->chosen.
 int tune_choose(struct tune_search *s, struct tune *t, struct err *e);
 
 #endif

@@ -23,6 +23,7 @@
 #define LADDER_LOW    0.35 // factors of the present value
 #define LADDER_HIGH   2.0
 #define FLOORS        10
+#define SWEEP         16
 #define SECOND_MS     1000.0
 #define DEFAULT_SPACE "default" // namespace of a policy that names none
 
@@ -132,6 +133,7 @@ static void add_number(struct walk *w, const struct schema_field *f, struct doc_
 	n->min = fmin(present, is_factor ? present * t->min : t->min);
 	n->max = fmax(present, is_factor ? present * t->max : t->max);
 	n->is_log = t->scale != SCHEMA_TUNE_LINEAR;
+	n->step = 1;
 	snprintf(n->path, sizeof n->path, "%s", path);
 }
 
@@ -302,6 +304,21 @@ void tune_space_done(struct tune_space *s)
 	s->n = 0;
 }
 
+void tune_space_widen(struct tune_space *s, size_t index, double low, double high)
+{
+	char path[SCHEMA_PATH_BYTES];
+	snprintf(path, sizeof path, "spec.signals[%zu].", index);
+	for (size_t i = 0; i < s->n && low > 0 && high >= low; i++) {
+		struct tune_number *n = &s->numbers[i];
+		double was = log(n->max / n->min);
+		if (n->field->tune.scale != SCHEMA_TUNE_FACTOR || strncmp(n->path, path, strlen(path)) != 0)
+			continue;
+		n->min = fmin(n->min, low);
+		n->max = fmax(n->max, high);
+		n->step = was / log(n->max / n->min);
+	}
+}
+
 // ---- candidates ----
 
 // splitmix64
@@ -342,14 +359,22 @@ static double draw_value(const struct tune_number *n, uint64_t *state)
 {
 	bool is_near = draw(state) < 0.5;
 	double share = draw(state), other = draw(state), here = share_of(n, n->present);
-	return is_near ? at(n, here + (share - other) * NEAR) : at(n, share);
+	return is_near ? at(n, here + (share - other) * NEAR * n->step) : at(n, share);
 }
 
-// The first candidates are evenly spaced: all thresholds times one factor, then minReplicas alone. They show every
-// search the plain trade-off of cost and lateness.
+static bool is_widened(const struct tune_space *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		if (s->numbers[i].step < 1)
+			return true;
+	return false;
+}
+
+// The first candidates are evenly spaced: all thresholds times one factor, then minReplicas alone, then all widened
+// thresholds over the whole of their ranges. They show every search the plain trade-off of cost and lateness.
 static bool set_ladder(const struct tune_space *s, uint64_t index, double values[TUNE_NUMBERS_MAX])
 {
-	if (index > LADDER + FLOORS)
+	if (index > LADDER + FLOORS + (is_widened(s) ? SWEEP : 0))
 		return false;
 	for (size_t i = 0; i < s->n; i++) {
 		const struct tune_number *n = &s->numbers[i];
@@ -359,7 +384,9 @@ static bool set_ladder(const struct tune_space *s, uint64_t index, double values
 			                    ? at(n, share_of(n, n->present * LADDER_LOW *
 			                                                pow(LADDER_HIGH / LADDER_LOW, step)))
 			                    : at(n, step);
-		else if (index > LADDER && strcmp(n->path, "spec.minReplicas") == 0)
+		else if (index > LADDER + FLOORS && n->step < 1)
+			values[i] = at(n, (double)(index - LADDER - FLOORS - 1) / (SWEEP - 1));
+		else if (index > LADDER && index <= LADDER + FLOORS && strcmp(n->path, "spec.minReplicas") == 0)
 			values[i] = at(n, (double)(index - LADDER) / FLOORS);
 	}
 	return true;
@@ -388,14 +415,24 @@ void tune_space_draw(const struct tune_space *s, uint64_t seed, uint64_t index, 
 	}
 }
 
-void tune_space_vary(const struct tune_space *s, uint64_t seed, uint64_t index, const double values[],
+void tune_space_move(const struct tune_space *s, const double values[], double share, double reach,
+                     double ret_values[TUNE_NUMBERS_MAX])
+{
+	for (size_t i = 0; i < s->n; i++) {
+		const struct tune_number *n = &s->numbers[i];
+		double step = 2 * share * reach * STEP * n->step;
+		ret_values[i] = is_main(n) ? at(n, share_of(n, values[i]) + step) : values[i];
+	}
+}
+
+void tune_space_vary(const struct tune_space *s, uint64_t seed, uint64_t index, const double values[], double reach,
                      double ret_values[TUNE_NUMBERS_MAX])
 {
 	uint64_t state = start(seed, index);
 	for (size_t i = 0; i < s->n; i++) {
 		const struct tune_number *n = &s->numbers[i];
 		bool is_changed = values[i] != n->present;
-		double way = draw(&state), step = (draw(&state) - draw(&state)) * STEP;
+		double way = draw(&state), step = (draw(&state) - draw(&state)) * STEP * n->step * reach;
 		ret_values[i] = values[i];
 		if (is_changed && way < TAKEN_BACK)
 			ret_values[i] = n->present;
@@ -403,8 +440,9 @@ void tune_space_vary(const struct tune_space *s, uint64_t seed, uint64_t index, 
 			ret_values[i] = at(n, share_of(n, values[i]) + step);
 	}
 	size_t i = draw_main(s, &state);
-	ret_values[i] =
-	        at(&s->numbers[i], share_of(&s->numbers[i], ret_values[i]) + (draw(&state) - draw(&state)) * STEP);
+	const struct tune_number *n = &s->numbers[i];
+	double step = (draw(&state) - draw(&state)) * STEP * n->step * reach;
+	ret_values[i] = at(n, share_of(n, ret_values[i]) + step);
 }
 
 int tune_space_decode(struct tune_space *s, const double values[], struct arena *a, struct policy *ret)

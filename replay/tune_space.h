@@ -27,6 +27,7 @@ struct tune_number {
 	bool is_added;         // the document does not have the number: `node` holds its default
 	double present;        // in the unit of field->tune
 	double min, max;       // range, which contains the present value
+	double step;           // 1, or less when tune_space_widen() has widened the range: a step is that part of it
 	bool is_log;
 };
 
@@ -44,12 +45,19 @@ struct tune_space {
 int tune_space_init(struct tune_space *s, const struct policy *policy, const char *text, size_t len, struct err *e);
 void tune_space_done(struct tune_space *s);
 
+// Widens the range of the thresholds of signal `index` (target.value, watermarks) so that it contains low .. high, both
+// positive. Half of the candidates stay within the range that the schema states around the present value.
+void tune_space_widen(struct tune_space *s, size_t index, double low, double high);
+
 // Draws the numbers of candidate `index`, the same for equal seeds: 0 is the present policy, the next ones are evenly
-// spaced. Of the others, a quarter varies all numbers, a quarter half of them, and the rest a threshold and up to two
-// other numbers.
+// spaced, around the present values and over the whole ranges. Of the others, a quarter varies all numbers, a quarter
+// half of them, and the rest a threshold and up to two other numbers.
 void tune_space_draw(const struct tune_space *s, uint64_t seed, uint64_t index, double ret_values[TUNE_NUMBERS_MAX]);
-// The same near `values`.
-void tune_space_vary(const struct tune_space *s, uint64_t seed, uint64_t index, const double values[],
+// The same as `values`, but with all thresholds, or the objective, moved along a line: `share` -1 .. 1 of `reach`.
+void tune_space_move(const struct tune_space *s, const double values[], double share, double reach,
+                     double ret_values[TUNE_NUMBERS_MAX]);
+// The same near `values`. `reach` is how far, 1 at most.
+void tune_space_vary(const struct tune_space *s, uint64_t seed, uint64_t index, const double values[], double reach,
                      double ret_values[TUNE_NUMBERS_MAX]);
 // Decodes the policy with these numbers into `ret`, in `a`. Returns 0, or -1 when the rules between fields refuse it.
 // Changes the document meanwhile, so one thread at a time may call it.

@@ -33,14 +33,18 @@ struct tune_trial *tune_trial_new(struct tune_search *s)
 	return r;
 }
 
-int tune_trial_bind(struct tune_search *s, struct tune_trial *r, const struct policy *policy, struct err *e)
+int tune_trial_bind_names(struct tune_trial *r, const struct policy *policy, const struct backtest *b,
+                          const char *const names[], struct err *e)
 {
-	const struct backtest *b = s->scene;
 	r->candidate = calloc(1, sizeof *r->candidate);
 	if (!r->candidate)
 		return err_set(e, ERR_INTERNAL, "out of memory");
-	return policy_candidate_init(r->candidate, policy, b->recording, b->file, b->config.signals, b->demand.start_ms,
-	                             e);
+	return policy_candidate_init(r->candidate, policy, b->recording, b->file, names, b->demand.start_ms, e);
+}
+
+int tune_trial_bind(struct tune_search *s, struct tune_trial *r, const struct policy *policy, struct err *e)
+{
+	return tune_trial_bind_names(r, policy, s->scene, s->scene->config.signals, e);
 }
 
 int tune_trial_decode(struct tune_search *s, struct tune_trial *r, bool *ret_refused, struct err *e)
@@ -50,9 +54,21 @@ int tune_trial_decode(struct tune_search *s, struct tune_trial *r, bool *ret_ref
 	return *ret_refused ? 0 : tune_trial_bind(s, r, &r->policy, e);
 }
 
-static size_t part_end(const struct tune_search *s, size_t part)
+static size_t block_end(const struct tune_search *s, size_t block)
 {
-	return s->scene->demand.n * (part + 1) / TUNE_PARTS;
+	return s->scene->demand.n * (block + 1) / (TUNE_PARTS * TUNE_BLOCKS);
+}
+
+static void add_block(struct tune_score *sum, const struct score *s)
+{
+	sum->replica_s += s->replica_s;
+	sum->requests += s->requests;
+	sum->late += s->late;
+	sum->changes += s->changes;
+	sum->n_blocks += s->requests > 0;
+	sum->late_late += s->late * s->late;
+	sum->late_requests += s->late * s->requests;
+	sum->requests_requests += s->requests * s->requests;
 }
 
 void tune_trial_play(struct tune_search *s, struct tune_trial *r, size_t part)
@@ -63,9 +79,12 @@ void tune_trial_play(struct tune_search *s, struct tune_trial *r, size_t part)
 		c = (struct candidate){policy_candidate_decide, r->candidate, r->candidate->policy->interval_ms};
 	else
 		c.interval_ms = peer_interval_ms(&r->peer, s->scene->demand.step_ms);
-	if (closed_loop_play(&r->play, &c, part_end(s, part), &score) < 0)
-		atomic_store(&s->has_failed, true);
-	r->parts[part] = (struct tune_score){score.replica_s, score.requests, score.late, score.changes};
+	r->parts[part] = (struct tune_score){0};
+	for (size_t k = 0; k < TUNE_BLOCKS; k++) {
+		if (closed_loop_play(&r->play, &c, block_end(s, part * TUNE_BLOCKS + k), &score) < 0)
+			atomic_store(&s->has_failed, true);
+		add_block(&r->parts[part], &score);
+	}
 }
 
 void tune_search_rest(void *context, size_t i)
