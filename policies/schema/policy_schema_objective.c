@@ -20,8 +20,8 @@ static const struct schema_field fields[] = {
 
 const struct schema policy_schema_objective = {
         .name = "GPUAutoscaler.spec.objective",
-        .doc = "At most `late` of the work may wait longer than `wait`. The signals `demand` and `backlog` have "
-               "neither target nor watermarks.",
+        .doc = "At most `late` of the work may wait longer than `wait`. `demand` and `backlog` have neither target nor "
+               "watermarks.",
         .struct_size = sizeof(struct policy_objective),
         .fields = fields,
         .n_fields = COUNT_OF(fields),
