@@ -163,7 +163,8 @@ static void put_closed_notes(const struct backtest *b, struct buf *out)
 		buf_printf(out, "the clairvoyant row repeats \"%s\": the search found no better schedule\n",
 		           b->bound_name);
 	if (!b->bound_reached)
-		buf_puts(out, "the objective cannot be kept: the clairvoyant row is the cheapest of the least late schedules\n");
+		buf_puts(out, "the objective cannot be kept: the clairvoyant row is the cheapest of the least late "
+		              "schedules\n");
 }
 
 void backtest_report_notes(const struct backtest_report *r, struct buf *out)
