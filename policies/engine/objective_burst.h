@@ -5,7 +5,8 @@
 // the learnt one.
 //
 // A long wait forgives what a step hides, so a constant burst serves as a margin there. The shorter the wait, the more
-// that margin costs and the more the learnt burst counts. Part of the flat state; has no padding; all zero at the start.
+// that margin costs and the more the learnt burst counts. Part of the flat state; has no padding; all zero at the
+// start.
 #ifndef GPUSCALE_POLICIES_ENGINE_OBJECTIVE_BURST_H
 #define GPUSCALE_POLICIES_ENGINE_OBJECTIVE_BURST_H
 

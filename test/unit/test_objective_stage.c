@@ -355,7 +355,7 @@ static void utilization_shows_a_capacity_that_is_off_either_way(void **state)
 	static const struct {
 		double true_ratio;
 		bool has_data, doubtful;
-	} rows[] = {{1, true, false},   {5, true, true},     {1.5, true, true},  {1.2, true, false},
+	} rows[] = {{1, true, false},   {5, true, true},   {1.5, true, true}, {1.2, true, false},
 	            {0.8, true, false}, {0.6, true, true}, {0.2, true, true}, {0.2, false, false}};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		struct engine e;

@@ -57,7 +57,8 @@ static void objective_reaches_the_engine(void **state)
 	assert_int_equal(o->backlog_index, 2);
 	assert_null(o->utilization);
 	decoded_policy_done(&d);
-	decode(&d, "query: backlog}\n  objective: {", "query: backlog}\n  - {name: busy, query: busy}\n  objective: {utilization: busy, ");
+	decode(&d, "query: backlog}\n  objective: {",
+	       "query: backlog}\n  - {name: busy, query: busy}\n  objective: {utilization: busy, ");
 	assert_string_equal(buf_str(&d.printed), "");
 	assert_string_equal(o->utilization, "busy");
 	assert_int_equal(o->utilization_index, 3);
