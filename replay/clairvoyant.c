@@ -24,6 +24,7 @@
 #define KEY_OF_ONE   UINT32_C(0x3f800000)
 #define KEYS         (40 << 7)
 #define TABLES_BYTES (16 * 1024 * 1024) // of one window
+#define LATE_ALIKE   0.001              // of the requests: schedules that differ by less are late alike
 #define AHEAD_SLOTS  240                // that a window looks ahead, at least: an hour
 #define AHEAD_STARTS 8                  // and this many start-up times, up to
 #define AHEAD_PARTS  4                  // this many times its length
@@ -417,6 +418,15 @@ struct search {
 	struct score *ret, *scratch;
 };
 
+// Whether `s` is better than `than`. Where neither keeps the objective, the last late requests cost many times what the
+// others do: a schedule that is less late by hardly anything is not better when it costs more.
+static bool is_worth_it(const struct score *s, const struct score *than, double late_percent)
+{
+	bool misses = !score_keeps(s, late_percent) && !score_keeps(than, late_percent);
+	bool alike = than->late - s->late <= LATE_ALIKE * than->requests;
+	return score_is_better(s, than, late_percent) && !(misses && alike && s->replica_s > than->replica_s);
+}
+
 static void try_price(struct program *p, struct search *s, double price)
 {
 	double most_late = s->late_ratio * s->weight;
@@ -452,7 +462,7 @@ static void search_price(struct program *p, struct search *s)
 	play(p, INFINITY, false, s->ret);
 	p->price = INFINITY;
 	play(p, INFINITY, false, s->scratch);
-	if (score_is_better(s->scratch, s->ret, 100 * s->late_ratio))
+	if (is_worth_it(s->scratch, s->ret, 100 * s->late_ratio))
 		*s->ret = *s->scratch;
 	else
 		p->price = PRICE_MAX * s->unit;
@@ -486,7 +496,7 @@ static void search(struct program *p, double late_ratio, const struct score *kno
 	if (s.weight > 0)
 		s.unit = d->total / s.weight;
 	search_price(p, &s);
-	*ret_is_known = known && score_is_better(known, ret, 100 * late_ratio);
+	*ret_is_known = known && is_worth_it(known, ret, 100 * late_ratio);
 	if (*ret_is_known)
 		*ret = *known;
 	else if (p->loop->on_step) // only the schedule that was chosen is reported

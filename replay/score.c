@@ -78,14 +78,10 @@ bool score_keeps(const struct score *s, double late_percent)
 	return !(score_late_percent(s) > late_percent);
 }
 
-// Where the goal cannot be kept, the last late requests cost many times what all others do.
-#define LATE_ALIKE 1.05
-
 bool score_is_better(const struct score *s, const struct score *than, double late_percent)
 {
 	bool keeps = score_keeps(s, late_percent);
 	if (keeps != score_keeps(than, late_percent))
 		return keeps;
-	bool alike = s->late <= than->late * LATE_ALIKE && than->late <= s->late * LATE_ALIKE;
-	return keeps || alike ? s->replica_s < than->replica_s : s->late < than->late;
+	return keeps ? s->replica_s < than->replica_s : s->late < than->late;
 }

@@ -34,8 +34,7 @@ double score_at_max_percent(const struct score *s);
 
 // Whether at most late_percent of the requests are late; without requests nothing is late.
 bool score_keeps(const struct score *s, double late_percent);
-// Whether `s` is cheaper than `than` where both keep late_percent; else whether it keeps it, or is less late. Where
-// neither keeps it and both have late requests within 5 % of each other, the cheaper one is better.
+// Whether `s` is cheaper than `than` where both keep late_percent; else whether it keeps it, or is less late.
 bool score_is_better(const struct score *s, const struct score *than, double late_percent);
 
 #endif
