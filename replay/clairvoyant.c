@@ -419,12 +419,12 @@ struct search {
 };
 
 // Whether `s` is better than `than`. Where neither keeps the objective, the last late requests cost many times what the
-// others do: a schedule that is less late by hardly anything is not better when it costs more.
+// others do: a schedule that is less late by hardly anything is not better when it costs twice as much.
 static bool is_worth_it(const struct score *s, const struct score *than, double late_percent)
 {
 	bool misses = !score_keeps(s, late_percent) && !score_keeps(than, late_percent);
 	bool alike = than->late - s->late <= LATE_ALIKE * than->requests;
-	return score_is_better(s, than, late_percent) && !(misses && alike && s->replica_s > than->replica_s);
+	return score_is_better(s, than, late_percent) && !(misses && alike && s->replica_s > 2 * than->replica_s);
 }
 
 static void try_price(struct program *p, struct search *s, double price)
