@@ -160,7 +160,7 @@ static void no_fixed_count_beats_the_bound_over_days(void **state)
 	struct score *bound = calloc(1, sizeof *bound);
 	for (int64_t t = 1 + n_traces() / 10; t > 0; t--) {
 		struct demand d;
-		size_t days = (size_t)(2 + prop_up_to(&r, BOUND_DAYS - 2));
+		size_t days = 2 + (size_t)prop_up_to(&r, BOUND_DAYS - 2);
 		make_long_demand(&r, &d, work, days * DAY_STEPS, prop_chance(&r, 50));
 		for (size_t i = 0; i < d.n; i++)
 			d.total += isnan(work[i]) ? 0 : work[i];
