@@ -34,7 +34,7 @@ struct otlp_push {
 
 	pthread_mutex_t lock; // protects what follows
 	struct buf fresh;     // encoded and not taken yet; empty: none
-	struct buf body;      // the round that is being sent, or waits for an attempt; empty: given up for a newer one
+	struct buf body;      // the round that is being sent, or waits for an attempt; empty: a newer one replaces it
 	bool is_sending;      // `body` is in use, and no round is encoded: the memory would hold two
 };
 
@@ -69,7 +69,7 @@ void otlp_push_round(struct otlp_push *p, const struct sampler_round *round)
 	buf_done(&old);
 }
 
-// Returns false if the round has been given up.
+// Returns false if a newer round replaces this one.
 static bool begin_sending(struct otlp_push *p)
 {
 	pthread_mutex_lock(&p->lock);
