@@ -3,7 +3,6 @@
 
 #include "policies/engine/number.h"
 #include "policies/engine/objective_load.h"
-#include "policies/engine/objective_memory.h"
 
 #define STEP_S ((float)OBJECTIVE_STEP_S)
 
@@ -12,7 +11,8 @@
 #define BURST_WAIT_S 10.0f
 #define MARGIN       0.1f   // above the learnt burst; without it, alibaba is 1.5 % late at a wait of 2 s
 #define EVIDENCE     300.0f // steps that differ between the queues, at half of BURST_WAIT_S, to count as much as BURST
-#define READY_LEAST  0.001f // replicas: without any, everything waits too long
+#define MEMORY_S     86400.0f // in which the comparison fades
+#define READY_LEAST  0.001f   // replicas: without any, everything waits too long
 
 static const float bursts[OBJECTIVE_BURST_QUEUES] = {1, 1.5f, 2, 2.5f, 3};
 
@@ -36,7 +36,7 @@ static float serve(float *backlog, float burst, float demand, float ready, float
 
 void objective_burst_learn(struct objective_burst *b, float demand, float backlog, float ready, float wait_s)
 {
-	const float remains = 1 - STEP_S / OBJECTIVE_MEMORY_S, limit = f32_max(wait_s, 1) * f32_max(ready, READY_LEAST);
+	const float remains = 1 - STEP_S / MEMORY_S, limit = f32_max(wait_s, 1) * f32_max(ready, READY_LEAST);
 	if (wait_s >= BURST_WAIT_S)
 		return;
 	for (int i = 0; i < OBJECTIVE_BURST_QUEUES; i++)
