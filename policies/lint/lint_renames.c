@@ -143,6 +143,7 @@ static const char *const suffixes[] = {"", "_bucket", "_sum", "_count", "_total"
 
 const struct lint_rename *lint_rename_find(const char *name, size_t len, size_t *ret_suffix_len)
 {
+	*ret_suffix_len = 0;
 	for (size_t i = 0; lint_renames[i].old_name; i++) {
 		size_t n = strlen(lint_renames[i].old_name);
 		if (len < n || memcmp(name, lint_renames[i].old_name, n) != 0)

@@ -23,7 +23,7 @@ struct lint_rename {
 extern const struct lint_rename lint_renames[];
 
 // Returns the row of the metric name[0..len), with or without the suffix of a histogram or a counter (_bucket, _total);
-// *ret_suffix_len is the length of that suffix. Returns NULL when the name is not in the table.
+// *ret_suffix_len is the length of that suffix. Returns NULL, and the length 0, when the name is not in the table.
 const struct lint_rename *lint_rename_find(const char *name, size_t len, size_t *ret_suffix_len);
 // Returns the row that a query should follow: as lint_rename_find(), but NULL when the query also names the new metric,
 // as in "new or old". `query` is NUL-terminated.
