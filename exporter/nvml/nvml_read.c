@@ -56,9 +56,11 @@ static const struct number_row fast_numbers[] = {
         {FIELD_ENFORCED_POWER_LIMIT, API(power_limit_enforced), WATTS_PER_MW},
         {FIELD_PSTATE, API(pstate), 1},
         {FIELD_FAN_SPEED, API(fan_speed), 1},
-        {FIELD_PCIE_REPLAY, API(pcie_replay), 1},
         {FIELD_PCIE_LINK_GEN, API(link_gen), 1},
         {FIELD_PCIE_LINK_WIDTH, API(link_width), 1},
+};
+static const struct number_row costly_numbers[] = {
+        {FIELD_PCIE_REPLAY, API(pcie_replay), 1},
 };
 static const struct number_row slow_numbers[] = {
         {FIELD_POWER_LIMIT, API(power_limit), WATTS_PER_MW},
@@ -128,7 +130,6 @@ static const struct value_row fast_values[] = {
         {FIELD_MEMORY_TEMP, NVML_FIELD_MEMORY_TEMP, 1},
         {FIELD_POWER_USAGE_INSTANT, NVML_FIELD_POWER_INSTANT, WATTS_PER_MW},
         {FIELD_POWER_VIOLATION, NVML_FIELD_VIOLATION_POWER, 1},
-        {FIELD_THERMAL_VIOLATION, NVML_FIELD_VIOLATION_THERMAL, 1},
         {FIELD_SYNC_BOOST_VIOLATION, NVML_FIELD_VIOLATION_SYNC_BOOST, 1},
         {FIELD_BOARD_LIMIT_VIOLATION, NVML_FIELD_VIOLATION_BOARD_LIMIT, 1},
         {FIELD_LOW_UTIL_VIOLATION, NVML_FIELD_VIOLATION_LOW_UTIL, 1},
@@ -140,6 +141,9 @@ static const struct value_row fast_values[] = {
         {FIELD_NVLINK_REPLAY_ERRORS, NVML_FIELD_NVLINK_REPLAY, 1},
         {FIELD_NVLINK_RECOVERY_ERRORS, NVML_FIELD_NVLINK_RECOVERY, 1},
         {FIELD_RECOVERY_ACTION, NVML_FIELD_RECOVERY_ACTION, 1},
+};
+static const struct value_row costly_values[] = {
+        {FIELD_THERMAL_VIOLATION, NVML_FIELD_VIOLATION_THERMAL, 1},
 };
 static const struct value_row slow_values[] = {
         {FIELD_RETIRED_SBE, NVML_FIELD_RETIRED_SBE, 1},
@@ -396,8 +400,9 @@ static nvml_return read_license(const struct nvml_api *api, nvml_device d, struc
 }
 
 typedef nvml_return reading_fn(const struct nvml_api *, nvml_device, struct device_sample *);
-static reading_fn *const fast_readings[] = {read_utilization, nvml_read_memory, read_encoder,       read_decoder,
-                                            read_energy,      read_bar1,        read_event_reasons, read_ecc};
+static reading_fn *const fast_readings[] = {read_utilization, nvml_read_memory,   read_encoder,
+                                            read_decoder,     read_event_reasons, read_ecc};
+static reading_fn *const costly_readings[] = {read_energy, read_bar1};
 static reading_fn *const slow_readings[] = {read_limit_range, read_remapped_rows, read_license};
 
 static nvml_return read_each(const struct nvml_api *api, nvml_device d, reading_fn *const *readings, size_t n,
@@ -411,6 +416,24 @@ static nvml_return read_each(const struct nvml_api *api, nvml_device d, reading_
 	return NVML_SUCCESS;
 }
 
+static nvml_return first_grave(const nvml_return *results, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (nvml_result_is_lost(results[i]) || nvml_result_is_fatal(results[i]))
+			return results[i];
+	return NVML_SUCCESS;
+}
+
+static nvml_return read_costly(const struct nvml_api *api, nvml_device d, struct device_sample *s)
+{
+	const nvml_return results[] = {
+	        read_each(api, d, costly_readings, COUNT(costly_readings), s),
+	        read_numbers(api, d, costly_numbers, COUNT(costly_numbers), s),
+	        read_values(api, d, costly_values, COUNT(costly_values), s),
+	};
+	return first_grave(results, COUNT(results));
+}
+
 static nvml_return read_slow(const struct nvml_api *api, nvml_device d, struct device_sample *s)
 {
 	const nvml_return results[] = {
@@ -419,9 +442,27 @@ static nvml_return read_slow(const struct nvml_api *api, nvml_device d, struct d
 	        read_sensors(api, d, slow_sensors, COUNT(slow_sensors), s),
 	        read_values(api, d, slow_values, COUNT(slow_values), s),
 	};
-	for (size_t i = 0; i < COUNT(results); i++)
-		if (nvml_result_is_lost(results[i]) || nvml_result_is_fatal(results[i]))
-			return results[i];
+	return first_grave(results, COUNT(results));
+}
+
+// Reads the fields of `k` again if `every_ms` have passed, and adds their last values to `s`.
+static nvml_return read_kept(const struct nvml_api *api, nvml_device d, reading_fn *read, int64_t every_ms,
+                             int64_t mono_ms, struct nvml_kept *k, struct device_sample *s)
+{
+	if (!k->is_read || mono_ms - k->read_ms >= every_ms) {
+		k->values = (struct device_sample){.lost = false};
+		nvml_return r = read(api, d, &k->values);
+		if (r != NVML_SUCCESS)
+			return r;
+		k->is_read = true;
+		k->read_ms = mono_ms;
+	}
+	for (enum field f = 0; f < FIELD__COUNT; f++) {
+		if (sample_has(&k->values, f)) {
+			s->valid[f] = true;
+			s->value[f] = k->values.value[f];
+		}
+	}
 	return NVML_SUCCESS;
 }
 
@@ -438,25 +479,14 @@ nvml_return nvml_read_device(const struct nvml_api *api, nvml_device d, struct n
 	if (!nvml_result_is_lost(r) && !nvml_result_is_fatal(r))
 		r = read_nvlink_rate(api, d, reader, mono_ms, s);
 	if (nvml_result_is_lost(r) || nvml_result_is_fatal(r)) {
-		*reader = (struct nvml_reader){.has_slow = false};
+		*reader = (struct nvml_reader){.has_nvlink = false};
 		return r;
 	}
 	// Not a single field: regardless of its results, the device does not respond.
 	if (sample_count(s) == 0)
 		return NVML_GPU_IS_LOST;
-	if (!reader->has_slow || mono_ms - reader->slow_ms >= NVML_READ_SLOW_MS) {
-		reader->slow = (struct device_sample){.lost = false};
-		r = read_slow(api, d, &reader->slow);
-		if (nvml_result_is_lost(r) || nvml_result_is_fatal(r))
-			return r;
-		reader->has_slow = true;
-		reader->slow_ms = mono_ms;
-	}
-	for (enum field f = 0; f < FIELD__COUNT; f++) {
-		if (sample_has(&reader->slow, f)) {
-			s->valid[f] = true;
-			s->value[f] = reader->slow.value[f];
-		}
-	}
-	return NVML_SUCCESS;
+	r = read_kept(api, d, read_costly, NVML_READ_COSTLY_MS, mono_ms, &reader->costly, s);
+	if (r == NVML_SUCCESS)
+		r = read_kept(api, d, read_slow, NVML_READ_SLOW_MS, mono_ms, &reader->slow, s);
+	return r;
 }

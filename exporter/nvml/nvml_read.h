@@ -10,13 +10,19 @@
 #include "exporter/device.h"
 #include "exporter/nvml/nvml_api.h"
 
-#define NVML_READ_SLOW_MS 10000 // fields that rarely change are read this often
+#define NVML_READ_COSTLY_MS 5000  // fields that cost the driver 0.2 to 4 ms each are read this often
+#define NVML_READ_SLOW_MS   10000 // so often those that rarely change
+
+// Fields that are not read in every round, with their last values.
+struct nvml_kept {
+	bool is_read;
+	int64_t read_ms;
+	struct device_sample values;
+};
 
 // State of a device between two readings. Zero it before use.
 struct nvml_reader {
-	bool has_slow;
-	int64_t slow_ms;
-	struct device_sample slow; // the last values of the fields read every NVML_READ_SLOW_MS
+	struct nvml_kept costly, slow; // read every NVML_READ_COSTLY_MS, NVML_READ_SLOW_MS
 	bool has_nvlink;
 	int64_t nvlink_ms;
 	uint64_t nvlink_kib;

@@ -218,6 +218,24 @@ static void slow_fields_are_read_every_ten_seconds(void **state)
 	nvml_fixture_close(b);
 }
 
+static void costly_fields_are_read_every_five_seconds(void **state)
+{
+	struct nvml_fixture *f = *state;
+	struct backend *b = nvml_fixture_open(f, LIB_WHOLE);
+	struct device_sample s[DEVICES_MAX];
+	struct err e;
+	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
+	nvml_fixture_play(f, "set replay * 77\nset field75 * 98\n");
+	assert_int_equal(b->ops->sample(b, NVML_READ_COSTLY_MS - 1, 0, s, &e), 0);
+	assert_field(&s[0], FIELD_PCIE_REPLAY, "1");
+	assert_true(sample_has(&s[0], FIELD_TOTAL_ENERGY));
+	assert_int_equal(b->ops->sample(b, NVML_READ_COSTLY_MS, 0, s, &e), 0);
+	assert_field(&s[0], FIELD_PCIE_REPLAY, "77");
+	assert_field(&s[0], FIELD_THERMAL_VIOLATION, "98");
+	assert_true(sample_has(&s[0], FIELD_TOTAL_ENERGY));
+	nvml_fixture_close(b);
+}
+
 static void virtual_gpu_says_whether_it_has_a_licence(void **state)
 {
 	struct nvml_fixture *f = *state;
@@ -413,6 +431,7 @@ int main(void)
 	        TEST(every_reading_arrives_in_its_field_and_unit),
 	        TEST(unsupported_field_gives_no_sample_never_zero),
 	        TEST(nvlink_bandwidth_is_the_rate_between_two_rounds),
+	        TEST(costly_fields_are_read_every_five_seconds),
 	        TEST(slow_fields_are_read_every_ten_seconds),
 	        TEST(virtual_gpu_says_whether_it_has_a_licence),
 	        TEST(memory_falls_back_to_the_first_version),
