@@ -3,7 +3,8 @@
 # steps.sh: named steps in lanes that run concurrently. Sourced by run and nightly.
 #   begin FOLDER first|all [STEP..]   writes logs to FOLDER; `first` stops at the first failure, `all` continues; runs only these steps
 #   lane FUNCTION                     runs the function, which calls step and after, concurrently with the other lanes
-#   step NAME LIMIT_S COMMAND..       runs a step; prints its result, wall time and CPU seconds; the log is FOLDER/NAME.log
+#   step NAME LIMIT_S COMMAND..       runs a step; prints its result, wall time and CPU seconds; the log is FOLDER/NAME.log.
+#                                     A step of several lanes runs in the first that comes to it; the others go on
 #   after NAME                        waits until the step has run, in whatever lane; returns 1 when it failed
 #   finish                            waits for the lanes; prints the end of the log of the first step that failed, the
 #                                     failures of every step, and the table; exits
@@ -26,6 +27,7 @@ step() {
 	shift 2
 	is_chosen "$name" || return 0
 	! is_stopped || return 1
+	(set -o noclobber; : >"$logs/$name.taken") 2>/dev/null || return 0
 	{
 		time {
 			timeout -k 30 "$limit" "$@" >"$logs/$name.log" 2>&1 </dev/null &

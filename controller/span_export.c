@@ -11,18 +11,14 @@
 #include "base/err.h"
 #include "base/file_open.h"
 #include "base/http/http_client.h"
-#include "base/json/json_write.h"
 #include "base/otlp/otlp_delivery.h"
 #include "base/otlp/otlp_json.h"
 #include "base/process/log.h"
 #include "base/timer.h"
+#include "controller/span_batch.h"
 #include "controller/tick_span.h"
 
-#define PATH           "/v1/traces"
-#define ENVELOPE_BYTES (4 * 1024) // of a request beside its spans
-// The rest of 0.3 MiB is for libcurl's connection and its buffers: otlp_controller_rss_kib of run-bench.
-_Static_assert(2 * SPAN_EXPORT_BYTES_MAX + ENVELOPE_BYTES <= 200 * 1024, "the queue and the request in flight");
-
+#define PATH "/v1/traces"
 struct span_export {
 	struct span_export_options options;
 	struct http_client *http;
@@ -31,9 +27,8 @@ struct span_export {
 	struct event *timer;
 	struct http_call *call; // in flight; NULL: none
 
-	struct buf queued; // encoded spans, commas between them
-	size_t n_queued;
-	bool is_full; // a tick did not fit; nothing more is encoded until `queued` is sent
+	struct span_batch queue;
+	bool is_full; // a tick did not fit; nothing more is encoded until the queue is sent
 
 	struct buf body; // the request that is being delivered; empty: none
 	size_t n_body;   // spans in it
@@ -66,27 +61,15 @@ static void start_timer(struct span_export *x, int64_t ms)
 		abort(); // a few bytes: the supervisor restarts the process
 }
 
-// A buffer that is half full is sent at once: the other half is for the ticks during the request.
+// A queue that is half full is sent at once: the other half is for the ticks during the request.
 static bool is_urgent(const struct span_export *x)
 {
-	return x->is_full || x->queued.len > SPAN_EXPORT_BYTES_MAX / 2;
+	return x->is_full || x->queue.out.len > SPAN_BATCH_FULL_BYTES / 2;
 }
 
 static void make_body(struct span_export *x)
 {
-	const struct otlp_envelope envelope = {.resources = "resourceSpans",
-	                                       .scopes = "scopeSpans",
-	                                       .items = "spans",
-	                                       .service = "gpuscale",
-	                                       .hostname = x->options.hostname};
-	struct json_writer w;
-	json_write_init(&w, &x->body, 0);
-	otlp_envelope_begin(&w, &envelope);
-	json_write_raw(&w, buf_str(&x->queued));
-	otlp_envelope_end(&w, &envelope);
-	x->n_body = x->n_queued;
-	buf_reset(&x->queued); // both buffers are used again: freed memory of this size would only split the heap
-	x->n_queued = 0;
+	x->n_body = span_batch_take(&x->queue, &x->body);
 	x->is_full = false;
 }
 
@@ -94,7 +77,7 @@ static void end_body(struct span_export *x)
 {
 	buf_reset(&x->body);
 	x->n_body = 0;
-	if (x->n_queued > 0)
+	if (x->queue.n_spans > 0)
 		start_timer(x, x->is_draining || is_urgent(x) ? 0 : SPAN_EXPORT_INTERVAL_MS);
 }
 
@@ -144,7 +127,7 @@ static void on_reply(void *arg, const struct http_response *response, const stru
 
 static void send_body(struct span_export *x)
 {
-	static const char *const headers[] = {"Content-Type: application/json", NULL};
+	static const char *const headers[] = {"Content-Type: application/json", "Content-Encoding: gzip", NULL};
 	const struct http_tls tls = {.ca_file = x->options.ca_file};
 	const struct http_request request = {.method = "POST",
 	                                     .url = x->url,
@@ -167,7 +150,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	struct span_export *x = arg;
 	if (x->call)
 		return; // its reply starts the timer again
-	if (x->n_body == 0 && x->n_queued > 0)
+	if (x->n_body == 0 && x->queue.n_spans > 0)
 		make_body(x);
 	if (x->n_body > 0)
 		send_body(x);
@@ -178,22 +161,17 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 void span_export_tick(struct span_export *x, const struct decided *d, const struct tick_result *result,
                       const char *outcome)
 {
-	size_t n = tick_span_count(result), len = x->queued.len;
+	size_t n = tick_span_count(result);
+	bool is_added = false;
 	if (!x->is_full) {
 		const struct tick_span_id id = {{next_random(x) | 1, next_random(x)}, next_id(x)};
-		tick_span_append(&x->queued, &id, d, result, outcome, clock_wall_ms(x->options.clock) * 1000000,
+		tick_span_append(&x->queue.text, &id, d, result, outcome, clock_wall_ms(x->options.clock) * 1000000,
 		                 clock_real_mono_us());
-		x->is_full = x->queued.failed;
+		is_added = span_batch_add(&x->queue, n);
+		x->is_full = span_batch_is_full(&x->queue);
 	}
-	if (x->is_full) {
+	if (!is_added)
 		x->stats.dropped += n;
-		x->queued.failed = false;
-		x->queued.len = len;
-		if (x->queued.data)
-			x->queued.data[len] = '\0';
-	} else {
-		x->n_queued += n;
-	}
 	if (x->n_body == 0 && (is_urgent(x) || !event_pending(x->timer, EV_TIMEOUT, NULL)))
 		start_timer(x, is_urgent(x) ? 0 : SPAN_EXPORT_INTERVAL_MS);
 }
@@ -219,11 +197,17 @@ struct span_export *span_export_new(const struct span_export_options *options, s
 	x->options = *options;
 	if (getentropy(&x->random, sizeof x->random) < 0)
 		x->random = (uint64_t)clock_wall_ms(options->clock) << 20;
-	buf_init(&x->queued, SPAN_EXPORT_BYTES_MAX);
-	buf_init(&x->body, SPAN_EXPORT_BYTES_MAX + ENVELOPE_BYTES);
-	// Buffers that grow step by step leave holes in the heap. Pages that are not written take no memory.
-	buf_reserve(&x->queued, SPAN_EXPORT_BYTES_MAX);
-	buf_reserve(&x->body, SPAN_EXPORT_BYTES_MAX + ENVELOPE_BYTES);
+	const struct otlp_envelope envelope = {.resources = "resourceSpans",
+	                                       .scopes = "scopeSpans",
+	                                       .items = "spans",
+	                                       .service = "gpuscale",
+	                                       .hostname = options->hostname};
+	buf_init(&x->body, SPAN_BATCH_BYTES_MAX);
+	if (buf_reserve(&x->body, SPAN_BATCH_USUAL_BYTES) < 0 || span_batch_init(&x->queue, &envelope, e) < 0) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		span_export_free(x);
+		return NULL;
+	}
 	const char *url = options->endpoint, *host = strstr(url, "://");
 	host = host ? host + 3 : url;
 	if (memchr(host, '@', strcspn(host, "/"))) { // the endpoint appears in the log
@@ -257,9 +241,9 @@ void span_export_drain(struct span_export *x)
 	if (!deadline)
 		return;
 	x->is_draining = true;
-	if (timer_start(deadline, SPAN_EXPORT_DRAIN_MS) == 0 && x->n_body + x->n_queued > 0)
+	if (timer_start(deadline, SPAN_EXPORT_DRAIN_MS) == 0 && x->n_body + x->queue.n_spans > 0)
 		start_timer(x, 0);
-	while (!is_over && x->n_body + x->n_queued > 0 && event_base_loop(x->options.loop, EVLOOP_ONCE) == 0)
+	while (!is_over && x->n_body + x->queue.n_spans > 0 && event_base_loop(x->options.loop, EVLOOP_ONCE) == 0)
 		;
 	event_free(deadline);
 }
@@ -271,7 +255,7 @@ void span_export_free(struct span_export *x)
 	http_client_free(x->http); // may start the timer
 	if (x->timer)
 		event_free(x->timer);
-	buf_done(&x->queued);
+	span_batch_done(&x->queue);
 	buf_done(&x->body);
 	free(x);
 }

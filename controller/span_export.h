@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends each tick as spans to an OTLP/HTTP endpoint. A tick only appends to a buffer with a ceiling: above the ceiling,
-// its spans are dropped and counted. The event loop sends the buffer once per SPAN_EXPORT_INTERVAL_MS, one request at a
-// time.
+// Sends each tick as spans to an OTLP/HTTP endpoint. A tick only adds to a compressed batch (controller/span_batch.h):
+// when the batch is full, its spans are dropped and counted. The event loop sends the batch once per
+// SPAN_EXPORT_INTERVAL_MS, one request at a time.
 #ifndef GPUSCALE_CONTROLLER_SPAN_EXPORT_H
 #define GPUSCALE_CONTROLLER_SPAN_EXPORT_H
 
@@ -16,7 +16,6 @@ struct span_export;
 struct tick_result;
 
 #define SPAN_EXPORT_INTERVAL_MS 1000
-#define SPAN_EXPORT_BYTES_MAX   (96 * 1024) // of the spans that wait; as many are in the request in flight
 #define SPAN_EXPORT_DRAIN_MS    2000
 
 struct span_export_options {

@@ -11,12 +11,15 @@
 #include <event2/event.h>
 #include <stdio.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/num.h"
 #include "base/otlp/otlp_delivery.h"
 #include "controller/reconcile.h"
+#include "controller/span_batch.h"
 #include "controller/span_export.h"
 #include "controller/tick_span.h"
 #include "policies/explain/explain.h"
@@ -208,6 +211,28 @@ static uint64_t dropped(const struct world *w)
 	return span_export_get_stats(w->spans).dropped;
 }
 
+// The body of `request`, which must be compressed.
+static cJSON *parse_body(const char *request)
+{
+	static char text[65536];
+	const char *length = strstr(request, "Content-Length: ");
+	int64_t len = 0;
+	assert_non_null(strstr(request, "Content-Encoding: gzip\r\n"));
+	assert_non_null(length);
+	length += strlen("Content-Length: ");
+	assert_int_equal(num_parse_i64(length, strcspn(length, "\r"), 1, 65536, &len, NULL), 0);
+	z_stream z = {.next_in = (unsigned char *)(uintptr_t)(strstr(request, "\r\n\r\n") + 4),
+	              .avail_in = (uInt)len,
+	              .next_out = (unsigned char *)text,
+	              .avail_out = sizeof text - 1};
+	assert_int_equal(inflateInit2(&z, 16 + MAX_WBITS), Z_OK);
+	assert_int_equal(inflate(&z, Z_FINISH), Z_STREAM_END);
+	assert_int_equal(z.avail_in, 0);
+	text[z.total_out] = '\0';
+	inflateEnd(&z);
+	return cJSON_Parse(text);
+}
+
 static void ticks_are_sent_together(void **state)
 {
 	(void)state;
@@ -222,7 +247,7 @@ static void ticks_are_sent_together(void **state)
 	const char *request = raw_server_request(w.server);
 	http_fixture_assert_starts(request, "POST /v1/traces HTTP/1.1\r\n");
 	assert_non_null(strstr(request, "Content-Type: application/json\r\n"));
-	cJSON *root = cJSON_Parse(strstr(request, "\r\n\r\n") + 4);
+	cJSON *root = parse_body(request);
 	const cJSON *resource = cJSON_GetArrayItem(member(root, "resourceSpans"), 0);
 	const cJSON *scope = cJSON_GetArrayItem(member(resource, "scopeSpans"), 0);
 	attribute_is(member(resource, "resource"), "service.name", "stringValue", "gpuscale");
@@ -231,6 +256,11 @@ static void ticks_are_sent_together(void **state)
 	tick(&w);
 	TEST_BECOMES(w.loop, sent(&w) == 3 * SPANS);
 	assert_int_equal(dropped(&w), 0);
+	root = parse_body(raw_server_request(w.server)); // a buffer that was used before
+	resource = cJSON_GetArrayItem(member(root, "resourceSpans"), 0);
+	scope = cJSON_GetArrayItem(member(resource, "scopeSpans"), 0);
+	assert_int_equal(cJSON_GetArraySize(member(scope, "spans")), SPANS);
+	cJSON_Delete(root);
 	close_world(&w);
 }
 
@@ -274,10 +304,10 @@ static void hanging_endpoint_costs_spans_and_bounded_memory(void **state)
 	open_world(&w, steps, 1);
 	tick(&w);
 	TEST_BECOMES(w.loop, raw_server_stats(w.server).requests == 1);
-	for (; dropped(&w) == 0 && n < SPAN_EXPORT_BYTES_MAX; n++) // the loop does not run: nothing waits
+	for (; dropped(&w) == 0 && n < SPAN_BATCH_FULL_BYTES; n++) // the loop does not run: nothing waits
 		tick(&w);
 	assert_int_equal(dropped(&w), SPANS);
-	assert_true(n > SPAN_EXPORT_BYTES_MAX / 10000);
+	assert_true(n > SPAN_BATCH_FULL_BYTES / 1000);
 	tick(&w);
 	assert_int_equal(dropped(&w), 2 * SPANS); // until the buffer is sent
 	span_export_drain(w.spans);               // returns although no reply comes
