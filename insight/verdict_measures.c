@@ -54,8 +54,12 @@
 	        "LINK_WIDTH") WHEN_BUSY
 #define LINK_BYTES "(0.985e9 * 2 ^ (" LINK_NOW("LINK_GEN") " - 3) * " LINK_NOW("LINK_WIDTH") ")"
 
-// Against the busy GPUs of the same model.
-#define CLOCK_BUSY "(max by (UUID, modelName) (" MEAN("DCGM_FI_DEV_SM_CLOCK") ")" WHEN_BUSY ")"
+// Against the busy GPUs of the same model. A GPU that draws the power of its model is not slow: an H100 that multiplies
+// matrices at its limit of 700 W clocks at 70 % of one that copies.
+#define UNLESS_FULL_POWER                                                                                              \
+	" unless on (UUID) " BY_GPU(MEAN("DCGM_FI_DEV_POWER_USAGE")) " > 0.95 * " BY_GPU(                              \
+	        "DCGM_FI_DEV_POWER_MGMT_LIMIT_DEF")
+#define CLOCK_BUSY "(max by (UUID, modelName) (" MEAN("DCGM_FI_DEV_SM_CLOCK") ")" WHEN_BUSY UNLESS_FULL_POWER ")"
 #define CLOCK      CLOCK_BUSY " / on (modelName) group_left () quantile by (modelName) (0.5, " CLOCK_BUSY ")"
 
 #define ERRORS(what) "(" BY_GPU("increase(DCGM_FI_DEV_NVLINK_" what "_ERROR_COUNT_TOTAL[$L])") " > 0)"

@@ -57,9 +57,11 @@ static const struct verdict_info infos[] = {
 	[VERDICT_SLOW_CLOCK] = {
 		"slow_clock", LEVEL_FAULT, LOSS_CLOCK, "the clock of a GPU is below 90 % of the median of its model",
 		"Check the power cap, cooling and locked clocks of this GPU.",
-		"The SM clock of a busy GPU is below 90 % of the median of the busy GPUs of the same model.",
+		"The SM clock of a busy GPU is below 90 % of the median of the busy GPUs of the same model. GPUs that draw 95 % "
+		"of the default power limit of their model do not count: heavy work lowers the clock there.",
 		"- `nvidia-smi -q -d CLOCK,PERFORMANCE` shows locked clocks and the reasons for low ones.\n"
-		"- A different workload can lower the clock by drawing more power: compare the GPUs of one job.\n"},
+		"- Without `DCGM_FI_DEV_POWER_MGMT_LIMIT_DEF`, work that draws more power than others also gives this verdict: "
+		"compare the GPUs of one job.\n"},
 	[VERDICT_COMMUNICATION] = {
 		"communication", LEVEL_ADVICE, LOSS_SM, "collectives take more than 20 % of the time",
 		"Overlap communication with computation, or use fewer and closer GPUs.",
