@@ -38,6 +38,9 @@ struct sampler {
 	size_t n_last; // devices of the last successful round
 	struct device last[DEVICES_MAX];
 	char last_error[ERR_MSG_BYTES]; // last logged error
+	bool read_ok;                   // published together with the page of the round, so that both always agree
+	double read_seconds;
+	uint64_t errors;
 
 	pthread_mutex_t lock; // protects the members below
 	pthread_cond_t wake;
@@ -73,7 +76,7 @@ struct sampler *sampler_new(const struct sampler_options *options, struct err *e
 	s->retry_ms = SAMPLER_RETRY_MIN_MS;
 	s->start_ms = clock_mono_ms(options->clock);
 	s->status.age_ms = -1;
-	s->status.read_seconds = -1;
+	s->read_seconds = s->status.read_seconds = -1;
 	snprintf(s->status.message, sizeof s->status.message, "starting");
 	struct exposition_histogram *h = &s->status.collect_seconds;
 	h->n = sizeof collect_buckets / sizeof collect_buckets[0];
@@ -127,6 +130,9 @@ static void publish(struct sampler *s, bool up, struct tally tally, double secon
 	struct sampler_status *st = &s->status;
 	st->texts++;
 	st->up = up;
+	st->read_ok = s->read_ok;
+	st->read_seconds = s->read_seconds;
+	st->errors = s->errors;
 	st->devices = tally.devices;
 	st->lost = tally.lost;
 	st->missing = tally.missing;
@@ -166,10 +172,8 @@ static void publish_down(struct sampler *s, const char *message)
 
 static void publish_failure(struct sampler *s, const struct err *e)
 {
+	s->errors++;
 	publish_down(s, e->msg);
-	pthread_mutex_lock(&s->lock);
-	s->status.errors++;
-	pthread_mutex_unlock(&s->lock);
 	if (strcmp(s->last_error, e->msg) != 0)
 		LOG(s->options.log, LOG_WARNING, "Reading GPUs failed, retrying",
 		    LOG_S("backend", backend_name(s->options.backend)), LOG_S("err", e->msg));
@@ -186,11 +190,8 @@ static double now_s(void)
 // Records the duration and the outcome of a call to the backend that started at `start_s`.
 static void note_read(struct sampler *s, bool ok, double start_s)
 {
-	double seconds = now_s() - start_s;
-	pthread_mutex_lock(&s->lock);
-	s->status.read_ok = ok;
-	s->status.read_seconds = seconds;
-	pthread_mutex_unlock(&s->lock);
+	s->read_ok = ok;
+	s->read_seconds = now_s() - start_s;
 }
 
 static int open_backend(struct sampler *s, struct err *e)

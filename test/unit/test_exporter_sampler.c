@@ -273,6 +273,7 @@ static bool is_read_slow(const struct view *v)
 }
 static bool is_read_bad(const struct view *v)
 {
+	assert_true(v->status.read_ok || !v->status.up); // the outcome and the page are of the same round
 	return !v->status.read_ok;
 }
 
