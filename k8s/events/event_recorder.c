@@ -27,15 +27,17 @@
 // The Events about one object with one type and reason: one Event on the server.
 struct series {
 	struct series *prev, *next; // by last use, oldest first
+	struct series *prev_waiting, *next_waiting;
 	UT_hash_handle hh;
 	struct event_recorder *recorder;
 	char *key;
 	char *api_version, *kind, *namespace_name, *object_name, *uid, *type, *reason;
 	char *message;
-	char event_name[NAME_BYTES];
+	uint64_t suffix; // of the Event's name
 	int64_t first_ms, last_ms;
 	int count;
 	bool exists;  // on the server
+	bool waiting; // for a place among EVENT_SENDING_MAX; the request is built when it is sent
 	bool sending; // a request is in flight
 	bool dirty;   // recorded again since
 };
@@ -52,6 +54,8 @@ struct event_recorder {
 	struct event_recorder_options options;
 	char *component, *instance;
 	struct series *by_key, *by_use;
+	struct series *waiting; // in order
+	int n_sending;
 	struct object *objects;
 	struct event_recorder_stats stats;
 	struct err error;
@@ -87,6 +91,8 @@ static void series_free(struct series *s)
 static void series_drop(struct event_recorder *r, struct series *s)
 {
 	assert(!s->sending);
+	if (s->waiting)
+		DL_DELETE2(r->waiting, s, prev_waiting, next_waiting);
 	HASH_DEL(r->by_key, s);
 	DL_DELETE(r->by_use, s);
 	series_free(s);
@@ -193,14 +199,19 @@ static const char *home_of(const struct series *s)
 	return s->namespace_name[0] ? s->namespace_name : "default";
 }
 
-static void write_whole(struct json_writer *w, const struct series *s)
+static void put_event_name(char out[NAME_BYTES], const struct series *s)
+{
+	snprintf(out, NAME_BYTES, "%.*s.%016" PRIx64, NAME_BYTES - EVENT_SUFFIX_BYTES - 4, s->object_name, s->suffix);
+}
+
+static void write_whole(struct json_writer *w, const struct series *s, const char *event_name)
 {
 	const struct event_recorder *r = s->recorder;
 	json_write_member_str(w, "apiVersion", "v1");
 	json_write_member_str(w, "kind", "Event");
 	json_write_key(w, "metadata");
 	json_write_object_begin(w);
-	json_write_member_str(w, "name", s->event_name);
+	json_write_member_str(w, "name", event_name);
 	json_write_member_str(w, "namespace", home_of(s));
 	json_write_object_end(w);
 	json_write_key(w, "involvedObject");
@@ -224,13 +235,15 @@ static void write_whole(struct json_writer *w, const struct series *s)
 	json_write_member_str(w, "reportingInstance", r->instance);
 }
 
-static void send_series(struct series *s);
+static void want_sent(struct series *s);
+static void send_waiting(struct event_recorder *r);
 
 static void on_sent(void *arg, const struct http_response *response, const struct err *error)
 {
 	struct series *s = arg;
 	struct event_recorder *r = s->recorder;
 	s->sending = false;
+	r->n_sending--;
 	if (response) {
 		r->stats.written++;
 		err_clear(&r->error);
@@ -242,34 +255,23 @@ static void on_sent(void *arg, const struct http_response *response, const struc
 	} else {
 		r->stats.failed++;
 		r->error = *error;
-		if (error->kind == ERR_CANCELED)
-			s->dirty = false; // the client is being freed
+		if (error->kind == ERR_CANCELED) // the client is being freed
+			return;
 	}
 	if (s->dirty)
-		send_series(s);
-}
-
-static void new_event_name(struct series *s)
-{
-	uint64_t bits;
-	evutil_secure_rng_get_bytes(&bits, sizeof bits);
-	snprintf(s->event_name, sizeof s->event_name, "%.*s.%016" PRIx64, NAME_BYTES - EVENT_SUFFIX_BYTES - 4,
-	         s->object_name, bits);
+		want_sent(s);
+	send_waiting(r);
 }
 
 static void send_series(struct series *s)
 {
 	struct event_recorder *r = s->recorder;
-	s->dirty = false;
-	if (!take_token(r, s->uid, clock_wall_ms(r->options.clock))) {
-		r->stats.dropped++;
-		return;
-	}
 	if (!s->exists)
-		new_event_name(s);
-	char path[K8S_PATH_BYTES_MAX];
+		evutil_secure_rng_get_bytes(&s->suffix, sizeof s->suffix);
+	char path[K8S_PATH_BYTES_MAX], event_name[NAME_BYTES];
+	put_event_name(event_name, s);
 	snprintf(path, sizeof path, "/api/v1/namespaces/%s/events%s%s", home_of(s), s->exists ? "/" : "",
-	         s->exists ? s->event_name : "");
+	         s->exists ? event_name : "");
 	struct buf body;
 	struct json_writer w;
 	struct err e;
@@ -279,7 +281,7 @@ static void send_series(struct series *s)
 	if (s->exists)
 		write_counted(&w, s);
 	else
-		write_whole(&w, s);
+		write_whole(&w, s, event_name);
 	json_write_object_end(&w);
 	const struct k8s_request_options o = {.method = s->exists ? "PATCH" : "POST",
 	                                      .path = path,
@@ -295,15 +297,44 @@ static void send_series(struct series *s)
 	buf_done(&body);
 	if (rc == 0) {
 		s->sending = true;
+		r->n_sending++;
 		return;
 	}
 	r->stats.failed++;
 	r->error = e;
 }
 
+static void send_waiting(struct event_recorder *r)
+{
+	while (r->waiting && r->n_sending < EVENT_SENDING_MAX) {
+		struct series *s = r->waiting;
+		DL_DELETE2(r->waiting, s, prev_waiting, next_waiting);
+		s->waiting = false;
+		send_series(s);
+	}
+}
+
+// Queues `s`, if its object may have another Event.
+static void want_sent(struct series *s)
+{
+	struct event_recorder *r = s->recorder;
+	s->dirty = false;
+	if (!take_token(r, s->uid, clock_wall_ms(r->options.clock))) {
+		r->stats.dropped++;
+		return;
+	}
+	s->waiting = true;
+	DL_APPEND2(r->waiting, s, prev_waiting, next_waiting);
+}
+
 // ---- series ----
 
-// Evicts the oldest series that is not being written when there are too many.
+static bool is_unsent(const struct series *s)
+{
+	return s->waiting || s->sending;
+}
+
+// Evicts the oldest series that has no request outstanding when there are too many.
 static bool make_room(struct event_recorder *r)
 {
 	if (HASH_COUNT(r->by_key) < EVENT_SERIES_MAX)
@@ -311,7 +342,7 @@ static bool make_room(struct event_recorder *r)
 	struct series *s;
 	DL_FOREACH(r->by_use, s)
 	{
-		if (!s->sending) {
+		if (!is_unsent(s)) {
 			series_drop(r, s);
 			return true;
 		}
@@ -376,7 +407,7 @@ void event_recorder_record(struct event_recorder *r, const struct event_object *
 	}
 	// Too long ago, or the clock went back and the Event would end before it starts: create a new Event.
 	bool is_over = now_ms - s->last_ms > EVENT_AGGREGATE_MS || now_ms < s->first_ms;
-	if (s->count > 0 && !s->sending && is_over) {
+	if (s->count > 0 && !is_unsent(s) && is_over) {
 		s->exists = false;
 		s->count = 0;
 	}
@@ -390,6 +421,7 @@ void event_recorder_record(struct event_recorder *r, const struct event_object *
 	DL_APPEND(r->by_use, s);
 	if (s->sending)
 		s->dirty = true;
-	else
-		send_series(s);
+	else if (!s->waiting)
+		want_sent(s);
+	send_waiting(r);
 }

@@ -593,6 +593,30 @@ static void many_objects_of_one_take_no_event_from_another(void **state)
 	world_stop(&w);
 }
 
+// A crowd of Events takes few requests at a time, and an Event that is repeated while it waits is still one request.
+static void crowd_of_events_waits_for_a_few_requests(void **state)
+{
+	struct world w;
+	enum { CROWD = 3 * EVENT_SENDING_MAX };
+	struct event_recorder_stats stats;
+	(void)state;
+	world_start(&w);
+	for (int i = 0; i < 2 * CROWD; i++) { // each of them twice, before the loop sends any
+		char uid[32];
+		snprintf(uid, sizeof uid, "u%d", i % CROWD);
+		const struct event_object pod = {"v1", "Pod", "serving", "x", uid};
+		event_recorder_record(w.env.events, &pod, "Normal", "Reason", "x");
+	}
+	TEST_BECOMES(w.h.loop,
+	             (event_recorder_get_stats(w.env.events, &stats), stats.written == CROWD + EVENT_SENDING_MAX));
+	drain(&w);
+	assert_int_equal(events(&w), CROWD);
+	// Only those whose first request was under way have a second one, which counts.
+	assert_int_equal(fake_apiserver_count(w.h.server, "patch", "events"), EVENT_SENDING_MAX);
+	assert_int_equal(stats.dropped + stats.failed, 0);
+	world_stop(&w);
+}
+
 static void conflict_does_not_wipe_what_was_decided(void **state)
 {
 	struct world w;
@@ -659,6 +683,7 @@ int main(void)
 	        cmocka_unit_test(failed_patch_is_made_again),
 	        cmocka_unit_test(flapping_is_counted_on_one_event),
 	        cmocka_unit_test(many_objects_of_one_take_no_event_from_another),
+	        cmocka_unit_test(crowd_of_events_waits_for_a_few_requests),
 	        cmocka_unit_test(conflict_does_not_wipe_what_was_decided),
 	        cmocka_unit_test(policy_removed_with_a_patch_in_flight_is_freed),
 	};
