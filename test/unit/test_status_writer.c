@@ -611,7 +611,7 @@ static void crowd_of_events_waits_for_a_few_requests(void **state)
 	             (event_recorder_get_stats(w.env.events, &stats), stats.written == CROWD + EVENT_SENDING_MAX));
 	drain(&w);
 	assert_int_equal(events(&w), CROWD);
-	// Only those whose first request was under way have a second one, which counts.
+	// Only those whose first request was in flight have a second one, which counts.
 	assert_int_equal(fake_apiserver_count(w.h.server, "patch", "events"), EVENT_SENDING_MAX);
 	assert_int_equal(stats.dropped + stats.failed, 0);
 	world_stop(&w);
