@@ -188,7 +188,7 @@ static int check_readable(const char *path, struct err *e)
 
 struct span_export *span_export_new(const struct span_export_options *options, struct err *e)
 {
-	const struct http_client_options http = {.loop = options->loop, .max_in_flight = 1};
+	const struct http_client_options http = {.loop = options->loop, .max_in_flight = 1, .no_http2 = true};
 	struct span_export *x = calloc(1, sizeof *x);
 	if (!x) {
 		err_set(e, ERR_INTERNAL, "out of memory");

@@ -421,11 +421,11 @@ static int on_connected(void *arg, char *peer_ip, char *own_ip, int peer_port, i
 }
 #endif
 
-// The body of a call with a gate: HTTP/2 sends it apart from the headers.
+// The body of a call with a gate, which HTTP/2 sends apart from the headers, or of one that is lent.
 static size_t on_send_body(char *data, size_t size, size_t n, void *arg)
 {
 	struct http_call *call = arg;
-	if (call->body_sent == 0 && call->body_len > 0 && !may_go_on(call))
+	if (call->may_start && call->body_sent == 0 && call->body_len > 0 && !may_go_on(call))
 		return CURL_READFUNC_ABORT;
 	size_t len = size * n, left = call->body_len - call->body_sent;
 	if (len > left)
@@ -444,6 +444,8 @@ static int on_seek_body(void *arg, curl_off_t offset, int origin)
 	call->body_sent = (size_t)offset;
 	return CURL_SEEKFUNC_OK;
 }
+
+#define RECEIVE_BYTES 4096L
 
 CURLcode http_call_setup(struct http_call *call, struct http_slot *slot)
 {
@@ -483,6 +485,8 @@ CURLcode http_call_setup(struct http_call *call, struct http_slot *slot)
 	if (!call->no_compression)
 		SET(CURLOPT_ACCEPT_ENCODING, "gzip");
 	SET(CURLOPT_HTTP_VERSION, call->client->no_http2 ? (long)CURL_HTTP_VERSION_1_1 : (long)CURL_HTTP_VERSION_2TLS);
+	if (call->client->no_http2) // HTTP/2 needs the 16 KiB that are the default
+		SET(CURLOPT_BUFFERSIZE, RECEIVE_BYTES);
 	if (call->https && !call->client->no_http2)
 		SET(CURLOPT_PIPEWAIT, 1L); // prefer a stream on the pending connection to a second connection
 	SET(CURLOPT_CONNECTTIMEOUT_MS, (long)call->connect_timeout_ms);
@@ -506,15 +510,16 @@ CURLcode http_call_setup(struct http_call *call, struct http_slot *slot)
 	           strcmp(call->method, "PATCH") == 0) {
 		SET(CURLOPT_POST, 1L);
 		SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body_len);
-		if (call->may_start && call->body_len > 0) {
+		// libcurl's own buffer has 64 KiB, and fewer than 16 are refused.
+		SET(CURLOPT_UPLOAD_BUFFERSIZE, 16384L);
+		// A lent body is not copied behind the headers, as libcurl does with POSTFIELDS.
+		if ((call->may_start || !call->body_copy) && call->body_len > 0) {
 			SET(CURLOPT_READFUNCTION, on_send_body);
 			SET(CURLOPT_READDATA, call);
 			SET(CURLOPT_SEEKFUNCTION, on_seek_body);
 			SET(CURLOPT_SEEKDATA, call);
 		} else {
 			SET(CURLOPT_POSTFIELDS, call->body);
-			if (!call->body_copy) // lent to save memory: libcurl's own buffer has 64 KiB
-				SET(CURLOPT_UPLOAD_BUFFERSIZE, 16384L);
 		}
 		SET(CURLOPT_CUSTOMREQUEST, call->method);
 	} else {

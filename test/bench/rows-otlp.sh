@@ -3,7 +3,7 @@
 # Rows of run-bench about OTLP: the memory that pushes add, to an endpoint that answers, one that is busy (503) and one that
 # accepts connections and never answers.
 
-readonly OTLP_WARM_UP_S=12 OTLP_SAMPLES=12 OTLP_TICKS_PER_S=200
+readonly OTLP_WARM_UP_S=12 OTLP_SAMPLES=12 OTLP_ROUNDS=3 OTLP_TICKS_PER_S=200
 
 otlp_endpoint_up() { # sets otlp_port: the modes are paths
 	is_running otlp && return
@@ -35,21 +35,30 @@ highest_kib() {
 		sleep 1
 	done | sort -n | tail -n 1
 }
-# otlp_row ID START..: START NAME [FLAG..] starts the program.
+# otlp_row ID START..: START NAME [FLAG..] starts the program. Two processes that do the same differ by 0.1 MiB and more, so each
+# mode is measured in several rounds, and the medians are compared.
 otlp_row() {
-	local id=$1 mode off kib counts added worst=-1000000 notes=()
+	local id=$1 mode round kib counts added worst=-1000000 notes=()
+	local -A samples=()
 	shift
 	otlp_endpoint_up
-	"$@" off
-	off=$(highest_kib "$(pid_of off)")
-	stop off
+	for ((round = 0; round < OTLP_ROUNDS; round++)); do
+		for mode in off answers busy hang; do
+			if [ $mode = off ]; then
+				"$@" off
+			else
+				"$@" "$mode" --otlp-endpoint "http://127.0.0.1:$otlp_port/$mode"
+			fi
+			samples[$mode]+="$(highest_kib "$(pid_of "$mode")")"$'\n'
+			counts=$(curl -sf "http://127.0.0.1:$otlp_metrics_port/metrics" | grep -E '^gpuscale_(exporter_)?otlp_[a-z_]*_total' | tr '\n' ' ')
+			samples[$mode-counts]=$counts
+			stop "$mode"
+		done
+	done
 	for mode in answers busy hang; do
-		"$@" "$mode" --otlp-endpoint "http://127.0.0.1:$otlp_port/$mode"
-		kib=$(highest_kib "$(pid_of "$mode")")
-		counts=$(curl -sf "http://127.0.0.1:$otlp_metrics_port/metrics" | grep -E '^gpuscale_(exporter_)?otlp_[a-z_]*_total' | tr '\n' ' ')
-		stop "$mode"
-		added=$((kib - off))
-		notes+=("endpoint: $mode: $added KiB more than $off KiB; $counts")
+		kib=$(median <<<"${samples[$mode]%$'\n'}")
+		added=$((kib - $(median <<<"${samples[off]%$'\n'}")))
+		notes+=("endpoint: $mode: $added KiB more; ${samples[$mode]//$'\n'/ }against ${samples[off]//$'\n'/ }KiB; ${samples[$mode-counts]}")
 		[ "$added" -le "$worst" ] || worst=$added
 	done
 	row "$id" "$worst" "${notes[@]}"
