@@ -510,7 +510,7 @@ CURLcode http_call_setup(struct http_call *call, struct http_slot *slot)
 	           strcmp(call->method, "PATCH") == 0) {
 		SET(CURLOPT_POST, 1L);
 		SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body_len);
-		// libcurl's own buffer has 64 KiB, and fewer than 16 are refused.
+		// The least that libcurl has; its default is 64 KiB.
 		SET(CURLOPT_UPLOAD_BUFFERSIZE, 16384L);
 		// A lent body is not copied behind the headers, as libcurl does with POSTFIELDS.
 		if ((call->may_start || !call->body_copy) && call->body_len > 0) {

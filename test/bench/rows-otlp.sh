@@ -35,7 +35,7 @@ highest_kib() {
 		sleep 1
 	done | sort -n | tail -n 1
 }
-# otlp_row ID START..: START NAME [FLAG..] starts the program. Two processes that do the same differ by 0.1 MiB and more, so each
+# otlp_row ID START..: START NAME [FLAG..] starts the program. Two processes that do the same can differ by 0.1 MiB and more, so each
 # mode is measured in several rounds, and the medians are compared.
 otlp_row() {
 	local id=$1 mode round kib counts added worst=-1000000 notes=()
