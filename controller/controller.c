@@ -92,7 +92,7 @@ void controller_on_quiet(struct controller *c)
 	        c->policies.was_crowded || c->policies.n > 2 * c->policies.n_trimmed || s.slow > CONTROLLER_CROWD;
 	if (!c->policies.was_crowded && !c->options.once)
 		return;
-	if (s.in_progress + s.due > 0 || c->policies.dirty || !controller_has_synced(c) || conflicts_are_awaited(c))
+	if (s.in_progress + s.due > 0 || !policies_are_known(c))
 		return;
 	c->policies.was_crowded = false;
 	c->policies.n_trimmed = c->policies.n;
@@ -350,7 +350,7 @@ bool controller_run(struct controller *c)
 	report_closed_sources(c);
 	policies_sync(c);
 	ticks_get_stats(c->ticks, &s);
-	if (!c->options.once || s.in_progress > 0 || !controller_has_synced(c) || conflicts_are_awaited(c))
+	if (!c->options.once || s.in_progress > 0 || !policies_are_known(c))
 		event_base_dispatch(c->connections->loop);
 	c->stopping = c->env.stopping = true;
 	ticks_stop(c->ticks);

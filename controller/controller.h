@@ -80,6 +80,7 @@ struct controller_view {
 	size_t n_policies;
 	size_t n_invalid; // policies whose newest version has faults
 	size_t n_waiting; // valid policies that are not in force, because another autoscaler controls their target
+	size_t n_conflicts_awaited; // of those, policies of which it is not known yet whether one does
 	size_t n_bad_files;
 	const struct decision_history *history;
 	const struct metrics *metrics;
@@ -107,8 +108,8 @@ size_t controller_get_pools(struct controller *c, struct pool_summary *ret);
 // Fills ret with at most `max` rules about idle GPUs (controller/idle/idle_rules.h); returns how many. The names are
 // valid until the loop runs.
 size_t controller_get_idle_rules(const struct controller *c, struct idle_summary *ret, size_t max);
-// Returns whether the controller is ready: its policies are known, and each had a tick or failed to. Policies that come
-// later do not change that.
+// Returns whether the controller is ready: the policies that can be in force are, and each of them had a tick or failed
+// to. Policies that come later do not change that.
 bool controller_is_ready(struct controller *c, size_t *ret_n_ticked);
 // Iterates over the policies of this process that are not in force; after: the one before, NULL: start. Writes the
 // cause to ret_why. Returns NULL at the end.

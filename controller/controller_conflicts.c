@@ -51,9 +51,9 @@ struct conflict_watch *conflicts_watch(const struct controller *c)
 	return c->conflicts ? c->conflicts->watch : NULL;
 }
 
-bool conflicts_are_awaited(const struct controller *c)
+size_t conflicts_awaited(const struct controller *c)
 {
-	return c->conflicts && c->conflicts->n_awaited > 0;
+	return c->conflicts ? c->conflicts->n_awaited : 0;
 }
 
 // ---- one policy ----

@@ -430,6 +430,11 @@ void policies_sync(struct controller *c)
 	ticks_run(c->ticks);
 }
 
+bool policies_are_known(const struct controller *c)
+{
+	return controller_has_synced(c) && !c->policies.dirty && conflicts_awaited(c) == 0;
+}
+
 // ---- ticks ----
 
 void managed_policy_start_tick(void *arg, struct ticker *t, int64_t now_ms)

@@ -143,6 +143,9 @@ struct controller {
 extern const struct policy_listener policies_listener; // arg: the controller
 // Creates, changes and removes reconcilers until each marked policy has what it should have now.
 void policies_sync(struct controller *c);
+// Returns whether each policy of this process that can be in force is: the sources have answered, no policy is marked,
+// and the conflicts of each are known.
+bool policies_are_known(const struct controller *c);
 // Marks the policy: something changed that decides whether, or with which version, it is in force.
 void managed_policy_mark(struct managed_policy *m);
 // The callbacks of struct reconcile_env; owner: the managed policy.
@@ -193,8 +196,8 @@ void controller_look_at_clock(struct controller *c);
 
 int conflicts_open(struct controller *c, struct err *e);
 void conflicts_close(struct controller *c);
-// Returns whether the conflicts of some policies are not known yet.
-bool conflicts_are_awaited(const struct controller *c);
+// Returns the number of policies whose conflicts are not known yet.
+size_t conflicts_awaited(const struct controller *c);
 // Watches for autoscalers of the target of `body`, the version to run if its target is free; NULL: stops watching.
 void conflicts_sync(struct managed_policy *m, struct policy_ref *body);
 // Returns whether no other autoscaler is known to control the target, or this policy writes nothing to it.

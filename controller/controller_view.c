@@ -77,7 +77,8 @@ bool controller_is_ready(struct controller *c, size_t *ret_n_ticked)
 	}
 	if (c->watch)
 		policy_watch_get_state(c->watch, &objects);
-	c->view.was_ready = c->view.was_ready || (objects.is_synced && n == c->policies.n);
+	bool is_ready = objects.is_synced && policies_are_known(c) && n == c->policies.n;
+	c->view.was_ready = c->view.was_ready || is_ready;
 	*ret_n_ticked = n;
 	return c->view.was_ready;
 }
@@ -135,6 +136,7 @@ void controller_get_view(struct controller *c, struct controller_view *ret_view)
 	        .n_policies = c->policies.n,
 	        .n_invalid = counts.invalid,
 	        .n_waiting = n_waiting(c),
+	        .n_conflicts_awaited = conflicts_awaited(c),
 	        .n_bad_files = files.n_bad_files,
 	        .history = c->history,
 	        .metrics = c->report_env.metrics,

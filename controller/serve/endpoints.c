@@ -96,6 +96,9 @@ static void get_readyz(void *arg, struct http_exchange *x)
 		           v.n_invalid, v.n_waiting);
 		write_shards(&b, v.shards);
 		buf_printf(&b, "[%c]ticks %zu of %zu policies had one\n", ready ? '+' : '-', ticked, v.n_policies);
+		if (v.n_conflicts_awaited)
+			buf_printf(&b, "[-]conflicts of %zu of %zu policies are not known yet\n", v.n_conflicts_awaited,
+			           v.n_policies + v.n_waiting);
 		if (v.from_cluster)
 			buf_printf(&b, "[%c]watch %s\n", listed && !v.watch_error[0] ? '+' : '-',
 			           v.watch_error[0] ? v.watch_error
