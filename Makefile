@@ -102,7 +102,8 @@ $(OUT)/obj/policies/engine/combine.o $(OUT)/obj/policies/engine/signal.o: privat
 endif
 
 # Commands, tables, reports and pages run once or rarely: they are compiled for size.
-COMPACT := $(foreach f,cli insight remedy policies/explain policies/lint policies/load policies/price policies/schema policies/test controller/external controller/idle controller/options controller/remedy controller/serve controller/shard controller/source k8s/client k8s/lease k8s/server,$(OUT)/obj/$(f)/%.o)
+COMPACT := $(foreach f,cli insight remedy policies/explain policies/lint policies/load policies/price policies/schema policies/test controller/external controller/idle controller/options controller/remedy controller/serve controller/shard controller/source k8s/client k8s/events k8s/lease k8s/server,$(OUT)/obj/$(f)/%.o) \
+           $(foreach f,k8s/capacity/capacity_devices promql/identity promql/promql_options promql/promql_source_file,$(OUT)/obj/$(f).o) $(OUT)/obj/replay/tune_%.o
 ifeq ($(VARIANT),release)
 $(COMPACT): private ALL_CFLAGS += -Os
 endif

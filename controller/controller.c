@@ -92,7 +92,7 @@ void controller_on_quiet(struct controller *c)
 	        c->policies.was_crowded || c->policies.n > 2 * c->policies.n_trimmed || s.slow > CONTROLLER_CROWD;
 	if (!c->policies.was_crowded && !c->options.once)
 		return;
-	if (s.in_progress + s.due > 0 || !policies_are_known(c))
+	if (s.in_progress + s.due + s.awaiting > 0 || !policies_are_known(c))
 		return;
 	c->policies.was_crowded = false;
 	c->policies.n_trimmed = c->policies.n;
@@ -233,6 +233,7 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	                              .clock = &to->clock,
 	                              .before = on_interval,
 	                              .start = managed_policy_start_tick,
+	                              .write = managed_policy_write,
 	                              .look = c->options.once ? NULL : managed_policy_look,
 	                              .skipped = on_skipped,
 	                              .round = on_round,
@@ -264,6 +265,7 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	        .dry_run = c->options.dry_run,
 	        .permit = managed_policy_permit,
 	        .seat = controller_pools_seat,
+	        .take_turn = managed_policy_take_turn,
 	        .finished = managed_policy_finished,
 	};
 	c->report_env = (struct policy_report_env){

@@ -445,13 +445,26 @@ void managed_policy_start_tick(void *arg, struct ticker *t, int64_t now_ms)
 	reconciler_tick(managed_policy_of(t)->reconciler, now_ms);
 }
 
+void managed_policy_write(void *arg, struct ticker *t)
+{
+	(void)arg;
+	reconciler_write(managed_policy_of(t)->reconciler);
+}
+
+bool managed_policy_take_turn(void *owner)
+{
+	struct managed_policy *m = owner;
+	return ticks_take_turn(m->controller->ticks, &m->ticker);
+}
+
 static void report(struct managed_policy *m, const struct tick_result *result)
 {
 	struct controller *c = m->controller;
 	policy_report_tick(&m->report, &c->report_env, m->reconciler, result);
 	// Without the earlier status, a new one would overwrite what an earlier process recorded.
-	if (result->outcome == TICK_RETRIED || result->outcome == TICK_SUPERSEDED || !result->is_current ||
-	    !result->is_restored || !m->status)
+	// One that is deferred is followed by that of the write.
+	if (result->outcome == TICK_RETRIED || result->outcome == TICK_SUPERSEDED || result->outcome == TICK_DEFERRED ||
+	    !result->is_current || !result->is_restored || !m->status)
 		return;
 	struct policy_circumstances circumstances = circumstances_of(m);
 	policy_report_status(&m->report, &c->report_env, m->reconciler, &circumstances, result, m->status);

@@ -151,8 +151,10 @@ void managed_policy_mark(struct managed_policy *m);
 // The callbacks of struct reconcile_env; owner: the managed policy.
 bool managed_policy_permit(void *owner, enum tick_permission permission, struct err *e);
 void managed_policy_finished(void *owner, const struct tick_result *result);
-// The callback of struct ticks_options.
+bool managed_policy_take_turn(void *owner);
+// The callbacks of struct ticks_options.
 void managed_policy_start_tick(void *arg, struct ticker *t, int64_t now_ms);
+void managed_policy_write(void *arg, struct ticker *t);
 // Returns the policy of the ticker.
 struct managed_policy *managed_policy_of(struct ticker *t);
 // Writes the unsaved state of policies from files. No tick may be in progress.

@@ -21,13 +21,14 @@ static const struct {
 	const char *error; // message in the log
 } outcomes[] = {
         // clang-format off
-        [TICK_DECIDED]        = {"ok",     STATUS_DECIDED,      NULL},
-        [TICK_SCALED]         = {"scaled", STATUS_SCALED,       NULL},
-        [TICK_RETRIED]        = {"",       STATUS_DECIDED,      NULL},
-        [TICK_SUPERSEDED]     = {"",       STATUS_PHASE__COUNT, NULL},
-        [TICK_RESTORE_FAILED] = {"error",  STATUS_READ_FAILED,  "Cannot read the status of the policy"},
-        [TICK_READ_FAILED]    = {"error",  STATUS_READ_FAILED,  "Cannot read target"},
-        [TICK_WRITE_FAILED]   = {"error",  STATUS_WRITE_FAILED, "Cannot scale target"},
+        [TICK_DECIDED]        = {"ok",       STATUS_DECIDED,      NULL},
+        [TICK_DEFERRED]       = {"deferred", STATUS_DECIDED,      NULL},
+        [TICK_SCALED]         = {"scaled",   STATUS_SCALED,       NULL},
+        [TICK_RETRIED]        = {"",         STATUS_DECIDED,      NULL},
+        [TICK_SUPERSEDED]     = {"",         STATUS_PHASE__COUNT, NULL},
+        [TICK_RESTORE_FAILED] = {"error",    STATUS_READ_FAILED,  "Cannot read the status of the policy"},
+        [TICK_READ_FAILED]    = {"error",    STATUS_READ_FAILED,  "Cannot read target"},
+        [TICK_WRITE_FAILED]   = {"error",    STATUS_WRITE_FAILED, "Cannot scale target"},
         // clang-format on
 };
 _Static_assert(sizeof outcomes / sizeof outcomes[0] == TICK_OUTCOME__COUNT, "one row per outcome");
@@ -132,15 +133,19 @@ static void add_to_sparkline(struct policy_report *p, const struct policy_report
 	sparkline_add(p->sparkline, now_ms, decision ? values : NULL);
 }
 
+static void add_gpu_time(struct policy_report *p, const struct reconciler *r, int64_t now_ms, int32_t replicas)
+{
+	const struct policy_gpus gpus = reconciler_gpus(r);
+	gpu_time_add(&p->gpu_time, reconciler_policy(r), &gpus, now_ms, replicas);
+}
+
 static void report_decision(struct policy_report *p, const struct policy_report_env *env, const struct reconciler *r,
                             const struct tick_result *result)
 {
 	add_to_sparkline(p, env, reconciler_policy(r), result->now_ms, result->decision);
 	p->phase = STATUS_DECIDED;
 	metrics_decided(env->metrics, result->decision);
-	const struct policy_gpus gpus = reconciler_gpus(r);
-	gpu_time_add(&p->gpu_time, reconciler_policy(r), &gpus, result->now_ms,
-	             result->outcome == TICK_SCALED ? result->write_to : result->decision->current);
+	add_gpu_time(p, r, result->now_ms, result->decision->current);
 	if (result->is_news) {
 		struct decided decided = as_decided(r);
 		decision_history_add(env->history, &decided);
@@ -169,7 +174,12 @@ void policy_report_tick(struct policy_report *p, const struct policy_report_env 
 		log_decision(env, r, result->is_news ? LOG_INFO : LOG_DEBUG,
 		             result->decision->write ? "Decided (dry run, nothing written)" : "Decided");
 		break;
+	case TICK_DEFERRED:
+		clear_error(p);
+		log_decision(env, r, LOG_DEBUG, "Decided (many others are scaling, so this waits for its turn)");
+		break;
 	case TICK_SCALED:
+		add_gpu_time(p, r, result->now_ms, result->write_to);
 		metrics_scaled(env->metrics, result->write_from, result->write_to);
 		log_decision(env, r, LOG_INFO, "Scaled target");
 		clear_error(p);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/process/log.h"
+#include "controller/pool/pool_seat.h"
 #include "controller/reconcile_private.h"
 #include "controller/status/status.h"
 #include "k8s/cache/target_store.h"
@@ -20,6 +21,22 @@ void *reconcile_must(void *p)
 	if (!p)
 		abort();
 	return p;
+}
+
+struct pool_seat *reconcile_seat(const struct reconciler *r)
+{
+	return r->env->seat ? r->env->seat(r->subject.owner) : NULL;
+}
+
+void reconcile_drop_order(struct reconciler *r)
+{
+	if (!r->order)
+		return;
+	pool_seat_end(reconcile_seat(r));
+	if (r->fit)
+		fit_target_scaled(r->fit, r->order->from);
+	free(r->order);
+	r->order = NULL;
 }
 
 void reconcile_pack_state(struct reconciler *r, void *state)
@@ -129,6 +146,7 @@ void reconciler_free(struct reconciler *r)
 	if (!r)
 		return;
 	assert(!r->work);
+	reconcile_drop_order(r);
 	unwant_target(r, r->policy);
 	fit_target_unwant(r->fit);
 	forget_decision(r);
@@ -139,6 +157,7 @@ void reconciler_free(struct reconciler *r)
 int reconciler_set_policy(struct reconciler *r, const struct policy *policy, int64_t generation)
 {
 	assert(!r->work);
+	reconcile_drop_order(r);
 	void *state = malloc(decide_state_bytes(policy)), *before = malloc(decide_state_bytes(r->policy));
 	if (!state || !before) {
 		free(state);
@@ -172,6 +191,7 @@ void reconciler_set_status(struct reconciler *r, struct policy_status *status)
 
 void reconciler_clock_was_set(struct reconciler *r, int64_t step_ms)
 {
+	reconcile_drop_order(r);
 	if (r->decision)
 		r->decision->time_ms += step_ms;
 	r->needs_refill = refill_is_needed(r->policy);
@@ -193,7 +213,9 @@ void reconciler_clock_was_set(struct reconciler *r, int64_t step_ms)
 
 enum tick_phase reconciler_phase(const struct reconciler *r)
 {
-	return r->work ? r->work->phase : TICK_PHASE_IDLE;
+	if (r->work)
+		return r->work->phase;
+	return r->order ? TICK_PHASE_DEFERRED : TICK_PHASE_IDLE;
 }
 
 const struct policy *reconciler_policy(const struct reconciler *r)

@@ -21,22 +21,24 @@ struct reconciler;
 
 // What a tick in progress does.
 enum tick_phase {
-	TICK_PHASE_IDLE,    // no tick is in progress
-	TICK_PHASE_RESTORE, // reads what an earlier process recorded: the object's status, or the state file
-	TICK_PHASE_OBSERVE, // waits for the sources and the target
-	TICK_PHASE_REFILL,  // waits for range queries that fill the windows
-	TICK_PHASE_DECIDE,  // calls decide()
-	TICK_PHASE_RECORD,  // writes the initial status before the first scale
-	TICK_PHASE_WRITE,   // waits for the answer to the PATCH of the scale
+	TICK_PHASE_IDLE,     // no tick is in progress
+	TICK_PHASE_RESTORE,  // reads what an earlier process recorded: the object's status, or the state file
+	TICK_PHASE_OBSERVE,  // waits for the sources and the target
+	TICK_PHASE_REFILL,   // waits for range queries that fill the windows
+	TICK_PHASE_DECIDE,   // calls decide()
+	TICK_PHASE_DEFERRED, // no tick is in progress; what the last one decided waits for its turn to be written
+	TICK_PHASE_RECORD,   // writes the initial status before the first scale
+	TICK_PHASE_WRITE,    // waits for the answer to the PATCH of the scale
 	TICK_PHASE__COUNT
 };
 extern const char *const tick_phase_names[TICK_PHASE__COUNT];
 
 enum tick_outcome {
-	TICK_DECIDED,        // wrote nothing: the scale is right, or this is a dry run
-	TICK_SCALED,         // scaled the target
-	TICK_RETRIED,        // the write met a conflict; the tick observes and decides again
-	TICK_SUPERSEDED,     // ended early: the policy changed, was removed, or passed to another process
+	TICK_DECIDED,    // wrote nothing: the scale is right, or this is a dry run
+	TICK_DEFERRED,   // too many others write: reconciler_write() follows, unless the next tick decides otherwise
+	TICK_SCALED,     // scaled the target
+	TICK_RETRIED,    // the write met a conflict; the tick observes and decides again
+	TICK_SUPERSEDED, // ended early: the policy changed, was removed, or passed to another process
 	TICK_RESTORE_FAILED, // could not read what an earlier process recorded
 	TICK_READ_FAILED,    // could not read the target
 	TICK_WRITE_FAILED,   // could not scale the target
@@ -82,6 +84,8 @@ struct reconcile_env {
 	bool (*permit)(void *owner, enum tick_permission permission, struct err *e);
 	// Returns the seat of the policy in its pool; NULL: it has none. Asked at each step of a tick.
 	struct pool_seat *(*seat)(void *owner);
+	// Asked before a tick writes. Returns false when it must end with TICK_DEFERRED.
+	bool (*take_turn)(void *owner);
 	// Called once for each attempt of a tick: for each conflict with TICK_RETRIED while the tick continues, then
 	// with the outcome, when the reconciler is idle again and may be freed by the owner.
 	void (*finished)(void *owner, const struct tick_result *result);
@@ -114,6 +118,9 @@ void reconciler_set_status(struct reconciler *r, struct policy_status *status);
 void reconciler_clock_was_set(struct reconciler *r, int64_t step_ms);
 // Starts a tick as of now_ms (wall clock). Must be idle. `finished` may be called before this returns.
 void reconciler_tick(struct reconciler *r, int64_t now_ms);
+// Writes what the last tick decided, if it ended with TICK_DEFERRED and nothing has made it void since. Must be idle,
+// and reports like a tick, but without a decision.
+void reconciler_write(struct reconciler *r);
 enum tick_phase reconciler_phase(const struct reconciler *r);
 const struct policy *reconciler_policy(const struct reconciler *r);
 // What one replica uses: spec.gpus of the policy. Without it, the GPUs that the target's pod template requests, where

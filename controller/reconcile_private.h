@@ -23,6 +23,13 @@ struct tick_work {
 	struct observation_call observation;
 };
 
+// A decision that waits for its turn to be written.
+struct write_order {
+	int64_t now_ms; // of the tick that decided
+	int32_t from, to;
+	char resource_version[]; // of the target, as that tick saw it
+};
+
 // What every policy costs all the time: kept small, because there may be 20,000 of them.
 struct reconciler {
 	const struct reconcile_env *env;
@@ -31,11 +38,12 @@ struct reconciler {
 	void *packed;                          // the engine's state between two ticks, without its unused room
 	struct decision *decision;             // the last one, kept by decision_keep(); NULL: none yet
 	uint32_t packed_bytes, decision_bytes; // allocated for them
-	char **details;         // as in struct decided, copies that live as long as `decision`; NULL: none has any
-	char *pool;             // why the pool changed `decision`; NULL: it did not
-	struct fit_target *fit; // NULL: a policy without capacity
-	struct tick_work *work; // NULL: idle
-	int64_t last_scale_ms;  // -1: not known
+	char **details;            // as in struct decided, copies that live as long as `decision`; NULL: none has any
+	char *pool;                // why the pool changed `decision`; NULL: it did not
+	struct fit_target *fit;    // NULL: a policy without capacity
+	struct tick_work *work;    // NULL: idle
+	struct write_order *order; // of the last tick, TICK_DEFERRED; NULL: none
+	int64_t last_scale_ms;     // -1: not known
 	struct unacked_write unacked;
 	enum err_kind pods_error_kind;
 	bool needs_past; // what an earlier process recorded has not been read yet
@@ -44,6 +52,11 @@ struct reconciler {
 };
 
 // ---- reconcile.c ----
+
+// Returns the seat of the policy in its pool; NULL: it has none.
+struct pool_seat *reconcile_seat(const struct reconciler *r);
+// Forgets the order: the pool and the capacity no longer hold what it would have used.
+void reconcile_drop_order(struct reconciler *r);
 
 // Returns p. Without memory no decision makes sense: a NULL ends the process, and the supervisor restarts it.
 void *reconcile_must(void *p);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One tick: restore -> observe -> refill -> decide -> record -> write -> result. enter() marks each phase.
+// One tick: restore -> observe -> refill -> decide -> record -> write -> result. enter() marks each phase. When too
+// many others write, the tick ends after the decision, and reconciler_write() continues with its order.
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,14 +23,9 @@
 
 const char *const tick_phase_names[TICK_PHASE__COUNT] = {
         [TICK_PHASE_IDLE] = "Idle",        [TICK_PHASE_RESTORE] = "Restoring", [TICK_PHASE_OBSERVE] = "Observing",
-        [TICK_PHASE_REFILL] = "Refilling", [TICK_PHASE_DECIDE] = "Deciding",   [TICK_PHASE_RECORD] = "Recording",
-        [TICK_PHASE_WRITE] = "Writing",
+        [TICK_PHASE_REFILL] = "Refilling", [TICK_PHASE_DECIDE] = "Deciding",   [TICK_PHASE_DEFERRED] = "Deferred",
+        [TICK_PHASE_RECORD] = "Recording", [TICK_PHASE_WRITE] = "Writing",
 };
-
-static struct pool_seat *seat_of(const struct reconciler *r)
-{
-	return r->env->seat ? r->env->seat(r->subject.owner) : NULL;
-}
 
 static void enter(struct reconciler *r, enum tick_phase phase)
 {
@@ -69,7 +65,10 @@ static void end_tick(struct reconciler *r, enum tick_outcome outcome, const stru
 {
 	struct tick_result result = result_of(r, outcome, error);
 	struct tick_work *w = r->work;
-	pool_seat_end(seat_of(r));
+	if (outcome != TICK_DEFERRED) {
+		reconcile_drop_order(r); // the tick ended before it decided
+		pool_seat_end(reconcile_seat(r));
+	}
 	reconcile_pack_state(r, w->state);
 	observe_release(&w->observation);
 	r->work = NULL;
@@ -106,7 +105,7 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 {
 	struct reconciler *r = arg;
 	const struct tick_work *w = r->work;
-	pool_seat_written(seat_of(r), w->write_to, outcome_of(error));
+	pool_seat_written(reconcile_seat(r), w->write_to, outcome_of(error));
 	if (scale) {
 		observe_scaled(&r->env->sources, r->policy, scale);
 		decide_record_scale(r->policy, reconcile_state(r), w->now_ms, w->write_from, w->write_to);
@@ -182,6 +181,25 @@ static void write_initial_status(struct reconciler *r)
 		write_scale(r);
 }
 
+static void act(struct reconciler *r)
+{
+	if (r->subject.status && !policy_status_is_recorded(r->subject.status))
+		write_initial_status(r);
+	else
+		write_scale(r);
+}
+
+static void keep_order(struct reconciler *r)
+{
+	const struct tick_work *w = r->work;
+	const char *version = w->observation.scale.resource_version;
+	size_t bytes = strlen(version) + 1;
+	struct write_order *o = reconcile_must(malloc(sizeof *o + bytes));
+	*o = (struct write_order){.now_ms = w->now_ms, .from = w->write_from, .to = w->write_to};
+	memcpy(o->resource_version, version, bytes);
+	r->order = o;
+}
+
 static void adopt_unrecorded_scale(struct reconciler *r)
 {
 	const struct tick_work *w = r->work;
@@ -215,7 +233,7 @@ static void share_pool(struct reconciler *r, struct decision *d)
 	                               .now_ms = w->now_ms,
 	                               .now_mono_ms = clock_real_mono_us() / 1000};
 	buf_init(&text, POOL_TEXT_BYTES_MAX);
-	pool_seat_decide(seat_of(r), &tick, d, &text);
+	pool_seat_decide(reconcile_seat(r), &tick, d, &text);
 	w->is_news = is_news(r->decision, d);
 	reconcile_keep_decision(r, d);
 	free(r->pool);
@@ -232,6 +250,7 @@ static void decide_and_act(struct reconciler *r)
 		return;
 	}
 	enter(r, TICK_PHASE_DECIDE);
+	reconcile_drop_order(r); // this tick decides anew
 	adopt_unrecorded_scale(r);
 	observe_capacity(&w->observation);
 	decide(r->policy, &w->observation.observation, w->now_ms, reconcile_state(r), &d);
@@ -246,10 +265,12 @@ static void decide_and_act(struct reconciler *r)
 	w->write_to = d.desired;
 	if (r->fit)
 		fit_target_ordered(r->fit, w->write_to);
-	if (r->subject.status && !policy_status_is_recorded(r->subject.status))
-		write_initial_status(r);
-	else
-		write_scale(r);
+	if (r->env->take_turn(r->subject.owner)) {
+		act(r);
+		return;
+	}
+	keep_order(r);
+	end_tick(r, TICK_DEFERRED, NULL);
 }
 
 static void on_refilled(void *arg, bool ok, const struct err *error)
@@ -267,7 +288,7 @@ static void on_observed(void *arg, struct observation_call *c)
 {
 	struct reconciler *r = arg;
 	if (c->error.kind != ERR_NONE)
-		pool_seat_unreadable(seat_of(r), &c->error, clock_real_mono_us() / 1000);
+		pool_seat_unreadable(reconcile_seat(r), &c->error, clock_real_mono_us() / 1000);
 	if (r->env->stopping || c->error.kind != ERR_NONE) {
 		end_tick(r, TICK_READ_FAILED, &c->error);
 		return;
@@ -352,12 +373,34 @@ static void fetch_past(struct reconciler *r)
 		on_past(r, NULL, &e);
 }
 
-void reconciler_tick(struct reconciler *r, int64_t now_ms)
+static void begin_tick(struct reconciler *r, int64_t now_ms)
 {
 	assert(!r->work);
 	r->work = reconcile_must(calloc(1, sizeof *r->work));
 	r->work->now_ms = now_ms;
 	r->work->times.started_us = clock_real_mono_us();
+}
+
+void reconciler_write(struct reconciler *r)
+{
+	struct write_order *o = r->order;
+	begin_tick(r, o ? o->now_ms : 0);
+	if (!o || is_over(r)) {
+		end_tick(r, TICK_SUPERSEDED, NULL);
+		return;
+	}
+	r->work->write_from = o->from;
+	r->work->write_to = o->to;
+	snprintf(r->work->observation.scale.resource_version, sizeof r->work->observation.scale.resource_version, "%s",
+	         o->resource_version);
+	r->order = NULL; // the pool and the capacity hold on until the write has ended
+	free(o);
+	act(r);
+}
+
+void reconciler_tick(struct reconciler *r, int64_t now_ms)
+{
+	begin_tick(r, now_ms);
 	if (!r->needs_past) {
 		observe(r);
 		return;

@@ -11,6 +11,9 @@
 #include "base/err.h"
 #include "base/timer.h"
 
+// Of those that wait for their turn. More that have a tick at the same time get theirs when these ticks have ended.
+#define TURNS_LOOKED_AT 256
+
 struct tick_slot {
 	struct ticker **members;
 	size_t n, cap;
@@ -40,7 +43,9 @@ struct ticks {
 	struct ticks_options options;
 	struct tick_group *groups;
 	struct queue due[2];         // [is_slow]
-	struct queue in_progress[2]; // [is_slow], in order of their start
+	struct queue in_progress[2]; // [is_slow], in order of their start, without fast ones that write
+	struct queue writing;        // those, in order of their turn
+	struct queue turns;          // those that wait for theirs
 	struct event *slow_timer;
 	bool is_starting, is_stopped;
 };
@@ -55,6 +60,22 @@ static void take(struct queue *q, struct ticker *t)
 {
 	DL_DELETE2(q->head, t, previous, next);
 	q->n--;
+}
+
+static void push_turn(struct ticks *s, struct ticker *t)
+{
+	DL_APPEND2(s->turns.head, t, previous_turn, next_turn);
+	s->turns.n++;
+	t->awaits_turn = true;
+}
+
+static void leave_turns(struct ticks *s, struct ticker *t)
+{
+	if (!t->awaits_turn)
+		return;
+	DL_DELETE2(s->turns.head, t, previous_turn, next_turn);
+	s->turns.n--;
+	t->awaits_turn = false;
 }
 
 // ---- slow ticks ----
@@ -92,12 +113,46 @@ static void on_slow(evutil_socket_t fd, short what, void *arg)
 
 // ---- one tick ----
 
+// A tick has ended, or is about to write: only the time until then tells whether the next one starts as slow.
+static void leave_place(struct ticks *s, struct ticker *t)
+{
+	take(&s->in_progress[t->is_slow], t);
+	t->is_slow = clock_mono_ms(s->options.clock) - t->since_mono_ms >= TICKS_SLOW_MS;
+}
+
+static void start_writing(struct ticks *s, struct ticker *t)
+{
+	leave_turns(s, t);
+	t->is_writing = true;
+	push(&s->writing, t);
+}
+
+// Returns the first that waits for its turn and has no tick. A tick that is due or in progress may decide otherwise.
+static struct ticker *next_turn(const struct ticks *s)
+{
+	struct ticker *t = s->turns.head;
+	for (int i = 0; t && t->state != TICK_IDLE && i < TURNS_LOOKED_AT; i++)
+		t = t->next_turn;
+	return t && t->state == TICK_IDLE ? t : NULL;
+}
+
+static void give_turns(struct ticks *s)
+{
+	struct ticker *t;
+	while (s->writing.n < TICKS_WRITES_MAX && !s->is_stopped && (t = next_turn(s))) {
+		t->state = TICK_IN_PROGRESS;
+		start_writing(s, t);
+		s->options.write(s->options.arg, t);
+	}
+}
+
 void ticks_run(struct ticks *s)
 {
 	if (s->is_starting || s->is_stopped)
 		return; // called by a tick that ended at once; the loop below continues
 	s->is_starting = true;
 	move_slow_ticks(s);
+	give_turns(s); // before a tick that starts now may take one
 	for (int slow = 0; slow < 2; slow++) {
 		while (s->due[slow].head && s->in_progress[slow].n < TICKS_MAX && !s->is_stopped) {
 			struct ticker *t = s->due[slow].head;
@@ -108,8 +163,27 @@ void ticks_run(struct ticks *s)
 			s->options.start(s->options.arg, t, t->now_ms);
 		}
 	}
+	give_turns(s);
 	s->is_starting = false;
 	set_slow_timer(s);
+}
+
+bool ticks_take_turn(struct ticks *s, struct ticker *t)
+{
+	assert(t->state == TICK_IN_PROGRESS);
+	if (t->is_writing)
+		return true;
+	if (s->writing.n >= TICKS_WRITES_MAX) {
+		t->wants_turn = true;
+		if (!t->awaits_turn)
+			push_turn(s, t);
+		return false;
+	}
+	leave_place(s, t);
+	start_writing(s, t);
+	if (s->due[false].n + s->due[true].n > 0)
+		event_active(s->slow_timer, EV_TIMEOUT, 0); // its place is free
+	return true;
 }
 
 void ticks_ask(struct ticks *s, struct ticker *t, int64_t now_ms)
@@ -127,9 +201,20 @@ void ticks_ask(struct ticks *s, struct ticker *t, int64_t now_ms)
 void ticks_end(struct ticks *s, struct ticker *t)
 {
 	assert(t->state == TICK_IN_PROGRESS);
-	take(&s->in_progress[t->is_slow], t);
+	if (t->is_writing)
+		take(&s->writing, t);
+	else
+		leave_place(s, t);
+	if (!t->wants_turn)
+		leave_turns(s, t); // what an earlier tick wanted to write is void
+	bool is_due = t->is_due_again;
 	t->state = TICK_IDLE;
-	t->is_slow = clock_mono_ms(s->options.clock) - t->since_mono_ms >= TICKS_SLOW_MS;
+	t->is_writing = t->is_due_again = t->wants_turn = false;
+	if (!is_due)
+		return;
+	int64_t due_mono_ms = t->due_mono_ms;
+	ticks_ask(s, t, clock_wall_ms(s->options.clock));
+	t->due_mono_ms = due_mono_ms;
 }
 
 void ticks_clock_was_set(struct ticks *s, int64_t step_ms)
@@ -254,6 +339,11 @@ static void queue_member(struct tick_group *g, struct ticker *t, int64_t due_mon
 	struct ticks *s = g->ticks;
 	bool was_new = t->is_new;
 	t->is_new = false;
+	if (t->is_writing && !t->is_due_again) {
+		t->is_due_again = true;
+		t->due_mono_ms = due_mono_ms;
+		return;
+	}
 	if (t->state != TICK_IDLE) {
 		if (due_mono_ms - t->due_mono_ms >= g->interval_ms)
 			s->options.skipped(s->options.arg, t);
@@ -384,6 +474,8 @@ int ticks_add(struct ticks *s, struct ticker *t, int64_t interval_ms, uint32_t k
 void ticks_remove(struct ticks *s, struct ticker *t)
 {
 	leave_group(s, t);
+	leave_turns(s, t);
+	t->is_due_again = t->wants_turn = false;
 	if (t->state != TICK_DUE)
 		return;
 	take(&s->due[t->is_slow], t);
@@ -412,7 +504,7 @@ void ticks_free(struct ticks *s)
 {
 	if (!s)
 		return;
-	assert(s->in_progress[false].n + s->in_progress[true].n == 0);
+	assert(s->in_progress[false].n + s->in_progress[true].n + s->writing.n == 0);
 	struct tick_group *g, *next;
 	HASH_ITER(hh, s->groups, g, next)
 	{
@@ -429,7 +521,8 @@ void ticks_get_stats(const struct ticks *s, struct ticks_stats *ret_stats)
 {
 	*ret_stats = (struct ticks_stats){
 	        .due = s->due[false].n + s->due[true].n,
-	        .in_progress = s->in_progress[false].n + s->in_progress[true].n,
+	        .in_progress = s->in_progress[false].n + s->in_progress[true].n + s->writing.n,
 	        .slow = s->in_progress[true].n,
+	        .awaiting = s->turns.n,
 	};
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "controller/metrics/metrics_private.h"
-const char *const metrics_result_names[] = {"ok", "scaled", "error"};
+const char *const metrics_result_names[] = {"ok", "deferred", "scaled", "error"};
 _Static_assert(sizeof metrics_result_names / sizeof metrics_result_names[0] == METRICS_RESULT__COUNT,
                "one name per result");
 

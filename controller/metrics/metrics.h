@@ -31,7 +31,7 @@ void metrics_free(struct metrics *m);
 // Lets only the first n policies, by namespace and name, have series of their own; 0: none.
 void metrics_limit_policies(struct metrics *m, size_t n);
 
-// Records the duration of a tick, and counts its result: "ok", "scaled", "error", or "" for none.
+// Records the duration of a tick, and counts its result: "ok", "deferred", "scaled", "error", or "" for none.
 void metrics_reconciled(struct metrics *m, const char *result, double seconds);
 void metrics_decided(struct metrics *m, const struct decision *d);
 void metrics_scaled(struct metrics *m, int32_t from, int32_t to);

@@ -33,10 +33,10 @@ static const struct metric_family families[] = {
 	F(POLICY_RELOADS,          "gpuscale_policy_reloads_total",                 C, "",                        L("result"),                        "Times that the policy files were read; result: ok or error."),
 	F(POLICY_RELOAD_TIMESTAMP, "gpuscale_policy_reload_timestamp_seconds",      G, "seconds since the epoch", NONE,                               "Time when the policy files were last read without an error."),
 
-	F(RECONCILES,              "gpuscale_reconciles_total",                     C, "",                        L("result"),                        "Completed ticks; result: ok, scaled or error."),
+	F(RECONCILES,              "gpuscale_reconciles_total",                     C, "",                        L("result"),                        "Completed ticks; result: ok, deferred (decided to scale, and waits for its turn to write), scaled or error."),
 	F(RECONCILE_DURATION,      "gpuscale_reconcile_duration_seconds",           H, "seconds",                 NONE,                               "Duration of a tick."),
 	F(TICK_DELAY,              "gpuscale_tick_delay_seconds",                   H, "seconds",                 NONE,                               "Time by which a tick started after it was due."),
-	F(TICKS_SKIPPED,           "gpuscale_ticks_skipped_total",                  C, "",                        NONE,                               "Ticks skipped because the previous tick of the policy had not ended."),
+	F(TICKS_SKIPPED,           "gpuscale_ticks_skipped_total",                  C, "",                        NONE,                               "Ticks skipped because an earlier tick of the policy had not ended. A tick that comes due while the policy writes a scale follows the write instead."),
 	F(TICKS_EARLY,             "gpuscale_ticks_early_total",                    C, "",                        NONE,                               "Ticks started before their time because a signal had moved."),
 	F(DECISIONS,               "gpuscale_decisions_total",                      C, "",                        L("action", "reason"),              "Decisions by action and primary reason."),
 	F(SCALES,                  "gpuscale_scales_total",                         C, "",                        L("direction"),                     "Acknowledged writes of a target's replicas; direction: up or down."),
