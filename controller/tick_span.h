@@ -19,8 +19,8 @@ struct tick_span_id {
 // Returns the number of spans of the tick.
 size_t tick_span_count(const struct tick_result *result);
 // Appends the spans of `result` to `out`, with commas between them and one before the first if `out` is not empty.
-// `outcome`: "ok", "deferred", "scaled" or "error". `end_ns` is the wall clock at the end of the tick, and `end_us` the monotonic
-// clock at the same moment. Sets out->failed above the ceiling of `out`.
+// `outcome`: "ok", "deferred", "scaled" or "error". `end_ns` is the wall clock at the end of the tick, and `end_us` the
+// monotonic clock at the same moment. Sets out->failed above the ceiling of `out`.
 void tick_span_append(struct buf *out, const struct tick_span_id *id, const struct decided *d,
                       const struct tick_result *result, const char *outcome, int64_t end_ns, int64_t end_us);
 

@@ -113,7 +113,7 @@ static void on_slow(evutil_socket_t fd, short what, void *arg)
 
 // ---- one tick ----
 
-// A tick has ended, or is about to write: only the time until then tells whether the next one starts as slow.
+// A tick has ended, or is about to write: only the time until then decides whether the next one starts as slow.
 static void leave_place(struct ticks *s, struct ticker *t)
 {
 	take(&s->in_progress[t->is_slow], t);

@@ -297,6 +297,64 @@ static void policy_with_another_target_is_not_known_to_its_pool(void **state)
 	assert_int_equal(member_at(w, 0)->seat->current, 5);
 }
 
+// ---- turns to write ----
+
+// Lets TICKS_WRITES_MAX policies write, whose requests end as `fault` says, and returns the one whose order waits.
+static int defer_one(struct world *w, struct fake_fault fault)
+{
+	char object[64];
+	struct err e;
+	int waiting = -1;
+	fault.next = 1000;
+	fault.verb = "patch";
+	fault.resource = "deployments/scale";
+	fake_apiserver_fail(w->h.server, &fault);
+	put_pool(w);
+	for (int i = 0; i <= TICKS_WRITES_MAX; i++) {
+		snprintf(object, sizeof object, SPACE "/Deployment/p%02d=1", i);
+		assert_int_equal(fake_apiserver_add(w->h.server, object, &e), 0);
+		put(w, POLICY_FROM_FILE, i, 1, 60000); // at least 3 replicas
+	}
+	TEST_BECOMES(w->h.loop, stats(w).awaiting == 1 && stats(w).in_progress == TICKS_WRITES_MAX);
+	for (int i = 0; i <= TICKS_WRITES_MAX; i++)
+		if (reconciler_phase(member_at(w, i)->reconciler) == TICK_PHASE_DEFERRED)
+			waiting = i;
+	assert_int_not_equal(waiting, -1);
+	return waiting;
+}
+
+// The order holds GPUs of the pool, and goes with the version of the policy that decided it.
+static void order_that_waits_belongs_to_a_version(void **state)
+{
+	struct world *w = *state;
+	int waiting = defer_one(w, (struct fake_fault){.hang = true});
+	assert_int_equal(member_at(w, waiting)->ticker.state, TICK_IDLE);
+	assert_int_equal(member_at(w, waiting)->seat->in_flight, 3);
+
+	clock_advance_ms(&w->connections.clock, 1000);
+	put(w, POLICY_FROM_FILE, waiting, 0, 60000); // at most 2 replicas
+	TEST_BECOMES(w->h.loop, member_at(w, waiting)->seat->in_flight != 3);
+	assert_int_equal(member_at(w, waiting)->body->generation, 0);
+
+	put(w, POLICY_FROM_FILE, waiting, 1, 60000);
+	TEST_BECOMES(w->h.loop, member_at(w, waiting)->seat->in_flight == 3);
+	take_away(w, POLICY_FROM_FILE, waiting);
+	TEST_BECOMES(w->h.loop, !member_at(w, waiting));
+	assert_int_equal(stats(w).awaiting, 0);
+}
+
+static void order_that_waits_is_void_when_the_clock_is_set(void **state)
+{
+	struct world *w = *state;
+	const struct managed_policy *m = member_at(w, defer_one(w, (struct fake_fault){.delay_ms = 300}));
+	w->connections.clock.manual_wall_ms += 3600000;
+	controller_look_at_clock(w->c);
+	assert_int_equal(reconciler_phase(m->reconciler), TICK_PHASE_IDLE);
+	assert_int_equal(m->seat->in_flight, -1);
+	TEST_BECOMES(w->h.loop, stats(w).in_progress + stats(w).awaiting == 0); // its turn came
+	assert_int_equal(m->seat->current, 1);
+}
+
 // ---- looks ----
 
 // Puts policy 0 with `more` of the spec, and lets it tick once.
@@ -632,6 +690,8 @@ int main(void)
 	        TEST(policy_deleted_while_its_tick_is_queued_has_no_tick),
 	        TEST(policy_deleted_while_its_tick_is_in_flight_has_no_other),
 	        TEST(policy_with_another_target_is_not_known_to_its_pool),
+	        TEST(order_that_waits_belongs_to_a_version),
+	        TEST(order_that_waits_is_void_when_the_clock_is_set),
 	        TEST(policy_that_counts_ticks_has_no_look),
 	        TEST(look_that_waits_ends_with_the_next_tick),
 	        TEST(first_look_sends_no_query_that_cannot_be_combined),

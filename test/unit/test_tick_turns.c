@@ -291,7 +291,7 @@ static void tick_is_slow_until_it_decides_whatever_its_write_takes(void **state)
 	assert_false(f->members[0].t.is_slow); // although its write took long
 }
 
-// A tick that gets its turn makes room for another one, although it has not ended.
+// A tick that gets its turn makes room for another tick, although it has not ended.
 static void tick_that_writes_makes_room_for_one_that_does_not(void **state)
 {
 	struct fixture *f = *state;
