@@ -24,12 +24,6 @@
 // The labels that consumers read; other labels are dropped.
 static const char *const kept_labels[] = {"__name__", "exported_pod", "pod", FRESHNESS_LABEL, FUSE_LABEL, NULL};
 
-// Counts the memory of answers, which may outlive the hub.
-struct query_memory {
-	size_t bytes, n_answers;
-	bool is_abandoned; // the hub was freed
-};
-
 struct waiter {
 	query_answer_fn *fn;
 	void *arg;
@@ -99,139 +93,10 @@ static int64_t now_ms(const struct query_entry *q)
 	return clock_mono_ms(promql_source_clock(q->of->source));
 }
 
-struct query_answer *query_answer_ref(struct query_answer *a)
-{
-	a->refs++;
-	return a;
-}
-
-void query_answer_unref(struct query_answer *a)
-{
-	if (!a || --a->refs > 0)
-		return;
-	struct query_memory *m = a->memory;
-	if (m) {
-		m->bytes -= a->bytes;
-		if (--m->n_answers == 0 && m->is_abandoned)
-			free(m);
-	}
-	free(a);
-}
-
-static struct query_answer *answer_new(enum obs_state state, size_t n_series, size_t text_bytes)
-{
-	size_t bytes = sizeof(struct query_answer) + n_series * sizeof(struct obs_series) + text_bytes;
-	struct query_answer *a = calloc(1, bytes);
-	if (!a)
-		abort(); // without memory no decision makes sense; the supervisor restarts the process
-	a->refs = 1;
-	a->bytes = bytes;
-	a->state = state;
-	a->n_series = n_series;
-	a->series = (struct obs_series *)(void *)(a + 1);
-	a->detail = "";
-	return a;
-}
-
-static struct query_answer *answer_failed(enum obs_state state, const char *detail)
-{
-	struct query_answer *a = answer_new(state, 0, QUERY_DETAIL_BYTES);
-	char *text = (char *)(a + 1);
-	snprintf(text, QUERY_DETAIL_BYTES, "%s", detail);
-	a->detail = text;
-	return a;
-}
-
-struct query_answer *query_answer_failed(enum obs_state state, const char *detail)
-{
-	return answer_failed(state, detail);
-}
-
-static struct query_answer *answer_too_many(size_t max_series)
-{
-	struct query_answer *a = answer_failed(OBS_TOO_MANY, "");
-	snprintf((char *)(a + 1), QUERY_DETAIL_BYTES,
-	         "the answer has more than %zu series, which is the ceiling: aggregate in the query", max_series);
-	a->series = NULL;
-	a->n_series = max_series;
-	return a;
-}
-
-// Counts a new answer, unless it is small. When the memory is full, returns a failed answer in its place.
-static struct query_answer *answer_count(struct query_memory *m, struct query_answer *a)
-{
-	if (a->bytes <= QUERY_ANSWER_SMALL_BYTES)
-		return a;
-	size_t max = a->bytes > QUERY_ANSWER_LARGE_BYTES ? QUERY_ANSWERS_BYTES_MAX / 2 : QUERY_ANSWERS_BYTES_MAX;
-	if (a->bytes > max || m->bytes > max - a->bytes) {
-		struct query_answer *failed = answer_failed(OBS_FAILED, "");
-		snprintf((char *)(failed + 1), QUERY_DETAIL_BYTES,
-		         "the answers that wait for other answers need %zu bytes with this one's %zu; the ceiling is "
-		         "%zu: aggregate in the query",
-		         m->bytes + a->bytes, a->bytes, max);
-		query_answer_unref(a);
-		return failed;
-	}
-	a->memory = m;
-	m->bytes += a->bytes;
-	m->n_answers++;
-	return a;
-}
-
-// Returns the pod of a series. Prometheus renames dcgm-exporter's label when the target has a pod label of its own.
-static const char *pod_of(const struct promql_series *s)
-{
-	const char *pod = promql_label(s, "exported_pod");
-	return pod[0] ? pod : promql_label(s, "pod");
-}
-
-static int compare_pods(const void *a, const void *b)
-{
-	return strcmp(((const struct obs_series *)a)->pod, ((const struct obs_series *)b)->pod);
-}
-
-// Extracts the part of the answer that belongs to query `index`; of: the query of each series, NULL: all are its own.
 static struct query_answer *answer_of(const struct query_entry *q, const struct promql_result *r, const int8_t *of,
                                       int index)
 {
-	if (r->type != PROMQL_VECTOR && r->type != PROMQL_SCALAR)
-		return answer_failed(OBS_FAILED,
-		                     "the query returns a range or a string; a number per series is needed");
-	if (r->n_warnings)
-		return answer_failed(OBS_PARTIAL, r->warnings[0]);
-	size_t n = 0, text = 0;
-	int64_t newest_ms = INT64_MAX, extra_ms;
-	for (size_t i = 0; i < r->n_series; i++) {
-		if (of && of[i] != index)
-			continue;
-		if (freshness_is_series(&r->series[i], &extra_ms)) {
-			newest_ms = extra_ms - r->clock_offset_ms;
-			continue;
-		}
-		n++;
-		text += strlen(pod_of(&r->series[i])) + 1;
-	}
-	if (n > q->max_series) // in a combined request, the ceiling applied to the sum
-		return answer_too_many(q->max_series);
-	struct query_answer *a = answer_new(n ? OBS_OK : OBS_EMPTY, n, text);
-	char *at = (char *)(a->series + n);
-	size_t k = 0;
-	for (size_t i = 0; i < r->n_series; i++) {
-		const struct promql_series *s = &r->series[i];
-		if ((of && of[i] != index) || freshness_is_series(s, &extra_ms) || s->n_samples == 0)
-			continue;
-		const char *pod = pod_of(s);
-		size_t len = strlen(pod) + 1;
-		memcpy(at, pod, len);
-		int64_t t = s->samples[0].time_ms;
-		a->series[k++] = (struct obs_series){
-		        .pod = at, .value = s->samples[0].value, .time_ms = t < newest_ms ? t : newest_ms};
-		at += len;
-	}
-	a->n_series = k;
-	if (k > 1) // sorted, so that matching with pods is linear
-		qsort(a->series, k, sizeof *a->series, compare_pods);
-	return answer_count(q->of->hub->memory, a);
+	return query_answer_of(r, of, index, q->max_series, q->of->hub->memory);
 }
 
 // Takes ownership of the reference to a.
@@ -312,12 +177,12 @@ static struct query_answer *answer_error(const struct query_entry *q, struct err
 {
 	int64_t wait_ms = query_record_wait_ms(&q->record, q->asked_for_ms);
 	if (e->kind == ERR_TOO_LARGE && e->code > 0)
-		return answer_too_many((size_t)e->code - q->asked_age);
+		return query_answer_too_many((size_t)e->code - q->asked_age);
 	if (q->of->hub->n > 1 && strncmp(e->msg, "source ", 7) != 0)
 		err_wrap(e, "source %s", promql_source_name(q->of->source));
 	if (wait_ms > 0)
 		err_wrap(e, "asked again after %lld s", (long long)(wait_ms + 999) / 1000);
-	return answer_failed(OBS_FAILED, e->msg);
+	return query_answer_failed(OBS_FAILED, e->msg);
 }
 
 // ---- splitting a combined request ----
@@ -636,7 +501,7 @@ void query_hub_ask(struct query_hub *hub, const struct query_question *question,
 	struct err e;
 	const struct promql_source *first = promql_sources_find(hub->sources, question->source, &e);
 	if (!first) {
-		struct query_answer *a = answer_failed(OBS_FAILED, e.msg);
+		struct query_answer *a = query_answer_failed(OBS_FAILED, e.msg);
 		fn(arg, a);
 		query_answer_unref(a);
 	} else {
@@ -652,7 +517,7 @@ void query_hub_ask_server(struct query_hub *hub, const struct promql_source *ser
 	struct query_entry *q = entry_for(s, question->query);
 	if (q->refusal) {
 		q->asked_for_ms = now_ms; // keep the entry alive
-		struct query_answer *a = answer_failed(OBS_FAILED, q->refusal);
+		struct query_answer *a = query_answer_failed(OBS_FAILED, q->refusal);
 		fn(arg, a);
 		query_answer_unref(a);
 		return;
@@ -741,7 +606,7 @@ struct query_hub *query_hub_new(struct promql_sources *sources, struct err *e)
 	}
 	hub->sources = sources;
 	hub->n = n;
-	hub->memory = calloc(1, sizeof *hub->memory);
+	hub->memory = query_memory_new();
 	if (!hub->memory) {
 		free(hub);
 		err_set(e, ERR_INTERNAL, "out of memory");
@@ -752,7 +617,7 @@ struct query_hub *query_hub_new(struct promql_sources *sources, struct err *e)
 	if (!hub->peeks) {
 		if (hub->flush)
 			event_free(hub->flush);
-		free(hub->memory);
+		query_memory_abandon(hub->memory);
 		free(hub);
 		err_set(e, ERR_INTERNAL, "cannot create an event");
 		return NULL;
@@ -776,9 +641,7 @@ void query_hub_free(struct query_hub *hub)
 		HASH_ITER(hh, hub->of[i].entries, q, next)
 		entry_free(&hub->of[i], q);
 	}
-	hub->memory->is_abandoned = true;
-	if (hub->memory->n_answers == 0)
-		free(hub->memory);
+	query_memory_abandon(hub->memory);
 	free(hub);
 }
 

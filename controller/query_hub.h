@@ -9,40 +9,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "controller/query_answer.h"
 #include "controller/query_peek.h"
-#include "policies/engine/observation.h"
 
 struct err;
 struct promql_source;
 struct promql_sources;
 struct query_hub;
 
-#define QUERY_DETAIL_BYTES 256
-
 // Limit for a signal that takes one series: with more, the answer is ambiguous anyway.
 #define QUERY_SERIES_SINGLE 8
-// Memory for the answers that policies hold until they have decided. Answers up to QUERY_ANSWER_SMALL_BYTES are not
-// counted; answers above QUERY_ANSWER_LARGE_BYTES may use half of it. docs/performance.md has the total.
-#define QUERY_ANSWERS_BYTES_MAX  ((size_t)16 * 1024 * 1024)
-#define QUERY_ANSWER_SMALL_BYTES ((size_t)8 * 1024)
-#define QUERY_ANSWER_LARGE_BYTES ((size_t)64 * 1024)
 // The latest answers that the hub keeps for further policies of the same tick; at most QUERY_ANSWER_SMALL_BYTES each.
 #define QUERY_RECENT_MAX 1024
-
-struct query_memory;
-
-// What a query answered, in the core's terms. Shared: take a reference to keep it.
-struct query_answer {
-	int refs;
-	enum obs_state state;
-	const char *detail;          // what went wrong, for people; "" without an error
-	size_t n_series;             // for OBS_TOO_MANY: the limit that was exceeded; series is then NULL
-	struct obs_series *series;   // sample times are those of the newest data behind the query (promql/freshness.h);
-	                             // the arrays and texts follow in the same allocation
-	struct query_memory *memory; // the budget that counts this answer; NULL: too small to be counted
-	size_t bytes;
-	int64_t skew_ms; // of the server that answered, as promql_source_unexplained_skew_ms
-};
 
 // Does not own sources. Returns NULL and *e when memory is exhausted.
 struct query_hub *query_hub_new(struct promql_sources *sources, struct err *e);
@@ -103,10 +81,5 @@ struct query_agreement {
 const struct query_agreement *query_hub_agreement(const struct query_hub *hub, size_t source);
 // Returns the agreement of the source with this first server.
 struct query_agreement *query_hub_agreement_of(struct query_hub *hub, const struct promql_source *first);
-
-// Creates an answer without data for a query that was not sent. The caller holds the only reference.
-struct query_answer *query_answer_failed(enum obs_state state, const char *detail);
-struct query_answer *query_answer_ref(struct query_answer *a);
-void query_answer_unref(struct query_answer *a); // NULL is fine
 
 #endif
