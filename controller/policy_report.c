@@ -163,6 +163,7 @@ void policy_report_tick(struct policy_report *p, const struct policy_report_env 
                         const struct tick_result *result)
 {
 	const struct policy *policy = reconciler_policy(r);
+	enum status_phase before = p->phase, phase = outcomes[result->outcome].phase;
 	if (result->decision)
 		report_decision(p, env, r, result);
 	switch (result->outcome) {
@@ -175,7 +176,10 @@ void policy_report_tick(struct policy_report *p, const struct policy_report_env 
 		             result->decision->write ? "Decided (dry run, nothing written)" : "Decided");
 		break;
 	case TICK_DEFERRED:
-		clear_error(p);
+		if (before == STATUS_WRITE_FAILED)
+			phase = before; // until a write succeeds, so that its error is logged once
+		else
+			clear_error(p);
 		log_decision(env, r, LOG_DEBUG, "Decided (many others are scaling, so this waits for its turn)");
 		break;
 	case TICK_SCALED:
@@ -194,7 +198,7 @@ void policy_report_tick(struct policy_report *p, const struct policy_report_env 
 		break;
 	}
 	if (result->is_current && result->outcome != TICK_SUPERSEDED)
-		p->phase = outcomes[result->outcome].phase;
+		p->phase = phase;
 	metrics_reconciled(env->metrics, outcomes[result->outcome].result, result->seconds);
 	if (env->spans && result->outcome != TICK_SUPERSEDED) {
 		struct decided decided = as_decided(r);

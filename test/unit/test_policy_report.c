@@ -93,6 +93,24 @@ static void failed_tick_keeps_its_error_until_a_tick_decides(void **state)
 	assert_true(has_metric(f, "gpuscale_reconciles_total{result=\"error\"} 1"));
 }
 
+// Else the error of each write would be logged at every tick while many targets cannot be scaled.
+static void deferred_tick_keeps_the_error_of_a_write_only(void **state)
+{
+	struct fixture *f = *state;
+	struct err e;
+	err_set(&e, ERR_SERVER, "webhook failed");
+	report(f, (struct tick_result){.outcome = TICK_WRITE_FAILED, .is_current = true, .error = &e});
+	report(f, (struct tick_result){.outcome = TICK_DEFERRED, .is_current = true});
+	assert_string_equal(f->report.error, "webhook failed");
+	assert_int_equal(f->report.phase, STATUS_WRITE_FAILED);
+	err_set(&e, ERR_UNREACHABLE, "connection refused");
+	report(f, (struct tick_result){.outcome = TICK_READ_FAILED, .is_current = true, .error = &e});
+	report(f, (struct tick_result){.outcome = TICK_DEFERRED, .is_current = true});
+	assert_null(f->report.error);
+	assert_int_equal(f->report.phase, STATUS_DECIDED);
+	assert_true(has_metric(f, "gpuscale_reconciles_total{result=\"deferred\"} 2"));
+}
+
 static void superseded_tick_changes_nothing(void **state)
 {
 	struct fixture *f = *state;
@@ -158,6 +176,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 	        T(failed_tick_keeps_its_error_until_a_tick_decides),
+	        T(deferred_tick_keeps_the_error_of_a_write_only),
 	        T(superseded_tick_changes_nothing),
 	        T(facts_exist_after_the_first_tick_only),
 	        T(each_conflict_of_a_tick_is_counted),
