@@ -183,7 +183,7 @@ THREADED_TESTS = $(filter $(OUT)/test/test_exporter_% $(OUT)/test/test_http_% $(
 tsan-now: $(THREADED_TESTS) $(TEST_PROGRAMS)
 	@$(call run_tests,$(THREADED_TESTS))
 valgrind: ## run the unit tests under valgrind
-	@+$(MAKE) --no-print-directory VARIANT=debug TEST_FLAGS="-t 600 -w 'valgrind -q --leak-check=full --error-exitcode=99'" valgrind-now
+	@+$(MAKE) --no-print-directory VARIANT=debug TEST_FLAGS="-t 1800 -w 'valgrind -q --leak-check=full --error-exitcode=99'" valgrind-now
 valgrind-now: $(UNIT_TESTS)
 	@$(call run_tests,-j $(shell nproc) $(UNIT_TESTS))
 coverage: ## line coverage of the same, as a table and as HTML in build/coverage/report
