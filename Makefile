@@ -59,7 +59,7 @@ FLAGS_asan     := $(SANITIZE_COMMON) -fsanitize=address,undefined
 FLAGS_ubsan    := $(SANITIZE_COMMON) -fsanitize=undefined
 FLAGS_tsan     := $(SANITIZE_COMMON) -fsanitize=thread
 FLAGS_fuzz     := $(SANITIZE_COMMON) -fsanitize=fuzzer-no-link,address,undefined
-FLAGS_coverage := -O0 -g --coverage
+FLAGS_coverage := -O0 -g --coverage -fprofile-update=atomic
 LINK_release   := -pie -Wl,-z,relro,-z,now,-z,noexecstack $(LINK_MACHINE) -Wl,--as-needed
 ALL_CFLAGS  = -std=c17 $(WARN) $(FLAGS_$(VARIANT)) $(CFLAGS)
 ALL_CPPFLAGS = -I. -D_GNU_SOURCE -DGPUSCALE_VERSION='"$(VERSION)"' $(DEP_CFLAGS) $(CPPFLAGS)
