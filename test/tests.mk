@@ -187,6 +187,7 @@ valgrind: ## run the unit tests under valgrind
 valgrind-now: $(UNIT_TESTS)
 	@$(call run_tests,-j $(shell nproc) $(UNIT_TESTS))
 coverage: ## line coverage of the same, as a table and as HTML in build/coverage/report
+	@[ ! -d build/coverage ] || find build/coverage -name '*.gcda' -delete # what an earlier run counted
 	@+$(MAKE) --no-print-directory VARIANT=coverage coverage-now
 coverage-now: test-all-now
 	@mkdir -p $(OUT)/report
