@@ -16,6 +16,8 @@
 
 #define LEASE_CONNECTIONS 4
 
+_Static_assert(ERR__COUNT <= 32, "logged_kinds has one bit per error kind");
+
 int64_t shards_now_ms(const struct shards *s)
 {
 	return clock_boot_ms(s->options.clock);
@@ -36,8 +38,11 @@ void shards_report(struct shards *s, bool *has_error, const struct err *error)
 		snprintf(s->error, sizeof s->error, "%s", error->msg);
 	else if (is_good)
 		s->error[0] = '\0';
-	// One line for all leases, because they have the same cause.
-	if (error && was_good)
+	// One line per kind for all leases, because they have the same cause. A timeout must not hide a missing right.
+	uint32_t kind_bit = error ? UINT32_C(1) << error->kind : 0;
+	bool is_new = (kind_bit & ~s->logged_kinds) != 0;
+	s->logged_kinds = s->error[0] ? s->logged_kinds | kind_bit : 0;
+	if (is_new)
 		LOG(s->options.log, LOG_ERROR, "Cannot read or write leases; retrying",
 		    LOG_S("kind", err_kind_info(error->kind)->name), LOG_S("err", error->msg));
 	else if (!was_good && is_good)

@@ -196,6 +196,8 @@ static bool is_any_taken(const struct shards *s)
 static void act_on_board(struct shards *s, bool is_list)
 {
 	bool disagree = disagrees(s);
+	if (is_list || shards_watch_is_fresh(s)) // which replaces the list that failed
+		shards_report(s, &s->list_has_error, NULL);
 	log_disagreement(s, disagree);
 	own_taken(s, disagree, is_list);
 	seek(s, disagree);
@@ -227,7 +229,6 @@ static void on_list(void *arg, const struct http_response *response, const struc
 	}
 	lease_cache_end(&s->board, s->polled_list);
 	shards_watch_match(s);
-	shards_report(s, &s->list_has_error, NULL);
 	act_on_board(s, true);
 }
 

@@ -59,6 +59,7 @@ struct shards {
 	bool disagrees;          // the number of shards differs between processes; logged
 	uint64_t term, gained, lost;
 	char error[ERR_MSG_BYTES];
+	uint32_t logged_kinds; // of errors, one bit each, since all requests last succeeded
 	struct event *stopped; // runs done
 	bool is_stopping, is_closing, is_member_gone;
 	void (*done)(void *arg);
@@ -72,7 +73,8 @@ void shards_poll_in(struct shards *s, int64_t wait_ms);
 void shards_leave(struct shards *s, struct shard *shard, const char *why);
 // Makes the shard owned and calls on_gained.
 void shards_own(struct shards *s, struct shard *shard);
-// Records whether one kind of request failed; logs the first failure and the recovery. error NULL: it works.
+// Records whether one kind of request failed. Logs the first failure of each error kind, and the recovery. error NULL:
+// the request works.
 void shards_report(struct shards *s, bool *has_error, const struct err *error);
 
 // shards_poll.c: the callback of the timer. Checks the clock, lists the leases when necessary, and decides which leases
