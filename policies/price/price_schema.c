@@ -75,39 +75,45 @@ static size_t check_electricity(const void *value, struct schema_fault *ret_faul
 	return l.n;
 }
 
-static bool has_name(const struct price_model *m, size_t n_names, const char *name)
+struct claim {
+	const char *name;
+	size_t model;
+};
+
+static int by_name(const void *a, const void *b)
 {
-	for (size_t i = 0; i < n_names; i++)
-		if (strcmp(m->names[i], name) == 0)
-			return true;
-	return false;
+	const struct claim *x = a, *y = b;
+	int order = strcmp(x->name, y->name);
+	return order ? order : (x->model > y->model) - (x->model < y->model);
 }
 
-// True if a name of model `i` stands in an earlier model, or twice in its own.
-static bool is_claimed_twice(const struct price_book *b, size_t i)
+// Sets is_twice[i] if a name of model `i` stands in an earlier model, or twice in its own. By sorting: a file of the
+// largest legal size must not hold up the controller, which reads the file again when it changes.
+static void find_claimed_twice(const struct price_book *b, bool *is_twice)
 {
-	const struct price_model *m = &b->models[i];
-	for (size_t k = 0; k < m->n_names; k++) {
-		if (has_name(m, k, m->names[k]))
-			return true;
-		for (size_t j = 0; j < i; j++)
-			if (has_name(&b->models[j], b->models[j].n_names, m->names[k]))
-				return true;
-	}
-	return false;
+	struct claim claims[PRICE_BOOK_MODELS_MAX * PRICE_BOOK_NAMES_MAX];
+	size_t n = 0;
+	for (size_t i = 0; i < b->n_models; i++)
+		for (size_t k = 0; k < b->models[i].n_names; k++)
+			claims[n++] = (struct claim){.name = b->models[i].names[k], .model = i};
+	qsort(claims, n, sizeof *claims, by_name);
+	for (size_t c = 1; c < n; c++)
+		if (strcmp(claims[c - 1].name, claims[c].name) == 0)
+			is_twice[claims[c].model] = true;
 }
 
 static size_t check_book(const void *value, struct schema_fault *ret_faults, size_t max)
 {
 	const struct price_book *b = value;
 	struct fault_list l = {.faults = ret_faults, .max = max};
-	bool is_code = strlen(b->currency) == 3;
+	bool is_code = strlen(b->currency) == 3, is_twice[PRICE_BOOK_MODELS_MAX] = {false};
+	find_claimed_twice(b, is_twice);
 	for (const char *c = b->currency; *c; c++)
 		is_code = is_code && *c >= 'A' && *c <= 'Z';
 	if (!is_code)
 		fault_add(&l, "currency", -1, "must be three capital letters (ISO 4217), as in USD or EUR");
 	for (size_t i = 0; i < b->n_models; i++) {
-		if (is_claimed_twice(b, i))
+		if (is_twice[i])
 			fault_add(&l, "models", (int32_t)i,
 			          "has a name that is listed before: keep each name at one price");
 		for (size_t k = 0; k < i; k++)
