@@ -47,7 +47,7 @@ void json_write_member_time(struct json_writer *w, const char *key, int64_t wall
 
 // The escaped form of the character at s[0..len), len > 0: writes at most JSON_ESCAPED_BYTES_MAX bytes to out (no
 // terminator), returns how many, and says in *ret_taken how many bytes of s they stand for.
-#define JSON_ESCAPED_BYTES_MAX 6
+#define JSON_ESCAPED_BYTES_MAX 12
 size_t json_escape_char(const char *s, size_t len, char *out, size_t *ret_taken);
 
 #endif
