@@ -222,6 +222,11 @@ void print_clear_screen(void)
 	fputs("\033[H\033[2J", stdout);
 }
 
+void print_clear_line(void)
+{
+	fputs("\r\033[K", stderr);
+}
+
 static void put_formatted(const char *fmt, va_list ap, FILE *to) __attribute__((format(printf, 1, 0)));
 static void put_formatted(const char *fmt, va_list ap, FILE *to)
 {

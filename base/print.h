@@ -31,8 +31,10 @@ void print_usage(const struct argp_state *state, const char *fmt, ...) __attribu
 // Returns 0, or -1 when `text` has failed or cannot be written.
 int print_out(const struct buf *text);
 int print_outn(const char *text, size_t len);
-// Clears the terminal, for a report that is shown again and again.
+// Clears the terminal of standard output, for a report that is shown again and again, and the last line of that of
+// standard error. For terminals only.
 void print_clear_screen(void);
+void print_clear_line(void);
 // Writes composed text, such as the errors of a file, to standard error, as print_out.
 void print_notes(const struct buf *text);
 

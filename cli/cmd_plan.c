@@ -178,7 +178,7 @@ static void ask_all(struct plan *p)
 	if (p->n_done < p->n)
 		event_base_dispatch(p->connections.loop);
 	if (p->progress)
-		progress_clear_line();
+		print_clear_line();
 }
 
 static int share_pools(struct plan *p, struct plan_objects *objects, const struct plan_args *args)

@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "cli/progress.h"
 #include "controller/connections.h"
 #include "promql/promql_failover.h"
@@ -143,7 +144,7 @@ int cost_fetch(struct connections *c, const struct cost_period *period, const st
 			progress_line("%3d %% of the period read", (int)(100 * (end_s - period->start_s) / length_s));
 	}
 	if (is_tty)
-		progress_clear_line();
+		print_clear_line();
 	gpu_use_close(&ret_use->use);
 	return rc;
 }

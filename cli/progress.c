@@ -23,14 +23,9 @@ void progress_line(const char *fmt, ...)
 	va_start(ap, fmt);
 	print_vto(&text, fmt, ap);
 	va_end(ap);
-	progress_clear_line();
+	print_clear_line();
 	print_notes(&text);
 	buf_done(&text);
-}
-
-void progress_clear_line(void)
-{
-	fputs("\r\033[K", stderr);
 }
 
 void progress_show(struct progress *p, size_t done, size_t total, const char *detail)
@@ -52,6 +47,6 @@ void progress_show(struct progress *p, size_t done, size_t total, const char *de
 void progress_clear(struct progress *p)
 {
 	if (p->drawn_ms)
-		progress_clear_line();
+		print_clear_line();
 	p->drawn_ms = 0;
 }

@@ -202,6 +202,19 @@ void json_write_member_str(struct json_writer *w, const char *key, const char *v
 	json_write_str(w, value);
 }
 
+void json_write_member_text(struct json_writer *w, const char *key, const char *message)
+{
+	struct buf shown;
+	buf_init(&shown, w->out->max);
+	for (size_t i = 0, len = message ? strlen(message) : 0, taken; i < len; i += taken) {
+		char text[TEXT_CHAR_BYTES];
+		buf_put(&shown, text, text_show_char(message + i, len - i, text, &taken));
+	}
+	w->out->failed |= shown.failed;
+	json_write_member_str(w, key, message ? buf_str(&shown) : NULL);
+	buf_done(&shown);
+}
+
 void json_write_member_i64(struct json_writer *w, const char *key, int64_t value)
 {
 	json_write_key(w, key);

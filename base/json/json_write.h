@@ -42,6 +42,9 @@ void json_write_member_str(struct json_writer *w, const char *key, const char *v
 void json_write_member_i64(struct json_writer *w, const char *key, int64_t value);
 void json_write_member_bool(struct json_writer *w, const char *key, bool value);
 void json_write_member_null(struct json_writer *w, const char *key);
+// For a message that people read: unsafe characters are visible (base/text.h) to every reader of the document, also to
+// one that prints what it decodes. NULL writes null.
+void json_write_member_text(struct json_writer *w, const char *key, const char *message);
 // As RFC 3339, UTC.
 void json_write_member_time(struct json_writer *w, const char *key, int64_t wall_ms);
 

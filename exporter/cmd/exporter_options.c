@@ -107,7 +107,7 @@ static int find_choice(const struct flag *f, const char *arg, struct err *e)
 			return n;
 	buf_init(&names, NAMES_BYTES);
 	for (int i = 0; i < n; i++)
-		buf_printf(&names, "%s%s", i == 0 ? "" : i + 1 == n ? " or " : ", ", f->choices[i]);
+		print_to(&names, "%s%s", i == 0 ? "" : i + 1 == n ? " or " : ", ", f->choices[i]);
 	err_set(e, ERR_INPUT, "must be %s, not \"%s\"", buf_str(&names), arg);
 	buf_done(&names);
 	return -1;
