@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/num.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 static const char *const type_names[] = {
@@ -43,29 +44,31 @@ bool exposition_is_label_name(const char *name)
 	return is_name(name, false);
 }
 
-// Prometheus refuses a scrape with invalid UTF-8 in it, so bytes that are none are replaced.
+// Prometheus refuses a scrape with invalid UTF-8 in it, so bytes that are none are replaced. What it stores is shown on
+// terminals and dashboards: unsafe characters become visible, so that different values stay different.
 static void put_escaped(struct buf *b, const char *s, bool quotes)
 {
-	size_t len = strlen(s), from = 0, i = 0;
-	while (i < len) {
-		const char *text = NULL;
-		size_t n = 1;
+	size_t len = strlen(s), from = 0;
+	for (size_t i = 0, n = 1; i < len; i += n, n = 1) {
+		if ((s[i] >= ' ' && s[i] <= '~' && s[i] != '\\' && s[i] != '"') || s[i] == '\t')
+			continue;
+		char shown[TEXT_CHAR_BYTES + 1] = "\\";
+		const char *text = shown;
 		if (s[i] == '\\')
 			text = "\\\\";
 		else if (s[i] == '\n')
 			text = "\\n";
-		else if (s[i] == '"' && quotes)
-			text = "\\\"";
-		else if ((unsigned char)s[i] >= 0x80 && (n = utf8_char_len(s + i, len - i)) == 0) {
+		else if (s[i] == '"')
+			text = quotes ? "\\\"" : "\"";
+		else if (utf8_char_len(s + i, len - i) == 0)
 			text = UTF8_REPLACEMENT;
-			n = 1;
-		}
-		if (text) {
-			buf_put(b, s + from, i - from);
-			buf_puts(b, text);
-			from = i + n;
-		}
-		i += n;
+		else
+			text_show_char(s + i, len - i, shown + 1, &n);
+		if (text == shown && shown[1] != '\\')
+			continue;
+		buf_put(b, s + from, i - from);
+		buf_puts(b, text);
+		from = i + n;
 	}
 	buf_put(b, s + from, len - from);
 }

@@ -24,13 +24,14 @@ struct exposition_label {
 bool exposition_is_metric_name(const char *name);
 bool exposition_is_label_name(const char *name);
 
-// "# HELP name help\n# TYPE name type\n", help escaped (backslash, newline; invalid UTF-8 becomes U+FFFD).
+// "# HELP name help\n# TYPE name type\n", help escaped as label values, but for quotes.
 void exposition_family(struct buf *b, const char *name, const char *help, enum metric_type type);
 // "name{a="b",c="d"} value\n" with no blank after commas; labels may be empty (n = 0). Doubles as num_format_f64.
 void exposition_sample_f64(struct buf *b, const char *name, const struct exposition_label *labels, size_t n, double v);
 void exposition_sample_i64(struct buf *b, const char *name, const struct exposition_label *labels, size_t n, int64_t v);
-// Just the escaped label value (backslash, quote, newline; invalid UTF-8 becomes U+FFFD), for pre-rendered label
-// blocks.
+// Just the escaped label value, for pre-rendered label blocks: backslash, quote and newline are escaped; a byte that is
+// not valid UTF-8 becomes U+FFFD; other control characters (not tabs), invisible characters and direction overrides become visible
+// (base/text.h), as the four characters \x1b.
 void exposition_label_value(struct buf *b, const char *value);
 
 // A cumulative histogram with fixed upper bounds (seconds, bytes, ...), rising, set by the caller; the rest starts 0.

@@ -19,29 +19,53 @@ uint32_t text_code_point(const char *s, size_t n)
 
 bool text_is_unsafe(uint32_t cp)
 {
-	return cp < 0x20 || (cp >= 0x7f && cp < 0xa0) || cp == 0x2028 || cp == 0x2029 || cp == 0xfeff ||
-	       (cp & 0xfffe) == 0xfffe || (cp >= 0x200b && cp <= 0x200f) || (cp >= 0x202a && cp <= 0x202e) ||
-	       (cp >= 0x2066 && cp <= 0x2069);
+	static const struct {
+		uint32_t first, last;
+	} unsafe[] = {
+	        {0, 0x1f},         // C0
+	        {0x7f, 0x9f},      // DEL, C1
+	        {0xad, 0xad},      // soft hyphen
+	        {0x61c, 0x61c},    // Arabic letter mark
+	        {0x180e, 0x180e},  // Mongolian vowel separator
+	        {0x200b, 0x200f},  // zero width, direction marks
+	        {0x2028, 0x202e},  // separators of lines and paragraphs, direction embeddings and overrides
+	        {0x2060, 0x206f},  // invisible operators, direction isolates
+	        {0xfeff, 0xfeff},  // byte order mark
+	        {0xfff9, 0xfffb},  // interlinear annotations
+	        {0xe0000, 0xe007f} // tags
+	};
+	if (cp > 0x1f && cp < 0x7f)
+		return false;
+	for (size_t i = 0; i < sizeof unsafe / sizeof unsafe[0]; i++)
+		if (cp >= unsafe[i].first && cp <= unsafe[i].last)
+			return true;
+	return (cp & 0xfffe) == 0xfffe || (cp >= 0xfdd0 && cp <= 0xfdef); // noncharacters
+}
+
+size_t text_show_char(const char *s, size_t len, char out[TEXT_CHAR_BYTES], size_t *ret_taken)
+{
+	size_t n = utf8_char_len(s, len);
+	uint32_t cp = n ? text_code_point(s, n) : (unsigned char)s[0];
+	*ret_taken = n ? n : 1;
+	if (n > 0 && !text_is_unsafe(cp)) {
+		memcpy(out, s, n);
+		return n;
+	}
+	if (cp == '\n' || cp == '\t' || cp == '\r') {
+		out[0] = '\\';
+		out[1] = cp == '\n' ? 'n' : cp == '\t' ? 't' : 'r';
+		return 2;
+	}
+	return (size_t)snprintf(out, TEXT_CHAR_BYTES, n > 1 ? "\\u%04x" : "\\x%02x", (unsigned)cp);
 }
 
 size_t text_show(char *out, size_t cap, const char *s, size_t len)
 {
 	assert(cap >= 8);
-	size_t used = 0, cut = 0; // cut: the last place between two pieces where "..." still fits
-	for (size_t i = 0; i < len;) {
-		char piece[12];
-		size_t n_piece, n = utf8_char_len(s + i, len - i);
-		uint32_t cp = n ? text_code_point(s + i, n) : (unsigned char)s[i];
-		if (n > 0 && !text_is_unsafe(cp)) {
-			memcpy(piece, s + i, n);
-			n_piece = n;
-		} else if (cp == '\n' || cp == '\t' || cp == '\r') {
-			piece[0] = '\\';
-			piece[1] = cp == '\n' ? 'n' : cp == '\t' ? 't' : 'r';
-			n_piece = 2;
-		} else {
-			n_piece = (size_t)snprintf(piece, sizeof piece, n > 1 ? "\\u%04x" : "\\x%02x", (unsigned)cp);
-		}
+	size_t used = 0, cut = 0, taken; // cut: the last place between two pieces where "..." still fits
+	for (size_t i = 0; i < len; i += taken) {
+		char piece[TEXT_CHAR_BYTES];
+		size_t n_piece = text_show_char(s + i, len - i, piece, &taken);
 		if (used + n_piece > cap - 1) {
 			memcpy(out + cut, "...", 3);
 			used = cut + 3;
@@ -51,7 +75,6 @@ size_t text_show(char *out, size_t cap, const char *s, size_t len)
 		used += n_piece;
 		if (used + 3 <= cap - 1)
 			cut = used;
-		i += n ? n : 1;
 	}
 	out[used] = '\0';
 	return used;

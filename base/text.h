@@ -14,6 +14,13 @@ uint32_t text_code_point(const char *s, size_t n);
 // reorder the text around it ("Trojan source"), or is a noncharacter, which YAML does not allow.
 bool text_is_unsafe(uint32_t cp);
 
+// Writes the visible form of the first character of s[0..len), len > 0, to `out`, without a terminator: \n \t \r, \xNN
+// for other control characters and for a byte that is not valid UTF-8, \uNNNN for what else is unsafe, and the
+// character itself otherwise. Returns the number of bytes written, and in *ret_taken the number of bytes of `s` that
+// they stand for.
+#define TEXT_CHAR_BYTES 12
+size_t text_show_char(const char *s, size_t len, char out[TEXT_CHAR_BYTES], size_t *ret_taken);
+
 // Copies s[0..len) into out[0..cap) for a message: control characters, line separators, invisible characters, direction
 // overrides and bytes that are not UTF-8 become visible (\n \t \r \xNN \uNNNN), and what does not fit is cut between
 // characters with "...". cap >= 8. Always terminates; returns the length.

@@ -45,6 +45,8 @@ void xml_put_textn(struct buf *out, const char *s, size_t len)
 			buf_puts(out, UTF8_REPLACEMENT);
 		else if (reference)
 			buf_puts(out, reference);
+		else if (text_is_unsafe(c) && c != '\t' && c != '\n')
+			buf_printf(out, "\\u%04x", (unsigned)c);
 		else
 			buf_put(out, s + i, n);
 		i += n ? n : 1;

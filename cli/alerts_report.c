@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/json/json_write.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "cli/table.h"
 #include "replay/alert_replay.h"
 #include "replay/alert_rules.h"
@@ -57,7 +58,7 @@ void alerts_report_table(const struct alerts_report *r, struct buf *out)
 	size_t n_idle = 0;
 	num_format_duration_ms(time, r->replay->end_ms - r->replay->start_ms);
 	num_format_duration_ms(step, r->replay->interval_ms);
-	buf_printf(out, "%s of recording, rules evaluated every %s\n\n", time, step);
+	print_to(out, "%s of recording, rules evaluated every %s\n\n", time, step);
 	table_init(&table, head);
 	for (size_t i = 0; i < r->rules->n_alerts; i++) {
 		const struct alert_rule *rule = &r->rules->alerts[i];
@@ -84,7 +85,7 @@ void alerts_report_table(const struct alerts_report *r, struct buf *out)
 	}
 	put_table(&table, out);
 	if (n_idle > 0)
-		buf_printf(out, "\n%zu other alert%s never active\n", n_idle, n_idle == 1 ? " was" : "s were");
+		print_to(out, "\n%zu other alert%s never active\n", n_idle, n_idle == 1 ? " was" : "s were");
 }
 
 static const char *verdict_of(const struct alert_interval *x)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/print.h"
 #include "cli/commands.h"
 
 #define ARGS_FLAGS_MAX 128
@@ -49,10 +50,10 @@ static _Noreturn void fail_unknown(const char *command, const char *word, size_t
 	char name[64];
 	snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name - 1), word);
 	const char *close = num_closest_name(name, f->names, f->n);
-	fprintf(stderr, "%s: unrecognized option '--%.*s'", command, (int)len, word);
+	print_error("%s: unrecognized option '--%.*s'", command, (int)len, word);
 	if (close)
-		fprintf(stderr, "; did you mean '--%s'?", close);
-	fprintf(stderr, "\nTry `%s --help' for a list.\n", command);
+		print_error("; did you mean '--%s'?", close);
+	print_error("\nTry `%s --help' for a list.\n", command);
 	exit(EXIT_USAGE);
 }
 

@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/csv_text.h"
 #include "base/json/json_write.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "cli/table.h"
 #include "policies/engine/policy.h"
 #include "replay/backtest.h"
@@ -49,7 +51,7 @@ void backtest_report_startups(const struct backtest_report *r, struct buf *out)
 	const struct world_config *w = &r->backtest->config.world;
 	put_duration(out, llround(w->startups_s[0] * 1000));
 	if (w->n_startups > 1)
-		buf_printf(out, " and %zu more, drawn with seed %llu", w->n_startups - 1, (unsigned long long)w->seed);
+		print_to(out, " and %zu more, drawn with seed %llu", w->n_startups - 1, (unsigned long long)w->seed);
 }
 
 // ---- notes ----
@@ -59,7 +61,7 @@ static void put_gaps(struct buf *out, const struct demand *d)
 	size_t shown = d->n_gaps < DEMAND_GAPS_MAX ? d->n_gaps : DEMAND_GAPS_MAX;
 	if (d->n_gaps == 0)
 		return;
-	buf_printf(out, "%zu gap%s without data, ", d->n_gaps, d->n_gaps == 1 ? "" : "s");
+	print_to(out, "%zu gap%s without data, ", d->n_gaps, d->n_gaps == 1 ? "" : "s");
 	put_duration(out, (int64_t)d->n * d->step_ms - d->known_ms);
 	buf_puts(out, " in all: not counted\n");
 	for (size_t i = 0; i < shown; i++) {
@@ -70,7 +72,7 @@ static void put_gaps(struct buf *out, const struct demand *d)
 		buf_putc(out, '\n');
 	}
 	if (shown < d->n_gaps)
-		buf_printf(out, "gap: %zu more\n", d->n_gaps - shown);
+		print_to(out, "gap: %zu more\n", d->n_gaps - shown);
 }
 
 // Open loop has no demand whose gaps could be listed.
@@ -85,7 +87,7 @@ static void put_row_gaps(const struct recording *r, struct buf *out)
 	}
 	if (n == 0)
 		return;
-	buf_printf(out, "%zu gap%s between rows, ", n, n == 1 ? "" : "s");
+	print_to(out, "%zu gap%s between rows, ", n, n == 1 ? "" : "s");
 	put_duration(out, missing_ms);
 	buf_puts(out, " in all: not counted\n");
 }
@@ -93,16 +95,16 @@ static void put_row_gaps(const struct recording *r, struct buf *out)
 void backtest_report_start(const struct backtest *b, struct buf *out)
 {
 	if (b->start == BACKTEST_START_NOT_ZERO)
-		buf_printf(out,
-		           "the recorded replicas start at 0, where the policy would hold until the target is scaled "
-		           "up by hand: the simulation starts with %d, the mean demand rounded up (--replicas sets "
-		           "another count)\n",
-		           b->first);
+		print_to(out,
+		         "the recorded replicas start at 0, where the policy would hold until the target is scaled "
+		         "up by hand: the simulation starts with %d, the mean demand rounded up (--replicas sets "
+		         "another count)\n",
+		         b->first);
 	else if (b->start == BACKTEST_START_MEAN && b->has_replicas_column)
-		buf_printf(out,
-		           "no replicas are recorded at the start: the simulation starts with %d, the mean demand "
-		           "rounded up (--replicas sets another count)\n",
-		           b->first);
+		print_to(out,
+		         "no replicas are recorded at the start: the simulation starts with %d, the mean demand "
+		         "rounded up (--replicas sets another count)\n",
+		         b->first);
 }
 
 void backtest_report_print_start(const struct backtest *b)
@@ -110,7 +112,7 @@ void backtest_report_print_start(const struct backtest *b)
 	struct buf note;
 	buf_init(&note, NOTES_BYTES);
 	backtest_report_start(b, &note);
-	fputs(buf_str(&note), stderr);
+	print_notes(&note);
 	buf_done(&note);
 }
 
@@ -146,10 +148,10 @@ static void put_closed_notes(const struct backtest *b, struct buf *out)
 	if (b->demand.total <= 0)
 		buf_puts(out, "the demand is 0 all the time: nothing can be late\n");
 	if (b->n_recorded_signals > 0)
-		buf_printf(out, "%zu %s as recorded and %s not react to the replicas\n", b->n_recorded_signals,
-		           b->n_recorded_signals == 1 ? "signal of the policy is replayed"
-		                                      : "signals of the policy are replayed",
-		           b->n_recorded_signals == 1 ? "does" : "do");
+		print_to(out, "%zu %s as recorded and %s not react to the replicas\n", b->n_recorded_signals,
+		         b->n_recorded_signals == 1 ? "signal of the policy is replayed"
+		                                    : "signals of the policy are replayed",
+		         b->n_recorded_signals == 1 ? "does" : "do");
 	bool fixed_keeps = b->config.n_fixed > 0 || b->config.policy_only;
 	for (size_t i = 0; i < b->n_rows; i++)
 		if (b->rows[i].kind == BACKTEST_FIXED &&
@@ -160,8 +162,8 @@ static void put_closed_notes(const struct backtest *b, struct buf *out)
 	if (b->rows[b->n_rows - 1].kind != BACKTEST_BOUND)
 		return;
 	if (b->bound_name)
-		buf_printf(out, "the clairvoyant row repeats \"%s\": the search found no better schedule\n",
-		           b->bound_name);
+		print_to(out, "the clairvoyant row repeats \"%s\": the search found no better schedule\n",
+		         b->bound_name);
 	if (!b->bound_reached)
 		buf_puts(out, "the objective cannot be kept: the clairvoyant row is the cheapest of the least late "
 		              "schedules\n");
@@ -178,7 +180,7 @@ void backtest_report_notes(const struct backtest_report *r, struct buf *out)
 	buf_puts(out, "open loop: the decisions on recorded data; what would have followed is unknown\n");
 	put_row_gaps(b->recording, out);
 	if (b->n_held > 0)
-		buf_printf(out, "%zu of %zu rows have no replicas: not counted\n", b->n_held, b->recording->n_rows);
+		print_to(out, "%zu of %zu rows have no replicas: not counted\n", b->n_held, b->recording->n_rows);
 }
 
 // ---- table ----
@@ -222,9 +224,9 @@ static void put_title(const struct backtest_report *r, struct buf *out)
 	buf_puts(out, ", ");
 	put_duration(out, rec->time_ms[rec->n_rows - 1] - rec->time_ms[0]);
 	if (!b->config.open_loop) {
-		buf_printf(out, ", mean demand %.2f, start-up ", b->demand.mean);
+		print_to(out, ", mean demand %.2f, start-up ", b->demand.mean);
 		backtest_report_startups(r, out);
-		buf_printf(out, ", objective: at most %g%% wait longer than ", 100 * b->config.late_ratio);
+		print_to(out, ", objective: at most %g%% wait longer than ", 100 * b->config.late_ratio);
 		put_duration(out, llround(b->config.wait_s * 1000));
 	}
 	buf_puts(out, "\n\n");
@@ -352,7 +354,7 @@ static void csv_number(struct buf *out, double v)
 	else if (isnan(v))
 		buf_putc(out, ',');
 	else
-		buf_printf(out, ",%.4f", v);
+		print_to(out, ",%.4f", v);
 }
 
 void backtest_report_csv(const struct backtest_report *r, struct buf *out)
@@ -361,12 +363,14 @@ void backtest_report_csv(const struct backtest_report *r, struct buf *out)
 	buf_puts(out, "mode,kind,name,best,gpu_hours,cost,late_percent,p95_wait_s,direction_changes,at_max_percent\n");
 	for (size_t i = 0; i < b->n_rows; i++) {
 		const struct backtest_row *row = &b->rows[i];
-		buf_printf(out, "%s,%s,%s,%d", mode_name(r), backtest_kind_name(row->kind), row->name, row->is_best);
+		print_to(out, "%s,%s,", mode_name(r), backtest_kind_name(row->kind));
+		csv_put_text(out, row->name);
+		print_to(out, ",%d", row->is_best);
 		csv_number(out, backtest_gpu_hours(r, row));
 		csv_number(out, backtest_cost(r, row));
 		csv_number(out, score_late_percent(&row->score));
 		csv_number(out, score_wait_quantile_s(&row->score, P95));
-		buf_printf(out, ",%d", row->score.changes);
+		print_to(out, ",%d", row->score.changes);
 		csv_number(out, score_at_max_percent(&row->score));
 		buf_putc(out, '\n');
 	}

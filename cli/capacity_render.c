@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/json/json_write.h"
+#include "base/print.h"
 #include "cli/capacity_target.h"
 #include "cli/crd.h"
 #include "cli/kueue_quota.h"
@@ -61,8 +62,8 @@ static void render_groups(struct buf *out, const struct capacity_groups *g)
 	out->failed |= t.cells.failed;
 	table_done(&t);
 	if (g->left_out)
-		buf_printf(out, "%zu nodes are left out: the table has at most %d rows.\n", g->left_out,
-		           CAPACITY_GROUPS_MAX);
+		print_to(out, "%zu nodes are left out: the table has at most %d rows.\n", g->left_out,
+		         CAPACITY_GROUPS_MAX);
 }
 
 static void render_quota(struct table *t, int64_t amount)
@@ -102,7 +103,7 @@ static void put_uncounted(struct buf *out, int rules)
 	const char *separator = "";
 	for (int bit = 0; bit < UNCOUNTED_RULES; bit++) {
 		if (rules & (1 << bit)) {
-			buf_printf(out, "%s%s", separator, uncounted_rule_name(bit));
+			print_to(out, "%s%s", separator, uncounted_rule_name(bit));
 			separator = ", ";
 		}
 	}
@@ -161,16 +162,17 @@ static void render_targets(struct buf *out, const struct capacity_report *r, boo
 static void render_faults(struct buf *out, struct capacity *c)
 {
 	struct capacity_faults f;
-	const char *separator = "\n";
+	bool is_first = true;
 	capacity_get_faults(c, &f);
 	for (int i = 0; i < CAPACITY_FAULT__COUNT; i++) {
 		if (!f.of[i])
 			continue;
-		buf_printf(out, "%s%s: %zu", separator, capacity_fault_sentence((enum capacity_fault)i), f.of[i]);
+		buf_puts(out, is_first ? "\n" : "");
+		print_to(out, "%s: %zu", capacity_fault_sentence((enum capacity_fault)i), f.of[i]);
 		if (f.example[i])
-			buf_printf(out, " (%s%s)", f.of[i] > 1 ? "such as " : "", f.example[i]);
+			print_to(out, " (%s%s)", f.of[i] > 1 ? "such as " : "", f.example[i]);
 		buf_putc(out, '\n');
-		separator = "";
+		is_first = false;
 	}
 }
 

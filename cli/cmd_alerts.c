@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "cli/alerts_report.h"
 #include "cli/args.h"
 #include "cli/commands.h"
@@ -58,18 +59,18 @@ static void add_fail_on(struct alerts_args *a, const char *text, struct argp_sta
 {
 	struct err e;
 	if (a->n_fail_on == FAIL_ON_MAX)
-		argp_error(state, "--fail-on: more than %d conditions", FAIL_ON_MAX);
+		print_usage(state, "--fail-on: more than %d conditions", FAIL_ON_MAX);
 	if (fail_on_parse(text, fail_metrics, FAIL_METRIC__COUNT, &a->fail_on[a->n_fail_on++], &e) < 0)
-		argp_error(state, "--fail-on: %s", e.msg);
+		print_usage(state, "--fail-on: %s", e.msg);
 }
 
 static void add_argument(struct alerts_args *a, const char *text, struct argp_state *state)
 {
 	if (!a->verb && strcmp(text, "replay") != 0)
-		argp_error(state, "unknown verb \"%s\": use gpuscale alerts replay RECORDING", text);
+		print_usage(state, "unknown verb \"%s\": use gpuscale alerts replay RECORDING", text);
 	if (a->path)
-		argp_error(state, "unexpected argument \"%s\": one recording at a time; rule files are named by -f",
-		           text);
+		print_usage(state, "unexpected argument \"%s\": one recording at a time; rule files are named by -f",
+		            text);
 	*(a->verb ? &a->path : &a->verb) = text;
 }
 
@@ -79,7 +80,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'f':
 		if (a->n_rules == ALERT_RULE_FILES_MAX)
-			argp_error(state, "-f: more than %d rule files", ALERT_RULE_FILES_MAX);
+			print_usage(state, "-f: more than %d rule files", ALERT_RULE_FILES_MAX);
 		a->rules[a->n_rules++] = arg;
 		return 0;
 	case KEY_FAIL_ON:
@@ -96,7 +97,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (!a->path)
-			argp_error(state, "missing arguments: use gpuscale alerts replay RECORDING");
+			print_usage(state, "missing arguments: use gpuscale alerts replay RECORDING");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -138,7 +139,7 @@ static int print(const struct alerts_args *a, const struct alerts_run *r, struct
 	struct buf out;
 	buf_init(&out, OUTPUT_MAX);
 	formats[a->output](&report, &out);
-	bool ok = !out.failed && fwrite(buf_str(&out), 1, out.len, stdout) == out.len && fflush(stdout) == 0;
+	bool ok = print_out(&out) == 0;
 	buf_done(&out);
 	return ok ? 0 : err_set(e, ERR_INTERNAL, "out of memory for the report, or it cannot be written");
 }
@@ -156,8 +157,8 @@ static int check_limits(const struct alerts_args *a, const struct alerts_run *r)
 	for (size_t i = 0; i < a->n_fail_on; i++) {
 		if (!fail_on_is_met(&a->fail_on[i], values[a->fail_on[i].metric]))
 			continue;
-		fprintf(stderr, "gpuscale alerts: --fail-on '%s': the value is %.4g\n", a->fail_on[i].text,
-		        values[a->fail_on[i].metric]);
+		print_error("gpuscale alerts: --fail-on '%s': the value is %.4g\n", a->fail_on[i].text,
+		            values[a->fail_on[i].metric]);
 		code = EXIT_CHANGES;
 	}
 	return code;
@@ -224,6 +225,6 @@ int cmd_alerts(int argc, char **argv)
 	err_clear(&e);
 	int code = run(&args, &e);
 	if (e.kind != ERR_NONE)
-		fprintf(stderr, "gpuscale alerts: %s\n", e.msg);
+		print_error("gpuscale alerts: %s\n", e.msg);
 	return code;
 }

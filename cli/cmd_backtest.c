@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_write.h"
+#include "base/print.h"
 #include "cli/args.h"
 #include "cli/backtest_page.h"
 #include "cli/backtest_report.h"
@@ -64,7 +65,7 @@ static void set_fixed(struct backtest_config *c, const char *list, struct argp_s
 	c->n_fixed = 0;
 	while (option_next_item("--fixed", &list, item, state)) {
 		if (c->n_fixed == BACKTEST_FIXED_MAX)
-			argp_error(state, "--fixed: more than %d counts", BACKTEST_FIXED_MAX);
+			print_usage(state, "--fixed: more than %d counts", BACKTEST_FIXED_MAX);
 		c->fixed[c->n_fixed++] = (int32_t)option_i64("--fixed", item, 0, WORLD_REPLICAS_MAX, state);
 	}
 }
@@ -80,22 +81,22 @@ static void add_fail_on(struct backtest_args *a, const char *text, struct argp_s
 {
 	struct err e;
 	if (a->n_fail_on == FAIL_ON_MAX)
-		argp_error(state, "--fail-on: more than %d conditions", FAIL_ON_MAX);
+		print_usage(state, "--fail-on: more than %d conditions", FAIL_ON_MAX);
 	if (fail_on_parse(text, fail_metrics, FAIL_METRIC__COUNT, &a->fail_on[a->n_fail_on++], &e) < 0)
-		argp_error(state, "--fail-on: %s", e.msg);
+		print_usage(state, "--fail-on: %s", e.msg);
 }
 
 static void check_args(const struct backtest_args *a, struct argp_state *state)
 {
 	bool open_loop = a->replay.config.open_loop;
 	if (a->closed_loop && open_loop)
-		argp_error(state, "--closed-loop and --open-loop cannot be used together");
+		print_usage(state, "--closed-loop and --open-loop cannot be used together");
 	for (size_t i = 0; i < a->n_fail_on; i++) {
 		size_t m = a->fail_on[i].metric;
 		if (m == FAIL_COST && isnan(a->price))
-			argp_error(state, "--fail-on '%s' needs --price or --gpu-model", a->fail_on[i].text);
+			print_usage(state, "--fail-on '%s' needs --price or --gpu-model", a->fail_on[i].text);
 		if (open_loop && (m == FAIL_LATE || m == FAIL_P95_WAIT))
-			argp_error(state, "--fail-on '%s': waits are unknown in open loop", a->fail_on[i].text);
+			print_usage(state, "--fail-on '%s': waits are unknown in open loop", a->fail_on[i].text);
 	}
 }
 
@@ -181,8 +182,8 @@ static int check_limits(const struct backtest_args *a, const struct backtest_rep
 		double v = metric_of(r, row, a->fail_on[i].metric);
 		if (!fail_on_is_met(&a->fail_on[i], v))
 			continue;
-		fprintf(stderr, "gpuscale backtest: %s: --fail-on '%s': the value is %.4g\n", row->name,
-		        a->fail_on[i].text, v);
+		print_error("gpuscale backtest: %s: --fail-on '%s': the value is %.4g\n", row->name, a->fail_on[i].text,
+		            v);
 		code = EXIT_CHANGES;
 	}
 	return code;
@@ -194,6 +195,11 @@ static int print(const struct backtest_args *a, const struct backtest_report *r)
 	if (a->html && strcmp(a->html, "-") == 0) // standard output has the page
 		return 0;
 	buf_init(&out, OUTPUT_MAX);
+	if (a->output == REPORT_CSV) { // which has no place for them
+		backtest_report_notes(r, &out);
+		print_notes(&out);
+		buf_reset(&out);
+	}
 	if (a->output == REPORT_JSON)
 		backtest_report_json(r, &out);
 	else if (a->output == REPORT_CSV)
@@ -202,14 +208,9 @@ static int print(const struct backtest_args *a, const struct backtest_report *r)
 		backtest_report_table(r, a->output == REPORT_WIDE, &out);
 	int rc = out.failed ? -1 : 0;
 	if (rc < 0)
-		fputs("gpuscale backtest: out of memory\n", stderr);
+		print_error("gpuscale backtest: out of memory\n");
 	else
-		fputs(buf_str(&out), stdout);
-	buf_reset(&out);
-	if (rc == 0 && a->output == REPORT_CSV) { // which has no place for them
-		backtest_report_notes(r, &out);
-		fputs(buf_str(&out), stderr);
-	}
+		print_out(&out);
 	buf_done(&out);
 	return rc;
 }
@@ -342,7 +343,8 @@ int cmd_backtest(int argc, char **argv)
 	struct replay_input in;
 	int code = replay_input_read(&args.replay, "backtest", &in);
 	if (code == EXIT_OK && (code = backtest(&args, &in, &e)) < 0) {
-		fprintf(stderr, "%sgpuscale backtest: %s\n", buf_str(&in.notes), e.msg);
+		print_notes(&in.notes);
+		print_error("gpuscale backtest: %s\n", e.msg);
 		code = EXIT_FAILED;
 	}
 	replay_input_done(&in);

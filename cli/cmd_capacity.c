@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_span.h"
+#include "base/print.h"
 #include "cli/args.h"
 #include "cli/capacity_render.h"
 #include "cli/capacity_target.h"
@@ -72,7 +73,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		policy_scope_check(&a->scope, state);
 		if (a->files.n && (a->scope.n_names || a->scope.selector || a->scope.all_namespaces))
-			argp_error(
+			print_usage(
 			        state,
 			        "-f and a selection of the cluster's policies (NAME, -A, -l) cannot be used together");
 		return 0;
@@ -88,7 +89,7 @@ static int alloc_targets(struct selection *s, size_t n)
 	s->targets = calloc(n ? n : 1, sizeof *s->targets);
 	if (s->targets)
 		return EXIT_OK;
-	fputs(COMMAND ": out of memory\n", stderr);
+	print_error(COMMAND ": out of memory\n");
 	return EXIT_FAILED;
 }
 
@@ -99,10 +100,10 @@ static int select_files(struct selection *s, const struct path_options *files)
 	buf_init(&report, CAPACITY_REPORT_MAX);
 	int code = EXIT_FAILED;
 	if (file_set_load(&s->set, files->paths, files->n, NULL, &report, &e) < 0) {
-		fprintf(stderr, COMMAND ": %s\n", e.msg);
+		print_error(COMMAND ": %s\n", e.msg);
 	} else {
 		s->has_set = true;
-		fputs(buf_str(&report), stderr);
+		print_notes(&report);
 		code = alloc_targets(s, s->set.n_policies);
 	}
 	buf_done(&report);
@@ -192,12 +193,12 @@ static int read_quotas(const struct capacity_args *a, struct kueue_quotas *ret)
 	struct connections c;
 	struct err e;
 	if (connections_open(&c, &a->prometheus, NULL, NULL, &e) < 0) {
-		fprintf(stderr, COMMAND ": %s\n", e.msg);
+		print_error(COMMAND ": %s\n", e.msg);
 		return err_kind_info(e.kind)->exit_code;
 	}
 	int rc = kueue_quotas_fetch(&c, ret, &e);
 	if (rc < 0)
-		fprintf(stderr, COMMAND ": %s\n", e.msg);
+		print_error(COMMAND ": %s\n", e.msg);
 	connections_close(&c);
 	return rc < 0 ? EXIT_FAILED : EXIT_OK;
 }
@@ -212,9 +213,9 @@ static int print(const struct capacity_args *a, const struct capacity_report *r)
 		capacity_render_json(&out, r);
 	else
 		capacity_render_table(&out, r, a->format == FORMAT_WIDE);
-	int rc = out.failed || fputs(buf_str(&out), stdout) < 0 || fflush(stdout) != 0 ? -1 : 0;
+	int rc = print_out(&out) < 0 ? -1 : 0;
 	if (rc < 0)
-		fputs(COMMAND ": the output cannot be written\n", stderr);
+		print_error(COMMAND ": the output cannot be written\n");
 	buf_done(&out);
 	return rc;
 }
@@ -240,7 +241,7 @@ static int report(const struct capacity_args *a, struct kube_session *session, s
 	                            .n_targets = s.n,
 	                            .quotas = has_prometheus && quota_code == EXIT_OK ? &quotas : NULL};
 	if (capacity_groups_read(c, a->pool_label, &groups) < 0) {
-		fputs(COMMAND ": out of memory\n", stderr);
+		print_error(COMMAND ": out of memory\n");
 		code = EXIT_FAILED;
 	} else if (print(a, &r) < 0) {
 		code = EXIT_FAILED;
@@ -290,7 +291,7 @@ int cmd_capacity(int argc, char **argv)
 	if (inventory) {
 		code = report(&args, &session, inventory);
 	} else {
-		fprintf(stderr, COMMAND ": %s\n", e.msg);
+		print_error(COMMAND ": %s\n", e.msg);
 		code = err_kind_info(e.kind)->exit_code;
 	}
 	inventory_free(inventory);

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/file_open.h"
+#include "base/print.h"
 #include "base/schema/doc.h"
 #include "cli/args.h"
 #include "cli/commands.h"
@@ -60,17 +61,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		path_options_add(&a->files, arg, state);
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "name at least one policy file or folder");
+		print_usage(state, "name at least one policy file or folder");
 		return 0;
 	case ARGP_KEY_END:
 		for (size_t i = 0; a->fix && i < a->files.n; i++)
 			if (strcmp(a->files.paths[i], "-") == 0)
-				argp_error(state, "--fix rewrites files, and standard input is not one: name a file");
+				print_usage(state, "--fix rewrites files, and standard input is not one: name a file");
 		if (a->ask && !prometheus_options_given(&a->prometheus))
-			argp_error(state, "--ask needs a source: --prometheus or --sources");
+			print_usage(state, "--ask needs a source: --prometheus or --sources");
 		if (a->no_lint && prometheus_options_given(&a->prometheus))
-			argp_error(state, "--no-lint checks no sources: leave out --prometheus, --sources and --ask, "
-			                  "or --no-lint");
+			print_usage(state, "--no-lint checks no sources: leave out --prometheus, --sources and --ask, "
+			                   "or --no-lint");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -96,7 +97,7 @@ static int fix(const struct check_args *args, struct buf *report, size_t *n_fixe
 		rc = fix_file(list.paths[i], report, n_fixed, &e);
 	arena_done(&a);
 	if (rc < 0)
-		fprintf(stderr, "gpuscale check: %s\n", e.msg);
+		print_error("gpuscale check: %s\n", e.msg);
 	return rc;
 }
 
@@ -130,7 +131,7 @@ static int lint_all(struct check_args *args, struct buf *report, struct lint_tot
 			connections_close(&c);
 	}
 	if (rc < 0)
-		fprintf(stderr, "gpuscale check: %s\n", e.msg);
+		print_error("gpuscale check: %s\n", e.msg);
 	return rc;
 }
 
@@ -154,7 +155,7 @@ static int check_pools(const struct check_args *args, const struct file_set *set
 		totals->errors += pool_set_check(&pools, set->policies, set->n_policies, report);
 		*ret_pools = pools.n;
 	} else {
-		fprintf(stderr, "gpuscale check: %s\n", e.msg);
+		print_error("gpuscale check: %s\n", e.msg);
 	}
 	pool_set_done(&pools);
 	return rc;
@@ -172,7 +173,7 @@ static int check_idle_rules(const struct check_args *args, struct buf *report, s
 		totals->errors += rules.n_errors;
 		*ret_rules = rules.n;
 	} else {
-		fprintf(stderr, "gpuscale check: %s\n", e.msg);
+		print_error("gpuscale check: %s\n", e.msg);
 	}
 	idle_rule_set_done(&rules);
 	return rc;
@@ -183,19 +184,19 @@ static void print_summary(const struct file_set *set, size_t n_pools, size_t n_r
 	size_t errors = set->n_errors + totals->errors;
 	bool has_policies = set->n_policies || n_pools || n_rules || !set->n_price_books;
 	if (has_policies)
-		fprintf(stderr, "%zu %s", set->n_policies, set->n_policies == 1 ? "policy" : "policies");
+		print_error("%zu %s", set->n_policies, set->n_policies == 1 ? "policy" : "policies");
 	if (n_pools)
-		fprintf(stderr, " and %zu %s", n_pools, n_pools == 1 ? "pool" : "pools");
+		print_error(" and %zu %s", n_pools, n_pools == 1 ? "pool" : "pools");
 	if (n_rules)
-		fprintf(stderr, " and %zu %s", n_rules, n_rules == 1 ? "idle rule" : "idle rules");
+		print_error(" and %zu %s", n_rules, n_rules == 1 ? "idle rule" : "idle rules");
 	if (has_policies)
-		fputs(" valid, ", stderr);
+		print_error(" valid, ");
 	if (set->n_price_books)
-		fprintf(stderr, "%zu %s, ", set->n_price_books, set->n_price_books == 1 ? "price book" : "price books");
-	fprintf(stderr, "%zu %s", errors, errors == 1 ? "error" : "errors");
+		print_error("%zu %s, ", set->n_price_books, set->n_price_books == 1 ? "price book" : "price books");
+	print_error("%zu %s", errors, errors == 1 ? "error" : "errors");
 	if (totals->warnings)
-		fprintf(stderr, ", %zu %s", totals->warnings, totals->warnings == 1 ? "warning" : "warnings");
-	fputc('\n', stderr);
+		print_error(", %zu %s", totals->warnings, totals->warnings == 1 ? "warning" : "warnings");
+	print_error("\n");
 }
 
 // Replaces fd with a copy of its data. A copy of 1 MiB plus one byte exceeds the ceiling of every reader.
@@ -278,7 +279,7 @@ int cmd_check(int argc, char **argv)
 	}
 	if (keep_pipes(&args.files, &e) < 0 ||
 	    file_set_load(&set, args.files.paths, args.files.n, NULL, &report, &e) < 0) {
-		fprintf(stderr, "gpuscale check: %s\n", e.msg);
+		print_error("gpuscale check: %s\n", e.msg);
 		buf_done(&report);
 		return EXIT_FAILED;
 	}
@@ -288,12 +289,11 @@ int cmd_check(int argc, char **argv)
 	if (check_pools(&args, &set, &report, &totals, &n_pools) < 0 ||
 	    check_idle_rules(&args, &report, &totals, &n_rules) < 0)
 		code = EXIT_FAILED;
-	fputs(buf_str(&report), stdout);
-	fflush(stdout); // before the summary, in case both go to one file
+	print_out(&report); // before the summary, in case both go to one file
 	if (set.n_errors || totals.errors) {
 		code = EXIT_FAILED;
 	} else if (set.n_policies == 0 && n_pools == 0 && n_rules == 0 && set.n_price_books == 0) {
-		fprintf(stderr,
+		print_error(
 		        "gpuscale check: no policies found in %s%s; of a folder, *.yaml, *.yml and *.json are read\n",
 		        args.files.paths[0], args.files.n > 1 ? " and the others" : "");
 		code = EXIT_FAILED;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/print.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "controller/options/controller_options.h"
@@ -191,11 +192,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_ARG:
 		if (*shell >= 0)
-			argp_error(state, "one shell at a time");
+			print_usage(state, "one shell at a time");
 		*shell = option_choice("shell", arg, shell_names, state);
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "name the shell: bash, zsh or fish");
+		print_usage(state, "name the shell: bash, zsh or fish");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -222,7 +223,7 @@ int cmd_completion(int argc, char **argv)
 	struct buf out;
 	buf_init(&out, SCRIPT_BYTES_MAX);
 	writers[shell](&out, table, n);
-	int code = out.failed || fputs(buf_str(&out), stdout) < 0 || fflush(stdout) != 0 ? EXIT_FAILED : EXIT_OK;
+	int code = print_out(&out) < 0 ? EXIT_FAILED : EXIT_OK;
 	buf_done(&out);
 	return code;
 }

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "cli/args.h"
@@ -34,7 +35,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		path_options_add(&a->files, arg, state);
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "name at least one file, or - for standard input");
+		print_usage(state, "name at least one file, or - for standard input");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -50,7 +51,7 @@ static void check_text(struct arena *a, const char *name, const struct buf *text
 	struct schema_errors errors;
 	struct buf report;
 	if (doc_parse_yaml(a, name, buf_str(text), text->len, &file, &e) < 0) {
-		fprintf(stderr, "gpuscale convert: %s\n", e.msg);
+		print_error("gpuscale convert: %s\n", e.msg);
 		totals->faults++;
 		return;
 	}
@@ -63,7 +64,7 @@ static void check_text(struct arena *a, const char *name, const struct buf *text
 			totals->faults++;
 		}
 	}
-	fputs(buf_str(&report), stderr);
+	print_notes(&report);
 	buf_done(&report);
 }
 
@@ -83,7 +84,7 @@ static void convert_one(struct arena *a, const char *file, const struct doc_node
 	if (rc < 0) {
 		struct err shown;
 		err_set(&shown, e.kind, "%s:%s", file, e.msg);
-		fprintf(stderr, "%s\n", shown.msg);
+		print_error("%s\n", shown.msg);
 		totals->skipped += e.kind == ERR_UNSUPPORTED;
 		totals->faults += e.kind != ERR_UNSUPPORTED;
 		return;
@@ -123,7 +124,7 @@ int cmd_convert(int argc, char **argv)
 		struct doc_file file;
 		struct err e;
 		if (doc_read_yaml(&a, args.files.paths[i], &file, &e) < 0) {
-			fprintf(stderr, "gpuscale convert: %s\n", e.msg);
+			print_error("gpuscale convert: %s\n", e.msg);
 			totals.faults++;
 			continue;
 		}
@@ -131,20 +132,19 @@ int cmd_convert(int argc, char **argv)
 			convert_one(&a, file.name, file.roots[k], NULL, &out, &totals);
 		if (file.n_roots == 0) {
 			err_set(&e, ERR_INPUT, "%s: the file is empty", file.name);
-			fprintf(stderr, "gpuscale convert: %s\n", e.msg);
+			print_error("gpuscale convert: %s\n", e.msg);
 		}
 	}
 	if (out.failed) { // the output is truncated
-		fprintf(stderr, "gpuscale convert: the result needs more than %d bytes: convert less at once\n",
-		        CONVERT_ARENA_MAX);
+		print_error("gpuscale convert: the result needs more than %d bytes: convert less at once\n",
+		            CONVERT_ARENA_MAX);
 		totals.faults++;
 	} else {
-		fputs(buf_str(&out), stdout);
-		fflush(stdout);
+		print_out(&out);
 		check_text(&a, "<result>", &out, &totals);
 	}
-	fprintf(stderr, "%zu converted, %zu skipped, %zu %s to look at\n", totals.converted, totals.skipped,
-	        totals.notes, totals.notes == 1 ? "note" : "notes");
+	print_error("%zu converted, %zu skipped, %zu %s to look at\n", totals.converted, totals.skipped, totals.notes,
+	            totals.notes == 1 ? "note" : "notes");
 	buf_done(&out);
 	arena_done(&a);
 	return totals.faults || totals.converted == 0 ? EXIT_FAILED : EXIT_OK;

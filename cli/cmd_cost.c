@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/cost_fetch.h"
@@ -68,15 +69,16 @@ static void set_by(struct cost_args *a, const char *text, struct argp_state *sta
 	}
 	size_t len = strlen(text) - (sizeof label - 1);
 	if (len == 0 || len > LABEL_BYTES)
-		argp_error(state, "--by: expected label= and the name of a label of pods, as in label=team, got \"%s\"",
-		           text);
+		print_usage(state,
+		            "--by: expected label= and the name of a label of pods, as in label=team, got \"%s\"",
+		            text);
 }
 
 static void set_until(struct cost_args *a, const char *text, struct argp_state *state)
 {
 	struct err e;
 	if (num_parse_rfc3339_ms(text, strlen(text), &a->until_ms, &e) < 0)
-		argp_error(state, "--until: %s", e.msg);
+		print_usage(state, "--until: %s", e.msg);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -90,7 +92,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_SINCE:
 		a->since_ms = option_duration_ms("--since", arg, GPU_USE_STEP_S * 1000, state);
 		if (a->since_ms > SINCE_MAX_S * 1000)
-			argp_error(state, "--since: expected at most 400d, got \"%s\"", arg);
+			print_usage(state, "--since: expected at most 400d, got \"%s\"", arg);
 		return 0;
 	case KEY_UNTIL:
 		set_until(a, arg, state);
@@ -118,15 +120,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->output = option_choice("-o", arg, format_names, state);
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "unexpected argument \"%s\"", arg);
+		print_usage(state, "unexpected argument \"%s\"", arg);
 		return 0;
 	case ARGP_KEY_END:
 		if (a->by == BY_POLICY && a->files.n == 0)
-			argp_error(state, "--by policy needs the policies: -f FILE|DIR");
+			print_usage(state, "--by policy needs the policies: -f FILE|DIR");
 		if (a->by != BY_POLICY && a->files.n > 0)
-			argp_error(state, "-f is only for --by policy");
+			print_usage(state, "-f is only for --by policy");
 		if (a->by != BY_POLICY && a->has_against)
-			argp_error(state, "--against is only for --by policy");
+			print_usage(state, "--against is only for --by policy");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -202,17 +204,17 @@ static void save_against_hpa(const struct cost_args *a, const struct policy *p, 
 	struct err e;
 	struct buf missing;
 	buf_init(&missing, REPORT_MAX);
-	buf_printf(notes, "Savings of %s: ", row->key);
+	print_to(notes, "Savings of %s: ", row->key);
 	if (cost_replay_hpa(&a->prometheus, p, period, &hpa, &missing, &e) < 0) {
-		buf_printf(notes, "unknown: %s\n", e.msg);
+		print_to(notes, "unknown: %s\n", e.msg);
 	} else {
 		int64_t more_milli = (int64_t)llround(hpa.more_s * 1000) * gpus;
 		gpu_cost_set_saved(row, row->milli[GPU_ALLOCATED] + more_milli);
-		buf_printf(notes, "against %s, with %.2f%% of the requests late\n", hpa.name,
-		           isnan(hpa.late_percent) ? 0 : hpa.late_percent);
+		print_to(notes, "against %s, with %.2f%% of the requests late\n", hpa.name,
+		         isnan(hpa.late_percent) ? 0 : hpa.late_percent);
 	}
 	for (const char *line = buf_str(&missing), *end; (end = strchr(line, '\n')); line = end + 1)
-		buf_printf(notes, "Savings of %s: %.*s\n", row->key, (int)(end - line), line);
+		print_to(notes, "Savings of %s: %.*s\n", row->key, (int)(end - line), line);
 	buf_done(&missing);
 }
 
@@ -233,10 +235,10 @@ static void add_savings(const struct cost_args *a, const struct file_set *set, c
 				continue;
 			int32_t gpus = gpus_of(a, p, &targets, &e);
 			if (gpus == 0)
-				buf_printf(notes,
-				           "Savings of %s: unknown: spec.gpus is not set, and the GPUs of a replica "
-				           "cannot be read from the target: %s\n",
-				           key, e.msg);
+				print_to(notes,
+				         "Savings of %s: unknown: spec.gpus is not set, and the GPUs of a replica "
+				         "cannot be read from the target: %s\n",
+				         key, e.msg);
 			else if (a->against == AGAINST_HPA)
 				save_against_hpa(a, p, gpus, period, &cost->rows[i], notes);
 			else
@@ -252,8 +254,8 @@ static int print_report(const struct cost_args *a, const struct cost_report *r)
 	buf_init(&out, OUTPUT_MAX);
 	buf_init(&notes, REPORT_MAX);
 	cost_report_print(r, (enum cost_format)a->output, &out, &notes);
-	bool ok = !out.failed && fwrite(buf_str(&out), 1, out.len, stdout) == out.len && fflush(stdout) == 0;
-	fputs(buf_str(&notes), stderr);
+	bool ok = print_out(&out) == 0;
+	print_notes(&notes);
 	buf_done(&out);
 	buf_done(&notes);
 	return ok ? 0 : -1;
@@ -344,7 +346,7 @@ static int load(const struct cost_args *a, struct arena *arena, struct price_boo
 		        e, ERR_INPUT,
 		        "%zu errors in the policies: fix them, because the cost would be wrong without these policies",
 		        ret_set->n_errors);
-	fputs(buf_str(&text), stderr);
+	print_notes(&text);
 	buf_done(&text);
 	return rc;
 }
@@ -386,7 +388,7 @@ int cmd_cost(int argc, char **argv)
 	if (args.print_prices) {
 		size_t len;
 		const char *text = price_shipped_text(&len);
-		return fwrite(text, 1, len, stdout) == len && fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
+		return print_outn(text, len) == 0 ? EXIT_OK : EXIT_FAILED;
 	}
 
 	struct err e;
@@ -399,7 +401,7 @@ int cmd_cost(int argc, char **argv)
 	if (rc == 0)
 		rc = run(&args, &set, &book, &e);
 	if (rc < 0)
-		fprintf(stderr, "gpuscale cost: %s\n", e.msg);
+		print_error("gpuscale cost: %s\n", e.msg);
 	file_set_done(&set);
 	arena_done(&arena);
 	return rc < 0 ? err_kind_info(e.kind)->exit_code : EXIT_OK;

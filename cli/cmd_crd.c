@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/json/json_write.h"
 #include "base/json/yaml_out.h"
+#include "base/print.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/crd.h"
@@ -41,12 +42,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (a->kind)
-			argp_error(state, "one kind at a time");
+			print_usage(state, "one kind at a time");
 		for (size_t i = 0; i < crd_count() && !a->kind; i++)
 			a->kind = strcmp(crd_kind(i), arg) == 0 ? crd_kind(i) : NULL;
 		if (!a->kind)
-			argp_error(state,
-			           "no kind \"%s\"; there are " POLICY_KIND ", " POOL_KIND " and " IDLE_RULE_KIND, arg);
+			print_usage(state,
+			            "no kind \"%s\"; there are " POLICY_KIND ", " POOL_KIND " and " IDLE_RULE_KIND,
+			            arg);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -132,9 +134,9 @@ int cmd_crd(int argc, char **argv)
 	write_text(&args, &text);
 	int code = EXIT_OK;
 	if (text.failed) {
-		fprintf(stderr, "gpuscale crd: the definition is longer than the ceiling of %d bytes\n", CRD_TEXT_MAX);
+		print_error("gpuscale crd: the definition is longer than the ceiling of %d bytes\n", CRD_TEXT_MAX);
 		code = EXIT_FAILED;
-	} else if (fputs(buf_str(&text), stdout) < 0 || fflush(stdout) != 0) {
+	} else if (print_out(&text) < 0) {
 		code = EXIT_FAILED;
 	}
 	buf_done(&text);

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/kube_pages.h"
@@ -99,7 +100,7 @@ int cmd_describe(int argc, char **argv)
 	}
 	if (v.n == 0 && code == EXIT_OK)
 		policy_fetch_say_none(&scope);
-	if (out.failed || fputs(buf_str(&out), stdout) < 0 || fflush(stdout) != 0)
+	if (print_out(&out) < 0)
 		code = EXIT_FAILED;
 	buf_done(&out);
 	policy_views_done(&v);

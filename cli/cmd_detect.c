@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/detect_fetch.h"
@@ -55,14 +56,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (a->file)
-			argp_error(state, "unexpected argument \"%s\": one file at a time", arg);
+			print_usage(state, "unexpected argument \"%s\": one file at a time", arg);
 		a->file = arg;
 		return 0;
 	case ARGP_KEY_END:
 		if (!!a->fetch.pods + !!a->fetch.job + !!a->file > 1)
-			argp_error(state, "FILE, --job and --pods cannot be used together");
+			print_usage(state, "FILE, --job and --pods cannot be used together");
 		if (!a->fetch.pods && !a->fetch.job && (a->has_period || a->fetch.namespace_name))
-			argp_error(state, "-n, --since and --step need --job NAME or --pods REGEX");
+			print_usage(state, "-n, --since and --step need --job NAME or --pods REGEX");
 		if (!a->fetch.namespace_name)
 			a->fetch.namespace_name = "default";
 		return 0;
@@ -110,7 +111,7 @@ static int filter_lines(const char *path)
 	if (c.lines)
 		code = line_filter_run(&filter);
 	else
-		fputs("gpuscale detect: out of memory\n", stderr);
+		print_error("gpuscale detect: out of memory\n");
 	detect_lines_free(c.lines);
 	buf_done(&c.events);
 	return code;
@@ -127,7 +128,7 @@ static int run_past(const struct detect_args *a, struct err *e)
 	buf_init(&out, OUTPUT_MAX);
 	struct detect *d = detect_new(&out);
 	int rc = d ? detect_fetch(&c, &a->fetch, d, e) : err_set(e, ERR_INTERNAL, "out of memory");
-	bool ok = !out.failed && fwrite(buf_str(&out), 1, out.len, stdout) == out.len && fflush(stdout) == 0;
+	bool ok = print_out(&out) == 0;
 	if (rc == 0 && !ok)
 		rc = err_set(e, ERR_INTERNAL, "out of memory for the events, or they cannot be written");
 	detect_free(d);
@@ -172,6 +173,6 @@ int cmd_detect(int argc, char **argv)
 	err_clear(&e);
 	if (run_past(&args, &e) == 0)
 		return EXIT_OK;
-	fprintf(stderr, "gpuscale detect: %s\n", e.msg);
+	print_error("gpuscale detect: %s\n", e.msg);
 	return err_kind_info(e.kind)->exit_code;
 }

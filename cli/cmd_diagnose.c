@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/hash.h"
+#include "base/print.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/diagnose_fetch.h"
@@ -46,11 +47,11 @@ enum { KEY_FOR = 0xd00, KEY_EXIT_CODE, KEY_SUMMARY, KEY_PRICES, KEY_PRINT };
 static void check_args(const struct diagnose_args *a, struct argp_state *state)
 {
 	if (a->all_namespaces && a->namespace_name)
-		argp_error(state, "-A and -n cannot be used together");
+		print_usage(state, "-A and -n cannot be used together");
 	if (a->summary && a->output == DIAGNOSE_JSON)
-		argp_error(state, "-o json already has the summary: leave --summary out");
+		print_usage(state, "-o json already has the summary: leave --summary out");
 	if (a->watch && (a->output == DIAGNOSE_JSON || a->summary || a->exit_code))
-		argp_error(state, "-w cannot be used together with -o json, --summary or --exit-code");
+		print_usage(state, "-w cannot be used together with -o json, --summary or --exit-code");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -63,7 +64,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_FOR:
 		a->window_ms = option_duration_ms("--for", arg, 1000, state);
 		if (a->window_ms > WINDOW_MAX_MS)
-			argp_error(state, "--for: expected at most 1d, got \"%s\"", arg);
+			print_usage(state, "--for: expected at most 1d, got \"%s\"", arg);
 		return 0;
 	case KEY_EXIT_CODE:
 		a->exit_code = true;
@@ -91,7 +92,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (a->workload)
-			argp_error(state, "unexpected argument \"%s\": expected one workload", arg);
+			print_usage(state, "unexpected argument \"%s\": expected one workload", arg);
 		a->workload = arg;
 		return 0;
 	case ARGP_KEY_END:
@@ -123,7 +124,7 @@ static struct diagnose_report report_of(struct look *l)
 
 static int write_out(const struct buf *out, struct err *e)
 {
-	if (!out->failed && fwrite(buf_str(out), 1, out->len, stdout) == out->len && fflush(stdout) == 0)
+	if (print_out(out) == 0)
 		return 0;
 	return err_set(e, ERR_INTERNAL, "out of memory for the report, or it cannot be written");
 }
@@ -219,7 +220,7 @@ static int watch(struct look *l, struct err *e)
 		if (rc == 0)
 			rc = print_changed(l, &printed, &n_printed, e);
 		else if (printed) {
-			fprintf(stderr, "gpuscale diagnose: %s\n", e->msg);
+			print_error("gpuscale diagnose: %s\n", e->msg);
 			err_clear(e);
 			rc = 0;
 		}
@@ -315,11 +316,11 @@ int cmd_diagnose(int argc, char **argv)
 	buf_init(&text, REPORT_MAX);
 	err_clear(&e);
 	int rc = price_book_read(args.prices, &arena, &book, &text, &e);
-	fputs(buf_str(&text), stderr);
+	print_notes(&text);
 	if (rc == 0)
 		rc = run(&args, &book, &is_finding, &e);
 	if (rc < 0)
-		fprintf(stderr, "gpuscale diagnose: %s\n", e.msg);
+		print_error("gpuscale diagnose: %s\n", e.msg);
 	buf_done(&text);
 	arena_done(&arena);
 	if (rc < 0)

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "base/schema/schema_explain.h"
 #include "base/schema/schema_page.h"
 #include "cli/args.h"
@@ -38,7 +39,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (a->field)
-			argp_error(state, "one field at a time");
+			print_usage(state, "one field at a time");
 		a->field = arg;
 		return 0;
 	default:
@@ -119,10 +120,10 @@ int cmd_explain(int argc, char **argv)
 	else if (args.page)
 		schema_page(schema, &out);
 	if (!args.page && !of_metrics && explain(schema, path, !topic, &out, &e) < 0) {
-		fprintf(stderr, "gpuscale explain: %s\n", e.msg);
+		print_error("gpuscale explain: %s\n", e.msg);
 		code = EXIT_FAILED;
 	} else {
-		fputs(buf_str(&out), stdout);
+		print_out(&out);
 	}
 	buf_done(&out);
 	return code;

@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "cli/args.h"
 #include "cli/backtest_report.h"
 #include "cli/commands.h"
@@ -70,7 +71,7 @@ static int frontier(const struct frontier_args *a, const struct replay_input *in
 	}
 	if (rc == 0) {
 		backtest_report_print_start(&f.scene);
-		fputs(buf_str(&out), stdout);
+		print_out(&out);
 	}
 	buf_done(&out);
 	frontier_done(&f);
@@ -107,9 +108,9 @@ int cmd_frontier(int argc, char **argv)
 	struct err e;
 	struct replay_input in;
 	int code = replay_input_read(&args.replay, "frontier", &in);
-	fputs(buf_str(&in.notes), stderr);
+	print_notes(&in.notes);
 	if (code == EXIT_OK && frontier(&args, &in, &e) < 0) {
-		fprintf(stderr, "gpuscale frontier: %s\n", e.msg);
+		print_error("gpuscale frontier: %s\n", e.msg);
 		code = EXIT_FAILED;
 	}
 	replay_input_done(&in);

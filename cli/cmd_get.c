@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/get_watch.h"
@@ -60,14 +61,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (a->remediations && (a->scope.n_names || a->watch || a->output != OUTPUT_TABLE))
-			argp_error(state, "remediations takes no name, -w or -o");
+			print_usage(state, "remediations takes no name, -w or -o");
 		policy_scope_check(&a->scope, state);
 		if (a->watch && a->scope.n_names > 1)
-			argp_error(state, "-w takes one name, or none for all");
+			print_usage(state, "-w takes one name, or none for all");
 		if (a->pools && a->watch)
-			argp_error(state, "not supported: -w of pools; use kubectl get gpupools -w");
+			print_usage(state, "not supported: -w of pools; use kubectl get gpupools -w");
 		if (a->prices && a->output != OUTPUT_WIDE)
-			argp_error(state, "--prices is for -o wide");
+			print_usage(state, "--prices is for -o wide");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -79,9 +80,9 @@ static int print(const struct get_args *a, const struct policy_views *v, int64_t
 	struct buf out;
 	buf_init(&out, GET_OUTPUT_MAX);
 	policy_render_list(&out, v, &a->book, a->output, a->scope.n_names == 1, a->scope.all_namespaces, now_ms);
-	int rc = out.failed || fputs(buf_str(&out), stdout) < 0 || fflush(stdout) != 0 ? -1 : 0;
+	int rc = print_out(&out) < 0 ? -1 : 0;
 	if (rc < 0)
-		fprintf(stderr, "gpuscale get: the output cannot be written\n");
+		print_error("gpuscale get: the output cannot be written\n");
 	buf_done(&out);
 	return rc;
 }

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/line_filter.h"
@@ -32,7 +33,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'f':
 		if (strcmp(arg, "-") == 0)
-			argp_error(state, "-f -: standard input is already used for the requests: name a file");
+			print_usage(state, "-f -: standard input is already used for the requests: name a file");
 		path_options_add(&a->files, arg, state);
 		return 0;
 	case 'p':
@@ -42,11 +43,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->explain = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "unexpected argument \"%s\"; the pool is named by -f", arg);
+		print_usage(state, "unexpected argument \"%s\"; the pool is named by -f", arg);
 		return 0;
 	case ARGP_KEY_END:
 		if (a->files.n == 0)
-			argp_error(state, "name the file of the pool: -f POOL");
+			print_usage(state, "name the file of the pool: -f POOL");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -62,7 +63,7 @@ static int filter_all(const struct gpu_pool *pool, bool explain)
 {
 	struct grant *grant = grant_new(pool, explain);
 	if (!grant) {
-		fputs("gpuscale grant: out of memory\n", stderr);
+		print_error("gpuscale grant: out of memory\n");
 		return EXIT_FAILED;
 	}
 	const struct line_filter filter = {"gpuscale grant", GRANT_LINE_BYTES_MAX, grant, answer, NULL, NULL};
@@ -131,13 +132,13 @@ int cmd_grant(int argc, char **argv)
 	int code = EXIT_FAILED;
 	const struct gpu_pool *pool = NULL;
 	bool is_loaded = pool_set_load(&set, args.files.paths, args.files.n, true, &report, &e) == 0;
-	fputs(buf_str(&report), stderr);
+	print_notes(&report);
 	if (is_loaded && set.n_errors == 0)
 		pool = pick(&set, args.pool, &e);
 	if (pool)
 		code = filter_all(pool, args.explain);
 	else if (!is_loaded || set.n_errors == 0)
-		fprintf(stderr, "gpuscale grant: %s\n", e.msg);
+		print_error("gpuscale grant: %s\n", e.msg);
 	pool_set_done(&set);
 	buf_done(&report);
 	return code;

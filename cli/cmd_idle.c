@@ -9,8 +9,10 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/csv_text.h"
 #include "base/err.h"
 #include "base/json/json_write.h"
+#include "base/print.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/idle_fetch.h"
@@ -67,13 +69,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->output = option_choice("-o", arg, format_names, state);
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "unexpected argument \"%s\"", arg);
+		print_usage(state, "unexpected argument \"%s\"", arg);
 		return 0;
 	case ARGP_KEY_END:
 		if (a->is_all && a->namespace_name)
-			argp_error(state, "-A and -n cannot be used together");
+			print_usage(state, "-A and -n cannot be used together");
 		if (a->for_ms > a->lookback_ms || a->lookback_ms > LONGEST_MS)
-			argp_error(state, "--for must be at most --lookback, and --lookback at most 31d");
+			print_usage(state, "--for must be at most --lookback, and --lookback at most 31d");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -211,18 +213,20 @@ static void print_json(const struct idle_report *r, struct buf *out)
 	buf_putc(out, '\n');
 }
 
-// Names of Kubernetes objects need no quotes; names of models are quoted.
 static void print_csv(const struct idle_report *r, struct buf *out)
 {
 	buf_puts(out, "namespace,pod,model,gpus,idle_seconds,is_older,cost_per_hour,cost_so_far,currency\n");
 	for (size_t i = 0; i < r->n; i++) {
 		const struct idle_cost *c = &r->costs[i];
-		buf_printf(out, "%s,%s,\"", c->row->namespace_name, c->row->namespace_name[0] ? c->row->pod : "");
-		for (const char *p = c->row->model; *p; p++)
-			buf_printf(out, *p == '"' ? "\"\"" : "%c", *p);
-		buf_printf(out, "\",%g,%.0f,%s,%.6g,%.2f,%s\n", rounded(c->row->gpus, 1000),
-		           (double)r->now_s - c->since_s, c->is_older ? "true" : "false", c->per_hour, c->so_far,
-		           r->book->currency);
+		csv_put_text(out, c->row->namespace_name);
+		buf_putc(out, ',');
+		csv_put_text(out, c->row->namespace_name[0] ? c->row->pod : "");
+		buf_putc(out, ',');
+		csv_put_text(out, c->row->model);
+		print_to(out, ",%g,%.0f,%s,%.6g,%.2f,", rounded(c->row->gpus, 1000), (double)r->now_s - c->since_s,
+		         c->is_older ? "true" : "false", c->per_hour, c->so_far);
+		csv_put_text(out, r->book->currency);
+		buf_putc(out, '\n');
 	}
 }
 
@@ -234,7 +238,7 @@ static void note_unpriced(const struct idle_report *r)
 		for (size_t k = 0; k < i && !is_named; k++)
 			is_named = strcmp(r->costs[k].row->model, c->row->model) == 0;
 		if (!is_named)
-			fprintf(stderr,
+			print_error(
 			        "No price: model \"%s\", counted at %.10g %s an hour; add it to a file for --prices\n",
 			        c->row->model, r->book->has_assumed ? r->book->assumed_per_gpu_hour : 0,
 			        r->book->currency);
@@ -252,8 +256,8 @@ static int print(const struct idle_report *r, struct err *e)
 	else if (r->n > 0)
 		print_table(r, &out);
 	else
-		fprintf(stderr, "No GPU has been idle that long (--for).\n");
-	bool ok = !out.failed && fwrite(buf_str(&out), 1, out.len, stdout) == out.len && fflush(stdout) == 0;
+		print_error("No GPU has been idle that long (--for).\n");
+	bool ok = print_out(&out) == 0;
 	note_unpriced(r);
 	buf_done(&out);
 	return ok ? 0 : err_set(e, ERR_INTERNAL, "out of memory for the report, or it cannot be written");
@@ -321,11 +325,11 @@ int cmd_idle(int argc, char **argv)
 	buf_init(&text, REPORT_MAX);
 	err_clear(&e);
 	int rc = price_book_read(args.prices, &arena, &book, &text, &e);
-	fputs(buf_str(&text), stderr);
+	print_notes(&text);
 	if (rc == 0)
 		rc = run(&args, &book, &e);
 	if (rc < 0)
-		fprintf(stderr, "gpuscale idle: %s\n", e.msg);
+		print_error("gpuscale idle: %s\n", e.msg);
 	buf_done(&text);
 	arena_done(&arena);
 	return rc < 0 ? err_kind_info(e.kind)->exit_code : EXIT_OK;

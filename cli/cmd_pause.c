@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_write.h"
+#include "base/print.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/crd.h"
@@ -36,7 +37,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_REASON:
 		if (strlen(arg) > REASON_BYTES_MAX)
-			argp_error(state, "--reason takes at most %d bytes", REASON_BYTES_MAX);
+			print_usage(state, "--reason takes at most %d bytes", REASON_BYTES_MAX);
 		a->reason = arg;
 		return 0;
 	case KEY_ALL:
@@ -48,9 +49,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_END:
 		policy_scope_check(&a->scope, state);
 		if (a->scope.n_names == 0 && !a->all)
-			argp_error(state, "name at least one GPUAutoscaler, or say --all");
+			print_usage(state, "name at least one GPUAutoscaler, or say --all");
 		if (a->scope.n_names && a->all)
-			argp_error(state, "names and --all cannot be used together");
+			print_usage(state, "names and --all cannot be used together");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -90,12 +91,12 @@ static int patch(struct kube_session *session, const struct policy_view *p, cons
 
 static void say(const struct policy_view *p, const struct pause_args *a, const char *what)
 {
-	printf("gpuautoscaler." CRD_GROUP "/%s %s", p->name, what);
+	print_line("gpuautoscaler." CRD_GROUP "/%s %s", p->name, what);
 	if (p->status.current_set)
-		printf(" at %d replicas", p->status.current);
+		print_line(" at %d replicas", p->status.current);
 	if (a->pause && a->reason)
-		printf(": %s", a->reason);
-	putchar('\n');
+		print_line(": %s", a->reason);
+	print_line("\n");
 }
 
 static int pause_one(struct kube_session *session, const struct policy_view *p, const struct pause_args *a,
@@ -150,7 +151,7 @@ static int run(int argc, char **argv, struct pause_args *args, const char *comma
 		const struct policy_view *p = &v.items[i];
 		int rc = args->pause ? pause_one(&session, p, args, &e) : resume_one(&session, p, args, &e);
 		if (rc < 0) {
-			fprintf(stderr, "%s: %s/%s: %s\n", command, p->namespace_name, p->name, e.msg);
+			print_error("%s: %s/%s: %s\n", command, p->namespace_name, p->name, e.msg);
 			code = EXIT_FAILED;
 		}
 	}

@@ -11,11 +11,13 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/plan_objects.h"
 #include "cli/plan_pools.h"
 #include "cli/price_option.h"
+#include "cli/progress.h"
 #include "cli/shape_read.h"
 #include "controller/connections.h"
 #include "controller/observe.h"
@@ -87,7 +89,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		path_options_add(&a->files, arg, state);
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "unexpected argument \"%s\"; policies are named by -f", arg);
+		print_usage(state, "unexpected argument \"%s\"; policies are named by -f", arg);
 		return 0;
 	case KEY_REPLICAS:
 		a->replicas = (int32_t)option_i64("--replicas", arg, 0, POLICY_REPLICAS_MAX, state);
@@ -110,9 +112,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (a->files.n == 0 && a->replicas >= 0)
-			argp_error(state, "--replicas needs the policies of files: -f FILE|DIR");
+			print_usage(state, "--replicas needs the policies of files: -f FILE|DIR");
 		if ((a->price_option.model || a->price_option.prices) && !prints_prices(a))
-			argp_error(state, "--prices and --gpu-model are for -o table and -o wide");
+			print_usage(state, "--prices and --gpu-model are for -o table and -o wide");
 		if (a->price_option.model)
 			a->price = price_option_get(&a->price_option, NAN, state);
 		return 0;
@@ -156,7 +158,7 @@ static void on_progress(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	const struct plan *p = arg;
-	fprintf(stderr, "\r%zu of %zu policies answered", p->n_done, p->n);
+	progress_line("%zu of %zu policies answered", p->n_done, p->n);
 }
 
 static void ask_all(struct plan *p)
@@ -176,7 +178,7 @@ static void ask_all(struct plan *p)
 	if (p->n_done < p->n)
 		event_base_dispatch(p->connections.loop);
 	if (p->progress)
-		fputs("\r\033[K", stderr);
+		print_clear_line();
 }
 
 static int share_pools(struct plan *p, struct plan_objects *objects, const struct plan_args *args)
@@ -192,7 +194,7 @@ static int share_pools(struct plan *p, struct plan_objects *objects, const struc
 	}
 	int rc = items ? plan_pools_share(objects, args->files.paths, args->files.n, items, p->n, p->now_ms, &e) : -1;
 	if (rc < 0)
-		fprintf(stderr, "gpuscale plan: %s\n", e.msg);
+		print_error("gpuscale plan: %s\n", e.msg);
 	for (size_t i = 0; items && i < p->n; i++)
 		p->items[i].pool = items[i].pool;
 	free(items);
@@ -226,18 +228,19 @@ static void put_prices(const struct plan *plan, struct buf *out, const struct de
 		int32_t gpus = args->gpus_per_replica ? args->gpus_per_replica
 		               : p->gpus.set          ? p->gpus.per_replica
 		                                      : read_gpus(plan, p);
-		buf_printf(out, "%s%s/%s: %+d %s, ", is_first ? "\n" : "", p->namespace_name, p->name, change,
-		           change == 1 || change == -1 ? "replica" : "replicas");
+		buf_puts(out, is_first ? "\n" : "");
+		print_to(out, "%s/%s: %+d %s, ", p->namespace_name, p->name, change,
+		         change == 1 || change == -1 ? "replica" : "replicas");
 		is_first = false;
 		if (basis == PRICE_NONE)
-			buf_printf(out, "no price: %s%s\n",
-			           p->gpus.model[0] ? "add the model to a file for --prices: "
-			                            : "name the model in spec.gpus.model",
-			           p->gpus.model);
+			print_to(out, "no price: %s%s\n",
+			         p->gpus.model[0] ? "add the model to a file for --prices: "
+			                          : "name the model in spec.gpus.model",
+			         p->gpus.model);
 		else
-			buf_printf(out, "%+.2f %s/h%s\n", (double)change * gpus * (double)micro / 1e6,
-			           by_flag ? args->price_option.currency : args->book.currency,
-			           basis == PRICE_ASSUMED ? " (assumed price)" : "");
+			print_to(out, "%+.2f %s/h%s\n", (double)change * gpus * (double)micro / 1e6,
+			         by_flag ? args->price_option.currency : args->book.currency,
+			         basis == PRICE_ASSUMED ? " (assumed price)" : "");
 	}
 }
 
@@ -254,11 +257,12 @@ static int print(const struct plan *p, const struct plan_args *args)
 		if (it->decided) {
 			list[n++] = (struct decided){it->policy, &it->decision, it->observation.details, it->pool};
 			if (!it->observation.pods_known)
-				fprintf(stderr, "gpuscale plan: %s/%s: cannot count ready pods: %s\n",
-				        it->policy->namespace_name, it->policy->name, it->observation.pods_error.msg);
+				print_error("gpuscale plan: %s/%s: cannot count ready pods: %s\n",
+				            it->policy->namespace_name, it->policy->name,
+				            it->observation.pods_error.msg);
 		} else {
-			fprintf(stderr, "gpuscale plan: %s/%s: %s\n", it->policy->namespace_name, it->policy->name,
-			        it->error.msg);
+			print_error("gpuscale plan: %s/%s: %s\n", it->policy->namespace_name, it->policy->name,
+			            it->error.msg);
 			rc = -1;
 		}
 	}
@@ -268,7 +272,7 @@ static int print(const struct plan *p, const struct plan_args *args)
 		explain_list(&out, list, n, format);
 	if (list && n && prints_prices(args))
 		put_prices(p, &out, list, n, args);
-	if (out.failed || fwrite(buf_str(&out), 1, out.len, stdout) != out.len || fflush(stdout) != 0)
+	if (print_out(&out) < 0)
 		rc = -1;
 	buf_done(&out);
 	free(list);
@@ -294,8 +298,8 @@ static int code_of_changes(const struct plan *p)
 		char message[RENDER_SENTENCE_BYTES];
 		if (is_blind(&it->decision)) {
 			explain_message(&decided, message);
-			fprintf(stderr, "gpuscale plan: %s/%s holds because data is missing: %s\n",
-			        it->policy->namespace_name, it->policy->name, message);
+			print_error("gpuscale plan: %s/%s holds because data is missing: %s\n",
+			            it->policy->namespace_name, it->policy->name, message);
 			code = EXIT_FAILED;
 		} else if (it->decision.desired != it->decision.current && code == EXIT_OK) {
 			code = EXIT_CHANGES;
@@ -328,7 +332,7 @@ static int plan_run(struct plan *p, const struct policy *const *policies, size_t
 		if (code == EXIT_OK && args->exit_code)
 			code = code_of_changes(p);
 	} else {
-		fputs("gpuscale plan: out of memory\n", stderr);
+		print_error("gpuscale plan: out of memory\n");
 	}
 	connections_cancel(&p->connections);
 	for (size_t i = 0; p->items && i < p->n; i++) {
@@ -350,14 +354,14 @@ static int plan(const struct plan_args *args, const struct policy *const *polici
 	struct err e;
 	if (connections_open(&plan.connections, &args->prometheus, args->replicas < 0 ? &args->kube : NULL, NULL, &e) <
 	    0) {
-		fprintf(stderr, "gpuscale plan: %s\n", e.msg);
+		print_error("gpuscale plan: %s\n", e.msg);
 		if (args->replicas < 0 && e.kind != ERR_USAGE)
-			fputs("Without a cluster, pass the number of replicas: --replicas N\n", stderr);
+			print_error("Without a cluster, pass the number of replicas: --replicas N\n");
 		return err_kind_info(e.kind)->exit_code;
 	}
 	int code = EXIT_FAILED;
 	if (connections_read_capacity(&plan.connections, NULL, NULL, &e) < 0) {
-		fprintf(stderr, "gpuscale plan: %s\n", e.msg);
+		print_error("gpuscale plan: %s\n", e.msg);
 	} else {
 		plan.sources = (struct observe_sources){.queries = plan.connections.queries,
 		                                        .k8s = plan.connections.k8s,
@@ -380,16 +384,16 @@ static int plan_files(const struct plan_args *args)
 	int code = EXIT_FAILED;
 	buf_init(&report, PLAN_REPORT_MAX);
 	if (file_set_load(&set, args->files.paths, args->files.n, NULL, &report, &e) < 0) {
-		fprintf(stderr, "gpuscale plan: %s\n", e.msg);
+		print_error("gpuscale plan: %s\n", e.msg);
 		buf_done(&report);
 		return EXIT_FAILED;
 	}
-	fputs(buf_str(&report), stderr);
+	print_notes(&report);
 	if (set.n_policies > 0)
 		code = plan(args, set.policies, set.n_policies, set.n_errors, NULL);
 	else if (set.n_errors == 0)
-		fprintf(stderr, "gpuscale plan: no policies found in %s%s\n", args->files.paths[0],
-		        args->files.n > 1 ? " and the others" : "");
+		print_error("gpuscale plan: no policies found in %s%s\n", args->files.paths[0],
+		            args->files.n > 1 ? " and the others" : "");
 	file_set_done(&set);
 	buf_done(&report);
 	return code;
@@ -399,14 +403,14 @@ static int plan_cluster(const struct plan_args *args)
 {
 	struct plan_objects *objects = calloc(1, sizeof *objects);
 	if (!objects) {
-		fputs("gpuscale plan: out of memory\n", stderr);
+		print_error("gpuscale plan: out of memory\n");
 		return EXIT_FAILED;
 	}
 	int code = plan_objects_read(objects, &args->kube);
 	if (code == EXIT_OK && objects->n_policies > 0)
 		code = plan(args, objects->policies, objects->n_policies, objects->n_errors, objects);
 	else if (code == EXIT_OK) {
-		fputs("No resources found\n", stderr);
+		print_error("No resources found\n");
 		code = objects->n_errors ? EXIT_FAILED : EXIT_OK;
 	}
 	plan_objects_done(objects);

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "base/process/process_trim.h"
 #include "cli/args.h"
 #include "cli/commands.h"
@@ -63,7 +64,7 @@ static int32_t whole(const char *arg, int32_t min, int32_t max, const char *flag
 	struct err e;
 	int64_t v = 0;
 	if (num_parse_i64(arg, strlen(arg), min, max, &v, &e) < 0)
-		argp_error(state, "%s: %s", flag, e.msg);
+		print_usage(state, "%s: %s", flag, e.msg);
 	return (int32_t)v;
 }
 
@@ -84,12 +85,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_INTERVAL:
 		a->interval_ms = option_duration_ms("--interval", arg, INTERVAL_MIN_MS, state);
 		if (a->interval_ms > INTERVAL_MAX_MS)
-			argp_error(state, "--interval: must be 1s to 1m");
+			print_usage(state, "--interval: must be 1s to 1m");
 		return 0;
 	case KEY_LEAKING:
 		a->leak_within_ms = option_duration_ms("--replace-leaking", arg, LEAK_MIN_MS, state);
 		if (a->leak_within_ms > LEAK_MAX_MS)
-			argp_error(state, "--replace-leaking: must be 30m to 16h");
+			print_usage(state, "--replace-leaking: must be 30m to 16h");
 		return 0;
 	case KEY_NODE_LABEL:
 		a->node_label = arg;
@@ -111,9 +112,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_CLEAN:
 		if (num_parse_duration_ms(arg, strlen(arg), &a->limits.clean_ms, &e) < 0)
-			argp_error(state, "--clean: %s", e.msg);
+			print_usage(state, "--clean: %s", e.msg);
 		if (a->limits.clean_ms < 60000 || a->limits.clean_ms > CLEAN_MAX_MS)
-			argp_error(state, "--clean: must be 1m to 24h");
+			print_usage(state, "--clean: must be 1m to 24h");
 		return 0;
 	case KEY_RESET:
 		a->limits.can_reset = true;
@@ -128,13 +129,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->taints_devices = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "unexpected argument \"%s\"; the file is named by --replay", arg);
+		print_usage(state, "unexpected argument \"%s\"; the file is named by --replay", arg);
 		return 0;
 	case ARGP_KEY_END:
 		if (a->replay && a->leak_within_ms > 0)
-			argp_error(state, "--replace-leaking needs a cluster: remove --replay");
+			print_usage(state, "--replace-leaking needs a cluster: remove --replay");
 		if (!a->replay && a->ha.n_shards > 1)
-			argp_error(state, "--shards: one process remediates, so there is one lease");
+			print_usage(state, "--shards: one process remediates, so there is one lease");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -150,7 +151,7 @@ static int replay(struct remediate_args *args)
 {
 	struct remedy_replay *replay = remedy_replay_new(&args->limits);
 	if (!replay) {
-		fputs(COMMAND ": out of memory\n", stderr);
+		print_error(COMMAND ": out of memory\n");
 		return EXIT_FAILED;
 	}
 	struct line_filter filter = {COMMAND, REMEDY_LINE_BYTES_MAX, replay, answer, NULL, args->replay};
@@ -168,12 +169,12 @@ static int run(struct remediate_args *args)
 	process_return_large_blocks();
 	struct log *log = log_new(STDERR_FILENO, args->log.format, args->log.level, &clock);
 	if (!log) {
-		fputs(COMMAND ": out of memory\n", stderr);
+		print_error(COMMAND ": out of memory\n");
 		return EXIT_FAILED;
 	}
 	int code = EXIT_FAILED;
 	if (connections_open_for(&connections, &args->prometheus, &args->kube, &args->ha, NULL, &e) < 0) {
-		fprintf(stderr, COMMAND ": %s\n", e.msg);
+		print_error(COMMAND ": %s\n", e.msg);
 		code = err_kind_info(e.kind)->exit_code;
 		log_free(log);
 		return code;
@@ -198,7 +199,7 @@ static int run(struct remediate_args *args)
 		remedy_agent_run(agent);
 		code = EXIT_OK;
 	} else {
-		fprintf(stderr, COMMAND ": %s\n", e.msg);
+		print_error(COMMAND ": %s\n", e.msg);
 	}
 	remedy_pages_free(pages);
 	remedy_agent_disconnect(agent);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/print.h"
 #include "base/process/process_descriptors.h"
 #include "base/process/process_trim.h"
 #include "cli/args.h"
@@ -92,23 +93,23 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->state_dir = arg;
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "unexpected argument \"%s\"; policies are named by --policies", arg);
+		print_usage(state, "unexpected argument \"%s\"; policies are named by --policies", arg);
 		return 0;
 	case ARGP_KEY_END:
 		if (a->state_dir && a->policies.n == 0)
-			argp_error(state, "--state-dir needs --policies: objects of the cluster keep their state in "
-			                  "their status");
+			print_usage(state, "--state-dir needs --policies: objects of the cluster keep their state in "
+			                   "their status");
 		if (a->otlp_ca_file && !a->otlp_endpoint)
-			argp_error(state, "--otlp-ca-file needs --otlp-endpoint");
+			print_usage(state, "--otlp-ca-file needs --otlp-endpoint");
 		if (a->state_dir && !a->state_dir[0])
-			argp_error(state, "--state-dir: expected the path of a folder, got \"\"");
+			print_usage(state, "--state-dir: expected the path of a folder, got \"\"");
 		a->crd = a->crd || a->policies.n == 0;
 		if (a->idle_rules && (!a->crd || a->namespace_name || a->once))
-			argp_error(state,
-			           "--idle-rules needs the policies of all namespaces: it cannot be used with -n, "
-			           "--once, or --policies without --crd");
+			print_usage(state,
+			            "--idle-rules needs the policies of all namespaces: it cannot be used with -n, "
+			            "--once, or --policies without --crd");
 		if (a->namespace_name && !k8s_name_is_valid(a->namespace_name))
-			argp_error(state, "-n: \"%s\" is not a valid namespace name", a->namespace_name);
+			print_usage(state, "-n: \"%s\" is not a valid namespace name", a->namespace_name);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -201,21 +202,21 @@ int cmd_run(int argc, char **argv)
 	struct log *log = log_new(STDERR_FILENO, args.log.format, args.log.level, &clock);
 	struct metrics *metrics = metrics_new();
 	if (!log || !metrics) {
-		fputs("gpuscale run: out of memory\n", stderr);
+		print_error("gpuscale run: out of memory\n");
 		return EXIT_FAILED;
 	}
 	int code = EXIT_FAILED;
 	metrics_limit_policies(metrics, args.serve.metrics_policies);
 	settle_election(&args);
 	if (connections_open_for(&connections, &args.prometheus, &args.kube, &args.ha, metrics, &e) < 0) {
-		fprintf(stderr, "gpuscale run: %s\n", e.msg);
+		print_error("gpuscale run: %s\n", e.msg);
 		code = err_kind_info(e.kind)->exit_code;
 		goto out;
 	}
 	struct span_export *spans;
 	char hostname[HOST_BYTES] = "";
 	if (open_spans(&args, &connections, log, hostname, &spans, &e) < 0) {
-		fprintf(stderr, "gpuscale run: %s\n", e.msg);
+		print_error("gpuscale run: %s\n", e.msg);
 		code = err_kind_info(e.kind)->exit_code;
 		goto disconnect;
 	}
@@ -243,7 +244,7 @@ int cmd_run(int argc, char **argv)
 	if (controller && (servers || args.once))
 		code = controller_run(controller) ? EXIT_OK : EXIT_FAILED;
 	else
-		fprintf(stderr, "gpuscale run: %s\n", e.msg);
+		print_error("gpuscale run: %s\n", e.msg);
 	http_servers_disconnect(servers);
 	controller_disconnect(controller);
 	connections_cancel(&connections);

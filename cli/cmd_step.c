@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/line_filter.h"
@@ -28,18 +29,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'f':
 		if (strcmp(arg, "-") == 0)
-			argp_error(state, "-f -: standard input carries the observations");
+			print_usage(state, "-f -: standard input carries the observations");
 		path_options_add(&a->files, arg, state);
 		return 0;
 	case 'p':
 		a->policy = arg;
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "unexpected argument \"%s\"; the policy is named by -f", arg);
+		print_usage(state, "unexpected argument \"%s\"; the policy is named by -f", arg);
 		return 0;
 	case ARGP_KEY_END:
 		if (a->files.n == 0)
-			argp_error(state, "name the policy: -f FILE");
+			print_usage(state, "name the policy: -f FILE");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -55,7 +56,7 @@ static int filter_all(const struct policy *policy)
 {
 	struct step *step = step_new(policy);
 	if (!step) {
-		fputs("gpuscale step: out of memory\n", stderr);
+		print_error("gpuscale step: out of memory\n");
 		return EXIT_FAILED;
 	}
 	const struct line_filter filter = {"gpuscale step", STEP_LINE_BYTES_MAX, step, answer, NULL, NULL};
@@ -92,17 +93,17 @@ int cmd_step(int argc, char **argv)
 	buf_init(&report, REPORT_MAX);
 	int code = EXIT_FAILED;
 	if (file_set_load(&set, args.files.paths, args.files.n, NULL, &report, &e) < 0) {
-		fprintf(stderr, "gpuscale step: %s\n", e.msg);
+		print_error("gpuscale step: %s\n", e.msg);
 		buf_done(&report);
 		return EXIT_FAILED;
 	}
-	fputs(buf_str(&report), stderr);
+	print_notes(&report);
 	if (set.n_errors == 0) {
 		const struct policy *policy = policy_pick(&set, args.policy, &e);
 		if (policy)
 			code = filter_all(policy);
 		else
-			fprintf(stderr, "gpuscale step: %s\n", e.msg);
+			print_error("gpuscale step: %s\n", e.msg);
 	}
 	file_set_done(&set);
 	buf_done(&report);

@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "base/text.h"
@@ -82,7 +83,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		path_options_add(&a->files, arg, state);
 		return 0;
 	case ARGP_KEY_NO_ARGS:
-		argp_error(state, "name at least one test file or folder");
+		print_usage(state, "name at least one test file or folder");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -95,15 +96,13 @@ static void say(const struct session *s, const char *colour, const char *word, c
                 const char *name)
 {
 	struct buf out;
-	char clean[TEST_NAME_BYTES], file[PATH_MAX];
-	text_show(clean, sizeof clean, name, strlen(name));
-	text_show(file, sizeof file, path, strlen(path));
-	buf_init(&out, 2 * TEST_NAME_BYTES);
+	buf_init(&out, TEST_REPORT_MAX);
 	test_report_coloured(&out, &s->style, colour, word);
 	if (line > 0)
-		printf("%s %s:%d: %s\n", buf_str(&out), file, line, clean);
+		print_to(&out, " %s:%d: %s\n", path, line, name);
 	else
-		printf("%s %s: %s\n", buf_str(&out), file, clean);
+		print_to(&out, " %s: %s\n", path, name);
+	print_out(&out);
 	buf_done(&out);
 }
 
@@ -121,7 +120,7 @@ static void settle(struct session *s, const char *path, int line, const char *na
 	s->skipped += outcome == JUNIT_SKIPPED;
 	if (outcome == JUNIT_FAILED || s->args->verbose)
 		say(s, words[outcome].colour, words[outcome].word, path, line, name);
-	fputs(shown, stdout);
+	print_outn(shown, strlen(shown));
 	if (s->args->junit)
 		junit_add(&s->junit,
 		          &(struct junit_case){.name = name,
@@ -174,7 +173,7 @@ static void run_one(struct session *s, struct file *f, struct scenario *t, const
 	} else {
 		struct coverage *c = s->args->coverage ? coverage_of(&s->coverage, t->policy) : NULL;
 		if (scenario_run(t, c, &f->test, &result, &e) < 0)
-			buf_printf(&why, "  %s\n", e.msg);
+			print_to(&why, "  %s\n", e.msg);
 	}
 	if (why.len > 0)
 		settle(s, f->path, node->line, t->name, JUNIT_FAILED, started_ms, buf_str(&why), buf_str(&why));
@@ -201,7 +200,7 @@ static int load_policies(struct file *f, const struct scenario_file *doc, struct
 	if (!paths)
 		return buf_puts(why, "out of memory\n"), -1;
 	if (file_set_load(&f->policies, paths, doc->n_policy_files, NULL, why, &e) < 0) {
-		buf_printf(why, "%s\n", e.msg);
+		print_to(why, "%s\n", e.msg);
 		return -1;
 	}
 	if (f->policies.n_errors == 0)
@@ -305,12 +304,12 @@ static int write_junit(const struct session *s)
 	FILE *f = NULL;
 	int rc = junit_print(&s->junit, &out);
 	if (rc < 0) {
-		fprintf(stderr, "gpuscale test: %s: the report is too large\n", s->args->junit);
+		print_error("gpuscale test: %s: the report is too large\n", s->args->junit);
 	} else {
 		f = fopen(s->args->junit, "w");
 		bool written = f && fwrite(buf_str(&out), 1, out.len, f) == out.len;
 		if ((f && fclose(f) != 0) || !written) {
-			fprintf(stderr, "gpuscale test: %s: %s\n", s->args->junit, strerror(errno));
+			print_error("gpuscale test: %s: %s\n", s->args->junit, strerror(errno));
 			rc = -1;
 		}
 	}
@@ -339,14 +338,14 @@ static int run_all(struct session *s)
 		struct buf out;
 		buf_init(&out, TEST_REPORT_MAX);
 		coverage_print(&s->coverage, &out);
-		fputs(buf_str(&out), stdout);
+		print_out(&out);
 		buf_done(&out);
 	}
 	if (s->passed + s->failed == 0) {
-		fprintf(stderr, "gpuscale test: no test has a name that matches \"%s\"\n", s->args->run);
+		print_error("gpuscale test: no test has a name that matches \"%s\"\n", s->args->run);
 		ok = false;
 	}
-	printf("%zu passed, %zu failed, %zu skipped\n", s->passed, s->failed, s->skipped);
+	print_line("%zu passed, %zu failed, %zu skipped\n", s->passed, s->failed, s->skipped);
 	return fflush(stdout) == 0 && ok ? EXIT_OK : EXIT_FAILED;
 }
 
@@ -378,12 +377,12 @@ int cmd_test(int argc, char **argv)
 	if (rc != 0) {
 		char why[128];
 		regerror(rc, &only, why, sizeof why);
-		fprintf(stderr, "gpuscale test: --run \"%s\": %s\n", args.run, why);
+		print_error("gpuscale test: --run \"%s\": %s\n", args.run, why);
 		return EXIT_USAGE;
 	}
 	struct session *s = calloc(1, sizeof *s);
 	if (!s) {
-		fputs("gpuscale test: out of memory\n", stderr);
+		print_error("gpuscale test: out of memory\n");
 		return EXIT_FAILED;
 	}
 	s->args = &args;

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/kube_session.h"
@@ -64,7 +65,7 @@ static int top(struct top_args *a)
 		                  clock_wall_ms(&session.clock));
 	else if (code == EXIT_OK)
 		policy_fetch_say_none(&a->scope);
-	if (out.failed || fputs(buf_str(&out), stdout) < 0 || fflush(stdout) != 0)
+	if (print_out(&out) < 0)
 		code = EXIT_FAILED;
 	buf_done(&out);
 	policy_views_done(&v);

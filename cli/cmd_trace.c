@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 #include "cli/fail_on.h"
@@ -48,9 +49,9 @@ static void add_fail_if(struct trace_args *a, const char *text, struct argp_stat
 {
 	struct err e;
 	if (a->n_fail_if == FAIL_ON_MAX)
-		argp_error(state, "--fail-if: more than %d conditions", FAIL_ON_MAX);
+		print_usage(state, "--fail-if: more than %d conditions", FAIL_ON_MAX);
 	if (fail_on_parse(text, fail_metrics, FAIL_METRIC__COUNT, &a->fail_if[a->n_fail_if++], &e) < 0)
-		argp_error(state, "--fail-if: %s", e.msg);
+		print_usage(state, "--fail-if: %s", e.msg);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -68,13 +69,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_ARG:
 		if (a->path)
-			argp_error(state, "unexpected argument \"%s\": one file at a time", arg);
+			print_usage(state, "unexpected argument \"%s\": one file at a time", arg);
 		a->path = arg;
 		return 0;
 	case ARGP_KEY_END:
 		if (!a->path)
-			argp_error(state,
-			           "missing FILE: a trace of the torch profiler, as in trace.json or trace.json.gz");
+			print_usage(state,
+			            "missing FILE: a trace of the torch profiler, as in trace.json or trace.json.gz");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -99,8 +100,8 @@ static int check_limits(const struct trace_args *a, const struct gpu_trace *t)
 			double v = metric_of(t, t->gpus[k], a->fail_if[i].metric);
 			if (!fail_on_is_met(&a->fail_if[i], v))
 				continue;
-			fprintf(stderr, "gpuscale trace: GPU %d: --fail-if '%s': the value is %.4g\n",
-			        (int)t->gpus[k]->index, a->fail_if[i].text, v);
+			print_error("gpuscale trace: GPU %d: --fail-if '%s': the value is %.4g\n",
+			            (int)t->gpus[k]->index, a->fail_if[i].text, v);
 			code = EXIT_CHANGES;
 		}
 	return code;
@@ -113,8 +114,8 @@ static int print(const struct trace_args *a, const struct trace_report *r, struc
 	buf_init(&notes, OUTPUT_MAX);
 	formats[a->output](r, &out);
 	trace_report_notes(r, &notes);
-	bool ok = !out.failed && fwrite(buf_str(&out), 1, out.len, stdout) == out.len && fflush(stdout) == 0;
-	fputs(buf_str(&notes), stderr);
+	bool ok = print_out(&out) == 0;
+	print_notes(&notes);
 	buf_done(&out);
 	buf_done(&notes);
 	return ok ? 0 : err_set(e, ERR_INTERNAL, "out of memory for the report, or it cannot be written");
@@ -174,6 +175,6 @@ int cmd_trace(int argc, char **argv)
 	err_clear(&e);
 	int code = run(&args, &e);
 	if (e.kind != ERR_NONE)
-		fprintf(stderr, "gpuscale trace: %s\n", e.msg);
+		print_error("gpuscale trace: %s\n", e.msg);
 	return code;
 }

@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "base/schema/doc.h"
 #include "cli/args.h"
 #include "cli/backtest_report.h"
@@ -107,7 +108,7 @@ static int write_patch(const struct tune_args *a, const struct tune_report *r, c
 	if (!a->patch)
 		return 0;
 	if (t->verdict != TUNE_RECOMMENDED) {
-		fprintf(stderr, "gpuscale tune: nothing is recommended: %s is not written\n", a->patch);
+		print_error("gpuscale tune: nothing is recommended: %s is not written\n", a->patch);
 		return 0;
 	}
 	buf_init(&out, 2 * DOC_BYTES_MAX);
@@ -129,7 +130,7 @@ static int report(const struct tune_args *a, const struct tune_report *r, struct
 		tune_report_table(r, a->output == TUNE_WIDE, &out);
 	int rc = out.failed ? err_set(e, ERR_INTERNAL, "out of memory") : 0;
 	if (rc == 0)
-		fputs(buf_str(&out), stdout);
+		print_out(&out);
 	buf_done(&out);
 	return rc;
 }
@@ -152,7 +153,7 @@ static int load_tests(const struct tune_args *a, const struct policy *policy, ch
 	if (a->tests)
 		return tune_tests_load(a->tests, policy, ret, e);
 	if (find_tests(policy->file, path) && tune_tests_load(path, policy, ret, e) < 0)
-		fprintf(stderr, "gpuscale tune: the tests of %s are not run: %s\n", path, e->msg);
+		print_error("gpuscale tune: the tests of %s are not run: %s\n", path, e->msg);
 	return 0;
 }
 
@@ -252,9 +253,9 @@ int cmd_tune(int argc, char **argv)
 	struct err e;
 	struct replay_input in;
 	int code = replay_input_read(&args.replay, "tune", &in);
-	fputs(buf_str(&in.notes), stderr);
+	print_notes(&in.notes);
 	if (code == EXIT_OK && (code = tune(&args, &in, &e)) < 0) {
-		fprintf(stderr, "gpuscale tune: %s\n", e.msg);
+		print_error("gpuscale tune: %s\n", e.msg);
 		code = EXIT_FAILED;
 	}
 	replay_input_done(&in);

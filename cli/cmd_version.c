@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/print.h"
 #include "cli/args.h"
 #include "cli/commands.h"
 
@@ -17,11 +18,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'o':
 		if (strcmp(arg, "json") != 0 && strcmp(arg, "text") != 0)
-			argp_error(state, "-o takes text or json, not \"%s\"", arg);
+			print_usage(state, "-o takes text or json, not \"%s\"", arg);
 		*json = strcmp(arg, "json") == 0;
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "unexpected argument \"%s\"", arg);
+		print_usage(state, "unexpected argument \"%s\"", arg);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -36,10 +37,10 @@ int cmd_version(int argc, char **argv)
 	args_parse(&argp, argc, argv, &json);
 	const char *curl = curl_version_info(CURLVERSION_NOW)->version;
 	if (json)
-		printf("{\"version\":\"%s\",\"libcurl\":\"%s\",\"libevent\":\"%s\",\"openssl\":\"%s\"}\n",
-		       GPUSCALE_VERSION, curl, event_get_version(), OpenSSL_version(OPENSSL_VERSION_STRING));
+		print_line("{\"version\":\"%s\",\"libcurl\":\"%s\",\"libevent\":\"%s\",\"openssl\":\"%s\"}\n",
+		           GPUSCALE_VERSION, curl, event_get_version(), OpenSSL_version(OPENSSL_VERSION_STRING));
 	else
-		printf("gpuscale %s (libcurl %s, libevent %s, OpenSSL %s)\n", GPUSCALE_VERSION, curl,
-		       event_get_version(), OpenSSL_version(OPENSSL_VERSION_STRING));
+		print_line("gpuscale %s (libcurl %s, libevent %s, OpenSSL %s)\n", GPUSCALE_VERSION, curl,
+		           event_get_version(), OpenSSL_version(OPENSSL_VERSION_STRING));
 	return fflush(stdout) == 0 ? EXIT_OK : EXIT_FAILED;
 }

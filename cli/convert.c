@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "base/schema/doc.h"
 
 #define TEXT_BYTES_MAX (64 * 1024)
@@ -19,7 +20,7 @@ static const char *keep(struct conversion *c, struct buf *b)
 {
 	char *text = b->failed ? NULL : arena_alloc(c->arena, b->len + 1);
 	if (!text) {
-		fputs("gpuscale convert: an object this large is not converted\n", stderr);
+		print_error("gpuscale convert: an object this large is not converted\n");
 		exit(1);
 	}
 	memcpy(text, buf_str(b), b->len + 1);

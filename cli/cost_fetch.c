@@ -9,6 +9,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/print.h"
+#include "cli/progress.h"
 #include "controller/connections.h"
 #include "promql/promql_failover.h"
 
@@ -139,11 +141,10 @@ int cost_fetch(struct connections *c, const struct cost_period *period, const st
 		end_s += part_s;
 		rc = fetch_part(c, source, end_s, part_s / GPU_USE_STEP_S, parts, ret_use, e);
 		if (is_tty)
-			fprintf(stderr, "\r%3d %% of the period read",
-			        (int)(100 * (end_s - period->start_s) / length_s));
+			progress_line("%3d %% of the period read", (int)(100 * (end_s - period->start_s) / length_s));
 	}
 	if (is_tty)
-		fputs("\r\033[K", stderr);
+		print_clear_line();
 	gpu_use_close(&ret_use->use);
 	return rc;
 }

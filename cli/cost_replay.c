@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "cli/cost_fetch.h"
 #include "cli/replay_fetch.h"
 #include "cli/replay_input.h"
@@ -44,10 +45,10 @@ static int replay(const struct policy *policy, const struct recording *recording
 		ret->late_percent = score_late_percent(&hpa->score);
 		memcpy(ret->name, hpa->name, sizeof ret->name);
 		if (b->recorded_share < 1)
-			buf_printf(notes,
-			           "replicas are recorded for %.3g%% of the time: the comparison with the HPA covers "
-			           "only these\n",
-			           100 * b->recorded_share);
+			print_to(notes,
+			         "replicas are recorded for %.3g%% of the time: the comparison with the HPA covers "
+			         "only these\n",
+			         100 * b->recorded_share);
 	}
 	backtest_done(b);
 	free(b);

@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/csv_text.h"
 #include "base/json/json_write.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "cli/cost_fetch.h"
 #include "cli/table.h"
 #include "insight/gpu_cost.h"
@@ -92,11 +94,10 @@ static void put_unpriced(const struct cost_report *r, const struct gpu_unpriced 
 	const struct price_book *b = r->cost->book;
 	char hours[CELL_BYTES];
 	int64_t gpus = gpus_of(r, u->model);
-	buf_printf(out, "No price: %" PRId64 " %s of model \"%s\", %s GPU-hours, ", gpus, gpus == 1 ? "GPU" : "GPUs",
-	           u->model, format_hours(hours, u->milli));
+	print_to(out, "No price: %" PRId64 " %s of model \"%s\", %s GPU-hours, ", gpus, gpus == 1 ? "GPU" : "GPUs",
+	         u->model, format_hours(hours, u->milli));
 	if (b->has_assumed)
-		buf_printf(out, "counted at %.10g %s an hour (assumedPerGPUHour)", b->assumed_per_gpu_hour,
-		           b->currency);
+		print_to(out, "counted at %.10g %s an hour (assumedPerGPUHour)", b->assumed_per_gpu_hour, b->currency);
 	else
 		buf_puts(out, "counted as 0");
 	buf_puts(out, "; add the model to a file for --prices\n");
@@ -108,15 +109,15 @@ static void put_notes(const struct cost_report *r, struct buf *out)
 	char hours[CELL_BYTES], cost[CELL_BYTES];
 	const char *first, *last;
 	price_days(c->book, &first, &last);
-	buf_printf(out, "Prices: %s, published %s to %s, %s\n", r->prices ? r->prices : "as shipped", first, last,
-	           c->discount ? c->discount->name : "on demand");
+	print_to(out, "Prices: %s, published %s to %s, %s\n", r->prices ? r->prices : "as shipped", first, last,
+	         c->discount ? c->discount->name : "on demand");
 	if (c->unallocated.milli[GPU_ALLOCATED] > 0)
-		buf_printf(out, "Not allocated: %s GPU-hours that no pod held, %s %s\n",
-		           format_hours(hours, c->unallocated.milli[GPU_ALLOCATED]),
-		           format_cents(cost, c->unallocated.cents[COST_TOTAL]), c->book->currency);
+		print_to(out, "Not allocated: %s GPU-hours that no pod held, %s %s\n",
+		         format_hours(hours, c->unallocated.milli[GPU_ALLOCATED]),
+		         format_cents(cost, c->unallocated.cents[COST_TOTAL]), c->book->currency);
 	if (unmeasured(c) > 0)
-		buf_printf(out, "No utilization: it is unknown how much of %s GPU-hours was wasted\n",
-		           format_hours(hours, unmeasured(c)));
+		print_to(out, "No utilization: it is unknown how much of %s GPU-hours was wasted\n",
+		         format_hours(hours, unmeasured(c)));
 	for (size_t i = 0; i < c->n_unpriced; i++)
 		put_unpriced(r, &c->unpriced[i], out);
 	buf_puts(out, r->savings);
@@ -241,18 +242,6 @@ static void print_json(const struct cost_report *r, struct buf *out)
 
 // ---- CSV ----
 
-// RFC 4180: in quotes, with every quote doubled.
-static void put_quoted(struct buf *out, const char *text)
-{
-	buf_putc(out, '"');
-	for (; *text; text++) {
-		if (*text == '"')
-			buf_putc(out, '"');
-		buf_putc(out, *text);
-	}
-	buf_putc(out, '"');
-}
-
 static void print_csv(const struct cost_report *r, struct buf *out, struct buf *notes)
 {
 	const struct gpu_cost *c = r->cost;
@@ -261,16 +250,17 @@ static void print_csv(const struct cost_report *r, struct buf *out, struct buf *
 	buf_puts(out, r->shows_savings ? ",saved\n" : "\n");
 	for (size_t i = 0; i < c->n; i++) {
 		const struct gpu_cost_row *row = &c->rows[i];
-		put_quoted(out, row->key);
-		buf_printf(out, ",%s", format_milli(cell, row->milli[GPU_ALLOCATED]));
-		buf_printf(out, ",%s", format_cents(cell, row->cents[COST_TOTAL]));
-		buf_printf(out, ",%s", format_cents(cell, row->cents[COST_IDLE]));
-		buf_printf(out, ",%s", format_cents(cell, row->cents[COST_FAKE]));
-		buf_printf(out, ",%s", format_milli(cell, row->milli[GPU_MEASURED]));
-		buf_printf(out, ",%s", format_kwh(cell, row->milli[GPU_ENERGY]));
-		buf_printf(out, ",%s,%s", format_cents(cell, row->cents[COST_ELECTRICITY]), c->book->currency);
+		csv_put_text(out, row->key);
+		print_to(out, ",%s", format_milli(cell, row->milli[GPU_ALLOCATED]));
+		print_to(out, ",%s", format_cents(cell, row->cents[COST_TOTAL]));
+		print_to(out, ",%s", format_cents(cell, row->cents[COST_IDLE]));
+		print_to(out, ",%s", format_cents(cell, row->cents[COST_FAKE]));
+		print_to(out, ",%s", format_milli(cell, row->milli[GPU_MEASURED]));
+		print_to(out, ",%s", format_kwh(cell, row->milli[GPU_ENERGY]));
+		print_to(out, ",%s,", format_cents(cell, row->cents[COST_ELECTRICITY]));
+		csv_put_text(out, c->book->currency);
 		if (r->shows_savings)
-			buf_printf(out, ",%s", row->saved_cents == GPU_COST_UNKNOWN ? "" : format_saved(cell, row));
+			print_to(out, ",%s", row->saved_cents == GPU_COST_UNKNOWN ? "" : format_saved(cell, row));
 		buf_putc(out, '\n');
 	}
 	put_notes(r, notes);

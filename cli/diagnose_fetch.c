@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "controller/connections.h"
 #include "insight/verdict_query.h"
 #include "insight/workload_set.h"
@@ -118,10 +119,10 @@ static void fetch_optional(struct connections *c, struct promql_source *source, 
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
 	verdict_query_pod_labels(&query);
 	if (ask(c, source, &query, NULL, &labels, &e) < 0)
-		fprintf(stderr, "Labels of pods are not used: %s\n", e.msg);
+		print_error("Labels of pods are not used: %s\n", e.msg);
 	buf_done(&query);
 	if (fetch_measures(c, source, window_s, set, MEASURE_CPU, MEASURE__COUNT, &e) < 0)
-		fprintf(stderr, "Measures of hosts and trainers are not used: %s\n", e.msg);
+		print_error("Measures of hosts and trainers are not used: %s\n", e.msg);
 }
 
 static int fetch(struct connections *c, struct promql_source *source, int64_t window_s, struct workload_set *set,

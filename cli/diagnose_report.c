@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/json/json_write.h"
+#include "base/print.h"
 #include "cli/table.h"
 #include "insight/verdict.h"
 #include "insight/workload_set.h"
@@ -102,11 +103,11 @@ static void put_value(struct buf *out, enum verdict_measure m, double value)
 {
 	const struct verdict_measure_info *info = verdict_measure_info(m);
 	if (info->unit == UNIT_RATIO)
-		buf_printf(out, "%s %.0f %%", info->label, 100 * value);
+		print_to(out, "%s %.0f %%", info->label, 100 * value);
 	else if (info->unit == UNIT_BYTES_PER_SECOND)
-		buf_printf(out, "%s %.1f GB/s", info->label, value / 1e9);
+		print_to(out, "%s %.1f GB/s", info->label, value / 1e9);
 	else
-		buf_printf(out, "%s %.3g", info->label, value);
+		print_to(out, "%s %.3g", info->label, value);
 }
 
 static void put_evidence(struct table *t, const struct workload *w)
@@ -198,11 +199,11 @@ void diagnose_print_summary(const struct diagnose_report *r, struct buf *out)
 	struct table t;
 	char cell[CELL_BYTES];
 	for (size_t k = 0; k < N_LIMITS; k++)
-		buf_printf(out, "GPUs below %.0f %% of activity: %zu of %zu (%.0f %%)\n", 100 * activity_limits[k],
-		           totals.below[k], totals.measured,
-		           totals.measured ? 100.0 * (double)totals.below[k] / (double)totals.measured : 0);
+		print_to(out, "GPUs below %.0f %% of activity: %zu of %zu (%.0f %%)\n", 100 * activity_limits[k],
+		         totals.below[k], totals.measured,
+		         totals.measured ? 100.0 * (double)totals.below[k] / (double)totals.measured : 0);
 	if (totals.measured < totals.gpus)
-		buf_printf(out, "GPUs without a measured activity: %zu\n", totals.gpus - totals.measured);
+		print_to(out, "GPUs without a measured activity: %zu\n", totals.gpus - totals.measured);
 	buf_putc(out, '\n');
 	table_init(&t, head);
 	for (int v = 0; v < VERDICT__COUNT; v++) {

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "policies/engine/policy.h"
@@ -112,8 +113,8 @@ int fix_file(const char *path, struct buf *out, size_t *n_fixed, struct err *e)
 			buf_put(&fixed, buf_str(&text) + from, edits[i].offset - from);
 			buf_puts(&fixed, edits[i].new_name);
 			from = edits[i].offset + edits[i].len;
-			buf_printf(out, "%s:%zu: fixed: %.*s is now %s\n", path,
-			           line_of(buf_str(&text), edits[i].offset), (int)edits[i].len, old, edits[i].new_name);
+			print_to(out, "%s:%zu: fixed: %.*s is now %s\n", path, line_of(buf_str(&text), edits[i].offset),
+			         (int)edits[i].len, old, edits[i].new_name);
 		}
 		buf_put(&fixed, buf_str(&text) + from, text.len - from);
 		if (n > 0)

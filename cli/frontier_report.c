@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/csv_text.h"
 #include "base/json/json_write.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "cli/svg_chart.h"
 #include "cli/table.h"
 #include "policies/engine/policy.h"
@@ -49,8 +51,8 @@ void frontier_report_table(const struct frontier_report *r, struct buf *out)
 	num_format_rfc3339_ms(time, b->recording->time_ms[0]);
 	num_format_duration_ms(span, b->recording->time_ms[b->recording->n_rows - 1] - b->recording->time_ms[0]);
 	num_format_duration_ms(wait, llround(b->config.wait_s * 1000));
-	buf_printf(out, "Closed loop (simulated): %s, %s, mean demand %.2f, requests are late after %s\n\n", time, span,
-	           b->demand.mean, wait);
+	print_to(out, "Closed loop (simulated): %s, %s, mean demand %.2f, requests are late after %s\n\n", time, span,
+	         b->demand.mean, wait);
 	table_init(&t, head);
 	for (size_t i = 0; i < r->frontier->n_points; i++) {
 		const struct frontier_point *p = &r->frontier->points[i];
@@ -126,7 +128,7 @@ static void csv_number(struct buf *out, double v)
 	else if (isnan(v))
 		buf_putc(out, ',');
 	else
-		buf_printf(out, ",%.4f", v);
+		print_to(out, ",%.4f", v);
 }
 
 void frontier_report_csv(const struct frontier_report *r, struct buf *out)
@@ -134,12 +136,14 @@ void frontier_report_csv(const struct frontier_report *r, struct buf *out)
 	buf_puts(out, "mode,kind,name,present,gpu_hours,cost,late_percent,p95_wait_s,direction_changes\n");
 	for (size_t i = 0; i < r->frontier->n_points; i++) {
 		const struct frontier_point *p = &r->frontier->points[i];
-		buf_printf(out, "closed-loop,%s,%s,%d", backtest_kind_name(p->kind), p->name, p->is_chosen);
+		print_to(out, "closed-loop,%s,", backtest_kind_name(p->kind));
+		csv_put_text(out, p->name);
+		print_to(out, ",%d", p->is_chosen);
 		csv_number(out, gpu_hours(r, p));
 		csv_number(out, gpu_hours(r, p) * r->price);
 		csv_number(out, score_late_percent(&p->score));
 		csv_number(out, score_wait_quantile_s(&p->score, P95));
-		buf_printf(out, ",%d\n", p->score.changes);
+		print_to(out, ",%d\n", p->score.changes);
 	}
 }
 

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/json/json_read.h"
+#include "base/print.h"
 #include "cli/commands.h"
 #include "cli/kube_session.h"
 #include "cli/policy_fetch.h"
@@ -92,7 +93,7 @@ static void print(struct watcher *w, const struct policy_views *v, bool with_hea
 			policy_render_list(&out, &one, w->prices, w->output, true, all, now_ms);
 		}
 	}
-	if (out.failed || fputs(buf_str(&out), stdout) < 0 || fflush(stdout) != 0)
+	if (print_out(&out) < 0)
 		end(w, EXIT_FAILED);
 	buf_done(&out);
 }
@@ -106,7 +107,7 @@ static void show(struct watcher *w, const char *json, size_t len, bool is_delete
 	policy_views_init(&one);
 	struct policy_views *to = w->is_synced ? &one : &w->listed;
 	if (!object || (is_news && policy_views_add(to, object, &e) < 0))
-		fprintf(stderr, "gpuscale get: an object that cannot be read: %s\n", e.msg);
+		print_error("gpuscale get: an object that cannot be read: %s\n", e.msg);
 	else if (w->is_synced)
 		print(w, &one, false);
 	policy_views_done(&one);
@@ -146,13 +147,13 @@ static void on_error(void *arg, const struct err *error)
 	err_clear(&e);
 	if (!error) {
 		if (w->is_troubled)
-			fputs("gpuscale get: watching again\n", stderr);
+			print_error("gpuscale get: watching again\n");
 		w->is_troubled = false;
 		return;
 	}
 	e = *error;
 	policy_fetch_explain(&e, w->scope->n_names ? w->scope->names[0] : NULL);
-	fprintf(stderr, "gpuscale get: %s%s\n", e.msg, w->is_synced ? "; trying again" : "");
+	print_error("gpuscale get: %s%s\n", e.msg, w->is_synced ? "; trying again" : "");
 	w->is_troubled = true;
 	if (!w->is_synced)
 		end(w, err_kind_info(e.kind)->exit_code);
@@ -182,10 +183,10 @@ int get_watch(struct kube_session *session, const struct policy_scope *scope, co
 	                                  ? NULL
 	                                  : k8s_watch_new(&options, &e);
 	if (!watch) {
-		fprintf(stderr, "gpuscale get: %s\n", e.msg);
+		print_error("gpuscale get: %s\n", e.msg);
 		w.code = err_kind_info(e.kind)->exit_code;
 	} else if (event_base_dispatch(session->loop) < 0) {
-		fputs("gpuscale get: the event loop failed\n", stderr);
+		print_error("gpuscale get: the event loop failed\n");
 	}
 	k8s_watch_free(watch);
 	policy_views_done(&w.listed);

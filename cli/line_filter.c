@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/file_open.h"
+#include "base/print.h"
 #include "cli/commands.h"
 
 #define READ_BYTES      (64 * 1024)
@@ -38,7 +39,7 @@ static int flush(struct lines *l)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0) {
-			fprintf(stderr, "%s: standard output: %s\n", l->filter->command, strerror(errno));
+			print_error("%s: standard output: %s\n", l->filter->command, strerror(errno));
 			return -1;
 		}
 		p += n;
@@ -64,7 +65,7 @@ static int answer(struct lines *l, const char *line, size_t len)
 	if (l->filter->answer(l->filter->context, line, len, &l->out, &e) < 0)
 		count_bad(l, &e);
 	if (l->out.failed) {
-		fprintf(stderr, "%s: out of memory\n", l->filter->command);
+		print_error("%s: out of memory\n", l->filter->command);
 		return -1;
 	}
 	return l->out.len > OUTPUT_HELD_MAX ? flush(l) : 0;
@@ -106,8 +107,8 @@ static int run(struct lines *l)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0) {
-			fprintf(stderr, "%s: %s: %s\n", l->filter->command,
-			        l->fd == STDIN_FILENO ? "standard input" : l->filter->path, strerror(errno));
+			print_error("%s: %s: %s\n", l->filter->command,
+			            l->fd == STDIN_FILENO ? "standard input" : l->filter->path, strerror(errno));
 			return -1;
 		}
 		if (n == 0)
@@ -129,19 +130,19 @@ int line_filter_run(const struct line_filter *filter)
 	struct err e;
 	int fd = is_stdin ? STDIN_FILENO : file_open_argument(filter->path, &e);
 	if (fd < 0) {
-		fprintf(stderr, "%s: %s\n", filter->command, e.msg);
+		print_error("%s: %s\n", filter->command, e.msg);
 		return EXIT_FAILED;
 	}
 	struct lines l = {.filter = filter, .fd = fd, .data = malloc(filter->line_bytes_max + 1 + READ_BYTES)};
 	buf_init(&l.out, OUTPUT_MAX);
 	int code = EXIT_FAILED;
 	if (!l.data)
-		fprintf(stderr, "%s: out of memory\n", filter->command);
+		print_error("%s: out of memory\n", filter->command);
 	else if (run(&l) == 0)
 		code = l.n_bad ? EXIT_FAILED : EXIT_OK;
 	if (l.n_bad)
-		fprintf(stderr, "%s: %llu of %llu lines could not be used; the first, line %llu: %s\n", filter->command,
-		        l.n_bad, l.n_lines, l.first_bad, l.first_error.msg);
+		print_error("%s: %llu of %llu lines could not be used; the first, line %llu: %s\n", filter->command,
+		            l.n_bad, l.n_lines, l.first_bad, l.first_error.msg);
 	buf_done(&l.out);
 	free(l.data);
 	if (!is_stdin)

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "cli/lint_source.h"
@@ -43,8 +44,8 @@ static void append_marked(struct buf *out, const char *file, const char *mark, c
 			const char *space = strchr(report + prefix, ' ');
 			place = space && space < report + len ? (size_t)(space + 1 - report) : 0;
 		}
-		buf_printf(out, "%.*s%s%.*s\n", (int)place, report, place ? mark : "", (int)(len - place),
-		           report + place);
+		print_to(out, "%.*s%s%.*s\n", (int)place, report, place ? mark : "", (int)(len - place),
+		         report + place);
 		report += len + (report[len] == '\n');
 	}
 }

@@ -7,25 +7,40 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
+#include "base/buf.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "cli/commands.h"
 #include "cli/streams.h"
 
-static void print_help(FILE *out)
+#define HELP_BYTES_MAX (64 * 1024)
+
+static void put_help(struct buf *out)
 {
 	size_t n;
 	const struct command *c = command_table(&n);
 	int width = 0;
 	for (size_t i = 0; i < n; i++)
 		width = (int)strlen(c[i].name) > width ? (int)strlen(c[i].name) : width;
-	fputs("Scales Kubernetes workloads on GPU metrics from Prometheus, and explains why.\n\n"
-	      "usage: gpuscale COMMAND [ARGS]\n\ncommands:\n",
-	      out);
+	buf_puts(out, "Scales Kubernetes workloads on GPU metrics from Prometheus, and explains why.\n\n"
+	              "usage: gpuscale COMMAND [ARGS]\n\ncommands:\n");
 	for (size_t i = 0; i < n; i++)
-		fprintf(out, "  %-*s  %s\n", width, c[i].name, c[i].summary);
-	fputs("\n`gpuscale COMMAND --help` describes a command.\n"
-	      "Exit codes: 0 done, 1 failed, 2 usage, 3 changes or findings.\n",
-	      out);
+		print_to(out, "  %-*s  %s\n", width, c[i].name, c[i].summary);
+	buf_puts(out, "\n`gpuscale COMMAND --help` describes a command.\n"
+	              "Exit codes: 0 done, 1 failed, 2 usage, 3 changes or findings.\n");
+}
+
+static int help(bool is_wanted)
+{
+	struct buf out;
+	buf_init(&out, HELP_BYTES_MAX);
+	put_help(&out);
+	if (is_wanted)
+		print_out(&out);
+	else
+		print_notes(&out);
+	buf_done(&out);
+	return is_wanted ? EXIT_OK : EXIT_USAGE;
 }
 
 // The memory of this process holds tokens and keys: disable core dumps, and access by other processes of the user.
@@ -49,14 +64,14 @@ static int unknown_command(const char *word)
 	names[n++] = "help";
 	const char *close = num_closest_name(word, names, n);
 	if (word[0] == '-') {
-		fprintf(stderr, "gpuscale: \"%s\" where a command is expected: flags follow the command\n", word);
-		fputs("Run 'gpuscale help' for the list.\n", stderr);
+		print_error("gpuscale: \"%s\" where a command is expected: flags follow the command\n", word);
+		print_error("Run 'gpuscale help' for the list.\n");
 		return EXIT_USAGE;
 	}
-	fprintf(stderr, "gpuscale: unknown command \"%s\"", word);
+	print_error("gpuscale: unknown command \"%s\"", word);
 	if (close)
-		fprintf(stderr, "; did you mean \"%s\"?", close);
-	fputs("\nRun 'gpuscale help' for the list.\n", stderr);
+		print_error("; did you mean \"%s\"?", close);
+	print_error("\nRun 'gpuscale help' for the list.\n");
 	return EXIT_USAGE;
 }
 
@@ -65,23 +80,19 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	streams_guard();
 	protect_secrets();
-	if (argc < 2) {
-		print_help(stderr);
-		return EXIT_USAGE;
-	}
+	if (argc < 2)
+		return help(false);
 	const char *word = argv[1];
 	if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
 		const char *word_after = argc > 2 && strcmp(argv[2], "help") != 0 ? argv[2] : NULL;
 		const struct command *about = word_after ? command_find(word_after) : NULL;
 		if (word_after && !about)
 			return unknown_command(word_after);
-		if (!about) {
-			print_help(stdout);
-			return EXIT_OK;
-		}
-		char name[64], help[] = "--help";
+		if (!about)
+			return help(true);
+		char name[64], flag[] = "--help";
 		snprintf(name, sizeof name, "gpuscale %s", about->name);
-		return about->run(2, (char *[]){name, help, NULL});
+		return about->run(2, (char *[]){name, flag, NULL});
 	}
 	if (strcmp(word, "--version") == 0)
 		word = "version";

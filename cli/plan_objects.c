@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/json/json_span.h"
+#include "base/print.h"
 #include "base/schema/schema.h"
 #include "cli/commands.h"
 #include "cli/crd.h"
@@ -41,7 +42,7 @@ static int add_policy(struct plan_objects *o, const struct policy_view *view, st
 	} else {
 		char line[ERR_MSG_BYTES];
 		pool_object_put_errors(o->errors, line, sizeof line);
-		fprintf(stderr, COMMAND ": %s/%s: %s\n", view->namespace_name, view->name, line);
+		print_error(COMMAND ": %s/%s: %s\n", view->namespace_name, view->name, line);
 		o->n_errors++;
 		policy_ref_release(ref);
 	}
@@ -60,7 +61,7 @@ static int read_policies(struct plan_objects *o, struct kube_session *session, c
 	policy_views_done(&views);
 	if (rc == 0)
 		return code;
-	fprintf(stderr, COMMAND ": %s\n", e.msg);
+	print_error(COMMAND ": %s\n", e.msg);
 	return EXIT_FAILED;
 }
 
@@ -81,7 +82,7 @@ static int add_pool(void *objects, struct json_span object, struct err *e)
 	struct pool_object *pool = pool_object_read(name, object.text, object.len, o->errors, o->unknown);
 	o->pools[o->n_pools++] = pool;
 	if (pool->fault[0]) {
-		fprintf(stderr, COMMAND ": pool %s: %s\n", name, pool->fault);
+		print_error(COMMAND ": pool %s: %s\n", name, pool->fault);
 		o->n_errors++;
 	}
 	return 0;
@@ -112,7 +113,7 @@ static int read_pools(struct plan_objects *o, struct kube_session *session)
 	struct err e = {0};
 	if (kube_pages_fetch(session, &pages, &e) == 0 || e.code == 404) // 404: the cluster has no pools
 		return EXIT_OK;
-	fprintf(stderr, COMMAND ": %s\n", e.msg);
+	print_error(COMMAND ": %s\n", e.msg);
 	return err_kind_info(e.kind)->exit_code;
 }
 
@@ -124,12 +125,12 @@ int plan_objects_read(struct plan_objects *o, const struct kube_options *kube)
 	struct kube_session session;
 	*o = (struct plan_objects){.errors = malloc(sizeof *o->errors), .unknown = malloc(sizeof *o->unknown)};
 	if (!o->errors || !o->unknown) {
-		fputs(COMMAND ": out of memory\n", stderr);
+		print_error(COMMAND ": out of memory\n");
 		return EXIT_FAILED;
 	}
 	int code = policy_fetch_open(&session, &scope, COMMAND);
 	if (code != EXIT_OK) {
-		fputs("Without a cluster, name the policies: -f FILE|DIR\n", stderr);
+		print_error("Without a cluster, name the policies: -f FILE|DIR\n");
 		return code;
 	}
 	code = read_policies(o, &session, &scope);

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "cli/plan_objects.h"
 #include "controller/pool/pool_seat.h"
 #include "controller/pool/pools.h"
@@ -75,7 +76,7 @@ static int read_pools(struct pools *pools, const char *const *paths, size_t n_pa
 	int rc = pool_set_load(&set, paths, n_paths, false, &report, e);
 	if (rc == 0 && set.n_errors + pool_set_check(&set, NULL, 0, &report) > 0)
 		rc = err_set(e, ERR_INPUT, "a pool is invalid; the decisions are those without pools");
-	fputs(buf_str(&report), stderr);
+	print_notes(&report);
 	if (rc == 0)
 		rc = pools_put_files(pools, &set, e);
 	else

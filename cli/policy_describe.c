@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/text.h"
 #include "cli/policy_events.h"
@@ -25,21 +26,16 @@ static const char *or_none(const char *text)
 
 static void put_line(struct buf *out, const char *label, const char *text)
 {
-	char shown[SHOWN_BYTES];
-	text_show(shown, sizeof shown, text, strlen(text));
-	buf_printf(out, "%-*s%s\n", LABEL_WIDTH, label, shown);
+	print_to(out, "%-*s%s\n", LABEL_WIDTH, label, text);
 }
 
 static void put_map(struct buf *out, const char *label, const struct doc_node *map)
 {
 	bool any = false;
 	for (const struct doc_node *c = map && map->kind == DOC_MAP ? map->child : NULL; c; c = c->next) {
-		char key[SHOWN_BYTES], value[SHOWN_BYTES];
 		if (strcmp(c->key, LAST_APPLIED) == 0)
 			continue; // a copy of the whole object
-		text_show(key, sizeof key, c->key, strlen(c->key));
-		text_show(value, sizeof value, c->text, c->text_len);
-		buf_printf(out, "%-*s%s: %s\n", LABEL_WIDTH, any ? "" : label, key, value);
+		print_to(out, "%-*s%s: %.*s\n", LABEL_WIDTH, any ? "" : label, c->key, SHOWN_BYTES, c->text);
 		any = true;
 	}
 	if (!any)
@@ -49,19 +45,19 @@ static void put_map(struct buf *out, const char *label, const struct doc_node *m
 static void put_replicas(struct buf *out, const struct policy_view *p)
 {
 	const struct status_view *s = &p->status;
-	buf_printf(out, "%-*s", LABEL_WIDTH, "Replicas:");
+	print_to(out, "%-*s", LABEL_WIDTH, "Replicas:");
 	if (s->current_set && s->desired_set)
-		buf_printf(out, "%d current / %d desired", s->current, s->desired);
+		print_to(out, "%d current / %d desired", s->current, s->desired);
 	else
 		buf_puts(out, "<unknown>");
 	if (s->ready_set)
-		buf_printf(out, " / %d ready", s->ready);
+		print_to(out, " / %d ready", s->ready);
 	buf_putc(out, '\n');
 }
 
 static void put_mode(struct buf *out, const struct policy_view *p)
 {
-	buf_printf(out, "%-*s%s", LABEL_WIDTH, "Mode:", policy_view_mode(p));
+	print_to(out, "%-*s%s", LABEL_WIDTH, "Mode:", policy_view_mode(p));
 	if (p->paused_annotation)
 		buf_puts(out, " (annotation " POLICY_ANNOTATION_PAUSED ")");
 	else if (p->paused_spec)
@@ -70,24 +66,21 @@ static void put_mode(struct buf *out, const struct policy_view *p)
 		buf_puts(out, " (annotation " POLICY_ANNOTATION_DRY_RUN ")");
 	else if (p->dry_run_spec)
 		buf_puts(out, " (spec.dryRun)");
-	if (p->paused_annotation && p->paused_reason) {
-		char shown[SHOWN_BYTES];
-		text_show(shown, sizeof shown, p->paused_reason, strlen(p->paused_reason));
-		buf_printf(out, ": %s", shown);
-	}
+	if (p->paused_annotation && p->paused_reason)
+		print_to(out, ": %s", p->paused_reason);
 	buf_putc(out, '\n');
 }
 
 static void put_generation(struct buf *out, const struct policy_view *p)
 {
 	int64_t seen = p->status.observed_generation;
-	buf_printf(out, "%-*s", LABEL_WIDTH, "Generation:");
+	print_to(out, "%-*s", LABEL_WIDTH, "Generation:");
 	if (seen == p->generation)
-		buf_printf(out, "%lld, in force\n", (long long)p->generation);
+		print_to(out, "%lld, in force\n", (long long)p->generation);
 	else if (seen == 0)
-		buf_printf(out, "%lld, not in force yet\n", (long long)p->generation);
+		print_to(out, "%lld, not in force yet\n", (long long)p->generation);
 	else
-		buf_printf(out, "%lld, in force is %lld\n", (long long)p->generation, (long long)seen);
+		print_to(out, "%lld, in force is %lld\n", (long long)p->generation, (long long)seen);
 }
 
 static void put_age(struct buf *out, const char *label, int64_t since_ms, int64_t now_ms, const char *never)
@@ -98,7 +91,7 @@ static void put_age(struct buf *out, const char *label, int64_t since_ms, int64_
 		return;
 	}
 	num_format_rfc3339_ms(time, since_ms - since_ms % 1000);
-	buf_printf(out, "%-*s%s (%s ago)\n", LABEL_WIDTH, label, time, table_age(age, since_ms, now_ms));
+	print_to(out, "%-*s%s (%s ago)\n", LABEL_WIDTH, label, time, table_age(age, since_ms, now_ms));
 }
 
 static void put_table(struct buf *out, struct table *t)
@@ -209,7 +202,7 @@ void policy_render_describe(struct buf *out, const struct policy_view *p, const 
 	put_line(out, "Message:", or_none(s->message));
 	put_age(out, "Last scale:", s->last_scale_ms, now_ms, "<none>");
 	if (s->startup_set)
-		buf_printf(out, "%-*s%d s, learnt\n", LABEL_WIDTH, "Start-up time:", s->startup_seconds);
+		print_to(out, "%-*s%d s, learnt\n", LABEL_WIDTH, "Start-up time:", s->startup_seconds);
 	put_age(out, "Status written:", s->updated_ms, now_ms, "never: is the controller running?");
 	if (p->status_fault)
 		put_line(out, "Status fault:", p->status_fault);

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/json/json_span.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "cli/kube_pages.h"
 #include "cli/table.h"
 
@@ -83,5 +84,5 @@ void policy_events_render(const struct policy_events *v, struct buf *out, int64_
 	out->failed = out->failed || t.cells.failed;
 	table_done(&t);
 	if (v->total > v->n)
-		buf_printf(out, "  (the newest %zu of %zu)\n", v->n, v->total);
+		print_to(out, "  (the newest %zu of %zu)\n", v->n, v->total);
 }

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_read.h"
+#include "base/print.h"
 #include "cli/commands.h"
 #include "cli/crd.h"
 #include "cli/kube_pages.h"
@@ -35,7 +36,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'l':
 		if (strlen(arg) > SELECTOR_BYTES_MAX)
-			argp_error(state, "-l takes at most %d bytes", SELECTOR_BYTES_MAX);
+			print_usage(state, "-l takes at most %d bytes", SELECTOR_BYTES_MAX);
 		s->selector = arg;
 		return 0;
 	default:
@@ -62,16 +63,16 @@ void policy_scope_add(struct policy_scope *s, const char *name, struct argp_stat
 			break;
 		}
 	if (s->n_names == POLICY_FETCH_NAMES_MAX)
-		argp_error(state, "more than %d names", POLICY_FETCH_NAMES_MAX);
+		print_usage(state, "more than %d names", POLICY_FETCH_NAMES_MAX);
 	s->names[s->n_names++] = name;
 }
 
 void policy_scope_check(const struct policy_scope *s, struct argp_state *state)
 {
 	if (s->all_namespaces && s->n_names)
-		argp_error(state, "a name needs its namespace: -n instead of -A");
+		print_usage(state, "a name needs its namespace: -n instead of -A");
 	if (s->selector && s->n_names)
-		argp_error(state, "names and -l cannot be used together");
+		print_usage(state, "names and -l cannot be used together");
 }
 
 static void resolve_scope(struct policy_scope *s, const struct kube_session *session)
@@ -172,7 +173,7 @@ int policy_fetch_open(struct kube_session *session, struct policy_scope *s, cons
 	struct err e;
 	err_clear(&e);
 	if (kube_session_open(session, &s->kube, &e) < 0) {
-		fprintf(stderr, "%s: %s\n", command, e.msg);
+		print_error("%s: %s\n", command, e.msg);
 		return err_kind_info(e.kind)->exit_code;
 	}
 	resolve_scope(s, session);
@@ -191,23 +192,23 @@ int policy_fetch_named(struct kube_session *session, const struct policy_scope *
 		                    : fetch_all(session, s, ret_views, &e);
 		if (rc == 0)
 			continue;
-		fprintf(stderr, "%s: %s\n", command, e.msg);
+		print_error("%s: %s\n", command, e.msg);
 		code = err_kind_info(e.kind)->exit_code;
 		if (e.kind != ERR_NOT_FOUND || e.code != 404)
 			break; // the other names would fail, too
 	}
 	size_t n_said = 0;
 	for (; n_said < ret_views->n_faults && n_said < FAULTS_SHOWN_MAX; n_said++)
-		fprintf(stderr, "%s: left out: %s\n", command, ret_views->faults[n_said]);
+		print_error("%s: left out: %s\n", command, ret_views->faults[n_said]);
 	if (ret_views->n_faults > n_said)
-		fprintf(stderr, "%s: left out: %zu more\n", command, ret_views->n_faults - n_said);
+		print_error("%s: left out: %zu more\n", command, ret_views->n_faults - n_said);
 	return ret_views->n_faults > 0 && code == EXIT_OK ? EXIT_FAILED : code;
 }
 
 void policy_fetch_say_none(const struct policy_scope *s)
 {
 	if (s->all_namespaces)
-		fputs("No resources found\n", stderr);
+		print_error("No resources found\n");
 	else
-		fprintf(stderr, "No resources found in %s namespace.\n", s->namespace_name);
+		print_error("No resources found in %s namespace.\n", s->namespace_name);
 }

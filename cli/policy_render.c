@@ -13,6 +13,7 @@
 #include "base/json/json_write.h"
 #include "base/json/yaml_out.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "cli/crd.h"
 #include "cli/policy_view.h"
 #include "cli/table.h"
@@ -184,7 +185,7 @@ void policy_render_list(struct buf *out, const struct policy_views *v, const str
 		break;
 	case OUTPUT_NAME:
 		for (size_t i = 0; i < v->n; i++)
-			buf_printf(out, "gpuautoscaler." CRD_GROUP "/%s\n", v->items[i].name);
+			print_to(out, "gpuautoscaler." CRD_GROUP "/%s\n", v->items[i].name);
 		break;
 	case OUTPUT_TABLE:
 	case OUTPUT_WIDE:

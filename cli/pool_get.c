@@ -11,6 +11,7 @@
 #include "base/json/json_read.h"
 #include "base/json/json_span.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "cli/commands.h"
@@ -260,7 +261,7 @@ static void put(struct buf *out, const struct pool_views *v, enum output_format 
 	bool wide = format == OUTPUT_WIDE;
 	if (format == OUTPUT_NAME) {
 		for (size_t i = 0; i < v->objects.n; i++)
-			buf_printf(out, "gpupool." CRD_GROUP "/%s\n", v->objects.items[i].name);
+			print_to(out, "gpupool." CRD_GROUP "/%s\n", v->objects.items[i].name);
 	} else if (format == OUTPUT_JSON || format == OUTPUT_YAML) {
 		policy_render_list(out, &v->objects, NULL, format, is_single, false, now_ms);
 	} else {
@@ -289,7 +290,7 @@ static int fetch(struct kube_session *session, const struct policy_scope *scope,
 		                    : fetch_all(session, scope->selector, v, &e)) == 0)
 			continue;
 		explain(&e);
-		fprintf(stderr, "gpuscale get: %s\n", e.msg);
+		print_error("gpuscale get: %s\n", e.msg);
 		code = err_kind_info(e.kind)->exit_code;
 		if (e.kind != ERR_NOT_FOUND || e.code != 404)
 			break; // the other names would fail, too
@@ -307,12 +308,12 @@ int pool_get(struct kube_session *session, const struct policy_scope *scope, enu
 	bool is_document = format == OUTPUT_JSON || format == OUTPUT_YAML;
 	if (v.objects.n > 0 || (is_document && code == EXIT_OK)) {
 		put(&out, &v, format, scope->n_names == 1, clock_wall_ms(&session->clock));
-		if (out.failed || fputs(buf_str(&out), stdout) < 0 || fflush(stdout) != 0) {
-			fputs("gpuscale get: the output cannot be written\n", stderr);
+		if (print_out(&out) < 0) {
+			print_error("gpuscale get: the output cannot be written\n");
 			code = EXIT_FAILED;
 		}
 	} else if (code == EXIT_OK) {
-		fputs("No resources found\n", stderr);
+		print_error("No resources found\n");
 	}
 	buf_done(&out);
 	views_done(&v);

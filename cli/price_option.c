@@ -4,10 +4,12 @@
 #include <argp.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "cli/commands.h"
 #include "policies/price/price_book.h"
 #include "policies/price/price_schema.h"
@@ -35,9 +37,9 @@ int price_option_read(const char *path, struct arena *a, struct price_book *ret_
 	struct err e;
 	buf_init(&report, REPORT_MAX);
 	int rc = price_book_read(path, a, ret_book, &report, &e);
-	fputs(buf_str(&report), stderr);
+	print_notes(&report);
 	if (rc < 0)
-		fprintf(stderr, "%s: --prices: %s\n", command, e.msg);
+		print_error("%s: --prices: %s\n", command, e.msg);
 	buf_done(&report);
 	return rc;
 }
@@ -47,7 +49,7 @@ double price_option_get(struct price_option *o, double price, struct argp_state 
 	if (!o->prices && !o->model)
 		return price;
 	if (!isnan(price))
-		argp_error(state, "--price cannot be used with --prices or --gpu-model");
+		print_usage(state, "--price cannot be used with --prices or --gpu-model");
 	struct arena a;
 	struct buf report;
 	struct price_book book;
@@ -57,10 +59,12 @@ double price_option_get(struct price_option *o, double price, struct argp_state 
 	int rc = price_book_read(o->prices, &a, &book, &report, &e);
 	if (rc == 0)
 		rc = choose(o, &book, &price, &e);
-	fputs(buf_str(&report), stderr);
+	print_notes(&report);
 	buf_done(&report);
 	arena_done(&a);
-	if (rc < 0)
-		argp_failure(state, EXIT_FAILED, 0, "%s", e.msg);
+	if (rc < 0) {
+		print_error("%s: %s\n", state->name, e.msg);
+		exit(EXIT_FAILED);
+	}
 	return price;
 }

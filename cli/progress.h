@@ -18,4 +18,7 @@ void progress_show(struct progress *p, size_t done, size_t total, const char *de
 // Removes the bar, so that other output can follow.
 void progress_clear(struct progress *p);
 
+// Replaces the last line of the terminal by formatted text (base/print.h), without a newline.
+void progress_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 #endif

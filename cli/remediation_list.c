@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/json/json_span.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "cli/commands.h"
 #include "cli/kube_pages.h"
 #include "cli/kube_session.h"
@@ -181,12 +182,11 @@ static int print(struct listing *l)
 	if (l->n_events)
 		table_print(&l->events, &out, 0, true);
 	if (l->n_nodes + l->n_events == 0)
-		fputs("No remediations found.\n", stderr);
-	bool is_failed = out.failed || l->nodes.cells.failed || l->events.cells.failed ||
-	                 fputs(buf_str(&out), stdout) < 0 || fflush(stdout) != 0;
+		print_error("No remediations found.\n");
+	bool is_failed = l->nodes.cells.failed || l->events.cells.failed || print_out(&out) < 0;
 	buf_done(&out);
 	if (is_failed)
-		fputs(COMMAND ": the output cannot be written\n", stderr);
+		print_error(COMMAND ": the output cannot be written\n");
 	return is_failed ? EXIT_FAILED : EXIT_OK;
 }
 
@@ -197,11 +197,11 @@ int remediation_list_print(const struct kube_options *kube)
 	struct listing *l = calloc(1, sizeof *l);
 	int code = EXIT_FAILED;
 	if (!l) {
-		fputs(COMMAND ": out of memory\n", stderr);
+		print_error(COMMAND ": out of memory\n");
 		return EXIT_FAILED;
 	}
 	if (kube_session_open(&session, kube, &e) < 0) {
-		fprintf(stderr, COMMAND ": %s\n", e.msg);
+		print_error(COMMAND ": %s\n", e.msg);
 		free(l);
 		return err_kind_info(e.kind)->exit_code;
 	}
@@ -211,7 +211,7 @@ int remediation_list_print(const struct kube_options *kube)
 	if (fetch(&session, l, &e) == 0)
 		code = print(l);
 	else
-		fprintf(stderr, COMMAND ": %s\n", e.msg);
+		print_error(COMMAND ": %s\n", e.msg);
 	table_done(&l->nodes);
 	table_done(&l->events);
 	free(l);

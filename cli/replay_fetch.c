@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "base/text.h"
 #include "cli/progress.h"
 #include "controller/connections.h"
@@ -269,7 +270,7 @@ static void put_span(struct buf *out, int64_t from_ms, int64_t to_ms)
 	char from[NUM_TEXT_BYTES], to[NUM_TEXT_BYTES];
 	num_format_rfc3339_ms(from, from_ms);
 	num_format_rfc3339_ms(to, to_ms);
-	buf_printf(out, "%s to %s", from, to);
+	print_to(out, "%s to %s", from, to);
 }
 
 static int no_data(const struct fetch *f, struct err *e)
@@ -321,11 +322,11 @@ static void check_replicas(struct fetch *f, struct buf *notes)
 	struct column *spec = &f->columns[f->n_columns - 2], *ready = &f->columns[f->n_columns - 1];
 	bool has_spec = spec->n_missing < f->recording->n_rows, has_ready = ready->n_missing < f->recording->n_rows;
 	if (!has_spec && !has_ready)
-		buf_printf(notes, "no data for %s: what ran is unknown\n", spec->query);
+		print_to(notes, "no data for %s: what ran is unknown\n", spec->query);
 	else if (!has_spec)
-		buf_printf(notes, "no data for %s: the ready replicas stand for the requested ones\n", spec->query);
+		print_to(notes, "no data for %s: the ready replicas stand for the requested ones\n", spec->query);
 	else if (!has_ready)
-		buf_printf(notes, "no data for %s: the ready replicas are unknown\n", ready->query);
+		print_to(notes, "no data for %s: the ready replicas are unknown\n", ready->query);
 	if (!has_spec && has_ready)
 		ready->name = REPLICAS_COLUMN;
 	spec->is_dropped = !has_spec;
@@ -334,7 +335,7 @@ static void check_replicas(struct fetch *f, struct buf *notes)
 
 static void put_several(const struct column *c, struct buf *out)
 {
-	buf_printf(out, "several series where one is expected, such as %s and %s", c->series[0], c->series[1]);
+	print_to(out, "several series where one is expected, such as %s and %s", c->series[0], c->series[1]);
 }
 
 // The expression of --demand exists for this one backtest, so an expression without data is an error.
@@ -362,12 +363,12 @@ static void note_missing(const struct fetch *f, struct buf *notes)
 		size_t n = f->recording->n_rows;
 		if (c->n_missing == 0 || c->is_dropped)
 			continue;
-		buf_printf(notes, "%s: no data at %zu of %zu times", c->name, c->n_missing, n);
+		print_to(notes, "%s: no data at %zu of %zu times", c->name, c->n_missing, n);
 		if (c->series[0][0]) {
 			buf_puts(notes, "; ");
 			put_several(c, notes);
 		} else if (c->n_refused > 0) {
-			buf_printf(notes, "; at %zu of them the value is not a finite number", c->n_refused);
+			print_to(notes, "; at %zu of them the value is not a finite number", c->n_refused);
 		}
 		buf_putc(notes, '\n');
 	}

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "cli/commands.h"
 #include "cli/replay_fetch.h"
 #include "policies/engine/policy.h"
@@ -37,8 +38,9 @@ static int64_t time_option_ms(const char *flag, const char *text, struct argp_st
 	if (num_parse_rfc3339_ms(text, strlen(text), &ms, NULL) == 0)
 		return ms;
 	if (num_parse_f64(text, strlen(text), &s, NULL) < 0 || !(s > 0 && s <= TIME_MAX_S))
-		argp_error(state, "%s: expected a time such as 2026-01-05T09:00:00Z, or seconds since 1970, got \"%s\"",
-		           flag, text);
+		print_usage(state,
+		            "%s: expected a time such as 2026-01-05T09:00:00Z, or seconds since 1970, got \"%s\"", flag,
+		            text);
 	return llround(s * 1000);
 }
 
@@ -46,20 +48,20 @@ static void check(const struct replay_args *a, struct argp_state *state)
 {
 	bool names_server = prometheus_options_given(&a->prometheus);
 	if (a->files.n == 0)
-		argp_error(state, "name the policy: -f FILE");
+		print_usage(state, "name the policy: -f FILE");
 	if (!a->data && !names_server)
-		argp_error(state, "name the recording: --data FILE, or --prometheus URL and --since DURATION");
+		print_usage(state, "name the recording: --data FILE, or --prometheus URL and --since DURATION");
 	if (a->demand && a->config.demand_column)
-		argp_error(state, "--demand and --demand-column cannot be used together");
+		print_usage(state, "--demand and --demand-column cannot be used together");
 	if (!a->data)
 		return;
 	if (names_server && !a->prometheus.url_from_environment)
-		argp_error(state, "--data and --prometheus cannot be used together");
+		print_usage(state, "--data and --prometheus cannot be used together");
 	if (a->demand)
-		argp_error(state,
-		           "--demand is an expression for --prometheus; in a file, --demand-column names the column");
+		print_usage(state,
+		            "--demand is an expression for --prometheus; in a file, --demand-column names the column");
 	if (a->since_ms || a->until_ms || a->step_ms)
-		argp_error(state, "--since, --until and --step are for --prometheus; --data is used as a whole");
+		print_usage(state, "--since, --until and --step are for --prometheus; --data is used as a whole");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -97,8 +99,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->step_ms = option_duration_ms("--step", arg, STEP_MIN_MS, state);
 		return 0;
 	case ARGP_KEY_ARG:
-		argp_error(state, "unexpected argument \"%s\"; the policy is named by -f, the recording by --data",
-		           arg);
+		print_usage(state, "unexpected argument \"%s\"; the policy is named by -f, the recording by --data",
+		            arg);
 		return 0;
 	case ARGP_KEY_END:
 		check(a, state);
@@ -132,7 +134,7 @@ static int load_policy(const struct replay_args *a, struct replay_input *ret, st
 	struct buf report;
 	buf_init(&report, LOAD_REPORT_MAX);
 	int rc = file_set_load(&ret->set, a->files.paths, a->files.n, NULL, &report, e);
-	fputs(buf_str(&report), stderr);
+	print_notes(&report);
 	buf_done(&report);
 	if (rc < 0)
 		return -1;
@@ -190,7 +192,7 @@ int replay_input_read(struct replay_args *a, const char *command, struct replay_
 		return EXIT_OK;
 	}
 	if (e.kind != ERR_NONE)
-		fprintf(stderr, "gpuscale %s: %s\n", command, e.msg);
+		print_error("gpuscale %s: %s\n", command, e.msg);
 	return EXIT_FAILED;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/print.h"
 #include "cli/replay_input.h"
 
 #define STARTUP_MAX_S 86400
@@ -30,10 +31,10 @@ static void set_startups(struct world_config *w, const char *list, struct argp_s
 	w->n_startups = 0;
 	while (option_next_item("--startup", &list, item, state)) {
 		if (w->n_startups == WORLD_STARTUPS_MAX)
-			argp_error(state, "--startup: more than %d times", WORLD_STARTUPS_MAX);
+			print_usage(state, "--startup: more than %d times", WORLD_STARTUPS_MAX);
 		double s = duration_s("--startup", item, state);
 		if (s > STARTUP_MAX_S)
-			argp_error(state, "--startup: %s is longer than a day", item);
+			print_usage(state, "--startup: %s is longer than a day", item);
 		w->startups_s[w->n_startups++] = s;
 	}
 }
@@ -48,7 +49,7 @@ static void set_objective(struct backtest_config *c, const char *list, struct ar
 		if (item[len - 1] != '%')
 			c->wait_s = duration_s("--objective", item, state);
 		else if (num_parse_f64(item, len - 1, &percent, NULL) < 0 || !(percent >= 0 && percent <= 100))
-			argp_error(state, "--objective: expected 0%% to 100%%, got \"%s\"", item);
+			print_usage(state, "--objective: expected 0%% to 100%%, got \"%s\"", item);
 		else
 			c->late_ratio = percent / 100;
 	}

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/print.h"
 #include "cli/commands.h"
 
 // The other end of a pipe or socket is closed: `gpuscale explain --page | head`.
@@ -27,7 +28,7 @@ static void at_exit(void)
 		return;
 	int why = errno;
 	if (why != EPIPE && !reader_is_gone())
-		fprintf(stderr, "gpuscale: standard output: %s\n", why ? strerror(why) : "the output is incomplete");
+		print_error("gpuscale: standard output: %s\n", why ? strerror(why) : "the output is incomplete");
 	_exit(EXIT_FAILED);
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/print.h"
 #include "base/text.h"
 
 #define GAP 3
@@ -58,7 +59,7 @@ static void put_cell(const struct table *t, struct buf *out, size_t column, cons
 	size_t width = width_of(cell), padded = is_last ? width : t->widths[column] + GAP;
 	buf_puts(out, cell);
 	if (padded > width)
-		buf_printf(out, "%*s", (int)(padded - width), "");
+		print_to(out, "%*s", (int)(padded - width), "");
 	if (is_last)
 		buf_putc(out, '\n');
 }
@@ -69,12 +70,12 @@ void table_print(struct table *t, struct buf *out, int indent, bool with_head)
 	assert(t->n_cells % t->n_columns == 0 || t->cells.failed);
 	for (size_t i = 0; with_head && i < t->n_columns; i++) {
 		if (i == 0)
-			buf_printf(out, "%*s", indent, "");
+			print_to(out, "%*s", indent, "");
 		put_cell(t, out, i, t->head[i]);
 	}
 	for (size_t i = 0; i < t->n_cells && !t->cells.failed; i++) {
 		if (i % t->n_columns == 0)
-			buf_printf(out, "%*s", indent, "");
+			print_to(out, "%*s", indent, "");
 		put_cell(t, out, i % t->n_columns, cell);
 		cell += strlen(cell) + 1;
 	}

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/json/json_write.h"
+#include "base/print.h"
 #include "cli/svg_chart.h"
 #include "cli/table.h"
 #include "insight/gpu_trace.h"
@@ -121,8 +122,8 @@ static void put_kernels(const struct trace_report *r, struct buf *out)
 void trace_report_table(const struct trace_report *r, struct buf *out)
 {
 	char time[TIME_BYTES];
-	buf_printf(out, "%zu events in %s\n\n", r->counts->n_events,
-	           show_ns(time, (double)gpu_trace_window_ns(r->trace)));
+	print_to(out, "%zu events in %s\n\n", r->counts->n_events,
+	         show_ns(time, (double)gpu_trace_window_ns(r->trace)));
 	put_gpus(r->trace, out);
 	if (r->trace->n_longest > 0)
 		put_gaps(r->trace, out);
@@ -134,14 +135,13 @@ void trace_report_notes(const struct trace_report *r, struct buf *out)
 {
 	char time[TIME_BYTES];
 	if (r->counts->n_negative > 0)
-		buf_printf(out, "%zu events were left out, because they end before they start\n",
-		           r->counts->n_negative);
+		print_to(out, "%zu events were left out, because they end before they start\n", r->counts->n_negative);
 	if (r->counts->n_unmatched > 0)
-		buf_printf(out, "%zu events of phase B or E were left out, because their counterpart is missing\n",
-		           r->counts->n_unmatched);
+		print_to(out, "%zu events of phase B or E were left out, because their counterpart is missing\n",
+		         r->counts->n_unmatched);
 	if (r->trace->unattributed_below_ns > 0)
-		buf_printf(out, "gaps shorter than %s were not compared with the host: they count as unknown\n",
-		           show_ns(time, (double)r->trace->unattributed_below_ns));
+		print_to(out, "gaps shorter than %s were not compared with the host: they count as unknown\n",
+		         show_ns(time, (double)r->trace->unattributed_below_ns));
 }
 
 // ---- JSON ----

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/json/json_write.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "base/text.h"
 #include "cli/table.h"
 #include "policies/engine/policy.h"
@@ -35,13 +36,13 @@ static void put_title(const struct tune_report *r, struct buf *out)
 	const struct backtest *b = r->scene;
 	char time[NUM_TEXT_BYTES];
 	num_format_rfc3339_ms(time, b->recording->time_ms[0]);
-	buf_printf(out, "Closed loop (simulated): %s, ", time);
+	print_to(out, "Closed loop (simulated): %s, ", time);
 	put_duration(out, b->recording->time_ms[b->recording->n_rows - 1] - b->recording->time_ms[0]);
-	buf_printf(out, ", mean demand %.2f, objective: at most %g%% wait longer than ", b->demand.mean,
-	           100 * b->config.late_ratio);
+	print_to(out, ", mean demand %.2f, objective: at most %g%% wait longer than ", b->demand.mean,
+	         100 * b->config.late_ratio);
 	put_duration(out, llround(b->config.wait_s * 1000));
-	buf_printf(out, "\n%zu candidates vary %zu numbers; in sample is the first half, out of sample the second\n\n",
-	           r->tune->n_played, r->space->n);
+	print_to(out, "\n%zu candidates vary %zu numbers; in sample is the first half, out of sample the second\n\n",
+	         r->tune->n_played, r->space->n);
 }
 
 static void put_scores(const struct tune_report *r, struct table *t, const struct tune_score *in,
@@ -123,16 +124,16 @@ static void put_folds(const struct tune_report *r, struct buf *out)
 
 static void put_share(struct buf *out, const struct tune_report *r, const struct tune_score *s)
 {
-	buf_printf(out, "%.2f GPU-hours, %.2f%% late", gpu_hours(r, s), tune_late_percent(s));
+	print_to(out, "%.2f GPU-hours, %.2f%% late", gpu_hours(r, s), tune_late_percent(s));
 }
 
 static void put_too_short(const struct tune *t, struct buf *out)
 {
-	buf_printf(out, "Nothing recommended: the recording is too short. A part, one of %d, has ", TUNE_PARTS);
+	print_to(out, "Nothing recommended: the recording is too short. A part, one of %d, has ", TUNE_PARTS);
 	put_duration(out, t->part_ms);
 	buf_puts(out, " of data and needs ");
 	put_duration(out, t->needed_ms);
-	buf_printf(out, ", %d times the start-up and the longest window of the policy: record at least ", TUNE_SPANS);
+	print_to(out, ", %d times the start-up and the longest window of the policy: record at least ", TUNE_SPANS);
 	put_duration(out, TUNE_PARTS * t->needed_ms);
 	buf_putc(out, '\n');
 }
@@ -143,22 +144,22 @@ static void put_too_late(const struct tune_report *r, struct buf *out)
 	double limit = 100 * r->scene->config.late_ratio, late = tune_late_percent(&t->points[t->chosen].out);
 	buf_puts(out, "Nothing recommended: ");
 	if (!t->keeps_objective)
-		buf_printf(out, "the chosen point is %.2f%% late out of sample", late);
+		print_to(out, "the chosen point is %.2f%% late out of sample", late);
 	else if (t->late_stressed > limit)
-		buf_printf(out,
-		           "with a tenth more demand and replicas that take a quarter longer to start, the chosen "
-		           "point is %.2f%% late",
-		           t->late_stressed);
+		print_to(out,
+		         "with a tenth more demand and replicas that take a quarter longer to start, the chosen "
+		         "point is %.2f%% late",
+		         t->late_stressed);
 	else
-		buf_printf(out, "within two standard errors, the chosen point may be %.2f%% late", t->late_bound);
-	buf_printf(out, ", more than the %g%% of the objective\n", limit);
+		print_to(out, "within two standard errors, the chosen point may be %.2f%% late", t->late_bound);
+	print_to(out, ", more than the %g%% of the objective\n", limit);
 }
 
 static void put_dominated(const struct tune_report *r, struct buf *out)
 {
 	const struct tune *t = r->tune;
-	buf_printf(out, "Nothing recommended: dominated by %s, which costs no more out of sample and is no later\n",
-	           t->dominated_by);
+	print_to(out, "Nothing recommended: dominated by %s, which costs no more out of sample and is no later\n",
+	         t->dominated_by);
 	if (!t->has_library)
 		return;
 	buf_puts(out, t->library_does
@@ -173,12 +174,10 @@ static void put_broken_tests(const struct tune_report *r, struct buf *out)
 {
 	const struct tune *t = r->tune;
 	const char *path = tune_tests_path(r->tests);
-	buf_printf(out, "Candidates that were better in sample and fail a test of %s: %zu. The best one fails:\n", path,
-	           t->n_failing);
+	print_to(out, "Candidates that were better in sample and fail a test of %s: %zu. The best one fails:\n", path,
+	         t->n_failing);
 	for (size_t i = 0; i < t->broken.n; i++) {
-		char name[TEST_NAME_BYTES];
-		text_show(name, sizeof name, t->broken.tests[i].name, strlen(t->broken.tests[i].name));
-		buf_printf(out, "  %s:%d: %s\n", path, t->broken.tests[i].line, name);
+		print_to(out, "  %s:%d: %s\n", path, t->broken.tests[i].line, t->broken.tests[i].name);
 	}
 }
 
@@ -189,22 +188,22 @@ static void put_verdict(const struct tune_report *r, struct buf *out)
 	buf_putc(out, '\n');
 	switch (t->verdict) {
 	case TUNE_RECOMMENDED:
-		buf_printf(out,
-		           "Recommended: gains %.1f%% out of sample (%.1f%% in sample, which differs by at most %.1f "
-		           "points)\n",
-		           gain, in, gap);
+		print_to(out,
+		         "Recommended: gains %.1f%% out of sample (%.1f%% in sample, which differs by at most %.1f "
+		         "points)\n",
+		         gain, in, gap);
 		break;
 	case TUNE_NONE_BETTER:
 		buf_puts(out, "Nothing recommended: no candidate is better than the present policy\n");
 		break;
 	case TUNE_TOO_SMALL:
-		buf_printf(out, "Nothing recommended: a gain of %.1f%% is not worth a change\n", gain);
+		print_to(out, "Nothing recommended: a gain of %.1f%% is not worth a change\n", gain);
 		break;
 	case TUNE_UNCERTAIN:
-		buf_printf(out,
-		           "Nothing recommended: the gain of %.1f%% is not larger than the gap of %.1f points between "
-		           "in sample and out of sample\n",
-		           gain, gap);
+		print_to(out,
+		         "Nothing recommended: the gain of %.1f%% is not larger than the gap of %.1f points between "
+		         "in sample and out of sample\n",
+		         gain, gap);
 		break;
 	case TUNE_TOO_SHORT:
 		put_too_short(t, out);
@@ -240,7 +239,7 @@ static void put_changes(const struct tune_report *r, struct buf *out)
 			continue;
 		tune_number_text(n, n->present, from);
 		tune_number_text(n, value, to);
-		buf_printf(out, "%s: %s -> %s\n", n->path, from, to);
+		print_to(out, "%s: %s -> %s\n", n->path, from, to);
 	}
 }
 

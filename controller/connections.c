@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/http/http_client.h"
+#include "base/print.h"
 #include "controller/metrics/metrics.h"
 #include "controller/options/controller_options.h"
 #include "controller/options/ha_options.h"
@@ -70,7 +71,7 @@ static int open_sources(struct connections *c, const struct prometheus_options *
 	struct buf report;
 	buf_init(&report, CONNECTIONS_REPORT_MAX);
 	int rc = prometheus_options_list(prometheus, &c->arena, &list, &n, &report, e);
-	fputs(buf_str(&report), stderr);
+	print_notes(&report);
 	buf_done(&report);
 	if (rc < 0)
 		return -1;

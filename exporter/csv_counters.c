@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "base/text.h"
 #include "exporter/naming.h"
 
@@ -33,8 +34,8 @@ static void skip_row(struct reader *r, const char *fmt, ...)
 		return;
 	va_list ap;
 	va_start(ap, fmt);
-	buf_printf(r->remarks, "%s:%d: ", r->name, r->line);
-	buf_vprintf(r->remarks, fmt, ap);
+	print_to(r->remarks, "%s:%d: ", r->name, r->line);
+	print_vto(r->remarks, fmt, ap);
 	buf_putc(r->remarks, '\n');
 	va_end(ap);
 }
@@ -210,7 +211,7 @@ int csv_counters_parse(struct csv_counters *c, const char *name, const char *tex
 		p = stop + 1;
 	}
 	if (c->skipped > CSV_COUNTERS_REMARKS_MAX)
-		buf_printf(ret_remarks, "%s: %zu more rows are skipped\n", name, c->skipped - CSV_COUNTERS_REMARKS_MAX);
+		print_to(ret_remarks, "%s: %zu more rows are skipped\n", name, c->skipped - CSV_COUNTERS_REMARKS_MAX);
 	if (c->n == 0) {
 		csv_counters_done(c);
 		return err_set(e, ERR_INPUT, "%s: no row names a field that can be served", name);

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "base/text.h"
 #include "exporter/xid.h"
 
@@ -105,7 +106,7 @@ int health_policy_parse(struct health_policy *p, const char *name, const char *t
 		}
 		if (why) {
 			faults++;
-			buf_printf(ret_errors, "%s:%d: %s\n", name, number, why);
+			print_to(ret_errors, "%s:%d: %s\n", name, number, why);
 		}
 	}
 	return faults ? err_set(e, ERR_INPUT, "%s: %d error%s", name, faults, faults == 1 ? "" : "s") : 0;

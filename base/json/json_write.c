@@ -99,13 +99,14 @@ size_t json_escape_char(const char *s, size_t len, char *out, size_t *ret_taken)
 		return sizeof UTF8_REPLACEMENT - 1;
 	}
 	uint32_t cp = text_code_point(s, n);
-	if (cp <= 0xffff && text_is_unsafe(cp)) { // legal in JSON most of them, but harmful on a terminal or in YAML
-		static const char hex[] = "0123456789abcdef";
-		const char u[JSON_ESCAPED_BYTES_MAX] = {
-		        '\\', 'u', hex[cp >> 12], hex[cp >> 8 & 15], hex[cp >> 4 & 15], hex[cp & 15]};
-		memcpy(out, u, sizeof u);
+	if (text_is_unsafe(cp)) { // legal in JSON most of them, but harmful on a terminal or in YAML
+		char u[JSON_ESCAPED_BYTES_MAX + 1];
+		int n_u = cp > 0xffff ? snprintf(u, sizeof u, "\\u%04x\\u%04x", (unsigned)(0xd7c0 + (cp >> 10)),
+		                                 (unsigned)(0xdc00 + (cp & 0x3ff)))
+		                      : snprintf(u, sizeof u, "\\u%04x", (unsigned)cp);
+		memcpy(out, u, (size_t)n_u);
 		*ret_taken = n;
-		return sizeof u;
+		return (size_t)n_u;
 	}
 	memcpy(out, s, n);
 	*ret_taken = n;
@@ -199,6 +200,19 @@ void json_write_member_str(struct json_writer *w, const char *key, const char *v
 {
 	json_write_key(w, key);
 	json_write_str(w, value);
+}
+
+void json_write_member_text(struct json_writer *w, const char *key, const char *message)
+{
+	struct buf shown;
+	buf_init(&shown, w->out->max);
+	for (size_t i = 0, len = message ? strlen(message) : 0, taken; i < len; i += taken) {
+		char text[TEXT_CHAR_BYTES];
+		buf_put(&shown, text, text_show_char(message + i, len - i, text, &taken));
+	}
+	w->out->failed |= shown.failed;
+	json_write_member_str(w, key, message ? buf_str(&shown) : NULL);
+	buf_done(&shown);
 }
 
 void json_write_member_i64(struct json_writer *w, const char *key, int64_t value)

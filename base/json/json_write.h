@@ -42,12 +42,15 @@ void json_write_member_str(struct json_writer *w, const char *key, const char *v
 void json_write_member_i64(struct json_writer *w, const char *key, int64_t value);
 void json_write_member_bool(struct json_writer *w, const char *key, bool value);
 void json_write_member_null(struct json_writer *w, const char *key);
+// For a message that people read: unsafe characters are visible (base/text.h) to every reader of the document, also to
+// one that prints what it decodes. NULL writes null.
+void json_write_member_text(struct json_writer *w, const char *key, const char *message);
 // As RFC 3339, UTC.
 void json_write_member_time(struct json_writer *w, const char *key, int64_t wall_ms);
 
 // The escaped form of the character at s[0..len), len > 0: writes at most JSON_ESCAPED_BYTES_MAX bytes to out (no
 // terminator), returns how many, and says in *ret_taken how many bytes of s they stand for.
-#define JSON_ESCAPED_BYTES_MAX 6
+#define JSON_ESCAPED_BYTES_MAX 12
 size_t json_escape_char(const char *s, size_t len, char *out, size_t *ret_taken);
 
 #endif

@@ -36,9 +36,8 @@ void yaml_put_quoted(struct buf *out, const char *s)
 	for (size_t i = 0; i < len; i += taken) {
 		char text[JSON_ESCAPED_BYTES_MAX];
 		size_t n = json_escape_char(s + i, len - i, text, &taken);
-		uint32_t cp = n == 4 ? text_code_point(text, n) : 0;
-		if (cp > 0xffff && text_is_unsafe(cp))
-			buf_printf(out, "\\U%08x", (unsigned)cp);
+		if (taken == 4 && text[0] == '\\')
+			buf_printf(out, "\\U%08x", (unsigned)text_code_point(s + i, taken));
 		else
 			buf_put(out, text, n);
 	}

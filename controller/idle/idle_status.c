@@ -70,7 +70,7 @@ static void put_record(struct json_writer *w, const struct idle_record *r, const
 	if (idle_record_is_scaled(r))
 		json_write_member_i64(w, "replicas", r->replicas);
 	if (r->message[0])
-		json_write_member_str(w, "message", r->message);
+		json_write_member_text(w, "message", r->message);
 	json_write_object_end(w);
 	buf_done(&id);
 }
@@ -94,7 +94,7 @@ static void put_body(const struct idle_entry *e, struct json_writer *w, const ch
 	put_message(e, &text);
 	json_write_member_i64(w, "observedGeneration", e->generation);
 	put_time(w, "lastScaleTime", e->last_scale_ms);
-	json_write_member_str(w, "message", buf_str(&text));
+	json_write_member_text(w, "message", buf_str(&text));
 	buf_done(&text);
 	if (!e->is_evaluated)
 		return;

@@ -8,6 +8,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "promql/promql_source_file.h"
 
 int64_t option_duration_ms(const char *flag, const char *text, int64_t min_ms, struct argp_state *state)
@@ -15,11 +16,11 @@ int64_t option_duration_ms(const char *flag, const char *text, int64_t min_ms, s
 	int64_t ms = 0;
 	struct err e;
 	if (num_parse_duration_ms(text, strlen(text), &ms, &e) < 0)
-		argp_error(state, "%s: %s", flag, e.msg);
+		print_usage(state, "%s: %s", flag, e.msg);
 	else if (ms < min_ms) {
 		char least[NUM_TEXT_BYTES];
 		num_format_duration_ms(least, min_ms);
-		argp_error(state, "%s: %s is less than %s", flag, text, least);
+		print_usage(state, "%s: %s is less than %s", flag, text, least);
 	}
 	return ms;
 }
@@ -35,7 +36,7 @@ int option_choice(const char *flag, const char *text, const char *const *names, 
 		if (n > 0 && (size_t)n < sizeof all - used)
 			used += (size_t)n;
 	}
-	argp_error(state, "%s: \"%s\" is not one of %s", flag, text, all);
+	print_usage(state, "%s: \"%s\" is not one of %s", flag, text, all);
 	return 0;
 }
 
@@ -44,7 +45,7 @@ int64_t option_i64(const char *flag, const char *text, int64_t min, int64_t max,
 	int64_t v = min;
 	struct err e;
 	if (num_parse_i64(text, strlen(text), min, max, &v, &e) < 0)
-		argp_error(state, "%s: %s", flag, e.msg);
+		print_usage(state, "%s: %s", flag, e.msg);
 	return v;
 }
 
@@ -52,7 +53,7 @@ double option_f64(const char *flag, const char *text, double min, double max, st
 {
 	double v = 0;
 	if (num_parse_f64(text, strlen(text), &v, NULL) < 0 || !(v >= min && v <= max))
-		argp_error(state, "%s: expected a number from %g to %g, got \"%s\"", flag, min, max, text);
+		print_usage(state, "%s: expected a number from %g to %g, got \"%s\"", flag, min, max, text);
 	return v;
 }
 
@@ -63,7 +64,7 @@ const char *option_next_item(const char *flag, const char **list, char item[OPTI
 		return NULL;
 	size_t len = strcspn(*list, ",");
 	if (len == 0 || len >= OPTION_ITEM_BYTES)
-		argp_error(state, "%s: expected values with commas between them, got \"%s\"", flag, *list);
+		print_usage(state, "%s: expected values with commas between them, got \"%s\"", flag, *list);
 	memcpy(item, *list, len);
 	item[len] = '\0';
 	*list = (*list)[len] == ',' ? *list + len + 1 : NULL;
@@ -73,7 +74,7 @@ const char *option_next_item(const char *flag, const char **list, char item[OPTI
 void path_options_add(struct path_options *o, const char *path, struct argp_state *state)
 {
 	if (o->n == OPTIONS_PATHS_MAX)
-		argp_error(state, "more than %d files named; name their folder instead", OPTIONS_PATHS_MAX);
+		print_usage(state, "more than %d files named; name their folder instead", OPTIONS_PATHS_MAX);
 	o->paths[o->n++] = path;
 }
 
@@ -165,7 +166,7 @@ static void add_source(struct prometheus_options *o, char *arg, struct argp_stat
 		return;
 	}
 	if (o->n_named == PROMQL_SOURCES_MAX)
-		argp_error(state, "more than %d --prometheus NAME=URL", PROMQL_SOURCES_MAX);
+		print_usage(state, "more than %d --prometheus NAME=URL", PROMQL_SOURCES_MAX);
 	arg[n] = '\0';
 	o->named[o->n_named].name = arg;
 	o->named[o->n_named++].url = arg + n + 1;
@@ -180,7 +181,7 @@ static error_t parse_prometheus(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_SOURCES:
 		if (o->n_files == OPTIONS_SOURCE_FILES_MAX)
-			argp_error(state, "more than %d --sources", OPTIONS_SOURCE_FILES_MAX);
+			print_usage(state, "more than %d --sources", OPTIONS_SOURCE_FILES_MAX);
 		o->files[o->n_files++] = arg;
 		return 0;
 	case KEY_PROM_TYPE:
@@ -212,7 +213,7 @@ static error_t parse_prometheus(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_PROM_HEADER:
 		if (o->n_headers == OPTIONS_HEADERS_MAX)
-			argp_error(state, "more than %d --prometheus-header", OPTIONS_HEADERS_MAX);
+			print_usage(state, "more than %d --prometheus-header", OPTIONS_HEADERS_MAX);
 		o->headers[o->n_headers++] = arg;
 		o->query.headers = o->headers;
 		return 0;
@@ -221,8 +222,8 @@ static error_t parse_prometheus(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_PROM_NAMESPACE:
 		if (o->n_namespaces == OPTIONS_NAMESPACES_MAX)
-			argp_error(state, "more than %d --prometheus-namespace: name them in a file, --sources FILE",
-			           OPTIONS_NAMESPACES_MAX);
+			print_usage(state, "more than %d --prometheus-namespace: name them in a file, --sources FILE",
+			            OPTIONS_NAMESPACES_MAX);
 		o->namespaces[o->n_namespaces++] = arg;
 		return 0;
 	case KEY_PROM_NAMESPACE_LABEL:
@@ -230,11 +231,11 @@ static error_t parse_prometheus(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (o->query.basic_user && !o->query.basic_password_file)
-			argp_error(state, "--prometheus-user needs --prometheus-password-file");
+			print_usage(state, "--prometheus-user needs --prometheus-password-file");
 		if (o->query.bearer_token_file && o->query.basic_user)
-			argp_error(state, "--prometheus-token-file and --prometheus-user cannot be used together");
+			print_usage(state, "--prometheus-token-file and --prometheus-user cannot be used together");
 		if (!o->query.tls.cert_file != !o->query.tls.key_file)
-			argp_error(state, "--prometheus-cert-file and --prometheus-key-file go together");
+			print_usage(state, "--prometheus-cert-file and --prometheus-key-file go together");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/print.h"
 #include "controller/options/controller_options.h"
 #include "controller/shard/shards.h"
 #include "k8s/client/k8s_config.h"
@@ -63,9 +64,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (lease_timing_check(&o->timing, &e) < 0)
-			argp_error(state, "%s", e.msg);
+			print_usage(state, "%s", e.msg);
 		if (o->n_shards > 1 && o->leader_elect == HA_OFF)
-			argp_error(state, "--shards needs the election that --leader-elect=false switches off");
+			print_usage(state, "--shards needs the election that --leader-elect=false switches off");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

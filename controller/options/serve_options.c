@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/print.h"
 #include "controller/metrics/metrics.h"
 #include "controller/options/controller_options.h"
 #include "controller/source/policy_store.h"
@@ -23,13 +24,13 @@ enum {
 static void check(const struct serve_options *o, struct argp_state *state)
 {
 	if (!o->tls_cert_file != !o->tls_key_file)
-		argp_error(state, "--tls-cert-file and --tls-key-file go together");
+		print_usage(state, "--tls-cert-file and --tls-key-file go together");
 	if (o->tls_client_ca_file && !o->tls_cert_file)
-		argp_error(state, "--tls-client-ca-file needs --tls-cert-file and --tls-key-file");
+		print_usage(state, "--tls-client-ca-file needs --tls-cert-file and --tls-key-file");
 	if (!o->external_metrics_cert_file != !o->external_metrics_key_file)
-		argp_error(state, "--external-metrics-cert-file and --external-metrics-key-file go together");
+		print_usage(state, "--external-metrics-cert-file and --external-metrics-key-file go together");
 	if (o->external_metrics_cert_file && !o->external_metrics)
-		argp_error(state, "--external-metrics-cert-file needs --external-metrics");
+		print_usage(state, "--external-metrics-cert-file needs --external-metrics");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)

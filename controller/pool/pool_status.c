@@ -154,7 +154,7 @@ static void put_member_reason(const struct pool *p, size_t i, struct json_writer
 	json_write_member_str(w, "reason", reason);
 	if (text.len > POOL_STATUS_SENTENCE_BYTES)
 		text.data[POOL_STATUS_SENTENCE_BYTES] = '\0';
-	json_write_member_str(w, "message", buf_str(&text));
+	json_write_member_text(w, "message", buf_str(&text));
 	buf_done(&text);
 }
 
@@ -188,7 +188,7 @@ static void put_body(const struct pool *p, const struct pool_summary *sum, struc
 	json_write_member_i64(w, "usedGPUs", sum->used_gpus);
 	json_write_member_i64(w, "memberCount", (int64_t)sum->n_members);
 	json_write_member_i64(w, "limitedCount", (int64_t)sum->n_limited);
-	json_write_member_str(w, "message", buf_str(&text));
+	json_write_member_text(w, "message", buf_str(&text));
 	put_members(p, w);
 	buf_done(&text);
 }

@@ -10,6 +10,7 @@
 #include "base/exposition.h"
 #include "base/http/http_server.h"
 #include "base/json/json_write.h"
+#include "base/print.h"
 #include "controller/controller.h"
 #include "controller/idle/idle_rules.h"
 #include "controller/metrics/metrics.h"
@@ -47,12 +48,12 @@ static void write_sources(struct buf *b, const struct query_hub *queries)
 		const struct promql_source *s = promql_sources_at(sources, i);
 		enum promql_health_state state = promql_source_health(s)->state;
 		const char *error = promql_source_error(s);
-		buf_printf(b, "[%c]source %s is %s%s%s (informative)\n", state == PROMQL_DOWN ? '-' : '+',
-		           promql_source_name(s), promql_health_name(state), error[0] ? ": " : "", error);
+		print_to(b, "[%c]source %s is %s%s%s (informative)\n", state == PROMQL_DOWN ? '-' : '+',
+		         promql_source_name(s), promql_health_name(state), error[0] ? ": " : "", error);
 		const struct query_agreement *g = query_hub_agreement(queries, i);
 		if (g->is_disagreeing)
-			buf_printf(b, "[-]servers of source %s disagree: %s (informative)\n", promql_source_name(s),
-			           g->detail);
+			print_to(b, "[-]servers of source %s disagree: %s (informative)\n", promql_source_name(s),
+			         g->detail);
 	}
 }
 
@@ -62,8 +63,8 @@ static void write_shards(struct buf *b, const struct shards *shards)
 		return;
 	struct shards_view s;
 	shards_get_view(shards, &s);
-	buf_printf(b, "[%c]leases %d of %d are held by %s%s%s (informative)\n", s.error[0] ? '-' : '+', s.n_owned,
-	           s.n_shards, s.identity, s.error[0] ? ": " : "", s.error);
+	print_to(b, "[%c]leases %d of %d are held by %s%s%s (informative)\n", s.error[0] ? '-' : '+', s.n_owned,
+	         s.n_shards, s.identity, s.error[0] ? ": " : "", s.error);
 }
 
 static void write_targets(struct buf *b, const struct target_store *targets)
@@ -72,10 +73,10 @@ static void write_targets(struct buf *b, const struct target_store *targets)
 	if (targets)
 		target_store_get_stats(targets, &s);
 	if (s.broken_why)
-		buf_printf(b, "[-]targets %zu of %zu watches do not work, so each tick reads: %s (informative)\n",
-		           s.broken, s.watches, s.broken_why);
+		print_to(b, "[-]targets %zu of %zu watches do not work, so each tick reads: %s (informative)\n",
+		         s.broken, s.watches, s.broken_why);
 	else if (targets)
-		buf_printf(b, "[+]targets %zu known from %zu watches (informative)\n", s.targets, s.watches);
+		print_to(b, "[+]targets %zu known from %zu watches (informative)\n", s.targets, s.watches);
 }
 
 // Ready: the policies are known, and each had a tick. A controller without policies is ready. A source that is down
@@ -92,22 +93,22 @@ static void get_readyz(void *arg, struct http_exchange *x)
 	struct buf b;
 	buf_init(&b, ENDPOINT_BYTES_MAX);
 	if (http_exchange_query(x, "verbose")) {
-		buf_printf(&b, "[+]policies %zu in force, %zu invalid, %zu wait (informative)\n", v.n_policies,
-		           v.n_invalid, v.n_waiting);
+		print_to(&b, "[+]policies %zu in force, %zu invalid, %zu wait (informative)\n", v.n_policies,
+		         v.n_invalid, v.n_waiting);
 		write_shards(&b, v.shards);
-		buf_printf(&b, "[%c]ticks %zu of %zu policies had one\n", ready ? '+' : '-', ticked, v.n_policies);
+		print_to(&b, "[%c]ticks %zu of %zu policies had one\n", ready ? '+' : '-', ticked, v.n_policies);
 		if (v.n_conflicts_awaited)
-			buf_printf(&b, "[-]conflicts of %zu of %zu policies are not known yet\n", v.n_conflicts_awaited,
-			           v.n_policies + v.n_waiting);
+			print_to(&b, "[-]conflicts of %zu of %zu policies are not known yet\n", v.n_conflicts_awaited,
+			         v.n_policies + v.n_waiting);
 		if (v.from_cluster)
-			buf_printf(&b, "[%c]watch %s\n", listed && !v.watch_error[0] ? '+' : '-',
-			           v.watch_error[0] ? v.watch_error
-			           : listed         ? "of the policies is open"
-			                            : "of the policies has not begun");
+			print_to(&b, "[%c]watch %s\n", listed && !v.watch_error[0] ? '+' : '-',
+			         v.watch_error[0] ? v.watch_error
+			         : listed         ? "of the policies is open"
+			                          : "of the policies has not begun");
 		write_targets(&b, v.targets);
 		write_sources(&b, v.queries);
-		buf_printf(&b, "[%c]reload %s (informative)\n", v.reload_failed ? '-' : '+',
-		           v.reload_failed ? "failed; the last good policies stay in force" : "ok");
+		print_to(&b, "[%c]reload %s (informative)\n", v.reload_failed ? '-' : '+',
+		         v.reload_failed ? "failed; the last good policies stay in force" : "ok");
 		buf_puts(&b, v.reload_report);
 	}
 	buf_puts(&b, ready ? "ok\n" : "not ready\n");

@@ -293,7 +293,10 @@ static void render_gpus(enum metric_family_id id, const struct metrics_view *v, 
 		exposition_label_value(out, gpus->model);
 		end_sample(out, "\"} ", (double)n);
 	} else { // FAMILY_COST_PER_HOUR
-		buf_printf(out, ",currency=\"%s\",price=\"%s", v->prices->currency, price_basis_names[basis]);
+		buf_puts(out, ",currency=\"");
+		exposition_label_value(out, v->prices->currency);
+		buf_puts(out, "\",price=\"");
+		buf_puts(out, price_basis_names[basis]);
 		end_sample(out, "\"} ", (double)n * (double)micro / 1e6);
 	}
 }

@@ -76,7 +76,7 @@ static void write_conditions(struct json_writer *w, const struct status_doc *doc
 		json_write_member_str(w, "status", condition_status_names[c->status]);
 		json_write_member_str(w, "reason", c->reason);
 		if (c->message[0]) // old API servers take "" inside an array of a merge-PATCH for null, and refuse it
-			json_write_member_str(w, "message", c->message);
+			json_write_member_text(w, "message", c->message);
 		json_write_member_time(w, "lastTransitionTime", since_ms - since_ms % 1000);
 		json_write_member_i64(w, "observedGeneration", doc->generation);
 		json_write_object_end(w);
@@ -150,7 +150,7 @@ static void write_decision(struct json_writer *w, const struct status_doc *doc)
 		for (size_t i = 0; i < n; i++)
 			json_write_member_null(w, fields[i]);
 		json_write_member_str(w, "reason", doc->conditions[CONDITION_READY].reason);
-		json_write_member_str(w, "message", doc->conditions[CONDITION_READY].message);
+		json_write_member_text(w, "message", doc->conditions[CONDITION_READY].message);
 		return;
 	}
 	const struct decision *d = decided->decision;
@@ -165,7 +165,7 @@ static void write_decision(struct json_writer *w, const struct status_doc *doc)
 	json_write_member_str(w, "action", action_name(d->action));
 	json_write_member_str(w, "reason", reason_info(d->reason)->name);
 	explain_message(decided, message);
-	json_write_member_str(w, "message", message);
+	json_write_member_text(w, "message", message);
 	write_summary(w, doc);
 	write_signals(w, doc);
 }
@@ -261,7 +261,7 @@ static void write_decisions(struct json_writer *w, const struct status_record *r
 		json_write_member_str(w, "reason", reason_info(d->reason)->name);
 		json_write_member_i64(w, "from", d->from);
 		json_write_member_i64(w, "to", d->to);
-		json_write_member_str(w, "message", d->message);
+		json_write_member_text(w, "message", d->message);
 		json_write_object_end(w);
 	}
 	json_write_array_end(w);

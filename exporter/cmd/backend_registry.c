@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/print.h"
 #include "exporter/cmd/backend_auto.h"
 #include "exporter/dcgm/backend_dcgm.h"
 #include "exporter/mock/backend_mock.h"
@@ -38,13 +39,13 @@ const struct backend_row *backend_registry_find(const char *name)
 void backend_registry_put_names(struct buf *out, const char *separator, const char *last)
 {
 	for (size_t i = 0; i < ROWS; i++)
-		buf_printf(out, "%s%s", i == 0 ? "" : i + 1 == ROWS ? last : separator, rows[i].name);
+		print_to(out, "%s%s", i == 0 ? "" : i + 1 == ROWS ? last : separator, rows[i].name);
 }
 
 void backend_registry_put_help(struct buf *out)
 {
 	for (size_t i = 0; i < ROWS; i++)
-		buf_printf(out, "%s%s: %s", i == 0 ? "" : "; ", rows[i].name, rows[i].help);
+		print_to(out, "%s%s: %s", i == 0 ? "" : "; ", rows[i].name, rows[i].help);
 }
 
 static struct backend *make_auto(const struct backend_config *config, struct err *e)

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "exporter/cmd/exporter_options.h"
 #include "exporter/cmd/gpu_table.h"
 #include "exporter/cmd/health_check.h"
@@ -122,7 +123,7 @@ static int print(const struct buf *out, struct err *e)
 {
 	if (out->failed)
 		return err_set(e, ERR_LIMIT, "the output exceeds the ceiling of %zu bytes", out->max);
-	if (fwrite(buf_str(out), 1, out->len, stdout) != out->len || fflush(stdout) != 0)
+	if (print_out(out) < 0)
 		return err_set(e, ERR_IO, "cannot write to standard output");
 	return 0;
 }
@@ -155,17 +156,17 @@ static int run_table(struct exporter_cmd *c, struct page_view *v, struct buf *pa
 		if (!v && !(v = exporter_cmd_read(c, page, e)) && (!watch_ms || !err_kind_info(e->kind)->retryable))
 			return exit_code_of(e);
 		buf_reset(out);
-		if (clear)
-			buf_puts(out, "\033[H\033[2J");
 		if (v)
 			gpu_table_put(c->options, v, clock_wall_ms(c->clock), !had_head, out);
 		else if (is_table)
-			buf_printf(out, "%s\n", e->msg); // a live table waits until the exporter is back
+			print_to(out, "%s\n", e->msg); // a live table waits until the exporter is back
 		else
-			fprintf(stderr, "gpuscale-exporter top: %s\n", e->msg); // kept out of the document
+			print_error("gpuscale-exporter top: %s\n", e->msg); // kept out of the document
 		had_head |= v != NULL;
 		page_view_free(v);
 		v = NULL;
+		if (clear)
+			print_clear_screen();
 		if (print(out, e) < 0)
 			return exit_code_of(e);
 		err_clear(e);

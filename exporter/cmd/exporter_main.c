@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/http/service_account.h"
+#include "base/print.h"
 #include "base/process/log.h"
 #include "base/process/process_descriptors.h"
 #include "base/process/process_trim.h"
@@ -189,7 +190,7 @@ static int print_once(struct exporter *x, struct err *e)
 	self_metrics_render_state(&page, &status);
 	if (page.failed)
 		rc = err_set(e, ERR_LIMIT, "the page exceeds the ceiling of %d bytes", RENDER_PAGE_BYTES_MAX);
-	else if ((fwrite(page.data, 1, page.len, stdout) != page.len || fflush(stdout) != 0) && rc == 0)
+	else if (print_out(&page) < 0 && rc == 0)
 		rc = err_set(e, ERR_IO, "cannot write to standard output");
 	buf_done(&page);
 	return rc;
@@ -379,7 +380,7 @@ int main(int argc, char **argv)
 	struct err e = {.kind = ERR_NONE};
 	exporter_options_parse(&x.options, argc, argv);
 	if (x.options.version) {
-		puts("gpuscale-exporter " GPUSCALE_VERSION);
+		print_line("gpuscale-exporter " GPUSCALE_VERSION "\n");
 		return 0;
 	}
 	signal(SIGPIPE, SIG_IGN);
@@ -393,8 +394,8 @@ int main(int argc, char **argv)
 	int code = 0;
 	int rc = run(&x, &file_errors, &code, &e);
 	if (rc < 0) {
-		fputs(buf_str(&file_errors), stderr);
-		fprintf(stderr, "gpuscale-exporter: %s\n", e.msg);
+		print_notes(&file_errors);
+		print_error("gpuscale-exporter: %s\n", e.msg);
 	}
 	buf_done(&file_errors);
 	int exit_code = rc < 0 && x.options.command != COMMAND_CHECK ? err_kind_info(e.kind)->exit_code : code;

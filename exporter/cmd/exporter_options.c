@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/http/service_account.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "exporter/cmd/backend_registry.h"
 #include "exporter/health_policy.h"
 #include "exporter/kubelet/kubelet_pods.h"
@@ -106,7 +107,7 @@ static int find_choice(const struct flag *f, const char *arg, struct err *e)
 			return n;
 	buf_init(&names, NAMES_BYTES);
 	for (int i = 0; i < n; i++)
-		buf_printf(&names, "%s%s", i == 0 ? "" : i + 1 == n ? " or " : ", ", f->choices[i]);
+		print_to(&names, "%s%s", i == 0 ? "" : i + 1 == n ? " or " : ", ", f->choices[i]);
 	err_set(e, ERR_INPUT, "must be %s, not \"%s\"", buf_str(&names), arg);
 	buf_done(&names);
 	return -1;
@@ -293,7 +294,7 @@ static void read_environment(struct exporter_options *o)
 	for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
 		char *value = getenv(variables[i].name);
 		if (value && value[0] && variables[i].parse(NULL, value, (char *)o + variables[i].offset, &e) < 0) {
-			fprintf(stderr, "gpuscale-exporter: %s: %s\n", variables[i].name, e.msg);
+			print_error("gpuscale-exporter: %s: %s\n", variables[i].name, e.msg);
 			exit(EXIT_USAGE);
 		}
 	}
@@ -312,29 +313,29 @@ static void check_command(const struct exporter_options *o, struct argp_state *s
 {
 	bool serve = o->command == COMMAND_SERVE, check = o->command == COMMAND_CHECK;
 	if (serve && (o->from || (o->ca_file && !o->otlp_endpoint) || o->output != OUTPUT_TABLE))
-		argp_error(state, "--from, --ca-file and --output are flags of check, top and list");
+		print_usage(state, "--from, --ca-file and --output are flags of check, top and list");
 	if (o->otlp_endpoint && (!serve || o->once))
-		argp_error(state, "--otlp-endpoint is a flag of serve, and not with --once");
+		print_usage(state, "--otlp-endpoint is a flag of serve, and not with --once");
 	if (!check && o->fail_on != HEALTH_PROBLEM)
-		argp_error(state, "--fail-on is a flag of check");
+		print_usage(state, "--fail-on is a flag of check");
 	if (!check && !serve && (o->xid_policy || o->since_ms != HEALTH_SINCE_MS))
-		argp_error(state, "--xid-policy and --since are flags of serve and check");
+		print_usage(state, "--xid-policy and --since are flags of serve and check");
 	if (o->watch_ms && o->command != COMMAND_TOP)
-		argp_error(state, "--watch is a flag of top");
+		print_usage(state, "--watch is a flag of top");
 	if (o->count && !o->watch_ms)
-		argp_error(state, "--count needs --watch");
+		print_usage(state, "--count needs --watch");
 	if (check && o->output != OUTPUT_TABLE && o->output != OUTPUT_JSON)
-		argp_error(state, "--output: check has table and json");
+		print_usage(state, "--output: check has table and json");
 	if (o->command == COMMAND_LIST && o->output == OUTPUT_WIDE)
-		argp_error(state, "--output: wide is a format of top");
+		print_usage(state, "--output: wide is a format of top");
 	if (!serve && o->processes && (o->command != COMMAND_TOP || o->output == OUTPUT_CSV))
-		argp_error(state, "--processes is a flag of serve and top, which has no processes in csv");
+		print_usage(state, "--processes is a flag of serve and top, which has no processes in csv");
 	if (!serve && o->once)
-		argp_error(state, "--once is a flag of serve");
+		print_usage(state, "--once is a flag of serve");
 	if (o->from && o->backend_given)
-		argp_error(state, "--from and --backend exclude each other");
+		print_usage(state, "--from and --backend exclude each other");
 	if (o->from && strcmp(o->from, "-") == 0 && o->watch_ms)
-		argp_error(state, "--watch cannot read standard input again");
+		print_usage(state, "--watch cannot read standard input again");
 }
 
 static void check_backend(struct exporter_options *o, struct argp_state *state)
@@ -343,17 +344,17 @@ static void check_backend(struct exporter_options *o, struct argp_state *state)
 	if (!o->backend)
 		o->backend = backend_registry_find("auto");
 	if (!o->sidecar_of.pod && (o->sidecar_of.namespace_ || o->sidecar_of.container))
-		argp_error(state, "--sidecar-namespace and --sidecar-container need --sidecar-pod");
+		print_usage(state, "--sidecar-namespace and --sidecar-container need --sidecar-pod");
 	if (o->sidecar_of.pod && o->kubernetes)
-		argp_error(state, "--sidecar-pod and --kubernetes exclude each other");
+		print_usage(state, "--sidecar-pod and --kubernetes exclude each other");
 	if ((o->pod_uid || o->pod_labels.n) && !o->kubernetes)
-		argp_error(state, "--pod-uid and --pod-labels need --kubernetes");
+		print_usage(state, "--pod-uid and --pod-labels need --kubernetes");
 	o->sidecar_of.namespace_ = o->sidecar_of.namespace_ ? o->sidecar_of.namespace_ : "";
 	o->sidecar_of.container = o->sidecar_of.container ? o->sidecar_of.container : "";
 	if (o->mock_script && !o->backend->scripted)
-		argp_error(state, "--mock-script needs --backend mock");
+		print_usage(state, "--mock-script needs --backend mock");
 	if (o->at_ms && (!o->once || !o->backend->scripted))
-		argp_error(state, "--at needs --once and --backend mock");
+		print_usage(state, "--at needs --once and --backend mock");
 }
 
 static const struct flag *flag_of(int key)
@@ -372,8 +373,8 @@ static error_t on_flag(int key, char *arg, struct argp_state *state)
 	if (key == ARGP_KEY_ARG) {
 		int index = find_name(command_names, COMMAND__COUNT, arg);
 		if (index < 0 || state->arg_num > 0)
-			argp_error(state, "unexpected argument \"%s\"%s", arg,
-			           state->arg_num > 0 ? "" : ": the commands are serve, check, top and list");
+			print_usage(state, "unexpected argument \"%s\"%s", arg,
+			            state->arg_num > 0 ? "" : ": the commands are serve, check, top and list");
 		o->command = (enum exporter_command)index;
 	} else if (key == ARGP_KEY_END) {
 		check_backend(o, state);
@@ -384,8 +385,8 @@ static error_t on_flag(int key, char *arg, struct argp_state *state)
 		if (!f)
 			return ARGP_ERR_UNKNOWN;
 		if (f->parse(f, arg, (char *)o + f->offset, &e) < 0)
-			argp_error(state, f->name ? "--%s: %s" : "-%s: %s",
-			           f->name ? f->name : (char[]){(char)f->letter, 0}, e.msg);
+			print_usage(state, f->name ? "--%s: %s" : "-%s: %s",
+			            f->name ? f->name : (char[]){(char)f->letter, 0}, e.msg);
 	}
 	return 0;
 }

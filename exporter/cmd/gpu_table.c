@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/csv_text.h"
 #include "base/json/json_write.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "exporter/cmd/exporter_options.h"
@@ -294,50 +296,43 @@ static void put_jsonl(const struct column *columns, size_t n, const struct page_
 // The processes below the table. NVML does not report the pod of a process: the pods are those of its GPU.
 static void put_processes(const struct page_view *v, struct buf *out)
 {
-	char name[sizeof v->processes[0].name * 4], pods[CELL_BYTES];
 	if (v->n_processes == 0) {
 		buf_puts(out, "\nno process: the exporter reports them with --processes and NVML\n");
 		return;
 	}
-	buf_printf(out, "\n%3s  %3s  %8s  %9s  %-24s  %s\n", "GPU", "MIG", "PID", "MEMORY", "PROCESS", "POD");
+	print_to(out, "\n%3s  %3s  %8s  %9s  %-24s  %s\n", "GPU", "MIG", "PID", "MEMORY", "PROCESS", "POD");
 	for (size_t i = 0; i < v->n; i++)
 		for (size_t k = 0; k < v->n_processes; k++) {
 			const struct page_view_gpu *g = &v->gpus[i];
 			const struct page_view_process *p = &v->processes[k];
 			if (!is_on(p, g))
 				continue;
-			text_show(name, sizeof name, p->name[0] ? p->name : "-", p->name[0] ? strlen(p->name) : 1);
-			text_show(pods, sizeof pods, g->pods[0] ? g->pods : "-", g->pods[0] ? strlen(g->pods) : 1);
-			buf_printf(out, "%3" PRId32 "  %3s  %8s  %7.0fMi  %-24s  %s\n", g->device.index,
-			           g->device.mig_id[0] ? g->device.mig_id : "-", p->pid, p->memory_bytes / 1048576,
-			           name, pods);
+			print_to(out, "%3" PRId32 "  %3s  %8s  %7.0fMi  %-24s  %s\n", g->device.index,
+			         g->device.mig_id[0] ? g->device.mig_id : "-", p->pid, p->memory_bytes / 1048576,
+			         p->name[0] ? p->name : "-", g->pods[0] ? g->pods : "-");
 		}
 	if (v->processes_left_out > 0)
-		buf_printf(out, "left out: %zu processes above %d, or without a valid amount of memory\n",
-		           v->processes_left_out, PAGE_VIEW_PROCESSES_MAX);
+		print_to(out, "left out: %zu processes above %d, or without a valid amount of memory\n",
+		         v->processes_left_out, PAGE_VIEW_PROCESSES_MAX);
 }
 
-// RFC 4180. `time` is the first cell of every row; NULL leaves it out.
+// `time` is the first cell of every row; NULL leaves it out.
 static void put_csv(const struct column *columns, size_t n, const struct page_view *v, const char *time, bool with_head,
                     struct buf *out)
 {
 	char cell[CELL_BYTES];
 	for (size_t k = 0; with_head && k < n; k++)
-		buf_printf(out, "%s%s", k ? "," : time ? "time," : "", columns[k].key);
+		print_to(out, "%s%s", k ? "," : time ? "time," : "", columns[k].key);
 	buf_puts(out, with_head ? "\n" : "");
 	for (size_t i = 0; i < v->n; i++) {
 		buf_puts(out, time ? time : "");
 		for (size_t k = 0; k < n; k++) {
 			get_cell(&columns[k], &v->gpus[i], cell);
-			bool quote = strpbrk(cell, ",\"\r\n") != NULL;
 			buf_puts(out, k || time ? "," : "");
-			buf_puts(out, quote ? "\"" : "");
-			for (const char *p = cell; *p; p++) {
-				if (*p == '"')
-					buf_putc(out, '"');
-				buf_putc(out, *p);
-			}
-			buf_puts(out, quote ? "\"" : "");
+			if (is_number(&columns[k]))
+				buf_puts(out, cell);
+			else
+				csv_put_text(out, cell);
 		}
 		buf_putc(out, '\n');
 	}

@@ -9,6 +9,7 @@
 #include "base/health_table.h"
 #include "base/json/json_write.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "exporter/cmd/exporter_options.h"
 #include "exporter/cmd/health_judge.h"
 #include "exporter/cmd/page_view.h"
@@ -26,7 +27,7 @@ static void find_doubt(const struct page_view *v, const struct err *why, struct 
 	else if (v->dropped || (v->has_age && v->age_s * 1000 > HEALTH_STALE_MS)) {
 		char age[NUM_TEXT_BYTES];
 		num_format_duration_ms(age, (int64_t)v->age_s * 1000); // at most PAGE_VIEW_AGE_MAX_S
-		buf_printf(out, "the last sample is %s old", age);
+		print_to(out, "the last sample is %s old", age);
 	} else if (v->n == 0 && v->lost == 0 && v->missing == 0)
 		buf_puts(out, "the page lists no GPU");
 }
@@ -35,9 +36,9 @@ static void put_gpu(const struct page_view_gpu *g, struct buf *out)
 {
 	if (!g)
 		return;
-	buf_printf(out, "GPU %" PRId32, g->device.index);
+	print_to(out, "GPU %" PRId32, g->device.index);
 	if (g->device.mig_id[0])
-		buf_printf(out, " instance %s", g->device.mig_id);
+		print_to(out, " instance %s", g->device.mig_id);
 	buf_puts(out, ": ");
 }
 
@@ -46,18 +47,18 @@ static void put_text(const struct exporter_options *o, const struct page_view *v
                      const struct health_finding *f, size_t n, struct buf *out)
 {
 	if (code == HEALTH_CHECK_UNKNOWN) {
-		buf_printf(out, "unknown: %s\n", doubt);
+		print_to(out, "unknown: %s\n", doubt);
 		return;
 	}
 	size_t problems = 0;
 	while (problems < n && f[problems].action >= (enum health_action)o->fail_on)
 		problems++;
 	if (problems == 0)
-		buf_printf(out, "%zu GPU%s healthy", v->n, v->n == 1 ? "" : "s");
+		print_to(out, "%zu GPU%s healthy", v->n, v->n == 1 ? "" : "s");
 	for (size_t i = 0; i < n; i++) {
 		buf_puts(out, i > 0 || problems == 0 ? "; " : "");
 		put_gpu(f[i].gpu, out);
-		buf_printf(out, "%s: %s", f[i].text, health_action_name(f[i].action));
+		print_to(out, "%s: %s", f[i].text, health_action_name(f[i].action));
 	}
 	buf_putc(out, '\n');
 }

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/json/json_write.h"
 #include "base/num.h"
+#include "base/text.h"
 #include "k8s/client/k8s_client.h"
 
 #define BODY_BYTES_MAX     (16 * 1024)
@@ -375,16 +376,12 @@ static struct series *series_new(struct event_recorder *r, const struct event_ob
 	return s;
 }
 
-// Truncates between characters.
+// Unsafe characters become visible: kubectl and dashboards print the message as it is. Truncates between characters.
 static char *copy_message(const char *message)
 {
-	size_t len = strlen(message);
-	if (len > EVENT_MESSAGE_BYTES_MAX) {
-		len = EVENT_MESSAGE_BYTES_MAX;
-		while (len > 0 && ((unsigned char)message[len] & 0xC0) == 0x80)
-			len--;
-	}
-	return strndup(message, len);
+	char shown[EVENT_MESSAGE_BYTES_MAX + 1];
+	text_show(shown, sizeof shown, message, strlen(message));
+	return strdup(shown);
 }
 
 void event_recorder_record(struct event_recorder *r, const struct event_object *object, const char *type,

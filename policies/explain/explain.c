@@ -10,6 +10,7 @@
 #include "base/json/json_write.h"
 #include "base/json/yaml_out.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/objective_state.h"
 #include "policies/engine/pipeline.h"
@@ -276,7 +277,7 @@ static void write_list(struct buf *out, const struct decided *items, size_t n)
 static void print_row(struct buf *out, const char (*cells)[TABLE_CELL_BYTES], const int *widths, size_t n)
 {
 	for (size_t c = 0; c < n; c++)
-		buf_printf(out, c + 1 < n ? "%-*s   " : "%.*s", c + 1 < n ? widths[c] : TABLE_CELL_BYTES, cells[c]);
+		print_to(out, c + 1 < n ? "%-*s   " : "%.*s", c + 1 < n ? widths[c] : TABLE_CELL_BYTES, cells[c]);
 	buf_putc(out, '\n');
 }
 
@@ -345,11 +346,11 @@ void explain_trace(struct buf *out, const struct decided *d, int indent)
 			snprintf(change, sizeof change, "%d", t->after);
 		else
 			snprintf(change, sizeof change, "%d -> %d", t->before, t->after);
-		buf_printf(out, "%*s%-9s  %-10s  %-21s  %s\n", indent, "", stage_name(t->stage), change,
-		           reason_info(t->reason)->name, sentence);
+		print_to(out, "%*s%-9s  %-10s  %-21s  %s\n", indent, "", stage_name(t->stage), change,
+		         reason_info(t->reason)->name, sentence);
 	}
 	if (dec->trace_cut)
-		buf_printf(out, "%*s(more than %d steps; the rest was cut)\n", indent, "", DECISION_TRACE_MAX);
+		print_to(out, "%*s(more than %d steps; the rest was cut)\n", indent, "", DECISION_TRACE_MAX);
 }
 
 void explain_list(struct buf *out, const struct decided *items, size_t n, enum output_format format)
@@ -369,7 +370,7 @@ void explain_list(struct buf *out, const struct decided *items, size_t n, enum o
 	}
 	case OUTPUT_NAME:
 		for (size_t i = 0; i < n; i++)
-			buf_printf(out, "%s/%s\n", items[i].policy->namespace_name, items[i].policy->name);
+			print_to(out, "%s/%s\n", items[i].policy->namespace_name, items[i].policy->name);
 		return;
 	case OUTPUT_TABLE:
 	case OUTPUT_WIDE:
@@ -378,7 +379,7 @@ void explain_list(struct buf *out, const struct decided *items, size_t n, enum o
 	}
 	print_summary(out, items, n, format == OUTPUT_WIDE);
 	for (size_t i = 0; i < n; i++) {
-		buf_printf(out, "\n%s/%s:\n", items[i].policy->namespace_name, items[i].policy->name);
+		print_to(out, "\n%s/%s:\n", items[i].policy->namespace_name, items[i].policy->name);
 		explain_trace(out, &items[i], 2);
 	}
 }

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "policies/engine/policy.h"
 #include "policies/load/file_list.h"
 #include "policies/load/loaded_file.h"
@@ -100,10 +101,10 @@ static size_t drop_duplicates(struct file_set *set, const struct file_set *previ
 				first = p;
 				p = swap;
 			}
-			buf_printf(report, "%s:%d:1: %s %s is already %s %s/%s at %s:%d: remove one of them\n", p->file,
-			           p->line, what, compare == compare_by_target ? p->target_name : p->name,
-			           compare == compare_by_target ? "scaled by" : "defined as", first->namespace_name,
-			           first->name, first->file, first->line);
+			print_to(report, "%s:%d:1: %s %s is already %s %s/%s at %s:%d: remove one of them\n", p->file,
+			         p->line, what, compare == compare_by_target ? p->target_name : p->name,
+			         compare == compare_by_target ? "scaled by" : "defined as", first->namespace_name,
+			         first->name, first->file, first->line);
 			dropped++;
 			continue;
 		}

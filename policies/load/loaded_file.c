@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "policies/load/policy_ref.h"
@@ -176,7 +177,7 @@ static int read_into(struct loaded_file *f, const struct loaded_file *previous, 
 	struct doc_file doc;
 	arena_init(&tree, FILE_TREE_MAX);
 	if (doc_read_yaml(&tree, f->path, &doc, &e) < 0) {
-		buf_printf(report, "%s\n", e.msg);
+		print_to(report, "%s\n", e.msg);
 		f->n_errors = 1;
 		arena_done(&tree);
 		return keep_previous(f, previous);

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/print.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "policies/engine/policy.h"
@@ -71,7 +72,7 @@ static int read_file(struct pool_set *set, const char *path, bool report_unreada
 	int rc = errors ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
 	if (rc == 0 && doc_read_yaml(&tree, path, &doc, &why) < 0) {
 		if (report_unreadable) {
-			buf_printf(report, "%s\n", why.msg);
+			print_to(report, "%s\n", why.msg);
 			set->n_errors++;
 		}
 		goto out;
@@ -124,8 +125,8 @@ static size_t check_name(const struct pool_set *set, size_t i, struct buf *repor
 		const struct gpu_pool *first = &set->pools[k];
 		if (strcmp(first->name, p->name) != 0)
 			continue;
-		buf_printf(report, "%s:%d:%d: pool %s is already defined at %s:%d: remove one of them\n", p->file,
-		           p->line, p->col, p->name, first->file, first->line);
+		print_to(report, "%s:%d:%d: pool %s is already defined at %s:%d: remove one of them\n", p->file,
+		         p->line, p->col, p->name, first->file, first->line);
 		return 1;
 	}
 	return 0;
@@ -141,13 +142,12 @@ static size_t check_claims(const struct pool_set *set, size_t i, const struct po
 		const struct gpu_pool_entry *entry = gpu_pool_claims(p, namespace_name, name, policies[k]->label_lines);
 		for (size_t other = 0; entry && other < i; other++)
 			if (gpu_pool_claims(&set->pools[other], namespace_name, name, policies[k]->label_lines)) {
-				buf_printf(report,
-				           "%s:%d:%d: spec.members[%zu]: policy %s/%s already belongs to pool %s at "
-				           "%s:%d: a "
-				           "policy belongs to one pool, remove it from one of them\n",
-				           p->file, entry->line, entry->col, (size_t)(entry - p->entries),
-				           namespace_name, name, set->pools[other].name, set->pools[other].file,
-				           set->pools[other].line);
+				print_to(report,
+				         "%s:%d:%d: spec.members[%zu]: policy %s/%s already belongs to pool %s at "
+				         "%s:%d: a "
+				         "policy belongs to one pool, remove it from one of them\n",
+				         p->file, entry->line, entry->col, (size_t)(entry - p->entries), namespace_name,
+				         name, set->pools[other].name, set->pools[other].file, set->pools[other].line);
 				n++;
 				break;
 			}
@@ -167,10 +167,9 @@ static size_t check_entries(const struct gpu_pool *p, const struct policy *const
 			                                  policies[k]->label_lines);
 		if (is_found)
 			continue;
-		buf_printf(report, "%s:%d:%d: spec.members[%zu]: unknown member: no policy is called %s%s%s%s\n",
-		           p->file, entry->line, entry->col, i, entry->namespace_name,
-		           entry->namespace_name[0] ? "/" : "", entry->name,
-		           entry->n_labels > 0 ? " and has the labels" : "");
+		print_to(report, "%s:%d:%d: spec.members[%zu]: unknown member: no policy is called %s%s%s%s\n", p->file,
+		         entry->line, entry->col, i, entry->namespace_name, entry->namespace_name[0] ? "/" : "",
+		         entry->name, entry->n_labels > 0 ? " and has the labels" : "");
 		n++;
 	}
 	return n;
@@ -194,10 +193,10 @@ static size_t check_minimums(const struct gpu_pool *p, const struct policy *cons
 	}
 	size_t n = 0;
 	if (gpus > p->gpus) {
-		buf_printf(report,
-		           "%s:%d:%d: spec.gpus: is %" PRId32 ", but the minReplicas of the members need %" PRId64
-		           " GPUs: raise it or lower minReplicas\n",
-		           p->file, p->gpus_line, p->gpus_col, p->gpus, gpus);
+		print_to(report,
+		         "%s:%d:%d: spec.gpus: is %" PRId32 ", but the minReplicas of the members need %" PRId64
+		         " GPUs: raise it or lower minReplicas\n",
+		         p->file, p->gpus_line, p->gpus_col, p->gpus, gpus);
 		n++;
 	}
 	if (!p->has_budget)
@@ -215,10 +214,10 @@ static size_t check_minimums(const struct gpu_pool *p, const struct policy *cons
 		double cost = micro * budgets[i].hours;
 		if (!budgets[i].is_set || cost <= (double)gpu_pool_micro(budgets[i].budget))
 			continue;
-		buf_printf(report,
-		           "%s:%d:%d: spec.budget.%s: is %g, but the minReplicas of the members cost %g: raise it or "
-		           "lower minReplicas\n",
-		           p->file, budgets[i].line, budgets[i].col, budgets[i].field, budgets[i].budget, cost / 1e6);
+		print_to(report,
+		         "%s:%d:%d: spec.budget.%s: is %g, but the minReplicas of the members cost %g: raise it or "
+		         "lower minReplicas\n",
+		         p->file, budgets[i].line, budgets[i].col, budgets[i].field, budgets[i].budget, cost / 1e6);
 		n++;
 	}
 	return n;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/print.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/pipeline.h"
 #include "policies/engine/policy.h"
@@ -315,21 +316,21 @@ static void print_one(const struct coverage *c, struct buf *out)
 		stages += has;
 		stages_reached += has && reached;
 	}
-	buf_printf(out, "coverage of %s/%s: %zu of %zu stages, %zu of %zu reasons, in %llu ticks\n", c->namespace_name,
-	           c->name, stages_reached, stages, reasons_reached, reasons, (unsigned long long)c->n_ticks);
-	buf_printf(out, "  %-9s  %-21s  %s\n", "STAGE", "REASON", "TIMES");
+	print_to(out, "coverage of %s/%s: %zu of %zu stages, %zu of %zu reasons, in %llu ticks\n", c->namespace_name,
+	         c->name, stages_reached, stages, reasons_reached, reasons, (unsigned long long)c->n_ticks);
+	print_to(out, "  %-9s  %-21s  %s\n", "STAGE", "REASON", "TIMES");
 	for (int s = 0; s < STAGE__COUNT; s++) {
 		for (int r = 0; r < REASON__COUNT; r++) {
 			const char *stage = stage_name((enum stage)s), *reason = reason_info((enum reason)r)->name;
 			if (c->ticks[s][r] > 0)
-				buf_printf(out, "  %-9s  %-21s  %llu\n", stage, reason,
-				           (unsigned long long)c->ticks[s][r]);
+				print_to(out, "  %-9s  %-21s  %llu\n", stage, reason,
+				         (unsigned long long)c->ticks[s][r]);
 			else if (c->expected[s][r])
-				buf_printf(out, "  %-9s  %-21s  -\n", stage, reason);
+				print_to(out, "  %-9s  %-21s  -\n", stage, reason);
 		}
 	}
-	buf_printf(out, "  %-9s  %-21s  %llu\n", "(none)", reason_info(REASON_DESIRED_WITHIN_RANGE)->name,
-	           (unsigned long long)c->n_free);
+	print_to(out, "  %-9s  %-21s  %llu\n", "(none)", reason_info(REASON_DESIRED_WITHIN_RANGE)->name,
+	         (unsigned long long)c->n_free);
 }
 
 void coverage_print(const struct coverage_list *list, struct buf *out)

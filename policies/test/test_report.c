@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/num.h"
+#include "base/print.h"
 #include "base/text.h"
 #include "policies/explain/explain.h"
 #include "policies/test/scenario_run.h"
@@ -17,19 +18,10 @@ void test_report_coloured(struct buf *out, const struct test_style *style, const
 	buf_printf(out, "%s%s%s", style->colour ? colour : "", text, style->colour ? "\033[0m" : "");
 }
 
-static void put_clean(struct buf *out, const char *text)
-{
-	char clean[LINE_BYTES];
-	text_show(clean, sizeof clean, text, strlen(text));
-	buf_puts(out, clean);
-}
-
 static void put_diff(struct buf *out, const struct test_style *style, const char *file,
                      const struct scenario_finding *f, const char *at)
 {
-	buf_puts(out, "  --- expected  ");
-	put_clean(out, file);
-	buf_printf(out, ":%d\n  +++ decided   at %s\n", f->line, at);
+	print_to(out, "  --- expected  %s:%d\n  +++ decided   at %s\n", file, f->line, at);
 	for (size_t i = 0; i < f->n_fields; i++) {
 		const struct scenario_field *x = &f->fields[i];
 		char line[LINE_BYTES], clean[LINE_BYTES];
@@ -49,17 +41,12 @@ static void put_diff(struct buf *out, const struct test_style *style, const char
 static void put_sentence(struct buf *out, const char *file, const struct scenario_finding *f, const char *at)
 {
 	const char *separator = "";
-	buf_puts(out, "  ");
-	put_clean(out, file);
-	buf_printf(out, ":%d: at %s: ", f->line, at);
+	print_to(out, "  %s:%d: at %s: ", file, f->line, at);
 	for (size_t i = 0; i < f->n_fields; i++) {
 		const struct scenario_field *x = &f->fields[i];
 		if (x->equal)
 			continue;
-		buf_printf(out, "%sexpected %s ", separator, x->name);
-		put_clean(out, x->expected);
-		buf_puts(out, ", got ");
-		put_clean(out, x->actual);
+		print_to(out, "%sexpected %s %s, got %s", separator, x->name, x->expected, x->actual);
 		separator = "; ";
 	}
 	buf_putc(out, '\n');
@@ -73,7 +60,7 @@ void test_report_findings(struct buf *out, const struct test_style *style, const
 		char at[NUM_TEXT_BYTES];
 		num_format_duration_ms(at, f->at_ms);
 		if (f->law)
-			buf_printf(out, "  %s:%d: at %s: %s: %s\n", file, f->line, at, f->law, f->why);
+			print_to(out, "  %s:%d: at %s: %s: %s\n", file, f->line, at, f->law, f->why);
 		else if (style->diff)
 			put_diff(out, style, file, f, at);
 		else
@@ -81,5 +68,5 @@ void test_report_findings(struct buf *out, const struct test_style *style, const
 		buf_puts(out, f->trace);
 	}
 	if (result->dropped)
-		buf_printf(out, "  and %zu more\n", result->dropped);
+		print_to(out, "  and %zu more\n", result->dropped);
 }

@@ -69,7 +69,10 @@ static void label_values_are_escaped_and_valid_utf8(void **state)
 	        {"a\nb", "a\\nb"},
 	        {"\\n", "\\\\n"},
 	        {"\"\"", "\\\"\\\""},
-	        {"tab\tcr\r", "tab\tcr\r"}, // the format has no escape for these; they are legal as they are
+	        {"tab\tcr\r", "tab\tcr\\\\r"},
+	        {"\x1b[31m\x7f",
+	         "\\\\x1b[31m\\\\x7f"}, // the format has no escape for these: the value is what can be seen
+	        {"\xc2\x9b\xe2\x80\xae=\xef\xbb\xbf", "\\\\u009b\\\\u202e=\\\\ufeff"},
 	        {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"},
 	        {"a\xff"
 	         "b",

@@ -286,6 +286,7 @@ static void strings_are_escaped_and_valid_utf8(void **state)
 	        // C1 (a terminal takes U+009B for ESC [), line ends of YAML, direction, byte order mark, noncharacter
 	        {"\xc2\x85\xc2\x9b\xc2\xa0", "\"\\u0085\\u009b\xc2\xa0\""},
 	        {"\xe2\x80\xa8\xe2\x80\xae\xef\xbb\xbf\xef\xbf\xbe", "\"\\u2028\\u202e\\ufeff\\ufffe\""},
+	        {"\xf3\xa0\x81\x81\xf0\x9f\x98\x80", "\"\\udb40\\udc41\xf0\x9f\x98\x80\""}, // a tag, an emoji
 	        {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\""},
 	        {"x\xff"
 	         "y\xc3",
