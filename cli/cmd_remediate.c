@@ -26,8 +26,6 @@
 #define CLEAN_MAX_MS    REMEDY_DAY_MS
 #define INTERVAL_MIN_MS 1000
 #define INTERVAL_MAX_MS 60000
-#define LEAK_MIN_MS     (30 * 60 * 1000)
-#define LEAK_MAX_MS     (16 * 60 * 60 * 1000)
 
 struct remediate_args {
 	const char *replay;
@@ -37,7 +35,7 @@ struct remediate_args {
 	struct log_options log;
 	struct ha_options ha;
 	const char *listen, *node_label;
-	int64_t interval_ms, leak_within_ms;
+	int64_t interval_ms;
 	bool acts, cordons, taints_devices;
 };
 
@@ -54,8 +52,7 @@ enum {
 	KEY_ACT,
 	KEY_INTERVAL,
 	KEY_NODE_LABEL,
-	KEY_LISTEN,
-	KEY_LEAKING
+	KEY_LISTEN
 };
 
 static int32_t whole(const char *arg, int32_t min, int32_t max, const char *flag, struct argp_state *state)
@@ -85,11 +82,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->interval_ms = option_duration_ms("--interval", arg, INTERVAL_MIN_MS, state);
 		if (a->interval_ms > INTERVAL_MAX_MS)
 			argp_error(state, "--interval: must be 1s to 1m");
-		return 0;
-	case KEY_LEAKING:
-		a->leak_within_ms = option_duration_ms("--replace-leaking", arg, LEAK_MIN_MS, state);
-		if (a->leak_within_ms > LEAK_MAX_MS)
-			argp_error(state, "--replace-leaking: must be 30m to 16h");
 		return 0;
 	case KEY_NODE_LABEL:
 		a->node_label = arg;
@@ -131,8 +123,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		argp_error(state, "unexpected argument \"%s\"; the file is named by --replay", arg);
 		return 0;
 	case ARGP_KEY_END:
-		if (a->replay && a->leak_within_ms > 0)
-			argp_error(state, "--replace-leaking needs a cluster: remove --replay");
 		if (!a->replay && a->ha.n_shards > 1)
 			argp_error(state, "--shards: one process remediates, so there is one lease");
 		return 0;
@@ -183,7 +173,6 @@ static int run(struct remediate_args *args)
 	                                             .limits = args->limits,
 	                                             .node_label = args->node_label,
 	                                             .interval_ms = args->interval_ms,
-	                                             .leak_within_ms = args->leak_within_ms,
 	                                             .acts = args->acts,
 	                                             .cordons = args->cordons,
 	                                             .taints_devices = args->taints_devices,
@@ -232,10 +221,6 @@ int cmd_remediate(int argc, char **argv)
 	        {"clean", KEY_CLEAN, "DURATION", 0,
 	         "time without a fault before a GPU returns to service; doubles with each attempt of the day (default "
 	         "30m)",
-	         0},
-	        {"replace-leaking", KEY_LEAKING, "DURATION", 0,
-	         "evict replicas of a Deployment or StatefulSet whose memory grows and reaches its limit within this "
-	         "time, one at a time (30m to 16h; default: none)",
 	         0},
 	        {"cordon", KEY_CORDON, 0, 0, "cordon nodes instead of tainting them", 0},
 	        {"device-taints", KEY_DEVICES, 0, 0,

@@ -12,7 +12,6 @@
 #include "base/timer.h"
 #include "controller/connections.h"
 #include "controller/options/ha_options.h"
-#include "controller/remedy/leak_replace.h"
 #include "controller/remedy/node_pods.h"
 #include "controller/remedy/remedy_agent_private.h"
 #include "controller/shard/shards.h"
@@ -436,30 +435,6 @@ static int elect(struct remedy_agent *a, struct err *e)
 	return 0;
 }
 
-static bool may_act(const void *arg)
-{
-	const struct remedy_agent *a = arg;
-	return a->is_leader && !a->is_stopping;
-}
-
-static int open_leaks(struct remedy_agent *a, struct promql_source *source, struct err *e)
-{
-	const struct leak_replace_options options = {.loop = a->loop,
-	                                             .clock = &a->options.connections->clock,
-	                                             .k8s = a->k8s,
-	                                             .source = source,
-	                                             .recorder = a->recorder,
-	                                             .log = a->options.log,
-	                                             .within_ms = a->options.leak_within_ms,
-	                                             .every_ms = AGENT_LEAK_TICKS * a->options.interval_ms,
-	                                             .acts = a->options.acts,
-	                                             .may_act = may_act,
-	                                             .arg = a};
-	if (options.within_ms > 0)
-		a->leaks = leak_replacer_new(&options, e);
-	return options.within_ms > 0 && !a->leaks ? -1 : 0;
-}
-
 static int open_parts(struct remedy_agent *a, struct err *e)
 {
 	struct connections *to = a->options.connections;
@@ -472,7 +447,7 @@ static int open_parts(struct remedy_agent *a, struct err *e)
 	a->feed = feed.source ? health_feed_new(&feed, e) : NULL;
 	a->recorder = a->feed ? event_recorder_new(&recorder, e) : NULL;
 	a->nodes = a->recorder ? node_store_new(&nodes, e) : NULL;
-	if (!a->nodes || open_leaks(a, feed.source, e) < 0)
+	if (!a->nodes)
 		return -1;
 	const struct device_rules_options devices = {.client = to->k8s, .on_error = on_device_error, .arg = a};
 	if (a->options.taints_devices && !(a->devices = device_rules_new(&devices, e)))
@@ -526,7 +501,6 @@ void remedy_agent_disconnect(struct remedy_agent *a)
 		return;
 	a->is_stopping = true;
 	event_del(&a->timer);
-	leak_replacer_stop(a->leaks);
 	connections_set_write_guard(a->options.connections, NULL);
 	shards_free(a->shards);
 	a->shards = NULL;
@@ -540,7 +514,6 @@ void remedy_agent_free(struct remedy_agent *a)
 {
 	if (!a)
 		return;
-	leak_replacer_free(a->leaks);
 	health_feed_free(a->feed);
 	event_recorder_free(a->recorder);
 	if (a->on_term)

@@ -23,7 +23,6 @@ struct remedy_agent_options {
 	struct remedy_limits limits;
 	const char *node_label; // of the series: the name of the node
 	int64_t interval_ms;
-	int64_t leak_within_ms; // leaking pods that reach a limit within this time are replaced; 0: none are
 	bool acts;              // false: a dry run, which writes only Events
 	bool cordons;           // cordon nodes instead of tainting them
 	bool taints_devices;    // taint single GPUs where dynamic resource allocation serves them

@@ -19,7 +19,6 @@
 #define AGENT_PODS_OF_MAX  64               // nodes whose pods are listed in one tick; the next tick continues
 #define AGENT_REFUSED_MAX  256              // pods whose last eviction was refused
 #define AGENT_REFRESH_MS   (2 * 60 * 1000)  // the annotation of a node that is out of service is not older
-#define AGENT_LEAK_TICKS   20               // intervals between two searches for leaks
 #define AGENT_AFTER_ACT_MS 1000             // the next tick, after a node was taken out of service
 #define AGENT_RETRY_MS     (10 * 60 * 1000) // after a PATCH of a pod failed
 
@@ -42,7 +41,6 @@ struct remedy_agent {
 	struct node_store *nodes;
 	struct device_rules *devices; // NULL: no DeviceTaintRules
 	struct health_feed *feed;
-	struct leak_replacer *leaks;     // NULL: leaking pods are not replaced
 	struct shards *shards;           // NULL: no election
 	struct event_recorder *recorder; // of Events
 	struct event timer, *on_term, *on_int;
