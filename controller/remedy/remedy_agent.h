@@ -22,6 +22,8 @@ struct remedy_agent_options {
 	const struct ha_options *election; // NULL: this process always acts
 	struct remedy_limits limits;
 	const char *node_label; // of the series: the name of the node
+	const char *matchers;   // of the series that are believed (promql/confine.h); NULL: all, which is for dry runs
+	const char *const *namespaces; // NULL-terminated: evict their pods although they are protected; NULL: none
 	int64_t interval_ms;
 	bool acts;              // false: a dry run, which writes only Events
 	bool cordons;           // cordon nodes instead of tainting them
