@@ -35,6 +35,7 @@ static const char *const format_names[] = {"table", "json", "csv", NULL};
 
 struct idle_args {
 	struct prometheus_options prometheus;
+	struct series_options series;
 	const char *prices, *namespace_name; // NULL: every namespace
 	int64_t for_ms, lookback_ms;
 	int output;
@@ -49,6 +50,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &a->prometheus;
+		state->child_inputs[1] = &a->series;
 		return 0;
 	case KEY_FOR:
 		a->for_ms = option_duration_ms("--for", arg, GPU_USE_STEP_S * 1000, state);
@@ -273,7 +275,8 @@ static int run(const struct idle_args *a, const struct price_book *book, struct 
 	r.costs = calloc(IDLE_ROWS_MAX, sizeof *r.costs);
 	int rc = rows && r.costs ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
 	if (rc == 0) {
-		rc = idle_fetch(&c, r.now_s, a->for_ms / 1000, a->lookback_ms / 1000, rows, e);
+		rc = idle_fetch(&c, r.now_s, a->for_ms / 1000, a->lookback_ms / 1000,
+		                series_options_matchers(&a->series), rows, e);
 		if (rc == 0) {
 			add_costs(&r, rows);
 			rc = print(&r, e);
@@ -298,7 +301,7 @@ int cmd_idle(int argc, char **argv)
 	        {"prices", KEY_IDLE_PRICES, "FILE", 0, "a PriceBook (default: the shipped prices)", 1},
 	        {"output", 'o', "FORMAT", 0, "table, json or csv (default table)", 1},
 	        {0}};
-	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {0}};
+	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {&series_argp, 0, NULL, 0}, {0}};
 	const struct argp argp = {
 	        options,
 	        parse,

@@ -27,8 +27,7 @@
 #define CLEAN_MAX_MS    REMEDY_DAY_MS
 #define INTERVAL_MIN_MS 1000
 #define INTERVAL_MAX_MS 60000
-#define LEAK_MIN_MS     (30 * 60 * 1000)
-#define LEAK_MAX_MS     (16 * 60 * 60 * 1000)
+#define NAMESPACES_MAX  8 // kube-system and the agent's own are the only ones that need it
 
 struct remediate_args {
 	const char *replay;
@@ -37,8 +36,11 @@ struct remediate_args {
 	struct kube_options kube;
 	struct log_options log;
 	struct ha_options ha;
+	struct series_options series;
+	const char *namespaces[NAMESPACES_MAX + 1]; // of --evict-in
+	size_t n_namespaces;
 	const char *listen, *node_label;
-	int64_t interval_ms, leak_within_ms;
+	int64_t interval_ms;
 	bool acts, cordons, taints_devices;
 };
 
@@ -56,7 +58,7 @@ enum {
 	KEY_INTERVAL,
 	KEY_NODE_LABEL,
 	KEY_LISTEN,
-	KEY_LEAKING
+	KEY_EVICT_IN
 };
 
 static int32_t whole(const char *arg, int32_t min, int32_t max, const char *flag, struct argp_state *state)
@@ -78,6 +80,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[1] = &a->kube;
 		state->child_inputs[2] = &a->log;
 		state->child_inputs[3] = &a->ha;
+		state->child_inputs[4] = &a->series;
 		return 0;
 	case KEY_ACT:
 		a->acts = true;
@@ -87,13 +90,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (a->interval_ms > INTERVAL_MAX_MS)
 			print_usage(state, "--interval: must be 1s to 1m");
 		return 0;
-	case KEY_LEAKING:
-		a->leak_within_ms = option_duration_ms("--replace-leaking", arg, LEAK_MIN_MS, state);
-		if (a->leak_within_ms > LEAK_MAX_MS)
-			print_usage(state, "--replace-leaking: must be 30m to 16h");
-		return 0;
 	case KEY_NODE_LABEL:
 		a->node_label = arg;
+		return 0;
+	case KEY_EVICT_IN:
+		if (a->n_namespaces == NAMESPACES_MAX)
+			argp_error(state, "more than %d --evict-in", NAMESPACES_MAX);
+		a->namespaces[a->n_namespaces++] = arg;
 		return 0;
 	case KEY_LISTEN:
 		a->listen = arg;
@@ -132,8 +135,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		print_usage(state, "unexpected argument \"%s\"; the file is named by --replay", arg);
 		return 0;
 	case ARGP_KEY_END:
-		if (a->replay && a->leak_within_ms > 0)
-			print_usage(state, "--replace-leaking needs a cluster: remove --replay");
+		if (!a->replay && a->acts && !series_options_matchers(&a->series))
+			argp_error(state, "--act needs --series-matcher, because any pod that Prometheus scrapes can expose "
+			                  "series about failing GPUs: name the labels that only the exporter's scrape sets, "
+			                  "such as --series-matcher='job=\"gpuscale-exporter/gpuscale-exporter\"' "
+			                  "(docs/security.md)");
 		if (!a->replay && a->ha.n_shards > 1)
 			print_usage(state, "--shards: one process remediates, so there is one lease");
 		return 0;
@@ -183,8 +189,9 @@ static int run(struct remediate_args *args)
 	                                             .election = connections.elects ? &args->ha : NULL,
 	                                             .limits = args->limits,
 	                                             .node_label = args->node_label,
+	                                             .matchers = series_options_matchers(&args->series),
+	                                             .namespaces = args->namespaces,
 	                                             .interval_ms = args->interval_ms,
-	                                             .leak_within_ms = args->leak_within_ms,
 	                                             .acts = args->acts,
 	                                             .cordons = args->cordons,
 	                                             .taints_devices = args->taints_devices,
@@ -234,10 +241,8 @@ int cmd_remediate(int argc, char **argv)
 	         "time without a fault before a GPU returns to service; doubles with each attempt of the day (default "
 	         "30m)",
 	         0},
-	        {"replace-leaking", KEY_LEAKING, "DURATION", 0,
-	         "evict replicas of a Deployment or StatefulSet whose memory grows and reaches its limit within this "
-	         "time, one at a time (30m to 16h; default: none)",
-	         0},
+	        {"evict-in", KEY_EVICT_IN, "NAMESPACE", 0,
+	         "also evict pods of this namespace although it is kube-system or the agent's own (repeatable)", 0},
 	        {"cordon", KEY_CORDON, 0, 0, "cordon nodes instead of tainting them", 0},
 	        {"device-taints", KEY_DEVICES, 0, 0,
 	         "taint single GPUs with DeviceTaintRules where dynamic resource allocation serves them", 0},
@@ -251,6 +256,7 @@ int cmd_remediate(int argc, char **argv)
 	                                             {&kube_argp, 0, NULL, 0},
 	                                             {&log_argp, 0, NULL, 0},
 	                                             {&ha_argp, 0, NULL, 0},
+	                                             {&series_argp, 0, NULL, 0},
 	                                             {0}};
 	const struct argp argp = {
 	        options,

@@ -31,6 +31,7 @@ struct run_args {
 	struct ha_options ha;
 	struct path_options policies;
 	struct serve_options serve;
+	struct series_options series;
 	const char *listen, *namespace_name, *state_dir, *prices, *otlp_endpoint, *otlp_ca_file;
 	bool dry_run, once, crd, idle_rules;
 };
@@ -58,6 +59,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		state->child_inputs[2] = &a->log;
 		state->child_inputs[3] = &a->ha;
 		state->child_inputs[4] = &a->serve;
+		state->child_inputs[5] = &a->series;
 		return 0;
 	case KEY_POLICIES:
 		path_options_add(&a->policies, arg, state);
@@ -177,7 +179,8 @@ int cmd_run(int argc, char **argv)
 	        {0}};
 	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {&kube_argp, 0, NULL, 0},
 	                                             {&log_argp, 0, NULL, 0},        {&ha_argp, 0, NULL, 0},
-	                                             {&serve_argp, 0, NULL, 0},      {0}};
+	                                             {&serve_argp, 0, NULL, 0},      {&series_argp, 0, NULL, 0},
+	                                             {0}};
 	const struct argp argp = {options,
 	                          parse,
 	                          "",
@@ -229,6 +232,7 @@ int cmd_run(int argc, char **argv)
 	                                 .keep_sparklines = !args.once && args.listen[0],
 	                                 .dry_run = args.dry_run,
 	                                 .idle_rules = args.idle_rules,
+	                                 .series_matchers = series_options_matchers(&args.series),
 	                                 .once = args.once,
 	                                 .election = connections.elects ? &args.ha : NULL,
 	                                 .spans = spans,

@@ -97,8 +97,8 @@ static int ask(struct connections *c, struct promql_source *source, const char *
 	return -1;
 }
 
-int idle_fetch(struct connections *c, int64_t now_s, int64_t for_s, int64_t lookback_s, struct idle_rows *ret,
-               struct err *e)
+int idle_fetch(struct connections *c, int64_t now_s, int64_t for_s, int64_t lookback_s, const char *matchers,
+               struct idle_rows *ret, struct err *e)
 {
 	ret->n = 0;
 	arena_init(&ret->names, NAMES_MAX);
@@ -112,8 +112,8 @@ int idle_fetch(struct connections *c, int64_t now_s, int64_t for_s, int64_t look
 		struct question q = {.rows = ret, .what = (enum gpu_idle)what};
 		err_clear(&q.error);
 		buf_reset(&query);
-		gpu_idle_query(&query, q.what, for_s, lookback_s);
-		rc = ask(c, source, buf_str(&query), now_s, &q, e);
+		rc = gpu_idle_query(&query, q.what, for_s, lookback_s, matchers, e);
+		rc = rc < 0 ? rc : ask(c, source, buf_str(&query), now_s, &q, e);
 	}
 	buf_done(&query);
 	return rc;

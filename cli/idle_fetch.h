@@ -27,11 +27,12 @@ struct idle_rows {
 	struct arena names;
 };
 
-// Fills *ret from the default source of `c`; waits for the answers. for_s and lookback_s as in gpu_idle_query().
+// Fills *ret from the default source of `c`; waits for the answers. for_s, lookback_s and matchers as in
+// gpu_idle_query().
 // Returns 0, or -1 and *e when a question fails or its answer is incomplete. The caller calls idle_rows_done() in both
 // cases.
-int idle_fetch(struct connections *c, int64_t now_s, int64_t for_s, int64_t lookback_s, struct idle_rows *ret,
-               struct err *e);
+int idle_fetch(struct connections *c, int64_t now_s, int64_t for_s, int64_t lookback_s, const char *matchers,
+               struct idle_rows *ret, struct err *e);
 void idle_rows_done(struct idle_rows *rows);
 
 #endif

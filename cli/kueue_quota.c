@@ -12,6 +12,7 @@
 #include "base/json/json_span.h"
 #include "cli/kube_session.h"
 #include "controller/connections.h"
+#include "k8s/client/accelerators.h"
 #include "k8s/client/k8s_client.h"
 #include "k8s/client/object_name.h"
 #include "promql/promql_source.h"

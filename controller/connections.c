@@ -40,12 +40,18 @@ static uint64_t write_term(void *arg)
 	return c->write_guard.term ? c->write_guard.term(c->write_guard.arg) : 0;
 }
 
+const char *connections_own_namespace(const struct connections *c)
+{
+	bool is_in_cluster = c->k8s_config.source && strcmp(c->k8s_config.source, K8S_CONFIG_IN_CLUSTER) == 0;
+	return is_in_cluster ? c->k8s_config.namespace_name : NULL;
+}
+
 static int open_kube(struct connections *c, const struct kube_options *kube, const struct ha_options *election,
                      struct err *e)
 {
 	if (k8s_config_load(&c->arena, &kube->config, &c->k8s_config, e) < 0)
 		return -1;
-	c->elects = election && ha_options_is_on(election, strcmp(c->k8s_config.source, K8S_CONFIG_IN_CLUSTER) == 0);
+	c->elects = election && ha_options_is_on(election, connections_own_namespace(c) != NULL);
 	struct http_client_options http = {.loop = c->loop, .max_in_flight = KUBE_IN_FLIGHT};
 	c->kube_http = http_client_new(&http, e);
 	if (!c->kube_http)

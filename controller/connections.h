@@ -53,6 +53,8 @@ struct connections {
 int connections_open_for(struct connections *c, const struct prometheus_options *prometheus,
                          const struct kube_options *kube, const struct ha_options *election, struct metrics *metrics,
                          struct err *e);
+// Returns the namespace that this process runs in; NULL outside a cluster.
+const char *connections_own_namespace(const struct connections *c);
 // Like connections_open_for(), without leader election.
 int connections_open(struct connections *c, const struct prometheus_options *prometheus,
                      const struct kube_options *kube, struct metrics *metrics, struct err *e);

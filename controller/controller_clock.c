@@ -8,6 +8,7 @@
 #include "base/process/log.h"
 #include "base/timer.h"
 #include "controller/controller_private.h"
+#include "controller/idle/idle_rules.h"
 #include "controller/metrics/metrics.h"
 #include "controller/query_hub.h"
 #include "promql/promql_source.h"
@@ -19,7 +20,7 @@ static void report(const struct controller *c, int64_t step_ms)
 	if (c->ownership.shards && size_ms > shards_clock_limit_ms(c->ownership.shards))
 		return;
 	LOG(c->options.log, LOG_WARNING, "Wall clock was set; past actions keep their age, windows are refilled",
-	    LOG_I("stepMs", step_ms), LOG_I("limitMs", CONTROLLER_CLOCK_STEP_MS));
+	    LOG_I("stepMs", step_ms), LOG_I("limitMs", CLOCK_STEP_MS));
 }
 
 void controller_look_at_clock(struct controller *c)
@@ -39,6 +40,8 @@ void controller_look_at_clock(struct controller *c)
 		if (m->status)
 			policy_status_clock_was_set(m->status, step_ms);
 	}
+	if (c->idle)
+		idle_rules_clock_was_set(c->idle, step_ms);
 	// Answers for the same clock time before the step are not valid now.
 	query_hub_forget(c->connections->queries, INT64_MAX);
 	promql_sources_clock_was_set(query_hub_sources(c->connections->queries), step_ms);
@@ -55,7 +58,7 @@ static void on_look(evutil_socket_t fd, short what, void *arg)
 
 int controller_clock_open(struct controller *c, struct err *e)
 {
-	clock_step_detector_init(&c->clock_step_detector, &c->connections->clock, CONTROLLER_CLOCK_STEP_MS);
+	clock_step_detector_init(&c->clock_step_detector, &c->connections->clock, CLOCK_STEP_MS);
 	if (c->options.once)
 		return 0;
 	c->clock_look = event_new(c->connections->loop, -1, EV_PERSIST, on_look, c);

@@ -41,6 +41,13 @@ static void ask(void *arg, const char *source, const char *query, int64_t now_ms
 	query_failover_ask(c->connections->queries, &question, now_ms, on_answer, slot);
 }
 
+static int64_t now_of(void *arg)
+{
+	struct controller *c = arg;
+	controller_look_at_clock(c);
+	return clock_wall_ms(&c->connections->clock);
+}
+
 static void release(void *kept)
 {
 	query_answer_unref(kept);
@@ -83,6 +90,9 @@ int controller_idle_open(struct controller *c, struct err *e)
 	        .events = c->status_env.events,
 	        .conflicts = conflicts_watch(c),
 	        .log = c->options.log,
+	        .matchers = c->options.series_matchers,
+	        .own_namespace = connections_own_namespace(c->connections),
+	        .now_ms = now_of,
 	        .prices = prices_of,
 	        .may_act = may_act,
 	        .find_policy = find_policy,

@@ -184,9 +184,7 @@ bool ownership_may_restore(void *arg, const struct policy_ref *body, struct err 
 
 // ---- controller_clock.c ----
 
-// A wall clock that moves by more than this against the boot clock between two checks was set.
-#define CONTROLLER_CLOCK_STEP_MS 2500
-// Interval of the checks; a clock that is slewed moves by less in this time.
+// Interval of the checks; a clock that is slewed moves by less than CLOCK_STEP_MS in this time.
 #define CONTROLLER_CLOCK_LOOK_MS 1000
 
 int controller_clock_open(struct controller *c, struct err *e);

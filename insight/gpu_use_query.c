@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/buf.h"
+#include "promql/confine.h"
 
 #define DEVICE "UUID, GPU_I_ID"
 #define HOLDER "namespace, pod, exported_namespace, exported_pod"
@@ -112,7 +113,12 @@ void gpu_use_query(struct buf *out, enum gpu_measure measure, const struct gpu_u
 // A device counts when it was observed throughout: then the window has a value at nearly every step. Nothing is known
 // of what it did while its exporter was gone.
 #define STEPS_OF_IDLE 20
-static void put_idle_devices(struct buf *out, int64_t for_s)
+// By Prometheus's own labels, one exporter is one job and instance.
+#define DOUBTFUL                                                                                                       \
+	" unless on (UUID) (count by (UUID) (count by (UUID, job, instance) (DCGM_FI_DEV_FB_USED)) > 1)"               \
+	" unless on (UUID) (DCGM_FI_DEV_FB_USED and on (job, instance) (count by (job, instance) "                     \
+	"(DCGM_FI_DEV_FB_USED) > " STRING(GPU_SERIES_MAX) "))"
+static void put_idle_devices(struct buf *out, int64_t for_s, bool are_trusted)
 {
 	int64_t step_s = for_s / STEPS_OF_IDLE < 1                ? 1
 	                 : for_s / STEPS_OF_IDLE > GPU_USE_STEP_S ? GPU_USE_STEP_S
@@ -122,16 +128,16 @@ static void put_idle_devices(struct buf *out, int64_t for_s)
 	           ") (DCGM_FI_DEV_GPU_UTIL or DCGM_FI_PROF_SM_ACTIVE) and on (" DEVICE ", " HOLDER
 	           ") (DCGM_FI_DEV_FB_USED offset %" PRId64 "s) and on (" DEVICE ", " HOLDER
 	           ") (count_over_time(DCGM_FI_DEV_FB_USED[%" PRId64 "s:%" PRId64 "s]) >= %" PRId64
-	           ") unless on (" DEVICE ") " WORKING("[%" PRId64 "s]") ")",
-	           for_s, for_s, step_s, for_s / step_s * 9 / 10 - 1, for_s, for_s);
+	           ") unless on (" DEVICE ") " WORKING("[%" PRId64 "s]") "%s)",
+	           for_s, for_s, step_s, for_s / step_s * 9 / 10 - 1, for_s, for_s, are_trusted ? DOUBTFUL : "");
 }
 
-void gpu_idle_query(struct buf *out, enum gpu_idle what, int64_t for_s, int64_t lookback_s)
+static void put_idle_query(struct buf *out, enum gpu_idle what, int64_t for_s, int64_t lookback_s, bool are_trusted)
 {
 	const char *fold = what == GPU_IDLE_COUNT ? "sum" : "max";
 	buf_printf(out, "%s by (modelName, wl_namespace, wl_pod) (" RENAME_OPEN "%s by (modelName, " HOLDER ") (", fold,
 	           fold);
-	put_idle_devices(out, for_s);
+	put_idle_devices(out, for_s, are_trusted);
 	if (what == GPU_IDLE_LAST_BUSY)
 		buf_printf(
 		        out,
@@ -146,6 +152,21 @@ void gpu_idle_query(struct buf *out, enum gpu_idle what, int64_t for_s, int64_t 
 		           ") (min_over_time(timestamp(DCGM_FI_DEV_FB_USED)[%" PRId64 "s:%ds]))",
 		           lookback_s, GPU_USE_STEP_S);
 	buf_puts(out, ")" RENAME_CLOSE ")");
+}
+
+int gpu_idle_query(struct buf *out, enum gpu_idle what, int64_t for_s, int64_t lookback_s, const char *matchers,
+                   struct err *e)
+{
+	struct buf all;
+	if (!matchers) {
+		put_idle_query(out, what, for_s, lookback_s, false);
+		return 0;
+	}
+	buf_init(&all, out->max);
+	put_idle_query(&all, what, for_s, lookback_s, true);
+	int rc = confine_add_matchers(out, buf_str(&all), matchers, e);
+	buf_done(&all);
+	return rc;
 }
 
 void gpu_count_query(struct buf *out, int64_t steps)

@@ -21,7 +21,8 @@ struct confiner {
 	const char *query, *at; // at: after the token
 	struct promql_token token;
 	bool has_gap; // preceded by whitespace or a comment
-	const char *label, *value;
+	const char *label, *value; // label NULL: none is enforced
+	const char *matchers;      // added to every selector when no label is enforced
 	struct buf *out;
 	size_t *ret_offset;
 	struct err *e;
@@ -236,7 +237,8 @@ static int matcher(struct confiner *c, bool *has)
 		return 0;
 	if (match_operator(c, &is_equal) < 0)
 		return -1;
-	bool is_enforced = is_string ? is_text(t.start + 1, t.len - 2, c->label) : is_text(t.start, t.len, c->label);
+	bool is_enforced = c->label && (is_string ? is_text(t.start + 1, t.len - 2, c->label)
+	                                          : is_text(t.start, t.len, c->label));
 	if (is_enforced && check_enforced(c, t.start, is_equal) < 0)
 		return -1;
 	*has |= is_enforced && !is_string;
@@ -245,7 +247,10 @@ static int matcher(struct confiner *c, bool *has)
 
 static void add_enforced(struct confiner *c)
 {
-	buf_printf(c->out, "%s=\"%s\"", c->label, c->value);
+	if (c->label)
+		buf_printf(c->out, "%s=\"%s\"", c->label, c->value);
+	else
+		buf_puts(c->out, c->matchers);
 }
 
 static int braces(struct confiner *c)
@@ -516,6 +521,19 @@ bool confine_label_is_valid(const char *label)
 	       strcmp(label, "__name__") != 0;
 }
 
+static int confine(struct confiner *c)
+{
+	advance(c);
+	if (expression(c) < 0)
+		return -1;
+	if (c->token.kind != PROMQL_TOKEN_END)
+		return expected(c, "an operator or the end of the query");
+	if (c->out->failed)
+		return err_set(c->e, ERR_LIMIT, "the query is too long once it is confined; the ceiling is %zu bytes",
+		               c->out->max);
+	return 0;
+}
+
 int confine_query(struct buf *out, const char *query, const char *label, const char *value, size_t *ret_offset,
                   struct err *e)
 {
@@ -530,13 +548,28 @@ int confine_query(struct buf *out, const char *query, const char *label, const c
 		*ret_offset = 0;
 	if (!is_value(value))
 		return err_set(e, ERR_INPUT, "\"%.80s\" is not a valid namespace", value);
-	advance(&c);
-	if (expression(&c) < 0)
-		return -1;
-	if (c.token.kind != PROMQL_TOKEN_END)
-		return expected(&c, "an operator or the end of the query");
-	if (out->failed)
-		return err_set(e, ERR_LIMIT, "the query is too long once it is confined; the ceiling is %zu bytes",
-		               out->max);
-	return 0;
+	return confine(&c);
+}
+
+int confine_add_matchers(struct buf *out, const char *query, const char *matchers, struct err *e)
+{
+	struct confiner c = {.query = query, .at = query, .matchers = matchers, .out = out, .e = e};
+	return confine(&c);
+}
+
+int confine_check_matchers(struct buf *out, const char *matchers, struct err *e)
+{
+	struct confiner c = {.query = matchers, .at = matchers, .out = out, .e = e};
+	bool unused;
+	for (advance(&c);; accept(&c)) {
+		if (c.token.kind != PROMQL_TOKEN_NAME || is_word(&c, "__name__") || memchr(c.token.start, ':', c.token.len))
+			return expected(&c, "a label, as in job=\"gpuscale-exporter/gpuscale-exporter\"");
+		if (matcher(&c, &unused) < 0)
+			return -1;
+		if (c.token.kind == PROMQL_TOKEN_END)
+			break;
+		if (!is_sign(&c, ','))
+			return expected(&c, "a comma or the end of the matchers");
+	}
+	return out->failed ? err_set(e, ERR_LIMIT, "the matchers are too long: %zu bytes are the most", out->max) : 0;
 }

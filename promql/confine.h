@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Confines a PromQL query to the series of one tenant: adds LABEL="VALUE" to every vector selector, so that the query
-// cannot read series with another value, on any server. Refuses queries that cannot be rewritten safely: MetricsQL
-// extensions, functions that are missing from the table in promql/lexer.h, metrics whose name is a keyword.
+// Confines a PromQL query to the series of one tenant, or to those that an operator trusts: adds label matchers to
+// every vector selector, so that the query cannot read other series, on any server. Refuses queries that cannot be
+// rewritten safely: MetricsQL extensions, functions that are missing from the table in promql/lexer.h, metrics whose
+// name is a keyword.
 #ifndef GPUSCALE_PROMQL_CONFINE_H
 #define GPUSCALE_PROMQL_CONFINE_H
 
@@ -24,5 +25,13 @@ bool confine_label_is_valid(const char *label);
 // On error, *ret_offset (may be NULL) is the position in the query, and `out` must not be used.
 int confine_query(struct buf *out, const char *query, const char *label, const char *value, size_t *ret_offset,
                   struct err *e);
+
+// Appends the query with `matchers` (of confine_check_matchers()) added to every selector to `out`, without comments.
+// Returns 0, or -1 and *e as confine_query(): ERR_INPUT when the query cannot be parsed, ERR_LIMIT.
+int confine_add_matchers(struct buf *out, const char *query, const char *matchers, struct err *e);
+// Appends label matchers such as `job="a",instance=~"b.*"` to `out`, without spaces or comments. Returns 0, or -1 and
+// *e, which starts with "line:column": ERR_INPUT for an empty text, a matcher on __name__ or anything else that is not a
+// list of matchers; ERR_LIMIT when the result exceeds the ceiling of `out`.
+int confine_check_matchers(struct buf *out, const char *matchers, struct err *e);
 
 #endif

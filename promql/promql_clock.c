@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "promql/promql_private.h"
 
-// Date has whole seconds, and a clock is set by more than this (CONTROLLER_CLOCK_STEP_MS).
+// Date has whole seconds, and a clock is set by more than this (CLOCK_STEP_MS).
 #define CLOCKS_AGREE_MS 2500
 
 // Returns the difference from `offset_ms` to the nearest skew that explains the last Date.

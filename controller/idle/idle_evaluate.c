@@ -160,7 +160,14 @@ static const char *find_reason(const struct idle_rules *all, const struct idle_r
 	const char *name = all->options.find_policy(all->options.arg, &ref, policy, sizeof policy);
 	const char *other = r->want ? conflict_watch_find(r->want) : NULL;
 	const char *error = r->want ? conflict_watch_error(r->want) : NULL;
-	if (name)
+	bool is_named = all->evaluation.entry->rule.n_namespaces > 0; // and covers the workload
+	const char *own = all->options.own_namespace;
+	if (!all->options.matchers)
+		snprintf(text, size, "any pod may expose these series: start the controller with --series-matcher");
+	else if (!is_named && (strcmp(r->namespace_name, "kube-system") == 0 ||
+	                       (own && strcmp(r->namespace_name, own) == 0)))
+		snprintf(text, size, "its namespace is protected: name it in spec.namespaces");
+	else if (name)
 		snprintf(text, size, "%s", name);
 	else if (other)
 		snprintf(text, size, "%s controls it", other);
@@ -417,10 +424,11 @@ void idle_rules_answer(struct idle_slot *slot, const struct idle_answer *answer)
 
 void idle_evaluate(struct idle_rules *all, struct idle_entry *e)
 {
+	static const struct idle_answer unasked = {.state = OBS_FAILED, .detail = "--series-matcher is too long"};
 	struct idle_evaluation *v = &all->evaluation;
 	struct buf query;
 	v->entry = e;
-	v->now_ms = clock_wall_ms(all->options.clock);
+	v->now_ms = all->options.now_ms(all->options.arg);
 	v->n_pending = IDLE_ASK__COUNT;
 	v->is_void = false;
 	if (!v->target && all->options.k8s)
@@ -428,9 +436,12 @@ void idle_evaluate(struct idle_rules *all, struct idle_entry *e)
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
 	for (int i = 0; i < IDLE_ASK__COUNT; i++) {
 		buf_reset(&query);
-		idle_query(&query, (enum idle_ask)i, &e->rule);
+		struct err why;
 		v->slots[i] = (struct idle_slot){all, (enum idle_ask)i};
-		all->options.ask(all->options.arg, e->rule.source, buf_str(&query), v->now_ms, &v->slots[i]);
+		if (idle_query(&query, (enum idle_ask)i, &e->rule, all->options.matchers, &why) == 0)
+			all->options.ask(all->options.arg, e->rule.source, buf_str(&query), v->now_ms, &v->slots[i]);
+		else
+			idle_rules_answer(&v->slots[i], &unasked);
 	}
 	buf_done(&query);
 }

@@ -19,8 +19,10 @@
 #define PARTS        5
 #define HASH_LETTERS "0123456789abcdefghijklmnopqrstuvwxyz"
 
-// Each pod's owner, in the labels of gpu_idle_query().
-#define OWNERS                                                                                                         \
+// Each pod's owner, in the labels of gpu_idle_query(). Any pod may expose these series: a pod with several owners has none,
+// and idle_target.c asks the API server for the pods of a workload before it is scaled.
+#define OWNERS "(" NAMED " unless on (wl_namespace, wl_pod) (count by (wl_namespace, wl_pod) (" NAMED ") > 1))"
+#define NAMED                                                                                                          \
 	"group by (wl_namespace, wl_pod, wl_kind, wl_owner) (label_replace(label_replace(label_replace(label_replace(" \
 	"kube_pod_owner{owner_is_controller=\"true\"}, \"wl_namespace\", \"$1\", \"namespace\", \"(.+)\"), "           \
 	"\"wl_pod\", \"$1\", \"pod\", \"(.+)\"), \"wl_kind\", \"$1\", \"owner_kind\", \"(.+)\"), \"wl_owner\", "       \
@@ -33,26 +35,27 @@ int64_t idle_lookback_ms(const struct idle_rule *rule)
 	return 2 * rule->after_ms > DAY_MS ? 2 * rule->after_ms : DAY_MS;
 }
 
-void idle_query(struct buf *out, enum idle_ask what, const struct idle_rule *rule)
+int idle_query(struct buf *out, enum idle_ask what, const struct idle_rule *rule, const char *matchers, struct err *e)
 {
 	static const enum gpu_idle parts[IDLE_ASK__COUNT] = {[IDLE_ASK_COUNT] = GPU_IDLE_COUNT,
 	                                                     [IDLE_ASK_BUSY] = GPU_IDLE_LAST_BUSY,
 	                                                     [IDLE_ASK_SEEN] = GPU_IDLE_FIRST_SEEN};
 	int64_t for_s = rule->after_ms / 1000, lookback_s = idle_lookback_ms(rule) / 1000;
 	if (what == IDLE_ASK_ALIVE) {
-		buf_puts(out, "count(DCGM_FI_DEV_FB_USED)");
-		return;
+		buf_printf(out, "count(DCGM_FI_DEV_FB_USED{%s})", matchers ? matchers : "");
+		return 0;
 	}
 	buf_puts(out, "label_join(");
+	if (gpu_idle_query(out, parts[what], for_s, lookback_s, matchers, e) < 0)
+		return -1;
 	if (what == IDLE_ASK_COUNT) {
-		gpu_idle_query(out, parts[what], for_s, lookback_s);
 		buf_puts(out, " * on (wl_namespace, wl_pod) group_left (wl_kind, wl_owner) " OWNERS " or ");
-		gpu_idle_query(out, parts[what], for_s, lookback_s);
+		if (gpu_idle_query(out, parts[what], for_s, lookback_s, matchers, e) < 0)
+			return -1;
 		buf_puts(out, " unless on (wl_namespace, wl_pod) " OWNERS);
-	} else {
-		gpu_idle_query(out, parts[what], for_s, lookback_s);
 	}
 	buf_puts(out, JOIN("\"wl_namespace\", \"wl_pod\", \"wl_kind\", \"wl_owner\", \"modelName\""));
+	return out->failed ? err_set(e, ERR_LIMIT, "the query is longer than %zu bytes", out->max) : 0;
 }
 
 // ---- the answers ----

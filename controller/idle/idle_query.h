@@ -46,8 +46,8 @@ struct idle_workloads {
 
 // How far the start of idleness is traced back.
 int64_t idle_lookback_ms(const struct idle_rule *rule);
-// Appends the query.
-void idle_query(struct buf *out, enum idle_ask what, const struct idle_rule *rule);
+// Appends the query; matchers as in gpu_idle_query(), for all series of the exporter. Returns 0, or -1 and *e.
+int idle_query(struct buf *out, enum idle_ask what, const struct idle_rule *rule, const char *matchers, struct err *e);
 // Adds up the answers, all without errors. Returns -1 and *e: ERR_LIMIT, ERR_INTERNAL, ERR_PROTOCOL; ERR_NOT_FOUND when
 // no GPU reports, so that nothing is known. The caller releases the result in every case.
 int idle_workloads_read(struct idle_workloads *ret, const struct idle_answer *answers, const struct idle_rule *rule,

@@ -269,6 +269,20 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 		timer_start(r->timer, IDLE_LOOK_MS);
 }
 
+void idle_rules_clock_was_set(struct idle_rules *r, int64_t step_ms)
+{
+	for (struct idle_entry *e = r->entries; e; e = e->next) {
+		e->last_scale_ms += e->last_scale_ms > 0 ? step_ms : 0;
+		for (size_t i = 0; i < e->n; i++) {
+			int64_t *const stamps[] = {&e->records[i].since_ms, &e->records[i].warned_ms,
+			                           &e->records[i].changed_ms};
+			for (size_t k = 0; k < sizeof stamps / sizeof stamps[0]; k++)
+				*stamps[k] += *stamps[k] > 0 ? step_ms : 0;
+		}
+	}
+	r->evaluation.now_ms += step_ms;
+}
+
 size_t idle_rules_summarize(const struct idle_rules *r, struct idle_summary *ret, size_t max)
 {
 	size_t n = 0;

@@ -36,6 +36,9 @@ struct idle_rules_options { // owns nothing
 	struct event_recorder *events;    // likewise
 	struct conflict_watch *conflicts; // NULL: not watched, so that nothing is scaled
 	struct log *log;
+	const char *matchers;      // of the series that are believed (promql/confine.h); NULL: nothing is scaled
+	const char *own_namespace; // protected, as kube-system is, unless a rule names it; may be NULL
+	int64_t (*now_ms)(void *arg); // the wall clock, after idle_rules_clock_was_set() if it was
 	// Asks a source as of now_ms (wall clock). Calls idle_rules_answer() once, maybe before it returns.
 	void (*ask)(void *arg, const char *source, const char *query, int64_t now_ms, struct idle_slot *slot);
 	void (*release)(void *kept); // of an answer
@@ -57,6 +60,8 @@ void idle_rules_disconnect(struct idle_rules *r);
 void idle_rules_free(struct idle_rules *r);
 // The answer to a question of idle_rules_options.ask. Its series are used until `kept` is released.
 void idle_rules_answer(struct idle_slot *slot, const struct idle_answer *answer);
+// The wall clock was set by step_ms: moves all stamps by as much.
+void idle_rules_clock_was_set(struct idle_rules *r, int64_t step_ms);
 // Replaces the rules from files, and takes over the contents of `set`.
 void idle_rules_put_files(struct idle_rules *r, struct idle_rule_set *set);
 

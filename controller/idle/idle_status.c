@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/json/json_write.h"
@@ -159,6 +160,13 @@ static void copy(char *to, size_t size, const char *text)
 	snprintf(to, size, "%s", text ? text : "");
 }
 
+// The clock of the process that wrote it may have been ahead.
+static int64_t past(const struct idle_entry *e, int64_t ms)
+{
+	int64_t now_ms = clock_wall_ms(e->all->options.clock);
+	return ms < now_ms ? ms : now_ms;
+}
+
 static void take_record(struct idle_entry *e, const struct idle_status_workload *from)
 {
 	struct idle_record *r = idle_entry_add(e);
@@ -172,9 +180,9 @@ static void take_record(struct idle_entry *e, const struct idle_status_workload 
 	r->state = (enum idle_state)from->state;
 	if (from->gpus && num_parse_f64(from->gpus, strlen(from->gpus), &r->gpus, &ignored) < 0)
 		r->gpus = 0; // until the next evaluation
-	r->since_ms = from->since_ms;
-	r->warned_ms = from->warned_ms;
-	r->changed_ms = from->changed_ms;
+	r->since_ms = past(e, from->since_ms);
+	r->warned_ms = past(e, from->warned_ms);
+	r->changed_ms = past(e, from->changed_ms);
 	r->replicas = from->replicas;
 	r->is_recorded = r->is_announced = r->state == IDLE_SCALING;
 }
@@ -195,7 +203,7 @@ void idle_status_read(struct idle_entry *e, const char *json, size_t len)
 	        doc_from_json(&tree, json, len, &root, &ignored) == 0 ? doc_get(root, "status") : NULL;
 	if (node &&
 	    schema_decode_tolerant(idle_status_schema(), node, &status, &tree, &errors[0], &errors[1], "status") == 0) {
-		e->last_scale_ms = status.last_scale_ms;
+		e->last_scale_ms = past(e, status.last_scale_ms);
 		for (size_t i = 0; i < status.n_workloads; i++)
 			take_record(e, &status.workloads[i]);
 	}

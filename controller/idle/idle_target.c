@@ -220,6 +220,10 @@ static void on_pods(void *arg, const struct pod_counts *counts, const struct err
 		if (p->kind == POD_KIND_ENDED || p->kind == POD_KIND_DELETED)
 			continue;
 		running++;
+		if (!p->has_gpus) {
+			refuse(t, "a pod requests no GPU: ", p->name);
+			return;
+		}
 		if (!is_among(t, p->name)) {
 			refuse(t, "not every pod holds idle GPUs: ", p->name);
 			return;

@@ -35,7 +35,8 @@ int idle_target_ref(const struct idle_record *record, struct scale_ref *ret_ref)
 // Reads the workload. One that does not exist is not an error.
 void idle_target_read(struct idle_target *t, const struct idle_record *record);
 // Scales the workload from `replicas` to `to`, after it has annotated the workload with `replicas`. Refused when the
-// replicas differ, or when one of its running pods is not among `pods`.
+// replicas differ, or when one of its running pods requests no GPU or is
+// not among `pods`.
 void idle_target_scale(struct idle_target *t, const struct idle_record *record, const char *const *pods, size_t n_pods,
                        int32_t replicas, int32_t to);
 // Scales the workload to `replicas` and removes both annotations.

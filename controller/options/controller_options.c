@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/num.h"
 #include "base/print.h"
+#include "promql/confine.h"
 #include "promql/promql_source_file.h"
 
 int64_t option_duration_ms(const char *flag, const char *text, int64_t min_ms, struct argp_state *state)
@@ -99,6 +101,7 @@ enum {
 	KEY_KUBECONFIG,
 	KEY_CONTEXT,
 	KEY_LOG_FORMAT,
+	KEY_SERIES_MATCHER,
 };
 
 void prometheus_options_init(struct prometheus_options *o)
@@ -300,6 +303,40 @@ static const struct argp_option kube_flags[] = {
         {0},
 };
 const struct argp kube_argp = {kube_flags, parse_kube, NULL, NULL, NULL, NULL, NULL};
+
+// ---- trusted series ----
+
+static error_t parse_series(int key, char *arg, struct argp_state *state)
+{
+	struct series_options *o = state->input;
+	struct buf text;
+	struct err e;
+	if (key != KEY_SERIES_MATCHER)
+		return ARGP_ERR_UNKNOWN;
+	buf_init(&text, sizeof o->matchers - 1);
+	buf_printf(&text, "%s%s", o->matchers, o->matchers[0] ? "," : "");
+	if (confine_check_matchers(&text, arg, &e) < 0)
+		argp_error(state, "--series-matcher: %s", e.msg);
+	snprintf(o->matchers, sizeof o->matchers, "%s", buf_str(&text));
+	buf_done(&text);
+	return 0;
+}
+
+static const struct argp_option series_flags[] = {
+        {0, 0, 0, 0, "Trusted series:", 5},
+        {"series-matcher", KEY_SERIES_MATCHER, "MATCHER", 0,
+         "believe only series of the exporter with these labels, such as "
+         "'job=\"gpuscale-exporter/gpuscale-exporter\"' (repeatable; every matcher must match). Choose labels that "
+         "no other scraped pod can set; without it, nothing outside a policy's own target is changed",
+         5},
+        {0},
+};
+const struct argp series_argp = {series_flags, parse_series, NULL, NULL, NULL, NULL, NULL};
+
+const char *series_options_matchers(const struct series_options *o)
+{
+	return o->matchers[0] ? o->matchers : NULL;
+}
 
 // ---- logging ----
 

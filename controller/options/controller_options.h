@@ -57,6 +57,15 @@ struct log_options {
 };
 extern const struct argp log_argp;
 
+// The series that may lead to an action: label matchers that are added to every selector (promql/confine.h).
+#define OPTIONS_MATCHERS_BYTES 1024
+struct series_options {
+	char matchers[OPTIONS_MATCHERS_BYTES]; // "": none
+};
+extern const struct argp series_argp;
+// Returns the matchers, or NULL when there are none.
+const char *series_options_matchers(const struct series_options *o);
+
 struct path_options {
 	const char *paths[OPTIONS_PATHS_MAX];
 	size_t n;

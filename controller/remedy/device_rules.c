@@ -274,6 +274,13 @@ bool device_rules_serve(const struct device_rules *d, const char *node, const ch
 	return slice_of(d, node, gpu, &device) != NULL;
 }
 
+const char *device_rules_next_node(const struct device_rules *d, const void **at)
+{
+	const struct record *r = next_of(d, SLICES, *at);
+	*at = r;
+	return r ? r->node : NULL;
+}
+
 bool device_rules_next(const struct device_rules *d, const void **at, struct device_rule *ret_rule)
 {
 	const struct record *r = *at;

@@ -8,9 +8,11 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/health_table.h"
 #include "base/num.h"
+#include "promql/confine.h"
 #include "promql/promql_source.h"
 #include "remedy/plan/remedy_evidence.h"
 #include "remedy/plan/remedy_fleet.h"
@@ -20,22 +22,39 @@
 #define ARENA_BYTES_MAX ((size_t)8 * 1024 * 1024)
 #define POD_BYTES       317
 #define WHOLE_MAX       9007199254740991.0
-#define LABELS_MAX      10
+#define LABELS_MAX      12
+#define QUERIES_MAX     16
+#define GPUS_MAX        (REMEDY_GPUS_MAX - 1)
+
+// Largest numbers of series of one exporter, by kind: one that has more loses only its own node's data.
+#define XIDS_MAX       1600 // of 16 GPUs with 49 codes, two each
+#define CONDITIONS_MAX (2 * GPUS_MAX)
+#define SHARES_MAX     1024
 
 // In the order in which one GPU's samples are folded.
-enum sample_kind { SAMPLE_UP, SAMPLE_XID, SAMPLE_XID_COUNT, SAMPLE_CONDITION, SAMPLE_POD };
+enum sample_kind { SAMPLE_UP, SAMPLE_XID, SAMPLE_XID_COUNT, SAMPLE_CONDITION, SAMPLE_POD, SAMPLE_FLOOD };
 
 struct sample {
 	const char *node, *uuid;
+	const char *exporter; // "INSTANCE of job JOB", by the labels that Prometheus set
 	enum sample_kind kind;
 	int32_t id;      // XID, or row of the first condition of the family
 	double value;    // 1 = up; seconds since the epoch; count; value of the family
 	const char *pod; // namespace/name
 };
 
+// A node that exporters report. Exactly one of them is believed.
+struct claim {
+	const char *node;
+	size_t from, to; // its samples
+	const char *exporter;
+	const char *other, *why; // why no exporter is believed; NULL: one is
+};
+
 // GPUs of exporters that work; those of an exporter without a driver are unknown, not lost.
-#define UP_QUERY  "gpuscale_gpu_up and on (job, instance) (gpuscale_exporter_up == 1)"
-#define XID_QUERY "{__name__=~\"gpuscale_gpu_xid_errors_total|gpuscale_gpu_xid_last_timestamp_seconds\"} > 0"
+#define UP_QUERY "gpuscale_gpu_up{GPU_I_ID=\"\"} and on (job, instance) (gpuscale_exporter_up == 1)"
+#define XID_QUERY                                                                                                      \
+	"{__name__=~\"gpuscale_gpu_xid_errors_total|gpuscale_gpu_xid_last_timestamp_seconds\",GPU_I_ID=\"\"} > 0"
 #define XID_TIME  "gpuscale_gpu_xid_last_timestamp_seconds"
 #define POD_QUERY "gpuscale_gpu_pod_share"
 
@@ -43,9 +62,8 @@ struct query {
 	struct health_feed *feed;
 	enum sample_kind kind;
 	int32_t row; // of a condition
-	char text[160];
+	char *text;
 };
-#define QUERIES_MAX 16
 
 struct health_feed {
 	struct health_feed_options options;
@@ -58,48 +76,86 @@ struct health_feed {
 	struct arena arena;
 	struct sample *samples;
 	size_t n_samples, cap;
+	struct claim *claims; // in the order of the names of the nodes
+	size_t n_claims;
 };
 
-static void add_query(struct health_feed *f, enum sample_kind kind, int32_t row, const char *text)
+// Adds the query, confined to the series that are believed, and without exporters that have more than `most` series.
+static int add_query(struct health_feed *f, enum sample_kind kind, int32_t row, const char *text, int most,
+                     struct buf *floods, struct err *e)
 {
 	struct query *q = &f->queries[f->n_queries++];
+	struct buf whole, confined;
+	buf_init(&whole, PROMQL_QUERY_BYTES_MAX);
+	buf_init(&confined, PROMQL_QUERY_BYTES_MAX);
 	*q = (struct query){.feed = f, .kind = kind, .row = row};
-	snprintf(q->text, sizeof q->text, "%s", text);
+	buf_printf(&whole, kind == SAMPLE_FLOOD ? "%s" : "%s unless on (job, instance) (", text);
+	if (kind != SAMPLE_FLOOD) {
+		buf_printf(&whole, "count by (job, instance) (%s) > %d)", text, most);
+		buf_printf(floods, "%scount by (job, instance) (%s) > %d", floods->len ? " or " : "", text, most);
+	}
+	int rc = f->options.matchers ? confine_add_matchers(&confined, buf_str(&whole), f->options.matchers, e) : 0;
+	q->text = rc == 0 ? strdup(buf_str(f->options.matchers ? &confined : &whole)) : NULL;
+	if (rc == 0 && !q->text)
+		rc = err_set(e, ERR_INTERNAL, "out of memory");
+	buf_done(&whole);
+	buf_done(&confined);
+	return rc;
+}
+
+static int add_queries(struct health_feed *f, struct err *e)
+{
+	size_t n;
+	const struct health_condition *rows = health_condition_table(&n);
+	struct buf floods;
+	buf_init(&floods, PROMQL_QUERY_BYTES_MAX);
+	int rc = add_query(f, SAMPLE_UP, 0, UP_QUERY, GPUS_MAX, &floods, e);
+	if (rc == 0)
+		rc = add_query(f, SAMPLE_XID, 0, XID_QUERY, XIDS_MAX, &floods, e);
+	if (rc == 0)
+		rc = add_query(f, SAMPLE_POD, 0, POD_QUERY, SHARES_MAX, &floods, e);
+	for (size_t i = 0; rc == 0 && i < n && f->n_queries < QUERIES_MAX - 1; i++) {
+		bool is_first = rows[i].family && rows[i].action >= HEALTH_RESET_IDLE;
+		for (size_t k = 0; is_first && k < i; k++)
+			is_first = !rows[k].family || strcmp(rows[k].family, rows[i].family) != 0;
+		char text[128];
+		snprintf(text, sizeof text, "%s{GPU_I_ID=\"\"}", rows[i].family ? rows[i].family : "");
+		if (is_first)
+			rc = add_query(f, SAMPLE_CONDITION, (int32_t)i, text, CONDITIONS_MAX, &floods, e);
+	}
+	if (rc == 0)
+		rc = add_query(f, SAMPLE_FLOOD, 0, buf_str(&floods), 0, NULL, e);
+	buf_done(&floods);
+	return rc;
 }
 
 struct health_feed *health_feed_new(const struct health_feed_options *options, struct err *e)
 {
-	size_t n;
-	const struct health_condition *rows = health_condition_table(&n);
 	struct health_feed *f = calloc(1, sizeof *f);
 	if (!f) {
 		err_set(e, ERR_INTERNAL, "out of memory");
 		return NULL;
 	}
 	f->options = *options;
-	const char *const labels[LABELS_MAX] = {"__name__",          "UUID", "GPU_I_ID",           "xid",
-	                                        "namespace",         "pod",  "exported_namespace", "exported_pod",
-	                                        options->node_label, NULL};
+	const char *const labels[LABELS_MAX] = {
+	        "__name__", "UUID", "GPU_I_ID", "xid", "namespace", "pod", "exported_namespace", "exported_pod",
+	        "job", "instance", options->node_label, NULL};
 	memcpy(f->labels, labels, sizeof labels);
 	arena_init(&f->arena, ARENA_BYTES_MAX);
-	add_query(f, SAMPLE_UP, 0, UP_QUERY);
-	add_query(f, SAMPLE_XID, 0, XID_QUERY);
-	add_query(f, SAMPLE_POD, 0, POD_QUERY);
-	for (size_t i = 0; i < n && f->n_queries < QUERIES_MAX; i++) {
-		bool is_first = rows[i].family && rows[i].action >= HEALTH_RESET_IDLE;
-		for (size_t k = 0; is_first && k < i; k++)
-			is_first = !rows[k].family || strcmp(rows[k].family, rows[i].family) != 0;
-		if (is_first)
-			add_query(f, SAMPLE_CONDITION, (int32_t)i, rows[i].family);
-	}
-	return f;
+	if (add_queries(f, e) == 0)
+		return f;
+	health_feed_free(f);
+	return NULL;
 }
 
 void health_feed_free(struct health_feed *f)
 {
 	if (!f)
 		return;
+	for (size_t i = 0; i < f->n_queries; i++)
+		free(f->queries[i].text);
 	free(f->samples);
+	free(f->claims);
 	arena_done(&f->arena);
 	free(f);
 }
@@ -156,24 +212,47 @@ static bool read_pod(struct health_feed *f, const struct promql_series *series, 
 	return true;
 }
 
+// Consecutive series often have the same exporter.
+static const char *exporter_of(struct health_feed *f, const struct promql_series *series)
+{
+	const char *job = promql_label(series, "job"), *instance = promql_label(series, "instance");
+	char text[512];
+	int n = snprintf(text, sizeof text, "%s of job %s", instance, job);
+	if (n < 0 || (size_t)n >= sizeof text)
+		return NULL;
+	if (f->n_samples && strcmp(f->samples[f->n_samples - 1].exporter, text) == 0)
+		return f->samples[f->n_samples - 1].exporter;
+	return arena_strdup(&f->arena, text);
+}
+
+static bool is_usable(struct health_feed *f, const struct promql_series *series, struct sample *s)
+{
+	bool is_mig = promql_label(series, "GPU_I_ID")[0] != '\0' && s->kind != SAMPLE_POD;
+	if (s->kind == SAMPLE_FLOOD)
+		return true;
+	return s->node[0] && s->uuid[0] && strlen(s->uuid) < REMEDY_UUID_BYTES && !is_mig && isfinite(s->value) &&
+	       (s->kind != SAMPLE_XID || read_xid(series, s)) && (s->kind != SAMPLE_POD || read_pod(f, series, s));
+}
+
 static void take_series(struct health_feed *f, const struct query *q, const struct promql_series *series,
                         int64_t offset_ms)
 {
-	const char *node = promql_label(series, f->options.node_label), *uuid = promql_label(series, "UUID");
-	double value = series->n_samples ? series->samples[0].value : NAN;
 	struct sample *s = new_sample(f);
 	if (!s)
 		return;
 	s->kind = q->kind;
 	s->id = q->row;
-	bool is_mig = promql_label(series, "GPU_I_ID")[0] != '\0' && q->kind != SAMPLE_POD;
-	if (!node[0] || !uuid[0] || strlen(uuid) >= REMEDY_UUID_BYTES || is_mig || !isfinite(value) ||
-	    (q->kind == SAMPLE_XID && !read_xid(series, s)) || (q->kind == SAMPLE_POD && !read_pod(f, series, s)))
+	s->node = promql_label(series, f->options.node_label);
+	s->uuid = promql_label(series, "UUID");
+	s->value = series->n_samples ? series->samples[0].value : NAN;
+	if (!is_usable(f, series, s))
 		return;
-	s->value = s->kind == SAMPLE_XID ? value - (double)offset_ms / 1000 : value;
-	s->node = arena_strdup(&f->arena, node);
-	s->uuid = arena_strdup(&f->arena, uuid);
-	if (!s->node || !s->uuid || (s->kind == SAMPLE_POD && !s->pod))
+	if (s->kind == SAMPLE_XID)
+		s->value -= (double)offset_ms / 1000;
+	s->node = arena_strdup(&f->arena, s->kind == SAMPLE_FLOOD ? "" : s->node);
+	s->uuid = arena_strdup(&f->arena, s->kind == SAMPLE_FLOOD ? "" : s->uuid);
+	s->exporter = exporter_of(f, series);
+	if (!s->node || !s->uuid || !s->exporter || (s->kind == SAMPLE_POD && !s->pod))
 		err_set(&f->error, ERR_LIMIT, "the health series do not fit into the memory allowed");
 	else
 		f->n_samples++;
@@ -184,6 +263,7 @@ static int by_gpu(const void *a, const void *b)
 	const struct sample *x = a, *y = b;
 	int order = strcmp(x->node, y->node);
 	order = order ? order : strcmp(x->uuid, y->uuid);
+	order = order ? order : strcmp(x->exporter, y->exporter);
 	if (order)
 		return order;
 	// An XID and its count come together.
@@ -195,6 +275,143 @@ static int by_gpu(const void *a, const void *b)
 		return x->kind < y->kind ? -1 : 1;
 	return (x->id > y->id) - (x->id < y->id);
 }
+
+// ---- who is believed ----
+
+static void contradict(struct claim *c, const char *other, const char *why)
+{
+	if (c->why)
+		return;
+	c->other = other;
+	c->why = why;
+}
+
+static int by_uuid(const void *a, const void *b)
+{
+	const struct sample *const *x = a, *const *y = b;
+	return strcmp((*x)->uuid, (*y)->uuid);
+}
+
+static struct claim *claim_of(const struct health_feed *f, const char *node)
+{
+	size_t low = 0, high = f->n_claims;
+	while (low < high) {
+		size_t at = low + (high - low) / 2;
+		int order = strcmp(f->claims[at].node, node);
+		if (order == 0)
+			return &f->claims[at];
+		if (order < 0)
+			low = at + 1;
+		else
+			high = at;
+	}
+	return NULL;
+}
+
+// One inventory per node: that of the only exporter that reports the node.
+static void find_claims(struct health_feed *f)
+{
+	size_t at = 0, to;
+	while (at < f->n_samples && !f->samples[at].node[0])
+		at++; // floods
+	for (; at < f->n_samples; at = to) {
+		struct claim *c = &f->claims[f->n_claims];
+		*c = (struct claim){.node = f->samples[at].node, .from = at};
+		for (to = at; to < f->n_samples && strcmp(f->samples[to].node, c->node) == 0; to++) {
+			const struct sample *s = &f->samples[to];
+			if (s->kind != SAMPLE_UP)
+				continue;
+			if (c->exporter && strcmp(c->exporter, s->exporter) != 0)
+				contradict(c, s->exporter, "also reports this node");
+			c->exporter = c->exporter ? c->exporter : s->exporter;
+		}
+		c->to = to;
+		f->n_claims += c->exporter != NULL; // else the exporter does not work: nothing that it reports counts
+	}
+}
+
+static int by_exporter(const void *a, const void *b)
+{
+	const struct sample *x = a, *y = b;
+	return strcmp(x->exporter, y->exporter);
+}
+
+// The samples without a node name the exporters that report too many series. They are first, by exporter.
+static void find_floods(struct health_feed *f)
+{
+	size_t n = 0;
+	while (n < f->n_samples && !f->samples[n].node[0])
+		n++;
+	for (size_t k = 0; n && k < f->n_claims; k++) {
+		const struct sample key = {.exporter = f->claims[k].exporter};
+		if (bsearch(&key, f->samples, n, sizeof *f->samples, by_exporter))
+			contradict(&f->claims[k], NULL, "reports too many series");
+	}
+}
+
+// A GPU is in one node.
+static int find_moved_gpus(struct health_feed *f, struct err *e)
+{
+	size_t n = 0;
+	const struct sample **up = calloc(f->n_samples + 1, sizeof *up);
+	if (!up)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	for (size_t i = 0; i < f->n_samples; i++)
+		if (f->samples[i].kind == SAMPLE_UP)
+			up[n++] = &f->samples[i];
+	qsort(up, n, sizeof *up, by_uuid);
+	for (size_t i = 1; i < n; i++)
+		if (strcmp(up[i]->uuid, up[i - 1]->uuid) == 0 && strcmp(up[i]->node, up[i - 1]->node) != 0) {
+			contradict(claim_of(f, up[i]->node), up[i - 1]->exporter, "also reports a GPU of this node");
+			contradict(claim_of(f, up[i - 1]->node), up[i]->exporter, "also reports a GPU of this node");
+		}
+	free(up);
+	return 0;
+}
+
+static int resolve(struct health_feed *f, struct err *e)
+{
+	f->n_claims = 0;
+	free(f->claims);
+	f->claims = calloc(f->n_samples + 1, sizeof *f->claims);
+	if (!f->claims)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	if (f->n_samples > 1)
+		qsort(f->samples, f->n_samples, sizeof *f->samples, by_gpu);
+	find_claims(f);
+	find_floods(f);
+	return find_moved_gpus(f, e);
+}
+
+static bool lists(const struct health_feed *f, const struct claim *c, const char *uuid)
+{
+	for (size_t i = c->from; i < c->to; i++) {
+		const struct sample *s = &f->samples[i];
+		if (s->kind == SAMPLE_UP && strcmp(s->uuid, uuid) == 0 && strcmp(s->exporter, c->exporter) == 0)
+			return true;
+	}
+	return false;
+}
+
+// Whether the sample is of the exporter that is believed, and of a GPU of its inventory.
+static bool is_believed(const struct health_feed *f, const struct claim *c, const struct sample *s)
+{
+	return strcmp(s->exporter, c->exporter) == 0 && (s->kind == SAMPLE_UP || lists(f, c, s->uuid));
+}
+
+bool health_feed_contradiction(const struct health_feed *f, const char *node, char *out, size_t size)
+{
+	const struct claim *c = claim_of(f, node);
+	if (!c || !c->why)
+		return false;
+	if (c->other)
+		snprintf(out, size, "%s %s, and so does %s", c->other, c->why, c->exporter);
+	else
+		snprintf(out, size, "%s %s", c->exporter, c->why);
+	return true;
+}
+
+// ---- a round ----
 
 static void ask(struct health_feed *f, struct promql_source *server);
 
@@ -222,8 +439,9 @@ static void finish(struct health_feed *f)
 		f->n_samples = 0;
 	if (is_failed && f->was_empty && f->error.kind != ERR_CANCELED)
 		err_clear(&f->error);
-	if (f->n_samples > 1)
-		qsort(f->samples, f->n_samples, sizeof *f->samples, by_gpu);
+	struct err e;
+	if (resolve(f, &e) < 0)
+		f->error = e;
 	f->options.done(f->options.arg, f->error.kind == ERR_NONE ? NULL : &f->error);
 }
 
@@ -240,7 +458,7 @@ static void on_answer(void *arg, const struct promql_result *result, const struc
 static void ask(struct health_feed *f, struct promql_source *server)
 {
 	f->server = server;
-	f->n_samples = 0;
+	f->n_samples = f->n_claims = 0;
 	f->n_open = 1;
 	arena_reset(&f->arena);
 	err_clear(&f->error);
@@ -264,10 +482,12 @@ void health_feed_start(struct health_feed *f)
 
 // ---- a complete round ----
 
-static void fold_xid(struct remedy *r, const struct sample *s, const struct sample *next, size_t *ret_used)
+static void fold_xid(const struct health_feed *f, struct remedy *r, const struct claim *c, size_t at,
+                     size_t *ret_used)
 {
+	const struct sample *s = &f->samples[at], *next = at + 1 < c->to ? s + 1 : NULL;
 	bool has_count = next && next->kind == SAMPLE_XID_COUNT && next->id == s->id &&
-	                 strcmp(next->uuid, s->uuid) == 0 && strcmp(next->node, s->node) == 0;
+	                 strcmp(next->uuid, s->uuid) == 0 && strcmp(next->exporter, s->exporter) == 0;
 	const struct remedy_event event = {.node = s->node,
 	                                   .gpu = s->uuid,
 	                                   .xid = s->id,
@@ -285,27 +505,23 @@ static void fold_condition(struct remedy *r, const struct sample *s, const char 
 	*ret_used += remedy_fold_event(r, &event) == REMEDY_NO_REASON && value > 0;
 }
 
-// The samples [from, to) of one node.
-static void fold_node(struct health_feed *f, struct remedy *r, size_t from, size_t to,
-                      struct health_feed_result *result)
+static void fold_claim(struct health_feed *f, struct remedy *r, const struct claim *c,
+                       struct health_feed_result *result)
 {
 	size_t n_rows;
 	const struct health_condition *rows = health_condition_table(&n_rows);
-	const char *uuids[REMEDY_GPUS_MAX];
-	size_t n_uuids = 0;
-	for (size_t i = from; i < to; i++)
-		if (f->samples[i].kind == SAMPLE_UP && n_uuids < REMEDY_GPUS_MAX)
-			uuids[n_uuids++] = f->samples[i].uuid;
-	if (n_uuids == 0)
-		return; // the exporter does not work: nothing else that it reports counts
-	remedy_fold_telemetry(r, f->samples[from].node, uuids, n_uuids, false);
+	const char *uuids[GPUS_MAX];
+	size_t n_uuids = health_feed_node_gpus(f, c->node, uuids, GPUS_MAX);
+	remedy_fold_telemetry(r, c->node, uuids, n_uuids, false);
 	result->n_gpus += n_uuids;
-	for (size_t i = from; i < to; i++) {
+	for (size_t i = c->from; i < c->to; i++) {
 		const struct sample *s = &f->samples[i];
+		if (!is_believed(f, c, s))
+			continue;
 		if (s->kind == SAMPLE_UP)
 			fold_condition(r, s, rows[HEALTH_GPU_LOST].reason, s->value == 0, &result->n_faults);
 		else if (s->kind == SAMPLE_XID)
-			fold_xid(r, s, i + 1 < to ? s + 1 : NULL, &result->n_faults);
+			fold_xid(f, r, c, i, &result->n_faults);
 		else if (s->kind == SAMPLE_CONDITION)
 			fold_condition(r, s, rows[s->id].reason,
 			               s->value >= 0 && s->value < WHOLE_MAX ? (int64_t)s->value : 0,
@@ -313,51 +529,41 @@ static void fold_node(struct health_feed *f, struct remedy *r, size_t from, size
 	}
 }
 
-// The first sample of the node, or where it would be.
-static size_t first_of(const struct health_feed *f, const char *node)
-{
-	size_t low = 0, high = f->n_samples;
-	while (low < high) {
-		size_t at = low + (high - low) / 2;
-		if (strcmp(f->samples[at].node, node) < 0)
-			low = at + 1;
-		else
-			high = at;
-	}
-	return low;
-}
-
 void health_feed_fold(struct health_feed *f, struct remedy *r, struct health_feed_result *ret_result)
 {
 	*ret_result = (struct health_feed_result){.n_gpus = 0};
-	for (size_t from = 0, to; from < f->n_samples; from = to) {
-		const char *name = f->samples[from].node;
-		for (to = from + 1; to < f->n_samples && strcmp(f->samples[to].node, name) == 0; to++)
-			;
-		const struct remedy_node *n = remedy_fleet_find(r, name);
-		if (n && !n->is_gone)
-			fold_node(f, r, from, to, ret_result);
+	for (size_t k = 0; k < f->n_claims; k++) {
+		const struct claim *c = &f->claims[k];
+		const struct remedy_node *n = remedy_fleet_find(r, c->node);
+		if (c->why)
+			ret_result->n_contradictions++;
+		else if (n && !n->is_gone)
+			fold_claim(f, r, c, ret_result);
 		else if (ret_result->n_unknown++ == 0)
-			ret_result->unknown = name;
+			ret_result->unknown = c->node;
 	}
 }
 
 size_t health_feed_node_gpus(const struct health_feed *f, const char *node, const char **ret_uuids, size_t max)
 {
+	const struct claim *c = claim_of(f, node);
 	size_t n = 0;
-	for (size_t i = first_of(f, node); i < f->n_samples && n < max && strcmp(f->samples[i].node, node) == 0; i++)
-		if (f->samples[i].kind == SAMPLE_UP)
-			ret_uuids[n++] = f->samples[i].uuid;
+	for (size_t i = c && !c->why ? c->from : SIZE_MAX; c && i < c->to && n < max; i++) {
+		const struct sample *s = &f->samples[i];
+		if (s->kind == SAMPLE_UP && (n == 0 || strcmp(ret_uuids[n - 1], s->uuid) != 0))
+			ret_uuids[n++] = s->uuid;
+	}
 	return n;
 }
 
 size_t health_feed_pod_gpus(const struct health_feed *f, const char *node, const char *pod, const char **ret_uuids,
                             size_t max)
 {
+	const struct claim *c = claim_of(f, node);
 	size_t n = 0;
-	for (size_t i = first_of(f, node); i < f->n_samples && n < max && strcmp(f->samples[i].node, node) == 0; i++) {
+	for (size_t i = c && !c->why ? c->from : SIZE_MAX; c && i < c->to && n < max; i++) {
 		const struct sample *s = &f->samples[i];
-		if (s->kind == SAMPLE_POD && strcmp(s->pod, pod) == 0)
+		if (s->kind == SAMPLE_POD && strcmp(s->pod, pod) == 0 && is_believed(f, c, s))
 			ret_uuids[n++] = s->uuid;
 	}
 	return n;

@@ -11,35 +11,11 @@
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
 #include "base/num.h"
-#include "k8s/capacity/resource_names.h"
+#include "k8s/client/accelerators.h"
 
 void node_pods_path(const char *node, char out[NODE_PODS_PATH_BYTES])
 {
 	snprintf(out, NODE_PODS_PATH_BYTES, "/api/v1/pods?fieldSelector=spec.nodeName%%3D%s", node);
-}
-
-static bool asks_for_accelerators(const cJSON *map)
-{
-	for (const cJSON *c = cJSON_IsObject(map) ? map->child : NULL; c; c = c->next)
-		if (resource_is_accelerator(c->string))
-			return true;
-	return false;
-}
-
-static bool uses_gpus(const cJSON *spec)
-{
-	static const char *const lists[] = {"containers", "initContainers"};
-	const cJSON *claims = json_get(spec, "resourceClaims");
-	for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
-		const cJSON *list = json_get(spec, lists[i]);
-		for (const cJSON *c = cJSON_IsArray(list) ? list->child : NULL; c; c = c->next) {
-			const cJSON *resources = json_get(c, "resources");
-			if (asks_for_accelerators(json_get(resources, "limits")) ||
-			    asks_for_accelerators(json_get(resources, "requests")))
-				return true;
-		}
-	}
-	return cJSON_IsArray(claims) && claims->child;
 }
 
 static bool is_pinned(const cJSON *metadata)
@@ -66,7 +42,7 @@ static int read_pod(const cJSON *o, struct arena *a, struct node_pod *p, struct 
 		return err_set(e, ERR_PROTOCOL, "a pod of the list lacks its name");
 	*p = (struct node_pod){.name = arena_printf(a, "%s/%s", space, name),
 	                       .uid = arena_strdup(a, json_get_str(metadata, "uid", "")),
-	                       .uses_gpus = uses_gpus(spec),
+	                       .uses_gpus = accelerators_of_pod(spec),
 	                       .is_pinned = is_pinned(metadata),
 	                       .deadline = deadline ? arena_strdup(a, deadline) : NULL};
 	if (num_parse_rfc3339_ms(saved, strlen(saved), &p->saved_ms, &bad) < 0)

@@ -25,6 +25,8 @@ struct node_record {
 	bool is_known, is_bad;
 	uint64_t record_hash;
 	int64_t written_ms;    // when the annotation was last written
+	int contradicted;      // ticks in a row
+	bool has_devices;      // ResourceSlices list GPUs of the node
 	struct arena pod_text; // of pods[]
 	struct node_pod *pods; // of the last list; NULL = none
 	size_t n_pods;

@@ -12,7 +12,7 @@
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
 #include "base/num.h"
-#include "k8s/capacity/resource_names.h"
+#include "k8s/client/accelerators.h"
 #include "remedy/remedy_record.h"
 
 static bool condition_is_true(const cJSON *status, const char *type)
@@ -21,15 +21,6 @@ static bool condition_is_true(const cJSON *status, const char *type)
 	for (const cJSON *c = cJSON_IsArray(list) ? list->child : NULL; c; c = c->next)
 		if (strcmp(json_get_str(c, "type", ""), type) == 0)
 			return strcmp(json_get_str(c, "status", ""), "True") == 0;
-	return false;
-}
-
-static bool has_accelerator(const cJSON *status)
-{
-	const cJSON *map = json_get(status, "capacity");
-	for (const cJSON *c = cJSON_IsObject(map) ? map->child : NULL; c; c = c->next)
-		if (cJSON_IsString(c) && strcmp(c->valuestring, "0") != 0 && resource_is_accelerator(c->string))
-			return true;
 	return false;
 }
 
@@ -96,8 +87,10 @@ static int read_node(const cJSON *root, struct node_view *v, struct err *e)
 	v->has_cordon_mark = json_get(notes, NODE_CORDON) != NULL;
 	v->has_reset = json_get(notes, NODE_RESET) != NULL;
 	read_reset_result(notes, v);
-	v->has_gpus = has_accelerator(status);
-	return read_taints(spec, v, e) < 0 || read_record(metadata, v, e) < 0 ? -1 : 0;
+	if (read_taints(spec, v, e) < 0 || read_record(metadata, v, e) < 0)
+		return -1;
+	v->has_gpus = accelerators_in(json_get(status, "capacity"), v->record || node_view_is_out(v));
+	return 0;
 }
 
 int node_view_read(const char *json, size_t len, struct node_view *ret_view, struct err *e)

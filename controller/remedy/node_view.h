@@ -25,7 +25,9 @@ struct err;
 struct node_view {
 	char uid[NODE_UID_BYTES], version[NODE_VERSION_BYTES]; // resourceVersion
 	bool is_ready;
-	bool has_gpus;                          // the node has GPUs or other accelerators
+	// Its capacity has GPUs or other accelerators. Of a node that the agent has dealt with, zero is enough: a device
+	// plugin that dies takes them away.
+	bool has_gpus;
 	bool is_tainted;                        // by the agent
 	bool is_unschedulable, has_cordon_mark; // spec.unschedulable; the annotation of the agent about it
 	bool has_reset;                         // a request for the reset hook

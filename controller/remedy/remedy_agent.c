@@ -12,7 +12,6 @@
 #include "base/timer.h"
 #include "controller/connections.h"
 #include "controller/options/ha_options.h"
-#include "controller/remedy/leak_replace.h"
 #include "controller/remedy/node_pods.h"
 #include "controller/remedy/remedy_agent_private.h"
 #include "controller/shard/shards.h"
@@ -24,12 +23,13 @@
 #include "remedy/remedy_record.h"
 
 #define TICK_ARENA_MAX   (8 * 1024 * 1024)
+#define AGENT_TEXT_BYTES 600
 #define AGENT_LEASE_NAME "gpuscale-remediate"
 
 static void reset_fleet(struct remedy_agent *a)
 {
 	for (struct node_record *n = NULL; (n = node_store_next(a->nodes, n));) {
-		n->is_known = n->is_bad = false;
+		n->is_known = n->is_bad = n->has_new_pods = false;
 		n->pods = NULL;
 	}
 	size_t bytes = remedy_fleet_bytes(REMEDY_NODES_MAX);
@@ -118,6 +118,13 @@ static void start_tick(struct remedy_agent *a)
 
 // ---- what the planner is given ----
 
+static void on_gone(void *arg, const struct node_record *n)
+{
+	struct remedy_agent *a = arg;
+	const struct remedy_node_seen seen = {.name = node_store_name(n), .is_gone = true};
+	remedy_fold_node(&a->fleet, &seen, NULL);
+}
+
 // A bit per GPU; without names, the pod may use any.
 static uint32_t gpus_of(const struct remedy_node *n, const char *const *uuids, size_t n_uuids)
 {
@@ -129,6 +136,19 @@ static uint32_t gpus_of(const struct remedy_node *n, const char *const *uuids, s
 	return gpus;
 }
 
+// Pods of the control plane and of the agent's own namespace stay, unless their namespace is named.
+static bool is_protected(const struct remedy_agent *a, const char *pod)
+{
+	const char *const spaces[] = {"kube-system", connections_own_namespace(a->options.connections)};
+	size_t len = strcspn(pod, "/");
+	bool is_one = false;
+	for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
+		is_one |= spaces[i] && strlen(spaces[i]) == len && strncmp(spaces[i], pod, len) == 0;
+	for (const char *const *n = a->options.namespaces; is_one && n && *n; n++)
+		is_one = strlen(*n) != len || strncmp(*n, pod, len) != 0;
+	return is_one;
+}
+
 static void give_pods(struct remedy_agent *a, struct node_record *n, struct remedy_node_seen *seen)
 {
 	const struct remedy_node *planned = remedy_fleet_find(&a->fleet, seen->name);
@@ -137,9 +157,9 @@ static void give_pods(struct remedy_agent *a, struct node_record *n, struct reme
 	for (size_t k = 0; pods && k < n->n_pods; k++) {
 		const struct node_pod *p = &n->pods[k];
 		const char *uuids[REMEDY_GPUS_MAX];
+		if (!p->uses_gpus)
+			continue; // whatever the series say
 		size_t n_uuids = health_feed_pod_gpus(a->feed, seen->name, p->name, uuids, REMEDY_GPUS_MAX);
-		if (!p->uses_gpus && n_uuids == 0)
-			continue;
 		const char **copy = arena_calloc(&a->arena, n_uuids + 1, sizeof *copy);
 		if (!copy)
 			return;
@@ -150,7 +170,7 @@ static void give_pods(struct remedy_agent *a, struct node_record *n, struct reme
 		pods[n_pods++] = (struct remedy_pod_seen){.name = p->name,
 		                                          .gpus = copy,
 		                                          .n_gpus = n_uuids,
-		                                          .is_pinned = p->is_pinned,
+		                                          .is_pinned = p->is_pinned || is_protected(a, p->name),
 		                                          .is_refused = agent_is_refused(a, key),
 		                                          .until_ms = until_ms};
 	}
@@ -202,6 +222,29 @@ static bool are_pods_known(const struct remedy_node *planned)
 	return planned->n_out > 0;
 }
 
+static void note_devices(struct remedy_agent *a)
+{
+	const char *name;
+	for (struct node_record *n = NULL; a->devices && (n = node_store_next(a->nodes, n));)
+		n->has_devices = false;
+	for (const void *at = NULL; a->devices && (name = device_rules_next_node(a->devices, &at));) {
+		struct node_record *n = node_store_find(a->nodes, name);
+		if (n)
+			n->has_devices = true;
+	}
+}
+
+static void note_contradiction(struct remedy_agent *a, struct node_record *n)
+{
+	char why[AGENT_TEXT_BYTES];
+	if (!a->has_feed)
+		return;
+	bool is_one = health_feed_contradiction(a->feed, node_store_name(n), why, sizeof why);
+	n->contradicted = is_one ? n->contradicted + (n->contradicted <= AGENT_CONTRADICTED) : 0;
+	if (n->contradicted == AGENT_CONTRADICTED)
+		agent_report_hold(a, node_store_name(n), REMEDY_CONTRADICTED, why);
+}
+
 static void fold_node(struct remedy_agent *a, struct node_record *n, struct remedy_node *record)
 {
 	const char *taints[REMEDY_GPUS_MAX + 1] = {"node"};
@@ -209,8 +252,13 @@ static void fold_node(struct remedy_agent *a, struct node_record *n, struct reme
 	const char *name = node_store_name(n);
 	size_t n_uuids = a->has_feed ? health_feed_node_gpus(a->feed, name, uuids, REMEDY_GPUS_MAX - 1) : 0;
 	bool is_edited = hash_of(n->view.record) != n->record_hash;
-	if (!n->is_known && !n->view.has_gpus && !node_view_is_out(&n->view) && !n->view.record && n_uuids == 0)
+	if (!n->view.has_gpus && !n->has_devices) { // whatever the series say
+		if (n->is_known)
+			on_gone(a, n);
+		n->is_known = false;
 		return;
+	}
+	note_contradiction(a, n);
 	if (!n->is_known || is_edited)
 		start_node(a, n, record);
 	const struct remedy_node *before = remedy_fleet_find(&a->fleet, name);
@@ -247,12 +295,28 @@ static void fold_node(struct remedy_agent *a, struct node_record *n, struct reme
 	}
 }
 
+// The planner's clock runs only forward: after the wall clock was set, the agent starts from the annotations, whose
+// times in the future count as now.
+static void look_at_clock(struct remedy_agent *a)
+{
+	int64_t step_ms = clock_step_detector_check(&a->clock_step_detector, &a->options.connections->clock);
+	if (step_ms == 0)
+		return;
+	LOG(a->options.log, LOG_WARNING, "Wall clock was set; continuing from the annotations of nodes",
+	    LOG_I("stepMs", step_ms), LOG_I("limitMs", CLOCK_STEP_MS));
+	promql_sources_clock_was_set(a->options.connections->promql, step_ms);
+	a->deadlines_after_ms = 0;
+	reset_fleet(a);
+}
+
 static void fold(struct remedy_agent *a)
 {
 	struct remedy_node *record = arena_alloc(&a->arena, sizeof *record);
 	if (!record)
 		return;
+	look_at_clock(a);
 	remedy_fold_time(&a->fleet, clock_wall_ms(&a->options.connections->clock));
+	note_devices(a);
 	for (struct node_record *n = NULL; (n = node_store_next(a->nodes, n));)
 		fold_node(a, n, record);
 	agent_report_edge(a, &a->is_feed_broken, "No health of GPUs; holding", "Health of GPUs is available again",
@@ -264,7 +328,7 @@ static void fold(struct remedy_agent *a)
 	agent_rules_note_served(a);
 	struct err e;
 	if (a->seen.n_unknown)
-		err_set(&e, ERR_NOT_FOUND, "label %s=\"%s\": the cluster has no such node", a->options.node_label,
+		err_set(&e, ERR_NOT_FOUND, "label %s=\"%s\": the cluster has no such node with GPUs", a->options.node_label,
 		        a->seen.unknown);
 	agent_report_edge(a, &a->names_unknown_nodes, "Series name nodes that the cluster lacks",
 	                  "Series name only nodes of the cluster", a->seen.n_unknown ? &e : NULL);
@@ -377,13 +441,6 @@ static void on_lost(void *arg, int32_t shard)
 		shards_settled(a->shards, shard);
 }
 
-static void on_gone(void *arg, const struct node_record *n)
-{
-	struct remedy_agent *a = arg;
-	const struct remedy_node_seen seen = {.name = node_store_name(n), .is_gone = true};
-	remedy_fold_node(&a->fleet, &seen, NULL);
-}
-
 static void on_device_error(void *arg, const struct err *error)
 {
 	struct remedy_agent *a = arg;
@@ -436,30 +493,6 @@ static int elect(struct remedy_agent *a, struct err *e)
 	return 0;
 }
 
-static bool may_act(const void *arg)
-{
-	const struct remedy_agent *a = arg;
-	return a->is_leader && !a->is_stopping;
-}
-
-static int open_leaks(struct remedy_agent *a, struct promql_source *source, struct err *e)
-{
-	const struct leak_replace_options options = {.loop = a->loop,
-	                                             .clock = &a->options.connections->clock,
-	                                             .k8s = a->k8s,
-	                                             .source = source,
-	                                             .recorder = a->recorder,
-	                                             .log = a->options.log,
-	                                             .within_ms = a->options.leak_within_ms,
-	                                             .every_ms = AGENT_LEAK_TICKS * a->options.interval_ms,
-	                                             .acts = a->options.acts,
-	                                             .may_act = may_act,
-	                                             .arg = a};
-	if (options.within_ms > 0)
-		a->leaks = leak_replacer_new(&options, e);
-	return options.within_ms > 0 && !a->leaks ? -1 : 0;
-}
-
 static int open_parts(struct remedy_agent *a, struct err *e)
 {
 	struct connections *to = a->options.connections;
@@ -467,12 +500,15 @@ static int open_parts(struct remedy_agent *a, struct err *e)
 	        .client = to->k8s, .clock = &to->clock, .component = "gpuscale-remediate", .instance = ""};
 	const struct node_store_options nodes = {
 	        .client = to->k8s, .on_gone = on_gone, .on_error = on_watch_error, .arg = a};
-	struct health_feed_options feed = {.node_label = a->options.node_label, .done = on_round, .arg = a};
+	struct health_feed_options feed = {.node_label = a->options.node_label,
+	                                   .matchers = a->options.matchers,
+	                                   .done = on_round,
+	                                   .arg = a};
 	feed.source = promql_sources_find(to->promql, NULL, e);
 	a->feed = feed.source ? health_feed_new(&feed, e) : NULL;
 	a->recorder = a->feed ? event_recorder_new(&recorder, e) : NULL;
 	a->nodes = a->recorder ? node_store_new(&nodes, e) : NULL;
-	if (!a->nodes || open_leaks(a, feed.source, e) < 0)
+	if (!a->nodes)
 		return -1;
 	const struct device_rules_options devices = {.client = to->k8s, .on_error = on_device_error, .arg = a};
 	if (a->options.taints_devices && !(a->devices = device_rules_new(&devices, e)))
@@ -497,6 +533,7 @@ struct remedy_agent *remedy_agent_new(const struct remedy_agent_options *options
 	a->k8s = options->connections->k8s;
 	a->loop = options->connections->loop;
 	arena_init(&a->arena, TICK_ARENA_MAX);
+	clock_step_detector_init(&a->clock_step_detector, &options->connections->clock, CLOCK_STEP_MS);
 	evtimer_assign(&a->timer, a->loop, on_timer, a);
 	if (open_parts(a, e) < 0) {
 		remedy_agent_disconnect(a);
@@ -526,7 +563,6 @@ void remedy_agent_disconnect(struct remedy_agent *a)
 		return;
 	a->is_stopping = true;
 	event_del(&a->timer);
-	leak_replacer_stop(a->leaks);
 	connections_set_write_guard(a->options.connections, NULL);
 	shards_free(a->shards);
 	a->shards = NULL;
@@ -540,7 +576,6 @@ void remedy_agent_free(struct remedy_agent *a)
 {
 	if (!a)
 		return;
-	leak_replacer_free(a->leaks);
 	health_feed_free(a->feed);
 	event_recorder_free(a->recorder);
 	if (a->on_term)

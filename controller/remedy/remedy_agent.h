@@ -22,8 +22,9 @@ struct remedy_agent_options {
 	const struct ha_options *election; // NULL: this process always acts
 	struct remedy_limits limits;
 	const char *node_label; // of the series: the name of the node
+	const char *matchers;   // of the series that are believed (promql/confine.h); NULL: all, which is for dry runs
+	const char *const *namespaces; // NULL-terminated: evict their pods although they are protected; NULL: none
 	int64_t interval_ms;
-	int64_t leak_within_ms; // leaking pods that reach a limit within this time are replaced; 0: none are
 	bool acts;              // false: a dry run, which writes only Events
 	bool cordons;           // cordon nodes instead of tainting them
 	bool taints_devices;    // taint single GPUs where dynamic resource allocation serves them

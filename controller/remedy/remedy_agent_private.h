@@ -12,6 +12,7 @@
 #include "controller/remedy/health_feed.h"
 #include "controller/remedy/node_store.h"
 #include "controller/remedy/remedy_agent.h"
+#include "controller/shard/clock_step_detector.h"
 #include "remedy/plan/remedy_plan.h"
 #include "remedy/plan/remedy_reason.h"
 
@@ -19,9 +20,9 @@
 #define AGENT_PODS_OF_MAX  64               // nodes whose pods are listed in one tick; the next tick continues
 #define AGENT_REFUSED_MAX  256              // pods whose last eviction was refused
 #define AGENT_REFRESH_MS   (2 * 60 * 1000)  // the annotation of a node that is out of service is not older
-#define AGENT_LEAK_TICKS   20               // intervals between two searches for leaks
 #define AGENT_AFTER_ACT_MS 1000             // the next tick, after a node was taken out of service
 #define AGENT_RETRY_MS     (10 * 60 * 1000) // after a PATCH of a pod failed
+#define AGENT_CONTRADICTED 8                // ticks until it is reported: an exporter that restarts is listed twice
 
 enum agent_phase { AGENT_IDLE, AGENT_READS, AGENT_WRITES, AGENT_EVICTS };
 
@@ -42,11 +43,11 @@ struct remedy_agent {
 	struct node_store *nodes;
 	struct device_rules *devices; // NULL: no DeviceTaintRules
 	struct health_feed *feed;
-	struct leak_replacer *leaks;     // NULL: leaking pods are not replaced
 	struct shards *shards;           // NULL: no election
 	struct event_recorder *recorder; // of Events
 	struct event timer, *on_term, *on_int;
 	bool is_leader, is_stopping, wants_reset, has_ticked, is_quick;
+	struct clock_step_detector clock_step_detector;
 
 	// The tick in progress.
 	enum agent_phase phase;

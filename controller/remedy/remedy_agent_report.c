@@ -6,7 +6,6 @@
 #include "base/buf.h"
 #include "base/exposition.h"
 #include "base/process/log.h"
-#include "controller/remedy/leak_replace.h"
 #include "controller/remedy/remedy_agent_private.h"
 #include "k8s/events/event_recorder.h"
 #include "remedy/plan/remedy_evidence.h"
@@ -171,6 +170,4 @@ void remedy_agent_put_metrics(const struct remedy_agent *a, struct buf *out)
 		const struct exposition_label label = {"reason", remedy_reason_info((enum remedy_reason)k)->name};
 		exposition_sample_i64(out, "gpuscale_remediation_holds_total", &label, 1, (int64_t)a->n_holds[k]);
 	}
-	if (a->leaks)
-		leak_replacer_put_metrics(a->leaks, out);
 }

@@ -8,6 +8,8 @@
 
 struct clock;
 
+#define CLOCK_STEP_MS 2500 // a larger change of the wall clock is a step
+
 struct clock_step_detector {
 	int64_t limit_ms;
 	int64_t offset_ms; // wall - boot, at the last check

@@ -15,6 +15,7 @@
 #include "k8s/capacity/capacity_private.h"
 #include "k8s/capacity/gpu_labels.h"
 #include "k8s/capacity/pod_requests.h"
+#include "k8s/client/accelerators.h"
 
 #define LABEL_KEY_BYTES   NODE_RULE_TEXT_BYTES
 #define LABEL_VALUE_BYTES 256

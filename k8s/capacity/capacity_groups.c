@@ -6,6 +6,7 @@
 
 #include "k8s/capacity/capacity_private.h"
 #include "k8s/capacity/gpu_labels.h"
+#include "k8s/client/accelerators.h"
 
 static int compare(const struct capacity_group *g, const char *pool, const char *model, const char *resource)
 {

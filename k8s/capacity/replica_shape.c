@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "k8s/capacity/pod_requests.h"
+#include "k8s/client/accelerators.h"
 
 const char *uncounted_rule_name(int bit)
 {

@@ -68,24 +68,6 @@ void resource_show_name(const char *name, char out[RESOURCE_SHOWN_BYTES])
 	snprintf(out, RESOURCE_SHOWN_BYTES, "%s%s", is_class ? "DeviceClass " : "", is_class ? name + len : name);
 }
 
-bool resource_is_accelerator(const char *name)
-{
-	// A name that ends with '*' stands for every name that begins so.
-	static const char *const known[] = {
-	        "nvidia.com/gpu",      "nvidia.com/gpu.*",   "nvidia.com/mig-*",       "amd.com/gpu",
-	        "gpu.intel.com/*",     "habana.ai/gaudi",    "aws.amazon.com/neuron*", "google.com/tpu",
-	        "huawei.com/Ascend*",  "cambricon.com/mlu*", "furiosa.ai/*",           "qualcomm.com/qaic*",
-	        "rebellions.ai/ATOM*", "metax-tech.com/gpu", "mthreads.com/*",         "tenstorrent.com/*",
-	        "aliyun.com/gpu-*",
-	};
-	for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-		size_t len = strlen(known[i]);
-		if (known[i][len - 1] == '*' ? strncmp(name, known[i], len - 1) == 0 : strcmp(name, known[i]) == 0)
-			return true;
-	}
-	return false;
-}
-
 bool resource_is_whole_gpu(const char *name)
 {
 	static const char *const known[] = {

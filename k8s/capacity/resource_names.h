@@ -43,9 +43,6 @@ bool resource_is_extended(const char *name);
 // Writes the name for people: "DeviceClass NAME" for a device class.
 #define RESOURCE_SHOWN_BYTES (RESOURCE_NAME_BYTES + 16)
 void resource_show_name(const char *name, char out[RESOURCE_SHOWN_BYTES]);
-// Returns whether the resource is a GPU, a part of a GPU, or another accelerator, by a table of known names.
-bool resource_is_accelerator(const char *name);
-
 // Returns whether one piece of the resource is a whole GPU, rather than a part of one, by a table of known names.
 bool resource_is_whole_gpu(const char *name);
 

@@ -58,6 +58,7 @@ enum pod_kind pod_kind_of(bool is_deleted, const char *phase, bool is_ready);
 struct pod_info {
 	const char *name; // in the list's arena
 	enum pod_kind kind;
+	bool has_gpus; // requests accelerators or devices; only of pods_list()
 };
 struct pod_list {
 	struct pod_info *items; // by name, as the server sorts them

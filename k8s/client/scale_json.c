@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/json/json_read.h"
+#include "k8s/client/accelerators.h"
 
 // An absent count is 0: the API leaves zeros out.
 static int read_count(const cJSON *o, const char *key, int32_t *ret_value, struct err *e)
@@ -95,7 +96,7 @@ int pod_list_add(struct pod_list *l, const char *name, enum pod_kind kind, struc
 	char *copy = arena_strdup(&l->names, name);
 	if (!copy)
 		return err_set(e, ERR_LIMIT, "the names of the pods exceed %zu bytes", POD_LIST_NAMES_BYTES_MAX);
-	l->items[l->n++] = (struct pod_info){copy, kind};
+	l->items[l->n++] = (struct pod_info){copy, kind, false};
 	return 0;
 }
 
@@ -147,8 +148,11 @@ static int decode_pods(const cJSON *root, struct pod_counts *counts, struct pod_
 		counts->pending += !is_deleted && strcmp(phase, "Pending") == 0;
 		counts->ready += !is_deleted && ready;
 		const char *name = json_get_str(json_get(pod, "metadata"), "name", "");
-		if (list && pod_list_add(list, name, pod_kind_of(is_deleted, phase, ready), e) < 0)
+		if (!list)
+			continue;
+		if (pod_list_add(list, name, pod_kind_of(is_deleted, phase, ready), e) < 0)
 			return -1;
+		list->items[list->n - 1].has_gpus = accelerators_of_pod(json_get(pod, "spec"));
 	}
 	return json_get_text(metadata, "continue", ret_continue, PODS_CONTINUE_BYTES_MAX, e);
 }

@@ -20,6 +20,7 @@ static const struct remedy_reason_info table[] = {
 	[REMEDY_RESET_FAILED]       = {"ResetFailed",           "the reset of the GPU failed, or had no answer: a person must examine it"},
 	[REMEDY_LIFTED]             = {"LiftedByHand",          "the taint was removed by hand: the evidence so far counts as handled"},
 	[REMEDY_ADOPTED]            = {"Adopted",               "the node has a taint of gpuscale without a record: it returns after the clean time"},
+	[REMEDY_CONTRADICTED]       = {"Contradicted",          "series about this node contradict each other or are too many: none is used"},
 	[REMEDY_UNKNOWN_NODE]       = {"UnknownNode",           "the cluster has no such node"},
 	[REMEDY_FUTURE]             = {"FromTheFuture",         "the time of the event lies in the future"},
 	[REMEDY_TOO_OLD]            = {"TooOld",                "the event is more than an hour old"},

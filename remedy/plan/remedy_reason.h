@@ -24,6 +24,7 @@ enum remedy_reason {
 	REMEDY_LIFTED,
 	REMEDY_ADOPTED,
 	// why it does not use an input
+	REMEDY_CONTRADICTED,
 	REMEDY_UNKNOWN_NODE,
 	REMEDY_FUTURE,
 	REMEDY_TOO_OLD,

@@ -35,7 +35,9 @@ static void check_rule(const struct idle_rule *r)
 	for (int i = 0; i < IDLE_ASK__COUNT; i++) {
 		struct buf query;
 		buf_init(&query, PROMQL_QUERY_BYTES_MAX);
-		idle_query(&query, (enum idle_ask)i, r);
+		struct err e = {0};
+		if (idle_query(&query, (enum idle_ask)i, r, i % 2 ? "job=\"a/b\"" : NULL, &e) < 0)
+			abort();
 		assert(!query.failed && query.len > 0);
 		buf_done(&query);
 	}

@@ -9,7 +9,6 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "controller/remedy/leak_choice.h"
 #include "controller/remedy/node_pods.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -17,7 +16,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct arena a;
 	struct err e;
-	struct leak_owner owner;
 	struct node_pod *pods = NULL;
 	size_t n = 0;
 	char *text = malloc(size ? size : 1); // exact size: the text has no terminator
@@ -38,8 +36,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		buf_done(&path);
 		buf_done(&body);
 	}
-	leak_owner_read(text, size, &owner);
-	assert(!owner.kind[0] == !owner.name[0]);
 	arena_done(&a);
 	free(text);
 	return 0;

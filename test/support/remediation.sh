@@ -14,7 +14,7 @@ holds() { printf 'gpuscale_gpu_pod_share %s GPU-%s 1 - %s\n' "$1" "$1" "$2"; }
 # vector REGEX: the series of the health file whose metric matches, as an answer
 vector() {
 	awk -v want="^($1)\$" '$1 ~ want' "$work/health" | jq -Rc -n '{status: "success", data: {resultType: "vector", result: [inputs | split(" ") | {
-		metric: ({__name__: .[0], Hostname: .[1], UUID: .[2]} + (if (.[4] // "-") != "-" then {xid: .[4]} else {} end) +
+		metric: ({__name__: .[0], job: "exporter", instance: "\(.[1]):9400", Hostname: .[1], UUID: .[2]} + (if (.[4] // "-") != "-" then {xid: .[4]} else {} end) +
 			(if .[5] then {exported_namespace: (.[5] | split("/")[0]), exported_pod: (.[5] | split("/")[1])} else {} end)),
 		value: [0, .[3]]}]}}'
 }
@@ -46,6 +46,7 @@ agent_start() {
 	# shellcheck disable=SC2034 # for the tests
 	agent_url=http://127.0.0.1:$listen_port
 	[[ " $* " == *' --sources '* ]] || set -- --prometheus "$prometheus_url" "$@"
+	[[ " $* " == *' --series-matcher '* ]] || set -- --series-matcher 'job="exporter"' "$@"
 	start "$name" "$gpuscale" remediate --kubeconfig "$work/kubeconfig" --listen "127.0.0.1:$listen_port" --interval 1s "$@"
 }
 agent_metric() { curl -sf -m 30 "$agent_url/metrics" | awk -v name="$1" '$1 == name { print $2 }'; }

@@ -57,6 +57,12 @@ static const struct price_book *prices(void *arg)
 	return NULL;
 }
 
+static int64_t now_ms(void *arg)
+{
+	const struct world *w = arg;
+	return clock_wall_ms(&w->h.clock);
+}
+
 static bool may_act(void *arg)
 {
 	const struct world *w = arg;
@@ -86,6 +92,8 @@ static void start(struct world *w)
 	                                           .k8s = w->h.client,
 	                                           .writer = w->writer,
 	                                           .ask = ask,
+	                                           .matchers = "job=\"a/b\"",
+	                                           .now_ms = now_ms,
 	                                           .prices = prices,
 	                                           .may_act = may_act,
 	                                           .find_policy = find_policy,

@@ -16,6 +16,7 @@
 
 #include "k8s/capacity/replica_shape.h"
 #include "k8s/capacity/resource_names.h"
+#include "k8s/client/accelerators.h"
 
 // "cpu=1500 nvidia.com/gpu=2 ", in the order of the names' first use.
 static int read_spec(const char *single_quoted, char out[512])
