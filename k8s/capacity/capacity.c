@@ -356,7 +356,8 @@ static void start_waiting(struct capacity *c, struct capacity_pod *pod, const ch
 	memcpy(w->text + space_size, name, name_size);
 	w->namespace_name = w->text;
 	w->name = w->text + space_size;
-	if (pod_decode_labels(o.text, o.len, &w->labels, &w->n_labels) < 0)
+	size_t bytes;
+	if (pod_decode_labels(o.text, o.len, &w->labels, &w->n_labels, &bytes) < 0)
 		abort(); // base/must.h
 	w->has_shape = replica_shape_read(&w->shape, &c->names, json_span_get(o, "spec"), NULL) == 0;
 	c->pods_rules += !w->has_shape;
