@@ -206,7 +206,7 @@ static bool is_ready(struct json_span conditions)
 static void read_allocatable(struct capacity *c, struct capacity_node *n, struct json_span allocatable)
 {
 	struct resource_vector v = {.n = 0};
-	n->faults |= (uint8_t)resource_vector_read(&c->names, allocatable, &v);
+	n->faults |= (uint8_t)resource_vector_read(&c->names, resource_names_add, allocatable, &v);
 	for (size_t i = 0; i < v.n; i++)
 		get_resource(n, v.items[i].id)->allocatable = v.items[i].amount;
 }

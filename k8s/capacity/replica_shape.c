@@ -163,7 +163,7 @@ static int add_request(struct replica_shape *shape, struct resource_names *names
 	if (given.text && !json_span_i64(given, 1, RESOURCE_DEVICES_MAX, &devices))
 		return err_set(e, ERR_INPUT, "count: expected a number from 1 to %d", RESOURCE_DEVICES_MAX);
 	snprintf(name, sizeof name, RESOURCE_DEVICE_CLASS_PREFIX "%s", class_name);
-	int id = resource_names_add(names, name);
+	int id = resource_names_request(names, name);
 	if (id < 0)
 		return err_set(e, ERR_LIMIT, "the cluster has more than %d resources", RESOURCE_NAMES_MAX);
 	if (resource_vector_has(&shape->requests, id) && (selectors.text || shape->n_selectors))
