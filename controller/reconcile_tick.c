@@ -264,7 +264,7 @@ static void decide_and_act(struct reconciler *r)
 	w->write_from = d.current;
 	w->write_to = d.desired;
 	if (r->fit)
-		fit_target_ordered(r->fit, w->write_to);
+		fit_target_ordered(r->fit, w->write_from, w->write_to);
 	if (r->env->take_turn(r->subject.owner)) {
 		act(r);
 		return;

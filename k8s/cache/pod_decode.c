@@ -6,6 +6,7 @@
 
 #include "base/json/json_span.h"
 #include "base/num.h"
+#include "k8s/client/label_selector.h"
 
 #define PHASE_BYTES 16
 #define STAMP_BYTES 40
@@ -89,23 +90,25 @@ bool pod_decode(const char *json, size_t len, struct pod_facts *ret_facts)
 	return f->name[0] != '\0';
 }
 
-int pod_decode_labels(const char *json, size_t len, struct label **ret_labels, size_t *ret_n)
+int pod_decode_labels(const char *json, size_t len, struct label **ret_labels, size_t *ret_n, size_t *ret_bytes)
 {
 	static const char *const path[] = {"metadata", "labels", NULL};
 	struct json_span labels = json_span_path((struct json_span){json, len}, path);
 	struct json_span_iter it = {.rest = labels};
-	size_t n = 0;
-	while (json_span_next(&it))
+	size_t n = 0, text_bytes = 0;
+	while (n < POD_LABELS_MAX && json_span_next(&it)) {
+		text_bytes += it.key.len + it.value.len; // a decoded string is never longer than its JSON text
 		n++;
-	// A decoded string is never longer than its JSON text.
-	struct label *list = malloc(n * sizeof *list + labels.len + 1);
+	}
+	*ret_bytes = n * sizeof(struct label) + text_bytes + 1;
+	struct label *list = malloc(*ret_bytes);
 	*ret_labels = list;
 	*ret_n = 0;
 	if (!list)
 		return -1;
 	char *room = (char *)(list + n);
 	it = (struct json_span_iter){.rest = labels};
-	while (json_span_next(&it)) {
+	for (size_t i = 0; i < n && json_span_next(&it); i++) {
 		int key_len = json_span_text(it.key, room, it.key.len);
 		int value_len = key_len < 0 ? -1 : json_span_text(it.value, room + key_len + 1, it.value.len);
 		if (value_len < 0)
@@ -113,5 +116,6 @@ int pod_decode_labels(const char *json, size_t len, struct label **ret_labels, s
 		list[(*ret_n)++] = (struct label){room, room + key_len + 1};
 		room += key_len + 1 + value_len + 1;
 	}
+	label_sort(list, *ret_n);
 	return 0;
 }

@@ -22,8 +22,10 @@ struct pod_facts {
 // Decodes a Pod. Returns false when it has no valid name.
 bool pod_decode(const char *json, size_t len, struct pod_facts *ret_facts);
 
-// Decodes the labels of a Pod; invalid ones are left out. The caller frees *ret_labels. Returns -1 when memory is
-// exhausted.
-int pod_decode_labels(const char *json, size_t len, struct label **ret_labels, size_t *ret_n);
+#define POD_LABELS_MAX 256 // that are read; an object of 1.5 MiB can have 100,000
+
+// Decodes the labels of a Pod, sorted by label_sort(); invalid ones are left out. The caller frees *ret_labels, of
+// *ret_bytes. Returns -1 when memory is exhausted.
+int pod_decode_labels(const char *json, size_t len, struct label **ret_labels, size_t *ret_n, size_t *ret_bytes);
 
 #endif

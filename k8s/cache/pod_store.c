@@ -199,11 +199,11 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 	struct pod_namespace *space;
 	struct pod_facts facts;
 	struct label *labels;
-	size_t n_labels;
+	size_t n_labels, bytes;
 	HASH_FIND_STR(s->spaces, namespace_name, space);
 	if (!space || !pod_decode(json, len, &facts))
 		return;
-	if (pod_decode_labels(json, len, &labels, &n_labels) < 0)
+	if (pod_decode_labels(json, len, &labels, &n_labels, &bytes) < 0)
 		abort(); // base/must.h
 	struct pod *p = pod_of(item);
 	struct match m = {.space = space, .labels = labels, .n_labels = n_labels, .pod = p, .facts = &facts};

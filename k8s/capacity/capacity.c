@@ -48,6 +48,7 @@ struct capacity_node *capacity_get_node(struct capacity *c, const char *name)
 	size_t size = strlen(name) + 1;
 	n = must_alloc(calloc(1, sizeof *n + size));
 	memcpy(n->name, name, size);
+	n->slot = capacity_take_slot(c);
 	HASH_ADD_STR(c->nodes, name, n);
 	return n;
 }
@@ -81,6 +82,7 @@ static struct capacity_resource *get_resource(struct capacity_node *n, uint8_t i
 // Forgets what the Node object stated; what pods hold stays.
 static void clear_node(struct capacity *c, struct capacity_node *n)
 {
+	capacity_forget_verdicts(c, n->slot);
 	for (size_t i = 0; i < n->n_labels; i++)
 		label_pool_release(&c->pool, n->labels[i]);
 	for (size_t i = 0; i < n->n_taints; i++)
@@ -101,6 +103,7 @@ void capacity_free_node_if_unused(struct capacity *c, struct capacity_node *n)
 	if (n->is_known || n->pods > 0 || n->slices > 0)
 		return;
 	clear_node(c, n);
+	capacity_release_slot(c, n->slot);
 	free(n->resources);
 	HASH_DELETE(hh, c->nodes, n);
 	free(n);
@@ -132,6 +135,7 @@ static void read_labels(struct capacity *c, struct capacity_node *n, struct json
 		if (label)
 			n->labels[n->n_labels++] = label;
 	}
+	label_pool_sort(n->labels, n->n_labels);
 }
 
 // A taint that cannot be read keeps every pod away.
@@ -203,7 +207,7 @@ static bool is_ready(struct json_span conditions)
 static void read_allocatable(struct capacity *c, struct capacity_node *n, struct json_span allocatable)
 {
 	struct resource_vector v = {.n = 0};
-	n->faults |= (uint8_t)resource_vector_read(&c->names, allocatable, &v);
+	n->faults |= (uint8_t)resource_vector_read(&c->names, resource_names_add, allocatable, &v);
 	for (size_t i = 0; i < v.n; i++)
 		get_resource(n, v.items[i].id)->allocatable = v.items[i].amount;
 }
@@ -260,6 +264,50 @@ static void hold(const struct capacity_pod *pod, int64_t sign)
 	pod->node->pods += (int32_t)sign;
 }
 
+static struct waiting_space *get_waiting_space(struct capacity *c, const char *name)
+{
+	struct waiting_space *s;
+	HASH_FIND_STR(c->waiting_spaces, name, s);
+	if (s)
+		return s;
+	size_t size = strlen(name) + 1;
+	s = must_alloc(calloc(1, sizeof *s + size));
+	memcpy(s->name, name, size);
+	HASH_ADD_STR(c->waiting_spaces, name, s);
+	return s;
+}
+
+static void free_space_if_unused(struct capacity *c, struct waiting_space *s)
+{
+	if (s->pods > 0)
+		return;
+	HASH_DELETE(hh, c->waiting_spaces, s);
+	free(s);
+}
+
+static void account_waiting(struct capacity *c, const struct capacity_waiting *w, int sign)
+{
+	size_t by = (size_t)sign;
+	c->n_waiting += by;
+	c->waiting_bytes += by * w->bytes;
+	w->space->pods += by;
+	w->space->bytes += by * w->bytes;
+	free_space_if_unused(c, w->space);
+}
+
+static bool has_room_for_waiting(const struct capacity *c, const struct waiting_space *s, size_t bytes)
+{
+	return c->n_waiting < CAPACITY_WAITING_MAX && c->waiting_bytes + bytes <= CAPACITY_WAITING_BYTES_MAX &&
+	       s->pods < CAPACITY_WAITING_OF_NAMESPACE && s->bytes + bytes <= CAPACITY_WAITING_BYTES_NAMESPACE;
+}
+
+static void free_waiting(struct capacity_waiting *w)
+{
+	replica_shape_done(&w->shape);
+	free(w->labels);
+	free(w);
+}
+
 static void stop_waiting(struct capacity *c, struct capacity_pod *pod)
 {
 	struct capacity_waiting *w = pod->waiting;
@@ -271,12 +319,12 @@ static void stop_waiting(struct capacity *c, struct capacity_pod *pod)
 		c->n_left_out--;
 		return;
 	}
-	c->n_waiting--;
 	c->pods_rules -= !w->has_shape;
+	if (c->plan.next == w)
+		c->plan.next = w->next;
 	DL_DELETE(c->waiting, w);
-	replica_shape_done(&w->shape);
-	free(w->labels);
-	free(w);
+	account_waiting(c, w, -1);
+	free_waiting(w);
 }
 
 static void count_faults(struct capacity *c, int faults, size_t by)
@@ -343,23 +391,40 @@ static bool read_gate(struct capacity_waiting *w, struct json_span gates)
 	return true;
 }
 
-static void start_waiting(struct capacity *c, struct capacity_pod *pod, const char *namespace_name, const char *name,
-                          struct json_span o, int64_t now_ms)
+static struct capacity_waiting *read_waiting(struct capacity *c, const char *namespace_name, const char *name,
+                                             struct json_span o)
 {
-	size_t space_size = strlen(namespace_name) + 1, name_size = strlen(name) + 1;
-	pod->is_waiting = true;
-	if (c->n_waiting == CAPACITY_WAITING_MAX) {
-		c->n_left_out++;
-		return;
-	}
+	size_t space_size = strlen(namespace_name) + 1, name_size = strlen(name) + 1, labels_bytes;
 	struct capacity_waiting *w = must_alloc(calloc(1, sizeof *w + space_size + name_size));
 	memcpy(w->text, namespace_name, space_size);
 	memcpy(w->text + space_size, name, name_size);
 	w->namespace_name = w->text;
 	w->name = w->text + space_size;
-	if (pod_decode_labels(o.text, o.len, &w->labels, &w->n_labels) < 0)
+	if (pod_decode_labels(o.text, o.len, &w->labels, &w->n_labels, &labels_bytes) < 0)
 		abort(); // base/must.h
 	w->has_shape = replica_shape_read(&w->shape, &c->names, json_span_get(o, "spec"), NULL) == 0;
+	if (!w->has_shape)
+		replica_shape_done(&w->shape); // nothing of it is used
+	w->bytes = sizeof *w + space_size + name_size + labels_bytes + w->shape.arena.held_bytes;
+	return w;
+}
+
+static void start_waiting(struct capacity *c, struct capacity_pod *pod, const char *namespace_name, const char *name,
+                          struct json_span o, int64_t now_ms)
+{
+	struct waiting_space *space = get_waiting_space(c, namespace_name);
+	struct capacity_waiting *w = NULL;
+	pod->is_waiting = true;
+	if (has_room_for_waiting(c, space, 0))
+		w = read_waiting(c, namespace_name, name, o);
+	if (!w || !has_room_for_waiting(c, space, w->bytes)) {
+		if (w)
+			free_waiting(w);
+		free_space_if_unused(c, space);
+		c->n_left_out++;
+		return;
+	}
+	w->space = space;
 	c->pods_rules += !w->has_shape;
 	w->is_gated = read_gate(w, json_span_get(json_span_get(o, "spec"), "schedulingGates"));
 	if (!w->is_gated)
@@ -370,7 +435,7 @@ static void start_waiting(struct capacity *c, struct capacity_pod *pod, const ch
 	if (w->since_ms < pod->ungated_ms)
 		w->since_ms = pod->ungated_ms;
 	DL_APPEND(c->waiting, w);
-	c->n_waiting++;
+	account_waiting(c, w, 1);
 	pod->waiting = w;
 }
 
@@ -450,6 +515,7 @@ void capacity_free(struct capacity *c)
 		assert(n->pods == 0);
 		capacity_free_node_if_unused(c, n);
 	}
+	capacity_rules_done(c);
 	resource_names_done(&c->names);
 	free(c);
 }

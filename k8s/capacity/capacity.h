@@ -22,9 +22,15 @@ struct capacity_node;
 #define CAPACITY_FAILING_TAINT     "gpuscale.dev/failing-gpu"
 #define CAPACITY_REMEDY_ANNOTATION "gpuscale.dev/remediation"
 
-#define CAPACITY_NODE_LABELS_MAX   512
-#define CAPACITY_NODE_TAINTS_MAX   64
-#define CAPACITY_WAITING_MAX       2000 // pods without a node that are kept with their rules; further ones are counted
+#define CAPACITY_NODE_LABELS_MAX 512
+#define CAPACITY_NODE_TAINTS_MAX 64
+// Pods without a node that are kept with their rules and labels; further ones are counted only. Of one namespace, fewer
+// are kept, so that one tenant cannot hide the pods of the others.
+#define CAPACITY_WAITING_MAX             2000
+#define CAPACITY_WAITING_OF_NAMESPACE    500
+#define CAPACITY_WAITING_BYTES_MAX       ((size_t)16 * 1024 * 1024)
+#define CAPACITY_WAITING_BYTES_NAMESPACE ((size_t)4 * 1024 * 1024)
+
 #define CAPACITY_SLICE_DEVICES_MAX 128  // Kubernetes: ResourceSliceMaxDevices
 #define CAPACITY_CLAIM_RESULTS_MAX 64   // twice Kubernetes' AllocationResultsMaxSize
 #define CAPACITY_DEVICE_KINDS_MAX  1024 // different sets of attributes
@@ -51,8 +57,7 @@ struct capacity_node {
 	int32_t failing_gpus; // by the annotation and the taint of gpuscale remediate; CAPACITY_FAILING_ALL: all of it
 	int32_t slices;       // that name the node
 	int32_t devices[CAPACITY_DEMANDS_MAX], free_devices[CAPACITY_DEMANDS_MAX]; // of capacity_fit
-	uint64_t checked_print; // of capacity_fit: the rules that were checked last, 0: none; and with what result
-	bool is_excluded;
+	uint32_t slot; // its place in what is known about rules
 	struct capacity_resource *resources;
 	const struct label **labels;
 	struct node_taint *taints;
@@ -71,6 +76,8 @@ struct capacity_waiting {
 	struct replica_shape shape;
 	struct label *labels;
 	size_t n_labels;
+	struct waiting_space *space; // its namespace
+	size_t bytes;                // that it takes
 	const char *namespace_name, *name;
 	char message[CAPACITY_MESSAGE_BYTES]; // of the scheduler, or the first gate; "": none
 	char text[];
@@ -184,15 +191,25 @@ struct fit_result {
 // large. Returns 0, or -1 and *e (ERR_UNSUPPORTED) when the devices that the shape needs cannot be counted.
 int capacity_fit(struct capacity *c, const struct replica_shape *shape, struct fit_result *ret_fit, struct err *e);
 
-// Replicas that were ordered and do not exist as pods yet.
-struct capacity_order {
-	const struct replica_shape *shape;
-	int64_t replicas; // of which FIT_ORDER_MAX are counted
-};
-#define FIT_ORDER_MAX 2000
-// Like capacity_fit(), with room reserved for the orders first, after the pods without a node.
-int capacity_fit_beside(struct capacity *c, const struct replica_shape *shape, const struct capacity_order *orders,
-                        size_t n_orders, struct fit_result *ret_fit, struct err *e);
+// The same in steps, for an event loop: a plan reserves room for the pods without a node, then for orders; the fit of
+// every shape that the plan serves is read from it. *work: comparisons that may be made, a few nanoseconds each, less
+// those that were made. When none is left, a step ends with the pass over the nodes that it is in.
+// Begins a plan for the shape if none serves it, or if the account has changed since the plan was complete; else
+// continues. Returns 1: the plan is complete; 0: *work is used up; -1 and *e as capacity_fit().
+int capacity_plan(struct capacity *c, const struct replica_shape *shape, int64_t *work, struct err *e);
+// Returns whether the plan that was begun last serves the shape, whatever has changed since.
+bool capacity_plan_serves(const struct capacity *c, const struct replica_shape *shape);
+// Returns the number of the plan that was begun last; and of the account then, as capacity_generation().
+uint64_t capacity_plan_number(const struct capacity *c);
+uint64_t capacity_plan_generation(const struct capacity *c);
+// Lets the next capacity_plan() begin anew: an order is void, or a shape is about to change.
+void capacity_drop_plan(struct capacity *c);
+// Reserves room for n more replicas, which were ordered and do not exist as pods yet, in a complete plan. Returns for
+// how many this was done, or found to be impossible; fewer than n: *work is used up.
+int64_t capacity_plan_order(struct capacity *c, const struct replica_shape *shape, int64_t n, int64_t *work);
+// Returns whether *ret_fit has the result of capacity_fit() beside the orders; false: *work is used up.
+bool capacity_fit_planned(struct capacity *c, const struct replica_shape *shape, int64_t *work,
+                          struct fit_result *ret_fit);
 // Writes why no more replicas fit, as one clause: "3 of 5 nodes have too little nvidia.com/gpu free, ..".
 void fit_explain(const struct capacity *c, const struct fit_result *fit, char out[FIT_WHY_BYTES]);
 

@@ -455,9 +455,10 @@ int capacity_devices_demand(const struct capacity *c, int id)
 	return -1;
 }
 
-static int find_demands(struct capacity *c, const struct replica_shape *shape, struct err *e)
+int capacity_devices_find(const struct capacity *c, const struct replica_shape *shape,
+                          struct device_demand ret_demands[CAPACITY_DEMANDS_MAX], struct err *e)
 {
-	c->n_demands = 0;
+	int n = 0;
 	for (size_t i = 0; i < shape->requests.n; i++) {
 		const char *name = c->names.names[shape->requests.items[i].id];
 		const struct device_class *class = capacity_class_of(c, name);
@@ -468,12 +469,12 @@ static int find_demands(struct capacity *c, const struct replica_shape *shape, s
 		if (!class)
 			return err_set(e, ERR_UNSUPPORTED, "the cluster has no DeviceClass %s",
 			               name + strlen(RESOURCE_DEVICE_CLASS_PREFIX));
-		if (c->n_demands == CAPACITY_DEMANDS_MAX)
+		if (n == CAPACITY_DEMANDS_MAX)
 			return err_set(e, ERR_UNSUPPORTED, "a replica needs devices of more than %d classes",
 			               CAPACITY_DEMANDS_MAX);
-		c->demands[c->n_demands++] = (struct device_demand){shape->requests.items[i].id, class, shape};
+		ret_demands[n++] = (struct device_demand){shape->requests.items[i].id, class, shape};
 	}
-	return 0;
+	return n;
 }
 
 static enum device_match match_all(const struct device_demand *d, const struct device_kind *k)
@@ -563,7 +564,9 @@ int capacity_devices_count(struct capacity *c, const struct replica_shape *shape
 	struct capacity_node *n;
 	const struct device_slice *s;
 	const struct capacity_claim *claim;
-	if (find_demands(c, shape, e) < 0)
+	int n_demands = capacity_devices_find(c, shape, c->demands, e);
+	c->n_demands = n_demands > 0 ? (size_t)n_demands : 0;
+	if (n_demands < 0)
 		return -1;
 	for (n = c->nodes; n; n = n->hh.next) {
 		memset(n->devices, 0, sizeof n->devices);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "base/hash.h"
 #include "k8s/capacity/capacity_private.h"
 
 // Returns the demand that the devices of the node serve; -1: a device plugin serves the resource, or nothing does.
@@ -32,15 +31,6 @@ static int64_t free_pods(const struct capacity_node *n)
 	return left > 0 ? left : 0;
 }
 
-static const struct node_taint *untolerated(const struct capacity_node *n, const struct node_rule *rule)
-{
-	for (size_t i = 0; i < n->n_taints; i++) {
-		if (!node_rule_tolerates(rule, &n->taints[i]))
-			return &n->taints[i];
-	}
-	return NULL;
-}
-
 // Returns a resource of which the node has nothing and the shape needs something; -1: none.
 static int missing_resource(const struct capacity *c, const struct capacity_node *n, const struct replica_shape *shape)
 {
@@ -57,10 +47,9 @@ static int missing_resource(const struct capacity *c, const struct capacity_node
 
 // Returns FIT_RESOURCE when only resources can keep the shape from the node, else why the node takes none.
 static enum fit_reason exclusion(const struct capacity *c, const struct capacity_node *n,
-                                 const struct replica_shape *shape, int *ret_missing,
-                                 const struct node_taint **ret_taint)
+                                 const struct replica_shape *shape, enum node_verdict verdict, int *ret_missing)
 {
-	if (!node_rule_matches(&shape->rule, n->name, n->labels, n->n_labels))
+	if (verdict == NODE_EXCLUDED)
 		return FIT_RULE;
 	*ret_missing = missing_resource(c, n, shape);
 	if (*ret_missing >= 0)
@@ -69,33 +58,7 @@ static enum fit_reason exclusion(const struct capacity *c, const struct capacity
 		return FIT_NOT_READY;
 	if (n->is_unschedulable)
 		return FIT_CORDONED;
-	*ret_taint = untolerated(n, &shape->rule);
-	return *ret_taint ? FIT_TAINT : FIT_RESOURCE;
-}
-
-// Returns a fingerprint of everything that exclusion() depends on.
-static uint64_t print_of(const struct replica_shape *shape)
-{
-	uint64_t h = hash_bytes(HASH_START, &shape->rule_print, sizeof shape->rule_print);
-	for (size_t i = 0; i < shape->requests.n; i++) {
-		const struct resource_amount *a = &shape->requests.items[i];
-		if (a->amount > 0)
-			h = hash_bytes(h, &a->id, sizeof a->id);
-	}
-	return h ? h : 1;
-}
-
-// Pods of one workload wait in a row, so the last answer of a node is usually that of the next one, too.
-static bool is_excluded(const struct capacity *c, struct capacity_node *n, const struct replica_shape *shape,
-                        uint64_t print)
-{
-	int missing;
-	const struct node_taint *taint;
-	if (n->checked_print != print) {
-		n->checked_print = print;
-		n->is_excluded = !n->is_known || exclusion(c, n, shape, &missing, &taint) != FIT_RESOURCE;
-	}
-	return n->is_excluded;
+	return verdict == NODE_TAINTED ? FIT_TAINT : FIT_RESOURCE;
 }
 
 // Returns how many replicas the node takes, and in *ret_lacking the resource that permits no more; -1: pods.
@@ -115,7 +78,7 @@ static int64_t room(const struct capacity *c, const struct capacity_node *n, con
 	return replicas;
 }
 
-static void plan(const struct capacity *c, struct capacity_node *n, const struct replica_shape *shape)
+static void give(const struct capacity *c, struct capacity_node *n, const struct replica_shape *shape)
 {
 	n->planned_pods++;
 	for (size_t i = 0; i < shape->requests.n; i++) {
@@ -146,27 +109,38 @@ static bool competes(const struct capacity_waiting *w, int id)
 	return w->has_shape && resource_vector_get(&w->shape.requests, id) > 0;
 }
 
-// most: no node has more of `id` free; lowered to what was found.
-static bool place(struct capacity *c, const struct replica_shape *shape, int id, int64_t *most)
+// ---- the plan ----
+
+static bool place(struct capacity *c, const struct replica_shape *shape, int64_t *work)
 {
+	struct fit_plan *p = &c->plan;
 	struct capacity_node *n, *best = NULL;
-	int64_t best_free = resource_vector_get(&shape->requests, id) - 1, seen = 0;
-	uint64_t print = print_of(shape);
+	struct rule_verdicts *rule = capacity_rule_of(c, shape);
+	int64_t best_free = resource_vector_get(&shape->requests, p->id) - 1, seen = 0, left = INT64_MAX;
 	int lacking;
-	if (best_free >= *most)
+	if (best_free >= p->most)
 		return false;
-	for (n = c->nodes; n && best_free < *most; n = n->hh.next) {
-		int64_t free = free_of(c, n, id);
+	for (n = c->nodes; n && best_free < p->most; n = n->hh.next) {
+		int64_t free = free_of(c, n, p->id);
+		(*work)--;
 		seen = free > seen ? free : seen;
-		if (free <= best_free || is_excluded(c, n, shape, print) || room(c, n, shape, &lacking) <= 0)
+		if (free <= best_free || !n->is_known || !n->is_ready || n->is_unschedulable)
+			continue;
+		int64_t before = left;
+		if (capacity_verdict(rule, &shape->rule, n, &left) != NODE_ACCEPTED) {
+			*work -= before - left;
+			continue;
+		}
+		*work -= before - left + (int64_t)shape->requests.n;
+		if (room(c, n, shape, &lacking) <= 0)
 			continue;
 		best = n;
 		best_free = free;
 	}
 	if (!n)
-		*most = seen;
+		p->most = seen;
 	if (best)
-		plan(c, best, shape);
+		give(c, best, shape);
 	return best != NULL;
 }
 
@@ -175,45 +149,106 @@ static void reset_plan(struct capacity *c)
 	struct capacity_node *n;
 	for (n = c->nodes; n; n = n->hh.next) {
 		n->planned_pods = 0;
-		n->checked_print = 0;
 		for (size_t i = 0; i < n->n_resources; i++)
 			n->resources[i].planned = 0;
 	}
 }
 
-int capacity_fit(struct capacity *c, const struct replica_shape *shape, struct fit_result *ret_fit, struct err *e)
+bool capacity_plan_serves(const struct capacity *c, const struct replica_shape *shape)
 {
-	return capacity_fit_beside(c, shape, NULL, 0, ret_fit, e);
+	const struct fit_plan *p = &c->plan;
+	struct device_demand demands[CAPACITY_DEMANDS_MAX];
+	if (!p->is_begun || p->id != scarce(c, shape) || p->own != (shape->n_selectors ? shape : NULL))
+		return false;
+	int n = capacity_devices_find(c, shape, demands, NULL);
+	bool is_same = n >= 0 && (size_t)n == c->n_demands;
+	for (int i = 0; is_same && i < n; i++)
+		is_same = demands[i].id == c->demands[i].id;
+	return is_same;
 }
 
-static void place_order(struct capacity *c, const struct capacity_order *order, int id, int64_t *most)
+uint64_t capacity_plan_number(const struct capacity *c)
 {
-	bool competes = resource_vector_get(&order->shape->requests, id) > 0;
-	for (int64_t i = 0; competes && i < order->replicas && i < FIT_ORDER_MAX; i++)
-		competes = place(c, order->shape, id, most);
+	return c->plan.number;
 }
 
-int capacity_fit_beside(struct capacity *c, const struct replica_shape *shape, const struct capacity_order *orders,
-                        size_t n_orders, struct fit_result *ret_fit, struct err *e)
+uint64_t capacity_plan_generation(const struct capacity *c)
 {
-	const struct capacity_waiting *w;
-	const struct capacity_node *n;
-	int id = scarce(c, shape);
-	int64_t most = INT64_MAX;
-	*ret_fit = (struct fit_result){0};
+	return c->plan.generation;
+}
+
+void capacity_drop_plan(struct capacity *c)
+{
+	c->plan.is_begun = false;
+}
+
+static int begin(struct capacity *c, const struct replica_shape *shape, int64_t *work, struct err *e)
+{
+	uint64_t number = c->plan.number + 1;
+	c->plan = (struct fit_plan){.number = number};
+	capacity_forget_unused_rules(c);
 	reset_plan(c);
+	*work -= 2 * (int64_t)HASH_COUNT(c->nodes);
 	if (capacity_devices_count(c, shape, e) < 0)
 		return -1;
-	for (w = c->waiting; w; w = w->next)
-		ret_fit->waiting += competes(w, id) && place(c, &w->shape, id, &most);
-	for (size_t i = 0; i < n_orders; i++)
-		place_order(c, &orders[i], id, &most);
+	if (c->n_demands > 0)
+		*work -= (int64_t)HASH_COUNT(c->slices) * CAPACITY_SLICE_DEVICES_MAX / 8;
+	c->plan = (struct fit_plan){.number = number,
+	                            .is_begun = true,
+	                            .generation = c->generation,
+	                            .id = scarce(c, shape),
+	                            .own = shape->n_selectors ? shape : NULL,
+	                            .next = c->waiting,
+	                            .most = INT64_MAX};
+	return 0;
+}
+
+int capacity_plan(struct capacity *c, const struct replica_shape *shape, int64_t *work, struct err *e)
+{
+	struct fit_plan *p = &c->plan;
+	bool is_old = p->is_complete && p->generation != c->generation;
+	if ((is_old || !capacity_plan_serves(c, shape)) && begin(c, shape, work, e) < 0)
+		return -1;
+	while (p->next) {
+		if (*work <= 0)
+			return 0;
+		const struct capacity_waiting *w = p->next;
+		p->next = w->next;
+		p->waiting += competes(w, p->id) && place(c, &w->shape, work);
+	}
+	p->is_complete = true;
+	return 1;
+}
+
+int64_t capacity_plan_order(struct capacity *c, const struct replica_shape *shape, int64_t n, int64_t *work)
+{
+	if (resource_vector_get(&shape->requests, c->plan.id) <= 0)
+		return n;
+	for (int64_t i = 0; i < n; i++) {
+		if (*work <= 0)
+			return i;
+		if (!place(c, shape, work))
+			return n;
+	}
+	return n;
+}
+
+// ---- the fit ----
+
+bool capacity_fit_planned(struct capacity *c, const struct replica_shape *shape, int64_t *work,
+                          struct fit_result *ret_fit)
+{
+	struct rule_verdicts *rule = capacity_rule_of(c, shape);
+	const struct capacity_node *n;
+	*ret_fit = (struct fit_result){.waiting = c->plan.waiting};
 	for (n = c->nodes; n; n = n->hh.next) {
 		int lacking = -1;
-		const struct node_taint *taint = NULL;
 		if (!n->is_known)
 			continue;
-		enum fit_reason why = exclusion(c, n, shape, &lacking, &taint);
+		enum node_verdict verdict = capacity_verdict(rule, &shape->rule, n, work);
+		if (verdict == NODE_UNCHECKED)
+			return false;
+		enum fit_reason why = exclusion(c, n, shape, verdict, &lacking);
 		if (why == FIT_RESOURCE) {
 			ret_fit->replicas += room(c, n, shape, &lacking);
 			why = lacking < 0 ? FIT_PODS : FIT_RESOURCE;
@@ -222,11 +257,24 @@ int capacity_fit_beside(struct capacity *c, const struct replica_shape *shape, c
 		ret_fit->nodes_of[why]++;
 		if (lacking >= 0)
 			ret_fit->lacking[lacking]++;
-		if (taint && !ret_fit->taint)
-			ret_fit->taint = taint->label;
+		if (why == FIT_TAINT && !ret_fit->taint)
+			ret_fit->taint = capacity_untolerated(n, &shape->rule)->label;
 	}
+	*work -= (int64_t)ret_fit->nodes;
 	if (ret_fit->replicas > FIT_REPLICAS_MAX)
 		ret_fit->replicas = FIT_REPLICAS_MAX;
+	return true;
+}
+
+int capacity_fit(struct capacity *c, const struct replica_shape *shape, struct fit_result *ret_fit, struct err *e)
+{
+	int64_t work = INT64_MAX;
+	*ret_fit = (struct fit_result){0};
+	if (shape->n_selectors)
+		capacity_drop_plan(c); // a plan knows such a shape by its address only
+	if (capacity_plan(c, shape, &work, e) < 0)
+		return -1;
+	capacity_fit_planned(c, shape, &work, ret_fit);
 	return 0;
 }
 

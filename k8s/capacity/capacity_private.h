@@ -3,6 +3,7 @@
 //   capacity.c        nodes and pods
 //   capacity_devices.c   devices of dynamic resource allocation
 //   device_taint_rules.c  taints of devices by rule
+//   capacity_rules.c  which nodes accept which pods
 //   capacity_fit.c    how many more replicas fit
 #ifndef GPUSCALE_K8S_CAPACITY_CAPACITY_PRIVATE_H
 #define GPUSCALE_K8S_CAPACITY_CAPACITY_PRIVATE_H
@@ -74,6 +75,13 @@ struct taint_rule {
 	char name[];
 };
 
+// The pods of a namespace that wait for a node and are kept.
+struct waiting_space {
+	UT_hash_handle hh;
+	size_t pods, bytes;
+	char name[];
+};
+
 struct claim_demand {
 	const char *class_name;
 	int64_t count;
@@ -84,6 +92,18 @@ struct device_demand {
 	int id;
 	const struct device_class *class;
 	const struct replica_shape *shape; // whose selectors apply, too
+};
+
+// Room reserved for pods without a node, and for orders, on the nodes.
+struct fit_plan {
+	uint64_t number; // counts the plans
+	bool is_begun, is_complete;
+	uint64_t generation;             // of the account when the plan began
+	int id;                          // the scarcest resource of the shapes that it serves
+	const struct replica_shape *own; // it serves only this shape, which has selectors of its own; NULL: any
+	struct capacity_waiting *next;   // the next to get room; NULL: all have it
+	int64_t most;                    // no node has more of `id` free
+	size_t waiting;                  // pods that got room
 };
 
 struct capacity {
@@ -100,8 +120,14 @@ struct capacity {
 	struct taint_rule *taint_rules;     // hash, by name
 	struct allocated_device *allocated; // hash
 	struct capacity_claim *waiting_claims;
-	struct device_demand demands[CAPACITY_DEMANDS_MAX]; // of capacity_fit
+	struct fit_plan plan;
+	struct device_demand demands[CAPACITY_DEMANDS_MAX]; // of the plan
 	size_t n_demands;
+	struct rule_verdicts *rules; // hash
+	uint32_t *free_slots;        // of nodes that are gone
+	uint32_t n_slots, n_free_slots;
+	struct waiting_space *waiting_spaces; // hash: namespaces with waiting pods
+	size_t waiting_bytes;
 	size_t pods_amount, pods_too_many, pods_rules; // pods with a fault
 };
 
@@ -109,13 +135,38 @@ struct capacity {
 struct capacity_node *capacity_get_node(struct capacity *c, const char *name);
 void capacity_free_node_if_unused(struct capacity *c, struct capacity_node *n);
 
+// capacity_rules.c
+// Each node has a slot, a small number that is used again when the node is gone.
+uint32_t capacity_take_slot(struct capacity *c);
+void capacity_release_slot(struct capacity *c, uint32_t slot);
+enum node_verdict {
+	NODE_UNCHECKED,
+	NODE_EXCLUDED, // by node selector or affinity
+	NODE_TAINTED,  // it has a taint that the rule does not tolerate
+	NODE_ACCEPTED
+};
+// Returns what is known about the rule of a shape; valid until the next plan begins.
+struct rule_verdicts *capacity_rule_of(struct capacity *c, const struct replica_shape *shape);
+// Compares a rule with a node, unless that was done since the node changed, or no *work is left: NODE_UNCHECKED.
+enum node_verdict capacity_verdict(struct rule_verdicts *v, const struct node_rule *rule, const struct capacity_node *n,
+                                   int64_t *work);
+// Returns a taint of the node that the rule does not tolerate; NULL: none.
+const struct node_taint *capacity_untolerated(const struct capacity_node *n, const struct node_rule *rule);
+// Forgets what is known about a node; rules that no plan has used for long.
+void capacity_forget_verdicts(struct capacity *c, uint32_t slot);
+void capacity_forget_unused_rules(struct capacity *c);
+void capacity_rules_done(struct capacity *c);
+
 // capacity_devices.c
 // Finds the newest generation of each pool.
 void capacity_devices_update(struct capacity *c);
 // Returns whether the slice is of the newest generation of a complete pool; after capacity_devices_update().
 bool device_slice_is_current(const struct device_slice *s);
 bool device_is_allocated(const struct capacity *c, const struct device_slice *s, const struct slice_device *d);
-// Finds the device classes behind the resources of a shape, and counts their devices by node. Returns 0, or -1 and *e.
+// Finds the device classes behind the resources of a shape. Returns their number, or -1 and *e.
+int capacity_devices_find(const struct capacity *c, const struct replica_shape *shape,
+                          struct device_demand ret_demands[CAPACITY_DEMANDS_MAX], struct err *e);
+// Makes them those of the plan, and counts their devices by node. Returns 0, or -1 and *e.
 int capacity_devices_count(struct capacity *c, const struct replica_shape *shape, struct err *e);
 // Returns the index of the demand for a resource; -1: none.
 int capacity_devices_demand(const struct capacity *c, int id);

@@ -12,6 +12,7 @@
 #include "base/timer.h"
 #include "k8s/cache/target_store.h"
 #include "k8s/capacity/capacity.h"
+#include "k8s/capacity/fit_order.h"
 #include "k8s/capacity/inventory.h"
 #include "k8s/capacity/shape_fetch.h"
 #include "k8s/client/k8s_client.h"
@@ -22,17 +23,20 @@ struct fit_target {
 	struct fit_target *prev, *next;                 // of all targets
 	struct fit_target *prev_asking, *next_asking;   // of those with a question that waits
 	struct fit_target *prev_ordered, *next_ordered; // of those with replicas that do not exist as pods yet
-	bool is_ordering;
+	struct fit_target *prev_late, *next_late;       // of those whose fit is computed in later turns
+	bool is_ordering, is_late, was_late;
 	char *api_version, *kind, *namespace_name, *name;
 	struct target_shape shape;          // the last one fetched
 	int64_t of_target, fetched_mono_ms; // the generation that it was fetched for, and when
 	struct shape_fetch *fetching;
 	void (*done)(void *arg); // of a question that waits; NULL: none
 	void *arg;
-	// status: -1: it was never asked how much fits; writing: a write in flight, or one whose answer was lost; -1:
-	// none
-	int32_t spec, status, writing;
-	int64_t in_flight; // as counted last
+	int32_t spec, status; // status -1: it was never asked how much fits
+	struct fit_order order;
+	int64_t in_flight;  // replicas for which room is reserved
+	uint64_t placed_in; // number of the plan in which they have got it
+	int64_t placed;     // how many of them
+	uint64_t planned;   // number of the plan that was completed for this target, until its result; 0: none
 	// The last result, and what it was computed from.
 	bool has_result;
 	uint64_t of_generation, of_orders;
@@ -46,12 +50,18 @@ struct fit_target {
 struct fit_store {
 	struct fit_store_options options;
 	struct inventory *inventory; // NULL: nothing is wanted yet
-	struct fit_target *targets, *ordered, *asking;
+	struct fit_target *targets, *ordered, *asking, *late;
 	uint64_t orders_generation;
+	int64_t work;             // left in this turn
+	struct event *turn_timer; // pending while `work` is not that of a new turn, or targets are late
 	struct event *sync_timer;
 	bool is_late, is_stopped; // late: questions wait for the inventory no longer
 	bool is_broken;           // reported
 };
+
+static void on_turn(evutil_socket_t fd, short what, void *arg);
+static void join_late(struct fit_target *t);
+static void leave_late(struct fit_target *t);
 
 // ---- the inventory ----
 
@@ -127,8 +137,13 @@ struct fit_store *fit_store_new(const struct fit_store_options *options, struct 
 	struct fit_store *s = calloc(1, sizeof *s);
 	if (s)
 		s->options = *options;
-	if (s && (s->sync_timer = evtimer_new(k8s_client_loop(options->client), on_late, s)))
+	if (s && (s->sync_timer = evtimer_new(k8s_client_loop(options->client), on_late, s)) &&
+	    (s->turn_timer = evtimer_new(k8s_client_loop(options->client), on_turn, s))) {
+		s->work = FIT_WORK_PER_TURN;
 		return s;
+	}
+	if (s && s->sync_timer)
+		event_free(s->sync_timer);
 	free(s);
 	err_set(e, ERR_INTERNAL, "out of memory");
 	return NULL;
@@ -139,8 +154,10 @@ void fit_store_stop(struct fit_store *s)
 	struct fit_target *t;
 	s->is_stopped = true;
 	event_del(s->sync_timer);
+	event_del(s->turn_timer);
 	DL_FOREACH(s->targets, t)
 	{
+		leave_late(t);
 		if (t->fetching)
 			shape_fetch_abandon(t->fetching);
 		t->fetching = NULL;
@@ -157,6 +174,7 @@ void fit_store_free(struct fit_store *s)
 	while (s->targets)
 		fit_target_unwant(s->targets);
 	event_free(s->sync_timer);
+	event_free(s->turn_timer);
 	free(s);
 }
 
@@ -172,7 +190,8 @@ struct fit_target *fit_store_want(struct fit_store *s, const struct scale_ref *r
 		return NULL;
 	struct fit_target *t = must_alloc(calloc(1, sizeof *t));
 	t->store = s;
-	t->status = t->writing = -1;
+	t->status = -1;
+	fit_order_init(&t->order);
 	t->api_version = must_alloc(strdup(ref->api_version));
 	t->kind = must_alloc(strdup(ref->kind));
 	t->namespace_name = must_alloc(strdup(ref->namespace_name));
@@ -181,14 +200,31 @@ struct fit_target *fit_store_want(struct fit_store *s, const struct scale_ref *r
 	return t;
 }
 
+// What the plan reserved for the target is void.
+static void drop_plan(const struct fit_target *t)
+{
+	struct capacity *c = t->store->inventory ? inventory_capacity(t->store->inventory) : NULL;
+	if (c && t->placed > 0 && t->placed_in == capacity_plan_number(c))
+		capacity_drop_plan(c);
+}
+
 static void stop_ordering(struct fit_target *t)
 {
 	if (!t->is_ordering)
 		return;
 	DL_DELETE2(t->store->ordered, t, prev_ordered, next_ordered);
+	drop_plan(t);
 	t->is_ordering = false;
 	t->in_flight = 0;
 	t->store->orders_generation++;
+}
+
+static void forget_shape(struct fit_target *t)
+{
+	if (t->store->inventory && t->shape.has_shape && t->shape.shape.n_selectors)
+		capacity_drop_plan(inventory_capacity(t->store->inventory)); // a plan knows it by its address
+	drop_plan(t);
+	target_shape_done(&t->shape);
 }
 
 void fit_target_unwant(struct fit_target *t)
@@ -196,10 +232,11 @@ void fit_target_unwant(struct fit_target *t)
 	if (!t)
 		return;
 	stop_ordering(t);
+	leave_late(t);
+	forget_shape(t);
 	if (t->fetching)
 		shape_fetch_abandon(t->fetching);
 	DL_DELETE(t->store->targets, t);
-	target_shape_done(&t->shape);
 	free(t->since_ms);
 	free(t->api_version);
 	free(t->kind);
@@ -219,7 +256,7 @@ static void on_fetched(void *arg, const struct target_shape *shape)
 {
 	struct fit_target *t = arg;
 	t->fetching = NULL;
-	target_shape_done(&t->shape);
+	forget_shape(t);
 	t->shape = *shape;
 	t->has_result = false;
 	if (t->is_ordering)
@@ -251,34 +288,37 @@ void fit_target_prepare(struct fit_target *t, int64_t generation, void (*done)(v
 		        shape_fetch_start(s->options.client, &ref, capacity_names(inventory_capacity(s->inventory)),
 		                          on_fetched, t, &t->shape.error);
 	}
+	if (t->was_late && !s->is_stopped)
+		join_late(t); // so that the fit is ready when it is read
 	if (!t->fetching && (s->is_stopped || !must_wait(s)))
 		answer(t);
 }
 
 // ---- orders ----
 
-// Replicas that are requested and do not exist as pods.
-static int64_t count_in_flight(const struct fit_target *t)
+static int64_t now_mono_ms(const struct fit_store *s)
 {
-	struct target_store *targets = t->store->options.targets;
+	return clock_mono_ms(k8s_client_clock(s->options.client));
+}
+
+static int64_t count_order(struct fit_target *t)
+{
+	const struct fit_store *s = t->store;
 	struct target_view view = {.state = TARGET_UNWATCHED};
 	struct scale_ref ref = ref_of(t);
 	int32_t spec = t->spec, status = t->status;
-	if (targets)
-		target_store_get(targets, &ref, &view);
+	if (s->options.targets)
+		target_store_get(s->options.targets, &ref, &view);
 	if (view.state == TARGET_FOUND) {
 		spec = view.spec_replicas;
 		status = view.status_replicas;
 	}
-	if (status < 0)
-		return 0; // it is unknown which replicas exist
-	int64_t n = (int64_t)(t->writing > spec ? t->writing : spec) - status;
-	return n > 0 ? n : 0;
+	return fit_order_count(&t->order, spec, status, now_mono_ms(s));
 }
 
 static void update_order(struct fit_target *t)
 {
-	int64_t n = count_in_flight(t);
+	int64_t n = count_order(t);
 	if (n == 0) {
 		stop_ordering(t);
 		return;
@@ -286,6 +326,8 @@ static void update_order(struct fit_target *t)
 	if (!t->is_ordering)
 		DL_APPEND2(t->store->ordered, t, prev_ordered, next_ordered);
 	t->store->orders_generation += !t->is_ordering || n != t->in_flight;
+	if (n < t->placed)
+		drop_plan(t);
 	t->is_ordering = true;
 	t->in_flight = n;
 }
@@ -299,15 +341,15 @@ static void update_orders(struct fit_store *s)
 	}
 }
 
-void fit_target_ordered(struct fit_target *t, int32_t replicas)
+void fit_target_ordered(struct fit_target *t, int32_t from, int32_t to)
 {
-	t->writing = replicas;
+	fit_order_write(&t->order, from, to, now_mono_ms(t->store));
 	update_order(t);
 }
 
 void fit_target_scaled(struct fit_target *t, int32_t replicas)
 {
-	t->writing = -1;
+	fit_order_end(&t->order);
 	t->spec = replicas;
 	update_order(t);
 }
@@ -354,34 +396,92 @@ static void find_unschedulable(struct fit_target *t, const struct capacity *c)
 		t->n_since = 0;
 }
 
-static void compute(struct fit_target *t, struct capacity *c)
+// Reserves room in the complete plan for what is ordered. Returns false when no work is left.
+static bool place_orders(struct fit_store *s, struct capacity *c)
 {
-	struct capacity_order orders[FIT_ORDERS_MAX];
-	struct fit_result fit;
 	struct fit_target *o;
-	size_t n = 0;
-	DL_FOREACH2(t->store->ordered, o, next_ordered)
+	DL_FOREACH2(s->ordered, o, next_ordered)
 	{
-		if (n < FIT_ORDERS_MAX && o->shape.has_shape && o->shape.error.kind == ERR_NONE)
-			orders[n++] = (struct capacity_order){&o->shape.shape, o->in_flight};
+		int64_t n = o->in_flight < FIT_ORDER_MAX ? o->in_flight : FIT_ORDER_MAX;
+		if (!o->shape.has_shape || o->shape.error.kind != ERR_NONE)
+			continue;
+		if (o->placed_in != capacity_plan_number(c))
+			o->placed = 0;
+		o->placed_in = capacity_plan_number(c);
+		if (o->placed < n)
+			o->placed += capacity_plan_order(c, &o->shape.shape, n - o->placed, &s->work);
+		if (o->placed < n)
+			return false;
 	}
+	return true;
+}
+
+static void take_result(struct fit_target *t, struct capacity *c, const struct fit_result *fit)
+{
 	t->detail[0] = '\0';
 	find_unschedulable(t, c);
-	t->error = (struct err){0};
-	if (capacity_fit_beside(c, &t->shape.shape, orders, n, &fit, &t->error) < 0)
-		return;
-	t->fit = t->gated > 0 ? 0 : (int32_t)fit.replicas; // the next replica would be gated as well
+	t->fit = t->gated > 0 ? 0 : (int32_t)fit->replicas; // the next replica would be gated as well
 	if (!t->detail[0]) {
 		char why[FIT_WHY_BYTES];
-		fit_explain(c, &fit, why);
+		fit_explain(c, fit, why);
 		snprintf(t->detail, sizeof t->detail, "%s", why);
 	}
 }
 
-// Returns 0 when the fit is up to date; else *e.
-static int update(struct fit_target *t, struct err *e)
+// Returns whether the result is that of the plan; false: no work is left.
+static bool compute(struct fit_target *t, struct capacity *c)
 {
 	struct fit_store *s = t->store;
+	struct fit_result fit;
+	int rc = 1;
+	t->error = (struct err){0};
+	if (s->work <= 0)
+		return false;
+	// A plan that was completed for this target serves it although the account has changed since: where changes are
+	// frequent and plans long, it would never get a result otherwise.
+	if (t->planned != capacity_plan_number(c) || !capacity_plan_serves(c, &t->shape.shape))
+		rc = capacity_plan(c, &t->shape.shape, &s->work, &t->error);
+	if (rc == 0)
+		return false;
+	t->planned = rc > 0 ? capacity_plan_number(c) : 0;
+	if (rc > 0 && (!place_orders(s, c) || !capacity_fit_planned(c, &t->shape.shape, &s->work, &fit)))
+		return false;
+	if (rc > 0)
+		take_result(t, c, &fit);
+	t->planned = 0;
+	t->has_result = true;
+	t->of_generation = rc > 0 ? capacity_plan_generation(c) : capacity_generation(c);
+	t->of_orders = s->orders_generation;
+	return true;
+}
+
+// ---- later turns ----
+
+static void leave_late(struct fit_target *t)
+{
+	if (t->is_late)
+		DL_DELETE2(t->store->late, t, prev_late, next_late);
+	t->is_late = false;
+}
+
+static void join_late(struct fit_target *t)
+{
+	if (!t->is_late)
+		DL_APPEND2(t->store->late, t, prev_late, next_late);
+	t->is_late = true;
+	timer_start(t->store->turn_timer, 0);
+}
+
+static bool is_current(const struct fit_target *t, const struct capacity *c)
+{
+	return t->has_result && t->of_generation == capacity_generation(c) &&
+	       t->of_orders == t->store->orders_generation;
+}
+
+// Returns 0 when the fit can be computed; else *e.
+static int check(const struct fit_target *t, struct err *e)
+{
+	const struct fit_store *s = t->store;
 	if (!s->inventory)
 		return err_set(e, ERR_CANCELED, "the connections are being closed");
 	enum inventory_state state = inventory_get_state(s->inventory, e);
@@ -392,15 +492,42 @@ static int update(struct fit_target *t, struct err *e)
 	*e = t->shape.error;
 	if (e->kind != ERR_NONE)
 		return -1;
-	if (!t->shape.has_shape)
-		return err_set(e, ERR_CANCELED, "the target has not been read");
+	return t->shape.has_shape ? 0 : err_set(e, ERR_CANCELED, "the target has not been read");
+}
+
+static void on_turn(evutil_socket_t fd, short what, void *arg)
+{
+	struct fit_store *s = arg;
+	struct fit_target *t;
+	struct err e = {0};
+	s->work = FIT_WORK_PER_TURN;
+	while ((t = s->late)) {
+		if (check(t, &e) == 0 && !compute(t, inventory_capacity(s->inventory)))
+			break; // first in the next turn, too: a plan serves one resource at a time
+		leave_late(t);
+	}
+	if (s->late)
+		timer_start(s->turn_timer, 0);
+}
+
+// Returns 0 when the fit is up to date, 1 when it is that of an earlier moment; else *e.
+static int update(struct fit_target *t, struct err *e)
+{
+	struct fit_store *s = t->store;
+	if (check(t, e) < 0)
+		return -1;
 	struct capacity *c = inventory_capacity(s->inventory);
-	uint64_t generation = capacity_generation(c);
-	if (!t->has_result || t->of_generation != generation || t->of_orders != s->orders_generation)
-		compute(t, c);
-	t->has_result = true;
-	t->of_generation = generation;
-	t->of_orders = s->orders_generation;
+	if (!is_current(t, c)) {
+		timer_start(s->turn_timer, 0);
+		// A plan in progress is not given up for one that serves another resource.
+		bool may_plan = !s->late || s->late == t || capacity_plan_serves(c, &t->shape.shape);
+		t->was_late = !may_plan || !compute(t, c);
+		if (t->was_late) {
+			join_late(t);
+			return 1;
+		}
+		leave_late(t);
+	}
 	*e = t->error;
 	return e->kind == ERR_NONE ? 0 : -1;
 }
@@ -411,20 +538,29 @@ void fit_target_read(struct fit_target *t, int32_t spec, int32_t status, bool ke
 	t->spec = spec;
 	t->status = status;
 	if (!keeps_order)
-		t->writing = -1;
+		fit_order_end(&t->order);
 	update_order(t);
 	update_orders(t->store);
-	*ret_view = (struct fit_view){.is_known = update(t, &e) == 0, .detail = t->detail};
-	if (!ret_view->is_known) {
+	int rc = update(t, &e);
+	*ret_view = (struct fit_view){.is_known = rc >= 0, .detail = t->detail};
+	if (rc < 0) {
 		t->has_result = false; // `detail` is that of the error
 		// The remedy comes first: the end of a long message is cut.
 		snprintf(t->detail, sizeof t->detail, "%s%s",
 		         e.code == 403 ? "manifests/capacity-controller permits it: " : "", e.msg);
 		return;
 	}
+	if (rc > 0 && (!t->has_result || t->of_orders != t->store->orders_generation)) {
+		ret_view->detail = "what fits is still being counted, because the rules of pods that wait are many";
+		return;
+	}
+	// Replicas that are part of the scale, do not exist as pods, and have no reservation: their room is not free.
+	int32_t requested = t->order.is_unacked && t->order.to > spec ? t->order.to : spec;
+	int64_t missing = (int64_t)requested - status - t->in_flight;
+	int64_t fit = missing > 0 ? t->fit - missing : t->fit;
 	// The surge of a rollout is not part of the scale: a scale-down would remove others.
 	size_t surge = status > spec ? (size_t)(status - spec) : 0;
-	ret_view->fit = t->fit;
+	ret_view->fit = fit > 0 ? (int32_t)fit : 0;
 	ret_view->unschedulable = t->unschedulable;
 	ret_view->since_ms = t->since_ms;
 	ret_view->n_since = t->n_since > surge ? t->n_since - surge : 0;

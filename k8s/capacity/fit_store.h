@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many more replicas of each wanted target fit into the cluster. One inventory serves all targets; it is created
 // when the first one is wanted. What a replica needs is fetched when the target's generation changes; the fit is
-// computed when the inventory or the orders have changed.
+// computed when the inventory or the orders have changed, by one plan for all targets that need the same resource. In
+// one turn of the event loop, FIT_WORK_PER_TURN comparisons are made; a plan that needs more continues in later turns.
 #ifndef GPUSCALE_K8S_CAPACITY_FIT_STORE_H
 #define GPUSCALE_K8S_CAPACITY_FIT_STORE_H
 
@@ -17,9 +18,10 @@ struct pod_list;
 struct scale_ref;
 struct target_store;
 
-#define FIT_RETRY_MS     30000 // time between attempts to read a target that could not be read
-#define FIT_SYNC_WAIT_MS 5000  // how long the first questions wait for the lists of the inventory
-#define FIT_ORDERS_MAX   1000  // targets with orders for which room is reserved at the same time
+#define FIT_RETRY_MS      30000  // time between attempts to read a target that could not be read
+#define FIT_SYNC_WAIT_MS  5000   // how long the first questions wait for the lists of the inventory
+#define FIT_ORDER_MAX     2000   // replicas of one order that are counted
+#define FIT_WORK_PER_TURN 500000 // comparisons of a rule, an amount or a label with those of a node or a pod
 
 struct fit_store_options {
 	struct k8s_client *client;    // not owned
@@ -59,13 +61,16 @@ struct fit_view {
 	// Why no more fit: the scheduling gate, or the words of the scheduler if possible; or why that is unknown.
 	const char *detail;
 };
-// Returns the fit at this moment. spec and status: the replicas that the target requests, and those that exist.
-// keeps_order: a write whose answer was lost may still take effect. Pointers are valid until the next call.
+// Returns the fit at this moment, or while that takes more work than one turn has left: the last one; 0, with the
+// reason in `detail`, when there is none or something was ordered since. spec and status: the replicas that the target
+// requests, and those that exist. keeps_order: a write whose answer was lost may still take effect. Pointers are valid
+// until the next call.
 void fit_target_read(struct fit_target *t, int32_t spec, int32_t status, bool keeps_order, struct fit_view *ret_view);
 // Returns how many GPUs a replica requests (replica_shape_gpus); 0: unknown.
 int32_t fit_target_gpus(const struct fit_target *t);
-// Reports that a write of this scale is about to be sent: other targets do not get the same room.
-void fit_target_ordered(struct fit_target *t, int32_t replicas);
+// Reports that a write from `from` to `to` replicas is about to be sent: for FIT_ORDER_MS, other targets do not get the
+// room of those that it adds (k8s/capacity/fit_order.h).
+void fit_target_ordered(struct fit_target *t, int32_t from, int32_t to);
 // Reports that the scale is `replicas` now, and that no write is in flight.
 void fit_target_scaled(struct fit_target *t, int32_t replicas);
 

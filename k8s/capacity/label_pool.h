@@ -4,12 +4,19 @@
 #define GPUSCALE_K8S_CAPACITY_LABEL_POOL_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "k8s/client/label_selector.h"
 
 #define LABEL_POOL_TEXT_BYTES 1024 // of a key and a value together, with their NULs; a value has at most 63 bytes
 
 struct pooled_label;
+
+// A label of the pool with the hashes of its texts (label_hash), so that most comparisons need no text.
+struct hashed_label {
+	struct label label; // first: a label of the pool is one of these
+	uint32_t key_hash, value_hash;
+};
 
 struct label_pool {
 	struct pooled_label *labels; // hash
@@ -19,5 +26,14 @@ struct label_pool {
 // exceed LABEL_POOL_TEXT_BYTES. Aborts when memory is exhausted (base/must.h).
 const struct label *label_pool_take(struct label_pool *p, const char *key, const char *value);
 void label_pool_release(struct label_pool *p, const struct label *label);
+
+uint32_t label_hash(const char *text);
+// Returns the hashes of a label of the pool.
+static inline const struct hashed_label *label_pool_hashes(const struct label *label)
+{
+	return (const struct hashed_label *)(const void *)label;
+}
+// Sorts labels of the pool as node_rule_matches() expects them: by the hash of the key.
+void label_pool_sort(const struct label **labels, size_t n);
 
 #endif

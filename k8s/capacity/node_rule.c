@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/capacity/node_rule.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/num.h"
+#include "k8s/capacity/label_pool.h"
 
 enum node_operator { OP_IN, OP_NOT_IN, OP_EXISTS, OP_DOES_NOT_EXIST, OP_GT, OP_LT, OP__COUNT };
 static const char *const operator_names[] = {
@@ -13,11 +15,16 @@ static const char *const operator_names[] = {
         [OP_GT] = "Gt", [OP_LT] = "Lt"};
 _Static_assert(sizeof operator_names / sizeof operator_names[0] == OP__COUNT, "a name for each");
 
+struct rule_text {
+	const char *text;
+	uint32_t hash;
+};
+
 struct node_requirement {
 	enum node_operator op;
 	bool is_name; // of matchFields: the node's name instead of a label
-	const char *key;
-	const char **values;
+	struct rule_text key;
+	struct rule_text *values;
 	size_t n_values;
 };
 
@@ -49,7 +56,8 @@ static bool is_empty(struct json_span s)
 }
 
 // Returns NULL and *e for anything but a string; "" for an absent one.
-static const char *copy_text(struct arena *a, struct json_span s, const char *what, struct err *e)
+static const char *copy_text(struct arena *a, struct json_span s, const char *what, struct node_rule *rule,
+                             struct err *e)
 {
 	char text[NODE_RULE_TEXT_BYTES];
 	int len = is_empty(s) ? 0 : json_span_text(s, text, sizeof text);
@@ -57,10 +65,24 @@ static const char *copy_text(struct arena *a, struct json_span s, const char *wh
 		err_set(e, ERR_INPUT, "%s: expected a string of at most %d bytes", what, NODE_RULE_TEXT_BYTES - 1);
 		return NULL;
 	}
+	if (rule->n_texts++ == NODE_RULE_TEXTS_MAX) {
+		err_set(e, ERR_LIMIT, "%s: the rules of one pod have more than %d keys and values", what,
+		        NODE_RULE_TEXTS_MAX);
+		return NULL;
+	}
 	const char *copy = arena_strndup(a, len ? text : "", (size_t)len);
 	if (!copy)
 		err_set(e, ERR_LIMIT, "%s: the rules of one pod exceed their memory", what);
 	return copy;
+}
+
+static int copy_hashed(struct arena *a, struct json_span s, const char *what, struct node_rule *rule,
+                       struct rule_text *ret_text, struct err *e)
+{
+	if (!(ret_text->text = copy_text(a, s, what, rule, e)))
+		return -1;
+	ret_text->hash = label_hash(ret_text->text);
+	return 0;
 }
 
 // Allocates a list of the length of `list`.
@@ -75,7 +97,8 @@ static int alloc_list(struct arena *a, struct json_span list, size_t max, size_t
 	return *ret_items ? 0 : err_set(e, ERR_LIMIT, "%s: the rules of one pod exceed their memory", what);
 }
 
-static int read_values(struct arena *a, struct json_span values, struct node_requirement *r, struct err *e)
+static int read_values(struct arena *a, struct json_span values, struct node_rule *rule, struct node_requirement *r,
+                       struct err *e)
 {
 	struct json_span_iter it = {.rest = values};
 	void *list;
@@ -84,14 +107,14 @@ static int read_values(struct arena *a, struct json_span values, struct node_req
 	    0)
 		return -1;
 	for (r->values = list; json_span_next(&it); r->n_values++) {
-		if (!(r->values[r->n_values] = copy_text(a, it.value, "a value of a node affinity", e)))
+		if (copy_hashed(a, it.value, "a value of a node affinity", rule, &r->values[r->n_values], e) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-static int read_requirement(struct arena *a, struct json_span json, bool is_field, struct node_requirement *r,
-                            struct err *e)
+static int read_requirement(struct arena *a, struct json_span json, bool is_field, struct node_rule *rule,
+                            struct node_requirement *r, struct err *e)
 {
 	struct json_span op = json_span_get(json, "operator");
 	r->op = OP__COUNT;
@@ -103,17 +126,19 @@ static int read_requirement(struct arena *a, struct json_span json, bool is_fiel
 		return err_set(e, ERR_INPUT,
 		               "node affinity: expected an operator of In, NotIn, Exists, DoesNotExist, "
 		               "Gt, Lt");
-	if (!(r->key = copy_text(a, json_span_get(json, "key"), "key of a node affinity", e)))
+	if (copy_hashed(a, json_span_get(json, "key"), "key of a node affinity", rule, &r->key, e) < 0)
 		return -1;
-	if (!r->key[0])
+	if (!r->key.text[0])
 		return err_set(e, ERR_INPUT, "node affinity: an expression has no key");
 	r->is_name = is_field;
-	if (is_field && strcmp(r->key, "metadata.name") != 0)
-		return err_set(e, ERR_INPUT, "node affinity: expected the field metadata.name, got \"%.100s\"", r->key);
-	return read_values(a, json_span_get(json, "values"), r, e);
+	if (is_field && strcmp(r->key.text, "metadata.name") != 0)
+		return err_set(e, ERR_INPUT, "node affinity: expected the field metadata.name, got \"%.100s\"",
+		               r->key.text);
+	return read_values(a, json_span_get(json, "values"), rule, r, e);
 }
 
-static int read_term(struct arena *a, struct json_span json, struct node_term *term, struct err *e)
+static int read_term(struct arena *a, struct json_span json, struct node_rule *rule, struct node_term *term,
+                     struct err *e)
 {
 	struct json_span expressions = json_span_get(json, "matchExpressions"),
 	                 fields = json_span_get(json, "matchFields");
@@ -126,12 +151,12 @@ static int read_term(struct arena *a, struct json_span json, struct node_term *t
 	if (!term->requirements)
 		return err_set(e, ERR_LIMIT, "node affinity: the rules of one pod exceed their memory");
 	for (; json_span_next(&it); term->n++) {
-		if (read_requirement(a, it.value, false, &term->requirements[term->n], e) < 0)
+		if (read_requirement(a, it.value, false, rule, &term->requirements[term->n], e) < 0)
 			return -1;
 	}
 	it = (struct json_span_iter){.rest = fields};
 	for (; json_span_next(&it); term->n++) {
-		if (read_requirement(a, it.value, true, &term->requirements[term->n], e) < 0)
+		if (read_requirement(a, it.value, true, rule, &term->requirements[term->n], e) < 0)
 			return -1;
 	}
 	return 0;
@@ -151,7 +176,7 @@ static int read_affinity(struct arena *a, struct json_span spec, struct node_rul
 		return -1;
 	r->terms = list;
 	for (struct node_term *term = list; json_span_next(&it); term++) {
-		if (read_term(a, it.value, term, e) < 0)
+		if (read_term(a, it.value, r, term, e) < 0)
 			return -1;
 	}
 	return 0;
@@ -168,8 +193,8 @@ static int read_selector(struct arena *a, struct json_span selector, struct node
 	for (struct node_requirement *q = list; json_span_next(&it); q++) {
 		*q = (struct node_requirement){.op = OP_IN, .n_values = 1};
 		q->values = arena_calloc(a, 1, sizeof *q->values);
-		if (!q->values || !(q->key = copy_text(a, it.key, "nodeSelector", e)) ||
-		    !(q->values[0] = copy_text(a, it.value, "nodeSelector", e)))
+		if (!q->values || copy_hashed(a, it.key, "nodeSelector", r, &q->key, e) < 0 ||
+		    copy_hashed(a, it.value, "nodeSelector", r, &q->values[0], e) < 0)
 			return e && e->kind ? -1 : err_set(e, ERR_LIMIT, "nodeSelector exceeds its memory");
 	}
 	return 0;
@@ -203,8 +228,8 @@ static int read_tolerations(struct arena *a, struct json_span tolerations, struc
 		t->effect = taint_effect_read(effect);
 		bool is_known = t->is_exists || is_empty(op) || json_span_is(op, "Equal") || json_span_is(op, "");
 		bool has_effect = !is_empty(effect) && !json_span_is(effect, "");
-		if (!(t->key = copy_text(a, json_span_get(it.value, "key"), "key of a toleration", e)) ||
-		    !(t->value = copy_text(a, json_span_get(it.value, "value"), "value of a toleration", e)))
+		if (!(t->key = copy_text(a, json_span_get(it.value, "key"), "key of a toleration", r, e)) ||
+		    !(t->value = copy_text(a, json_span_get(it.value, "value"), "value of a toleration", r, e)))
 			return -1;
 		// A toleration that is not understood tolerates nothing.
 		if (is_known && (t->effect != TAINT_EFFECT__COUNT || !has_effect) && (t->key[0] || t->is_exists))
@@ -218,7 +243,7 @@ int node_rule_read(struct arena *a, struct json_span spec, struct node_rule *ret
 	struct json_span node_name = json_span_get(spec, "nodeName");
 	*ret_rule = (struct node_rule){0};
 	if (!is_empty(node_name) && !json_span_is(node_name, "") &&
-	    !(ret_rule->node_name = copy_text(a, node_name, "nodeName", e)))
+	    !(ret_rule->node_name = copy_text(a, node_name, "nodeName", ret_rule, e)))
 		return -1;
 	if (read_selector(a, json_span_get(spec, "nodeSelector"), ret_rule, e) < 0 ||
 	    read_affinity(a, spec, ret_rule, e) < 0)
@@ -228,10 +253,11 @@ int node_rule_read(struct arena *a, struct json_span spec, struct node_rule *ret
 
 // ---- matching ----
 
-static bool has_value(const struct node_requirement *r, const char *value)
+// hash: of the value; NULL: unknown
+static bool has_value(const struct node_requirement *r, const char *value, const uint32_t *hash)
 {
 	for (size_t i = 0; i < r->n_values; i++) {
-		if (strcmp(r->values[i], value) == 0)
+		if ((!hash || r->values[i].hash == *hash) && strcmp(r->values[i].text, value) == 0)
 			return true;
 	}
 	return false;
@@ -241,26 +267,40 @@ static bool compares(const struct node_requirement *r, const char *value)
 {
 	int64_t has, wanted;
 	if (r->n_values != 1 || num_parse_i64(value, strlen(value), INT64_MIN, INT64_MAX, &has, NULL) < 0 ||
-	    num_parse_i64(r->values[0], strlen(r->values[0]), INT64_MIN, INT64_MAX, &wanted, NULL) < 0)
+	    num_parse_i64(r->values[0].text, strlen(r->values[0].text), INT64_MIN, INT64_MAX, &wanted, NULL) < 0)
 		return false;
 	return r->op == OP_GT ? has > wanted : has < wanted;
+}
+
+// Returns the label with this key; NULL: none.
+static const struct hashed_label *find_label(const struct label *const *labels, size_t n, const struct rule_text *key)
+{
+	size_t low = 0, high = n;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		if (label_pool_hashes(labels[middle])->key_hash < key->hash)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < n && label_pool_hashes(labels[low])->key_hash == key->hash; low++) {
+		if (strcmp(labels[low]->key, key->text) == 0)
+			return label_pool_hashes(labels[low]);
+	}
+	return NULL;
 }
 
 static bool requirement_matches(const struct node_requirement *r, const char *node_name,
                                 const struct label *const *labels, size_t n_labels)
 {
-	const char *value = r->is_name ? node_name : NULL;
-	for (size_t i = 0; !r->is_name && i < n_labels; i++) {
-		if (strcmp(labels[i]->key, r->key) == 0) {
-			value = labels[i]->value;
-			break;
-		}
-	}
+	const struct hashed_label *label = r->is_name ? NULL : find_label(labels, n_labels, &r->key);
+	const char *value = r->is_name ? node_name : label ? label->label.value : NULL;
+	const uint32_t *hash = label ? &label->value_hash : NULL;
 	switch (r->op) {
 	case OP_IN:
-		return value && has_value(r, value);
+		return value && has_value(r, value, hash);
 	case OP_NOT_IN:
-		return !value || !has_value(r, value);
+		return !value || !has_value(r, value, hash);
 	case OP_EXISTS:
 		return value != NULL;
 	case OP_DOES_NOT_EXIST:

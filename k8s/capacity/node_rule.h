@@ -17,7 +17,8 @@ struct err;
 #define NODE_RULE_REQUIREMENTS_MAX 64 // of one term, or of the node selector
 #define NODE_RULE_VALUES_MAX       256
 #define NODE_RULE_TOLERATIONS_MAX  64
-#define NODE_RULE_TEXT_BYTES       512 // of a key or a value
+#define NODE_RULE_TEXTS_MAX        1024 // keys and values of one rule together
+#define NODE_RULE_TEXT_BYTES       512  // of a key or a value
 
 enum taint_effect { TAINT_NO_SCHEDULE, TAINT_NO_EXECUTE, TAINT_PREFER_NO_SCHEDULE, TAINT_EFFECT__COUNT };
 struct node_taint {
@@ -40,11 +41,13 @@ struct node_rule { // in the arena of its shape
 	struct toleration *tolerations;
 	size_t n_tolerations;
 	const char *node_name; // NULL: any
+	size_t n_texts;        // keys and values, the measure of what it costs to compare the rule with a node
 };
 
 // Reads the rule of a PodSpec. Returns 0, or -1 and *e: ERR_INPUT names the field that is invalid, ERR_LIMIT.
 int node_rule_read(struct arena *a, struct json_span spec, struct node_rule *ret_rule, struct err *e);
-// Returns whether the node has the labels and the name that the rule requires.
+// Returns whether the node has the labels and the name that the rule requires. labels: of a label pool, sorted by
+// label_pool_sort().
 bool node_rule_matches(const struct node_rule *r, const char *node_name, const struct label *const *labels,
                        size_t n_labels);
 // Returns whether the rule tolerates the taint, or the taint keeps no pod away.

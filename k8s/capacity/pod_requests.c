@@ -10,8 +10,8 @@ static int read_container(struct resource_names *names, struct json_span contain
 {
 	struct json_span resources = json_span_get(container, "resources");
 	ret->n = 0;
-	int faults = resource_vector_read(names, json_span_get(resources, "limits"), ret);
-	return faults | resource_vector_read(names, json_span_get(resources, "requests"), ret);
+	int faults = resource_vector_read(names, resource_names_request, json_span_get(resources, "limits"), ret);
+	return faults | resource_vector_read(names, resource_names_request, json_span_get(resources, "requests"), ret);
 }
 
 static int add(struct resource_vector *to, const struct resource_vector *from)
@@ -82,8 +82,8 @@ static int read_init_containers(struct resource_names *names, struct json_span l
 static int read_pod_level(struct resource_names *names, struct json_span resources, struct resource_vector *sum)
 {
 	struct resource_vector limits = {.n = 0}, requests = {.n = 0};
-	int faults = resource_vector_read(names, json_span_get(resources, "limits"), &limits);
-	faults |= resource_vector_read(names, json_span_get(resources, "requests"), &requests);
+	int faults = resource_vector_read(names, resource_names_request, json_span_get(resources, "limits"), &limits);
+	faults |= resource_vector_read(names, resource_names_request, json_span_get(resources, "requests"), &requests);
 	for (size_t i = 0; i < limits.n; i++) {
 		if (!resource_vector_has(&requests, limits.items[i].id) &&
 		    !resource_vector_has(sum, limits.items[i].id))
@@ -126,6 +126,6 @@ int pod_requests_read(struct resource_names *names, const struct pod_spec *spec,
 	int faults = read_containers(names, spec->containers, ret_requests);
 	faults |= read_init_containers(names, spec->init_containers, ret_requests);
 	faults |= read_pod_level(names, spec->resources, ret_requests);
-	faults |= resource_vector_read(names, spec->overhead, &overhead);
+	faults |= resource_vector_read(names, resource_names_request, spec->overhead, &overhead);
 	return faults | add(ret_requests, &overhead);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/capacity/replica_shape.h"
 
+#include <openssl/sha.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/err.h"
-#include "base/hash.h"
 #include "k8s/capacity/pod_requests.h"
 #include "k8s/client/accelerators.h"
 
@@ -98,15 +98,17 @@ static int read_requests(struct replica_shape *shape, struct resource_names *nam
 	return read_claims(shape, spec.claims, e);
 }
 
-static uint64_t rule_print_of(struct json_span spec)
+static void read_print(struct json_span spec, unsigned char ret_print[REPLICA_PRINT_BYTES])
 {
 	static const char *const keys[] = {"nodeName", "nodeSelector", "affinity", "tolerations"};
-	uint64_t h = HASH_START;
+	_Static_assert(REPLICA_PRINT_BYTES == SHA256_DIGEST_LENGTH, "the size of the digest");
+	unsigned char parts[sizeof keys / sizeof keys[0]][SHA256_DIGEST_LENGTH] = {{0}};
 	for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
 		struct json_span part = json_span_get(spec, keys[i]);
-		h = hash_bytes(hash_bytes(h, &part.len, sizeof part.len), part.text, part.len);
+		if (part.text)
+			SHA256((const unsigned char *)part.text, part.len, parts[i]);
 	}
-	return h;
+	SHA256(parts[0], sizeof parts, ret_print);
 }
 
 int replica_shape_read(struct replica_shape *shape, struct resource_names *names, struct json_span pod_spec,
@@ -119,7 +121,7 @@ int replica_shape_read(struct replica_shape *shape, struct resource_names *names
 	if (read_requests(shape, names, pod_spec, e) < 0)
 		return -1;
 	shape->uncounted = uncounted_rules(pod_spec);
-	shape->rule_print = rule_print_of(pod_spec);
+	read_print(pod_spec, shape->rule_print);
 	return node_rule_read(&shape->arena, pod_spec, &shape->rule, e);
 }
 
@@ -162,7 +164,7 @@ static int add_request(struct replica_shape *shape, struct resource_names *names
 	if (given.text && !json_span_i64(given, 1, RESOURCE_DEVICES_MAX, &devices))
 		return err_set(e, ERR_INPUT, "count: expected a number from 1 to %d", RESOURCE_DEVICES_MAX);
 	snprintf(name, sizeof name, RESOURCE_DEVICE_CLASS_PREFIX "%s", class_name);
-	int id = resource_names_add(names, name);
+	int id = resource_names_request(names, name);
 	if (id < 0)
 		return err_set(e, ERR_LIMIT, "the cluster has more than %d resources", RESOURCE_NAMES_MAX);
 	if (resource_vector_has(&shape->requests, id) && (selectors.text || shape->n_selectors))

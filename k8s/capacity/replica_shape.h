@@ -14,6 +14,7 @@
 struct err;
 
 #define REPLICA_SHAPE_BYTES_MAX ((size_t)256 * 1024)
+#define REPLICA_PRINT_BYTES     32 // SHA-256
 
 // Rules of the scheduler that capacity_fit() does not count: with one of them, fewer replicas may fit than it reports.
 enum uncounted_rule {
@@ -40,7 +41,8 @@ struct replica_shape {
 	struct arena arena;
 	struct resource_vector requests;
 	struct node_rule rule;
-	uint64_t rule_print;                             // fingerprint of what `rule` was read from
+	// SHA-256 of what `rule` was read from: a tenant cannot give a rule the print of another.
+	unsigned char rule_print[REPLICA_PRINT_BYTES];
 	int uncounted;                                   // enum uncounted_rule
 	struct replica_claim claims[REPLICA_CLAIMS_MAX]; // of dynamic resources; see replica_shape_add_claim
 	size_t n_claims;

@@ -54,6 +54,12 @@ int resource_names_add(struct resource_names *r, const char *name)
 	return r->names[r->n] ? (int)r->n++ : -1;
 }
 
+int resource_names_request(struct resource_names *r, const char *name)
+{
+	int id = resource_names_find(r, name);
+	return id < 0 && r->n < RESOURCE_NAMES_REQUESTED_MAX ? resource_names_add(r, name) : id;
+}
+
 bool resource_is_extended(const char *name)
 {
 	if (strncmp(name, RESOURCE_DEVICE_CLASS_PREFIX, strlen(RESOURCE_DEVICE_CLASS_PREFIX)) == 0)
@@ -137,19 +143,22 @@ int resource_amount_read(struct json_span quantity, const char *name, int64_t *r
 	return 0;
 }
 
-int resource_vector_read(struct resource_names *names, struct json_span map, struct resource_vector *ret_vector)
+int resource_vector_read(struct resource_names *names, resource_add_fn *add, struct json_span map,
+                         struct resource_vector *ret_vector)
 {
 	struct json_span_iter it = {.rest = map};
-	int faults = 0;
+	int faults = 0, n = 0;
 	while (json_span_next(&it)) {
 		char name[RESOURCE_NAME_BYTES];
 		int64_t amount;
+		if (n++ == RESOURCE_MAP_MAX)
+			return faults | RESOURCE_FAULT_TOO_MANY;
 		if (json_span_text(it.key, name, sizeof name) <= 0) {
 			faults |= RESOURCE_FAULT_UNREADABLE;
 			continue;
 		}
 		int fault = resource_amount_read(it.value, name, &amount);
-		int id = fault ? -1 : resource_names_add(names, name);
+		int id = fault ? -1 : add(names, name);
 		if (!fault && (id < 0 || resource_vector_set(ret_vector, id, amount) < 0))
 			fault = RESOURCE_FAULT_TOO_MANY;
 		faults |= fault;

@@ -10,9 +10,12 @@
 
 #include "base/json/json_span.h"
 
-#define RESOURCE_NAMES_MAX  128 // different names in a cluster
-#define RESOURCE_NAME_BYTES 318 // Kubernetes: a qualified name, 253 + 1 + 63 bytes, and the NUL
-#define RESOURCES_MAX       48  // of one pod or node
+#define RESOURCE_NAMES_MAX 128 // different names in a cluster
+// Of these, names that only pods request: whoever may create pods cannot take the places of what nodes offer.
+#define RESOURCE_NAMES_REQUESTED_MAX 64
+#define RESOURCE_MAP_MAX             256 // entries of one map of amounts that are read
+#define RESOURCE_NAME_BYTES          318 // Kubernetes: a qualified name, 253 + 1 + 63 bytes, and the NUL
+#define RESOURCES_MAX                48  // of one pod or node
 // Above it, an amount is a mistake rather than a resource: it is not counted. For devices, which come in whole pieces,
 // the ceiling is lower; fractions of a GPU as HAMi offers them (in MiB, in percent) stay below it.
 #define RESOURCE_AMOUNT_MAX  (INT64_C(1) << 53)
@@ -34,6 +37,8 @@ void resource_names_done(struct resource_names *r);
 // Returns the number of a name; adds it when it is new. -1: there are RESOURCE_NAMES_MAX others, the name is longer
 // than RESOURCE_NAME_BYTES, or memory is exhausted.
 int resource_names_add(struct resource_names *r, const char *name);
+// The same for a name that a pod requests: -1 also when there are RESOURCE_NAMES_REQUESTED_MAX names.
+int resource_names_request(struct resource_names *r, const char *name);
 // Returns the number of a name, or -1.
 int resource_names_find(const struct resource_names *r, const char *name);
 
@@ -72,7 +77,10 @@ enum resource_fault {
 // resource_fault.
 int resource_amount_read(struct json_span quantity, const char *name, int64_t *ret_amount);
 // Reads a map of names to quantities into *ret_vector, which may be filled already: new amounts replace old ones.
-// Returns the faults of the amounts that were left out.
-int resource_vector_read(struct resource_names *names, struct json_span map, struct resource_vector *ret_vector);
+// add: how new names are added, by resource_names_add() or resource_names_request(). Returns the faults of the amounts
+// that were left out.
+typedef int resource_add_fn(struct resource_names *r, const char *name);
+int resource_vector_read(struct resource_names *names, resource_add_fn *add, struct json_span map,
+                         struct resource_vector *ret_vector);
 
 #endif

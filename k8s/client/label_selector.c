@@ -293,11 +293,33 @@ void label_selector_free(struct label_selector *s)
 
 // ---- matching ----
 
+static int by_key(const void *a, const void *b)
+{
+	return strcmp(((const struct label *)a)->key, ((const struct label *)b)->key);
+}
+
+void label_sort(struct label *labels, size_t n)
+{
+	size_t i = 1;
+	while (i < n && by_key(&labels[i - 1], &labels[i]) <= 0)
+		i++;
+	if (i < n) // the API server sorts them
+		qsort(labels, n, sizeof *labels, by_key);
+}
+
 static const char *find(const struct label *labels, size_t n, const char *key)
 {
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(labels[i].key, key) == 0)
-			return labels[i].value;
+	size_t low = 0, high = n;
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+		int order = strcmp(labels[middle].key, key);
+		if (order == 0)
+			return labels[middle].value;
+		if (order < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
 	return NULL;
 }
 

@@ -22,7 +22,10 @@ struct label {
 // found and expected, ERR_LIMIT, ERR_INTERNAL.
 struct label_selector *label_selector_parse(const char *text, struct err *e);
 void label_selector_free(struct label_selector *s); // NULL is fine
+// labels: sorted by label_sort(), each key once.
 bool label_selector_matches(const struct label_selector *s, const struct label *labels, size_t n);
+// Sorts labels by key.
+void label_sort(struct label *labels, size_t n);
 
 // Returns whether key is a qualified name: [DNS subdomain "/"] name of up to 63 letters, digits, '-', '_', '.'.
 // Kubernetes: IsQualifiedName.

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct label labels[] = {{"policy", "llama"}, {"a", ""}, {"n", "5"}, {"x/y", "z"}};
+	static const struct label labels[] = {{"a", ""}, {"n", "5"}, {"policy", "llama"}, {"x/y", "z"}};
 	static const size_t n = sizeof labels / sizeof labels[0];
 	char *text = malloc(2 * size + 2);
 	if (!text)

@@ -132,8 +132,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(f.resource_version[0] && f.generation >= 0 && f.spec_replicas == 1 && !f.selector[0]);
 
 	struct label *labels;
-	size_t n;
-	assert(pod_decode_labels(json, size, &labels, &n) == 0);
+	size_t n, bytes;
+	assert(pod_decode_labels(json, size, &labels, &n, &bytes) == 0 && n <= POD_LABELS_MAX);
 	for (size_t i = 0; i < n; i++)
 		assert(strlen(labels[i].key) + strlen(labels[i].value) <= size);
 	free(labels);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal of this test: laws of spec.capacity on random policies, loads and clusters: Fixed orders no more than fits, an
 // unknown capacity changes nothing, and only what has been unschedulable for giveUpAfter is withdrawn, and not ordered
-// again before retryAfter. Each tick is compared with the same tick of the same policy without capacity.
+// again before retryAfter. Each tick is compared with the same tick of the same policy without capacity. And of the
+// room that a target reserves: it never exceeds what the controller itself wrote recently, whatever the target claims.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "k8s/capacity/fit_order.h"
 #include "test/laws/prop.h"
 
 #define PENDING_MAX 8
@@ -162,6 +164,87 @@ static void only_what_waited_long_enough_is_withdrawn(void **state)
 	assert_true(withdrawn > n / 1000);
 }
 
+// ---- reservations ----
+
+#define MAX_REPLICAS 20
+#define WRITES_MAX   64
+
+// A target whose owner writes any number into its spec, whose pods appear or do not, and a controller that scales it.
+struct claimant {
+	struct fit_order order;
+	int32_t spec, status;
+	int64_t now_ms;
+	// The controller's own writes.
+	struct {
+		int64_t at_ms;
+		int32_t added;
+	} writes[WRITES_MAX];
+	size_t n_writes;
+	int64_t reserved_ms; // since all replicas of an order existed, or since FIT_ORDER_REST_MS without any
+	                     // reservation
+	int64_t last_ms;     // of the last reservation
+};
+
+static void write_scale(struct claimant *c, struct prop_random *r)
+{
+	int32_t to = prop_up_to(r, MAX_REPLICAS);
+	fit_order_write(&c->order, c->spec, to, c->now_ms);
+	c->writes[c->n_writes++ % WRITES_MAX].at_ms = c->now_ms;
+	c->writes[(c->n_writes - 1) % WRITES_MAX].added = to > c->spec ? to - c->spec : 0;
+	if (prop_chance(r, 80))
+		c->spec = to; // else it was refused, or its answer was lost
+	if (prop_chance(r, 80))
+		fit_order_end(&c->order);
+}
+
+static int64_t added_recently(const struct claimant *c)
+{
+	int64_t sum = 0;
+	for (size_t i = 0; i < WRITES_MAX && i < c->n_writes; i++)
+		sum += c->now_ms - c->writes[i].at_ms < FIT_ORDER_MS ? c->writes[i].added : 0;
+	return sum;
+}
+
+static void reservations_are_own_recent_writes(void **state)
+{
+	struct prop_random r = {prop_seed() + 34};
+	int64_t n = prop_ticks(), reserved = 0, claimed = 0;
+	struct claimant c = {.now_ms = 1};
+	fit_order_init(&c.order);
+	for (int64_t done = 0; done < n; done++) {
+		int32_t step_ms = 1000 * prop_up_to(&r, 30);
+		c.now_ms += prop_chance(&r, 1) ? 2 * FIT_ORDER_REST_MS : step_ms;
+		if (prop_chance(&r, 30))
+			c.spec = prop_chance(&r, 50) ? 1000000 : prop_up_to(&r, MAX_REPLICAS);
+		if (prop_chance(&r, 30))
+			c.status = prop_chance(&r, 30) ? c.spec
+			                               : prop_up_to(&r, c.spec < MAX_REPLICAS ? c.spec : MAX_REPLICAS);
+		if (prop_chance(&r, 20))
+			write_scale(&c, &r);
+		bool was_complete = c.order.to > c.order.from && c.status >= c.order.to;
+		int64_t room = fit_order_count(&c.order, c.spec, c.status, c.now_ms);
+		if (room < 0 || room > MAX_REPLICAS)
+			fail_msg("a reservation is at most maxReplicas: %lld, seed %llu", (long long)room,
+			         (unsigned long long)prop_seed());
+		if (was_complete || c.now_ms - c.last_ms >= FIT_ORDER_REST_MS)
+			c.reserved_ms = 0;
+		if (room > 0) {
+			if (c.reserved_ms == 0)
+				c.reserved_ms = c.now_ms;
+			if (c.now_ms - c.reserved_ms >= FIT_ORDER_MS)
+				fail_msg("no reservation outlasts its time, seed %llu",
+				         (unsigned long long)prop_seed());
+			c.last_ms = c.now_ms;
+		}
+		if (room > added_recently(&c))
+			fail_msg("a reservation is what was written: %lld, %lld were added, seed %llu", (long long)room,
+			         (long long)added_recently(&c), (unsigned long long)prop_seed());
+		reserved += room > 0;
+		claimed += c.spec > c.status && room == 0;
+	}
+	assert_true(reserved > n / 1000 && claimed > n / 10);
+}
+
 int main(void)
 {
 	prop_begin();
@@ -169,6 +252,7 @@ int main(void)
 	        cmocka_unit_test(fixed_orders_no_more_than_fits),
 	        cmocka_unit_test(unknown_capacity_changes_nothing),
 	        cmocka_unit_test(only_what_waited_long_enough_is_withdrawn),
+	        cmocka_unit_test(reservations_are_own_recent_writes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

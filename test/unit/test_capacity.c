@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "controller/remedy/node_view.h"
 
@@ -371,6 +372,148 @@ static void pods_that_wait_in_a_row_may_have_other_rules(void **state)
 	assert_int_equal(result.waiting, 2);
 }
 
+// ---- the largest rules that the API server accepts ----
+
+#define HOSTILE_NODES 40
+#define HOSTILE_PODS  60
+
+// Writes the PodSpec of a pod with 62 terms of 10 values, of which only the last one of every second
+// pod is a label of the nodes.
+static void put_hostile_spec(struct buf *b, int pod)
+{
+	buf_puts(b, "{\"affinity\":{\"nodeAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":{"
+	            "\"nodeSelectorTerms\":[");
+	for (int term = 0; term < 62; term++) {
+		buf_printf(b, "%s{\"matchExpressions\":[{\"key\":\"zone\",\"operator\":\"In\",\"values\":[",
+		           term ? "," : "");
+		for (int value = 0; value < 10; value++)
+			buf_printf(b, "%s\"zone-%d-%d-%d\"", value ? "," : "", pod, term, value);
+		buf_printf(b, "%s]}]}", term == 61 && pod % 2 ? ",\"z\"" : "");
+	}
+	buf_puts(b, "]}}},\"containers\":[{\"resources\":{\"requests\":{\"nvidia.com/gpu\":1}}}]}");
+}
+
+static void add_hostile(struct world *w, struct capacity_pod pods[HOSTILE_PODS])
+{
+	struct buf b;
+	for (int i = 0; i < HOSTILE_NODES; i++) {
+		char name[16];
+		snprintf(name, sizeof name, "n%d", i);
+		set_node(w, name, "{'metadata':{'labels':{'zone':'z'}},'status':{" READY "," ROOM("4") "}}");
+	}
+	buf_init(&b, 1024 * 1024);
+	for (int i = 0; i < HOSTILE_PODS; i++) {
+		buf_reset(&b);
+		buf_puts(&b, "{\"spec\":");
+		put_hostile_spec(&b, i);
+		buf_puts(&b, "}");
+		assert_true(capacity_set_pod(w->c, &pods[i], "hostile", "p", buf_str(&b), b.len, 0));
+	}
+	buf_done(&b);
+}
+
+// Completes a plan in steps of `step` comparisons. Returns the number of steps; *ret_most: the most that one took.
+static int plan_in_steps(struct world *w, const struct replica_shape *shape, int64_t step, int64_t *ret_most)
+{
+	int steps = 0, rc = 0;
+	for (*ret_most = 0; rc == 0; steps++) {
+		int64_t work = step;
+		rc = capacity_plan(w->c, shape, &work, NULL);
+		assert_true(rc >= 0 && steps < 100000);
+		*ret_most = step - work > *ret_most ? step - work : *ret_most;
+	}
+	return steps;
+}
+
+static void largest_rules_take_many_steps_once_and_then_few(void **state)
+{
+	struct world *w = *state;
+	struct capacity_pod pods[HOSTILE_PODS] = {{0}};
+	struct replica_shape shape;
+	struct fit_result in_steps, at_once;
+	char *json = to_json(ONE_GPU);
+	int64_t most, work = INT64_MAX, pass = HOSTILE_NODES * (NODE_RULE_TEXTS_MAX + 64);
+	add_hostile(w, pods);
+	assert_int_equal(replica_shape_read(&shape, capacity_names(w->c), (struct json_span){json, strlen(json)}, NULL),
+	                 0);
+	assert_true(plan_in_steps(w, &shape, 20000, &most) > 20);
+	assert_true(most <= 20000 + pass); // a step ends with the pass over the nodes that it is in
+	assert_true(capacity_fit_planned(w->c, &shape, &work, &in_steps));
+	assert_int_equal(in_steps.waiting, HOSTILE_PODS / 2);
+	assert_int_equal(in_steps.replicas, 4 * HOSTILE_NODES - HOSTILE_PODS / 2);
+	assert_int_equal(plan_in_steps(w, &shape, 20000, &most), 1); // nothing has changed
+
+	// A rule was compared with each node once; now it is compared with the node that has changed.
+	set_node(w, "n0", "{'metadata':{'labels':{'zone':'y'}},'status':{" READY "," ROOM("4") "}}");
+	assert_int_equal(capacity_fit(w->c, &shape, &at_once, NULL), 0);
+	set_node(w, "n0", "{'metadata':{'labels':{'zone':'z'}},'status':{" READY "," ROOM("4") "}}");
+	work = INT64_MAX;
+	assert_int_equal(capacity_plan(w->c, &shape, &work, NULL), 1);
+	assert_true(INT64_MAX - work < HOSTILE_PODS * (NODE_RULE_TEXTS_MAX + 4 * HOSTILE_NODES));
+	work = INT64_MAX;
+	assert_true(capacity_fit_planned(w->c, &shape, &work, &at_once));
+	assert_int_equal(at_once.replicas, in_steps.replicas);
+
+	// A plan in progress survives the removal of the pod that would be next.
+	set_node(w, "n0", NODE("4"));
+	work = 1;
+	assert_int_equal(capacity_plan(w->c, &shape, &work, NULL), 0);
+	for (int i = 0; i < HOSTILE_PODS; i++)
+		capacity_remove_pod(w->c, &pods[i]);
+	work = 1000000;
+	assert_int_equal(capacity_plan(w->c, &shape, &work, NULL), 1);
+	assert_int_equal(fit(w, ONE_GPU, &at_once, (char[FIT_WHY_BYTES]){0}), 4 * HOSTILE_NODES);
+	replica_shape_done(&shape);
+	free(json);
+}
+
+static void rule_of_more_texts_than_the_limit_is_reported(void **state)
+{
+	struct world *w = *state;
+	struct replica_shape shape;
+	struct err e = {0};
+	struct buf b;
+	buf_init(&b, 1024 * 1024);
+	buf_puts(&b, "{\"nodeSelector\":{\"a\":\"b\"},\"affinity\":{\"nodeAffinity\":{"
+	             "\"requiredDuringSchedulingIgnoredDuringExecution\":{\"nodeSelectorTerms\":[");
+	for (int term = 0; term < 5; term++) {
+		buf_printf(&b, "%s{\"matchExpressions\":[{\"key\":\"k\",\"operator\":\"NotIn\",\"values\":[",
+		           term ? "," : "");
+		for (int value = 0; value < 250; value++)
+			buf_printf(&b, "%s\"v%d\"", value ? "," : "", value);
+		buf_puts(&b, "]}]}");
+	}
+	buf_puts(&b, "]}}}}");
+	assert_int_equal(replica_shape_read(&shape, capacity_names(w->c), (struct json_span){buf_str(&b), b.len}, &e),
+	                 -1);
+	assert_int_equal(e.kind, ERR_LIMIT);
+	assert_non_null(strstr(e.msg, "more than 1024 keys and values"));
+	replica_shape_done(&shape);
+	buf_done(&b);
+}
+
+// One tenant cannot hide the pods of the others behind its own.
+static void pods_of_one_namespace_leave_room_for_those_of_others(void **state)
+{
+	struct world *w = *state;
+	struct capacity_faults faults;
+	struct capacity_pod *pods = calloc(CAPACITY_WAITING_OF_NAMESPACE + 2, sizeof *pods);
+	static const char json[] = "{\"spec\":{\"containers\":[{}]}}";
+	for (int i = 0; i < CAPACITY_WAITING_OF_NAMESPACE + 1; i++)
+		assert_true(capacity_set_pod(w->c, &pods[i], "hostile", "p", json, sizeof json - 1, 0));
+	assert_true(capacity_set_pod(w->c, &pods[CAPACITY_WAITING_OF_NAMESPACE + 1], "honest", "p", json,
+	                             sizeof json - 1, 0));
+	capacity_get_faults(w->c, &faults);
+	assert_int_equal(faults.of[CAPACITY_FAULT_POD_LEFT_OUT], 1);
+	size_t honest = 0;
+	for (const struct capacity_waiting *p = capacity_first_waiting(w->c); p; p = p->next)
+		honest += strcmp(p->namespace_name, "honest") == 0;
+	assert_int_equal(honest, 1);
+	for (int i = 0; i < CAPACITY_WAITING_OF_NAMESPACE + 2; i++)
+		capacity_remove_pod(w->c, &pods[i]);
+	free(pods);
+}
+
 static void message_of_the_scheduler_is_kept(void **state)
 {
 	struct world *w = *state;
@@ -532,6 +675,9 @@ int main(void)
 	        TEST(rules_that_cannot_be_read_are_errors),
 	        TEST(pods_that_wait_get_their_room_first),
 	        TEST(pods_that_wait_in_a_row_may_have_other_rules),
+	        TEST(largest_rules_take_many_steps_once_and_then_few),
+	        TEST(rule_of_more_texts_than_the_limit_is_reported),
+	        TEST(pods_of_one_namespace_leave_room_for_those_of_others),
 	        TEST(message_of_the_scheduler_is_kept),
 	        TEST(gated_pod_waits_for_its_gate_and_then_from_the_time_that_it_was_removed),
 	        TEST(amounts_that_cannot_be_counted_are_reported_and_count_as_0),

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "k8s/client/scale.h"
 #include "test/fake/k8s_harness.h"
@@ -182,7 +183,7 @@ static void two_targets_never_get_the_same_room(void **state)
 	struct fit_target *a = want(w, "Deployment", "a", 1), *b = want(w, "Deployment", "b", 2);
 	wait_fit(w, a, 0, 0, 4);
 	wait_fit(w, b, 0, 0, 2);
-	fit_target_ordered(a, 3);
+	fit_target_ordered(a, 0, 3);
 	assert_int_equal(read_fit(b, 0, 0).fit, 0); // one GPU remains
 	fit_target_scaled(a, 3);                    // acknowledged: still without pods
 	assert_int_equal(read_fit(b, 0, 0).fit, 0);
@@ -197,10 +198,41 @@ static void write_without_an_answer_counts_until_the_target_was_read(void **stat
 	struct fit_view view;
 	struct fit_target *a = want(w, "Deployment", "a", 1), *b = want(w, "Deployment", "b", 1);
 	wait_fit(w, a, 0, 0, 4);
-	fit_target_ordered(a, 3);
+	fit_target_ordered(a, 0, 3);
 	fit_target_read(a, 0, 0, true, &view); // the answer was lost
 	assert_int_equal(read_fit(b, 0, 0).fit, 1);
 	fit_target_read(a, 0, 0, false, &view); // it never took effect
+	assert_int_equal(read_fit(b, 0, 0).fit, 4);
+}
+
+// A quota, an admission webhook or a dry-run policy leaves a spec without pods; a tenant can write any number into it.
+static void replicas_that_a_target_requests_by_itself_reserve_nothing(void **state)
+{
+	struct world *w = *state;
+	struct fit_target *claims = want(w, "Deployment", "claims", 1), *asks = want(w, "Deployment", "asks", 1);
+	wait_fit(w, asks, 0, 0, 4);
+	for (int i = 0; i < 4; i++) { // it flips at each tick
+		assert_int_equal(read_fit(claims, i % 2 ? 0 : 1000000, 0).fit, i % 2 ? 4 : 0);
+		assert_int_equal(read_fit(asks, 0, 0).fit, 4);
+	}
+	fit_target_ordered(claims, 1000000, 3); // down to its maximum: adds nothing
+	assert_int_equal(read_fit(asks, 0, 0).fit, 4);
+	fit_target_scaled(claims, 3);
+	assert_int_equal(read_fit(asks, 0, 0).fit, 4);
+	assert_int_equal(read_fit(claims, 3, 0).fit, 1); // its own scale includes three that do not exist
+	fit_target_ordered(claims, 3, 5);
+	assert_int_equal(read_fit(asks, 0, 0).fit, 2); // only what this write adds
+}
+
+static void order_of_a_deleted_policy_reserves_nothing(void **state)
+{
+	struct world *w = *state;
+	struct fit_target *a = want(w, "Deployment", "a", 1), *b = want(w, "Deployment", "b", 1);
+	wait_fit(w, b, 0, 0, 4);
+	read_fit(a, 0, 0);
+	fit_target_ordered(a, 0, 3);
+	assert_int_equal(read_fit(b, 0, 0).fit, 1);
+	fit_target_unwant(a); // while the write is in flight
 	assert_int_equal(read_fit(b, 0, 0).fit, 4);
 }
 
@@ -210,7 +242,7 @@ static void ordered_replicas_count_once_when_they_exist(void **state)
 	struct fit_target *a = want(w, "Deployment", "a", 1), *b = want(w, "Deployment", "b", 1);
 	wait_fit(w, b, 0, 0, 4);
 	read_fit(a, 0, 0);
-	fit_target_ordered(a, 2);
+	fit_target_ordered(a, 0, 2);
 	fit_target_scaled(a, 2);
 	assert_int_equal(read_fit(b, 0, 0).fit, 2);
 	put_pod(w, "a", "a-1", -1);
@@ -369,7 +401,7 @@ static void claims_of_dynamic_devices_fit_like_extended_resources(void **state)
 	assert_non_null(t);
 	prepare(w, t, 1);
 	wait_fit(w, t, 0, 0, 3);
-	fit_target_ordered(t, 2);
+	fit_target_ordered(t, 0, 2);
 	assert_int_equal(read_fit(t, 2, 0).fit, 1);
 	assert_int_equal(fit_target_gpus(t), 0); // the class may be anything
 }
@@ -380,10 +412,69 @@ static void target_whose_fit_is_never_read_holds_no_room(void **state)
 	struct world *w = *state;
 	struct fit_target *asks = want(w, "Deployment", "asks", 1), *other = want(w, "Deployment", "other", 1);
 	wait_fit(w, asks, 0, 0, 4);
-	fit_target_ordered(other, 3); // it is unknown that two of them exist
+	fit_target_ordered(other, 0, 3); // it is unknown that two of them exist
 	assert_int_equal(read_fit(asks, 0, 0).fit, 4);
 	fit_target_scaled(other, 3);
 	assert_int_equal(read_fit(asks, 0, 0).fit, 4);
+}
+
+// ---- rules that take longer than a turn of the loop ----
+
+static void put_hostile_pod(struct world *w, int i)
+{
+	struct buf b;
+	buf_init(&b, 256 * 1024);
+	buf_printf(&b,
+	           "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"hostile\",\"name\":\"h%d\"},"
+	           "\"spec\":{\"affinity\":{\"nodeAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":{"
+	           "\"nodeSelectorTerms\":[",
+	           i);
+	for (int term = 0; term < 60; term++) {
+		buf_printf(&b, "%s{\"matchExpressions\":[{\"key\":\"k\",\"operator\":\"In\",\"values\":[",
+		           term ? "," : "");
+		for (int value = 0; value < 15; value++)
+			buf_printf(&b, "%s\"v%d-%d-%d\"", value ? "," : "", i, term, value);
+		buf_puts(&b, "]}]}");
+	}
+	buf_puts(&b, "]}}},\"containers\":[{\"resources\":{\"requests\":{\"nvidia.com/gpu\":1}}}]}}");
+	put(w, buf_str(&b));
+	buf_done(&b);
+}
+
+static void put_nodes(struct world *w, int n)
+{
+	for (int i = 0; i < n; i++) {
+		char json[512];
+		snprintf(json, sizeof json,
+		         "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"n%d\"},\"status\":{"
+		         "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],\"allocatable\":{\"pods\":\"110\","
+		         "\"nvidia.com/gpu\":\"1\"}}}",
+		         i);
+		put(w, json);
+	}
+}
+
+static void plan_of_many_rules_goes_on_in_later_turns(void **state)
+{
+	struct world *w = *state;
+	enum { NODES = 40, PODS = 60 };
+	assert_true((int64_t)NODES * PODS * 60 * 15 > 2 * (int64_t)FIT_WORK_PER_TURN);
+	put_nodes(w, NODES);
+	for (int i = 0; i < PODS; i++)
+		put_hostile_pod(w, i);
+	struct fit_target *first = want(w, "Deployment", "first", 1), *other = want(w, "Deployment", "other", 1);
+	struct fit_view view = read_fit(first, 0, 0);
+	assert_true(view.is_known); // nothing is ordered until the pods that wait are counted
+	assert_int_equal(view.fit, 0);
+	assert_non_null(strstr(view.detail, "still being counted"));
+	wait_fit(w, first, 0, 0, 4 + NODES); // no node has one of the values
+	wait_fit(w, other, 0, 0, 4 + NODES);
+
+	// What is known is used until what has changed is counted, unless an order is among it.
+	put_nodes(w, NODES + 1);
+	wait_fit(w, first, 0, 0, 4 + NODES + 1);
+	fit_target_ordered(first, 0, 2);
+	wait_fit(w, other, 0, 0, 4 + NODES + 1 - 2);
 }
 
 // ---- failing GPUs ----
@@ -449,6 +540,8 @@ int main(void)
 	        TEST(unchanged_target_costs_no_request),
 	        TEST(two_targets_never_get_the_same_room),
 	        TEST(write_without_an_answer_counts_until_the_target_was_read),
+	        TEST(replicas_that_a_target_requests_by_itself_reserve_nothing),
+	        TEST(order_of_a_deleted_policy_reserves_nothing),
 	        TEST(ordered_replicas_count_once_when_they_exist),
 	        TEST(unschedulable_replicas_are_listed_oldest_first),
 	        TEST(gated_replicas_leave_room_for_none_and_are_never_overdue),
@@ -458,6 +551,7 @@ int main(void)
 	        TEST(questions_are_answered_when_the_store_stops),
 	        TEST(claims_of_dynamic_devices_fit_like_extended_resources),
 	        TEST(target_whose_fit_is_never_read_holds_no_room),
+	        TEST(plan_of_many_rules_goes_on_in_later_turns),
 	        TEST(replicas_on_failing_gpus_are_at_most_as_many_as_the_gpus),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

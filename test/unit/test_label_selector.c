@@ -13,8 +13,8 @@
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 
-static const struct label labels[] = {{"policy", "llama"},          {"signal", "queue"}, {"empty", ""},
-                                      {"example.com/tier", "gold"}, {"n", "5"},          {"in", "notin"}};
+static const struct label labels[] = {{"empty", ""}, {"example.com/tier", "gold"}, {"in", "notin"},
+                                      {"n", "5"},    {"policy", "llama"},          {"signal", "queue"}};
 
 static void selector_matches_as_the_api_servers_does(void **state)
 {

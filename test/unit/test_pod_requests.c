@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "base/buf.h"
 #include "k8s/capacity/replica_shape.h"
 #include "k8s/capacity/resource_names.h"
 #include "k8s/client/accelerators.h"
@@ -126,6 +127,28 @@ static void names_of_a_cluster_have_a_ceiling(void **state)
 	resource_names_done(&names);
 }
 
+// A tenant's pods may request any name, and many of them.
+static void names_that_pods_request_leave_room_for_those_of_nodes(void **state)
+{
+	struct resource_names names;
+	struct resource_vector v = {.n = 0};
+	struct buf b;
+	assert_int_equal(resource_names_init(&names), 0);
+	buf_init(&b, 1024 * 1024);
+	buf_putc(&b, '{');
+	for (int i = 0; i < 20000; i++)
+		buf_printf(&b, "%s\"example.dev/r%d\":\"1\"", i ? "," : "", i);
+	buf_putc(&b, '}');
+	struct json_span map = {buf_str(&b), b.len};
+	assert_int_equal(resource_vector_read(&names, resource_names_request, map, &v), RESOURCE_FAULT_TOO_MANY);
+	assert_int_equal(names.n, RESOURCE_NAMES_REQUESTED_MAX);
+	assert_int_equal(resource_names_request(&names, "nvidia.com/gpu"), -1);
+	assert_int_equal(resource_names_add(&names, "nvidia.com/gpu"), RESOURCE_NAMES_REQUESTED_MAX);
+	assert_int_equal(resource_names_request(&names, "nvidia.com/gpu"), RESOURCE_NAMES_REQUESTED_MAX);
+	resource_names_done(&names);
+	buf_done(&b);
+}
+
 static void resources_are_classified_by_name(void **state)
 {
 	assert_true(resource_is_extended("nvidia.com/gpu"));
@@ -182,6 +205,7 @@ int main(void)
 	        cmocka_unit_test(requests_follow_the_formula_of_the_scheduler),
 	        cmocka_unit_test(more_resources_than_the_ceiling_are_reported),
 	        cmocka_unit_test(names_of_a_cluster_have_a_ceiling),
+	        cmocka_unit_test(names_that_pods_request_leave_room_for_those_of_nodes),
 	        cmocka_unit_test(resources_are_classified_by_name),
 	        cmocka_unit_test(replica_has_gpus_where_it_requests_whole_ones_only),
 	};

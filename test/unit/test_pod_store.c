@@ -356,8 +356,8 @@ static void labels_are_read_with_their_escapes(void **state)
 	static const char json[] =
 	        "{\"metadata\":{\"labels\":{\"a/b\":\"c\",\"\\u0064\":\"\",\"bad\":1,\"e\":\"\\\"\"}}}";
 	struct label *labels;
-	size_t n;
-	assert_int_equal(pod_decode_labels(json, sizeof json - 1, &labels, &n), 0);
+	size_t n, bytes;
+	assert_int_equal(pod_decode_labels(json, sizeof json - 1, &labels, &n, &bytes), 0);
 	assert_int_equal(n, 3);
 	assert_string_equal(labels[0].key, "a/b");
 	assert_string_equal(labels[0].value, "c");
@@ -365,7 +365,7 @@ static void labels_are_read_with_their_escapes(void **state)
 	assert_string_equal(labels[1].value, "");
 	assert_string_equal(labels[2].value, "\"");
 	free(labels);
-	assert_int_equal(pod_decode_labels("[]", 2, &labels, &n), 0);
+	assert_int_equal(pod_decode_labels("[]", 2, &labels, &n, &bytes), 0);
 	assert_int_equal(n, 0);
 	free(labels);
 }
