@@ -149,6 +149,11 @@ int buf_read_file(struct buf *b, const char *path, struct err *e)
 	return fd < 0 ? -1 : read_all(b, fd, path, e);
 }
 
+int buf_read_opened(struct buf *b, int fd, const char *name, struct err *e)
+{
+	return read_all(b, fd, name, e);
+}
+
 int buf_read_argument(struct buf *b, const char *path, struct err *e)
 {
 	int fd = strcmp(path, "-") == 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : file_open_argument(path, e);

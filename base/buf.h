@@ -38,6 +38,8 @@ const char *buf_str(const struct buf *b);
 // hold a part of the file.
 struct err;
 int buf_read_file(struct buf *b, const char *path, struct err *e);
+// Like buf_read_file, for a file that the caller has opened. Closes `fd`; `name` is only for messages.
+int buf_read_opened(struct buf *b, int fd, const char *name, struct err *e);
 // Like buf_read_file, for a path on the command line: path may also be "-" (standard input) or a pipe that the process
 // inherited. Both are read until their writer closes them.
 int buf_read_argument(struct buf *b, const char *path, struct err *e);

@@ -48,6 +48,23 @@ int file_open(const char *path, struct err *e)
 	return -1;
 }
 
+int file_open_in(int dir_fd, const char *name, struct stat *ret_st, struct err *e)
+{
+	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
+	if (fd < 0 && errno == ELOOP)
+		return err_set(e, ERR_INPUT, "cannot read %s: expected a regular file, found a symbolic link", name);
+	if (fd < 0 || fstat(fd, ret_st) < 0) {
+		fail_open(name, e);
+	} else if (!S_ISREG(ret_st->st_mode)) {
+		fail_kind(name, ret_st->st_mode, e);
+	} else {
+		return fd;
+	}
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
 int file_inherited_pipe(const char *path)
 {
 	static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};

@@ -7,10 +7,16 @@
 #include <stdbool.h>
 
 struct err;
+struct stat;
 
 // Opens the regular file at path for reading. Returns a descriptor, which the caller closes, or -1 and *e:
 // ERR_NOT_FOUND, ERR_IO, or ERR_INPUT when the path is not a regular file. Never blocks.
 int file_open(const char *path, struct err *e);
+
+// Opens the regular file `name` of the directory that `dir_fd` has opened, for a directory in which less privileged
+// users may write: a symbolic link is refused, so the file is one of that directory. Fills *ret_st with the state of
+// the opened file. Returns a descriptor, which the caller closes, or -1 and *e as file_open. Never blocks.
+int file_open_in(int dir_fd, const char *name, struct stat *ret_st, struct err *e);
 
 // Like file_open, but also accepts an inherited pipe, which is read from its current position. Reads may block until
 // the writer sends data, so use this only for the inputs of one-shot commands.

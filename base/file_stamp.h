@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct stat;
+
 struct file_stamp {
 	int64_t mtime_s, mtime_ns, size;
 	uint64_t inode, device;
@@ -15,6 +17,8 @@ struct file_stamp {
 
 // Returns the stamp of the file at `path`. It is all zero when the file does not exist or `path` is NULL.
 struct file_stamp file_stamp_of(const char *path);
+// Returns the stamp of a file whose state the caller has read.
+struct file_stamp file_stamp_from(const struct stat *st);
 bool file_stamp_is_same(const struct file_stamp *a, const struct file_stamp *b);
 
 #endif

@@ -225,6 +225,13 @@ static void on_capacity_error(void *arg, const struct err *error)
 		    LOG_S("effect", "capacity limits orders"));
 }
 
+static void on_missing(void *arg, const char *namespace_name, const char *name)
+{
+	struct controller *c = arg;
+	if (c->watch)
+		policy_watch_verify(c->watch, namespace_name, name);
+}
+
 static int make_parts(struct controller *c, struct metrics *metrics, struct err *e)
 {
 	struct connections *to = c->connections;
@@ -292,6 +299,8 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 		host[0] = '\0'; // Events are written without it
 	struct event_recorder_options events = {
 	        .client = to->k8s, .clock = &to->clock, .component = "gpuscale", .instance = host};
+	c->status_env.on_missing = on_missing;
+	c->status_env.arg = c;
 	c->status_env.writer = status_writer_new(to->k8s, e);
 	c->status_env.events = c->status_env.writer ? event_recorder_new(&events, e) : NULL;
 	return c->status_env.events ? 0 : -1;

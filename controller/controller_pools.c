@@ -49,12 +49,19 @@ static bool is_writer(const struct controller *c)
 	return !c->ownership.shards || c->ownership.shard[0].is_owned;
 }
 
+static void on_missing(void *arg, const char *name)
+{
+	const struct controller *c = arg;
+	if (c->pools.watch)
+		pool_watch_verify(c->pools.watch, name);
+}
+
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct controller *c = arg;
 	const struct clock *clock = &c->connections->clock;
 	const struct pool_status_env env = {c->status_env.writer, c->status_env.events, c->file_env.dir,
-	                                    c->options.log};
+	                                    c->options.log,       on_missing,           c};
 	(void)fd;
 	(void)what;
 	if (c->stopping)

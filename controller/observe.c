@@ -360,6 +360,13 @@ void observe_scaled(const struct observe_sources *sources, const struct policy *
 		target_store_note_scaled(sources->targets, &ref, scale);
 }
 
+void observe_missing(const struct observe_sources *sources, const struct policy *policy)
+{
+	struct scale_ref ref = policy_scale_ref(policy);
+	if (sources->targets)
+		target_store_note_missing(sources->targets, &ref);
+}
+
 void observe_release(struct observation_call *c)
 {
 	for (size_t i = 0; i < POLICY_SIGNALS_MAX; i++) {

@@ -89,6 +89,8 @@ void observe_capacity(struct observation_call *c);
 struct fit_target *observe_want_fit(const struct observe_sources *sources, const struct policy *p, struct err *e);
 // Passes the answer to a write of the scale to the target store, which knows the new scale from now on.
 void observe_scaled(const struct observe_sources *sources, const struct policy *policy, const struct scale *scale);
+// Notes that a write of the scale was answered 404: the next observation requests the target.
+void observe_missing(const struct observe_sources *sources, const struct policy *policy);
 // Releases the answers and pods of the last observation.
 void observe_release(struct observation_call *c);
 // Returns whether the policy needs each pod of its target by name. Counts come from the target itself.

@@ -115,6 +115,8 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 		end_tick(r, TICK_SCALED, NULL);
 		return;
 	}
+	if (error->kind == ERR_NOT_FOUND)
+		observe_missing(&r->env->sources, r->policy);
 	unacked_write_failed(&r->unacked, error, w->write_from, w->write_to, clock_real_mono_us() / 1000);
 	if (r->fit && !unacked_write_is_open(&r->unacked))
 		fit_target_scaled(r->fit, w->write_from);
@@ -333,6 +335,7 @@ static void on_past(void *arg, const struct http_response *response, const struc
 	}
 	if (!response) {
 		e = *error;
+		policy_status_failed(r->subject.status, error);
 		err_wrap(&e, "status of the policy");
 		end_tick(r, TICK_RESTORE_FAILED, &e);
 		return;

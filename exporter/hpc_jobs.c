@@ -1,18 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/hpc_jobs.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/file_open.h"
 #include "base/file_stamp.h"
 #include "base/process/log.h"
 
-#define PATH_BYTES 4200
+struct folder {
+	int fd; // -1: cannot be opened
+	struct stat st;
+};
 
 struct gpu_jobs {
 	struct file_stamp stamp; // of the version that was read last
@@ -90,45 +97,93 @@ int hpc_jobs_parse(const char *text, size_t len, char ret_ids[HPC_JOBS_PER_GPU_M
 	return n;
 }
 
-// Reads one file whose stamp has changed to `stamp`.
-static void read_file(struct hpc_jobs *j, struct gpu_jobs *g, const char *path, const struct file_stamp *stamp,
-                      int64_t wall_ms)
+// A user who may write in the folder must not be able to show the contents of a file that only the exporter may read: a
+// symbolic link is not followed, and a hard link to a file of root has more than one name.
+static int check_owner(const struct stat *dir, const struct stat *st, struct err *e)
+{
+	if (dir->st_mode & S_IWOTH && !(dir->st_mode & S_ISVTX))
+		return err_set(e, ERR_INPUT,
+		               "every user may replace files of the folder: remove the right, or set its "
+		               "sticky bit");
+	if (st->st_uid != 0 && st->st_uid != geteuid() && st->st_uid != dir->st_uid)
+		return err_set(e, ERR_INPUT,
+		               "expected a file of root, of the exporter's user or of the owner of the folder, found "
+		               "one of the user %lu",
+		               (unsigned long)st->st_uid);
+	if (st->st_nlink > 1)
+		return err_set(e, ERR_INPUT, "expected a file with one name, found a hard link to a file with %lu",
+		               (unsigned long)st->st_nlink);
+	return 0;
+}
+
+static int read_ids(struct hpc_jobs *j, const struct folder *dir, const char *name, struct stat *ret_st,
+                    char ret_ids[HPC_JOBS_PER_GPU_MAX][HPC_JOBS_ID_BYTES], struct err *e)
+{
+	int fd = file_open_in(dir->fd, name, ret_st, e);
+	if (fd < 0)
+		return -1;
+	if (check_owner(&dir->st, ret_st, e) < 0) {
+		close(fd);
+		return -1;
+	}
+	buf_reset(&j->text);
+	if (buf_read_opened(&j->text, fd, name, e) < 0)
+		return -1;
+	return hpc_jobs_parse(buf_str(&j->text), j->text.len, ret_ids, e);
+}
+
+// Reads one file whose stamp has changed to that of `st`.
+static void read_file(struct hpc_jobs *j, struct gpu_jobs *g, const struct folder *dir, const char *name,
+                      const struct stat *st, int64_t wall_ms)
 {
 	struct err e = {.kind = ERR_NONE};
 	char ids[HPC_JOBS_PER_GPU_MAX][HPC_JOBS_ID_BYTES];
-	buf_reset(&j->text);
-	int n = buf_read_file(&j->text, path, &e);
-	struct file_stamp now = file_stamp_of(path);
-	if (!file_stamp_is_same(&now, stamp))
+	const struct file_stamp stamp = file_stamp_from(st);
+	struct stat opened = *st, after;
+	int n = read_ids(j, dir, name, &opened, ids, &e);
+	if (fstatat(dir->fd, name, &after, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	const struct file_stamp now[2] = {file_stamp_from(&opened), file_stamp_from(&after)};
+	if (!file_stamp_is_same(&now[0], &stamp) || !file_stamp_is_same(&now[1], &stamp))
 		return; // a script is writing it: it is read again the next time
-	bool is_old = wall_ms - (stamp->mtime_s * 1000 + stamp->mtime_ns / 1000000) > HPC_JOBS_SETTLE_MS;
+	bool is_old = wall_ms - (stamp.mtime_s * 1000 + stamp.mtime_ns / 1000000) > HPC_JOBS_SETTLE_MS;
 	if (is_old)
-		g->stamp = *stamp;
-	if (n == 0 && (n = hpc_jobs_parse(buf_str(&j->text), j->text.len, ids, &e)) >= 0) {
+		g->stamp = stamp;
+	if (n >= 0) {
 		g->n = (size_t)n;
 		memcpy(g->ids, ids, (size_t)n * sizeof ids[0]);
+	} else if (is_old) {
+		LOG(j->log, LOG_WARNING, "Job file of a GPU not valid, keeping its last jobs", LOG_S("folder", j->dir),
+		    LOG_S("file", name), LOG_S("err", e.msg));
+	}
+}
+
+static void refresh_gpu(struct hpc_jobs *j, const struct folder *dir, int index, int64_t wall_ms)
+{
+	struct gpu_jobs *g = &j->gpus[index];
+	char name[12];
+	struct stat st;
+	snprintf(name, sizeof name, "%d", index);
+	if (dir->fd < 0 || fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		*g = (struct gpu_jobs){.n = 0};
 		return;
 	}
-	if (is_old)
-		LOG(j->log, LOG_WARNING, "Job file of a GPU not valid, keeping its last jobs", LOG_S("file", path),
-		    LOG_S("err", e.msg));
+	const struct file_stamp stamp = file_stamp_from(&st);
+	if (!file_stamp_is_same(&stamp, &g->stamp))
+		read_file(j, g, dir, name, &st, wall_ms);
 }
 
 void hpc_jobs_refresh(struct hpc_jobs *j, int64_t wall_ms)
 {
-	static const struct file_stamp none;
-	for (int i = 0; i < HPC_JOBS_GPUS_MAX; i++) {
-		struct gpu_jobs *g = &j->gpus[i];
-		char path[PATH_BYTES];
-		snprintf(path, sizeof path, "%s/%d", j->dir, i);
-		struct file_stamp stamp = file_stamp_of(path);
-		if (file_stamp_is_same(&stamp, &none)) {
-			*g = (struct gpu_jobs){.n = 0};
-			continue;
-		}
-		if (!file_stamp_is_same(&stamp, &g->stamp))
-			read_file(j, g, path, &stamp, wall_ms);
+	struct folder dir = {.fd = open(j->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+	if (dir.fd >= 0 && fstat(dir.fd, &dir.st) < 0) {
+		close(dir.fd);
+		dir.fd = -1;
 	}
+	for (int i = 0; i < HPC_JOBS_GPUS_MAX; i++)
+		refresh_gpu(j, &dir, i, wall_ms);
+	if (dir.fd >= 0)
+		close(dir.fd);
 }
 
 size_t hpc_jobs_count(const struct hpc_jobs *j, int32_t index)

@@ -25,7 +25,9 @@ void hpc_jobs_free(struct hpc_jobs *j);
 
 // Reads the files of GPUs 0 .. HPC_JOBS_GPUS_MAX - 1 that have changed since the last call. A file that changes while
 // it is read, or that holds anything but at most HPC_JOBS_PER_GPU_MAX printable ids, keeps the jobs that were read
-// before; the second case is logged once per version of the file. A file that is gone or empty means that the GPU has
+// before; the second case is logged once per version of the file. The same holds for a file that an unprivileged user
+// may have placed: a symbolic link, a hard link, a file whose owner is not root, this user or the owner of the folder,
+// and any file of a folder in which every user may replace files. A file that is gone or empty means that the GPU has
 // no job. `wall_ms` is the current time: a file that was written within the last HPC_JOBS_SETTLE_MS is read again the
 // next time, because time stamps of files are too coarse to show a second change.
 void hpc_jobs_refresh(struct hpc_jobs *j, int64_t wall_ms);

@@ -95,7 +95,7 @@ static const struct metric_family families[] = {
 	F(WATCH_LISTS,             "gpuscale_watch_lists_total",                    C, "",                        L("resource"),                      "Lists started; more than one per watch is a resync."),
 	F(WATCH_STREAMS,           "gpuscale_watch_streams_total",                  C, "",                        L("resource"),                      "Watch streams started."),
 	F(WATCH_EVENTS,            "gpuscale_watch_events_total",                   C, "",                        L("resource"),                      "Changes received, without bookmarks."),
-	F(WATCH_GONE,              "gpuscale_watch_gone_total",                     C, "",                        L("resource"),                      "Watches that the server could not resume (410 Gone), which led to a new list."),
+	F(WATCH_GONE,              "gpuscale_watch_gone_total",                     C, "",                        L("resource"),                      "Watches that the server could not resume, which led to a new list: it had forgotten the version (410 Gone), or went back to earlier ones."),
 	F(STATUS_WRITES,           "gpuscale_status_writes_total",                  C, "",                        L("result"),                        "Completed writes of a policy's status; result: ok or error."),
 	F(STATUS_WAITING,          "gpuscale_status_writes_waiting",                G, "writes",                  NONE,                               "Queued writes of a status."),
 	F(EVENTS,                  "gpuscale_events_total",                         C, "",                        L("result"),                        "Kubernetes Events; result: ok, error, or dropped (above a limit, never sent)."),

@@ -32,7 +32,7 @@ struct pool_status_record {
 	struct log *log;
 	uint64_t written; // fingerprint of the status that was written last
 	int64_t put_ms;   // when (monotonic clock); 0: never
-	bool failed;
+	bool failed, is_missing;
 	enum phase phase;
 };
 
@@ -197,6 +197,7 @@ static void on_written(void *arg, const struct err *error)
 {
 	struct pool_status_record *r = arg;
 	r->failed = error != NULL;
+	r->is_missing = error && error->kind == ERR_NOT_FOUND;
 }
 
 static void write_status(struct pool *p, const struct pool_status_env *env, const struct pool_summary *sum,
@@ -206,6 +207,9 @@ static void write_status(struct pool *p, const struct pool_status_env *env, cons
 	struct buf body;
 	struct json_writer w;
 	char path[PATH_BYTES];
+	if (r->is_missing)
+		env->on_missing(env->arg, p->name);
+	r->is_missing = false;
 	if (r->put_ms != 0 && now_mono_ms - r->put_ms < POOL_STATUS_MS)
 		return;
 	buf_init(&body, POOL_STATUS_BYTES_MAX);

@@ -23,6 +23,9 @@ struct pool_status_env { // owns nothing
 	struct event_recorder *events;
 	struct state_dir *dir; // for the spending of pools from files; NULL: it is not recorded
 	struct log *log;       // errors of `dir`
+	// The API server answered the write of a pool's status with 404.
+	void (*on_missing)(void *arg, const char *name);
+	void *arg;
 };
 
 // Counts what the pools spend, and writes what has changed. Call it every POOL_STATUS_LOOK_MS, in the one process that

@@ -308,6 +308,12 @@ bool pool_watch_is_open(const struct pool_watch *w)
 	return w->space != NULL;
 }
 
+void pool_watch_verify(struct pool_watch *w, const char *name)
+{
+	if (w->space)
+		informer_verify(w->informer, "", name);
+}
+
 void pool_watch_get_stats(const struct pool_watch *w, struct informer_stats *ret_stats)
 {
 	*ret_stats = (struct informer_stats){0};

@@ -34,6 +34,8 @@ void pool_watch_free(struct pool_watch *w);
 bool pool_watch_has_answer(const struct pool_watch *w);
 // Returns whether the cluster serves pools, so that they are watched.
 bool pool_watch_is_open(const struct pool_watch *w);
+// Checks whether a pool still exists, which the API server denied.
+void pool_watch_verify(struct pool_watch *w, const char *name);
 void pool_watch_get_stats(const struct pool_watch *w, struct informer_stats *ret_stats);
 
 #endif

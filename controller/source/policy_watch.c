@@ -282,6 +282,11 @@ void policy_watch_free(struct policy_watch *w)
 	free(w);
 }
 
+void policy_watch_verify(struct policy_watch *w, const char *namespace_name, const char *name)
+{
+	informer_verify(w->informer, namespace_name, name);
+}
+
 void policy_watch_get_state(const struct policy_watch *w, struct policy_watch_state *ret_state)
 {
 	*ret_state = (struct policy_watch_state){w->has_answer, w->list > 0, w->error ? w->error : ""};

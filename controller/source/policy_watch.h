@@ -29,6 +29,9 @@ struct policy_watch *policy_watch_new(const struct policy_watch_options *options
 // Frees the watch. The policies stay in the store. Call before the k8s_client is freed. NULL is fine.
 void policy_watch_free(struct policy_watch *w);
 
+// Checks whether a policy still exists, which the API server denied. If it does not, it is removed from the store.
+void policy_watch_verify(struct policy_watch *w, const char *namespace_name, const char *name);
+
 struct policy_watch_state {
 	bool has_answer;   // a list is complete, or the first attempt failed
 	bool is_synced;    // a list is complete: the store contains the policies as of the last report

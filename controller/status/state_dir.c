@@ -20,6 +20,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/file_open.h"
 #include "controller/status/state_file.h"
 
 #define LOCK_FILE    "lock"
@@ -106,7 +107,9 @@ static int write_one(struct state_dir *d, const struct state_write *w, struct er
 	snprintf(temporary, sizeof temporary, "%s" TEMPORARY, w->name);
 	if (make_room(d, w, e) < 0)
 		return -1;
-	int fd = openat(d->dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	// Never the existing file of another user who may write in the directory, nor another name of a file elsewhere.
+	unlinkat(d->dir_fd, temporary, 0);
+	int fd = openat(d->dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return fail(e, d, "create", temporary);
 	int rc = write_all(fd, w->text, w->len) == 0 && fsync(fd) == 0 ? 0 : fail(e, d, "write", temporary);
@@ -294,16 +297,15 @@ static bool is_pending(const struct state_dir *d, const char *name)
 
 int state_dir_read(struct state_dir *d, const char *name, struct buf *out, struct err *e)
 {
-	char path[PATH_MAX];
+	struct stat st;
 	pthread_mutex_lock(&d->mutex);
 	while (is_pending(d, name)) // rare: a policy that is removed and added again at once
 		pthread_cond_wait(&d->changed, &d->mutex);
 	pthread_mutex_unlock(&d->mutex);
-	if (snprintf(path, sizeof path, "%s/%s", d->path, name) >= (int)sizeof path)
-		return err_set(e, ERR_LIMIT, "the path %.200s.. is too long", d->path);
-	if (buf_read_file(out, path, e) == 0)
+	int fd = file_open_in(d->dir_fd, name, &st, e);
+	if (fd >= 0 && buf_read_opened(out, fd, name, e) == 0)
 		return 1;
-	return e->kind == ERR_NOT_FOUND ? 0 : -1;
+	return e->kind == ERR_NOT_FOUND ? 0 : err_wrap(e, "%.500s", d->path);
 }
 
 // ---- start and stop ----

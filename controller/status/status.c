@@ -289,6 +289,12 @@ static void note_signals(struct policy_status *s, const struct status_update *u)
 
 // ---- writing ----
 
+void policy_status_failed(const struct policy_status *s, const struct err *error)
+{
+	if (error->kind == ERR_NOT_FOUND && s->env->on_missing)
+		s->env->on_missing(s->env->arg, s->namespace_name, s->name);
+}
+
 static void on_written(void *arg, const struct err *error)
 {
 	struct policy_status *s = arg;
@@ -299,6 +305,8 @@ static void on_written(void *arg, const struct err *error)
 	s->failed = error != NULL;
 	if (!error)
 		s->is_there = !s->is_wiped;
+	else
+		policy_status_failed(s, error);
 	if (begun)
 		begun(s->begun_arg);
 }

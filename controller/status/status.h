@@ -28,6 +28,9 @@ struct status_env {
 	struct event_recorder *events; // not owned; NULL: no Events
 	struct state_dir *dir;         // not owned; used without a writer, for policies that have no object
 	const struct clock *clock;     // not owned; used with dir
+	// The API server answered a request for the object with 404. May be NULL.
+	void (*on_missing)(void *arg, const char *namespace_name, const char *name);
+	void *arg;
 };
 
 // Creates the status of one object, or of a policy from a file. env must outlive it. Returns NULL when memory is
@@ -40,6 +43,8 @@ void policy_status_free(struct policy_status *s); // NULL is fine
 int policy_status_restore(struct policy_status *s, const char *json, size_t len, const struct policy *policy,
                           void *state, int64_t now_ms, struct err *e);
 
+// Notes that the API server answered a request for the object with `error`, as the status itself does for its writes.
+void policy_status_failed(const struct policy_status *s, const struct err *error);
 // Returns whether the status is written to a file instead of an object.
 bool policy_status_is_file(const struct policy_status *s);
 // Like policy_status_restore, from the state file of the policy. Returns 1, 0 when there is no file, or -1 and *e when

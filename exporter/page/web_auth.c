@@ -13,13 +13,16 @@
 #include "base/err.h"
 #include "exporter/page/bcrypt.h"
 #include "exporter/page/peer_rate.h"
+#include "exporter/page/peer_tries.h"
 #include "exporter/page/web_config.h"
 
 #define DIGEST_BYTES 32
 #define KEY_BYTES    32
+#define FAILED_TRIES 63 // a wrong password weighs as much as so many tries that were not checked
 
-// Each class of addresses has a share of the checks.
-enum kind { KIND_TRUSTED, KIND_NEW, KIND_FAILED, KIND__COUNT };
+// Each class of addresses has a share of the checks. Addresses that have neither succeeded nor failed lately are in a
+// class of their own for each level of peer_tries.
+enum kind { KIND_TRUSTED, KIND_FAILED, KIND_NEW, KIND__COUNT = KIND_NEW + PEER_TRIES_LEVELS };
 
 struct web_auth {
 	struct bcrypt *bcrypt;
@@ -31,6 +34,7 @@ struct web_auth {
 	unsigned char wrong[WEB_AUTH_WRONG_MAX][DIGEST_BYTES];
 	size_t n_wrong; // total; only the latest are kept
 	struct peer_rate peers;
+	struct peer_tries tries;       // of addresses that are not in `peers` or not trusted
 	int64_t tries_ms[KIND__COUNT]; // buckets of peer_rate_take
 };
 
@@ -45,7 +49,8 @@ struct web_auth *web_auth_new(const struct web_user *users, size_t n, struct err
 	a->n = n;
 	memcpy(a->users, users, n * sizeof *users);
 	a->bcrypt = bcrypt_new(e);
-	if (a->bcrypt && getrandom(a->key, sizeof a->key, 0) != (ssize_t)sizeof a->key) {
+	if (a->bcrypt && (getrandom(a->key, sizeof a->key, 0) != (ssize_t)sizeof a->key ||
+	                  getrandom(a->tries.keys, sizeof a->tries.keys, 0) != (ssize_t)sizeof a->tries.keys)) {
 		err_set(e, ERR_INTERNAL, "no random bytes");
 		bcrypt_free(a->bcrypt);
 		a->bcrypt = NULL;
@@ -133,6 +138,7 @@ static bool digest(const struct web_auth *a, size_t user, const char *password, 
 void web_auth_inherit(struct web_auth *a, const struct web_auth *from)
 {
 	a->peers = from->peers;
+	a->tries = from->tries;
 	memcpy(a->tries_ms, from->tries_ms, sizeof a->tries_ms);
 }
 
@@ -144,15 +150,26 @@ int64_t web_auth_try_ms(const char *hash)
 	return cost > 10 ? (int64_t)WEB_AUTH_TRY_MS << (cost - 10) : WEB_AUTH_TRY_MS;
 }
 
-// Takes one check from the share of the peer's class and, if the peer has sent wrong passwords, from its own.
+// Returns the class of the address, and counts the try.
+static int classify(struct web_auth *a, const struct peer_rate_entry *known, const char *peer, int64_t now_ms)
+{
+	if (known && known->trusted)
+		return KIND_TRUSTED;
+	int level = peer_tries_level(&a->tries, peer, now_ms);
+	peer_tries_add(&a->tries, peer, 1);
+	return known ? KIND_FAILED : KIND_NEW + level;
+}
+
+// Takes one check from the share of the peer's class and, if the peer has sent wrong passwords, from its own. The share
+// of addresses that have tried twice as often is half as large.
 static bool may_try(struct web_auth *a, const char *peer, const char *hash, int64_t now_ms)
 {
 	struct peer_rate_entry *known = peer_rate_find(&a->peers, peer);
-	enum kind kind = !known ? KIND_NEW : known->trusted ? KIND_TRUSTED : KIND_FAILED;
+	int kind = classify(a, known, peer, now_ms), level = kind > KIND_NEW ? kind - KIND_NEW : 0;
 	int64_t before = known ? known->full_ms : 0;
 	if (known && !peer_rate_take(&known->full_ms, WEB_AUTH_PEER_TRY_MS, WEB_AUTH_PEER_TRIES_BURST, now_ms))
 		return false;
-	if (peer_rate_take(&a->tries_ms[kind], web_auth_try_ms(hash), WEB_AUTH_TRIES_BURST, now_ms))
+	if (peer_rate_take(&a->tries_ms[kind], web_auth_try_ms(hash) << level, WEB_AUTH_TRIES_BURST, now_ms))
 		return true;
 	if (known)
 		known->full_ms = before;
@@ -177,6 +194,7 @@ static void note_wrong(struct web_auth *a, const unsigned char d[DIGEST_BYTES], 
 {
 	memcpy(a->wrong[a->n_wrong++ % WEB_AUTH_WRONG_MAX], d, DIGEST_BYTES);
 	peer_rate_add(&a->peers, peer, false, now_ms);
+	peer_tries_add(&a->tries, peer, FAILED_TRIES);
 }
 
 static enum web_auth_result check(struct web_auth *a, const char *name, const char *password, const char *peer,

@@ -3,10 +3,10 @@
 // does not run bcrypt; the latest wrong passwords are cached as well. Other passwords are checked at a bounded rate, so
 // that guessing does not consume the CPU that all pages share. An unknown user takes as long as a wrong password.
 //
-// Three classes of client addresses have separate shares of the checks, so that no class uses up another's: addresses
-// that have sent a right password, new addresses, and addresses that have sent wrong passwords. An address that has
-// sent a wrong password is also limited individually. A flood of wrong passwords therefore delays the first login of
-// another address only by the first checks of the flooding addresses. Clients behind one address share its checks.
+// Classes of client addresses have separate shares of the checks, so that no class uses up another's: addresses that
+// have sent a right password; addresses that have sent a wrong one, which are also limited individually; and all others
+// by how often they have tried lately (peer_tries.h). So an address that has not failed and tries for the first time is
+// checked before all addresses that keep trying, however many there are. Clients behind one address share its checks.
 #ifndef GPUSCALE_EXPORTER_PAGE_WEB_AUTH_H
 #define GPUSCALE_EXPORTER_PAGE_WEB_AUTH_H
 
@@ -18,8 +18,10 @@ struct web_auth;
 struct web_user;
 
 #define WEB_AUTH_HEADER_BYTES_MAX 1024
-#define WEB_AUTH_TRIES_BURST      5    // checks that a class of addresses may run at once,
-#define WEB_AUTH_TRY_MS           500  // and one more in this time, at most a tenth of the CPU (web_auth_try_ms)
+#define WEB_AUTH_TRIES_BURST      5 // checks that a class of addresses may run at once,
+#define WEB_AUTH_TRY_MS                                                                                                \
+	500                            // and one more in this time, at most a tenth of the CPU (web_auth_try_ms);
+	                               // twice that time for each further level of peer_tries
 #define WEB_AUTH_PEER_TRIES_BURST 4    // the same for one address that has sent a wrong password,
 #define WEB_AUTH_PEER_TRY_MS      4000 // and one more in this time
 #define WEB_AUTH_WRONG_MAX        64   // cached wrong passwords

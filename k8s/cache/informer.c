@@ -122,22 +122,13 @@ void informer_remove(struct informer_item *item)
 	item->space = NULL;
 }
 
-// 0: not a number. Kubernetes compares the versions of one resource as numbers (API concepts, "Resource versions").
-static uint64_t version_number(const char *text)
-{
-	uint64_t n = 0;
-	for (; *text >= '0' && *text <= '9' && n < UINT64_MAX / 10 - 1; text++)
-		n = 10 * n + (uint64_t)(*text - '0');
-	return *text ? 0 : n;
-}
-
 static uint64_t object_version(const char *json, size_t len)
 {
 	static const char *const path[] = {"metadata", "resourceVersion", NULL};
 	char text[32];
 	if (json_span_text(json_span_path((struct json_span){json, len}, path), text, sizeof text) <= 0)
 		return 0;
-	return version_number(text);
+	return k8s_version_number(text);
 }
 
 static bool is_stale(const struct informer_item *item, uint64_t version)
@@ -174,9 +165,19 @@ void informer_distrust(struct informer_item *item, int64_t retry_ms)
 	set_unknown(item, retry_ms);
 }
 
+void informer_verify(struct informer *i, const char *namespace_name, const char *name)
+{
+	struct informer_item *item = informer_find(i, namespace_name, name);
+	if (!item)
+		return;
+	if (item->state != INFORMER_UNKNOWN)
+		set_unknown(item, 0);
+	(void)informer_ask(item);
+}
+
 void informer_note_version(struct informer_item *item, const char *version)
 {
-	uint64_t n = version_number(version);
+	uint64_t n = k8s_version_number(version);
 	if (n <= item->version)
 		return;
 	item->version = n;
@@ -189,7 +190,7 @@ void informer_adopt(struct informer_namespace *space, struct informer_item *item
 	assert(space->refs > 0);
 	item->is_kept = true;
 	add_item(space, item, key);
-	learn(item, INFORMER_PRESENT, version_number(version));
+	learn(item, INFORMER_PRESENT, k8s_version_number(version));
 }
 
 // ---- fetching one ----

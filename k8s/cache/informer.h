@@ -118,6 +118,9 @@ struct informer_item *informer_first(const struct informer *i); // then item->hh
 bool informer_ask(struct informer_item *item);
 // Reports that the caller could not use the object. The informer fetches it again, but not within retry_ms.
 void informer_distrust(struct informer_item *item, int64_t retry_ms);
+// Fetches an item that the caller has reason to believe is absent, such as a request for it that was answered 404.
+// Until the answer its state is unknown.
+void informer_verify(struct informer *i, const char *namespace_name, const char *name);
 // Records the version that the server returned for the caller's own write. Older versions are stale from then on.
 void informer_note_version(struct informer_item *item, const char *version);
 

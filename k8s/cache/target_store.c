@@ -395,6 +395,13 @@ void target_store_get(struct target_store *s, const struct scale_ref *ref, struc
 	ret_view->pods = r->pods && pod_set_state(r->pods) == POD_SET_KNOWN ? r->pods : NULL;
 }
 
+void target_store_note_missing(struct target_store *s, const struct scale_ref *ref)
+{
+	struct target_record *r = find_ref(s, ref);
+	if (r && r->item.space)
+		informer_distrust(&r->item, 0);
+}
+
 void target_store_note_scaled(struct target_store *s, const struct scale_ref *ref, const struct scale *scale)
 {
 	struct target_record *r = find_ref(s, ref);

@@ -21,6 +21,7 @@
 #define RESUME_JITTER_MS    500
 #define STREAM_GRACE_MS     30000  // a stream that is open this much longer than requested is broken
 #define BOOKMARK_SILENCE_MS 200000 // a server that sends them sends one every minute
+#define DOUBT_AFTER_MS      60000  // a stream that was open this long without an event or a bookmark proves nothing
 #define RELIST_AFTER        5      // failures in a row with an error of the server: the version may be invalid
 #define QUIET_RELISTS       2      // in a row; more are reported as an error
 
@@ -53,10 +54,12 @@ static int64_t retry_delay_ms(int failures, int64_t retry_after_ms)
 // Tries again later. A stream that only broke is reported as an error when resuming it fails, too.
 static void fail(struct k8s_watch *w, const struct err *error, bool only_broke)
 {
-	enum watch_phase next = w->phase;
+	enum watch_phase next = w->phase == WATCH_LISTING ? WATCH_LISTING : WATCH_STREAMING;
 	bool is_answer = (error->code >= 400 && error->kind != ERR_THROTTLED) || error->kind == ERR_PROTOCOL;
 	w->failures++;
 	w->answered_failures = is_answer ? w->answered_failures + 1 : 0;
+	bool is_away = !w->is_open && (error->code < 400 || error->code >= 500) && error->kind != ERR_PROTOCOL;
+	w->is_doubtful |= is_away; // it may be restored meanwhile
 	if (next == WATCH_STREAMING && w->answered_failures >= RELIST_AFTER) {
 		w->answered_failures = 0;
 		next = WATCH_LISTING;
@@ -78,7 +81,7 @@ static void relist(struct k8s_watch *w, const struct err *error)
 }
 
 static void request_page(struct k8s_watch *w);
-static void request_stream(struct k8s_watch *w);
+static void resume(struct k8s_watch *w);
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
@@ -88,7 +91,7 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	else if (w->phase == WATCH_LISTING)
 		request_page(w);
 	else
-		request_stream(w);
+		resume(w);
 }
 
 // ---- the list ----
@@ -125,22 +128,53 @@ static void on_page_end(struct k8s_watch *w, const struct err *error)
 	memcpy(w->version, w->list_version, sizeof w->version);
 	forget_list(w);
 	w->stats.is_synced = true;
+	w->is_doubtful = false;
 	w->phase = WATCH_STREAMING;
 	watch_report_too_large(w); // before the caller considers the object deleted
 	watch_notify(w, w->callbacks.on_synced);
 	if (w->phase == WATCH_STREAMING)
-		request_stream(w); // otherwise on_synced requested another list
+		resume(w); // otherwise on_synced requested another list
 }
 
 // ---- the stream ----
 
+// A server whose etcd was restored from a backup counts its versions from there. It keeps a watch that resumes from a
+// later version open and sends nothing until it has caught up, so objects that the backup does not contain would be
+// kept. A list is the only request whose reply names the current version; one object of it suffices.
+static void on_check_end(struct k8s_watch *w, const struct err *error)
+{
+	struct err e = error ? *error : (struct err){0};
+	uint64_t now = k8s_version_number(w->page_version), before = k8s_version_number(w->version);
+	free(w->page_next);
+	w->page_next = NULL;
+	if (e.kind != ERR_NONE || watch_check_page(w, &e) < 0) {
+		err_wrap(&e, "list of %s", w->path);
+		fail(w, &e, false);
+	} else if (now && now < before) {
+		err_set(&e, ERR_PROTOCOL, "watch of %s: the server went back from version %s to %s", w->path,
+		        w->version, w->page_version);
+		relist(w, &e);
+	} else {
+		w->is_doubtful = false;
+		resume(w);
+	}
+}
+
+// Kubernetes: apimachinery, NewTooLargeResourceVersionError
+static bool is_version_too_large(const struct err *e)
+{
+	return e->code == 504 && strstr(e->msg, "Too large resource version: ");
+}
+
 static void on_stream_end(struct k8s_watch *w, const struct err *error)
 {
 	struct err e = error ? *error : (struct err){0};
-	if (w->is_gone || e.code == 410) {
+	if (w->is_gone || e.code == 410 || is_version_too_large(&e)) {
 		relist(w, &e);
 		return;
 	}
+	int64_t open_ms = clock_mono_ms(k8s_client_clock(w->client)) - w->opened_ms;
+	w->is_doubtful |= w->is_open && !w->has_version && open_ms >= DOUBT_AFTER_MS;
 	bool only_broke = w->is_open && w->inner.kind == ERR_NONE;
 	if (e.kind == ERR_NONE && !watch_scan_is_between(&w->scan))
 		err_set(&e, ERR_UNREACHABLE, "the stream ended in the middle of an event");
@@ -164,6 +198,7 @@ static void on_data(void *arg, const char *data, size_t len)
 		w->is_open = true;
 		w->stats.is_streaming = w->phase == WATCH_STREAMING;
 		if (w->phase == WATCH_STREAMING) {
+			w->opened_ms = w->stats.last_heard_mono_ms;
 			event_add(&w->timer, &(struct timeval){.tv_sec = HEALTHY_AFTER_S});
 		}
 		return;
@@ -189,6 +224,8 @@ static void on_done(void *arg, const struct http_response *response, const struc
 		w->phase = WATCH_STOPPED; // the client is being freed
 	else if (w->phase == WATCH_LISTING)
 		on_page_end(w, error);
+	else if (w->phase == WATCH_CHECKING)
+		on_check_end(w, error);
 	else
 		on_stream_end(w, error);
 }
@@ -204,7 +241,7 @@ static void ask(struct k8s_watch *w, const struct buf *path, const char *verb, i
 	                                .on_data = on_data,
 	                                .done = on_done,
 	                                .arg = w};
-	bool is_list = w->phase == WATCH_LISTING;
+	bool is_list = w->phase != WATCH_STREAMING;
 	watch_scan_done(&w->scan);
 	watch_scan_init(&w->scan, is_list ? WATCH_SCAN_LIST : WATCH_SCAN_EVENTS, K8S_WATCH_OBJECT_BYTES_MAX,
 	                is_list ? watch_on_list_part : watch_on_event_part, w);
@@ -221,6 +258,15 @@ static void ask(struct k8s_watch *w, const struct buf *path, const char *verb, i
 		fail(w, &e, false);
 }
 
+static void start_page(struct k8s_watch *w)
+{
+	free(w->page_next);
+	w->page_next = NULL;
+	w->page_version[0] = '\0';
+	w->page_objects = 0;
+	w->is_complete = false;
+}
+
 static void request_page(struct k8s_watch *w)
 {
 	struct buf path;
@@ -232,11 +278,7 @@ static void request_page(struct k8s_watch *w)
 	} else {
 		w->stats.lists++;
 	}
-	free(w->page_next);
-	w->page_next = NULL;
-	w->page_version[0] = '\0';
-	w->page_objects = 0;
-	w->is_complete = false;
+	start_page(w);
 	w->phase = WATCH_LISTING;
 	if (!w->in_list) {
 		w->in_list = true;
@@ -257,10 +299,29 @@ static void request_stream(struct k8s_watch *w)
 	           (long long)(timeout_ms / 1000), w->selectors);
 	http_append_urlencoded(&path, w->version);
 	w->stats.streams++;
-	w->is_good = w->is_gone = false;
+	w->is_good = w->is_gone = w->has_version = false;
 	w->phase = WATCH_STREAMING;
 	ask(w, &path, "WATCH", w->sends_bookmarks ? BOOKMARK_SILENCE_MS : timeout_ms + STREAM_GRACE_MS);
 	buf_done(&path);
+}
+
+static void request_check(struct k8s_watch *w)
+{
+	struct buf path;
+	buf_init(&path, K8S_PATH_BYTES_MAX);
+	buf_printf(&path, "%s?limit=1%s", w->path, w->selectors);
+	start_page(w);
+	w->phase = WATCH_CHECKING;
+	ask(w, &path, "LIST", LIST_IDLE_MS);
+	buf_done(&path);
+}
+
+static void resume(struct k8s_watch *w)
+{
+	if (w->is_doubtful)
+		request_check(w);
+	else
+		request_stream(w);
 }
 
 // ---- start and stop ----

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists and watches one collection: reports the existing objects, then every change. Handles the pages of a list,
-// bookmarks, resumption by resourceVersion, a new list after 410 Gone, and backoff with jitter. Between changes it
-// sends no request: one stream is open, and is renewed every few minutes when the server ends it. The informer is its
-// only user that keeps objects (docs/decisions/0018-one-informer.md). Kubernetes: API concepts, "Efficient detection of
-// changes"; client-go: tools/cache/reflector.go.
+// bookmarks, resumption by resourceVersion, a new list after 410 Gone and after the server went back to earlier
+// versions (a restored backup), and backoff with jitter. Between changes it sends no request: one stream is open, and
+// is renewed every few minutes when the server ends it. The informer is its only user that keeps objects
+// (docs/decisions/0018-one-informer.md). Kubernetes: API concepts, "Efficient detection of changes"; client-go:
+// tools/cache/reflector.go.
 #ifndef GPUSCALE_K8S_CACHE_WATCH_H
 #define GPUSCALE_K8S_CACHE_WATCH_H
 
@@ -64,12 +65,16 @@ void k8s_watch_relist(struct k8s_watch *w);
 struct k8s_watch_stats {
 	uint64_t lists, streams;    // requested
 	uint64_t events, bookmarks; // received
-	uint64_t gone;              // replies 410, each followed by a new list
+	uint64_t gone;              // versions that the server no longer or not yet has, each followed by a new list
 	uint64_t too_large;         // objects left out
 	bool is_synced;             // a list was completed
 	bool is_streaming;          // a stream is open now
 	int64_t last_heard_mono_ms; // when the server last sent a byte; 0: never
 };
+// Returns a resourceVersion as a number; 0: not a number. Kubernetes compares the versions of one resource as numbers
+// (API concepts, "Resource versions").
+uint64_t k8s_version_number(const char *text);
+
 void k8s_watch_get_stats(const struct k8s_watch *w, struct k8s_watch_stats *ret_stats);
 
 #endif

@@ -96,6 +96,16 @@ static int check_object(struct k8s_watch *w, struct json_span o)
 	                              "an object of %zu bytes is not valid JSON with metadata.name", o.len);
 }
 
+// ---- versions ----
+
+uint64_t k8s_version_number(const char *text)
+{
+	uint64_t n = 0;
+	for (; *text >= '0' && *text <= '9' && n < UINT64_MAX / 10 - 1; text++)
+		n = 10 * n + (uint64_t)(*text - '0');
+	return *text ? 0 : n;
+}
+
 // ---- the list ----
 
 static void read_list_metadata(struct k8s_watch *w, const char *json, size_t len)
@@ -124,6 +134,8 @@ void watch_on_list_part(void *arg, enum watch_part part, const char *type, const
 		return;
 	switch (part) {
 	case WATCH_PART_ITEM:
+		if (w->phase == WATCH_CHECKING)
+			break;
 		if (w->objects + ++w->page_objects > K8S_WATCH_OBJECTS_MAX)
 			err_set(&w->inner, ERR_LIMIT, "more than %d objects", K8S_WATCH_OBJECTS_MAX);
 		else if (check_object(w, (struct json_span){json, len}) == 0)
@@ -133,6 +145,8 @@ void watch_on_list_part(void *arg, enum watch_part part, const char *type, const
 		read_list_metadata(w, json, len);
 		break;
 	case WATCH_PART_TOO_LARGE:
+		if (w->phase == WATCH_CHECKING)
+			break;
 		w->too_large_bytes = len;
 		w->stats.too_large++;
 		break;
@@ -160,10 +174,12 @@ static void read_version(struct k8s_watch *w, struct json_span object)
 {
 	static const char *const path[] = {"metadata", "resourceVersion", NULL};
 	char version[WATCH_VERSION_BYTES];
-	if (json_span_text(json_span_path(object, path), version, sizeof version) > 0)
+	if (json_span_text(json_span_path(object, path), version, sizeof version) > 0) {
 		memcpy(w->version, version, sizeof version);
-	else
+		w->has_version = true;
+	} else {
 		err_set(&w->inner, ERR_PROTOCOL, "an event has no valid metadata.resourceVersion");
+	}
 }
 
 static void on_error_event(struct k8s_watch *w, struct json_span status)

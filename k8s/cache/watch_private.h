@@ -17,6 +17,7 @@
 
 enum watch_phase {
 	WATCH_LISTING,   // a page is requested, or will be when the timer fires
+	WATCH_CHECKING,  // the server's version is requested before a stream is resumed
 	WATCH_STREAMING, // a stream is open or requested, or will be when the timer fires
 	WATCH_STOPPED,   // the client is closing
 };
@@ -49,6 +50,9 @@ struct k8s_watch {
 	bool is_good; // it was open long enough, or sent an event
 	bool is_gone; // the version is too old for the server
 	bool sends_bookmarks;
+	bool has_version;  // it sent an event or a bookmark
+	int64_t opened_ms; // monotonic clock
+	bool is_doubtful;  // the server may have gone back to earlier versions: ask before the next stream
 	// Failures:
 	int failures, answered_failures, relists; // in a row
 	size_t too_large_bytes;                   // size of an object that was left out; 0: none

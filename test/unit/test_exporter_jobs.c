@@ -120,6 +120,57 @@ static void invalid_file_changes_nothing(void **state)
 	jobs_are(f, 0, "2,");
 }
 
+// A user who may write in the folder links a GPU's file to one that only the exporter may read.
+static void linked_file_is_not_read(void **state)
+{
+	struct fixture *f = *state;
+	char path[80], secret[80];
+	write_file(f, 0, "1\n");
+	jobs_are(f, 0, "1,");
+	snprintf(secret, sizeof secret, "%s/63", f->dir); // any other file
+	write_file(f, 63, "secret\n");
+	jobs_are(f, 63, "secret,");
+	snprintf(path, sizeof path, "%s/0", f->dir);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink(secret, path), 0);
+	jobs_are(f, 0, "1,");
+	assert_int_equal(unlink(path), 0);
+	jobs_are(f, 0, "");
+	assert_int_equal(link(secret, path), 0);
+	jobs_are(f, 0, "");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	jobs_are(f, 0, "");
+	write_file(f, 0, "2\n");
+	jobs_are(f, 0, "2,");
+}
+
+static void file_of_another_user_is_not_read(void **state)
+{
+	struct fixture *f = *state;
+	char path[80];
+	if (geteuid() != 0)
+		skip(); // only root can give a file away
+	snprintf(path, sizeof path, "%s/0", f->dir);
+	write_file(f, 0, "1\n");
+	assert_int_equal(chown(path, 65534, 65534), 0);
+	jobs_are(f, 0, "");
+	assert_int_equal(chown(f->dir, 65534, 65534), 0); // the owner of the folder
+	jobs_are(f, 0, "1,");
+	write_file(f, 0, "2\n"); // root in a folder of another user
+	jobs_are(f, 0, "2,");
+}
+
+static void folder_in_which_every_user_replaces_files_is_not_read(void **state)
+{
+	struct fixture *f = *state;
+	write_file(f, 0, "1\n");
+	assert_int_equal(chmod(f->dir, 0777), 0);
+	jobs_are(f, 0, "");
+	assert_int_equal(chmod(f->dir, 01777), 0);
+	jobs_are(f, 0, "1,");
+}
+
 // Two changes of the same length within one tick of the file system's clock leave the same stamp.
 static void second_change_within_a_tick_is_found(void **state)
 {
@@ -177,6 +228,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup_teardown(jobs_follow_the_files, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(invalid_file_changes_nothing, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(linked_file_is_not_read, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(file_of_another_user_is_not_read, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(folder_in_which_every_user_replaces_files_is_not_read, set_up,
+	                                        tear_down),
 	        cmocka_unit_test_setup_teardown(second_change_within_a_tick_is_found, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(each_job_has_a_series, set_up, tear_down),
 	};

@@ -299,6 +299,47 @@ static void flood_from_many_peers_delays_a_first_login_by_their_first_tries_at_m
 	web_auth_free(a);
 }
 
+// Addresses of all kinds send wrong passwords for two minutes, a request each 2 ms. The scraper comes for the first
+// time at every stage of the flood, and again every 15 s until its password is checked.
+static void first_login_is_checked_while_any_number_of_addresses_fail(void **state)
+{
+	(void)state;
+	enum { REQUEST_MS = 2, SCRAPE_MS = 15000, FLOOD_MS = 120000 };
+	static const struct {
+		const char *name, *scraper;
+		int n;              // addresses of the flood, in turn
+		int scrapes, later; // at most, of a scraper that comes at once, and of one that comes later
+	} cases[] = {
+	        {"360 addresses", SCRAPER, 360, 3, 1},
+	        {"10,000 addresses", SCRAPER, 10000, 5, 4},
+	        {"the host of a /64", "2001:db8:0:1::5", 0x10000, 2, 1},
+	};
+	for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+		for (int first_ms = 0; first_ms <= 30000; first_ms += 30000) {
+			struct web_auth *a = auth_of(HASH);
+			int scrapes = 0;
+			enum web_auth_result r = WEB_AUTH_LATER;
+			for (int ms = 0, i = 0; r == WEB_AUTH_LATER && ms < FLOOD_MS; ms += REQUEST_MS, i++) {
+				char peer[64];
+				int k = i % cases[c].n;
+				if (strchr(cases[c].scraper, ':'))
+					snprintf(peer, sizeof peer, "2001:db8::%x", k);
+				else
+					snprintf(peer, sizeof peer, "198.51.%d.%d", k / 250, k % 250);
+				web_auth_check(a, wrong_password(i), peer, 1000000 + ms);
+				if (ms < first_ms || (ms - first_ms) % SCRAPE_MS != 0)
+					continue;
+				scrapes++;
+				r = web_auth_check(a, "Basic cHJvbWV0aGV1czpzZWNyZXQ=", cases[c].scraper, 1000000 + ms);
+			}
+			if (r != WEB_AUTH_GOOD || scrapes > (first_ms ? cases[c].later : cases[c].scrapes))
+				fail_msg("%s, a scraper after %d ms: result %d at scrape %d", cases[c].name, first_ms,
+				         (int)r, scrapes);
+			web_auth_free(a);
+		}
+	}
+}
+
 // A changed web config clears the cached passwords, but keeps the trusted addresses.
 static void peer_that_was_let_in_stays_trusted_when_the_file_changes(void **state)
 {
@@ -357,6 +398,7 @@ int main(void)
 	        cmocka_unit_test(flood_of_addresses_does_not_push_out_a_trusted_one),
 	        cmocka_unit_test(flood_from_one_peer_does_not_keep_out_the_scraper),
 	        cmocka_unit_test(flood_from_many_peers_delays_a_first_login_by_their_first_tries_at_most),
+	        cmocka_unit_test(first_login_is_checked_while_any_number_of_addresses_fail),
 	        cmocka_unit_test(peer_that_was_let_in_stays_trusted_when_the_file_changes),
 	        cmocka_unit_test(wrong_password_that_is_sent_again_costs_no_try),
 	        cmocka_unit_test(expensive_hash_is_tried_less_often),

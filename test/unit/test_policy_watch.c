@@ -281,6 +281,28 @@ static void changes_during_a_watch_gap_are_found(void **state)
 	assert_ptr_equal(policy_store_find(f->store, "serving", "b")->body, same);
 }
 
+// A stream that sends nothing: the API server resumed it from a version that a restored etcd does not have yet.
+static void policy_that_the_server_denies_is_removed_without_an_event(void **state)
+{
+	struct fixture *f = *state;
+	create(f, "a", "4");
+	create(f, "b", "4");
+	watch(f, NULL);
+	assert_true(test_loop_until(f->h.loop, &f->synced, 1, WAIT));
+	const struct policy_ref *same = policy_store_find(f->store, "serving", "b")->body;
+	fake_apiserver_mute(f->h.server, true);
+	delete (f, "a");
+	policy_watch_verify(f->watch, "serving", "b");
+	policy_watch_verify(f->watch, "serving", "never-existed");
+	policy_watch_verify(f->watch, "serving", "a");
+	assert_true(test_loop_until(f->h.loop, &f->removed, 1, WAIT));
+	assert_true(f->last_deleted);
+	assert_null(policy_store_find(f->store, "serving", "a"));
+	test_loop_for(f->h.loop, 200);
+	assert_ptr_equal(policy_store_find(f->store, "serving", "b")->body, same);
+	assert_int_equal(f->removed, 1);
+}
+
 static void missing_crd_is_reported_and_retried(void **state)
 {
 	struct fixture *f = *state;
@@ -310,6 +332,7 @@ int main(void)
 	        T(unknown_field_is_ignored),
 	        T(deleted_object_is_removed),
 	        T(changes_during_a_watch_gap_are_found),
+	        T(policy_that_the_server_denies_is_removed_without_an_event),
 	        T(missing_crd_is_reported_and_retried),
 	};
 	return cmocka_run_group_tests_name("policy_watch", tests, NULL, NULL);

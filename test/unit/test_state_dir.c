@@ -209,6 +209,35 @@ static void no_more_files_than_the_ceiling(void **state)
 	state_slot_cancel(&slot);
 }
 
+// Another user may write in the directory, such as that of an emptyDir.
+static void link_leads_to_no_other_file(void **state)
+{
+	struct fixture *f = *state;
+	struct state_slot slot = {0};
+	struct buf text;
+	struct err e;
+	char other[128], path[128];
+	snprintf(other, sizeof other, "%s/other", f->path);
+	snprintf(path, sizeof path, "%s/a.state.tmp", f->path);
+	FILE *out = fopen(other, "w");
+	assert_non_null(out);
+	assert_true(fputs("secret", out) >= 0 && fclose(out) == 0);
+	assert_int_equal(link(other, path), 0);
+	put(f, &slot, "a.state", "new");
+	assert_true(test_loop_until(f->loop, &f->n, 1, PATIENCE_MS));
+	assert_int_equal(f->n_failed, 0);
+	assert_file(f, "a.state", "new");
+	assert_file(f, "other", "secret");
+	snprintf(path, sizeof path, "%s/b.state", f->path);
+	assert_int_equal(symlink(other, path), 0);
+	buf_init(&text, 100);
+	assert_int_equal(state_dir_read(f->dir, "b.state", &text, &e), -1);
+	assert_non_null(strstr(e.msg, "symbolic link"));
+	assert_string_equal(buf_str(&text), "");
+	buf_done(&text);
+	state_slot_cancel(&slot);
+}
+
 static void file_that_cannot_be_written_is_an_error(void **state)
 {
 	struct fixture *f = *state;
@@ -237,6 +266,7 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(folder_is_used_by_one_process_at_a_time, setup, teardown),
 	        cmocka_unit_test_setup_teardown(half_written_file_is_removed, setup, teardown),
 	        cmocka_unit_test_setup_teardown(no_more_files_than_the_ceiling, setup, teardown),
+	        cmocka_unit_test_setup_teardown(link_leads_to_no_other_file, setup, teardown),
 	        cmocka_unit_test_setup_teardown(file_that_cannot_be_written_is_an_error, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

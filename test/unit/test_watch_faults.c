@@ -17,6 +17,7 @@
 #include "k8s/client/k8s_client.h"
 #include "test/support/apart.h"
 #include "test/support/loop.h"
+#include "test/support/manual_clock.h"
 #include "test/support/watch_fixture.h"
 
 static void nonsense_in_a_stream_is_an_error_and_is_tried_again(void **state)
@@ -85,6 +86,84 @@ static void stream_that_is_always_refused_leads_to_a_new_list(void **state)
 		watch_server_reply(r, 504, "{\"kind\":\"Status\",\"message\":\"Too large resource version\"}", NULL);
 	}
 	assert_int_equal(i, 6);
+}
+
+#define TOO_LARGE                                                                                                      \
+	"{\"kind\":\"Status\",\"code\":504,\"reason\":\"Timeout\",\"message\":"                                        \
+	"\"Timeout: Too large resource version: 10, current: 5\",\"details\":{\"causes\":[{"                           \
+	"\"reason\":\"ResourceVersionTooLarge\"}]}}"
+#define OLDER                                                                                                          \
+	"{\"kind\":\"DeploymentList\",\"metadata\":{\"resourceVersion\":\"5\",\"continue\":\"x\"},\"items\":[" A1 "]}"
+
+// The etcd of the server was restored from a backup.
+static void version_too_large_for_the_server_leads_to_a_new_list(void **state)
+{
+	static const bool as_event[] = {false, true};
+	for (size_t i = 0; i < 2; i++) {
+		struct watch_world *w;
+		void *s;
+		watch_fixture_setup(&s);
+		w = s;
+		w->watch = watch_fixture_new(w, NULL);
+		watch_server_reply(watch_fixture_expect(w, 0, "limit=100"), 200, EMPTY, NULL);
+		struct watch_server_request *stream = watch_fixture_expect(w, 1, "resourceVersion=10");
+		if (as_event[i]) {
+			watch_server_begin(stream);
+			watch_server_push(stream, "{\"type\":\"ERROR\",\"object\":" TOO_LARGE "}\n");
+		} else {
+			watch_server_reply(stream, 504, TOO_LARGE, NULL);
+		}
+		watch_fixture_expect(w, 2, "limit=100");
+		assert_int_equal(w->errors, 0);
+		watch_fixture_teardown(&s);
+	}
+	(void)state;
+}
+
+static void server_that_went_back_while_it_was_away_is_listed_again(void **state)
+{
+	struct watch_world *w = *state;
+	watch_server_break(watch_fixture_sync(w));
+	watch_server_reply(watch_fixture_expect(w, 2, "resourceVersion=10"), 503, "{}", NULL);
+	watch_server_reply(watch_fixture_expect(w, 3, "limit=1"), 503, "{}", NULL);
+	watch_server_reply(watch_fixture_expect(w, 4, "?limit=1"), 200, OLDER, NULL);
+	watch_server_reply(watch_fixture_expect(w, 5, "limit=100"), 200,
+	                   "{\"metadata\":{\"resourceVersion\":\"5\"},\"items\":[" A1 "]}", NULL);
+	watch_server_begin(watch_fixture_expect(w, 6, "resourceVersion=5"));
+	assert_true(test_loop_until(w->loop, &w->oks, 1, WATCH_WAIT_MS));
+	watch_fixture_assert_log(w, "list synced error error list +a synced ok ");
+}
+
+static void server_that_has_not_gone_back_is_not_listed_again(void **state)
+{
+	struct watch_world *w = *state;
+	watch_server_break(watch_fixture_sync(w));
+	watch_server_reply(watch_fixture_expect(w, 2, "resourceVersion=10"), 503, "{}", NULL);
+	watch_server_reply(watch_fixture_expect(w, 3, "limit=1"), 200, EMPTY, NULL);
+	watch_server_begin(watch_fixture_expect(w, 4, "resourceVersion=10"));
+	assert_true(test_loop_until(w->loop, &w->oks, 1, WATCH_WAIT_MS));
+	watch_fixture_assert_log(w, "list synced error ok ");
+}
+
+// A server that resumes from a version that it does not have yet keeps the stream open and sends nothing.
+static void silent_stream_is_not_resumed_before_the_version_is_checked(void **state)
+{
+	struct watch_world *w = *state;
+	clock_init_manual(&w->clock, 1);
+	struct watch_server_request *stream = watch_fixture_sync(w);
+	assert_true(test_loop_until(w->loop, &w->oks, 0, WATCH_WAIT_MS));
+	test_loop_for(w->loop, 1200); // it is open and works
+	clock_advance_ms(&w->clock, 300000);
+	watch_server_end(stream);
+	watch_server_reply(watch_fixture_expect(w, 2, "?limit=1"), 200, OLDER, NULL);
+	watch_server_reply(watch_fixture_expect(w, 3, "limit=100"), 200, EMPTY, NULL);
+	stream = watch_fixture_expect(w, 4, "resourceVersion=10");
+	watch_server_begin(stream);
+	watch_server_push(stream, "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"77\"}}}\n");
+	test_loop_for(w->loop, 1200);
+	clock_advance_ms(&w->clock, 300000);
+	watch_server_end(stream);
+	watch_fixture_expect(w, 5, "resourceVersion=77"); // a stream that sent something is trusted
 }
 
 static void server_that_ends_streams_at_once_is_not_asked_in_a_loop(void **state)
@@ -164,6 +243,10 @@ int main(void)
 	        TEST(error_is_reported_when_it_starts_changes_and_stops),
 	        TEST(retry_after_is_waited_for),
 	        TEST(stream_that_is_always_refused_leads_to_a_new_list),
+	        TEST(version_too_large_for_the_server_leads_to_a_new_list),
+	        TEST(server_that_went_back_while_it_was_away_is_listed_again),
+	        TEST(server_that_has_not_gone_back_is_not_listed_again),
+	        TEST(silent_stream_is_not_resumed_before_the_version_is_checked),
 	        TEST(server_that_ends_streams_at_once_is_not_asked_in_a_loop),
 	        TEST(object_above_the_ceiling_is_left_out_and_reported),
 	        TEST(object_left_out_of_a_list_is_reported_before_the_list_is_complete),
