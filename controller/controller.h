@@ -70,6 +70,8 @@ const struct reconciler *managed_policy_reconciler(const struct managed_policy *
 const char *managed_policy_error(const struct managed_policy *m);
 // Returns the GPU time of the policy in this process.
 const struct gpu_time *managed_policy_gpu_time(const struct managed_policy *m);
+// Returns how many implausible values the policy has limited in this process.
+int64_t managed_policy_values_limited(const struct managed_policy *m);
 // Returns the last hours of the policy; NULL: not recorded, or not yet.
 const struct sparkline *managed_policy_sparkline(const struct managed_policy *m);
 // Describes the last tick for conditions; *ret_facts refers to *ret_decided. Returns false before the first tick.

@@ -103,6 +103,11 @@ const struct gpu_time *managed_policy_gpu_time(const struct managed_policy *m)
 	return &m->report.gpu_time;
 }
 
+int64_t managed_policy_values_limited(const struct managed_policy *m)
+{
+	return m->report.values_limited;
+}
+
 const struct sparkline *managed_policy_sparkline(const struct managed_policy *m)
 {
 	return m->report.sparkline;

@@ -139,6 +139,16 @@ static void add_gpu_time(struct policy_report *p, const struct reconciler *r, in
 	gpu_time_add(&p->gpu_time, reconciler_policy(r), &gpus, now_ms, replicas);
 }
 
+static int64_t count_limited(const struct decision *d)
+{
+	int64_t n = 0;
+	for (size_t i = 0; i < d->n_trace; i++) {
+		enum reason reason = decision_entry(d, i)->reason;
+		n += reason == REASON_VALUE_LIMITED || reason == REASON_VALUE_NOT_LEARNT;
+	}
+	return n;
+}
+
 static void report_decision(struct policy_report *p, const struct policy_report_env *env, const struct reconciler *r,
                             const struct tick_result *result)
 {
@@ -146,6 +156,7 @@ static void report_decision(struct policy_report *p, const struct policy_report_
 	p->phase = STATUS_DECIDED;
 	metrics_decided(env->metrics, result->decision);
 	add_gpu_time(p, r, result->now_ms, result->decision->current);
+	p->values_limited += count_limited(result->decision);
 	if (result->is_news) {
 		struct decided decided = as_decided(r);
 		decision_history_add(env->history, &decided);

@@ -35,6 +35,7 @@ struct policy_report {
 	char *error;                 // why the last tick made no decision; NULL: it made one, or there was none
 	struct sparkline *sparkline; // NULL: not kept, or nothing recorded yet
 	struct gpu_time gpu_time;
+	int64_t values_limited;  // values that a decision reported as limited, or as not learnt from
 	enum status_phase phase; // outcome of the last tick; STATUS_PHASE__COUNT: there was none
 	bool status_failed;      // the last status was not written, and that was logged
 };

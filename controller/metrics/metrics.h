@@ -59,6 +59,7 @@ struct metrics_policy {
 	const struct policy *policy;
 	const struct decision *decision; // NULL: none yet
 	const struct gpu_time *gpu_time;
+	int64_t values_limited;
 	struct policy_gpus gpus; // of one replica
 };
 struct metrics_watch {

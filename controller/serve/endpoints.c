@@ -172,6 +172,7 @@ static void get_metrics(void *arg, struct http_exchange *x)
 		policies[i] = (struct metrics_policy){.policy = reconciler_policy(r),
 		                                      .decision = reconciler_decision(r, &details),
 		                                      .gpu_time = managed_policy_gpu_time(v.policies[i]),
+		                                      .values_limited = managed_policy_values_limited(v.policies[i]),
 		                                      .gpus = reconciler_gpus(r)};
 	}
 	struct metrics_view mv = {.policies = policies,

@@ -213,6 +213,9 @@ static bool policy_value(enum metric_family_id id, const struct metrics_policy *
 	case FAMILY_MAX_REPLICAS:
 		*ret = p->policy->max_replicas;
 		return true;
+	case FAMILY_VALUES_LIMITED:
+		*ret = p->values_limited;
+		return true;
 	default: // FAMILY_HELD
 		*ret = d->action == ACTION_HOLD;
 		return true;

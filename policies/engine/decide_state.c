@@ -266,7 +266,7 @@ void decide_record_recommendation(const struct policy *policy, void *state, int6
 
 void decide_record_start(const struct policy *policy, void *state, int64_t start_ms)
 {
-	startup_record_start(&state_of(policy, state)->startup, i64_max(start_ms, 0));
+	startup_record_start(&state_of(policy, state)->startup, start_ms);
 }
 
 int64_t decide_startup_ms(const struct policy *policy, const void *state)
@@ -340,6 +340,7 @@ static void migrate_signal(const struct policy *old_policy, const struct state_h
 	n->window.covered_since_ms = o->window.covered_since_ms;
 	n->window.newest_raw_ms = o->window.newest_raw_ms;
 	n->window.newest_dropped_ms = i64_max(n->window.newest_dropped_ms, o->window.newest_dropped_ms);
+	n->window.newest_limited_ms = o->window.newest_limited_ms;
 }
 
 static void migrate_forecast(const struct policy *old_policy, const struct state_header *old,

@@ -64,6 +64,7 @@ static void restart(struct forecast *f, double *slots)
 {
 	*f = (struct forecast){
 	        .slots_offset = f->slots_offset, .n_slots = f->n_slots, .index = TIME_NONE, .first = TIME_NONE};
+	doubt_init(&f->doubt);
 	for (uint32_t i = 0; i < f->n_slots; i++)
 		slots[i] = 0;
 }
@@ -322,6 +323,12 @@ void forecast_observe(struct forecast *f, double *slots, const struct policy_for
 	f->n_samples++;
 	if (!isfinite(f->sum))
 		restart(f, slots);
+}
+
+void forecast_repeat(struct forecast *f, double *slots, const struct policy_forecast *config, int64_t time_ms)
+{
+	if (f->index != TIME_NONE)
+		forecast_observe(f, slots, config, time_ms, f->sum / (double)f->n_samples);
 }
 
 bool forecast_at(const struct forecast *f, const double *slots, const struct policy_forecast *config,

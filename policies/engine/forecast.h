@@ -17,6 +17,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "policies/engine/plausible.h"
+
 struct policy_forecast;
 
 #define FORECAST_SEASON_SLOTS_MAX 288 // a day in slots of five minutes
@@ -36,6 +38,7 @@ struct forecast {
 	double variance; // of the errors one slot ahead
 	int64_t n_errors;
 	double totals[2], squares; // of the first two seasons: sums of the means, squares of their differences
+	struct doubt doubt;        // about the load
 };
 
 // Returns how many slots this configuration needs at this interval (ms).
@@ -49,6 +52,9 @@ void forecast_init(struct forecast *f, double *slots, uint64_t slots_offset, uin
 // the trend (HoltWinters) or leaves slots empty (Linear); a gap of two seasons restarts the forecast.
 void forecast_observe(struct forecast *f, double *slots, const struct policy_forecast *config, int64_t time_ms,
                       double load);
+// In place of an observation that must not be learnt from: repeats what was observed last. A gap would restart a model
+// whose window or season is short.
+void forecast_repeat(struct forecast *f, double *slots, const struct policy_forecast *config, int64_t time_ms);
 // Computes the load at time_ms, later than the last of the observations, which come every interval_ms, and the standard
 // deviation of its error; both finite. Returns false while the history is too short, with the remaining time in
 // *ret_left_ms.

@@ -50,9 +50,10 @@ struct outlook {
 	double load, deviation;
 };
 
-// Compares earlier forecasts with the load of now_ms, teaches it to the model, and records the next forecast. A model
-// that learns anew has no record.
-static struct outlook follow(const struct policy *policy, struct state_header *s, int64_t now_ms, double load)
+// Compares earlier forecasts with the load of now_ms, teaches it to the model, and records the next forecast; unless it
+// `learns`, the model repeats the load before instead, and nothing is compared. A model that learns anew has no record.
+static struct outlook follow(const struct policy *policy, struct state_header *s, int64_t now_ms, double load,
+                             bool learns)
 {
 	const struct policy_forecast *config = &policy->forecast;
 	struct forecast *f = &s->forecast;
@@ -60,14 +61,18 @@ static struct outlook follow(const struct policy *policy, struct state_header *s
 	double *slots = state_slots(s, f);
 	int64_t slot_ms = i64_max(forecast_slot_ms(f, config), policy->interval_ms), horizon_ms = horizon_of(policy, s);
 	struct outlook o = {.horizon_ms = horizon_ms < 0 ? slot_ms : i64_max(horizon_ms, 1)};
-	skill_observe(skill, i64_add(slot_ms, slot_ms), now_ms, load);
-	forecast_observe(f, slots, config, now_ms, load);
+	if (learns) {
+		skill_observe(skill, i64_add(slot_ms, slot_ms), now_ms, load);
+		forecast_observe(f, slots, config, now_ms, load);
+	} else {
+		forecast_repeat(f, slots, config, now_ms);
+	}
 	struct skill_pending next = {.due_ms = i64_add(now_ms, o.horizon_ms), .last = load};
 	o.learnt = forecast_at(f, slots, config, policy->interval_ms, next.due_ms, &o.load, &o.deviation, &o.left_ms);
-	if (!o.learnt) {
+	if (!o.learnt)
 		skill_reset(skill);
+	if (!o.learnt || !learns)
 		return o;
-	}
 	next.model = o.load;
 	next.season = config->model == FORECAST_LINEAR
 	                      ? load
@@ -133,6 +138,29 @@ static void propose(struct tick *t, double replicas, const struct outlook *o)
 	t->starting_entry[config->signal_index] = -1;
 }
 
+// Returns whether the model may learn from the load, limited to *load: a load beyond what is plausible, or one from a
+// window that contains such a sample, must have lasted.
+static bool is_believed(const struct policy *policy, struct state_header *s, int64_t now_ms, int64_t gap_ms,
+                        double *load)
+{
+	size_t i = policy->forecast.signal_index;
+	const struct window *w = &state_signal(s, i)->window;
+	double most = plausible_load(policy, i);
+	int64_t window_ms = w->cap > 0 ? policy->signals[i].window.duration_ms : 0;
+	bool is_beyond = *load > most || (w->cap > 0 && w->newest_limited_ms > i64_sub(now_ms, window_ms));
+	*load = fmin(fmax(*load, 0), most);
+	return !doubt_observe(&s->forecast.doubt, is_beyond, now_ms, gap_ms, i64_add(PLAUSIBLE_AFTER_MS, window_ms));
+}
+
+static void trace_doubt(struct tick *t, double load, bool learns)
+{
+	struct trace_entry entry = entry_of(t, learns ? REASON_VALUE_LIMITED : REASON_VALUE_NOT_LEARNT);
+	entry.value = load;
+	entry.limit = plausible_load(t->policy, t->policy->forecast.signal_index);
+	entry.window_ms = PLAUSIBLE_AFTER_MS;
+	tick_trace(t, &entry);
+}
+
 void forecast_stage(struct tick *t)
 {
 	const struct policy_forecast *config = &t->policy->forecast;
@@ -144,7 +172,12 @@ void forecast_stage(struct tick *t)
 	double load = d->value * replicas;
 	if (replicas == 0 || !isfinite(load))
 		return;
-	struct outlook o = follow(t->policy, t->state, t->now_ms, load);
+	double limited = load;
+	int64_t gap_ms = i64_add(t->policy->interval_ms, t->policy->interval_ms);
+	bool learns = is_believed(t->policy, t->state, t->now_ms, gap_ms, &limited);
+	if (!learns || load > limited)
+		trace_doubt(t, load, learns);
+	struct outlook o = follow(t->policy, t->state, t->now_ms, limited, learns);
 	if (horizon_of(t->policy, t->state) < 0) {
 		struct trace_entry entry = entry_of(t, REASON_FORECAST_NO_HORIZON);
 		tick_trace(t, &entry);
@@ -185,11 +218,14 @@ void decide_refill_forecast(const struct policy *policy, void *state, const stru
 		return;
 	forecast_init(f, slots, f->slots_offset, f->n_slots);
 	skill_reset(state_skill(s, f));
-	int64_t before_ms = TIME_NONE;
+	int64_t before_ms = TIME_NONE, step_ms;
+	decide_forecast_history_ms(policy, &step_ms);
 	for (size_t i = 0; i < n_samples; i++) {
 		if (samples[i].time_ms > now_ms || samples[i].time_ms < before_ms || !isfinite(samples[i].value))
 			continue;
 		before_ms = samples[i].time_ms;
-		follow(policy, s, before_ms, samples[i].value);
+		double value = samples[i].value;
+		bool learns = is_believed(policy, s, before_ms, i64_add(step_ms, step_ms), &value);
+		follow(policy, s, before_ms, value, learns);
 	}
 }

@@ -5,6 +5,7 @@
 #include "policies/engine/marginal_gain.h"
 #include "policies/engine/number.h"
 #include "policies/engine/observation.h"
+#include "policies/engine/plausible.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/signal.h"
 #include "policies/engine/stages.h"
@@ -35,7 +36,7 @@ void gain_observe(struct tick *t)
 	uint64_t needed = (uint64_t)i64_max(i64_add(config->steady_ms, interval_ms - 1) / interval_ms, 0);
 	marginal_gain_tick(g, t->counts.spec, t->observation->ready_replicas);
 	if (throughput->state == SIGNAL_OK && g->steady_ticks >= needed && t->capacity_ratio >= 1 && is_loaded(t))
-		marginal_gain_observe(g, throughput->value);
+		marginal_gain_observe(g, throughput->value, (uint64_t)(PLAUSIBLE_AFTER_MS / interval_ms) + 1);
 }
 
 void gain_limit(struct tick *t, int32_t held)

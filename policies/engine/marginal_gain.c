@@ -40,13 +40,25 @@ static struct gain_point *point_of(struct marginal_gain *g, int32_t replicas)
 	return oldest;
 }
 
-void marginal_gain_observe(struct marginal_gain *g, double throughput)
+// Returns whether the point cannot be right if the throughput is.
+static bool is_far(const struct gain_point *p, double throughput)
+{
+	return throughput > MARGINAL_GAIN_FACTOR * p->throughput || p->throughput > MARGINAL_GAIN_FACTOR * throughput;
+}
+
+void marginal_gain_observe(struct marginal_gain *g, double throughput, uint64_t believed_after)
 {
 	if (g->steady <= 0 || !isfinite(throughput) || throughput <= 0)
 		return;
 	struct gain_point *p = point_of(g, g->steady);
 	if (p->n > 0 && !is_recent(g, p))
 		p->n = 0;
+	if (p->n > 0 && is_far(p, throughput)) {
+		if (p->n >= OBSERVATIONS_MIN && ++g->n_doubtful < believed_after)
+			return;
+		p->n = 0;
+	}
+	g->n_doubtful = 0;
 	double miss = throughput - p->throughput;
 	p->throughput = p->n == 0 ? throughput : p->throughput + miss * (miss > 0 ? RISE : FALL);
 	p->n += p->n < UINT32_MAX;

@@ -9,6 +9,7 @@
 
 #define MARGINAL_GAIN_COUNTS_MAX 16 // replica counts that are remembered
 #define MARGINAL_GAIN_COUNTS_MIN 3  // replica counts that a fit needs
+#define MARGINAL_GAIN_FACTOR     2
 
 // The throughput at full load with this many replicas.
 struct gain_point {
@@ -22,12 +23,13 @@ struct gain_point {
 struct marginal_gain {
 	uint64_t n_observed;   // observations of all counts so far
 	uint64_t steady_ticks; // ticks in a row with `steady` replicas, all of them ready
+	uint64_t n_doubtful;   // observations in a row that were too far from the point of their count
 	int32_t steady;        // 0: not all replicas were ready at the last tick
 	uint32_t n_points;     // used entries of `points`, in no order
 	struct gain_point points[MARGINAL_GAIN_COUNTS_MAX];
 };
 _Static_assert(sizeof(struct gain_point) == 4 + 4 + 8 + 8, "no padding");
-_Static_assert(sizeof(struct marginal_gain) == 8 + 8 + 4 + 4 + MARGINAL_GAIN_COUNTS_MAX * sizeof(struct gain_point),
+_Static_assert(sizeof(struct marginal_gain) == 8 + 8 + 8 + 4 + 4 + MARGINAL_GAIN_COUNTS_MAX * sizeof(struct gain_point),
                "no padding");
 
 // The fit: with n replicas the throughput is one * n / (1 + serial * (n - 1)).
@@ -39,8 +41,11 @@ struct gain_fit {
 // Counts a tick at which `spec` replicas were requested and `ready` were ready (-1 = unknown).
 void marginal_gain_tick(struct marginal_gain *g, int32_t spec, int32_t ready);
 // Adds one observation of the throughput of g->steady > 0 replicas at full load; values that are not above 0 are
-// ignored. Of each count a high expectile is kept: a single outlier moves it by a fifth, lower values by a fiftieth.
-void marginal_gain_observe(struct marginal_gain *g, double throughput);
+// ignored. Of each count a high expectile is kept: a single outlier moves it by a fifth, lower values by a fiftieth. A
+// value more than MARGINAL_GAIN_FACTOR times above or below the expectile is ignored, until `believed_after` of them in
+// a row show that the expectile is wrong: then the count starts again. So does a count of fewer than 3 observations, at
+// once.
+void marginal_gain_observe(struct marginal_gain *g, double throughput, uint64_t believed_after);
 // Fits the curve by least squares of n / throughput over n - 1. Returns false while there are fewer than
 // MARGINAL_GAIN_COUNTS_MIN counts of at least 3 observations among the last 4,096, or the largest of them is less than
 // one and a half times the smallest; ret->usable is set in any case.

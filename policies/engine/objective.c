@@ -181,13 +181,13 @@ bool objective_step(struct objective *s, const struct objective_goal *g, const s
 	s->slot_step = set.pipeline.shifts ? 0 : s->slot_step + 1;
 	if (s->steps == 0)
 		start(s, &real);
-	if (!real.is_history)
+	if (!real.is_history && !real.is_doubtful)
 		objective_burst_learn(&s->burst, (float)real.demand, (float)real.backlog, (float)real.ready,
 		                      set.wait_s);
 	objective_load_step(&s->load, s->steps, (float)real.demand, real.time_s, set.burst, set.wait_s, set.startup_s,
 	                    &v);
 	objective_rehearse(s, &set, &v, &r);
-	if (real.backlog > set.wait_s * (real.ready > 0 ? (float)real.ready : 0.001f))
+	if (!real.is_doubtful && real.backlog > set.wait_s * (real.ready > 0 ? (float)real.ready : 0.001f))
 		s->late += v.demand * STEP_S;
 	s->steps += s->steps < INT32_MAX;
 
@@ -205,4 +205,11 @@ bool objective_step(struct objective *s, const struct objective_goal *g, const s
 	ret->replicas = limited_count(wanted, set.min, set.max);
 	ret->reachable_at = reachable_at(&set, &v, &r);
 	return true;
+}
+
+void objective_asked_for_all(struct objective *s, const struct objective_goal *g, int32_t replicas)
+{
+	struct objective_setting set = setting_of(s, g);
+	replicas = limited_count(replicas, 0, OBJECTIVE_REPLICAS_MAX);
+	objective_hold_step(&s->hold, replicas, i32_max(replicas, set.max), set.pipeline.steps);
 }

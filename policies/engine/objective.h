@@ -44,8 +44,9 @@ struct objective_input {
 	double demand;  // arriving work, in replicas that would just serve it
 	double backlog; // work that waits, in replica-seconds
 	int32_t replicas, ready;
-	int64_t time_s;  // since the epoch; only the minute and the quarter of the day are used
-	bool is_history; // demand of an earlier time, for which backlog, replicas and ready are not known
+	int64_t time_s;   // since the epoch; only the minute and the quarter of the day are used
+	bool is_history;  // demand of an earlier time, for which backlog, replicas and ready are not known
+	bool is_doubtful; // the backlog counts for this step, but nothing is learnt from it
 };
 
 // A rule and its record.
@@ -77,5 +78,9 @@ void objective_init(struct objective *s);
 // data, and not at all while there is none: a step without data would be learnt as idle.
 bool objective_step(struct objective *s, const struct objective_goal *g, const struct objective_input *in,
                     struct objective_result *ret_result);
+
+// Records that the maximum was asked for in place of what the rules ask for: the `replicas` of the target are kept
+// afterwards for as long as any others that were ordered, instead of being removed and ordered again at each tick.
+void objective_asked_for_all(struct objective *s, const struct objective_goal *g, int32_t replicas);
 
 #endif

@@ -14,7 +14,7 @@
 #define MEMORY_S     86400.0f // in which the comparison fades
 #define READY_LEAST  0.001f   // replicas: without any, everything waits too long
 
-static const float bursts[OBJECTIVE_BURST_QUEUES] = {1, 1.5f, 2, 2.5f, 3};
+static const float bursts[OBJECTIVE_BURST_QUEUES] = {1, 1.5f, 2, 2.5f, OBJECTIVE_BURST_MOST};
 
 static float share_filled(float backlog, float limit)
 {

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #define OBJECTIVE_BURST_QUEUES 5
+#define OBJECTIVE_BURST_MOST   3.0f
 
 struct objective_burst {
 	float backlog[OBJECTIVE_BURST_QUEUES]; // replica-seconds

@@ -10,6 +10,7 @@
 #include "policies/engine/decide_state.h"
 #include "policies/engine/number.h"
 #include "policies/engine/objective_state.h"
+#include "policies/engine/plausible.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/state.h"
 
@@ -153,13 +154,47 @@ static bool objective_is_sane(const struct objective *o)
 	       burst_is_sane(&o->burst) && queues_are_sane(&o->queues);
 }
 
+#define FORECAST_MOST 64.0f // a steep rise, extended over the longest start-up time, in limits of the demand
+
+static bool are_at_most(const float *f, size_t n, float most)
+{
+	for (size_t i = 0; i < n; i++)
+		if (f[i] > most)
+			return false;
+	return true;
+}
+#define AT_MOST(array, most) are_at_most((array), sizeof(array) / sizeof(array)[0], (most))
+
+// Returns whether the load may have been learnt under this policy: no demand was above its limit, and no requirement
+// above that of a burst of such demand. What was learnt without the limit is learnt again, from the history.
+static bool load_is_plausible(const struct objective *o, const struct policy *policy)
+{
+	const struct objective_load *l = &o->load;
+	const float demand = 1.001f * (float)plausible_replicas(policy), burst = OBJECTIVE_BURST_MOST * demand;
+	const float forecast = FORECAST_MOST * demand;
+	const float slots[] = {l->hour_now, l->day_now};
+	for (int i = 0; i < OBJECTIVE_PEAK__COUNT; i++)
+		if (!AT_MOST(l->peaks[i].blocks, i < OBJECTIVE_PEAK_SHORT ? forecast : burst))
+			return false;
+	return AT_MOST(l->recent, demand) && AT_MOST(l->mean, demand) && AT_MOST(l->hour, burst) &&
+	       AT_MOST(l->day, burst) && AT_MOST(slots, burst) && AT_MOST(l->level, forecast) &&
+	       AT_MOST(l->trend, demand) && AT_MOST(l->variance, burst * burst) &&
+	       o->work <= demand * OBJECTIVE_MEMORY_S && AT_MOST(o->queues.late, 1.001f * o->work);
+}
+
+static bool doubt_is_sane(const struct doubt *d)
+{
+	return d->lasted_ms >= 0;
+}
+
 static bool is_sane(const struct objective_state *s)
 {
 	const struct objective_capacity *c = &s->capacity;
 	const float numbers[] = {c->all_s,       c->all_served,    c->all_capacity, c->busy_s,
 	                         c->busy_served, c->busy_capacity, c->backlog};
 	return s->simulated_ms >= 0 && isfinite(s->demand_sum) && s->n_demand >= 0 &&
-	       s->n_demand <= DECIDE_OBJECTIVE_SAMPLES_MAX && SANE(numbers) && answer_is_sane(&s->answer) &&
+	       s->n_demand <= DECIDE_OBJECTIVE_SAMPLES_MAX && doubt_is_sane(&s->demand_doubt) &&
+	       doubt_is_sane(&s->backlog_doubt) && SANE(numbers) && answer_is_sane(&s->answer) &&
 	       objective_is_sane(&s->objective);
 }
 
@@ -190,7 +225,7 @@ bool decide_objective_restore(const struct policy *policy, void *state, const vo
 	memcpy(&saved, bytes, sizeof saved);
 	struct objective_queues *queues = &saved.state.objective.queues;
 	restore_queues(queues, queues);
-	if (saved.key != key_of(policy) || !is_sane(&saved.state))
+	if (saved.key != key_of(policy) || !is_sane(&saved.state) || !load_is_plausible(&saved.state.objective, policy))
 		return false;
 	// A stamp of a clock that was ahead counts as now.
 	if (saved.state.simulated_ms > now_ms + OBJECTIVE_STEP_S * 1000)

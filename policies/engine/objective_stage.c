@@ -8,6 +8,7 @@
 #include "policies/engine/number.h"
 #include "policies/engine/objective_state.h"
 #include "policies/engine/observation.h"
+#include "policies/engine/plausible.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/stages.h"
 #include "policies/engine/startup.h"
@@ -74,10 +75,11 @@ static int steps_due(struct objective_state *o, int64_t now_ms)
 	return 1;
 }
 
-static void simulate(struct tick *t, struct objective_state *o, double demand, double backlog)
+static void simulate(struct tick *t, struct objective_state *o, double demand, double backlog, bool is_doubtful)
 {
 	const struct objective_goal goal = goal_of(t->policy, t->state, t->min, t->max);
-	struct objective_input in = {.backlog = backlog, .replicas = t->counts.spec, .ready = t->counts.ready};
+	struct objective_input in = {
+	        .backlog = backlog, .replicas = t->counts.spec, .ready = t->counts.ready, .is_doubtful = is_doubtful};
 	struct objective_result r;
 	int due = steps_due(o, t->now_ms);
 	o->demand_sum += demand;
@@ -92,6 +94,53 @@ static void simulate(struct tick *t, struct objective_state *o, double demand, d
 		if (objective_step(&o->objective, &goal, &in, &r))
 			keep_answer(&o->answer, &goal, &r);
 	}
+}
+
+// ---- what is plausible ----
+
+// A reading of demand or backlog, limited before any memory takes it.
+struct arrival {
+	double value;
+	bool is_doubtful; // it is beyond the limit, and has not lasted
+};
+
+static struct arrival believe(struct doubt *d, double value, double most, int64_t now_ms, int64_t interval_ms)
+{
+	int64_t gap_ms = 2 * i64_max(interval_ms, STEP_MS);
+	bool is_doubtful = doubt_observe(d, value > most, now_ms, gap_ms, PLAUSIBLE_AFTER_MS);
+	return (struct arrival){fmin(fmax(value, 0), most), is_doubtful};
+}
+
+static double demand_most(const struct policy *policy)
+{
+	return fmin(plausible_replicas(policy), OBJECTIVE_DEMAND_MAX);
+}
+
+static bool is_doubted(const struct objective_state *o)
+{
+	return o->demand_doubt.last_ms != TIME_NONE || o->backlog_doubt.last_ms != TIME_NONE;
+}
+
+// Returns whether neither reading needs a limit, as nearly always: both are far below it, and were before.
+static bool are_plain(const struct policy *policy, const struct objective_state *o, double demand, double backlog)
+{
+	double max = (double)i32_min(policy->max_replicas, OBJECTIVE_REPLICAS_MAX);
+	return demand >= 0 && demand <= max && backlog >= 0 && backlog <= OBJECTIVE_STEP_S * max && !is_doubted(o);
+}
+
+// Returns the demand of the last step, which the rules meet again in place of a doubtful one: if they stood still, they
+// would be late by that time afterwards.
+static double known_demand(const struct objective_state *o)
+{
+	return (double)o->objective.load.recent[0];
+}
+
+// A backlog that even the plausible replicas would not work off within the wait, a start-up time and a step.
+static double backlog_most(const struct policy *policy, const struct objective_goal *goal)
+{
+	double startup_s = fmin(goal->startup_s, OBJECTIVE_STARTUP_MAX_S),
+	       wait_s = fmin(goal->wait_s, OBJECTIVE_WAIT_MAX_S);
+	return fmin(plausible_replicas(policy) * (wait_s + startup_s + OBJECTIVE_STEP_S), OBJECTIVE_BACKLOG_MAX);
 }
 
 // ---- the capacity of a replica ----
@@ -197,7 +246,6 @@ static void note_choice(struct tick *t, const struct objective_state *o)
 static void note_limits(struct tick *t, const struct objective_state *o)
 {
 	struct trace_entry entry = entry_of(t, REASON_OBJECTIVE_AIM);
-	float ratio = capacity_ratio(&o->capacity, t->policy->objective.utilization != NULL);
 	entry.value = o->objective.work > 0 ? rounded(100 * (double)(o->objective.late / o->objective.work)) : 0;
 	entry.limit = rounded(100 * (double)o->answer.aim);
 	if (fabs((double)o->answer.aim - t->policy->objective.late_ratio) > AIM_SHOWN * t->policy->objective.late_ratio)
@@ -211,7 +259,12 @@ static void note_limits(struct tick *t, const struct objective_state *o)
 	entry.count = o->answer.reachable_at;
 	if (o->answer.reachable_at > t->max)
 		tick_trace(t, &entry);
-	entry = entry_of(t, REASON_CAPACITY_DOUBTFUL);
+}
+
+static void note_capacity(struct tick *t, const struct objective_state *o)
+{
+	struct trace_entry entry = entry_of(t, REASON_CAPACITY_DOUBTFUL);
+	float ratio = capacity_ratio(&o->capacity, t->policy->objective.utilization != NULL);
 	entry.value = rounded((double)ratio);
 	if (ratio < 1 || ratio > 1)
 		tick_trace(t, &entry);
@@ -247,6 +300,58 @@ static void pause(struct tick *t, struct objective_state *o)
 		propose(t, other, entry.reason, at, t->counts.spec);
 }
 
+// The rules know nothing of a doubtful demand: the demand itself is what is asked for.
+static void follow_demand(struct tick *t, struct objective_state *o, const struct objective_goal *goal, double demand)
+{
+	const struct policy_objective *config = &t->policy->objective;
+	struct trace_entry entry = entry_of(t, REASON_REPLICAS_REQUESTED);
+	objective_asked_for_all(&o->objective, goal, t->counts.spec);
+	entry.value = ceil(demand / t->capacity_ratio);
+	entry.after = i32_max(replicas_from_whole(entry.value), t->counts.spec);
+	int32_t at = tick_trace(t, &entry);
+	propose(t, config->demand_index, entry.reason, at, entry.after);
+	propose(t, config->backlog_index, entry.reason, at, entry.after);
+}
+
+static void note_doubt(struct tick *t, size_t i, bool is_doubtful, double value, double most)
+{
+	struct trace_entry entry = entry_of(t, is_doubtful ? REASON_VALUE_NOT_LEARNT : REASON_VALUE_LIMITED);
+	entry.signal = (int32_t)i;
+	entry.value = value;
+	entry.limit = most;
+	entry.window_ms = PLAUSIBLE_AFTER_MS;
+	if (value > most)
+		tick_trace(t, &entry);
+}
+
+// As simulate(), for readings that are not plain. Returns false when the demand itself was the proposal.
+__attribute__((noinline)) static bool simulate_limited(struct tick *t, struct objective_state *o, double demand,
+                                                       double backlog)
+{
+	const struct policy_objective *config = &t->policy->objective;
+	const struct objective_goal goal = goal_of(t->policy, t->state, t->min, t->max);
+	double demand_limit = demand_most(t->policy), backlog_limit = backlog_most(t->policy, &goal);
+	bool was_doubted = is_doubted(o);
+	struct arrival arriving = believe(&o->demand_doubt, demand, demand_limit, t->now_ms, t->policy->interval_ms);
+	struct arrival waiting = believe(&o->backlog_doubt, backlog, backlog_limit, t->now_ms, t->policy->interval_ms);
+	note_doubt(t, config->demand_index, arriving.is_doubtful, demand, demand_limit);
+	note_doubt(t, config->backlog_index, waiting.is_doubtful, backlog, backlog_limit);
+	// The contradiction of a wrong unit ends with it.
+	if (was_doubted && !is_doubted(o))
+		o->capacity = (struct objective_capacity){.observed_ms = TIME_NONE};
+	observe_capacity(&o->capacity, t, fmin(fmax(demand, 0), OBJECTIVE_DEMAND_MAX),
+	                 fmin(fmax(backlog, 0), OBJECTIVE_BACKLOG_MAX));
+	if (!arriving.is_doubtful) {
+		simulate(t, o, arriving.value, waiting.value, waiting.is_doubtful);
+		return true;
+	}
+	if (o->objective.steps > 0)
+		simulate(t, o, known_demand(o), waiting.value, true);
+	follow_demand(t, o, &goal, arriving.value);
+	note_capacity(t, o);
+	return false;
+}
+
 void objective_stage(struct tick *t)
 {
 	const struct policy_objective *config = &t->policy->objective;
@@ -257,10 +362,12 @@ void objective_stage(struct tick *t)
 		pause(t, o);
 		return;
 	}
-	double arriving = fmin(fmax(demand->value, 0), OBJECTIVE_DEMAND_MAX);
-	double waiting = fmin(fmax(backlog->value, 0), OBJECTIVE_BACKLOG_MAX);
-	simulate(t, o, arriving, waiting);
-	observe_capacity(&o->capacity, t, arriving, waiting);
+	if (are_plain(t->policy, o, demand->value, backlog->value)) {
+		observe_capacity(&o->capacity, t, demand->value, backlog->value);
+		simulate(t, o, demand->value, backlog->value, false);
+	} else if (!simulate_limited(t, o, demand->value, backlog->value)) {
+		return;
+	}
 	const struct objective_answer *a = &o->answer;
 	struct trace_entry entry = entry_of(t, REASON_OBJECTIVE);
 	// Throttled replicas serve less: guards.maxThrottledShare.
@@ -280,6 +387,7 @@ void objective_stage(struct tick *t)
 	propose(t, config->backlog_index, entry.reason, at, replicas);
 	note_choice(t, o);
 	note_limits(t, o);
+	note_capacity(t, o);
 }
 
 // ---- history after a restart ----
@@ -319,11 +427,16 @@ void decide_refill_objective(const struct policy *policy, void *state, const str
 	for (size_t i = 0; i < n; i++) {
 		if (demand[i].time_ms > now_ms || demand[i].time_ms <= before_ms)
 			continue;
-		in.demand = demand[i].value;
+		const struct arrival arriving =
+		        believe(&o->demand_doubt, demand[i].value, demand_most(policy), demand[i].time_ms, STEP_MS);
+		before_ms = demand[i].time_ms;
+		if (!isfinite(demand[i].value) || (arriving.is_doubtful && o->objective.steps == 0))
+			continue;
+		in.demand = arriving.is_doubtful ? known_demand(o) : arriving.value;
 		in.time_s = demand[i].time_ms / 1000;
 		if (!objective_step(&o->objective, &goal, &in, &r))
 			continue;
 		keep_answer(&o->answer, &goal, &r);
-		o->simulated_ms = before_ms = demand[i].time_ms;
+		o->simulated_ms = demand[i].time_ms;
 	}
 }

@@ -10,6 +10,8 @@ void objective_state_init(struct objective_state *s)
 {
 	memset(s, 0, sizeof *s);
 	s->simulated_ms = s->capacity.observed_ms = TIME_NONE;
+	doubt_init(&s->demand_doubt);
+	doubt_init(&s->backlog_doubt);
 	objective_init(&s->objective);
 }
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "policies/engine/objective.h"
+#include "policies/engine/plausible.h"
 
 struct policy;
 
@@ -43,6 +44,7 @@ struct objective_state {
 	double demand_sum;    // of the n_demand samples since
 	int32_t n_demand;
 	int32_t is_paused; // the last tick had no data: the time until the next one does not count
+	struct doubt demand_doubt, backlog_doubt;
 	struct objective_capacity capacity;
 	struct objective_answer answer;
 	struct objective objective;

@@ -96,6 +96,8 @@ static const struct reason_info reasons[] = {
 	ROW(IDLE_PENDING,          "IdlePending",         NULL,     NORMAL,  "{signal} is {value}, not above {limit}: idle in {duration} if this continues")
 	ROW(STARTUP_LEARNT,        "StartupLearnt",       NULL,     NORMAL,  "replicas became ready {duration} after they were requested; the median of {count} starts is {window}")
 	ROW(WINDOW_OVERFLOW,       "WindowOverflow",      NULL,     WARNING, "{signal} is sampled more often than once per interval: only the newest {count} samples of {window} are kept")
+	ROW(VALUE_LIMITED,         "ValueLimited",        NULL,     WARNING, "{signal} is {value}, less than 0 or more than four times what maxReplicas serve: it counts as {limit}")
+	ROW(VALUE_NOT_LEARNT,      "ValueNotLearnt",      NULL,     WARNING, "{signal} is {value}, more than four times what maxReplicas serve ({limit}): nothing is learnt from it unless it lasts {window}")
 	ROW(FORECAST_COVERED,      "ForecastCovered",     NULL,     NORMAL,  "{signal} will be {value} in {duration}, up to {limit}: {after} is enough")
 	ROW(FORECAST_LEARNING,     "ForecastLearning",    NULL,     NORMAL,  "the forecast of {signal} starts after {window} of history: {duration} remaining")
 	ROW(FORECAST_OFF,          "ForecastOff",         NULL,     NORMAL,  "the forecast of {signal} is off: its mean error over the last day is {value}, that of the last value or of the last season {limit}")

@@ -91,6 +91,8 @@ enum reason {
 	REASON_IDLE_PENDING,      // no activity, but not for long enough
 	REASON_STARTUP_LEARNT,    // a start-up time was learnt
 	REASON_WINDOW_OVERFLOW,   // more samples than the window has room for: the oldest were dropped
+	REASON_VALUE_LIMITED,     // an implausible value is limited before a memory takes it
+	REASON_VALUE_NOT_LEARNT,  // a forecast or an objective learns nothing from an implausible value
 	REASON_FORECAST_COVERED,  // the forecast asks for no more than the signal
 	REASON_FORECAST_LEARNING, // not enough history, or comparisons, yet
 	REASON_FORECAST_OFF,      // no better than a naive forecast

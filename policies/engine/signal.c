@@ -8,6 +8,7 @@
 #include "policies/engine/number.h"
 #include "policies/engine/objective_state.h"
 #include "policies/engine/observation.h"
+#include "policies/engine/plausible.h"
 #include "policies/engine/pods.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/source.h"
@@ -137,6 +138,25 @@ void sources_stage(struct tick *t)
 
 // ---- windows ----
 
+double signal_push(const struct policy *policy, size_t i, struct window *w, struct window_sample *samples,
+                   int64_t time_ms, double value, int64_t now_ms)
+{
+	double sample = plausible_sample(policy, i, value);
+	window_push(w, samples, &policy->signals[i].window, time_ms, sample, now_ms);
+	if (sample < value)
+		w->newest_limited_ms = i64_max(w->newest_limited_ms, time_ms < now_ms ? time_ms : now_ms);
+	return sample;
+}
+
+__attribute__((noinline)) static void push_limited(struct tick *t, size_t i, struct window *w,
+                                                   struct window_sample *samples)
+{
+	struct trace_entry limited = entry_of(t, i, STAGE_WINDOWS, REASON_VALUE_LIMITED);
+	limited.limit = signal_push(t->policy, i, w, samples, t->reading.time_ms, t->reading.value, t->now_ms);
+	if (limited.limit < limited.value || limited.limit > limited.value)
+		tick_trace(t, &limited);
+}
+
 void windows_stage(struct tick *t)
 {
 	size_t i = t->signal;
@@ -146,7 +166,11 @@ void windows_stage(struct tick *t)
 		return;
 	const struct policy_window *config = &t->policy->signals[i].window;
 	struct window_sample *samples = state_samples(t->state, w);
-	window_push(w, samples, config, t->reading.time_ms, t->reading.value, t->now_ms);
+	// Nearly all values are far below their limit, and above 0.
+	if (t->reading.value >= 0 && t->reading.value <= (double)t->policy->max_replicas * d->target)
+		window_push(w, samples, config, t->reading.time_ms, t->reading.value, t->now_ms);
+	else
+		push_limited(t, i, w, samples);
 	int64_t left_ms;
 	bool filled = window_is_filled(w, config, t->policy->interval_ms, t->now_ms, &left_ms);
 	if (w->len > 0)

@@ -9,6 +9,7 @@
 #include "policies/engine/objective_state.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/proposal.h"
+#include "policies/engine/window.h"
 
 // Returns what a signal with a target other than Pods, or with watermarks, asks for at `value`: hpa_propose() or
 // watermark_propose() with the tolerances that apply (behavior.scaleUp.tolerance and behavior.scaleDown.tolerance
@@ -29,5 +30,9 @@ static inline bool signal_is_input(const struct policy *policy, size_t i)
 	const struct policy_signal *signal = &policy->signals[i];
 	return !signal->target.set && !signal->watermarks.set && !objective_reads(policy, i);
 }
+
+// Adds a reading of signal i to its window as plausible_sample() and returns the sample. Call window_evict() first.
+double signal_push(const struct policy *policy, size_t i, struct window *w, struct window_sample *samples,
+                   int64_t time_ms, double value, int64_t now_ms);
 
 #endif

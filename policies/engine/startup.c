@@ -55,12 +55,15 @@ void startup_record_order(struct startup *s, int64_t time_ms, int32_t n)
 	s->fresh = i32_from_i64((int64_t)s->fresh + n);
 }
 
-void startup_record_start(struct startup *s, int64_t start_ms)
+bool startup_record_start(struct startup *s, int64_t start_ms)
 {
+	if (start_ms < 0 || start_ms > STARTUP_LEARNT_MAX_MS)
+		return false;
 	s->starts_ms[s->next_start] = start_ms;
 	s->next_start = (s->next_start + 1) % STARTUP_STARTS_MAX;
 	if (s->n_starts < STARTUP_STARTS_MAX)
 		s->n_starts++;
+	return true;
 }
 
 // At most `lacking` replicas are not ready; waiting replicas beyond that have started, the oldest orders first.
@@ -79,8 +82,7 @@ static bool match_starts(struct startup *s, int64_t now_ms, int32_t lacking, boo
 		started -= n;
 		if (o->waiting > 0 || !learn)
 			continue;
-		startup_record_start(s, i64_max(i64_sub(now_ms, o->time_ms), 0));
-		learnt = true;
+		learnt |= startup_record_start(s, i64_sub(now_ms, o->time_ms));
 	}
 	return learnt;
 }

@@ -12,6 +12,8 @@ struct policy;
 
 #define STARTUP_ORDERS_MAX 16 // beyond, the two oldest orders are merged
 #define STARTUP_STARTS_MAX 9  // start-up times kept; their median is the learnt time
+// A longer time is not a start-up: an image that could not be pulled, a node that never came, a wrong clock.
+#define STARTUP_LEARNT_MAX_MS 3600000
 
 struct startup_order {
 	int64_t time_ms;
@@ -31,8 +33,9 @@ struct startup {
 void startup_init(struct startup *s);
 // Records that n > 0 more replicas were ordered at time_ms.
 void startup_record_order(struct startup *s, int64_t time_ms, int32_t n);
-// Records that a replica became ready start_ms after its order.
-void startup_record_start(struct startup *s, int64_t start_ms);
+// Records that a replica became ready start_ms after its order. A time below 0 or above STARTUP_LEARNT_MAX_MS is
+// ignored; returns whether it was recorded.
+bool startup_record_start(struct startup *s, int64_t start_ms);
 // Updates the orders with the spec and ready counts of one tick; ready is -1 when unknown. Returns true when a start-up
 // time was learnt: the newest of starts_ms.
 bool startup_observe(struct startup *s, const struct policy *policy, int64_t now_ms, int32_t spec, int32_t ready);

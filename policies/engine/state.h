@@ -25,7 +25,7 @@ struct objective_state;
 struct policy;
 
 #define STATE_MAGIC   0x67707573u // "gpus"
-#define STATE_VERSION 9
+#define STATE_VERSION 10
 
 struct state_header {
 	uint32_t magic, version;
@@ -64,9 +64,9 @@ _Static_assert(sizeof(struct state_header) == 4 + 4 + 2 * 8 + 5 * 8 + 2 * sizeof
                                                       sizeof(struct schedule_cache) + 8 + 8 + 8,
                "no padding");
 _Static_assert(sizeof(struct startup) == 16 * STARTUP_ORDERS_MAX + 8 * STARTUP_STARTS_MAX + 6 * 4, "no padding");
-_Static_assert(sizeof(struct forecast) == 8 + 2 * 4 + 12 * 8, "no padding");
+_Static_assert(sizeof(struct forecast) == 8 + 2 * 4 + 14 * 8, "no padding");
 _Static_assert(sizeof(struct skill) == 9 * 8 + 4 * 4 + SKILL_PENDING_MAX * 4 * 8, "no padding");
-_Static_assert(sizeof(struct window) == 8 + 4 * 4 + 2 * 8 + 3 * 8, "no padding");
+_Static_assert(sizeof(struct window) == 8 + 4 * 4 + 2 * 8 + 4 * 8, "no padding");
 _Static_assert(sizeof(struct history) == 8 + 4 * 4, "no padding");
 _Static_assert(sizeof(struct history_mark) == 24 && sizeof(struct window_sample) == 32, "no padding");
 

@@ -13,13 +13,14 @@
 #include "policies/engine/sustain.h"
 
 // Replaces *value by the aggregate at time_ms; returns false while the window was not filled.
-static bool replay_window(const struct policy *policy, const struct policy_signal *signal, struct window *w,
-                          struct window_sample *samples, int64_t time_ms, double *value)
+static bool replay_window(const struct policy *policy, size_t i, struct window *w, struct window_sample *samples,
+                          int64_t time_ms, double *value)
 {
+	const struct policy_signal *signal = &policy->signals[i];
 	if (w->cap == 0)
 		return true;
 	window_evict(w, samples, &signal->window, time_ms);
-	window_push(w, samples, &signal->window, time_ms, *value, time_ms);
+	signal_push(policy, i, w, samples, time_ms, *value, time_ms);
 	int64_t left_ms;
 	if (!window_is_filled(w, &signal->window, policy->interval_ms, time_ms, &left_ms))
 		return false;
@@ -53,7 +54,7 @@ void decide_refill(const struct policy *policy, void *state, size_t signal, cons
 		before_ms = time_ms;
 		int direction = 0;
 		if (isfinite(value) &&
-		    replay_window(policy, config, &g->window, state_samples(s, &g->window), time_ms, &value) &&
+		    replay_window(policy, signal, &g->window, state_samples(s, &g->window), time_ms, &value) &&
 		    !is_input) {
 			struct proposal p = signal_propose(policy, config, value, &counts);
 			direction = p.reason == REASON_NO_READY_REPLICAS ? 0 : p.direction;

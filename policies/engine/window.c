@@ -29,6 +29,7 @@ void window_init(struct window *w, uint64_t samples_offset, uint32_t cap)
 	        .covered_since_ms = TIME_NONE,
 	        .newest_raw_ms = TIME_NONE,
 	        .newest_dropped_ms = TIME_NONE,
+	        .newest_limited_ms = TIME_NONE,
 	};
 }
 

@@ -27,6 +27,7 @@ struct window {
 	int64_t covered_since_ms;  // time of the first sample since it was last empty; TIME_NONE
 	int64_t newest_raw_ms;     // unlimited time of the last sample; TIME_NONE
 	int64_t newest_dropped_ms; // time of the last sample dropped for lack of room; TIME_NONE
+	int64_t newest_limited_ms; // time of the last sample that was limited (plausible.h); TIME_NONE
 };
 
 // Returns how many samples to make room for: two per interval, at least 64 (ticks may come earlier than the interval),

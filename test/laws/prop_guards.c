@@ -46,7 +46,10 @@ static void growth_stops_where_a_replica_adds_too_little(void **state)
 			bool full = prop_chance(&r, 90);
 			double most = 50 * spec / (1 + serial * (spec - 1));
 			engine_show(&e, 0, full ? 11.5 : 1 + prop_up_to(&r, 9));
-			engine_show(&e, 1, full ? most : most * prop_up_to(&r, 99) / 100);
+			// Now and then a wrong sample, which moves nothing.
+			double wrong = pow(10, prop_up_to(&r, 40) - 20.0),
+			       factor = prop_chance(&r, 1) ? wrong * 3.1 : 1;
+			engine_show(&e, 1, (full ? most : most * prop_up_to(&r, 99) / 100) * factor);
 			engine_tick(&e);
 			const struct decision *d = &e.decision;
 			bool learning = engine_find(&e, REASON_GAIN_LEARNING) != NULL;

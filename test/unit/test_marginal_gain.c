@@ -14,7 +14,8 @@
 #include "policies/engine/marginal_gain.h"
 
 // 6.8 times the throughput of one on eight replicas: (8 / 6.8 - 1) / 7.
-#define SERIAL 0.0252
+#define SERIAL         0.0252
+#define BELIEVED_AFTER 60
 
 static void assert_near(double got, double want, double error)
 {
@@ -34,7 +35,7 @@ static void show(struct marginal_gain *g, int32_t n, int times, double serial, d
 	for (int i = 0; i < times; i++) {
 		*random = *random * 1664525u + 1013904223u;
 		double error = noise * ((double)(*random >> 8) / (1 << 23) - 1);
-		marginal_gain_observe(g, curve(serial, n) * (1 + error));
+		marginal_gain_observe(g, curve(serial, n) * (1 + error), BELIEVED_AFTER);
 	}
 }
 
@@ -88,13 +89,37 @@ static void outlier_moves_a_point_by_a_fifth(void **state)
 	struct marginal_gain g = {0};
 	uint32_t random = 1;
 	show(&g, 4, 10, SERIAL, 0, &random);
-	marginal_gain_observe(&g, 2 * curve(SERIAL, 4));
+	marginal_gain_observe(&g, 2 * curve(SERIAL, 4), BELIEVED_AFTER);
 	assert_near(g.points[0].throughput, 1.2 * curve(SERIAL, 4), 1e-9);
-	marginal_gain_observe(&g, NAN);
-	marginal_gain_observe(&g, INFINITY);
-	marginal_gain_observe(&g, 0);
-	marginal_gain_observe(&g, -1);
+	marginal_gain_observe(&g, NAN, BELIEVED_AFTER);
+	marginal_gain_observe(&g, INFINITY, BELIEVED_AFTER);
+	marginal_gain_observe(&g, 0, BELIEVED_AFTER);
+	marginal_gain_observe(&g, -1, BELIEVED_AFTER);
 	assert_near(g.points[0].throughput, 1.2 * curve(SERIAL, 4), 1e-9);
+}
+
+static void wrong_throughput_is_ignored_unless_it_lasts(void **state)
+{
+	static const double wrong[] = {1e3, 1e18, 1e-5, 2.1};
+	uint32_t random = 1;
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		struct marginal_gain g = {0};
+		double right = curve(SERIAL, 4);
+		show(&g, 4, 10, SERIAL, 0, &random);
+		for (int k = 1; k < BELIEVED_AFTER; k++)
+			marginal_gain_observe(&g, right * wrong[i], BELIEVED_AFTER);
+		assert_near(g.points[0].throughput, right, 0);
+		marginal_gain_observe(&g, right, BELIEVED_AFTER);
+		for (int k = 0; k < BELIEVED_AFTER; k++)
+			marginal_gain_observe(&g, right * wrong[i], BELIEVED_AFTER);
+		assert_near(g.points[0].throughput, right * wrong[i], 0);
+		assert_int_equal(g.points[0].n, 1);
+		// As the first observation of a count, it is replaced by the next one.
+		marginal_gain_tick(&g, 5, 5);
+		marginal_gain_observe(&g, right * wrong[i], BELIEVED_AFTER);
+		marginal_gain_observe(&g, right, BELIEVED_AFTER);
+		assert_near(g.points[1].throughput, right, 0);
+	}
 }
 
 static void few_observations_give_no_fit(void **state)
@@ -126,7 +151,7 @@ static void replicas_that_are_not_all_ready_are_not_steady(void **state)
 	struct marginal_gain g = {0};
 	marginal_gain_tick(&g, 4, 3);
 	assert_int_equal(g.steady, 0);
-	marginal_gain_observe(&g, 100);
+	marginal_gain_observe(&g, 100, BELIEVED_AFTER);
 	assert_int_equal(g.n_points, 0);
 	marginal_gain_tick(&g, 4, -1);
 	assert_int_equal(g.steady, 0);
@@ -163,6 +188,7 @@ int main(void)
 	        cmocka_unit_test(limit_is_the_last_replica_that_adds_enough),
 	        cmocka_unit_test(noise_does_not_stop_what_scales),
 	        cmocka_unit_test(outlier_moves_a_point_by_a_fifth),
+	        cmocka_unit_test(wrong_throughput_is_ignored_unless_it_lasts),
 	        cmocka_unit_test(few_observations_give_no_fit),
 	        cmocka_unit_test(replicas_that_are_not_all_ready_are_not_steady),
 	        cmocka_unit_test(old_counts_are_forgotten_and_the_oldest_makes_room),

@@ -148,6 +148,77 @@ static void bounds_limit_the_proposal_and_say_so(void **state)
 	engine_done(&e);
 }
 
+static void wrong_demand_asks_for_the_maximum_and_teaches_nothing(void **state)
+{
+	struct engine e, other;
+	make(&e, 10);
+	make(&other, 10);
+	e.policy.max_replicas = other.policy.max_replicas = 20;
+	engine_start(&e);
+	engine_start(&other);
+	run(&e, 300, STEP_MS, 8, 0);
+	run(&other, 300, STEP_MS, 8, 0);
+	run(&e, 1, STEP_MS, 8e18, 0);
+	run(&other, 1, STEP_MS, 8, 0);
+	assert_int_equal(e.decision.desired, 20);
+	assert_int_equal(e.decision.reason, REASON_TOO_MANY_REPLICAS);
+	const struct trace_entry *entry = engine_find(&e, REASON_VALUE_NOT_LEARNT);
+	assert_non_null(entry);
+	assert_true(entry->value > 7e18 && entry->limit == 80);
+	assert_memory_equal(&rules(&e)->objective.load, &rules(&other)->objective.load, sizeof(struct objective_load));
+	run(&e, 5, STEP_MS, 8, 0); // the replicas that were ordered are kept for part of a start-up time
+	assert_true(abs(e.decision.desired - other.decision.desired) <= 1);
+	assert_null(engine_find(&e, REASON_VALUE_NOT_LEARNT));
+	engine_done(&e);
+	engine_done(&other);
+}
+
+// For as long as it lasts, more than the maximum can serve asks for the maximum. After a quarter of an hour it counts
+// as real, and is remembered; the queue that it leaves is worked off.
+static void lasting_overload_is_learnt_and_its_queue_is_worked_off(void **state)
+{
+	struct engine e;
+	double backlog = 0;
+	make(&e, 10);
+	e.policy.max_replicas = 20;
+	engine_start(&e);
+	run(&e, 300, STEP_MS, 8, 0);
+	for (int i = 0; i < 4 * 60 * 2; i++) {
+		backlog += (200 - e.seen.ready_replicas) * 15.0;
+		run(&e, 1, STEP_MS, 200, backlog);
+		assert_int_equal(e.decision.desired, 20);
+		assert_int_equal(rules(&e)->objective.load.recent[0] > 79, i >= 60);
+	}
+	assert_true(engine_find(&e, REASON_VALUE_LIMITED)->limit == 80);
+	assert_true(engine_find(&e, REASON_OBJECTIVE_NOT_REACHABLE)->count >= 80);
+	while (backlog > 0) {
+		backlog += (8 - e.seen.ready_replicas) * 15.0;
+		run(&e, 1, STEP_MS, 8, backlog > 0 ? backlog : 0);
+		if (backlog > 20 * 120)
+			assert_int_equal(e.decision.desired, 20);
+	}
+	engine_done(&e);
+}
+
+static void wrong_backlog_counts_for_its_tick_only(void **state)
+{
+	struct engine e;
+	make(&e, 10);
+	e.policy.max_replicas = 20;
+	engine_start(&e);
+	run(&e, 300, STEP_MS, 8, 0);
+	float late = rules(&e)->objective.late;
+	for (int i = 0; i < 40; i++)
+		run(&e, 1, STEP_MS, 8, i % 2 ? 1e9 : 1e18);
+	assert_int_equal(e.decision.desired, 20);
+	assert_true(engine_find(&e, REASON_VALUE_NOT_LEARNT)->signal == BACKLOG);
+	assert_true(rules(&e)->objective.late <= late);
+	run(&e, 20, STEP_MS, 8, 0);
+	assert_true(e.decision.desired <= 12);
+	assert_null(engine_find(&e, REASON_CAPACITY_DOUBTFUL));
+	engine_done(&e);
+}
+
 static void steps_are_15_seconds_whatever_the_interval(void **state)
 {
 	static const struct {
@@ -540,8 +611,8 @@ static void saved_bytes_keep_their_layout(void **state)
 	uint32_t digest = 2166136261U; // FNV-1a
 	for (size_t i = sizeof(uint64_t); i < n; i++)
 		digest = (digest ^ bytes[i]) * 16777619U;
-	assert_int_equal(n, 3784);
-	assert_int_equal(digest, 0xbdd8950c);
+	assert_int_equal(n, 3816);
+	assert_int_equal(digest, 0xc2d4b70c);
 	engine_done(&e);
 }
 
@@ -584,6 +655,33 @@ static void stamps_of_a_clock_that_was_ahead_count_as_now(void **state)
 	int32_t before = steps(&e);
 	run(&e, 10, STEP_MS, 8, 0);
 	assert_true(steps(&e) >= before + 9);
+	engine_done(&e);
+}
+
+// What an engine without limits learnt from a wrong sample is refused, and learnt again from the history.
+static void poisoned_bytes_are_refused(void **state)
+{
+	unsigned char bytes[DECIDE_OBJECTIVE_BYTES_MAX];
+	struct engine e;
+	make(&e, 10);
+	e.policy.max_replicas = 20;
+	engine_start(&e);
+	run(&e, 300, STEP_MS, 8, 0);
+	struct objective *o = &state_objective(state_of(&e.policy, e.state))->objective;
+	float *const learnt[] = {&o->load.recent[0],  &o->load.mean[1],
+	                         &o->load.hour[7],    &o->load.day_now,
+	                         &o->load.level[0],   &o->load.variance[1],
+	                         &o->queues.late[71], &o->load.peaks[OBJECTIVE_PEAK_LONG].blocks[3]};
+	size_t n = decide_objective_save(&e.policy, e.state, bytes);
+	assert_true(decide_objective_restore(&e.policy, e.state, bytes, n, e.now_ms));
+	for (size_t i = 0; i < sizeof learnt / sizeof learnt[0]; i++) {
+		float good = *learnt[i];
+		*learnt[i] = 1e6f;
+		n = decide_objective_save(&e.policy, e.state, bytes);
+		*learnt[i] = good;
+		if (decide_objective_restore(&e.policy, e.state, bytes, n, e.now_ms))
+			fail_msg("number %zu is taken", i);
+	}
 	engine_done(&e);
 }
 
@@ -651,6 +749,9 @@ int main(void)
 	        cmocka_unit_test(scale_that_was_found_is_not_reduced_at_first),
 	        cmocka_unit_test(another_signal_may_ask_for_more),
 	        cmocka_unit_test(bounds_limit_the_proposal_and_say_so),
+	        cmocka_unit_test(wrong_demand_asks_for_the_maximum_and_teaches_nothing),
+	        cmocka_unit_test(lasting_overload_is_learnt_and_its_queue_is_worked_off),
+	        cmocka_unit_test(wrong_backlog_counts_for_its_tick_only),
 	        cmocka_unit_test(steps_are_15_seconds_whatever_the_interval),
 	        cmocka_unit_test(early_and_late_ticks_are_one_step_each),
 	        cmocka_unit_test(short_intervals_use_the_mean_demand),
@@ -669,6 +770,7 @@ int main(void)
 	        cmocka_unit_test(saved_bytes_keep_their_layout),
 	        cmocka_unit_test(saved_objective_decides_as_before),
 	        cmocka_unit_test(stamps_of_a_clock_that_was_ahead_count_as_now),
+	        cmocka_unit_test(poisoned_bytes_are_refused),
 	        cmocka_unit_test(odd_bytes_do_no_harm),
 	        cmocka_unit_test(rule_survives_its_code),
 	};

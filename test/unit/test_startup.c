@@ -66,6 +66,9 @@ static const struct {
         {"without a ready count nothing is learnt",
          {{LOOK, 0, 2, -1}, {ORDER, 0, 2, 0}, {LOOK, 15, 4, -1}, {LOOK, 900, 4, -1}},
          -1},
+        {"a start of ten hours is not a start-up time",
+         {{LOOK, 0, 2, 2}, {ORDER, 0, 2, 0}, {LOOK, 15, 4, 2}, {LOOK, 18000, 4, 3}, {LOOK, 36000, 4, 4}},
+         -1},
         {"from zero", {{LOOK, 0, 0, 0}, {ORDER, 0, 1, 0}, {LOOK, 15, 1, 0}, {LOOK, 75, 1, 1}}, 75},
 };
 
