@@ -34,7 +34,7 @@ void reconcile_drop_order(struct reconciler *r)
 		return;
 	pool_seat_end(reconcile_seat(r));
 	if (r->fit)
-		fit_target_scaled(r->fit, r->order->from);
+		fit_target_unsent(r->fit, r->order->from);
 	free(r->order);
 	r->order = NULL;
 }

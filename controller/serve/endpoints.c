@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "base/exposition.h"
 #include "base/http/http_server.h"
+#include "base/http/http_turns.h"
 #include "base/json/json_write.h"
 #include "base/print.h"
 #include "controller/controller.h"
@@ -338,21 +339,26 @@ static void get_version(void *arg, struct http_exchange *x)
 	}
 }
 
-int endpoints_add(struct http_server *server, struct controller *controller, struct err *e)
+int endpoints_add(struct http_server *server, struct http_turns *turns, struct controller *controller, struct err *e)
 {
 	static const struct {
 		const char *path;
 		http_handler_fn *fn;
+		bool is_long;
 	} routes[] = {
-	        {"/livez", get_livez},
-	        {"/healthz", get_livez},
-	        {"/readyz", get_readyz},
-	        {"/metrics", get_metrics},
-	        {"/debug/decisions", get_decisions},
-	        {"/version", get_version},
+	        {"/livez", get_livez, false},
+	        {"/healthz", get_livez, false},
+	        {"/readyz", get_readyz, false},
+	        {"/metrics", get_metrics, true},
+	        {"/debug/decisions", get_decisions, true},
+	        {"/version", get_version, false},
 	};
-	for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++)
-		if (http_server_route(server, routes[i].path, routes[i].fn, controller, e) < 0)
+	for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++) {
+		int rc = routes[i].is_long
+		                 ? http_turns_route(turns, server, routes[i].path, routes[i].fn, controller, e)
+		                 : http_server_route(server, routes[i].path, routes[i].fn, controller, e);
+		if (rc < 0)
 			return -1;
-	return overview_endpoints_add(server, controller, e);
+	}
+	return overview_endpoints_add(server, turns, controller, e);
 }

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/http/http_server.h"
 #include "base/http/http_site.h"
+#include "base/http/http_turns.h"
 #include "base/process/log.h"
 #include "controller/connections.h"
 #include "controller/controller.h"
@@ -21,6 +22,7 @@ struct http_servers {
 	struct http_servers_options options;
 	struct endpoint_token *token;             // NULL: none is demanded
 	struct http_site *site;                   // host names of the endpoints
+	struct http_turns *turns;                 // of its long pages
 	struct http_server *server;               // of the endpoints; NULL: none
 	struct tls_follower *follower;            // NULL: plain HTTP
 	struct external_metrics_server *external; // NULL: not served
@@ -47,7 +49,8 @@ static int serve_endpoints(struct http_servers *s, struct err *e)
 	        .tls_min_minor = flags->tls_min_minor,
 	};
 	s->server = http_server_new(&o, e);
-	if (!s->server || endpoints_add(s->server, s->options.controller, e) < 0)
+	s->turns = s->server ? http_turns_new(loop, e) : NULL;
+	if (!s->turns || endpoints_add(s->server, s->turns, s->options.controller, e) < 0)
 		return -1;
 	if (s->options.metrics)
 		metrics_add_server(s->options.metrics, "endpoints", s->server);
@@ -164,6 +167,7 @@ void http_servers_free(struct http_servers *s)
 		return;
 	external_metrics_server_free(s->external);
 	tls_follower_free(s->follower);
+	http_turns_free(s->turns);
 	http_server_free(s->server);
 	http_site_free(s->site);
 	endpoint_token_free(s->token);

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/http/http_server.h"
+#include "base/http/http_turns.h"
 #include "base/json/json_write.h"
 #include "controller/controller.h"
 #include "controller/query_hub.h"
@@ -366,14 +367,11 @@ static void get_page(void *arg, struct http_exchange *x)
 	buf_done(&csp);
 }
 
-int overview_endpoints_add(struct http_server *server, struct controller *controller, struct err *e)
+int overview_endpoints_add(struct http_server *server, struct http_turns *turns, struct controller *controller,
+                           struct err *e)
 {
-	static const struct {
-		const char *path;
-		http_handler_fn *fn;
-	} routes[] = {{"/", get_page}, {"/api/v1/overview", get_overview}, {"/api/v1/policy", get_policy}};
-	for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++)
-		if (http_server_route(server, routes[i].path, routes[i].fn, controller, e) < 0)
-			return -1;
-	return 0;
+	if (http_server_route(server, "/", get_page, controller, e) < 0 ||
+	    http_turns_route(turns, server, "/api/v1/overview", get_overview, controller, e) < 0)
+		return -1;
+	return http_turns_route(turns, server, "/api/v1/policy", get_policy, controller, e);
 }

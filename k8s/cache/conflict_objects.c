@@ -26,8 +26,11 @@ static bool is_same(const char *a, const char *b)
 static const struct conflict *first_of(const struct conflict_watch_want *w)
 {
 	const struct conflict *best = NULL, *c;
+	int n = 0;
 	DL_FOREACH2(w->target->conflicts, c, target_next)
 	{
+		if (n++ == CONFLICT_COMPARED_MAX)
+			break;
 		// An HPA without an apiVersion does not find its target, but it is meant for it, so it is reported.
 		if (c->group[0] && strcmp(c->group, w->group) != 0)
 			continue;

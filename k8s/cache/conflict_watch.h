@@ -16,7 +16,8 @@ struct scale_ref;
 struct conflict_watch;
 struct conflict_watch_want;
 
-#define CONFLICT_NAMESPACES_MAX 32 // watches of one kind; above this number, one watch of all namespaces
+#define CONFLICT_COMPARED_MAX   256 // autoscalers of one target among which the reported one is chosen
+#define CONFLICT_NAMESPACES_MAX 32  // watches of one kind; above this number, one watch of all namespaces
 #define CONFLICT_TEXT_BYTES     560
 #define CONFLICT_KEDA_ASK_MS    300000 // time between checks for the group keda.sh, plus up to a tenth at random
 #define CONFLICT_KEDA_RETRY_MS  30000  // after a check that failed

@@ -29,6 +29,7 @@ struct watch_scope {
 	bool is_broken, is_list_due;
 	bool is_list_unclear; // the latest list contains an object without a valid namespace: any object may be that
 	                      // one
+	bool has_left_out;    // the latest list contains an object that is too large: any registered one may be that
 	char why[ERR_MSG_BYTES];
 };
 
@@ -283,7 +284,8 @@ static void conclude_item(struct informer_item *item, const struct watch_scope *
 	item->is_fetch_stale = item->fetch != NULL;
 	if (shown == s->synced_list || (s->is_list_unclear && item->is_kept))
 		return;
-	if (item->touched < s->synced_list && !s->is_list_unclear) {
+	bool is_unclear = s->is_list_unclear || (s->has_left_out && !item->is_kept);
+	if (item->touched < s->synced_list && !is_unclear) {
 		if (item->state != INFORMER_ABSENT)
 			set_absent(item);
 		return;
@@ -356,7 +358,7 @@ static void on_list(void *arg)
 	struct watch_scope *s = arg;
 	struct informer_namespace *space, *next;
 	s->list = ++s->informer->lists;
-	s->is_list_due = s->is_list_unclear = false;
+	s->is_list_due = s->is_list_unclear = s->has_left_out = false;
 	// The server may have restarted its versions, as after a restored backup: this list is used whatever its
 	// versions.
 	HASH_ITER(hh, s->informer->spaces, space, next)
@@ -506,11 +508,14 @@ static void on_error(void *arg, const struct err *error)
 {
 	struct watch_scope *s = arg;
 	struct informer *i = s->informer;
-	s->is_broken = error != NULL;
+	// One object that is too large, which any tenant can create, does not blind the others.
+	bool is_left_out = error && error->code == K8S_WATCH_LEFT_OUT;
+	s->is_broken = error && !is_left_out;
+	s->has_left_out = s->has_left_out || (is_left_out && is_listing(s));
 	snprintf(s->why, sizeof s->why, "%s", error ? error->msg : "");
-	if (s == i->all && error && is_refusal(error))
+	if (s == i->all && s->is_broken && is_refusal(error))
 		fall_back(i);
-	else if (s == i->all && !error)
+	else if (s == i->all && !s->is_broken)
 		take_over(s);
 	if (i->options.callbacks.on_error)
 		i->options.callbacks.on_error(i->options.arg, s->space ? s->space->namespace_name : "", error);

@@ -53,6 +53,7 @@ struct pod_set {
 struct pod_term {
 	UT_hash_handle hh;
 	struct pod_set *sets;
+	size_t n_sets;
 	char text[];
 };
 
@@ -262,24 +263,58 @@ static struct pod_namespace *space_of(struct pod_store *s, const char *namespace
 	return space;
 }
 
-// Reads the first "key=value" of a selector, a label that all its pods have; "" when there is none.
-static void read_term(const char *selector, char out[TERM_BYTES])
+// Reads the next "key=value" of a selector, a label that all its pods have, and moves *at behind it. Returns false when
+// there is none.
+static bool read_term(const char **at, char out[TERM_BYTES])
 {
-	out[0] = '\0';
-	for (const char *p = selector; *p;) {
+	for (const char *p = *at; *p; p = *at) {
 		bool in_list = false;
 		size_t len = 0, equals = 0;
 		for (; p[len] && (in_list || p[len] != ','); len++) {
 			in_list = p[len] == '(' || (in_list && p[len] != ')');
 			equals += p[len] == '=';
 		}
+		*at = p + len + (p[len] == ',');
 		if (equals == 1 && len < TERM_BYTES && !memchr(p, '!', len) && !memchr(p, ' ', len)) {
 			memcpy(out, p, len);
 			out[len] = '\0';
-			return;
+			return true;
 		}
-		p += len + (p[len] == ',');
 	}
+	return false;
+}
+
+static struct pod_set *find_in_term(const struct pod_term *term, const char *selector)
+{
+	struct pod_set *set = term ? term->sets : NULL;
+	while (set && strcmp(set->text, selector) != 0)
+		set = set->next_of_term;
+	return set;
+}
+
+// Finds the set of a selector under any of its terms. Returns NULL when there is none: then `ret_text` is the term with
+// the fewest sets, *ret_n.
+static struct pod_set *find_set(const struct pod_namespace *space, const char *selector, char ret_text[TERM_BYTES],
+                                size_t *ret_n)
+{
+	const char *at = selector;
+	char text[TERM_BYTES];
+	const struct pod_term *term = find_term(space, "");
+	struct pod_set *set = find_in_term(term, selector);
+	bool has_term = false;
+	ret_text[0] = '\0';
+	*ret_n = term ? term->n_sets : 0;
+	while (!set && read_term(&at, text)) {
+		term = find_term(space, text);
+		set = find_in_term(term, selector);
+		size_t n = term ? term->n_sets : 0;
+		if (has_term && n >= *ret_n)
+			continue;
+		memcpy(ret_text, text, sizeof text);
+		*ret_n = n;
+		has_term = true;
+	}
+	return set;
 }
 
 static void add_to_index(struct pod_set *set, const char *text)
@@ -293,12 +328,14 @@ static void add_to_index(struct pod_set *set, const char *text)
 	}
 	set->term = term;
 	LL_PREPEND2(term->sets, set, next_of_term);
+	term->n_sets++;
 }
 
 static void remove_from_index(struct pod_set *set)
 {
 	struct pod_term *term = set->term;
 	LL_DELETE2(term->sets, set, next_of_term);
+	term->n_sets--;
 	if (!term->sets) {
 		HASH_DELETE(hh, set->space->terms, term);
 		free(term);
@@ -318,15 +355,18 @@ struct pod_set *pod_store_want(struct pod_store *s, const char *namespace_name, 
 		label_selector_free(parsed);
 		return NULL;
 	}
-	read_term(selector, text);
-	const struct pod_term *term = find_term(space, text);
-	struct pod_set *set = term ? term->sets : NULL;
-	for (; set; set = set->next_of_term) {
-		if (strcmp(set->text, selector) == 0) {
-			label_selector_free(parsed);
-			set->refs++;
-			return set;
-		}
+	size_t n_sets;
+	struct pod_set *set = find_set(space, selector, text, &n_sets);
+	if (set) {
+		label_selector_free(parsed);
+		set->refs++;
+		return set;
+	}
+	if (n_sets >= POD_TERM_SETS_MAX) {
+		label_selector_free(parsed);
+		err_set(e, ERR_LIMIT, "more than %d selectors of namespace %s require the same labels, or none",
+		        POD_TERM_SETS_MAX, namespace_name);
+		return NULL;
 	}
 	size_t size = strlen(selector) + 1;
 	set = must_alloc(calloc(1, sizeof *set + size));

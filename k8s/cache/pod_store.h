@@ -15,6 +15,10 @@ struct pod_set;
 struct pod_store;
 
 #define POD_NAMESPACES_MAX 32 // watches; above this number, one watch of all namespaces
+// Different selectors of a namespace that are found by the same label, or by none: each pod with it is matched against
+// all of them. A selector is found by that of its labels by which the fewest others are. The pods of those above the
+// limit are requested at each tick.
+#define POD_TERM_SETS_MAX 128
 
 struct pod_store_options {
 	struct k8s_client *client;                                              // not owned
@@ -30,7 +34,8 @@ struct pod_store *pod_store_new(const struct pod_store_options *options, struct 
 void pod_store_free(struct pod_store *s);
 
 // Starts to track the pods of a selector (as label_selector_parse reads it; not empty) in a namespace. Do not call from
-// a callback of the store. Returns NULL and *e: ERR_INPUT, ERR_LIMIT (see informer_want_namespace), ERR_INTERNAL.
+// a callback of the store. Returns NULL and *e: ERR_INPUT, ERR_LIMIT (POD_TERM_SETS_MAX, or see
+// informer_want_namespace), ERR_INTERNAL.
 struct pod_set *pod_store_want(struct pod_store *s, const char *namespace_name, const char *selector, struct err *e);
 void pod_set_unwant(struct pod_set *set); // NULL is fine
 

@@ -16,8 +16,11 @@ struct err;
 struct k8s_client;
 struct k8s_watch;
 
-#define K8S_WATCH_PAGE             100               // objects of one page of a list
-#define K8S_WATCH_OBJECT_BYTES_MAX (2 * 1024 * 1024) // of one object or event; the API server's own ceiling is 1.5 MiB
+#define K8S_WATCH_PAGE 100 // objects of one page of a list
+// Of one object or event. etcd stores at most 1.5 MiB, but the objects of Kubernetes itself in a form that is several
+// times shorter than their JSON, so a tenant can create a pod above this limit.
+#define K8S_WATCH_OBJECT_BYTES_MAX (2 * 1024 * 1024)
+#define K8S_WATCH_LEFT_OUT         (-1) // code of the error that reports such an object: the watch works
 #define K8S_WATCH_OBJECTS_MAX      200000
 #define K8S_WATCH_TIMEOUT_MS       300000 // a stream is requested for this time, plus up to as much again at random
 #define K8S_WATCH_BACKOFF_FIRST_MS 800
@@ -40,7 +43,7 @@ struct k8s_watch_callbacks {
 	void (*on_synced)(void *arg);
 	// Listing or watching fails and is retried; NULL: it works again. Called when the first attempt fails, when the
 	// message changes and when it works again, not for each attempt. A stream that breaks and can be resumed is not
-	// an error. ERR_LIMIT: the watch works, but an object is too large and was left out. May be NULL.
+	// an error. Code K8S_WATCH_LEFT_OUT: the watch works, but an object is too large and was left out. May be NULL.
 	void (*on_error)(void *arg, const struct err *error);
 };
 

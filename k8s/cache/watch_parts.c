@@ -51,8 +51,8 @@ void watch_report_too_large(struct k8s_watch *w)
 	struct err e;
 	if (w->too_large_bytes == 0)
 		return;
-	err_set(&e, ERR_LIMIT, "%s: an object of %zu bytes was left out, the ceiling is %d", w->path,
-	        w->too_large_bytes, K8S_WATCH_OBJECT_BYTES_MAX);
+	err_set_code(&e, ERR_LIMIT, K8S_WATCH_LEFT_OUT, "%s: an object of %zu bytes was left out, the ceiling is %d",
+	             w->path, w->too_large_bytes, K8S_WATCH_OBJECT_BYTES_MAX);
 	watch_report_error(w, &e);
 }
 

@@ -121,21 +121,22 @@ static size_t count(struct json_span list)
 static void read_labels(struct capacity *c, struct capacity_node *n, struct json_span labels)
 {
 	struct json_span_iter it = {.rest = labels};
-	size_t room = count(labels);
-	if (room > CAPACITY_NODE_LABELS_MAX) {
-		room = CAPACITY_NODE_LABELS_MAX;
-		n->faults |= RESOURCE_FAULT_TOO_MANY;
-	}
-	n->labels = must_alloc(malloc((room ? room : 1) * sizeof *n->labels));
-	while (n->n_labels < room && json_span_next(&it)) {
+	const struct label *list[CAPACITY_NODE_LABELS_MAX];
+	while (json_span_next(&it)) {
 		char key[LABEL_KEY_BYTES], value[LABEL_VALUE_BYTES];
 		const struct label *label = NULL;
+		if (n->n_labels == CAPACITY_NODE_LABELS_MAX) {
+			n->faults |= RESOURCE_FAULT_TOO_MANY;
+			break;
+		}
 		if (json_span_text(it.key, key, sizeof key) > 0 && json_span_text(it.value, value, sizeof value) >= 0)
 			label = label_pool_take(&c->pool, key, value);
 		if (label)
-			n->labels[n->n_labels++] = label;
+			list[n->n_labels++] = label;
 	}
-	label_pool_sort(n->labels, n->n_labels);
+	label_pool_sort(list, n->n_labels);
+	n->labels = must_alloc(malloc((n->n_labels ? n->n_labels : 1) * sizeof *n->labels));
+	memcpy(n->labels, list, n->n_labels * sizeof *n->labels);
 }
 
 // A taint that cannot be read keeps every pod away.

@@ -347,6 +347,13 @@ void fit_target_ordered(struct fit_target *t, int32_t from, int32_t to)
 	update_order(t);
 }
 
+void fit_target_unsent(struct fit_target *t, int32_t replicas)
+{
+	fit_order_cancel(&t->order);
+	t->spec = replicas;
+	update_order(t);
+}
+
 void fit_target_scaled(struct fit_target *t, int32_t replicas)
 {
 	fit_order_end(&t->order);

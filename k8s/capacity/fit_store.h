@@ -71,6 +71,8 @@ int32_t fit_target_gpus(const struct fit_target *t);
 // Reports that a write from `from` to `to` replicas is about to be sent: for FIT_ORDER_MS, other targets do not get the
 // room of those that it adds (k8s/capacity/fit_order.h).
 void fit_target_ordered(struct fit_target *t, int32_t from, int32_t to);
+// Reports that the write was never sent, so that the scale is still `replicas`.
+void fit_target_unsent(struct fit_target *t, int32_t replicas);
 // Reports that the scale is `replicas` now, and that no write is in flight.
 void fit_target_scaled(struct fit_target *t, int32_t replicas);
 

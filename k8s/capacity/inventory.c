@@ -14,6 +14,7 @@
 #include "base/must.h"
 #include "base/timer.h"
 #include "k8s/cache/informer.h"
+#include "k8s/cache/watch.h"
 #include "k8s/capacity/capacity.h"
 #include "k8s/client/k8s_client.h"
 
@@ -157,7 +158,8 @@ static void on_change(void *arg)
 static void on_error(void *arg, const char *namespace_name, const struct err *error)
 {
 	struct kind_watch *w = arg;
-	w->error = error ? *error : (struct err){0};
+	// Of an object that is too large, the account knows nothing; all others count.
+	w->error = error && error->code != K8S_WATCH_LEFT_OUT ? *error : (struct err){0};
 }
 
 static int open_watch(struct inventory *i, enum inventory_kind kind, struct err *e)

@@ -351,6 +351,36 @@ static void pod_is_read_without_its_tree(void **state)
 	assert_false(pod_decode("{\"metadata\":{\"name\":7}}", 23, &f));
 }
 
+// One event of a pod is matched against a limited number of selectors, however many a namespace has.
+static void selectors_without_a_label_of_their_own_are_limited(void **state)
+{
+	struct world *w = *state;
+	struct pod_set *sets[POD_TERM_SETS_MAX], *own[2];
+	char selector[100];
+	struct err e = {0};
+	put_pod(w, "a", "\"app\":\"x\",\"n\":\"201\"", "Running", true);
+	for (int i = 0; i < POD_TERM_SETS_MAX; i++) {
+		snprintf(selector, sizeof selector, "app=x,n notin (%d)", i);
+		sets[i] = want(w, selector);
+	}
+	assert_null(pod_store_want(w->store, "ns", "app=x,n notin (200)", &e));
+	assert_int_equal(e.kind, ERR_LIMIT);
+	assert_ptr_equal(want(w, "app=x,n notin (7)"), sets[7]);
+	// A selector with a label that few others have is found by that.
+	own[0] = want(w, "app=x,n=201");
+	own[1] = want(w, "app=x,n=202");
+	assert_ptr_equal(want(w, "app=x,n=201"), own[0]);
+	wait_names(w, own[0], "a ");
+	wait_names(w, own[1], "");
+	wait_names(w, sets[0], "a ");
+	pod_set_unwant(sets[7]);
+	pod_set_unwant(own[0]);
+	for (int i = 0; i < POD_TERM_SETS_MAX; i++)
+		pod_set_unwant(sets[i]);
+	for (int i = 0; i < 2; i++)
+		pod_set_unwant(own[i]);
+}
+
 static void labels_are_read_with_their_escapes(void **state)
 {
 	static const char json[] =
@@ -384,6 +414,7 @@ int main(void)
 	        TEST(above_a_number_of_namespaces_one_watch_takes_over),
 	        TEST(sets_wanted_during_a_list_cost_one_list_more),
 	        TEST(pods_of_a_target_follow_it),
+	        TEST(selectors_without_a_label_of_their_own_are_limited),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
