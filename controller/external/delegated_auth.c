@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <openssl/crypto.h>
+#include <utlist.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -24,6 +25,7 @@
 #define REVIEW_BYTES_MAX  (256 * 1024)
 #define REVIEW_ATTEMPTS   2
 #define MESSAGE_BYTES_MAX 1024
+#define PEER_BYTES        64 // an address as text
 
 struct delegated_auth {
 	struct k8s_client *client;
@@ -33,7 +35,8 @@ struct delegated_auth {
 	bool seen;                           // the list in progress contains the ConfigMap
 	struct review_cache *tokens, *accesses;
 	int n_checks, n_waiting,
-	        n_strangers; // checks in flight; of these, waiting for a review; of these, with a bearer token
+	        n_strangers;     // checks in flight; of these, waiting for a review; of these, with a bearer token
+	struct check *strangers; // list of the latter
 };
 
 // One request that passes through the reviews.
@@ -41,6 +44,8 @@ struct check {
 	struct delegated_auth *auth;
 	bool is_stranger;                    // presents a bearer token
 	bool is_waiting;                     // counted in n_waiting, and in n_strangers if is_stranger
+	struct check *prev, *next;           // of the strangers that wait
+	char peer[PEER_BYTES];               // address
 	struct k8s_user *user;               // once it is known
 	struct access_attributes attributes; // its texts are in `texts`
 	struct arena texts;
@@ -166,18 +171,29 @@ bool delegated_auth_is_ready(const struct delegated_auth *a)
 
 #define TOO_MANY "too many requests wait for the API server to say whether they may be answered"
 
+// An address that uses up the places of bearer tokens leaves some to each other address.
+static int strangers_max(const struct check *c)
+{
+	const struct check *other;
+	DL_FOREACH(c->auth->strangers, other)
+	if (strcmp(other->peer, c->peer) == 0)
+		return DELEGATED_AUTH_STRANGERS_MAX;
+	return DELEGATED_AUTH_STRANGERS_MAX + DELEGATED_AUTH_FIRSTS_MAX;
+}
+
 // Counts the check among those that wait for a review, until it ends. Returns false at the limit.
 static bool may_wait(struct check *c)
 {
 	struct delegated_auth *a = c->auth;
 	if (c->is_waiting)
 		return true;
-	if (a->n_waiting >= DELEGATED_AUTH_CHECKS_MAX ||
-	    (c->is_stranger && a->n_strangers >= DELEGATED_AUTH_STRANGERS_MAX))
+	if (a->n_waiting >= DELEGATED_AUTH_CHECKS_MAX || (c->is_stranger && a->n_strangers >= strangers_max(c)))
 		return false;
 	c->is_waiting = true;
 	a->n_waiting++;
 	a->n_strangers += c->is_stranger;
+	if (c->is_stranger)
+		DL_APPEND(a->strangers, c);
 	return true;
 }
 
@@ -188,7 +204,10 @@ static void end(struct check *c, int status, const char *message)
 	void *arg = c->arg;
 	a->n_checks--;
 	a->n_waiting -= c->is_waiting;
-	a->n_strangers -= c->is_waiting && c->is_stranger;
+	if (c->is_waiting && c->is_stranger) {
+		a->n_strangers--;
+		DL_DELETE(a->strangers, c);
+	}
 	k8s_user_unref(c->user);
 	arena_done(&c->texts);
 	free(c);
@@ -375,6 +394,7 @@ void delegated_auth_check(struct delegated_auth *a, const struct http_exchange *
 	const char *token;
 	struct err e;
 	struct check *c = check_new(a, attributes, done, arg);
+	snprintf(c->peer, sizeof c->peer, "%s", http_exchange_peer(x));
 	switch (authenticator_identify(a->authenticator, x, &c->user, &token, &e)) {
 	case IDENTITY_USER:
 		ask_access(c);

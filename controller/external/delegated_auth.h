@@ -17,14 +17,15 @@ struct k8s_client;
 struct log;
 
 #define DELEGATED_AUTH_TTL_MS     10000
-#define DELEGATED_AUTH_CACHE_MAX  4096 // answers of each kind
+#define DELEGATED_AUTH_CACHE_MAX  4096 // positive and negative answers each, of tokens and of accesses each
 #define DELEGATED_AUTH_TIMEOUT_MS 5000 // of one review
 // Limits the checks that wait for a review; further checks get 429, so that they cannot crowd out the controller's
 // other requests to the API server. A check with a cached answer does not wait. Requests with a bearer token, valid or
-// not, may use only a part of the limit, because anyone can invent tokens and every pod has one. The rest is reserved
-// for the API server's own requests.
+// not, may use only a part of the limit, because anyone can invent tokens and every pod has one; some further places
+// are for addresses of which no other check waits. The rest is reserved for the API server's own requests.
 #define DELEGATED_AUTH_CHECKS_MAX    64
 #define DELEGATED_AUTH_STRANGERS_MAX 48
+#define DELEGATED_AUTH_FIRSTS_MAX    8
 
 // Starts to watch the ConfigMap extension-apiserver-authentication. Does not own client and log. Returns NULL and *e
 // when memory is exhausted.

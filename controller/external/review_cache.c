@@ -18,7 +18,7 @@ struct entry {
 };
 
 struct review_cache {
-	struct entry *entries; // in order of arrival; the first is the oldest
+	struct entry *entries[2]; // no and yes, each in order of arrival; the first is the oldest
 	size_t max;
 	int64_t ttl_ms;
 };
@@ -37,7 +37,7 @@ struct review_cache *review_cache_new(size_t max, int64_t ttl_ms)
 
 static void drop(struct review_cache *c, struct entry *entry)
 {
-	HASH_DEL(c->entries, entry);
+	HASH_DEL(c->entries[entry->answer.yes], entry);
 	k8s_user_unref(entry->answer.user);
 	free(entry);
 }
@@ -46,8 +46,9 @@ void review_cache_free(struct review_cache *c)
 {
 	if (!c)
 		return;
-	while (c->entries)
-		drop(c, c->entries);
+	for (int yes = 0; yes < 2; yes++)
+		while (c->entries[yes])
+			drop(c, c->entries[yes]);
 	free(c);
 }
 
@@ -56,32 +57,39 @@ void review_cache_key(const void *question, size_t len, unsigned char out[REVIEW
 	SHA256(question, len, out);
 }
 
+static struct entry *find(const struct review_cache *c, const unsigned char key[REVIEW_KEY_BYTES])
+{
+	struct entry *found = NULL;
+	for (int yes = 0; yes < 2 && !found; yes++)
+		HASH_FIND(hh, c->entries[yes], key, REVIEW_KEY_BYTES, found);
+	return found;
+}
+
 const struct review_answer *review_cache_get(struct review_cache *c, const unsigned char key[REVIEW_KEY_BYTES],
                                              int64_t mono_ms)
 {
-	struct entry *found;
-	while (c->entries && c->entries->until_ms <= mono_ms) // all have the same lifetime
-		drop(c, c->entries);
-	HASH_FIND(hh, c->entries, key, REVIEW_KEY_BYTES, found);
+	for (int yes = 0; yes < 2; yes++)
+		while (c->entries[yes] && c->entries[yes]->until_ms <= mono_ms) // all have the same lifetime
+			drop(c, c->entries[yes]);
+	const struct entry *found = find(c, key);
 	return found ? &found->answer : NULL;
 }
 
 void review_cache_put(struct review_cache *c, const unsigned char key[REVIEW_KEY_BYTES],
                       const struct review_answer *answer, int64_t mono_ms)
 {
-	struct entry *entry;
-	HASH_FIND(hh, c->entries, key, REVIEW_KEY_BYTES, entry);
+	struct entry *entry = find(c, key), **list = &c->entries[answer->yes];
 	if (entry)
 		drop(c, entry);
-	while (c->entries && HASH_COUNT(c->entries) >= c->max)
-		drop(c, c->entries);
+	while (*list && HASH_COUNT(*list) >= c->max)
+		drop(c, *list);
 	entry = calloc(1, sizeof *entry);
 	if (!entry)
 		return;
 	memcpy(entry->key, key, REVIEW_KEY_BYTES);
 	entry->answer = *answer;
 	entry->until_ms = mono_ms + c->ttl_ms;
-	HASH_ADD(hh, c->entries, key, REVIEW_KEY_BYTES, entry);
+	HASH_ADD(hh, *list, key, REVIEW_KEY_BYTES, entry);
 	if (!entry->hh.tbl) {
 		free(entry);
 		return;

@@ -20,7 +20,8 @@ struct review_answer {
 	char reason[REVIEW_REASON_BYTES]; // why not, for people
 };
 
-// max: entries. Returns NULL when memory is exhausted.
+// max: entries of positive answers, and as many of negative ones, so that neither evict the others. Returns NULL when
+// memory is exhausted.
 struct review_cache *review_cache_new(size_t max, int64_t ttl_ms);
 void review_cache_free(struct review_cache *c); // NULL is fine
 // Writes the SHA-256 of the question.

@@ -25,6 +25,7 @@
 #define PATH_BYTES      512
 #define MESSAGE_BYTES   300 // of an error of the API server
 #define TABLE_BYTES_MAX (16 * 1024 * 1024)
+#define SINGLE_MS       (10 * 60 * 1000) // pods are requested one by one for this time
 
 // A pod that holds devices.
 struct holder {
@@ -48,17 +49,21 @@ struct call {
 	struct metadata_list list;
 	struct table found; // `list` has room for `room` pods, in the order of the reply
 	size_t room;
+	bool is_single; // pods are requested one by one
+	size_t next;    // of the table
 	int64_t start_ms;
 };
 
 struct pod_metadata {
 	struct pod_metadata_options options;
+	int server_len; // of `url`: without the path
 	char url[URL_BYTES], token_file[PATH_BYTES], ca_file[PATH_BYTES];
 	struct event *tick;
-	struct call *call; // NULL between requests
-	uint64_t asked;    // number of the last request
-	int64_t asked_ms;  // mono_ms of its start
-	int64_t retry_ms;  // delay after it while it failed or pods are missing; 0: it has answered everything
+	struct call *call;       // NULL between requests
+	uint64_t asked;          // number of the last request
+	int64_t asked_ms;        // mono_ms of its start
+	int64_t single_until_ms; // the list of the node exceeds a ceiling: pods are requested one by one until then
+	int64_t retry_ms;        // delay after it while it failed or pods are missing; 0: it has answered everything
 	char last_error[ERR_MSG_BYTES];
 
 	pthread_mutex_t lock; // protects the members below
@@ -219,30 +224,16 @@ static void explain_status(int status, const char *body, size_t len, struct err 
 	             ok ? message : "");
 }
 
-static void on_done(void *arg, int status, const char *body, size_t len, const struct err *error)
-{
-	struct pod_metadata *p = arg;
-	struct err e = {.kind = ERR_NONE};
-	if (error)
-		e = *error;
-	else if (status != 200)
-		explain_status(status, body, len, &e);
-	else if (metadata_list_finish(&p->call->list, &e) == 0)
-		join(p, &e);
-	finish(p, e.kind == ERR_NONE ? NULL : &e);
-}
+static void on_done(void *arg, int status, const char *body, size_t len, const struct err *error);
 
-static int send_request(struct pod_metadata *p, struct err *e)
+static int send_to(struct pod_metadata *p, const char *url, struct err *e)
 {
 	char *token;
-	struct call *c = p->call = calloc(1, sizeof *c);
-	if (!c)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+	struct call *c = p->call;
+	http_call_free(c->http);
+	metadata_list_done(&c->list);
 	metadata_list_init(&c->list, p->options.labels, on_pod, p);
-	c->room = p->table.n;
-	if (table_init(&c->found, c->room) < 0)
-		return err_set(e, ERR_INTERNAL, "out of memory");
-	c->http = http_call_new(p->options.loop, p->url, p->ca_file, POD_METADATA_TIMEOUT_MS, on_done, p, e);
+	c->http = http_call_new(p->options.loop, url, p->ca_file, POD_METADATA_TIMEOUT_MS, on_done, p, e);
 	if (!c->http || token_file_read(p->token_file, &token, e) < 0)
 		return -1;
 	http_call_stream(c->http, METADATA_LIST_ACCEPT, METADATA_LIST_BYTES_MAX, on_data);
@@ -250,6 +241,84 @@ static int send_request(struct pod_metadata *p, struct err *e)
 	OPENSSL_cleanse(token, strlen(token));
 	free(token);
 	return rc;
+}
+
+static bool is_object_name(const char *s)
+{
+	size_t len = strlen(s);
+	return len > 0 && len <= POD_NAME_BYTES_MAX && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-.") == len;
+}
+
+// Requests the next of the pods that hold devices alone, by a list of one: the right to list suffices. Returns 1 when
+// none is left.
+static int send_single(struct pod_metadata *p, struct err *e)
+{
+	struct call *c = p->call;
+	while (c->next < p->table.n) {
+		char url[URL_BYTES];
+		const struct holder *h = &p->table.list[c->next++];
+		if (!is_object_name(h->namespace_) || !is_object_name(h->pod))
+			continue;
+		int n = snprintf(url, sizeof url,
+		                 "%.*s/api/v1/namespaces/%s/pods?fieldSelector=metadata.name%%3D%s&resourceVersion=0",
+		                 p->server_len, p->url, h->namespace_, h->pod);
+		return n > 0 && (size_t)n < sizeof url ? send_to(p, url, e)
+		                                       : err_set(e, ERR_LIMIT, "the URL is too long");
+	}
+	return 1;
+}
+
+// The pods that hold no devices, with annotations of any size, must not cost the others their labels.
+static void become_single(struct pod_metadata *p, const struct err *e)
+{
+	struct call *c = p->call;
+	LOG(p->options.log, LOG_WARNING, "Pods of the node exceed a limit, requesting those on GPUs one by one",
+	    LOG_S("url", p->url), LOG_S("err", e->msg));
+	p->single_until_ms = clock_mono_ms(p->options.clock) + SINGLE_MS;
+	c->is_single = true;
+	c->found.n = 0;
+}
+
+static void on_done(void *arg, int status, const char *body, size_t len, const struct err *error)
+{
+	struct pod_metadata *p = arg;
+	struct call *c = p->call;
+	struct err e = {.kind = ERR_NONE}, later;
+	if (error)
+		e = *error;
+	else if (status != 200)
+		explain_status(status, body, len, &e);
+	else if (metadata_list_finish(&c->list, &e) == 0 && !c->is_single)
+		join(p, &e);
+	if (e.kind == ERR_LIMIT && !c->is_single)
+		become_single(p, &e);
+	if (c->is_single && (e.kind == ERR_NONE || e.kind == ERR_LIMIT)) {
+		int rc = send_single(p, &later);
+		if (rc == 0)
+			return;
+		if (rc < 0)
+			e = later;
+		else if (c->found.n > 0 || e.kind == ERR_NONE) {
+			e.kind = ERR_NONE;
+			join(p, &e);
+		}
+	}
+	finish(p, e.kind == ERR_NONE ? NULL : &e);
+}
+
+static int send_request(struct pod_metadata *p, struct err *e)
+{
+	struct call *c = p->call = calloc(1, sizeof *c);
+	if (!c)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	c->room = p->table.n;
+	c->is_single = p->asked_ms < p->single_until_ms;
+	if (table_init(&c->found, c->room) < 0)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	if (!c->is_single)
+		return send_to(p, p->url, e);
+	int rc = send_single(p, e);
+	return rc <= 0 ? rc : err_set(e, ERR_INPUT, "no pod on a GPU has a valid name");
 }
 
 static bool is_due(const struct pod_metadata *p, int64_t now_ms)
@@ -304,16 +373,10 @@ void pod_metadata_take_map(struct pod_metadata *p, const struct pod_map *m)
 	ask_if_due(p);
 }
 
-static bool is_node_name(const char *s)
-{
-	size_t len = strlen(s);
-	return len > 0 && len <= POD_NAME_BYTES_MAX && strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-.") == len;
-}
-
 static int init(struct pod_metadata *p, struct err *e)
 {
 	const struct pod_metadata_options *o = &p->options;
-	if (!is_node_name(o->node))
+	if (!is_object_name(o->node))
 		return err_set(e, ERR_INPUT, "\"%.100s\" is not a valid name of a node", o->node);
 	int url = snprintf(p->url, sizeof p->url, "%s/api/v1/pods?fieldSelector=spec.nodeName%%3D%s&resourceVersion=0",
 	                   o->server, o->node);
@@ -322,6 +385,7 @@ static int init(struct pod_metadata *p, struct err *e)
 	if (url < 0 || (size_t)url >= sizeof p->url || token < 0 || (size_t)token >= sizeof p->token_file || ca < 0)
 		return err_set(e, ERR_LIMIT,
 		               "the address of the API server or the path of its credentials is too long");
+	p->server_len = (int)strlen(o->server);
 	p->tick = event_new(o->loop, -1, EV_PERSIST, on_tick, p);
 	if (!p->tick || timer_start(p->tick, TICK_MS) < 0)
 		return err_set(e, ERR_INTERNAL, "cannot create a timer");

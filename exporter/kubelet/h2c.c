@@ -403,6 +403,12 @@ int h2c_feed(struct h2c *c, const void *data, size_t len, struct err *e)
 	const unsigned char *p = data;
 	if (c->failed)
 		return err_set(e, ERR_PROTOCOL, "the call has failed already");
+	c->received += len;
+	if (c->received > H2C_REPLY_BYTES_MAX) {
+		c->failed = true;
+		return err_set(e, ERR_LIMIT, "the frames of the reply exceed the ceiling of %d bytes",
+		               H2C_REPLY_BYTES_MAX);
+	}
 	while (len > 0 && !c->done) {
 		size_t payload = c->have < FRAME_HEAD_BYTES
 		                         ? 0

@@ -16,6 +16,7 @@
 struct err;
 
 #define H2C_MESSAGE_BYTES_MAX (16 * 1024 * 1024)
+#define H2C_REPLY_BYTES_MAX   (2 * H2C_MESSAGE_BYTES_MAX) // of all frames, also those that carry nothing
 #define H2C_FRAME_BYTES_MAX   16384 // payload; the limit on a peer without SETTINGS_MAX_FRAME_SIZE (RFC 9113, 4.2)
 #define H2C_HEADER_BYTES_MAX  (64 * 1024)
 #define H2C_CONTROL_MAX       1024 // PING and SETTINGS frames of one call
@@ -27,7 +28,8 @@ struct h2c {
 	struct buf headers; // the header block that is being received
 	size_t max_message_bytes;
 	unsigned char frame[9 + H2C_FRAME_BYTES_MAX];
-	size_t have; // bytes of `frame` received so far
+	size_t have;     // bytes of `frame` received so far
+	size_t received; // bytes of all frames
 	bool saw_settings;
 	bool in_headers, headers_end_stream; // the next frame must be CONTINUATION
 	bool failed, done;
@@ -45,7 +47,7 @@ void h2c_init(struct h2c *c, const char *path, size_t max_message_bytes);
 void h2c_done(struct h2c *c);
 // Processes `len` bytes from the peer. Returns 0 if more bytes are needed (`out` may hold bytes to send), 1 when the
 // reply is in `message`, and -1 on failure. `e` is then ERR_PROTOCOL (not HTTP/2 or not gRPC), ERR_LIMIT (message
-// above its ceiling), or the kind that belongs to the gRPC status, such as ERR_THROTTLED, ERR_UNSUPPORTED or
+// or reply above its ceiling), or the kind that belongs to the gRPC status, such as ERR_THROTTLED, ERR_UNSUPPORTED or
 // ERR_SERVER, with the status in e->code.
 int h2c_feed(struct h2c *c, const void *data, size_t len, struct err *e);
 

@@ -19,6 +19,7 @@
 #include "base/http/http_client.h"
 #include "base/http/http_server.h"
 #include "controller/external/external_metrics_server.h"
+#include "controller/external/review_cache.h"
 #include "k8s/client/k8s_client.h"
 #include "k8s/client/k8s_config.h"
 #include "k8s/server/access_review.h"
@@ -400,6 +401,90 @@ static void bearer_tokens_cannot_crowd_out_what_else_is_asked(void **state)
 		http_result_done(&results[i]);
 }
 
+// An address that fills the places of bearer tokens does not keep out the first request of another.
+static void another_address_finds_a_place_for_its_token(void **state)
+{
+	struct world *w = *state;
+	enum { N = DELEGATED_AUTH_STRANGERS_MAX + 1 };
+	static struct http_result results[N], other, last;
+	char url[64], url6[64], token[32];
+	struct err e;
+	const struct http_client_options many = {
+	        .loop = w->loop, .max_in_flight = N + 2, .connect_timeout_ms = WAIT_MS};
+	struct http_server_options plain = {.loop = w->loop, .listen = "127.0.0.1:0", .max_peer_connections = N + 2};
+	struct http_client *crowd = http_client_new(&many, &e);
+	struct http_server *server = http_server_new(&plain, &e);
+	plain.listen = "[::1]:0";
+	struct http_server *server6 = http_server_new(&plain, &e);
+	struct delegated_auth *auth = delegated_auth_new(w->client, NULL, &e);
+	assert_true(crowd && server && auth);
+	if (!server6)
+		print_message("no IPv6 here: %s\n", e.msg);
+	assert_int_equal(http_server_route(server, "/check/", handle_check, auth, &e), 0);
+	if (server6)
+		assert_int_equal(http_server_route(server6, "/check/", handle_check, auth, &e), 0);
+	snprintf(url, sizeof url, "http://127.0.0.1:%d/check/", http_server_port(server));
+	snprintf(url6, sizeof url6, "http://[::1]:%d/check/", server6 ? http_server_port(server6) : 0);
+	w->api.hold = true;
+	for (int i = 0; i < N; i++) {
+		snprintf(token, sizeof token, "made-up-%d", i);
+		const struct http_request r = {.method = "GET", .url = url, .bearer_token = token};
+		results[i] = (struct http_result){0};
+		assert_int_equal(http_client_submit(crowd, &r, http_result_keep, &results[i], NULL, &e), 0);
+	}
+	int refused = 0;
+	for (int64_t end = test_now_ms() + WAIT_MS; refused == 0 && test_now_ms() < end;) {
+		test_loop_for(w->loop, 20);
+		for (int i = 0; i < N; i++)
+			refused += results[i].status == 429;
+	}
+	assert_int_equal(refused, 1); // the others wait
+	const struct http_request good = {.method = "GET", .url = url6, .bearer_token = "good"};
+	const struct http_request bad = {.method = "GET", .url = url, .bearer_token = "made-up"};
+	other = last = (struct http_result){0};
+	if (server6)
+		assert_int_equal(http_client_submit(crowd, &good, http_result_keep, &other, NULL, &e), 0);
+	assert_int_equal(http_client_submit(crowd, &bad, http_result_keep, &last, NULL, &e), 0);
+	TEST_BECOMES(w->loop, last.status != 0);
+	assert_int_equal(last.status, 429);
+	test_loop_for(w->loop, 200);
+	assert_int_equal(other.status, 0); // it waits for the review
+	http_client_free(crowd);
+	delegated_auth_stop(auth);
+	external_metrics_server_stop(w->metrics);
+	k8s_client_free(w->client);
+	w->client = NULL;
+	http_server_free(server);
+	http_server_free(server6);
+	delegated_auth_free(auth);
+	http_result_done(&last);
+	http_result_done(&other);
+	for (int i = 0; i < N; i++)
+		http_result_done(&results[i]);
+}
+
+// However many tokens are invented, they do not make a valid one be reviewed again.
+static void negative_answers_evict_no_positive_one(void **state)
+{
+	(void)state;
+	enum { MAX = 4 };
+	unsigned char good[REVIEW_KEY_BYTES], bad[REVIEW_KEY_BYTES];
+	struct review_cache *c = review_cache_new(MAX, 1000);
+	assert_non_null(c);
+	review_cache_key("good", 4, good);
+	review_cache_put(c, good, &(struct review_answer){.yes = 1}, 0);
+	for (int i = 0; i < 10 * MAX; i++) {
+		review_cache_key(&i, sizeof i, bad);
+		review_cache_put(c, bad, &(struct review_answer){.yes = 0}, 1);
+	}
+	assert_true(review_cache_get(c, good, 2)->yes);
+	assert_false(review_cache_get(c, bad, 2)->yes);
+	review_cache_put(c, good, &(struct review_answer){.yes = 0}, 3); // another answer to the same question
+	assert_false(review_cache_get(c, good, 4)->yes);
+	assert_null(review_cache_get(c, good, 1003));
+	review_cache_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -411,6 +496,8 @@ int main(void)
 	                                        teardown),
 	        cmocka_unit_test_setup_teardown(review_in_flight_at_the_end_is_not_answered, setup, teardown),
 	        cmocka_unit_test_setup_teardown(bearer_tokens_cannot_crowd_out_what_else_is_asked, setup, teardown),
+	        cmocka_unit_test_setup_teardown(another_address_finds_a_place_for_its_token, setup, teardown),
+	        cmocka_unit_test(negative_answers_evict_no_positive_one),
 	        cmocka_unit_test_setup_teardown(visitor_who_leaves_during_a_review_does_no_harm, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, make_certs, remove_certs);

@@ -184,12 +184,38 @@ static void settings_and_pings_are_answered_up_to_a_ceiling(void **state)
 	free(c);
 }
 
+// WINDOW_UPDATE, PING answers and unknown frames need no reply, and empty DATA and CONTINUATION add nothing.
+static void frames_without_content_are_taken_up_to_a_ceiling(void **state)
+{
+	(void)state;
+	static const char *const starts[] = {SETTINGS, SETTINGS, SETTINGS "000001 01 00 00000001 88 "};
+	static const char *const endless[] = {"000004 08 00 00000000 00000001", "000000 00 00 00000001",
+	                                      "000000 09 00 00000001"};
+	for (size_t i = 0; i < sizeof endless / sizeof endless[0]; i++) {
+		unsigned char start[64], frame[64];
+		struct err e = {.kind = ERR_NONE};
+		struct h2c *c = malloc(sizeof *c);
+		assert_non_null(c);
+		h2c_init(c, PATH, 100);
+		size_t n = unhex(starts[i], start, sizeof start), len = unhex(endless[i], frame, sizeof frame);
+		int rc = h2c_feed(c, start, n, &e);
+		for (size_t k = 0; rc == 0 && k <= H2C_REPLY_BYTES_MAX; k += len)
+			rc = h2c_feed(c, frame, len, &e);
+		assert_int_equal(rc, -1);
+		assert_int_equal(e.kind, ERR_LIMIT);
+		assert_int_equal(h2c_feed(c, frame, len, &e), -1);
+		h2c_done(c);
+		free(c);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(every_reply_ends_as_it_must),
 	        cmocka_unit_test(request_is_the_161_bytes_the_kubelet_takes),
 	        cmocka_unit_test(settings_and_pings_are_answered_up_to_a_ceiling),
+	        cmocka_unit_test(frames_without_content_are_taken_up_to_a_ceiling),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

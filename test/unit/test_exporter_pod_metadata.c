@@ -42,7 +42,8 @@ struct fixture {
 	struct pod_metadata *p;
 
 	int status;
-	const char *reply; // NULL: the request is held
+	const char *reply;  // NULL: the request is held
+	const char *single; // the reply to a request for one pod; NULL: as for the node
 	struct http_exchange *held;
 	int requests;
 	char seen[512]; // the last request: path, query, Accept, Authorization
@@ -56,8 +57,10 @@ static void on_request(void *arg, struct http_exchange *x)
 	snprintf(f->seen, sizeof f->seen, "%s %s %s|%s|%s", http_exchange_path(x),
 	         http_exchange_query(x, "fieldSelector"), http_exchange_query(x, "resourceVersion"),
 	         http_exchange_header(x, "Accept"), auth ? auth : "-");
-	if (f->reply)
-		http_exchange_reply(x, f->status, "application/json", f->reply, strlen(f->reply));
+	const char *reply =
+	        f->single && strncmp(http_exchange_path(x), "/api/v1/namespaces/", 19) == 0 ? f->single : f->reply;
+	if (reply)
+		http_exchange_reply(x, f->status, "application/json", reply, strlen(reply));
 	else
 		f->held = x;
 }
@@ -188,6 +191,42 @@ static void request_asks_for_the_metadata_of_the_node_alone(void **state)
 	assert_string_equal(known(f, "a"), "u-a red");
 	assert_string_equal(known(f, "b"), "-"); // it holds no GPU
 	assert_true(status_of(f).last_ok && status_of(f).missing == 0 && status_of(f).polls == 1);
+}
+
+// A tenant fills the node with pods that hold no GPU and have annotations of the largest size.
+static void pods_above_the_ceiling_of_a_reply_cost_no_other_pod_its_labels(void **state)
+{
+	struct fixture *f = *state;
+	start(f, "http", (struct http_server_options){0});
+	size_t size = METADATA_LIST_BYTES_MAX + 1000;
+	char *large = malloc(size);
+	assert_non_null(large);
+	int n = snprintf(large, size,
+	                 "{\"kind\":\"PartialObjectMetadataList\",\"items\":[{\"metadata\":{\"annotations\":{\"a\":\"");
+	memset(large + n, 'x', size - (size_t)n);
+	snprintf(large + size - 120, 120, "\"},\"namespace\":\"ml\",\"name\":\"bomb\",\"uid\":\"u-x\"}}]}");
+	f->reply = large;
+	f->single = LIST(POD("a", "u-a", "red"));
+	take(f, "a", "GPU-1", false);
+	become_idle(f);
+	assert_string_equal(known(f, "a"), "u-a red");
+	assert_string_equal(f->seen,
+	                    "/api/v1/namespaces/ml/pods metadata.name=a 0|" METADATA_LIST_ACCEPT "|Bearer first");
+	assert_int_equal(f->requests, 2);
+	assert_true(status_of(f).last_ok && status_of(f).missing == 0);
+	clock_advance_ms(&f->clock, POD_METADATA_REFRESH_MS); // the list is not tried again at once
+	take(f, "a", "GPU-1", true);
+	become_idle(f);
+	assert_int_equal(f->requests, 4);
+	assert_string_equal(known(f, "a"), "u-a red");
+	assert_string_equal(known(f, "other"), "-"); // its reply is that of another pod
+	clock_advance_ms(&f->clock, 10 * 60 * 1000);
+	f->reply = LIST(POD("a", "u-a", "red") "," POD("other", "u-o", "blue"));
+	take(f, "a", "GPU-1", true);
+	become_idle(f);
+	assert_int_equal(f->requests, 5);
+	assert_string_equal(known(f, "other"), "u-o blue");
+	free(large);
 }
 
 static void requests_are_rare_while_every_pod_is_known(void **state)
@@ -502,6 +541,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        TEST(request_asks_for_the_metadata_of_the_node_alone),
 	        TEST(requests_are_rare_while_every_pod_is_known),
+	        TEST(pods_above_the_ceiling_of_a_reply_cost_no_other_pod_its_labels),
 	        TEST(new_pod_is_asked_for_after_the_shortest_interval),
 	        TEST(pod_with_other_devices_is_not_known),
 	        TEST(pod_that_was_gone_is_not_known),
