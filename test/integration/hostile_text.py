@@ -4,7 +4,7 @@
 # details after a tab. The commands come from `gpuscale help` and the formats from `gpuscale COMMAND --help`: a command
 # or a format without a case is a failure.
 #   hostile_text.py BUILD_OUTPUT WORK_FOLDER ROOT
-import csv, html.parser, io, json, os, re, subprocess, sys, threading, time, unicodedata, urllib.parse, urllib.request
+import csv, io, json, os, pty, re, subprocess, sys, threading, time, unicodedata, urllib.parse, urllib.request
 import http.server
 import xml.dom.minidom
 
@@ -100,6 +100,27 @@ def case(name, argv, format='table', want_mark=True, stdin=None, files=(), env=N
         found.append('exit %d' % p.returncode)
     report(name, *found)
     return p
+
+
+def terminal_case(name, argv, env=None):
+    """The same on a terminal, where colours and a line of progress are the program's own."""
+    ours, theirs = pty.openpty()
+    p = subprocess.Popen(['timeout', '60', gpuscale] + argv, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=dict(os.environ, TERM='xterm', **(env or {})))
+    os.close(theirs)
+    data = b''
+    while True:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:
+            piece = b''
+        if not piece:
+            break
+        data += piece
+    p.wait()
+    os.close(ours)
+    data = re.sub(rb'\r\x1b\[K|\x1b\[[0-9;]*m', b'', data.replace(b'\r\n', b'\n'))
+    found = judge_text(data)
+    report(name + ', on a terminal', *found + ([] if MARK.encode() in data else ['the hostile text is in no output: %r' % data[:300]]))
 
 
 # ---- a Prometheus that lies ----
@@ -199,6 +220,9 @@ def run_offline():
     each_format('cost', liar + ['--since', '2h', '--by', 'label=team'], suffix=' by a label', want_mark='report')
     each_format('idle', liar + ['-A', '--lookback', '4h', '--for', '5m'], want_mark='report')
     each_format('diagnose', liar + ['-A'], want_mark='report')
+    terminal_case('cost', ['cost', '--since', '14h', '--by', 'model'] + liar)
+    terminal_case('idle', ['idle', '-A', '--lookback', '4h', '--for', '5m'] + liar)
+    terminal_case('diagnose', ['diagnose', '-A'] + liar)
     for command in ('cost', 'idle', 'diagnose'):
         for argv, what in ((error, 'error'), (page, 'page'), (warning, 'warning')):
             case('%s: server that answers with: %s' % (command, what), [command] + argv)
@@ -221,6 +245,8 @@ def run_offline():
     write('t_test.yaml', test.replace('a 30 s spike does not scale', quoted(HOSTILE)).replace('replicas: 2, action: None, reason: Desired', 'replicas: 3, action: None, reason: Desired', 1))
     for flags in ([], ['--diff'], ['-v'], ['--coverage']):
         case('test %s' % ' '.join(flags), ['test', 't_test.yaml', '--junit', 'junit.xml'] + flags, files=[('junit.xml', 'xml')])
+    terminal_case('test', ['test', 't_test.yaml', '--diff', '-v'])
+    terminal_case('backtest', ['backtest', '-f', policy, '--since', '1h'] + error)
     case('test: no test has a name', ['test', 't_test.yaml', '--run', MARK + '\x1b\u202e\n'])
     lines = json.dumps({HOSTILE: 1}) + '\n' + json.dumps({'time': 0, 'replicas': 1, 'signals': {HOSTILE: 1}}) + '\n' + HOSTILE + '\n'
     case('step', ['step', '-f', policy], format='json', stdin=lines.encode())
@@ -343,6 +369,8 @@ def run_cluster():
         each_format('get', ['pools'], env=env, suffix=' pools', want_mark=False)
         case('get -o wide: mark', ['get', '-A', '-o', 'wide'], env=env, format='wide')
         case('get remediations', ['get', 'remediations'], env=env, want_mark=False)
+        terminal_case('get', ['get', '-A', '-o', 'wide'], env)
+        terminal_case('describe', ['describe'], env)
         case('get: name', ['get', MARK + HOSTILE], env=env)
         case('describe', ['describe'], env=env)
         case('top', ['top'], env=env)
