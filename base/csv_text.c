@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/csv_text.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -32,4 +33,14 @@ void csv_put_text(struct buf *out, const char *text)
 			buf_putc(out, '"');
 	}
 	buf_puts(out, quote ? "\"" : "");
+}
+
+void csv_put_number(struct buf *out, double v)
+{
+	if (isinf(v))
+		buf_puts(out, ",+Inf");
+	else if (isnan(v))
+		buf_putc(out, ',');
+	else
+		buf_printf(out, ",%.4f", v);
 }

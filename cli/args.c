@@ -73,16 +73,21 @@ static size_t find(const struct flags *f, const char *word, size_t len)
 }
 
 // True if the last letter takes the next argument. Replaces a lone "-h" by --help unless it has another meaning.
-static bool look_at_letters(char **arg, const struct flags *f)
+static bool look_at_letters(const char *command, char **arg, const struct flags *f)
 {
 	static const char help[] = "--help"; // arguments are never written to
 	if (strcmp(*arg, "-h") == 0 && !f->eats['h']) {
 		*arg = (char *)(uintptr_t)help;
 		return false;
 	}
-	for (const char *p = *arg + 1; *p; p++)
-		if ((unsigned char)*p < 128 && f->eats[(unsigned char)*p] == 2)
+	for (const char *p = *arg + 1; *p; p++) {
+		if (*p < ' ' || *p > '~') { // getopt would print it as it is
+			print_error("%s: invalid option -- '%s'\nTry `%s --help' for a list.\n", command, p, command);
+			exit(EXIT_USAGE);
+		}
+		if (f->eats[(unsigned char)*p] == 2)
 			return p[1] == '\0';
+	}
 	return false;
 }
 
@@ -97,7 +102,7 @@ static void look_at_flags(const struct argp *argp, int argc, char **argv)
 		if (word[0] != '-' || word[1] == '\0')
 			continue;
 		if (word[1] != '-') {
-			i += look_at_letters(&argv[i], &f);
+			i += look_at_letters(argv[0], &argv[i], &f);
 			continue;
 		}
 		size_t len = strcspn(word + 2, "="), which = find(&f, word + 2, len);

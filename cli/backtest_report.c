@@ -347,16 +347,6 @@ void backtest_report_json(const struct backtest_report *r, struct buf *out)
 	buf_putc(out, '\n');
 }
 
-static void csv_number(struct buf *out, double v)
-{
-	if (isinf(v))
-		buf_puts(out, ",+Inf");
-	else if (isnan(v))
-		buf_putc(out, ',');
-	else
-		print_to(out, ",%.4f", v);
-}
-
 void backtest_report_csv(const struct backtest_report *r, struct buf *out)
 {
 	const struct backtest *b = r->backtest;
@@ -366,12 +356,12 @@ void backtest_report_csv(const struct backtest_report *r, struct buf *out)
 		print_to(out, "%s,%s,", mode_name(r), backtest_kind_name(row->kind));
 		csv_put_text(out, row->name);
 		print_to(out, ",%d", row->is_best);
-		csv_number(out, backtest_gpu_hours(r, row));
-		csv_number(out, backtest_cost(r, row));
-		csv_number(out, score_late_percent(&row->score));
-		csv_number(out, score_wait_quantile_s(&row->score, P95));
+		csv_put_number(out, backtest_gpu_hours(r, row));
+		csv_put_number(out, backtest_cost(r, row));
+		csv_put_number(out, score_late_percent(&row->score));
+		csv_put_number(out, score_wait_quantile_s(&row->score, P95));
 		print_to(out, ",%d", row->score.changes);
-		csv_number(out, score_at_max_percent(&row->score));
+		csv_put_number(out, score_at_max_percent(&row->score));
 		buf_putc(out, '\n');
 	}
 }

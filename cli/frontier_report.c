@@ -121,16 +121,6 @@ void frontier_report_json(const struct frontier_report *r, struct buf *out)
 	buf_putc(out, '\n');
 }
 
-static void csv_number(struct buf *out, double v)
-{
-	if (isinf(v))
-		buf_puts(out, ",+Inf");
-	else if (isnan(v))
-		buf_putc(out, ',');
-	else
-		print_to(out, ",%.4f", v);
-}
-
 void frontier_report_csv(const struct frontier_report *r, struct buf *out)
 {
 	buf_puts(out, "mode,kind,name,present,gpu_hours,cost,late_percent,p95_wait_s,direction_changes\n");
@@ -139,10 +129,10 @@ void frontier_report_csv(const struct frontier_report *r, struct buf *out)
 		print_to(out, "closed-loop,%s,", backtest_kind_name(p->kind));
 		csv_put_text(out, p->name);
 		print_to(out, ",%d", p->is_chosen);
-		csv_number(out, gpu_hours(r, p));
-		csv_number(out, gpu_hours(r, p) * r->price);
-		csv_number(out, score_late_percent(&p->score));
-		csv_number(out, score_wait_quantile_s(&p->score, P95));
+		csv_put_number(out, gpu_hours(r, p));
+		csv_put_number(out, gpu_hours(r, p) * r->price);
+		csv_put_number(out, score_late_percent(&p->score));
+		csv_put_number(out, score_wait_quantile_s(&p->score, P95));
 		print_to(out, ",%d\n", p->score.changes);
 	}
 }

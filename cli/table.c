@@ -56,10 +56,7 @@ void table_cell(struct table *t, const char *fmt, ...)
 static void put_cell(const struct table *t, struct buf *out, size_t column, const char *cell)
 {
 	bool is_last = column + 1 == t->n_columns;
-	size_t width = width_of(cell), padded = is_last ? width : t->widths[column] + GAP;
-	buf_puts(out, cell);
-	if (padded > width)
-		print_to(out, "%*s", (int)(padded - width), "");
+	print_to(out, "%-*s", is_last ? 0 : (int)t->widths[column] + GAP, cell);
 	if (is_last)
 		buf_putc(out, '\n');
 }

@@ -391,6 +391,20 @@ static error_t on_flag(int key, char *arg, struct argp_state *state)
 	return 0;
 }
 
+// getopt would print a flag that it does not know as it is.
+static void check_flags(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		const char *p = argv[i];
+		while (argv[i][0] == '-' && *p >= ' ' && *p <= '~' && *p != '=')
+			p++;
+		if (argv[i][0] == '-' && *p && *p != '=') {
+			print_error("gpuscale-exporter: unrecognized option '%s'\n", argv[i]);
+			exit(EXIT_USAGE);
+		}
+	}
+}
+
 void exporter_options_parse(struct exporter_options *o, int argc, char **argv)
 {
 	struct argp_option options[FLAGS + 1] = {{0}};
@@ -436,6 +450,7 @@ void exporter_options_parse(struct exporter_options *o, int argc, char **argv)
 	                               .sidecar_of = {.replica = -1},
 	                               .otlp_interval_ms = OTLP_INTERVAL_MS,
 	                               .log_level = LOG_INFO};
+	check_flags(argc, argv);
 	read_environment(o);
 	argp_err_exit_status = EXIT_USAGE;
 	argp_parse(&argp, argc, argv, 0, NULL, o);

@@ -183,15 +183,7 @@ static size_t width_of(const char *s)
 
 static void put_padded(struct buf *out, const char *s, size_t width, bool right, bool last)
 {
-	size_t pad = width > width_of(s) ? width - width_of(s) : 0;
-	if (!right)
-		buf_puts(out, s);
-	for (size_t i = 0; i < pad && (right || !last); i++)
-		buf_putc(out, ' ');
-	if (right)
-		buf_puts(out, s);
-	for (int i = 0; i < GAP && !last; i++)
-		buf_putc(out, ' ');
+	print_to(out, "%*s%*s", right ? (int)width : last ? 0 : -(int)width, s, last ? 0 : GAP, "");
 }
 
 static void put_table(const struct column *columns, size_t n, const struct page_view *v, struct buf *out)

@@ -10,8 +10,6 @@ struct dcgm_name;
 struct doc_node;
 struct policy;
 
-#define LINT_EDITS_MAX 256 // renames in one document
-
 struct lint_rename {
 	const char *old_name;
 	const char *new_name; // a name if has_same_meaning, else what to use instead, in words

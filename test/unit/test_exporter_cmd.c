@@ -299,7 +299,7 @@ static void tables_are_safe_for_their_readers(void **state)
 	o.command = COMMAND_LIST;
 	gpu_table_put(&o, v, 1767225600123, true, &out);
 	assert_string_equal(buf_str(&out), "gpu,uuid,mig_id,mig_profile,model,pci_bus_id,device,pods\n"
-	                                   "0,GPU-a,,,\"a,\"\"b\"\"\x1b[31m\",,,\n1,GPU-b,,,c,,,\n");
+	                                   "0,GPU-a,,,\"a,\"\"b\"\"\\x1b[31m\",,,\n1,GPU-b,,,c,,,\n");
 	buf_reset(&out);
 	o.command = COMMAND_TOP; // a log of readings: the time of each, and one header
 	gpu_table_put(&o, v, 1767225600123, true, &out);
@@ -311,9 +311,9 @@ static void tables_are_safe_for_their_readers(void **state)
 	        "sm_clock_mhz,sm_clock_max_mhz,memory_clock_mhz,throttle_reasons,ecc_corrected,ecc_uncorrectable,xids,"
 	        "gpu_util_window_max_percent,sm_active_window_max_percent,power_window_max_watts,"
 	        "temperature_window_max_celsius\n"
-	        "2026-01-01T00:00:00.123Z,0,,\"a,\"\"b\"\"\x1b[31m\",,,,5,,,,,,,,,,,,,,,,,\n"
+	        "2026-01-01T00:00:00.123Z,0,,\"a,\"\"b\"\"\\x1b[31m\",,,,5,,,,,,,,,,,,,,,,,\n"
 	        "2026-01-01T00:00:00.123Z,1,,c,,,,100,13,,,,,,,,,,,,,,,,\n"
-	        "2026-01-01T00:00:01.123Z,0,,\"a,\"\"b\"\"\x1b[31m\",,,,5,,,,,,,,,,,,,,,,,\n"
+	        "2026-01-01T00:00:01.123Z,0,,\"a,\"\"b\"\"\\x1b[31m\",,,,5,,,,,,,,,,,,,,,,,\n"
 	        "2026-01-01T00:00:01.123Z,1,,c,,,,100,13,,,,,,,,,,,,,,,,\n");
 	page_view_free(v);
 	buf_done(&out);

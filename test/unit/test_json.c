@@ -310,6 +310,21 @@ static void strings_are_escaped_and_valid_utf8(void **state)
 	buf_done(&b);
 }
 
+static void messages_are_visible_to_readers_that_decode(void **state)
+{
+	struct buf out;
+	struct json_writer w;
+	buf_init(&out, 4096);
+	json_write_init(&w, &out, 0);
+	json_write_object_begin(&w);
+	json_write_member_text(&w, "message", "a\x1b[31m\n\xe2\x80\xae\xff caf\xc3\xa9");
+	json_write_member_text(&w, "none", NULL);
+	json_write_object_end(&w);
+	assert_string_equal(buf_str(&out),
+	                    "{\"message\":\"a\\\\x1b[31m\\\\n\\\\u202e\\\\xff caf\xc3\xa9\",\"none\":null}");
+	buf_done(&out);
+}
+
 static void numbers_that_json_has_not_become_null(void **state)
 {
 	struct buf b;
@@ -362,6 +377,7 @@ int main(void)
 	        cmocka_unit_test(integers_are_whole_and_in_range),
 	        cmocka_unit_test(commas_and_nesting_are_the_writers_business),
 	        cmocka_unit_test(strings_are_escaped_and_valid_utf8),
+	        cmocka_unit_test(messages_are_visible_to_readers_that_decode),
 	        cmocka_unit_test(numbers_that_json_has_not_become_null),
 	        cmocka_unit_test(too_deep_or_too_long_sets_failed),
 	};
