@@ -136,10 +136,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (!a->replay && a->acts && !series_options_matchers(&a->series))
-			argp_error(state, "--act needs --series-matcher, because any pod that Prometheus scrapes can expose "
-			                  "series about failing GPUs: name the labels that only the exporter's scrape sets, "
-			                  "such as --series-matcher='job=\"gpuscale-exporter/gpuscale-exporter\"' "
-			                  "(docs/security.md)");
+			argp_error(state,
+			           "--act needs --series-matcher, because any pod that Prometheus scrapes can expose "
+			           "series about failing GPUs: name the labels that only the exporter's scrape sets, "
+			           "such as --series-matcher='job=\"gpuscale-exporter/gpuscale-exporter\"' "
+			           "(docs/security.md)");
 		if (!a->replay && a->ha.n_shards > 1)
 			print_usage(state, "--shards: one process remediates, so there is one lease");
 		return 0;
@@ -252,12 +253,9 @@ int cmd_remediate(int argc, char **argv)
 	        {"reset", KEY_RESET, 0, 0,
 	         "request resets of failing GPUs that no pod uses from the reset hook of the node", 0},
 	        {0}};
-	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0},
-	                                             {&kube_argp, 0, NULL, 0},
-	                                             {&log_argp, 0, NULL, 0},
-	                                             {&ha_argp, 0, NULL, 0},
-	                                             {&series_argp, 0, NULL, 0},
-	                                             {0}};
+	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {&kube_argp, 0, NULL, 0},
+	                                             {&log_argp, 0, NULL, 0},        {&ha_argp, 0, NULL, 0},
+	                                             {&series_argp, 0, NULL, 0},     {0}};
 	const struct argp argp = {
 	        options,
 	        parse,

@@ -177,9 +177,12 @@ int cmd_run(int argc, char **argv)
 	        {"dry-run", KEY_DRY_RUN, 0, 0, "decide and report, write nothing", 1},
 	        {"once", KEY_ONCE, 0, 0, "one tick per policy, then exit", 1},
 	        {0}};
-	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {&kube_argp, 0, NULL, 0},
-	                                             {&log_argp, 0, NULL, 0},        {&ha_argp, 0, NULL, 0},
-	                                             {&serve_argp, 0, NULL, 0},      {&series_argp, 0, NULL, 0},
+	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0},
+	                                             {&kube_argp, 0, NULL, 0},
+	                                             {&log_argp, 0, NULL, 0},
+	                                             {&ha_argp, 0, NULL, 0},
+	                                             {&serve_argp, 0, NULL, 0},
+	                                             {&series_argp, 0, NULL, 0},
 	                                             {0}};
 	const struct argp argp = {options,
 	                          parse,

@@ -34,8 +34,8 @@ enum gpu_idle { GPU_IDLE_COUNT, GPU_IDLE_LAST_BUSY, GPU_IDLE_FIRST_SEEN, GPU_IDL
 // GPU_IDLE_BELOW_PERCENT for the last for_s seconds and had the same holder before. Times are seconds since the epoch,
 // traced back for lookback_s seconds; a GPU that was not busy in them has no GPU_IDLE_LAST_BUSY. matchers: added to
 // every selector (promql/confine.h); then GPUs that several exporters report, and exporters with more than
-// GPU_SERIES_MAX series of a family, are left out, as their series may be forged. NULL: every series is read. Returns 0,
-// or -1 and *e as confine_add_matchers().
+// GPU_SERIES_MAX series of a family, are left out, as their series may be forged. NULL: every series is read. Returns
+// 0, or -1 and *e as confine_add_matchers().
 #define GPU_SERIES_MAX 1024
 int gpu_idle_query(struct buf *out, enum gpu_idle what, int64_t for_s, int64_t lookback_s, const char *matchers,
                    struct err *e);

@@ -20,7 +20,7 @@
 struct confiner {
 	const char *query, *at; // at: after the token
 	struct promql_token token;
-	bool has_gap; // preceded by whitespace or a comment
+	bool has_gap;              // preceded by whitespace or a comment
 	const char *label, *value; // label NULL: none is enforced
 	const char *matchers;      // added to every selector when no label is enforced
 	struct buf *out;
@@ -237,8 +237,8 @@ static int matcher(struct confiner *c, bool *has)
 		return 0;
 	if (match_operator(c, &is_equal) < 0)
 		return -1;
-	bool is_enforced = c->label && (is_string ? is_text(t.start + 1, t.len - 2, c->label)
-	                                          : is_text(t.start, t.len, c->label));
+	bool is_enforced =
+	        c->label && (is_string ? is_text(t.start + 1, t.len - 2, c->label) : is_text(t.start, t.len, c->label));
 	if (is_enforced && check_enforced(c, t.start, is_equal) < 0)
 		return -1;
 	*has |= is_enforced && !is_string;
@@ -562,7 +562,8 @@ int confine_check_matchers(struct buf *out, const char *matchers, struct err *e)
 	struct confiner c = {.query = matchers, .at = matchers, .out = out, .e = e};
 	bool unused;
 	for (advance(&c);; accept(&c)) {
-		if (c.token.kind != PROMQL_TOKEN_NAME || is_word(&c, "__name__") || memchr(c.token.start, ':', c.token.len))
+		if (c.token.kind != PROMQL_TOKEN_NAME || is_word(&c, "__name__") ||
+		    memchr(c.token.start, ':', c.token.len))
 			return expected(&c, "a label, as in job=\"gpuscale-exporter/gpuscale-exporter\"");
 		if (matcher(&c, &unused) < 0)
 			return -1;

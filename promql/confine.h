@@ -30,8 +30,8 @@ int confine_query(struct buf *out, const char *query, const char *label, const c
 // Returns 0, or -1 and *e as confine_query(): ERR_INPUT when the query cannot be parsed, ERR_LIMIT.
 int confine_add_matchers(struct buf *out, const char *query, const char *matchers, struct err *e);
 // Appends label matchers such as `job="a",instance=~"b.*"` to `out`, without spaces or comments. Returns 0, or -1 and
-// *e, which starts with "line:column": ERR_INPUT for an empty text, a matcher on __name__ or anything else that is not a
-// list of matchers; ERR_LIMIT when the result exceeds the ceiling of `out`.
+// *e, which starts with "line:column": ERR_INPUT for an empty text, a matcher on __name__ or anything else that is not
+// a list of matchers; ERR_LIMIT when the result exceeds the ceiling of `out`.
 int confine_check_matchers(struct buf *out, const char *matchers, struct err *e);
 
 #endif

@@ -164,8 +164,8 @@ static const char *find_reason(const struct idle_rules *all, const struct idle_r
 	const char *own = all->options.own_namespace;
 	if (!all->options.matchers)
 		snprintf(text, size, "any pod may expose these series: start the controller with --series-matcher");
-	else if (!is_named && (strcmp(r->namespace_name, "kube-system") == 0 ||
-	                       (own && strcmp(r->namespace_name, own) == 0)))
+	else if (!is_named &&
+	         (strcmp(r->namespace_name, "kube-system") == 0 || (own && strcmp(r->namespace_name, own) == 0)))
 		snprintf(text, size, "its namespace is protected: name it in spec.namespaces");
 	else if (name)
 		snprintf(text, size, "%s", name);

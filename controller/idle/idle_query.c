@@ -19,8 +19,8 @@
 #define PARTS        5
 #define HASH_LETTERS "0123456789abcdefghijklmnopqrstuvwxyz"
 
-// Each pod's owner, in the labels of gpu_idle_query(). Any pod may expose these series: a pod with several owners has none,
-// and idle_target.c asks the API server for the pods of a workload before it is scaled.
+// Each pod's owner, in the labels of gpu_idle_query(). Any pod may expose these series: a pod with several owners has
+// none, and idle_target.c asks the API server for the pods of a workload before it is scaled.
 #define OWNERS "(" NAMED " unless on (wl_namespace, wl_pod) (count by (wl_namespace, wl_pod) (" NAMED ") > 1))"
 #define NAMED                                                                                                          \
 	"group by (wl_namespace, wl_pod, wl_kind, wl_owner) (label_replace(label_replace(label_replace(label_replace(" \

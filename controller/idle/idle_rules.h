@@ -36,8 +36,8 @@ struct idle_rules_options { // owns nothing
 	struct event_recorder *events;    // likewise
 	struct conflict_watch *conflicts; // NULL: not watched, so that nothing is scaled
 	struct log *log;
-	const char *matchers;      // of the series that are believed (promql/confine.h); NULL: nothing is scaled
-	const char *own_namespace; // protected, as kube-system is, unless a rule names it; may be NULL
+	const char *matchers;         // of the series that are believed (promql/confine.h); NULL: nothing is scaled
+	const char *own_namespace;    // protected, as kube-system is, unless a rule names it; may be NULL
 	int64_t (*now_ms)(void *arg); // the wall clock, after idle_rules_clock_was_set() if it was
 	// Asks a source as of now_ms (wall clock). Calls idle_rules_answer() once, maybe before it returns.
 	void (*ask)(void *arg, const char *source, const char *query, int64_t now_ms, struct idle_slot *slot);

@@ -323,12 +323,12 @@ static error_t parse_series(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option series_flags[] = {
-        {0, 0, 0, 0, "Trusted series:", 5},
+        {0, 0, 0, 0, "Trusted series:", 8},
         {"series-matcher", KEY_SERIES_MATCHER, "MATCHER", 0,
          "believe only series of the exporter with these labels, such as "
          "'job=\"gpuscale-exporter/gpuscale-exporter\"' (repeatable; every matcher must match). Choose labels that "
          "no other scraped pod can set; without it, nothing outside a policy's own target is changed",
-         5},
+         8},
         {0},
 };
 const struct argp series_argp = {series_flags, parse_series, NULL, NULL, NULL, NULL, NULL};

@@ -38,8 +38,8 @@ bool device_rules_are_answered(const struct device_rules *d);
 // Whether the GPU is exactly one device of the node's ResourceSlices: the attribute uuid names it, and no other device
 // is a part of it.
 bool device_rules_serve(const struct device_rules *d, const char *node, const char *gpu);
-// Iterates over the nodes whose ResourceSlices have devices with a UUID, some more than once: *at == NULL starts. Returns
-// NULL at the end.
+// Iterates over the nodes whose ResourceSlices have devices with a UUID, some more than once: *at == NULL starts.
+// Returns NULL at the end.
 const char *device_rules_next_node(const struct device_rules *d, const void **at);
 // Iterates over the rules of the agent: *at == NULL starts. Returns false at the end.
 bool device_rules_next(const struct device_rules *d, const void **at, struct device_rule *ret_rule);

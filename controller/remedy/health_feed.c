@@ -137,9 +137,9 @@ struct health_feed *health_feed_new(const struct health_feed_options *options, s
 		return NULL;
 	}
 	f->options = *options;
-	const char *const labels[LABELS_MAX] = {
-	        "__name__", "UUID", "GPU_I_ID", "xid", "namespace", "pod", "exported_namespace", "exported_pod",
-	        "job", "instance", options->node_label, NULL};
+	const char *const labels[LABELS_MAX] = {"__name__",  "UUID",     "GPU_I_ID",           "xid",
+	                                        "namespace", "pod",      "exported_namespace", "exported_pod",
+	                                        "job",       "instance", options->node_label,  NULL};
 	memcpy(f->labels, labels, sizeof labels);
 	arena_init(&f->arena, ARENA_BYTES_MAX);
 	if (add_queries(f, e) == 0)
@@ -482,8 +482,7 @@ void health_feed_start(struct health_feed *f)
 
 // ---- a complete round ----
 
-static void fold_xid(const struct health_feed *f, struct remedy *r, const struct claim *c, size_t at,
-                     size_t *ret_used)
+static void fold_xid(const struct health_feed *f, struct remedy *r, const struct claim *c, size_t at, size_t *ret_used)
 {
 	const struct sample *s = &f->samples[at], *next = at + 1 < c->to ? s + 1 : NULL;
 	bool has_count = next && next->kind == SAMPLE_XID_COUNT && next->id == s->id &&

@@ -3,8 +3,8 @@
 // counts as a whole: when one query fails or is answered in part, nothing of it is used, because a GPU whose faults are
 // unknown must not count as healthy. Of a source with several servers, the first one that answers with GPUs counts.
 //
-// A series is believed only of the one exporter (labels job and instance) whose gpuscale_gpu_up lists the GPU. Where two
-// exporters report the same node or the same GPU, or one reports too many series, the nodes concerned have no data.
+// A series is believed only of the one exporter (labels job and instance) whose gpuscale_gpu_up lists the GPU. Where
+// two exporters report the same node or the same GPU, or one reports too many series, the nodes concerned have no data.
 #ifndef GPUSCALE_CONTROLLER_REMEDY_HEALTH_FEED_H
 #define GPUSCALE_CONTROLLER_REMEDY_HEALTH_FEED_H
 
@@ -27,8 +27,8 @@ struct health_feed_result {
 };
 
 struct health_feed_options {
-	struct promql_source *source;                     // its first server; not owned
-	const char *node_label;                           // of the series: the name of the node; not copied
+	struct promql_source *source; // its first server; not owned
+	const char *node_label;       // of the series: the name of the node; not copied
 	const char *matchers; // added to every selector (promql/confine.h); NULL: every series is read; not copied
 	void (*done)(void *arg, const struct err *error); // a round is complete; error: why it has no data
 	void *arg;

@@ -25,8 +25,8 @@ struct err;
 struct node_view {
 	char uid[NODE_UID_BYTES], version[NODE_VERSION_BYTES]; // resourceVersion
 	bool is_ready;
-	// Its capacity has GPUs or other accelerators. Of a node that the agent has dealt with, zero is enough: a device
-	// plugin that dies takes them away.
+	// Its capacity has GPUs or other accelerators. Of a node that the agent has dealt with, zero is enough: a
+	// device plugin that dies takes them away.
 	bool has_gpus;
 	bool is_tainted;                        // by the agent
 	bool is_unschedulable, has_cordon_mark; // spec.unschedulable; the annotation of the agent about it

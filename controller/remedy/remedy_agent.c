@@ -328,8 +328,8 @@ static void fold(struct remedy_agent *a)
 	agent_rules_note_served(a);
 	struct err e;
 	if (a->seen.n_unknown)
-		err_set(&e, ERR_NOT_FOUND, "label %s=\"%s\": the cluster has no such node with GPUs", a->options.node_label,
-		        a->seen.unknown);
+		err_set(&e, ERR_NOT_FOUND, "label %s=\"%s\": the cluster has no such node with GPUs",
+		        a->options.node_label, a->seen.unknown);
 	agent_report_edge(a, &a->names_unknown_nodes, "Series name nodes that the cluster lacks",
 	                  "Series name only nodes of the cluster", a->seen.n_unknown ? &e : NULL);
 }
@@ -500,10 +500,8 @@ static int open_parts(struct remedy_agent *a, struct err *e)
 	        .client = to->k8s, .clock = &to->clock, .component = "gpuscale-remediate", .instance = ""};
 	const struct node_store_options nodes = {
 	        .client = to->k8s, .on_gone = on_gone, .on_error = on_watch_error, .arg = a};
-	struct health_feed_options feed = {.node_label = a->options.node_label,
-	                                   .matchers = a->options.matchers,
-	                                   .done = on_round,
-	                                   .arg = a};
+	struct health_feed_options feed = {
+	        .node_label = a->options.node_label, .matchers = a->options.matchers, .done = on_round, .arg = a};
 	feed.source = promql_sources_find(to->promql, NULL, e);
 	a->feed = feed.source ? health_feed_new(&feed, e) : NULL;
 	a->recorder = a->feed ? event_recorder_new(&recorder, e) : NULL;

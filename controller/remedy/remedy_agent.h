@@ -25,9 +25,9 @@ struct remedy_agent_options {
 	const char *matchers;   // of the series that are believed (promql/confine.h); NULL: all, which is for dry runs
 	const char *const *namespaces; // NULL-terminated: evict their pods although they are protected; NULL: none
 	int64_t interval_ms;
-	bool acts;              // false: a dry run, which writes only Events
-	bool cordons;           // cordon nodes instead of tainting them
-	bool taints_devices;    // taint single GPUs where dynamic resource allocation serves them
+	bool acts;           // false: a dry run, which writes only Events
+	bool cordons;        // cordon nodes instead of tainting them
+	bool taints_devices; // taint single GPUs where dynamic resource allocation serves them
 	struct log *log;
 };
 

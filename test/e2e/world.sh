@@ -115,7 +115,7 @@ follow_with_pods() {
 			[[ $want =~ ^[0-9]+$ && $have =~ ^[0-9]+$ && $want != "$have" ]] || continue
 			while [ "$have" -lt "$want" ]; do
 				admin "$pods" -o /dev/null -H 'Content-Type: application/json' -d '{"kind":"Pod","apiVersion":"v1","metadata":{"name":"'"$name-$have"'","labels":{"app":"'"$name"'"}},
-					"spec":{"nodeName":"node","containers":[{"name":"main","image":"none"}]}}'
+					"spec":{"nodeName":"node","containers":[{"name":"main","image":"none","resources":{"limits":{"nvidia.com/gpu":"1"}}}]}}'
 				admin "$pods/$name-$have/status" -o /dev/null -X PATCH -H "$json" -d '{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}'
 				have=$((have + 1))
 			done

@@ -59,6 +59,29 @@ static void check_similar(const char *query)
 	buf_done(&shape);
 }
 
+// As the value of --series-matcher: what is accepted is accepted again, and stays within the braces of one selector.
+static void check_matchers(const char *text)
+{
+	struct freshness_span spans[FRESHNESS_SELECTORS_MAX];
+	struct buf once, twice, query;
+	const char *beyond;
+	struct err e = {0};
+	buf_init(&once, OUT_MAX);
+	buf_init(&twice, OUT_MAX);
+	buf_init(&query, OUT_MAX);
+	if (confine_check_matchers(&once, text, &e) == 0) {
+		require(confine_check_matchers(&twice, buf_str(&once), &e) == 0);
+		require(strcmp(buf_str(&once), buf_str(&twice)) == 0);
+		require(confine_add_matchers(&query, "up", buf_str(&once), &e) == 0);
+		require(freshness_selectors(buf_str(&query), spans, &beyond) == 1 && spans[0].len == query.len);
+	} else {
+		require(e.kind == ERR_INPUT || e.kind == ERR_LIMIT);
+	}
+	buf_done(&once);
+	buf_done(&twice);
+	buf_done(&query);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct buf once, twice;
@@ -73,6 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(query, data, size);
 	query[size] = '\0';
 	check_similar(query);
+	check_matchers(query);
 	buf_init(&once, OUT_MAX);
 	buf_init(&twice, OUT_MAX);
 	if (confine_query(&once, query, "ns", "a-1", &offset, &e) == 0) {

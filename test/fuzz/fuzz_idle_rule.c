@@ -17,6 +17,7 @@
 #include "controller/idle/idle_status_schema.h"
 #include "policies/schema/policy_schema_private.h"
 #include "promql/promql.h"
+#include "test/support/manual_clock.h"
 
 #define ARENA_BYTES_MAX ((size_t)64 << 20)
 #define NOW_MS          INT64_C(1767603600000)
@@ -87,6 +88,7 @@ static void check_record(const struct idle_record *r, const struct idle_rule *ru
 {
 	assert(r->namespace_name[0] && r->kind[0] && r->name[0] && r->replicas >= 0 && isfinite(r->gpus));
 	assert((int)r->state >= 0 && r->state < IDLE_STATE__COUNT);
+	assert(r->since_ms <= NOW_MS && r->warned_ms <= NOW_MS && r->changed_ms <= NOW_MS);
 	for (int is_up = 0; is_up < 2; is_up++) {
 		const struct idle_facts facts = {.exists = true,
 		                                 .replicas = is_up ? rule->replicas + 1 : rule->replicas,
@@ -100,10 +102,14 @@ static void check_record(const struct idle_record *r, const struct idle_rule *ru
 
 static void check_status(const char *json, size_t size, const struct idle_rule *rule)
 {
+	struct clock clock;
+	struct idle_rules all = {.options = {.clock = &clock}};
 	struct idle_entry *e = calloc(1, sizeof *e);
 	assert(e);
+	clock_init_manual(&clock, NOW_MS);
+	e->all = &all;
 	idle_status_read(e, json, size);
-	assert(e->n <= IDLE_RECORDS_MAX);
+	assert(e->n <= IDLE_RECORDS_MAX && e->last_scale_ms <= NOW_MS);
 	for (size_t i = 0; i < e->n; i++)
 		check_record(&e->records[i], rule);
 	free(e->records);

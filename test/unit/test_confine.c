@@ -256,10 +256,77 @@ static void labels_and_values_are_checked(void **state)
 	}
 }
 
+static void trusted_matchers_are_added_to_every_selector(void **state)
+{
+	static const struct row added[] = {
+	        {"up", "up{M}"},
+	        {"sum by (job) (rate(a{b=\"c\",}[5m]))", "sum by (job) (rate(a{b=\"c\",M}[5m]))"},
+	        {"{__name__=~\"a|b\",job=\"forged\"} > 0", "{__name__=~\"a|b\",job=\"forged\",M} > 0"},
+	        {"a unless on (job, instance) (count by (job, instance) (a) > 16)",
+	         "a{M} unless on (job, instance) (count by (job, instance) (a{M}) > 16)"},
+	        {"a{} offset 60s or b", "a{M} offset 60s or b{M}"},
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof added / sizeof added[0]; i++) {
+		struct buf out;
+		struct err e = {0};
+		buf_init(&out, 4096);
+		if (confine_add_matchers(&out, added[i].query, "M", &e) < 0)
+			fail_msg("%s", e.msg);
+		assert_string_equal(buf_str(&out), added[i].want);
+		buf_done(&out);
+	}
+}
+
+static void matchers_of_a_flag_are_checked(void **state)
+{
+	static const char *const good[] = {"job=\"a/b\"", "job=~\"a|b\",instance!=\"x\"", "job!~`b.*`"};
+	static const char *const bad[] = {"",
+	                                  "job",
+	                                  "job=a",
+	                                  "job=\"a",
+	                                  "job==\"a\"",
+	                                  "job=\"a\",",
+	                                  "job=\"a\"}",
+	                                  "job=\"a\"} or up{a=\"b\"",
+	                                  "\"job\"=\"a\"",
+	                                  "__name__=\"a\"",
+	                                  "a:b=\"c\"",
+	                                  "job=\"a\" job=\"b\"",
+	                                  "job=\"a\nb\"",
+	                                  "job=`a\\b`",
+	                                  "1a=\"b\""};
+	struct buf out;
+	(void)state;
+	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+		struct err e = {0};
+		buf_init(&out, 64);
+		if (confine_check_matchers(&out, good[i], &e) < 0)
+			fail_msg("%s: %s", good[i], e.msg);
+		assert_string_equal(buf_str(&out), good[i]);
+		buf_done(&out);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		struct err e = {0};
+		buf_init(&out, 64);
+		if (confine_check_matchers(&out, bad[i], &e) == 0)
+			fail_msg("%s: became %s", bad[i], buf_str(&out));
+		assert_int_equal(e.kind, ERR_INPUT);
+		buf_done(&out);
+	}
+	struct err e = {0};
+	buf_init(&out, 8);
+	assert_int_equal(confine_check_matchers(&out, "job=\"too long\"", &e), -1);
+	assert_int_equal(e.kind, ERR_LIMIT);
+	buf_done(&out);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(each_selector_gets_the_matcher_and_nothing_else_changes),
+	        cmocka_unit_test(trusted_matchers_are_added_to_every_selector),
+	        cmocka_unit_test(matchers_of_a_flag_are_checked),
 	        cmocka_unit_test(uncertain_query_is_refused_with_its_place),
 	        cmocka_unit_test(ceilings_hold),
 	        cmocka_unit_test(labels_and_values_are_checked),

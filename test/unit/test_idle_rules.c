@@ -149,11 +149,39 @@ static void rule_that_is_being_deleted_is_not_in_force(void **state)
 	stop(&w);
 }
 
+static void clock_that_was_ahead_leaves_no_stamp_in_the_future(void **state)
+{
+	static const char json[] =
+	        "{\"apiVersion\":\"gpuscale.dev/v1alpha1\",\"kind\":\"GPUIdleRule\",\"metadata\":{\"name\":\"nights\"},"
+	        "\"spec\":{\"action\":\"Scale\"},\"status\":{\"lastScaleTime\":\"2999-01-05T09:00:00Z\",\"workloads\":["
+	        "{"
+	        "\"id\":\"a/StatefulSet/web\",\"namespace\":\"a\",\"kind\":\"StatefulSet\",\"name\":\"web\",\"state\":"
+	        "\"Warned\",\"gpus\":\"1\",\"warnedTime\":\"2999-01-05T09:00:00Z\"}]}}";
+	struct world w = {.is_leader = true};
+	struct err e;
+	(void)state;
+	start(&w);
+	struct idle_entry *entry = w.rules->entries;
+	int64_t before_ms = entry->last_scale_ms, since_ms = entry->records[0].since_ms;
+	idle_rules_clock_was_set(w.rules, 86400000);
+	assert_int_equal(entry->last_scale_ms - before_ms, 86400000);
+	assert_int_equal(entry->records[0].since_ms - since_ms, 86400000);
+	idle_rules_clock_was_set(w.rules, -86400000);
+	assert_int_equal(entry->last_scale_ms, before_ms);
+	w.is_leader = false;
+	TEST_BECOMES(w.h.loop, !entry->is_ours);
+	assert_int_equal(fake_apiserver_put(w.h.server, json, &e), 0);
+	TEST_BECOMES(w.h.loop, entry->n == 1 && entry->records[0].state == IDLE_WARNED);
+	assert_true(entry->last_scale_ms <= now_ms(&w) && entry->records[0].warned_ms <= now_ms(&w));
+	stop(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(status_of_the_next_leader_ends_an_evaluation),
 	        cmocka_unit_test(rule_that_is_being_deleted_is_not_in_force),
+	        cmocka_unit_test(clock_that_was_ahead_leaves_no_stamp_in_the_future),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,6 +140,11 @@ spec:
 {{- end }}
 {{- include "gpuscale.sourcesArgs" . }}
 {{- end -}}
+{{- /* gpuscale.seriesMatcher ROOT MATCHER: the argument; by default the job that the Prometheus operator names after the PodMonitor. */ -}}
+{{- define "gpuscale.seriesMatcher" -}}
+{{- $root := index . 0 -}}
+{{- printf "--series-matcher=%s" (default (printf "job=%q" (printf "%s/gpuscale-exporter" $root.Values.exporter.namespace)) (index . 1)) | quote -}}
+{{- end -}}
 {{- define "gpuscale.sourcesArgs" -}}
 {{- if and .Values.sources.secretName .Values.sources.configMapName }}{{ fail "sources: expected secretName or configMapName, got both" }}{{ end }}
 {{- if or .Values.sources.secretName .Values.sources.configMapName }}
