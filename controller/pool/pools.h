@@ -81,7 +81,7 @@ struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, con
                                 void *user);
 // The labels of the policy may have changed, and with them its pool.
 void pool_seat_set_labels(struct pool_seat *s, const char *label_lines);
-// The replicas of the policy's target are unknown until the next tick: the target is another one, or another process
+// The replicas of the policy's target are unknown until the next tick: the target is a different one, or another process
 // may have scaled it. What it had counts for POOL_GRANTED_MS at most. NULL is fine.
 void pool_seat_forget(struct pool_seat *s);
 // The policy is no longer in force. NULL is fine.
@@ -94,7 +94,7 @@ struct pool_summary {
 	const struct pool *pool; // for pools_get_member(), until control returns to the event loop
 	int64_t cap_gpus, used_gpus, requested_gpus, granted_gpus;
 	size_t n_members, n_limited;
-	size_t n_excess; // policies beyond POOL_MEMBERS_MAX, which are no members
+	size_t n_excess; // policies beyond POOL_MEMBERS_MAX, which are held
 	// of a pool with a budget, in millionths of the currency
 	bool has_budget;
 	int64_t cost_micro, budget_micro; // per hour; the budget as perHour and perMonth allow now

@@ -81,7 +81,7 @@ static const struct schema budget = {
 
 // clang-format off
 static const struct schema_field entry_fields[] = {
-	{ROW("namespace", STRING),      FIELD(struct gpu_pool_entry, namespace_name),   OPTIONAL,         RANGE(0, 63),                                   DOC("Namespace of the policies. Each entry has either this field or namespaces: whoever may create policies there may claim GPUs of the pool, as far as the entry allows.")},
+	{ROW("namespace", STRING),      FIELD(struct gpu_pool_entry, namespace_name),   OPTIONAL,         RANGE(0, 63),                                   DOC("Namespace of the policies. Each entry has either this field or namespaces. Users who may create policies there may claim GPUs of the pool, as far as the entry allows.")},
 	{ROW("namespaces", STRING_LIST), FIELD_LIST(struct gpu_pool_entry, namespaces, n_namespaces), OPTIONAL, ITEMS(1, GPU_POOL_NAMESPACES_MAX),   DOC("Namespaces of the policies, in place of namespace.")},
 	{ROW("name", STRING),           FIELD(struct gpu_pool_entry, name),             DEFAULT(""),      RANGE(0, 253),                                  DOC("Name of the policy; every policy of the namespaces when empty.")},
 	{ROW("labels", STRING_LIST),    FIELD_LIST(struct gpu_pool_entry, labels, n_labels), OPTIONAL, ITEMS(0, GPU_POOL_LABELS_MAX),               DOC("Labels of the policies, as team=ml; of the policies in the namespaces, the entry matches those that have all of them.")},

@@ -80,7 +80,7 @@ static const struct row rows[] = {
 	{"maxGPUs limits minReplicas",             16, 0, {Y(1, 0, 9, 0, 3, 2, .priority = 0), M(9, 0, 0, 1)},       {3, 9},    {POOL_MEMBER_LIMITED, POOL_GRANTED},    15},
 	{"maxGPUs limits what counts",             16, 0, {Y(90, 90, 0, 0, 4, 1, .is_fixed = true), M(12, 2, 0, 1)}, {90, 12}, {POOL_MEMBER_LIMITED, POOL_GRANTED}, 16},
 	{"more than maxGPUs is returned",          16, 0, {Y(9, 9, 0, 0, 4, 1, .priority = 0), M(20, 4, 0, 1)},      {4, 12},   {POOL_MEMBER_LIMITED, POOL_LIMITED},    16},
-	{"the fixed take from nobody",              8, 0, {X(9, 9, 0, 1, .weight_milli = 1000, .is_fixed = true), X(8, 8, 0, 1, .weight_milli = 1000, .priority = 1)}, {9, 8}, {POOL_KEPT, POOL_GRANTED}, 17},
+	{"the fixed take no share"   ,              8, 0, {X(9, 9, 0, 1, .weight_milli = 1000, .is_fixed = true), X(8, 8, 0, 1, .weight_milli = 1000, .priority = 1)}, {9, 8}, {POOL_KEPT, POOL_GRANTED}, 17},
 	{"the fixed count as a request",            8, 0, {X(8, 8, 0, 1, .weight_milli = 1000, .is_fixed = true), M(8, 8, 0, 1)}, {8, 4},   {POOL_KEPT, POOL_LIMITED},              16},
 	{"a pool without GPUs",                     0, 0, {M(9, 0, 0, 1)},                                     {0},       {POOL_LIMITED},                         0},
 };

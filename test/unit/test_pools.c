@@ -264,7 +264,7 @@ static void member_that_never_ticks_is_waited_for_after_a_start_only(void **stat
 }
 
 // A dry run on a Deployment with a million replicas, of which none exists: at a start it may be what the process before
-// ordered, and is waited for. It takes nothing, and counts for nothing in the end.
+// ordered, and is waited for. It takes nothing, and does not count in the end.
 static void typed_replicas_do_not_count(void **state)
 {
 	static const bool at_start[] = {true, false};
