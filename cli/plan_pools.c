@@ -21,7 +21,7 @@ static int decide_item(struct plan_pool_item *it, struct pool_seat *seat, struct
                        struct buf *text)
 {
 	const struct pool_tick tick = {.policy = it->policy,
-	                               .status_replicas = it->status_replicas,
+	                               .existing_replicas = it->status_replicas,
 	                               .unacked = -1,
 	                               .dry_run = true,
 	                               .now_ms = now_ms,

@@ -47,6 +47,7 @@ struct reconciler {
 	struct unacked_write unacked;
 	enum err_kind pods_error_kind;
 	bool needs_past; // what an earlier process recorded has not been read yet
+	bool is_emptied; // the pool of the policy scaled the target to 0
 	bool needs_refill;
 	bool is_target_wanted; // this policy holds a reference to its target
 };

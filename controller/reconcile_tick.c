@@ -16,6 +16,8 @@
 #include "k8s/capacity/fit_store.h"
 #include "k8s/client/k8s_client.h"
 #include "policies/engine/decide.h"
+#include "policies/engine/decision_grant.h"
+#include "policies/engine/number.h"
 #include "policies/engine/observation.h"
 #include "policies/schema/policy_schema.h"
 
@@ -223,13 +225,21 @@ static bool is_news(const struct decision *before, const struct decision *now)
 	       before->desired != now->desired;
 }
 
+// The replicas of the target that exist, for its pool. A tenant may be able to write the status of a custom resource, so it
+// may claim more than there are pods. -1: the pods could not be counted.
+static int32_t existing_replicas(const struct observation_call *c)
+{
+	int32_t status = i32_max(c->observation.status_replicas, 0);
+	return !c->pods_known ? -1 : i32_min(status, c->pods.total);
+}
+
 // Limits the decision to what the pool of the policy grants, and keeps it.
 static void share_pool(struct reconciler *r, struct decision *d)
 {
 	struct tick_work *w = r->work;
 	struct buf text;
 	const struct pool_tick tick = {.policy = r->policy,
-	                               .status_replicas = w->observation.observation.status_replicas,
+	                               .existing_replicas = existing_replicas(&w->observation),
 	                               .unacked = unacked_write_is_open(&r->unacked) ? r->unacked.to : -1,
 	                               .dry_run = r->env->dry_run,
 	                               .now_ms = w->now_ms,
@@ -255,10 +265,13 @@ static void decide_and_act(struct reconciler *r)
 	reconcile_drop_order(r); // this tick decides anew
 	adopt_unrecorded_scale(r);
 	observe_capacity(&w->observation);
+	r->is_emptied = r->is_emptied && w->observation.observation.spec_replicas == 0;
+	w->observation.observation.is_emptied = r->is_emptied;
 	decide(r->policy, &w->observation.observation, w->now_ms, reconcile_state(r), &d);
 	w->times.decided_us = clock_real_mono_us();
 	w->is_decided = true;
 	share_pool(r, &d);
+	r->is_emptied = r->is_emptied || (d.desired == 0 && decide_reason_is_of_pool(d.reason));
 	if (!d.write || r->env->dry_run) {
 		end_tick(r, TICK_DECIDED, NULL);
 		return;
@@ -350,6 +363,7 @@ static void on_past(void *arg, const struct http_response *response, const struc
 		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name));
 	r->needs_past = false;
 	unacked_write_of_past(&r->unacked, policy_status_replicas(r->subject.status));
+	r->is_emptied = policy_status_is_emptied(r->subject.status);
 	observe(r);
 }
 
@@ -362,6 +376,7 @@ static void recall(struct reconciler *r)
 		    LOG_S("kind", err_kind_info(e.kind)->name), LOG_S("err", e.msg));
 	r->needs_past = false;
 	unacked_write_of_past(&r->unacked, policy_status_replicas(r->subject.status));
+	r->is_emptied = policy_status_is_emptied(r->subject.status);
 	observe(r);
 }
 

@@ -34,6 +34,28 @@ static void set_flag(struct pool_seat *s, bool *field, bool value)
 
 // ---- a decision ----
 
+static void note_heard(struct pool_seat *s)
+{
+	if (s->is_heard)
+		return;
+	s->is_heard = true;
+	s->pools->n_heard++;
+	mark_stale(s);
+}
+
+// The replicas of the target are known for the first time. Those that the process before has ordered are not known: for
+// a while after a start, spec.replicas stand for them.
+static void note_first(struct pool_seat *s, const struct pool_tick *t, const struct decision *d)
+{
+	const struct pools *p = s->pools;
+	bool is_start = p->started_ms < 0 || t->now_mono_ms - p->started_ms < POOL_START_MS;
+	set_flag(s, &s->is_known, true);
+	if (!is_start)
+		return;
+	set(s, &s->granted, i32_min(d->current, d->max_replicas));
+	s->granted_ms = p->started_ms < 0 ? t->now_mono_ms : p->started_ms;
+}
+
 static void note_decision(struct pool_seat *s, const struct pool_tick *t, const struct decision *d)
 {
 	// A target that was scaled to 0 by hand stays there.
@@ -42,16 +64,21 @@ static void note_decision(struct pool_seat *s, const struct pool_tick *t, const 
 	if (t->now_mono_ms - s->ticked_ms >= POOL_STALE_MS)
 		mark_stale(s); // it counted as fixed, perhaps
 	s->ticked_ms = t->now_mono_ms;
-	set_flag(s, &s->is_known, true);
+	note_heard(s);
+	if (!s->is_known)
+		note_first(s, t, d);
 	set_flag(s, &s->is_idle, t->policy->paused || t->policy->dry_run || is_off);
 	set_flag(s, &s->has_asked, d->action != ACTION_HOLD);
 	set(s, &s->asked, d->desired);
 	set(s, &s->min, d->min_replicas);
 	set(s, &s->max, d->max_replicas);
 	set(s, &s->current, d->current);
-	set(s, &s->status, i32_max(t->status_replicas, 0));
+	if (t->existing_replicas >= 0)
+		set(s, &s->existing, t->existing_replicas);
 	set(s, &s->in_flight, -1);
 	// The larger of several open writes: each may still take effect, until one is known to have done so.
+	if (t->unacked < 0 && s->unacked > s->granted)
+		set(s, &s->granted, s->unacked); // it did, perhaps
 	set(s, &s->unacked, t->unacked < 0 ? -1 : i32_max(t->unacked, s->unacked));
 }
 
@@ -64,8 +91,6 @@ static enum reason reason_of(enum pool_reason reason)
 		return REASON_RATIO_LIMITED;
 	case POOL_WAITING:
 		return REASON_WAITING_FOR_GPUS;
-	case POOL_MINIMUMS_EXCEED:
-		return REASON_POOL_HELD;
 	default:
 		return REASON_POOL_LIMITED;
 	}
@@ -82,33 +107,37 @@ static int32_t in_steps(const struct policy *p, const struct decision *d, int32_
 	return granted > d->current ? i32_max(down, d->current) : i32_max(down, i32_min(granted, d->min_replicas));
 }
 
+// Whether the policy is held alone, whatever its pool grants to others.
+static bool is_excluded(const struct pool_seat *s)
+{
+	return s->other || s->is_excess;
+}
+
 // Nothing is granted: the member keeps what it has, or scales down as it wants.
 static void hold(const struct pool_seat *s, const struct pool_tick *t, struct decision *d, struct buf *text)
 {
 	int32_t granted = i32_min(d->desired, d->current);
 	if (granted == d->desired)
 		return;
-	bool is_starting = !s->other && s->pool->state == POOL_UNKNOWN; // usual for a moment, so no warning
+	bool is_starting = !is_excluded(s) && s->pool->state == POOL_UNKNOWN; // usual for a moment, so no warning
 	decide_grant(t->policy, granted, is_starting ? REASON_WAITING_FOR_GPUS : REASON_POOL_HELD, d);
-	if (s->other)
-		buf_printf(text, "pools %s and %s both claim this policy: remove it from one of them", s->pool->name,
-		           s->other->name);
+	if (is_excluded(s))
+		pool_put_exclusion(s, text);
 	else
 		pool_put_state(s->pool, text);
 }
 
-static void grant(const struct pool_seat *s, const struct pool_tick *t, struct decision *d, struct buf *text)
+static void grant(struct pool_seat *s, const struct pool_tick *t, struct decision *d, struct buf *text)
 {
 	const struct pool *p = s->pool;
 	struct pool_grant g = p->grants[s->index];
 	int32_t granted = in_steps(t->policy, d, g.replicas);
+	// What is written lower counts until that is acknowledged.
+	set(s, &s->granted, granted < d->current ? s->granted : granted);
+	s->granted_ms = t->now_mono_ms;
 	if (granted == d->desired)
 		return;
 	decide_grant(t->policy, granted, reason_of(g.reason), d);
-	if (p->state == POOL_OVERBOOKED) {
-		pool_put_state(p, text);
-		return;
-	}
 	if (g.reason == POOL_GRANTED || g.reason == POOL_AT_MIN || g.reason == POOL_AT_MAX || g.reason == POOL_KEPT)
 		g.reason = POOL_LIMITED; // the steps of the policy, within the cap
 	explain_pool_reason(text, p->name, p->spec->gpus, &g, &p->total);
@@ -141,9 +170,9 @@ void pool_seat_decide(struct pool_seat *s, const struct pool_tick *t, struct dec
 		return;
 	bool is_new = pool_share(p, s, t->now_ms, t->now_mono_ms);
 	// Without metrics, a member is neither limited nor moved, unless it is one that yields.
-	if (!s->is_idle && (s->other || (p->state != POOL_SHARED && p->state != POOL_OVERBOOKED)))
+	if (!s->is_idle && (is_excluded(s) || p->state != POOL_SHARED))
 		hold(s, t, d, text);
-	else if (!p->members[s->index].is_fixed)
+	else if (!is_excluded(s) && p->state == POOL_SHARED && !p->members[s->index].is_fixed)
 		grant(s, t, d, text);
 	if (d->write && !t->dry_run)
 		set(s, &s->in_flight, d->desired);
@@ -156,12 +185,16 @@ void pool_seat_decide(struct pool_seat *s, const struct pool_tick *t, struct dec
 
 void pool_seat_unreadable(struct pool_seat *s, const struct err *error, int64_t now_mono_ms)
 {
-	if (!s || error->kind != ERR_NOT_FOUND)
+	if (!s)
+		return;
+	note_heard(s);
+	if (error->kind != ERR_NOT_FOUND)
 		return; // it keeps what it held; without a decision it counts as fixed in the end
 	set_flag(s, &s->is_known, true);
 	set_flag(s, &s->has_asked, false);
 	set(s, &s->current, 0);
-	set(s, &s->status, 0);
+	set(s, &s->existing, 0);
+	set(s, &s->granted, 0);
 	set(s, &s->unacked, -1);
 	s->ticked_ms = now_mono_ms;
 }
@@ -172,6 +205,7 @@ void pool_seat_written(struct pool_seat *s, int32_t to, enum pool_write outcome)
 		return;
 	if (outcome == POOL_WRITE_DONE) {
 		set(s, &s->current, to);
+		set(s, &s->granted, to);
 		set(s, &s->unacked, -1); // an earlier write can no longer take effect
 		set(s, &s->refusals, 0);
 	} else if (outcome == POOL_WRITE_LOST) {

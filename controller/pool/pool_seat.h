@@ -17,9 +17,9 @@ struct pool_seat;
 
 struct pool_tick {
 	const struct policy *policy;
-	int32_t status_replicas; // of the target
-	int32_t unacked;         // replicas of a write whose outcome is unknown; -1: none
-	bool dry_run;            // nothing will be written
+	int32_t existing_replicas; // of the target; -1: unknown, as at the tick before
+	int32_t unacked;           // replicas of a write whose outcome is unknown; -1: none
+	bool dry_run;              // nothing will be written
 	int64_t now_ms, now_mono_ms;
 };
 
@@ -27,7 +27,8 @@ struct pool_tick {
 // (the sentence without its numbers) to `text` when it changed the decision. From now until pool_seat_end() the member
 // holds what *d writes, so that no other member is granted the same GPUs.
 void pool_seat_decide(struct pool_seat *s, const struct pool_tick *tick, struct decision *d, struct buf *text);
-// The target could not be read. A target that does not exist holds nothing; any other keeps what it held.
+// The target could not be read. A target that does not exist holds nothing; any other keeps what it held, which is
+// nothing if it was never read.
 void pool_seat_unreadable(struct pool_seat *s, const struct err *error, int64_t now_mono_ms);
 // What became of a write.
 enum pool_write {

@@ -22,22 +22,35 @@ static bool counts_as_fixed(const struct pool_seat *s, const struct pool_seat *a
 	return s->is_idle || s->other || now_mono_ms >= stale_at(s) || (s->refusals >= POOL_REFUSALS_MAX && s != alone);
 }
 
-int32_t pool_seat_held(const struct pool_seat *s)
+// spec.replicas count up to what the pool granted. More than that is what the tenant typed, and counts as its pods come
+// to exist; and so do the grants of a member that is fixed, after a while.
+static int32_t counted_spec(const struct pool_seat *s, bool is_fixed, int64_t now_mono_ms)
 {
-	return i32_max(i32_max(s->current, s->status), i32_max(s->in_flight, s->unacked));
+	bool is_granted = !is_fixed || now_mono_ms < s->granted_ms + POOL_GRANTED_MS;
+	return i32_min(s->current, i32_max(s->existing, is_granted ? s->granted : 0));
 }
 
 // The replicas of a member while a write is not acknowledged: the larger one counts against the cap, the smaller one
-// for a ratio. Pods of a rollout's surge, in excess of spec.replicas, hold GPUs, but no member has to yield for them.
-static int32_t pending_of(const struct pool_seat *s, bool is_fixed)
+// for a ratio. Pods of a rollout's surge, in excess of spec.replicas, hold GPUs while they exist.
+static int32_t pending_of(const struct pool_seat *s, int32_t current, bool is_fixed, int64_t now_mono_ms)
 {
-	int32_t most = i32_max(i32_max(s->current, is_fixed ? 0 : s->status), i32_max(s->in_flight, s->unacked));
-	if (most > s->current)
+	// A write that was open at the last tick can no longer take effect.
+	bool is_past = is_fixed && now_mono_ms >= s->ticked_ms + POOL_GRANTED_MS;
+	int32_t unacked = is_past ? -1 : s->unacked;
+	int32_t most = i32_max(i32_max(current, s->existing), i32_max(s->in_flight, unacked));
+	if (most > current)
 		return most;
-	int32_t least = s->current;
+	int32_t least = current;
 	if (s->in_flight >= 0)
 		least = i32_min(least, s->in_flight);
-	return s->unacked >= 0 ? i32_min(least, s->unacked) : least;
+	return unacked >= 0 ? i32_min(least, unacked) : least;
+}
+
+// Some input changes at at_ms, if that is not over.
+static void until(struct pool *p, int64_t at_ms, int64_t now_mono_ms)
+{
+	if (at_ms > now_mono_ms)
+		p->until_mono_ms = i64_min(p->until_mono_ms, at_ms);
 }
 
 static void fill_member(struct pool *p, size_t i, const struct pool_seat *alone, int64_t now_mono_ms)
@@ -48,28 +61,48 @@ static void fill_member(struct pool *p, size_t i, const struct pool_seat *alone,
 	m->is_fixed = counts_as_fixed(s, alone, now_mono_ms) || (is_silent && !m->backfill);
 	m->min = i32_max(i32_min(s->min, POOL_REPLICAS_MAX), 0);
 	m->max = i32_max(i32_min(s->max, POOL_REPLICAS_MAX), m->min);
-	m->current = i32_min(s->current, POOL_REPLICAS_MAX);
-	m->pending = i32_min(pending_of(s, m->is_fixed), POOL_REPLICAS_MAX);
+	m->current = i32_min(counted_spec(s, m->is_fixed, now_mono_ms), POOL_REPLICAS_MAX);
+	m->pending = i32_min(pending_of(s, m->current, m->is_fixed, now_mono_ms), POOL_REPLICAS_MAX);
 	m->asked = is_silent ? pool_held(m) : i32_max(i32_min(s->asked, POOL_REPLICAS_MAX), 0);
-	if (!m->is_fixed)
-		p->until_mono_ms = i64_min(p->until_mono_ms, stale_at(s));
+	if (m->is_fixed) { // it claims what exists, whatever its policy asks for
+		m->asked = i32_min(m->asked, s->existing);
+		m->min = i32_min(m->min, m->asked);
+	}
+	if (!m->is_fixed) {
+		until(p, stale_at(s), now_mono_ms);
+	} else {
+		until(p, s->granted_ms + POOL_GRANTED_MS, now_mono_ms);
+		until(p, s->ticked_ms + POOL_GRANTED_MS, now_mono_ms);
+	}
 }
 
-static enum pool_state state_of(struct pool *p)
+int32_t pool_counted(const struct pool *p, size_t i)
 {
-	p->unknown = NULL;
+	return pool_held(&p->members[i]);
+}
+
+// A member that the start still waits for. What the members have at a start was granted by the process before.
+static const struct pool_seat *find_unknown(struct pool *p, int64_t now_mono_ms)
+{
+	struct pools *all = p->pools;
+	if (all->started_ms < 0)
+		all->started_ms = now_mono_ms;
+	if (now_mono_ms - all->started_ms >= POOL_START_MS)
+		return NULL;
+	until(p, all->started_ms + POOL_START_MS, now_mono_ms);
+	for (size_t i = 0; i < p->n; i++)
+		if (!p->seats[i]->is_heard)
+			return p->seats[i];
+	return NULL;
+}
+
+static enum pool_state state_of(const struct pool *p)
+{
 	if (p->pools->options.unsupported)
 		return POOL_UNSUPPORTED;
 	if (p->object && !p->valid)
 		return POOL_INVALID;
-	if (p->n > POOL_MEMBERS_MAX)
-		return POOL_TOO_LARGE;
-	for (size_t i = 0; i < p->n; i++)
-		if (!p->seats[i]->is_known) {
-			p->unknown = p->seats[i];
-			return POOL_UNKNOWN;
-		}
-	return POOL_SHARED;
+	return p->unknown ? POOL_UNKNOWN : POOL_SHARED;
 }
 
 // Nothing is granted, but what the members hold is known.
@@ -77,8 +110,8 @@ static void add_up(struct pool *p)
 {
 	p->total = (struct pool_total){0};
 	for (size_t i = 0; i < p->n; i++) {
-		p->total.used_gpus += (int64_t)pool_seat_held(p->seats[i]) * p->members[i].gpus_per_replica;
-		p->grants[i] = (struct pool_grant){.replicas = p->members[i].current, .reason = POOL_KEPT};
+		p->total.used_gpus += (int64_t)pool_counted(p, i) * p->members[i].gpus_per_replica;
+		p->grants[i] = (struct pool_grant){.replicas = p->seats[i]->current, .reason = POOL_HELD};
 	}
 }
 
@@ -91,6 +124,7 @@ bool pool_share(struct pool *p, const struct pool_seat *alone, int64_t now_ms, i
 	p->is_stale = is_special; // a sharing that serves one member alone is not kept
 	p->turn = turn;
 	p->until_mono_ms = p->spec->has_per_month ? now_mono_ms + MONTH_EVERY_MS : INT64_MAX;
+	p->unknown = find_unknown(p, now_mono_ms);
 	p->state = state_of(p);
 	p->budget_micro = 0;
 	for (size_t i = 0; i < p->n; i++)
@@ -110,8 +144,6 @@ bool pool_share(struct pool *p, const struct pool_seat *alone, int64_t now_ms, i
 	gpu_pool_budget(spec, &q, now_ms, spent_micro, since_ms);
 	p->budget_micro = q.has_budget ? q.budget_micro : 0;
 	pool_allocate(&q, p->grants, &p->total);
-	if (p->total.minimum_gpus > q.gpus || (q.has_budget && p->total.minimum_micro > q.budget_micro))
-		p->state = POOL_OVERBOOKED;
 	return !is_special;
 }
 
@@ -122,23 +154,8 @@ void pool_put_state(const struct pool *p, struct buf *out)
 		buf_printf(out, "pool %s is held until the replicas of %s are known", p->name,
 		           p->unknown ? p->unknown->key : "every member");
 		break;
-	case POOL_OVERBOOKED:
-		if (p->total.minimum_gpus > p->spec->gpus)
-			buf_printf(out,
-			           "the minimums of pool %s need %lld GPUs, the cap is %d: lower a minReplicas or "
-			           "raise the cap",
-			           p->name, (long long)p->total.minimum_gpus, p->spec->gpus);
-		else
-			buf_printf(out,
-			           "the minimums of pool %s cost %.6g per hour, the budget is %.6g: lower a "
-			           "minReplicas or raise the budget",
-			           p->name, (double)p->total.minimum_micro / 1e6, p->spec->per_hour);
-		break;
 	case POOL_INVALID:
 		buf_printf(out, "pool %s is invalid: %s", p->name, p->object->fault);
-		break;
-	case POOL_TOO_LARGE:
-		buf_printf(out, "pool %s has %zu members, the ceiling is %d", p->name, p->n, POOL_MEMBERS_MAX);
 		break;
 	case POOL_UNSUPPORTED:
 		buf_printf(out, "pool %s is held: %s", p->name, p->pools->options.unsupported);
@@ -147,4 +164,16 @@ void pool_put_state(const struct pool *p, struct buf *out)
 		buf_printf(out, "pool %s uses %lld of %d GPUs", p->name, (long long)p->total.used_gpus, p->spec->gpus);
 		break;
 	}
+}
+
+void pool_put_exclusion(const struct pool_seat *s, struct buf *out)
+{
+	if (s->other)
+		buf_printf(out, "pools %s and %s both claim this policy: remove it from one of them", s->pool->name,
+		           s->other->name);
+	else
+		buf_printf(out,
+		           "pool %s has places for %d policies, and for %zu of namespace %s: remove policies from the "
+		           "namespace",
+		           s->pool->name, POOL_MEMBERS_MAX, s->pool->per_namespace, s->namespace_name);
 }

@@ -21,20 +21,12 @@
 
 // ---- counting ----
 
-static bool all_are_known(const struct pool *p)
-{
-	for (size_t i = 0; i < p->n; i++)
-		if (!p->seats[i]->is_known)
-			return false;
-	return true;
-}
-
 double pool_cost_micro(const struct pool *p)
 {
 	double micro = 0;
 	for (size_t i = 0; i < p->n; i++)
-		micro += (double)pool_seat_held(p->seats[i]) * p->members[i].gpus_per_replica *
-		         (double)p->members[i].price_micro;
+		micro +=
+		        (double)pool_counted(p, i) * p->members[i].gpus_per_replica * (double)p->members[i].price_micro;
 	return micro;
 }
 
@@ -42,7 +34,7 @@ void pool_spending_count(struct pool *p, int64_t now_ms)
 {
 	if (!p->spec->has_budget)
 		p->ledger = (struct pool_ledger){0};
-	else if ((p->valid || !p->object) && all_are_known(p)) // else its prices or replicas are not
+	else if ((p->valid || !p->object) && !p->unknown) // else its prices or replicas are not known
 		pool_ledger_count(&p->ledger, now_ms, pool_cost_micro(p));
 }
 

@@ -43,17 +43,25 @@ static bool is_held(const struct pool *p, const struct pool_seat *s)
 	return s->other || p->state != POOL_SHARED;
 }
 
-static int32_t requested_of(const struct pool_seat *s)
+static bool is_clipped(const struct pool *p, size_t i)
 {
-	return s->has_asked && !s->is_idle ? s->asked : s->current;
+	return p->grants[i].reason == POOL_MEMBER_LIMITED;
+}
+
+// What the member claims counts up to what the pool allows it.
+static int32_t requested_of(const struct pool *p, size_t i)
+{
+	const struct pool_seat *s = p->seats[i];
+	int32_t n = s->has_asked && !s->is_idle ? s->asked : s->current;
+	return n < p->members[i].most ? n : p->members[i].most;
 }
 
 static int32_t granted_of(const struct pool *p, size_t i)
 {
-	const struct pool_seat *s = p->seats[i];
-	int32_t most = requested_of(s) > s->current ? requested_of(s) : s->current;
-	if (is_held(p, s))
-		return requested_of(s) < s->current ? requested_of(s) : s->current;
+	int32_t requested = requested_of(p, i), current = p->seats[i]->current;
+	int32_t most = requested > current ? requested : current;
+	if (is_held(p, p->seats[i]))
+		return requested < current ? requested : current;
 	return p->grants[i].replicas < most ? p->grants[i].replicas : most;
 }
 
@@ -64,6 +72,7 @@ static void summarize(const struct pool *p, int64_t now_ms, struct pool_summary 
 	                             .cap_gpus = p->spec->gpus,
 	                             .used_gpus = p->total.used_gpus,
 	                             .n_members = p->n,
+	                             .n_excess = p->n_excess,
 	                             .has_budget = p->spec->has_budget,
 	                             .cost_micro = (int64_t)pool_cost_micro(p),
 	                             .budget_micro = p->budget_micro,
@@ -71,16 +80,17 @@ static void summarize(const struct pool *p, int64_t now_ms, struct pool_summary 
 	                             .spending = p->ledger,
 	                             .projected_micro = pool_projected(p, now_ms)};
 	for (size_t i = 0; i < p->n; i++) {
-		int32_t requested = requested_of(p->seats[i]), granted = granted_of(p, i);
+		int32_t requested = requested_of(p, i), granted = granted_of(p, i);
 		ret->requested_gpus += (int64_t)requested * p->members[i].gpus_per_replica;
 		ret->granted_gpus += (int64_t)granted * p->members[i].gpus_per_replica;
-		ret->n_limited += granted < requested;
+		ret->n_limited += granted < requested || is_clipped(p, i);
 	}
 }
 
 static int64_t used_by(const struct pool *p, size_t i)
 {
-	int32_t held = pool_seat_held(p->seats[i]), granted = granted_of(p, i);
+	int32_t held = pool_counted(p, i), granted = granted_of(p, i), most = p->members[i].most;
+	granted = granted < most ? granted : most;
 	return (int64_t)(held > granted ? held : granted) * p->members[i].gpus_per_replica;
 }
 
@@ -91,7 +101,7 @@ void pools_get_member(const struct pool *p, size_t i, struct pool_member_summary
 	*ret = (struct pool_member_summary){.namespace_name = s->namespace_name,
 	                                    .name = s->name,
 	                                    .used_gpus = used_by(p, i),
-	                                    .requested_gpus = requested_of(s) * each,
+	                                    .requested_gpus = requested_of(p, i) * each,
 	                                    .granted_gpus = granted_of(p, i) * each};
 }
 
@@ -121,6 +131,25 @@ static const char *put_message(const struct pool *p, const struct pool_summary *
 	pool_put_state(p, out);
 	if (sum->n_limited > 0 && p->state == POOL_SHARED)
 		buf_printf(out, "; %zu of %zu members get less than they ask for", sum->n_limited, p->n);
+	if (p->state == POOL_SHARED && p->total.minimum_gpus > p->spec->gpus)
+		buf_printf(out, "; the guaranteed minimums need %lld GPUs: lower a maxMinReplicas or raise the cap",
+		           (long long)p->total.minimum_gpus);
+	else if (p->budget_micro > 0 && p->total.minimum_micro > p->budget_micro)
+		buf_printf(
+		        out,
+		        "; the guaranteed minimums cost %.6g per hour, the budget is %.6g: lower a maxMinReplicas or "
+		        "raise the budget",
+		        (double)p->total.minimum_micro / 1e6, (double)p->budget_micro / 1e6);
+	if (p->n_excess > 0)
+		buf_printf(out,
+		           "; %zu policies are held, because the pool has places for %d, and for %zu of a namespace",
+		           p->n_excess, POOL_MEMBERS_MAX, p->per_namespace);
+	for (size_t i = 0; i < p->spec->n_entries; i++)
+		if (!gpu_pool_entry_has_namespace(&p->spec->entries[i]))
+			buf_printf(out,
+			           "; members[%zu] names no namespace, so that it matches no policy: add namespace or "
+			           "namespaces",
+			           i);
 	if (conflict)
 		buf_printf(out, "; %s is held, because pool %s claims it too: remove it from one of them",
 		           conflict->key, (conflict->pool == p ? conflict->other : conflict->pool)->name);
@@ -139,17 +168,23 @@ static void put_member_reason(const struct pool *p, size_t i, struct json_writer
 	const char *reason = pool_reason_info(p->grants[i].reason)->name;
 	buf_init(&text, TEXT_BYTES);
 	if (s->other) {
-		reason = pool_reason_info(POOL_MINIMUMS_EXCEED)->name;
-		buf_printf(&text, "pools %s and %s both claim this policy: remove it from one of them", s->pool->name,
-		           s->other->name);
+		reason = pool_reason_info(POOL_HELD)->name;
+		pool_put_exclusion(s, &text);
 	} else if (is_held(p, s)) {
-		reason = pool_reason_info(POOL_MINIMUMS_EXCEED)->name;
+		reason = pool_reason_info(POOL_HELD)->name;
 		pool_put_state(p, &text);
+	} else if (is_clipped(p, i)) {
+		int32_t claimed = s->has_asked && !s->is_idle && s->asked > s->current ? s->asked : s->current;
+		buf_printf(&text, "claims %d replicas: ", claimed);
+		explain_pool_reason(&text, p->name, p->spec->gpus, &p->grants[i], &p->total);
 	} else if (s->is_idle) {
 		buf_puts(&text, "paused, dryRun, or scaled to 0 by hand: it keeps what it has");
+		if (pool_counted(p, i) < s->current)
+			buf_printf(&text, "; of its %d replicas, %d exist or were granted, and count", s->current,
+			           pool_counted(p, i));
 		reason = "NotMoved";
 	} else {
-		explain_pool_grant(&text, p->name, p->spec->gpus, requested_of(s), &p->grants[i], &p->total);
+		explain_pool_grant(&text, p->name, p->spec->gpus, requested_of(p, i), &p->grants[i], &p->total);
 	}
 	json_write_member_str(w, "reason", reason);
 	if (text.len > POOL_STATUS_SENTENCE_BYTES)
@@ -166,7 +201,7 @@ static void put_members(const struct pool *p, struct json_writer *w)
 		const struct pool_seat *s = p->seats[i];
 		json_write_object_begin(w);
 		json_write_member_str(w, "name", s->key);
-		json_write_member_i64(w, "requested", requested_of(s));
+		json_write_member_i64(w, "requested", requested_of(p, i));
 		json_write_member_i64(w, "granted", granted_of(p, i));
 		json_write_member_i64(w, "gpus", used_by(p, i));
 		put_member_reason(p, i, w);

@@ -14,8 +14,10 @@
 struct pools *pools_new(const struct pools_options *options)
 {
 	struct pools *p = calloc(1, sizeof *p);
-	if (p)
-		p->options = *options;
+	if (!p)
+		return NULL;
+	p->options = *options;
+	p->started_ms = -1;
 	return p;
 }
 
@@ -186,14 +188,14 @@ size_t pools_count(const struct pools *p)
 
 // ---- policies ----
 
-static void reset(struct pool_seat *s)
+static void forget_heard(struct pool_seat *s)
 {
-	s->is_known = s->has_asked = s->is_idle = false;
-	s->asked = s->min = s->max = s->current = s->status = s->refusals = 0;
-	s->in_flight = s->unacked = -1;
-	s->interval_ms = s->ticked_ms = 0;
-	s->asked_ms = INT64_MIN / 2; // never
-	s->pools->is_unseated = true;
+	struct pools *p = s->pools;
+	if (!s->is_heard)
+		return;
+	s->is_heard = false;
+	if (--p->n_heard == 0)
+		p->started_ms = -1; // as after a start
 }
 
 struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, const char *name, const char *label_lines,
@@ -207,7 +209,9 @@ struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, con
 	s->name = must_alloc(strdup(name));
 	s->label_lines = must_alloc(strdup(label_lines ? label_lines : ""));
 	s->user = user;
-	reset(s);
+	s->in_flight = s->unacked = -1;
+	s->asked_ms = INT64_MIN / 2; // never
+	p->is_unseated = true;
 	HASH_ADD_STR(p->seats, key, s);
 	return s;
 }
@@ -223,14 +227,22 @@ void pool_seat_set_labels(struct pool_seat *s, const char *label_lines)
 
 void pool_seat_forget(struct pool_seat *s)
 {
-	if (s)
-		reset(s);
+	if (!s)
+		return;
+	forget_heard(s);
+	s->is_known = s->has_asked = s->is_idle = false;
+	// What it had counts on for a while, as what was granted to a fixed member.
+	s->granted = s->existing > s->granted ? s->existing : s->granted;
+	s->existing = s->refusals = 0;
+	s->in_flight = -1;
+	s->pools->is_unseated = true;
 }
 
 void pool_seat_free(struct pool_seat *s)
 {
 	if (!s)
 		return;
+	forget_heard(s);
 	HASH_DEL(s->pools->seats, s);
 	s->pools->is_unseated = true;
 	struct pool *pool, *next; // they refer to the seat until pools_seat_all()
@@ -238,6 +250,7 @@ void pool_seat_free(struct pool_seat *s)
 	{
 		pool->unknown = NULL;
 		pool->n = 0;
+		pool->is_stale = true;
 	}
 	free(s->namespace_name);
 	free(s->name);
@@ -255,6 +268,7 @@ static void add_member(struct pool *pool, struct pool_seat *s, const struct gpu_
 		pool->members = must_alloc(realloc(pool->members, pool->room * sizeof *pool->members));
 		pool->grants = must_alloc(realloc(pool->grants, pool->room * sizeof *pool->grants));
 	}
+	s->is_excess = false;
 	struct pool_member *m = &pool->members[pool->n];
 	*m = (struct pool_member){0};
 	gpu_pool_apply(pool->spec, entry, m);
@@ -306,6 +320,57 @@ static int by_key(const struct pool_seat *a, const struct pool_seat *b)
 	return strcmp(a->key, b->key);
 }
 
+// The most members of one namespace with which all namespaces together have at most POOL_MEMBERS_MAX: a namespace with
+// too many policies loses places, no other one.
+static size_t fair_places(const size_t *n_by_namespace, size_t n)
+{
+	size_t low = 0, high = POOL_MEMBERS_MAX;
+	while (low < high) {
+		size_t middle = low + (high - low + 1) / 2, sum = 0;
+		for (size_t i = 0; i < n; i++)
+			sum += n_by_namespace[i] < middle ? n_by_namespace[i] : middle;
+		if (sum <= POOL_MEMBERS_MAX)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low;
+}
+
+// Removes the members for which the pool has no place. The seats are sorted by namespace.
+static void drop_excess(struct pool *pool)
+{
+	size_t n_namespaces = 0, n_kept = 0, n_of_this = 0, n_before = pool->n;
+	pool->n_excess = 0;
+	if (pool->n <= POOL_MEMBERS_MAX)
+		return;
+	size_t *counts = must_alloc(calloc(pool->n, sizeof *counts));
+	for (size_t i = 0; i < pool->n; i++) {
+		bool is_next = i > 0 && strcmp(pool->seats[i]->namespace_name, pool->seats[i - 1]->namespace_name) != 0;
+		n_namespaces += is_next;
+		counts[n_namespaces]++;
+	}
+	pool->per_namespace = fair_places(counts, n_namespaces + 1);
+	free(counts);
+	const char *namespace_name = "";
+	for (size_t i = 0; i < n_before; i++) {
+		struct pool_seat *s = pool->seats[i];
+		n_of_this = strcmp(s->namespace_name, namespace_name) == 0 ? n_of_this + 1 : 1;
+		namespace_name = s->namespace_name;
+		if (n_of_this > pool->per_namespace) {
+			s->is_excess = s->is_excess || s->pool == pool;
+			continue;
+		}
+		pool->members[n_kept] = pool->members[i];
+		pool->seats[n_kept] = s;
+		if (s->pool == pool)
+			s->index = n_kept;
+		n_kept++;
+	}
+	pool->n = n_kept;
+	pool->n_excess = n_before - n_kept;
+}
+
 void pools_seat_all(struct pools *p)
 {
 	struct pool *pool, *next_pool;
@@ -326,6 +391,7 @@ void pools_seat_all(struct pools *p)
 			if (entry)
 				add_member(pool, s, entry);
 		}
+		drop_excess(pool);
 		set_ratios(pool);
 	}
 }

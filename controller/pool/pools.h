@@ -26,6 +26,12 @@ struct pool_seat;
 #define POOL_STALE_INTERVALS 3     // a member that has not ticked for that many intervals, and
 #define POOL_STALE_MS        60000 // for that long, counts with what it holds
 #define POOL_REFUSALS_MAX    3     // a member whose writes were refused that often in a row counts as fixed
+// After a start, no member grows until each has ticked, or could not be read; for at most that long. A member that
+// appears later delays no other.
+#define POOL_START_MS 60000
+// How long replicas that the pool granted count without pods, when the member is fixed; after a start, when the grants
+// of the process before are not known, spec.replicas count in their place.
+#define POOL_GRANTED_MS 120000
 
 struct pools_options {
 	// Lets the policy of a seat tick soon: its grant has changed. May be NULL.
@@ -68,13 +74,15 @@ size_t pools_count(const struct pools *p);
 
 // ---- the policies ----
 
-// Seats a policy. Until its first tick, the replicas of its target are unknown, and no member of its pool grows.
+// Seats a policy. Until its first tick, the replicas of its target are unknown: they count as 0, and after a start no
+// member of its pool grows (POOL_START_MS).
 // label_lines: as in struct policy. `user` is passed to ask().
 struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, const char *name, const char *label_lines,
                                 void *user);
 // The labels of the policy may have changed, and with them its pool.
 void pool_seat_set_labels(struct pool_seat *s, const char *label_lines);
-// The policy has a new target, whose replicas are unknown until the next tick. NULL is fine.
+// The replicas of the policy's target are unknown until the next tick: the target is a different one, or another process
+// may have scaled it. What it had counts for POOL_GRANTED_MS at most. NULL is fine.
 void pool_seat_forget(struct pool_seat *s);
 // The policy is no longer in force. NULL is fine.
 void pool_seat_free(struct pool_seat *s);
@@ -86,6 +94,7 @@ struct pool_summary {
 	const struct pool *pool; // for pools_get_member(), until control returns to the event loop
 	int64_t cap_gpus, used_gpus, requested_gpus, granted_gpus;
 	size_t n_members, n_limited;
+	size_t n_excess; // policies beyond POOL_MEMBERS_MAX, which are held
 	// of a pool with a budget, in millionths of the currency
 	bool has_budget;
 	int64_t cost_micro, budget_micro; // per hour; the budget as perHour and perMonth allow now

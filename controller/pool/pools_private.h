@@ -15,10 +15,8 @@
 // Whether a pool is shared, and if not, why not. Its members then keep what they have, or scale down.
 enum pool_state {
 	POOL_SHARED,
-	POOL_UNKNOWN,     // the replicas of a member are not known yet
-	POOL_OVERBOOKED,  // the minimums need more than the cap
+	POOL_UNKNOWN,     // the replicas of a member are not known yet, shortly after a start
 	POOL_INVALID,     // its object has no valid version
-	POOL_TOO_LARGE,   // more than POOL_MEMBERS_MAX
 	POOL_UNSUPPORTED, // by this process
 	POOL_STATE__COUNT
 };
@@ -33,15 +31,19 @@ struct pool_seat {
 	// membership; set by pools_seat_all()
 	struct pool *pool, *other; // the pool; a second one that claims the policy too: then it is held in both
 	size_t index;              // in pool->members
+	bool is_excess;            // the pool has no place for it: held alone, and not counted
 	// what is known
+	bool is_heard; // it has ticked, or its target could not be read
 	bool is_known; // its replicas
 	bool has_asked;
 	bool is_idle; // paused or dryRun: it keeps what it has
 	int32_t asked, min, max;
-	int32_t current, status;                  // spec and status of the target, at the last tick
-	int32_t in_flight;                        // being written; -1: nothing
-	int32_t unacked;                          // of writes whose outcome is unknown, the largest; -1: none
-	int32_t refusals;                         // in a row
+	int32_t current, existing; // spec.replicas and existing replicas of the target, at the last tick
+	int32_t granted;           // by the pool, and not written lower since: spec.replicas count up to it
+	int64_t granted_ms;        // when it was granted (monotonic clock)
+	int32_t in_flight;         // being written; -1: nothing
+	int32_t unacked;           // of writes whose outcome is unknown, the largest; -1: none
+	int32_t refusals;          // in a row
 	int64_t interval_ms, ticked_ms, asked_ms; // monotonic clock
 	char key[];                               // "NAMESPACE/NAME"
 };
@@ -59,6 +61,8 @@ struct pool {
 	struct pool_member *members; // parallel; what the entries of the pool give is set by pools_seat_all()
 	struct pool_grant *grants;
 	size_t n, room;
+	size_t n_excess;      // policies that it claims beyond POOL_MEMBERS_MAX
+	size_t per_namespace; // with excess: members of one namespace at most
 	struct pool_ratio *ratios;
 	size_t n_ratios;
 	// the last sharing
@@ -66,7 +70,7 @@ struct pool {
 	int64_t until_mono_ms; // some input changes by then
 	uint64_t turn;
 	enum pool_state state;
-	const struct pool_seat *unknown; // POOL_UNKNOWN: one of them
+	const struct pool_seat *unknown; // a member that the start still waits for; NULL: none
 	struct pool_total total;
 	int64_t budget_micro; // per hour, as perHour and perMonth allow now; 0: without a budget
 	struct pool_ledger ledger;
@@ -79,7 +83,10 @@ struct pools {
 	size_t n;
 	struct pool_set files;
 	struct pool_seat *seats;
-	bool is_unseated; // memberships must be computed again
+	size_t n_heard;     // seats
+	int64_t started_ms; // monotonic clock; -1: not yet. A start is over once every seat is heard, and begins when
+	                    // none is
+	bool is_unseated;   // memberships must be computed again
 };
 
 // Computes which policies belong to which pools, if that may have changed.
@@ -87,8 +94,10 @@ void pools_seat_all(struct pools *p);
 // Shares the pool as of now, unless nothing has changed since. `alone`: this member counts as one that can be moved,
 // although its writes were refused; NULL: none. Returns whether the grants may differ from those before.
 bool pool_share(struct pool *p, const struct pool_seat *alone, int64_t now_ms, int64_t now_mono_ms);
-// Replicas that the member may hold now.
-int32_t pool_seat_held(const struct pool_seat *s);
+// Replicas that the member i counts for now.
+int32_t pool_counted(const struct pool *p, size_t i);
+// Appends why the policy, for which its pool has no place or no right, is held: two pools claim it, or the pool has too many.
+void pool_put_exclusion(const struct pool_seat *s, struct buf *out);
 // ---- what it has spent (pool_spending.c) ----
 
 // What the replicas that the members may hold now cost per hour, in millionths.

@@ -15,6 +15,7 @@
 #include "controller/status/status_writer.h"
 #include "k8s/events/event_recorder.h"
 #include "policies/engine/decide.h"
+#include "policies/engine/decision_grant.h"
 #include "policies/engine/policy.h"
 #include "policies/schema/policy_schema.h"
 
@@ -155,6 +156,15 @@ void policy_status_clock_was_set(struct policy_status *s, int64_t step_ms)
 int32_t policy_status_replicas(const struct policy_status *s)
 {
 	return s->record.replicas;
+}
+
+bool policy_status_is_emptied(const struct policy_status *s)
+{
+	size_t i = s->record.n_decisions;
+	while (i > 0 && s->record.decisions[i - 1].to == 0 &&
+	       !decide_reason_is_of_pool(s->record.decisions[i - 1].reason))
+		i--;
+	return i > 0 && s->record.decisions[i - 1].to == 0;
 }
 
 bool policy_status_lacks_scale_time(const struct policy_status *s)

@@ -67,6 +67,9 @@ void policy_status_clock_was_set(struct policy_status *s, int64_t step_ms);
 // Returns the replicas requested for the target when the restored status was written; -1: absent, or another
 // generation.
 int32_t policy_status_replicas(const struct policy_status *s);
+// Returns whether the restored status says that the pool of the policy emptied the target: since a decision that the
+// pool limited to 0, none was for more.
+bool policy_status_is_emptied(const struct policy_status *s);
 // Returns whether the restored status lacks the time of the last scale, so that the time of reading counts.
 bool policy_status_lacks_scale_time(const struct policy_status *s);
 // Returns whether the API server holds a status of this object with the known replicas, written by this process or an

@@ -20,3 +20,9 @@ void decide_grant(const struct policy *policy, int32_t granted, enum reason reas
 	d->action = granted > d->current ? ACTION_SCALE_UP : granted < d->current ? ACTION_SCALE_DOWN : ACTION_NONE;
 	d->write = granted != d->current && !policy->dry_run;
 }
+
+bool decide_reason_is_of_pool(enum reason reason)
+{
+	return reason == REASON_POOL_LIMITED || reason == REASON_BUDGET_LIMITED || reason == REASON_RATIO_LIMITED ||
+	       reason == REASON_WAITING_FOR_GPUS || reason == REASON_POOL_HELD;
+}

@@ -3,6 +3,7 @@
 #ifndef GPUSCALE_POLICIES_ENGINE_DECISION_GRANT_H
 #define GPUSCALE_POLICIES_ENGINE_DECISION_GRANT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "policies/engine/reason.h"
@@ -15,5 +16,8 @@ struct policy;
 // change. Does nothing when `granted` is what the policy wants. Call at most once per decision, and not for a policy
 // that writes nothing (paused, dryRun).
 void decide_grant(const struct policy *policy, int32_t granted, enum reason reason, struct decision *d);
+
+// Whether decide_grant() gives this reason: a target with 0 replicas after such a decision was emptied by its pool.
+bool decide_reason_is_of_pool(enum reason reason);
 
 #endif

@@ -5,6 +5,7 @@
 #include "policies/engine/behavior.h"
 #include "policies/engine/history.h"
 #include "policies/engine/number.h"
+#include "policies/engine/observation.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/schedule.h"
 #include "policies/engine/stages.h"
@@ -134,9 +135,13 @@ void bounds_stage(struct tick *t)
 	                     });
 }
 
-// The policy itself may have scaled the target to zero: to its idle level, or for a schedule.
-static bool can_be_zero(const struct policy *policy)
+// The policy itself may have scaled the target to zero: to its idle level, for a schedule, or because its pool granted
+// none.
+static bool can_be_zero(const struct tick *t)
 {
+	const struct policy *policy = t->policy;
+	if (t->observation->is_emptied)
+		return true;
 	if (policy->idle.set && policy->idle.replicas == 0)
 		return true;
 	for (size_t i = 0; i < policy->n_schedules; i++)
@@ -150,7 +155,7 @@ static bool can_be_zero(const struct policy *policy)
 static bool is_out_of_bounds(struct tick *t)
 {
 	int32_t spec = t->counts.spec;
-	if (spec == 0 && t->policy->min_replicas != 0 && !can_be_zero(t->policy)) {
+	if (spec == 0 && t->policy->min_replicas != 0 && !can_be_zero(t)) {
 		tick_set_proposal(t, &(struct trace_entry){
 		                             .stage = STAGE_BOUNDS,
 		                             .reason = REASON_SCALING_DISABLED,

@@ -63,6 +63,7 @@ struct obs_health {
 struct observation {
 	int32_t spec_replicas;            // scale.spec.replicas: the current scale
 	int32_t status_replicas;          // scale.status.replicas
+	bool is_emptied;                  // a pool, not a hand, scaled the target to 0
 	int32_t ready_replicas;           // -1 = unknown: spec_replicas is used instead, and the trace says so
 	int32_t pending_replicas;         // pods that exist and are not running; 0 if unknown
 	const struct obs_signal *signals; // one per policy signal, same order

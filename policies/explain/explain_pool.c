@@ -9,8 +9,8 @@
 #include "policies/pool/pool_grant.h"
 #include "policies/pool/pool_reason.h"
 
-enum word { WORD_POOL, WORD_USED, WORD_GPUS, WORD_SHARE, WORD_MINIMUMS, WORD__COUNT };
-static const char *const words[] = {"{pool}", "{used}", "{gpus}", "{share}", "{minimums}"};
+enum word { WORD_POOL, WORD_USED, WORD_GPUS, WORD_SHARE, WORD_MOST, WORD_MINIMUMS, WORD__COUNT };
+static const char *const words[] = {"{pool}", "{used}", "{gpus}", "{share}", "{most}", "{minimums}"};
 _Static_assert(sizeof words / sizeof words[0] == WORD__COUNT, "one name per word");
 
 void explain_pool_reason(struct buf *out, const char *pool_name, int64_t gpus, const struct pool_grant *grant,
@@ -19,6 +19,7 @@ void explain_pool_reason(struct buf *out, const char *pool_name, int64_t gpus, c
 	const int64_t numbers[WORD__COUNT] = {[WORD_USED] = total->used_gpus,
 	                                      [WORD_GPUS] = gpus,
 	                                      [WORD_SHARE] = grant->share,
+	                                      [WORD_MOST] = grant->most,
 	                                      [WORD_MINIMUMS] = total->minimum_gpus};
 	for (const char *s = pool_reason_info(grant->reason)->sentence; *s;) {
 		size_t w = 0;

@@ -167,8 +167,9 @@ static size_t check_entries(const struct gpu_pool *p, const struct policy *const
 			                                  policies[k]->label_lines);
 		if (is_found)
 			continue;
+		bool is_one = entry->namespace_name && entry->namespace_name[0];
 		print_to(report, "%s:%d:%d: spec.members[%zu]: unknown member: no policy is called %s%s%s%s\n", p->file,
-		         entry->line, entry->col, i, entry->namespace_name, entry->namespace_name[0] ? "/" : "",
+		         entry->line, entry->col, i, is_one ? entry->namespace_name : "", is_one ? "/" : "",
 		         entry->name, entry->n_labels > 0 ? " and has the labels" : "");
 		n++;
 	}
@@ -187,15 +188,17 @@ static size_t check_minimums(const struct gpu_pool *p, const struct policy *cons
 		if (!entry)
 			continue;
 		gpu_pool_apply(p, entry, &m);
-		int64_t n = (int64_t)policies[k]->min_replicas * m.gpus_per_replica;
+		m.min = policies[k]->min_replicas;
+		int64_t n = (int64_t)pool_guaranteed(&m) * m.gpus_per_replica;
 		gpus += n;
 		micro += (double)n * (double)m.price_micro;
 	}
 	size_t n = 0;
 	if (gpus > p->gpus) {
 		print_to(report,
-		         "%s:%d:%d: spec.gpus: is %" PRId32 ", but the minReplicas of the members need %" PRId64
-		         " GPUs: raise it or lower minReplicas\n",
+		         "%s:%d:%d: spec.gpus: is %" PRId32
+		         ", but the guaranteed minReplicas of the members need %" PRId64
+		         " GPUs: raise it or lower maxMinReplicas\n",
 		         p->file, p->gpus_line, p->gpus_col, p->gpus, gpus);
 		n++;
 	}
@@ -214,10 +217,11 @@ static size_t check_minimums(const struct gpu_pool *p, const struct policy *cons
 		double cost = micro * budgets[i].hours;
 		if (!budgets[i].is_set || cost <= (double)gpu_pool_micro(budgets[i].budget))
 			continue;
-		print_to(report,
-		         "%s:%d:%d: spec.budget.%s: is %g, but the minReplicas of the members cost %g: raise it or "
-		         "lower minReplicas\n",
-		         p->file, budgets[i].line, budgets[i].col, budgets[i].field, budgets[i].budget, cost / 1e6);
+		print_to(
+		        report,
+		        "%s:%d:%d: spec.budget.%s: is %g, but the guaranteed minReplicas of the members cost %g: raise "
+		        "it or lower maxMinReplicas\n",
+		        p->file, budgets[i].line, budgets[i].col, budgets[i].field, budgets[i].budget, cost / 1e6);
 		n++;
 	}
 	return n;

@@ -22,14 +22,28 @@ static bool has_label(const char *lines, const char *label)
 	return false;
 }
 
+bool gpu_pool_entry_has_namespace(const struct gpu_pool_entry *e)
+{
+	return (e->namespace_name && e->namespace_name[0]) || e->n_namespaces > 0;
+}
+
+bool gpu_pool_entry_names(const struct gpu_pool_entry *e, const char *namespace_name)
+{
+	if (e->namespace_name && e->namespace_name[0] && strcmp(e->namespace_name, namespace_name) == 0)
+		return true;
+	size_t i = 0;
+	while (i < e->n_namespaces && strcmp(e->namespaces[i], namespace_name) != 0)
+		i++;
+	return i < e->n_namespaces;
+}
+
 bool gpu_pool_entry_matches(const struct gpu_pool_entry *e, const char *namespace_name, const char *name,
                             const char *label_lines)
 {
-	if (!e->namespace_name || !e->name)
+	if (!e->name)
 		return false; // of an invalid pool
-	bool any_namespace = !e->namespace_name[0], is_named = strcmp(e->name, name) == 0;
-	if (namespace_name ? !any_namespace && strcmp(e->namespace_name, namespace_name) != 0
-	                   : !any_namespace && !is_named)
+	bool is_named = strcmp(e->name, name) == 0;
+	if (namespace_name ? !gpu_pool_entry_names(e, namespace_name) : !is_named || !gpu_pool_entry_has_namespace(e))
 		return false;
 	for (size_t i = 0; i < e->n_labels && label_lines; i++)
 		if (!has_label(label_lines, e->labels[i]))
@@ -57,9 +71,17 @@ int64_t gpu_pool_milli(double number)
 	return gpu_pool_micro(number / 1000);
 }
 
+int32_t gpu_pool_most(const struct gpu_pool *pool, int32_t max_gpus, int32_t gpus_per_replica)
+{
+	int32_t gpus = max_gpus > 0 ? i32_min(max_gpus, pool->gpus) : pool->gpus;
+	return gpus_per_replica > 0 ? i32_max(gpus, 0) / gpus_per_replica : 0; // 0: of an invalid pool
+}
+
 void gpu_pool_apply(const struct gpu_pool *pool, const struct gpu_pool_entry *entry, struct pool_member *m)
 {
 	m->gpus_per_replica = entry->gpus_per_replica;
+	m->guaranteed = entry->max_min_replicas;
+	m->most = gpu_pool_most(pool, entry->max_gpus, entry->gpus_per_replica);
 	m->priority = entry->priority;
 	m->weight_milli = i32_max(i32_from_i64(gpu_pool_milli(entry->weight)), 1);
 	m->price_micro = gpu_pool_micro(entry->price > 0 ? entry->price : pool->price);

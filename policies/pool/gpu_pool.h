@@ -14,17 +14,23 @@ struct doc_node;
 struct pool_member;
 struct pool_request;
 
-#define GPU_POOL_ENTRIES_MAX 256
-#define GPU_POOL_RATIOS_MAX  64
-#define GPU_POOL_LABELS_MAX  16 // of one entry
+#define GPU_POOL_ENTRIES_MAX    256
+#define GPU_POOL_RATIOS_MAX     64
+#define GPU_POOL_LABELS_MAX     16 // of one entry
+#define GPU_POOL_NAMESPACES_MAX 64 // of one entry
 
 // One entry of spec.members: the policies that it claims, and what it gives to each of them.
 struct gpu_pool_entry {
-	const char *namespace_name; // "" = of every namespace
-	const char *name;           // "" = every policy
-	const char **labels;        // "name=value", all of which the policy has
+	// One of the two is set: the namespaces of the policies. An entry without any matches no policy.
+	const char *namespace_name; // "" or NULL: not set
+	const char **namespaces;
+	size_t n_namespaces;
+	const char *name;    // "" = every policy
+	const char **labels; // "name=value", all of which the policy has
 	size_t n_labels;
 	int32_t gpus_per_replica, priority;
+	int32_t max_min_replicas; // the part of minReplicas that is guaranteed
+	int32_t max_gpus;         // of each member; 0 = those of the pool
 	double weight;
 	double price; // of one GPU and hour; 0 = that of the budget
 	bool backfill;
@@ -53,16 +59,23 @@ struct gpu_pool {
 	int line, col, gpus_line, gpus_col, per_hour_line, per_hour_col, per_month_line, per_month_col;
 };
 
+// Whether the entry names a namespace at all.
+bool gpu_pool_entry_has_namespace(const struct gpu_pool_entry *e);
+// Whether the entry names the namespace.
+bool gpu_pool_entry_names(const struct gpu_pool_entry *e, const char *namespace_name);
 // Whether the entry matches the policy. label_lines: as in struct policy. With `namespace_name` NULL the namespace is
-// not known: an entry matches that names `name`, or every policy of the cluster. With label_lines NULL the labels are
-// not known: the labels of the entry do not count.
+// not known: an entry matches that names `name`. With label_lines NULL the labels are not known: the labels of the
+// entry do not count.
 bool gpu_pool_entry_matches(const struct gpu_pool_entry *e, const char *namespace_name, const char *name,
                             const char *label_lines);
 // The entry that claims the policy: the first that matches. NULL = the policy is not a member of the pool.
 const struct gpu_pool_entry *gpu_pool_claims(const struct gpu_pool *pool, const char *namespace_name, const char *name,
                                              const char *label_lines);
-// Sets what the entry gives to a member: GPUs per replica, priority, weight, price and backfill.
+// Sets what the entry gives to a member: GPUs per replica, priority, weight, price, backfill, and what it may claim
+// (`guaranteed`, `most`).
 void gpu_pool_apply(const struct gpu_pool *pool, const struct gpu_pool_entry *entry, struct pool_member *m);
+// Whole replicas of `gpus_per_replica` GPUs that a member may have with at most max_gpus of the pool (0: all of them).
+int32_t gpu_pool_most(const struct gpu_pool *pool, int32_t max_gpus, int32_t gpus_per_replica);
 // Sets the budget of the pool in a request that is otherwise filled: `per_hour`, lowered to what `per_month` allows by
 // pool_month.h. spent_micro: in the calendar month (UTC) in which now_ms lies, from since_ms on (0: from its start), or
 // POOL_SPENT_UNKNOWN. Returns the month with its times and amounts; its budget_micro is 0 without a monthly budget.

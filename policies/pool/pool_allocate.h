@@ -2,12 +2,14 @@
 // The allocator of a pool: many requests and one pool of GPUs -> grants. Pure: it reads no clock and keeps no state.
 //
 // The share of a member is what it gets once every PATCH has been carried out:
-//   1. A member that is fixed keeps what it has, and no member loses replicas that its minReplicas protects.
-//   2. Every member gets its minReplicas, in the order of step 3.
-//   3. Members are served by priority, backfill members after all others. Members of equal priority share by weighted
+//   1. Every member gets its guaranteed minimum, in the order of step 2, until the pool is used up.
+//   2. Members are served by priority, backfill members after all others. Members of equal priority share by weighted
 //      max-min fairness: the next replica goes to the member with the fewest GPUs per unit of weight that has room for
 //      it. Among equals the first place moves by one with each turn, so that none waits for ever.
+//   3. A member that is fixed keeps what it has. In the steps before it claims no more than that. What it has in excess
+//      of what they give to it is taken from GPUs that no other member has, or is not entitled to.
 //   4. Of a pair with a ratio, the member that has too many gets fewer, and the others get what it leaves.
+// No member asks for, holds or gets more than its `most`, so no input of a member costs the others more than that.
 //
 // The grant of a member is what it may be scaled to now. Scale-downs are granted at once. A scale-up is granted only
 // from GPUs that no member holds, where each member holds the larger of its current and its pending replicas, and only
@@ -24,7 +26,7 @@ struct pool_request;
 struct pool_total {
 	int64_t used_gpus;     // the larger of grant, current and pending replicas of each member
 	int64_t used_micro;    // the same as money per hour
-	int64_t minimum_gpus;  // the sum of the minimums
+	int64_t minimum_gpus;  // the sum of the guaranteed minimums
 	int64_t minimum_micro; // the same as money per hour
 };
 

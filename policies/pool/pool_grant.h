@@ -10,6 +10,7 @@
 struct pool_grant {
 	int32_t replicas; // scale the target to this now
 	int32_t share;    // what it would be once every PATCH has been carried out
+	int32_t most;     // what the pool allows the member
 	enum pool_reason reason;
 	// for the allocator only
 	int32_t value, limit, order, heap;

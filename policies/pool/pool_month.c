@@ -50,7 +50,8 @@ int64_t pool_month_limit(struct pool_request *q, const struct pool_month *m)
 {
 	int64_t minimum = 0;
 	for (size_t i = 0; i < q->n_members; i++)
-		minimum = i64_add(minimum, (int64_t)q->members[i].min * pool_replica_micro(&q->members[i]));
+		minimum =
+		        i64_add(minimum, (int64_t)pool_guaranteed(&q->members[i]) * pool_replica_micro(&q->members[i]));
 	double now_ms = (double)m->now_ms, h_ms = fmax(fmin(HORIZON_MS, (double)m->end_ms - now_ms), 1);
 	double spent = spent_until(m, (double)minimum);
 	double cap = (released(m, now_ms + h_ms, (double)minimum) - spent) * (HOUR_MS / h_ms);

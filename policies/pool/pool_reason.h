@@ -12,13 +12,15 @@ enum pool_reason {
 	POOL_RATIO_LIMITED,   // the ratio to another member
 	POOL_WAITING,         // GPUs of its share are still held by other members
 	POOL_KEPT,            // no metrics, or not to be moved
-	POOL_MINIMUMS_EXCEED, // the pool is held: its minimums need more than the cap
+	POOL_MEMBER_LIMITED,  // what the pool allows this member
+	POOL_MINIMUMS_EXCEED, // fewer than its guaranteed minimum: those of all members need more than the cap
+	POOL_HELD,            // the pool cannot share its GPUs
 	POOL_REASON__COUNT
 };
 
 struct pool_reason_info {
 	const char *name;
-	// What follows "requested 12, granted 8". {pool}, {used}, {gpus}, {share} and {minimums} are filled in
+	// What follows "requested 12, granted 8". {pool}, {used}, {gpus}, {share}, {most} and {minimums} are filled in
 	// (policies/explain/explain_pool.h).
 	const char *sentence;
 };

@@ -22,6 +22,8 @@ struct pool_member {
 	int32_t current; // replicas in the last acknowledged version of the target
 	int32_t pending; // replicas in a PATCH that is not acknowledged yet; `current` = there is none
 	int32_t min, max;
+	int32_t guaranteed;       // of `min`: replicas that may be taken from what the other members hold
+	int32_t most;             // the pool allows no more replicas, whatever the member asks for, has or claims
 	int32_t gpus_per_replica; // 1..POOL_GPUS_PER_REPLICA_MAX
 	int32_t priority;         // larger first
 	int32_t weight_milli;     // 1..POOL_WEIGHT_MAX_MILLI: the share at equal priority, in thousandths
@@ -49,10 +51,18 @@ struct pool_request {
 };
 
 // Replicas that count against the cap before this tick: the larger of `current` and `pending`, because a PATCH that is
-// not acknowledged may have been carried out or not.
+// not acknowledged may have been carried out or not; at most `most`.
 static inline int32_t pool_held(const struct pool_member *m)
 {
-	return m->current > m->pending ? m->current : m->pending;
+	int32_t n = m->current > m->pending ? m->current : m->pending;
+	return n < m->most ? n : m->most;
+}
+
+// Replicas of `min` that take precedence over what the other members ask for and hold.
+static inline int32_t pool_guaranteed(const struct pool_member *m)
+{
+	int32_t n = m->guaranteed < m->min ? m->guaranteed : m->min;
+	return n < m->most ? n : m->most;
 }
 
 #endif

@@ -81,14 +81,17 @@ static const struct schema budget = {
 
 // clang-format off
 static const struct schema_field entry_fields[] = {
-	{ROW("namespace", STRING),      FIELD(struct gpu_pool_entry, namespace_name),   DEFAULT(""),      RANGE(0, 63),                                   DOC("Namespace of the policies; every namespace when empty.")},
-	{ROW("name", STRING),           FIELD(struct gpu_pool_entry, name),             DEFAULT(""),      RANGE(0, 253),                                  DOC("Name of the policy; every policy of the namespace when empty.")},
-	{ROW("labels", STRING_LIST),    FIELD_LIST(struct gpu_pool_entry, labels, n_labels), OPTIONAL, ITEMS(0, GPU_POOL_LABELS_MAX),               DOC("Labels of the policies, as team=ml; the entry matches policies that have all of them.")},
+	{ROW("namespace", STRING),      FIELD(struct gpu_pool_entry, namespace_name),   OPTIONAL,         RANGE(0, 63),                                   DOC("Namespace of the policies. Each entry has either this field or namespaces. Users who may create policies there may claim GPUs of the pool, as far as the entry allows.")},
+	{ROW("namespaces", STRING_LIST), FIELD_LIST(struct gpu_pool_entry, namespaces, n_namespaces), OPTIONAL, ITEMS(1, GPU_POOL_NAMESPACES_MAX),   DOC("Namespaces of the policies, in place of namespace.")},
+	{ROW("name", STRING),           FIELD(struct gpu_pool_entry, name),             DEFAULT(""),      RANGE(0, 253),                                  DOC("Name of the policy; every policy of the namespaces when empty.")},
+	{ROW("labels", STRING_LIST),    FIELD_LIST(struct gpu_pool_entry, labels, n_labels), OPTIONAL, ITEMS(0, GPU_POOL_LABELS_MAX),               DOC("Labels of the policies, as team=ml; of the policies in the namespaces, the entry matches those that have all of them.")},
 	{ROW("gpusPerReplica", INT32),  FIELD(struct gpu_pool_entry, gpus_per_replica), DEFAULT("1"),     RANGE(1, POOL_GPUS_PER_REPLICA_MAX),            DOC("GPUs that one replica of the target uses.")},
-	{ROW("priority", INT32),        FIELD(struct gpu_pool_entry, priority),         DEFAULT("0"),     RANGE(-POOL_PRIORITY_MAX, POOL_PRIORITY_MAX),   DOC("Members of a larger priority get what they ask for before members of a smaller one get more than minReplicas.")},
+	{ROW("maxGPUs", INT32),         FIELD(struct gpu_pool_entry, max_gpus),         OPTIONAL,         RANGE(1, POOL_GPUS_MAX),                        DOC("GPUs that each member may have at most, in whole replicas; those of the pool by default. Whatever a member asks for, has or reports, it counts for no more.")},
+	{ROW("maxMinReplicas", INT32),  FIELD(struct gpu_pool_entry, max_min_replicas), DEFAULT("0"),     RANGE(0, POOL_REPLICAS_MAX),                    DOC("The part of each member's minReplicas that is guaranteed: other members yield for it. The rest of minReplicas is an ordinary request.")},
+	{ROW("priority", INT32),        FIELD(struct gpu_pool_entry, priority),         DEFAULT("0"),     RANGE(-POOL_PRIORITY_MAX, POOL_PRIORITY_MAX),   DOC("Members of a larger priority get what they ask for before members of a smaller one get more than their guaranteed minReplicas.")},
 	{ROW("weight", QUANTITY),       FIELD(struct gpu_pool_entry, weight),           DEFAULT("1"),     RANGE(0.001, WEIGHT_MAX),                       DOC("Share of the GPUs at equal priority: a member of weight 2 gets twice the GPUs of a member of weight 1 when both want more than there is.")},
 	{ROW("pricePerGPU", QUANTITY),  FIELD(struct gpu_pool_entry, price),            DEFAULT("0"),     RANGE(0, PRICE_MAX),                            DOC("Price of one GPU of this member for one hour; 0 = that of budget.")},
-	{ROW("backfill", BOOL),         FIELD(struct gpu_pool_entry, backfill),         DEFAULT("false"),                                                 DOC("Uses only what all other members leave, and yields it before any of them waits. Its minReplicas are kept.")},
+	{ROW("backfill", BOOL),         FIELD(struct gpu_pool_entry, backfill),         DEFAULT("false"),                                                 DOC("Uses only what all other members leave, and yields it before any of them waits. Its guaranteed minReplicas are kept.")},
 };
 // clang-format on
 
@@ -101,8 +104,24 @@ static size_t check_entry(const void *value, struct schema_fault *ret_faults, si
 		if (!equals || equals == p->labels[i] || strpbrk(equals + 1, "=\n"))
 			fault_add(&l, "labels", (int32_t)i, "must be the name and the value of a label, as in team=ml");
 	}
+	for (size_t i = 0; i < p->n_namespaces; i++)
+		if (!policy_schema_is_dns_name(p->namespaces[i], false))
+			fault_add(&l, "namespaces", (int32_t)i, "must be the name of a namespace, as in serving");
+	if (p->namespace_name && p->namespace_name[0] && p->n_namespaces > 0)
+		fault_add(&l, "namespaces", -1, "is set in addition to namespace: keep one of the two");
+	if (p->max_gpus > 0 && p->max_gpus < p->gpus_per_replica)
+		fault_add(&l, "maxGPUs", -1,
+		          "is less than gpusPerReplica, so that no replica fits: raise it, or remove it");
 	return l.n;
 }
+
+// That a namespace is missing is reported by check_spec().
+static const struct schema_rule entry_rules[] = {
+        {"(has(self.namespace) && self.namespace != '') != has(self.namespaces)",
+         "either namespace or namespaces is required, and not both"},
+        {"!has(self.maxGPUs) || self.maxGPUs >= self.gpusPerReplica",
+         "maxGPUs is less than gpusPerReplica, so that no replica fits"},
+};
 
 static const struct schema entry = {
         .name = "GPUPool.spec.members[]",
@@ -111,6 +130,8 @@ static const struct schema entry = {
         .fields = entry_fields,
         .n_fields = COUNT_OF(entry_fields),
         .validate = check_entry,
+        .rules = entry_rules,
+        .n_rules = COUNT_OF(entry_rules),
 };
 
 // ---- spec.ratios[] ----
@@ -169,7 +190,12 @@ static bool is_covered(const struct gpu_pool_entry *e, const struct gpu_pool_ent
 		if (k == e->n_labels)
 			return false;
 	}
-	return strcmp(e->name, earlier->name) == 0 && strcmp(e->namespace_name, earlier->namespace_name) == 0;
+	if (strcmp(e->name, earlier->name) != 0 || !gpu_pool_entry_has_namespace(e))
+		return false;
+	for (size_t i = 0; i < e->n_namespaces; i++)
+		if (!gpu_pool_entry_names(earlier, e->namespaces[i]))
+			return false;
+	return e->n_namespaces > 0 || gpu_pool_entry_names(earlier, e->namespace_name);
 }
 
 static bool is_paired(const struct gpu_pool_ratio *r, const char *name)
@@ -188,7 +214,7 @@ static bool is_member(const struct gpu_pool *p, const char *key)
 	return gpu_pool_claims(p, namespace_name, slash + 1, NULL) != NULL;
 }
 
-static size_t check_spec(const void *value, struct schema_fault *ret_faults, size_t max)
+static size_t check_object_spec(const void *value, struct schema_fault *ret_faults, size_t max)
 {
 	const struct gpu_pool *p = value;
 	struct fault_list l = {.faults = ret_faults, .max = max};
@@ -214,6 +240,17 @@ static size_t check_spec(const void *value, struct schema_fault *ret_faults, siz
 	return l.n;
 }
 
+static size_t check_spec(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const struct gpu_pool *p = value;
+	struct fault_list l = {.faults = ret_faults, .n = check_object_spec(value, ret_faults, max), .max = max};
+	for (size_t i = 0; i < p->n_entries; i++)
+		if (!gpu_pool_entry_has_namespace(&p->entries[i]))
+			fault_add(&l, "members", (int32_t)i,
+			          "names no namespace, so that it matches no policy: add namespace or namespaces");
+	return l.n;
+}
+
 static const struct schema spec = {
         .name = "GPUPool.spec",
         .doc = "How many GPUs there are, and who shares them in which order.",
@@ -221,6 +258,15 @@ static const struct schema spec = {
         .fields = spec_fields,
         .n_fields = COUNT_OF(spec_fields),
         .validate = check_spec,
+};
+
+// Of an object: one that was stored before namespaces were required is shared by the members of its other entries.
+static const struct schema object_spec = {
+        .name = "GPUPool.spec",
+        .struct_size = sizeof(struct gpu_pool),
+        .fields = spec_fields,
+        .n_fields = COUNT_OF(spec_fields),
+        .validate = check_object_spec,
 };
 
 // ---- root ----
@@ -260,5 +306,5 @@ int pool_decode(const struct doc_node *node, struct gpu_pool *pool, struct arena
 int pool_decode_spec(const struct doc_node *node, struct gpu_pool *pool, struct arena *a, struct schema_errors *errors,
                      struct schema_errors *unknown)
 {
-	return schema_decode_tolerant(&spec, node, pool, a, errors, unknown, "spec");
+	return schema_decode_tolerant(&object_spec, node, pool, a, errors, unknown, "spec");
 }

@@ -20,7 +20,8 @@ const struct schema *pool_schema(void);
 int pool_decode(const struct doc_node *node, struct gpu_pool *pool, struct arena *a, struct schema_errors *errors);
 
 // As pool_decode, for an object of an API server, whose metadata the caller reads: decodes only `spec` and leaves the
-// name unset. Fields that this version does not know are reported to `unknown`. Fills the pool as far as possible even
+// name unset. Fields that this version does not know are reported to `unknown`. An entry without a namespace is not an
+// error: it matches no policy. Fills the pool as far as possible even
 // when it returns -1.
 int pool_decode_spec(const struct doc_node *spec, struct gpu_pool *pool, struct arena *a, struct schema_errors *errors,
                      struct schema_errors *unknown);

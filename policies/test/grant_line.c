@@ -27,6 +27,8 @@ enum member_key {
 	KEY_PENDING,
 	KEY_MIN,
 	KEY_MAX,
+	KEY_MAX_MIN,
+	KEY_MAX_GPUS,
 	KEY_GPUS,
 	KEY_PRIORITY,
 	KEY_WEIGHT,
@@ -34,8 +36,9 @@ enum member_key {
 	KEY_BACKFILL,
 	KEY__COUNT
 };
-static const char *const key_names[] = {"name",           "asked",    "current", "pending",     "min",     "max",
-                                        "gpusPerReplica", "priority", "weight",  "pricePerGPU", "backfill"};
+static const char *const key_names[] = {"name",   "asked",          "current", "pending",        "min",
+                                        "max",    "maxMinReplicas", "maxGPUs", "gpusPerReplica", "priority",
+                                        "weight", "pricePerGPU",    "backfill"};
 _Static_assert(sizeof key_names / sizeof key_names[0] == KEY__COUNT, "one name per key");
 
 enum root_key { ROOT_TIME, ROOT_MEMBERS, ROOT_SPENT, ROOT_RATE, ROOT__COUNT };
@@ -108,21 +111,26 @@ static int read_name(const cJSON *item, struct arena *a, const char **ret_name, 
 	return *ret_name ? 0 : fail_memory(e);
 }
 
-// The defaults of a member called `name` or namespace/name.
-static void apply_entry(const struct gpu_pool *pool, const char *name, struct pool_member *m)
+// What rules a member that no entry matches: its line alone.
+static const struct gpu_pool_entry no_entry = {
+        .gpus_per_replica = 1, .weight = 1, .max_min_replicas = POOL_REPLICAS_MAX};
+
+// The entry that rules a member called `name` or namespace/name.
+static const struct gpu_pool_entry *find_entry(const struct gpu_pool *pool, const char *name)
 {
-	const struct gpu_pool_entry none = {.gpus_per_replica = 1, .weight = 1};
 	const char *slash = strchr(name, '/');
 	char namespace_name[GRANT_NAME_BYTES_MAX + 1] = "";
 	if (slash)
 		memcpy(namespace_name, name, (size_t)(slash - name));
 	const struct gpu_pool_entry *entry =
 	        gpu_pool_claims(pool, slash ? namespace_name : NULL, slash ? slash + 1 : name, NULL);
-	gpu_pool_apply(pool, entry ? entry : &none, m);
+	return entry ? entry : &no_entry;
 }
 
-static int read_numbers(const cJSON *const *v, struct pool_member *m, struct err *e)
+static int read_numbers(const struct gpu_pool *pool, const struct gpu_pool_entry *entry, const cJSON *const *v,
+                        struct pool_member *m, struct err *e)
 {
+	int32_t max_gpus = entry->max_gpus;
 	double weight = m->weight_milli / 1000.0, price = (double)m->price_micro / 1e6;
 	m->max = POOL_REPLICAS_MAX;
 	if (read_whole(v, KEY_ASKED, 0, POOL_REPLICAS_MAX, &m->asked, e) < 0 ||
@@ -132,6 +140,8 @@ static int read_numbers(const cJSON *const *v, struct pool_member *m, struct err
 	if (read_whole(v, KEY_PENDING, 0, POOL_REPLICAS_MAX, &m->pending, e) < 0 ||
 	    read_whole(v, KEY_MIN, 0, POOL_REPLICAS_MAX, &m->min, e) < 0 ||
 	    read_whole(v, KEY_MAX, 0, POOL_REPLICAS_MAX, &m->max, e) < 0 ||
+	    read_whole(v, KEY_MAX_MIN, 0, POOL_REPLICAS_MAX, &m->guaranteed, e) < 0 ||
+	    read_whole(v, KEY_MAX_GPUS, 1, POOL_GPUS_MAX, &max_gpus, e) < 0 ||
 	    read_whole(v, KEY_GPUS, 1, POOL_GPUS_PER_REPLICA_MAX, &m->gpus_per_replica, e) < 0 ||
 	    read_whole(v, KEY_PRIORITY, -POOL_PRIORITY_MAX, POOL_PRIORITY_MAX, &m->priority, e) < 0 ||
 	    read_number(v, KEY_WEIGHT, 0.001, POOL_WEIGHT_MAX_MILLI / 1000.0, &weight, e) < 0 ||
@@ -140,6 +150,7 @@ static int read_numbers(const cJSON *const *v, struct pool_member *m, struct err
 	if (m->min > m->max)
 		return err_set(e, ERR_INPUT, "min is %d, larger than max, which is %d: lower it or raise max", m->min,
 		               m->max);
+	m->most = gpu_pool_most(pool, max_gpus, m->gpus_per_replica);
 	m->weight_milli = (int32_t)gpu_pool_milli(weight);
 	m->price_micro = gpu_pool_micro(price);
 	return 0;
@@ -154,8 +165,9 @@ static int read_member(const struct gpu_pool *pool, const cJSON *item, struct ar
 		return err_set(e, ERR_INPUT, "must be an object: {\"name\": \"chat\", \"asked\": 4, \"current\": 2}");
 	if (sort_keys(item, key_names, KEY__COUNT, v, e) < 0 || read_name(v[KEY_NAME], a, ret_name, e) < 0)
 		return -1;
-	apply_entry(pool, *ret_name, m);
-	if (read_numbers(v, m, e) < 0)
+	const struct gpu_pool_entry *entry = find_entry(pool, *ret_name);
+	gpu_pool_apply(pool, entry, m);
+	if (read_numbers(pool, entry, v, m, e) < 0)
 		return -1;
 	if (v[KEY_BACKFILL] && !cJSON_IsBool(v[KEY_BACKFILL]))
 		return err_set(e, ERR_INPUT, "backfill must be true or false");

@@ -30,12 +30,13 @@ struct grant_line {
 
 // Reads text[0..len), a line without its end, the `line_number`th (from 1). `members` is required, and `name` of each
 // member. Defaults: asked: none, the member has no metrics and keeps what it has, except a backfill member, which may
-// still have to yield; current 0; pending as current; min 0; max POOL_REPLICAS_MAX; gpusPerReplica, priority, weight,
-// pricePerGPU and backfill as in the first entry of `pool` that matches the name, else 1, 0, 1, that of the budget and
-// false; time: GRANT_LINE_SECONDS after the line before, from 0; spent, what the calendar month has cost until `time`,
-// and runRate, its cost per hour (pool_month_projection()): unknown. They count for a pool with a monthly budget only.
-// What it finds lives in `a`. -1 and *e (ERR_INPUT, ERR_PROTOCOL, ERR_LIMIT): not JSON, unknown, doubled or ill-typed
-// members; the message names the field.
+// still have to yield; current 0; pending as current; min 0; max POOL_REPLICAS_MAX; maxMinReplicas,
+// maxGPUs, gpusPerReplica, priority, weight, pricePerGPU and backfill as in the first entry of `pool` that matches the
+// name, else all of min, the GPUs of the pool, 1, 0, 1, that of the budget and false; time: GRANT_LINE_SECONDS after
+// the line before, from 0; spent, what the calendar month has cost until `time`, and runRate, its cost per hour
+// (pool_month_projection()): unknown. They count for a pool with a monthly budget only. What it finds lives in `a`. -1
+// and *e (ERR_INPUT, ERR_PROTOCOL, ERR_LIMIT): not JSON, unknown, doubled or ill-typed members; the message names the
+// field.
 int grant_line_parse(const struct gpu_pool *pool, const char *text, size_t len, unsigned long long line_number,
                      struct arena *a, struct grant_line *ret_line, struct err *e);
 

@@ -53,6 +53,8 @@ static void prepare(struct bench *b, enum mixture mix)
 		struct pool_member *m = &b->members[i];
 		bool differs = mix != MIX_EQUAL;
 		*m = (struct pool_member){.min = 1,
+		                          .guaranteed = 1,
+		                          .most = 1000,
 		                          .max = 100,
 		                          .gpus_per_replica = differs ? 1 << up_to(b, 3) : 1,
 		                          .weight_milli = differs ? 500 + up_to(b, 2000) : 1000,

@@ -19,7 +19,13 @@
 
 static struct gpu_pool_entry entries[] = {
         {.namespace_name = "serving", .name = "chat", .gpus_per_replica = 4, .priority = 10, .weight = 1.5},
-        {.namespace_name = "batch", .name = "", .gpus_per_replica = 1, .weight = 1, .backfill = true},
+        {.namespace_name = "batch",
+         .name = "",
+         .gpus_per_replica = 1,
+         .weight = 1,
+         .backfill = true,
+         .max_gpus = 8,
+         .max_min_replicas = 2},
 };
 static struct gpu_pool_ratio ratios[] = {{.of = "serving/prefill", .to = "serving/decode", .min = 0.25, .max = 1}};
 static const struct gpu_pool pools[] = {
@@ -58,8 +64,9 @@ static void check_grants(const struct pool_request *q, struct arena *a)
 		const struct pool_member *m = &q->members[i];
 		int64_t before = pool_held(m), granted = grants[i].replicas;
 		assert(granted >= 0 && granted <= POOL_REPLICAS_MAX && grants[i].reason < POOL_REASON__COUNT);
-		assert(granted <= before || granted <= m->max);
+		assert(m->is_fixed || granted <= before || (granted <= m->max && granted <= m->most));
 		assert(!m->is_fixed || granted == m->current);
+		granted = granted < m->most ? granted : m->most;
 		held += before * m->gpus_per_replica;
 		used += (granted > before ? granted : before) * m->gpus_per_replica;
 	}

@@ -110,8 +110,14 @@ static void replay(struct prop_random *r, const struct trace *const *traces, int
                    double budget_micro, int32_t percent_late, struct month *m)
 {
 	*m = (struct month){.q = {.gpus = 10000, .members = m->members, .n_members = MEMBERS},
-	                    .members = {{.min = 1, .max = 100, .current = 1, .gpus_per_replica = 1, .priority = 1},
-	                                {.min = 0, .max = 100, .gpus_per_replica = 1}}};
+	                    .members = {{.min = 1,
+	                                 .guaranteed = 1,
+	                                 .most = 1000,
+	                                 .max = 100,
+	                                 .current = 1,
+	                                 .gpus_per_replica = 1,
+	                                 .priority = 1},
+	                                {.min = 0, .most = 1000, .max = 100, .gpus_per_replica = 1}}};
 	m->members[CHAT].price_micro = 2500000;
 	m->members[BATCH].price_micro = 4000000;
 	m->members[CHAT].weight_milli = m->members[BATCH].weight_milli = 1000;

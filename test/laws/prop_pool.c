@@ -19,6 +19,7 @@
 #define PATCH_TICKS 8 // a PATCH is acknowledged or known to be lost after at most as many ticks
 #define SYNC_TICKS  4 // without faults, grants become shares within as many ticks
 #define RATIO_SYNC  80
+#define NO_LIMIT    1000
 
 struct world {
 	struct pool_request q;
@@ -70,8 +71,10 @@ static void random_member(struct prop_random *r, struct pool_member *m)
 	                          .weight_milli = prop_chance(r, 60) ? 1000 : 1 + prop_up_to(r, 4000),
 	                          .backfill = prop_chance(r, 15)};
 	m->max = m->min + 1 + prop_up_to(r, 20);
+	m->guaranteed = prop_chance(r, 70) ? m->min : prop_up_to(r, m->min);
+	m->most = prop_chance(r, 80) ? NO_LIMIT : prop_up_to(r, 20);
 	m->asked = prop_up_to(r, 24);
-	m->current = m->pending = m->min;
+	m->current = m->pending = m->min < m->most ? m->min : m->most;
 }
 
 // A cap that the minimums fit into, at times exactly.
@@ -253,43 +256,13 @@ static void pool_above_its_cap_only_shrinks(void **state)
 	assert_true(above > n / 20); // the law was put to the test
 }
 
-static void pool_with_too_large_minimums_is_held(void **state)
-{
-	struct prop_random r = {prop_seed() + 103};
-	struct world w;
-	int64_t n = prop_ticks(), held = 0;
-	for (int64_t done = 0; done < n;) {
-		random_world(&r, &w);
-		w.q.has_budget = false;
-		int64_t minimums = held_gpus(&w);
-		if (minimums == 0)
-			continue;
-		w.q.gpus = prop_up_to(&r, (int32_t)minimums - 1);
-		for (size_t k = 0; k < w.q.n_members; k++)
-			w.actual[k] = w.members[k].current = w.members[k].pending = prop_up_to(&r, 10);
-		for (int i = 0; i < 20; i++, done++) {
-			change_wishes(&r, &w);
-			int32_t before[MEMBERS_MAX];
-			for (size_t k = 0; k < w.q.n_members; k++)
-				before[k] = w.members[k].current;
-			tick(&r, &w, 40, check_nothing, done);
-			for (size_t k = 0; k < w.q.n_members; k++) {
-				int32_t least = before[k] < w.members[k].min ? before[k] : w.members[k].min;
-				held += w.grants[k].reason == POOL_MINIMUMS_EXCEED;
-				if (w.grants[k].replicas > before[k] || w.grants[k].replicas < least)
-					fail_at("a pool with too large minimums is held", done, &w, k);
-			}
-		}
-	}
-	assert_true(held > n / 20); // the law was put to the test
-}
-
 // ---- who gets what: judged by the shares ----
 
 static int32_t wish(const struct pool_member *m)
 {
 	int32_t v = m->asked > m->max ? m->max : m->asked;
-	return v < m->min ? m->min : v;
+	v = v < m->min ? m->min : v;
+	return v < m->most ? v : m->most;
 }
 
 static bool is_short(const struct world *w, size_t i)
@@ -327,7 +300,7 @@ static bool could_use(const struct amount *a, const struct pool_member *m)
 
 static int64_t excess(const struct world *w, size_t i)
 {
-	int64_t n = (int64_t)w->grants[i].share - w->members[i].min;
+	int64_t n = (int64_t)w->grants[i].share - pool_guaranteed(&w->members[i]);
 	return w->members[i].is_fixed || n < 0 ? 0 : n;
 }
 
@@ -346,7 +319,7 @@ static void add_richer(const struct world *w, size_t i, struct amount *a)
 		const struct pool_member *m = &w->members[k];
 		if (k == i || m->is_fixed || is_lower(m, poor) || is_lower(poor, m))
 			continue;
-		for (int32_t v = w->grants[k].share; v > m->min; v--) { // the v-th replica started at v - 1
+		for (int32_t v = w->grants[k].share; v > pool_guaranteed(m); v--) { // the v-th replica started at v - 1
 			int64_t richer = (int64_t)(v - 1) * m->gpus_per_replica * poor->weight_milli;
 			int64_t level = (int64_t)w->grants[i].share * poor->gpus_per_replica * m->weight_milli;
 			if (richer > level)
@@ -355,8 +328,57 @@ static void add_richer(const struct world *w, size_t i, struct amount *a)
 	}
 }
 
+// What each member would get if the fixed ones could be moved, and asked for no more than they have.
+static void entitle(const struct world *w, struct world *ret)
+{
+	*ret = *w;
+	ret->q.members = ret->members;
+	ret->q.ratios = &ret->ratio;
+	for (size_t i = 0; i < w->q.n_members; i++) {
+		struct pool_member *m = &ret->members[i];
+		int32_t held = pool_held(m), wanted = wish(m);
+		if (!m->is_fixed)
+			continue;
+		m->is_fixed = false;
+		m->asked = m->max = held < wanted ? held : wanted;
+		m->min = m->min < m->max ? m->min : m->max;
+	}
+	pool_allocate(&ret->q, ret->grants, &ret->total);
+}
+
+// Whether a fixed member has more than it is entitled to: then the others are short of it.
+static bool has_excess(const struct world *w, const struct world *entitled)
+{
+	for (size_t i = 0; i < w->q.n_members; i++)
+		if (w->members[i].is_fixed && pool_held(&w->members[i]) > entitled->grants[i].share)
+			return true;
+	return false;
+}
+
+static void check_order(const struct world *w, int64_t done, size_t i)
+{
+	const struct pool_member *m = &w->members[i];
+	struct amount a = unused(w);
+	for (size_t k = 0; k < w->q.n_members; k++)
+		if (m->backfill < w->members[k].backfill)
+			amount_add(&a, &w->members[k], excess(w, k));
+	if (could_use(&a, m))
+		fail_at("backfill members yield first", done, w, i);
+	for (size_t k = 0; k < w->q.n_members; k++)
+		if (is_lower(&w->members[k], m) && m->backfill == w->members[k].backfill)
+			amount_add(&a, &w->members[k], excess(w, k));
+	if (could_use(&a, m))
+		fail_at("priority comes before weight", done, w, i);
+	add_richer(w, i, &a);
+	if (could_use(&a, m))
+		fail_at("equal priority shares by weight", done, w, i);
+}
+
 static void check_shares(const struct world *w, int64_t done)
 {
+	struct world entitled;
+	entitle(w, &entitled);
+	bool is_disturbed = has_excess(w, &entitled);
 	for (size_t i = 0; i < w->q.n_members; i++) {
 		const struct pool_member *m = &w->members[i];
 		struct amount a = unused(w);
@@ -368,24 +390,12 @@ static void check_shares(const struct world *w, int64_t done)
 			continue;
 		if (could_use(&a, m))
 			fail_at("no GPU stays unused while a member could use it", done, w, i);
-		for (size_t k = 0; k < w->q.n_members; k++)
-			if (m->backfill < w->members[k].backfill)
-				amount_add(&a, &w->members[k], excess(w, k));
-		if (could_use(&a, m))
-			fail_at("backfill members yield first", done, w, i);
-		for (size_t k = 0; k < w->q.n_members; k++)
-			if (is_lower(&w->members[k], m) && m->backfill == w->members[k].backfill)
-				amount_add(&a, &w->members[k], excess(w, k));
-		if (could_use(&a, m))
-			fail_at("priority comes before weight", done, w, i);
-		add_richer(w, i, &a);
-		if (could_use(&a, m))
-			fail_at("equal priority shares by weight", done, w, i);
-		a = unused(w);
-		for (size_t k = 0; k < w->q.n_members && w->grants[i].share < m->min; k++)
+		if (!is_disturbed)
+			check_order(w, done, i);
+		for (size_t k = 0; k < w->q.n_members && w->grants[i].share < pool_guaranteed(m); k++)
 			amount_add(&a, &w->members[k], excess(w, k));
-		if (w->grants[i].share < m->min && could_use(&a, m))
-			fail_at("the minimums come first", done, w, i);
+		if (w->grants[i].share < pool_guaranteed(m) && could_use(&a, m))
+			fail_at("the guaranteed minimums come first", done, w, i);
 	}
 }
 
@@ -413,6 +423,183 @@ static void shares_follow_the_order(void **state)
 		}
 	}
 	assert_true(short_ones > n / 2 && backfills > n / 50); // the law was put to the test
+}
+
+// The guaranteed minimums need more than there is: they are served by priority, and nothing is held.
+static void minimums_above_the_cap_follow_the_order(void **state)
+{
+	struct prop_random r = {prop_seed() + 103};
+	struct world w;
+	int64_t n = prop_ticks(), short_ones = 0;
+	for (int64_t done = 0; done < n; done++) {
+		random_world(&r, &w);
+		w.q.has_budget = false;
+		int64_t minimums = held_gpus(&w);
+		if (minimums == 0)
+			continue;
+		w.q.gpus = prop_up_to(&r, (int32_t)minimums - 1);
+		for (size_t k = 0; k < w.q.n_members; k++)
+			w.actual[k] = w.members[k].current = w.members[k].pending = prop_up_to(&r, 10);
+		pool_allocate(&w.q, w.grants, &w.total);
+		check_shares(&w, done);
+		for (size_t i = 0; i < w.q.n_members; i++) {
+			const struct pool_member *m = &w.members[i];
+			struct amount a = unused(&w);
+			if (w.grants[i].share >= pool_guaranteed(m))
+				continue;
+			short_ones++;
+			for (size_t k = 0; k < w.q.n_members; k++)
+				if (is_lower(&w.members[k], m))
+					amount_add(&a, &w.members[k], w.grants[k].share);
+			if (could_use(&a, m))
+				fail_at("guaranteed minimums are served by priority", done, &w, i);
+		}
+	}
+	assert_true(short_ones > n / 20); // the law was put to the test
+}
+
+// ---- what one member can do to the others ----
+
+// A pool whose replicas all have the same size and price: only then is "more" for one member never "less" for another
+// for want of a gap of the right size.
+static void random_equal_world(struct prop_random *r, struct world *w)
+{
+	static const int32_t shapes[] = {1, 2, 8};
+	random_world(r, w);
+	int32_t shape = shapes[prop_up_to(r, 2)];
+	bool is_priced = prop_chance(r, 30);
+	w->q.turn = prop_chance(r, 50) ? 0 : w->q.turn;
+	w->q.has_budget = is_priced;
+	w->q.budget_micro = (int64_t)shape * 500000 * prop_up_to(r, 100);
+	w->q.gpus = (int64_t)shape * prop_up_to(r, 60);
+	for (size_t k = 0; k < w->q.n_members; k++) {
+		struct pool_member *m = &w->members[k];
+		m->gpus_per_replica = shape;
+		m->price_micro = is_priced ? 500000 : 0;
+		m->current = m->pending = prop_up_to(r, 12);
+		if (prop_chance(r, 20))
+			m->pending = prop_up_to(r, 12);
+		m->is_fixed = prop_chance(r, 20);
+	}
+}
+
+// Whatever a tenant can set: everything but what the entry of the pool states.
+static void random_claims(struct prop_random *r, struct pool_member *m)
+{
+	int32_t top = prop_chance(r, 50) ? 30 : POOL_REPLICAS_MAX;
+	m->asked = prop_up_to(r, top);
+	m->min = prop_up_to(r, top);
+	m->max = m->min + prop_up_to(r, POOL_REPLICAS_MAX - m->min);
+	m->current = prop_up_to(r, top);
+	m->pending = prop_chance(r, 50) ? m->current : prop_up_to(r, top);
+	m->is_fixed = prop_chance(r, 50);
+}
+
+// With another turn, the members that are equal to each other may get the last replica in another order.
+static int32_t tolerance(const struct world *w)
+{
+	return w->q.turn != 0;
+}
+
+// Of what a member has, the part that it is granted.
+static int32_t kept(const struct pool_grant *g, const struct pool_member *m)
+{
+	return g->replicas < m->current ? g->replicas : m->current;
+}
+
+// What a member asks for, has or claims never costs the others more than if its most replicas were taken out of the
+// pool.
+static void member_costs_the_others_at_most_its_most(void **state)
+{
+	struct prop_random r = {prop_seed() + 111};
+	struct world w, without;
+	int64_t n = prop_ticks(), limited = 0;
+	for (int64_t done = 0; done < n; done++) {
+		random_equal_world(&r, &w);
+		size_t x = (size_t)prop_up_to(&r, (int32_t)w.q.n_members - 1);
+		struct pool_member *m = &w.members[x];
+		m->most = prop_up_to(&r, 10);
+		random_claims(&r, m);
+		without = w;
+		without.q.members = without.members;
+		without.q.gpus -= (int64_t)m->most * m->gpus_per_replica;
+		without.q.gpus = without.q.gpus > 0 ? without.q.gpus : 0;
+		without.q.budget_micro -= m->most * replica_micro(m);
+		without.q.budget_micro = without.q.budget_micro > 0 ? without.q.budget_micro : 0;
+		without.q.n_members--;
+		memmove(&without.members[x], &without.members[x + 1], (without.q.n_members - x) * sizeof *m);
+		pool_allocate(&w.q, w.grants, &w.total);
+		pool_allocate(&without.q, without.grants, &without.total);
+		for (size_t i = 0; i < w.q.n_members; i++) {
+			if (i == x)
+				continue;
+			const struct pool_grant *g = &without.grants[i > x ? i - 1 : i];
+			limited += g->replicas < wish(&w.members[i]);
+			if (w.grants[i].share < g->share - tolerance(&w) ||
+			    w.grants[i].replicas < kept(g, &w.members[i]) - tolerance(&w))
+				fail_at("a member costs the others at most its most replicas", done, &w, i);
+		}
+		if (!m->is_fixed && w.grants[x].replicas > m->most)
+			fail_at("a member is granted at most its most replicas", done, &w, x);
+	}
+	assert_true(limited > n / 20); // the law was put to the test
+}
+
+// The part of a minimum that is not guaranteed is a request like any other.
+static void minimum_alone_takes_nothing(void **state)
+{
+	struct prop_random r = {prop_seed() + 112};
+	struct world w, asking;
+	int64_t n = prop_ticks(), raised = 0;
+	for (int64_t done = 0; done < n; done++) {
+		random_world(&r, &w);
+		for (size_t k = 0; k < w.q.n_members; k++) {
+			w.members[k].current = w.members[k].pending = prop_up_to(&r, 12);
+			w.members[k].is_fixed = prop_chance(&r, 20);
+		}
+		struct pool_member *m = &w.members[prop_up_to(&r, (int32_t)w.q.n_members - 1)];
+		m->guaranteed = 0;
+		m->min = prop_up_to(&r, 30);
+		m->max = m->min + prop_up_to(&r, 10);
+		asking = w;
+		asking.q.members = asking.members;
+		struct pool_member *asks = &asking.members[m - w.members];
+		asks->asked = wish(m);
+		asks->min = 0;
+		raised += m->min > m->asked;
+		pool_allocate(&w.q, w.grants, &w.total);
+		pool_allocate(&asking.q, asking.grants, &asking.total);
+		for (size_t i = 0; i < w.q.n_members; i++)
+			if (w.grants[i].share != asking.grants[i].share)
+				fail_at("a minimum alone takes nothing", done, &w, i);
+	}
+	assert_true(raised > n / 20); // the law was put to the test
+}
+
+// A member that can no longer be moved takes nothing from the others, as long as their guaranteed minimums are met.
+static void fixed_member_takes_nothing(void **state)
+{
+	struct prop_random r = {prop_seed() + 113};
+	struct world w, fixed;
+	int64_t n = prop_ticks(), excess_ones = 0;
+	for (int64_t done = 0; done < n; done++) {
+		random_equal_world(&r, &w);
+		size_t x = (size_t)prop_up_to(&r, (int32_t)w.q.n_members - 1);
+		for (size_t k = 0; k < w.q.n_members; k++)
+			if (w.members[k].guaranteed > w.members[k].current)
+				w.members[k].guaranteed = w.members[k].current;
+		w.members[x].is_fixed = false;
+		fixed = w;
+		fixed.q.members = fixed.members;
+		fixed.members[x].is_fixed = true;
+		pool_allocate(&w.q, w.grants, &w.total);
+		pool_allocate(&fixed.q, fixed.grants, &fixed.total);
+		excess_ones += w.grants[x].share < pool_held(&w.members[x]);
+		for (size_t i = 0; i < w.q.n_members; i++)
+			if (i != x && fixed.grants[i].replicas < kept(&w.grants[i], &w.members[i]) - tolerance(&w))
+				fail_at("a member that becomes fixed takes nothing from the others", done, &fixed, i);
+	}
+	assert_true(excess_ones > n / 20); // the law was put to the test
 }
 
 // While a member waits for GPUs of its share, the members that have more than theirs are scaled down in the same tick.
@@ -461,8 +648,13 @@ static void grants_become_the_shares(void **state)
 			send(&r, &w, 0, check_nothing, done);
 		}
 		pool_allocate(&w.q, w.grants, &w.total);
+		struct amount a = unused(&w);
+		if (a.gpus < 0 || a.micro < 0)
+			continue; // above its cap until a fixed member yields
 		for (size_t k = 0; k < w.q.n_members; k++)
-			if (w.grants[k].replicas != w.grants[k].share || w.members[k].current != w.grants[k].share)
+			if (w.members[k].is_fixed ? w.grants[k].replicas != w.members[k].current
+			                          : w.grants[k].replicas != w.grants[k].share ||
+			                                    w.members[k].current != w.grants[k].share)
 				fail_at("the grants become the shares", done, &w, k);
 	}
 }
@@ -480,6 +672,7 @@ static void equals_take_turns(void **state)
 		struct pool_member one = w.members[0];
 		one.min = one.current = one.pending = 0;
 		one.max = one.asked = 20;
+		one.most = NO_LIMIT;
 		one.is_fixed = false;
 		w.q.n_members = 2 + (size_t)prop_up_to(&r, MEMBERS_MAX - 2);
 		for (size_t k = 0; k < w.q.n_members; k++) {
@@ -583,7 +776,11 @@ static void pair_reaches_its_shares(void **state)
 		}
 		pool_allocate(&w.q, w.grants, &w.total);
 		struct amount a = unused(&w);
+		if (a.gpus < 0 || a.micro < 0)
+			continue; // above its cap until a fixed member yields
 		for (size_t k = 0; k < w.q.n_members; k++) {
+			if (w.members[k].is_fixed)
+				continue;
 			if (w.grants[k].replicas != w.grants[k].share || w.members[k].current != w.grants[k].share)
 				fail_at("a pair reaches its shares", done, &w, k);
 			if (k > 1 && is_short(&w, k) && could_use(&a, &w.members[k]))
@@ -606,8 +803,11 @@ int main(void)
 	        cmocka_unit_test(cap_holds_at_every_instant),
 	        cmocka_unit_test(used_counts_the_largest_values),
 	        cmocka_unit_test(pool_above_its_cap_only_shrinks),
-	        cmocka_unit_test(pool_with_too_large_minimums_is_held),
 	        cmocka_unit_test(shares_follow_the_order),
+	        cmocka_unit_test(minimums_above_the_cap_follow_the_order),
+	        cmocka_unit_test(member_costs_the_others_at_most_its_most),
+	        cmocka_unit_test(minimum_alone_takes_nothing),
+	        cmocka_unit_test(fixed_member_takes_nothing),
 	        cmocka_unit_test(surplus_is_returned_at_once),
 	        cmocka_unit_test(grants_become_the_shares),
 	        cmocka_unit_test(equals_take_turns),

@@ -65,7 +65,7 @@ static void start(struct year *y)
 	                            .price = PRICE};
 	o->pool.entries = arena_calloc(&o->arena, 1, sizeof *o->pool.entries);
 	o->pool.entries[0] =
-	        (struct gpu_pool_entry){.namespace_name = "", .name = "", .gpus_per_replica = 1, .weight = 1};
+	        (struct gpu_pool_entry){.namespace_name = "default", .name = "", .gpus_per_replica = 1, .weight = 1};
 	o->pool.n_entries = 1;
 	snprintf(o->uid, sizeof o->uid, "uid");
 	y->pools = pools_new(&(struct pools_options){0});
@@ -114,7 +114,7 @@ static void tick(struct year *y, int i)
 {
 	struct buf text;
 	const struct pool_tick tick = {.policy = &y->policy,
-	                               .status_replicas = y->replicas[i],
+	                               .existing_replicas = y->replicas[i],
 	                               .unacked = -1,
 	                               .now_ms = y->now_ms,
 	                               .now_mono_ms = y->now_ms};

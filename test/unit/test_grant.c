@@ -27,7 +27,13 @@ static struct gpu_pool_entry entries[] = {
          .weight = 1.5,
          .price = 3,
          .line = 1},
-        {.namespace_name = "batch", .name = "", .gpus_per_replica = 2, .weight = 1, .backfill = true},
+        {.namespace_name = "batch",
+         .name = "",
+         .gpus_per_replica = 2,
+         .weight = 1,
+         .backfill = true,
+         .max_gpus = 9,
+         .max_min_replicas = 2},
 };
 static struct gpu_pool_ratio ratios[] = {{.of = "serving/prefill", .to = "serving/decode", .min = 0.25, .max = 1}};
 static const struct gpu_pool pool = {.name = "h100",
@@ -76,6 +82,15 @@ static void absent_fields_have_defaults(void **state)
 	assert_int_equal(m[2].gpus_per_replica, 1);
 	assert_int_equal(m[2].weight_milli, 500);
 	assert_int_equal(m[2].priority, 0);
+	assert_int_equal(m[0].guaranteed, 0);
+	assert_int_equal(m[0].most, 8); // the GPUs of the pool
+	assert_int_equal(m[1].guaranteed, 2);
+	assert_int_equal(m[1].most, 4);                       // whole replicas
+	assert_int_equal(m[2].guaranteed, POOL_REPLICAS_MAX); // no entry rules it: all of min
+	assert_int_equal(
+	        parse("{\"members\":[{\"name\":\"chat\",\"maxMinReplicas\":3,\"maxGPUs\":8}]}", 1, &a, &line, &e), 0);
+	assert_int_equal(line.request.members[0].guaranteed, 3);
+	assert_int_equal(line.request.members[0].most, 2);
 	arena_done(&a);
 }
 
@@ -139,6 +154,9 @@ static void invalid_line_names_the_field(void **state)
 	        {"{\"members\":[{\"name\":\"a\",\"pricePerGPU\":-2}]}", "pricePerGPU must be a number from 0 to 1000"},
 	        {"{\"members\":[{\"name\":\"a\",\"backfill\":1}]}", "backfill must be true or false"},
 	        {"{\"members\":[{\"name\":\"a\",\"wieght\":1}]}", "unknown field \"wieght\", did you mean \"weight\"?"},
+	        {"{\"members\":[{\"name\":\"a\",\"maxGPUs\":0}]}", "maxGPUs must be a whole number from 1"},
+	        {"{\"members\":[{\"name\":\"a\",\"maxMinReplicas\":-1}]}",
+	         "maxMinReplicas must be a whole number from 0"},
 	        {"{\"members\":[{\"name\":\"a\",\"min\":1,\"min\":1}]}", "members[0]: min is given twice"},
 	};
 	struct arena a;

@@ -265,7 +265,7 @@ static void put_pool(struct world *w)
 	o->pool = (struct gpu_pool){.name = "h100", .gpus = 100, .turn_every_ms = 1800000};
 	o->pool.entries = arena_calloc(&o->arena, 1, sizeof *o->pool.entries);
 	o->pool.entries[0] =
-	        (struct gpu_pool_entry){.namespace_name = "", .name = "", .gpus_per_replica = 1, .weight = 1};
+	        (struct gpu_pool_entry){.namespace_name = SPACE, .name = "", .gpus_per_replica = 1, .weight = 1};
 	o->pool.n_entries = 1;
 	o->generation = 1;
 	assert_int_equal(pools_put_object(w->c->pools.pools, o, &e), 0);

@@ -38,11 +38,16 @@ struct row {
 	int64_t used;
 };
 
-// X: with further fields
+// Y: what the pool allows, with further fields; X: all of the minimum is guaranteed
+#define Y(wish, has, least, sure, top, shape, ...)                                                                     \
+	{                                                                                                              \
+		.asked = (wish), .current = (has), .pending = (has), .min = (least), .max = LIMIT,                     \
+		.guaranteed = (sure), .most = (top), .gpus_per_replica = (shape), .weight_milli = 1000, __VA_ARGS__    \
+	}
 #define X(wish, has, least, shape, ...)                                                                                \
 	{                                                                                                              \
 		.asked = (wish), .current = (has), .pending = (has), .min = (least), .max = LIMIT,                     \
-		.gpus_per_replica = (shape), __VA_ARGS__                                                               \
+		.guaranteed = (least), .most = LIMIT, .gpus_per_replica = (shape), __VA_ARGS__                         \
 	}
 #define M(wish, has, least, shape) X(wish, has, least, shape, .weight_milli = 1000)
 
@@ -62,11 +67,21 @@ static const struct row rows[] = {
 	{"then the scale-ups",                      8, 0, {X(8, 4, 0, 1, .weight_milli = 1000, .priority = 1), M(4, 0, 0, 1)},       {8, 0},    {POOL_GRANTED, POOL_LIMITED},           8},
 	{"backfill uses what is left",              8, 0, {X(8, 0, 0, 1, .weight_milli = 1000, .backfill = true, .priority = 9), M(3, 0, 0, 1)}, {5, 3}, {POOL_LIMITED, POOL_GRANTED}, 8},
 	{"backfill yields first",                   8, 0, {X(8, 5, 1, 1, .weight_milli = 1000, .backfill = true), M(9, 3, 0, 1)},    {1, 3},    {POOL_LIMITED, POOL_WAITING},           8},
-	{"without metrics it keeps what it has",    8, 0, {X(0, 3, 0, 1, .weight_milli = 1000, .is_fixed = true), M(9, 0, 0, 1)},    {3, 5},    {POOL_KEPT, POOL_LIMITED},              8},
+	{"without metrics it keeps what it has",    8, 0, {X(3, 3, 0, 1, .weight_milli = 1000, .is_fixed = true), M(9, 0, 0, 1)},    {3, 5},    {POOL_KEPT, POOL_LIMITED},              8},
 	{"equals: the first turn",                  4, 0, {M(1, 0, 0, 4), M(1, 0, 0, 4)},                      {1, 0},    {POOL_GRANTED, POOL_LIMITED},           4},
 	{"equals: the second turn",                 4, 1, {M(1, 0, 0, 4), M(1, 0, 0, 4)},                      {0, 1},    {POOL_LIMITED, POOL_GRANTED},           4},
-	{"minimums above the cap: nothing grows",   4, 0, {M(9, 2, 3, 1), M(9, 2, 3, 1)},                      {2, 2},    {POOL_MINIMUMS_EXCEED, POOL_MINIMUMS_EXCEED}, 4},
+	{"minimums above the cap: equals share",   4, 0, {M(9, 0, 3, 1), M(9, 4, 3, 1)},                      {0, 2},    {POOL_WAITING, POOL_MINIMUMS_EXCEED}, 4},
 	{"above the cap: nothing grows",            4, 0, {X(9, 3, 0, 1, .weight_milli = 1000, .priority = 1), M(9, 3, 0, 1)},       {3, 0},    {POOL_WAITING, POOL_LIMITED},           6},
+	{"minReplicas alone take nothing",          8, 0, {X(8, 8, 0, 1, .weight_milli = 1000, .priority = 9), Y(4, 0, 7, 0, LIMIT, 1, .priority = 0)},  {8, 0}, {POOL_GRANTED, POOL_LIMITED}, 8},
+	{"minReplicas alone are a request",         8, 0, {M(8, 8, 0, 1), Y(1, 0, 7, 0, LIMIT, 1, .priority = 0)}, {4, 0}, {POOL_LIMITED, POOL_WAITING},        8},
+	{"the guaranteed part of minReplicas",      8, 0, {X(8, 0, 0, 1, .weight_milli = 1000, .priority = 9), Y(1, 0, 7, 2, LIMIT, 1, .priority = 0)}, {6, 2}, {POOL_LIMITED, POOL_LIMITED}, 8},
+	{"minimums above the cap: in order",        4, 0, {M(9, 0, 3, 1), X(9, 0, 3, 1, .weight_milli = 1000, .priority = 1)},       {1, 3},    {POOL_MINIMUMS_EXCEED, POOL_LIMITED},   4},
+	{"maxGPUs limits what is asked",           16, 0, {Y(9, 0, 0, 0, 3, 2, .priority = 0), M(9, 0, 0, 1)},       {3, 9},    {POOL_MEMBER_LIMITED, POOL_GRANTED},    15},
+	{"maxGPUs limits minReplicas",             16, 0, {Y(1, 0, 9, 0, 3, 2, .priority = 0), M(9, 0, 0, 1)},       {3, 9},    {POOL_MEMBER_LIMITED, POOL_GRANTED},    15},
+	{"maxGPUs limits what counts",             16, 0, {Y(90, 90, 0, 0, 4, 1, .is_fixed = true), M(12, 2, 0, 1)}, {90, 12}, {POOL_MEMBER_LIMITED, POOL_GRANTED}, 16},
+	{"more than maxGPUs is returned",          16, 0, {Y(9, 9, 0, 0, 4, 1, .priority = 0), M(20, 4, 0, 1)},      {4, 12},   {POOL_MEMBER_LIMITED, POOL_LIMITED},    16},
+	{"the fixed take no share"   ,              8, 0, {X(9, 9, 0, 1, .weight_milli = 1000, .is_fixed = true), X(8, 8, 0, 1, .weight_milli = 1000, .priority = 1)}, {9, 8}, {POOL_KEPT, POOL_GRANTED}, 17},
+	{"the fixed count as a request",            8, 0, {X(8, 8, 0, 1, .weight_milli = 1000, .is_fixed = true), M(8, 8, 0, 1)}, {8, 4},   {POOL_KEPT, POOL_LIMITED},              16},
 	{"a pool without GPUs",                     0, 0, {M(9, 0, 0, 1)},                                     {0},       {POOL_LIMITED},                         0},
 };
 // clang-format on

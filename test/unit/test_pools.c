@@ -20,6 +20,7 @@
 #include "controller/pool/pools.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
+#include "policies/pool/pool_request.h"
 #include "policies/schema/pool_schema.h"
 
 #define MEMBERS     4
@@ -29,6 +30,7 @@
 struct member {
 	struct pool_seat *seat;
 	int32_t replicas;        // what the API server has
+	bool has_no_pods;        // for none of them
 	int32_t late;            // a write that may still be carried out; -1: none
 	int32_t unacked, before; // as controller/unacked_write.h has them; -1: none
 	int64_t unacked_until_ms;
@@ -43,20 +45,30 @@ struct world {
 	int64_t now_ms;
 };
 
-static void put_pool(struct pools *pools, const char *name, int32_t gpus, int32_t gpus_per_replica)
+// second: another namespace of the members; NULL: none
+static void put_pool_of(struct pools *pools, const char *name, int32_t gpus, int32_t gpus_per_replica,
+                        const char *namespace_name, const char *second)
 {
 	struct pool_object *o = calloc(1, sizeof *o);
 	struct err e;
 	assert_non_null(o);
 	arena_init(&o->arena, 1 << 20);
 	o->pool = (struct gpu_pool){.name = arena_strdup(&o->arena, name), .gpus = gpus, .turn_every_ms = 1800000};
-	o->pool.entries = arena_calloc(&o->arena, 1, sizeof *o->pool.entries);
-	o->pool.entries[0] = (struct gpu_pool_entry){
-	        .namespace_name = "", .name = "", .gpus_per_replica = gpus_per_replica, .weight = 1};
-	o->pool.n_entries = 1;
+	o->pool.entries = arena_calloc(&o->arena, 2, sizeof *o->pool.entries);
+	for (size_t i = 0; i < 2; i++)
+		o->pool.entries[i] = (struct gpu_pool_entry){.namespace_name = i ? second : namespace_name,
+		                                             .name = "",
+		                                             .gpus_per_replica = gpus_per_replica,
+		                                             .weight = 1};
+	o->pool.n_entries = second ? 2 : 1;
 	o->generation = 1;
 	snprintf(o->uid, sizeof o->uid, "uid-%s", name);
 	assert_int_equal(pools_put_object(pools, o, &e), 0);
+}
+
+static void put_pool(struct pools *pools, const char *name, int32_t gpus, int32_t gpus_per_replica)
+{
+	put_pool_of(pools, name, gpus, gpus_per_replica, "default", NULL);
 }
 
 static void world_init(struct world *w, int32_t gpus_per_replica)
@@ -88,7 +100,7 @@ static int32_t decide_for(struct world *w, int i, int32_t desired)
 	if (!is_open)
 		m->unacked = -1;
 	const struct pool_tick tick = {.policy = &w->policy,
-	                               .status_replicas = m->replicas,
+	                               .existing_replicas = m->has_no_pods ? 0 : m->replicas,
 	                               .unacked = m->unacked,
 	                               .now_ms = w->now_ms,
 	                               .now_mono_ms = w->now_ms};
@@ -208,11 +220,191 @@ static void member_waits_until_all_others_are_known(void **state)
 	assert_string_equal(w.text, "pool h100 is held until the replicas of default/m1 are known");
 	tick(&w, 1, 1);
 	tick(&w, 2, 1);
-	const struct err absent = {.kind = ERR_NOT_FOUND}, forbidden = {.kind = ERR_AUTH};
-	pool_seat_unreadable(w.members[3].seat, &forbidden, w.now_ms);
 	assert_int_equal(tick(&w, 0, 9), 1);
+	const struct err absent = {.kind = ERR_NOT_FOUND};
 	pool_seat_unreadable(w.members[3].seat, &absent, w.now_ms);
 	assert_int_equal(tick(&w, 0, 9), 9);
+	world_done(&w);
+}
+
+static void unreadable_member_holds_no_other(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w, 1);
+	tick(&w, 0, 9);
+	tick(&w, 1, 1);
+	tick(&w, 2, 1);
+	const struct err forbidden = {.kind = ERR_AUTH};
+	pool_seat_unreadable(w.members[3].seat, &forbidden, w.now_ms);
+	assert_int_equal(tick(&w, 0, 20), 18);
+	world_done(&w);
+}
+
+static void member_that_never_ticks_is_waited_for_after_a_start_only(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w, 1);
+	for (int i = 0; i < MEMBERS - 1; i++)
+		tick(&w, i, 1);
+	assert_int_equal(tick(&w, 0, 9), 1);
+	w.now_ms += POOL_START_MS;
+	tick(&w, 1, 1);
+	tick(&w, 2, 1);
+	assert_int_equal(tick(&w, 0, 9), 9);
+	// A tenant creates policies, and changes their targets.
+	struct pool_seat *late = pool_seat_new(w.pools, "default", "late", NULL, NULL);
+	assert_int_equal(tick(&w, 0, 10), 10);
+	pool_seat_forget(late);
+	pool_seat_forget(w.members[3].seat);
+	assert_int_equal(tick(&w, 0, 11), 11);
+	pool_seat_free(late);
+	world_done(&w);
+}
+
+// A dry run on a Deployment with a million replicas, of which none exists: at a start it may be what the process before
+// ordered, and is waited for. It takes nothing, and does not count in the end.
+static void typed_replicas_do_not_count(void **state)
+{
+	static const bool at_start[] = {true, false};
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct world w;
+		world_init(&w, 1);
+		tick_all(&w);
+		assert_int_equal(tick(&w, 0, 15), 15);
+		w.now_ms += at_start[i] ? 1 : POOL_START_MS;
+		struct pool_seat *others = w.members[3].seat;
+		w.members[3].seat = pool_seat_new(w.pools, "default", "typed", NULL, NULL);
+		w.members[3].has_no_pods = true;
+		w.members[3].replicas = 1000000;
+		w.policy.dry_run = true;
+		tick(&w, 3, 1000000);
+		w.policy.dry_run = false;
+		assert_int_equal(tick(&w, 0, 17), at_start[i] ? 15 : 17);
+		w.now_ms += POOL_GRANTED_MS;
+		tick(&w, 1, 1);
+		tick(&w, 2, 1);
+		assert_int_equal(tick(&w, 0, 17), 17);
+		pool_seat_free(others);
+		world_done(&w);
+	}
+}
+
+// What an active member has in excess of its grant is scaled down, and holds no GPUs without pods meanwhile.
+static void typed_replicas_of_an_active_member_are_scaled_down(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w, 1);
+	tick_all(&w);
+	w.members[3].has_no_pods = true;
+	w.members[3].replicas = 1000000;
+	decide_for(&w, 3, 1000000);
+	assert_int_equal(w.d.desired, 17); // what the others leave
+	pool_seat_written(w.members[3].seat, 17, POOL_WRITE_REFUSED);
+	pool_seat_end(w.members[3].seat);
+	assert_true(tick(&w, 0, 9) > 1);
+	world_done(&w);
+}
+
+// What the pool granted counts for a while without pods, also when the member becomes fixed.
+static void granted_replicas_count_until_they_exist(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w, 1);
+	tick_all(&w);
+	w.now_ms += POOL_GRANTED_MS;
+	tick_all(&w);
+	w.members[3].has_no_pods = true;
+	assert_int_equal(tick(&w, 3, 17), 17);
+	assert_int_equal(tick(&w, 0, 9), 1);
+	w.policy.paused = true;
+	tick(&w, 3, 17);
+	w.policy.paused = false;
+	assert_int_equal(tick(&w, 0, 9), 1);
+	w.now_ms += POOL_GRANTED_MS;
+	w.policy.paused = true;
+	tick(&w, 3, 17);
+	w.policy.paused = false;
+	tick(&w, 1, 1);
+	tick(&w, 2, 1);
+	assert_int_equal(tick(&w, 0, 9), 9);
+	world_done(&w);
+}
+
+static void on_ask(void *user)
+{
+	++*(int *)user;
+}
+
+// Each change of a member that flips changes the share of another, which ticks for that at most once per interval.
+static void member_that_flips_lets_others_tick_once_per_interval(void **state)
+{
+	(void)state;
+	struct world w;
+	int n_asked = 0;
+	w = (struct world){.policy = {.interval_ms = INTERVAL_MS, .replica_multiple = 1}, .now_ms = 1000000};
+	w.pools = pools_new(&(struct pools_options){.ask = on_ask});
+	put_pool(w.pools, "h100", CAP, 1);
+	for (int i = 0; i < MEMBERS; i++) {
+		char name[8];
+		snprintf(name, sizeof name, "m%d", i);
+		w.members[i] = (struct member){.replicas = 1, .late = -1, .unacked = -1};
+		w.members[i].seat = pool_seat_new(w.pools, "default", name, NULL, &n_asked);
+	}
+	tick_all(&w);
+	tick(&w, 1, 18);
+	n_asked = 0;
+	for (int i = 0; i < 60; i++) { // a minute
+		w.now_ms += 1000;
+		decide_for(&w, 0, i % 2 ? 20 : 1);
+		pool_seat_end(w.members[0].seat);
+	}
+	assert_in_range(n_asked, 1, 3 * 60000 / INTERVAL_MS + 3);
+	world_done(&w);
+}
+
+// Of two namespaces, the one with too many policies loses places.
+static void namespace_with_too_many_policies_loses_places(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w, 1);
+	pools_remove_object(w.pools, "h100");
+	put_pool_of(w.pools, "both", 100, 1, "flood", "small");
+	size_t n = POOL_MEMBERS_MAX + 50;
+	struct pool_seat **flood = calloc(n, sizeof(struct pool_seat *)), *small[2];
+	assert_non_null(flood);
+	small[0] = pool_seat_new(w.pools, "small", "a", NULL, NULL);
+	small[1] = pool_seat_new(w.pools, "small", "b", NULL, NULL);
+	for (size_t i = 0; i < n; i++) {
+		char name[16];
+		snprintf(name, sizeof name, "p%05zu", i);
+		flood[i] = pool_seat_new(w.pools, "flood", name, NULL, NULL);
+	}
+	w.now_ms += 1;
+	struct pool_summary sum;
+	assert_non_null(pools_next(w.pools, NULL, w.now_ms, w.now_ms, &sum));
+	assert_int_equal(sum.n_members, POOL_MEMBERS_MAX);
+	assert_int_equal(sum.n_excess, 52);
+	struct pool_seat *own[2] = {w.members[0].seat, w.members[1].seat};
+	w.now_ms += POOL_START_MS;
+	w.members[0].seat = small[1];
+	assert_int_equal(tick(&w, 0, 9), 9);
+	w.members[1].seat = flood[n - 1];
+	assert_int_equal(tick(&w, 1, 9), 1);
+	assert_int_equal(w.d.reason, REASON_POOL_HELD);
+	assert_non_null(strstr(w.text, "pool both has places for 10000 policies, and for 9998 of namespace flood"));
+	w.members[0].seat = own[0];
+	w.members[1].seat = own[1];
+	for (size_t i = 0; i < n; i++)
+		pool_seat_free(flood[i]);
+	pool_seat_free(small[0]);
+	pool_seat_free(small[1]);
+	free(flood);
 	world_done(&w);
 }
 
@@ -299,8 +491,12 @@ static void members_by_label_follow_the_labels(void **state)
 	arena_init(&o->arena, 1 << 20);
 	o->pool = (struct gpu_pool){.name = "ml", .gpus = 3, .turn_every_ms = 1800000};
 	o->pool.entries = arena_calloc(&o->arena, 1, sizeof *o->pool.entries);
-	o->pool.entries[0] = (struct gpu_pool_entry){
-	        .namespace_name = "", .name = "", .gpus_per_replica = 1, .weight = 1, .labels = &label, .n_labels = 1};
+	o->pool.entries[0] = (struct gpu_pool_entry){.namespace_name = "default",
+	                                             .name = "",
+	                                             .gpus_per_replica = 1,
+	                                             .weight = 1,
+	                                             .labels = &label,
+	                                             .n_labels = 1};
 	o->pool.n_entries = 1;
 	assert_int_equal(pools_put_object(w.pools, o, &e), 0);
 	tick_all(&w);
@@ -319,17 +515,18 @@ static void members_of_an_invalid_pool_are_held_whatever_is_wrong(void **state)
 	static const char *const specs[] = {
 	        "{}",
 	        "{\"gpus\":20}",
-	        "{\"gpus\":0,\"members\":[{}]}",
+	        "{\"gpus\":0,\"members\":[{\"namespace\":\"default\"}]}",
 	        "{\"gpus\":20,\"members\":[{\"namespace\":5,\"name\":{}}]}",
 	        "{\"gpus\":20,\"members\":[7,{\"name\":null}]}",
 	        "{\"gpus\":20,\"members\":7}",
-	        "{\"gpus\":20,\"members\":[{\"weight\":0,\"gpusPerReplica\":-1,\"priority\":\"x\"}]}",
-	        "{\"gpus\":20,\"turnEvery\":\"0s\",\"members\":[{}]}",
-	        "{\"gpus\":20,\"budget\":{},\"members\":[{}]}",
-	        "{\"gpus\":20,\"members\":[{}],\"ratios\":[{}]}",
-	        "{\"gpus\":20,\"members\":[{}],\"ratios\":[{\"of\":3,\"to\":\"default/m0\"}]}",
-	        "{\"gpus\":20,\"members\":[{}],\"ratios\":[7,{\"of\":\"default/m0\"}]}",
-	        "{\"gpus\":20,\"members\":[{}],\"ratios\":{}}",
+	        "{\"gpus\":20,\"members\":[{\"namespace\":\"default\",\"weight\":0,\"gpusPerReplica\":-1,\"priority\":"
+	        "\"x\"}]}",
+	        "{\"gpus\":20,\"turnEvery\":\"0s\",\"members\":[{\"namespace\":\"default\"}]}",
+	        "{\"gpus\":20,\"budget\":{},\"members\":[{\"namespace\":\"default\"}]}",
+	        "{\"gpus\":20,\"members\":[{\"namespace\":\"default\"}],\"ratios\":[{}]}",
+	        "{\"gpus\":20,\"members\":[{\"namespace\":\"default\"}],\"ratios\":[{\"of\":3,\"to\":\"default/m0\"}]}",
+	        "{\"gpus\":20,\"members\":[{\"namespace\":\"default\"}],\"ratios\":[7,{\"of\":\"default/m0\"}]}",
+	        "{\"gpus\":20,\"members\":[{\"namespace\":\"default\"}],\"ratios\":{}}",
 	        "[]",
 	        "7",
 	};
@@ -387,6 +584,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(cap_holds_whatever_becomes_of_the_writes),
 	        cmocka_unit_test(member_waits_until_all_others_are_known),
+	        cmocka_unit_test(unreadable_member_holds_no_other),
+	        cmocka_unit_test(member_that_never_ticks_is_waited_for_after_a_start_only),
+	        cmocka_unit_test(typed_replicas_do_not_count),
+	        cmocka_unit_test(typed_replicas_of_an_active_member_are_scaled_down),
+	        cmocka_unit_test(granted_replicas_count_until_they_exist),
+	        cmocka_unit_test(member_that_flips_lets_others_tick_once_per_interval),
+	        cmocka_unit_test(namespace_with_too_many_policies_loses_places),
 	        cmocka_unit_test(members_share_and_the_decision_says_so),
 	        cmocka_unit_test(member_that_does_not_tick_keeps_what_it_holds),
 	        cmocka_unit_test(member_whose_writes_are_refused_counts_as_fixed),
