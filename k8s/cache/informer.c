@@ -508,7 +508,7 @@ static void on_error(void *arg, const struct err *error)
 {
 	struct watch_scope *s = arg;
 	struct informer *i = s->informer;
-	// One object that is too large, which any tenant can create, does not blind the others.
+	// Any tenant can create an object that is too large: all others remain available.
 	bool is_left_out = error && error->code == K8S_WATCH_LEFT_OUT;
 	s->is_broken = error && !is_left_out;
 	s->has_left_out = s->has_left_out || (is_left_out && is_listing(s));

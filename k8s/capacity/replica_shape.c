@@ -118,6 +118,9 @@ int replica_shape_read(struct replica_shape *shape, struct resource_names *names
 	arena_init(&shape->arena, REPLICA_SHAPE_BYTES_MAX);
 	if (json_span_kind(pod_spec) != '{')
 		return err_set(e, ERR_INPUT, "expected the spec of a pod");
+	if (pod_spec.len > REPLICA_SPEC_BYTES_MAX)
+		return err_set(e, ERR_LIMIT, "the spec of the pod has %zu bytes, the ceiling is %zu", pod_spec.len,
+		               REPLICA_SPEC_BYTES_MAX);
 	if (read_requests(shape, names, pod_spec, e) < 0)
 		return -1;
 	shape->uncounted = uncounted_rules(pod_spec);

@@ -14,7 +14,8 @@
 struct err;
 
 #define REPLICA_SHAPE_BYTES_MAX ((size_t)256 * 1024)
-#define REPLICA_PRINT_BYTES     32 // SHA-256
+#define REPLICA_SPEC_BYTES_MAX  ((size_t)512 * 1024) // of the JSON of a PodSpec of which the rules are read
+#define REPLICA_PRINT_BYTES     32                   // SHA-256
 
 // Rules of the scheduler that capacity_fit() does not count: with one of them, fewer replicas may fit than it reports.
 enum uncounted_rule {

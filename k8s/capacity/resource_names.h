@@ -11,7 +11,8 @@
 #include "base/json/json_span.h"
 
 #define RESOURCE_NAMES_MAX 128 // different names in a cluster
-// Of these, names that only pods request: whoever may create pods cannot take the places of what nodes offer.
+// Of these, names that only pods request: a tenant who creates pods cannot take the places of those
+// that nodes offer.
 #define RESOURCE_NAMES_REQUESTED_MAX 64
 #define RESOURCE_MAP_MAX             256 // entries of one map of amounts that are read
 #define RESOURCE_NAME_BYTES          318 // Kubernetes: a qualified name, 253 + 1 + 63 bytes, and the NUL

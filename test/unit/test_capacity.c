@@ -489,6 +489,15 @@ static void rule_of_more_texts_than_the_limit_is_reported(void **state)
 	assert_int_equal(e.kind, ERR_LIMIT);
 	assert_non_null(strstr(e.msg, "more than 1024 keys and values"));
 	replica_shape_done(&shape);
+	buf_reset(&b);
+	buf_puts(&b, "{\"tolerations\":[");
+	while (b.len <= REPLICA_SPEC_BYTES_MAX)
+		buf_puts(&b, "{\"key\":\"k\",\"operator\":\"Exists\"},");
+	buf_puts(&b, "{}]}");
+	assert_int_equal(replica_shape_read(&shape, capacity_names(w->c), (struct json_span){buf_str(&b), b.len}, &e),
+	                 -1);
+	assert_non_null(strstr(e.msg, "the spec of the pod has"));
+	replica_shape_done(&shape);
 	buf_done(&b);
 }
 
