@@ -225,8 +225,8 @@ static bool is_news(const struct decision *before, const struct decision *now)
 	       before->desired != now->desired;
 }
 
-// The replicas of the target that exist, for its pool. A tenant may be able to write the status of a custom resource, so it
-// may claim more than there are pods. -1: the pods could not be counted.
+// The replicas of the target that exist, for its pool. A tenant may be able to write the status of a custom resource,
+// so it may claim more than there are pods. -1: the pods could not be counted.
 static int32_t existing_replicas(const struct observation_call *c)
 {
 	int32_t status = i32_max(c->observation.status_replicas, 0);

@@ -96,7 +96,8 @@ void pools_seat_all(struct pools *p);
 bool pool_share(struct pool *p, const struct pool_seat *alone, int64_t now_ms, int64_t now_mono_ms);
 // Replicas that the member i counts for now.
 int32_t pool_counted(const struct pool *p, size_t i);
-// Appends why the policy, for which its pool has no place or no right, is held: two pools claim it, or the pool has too many.
+// Appends why the policy, for which its pool has no place or no right, is held: two pools claim it, or the pool has too
+// many.
 void pool_put_exclusion(const struct pool_seat *s, struct buf *out);
 // ---- what it has spent (pool_spending.c) ----
 
