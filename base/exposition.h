@@ -30,8 +30,8 @@ void exposition_family(struct buf *b, const char *name, const char *help, enum m
 void exposition_sample_f64(struct buf *b, const char *name, const struct exposition_label *labels, size_t n, double v);
 void exposition_sample_i64(struct buf *b, const char *name, const struct exposition_label *labels, size_t n, int64_t v);
 // Just the escaped label value, for pre-rendered label blocks: backslash, quote and newline are escaped; a byte that is
-// not valid UTF-8 becomes U+FFFD; other control characters (not tabs), invisible characters and direction overrides become visible
-// (base/text.h), as the four characters \x1b.
+// not valid UTF-8 becomes U+FFFD; other control characters (not tabs), invisible characters and direction overrides
+// become visible (base/text.h), as the four characters \x1b.
 void exposition_label_value(struct buf *b, const char *value);
 
 // A cumulative histogram with fixed upper bounds (seconds, bytes, ...), rising, set by the caller; the rest starts 0.
