@@ -119,6 +119,12 @@ static void add_limits(struct conversion *c, const struct doc_node *spec)
 	c->combine = convert_text(c, "min(%s, %s)", wanted, up);
 	if (!is_min_zero || c->is_down_disabled) // with minReplicas 0, the WPA does not limit a scale-down
 		c->combine = convert_text(c, "max(%s, %s)", c->combine, down);
+	bool has_delay = c->signals[0].sustain_up || c->signals[0].sustain_down;
+	if (has_delay && (c->n_signals > 1 || convert_bool(convert_get(spec, "tolerateZero", "false")) != 1))
+		convert_note(
+		        c,
+		        "delays above and below the watermarks: here each metric has its own, and a sum of 0 is below "
+		        "the low watermark; the WPA has one for all metrics");
 	c->combine_note =
 	        "the limit factors, as the WPA rounds them. The WPA also holds a scale-down that its limit cuts "
 	        "while fewer replicas are ready than would remain";
