@@ -322,6 +322,38 @@ void convert_target(struct conversion *c, const struct doc_node *spec, const cha
 	c->target_name = convert_get(ref, "name", "");
 }
 
+void convert_activity(struct conversion *c, const char *const *queries, const char *const *above, size_t n)
+{
+	struct conversion_signal *s = convert_add_signal(c, "activity");
+	if (!s)
+		return; // a note says so
+	const char *any = "";
+	for (size_t i = 0; i < n; i++)
+		any = convert_text(c, "%s%s(vector(1) and on() ((%s%s) > %s))", any, i > 0 ? " or " : "", queries[i],
+		                   strchr(queries[i], '#') ? "\n" : "", above[i]); // a comment ends with its line
+	s->query = any;
+	s->target_type = "AverageValue";
+	s->target_value = "1";
+	s->on_missing = "Zero";
+	s->note = "1 while a signal is above its activation threshold, as the target is needed then; it asks for one "
+	          "replica at most";
+	c->idle_signal = s->name;
+	c->idle_above = "0";
+}
+
+// HPA: calculateScaleUpLimit. A policy has the rules that the HPA uses once it has any behavior.
+void convert_note_growth(struct conversion *c)
+{
+	int64_t min, max;
+	bool never =
+	        (convert_whole(c->min_replicas, &min) && min > 3) || (convert_whole(c->max_replicas, &max) && max < 5);
+	if (!c->behavior && !never)
+		convert_note(
+		        c,
+		        "no behavior: from fewer than 4 replicas, the HPA grows to 4 or to twice as many at once, the "
+		        "policy by 4");
+}
+
 static bool has_template(const struct doc_node *node)
 {
 	if (!node)

@@ -110,6 +110,10 @@ const char *convert_pods(struct conversion *c, const char *prefix, const char *m
 // its usage. Uses the metric names of cAdvisor and kube-state-metrics. `container` NULL = all.
 void convert_resource(struct conversion *c, const char *resource, const char *container, const char *utilization,
                       const char *average_value);
+// Adds a signal that is 1 while one of the `n` queries is above its number, and activates the target.
+void convert_activity(struct conversion *c, const char *const *queries, const char *const *above, size_t n);
+// Adds a note if `c` has no behavior: the HPA's default limit of a scale-up differs from that of a policy.
+void convert_note_growth(struct conversion *c);
 // Converts the reference `key` (scaleTargetRef, targetRef); the default is an apps/v1 Deployment.
 void convert_target(struct conversion *c, const struct doc_node *spec, const char *key);
 // Adds a window that a trigger of type cron describes. robfig/cron: the fields, `?`, `TZ=` and `CRON_TZ=`. A note if an

@@ -193,9 +193,17 @@ static void allow_zero(struct conversion *c)
 	        convert_seconds(c, convert_get(doc_get(c->behavior, "scaleDown"), "stabilizationWindowSeconds", "300"));
 	c->idle_replicas = "0";
 	c->idle_above = "0";
-	convert_note(c,
-	             "minReplicas 0 is spec.idle here: by the signal %s alone, and all others must need nothing either",
-	             c->idle_signal);
+	const char *queries[CONVERT_SIGNALS_MAX], *above[CONVERT_SIGNALS_MAX];
+	size_t n = 0;
+	for (size_t i = 0; i < c->n_signals; i++) {
+		if (strcmp(c->signals[i].target_type, "Pods") == 0 || !c->signals[i].query)
+			continue;
+		queries[n] = c->signals[i].query;
+		above[n++] = "0";
+	}
+	if (n > 1)
+		convert_activity(c, queries, above, n);
+	convert_note(c, "minReplicas 0 is spec.idle here, by the signal %s", c->idle_signal);
 }
 
 // KEDA creates an HPA for each ScaledObject, on metrics that only KEDA serves; `kubectl get hpa -A` lists it, too.
@@ -232,6 +240,7 @@ bool convert_hpa(struct conversion *c, const struct doc_node *root)
 		convert_resource(c, "cpu", NULL, "80", NULL);
 		convert_note(c, "no metric: an HPA without one targets 80 %% of the requested CPU");
 	}
+	convert_note_growth(c);
 	if (strcmp(c->min_replicas, "0") == 0)
 		allow_zero(c);
 	else

@@ -22,9 +22,8 @@ static void note_extra(struct conversion *c, const char *trigger, const struct d
 struct triggers {
 	const char *server; // of the first trigger of type prometheus
 	bool has_servers;   // there are several
-	struct {
-		const char *query, *above;
-	} active[CONVERT_SIGNALS_MAX]; // KEDA needs the target while one of these is above its activationThreshold
+	// KEDA needs the target while one of these queries is above its activationThreshold.
+	const char *queries[CONVERT_SIGNALS_MAX], *above[CONVERT_SIGNALS_MAX];
 	size_t n_active, n_cron, n_resources;
 };
 
@@ -84,8 +83,8 @@ static void add_prometheus(struct conversion *c, const struct doc_node *trigger,
 		c->idle_signal = s->name;
 		c->idle_above = above;
 	}
-	t->active[t->n_active].query = s->query ? s->query : "";
-	t->active[t->n_active++].above = above;
+	t->queries[t->n_active] = s->query ? s->query : "";
+	t->above[t->n_active++] = above;
 }
 
 static void add_resource(struct conversion *c, const struct doc_node *trigger)
@@ -185,6 +184,12 @@ static void add_fallback(struct conversion *c, const struct doc_node *fallback, 
 		        "fallback.behavior %s: KEDA wakes a target at zero when its triggers have failed, up to 1; "
 		        "here it stays at zero until there is data",
 		        behavior);
+	const char *moved = c->fallback_note ? c->fallback_note : "";
+	c->fallback_note =
+	        convert_text(c,
+	                     "%s%sKEDA ends a fallback with the first reading; until failureThreshold readings, "
+	                     "at least one, have come back, the policy does not scale down",
+	                     moved, moved[0] ? ". " : "");
 	if (t->n_resources > 0)
 		convert_note(c, "fallback: KEDA has none for triggers of type cpu and memory; here it covers them");
 }
@@ -216,35 +221,6 @@ static void add_constant(struct conversion *c)
 	}
 }
 
-// Adds a signal that is 1 while a trigger is active, and has no value otherwise; it asks for one replica at most.
-static void add_activity(struct conversion *c, const struct triggers *t)
-{
-	if (t->has_servers) {
-		c->idle_note = "KEDA needs the target while any trigger is active; here the first one decides, because "
-		               "the triggers have several servers. Bring their metrics to one server";
-		return;
-	}
-	struct conversion_signal *s = convert_add_signal(c, "activity");
-	if (!s) {
-		c->idle_note = "KEDA needs the target while any trigger is active; here the first one decides";
-		return;
-	}
-	const char *any = "";
-	for (size_t i = 0; i < t->n_active; i++) {
-		const char *query = t->active[i].query;
-		any = convert_text(c, "%s%s(vector(1) and on() ((%s%s) > %s))", any, i > 0 ? " or " : "", query,
-		                   strchr(query, '#') ? "\n" : "", t->active[i].above); // a comment ends with its line
-	}
-	s->query = any;
-	s->target_type = "AverageValue";
-	s->target_value = "1";
-	s->on_missing = "Zero";
-	s->note = "1 while a trigger is above its activationThreshold, as KEDA needs the target then; it asks for one "
-	          "replica at most";
-	c->idle_signal = s->name;
-	c->idle_above = "0";
-}
-
 static void add_idle(struct conversion *c, const struct doc_node *spec, const struct triggers *t, int64_t tail_minutes)
 {
 	const char *cooldown = convert_get(spec, "cooldownPeriod", "300");
@@ -255,8 +231,11 @@ static void add_idle(struct conversion *c, const struct doc_node *spec, const st
 		convert_note(c, "scaling to zero needs a signal that shows whether the target is needed: spec.idle");
 		return;
 	}
-	if (t->n_active > 1)
-		add_activity(c, t);
+	if (t->n_active > 1 && t->has_servers)
+		c->idle_note = "KEDA needs the target while any trigger is active; here the first one decides, because "
+		               "the triggers have several servers. Bring their metrics to one server";
+	else if (t->n_active > 1)
+		convert_activity(c, t->queries, t->above, t->n_active);
 	if (tail_minutes > 0 && convert_whole(cooldown, &seconds))
 		cooldown = convert_text(c, "%lld", (long long)(seconds - tail_minutes * 60));
 	c->idle_after = convert_seconds(c, cooldown);
@@ -371,6 +350,7 @@ bool convert_keda(struct conversion *c, const struct doc_node *root)
 	set_bounds(c, spec);
 	force_activation(c, root);
 	c->behavior = doc_get(hpa, "behavior");
+	convert_note_growth(c);
 	c->interval = convert_seconds(c, convert_get(spec, "pollingInterval", NULL));
 	if (!c->interval)
 		convert_note(
