@@ -79,6 +79,17 @@ static void add_prometheus(struct conversion *c, const struct doc_node *trigger,
 		             name);
 	note_extra(c, name, meta);
 	const char *above = activation_threshold(c, name, meta);
+	double most, threshold;
+	int64_t max;
+	struct err e;
+	if (c->idle_replicas && s->target_value && convert_whole(c->max_replicas, &max) &&
+	    num_parse_f64(above, strlen(above), &most, &e) == 0 &&
+	    num_parse_f64(s->target_value, strlen(s->target_value), &threshold, &e) == 0 &&
+	    most > threshold * (double)max)
+		convert_note(c,
+		             "activationThreshold of the trigger %s: up to it, the signal may ask for more than "
+		             "maxReplicas, and then the target does not go idle",
+		             name);
 	if (!c->idle_signal) {
 		c->idle_signal = s->name;
 		c->idle_above = above;
@@ -231,6 +242,9 @@ static void add_idle(struct conversion *c, const struct doc_node *spec, const st
 		convert_note(c, "scaling to zero needs a signal that shows whether the target is needed: spec.idle");
 		return;
 	}
+	c->idle_note =
+	        "KEDA wakes a target to minReplicaCount, at least 1, and its HPA goes on from there; a policy goes at "
+	        "once to what the signals ask for";
 	if (t->n_active > 1 && t->has_servers)
 		c->idle_note = "KEDA needs the target while any trigger is active; here the first one decides, because "
 		               "the triggers have several servers. Bring their metrics to one server";

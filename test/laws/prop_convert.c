@@ -441,6 +441,93 @@ static void scaled_object_decides_as_before(void **state)
 	assert_true(opened > 0);
 }
 
+// ---- KEDA: scale_scaledobjects.go, between zero and one ----
+
+// The operator scales to zero once no trigger was active for the cooldown, and back at once; its HPA does the rest.
+static int32_t keda_poll(struct hpa *h, const struct original *o, bool is_active, int64_t cooldown_s, int64_t now_s,
+                         int64_t *active_s)
+{
+	if (is_active)
+		*active_s = now_s;
+	if (h->current == 0)
+		return h->current = is_active ? o->min : 0;
+	hpa_sync(h, o, now_s);
+	if (!is_active && now_s > *active_s + cooldown_s)
+		h->current = 0;
+	return h->current;
+}
+
+static void scaled_object_is_idle_as_before(void **state)
+{
+	(void)state;
+	struct prop_random r = {prop_seed() + 73};
+	int64_t woken = 0, idle = 0;
+	for (int64_t done = 0; done < ticks(); done += PROP_TICKS_A_TRACE) {
+		struct converted v;
+		struct original o;
+		struct hpa h;
+		begin(&v);
+		random_bounds(&r, &o);
+		o.min = 1;
+		o.tolerance = 0; // from zero, the two go different ways, which it would keep apart
+		o.n_metrics = 1 + prop_up_to(&r, 1);
+		o.up = (struct direction){.n_rules = 1, .rules = {{false, 1000, 15}}};
+		o.down = (struct direction){.n_rules = 1, .rules = {{true, 100, 15}}};
+		int32_t cooldown_s = 15 * prop_up_to(&r, 20), activation[2] = {prop_up_to(&r, 4), prop_up_to(&r, 4)};
+		buf_printf(
+		        &v.object,
+		        "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: a, namespace: b}\n"
+		        "spec:\n  scaleTargetRef: {name: a}\n  maxReplicaCount: %d\n  cooldownPeriod: %d\n"
+		        "  advanced: {horizontalPodAutoscalerConfig: {behavior: {\n"
+		        "    scaleUp: {tolerance: \"0\", policies: [{type: Pods, value: 1000, periodSeconds: 15}]},\n"
+		        "    scaleDown: {tolerance: \"0\", stabilizationWindowSeconds: 0}}}}\n  triggers:\n",
+		        o.max, cooldown_s);
+		for (int i = 0; i < o.n_metrics; i++) {
+			o.metrics[i] = (struct metric){.is_average = true, .target = (1 + prop_up_to(&r, 40)) / 4.0};
+			if (activation[i] > o.max * o.metrics[i].target) // else the output has a note
+				activation[i] = (int32_t)(o.max * o.metrics[i].target);
+			buf_printf(&v.object,
+			           "  - {type: prometheus, metadata: {serverAddress: http://p, query: q, threshold: "
+			           "\"%.2f\", "
+			           "activationThreshold: \"%d\"}}\n",
+			           o.metrics[i].target, activation[i]);
+		}
+		convert(&v, 1);
+		hpa_begin(&h, 1, START_S);
+		int64_t active_s = START_S;
+		int wrong = 0;
+		for (int i = 0; i < PROP_TICKS_A_TRACE; i++) {
+			bool is_active = false;
+			for (int k = 0; k < o.n_metrics; k++) {
+				struct metric *m = &o.metrics[k];
+				if (i % 24 == 0)
+					m->value = prop_chance(&r, 60) ? prop_up_to(&r, activation[k])
+					                               : prop_up_to(&r, 100);
+				is_active |= m->value > activation[k];
+				engine_show(&v.engine, (size_t)k, m->value);
+			}
+			if (o.n_metrics > 1 && is_active) // the signal activity
+				engine_show(&v.engine, 2, 1);
+			else if (o.n_metrics > 1)
+				engine_show_state(&v.engine, 2, OBS_EMPTY);
+			engine_tick(&v.engine);
+			int32_t before = h.current,
+			        n = keda_poll(&h, &o, is_active, cooldown_s, v.engine.now_ms / 1000, &active_s);
+			woken += before == 0 && n > 0;
+			idle += before > 0 && n == 0;
+			// KEDA counts from the last active poll, a policy from the first quiet tick; from zero, KEDA
+			// goes to one first, and its HPA from there.
+			wrong = v.engine.decision.desired == n ? 0 : wrong + 1;
+			if (wrong > 2)
+				differs("scaled_object_is_idle_as_before", i, &v, n);
+			engine_apply(&v.engine);
+			v.engine.now_ms += TICK_S * 1000;
+		}
+		end(&v);
+	}
+	assert_true(woken > 0 && idle > 0);
+}
+
 // ---- WPA: replica_calculator.go, watermarkpodautoscaler_controller.go ----
 
 struct wpa {
@@ -573,6 +660,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(hpa_decides_as_before),
 	        cmocka_unit_test(scaled_object_decides_as_before),
+	        cmocka_unit_test(scaled_object_is_idle_as_before),
 	        cmocka_unit_test(watermark_pod_autoscaler_decides_as_before),
 	};
 	prop_begin();
