@@ -73,6 +73,7 @@ struct original {
 
 struct converted {
 	struct arena arena;
+	struct conversion conversion;
 	struct engine engine;
 	struct buf object, text; // the object and the policy that it became
 };
@@ -88,9 +89,9 @@ static void convert(struct converted *v, int32_t replicas)
 	struct doc_file file, result;
 	struct err e;
 	struct schema_errors errors;
-	struct conversion *c = arena_alloc(&v->arena, sizeof *c);
+	struct conversion *c = &v->conversion;
 	struct policy policy = {0};
-	if (doc_parse_yaml(&v->arena, "object", buf_str(&v->object), v->object.len, &file, &e) < 0 || !c ||
+	if (doc_parse_yaml(&v->arena, "object", buf_str(&v->object), v->object.len, &file, &e) < 0 ||
 	    convert_object(c, &v->arena, file.roots[0], NULL, &e) < 0)
 		fail_msg("%s\n%s", e.msg, buf_str(&v->object));
 	buf_init(&v->text, TEXT_BYTES);
