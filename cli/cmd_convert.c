@@ -91,9 +91,8 @@ static void convert_one(struct arena *a, const char *file, const struct doc_node
 	}
 	convert_write(out, c);
 	totals->converted++;
-	totals->notes += c->n_notes;
-	for (size_t i = 0; i < c->n_signals; i++)
-		totals->notes += c->signals[i].note != NULL;
+	totals->notes += convert_count_notes(c);
+	totals->faults += c->is_incomplete;
 }
 
 int cmd_convert(int argc, char **argv)
@@ -102,7 +101,8 @@ int cmd_convert(int argc, char **argv)
 	        NULL,
 	        parse,
 	        "FILE..",
-	        "Turn HorizontalPodAutoscalers, ScaledObjects (KEDA) and WatermarkPodAutoscalers into GPUAutoscalers: "
+	        "Turn HorizontalPodAutoscalers, ScaledObjects (KEDA), WatermarkPodAutoscalers, PodAutoscalers (AIBrix) "
+	        "and DatadogPodAutoscalers into GPUAutoscalers: "
 	        "YAML on standard output, with comments on what was not converted. FILE - is standard input; "
 	        "lists, as `kubectl get hpa -A -o yaml` prints them, are fine. Nothing is applied."
 	        "\vExit status: 0 converted, 1 when a result still needs something (it is printed all the same, and "
@@ -123,7 +123,7 @@ int cmd_convert(int argc, char **argv)
 	for (size_t i = 0; i < args.files.n; i++) {
 		struct doc_file file;
 		struct err e;
-		if (doc_read_yaml(&a, args.files.paths[i], &file, &e) < 0) {
+		if (doc_read_yaml_anchors(&a, args.files.paths[i], &file, &e) < 0) {
 			print_error("gpuscale convert: %s\n", e.msg);
 			totals.faults++;
 			continue;

@@ -99,6 +99,26 @@ const char *convert_seconds(struct conversion *c, const char *seconds)
 	return seconds ? convert_text(c, "%ss", seconds) : NULL;
 }
 
+int convert_bool(const char *text)
+{
+	static const char *const words[2][6] = {{"0", "f", "F", "false", "False", "FALSE"},
+	                                        {"1", "t", "T", "true", "True", "TRUE"}};
+	for (int value = 0; value < 2; value++)
+		for (size_t i = 0; text && i < 6; i++)
+			if (strcmp(text, words[value][i]) == 0)
+				return value;
+	return -1;
+}
+
+size_t convert_count_notes(const struct conversion *c)
+{
+	size_t n = c->n_notes + (c->combine_note != NULL) + (c->schedules_note != NULL) + (c->idle_note != NULL) +
+	           (c->fallback_note != NULL);
+	for (size_t i = 0; i < c->n_signals; i++)
+		n += c->signals[i].note != NULL;
+	return n;
+}
+
 // ---- PromQL ----
 
 static void put_escaped(struct buf *b, const char *text, bool is_regex)
@@ -171,6 +191,28 @@ const char *convert_matchers(struct conversion *c, const struct doc_node *select
 	return keep(c, &b);
 }
 
+// Returns whether the matchers (",a=\"x\",b!~\"y\"") contain one for `label`.
+static bool has_label(const char *matchers, const char *label)
+{
+	size_t n = strlen(label);
+	bool quoted = false;
+	for (const char *p = matchers; *p; p++) {
+		if (quoted && *p == '\\' && p[1])
+			p++;
+		else if (*p == '"')
+			quoted = !quoted;
+		else if (!quoted && *p == ',' && strncmp(p + 1, label, n) == 0 && strchr("=!", p[1 + n]))
+			return true;
+	}
+	return false;
+}
+
+const char *convert_matcher(struct conversion *c, const char *label, const char *value, const char *matchers)
+{
+	return has_label(matchers, label) ? matchers
+	                                  : convert_text(c, ",%s=%s%s", label, convert_quoted(c, value), matchers);
+}
+
 static bool is_metric_name(const char *s)
 {
 	if (!isalpha((unsigned char)s[0]) && s[0] != '_' && s[0] != ':')
@@ -209,16 +251,31 @@ const char *convert_origin(struct conversion *c)
 	                    c->api_version);
 }
 
-const char *convert_pods(struct conversion *c, const char *prefix)
+// What follows the name of the target in the names of the pods that its selector selects.
+static const char *pod_tail(const char *kind)
 {
-	const char *tail = strcmp(c->target_kind, "StatefulSet") == 0  ? "[0-9]+"
-	                   : strcmp(c->target_kind, "Deployment") == 0 ? "[a-z0-9]+-[a-z0-9]+"
-	                                                               : ".+";
+	static const char *const tails[][2] = {
+	        {"Deployment", "[a-z0-9]+-[a-z0-9]+"},
+	        {"Rollout", "[a-z0-9]+-[a-z0-9]+"},
+	        {"ReplicaSet", "[a-z0-9]+"},
+	        {"ReplicationController", "[a-z0-9]+"},
+	        {"StatefulSet", "[0-9]+"},
+	        {"LeaderWorkerSet", "[0-9]+"}, // the leaders
+	};
+	for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++)
+		if (strcmp(kind, tails[i][0]) == 0)
+			return tails[i][1];
+	return ".+";
+}
+
+const char *convert_pods(struct conversion *c, const char *prefix, const char *matchers)
+{
 	struct buf name;
 	buf_init(&name, TEXT_BYTES_MAX);
 	put_escaped(&name, c->target_name, !strstr(c->target_name, "{{")); // a template stays a template
-	return convert_text(c, ",%snamespace=%s,%spod=~\"%s-%s\"", prefix, convert_quoted(c, convert_namespace(c)),
-	                    prefix, keep(c, &name), tail);
+	const char *pods =
+	        convert_text(c, ",%spod=~\"%s-%s\"%s", prefix, keep(c, &name), pod_tail(c->target_kind), matchers);
+	return convert_matcher(c, convert_text(c, "%snamespace", prefix), convert_namespace(c), pods);
 }
 
 void convert_resource(struct conversion *c, const char *resource, const char *container, const char *utilization,
@@ -238,30 +295,64 @@ void convert_resource(struct conversion *c, const char *resource, const char *co
 	struct conversion_signal *s = convert_add_signal(c, resource);
 	if (!s)
 		return;
-	const char *pods = convert_pods(c, "");
+	const char *pods = convert_pods(c, "", "");
 	const char *of = container ? convert_text(c, "%s,container=%s", pods, convert_quoted(c, container))
 	                           : convert_text(c, "%s,container!=\"\"", pods);
-	const char *usage = cpu ? convert_text(c, "sum(rate(container_cpu_usage_seconds_total{%s}[1m]))", of + 1)
-	                        : convert_text(c, "sum(container_memory_working_set_bytes{%s})", of + 1);
-	s->note = "the HPA reads this from metrics-server; here cAdvisor and kube-state-metrics must be scraped";
-	if (utilization) {
-		s->query = convert_text(c, "100 * %s / sum(kube_pod_container_resource_requests{%s,resource=\"%s\"})",
-		                        usage, of + 1, resource);
-		s->target_type = "Value";
-		s->target_value = utilization;
-	} else {
-		s->query = usage;
-		s->target_type = "AverageValue";
-		s->target_value = average_value;
-	}
+	s->query = cpu ? convert_text(c, "sum by (pod) (rate(container_cpu_usage_seconds_total{%s}[1m]))", of + 1)
+	               : convert_text(c, "sum by (pod) (container_memory_working_set_bytes{%s})", of + 1);
+	s->target_type = "Pods";
+	s->target_value = utilization ? utilization : average_value;
+	s->note = "the HPA reads this from metrics-server; here cAdvisor must be scraped. The HPA ignores the CPU of a "
+	          "pod "
+	          "that started less than 5 minutes ago and is not ready";
+	if (!utilization)
+		return;
+	s->query = convert_text(c, "100 * %s / sum by (pod) (kube_pod_container_resource_requests{%s,resource=\"%s\"})",
+	                        s->query, of + 1, resource);
+	s->note =
+	        "the HPA reads this from metrics-server; here cAdvisor and kube-state-metrics must be scraped. The HPA "
+	        "cuts the mean to a whole percent, counts a pod without a sample as 100 % on the way down, and ignores "
+	        "the CPU of a pod that started less than 5 minutes ago and is not ready";
 }
 
-void convert_target(struct conversion *c, const struct doc_node *spec)
+void convert_target(struct conversion *c, const struct doc_node *spec, const char *key)
 {
-	const struct doc_node *ref = doc_get(spec, "scaleTargetRef");
+	const struct doc_node *ref = doc_get(spec, key);
 	c->target_api_version = convert_get(ref, "apiVersion", "apps/v1");
 	c->target_kind = convert_get(ref, "kind", "Deployment");
 	c->target_name = convert_get(ref, "name", "");
+}
+
+void convert_activity(struct conversion *c, const char *const *queries, const char *const *above, size_t n)
+{
+	struct conversion_signal *s = convert_add_signal(c, "activity");
+	if (!s)
+		return; // a note says so
+	const char *any = "";
+	for (size_t i = 0; i < n; i++)
+		any = convert_text(c, "%s%s(vector(1) and on() ((%s%s) > %s))", any, i > 0 ? " or " : "", queries[i],
+		                   strchr(queries[i], '#') ? "\n" : "", above[i]); // a comment ends with its line
+	s->query = any;
+	s->target_type = "AverageValue";
+	s->target_value = "1";
+	s->on_missing = "Zero";
+	s->note = "1 while a signal is above its activation threshold, as the target is needed then; it asks for one "
+	          "replica at most";
+	c->idle_signal = s->name;
+	c->idle_above = "0";
+}
+
+// HPA: calculateScaleUpLimit. A policy has the rules that the HPA uses once it has any behavior.
+void convert_note_growth(struct conversion *c)
+{
+	int64_t min, max;
+	bool never =
+	        (convert_whole(c->min_replicas, &min) && min > 3) || (convert_whole(c->max_replicas, &max) && max < 5);
+	if (!c->behavior && !never)
+		convert_note(
+		        c,
+		        "no behavior: from fewer than 4 replicas, the HPA grows to 4 or to twice as many at once, the "
+		        "policy by 4");
 }
 
 static bool has_template(const struct doc_node *node)
@@ -323,10 +414,11 @@ int convert_object(struct conversion *c, struct arena *a, const struct doc_node 
 	c->namespace_name = convert_get(metadata, "namespace", NULL);
 	if (nul)
 		return err_set(e, ERR_INPUT, "%d: a text holds the character \\0: remove it", nul->line);
-	if (!convert_hpa(c, root) && !convert_keda(c, root) && !convert_wpa(c, root))
+	if (!convert_hpa(c, root) && !convert_keda(c, root) && !convert_wpa(c, root) && !convert_aibrix(c, root) &&
+	    !convert_datadog(c, root))
 		return err_set(e, ERR_UNSUPPORTED,
-		               "%d: %s is not converted: only HorizontalPodAutoscaler, ScaledObject and "
-		               "WatermarkPodAutoscaler are",
+		               "%d: %s is not converted: only HorizontalPodAutoscaler, ScaledObject, "
+		               "WatermarkPodAutoscaler, PodAutoscaler (AIBrix) and DatadogPodAutoscaler are",
 		               root->line, c->kind[0] ? c->kind : "an object without kind");
 	note_templates(c, root);
 	return 0;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts objects of other autoscalers to GPUAutoscalers: HorizontalPodAutoscaler, ScaledObject (KEDA) and
-// WatermarkPodAutoscaler. Each converter fills a struct conversion, which convert_write() prints; settings that were
-// not converted become comments in the corresponding place.
+// Converts objects of other autoscalers to GPUAutoscalers: HorizontalPodAutoscaler, ScaledObject (KEDA),
+// WatermarkPodAutoscaler, PodAutoscaler (AIBrix) and DatadogPodAutoscaler. Each converter fills a struct conversion,
+// which convert_write() prints; settings that were not converted become comments in the corresponding place.
 #ifndef GPUSCALE_CLI_CONVERT_H
 #define GPUSCALE_CLI_CONVERT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "policies/engine/cron.h"
 
 struct arena;
 struct buf;
@@ -25,11 +27,19 @@ struct conversion_signal {
 	const char *target_type, *target_value;         // a target, or
 	const char *high, *low, *tolerance, *algorithm; // watermarks
 	const char *sustain_up, *sustain_down;
+	const char *on_missing, *window_seconds;
 	const char *note; // above the signal
 };
 
 struct conversion_schedule {
-	const char *name, *start, *end, *time_zone, *min_replicas;
+	const char *name, *start, *end, *time_zone, *min_replicas, *max_replicas;
+};
+
+// A trigger of type cron: at least `replicas` from each start to the next end.
+struct conversion_window {
+	const char *name, *start_text, *end_text, *time_zone;
+	int64_t replicas;
+	struct cron start, end;
 };
 
 struct conversion {
@@ -37,6 +47,7 @@ struct conversion {
 	const char *kind, *api_version; // of the source; for items of a typed list, from the list
 	const char *from;               // "HorizontalPodAutoscaler llama (autoscaling/v2)"
 	const char *name, *namespace_name;
+	const struct doc_node *annotations; // of an HPA; NULL = none
 	const char *target_api_version, *target_kind, *target_name;
 	const char *min_replicas, *max_replicas, *interval, *replica_multiple;
 	bool dry_run, paused;
@@ -44,21 +55,30 @@ struct conversion {
 	size_t n_signals;
 	struct conversion_schedule schedules[CONVERT_SCHEDULES_MAX];
 	size_t n_schedules;
-	const struct doc_node *behavior;                             // copied from the HPA; or
-	const char *up_percent, *down_percent, *rate_period_seconds; // WPA: one rate per direction
+	struct conversion_window windows[CONVERT_SCHEDULES_MAX]; // what convert_schedules() makes the schedules of
+	size_t n_windows;
+	const struct doc_node *behavior;       // copied from the HPA; or
+	const char *scale_up, *scale_down;     // the text of each direction
+	bool is_up_disabled, is_down_disabled; // selectPolicy: Disabled, whatever the direction says
+	const char *combine;
 	const char *cooldown_up, *cooldown_down;
 	const char *idle_after, *idle_replicas, *idle_initial, *idle_signal, *idle_above;
 	const char *fallback_threshold, *fallback_replicas, *fallback_behavior;
+	const char *panic_signal, *panic_window, *panic_threshold;
 	const char *min_available_percent;
+	const char *combine_note, *schedules_note, *idle_note, *fallback_note; // above the field
 	const char *notes[CONVERT_NOTES_MAX]; // settings that were not converted or need attention
 	size_t n_notes;
 	bool is_full; // there are more notes than fit; the output says so
 	bool is_default_noted;
+	bool is_incomplete; // what decides about the scale could not be converted; a note has it
 };
 
 // Formats into the arena. Exits the process if memory is exhausted; only commands call it.
 const char *convert_text(struct conversion *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void convert_note(struct conversion *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+// Returns the number of notes of `c`, at the fields and at the top.
+size_t convert_count_notes(const struct conversion *c);
 // Adds a signal with a unique name. Returns NULL, and adds a note, if there are too many.
 struct conversion_signal *convert_add_signal(struct conversion *c, const char *name);
 
@@ -66,6 +86,8 @@ struct conversion_signal *convert_add_signal(struct conversion *c, const char *n
 const char *convert_get(const struct doc_node *node, const char *key, const char *fallback);
 // Converts "45" to "45s"; NULL stays NULL.
 const char *convert_seconds(struct conversion *c, const char *seconds);
+// Parses `text` as Go's strconv.ParseBool: 1 or 0; -1 for any other text.
+int convert_bool(const char *text);
 // Puts `text` in double quotes, as in PromQL.
 const char *convert_quoted(struct conversion *c, const char *text);
 // Converts a selector (matchLabels, matchExpressions) to label matchers in PromQL, each preceded by a comma:
@@ -77,16 +99,29 @@ const char *convert_selector(struct conversion *c, const char *metric, const cha
 const char *convert_namespace(struct conversion *c);
 // "KIND NAME (apiVersion)", for the comment that names the source of a policy.
 const char *convert_origin(struct conversion *c);
-// Matchers for the pods of the target, preceded by a comma, with the labels namespace and pod under a prefix ("" or
-// "exported_").
-const char *convert_pods(struct conversion *c, const char *prefix);
-// Adds a signal for `resource` (cpu, memory) of the pods of the target: the utilization in percent of the requests,
-// or a total that is compared with an average. Uses the metric names of cAdvisor and kube-state-metrics. `container`
-// NULL = all.
+// Adds the matcher LABEL="value" in front of `matchers`, unless they have one for the label: two for one label would
+// exclude each other.
+const char *convert_matcher(struct conversion *c, const char *label, const char *value, const char *matchers);
+// Adds matchers for the pods of the target's selector in front of `matchers`: the labels namespace and pod under a
+// prefix ("" or "exported_"). For kinds whose pods have no known pattern of names, the policy ignores the series of
+// other pods.
+const char *convert_pods(struct conversion *c, const char *prefix, const char *matchers);
+// Adds a signal for `resource` (cpu, memory) of each pod of the target: the utilization in percent of its requests, or
+// its usage. Uses the metric names of cAdvisor and kube-state-metrics. `container` NULL = all.
 void convert_resource(struct conversion *c, const char *resource, const char *container, const char *utilization,
                       const char *average_value);
-// Converts scaleTargetRef; the default is an apps/v1 Deployment.
-void convert_target(struct conversion *c, const struct doc_node *spec);
+// Adds a signal that is 1 while one of the `n` queries is above its number, and activates the target.
+void convert_activity(struct conversion *c, const char *const *queries, const char *const *above, size_t n);
+// Adds a note if `c` has no behavior: the HPA's default limit of a scale-up differs from that of a policy.
+void convert_note_growth(struct conversion *c);
+// Converts the reference `key` (scaleTargetRef, targetRef); the default is an apps/v1 Deployment.
+void convert_target(struct conversion *c, const struct doc_node *spec, const char *key);
+// Adds a window that a trigger of type cron describes. robfig/cron: the fields, `?`, `TZ=` and `CRON_TZ=`. A note if an
+// expression is invalid.
+void convert_window(struct conversion *c, const char *name, const struct doc_node *meta, int64_t replicas);
+// Makes the schedules of the windows: at any time, the largest of the open ones, kept for `tail_minutes` after its end.
+// Splits windows that overlap. A note where the schedules of a policy cannot do this.
+void convert_schedules(struct conversion *c, int64_t tail_minutes);
 
 // Parses a whole number without a sign. False if `text` is NULL or invalid.
 bool convert_whole(const char *text, int64_t *ret_value);
@@ -95,6 +130,8 @@ bool convert_whole(const char *text, int64_t *ret_value);
 bool convert_hpa(struct conversion *c, const struct doc_node *root);
 bool convert_keda(struct conversion *c, const struct doc_node *root);
 bool convert_wpa(struct conversion *c, const struct doc_node *root);
+bool convert_aibrix(struct conversion *c, const struct doc_node *root);
+bool convert_datadog(struct conversion *c, const struct doc_node *root);
 
 // Fills `c` from one object. `list` is the list that contains `root`, or NULL: items of `kubectl get -o yaml` have
 // their kind, items of a typed list (HorizontalPodAutoscalerList) take it from the list. Everything in `c` lives in

@@ -55,6 +55,26 @@ static void add_resource(struct conversion *c, const struct doc_node *metric)
 	                 target_value(metric, "averageValue", "targetAverageValue"));
 }
 
+// kube-metrics-adapter keeps the query of a metric in an annotation: of its name, and for several queries of one metric
+// with the label query-name of its selector.
+static void set_query(struct conversion *c, struct conversion_signal *s, const char *type, const char *name,
+                      const struct doc_node *metric)
+{
+	const struct doc_node *m = doc_get(metric, "metric");
+	const struct doc_node *labels =
+	        doc_get(doc_get(m ? m : metric, m ? "selector" : "metricSelector"), "matchLabels");
+	const char *keys[] = {convert_get(labels, "query-name", "query"), "query"}, *query = NULL;
+	for (size_t i = 0; i < sizeof keys / sizeof keys[0] && !query; i++)
+		query = convert_get(c->annotations,
+		                    convert_text(c, "metric-config.%s.%s.prometheus/%s", type, name, keys[i]), NULL);
+	if (!query)
+		return;
+	s->query = query;
+	s->note =
+	        "the query is that of the annotation metric-config; its adapter uses the first of several series, the "
+	        "policy holds";
+}
+
 static void add_pods(struct conversion *c, const struct doc_node *metric)
 {
 	const char *name = metric_name(metric);
@@ -64,11 +84,12 @@ static void add_pods(struct conversion *c, const struct doc_node *metric)
 	// In metrics of dcgm-exporter, `pod` is the pod of the exporter; the pod that uses the GPU is in
 	// exported_pod.
 	const char *prefix = strncmp(name, "DCGM_", 5) == 0 ? "exported_" : "";
-	const char *matchers = convert_text(c, "%s%s", convert_pods(c, prefix), metric_matchers(c, metric));
+	const char *matchers = convert_pods(c, prefix, metric_matchers(c, metric));
 	s->query = convert_text(c, "sum by (%spod) (%s)", prefix, convert_selector(c, name, matchers));
 	s->target_type = "Pods";
 	s->target_value = target_value(metric, "averageValue", "targetAverageValue");
 	s->note = "the adapter may have renamed the metric: compare with its rules";
+	set_query(c, s, "pods", name, metric);
 }
 
 static void add_object(struct conversion *c, const struct doc_node *metric)
@@ -85,11 +106,18 @@ static void add_object(struct conversion *c, const struct doc_node *metric)
 	struct conversion_signal *s = convert_add_signal(c, name);
 	if (!s)
 		return;
-	const char *matchers =
-	        convert_text(c, ",namespace=%s,%s=%s%s", convert_quoted(c, convert_namespace(c)), label,
-	                     convert_quoted(c, convert_get(object, "name", "")), metric_matchers(c, metric));
+	const char *matchers = metric_matchers(c, metric), *object_name = convert_get(object, "name", "");
+	bool is_namespace = strcmp(label, "namespace") == 0;
+	if (!is_namespace)
+		matchers = convert_matcher(c, label, object_name, matchers);
+	matchers = convert_matcher(c, "namespace", convert_namespace(c), matchers);
 	s->query = convert_text(c, "sum(%s)", convert_selector(c, name, matchers));
 	s->note = "the label that names the object depends on your adapter's rules: compare";
+	if (is_namespace && strcmp(object_name, convert_namespace(c)) != 0)
+		s->note = convert_text(
+		        c, "for an object of kind Namespace, Kubernetes reads the namespace of the HPA, not %s",
+		        object_name);
+	set_query(c, s, "object", name, metric);
 	set_target(c, s, metric);
 }
 
@@ -99,8 +127,12 @@ static void add_external(struct conversion *c, const struct doc_node *metric)
 	struct conversion_signal *s = convert_add_signal(c, name);
 	if (!s)
 		return;
-	s->query = convert_text(c, "sum(%s)", convert_selector(c, name, metric_matchers(c, metric)));
-	s->note = "the query behind this name is known only to the adapter: write it here";
+	const char *matchers = convert_matcher(c, "namespace", convert_namespace(c), metric_matchers(c, metric));
+	s->query = convert_text(c, "sum(%s)", convert_selector(c, name, matchers));
+	s->note = "the query behind this name is known only to the adapter, which usually limits it to the namespace "
+	          "of the "
+	          "HPA: write it here";
+	set_query(c, s, "external", name, metric);
 	set_target(c, s, metric);
 }
 
@@ -161,9 +193,17 @@ static void allow_zero(struct conversion *c)
 	        convert_seconds(c, convert_get(doc_get(c->behavior, "scaleDown"), "stabilizationWindowSeconds", "300"));
 	c->idle_replicas = "0";
 	c->idle_above = "0";
-	convert_note(c,
-	             "minReplicas 0 is spec.idle here: by the signal %s alone, and all others must need nothing either",
-	             c->idle_signal);
+	const char *queries[CONVERT_SIGNALS_MAX], *above[CONVERT_SIGNALS_MAX];
+	size_t n = 0;
+	for (size_t i = 0; i < c->n_signals; i++) {
+		if (strcmp(c->signals[i].target_type, "Pods") == 0 || !c->signals[i].query)
+			continue;
+		queries[n] = c->signals[i].query;
+		above[n++] = "0";
+	}
+	if (n > 1)
+		convert_activity(c, queries, above, n);
+	convert_note(c, "minReplicas 0 is spec.idle here, by the signal %s", c->idle_signal);
 }
 
 // KEDA creates an HPA for each ScaledObject, on metrics that only KEDA serves; `kubectl get hpa -A` lists it, too.
@@ -183,8 +223,9 @@ bool convert_hpa(struct conversion *c, const struct doc_node *root)
 		return false;
 	const struct doc_node *spec = doc_get(root, "spec");
 	c->from = convert_origin(c);
+	c->annotations = doc_get(doc_get(root, "metadata"), "annotations");
 	note_owner(c, root);
-	convert_target(c, spec);
+	convert_target(c, spec, "scaleTargetRef");
 	c->min_replicas = convert_get(spec, "minReplicas", "1");
 	c->max_replicas = convert_get(spec, "maxReplicas", NULL);
 	c->behavior = doc_get(spec, "behavior");
@@ -199,6 +240,7 @@ bool convert_hpa(struct conversion *c, const struct doc_node *root)
 		convert_resource(c, "cpu", NULL, "80", NULL);
 		convert_note(c, "no metric: an HPA without one targets 80 %% of the requested CPU");
 	}
+	convert_note_growth(c);
 	if (strcmp(c->min_replicas, "0") == 0)
 		allow_zero(c);
 	else

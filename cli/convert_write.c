@@ -130,6 +130,13 @@ static void comment(struct buf *out, const char *indent, const char *bullet, con
 	buf_putc(out, '\n');
 }
 
+// A note above a field of the policy; NULL = none.
+static void field_note(struct buf *out, const char *note)
+{
+	if (note)
+		comment(out, "  ", "", note);
+}
+
 // The key is scaleUp; in an annotation of autoscaling/v1 it is ScaleUp. Both in one map stay separate.
 static void put_key(struct buf *out, const struct doc_node *map, const char *key)
 {
@@ -172,29 +179,50 @@ static void put_flow(struct buf *out, const struct doc_node *n)
 	}
 }
 
+// Prints the rules of one direction. An annotation of autoscaling/v1 writes their keys with a capital.
+static void put_rules(struct buf *out, const struct doc_node *rules, const char *text, bool is_disabled)
+{
+	bool any = is_disabled;
+	if (!is_disabled && text) {
+		buf_puts(out, text);
+		return;
+	}
+	if (!is_disabled && rules->kind != DOC_MAP) {
+		put_flow(out, rules);
+		return;
+	}
+	buf_puts(out, is_disabled ? "{selectPolicy: Disabled" : "{");
+	for (const struct doc_node *r = rules ? rules->child : NULL; r; r = r->next) {
+		bool is_select = strcmp(r->key, "selectPolicy") == 0 || strcmp(r->key, "SelectPolicy") == 0;
+		if (r->kind == DOC_NULL || !r->key[0] || (is_disabled && is_select))
+			continue;
+		buf_puts(out, any ? ", " : "");
+		any = true;
+		put_key(out, rules, r->key);
+		put_flow(out, r);
+	}
+	buf_putc(out, '}');
+}
+
 static void write_behavior(struct buf *out, const struct conversion *c)
 {
 	static const char *const directions[] = {"scaleUp", "scaleDown"}, *const upper[] = {"ScaleUp", "ScaleDown"};
-	const char *const percents[] = {c->up_percent, c->down_percent};
-	if (!c->behavior && !c->up_percent)
+	const char *const texts[] = {c->scale_up, c->scale_down};
+	const bool disabled[] = {c->is_up_disabled, c->is_down_disabled};
+	if (!c->behavior && !c->scale_up && !c->scale_down && !c->is_up_disabled && !c->is_down_disabled)
 		return;
 	buf_puts(out, "  behavior:\n");
 	for (int i = 0; i < 2; i++) {
 		const struct doc_node *rules = doc_get(c->behavior, directions[i]);
 		if (!rules)
-			rules = doc_get(c->behavior, upper[i]); // in an annotation of autoscaling/v1
-		if (rules && rules->kind != DOC_NULL) {
-			buf_printf(out, "    %s: ", directions[i]);
-			put_flow(out, rules);
-			buf_putc(out, '\n');
-		} else if (percents[i] && strcmp(percents[i], "0") == 0) {
-			buf_printf(out, "    %s: {selectPolicy: Disabled}\n", directions[i]);
-		} else if (percents[i]) {
-			buf_printf(out, "    %s: {stabilizationWindowSeconds: 0, policies: [{type: Percent, value: ",
-			           directions[i]);
-			put_number(out, percents[i]);
-			buf_printf(out, ", periodSeconds: %s}]}\n", c->rate_period_seconds);
-		}
+			rules = doc_get(c->behavior, upper[i]);
+		if (rules && rules->kind == DOC_NULL)
+			rules = NULL;
+		if (!rules && !texts[i] && !disabled[i])
+			continue;
+		buf_printf(out, "    %s: ", directions[i]);
+		put_rules(out, rules, texts[i], disabled[i]);
+		buf_putc(out, '\n');
 	}
 }
 
@@ -209,8 +237,11 @@ static void write_signal(struct buf *out, const struct conversion_signal *s)
 	buf_putc(out, '\n');
 	line_str(out, "    ", "source", s->source);
 	if (s->target_type) {
-		buf_printf(out, "    target: {type: %s, value: ", s->target_type);
-		yaml_put_quoted(out, s->target_value ? s->target_value : "");
+		buf_printf(out, "    target: {type: %s", s->target_type);
+		if (strcmp(s->target_type, "Replicas") != 0) {
+			buf_puts(out, ", value: ");
+			yaml_put_quoted(out, s->target_value ? s->target_value : "");
+		}
 		buf_puts(out, "}\n");
 	} else {
 		buf_puts(out, "    watermarks: {high: ");
@@ -223,13 +254,20 @@ static void write_signal(struct buf *out, const struct conversion_signal *s)
 		}
 		buf_printf(out, ", algorithm: %s}\n", s->algorithm);
 	}
+	if (s->window_seconds) {
+		buf_puts(out, "    window: {duration: ");
+		put_duration(out, s->window_seconds);
+		buf_puts(out, "}\n");
+	}
 	if (s->sustain_up || s->sustain_down)
 		put_pair(out, "    sustain", s->sustain_up ? s->sustain_up : "0s",
 		         s->sustain_down ? s->sustain_down : "0s");
+	line_str(out, "    ", "onMissing", s->on_missing);
 }
 
 static void write_schedules(struct buf *out, const struct conversion *c)
 {
+	field_note(out, c->schedules_note);
 	if (c->n_schedules > 0)
 		buf_puts(out, "  schedules:\n");
 	for (size_t i = 0; i < c->n_schedules; i++) {
@@ -242,14 +280,21 @@ static void write_schedules(struct buf *out, const struct conversion *c)
 		yaml_put_quoted(out, s->end);
 		buf_puts(out, ", timeZone: ");
 		yaml_put_string(out, s->time_zone);
-		buf_puts(out, ", minReplicas: ");
-		put_number(out, s->min_replicas);
+		if (s->min_replicas) {
+			buf_puts(out, ", minReplicas: ");
+			put_number(out, s->min_replicas);
+		}
+		if (s->max_replicas) {
+			buf_puts(out, ", maxReplicas: ");
+			put_number(out, s->max_replicas);
+		}
 		buf_puts(out, "}\n");
 	}
 }
 
 static void write_idle(struct buf *out, const struct conversion *c)
 {
+	field_note(out, c->idle_note);
 	if (!c->idle_after)
 		return;
 	buf_puts(out, "  idle:\n");
@@ -265,16 +310,31 @@ static void write_idle(struct buf *out, const struct conversion *c)
 
 static void write_rest(struct buf *out, const struct conversion *c)
 {
+	field_note(out, c->combine_note);
+	if (c->combine) {
+		buf_puts(out, "  combine: ");
+		yaml_put_quoted(out, c->combine);
+		buf_putc(out, '\n');
+	}
 	write_behavior(out, c);
 	if (c->cooldown_up)
 		put_pair(out, "  cooldown", c->cooldown_up, c->cooldown_down);
 	write_schedules(out, c);
 	write_idle(out, c);
+	if (c->panic_signal) {
+		buf_puts(out, "  panic:\n");
+		line_str(out, "    ", "signal", c->panic_signal);
+		line_duration(out, "    ", "window", c->panic_window);
+		line_str(out, "    ", "threshold", c->panic_threshold);
+	}
+	field_note(out, c->fallback_note);
 	if (c->fallback_threshold) {
 		buf_puts(out, "  fallback:\n");
 		line_number(out, "    ", "failureThreshold", c->fallback_threshold);
 		line_number(out, "    ", "replicas", c->fallback_replicas);
 		line_str(out, "    ", "behavior", c->fallback_behavior);
+		if (c->n_signals > 1)
+			buf_puts(out, "    when: Any\n");
 	}
 	if (c->min_available_percent) {
 		buf_puts(out, "  guards:\n");

@@ -16,13 +16,25 @@
 
 #define TEXT_SHOWN_BYTES 64 // of a key, anchor or tag in a message
 
+// The key of a member that is merged into its map when the map is complete; compared by address.
+static const char merge_key[] = "<<";
+
+struct anchor {
+	const char *name;
+	const struct doc_node *node;
+};
+
 struct reader {
 	struct arena *arena;
 	const char *name;
 	struct err *e;
-	struct doc_node *open[DOC_DEPTH_MAX]; // collections we are inside of, outermost first
-	struct doc_node *last[DOC_DEPTH_MAX]; // their last child so far
+	struct doc_node *open[DOC_DEPTH_MAX];   // collections we are inside of, outermost first
+	struct doc_node *last[DOC_DEPTH_MAX];   // their last child so far
+	const char *open_anchor[DOC_DEPTH_MAX]; // their anchors; NULL = none
 	size_t depth;
+	bool has_anchors; // anchors, aliases and merge keys are read
+	struct anchor anchors[DOC_ANCHORS_MAX];
+	size_t n_anchors;
 	const char *key; // read, and waiting for its value
 	int key_line, key_col;
 	struct doc_node *first_root, *last_root; // chained by `next` until the file is complete
@@ -98,6 +110,155 @@ static int refuse_anchor(struct reader *r, const yaml_event_t *event, const yaml
 	                 "anchors are not supported: remove &%s and write the value out where it is needed", shown);
 }
 
+// ---- anchors ----
+
+static const struct anchor *find_anchor(const struct reader *r, const char *name)
+{
+	for (size_t i = r->n_anchors; i-- > 0;) // the last one of a name counts
+		if (strcmp(r->anchors[i].name, name) == 0)
+			return &r->anchors[i];
+	return NULL;
+}
+
+// Sets *ret_name to a copy of the name; NULL without an anchor.
+static int take_anchor(struct reader *r, const yaml_event_t *event, const yaml_char_t *anchor, const char **ret_name)
+{
+	*ret_name = NULL;
+	if (!anchor)
+		return 0;
+	if (!r->has_anchors || wants_key(r))
+		return refuse_anchor(r, event, anchor);
+	*ret_name = arena_strdup(r->arena, (const char *)anchor);
+	return *ret_name ? 0 : no_memory(r);
+}
+
+// A collection has its anchor only once it is complete, so that it cannot contain itself.
+static int keep_anchor(struct reader *r, const char *name, const struct doc_node *node)
+{
+	if (!name)
+		return 0;
+	if (r->n_anchors == DOC_ANCHORS_MAX)
+		return doc_error(r->e, ERR_LIMIT, r->name, node->line, node->col,
+		                 "more than %d anchors in one document: write the values out", DOC_ANCHORS_MAX);
+	r->anchors[r->n_anchors++] = (struct anchor){.name = name, .node = node};
+	return 0;
+}
+
+static int copy_children(struct reader *r, const yaml_event_t *event, const struct doc_node *from);
+
+// Adds a copy of `from` at the place of the alias.
+static int add_copy(struct reader *r, const yaml_event_t *event, const struct doc_node *from)
+{
+	struct doc_node *node = add_node(r, event, from->kind);
+	if (!node)
+		return -1;
+	node->line = from->line;
+	node->col = from->col;
+	node->quoted = from->quoted;
+	node->text = from->text;
+	node->text_len = from->text_len;
+	if (!from->child)
+		return 0;
+	if (r->depth == DOC_DEPTH_MAX)
+		return doc_error(r->e, ERR_LIMIT, r->name, line_of(event), col_of(event),
+		                 "nested %zu deep, the ceiling is %d: flatten it", r->depth + 1, DOC_DEPTH_MAX);
+	r->open[r->depth] = node;
+	r->open_anchor[r->depth] = NULL;
+	r->last[r->depth++] = NULL;
+	int rc = copy_children(r, event, from);
+	r->depth--;
+	return rc;
+}
+
+static int copy_children(struct reader *r, const yaml_event_t *event, const struct doc_node *from)
+{
+	for (const struct doc_node *c = from->child; c; c = c->next) {
+		if (from->kind == DOC_MAP) {
+			r->key = c->key;
+			r->key_line = c->key_line;
+			r->key_col = c->key_col;
+		}
+		if (add_copy(r, event, c) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int take_alias(struct reader *r, const yaml_event_t *event)
+{
+	const char *name = (const char *)event->data.alias.anchor;
+	char shown[TEXT_SHOWN_BYTES];
+	if (!r->has_anchors)
+		return doc_error(r->e, ERR_INPUT, r->name, line_of(event), col_of(event),
+		                 "aliases (*) are not supported: write the value out here");
+	const struct anchor *a = find_anchor(r, name);
+	text_show(shown, sizeof shown, name, strlen(name));
+	if (wants_key(r))
+		return doc_error(r->e, ERR_INPUT, r->name, line_of(event), col_of(event),
+		                 "a key must be text, found the alias *%s: write the key out", shown);
+	if (!a)
+		return doc_error(r->e, ERR_INPUT, r->name, line_of(event), col_of(event),
+		                 "there is no complete value with the anchor &%s before *%s: write the value out here",
+		                 shown, shown);
+	return add_copy(r, event, a->node);
+}
+
+static bool has_key(const struct doc_node *map, const char *key)
+{
+	for (const struct doc_node *c = map->child; c; c = c->next)
+		if (strcmp(c->key, key) == 0)
+			return true;
+	return false;
+}
+
+// Moves the members of `from` to the end of `map`, except those whose key it has.
+static int merge_from(struct reader *r, struct doc_node *map, struct doc_node **end, struct doc_node *from)
+{
+	if (from->kind != DOC_MAP)
+		return doc_error(r->e, ERR_INPUT, r->name, from->line, from->col,
+		                 "<< must name a map, or a list of maps");
+	for (struct doc_node *c = from->child, *next; c; c = next) {
+		next = c->next;
+		if (has_key(map, c->key))
+			continue;
+		if (++map->n_children > DOC_MERGED_MAX)
+			return doc_error(r->e, ERR_LIMIT, r->name, map->line, map->col,
+			                 "more than %d keys in a map with <<: write them out", DOC_MERGED_MAX);
+		c->next = NULL;
+		*end = *(*end ? &(*end)->next : &map->child) = c;
+	}
+	return 0;
+}
+
+// Puts the members of the maps that << names into the map. The map's own members come first, then the earlier maps.
+static int merge(struct reader *r, struct doc_node *map, struct doc_node *last)
+{
+	struct doc_node **place = &map->child, *before = NULL;
+	while (*place && (*place)->key != merge_key) {
+		before = *place;
+		place = &before->next;
+	}
+	struct doc_node *merged = *place;
+	if (!merged)
+		return 0;
+	*place = merged->next;
+	map->n_children--;
+	if (map->n_children > DOC_MERGED_MAX)
+		return doc_error(r->e, ERR_LIMIT, r->name, map->line, map->col,
+		                 "more than %d keys in a map with <<: write them out", DOC_MERGED_MAX);
+	struct doc_node *end = last == merged ? before : last;
+	if (merged->kind != DOC_SEQ)
+		return merge_from(r, map, &end, merged);
+	for (struct doc_node *c = merged->child, *next; c; c = next) {
+		next = c->next;
+		if (merge_from(r, map, &end, c) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+// ---- events ----
+
 static int refuse_tag(struct reader *r, const yaml_event_t *event, const yaml_char_t *tag)
 {
 	const char *t = (const char *)tag, *standard = "tag:yaml.org,2002:";
@@ -124,16 +285,17 @@ static int take_key(struct reader *r, const yaml_event_t *event)
 	const char *text = (const char *)event->data.scalar.value;
 	size_t len = event->data.scalar.length;
 	bool is_plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
+	bool is_merge = is_plain && len == 2 && memcmp(text, merge_key, 2) == 0;
 	const char *wrong = NULL;
 	if (is_plain && len == 0)
 		wrong = "the key before ':' is missing: write key: value";
-	else if (is_plain && len == 2 && memcmp(text, "<<", 2) == 0)
+	else if (is_merge && !r->has_anchors)
 		wrong = "merging with << is not supported: write the keys out here";
 	else if (memchr(text, '\0', len))
 		wrong = "a key cannot hold the character \\0: remove it";
 	if (wrong)
 		return doc_error(r->e, ERR_INPUT, r->name, line_of(event), col_of(event), "%s", wrong);
-	r->key = arena_strndup(r->arena, text, len);
+	r->key = is_merge ? merge_key : arena_strndup(r->arena, text, len);
 	r->key_line = line_of(event);
 	r->key_col = col_of(event);
 	return r->key ? 0 : no_memory(r);
@@ -141,8 +303,9 @@ static int take_key(struct reader *r, const yaml_event_t *event)
 
 static int take_scalar(struct reader *r, const yaml_event_t *event)
 {
-	if (event->data.scalar.anchor)
-		return refuse_anchor(r, event, event->data.scalar.anchor);
+	const char *anchor;
+	if (take_anchor(r, event, event->data.scalar.anchor, &anchor) < 0)
+		return -1;
 	if (event->data.scalar.tag)
 		return refuse_tag(r, event, event->data.scalar.tag);
 	if (wants_key(r))
@@ -160,19 +323,20 @@ static int take_scalar(struct reader *r, const yaml_event_t *event)
 			node->line = node->key_line;
 			node->col = node->key_col;
 		}
-		return 0;
+		return keep_anchor(r, anchor, node);
 	}
 	node->quoted = is_quoted;
 	node->text = arena_strndup(r->arena, text, len);
 	node->text_len = len;
-	return node->text ? 0 : no_memory(r);
+	return node->text ? keep_anchor(r, anchor, node) : no_memory(r);
 }
 
 static int open_collection(struct reader *r, const yaml_event_t *event, enum doc_kind kind, const yaml_char_t *anchor,
                            const yaml_char_t *tag)
 {
-	if (anchor)
-		return refuse_anchor(r, event, anchor);
+	const char *name;
+	if (take_anchor(r, event, anchor, &name) < 0)
+		return -1;
 	if (tag)
 		return refuse_tag(r, event, tag);
 	if (wants_key(r))
@@ -187,6 +351,7 @@ static int open_collection(struct reader *r, const yaml_event_t *event, enum doc
 	if (!node)
 		return -1;
 	r->open[r->depth] = node;
+	r->open_anchor[r->depth] = name;
 	r->last[r->depth] = NULL;
 	r->depth++;
 	return 0;
@@ -233,10 +398,18 @@ static int check_duplicates(struct reader *r, const struct doc_node *map)
 	                 first->key_col);
 }
 
+static int close_sequence(struct reader *r)
+{
+	r->depth--;
+	return keep_anchor(r, r->open_anchor[r->depth], r->open[r->depth]);
+}
+
 static int close_map(struct reader *r)
 {
-	const struct doc_node *map = r->open[--r->depth];
-	return map->n_children > 1 ? check_duplicates(r, map) : 0;
+	struct doc_node *map = r->open[--r->depth];
+	if ((map->n_children > 1 && check_duplicates(r, map) < 0) || merge(r, map, r->last[r->depth]) < 0)
+		return -1;
+	return keep_anchor(r, r->open_anchor[r->depth], map);
 }
 
 static int take_event(struct reader *r, const yaml_event_t *event)
@@ -251,17 +424,17 @@ static int take_event(struct reader *r, const yaml_event_t *event)
 		return open_collection(r, event, DOC_MAP, event->data.mapping_start.anchor,
 		                       event->data.mapping_start.tag);
 	case YAML_SEQUENCE_END_EVENT:
-		r->depth--;
-		return 0;
+		return close_sequence(r);
 	case YAML_MAPPING_END_EVENT:
 		return close_map(r);
 	case YAML_ALIAS_EVENT:
-		return doc_error(r->e, ERR_INPUT, r->name, line_of(event), col_of(event),
-		                 "aliases (*) are not supported: write the value out here");
+		return take_alias(r, event);
+	case YAML_DOCUMENT_START_EVENT:
+		r->n_anchors = 0;
+		return 0;
 	case YAML_NO_EVENT:
 	case YAML_STREAM_START_EVENT:
 	case YAML_STREAM_END_EVENT:
-	case YAML_DOCUMENT_START_EVENT:
 	case YAML_DOCUMENT_END_EVENT:
 		break;
 	}
@@ -299,8 +472,8 @@ static int finish(struct reader *r, struct doc_file *ret_file)
 	return 0;
 }
 
-int doc_parse_yaml(struct arena *a, const char *name, const char *text, size_t len, struct doc_file *ret_file,
-                   struct err *e)
+static int parse_yaml(struct arena *a, const char *name, const char *text, size_t len, bool has_anchors,
+                      struct doc_file *ret_file, struct err *e)
 {
 	*ret_file = (struct doc_file){.name = name};
 	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) // a byte order mark is not part of the text
@@ -312,13 +485,28 @@ int doc_parse_yaml(struct arena *a, const char *name, const char *text, size_t l
 		return err_set(e, ERR_INTERNAL, "%s: out of memory while reading YAML", name);
 	yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, len);
-	struct reader r = {.arena = a, .name = name, .e = e};
+	struct reader r = {.arena = a, .name = name, .e = e, .has_anchors = has_anchors};
 	int rc = read_events(&r, &parser, text, len);
 	yaml_parser_delete(&parser);
 	return rc < 0 ? rc : finish(&r, ret_file);
 }
 
-int doc_read_yaml(struct arena *a, const char *path, struct doc_file *ret_file, struct err *e)
+int doc_parse_yaml(struct arena *a, const char *name, const char *text, size_t len, struct doc_file *ret_file,
+                   struct err *e)
+{
+	return parse_yaml(a, name, text, len, false, ret_file, e);
+}
+
+int doc_parse_yaml_anchors(struct arena *a, const char *name, const char *text, size_t len, struct doc_file *ret_file,
+                           struct err *e)
+{
+	return parse_yaml(a, name, text, len, true, ret_file, e);
+}
+
+typedef int parse_fn(struct arena *a, const char *name, const char *text, size_t len, struct doc_file *ret_file,
+                     struct err *e);
+
+static int read_yaml(struct arena *a, const char *path, parse_fn *parse, struct doc_file *ret_file, struct err *e)
 {
 	const char *name = strcmp(path, "-") == 0 ? "<stdin>" : path;
 	*ret_file = (struct doc_file){.name = name};
@@ -328,7 +516,7 @@ int doc_read_yaml(struct arena *a, const char *path, struct doc_file *ret_file, 
 	int rc = buf_read_argument(&text, path, &why);
 	struct stat st;
 	if (rc == 0)
-		rc = doc_parse_yaml(a, name, buf_str(&text), text.len, ret_file, e);
+		rc = parse(a, name, buf_str(&text), text.len, ret_file, e);
 	else if (why.kind == ERR_LIMIT && stat(path, &st) == 0 && S_ISREG(st.st_mode))
 		rc = err_set(e, ERR_LIMIT, "%s: %lld bytes, the ceiling is %d: split the file", path,
 		             (long long)st.st_size, DOC_BYTES_MAX);
@@ -339,6 +527,16 @@ int doc_read_yaml(struct arena *a, const char *path, struct doc_file *ret_file, 
 		*e = why;
 	buf_done(&text);
 	return rc;
+}
+
+int doc_read_yaml(struct arena *a, const char *path, struct doc_file *ret_file, struct err *e)
+{
+	return read_yaml(a, path, doc_parse_yaml, ret_file, e);
+}
+
+int doc_read_yaml_anchors(struct arena *a, const char *path, struct doc_file *ret_file, struct err *e)
+{
+	return read_yaml(a, path, doc_parse_yaml_anchors, ret_file, e);
 }
 
 const struct doc_node *doc_get(const struct doc_node *node, const char *key)

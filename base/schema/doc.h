@@ -15,6 +15,8 @@ struct err;
 #define DOC_DEPTH_MAX     32
 #define DOC_NODES_MAX     100000
 #define DOC_DOCUMENTS_MAX 1024
+#define DOC_ANCHORS_MAX   256  // of one document
+#define DOC_MERGED_MAX    1000 // keys of a map into which << merges others
 
 enum doc_kind { DOC_NULL, DOC_SCALAR, DOC_SEQ, DOC_MAP, DOC_KIND__COUNT };
 
@@ -46,6 +48,12 @@ int doc_parse_yaml(struct arena *a, const char *name, const char *text, size_t l
 // Reads and parses the input that buf_read_argument (base/buf.h) accepts: a regular file, standard input ("-") or an
 // inherited pipe. Returns the errors of buf_read_argument and doc_parse_yaml.
 int doc_read_yaml(struct arena *a, const char *path, struct doc_file *ret_file, struct err *e);
+// As doc_parse_yaml(), but copies the value of an anchor to where an alias or a merge key (<<) names it: for files that
+// were written for other programs. The copies count as values; an anchor that contains itself is refused.
+int doc_parse_yaml_anchors(struct arena *a, const char *name, const char *text, size_t len, struct doc_file *ret_file,
+                           struct err *e);
+// As doc_read_yaml(), with doc_parse_yaml_anchors().
+int doc_read_yaml_anchors(struct arena *a, const char *path, struct doc_file *ret_file, struct err *e);
 // Parses one JSON value from text[0..len), as json_read does (strict, unlike YAML), into a tree without positions. Text
 // is quoted, numbers are written as num_format_f64 does, null is DOC_NULL. Members with one name twice are refused, and
 // what passes the ceilings above. Kinds: ERR_PROTOCOL (no JSON), ERR_INPUT, ERR_LIMIT, ERR_INTERNAL. NULL on error.

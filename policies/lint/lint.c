@@ -52,7 +52,7 @@ const struct doc_node *lint_nearest(const struct doc_node *node, const char *a, 
 
 static void lint_bounds(const struct policy *p, const struct place *at)
 {
-	if (p->min_replicas == p->max_replicas)
+	if (p->min_replicas == p->max_replicas && !p->idle.set && p->n_schedules == 0)
 		schema_report(at->warnings, lint_nearest(at->spec, "minReplicas", NULL), "spec.minReplicas",
 		              "is maxReplicas, so that nothing is ever scaled: raise maxReplicas, or set paused");
 }

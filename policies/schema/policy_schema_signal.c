@@ -77,8 +77,8 @@ static size_t check_watermarks(const void *value, struct schema_fault *ret_fault
 		fault_add(&l, "low", -1, "must not be negative");
 	if (!(w->high > 0))
 		fault_add(&l, "high", -1, "must be larger than 0");
-	else if (!(w->low < w->high))
-		fault_add(&l, "low", -1, "must be smaller than high");
+	else if (!(w->low <= w->high))
+		fault_add(&l, "low", -1, "must not be larger than high");
 	return l.n;
 }
 

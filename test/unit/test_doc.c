@@ -227,6 +227,88 @@ static enum err_kind parse_alone(const char *text, size_t arena_bytes, char *ret
 	return e.kind;
 }
 
+static const struct good_row anchor_rows[] = {
+        {"an alias is a copy", "a: &x {b: [1, '2']}\nc: *x\n",
+         "{a@1:1={b@1:8=[1@1:12, '2'@1:15]@1:11}@1:4, c@2:1={b@1:8=[1@1:12, '2'@1:15]@1:11}@1:4}@1:1"},
+        {"a merge keeps the own keys", "a: &x {b: 1, c: 2}\nd: {<<: *x, c: 3}\n",
+         "{a@1:1={b@1:8=1@1:11, c@1:14=2@1:17}@1:4, d@2:1={c@2:13=3@2:16, b@1:8=1@1:11}@2:4}@1:1"},
+        {"the earlier map of a list wins", "- &x {a: 1, b: 1}\n- &y {b: 2, c: 2}\n- {<<: [*x, *y], d: 4}\n",
+         "[{a@1:7=1@1:10, b@1:13=1@1:16}@1:3, {b@2:7=2@2:10, c@2:13=2@2:16}@2:3, {d@3:18=4@3:21, a@1:7=1@1:10, "
+         "b@1:13=1@1:16, c@2:13=2@2:16}@3:3]@1:1"},
+        {"a merge alone", "a: &x {b: 1}\nc:\n  <<: *x\n", "{a@1:1={b@1:8=1@1:11}@1:4, c@2:1={b@1:8=1@1:11}@3:3}@1:1"},
+        {"the last anchor of a name", "a: &x 1\nb: &x 2\nc: *x\n", "{a@1:1=1@1:4, b@2:1=2@2:4, c@3:1=2@2:4}@1:1"},
+        {"a quoted << is a key", "'<<': 1\n", "{<<@1:1=1@1:7}@1:1"},
+};
+
+static void anchors_are_copied_where_they_are_wanted(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof anchor_rows / sizeof anchor_rows[0]; i++) {
+		const struct good_row *row = &anchor_rows[i];
+		struct arena a;
+		struct doc_file file;
+		struct err e;
+		struct buf out;
+		arena_init(&a, ARENA_MAX_BYTES);
+		buf_init(&out, 65536);
+		if (doc_parse_yaml_anchors(&a, "t.yaml", row->text, strlen(row->text), &file, &e) < 0)
+			fail_msg("%s: %s", row->what, e.msg);
+		for (size_t r = 0; r < file.n_roots; r++)
+			dump(file.roots[r], &out);
+		if (strcmp(buf_str(&out), row->want) != 0)
+			fail_msg("%s:\n got %s\nwant %s", row->what, buf_str(&out), row->want);
+		buf_done(&out);
+		arena_done(&a);
+	}
+}
+
+static void expect_anchor_fault(const char *text, enum err_kind kind, const char *want)
+{
+	struct arena a;
+	struct doc_file file;
+	struct err e;
+	err_clear(&e);
+	arena_init(&a, ARENA_MAX_BYTES);
+	assert_int_equal(doc_parse_yaml_anchors(&a, "t.yaml", text, strlen(text), &file, &e), -1);
+	if (e.kind != kind || !strstr(e.msg, want))
+		fail_msg("%.40s: %s", text, e.msg);
+	assert_int_equal(file.n_roots, 0);
+	arena_done(&a);
+}
+
+// Ten lists, each with ten aliases of the one before: written out, they would be ten thousand million values.
+static void anchors_expand_within_the_limits(void **state)
+{
+	(void)state;
+	struct buf bomb, many, deep;
+	buf_init(&bomb, 65536);
+	buf_puts(&bomb, "- &a0 [x]\n");
+	for (int i = 1; i <= 10; i++)
+		buf_printf(&bomb, "- &a%d [*a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d, *a%d]\n", i, i - 1,
+		           i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1, i - 1);
+	expect_anchor_fault(buf_str(&bomb), ERR_LIMIT, "100001 values up to here, the ceiling is 100000");
+	buf_init(&many, 65536);
+	for (int i = 0; i <= DOC_ANCHORS_MAX; i++)
+		buf_printf(&many, "- &a%d x\n", i);
+	expect_anchor_fault(buf_str(&many), ERR_LIMIT, "more than 256 anchors in one document");
+	buf_init(&deep, 65536);
+	buf_puts(&deep, "- &a0 [x]\n");
+	for (int i = 1; i <= DOC_DEPTH_MAX; i++)
+		buf_printf(&deep, "- &a%d [*a%d]\n", i, i - 1);
+	expect_anchor_fault(buf_str(&deep), ERR_LIMIT, "nested 33 deep, the ceiling is 32");
+	buf_done(&bomb);
+	buf_done(&many);
+	buf_done(&deep);
+	expect_anchor_fault("a: &x [*x]\n", ERR_INPUT, "there is no complete value with the anchor &x before *x");
+	expect_anchor_fault("a: *x\n", ERR_INPUT, "there is no complete value with the anchor &x before *x");
+	expect_anchor_fault("a: &x 1\n---\nb: *x\n", ERR_INPUT, "there is no complete value");
+	expect_anchor_fault("&x a: 1\n", ERR_INPUT, "anchors are not supported");
+	expect_anchor_fault("a: &x 1\n*x : 2\n", ERR_INPUT, "a key must be text, found the alias *x");
+	expect_anchor_fault("a: &x 1\nb: {<<: *x}\n", ERR_INPUT, "<< must name a map");
+	expect_anchor_fault("a: &x [1]\nb: {<<: *x}\n", ERR_INPUT, "<< must name a map");
+	expect_anchor_fault("{<<: {a: 1}, <<: {b: 1}}\n", ERR_INPUT, "key \"<<\" is here a second time");
+}
+
 static void expect_limit(char *text, size_t arena_bytes, const char *want)
 {
 	char msg[ERR_MSG_BYTES];
@@ -384,6 +466,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(good_text_becomes_a_tree_with_positions),
 	        cmocka_unit_test(bad_text_is_one_line_with_place_and_fix),
+	        cmocka_unit_test(anchors_are_copied_where_they_are_wanted),
+	        cmocka_unit_test(anchors_expand_within_the_limits),
 	        cmocka_unit_test(every_ceiling_states_both_numbers),
 	        cmocka_unit_test(duplicates_are_found_in_a_large_map),
 	        cmocka_unit_test(text_from_the_file_is_cut_and_visible_in_messages),

@@ -198,6 +198,10 @@ static void settings_against_each_other_are_found(void **state)
 	        {ONE "}]\n  forecast: {signal: q, model: Linear, use: Both}\n", "spec.forecast.band"},
 	        {ONE "}]\n  forecast: {signal: q, model: Linear, use: Both, band: \"1.3\"}\n", NULL},
 	        {ONE "}]\n  minReplicas: 8\n", "spec.minReplicas"},
+	        {ONE "}]\n  minReplicas: 8\n  idle: {activation: {signal: q}}\n", NULL},
+	        {ONE
+	         "}]\n  minReplicas: 8\n  schedules: [{name: day, start: 0 8 * * *, end: 0 18 * * *, replicas: 4}]\n",
+	         NULL},
 	        {ONE "}]\n  interval: 5s\n", "spec.interval"},
 #define IDLE(level)   "  minReplicas: 5\n  idle: {replicas: " level ", after: 5m, activation: {signal: q}}\n"
 #define NIGHT(bounds) "  schedules: [{name: night, start: 0 22 * * *, end: 0 6 * * *, " bounds "}]\n"

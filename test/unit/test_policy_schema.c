@@ -319,7 +319,7 @@ static const struct fault_row fault_rows[] = {
         {"tolerance: 50m", "tolerance: \"-1\"", "spec.signals[0].target.tolerance: must be between 0 and 10"},
         {"tolerance: \"0.2\", algorithm", "tolerance: 2, algorithm",
          "spec.signals[1].watermarks.tolerance: must be between 0 and 1"},
-        {"low: \"2\"", "low: 8", "spec.signals[1].watermarks.low: must be smaller than high"},
+        {"low: \"2\"", "low: 9", "spec.signals[1].watermarks.low: must not be larger than high"},
         {"low: \"2\"", "low: -2", "spec.signals[1].watermarks.low: must not be negative"},
         {"high: 8, ", "", "spec.signals[1].watermarks.high: required, but missing"},
         {"high: 8, low: \"2\"", "high: 0, low: 0", "spec.signals[1].watermarks.high: must be larger than 0"},
