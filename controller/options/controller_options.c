@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -29,7 +30,7 @@ int option_choice(const char *flag, const char *text, const char *const *names, 
 	char all[256] = "";
 	size_t used = 0;
 	for (int i = 0; names[i]; i++) {
-		if (strcmp(names[i], text) == 0)
+		if (strcasecmp(names[i], text) == 0)
 			return i;
 		int n = snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", names[i]);
 		if (n > 0 && (size_t)n < sizeof all - used)
