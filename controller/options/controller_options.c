@@ -15,7 +15,7 @@ int64_t option_duration_ms(const char *flag, const char *text, int64_t min_ms, s
 {
 	int64_t ms = 0;
 	struct err e;
-	if (num_parse_duration_ms(text, strlen(text), &ms, &e) < 0)
+	if (num_parse_flag_duration_ms(text, strlen(text), &ms, &e) < 0)
 		argp_error(state, "%s: %s", flag, e.msg);
 	else if (ms < min_ms) {
 		char least[NUM_TEXT_BYTES];
