@@ -103,7 +103,7 @@ endif
 
 # Commands, tables, reports and pages run once or rarely: they are compiled for size.
 COMPACT := $(foreach f,cli insight remedy policies/explain policies/lint policies/load policies/price policies/schema policies/test controller/external controller/idle controller/options controller/remedy controller/serve controller/shard controller/source k8s/client k8s/events k8s/lease k8s/server,$(OUT)/obj/$(f)/%.o) \
-           $(foreach f,k8s/capacity/capacity_devices promql/identity promql/promql_options promql/promql_source_file,$(OUT)/obj/$(f).o) $(OUT)/obj/replay/tune_%.o
+           $(foreach f,k8s/capacity/capacity_devices promql/functions promql/identity promql/promql_literal promql/promql_options promql/promql_source_file promql/promql_value promql/syntax,$(OUT)/obj/$(f).o) $(OUT)/obj/replay/tune_%.o
 ifeq ($(VARIANT),release)
 $(COMPACT): private ALL_CFLAGS += -Os
 endif

@@ -129,10 +129,14 @@ static const struct promql_function table[] = {
 
 const struct promql_function *promql_function_find(const char *name, size_t len)
 {
-	for (size_t i = 0; i < COUNT_OF(table); i++)
-		if (strlen(table[i].name) == len && (table[i].is_aggregation ? strncasecmp(name, table[i].name, len)
-		                                                             : memcmp(name, table[i].name, len)) == 0)
-			return &table[i];
+	for (size_t i = 0; i < COUNT_OF(table) && len > 0; i++) {
+		const struct promql_function *f = &table[i];
+		if ((f->name[0] ^ name[0]) & ~0x20) // the usual case, cheaply
+			continue;
+		if (strlen(f->name) == len &&
+		    (f->is_aggregation ? strncasecmp(name, f->name, len) : memcmp(name, f->name, len)) == 0)
+			return f;
+	}
 	return NULL;
 }
 

@@ -106,7 +106,8 @@ bool promql_token_is_sign(const struct promql_token *t, char sign)
 bool promql_token_is_word(const struct promql_token *t, const char *const *words)
 {
 	for (; t->kind == PROMQL_TOKEN_NAME && *words; words++)
-		if (strlen(*words) == t->len && strncasecmp(t->start, *words, t->len) == 0)
+		if (((**words ^ *t->start) & ~0x20) == 0 && strlen(*words) == t->len &&
+		    strncasecmp(t->start, *words, t->len) == 0) // the first comparison is the usual case, cheaply
 			return true;
 	return false;
 }
