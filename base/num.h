@@ -31,6 +31,8 @@ int num_parse_quantity(const char *s, size_t len, double *ret_value, struct err 
 // A Prometheus duration: units y (365 d) w d h m s ms, each at most once, largest first ("1h30m", "90s", "0").
 // Result in ms, 0..NUM_DURATION_MS_MAX. Prometheus: model.ParseDuration.
 int num_parse_duration_ms(const char *s, size_t len, int64_t *ret_ms, struct err *e);
+// A duration of a flag: as num_parse_duration_ms, or one decimal number with a unit ("2.5s", "1.5h"), rounded to ms.
+int num_parse_flag_duration_ms(const char *s, size_t len, int64_t *ret_ms, struct err *e);
 // RFC 3339 with offset or Z and optional fraction (cut to ms); t and z may be lower case; years 1970..9999.
 // A leap second (:60) is refused: the epoch has no place for it. Result in ms since the epoch, UTC.
 int num_parse_rfc3339_ms(const char *s, size_t len, int64_t *ret_ms, struct err *e);

@@ -111,6 +111,20 @@ int num_parse_duration_ms(const char *s, size_t len, int64_t *ret_ms, struct err
 	return 0;
 }
 
+int num_parse_flag_duration_ms(const char *s, size_t len, int64_t *ret_ms, struct err *e)
+{
+	size_t digits = 0;
+	double number;
+	while (digits < len && (is_digit(s[digits]) || s[digits] == '.'))
+		digits++;
+	size_t u = unit_of(s + digits, len - digits);
+	if (u == N_UNITS || !memchr(s, '.', digits) || num_parse_f64(s, digits, &number, NULL) < 0 ||
+	    number * (double)units[u].ms > (double)NUM_DURATION_MS_MAX / 2)
+		return num_parse_duration_ms(s, len, ret_ms, e);
+	*ret_ms = llround(number * (double)units[u].ms);
+	return 0;
+}
+
 size_t num_format_duration_ms(char *out, int64_t ms)
 {
 	if (ms == 0)

@@ -20,6 +20,7 @@
 #include "cli/price_option.h"
 #include "cli/progress.h"
 #include "cli/replay_input.h"
+#include "cli/replay_objective.h"
 #include "policies/engine/policy.h"
 #include "policies/explain/explain.h"
 #include "replay/backtest_history.h"
@@ -254,6 +255,7 @@ static int backtest(const struct backtest_args *a, const struct replay_input *in
 	struct decision_log log = {.policy = in->policy};
 	struct backtest_config config = a->replay.config;
 	struct progress progress = {.what = "running"};
+	replay_objective_complete(&config, in->policy);
 	config.on_progress = show_progress;
 	config.progress = &progress;
 	buf_init(&log.line, DECISION_LINE_MAX);
@@ -337,6 +339,7 @@ int cmd_backtest(int argc, char **argv)
 	        NULL};
 	struct backtest_args args = {.price = NAN, .gpus_per_replica = 1};
 	replay_args_init(&args.replay);
+	replay_objective_clear(&args.replay.config);
 	args_parse(&argp, argc, argv, &args);
 
 	struct err e;

@@ -27,12 +27,13 @@
 #define CHECK_REPORT_MAX (16 * 1024 * 1024)
 #define EXIT_WARNINGS    3
 
-enum { KEY_LINT_FATAL = 0x200, KEY_NO_LINT, KEY_ASK, KEY_FIX };
+enum { KEY_LINT_FATAL = 0x200, KEY_NO_LINT, KEY_ASK, KEY_FIX, KEY_DIALECT };
 
 struct check_args {
 	struct path_options files;
 	struct prometheus_options prometheus;
 	bool quiet, lint_fatal, no_lint, ask, fix;
+	int dialect; // enum promql_kind
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -53,6 +54,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_FIX:
 		a->fix = true;
+		return 0;
+	case KEY_DIALECT:
+		a->dialect = option_choice("--dialect", arg, promql_kind_names, state);
 		return 0;
 	case 'q':
 		a->quiet = true;
@@ -110,7 +114,7 @@ static int lint(struct check_args *args, struct connections *source, struct buf 
 	struct path_list list;
 	int rc = file_list_read(&a, args->files.paths, args->files.n, &list, e);
 	for (size_t i = 0; rc == 0 && i < list.n; i++)
-		if (lint_file(list.paths[i], source, args->ask, report, totals, e) < 0 &&
+		if (lint_file(list.paths[i], source, args->ask, args->dialect, report, totals, e) < 0 &&
 		    !is_reported(list.paths[i], e))
 			rc = -1;
 	arena_done(&a);
@@ -124,6 +128,8 @@ static int lint_all(struct check_args *args, struct buf *report, struct lint_tot
 	struct connections c;
 	bool named = prometheus_options_given(&args->prometheus);
 	args->ask |= args->prometheus.query.url != NULL;
+	if (!named && args->dialect == PROMQL_KIND_AUTO)
+		args->dialect = (int)args->prometheus.query.kind; // --prometheus-type alone
 	int rc = named ? connections_open(&c, &args->prometheus, NULL, NULL, &e) : 0;
 	if (rc == 0) {
 		rc = lint(args, named ? &c : NULL, report, totals, &e);
@@ -181,10 +187,11 @@ static int check_idle_rules(const struct check_args *args, struct buf *report, s
 
 static void print_summary(const struct file_set *set, size_t n_pools, size_t n_rules, const struct lint_totals *totals)
 {
-	size_t errors = set->n_errors + totals->errors;
+	size_t errors = set->n_errors + totals->errors, n_policies = set->n_policies;
+	n_policies -= totals->n_invalid < n_policies ? totals->n_invalid : n_policies;
 	bool has_policies = set->n_policies || n_pools || n_rules || !set->n_price_books;
 	if (has_policies)
-		print_error("%zu %s", set->n_policies, set->n_policies == 1 ? "policy" : "policies");
+		print_error("%zu %s", n_policies, n_policies == 1 ? "policy" : "policies");
 	if (n_pools)
 		print_error(" and %zu %s", n_pools, n_pools == 1 ? "pool" : "pools");
 	if (n_rules)
@@ -245,6 +252,11 @@ int cmd_check(int argc, char **argv)
 	        {"no-lint", KEY_NO_LINT, 0, 0, "check the fields only: no warnings, no targets, no sources", 1},
 	        {"ask", KEY_ASK, 0, 0, "send each query to its source (implied by --prometheus URL)", 1},
 	        {"fix", KEY_FIX, 0, 0, "rewrite renamed metrics in the queries of the files, then check them", 1},
+	        {"dialect", KEY_DIALECT, "TYPE", 0,
+	         "server that the queries are written for: Prometheus, Thanos, Mimir or VictoriaMetrics, which accepts "
+	         "more "
+	         "(default: the type of the source, else Prometheus)",
+	         1},
 	        {0}};
 	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 2}, {0}};
 	const struct argp argp = {
@@ -264,7 +276,7 @@ int cmd_check(int argc, char **argv)
 	        children,
 	        NULL,
 	        NULL};
-	struct check_args args = {.prometheus.query.kind = PROMQL_KIND_AUTO};
+	struct check_args args = {.prometheus.query.kind = PROMQL_KIND_AUTO, .dialect = PROMQL_KIND_AUTO};
 	args_parse(&argp, argc, argv, &args);
 	struct buf report;
 	buf_init(&report, CHECK_REPORT_MAX);

@@ -114,7 +114,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->limits.attempts = whole(arg, 1, REMEDY_ATTEMPTS_MAX, "--attempts", state);
 		return 0;
 	case KEY_CLEAN:
-		if (num_parse_duration_ms(arg, strlen(arg), &a->limits.clean_ms, &e) < 0)
+		if (num_parse_flag_duration_ms(arg, strlen(arg), &a->limits.clean_ms, &e) < 0)
 			print_usage(state, "--clean: %s", e.msg);
 		if (a->limits.clean_ms < 60000 || a->limits.clean_ms > CLEAN_MAX_MS)
 			print_usage(state, "--clean: must be 1m to 24h");

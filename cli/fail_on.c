@@ -22,7 +22,7 @@ static int parse_limit(const char *text, const struct fail_metric *metric, doubl
 		len--;
 	if (num_parse_f64(text, len, ret, NULL) == 0)
 		return 0;
-	if (metric->unit == FAIL_SECONDS && num_parse_duration_ms(text, len, &ms, NULL) == 0) {
+	if (metric->unit == FAIL_SECONDS && num_parse_flag_duration_ms(text, len, &ms, NULL) == 0) {
 		*ret = (double)ms / 1000;
 		return 0;
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/lint_file.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,8 @@
 #include "policies/lint/lint.h"
 #include "policies/schema/policy_decode.h"
 #include "policies/schema/policy_schema.h"
+#include "promql/promql_config.h"
+#include "promql/promql_source.h"
 
 #define LINT_ARENA_MAX  (64 * 1024 * 1024)
 #define LINT_REPORT_MAX (1024 * 1024)
@@ -33,14 +36,15 @@ static int read_text(const char *path, struct buf *text, struct err *e)
 	return buf_read_argument(text, is_stdin ? "-" : path, e);
 }
 
-// Converts "file:1:2: path: text" to "file:1:2: warning: path: text". Lines of excerpts start with a blank and are
-// kept.
+// Converts "file:1:2: path: text" to "file:1:2: warning: path: text". Lines without a place are kept:
+// excerpts, which start with a blank, and "file: 36 more warnings".
 static void append_marked(struct buf *out, const char *file, const char *mark, const char *report)
 {
 	size_t prefix = strlen(file);
 	while (*report) {
 		size_t len = strcspn(report, "\n"), place = 0;
-		if (strncmp(report, file, prefix) == 0) {
+		if (strncmp(report, file, prefix) == 0 && report[prefix] == ':' &&
+		    isdigit((unsigned char)report[prefix + 1])) {
 			const char *space = strchr(report + prefix, ' ');
 			place = space && space < report + len ? (size_t)(space + 1 - report) : 0;
 		}
@@ -76,9 +80,9 @@ struct lists {
 	struct schema_errors decode, errors, warnings, notes;
 };
 
-// False when a signal names a source that does not exist or that does not permit the query.
+// False when a signal names a source that does not exist or that does not permit the query; then sets bad[i].
 static bool check_sources(const struct connections *source, const struct policy *policy, const struct doc_node *root,
-                          const char *text, struct schema_errors *errors)
+                          const char *text, struct schema_errors *errors, bool *bad)
 {
 	const struct doc_node *signals = doc_get(doc_get(root, "spec"), "signals");
 	bool ok = true;
@@ -98,13 +102,14 @@ static bool check_sources(const struct connections *source, const struct policy 
 			lint_query_warn(&q, offset, 1, "%s", e.msg);
 		else
 			schema_report(errors, node, path, "%s", e.msg);
+		bad[i] = is_of_query;
 		ok = false;
 	}
 	return ok;
 }
 
 static int ask(struct connections *source, const struct policy *policy, const struct doc_node *root, const char *text,
-               struct lists *lists, struct err *e)
+               struct lists *lists, bool *bad, struct err *e)
 {
 	const struct doc_node *signals = doc_get(doc_get(root, "spec"), "signals");
 	for (size_t i = 0; i < policy->n_signals; i++) {
@@ -116,10 +121,52 @@ static int ask(struct connections *source, const struct policy *policy, const st
 		                       .text = text,
 		                       .path = path,
 		                       .warnings = &lists->warnings};
+		size_t n = lists->errors.n;
 		if (lint_source_ask(source, &q, &lists->errors, &lists->warnings, &lists->notes, e) < 0)
 			return -1;
+		bad[i] = lists->errors.n > n;
 	}
 	return ask_history(source, policy, root, &lists->warnings, e);
+}
+
+struct dialect {
+	struct connections *source; // NULL: none
+	int kind;                   // enum promql_kind
+};
+
+static int kind_of(void *arg, const char *name)
+{
+	const struct dialect *d = arg;
+	struct err e;
+	const struct promql_source *source =
+	        d->kind == PROMQL_KIND_AUTO && d->source ? promql_sources_find(d->source->promql, name, &e) : NULL;
+	return source ? (int)promql_source_kind(source, NULL) : d->kind;
+}
+
+// Checks one policy of the file.
+static int lint_root(const struct doc_node *root, const char *text, struct connections *source, bool ask_source,
+                     int dialect, struct arena *a, struct lists *lists, struct lint_totals *totals, struct err *e)
+{
+	struct policy policy = {0};
+	struct dialect d = {source, dialect};
+	bool bad[POLICY_SIGNALS_MAX] = {false};
+	size_t n_errors = lists->errors.n + lists->errors.dropped, n_notes = lists->notes.n;
+	int rc = 0;
+	schema_errors_init(&lists->decode, lists->errors.file);
+	bool is_valid = policy_decode(root, &policy, a, &lists->decode) == 0 && lists->decode.n == 0;
+	if (is_valid) {
+		lint_policy(&policy, root, text, &lists->warnings, totals->has_note ? NULL : &lists->notes);
+		totals->has_note |= lists->notes.n > n_notes;
+	}
+	if (policy.target_kind && policy.target_api_version)
+		lint_target(&policy, root, &lists->errors);
+	if (is_valid) {
+		if (source && check_sources(source, &policy, root, text, &lists->errors, bad) && ask_source)
+			rc = ask(source, &policy, root, text, lists, bad, e);
+	}
+	lint_queries(root, text, kind_of, &d, &lists->errors, &lists->warnings, bad);
+	totals->n_invalid += is_valid && lists->errors.n + lists->errors.dropped > n_errors;
+	return rc;
 }
 
 static void show_list(struct schema_errors *list, const char *path, const char *mark, struct buf *out)
@@ -131,7 +178,7 @@ static void show_list(struct schema_errors *list, const char *path, const char *
 	buf_done(&report);
 }
 
-int lint_file(const char *path, struct connections *source, bool ask_source, struct buf *out,
+int lint_file(const char *path, struct connections *source, bool ask_source, int dialect, struct buf *out,
               struct lint_totals *totals, struct err *e)
 {
 	struct arena a;
@@ -151,22 +198,11 @@ int lint_file(const char *path, struct connections *source, bool ask_source, str
 	schema_errors_init(&lists->errors, path);
 	schema_errors_init(&lists->warnings, path);
 	schema_errors_init(&lists->notes, path);
-	for (size_t i = 0; i < doc.n_roots && rc == 0; i++) {
-		struct policy policy = {0};
-		if (strcmp(doc_get_text(doc.roots[i], "kind", ""), POLICY_KIND) != 0)
-			continue;
-		schema_errors_init(&lists->decode, path);
-		if (policy_decode(doc.roots[i], &policy, &a, &lists->decode) < 0 || lists->decode.n > 0)
-			continue;
-		size_t n_notes = lists->notes.n;
-		lint_policy(&policy, doc.roots[i], buf_str(&text), &lists->warnings,
-		            totals->has_note ? NULL : &lists->notes);
-		totals->has_note |= lists->notes.n > n_notes;
-		lint_target(&policy, doc.roots[i], &lists->errors);
-		if (source && check_sources(source, &policy, doc.roots[i], buf_str(&text), &lists->errors) &&
-		    ask_source)
-			rc = ask(source, &policy, doc.roots[i], buf_str(&text), lists, e);
-	}
+	lists->warnings.noun = "warning";
+	lists->notes.noun = "note";
+	for (size_t i = 0; i < doc.n_roots && rc == 0; i++)
+		if (strcmp(doc_get_text(doc.roots[i], "kind", ""), POLICY_KIND) == 0)
+			rc = lint_root(doc.roots[i], buf_str(&text), source, ask_source, dialect, &a, lists, totals, e);
 	show_list(&lists->errors, path, "", out);
 	show_list(&lists->warnings, path, "warning: ", out);
 	show_list(&lists->notes, path, "info: ", out);

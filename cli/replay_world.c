@@ -102,8 +102,8 @@ static const struct argp_option flags[] = {
         {"capacity", KEY_CAPACITY, "N", 0, "replicas that fit in the cluster (unlimited)", 2},
         {"replicas", KEY_REPLICAS, "N", 0,
          "replicas that are ready at the start (the recorded replicas if not 0, else the mean demand, rounded up)", 2},
-        {"objective", KEY_OBJECTIVE, "LATE%,WAIT", 0, "at most LATE% of the requests wait longer than WAIT (1%,10s)",
-         2},
+        {"objective", KEY_OBJECTIVE, "LATE%,WAIT", 0,
+         "at most LATE% of the requests wait longer than WAIT (that of the policy, else 1%,10s)", 2},
         {0},
 };
 const struct argp replay_world_argp = {flags, parse, NULL, NULL, NULL, NULL, NULL};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Confines a PromQL query to the series of one tenant, or to those that an operator trusts: adds label matchers to
 // every vector selector, so that the query cannot read other series, on any server. Refuses queries that cannot be
-// rewritten safely: MetricsQL extensions, functions that are missing from the table in promql/lexer.h, metrics whose
+// rewritten safely: MetricsQL extensions, functions that are missing from the table in promql/functions.c, metrics whose
 // name is a keyword.
 #ifndef GPUSCALE_PROMQL_CONFINE_H
 #define GPUSCALE_PROMQL_CONFINE_H
@@ -12,7 +12,7 @@
 struct buf;
 struct err;
 
-#define CONFINE_DEPTH_MAX 64 // nested parentheses
+#define CONFINE_DEPTH_MAX 64 // nested parentheses, as PROMQL_DEPTH_MAX
 
 // Returns whether the label can be enforced: letters, digits and '_', no digit first, not __name__.
 bool confine_label_is_valid(const char *label);

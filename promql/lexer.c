@@ -13,91 +13,6 @@ const char *const promql_aggregations[] = {"sum",      "avg",          "count", 
 const char *const promql_other_words[] = {"and", "or",  "unless", "atan2", "offset", "bool",
                                           "inf", "nan", "start",  "end",   NULL};
 
-// Prometheus: promql/parser/functions.go, from 2.42 to 3.8.
-const char *const promql_functions[] = {"abs",
-                                        "absent",
-                                        "absent_over_time",
-                                        "acos",
-                                        "acosh",
-                                        "asin",
-                                        "asinh",
-                                        "atan",
-                                        "atanh",
-                                        "avg_over_time",
-                                        "ceil",
-                                        "changes",
-                                        "clamp",
-                                        "clamp_max",
-                                        "clamp_min",
-                                        "cos",
-                                        "cosh",
-                                        "count_over_time",
-                                        "day_of_month",
-                                        "day_of_week",
-                                        "day_of_year",
-                                        "days_in_month",
-                                        "deg",
-                                        "delta",
-                                        "deriv",
-                                        "double_exponential_smoothing",
-                                        "exp",
-                                        "first_over_time",
-                                        "floor",
-                                        "histogram_avg",
-                                        "histogram_count",
-                                        "histogram_fraction",
-                                        "histogram_quantile",
-                                        "histogram_stddev",
-                                        "histogram_stdvar",
-                                        "histogram_sum",
-                                        "holt_winters",
-                                        "hour",
-                                        "idelta",
-                                        "increase",
-                                        "irate",
-                                        "label_join",
-                                        "label_replace",
-                                        "last_over_time",
-                                        "ln",
-                                        "log10",
-                                        "log2",
-                                        "mad_over_time",
-                                        "max_over_time",
-                                        "min_over_time",
-                                        "minute",
-                                        "month",
-                                        "pi",
-                                        "predict_linear",
-                                        "present_over_time",
-                                        "quantile_over_time",
-                                        "rad",
-                                        "rate",
-                                        "resets",
-                                        "round",
-                                        "scalar",
-                                        "sgn",
-                                        "sin",
-                                        "sinh",
-                                        "sort",
-                                        "sort_by_label",
-                                        "sort_by_label_desc",
-                                        "sort_desc",
-                                        "sqrt",
-                                        "stddev_over_time",
-                                        "stdvar_over_time",
-                                        "sum_over_time",
-                                        "tan",
-                                        "tanh",
-                                        "time",
-                                        "timestamp",
-                                        "ts_of_first_over_time",
-                                        "ts_of_last_over_time",
-                                        "ts_of_max_over_time",
-                                        "ts_of_min_over_time",
-                                        "vector",
-                                        "year",
-                                        NULL};
-
 static bool is_name_start(char c)
 {
 	return isalpha((unsigned char)c) || c == '_' || c == ':';
@@ -126,7 +41,7 @@ static const char *skip_number(const char *p)
 	for (;; p++) {
 		bool is_sign = (*p == '+' || *p == '-') && !is_hex && p > start && (p[-1] == 'e' || p[-1] == 'E') &&
 		               isdigit((unsigned char)p[1]);
-		if (!isalnum((unsigned char)*p) && *p != '.' && !is_sign)
+		if (!isalnum((unsigned char)*p) && *p != '.' && *p != '_' && !is_sign)
 			return p;
 	}
 }
@@ -191,7 +106,8 @@ bool promql_token_is_sign(const struct promql_token *t, char sign)
 bool promql_token_is_word(const struct promql_token *t, const char *const *words)
 {
 	for (; t->kind == PROMQL_TOKEN_NAME && *words; words++)
-		if (strlen(*words) == t->len && strncasecmp(t->start, *words, t->len) == 0)
+		if (((**words ^ *t->start) & ~0x20) == 0 && strlen(*words) == t->len &&
+		    strncasecmp(t->start, *words, t->len) == 0) // the first comparison is the usual case, cheaply
 			return true;
 	return false;
 }

@@ -9,7 +9,8 @@
 enum promql_token_kind {
 	PROMQL_TOKEN_END,    // of the text
 	PROMQL_TOKEN_NAME,   // metric, function, keyword, label: letters, digits, '_', ':'
-	PROMQL_TOKEN_NUMBER, // number or duration: "0.5", "1e-3", "0x1f", "5m"; any letters may follow the first digit
+	PROMQL_TOKEN_NUMBER, // number or duration: "0.5", "1e-3", "0x1f", "1_000", "5m"; any letters may follow the
+	                     // first digit
 	PROMQL_TOKEN_STRING, // with its quotes; an unclosed one extends to the end of the text
 	PROMQL_TOKEN_SIGN,   // any other character
 	PROMQL_TOKEN__COUNT
@@ -34,6 +35,5 @@ const char *promql_skip_brackets(const char *p, char open, char close);
 extern const char *const promql_label_list_words[]; // keywords that a list of labels follows: by, on, ..
 extern const char *const promql_aggregations[];     // sum, avg, ..
 extern const char *const promql_other_words[]; // operators and other names that are not metrics: and, offset, inf, ..
-extern const char *const promql_functions[];   // rate, abs, ..; not info(), which reads series outside its selectors
 
 #endif

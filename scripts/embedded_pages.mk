@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Pages are assembled into the program (.incbin), which the compiler's dependency files do not list.
-$(OUT)/obj/controller/serve/status_page.o: controller/serve/status_page.html
+STATUS_PAGE := $(OUT)/obj/controller/serve/status_page.html.gz
+$(STATUS_PAGE): controller/serve/status_page.html
+	$(Q)mkdir -p $(@D) && gzip -9nc $< >$@
+$(OUT)/obj/controller/serve/status_page.o: private ALL_CPPFLAGS += -DSTATUS_PAGE_GZ='"$(STATUS_PAGE)"'
+$(OUT)/obj/controller/serve/status_page.o: $(STATUS_PAGE)
 $(OUT)/obj/cli/backtest_page.o: cli/backtest_page.html
 
 ##@ develop

@@ -127,8 +127,9 @@ struct schema_error {
 struct schema_errors {
 	const char *file;
 	struct schema_error items[SCHEMA_ERRORS_MAX];
-	size_t n;       // stored
-	size_t dropped; // beyond the ceiling
+	size_t n;         // stored
+	size_t dropped;   // beyond the ceiling
+	const char *noun; // for one of them, in "36 more errors"; schema_errors_init() sets "error"
 };
 void schema_errors_init(struct schema_errors *e, const char *file);
 // Adds one at node's position (node NULL: position 0:0).
@@ -142,7 +143,7 @@ void schema_report_at(struct schema_errors *e, int line, int col, const char *pa
 // place.
 void schema_report_text(struct schema_errors *e, const struct doc_node *scalar, const char *path, size_t offset,
                         size_t len, const char *fmt, ...) __attribute__((format(printf, 6, 7)));
-// "file:line:col: path: message\n" per error, sorted by position, then "file: N more errors" if any were dropped.
+// "file:line:col: path: message\n" per error, sorted by position, then "file: N more NOUNs" if any were dropped.
 // Without "line:col:" where the position is unknown, without "path:" where it is "".
 void schema_errors_print(struct schema_errors *e, struct buf *out);
 

@@ -15,6 +15,7 @@ void schema_errors_init(struct schema_errors *e, const char *file)
 	e->file = file;
 	e->n = 0;
 	e->dropped = 0;
+	e->noun = "error";
 }
 
 void schema_vreport_at(struct schema_errors *e, int line, int col, const char *path, const char *fmt, va_list ap)
@@ -134,6 +135,6 @@ void schema_errors_print(struct schema_errors *e, struct buf *out)
 		buf_putc(out, '\n');
 	}
 	if (e->dropped > 0)
-		buf_printf(out, "%s%s%zu more error%s\n", file, e->file ? ": " : "", e->dropped,
+		buf_printf(out, "%s%s%zu more %s%s\n", file, e->file ? ": " : "", e->dropped, e->noun,
 		           e->dropped == 1 ? "" : "s");
 }

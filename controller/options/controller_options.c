@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/arena.h"
 #include "base/buf.h"
@@ -17,7 +18,7 @@ int64_t option_duration_ms(const char *flag, const char *text, int64_t min_ms, s
 {
 	int64_t ms = 0;
 	struct err e;
-	if (num_parse_duration_ms(text, strlen(text), &ms, &e) < 0)
+	if (num_parse_flag_duration_ms(text, strlen(text), &ms, &e) < 0)
 		print_usage(state, "%s: %s", flag, e.msg);
 	else if (ms < min_ms) {
 		char least[NUM_TEXT_BYTES];
@@ -32,7 +33,7 @@ int option_choice(const char *flag, const char *text, const char *const *names, 
 	char all[256] = "";
 	size_t used = 0;
 	for (int i = 0; names[i]; i++) {
-		if (strcmp(names[i], text) == 0)
+		if (strcasecmp(names[i], text) == 0)
 			return i;
 		int n = snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", names[i]);
 		if (n > 0 && (size_t)n < sizeof all - used)

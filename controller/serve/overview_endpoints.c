@@ -337,12 +337,31 @@ static void get_policy(void *arg, struct http_exchange *x)
 	endpoint_reply(x, 200, JSON_TYPE, &b);
 }
 
-static void get_page(void *arg, struct http_exchange *x)
+static void reply_page(struct http_exchange *x, struct buf *html)
 {
-	size_t len;
-	const char *html = status_page(&len);
 	char etag[STATUS_PAGE_ETAG_BYTES];
 	struct buf csp;
+	status_page_etag(buf_str(html), html->len, etag);
+	set_headers(x, etag);
+	if (has_it(x, etag)) {
+		http_exchange_reply(x, 304, NULL, "", 0);
+		return;
+	}
+	buf_init(&csp, CSP_BYTES_MAX);
+	status_page_csp(buf_str(html), html->len, &csp);
+	if (csp.failed) {
+		http_exchange_reply_text(x, 500, "the page has more scripts than there is room for\n");
+	} else {
+		http_exchange_set_header(x, "Content-Security-Policy", buf_str(&csp));
+		http_exchange_reply(x, 200, "text/html; charset=utf-8", buf_str(html), html->len);
+	}
+	buf_done(&csp);
+}
+
+static void get_page(void *arg, struct http_exchange *x)
+{
+	struct buf html;
+	struct err e;
 	(void)arg;
 	if (strcmp(http_exchange_path(x), "/") != 0) { // a route that ends in "/" matches every path below it
 		http_exchange_reply_text(x, 404, "not found");
@@ -350,21 +369,12 @@ static void get_page(void *arg, struct http_exchange *x)
 	}
 	if (!endpoint_is_read(x))
 		return;
-	status_page_etag(html, len, etag);
-	set_headers(x, etag);
-	if (has_it(x, etag)) {
-		http_exchange_reply(x, 304, NULL, "", 0);
-		return;
-	}
-	buf_init(&csp, CSP_BYTES_MAX);
-	status_page_csp(html, len, &csp);
-	if (csp.failed) {
-		http_exchange_reply_text(x, 500, "the page has more scripts than there is room for\n");
-	} else {
-		http_exchange_set_header(x, "Content-Security-Policy", buf_str(&csp));
-		http_exchange_reply(x, 200, "text/html; charset=utf-8", html, len);
-	}
-	buf_done(&csp);
+	buf_init(&html, STATUS_PAGE_BYTES_MAX);
+	if (status_page(&html, &e) < 0)
+		http_exchange_reply_text(x, 503, e.msg);
+	else
+		reply_page(x, &html);
+	buf_done(&html);
 }
 
 int overview_endpoints_add(struct http_server *server, struct http_turns *turns, struct controller *controller,

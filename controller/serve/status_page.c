@@ -1,28 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "controller/serve/status_page.h"
 
+#define ZLIB_CONST // the input is read-only
+#include <assert.h>
 #include <openssl/sha.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/html_digest.h"
 
-// Relative to the folder that make runs in; scripts/embedded_pages.mk has the dependency.
+#ifndef STATUS_PAGE_GZ
+#define STATUS_PAGE_GZ "/dev/null" // for tools that read the code and build nothing
+#endif
+// Compressed while it is in the program; scripts/embedded_pages.mk makes the file.
 __asm__(".section .rodata\n"
         ".global status_page_begin, status_page_end\n"
         "status_page_begin:\n"
-        ".incbin \"controller/serve/status_page.html\"\n"
+        ".incbin \"" STATUS_PAGE_GZ "\"\n"
         "status_page_end:\n"
-        ".byte 0\n"
         ".previous\n");
-extern const char status_page_begin[], status_page_end[];
+extern const unsigned char status_page_begin[], status_page_end[];
 
-const char *status_page(size_t *ret_len)
+int status_page(struct buf *out, struct err *e)
 {
-	*ret_len = (size_t)((uintptr_t)status_page_end - (uintptr_t)status_page_begin);
-	return status_page_begin;
+	z_stream z = {.next_in = status_page_begin,
+	              .avail_in = (uInt)((uintptr_t)status_page_end - (uintptr_t)status_page_begin)};
+	if (buf_reserve(out, STATUS_PAGE_BYTES_MAX) < 0 || inflateInit2(&z, 16 + MAX_WBITS) != Z_OK)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	z.next_out = (unsigned char *)out->data + out->len;
+	z.avail_out = STATUS_PAGE_BYTES_MAX;
+	int rc = inflate(&z, Z_FINISH);
+	out->len += z.total_out;
+	out->data[out->len] = '\0';
+	inflateEnd(&z);
+	assert(rc == Z_STREAM_END); // else the program was built wrong
+	return 0;
 }
 
 void status_page_csp(const char *html, size_t len, struct buf *out)

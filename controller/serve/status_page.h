@@ -7,11 +7,13 @@
 #include <stddef.h>
 
 struct buf;
+struct err;
 
-#define STATUS_PAGE_BYTES_MAX  (512 * 1024)
+#define STATUS_PAGE_BYTES_MAX  (128 * 1024)
 #define STATUS_PAGE_ETAG_BYTES 48
 
-const char *status_page(size_t *ret_len);
+// Appends the page. Returns 0, or -1 and *e when there is no memory for STATUS_PAGE_BYTES_MAX.
+int status_page(struct buf *out, struct err *e);
 // Appends the Content-Security-Policy of the page: permits, by digest, only the scripts and styles between its <script>
 // and <style> tags, and requests to its own server alone.
 void status_page_csp(const char *html, size_t len, struct buf *out);

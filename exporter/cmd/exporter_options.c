@@ -64,7 +64,7 @@ static int parse_true(const struct flag *f, char *arg, void *to, struct err *e)
 static int parse_duration(const struct flag *f, char *arg, void *to, struct err *e)
 {
 	int64_t ms;
-	if (num_parse_duration_ms(arg, strlen(arg), &ms, e) < 0)
+	if (num_parse_flag_duration_ms(arg, strlen(arg), &ms, e) < 0)
 		return -1;
 	if (ms < f->min || ms > f->max) {
 		char min[NUM_TEXT_BYTES], max[NUM_TEXT_BYTES];

@@ -2,6 +2,7 @@
 // The rules about a policy as a whole.
 #include "policies/lint/lint.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +53,8 @@ const struct doc_node *lint_nearest(const struct doc_node *node, const char *a, 
 
 static void lint_bounds(const struct policy *p, const struct place *at)
 {
-	if (p->min_replicas == p->max_replicas && !p->idle.set && p->n_schedules == 0)
+	bool varies = p->idle.set || p->n_schedules > 0; // idle and schedules have bounds of their own
+	if (p->min_replicas == p->max_replicas && !varies)
 		schema_report(at->warnings, lint_nearest(at->spec, "minReplicas", NULL), "spec.minReplicas",
 		              "is maxReplicas, so that nothing is ever scaled: raise maxReplicas, or set paused");
 }
@@ -191,6 +193,115 @@ static void lint_missing(const struct policy_signal *s, const struct doc_node *n
 	              "use Hold");
 }
 
+// ---- marks outside of the range of a query ----
+
+struct mark {
+	const struct doc_node *node;
+	const char *path;
+	struct schema_errors *warnings;
+	double low, high; // no value that is compared with the mark lies outside
+};
+
+__attribute__((format(printf, 2, 3))) static void report_mark(const struct mark *m, const char *fmt, ...)
+{
+	char message[SCHEMA_MESSAGE_BYTES];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(message, sizeof message, fmt, ap);
+	va_end(ap);
+	schema_report(m->warnings, m->node, m->path, "%s", message);
+}
+
+struct widened_text {
+	char s[64];
+};
+
+// A mark, and the value from which on it acts.
+static struct widened_text show_mark(double mark, double acts)
+{
+	struct widened_text t;
+	if (acts == mark)
+		snprintf(t.s, sizeof t.s, "%g", mark);
+	else
+		snprintf(t.s, sizeof t.s, "%g (%g with its tolerance)", mark, acts);
+	return t;
+}
+
+// Returns whether it warned.
+static bool lint_upper_mark(const struct mark *m, const char *what, double mark, double acts)
+{
+	if (acts >= m->high)
+		report_mark(m, "%s %s is never exceeded, because the value is at most %g: nothing scales up; lower it",
+		            what, show_mark(mark, acts).s, m->high);
+	else if (acts < m->low)
+		report_mark(m, "%s %s is always exceeded, because the value is at least %g: raise it", what,
+		            show_mark(mark, acts).s, m->low);
+	else
+		return false;
+	return true;
+}
+
+static void lint_lower_mark(const struct mark *m, double mark, double acts)
+{
+	if (acts > m->high)
+		report_mark(m, "the low mark %s is above every value, which is at most %g: lower it",
+		            show_mark(mark, acts).s, m->high);
+	else if (mark != 0 && acts <= m->low) // 0: never scale down
+		report_mark(m,
+		            "no value is below the low mark %s, because it is at least %g: nothing scales down; raise "
+		            "it",
+		            show_mark(mark, acts).s, m->low);
+}
+
+static void lint_range(const struct policy *p, const struct policy_signal *s, const struct lint_query *q,
+                       const struct doc_node *node, const char *path, struct schema_errors *warnings)
+{
+	const struct policy_target *t = &s->target;
+	const struct policy_watermarks *w = &s->watermarks;
+	bool is_total = t->set ? t->type == TARGET_AVERAGE_VALUE : w->algorithm == WATERMARK_AVERAGE;
+	int32_t least = is_total && p->n_schedules == 0 && p->min_replicas > 1 ? p->min_replicas : 1;
+	int32_t most = is_total && p->max_replicas > 1 ? p->max_replicas : 1;
+	char at[96];
+	struct mark m = {.path = at, .warnings = warnings, .low = q->low / most, .high = q->high / least};
+	if (q->has_wrong_unit || s->series == SERIES_SUM)
+		return;
+	if (t->set && t->type != TARGET_REPLICAS) {
+		double tolerance = p->scale_up.tolerance_set ? p->scale_up.tolerance_ratio : t->tolerance_ratio;
+		m.node = lint_nearest(node, "target", "value");
+		snprintf(at, sizeof at, "%s.target.value", path);
+		lint_upper_mark(&m, "the target", t->value, t->value * (1 + tolerance));
+	}
+	if (!w->set)
+		return;
+	m.node = lint_nearest(node, "watermarks", "high");
+	snprintf(at, sizeof at, "%s.watermarks.high", path);
+	if (lint_upper_mark(&m, "the high mark", w->high, w->high * (1 + w->tolerance_ratio)))
+		return;
+	m.node = lint_nearest(node, "watermarks", "low");
+	snprintf(at, sizeof at, "%s.watermarks.low", path);
+	lint_lower_mark(&m, w->low, w->low * (1 - w->tolerance_ratio));
+}
+
+static void lint_activation(const struct policy *p, const struct place *at, const struct lint_query *queries)
+{
+	const struct lint_query *q = &queries[p->idle.signal];
+	double above = p->idle.activation.above;
+	if (!p->idle.set || p->signals[p->idle.signal].series == SERIES_SUM)
+		return;
+	const struct mark m = {.node = lint_nearest(doc_get(at->spec, "idle"), "activation", "above"),
+	                       .path = "spec.idle.activation.above",
+	                       .warnings = at->warnings};
+	if (above >= q->high)
+		report_mark(
+		        &m,
+		        "%g is never exceeded, because the value is at most %g: the target never wakes up; lower it",
+		        above, q->high);
+	else if (above < q->low)
+		report_mark(&m,
+		            "%g is always exceeded, because the value is at least %g: the target never idles; raise it",
+		            above, q->low);
+}
+
 static void lint_forecast(const struct policy *p, const struct place *at)
 {
 	const struct policy_signal *s = p->forecast.set ? &p->signals[p->forecast.signal_index] : NULL;
@@ -282,8 +393,10 @@ void lint_policy(const struct policy *policy, const struct doc_node *root, const
 		                                 .notes = notes,
 		                                 .is_noted = i > 0 && queries[i - 1].is_noted};
 		lint_query_check(&queries[i]);
+		lint_range(policy, s, &queries[i], node, path, warnings);
 		queries[i].path = "spec.signals";
 	}
+	lint_activation(policy, &at, queries);
 	if (is_busy_only(queries, policy->n_signals))
 		schema_report(warnings, queries[0].node, "spec.signals",
 		              "nothing but the share of time with some kernel running: one small kernel in a loop "

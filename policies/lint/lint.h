@@ -11,6 +11,7 @@
 struct doc_node;
 struct policy;
 struct policy_signal;
+struct promql_value;
 struct schema_errors;
 
 #define LINT_SCRAPE_MS 15000 // assumed scrape interval
@@ -24,6 +25,14 @@ void lint_policy(const struct policy *policy, const struct doc_node *root, const
 // Reports a target that cannot exist on any API server: an unknown built-in kind, or a built-in kind with the wrong
 // apiVersion.
 void lint_target(const struct policy *policy, const struct doc_node *root, struct schema_errors *errors);
+
+// Reports queries of the document that Prometheus refuses, or that never match a series, whether or not the document is
+// a valid policy. kind_of returns the kind of the source of that name (enum promql_kind; NULL: the default source): of
+// a query for VictoriaMetrics, which accepts more, only brackets and quotes are checked. Skips signals with bad[i], and
+// sets it for each signal with an error (POLICY_SIGNALS_MAX elements). Adds to `warnings` what is odd in a query that
+// works.
+void lint_queries(const struct doc_node *root, const char *text, int (*kind_of)(void *arg, const char *source),
+                  void *arg, struct schema_errors *errors, struct schema_errors *warnings, bool *bad);
 
 // Returns element i of a list, NULL when the list is shorter.
 const struct doc_node *lint_element(const struct doc_node *list, size_t i);
@@ -42,7 +51,11 @@ struct lint_query {
 	bool is_noted;                          // the policy has a note about renames; read and set by lint_query_check
 	// set by lint_query_check
 	size_t n_metrics, n_busy; // metrics named, and those of them that only show that a GPU is busy
+	double low, high;         // no value lies outside; -INFINITY and INFINITY: unknown
+	bool has_wrong_unit;      // a warning about its unit was added
 };
+// Reads what is known of the values of a query. Returns false when it is not a valid query.
+bool lint_query_value(const char *query, struct promql_value *ret_value);
 // Checks one query.
 void lint_query_check(struct lint_query *q);
 // Adds a warning about query[offset..offset + len), placed in the file.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules about one query. The query is read as a list of tokens: the server reports syntax errors, and a rule that
-// cannot be sure does not warn.
+// The rules about one query. The query is read as a list of tokens: lint_promql.c reports syntax errors, and a rule
+// that cannot be sure does not warn.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +16,7 @@
 #include "policies/lint/lint_renames.h"
 #include "promql/freshness.h"
 #include "promql/lexer.h"
+#include "promql/syntax.h"
 
 #define TOKENS_MAX  2048 // tokens that are checked
 #define NESTING_MAX 64
@@ -326,6 +327,7 @@ static void rule_units(struct walk *w)
 		goal = s->watermarks.high;
 	if (goal <= 0 || w->is_scaled || w->is_summed || w->has_other)
 		return;
+	w->q->has_wrong_unit = w->has_ratio != w->has_percent && (w->has_ratio ? goal > 1.5 : goal <= 1);
 	if (w->has_ratio && !w->has_percent && goal > 1.5)
 		lint_query_warn(w->q, 0, strlen(w->q->node->text),
 		                "is a ratio from 0 to 1, and never reaches %g: write the target as 0.%02d", goal,
@@ -483,16 +485,8 @@ static void walk(struct walk *w)
 		} else if (is_sign(w, i, ')')) {
 			w->depth -= w->depth > 0;
 			i++;
-			size_t end = behind(w, i, '[', ']');
-			bool colon = false;
-			for (size_t k = i; k < end; k++)
-				colon |= memchr(w->tokens[k].start, ':', w->tokens[k].len) != NULL;
-			if (is_sign(w, i, '[') && !colon && is_sign(w, end - 1, ']'))
-				WARN(w, &w->tokens[i],
-				     "a range over an expression needs a resolution, or does not parse: write "
-				     "[30d:5m]");
 			if (is_sign(w, i, '['))
-				i = end;
+				i = behind(w, i, '[', ']');
 		} else if (is_sign(w, i, '{') ||
 		           (t->kind == PROMQL_TOKEN_NAME && !promql_token_is_word(t, promql_other_words))) {
 			i = read_metric(w, i, &m);
@@ -503,6 +497,21 @@ static void walk(struct walk *w)
 			i++;
 		}
 	}
+}
+
+// What is not a number holds the scale.
+static void rule_nan(struct walk *w, const struct promql_token *at)
+{
+	if (at->len == 0 || w->q->signal->on_missing != ON_MISSING_HOLD)
+		return;
+	if (*at->start == '/' || *at->start == '%')
+		WARN(w, at,
+		     "divides 0 by 0 without traffic, which is not a number, and that holds the scale until traffic "
+		     "returns: set onMissing: Zero to read it as 0");
+	else
+		WARN(w, at,
+		     "is not a number without traffic, and that holds the scale until traffic returns: set "
+		     "onMissing: Zero to read it as 0");
 }
 
 static void rule_selectors(const struct lint_query *q)
@@ -538,4 +547,9 @@ void lint_query_check(struct lint_query *q)
 	rule_sum(&w);
 	rule_unshared(&w);
 	rule_by_pod(&w);
+	struct promql_value v;
+	if (lint_query_value(q->node->text, &v))
+		rule_nan(&w, &v.nan);
+	q->low = v.low;
+	q->high = v.high;
 }

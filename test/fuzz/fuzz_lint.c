@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any text as a query: the lint reads it as words and must stay inside it, in the query and in the file around it.
+// Any text as a query: the lint reads it as words and as PromQL, and must stay inside it, in the query and in the file
+// around it.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +9,47 @@
 #include "base/schema/schema.h"
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
+#include "promql/promql_config.h"
+#include "promql/syntax.h"
 
 #define QUERY_MAX 4096
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require_messages(const struct schema_errors *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (strlen(list->items[i].message) == 0)
+			abort();
+}
+
+static int kind_of(void *arg, const char *source)
+{
+	return source ? PROMQL_KIND_AUTO : *(int *)arg;
+}
+
+// The query as that of the only signal of a document. A query that Prometheus can read has bounds in their order.
+static void check_grammar(const struct doc_node *query, const char *text, int kind)
+{
+	static struct schema_errors errors, odd;
+	struct doc_node key = *query;
+	key.key = "query";
+	struct doc_node signal = {.kind = DOC_MAP, .child = &key, .n_children = 1};
+	struct doc_node signals = {.kind = DOC_SEQ, .key = "signals", .child = &signal, .n_children = 1};
+	struct doc_node spec = {.kind = DOC_MAP, .key = "spec", .child = &signals, .n_children = 1};
+	struct doc_node root = {.kind = DOC_MAP, .child = &spec, .n_children = 1};
+	bool bad[POLICY_SIGNALS_MAX] = {false};
+	struct promql_value v;
+	schema_errors_init(&errors, "fuzz");
+	schema_errors_init(&odd, "fuzz");
+	lint_queries(&root, text, kind_of, &kind, &errors, &odd, bad);
+	if (bad[0] != (errors.n > 0))
+		abort();
+	require_messages(&errors);
+	require_messages(&odd);
+	if (lint_query_value(query->text, &v) && !(v.low <= v.high))
+		abort();
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -44,9 +82,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	                       .warnings = &warnings};
 	schema_errors_init(&warnings, "fuzz");
 	lint_query_check(&q);
-	for (size_t i = 0; i < warnings.n; i++)
-		if (strlen(warnings.items[i].message) == 0)
-			abort();
+	require_messages(&warnings);
+	check_grammar(&node, q.text, data[0] & 128 ? PROMQL_KIND_VICTORIAMETRICS : PROMQL_KIND_PROMETHEUS);
 	free(query);
 	free(file);
 	return 0;

@@ -67,6 +67,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	} else {
 		check_error(&e);
 	}
+	if (num_parse_flag_duration_ms(s, size, &i, &e) == 0)
+		assert(i >= 0 && i <= NUM_DURATION_MS_MAX);
+	else
+		check_error(&e);
 	if (num_parse_rfc3339_ms(s, size, &i, &e) == 0) {
 		assert(i >= 0);
 		assert(num_parse_rfc3339_ms(text, num_format_rfc3339_ms(text, i), &again, NULL) == 0 && again == i);

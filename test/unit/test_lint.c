@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/dcgm_names.h"
 #include "base/err.h"
 #include "base/schema/doc.h"
@@ -20,6 +21,7 @@
 #include "policies/lint/lint_names.h"
 #include "policies/schema/policy_decode.h"
 #include "promql/lexer.h"
+#include "promql/promql_config.h"
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -94,7 +96,6 @@ static void mistakes_are_found(void **state)
 	        {"sum(DCGM_FI_DEV_PCIE_TX_BYTES)/1e9", VALUE, "DCGM", "did you mean DCGM_FI_PROF_PCIE_TX_BYTES?"},
 	        {"avg(DCGM_FI_SOMETHING_ELSE_ALTOGETHER)", VALUE, "DCGM", "no such field"},
 	        {"sum(rate(a_total[30s]))", TOTAL, "30s", "4 scrapes"},
-	        {"max(avg_over_time((a > 1)[30d]))", TOTAL, "[", "resolution"},
 	        {"sum(DCGM_FI_PROF_SM_ACTIVE)", VALUE, "DCGM", "grows with every GPU"},
 	        {"a0+a1+a2+a3+a4+a5+a6+a7+a8+a9+b0+b1+b2+b3+b4+b5+b6+b7+b8+b9+c0+c1+c2+c3+c4+c5+c6+c7+c8+c9+d0+d1+d2+"
 	         "d3",
@@ -159,7 +160,7 @@ static void correct_queries_give_no_warning(void **state)
 	        {"sum(a) or vector(1)", TOTAL},
 	        {"sum(DCGM_FI_DEV_NVLINK_BANDWIDTH_L3)", TOTAL},
 	        {"sum(rate(a_total[1m]))", TOTAL},
-	        {"histogram_quantile(0.95, sum by (le) (rate(a_bucket[5m])))", TOTAL},
+	        {"histogram_quantile(0.95, sum by (le) (rate(a_bucket[5m])))", TOTAL ", onMissing: Zero"},
 	        {"label_replace(sum(a), \"rate(DCGM_FI_DEV_FB_USED[1s])\", \"$1\", \"s\", \"(y)\")", TOTAL},
 	        {"sum(a) # rate(DCGM_FI_DEV_FB_USED[1s])", TOTAL},
 	        {"avg({__name__=~\"vllm:kv_cache_usage_perc|vllm:gpu_cache_usage_perc\"})", VALUE},
@@ -232,7 +233,7 @@ static void settings_against_each_other_are_found(void **state)
 	        {"  signals: [{name: q, query: x, watermarks: {high: \"8\", low: \"5\"}}]\n  minReplicas: 4\n", NULL},
 	        {"  signals: [{name: q, query: x, watermarks: {high: \"8\", low: \"4\"}}]\n", NULL},
 	        {"  signals: [{name: q, query: avg(DCGM_FI_PROF_SM_ACTIVE), onMissing: Zero, target: {value: "
-	         "\"1\"}}]\n",
+	         "\"0.7\"}}]\n",
 	         "spec.signals[0].onMissing"},
 	        {"  signals: [{name: q, query: avg(DCGM_FI_DEV_GPU_UTIL), target: {value: \"70\"}}]\n", "spec.signals"},
 	        {"  signals: [{name: q, query: avg(DCGM_FI_DEV_GPU_UTIL), target: {value: \"70\"}}, {name: r, query: "
@@ -411,6 +412,354 @@ static void objective_wants_behavior_open(void **state)
 	}
 }
 
+// ---- queries that Prometheus refuses ----
+
+static int of_prometheus(void *arg, const char *source)
+{
+	(void)source;
+	return *(const int *)arg; // enum promql_kind
+}
+
+// Checks a query for a server of that kind in a policy that may be wrong otherwise, too.
+static void check_query(const char *query, int kind, struct schema_errors *errors, struct schema_errors *warnings)
+{
+	static char text[8192];
+	struct arena a;
+	struct doc_file doc;
+	struct err e;
+	bool bad[POLICY_SIGNALS_MAX] = {false};
+	struct buf quoted;
+	buf_init(&quoted, 4096);
+	for (const char *p = query; *p; p++)
+		buf_printf(&quoted, *p == '\'' ? "''" : "%c", *p);
+	snprintf(text, sizeof text, "spec:\n  minReplica: none\n  signals:\n  - {query: '%s'}\n", buf_str(&quoted));
+	buf_done(&quoted);
+	arena_init(&a, 1 << 24);
+	schema_errors_init(errors, "a.yaml");
+	schema_errors_init(warnings, "a.yaml");
+	assert_int_equal(doc_parse_yaml(&a, "a.yaml", text, strlen(text), &doc, &e), 0);
+	lint_queries(doc.roots[0], text, of_prometheus, &kind, errors, warnings, bad);
+	assert_int_equal(bad[0], errors->n > 0);
+	arena_done(&a);
+}
+
+static void query_that_prometheus_refuses_is_an_error(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *query, *marked, *says; // marked: its last place in the query is pointed at
+	} rows[] = {
+	        // brackets and quotes
+	        {"sum(rate(x[5m])", "(rate", "this ( is never closed"},
+	        {"x{a=\"b\"", "{", "this { is never closed"},
+	        {"rate(x[5m", "[", "this [ is never closed"},
+	        {"x)", ")", "never opened"},
+	        {"x]", "]", "never opened"},
+	        {"x{a=\"b}", "\"b", "string is not closed"},
+	        {"x{a=\"\\d\"}", "\\d", "is not a valid escape: for a backslash write \\\\"},
+	        // placeholders
+	        {"sum(rate(x[$__rate_interval]))", "$__rate_interval", "placeholder"},
+	        {"x{a=${b}}", "${b}", "placeholder"},
+	        {"$metric", "$metric", "placeholder"},
+	        {"sum by ($label) (x)", "$label", "placeholder"},
+	        {"x offset $shift", "$shift", "placeholder"},
+	        {"x{a=\"$b\"}", "$b", "placeholder"},
+	        {"x{a=\"${b:regex}\"}", "${", "placeholder"},
+	        {"x{a=~\"c|$b.*\"}", "$b", "placeholder"},
+	        {"{{ metric }}", "{{", "template"},
+	        {"x{{{ labels }}}", "{{ labels", "template"},
+	        // types
+	        {"sum(rate(x))", "x)", "rate() needs a range vector, got an instant vector: add a range such as [5m]"},
+	        {"x[5m]", "x", "is a range vector, and a signal needs numbers"},
+	        {"\"a\"", "\"a", "is a string"},
+	        {"sum(x[5m])", "x[", "sum() needs an instant vector, got a range vector"},
+	        {"x[5m] > 1", "x", "a range vector cannot be an operand"},
+	        {"abs(1)", "1", "abs() needs an instant vector here, got a scalar"},
+	        {"histogram_quantile(rate(x[5m]), 0.9)", "rate", "needs a scalar here, got an instant vector"},
+	        {"rate(sum(x)[5m])", "[", "needs a resolution: write [30d:5m]"},
+	        {"rate(x[5m][1h:])", "x", "a subquery needs an instant vector, got a range vector"},
+	        {"1 > 2", ">", "needs bool"},
+	        {"x and 1", "and", "needs instant vectors on both sides"},
+	        {"x + on (a) 1", "+", "between instant vectors"},
+	        {"a or on (x) group_left b", "or", "leave out group_left"},
+	        {"rate(x[5m]) offset 5m", "offset", "offset follows a selector or a subquery only"},
+	        {"rate(x offset 5m [5m])", "[", "the range comes before offset"},
+	        // functions
+	        {"unheard(x)", "unheard", "Prometheus has no function unheard(): correct its name"},
+	        {"Rate(x[5m])", "Rate", "did you mean rate()?"},
+	        {"averge_over_time(x[5m])", "averge", "did you mean avg_over_time()?"},
+	        {"xrate(x[5m])", "xrate", "only Thanos has the function xrate()"},
+	        {"rate()", "rate", "needs 1 argument, got 0"},
+	        {"topk(x)", "topk", "topk() needs 2 arguments, got 1"},
+	        {"round(x, 1, 2)", "round", "needs at most 2 arguments, got 3"},
+	        {"label_join(x, \"a\")", "label_join", "needs at least 3 arguments, got 2"},
+	        // matchers
+	        {"x{a=\"b\",a=\"c\"}", "\"c\"", "contradicts the matcher a=\"b\" before it"},
+	        {"x{a=\"b\",c=\"d\",\"a\"!=\"b\"}", "\"b\"}", "contradicts the matcher a=\"b\""},
+	        {"x{a=~\"b|c\",a=\"d\"}", "\"d\"", "contradicts the matcher a=~\"b|c\""},
+	        {"x{a=~\"b|c\",a!~\"c|b|d\"}", "\"c|", "contradicts"},
+	        {"x{a!=\"\",a=\"\"}", "\"\"}", "contradicts the matcher a!=\"\""},
+	        {"sum({})", "}", "matches every series"},
+	        {"{a=\"\",b=~\".*\",c!=\"d\"}", "}", "matches every series"},
+	        {"x{__name__=\"y\"}", "\"y\"", "names the metric of the selector a second time"},
+	        {"{\"x\",\"y\"}", "\"y\"", "a second time"},
+	        // durations and numbers
+	        {"rate(x[1.5h])", "1.5h", "write \"1h30m\""},
+	        {"rate(x[1m1h])", "1m1h", "a unit comes twice or after a smaller one"},
+	        {"rate(x[5min])", "5min", "expected a duration such as 5m, got 5min"},
+	        {"rate(x[0m])", "0m", "a range of 0 has no samples"},
+	        {"max_over_time(x[1h:2m1h])", "2m1h", "comes twice or after"},
+	        {"x offset 5", NULL, NULL},
+	        {"x > 1.2.3", "1.2.3", "expected a number"},
+	        // text behind the query, and other languages
+	        {"10 * (2 + sin(time of day))", "of", "expected an operator, a comma or ), got of"},
+	        {"sum(x) foo", "foo", "expected an operator or the end of the query, got foo"},
+	        {"a && b", "&& b", "expected an operator"},
+	        {"sum(x) default 0", "default", "expected an operator"},
+	};
+	for (size_t i = 0; i < N(rows); i++) {
+		static struct schema_errors errors, warnings;
+		check_query(rows[i].query, PROMQL_KIND_AUTO, &errors, &warnings);
+		if (errors.n != (rows[i].says ? 1u : 0u) || warnings.n != 0)
+			fail_msg("%s: %zu errors: %s", rows[i].query, errors.n,
+			         errors.n ? errors.items[0].message : "");
+		if (!rows[i].says)
+			continue;
+		if (!strstr(errors.items[0].message, rows[i].says))
+			fail_msg("%s: %s", rows[i].query, errors.items[0].message);
+		const char *at = NULL, *next = rows[i].query;
+		for (; (next = strstr(next, rows[i].marked)); next++)
+			at = next;
+		assert_non_null(at);
+		assert_int_equal(errors.items[0].line, 4);
+		if (errors.items[0].col != (int)(sizeof "  - {query: '" + (size_t)(at - rows[i].query)))
+			fail_msg("%s: points at column %d", rows[i].query, errors.items[0].col);
+		assert_string_equal(errors.items[0].path, "spec.signals[0].query");
+	}
+}
+
+static void every_mistake_of_a_query_is_reported(void **state)
+{
+	(void)state;
+	static struct schema_errors errors, warnings;
+	check_query("rate(x) + sum(y[5m]) + foo(z) + u{a=\"b\",a=\"c\"} + {} + topk(v)", PROMQL_KIND_AUTO, &errors,
+	            &warnings);
+	assert_int_equal(errors.n, 6);
+}
+
+static void check_accepts_what_prometheus_accepts(void **state)
+{
+	(void)state;
+	static const char *const rows[] = {
+	        // as Prometheus 2.42 reads them; test/integration/run-promql compares more of them with the real one
+	        "sum without (a, b,) (rate(x[5m]))",
+	        "sum(sum)",
+	        "and and and",
+	        "by{by=\"a\"} offset 5m",
+	        "min(min) - count{a=\"b\"}",
+	        "sum by (by, on, bool, offset, group_left) (x)",
+	        "x{by=\"a\",sum=\"b\",and=\"c\",nan=\"d\"}",
+	        "x{a='b',c=`d\\d`,e=\"\\x41\\u00e4\\101\\\"\"}",
+	        "a * on (x) group_left b",
+	        "a >= bool on (x) b",
+	        "2 ^ -x % 0x1f + Inf - nan + .5 + 5. + 1e-3",
+	        "max_over_time(rate(x[5m])[1h:] offset -5m)",
+	        "x offset 5m @ end()",
+	        "x # comment (",
+	        "{a!~\".*\"} or {a=~\".+\"} or {a!=\"\"} or {a=~\"b?\"}",
+	        "x{a=~\"b|c\",a!=\"c\"}",
+	        "x{a=~\"b.*\",a=\"c\"}",
+	        "x{a!=\"b\",a!=\"c\"}",
+	        "x{a=~\"[$a]|b$|c\\\\$d\"}",
+	        "label_replace(x, \"a\", \"$1-${2}$name\", \"b\", \"(.*)\")",
+	        "histogram_count(rate(x[5m])) + histogram_fraction(0, 0.2, rate(x[5m]))",
+	        "hour() + hour(x)",
+	        // Prometheus 3, experimental parts included
+	        "{\"a.b\", \"c.d\"=\"e\"}",
+	        "sum by (\"a.b\") (x)",
+	        "x > 5m + 1_000",
+	        "rate(x[300] offset 60)",
+	        "rate(x[5m + 1m])",
+	        "rate(x[max(step(), 5m)] offset (1m * 2))",
+	        "max_over_time(rate(x[5m])[1h + 1m:30s * 2])",
+	        "rate(x[5m] anchored) + x smoothed",
+	        "a + on (x) fill_left(0) fill_right(1) b + fill",
+	        "info(x, {a=\"b\"}) + info(x, {})",
+	        "sort_by_label(x, \"a\", \"b\") + limit_ratio(-0.1, x)",
+	        "histogram_quantiles(x, \"q\", 0.5, 0.9)",
+	        "start() + end() + step() + range() + x",
+	};
+	for (size_t i = 0; i < N(rows); i++) {
+		static struct schema_errors errors, warnings;
+		check_query(rows[i], PROMQL_KIND_PROMETHEUS, &errors, &warnings);
+		if (errors.n || warnings.n)
+			fail_msg("%s: %s", rows[i], (errors.n ? &errors : &warnings)->items[0].message);
+	}
+}
+
+static void odd_matcher_is_a_warning(void **state)
+{
+	(void)state;
+	static const char *const rows[] = {"x{a=\"b\",a=\"b\"}", "x{a=\"$b-c\"}", "x{a=~\"[[b]]\"}"};
+	for (size_t i = 0; i < N(rows); i++) {
+		static struct schema_errors errors, warnings;
+		check_query(rows[i], PROMQL_KIND_AUTO, &errors, &warnings);
+		assert_int_equal(errors.n, 0);
+		assert_int_equal(warnings.n, 1);
+	}
+}
+
+static void other_servers_accept_more(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *query;
+		int kind;
+		const char *says; // NULL: no error
+	} rows[] = {
+	        {"WITH (f(a) = sum(rate(a))) f(x) default 0", PROMQL_KIND_VICTORIAMETRICS, NULL},
+	        {"rate(x[$__interval]) keep_metric_names", PROMQL_KIND_VICTORIAMETRICS, NULL},
+	        {"{a=\"b\" or c=\"d\"}[1.5h]", PROMQL_KIND_VICTORIAMETRICS, NULL},
+	        {"sum(rate(x)", PROMQL_KIND_VICTORIAMETRICS, "this ( is never closed"},
+	        {"x{a=\"b)", PROMQL_KIND_VICTORIAMETRICS, "not closed"},
+	        {"(x]", PROMQL_KIND_VICTORIAMETRICS, "never opened"},
+	        {"xrate(x[5m])", PROMQL_KIND_THANOS, NULL},
+	        {"rate(x)", PROMQL_KIND_THANOS, "needs a range vector"},
+	        {"xrate(x[5m])", PROMQL_KIND_MIMIR, "only Thanos"},
+	};
+	for (size_t i = 0; i < N(rows); i++) {
+		static struct schema_errors errors, warnings;
+		check_query(rows[i].query, rows[i].kind, &errors, &warnings);
+		assert_int_equal(errors.n, rows[i].says ? 1 : 0);
+		if (rows[i].says && !strstr(errors.items[0].message, rows[i].says))
+			fail_msg("%s: %s", rows[i].query, errors.items[0].message);
+	}
+}
+
+// ---- the values of a query ----
+
+static void nan_without_traffic_is_found(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *query;
+		const char *marked; // NULL: no warning
+	} rows[] = {
+	        {"sum(rate(a_sum[1m])) / sum(rate(a_count[1m]))", "/"},
+	        {"100 * sum(rate(a[1m])) / (sum(rate(b[1m])) + sum(rate(c[1m]))) * 2", "/"},
+	        {"sum(increase(a[1m]) / increase(b[1m]))", "/"},
+	        {"histogram_quantile(0.9, sum by (le) (rate(a_bucket[5m])))", "histogram_quantile"},
+	        {"max(histogram_avg(rate(a[5m])))", "histogram_avg"},
+	        {"avg_over_time((sum(rate(a[1m])) / sum(irate(b[1m])))[5m:])", "/"},
+	        {"clamp_max(sum(x) / sum(rate(b[1m])), 5)", "/"},
+	        {"(sum(rate(a[1m])) / sum(rate(b[1m]))) or vector(1)", "/"}, // NaN is a value
+	        {"sum(rate(a[1m])) / 60", NULL},
+	        {"sum(rate(a[1m])) / count(b)", NULL},
+	        {"sum(rate(a[1m])) / (sum(rate(b[1m])) + 1)", NULL},
+	        {"sum(rate(a[1m])) / clamp_min(sum(rate(b[1m])), 0.001)", NULL},
+	        {"sum(rate(a[1m])) / (sum(rate(b[1m])) > 0)", NULL},
+	        {"sum(rate(a[1m])) / ((sum(rate(b[1m])) > 0) or vector(1))", NULL},
+	        {"(sum(rate(a[1m])) / sum(rate(b[1m]))) >= 0", NULL},
+	        {"count(histogram_quantile(0.9, rate(a_bucket[5m])) > 2)", NULL},
+	        {"sum(a) / sum(b)", NULL},
+	};
+	for (size_t i = 0; i < N(rows); i++) {
+		static struct schema_errors w;
+		lint_query(rows[i].query, TOTAL, &w);
+		if (w.n != (rows[i].marked ? 1u : 0u))
+			fail_msg("%s: %zu warnings: %s", rows[i].query, w.n, w.n ? w.items[0].message : "");
+		if (!rows[i].marked)
+			continue;
+		assert_non_null(strstr(w.items[0].message, "without traffic"));
+		assert_non_null(strstr(w.items[0].message, "onMissing: Zero"));
+		const char *at = strstr(rows[i].query, rows[i].marked);
+		assert_int_equal(w.items[0].col, (int)(sizeof "  - {name: q, query: '" + (size_t)(at - rows[i].query)));
+		lint_query(rows[i].query, TOTAL ", onMissing: Zero", &w);
+		assert_int_equal(w.n, 0);
+	}
+}
+
+static void mark_outside_of_the_range_of_its_query_is_found(void **state)
+{
+	(void)state;
+#define MARKS(high, low) "watermarks: {algorithm: Absolute, high: \"" high "\", low: \"" low "\", tolerance: \"0\"}"
+#define TARGET(value)    "target: {tolerance: \"0\", value: \"" value "\"}"
+#define AT(field)        "spec.signals[0]." field
+	static const struct {
+		const char *query, *rest;
+		const char *path, *says; // NULL: no warning
+	} rows[] = {
+	        {"avg(DCGM_FI_PROF_SM_ACTIVE)", TARGET("1"), AT("target.value"), "at most 1"},
+	        {"avg(DCGM_FI_PROF_SM_ACTIVE)", TARGET("0.9"), NULL, NULL},
+	        {"avg(DCGM_FI_PROF_SM_ACTIVE)", "target: {value: \"0.95\", tolerance: \"0.1\"}", AT("target.value"),
+	         "the target 0.95 (1.045 with its tolerance) is never exceeded"},
+	        {"max(DCGM_FI_PROF_SM_ACTIVE)", MARKS("1", "0.2"), AT("watermarks.high"), "the high mark 1 is never"},
+	        {"max(DCGM_FI_PROF_SM_ACTIVE)",
+	         "watermarks: {algorithm: Absolute, high: \"0.95\", low: \"0.2\", tolerance: \"0.1\"}",
+	         AT("watermarks.high"), "0.95 (1.045 with its tolerance)"},
+	        {"max(DCGM_FI_PROF_SM_ACTIVE)", MARKS("0.95", "0.2"), NULL, NULL},
+	        {"avg(DCGM_FI_DEV_GPU_UTIL)", TARGET("120"), AT("target.value"), "at most 100"},
+	        {"avg(DCGM_FI_DEV_GPU_UTIL) / 100", TARGET("70"), AT("target.value"), "at most 1"},
+	        {"avg(DCGM_FI_DEV_GPU_UTIL) * 0.01", TARGET("70"), AT("target.value"), "at most 1"},
+	        {"100 * avg(a_ratio)", TARGET("120"), AT("target.value"), "at most 100"},
+	        {"100 * (1 - avg(a_ratio))", TARGET("120"), AT("target.value"), "at most 100"},
+	        {"quantile_over_time(0.9, a_ratio[5m])", TARGET("2"), AT("target.value"), "at most 1"},
+	        {"{__name__=\"a_ratio\"}", TARGET("2"), AT("target.value"), "at most 1"},
+	        {"avg({\"a_ratio\"})", TARGET("2"), AT("target.value"), "at most 1"},
+	        {"avg(vllm:kv_cache_usage_perc)", TARGET("80"), AT("target.value"), "at most 1"},
+	        {"clamp_max(sum(x), 5)", TARGET("5"), AT("target.value"), "at most 5"},
+	        {"clamp(sum(x), 1, 5)", TARGET("0.5"), AT("target.value"),
+	         "always exceeded, because the value is at least 1"},
+	        {"sum(x) < 5", TARGET("7"), AT("target.value"), "at most 5"},
+	        {"clamp_min(sum(x), 3)", MARKS("9", "2"), AT("watermarks.low"), "at least 3: nothing scales down"},
+	        {"clamp_min(sum(x), 3)", MARKS("9", "4"), NULL, NULL},
+	        {"clamp_max(sum(x), 5)", "target: {type: AverageValue, value: \"6\"}", AT("target.value"), "at most 5"},
+	        {"clamp_max(sum(x), 5)", "target: {type: AverageValue, value: \"4\"}", NULL, NULL},
+	        {"sum(DCGM_FI_PROF_SM_ACTIVE)", TARGET("7"), NULL, NULL},
+	        {"a_ratio", TARGET("7") ", series: Sum", NULL, NULL},
+	        {"a_ratio + b", TARGET("7"), NULL, NULL},
+	        {"a_ratio / b_ratio", TARGET("7"), NULL, NULL},
+	        {"a_ratio or b", TARGET("7"), NULL, NULL},
+	        {"rate(a_ratio[5m])", TARGET("7"), NULL, NULL},
+	};
+	for (size_t i = 0; i < N(rows); i++) {
+		static struct schema_errors w;
+		lint_query(rows[i].query, rows[i].rest, &w);
+		if (w.n != (rows[i].path ? 1u : 0u))
+			fail_msg("%s, %s: %zu warnings: %s", rows[i].query, rows[i].rest, w.n,
+			         w.n ? w.items[0].message : "");
+		if (!rows[i].path)
+			continue;
+		assert_string_equal(w.items[0].path, rows[i].path);
+		if (!strstr(w.items[0].message, rows[i].says))
+			fail_msg("%s: %s", rows[i].query, w.items[0].message);
+	}
+	static const struct {
+		const char *query, *above, *says;
+	} activations[] = {
+	        {"avg(DCGM_FI_PROF_SM_ACTIVE)", "5", "5 is never exceeded, because the value is at most 1"},
+	        {"clamp_min(sum(x), 1)", "0", "0 is always exceeded, because the value is at least 1"},
+	        {"avg(DCGM_FI_PROF_SM_ACTIVE)", "0.05", NULL},
+	        {"sum(x)", "5", NULL},
+	};
+	for (size_t i = 0; i < N(activations); i++) {
+		static struct schema_errors w;
+		char rest[512];
+		snprintf(rest, sizeof rest,
+		         "  signals: [{name: q, query: '%s', target: {type: AverageValue, value: \"0.5\"}}]\n"
+		         "  idle: {after: 5m, activation: {signal: q, above: \"%s\"}}\n",
+		         activations[i].query, activations[i].above);
+		lint(rest, &w);
+		if (w.n != (activations[i].says ? 1u : 0u))
+			fail_msg("%s: %zu warnings: %s", rest, w.n, w.n ? w.items[0].message : "");
+		if (!activations[i].says)
+			continue;
+		assert_string_equal(w.items[0].path, "spec.idle.activation.above");
+		if (!strstr(w.items[0].message, activations[i].says))
+			fail_msg("%s: %s", rest, w.items[0].message);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -423,6 +772,13 @@ int main(void)
 	        cmocka_unit_test(name_of_4_9_is_mentioned_once_per_policy),
 	        cmocka_unit_test(words_are_distinguished),
 	        cmocka_unit_test(objective_wants_behavior_open),
+	        cmocka_unit_test(query_that_prometheus_refuses_is_an_error),
+	        cmocka_unit_test(every_mistake_of_a_query_is_reported),
+	        cmocka_unit_test(check_accepts_what_prometheus_accepts),
+	        cmocka_unit_test(odd_matcher_is_a_warning),
+	        cmocka_unit_test(other_servers_accept_more),
+	        cmocka_unit_test(nan_without_traffic_is_found),
+	        cmocka_unit_test(mark_outside_of_the_range_of_its_query_is_found),
 	};
 	return cmocka_run_group_tests_name("lint", tests, NULL, NULL);
 }

@@ -113,6 +113,26 @@ static void fix_offered_is_accepted(void **state)
 	}
 }
 
+static void duration_of_a_flag_may_have_a_fraction(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t ms; // -1: refused
+	} rows[] = {
+	        {"2.5s", 2500},  {"1.5h", 5400000},  {".5m", 30000}, {"2.s", 2000},  {"0.0s", 0},    {"0.0004s", 0},
+	        {"90s", 90000},  {"1h30m", 5400000}, {"0", 0},       {"2.5", -1},    {"2.5.1s", -1}, {"1h2.5s", -1},
+	        {"1.5h30m", -1}, {"-2.5s", -1},      {".s", -1},     {"2,5s", -1},   {"2.5S", -1},   {"2.5 s", -1},
+	        {"", -1},        {"1e3s", -1},       {"+2.5s", -1},  {"999.5y", -1},
+	};
+	for (size_t i = 0; i < N(rows); i++) {
+		struct err e = {.msg = ""};
+		int64_t ms = -1;
+		int rc = num_parse_flag_duration_ms(rows[i].text, strlen(rows[i].text), &ms, &e);
+		if (ms != rows[i].ms || rc != (rows[i].ms < 0 ? -1 : 0))
+			fail_msg("%s became %lld: %s", rows[i].text, (long long)ms, e.msg);
+	}
+}
+
 static void durations_are_written_as_prometheus_does(void **state)
 {
 	static const struct {
@@ -276,6 +296,7 @@ int main(void)
 	        cmocka_unit_test(durations_follow_the_prometheus_grammar),
 	        cmocka_unit_test(invalid_duration_is_refused_with_the_fix),
 	        cmocka_unit_test(fix_offered_is_accepted),
+	        cmocka_unit_test(duration_of_a_flag_may_have_a_fraction),
 	        cmocka_unit_test(durations_are_written_as_prometheus_does),
 	        cmocka_unit_test(times_follow_rfc3339),
 	        cmocka_unit_test(invalid_time_is_refused_with_the_reason),
