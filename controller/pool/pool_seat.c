@@ -119,8 +119,9 @@ static void hold(const struct pool_seat *s, const struct pool_tick *t, struct de
 	int32_t granted = i32_min(d->desired, d->current);
 	if (granted == d->desired)
 		return;
-	bool is_starting = !is_excluded(s) && s->pool->state == POOL_UNKNOWN; // usual for a moment, so no warning
-	decide_grant(t->policy, granted, is_starting ? REASON_WAITING_FOR_GPUS : REASON_POOL_HELD, d);
+	// Usual for a moment, so no warning.
+	bool waits = !is_excluded(s) && (s->pool->state == POOL_UNKNOWN || s->pool->is_late);
+	decide_grant(t->policy, granted, waits ? REASON_WAITING_FOR_GPUS : REASON_POOL_HELD, d);
 	if (is_excluded(s))
 		pool_put_exclusion(s, text);
 	else
@@ -137,6 +138,11 @@ static void grant(struct pool_seat *s, const struct pool_tick *t, struct decisio
 	s->granted_ms = t->now_mono_ms;
 	if (granted == d->desired)
 		return;
+	if (p->is_late && granted < d->desired) {
+		decide_grant(t->policy, granted, REASON_WAITING_FOR_GPUS, d);
+		pool_put_state(p, text);
+		return;
+	}
 	decide_grant(t->policy, granted, reason_of(g.reason), d);
 	if (g.reason == POOL_GRANTED || g.reason == POOL_AT_MIN || g.reason == POOL_AT_MAX || g.reason == POOL_KEPT)
 		g.reason = POOL_LIMITED; // the steps of the policy, within the cap
@@ -170,10 +176,11 @@ void pool_seat_decide(struct pool_seat *s, const struct pool_tick *t, struct dec
 		return;
 	bool is_new = pool_share(p, s, t->now_ms, t->now_mono_ms);
 	// Without metrics, a member is neither limited nor moved, unless it is one that yields.
-	if (!s->is_idle && (is_excluded(s) || p->state != POOL_SHARED))
-		hold(s, t, d, text);
-	else if (!is_excluded(s) && p->state == POOL_SHARED && !p->members[s->index].is_fixed)
+	bool is_shared = !is_excluded(s) && p->state == POOL_SHARED, is_fixed = p->members[s->index].is_fixed;
+	if (is_shared && !is_fixed)
 		grant(s, t, d, text);
+	else if (!s->is_idle && (!is_shared || p->is_late)) // late: perhaps it is not fixed any more
+		hold(s, t, d, text);
 	if (d->write && !t->dry_run)
 		set(s, &s->in_flight, d->desired);
 	pool_spending_count(p, t->now_ms);

@@ -121,6 +121,11 @@ bool pool_share(struct pool *p, const struct pool_seat *alone, int64_t now_ms, i
 	bool is_special = alone && alone->refusals >= POOL_REFUSALS_MAX;
 	if (!p->is_stale && !is_special && turn == p->turn && now_mono_ms < p->until_mono_ms)
 		return false;
+	p->is_late = p->n > POOL_SHARED_AT_ONCE &&
+	             now_mono_ms - p->shared_mono_ms < (int64_t)(p->n - POOL_SHARED_AT_ONCE) / POOL_MEMBERS_PER_MS;
+	if (p->is_late)
+		return false;
+	p->shared_mono_ms = now_mono_ms;
 	p->is_stale = is_special; // a sharing that serves one member alone is not kept
 	p->turn = turn;
 	p->until_mono_ms = p->spec->has_per_month ? now_mono_ms + MONTH_EVERY_MS : INT64_MAX;
@@ -161,7 +166,11 @@ void pool_put_state(const struct pool *p, struct buf *out)
 		buf_printf(out, "pool %s is held: %s", p->name, p->pools->options.unsupported);
 		break;
 	default:
-		buf_printf(out, "pool %s uses %lld of %d GPUs", p->name, (long long)p->total.used_gpus, p->spec->gpus);
+		if (p->is_late)
+			buf_printf(out, "pool %s has %zu members and is shared again in a moment", p->name, p->n);
+		else
+			buf_printf(out, "pool %s uses %lld of %d GPUs", p->name, (long long)p->total.used_gpus,
+			           p->spec->gpus);
 		break;
 	}
 }

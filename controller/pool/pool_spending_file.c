@@ -50,7 +50,7 @@ static int read_record(struct pool *pool, struct state_dir *dir, struct err *e)
 		rc = err_set(e, ERR_PROTOCOL, "%s: expected a record of spending", name);
 	if (rc > 0) {
 		pool->ledger = ledger;
-		pool->is_stale = true;
+		pool_invalidate(pool);
 	}
 	buf_done(&text);
 	return rc;

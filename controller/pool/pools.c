@@ -114,7 +114,7 @@ static void choose(struct pool *pool)
 	}
 	// An invalid object still claims its members, as far as it could be decoded, so that they are held.
 	pool->spec = pool->valid ? &pool->valid->pool : pool->object ? &pool->object->pool : pool->file;
-	pool->is_stale = true;
+	pool_invalidate(pool);
 }
 
 int pools_put_object(struct pools *p, struct pool_object *object, struct err *e)
@@ -158,7 +158,7 @@ void pools_put_spending(struct pools *p, const char *name, const char *uid, cons
 	    spending->until_ms <= pool->ledger.until_ms)
 		return;
 	pool->ledger = *spending;
-	pool->is_stale = true;
+	pool_invalidate(pool);
 }
 
 int pools_put_files(struct pools *p, struct pool_set *set, struct err *e)
@@ -250,7 +250,7 @@ void pool_seat_free(struct pool_seat *s)
 	{
 		pool->unknown = NULL;
 		pool->n = 0;
-		pool->is_stale = true;
+		pool_invalidate(pool);
 	}
 	free(s->namespace_name);
 	free(s->name);
@@ -383,7 +383,7 @@ void pools_seat_all(struct pools *p)
 	HASH_ITER(hh, p->by_name, pool, next_pool)
 	{
 		pool->n = 0;
-		pool->is_stale = true;
+		pool_invalidate(pool);
 		HASH_ITER(hh, p->seats, s, next_seat)
 		{
 			const struct gpu_pool_entry *entry =

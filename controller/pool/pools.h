@@ -29,6 +29,11 @@ struct pool_seat;
 // After a start, no member grows until each has ticked, or could not be read; for at most that long. A member that
 // appears later delays no other.
 #define POOL_START_MS 60000
+// A pool of more than POOL_SHARED_AT_ONCE members is not shared for the tick of each member whose input has changed: a
+// millisecond passes for each POOL_MEMBERS_PER_MS further members, or members that change at every tick would keep the
+// loop busy. Until then the grants of the last sharing apply.
+#define POOL_SHARED_AT_ONCE 1000
+#define POOL_MEMBERS_PER_MS 50
 // How long replicas that the pool granted count without pods, when the member is fixed; after a start, when the grants
 // of the process before are not known, spec.replicas count in their place.
 #define POOL_GRANTED_MS 120000

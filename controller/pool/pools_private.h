@@ -48,6 +48,8 @@ struct pool_seat {
 	char key[];                               // "NAMESPACE/NAME"
 };
 
+#define POOL_NEVER_MS (INT64_MIN / 2)
+
 struct pool {
 	UT_hash_handle hh; // by name
 	struct pools *pools;
@@ -67,7 +69,9 @@ struct pool {
 	size_t n_ratios;
 	// the last sharing
 	bool is_stale;
-	int64_t until_mono_ms; // some input changes by then
+	int64_t until_mono_ms;  // some input changes by then
+	int64_t shared_mono_ms; // when it was; POOL_NEVER_MS: it is not valid at all
+	bool is_late;           // an input has changed since, and the next sharing waits
 	uint64_t turn;
 	enum pool_state state;
 	const struct pool_seat *unknown; // a member that the start still waits for; NULL: none
@@ -89,10 +93,19 @@ struct pools {
 	bool is_unseated;   // memberships must be computed again
 };
 
+// Lets the next pool_share() share the pool, whatever its members ask for.
+static inline void pool_invalidate(struct pool *p)
+{
+	p->is_stale = true;
+	p->shared_mono_ms = POOL_NEVER_MS;
+}
+
 // Computes which policies belong to which pools, if that may have changed.
 void pools_seat_all(struct pools *p);
-// Shares the pool as of now, unless nothing has changed since. `alone`: this member counts as one that can be moved,
-// although its writes were refused; NULL: none. Returns whether the grants may differ from those before.
+// Shares the pool as of now, unless nothing has changed since, or a large pool was shared a moment ago
+// (POOL_SHARED_AT_ONCE): is_late is then true, and the grants of the last sharing, which fit together whatever has
+// changed since, apply. `alone`: this member counts as one that can be moved, although its writes were refused; NULL: none. Returns
+// whether the grants may differ from those before.
 bool pool_share(struct pool *p, const struct pool_seat *alone, int64_t now_ms, int64_t now_mono_ms);
 // Replicas that the member i counts for now.
 int32_t pool_counted(const struct pool *p, size_t i);

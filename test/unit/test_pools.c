@@ -398,6 +398,13 @@ static void namespace_with_too_many_policies_loses_places(void **state)
 	assert_int_equal(tick(&w, 1, 9), 1);
 	assert_int_equal(w.d.reason, REASON_POOL_HELD);
 	assert_non_null(strstr(w.text, "pool both has places for 10000 policies, and for 9998 of namespace flood"));
+	// A pool of this size is not shared for each member that changes its mind.
+	w.members[1].seat = small[0];
+	assert_int_equal(tick(&w, 1, 9), 1);
+	assert_int_equal(w.d.reason, REASON_WAITING_FOR_GPUS);
+	assert_non_null(strstr(w.text, "pool both has 10000 members and is shared again in a moment"));
+	w.now_ms += (POOL_MEMBERS_MAX - POOL_SHARED_AT_ONCE) / POOL_MEMBERS_PER_MS;
+	assert_int_equal(tick(&w, 1, 9), 9);
 	w.members[0].seat = own[0];
 	w.members[1].seat = own[1];
 	for (size_t i = 0; i < n; i++)
