@@ -95,7 +95,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_EVICT_IN:
 		if (a->n_namespaces == NAMESPACES_MAX)
-			argp_error(state, "more than %d --evict-in", NAMESPACES_MAX);
+			print_usage(state, "more than %d --evict-in", NAMESPACES_MAX);
 		a->namespaces[a->n_namespaces++] = arg;
 		return 0;
 	case KEY_LISTEN:
@@ -136,11 +136,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case ARGP_KEY_END:
 		if (!a->replay && a->acts && !series_options_matchers(&a->series))
-			argp_error(state,
-			           "--act needs --series-matcher, because any pod that Prometheus scrapes can expose "
-			           "series about failing GPUs: name the labels that only the exporter's scrape sets, "
-			           "such as --series-matcher='job=\"gpuscale-exporter/gpuscale-exporter\"' "
-			           "(docs/security.md)");
+			print_usage(state,
+			            "--act needs --series-matcher, because any pod that Prometheus scrapes can expose "
+			            "series about failing GPUs: name the labels that only the exporter's scrape sets, "
+			            "such as --series-matcher='job=\"gpuscale-exporter/gpuscale-exporter\"' "
+			            "(docs/security.md)");
 		if (!a->replay && a->ha.n_shards > 1)
 			print_usage(state, "--shards: one process remediates, so there is one lease");
 		return 0;

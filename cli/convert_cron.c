@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/print.h"
 #include "base/schema/doc.h"
 #include "cli/convert.h"
 #include "policies/engine/policy.h"
@@ -349,7 +350,7 @@ static bool convert_week(struct conversion *c, int64_t tail_minutes)
 {
 	struct week *y = calloc(1, sizeof *y);
 	if (!y) {
-		fputs("gpuscale convert: out of memory\n", stderr);
+		print_error("gpuscale convert: out of memory\n");
 		exit(1);
 	}
 	fill_week(c, tail_minutes, y);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Confines a PromQL query to the series of one tenant, or to those that an operator trusts: adds label matchers to
 // every vector selector, so that the query cannot read other series, on any server. Refuses queries that cannot be
-// rewritten safely: MetricsQL extensions, functions that are missing from the table in promql/functions.c, metrics whose
-// name is a keyword.
+// rewritten safely: MetricsQL extensions, functions that are missing from the table in promql/functions.c, metrics
+// whose name is a keyword.
 #ifndef GPUSCALE_PROMQL_CONFINE_H
 #define GPUSCALE_PROMQL_CONFINE_H
 

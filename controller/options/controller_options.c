@@ -317,7 +317,7 @@ static error_t parse_series(int key, char *arg, struct argp_state *state)
 	buf_init(&text, sizeof o->matchers - 1);
 	buf_printf(&text, "%s%s", o->matchers, o->matchers[0] ? "," : "");
 	if (confine_check_matchers(&text, arg, &e) < 0)
-		argp_error(state, "--series-matcher: %s", e.msg);
+		print_usage(state, "--series-matcher: %s", e.msg);
 	snprintf(o->matchers, sizeof o->matchers, "%s", buf_str(&text));
 	buf_done(&text);
 	return 0;

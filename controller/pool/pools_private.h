@@ -104,8 +104,8 @@ static inline void pool_invalidate(struct pool *p)
 void pools_seat_all(struct pools *p);
 // Shares the pool as of now, unless nothing has changed since, or a large pool was shared a moment ago
 // (POOL_SHARED_AT_ONCE): is_late is then true, and the grants of the last sharing, which fit together whatever has
-// changed since, apply. `alone`: this member counts as one that can be moved, although its writes were refused; NULL: none. Returns
-// whether the grants may differ from those before.
+// changed since, apply. `alone`: this member counts as one that can be moved, although its writes were refused; NULL:
+// none. Returns whether the grants may differ from those before.
 bool pool_share(struct pool *p, const struct pool_seat *alone, int64_t now_ms, int64_t now_mono_ms);
 // Replicas that the member i counts for now.
 int32_t pool_counted(const struct pool *p, size_t i);

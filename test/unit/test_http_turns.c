@@ -49,7 +49,7 @@ static void send_requests(struct http_fixture *f, struct raw_client *clients[CLI
 	}
 }
 
-static void one_long_page_is_served_in_each_turn(void **state)
+static void long_pages_are_served_one_in_each_turn(void **state)
 {
 	struct http_fixture *f = *state;
 	struct pages p = {0};
@@ -90,7 +90,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, http_fixture_setup, http_fixture_teardown)
 	const struct CMUnitTest tests[] = {
-	        TEST(one_long_page_is_served_in_each_turn),
+	        TEST(long_pages_are_served_one_in_each_turn),
 	        TEST(requests_that_wait_are_dropped_with_the_server),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
