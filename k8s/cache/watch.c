@@ -19,9 +19,9 @@
 #define LIST_IDLE_MS        30000
 #define HEALTHY_AFTER_S     1 // a stream that is open this long works, even without events
 #define RESUME_JITTER_MS    500
+#define CHECKS_MAX          3      // a server that refuses lists may still have streams
 #define STREAM_GRACE_MS     30000  // a stream that is open this much longer than requested is broken
 #define BOOKMARK_SILENCE_MS 200000 // a server that sends them sends one every minute
-#define DOUBT_AFTER_MS      60000  // a stream that was open this long without an event or a bookmark proves nothing
 #define RELIST_AFTER        5      // failures in a row with an error of the server: the version may be invalid
 #define QUIET_RELISTS       2      // in a row; more are reported as an error
 
@@ -58,8 +58,7 @@ static void fail(struct k8s_watch *w, const struct err *error, bool only_broke)
 	bool is_answer = (error->code >= 400 && error->kind != ERR_THROTTLED) || error->kind == ERR_PROTOCOL;
 	w->failures++;
 	w->answered_failures = is_answer ? w->answered_failures + 1 : 0;
-	bool is_away = !w->is_open && (error->code < 400 || error->code >= 500) && error->kind != ERR_PROTOCOL;
-	w->is_doubtful |= is_away; // it may be restored meanwhile
+	w->is_doubtful = true; // the server may have been restored meanwhile
 	if (next == WATCH_STREAMING && w->answered_failures >= RELIST_AFTER) {
 		w->answered_failures = 0;
 		next = WATCH_LISTING;
@@ -147,6 +146,7 @@ static void on_check_end(struct k8s_watch *w, const struct err *error)
 	uint64_t now = k8s_version_number(w->page_version), before = k8s_version_number(w->version);
 	free(w->page_next);
 	w->page_next = NULL;
+	w->refused_checks = e.code == 429 || e.code >= 500 ? w->refused_checks + 1 : 0;
 	if (e.kind != ERR_NONE || watch_check_page(w, &e) < 0) {
 		err_wrap(&e, "list of %s", w->path);
 		fail(w, &e, false);
@@ -173,8 +173,10 @@ static void on_stream_end(struct k8s_watch *w, const struct err *error)
 		relist(w, &e);
 		return;
 	}
+	w->refused_checks = 0;
 	int64_t open_ms = clock_mono_ms(k8s_client_clock(w->client)) - w->opened_ms;
-	w->is_doubtful |= w->is_open && !w->has_version && open_ms >= DOUBT_AFTER_MS;
+	// The stream ended before its time, as when a server stops, or nothing came for long.
+	w->is_doubtful |= w->is_open && (open_ms < K8S_WATCH_TIMEOUT_MS || !w->has_version);
 	bool only_broke = w->is_open && w->inner.kind == ERR_NONE;
 	if (e.kind == ERR_NONE && !watch_scan_is_between(&w->scan))
 		err_set(&e, ERR_UNREACHABLE, "the stream ended in the middle of an event");
@@ -318,7 +320,7 @@ static void request_check(struct k8s_watch *w)
 
 static void resume(struct k8s_watch *w)
 {
-	if (w->is_doubtful)
+	if (w->is_doubtful && w->refused_checks < CHECKS_MAX)
 		request_check(w);
 	else
 		request_stream(w);

@@ -50,9 +50,10 @@ struct k8s_watch {
 	bool is_good; // it was open long enough, or sent an event
 	bool is_gone; // the version is too old for the server
 	bool sends_bookmarks;
-	bool has_version;  // it sent an event or a bookmark
-	int64_t opened_ms; // monotonic clock
-	bool is_doubtful;  // the server may have gone back to earlier versions: ask before the next stream
+	bool has_version;   // it sent an event or a bookmark
+	int64_t opened_ms;  // monotonic clock
+	bool is_doubtful;   // the server may have gone back to earlier versions: ask before the next stream
+	int refused_checks; // lists of one object in a row that the server answered with an error of its own
 	// Failures:
 	int failures, answered_failures, relists; // in a row
 	size_t too_large_bytes;                   // size of an object that was left out; 0: none

@@ -157,3 +157,13 @@ void watch_fixture_assert_log(struct watch_world *w, const char *log)
 {
 	assert_string_equal(buf_str(&w->log), log);
 }
+
+void watch_fixture_check(struct watch_world *w, int i, const char *version)
+{
+	char reply[128];
+	struct watch_server_request *r = watch_fixture_expect(w, i, "?limit=1");
+	if (strstr(r->uri, "limit=100"))
+		fail_msg("request %d is %s, expected a list of one object", i, r->uri);
+	snprintf(reply, sizeof reply, "{\"metadata\":{\"resourceVersion\":\"%s\"},\"items\":[]}", version);
+	watch_server_reply(r, 200, reply, NULL);
+}

@@ -36,6 +36,8 @@ int watch_fixture_teardown(void **state);
 struct k8s_watch *watch_fixture_new(struct watch_world *w, const char *labels);
 // Request i, which must have `part` in its URI.
 struct watch_server_request *watch_fixture_expect(struct watch_world *w, int i, const char *part);
+// Replies to request i, the list of one object before a stream is resumed: the server is at this version.
+void watch_fixture_check(struct watch_world *w, int i, const char *version);
 // Starts the watch and brings it to an open stream from version 10: requests 0 and 1. Returns the stream.
 struct watch_server_request *watch_fixture_sync(struct watch_world *w);
 // Until the callbacks ran n times in all.

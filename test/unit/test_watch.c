@@ -63,11 +63,13 @@ static void stream_goes_on_from_the_latest_bookmark_or_event(void **state)
 	struct watch_server_request *stream = watch_fixture_sync(w);
 	watch_server_push(stream, "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"77\"}}}\n");
 	watch_server_end(stream);
-	stream = watch_fixture_expect(w, 2, "resourceVersion=77");
+	watch_fixture_check(w, 2, "77"); // the stream ended before its time
+	stream = watch_fixture_expect(w, 3, "resourceVersion=77");
 	watch_server_push(stream, "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"c\","
 	                          "\"resourceVersion\":\"80\"}}}\n");
 	watch_server_end(stream);
-	watch_fixture_expect(w, 3, "resourceVersion=80");
+	watch_fixture_check(w, 4, "81");
+	watch_fixture_expect(w, 5, "resourceVersion=80");
 	watch_fixture_assert_log(w, "list synced +c ");
 	assert_int_equal(w->errors, 0);
 }
@@ -193,11 +195,13 @@ static void stream_that_breaks_in_an_event_is_resumed_without_it_and_without_an_
 	watch_server_push(stream, "{\"type\":\"ADDED\",\"object\":" A1 "}\n{\"type\":\"ADDED\",\"object\":{\"meta");
 	watch_fixture_wait_calls(w, 3);
 	watch_server_break(stream);
-	stream = watch_fixture_expect(w, 2, "resourceVersion=1");
+	watch_fixture_check(w, 2, "1");
+	stream = watch_fixture_expect(w, 3, "resourceVersion=1");
 	watch_server_push(stream, "{\"type\":\"ADDED\",\"object\":" B2 "}\n{\"type");
 	watch_fixture_wait_calls(w, 4);
 	watch_server_end(stream); // a clean end in the middle
-	watch_fixture_expect(w, 3, "resourceVersion=2");
+	watch_fixture_check(w, 4, "2");
+	watch_fixture_expect(w, 5, "resourceVersion=2");
 	watch_fixture_assert_log(w, "list synced +a +b ");
 }
 

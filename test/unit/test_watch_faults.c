@@ -36,7 +36,8 @@ static void nonsense_in_a_stream_is_an_error_and_is_tried_again(void **state)
 		assert_non_null(strstr(w->last_error.msg, "watch of " WATCH_PATH));
 		if (i == 4)
 			assert_non_null(strstr(w->last_error.msg, "etcd is away"));
-		watch_server_begin(watch_fixture_expect(w, 2, "watch=true"));
+		watch_fixture_check(w, 2, "10");
+		watch_server_begin(watch_fixture_expect(w, 3, "watch=true"));
 		assert_true(test_loop_until(w->loop, &w->oks, 1, WATCH_WAIT_MS)); // open for a second
 		watch_fixture_teardown(&s);
 	}
@@ -171,14 +172,15 @@ static void server_that_ends_streams_at_once_is_not_asked_in_a_loop(void **state
 	struct watch_world *w = *state;
 	struct watch_server_request *stream = watch_fixture_sync(w);
 	watch_server_end(stream);
-	for (int i = 2; i < 4; i++) {
-		stream = watch_fixture_expect(w, i, "resourceVersion=10");
+	for (int i = 2; i < 6; i += 2) {
+		watch_fixture_check(w, i, "10");
+		stream = watch_fixture_expect(w, i + 1, "resourceVersion=10");
 		watch_server_begin(stream);
 		watch_server_end(stream);
 	}
-	assert_int_equal(w->server.n, 4);
+	assert_int_equal(w->server.n, 6);
 	int64_t begin = test_now_ms();
-	watch_fixture_expect(w, 4, "resourceVersion=10");
+	watch_fixture_check(w, 6, "10");
 	assert_true(test_now_ms() - begin >= 1000);
 	assert_int_equal(w->errors, 1);
 	assert_non_null(strstr(w->last_error.msg, "closes the stream immediately after opening it"));
