@@ -8,7 +8,7 @@
 #include "base/buf.h"
 #include "base/text.h"
 
-// Spreadsheets skip blanks in front of a formula.
+// Spreadsheets skip spaces in front of a formula.
 static bool is_formula(const char *s)
 {
 	static const char *const starts[] = {

@@ -45,7 +45,7 @@ bool exposition_is_label_name(const char *name)
 }
 
 // Prometheus refuses a scrape with invalid UTF-8 in it, so bytes that are none are replaced. What it stores is shown on
-// terminals and dashboards: unsafe characters become visible, so that different values stay different.
+// terminals and dashboards: unsafe characters become visible.
 static void put_escaped(struct buf *b, const char *s, bool quotes)
 {
 	size_t len = strlen(s), from = 0;

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -41,8 +42,8 @@ static int take_number(struct conversion *c, const char **p, struct arguments *a
 	} else {
 		for (; **p >= '0' && **p <= '9'; (*p)++)
 			n = 10 * n + (**p - '0');
+		assert(n < 1000);
 	}
-	assert(n > -100000 && n < 100000);
 	c->len += (size_t)snprintf(c->spec + c->len, sizeof c->spec - c->len, "%d", n);
 	return n;
 }
@@ -75,7 +76,7 @@ static struct conversion take_conversion(const char **p, struct arguments *args)
 
 static void put_shown(struct buf *out, const struct conversion *c, const char *s, size_t len)
 {
-	size_t start = out->len, width = 0, taken, wanted = (size_t)(c->width < 0 ? -c->width : c->width);
+	size_t start = out->len, width = 0, taken, wanted = (size_t)llabs(c->width);
 	for (size_t i = 0; i < len; i += taken) {
 		char shown[TEXT_CHAR_BYTES];
 		size_t n = text_show_char(s + i, len - i, shown, &taken);

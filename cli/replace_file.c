@@ -151,11 +151,6 @@ static int exchange(const struct replace_file *f, const char *temporary, int fd,
 	int rc = -1;
 	if (fstat(fd, &new_file) < 0 || lstat(temporary, &displaced) < 0) {
 		fail(f->path, "the new file cannot be read", e);
-	} else if (renameat2(AT_FDCWD, temporary, AT_FDCWD, temporary, RENAME_EXCHANGE) < 0) {
-		// Names cannot be exchanged here: a save between this check and the rename is not noticed.
-		rc = !is_file_with(f->path, f->fd, was) || is_waited_for(f) ? 1 : rename(temporary, f->path);
-		if (rc < 0)
-			fail(f->path, "cannot be replaced", e);
 	} else {
 		for (int i = 0; i < EXCHANGES_MAX; i++) {
 			put_before = put;
@@ -168,6 +163,15 @@ static int exchange(const struct replace_file *f, const char *temporary, int fd,
 				                     errno == EEXIST
 				             ? 1
 				             : -1;
+				break;
+			}
+			if (rc < 0 && i == 0 && (errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)) {
+				// Names cannot be exchanged here: a save between this check and the rename is not
+				// noticed.
+				rc = !is_file_with(f->path, f->fd, was) || is_waited_for(f)
+				             ? 1
+				             : rename(temporary, f->path);
+				put = new_file;
 				break;
 			}
 			if (rc < 0 || (i == 0 && is_file_with(temporary, f->fd, was) && !is_waited_for(f)))

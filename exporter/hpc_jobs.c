@@ -65,10 +65,10 @@ static int take_id(const char *text, size_t len, char ids[HPC_JOBS_PER_GPU_MAX][
                    struct err *e)
 {
 	if (len >= HPC_JOBS_ID_BYTES)
-		return err_set(e, ERR_LIMIT, "a job id of %zu bytes, the ceiling is %d", len, HPC_JOBS_ID_BYTES - 1);
+		return err_set(e, ERR_LIMIT, "a job id of %zu bytes, the limit is %d", len, HPC_JOBS_ID_BYTES - 1);
 	for (size_t i = 0; i < len; i++)
 		if (text[i] <= ' ' || text[i] > '~')
-			return err_set(e, ERR_INPUT, "a line is not a job id: expected printable ASCII without blanks");
+			return err_set(e, ERR_INPUT, "a line is not a job id: expected printable ASCII without spaces");
 	for (int i = 0; i < *n; i++)
 		if (strlen(ids[i]) == len && memcmp(ids[i], text, len) == 0)
 			return 0;
