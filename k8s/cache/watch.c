@@ -20,6 +20,7 @@
 #define HEALTHY_AFTER_S     1 // a stream that is open this long works, even without events
 #define RESUME_JITTER_MS    500
 #define CHECKS_MAX          3      // a server that refuses lists may still have streams
+#define EARLY_MS            5000   // a stream that ends this much before the time that was requested ended early
 #define STREAM_GRACE_MS     30000  // a stream that is open this much longer than requested is broken
 #define BOOKMARK_SILENCE_MS 200000 // a server that sends them sends one every minute
 #define RELIST_AFTER        5      // failures in a row with an error of the server: the version may be invalid
@@ -176,7 +177,7 @@ static void on_stream_end(struct k8s_watch *w, const struct err *error)
 	w->refused_checks = 0;
 	int64_t open_ms = clock_mono_ms(k8s_client_clock(w->client)) - w->opened_ms;
 	// The stream ended before its time, as when a server stops, or nothing came for long.
-	w->is_doubtful |= w->is_open && (open_ms < K8S_WATCH_TIMEOUT_MS || !w->has_version);
+	w->is_doubtful |= w->is_open && (open_ms < w->timeout_ms - EARLY_MS || !w->has_version);
 	bool only_broke = w->is_open && w->inner.kind == ERR_NONE;
 	if (e.kind == ERR_NONE && !watch_scan_is_between(&w->scan))
 		err_set(&e, ERR_UNREACHABLE, "the stream ended in the middle of an event");
@@ -294,16 +295,16 @@ static void request_page(struct k8s_watch *w)
 static void request_stream(struct k8s_watch *w)
 {
 	// At random, so that streams that were opened together are not renewed together.
-	int64_t timeout_ms = K8S_WATCH_TIMEOUT_MS + backoff_random_ms(K8S_WATCH_TIMEOUT_MS);
+	w->timeout_ms = K8S_WATCH_TIMEOUT_MS + backoff_random_ms(K8S_WATCH_TIMEOUT_MS);
 	struct buf path;
 	buf_init(&path, K8S_PATH_BYTES_MAX);
 	buf_printf(&path, "%s?watch=true&allowWatchBookmarks=true&timeoutSeconds=%lld%s&resourceVersion=", w->path,
-	           (long long)(timeout_ms / 1000), w->selectors);
+	           (long long)(w->timeout_ms / 1000), w->selectors);
 	http_append_urlencoded(&path, w->version);
 	w->stats.streams++;
 	w->is_good = w->is_gone = w->has_version = false;
 	w->phase = WATCH_STREAMING;
-	ask(w, &path, "WATCH", w->sends_bookmarks ? BOOKMARK_SILENCE_MS : timeout_ms + STREAM_GRACE_MS);
+	ask(w, &path, "WATCH", w->sends_bookmarks ? BOOKMARK_SILENCE_MS : w->timeout_ms + STREAM_GRACE_MS);
 	buf_done(&path);
 }
 

@@ -52,6 +52,7 @@ struct k8s_watch {
 	bool sends_bookmarks;
 	bool has_version;   // it sent an event or a bookmark
 	int64_t opened_ms;  // monotonic clock
+	int64_t timeout_ms; // for which the stream was requested
 	bool is_doubtful;   // the server may have gone back to earlier versions: ask before the next stream
 	int refused_checks; // lists of one object in a row that the server answered with an error of its own
 	// Failures:
