@@ -333,8 +333,7 @@ void convert_activity(struct conversion *c, const char *const *queries, const ch
 		any = convert_text(c, "%s%s(vector(1) and on() ((%s%s) > %s))", any, i > 0 ? " or " : "", queries[i],
 		                   strchr(queries[i], '#') ? "\n" : "", above[i]); // a comment ends with its line
 	s->query = any;
-	s->target_type = "AverageValue";
-	s->target_value = "1";
+	s->target_type = "Replicas";
 	s->on_missing = "Zero";
 	s->note = "1 while a signal is above its activation threshold, as the target is needed then; it asks for one "
 	          "replica at most";
