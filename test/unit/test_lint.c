@@ -466,6 +466,9 @@ static void query_that_prometheus_refuses_is_an_error(void **state)
 	        {"x{a=\"$b\"}", "$b", "placeholder"},
 	        {"x{a=\"${b:regex}\"}", "${", "placeholder"},
 	        {"x{a=~\"c|$b.*\"}", "$b", "placeholder"},
+	        {"x{a=~\"\\\\\\\\$b\"}", "$b", "placeholder"}, // a backslash, and then the end of the text
+	        {"x{a=~`\\\\$b`}", "$b", "placeholder"},
+	        {"x{a=~\"\\\\[$b\"}", "$b", "placeholder"},
 	        {"{{ metric }}", "{{", "template"},
 	        {"x{{{ labels }}}", "{{ labels", "template"},
 	        // types
@@ -571,6 +574,8 @@ static void check_accepts_what_prometheus_accepts(void **state)
 	        "x{a=~\"b.*\",a=\"c\"}",
 	        "x{a!=\"b\",a!=\"c\"}",
 	        "x{a=~\"[$a]|b$|c\\\\$d\"}",
+	        "x{a=~\"\\\\$foo\",b=~\"foo\\\\$bar\",c=~'\\\\$d',d=~`\\$e`,e=~\"\\\\Q$f\\\\E\"}",
+	        "x{a=~\"[[:alnum:]]+\",b=~\"[[:^digit:]_$c]\",d=\"[[:x]]\"}",
 	        "label_replace(x, \"a\", \"$1-${2}$name\", \"b\", \"(.*)\")",
 	        "histogram_count(rate(x[5m])) + histogram_fraction(0, 0.2, rate(x[5m]))",
 	        "hour() + hour(x)",
