@@ -13,6 +13,7 @@
 #include "base/num.h"
 #include "base/print.h"
 #include "base/schema/doc.h"
+#include "promql/syntax.h"
 
 #define TEXT_BYTES_MAX (64 * 1024)
 
@@ -323,6 +324,16 @@ void convert_target(struct conversion *c, const struct doc_node *spec, const cha
 	c->target_name = convert_get(ref, "name", "");
 }
 
+// Whether the query is a number without labels, which set operators refuse.
+static bool is_scalar(const char *query)
+{
+	struct promql_syntax s = {.query = query, .is_thanos = true};
+	struct promql_value v;
+	size_t offset, len;
+	struct err e;
+	return promql_syntax_read(&s, &v, &offset, &len, &e) == 0 && v.type == PROMQL_VALUE_SCALAR;
+}
+
 void convert_activity(struct conversion *c, const char *const *queries, const char *const *above, size_t n)
 {
 	struct conversion_signal *s = convert_add_signal(c, "activity");
@@ -330,7 +341,8 @@ void convert_activity(struct conversion *c, const char *const *queries, const ch
 		return; // a note says so
 	const char *any = "";
 	for (size_t i = 0; i < n; i++)
-		any = convert_text(c, "%s%s(vector(1) and on() ((%s%s) > %s))", any, i > 0 ? " or " : "", queries[i],
+		any = convert_text(c, "%s%s(vector(1) and on() (%s(%s%s) > %s))", any, i > 0 ? " or " : "",
+		                   is_scalar(queries[i]) ? "vector" : "", queries[i],
 		                   strchr(queries[i], '#') ? "\n" : "", above[i]); // a comment ends with its line
 	s->query = any;
 	s->target_type = "Replicas";
