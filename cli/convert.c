@@ -79,6 +79,7 @@ struct conversion_signal *convert_add_signal(struct conversion *c, const char *n
 {
 	if (c->n_signals == CONVERT_SIGNALS_MAX) {
 		convert_note(c, "the metric %s: a policy has at most %d signals", name, CONVERT_SIGNALS_MAX);
+		c->is_incomplete = true;
 		return NULL;
 	}
 	const char *base = signal_name(c, name), *unique = base;
@@ -287,10 +288,12 @@ void convert_resource(struct conversion *c, const char *resource, const char *co
 		convert_note(c,
 		             "the resource %s: only cpu and memory have well-known metrics; write the query yourself",
 		             resource);
+		c->is_incomplete = true;
 		return;
 	}
 	if (!utilization && !average_value) {
 		convert_note(c, "the resource %s: no target", resource);
+		c->is_incomplete = true;
 		return;
 	}
 	struct conversion_signal *s = convert_add_signal(c, resource);

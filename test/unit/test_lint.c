@@ -747,8 +747,7 @@ static void mark_outside_of_the_range_of_its_query_is_found(void **state)
 		const char *query, *above, *says;
 		const char *on_missing;
 	} activations[] = {
-	        {"avg(DCGM_FI_PROF_SM_ACTIVE)", "5", "5 is never exceeded, because the value is at most 1",
-	         "Hold"},
+	        {"avg(DCGM_FI_PROF_SM_ACTIVE)", "5", "5 is never exceeded, because the value is at most 1", "Hold"},
 	        {"clamp_min(sum(x), 1)", "0", "0 is always exceeded, because the value is at least 1", "Hold"},
 	        {"clamp_min(sum(x), 1)", "0", NULL, "Zero"},
 	        {"clamp_min(sum(x), 1)", "-1", "-1 is always exceeded, because the value is at least 0", "Zero"},
