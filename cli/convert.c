@@ -13,6 +13,7 @@
 #include "base/num.h"
 #include "base/print.h"
 #include "base/schema/doc.h"
+#include "promql/syntax.h"
 
 #define TEXT_BYTES_MAX (64 * 1024)
 
@@ -78,6 +79,7 @@ struct conversion_signal *convert_add_signal(struct conversion *c, const char *n
 {
 	if (c->n_signals == CONVERT_SIGNALS_MAX) {
 		convert_note(c, "the metric %s: a policy has at most %d signals", name, CONVERT_SIGNALS_MAX);
+		c->is_incomplete = true;
 		return NULL;
 	}
 	const char *base = signal_name(c, name), *unique = base;
@@ -286,10 +288,12 @@ void convert_resource(struct conversion *c, const char *resource, const char *co
 		convert_note(c,
 		             "the resource %s: only cpu and memory have well-known metrics; write the query yourself",
 		             resource);
+		c->is_incomplete = true;
 		return;
 	}
 	if (!utilization && !average_value) {
 		convert_note(c, "the resource %s: no target", resource);
+		c->is_incomplete = true;
 		return;
 	}
 	struct conversion_signal *s = convert_add_signal(c, resource);
@@ -323,6 +327,16 @@ void convert_target(struct conversion *c, const struct doc_node *spec, const cha
 	c->target_name = convert_get(ref, "name", "");
 }
 
+// Whether the query is a number without labels, which set operators refuse.
+static bool is_scalar(const char *query)
+{
+	struct promql_syntax s = {.query = query, .is_thanos = true};
+	struct promql_value v;
+	size_t offset, len;
+	struct err e;
+	return promql_syntax_read(&s, &v, &offset, &len, &e) == 0 && v.type == PROMQL_VALUE_SCALAR;
+}
+
 void convert_activity(struct conversion *c, const char *const *queries, const char *const *above, size_t n)
 {
 	struct conversion_signal *s = convert_add_signal(c, "activity");
@@ -330,11 +344,11 @@ void convert_activity(struct conversion *c, const char *const *queries, const ch
 		return; // a note says so
 	const char *any = "";
 	for (size_t i = 0; i < n; i++)
-		any = convert_text(c, "%s%s(vector(1) and on() ((%s%s) > %s))", any, i > 0 ? " or " : "", queries[i],
+		any = convert_text(c, "%s%s(vector(1) and on() (%s(%s%s) > %s))", any, i > 0 ? " or " : "",
+		                   is_scalar(queries[i]) ? "vector" : "", queries[i],
 		                   strchr(queries[i], '#') ? "\n" : "", above[i]); // a comment ends with its line
 	s->query = any;
-	s->target_type = "AverageValue";
-	s->target_value = "1";
+	s->target_type = "Replicas";
 	s->on_missing = "Zero";
 	s->note = "1 while a signal is above its activation threshold, as the target is needed then; it asks for one "
 	          "replica at most";

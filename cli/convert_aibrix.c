@@ -3,6 +3,7 @@
 // api/autoscaling/v1alpha1/podautoscaler_types.go, pkg/controller/podautoscaler.
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/err.h"
 #include "base/num.h"
@@ -33,7 +34,7 @@ static void add_pod_metric(struct conversion *c, const struct doc_node *source, 
 	s->window_seconds = convert_seconds(c, window_seconds);
 	s->note =
 	        "AIBrix scrapes each pod, and knows some metrics of engines by names of its own: compare the name with "
-	        "those in Prometheus. A pod without a sample counts as 0 in AIBrix";
+	        "those in Prometheus. A pod without a sample is treated as 0 in AIBrix";
 	if (window_seconds && !c->panic_signal)
 		c->panic_signal = s->name;
 }
@@ -102,31 +103,51 @@ static bool put_time(const char *text, int *ret_hour, int *ret_minute)
 	return true;
 }
 
-static const char *days_of(struct conversion *c, const struct doc_node *days)
+// Sets *ret_list to the days for cron, each `later` days later; "*" for none. False if one is not a day.
+static bool days_of(struct conversion *c, const struct doc_node *days, int later, const char **ret_list)
 {
-	const char *list = "*";
-	for (const struct doc_node *d = days ? days->child : NULL; d; d = d->next)
-		list = d == days->child ? d->text : convert_text(c, "%s,%s", list, d->text);
-	return list;
+	static const char *const names[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+	                                    "Thursday", "Friday", "Saturday"};
+	const char *list = NULL;
+	if (days && days->kind == DOC_SCALAR && days->text_len > 0)
+		return false;
+	for (const struct doc_node *d = days ? days->child : NULL; d; d = d->next) {
+		int day = 0;
+		while (day < 7 && strcasecmp(d->text, names[day]) != 0 &&
+		       (strlen(d->text) != 3 || strncasecmp(d->text, names[day], 3) != 0))
+			day++;
+		if (day == 7)
+			return false;
+		list = convert_text(c, "%s%s%.3s", list ? list : "", list ? "," : "", names[(day + later) % 7]);
+	}
+	*ret_list = list ? list : "*";
+	return true;
 }
 
 static void add_schedule(struct conversion *c, const struct doc_node *node)
 {
-	const char *name = convert_get(node, "name", "schedule"), *days = days_of(c, doc_get(node, "daysOfWeek"));
+	const char *name = convert_get(node, "name", "schedule"), *days, *end_days;
+	const struct doc_node *week = doc_get(node, "daysOfWeek");
 	int hour, minute, end_hour, end_minute;
-	if (c->n_schedules == CONVERT_SCHEDULES_MAX || !put_time(convert_get(node, "startTime", ""), &hour, &minute) ||
-	    !put_time(convert_get(node, "endTime", ""), &end_hour, &end_minute)) {
+	bool is_read = put_time(convert_get(node, "startTime", ""), &hour, &minute) &&
+	               put_time(convert_get(node, "endTime", ""), &end_hour, &end_minute);
+	int length = is_read ? (end_hour - hour) * 60 + end_minute - minute : 0;
+	if (c->n_schedules == CONVERT_SCHEDULES_MAX || length == 0 || !days_of(c, week, 0, &days) ||
+	    !days_of(c, week, length < 0, &end_days)) {
 		convert_note(c,
-		             "not converted: the schedule %s needs startTime and endTime as HH:MM, and a policy has at "
-		             "most %d",
+		             "not converted: the schedule %s needs startTime and endTime as HH:MM that differ, and "
+		             "daysOfWeek such as Mon; a policy has at most %d",
 		             name, CONVERT_SCHEDULES_MAX);
 		c->is_incomplete = true;
 		return;
 	}
+	if (length < 0)
+		convert_note(c, "the schedule %s crosses midnight, which AIBrix refuses: it ends on the next day here",
+		             name);
 	struct conversion_schedule *s = &c->schedules[c->n_schedules++];
 	*s = (struct conversion_schedule){.name = name};
 	s->start = convert_text(c, "%d %d * * %s", minute, hour, days);
-	s->end = convert_text(c, "%d %d * * %s", end_minute, end_hour, days);
+	s->end = convert_text(c, "%d %d * * %s", end_minute, end_hour, end_days);
 	s->time_zone = convert_get(node, "timezone", "UTC");
 	s->min_replicas = convert_get(node, "minReplicas", NULL);
 	s->max_replicas = convert_get(node, "maxReplicas", NULL);

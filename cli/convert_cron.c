@@ -104,6 +104,7 @@ void convert_window(struct conversion *c, const char *name, const struct doc_nod
 {
 	if (c->n_windows == CONVERT_SCHEDULES_MAX) {
 		convert_note(c, "the cron trigger %s: a policy has at most %d schedules", name, CONVERT_SCHEDULES_MAX);
+		c->is_incomplete = true;
 		return;
 	}
 	struct conversion_window *w = &c->windows[c->n_windows];

@@ -59,7 +59,7 @@ static const char *rules_of(struct conversion *c, const struct doc_node *policy,
 	const struct doc_node *rules = doc_get(policy, "rules");
 	const char *strategy = convert_get(policy, "strategy", "Max"), *list = "";
 	int64_t value, period, window;
-	*ret_disabled = strcmp(strategy, "Disabled") == 0;
+	size_t n_rules = 0, n_zeros = 0;
 	for (const struct doc_node *r = rules ? rules->child : NULL; r; r = r->next) {
 		bool is_percent = strcmp(convert_get(r, "type", ""), "Percent") == 0;
 		if (!convert_whole(convert_get(r, "value", NULL), &value) ||
@@ -67,7 +67,10 @@ static const char *rules_of(struct conversion *c, const struct doc_node *policy,
 			convert_note(c, "a rule of applyPolicy: value and periodSeconds must be whole numbers");
 			continue;
 		}
-		*ret_disabled |= value == 0;
+		n_rules++;
+		n_zeros += value == 0;
+		if (value == 0)
+			continue; // never the largest
 		if (period > 1800)
 			convert_note(c, "a rule of applyPolicy: periodSeconds is at most 1800 here, not %lld",
 			             (long long)period);
@@ -75,6 +78,8 @@ static const char *rules_of(struct conversion *c, const struct doc_node *policy,
 		                    is_percent ? "Percent" : "Pods", (long long)value,
 		                    (long long)(period > 1800 ? 1800 : period));
 	}
+	*ret_disabled = strcmp(strategy, "Disabled") == 0 ||
+	                (n_zeros > 0 && (n_zeros == n_rules || strcmp(strategy, "Min") == 0));
 	if (!convert_whole(convert_get(policy, "stabilizationWindowSeconds", "0"), &window) || window > 3600)
 		window = 0;
 	if (!list[0])

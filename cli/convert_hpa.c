@@ -156,6 +156,7 @@ static void add_metric(struct conversion *c, const struct doc_node *m)
 		}
 	}
 	convert_note(c, "a metric of type \"%s\": not known here", type);
+	c->is_incomplete = true;
 }
 
 static bool add_metrics(struct conversion *c, const struct doc_node *metrics)
@@ -174,6 +175,7 @@ static const struct doc_node *annotation(struct conversion *c, const struct doc_
 	struct err e;
 	if (json && doc_from_json(c->arena, json, strlen(json), &node, &e) < 0) {
 		convert_note(c, "the annotation %s: %s", key, e.msg);
+		c->is_incomplete = true;
 		return NULL;
 	}
 	return node;

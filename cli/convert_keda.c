@@ -33,7 +33,8 @@ static void note_server(struct conversion *c, struct conversion_signal *s, const
 		t->has_servers = true;
 		s->source = s->name;
 		convert_note(c,
-		             "the signal %s asks another server: --prometheus %s=%s, and name this namespace by "
+		             "the query of the signal %s goes to another server: --prometheus %s=%s, and name this "
+		             "namespace by "
 		             "--prometheus-namespace",
 		             s->name, s->name, address);
 	} else if (!t->server) {
@@ -141,7 +142,10 @@ static void add_trigger(struct conversion *c, const struct doc_node *trigger, st
 	} else if (strcmp(type, "cron") == 0) {
 		add_cron(c, trigger, t);
 	} else {
-		convert_note(c, "a trigger of type %s: bring its metric to Prometheus, and write its query", type);
+		convert_note(c,
+		             "not converted: a trigger of type %s: bring its metric to Prometheus, and write its query",
+		             type);
+		c->is_incomplete = true;
 	}
 }
 
@@ -367,9 +371,8 @@ bool convert_keda(struct conversion *c, const struct doc_node *root)
 	convert_note_growth(c);
 	c->interval = convert_seconds(c, convert_get(spec, "pollingInterval", NULL));
 	if (!c->interval)
-		convert_note(
-		        c,
-		        "KEDA asks every 30 s (pollingInterval) and its HPA every 15 s; the policy decides every 15 s");
+		convert_note(c, "KEDA sends its queries every 30 s (pollingInterval) and its HPA every 15 s; the "
+		                "policy decides every 15 s");
 	for (const struct doc_node *trigger = triggers ? triggers->child : NULL; trigger; trigger = trigger->next)
 		add_trigger(c, trigger, &t);
 	if (t.n_active == 0 && c->n_windows > 0)

@@ -28,12 +28,14 @@ static void add_metric(struct conversion *c, const struct doc_node *spec, const 
 	const char *name = convert_get(m, external ? "metricName" : "name", "");
 	if (!m) {
 		convert_note(c, "a metric of type \"%s\": not known here", convert_get(metric, "type", ""));
+		c->is_incomplete = true;
 		return;
 	}
 	if (resource && strcmp(name, "cpu") != 0 && strcmp(name, "memory") != 0) {
 		convert_note(c,
 		             "the resource %s: only cpu and memory have well-known metrics; write the query yourself",
 		             name);
+		c->is_incomplete = true;
 		return;
 	}
 	struct conversion_signal *s = convert_add_signal(c, name);

@@ -291,11 +291,17 @@ static void lint_activation(const struct policy *p, const struct place *at, cons
 	const struct mark m = {.node = lint_nearest(doc_get(at->spec, "idle"), "activation", "above"),
 	                       .path = "spec.idle.activation.above",
 	                       .warnings = at->warnings};
+	// A constant beside schedules leaves it to them to wake the target.
+	bool is_left_to_schedules = false;
+	for (size_t i = 0; i < p->n_schedules && q->low == q->high; i++)
+		is_left_to_schedules |= schedule_prevents_idle(&p->schedules[i]);
+	if (above >= q->high && is_left_to_schedules)
+		return;
 	if (above >= q->high)
-		report_mark(
-		        &m,
-		        "%g is never exceeded, because the value is at most %g: the target never wakes up; lower it",
-		        above, q->high);
+		report_mark(&m,
+		            "%g is never exceeded, because the value is at most %g: the signal never wakes the target "
+		            "up; lower it",
+		            above, q->high);
 	else if (above < q->low)
 		report_mark(&m,
 		            "%g is always exceeded, because the value is at least %g: the target never idles; raise it",
@@ -393,6 +399,10 @@ void lint_policy(const struct policy *policy, const struct doc_node *root, const
 		                                 .notes = notes,
 		                                 .is_noted = i > 0 && queries[i - 1].is_noted};
 		lint_query_check(&queries[i]);
+		if (s->on_missing == ON_MISSING_ZERO) {
+			queries[i].low = queries[i].low > 0 ? 0 : queries[i].low;
+			queries[i].high = queries[i].high < 0 ? 0 : queries[i].high;
+		}
 		lint_range(policy, s, &queries[i], node, path, warnings);
 		queries[i].path = "spec.signals";
 	}

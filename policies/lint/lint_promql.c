@@ -121,13 +121,17 @@ static void compare(struct checker *c, const struct value_set *a, const struct v
 static void check_placeholder(struct checker *c, const struct value_set *set)
 {
 	struct span value = set->words;
+	bool is_raw = *set->token.start == '`';
 	for (size_t i = 0; i + 1 < value.len; i++) {
 		const char *p = value.s + i, *close = NULL;
 		bool is_dollar = *p == '$' && (p[1] == '{' || (strchr(LETTERS, p[1]) && (p[1] < '0' || p[1] > '9')));
-		bool is_old = p[0] == '[' && p[1] == '[' &&
+		bool is_old = p[0] == '[' && p[1] == '[' && p[2] != ':' && // [[:alpha:]] is a class
 		              (close = memmem(p, value.len - i < OLD_MAX ? value.len - i : OLD_MAX, "]]", 2));
-		if (*p == '\\') {
-			i++; // escaped
+		if (*p == '\\') { // in quotes, the backslash of a regular expression is itself escaped
+			size_t n = set->is_regex && !is_raw && p[1] == '\\' && i + 2 < value.len ? 2 : 1;
+			if (set->is_regex && p[n] == 'Q')
+				return; // literal up to \E
+			i += n + (n == 2 && p[2] == '\\');
 			continue;
 		}
 		if (*p == '[' && !is_old && set->is_regex)

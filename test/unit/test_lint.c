@@ -466,6 +466,9 @@ static void query_that_prometheus_refuses_is_an_error(void **state)
 	        {"x{a=\"$b\"}", "$b", "placeholder"},
 	        {"x{a=\"${b:regex}\"}", "${", "placeholder"},
 	        {"x{a=~\"c|$b.*\"}", "$b", "placeholder"},
+	        {"x{a=~\"\\\\\\\\$b\"}", "$b", "placeholder"}, // a backslash, and then the end of the text
+	        {"x{a=~`\\\\$b`}", "$b", "placeholder"},
+	        {"x{a=~\"\\\\[$b\"}", "$b", "placeholder"},
 	        {"{{ metric }}", "{{", "template"},
 	        {"x{{{ labels }}}", "{{ labels", "template"},
 	        // types
@@ -571,6 +574,8 @@ static void check_accepts_what_prometheus_accepts(void **state)
 	        "x{a=~\"b.*\",a=\"c\"}",
 	        "x{a!=\"b\",a!=\"c\"}",
 	        "x{a=~\"[$a]|b$|c\\\\$d\"}",
+	        "x{a=~\"\\\\$foo\",b=~\"foo\\\\$bar\",c=~'\\\\$d',d=~`\\$e`,e=~\"\\\\Q$f\\\\E\"}",
+	        "x{a=~\"[[:alnum:]]+\",b=~\"[[:^digit:]_$c]\",d=\"[[:x]]\"}",
 	        "label_replace(x, \"a\", \"$1-${2}$name\", \"b\", \"(.*)\")",
 	        "histogram_count(rate(x[5m])) + histogram_fraction(0, 0.2, rate(x[5m]))",
 	        "hour() + hour(x)",
@@ -713,6 +718,10 @@ static void mark_outside_of_the_range_of_its_query_is_found(void **state)
 	        {"sum(x) < 5", TARGET("7"), AT("target.value"), "at most 5"},
 	        {"clamp_min(sum(x), 3)", MARKS("9", "2"), AT("watermarks.low"), "at least 3: nothing scales down"},
 	        {"clamp_min(sum(x), 3)", MARKS("9", "4"), NULL, NULL},
+	        {"clamp_min(sum(x), 3)", MARKS("9", "2") ", onMissing: Zero", NULL, NULL},
+	        {"clamp(sum(x), 1, 5)", TARGET("0.5") ", onMissing: Zero", NULL, NULL},
+	        {"clamp(sum(x), 1, 5)", TARGET("7") ", onMissing: Zero", AT("target.value"), "at most 5"},
+	        {"clamp_max(sum(x), -2)", TARGET("1") ", onMissing: Zero", AT("target.value"), "at most 0"},
 	        {"clamp_max(sum(x), 5)", "target: {type: AverageValue, value: \"6\"}", AT("target.value"), "at most 5"},
 	        {"clamp_max(sum(x), 5)", "target: {type: AverageValue, value: \"4\"}", NULL, NULL},
 	        {"sum(DCGM_FI_PROF_SM_ACTIVE)", TARGET("7"), NULL, NULL},
@@ -736,19 +745,23 @@ static void mark_outside_of_the_range_of_its_query_is_found(void **state)
 	}
 	static const struct {
 		const char *query, *above, *says;
+		const char *on_missing;
 	} activations[] = {
-	        {"avg(DCGM_FI_PROF_SM_ACTIVE)", "5", "5 is never exceeded, because the value is at most 1"},
-	        {"clamp_min(sum(x), 1)", "0", "0 is always exceeded, because the value is at least 1"},
-	        {"avg(DCGM_FI_PROF_SM_ACTIVE)", "0.05", NULL},
-	        {"sum(x)", "5", NULL},
+	        {"avg(DCGM_FI_PROF_SM_ACTIVE)", "5", "5 is never exceeded, because the value is at most 1", "Hold"},
+	        {"clamp_min(sum(x), 1)", "0", "0 is always exceeded, because the value is at least 1", "Hold"},
+	        {"clamp_min(sum(x), 1)", "0", NULL, "Zero"},
+	        {"clamp_min(sum(x), 1)", "-1", "-1 is always exceeded, because the value is at least 0", "Zero"},
+	        {"avg(DCGM_FI_PROF_SM_ACTIVE)", "0.05", NULL, "Hold"},
+	        {"sum(x)", "5", NULL, "Hold"},
 	};
 	for (size_t i = 0; i < N(activations); i++) {
 		static struct schema_errors w;
 		char rest[512];
 		snprintf(rest, sizeof rest,
-		         "  signals: [{name: q, query: '%s', target: {type: AverageValue, value: \"0.5\"}}]\n"
+		         "  signals: [{name: q, query: '%s', onMissing: %s, "
+		         "target: {type: AverageValue, value: \"0.5\"}}]\n"
 		         "  idle: {after: 5m, activation: {signal: q, above: \"%s\"}}\n",
-		         activations[i].query, activations[i].above);
+		         activations[i].query, activations[i].on_missing, activations[i].above);
 		lint(rest, &w);
 		if (w.n != (activations[i].says ? 1u : 0u))
 			fail_msg("%s: %zu warnings: %s", rest, w.n, w.n ? w.items[0].message : "");
