@@ -347,6 +347,7 @@ void capacity_remove_pod(struct capacity *c, struct capacity_pod *pod)
 		pod->node = NULL;
 		capacity_free_node_if_unused(c, n);
 	}
+	resource_names_release(&c->names, pod->requests, pod->n_requests);
 	free(pod->requests);
 	*pod = (struct capacity_pod){0};
 }
@@ -403,7 +404,7 @@ static struct capacity_waiting *read_waiting(struct capacity *c, const char *nam
 	w->name = w->text + space_size;
 	if (pod_decode_labels(o.text, o.len, &w->labels, &w->n_labels, &labels_bytes) < 0)
 		abort(); // base/must.h
-	w->has_shape = replica_shape_read(&w->shape, &c->names, json_span_get(o, "spec"), NULL) == 0;
+	w->has_shape = replica_shape_read_pod(&w->shape, &c->names, json_span_get(o, "spec"), NULL) == 0;
 	if (!w->has_shape)
 		replica_shape_done(&w->shape); // nothing of it is used
 	w->bytes = sizeof *w + space_size + name_size + labels_bytes + w->shape.arena.held_bytes;
@@ -482,7 +483,8 @@ bool capacity_set_pod(struct capacity *c, struct capacity_pod *pod, const char *
 	}
 	pod_spec_read(members[0], &spec);
 	json_span_text(spec.node_name, node_name, sizeof node_name);
-	int faults = pod_requests_read(&c->names, &spec, &requests);
+	int faults = pod_requests_read(&c->names, resource_names_request, &spec, &requests);
+	resource_names_hold(&c->names, requests.items, requests.n);
 
 	struct capacity_node *before = pod->node, *node = node_name[0] ? capacity_get_node(c, node_name) : NULL;
 	c->generation += !node || node != before || !has_requests(pod, &requests);
@@ -490,6 +492,7 @@ bool capacity_set_pod(struct capacity *c, struct capacity_pod *pod, const char *
 	count_faults(c, pod->faults, (size_t)-1);
 	if (before)
 		hold(pod, -1);
+	resource_names_release(&c->names, pod->requests, pod->n_requests);
 	set_requests(pod, &requests);
 	pod->faults = (uint8_t)faults;
 	pod->node = node;

@@ -410,6 +410,8 @@ void capacity_set_class(struct capacity *c, const char *name, const char *json, 
 	struct json_span_iter it = {.rest = json_span_get(spec, "selectors")};
 	char text[RESOURCE_NAME_BYTES];
 	struct device_class *d;
+	if (snprintf(text, sizeof text, RESOURCE_DEVICE_CLASS_PREFIX "%s", name) < (int)sizeof text)
+		resource_names_add(&c->names, text); // else a template that needs it reports the lack of places
 	HASH_FIND_STR(c->classes, name, d);
 	if (!d) {
 		size_t size = strlen(name) + 1;
@@ -426,8 +428,10 @@ void capacity_set_class(struct capacity *c, const char *name, const char *json, 
 		else
 			d->is_unreadable = true;
 	}
-	if (json_span_text(resource, text, sizeof text) > 0)
+	if (json_span_text(resource, text, sizeof text) > 0) {
 		d->extended_resource = must_alloc(strdup(text));
+		resource_names_add(&c->names, text);
+	}
 }
 
 const struct device_class *capacity_class_of(const struct capacity *c, const char *resource)

@@ -200,6 +200,12 @@ static int begin(struct capacity *c, const struct replica_shape *shape, int64_t 
 	                            .own = shape->n_selectors ? shape : NULL,
 	                            .next = c->waiting,
 	                            .most = INT64_MAX};
+	struct resource_vector held = {.items = {{.id = (uint8_t)c->plan.id}}, .n = 1};
+	for (size_t i = 0; i < c->n_demands; i++)
+		held.items[held.n++].id = (uint8_t)c->demands[i].id;
+	resource_names_hold(&c->names, held.items, held.n);
+	resource_names_release(&c->names, c->plan_names.items, c->plan_names.n);
+	c->plan_names = held;
 	return 0;
 }
 

@@ -121,6 +121,7 @@ struct capacity {
 	struct allocated_device *allocated; // hash
 	struct capacity_claim *waiting_claims;
 	struct fit_plan plan;
+	struct resource_vector plan_names;                  // held, so that no other name gets their numbers
 	struct device_demand demands[CAPACITY_DEMANDS_MAX]; // of the plan
 	size_t n_demands;
 	struct rule_verdicts *rules; // hash

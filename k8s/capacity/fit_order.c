@@ -11,8 +11,11 @@ void fit_order_write(struct fit_order *o, int32_t from, int32_t to, int64_t now_
 	// Of the replicas requested until now, those of earlier writes; the others were added by another client.
 	int32_t top = o->to < from ? o->to : from;
 	int32_t own = top > o->from && now_ms - o->at_ms < FIT_ORDER_MS ? top - o->from : 0;
-	if (own == 0)
-		o->before_ms = o->since_ms;
+	o->before.from = o->from;
+	o->before.to = o->to;
+	o->before.is_unacked = o->is_unacked;
+	o->before.at_ms = o->at_ms;
+	o->before.since_ms = o->since_ms;
 	o->from = from - own;
 	o->to = to;
 	o->is_unacked = true;
@@ -27,7 +30,11 @@ void fit_order_end(struct fit_order *o)
 
 void fit_order_cancel(struct fit_order *o)
 {
-	*o = (struct fit_order){.from = -1, .to = -1, .since_ms = o->before_ms};
+	o->from = o->before.from;
+	o->to = o->before.to;
+	o->is_unacked = o->before.is_unacked;
+	o->at_ms = o->before.at_ms;
+	o->since_ms = o->before.since_ms;
 }
 
 // Returns how many of the ordered replicas are missing.

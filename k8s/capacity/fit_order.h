@@ -14,11 +14,15 @@
 #define FIT_ORDER_REST_MS 600000
 
 struct fit_order {
-	int32_t from, to;  // of the writes since all replicas existed; to -1: none
-	bool is_unacked;   // the last write is in flight, or its answer was lost
-	int64_t at_ms;     // monotonic clock: of the first of these writes
-	int64_t since_ms;  // monotonic clock: since when replicas are missing; 0: none is
-	int64_t before_ms; // since_ms before these writes
+	int32_t from, to; // of the writes since all replicas existed; to -1: none
+	bool is_unacked;  // the last write is in flight, or its answer was lost
+	int64_t at_ms;    // monotonic clock: of the first of these writes
+	int64_t since_ms; // monotonic clock: since when replicas are missing; 0: none is
+	struct {
+		int32_t from, to;
+		bool is_unacked;
+		int64_t at_ms, since_ms;
+	} before; // the last write
 };
 
 void fit_order_init(struct fit_order *o);
@@ -26,7 +30,7 @@ void fit_order_init(struct fit_order *o);
 void fit_order_write(struct fit_order *o, int32_t from, int32_t to, int64_t now_ms);
 // No write is in flight any more: the spec shows what became of the last one.
 void fit_order_end(struct fit_order *o);
-// The last write was never sent: nothing could come of it.
+// The last write was never sent: nothing could come of it. What was written before it counts as before.
 void fit_order_cancel(struct fit_order *o);
 // Returns for how many replicas room is reserved now. spec and status: the replicas that the target requests, and those
 // that exist as pods; status -1: unknown.

@@ -149,6 +149,8 @@ struct fit_store *fit_store_new(const struct fit_store_options *options, struct 
 	return NULL;
 }
 
+static void forget_shape(struct fit_target *t);
+
 void fit_store_stop(struct fit_store *s)
 {
 	struct fit_target *t;
@@ -163,6 +165,10 @@ void fit_store_stop(struct fit_store *s)
 		t->fetching = NULL;
 	}
 	wake(s);
+	DL_FOREACH(s->targets, t)
+	{
+		forget_shape(t); // it holds names of the inventory
+	}
 	inventory_free(s->inventory);
 	s->inventory = NULL;
 }

@@ -6,12 +6,13 @@
 #include "k8s/capacity/resource_names.h"
 
 // Limits, replaced by the requests: a container that limits a resource and does not request it requests its limit.
-static int read_container(struct resource_names *names, struct json_span container, struct resource_vector *ret)
+static int read_container(struct resource_names *names, resource_add_fn *add_name, struct json_span container,
+                          struct resource_vector *ret)
 {
 	struct json_span resources = json_span_get(container, "resources");
 	ret->n = 0;
-	int faults = resource_vector_read(names, resource_names_request, json_span_get(resources, "limits"), ret);
-	return faults | resource_vector_read(names, resource_names_request, json_span_get(resources, "requests"), ret);
+	int faults = resource_vector_read(names, add_name, json_span_get(resources, "limits"), ret);
+	return faults | resource_vector_read(names, add_name, json_span_get(resources, "requests"), ret);
 }
 
 static int add(struct resource_vector *to, const struct resource_vector *from)
@@ -41,7 +42,8 @@ static int take_larger(struct resource_vector *to, const struct resource_vector 
 	return faults;
 }
 
-static int read_containers(struct resource_names *names, struct json_span list, struct resource_vector *sum)
+static int read_containers(struct resource_names *names, resource_add_fn *add_name, struct json_span list,
+                           struct resource_vector *sum)
 {
 	struct json_span_iter it = {.rest = list};
 	struct resource_vector one;
@@ -49,14 +51,15 @@ static int read_containers(struct resource_names *names, struct json_span list, 
 	while (json_span_next(&it)) {
 		if (n++ == POD_CONTAINERS_MAX)
 			return faults | RESOURCE_FAULT_TOO_MANY;
-		faults |= read_container(names, it.value, &one);
+		faults |= read_container(names, add_name, it.value, &one);
 		faults |= add(sum, &one);
 	}
 	return faults;
 }
 
 // An init container runs alone, beside the sidecars that were started before it; a sidecar stays.
-static int read_init_containers(struct resource_names *names, struct json_span list, struct resource_vector *sum)
+static int read_init_containers(struct resource_names *names, resource_add_fn *add_name, struct json_span list,
+                                struct resource_vector *sum)
 {
 	struct json_span_iter it = {.rest = list};
 	struct resource_vector one, sidecars = {.n = 0}, peak = {.n = 0};
@@ -64,7 +67,7 @@ static int read_init_containers(struct resource_names *names, struct json_span l
 	while (json_span_next(&it)) {
 		if (n++ == POD_CONTAINERS_MAX)
 			return faults | RESOURCE_FAULT_TOO_MANY;
-		faults |= read_container(names, it.value, &one);
+		faults |= read_container(names, add_name, it.value, &one);
 		if (json_span_is(json_span_get(it.value, "restartPolicy"), "Always")) {
 			faults |= add(sum, &one);
 			faults |= add(&sidecars, &one);
@@ -79,11 +82,12 @@ static int read_init_containers(struct resource_names *names, struct json_span l
 
 // Requests of the whole pod exist for cpu, memory and huge pages. What the pod limits and neither it nor a container
 // requests, it requests.
-static int read_pod_level(struct resource_names *names, struct json_span resources, struct resource_vector *sum)
+static int read_pod_level(struct resource_names *names, resource_add_fn *add_name, struct json_span resources,
+                          struct resource_vector *sum)
 {
 	struct resource_vector limits = {.n = 0}, requests = {.n = 0};
-	int faults = resource_vector_read(names, resource_names_request, json_span_get(resources, "limits"), &limits);
-	faults |= resource_vector_read(names, resource_names_request, json_span_get(resources, "requests"), &requests);
+	int faults = resource_vector_read(names, add_name, json_span_get(resources, "limits"), &limits);
+	faults |= resource_vector_read(names, add_name, json_span_get(resources, "requests"), &requests);
 	for (size_t i = 0; i < limits.n; i++) {
 		if (!resource_vector_has(&requests, limits.items[i].id) &&
 		    !resource_vector_has(sum, limits.items[i].id))
@@ -119,13 +123,14 @@ void pod_spec_read(struct json_span spec, struct pod_spec *ret_spec)
 	}
 }
 
-int pod_requests_read(struct resource_names *names, const struct pod_spec *spec, struct resource_vector *ret_requests)
+int pod_requests_read(struct resource_names *names, resource_add_fn *add_name, const struct pod_spec *spec,
+                      struct resource_vector *ret_requests)
 {
 	struct resource_vector overhead = {.n = 0};
 	ret_requests->n = 0;
-	int faults = read_containers(names, spec->containers, ret_requests);
-	faults |= read_init_containers(names, spec->init_containers, ret_requests);
-	faults |= read_pod_level(names, spec->resources, ret_requests);
-	faults |= resource_vector_read(names, resource_names_request, spec->overhead, &overhead);
+	int faults = read_containers(names, add_name, spec->containers, ret_requests);
+	faults |= read_init_containers(names, add_name, spec->init_containers, ret_requests);
+	faults |= read_pod_level(names, add_name, spec->resources, ret_requests);
+	faults |= resource_vector_read(names, add_name, spec->overhead, &overhead);
 	return faults | add(ret_requests, &overhead);
 }

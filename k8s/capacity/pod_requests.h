@@ -7,9 +7,7 @@
 #define GPUSCALE_K8S_CAPACITY_POD_REQUESTS_H
 
 #include "base/json/json_span.h"
-
-struct resource_names;
-struct resource_vector;
+#include "k8s/capacity/resource_names.h"
 
 #define POD_CONTAINERS_MAX 1000 // of each list; a pod with more is not read
 
@@ -20,7 +18,9 @@ struct pod_spec {
 void pod_spec_read(struct json_span spec, struct pod_spec *ret_spec);
 
 // Reads the requests of a PodSpec, of a pod or of a template: in a template, what a container only limits, it requests.
+// add_name: resource_names_request() or resource_names_need(). The caller holds the names with resource_names_hold().
 // Returns the enum resource_fault of all amounts that were left out; 0: none.
-int pod_requests_read(struct resource_names *names, const struct pod_spec *spec, struct resource_vector *ret_requests);
+int pod_requests_read(struct resource_names *names, resource_add_fn *add_name, const struct pod_spec *spec,
+                      struct resource_vector *ret_requests);
 
 #endif

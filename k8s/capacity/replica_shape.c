@@ -83,15 +83,17 @@ static int read_claims(struct replica_shape *shape, struct json_span claims, str
 	return 0;
 }
 
-static int read_requests(struct replica_shape *shape, struct resource_names *names, struct json_span json,
-                         struct err *e)
+static int read_requests(struct replica_shape *shape, resource_add_fn *add_name, struct json_span json, struct err *e)
 {
 	struct pod_spec spec;
 	pod_spec_read(json, &spec);
-	int faults = pod_requests_read(names, &spec, &shape->requests);
+	int faults = pod_requests_read(shape->names, add_name, &spec, &shape->requests);
+	resource_names_hold(shape->names, shape->requests.items, shape->requests.n);
 	if (faults & RESOURCE_FAULT_TOO_MANY)
-		return err_set(e, ERR_LIMIT, "resources: more than %d of one pod, or %d of the cluster", RESOURCES_MAX,
-		               RESOURCE_NAMES_MAX);
+		return err_set(
+		        e, ERR_LIMIT,
+		        "resources: more than %d of one pod, or %d of the cluster that no node or DeviceClass offers",
+		        RESOURCES_MAX, RESOURCE_NAMES_NEEDED_MAX);
 	if (faults)
 		return err_set(e, ERR_INPUT, "resources: expected quantities between 0 and 2^53 (devices: %d)",
 		               RESOURCE_DEVICES_MAX);
@@ -111,21 +113,33 @@ static void read_print(struct json_span spec, unsigned char ret_print[REPLICA_PR
 	SHA256(parts[0], sizeof parts, ret_print);
 }
 
-int replica_shape_read(struct replica_shape *shape, struct resource_names *names, struct json_span pod_spec,
-                       struct err *e)
+static int read(struct replica_shape *shape, struct resource_names *names, resource_add_fn *add_name,
+                struct json_span pod_spec, struct err *e)
 {
-	*shape = (struct replica_shape){0};
+	*shape = (struct replica_shape){.names = names};
 	arena_init(&shape->arena, REPLICA_SHAPE_BYTES_MAX);
 	if (json_span_kind(pod_spec) != '{')
 		return err_set(e, ERR_INPUT, "expected the spec of a pod");
 	if (pod_spec.len > REPLICA_SPEC_BYTES_MAX)
 		return err_set(e, ERR_LIMIT, "the spec of the pod has %zu bytes, the ceiling is %zu", pod_spec.len,
 		               REPLICA_SPEC_BYTES_MAX);
-	if (read_requests(shape, names, pod_spec, e) < 0)
+	if (read_requests(shape, add_name, pod_spec, e) < 0)
 		return -1;
 	shape->uncounted = uncounted_rules(pod_spec);
 	read_print(pod_spec, shape->rule_print);
 	return node_rule_read(&shape->arena, pod_spec, &shape->rule, e);
+}
+
+int replica_shape_read(struct replica_shape *shape, struct resource_names *names, struct json_span pod_spec,
+                       struct err *e)
+{
+	return read(shape, names, resource_names_need, pod_spec, e);
+}
+
+int replica_shape_read_pod(struct replica_shape *shape, struct resource_names *names, struct json_span pod_spec,
+                           struct err *e)
+{
+	return read(shape, names, resource_names_request, pod_spec, e);
 }
 
 static int add_selectors(struct replica_shape *shape, int id, struct json_span selectors, struct err *e)
@@ -167,14 +181,19 @@ static int add_request(struct replica_shape *shape, struct resource_names *names
 	if (given.text && !json_span_i64(given, 1, RESOURCE_DEVICES_MAX, &devices))
 		return err_set(e, ERR_INPUT, "count: expected a number from 1 to %d", RESOURCE_DEVICES_MAX);
 	snprintf(name, sizeof name, RESOURCE_DEVICE_CLASS_PREFIX "%s", class_name);
-	int id = resource_names_request(names, name);
+	int id = resource_names_need(names, name);
 	if (id < 0)
-		return err_set(e, ERR_LIMIT, "the cluster has more than %d resources", RESOURCE_NAMES_MAX);
-	if (resource_vector_has(&shape->requests, id) && (selectors.text || shape->n_selectors))
+		return err_set(e, ERR_LIMIT,
+		               "the cluster has more than %d resources that no node or DeviceClass offers",
+		               RESOURCE_NAMES_NEEDED_MAX);
+	bool is_known = resource_vector_has(&shape->requests, id);
+	if (is_known && (selectors.text || shape->n_selectors))
 		return err_set(e, ERR_UNSUPPORTED, "several requests of DeviceClass %s with selectors are not counted",
 		               class_name);
 	if (resource_vector_set(&shape->requests, id, resource_vector_get(&shape->requests, id) + devices) < 0)
 		return err_set(e, ERR_LIMIT, "a pod requests more than %d resources", RESOURCES_MAX);
+	if (!is_known)
+		resource_names_hold(names, &shape->requests.items[shape->requests.n - 1], 1);
 	return add_selectors(shape, id, selectors, e);
 }
 
@@ -195,6 +214,9 @@ int replica_shape_add_claim(struct replica_shape *shape, struct resource_names *
 
 void replica_shape_done(struct replica_shape *shape)
 {
+	if (shape->names)
+		resource_names_release(shape->names, shape->requests.items, shape->requests.n);
+	shape->names = NULL;
 	arena_done(&shape->arena);
 }
 

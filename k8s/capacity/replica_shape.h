@@ -40,6 +40,7 @@ const char *uncounted_rule_name(int bit);
 
 struct replica_shape {
 	struct arena arena;
+	struct resource_names *names; // holds those of the requests; NULL: none
 	struct resource_vector requests;
 	struct node_rule rule;
 	// SHA-256 of what `rule` was read from: a tenant cannot give a rule the print of another.
@@ -54,10 +55,13 @@ struct replica_shape {
 	size_t n_selectors;
 };
 
-// Reads the PodSpec of a template or a pod. Returns 0, or -1 and *e: ERR_INPUT or ERR_LIMIT names the field from which
-// no shape can be read. Call replica_shape_done in any case.
+// Reads the PodSpec of a policy's pod template, or of a pod. `names` must stay valid until replica_shape_done. Returns
+// 0, or -1 and *e: ERR_INPUT or ERR_LIMIT names the field from which no shape can be read. Call replica_shape_done in
+// any case.
 int replica_shape_read(struct replica_shape *shape, struct resource_names *names, struct json_span pod_spec,
                        struct err *e);
+int replica_shape_read_pod(struct replica_shape *shape, struct resource_names *names, struct json_span pod_spec,
+                           struct err *e);
 void replica_shape_done(struct replica_shape *shape);
 // Adds the devices that a ResourceClaimTemplate of resource.k8s.io/v1 requests to the shape, as amounts of their device
 // classes. Returns 0, or -1 and *e: ERR_INPUT, ERR_LIMIT, ERR_UNSUPPORTED for a request that cannot be counted.

@@ -19,7 +19,7 @@ int resource_names_init(struct resource_names *r)
 	                                    [RESOURCE_EPHEMERAL_STORAGE] = "ephemeral-storage",
 	                                    [RESOURCE_PODS] = "pods"};
 	_Static_assert(sizeof names / sizeof names[0] == RESOURCE__COUNT, "a name for each");
-	r->n = 0;
+	*r = (struct resource_names){0};
 	for (int i = 0; i < RESOURCE__COUNT; i++) {
 		if (resource_names_add(r, names[i]) != i)
 			return -1;
@@ -43,21 +43,78 @@ int resource_names_find(const struct resource_names *r, const char *name)
 	return -1;
 }
 
+// Returns a place whose name no pod, template or plan needs any more; -1: none.
+static int find_unused(const struct resource_names *r)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		if (r->of[i].holders == 0 && !r->of[i].is_offered && !r->of[i].is_new)
+			return (int)i;
+	}
+	return -1;
+}
+
+// most: how many names may be known that are not offered.
+static int add_new(struct resource_names *r, const char *name, size_t most)
+{
+	size_t n = 0;
+	if (!name[0] || strlen(name) >= RESOURCE_NAME_BYTES)
+		return -1;
+	for (size_t i = 0; i < r->n; i++)
+		n += !r->of[i].is_offered;
+	int id = n >= most || r->n == RESOURCE_NAMES_MAX ? find_unused(r) : (int)r->n;
+	char *copy = id >= 0 ? strdup(name) : NULL;
+	if (!copy)
+		return -1;
+	if ((size_t)id == r->n)
+		r->n++;
+	else
+		free(r->names[id]);
+	r->names[id] = copy;
+	return id;
+}
+
 int resource_names_add(struct resource_names *r, const char *name)
 {
 	int id = resource_names_find(r, name);
+	if (id < 0)
+		id = add_new(r, name, SIZE_MAX);
 	if (id >= 0)
-		return id;
-	if (r->n == RESOURCE_NAMES_MAX || !name[0] || strlen(name) >= RESOURCE_NAME_BYTES)
-		return -1;
-	r->names[r->n] = strdup(name);
-	return r->names[r->n] ? (int)r->n++ : -1;
+		r->of[id].is_offered = true;
+	return id;
+}
+
+static int add_requested(struct resource_names *r, const char *name, size_t most)
+{
+	int id = resource_names_find(r, name);
+	if (id < 0)
+		id = add_new(r, name, most);
+	if (id >= 0)
+		r->of[id].is_new = true;
+	return id;
 }
 
 int resource_names_request(struct resource_names *r, const char *name)
 {
-	int id = resource_names_find(r, name);
-	return id < 0 && r->n < RESOURCE_NAMES_REQUESTED_MAX ? resource_names_add(r, name) : id;
+	return add_requested(r, name, RESOURCE_NAMES_REQUESTED_MAX);
+}
+
+int resource_names_need(struct resource_names *r, const char *name)
+{
+	return add_requested(r, name, RESOURCE_NAMES_NEEDED_MAX);
+}
+
+void resource_names_hold(struct resource_names *r, const struct resource_amount *items, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		r->of[items[i].id].holders++;
+	for (size_t i = 0; i < r->n; i++)
+		r->of[i].is_new = false;
+}
+
+void resource_names_release(struct resource_names *r, const struct resource_amount *items, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		r->of[items[i].id].holders--;
 }
 
 bool resource_is_extended(const char *name)

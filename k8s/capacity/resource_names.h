@@ -10,13 +10,15 @@
 
 #include "base/json/json_span.h"
 
-#define RESOURCE_NAMES_MAX 128 // different names in a cluster
-// Of these, names that only pods request: a tenant who creates pods cannot take the places of those
-// that nodes offer.
+#define RESOURCE_NAMES_MAX 160 // different names in a cluster
+// Pods add a name while fewer than this many are known that neither a node nor a DeviceClass offers; a tenant who
+// creates pods cannot take the places of others.
 #define RESOURCE_NAMES_REQUESTED_MAX 64
-#define RESOURCE_MAP_MAX             256 // entries of one map of amounts that are read
-#define RESOURCE_NAME_BYTES          318 // Kubernetes: a qualified name, 253 + 1 + 63 bytes, and the NUL
-#define RESOURCES_MAX                48  // of one pod or node
+// The same for the pod templates of policies: pods cannot take these places, and both leave 64 for what is offered.
+#define RESOURCE_NAMES_NEEDED_MAX 96
+#define RESOURCE_MAP_MAX          256 // entries of one map of amounts that are read
+#define RESOURCE_NAME_BYTES       318 // Kubernetes: a qualified name, 253 + 1 + 63 bytes, and the NUL
+#define RESOURCES_MAX             48  // of one pod or node
 // Above it, an amount is a mistake rather than a resource: it is not counted. For devices, which come in whole pieces,
 // the ceiling is lower; fractions of a GPU as HAMi offers them (in MiB, in percent) stay below it.
 #define RESOURCE_AMOUNT_MAX  (INT64_C(1) << 53)
@@ -30,16 +32,27 @@ enum resource_id { RESOURCE_CPU, RESOURCE_MEMORY, RESOURCE_EPHEMERAL_STORAGE, RE
 
 struct resource_names {
 	char *names[RESOURCE_NAMES_MAX];
+	struct {
+		uint32_t holders;
+		bool is_offered; // by a node or a DeviceClass: stays
+		bool is_new;     // of a read whose amounts are not held yet
+	} of[RESOURCE_NAMES_MAX];
 	size_t n;
 };
 // Adds the names of enum resource_id. Returns -1 when memory is exhausted.
 int resource_names_init(struct resource_names *r);
 void resource_names_done(struct resource_names *r);
-// Returns the number of a name; adds it when it is new. -1: there are RESOURCE_NAMES_MAX others, the name is longer
-// than RESOURCE_NAME_BYTES, or memory is exhausted.
+// Returns the number of a name that a node or a DeviceClass offers; adds it when it is new. -1: there are
+// RESOURCE_NAMES_MAX others, the name is longer than RESOURCE_NAME_BYTES, or memory is exhausted.
 int resource_names_add(struct resource_names *r, const char *name);
-// The same for a name that a pod requests: -1 also when there are RESOURCE_NAMES_REQUESTED_MAX names.
+// The same for a name that a pod requests, or that the pod template of a policy needs: -1 also above the ceiling of
+// these. The number is valid until the next call of resource_names_hold(), and while it is held.
 int resource_names_request(struct resource_names *r, const char *name);
+int resource_names_need(struct resource_names *r, const char *name);
+struct resource_amount;
+// Holds the names of n amounts. The place of a name that is neither offered nor held is used again.
+void resource_names_hold(struct resource_names *r, const struct resource_amount *items, size_t n);
+void resource_names_release(struct resource_names *r, const struct resource_amount *items, size_t n);
 // Returns the number of a name, or -1.
 int resource_names_find(const struct resource_names *r, const char *name);
 
@@ -78,8 +91,8 @@ enum resource_fault {
 // resource_fault.
 int resource_amount_read(struct json_span quantity, const char *name, int64_t *ret_amount);
 // Reads a map of names to quantities into *ret_vector, which may be filled already: new amounts replace old ones.
-// add: how new names are added, by resource_names_add() or resource_names_request(). Returns the faults of the amounts
-// that were left out.
+// add: how new names are added, by resource_names_add(), resource_names_request() or resource_names_need(). Returns the
+// faults of the amounts that were left out.
 typedef int resource_add_fn(struct resource_names *r, const char *name);
 int resource_vector_read(struct resource_names *names, resource_add_fn *add, struct json_span map,
                          struct resource_vector *ret_vector);

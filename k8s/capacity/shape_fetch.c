@@ -224,4 +224,5 @@ struct shape_fetch *shape_fetch_start(struct k8s_client *client, const struct sc
 void shape_fetch_abandon(struct shape_fetch *f)
 {
 	f->is_abandoned = true;
+	target_shape_done(&f->result); // the names may end before the reply comes
 }

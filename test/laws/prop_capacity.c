@@ -197,6 +197,22 @@ static void write_scale(struct claimant *c, struct prop_random *r)
 		fit_order_end(&c->order);
 }
 
+// The controller puts off a write, and decides again.
+static void defer_write(struct claimant *c, struct prop_random *r)
+{
+	struct fit_order before = c->order, after;
+	fit_order_write(&c->order, c->spec, prop_up_to(r, MAX_REPLICAS), c->now_ms);
+	if (prop_chance(r, 50))
+		fit_order_count(&c->order, c->spec, c->status, c->now_ms);
+	fit_order_cancel(&c->order);
+	after = c->order;
+	int64_t wanted = fit_order_count(&before, c->spec, c->status, c->now_ms);
+	int64_t room = fit_order_count(&after, c->spec, c->status, c->now_ms);
+	if (room != wanted)
+		fail_msg("a write that was never sent changes nothing: %lld, before %lld, seed %llu", (long long)room,
+		         (long long)wanted, (unsigned long long)prop_seed());
+}
+
 static int64_t added_recently(const struct claimant *c)
 {
 	int64_t sum = 0;
@@ -221,6 +237,8 @@ static void reservations_are_own_recent_writes(void **state)
 			                               : prop_up_to(&r, c.spec < MAX_REPLICAS ? c.spec : MAX_REPLICAS);
 		if (prop_chance(&r, 20))
 			write_scale(&c, &r);
+		if (prop_chance(&r, 10))
+			defer_write(&c, &r);
 		bool was_complete = c.order.to > c.order.from && c.status >= c.order.to;
 		int64_t room = fit_order_count(&c.order, c.spec, c.status, c.now_ms);
 		if (room < 0 || room > MAX_REPLICAS)

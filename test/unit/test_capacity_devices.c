@@ -302,6 +302,54 @@ static void requests_select_devices(void **state)
 	assert_fit(w, REQUEST("'deviceClassName':'gpu','adminAccess':true"), 220); // only pods limit
 }
 
+// A waiting pod with the most resources of one pod, all of them made up.
+static void set_hostile(struct world *w, struct capacity_pod *pod, int number)
+{
+	char json[8192];
+	size_t len = (size_t)snprintf(json, sizeof json, "{\"spec\":{\"containers\":[{\"resources\":{\"requests\":{");
+	for (int i = 0; i < RESOURCES_MAX; i++)
+		len += (size_t)snprintf(json + len, sizeof json - len, "%s\"hostile.dev/r%d-%d\":\"1\"", i ? "," : "",
+		                        number, i);
+	len += (size_t)snprintf(json + len, sizeof json - len, "}}}]}}");
+	assert_true(len < sizeof json);
+	assert_true(capacity_set_pod(w->c, pod, "hostile", "p", json, len, 1));
+}
+
+static void made_up_resources_of_pods_take_no_places_of_others(void **state)
+{
+	struct world *w = *state;
+	struct capacity_pod pods[3] = {{0}};
+	struct capacity_faults faults;
+	struct fit_result result;
+	struct err e = {0};
+	for (int i = 0; i < 3; i++)
+		set_hostile(w, &pods[i], i);
+	assert_uncounted(w, REQUEST("'deviceClassName':'none'"), "no DeviceClass none");
+	set_class(w, "late", CLASS(EVERY_GPU, ",'extendedResourceName':'example.dev/late'"));
+	assert_fit(w, REQUEST("'deviceClassName':'late'"), 4);
+	assert_int_equal(fit(w, "{'containers':[{'resources':{'limits':{'example.dev/late':1}}}]}", NULL, &result, &e),
+	                 0);
+	assert_int_equal(result.replicas, 4);
+	// Of a node pool without nodes.
+	assert_int_equal(fit(w, "{'containers':[{'resources':{'limits':{'amd.com/gpu':1}}}]}", NULL, &result, &e), 0);
+	assert_int_equal(result.replicas, 0);
+	capacity_get_faults(w->c, &faults);
+	assert_int_equal(faults.of[CAPACITY_FAULT_POD_TOO_MANY], 2);
+	for (int i = 0; i < 3; i++)
+		capacity_remove_pod(w->c, &pods[i]);
+	// The places end with the pods, and with the templates.
+	for (int i = 3; i < 100; i++) {
+		char spec[128];
+		set_hostile(w, &pods[0], i);
+		capacity_get_faults(w->c, &faults);
+		assert_int_equal(faults.of[CAPACITY_FAULT_POD_TOO_MANY], 0);
+		snprintf(spec, sizeof spec, "{'containers':[{'resources':{'limits':{'example.dev/t%d':1}}}]}", i);
+		assert_int_equal(fit(w, spec, NULL, &result, &e), 0);
+		capacity_remove_pod(w->c, &pods[0]);
+	}
+	assert_fit(w, ONE, 4);
+}
+
 static void requests_that_cannot_be_counted_are_errors(void **state)
 {
 	struct world *w = *state;
@@ -361,6 +409,7 @@ int main(void)
 	        TEST(rule_taints_the_devices_that_match_all_of_its_criteria),
 	        TEST(extended_resource_is_served_by_devices),
 	        TEST(requests_select_devices),
+	        TEST(made_up_resources_of_pods_take_no_places_of_others),
 	        TEST(requests_that_cannot_be_counted_are_errors),
 	        TEST(devices_are_summed_by_driver_and_model),
 	};

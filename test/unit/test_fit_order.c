@@ -80,6 +80,26 @@ static void order_that_was_never_sent_does_not_count_against_the_next(void **sta
 	assert_int_equal(fit_order_count(&o, 0, 0, START_MS + 3 * FIT_ORDER_MS), 4);
 }
 
+// The pods of the write that was sent are still to come.
+static void order_that_was_never_sent_leaves_the_earlier_ones(void **state)
+{
+	struct fit_order o = ordered(2, 6);
+	fit_order_end(&o);
+	assert_int_equal(fit_order_count(&o, 6, 2, START_MS), 4);
+	for (int i = 0; i < 3; i++) {
+		fit_order_write(&o, 6, 8, START_MS + 1000);
+		assert_int_equal(fit_order_count(&o, 6, 2, START_MS + 1000), 6);
+		fit_order_cancel(&o);
+		assert_int_equal(fit_order_count(&o, 6, 2, START_MS + 2000), 4);
+	}
+	assert_int_equal(fit_order_count(&o, 2, 2, START_MS + 3000), 0); // another client lowered the spec
+	o = ordered(2, 6);
+	fit_order_end(&o);
+	fit_order_write(&o, 6, 8, START_MS + FIT_ORDER_MS - 1);
+	fit_order_cancel(&o);
+	assert_int_equal(fit_order_count(&o, 6, 2, START_MS + FIT_ORDER_MS), 0); // its time is over
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -88,6 +108,7 @@ int main(void)
 	        cmocka_unit_test(only_what_the_writes_added_counts),
 	        cmocka_unit_test(order_without_pods_ends_and_the_next_one_waits),
 	        cmocka_unit_test(order_that_was_never_sent_does_not_count_against_the_next),
+	        cmocka_unit_test(order_that_was_never_sent_leaves_the_earlier_ones),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

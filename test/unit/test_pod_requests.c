@@ -33,7 +33,7 @@ static int read_spec(const char *single_quoted, char out[512])
 	assert_true(json_span_is_whole((struct json_span){json, len}));
 	assert_int_equal(resource_names_init(&names), 0);
 	pod_spec_read((struct json_span){json, len}, &spec);
-	int faults = pod_requests_read(&names, &spec, &v);
+	int faults = pod_requests_read(&names, resource_names_request, &spec, &v);
 	out[0] = '\0';
 	for (size_t id = 0; id < names.n; id++) {
 		if (resource_vector_has(&v, (int)id))
@@ -106,7 +106,7 @@ static void more_resources_than_the_ceiling_are_reported(void **state)
 		json[i] = json[i] == '\'' ? '"' : json[i];
 	assert_int_equal(resource_names_init(&names), 0);
 	pod_spec_read((struct json_span){json, at}, &spec);
-	assert_int_equal(pod_requests_read(&names, &spec, &v), RESOURCE_FAULT_TOO_MANY);
+	assert_int_equal(pod_requests_read(&names, resource_names_request, &spec, &v), RESOURCE_FAULT_TOO_MANY);
 	assert_int_equal(v.n, RESOURCES_MAX);
 	resource_names_done(&names);
 	assert_int_equal(read_spec("{'containers':[{}]}", got), 0);
@@ -141,10 +141,12 @@ static void names_that_pods_request_leave_room_for_those_of_nodes(void **state)
 	buf_putc(&b, '}');
 	struct json_span map = {buf_str(&b), b.len};
 	assert_int_equal(resource_vector_read(&names, resource_names_request, map, &v), RESOURCE_FAULT_TOO_MANY);
-	assert_int_equal(names.n, RESOURCE_NAMES_REQUESTED_MAX);
+	size_t n = RESOURCE__COUNT + RESOURCE_NAMES_REQUESTED_MAX;
+	assert_int_equal(names.n, n);
 	assert_int_equal(resource_names_request(&names, "nvidia.com/gpu"), -1);
-	assert_int_equal(resource_names_add(&names, "nvidia.com/gpu"), RESOURCE_NAMES_REQUESTED_MAX);
-	assert_int_equal(resource_names_request(&names, "nvidia.com/gpu"), RESOURCE_NAMES_REQUESTED_MAX);
+	assert_int_equal(resource_names_add(&names, "nvidia.com/gpu"), n);
+	assert_int_equal(resource_names_request(&names, "nvidia.com/gpu"), n);
+	assert_int_equal(resource_names_need(&names, "amd.com/gpu"), n + 1);
 	resource_names_done(&names);
 	buf_done(&b);
 }
