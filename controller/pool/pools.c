@@ -18,6 +18,7 @@ struct pools *pools_new(const struct pools_options *options)
 		return NULL;
 	p->options = *options;
 	p->started_ms = -1;
+	p->read_ms = p->resumed_ms = POOL_NEVER_MS;
 	return p;
 }
 
@@ -210,6 +211,7 @@ struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, con
 	s->label_lines = must_alloc(strdup(label_lines ? label_lines : ""));
 	s->user = user;
 	s->in_flight = s->unacked = -1;
+	s->lost_ms = -1;
 	s->asked_ms = INT64_MIN / 2; // never
 	p->is_unseated = true;
 	HASH_ADD_STR(p->seats, key, s);
@@ -233,7 +235,9 @@ void pool_seat_forget(struct pool_seat *s)
 	s->is_known = s->has_asked = s->is_idle = false;
 	// What it had counts on for a while, as what was granted to a fixed member.
 	s->granted = s->existing > s->granted ? s->existing : s->granted;
-	s->existing = s->refusals = 0;
+	s->existing = s->refusals = s->own = 0;
+	s->is_countable = false;
+	s->lost_ms = -1;
 	s->in_flight = -1;
 	s->pools->is_unseated = true;
 }

@@ -34,7 +34,8 @@ struct pool_seat;
 // loop busy. Until then the grants of the last sharing apply.
 #define POOL_SHARED_AT_ONCE 1000
 #define POOL_MEMBERS_PER_MS 50
-// How long replicas that the pool granted count without pods, when the member is fixed; after a start, when the grants
+// How long replicas that the pool granted count without pods, when the member is fixed, and existing ones after they
+// could no longer be counted; after a start, when the grants
 // of the process before are not known, spec.replicas count in their place.
 #define POOL_GRANTED_MS 120000
 
