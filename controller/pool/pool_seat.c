@@ -161,18 +161,28 @@ static void hold(const struct pool_seat *s, const struct pool_tick *t, struct de
 		pool_put_state(s->pool, text);
 }
 
+static bool has_ratio(const struct pool *p, size_t i)
+{
+	for (size_t k = 0; k < p->n_ratios; k++)
+		if (p->ratios[k].of == i || p->ratios[k].to == i)
+			return true;
+	return false;
+}
+
 static void grant(struct pool_seat *s, const struct pool_tick *t, struct decision *d, struct buf *text)
 {
 	const struct pool *p = s->pool;
 	struct pool_grant g = p->grants[s->index];
 	int32_t granted = in_steps(t->policy, d, g.replicas);
+	if (p->is_late && d->desired < granted && !has_ratio(p, s->index))
+		granted = d->desired; // it asked for more at the last sharing, and limits nobody by asking for less
 	// What is written lower counts until that is acknowledged.
 	set(s, &s->granted, granted < d->current ? s->granted : granted);
 	set(s, &s->own, granted < d->current || s->unacked >= 0 ? i32_max(s->own, granted) : granted);
 	s->granted_ms = t->now_mono_ms;
 	if (granted == d->desired)
 		return;
-	if (p->is_late && granted < d->desired) {
+	if (p->is_late) {
 		decide_grant(t->policy, granted, REASON_WAITING_FOR_GPUS, d);
 		pool_put_state(p, text);
 		return;

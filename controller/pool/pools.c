@@ -227,14 +227,18 @@ void pool_seat_set_labels(struct pool_seat *s, const char *label_lines)
 	s->pools->is_unseated = true;
 }
 
-void pool_seat_forget(struct pool_seat *s)
+void pool_seat_forget(struct pool_seat *s, int64_t now_mono_ms)
 {
 	if (!s)
 		return;
 	forget_heard(s);
 	s->is_known = s->has_asked = s->is_idle = false;
 	// What it had counts on for a while, as what was granted to a fixed member.
-	s->granted = s->existing > s->granted ? s->existing : s->granted;
+	bool is_over = now_mono_ms >= s->granted_ms + POOL_GRANTED_MS;
+	if (s->existing > 0 && (is_over || s->existing >= s->granted)) {
+		s->granted = s->existing;
+		s->granted_ms = now_mono_ms;
+	}
 	s->existing = s->refusals = s->own = 0;
 	s->is_countable = false;
 	s->lost_ms = -1;

@@ -259,8 +259,8 @@ static void member_that_never_ticks_is_waited_for_after_a_start_only(void **stat
 	// A tenant creates policies, and changes their targets.
 	struct pool_seat *late = pool_seat_new(w.pools, "default", "late", NULL, NULL);
 	assert_int_equal(tick(&w, 0, 10), 10);
-	pool_seat_forget(late);
-	pool_seat_forget(w.members[3].seat);
+	pool_seat_forget(late, w.now_ms);
+	pool_seat_forget(w.members[3].seat, w.now_ms);
 	assert_int_equal(tick(&w, 0, 11), 11);
 	pool_seat_free(late);
 	world_done(&w);
@@ -431,6 +431,51 @@ static void typed_replicas_whose_pods_are_never_counted_expire(void **state)
 	assert_int_equal(tick(&w, 0, 9), 3);
 	pass(&w, POOL_GRANTED_MS, true);
 	assert_int_equal(tick(&w, 0, 9), 9);
+	world_done(&w);
+}
+
+// Another process may have scaled the target, or it is a different one: its pods count on for a while.
+static void pods_of_a_forgotten_member_count_for_a_while(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w, 1);
+	tick_all(&w);
+	assert_int_equal(tick(&w, 3, 15), 15);
+	pass(&w, 2 * POOL_GRANTED_MS, true);
+	pool_seat_forget(w.members[3].seat, w.now_ms);
+	pass(&w, POOL_GRANTED_MS - INTERVAL_MS, false);
+	pool_seat_forget(w.members[3].seat, w.now_ms); // again: the time does not start anew
+	assert_int_equal(tick(&w, 0, 9), 3);
+	pass(&w, INTERVAL_MS, false);
+	assert_int_equal(tick(&w, 0, 9), 9);
+	world_done(&w);
+}
+
+// A pool so large that it is not shared for each member that changes its mind.
+static void scale_down_does_not_wait_for_a_large_pool(void **state)
+{
+	(void)state;
+	struct world w;
+	struct pool_seat *others[POOL_SHARED_AT_ONCE + POOL_MEMBERS_PER_MS];
+	size_t n = sizeof others / sizeof others[0];
+	world_init(&w, 1);
+	for (size_t i = 0; i < n; i++) {
+		char name[16];
+		snprintf(name, sizeof name, "p%05zu", i);
+		others[i] = pool_seat_new(w.pools, "default", name, NULL, NULL);
+	}
+	tick_all(&w);
+	w.now_ms += POOL_START_MS;
+	tick_all(&w);
+	w.now_ms += 100;
+	assert_int_equal(tick(&w, 0, 4), 4);
+	assert_int_equal(tick(&w, 1, 3), 1);
+	assert_int_equal(w.d.reason, REASON_WAITING_FOR_GPUS);
+	assert_int_equal(tick(&w, 0, 2), 2);
+	assert_int_not_equal(w.d.reason, REASON_POOL_LIMITED);
+	for (size_t i = 0; i < n; i++)
+		pool_seat_free(others[i]);
 	world_done(&w);
 }
 
@@ -699,6 +744,8 @@ int main(void)
 	        cmocka_unit_test(outage_lets_no_pods_expire),
 	        cmocka_unit_test(grants_of_a_target_whose_pods_are_never_counted_stay),
 	        cmocka_unit_test(typed_replicas_whose_pods_are_never_counted_expire),
+	        cmocka_unit_test(pods_of_a_forgotten_member_count_for_a_while),
+	        cmocka_unit_test(scale_down_does_not_wait_for_a_large_pool),
 	        cmocka_unit_test(member_that_flips_lets_others_tick_once_per_interval),
 	        cmocka_unit_test(namespace_with_too_many_policies_loses_places),
 	        cmocka_unit_test(members_share_and_the_decision_says_so),
