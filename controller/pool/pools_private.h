@@ -63,7 +63,8 @@ struct pool {
 	struct pool_status_record *record; // of the status; pool_status.c
 	// the members, by key
 	struct pool_seat **seats;
-	struct pool_member *members; // parallel; what the entries of the pool give is set by pools_seat_all()
+	const struct gpu_pool_entry **entries; // parallel, as those below: what claims each of them
+	struct pool_member *members;           // parallel; what the entries of the pool give is set by pools_seat_all()
 	struct pool_grant *grants;
 	size_t n, room;
 	size_t n_excess;      // policies that it claims beyond POOL_MEMBERS_MAX

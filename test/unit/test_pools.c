@@ -474,6 +474,15 @@ static void scale_down_does_not_wait_for_a_large_pool(void **state)
 	assert_int_equal(w.d.reason, REASON_WAITING_FOR_GPUS);
 	assert_int_equal(tick(&w, 0, 2), 2);
 	assert_int_not_equal(w.d.reason, REASON_POOL_LIMITED);
+	// Nor for labels, policies and targets that change nothing about who is in it.
+	pool_seat_set_labels(w.members[2].seat, "team=other\n");
+	assert_int_equal(tick(&w, 1, 3), 1);
+	pool_seat_free(pool_seat_new(w.pools, "elsewhere", "a", NULL, NULL));
+	assert_int_equal(tick(&w, 1, 3), 1);
+	pool_seat_forget(others[0], w.now_ms);
+	assert_int_equal(tick(&w, 1, 3), 1);
+	w.now_ms += 100;
+	assert_int_equal(tick(&w, 1, 3), 3);
 	for (size_t i = 0; i < n; i++)
 		pool_seat_free(others[i]);
 	world_done(&w);
