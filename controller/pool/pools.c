@@ -365,10 +365,26 @@ static size_t fair_places(const size_t *n_by_namespace, size_t n)
 	return low;
 }
 
+static bool holds_gpus(const struct pool_seat *s)
+{
+	return s->granted > 0 || s->existing > 0 || s->in_flight > 0 || s->unacked > 0;
+}
+
+// Divides the places of the namespace of the member `first` into those for members that hold GPUs, which come first,
+// and [false] those for the others.
+static void divide_places(const struct pool *pool, size_t first, size_t n, size_t ret[2])
+{
+	const char *namespace_name = pool->seats[first]->namespace_name;
+	ret[true] = 0;
+	for (size_t i = first; i < n && strcmp(pool->seats[i]->namespace_name, namespace_name) == 0; i++)
+		ret[true] += ret[true] < pool->per_namespace && holds_gpus(pool->seats[i]);
+	ret[false] = pool->per_namespace - ret[true];
+}
+
 // Removes the members for which the pool has no place. The seats are sorted by namespace.
 static void drop_excess(struct pool *pool)
 {
-	size_t n_namespaces = 0, n_kept = 0, n_of_this = 0, n_before = pool->n;
+	size_t n_namespaces = 0, n_kept = 0, n_before = pool->n, places[2] = {0, 0};
 	pool->n_excess = 0;
 	if (pool->n <= POOL_MEMBERS_MAX)
 		return;
@@ -383,12 +399,14 @@ static void drop_excess(struct pool *pool)
 	const char *namespace_name = "";
 	for (size_t i = 0; i < n_before; i++) {
 		struct pool_seat *s = pool->seats[i];
-		n_of_this = strcmp(s->namespace_name, namespace_name) == 0 ? n_of_this + 1 : 1;
+		if (strcmp(s->namespace_name, namespace_name) != 0)
+			divide_places(pool, i, n_before, places);
 		namespace_name = s->namespace_name;
-		if (n_of_this > pool->per_namespace) {
+		if (places[holds_gpus(s)] == 0) {
 			s->is_excess = s->is_excess || s->pool == pool;
 			continue;
 		}
+		places[holds_gpus(s)]--;
 		pool->members[n_kept] = pool->members[i];
 		pool->seats[n_kept] = s;
 		pool->entries[n_kept] = pool->entries[i];

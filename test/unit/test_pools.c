@@ -568,6 +568,36 @@ static void namespace_with_too_many_policies_loses_places(void **state)
 	world_done(&w);
 }
 
+// A tenant cannot push its own policy out of the pool together with the GPUs that it holds.
+static void member_that_holds_gpus_keeps_its_place(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w, 1);
+	struct pool_seat **others = calloc(POOL_MEMBERS_MAX, sizeof(struct pool_seat *)), *own = w.members[3].seat;
+	assert_non_null(others);
+	w.members[3].seat = pool_seat_new(w.pools, "default", "z", NULL, NULL);
+	tick_all(&w);
+	w.now_ms += POOL_START_MS;
+	tick_all(&w);
+	assert_int_equal(tick(&w, 3, 15), 15);
+	for (size_t i = 0; i < POOL_MEMBERS_MAX; i++) {
+		char name[16];
+		snprintf(name, sizeof name, "p%05zu", i);
+		others[i] = pool_seat_new(w.pools, "default", name, NULL, NULL);
+	}
+	assert_int_equal(tick(&w, 0, 9), 3);
+	struct pool_summary sum;
+	assert_non_null(pools_next(w.pools, NULL, w.now_ms, w.now_ms, &sum));
+	assert_int_equal(sum.n_members, POOL_MEMBERS_MAX);
+	assert_int_equal(sum.used_gpus, 20);
+	for (size_t i = 0; i < POOL_MEMBERS_MAX; i++)
+		pool_seat_free(others[i]);
+	free(others);
+	pool_seat_free(own);
+	world_done(&w);
+}
+
 static void members_share_and_the_decision_says_so(void **state)
 {
 	(void)state;
@@ -757,6 +787,7 @@ int main(void)
 	        cmocka_unit_test(scale_down_does_not_wait_for_a_large_pool),
 	        cmocka_unit_test(member_that_flips_lets_others_tick_once_per_interval),
 	        cmocka_unit_test(namespace_with_too_many_policies_loses_places),
+	        cmocka_unit_test(member_that_holds_gpus_keeps_its_place),
 	        cmocka_unit_test(members_share_and_the_decision_says_so),
 	        cmocka_unit_test(member_that_does_not_tick_keeps_what_it_holds),
 	        cmocka_unit_test(member_whose_writes_are_refused_counts_as_fixed),
