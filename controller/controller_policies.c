@@ -256,7 +256,7 @@ static void forget_reconciler(struct managed_policy *m)
 	if (!m->reconciler)
 		return;
 	drop_reconciler(m);
-	pool_seat_forget(m->seat);
+	pool_seat_forget(m->seat, clock_real_mono_us() / 1000);
 }
 
 static const struct policy_identity *identity_of(const struct managed_policy *m)
@@ -287,7 +287,7 @@ static void create_reconciler(struct managed_policy *m, struct policy_ref *body)
 static void change_policy(struct managed_policy *m, struct policy_ref *body)
 {
 	if (!controller_is_same_target(&m->body->policy, &body->policy))
-		pool_seat_forget(m->seat);
+		pool_seat_forget(m->seat, clock_real_mono_us() / 1000);
 	if (reconciler_set_policy(m->reconciler, &body->policy, body->generation) < 0)
 		abort();
 	policy_report_set_policy(&m->report, &m->body->policy, &body->policy);

@@ -43,6 +43,14 @@ static void note_heard(struct pool_seat *s)
 	mark_stale(s);
 }
 
+static void note_lost(struct pool_seat *s, int64_t now_mono_ms)
+{
+	if (!s->is_countable || s->lost_ms >= 0)
+		return;
+	s->lost_ms = now_mono_ms;
+	mark_stale(s);
+}
+
 // The replicas of the target are known for the first time. Those that the process before has ordered are not known: for
 // a while after a start, spec.replicas stand for them.
 static void note_first(struct pool_seat *s, const struct pool_tick *t, const struct decision *d)
@@ -54,6 +62,31 @@ static void note_first(struct pool_seat *s, const struct pool_tick *t, const str
 		return;
 	set(s, &s->granted, i32_min(d->current, d->max_replicas));
 	s->granted_ms = p->started_ms < 0 ? t->now_mono_ms : p->started_ms;
+}
+
+// After a while without a single target that could be read, every member gets time to report again.
+static void note_read(struct pool_seat *s, int64_t now_mono_ms)
+{
+	struct pools *p = s->pools;
+	if (now_mono_ms - p->read_ms >= i64_max(POOL_STALE_MS, POOL_STALE_INTERVALS * s->interval_ms)) {
+		p->resumed_ms = now_mono_ms;
+		for (struct pool *pool = p->by_name; pool; pool = pool->hh.next)
+			pool->is_stale = true;
+	}
+	p->read_ms = now_mono_ms;
+}
+
+static void note_existing(struct pool_seat *s, int32_t existing, int64_t now_mono_ms)
+{
+	if (existing < 0) {
+		note_lost(s, now_mono_ms);
+		return;
+	}
+	set(s, &s->existing, existing);
+	set_flag(s, &s->is_countable, true);
+	if (s->lost_ms >= 0)
+		mark_stale(s);
+	s->lost_ms = -1;
 }
 
 static void note_decision(struct pool_seat *s, const struct pool_tick *t, const struct decision *d)
@@ -73,8 +106,8 @@ static void note_decision(struct pool_seat *s, const struct pool_tick *t, const 
 	set(s, &s->min, d->min_replicas);
 	set(s, &s->max, d->max_replicas);
 	set(s, &s->current, d->current);
-	if (t->existing_replicas >= 0)
-		set(s, &s->existing, t->existing_replicas);
+	note_read(s, t->now_mono_ms);
+	note_existing(s, t->existing_replicas, t->now_mono_ms);
 	set(s, &s->in_flight, -1);
 	// The larger of several open writes: each may still take effect, until one is known to have done so.
 	if (t->unacked < 0 && s->unacked > s->granted)
@@ -128,17 +161,29 @@ static void hold(const struct pool_seat *s, const struct pool_tick *t, struct de
 		pool_put_state(s->pool, text);
 }
 
+static bool has_ratio(const struct pool *p, size_t i)
+{
+	for (size_t k = 0; k < p->n_ratios; k++)
+		if (p->ratios[k].of == i || p->ratios[k].to == i)
+			return true;
+	return false;
+}
+
 static void grant(struct pool_seat *s, const struct pool_tick *t, struct decision *d, struct buf *text)
 {
 	const struct pool *p = s->pool;
 	struct pool_grant g = p->grants[s->index];
 	int32_t granted = in_steps(t->policy, d, g.replicas);
+	if (p->is_late && d->desired < granted && !has_ratio(p, s->index))
+		granted = d->desired; // it asked for more at the last sharing, and limits no other member by asking for
+		                      // less
 	// What is written lower counts until that is acknowledged.
 	set(s, &s->granted, granted < d->current ? s->granted : granted);
+	set(s, &s->own, granted < d->current || s->unacked >= 0 ? i32_max(s->own, granted) : granted);
 	s->granted_ms = t->now_mono_ms;
 	if (granted == d->desired)
 		return;
-	if (p->is_late && granted < d->desired) {
+	if (p->is_late) {
 		decide_grant(t->policy, granted, REASON_WAITING_FOR_GPUS, d);
 		pool_put_state(p, text);
 		return;
@@ -190,19 +235,43 @@ void pool_seat_decide(struct pool_seat *s, const struct pool_tick *t, struct dec
 
 // ---- what follows ----
 
+// Whether an error can be due to the target and the rights on it, rather than to an outage that hides all of them.
+static bool is_of_target(const struct err *error)
+{
+	switch (error->kind) {
+	case ERR_UNREACHABLE:
+	case ERR_TIMEOUT:
+	case ERR_TLS:
+	case ERR_THROTTLED:
+	case ERR_CANCELED:
+	case ERR_INTERNAL:
+	case ERR_IO:
+		return false;
+	default:
+		return true;
+	}
+}
+
 void pool_seat_unreadable(struct pool_seat *s, const struct err *error, int64_t now_mono_ms)
 {
 	if (!s)
 		return;
 	note_heard(s);
-	if (error->kind != ERR_NOT_FOUND)
-		return; // it keeps what it held; without a decision it counts as fixed in the end
+	if (error->kind != ERR_NOT_FOUND) {
+		// It keeps what it held for a while; without a decision it counts as fixed in the end.
+		if (is_of_target(error))
+			note_lost(s, now_mono_ms);
+		return;
+	}
 	set_flag(s, &s->is_known, true);
 	set_flag(s, &s->has_asked, false);
 	set(s, &s->current, 0);
 	set(s, &s->existing, 0);
 	set(s, &s->granted, 0);
+	set(s, &s->own, 0);
 	set(s, &s->unacked, -1);
+	set_flag(s, &s->is_countable, false);
+	s->lost_ms = -1;
 	s->ticked_ms = now_mono_ms;
 }
 
@@ -213,6 +282,7 @@ void pool_seat_written(struct pool_seat *s, int32_t to, enum pool_write outcome)
 	if (outcome == POOL_WRITE_DONE) {
 		set(s, &s->current, to);
 		set(s, &s->granted, to);
+		set(s, &s->own, i32_min(s->own, to));
 		set(s, &s->unacked, -1); // an earlier write can no longer take effect
 		set(s, &s->refusals, 0);
 	} else if (outcome == POOL_WRITE_LOST) {

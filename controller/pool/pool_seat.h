@@ -17,7 +17,7 @@ struct pool_seat;
 
 struct pool_tick {
 	const struct policy *policy;
-	int32_t existing_replicas; // of the target; -1: unknown, as at the tick before
+	int32_t existing_replicas; // of the target; -1: unknown, for POOL_GRANTED_MS as at the tick before
 	int32_t unacked;           // replicas of a write whose outcome is unknown; -1: none
 	bool dry_run;              // nothing will be written
 	int64_t now_ms, now_mono_ms;
@@ -28,7 +28,7 @@ struct pool_tick {
 // holds what *d writes, so that no other member is granted the same GPUs.
 void pool_seat_decide(struct pool_seat *s, const struct pool_tick *tick, struct decision *d, struct buf *text);
 // The target could not be read. A target that does not exist holds nothing; any other keeps what it held, which is
-// nothing if it was never read.
+// nothing if it was never read, for POOL_GRANTED_MS, or for as long as an outage lasts.
 void pool_seat_unreadable(struct pool_seat *s, const struct err *error, int64_t now_mono_ms);
 // What became of a write.
 enum pool_write {

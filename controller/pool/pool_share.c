@@ -22,12 +22,40 @@ static bool counts_as_fixed(const struct pool_seat *s, const struct pool_seat *a
 	return s->is_idle || s->other || now_mono_ms >= stale_at(s) || (s->refusals >= POOL_REFUSALS_MAX && s != alone);
 }
 
+// When the existing replicas that can no longer be read cease to count.
+static int64_t lost_at(const struct pool_seat *s)
+{
+	return s->lost_ms < 0 ? INT64_MAX : i64_max(s->lost_ms, s->pools->resumed_ms) + POOL_GRANTED_MS;
+}
+
+static int32_t existing_of(const struct pool_seat *s, int64_t now_mono_ms)
+{
+	return now_mono_ms < lost_at(s) ? s->existing : 0;
+}
+
+// When a target that has not been read since the last tick counts as one that cannot be read.
+static int64_t unread_at(const struct pool_seat *s)
+{
+	int64_t from = i64_max(s->ticked_ms, s->pools->resumed_ms);
+	return from + i64_max(POOL_GRANTED_MS, POOL_STALE_INTERVALS * s->interval_ms);
+}
+
 // spec.replicas count up to what the pool granted. More than that is what the tenant typed, and counts as its pods come
-// to exist; and so do the grants of a member that is fixed, after a while.
+// to exist; and so do the grants of a member that is fixed, after POOL_GRANTED_MS:
+//
+//   pods             target       what a fixed member counts for then, at most spec.replicas
+//   counted          read         the pods
+//   no longer        either       the pods of the last count, and 0 after another POOL_GRANTED_MS
+//   never counted    read         what this process granted: that much may run, and no tenant can type it
+//   never counted    unreadable   the same until unread_at(), then 0
 static int32_t counted_spec(const struct pool_seat *s, bool is_fixed, int64_t now_mono_ms)
 {
-	bool is_granted = !is_fixed || now_mono_ms < s->granted_ms + POOL_GRANTED_MS;
-	return i32_min(s->current, i32_max(s->existing, is_granted ? s->granted : 0));
+	int32_t granted = 0;
+	if (!is_fixed || now_mono_ms < s->granted_ms + POOL_GRANTED_MS)
+		granted = s->granted;
+	else if (!s->is_countable && now_mono_ms < unread_at(s))
+		granted = s->own;
+	return i32_min(s->current, i32_max(existing_of(s, now_mono_ms), granted));
 }
 
 // The replicas of a member while a write is not acknowledged: the larger one counts against the cap, the smaller one
@@ -37,7 +65,7 @@ static int32_t pending_of(const struct pool_seat *s, int32_t current, bool is_fi
 	// A write that was open at the last tick can no longer take effect.
 	bool is_past = is_fixed && now_mono_ms >= s->ticked_ms + POOL_GRANTED_MS;
 	int32_t unacked = is_past ? -1 : s->unacked;
-	int32_t most = i32_max(i32_max(current, s->existing), i32_max(s->in_flight, unacked));
+	int32_t most = i32_max(i32_max(current, existing_of(s, now_mono_ms)), i32_max(s->in_flight, unacked));
 	if (most > current)
 		return most;
 	int32_t least = current;
@@ -65,7 +93,7 @@ static void fill_member(struct pool *p, size_t i, const struct pool_seat *alone,
 	m->pending = i32_min(pending_of(s, m->current, m->is_fixed, now_mono_ms), POOL_REPLICAS_MAX);
 	m->asked = is_silent ? pool_held(m) : i32_max(i32_min(s->asked, POOL_REPLICAS_MAX), 0);
 	if (m->is_fixed) { // it claims what exists, whatever its policy asks for
-		m->asked = i32_min(m->asked, s->existing);
+		m->asked = i32_min(m->asked, existing_of(s, now_mono_ms));
 		m->min = i32_min(m->min, m->asked);
 	}
 	if (!m->is_fixed) {
@@ -73,7 +101,9 @@ static void fill_member(struct pool *p, size_t i, const struct pool_seat *alone,
 	} else {
 		until(p, s->granted_ms + POOL_GRANTED_MS, now_mono_ms);
 		until(p, s->ticked_ms + POOL_GRANTED_MS, now_mono_ms);
+		until(p, unread_at(s), now_mono_ms);
 	}
+	until(p, lost_at(s), now_mono_ms);
 }
 
 int32_t pool_counted(const struct pool *p, size_t i)

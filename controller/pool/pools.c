@@ -18,6 +18,7 @@ struct pools *pools_new(const struct pools_options *options)
 		return NULL;
 	p->options = *options;
 	p->started_ms = -1;
+	p->read_ms = p->resumed_ms = POOL_NEVER_MS;
 	return p;
 }
 
@@ -51,6 +52,7 @@ static void pool_free(struct pool *pool)
 	drop_object(pool);
 	pool_status_forget(pool);
 	free(pool->seats);
+	free(pool->entries);
 	free(pool->members);
 	free(pool->grants);
 	free(pool->ratios);
@@ -194,8 +196,11 @@ static void forget_heard(struct pool_seat *s)
 	if (!s->is_heard)
 		return;
 	s->is_heard = false;
-	if (--p->n_heard == 0)
-		p->started_ms = -1; // as after a start
+	if (--p->n_heard > 0)
+		return;
+	p->started_ms = -1; // as after a start
+	for (struct pool *pool = p->by_name; pool; pool = pool->hh.next)
+		pool_invalidate(pool);
 }
 
 struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, const char *name, const char *label_lines,
@@ -210,6 +215,7 @@ struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, con
 	s->label_lines = must_alloc(strdup(label_lines ? label_lines : ""));
 	s->user = user;
 	s->in_flight = s->unacked = -1;
+	s->lost_ms = -1;
 	s->asked_ms = INT64_MIN / 2; // never
 	p->is_unseated = true;
 	HASH_ADD_STR(p->seats, key, s);
@@ -220,67 +226,34 @@ void pool_seat_set_labels(struct pool_seat *s, const char *label_lines)
 {
 	if (strcmp(s->label_lines, label_lines ? label_lines : "") == 0)
 		return;
-	free(s->label_lines);
+	char *old = s->label_lines;
 	s->label_lines = must_alloc(strdup(label_lines ? label_lines : ""));
-	s->pools->is_unseated = true;
+	for (const struct pool *pool = s->pools->by_name; pool && !s->pools->is_unseated; pool = pool->hh.next)
+		s->pools->is_unseated = gpu_pool_claims(pool->spec, s->namespace_name, s->name, old) !=
+		                        gpu_pool_claims(pool->spec, s->namespace_name, s->name, s->label_lines);
+	free(old);
 }
 
-void pool_seat_forget(struct pool_seat *s)
+void pool_seat_forget(struct pool_seat *s, int64_t now_mono_ms)
 {
 	if (!s)
 		return;
 	forget_heard(s);
 	s->is_known = s->has_asked = s->is_idle = false;
 	// What it had counts on for a while, as what was granted to a fixed member.
-	s->granted = s->existing > s->granted ? s->existing : s->granted;
-	s->existing = s->refusals = 0;
+	bool is_over = now_mono_ms >= s->granted_ms + POOL_GRANTED_MS;
+	if (s->existing > 0 && (is_over || s->existing >= s->granted)) {
+		s->granted = s->existing;
+		s->granted_ms = now_mono_ms;
+	}
+	s->existing = s->refusals = s->own = 0;
+	s->is_countable = false;
+	s->lost_ms = -1;
 	s->in_flight = -1;
-	s->pools->is_unseated = true;
-}
-
-void pool_seat_free(struct pool_seat *s)
-{
-	if (!s)
-		return;
-	forget_heard(s);
-	HASH_DEL(s->pools->seats, s);
-	s->pools->is_unseated = true;
-	struct pool *pool, *next; // they refer to the seat until pools_seat_all()
-	HASH_ITER(hh, s->pools->by_name, pool, next)
-	{
-		pool->unknown = NULL;
-		pool->n = 0;
-		pool_invalidate(pool);
-	}
-	free(s->namespace_name);
-	free(s->name);
-	free(s->label_lines);
-	free(s);
-}
-
-// ---- which policies belong to which pools ----
-
-static void add_member(struct pool *pool, struct pool_seat *s, const struct gpu_pool_entry *entry)
-{
-	if (pool->n == pool->room) {
-		pool->room = pool->room ? 2 * pool->room : 16;
-		pool->seats = must_alloc(realloc(pool->seats, pool->room * sizeof(struct pool_seat *)));
-		pool->members = must_alloc(realloc(pool->members, pool->room * sizeof *pool->members));
-		pool->grants = must_alloc(realloc(pool->grants, pool->room * sizeof *pool->grants));
-	}
-	s->is_excess = false;
-	struct pool_member *m = &pool->members[pool->n];
-	*m = (struct pool_member){0};
-	gpu_pool_apply(pool->spec, entry, m);
-	pool->grants[pool->n] = (struct pool_grant){0};
-	pool->seats[pool->n] = s;
-	if (!s->pool) {
-		s->pool = pool;
-		s->index = pool->n;
-	} else if (!s->other) {
-		s->other = pool;
-	}
-	pool->n++;
+	if (s->pool)
+		s->pool->is_stale = true;
+	if (s->other)
+		s->other->is_stale = true;
 }
 
 static size_t find_member(const struct pool *pool, const char *key)
@@ -297,6 +270,61 @@ static size_t find_member(const struct pool *pool, const char *key)
 			high = at;
 	}
 	return pool->n;
+}
+
+void pool_seat_free(struct pool_seat *s)
+{
+	if (!s)
+		return;
+	forget_heard(s);
+	HASH_DEL(s->pools->seats, s);
+	s->pools->is_unseated = true;
+	struct pool *pool, *next; // they refer to the seat until pools_seat_all()
+	HASH_ITER(hh, s->pools->by_name, pool, next)
+	{
+		if (find_member(pool, s->key) == pool->n)
+			continue; // not in it
+		pool->unknown = NULL;
+		pool->n = 0;
+		pool_invalidate(pool);
+	}
+	free(s->namespace_name);
+	free(s->name);
+	free(s->label_lines);
+	free(s);
+}
+
+// ---- which policies belong to which pools ----
+
+// Returns whether the place had another member before, when the pool had n_before, or none. An unchanged list keeps its
+// grants: a tenant can create policies and change labels as often as it likes.
+static bool add_member(struct pool *pool, struct pool_seat *s, const struct gpu_pool_entry *entry, size_t n_before)
+{
+	if (pool->n == pool->room) {
+		pool->room = pool->room ? 2 * pool->room : 16;
+		pool->seats = must_alloc(realloc(pool->seats, pool->room * sizeof(struct pool_seat *)));
+		pool->entries = must_alloc(realloc(pool->entries, pool->room * sizeof *pool->entries));
+		pool->members = must_alloc(realloc(pool->members, pool->room * sizeof *pool->members));
+		pool->grants = must_alloc(realloc(pool->grants, pool->room * sizeof *pool->grants));
+	}
+	s->is_excess = false;
+	bool is_new = pool->shared_mono_ms == POOL_NEVER_MS || pool->n >= n_before || pool->seats[pool->n] != s ||
+	              pool->entries[pool->n] != entry;
+	if (is_new) {
+		pool->members[pool->n] = (struct pool_member){0};
+		gpu_pool_apply(pool->spec, entry, &pool->members[pool->n]);
+		pool->grants[pool->n] = (struct pool_grant){0};
+		pool->seats[pool->n] = s;
+		pool->entries[pool->n] = entry;
+	}
+	if (!s->pool) {
+		s->pool = pool;
+		s->index = pool->n;
+	} else if (!s->other) {
+		s->other = pool;
+	}
+	pool->n++;
+	return is_new;
 }
 
 // A ratio applies while both of its members are in force, and those of an invalid pool do not.
@@ -337,10 +365,26 @@ static size_t fair_places(const size_t *n_by_namespace, size_t n)
 	return low;
 }
 
+static bool holds_gpus(const struct pool_seat *s)
+{
+	return s->granted > 0 || s->existing > 0 || s->in_flight > 0 || s->unacked > 0;
+}
+
+// Divides the places of the namespace of the member `first` into those for members that hold GPUs, which come first,
+// and [false] those for the others.
+static void divide_places(const struct pool *pool, size_t first, size_t n, size_t ret[2])
+{
+	const char *namespace_name = pool->seats[first]->namespace_name;
+	ret[true] = 0;
+	for (size_t i = first; i < n && strcmp(pool->seats[i]->namespace_name, namespace_name) == 0; i++)
+		ret[true] += ret[true] < pool->per_namespace && holds_gpus(pool->seats[i]);
+	ret[false] = pool->per_namespace - ret[true];
+}
+
 // Removes the members for which the pool has no place. The seats are sorted by namespace.
 static void drop_excess(struct pool *pool)
 {
-	size_t n_namespaces = 0, n_kept = 0, n_of_this = 0, n_before = pool->n;
+	size_t n_namespaces = 0, n_kept = 0, n_before = pool->n, places[2] = {0, 0};
 	pool->n_excess = 0;
 	if (pool->n <= POOL_MEMBERS_MAX)
 		return;
@@ -355,14 +399,17 @@ static void drop_excess(struct pool *pool)
 	const char *namespace_name = "";
 	for (size_t i = 0; i < n_before; i++) {
 		struct pool_seat *s = pool->seats[i];
-		n_of_this = strcmp(s->namespace_name, namespace_name) == 0 ? n_of_this + 1 : 1;
+		if (strcmp(s->namespace_name, namespace_name) != 0)
+			divide_places(pool, i, n_before, places);
 		namespace_name = s->namespace_name;
-		if (n_of_this > pool->per_namespace) {
+		if (places[holds_gpus(s)] == 0) {
 			s->is_excess = s->is_excess || s->pool == pool;
 			continue;
 		}
+		places[holds_gpus(s)]--;
 		pool->members[n_kept] = pool->members[i];
 		pool->seats[n_kept] = s;
+		pool->entries[n_kept] = pool->entries[i];
 		if (s->pool == pool)
 			s->index = n_kept;
 		n_kept++;
@@ -382,15 +429,19 @@ void pools_seat_all(struct pools *p)
 	HASH_ITER(hh, p->seats, s, next_seat) s->pool = s->other = NULL;
 	HASH_ITER(hh, p->by_name, pool, next_pool)
 	{
+		size_t n_before = pool->n;
+		bool is_changed = false;
 		pool->n = 0;
-		pool_invalidate(pool);
+		pool->is_stale = true; // another pool may claim a member now
 		HASH_ITER(hh, p->seats, s, next_seat)
 		{
 			const struct gpu_pool_entry *entry =
 			        gpu_pool_claims(pool->spec, s->namespace_name, s->name, s->label_lines);
 			if (entry)
-				add_member(pool, s, entry);
+				is_changed = add_member(pool, s, entry, n_before) || is_changed;
 		}
+		if (is_changed || pool->n != n_before)
+			pool_invalidate(pool);
 		drop_excess(pool);
 		set_ratios(pool);
 	}

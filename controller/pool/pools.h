@@ -34,7 +34,8 @@ struct pool_seat;
 // loop busy. Until then the grants of the last sharing apply.
 #define POOL_SHARED_AT_ONCE 1000
 #define POOL_MEMBERS_PER_MS 50
-// How long replicas that the pool granted count without pods, when the member is fixed; after a start, when the grants
+// How long replicas that the pool granted count without pods, when the member is fixed, and existing ones after they
+// could no longer be counted; after a start, when the grants
 // of the process before are not known, spec.replicas count in their place.
 #define POOL_GRANTED_MS 120000
 
@@ -87,8 +88,9 @@ struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, con
 // The labels of the policy may have changed, and with them its pool.
 void pool_seat_set_labels(struct pool_seat *s, const char *label_lines);
 // The replicas of the policy's target are unknown until the next tick: the target is a different one, or another
-// process may have scaled it. What it had counts for POOL_GRANTED_MS at most. NULL is fine.
-void pool_seat_forget(struct pool_seat *s);
+// process may have scaled it. What it had counts for POOL_GRANTED_MS at most. now_mono_ms: the monotonic clock. NULL is
+// fine.
+void pool_seat_forget(struct pool_seat *s, int64_t now_mono_ms);
 // The policy is no longer in force. NULL is fine.
 void pool_seat_free(struct pool_seat *s);
 

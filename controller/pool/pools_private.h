@@ -39,8 +39,11 @@ struct pool_seat {
 	bool is_idle; // paused or dryRun: it keeps what it has
 	int32_t asked, min, max;
 	int32_t current, existing; // spec.replicas and existing replicas of the target, at the last tick
+	bool is_countable;         // `existing` was read at least once
+	int64_t lost_ms;           // since when it cannot be read any more (monotonic clock); -1: it can
 	int32_t granted;           // by the pool, and not written lower since: spec.replicas count up to it
 	int64_t granted_ms;        // when it was granted (monotonic clock)
+	int32_t own;               // of `granted`, without what the process before has left at a start
 	int32_t in_flight;         // being written; -1: nothing
 	int32_t unacked;           // of writes whose outcome is unknown, the largest; -1: none
 	int32_t refusals;          // in a row
@@ -60,7 +63,8 @@ struct pool {
 	struct pool_status_record *record; // of the status; pool_status.c
 	// the members, by key
 	struct pool_seat **seats;
-	struct pool_member *members; // parallel; what the entries of the pool give is set by pools_seat_all()
+	const struct gpu_pool_entry **entries; // parallel, as those below: what claims each of them
+	struct pool_member *members;           // parallel; what the entries of the pool give is set by pools_seat_all()
 	struct pool_grant *grants;
 	size_t n, room;
 	size_t n_excess;      // policies that it claims beyond POOL_MEMBERS_MAX
@@ -91,6 +95,8 @@ struct pools {
 	int64_t started_ms; // monotonic clock; -1: not yet. A start is over once every seat is heard, and begins when
 	                    // none is
 	bool is_unseated;   // memberships must be computed again
+	int64_t read_ms;    // monotonic clock: when a target was last read, and when after a gap without any
+	int64_t resumed_ms;
 };
 
 // Lets the next pool_share() share the pool, whatever its members ask for.

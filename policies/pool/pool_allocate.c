@@ -158,7 +158,7 @@ static void grant(const struct pool_request *q, struct pool_grant *g)
 		pool_take(&free, &q->members[i], g[i].value);
 	}
 	for (size_t i = 0; i < q->n_members; i++)
-		g[i].limit = i32_min(g[i].share, q->members[i].min);
+		g[i].limit = i32_min(g[i].share, pool_guaranteed(&q->members[i]));
 	pool_fill(q, g, &free);
 	for (size_t i = 0; i < q->n_members; i++)
 		g[i].limit = g[i].share;

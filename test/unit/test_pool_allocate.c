@@ -75,6 +75,7 @@ static const struct row rows[] = {
 	{"minReplicas alone take nothing",          8, 0, {X(8, 8, 0, 1, .weight_milli = 1000, .priority = 9), Y(4, 0, 7, 0, LIMIT, 1, .priority = 0)},  {8, 0}, {POOL_GRANTED, POOL_LIMITED}, 8},
 	{"minReplicas alone are a request",         8, 0, {M(8, 8, 0, 1), Y(1, 0, 7, 0, LIMIT, 1, .priority = 0)}, {4, 0}, {POOL_LIMITED, POOL_WAITING},        8},
 	{"the guaranteed part of minReplicas",      8, 0, {X(8, 0, 0, 1, .weight_milli = 1000, .priority = 9), Y(1, 0, 7, 2, LIMIT, 1, .priority = 0)}, {6, 2}, {POOL_LIMITED, POOL_LIMITED}, 8},
+	{"minReplicas alone are not first when GPUs become free", 8, 0, {X(4, 0, 0, 1, .weight_milli = 1000, .priority = 1), Y(4, 0, 4, 0, LIMIT, 1, .priority = 0), M(0, 4, 0, 1)}, {4, 0, 0}, {POOL_GRANTED, POOL_WAITING, POOL_GRANTED}, 8},
 	{"minimums above the cap: in order",        4, 0, {M(9, 0, 3, 1), X(9, 0, 3, 1, .weight_milli = 1000, .priority = 1)},       {1, 3},    {POOL_MINIMUMS_EXCEED, POOL_LIMITED},   4},
 	{"maxGPUs limits what is asked",           16, 0, {Y(9, 0, 0, 0, 3, 2, .priority = 0), M(9, 0, 0, 1)},       {3, 9},    {POOL_MEMBER_LIMITED, POOL_GRANTED},    15},
 	{"maxGPUs limits minReplicas",             16, 0, {Y(1, 0, 9, 0, 3, 2, .priority = 0), M(9, 0, 0, 1)},       {3, 9},    {POOL_MEMBER_LIMITED, POOL_GRANTED},    15},

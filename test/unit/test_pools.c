@@ -31,6 +31,7 @@ struct member {
 	struct pool_seat *seat;
 	int32_t replicas;        // what the API server has
 	bool has_no_pods;        // for none of them
+	bool is_uncountable;     // its pods cannot be listed
 	int32_t late;            // a write that may still be carried out; -1: none
 	int32_t unacked, before; // as controller/unacked_write.h has them; -1: none
 	int64_t unacked_until_ms;
@@ -100,7 +101,9 @@ static int32_t decide_for(struct world *w, int i, int32_t desired)
 	if (!is_open)
 		m->unacked = -1;
 	const struct pool_tick tick = {.policy = &w->policy,
-	                               .existing_replicas = m->has_no_pods ? 0 : m->replicas,
+	                               .existing_replicas = m->is_uncountable ? -1
+	                                                    : m->has_no_pods  ? 0
+	                                                                      : m->replicas,
 	                               .unacked = m->unacked,
 	                               .now_ms = w->now_ms,
 	                               .now_mono_ms = w->now_ms};
@@ -256,8 +259,8 @@ static void member_that_never_ticks_is_waited_for_after_a_start_only(void **stat
 	// A tenant creates policies, and changes their targets.
 	struct pool_seat *late = pool_seat_new(w.pools, "default", "late", NULL, NULL);
 	assert_int_equal(tick(&w, 0, 10), 10);
-	pool_seat_forget(late);
-	pool_seat_forget(w.members[3].seat);
+	pool_seat_forget(late, w.now_ms);
+	pool_seat_forget(w.members[3].seat, w.now_ms);
 	assert_int_equal(tick(&w, 0, 11), 11);
 	pool_seat_free(late);
 	world_done(&w);
@@ -332,6 +335,157 @@ static void granted_replicas_count_until_they_exist(void **state)
 	tick(&w, 1, 1);
 	tick(&w, 2, 1);
 	assert_int_equal(tick(&w, 0, 9), 9);
+	world_done(&w);
+}
+
+// Lets time pass in which the members 0 to 2, and 3 if it is paused, tick as ever.
+static void pass(struct world *w, int64_t ms, bool is_paused)
+{
+	for (int64_t to = w->now_ms + ms; w->now_ms < to;) {
+		w->now_ms += INTERVAL_MS;
+		for (int i = 0; i < MEMBERS - 1; i++)
+			tick(w, i, w->members[i].replicas);
+		w->policy.paused = true;
+		if (is_paused)
+			tick(w, 3, w->members[3].replicas);
+		w->policy.paused = false;
+	}
+}
+
+// A tenant revokes the right to read its target, or to list its pods, and keeps the GPUs for a while only.
+static void pods_that_can_no_longer_be_counted_expire(void **state)
+{
+	(void)state;
+	for (int is_paused = 0; is_paused < 2; is_paused++) {
+		const struct err forbidden = {.kind = ERR_AUTH, .code = 403};
+		struct world w;
+		world_init(&w, 1);
+		tick_all(&w);
+		assert_int_equal(tick(&w, 3, 15), 15);
+		pass(&w, POOL_GRANTED_MS, true);
+		w.members[3].is_uncountable = true;
+		if (!is_paused)
+			pool_seat_unreadable(w.members[3].seat, &forbidden, w.now_ms);
+		pass(&w, POOL_STALE_MS, is_paused);
+		assert_int_equal(tick(&w, 0, 9), 3);
+		pass(&w, POOL_GRANTED_MS, is_paused);
+		assert_int_equal(tick(&w, 0, 9), 9);
+		world_done(&w);
+	}
+}
+
+// While the API server answers no request, nothing is known to have changed, and afterwards every member gets time to
+// tick.
+static void outage_lets_no_pods_expire(void **state)
+{
+	static const enum err_kind kinds[] = {ERR_UNREACHABLE, ERR_AUTH};
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		const struct err down = {.kind = kinds[i]};
+		struct world w;
+		world_init(&w, 1);
+		tick_all(&w);
+		assert_int_equal(tick(&w, 3, 15), 15);
+		tick_all(&w); // counts its pods
+		for (int k = 0; k < MEMBERS; k++)
+			pool_seat_unreadable(w.members[k].seat, &down, w.now_ms);
+		w.now_ms += 4 * POOL_GRANTED_MS;
+		assert_int_equal(tick(&w, 0, 9), 3);
+		world_done(&w);
+	}
+}
+
+// A custom resource without labelSelectorPath: its pods are never known, and what it was granted may run all the time.
+static void grants_of_a_target_whose_pods_are_never_counted_stay(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w, 1);
+	w.members[3].is_uncountable = true;
+	tick_all(&w);
+	assert_int_equal(tick(&w, 3, 15), 15);
+	pass(&w, 3 * POOL_GRANTED_MS, true);
+	assert_int_equal(tick(&w, 0, 9), 3);
+	w.members[3].replicas = 1000000; // what is typed adds nothing
+	pass(&w, POOL_GRANTED_MS, true);
+	assert_int_equal(tick(&w, 0, 9), 3);
+	w.members[3].replicas = 10; // the others use what is left
+	pass(&w, INTERVAL_MS, true);
+	assert_int_equal(tick(&w, 0, 9), 8);
+	pass(&w, 3 * POOL_GRANTED_MS, false); // it cannot be read any more
+	assert_int_equal(tick(&w, 0, 18), 18);
+	world_done(&w);
+}
+
+// What the process before has left at a start may be what the tenant typed.
+static void typed_replicas_whose_pods_are_never_counted_expire(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w, 1);
+	w.members[3].is_uncountable = true;
+	w.members[3].replicas = 15;
+	w.policy.paused = true;
+	tick(&w, 3, 15);
+	w.policy.paused = false;
+	pass(&w, POOL_START_MS, true);
+	assert_int_equal(tick(&w, 0, 9), 3);
+	pass(&w, POOL_GRANTED_MS, true);
+	assert_int_equal(tick(&w, 0, 9), 9);
+	world_done(&w);
+}
+
+// Another process may have scaled the target, or it is a different one: its pods count on for a while.
+static void pods_of_a_forgotten_member_count_for_a_while(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w, 1);
+	tick_all(&w);
+	assert_int_equal(tick(&w, 3, 15), 15);
+	pass(&w, 2 * POOL_GRANTED_MS, true);
+	pool_seat_forget(w.members[3].seat, w.now_ms);
+	pass(&w, POOL_GRANTED_MS - INTERVAL_MS, false);
+	pool_seat_forget(w.members[3].seat, w.now_ms); // again: the time does not start anew
+	assert_int_equal(tick(&w, 0, 9), 3);
+	pass(&w, INTERVAL_MS, false);
+	assert_int_equal(tick(&w, 0, 9), 9);
+	world_done(&w);
+}
+
+// A pool so large that it is not shared for each member that changes its mind.
+static void scale_down_does_not_wait_for_a_large_pool(void **state)
+{
+	(void)state;
+	struct world w;
+	struct pool_seat *others[POOL_SHARED_AT_ONCE + POOL_MEMBERS_PER_MS];
+	size_t n = sizeof others / sizeof others[0];
+	world_init(&w, 1);
+	for (size_t i = 0; i < n; i++) {
+		char name[16];
+		snprintf(name, sizeof name, "p%05zu", i);
+		others[i] = pool_seat_new(w.pools, "default", name, NULL, NULL);
+	}
+	tick_all(&w);
+	w.now_ms += POOL_START_MS;
+	tick_all(&w);
+	w.now_ms += 100;
+	assert_int_equal(tick(&w, 0, 4), 4);
+	assert_int_equal(tick(&w, 1, 3), 1);
+	assert_int_equal(w.d.reason, REASON_WAITING_FOR_GPUS);
+	assert_int_equal(tick(&w, 0, 2), 2);
+	assert_int_not_equal(w.d.reason, REASON_POOL_LIMITED);
+	// Nor for labels, policies and targets that change nothing about who is in it.
+	pool_seat_set_labels(w.members[2].seat, "team=other\n");
+	assert_int_equal(tick(&w, 1, 3), 1);
+	pool_seat_free(pool_seat_new(w.pools, "elsewhere", "a", NULL, NULL));
+	assert_int_equal(tick(&w, 1, 3), 1);
+	pool_seat_forget(others[0], w.now_ms);
+	assert_int_equal(tick(&w, 1, 3), 1);
+	w.now_ms += 100;
+	assert_int_equal(tick(&w, 1, 3), 3);
+	for (size_t i = 0; i < n; i++)
+		pool_seat_free(others[i]);
 	world_done(&w);
 }
 
@@ -412,6 +566,36 @@ static void namespace_with_too_many_policies_loses_places(void **state)
 	pool_seat_free(small[0]);
 	pool_seat_free(small[1]);
 	free(flood);
+	world_done(&w);
+}
+
+// A tenant cannot push its own policy out of the pool together with the GPUs that it holds.
+static void member_that_holds_gpus_keeps_its_place(void **state)
+{
+	(void)state;
+	struct world w;
+	world_init(&w, 1);
+	struct pool_seat **others = calloc(POOL_MEMBERS_MAX, sizeof(struct pool_seat *)), *own = w.members[3].seat;
+	assert_non_null(others);
+	w.members[3].seat = pool_seat_new(w.pools, "default", "z", NULL, NULL);
+	tick_all(&w);
+	w.now_ms += POOL_START_MS;
+	tick_all(&w);
+	assert_int_equal(tick(&w, 3, 15), 15);
+	for (size_t i = 0; i < POOL_MEMBERS_MAX; i++) {
+		char name[16];
+		snprintf(name, sizeof name, "p%05zu", i);
+		others[i] = pool_seat_new(w.pools, "default", name, NULL, NULL);
+	}
+	assert_int_equal(tick(&w, 0, 9), 3);
+	struct pool_summary sum;
+	assert_non_null(pools_next(w.pools, NULL, w.now_ms, w.now_ms, &sum));
+	assert_int_equal(sum.n_members, POOL_MEMBERS_MAX);
+	assert_int_equal(sum.used_gpus, 20);
+	for (size_t i = 0; i < POOL_MEMBERS_MAX; i++)
+		pool_seat_free(others[i]);
+	free(others);
+	pool_seat_free(own);
 	world_done(&w);
 }
 
@@ -596,8 +780,15 @@ int main(void)
 	        cmocka_unit_test(typed_replicas_do_not_count),
 	        cmocka_unit_test(typed_replicas_of_an_active_member_are_scaled_down),
 	        cmocka_unit_test(granted_replicas_count_until_they_exist),
+	        cmocka_unit_test(pods_that_can_no_longer_be_counted_expire),
+	        cmocka_unit_test(outage_lets_no_pods_expire),
+	        cmocka_unit_test(grants_of_a_target_whose_pods_are_never_counted_stay),
+	        cmocka_unit_test(typed_replicas_whose_pods_are_never_counted_expire),
+	        cmocka_unit_test(pods_of_a_forgotten_member_count_for_a_while),
+	        cmocka_unit_test(scale_down_does_not_wait_for_a_large_pool),
 	        cmocka_unit_test(member_that_flips_lets_others_tick_once_per_interval),
 	        cmocka_unit_test(namespace_with_too_many_policies_loses_places),
+	        cmocka_unit_test(member_that_holds_gpus_keeps_its_place),
 	        cmocka_unit_test(members_share_and_the_decision_says_so),
 	        cmocka_unit_test(member_that_does_not_tick_keeps_what_it_holds),
 	        cmocka_unit_test(member_whose_writes_are_refused_counts_as_fixed),
