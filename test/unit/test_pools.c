@@ -374,7 +374,8 @@ static void pods_that_can_no_longer_be_counted_expire(void **state)
 	}
 }
 
-// While the API server answers nobody, nothing is known to have changed, and afterwards every member gets time to tick.
+// While the API server answers no request, nothing is known to have changed, and afterwards every member gets time to
+// tick.
 static void outage_lets_no_pods_expire(void **state)
 {
 	static const enum err_kind kinds[] = {ERR_UNREACHABLE, ERR_AUTH};
