@@ -175,8 +175,7 @@ static void grant(struct pool_seat *s, const struct pool_tick *t, struct decisio
 	struct pool_grant g = p->grants[s->index];
 	int32_t granted = in_steps(t->policy, d, g.replicas);
 	if (p->is_late && d->desired < granted && !has_ratio(p, s->index))
-		granted = d->desired; // it asked for more at the last sharing, and limits no other member by asking for
-		                      // less
+		granted = d->desired; // fewer than at the last sharing limits no other member
 	// What is written lower counts until that is acknowledged.
 	set(s, &s->granted, granted < d->current ? s->granted : granted);
 	set(s, &s->own, granted < d->current || s->unacked >= 0 ? i32_max(s->own, granted) : granted);
