@@ -52,7 +52,10 @@ static void sample_of_a_window_is_limited_unless_its_size_has_another_meaning(vo
 	e.policy.idle = (struct policy_idle){.set = true, .signal = 0, .activation = {"value", 1000}};
 	assert_true(plausible_sample(&e.policy, 0, 1e18) == 4000);
 	e.policy.combine = COMBINE_FORMULA;
-	e.policy.formula.reads = 1;
+	e.policy.formula.reads = 1; // its proposal
+	assert_true(plausible_sample(&e.policy, 0, 1e18) == 4000);
+	e.policy.formula.reads_value = 1;
+	assert_true(plausible_sample(&e.policy, 0, 1e18) == 1e18);
 	assert_true(plausible_sample(&e.policy, 0, -1e18) == -1e18);
 	engine_done(&e);
 }
