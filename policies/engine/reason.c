@@ -110,7 +110,7 @@ static const struct reason_info reasons[] = {
 	ROW(OBJECTIVE_STARTUP,     "ObjectiveStartup",    NULL,     NORMAL,  "the start-up time of replicas is not known yet: the objective uses {window} until the first replica has started")
 	ROW(OBJECTIVE_NOT_REACHABLE, "ObjectiveNotReachable", NULL,  WARNING, "{late} of the work later than {wait} cannot be kept with maxReplicas {limit}; {count} replicas would keep it")
 	ROW(CAPACITY_DOUBTFUL,    "CapacityDoubtful",      NULL, WARNING, "a replica serves {value} times the work that {signal} takes for one replica: divide the query by {value}")
-	ROW(GAIN_LEARNING,         "GainLearning",        NULL,     NORMAL,  "guards.minMarginalGain has no effect yet: {count} replica counts have been measured at full load, and {limit} are needed, the largest at least 1.5 times the smallest")
+	ROW(GAIN_LEARNING,         "GainLearning",        NULL,     NORMAL,  "guards.minMarginalGain has no effect yet: {count} replica counts have been measured at full load, and {limit} that agree are needed, the largest at least 1.5 times the smallest")
 	ROW(THROTTLED,             "Throttled",           NULL,     WARNING, "{signal} is {value}, above guards.maxThrottledShare {limit}: throttled replicas count as 0.7, so all targets are lowered to {count} %")
 	ROW(THROTTLED_UNKNOWN,     "ThrottledUnknown",    NULL,     WARNING, "{signal} has no usable data, so guards.maxThrottledShare has no effect")
 	ROW(THROTTLED_NOT_A_SHARE, "ThrottledNotAShare",  NULL,     WARNING, "{signal} is {value}, not a share from 0 to 1, so guards.maxThrottledShare has no effect")
