@@ -42,7 +42,8 @@ struct formula_op {
 
 struct formula {
 	uint32_t n_ops;
-	uint32_t reads; // bit i: signal i is named
+	uint32_t reads;       // bit i: signal i is named
+	uint32_t reads_value; // bit i: so is its .value
 	const struct formula_op *ops;
 };
 

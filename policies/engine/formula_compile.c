@@ -167,6 +167,7 @@ static void parse_signal(struct compiler *c, const struct formula_token *name)
 	expect(c, "value",
 	       "cannot follow a signal, only .value can: write a name with '.' or '-' in backquotes, as in "
 	       "`sm-active`");
+	c->formula.reads_value |= UINT32_C(1) << i;
 	emit(c, FORMULA_VALUE, i, 0);
 }
 

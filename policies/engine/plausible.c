@@ -48,11 +48,11 @@ double plausible_load(const struct policy *policy, size_t i)
 
 double plausible_sample(const struct policy *policy, size_t i, double value)
 {
-	bool is_read = policy->combine == COMBINE_FORMULA && (policy->formula.reads >> i & 1);
+	bool is_read = policy->combine == COMBINE_FORMULA && (policy->formula.reads_value >> i & 1);
 	double most = plausible_load(policy, i);
 	if (!isfinite(most) || is_read)
 		return value;
 	if (policy->idle.set && policy->idle.signal == i)
 		most = fmax(most, PLAUSIBLE_MULTIPLE * policy->idle.activation.above);
-	return fmin(fmax(value, 0), most);
+	return fmin(fmax(value, -most), most);
 }

@@ -43,6 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	require(f.n_ops > 0 && f.n_ops <= FORMULA_OPS_MAX && f.reads != 0 && f.reads < 8 && f.ops == ops);
+	require((f.reads_value & ~f.reads) == 0);
 	evaluate(&f);
 	return 0;
 }

@@ -122,6 +122,93 @@ static void wrong_throughput_is_ignored_unless_it_lasts(void **state)
 	}
 }
 
+// Shows n replicas whose throughput is wrong by the factor.
+static void show_wrong(struct marginal_gain *g, int32_t n, int times, double factor)
+{
+	marginal_gain_tick(g, n, n);
+	for (int i = 0; i < times; i++)
+		marginal_gain_observe(g, curve(SERIAL, n) * factor, BELIEVED_AFTER);
+}
+
+static void wrong_throughput_of_a_new_count_is_ignored_unless_it_lasts(void **state)
+{
+	static const double wrong[] = {1e-18, 1e-3, 0.1, 5, 1e3, 1e18};
+	uint32_t random = 1;
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+		for (int32_t known = 1; known <= 5; known++) {
+			struct marginal_gain g = {0};
+			struct gain_fit fit;
+			for (int32_t n = 1; n <= known; n++)
+				show(&g, n, 10, SERIAL, 0, &random);
+			for (int32_t n = known + 1; n <= known + 2; n++)
+				show_wrong(&g, n, BELIEVED_AFTER - 1, wrong[i]);
+			bool fits = marginal_gain_fit(&g, &fit);
+			assert_int_equal(fit.usable, known);
+			assert_true(fits == (known >= 3));
+			for (int32_t n = known + 2; n > known; n--)
+				show(&g, n, 10, SERIAL, 0, &random);
+			assert_true(marginal_gain_fit(&g, &fit));
+			assert_near(fit.serial, SERIAL, 1e-6);
+			// One that lasts is believed from then on.
+			show_wrong(&g, known + 3, BELIEVED_AFTER + 9, wrong[i]);
+			assert_near(g.points[g.n_points - 1].throughput / (curve(SERIAL, known + 3) * wrong[i]), 1,
+			            1e-9);
+			assert_int_equal(g.points[g.n_points - 1].n, 10);
+		}
+}
+
+static void counts_that_contradict_each_other_stop_no_growth(void **state)
+{
+	static const double wrong[] = {1e-3, 0.1, 0.3, 5, 1e3};
+	uint32_t random = 1;
+	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+		struct marginal_gain g = {0};
+		struct gain_fit fit;
+		for (int32_t n = 1; n <= 4; n++)
+			show(&g, n, 10, SERIAL, 0, &random);
+		for (int32_t n = 5; n <= 7; n++)
+			show_wrong(&g, n, BELIEVED_AFTER + 9, wrong[i]);
+		assert_false(marginal_gain_fit(&g, &fit));
+		for (int32_t n = 7; n >= 5; n--)
+			show(&g, n, BELIEVED_AFTER + 9, SERIAL, 0, &random);
+		assert_true(marginal_gain_fit(&g, &fit));
+		assert_near(fit.serial, SERIAL, 1e-6);
+	}
+}
+
+static void doubt_of_one_count_is_not_that_of_another(void **state)
+{
+	struct marginal_gain g = {0};
+	uint32_t random = 1;
+	for (int32_t n = 4; n <= 5; n++)
+		show(&g, n, 10, SERIAL, 0, &random);
+	for (int i = 0; i < BELIEVED_AFTER; i++)
+		show_wrong(&g, 4 + i % 2, 1, 1e-3);
+	show_wrong(&g, 4, BELIEVED_AFTER - 1, 1e-3);
+	assert_near(g.points[0].throughput, curve(SERIAL, 4), 0);
+	assert_near(g.points[1].throughput, curve(SERIAL, 5), 0);
+	// A replica that is not ready for a moment ends no doubt.
+	marginal_gain_tick(&g, 4, 3);
+	show_wrong(&g, 4, 1, 1e-3);
+	assert_near(g.points[0].throughput, curve(SERIAL, 4) * 1e-3, 0);
+}
+
+// Neither a throughput that no replica raises, nor one that each raises as much, is in doubt.
+static void curves_between_flat_and_linear_contradict_nothing(void **state)
+{
+	for (int32_t step = 1; step <= 9; step++)
+		for (int up = 0; up <= 1; up++)
+			for (int flat = 0; flat <= 1; flat++) {
+				struct marginal_gain g = {0};
+				struct gain_fit fit;
+				uint32_t random = 1;
+				for (int32_t i = 0; i < 4; i++)
+					show(&g, 1 + step * (up ? i : 3 - i), 10, flat, 0.05, &random);
+				assert_true(marginal_gain_fit(&g, &fit));
+				assert_int_equal(fit.usable, 4);
+			}
+}
+
 static void few_observations_give_no_fit(void **state)
 {
 	struct marginal_gain g = {0};
@@ -189,6 +276,10 @@ int main(void)
 	        cmocka_unit_test(noise_does_not_stop_what_scales),
 	        cmocka_unit_test(outlier_moves_a_point_by_a_fifth),
 	        cmocka_unit_test(wrong_throughput_is_ignored_unless_it_lasts),
+	        cmocka_unit_test(wrong_throughput_of_a_new_count_is_ignored_unless_it_lasts),
+	        cmocka_unit_test(counts_that_contradict_each_other_stop_no_growth),
+	        cmocka_unit_test(doubt_of_one_count_is_not_that_of_another),
+	        cmocka_unit_test(curves_between_flat_and_linear_contradict_nothing),
 	        cmocka_unit_test(few_observations_give_no_fit),
 	        cmocka_unit_test(replicas_that_are_not_all_ready_are_not_steady),
 	        cmocka_unit_test(old_counts_are_forgotten_and_the_oldest_makes_room),

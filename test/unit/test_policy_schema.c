@@ -189,6 +189,7 @@ static void formula_is_compiled_into_the_policy(void **state)
 	assert_int_equal(d.policy.combine, COMBINE_FORMULA);
 	assert_int_equal(d.policy.formula.n_ops, 5);
 	assert_int_equal(d.policy.formula.reads, 3);
+	assert_int_equal(d.policy.formula.reads_value, 0);
 	decoded_policy_done(&d);
 }
 
