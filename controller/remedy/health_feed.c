@@ -18,16 +18,20 @@
 #include "remedy/plan/remedy_fleet.h"
 #include "remedy/plan/remedy_fold.h"
 
-#define SAMPLES_MAX     40000
-#define ARENA_BYTES_MAX ((size_t)8 * 1024 * 1024)
+#define QUERIES_MAX 16
+// Of one answer: 1,500 nodes with 8 GPUs, and about what PROMQL_ANSWER_BYTES_MAX holds.
+#define SERIES_MAX      12000
+#define SAMPLES_MAX     ((size_t)QUERIES_MAX * SERIES_MAX)
+#define ARENA_BYTES_MAX (SAMPLES_MAX * 160) // names of node, GPU, exporter and pod
+#define NODE_BYTES      253                 // of a name
 #define POD_BYTES       317
+#define EXPORTER_BYTES  512
 #define WHOLE_MAX       9007199254740991.0
 #define LABELS_MAX      12
-#define QUERIES_MAX     16
 #define GPUS_MAX        (REMEDY_GPUS_MAX - 1)
 
 // Largest numbers of series of one exporter, by kind: one that has more loses only its own node's data.
-#define XIDS_MAX       1600 // of 16 GPUs with 49 codes, two each
+#define XIDS_MAX       (2 * GPUS_MAX) // of each code
 #define CONDITIONS_MAX (2 * GPUS_MAX)
 #define SHARES_MAX     1024
 
@@ -40,7 +44,7 @@ struct sample {
 	enum sample_kind kind;
 	int32_t id;      // XID, or row of the first condition of the family
 	double value;    // 1 = up; seconds since the epoch; count; value of the family
-	const char *pod; // namespace/name
+	const char *pod; // namespace/name; of SAMPLE_FLOOD: a node that the exporter names, or ""
 };
 
 // A node that exporters report. Exactly one of them is believed.
@@ -52,11 +56,12 @@ struct claim {
 };
 
 // GPUs of exporters that work; those of an exporter without a driver are unknown, not lost.
-#define UP_QUERY "gpuscale_gpu_up{GPU_I_ID=\"\"} and on (job, instance) (gpuscale_exporter_up == 1)"
-#define XID_QUERY                                                                                                      \
-	"{__name__=~\"gpuscale_gpu_xid_errors_total|gpuscale_gpu_xid_last_timestamp_seconds\",GPU_I_ID=\"\"} > 0"
-#define XID_TIME  "gpuscale_gpu_xid_last_timestamp_seconds"
-#define POD_QUERY "gpuscale_gpu_pod_share"
+#define UP_QUERY     "gpuscale_gpu_up{GPU_I_ID=\"\"} and on (job, instance) (gpuscale_exporter_up == 1)"
+#define XID_FAMILIES "gpuscale_gpu_xid_errors_total|gpuscale_gpu_xid_last_timestamp_seconds"
+#define TOO_MANY     "reports too many series"
+#define NO_ROOM      "the health series do not fit into the memory allowed"
+#define XID_TIME     "gpuscale_gpu_xid_last_timestamp_seconds"
+#define POD_QUERY    "gpuscale_gpu_pod_share"
 
 struct query {
 	struct health_feed *feed;
@@ -81,7 +86,7 @@ struct health_feed {
 };
 
 // Adds the query, confined to the series that are believed, and without exporters that have more than `most` series.
-static int add_query(struct health_feed *f, enum sample_kind kind, int32_t row, const char *text, int most,
+static int add_query(struct health_feed *f, enum sample_kind kind, int32_t row, const char *text, size_t most,
                      struct buf *floods, struct err *e)
 {
 	struct query *q = &f->queries[f->n_queries++];
@@ -91,8 +96,12 @@ static int add_query(struct health_feed *f, enum sample_kind kind, int32_t row, 
 	*q = (struct query){.feed = f, .kind = kind, .row = row};
 	buf_printf(&whole, kind == SAMPLE_FLOOD ? "%s" : "%s unless on (job, instance) (", text);
 	if (kind != SAMPLE_FLOOD) {
-		buf_printf(&whole, "count by (job, instance) (%s) > %d)", text, most);
-		buf_printf(floods, "%scount by (job, instance) (%s) > %d", floods->len ? " or " : "", text, most);
+		buf_printf(&whole, "count by (job, instance) (%s) > %zu)", text, most);
+		// With one of the nodes that the exporter names: it may name any number.
+		buf_printf(floods,
+		           "%stopk by (job, instance) (1, max by (job, instance, %s) (%s and on (job, instance) ("
+		           "count by (job, instance) (%s) > %zu)))",
+		           floods->len ? " or " : "", f->options.node_label, text, text, most);
 	}
 	int rc = f->options.matchers ? confine_add_matchers(&confined, buf_str(&whole), f->options.matchers, e) : 0;
 	q->text = rc == 0 ? strdup(buf_str(f->options.matchers ? &confined : &whole)) : NULL;
@@ -100,6 +109,23 @@ static int add_query(struct health_feed *f, enum sample_kind kind, int32_t row, 
 		rc = err_set(e, ERR_INTERNAL, "out of memory");
 	buf_done(&whole);
 	buf_done(&confined);
+	return rc;
+}
+
+// Asks only for the XIDs that are acted on.
+static int add_xid_query(struct health_feed *f, struct buf *floods, struct err *e)
+{
+	size_t n, n_codes = 0;
+	const struct health_xid *rows = health_xid_table(&n);
+	struct buf text;
+	buf_init(&text, PROMQL_QUERY_BYTES_MAX);
+	buf_puts(&text, "{__name__=~\"" XID_FAMILIES "\",GPU_I_ID=\"\",xid=~\"");
+	for (size_t i = 0; i < n; i++)
+		if (rows[i].action >= HEALTH_RESET_IDLE)
+			buf_printf(&text, "%s%" PRId32, n_codes++ ? "|" : "", rows[i].code);
+	buf_puts(&text, "\"} > 0");
+	int rc = add_query(f, SAMPLE_XID, 0, buf_str(&text), XIDS_MAX * n_codes, floods, e);
+	buf_done(&text);
 	return rc;
 }
 
@@ -111,7 +137,7 @@ static int add_queries(struct health_feed *f, struct err *e)
 	buf_init(&floods, PROMQL_QUERY_BYTES_MAX);
 	int rc = add_query(f, SAMPLE_UP, 0, UP_QUERY, GPUS_MAX, &floods, e);
 	if (rc == 0)
-		rc = add_query(f, SAMPLE_XID, 0, XID_QUERY, XIDS_MAX, &floods, e);
+		rc = add_xid_query(f, &floods, e);
 	if (rc == 0)
 		rc = add_query(f, SAMPLE_POD, 0, POD_QUERY, SHARES_MAX, &floods, e);
 	for (size_t i = 0; rc == 0 && i < n && f->n_queries < QUERIES_MAX - 1; i++) {
@@ -166,9 +192,10 @@ static struct sample *new_sample(struct health_feed *f)
 {
 	if (f->n_samples == f->cap) {
 		size_t cap = f->cap ? 2 * f->cap : 256;
-		struct sample *more = cap > SAMPLES_MAX ? NULL : realloc(f->samples, cap * sizeof *more);
-		if (!more) {
-			err_set(&f->error, ERR_LIMIT, "the health series have more than %d samples", SAMPLES_MAX);
+		cap = cap < SAMPLES_MAX ? cap : SAMPLES_MAX;
+		struct sample *more = f->n_samples < cap ? realloc(f->samples, cap * sizeof *more) : NULL;
+		if (!more) { // not for the number: no answer has more than SERIES_MAX
+			err_set(&f->error, ERR_LIMIT, NO_ROOM);
 			return NULL;
 		}
 		f->samples = more;
@@ -212,14 +239,16 @@ static bool read_pod(struct health_feed *f, const struct promql_series *series, 
 	return true;
 }
 
-// Consecutive series often have the same exporter.
-static const char *exporter_of(struct health_feed *f, const struct promql_series *series)
+static bool read_exporter(const struct promql_series *series, char out[EXPORTER_BYTES])
 {
 	const char *job = promql_label(series, "job"), *instance = promql_label(series, "instance");
-	char text[512];
-	int n = snprintf(text, sizeof text, "%s of job %s", instance, job);
-	if (n < 0 || (size_t)n >= sizeof text)
-		return NULL;
+	int n = snprintf(out, EXPORTER_BYTES, "%s of job %s", instance, job);
+	return n > 0 && n < EXPORTER_BYTES;
+}
+
+// Consecutive series often have the same exporter.
+static const char *keep_exporter(struct health_feed *f, const char *text)
+{
 	if (f->n_samples && strcmp(f->samples[f->n_samples - 1].exporter, text) == 0)
 		return f->samples[f->n_samples - 1].exporter;
 	return arena_strdup(&f->arena, text);
@@ -228,15 +257,17 @@ static const char *exporter_of(struct health_feed *f, const struct promql_series
 static bool is_usable(struct health_feed *f, const struct promql_series *series, struct sample *s)
 {
 	bool is_mig = promql_label(series, "GPU_I_ID")[0] != '\0' && s->kind != SAMPLE_POD;
+	bool has_node = s->node[0] && strlen(s->node) <= NODE_BYTES;
 	if (s->kind == SAMPLE_FLOOD)
 		return true;
-	return s->node[0] && s->uuid[0] && strlen(s->uuid) < REMEDY_UUID_BYTES && !is_mig && isfinite(s->value) &&
+	return has_node && s->uuid[0] && strlen(s->uuid) < REMEDY_UUID_BYTES && !is_mig && isfinite(s->value) &&
 	       (s->kind != SAMPLE_XID || read_xid(series, s)) && (s->kind != SAMPLE_POD || read_pod(f, series, s));
 }
 
 static void take_series(struct health_feed *f, const struct query *q, const struct promql_series *series,
                         int64_t offset_ms)
 {
+	char exporter[EXPORTER_BYTES];
 	struct sample *s = new_sample(f);
 	if (!s)
 		return;
@@ -245,15 +276,18 @@ static void take_series(struct health_feed *f, const struct query *q, const stru
 	s->node = promql_label(series, f->options.node_label);
 	s->uuid = promql_label(series, "UUID");
 	s->value = series->n_samples ? series->samples[0].value : NAN;
-	if (!is_usable(f, series, s))
+	if (!is_usable(f, series, s) || !read_exporter(series, exporter))
 		return;
 	if (s->kind == SAMPLE_XID)
 		s->value -= (double)offset_ms / 1000;
+	if (s->kind == SAMPLE_FLOOD)
+		s->pod = arena_strdup(&f->arena, strlen(s->node) <= NODE_BYTES ? s->node : "");
 	s->node = arena_strdup(&f->arena, s->kind == SAMPLE_FLOOD ? "" : s->node);
 	s->uuid = arena_strdup(&f->arena, s->kind == SAMPLE_FLOOD ? "" : s->uuid);
-	s->exporter = exporter_of(f, series);
-	if (!s->node || !s->uuid || !s->exporter || (s->kind == SAMPLE_POD && !s->pod))
-		err_set(&f->error, ERR_LIMIT, "the health series do not fit into the memory allowed");
+	s->exporter = keep_exporter(f, exporter);
+	bool has_pod = s->kind == SAMPLE_POD || s->kind == SAMPLE_FLOOD;
+	if (!s->node || !s->uuid || !s->exporter || (has_pod && !s->pod))
+		err_set(&f->error, ERR_LIMIT, NO_ROOM);
 	else
 		f->n_samples++;
 }
@@ -336,6 +370,12 @@ static int by_exporter(const void *a, const void *b)
 	return strcmp(x->exporter, y->exporter);
 }
 
+static int by_node(const void *a, const void *b)
+{
+	const struct claim *x = a, *y = b;
+	return strcmp(x->node, y->node);
+}
+
 // The samples without a node name the exporters that report too many series. They are first, by exporter.
 static void find_floods(struct health_feed *f)
 {
@@ -345,8 +385,19 @@ static void find_floods(struct health_feed *f)
 	for (size_t k = 0; n && k < f->n_claims; k++) {
 		const struct sample key = {.exporter = f->claims[k].exporter};
 		if (bsearch(&key, f->samples, n, sizeof *f->samples, by_exporter))
-			contradict(&f->claims[k], NULL, "reports too many series");
+			contradict(&f->claims[k], NULL, TOO_MANY);
 	}
+	// Where the list of GPUs is what is too long, the answers have nothing of the exporter.
+	size_t n_claims = f->n_claims;
+	for (size_t i = 0; i < n; i++) {
+		const struct sample *s = &f->samples[i];
+		if (s->pod[0] && !claim_of(f, s->pod))
+			f->claims[n_claims++] =
+			        (struct claim){.node = s->pod, .exporter = s->exporter, .why = TOO_MANY};
+	}
+	f->n_claims = n_claims;
+	if (n)
+		qsort(f->claims, n_claims, sizeof *f->claims, by_node);
 }
 
 // A GPU is in one node.
@@ -463,7 +514,8 @@ static void ask(struct health_feed *f, struct promql_source *server)
 	arena_reset(&f->arena);
 	err_clear(&f->error);
 	for (size_t i = 0; i < f->n_queries; i++) {
-		const struct promql_question question = {.query = f->queries[i].text, .labels = f->labels};
+		const struct promql_question question = {
+		        .query = f->queries[i].text, .max_series = SERIES_MAX, .labels = f->labels};
 		const struct promql_ticket ticket = {.wait_ms = 0};
 		struct err e;
 		if (promql_source_ask(f->server, &question, &ticket, on_answer, &f->queries[i], &e) == 0)

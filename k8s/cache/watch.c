@@ -130,7 +130,7 @@ static void on_page_end(struct k8s_watch *w, const struct err *error)
 	w->stats.is_synced = true;
 	w->is_doubtful = false;
 	w->phase = WATCH_STREAMING;
-	watch_report_too_large(w); // before the caller considers the object deleted
+	watch_report_left_out(w); // before the caller considers the object deleted
 	watch_notify(w, w->callbacks.on_synced);
 	if (w->phase == WATCH_STREAMING)
 		resume(w); // otherwise on_synced requested another list

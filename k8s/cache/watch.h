@@ -43,7 +43,8 @@ struct k8s_watch_callbacks {
 	void (*on_synced)(void *arg);
 	// Listing or watching fails and is retried; NULL: it works again. Called when the first attempt fails, when the
 	// message changes and when it works again, not for each attempt. A stream that breaks and can be resumed is not
-	// an error. Code K8S_WATCH_LEFT_OUT: the watch works, but an object is too large and was left out. May be NULL.
+	// an error. Code K8S_WATCH_LEFT_OUT: the watch works, but an object is too large and was left out; reported
+	// before on_synced of every list that leaves one out. May be NULL.
 	void (*on_error)(void *arg, const struct err *error);
 };
 

@@ -46,14 +46,21 @@ void watch_report_error(struct k8s_watch *w, const struct err *error)
 	w->in_callback = false;
 }
 
-void watch_report_too_large(struct k8s_watch *w)
+static void report_too_large(struct k8s_watch *w)
 {
 	struct err e;
-	if (w->too_large_bytes == 0)
-		return;
 	err_set_code(&e, ERR_LIMIT, K8S_WATCH_LEFT_OUT, "%s: an object of %zu bytes was left out, the ceiling is %d",
 	             w->path, w->too_large_bytes, K8S_WATCH_OBJECT_BYTES_MAX);
 	watch_report_error(w, &e);
+}
+
+void watch_report_left_out(struct k8s_watch *w)
+{
+	if (w->too_large_bytes == 0)
+		return;
+	free(w->error);
+	w->error = NULL; // reported again
+	report_too_large(w);
 }
 
 void watch_report_health(struct k8s_watch *w)
@@ -61,7 +68,7 @@ void watch_report_health(struct k8s_watch *w)
 	w->is_good = true;
 	w->failures = w->answered_failures = w->relists = 0;
 	if (w->too_large_bytes)
-		watch_report_too_large(w);
+		report_too_large(w);
 	else
 		watch_report_error(w, NULL);
 }

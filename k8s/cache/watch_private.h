@@ -72,8 +72,8 @@ int watch_check_page(const struct k8s_watch *w, struct err *e);
 void watch_notify(struct k8s_watch *w, void (*fn)(void *arg));
 // Reports an error, or with NULL that there is none, when it differs from the last report.
 void watch_report_error(struct k8s_watch *w, const struct err *error);
-// Reports that an object was left out, if one was.
-void watch_report_too_large(struct k8s_watch *w);
+// Reports that the complete list left out an object, if it did; also when the previous list did.
+void watch_report_left_out(struct k8s_watch *w);
 // Reports that the stream works: it was open long enough, or sent an event.
 void watch_report_health(struct k8s_watch *w);
 

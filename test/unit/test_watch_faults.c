@@ -220,10 +220,16 @@ static void object_left_out_of_a_list_is_reported_before_the_list_is_complete(vo
 	snprintf(large + n + K8S_WATCH_OBJECT_BYTES_MAX, 90, "\"}]}");
 	w->watch = watch_fixture_new(w, NULL);
 	watch_server_reply(watch_fixture_expect(w, 0, "limit=100"), 200, large, NULL);
-	free(large);
-	watch_server_begin(watch_fixture_expect(w, 1, "watch=true"));
+	struct watch_server_request *stream = watch_fixture_expect(w, 1, "watch=true");
+	watch_server_begin(stream);
 	watch_fixture_assert_log(w, "list +a error synced ");
 	assert_int_equal(w->last_error.kind, ERR_LIMIT);
+	// Of the next list, too: the caller must not consider the object deleted.
+	watch_server_push(stream, "{\"type\":\"ERROR\",\"object\":" GONE "}\n");
+	watch_server_reply(watch_fixture_expect(w, 2, "limit=100"), 200, large, NULL);
+	free(large);
+	watch_server_begin(watch_fixture_expect(w, 3, "watch=true"));
+	watch_fixture_assert_log(w, "list +a error synced list +a error synced ");
 }
 
 static void client_that_closes_stops_it(void **state)
