@@ -54,5 +54,5 @@ double plausible_sample(const struct policy *policy, size_t i, double value)
 		return value;
 	if (policy->idle.set && policy->idle.signal == i)
 		most = fmax(most, PLAUSIBLE_MULTIPLE * policy->idle.activation.above);
-	return fmin(fmax(value, 0), most);
+	return fmin(fmax(value, -most), most);
 }

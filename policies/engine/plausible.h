@@ -33,8 +33,8 @@ double plausible_replicas(const struct policy *policy);
 // is per replica): what plausible_replicas() serve at the target or the high watermark. INFINITY for a signal that has
 // neither, and so has no unit known to the engine.
 double plausible_load(const struct policy *policy, size_t i);
-// Returns the value of signal i as its window takes it: 0 to plausible_load(). A signal whose .value a formula reads,
-// or that has neither target nor watermarks, is taken as it is.
+// Returns the value of signal i as its window takes it: within plausible_load() on either side of 0. A signal whose
+// .value a formula reads, or that has neither target nor watermarks, is taken as it is.
 double plausible_sample(const struct policy *policy, size_t i, double value);
 
 #endif

@@ -143,7 +143,7 @@ double signal_push(const struct policy *policy, size_t i, struct window *w, stru
 {
 	double sample = plausible_sample(policy, i, value);
 	window_push(w, samples, &policy->signals[i].window, time_ms, sample, now_ms);
-	if (sample < value)
+	if (sample < value || sample > value)
 		w->newest_limited_ms = i64_max(w->newest_limited_ms, time_ms < now_ms ? time_ms : now_ms);
 	return sample;
 }
@@ -166,7 +166,7 @@ void windows_stage(struct tick *t)
 		return;
 	const struct policy_window *config = &t->policy->signals[i].window;
 	struct window_sample *samples = state_samples(t->state, w);
-	// Nearly all values are far below their limit, and above 0.
+	// Nearly all values are far below the limit, and not below 0.
 	if (t->reading.value >= 0 && t->reading.value <= (double)t->policy->max_replicas * d->target)
 		window_push(w, samples, config, t->reading.time_ms, t->reading.value, t->now_ms);
 	else

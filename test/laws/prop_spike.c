@@ -65,9 +65,10 @@ static void load_make(struct prop_random *r, double *load)
 static struct wrong wrong_make(struct prop_random *r)
 {
 	static const struct wrong wrongs[] = {
-	        {1, 1e3, 0, 0},  {1, 1e5, 0, 0},   {1, 1e18, 0, 0},         {1, -1e18, 0, 0},
-	        {1, 0, -1e6, 0}, {1, 0, 0, 0},     {1, 1e-5, 0, 0},         {1, 0, 1e9, 0},
-	        {3, 1e3, 0, 0},  {1, 0, 1e308, 0}, {UNIT_ERROR, 1e3, 0, 0}, {UNIT_ERROR, 1e18, 1e9, 0},
+	        {1, 1e3, 0, 0},           {1, 1e5, 0, 0},   {1, 1e18, 0, 0},         {1, -1e18, 0, 0},
+	        {1, 0, -1e6, 0},          {1, 0, 0, 0},     {1, 1e-5, 0, 0},         {1, 0, 1e9, 0},
+	        {3, 1e3, 0, 0},           {1, 0, 1e308, 0}, {UNIT_ERROR, 1e3, 0, 0}, {UNIT_ERROR, 1e18, 1e9, 0},
+	        {UNIT_ERROR, -1e3, 0, 0},
 	};
 	struct wrong w = wrongs[prop_up_to(r, (int32_t)(sizeof wrongs / sizeof wrongs[0]) - 1)];
 	w.signal = prop_chance(r, 30);

@@ -43,14 +43,15 @@ static void sample_of_a_window_is_limited_unless_its_size_has_another_meaning(vo
 	e.policy.max_replicas = 10;
 	engine_add_value(&e, "value", 0.5);
 	engine_add_value(&e, "input", 1)->target.set = false;
-	static const double rows[][2] = {{-1e18, 0}, {-0.1, 0},  {0, 0},     {5e-324, 5e-324},
-	                                 {20, 20},   {20.1, 20}, {1e308, 20}};
+	static const double rows[][2] = {{-1e18, -20},     {-20.1, -20}, {-20, -20}, {-0.1, -0.1}, {0, 0},
+	                                 {5e-324, 5e-324}, {20, 20},     {20.1, 20}, {1e308, 20}};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		assert_true(plausible_sample(&e.policy, 0, rows[i][0]) == rows[i][1]);
 		assert_true(plausible_sample(&e.policy, 1, rows[i][0]) == rows[i][0]);
 	}
 	e.policy.idle = (struct policy_idle){.set = true, .signal = 0, .activation = {"value", 1000}};
 	assert_true(plausible_sample(&e.policy, 0, 1e18) == 4000);
+	assert_true(plausible_sample(&e.policy, 0, -1e18) == -4000);
 	e.policy.combine = COMBINE_FORMULA;
 	e.policy.formula.reads = 1; // its proposal
 	assert_true(plausible_sample(&e.policy, 0, 1e18) == 4000);
