@@ -110,7 +110,8 @@ const struct node_taint *capacity_untolerated(const struct capacity_node *n, con
 enum node_verdict capacity_verdict(struct rule_verdicts *v, const struct node_rule *rule, const struct capacity_node *n,
                                    int64_t *work)
 {
-	enum node_verdict verdict = (enum node_verdict)(v->of[n->slot / PER_BYTE] >> 2 * (n->slot % PER_BYTE) & 3U);
+	unsigned known = v->of[n->slot / PER_BYTE];
+	enum node_verdict verdict = (enum node_verdict)(known >> 2 * (n->slot % PER_BYTE) & 3U);
 	if (verdict != NODE_UNCHECKED || *work <= 0)
 		return verdict;
 	*work -= 1 + (int64_t)rule->n_texts + (int64_t)(rule->n_tolerations * n->n_taints);
