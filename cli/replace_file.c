@@ -178,13 +178,14 @@ static int exchange(const struct replace_file *f, const char *temporary, int fd,
 				break;
 			// What was put before is not needed any more, unless it was written to. Everything else is a
 			// save, and goes back.
-			rc = lstat(temporary, &displaced);
+			rc = -1;
+			if (lstat(temporary, &displaced) < 0)
+				break;
 			if (i > 0 && displaced.st_ino == put_before.st_ino &&
 			    (displaced.st_ino != new_file.st_ino || is_file_with(temporary, fd, text))) {
 				rc = 1;
 				break;
 			}
-			rc = -1;
 		}
 		if (rc < 0 && put.st_ino != new_file.st_ino)
 			return err_set(e, ERR_CONFLICT,
