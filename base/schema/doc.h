@@ -49,7 +49,7 @@ int doc_parse_yaml(struct arena *a, const char *name, const char *text, size_t l
 // inherited pipe. Returns the errors of buf_read_argument and doc_parse_yaml.
 int doc_read_yaml(struct arena *a, const char *path, struct doc_file *ret_file, struct err *e);
 // As doc_parse_yaml(), but copies the value of an anchor to where an alias or a merge key (<<) names it: for files that
-// were written for other programs. The copies count as values; an anchor that contains itself is refused.
+// were written for other programs. The copies are treated as values; an anchor that contains itself is refused.
 int doc_parse_yaml_anchors(struct arena *a, const char *name, const char *text, size_t len, struct doc_file *ret_file,
                            struct err *e);
 // As doc_read_yaml(), with doc_parse_yaml_anchors().

@@ -257,7 +257,7 @@ void pool_seat_unreadable(struct pool_seat *s, const struct err *error, int64_t 
 		return;
 	note_heard(s);
 	if (error->kind != ERR_NOT_FOUND) {
-		// It keeps what it held for a while; without a decision it counts as fixed in the end.
+		// It keeps what it held for a while; without a decision it is fixed in the end.
 		if (is_of_target(error))
 			note_lost(s, now_mono_ms);
 		return;

@@ -33,7 +33,7 @@ static int32_t existing_of(const struct pool_seat *s, int64_t now_mono_ms)
 	return now_mono_ms < lost_at(s) ? s->existing : 0;
 }
 
-// When a target that has not been read since the last tick counts as one that cannot be read.
+// When a target that has not been read since the last tick is treated as unreadable.
 static int64_t unread_at(const struct pool_seat *s)
 {
 	int64_t from = i64_max(s->ticked_ms, s->pools->resumed_ms);
