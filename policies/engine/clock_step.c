@@ -50,6 +50,7 @@ static void move_stamps(const struct mover *m, struct state_header *s)
 		s->startup.orders[i].time_ms = moved(m, s->startup.orders[i].time_ms);
 	s->idle.quiet_since_ms = moved(m, s->idle.quiet_since_ms);
 	s->idle.first_ms = moved(m, s->idle.first_ms);
+	s->idle.unready_ms = moved(m, s->idle.unready_ms);
 	s->panic.over_ms = moved(m, s->panic.over_ms);
 	s->unhealthy.fewer_since_ms = moved(m, s->unhealthy.fewer_since_ms);
 	if (s->objective_offset > 0)
@@ -116,7 +117,7 @@ static int64_t latest_stamp_ms(struct state_header *s)
 	int64_t ms = i64_max(s->last_scale_ms, u->n_orders > 0 ? u->orders[u->n_orders - 1].time_ms : TIME_NONE);
 	ms = i64_max(ms, i64_max(s->withdrawn_ms, s->unhealthy.fewer_since_ms));
 	ms = i64_max(ms, i64_max(newest_of(s, &s->recommendations), newest_of(s, &s->events)));
-	return i64_max(i64_max(ms, s->panic.over_ms), i64_max(s->idle.quiet_since_ms, s->idle.first_ms));
+	return i64_max(i64_max(ms, s->panic.over_ms), i64_max(s->idle.quiet_since_ms, i64_max(s->idle.first_ms, s->idle.unready_ms)));
 }
 
 // A restored stamp may be of another clock.

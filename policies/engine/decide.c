@@ -15,19 +15,24 @@
 static void count_replicas(struct tick *t)
 {
 	const struct observation *o = t->observation;
-	t->counts.spec = i32_max(o->spec_replicas, 0);
-	t->counts.status = i32_max(o->status_replicas, 0);
-	t->counts.ready = o->ready_replicas;
-	t->wanted = t->unstabilized = t->counts.spec;
-	if (o->ready_replicas >= 0)
+	struct replica_counts *c = &t->counts;
+	c->spec = i32_max(o->spec_replicas, 0);
+	c->status = i32_max(o->status_replicas, 0);
+	c->ready = o->ready_replicas;
+	c->pending = i32_min(i32_max(o->pending_replicas, 0), i32_max(c->spec, c->status));
+	t->wanted = t->unstabilized = c->spec;
+	if (c->ready >= 0 && c->ready <= c->spec)
 		return;
-	t->counts.ready = t->counts.spec;
+	// Several pods for one replica, pods of another workload, a surge: what is ready beyond the scale is no
+	// capacity that the next scale would have. Pinned by prop_decide "surplus_of_ready_changes_nothing".
+	c->ready = c->spec;
 	tick_trace(t, &(struct trace_entry){
 	                      .stage = STAGE_SOURCES,
-	                      .reason = REASON_READY_UNKNOWN,
+	                      .reason = o->ready_replicas < 0 ? REASON_READY_UNKNOWN : REASON_READY_SURPLUS,
 	                      .signal = -1,
-	                      .before = t->counts.spec,
-	                      .after = t->counts.spec,
+	                      .before = c->spec,
+	                      .after = c->spec,
+	                      .count = o->ready_replicas,
 	              });
 }
 
@@ -35,7 +40,7 @@ static void count_replicas(struct tick *t)
 static void observe_starts(struct tick *t)
 {
 	struct startup *s = &t->state->startup;
-	bool learnt = startup_observe(s, t->policy, t->now_ms, t->counts.spec, t->observation->ready_replicas);
+	bool learnt = startup_observe(s, t->policy, t->now_ms, t->counts.spec, t->decision->ready);
 	t->starting = t->policy->startup.set ? startup_starting(s, t->policy, t->now_ms) : 0;
 	if (!learnt || !t->policy->startup.set || t->policy->startup.given)
 		return;
@@ -75,8 +80,6 @@ void decide(const struct policy *policy, const struct observation *observation, 
 
 	struct decision *d = ret_decision;
 	d->time_ms = now_ms;
-	d->ready = observation->ready_replicas;
-	d->pending = observation->pending_replicas;
 	d->reason = REASON_DESIRED_WITHIN_RANGE;
 	d->driver = -1;
 	d->n_signals = policy->n_signals;
@@ -98,6 +101,8 @@ void decide(const struct policy *policy, const struct observation *observation, 
 		clock_step_trace(&t);
 	count_replicas(&t);
 	d->current = t.counts.spec;
+	d->ready = observation->ready_replicas < 0 ? -1 : t.counts.ready;
+	d->pending = t.counts.pending;
 	if (!s->seeded)
 		decide_record_recommendation(policy, state, now_ms, t.counts.spec);
 	observe_starts(&t);

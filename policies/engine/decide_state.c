@@ -400,8 +400,10 @@ void decide_state_migrate(const struct policy *old_policy, const void *old_state
 		s->unhealthy = old->unhealthy;
 	s->fallback = old->fallback;
 	s->idle.first_ms = old->idle.first_ms;
-	if (idle_is_same(&old_policy->idle, &new_policy->idle))
+	if (idle_is_same(&old_policy->idle, &new_policy->idle)) {
 		s->idle.quiet_since_ms = old->idle.quiet_since_ms;
+		s->idle.unready_ms = old->idle.unready_ms;
+	}
 	const struct history_mark *marks = state_at_const(old, old->recommendations.marks_offset);
 	for (uint32_t i = 0; i < old->recommendations.len; i++) {
 		const struct history_mark *m = history_at(&old->recommendations, marks, i);

@@ -6,6 +6,7 @@
 
 #include "policies/engine/decide_state.h"
 #include "policies/engine/forecast.h"
+#include "policies/engine/hpa.h"
 #include "policies/engine/number.h"
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"
@@ -90,20 +91,22 @@ static void trace_learning(struct tick *t, const struct outlook *o)
 	int64_t trial_ms = forecast_trial_ms(config);
 	struct trace_entry entry = entry_of(t, REASON_FORECAST_LEARNING);
 	entry.window_ms = i64_add(forecast_learning_ms(config), i64_add(o->horizon_ms, trial_ms));
-	entry.duration_ms = i64_add(o->left_ms, i64_add(ahead_ms, i64_sub(trial_ms, compared_ms)));
+	entry.duration_ms = i64_max(i64_add(o->left_ms, i64_add(ahead_ms, i64_sub(trial_ms, compared_ms))), 0);
 	tick_trace(t, &entry);
 }
 
-// Returns whether the forecast has been better than the naive ones; else says why it is not used.
-static bool is_trusted(struct tick *t, const struct outlook *o)
+// Returns whether the forecast has been better than the naive ones until the tick before (was_tried, is_skilled); else
+// reports why it is not used. The load of this tick does not count: if a larger load made the forecast worse, it would lower the scale.
+// Pinned by prop_decide "more_load_never_means_fewer_replicas".
+static bool is_trusted(struct tick *t, const struct outlook *o, bool was_tried, bool is_skilled)
 {
-	struct skill *skill = state_skill(t->state, &t->state->forecast);
+	const struct skill *skill = state_skill(t->state, &t->state->forecast);
 	int64_t trial_ms = forecast_trial_ms(&t->policy->forecast);
-	if (!o->learnt || skill->compared_ms < trial_ms) {
+	if (!o->learnt || skill->compared_ms < trial_ms || !was_tried) {
 		trace_learning(t, o);
 		return false;
 	}
-	if (skill_judge(skill, trial_ms))
+	if (is_skilled)
 		return true;
 	struct trace_entry entry = entry_of(t, REASON_FORECAST_OFF);
 	skill_errors(skill, &entry.value, &entry.limit);
@@ -111,19 +114,30 @@ static bool is_trusted(struct tick *t, const struct outlook *o)
 	return false;
 }
 
+// Returns whether the signal itself is above its target, however little, or above its high mark.
+static bool is_above(const struct tick *t, const struct policy_signal *signal, const struct decision_signal *d)
+{
+	struct policy_target target = signal->target;
+	target.value = d->target; // lowered while replicas are throttled
+	enum reason r = target.set ? hpa_propose(&target, 0, 0, d->value, &t->counts).reason : d->reason;
+	return r == REASON_ABOVE_TARGET || r == REASON_ABOVE_HIGH_WATERMARK;
+}
+
 static void propose(struct tick *t, double replicas, const struct outlook *o)
 {
 	const struct policy_forecast *config = &t->policy->forecast;
 	struct decision_signal *d = &t->decision->signals[config->signal_index];
+	const struct policy_signal *signal = &t->policy->signals[config->signal_index];
 	double high = fmax(o->load + config->band * o->deviation, 0);
-	struct proposal p =
-	        signal_propose(t->policy, &t->policy->signals[config->signal_index], high / replicas, &t->counts);
+	struct proposal p = signal_propose(t->policy, signal, high / replicas, &t->counts);
 	struct trace_entry entry = entry_of(t, REASON_FORECAST);
 	entry.value = o->load;
 	entry.limit = high;
 	entry.duration_ms = o->horizon_ms;
-	// During a panic the forecast does not lower the proposal.
+	// During a panic, and while the signal itself asks for more, the forecast does not lower the scale.
 	bool may_lower = config->use == FORECAST_BOTH && t->state->panic.over_ms == TIME_NONE;
+	if (may_lower && is_above(t, signal, d))
+		p.replicas = i32_max(p.replicas, t->counts.spec);
 	bool changes = may_lower ? p.replicas != d->proposal : p.replicas > d->proposal;
 	entry.reason = changes ? REASON_FORECAST : REASON_FORECAST_COVERED;
 	if (changes)
@@ -177,13 +191,16 @@ void forecast_stage(struct tick *t)
 	bool learns = is_believed(t->policy, t->state, t->now_ms, gap_ms, &limited);
 	if (!learns || load > limited)
 		trace_doubt(t, load, learns);
+	struct skill *skill = state_skill(t->state, &t->state->forecast);
+	bool was_tried = skill->compared_ms >= forecast_trial_ms(config);
+	bool is_skilled = skill_judge(skill, forecast_trial_ms(config));
 	struct outlook o = follow(t->policy, t->state, t->now_ms, limited, learns);
 	if (horizon_of(t->policy, t->state) < 0) {
 		struct trace_entry entry = entry_of(t, REASON_FORECAST_NO_HORIZON);
 		tick_trace(t, &entry);
 		return;
 	}
-	if (is_trusted(t, &o))
+	if (is_trusted(t, &o, was_tried, is_skilled))
 		propose(t, replicas, &o);
 }
 

@@ -34,7 +34,7 @@ void gain_observe(struct tick *t)
 	struct marginal_gain *g = state_gain(t->state);
 	int64_t interval_ms = i64_max(t->policy->interval_ms, 1);
 	uint64_t needed = (uint64_t)i64_max(i64_add(config->steady_ms, interval_ms - 1) / interval_ms, 0);
-	marginal_gain_tick(g, t->counts.spec, t->observation->ready_replicas);
+	marginal_gain_tick(g, t->counts.spec, t->decision->ready);
 	if (throughput->state == SIGNAL_OK && g->steady_ticks >= needed && t->capacity_ratio >= 1 && is_loaded(t))
 		marginal_gain_observe(g, throughput->value, (uint64_t)(PLAUSIBLE_AFTER_MS / interval_ms) + 1);
 }

@@ -7,14 +7,13 @@
 #include <stdbool.h>
 
 #include "policies/engine/number.h"
-#include "policies/engine/observation.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/stages.h"
 #include "policies/engine/tick.h"
 
-int32_t guards_starting(const struct observation *observation, const struct replica_counts *counts)
+int32_t guards_starting(const struct replica_counts *counts)
 {
-	return i32_max(observation->pending_replicas, i32_max(counts->spec - i32_max(counts->ready, 0), 0));
+	return i32_max(counts->pending, i32_max(counts->spec - i32_max(counts->ready, 0), 0));
 }
 
 // Returns the scale of a target that is held. From the idle level the target scales to its minimum in any case, to a
@@ -41,7 +40,7 @@ static struct trace_entry stay(const struct tick *t, enum reason reason)
 static bool is_pending_guarded(struct tick *t)
 {
 	const struct policy_guards *g = &t->policy->guards;
-	int32_t starting = guards_starting(t->observation, &t->counts);
+	int32_t starting = guards_starting(&t->counts);
 	if (!g->max_pending_set || tick_direction(t) <= 0 || starting <= g->max_pending_pods)
 		return false;
 	struct trace_entry entry = stay(t, REASON_PENDING_REPLICAS);

@@ -5,11 +5,10 @@
 
 #include <stdint.h>
 
-struct observation;
 struct replica_counts;
 
 // Returns how many replicas are requested and not ready: spec - ready, or the pending ones, whichever is more. A pod
 // that loads a model is running but not ready: counting only pending pods would miss it.
-int32_t guards_starting(const struct observation *observation, const struct replica_counts *counts);
+int32_t guards_starting(const struct replica_counts *counts);
 
 #endif

@@ -19,12 +19,12 @@ static int32_t sign_of(int32_t from, int32_t to)
 
 struct proposal hpa_outside(double ratio, double wanted, int32_t spec, struct proposal p)
 {
-	p.replicas = replicas_from_whole(ceil(wanted));
-	p.reason = ratio > 1.0 ? REASON_ABOVE_TARGET : REASON_BELOW_TARGET;
-	p.direction = sign_of(spec, p.replicas);
-	// The result may be spec after rounding up: the signal keeps its direction, and its sustain timer continues.
-	if (p.direction == 0)
-		p.direction = ratio > 1.0 ? 1 : -1;
+	int32_t n = replicas_from_whole(ceil(wanted));
+	bool is_above = ratio > 1.0;
+	// The result may be spec: the signal keeps its direction, and its sustain timer continues.
+	p.replicas = is_above ? i32_max(n, spec) : i32_min(n, spec);
+	p.reason = is_above ? REASON_ABOVE_TARGET : REASON_BELOW_TARGET;
+	p.direction = is_above ? 1 : -1;
 	return p;
 }
 

@@ -8,7 +8,7 @@
 
 void idle_init(struct idle *s)
 {
-	*s = (struct idle){TIME_NONE, TIME_NONE};
+	*s = (struct idle){TIME_NONE, TIME_NONE, TIME_NONE};
 }
 
 bool idle_is_same(const struct policy_idle *a, const struct policy_idle *b)

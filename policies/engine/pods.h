@@ -20,11 +20,14 @@ struct pod_groups {
 	int32_t n_samples; // running pods, ready or not, with a usable sample
 	int32_t n_missing; // running pods without one
 	int32_t n_pending; // pending pods, whose samples do not count
+	int32_t n_surplus; // how many pods there are, when there are more than replicas; else 0
 	// Set by pods_propose(): how many pods without a sample it counted, and the value it used for each.
 	int32_t n_filled;
 	double filled_with;
 };
 
+// More pods than replicas (several pods per replica, pods of another workload, a surge) are reduced to the number of
+// replicas: n_samples * mean stays the load of the replicas, and pods without a sample are left out first.
 // Matches series and pods by name. Stale and non-finite samples count as missing. Several series for one pod are an
 // error of the query (REASON_SEVERAL_PER_POD); series of pods that do not belong to the target are ignored. Without the
 // list of pods (observation->pods NULL) every labelled series counts as a running pod; of the other `status_replicas`,
@@ -39,7 +42,8 @@ struct reading pods_read(const struct policy_signal *signal, const struct observ
 // pending pods or with ratio <= 1: spec inside the tolerance, else ceil(total / target). Otherwise missing pods count
 // as the target when ratio < 1 and as 0 when ratio > 1, pending pods as 0 when ratio > 1, and the ratio is computed
 // again: spec inside the tolerance, or when the ratio is now on the other side of 1 (REASON_PODS_INCONCLUSIVE); else
-// ceil(total / target), or spec when that contradicts the new ratio. `compared` is the mean with the filled pods.
+// ceil(total / target). A ratio above 1 never lowers the scale, one below 1 never raises it, as in hpa_outside().
+// `compared` is the mean with the filled pods.
 struct proposal pods_propose(const struct policy_target *target, double up_tolerance, double down_tolerance,
                              struct pod_groups *pods, const struct replica_counts *counts);
 

@@ -9,9 +9,10 @@
 
 // The replica counts that the arithmetic uses; all are >= 0.
 struct replica_counts {
-	int32_t spec;   // the current scale
-	int32_t status; // pods that exist
-	int32_t ready;  // pods that are ready; spec when unknown
+	int32_t spec;    // the current scale
+	int32_t status;  // replicas that exist
+	int32_t ready;   // replicas that are ready, at most spec; spec when unknown
+	int32_t pending; // replicas that exist and are not running, at most the larger of spec and status
 };
 
 struct proposal {

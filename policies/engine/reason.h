@@ -32,6 +32,7 @@ enum reason {
 	REASON_SEVERAL_PER_POD,
 	REASON_WINDOW_FILLING,
 	REASON_MISSING_AS_ZERO,
+	REASON_NON_FINITE_AS_ZERO,  // a sample that is not finite counts as 0: onMissing Zero
 	REASON_SIGNAL_IGNORED,
 	REASON_PARTIAL_SIGNALS, // some signals missing: no scale-down
 	REASON_ALL_SIGNALS_MISSING,
@@ -83,12 +84,19 @@ enum reason {
 	REASON_DRY_RUN,
 	// notes: additional explanations, never the primary reason
 	REASON_READY_UNKNOWN,     // the ready count is missing: the current scale is used instead
+	REASON_READY_SURPLUS,     // more is ready than the scale: the surplus does not count
+	REASON_PODS_SURPLUS,      // more pods than replicas: the pods are averaged
 	REASON_FUTURE_SAMPLE,     // the time of a sample is in the future: treated as now
 	REASON_CLOCK_SET,         // the clock was set: past actions keep their age
 	REASON_FUTURE_STAMP,      // a stored time is in the future: treated as now
 	REASON_WINDOW_AGGREGATE,  // the aggregate of a window
 	REASON_SCHEDULE_ACTIVE,   // a schedule sets the bounds
 	REASON_IDLE_PENDING,      // no activity, but not for long enough
+	REASON_IDLE_ACTIVE,       // not idle: activity
+	REASON_IDLE_UNKNOWN,      // not idle: the activation signal is missing
+	REASON_IDLE_STARTING,     // not idle: replicas are starting
+	REASON_IDLE_UNSATISFIED,  // not idle: a signal is missing or asks for more
+	REASON_IDLE_SUSPENDED,    // not idle: a schedule, a panic or a fallback
 	REASON_STARTUP_LEARNT,    // a start-up time was learnt
 	REASON_WINDOW_OVERFLOW,   // more samples than the window has room for: the oldest were dropped
 	REASON_VALUE_LIMITED,     // an implausible value is limited before a memory takes it

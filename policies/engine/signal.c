@@ -91,7 +91,7 @@ static bool check_reading(struct tick *t, size_t i)
 	entry.duration_ms = r->age_ms;
 	entry.window_ms = t->policy->signals[i].stale_after_ms;
 	entry.count = r->n_series;
-	if (r->reason == REASON_MISSING_AS_ZERO) {
+	if (r->reason == REASON_MISSING_AS_ZERO || r->reason == REASON_NON_FINITE_AS_ZERO) {
 		tick_trace(t, &entry);
 		return true;
 	}
@@ -218,6 +218,11 @@ static void count_starting(struct tick *t, size_t i, struct proposal *p)
 static struct proposal propose_pods(struct tick *t, size_t i, const struct policy_signal *signal)
 {
 	struct pod_groups *pods = &t->pods;
+	if (pods->n_surplus > 0) {
+		struct trace_entry surplus = entry_of(t, i, STAGE_SIGNALS, REASON_PODS_SURPLUS);
+		surplus.count = pods->n_surplus;
+		tick_trace(t, &surplus);
+	}
 	struct proposal p = pods_propose(&signal->target, tolerance_of(&t->policy->scale_up, signal),
 	                                 tolerance_of(&t->policy->scale_down, signal), pods, &t->counts);
 	if (pods->n_filled == 0)

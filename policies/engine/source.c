@@ -19,15 +19,19 @@ static struct reading missing(enum reason reason, size_t n_series)
 	};
 }
 
-static double reduce(int mode, const struct obs_series *series, size_t n)
+// as_zero: a value that is not finite is 0. The result is not finite when a sum is out of range.
+static double reduce(int mode, const struct obs_series *series, size_t n, bool as_zero)
 {
 	if (mode == SERIES_SINGLE)
-		return series[0].value;
-	double sum = 0, tail = 0, max = series[0].value, min = series[0].value;
+		return as_zero && !isfinite(series[0].value) ? 0 : series[0].value;
+	double sum = 0, tail = 0, max = -INFINITY, min = INFINITY;
 	for (size_t i = 0; i < n; i++) {
 		double v = series[i].value;
-		if (!isfinite(v))
-			return v;
+		if (!isfinite(v)) {
+			if (!as_zero)
+				return v;
+			v = 0;
+		}
 		// Neumaier summation: the sum of many pods must not depend on their order.
 		double s = sum + v;
 		tail += fabs(sum) >= fabs(v) ? (sum - s) + v : (v - s) + sum;
@@ -97,6 +101,14 @@ static struct reading unavailable(const struct policy_signal *signal, const stru
 	}
 }
 
+static bool has_non_finite(const struct obs_signal *observed)
+{
+	for (size_t i = 0; i < observed->n_series; i++)
+		if (!isfinite(observed->series[i].value))
+			return true;
+	return false;
+}
+
 struct reading source_read(const struct policy_signal *signal, const struct obs_signal *observed, int64_t now_ms)
 {
 	if (observed->state != OBS_OK && observed->state != OBS_EMPTY)
@@ -118,7 +130,10 @@ struct reading source_read(const struct policy_signal *signal, const struct obs_
 		r.time_ms = observed->series[i].time_ms < r.time_ms ? observed->series[i].time_ms : r.time_ms;
 		newest_ms = i64_max(newest_ms, observed->series[i].time_ms);
 	}
-	r.value = reduce(signal->series, observed->series, observed->n_series);
+	bool as_zero = signal->on_missing == ON_MISSING_ZERO;
+	r.value = reduce(signal->series, observed->series, observed->n_series, as_zero);
+	if (as_zero && isfinite(r.value) && has_non_finite(observed))
+		r.reason = REASON_NON_FINITE_AS_ZERO;
 	r.age_ms = i64_max(i64_sub(now_ms, r.time_ms), 0);
 	r.ahead_ms = i64_max(i64_sub(newest_ms, now_ms), 0);
 	if (observed->skew_ms != 0 || r.ahead_ms > 0)

@@ -53,6 +53,8 @@ void decide_refill(const struct policy *policy, void *state, size_t signal, cons
 			sustain_observe(g, 0, time_ms);
 		before_ms = time_ms;
 		int direction = 0;
+		if (!isfinite(value) && config->on_missing == ON_MISSING_ZERO)
+			value = 0;
 		if (isfinite(value) &&
 		    replay_window(policy, signal, &g->window, state_samples(s, &g->window), time_ms, &value) &&
 		    !is_input) {

@@ -11,7 +11,7 @@ struct policy_watermarks;
 //   above  usage > high * (1 + tolerance): n = ceil(ready * usage / high), rounded up to `multiple`, at least spec
 //   below  usage < low * (1 - tolerance):  n = max(1, floor(ready * usage / low)), rounded up to `multiple`, at most
 //   spec else   spec
-// The comparisons are strict, and the divisor is the mark without its tolerance.
+// The comparisons are strict, and the divisor is the mark without its tolerance. `limit` is the mark with it.
 // No ready replica: REASON_NO_READY_REPLICAS. WPA: replica_calculator.go, getReplicaCount.
 struct proposal watermark_propose(const struct policy_watermarks *marks, int32_t multiple, double value,
                                   const struct replica_counts *counts);

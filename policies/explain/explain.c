@@ -56,6 +56,13 @@ static void format_rule(char *out, size_t size, int32_t code)
 		snprintf(out, size, "%.3g x %s", factor, objective_family_name(family));
 }
 
+// Returns the low mark that a value is compared with. `high` is the high one: with its tolerance, and lowered while
+// replicas are throttled.
+static double low_mark(const struct policy_watermarks *w, double high)
+{
+	return w->low * (1 - w->tolerance_ratio) * (high / (w->high * (1 + w->tolerance_ratio)));
+}
+
 static const char *ordinal_suffix(int32_t n)
 {
 	static const char *const suffixes[] = {"th", "st", "nd", "rd"};
@@ -75,7 +82,7 @@ static bool placeholder(const struct decided *d, const struct trace_entry *t, co
 	if (IS("signal"))
 		snprintf(out, size, "%s", signal ? signal->name : "signal");
 	else if (IS("low"))
-		format_value(out, size, signal ? signal->watermarks.low * (t->limit / signal->watermarks.high) : NAN);
+		format_value(out, size, signal ? low_mark(&signal->watermarks, t->limit) : NAN);
 	else if (IS("value"))
 		format_value(out, size, t->value);
 	else if (IS("limit"))

@@ -64,7 +64,7 @@ _Static_assert(COUNT_OF(algorithms) == WATERMARK_ALGORITHM__COUNT + 1, "one name
 static const struct schema_field watermark_fields[] = {
 	{ROW("high", QUANTITY),      FIELD(struct policy_watermarks, high),            REQUIRED,            ANY_SIZE, TUNE(FACTOR, 0.25, 4), DOC("Above this, widened by the tolerance, replicas are added.")},
 	{ROW("low", QUANTITY),       FIELD(struct policy_watermarks, low),             REQUIRED,            ANY_SIZE, TUNE(FACTOR, 0.25, 4), DOC("Below this, widened by the tolerance, replicas are removed.")},
-	{ROW("tolerance", QUANTITY), FIELD(struct policy_watermarks, tolerance_ratio), DEFAULT("0.1"),      RANGE(0, 1),                     DOC("Share by which each mark is widened: high * (1 + tolerance), low * (1 - tolerance).")},
+	{ROW("tolerance", QUANTITY), FIELD(struct policy_watermarks, tolerance_ratio), DEFAULT("0"),        RANGE(0, 1),                     DOC("Share by which each mark is widened: high * (1 + tolerance), low * (1 - tolerance). The WatermarkPodAutoscaler's default is 0.1.")},
 	{ROW("algorithm", ENUM),     FIELD(struct policy_watermarks, algorithm),       DEFAULT("Absolute"), ONE_OF(algorithms),              DOC("Absolute: the value itself is compared with the watermarks. Average: the value divided by the ready replicas.")},
 };
 // clang-format on
@@ -157,7 +157,7 @@ static const struct schema_field signal_fields[] = {
 	{ROW("window", OBJECT),          FIELD_SET(struct policy_signal, window, window.set),         OPTIONAL,          CHILD(window),                              DOC("Uses the samples of a period instead of the last one only.")},
 	{ROW("sustain", OBJECT),         FIELD(struct policy_signal, sustain),                        OPTIONAL,          CHILD(policy_schema_durations),             DOC("How long the signal must ask for more (up) or fewer (down) replicas without a break before it counts. Missing data is a break.")},
 	{ROW("staleAfter", DURATION_MS), FIELD(struct policy_signal, stale_after_ms),                 DEFAULT("60s"),    RANGE(SECOND_MS, DAY_MS),                   DOC("Samples older than this count as missing.")},
-	{ROW("onMissing", ENUM),         FIELD(struct policy_signal, on_missing),                     DEFAULT("Hold"),   ONE_OF(on_missing),                         DOC("Without usable data: Hold keeps the scale from going down. Ignore leaves the signal out. Zero reads an answer without series as 0 (a failed query or stale data is never read as 0).")},
+	{ROW("onMissing", ENUM),         FIELD(struct policy_signal, on_missing),                     DEFAULT("Hold"),   ONE_OF(on_missing),                         DOC("Without usable data: Hold keeps the scale from going down. Ignore leaves the signal out. Zero reads an answer without series, and a sample that is NaN or infinite, as 0 (a failed query or stale data is never read as 0).")},
 	{ROW("series", ENUM),            FIELD(struct policy_signal, series),                         DEFAULT("Single"), ONE_OF(series_modes),                       DOC("How several series become one. Single holds the scale when there is more than one.")},
 };
 // clang-format on

@@ -109,7 +109,7 @@ static void more_load_never_means_fewer_replicas(void **state)
 		e.policy.guards.gain.set = false; // it learns from the load, which is its throughput here
 		engine_start(&e);
 		for (int i = 0; i < PROP_TICKS_A_TRACE; i++, done++) {
-			// all there are are ready: with fewer, the HPA's own arithmetic is not monotone
+			// With fewer ready replicas, the base of the ratio is not the scale.
 			e.seen.ready_replicas = e.seen.status_replicas = e.seen.spec_replicas;
 			double load = prop_up_to(&r, 400) / 8.0, extra = prop_up_to(&r, 80) / 8.0;
 			int32_t n_pods = prop_up_to(&r, ENGINE_SERIES_MAX);
@@ -128,6 +128,76 @@ static void more_load_never_means_fewer_replicas(void **state)
 			prop_advance(&r, &e);
 		}
 		engine_done(&e);
+	}
+}
+
+// Several pods for one replica, an overlapping selector, a surge: what is ready beyond the scale decides nothing.
+static void surplus_of_ready_changes_nothing(void **state)
+{
+	struct prop_random r = {prop_seed() + 5};
+	struct engine e, more;
+	int64_t n = prop_ticks(), compared = 0;
+	for (int64_t done = 0; done < n;) {
+		prop_engine(&r, &e, 1 + prop_up_to(&r, 2));
+		for (int i = 0; i < PROP_TICKS_A_TRACE; i++, done++) {
+			for (size_t k = 0; k < e.policy.n_signals; k++)
+				prop_show_random(&r, &e, k);
+			bool is_all = e.seen.ready_replicas >= e.seen.spec_replicas;
+			prop_copy(&more, &e);
+			if (is_all) {
+				e.seen.ready_replicas = e.seen.spec_replicas;
+				more.seen.ready_replicas = e.seen.spec_replicas * (1 + prop_up_to(&r, 5)) + 1;
+			}
+			engine_tick_as_stamped(&e);
+			engine_tick_as_stamped(&more);
+			if (is_all && !engine_find(&more, REASON_READY_SURPLUS))
+				prop_fail_at("the trace names the surplus", done, &more);
+			compared += is_all;
+			if (more.decision.desired != e.decision.desired || more.decision.reason != e.decision.reason ||
+			    memcmp(more.state, e.state, decide_state_bytes(&e.policy)) != 0)
+				prop_fail_at("ready > replicas decides as ready = replicas", done, &more);
+			engine_done(&more);
+			prop_follow(&r, &e);
+			prop_advance(&r, &e);
+		}
+		engine_done(&e);
+	}
+	assert_true(compared > n / 4); // the law was put to the test
+}
+
+// A replica of several pods, all of which report or only its leader, decides as one pod with the same load.
+static void surplus_of_pods_adds_nothing(void **state)
+{
+	struct prop_random r = {prop_seed() + 6};
+	static const char *const names[] = {"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"};
+	for (int64_t done = prop_ticks() / 100; done > 0; done--) {
+		struct engine one, group;
+		struct obs_pod pods[ENGINE_SERIES_MAX];
+		int32_t spec = 1 + prop_up_to(&r, 2), n_pods = spec * (1 + prop_up_to(&r, 1)), size = n_pods / spec;
+		engine_init(&one, spec);
+		engine_add_value(&one, "s", 1 + prop_up_to(&r, 40))->target.type = TARGET_PODS;
+		engine_start(&one);
+		double value = prop_up_to(&r, 400) / 4.0;
+		engine_show_pods(&one, 0, (size_t)spec, value, 0);
+		prop_copy(&group, &one);
+		bool leaders_only = prop_chance(&r, 50), is_listed = prop_chance(&r, 50);
+		int32_t n_series = leaders_only ? spec : n_pods;
+		engine_show_pods(&group, 0, (size_t)n_series, value, 0);
+		for (int32_t i = 0; i < n_pods; i++)
+			pods[i] = (struct obs_pod){names[i], POD_READY};
+		for (int32_t i = 0; i < n_series; i++)
+			group.series[0][i].pod = names[leaders_only ? i * size : i];
+		if (is_listed) {
+			group.seen.pods = pods;
+			group.seen.n_pods = (size_t)n_pods;
+		}
+		group.seen.ready_replicas = n_pods;
+		engine_tick(&one);
+		engine_tick(&group);
+		if (group.decision.desired != one.decision.desired)
+			prop_fail_at("pods of one replica count as one", done, &group);
+		engine_done(&one);
+		engine_done(&group);
 	}
 }
 
@@ -226,6 +296,8 @@ int main(void)
 	        cmocka_unit_test(every_tick_keeps_the_laws),
 	        cmocka_unit_test(idle_never_adds_replicas),
 	        cmocka_unit_test(more_load_never_means_fewer_replicas),
+	        cmocka_unit_test(surplus_of_ready_changes_nothing),
+	        cmocka_unit_test(surplus_of_pods_adds_nothing),
 	        cmocka_unit_test(formula_of_max_and_min_equals_max_and_min),
 	        cmocka_unit_test(scale_down_waits_for_the_window_after_a_scale_up),
 	};

@@ -6,6 +6,7 @@
 
 #include "policies/engine/number.h"
 #include "policies/engine/schedule.h"
+#include "policies/engine/state.h"
 
 static const struct trace_entry *find(const struct decision *d, enum reason reason)
 {
@@ -159,6 +160,19 @@ static const char *broken_fallback(const struct law_tick *t, bool any_ok)
 	return NULL;
 }
 
+static bool inside_of_bounds(const struct decision *d)
+{
+	return d->current >= d->min_replicas && d->current <= d->max_replicas;
+}
+
+static bool find_idle(const struct decision *d)
+{
+	for (size_t i = 0; i < d->n_trace; i++)
+		if (d->entries[i].stage == STAGE_IDLE)
+			return true;
+	return false;
+}
+
 // The target goes to the idle level and leaves it according to the activation signal.
 static const char *broken_idle(const struct law_tick *t, bool all_ok)
 {
@@ -168,12 +182,23 @@ static const char *broken_idle(const struct law_tick *t, bool all_ok)
 	const struct trace_entry *activated = find(d, REASON_ACTIVATED);
 	if (!idle->set)
 		return reached || activated ? "no idle without being asked for" : NULL;
-	if (reached && (!all_ok || !(reached->value <= idle->activation.above)))
+	bool all_absent = t->seen->ready_replicas == 0; // what the replicas report is absent with them
+	for (size_t i = 0; i < d->n_signals; i++)
+		all_absent &= d->signals[i].state == SIGNAL_OK || d->signals[i].state == SIGNAL_IGNORED ||
+		              d->signals[i].reason == REASON_NO_DATA ||
+		              d->signals[i].reason == REASON_NO_POD_SAMPLES ||
+		              d->signals[i].reason == REASON_NO_READY_REPLICAS;
+	if (reached && ((!all_ok && !all_absent) || !(reached->value <= idle->activation.above)))
 		return "idle only with all data, and without activity";
 	if (reached && (reached->after >= d->current || d->desired > d->current))
 		return "idle never adds";
-	if (reached && t->seen->ready_replicas >= 0 && t->seen->ready_replicas < d->current)
+	int64_t unready_ms = state_of_const(t->policy, t->before)->idle.unready_ms;
+	if (reached && t->seen->ready_replicas >= 0 && t->seen->ready_replicas < d->current &&
+	    (unready_ms == TIME_NONE || i64_sub(d->time_ms, unready_ms) < 180000))
 		return "not idle while starting";
+	if (!reached && d->current > idle->replicas && inside_of_bounds(d) && !find_idle(d) &&
+	    !find(d, REASON_SCHEDULE_ACTIVE))
+		return "the trace says why the target is not idle";
 	if (activated && (!(activated->value > idle->activation.above) || d->desired <= d->current))
 		return "activity activates the target";
 	int32_t active_min = t->policy->n_schedules > 0 ? d->min_replicas : i32_max(t->policy->min_replicas, 1);
@@ -313,6 +338,35 @@ static const char *broken_record(const struct law_tick *t)
 
 // ---- all signals ----
 
+// A signal above its target or mark never lowers the scale, one below never raises it; panic and forecast look at other
+// values than the one of this tick. From 0, any load is a reason to start.
+static const char *broken_direction(const struct law_tick *t)
+{
+	const struct decision *d = t->decision;
+	for (size_t i = 0; i < d->n_signals; i++) {
+		const struct policy_signal *s = &t->policy->signals[i];
+		const struct decision_signal *g = &d->signals[i];
+		bool is_mark = s->watermarks.set && s->watermarks.algorithm == WATERMARK_ABSOLUTE;
+		bool is_compared = s->target.set && (s->target.type == TARGET_VALUE || s->target.type == TARGET_PODS);
+		double per_replica = t->seen->status_replicas;
+		if (s->target.set && s->target.type == TARGET_AVERAGE_VALUE)
+			is_compared = true;
+		else
+			per_replica = 1;
+		if (d->current == 0 || g->state != SIGNAL_OK || (!is_mark && !is_compared) || find(d, REASON_THROTTLED))
+			continue;
+		double low = is_mark ? s->watermarks.low : s->target.value, high = is_mark ? s->watermarks.high : low;
+		if (g->value > high * per_replica && g->proposal < d->current && !is_mark)
+			return "a signal above its target never lowers the scale";
+		if (g->value > high && g->proposal < d->current && is_mark && !find(d, REASON_FORECAST))
+			return "a signal above its high mark never lowers the scale";
+		if (g->value < low * per_replica && g->proposal > d->current && !find(d, REASON_FORECAST) &&
+		    !find(d, REASON_PANIC))
+			return "a signal below its target or low mark never raises the scale";
+	}
+	return NULL;
+}
+
 static const char *broken_vote(const struct law_tick *t, bool any_ok, bool all_ok)
 {
 	const struct policy *p = t->policy;
@@ -352,11 +406,11 @@ const char *laws_broken(const struct law_tick *t)
 	}
 	if (find(d, REASON_FALLBACK_ACTIVE))
 		law = broken_fallback(t, any_ok);
-	bool inside = d->current >= d->min_replicas && d->current <= d->max_replicas;
 	law = law ? law : broken_idle(t, all_ok);
 	law = law ? law : broken_startup(t);
+	law = law ? law : broken_direction(t);
 	law = law || !is_by_signals(t) ? law : broken_vote(t, any_ok, all_ok);
 	law = law || !is_by_signals(t) ? law : broken_record(t);
-	law = law || !(inside || find(d, REASON_ACTIVATED)) ? law : broken_guard(t);
+	law = law || !(inside_of_bounds(d) || find(d, REASON_ACTIVATED)) ? law : broken_guard(t);
 	return law ? law : broken_reason(d);
 }

@@ -20,8 +20,8 @@
 #define SEASON  (M * (int64_t)SLOT_MS)
 #define TRIAL   (M / 4) // slots
 
-// The tick at which the forecast starts, with a horizon of this many ticks.
-#define START(horizon) (2 * M + (horizon) + TRIAL - 1)
+// The tick at which the forecast starts, with a horizon of this many ticks: the one after its trial.
+#define START(horizon) (2 * M + (horizon) + TRIAL)
 
 static void near(double a, double b, const char *what, int64_t at)
 {
@@ -151,7 +151,7 @@ static void value_per_replica_is_forecast_as_a_load(void **state)
 		engine_tick(&e);
 		assert_null(engine_find(&e, REASON_FORECAST));
 		const struct trace_entry *entry = engine_find(&e, REASON_FORECAST_COVERED);
-		assert_int_equal(entry != NULL, i >= M + 2 + M - 1); // the trial of a line takes a window
+		assert_int_equal(entry != NULL, i >= M + 2 + M); // the trial of a line takes a window
 		if (entry)
 			near(entry->value, 60, "load", i);
 	}
@@ -327,7 +327,7 @@ static void line_is_compared_with_the_last_load(void **state)
 		for (int64_t i = 0; i < 20 * M; i++, e.now_ms += SLOT_MS) {
 			engine_show(&e, 0, grows ? 2 * (double)i : i / 6 % 2 ? 60 : 20); // a line overshoots a step
 			engine_tick(&e);
-			if (i >= 2 * M + 1)
+			if (i >= 2 * M + 2)
 				assert_int_equal(is_off(&e), !grows);
 		}
 		engine_done(&e);

@@ -57,7 +57,8 @@ static const struct row rows[] = {
         {V, 10, 0.5, 0, 15, 10, 10, 10, 10, WITHIN, 0},
         {V, 10, 0.5, 0, 9.5, 20, 20, 20, 19, BELOW, -1},
         // the base is ready, not spec
-        {V, 10, 0.1, 0.1, 20, 10, 10, 4, 8, ABOVE, -1}, // the HPA scales down here, and so do we
+        {V, 10, 0.1, 0.1, 20, 10, 10, 4, 10, ABOVE, 1}, // the HPA scales down to 8: above the target never does
+        {V, 10, 0.1, 0.1, 5, 4, 20, 20, 4, BELOW, -1},  // the HPA scales up to 10: below the target never does
         {V, 10, 0.1, 0.1, 20, 10, 10, 5, 10, ABOVE, 1}, // ends at spec: still pushing up
         {V, 10, 0.1, 0.1, 20, 4, 4, 6, 12, ABOVE, 1},
         {V, 10, 0.1, 0.1, 5, 4, 8, 8, 4, BELOW, -1},
@@ -88,6 +89,9 @@ static const struct row rows[] = {
         // inside tolerance it is spec, not status: a surge must not be taken for the scale (Kubernetes issue 138505)
         {A, 10, 0.1, 0.1, 50, 4, 5, 4, 4, WITHIN, 0},
         {A, 10, 0.1, 0.1, 30, 4, 3, 3, 4, WITHIN, 0},
+        // the HPA scales down to 5 and up to 4: a value per replica above the target never lowers the scale
+        {A, 10, 0.1, 0.1, 45, 8, 3, 3, 8, ABOVE, 1},
+        {A, 10, 0.1, 0.1, 35, 3, 8, 3, 3, BELOW, -1},
         // ready plays no part
         {A, 10, 0.1, 0.1, 45, 3, 3, 0, 5, ABOVE, 1},
         // no pods yet
@@ -111,7 +115,7 @@ static void each_row_asks_for_what_the_hpa_would(void **state)
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		const struct row *r = &rows[i];
 		struct policy_target target = {.set = true, .type = r->type, .value = r->target};
-		struct replica_counts counts = {r->spec, r->status, r->ready};
+		struct replica_counts counts = {r->spec, r->status, r->ready, 0};
 		struct proposal p = hpa_propose(&target, r->up_tolerance, r->down_tolerance, r->value, &counts);
 		if (p.replicas != r->want || p.reason != r->reason || p.direction != r->direction)
 			fail_msg("row %zu (value %g, target %g, %d/%d/%d): %d %s %d, must be %d %s %d", i, r->value,
@@ -123,7 +127,7 @@ static void each_row_asks_for_what_the_hpa_would(void **state)
 static void value_is_compared_per_replica_when_the_target_is(void **state)
 {
 	struct policy_target target = {.set = true, .type = TARGET_AVERAGE_VALUE, .value = 8};
-	struct replica_counts counts = {4, 5, 4};
+	struct replica_counts counts = {4, 5, 4, 0};
 	struct proposal p = hpa_propose(&target, 0.1, 0.1, 100, &counts);
 	assert_true(p.compared == 20 && p.limit == 8);
 	target.type = TARGET_VALUE;

@@ -278,6 +278,58 @@ static void pending_idle_is_traced(void **state)
 	engine_done(&e);
 }
 
+// Ticks for two hours without demand while no replica is ready for longer than a tick. Returns the number of ticks until
+// the target is idle; -1 when it never is. Every tick says why not.
+static int ticks_of_a_crash_loop(struct engine *e, int ready_every, double queue, double load)
+{
+	for (int i = 0; i < 480; i++, e->now_ms += 15000) {
+		e->seen.ready_replicas = ready_every > 0 && i % ready_every == 0 ? e->seen.spec_replicas : 0;
+		e->seen.pending_replicas = 0;
+		show(e, 0, queue);
+		if (isnan(load))
+			engine_show_state(e, 1, OBS_EMPTY);
+		else
+			engine_show(e, 1, load);
+		if (engine_tick(e)->desired == 0)
+			return i;
+		bool says_why = false;
+		for (size_t k = 0; k < e->decision.n_trace; k++)
+			says_why |= e->decision.entries[k].stage == STAGE_IDLE;
+		assert_true(says_why);
+	}
+	return -1;
+}
+
+static void crash_loop_without_demand_becomes_idle(void **state)
+{
+	static const struct {
+		const char *name;
+		int64_t startup_ms; // 0: unknown
+		int ready_every;
+		double queue, load;
+		int want;
+	} cases[] = {
+	        {"three times five minutes, then idle.after", 0, 0, 0, 10, 60 + 8},
+	        {"three times the start-up time", 120000, 0, 0, 10, 24 + 8},
+	        {"at least three minutes", 5000, 0, 0, 10, 12 + 8},
+	        {"ready for moments only", 120000, 5, 0, 10, 24 + 1 + 8},
+	        {"without replicas there is no load", 120000, 0, 0, NAN, 24 + 8},
+	        {"demand keeps it", 120000, 0, 3, 10, -1},
+	        {"a load that asks for more keeps it", 120000, 0, 0, 30, -1},
+	        {"missing demand keeps it", 120000, 0, GONE, 10, -1},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct engine e;
+		start(&e, 1, 1, &(struct policy_idle){.after_ms = 120000});
+		e.policy.startup = (struct policy_startup){true, cases[i].startup_ms > 0, cases[i].startup_ms};
+		engine_start(&e);
+		int n = ticks_of_a_crash_loop(&e, cases[i].ready_every, cases[i].queue, cases[i].load);
+		if (n != cases[i].want)
+			fail_msg("%s: %d ticks, must be %d", cases[i].name, n, cases[i].want);
+		engine_done(&e);
+	}
+}
+
 static void fallback_brings_it_back_when_nothing_can_be_seen(void **state)
 {
 	struct engine e;
@@ -345,6 +397,7 @@ int main(void)
 	        cmocka_unit_test(guards_do_not_keep_it_below_its_minimum),
 	        cmocka_unit_test(window_that_still_shows_activity_keeps_it_awake),
 	        cmocka_unit_test(pending_idle_is_traced),
+	        cmocka_unit_test(crash_loop_without_demand_becomes_idle),
 	        cmocka_unit_test(fallback_brings_it_back_when_nothing_can_be_seen),
 	        cmocka_unit_test(target_at_zero_is_left_alone_without_idle),
 	        cmocka_unit_test(timer_survives_another_policy_that_means_the_same),

@@ -67,10 +67,16 @@ static const struct row rows[] = {
         {"RRfd", {20, 20, 99, 99}, 10, 0.1, 2, 4, ABOVE},
         {"RRfd", {20, 20, NO, NO}, 10, 0.1, 2, 4, ABOVE},
         {"RRfd", {2, 2, 99, NO}, 10, 0.1, 2, 1, BELOW},
-        // the result must not go against the ratio: 2 of 8 answer, spec 8
-        {"RR", {20, 20}, 10, 0.1, 8, 4, ABOVE}, // nothing to fill: the HPA's own arithmetic
-        {"RRp", {40, 40, NO}, 10, 0.1, 20, 20, UNSURE},
-        {"RRR", {5, 5, NO}, 10, 0.1, 1, 1, UNSURE},
+        // the result does not go against the ratio: 2 of 8 answer, spec 8. The HPA scales the first to 4.
+        {"RR", {20, 20}, 10, 0.1, 8, 8, ABOVE},
+        {"RRp", {40, 40, NO}, 10, 0.1, 20, 20, ABOVE},
+        {"RRR", {5, 5, 5}, 10, 0.1, 1, 1, BELOW},
+        // several pods for one replica: the mean of those with a sample, as many as there are replicas
+        {"RRRRRRRRRR", {21, NO, NO, NO, NO, 21, NO, NO, NO, NO}, 7, 0.1, 2, 6, ABOVE},
+        {"RRRRRRRRRR", {1, NO, NO, NO, NO, 1, NO, NO, NO, NO}, 7, 0.1, 2, 1, BELOW},
+        {"RRRRRR", {14, 14, 14, 14, 14, 14}, 7, 0.1, 2, 4, ABOVE},
+        {"RRRRpp", {14, 14, 14, 14, NO, NO}, 7, 0.1, 2, 4, ABOVE},
+        {"RRRpp", {20, 20, 20, NO, NO}, 10, 0.1, 4, 6, ABOVE}, // a surge: one of the pending pods counts
         // no pod has a sample
         {"RR", {NO, NO}, 10, 0.1, 2, 2, NOBODY},
         {"pp", {5, 5}, 10, 0.1, 2, 2, NOBODY},
@@ -160,15 +166,37 @@ static struct group group(const char *states, const double *values)
 	return g;
 }
 
+// More pods than replicas count as replicas: the mean stays.
+static struct group limited(struct group g, int64_t spec)
+{
+	if (g.n > spec) {
+		g.sum = g.sum * spec / g.n;
+		g.n = spec;
+	}
+	if (g.missing > spec - g.n)
+		g.missing = spec - g.n;
+	if (g.pending > spec - g.n - g.missing)
+		g.pending = spec - g.n - g.missing;
+	return g;
+}
+
+// Never against the ratio, which is where gpuscale differs from the HPA.
+static int64_t with_the_ratio(double ratio, double replicas, int64_t spec)
+{
+	int64_t n = (int64_t)ceil(replicas);
+	return (ratio < 1.0 && n > spec) || (ratio > 1.0 && n < spec) ? spec : n;
+}
+
 // -1 = an error there
 static int64_t by_the_hpa(struct group g, int64_t target, int64_t spec)
 {
 	if (g.n == 0)
 		return -1;
+	g = limited(g, spec);
 	double ratio = (double)(g.sum / g.n) / (double)(target * 1000);
 	bool up_with_pending = g.pending > 0 && ratio > 1.0;
 	if (!up_with_pending && g.missing == 0)
-		return 0.9 <= ratio && ratio <= 1.1 ? spec : (int64_t)ceil(ratio * (double)g.n);
+		return 0.9 <= ratio && ratio <= 1.1 ? spec : with_the_ratio(ratio, ratio * (double)g.n, spec);
 	if (ratio < 1.0) {
 		g.sum += g.missing * target * 1000;
 		g.n += g.missing;
@@ -179,8 +207,7 @@ static int64_t by_the_hpa(struct group g, int64_t target, int64_t spec)
 	double again = (double)(g.sum / g.n) / (double)(target * 1000);
 	if ((0.9 <= again && again <= 1.1) || (ratio < 1.0 && again > 1.0) || (ratio > 1.0 && again < 1.0))
 		return spec;
-	int64_t replicas = (int64_t)ceil(again * (double)g.n);
-	return (again < 1.0 && replicas > spec) || (again > 1.0 && replicas < spec) ? spec : replicas;
+	return with_the_ratio(again, again * (double)g.n, spec);
 }
 
 static void random_pods_get_the_answer_of_the_hpa(void **state)

@@ -78,13 +78,20 @@ static const struct row rows[] = {
         {HOLD, SERIES_SUM, OBS_OK, {{DBL_MAX, 0}, {DBL_MAX, 0}}, 2, MISSING, REASON_NON_FINITE, NAN, 0, 4, HELD},
         {HOLD, SERIES_AVG, OBS_OK, {{15, 1000}, {25, 9000}}, 2, OK, REASON_ABOVE_TARGET, 20, 9000, 8, UP},
         {HOLD, SERIES_SUM, OBS_OK, {{20, 0}, {1, 2 * MINUTE}}, 2, MISSING, REASON_STALE_DATA, NAN, 2 * MINUTE, 4, HELD},
-        // onMissing: Zero is only for an answer without series
+        // onMissing: Zero is for an answer without series ..
         {ZERO, ONE, OBS_EMPTY, {{0, 0}}, 0, OK, REASON_BELOW_TARGET, 0, 0, 1, DOWN},
         {ZERO, ONE, OBS_OK, {{0, 0}}, 0, OK, REASON_BELOW_TARGET, 0, 0, 1, DOWN},
         {ZERO, ONE, OBS_FAILED, {{0, 0}}, 0, MISSING, REASON_QUERY_FAILED, NAN, -1, 4, HELD},
         {ZERO, ONE, OBS_PARTIAL, {{0, 0}}, 0, MISSING, REASON_PARTIAL_RESPONSE, NAN, -1, 4, HELD},
         {ZERO, ONE, OBS_OK, {{20, 2 * MINUTE}}, 1, MISSING, REASON_STALE_DATA, NAN, 2 * MINUTE, 4, HELD},
-        {ZERO, ONE, OBS_OK, {{NAN, 0}}, 1, MISSING, REASON_NON_FINITE, NAN, 0, 4, HELD},
+        // .. and for samples that are not finite, one by one
+        {ZERO, ONE, OBS_OK, {{NAN, 0}}, 1, OK, REASON_BELOW_TARGET, 0, 0, 1, DOWN},
+        {ZERO, ONE, OBS_OK, {{INFINITY, 0}}, 1, OK, REASON_BELOW_TARGET, 0, 0, 1, DOWN},
+        {ZERO, SERIES_SUM, OBS_OK, {{20, 0}, {NAN, 0}}, 2, OK, REASON_ABOVE_TARGET, 20, 0, 8, UP},
+        {ZERO, SERIES_AVG, OBS_OK, {{40, 0}, {-INFINITY, 0}}, 2, OK, REASON_ABOVE_TARGET, 20, 0, 8, UP},
+        {ZERO, SERIES_MIN, OBS_OK, {{40, 0}, {NAN, 0}}, 2, OK, REASON_BELOW_TARGET, 0, 0, 1, DOWN},
+        {ZERO, SERIES_SUM, OBS_OK, {{DBL_MAX, 0}, {DBL_MAX, 0}}, 2, MISSING, REASON_NON_FINITE, NAN, 0, 4, HELD},
+        {ZERO, ONE, OBS_OK, {{NAN, 2 * MINUTE}}, 1, MISSING, REASON_STALE_DATA, NAN, 2 * MINUTE, 4, HELD},
         {ZERO, ONE, OBS_OK, {{1, 0}, {1, 0}}, 2, MISSING, REASON_AMBIGUOUS_SERIES, NAN, -1, 4, HELD},
         // onMissing: Ignore without another signal
         {IGNORE, ONE, OBS_EMPTY, {{0, 0}}, 0, IGNORED, REASON_NO_DATA, NAN, -1, 4, HELD},

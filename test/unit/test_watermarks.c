@@ -92,7 +92,7 @@ static void each_row_asks_for_what_the_wpa_would(void **state)
 		                                  .high = r->high,
 		                                  .tolerance_ratio = r->tolerance,
 		                                  .algorithm = r->algorithm};
-		struct replica_counts counts = {r->spec, r->spec, r->ready};
+		struct replica_counts counts = {r->spec, r->spec, r->ready, 0};
 		struct proposal p = watermark_propose(&marks, r->multiple, r->value, &counts);
 		if (p.replicas != r->want || p.reason != r->reason)
 			fail_msg("row %zu (value %g in %g..%g, %d/%d): %d %s, must be %d %s", i, r->value, r->low,
@@ -103,24 +103,24 @@ static void each_row_asks_for_what_the_wpa_would(void **state)
 	}
 }
 
-static void crossed_mark_is_reported_without_its_tolerance(void **state)
+static void crossed_mark_is_reported_with_its_tolerance(void **state)
 {
 	struct policy_watermarks marks = {
-	        .set = true, .low = 2, .high = 8, .tolerance_ratio = 0.1, .algorithm = WATERMARK_AVERAGE};
-	struct replica_counts counts = {4, 4, 4};
-	struct proposal p = watermark_propose(&marks, 1, 40, &counts);
-	assert_true(p.compared == 10 && p.limit == 8);
+	        .set = true, .low = 2, .high = 8, .tolerance_ratio = 0.25, .algorithm = WATERMARK_AVERAGE};
+	struct replica_counts counts = {4, 4, 4, 0};
+	struct proposal p = watermark_propose(&marks, 1, 44, &counts);
+	assert_true(p.compared == 11 && p.limit == 10);
 	p = watermark_propose(&marks, 1, 4, &counts);
-	assert_true(p.compared == 1 && p.limit == 2);
+	assert_true(p.compared == 1 && p.limit == 1.5);
 	p = watermark_propose(&marks, 1, 20, &counts);
-	assert_true(p.compared == 5 && p.limit == 8);
+	assert_true(p.compared == 5 && p.limit == 10);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(each_row_asks_for_what_the_wpa_would),
-	        cmocka_unit_test(crossed_mark_is_reported_without_its_tolerance),
+	        cmocka_unit_test(crossed_mark_is_reported_with_its_tolerance),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
