@@ -64,8 +64,11 @@ void promql_value_apply(const struct promql_function *f, const struct promql_tok
 		bound(v, 1, 1);
 		break;
 	case PROMQL_ROUNDED: // to 1, or to the second argument of round()
-		unit = limit[0].low > 0 && limit[0].low == limit[0].high ? limit[0].low : 1;
-		bound(v, floor(x->low / unit) * unit, ceil(x->high / unit) * unit);
+		unit = limit[0].type == PROMQL_VALUE_ANY ? 1 : limit[0].low == limit[0].high ? limit[0].low : 0;
+		if (unit > 0 && unit < INFINITY)
+			bound(v, floor(x->low / unit) * unit, ceil(x->high / unit) * unit);
+		else
+			bound(v, -INFINITY, INFINITY);
 		break;
 	case PROMQL_CLAMP:
 		clamp(v, limit[0].low, limit[1].high);

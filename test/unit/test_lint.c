@@ -732,6 +732,8 @@ static void mark_outside_of_the_range_of_its_query_is_found(void **state)
 	        {"round(100 * avg(a_ratio))", TARGET("120"), AT("target.value"), "at most 100"},
 	        {"round(avg(a_ratio), 0.7)", TARGET("1.5"), AT("target.value"), "at most 1.4"},
 	        {"round(avg(a_ratio), 0.7)", TARGET("1.3"), NULL, NULL},
+	        {"round(avg(a_ratio), scalar(b))", TARGET("7"), NULL, NULL},
+	        {"round(avg(a_ratio), 1e999)", TARGET("7"), NULL, NULL},
 	        {"100 * (1 - avg(a_ratio))", TARGET("120"), AT("target.value"), "at most 100"},
 	        {"quantile_over_time(0.9, a_ratio[5m])", TARGET("2"), AT("target.value"), "at most 1"},
 	        {"{__name__=\"a_ratio\"}", TARGET("2"), AT("target.value"), "at most 1"},
