@@ -92,7 +92,7 @@ static const struct promql_function table[] = {
 	F("range",                        "",      0, 0,   's', UNKNOWN),
 	F("rate",                         "m",     1, 1,   'v', RATE),
 	F("resets",                       "m",     1, 1,   'v', COUNT),
-	F("round",                        "vs",    1, 2,   'v', TOTAL),
+	F("round",                        "vs",    1, 2,   'v', ROUNDED),
 	F("scalar",                       "v",     1, 1,   's', SAME),
 	F("sgn",                          "v",     1, 1,   'v', UNKNOWN),
 	F("sin",                          "v",     1, 1,   'v', UNKNOWN),

@@ -43,6 +43,7 @@ void promql_value_apply(const struct promql_function *f, const struct promql_tok
                         const struct promql_value *data, const struct promql_value limit[2], struct promql_value *v)
 {
 	const struct promql_value *x = data;
+	double unit;
 	*v = *x;
 	switch ((enum promql_effect)f->effect) {
 	case PROMQL_SAME:
@@ -62,8 +63,12 @@ void promql_value_apply(const struct promql_function *f, const struct promql_tok
 		*v = promql_value_unknown;
 		bound(v, 1, 1);
 		break;
-	case PROMQL_ROUNDED:
-		bound(v, floor(x->low), ceil(x->high));
+	case PROMQL_ROUNDED: // to 1, or to the second argument of round()
+		unit = limit[0].type == PROMQL_VALUE_ANY ? 1 : limit[0].low == limit[0].high ? limit[0].low : 0;
+		if (unit > 0 && unit < INFINITY)
+			bound(v, floor(x->low / unit) * unit, ceil(x->high / unit) * unit);
+		else
+			bound(v, -INFINITY, INFINITY);
 		break;
 	case PROMQL_CLAMP:
 		clamp(v, limit[0].low, limit[1].high);
@@ -88,6 +93,10 @@ void promql_value_apply(const struct promql_function *f, const struct promql_tok
 		break;
 	}
 	v->type = f->result == 's' ? PROMQL_VALUE_SCALAR : PROMQL_VALUE_VECTOR;
+	if (v->is_idle_empty && f->result == 's') { // scalar() of no samples is NaN
+		v->is_idle_empty = false;
+		v->nan = *name;
+	}
 }
 
 static double product(double a, double b)
@@ -108,14 +117,18 @@ static void filter(const struct promql_operation *o, const struct promql_value *
 {
 	bool is_swapped = a->type == PROMQL_VALUE_SCALAR; // 0 < x keeps the values of x
 	const struct promql_value *limit = is_swapped ? a : b;
+	bool was_idle_zero = (is_swapped ? b : a)->is_idle_zero;
 	bool is_above = o->sign == (is_swapped ? '<' : '>'), is_below = o->sign == (is_swapped ? '>' : '<');
 	*v = is_swapped ? *b : *a;
 	if (limit->type == PROMQL_VALUE_SCALAR && is_above && limit->low > v->low)
 		v->low = fmin(limit->low, v->high);
 	if (limit->type == PROMQL_VALUE_SCALAR && is_below && limit->high < v->high)
 		v->high = fmax(limit->high, v->low);
-	if ((is_above && limit->low >= 0 && !(o->is_equal && limit->low == 0)) || o->sign == '!' ||
-	    (o->sign == '=' && (limit->low > 0 || limit->high < 0)))
+	bool drops_zero = (is_above && limit->low >= 0 && !(o->is_equal && limit->low == 0)) ||
+	                  (o->sign == '!' && limit->low == 0 && limit->high == 0) ||
+	                  (o->sign == '=' && (limit->low > 0 || limit->high < 0));
+	v->is_idle_empty |= was_idle_zero && drops_zero;
+	if (drops_zero || o->sign == '!')
 		v->is_idle_zero = false;
 	v->nan.len = 0; // NaN fulfils no comparison
 	if (o->sign == '!' && (is_swapped ? b : a)->nan.len)
@@ -128,6 +141,7 @@ void promql_value_combine(const struct promql_operation *o, const struct promql_
 	struct promql_value r = promql_value_unknown;
 	bool is_divided = (o->sign == '/' || o->sign == '%') && b->is_idle_zero && b->low <= 0 && b->high >= 0;
 	r.nan = a->nan.len ? a->nan : b->nan;
+	r.is_idle_empty = a->is_idle_empty || b->is_idle_empty;
 	if (o->rank == PROMQL_RANK_COMPARE && o->is_bool) {
 		r = promql_value_unknown;
 		bound(&r, 0, 1);
@@ -135,7 +149,9 @@ void promql_value_combine(const struct promql_operation *o, const struct promql_
 		filter(o, a, b, &r);
 	} else if (o->rank == PROMQL_RANK_AND) {
 		r = *a;
+		r.is_idle_empty |= o->sign == 'u' ? b->is_idle_zero : b->is_idle_empty;
 	} else if (o->rank == PROMQL_RANK_OR) {
+		r.is_idle_empty = a->is_idle_empty && b->is_idle_empty;
 		r.low = fmin(a->low, b->low);
 		r.high = fmax(a->high, b->high);
 		r.is_idle_zero = a->is_idle_zero || b->is_idle_zero;
@@ -153,8 +169,12 @@ void promql_value_combine(const struct promql_operation *o, const struct promql_
 			r.low = 0;
 		r.is_idle_zero = a->is_idle_zero && !is_divided;
 	}
-	if (is_divided && b->type != PROMQL_VALUE_SCALAR)
+	if (is_divided && (b->type != PROMQL_VALUE_SCALAR || b->low < b->high))
 		r.nan = o->token;
+	if (r.is_idle_empty) {
+		r.nan.len = 0;
+		r.is_idle_zero = false;
+	}
 	if (isnan(r.low) || isnan(r.high)) {
 		r.low = -INFINITY;
 		r.high = INFINITY;

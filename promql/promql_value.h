@@ -24,6 +24,7 @@ struct promql_value {
 	enum promql_value_type type;
 	double low, high;        // no finite value lies outside; -INFINITY and INFINITY: unknown
 	bool is_idle_zero;       // 0 without traffic
+	bool is_idle_empty;      // has no samples without traffic
 	struct promql_token nan; // of len > 0: the operator or function that gives NaN or infinity without traffic
 	const char *start, *end; // of the text
 };

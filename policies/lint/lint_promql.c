@@ -327,6 +327,11 @@ static void narrow(struct span name, struct promql_value *v)
 	char text[NAME_BYTES];
 	snprintf(text, sizeof text, "%.*s", (int)(name.len < sizeof text ? name.len : 0), name.s);
 	enum lint_kind kind = lint_name_kind(text);
+	if (strncmp(text, "vllm:num_requests_", 18) == 0 || strcmp(text, "sglang:num_running_reqs") == 0 ||
+	    strcmp(text, "sglang:num_queue_reqs") == 0) {
+		v->low = 0;
+		v->is_idle_zero = true;
+	}
 	if (kind == LINT_RATIO || (kind == LINT_KIND__COUNT && (ends_in(text, "_ratio") || ends_in(text, ":ratio") ||
 	                                                        ends_in(text, "cache_usage_perc")))) {
 		v->low = 0;

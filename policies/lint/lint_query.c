@@ -47,6 +47,7 @@ struct walk {
 	struct frame stack[NESTING_MAX];
 	size_t depth;
 	bool has_percent, has_ratio, has_other; // kinds of metrics named
+	bool has_unit;                          // some ratio or percentage, by its kind or by its name
 	bool is_scaled, is_summed;              // some * or / ; some sum or count
 	const struct promql_token *by_pod;
 	const struct promql_token *summed_ratio; // a metric of 0 - 1 inside sum()
@@ -317,7 +318,8 @@ static void rule_sum(struct walk *w)
 		     "AverageValue");
 }
 
-static void rule_units(struct walk *w)
+// v: what is known of the values, or NULL.
+static void rule_units(struct walk *w, const struct promql_value *v)
 {
 	const struct policy_signal *s = w->q->signal;
 	double goal = 0;
@@ -325,14 +327,18 @@ static void rule_units(struct walk *w)
 		goal = s->target.value;
 	else if (s->watermarks.set)
 		goal = s->watermarks.high;
-	if (goal <= 0 || w->is_scaled || w->is_summed || w->has_other)
+	// Where the range of the query is not known, the metrics alone decide.
+	bool is_plain = !w->is_scaled && !w->is_summed && !w->has_other && w->has_ratio != w->has_percent;
+	bool is_ratio = is_plain && w->has_ratio && (!v || v->high <= 1);
+	bool is_percent = v ? w->has_unit && v->low >= 0 && v->high == 100 : is_plain && w->has_percent;
+	if (goal <= 0)
 		return;
-	w->q->has_wrong_unit = w->has_ratio != w->has_percent && (w->has_ratio ? goal > 1.5 : goal <= 1);
-	if (w->has_ratio && !w->has_percent && goal > 1.5)
+	w->q->has_wrong_unit = (is_ratio && goal > 1.5) || (is_percent && goal <= 1);
+	if (is_ratio && goal > 1.5)
 		lint_query_warn(w->q, 0, strlen(w->q->node->text),
 		                "is a ratio from 0 to 1, and never reaches %g: write the target as 0.%02d", goal,
 		                goal < 100 ? (int)goal : 99);
-	if (w->has_percent && !w->has_ratio && goal <= 1)
+	if (is_percent && goal <= 1)
 		lint_query_warn(
 		        w->q, 0, strlen(w->q->node->text),
 		        "is percent, 0 to 100, and nearly always above %g: write the target as %g, or divide the query "
@@ -413,6 +419,8 @@ static void look_at_metric(struct walk *w, const struct metric *m)
 	if (kind == LINT_RATIO && is_in(m->function, sum) && promql_token_is_sign(m->function + 1, '(') && !compared)
 		w->summed_ratio = m->token;
 	w->has_other |= kind != LINT_PERCENT && kind != LINT_RATIO;
+	w->has_unit |= kind == LINT_PERCENT || kind == LINT_RATIO || ends_in(m->name, "ratio") ||
+	               ends_in(m->name, "_percent") || ends_in(m->name, "_perc");
 	rule_name(w, m);
 	rule_kind(w, m);
 	rule_range(w, m);
@@ -437,14 +445,25 @@ static void rule_counted(struct walk *w, const struct metric *m)
 
 static void rule_or_zero(struct walk *w, size_t i)
 {
-	if (is_name(w, i, "or") && is_name(w, i + 1, "vector") && is_sign(w, i + 2, '(') && i + 4 < w->n &&
-	    w->tokens[i + 3].len == 1 && *w->tokens[i + 3].start == '0' && is_sign(w, i + 4, ')')) {
-		struct promql_token all = w->tokens[i];
-		all.len = (size_t)(w->tokens[i + 4].start + 1 - all.start);
-		WARN(w, &all,
-		     "reads an outage as no load, and scales down: leave it out; without data the scale is held "
-		     "(see onMissing)");
-	}
+	size_t opened = 0, at = i + 1;
+	if (!is_name(w, i, "or"))
+		return;
+	if (is_name(w, at, "on") || is_name(w, at, "ignoring"))
+		at = behind(w, at + 1, '(', ')');
+	for (; is_sign(w, at, '('); at++)
+		opened++;
+	if (!is_name(w, at, "vector") || !is_sign(w, at + 1, '(') || !is_sign(w, at + 3, ')') ||
+	    !promql_value_of_number(&w->tokens[at + 2]).is_idle_zero)
+		return;
+	for (at += 3; opened > 0 && is_sign(w, at + 1, ')'); at++)
+		opened--;
+	if (opened > 0)
+		return;
+	struct promql_token all = w->tokens[i];
+	all.len = (size_t)(w->tokens[at].start + 1 - all.start);
+	WARN(w, &all,
+	     "reads an outage as no load, and scales down: leave it out; without data the scale is held (see "
+	     "onMissing)");
 }
 
 static void push(struct walk *w, const struct promql_token *function)
@@ -543,12 +562,13 @@ void lint_query_check(struct lint_query *q)
 	walk(&w);
 	rule_renames(q);
 	rule_selectors(q);
-	rule_units(&w);
+	struct promql_value v;
+	bool is_valid = lint_query_value(q->node->text, &v);
+	rule_units(&w, is_valid ? &v : NULL);
 	rule_sum(&w);
 	rule_unshared(&w);
 	rule_by_pod(&w);
-	struct promql_value v;
-	if (lint_query_value(q->node->text, &v))
+	if (is_valid)
 		rule_nan(&w, &v.nan);
 	q->low = v.low;
 	q->high = v.high;

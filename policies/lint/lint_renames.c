@@ -17,13 +17,14 @@
 // counters are listed without the suffix that the exposition adds, unless the name has it in its own documents.
 // clang-format off
 const struct lint_rename lint_renames[] = {
-	// vLLM: vllm/engine/metrics.py (engine V0) and vllm/v1/metrics/loggers.py in the packages of 0.6.6, 0.7.0, 0.8.0 to 0.13.0;
-	// vllm-project/vllm pull requests 12383, 15458, 18354, 18837, 24110, 24245, 29330. A deprecated metric is first hidden, which
-	// --show-hidden-metrics-for-version undoes, and then removed; the release is the first whose page lacks it by default.
+	// vLLM: vllm/engine/metrics.py (engine V0) and vllm/v1/metrics/loggers.py in the packages of 0.6.6, 0.7.0, 0.8.0 to 0.13.0,
+	// and 0.14.1, 0.15.0, 0.16.0, 0.19.1, 0.20.0, 0.24.0, 0.28.0 and 0.33.0; vllm-project/vllm pull requests 12383, 15458, 18354,
+	// 18837, 24110, 24245, 29330, 32661, 38709. A deprecated metric is first hidden, which --show-hidden-metrics-for-version
+	// undoes, and then removed; the release is the first whose page lacks it by default.
 	{"vllm:gpu_cache_usage_perc", "vllm:kv_cache_usage_perc", "vLLM 0.11, which hides the old name (removed in 0.12)", SAME},
 	{"vllm:gpu_prefix_cache_queries", "vllm:prefix_cache_queries", "vLLM 0.11, which hides the old name (removed in 0.12)", SAME},
 	{"vllm:gpu_prefix_cache_hits", "vllm:prefix_cache_hits", "vLLM 0.11, which hides the old name (removed in 0.12)", SAME},
-	{"vllm:time_per_output_token_seconds", "vllm:inter_token_latency_seconds", "vLLM 0.12, which hides the old name", SAME},
+	{"vllm:time_per_output_token_seconds", "vllm:inter_token_latency_seconds", "vLLM 0.12, which hides the old name (removed in 0.15)", SAME},
 	{"vllm:time_in_queue_requests", "vllm:request_queue_time_seconds", "vLLM 0.8.3, which hides the old name (removed in 0.9.1)", SAME},
 	{"vllm:num_requests_swapped", "vllm:num_preemptions_total, because nothing is swapped any more", "vLLM 0.8.3, which hides the old name (removed in 0.9.1)", CHANGED},
 	{"vllm:cpu_cache_usage_perc", "vllm:kv_cache_usage_perc, because nothing is swapped any more", "vLLM 0.8.3, which hides the old name (removed in 0.9.1)", CHANGED},
@@ -33,6 +34,7 @@ const struct lint_rename lint_renames[] = {
 	{"vllm:model_execute_time_milliseconds", "vllm:request_inference_time_seconds", "vLLM 0.8.3, which hides the old name (removed in 0.9.1)", CHANGED},
 	{"vllm:avg_prompt_throughput_toks_per_s", "rate(vllm:prompt_tokens_total[1m])", "vLLM 0.7", CHANGED},
 	{"vllm:avg_generation_throughput_toks_per_s", "rate(vllm:generation_tokens_total[1m])", "vLLM 0.7", CHANGED},
+	{"vllm:prompt_tokens_recomputed", "vllm:prompt_tokens_by_source_total, whose source local_compute counts the tokens that were computed", "vLLM 0.20", CHANGED},
 	{"vllm:tokens_total", "rate(vllm:prompt_tokens_total[1m]) + rate(vllm:generation_tokens_total[1m])", "vLLM 0.8, and was never set", CHANGED},
 	{"vllm:spec_decode_draft_acceptance_rate", "the counters vllm:spec_decode_num_accepted_tokens_total and vllm:spec_decode_num_draft_tokens_total", "vLLM 0.10, and from the V1 engine of earlier releases", CHANGED},
 	{"vllm:spec_decode_efficiency", "the counters vllm:spec_decode_num_accepted_tokens_total and vllm:spec_decode_num_drafts_total", "vLLM 0.10, and from the V1 engine of earlier releases", CHANGED},

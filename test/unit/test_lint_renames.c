@@ -29,6 +29,10 @@ static void names_are_found_with_their_suffixes(void **state)
 	assert_int_equal(suffix, 7);
 	assert_non_null(find("inference_objective_request_total", &suffix));
 	assert_int_equal(suffix, 0);
+	r = find("vllm:time_per_output_token_seconds_bucket", &suffix);
+	assert_non_null(r);
+	assert_non_null(strstr(r->release, "removed in 0.15"));
+	assert_non_null(find("vllm:prompt_tokens_recomputed_total", &suffix));
 	assert_null(find("vllm:gpu_cache_usage_percent", &suffix));
 	assert_null(find("vllm:kv_cache_usage_perc", &suffix));
 	assert_null(find("", &suffix));
@@ -79,6 +83,7 @@ static void names_on_pages_of_vllm_are_not_gone_yet(void **state)
 	        {"test/integration/pages/vllm-0.9.2.prom", "0.7 0.8 0.8.3"},
 	        {"test/integration/pages/vllm-0.10.2.prom", "0.7 0.8 0.8.3 0.10"},
 	        {"test/integration/pages/vllm-0.12.0.prom", "0.7 0.8 0.8.3 0.10 0.11 0.12"},
+	        {"test/integration/pages/vllm-0.33.0.prom", "0.7 0.8 0.8.3 0.10 0.11 0.12 0.20"},
 	};
 	static const char type[] = "# TYPE ";
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
