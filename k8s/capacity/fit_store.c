@@ -39,7 +39,7 @@ struct fit_target {
 	struct fit_order order;
 	int64_t in_flight;  // replicas for which room is reserved
 	uint64_t placed_in; // number of the plan in which they have got it
-	int64_t placed;     // how many of them
+	int64_t placed;     // how many of their pods
 	uint64_t planned;   // number of the plan that was completed for this target, until its result; 0: none
 	// The last result, and what it was computed from.
 	bool has_result;
@@ -339,7 +339,7 @@ static void update_order(struct fit_target *t)
 	if (!t->is_ordering)
 		DL_APPEND2(t->store->ordered, t, prev_ordered, next_ordered);
 	t->store->orders_generation += !t->is_ordering || n != t->in_flight;
-	if (n < t->placed)
+	if (n * t->shape.pods < t->placed)
 		drop_plan(t);
 	t->is_ordering = true;
 	t->in_flight = n;
@@ -451,7 +451,7 @@ static bool place_orders(struct fit_store *s, struct capacity *c)
 	struct fit_target *o;
 	DL_FOREACH2(s->ordered, o, next_ordered)
 	{
-		int64_t n = o->in_flight < FIT_ORDER_MAX ? o->in_flight : FIT_ORDER_MAX;
+		int64_t pods = o->in_flight * o->shape.pods, n = pods < FIT_ORDER_MAX ? pods : FIT_ORDER_MAX;
 		if (!o->shape.has_shape || o->shape.error.kind != ERR_NONE)
 			continue;
 		if (o->placed_in != capacity_plan_number(c))
@@ -469,7 +469,7 @@ static void take_result(struct fit_target *t, struct capacity *c, const struct f
 {
 	t->detail[0] = '\0';
 	find_unschedulable(t, c);
-	t->fit = t->gated > 0 ? 0 : (int32_t)fit->replicas; // the next replica would be gated as well
+	t->fit = t->gated > 0 ? 0 : (int32_t)(fit->replicas / t->shape.pods); // the next one would be gated as well
 	if (!t->detail[0]) {
 		char why[FIT_WHY_BYTES];
 		fit_explain(c, fit, why);
@@ -618,8 +618,7 @@ void fit_target_read(struct fit_target *t, int32_t spec, int32_t status, bool ke
 int32_t fit_target_gpus(const struct fit_target *t)
 {
 	bool is_known = t->shape.has_shape && t->shape.error.kind == ERR_NONE && t->store->inventory;
-	return is_known ? replica_shape_gpus(&t->shape.shape, capacity_names(inventory_capacity(t->store->inventory)))
-	                : 0;
+	return is_known ? target_shape_gpus(&t->shape, capacity_names(inventory_capacity(t->store->inventory))) : 0;
 }
 
 // ---- failing GPUs ----

@@ -20,7 +20,7 @@ struct target_store;
 
 #define FIT_RETRY_MS      30000  // time between attempts to read a target that could not be read
 #define FIT_SYNC_WAIT_MS  5000   // how long the first questions wait for the lists of the inventory
-#define FIT_ORDER_MAX     2000   // replicas of one order that are counted
+#define FIT_ORDER_MAX     2000   // pods of one order that are counted
 #define FIT_WORK_PER_TURN 500000 // comparisons of a rule, an amount or a label with those of a node or a pod
 
 struct fit_store_options {

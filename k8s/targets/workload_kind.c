@@ -8,20 +8,20 @@
 
 #define LWS    "leaderworkerset.sigs.k8s.io/"
 #define KTHENA "modelserving.volcano.sh/"
-#define PODS   NULL, NULL, NULL, NULL // a replica is a pod
+#define PODS   NULL, NULL, NULL, NULL, NULL // a replica is a pod
 
 // LeaderWorkerSet: api/leaderworkerset/v1, leaderworkerset_types.go. Grove: operator/api, labels.go, scalinggroup.go.
 // kthena: pkg/apis/workload/v1alpha1, labels.go, model_serving_types.go.
 // clang-format off
 static const struct workload_kind kinds[] = {
-	// group                       kind                     plural          ready                group_label                                      size        leader
-	{"apps",                       "Deployment",            "deployments",  "readyReplicas",     PODS},
-	{"apps",                       "StatefulSet",           "statefulsets", "readyReplicas",     PODS},
-	{"apps",                       "ReplicaSet",            "replicasets",  "readyReplicas",     PODS},
-	{"leaderworkerset.x-k8s.io",   "LeaderWorkerSet",       NULL,           "readyReplicas",     LWS "group-index",                               LWS "size", LWS "worker-index", "0"},
-	{"grove.io",                   "PodCliqueScalingGroup", NULL,           "availableReplicas", "grove.io/podcliquescalinggroup-replica-index",  NULL,       NULL,               NULL},
-	{"workload.serving.volcano.sh", "ModelServing",         NULL,           "availableReplicas", KTHENA "group-name",                             NULL,       KTHENA "entry",     "true"},
-	{NULL,                         NULL,                    NULL,           "readyReplicas",     PODS}, // last: any other
+	// group                        kind                     plural          ready                group_label                                     size        leader                       group_template
+	{"apps",                        "Deployment",            "deployments",  "readyReplicas",     PODS},
+	{"apps",                        "StatefulSet",           "statefulsets", "readyReplicas",     PODS},
+	{"apps",                        "ReplicaSet",            "replicasets",  "readyReplicas",     PODS},
+	{"leaderworkerset.x-k8s.io",    "LeaderWorkerSet",       NULL,           "readyReplicas",     LWS "group-index",                              LWS "size", LWS "worker-index", "0",     "leaderWorkerTemplate"},
+	{"grove.io",                    "PodCliqueScalingGroup", NULL,           "availableReplicas", "grove.io/podcliquescalinggroup-replica-index", NULL,       NULL, NULL,                  NULL},
+	{"workload.serving.volcano.sh", "ModelServing",          NULL,           "availableReplicas", KTHENA "group-name",                            NULL,       KTHENA "entry", "true",      NULL},
+	{NULL,                          NULL,                    NULL,           "readyReplicas",     PODS}, // last: any other
 };
 // clang-format on
 #define KINDS (sizeof kinds / sizeof kinds[0] - 1)

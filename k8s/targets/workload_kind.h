@@ -18,6 +18,10 @@ struct workload_kind {
 	const char *group_label; // of a pod: which replica it belongs to
 	const char *size;        // annotation or label of a pod: how many pods its replica has; NULL: none
 	const char *leader_label, *leader_value; // of the pods that the selector of /scale is limited to; NULL: of none
+	// Member of `spec` that has the number of pods of a replica in `size`, and their pod template in
+	// workerTemplate, unless leaderTemplate differs for the first; NULL: the template of a replica's only pod is in
+	// spec.template.
+	const char *group_template;
 };
 
 // Returns the row of a kind; never NULL. apiVersion: "GROUP/VERSION", or "VERSION" of the core group.

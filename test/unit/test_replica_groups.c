@@ -54,7 +54,7 @@ static void complete_groups_are_ready_replicas(void **state)
 	        {"ar3 ar3 ar3 br3 br3 bd3", 2, 1, 1}, // one is being deleted
 	        {"ar3 ar3 ar3 bd3 bd3 bd3", 1, 1, 0}, // all of a group are
 	        {"ar3 ar3 ar3 au3", 1, 1, 0},         // a replacement that is not ready yet
-	        {"ar3 ar3 ar3 -r -p", 1, 1, 0},       // pods without a group are no replicas
+	        {"ar3 ar3 ar3 -r -p", 1, 1, 0},       // pods without a group are not counted
 	        {"ar ar ar br br", 2, 1, 1},          // no size is stated: as large as the largest
 	        {"ar ar ar br br bu", 2, 1, 0},
 	        {"ar1 br1", 2, 2, 0},
