@@ -29,6 +29,7 @@ static int read_fit(struct capacity_target *t, struct capacity *capacity, struct
 	if (capacity_fit(capacity, &t->target.shape, &t->fit, e) < 0)
 		return -1;
 	fit_explain(capacity, &t->fit, t->why);
+	t->fit.replicas /= t->target.pods;
 	return 0;
 }
 
@@ -48,7 +49,7 @@ static int limit_by_quota(struct capacity_target *t, struct kube_session *sessio
 			n = kueue_quotas_admit(quotas, t->cluster_queue, name, a->amount, &left);
 		// Pods that wait for quota get it first, like pods that wait for a node.
 		if (n > 0)
-			n = n > pending ? n - pending : 0;
+			n = n > pending ? (n - pending) / t->target.pods : 0;
 		if (n < 0 || n >= t->fit.replicas)
 			continue;
 		if (left == KUEUE_UNKNOWN)
@@ -93,7 +94,7 @@ void capacity_target_needs(const struct capacity_target *t, const struct resourc
 		resource_show_name(names->names[a->id], name);
 		if (a->amount > 0 && resource_is_extended(names->names[a->id]))
 			at += (size_t)snprintf(out + at, CAPACITY_NEEDS_BYTES - at, "%s%lld %s", at ? ", " : "",
-			                       (long long)a->amount, name);
+			                       (long long)(a->amount * t->target.pods), name);
 	}
 	if (!out[0])
 		snprintf(out, CAPACITY_NEEDS_BYTES, "no GPU");

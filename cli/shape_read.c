@@ -50,7 +50,7 @@ int32_t shape_read_gpus(struct k8s_client *client, struct event_base *loop, cons
 		return 0;
 	}
 	if (shape_read(client, loop, ref, &names, &shape, e) == 0) {
-		n = replica_shape_gpus(&shape.shape, &names);
+		n = target_shape_gpus(&shape, &names);
 		if (n == 0)
 			err_set(e, ERR_INPUT, "the pod template requests no GPUs");
 	}

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "controller/query_failover.h"
 #include "k8s/cache/pod_store.h"
+#include "k8s/cache/ready_fetch.h"
 #include "k8s/capacity/fit_store.h"
 #include "promql/promql_source.h"
 
@@ -19,7 +20,7 @@ struct scale_ref policy_scale_ref(const struct policy *p)
 
 int32_t observation_ready(const struct observation *o)
 {
-	return o->ready_replicas >= 0 ? o->ready_replicas : o->spec_replicas;
+	return o->ready_replicas >= 0 && o->ready_replicas < o->spec_replicas ? o->ready_replicas : o->spec_replicas;
 }
 
 bool observe_needs_pods(const struct policy *p)
@@ -37,14 +38,68 @@ static void build_pods(struct observation_call *c)
 	        [POD_KIND_ENDED] = POD_FAILED, [POD_KIND_DELETED] = POD_DELETED,
 	};
 	_Static_assert(sizeof states / sizeof states[0] == POD_KIND__COUNT, "one state per kind");
-	size_t n = c->pod_list.n;
-	c->observed_pods = calloc(n ? n : 1, sizeof *c->observed_pods);
+	const struct pod_list *l = &c->pod_list;
+	c->observed_pods = calloc(l->n ? l->n : 1, sizeof *c->observed_pods);
 	if (!c->observed_pods)
 		abort();
-	for (size_t i = 0; i < n; i++)
-		c->observed_pods[i] = (struct obs_pod){c->pod_list.items[i].name, states[c->pod_list.items[i].kind]};
+	c->observation.n_pods = 0;
+	for (size_t i = 0; i < l->n; i++) {
+		if (!c->is_wide || l->items[i].member.is_leader)
+			c->observed_pods[c->observation.n_pods++] =
+			        (struct obs_pod){l->items[i].name, states[l->items[i].kind]};
+	}
 	c->observation.pods = c->observed_pods;
-	c->observation.n_pods = n;
+}
+
+static int32_t at_least_0(int32_t n)
+{
+	return n > 0 ? n : 0;
+}
+
+// Returns how many pods of the target exist, except finished and deleted ones.
+static int32_t live_pods(const struct pod_counts *p)
+{
+	int32_t n = p->total - p->terminating - p->failed, least = p->ready + p->pending;
+	return n > least ? n : least; // a failed pod may be terminating as well
+}
+
+// Where nothing shows which pods belong together, replicas are taken to have equally many: then no more than these can
+// be complete.
+static void count_pods(struct observation_call *c, int32_t replicas)
+{
+	struct observation *o = &c->observation;
+	const struct pod_counts *p = &c->pods;
+	int64_t live = live_pods(p), n = replicas;
+	o->ready_replicas = p->ready;
+	o->pending_replicas = p->pending;
+	if (live <= n)
+		return;
+	o->pending_replicas = (int32_t)((p->pending * n + live - 1) / live);
+	if (p->ready < live || n < o->spec_replicas) // else decide() reports how many pods there are
+		o->ready_replicas = (int32_t)(p->ready * n / live);
+}
+
+// Sets the ready and the pending replicas from the best source that is available.
+static void count_replicas(struct observation_call *c)
+{
+	struct observation *o = &c->observation;
+	const struct replica_groups *g = &c->groups;
+	// A status that reports no replicas although some are requested may not be maintained at all.
+	int32_t exist = o->status_replicas > 0 ? o->status_replicas : o->spec_replicas;
+	if (c->target_ready >= 0 && !(c->is_ready_stale && c->has_groups)) {
+		// A replica that is not ready counts as pending, also while it loads its model.
+		o->ready_replicas = c->target_ready;
+		o->pending_replicas = at_least_0(o->status_replicas - c->target_ready);
+	} else if (c->has_groups) {
+		o->ready_replicas = g->ready < exist ? g->ready : exist;
+		o->pending_replicas = g->pending + at_least_0(exist - g->total);
+		if (o->pending_replicas > exist - o->ready_replicas)
+			o->pending_replicas = exist - o->ready_replicas;
+	} else if (c->pods_known) {
+		count_pods(c, exist);
+	} else {
+		o->ready_replicas = -1;
+	}
 }
 
 static void build(struct observation_call *c)
@@ -62,11 +117,11 @@ static void build(struct observation_call *c)
 	c->observation = (struct observation){
 	        .spec_replicas = c->scale.spec_replicas,
 	        .status_replicas = c->scale.status_replicas,
-	        .ready_replicas = c->pods_known ? c->pods.ready : c->target_ready,
-	        .pending_replicas = c->pods_known ? c->pods.pending : 0,
 	        .signals = c->signals,
 	        .n_signals = p->n_signals,
 	};
+	c->has_groups = c->pods_known && c->workload->group_label && replica_groups_count(&c->pod_list, &c->groups);
+	count_replicas(c);
 	if (c->sources.k8s && c->pods_known && observe_needs_pods(p))
 		build_pods(c);
 }
@@ -79,22 +134,37 @@ struct fit_target *observe_want_fit(const struct observe_sources *sources, const
 	return is_wanted && sources->fits ? fit_store_want(sources->fits, &ref, e) : NULL;
 }
 
+// Returns whether it is unknown which pods make up a replica, although each has several: then neither is what it needs.
+static bool has_unknown_groups(const struct observation_call *c, int32_t replicas)
+{
+	return c->pods_known && !c->has_groups && !workload_kind_is_pod(c->workload) &&
+	       live_pods(&c->pods) > replicas;
+}
+
 void observe_capacity(struct observation_call *c)
 {
 	struct fit_view view;
 	struct obs_capacity *o = &c->observation.capacity;
 	const struct scale *s = &c->scale;
+	int32_t replicas = s->status_replicas > s->spec_replicas ? s->status_replicas : s->spec_replicas;
 	if (!c->fit)
 		return;
 	if (c->policy->guards.unhealthy != UNHEALTHY_IGNORE && c->observation.pods) {
 		int32_t n = fit_target_failing(c->fit, &c->pod_list);
-		c->observation.health = (struct obs_health){n >= 0, n};
+		c->observation.health = (struct obs_health){n >= 0, n < replicas ? n : replicas};
 	}
 	if (c->policy->capacity.mode == CAPACITY_OFF)
 		return;
+	fit_target_select(c->fit, s->selector);
 	fit_target_read(c->fit, s->spec_replicas, s->status_replicas, c->bypass_cache, &view);
-	*o = (struct obs_capacity){view.is_known, view.fit,     view.unschedulable,
-	                           view.since_ms, view.n_since, view.detail};
+	if (view.is_known && has_unknown_groups(c, replicas)) {
+		snprintf(c->shape_detail, sizeof c->shape_detail,
+		         "%d pods belong to %d replicas, so what a replica needs is unknown", live_pods(&c->pods), replicas);
+		view = (struct fit_view){.detail = c->shape_detail};
+	}
+	*o = (struct obs_capacity){
+	        view.is_known, view.fit,     view.unschedulable < replicas ? view.unschedulable : replicas,
+	        view.since_ms, view.n_since, view.detail};
 	c->details[c->policy->n_signals] = view.detail;
 }
 
@@ -121,28 +191,35 @@ static void on_pods(void *arg, const struct pod_counts *counts, const struct err
 	finish_one(c);
 }
 
+static bool needs_list(const struct observation_call *c)
+{
+	return observe_needs_pods(c->policy) || c->workload->group_label;
+}
+
 static void list_pods(struct observation_call *c)
 {
 	struct pod_list *list = NULL;
+	char selector[SCALE_SELECTOR_BYTES_MAX];
 	if (c->scale.selector[0] == '\0') {
 		err_set(&c->pods_error, ERR_UNSUPPORTED, "the scale has no selector");
 		finish_one(c);
 		return;
 	}
-	if (observe_needs_pods(c->policy)) {
+	if (needs_list(c)) {
 		list = &c->pod_list;
 		pod_list_init(list);
+		list->workload = c->workload;
 	}
-	if (pods_list(c->sources.k8s, c->policy->namespace_name, c->scale.selector, list, on_pods, c, &c->pods_error) <
-	    0)
+	c->is_wide = workload_kind_widen(c->workload, c->scale.selector, selector);
+	if (pods_list(c->sources.k8s, c->policy->namespace_name, selector, list, on_pods, c, &c->pods_error) < 0)
 		finish_one(c);
 }
 
 static void add_pod(void *arg, const struct pod_view *pod)
 {
 	struct observation_call *c = arg;
-	if (c->pods_error.kind == ERR_NONE)
-		pod_list_add(&c->pod_list, pod->name, pod->kind, &c->pods_error);
+	if (c->pods_error.kind == ERR_NONE && pod_list_add(&c->pod_list, pod->name, pod->kind, &c->pods_error) == 0)
+		c->pod_list.items[c->pod_list.n - 1].member = pod->member;
 }
 
 static int by_name(const void *a, const void *b)
@@ -155,7 +232,8 @@ static void take_pods(struct observation_call *c, const struct pod_set *pods)
 {
 	struct pod_set_counts counts;
 	pod_list_init(&c->pod_list);
-	if (observe_needs_pods(c->policy))
+	c->is_wide = true; // each pod states whether the selector of the scale matches it
+	if (needs_list(c))
 		pod_set_each(pods, add_pod, c);
 	pod_set_get_counts(pods, &counts);
 	if (c->pod_list.n)
@@ -182,26 +260,32 @@ static void prepare_capacity(struct observation_call *c, const struct target_vie
 static void know_pods(struct observation_call *c, const struct target_view *view)
 {
 	prepare_capacity(c, view);
-	c->target_ready = view->state == TARGET_FOUND ? view->ready_replicas : -1;
-	bool must_know_pods = observe_needs_pods(c->policy) || c->target_ready < 0;
-	if (view->state != TARGET_FOUND || (must_know_pods && !view->pods)) {
-		list_pods(c);
+	if (view->state == TARGET_FOUND) {
+		c->target_ready = view->ready_replicas;
+		c->is_ready_stale = view->is_ready_stale;
+	}
+	// The status of a custom kind may be written by a tenant: its pods show how many replicas exist.
+	if (c->target_ready < 0 || observe_needs_pods(c->policy) || !workload_kind_is_pod(c->workload)) {
+		if (view->state == TARGET_FOUND && view->pods)
+			take_pods(c, view->pods);
+		else
+			list_pods(c);
 		return;
 	}
-	if (must_know_pods) {
-		take_pods(c, view->pods);
-		return;
-	}
-	// The target reports its replicas. A replica that is not ready counts as pending, also while it loads its
-	// model.
-	int32_t unready = view->status_replicas - view->ready_replicas;
-	c->pods = (struct pod_counts){
-	        .total = view->status_replicas, .ready = view->ready_replicas, .pending = unready > 0 ? unready : 0};
+	c->pods = (struct pod_counts){.total = c->scale.status_replicas, .ready = c->target_ready};
 	c->pods_known = true;
 	finish_one(c);
 }
 
 // ---- the target ----
+
+static void on_ready(void *arg, int32_t ready, bool is_stale)
+{
+	struct observation_call *c = arg;
+	c->target_ready = ready;
+	c->is_ready_stale = is_stale;
+	know_pods(c, &(struct target_view){.state = TARGET_UNWATCHED});
+}
 
 static void on_scale(void *arg, const struct scale *scale, const struct err *error)
 {
@@ -217,7 +301,8 @@ static void on_scale(void *arg, const struct scale *scale, const struct err *err
 	c->scale = *scale;
 	if (c->sources.targets)
 		target_store_get(c->sources.targets, &ref, &view);
-	know_pods(c, &view);
+	if (view.state == TARGET_FOUND || ready_fetch(c->sources.k8s, &ref, on_ready, c) < 0)
+		know_pods(c, &view);
 }
 
 static void ask(struct observation_call *c)
@@ -326,7 +411,8 @@ void observe_start(struct observation_call *c, const struct observe_sources *sou
 	c->now_ms = now_ms;
 	c->done = done;
 	c->arg = arg;
-	c->pods_known = false;
+	c->pods_known = c->is_wide = c->is_ready_stale = false;
+	c->workload = workload_kind_find(policy->target_api_version, policy->target_kind);
 	c->target_ready = -1;
 	c->details[policy->n_signals] = NULL;
 	err_clear(&c->error);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collects one observation for one policy: its signals from the sources, and its target's scale and pods from the API
-// server, in parallel.
+// server, in parallel. Ready and pending count replicas: as the target itself reports them; else the complete groups of
+// its pods (k8s/targets/workload_kind.h); else its pods, of which decide() counts no more than there are replicas.
 #ifndef GPUSCALE_CONTROLLER_OBSERVE_H
 #define GPUSCALE_CONTROLLER_OBSERVE_H
 
@@ -10,6 +11,7 @@
 #include "base/err.h"
 #include "controller/query_hub.h"
 #include "k8s/cache/target_store.h"
+#include "k8s/client/replica_groups.h"
 #include "k8s/client/scale.h"
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"
@@ -38,6 +40,8 @@ void observe_ask(struct query_hub *hub, const struct policy *p, size_t i, int64_
 // in full.
 bool observe_peek(struct query_hub *hub, const struct policy *p, size_t i, int64_t now_ms, struct buf *scratch,
                   query_peek_fn *fn, void *arg);
+
+#define OBSERVE_DETAIL_BYTES 160
 
 struct observation_call;
 // Called when the observation is complete. c->error.kind != ERR_NONE: the target could not be read, so no decision is
@@ -68,11 +72,16 @@ struct observation_call {
 	struct target_waiter waiter;
 	struct scale scale;
 	struct pod_counts pods;
-	struct pod_list pod_list; // asked for only when a signal is of type Pods
+	struct pod_list pod_list; // asked for only when a signal is of type Pods, or a replica is a group of pods
 	struct obs_pod *observed_pods;
 	bool pods_known;
-	int32_t target_ready;  // ready replicas as the target reports them, used when the pods cannot be listed; -1:
-	                       // unknown
+	const struct workload_kind *workload;
+	bool is_wide; // the pods are those of the whole groups; the selector of the scale matches only their leaders
+	bool has_groups;
+	struct replica_groups groups;
+	int32_t target_ready; // ready replicas as the target reports them; -1: unknown
+	bool is_ready_stale;  // counted before the last change of its spec
+	char shape_detail[OBSERVE_DETAIL_BYTES];
 	struct err pods_error; // why not, when !pods_known
 	struct err error;
 	struct observation observation;
@@ -93,7 +102,7 @@ void observe_scaled(const struct observe_sources *sources, const struct policy *
 void observe_missing(const struct observe_sources *sources, const struct policy *policy);
 // Releases the answers and pods of the last observation.
 void observe_release(struct observation_call *c);
-// Returns whether the policy needs each pod of its target by name. Counts come from the target itself.
+// Returns whether the policy needs each pod of its target by name.
 bool observe_needs_pods(const struct policy *p);
 // Returns the replicas that a signal is compared with: the ready ones, or the requested ones when that is unknown.
 int32_t observation_ready(const struct observation *o);

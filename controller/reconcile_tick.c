@@ -230,7 +230,7 @@ static bool is_news(const struct decision *before, const struct decision *now)
 static int32_t existing_replicas(const struct observation_call *c)
 {
 	int32_t status = i32_max(c->observation.status_replicas, 0);
-	return !c->pods_known ? -1 : i32_min(status, c->pods.total);
+	return !c->pods_known ? -1 : i32_min(status, c->has_groups ? c->groups.total : c->pods.total);
 }
 
 // Limits the decision to what the pool of the policy grants, and keeps it.

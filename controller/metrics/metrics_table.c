@@ -43,8 +43,8 @@ static const struct metric_family families[] = {
 	F(CONFLICTS,               "gpuscale_conflicts_total",                      C, "",                        NONE,                               "Writes refused because another client had changed the target."),
 
 	F(CURRENT_REPLICAS,        "gpuscale_current_replicas",                     G, "replicas",                L("namespace", "policy"),           "spec.replicas of the target."),
-	F(READY_REPLICAS,          "gpuscale_ready_replicas",                       G, "replicas",                L("namespace", "policy"),           "Ready pods of the target; absent when unknown."),
-	F(PENDING_REPLICAS,        "gpuscale_pending_replicas",                     G, "replicas",                L("namespace", "policy"),           "Pending pods of the target."),
+	F(READY_REPLICAS,          "gpuscale_ready_replicas",                       G, "replicas",                L("namespace", "policy"),           "Ready replicas of the target; absent when unknown."),
+	F(PENDING_REPLICAS,        "gpuscale_pending_replicas",                     G, "replicas",                L("namespace", "policy"),           "Replicas of the target that exist and are not running or not ready."),
 	F(DESIRED_REPLICAS,        "gpuscale_desired_replicas",                     G, "replicas",                L("namespace", "policy"),           "Replicas of the last decision."),
 	F(MIN_REPLICAS,            "gpuscale_min_replicas",                         G, "replicas",                L("namespace", "policy"),           "minReplicas of the policy."),
 	F(MAX_REPLICAS,            "gpuscale_max_replicas",                         G, "replicas",                L("namespace", "policy"),           "maxReplicas of the policy."),

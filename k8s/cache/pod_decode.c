@@ -10,6 +10,7 @@
 
 #define PHASE_BYTES 16
 #define STAMP_BYTES 40
+#define SIZE_BYTES  16 // of the number of pods of a replica
 
 static int64_t read_stamp(struct json_span value)
 {
@@ -118,4 +119,25 @@ int pod_decode_labels(const char *json, size_t len, struct label **ret_labels, s
 	}
 	label_sort(list, *ret_n);
 	return 0;
+}
+
+static const char *find_label(const struct label *labels, size_t n, const char *key)
+{
+	for (size_t i = 0; key && i < n; i++) {
+		if (strcmp(labels[i].key, key) == 0)
+			return labels[i].value;
+	}
+	return NULL;
+}
+
+struct group_member pod_decode_member(const struct workload_kind *k, const char *json, size_t len,
+                                      const struct label *labels, size_t n_labels)
+{
+	const char *const path[] = {"metadata", "annotations", k->size, NULL};
+	char size[SIZE_BYTES];
+	bool is_annotated =
+	        k->size && json_span_text(json_span_path((struct json_span){json, len}, path), size, sizeof size) > 0;
+	return group_member_read(k, find_label(labels, n_labels, k->group_label),
+	                         is_annotated ? size : find_label(labels, n_labels, k->size),
+	                         find_label(labels, n_labels, k->leader_label));
 }

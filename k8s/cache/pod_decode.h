@@ -27,5 +27,8 @@ bool pod_decode(const char *json, size_t len, struct pod_facts *ret_facts);
 // Decodes the labels of a Pod, sorted by label_sort(); invalid ones are left out. The caller frees *ret_labels, of
 // *ret_bytes. Returns -1 when memory is exhausted.
 int pod_decode_labels(const char *json, size_t len, struct label **ret_labels, size_t *ret_n, size_t *ret_bytes);
+// Returns which replica of a target of this kind the Pod belongs to, according to its labels and annotations.
+struct group_member pod_decode_member(const struct workload_kind *k, const char *json, size_t len,
+                                      const struct label *labels, size_t n_labels);
 
 #endif

@@ -22,6 +22,7 @@ struct membership {
 	struct membership *also;        // of the pod: its next set
 	struct pod *pod;
 	struct pod_set *set;
+	struct group_member member;
 };
 
 struct pod {
@@ -40,6 +41,8 @@ struct pod_set {
 	struct pod_namespace *space;
 	struct pod_term *term;
 	struct label_selector *selector;
+	const struct workload_kind *workload;
+	bool is_wide; // `text` and `selector` match more pods than the leaders, which were asked for
 	struct membership *members;
 	int refs;
 	uint32_t after; // number of the latest list requested when the set was created; only a later list contains its
@@ -94,11 +97,13 @@ static void leave(struct membership *m)
 	free(m);
 }
 
-static void join(struct pod *p, struct pod_set *set)
+static void join(struct pod *p, struct pod_set *set, struct group_member member)
 {
 	struct membership *m = must_alloc(calloc(1, sizeof *m));
 	m->pod = p;
 	m->set = set;
+	m->member = member;
+	m->member.is_leader |= !set->is_wide;
 	DL_APPEND(set->members, m);
 	LL_PREPEND2(p->memberships, m, also);
 	count(set, p, 1);
@@ -160,6 +165,7 @@ struct match {
 	size_t n_labels;
 	struct pod *pod; // NULL until a set wants it
 	const struct pod_facts *facts;
+	struct json_span json;
 };
 
 static void try_set(struct match *m, struct pod_set *set, bool *is_updated)
@@ -170,7 +176,10 @@ static void try_set(struct match *m, struct pod_set *set, bool *is_updated)
 		m->pod = update_pod(m->space, m->pod, m->facts);
 		*is_updated = true;
 	}
-	join(m->pod, set);
+	struct group_member member = {0};
+	if (set->workload->group_label)
+		member = pod_decode_member(set->workload, m->json.text, m->json.len, m->labels, m->n_labels);
+	join(m->pod, set, member);
 }
 
 static void try_term(struct match *m, const char *text, bool *is_updated)
@@ -207,7 +216,8 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 	if (pod_decode_labels(json, len, &labels, &n_labels, &bytes) < 0)
 		abort(); // base/must.h
 	struct pod *p = pod_of(item);
-	struct match m = {.space = space, .labels = labels, .n_labels = n_labels, .pod = p, .facts = &facts};
+	struct match m = {
+	        .space = space, .labels = labels, .n_labels = n_labels, .pod = p, .facts = &facts, .json = {json, len}};
 	if (!find_sets(&m) && p)
 		pod_free(p); // its labels changed
 	free(labels);
@@ -284,29 +294,36 @@ static bool read_term(const char **at, char out[TERM_BYTES])
 	return false;
 }
 
-static struct pod_set *find_in_term(const struct pod_term *term, const char *selector)
+struct wanted_set {
+	char selector[SCALE_SELECTOR_BYTES_MAX];
+	const struct workload_kind *workload;
+	bool is_wide;
+};
+
+static struct pod_set *find_in_term(const struct pod_term *term, const struct wanted_set *wanted)
 {
 	struct pod_set *set = term ? term->sets : NULL;
-	while (set && strcmp(set->text, selector) != 0)
+	while (set && (strcmp(set->text, wanted->selector) != 0 || set->workload != wanted->workload ||
+	               set->is_wide != wanted->is_wide))
 		set = set->next_of_term;
 	return set;
 }
 
 // Finds the set of a selector under any of its terms. Returns NULL when there is none: then `ret_text` is the term with
 // the fewest sets, *ret_n.
-static struct pod_set *find_set(const struct pod_namespace *space, const char *selector, char ret_text[TERM_BYTES],
-                                size_t *ret_n)
+static struct pod_set *find_set(const struct pod_namespace *space, const struct wanted_set *wanted,
+                                char ret_text[TERM_BYTES], size_t *ret_n)
 {
-	const char *at = selector;
+	const char *at = wanted->selector;
 	char text[TERM_BYTES];
 	const struct pod_term *term = find_term(space, "");
-	struct pod_set *set = find_in_term(term, selector);
+	struct pod_set *set = find_in_term(term, wanted);
 	bool has_term = false;
 	ret_text[0] = '\0';
 	*ret_n = term ? term->n_sets : 0;
 	while (!set && read_term(&at, text)) {
 		term = find_term(space, text);
-		set = find_in_term(term, selector);
+		set = find_in_term(term, wanted);
 		size_t n = term ? term->n_sets : 0;
 		if (has_term && n >= *ret_n)
 			continue;
@@ -342,21 +359,25 @@ static void remove_from_index(struct pod_set *set)
 	}
 }
 
-struct pod_set *pod_store_want(struct pod_store *s, const char *namespace_name, const char *selector, struct err *e)
+struct pod_set *pod_store_want(struct pod_store *s, const char *namespace_name, const char *selector,
+                               const struct workload_kind *workload, struct err *e)
 {
 	char text[TERM_BYTES];
-	if (!selector[0]) {
-		err_set(e, ERR_INPUT, "an empty selector would match every pod of the namespace");
+	struct wanted_set wanted = {.workload = workload};
+	if (!selector[0] || strlen(selector) >= sizeof wanted.selector) {
+		err_set(e, ERR_INPUT, "expected a selector of 1 to %d bytes: an empty one would match every pod",
+		        SCALE_SELECTOR_BYTES_MAX - 1);
 		return NULL;
 	}
-	struct label_selector *parsed = label_selector_parse(selector, e);
+	wanted.is_wide = workload_kind_widen(workload, selector, wanted.selector);
+	struct label_selector *parsed = label_selector_parse(wanted.selector, e);
 	struct pod_namespace *space = parsed ? space_of(s, namespace_name, e) : NULL;
 	if (!space) {
 		label_selector_free(parsed);
 		return NULL;
 	}
 	size_t n_sets;
-	struct pod_set *set = find_set(space, selector, text, &n_sets);
+	struct pod_set *set = find_set(space, &wanted, text, &n_sets);
 	if (set) {
 		label_selector_free(parsed);
 		set->refs++;
@@ -368,9 +389,11 @@ struct pod_set *pod_store_want(struct pod_store *s, const char *namespace_name, 
 		        POD_TERM_SETS_MAX, namespace_name);
 		return NULL;
 	}
-	size_t size = strlen(selector) + 1;
+	size_t size = strlen(wanted.selector) + 1;
 	set = must_alloc(calloc(1, sizeof *set + size));
-	memcpy(set->text, selector, size);
+	memcpy(set->text, wanted.selector, size);
+	set->workload = workload;
+	set->is_wide = wanted.is_wide;
 	set->space = space;
 	set->selector = parsed;
 	set->refs = 1;
@@ -416,8 +439,8 @@ void pod_set_each(const struct pod_set *set, void (*fn)(void *arg, const struct 
 	const struct membership *m;
 	DL_FOREACH(set->members, m)
 	{
-		const struct pod_view v = {m->pod->name, m->pod->kind, m->pod->is_crashing, m->pod->created_ms,
-		                           m->pod->ready_ms};
+		const struct pod_view v = {m->pod->name,       m->pod->kind,     m->pod->is_crashing,
+		                           m->pod->created_ms, m->pod->ready_ms, m->member};
 		fn(arg, &v);
 	}
 }

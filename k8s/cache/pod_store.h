@@ -34,9 +34,11 @@ struct pod_store *pod_store_new(const struct pod_store_options *options, struct 
 void pod_store_free(struct pod_store *s);
 
 // Starts to track the pods of a selector (as label_selector_parse reads it; not empty) in a namespace. Do not call from
-// a callback of the store. Returns NULL and *e: ERR_INPUT, ERR_LIMIT (POD_TERM_SETS_MAX, or see
+// a callback of the store. workload: the kind of the target; if its selector is limited to leaders, the set has all
+// pods of the replicas (workload_kind_widen). Returns NULL and *e: ERR_INPUT, ERR_LIMIT (POD_TERM_SETS_MAX, or see
 // informer_want_namespace), ERR_INTERNAL.
-struct pod_set *pod_store_want(struct pod_store *s, const char *namespace_name, const char *selector, struct err *e);
+struct pod_set *pod_store_want(struct pod_store *s, const char *namespace_name, const char *selector,
+                               const struct workload_kind *workload, struct err *e);
 void pod_set_unwant(struct pod_set *set); // NULL is fine
 
 // BROKEN: the watch fails; UNSYNCED: no complete list contains the pods of the set yet.
@@ -48,6 +50,7 @@ struct pod_view {
 	enum pod_kind kind;
 	bool is_crashing;             // in CrashLoopBackOff or a similar state; with ready_ms 0 it was never ready
 	int64_t created_ms, ready_ms; // since the epoch; 0: unknown
+	struct group_member member;   // is_leader: the selector itself matches the pod
 };
 struct pod_set_counts {
 	struct pod_counts counts;

@@ -32,6 +32,7 @@ struct target_kind *target_kind_add(struct target_store *s, const char *api_vers
 	memcpy(k->api_version, api_version, version_size);
 	memcpy(k->name, name, name_size);
 	k->store = s;
+	k->workload = workload_kind_find(api_version, name);
 	k->number = (int)at;
 	s->kinds[at] = k;
 	s->n_kinds += at == s->n_kinds;
@@ -76,13 +77,14 @@ struct informer *target_kind_informer(struct target_kind *k, struct err *e)
 
 int target_kinds_init(struct target_store *s, struct err *e)
 {
-	static const char *const rows[][2] = {
-	        {"Deployment", "deployments"}, {"StatefulSet", "statefulsets"}, {"ReplicaSet", "replicasets"}};
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-		struct target_kind *k = target_kind_add(s, "apps/v1", rows[i][0]);
+	const struct workload_kind *row;
+	for (size_t i = 0; (row = workload_kind_at(i)); i++) {
+		if (!row->plural)
+			continue;
+		struct target_kind *k = target_kind_add(s, "apps/v1", row->kind);
 		if (!k)
 			return err_set(e, ERR_INTERNAL, "out of memory");
-		snprintf(k->plural, sizeof k->plural, "%s", rows[i][1]);
+		snprintf(k->plural, sizeof k->plural, "%s", row->plural);
 		k->contains_scale = true;
 	}
 	return 0;

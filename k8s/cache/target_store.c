@@ -76,7 +76,7 @@ static void follow_pods(struct target_record *r)
 	if (has_pods) {
 		char namespace_name[TARGET_NAME_BYTES];
 		snprintf(namespace_name, sizeof namespace_name, "%.*s", (int)strcspn(r->key, "/"), r->key);
-		r->pods = pod_store_want(r->kind->store->pods, namespace_name, r->selector, NULL);
+		r->pods = pod_store_want(r->kind->store->pods, namespace_name, r->selector, r->kind->workload, NULL);
 	} else {
 		r->pods = NULL;
 	}
@@ -87,6 +87,15 @@ void target_set_scale_unknown(struct target_record *r, int64_t for_ms)
 {
 	r->is_known = false;
 	r->scale_after_ms = for_ms ? mono_ms(r->kind->store) + for_ms : 0;
+}
+
+// Reads what the object itself reports about ready replicas. Most kinds leave out a 0.
+static void note_ready(struct target_record *r, const char *json, size_t len)
+{
+	r->ready_replicas = target_decode_ready(json, len, r->kind->workload->ready, &r->is_ready_stale);
+	r->reports_ready |= r->ready_replicas >= 0;
+	if (r->reports_ready && r->ready_replicas < 0)
+		r->ready_replicas = 0;
 }
 
 // For an object that does not contain its scale: /scale is read when the target is next requested.
@@ -100,6 +109,7 @@ static void note_version(struct target_record *r, const char *json, size_t len)
 	bool is_same = strcmp(f.resource_version, r->resource_version) == 0;
 	memcpy(r->uid, f.uid, sizeof r->uid);
 	r->generation = f.generation;
+	note_ready(r, json, len);
 	if (r->is_known && r->exists && (is_same || (r->is_noted && is_older(f.resource_version, r->resource_version))))
 		return; // /scale was read or written in this version or a later one
 	r->is_noted = false;
@@ -143,7 +153,6 @@ void target_apply_scale(struct target_record *r, const struct scale *scale)
 	r->is_known = r->exists = true;
 	r->spec_replicas = scale->spec_replicas;
 	r->status_replicas = scale->status_replicas;
-	r->ready_replicas = -1;
 	memcpy(r->resource_version, scale->resource_version, TARGET_VERSION_BYTES);
 	if (set_selector(r, scale->selector) || !r->pods)
 		follow_pods(r);
@@ -152,7 +161,7 @@ void target_apply_scale(struct target_record *r, const struct scale *scale)
 void target_set_absent(struct target_record *r)
 {
 	r->is_known = true;
-	r->exists = r->is_noted = false;
+	r->exists = r->is_noted = r->reports_ready = false;
 	follow_pods(r);
 }
 
@@ -338,6 +347,7 @@ int target_store_want(struct target_store *s, const struct scale_ref *ref, bool 
 	}
 	snprintf(r->key, size, "%s/%s", ref->namespace_name, ref->name);
 	r->refs = 1;
+	r->ready_replicas = -1;
 	r->kind = kind;
 	kind->n_records++;
 	HASH_ADD_KEYPTR(hh, kind->waiting, r->key, size - 1, &r->item);
@@ -388,6 +398,7 @@ void target_store_get(struct target_store *s, const struct scale_ref *ref, struc
 	ret_view->spec_replicas = r->spec_replicas;
 	ret_view->status_replicas = r->status_replicas;
 	ret_view->ready_replicas = r->ready_replicas;
+	ret_view->is_ready_stale = r->is_ready_stale;
 	ret_view->generation = r->generation;
 	ret_view->resource_version = r->resource_version;
 	ret_view->selector = r->selector ? r->selector : "";

@@ -22,7 +22,8 @@ struct target_kind {
 	int number; // index in the store
 	char api_version[DISCOVERY_GROUP_BYTES], name[DISCOVERY_NAME_BYTES];
 	char plural[DISCOVERY_NAME_BYTES]; // "" until discovery has found it
-	bool contains_scale;               // the objects do; otherwise /scale is read after a change
+	const struct workload_kind *workload;
+	bool contains_scale; // the objects do; otherwise /scale is read after a change
 	struct target_store *store;
 	struct informer *informer;     // NULL until the client knows the plural
 	struct informer_item *waiting; // hash: records without an informer, see join_informer()
@@ -38,6 +39,7 @@ struct target_record {
 	int refs, pods_refs;
 	int32_t spec_replicas, status_replicas, ready_replicas; // ready: -1: unknown
 	bool is_known, exists;
+	bool reports_ready, is_ready_stale; // of ready_replicas: the object has reported some; see target_view
 	bool is_noted; // for a kind whose objects do not contain the scale: the version is that of /scale or of our own
 	               // write
 	int64_t generation;

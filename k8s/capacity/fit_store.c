@@ -16,6 +16,7 @@
 #include "k8s/capacity/inventory.h"
 #include "k8s/capacity/shape_fetch.h"
 #include "k8s/client/k8s_client.h"
+#include "k8s/client/replica_groups.h"
 #include "k8s/client/scale.h"
 
 struct fit_target {
@@ -26,6 +27,9 @@ struct fit_target {
 	struct fit_target *prev_late, *next_late;       // of those whose fit is computed in later turns
 	bool is_ordering, is_late, was_late;
 	char *api_version, *kind, *namespace_name, *name;
+	const struct workload_kind *workload;
+	char *selector_text; // of the scale; NULL: unknown
+	struct label_selector *selector;
 	struct target_shape shape;          // the last one fetched
 	int64_t of_target, fetched_mono_ms; // the generation that it was fetched for, and when
 	struct shape_fetch *fetching;
@@ -35,7 +39,7 @@ struct fit_target {
 	struct fit_order order;
 	int64_t in_flight;  // replicas for which room is reserved
 	uint64_t placed_in; // number of the plan in which they have got it
-	int64_t placed;     // how many of them
+	int64_t placed;     // how many of their pods
 	uint64_t planned;   // number of the plan that was completed for this target, until its result; 0: none
 	// The last result, and what it was computed from.
 	bool has_result;
@@ -200,6 +204,7 @@ struct fit_target *fit_store_want(struct fit_store *s, const struct scale_ref *r
 	fit_order_init(&t->order);
 	t->api_version = must_alloc(strdup(ref->api_version));
 	t->kind = must_alloc(strdup(ref->kind));
+	t->workload = workload_kind_find(ref->api_version, ref->kind);
 	t->namespace_name = must_alloc(strdup(ref->namespace_name));
 	t->name = must_alloc(strdup(ref->name));
 	DL_APPEND(s->targets, t);
@@ -244,6 +249,8 @@ void fit_target_unwant(struct fit_target *t)
 		shape_fetch_abandon(t->fetching);
 	DL_DELETE(t->store->targets, t);
 	free(t->since_ms);
+	free(t->selector_text);
+	label_selector_free(t->selector);
 	free(t->api_version);
 	free(t->kind);
 	free(t->namespace_name);
@@ -332,7 +339,7 @@ static void update_order(struct fit_target *t)
 	if (!t->is_ordering)
 		DL_APPEND2(t->store->ordered, t, prev_ordered, next_ordered);
 	t->store->orders_generation += !t->is_ordering || n != t->in_flight;
-	if (n < t->placed)
+	if (n * t->shape.pods < t->placed)
 		drop_plan(t);
 	t->is_ordering = true;
 	t->in_flight = n;
@@ -382,15 +389,42 @@ static bool removes_unscheduled_first(const struct fit_target *t)
 	       (strcmp(t->kind, "Deployment") == 0 || strcmp(t->kind, "ReplicaSet") == 0);
 }
 
+void fit_target_select(struct fit_target *t, const char *selector)
+{
+	char all[SCALE_SELECTOR_BYTES_MAX];
+	if (t->selector_text && strcmp(t->selector_text, selector) == 0)
+		return;
+	free(t->selector_text);
+	label_selector_free(t->selector);
+	t->selector_text = must_alloc(strdup(selector));
+	workload_kind_widen(t->workload, selector, all);
+	t->selector = all[0] ? label_selector_parse(all, NULL) : NULL;
+	t->has_result = false;
+}
+
+// Returns the group of a pod without a node; 0: none.
+static uint64_t group_of(const struct fit_target *t, const struct capacity_waiting *w)
+{
+	for (size_t i = 0; t->workload->group_label && i < w->n_labels; i++) {
+		if (strcmp(w->labels[i].key, t->workload->group_label) == 0)
+			return group_member_read(t->workload, w->labels[i].value, NULL, NULL).group;
+	}
+	return 0;
+}
+
 static void find_unschedulable(struct fit_target *t, const struct capacity *c)
 {
 	const struct capacity_waiting *w;
+	const struct label_selector *selector = t->shape.selector ? t->shape.selector : t->selector;
+	uint64_t groups[CAPACITY_WAITING_OF_NAMESPACE];
 	t->unschedulable = t->gated = 0;
 	t->n_since = 0;
-	for (w = capacity_first_waiting(c); w && t->shape.selector; w = w->next) {
+	for (w = capacity_first_waiting(c); w && selector; w = w->next) {
 		if (!(w->is_unschedulable || w->is_gated) || strcmp(w->namespace_name, t->namespace_name) != 0 ||
-		    !label_selector_matches(t->shape.selector, w->labels, w->n_labels))
+		    !label_selector_matches(selector, w->labels, w->n_labels))
 			continue;
+		if (t->unschedulable < CAPACITY_WAITING_OF_NAMESPACE)
+			groups[t->unschedulable] = group_of(t, w);
 		if (t->n_since == t->room) {
 			t->room = t->room ? 2 * t->room : 8;
 			t->since_ms = must_alloc(realloc(t->since_ms, t->room * sizeof *t->since_ms));
@@ -407,6 +441,8 @@ static void find_unschedulable(struct fit_target *t, const struct capacity *c)
 		qsort(t->since_ms, t->n_since, sizeof *t->since_ms, by_time);
 	if (!removes_unscheduled_first(t))
 		t->n_since = 0;
+	if (t->workload->group_label && t->unschedulable <= CAPACITY_WAITING_OF_NAMESPACE)
+		t->unschedulable = (int32_t)replica_groups_distinct(groups, (size_t)t->unschedulable);
 }
 
 // Reserves room in the complete plan for what is ordered. Returns false when no work is left.
@@ -415,7 +451,7 @@ static bool place_orders(struct fit_store *s, struct capacity *c)
 	struct fit_target *o;
 	DL_FOREACH2(s->ordered, o, next_ordered)
 	{
-		int64_t n = o->in_flight < FIT_ORDER_MAX ? o->in_flight : FIT_ORDER_MAX;
+		int64_t pods = o->in_flight * o->shape.pods, n = pods < FIT_ORDER_MAX ? pods : FIT_ORDER_MAX;
 		if (!o->shape.has_shape || o->shape.error.kind != ERR_NONE)
 			continue;
 		if (o->placed_in != capacity_plan_number(c))
@@ -433,7 +469,7 @@ static void take_result(struct fit_target *t, struct capacity *c, const struct f
 {
 	t->detail[0] = '\0';
 	find_unschedulable(t, c);
-	t->fit = t->gated > 0 ? 0 : (int32_t)fit->replicas; // the next replica would be gated as well
+	t->fit = t->gated > 0 ? 0 : (int32_t)(fit->replicas / t->shape.pods); // the next one would be gated as well
 	if (!t->detail[0]) {
 		char why[FIT_WHY_BYTES];
 		fit_explain(c, fit, why);
@@ -582,8 +618,7 @@ void fit_target_read(struct fit_target *t, int32_t spec, int32_t status, bool ke
 int32_t fit_target_gpus(const struct fit_target *t)
 {
 	bool is_known = t->shape.has_shape && t->shape.error.kind == ERR_NONE && t->store->inventory;
-	return is_known ? replica_shape_gpus(&t->shape.shape, capacity_names(inventory_capacity(t->store->inventory)))
-	                : 0;
+	return is_known ? target_shape_gpus(&t->shape, capacity_names(inventory_capacity(t->store->inventory))) : 0;
 }
 
 // ---- failing GPUs ----
@@ -599,17 +634,21 @@ static struct capacity_node *failing_node(const struct fit_target *t, const stru
 int32_t fit_target_failing(const struct fit_target *t, const struct pod_list *pods)
 {
 	const struct fit_store *s = t->store;
-	int32_t n = 0;
+	size_t n = 0;
 	if (!s->inventory || inventory_get_state(s->inventory, NULL) != INVENTORY_KNOWN)
 		return -1;
+	uint64_t *groups = must_alloc(malloc((pods->n + 1) * sizeof *groups));
 	for (size_t i = 0; i < pods->n; i++) {
 		struct capacity_node *node = failing_node(t, &pods->items[i]);
-		n += node && ++node->failing_pods <= node->failing_gpus;
+		if (node && ++node->failing_pods <= node->failing_gpus)
+			groups[n++] = pods->items[i].member.group;
 	}
 	for (size_t i = 0; i < pods->n; i++) {
 		struct capacity_node *node = failing_node(t, &pods->items[i]);
 		if (node)
 			node->failing_pods = 0;
 	}
-	return n;
+	n = replica_groups_distinct(groups, n);
+	free(groups);
+	return (int32_t)n;
 }

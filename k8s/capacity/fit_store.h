@@ -20,7 +20,7 @@ struct target_store;
 
 #define FIT_RETRY_MS      30000  // time between attempts to read a target that could not be read
 #define FIT_SYNC_WAIT_MS  5000   // how long the first questions wait for the lists of the inventory
-#define FIT_ORDER_MAX     2000   // replicas of one order that are counted
+#define FIT_ORDER_MAX     2000   // pods of one order that are counted
 #define FIT_WORK_PER_TURN 500000 // comparisons of a rule, an amount or a label with those of a node or a pod
 
 struct fit_store_options {
@@ -48,12 +48,16 @@ void fit_target_unwant(struct fit_target *t); // NULL is fine; not while fit_tar
 // returns.
 void fit_target_prepare(struct fit_target *t, int64_t generation, void (*done)(void *arg), void *arg);
 
+// Sets the selector of the scale: shows the pods of a kind that has none in spec.selector.
+void fit_target_select(struct fit_target *t, const char *selector);
+
 struct fit_view {
 	bool is_known;
 	// Replicas that fit in addition to the current scale and all pods that exist; 0 while a scheduling gate holds
 	// one.
 	int32_t fit;
-	int32_t unschedulable; // pods of the target that the scheduler cannot place, or that a scheduling gate holds
+	// Replicas of the target of which the scheduler cannot place a pod, or a scheduling gate holds one.
+	int32_t unschedulable;
 	// Since when each of those that a scale-down removes first, oldest first; INT64_MAX: unknown, or a scheduling
 	// gate holds any of them.
 	const int64_t *since_ms;
@@ -76,9 +80,9 @@ void fit_target_unsent(struct fit_target *t, int32_t replicas);
 // Reports that the scale is `replicas` now, and that no write is in flight.
 void fit_target_scaled(struct fit_target *t, int32_t replicas);
 
-// Returns how many of the listed pods of the target, except finished and deleted ones, are on failing GPUs, as the
-// taints and annotations of gpuscale remediate report them: on each node, at most as many as it has failing GPUs. -1:
-// unknown.
+// Returns how many replicas have a pod, of those listed and except finished and deleted ones, on failing GPUs, as the
+// taints and annotations of gpuscale remediate report them: on each node, at most as many pods as it has failing GPUs.
+// -1: unknown.
 int32_t fit_target_failing(const struct fit_target *t, const struct pod_list *pods);
 
 #endif

@@ -13,6 +13,8 @@
 #include "k8s/client/scale.h"
 
 #define KUEUE_QUEUE_LABEL "kueue.x-k8s.io/queue-name"
+// LeaderWorkerSet: the controller adds pod affinity to its pods.
+#define EXCLUSIVE_ANNOTATION "leaderworkerset.sigs.k8s.io/exclusive-topology"
 
 struct shape_fetch {
 	struct k8s_client *client;
@@ -129,11 +131,39 @@ static void read_queue(struct target_shape *t, struct json_span object)
 		json_span_text(json_span_path(object, of_template), t->queue, sizeof t->queue);
 }
 
+int32_t target_shape_gpus(const struct target_shape *t, const struct resource_names *names)
+{
+	int64_t n = (int64_t)replica_shape_gpus(&t->shape, names) * t->pods;
+	return n <= RESOURCE_DEVICES_MAX ? (int32_t)n : 0;
+}
+
+// Finds the template of the pods of a replica, all alike, and how many they are. Returns 0, or -1 and *e.
+static int find_group(struct shape_fetch *f, struct json_span group, struct json_span *ret_template, struct err *e)
+{
+	static const char *const path[] = {"workerTemplate", "spec", NULL};
+	struct json_span leader = json_span_get(group, "leaderTemplate"), size = json_span_get(group, "size");
+	int64_t pods = 1; // the default of an absent field
+	if (leader.text && json_span_kind(leader) != 'n')
+		return err_set(e, ERR_UNSUPPORTED,
+		               "the leaders of a %s have a leaderTemplate, so what a replica needs is not counted",
+		               f->kind);
+	if (size.text && !json_span_i64(size, 1, WORKLOAD_GROUP_PODS_MAX, &pods))
+		return err_set(e, ERR_INPUT, "size: expected a number of pods from 1 to %d", WORKLOAD_GROUP_PODS_MAX);
+	f->result.pods = (int32_t)pods;
+	*ret_template = json_span_path(group, path);
+	return 0;
+}
+
 static int read_target(struct shape_fetch *f, struct json_span object, struct err *e)
 {
+	static const char *const exclusive[] = {"metadata", "annotations", EXCLUSIVE_ANNOTATION, NULL};
+	const char *group = workload_kind_find(f->api_version, f->kind)->group_template;
 	struct target_shape *t = &f->result;
 	struct json_span spec = json_span_get(object, "spec"), template = replica_template(object);
 	int64_t replicas = 1; // the default of an absent field
+	t->pods = 1;
+	if (group && find_group(f, json_span_get(spec, group), &template, e) < 0)
+		return err_wrap(e, "%s/%s", f->kind, f->name);
 	if (!template.text)
 		return err_set(e, ERR_UNSUPPORTED,
 		               "a %s has no pod template in spec.template, so what a replica needs is unknown",
@@ -145,6 +175,8 @@ static int read_target(struct shape_fetch *f, struct json_span object, struct er
 	read_queue(t, object);
 	if (replica_shape_read(&t->shape, f->names, template, e) < 0)
 		return err_wrap(e, "%s/%s", f->kind, f->name);
+	if (json_span_path(object, exclusive).text)
+		t->shape.uncounted |= UNCOUNTED_POD_AFFINITY;
 	if (read_selector(t, spec, e) < 0)
 		return err_wrap(e, "%s/%s: spec.selector", f->kind, f->name);
 	return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fetches what a replica of a scale target needs: the pod template of the target, and the ResourceClaimTemplates that
-// it names.
+// Fetches what a replica of a scale target needs: the pod template of the target, how many such pods a replica has, and
+// the ResourceClaimTemplates that the template names.
 #ifndef GPUSCALE_K8S_CAPACITY_SHAPE_FETCH_H
 #define GPUSCALE_K8S_CAPACITY_SHAPE_FETCH_H
 
@@ -20,14 +20,17 @@ struct shape_fetch;
 
 struct target_shape {
 	struct err error; // kind ERR_NONE: everything was read; else the members below have what was read until then
-	struct replica_shape shape;
+	struct replica_shape shape; // of one pod
 	bool has_shape;
+	int32_t pods;                    // of a replica
 	int32_t replicas;                // spec.replicas of the target
 	int64_t generation;              // metadata.generation of the target
 	struct label_selector *selector; // of its pods; NULL: the kind has none in spec.selector
 	char queue[LABEL_VALUE_BYTES];   // LocalQueue of Kueue that admits its pods; "": none
 };
 void target_shape_done(struct target_shape *t);
+// Returns how many GPUs a replica requests, as replica_shape_gpus() does for one of its pods; 0: unknown.
+int32_t target_shape_gpus(const struct target_shape *t, const struct resource_names *names);
 
 // Receives the result. Called once, from the loop; ownership of *shape, which is a copy, passes to the callee.
 typedef void shape_fetch_fn(void *arg, const struct target_shape *shape);

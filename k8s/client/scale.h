@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "k8s/targets/workload_kind.h"
 
 struct err;
 struct k8s_client;
@@ -59,8 +60,11 @@ struct pod_info {
 	const char *name; // in the list's arena
 	enum pod_kind kind;
 	bool has_gpus; // requests accelerators or devices; only of pods_list()
+	struct group_member member;
 };
 struct pod_list {
+	const struct workload_kind
+	        *workload;      // of the target, set by the caller of pods_list(); NULL: no groups are read
 	struct pod_info *items; // by name, as the server sorts them
 	size_t n, cap;
 	struct arena names;

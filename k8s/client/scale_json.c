@@ -96,7 +96,7 @@ int pod_list_add(struct pod_list *l, const char *name, enum pod_kind kind, struc
 	char *copy = arena_strdup(&l->names, name);
 	if (!copy)
 		return err_set(e, ERR_LIMIT, "the names of the pods exceed %zu bytes", POD_LIST_NAMES_BYTES_MAX);
-	l->items[l->n++] = (struct pod_info){copy, kind, false};
+	l->items[l->n++] = (struct pod_info){.name = copy, .kind = kind, .member.is_leader = true};
 	return 0;
 }
 
@@ -119,6 +119,19 @@ static bool is_pod(const cJSON *pod)
 	       json_may_be(json_get(metadata, "deletionTimestamp"), cJSON_IsString) &&
 	       json_may_be(json_get(status, "phase"), cJSON_IsString) &&
 	       json_may_be(json_get(status, "conditions"), cJSON_IsArray);
+}
+
+static const char *find_text(const cJSON *o, const char *key)
+{
+	return key ? json_get_str(o, key, NULL) : NULL;
+}
+
+static struct group_member read_member(const struct workload_kind *k, const cJSON *metadata)
+{
+	const cJSON *labels = json_get(metadata, "labels");
+	const char *size = find_text(json_get(metadata, "annotations"), k->size);
+	return group_member_read(k, find_text(labels, k->group_label), size ? size : find_text(labels, k->size),
+	                         find_text(labels, k->leader_label));
 }
 
 static int decode_pods(const cJSON *root, struct pod_counts *counts, struct pod_list *list, char *ret_continue,
@@ -153,6 +166,8 @@ static int decode_pods(const cJSON *root, struct pod_counts *counts, struct pod_
 		if (pod_list_add(list, name, pod_kind_of(is_deleted, phase, ready), e) < 0)
 			return -1;
 		list->items[list->n - 1].has_gpus = accelerators_of_pod(json_get(pod, "spec"));
+		if (list->workload)
+			list->items[list->n - 1].member = read_member(list->workload, json_get(pod, "metadata"));
 	}
 	return json_get_text(metadata, "continue", ret_continue, PODS_CONTINUE_BYTES_MAX, e);
 }

@@ -46,8 +46,10 @@ static void on_page(void *arg, const struct http_response *response, const struc
 		n->next_page[0] = '\0';
 		n->counts = (struct pod_counts){0};
 		if (n->list) {
+			const struct workload_kind *workload = n->list->workload;
 			pod_list_done(n->list);
 			pod_list_init(n->list);
+			n->list->workload = workload;
 		}
 	} else if (error) {
 		finish(n, error);

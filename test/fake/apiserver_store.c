@@ -32,6 +32,7 @@ const struct fake_kind fake_kinds[] = {
         {"gpuscale.dev", "v1alpha1", "GPUIdleRule", "gpuidlerules", CUSTOM, .is_cluster_wide = true},
         {"keda.sh", "v1alpha1", "ScaledObject", "scaledobjects", CUSTOM},
         {"kueue.x-k8s.io", "v1beta1", "LocalQueue", "localqueues", .has_status = true},
+        {"leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets", CUSTOM, .has_scale = true},
         {"resource.k8s.io", "v1", "DeviceClass", "deviceclasses", .is_cluster_wide = true},
         {"resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", .has_status = true},
         {"resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates", .has_status = false},

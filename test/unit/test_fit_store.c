@@ -477,6 +477,81 @@ static void plan_of_many_rules_goes_on_in_later_turns(void **state)
 	wait_fit(w, other, 0, 0, 4 + NODES + 1 - 2);
 }
 
+// ---- replicas of several pods ----
+
+#define LWS "leaderworkerset.sigs.k8s.io/"
+
+// Groups of two pods with a GPU each.
+static struct fit_target *want_groups(struct world *w, const char *more)
+{
+	char json[512];
+	struct err e = {0};
+	snprintf(json, sizeof json,
+	         "{\"apiVersion\":\"leaderworkerset.x-k8s.io/"
+	         "v1\",\"kind\":\"LeaderWorkerSet\",\"metadata\":{\"namespace\":"
+	         "\"ns\",\"name\":\"gang\"},\"spec\":{\"replicas\":0,\"leaderWorkerTemplate\":{\"size\":2,%s"
+	         "\"workerTemplate\":{\"spec\":{\"containers\":[{\"resources\":{\"limits\":{\"nvidia.com/"
+	         "gpu\":1}}}]}}}}}",
+	         more);
+	put(w, json);
+	struct fit_target *t = fit_store_want(
+	        w->store, &(struct scale_ref){"leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "ns", "gang"}, &e);
+	assert_non_null(t);
+	prepare(w, t, -1);
+	fit_target_select(t, LWS "name=gang," LWS "worker-index=0");
+	return t;
+}
+
+static void put_worker(struct world *w, int group, int worker, bool is_placed)
+{
+	char json[1024];
+	snprintf(json, sizeof json,
+	         "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"ns\",\"name\":\"gang-%d-%d\","
+	         "\"labels\":{\"" LWS "name\":\"gang\",\"" LWS "group-index\":\"%d\",\"" LWS
+	         "worker-index\":\"%d\"}},\"spec\":{%s\"containers\":[{\"resources\":{\"requests\":{\"nvidia.com/gpu\":"
+	         "\"1\"}}}]},\"status\":{\"phase\":\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":"
+	         "\"False\",\"reason\":\"Unschedulable\"}]}}",
+	         group, worker, group, worker, is_placed ? "\"nodeName\":\"a\"," : "");
+	put(w, json);
+}
+
+static void fit_of_groups_is_counted_in_replicas(void **state)
+{
+	struct world *w = *state;
+	struct fit_target *t = want_groups(w, ""), *other = want(w, "Deployment", "other", 1);
+	wait_fit(w, t, 0, 0, 2);
+	assert_int_equal(fit_target_gpus(t), 2);
+	put_node(w, 5);
+	wait_fit(w, other, 0, 0, 5);
+	assert_int_equal(read_fit(t, 0, 0).fit, 2); // half a replica does not fit
+	fit_target_ordered(t, 0, 1);
+	assert_int_equal(read_fit(other, 0, 0).fit, 3); // both pods of the one that is ordered have their room
+	fit_target_scaled(t, 1);
+	assert_int_equal(read_fit(t, 1, 0).fit, 1);
+}
+
+static void group_of_which_pods_cannot_be_scheduled_counts_once(void **state)
+{
+	struct world *w = *state;
+	struct fit_target *t = want_groups(w, "");
+	wait_fit(w, t, 0, 0, 2);
+	put_worker(w, 0, 0, false);
+	put_worker(w, 0, 1, false);
+	put_worker(w, 1, 0, true);
+	put_worker(w, 1, 1, false);
+	TEST_BECOMES(w->h.loop, read_fit(t, 2, 2).unschedulable == 2);
+	put_worker(w, 1, 1, true);
+	TEST_BECOMES(w->h.loop, read_fit(t, 2, 2).unschedulable == 1); // two pods of one group
+}
+
+static void group_with_a_template_for_its_leader_is_not_counted(void **state)
+{
+	struct world *w = *state;
+	struct fit_view view = read_fit(want_groups(w, "\"leaderTemplate\":{\"spec\":{}},"), 0, 0);
+	assert_false(view.is_known);
+	assert_non_null(strstr(view.detail, "the leaders of a LeaderWorkerSet have a leaderTemplate"));
+}
+
 // ---- failing GPUs ----
 
 static int32_t count_failing(const struct fit_target *t, const char *const *names, const enum pod_kind *kinds, size_t n)
@@ -532,6 +607,24 @@ static void replicas_on_failing_gpus_are_at_most_as_many_as_the_gpus(void **stat
 	fit_target_unwant(t);
 }
 
+static void group_on_failing_gpus_counts_once(void **state)
+{
+	struct world *w = *state;
+	struct fit_target *t = want_groups(w, "");
+	struct pod_list list;
+	pod_list_init(&list);
+	for (int i = 0; i < 4; i++) {
+		char name[16];
+		snprintf(name, sizeof name, "gang-%d-%d", i / 2, i % 2);
+		put_worker(w, i / 2, i % 2, true);
+		assert_int_equal(pod_list_add(&list, name, POD_KIND_READY, NULL), 0);
+		list.items[i].member.group = (uint64_t)i / 2 + 1;
+	}
+	put_failing_node(w, "{\\\"out\\\":5}"); // the node itself
+	TEST_BECOMES(w->h.loop, fit_target_failing(t, &list) == 2);
+	pod_list_done(&list);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -544,6 +637,10 @@ int main(void)
 	        TEST(order_of_a_deleted_policy_reserves_nothing),
 	        TEST(ordered_replicas_count_once_when_they_exist),
 	        TEST(unschedulable_replicas_are_listed_oldest_first),
+	        TEST(fit_of_groups_is_counted_in_replicas),
+	        TEST(group_of_which_pods_cannot_be_scheduled_counts_once),
+	        TEST(group_with_a_template_for_its_leader_is_not_counted),
+	        TEST(group_on_failing_gpus_counts_once),
 	        TEST(gated_replicas_leave_room_for_none_and_are_never_overdue),
 	        TEST(only_a_replica_set_removes_unscheduled_pods_first),
 	        TEST(missing_permission_is_unknown_until_it_is_granted),

@@ -88,10 +88,15 @@ static void delete_pod(struct world *w, const char *name)
 	assert_false(o.is_error);
 }
 
+static const struct workload_kind *any_kind(void)
+{
+	return workload_kind_find("example.dev/v1", "Widget");
+}
+
 static struct pod_set *want(struct world *w, const char *selector)
 {
 	struct err e = {0};
-	struct pod_set *set = pod_store_want(w->store, "ns", selector, &e);
+	struct pod_set *set = pod_store_want(w->store, "ns", selector, any_kind(), &e);
 	if (!set)
 		fail_msg("%s", e.msg);
 	return set;
@@ -222,9 +227,9 @@ static void nothing_else_is_accepted(void **state)
 {
 	struct world *w = *state;
 	struct err e = {0};
-	assert_null(pod_store_want(w->store, "ns", "", &e));
+	assert_null(pod_store_want(w->store, "ns", "", any_kind(), &e));
 	assert_int_equal(e.kind, ERR_INPUT);
-	assert_null(pod_store_want(w->store, "ns", "a in (", &e));
+	assert_null(pod_store_want(w->store, "ns", "a in (", any_kind(), &e));
 	assert_int_equal(e.kind, ERR_INPUT);
 }
 
@@ -239,7 +244,7 @@ static void above_a_number_of_namespaces_one_watch_takes_over(void **state)
 		char name[16] = "ns";
 		if (i > 0)
 			snprintf(name, sizeof name, "n%d", i);
-		sets[i] = pod_store_want(w->store, name, "app=x", &e);
+		sets[i] = pod_store_want(w->store, name, "app=x", any_kind(), &e);
 		assert_non_null(sets[i]);
 	}
 	TEST_BECOMES(w->h.loop, pod_set_state(sets[POD_NAMESPACES_MAX]) == POD_SET_KNOWN);
@@ -363,7 +368,7 @@ static void selectors_without_a_label_of_their_own_are_limited(void **state)
 		snprintf(selector, sizeof selector, "app=x,n notin (%d)", i);
 		sets[i] = want(w, selector);
 	}
-	assert_null(pod_store_want(w->store, "ns", "app=x,n notin (200)", &e));
+	assert_null(pod_store_want(w->store, "ns", "app=x,n notin (200)", any_kind(), &e));
 	assert_int_equal(e.kind, ERR_LIMIT);
 	assert_ptr_equal(want(w, "app=x,n notin (7)"), sets[7]);
 	// A selector with a label that few others have is found by that.
@@ -400,6 +405,44 @@ static void labels_are_read_with_their_escapes(void **state)
 	free(labels);
 }
 
+static void add_member(void *arg, const struct pod_view *pod)
+{
+	char(*text)[256] = arg;
+	size_t at = strlen(*text);
+	snprintf(*text + at, sizeof *text - at, "%s%s %d %s", at ? ", " : "", pod->name, pod->member.size,
+	         pod->member.is_leader ? "leader" : "worker");
+}
+
+static void set_of_leaders_has_all_pods_of_their_groups(void **state)
+{
+#define LWS "leaderworkerset.sigs.k8s.io/"
+	const struct workload_kind *lws = workload_kind_find("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet");
+	struct world *w = *state;
+	struct err e = {0};
+	char members[256] = "";
+	put_pod(w, "a", "\"" LWS "name\":\"x\",\"" LWS "worker-index\":\"0\",\"" LWS "size\":\"2\"", "Running", true);
+	struct pod_set *set = pod_store_want(w->store, "ns", LWS "name=x," LWS "worker-index=0", lws, &e);
+	struct pod_set *leaders = pod_store_want(w->store, "ns", LWS "name=x," LWS "worker-index=0", any_kind(), &e);
+	struct pod_set *all = pod_store_want(w->store, "ns", LWS "name=x", lws, &e);
+	assert_true(set && leaders && all && set != leaders && set != all);
+	assert_ptr_equal(pod_store_want(w->store, "ns", LWS "name=x," LWS "worker-index=0", lws, &e), set);
+	wait_names(w, set, "a ");
+	put_pod(w, "b", "\"" LWS "name\":\"x\",\"" LWS "worker-index\":\"1\"", "Running", false);
+	wait_names(w, set, "a b ");
+	wait_names(w, leaders, "a ");
+	wait_names(w, all, "a b ");
+	pod_set_each(set, add_member, &members);
+	assert_string_equal(members, "a 2 leader, b 0 worker");
+	members[0] = '\0';
+	pod_set_each(all, add_member, &members); // its selector asks for both
+	assert_string_equal(members, "a 2 leader, b 0 leader");
+	pod_set_unwant(all);
+	pod_set_unwant(leaders);
+	pod_set_unwant(set);
+	pod_set_unwant(set);
+#undef LWS
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -407,6 +450,7 @@ int main(void)
 	        cmocka_unit_test(pod_is_read_without_its_tree),
 	        cmocka_unit_test(labels_are_read_with_their_escapes),
 	        TEST(pods_come_change_and_go),
+	        TEST(set_of_leaders_has_all_pods_of_their_groups),
 	        TEST(every_kind_of_requirement_is_evaluated),
 	        TEST(set_wanted_later_costs_one_list_and_the_others_stay_known),
 	        TEST(watch_of_pods_is_broken_until_listing_is_permitted),

@@ -107,6 +107,36 @@ static void target_is_read_without_its_tree(void **state)
 	assert_int_equal(f.spec_replicas, 1); // what an absent one means
 }
 
+static void ready_replicas_are_read_from_the_status_of_any_kind(void **state)
+{
+	static const struct {
+		const char *json;
+		int ready;
+		bool is_stale;
+	} rows[] = {
+	        {"{\"status\":{\"availableReplicas\":2,\"readyReplicas\":3}}", 2, false},
+	        {"{\"status\":{\"availableReplicas\":0}}", 0, false},
+	        {"{\"status\":{\"readyReplicas\":3}}", -1, false},
+	        {"{\"status\":{\"availableReplicas\":-1}}", -1, false},
+	        {"{\"status\":{\"availableReplicas\":9999999999}}", -1, false},
+	        {"{\"status\":{\"availableReplicas\":\"2\"}}", -1, false},
+	        {"{\"status\":[2]}", -1, false},
+	        {"{\"spec\":{\"availableReplicas\":2}}", -1, false},
+	        {"", -1, false},
+	        {"{\"metadata\":{\"generation\":4},\"status\":{\"observedGeneration\":3,\"availableReplicas\":2}}", 2,
+	         true},
+	        {"{\"metadata\":{\"generation\":4},\"status\":{\"observedGeneration\":4,\"availableReplicas\":2}}", 2,
+	         false},
+	        {"{\"metadata\":{\"generation\":4},\"status\":{\"availableReplicas\":2}}", 2, false},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		bool is_stale;
+		int ready = target_decode_ready(rows[i].json, strlen(rows[i].json), "availableReplicas", &is_stale);
+		if (ready != rows[i].ready || is_stale != rows[i].is_stale)
+			fail_msg("%s: %d, stale %d", rows[i].json, ready, is_stale);
+	}
+}
+
 static void target_is_absent_only_from_a_whole_and_empty_list(void **state)
 {
 	static const struct {
@@ -149,6 +179,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(selector_is_written_as_the_scale_subresource_writes_it),
 	        cmocka_unit_test(target_is_read_without_its_tree),
+	        cmocka_unit_test(ready_replicas_are_read_from_the_status_of_any_kind),
 	        cmocka_unit_test(target_is_absent_only_from_a_whole_and_empty_list),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,6 +107,50 @@ static void target_of_another_kind_is_read_only_after_it_has_changed(void **stat
 	target_fixture_wait_for(w, &gadget, TARGET_FOUND, 1);
 }
 
+static void put_gadget(struct target_world *w, const char *status)
+{
+	char json[512];
+	struct err e = {0};
+	snprintf(json, sizeof json,
+	         "{\"apiVersion\":\"example.dev/v1\",\"kind\":\"Widget\",\"metadata\":{\"namespace\":\"ns\",\"name\":"
+	         "\"gadget\"},\"spec\":{\"replicas\":2},\"status\":{\"replicas\":2,"
+	         "\"selector\":\"app=gadget\"%s}}",
+	         status);
+	if (fake_apiserver_put(w->h.server, json, &e) < 0)
+		fail_msg("%s", e.msg);
+}
+
+static void custom_target_reports_its_own_ready_replicas(void **state)
+{
+	static const struct {
+		const char *status;
+		int ready;
+		bool is_stale;
+	} rows[] = {
+	        {",\"readyReplicas\":1,\"observedGeneration\":9", 1, false},
+	        {"", 0, false}, // most kinds leave out a 0
+	        {",\"readyReplicas\":2,\"observedGeneration\":0", 2, true},
+	        {",\"readyReplicas\":\"2\"", 0, false},
+	};
+	struct target_world *w = *state;
+	struct outcome o;
+	want_gadget(w);
+	assert_int_equal(target_fixture_get(w, &gadget).ready_replicas, -1); // it has never reported any
+	wait_for_streams(w);
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		put_gadget(w, rows[i].status);
+		TEST_BECOMES(w->h.loop, target_fixture_get(w, &gadget).state == TARGET_FOUND &&
+		                                target_fixture_get(w, &gadget).ready_replicas == rows[i].ready &&
+		                                target_fixture_get(w, &gadget).is_ready_stale == rows[i].is_stale);
+	}
+	harness_request(&w->h, "DELETE", "/apis/example.dev/v1/namespaces/ns/widgets/gadget", NULL, NULL, &o);
+	assert_false(o.is_error);
+	target_fixture_wait_for(w, &gadget, TARGET_ABSENT, -1);
+	put_gadget(w, "");
+	target_fixture_wait_for(w, &gadget, TARGET_FOUND, 2);
+	assert_int_equal(target_fixture_get(w, &gadget).ready_replicas, -1);
+}
+
 static void of_another_kind_too_our_own_write_is_known_before_its_event(void **state)
 {
 	struct target_world *w = *state;
@@ -359,6 +403,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        TEST(kinds_not_learnt_and_nonsense_are_not_watched),
 	        TEST(target_of_another_kind_is_read_only_after_it_has_changed),
+	        TEST(custom_target_reports_its_own_ready_replicas),
 	        TEST(of_another_kind_too_our_own_write_is_known_before_its_event),
 	        TEST(missing_rbac_for_a_custom_kind_is_reported),
 	        TEST(kinds_have_a_ceiling),
