@@ -104,7 +104,7 @@ static void combine_signals(struct tick *t)
 	}
 	t->wanted = y.replicas;
 	t->decision->driver = t->entry[y.winner];
-	if (t->policy->n_signals > 1)
+	if (t->policy->n_signals > 1 && (y.n_ok > 1 || !t->policy->inputs))
 		tick_trace(t, &(struct trace_entry){
 		                      .stage = STAGE_COMBINE,
 		                      .reason = REASON_COMBINED,
