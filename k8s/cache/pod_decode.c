@@ -10,7 +10,6 @@
 
 #define PHASE_BYTES 16
 #define STAMP_BYTES 40
-#define SIZE_BYTES  16 // of the number of pods of a replica
 
 static int64_t read_stamp(struct json_span value)
 {
@@ -134,10 +133,9 @@ struct group_member pod_decode_member(const struct workload_kind *k, const char 
                                       const struct label *labels, size_t n_labels)
 {
 	const char *const path[] = {"metadata", "annotations", k->size, NULL};
-	char size[SIZE_BYTES];
-	bool is_annotated =
+	char size[GROUP_SIZE_BYTES];
+	bool has_size =
 	        k->size && json_span_text(json_span_path((struct json_span){json, len}, path), size, sizeof size) > 0;
-	return group_member_read(k, find_label(labels, n_labels, k->group_label),
-	                         is_annotated ? size : find_label(labels, n_labels, k->size),
-	                         find_label(labels, n_labels, k->leader_label));
+	return group_member_read(k, find_label(labels, n_labels, k->group_label), has_size ? size : NULL,
+	                         find_label(labels, n_labels, k->size), find_label(labels, n_labels, k->leader_label));
 }

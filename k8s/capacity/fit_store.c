@@ -407,7 +407,7 @@ static uint64_t group_of(const struct fit_target *t, const struct capacity_waiti
 {
 	for (size_t i = 0; t->workload->group_label && i < w->n_labels; i++) {
 		if (strcmp(w->labels[i].key, t->workload->group_label) == 0)
-			return group_member_read(t->workload, w->labels[i].value, NULL, NULL).group;
+			return group_member_read(t->workload, w->labels[i].value, NULL, NULL, NULL).group;
 	}
 	return 0;
 }

@@ -129,8 +129,8 @@ static const char *find_text(const cJSON *o, const char *key)
 static struct group_member read_member(const struct workload_kind *k, const cJSON *metadata)
 {
 	const cJSON *labels = json_get(metadata, "labels");
-	const char *size = find_text(json_get(metadata, "annotations"), k->size);
-	return group_member_read(k, find_text(labels, k->group_label), size ? size : find_text(labels, k->size),
+	return group_member_read(k, find_text(labels, k->group_label),
+	                         find_text(json_get(metadata, "annotations"), k->size), find_text(labels, k->size),
 	                         find_text(labels, k->leader_label));
 }
 

@@ -72,11 +72,17 @@ bool workload_kind_widen(const struct workload_kind *k, const char *selector, ch
 	return is_dropped && at > 0;
 }
 
-struct group_member group_member_read(const struct workload_kind *k, const char *group, const char *size,
-                                      const char *leader)
+static bool read_size(const char *text, int64_t *ret_size)
+{
+	return text && strlen(text) < GROUP_SIZE_BYTES &&
+	       num_parse_i64(text, strlen(text), 1, WORKLOAD_GROUP_PODS_MAX, ret_size, NULL) == 0;
+}
+
+struct group_member group_member_read(const struct workload_kind *k, const char *group, const char *size_annotation,
+                                      const char *size_label, const char *leader)
 {
 	int64_t n = 0;
-	if (size && num_parse_i64(size, strlen(size), 1, WORKLOAD_GROUP_PODS_MAX, &n, NULL) < 0)
+	if (!read_size(size_annotation, &n) && !read_size(size_label, &n))
 		n = 0;
 	return (struct group_member){.group = group && group[0] ? hash_text(HASH_START, group) | 1 : 0,
 	                             .size = (int32_t)n,

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #define WORKLOAD_GROUP_PODS_MAX 20000 // a larger stated size is taken for none
+#define GROUP_SIZE_BYTES        16    // of its text, with the NUL
 
 struct workload_kind {
 	const char *group, *kind; // group: of the apiVersion; NULL: any kind that is not listed
@@ -42,8 +43,8 @@ struct group_member {
 	int32_t size;   // pods of the replica; 0: not stated
 	bool is_leader; // true for kinds without leaders, too
 };
-// Reads the values of a pod under group_label, size and leader_label; NULL: the pod has none.
-struct group_member group_member_read(const struct workload_kind *k, const char *group, const char *size,
-                                      const char *leader);
+// Reads the values of a pod under group_label, size (annotation first) and leader_label; NULL: the pod has none.
+struct group_member group_member_read(const struct workload_kind *k, const char *group, const char *size_annotation,
+                                      const char *size_label, const char *leader);
 
 #endif

@@ -61,6 +61,20 @@ static bool has_name_twice(const cJSON *tree)
 	return false;
 }
 
+// They agree on the group of a pod, too.
+static void compare_members(const struct workload_kind *k, const char *json, size_t size,
+                            const struct group_member *listed)
+{
+	struct label *labels;
+	size_t n, bytes;
+	assert(pod_decode_labels(json, size, &labels, &n, &bytes) == 0);
+	struct group_member m = pod_decode_member(k, json, size, labels, n);
+	assert(m.size >= 0 && m.size <= WORKLOAD_GROUP_PODS_MAX);
+	assert(n == POD_LABELS_MAX ||
+	       (m.group == listed->group && m.size == listed->size && m.is_leader == listed->is_leader));
+	free(labels);
+}
+
 // The two readers of pods, of a watch's objects and of a list's pages, see the same.
 static void compare_pods(const char *json, size_t size, const cJSON *tree, const struct pod_facts *pod)
 {
@@ -76,11 +90,13 @@ static void compare_pods(const char *json, size_t size, const cJSON *tree, const
 	buf_put(&page, json, size);
 	buf_puts(&page, "]}");
 	pod_list_init(&list);
+	list.workload = workload_kind_find("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet");
 	if (pods_decode_page(buf_str(&page), page.len, &counts, &list, next, &e) == 0) {
 		assert(counts.total == 1 && list.items[0].kind == pod->kind);
 		assert(strcmp(list.items[0].name, pod->name) == 0);
 		assert(counts.ready == pod->is_ready && counts.pending == pod->is_pending);
 		assert(counts.failed == pod->is_failed && counts.terminating == pod->is_deleted);
+		compare_members(list.workload, json, size, &list.items[0].member);
 	}
 	pod_list_done(&list);
 	buf_done(&page);
@@ -130,6 +146,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (target_decode_metadata(json, size, &f, &e) == 0)
 		assert(f.resource_version[0] && f.generation >= 0 && f.spec_replicas == 1 && !f.selector[0]);
+
+	bool is_stale;
+	assert(target_decode_ready(json, size, "readyReplicas", &is_stale) >= -1);
 
 	struct label *labels;
 	size_t n, bytes;

@@ -33,7 +33,7 @@ static void fill(struct pod_list *l, const char *text)
 		char group[2] = {p[0] == '-' ? '\0' : p[0], '\0'}, size[8] = "";
 		snprintf(size, sizeof size, "%.*s", (int)strcspn(p + 2, " "), p + 2);
 		assert_int_equal(pod_list_add(l, "pod", kind_of[strchr(kinds, p[1]) - kinds], NULL), 0);
-		l->items[l->n - 1].member = group_member_read(lws(), group, size[0] ? size : NULL, NULL);
+		l->items[l->n - 1].member = group_member_read(lws(), group, size[0] ? size : NULL, NULL, NULL);
 	}
 }
 
