@@ -140,8 +140,7 @@ struct fit_target *observe_want_fit(const struct observe_sources *sources, const
 // Returns whether it is unknown which pods make up a replica, although each has several: then neither is what it needs.
 static bool has_unknown_groups(const struct observation_call *c, int32_t replicas)
 {
-	return c->pods_known && !c->has_groups && !workload_kind_is_pod(c->workload) &&
-	       live_pods(&c->pods) > replicas;
+	return c->pods_known && !c->has_groups && !workload_kind_is_pod(c->workload) && live_pods(&c->pods) > replicas;
 }
 
 void observe_capacity(struct observation_call *c)
@@ -162,7 +161,8 @@ void observe_capacity(struct observation_call *c)
 	fit_target_read(c->fit, s->spec_replicas, s->status_replicas, c->bypass_cache, &view);
 	if (view.is_known && has_unknown_groups(c, replicas)) {
 		snprintf(c->shape_detail, sizeof c->shape_detail,
-		         "%d pods belong to %d replicas, so what a replica needs is unknown", live_pods(&c->pods), replicas);
+		         "%d pods belong to %d replicas, so what a replica needs is unknown", live_pods(&c->pods),
+		         replicas);
 		view = (struct fit_view){.detail = c->shape_detail};
 	}
 	*o = (struct obs_capacity){
