@@ -117,7 +117,8 @@ static int64_t latest_stamp_ms(struct state_header *s)
 	int64_t ms = i64_max(s->last_scale_ms, u->n_orders > 0 ? u->orders[u->n_orders - 1].time_ms : TIME_NONE);
 	ms = i64_max(ms, i64_max(s->withdrawn_ms, s->unhealthy.fewer_since_ms));
 	ms = i64_max(ms, i64_max(newest_of(s, &s->recommendations), newest_of(s, &s->events)));
-	return i64_max(i64_max(ms, s->panic.over_ms), i64_max(s->idle.quiet_since_ms, i64_max(s->idle.first_ms, s->idle.unready_ms)));
+	return i64_max(i64_max(ms, s->panic.over_ms),
+	               i64_max(s->idle.quiet_since_ms, i64_max(s->idle.first_ms, s->idle.unready_ms)));
 }
 
 // A restored stamp may be of another clock.

@@ -96,8 +96,8 @@ static void trace_learning(struct tick *t, const struct outlook *o)
 }
 
 // Returns whether the forecast has been better than the naive ones until the tick before (was_tried, is_skilled); else
-// reports why it is not used. The load of this tick does not count: if a larger load made the forecast worse, it would lower the scale.
-// Pinned by prop_decide "more_load_never_means_fewer_replicas".
+// reports why it is not used. The load of this tick does not count: if a larger load made the forecast worse, it would
+// lower the scale. Pinned by prop_decide "more_load_never_means_fewer_replicas".
 static bool is_trusted(struct tick *t, const struct outlook *o, bool was_tried, bool is_skilled)
 {
 	const struct skill *skill = state_skill(t->state, &t->state->forecast);

@@ -18,8 +18,8 @@ struct idle {
 	// Since when the target is quiet, with no data missing and all replicas ready or waited for long enough;
 	// TIME_NONE
 	int64_t quiet_since_ms;
-	int64_t first_ms;       // time of the first tick; TIME_NONE
-	int64_t unready_ms;     // since when replicas have not been ready without activity; TIME_NONE
+	int64_t first_ms;   // time of the first tick; TIME_NONE
+	int64_t unready_ms; // since when replicas have not been ready without activity; TIME_NONE
 };
 
 void idle_init(struct idle *s);

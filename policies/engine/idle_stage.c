@@ -127,8 +127,8 @@ static void stay_idle_or_activate(struct tick *t)
 	tick_set_proposal(t, &entry);
 }
 
-// Without a ready replica, what the replicas report is absent, and a ratio has no base. As at the idle level, this is no
-// lack of data about the demand.
+// Without a ready replica, what the replicas report is absent, and a ratio has no base. As at the idle level, this is
+// no lack of data about the demand.
 static bool is_absent_with_replicas(const struct tick *t, const struct decision_signal *d)
 {
 	if (t->counts.ready > 0)

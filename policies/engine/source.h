@@ -11,13 +11,13 @@ struct obs_signal;
 struct policy_signal;
 
 struct reading {
-	// REASON_NONE: a finite value; REASON_MISSING_AS_ZERO: value 0 at now; REASON_NON_FINITE_AS_ZERO: a finite value,
-	// in which samples count as 0; else missing
+	// REASON_NONE: a finite value; REASON_MISSING_AS_ZERO: value 0 at now; REASON_NON_FINITE_AS_ZERO: a finite
+	// value, in which samples count as 0; else missing
 	enum reason reason;
-	double value;       // NaN when missing; for REASON_NON_FINITE the value itself
-	int64_t time_ms;    // of the oldest contributing sample
-	int64_t age_ms;     // now - time_ms, at least 0; -1 = no sample
-	int64_t ahead_ms;   // how far the sample is in the future; for REASON_CLOCK_SKEW the difference of the clocks
+	double value;     // NaN when missing; for REASON_NON_FINITE the value itself
+	int64_t time_ms;  // of the oldest contributing sample
+	int64_t age_ms;   // now - time_ms, at least 0; -1 = no sample
+	int64_t ahead_ms; // how far the sample is in the future; for REASON_CLOCK_SKEW the difference of the clocks
 	int32_t n_series;
 };
 

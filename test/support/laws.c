@@ -185,8 +185,7 @@ static const char *broken_idle(const struct law_tick *t, bool all_ok)
 	bool all_absent = t->seen->ready_replicas == 0; // what the replicas report is absent with them
 	for (size_t i = 0; i < d->n_signals; i++)
 		all_absent &= d->signals[i].state == SIGNAL_OK || d->signals[i].state == SIGNAL_IGNORED ||
-		              d->signals[i].reason == REASON_NO_DATA ||
-		              d->signals[i].reason == REASON_NO_POD_SAMPLES ||
+		              d->signals[i].reason == REASON_NO_DATA || d->signals[i].reason == REASON_NO_POD_SAMPLES ||
 		              d->signals[i].reason == REASON_NO_READY_REPLICAS;
 	if (reached && ((!all_ok && !all_absent) || !(reached->value <= idle->activation.above)))
 		return "idle only with all data, and without activity";

@@ -278,8 +278,8 @@ static void pending_idle_is_traced(void **state)
 	engine_done(&e);
 }
 
-// Ticks for two hours without demand while no replica is ready for longer than a tick. Returns the number of ticks until
-// the target is idle; -1 when it never is. Every tick says why not.
+// Ticks for two hours without demand while no replica is ready for longer than a tick. Returns the number of ticks
+// until the target is idle; -1 when it never is. Every tick says why not.
 static int ticks_of_a_crash_loop(struct engine *e, int ready_every, double queue, double load)
 {
 	for (int i = 0; i < 480; i++, e->now_ms += 15000) {
