@@ -91,7 +91,7 @@ static bool check_sources(const struct connections *source, const struct policy 
 		struct err e;
 		char path[64];
 		size_t offset;
-		if (lint_source_admits(source, policy->namespace_name, signal, &offset, &e))
+		if (!signal->query || lint_source_admits(source, policy->namespace_name, signal, &offset, &e))
 			continue;
 		bool is_of_query = e.kind == ERR_INPUT || e.kind == ERR_LIMIT;
 		const char *field = is_of_query ? "query" : "source";
@@ -114,6 +114,8 @@ static int ask(struct connections *source, const struct policy *policy, const st
 	const struct doc_node *signals = doc_get(doc_get(root, "spec"), "signals");
 	for (size_t i = 0; i < policy->n_signals; i++) {
 		char path[64];
+		if (!policy->signals[i].query)
+			continue;
 		snprintf(path, sizeof path, "spec.signals[%zu].query", i);
 		struct lint_query q = {.namespace_name = policy->namespace_name,
 		                       .signal = &policy->signals[i],

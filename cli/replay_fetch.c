@@ -57,8 +57,8 @@ struct fetch {
 	struct connections connections;
 	struct recording *recording;
 	struct column columns[COLUMNS_MAX];
-	size_t n_columns;
-	size_t n_rows; // of the whole period
+	size_t n_columns, demand; // demand: the column of --demand
+	size_t n_rows;            // of the whole period
 	int64_t start_ms;
 	struct progress progress;
 	char spec_query[QUERY_BYTES_MAX], ready_query[QUERY_BYTES_MAX];
@@ -122,7 +122,9 @@ static int list_columns(struct fetch *f, struct err *e)
 {
 	const struct policy *p = f->options->policy;
 	for (size_t i = 0; i < p->n_signals; i++)
-		add_column(f, p->signals[i].name, p->signals[i].source, p->signals[i].query, &p->signals[i]);
+		if (p->signals[i].query)
+			add_column(f, p->signals[i].name, p->signals[i].source, p->signals[i].query, &p->signals[i]);
+	f->demand = f->n_columns;
 	if (f->options->demand)
 		add_column(f, REPLAY_DEMAND_COLUMN, NULL, f->options->demand, &one_series);
 	if (has_signal(p, REPLICAS_COLUMN) || has_signal(p, READY_COLUMN))
@@ -341,7 +343,7 @@ static void put_several(const struct column *c, struct buf *out)
 // The expression of --demand exists for this one backtest, so an expression without data is an error.
 static int check_demand(const struct fetch *f, struct err *e)
 {
-	const struct column *c = &f->columns[f->options->policy->n_signals];
+	const struct column *c = &f->columns[f->demand];
 	if (!f->options->demand || c->n_missing < f->recording->n_rows)
 		return 0;
 	struct buf why;

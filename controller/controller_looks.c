@@ -40,7 +40,8 @@ struct look {
 // A signal with a window follows slowly anyway. Others have the value of the last tick to compare with.
 static bool is_comparable(const struct policy_signal *s, const struct decision_signal *last)
 {
-	return observe_takes_one_series(s) && !s->window.set && last->state != SIGNAL_MISSING && isfinite(last->value);
+	return s->query && observe_takes_one_series(s) && !s->window.set && last->state != SIGNAL_MISSING &&
+	       isfinite(last->value);
 }
 
 // A window that counts samples, or has no room for more than one per interval.

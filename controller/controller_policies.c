@@ -302,8 +302,11 @@ static void change_policy(struct managed_policy *m, struct policy_ref *body)
 static uint32_t slot_key_of(const struct policy *p)
 {
 	uint64_t h = HASH_START;
-	if (p->n_signals > 0)
-		h = hash_text(hash_text(h, p->signals[0].source ? p->signals[0].source : ""), p->signals[0].query);
+	const struct policy_signal *s = p->signals;
+	while (s < p->signals + p->n_signals && !s->query)
+		s++;
+	if (s < p->signals + p->n_signals)
+		h = hash_text(hash_text(h, s->source ? s->source : ""), s->query);
 	else
 		h = hash_text(hash_text(h, p->namespace_name), p->name);
 	return (uint32_t)(hash_mix(h) >> 32);

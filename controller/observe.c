@@ -52,7 +52,10 @@ static void build(struct observation_call *c)
 	const struct policy *p = c->policy;
 	for (size_t i = 0; i < p->n_signals; i++) {
 		const struct query_answer *a = c->answers[i];
-		c->details[i] = a->detail[0] ? a->detail : NULL;
+		c->details[i] = a && a->detail[0] ? a->detail : NULL;
+		c->signals[i] = (struct obs_signal){.state = OBS_EMPTY};
+		if (!a) // of a formula
+			continue;
 		c->signals[i] = (struct obs_signal){.state = a->state,
 		                                    .detail = c->details[i],
 		                                    .series = a->series,
@@ -331,11 +334,14 @@ void observe_start(struct observation_call *c, const struct observe_sources *sou
 	c->details[policy->n_signals] = NULL;
 	err_clear(&c->error);
 	err_clear(&c->pods_error);
-	c->pending = (int)policy->n_signals + 2; // + the target, + this function itself
+	c->pending = 2; // the target, and this function itself
 	struct buf query;
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
 	for (size_t i = 0; i < policy->n_signals; i++) {
+		if (!policy->signals[i].query)
+			continue;
 		c->slots[i] = (struct observe_slot){c, i};
+		c->pending++;
 		observe_ask(sources->queries, policy, i, now_ms, &query, on_answer, &c->slots[i]);
 	}
 	buf_done(&query);

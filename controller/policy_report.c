@@ -51,6 +51,11 @@ void policy_report_reset(struct policy_report *p)
 	policy_report_init(p);
 }
 
+static const char *expression_of(const struct policy_signal *s)
+{
+	return s->query ? s->query : s->formula_text;
+}
+
 // Returns whether the columns of a sparkline, and the time between its rows, mean the same for both.
 static bool has_same_columns(const struct policy *a, const struct policy *b)
 {
@@ -58,7 +63,7 @@ static bool has_same_columns(const struct policy *a, const struct policy *b)
 		return false;
 	for (size_t i = 0; i < a->n_signals; i++)
 		if (strcmp(a->signals[i].name, b->signals[i].name) != 0 ||
-		    strcmp(a->signals[i].query, b->signals[i].query) != 0)
+		    strcmp(expression_of(&a->signals[i]), expression_of(&b->signals[i])) != 0)
 			return false;
 	return true;
 }

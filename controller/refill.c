@@ -20,7 +20,8 @@ static const size_t samples_max[REFILL_USE__COUNT] = {
 // Returns how far back this signal needs history.
 static int64_t history_ms(const struct policy_signal *s)
 {
-	if (s->target.set && s->target.type == TARGET_PODS) // no window; the pods of the past are not known
+	// A formula has no query; type Pods has no window, and the pods of the past are not known.
+	if (!s->query || (s->target.set && s->target.type == TARGET_PODS))
 		return 0;
 	int64_t ms = s->window.set ? s->window.duration_ms : 0;
 	if (ms < s->sustain.up_ms)

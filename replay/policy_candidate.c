@@ -28,6 +28,9 @@ static int bind_signal(struct policy_candidate *c, size_t i, const char *file, c
 		               "AverageValue",
 		               s->name);
 	c->columns[i] = c->age_columns[i] = -1;
+	c->origins[i] = ORIGIN_FORMULA;
+	if (!s->query)
+		return 0;
 	for (int origin = 0; names && origin < ORIGIN_SIMULATED; origin++)
 		if (strcmp(s->name, names[origin] ? names[origin] : origin_names[origin]) == 0) {
 			c->origins[i] = (enum signal_origin)origin;
@@ -139,6 +142,8 @@ int32_t policy_candidate_decide(void *self, const struct world *w, bool has_data
 		case ORIGIN_UTILIZATION:
 			value = has_data ? world_utilization(w, UTILIZATION_S, 0) : NAN;
 			break;
+		case ORIGIN_FORMULA:
+			break;
 		case ORIGIN_COLUMN:
 		case ORIGIN__COUNT:
 			value = recorded(c, i, now_ms);
@@ -161,7 +166,8 @@ void policy_candidate_decide_recorded(struct policy_candidate *c, size_t row, co
 {
 	int64_t now_ms = c->recording->time_ms[row];
 	for (size_t i = 0; i < c->policy->n_signals; i++)
-		set_signal(c, i, recording_value(c->recording, row, c->columns[i]), now_ms - age_ms(c, row, i));
+		if (c->policy->signals[i].query)
+			set_signal(c, i, recording_value(c->recording, row, c->columns[i]), now_ms - age_ms(c, row, i));
 	int32_t unready = scale->ready >= 0 && scale->ready < scale->replicas ? scale->replicas - scale->ready : 0;
 	decide_now(c, now_ms, scale->replicas, scale->ready, scale->pending >= 0 ? scale->pending : unready);
 }

@@ -21,6 +21,7 @@ enum signal_origin {
 	ORIGIN_BACKLOG,     // simulated: queued replica-seconds
 	ORIGIN_UTILIZATION, // simulated: 0 .. 1 of the ready replicas, mean of 60 s
 	ORIGIN_COLUMN,      // recorded: does not react to what the candidate does
+	ORIGIN_FORMULA,     // computed from the other signals
 	ORIGIN__COUNT
 };
 #define ORIGIN_SIMULATED ORIGIN_COLUMN // how many are simulated

@@ -104,7 +104,7 @@ static void combine_signals(struct tick *t)
 	}
 	t->wanted = y.replicas;
 	t->decision->driver = t->entry[y.winner];
-	if (t->policy->n_signals > 1)
+	if (t->policy->n_signals > 1 && (y.n_ok > 1 || !t->policy->inputs))
 		tick_trace(t, &(struct trace_entry){
 		                      .stage = STAGE_COMBINE,
 		                      .reason = REASON_COMBINED,
@@ -144,6 +144,9 @@ static void combine_signals(struct tick *t)
 void combine_stage(struct tick *t)
 {
 	combine_signals(t);
-	if (t->policy->fallback.set)
-		fallback_apply(t);
+	if (!t->policy->fallback.set)
+		return;
+	if (t->policy->fallback.behavior == FALLBACK_SCALING_MODIFIERS && !t->hold)
+		combine_formula_fall_back(t);
+	fallback_apply(t);
 }

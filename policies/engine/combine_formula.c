@@ -36,12 +36,13 @@ static struct formula_result eval(const struct tick *t, bool sustained)
 	return formula_eval(&t->policy->formula, inputs, (double)t->counts.spec);
 }
 
-// Counts the signals that the formula reads and that are in the given state; *ret_first is the first of them.
+// Counts the signals that formulas read and that are in the given state; *ret_first is the first of them.
 static size_t count_inputs(const struct tick *t, enum fallback_data data, int32_t *ret_first)
 {
 	size_t n = 0;
+	uint32_t reads = t->policy->formula.reads | t->policy->inputs;
 	for (size_t i = 0; i < t->policy->n_signals; i++)
-		if ((t->policy->formula.reads >> i & 1) && fallback_data_of(t, i) == data && n++ == 0)
+		if ((reads >> i & 1) && fallback_data_of(t, i) == data && n++ == 0)
 			*ret_first = (int32_t)i;
 	return n;
 }
@@ -53,9 +54,11 @@ bool combine_formula_has_defaults(const struct tick *t)
 	       count_inputs(t, FALLBACK_WAITING, &first) == 0;
 }
 
-// Makes the result of the formula, in which failed signals are nil, the fallback.
-static void fall_back(struct tick *t, int32_t first_failed)
+void combine_formula_fall_back(struct tick *t)
 {
+	int32_t first_failed = -1;
+	if (t->fallback_active || count_inputs(t, FALLBACK_FAILED, &first_failed) == 0)
+		return;
 	if (t->counts.spec > 0)
 		t->wanted = i32_max(t->wanted, 1); // an outage never scales to zero
 	t->state->fallback = (struct fallback){.active = 1};
@@ -109,10 +112,9 @@ void combine_by_formula(struct tick *t)
 	                                            .after = t->wanted,
 	                                            .value = r.number,
 	                                    });
-	if (count_inputs(t, FALLBACK_FAILED, &first) > 0) {
-		fall_back(t, first);
+	combine_formula_fall_back(t);
+	if (t->fallback_active)
 		return;
-	}
 	for (size_t i = 0; i < t->policy->n_signals; i++) {
 		if (t->sustain_entry[i] < 0 || !(t->policy->formula.reads >> i & 1))
 			continue;

@@ -34,7 +34,7 @@ static uint64_t hash_optional(uint64_t h, const char *s)
 // The meaning of the samples in a window, and the room for them.
 static uint64_t hash_window(uint64_t h, const struct policy_signal *g, int64_t interval_ms)
 {
-	h = hash_optional(hash_optional(h, g->name), g->query);
+	h = hash_optional(hash_optional(h, g->name), g->query ? g->query : g->formula_text);
 	h = hash_i64(hash_i64(h, g->series), g->window.set);
 	if (!g->window.set)
 		return h;

@@ -20,5 +20,5 @@ int32_t fallback_replicas(const struct policy_fallback *fallback, int32_t curren
 	default:
 		break;
 	}
-	return current > 0 ? i32_max(n, 1) : n;
+	return i32_max(n, 1);
 }

@@ -15,7 +15,7 @@ struct fallback {
 };
 
 // Returns the replicas of the fallback at the scale `current`: `replicas`, `current`, or the larger or smaller of both;
-// at least 1 unless current is 0.
+// at least 1: KEDA wakes a target whose triggers have failed.
 int32_t fallback_replicas(const struct policy_fallback *fallback, int32_t current);
 
 #endif

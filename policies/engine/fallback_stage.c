@@ -4,6 +4,7 @@
 #include <stdbool.h>
 
 #include "policies/engine/fallback.h"
+#include "policies/engine/idle.h"
 #include "policies/engine/number.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/signal.h"
@@ -14,23 +15,37 @@
 static bool has_failed(const struct decision_signal *d)
 {
 	// A value that cannot be compared for lack of ready replicas is not a failure of the source.
-	return (d->state == SIGNAL_MISSING || d->state == SIGNAL_IGNORED) && d->reason != REASON_NO_READY_REPLICAS;
+	return (d->state == SIGNAL_MISSING || d->state == SIGNAL_IGNORED) && d->reason != REASON_NO_READY_REPLICAS &&
+	       d->reason != REASON_WINDOW_FILLING;
 }
 
-// At the idle level the pods that most signals measure do not exist: only the activation signal counts. A signal that
-// only informs a guard asks for no replicas at any time.
+// At the idle level the pods that most signals measure do not exist: only the activation signals count. A signal that
+// only informs a guard or a formula asks for no replicas at any time.
 static bool counts(const struct tick *t, size_t i)
 {
-	return !signal_is_input(t->policy, i) && (!t->is_idle || i == t->policy->idle.signal);
+	return !signal_is_input(t->policy, i) && (!t->is_idle || idle_activation_of(&t->policy->idle, i));
+}
+
+// A formula fails as often in a row as the input that has failed longest.
+static int64_t input_failures(const struct tick *t, uint32_t reads)
+{
+	int64_t most = 0;
+	for (size_t i = 0; i < t->policy->n_signals; i++)
+		if (reads >> i & 1)
+			most = i64_max(most, state_signal(t->state, i)->failures);
+	return most;
 }
 
 __attribute__((noinline)) static void count_failures(struct tick *t)
 {
 	for (size_t i = 0; i < t->policy->n_signals; i++) {
 		struct state_signal *g = state_signal(t->state, i);
-		bool failed = counts(t, i) && has_failed(&t->decision->signals[i]);
+		bool failed = (counts(t, i) || (t->policy->inputs >> i & 1)) && has_failed(&t->decision->signals[i]);
 		g->failures = failed ? i64_add(g->failures, 1) : 0;
 	}
+	for (size_t i = 0; t->policy->formulas >> i; i++)
+		if ((t->policy->formulas >> i & 1) && state_signal(t->state, i)->failures > 0)
+			state_signal(t->state, i)->failures = input_failures(t, t->policy->value_formulas[i].reads);
 }
 
 void fallback_observe(struct tick *t)
@@ -43,7 +58,9 @@ enum fallback_data fallback_data_of(const struct tick *t, size_t i)
 {
 	const struct policy_fallback *f = &t->policy->fallback;
 	const struct decision_signal *d = &t->decision->signals[i];
-	if (!f->set || f->behavior != FALLBACK_SCALING_MODIFIERS || d->state == SIGNAL_OK || d->state == SIGNAL_IGNORED)
+	bool ignored = d->state == SIGNAL_IGNORED &&
+	               (!(t->policy->inputs >> i & 1) || t->policy->signals[i].on_missing == ON_MISSING_IGNORE);
+	if (!f->set || f->behavior != FALLBACK_SCALING_MODIFIERS || d->state == SIGNAL_OK || ignored)
 		return FALLBACK_AVAILABLE;
 	return state_signal(t->state, i)->failures > f->failure_threshold ? FALLBACK_FAILED : FALLBACK_WAITING;
 }
@@ -94,8 +111,7 @@ static void apply(struct tick *t, const struct signal_counts *y)
 	// A signal that has been missing for a short time only may ask for more when it is back.
 	if (y->n_waiting > 0)
 		n = i32_max(n, t->counts.spec);
-	if (t->counts.spec > 0)
-		n = i32_max(n, 1);
+	n = i32_max(n, 1);
 	tick_set_proposal(t, &(struct trace_entry){
 	                             .stage = STAGE_COMBINE,
 	                             .reason = REASON_FALLBACK_ACTIVE,
@@ -137,7 +153,7 @@ void fallback_apply(struct tick *t)
 {
 	struct signal_counts y = count_signals(t);
 	bool any = t->policy->fallback.when == FALLBACK_ANY;
-	if (t->policy->fallback.behavior == FALLBACK_SCALING_MODIFIERS) { // combine_by_formula() has applied it
+	if (t->policy->fallback.behavior == FALLBACK_SCALING_MODIFIERS) { // combine_formula_fall_back() has applied it
 		if (!t->fallback_active && t->state->fallback.active)
 			recover(t, &y);
 		return;

@@ -43,6 +43,10 @@ static struct formula_result unary(enum formula_code code, struct formula_result
 		return number(fabs(a.number));
 	case FORMULA_CEIL:
 		return number(ceil(a.number));
+	case FORMULA_ROUND:
+		return number(round(a.number));
+	case FORMULA_TRUNCATE:
+		return number(trunc(a.number));
 	default:
 		return number(floor(a.number));
 	}
@@ -94,8 +98,10 @@ static struct formula_result logic(double decides, struct formula_result a, stru
 
 static struct formula_result binary(enum formula_code code, struct formula_result a, struct formula_result b)
 {
+	if (code == FORMULA_DROP || (code == FORMULA_ELSE && a.kind == FORMULA_NIL))
+		return b;
 	if (code == FORMULA_ELSE)
-		return a.kind == FORMULA_NIL ? b : a;
+		return a;
 	if (code == FORMULA_AND || code == FORMULA_OR)
 		return logic(code == FORMULA_OR, a, b);
 	if (a.kind == FORMULA_FAILED || b.kind == FORMULA_NUMBER)
@@ -133,6 +139,8 @@ struct formula_result formula_eval(const struct formula *formula, const struct f
 			*v = input(&inputs[op->signal], inputs[op->signal].proposal);
 		else if (code == FORMULA_VALUE)
 			*v = input(&inputs[op->signal], inputs[op->signal].value);
+		else if (code == FORMULA_LOAD)
+			*v = stack[op->signal];
 		else
 			*v = number(code == FORMULA_CURRENT ? current : op->number);
 		n++;

@@ -11,12 +11,25 @@
 
 enum type { NUMBER, BOOLEAN };
 
+// What `let` names, or # in a condition about a list: an element of the stack.
+struct local {
+	const char *name;
+	size_t len;
+	int place;
+	enum type type;
+	bool nilable;
+};
+
 struct compiler {
 	const char *text;
 	size_t len, at; // at: the byte after the token
 	struct formula_token token;
 	const char *const *names;
 	size_t n_names;
+	enum formula_names meaning;
+	struct local locals[FORMULA_LETS_MAX + 1];
+	size_t n_locals;
+	uint32_t place_reads[FORMULA_STACK_MAX]; // the signals that an element of a list, or of `let`, reads
 	struct formula_op *ops;
 	struct formula formula;
 	int stack, nesting;
@@ -93,6 +106,20 @@ static void emit(struct compiler *c, enum formula_code code, size_t signal, doub
 	        (struct formula_op){.number = value, .code = (uint8_t)code, .signal = (uint8_t)signal};
 }
 
+// Returns the signals whose values the ops from `first` on read.
+static uint32_t reads_from(const struct compiler *c, uint32_t first)
+{
+	uint32_t reads = 0;
+	for (uint32_t i = first; i < c->formula.n_ops; i++) {
+		const struct formula_op *op = &c->ops[i];
+		if (op->code == FORMULA_PROPOSAL || op->code == FORMULA_VALUE)
+			reads |= UINT32_C(1) << op->signal;
+		else if (op->code == FORMULA_LOAD)
+			reads |= c->place_reads[op->signal];
+	}
+	return reads;
+}
+
 static void require_number(struct compiler *c, const struct part *p)
 {
 	if (p->type != NUMBER)
@@ -160,30 +187,136 @@ static void parse_signal(struct compiler *c, const struct formula_token *name)
 		return;
 	}
 	c->formula.reads |= UINT32_C(1) << i;
-	if (!take(c, ".")) {
+	if (take(c, "."))
+		expect(c, "value",
+		       "cannot follow a signal, only .value can: write a name with '.' or '-' in backquotes, as in "
+		       "`sm-active`");
+	else if (c->meaning == FORMULA_PROPOSALS) {
 		emit(c, FORMULA_PROPOSAL, i, 0);
 		return;
 	}
-	expect(c, "value",
-	       "cannot follow a signal, only .value can: write a name with '.' or '-' in backquotes, as in "
-	       "`sm-active`");
 	c->formula.reads_value |= UINT32_C(1) << i;
 	emit(c, FORMULA_VALUE, i, 0);
 }
 
+enum arguments { ONE, THREE, SEVERAL, NUMBERS, CONDITIONS }; // the last two: a list
+
 struct function {
 	const char *name, *usage;
-	int min_arguments, max_arguments;
-	enum formula_code code;
+	enum arguments arguments;
+	enum formula_code code; // of CONDITIONS: how the count is compared; FORMULA_CODE__COUNT: not
+	bool with_all;          // .. with the number of elements, else with `number`
+	uint8_t number;
 };
 static const struct function functions[] = {
-        {"min", "needs two or more numbers: min(a, b)", 2, FORMULA_OPS_MAX, FORMULA_MIN},
-        {"max", "needs two or more numbers: max(a, b)", 2, FORMULA_OPS_MAX, FORMULA_MAX},
-        {"abs", "needs one number: abs(a)", 1, 1, FORMULA_ABS},
-        {"ceil", "needs one number: ceil(a)", 1, 1, FORMULA_CEIL},
-        {"floor", "needs one number: floor(a)", 1, 1, FORMULA_FLOOR},
-        {"clamp", "needs three numbers: clamp(a, low, high)", 3, 3, FORMULA_CLAMP},
+        {"min", "needs two or more numbers: min(a, b)", SEVERAL, FORMULA_MIN, false, 0},
+        {"max", "needs two or more numbers: max(a, b)", SEVERAL, FORMULA_MAX, false, 0},
+        {"abs", "needs one number: abs(a)", ONE, FORMULA_ABS, false, 0},
+        {"ceil", "needs one number: ceil(a)", ONE, FORMULA_CEIL, false, 0},
+        {"floor", "needs one number: floor(a)", ONE, FORMULA_FLOOR, false, 0},
+        {"round", "needs one number: round(a)", ONE, FORMULA_ROUND, false, 0},
+        {"int", "needs one number: int(a)", ONE, FORMULA_TRUNCATE, false, 0},
+        {"float", "needs one number: float(a)", ONE, FORMULA_CODE__COUNT, false, 0},
+        {"clamp", "needs three numbers: clamp(a, low, high)", THREE, FORMULA_CLAMP, false, 0},
+        {"sum", "needs a list of numbers: sum([a, b])", NUMBERS, FORMULA_ADD, false, 0},
+        {"mean", "needs a list of numbers: mean([a, b])", NUMBERS, FORMULA_ADD, true, 0},
+        {"count", "needs a list: count([a, b], {# > 1})", CONDITIONS, FORMULA_CODE__COUNT, false, 0},
+        {"any", "needs a list: any([a, b], {# > 1})", CONDITIONS, FORMULA_GREATER, false, 0},
+        {"all", "needs a list: all([a, b], {# > 1})", CONDITIONS, FORMULA_EQUAL, true, 0},
+        {"none", "needs a list: none([a, b], {# > 1})", CONDITIONS, FORMULA_EQUAL, false, 0},
+        {"one", "needs a list: one([a, b], {# > 1})", CONDITIONS, FORMULA_EQUAL, false, 1},
 };
+
+static void load(struct compiler *c, const struct local *l, struct part *p)
+{
+	p->type = l->type;
+	p->nilable = l->nilable;
+	emit(c, FORMULA_LOAD, (size_t)l->place, 0);
+}
+
+// Compiles the condition, which the token after the comma starts, once for each of the n elements from `first` on, and
+// adds up how often it holds.
+static void count_elements(struct compiler *c, const struct local *first, int n, bool has_condition, struct part *p)
+{
+	struct local *hash = &c->locals[c->n_locals];
+	const struct formula_token start = c->token;
+	if (has_condition && (c->n_locals > 0 && c->locals[c->n_locals - 1].name[0] == '#'))
+		fail_at(c, start.offset, start.len, "is a condition within a condition: use two formulas");
+	if (c->n_locals == sizeof c->locals / sizeof c->locals[0])
+		fail_at(c, start.offset, start.len, "has too many names before it");
+	emit(c, FORMULA_CONSTANT, 0, 0);
+	for (int i = 0; i < n && !c->failed; i++) {
+		struct part one = {.offset = start.offset, .end = start.offset + start.len};
+		*hash = *first;
+		hash->place += i;
+		if (has_condition) {
+			c->token = start;
+			c->at = start.offset + start.len;
+			c->n_locals++;
+			bool braced = take(c, "{");
+			one = parse_choice(c);
+			if (braced)
+				expect(c, "}", "found where } is expected");
+			c->n_locals--;
+		} else {
+			load(c, hash, &one);
+		}
+		require_boolean(c, &one);
+		p->nilable |= one.nilable;
+		emit(c, FORMULA_CONSTANT, 0, 1);
+		emit(c, FORMULA_CONSTANT, 0, 0);
+		emit(c, FORMULA_SELECT, 0, 0);
+		emit(c, FORMULA_ADD, 0, 0);
+	}
+	for (int i = 0; i < n; i++)
+		emit(c, FORMULA_DROP, 0, 0);
+}
+
+// The arguments of `f`, from the token after its ( on.
+static void parse_arguments(struct compiler *c, const struct function *f, const struct formula_token *name,
+                            struct part *p)
+{
+	bool listed = take(c, "["), counts = f->arguments == CONDITIONS;
+	struct local first = {.name = "#", .len = 1, .place = c->stack, .type = NUMBER};
+	int n = 0;
+	do {
+		uint32_t first_op = c->formula.n_ops;
+		int place = c->stack;
+		struct part argument = parse_choice(c);
+		if (counts && !c->failed)
+			c->place_reads[place] = reads_from(c, first_op);
+		if (!counts)
+			require_number(c, &argument);
+		else if (n > 0 && argument.type != first.type)
+			fail_part(c, &argument, "must have the type of the elements before it");
+		first.type = argument.type;
+		first.nilable |= argument.nilable;
+		if (++n > 1 && !counts && f->arguments >= SEVERAL) // folded: min(a, b, c) is min(min(a, b), c)
+			emit(c, f->code, 0, 0);
+	} while (take(c, ","));
+	p->nilable = first.nilable && !counts;
+	if (listed)
+		expect(c, "]", "found where ] or , is expected");
+	if (counts) {
+		bool has_condition = take(c, ",");
+		if (has_condition || first.type == BOOLEAN)
+			count_elements(c, &first, n, has_condition, p);
+		else
+			fail_at(c, name->offset, name->len, f->usage);
+	}
+	static const int fewest[] = {[ONE] = 1, [THREE] = 3, [SEVERAL] = 2, [NUMBERS] = 1, [CONDITIONS] = 1};
+	bool many = f->arguments >= SEVERAL;
+	if (listed ? !many : f->arguments > SEVERAL || n < fewest[f->arguments] || (!many && n > fewest[f->arguments]))
+		fail_at(c, name->offset, name->len, f->usage);
+	if (f->arguments == NUMBERS ? f->with_all : counts && f->code != FORMULA_CODE__COUNT)
+		emit(c, FORMULA_CONSTANT, 0, f->with_all ? n : f->number);
+	if (f->arguments == NUMBERS && f->with_all)
+		emit(c, FORMULA_DIVIDE, 0, 0);
+	else if ((counts || !many) && f->code != FORMULA_CODE__COUNT)
+		emit(c, f->code, 0, 0);
+	if (counts && f->code != FORMULA_CODE__COUNT)
+		p->type = BOOLEAN;
+}
 
 static bool parse_call(struct compiler *c, const struct formula_token *name, struct part *p)
 {
@@ -192,6 +325,9 @@ static bool parse_call(struct compiler *c, const struct formula_token *name, str
 		if (name->kind == TOKEN_WORD && strlen(functions[i].name) == name->len &&
 		    memcmp(functions[i].name, c->text + name->offset, name->len) == 0)
 			f = &functions[i];
+	size_t unused;
+	if (f && c->meaning == FORMULA_VALUES && !is(c, "(") && find_signal(c, name, &unused))
+		return false; // a trigger may have the name of a function
 	if (!take(c, "(")) {
 		if (f)
 			fail_at(c, name->offset, name->len,
@@ -199,23 +335,29 @@ static bool parse_call(struct compiler *c, const struct formula_token *name, str
 		return f != NULL;
 	}
 	if (!f) {
-		fail_at(c, name->offset, name->len, "is not a function: use min, max, abs, clamp, ceil or floor");
+		fail_at(c, name->offset, name->len,
+		        "is not a function: use min, max, abs, clamp, ceil, floor, round, int, float, sum, mean, "
+		        "count, any, all, none or one");
 		return true;
 	}
-	int n = 0;
-	do {
-		struct part argument = parse_choice(c);
-		require_number(c, &argument);
-		p->nilable |= argument.nilable;
-		if (++n > 1 && f->max_arguments > 3) // folded: min(a, b, c) is min(min(a, b), c)
-			emit(c, f->code, 0, 0);
-	} while (take(c, ","));
+	parse_arguments(c, f, name, p);
 	expect(c, ")", "found where ) or , is expected");
-	if (n < f->min_arguments || n > f->max_arguments)
-		fail_at(c, name->offset, name->len, f->usage);
-	if (f->max_arguments <= 3)
-		emit(c, f->code, 0, 0);
 	return true;
+}
+
+static const struct local *find_local(const struct compiler *c, const struct formula_token *name)
+{
+	for (size_t i = c->n_locals; i-- > 0;)
+		if (c->locals[i].len == name->len && memcmp(c->locals[i].name, c->text + name->offset, name->len) == 0)
+			return &c->locals[i];
+	return NULL;
+}
+
+static bool is_current(const struct compiler *c, const struct formula_token *name)
+{
+	size_t unused;
+	return name->kind == TOKEN_WORD && name->len == 7 && memcmp(c->text + name->offset, "current", 7) == 0 &&
+	       !(c->meaning == FORMULA_VALUES && find_signal(c, name, &unused));
 }
 
 static struct part parse_word(struct compiler *c)
@@ -223,12 +365,17 @@ static struct part parse_word(struct compiler *c)
 	struct formula_token name = c->token;
 	struct part p = {.type = NUMBER, .offset = name.offset};
 	next(c);
+	const struct local *local = find_local(c, &name);
+	if (local) {
+		load(c, local, &p);
+		return p;
+	}
 	bool is_true = name.kind == TOKEN_WORD && name.len == 4 && memcmp(c->text + name.offset, "true", 4) == 0;
 	bool is_false = name.kind == TOKEN_WORD && name.len == 5 && memcmp(c->text + name.offset, "false", 5) == 0;
 	if (is_true || is_false) {
 		p.type = BOOLEAN;
 		emit(c, FORMULA_CONSTANT, 0, is_true);
-	} else if (name.kind == TOKEN_WORD && name.len == 7 && memcmp(c->text + name.offset, "current", 7) == 0) {
+	} else if (is_current(c, &name)) {
 		emit(c, FORMULA_CURRENT, 0, 0);
 	} else if (name.kind == TOKEN_WORD && name.len == 3 && memcmp(c->text + name.offset, "nil", 3) == 0) {
 		fail_at(c, name.offset, name.len, "can only be compared: write a == nil or a != nil");
@@ -246,7 +393,7 @@ static struct part parse_primary(struct compiler *c)
 		emit(c, FORMULA_CONSTANT, 0, numeral(c));
 		next(c);
 	} else if ((c->token.kind == TOKEN_WORD && !is(c, "and") && !is(c, "or") && !is(c, "not")) ||
-	           c->token.kind == TOKEN_QUOTED) {
+	           c->token.kind == TOKEN_QUOTED || (is(c, "#") && find_local(c, &c->token))) {
 		p = parse_word(c);
 	} else if (take(c, "(")) {
 		size_t offset = p.offset;
@@ -264,10 +411,12 @@ static struct part parse_primary(struct compiler *c)
 
 static struct part parse_else(struct compiler *c)
 {
+	uint32_t first_op = c->formula.n_ops;
 	struct part p = parse_primary(c);
 	while (!c->failed && is(c, "??")) {
 		if (!p.nilable)
 			fail_part(c, &p, "is never nil: remove ?? and what follows it");
+		c->formula.handles |= reads_from(c, first_op);
 		next(c);
 		bool negative = take(c, "-");
 		struct part other = parse_primary(c);
@@ -357,6 +506,7 @@ static struct part parse_comparison(struct compiler *c)
 	        {"==", FORMULA_EQUAL},      {"!=", FORMULA_NOT_EQUAL}, {"<", FORMULA_LESS},
 	        {"<=", FORMULA_LESS_EQUAL}, {">", FORMULA_GREATER},    {">=", FORMULA_GREATER_EQUAL},
 	};
+	uint32_t first_op = c->formula.n_ops;
 	struct part p = parse_sum(c);
 	const struct infix *op = find_operator(c, list, sizeof list / sizeof list[0]);
 	if (!op)
@@ -366,6 +516,7 @@ static struct part parse_comparison(struct compiler *c)
 	if (equality && take(c, "nil")) {
 		if (!p.nilable)
 			fail_part(c, &p, "is never nil: remove the comparison");
+		c->formula.handles |= reads_from(c, first_op);
 		emit(c, FORMULA_IS_NIL, 0, 0);
 		if (op->code == FORMULA_NOT_EQUAL)
 			emit(c, FORMULA_NOT, 0, 0);
@@ -438,18 +589,51 @@ static struct part parse_choice(struct compiler *c)
 	return p;
 }
 
-int formula_compile(const char *text, size_t len, const char *const *names, size_t n_names,
+// let name = a; ..
+static void parse_lets(struct compiler *c)
+{
+	while (take(c, "let")) {
+		const struct formula_token name = c->token;
+		size_t unused;
+		if (name.kind != TOKEN_WORD || find_signal(c, &name, &unused) || find_local(c, &name))
+			fail_at(c, name.offset, name.len, "cannot be named by let: choose a name that is not used yet");
+		if (c->n_locals == FORMULA_LETS_MAX)
+			fail_at(c, name.offset, name.len, "is one name too many: let names up to 8");
+		if (!c->failed)
+			next(c);
+		expect(c, "=", "found where = is expected, as in let x = a + b; x * 2");
+		int place = c->stack;
+		uint32_t first_op = c->formula.n_ops;
+		struct part p = parse_choice(c);
+		if (!c->failed)
+			c->place_reads[place] = reads_from(c, first_op);
+		expect(c, ";", "found where ; is expected, as in let x = a + b; x * 2");
+		if (!c->failed)
+			c->locals[c->n_locals++] =
+			        (struct local){c->text + name.offset, name.len, place, p.type, p.nilable};
+	}
+}
+
+int formula_compile(const char *text, size_t len, const char *const *names, size_t n_names, enum formula_names meaning,
                     struct formula_op ops[FORMULA_OPS_MAX], struct formula *ret_formula,
                     struct formula_fault *ret_fault)
 {
 	assert(n_names <= FORMULA_SIGNALS_MAX);
-	struct compiler c = {
-	        .text = text, .len = len, .names = names, .n_names = n_names, .ops = ops, .fault = ret_fault};
+	struct compiler c = {.text = text,
+	                     .len = len,
+	                     .names = names,
+	                     .n_names = n_names,
+	                     .meaning = meaning,
+	                     .ops = ops,
+	                     .fault = ret_fault};
 	if (len > FORMULA_BYTES_MAX)
 		fail_at(&c, 0, len, "is longer than 1024 bytes: let the queries do a part of it");
 	if (!c.failed)
 		next(&c);
+	parse_lets(&c);
 	struct part p = parse_choice(&c);
+	for (size_t i = 0; i < c.n_locals; i++)
+		emit(&c, FORMULA_DROP, 0, 0);
 	if (!c.failed && c.token.kind != TOKEN_END)
 		fail_at(&c, c.token.offset, c.token.len,
 		        "found where the end of the formula or an operator is expected");

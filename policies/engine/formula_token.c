@@ -49,7 +49,7 @@ struct formula_token formula_token_at(const char *text, size_t len, size_t at)
 	t.len = end_of(text, len, at) - at;
 	if (t.kind == TOKEN_QUOTED && (t.len < 3 || text[at + t.len - 1] != '`'))
 		t.fault = "has no closing backquote: write `name`";
-	else if (t.kind == TOKEN_SYMBOL && !memchr("?:=!<>&|+-*/%(),.", first, 17))
+	else if (t.kind == TOKEN_SYMBOL && !memchr("?:=!<>&|+-*/%(),.[]{}#;", first, 23))
 		t.fault = "has no meaning in a formula: remove it";
 	return t;
 }

@@ -5,8 +5,10 @@
 #define GPUSCALE_POLICIES_ENGINE_IDLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
+struct policy_activation;
 struct policy_idle;
 
 enum idle_activity { IDLE_UNKNOWN, IDLE_QUIET, IDLE_ACTIVE };
@@ -19,6 +21,10 @@ struct idle {
 };
 
 void idle_init(struct idle *s);
+// Returns the conditions of which any makes the target needed, and their number, at least 1, in *ret_n.
+const struct policy_activation *idle_activations(const struct policy_idle *idle, size_t *ret_n);
+// Returns the condition on signal i; NULL if the signal does not activate the target.
+const struct policy_activation *idle_activation_of(const struct policy_idle *idle, size_t i);
 // Returns whether both policies detect activity in the same way; a timer may be carried over only then.
 bool idle_is_same(const struct policy_idle *a, const struct policy_idle *b);
 

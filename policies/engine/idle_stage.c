@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "policies/engine/guards.h"
+#include "policies/engine/idle.h"
 #include "policies/engine/number.h"
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"
@@ -14,16 +15,30 @@
 
 // The value of this tick alone makes the target active, without waiting for the window. Only when the value and the
 // window are both at or below the threshold is the target quiet.
-static enum idle_activity activity_of(const struct tick *t)
+static enum idle_activity activity_by(const struct tick *t, const struct policy_activation *a)
 {
-	const struct policy_idle *idle = &t->policy->idle;
-	const struct decision_signal *d = &t->decision->signals[idle->signal];
-	double raw = t->raw[idle->signal];
+	const struct decision_signal *d = &t->decision->signals[a->index];
+	double raw = t->raw[a->index];
 	if (isnan(raw))
 		return IDLE_UNKNOWN;
-	if (raw > idle->activation.above || (d->state == SIGNAL_OK && d->value > idle->activation.above))
-		return IDLE_ACTIVE;
-	return IDLE_QUIET;
+	return raw > a->above || (d->state == SIGNAL_OK && d->value > a->above) ? IDLE_ACTIVE : IDLE_QUIET;
+}
+
+// One signal is enough to be active; to be quiet takes all of them. Sets t->activation to the one that decides.
+static enum idle_activity activity_of(struct tick *t)
+{
+	size_t n;
+	const struct policy_activation *a = idle_activations(&t->policy->idle, &n);
+	enum idle_activity activity = IDLE_QUIET;
+	t->activation = a;
+	for (size_t i = 0; i < n && activity != IDLE_ACTIVE; i++) {
+		enum idle_activity one = activity_by(t, &a[i]);
+		if (one == IDLE_QUIET || one == activity)
+			continue;
+		activity = one;
+		t->activation = &a[i];
+	}
+	return activity;
 }
 
 void idle_observe(struct tick *t)
@@ -52,17 +67,18 @@ void idle_observe(struct tick *t)
 static struct trace_entry entry_of(const struct tick *t, enum reason reason)
 {
 	const struct policy_idle *idle = &t->policy->idle;
-	double value = t->raw[idle->signal];
-	if (t->activity == IDLE_ACTIVE && !(value > idle->activation.above))
-		value = t->decision->signals[idle->signal].value; // active by its window
+	size_t signal = t->activation->index;
+	double value = t->raw[signal];
+	if (t->activity == IDLE_ACTIVE && !(value > t->activation->above))
+		value = t->decision->signals[signal].value; // active by its window
 	return (struct trace_entry){
 	        .stage = STAGE_IDLE,
 	        .reason = reason,
-	        .signal = (int32_t)idle->signal,
+	        .signal = (int32_t)signal,
 	        .before = t->wanted,
 	        .after = t->counts.spec,
 	        .value = value,
-	        .limit = idle->activation.above,
+	        .limit = t->activation->above,
 	        .window_ms = idle->after_ms,
 	};
 }

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 
 #include "policies/engine/behavior.h"
+#include "policies/engine/decide_state.h"
 #include "policies/engine/history.h"
 #include "policies/engine/number.h"
 #include "policies/engine/observation.h"
@@ -12,12 +13,23 @@
 #include "policies/engine/state.h"
 #include "policies/engine/tick.h"
 
+// Records the floor of the schedule in force as a recommendation, as that of a cron trigger of KEDA is one: its end is
+// a scale-down like any other. Nothing at or below `least`, which would count as the smaller recommendation.
+__attribute__((noinline)) static void record_floor(struct tick *t, int32_t least)
+{
+	const struct policy_schedule *s = &t->policy->schedules[t->schedule];
+	if ((s->min_set || s->replicas_set) && t->min > least)
+		decide_record_recommendation(t->policy, t->state, t->now_ms, t->min);
+}
+
 void stabilize_stage(struct tick *t)
 {
 	struct history *h = &t->state->recommendations;
 	struct history_mark *marks = state_marks(t->state, h);
 	int32_t spec = t->counts.spec, desired = t->wanted;
 	t->unstabilized = desired;
+	if (t->schedule >= 0)
+		record_floor(t, desired);
 	struct stabilized r = behavior_stabilize(t->policy, h, marks, t->now_ms, spec, desired);
 	// As in the HPA, the history records the proposal before stabilization.
 	history_add_recommendation(h, marks, t->now_ms, desired, behavior_recommendations_keep_ms(t->policy));
@@ -121,6 +133,8 @@ void bounds_stage(struct tick *t)
 		return;
 	if (t->schedule >= 0)
 		trace_schedule(t);
+	if (t->schedule >= 0 && (t->hold || t->out_of_bounds)) // stage stabilize did not run
+		record_floor(t, i32_max(t->counts.spec - 1, 0));
 	bool above = t->wanted > t->max;
 	if (!above && t->wanted >= t->min)
 		return;

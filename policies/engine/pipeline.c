@@ -132,6 +132,17 @@ static inline void run_one_signal(struct tick *t)
 		table[s].run(t);
 }
 
+__attribute__((noinline)) static void run_formulas(struct tick *t)
+{
+	for (t->signal = 0; t->signal < t->policy->n_signals; t->signal++) {
+		if (!(t->policy->formulas >> t->signal & 1))
+			continue;
+		formula_stage(t);
+		signals_stage(t);
+		sustain_stage(t);
+	}
+}
+
 static inline void run_plain(struct tick *t)
 {
 	for (t->signal = 0; t->signal < t->policy->n_signals; t->signal++)
@@ -144,21 +155,23 @@ __attribute__((noinline)) static void run_guarded(struct tick *t)
 	t->replacements = 0;
 	if (t->policy->guards.unhealthy != UNHEALTHY_IGNORE)
 		unhealthy_observe(t);
-	if (!t->policy->guards.throttled.set) {
-		run_plain(t);
-		return;
+	if (t->policy->guards.throttled.set) {
+		t->signal = first;
+		run_one_signal(t);
+		throttled_observe(t);
+	} else {
+		first = t->policy->n_signals;
 	}
-	t->signal = first;
-	run_one_signal(t);
-	throttled_observe(t);
 	for (t->signal = 0; t->signal < t->policy->n_signals; t->signal++)
-		if (t->signal != first)
+		if (t->signal != first && !(t->policy->formulas >> t->signal & 1))
 			run_one_signal(t);
+	if (t->policy->formulas)
+		run_formulas(t);
 }
 
 static void run_signal_stages(struct tick *t)
 {
-	if (t->policy->guards.set)
+	if (t->policy->guards.set || t->policy->formulas)
 		run_guarded(t);
 	else
 		run_plain(t);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "policies/engine/idle.h"
 #include "policies/engine/number.h"
 #include "policies/engine/policy.h"
 
@@ -48,11 +49,12 @@ double plausible_load(const struct policy *policy, size_t i)
 
 double plausible_sample(const struct policy *policy, size_t i, double value)
 {
-	bool is_read = policy->combine == COMBINE_FORMULA && (policy->formula.reads_value >> i & 1);
+	uint32_t reads = policy->inputs | (policy->combine == COMBINE_FORMULA ? policy->formula.reads_value : 0);
 	double most = plausible_load(policy, i);
-	if (!isfinite(most) || is_read)
+	if (!isfinite(most) || (reads >> i & 1))
 		return value;
-	if (policy->idle.set && policy->idle.signal == i)
-		most = fmax(most, PLAUSIBLE_MULTIPLE * policy->idle.activation.above);
+	const struct policy_activation *a = policy->idle.set ? idle_activation_of(&policy->idle, i) : NULL;
+	if (a)
+		most = fmax(most, PLAUSIBLE_MULTIPLE * a->above);
 	return fmin(fmax(value, -most), most);
 }

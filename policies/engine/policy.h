@@ -77,17 +77,18 @@ struct policy_sustain {
 };
 
 struct policy_signal {
-	const char *name, *query;
-	const char *source; // name of the server to query; NULL: the default one
-	// One of target, watermarks is set, but neither for a signal of the objective; a signal of a guard may have
-	// neither: it asks for no replicas then.
+	const char *name, *query; // query NULL: the value is that of `formula`
+	const char *source;       // name of the server to query; NULL: the default one
+	// One of target, watermarks is set, but neither for a signal of the objective; a signal of a guard or of a
+	// formula may have neither: it asks for no replicas then.
 	struct policy_target target;
 	struct policy_watermarks watermarks;
 	struct policy_window window;
 	struct policy_sustain sustain;
-	int64_t stale_after_ms; // older samples count as missing; 0 = never (the schema does not allow it)
-	int on_missing;         // enum on_missing
-	int series;             // enum series_mode
+	int64_t stale_after_ms;   // older samples count as missing; 0 = never (the schema does not allow it)
+	int on_missing;           // enum on_missing
+	int series;               // enum series_mode
+	const char *formula_text; // over the values of signals with a query: see policy.value_formulas
 };
 
 struct policy_rate {
@@ -145,16 +146,21 @@ struct policy_schedule {
 	const struct tz_table *zone;
 };
 
+// The target is needed while the signal is above a number.
+struct policy_activation {
+	const char *signal; // name
+	double above;
+	size_t index; // of `signal`; set by policy_decode()
+};
+
 // Few or no replicas without activity.
 struct policy_idle {
 	bool set;
 	int64_t after_ms, initial_cooldown_ms;
-	int32_t replicas; // while idle; below max(minReplicas, 1)
-	struct {
-		const char *signal; // name
-		double above;
-	} activation;
-	size_t signal; // index of activation.signal; set by policy_decode()
+	int32_t replicas;                    // while idle; below max(minReplicas, 1)
+	struct policy_activation activation; // without signal where any_of is given
+	struct policy_activation *any_of;
+	size_t n_any_of;
 };
 
 // The replicas to use when signals have been missing for long. KEDA: pkg/fallback.
@@ -237,8 +243,11 @@ struct policy {
 	bool dry_run, paused;
 	const struct policy_signal *signals;
 	size_t n_signals;
-	int combine;            // enum combine: the largest proposal, the smallest, or `formula`
-	struct formula formula; // COMBINE_FORMULA only
+	int combine;                          // enum combine: the largest proposal, the smallest, or `formula`
+	struct formula formula;               // COMBINE_FORMULA only
+	uint32_t formulas;                    // bit i: signal i has a formula,
+	uint32_t inputs;                      // which reads the value of signal k: bit k
+	const struct formula *value_formulas; // one per signal, for those in `formulas`; set by policy_decode()
 	struct policy_scaling_rules scale_up, scale_down; // behavior
 	struct policy_sustain cooldown;                   // up_ms / down_ms after a scale in either direction
 	struct policy_schedule *schedules;

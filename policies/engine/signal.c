@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "policies/engine/formula.h"
 #include "policies/engine/hpa.h"
 #include "policies/engine/number.h"
 #include "policies/engine/objective_state.h"
@@ -107,14 +108,9 @@ static bool check_reading(struct tick *t, size_t i)
 	return false;
 }
 
-void sources_stage(struct tick *t)
+static inline void begin_signal(struct tick *t, size_t i, const struct policy_signal *signal)
 {
-	size_t i = t->signal;
-	const struct policy_signal *signal = &t->policy->signals[i];
-	const struct obs_signal *observed = &t->observation->signals[i];
-	struct window *w = &state_signal(t->state, i)->window;
-	struct decision_signal *d = &t->decision->signals[i];
-	*d = (struct decision_signal){
+	t->decision->signals[i] = (struct decision_signal){
 	        .value = NAN,
 	        .target = signal->watermarks.set ? signal->watermarks.high
 	                  : signal->target.set   ? signal->target.value
@@ -126,6 +122,16 @@ void sources_stage(struct tick *t)
 	t->raw[i] = NAN;
 	t->entry[i] = -1;
 	t->sustain_entry[i] = t->starting_entry[i] = -1;
+}
+
+void sources_stage(struct tick *t)
+{
+	size_t i = t->signal;
+	const struct policy_signal *signal = &t->policy->signals[i];
+	const struct obs_signal *observed = &t->observation->signals[i];
+	struct window *w = &state_signal(t->state, i)->window;
+	struct decision_signal *d = &t->decision->signals[i];
+	begin_signal(t, i, signal);
 	// Samples leave the window even in a tick without a new one.
 	if (w->cap > 0)
 		window_evict(w, state_samples(t->state, w), &signal->window, t->now_ms);
@@ -134,6 +140,50 @@ void sources_stage(struct tick *t)
 	d->age_ms = t->reading.age_ms;
 	if (check_reading(t, i))
 		d->value = t->raw[i] = t->reading.value;
+}
+
+// Under fallback behavior ScalingModifiers, an input is nil only after it has been missing for long.
+static bool is_awaited(const struct tick *t, size_t i)
+{
+	const struct policy_fallback *f = &t->policy->fallback;
+	return f->set && f->behavior == FALLBACK_SCALING_MODIFIERS &&
+	       t->policy->signals[i].on_missing != ON_MISSING_IGNORE &&
+	       state_signal(t->state, i)->failures < f->failure_threshold;
+}
+
+__attribute__((cold)) void formula_stage(struct tick *t)
+{
+	size_t i = t->signal;
+	const struct policy_signal *signal = &t->policy->signals[i];
+	const struct formula *formula = &t->policy->value_formulas[i];
+	struct decision_signal *d = &t->decision->signals[i];
+	struct formula_input inputs[POLICY_SIGNALS_MAX];
+	struct formula_result r = {.kind = FORMULA_NUMBER};
+	struct trace_entry entry;
+	begin_signal(t, i, signal);
+	entry = entry_of(t, i, STAGE_SOURCES, REASON_FORMULA_FAILED);
+	entry.count = -1;
+	for (size_t k = 0; k < t->policy->n_signals; k++) {
+		const struct decision_signal *in = &t->decision->signals[k];
+		if (!(formula->reads >> k & 1))
+			continue;
+		inputs[k] = (struct formula_input){.present = in->state == SIGNAL_OK, .value = in->value};
+		d->age_ms = i64_max(d->age_ms, in->age_ms);
+		if (inputs[k].present)
+			continue;
+		entry.count = entry.count < 0 ? (int32_t)k : entry.count;
+		if (is_awaited(t, k) || !(formula->handles >> k & 1))
+			r.kind = FORMULA_NIL;
+	}
+	if (r.kind == FORMULA_NUMBER)
+		r = formula_eval(formula, inputs, (double)t->counts.spec);
+	if (r.kind == FORMULA_NUMBER) {
+		d->value = t->raw[i] = r.number;
+		return;
+	}
+	if (r.kind == FORMULA_NIL)
+		entry.reason = REASON_FORMULA_MISSING;
+	use_missing(t, i, &entry);
 }
 
 // ---- windows ----

@@ -21,12 +21,10 @@ struct proposal signal_propose(const struct policy *policy, const struct policy_
 // and signal_propose().
 bool signal_is_pods(const struct policy_signal *signal);
 
-// Returns whether signal i only informs a guard: it has neither target nor watermarks, and is not of the objective.
-// Such a signal has no proposal, and its absence holds nothing.
+// Returns whether signal i only informs a guard or a formula: it has neither target nor watermarks, and is not of the
+// objective. Such a signal has no proposal, and its absence alone holds nothing.
 static inline bool signal_is_input(const struct policy *policy, size_t i)
 {
-	if (!policy->guards.set && !policy->objective.utilization) // the usual case, and cheap
-		return false;
 	const struct policy_signal *signal = &policy->signals[i];
 	return !signal->target.set && !signal->watermarks.set && !objective_reads(policy, i);
 }

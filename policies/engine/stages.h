@@ -13,6 +13,9 @@ struct tick;
 // Reads the value of the signal. Without a usable value the signal gets a state other than SIGNAL_OK, and the next
 // three stages do nothing.
 void sources_stage(struct tick *t);
+// Takes the place of sources_stage() for a signal with a formula: evaluates it over the values of the other signals,
+// after their stages.
+void formula_stage(struct tick *t);
 // Replaces the value by the aggregate of the signal's window.
 void windows_stage(struct tick *t);
 // Sets the proposal of the signal.

@@ -12,6 +12,7 @@
 #include "policies/engine/source.h"
 
 struct observation;
+struct policy_activation;
 struct state_header;
 
 // Entries kept free for the stages after sustain.
@@ -50,11 +51,12 @@ struct tick {
 	int32_t starting_entry[POLICY_SIGNALS_MAX]; // -1 = starting replicas did not shorten the scale-up
 
 	// `idle` and `fallback` only.
-	bool can_idle;        // the policy has `idle`, and no schedule keeps the target active
-	bool is_idle;         // the scale is the idle level
-	int activity;         // enum idle_activity
-	int32_t active_min;   // lower bound while the target is not idle
-	bool fallback_active; // the fallback decides in place of the signals
+	bool can_idle;                              // the policy has `idle`, and no schedule keeps the target active
+	bool is_idle;                               // the scale is the idle level
+	int activity;                               // enum idle_activity
+	const struct policy_activation *activation; // what decides about the activity
+	int32_t active_min;                         // lower bound while the target is not idle
+	bool fallback_active;                       // the fallback decides in place of the signals
 };
 
 // Appends a copy of `entry` to the trace and returns its index. Returns -1, and sets trace_cut, when there is no room;

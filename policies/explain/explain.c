@@ -74,6 +74,13 @@ static bool placeholder(const struct decided *d, const struct trace_entry *t, co
 	out[0] = '\0';
 	if (IS("signal"))
 		snprintf(out, size, "%s", signal ? signal->name : "signal");
+	else if (IS("formula"))
+		snprintf(out, size, "%s", t->stage == STAGE_COMBINE || !signal ? "combine" : signal->name);
+	else if (IS("input"))
+		snprintf(out, size, "%s",
+		         t->stage == STAGE_COMBINE && signal                ? signal->name
+		         : t->count >= 0 && (size_t)t->count < p->n_signals ? p->signals[t->count].name
+		                                                            : "signal");
 	else if (IS("low"))
 		format_value(out, size, signal ? signal->watermarks.low * (t->limit / signal->watermarks.high) : NAN);
 	else if (IS("value"))

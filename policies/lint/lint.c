@@ -2,6 +2,7 @@
 // The rules about a policy as a whole.
 #include "policies/lint/lint.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "base/num.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
+#include "policies/engine/idle.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/schedule.h"
 #include "policies/schema/policy_decode.h"
@@ -121,7 +123,8 @@ static void lint_idle(const struct policy *p, const struct place *at)
 static bool is_busy_only(const struct lint_query *queries, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (queries[i].n_metrics == 0 || queries[i].n_metrics != queries[i].n_busy)
+		if (queries[i].signal->query &&
+		    (queries[i].n_metrics == 0 || queries[i].n_metrics != queries[i].n_busy))
 			return false;
 	return n > 0;
 }
@@ -184,7 +187,7 @@ static void lint_band(const struct policy *p, const struct policy_signal *s, con
 static void lint_missing(const struct policy_signal *s, const struct doc_node *node, const char *path,
                          struct schema_errors *warnings)
 {
-	if (s->on_missing != ON_MISSING_ZERO || !strstr(s->query, "DCGM_"))
+	if (s->on_missing != ON_MISSING_ZERO || !s->query || !strstr(s->query, "DCGM_"))
 		return;
 	char at[96];
 	snprintf(at, sizeof at, "%s.onMissing", path);
@@ -282,11 +285,12 @@ static void lint_range(const struct policy *p, const struct policy_signal *s, co
 	lint_lower_mark(&m, w->low, w->low * (1 - w->tolerance_ratio));
 }
 
-static void lint_activation(const struct policy *p, const struct place *at, const struct lint_query *queries)
+static void lint_activation(const struct policy *p, const struct policy_activation *a, const struct place *at,
+                            const struct lint_query *queries)
 {
-	const struct lint_query *q = &queries[p->idle.signal];
-	double above = p->idle.activation.above;
-	if (!p->idle.set || p->signals[p->idle.signal].series == SERIES_SUM)
+	const struct lint_query *q = &queries[a->index];
+	double above = a->above;
+	if (p->signals[a->index].series == SERIES_SUM)
 		return;
 	const struct mark m = {.node = lint_nearest(doc_get(at->spec, "idle"), "activation", "above"),
 	                       .path = "spec.idle.activation.above",
@@ -357,7 +361,7 @@ static void lint_unused(const struct policy *p, const struct doc_node *signals, 
 		return;
 	for (size_t i = 0; i < p->n_signals; i++) {
 		char path[64];
-		if ((p->formula.reads >> i & 1) || (p->idle.set && p->idle.signal == i))
+		if (((p->formula.reads | p->inputs) >> i & 1) || (p->idle.set && idle_activation_of(&p->idle, i)))
 			continue;
 		// Both signals of the objective propose the same: the formula needs one of them.
 		if (objective_names(p, i) && ((p->formula.reads >> p->objective.demand_index & 1) ||
@@ -398,7 +402,10 @@ void lint_policy(const struct policy *policy, const struct doc_node *root, const
 		                                 .warnings = warnings,
 		                                 .notes = notes,
 		                                 .is_noted = i > 0 && queries[i - 1].is_noted};
-		lint_query_check(&queries[i]);
+		queries[i].low = -INFINITY;
+		queries[i].high = INFINITY;
+		if (s->query)
+			lint_query_check(&queries[i]);
 		if (s->on_missing == ON_MISSING_ZERO) {
 			queries[i].low = queries[i].low > 0 ? 0 : queries[i].low;
 			queries[i].high = queries[i].high < 0 ? 0 : queries[i].high;
@@ -406,7 +413,10 @@ void lint_policy(const struct policy *policy, const struct doc_node *root, const
 		lint_range(policy, s, &queries[i], node, path, warnings);
 		queries[i].path = "spec.signals";
 	}
-	lint_activation(policy, &at, queries);
+	size_t n;
+	const struct policy_activation *a = idle_activations(&policy->idle, &n);
+	for (; policy->idle.set && n > 0; n--, a++)
+		lint_activation(policy, a, &at, queries);
 	if (is_busy_only(queries, policy->n_signals))
 		schema_report(warnings, queries[0].node, "spec.signals",
 		              "nothing but the share of time with some kernel running: one small kernel in a loop "

@@ -14,13 +14,12 @@
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/policy_schema_private.h"
 
-// ---- combine ----
+// ---- combine, signals[].formula ----
 
 // Reports what formula_compile() found wrong, with a caret under the word at fault.
-static void report_formula(const struct doc_node *text, const struct formula_fault *fault, const char *const *names,
-                           size_t n_names, struct schema_errors *errors)
+static void report_formula(const struct doc_node *text, const char *path, const struct formula_fault *fault,
+                           const char *const *names, size_t n_names, struct schema_errors *errors)
 {
-	static const char path[] = "spec.combine";
 	char word[64];
 	size_t n = fault->len < sizeof word ? fault->len : sizeof word - 1;
 	memcpy(word, text->text + fault->offset, n);
@@ -36,33 +35,69 @@ static void report_formula(const struct doc_node *text, const struct formula_fau
 		                   n < fault->len ? "..." : "", fault->message);
 }
 
-// Compiles the formula of `combine` into `a`. Signals without a name have been reported already.
-static int compile_formula(const struct doc_node *node, struct policy *policy, struct arena *a,
+// Compiles a formula into `a`. Signals without a name have been reported already.
+static int compile_formula(const struct doc_node *text, const char *path, const struct policy *policy,
+                           enum formula_names meaning, struct formula *ret_formula, struct arena *a,
                            struct schema_errors *errors)
 {
-	const struct doc_node *text = doc_get(doc_get(node, "spec"), "combine");
 	const char *names[POLICY_SIGNALS_MAX];
 	struct formula_op ops[FORMULA_OPS_MAX], *kept;
 	struct formula_fault fault;
-	if (policy->combine != COMBINE_FORMULA || !text || policy->n_signals == 0)
+	if (!text || text->kind != DOC_SCALAR || policy->n_signals == 0)
 		return 0;
 	for (size_t i = 0; i < policy->n_signals; i++) {
 		names[i] = policy->signals[i].name;
 		if (!names[i])
 			return 0;
 	}
-	if (formula_compile(text->text, text->text_len, names, policy->n_signals, ops, &policy->formula, &fault) < 0) {
-		report_formula(text, &fault, names, policy->n_signals, errors);
+	if (formula_compile(text->text, text->text_len, names, policy->n_signals, meaning, ops, ret_formula, &fault) <
+	    0) {
+		report_formula(text, path, &fault, names, policy->n_signals, errors);
 		return -1;
 	}
-	kept = (struct formula_op *)arena_calloc(a, policy->formula.n_ops, sizeof *kept);
+	kept = (struct formula_op *)arena_calloc(a, ret_formula->n_ops, sizeof *kept);
 	if (!kept) {
-		schema_report(errors, text, "spec.combine", "does not fit into the memory allowed");
+		schema_report(errors, text, path, "does not fit into the memory allowed");
 		return -1;
 	}
-	memcpy(kept, ops, policy->formula.n_ops * sizeof *kept);
-	policy->formula.ops = kept;
+	memcpy(kept, ops, ret_formula->n_ops * sizeof *kept);
+	ret_formula->ops = kept;
 	return 0;
+}
+
+static int compile_formulas(const struct doc_node *node, struct policy *policy, struct arena *a,
+                            struct schema_errors *errors)
+{
+	const struct doc_node *spec = doc_get(node, "spec"), *signals = doc_get(spec, "signals");
+	const struct doc_node *signal = signals && signals->kind == DOC_SEQ ? signals->child : NULL;
+	int rc = 0;
+	if (policy->combine == COMBINE_FORMULA)
+		rc = compile_formula(doc_get(spec, "combine"), "spec.combine", policy, FORMULA_PROPOSALS,
+		                     &policy->formula, a, errors);
+	for (size_t i = 0; i < policy->n_signals; i++)
+		policy->formulas |= policy->signals[i].formula_text ? UINT32_C(1) << i : 0;
+	struct formula *values = policy->formulas ? arena_calloc(a, policy->n_signals, sizeof *values) : NULL;
+	policy->value_formulas = values;
+	if (policy->formulas && !values) {
+		schema_report(errors, signals, "spec.signals", "does not fit into the memory allowed");
+		return -1;
+	}
+	for (size_t i = 0; values && signal && i < policy->n_signals; i++, signal = signal->next) {
+		const struct doc_node *text = doc_get(signal, "formula");
+		char path[SCHEMA_PATH_BYTES];
+		snprintf(path, sizeof path, "spec.signals[%zu].formula", i);
+		if (!(policy->formulas >> i & 1))
+			continue;
+		if (compile_formula(text, path, policy, FORMULA_VALUES, &values[i], a, errors) < 0)
+			rc = -1;
+		if (values[i].reads & policy->formulas) {
+			schema_report(errors, text, path,
+			              "names a signal that is a formula itself: write that formula in its place");
+			rc = -1;
+		}
+		policy->inputs |= values[i].reads;
+	}
+	return rc;
 }
 
 // ---- forecast.horizon: a duration, or Startup ----
@@ -126,7 +161,7 @@ static int decode_panic_window(const struct doc_node *node, struct policy *polic
 	return 0;
 }
 
-// ---- signals: target or watermarks, but for those of the objective and of guards ----
+// ---- signals: target or watermarks, but for those of the objective, of guards and of formulas ----
 
 static bool has_field(const struct doc_node *map, const char *key)
 {
@@ -141,7 +176,7 @@ static bool is_text(const struct doc_node *a, const struct doc_node *b)
 }
 
 // Reads the document, so that this error is reported along with those of other signals.
-static int check_thresholds(const struct doc_node *node, struct schema_errors *errors)
+static int check_thresholds(const struct doc_node *node, uint32_t inputs, struct schema_errors *errors)
 {
 	const struct doc_node *spec = doc_get(node, "spec"), *signals = doc_get(spec, "signals");
 	const struct doc_node *objective = doc_get(spec, "objective"), *guards = doc_get(spec, "guards");
@@ -149,16 +184,17 @@ static int check_thresholds(const struct doc_node *node, struct schema_errors *e
 	int rc = 0;
 	for (size_t i = 0; signal && i < POLICY_SIGNALS_MAX; i++, signal = signal->next) {
 		const struct doc_node *name = doc_get(signal, "name");
-		if (signal->kind != DOC_MAP || has_field(signal, "target") || has_field(signal, "watermarks") ||
-		    is_text(name, doc_get(objective, "demand")) || is_text(name, doc_get(objective, "backlog")) ||
-		    is_text(name, doc_get(objective, "utilization")) ||
+		if ((inputs >> i & 1) || signal->kind != DOC_MAP || has_field(signal, "target") ||
+		    has_field(signal, "watermarks") || is_text(name, doc_get(objective, "demand")) ||
+		    is_text(name, doc_get(objective, "backlog")) || is_text(name, doc_get(objective, "utilization")) ||
 		    is_text(name, doc_get(doc_get(guards, "minMarginalGain"), "signal")) ||
 		    is_text(name, doc_get(doc_get(guards, "maxThrottledShare"), "signal")))
 			continue;
 		char path[SCHEMA_PATH_BYTES];
 		snprintf(path, sizeof path, "spec.signals[%zu]", i);
 		schema_report(errors, signal, path, "needs target or watermarks: add one of them%s",
-		              objective ? "; only the signals that objective names, and those of guards, take neither"
+		              objective ? "; only the signals that objective names, and those of guards and formulas, "
+		                          "take neither"
 		                        : "");
 		rc = -1;
 	}
@@ -211,7 +247,10 @@ int policy_decode_tolerant(const struct doc_node *node, struct policy *policy, s
 {
 	int rc = schema_decode_tolerant(policy_schema(), node, policy, a, errors, unknown, "");
 	policy->combine = policy->combine_text ? policy_schema_combine(policy->combine_text) : COMBINE_MAX;
-	policy->idle.signal = index_or_zero(policy, policy->idle.set, policy->idle.activation.signal);
+	struct policy_idle *idle = &policy->idle;
+	idle->activation.index = index_or_zero(policy, idle->set, idle->activation.signal);
+	for (size_t i = 0; i < idle->n_any_of; i++)
+		idle->any_of[i].index = index_or_zero(policy, idle->set, idle->any_of[i].signal);
 	policy->forecast.signal_index = index_or_zero(policy, policy->forecast.set, policy->forecast.signal);
 	policy->panic.signal_index = index_or_zero(policy, policy->panic.set, policy->panic.signal);
 	policy->objective.demand_index = index_or_zero(policy, policy->objective.set, policy->objective.demand);
@@ -226,13 +265,13 @@ int policy_decode_tolerant(const struct doc_node *node, struct policy *policy, s
 		schema_report(errors, node, "metadata.labels", "out of memory");
 		rc = -1;
 	}
-	if (compile_formula(node, policy, a, errors) < 0)
+	if (compile_formulas(node, policy, a, errors) < 0)
 		rc = -1;
 	if (decode_panic_window(node, policy, errors) < 0)
 		rc = -1;
 	if (decode_horizon(node, policy, errors) < 0)
 		rc = -1;
-	if (check_thresholds(node, errors) < 0)
+	if (check_thresholds(node, policy->inputs, errors) < 0)
 		rc = -1;
 	if (decode_late(node, policy, errors) < 0)
 		rc = -1;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "policies/engine/idle.h"
 #include "policies/engine/number.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/schedule.h"
@@ -99,6 +100,23 @@ static void check_windows(const struct policy *p, struct fault_list *l)
 	}
 }
 
+// Of signals that are read before formulas are evaluated, or whose past is needed.
+static void check_queried(const struct policy *p, bool set, const char *name, const char *field, struct fault_list *l)
+{
+	size_t i = set && name ? policy_schema_signal_index(p, name) : p->n_signals;
+	if (i < p->n_signals && p->signals[i].formula_text)
+		fault_add(l, field, -1, "is a formula: name a signal with a query");
+}
+
+static void check_all_queried(const struct policy *p, struct fault_list *l)
+{
+	check_queried(p, p->guards.throttled.set, p->guards.throttled.signal, "guards.maxThrottledShare.signal", l);
+	check_queried(p, p->forecast.set, p->forecast.signal, "forecast.signal", l);
+	check_queried(p, p->objective.set, p->objective.demand, "objective.demand", l);
+	check_queried(p, p->objective.set, p->objective.backlog, "objective.backlog", l);
+	check_queried(p, p->objective.set, p->objective.utilization, "objective.utilization", l);
+}
+
 static void check_guards(const struct policy *p, struct fault_list *l)
 {
 	if (p->guards.max_step > 0 && p->guards.max_step < p->replica_multiple)
@@ -130,7 +148,8 @@ static void check_voters(const struct policy *p, struct fault_list *l)
 		fault_add(l, "panic.signal", -1, fault);
 	if (!any)
 		fault_add(l, "signals", -1,
-		          "only inform guards, and none asks for replicas: add one with a target or watermarks");
+		          "only inform guards and formulas, and none asks for replicas: add one with a target or "
+		          "watermarks");
 }
 
 size_t policy_schema_signal_index(const struct policy *p, const char *name)
@@ -143,14 +162,19 @@ size_t policy_schema_signal_index(const struct policy *p, const char *name)
 
 static void check_idle(const struct policy *p, struct fault_list *l)
 {
+	size_t n;
+	const struct policy_activation *a = idle_activations(&p->idle, &n);
+	const char *field = p->idle.n_any_of > 0 ? "idle.activation.anyOf" : "idle.activation.signal";
 	if (!p->idle.set)
 		return;
-	size_t signal = policy_schema_signal_index(p, p->idle.activation.signal);
-	if (signal == p->n_signals)
-		fault_add(l, "idle.activation.signal", -1, "must be the name of one of the signals");
-	else if (p->signals[signal].target.set && p->signals[signal].target.type == TARGET_PODS)
-		fault_add(l, "idle.activation.signal", -1,
-		          "has a target of type Pods, which has no data without pods: use another signal");
+	for (; n > 0; n--, a++) {
+		size_t signal = a->signal ? policy_schema_signal_index(p, a->signal) : p->n_signals;
+		if (signal == p->n_signals)
+			fault_add(l, field, -1, "must be the name of one of the signals");
+		else if (p->signals[signal].target.set && p->signals[signal].target.type == TARGET_PODS)
+			fault_add(l, field, -1,
+			          "has a target of type Pods, which has no data without pods: use another signal");
+	}
 	if (p->idle.replicas >= i32_max(p->min_replicas, 1))
 		fault_add(l, "idle.replicas", -1, "must be smaller than minReplicas (0 with minReplicas 0 or 1)");
 	else if (p->replica_multiple > 0 && p->idle.replicas % p->replica_multiple != 0)
@@ -183,12 +207,14 @@ static void check_schedules(const struct policy *p, struct fault_list *l)
 
 static void check_fallback(const struct policy *p, struct fault_list *l)
 {
-	if (p->fallback.set && p->fallback.behavior == FALLBACK_SCALING_MODIFIERS &&
+	bool has_formula = false;
+	for (size_t i = 0; i < p->n_signals; i++)
+		has_formula |= p->signals[i].formula_text != NULL;
+	if (p->fallback.set && p->fallback.behavior == FALLBACK_SCALING_MODIFIERS && !has_formula &&
 	    (!p->combine_text || policy_schema_combine(p->combine_text) != COMBINE_FORMULA))
-		fault_add(
-		        l, "fallback.behavior", -1,
-		        "ScalingModifiers needs a formula in combine, with a default for missing signals: max(a, b ?? "
-		        "2)");
+		fault_add(l, "fallback.behavior", -1,
+		          "ScalingModifiers needs a formula in combine or of a signal, with a default for missing "
+		          "signals: max(a, b ?? 2)");
 	if (p->fallback.replicas_set && p->fallback.replicas > p->max_replicas)
 		fault_add(l, "fallback.replicas", -1, "is larger than maxReplicas: lower it or raise maxReplicas");
 	else if (p->fallback.replicas_set && p->fallback.replicas < p->min_replicas)
@@ -221,6 +247,7 @@ static size_t check_spec(const void *value, struct schema_fault *ret_faults, siz
 	check_fallback(p, &l);
 	check_guards(p, &l);
 	check_voters(p, &l);
+	check_all_queried(p, &l);
 	check_startup(p, &l);
 	policy_schema_check_forecast(p, &l);
 	policy_schema_check_panic(p, &l);
@@ -250,8 +277,12 @@ static const struct schema_rule spec_rules[] = {
          "replicaMultiple has no multiple between minReplicas and maxReplicas: raise maxReplicas or lower it"},
         {"self.minReplicas > 0 || has(self.idle)",
          "minReplicas 0 needs idle, which says when to scale to zero and which signal activates the target"},
-        {"!has(self.idle) || self.signals.exists(s, s.name == self.idle.activation.signal)",
+        {"!has(self.idle) || !has(self.idle.activation.signal) || self.signals.exists(s, s.name == "
+         "self.idle.activation.signal)",
          "idle.activation.signal must be the name of one of the signals"},
+        {"!has(self.idle) || !has(self.idle.activation.anyOf) || self.idle.activation.anyOf.all(a, "
+         "self.signals.exists(s, s.name == a.signal))",
+         "idle.activation.anyOf must have names of the signals"},
         {"!has(self.idle) || self.idle.replicas < (self.minReplicas > 1 ? self.minReplicas : 1)",
          "idle.replicas must be smaller than minReplicas (0 with minReplicas 0 or 1)"},
         {"!has(self.forecast) || self.signals.exists(s, s.name == self.forecast.signal)",
@@ -263,11 +294,13 @@ static const struct schema_rule spec_rules[] = {
          "self.objective.demand || s.name == self.objective.backlog)) || (has(self.guards) && "
          "((has(self.guards.minMarginalGain) && s.name == self.guards.minMarginalGain.signal) || "
          "(has(self.guards.maxThrottledShare) && s.name == self.guards.maxThrottledShare.signal))) || "
-         "(has(self.objective) && has(self.objective.utilization) && s.name == self.objective.utilization))",
+         "(has(self.objective) && has(self.objective.utilization) && s.name == self.objective.utilization) || "
+         "(has(s.query) && self.signals.exists(f, has(f.formula))))",
          "every signal needs target or watermarks, except the signals of the objective, which take neither, and those "
-         "of guards"},
+         "of guards and formulas"},
         {"has(self.objective) || self.signals.exists(s, has(s.target) || has(s.watermarks))",
-         "the signals only inform guards, and none asks for replicas: add one with a target or watermarks"},
+         "the signals only inform guards and formulas, and none asks for replicas: add one with a target or "
+         "watermarks"},
         {"!has(self.guards) || !has(self.guards.minMarginalGain) || self.signals.exists(s, s.name == "
          "self.guards.minMarginalGain.signal)",
          "guards.minMarginalGain.signal must be the name of one of the signals"},

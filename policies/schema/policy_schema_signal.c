@@ -150,10 +150,11 @@ _Static_assert(COUNT_OF(series_modes) == SERIES_MODE__COUNT + 1, "one name per s
 // clang-format off
 static const struct schema_field signal_fields[] = {
 	{ROW("name", STRING),            FIELD(struct policy_signal, name),                           REQUIRED,          RANGE(1, 63), PATTERN("^[A-Za-z0-9_.-]+$"), DOC("Name of the signal, unique in the policy: letters, digits, '_', '-' and '.'.")},
-	{ROW("query", STRING),           FIELD(struct policy_signal, query),                          REQUIRED,          RANGE(1, 65536),                            DOC("PromQL, sent once per interval. It must return one series, unless `series` says how several become one.")},
+	{ROW("query", STRING),           FIELD(struct policy_signal, query),                          OPTIONAL,          RANGE(1, 65536),                            DOC("PromQL, sent once per interval. It must return one series, unless `series` says how several become one. Exactly one of query and formula.")},
+	{ROW("formula", STRING),         FIELD(struct policy_signal, formula_text),                   OPTIONAL,          RANGE(1, FORMULA_BYTES_MAX),                DOC("Computes the value from the values of other signals, after their windows, instead of querying it: names of signals with a query (in backquotes where they contain `-` or `.`), numbers, arithmetic, comparisons, and, or, not, `a ? b : c`, min, max, abs, clamp, ceil, floor, round, int, float, sum([a, b]), mean([a, b]), count([a, b], {# > 1}), any, all, none, one, and `let x = a + b; x * 2`, as in KEDA's scalingModifiers. A signal without usable data is nil: `a ?? 0` supplies a default, `a == nil` tests for it, and a formula that becomes nil leaves this signal without data. Needs target or watermarks; window, series, source, staleAfter, onMissing Zero and target type Pods have no meaning.")},
 	{ROW("source", STRING),          FIELD(struct policy_signal, source),                         OPTIONAL,          RANGE(1, 63),                               DOC("Name of the server to query, as in --prometheus NAME=URL or a file of kind Sources. Default: the default server. With an unknown name the signal fails and holds.")},
-	{ROW("target", OBJECT),          FIELD_SET(struct policy_signal, target, target.set),         OPTIONAL,          CHILD(target),                              DOC("Proportional control towards one value. Exactly one of target and watermarks; neither for a signal of the objective, or for one that only informs a guard.")},
-	{ROW("watermarks", OBJECT),      FIELD_SET(struct policy_signal, watermarks, watermarks.set), OPTIONAL,          CHILD(watermarks),                          DOC("A band in which nothing happens. Exactly one of target and watermarks; neither for a signal of the objective, or for one that only informs a guard.")},
+	{ROW("target", OBJECT),          FIELD_SET(struct policy_signal, target, target.set),         OPTIONAL,          CHILD(target),                              DOC("Proportional control towards one value. Exactly one of target and watermarks; neither for a signal of the objective, or for one that only informs a guard or a formula.")},
+	{ROW("watermarks", OBJECT),      FIELD_SET(struct policy_signal, watermarks, watermarks.set), OPTIONAL,          CHILD(watermarks),                          DOC("A band in which nothing happens. Exactly one of target and watermarks; neither for a signal of the objective, or for one that only informs a guard or a formula.")},
 	{ROW("window", OBJECT),          FIELD_SET(struct policy_signal, window, window.set),         OPTIONAL,          CHILD(window),                              DOC("Uses the samples of a period instead of the last one only.")},
 	{ROW("sustain", OBJECT),         FIELD(struct policy_signal, sustain),                        OPTIONAL,          CHILD(policy_schema_durations),             DOC("How long the signal must ask for more (up) or fewer (down) replicas without a break before it counts. Missing data is a break.")},
 	{ROW("staleAfter", DURATION_MS), FIELD(struct policy_signal, stale_after_ms),                 DEFAULT("60s"),    RANGE(SECOND_MS, DAY_MS),                   DOC("Samples older than this count as missing.")},
@@ -185,6 +186,17 @@ static void check_pods(const struct policy_signal *s, struct fault_list *l)
 		fault_add(l, "onMissing", -1, "Zero has no meaning with target type Pods: use Hold or Ignore");
 }
 
+static void check_formula(const struct policy_signal *s, struct fault_list *l)
+{
+	bool is_pods = s->target.set && s->target.type == TARGET_PODS;
+	if (s->query)
+		fault_add(l, "formula", -1, "cannot be combined with query: keep one of them");
+	if (s->window.set || s->source || s->series != SERIES_SINGLE || s->on_missing == ON_MISSING_ZERO || is_pods)
+		fault_add(l, "formula", -1,
+		          "cannot be combined with window, source, series, onMissing Zero or target type Pods: set "
+		          "them on the signals that it names");
+}
+
 static size_t check_signal(const void *value, struct schema_fault *ret_faults, size_t max)
 {
 	const struct policy_signal *s = value;
@@ -193,12 +205,20 @@ static size_t check_signal(const void *value, struct schema_fault *ret_faults, s
 		fault_add(&l, "name", -1, "must be letters, digits, '_', '-' and '.', as in queue_depth");
 	if (s->target.set && s->watermarks.set)
 		fault_add(&l, "watermarks", -1, "cannot be combined with target: keep one of them");
-	if (s->target.set && s->target.type == TARGET_PODS)
+	if (!s->query && !s->formula_text)
+		fault_add(&l, "query", -1, "required, but missing: add it (PromQL), or a formula over other signals");
+	else if (s->formula_text)
+		check_formula(s, &l);
+	else if (s->target.set && s->target.type == TARGET_PODS)
 		check_pods(s, &l);
 	return l.n;
 }
 
 static const struct schema_rule signal_rules[] = {
+        {"has(self.query) != has(self.formula)", "needs exactly one of query and formula"},
+        {"!has(self.formula) || (!has(self.window) && !has(self.source) && self.series == 'Single' && self.onMissing "
+         "!= 'Zero' && (!has(self.target) || self.target.type != 'Pods'))",
+         "window, source, series, onMissing Zero and target type Pods cannot be combined with formula"},
         {"!has(self.target) || !has(self.watermarks)", "target cannot be combined with watermarks: keep one of them"},
         {"!has(self.target) || self.target.type != 'Pods' || (!has(self.window) && self.series == 'Single' && "
          "self.onMissing != 'Zero')",
@@ -207,7 +227,7 @@ static const struct schema_rule signal_rules[] = {
 
 const struct schema policy_schema_signal = {
         .name = "GPUAutoscaler.spec.signals[]",
-        .doc = "One query and what its value means.",
+        .doc = "One query, or a formula over others, and what its value means.",
         .struct_size = sizeof(struct policy_signal),
         .fields = signal_fields,
         .n_fields = COUNT_OF(signal_fields),

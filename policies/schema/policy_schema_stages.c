@@ -58,18 +58,52 @@ const struct schema policy_schema_schedule = {
 // ---- idle ----
 
 // clang-format off
-static const struct schema_field activation_fields[] = {
-	{ROW("signal", STRING),  FIELD(struct policy_idle, activation.signal), REQUIRED,     RANGE(1, 63), DOC("Name of the signal that shows whether the target is needed. Its query must return data without any replica.")},
-	{ROW("above", QUANTITY), FIELD(struct policy_idle, activation.above),  DEFAULT("0"), ANY_SIZE,     DOC("The target is needed while the signal is above this.")},
+static const struct schema_field any_of_fields[] = {
+	{ROW("signal", STRING),  FIELD(struct policy_activation, signal), REQUIRED,     RANGE(1, 63), DOC("Name of a signal that shows whether the target is needed.")},
+	{ROW("above", QUANTITY), FIELD(struct policy_activation, above),  DEFAULT("0"), ANY_SIZE,     DOC("The target is needed while the signal is above this.")},
 };
 // clang-format on
 
+static const struct schema any_of = {
+        .name = "GPUAutoscaler.spec.idle.activation.anyOf[]",
+        .doc = "One of several signals that show whether the target is needed.",
+        .struct_size = sizeof(struct policy_activation),
+        .fields = any_of_fields,
+        .n_fields = COUNT_OF(any_of_fields),
+};
+
+// clang-format off
+static const struct schema_field activation_fields[] = {
+	{ROW("signal", STRING),  FIELD(struct policy_idle, activation.signal),    OPTIONAL,     RANGE(1, 63),                                            DOC("Name of the signal that shows whether the target is needed. Its query must return data without any replica. Exactly one of signal and anyOf.")},
+	{ROW("above", QUANTITY), FIELD(struct policy_idle, activation.above),     DEFAULT("0"), ANY_SIZE,                                                DOC("The target is needed while the signal is above this.")},
+	{ROW("anyOf", LIST),     FIELD_LIST(struct policy_idle, any_of, n_any_of), OPTIONAL,     ITEMS(1, POLICY_SIGNALS_MAX), KEY("signal"), CHILD(any_of), DOC("Several signals: the target is needed while any of them is above its number, and goes idle once none is, with data of all of them.")},
+};
+// clang-format on
+
+static size_t check_activation(const void *value, struct schema_fault *ret_faults, size_t max)
+{
+	const struct policy_idle *idle = value;
+	struct fault_list l = {.faults = ret_faults, .max = max};
+	if (!idle->activation.signal && idle->n_any_of == 0)
+		fault_add(&l, "signal", -1, "required, but missing: add it (string), or anyOf for several signals");
+	else if (idle->activation.signal && idle->n_any_of > 0)
+		fault_add(&l, "anyOf", -1, "cannot be combined with signal: add that signal to the list");
+	return l.n;
+}
+
+static const struct schema_rule activation_rules[] = {
+        {"has(self.signal) != has(self.anyOf)", "needs exactly one of signal and anyOf"},
+};
+
 static const struct schema activation = {
         .name = "GPUAutoscaler.spec.idle.activation",
-        .doc = "The signal that shows whether the target is needed.",
+        .doc = "The signal that shows whether the target is needed, or several.",
         .struct_size = sizeof(struct policy_idle),
         .fields = activation_fields,
         .n_fields = COUNT_OF(activation_fields),
+        .validate = check_activation,
+        .rules = activation_rules,
+        .n_rules = COUNT_OF(activation_rules),
 };
 
 // clang-format off
@@ -77,7 +111,7 @@ static const struct schema_field idle_fields[] = {
 	{ROW("after", DURATION_MS),           FIELD(struct policy_idle, after_ms),            DEFAULT("5m"), RANGE(0, 7 * DAY_MS),          DOC("How long the target must not have been needed, with every replica ready and no data missing, before it goes idle.")},
 	{ROW("replicas", INT32),              FIELD(struct policy_idle, replicas),            DEFAULT("0"),  RANGE(0, POLICY_REPLICAS_MAX), DOC("Replicas while idle, fewer than minReplicas; 0 scales to zero.")},
 	{ROW("initialCooldown", DURATION_MS), FIELD(struct policy_idle, initial_cooldown_ms), DEFAULT("0s"), RANGE(0, 7 * DAY_MS),          DOC("The target does not go idle for this long after the first decision for the policy.")},
-	{ROW("activation", OBJECT),           IN_PARENT,                                      REQUIRED,      CHILD(activation),             DOC("The signal that shows whether the target is needed.")},
+	{ROW("activation", OBJECT),           IN_PARENT,                                      REQUIRED,      CHILD(activation),             DOC("The signal that shows whether the target is needed, or several.")},
 };
 // clang-format on
 
@@ -112,7 +146,7 @@ _Static_assert(COUNT_OF(fallback_whens) == FALLBACK_WHEN__COUNT + 1, "one name p
 static const struct schema_field fallback_fields[] = {
 	{ROW("failureThreshold", INT32), FIELD(struct policy_fallback, failure_threshold),          DEFAULT("3"),      RANGE(0, 10000),               DOC("The fallback applies after more consecutive failures of a signal than this, and lifts after this many consecutive ticks with data of all signals; until then the target is not scaled down.")},
 	{ROW("replicas", INT32),         FIELD_SET(struct policy_fallback, replicas, replicas_set), OPTIONAL,          RANGE(1, POLICY_REPLICAS_MAX), DOC("Replicas to use. At least 1: an outage never scales to zero.")},
-	{ROW("behavior", ENUM),          FIELD(struct policy_fallback, behavior),                   DEFAULT("Static"), ONE_OF(fallback_behaviors),    DOC("Static: `replicas`. CurrentReplicas: the present scale. CurrentReplicasIfHigher, CurrentReplicasIfLower: the present scale if it is higher (lower) than `replicas`, else `replicas`. ScalingModifiers: the result of the formula in `combine`, in which a failed signal is nil, so that ?? supplies its default. Until a signal has failed that often, the scale is held.")},
+	{ROW("behavior", ENUM),          FIELD(struct policy_fallback, behavior),                   DEFAULT("Static"), ONE_OF(fallback_behaviors),    DOC("Static: `replicas`. CurrentReplicas: the present scale. CurrentReplicasIfHigher, CurrentReplicasIfLower: the present scale if it is higher (lower) than `replicas`, else `replicas`. ScalingModifiers: the result of the formula in `combine` or of a signal, in which a failed signal is nil, so that ?? supplies its default. Until a signal has failed that often, the scale is held.")},
 	{ROW("when", ENUM),              FIELD(struct policy_fallback, when),                       DEFAULT("All"),    ONE_OF(fallback_whens),        DOC("All: only when every signal has failed; while one has data, it decides as usual. Any: each failed signal asks for the fallback, in addition to the proposals of the others.")},
 };
 // clang-format on

@@ -205,6 +205,9 @@ static void bind_signals(struct binder *b)
 		snprintf(path, sizeof path, "tests[%zu].signals.%s", b->index, c->key);
 		if (i == n)
 			fault_unknown(b, c, "signals", "signal", c->key, names, n);
+		else if (!b->s->policy->signals[i].query)
+			fault(b, c, "signals", "\"%s\" is computed by its formula: give the signals that it names",
+			      names[i]);
 		else
 			scenario_bind_signal(&b->s->signals[i], c, path, &points_left, b->a, b->errors);
 	}

@@ -38,7 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct formula f;
 	struct formula_fault fault;
 	const char *text = (const char *)data;
-	if (formula_compile(size ? text : "", size, names, 3, ops, &f, &fault) < 0) {
+	enum formula_names meaning = size % 2 ? FORMULA_VALUES : FORMULA_PROPOSALS;
+	if (formula_compile(size ? text : "", size, names, 3, meaning, ops, &f, &fault) < 0) {
 		require(fault.offset <= size && fault.len <= size - fault.offset && fault.message[0]);
 		return 0;
 	}

@@ -29,14 +29,17 @@ static void require(bool holds)
 static void check_policy(const struct policy *p)
 {
 	require(p->name && p->namespace_name && p->target_name && p->target_kind && p->target_api_version);
-	require(p->min_replicas >= (p->idle.set ? 0 : 1) && p->idle.signal < p->n_signals &&
+	require(p->min_replicas >= (p->idle.set ? 0 : 1) && p->idle.activation.index < p->n_signals &&
 	        p->min_replicas <= p->max_replicas && p->max_replicas <= POLICY_REPLICAS_MAX);
 	require(p->replica_multiple >= 1 && p->interval_ms >= 100);
 	require(p->n_signals >= 1 && p->n_signals <= POLICY_SIGNALS_MAX);
 	require(p->scale_up.n_rates >= 1 && p->scale_down.n_rates >= 1);
 	for (size_t i = 0; i < p->n_signals; i++) {
 		const struct policy_signal *s = &p->signals[i];
-		require(s->name && s->query && s->target.set != s->watermarks.set && s->stale_after_ms >= 1000);
+		require(s->name && !s->query == (p->formulas >> i & 1) &&
+		        s->target.set + s->watermarks.set ==
+		                !(p->inputs >> i & 1 && !s->target.set && !s->watermarks.set) &&
+		        s->stale_after_ms >= 1000);
 		require(!s->target.set || s->target.type == TARGET_REPLICAS || s->target.value > 0);
 		require(!s->watermarks.set || (s->watermarks.low >= 0 && s->watermarks.low < s->watermarks.high));
 	}

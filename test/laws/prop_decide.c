@@ -147,7 +147,7 @@ static void formula_of_max_and_min_equals_max_and_min(void **state)
 		struct formula_fault fault;
 		const char *text = texts[e.policy.combine == COMBINE_MIN][n_signals - 1];
 		twin.policy.combine = COMBINE_FORMULA;
-		assert_int_equal(formula_compile(text, strlen(text), names, (size_t)n_signals, ops,
+		assert_int_equal(formula_compile(text, strlen(text), names, (size_t)n_signals, FORMULA_PROPOSALS, ops,
 		                                 &twin.policy.formula, &fault),
 		                 0);
 		for (int i = 0; i < PROP_TICKS_A_TRACE; i++, done++) {

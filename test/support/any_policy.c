@@ -232,7 +232,7 @@ static void take_idle(struct any_input *in, struct policy *p)
 	if (!in->any && !isfinite(p->idle.activation.above))
 		p->idle.activation.above = 0;
 	p->idle.activation.signal = names[signal];
-	p->idle.signal = signal;
+	p->idle.activation.index = signal;
 }
 
 static void take_formula(struct any_input *in, struct any_policy *w)
@@ -248,7 +248,8 @@ static void take_formula(struct any_input *in, struct any_policy *w)
 	struct formula_fault fault;
 	uint8_t which = any_u8(in);
 	const char *text = w->policy.n_signals > 1 && (which & 1) ? two[(which >> 1) % 4] : texts[(which >> 1) % 7];
-	if (formula_compile(text, strlen(text), names, w->policy.n_signals, w->ops, &w->policy.formula, &fault) < 0)
+	if (formula_compile(text, strlen(text), names, w->policy.n_signals, FORMULA_PROPOSALS, w->ops,
+	                    &w->policy.formula, &fault) < 0)
 		abort();
 }
 

@@ -29,13 +29,13 @@ static void each_behavior_has_its_number(void **state)
 	        {FALLBACK_STATIC, 6, 9, 6},
 	        {FALLBACK_STATIC, 6, 0, 6},
 	        {FALLBACK_CURRENT, 0, 3, 3},
-	        {FALLBACK_CURRENT, 0, 0, 0},
+	        {FALLBACK_CURRENT, 0, 0, 1}, // as KEDA wakes a target whose triggers have failed
 	        {FALLBACK_CURRENT_IF_HIGHER, 6, 3, 6},
 	        {FALLBACK_CURRENT_IF_HIGHER, 6, 9, 9},
 	        {FALLBACK_CURRENT_IF_HIGHER, 6, 0, 6},
 	        {FALLBACK_CURRENT_IF_LOWER, 6, 3, 3},
 	        {FALLBACK_CURRENT_IF_LOWER, 6, 9, 6},
-	        {FALLBACK_CURRENT_IF_LOWER, 6, 0, 0},
+	        {FALLBACK_CURRENT_IF_LOWER, 6, 0, 1},
 	        {FALLBACK_STATIC, 0, 4, 1}, // an error is not zero
 	        {FALLBACK_CURRENT_IF_LOWER, 0, 4, 1},
 	};

@@ -26,17 +26,22 @@ static const struct formula_input inputs[] = {
 
 static int compile(const char *text, struct formula_op *ops, struct formula *f, struct formula_fault *fault)
 {
-	return formula_compile(text, strlen(text), names, N(names), ops, f, fault);
+	return formula_compile(text, strlen(text), names, N(names), FORMULA_PROPOSALS, ops, f, fault);
 }
 
-static struct formula_result eval(const char *text)
+static struct formula_result eval_names(const char *text, enum formula_names meaning)
 {
 	struct formula_op ops[FORMULA_OPS_MAX];
 	struct formula f;
 	struct formula_fault fault;
-	if (compile(text, ops, &f, &fault) < 0)
+	if (formula_compile(text, strlen(text), names, N(names), meaning, ops, &f, &fault) < 0)
 		fail_msg("%s: at %zu: %s", text, fault.offset, fault.message);
 	return formula_eval(&f, inputs, CURRENT);
+}
+
+static struct formula_result eval(const char *text)
+{
+	return eval_names(text, FORMULA_PROPOSALS);
 }
 
 #define NIL    (-1e301)
@@ -123,7 +128,78 @@ static const struct {
         {"c > 0 ? a / c : b", 7},
         {"c == 0 or a / c > 1 ? 1 : 2", 1},
         {"a * 999999999999999 * 999999999999999", 3 * 999999999999999.0 * 999999999999999.0},
+        // rounding, lists, let
+        {"round(a * 0.5)", 2}, // half away from zero
+        {"round(-a / 2)", -2},
+        {"int(-a / 2)", -1},
+        {"float(a) / 2", 1.5},
+        {"sum([a, b, 1])", 11},
+        {"sum([a])", 3},
+        {"mean([a, b])", 5},
+        {"mean([a])", 3},
+        {"max([a, b, 1]) - min([a, b, 1])", 6},
+        {"max([a])", 3},
+        {"count([a, b, c], # > 2)", 2},
+        {"count([a, b, c], {# > 2})", 2},
+        {"count([a, no, c], {# == nil})", 1}, // of missing
+        {"count([a == nil, no == nil])", 1},
+        {"count([a, b], {# > c and # < current}) + 10", 11},
+        {"10 - count([a, b, c], # >= 0) * 2", 4},
+        {"any([a, b], # > 5) ? 1 : 2", 1},
+        {"all([a, b], # > 5) ? 1 : 2", 2},
+        {"all([a, b], # > 1) ? 1 : 2", 1},
+        {"none([a, b], # > 9) ? 1 : 2", 1},
+        {"one([a, b], # > 5) ? 1 : 2", 1},
+        {"sum([count([a, b], # > 5), a])", 4},
+        {"sum([a, no])", NIL},
+        {"sum([a, no ?? 1])", 4},
+        {"count([a, no], # > 2)", NIL},
+        {"count([a / c, b], # > 2)", FAILED},
+        {"let x = a + b; x * x", 100},
+        {"let x = a;\nlet y = x * 2;\ny + x", 9},
+        {"let unused = a / c; b", 7},
+        {"let x = no; x ?? 2", 2},
+        {"let x = a; count([x, b], # > x) + x", 4},
+        {"let big = a > b; big ? 1 : 2", 2},
 };
+
+// In signals[].formula a name is the value, and a signal may have the name of a function, as a trigger of KEDA.
+static void names_are_values_in_a_signal(void **state)
+{
+	static const struct {
+		const char *text;
+		double want;
+	} values[] = {
+	        {"a", 0.5},
+	        {"a.value + b", 20.5},
+	        {"max(a, b * 2) / 4", 10},
+	        {"no ?? c", 0},
+	        {"`sm-active` * 100", 25},
+	        {"count([a, b, c, no], # == nil)", 1},
+	        // of llm-d: replicas for a queue, less those that are starting
+	        {"let per_replica = 8;\n  let needed = b / per_replica;\n  needed <= a ? needed : max(needed - (no ?? "
+	         "0), "
+	         "a)",
+	         2.5},
+	        // of llm-d: the share of ready replicas as a credit, only upwards
+	        {"a > 0.4 ? b + ceil(b * (a * (c > 0 && c < b ? c / b : 1.0) / 0.4 - 1)) : (a < 0.2 ? b - floor(b * (1 "
+	         "- a / "
+	         "0.2)) : b)",
+	         25},
+	};
+	(void)state;
+	for (size_t i = 0; i < N(values); i++) {
+		struct formula_result r = eval_names(values[i].text, FORMULA_VALUES);
+		if (r.kind != FORMULA_NUMBER || fabs(r.number - values[i].want) > 1e-12)
+			fail_msg("%s: %g, must be %g", values[i].text, r.number, values[i].want);
+	}
+	static const char *const odd[] = {"current", "max", "let"};
+	struct formula_op ops[FORMULA_OPS_MAX];
+	struct formula f;
+	struct formula_fault fault;
+	assert_int_equal(formula_compile("max(max, current)", 17, odd, 2, FORMULA_VALUES, ops, &f, &fault), 0);
+	assert_int_equal(f.reads_value, 3);
+}
 
 static void formula_means_what_it_says(void **state)
 {
@@ -288,6 +364,17 @@ static const struct {
         {"clamp(a, 1)", "clamp", "three"},
         {"abs(a, b)", "abs", "one number"},
         {"max", "max", "is a function"},
+        {"sum(a, b)", "sum", "list of numbers"},
+        {"count([a, b])", "count", "needs a list"},
+        {"count([a, b > 1], # > 1)", "b > 1", "type of the elements"},
+        {"count([a], # + 1)", "# + 1", "where true or false is needed"},
+        {"count([a], count([b], # > 1) > 1)", "#", "within a condition"},
+        {"abs([a])", "abs", "one number"},
+        {"# > 1 ? a : b", "#", "found where a number"},
+        {"let a = 1; a", "a", "not used yet"},
+        {"let x 1; a", "1", "found where ="},
+        {"let x = 1, a", ",", "found where ;"},
+        {"let p=a;let q=a;let r=a;let s=a;let t=a;let u=a;let v=a;let w=a;let x=a;x", "x", "up to 8"},
         {"a.rate", "rate", "only .value"},
         {"a b", "b", "end of the formula"},
         {"(a", "", "found where )"},
@@ -369,7 +456,8 @@ static void start(struct world *w, const char *text)
 	engine_add_replicas(&w->e, "busy");
 	engine_add_value(&w->e, "queue", 8)->target.type = TARGET_AVERAGE_VALUE;
 	w->e.policy.combine = COMBINE_FORMULA;
-	if (formula_compile(text, strlen(text), signals, 2, w->ops, &w->e.policy.formula, &fault) < 0)
+	if (formula_compile(text, strlen(text), signals, 2, FORMULA_PROPOSALS, w->ops, &w->e.policy.formula, &fault) <
+	    0)
 		fail_msg("%s: %s", text, fault.message);
 	engine_start(&w->e);
 }
@@ -444,6 +532,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(formula_means_what_it_says),
+	        cmocka_unit_test(names_are_values_in_a_signal),
 	        cmocka_unit_test(numbers_out_of_range_fail),
 	        cmocka_unit_test(random_formulas_are_worked_out_as_their_trees),
 	        cmocka_unit_test(each_mistake_is_answered_with_its_place),

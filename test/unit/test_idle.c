@@ -182,7 +182,7 @@ static void start(struct engine *e, int32_t min, int32_t replicas, const struct 
 	e->policy.idle = *idle;
 	e->policy.idle.set = true;
 	e->policy.idle.activation.signal = "queue";
-	e->policy.idle.signal = 0;
+	e->policy.idle.activation.index = 0;
 	engine_add_watermarks(e, "queue", 2, 8, WATERMARK_ABSOLUTE);
 	engine_add_value(e, "load", 10);
 	engine_start(e);

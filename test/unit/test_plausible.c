@@ -49,7 +49,7 @@ static void sample_of_a_window_is_limited_unless_its_size_has_another_meaning(vo
 		assert_true(plausible_sample(&e.policy, 0, rows[i][0]) == rows[i][1]);
 		assert_true(plausible_sample(&e.policy, 1, rows[i][0]) == rows[i][0]);
 	}
-	e.policy.idle = (struct policy_idle){.set = true, .signal = 0, .activation = {"value", 1000}};
+	e.policy.idle = (struct policy_idle){.set = true, .activation = {"value", 1000, 0}};
 	assert_true(plausible_sample(&e.policy, 0, 1e18) == 4000);
 	assert_true(plausible_sample(&e.policy, 0, -1e18) == -4000);
 	e.policy.combine = COMBINE_FORMULA;

@@ -75,7 +75,7 @@ static void every_field_reaches_its_place(void **state)
 	assert_int_equal(p->idle.after_ms, 900000);
 	assert_int_equal(p->idle.initial_cooldown_ms, 3600000);
 	assert_int_equal(p->idle.replicas, 1);
-	assert_int_equal(p->idle.signal, 1);
+	assert_int_equal(p->idle.activation.index, 1);
 	assert_true(p->idle.activation.above == 0.5);
 	assert_true(p->fallback.set);
 	assert_int_equal(p->fallback.failure_threshold, 5);

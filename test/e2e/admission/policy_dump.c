@@ -108,9 +108,10 @@ static void dump_object(const struct schema *schema, const unsigned char *base, 
 // What decoding computes beside the fields of the table.
 static void dump_computed(const struct policy *p)
 {
-	printf("combine %d formula %u ops, idle signal %zu, forecast signal %zu horizon %lld, panic signal %zu window "
+	printf("combine %d formula %u ops, idle signal %zu, formulas %x of %x, forecast signal %zu horizon %lld, panic "
+	       "signal %zu window "
 	       "%lld\n",
-	       p->combine, p->formula.n_ops, p->idle.signal, p->forecast.signal_index,
+	       p->combine, p->formula.n_ops, p->idle.activation.index, p->formulas, p->inputs, p->forecast.signal_index,
 	       (long long)p->forecast.horizon_ms, p->panic.signal_index, (long long)p->panic.window_ms);
 }
 
