@@ -13,7 +13,6 @@
 #include "base/num.h"
 #include "base/print.h"
 #include "base/schema/doc.h"
-#include "promql/syntax.h"
 
 #define TEXT_BYTES_MAX (64 * 1024)
 
@@ -60,7 +59,7 @@ static const char *signal_name(struct conversion *c, const char *text)
 {
 	struct buf b;
 	buf_init(&b, 64);
-	for (const char *p = text; *p && b.len < 48; p++)
+	for (const char *p = text; *p && b.len < CONVERT_NAME_MAX; p++)
 		buf_putc(&b, isalnum((unsigned char)*p) || strchr("_-.", *p) ? *p : '_');
 	if (b.len == 0)
 		buf_puts(&b, "signal");
@@ -327,33 +326,12 @@ void convert_target(struct conversion *c, const struct doc_node *spec, const cha
 	c->target_name = convert_get(ref, "name", "");
 }
 
-// Whether the query is a number without labels, which set operators refuse.
-static bool is_scalar(const char *query)
+void convert_activation(struct conversion *c, const char *signal, const char *above)
 {
-	struct promql_syntax s = {.query = query, .is_thanos = true};
-	struct promql_value v;
-	size_t offset, len;
-	struct err e;
-	return promql_syntax_read(&s, &v, &offset, &len, &e) == 0 && v.type == PROMQL_VALUE_SCALAR;
-}
-
-void convert_activity(struct conversion *c, const char *const *queries, const char *const *above, size_t n)
-{
-	struct conversion_signal *s = convert_add_signal(c, "activity");
-	if (!s)
-		return; // a note says so
-	const char *any = "";
-	for (size_t i = 0; i < n; i++)
-		any = convert_text(c, "%s%s(vector(1) and on() (%s(%s%s) > %s))", any, i > 0 ? " or " : "",
-		                   is_scalar(queries[i]) ? "vector" : "", queries[i],
-		                   strchr(queries[i], '#') ? "\n" : "", above[i]); // a comment ends with its line
-	s->query = any;
-	s->target_type = "Replicas";
-	s->on_missing = "Zero";
-	s->note = "1 while a signal is above its activation threshold, as the target is needed then; it asks for one "
-	          "replica at most";
-	c->idle_signal = s->name;
-	c->idle_above = "0";
+	if (c->n_activations < CONVERT_SIGNALS_MAX) {
+		c->activations[c->n_activations].signal = signal;
+		c->activations[c->n_activations++].above = above;
+	}
 }
 
 // HPA: calculateScaleUpLimit. A policy has the rules that the HPA uses once it has any behavior.

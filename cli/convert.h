@@ -20,10 +20,12 @@ struct err;
 #define CONVERT_SCHEDULES_MAX 32
 #define CONVERT_NOTES_MAX     64
 #define CONVERT_TEXT_MAX      (256 * 1024)
+#define CONVERT_NAME_MAX      56 // of a signal, before a number that makes it unique
 
 // Texts live in the arena or in the tree of the source; NULL = omitted.
 struct conversion_signal {
-	const char *name, *query, *source;
+	const char *name, *query, *source, *formula;
+	bool is_input;                                  // of a formula: it has neither
 	const char *target_type, *target_value;         // a target, or
 	const char *high, *low, *tolerance, *algorithm; // watermarks
 	const char *sustain_up, *sustain_down;
@@ -62,7 +64,11 @@ struct conversion {
 	bool is_up_disabled, is_down_disabled; // selectPolicy: Disabled, whatever the direction says
 	const char *combine;
 	const char *cooldown_up, *cooldown_down;
-	const char *idle_after, *idle_replicas, *idle_initial, *idle_signal, *idle_above;
+	const char *idle_after, *idle_replicas, *idle_initial;
+	struct {
+		const char *signal, *above;
+	} activations[CONVERT_SIGNALS_MAX]; // the target is needed while one of these is above its number
+	size_t n_activations;
 	const char *fallback_threshold, *fallback_replicas, *fallback_behavior;
 	const char *panic_signal, *panic_window, *panic_threshold;
 	const char *min_available_percent;
@@ -110,8 +116,8 @@ const char *convert_pods(struct conversion *c, const char *prefix, const char *m
 // its usage. Uses the metric names of cAdvisor and kube-state-metrics. `container` NULL = all.
 void convert_resource(struct conversion *c, const char *resource, const char *container, const char *utilization,
                       const char *average_value);
-// Adds a signal that is 1 while one of the `n` queries is above its number, and activates the target.
-void convert_activity(struct conversion *c, const char *const *queries, const char *const *above, size_t n);
+// Lets the target be needed while the signal is above the number.
+void convert_activation(struct conversion *c, const char *signal, const char *above);
 // Adds a note if `c` has no behavior: the HPA's default limit of a scale-up differs from that of a policy.
 void convert_note_growth(struct conversion *c);
 // Converts the reference `key` (scaleTargetRef, targetRef); the default is an apps/v1 Deployment.
@@ -119,9 +125,9 @@ void convert_target(struct conversion *c, const struct doc_node *spec, const cha
 // Adds a window that a trigger of type cron describes. robfig/cron: the fields, `?`, `TZ=` and `CRON_TZ=`. A note if an
 // expression is invalid.
 void convert_window(struct conversion *c, const char *name, const struct doc_node *meta, int64_t replicas);
-// Makes the schedules of the windows: at any time, the largest of the open ones, kept for `tail_minutes` after its end.
-// Splits windows that overlap. A note where the schedules of a policy cannot do this.
-void convert_schedules(struct conversion *c, int64_t tail_minutes);
+// Makes the schedules of the windows: at any time, the largest of the open ones. Splits windows that overlap. A note
+// where the schedules of a policy cannot do this.
+void convert_schedules(struct conversion *c);
 
 // Parses a whole number without a sign. False if `text` is NULL or invalid.
 bool convert_whole(const char *text, int64_t *ret_value);

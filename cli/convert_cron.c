@@ -171,14 +171,14 @@ struct run {
 };
 
 struct week {
-	int64_t largest[WEEK_MINUTES], kept[WEEK_MINUTES];
-	size_t window[WEEK_MINUTES], kept_window[WEEK_MINUTES];
+	int64_t largest[WEEK_MINUTES];
+	size_t window[WEEK_MINUTES];
 	bool is_open[WEEK_MINUTES];
 	struct run runs[RUNS_MAX];
 	size_t n_runs;
 };
 
-static void fill_week(const struct conversion *c, int64_t tail_minutes, struct week *y)
+static void fill_week(const struct conversion *c, struct week *y)
 {
 	for (size_t i = 0; i < c->n_windows; i++) {
 		open_minutes(&c->windows[i], y->is_open);
@@ -188,14 +188,6 @@ static void fill_week(const struct conversion *c, int64_t tail_minutes, struct w
 				y->window[m] = i;
 			}
 	}
-	for (int m = 0; m < WEEK_MINUTES; m++)
-		for (int64_t k = 0; k <= tail_minutes; k++) {
-			int at = (int)((m - k % WEEK_MINUTES + WEEK_MINUTES) % WEEK_MINUTES);
-			if (y->largest[at] > y->kept[m]) {
-				y->kept[m] = y->largest[at];
-				y->kept_window[m] = y->window[at];
-			}
-		}
 }
 
 // Adds the run to one of another day, else to one of another hour of the same days.
@@ -205,8 +197,8 @@ static void add_run(struct week *y, int start, int length)
 	                  .hours = UINT32_C(1) << start % DAY_MINUTES / 60,
 	                  .days = UINT32_C(1) << start / DAY_MINUTES,
 	                  .length = length,
-	                  .replicas = y->kept[start],
-	                  .window = y->kept_window[start]};
+	                  .replicas = y->largest[start],
+	                  .window = y->window[start]};
 	for (size_t i = 0; i < y->n_runs; i++) {
 		struct run *r = &y->runs[i];
 		if (r->minute == new.minute && r->hours == new.hours && r->length == length &&
@@ -247,16 +239,16 @@ static bool find_runs(struct week *y)
 {
 	int first = -1;
 	for (int m = 0; m < WEEK_MINUTES && first < 0; m++)
-		if (y->kept[m] != y->kept[(m + WEEK_MINUTES - 1) % WEEK_MINUTES])
+		if (y->largest[m] != y->largest[(m + WEEK_MINUTES - 1) % WEEK_MINUTES])
 			first = m;
 	if (first < 0)
 		return false;
 	for (int i = 0, length; i < WEEK_MINUTES; i += length) {
 		int start = (first + i) % WEEK_MINUTES;
 		for (length = 1; i + length < WEEK_MINUTES; length++)
-			if (y->kept[(start + length) % WEEK_MINUTES] != y->kept[start])
+			if (y->largest[(start + length) % WEEK_MINUTES] != y->largest[start])
 				break;
-		if (y->kept[start] > 0)
+		if (y->largest[start] > 0)
 			add_run(y, start, length);
 	}
 	merge_hours(y);
@@ -339,7 +331,7 @@ static void note_unused(struct conversion *c, const struct week *y)
 	for (size_t i = 0; i < c->n_windows; i++) {
 		bool used = false;
 		for (int m = 0; m < WEEK_MINUTES && !used; m++)
-			used = y->kept[m] > 0 && y->kept_window[m] == i;
+			used = y->largest[m] > 0 && y->window[m] == i;
 		if (!used)
 			convert_note(c, "the cron trigger %s: never open, or never the largest of the open ones",
 			             c->windows[i].name);
@@ -347,18 +339,18 @@ static void note_unused(struct conversion *c, const struct week *y)
 }
 
 // Returns false if there are more schedules than a policy may have.
-static bool convert_week(struct conversion *c, int64_t tail_minutes)
+static bool convert_week(struct conversion *c)
 {
 	struct week *y = calloc(1, sizeof *y);
 	if (!y) {
 		print_error("gpuscale convert: out of memory\n");
 		exit(1);
 	}
-	fill_week(c, tail_minutes, y);
+	fill_week(c, y);
 	bool changes = find_runs(y), fits = y->n_runs <= CONVERT_SCHEDULES_MAX;
 	note_unused(c, y);
-	if (!changes && y->kept[0] > 0) {
-		c->min_replicas = convert_text(c, "%lld", (long long)y->kept[0]);
+	if (!changes && y->largest[0] > 0) {
+		c->min_replicas = convert_text(c, "%lld", (long long)y->largest[0]);
 		c->idle_replicas = NULL;
 		convert_note(c, "the cron triggers: always open, so that minReplicas is theirs");
 	}
@@ -366,20 +358,6 @@ static bool convert_week(struct conversion *c, int64_t tail_minutes)
 		add_run_schedule(c, &y->runs[i]);
 	free(y);
 	return fits;
-}
-
-// Moves an expression by some minutes. NULL if the result has no expression of the same form.
-static const char *moved(struct conversion *c, const char *text, const struct cron *e, int64_t minutes)
-{
-	if (minutes == 0)
-		return text;
-	const char *rest = text;
-	for (int i = 0; i < 2; i++)
-		rest += strcspn(rest, " ") + 1;
-	if (__builtin_popcountll(e->minutes) != 1 || __builtin_popcount(e->hours) != 1)
-		return NULL;
-	int64_t at = __builtin_ctz(e->hours) * 60 + __builtin_ctzll(e->minutes) + minutes;
-	return at < DAY_MINUTES ? convert_text(c, "%d %d %s", (int)(at % 60), (int)(at / 60), rest) : NULL;
 }
 
 static int by_replicas(const void *a, const void *b)
@@ -429,7 +407,7 @@ static bool agrees(const struct conversion *c)
 }
 
 // Windows that are not the same in every week, or in several time zones: one schedule for each.
-static void convert_each(struct conversion *c, int64_t tail_minutes)
+static void convert_each(struct conversion *c)
 {
 	qsort(c->windows, c->n_windows, sizeof c->windows[0], by_replicas);
 	if (!agrees(c))
@@ -437,23 +415,14 @@ static void convert_each(struct conversion *c, int64_t tail_minutes)
 		             "the cron triggers: of several open windows the one that opened last decides, not the "
 		             "largest, and a window is open from a start to the next end; split the schedules by hand");
 	for (size_t i = 0; i < c->n_windows; i++) {
-		const struct conversion_window *w = &c->windows[i];
-		struct conversion_schedule *s = add_schedule(c, w);
-		s->start = w->start_text;
-		s->end = moved(c, w->end_text, &w->end, tail_minutes);
-		if (!s->end) {
-			convert_note(
-			        c, "the cron trigger %s: its end could not be moved by the stabilization of scale-down",
-			        w->name);
-			s->end = w->end_text;
-		}
+		struct conversion_schedule *s = add_schedule(c, &c->windows[i]);
+		s->start = c->windows[i].start_text;
+		s->end = c->windows[i].end_text;
 	}
 }
 
-void convert_schedules(struct conversion *c, int64_t tail_minutes)
+void convert_schedules(struct conversion *c)
 {
-	if (c->n_windows == 0)
-		return;
-	if (!is_weekly(c) || !convert_week(c, tail_minutes))
-		convert_each(c, tail_minutes);
+	if (c->n_windows > 0 && (!is_weekly(c) || !convert_week(c)))
+		convert_each(c);
 }

@@ -44,8 +44,7 @@ static void set_target(struct conversion *c, struct conversion_signal *s, const 
 		c->n_signals--;
 		return;
 	}
-	if (!c->idle_signal) // only these have values while no pod runs
-		c->idle_signal = s->name;
+	convert_activation(c, s->name, "0"); // only these have values while no pod runs
 }
 
 static void add_resource(struct conversion *c, const struct doc_node *metric)
@@ -185,7 +184,7 @@ static const struct doc_node *annotation(struct conversion *c, const struct doc_
 static void allow_zero(struct conversion *c)
 {
 	c->min_replicas = "1";
-	if (!c->idle_signal) {
+	if (c->n_activations == 0) {
 		convert_note(
 		        c, "minReplicas 0: none of its metrics can be read while there is no pod, so the HPA does not "
 		           "go there either; name a signal that can in spec.idle");
@@ -194,18 +193,9 @@ static void allow_zero(struct conversion *c)
 	c->idle_after =
 	        convert_seconds(c, convert_get(doc_get(c->behavior, "scaleDown"), "stabilizationWindowSeconds", "300"));
 	c->idle_replicas = "0";
-	c->idle_above = "0";
-	const char *queries[CONVERT_SIGNALS_MAX], *above[CONVERT_SIGNALS_MAX];
-	size_t n = 0;
-	for (size_t i = 0; i < c->n_signals; i++) {
-		if (strcmp(c->signals[i].target_type, "Pods") == 0 || !c->signals[i].query)
-			continue;
-		queries[n] = c->signals[i].query;
-		above[n++] = "0";
-	}
-	if (n > 1)
-		convert_activity(c, queries, above, n);
-	convert_note(c, "minReplicas 0 is spec.idle here, by the signal %s", c->idle_signal);
+	convert_note(c, "minReplicas 0 is spec.idle here, by %s%s",
+	             c->n_activations > 1 ? "any of the metrics" : "the signal ",
+	             c->n_activations > 1 ? "" : c->activations[0].signal);
 }
 
 // KEDA creates an HPA for each ScaledObject, on metrics that only KEDA serves; `kubectl get hpa -A` lists it, too.
@@ -245,7 +235,5 @@ bool convert_hpa(struct conversion *c, const struct doc_node *root)
 	convert_note_growth(c);
 	if (strcmp(c->min_replicas, "0") == 0)
 		allow_zero(c);
-	else
-		c->idle_signal = NULL;
 	return true;
 }

@@ -7,13 +7,14 @@
 #include "base/num.h"
 #include "base/schema/doc.h"
 #include "cli/convert.h"
+#include "policies/engine/formula.h"
 
 static void note_extra(struct conversion *c, const char *trigger, const struct doc_node *meta)
 {
 	static const char *const lost[] = {"customHeaders", "queryParameters", "authModes", "unsafeSsl",
 	                                   "cortexOrgID",   "namespace",       "timeout"};
 	for (size_t i = 0; i < sizeof lost / sizeof lost[0]; i++)
-		if (doc_get(meta, lost[i]))
+		if (convert_bool(convert_get(meta, lost[i], "false")) != 0)
 			convert_note(c, "%s of the trigger %s: configure access to the server in a file of --sources",
 			             lost[i], trigger);
 }
@@ -21,16 +22,15 @@ static void note_extra(struct conversion *c, const char *trigger, const struct d
 // What the triggers of one object have in common.
 struct triggers {
 	const char *server; // of the first trigger of type prometheus
-	bool has_servers;   // there are several
-	// KEDA needs the target while one of these queries is above its activationThreshold.
-	const char *queries[CONVERT_SIGNALS_MAX], *above[CONVERT_SIGNALS_MAX];
-	size_t n_active, n_cron, n_resources;
+	size_t n_queries, n_cron, n_resources;
+	const char *formula; // of scalingModifiers, over the values of triggers; NULL: each trigger decides
+	struct formula compiled;
+	struct formula_op ops[FORMULA_OPS_MAX];
 };
 
 static void note_server(struct conversion *c, struct conversion_signal *s, const char *address, struct triggers *t)
 {
 	if (t->server && strcmp(t->server, address) != 0) {
-		t->has_servers = true;
 		s->source = s->name;
 		convert_note(c,
 		             "the query of the signal %s goes to another server: --prometheus %s=%s, and name this "
@@ -64,9 +64,13 @@ static void add_prometheus(struct conversion *c, const struct doc_node *trigger,
 	if (!s)
 		return;
 	s->query = convert_get(meta, "query", NULL);
-	s->target_type =
-	        strcmp(convert_get(trigger, "metricType", "AverageValue"), "Value") == 0 ? "Value" : "AverageValue";
-	s->target_value = convert_get(meta, "threshold", NULL);
+	t->n_queries++;
+	s->is_input = t->formula;
+	if (!s->is_input) {
+		s->target_type =
+		        strcmp(convert_get(trigger, "metricType", ""), "Value") == 0 ? "Value" : "AverageValue";
+		s->target_value = convert_get(meta, "threshold", NULL);
+	}
 	if (convert_bool(convert_get(meta, "ignoreNullValues", "true")) != 0) {
 		s->on_missing = "Zero";
 		s->note = "KEDA reads an empty reply as 0 (ignoreNullValues), and so does onMissing: Zero. Without it, "
@@ -79,6 +83,8 @@ static void add_prometheus(struct conversion *c, const struct doc_node *trigger,
 		             "this namespace in allowedNamespaces",
 		             name);
 	note_extra(c, name, meta);
+	if (s->is_input)
+		return;
 	const char *above = activation_threshold(c, name, meta);
 	double most, threshold;
 	int64_t max;
@@ -91,12 +97,7 @@ static void add_prometheus(struct conversion *c, const struct doc_node *trigger,
 		             "activationThreshold of the trigger %s: up to it, the signal may ask for more than "
 		             "maxReplicas, and then the target does not go idle",
 		             name);
-	if (!c->idle_signal) {
-		c->idle_signal = s->name;
-		c->idle_above = above;
-	}
-	t->queries[t->n_active] = s->query ? s->query : "";
-	t->above[t->n_active++] = above;
+	convert_activation(c, s->name, above);
 }
 
 static void add_resource(struct conversion *c, const struct doc_node *trigger)
@@ -131,12 +132,17 @@ static void add_cron(struct conversion *c, const struct doc_node *trigger, struc
 	convert_window(c, name, meta, wanted > 0 ? wanted : 1);
 }
 
-static void add_trigger(struct conversion *c, const struct doc_node *trigger, struct triggers *t)
+// `index` is that of the trigger.
+static void add_trigger(struct conversion *c, const struct doc_node *trigger, size_t index, struct triggers *t)
 {
 	const char *type = convert_get(trigger, "type", "");
-	if (strcmp(type, "prometheus") == 0) {
+	bool is_resource = strcmp(type, "cpu") == 0 || strcmp(type, "memory") == 0; // a metric of its own of the HPA
+	if (t->formula && !is_resource && (index >= FORMULA_SIGNALS_MAX || !(t->compiled.reads >> index & 1))) {
+		convert_note(c, "the trigger %s: left out, as the formula does not name it and KEDA ignores it then",
+		             convert_get(trigger, "name", type));
+	} else if (strcmp(type, "prometheus") == 0) {
 		add_prometheus(c, trigger, t);
-	} else if (strcmp(type, "cpu") == 0 || strcmp(type, "memory") == 0) {
+	} else if (is_resource) {
 		t->n_resources++;
 		add_resource(c, trigger);
 	} else if (strcmp(type, "cron") == 0) {
@@ -175,30 +181,24 @@ static void add_fallback(struct conversion *c, const struct doc_node *fallback, 
 	static const char *const names[][2] = {{"static", "Static"},
 	                                       {"currentReplicas", "CurrentReplicas"},
 	                                       {"currentReplicasIfHigher", "CurrentReplicasIfHigher"},
-	                                       {"currentReplicasIfLower", "CurrentReplicasIfLower"}};
+	                                       {"currentReplicasIfLower", "CurrentReplicasIfLower"},
+	                                       {"scalingModifiers", "ScalingModifiers"},
+	                                       {"triggerScoped", "ScalingModifiers"}};
+	size_t n = sizeof names / sizeof names[0] - (t->formula ? 0 : 2);
 	const char *behavior = convert_get(fallback, "behavior", "static");
 	if (!fallback || c->n_signals == 0)
 		return;
 	c->fallback_threshold = convert_get(fallback, "failureThreshold", "3");
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+	for (size_t i = 0; i < n; i++)
 		if (strcmp(behavior, names[i][0]) == 0)
 			c->fallback_behavior = names[i][1];
 	if (!c->fallback_behavior) {
-		convert_note(
-		        c,
-		        "fallback.behavior %s: it goes with a formula, which was not converted; Static stands for it",
-		        behavior);
+		convert_note(c, "fallback.behavior %s: it needs a formula; Static stands for it", behavior);
 		c->fallback_behavior = "Static";
 	}
-	bool is_current = strcmp(c->fallback_behavior, "CurrentReplicas") == 0;
-	if (!is_current)
+	if (strcmp(c->fallback_behavior, "CurrentReplicas") != 0 &&
+	    strcmp(c->fallback_behavior, "ScalingModifiers") != 0)
 		c->fallback_replicas = bounded(c, convert_get(fallback, "replicas", "1"));
-	if (c->idle_after && (is_current || strcmp(c->fallback_behavior, "CurrentReplicasIfLower") == 0))
-		convert_note(
-		        c,
-		        "fallback.behavior %s: KEDA wakes a target at zero when its triggers have failed, up to 1; "
-		        "here it stays at zero until there is data",
-		        behavior);
 	const char *moved = c->fallback_note ? c->fallback_note : "";
 	c->fallback_note =
 	        convert_text(c,
@@ -230,71 +230,22 @@ static void add_constant(struct conversion *c)
 	s->query = "vector(0)";
 	s->target_type = "Replicas";
 	s->on_missing = "Zero";
-	if (!c->idle_signal) {
-		c->idle_signal = s->name;
-		c->idle_above = "0";
-	}
+	convert_activation(c, s->name, "0");
 }
 
-static void add_idle(struct conversion *c, const struct doc_node *spec, const struct triggers *t, int64_t tail_minutes)
+static void add_idle(struct conversion *c, const struct doc_node *spec)
 {
-	const char *cooldown = convert_get(spec, "cooldownPeriod", "300");
-	int64_t seconds;
 	if (!c->idle_replicas)
 		return;
-	if (!c->idle_signal) {
+	if (c->n_activations == 0) {
 		convert_note(c, "scaling to zero needs a signal that shows whether the target is needed: spec.idle");
 		return;
 	}
 	c->idle_note =
 	        "KEDA wakes a target to minReplicaCount, at least 1, and its HPA goes on from there; a policy goes at "
 	        "once to what the signals ask for";
-	if (t->n_active > 1 && t->has_servers)
-		c->idle_note = "KEDA needs the target while any trigger is active; here the first one decides, because "
-		               "the triggers have several servers. Bring their metrics to one server";
-	else if (t->n_active > 1)
-		convert_activity(c, t->queries, t->above, t->n_active);
-	if (tail_minutes > 0 && convert_whole(cooldown, &seconds))
-		cooldown = convert_text(c, "%lld", (long long)(seconds - tail_minutes * 60));
-	c->idle_after = convert_seconds(c, cooldown);
+	c->idle_after = convert_seconds(c, convert_get(spec, "cooldownPeriod", "300"));
 	c->idle_initial = convert_seconds(c, convert_get(spec, "initialCooldownPeriod", NULL));
-}
-
-// ---- schedules ----
-
-// A trigger of type cron is a metric of the HPA: after its end, the stabilization of scale-down keeps its replicas.
-// Returns for how many minutes a schedule has to stay open for that.
-static int64_t tail_of(struct conversion *c, const struct doc_node *spec, const struct triggers *t)
-{
-	const char *window = convert_get(doc_get(c->behavior, "scaleDown"), "stabilizationWindowSeconds", "300");
-	int64_t seconds = 300, cooldown = 300;
-	if (!convert_whole(window, &seconds) || seconds > 3600)
-		seconds = 300; // check reports what is not a number
-	c->schedules_note = convert_text(
-	        c,
-	        "KEDA's cron triggers are metrics: behavior.scaleUp applies at a start, while a schedule sets its "
-	        "bounds at once; scale-down is stabilized for %lld s after an end, and so a schedule ends later",
-	        (long long)seconds);
-	if (seconds == 0)
-		c->schedules_note =
-		        "KEDA's cron triggers are metrics: behavior.scaleUp applies at a start, while a schedule "
-		        "sets its bounds at once";
-	if (!c->idle_replicas)
-		return (seconds + 59) / 60;
-	// A schedule keeps the target from its idle level. KEDA counts cooldownPeriod from the end of the window.
-	if (t->n_active == 0) {
-		convert_whole(convert_get(spec, "cooldownPeriod", "300"), &cooldown);
-		return (seconds < cooldown ? seconds : cooldown) / 60;
-	}
-	if (seconds > 0)
-		c->schedules_note = convert_text(
-		        c,
-		        "KEDA's cron triggers are metrics: behavior.scaleUp applies at a start, while a schedule sets "
-		        "its bounds at once; scale-down is stabilized for %lld s after an end, while the scale falls "
-		        "to "
-		        "what the signals ask for at once here, and is idle after the same time",
-		        (long long)seconds);
-	return 0;
 }
 
 // ---- annotations ----
@@ -340,18 +291,56 @@ static void force_activation(struct conversion *c, const struct doc_node *root)
 	convert_note(c, "the annotation force-activation keeps the target active: no idle, and minReplicas at least 1");
 }
 
-// The formula is over metric values, and replaces the decisions of the triggers.
-static void note_formula(struct conversion *c, const struct doc_node *modifiers)
+// ---- scalingModifiers ----
+
+// Compiles the formula over the names of the triggers. KEDA: pkg/scaling/modifiers/formula.go.
+static void read_formula(struct conversion *c, const struct doc_node *modifiers, const struct doc_node *triggers,
+                         struct triggers *t)
 {
-	if (!doc_get(modifiers, "formula"))
+	const char *names[FORMULA_SIGNALS_MAX], *formula = convert_get(modifiers, "formula", "");
+	struct formula_fault fault = {.message = "the name of one of its triggers is too long"};
+	size_t n = 0;
+	bool fits = true;
+	for (const struct doc_node *g = triggers ? triggers->child : NULL; g && n < FORMULA_SIGNALS_MAX; g = g->next) {
+		bool is_query = strcmp(convert_get(g, "type", ""), "prometheus") == 0;
+		names[n] = is_query ? convert_get(g, "name", "") : "";
+		fits &= strlen(names[n++]) <= CONVERT_NAME_MAX;
+	}
+	if (!formula[0])
 		return;
+	if (fits &&
+	    formula_compile(formula, strlen(formula), names, n, FORMULA_VALUES, t->ops, &t->compiled, &fault) == 0) {
+		t->formula = formula;
+		return;
+	}
 	convert_note(c,
 	             "not converted: advanced.scalingModifiers, whose formula over the values of the triggers decides: "
-	             "formula \"%s\", target %s, activationTarget %s, metricType %s; write it as one query",
-	             convert_get(modifiers, "formula", ""), convert_get(modifiers, "target", "missing"),
+	             "formula \"%s\", target %s, activationTarget %s, metricType %s: %.*s %s",
+	             formula, convert_get(modifiers, "target", "missing"),
 	             convert_get(modifiers, "activationTarget", "0"),
-	             convert_get(modifiers, "metricType", "AverageValue"));
+	             convert_get(modifiers, "metricType", "AverageValue"), (int)fault.len, formula + fault.offset,
+	             fault.message);
 	c->is_incomplete = true;
+}
+
+// The formula becomes a signal; only its value decides.
+static void add_formula(struct conversion *c, const struct doc_node *modifiers, const struct doc_node *fallback,
+                        const struct triggers *t)
+{
+	const char *behavior = convert_get(fallback, "behavior", "static");
+	bool is_filled = strcmp(behavior, "scalingModifiers") == 0 || strcmp(behavior, "triggerScoped") == 0;
+	struct conversion_signal *s = t->formula ? convert_add_signal(c, "composite") : NULL;
+	if (!s)
+		return;
+	s->formula = t->formula;
+	s->target_type = convert_get(modifiers, "metricType", "AverageValue");
+	s->target_value = convert_get(modifiers, "target", NULL);
+	for (uint32_t i = 0; i < t->compiled.n_ops && !is_filled; i++)
+		if (t->ops[i].code == FORMULA_ELSE || t->ops[i].code == FORMULA_IS_NIL)
+			s->note =
+			        "KEDA knows missing values in a formula only with fallback.behavior scalingModifiers, "
+			        "and holds the scale otherwise; here they are nil at once";
+	convert_activation(c, s->name, convert_get(modifiers, "activationTarget", "0"));
 }
 
 bool convert_keda(struct conversion *c, const struct doc_node *root)
@@ -361,8 +350,9 @@ bool convert_keda(struct conversion *c, const struct doc_node *root)
 	const struct doc_node *spec = doc_get(root, "spec"), *advanced = doc_get(spec, "advanced");
 	const struct doc_node *triggers = doc_get(spec, "triggers"),
 	                      *hpa = doc_get(advanced, "horizontalPodAutoscalerConfig");
+	const struct doc_node *modifiers = doc_get(advanced, "scalingModifiers"), *fallback = doc_get(spec, "fallback");
 	struct triggers t = {0};
-	int64_t tail_minutes = 0;
+	size_t index = 0;
 	c->from = convert_origin(c);
 	convert_target(c, spec, "scaleTargetRef");
 	set_bounds(c, spec);
@@ -373,18 +363,20 @@ bool convert_keda(struct conversion *c, const struct doc_node *root)
 	if (!c->interval)
 		convert_note(c, "KEDA sends its queries every 30 s (pollingInterval) and its HPA every 15 s; the "
 		                "policy decides every 15 s");
+	read_formula(c, modifiers, triggers, &t);
 	for (const struct doc_node *trigger = triggers ? triggers->child : NULL; trigger; trigger = trigger->next)
-		add_trigger(c, trigger, &t);
-	if (t.n_active == 0 && c->n_windows > 0)
+		add_trigger(c, trigger, index++, &t);
+	add_formula(c, modifiers, fallback, &t);
+	if (t.n_queries == 0 && c->n_windows > 0)
 		add_constant(c);
 	if (c->n_windows > 0)
-		tail_minutes = tail_of(c, spec, &t);
-	convert_schedules(c, tail_minutes);
-	add_idle(c, spec, &t, tail_minutes);
-	add_fallback(c, doc_get(spec, "fallback"), &t);
+		c->schedules_note = "KEDA's cron triggers are metrics: behavior.scaleUp applies at a start, while a "
+		                    "schedule sets its bounds at once";
+	convert_schedules(c);
+	add_idle(c, spec);
+	add_fallback(c, fallback, &t);
 	if (convert_bool(convert_get(advanced, "restoreToOriginalReplicaCount", "false")) == 1)
 		convert_note(c, "restoreToOriginalReplicaCount: write the number itself, as restoreReplicas");
-	note_formula(c, doc_get(advanced, "scalingModifiers"));
 	add_annotations(c, root);
 	return true;
 }

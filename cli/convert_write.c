@@ -232,8 +232,8 @@ static void write_signal(struct buf *out, const struct conversion_signal *s)
 		comment(out, "  ", "", s->note);
 	buf_puts(out, "  - name: ");
 	yaml_put_string(out, s->name);
-	buf_puts(out, "\n    query: ");
-	put_query(out, "      ", s->query ? s->query : "");
+	buf_puts(out, s->formula ? "\n    formula: " : "\n    query: ");
+	put_query(out, "      ", s->formula ? s->formula : s->query ? s->query : "");
 	buf_putc(out, '\n');
 	line_str(out, "    ", "source", s->source);
 	if (s->target_type) {
@@ -243,7 +243,7 @@ static void write_signal(struct buf *out, const struct conversion_signal *s)
 			yaml_put_quoted(out, s->target_value ? s->target_value : "");
 		}
 		buf_puts(out, "}\n");
-	} else {
+	} else if (!s->is_input) {
 		buf_puts(out, "    watermarks: {high: ");
 		yaml_put_quoted(out, s->high ? s->high : "");
 		buf_puts(out, ", low: ");
@@ -301,11 +301,24 @@ static void write_idle(struct buf *out, const struct conversion *c)
 	line_duration(out, "    ", "after", c->idle_after);
 	line_number(out, "    ", "replicas", c->idle_replicas);
 	line_duration(out, "    ", "initialCooldown", c->idle_initial);
-	buf_puts(out, "    activation: {signal: ");
-	yaml_put_string(out, c->idle_signal);
-	buf_puts(out, ", above: ");
-	yaml_put_quoted(out, c->idle_above);
-	buf_puts(out, "}\n");
+	buf_puts(out, c->n_activations > 1 ? "    activation: {anyOf: [" : "    activation: ");
+	for (size_t i = 0; i < c->n_activations; i++) {
+		buf_puts(out, i > 0 ? ", {signal: " : "{signal: ");
+		yaml_put_string(out, c->activations[i].signal);
+		buf_puts(out, ", above: ");
+		yaml_put_quoted(out, c->activations[i].above);
+		buf_putc(out, '}');
+	}
+	buf_puts(out, c->n_activations > 1 ? "]}\n" : "\n");
+}
+
+// A fallback for each signal that asks for replicas.
+static bool has_several(const struct conversion *c)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < c->n_signals; i++)
+		n += !c->signals[i].is_input;
+	return n > 1;
 }
 
 static void write_rest(struct buf *out, const struct conversion *c)
@@ -333,7 +346,7 @@ static void write_rest(struct buf *out, const struct conversion *c)
 		line_number(out, "    ", "failureThreshold", c->fallback_threshold);
 		line_number(out, "    ", "replicas", c->fallback_replicas);
 		line_str(out, "    ", "behavior", c->fallback_behavior);
-		if (c->n_signals > 1)
+		if (has_several(c))
 			buf_puts(out, "    when: Any\n");
 	}
 	if (c->min_available_percent) {
@@ -347,7 +360,7 @@ void convert_write(struct buf *out, const struct conversion *c)
 	buf_puts(out, "---\n");
 	comment(out, "", "From the ", c->from);
 	if (c->n_notes > 0)
-		buf_puts(out, "# Not converted, or needs attention:\n");
+		buf_puts(out, "# To look at:\n");
 	for (size_t i = 0; i < c->n_notes; i++)
 		comment(out, "", "- ", c->notes[i]);
 	if (c->is_full)
