@@ -481,18 +481,25 @@ static void scaled_object_is_idle_as_before(void **state)
 		        "spec:\n  scaleTargetRef: {name: a}\n  maxReplicaCount: %d\n  cooldownPeriod: %d\n"
 		        "  advanced: {horizontalPodAutoscalerConfig: {behavior: {\n"
 		        "    scaleUp: {tolerance: \"0\", policies: [{type: Pods, value: 1000, periodSeconds: 15}]},\n"
-		        "    scaleDown: {tolerance: \"0\", stabilizationWindowSeconds: 0}}}}\n  triggers:\n",
+		        "    scaleDown: {tolerance: \"0\", stabilizationWindowSeconds: 0}}}",
 		        o.max, cooldown_s);
 		for (int i = 0; i < o.n_metrics; i++) {
 			o.metrics[i] = (struct metric){.is_average = true, .target = (1 + prop_up_to(&r, 40)) / 4.0};
 			if (activation[i] > o.max * o.metrics[i].target) // else the output has a note
 				activation[i] = (int32_t)(o.max * o.metrics[i].target);
-			buf_printf(&v.object,
-			           "  - {type: prometheus, metadata: {serverAddress: http://p, query: q, threshold: "
-			           "\"%.2f\", "
-			           "activationThreshold: \"%d\"}}\n",
-			           o.metrics[i].target, activation[i]);
 		}
+		bool has_formula = o.n_metrics > 1 && prop_chance(&r, 30);
+		if (has_formula)
+			buf_printf(&v.object,
+			           ", scalingModifiers: {formula: m0 + m1, target: \"%.2f\", activationTarget: "
+			           "\"%d\"}",
+			           o.metrics[0].target, activation[0]);
+		buf_puts(&v.object, "}\n  triggers:\n");
+		for (int i = 0; i < o.n_metrics; i++)
+			buf_printf(&v.object,
+			           "  - {type: prometheus, name: m%d, metadata: {serverAddress: http://p, query: q, "
+			           "threshold: \"%.2f\", activationThreshold: \"%d\"}}\n",
+			           i, o.metrics[i].target, activation[i]);
 		convert(&v, 1);
 		hpa_begin(&h, 1, START_S);
 		int64_t active_s = START_S;
@@ -507,13 +514,15 @@ static void scaled_object_is_idle_as_before(void **state)
 				is_active |= m->value > activation[k];
 				engine_show(&v.engine, (size_t)k, m->value);
 			}
-			if (o.n_metrics > 1 && is_active) // the signal activity
-				engine_show(&v.engine, 2, 1);
-			else if (o.n_metrics > 1)
-				engine_show_state(&v.engine, 2, OBS_EMPTY);
+			struct original seen = o;
+			if (has_formula) {
+				seen.n_metrics = 1;
+				seen.metrics[0].value = o.metrics[0].value + o.metrics[1].value;
+				is_active = seen.metrics[0].value > activation[0];
+			}
 			engine_tick(&v.engine);
 			int32_t before = h.current,
-			        n = keda_poll(&h, &o, is_active, cooldown_s, v.engine.now_ms / 1000, &active_s);
+			        n = keda_poll(&h, &seen, is_active, cooldown_s, v.engine.now_ms / 1000, &active_s);
 			woken += before == 0 && n > 0;
 			idle += before > 0 && n == 0;
 			// KEDA counts from the last active poll, a policy from the first quiet tick; from zero, KEDA
@@ -527,6 +536,232 @@ static void scaled_object_is_idle_as_before(void **state)
 		end(&v);
 	}
 	assert_true(woken > 0 && idle > 0);
+}
+
+// ---- KEDA: modifiers/formula.go, fallback.go ----
+
+// The values of two triggers; nil: one that has failed for long.
+struct given {
+	double a, b;
+	bool a_nil, b_nil;
+};
+
+static double both(const struct given *g)
+{
+	return g->a + g->b;
+}
+static double larger(const struct given *g)
+{
+	return fmax(g->a, g->b * 2);
+}
+static double smallest(const struct given *g)
+{
+	return fmin(fmin(g->a, g->b), 40);
+}
+static double chosen(const struct given *g)
+{
+	return g->a > g->b && !(g->b >= 9) ? g->a : g->b / 2 + 1;
+}
+static double average(const struct given *g)
+{
+	return (g->a + g->b) / 2;
+}
+static double counted(const struct given *g)
+{
+	return ((g->a > 3) + (g->b > 3)) * 4 + (g->a == 0 || g->b == 0);
+}
+static double apart(const struct given *g)
+{
+	return fabs(g->a - g->b) + 1;
+}
+static double rounded(const struct given *g)
+{
+	return ceil(g->a / 4) + floor(g->b / 4) + round(g->a / 2) + trunc(g->b / 3);
+}
+static double defaults(const struct given *g)
+{
+	return (g->a_nil ? 6 : g->a) + (g->b_nil ? 2 : g->b);
+}
+static double first(const struct given *g)
+{
+	return !g->a_nil ? g->a : !g->b_nil ? g->b : 8;
+}
+static double missing(const struct given *g)
+{
+	return (g->a_nil + g->b_nil) * 5 + (g->b_nil ? 1 : g->b);
+}
+
+// The last three need fallback.behavior scalingModifiers.
+static const struct {
+	const char *text;
+	double (*value)(const struct given *);
+} formulas[] = {
+        {"a + b", both},
+        {"max(a, b * 2)", larger},
+        {"min([a, b, 40])", smallest},
+        {"a > b and not (b >= 9) ? a : b / 2 + 1", chosen},
+        {"mean([a, b])", average},
+        {"count([a, b], {# > 3}) * 4 + (any([a, b], # == 0) ? 1 : 0)", counted},
+        {"let x = a - b; abs(x) + 1", apart},
+        {"ceil(a / 4) + floor(b / 4) + round(a * 0.5) + int(float(b) / 3)", rounded},
+        {"(a ?? 6) + (b ?? 2)", defaults},
+        {"a ?? b ?? 8", first},
+        {"count([a == nil, b == nil]) * 5 + (b != nil ? b : 1)", missing},
+};
+#define FORMULAS         ((int)(sizeof formulas / sizeof formulas[0]))
+#define FORMULAS_OF_NILS 3
+
+static const char *const behaviors[] = {"static", "currentReplicas", "currentReplicasIfHigher",
+                                        "currentReplicasIfLower", "scalingModifiers"};
+#define SCALING_MODIFIERS 4
+
+struct modified {
+	int formula, behavior; // -1: none
+	int32_t threshold, replicas, failures[2];
+	bool is_average, zero_when_empty[2];
+	double target;
+	bool is_lifting;
+	int32_t n_good;
+};
+
+static int32_t fallback_of(const struct modified *m, int32_t current)
+{
+	switch (m->behavior) {
+	case 1:
+		return current;
+	case 2:
+		return current > m->replicas ? current : m->replicas;
+	case 3:
+		return current < m->replicas ? current : m->replicas;
+	default:
+		return m->replicas;
+	}
+}
+
+// Replaces the metrics of failed triggers, then makes one of both by the formula.
+static void modify(struct original *o, struct modified *m, int32_t current)
+{
+	bool long_failed[2], failing = false, any_long = false;
+	for (int i = 0; i < 2; i++) {
+		m->failures[i] = o->metrics[i].missing ? m->failures[i] + 1 : 0;
+		failing |= o->metrics[i].missing;
+		long_failed[i] = m->behavior >= 0 && m->failures[i] > m->threshold;
+		any_long |= long_failed[i];
+	}
+	double fallback = m->behavior >= 0 ? fallback_of(m, current) : 0;
+	for (int i = 0; i < 2 && m->formula < 0; i++) {
+		if (!long_failed[i])
+			continue;
+		o->metrics[i].value = o->metrics[i].target * fallback;
+		o->metrics[i].missing = false;
+	}
+	if (m->formula >= 0) {
+		const struct given g = {o->metrics[0].value, o->metrics[1].value, long_failed[0], long_failed[1]};
+		bool fills = m->behavior == SCALING_MODIFIERS;
+		struct metric *c = &o->metrics[0];
+		bool awaited = (o->metrics[0].missing && !long_failed[0]) || (o->metrics[1].missing && !long_failed[1]);
+		*c = (struct metric){.is_average = m->is_average, .target = m->target};
+		c->missing = fills ? awaited : failing && !any_long;
+		c->value = any_long && !fills ? m->target * fallback : formulas[m->formula].value(&g);
+		o->n_metrics = 1;
+	}
+	if (any_long && !(m->formula >= 0 && o->metrics[0].missing)) {
+		m->is_lifting = true;
+		m->n_good = 0;
+	} else if (m->is_lifting) {
+		m->n_good = failing ? 0 : m->n_good + 1;
+		m->is_lifting = m->n_good < (m->threshold > 1 ? m->threshold : 1);
+	}
+}
+
+static void random_modified(struct prop_random *r, struct original *o, struct modified *m, struct buf *b)
+{
+	*m = (struct modified){.formula = prop_chance(r, 70) ? prop_up_to(r, FORMULAS - 1) : -1, .behavior = -1};
+	bool fills = m->formula >= FORMULAS - FORMULAS_OF_NILS;
+	if (fills)
+		m->behavior = SCALING_MODIFIERS;
+	else if (prop_chance(r, 60))
+		m->behavior = prop_up_to(r, SCALING_MODIFIERS - 1);
+	m->threshold = prop_up_to(r, 3);
+	m->replicas = o->min + prop_up_to(r, o->max - o->min);
+	m->is_average = m->behavior >= 0 || prop_chance(r, 60);
+	m->target = (1 + prop_up_to(r, 16)) / 4.0;
+	if (m->behavior >= 0)
+		buf_printf(b, "  fallback: {failureThreshold: %d, replicas: %d, behavior: %s}\n", m->threshold,
+		           m->replicas, behaviors[m->behavior]);
+	buf_puts(b, "  advanced:\n");
+	if (m->formula >= 0)
+		buf_printf(b, "    scalingModifiers: {formula: \"%s\", target: \"%.2f\", metricType: %s}\n",
+		           formulas[m->formula].text, m->target, m->is_average ? "AverageValue" : "Value");
+	buf_puts(b, "    horizontalPodAutoscalerConfig: {behavior: {\n"
+	            "      scaleUp: {tolerance: \"0\", policies: [{type: Pods, value: 1000, periodSeconds: 15}]},\n"
+	            "      scaleDown: {tolerance: \"0\", stabilizationWindowSeconds: 0}}}\n  triggers:\n");
+	for (int i = 0; i < 2; i++) {
+		m->zero_when_empty[i] = prop_chance(r, 50);
+		o->metrics[i] = (struct metric){.is_average = true, .target = (1 + prop_up_to(r, 40)) / 4.0};
+		buf_printf(b,
+		           "  - {type: prometheus, name: %s, metadata: {serverAddress: http://p, query: q, threshold: "
+		           "\"%.2f\", ignoreNullValues: \"%s\"}}\n",
+		           i == 0 ? "a" : "b", o->metrics[i].target, m->zero_when_empty[i] ? "true" : "false");
+	}
+}
+
+static void formula_and_fallback_decide_as_before(void **state)
+{
+	(void)state;
+	struct prop_random r = {prop_seed() + 74};
+	int64_t changes = 0, held = 0;
+	for (int64_t done = 0; done < ticks(); done += PROP_TICKS_A_TRACE) {
+		struct converted v;
+		struct original o;
+		struct modified m;
+		struct hpa h;
+		begin(&v);
+		random_bounds(&r, &o);
+		o.tolerance = 0; // a fallback is exact
+		o.up = (struct direction){.n_rules = 1, .rules = {{false, 1000, 15}}};
+		o.down = (struct direction){.n_rules = 1, .rules = {{true, 100, 15}}};
+		buf_printf(&v.object,
+		           "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: a, namespace: b}\n"
+		           "spec:\n  scaleTargetRef: {name: a}\n  minReplicaCount: %d\n  maxReplicaCount: %d\n",
+		           o.min, o.max);
+		random_modified(&r, &o, &m, &v.object);
+		convert(&v, o.min);
+		hpa_begin(&h, o.min, START_S);
+		int stays[2] = {0, 0};
+		for (int i = 0; i < PROP_TICKS_A_TRACE; i++) {
+			for (int k = 0; k < 2; k++) { // some ticks with data, then some without
+				struct metric *one = &o.metrics[k];
+				if (stays[k]-- <= 0) {
+					stays[k] = prop_up_to(&r, 8);
+					one->missing = prop_chance(&r, 35);
+				}
+				one->value = one->missing ? 0 : prop_up_to(&r, 60) / 4.0;
+				bool empty = one->missing && prop_chance(&r, 40);
+				if (!one->missing)
+					engine_show(&v.engine, (size_t)k, one->value);
+				else
+					engine_show_state(&v.engine, (size_t)k, empty ? OBS_EMPTY : OBS_FAILED);
+				one->missing &= !(empty && m.zero_when_empty[k]);
+			}
+			struct original seen = o;
+			seen.n_metrics = 2;
+			engine_tick(&v.engine);
+			modify(&seen, &m, h.current);
+			bool no_less = m.is_lifting && m.n_good > 0;
+			int32_t before = h.current, n = hpa_sync(&h, &seen, v.engine.now_ms / 1000);
+			if (no_less && n < before) // announced by a note
+				n = h.current = before;
+			if (v.engine.decision.desired != n)
+				differs("formula_and_fallback_decide_as_before", i, &v, n);
+			changes += n != before;
+			held += v.engine.decision.action == ACTION_HOLD;
+			engine_apply(&v.engine);
+			v.engine.now_ms += TICK_S * 1000;
+		}
+		end(&v);
+	}
+	assert_true(changes > 0 && held > 0);
 }
 
 // ---- WPA: replica_calculator.go, watermarkpodautoscaler_controller.go ----
@@ -662,6 +897,7 @@ int main(void)
 	        cmocka_unit_test(hpa_decides_as_before),
 	        cmocka_unit_test(scaled_object_decides_as_before),
 	        cmocka_unit_test(scaled_object_is_idle_as_before),
+	        cmocka_unit_test(formula_and_fallback_decide_as_before),
 	        cmocka_unit_test(watermark_pod_autoscaler_decides_as_before),
 	};
 	prop_begin();
