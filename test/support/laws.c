@@ -168,13 +168,13 @@ static const char *broken_idle(const struct law_tick *t, bool all_ok)
 	const struct trace_entry *activated = find(d, REASON_ACTIVATED);
 	if (!idle->set)
 		return reached || activated ? "no idle without being asked for" : NULL;
-	if (reached && (!all_ok || !(reached->value <= idle->activation.above)))
+	if (reached && (!all_ok || !(reached->value <= reached->limit)))
 		return "idle only with all data, and without activity";
 	if (reached && (reached->after >= d->current || d->desired > d->current))
 		return "idle never adds";
 	if (reached && t->seen->ready_replicas >= 0 && t->seen->ready_replicas < d->current)
 		return "not idle while starting";
-	if (activated && (!(activated->value > idle->activation.above) || d->desired <= d->current))
+	if (activated && (!(activated->value > activated->limit) || d->desired <= d->current))
 		return "activity activates the target";
 	int32_t active_min = t->policy->n_schedules > 0 ? d->min_replicas : i32_max(t->policy->min_replicas, 1);
 	if (!reached && d->current > idle->replicas && d->desired < active_min)
@@ -347,6 +347,9 @@ const char *laws_broken(const struct law_tick *t)
 		return law;
 	bool any_ok = false, all_ok = true;
 	for (size_t i = 0; i < d->n_signals; i++) {
+		const struct policy_signal *s = &t->policy->signals[i];
+		if ((t->policy->inputs >> i & 1) && !s->target.set && !s->watermarks.set)
+			continue; // asks for nothing
 		any_ok |= d->signals[i].state == SIGNAL_OK;
 		all_ok &= d->signals[i].state == SIGNAL_OK || d->signals[i].state == SIGNAL_IGNORED;
 	}
