@@ -144,6 +144,9 @@ static void combine_signals(struct tick *t)
 void combine_stage(struct tick *t)
 {
 	combine_signals(t);
-	if (t->policy->fallback.set)
-		fallback_apply(t);
+	if (!t->policy->fallback.set)
+		return;
+	if (t->policy->fallback.behavior == FALLBACK_SCALING_MODIFIERS && !t->hold)
+		combine_formula_fall_back(t);
+	fallback_apply(t);
 }

@@ -3,7 +3,6 @@
 
 #include <stdbool.h>
 
-#include "policies/engine/combine_formula.h"
 #include "policies/engine/fallback.h"
 #include "policies/engine/idle.h"
 #include "policies/engine/number.h"
@@ -154,9 +153,7 @@ void fallback_apply(struct tick *t)
 {
 	struct signal_counts y = count_signals(t);
 	bool any = t->policy->fallback.when == FALLBACK_ANY;
-	if (t->policy->fallback.behavior == FALLBACK_SCALING_MODIFIERS) {
-		if (y.n_ok > 0 && y.n_failed + y.n_waiting == 0)
-			combine_formula_fall_back(t);
+	if (t->policy->fallback.behavior == FALLBACK_SCALING_MODIFIERS) { // combine_formula_fall_back() has applied it
 		if (!t->fallback_active && t->state->fallback.active)
 			recover(t, &y);
 		return;

@@ -29,7 +29,7 @@ struct compiler {
 	enum formula_names meaning;
 	struct local locals[FORMULA_LETS_MAX + 1];
 	size_t n_locals;
-	uint32_t place_reads[FORMULA_STACK_MAX]; // the signals that an element of a list, or of `let`, is made of
+	uint32_t place_reads[FORMULA_STACK_MAX]; // the signals that an element of a list, or of `let`, reads
 	struct formula_op *ops;
 	struct formula formula;
 	int stack, nesting;

@@ -70,14 +70,23 @@ static bool has_held(const struct policy *p)
 	return has_on_missing(p, ON_MISSING_HOLD);
 }
 
+static bool has_formula_signal(const struct policy *p)
+{
+	return p->formulas != 0;
+}
+
+// Several signals that ask for replicas.
 static bool has_several_signals(const struct policy *p)
 {
-	return p->n_signals > 1;
+	size_t n = p->n_signals;
+	for (size_t i = 0; i < p->n_signals; i++)
+		n -= (p->inputs >> i & 1) && !p->signals[i].target.set && !p->signals[i].watermarks.set;
+	return n > 1;
 }
 
 static bool has_several_and_held(const struct policy *p)
 {
-	return p->n_signals > 1 && has_held(p);
+	return has_several_signals(p) && has_held(p);
 }
 
 static bool has_up_stabilization(const struct policy *p)
@@ -214,6 +223,7 @@ static const struct {
         {STAGE_OBJECTIVE, REASON_OBJECTIVE_KEPT, NULL},
         {STAGE_OBJECTIVE, REASON_OBJECTIVE_STARTING, NULL},
         {STAGE_OBJECTIVE, REASON_OBJECTIVE_PAUSED, NULL},
+        {STAGE_SOURCES, REASON_FORMULA_MISSING, has_formula_signal},
         {STAGE_COMBINE, REASON_COMBINED, has_several_signals},
         {STAGE_COMBINE, REASON_PARTIAL_SIGNALS, has_several_and_held},
         {STAGE_COMBINE, REASON_ALL_SIGNALS_MISSING, has_held},

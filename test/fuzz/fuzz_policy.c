@@ -36,7 +36,7 @@ static void check_policy(const struct policy *p)
 	require(p->scale_up.n_rates >= 1 && p->scale_down.n_rates >= 1);
 	for (size_t i = 0; i < p->n_signals; i++) {
 		const struct policy_signal *s = &p->signals[i];
-		require(s->name && !s->query == (p->formulas >> i & 1) &&
+		require(s->name && (!s->query) == (p->formulas >> i & 1) &&
 		        s->target.set + s->watermarks.set ==
 		                !(p->inputs >> i & 1 && !s->target.set && !s->watermarks.set) &&
 		        s->stale_after_ms >= 1000);

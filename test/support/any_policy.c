@@ -312,6 +312,50 @@ static void take_objective(struct any_input *in, struct any_policy *w)
 	p->interval_ms = in->any ? p->interval_ms : any_clamp(p->interval_ms, 100, 120000);
 }
 
+// The last signal may be a formula over the first ones, of which the first may be nothing but its input.
+static void take_value_formula(struct any_input *in, struct any_policy *w)
+{
+	static const char *const texts[] = {"a",
+	                                    "a ?? 3",
+	                                    "sum([a, b]) / 2",
+	                                    "count([a, b], {# > 2}) * 3",
+	                                    "let x = a; x > 3 ? b : x / b",
+	                                    "(a ?? 4) + count([b], # == nil)"};
+	struct policy *p = &w->policy;
+	size_t last = p->n_signals - 1;
+	uint8_t how = any_u8(in);
+	const char *text = texts[(how >> 4) % (p->n_signals > 2 ? 6 : 2)];
+	struct formula_fault fault;
+	bool is_named = p->objective.set || p->forecast.set || p->panic.set;
+	if (p->idle.set && (how & 4)) {
+		w->any_of[0] = p->idle.activation;
+		w->any_of[1] = (struct policy_activation){names[0], any_f64(in), 0};
+		if (!in->any && !isfinite(w->any_of[1].above))
+			w->any_of[1].above = 0;
+		p->idle.any_of = w->any_of;
+		p->idle.n_any_of = 2;
+	}
+	if (!(how & 1) || last == 0 || is_named)
+		return;
+	struct policy_signal *s = &w->signals[last];
+	s->query = NULL;
+	s->formula_text = text;
+	s->window = (struct policy_window){0};
+	s->series = SERIES_SINGLE;
+	s->on_missing = s->on_missing == ON_MISSING_ZERO ? ON_MISSING_HOLD : s->on_missing;
+	s->target.type = s->target.type == TARGET_PODS ? TARGET_VALUE : s->target.type;
+	if (formula_compile(text, strlen(text), names, last, FORMULA_VALUES, w->value_ops, &w->values[last], &fault) <
+	    0)
+		abort();
+	p->formulas = UINT32_C(1) << last;
+	p->inputs = w->values[last].reads;
+	p->value_formulas = w->values;
+	if (how & 2) {
+		w->signals[0].target = (struct policy_target){0};
+		w->signals[0].watermarks = (struct policy_watermarks){0};
+	}
+}
+
 void any_policy_take(struct any_input *in, struct any_policy *w)
 {
 	struct policy *p = &w->policy;
@@ -381,4 +425,6 @@ void any_policy_take(struct any_input *in, struct any_policy *w)
 		if (which & 4)
 			take_objective(in, w);
 	}
+	if (n % 4 == 3) // bytes of its own only where inputs had none to spare
+		take_value_formula(in, w);
 }

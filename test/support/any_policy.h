@@ -33,7 +33,9 @@ struct any_policy {
 	struct policy_signal signals[POLICY_SIGNALS_MAX];
 	struct policy_schedule schedules[3];
 	struct policy_rate up[POLICY_RATE_POLICIES_MAX], down[POLICY_RATE_POLICIES_MAX];
-	struct formula_op ops[FORMULA_OPS_MAX];
+	struct formula_op ops[FORMULA_OPS_MAX], value_ops[FORMULA_OPS_MAX];
+	struct formula values[POLICY_SIGNALS_MAX];
+	struct policy_activation any_of[2];
 };
 
 // ret_policy is zeroed. Unless in->any, the policy keeps the rules of the schema.

@@ -187,7 +187,7 @@ static const char *broken_idle(const struct law_tick *t, bool all_ok)
 		all_absent &= d->signals[i].state == SIGNAL_OK || d->signals[i].state == SIGNAL_IGNORED ||
 		              d->signals[i].reason == REASON_NO_DATA || d->signals[i].reason == REASON_NO_POD_SAMPLES ||
 		              d->signals[i].reason == REASON_NO_READY_REPLICAS;
-	if (reached && ((!all_ok && !all_absent) || !(reached->value <= idle->activation.above)))
+	if (reached && ((!all_ok && !all_absent) || !(reached->value <= reached->limit)))
 		return "idle only with all data, and without activity";
 	if (reached && (reached->after >= d->current || d->desired > d->current))
 		return "idle never adds";
@@ -198,7 +198,7 @@ static const char *broken_idle(const struct law_tick *t, bool all_ok)
 	if (!reached && d->current > idle->replicas && inside_of_bounds(d) && !find_idle(d) &&
 	    !find(d, REASON_SCHEDULE_ACTIVE))
 		return "the trace says why the target is not idle";
-	if (activated && (!(activated->value > idle->activation.above) || d->desired <= d->current))
+	if (activated && (!(activated->value > activated->limit) || d->desired <= d->current))
 		return "activity activates the target";
 	int32_t active_min = t->policy->n_schedules > 0 ? d->min_replicas : i32_max(t->policy->min_replicas, 1);
 	if (!reached && d->current > idle->replicas && d->desired < active_min)
@@ -400,6 +400,9 @@ const char *laws_broken(const struct law_tick *t)
 		return law;
 	bool any_ok = false, all_ok = true;
 	for (size_t i = 0; i < d->n_signals; i++) {
+		const struct policy_signal *s = &t->policy->signals[i];
+		if ((t->policy->inputs >> i & 1) && !s->target.set && !s->watermarks.set)
+			continue; // asks for nothing
 		any_ok |= d->signals[i].state == SIGNAL_OK;
 		all_ok &= d->signals[i].state == SIGNAL_OK || d->signals[i].state == SIGNAL_IGNORED;
 	}
