@@ -103,7 +103,7 @@ endif
 
 # Commands, tables, reports and pages run once or rarely: they are compiled for size.
 COMPACT := $(foreach f,base/http base/schema cli insight remedy policies/explain policies/lint policies/load policies/price policies/schema policies/test controller/external controller/idle controller/metrics controller/options controller/pool controller/remedy controller/serve controller/shard controller/source controller/status k8s/client k8s/events k8s/lease k8s/server,$(OUT)/obj/$(f)/%.o) \
-           $(foreach f,base/csv_text base/print base/xml_text k8s/cache/conflict_objects k8s/cache/conflict_watch k8s/capacity/capacity_devices policies/engine/formula_compile policies/engine/formula_token promql/confine promql/functions promql/identity promql/promql_literal promql/promql_options promql/promql_source_file promql/promql_value promql/syntax replay/recording_openmetrics,$(OUT)/obj/$(f).o) $(OUT)/obj/replay/tune_%.o
+           $(foreach f,base/csv_text base/print base/xml_text k8s/cache/conflict_objects k8s/cache/conflict_watch k8s/capacity/capacity_devices policies/engine/cron policies/engine/decide_state policies/engine/formula_compile policies/engine/formula_token policies/engine/state_refill promql/confine promql/functions promql/identity promql/promql_literal promql/promql_options promql/promql_source_file promql/promql_value promql/syntax replay/frontier replay/recording_openmetrics,$(OUT)/obj/$(f).o) $(OUT)/obj/replay/tune_%.o
 ifeq ($(VARIANT),release)
 $(COMPACT): private ALL_CFLAGS += -Os
 endif

@@ -349,7 +349,7 @@ const char *laws_broken(const struct law_tick *t)
 	for (size_t i = 0; i < d->n_signals; i++) {
 		const struct policy_signal *s = &t->policy->signals[i];
 		if ((t->policy->inputs >> i & 1) && !s->target.set && !s->watermarks.set)
-			continue; // asks for nothing
+			continue; // it asks for no replicas
 		any_ok |= d->signals[i].state == SIGNAL_OK;
 		all_ok &= d->signals[i].state == SIGNAL_OK || d->signals[i].state == SIGNAL_IGNORED;
 	}
