@@ -56,6 +56,11 @@ static const char *activation_threshold(struct conversion *c, const char *trigge
 	return "0";
 }
 
+static const char *target_type(const struct doc_node *node)
+{
+	return strcmp(convert_get(node, "metricType", ""), "Value") == 0 ? "Value" : "AverageValue";
+}
+
 static void add_prometheus(struct conversion *c, const struct doc_node *trigger, struct triggers *t)
 {
 	const struct doc_node *meta = doc_get(trigger, "metadata");
@@ -67,8 +72,7 @@ static void add_prometheus(struct conversion *c, const struct doc_node *trigger,
 	t->n_queries++;
 	s->is_input = t->formula;
 	if (!s->is_input) {
-		s->target_type =
-		        strcmp(convert_get(trigger, "metricType", ""), "Value") == 0 ? "Value" : "AverageValue";
+		s->target_type = target_type(trigger);
 		s->target_value = convert_get(meta, "threshold", NULL);
 	}
 	if (convert_bool(convert_get(meta, "ignoreNullValues", "true")) != 0) {
@@ -293,6 +297,8 @@ static void force_activation(struct conversion *c, const struct doc_node *root)
 
 // ---- scalingModifiers ----
 
+#define WORD "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
+
 // Compiles the formula over the names of the triggers. KEDA: pkg/scaling/modifiers/formula.go.
 static void read_formula(struct conversion *c, const struct doc_node *modifiers, const struct doc_node *triggers,
                          struct triggers *t)
@@ -302,8 +308,9 @@ static void read_formula(struct conversion *c, const struct doc_node *modifiers,
 	size_t n = 0;
 	bool fits = true;
 	for (const struct doc_node *g = triggers ? triggers->child : NULL; g && n < FORMULA_SIGNALS_MAX; g = g->next) {
+		const char *name = convert_get(g, "name", "");
 		bool is_query = strcmp(convert_get(g, "type", ""), "prometheus") == 0;
-		names[n] = is_query ? convert_get(g, "name", "") : "";
+		names[n] = is_query && !name[strspn(name, WORD)] ? name : ""; // others cannot be named
 		fits &= strlen(names[n++]) <= CONVERT_NAME_MAX;
 	}
 	if (!formula[0])
@@ -333,7 +340,7 @@ static void add_formula(struct conversion *c, const struct doc_node *modifiers, 
 	if (!s)
 		return;
 	s->formula = t->formula;
-	s->target_type = convert_get(modifiers, "metricType", "AverageValue");
+	s->target_type = target_type(modifiers);
 	s->target_value = convert_get(modifiers, "target", NULL);
 	for (uint32_t i = 0; i < t->compiled.n_ops && !is_filled; i++)
 		if (t->ops[i].code == FORMULA_ELSE || t->ops[i].code == FORMULA_IS_NIL)

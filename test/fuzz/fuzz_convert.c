@@ -71,8 +71,12 @@ static void check_result(struct arena *a, const struct buf *out, const struct co
 	for (size_t i = 0; i < c->n_signals; i++, s = s->next) {
 		const struct conversion_signal *from = &c->signals[i];
 		same(s, "name", from->name);
-		same_query(doc_get(s, "query"), from->query ? from->query : "");
-		if (from->target_type && strcmp(from->target_type, "Replicas") == 0)
+		same_query(doc_get(s, from->formula ? "formula" : "query"), from->formula ? from->formula
+		                                                            : from->query ? from->query
+		                                                                          : "");
+		if (from->is_input)
+			assert(!doc_get(s, "target") && !doc_get(s, "watermarks"));
+		else if (from->target_type && strcmp(from->target_type, "Replicas") == 0)
 			same(doc_get(s, "target"), "value", NULL);
 		else if (from->target_type)
 			same(doc_get(s, "target"), "value", from->target_value ? from->target_value : "");
