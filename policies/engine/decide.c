@@ -19,7 +19,7 @@ static void count_replicas(struct tick *t)
 	c->spec = i32_max(o->spec_replicas, 0);
 	c->status = i32_max(o->status_replicas, 0);
 	c->ready = o->ready_replicas;
-	c->pending = i32_min(i32_max(o->pending_replicas, 0), i32_max(c->spec, c->status));
+	c->pending = o->pending_replicas > 0 ? i32_min(o->pending_replicas, i32_max(c->spec, c->status)) : 0;
 	t->wanted = t->unstabilized = c->spec;
 	if (c->ready >= 0 && c->ready <= c->spec)
 		return;
@@ -101,7 +101,7 @@ void decide(const struct policy *policy, const struct observation *observation, 
 		clock_step_trace(&t);
 	count_replicas(&t);
 	d->current = t.counts.spec;
-	d->ready = observation->ready_replicas < 0 ? -1 : t.counts.ready;
+	d->ready = i32_min(observation->ready_replicas, t.counts.spec); // < 0: unknown
 	d->pending = t.counts.pending;
 	if (!s->seeded)
 		decide_record_recommendation(policy, state, now_ms, t.counts.spec);

@@ -17,15 +17,14 @@ static int32_t sign_of(int32_t from, int32_t to)
 	return to > from ? 1 : to < from ? -1 : 0;
 }
 
-struct proposal hpa_outside(double ratio, double wanted, int32_t spec, struct proposal p)
+void hpa_outside(double ratio, double wanted, int32_t spec, struct proposal *ret_proposal)
 {
 	int32_t n = replicas_from_whole(ceil(wanted));
 	bool is_above = ratio > 1.0;
 	// The result may be spec: the signal keeps its direction, and its sustain timer continues.
-	p.replicas = is_above ? i32_max(n, spec) : i32_min(n, spec);
-	p.reason = is_above ? REASON_ABOVE_TARGET : REASON_BELOW_TARGET;
-	p.direction = is_above ? 1 : -1;
-	return p;
+	ret_proposal->replicas = is_above ? i32_max(n, spec) : i32_min(n, spec);
+	ret_proposal->reason = is_above ? REASON_ABOVE_TARGET : REASON_BELOW_TARGET;
+	ret_proposal->direction = is_above ? 1 : -1;
 }
 
 static struct proposal within(int32_t spec, struct proposal p)
@@ -53,7 +52,8 @@ static struct proposal propose_value(const struct policy_target *target, double 
 	}
 	if (hpa_is_within(ratio, up_tolerance, down_tolerance))
 		return within(counts->spec, p);
-	return hpa_outside(ratio, ratio * (double)counts->ready, counts->spec, p);
+	hpa_outside(ratio, ratio * (double)counts->ready, counts->spec, &p);
+	return p;
 }
 
 static struct proposal propose_average(const struct policy_target *target, double up_tolerance, double down_tolerance,
@@ -66,7 +66,8 @@ static struct proposal propose_average(const struct policy_target *target, doubl
 	};
 	if (hpa_is_within(ratio, up_tolerance, down_tolerance))
 		return within(counts->spec, p);
-	return hpa_outside(ratio, value / target->value, counts->spec, p);
+	hpa_outside(ratio, value / target->value, counts->spec, &p);
+	return p;
 }
 
 struct proposal hpa_propose(const struct policy_target *target, double up_tolerance, double down_tolerance,

@@ -26,8 +26,8 @@ struct proposal hpa_propose(const struct policy_target *target, double up_tolera
 // Returns whether `ratio` is inside the tolerance, limits inclusive; NaN is outside.
 bool hpa_is_within(double ratio, double up_tolerance, double down_tolerance);
 
-// Returns `p` with the replicas, reason and direction for a ratio outside the tolerance: ceil(wanted), at least 0, at
+// Sets replicas, reason and direction of a proposal for a ratio outside the tolerance: ceil(wanted), at least 0, at
 // least spec for a ratio above 1, and at most spec for any other.
-struct proposal hpa_outside(double ratio, double wanted, int32_t spec, struct proposal p);
+void hpa_outside(double ratio, double wanted, int32_t spec, struct proposal *ret_proposal);
 
 #endif

@@ -224,7 +224,8 @@ struct proposal pods_propose(const struct policy_target *target, double up_toler
 	if (pods->n_missing == 0 && !(pods->n_pending > 0 && ratio > 1)) {
 		if (hpa_is_within(ratio, up_tolerance, down_tolerance))
 			return stay(counts->spec, REASON_WITHIN_TOLERANCE, p);
-		return hpa_outside(ratio, total / target->value, counts->spec, p);
+		hpa_outside(ratio, total / target->value, counts->spec, &p);
+		return p;
 	}
 	int64_t filled = ratio != 1 ? pods->n_missing : 0;
 	if (ratio > 1)
@@ -241,5 +242,6 @@ struct proposal pods_propose(const struct policy_target *target, double up_toler
 		return stay(counts->spec, REASON_WITHIN_TOLERANCE, p);
 	if ((ratio < 1 && refilled > 1) || (ratio > 1 && refilled < 1))
 		return stay(counts->spec, REASON_PODS_INCONCLUSIVE, p);
-	return hpa_outside(refilled, wanted, counts->spec, p);
+	hpa_outside(refilled, wanted, counts->spec, &p);
+	return p;
 }

@@ -19,11 +19,10 @@ static struct reading missing(enum reason reason, size_t n_series)
 	};
 }
 
-// as_zero: a value that is not finite is 0. The result is not finite when a sum is out of range.
-static double reduce(int mode, const struct obs_series *series, size_t n, bool as_zero)
+// Reduces several series to one value; as_zero: a value that is not finite is 0. The result is not finite when a sum is
+// out of range.
+__attribute__((noinline)) static double reduce(int mode, const struct obs_series *series, size_t n, bool as_zero)
 {
-	if (mode == SERIES_SINGLE)
-		return as_zero && !isfinite(series[0].value) ? 0 : series[0].value;
 	double sum = 0, tail = 0, max = -INFINITY, min = INFINITY;
 	for (size_t i = 0; i < n; i++) {
 		double v = series[i].value;
@@ -101,12 +100,14 @@ static struct reading unavailable(const struct policy_signal *signal, const stru
 	}
 }
 
-static bool has_non_finite(const struct obs_signal *observed)
+// onMissing: Zero: reduces the series with 0 for each sample that is not finite. Returns NaN when there is none: then
+// the sum is out of range.
+__attribute__((noinline)) static double read_zeros(int mode, const struct obs_signal *observed)
 {
 	for (size_t i = 0; i < observed->n_series; i++)
 		if (!isfinite(observed->series[i].value))
-			return true;
-	return false;
+			return reduce(mode, observed->series, observed->n_series, true);
+	return NAN;
 }
 
 struct reading source_read(const struct policy_signal *signal, const struct obs_signal *observed, int64_t now_ms)
@@ -130,10 +131,8 @@ struct reading source_read(const struct policy_signal *signal, const struct obs_
 		r.time_ms = observed->series[i].time_ms < r.time_ms ? observed->series[i].time_ms : r.time_ms;
 		newest_ms = i64_max(newest_ms, observed->series[i].time_ms);
 	}
-	bool as_zero = signal->on_missing == ON_MISSING_ZERO;
-	r.value = reduce(signal->series, observed->series, observed->n_series, as_zero);
-	if (as_zero && isfinite(r.value) && has_non_finite(observed))
-		r.reason = REASON_NON_FINITE_AS_ZERO;
+	r.value = signal->series == SERIES_SINGLE ? observed->series[0].value
+	                                          : reduce(signal->series, observed->series, observed->n_series, false);
 	r.age_ms = i64_max(i64_sub(now_ms, r.time_ms), 0);
 	r.ahead_ms = i64_max(i64_sub(newest_ms, now_ms), 0);
 	if (observed->skew_ms != 0 || r.ahead_ms > 0)
@@ -145,6 +144,11 @@ struct reading source_read(const struct policy_signal *signal, const struct obs_
 		r.value = NAN;
 	} else if (!isfinite(r.value)) {
 		r.reason = REASON_NON_FINITE;
+		double value = signal->on_missing == ON_MISSING_ZERO ? read_zeros(signal->series, observed) : r.value;
+		if (isfinite(value)) {
+			r.value = value;
+			r.reason = REASON_NON_FINITE_AS_ZERO;
+		}
 	}
 	return r;
 }
