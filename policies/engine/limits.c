@@ -13,13 +13,12 @@
 #include "policies/engine/state.h"
 #include "policies/engine/tick.h"
 
-// Records the floor of the schedule in force as a recommendation, as that of a cron trigger of KEDA is one: its end is
-// a scale-down like any other. Nothing at or below `least`, which would count as the smaller recommendation.
-__attribute__((noinline)) static void record_floor(struct tick *t, int32_t least)
+// Returns the proposal, or the floor of the schedule in force where that is higher. The floor is a recommendation like
+// a cron trigger of KEDA, so that its end is a scale-down like any other.
+static int32_t at_least_floor(const struct tick *t, int32_t proposal)
 {
-	const struct policy_schedule *s = &t->policy->schedules[t->schedule];
-	if ((s->min_set || s->replicas_set) && t->min > least)
-		decide_record_recommendation(t->policy, t->state, t->now_ms, t->min);
+	const struct policy_schedule *s = t->schedule >= 0 ? &t->policy->schedules[t->schedule] : NULL;
+	return s && (s->min_set || s->replicas_set) ? i32_max(proposal, t->min) : proposal;
 }
 
 void stabilize_stage(struct tick *t)
@@ -28,11 +27,10 @@ void stabilize_stage(struct tick *t)
 	struct history_mark *marks = state_marks(t->state, h);
 	int32_t spec = t->counts.spec, desired = t->wanted;
 	t->unstabilized = desired;
-	if (t->schedule >= 0)
-		record_floor(t, desired);
 	struct stabilized r = behavior_stabilize(t->policy, h, marks, t->now_ms, spec, desired);
 	// As in the HPA, the history records the proposal before stabilization.
-	history_add_recommendation(h, marks, t->now_ms, desired, behavior_recommendations_keep_ms(t->policy));
+	history_add_recommendation(h, marks, t->now_ms, at_least_floor(t, desired),
+	                           behavior_recommendations_keep_ms(t->policy));
 	if (r.replicas == desired)
 		return;
 	tick_set_proposal(t,
@@ -133,8 +131,9 @@ void bounds_stage(struct tick *t)
 		return;
 	if (t->schedule >= 0)
 		trace_schedule(t);
-	if (t->schedule >= 0 && (t->hold || t->out_of_bounds)) // stage stabilize did not run
-		record_floor(t, i32_max(t->counts.spec - 1, 0));
+	// Stage stabilize did not run. A floor below the scale would count as a smaller recommendation.
+	if ((t->hold || t->out_of_bounds) && at_least_floor(t, 0) >= i32_max(t->counts.spec, 1))
+		decide_record_recommendation(t->policy, t->state, t->now_ms, t->min);
 	bool above = t->wanted > t->max;
 	if (!above && t->wanted >= t->min)
 		return;
