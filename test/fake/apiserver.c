@@ -171,7 +171,8 @@ struct fake_apiserver *fake_apiserver_new(const struct fake_apiserver_options *o
 	}
 	fake_store_init(&f->store, fake_watches_tell, f->watches);
 	for (size_t i = 0; i < FAKE_N_KINDS; i++)
-		f->is_served[i] = options->keda || strcmp(fake_kinds[i].group, "keda.sh") != 0;
+		f->is_served[i] =
+		        !fake_kinds[i].is_optional || (options->keda && strcmp(fake_kinds[i].group, "keda.sh") == 0);
 	const struct http_server_options so = server_options(options);
 	f->server = http_server_new(&so, e);
 	if (!f->server || http_server_route(f->server, "/", on_request, f, e) < 0 || fake_control_routes(f, e) < 0) {
