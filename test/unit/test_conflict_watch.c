@@ -397,7 +397,7 @@ static void forbidden_kind_hides_no_other(void **state)
 	expect_owner(&w, web, "WatermarkPodAutoscaler default/other");
 	expect_error(&w, web, "cannot list resource \"podautoscalers\" in API group \"autoscaling.aibrix.ai\"");
 	int changes = w.changes;
-	test_loop_for(w.h.loop, 600); // asked and refused again, which is no news
+	test_loop_for(w.h.loop, 600); // asked and refused again
 	assert_int_equal(w.changes, changes);
 	stop(&w);
 }
