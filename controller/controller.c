@@ -272,6 +272,7 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	        .dry_run = c->options.dry_run,
 	        .permit = managed_policy_permit,
 	        .seat = controller_pools_seat,
+	        .yield = conflicts_yield,
 	        .take_turn = managed_policy_take_turn,
 	        .finished = managed_policy_finished,
 	};

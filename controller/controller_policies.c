@@ -239,6 +239,7 @@ static void drop_reconciler(struct managed_policy *m)
 	if (!m->reconciler)
 		return;
 	m->last_scale_boot_ms = boot_of_last_scale_ms(m);
+	scale_fight_forget_write(&m->fight); // another process may write before this one does again
 	log_policy(m, LOG_DEBUG, "Policy no longer in force");
 	ticks_remove(m->controller->ticks, &m->ticker);
 	managed_policy_forget_look(m);
@@ -483,6 +484,10 @@ void managed_policy_finished(void *owner, const struct tick_result *result)
 	struct managed_policy *m = owner;
 	struct controller *c = m->controller;
 	report(m, result);
+	if (result->outcome == TICK_SCALED)
+		scale_fight_written(&m->fight, result->stored);
+	else if (result->outcome == TICK_READ_FAILED)
+		scale_fight_forget_write(&m->fight); // the target may have been created anew
 	if (result->outcome == TICK_RETRIED)
 		return;
 	ticks_end(c->ticks, &m->ticker);

@@ -3,6 +3,7 @@
 #ifndef GPUSCALE_CONTROLLER_CONTROLLER_PRIVATE_H
 #define GPUSCALE_CONTROLLER_CONTROLLER_PRIVATE_H
 
+#include <event2/event_struct.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,6 +12,7 @@
 #include "controller/policy_report.h"
 #include "controller/reconcile.h"
 #include "controller/restore_replicas.h"
+#include "controller/scale_fight.h"
 #include "controller/shard/clock_step_detector.h"
 #include "controller/shard/shards.h"
 #include "controller/source/policy_store.h"
@@ -29,6 +31,18 @@ struct pool_seat;
 struct pool_watch;
 struct pools;
 struct price_follower;
+
+#define CONFLICT_MANAGER_BYTES 129 // Kubernetes limits a field manager to 128 bytes
+
+// A policy stops writing because another client keeps changing its target (controller/scale_fight.h).
+struct conflict_pause {
+	struct conflict_pause *prev, *next; // of all
+	struct managed_policy *m;
+	struct event timer;
+	struct k8s_call *asking;               // for the field manager
+	int64_t until_ms;                      // wall clock
+	char who[CONFLICT_MANAGER_BYTES + 20]; // "": not known yet
+};
 
 // One policy of the store. Outlives its entry while a tick is in progress. Kept small: there may be 20,000 of them.
 struct managed_policy {
@@ -50,6 +64,8 @@ struct managed_policy {
 	int64_t last_scale_boot_ms;                 // last scale by an earlier reconciler; -1: none known
 	struct conflict_watch_want *conflicts_want; // watches for autoscalers of the target; NULL: not watched
 	struct policy_ref *conflicts_of;            // the policy whose target that is, one reference
+	struct conflict_pause *pause;               // another client keeps changing the target; NULL: none does
+	struct scale_fight fight;                   // with that client
 	struct managed_policy *previous_dirty, *next_dirty;
 	uint32_t term;         // of ownership when the reconciler was created
 	bool awaits_look;      // queued in controller.looks
@@ -57,6 +73,7 @@ struct managed_policy {
 	bool look_failed;      // a query of the last look; the next look comes after a tick, or failures would add up
 	bool has_early_tick;   // a look has asked for a tick
 	bool awaits_conflicts; // whether the target has a conflict is not known yet
+	bool is_blind;         // its conflicts may go undetected; counted in struct conflicts
 	bool is_dirty;         // queued in controller.policies.dirty
 	bool restores;         // deleted: its restoreReplicas must be set
 	bool is_waiting, is_shadowed, has_conflict; // logged already
@@ -202,8 +219,14 @@ size_t conflicts_awaited(const struct controller *c);
 void conflicts_sync(struct managed_policy *m, struct policy_ref *body);
 // Returns whether no other autoscaler is known to control the target, or this policy writes nothing to it.
 bool conflicts_allow(const struct managed_policy *m, const struct policy_ref *body);
-// Returns "HorizontalPodAutoscaler ns/name", or NULL: none, or not known yet. Valid until the loop runs.
+// Returns "HorizontalPodAutoscaler ns/name", or which client keeps changing the replicas; NULL: none, or not known yet.
+// Valid until the loop runs.
 const char *conflicts_find(const struct managed_policy *m);
+// Writes a sentence about the result of conflicts_find(), which must not be NULL.
+void conflicts_explain(const struct managed_policy *m, char *ret_text, size_t size);
+// The callback of struct reconcile_env; owner: the managed policy. Starts a pause when another client keeps changing
+// the replicas against the policy.
+bool conflicts_yield(void *owner, int32_t from, int32_t to);
 // Returns why conflicting autoscalers may go undetected; NULL: they are all visible.
 const char *conflicts_watch_error(const struct managed_policy *m);
 

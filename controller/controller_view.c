@@ -38,7 +38,7 @@ enum status_phase controller_why_idle(const struct policy_entry *e, char *ret_wh
 		return STATUS_PHASE__COUNT;
 	}
 	if (winner == e)
-		snprintf(ret_why, size, "%s drives the target", conflict);
+		conflicts_explain(e->user, ret_why, size);
 	else
 		snprintf(ret_why, size, "policy %s/%s has the target %s/%s", winner->namespace_name, winner->name,
 		         e->body->policy.target_kind, e->body->policy.target_name);

@@ -61,6 +61,7 @@ struct tick_result {
 	double seconds;               // duration of the tick
 	int attempt;                  // number of conflicts of this tick
 	int32_t write_from, write_to; // TICK_SCALED: the replicas before and after
+	int32_t stored;               // TICK_SCALED: the replicas that the server stored
 	const struct tick_times *times;
 	const struct decision *decision; // NULL: the tick ended before it decided
 	const void *state;               // the engine's state after the tick
@@ -84,6 +85,9 @@ struct reconcile_env {
 	bool (*permit)(void *owner, enum tick_permission permission, struct err *e);
 	// Returns the seat of the policy in its pool; NULL: it has none. Asked at each step of a tick.
 	struct pool_seat *(*seat)(void *owner);
+	// Asked when a tick is about to change the replicas. Returns true when the policy gives way to another client
+	// instead: the tick ends with TICK_SUPERSEDED. NULL: never.
+	bool (*yield)(void *owner, int32_t from, int32_t to);
 	// Asked before a tick writes. Returns false when it must end with TICK_DEFERRED.
 	bool (*take_turn)(void *owner);
 	// Called once for each attempt of a tick: for each conflict with TICK_RETRIED while the tick continues, then

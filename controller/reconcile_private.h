@@ -17,7 +17,7 @@ struct tick_work {
 	bool is_news;    // that decision differs from the one before
 	int64_t now_ms;
 	struct tick_times times;
-	int32_t write_from, write_to;
+	int32_t write_from, write_to, stored;
 	void *state;                // unpacked; NULL: r->packed is current (reconcile_state)
 	struct refill_call *refill; // NULL: the windows were not refilled
 	struct observation_call observation;

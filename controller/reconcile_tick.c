@@ -55,6 +55,7 @@ static struct tick_result result_of(struct reconciler *r, enum tick_outcome outc
 	        .attempt = w->conflicts,
 	        .write_from = w->write_from,
 	        .write_to = w->write_to,
+	        .stored = w->stored,
 	        .times = &w->times,
 	        .decision = w->is_decided ? r->decision : NULL,
 	        .state = reconcile_state(r),
@@ -106,9 +107,10 @@ static enum pool_write outcome_of(const struct err *error)
 static void on_written(void *arg, const struct scale *scale, const struct err *error)
 {
 	struct reconciler *r = arg;
-	const struct tick_work *w = r->work;
+	struct tick_work *w = r->work;
 	pool_seat_written(reconcile_seat(r), w->write_to, outcome_of(error));
 	if (scale) {
+		w->stored = scale->spec_replicas;
 		observe_scaled(&r->env->sources, r->policy, scale);
 		decide_record_scale(r->policy, reconcile_state(r), w->now_ms, w->write_from, w->write_to);
 		unacked_write_clear(&r->unacked); // an earlier write can no longer take effect
@@ -274,6 +276,10 @@ static void decide_and_act(struct reconciler *r)
 	r->is_emptied = r->is_emptied || (d.desired == 0 && decide_reason_is_of_pool(d.reason));
 	if (!d.write || r->env->dry_run) {
 		end_tick(r, TICK_DECIDED, NULL);
+		return;
+	}
+	if (r->env->yield && r->env->yield(r->subject.owner, d.current, d.desired)) {
+		end_tick(r, TICK_SUPERSEDED, NULL);
 		return;
 	}
 	w->write_from = d.current;

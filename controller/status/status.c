@@ -383,7 +383,7 @@ static void record_phase_events(struct policy_status *s, const struct status_upd
 		if (failures[u->facts.phase])
 			record_event(s, "Warning", failures[u->facts.phase], text);
 		else if (s->phase == STATUS_CONFLICT)
-			record_event(s, "Normal", "ConflictResolved", "no other autoscaler drives the target any more");
+			record_event(s, "Normal", "ConflictResolved", "the policy drives the target again");
 		else if (s->phase == STATUS_READ_FAILED)
 			record_event(s, "Normal", "TargetFound", "the target can be read again");
 	}

@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/cache/autoscaler_object.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/json/json_span.h"
 
-#define KEDA_GROUP "keda.sh"
+#define KEDA_GROUP   "keda.sh"
+#define KTHENA_GROUP "workload.serving.volcano.sh"
 
-const char *autoscaler_kind_name(enum autoscaler_kind kind)
-{
-	static const char *const names[] = {
-	        [AUTOSCALER_SCALED_OBJECT] = "ScaledObject", [AUTOSCALER_HPA] = "HorizontalPodAutoscaler"};
-	_Static_assert(sizeof names / sizeof names[0] == AUTOSCALER_KIND__COUNT, "one name per kind");
-	assert(kind < AUTOSCALER_KIND__COUNT);
-	return names[kind];
-}
+// clang-format off
+const struct autoscaler_kind_info autoscaler_kinds[AUTOSCALER_KIND__COUNT] = {
+	[AUTOSCALER_SCALED_OBJECT]    = {"ScaledObject",             KEDA_GROUP "/v1alpha1",                 "scaledobjects",             {"spec", "scaleTargetRef"},                           {NULL},                                                    "apps",                       "Deployment"},
+	[AUTOSCALER_AIBRIX]           = {"PodAutoscaler",            "autoscaling.aibrix.ai/v1alpha1",       "podautoscalers",            {"spec", "scaleTargetRef"},                           {"spec", "subTargetSelector", "roleName"},                 "",                           ""},
+	[AUTOSCALER_DATADOG]          = {"DatadogPodAutoscaler",     "datadoghq.com/v1alpha2",               "datadogpodautoscalers",     {"spec", "targetRef"},                                {NULL},                                                    "",                           ""},
+	[AUTOSCALER_DATADOG_V1ALPHA1] = {"DatadogPodAutoscaler",     "datadoghq.com/v1alpha1",               "datadogpodautoscalers",     {"spec", "targetRef"},                                {NULL},                                                    "",                           ""},
+	[AUTOSCALER_WATERMARK]        = {"WatermarkPodAutoscaler",   "datadoghq.com/v1alpha1",               "watermarkpodautoscalers",   {"spec", "scaleTargetRef"},                           {NULL},                                                    "",                           ""},
+	[AUTOSCALER_KTHENA]           = {"AutoscalingPolicy",        KTHENA_GROUP "/v1alpha1",               "autoscalingpolicies",       {"spec", "homogeneousTarget", "target", "targetRef"}, {NULL},                                                    KTHENA_GROUP,                 "ModelServing"},
+	[AUTOSCALER_KTHENA_BINDING]   = {"AutoscalingPolicyBinding", KTHENA_GROUP "/v1alpha1",               "autoscalingpolicybindings", {"spec", "homogeneousTarget", "target", "targetRef"}, {"spec", "homogeneousTarget", "target", "subTargets", "name"}, KTHENA_GROUP,             "ModelServing"},
+	[AUTOSCALER_HPA]              = {"HorizontalPodAutoscaler",  "autoscaling/v1",                       "horizontalpodautoscalers",  {"spec", "scaleTargetRef"},                           {NULL},                                                    "",                           ""},
+};
+// clang-format on
 
 void autoscaler_group_of(const char *api_version, char out[AUTOSCALER_NAME_BYTES])
 {
@@ -60,17 +64,19 @@ bool autoscaler_decode(enum autoscaler_kind kind, const char *json, size_t len, 
 	json_span_text(json_span_get(metadata, "name"), o->name, sizeof o->name);
 	if (!o->namespace_name[0] || !o->name[0])
 		return false;
-	const struct json_span target = json_span_path(root, (const char *const[]){"spec", "scaleTargetRef", NULL});
+	const struct autoscaler_kind_info *info = &autoscaler_kinds[kind];
+	const struct json_span target = json_span_path(root, info->target);
 	json_span_text(json_span_get(target, "apiVersion"), api_version, sizeof api_version);
 	json_span_text(json_span_get(target, "kind"), o->target_kind, sizeof o->target_kind);
 	json_span_text(json_span_get(target, "name"), o->target_name, sizeof o->target_name);
 	autoscaler_group_of(api_version, o->target_group);
-	if (kind == AUTOSCALER_SCALED_OBJECT && !api_version[0])
-		snprintf(o->target_group, sizeof o->target_group, "apps");
-	if (kind == AUTOSCALER_SCALED_OBJECT && !o->target_kind[0])
-		snprintf(o->target_kind, sizeof o->target_kind, "Deployment");
+	if (!api_version[0])
+		snprintf(o->target_group, sizeof o->target_group, "%s", info->target_group);
+	if (!o->target_kind[0])
+		snprintf(o->target_kind, sizeof o->target_kind, "%s", info->target_kind);
 	if (kind == AUTOSCALER_HPA)
 		read_scaled_object(metadata, o->scaled_object);
-	o->has_target = o->target_kind[0] && o->target_name[0];
+	bool is_part = info->part[0] && json_span_kind(json_span_path(root, info->part)) == '"';
+	o->has_target = o->target_kind[0] && o->target_name[0] && !is_part;
 	return true;
 }

@@ -48,21 +48,28 @@ const char *conflict_watch_find(const struct conflict_watch_want *w)
 
 bool conflict_watch_is_known(const struct conflict_watch_want *w)
 {
-	const struct informer_namespace *hpas = w->watched->of[AUTOSCALER_HPA],
-	                                *keda = w->watched->of[AUTOSCALER_SCALED_OBJECT];
-	bool no_keda = w->s->keda == KEDA_ABSENT || w->s->keda_error;
-	return (informer_is_synced(hpas) || informer_error(hpas)) &&
-	       (no_keda || (keda && (informer_is_synced(keda) || informer_error(keda))));
+	for (int kind = 0; kind < AUTOSCALER_KIND__COUNT; kind++) {
+		const struct resource_watch *c = &w->s->of[kind];
+		const struct informer_namespace *space = w->watched->of[kind];
+		if (c->served != SERVED_NO && !c->error &&
+		    !(space && (informer_is_synced(space) || informer_error(space))))
+			return false;
+	}
+	return true;
 }
 
 const char *conflict_watch_error(const struct conflict_watch_want *w)
 {
-	const struct informer_namespace *hpas = w->watched->of[AUTOSCALER_HPA],
-	                                *keda = w->watched->of[AUTOSCALER_SCALED_OBJECT];
-	const char *error = informer_error(hpas);
-	if (!error && keda && w->s->keda == KEDA_PRESENT)
-		error = informer_error(keda);
-	return error ? error : w->s->keda_error;
+	const char *asked = NULL;
+	for (int kind = AUTOSCALER_KIND__COUNT - 1; kind >= 0; kind--) {
+		const struct resource_watch *c = &w->s->of[kind];
+		const struct informer_namespace *space = w->watched->of[kind];
+		const char *error = c->served == SERVED_YES && space ? informer_error(space) : NULL;
+		if (error)
+			return error;
+		asked = asked ? asked : c->error;
+	}
+	return asked;
 }
 
 static void report(struct conflict_watch_want *w)
@@ -146,7 +153,7 @@ static void join_target(const struct resource_watch *watch, struct conflict *c, 
 	char text[CONFLICT_TEXT_BYTES];
 	bool is_kedas = watch->kind == AUTOSCALER_HPA && o->scaled_object[0];
 	enum autoscaler_kind kind = is_kedas ? AUTOSCALER_SCALED_OBJECT : watch->kind;
-	snprintf(text, sizeof text, "%s %s/%s", autoscaler_kind_name(kind), o->namespace_name,
+	snprintf(text, sizeof text, "%s %s/%s", autoscaler_kinds[kind].name, o->namespace_name,
 	         is_kedas ? o->scaled_object : o->name);
 	c->rank = (int)kind;
 	c->group = conflict_watch_copy(o->target_group);

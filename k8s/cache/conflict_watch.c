@@ -19,11 +19,11 @@
 #include "k8s/client/k8s_client.h"
 #include "k8s/client/scale.h"
 
-#define KEDA_PATH "/apis/keda.sh/v1alpha1"
 // Policies wait for the reply.
-#define KEDA_TIMEOUT_MS  5000
-#define KEDA_ATTEMPTS    2
-#define KEDA_GONE_ASK_MS 5000
+#define ASK_TIMEOUT_MS 5000
+#define ASK_ATTEMPTS   2
+#define GONE_ASK_MS    5000
+#define PATH_BYTES     64
 
 // ---- watches ----
 
@@ -40,28 +40,31 @@ static void on_change(void *arg)
 
 static void on_error(void *arg, const char *namespace_name, const struct err *error)
 {
-	const struct resource_watch *c = arg;
-	struct conflict_watch *s = c->s;
-	if (c->kind == AUTOSCALER_SCALED_OBJECT && error && is_not_served(error) && s->keda == KEDA_PRESENT) {
-		s->keda = KEDA_ABSENT; // KEDA was uninstalled; the watch must not be freed in this callback
-		event_active(&s->later, EV_TIMEOUT, 0);
+	struct resource_watch *c = arg;
+	if (c->kind != AUTOSCALER_HPA && error && is_not_served(error) && c->served == SERVED_YES) {
+		c->served = SERVED_NO; // uninstalled; the watch must not be freed in this callback
+		event_active(&c->s->later, EV_TIMEOUT, 0);
 	}
+}
+
+static void path_of(enum autoscaler_kind kind, char out[PATH_BYTES])
+{
+	snprintf(out, PATH_BYTES, "/apis/%s", autoscaler_kinds[kind].group_version);
 }
 
 static int resource_watch_init(struct conflict_watch *s, enum autoscaler_kind kind, struct err *e)
 {
-	static const char *const groups[] = {
-	        [AUTOSCALER_SCALED_OBJECT] = KEDA_PATH, [AUTOSCALER_HPA] = "/apis/autoscaling/v1"};
-	static const char *const plurals[] = {
-	        [AUTOSCALER_SCALED_OBJECT] = "scaledobjects", [AUTOSCALER_HPA] = "horizontalpodautoscalers"};
 	struct resource_watch *c = &s->of[kind];
+	char path[PATH_BYTES];
+	path_of(kind, path);
 	c->s = s;
 	c->kind = kind;
+	c->served = kind == AUTOSCALER_HPA ? SERVED_YES : SERVED_UNKNOWN;
 	c->informer = informer_new(
 	        &(struct informer_options){
 	                .client = s->options.client,
-	                .group_path = groups[kind],
-	                .plural = plurals[kind],
+	                .group_path = path,
+	                .plural = autoscaler_kinds[kind].plural,
 	                .own_watches = CONFLICT_NAMESPACES_MAX,
 	                .callbacks = {conflict_watch_on_object, conflict_watch_on_absent, NULL, on_change, on_error},
 	                .arg = c},
@@ -70,10 +73,10 @@ static int resource_watch_init(struct conflict_watch *s, enum autoscaler_kind ki
 }
 
 // Memory for a watch is needed from a callback of discovery, too, so there is no caller to return an error to.
-static struct informer_namespace *want_resource(struct conflict_watch *s, enum autoscaler_kind kind,
-                                                const char *namespace_name)
+static void open_one(struct namespace_watch *watched, const struct resource_watch *c)
 {
-	return must_alloc(informer_want_namespace(s->of[kind].informer, namespace_name, NULL));
+	if (c->served == SERVED_YES && !watched->of[c->kind])
+		watched->of[c->kind] = must_alloc(informer_want_namespace(c->informer, watched->namespace_name, NULL));
 }
 
 static struct namespace_watch *namespace_watch_get(struct conflict_watch *s, const char *namespace_name)
@@ -85,9 +88,8 @@ static struct namespace_watch *namespace_watch_get(struct conflict_watch *s, con
 	watched = must_alloc(calloc(1, sizeof *watched));
 	snprintf(watched->namespace_name, sizeof watched->namespace_name, "%s", namespace_name);
 	HASH_ADD_STR(s->namespaces, namespace_name, watched);
-	watched->of[AUTOSCALER_HPA] = want_resource(s, AUTOSCALER_HPA, namespace_name);
-	if (s->keda == KEDA_PRESENT)
-		watched->of[AUTOSCALER_SCALED_OBJECT] = want_resource(s, AUTOSCALER_SCALED_OBJECT, namespace_name);
+	for (int kind = 0; kind < AUTOSCALER_KIND__COUNT; kind++)
+		open_one(watched, &s->of[kind]);
 	return watched;
 }
 
@@ -108,89 +110,120 @@ static void namespace_watch_release(struct conflict_watch *s, struct namespace_w
 	free(watched);
 }
 
-// ---- KEDA ----
+// ---- which kinds the cluster serves ----
 
+static bool is_same_version(int a, int b)
+{
+	return strcmp(autoscaler_kinds[a].group_version, autoscaler_kinds[b].group_version) == 0;
+}
+
+// Returns the kind that asks for all kinds of its group version.
+static struct resource_watch *asker_of(struct conflict_watch *s, int kind)
+{
+	int first = 0;
+	while (!is_same_version(first, kind))
+		first++;
+	return &s->of[first];
+}
+
+// Asks again when a kind is not served: soon when an answer failed. ms: the time until then otherwise.
 static void ask_again_in(struct conflict_watch *s, int64_t ms)
 {
-	timer_start(&s->ask_timer, ms + backoff_random_ms(ms / 10 + 1));
+	bool is_needed = false;
+	for (int kind = 0; kind < AUTOSCALER_KIND__COUNT; kind++) {
+		const struct resource_watch *c = &s->of[kind];
+		if (c->asking)
+			return; // its answer comes here
+		is_needed |= c->served != SERVED_YES;
+		ms = c->error && ms > CONFLICT_ASK_RETRY_MS ? CONFLICT_ASK_RETRY_MS : ms;
+	}
+	if (is_needed)
+		timer_start(&s->ask_timer, ms + backoff_random_ms(ms / 10 + 1));
 }
 
-static void open_scaled_objects(struct conflict_watch *s)
+// Of a kind that is served in two versions, one is watched.
+static bool is_watched_already(const struct conflict_watch *s, int kind)
 {
-	struct namespace_watch *watched;
+	for (int i = 0; i < AUTOSCALER_KIND__COUNT; i++)
+		if (s->of[i].served == SERVED_YES &&
+		    strcmp(autoscaler_kinds[i].plural, autoscaler_kinds[kind].plural) == 0)
+			return true;
+	return false;
+}
+
+static void set_served(struct conflict_watch *s, struct resource_watch *c, const struct k8s_resource_list *list)
+{
+	bool is_served = false;
+	for (size_t i = 0; i < list->n; i++)
+		is_served |= strcmp(list->items[i].plural, autoscaler_kinds[c->kind].plural) == 0;
+	c->served = is_served && !is_watched_already(s, c->kind) ? SERVED_YES : SERVED_NO;
+	struct namespace_watch *watched; // from now on the watch reports when the kind is uninstalled
 	for (watched = s->namespaces; watched; watched = watched->hh.next)
-		watched->of[AUTOSCALER_SCALED_OBJECT] =
-		        want_resource(s, AUTOSCALER_SCALED_OBJECT, watched->namespace_name);
-}
-
-static void close_scaled_objects(struct conflict_watch *s)
-{
-	struct namespace_watch *watched;
-	for (watched = s->namespaces; watched; watched = watched->hh.next)
-		close_one(watched, AUTOSCALER_SCALED_OBJECT);
-}
-
-// Returns 1 when the group serves ScaledObjects, 0 when it does not, -1 and *e when the reply is invalid.
-static int has_scaled_objects(const struct http_response *response, struct err *e)
-{
-	struct k8s_resource_list list;
-	int is_served = 0;
-	if (discovery_decode(response->body, response->body_len, &list, e) < 0)
-		return -1;
-	for (size_t i = 0; i < list.n; i++)
-		is_served |= strcmp(list.items[i].plural, "scaledobjects") == 0;
-	free(list.items);
-	return is_served;
+		open_one(watched, c);
 }
 
 // error is NULL when the server answered.
-static void set_keda_error(struct conflict_watch *s, const struct err *error)
+static void set_error(struct resource_watch *c, const struct err *error)
 {
-	struct err e = {0};
-	free(s->keda_error);
-	s->keda_error = NULL;
+	struct err e;
+	char path[PATH_BYTES];
+	free(c->error);
+	c->error = NULL;
 	if (!error)
 		return;
 	e = *error;
-	err_wrap(&e, "cannot find out whether the cluster has ScaledObjects: GET " KEDA_PATH);
-	s->keda_error = conflict_watch_copy(e.msg);
-	ask_again_in(s, CONFLICT_KEDA_RETRY_MS);
+	path_of(c->kind, path);
+	err_wrap(&e, "cannot find out whether the cluster has %ss: GET %s", autoscaler_kinds[c->kind].name, path);
+	c->error = conflict_watch_copy(e.msg);
 }
 
 static void on_asked(void *arg, const struct http_response *response, const struct err *error)
 {
-	struct conflict_watch *s = arg;
+	struct resource_watch *asker = arg;
+	struct conflict_watch *s = asker->s;
+	struct k8s_resource_list list = {0};
 	struct err e;
-	s->asking = NULL;
+	asker->asking = NULL;
 	if (error && error->kind == ERR_CANCELED)
 		return;
-	int is_served = response ? has_scaled_objects(response, &e) : is_not_served(error) ? 0 : -1;
-	set_keda_error(s, is_served >= 0 ? NULL : response ? &e : error);
-	if (is_served > 0) {
-		s->keda = KEDA_PRESENT; // from now on the watch reports when KEDA is uninstalled
-		open_scaled_objects(s);
-	} else if (is_served == 0) {
-		s->keda = KEDA_ABSENT;
-		ask_again_in(s, s->options.keda_ask_ms);
+	if (error && is_not_served(error))
+		error = NULL;
+	else if (response && discovery_decode(response->body, response->body_len, &list, &e) < 0)
+		error = &e;
+	for (int kind = asker->kind; kind < AUTOSCALER_KIND__COUNT; kind++) {
+		struct resource_watch *c = &s->of[kind];
+		if (c->served == SERVED_YES || !is_same_version(kind, asker->kind))
+			continue;
+		set_error(c, error);
+		if (!error)
+			set_served(s, c, &list);
 	}
+	free(list.items);
+	ask_again_in(s, s->options.ask_ms);
 	conflict_watch_report_all(s);
 }
 
-static void ask_for_keda(struct conflict_watch *s)
+static void ask(struct conflict_watch *s)
 {
-	struct err e;
-	if (s->asking || s->keda == KEDA_PRESENT)
-		return;
-	s->keda_asked++;
-	if (k8s_request_with(s->options.client,
-	                     &(struct k8s_request_options){.method = "GET",
-	                                                   .path = KEDA_PATH,
-	                                                   .timeout_ms = KEDA_TIMEOUT_MS,
-	                                                   .max_attempts = KEDA_ATTEMPTS,
-	                                                   .done = on_asked,
-	                                                   .arg = s},
-	                     &s->asking, &e) < 0)
-		set_keda_error(s, &e);
+	for (int kind = 0; kind < AUTOSCALER_KIND__COUNT; kind++) {
+		struct resource_watch *asker = asker_of(s, kind);
+		char path[PATH_BYTES];
+		struct err e;
+		if (s->of[kind].served == SERVED_YES || asker->asking)
+			continue;
+		path_of(asker->kind, path);
+		asker->n_asked++;
+		if (k8s_request_with(s->options.client,
+		                     &(struct k8s_request_options){.method = "GET",
+		                                                   .path = path,
+		                                                   .timeout_ms = ASK_TIMEOUT_MS,
+		                                                   .max_attempts = ASK_ATTEMPTS,
+		                                                   .done = on_asked,
+		                                                   .arg = asker},
+		                     &asker->asking, &e) < 0)
+			set_error(&s->of[kind], &e);
+	}
+	ask_again_in(s, CONFLICT_ASK_RETRY_MS);
 }
 
 static void on_ask_timer(evutil_socket_t fd, short what, void *arg)
@@ -198,20 +231,22 @@ static void on_ask_timer(evutil_socket_t fd, short what, void *arg)
 	struct conflict_watch *s = arg;
 	if (s->n_wants == 0)
 		return;
-	ask_for_keda(s);
+	ask(s);
 	conflict_watch_report_all(s);
 }
 
-// KEDA was uninstalled.
+// A kind was uninstalled.
 static void on_later(evutil_socket_t fd, short what, void *arg)
 {
 	struct conflict_watch *s = arg;
-	if (s->keda != KEDA_ABSENT)
-		return;
-	close_scaled_objects(s);
+	struct namespace_watch *watched;
+	for (watched = s->namespaces; watched; watched = watched->hh.next)
+		for (int kind = 0; kind < AUTOSCALER_KIND__COUNT; kind++)
+			if (s->of[kind].served == SERVED_NO)
+				close_one(watched, (enum autoscaler_kind)kind);
 	// Soon, because a server that is starting does not serve custom resources yet.
-	int64_t ms = s->options.keda_ask_ms;
-	ask_again_in(s, ms < KEDA_GONE_ASK_MS ? ms : KEDA_GONE_ASK_MS);
+	int64_t ms = s->options.ask_ms;
+	ask_again_in(s, ms < GONE_ASK_MS ? ms : GONE_ASK_MS);
 	conflict_watch_report_all(s);
 }
 
@@ -219,15 +254,15 @@ static void on_later(evutil_socket_t fd, short what, void *arg)
 
 struct conflict_watch *conflict_watch_new(const struct conflict_watch_options *options, struct err *e)
 {
-	assert(options->client && options->on_change && options->keda_ask_ms >= 0);
+	assert(options->client && options->on_change && options->ask_ms >= 0);
 	struct conflict_watch *s = calloc(1, sizeof *s);
 	if (!s) {
 		err_set(e, ERR_INTERNAL, "out of memory");
 		return NULL;
 	}
 	s->options = *options;
-	if (s->options.keda_ask_ms == 0)
-		s->options.keda_ask_ms = CONFLICT_KEDA_ASK_MS;
+	if (s->options.ask_ms == 0)
+		s->options.ask_ms = CONFLICT_ASK_MS;
 	struct event_base *loop = k8s_client_loop(options->client);
 	evtimer_assign(&s->ask_timer, loop, on_ask_timer, s);
 	evtimer_assign(&s->later, loop, on_later, s);
@@ -246,13 +281,14 @@ void conflict_watch_free(struct conflict_watch *s)
 		return;
 	while (s->wants)
 		conflict_watch_unwant(s->wants);
-	if (s->asking)
-		k8s_call_cancel(s->asking);
 	event_del(&s->ask_timer);
 	event_del(&s->later);
-	for (int kind = 0; kind < AUTOSCALER_KIND__COUNT; kind++)
+	for (int kind = 0; kind < AUTOSCALER_KIND__COUNT; kind++) {
+		if (s->of[kind].asking)
+			k8s_call_cancel(s->of[kind].asking);
 		informer_free(s->of[kind].informer);
-	free(s->keda_error);
+		free(s->of[kind].error);
+	}
 	free(s);
 }
 
@@ -282,7 +318,7 @@ struct conflict_watch_want *conflict_watch_want(struct conflict_watch *s, const 
 	DL_APPEND(w->target->wants, w);
 	DL_APPEND2(s->wants, w, all_prev, all_next);
 	if (s->n_wants++ == 0 && !evtimer_pending(&s->ask_timer, NULL))
-		ask_for_keda(s);
+		ask(s);
 	const char *conflict = conflict_watch_find(w),
 	           *error = conflict_watch_error(w); // only later changes are reported
 	w->reported = conflict ? conflict_watch_copy(conflict) : NULL;

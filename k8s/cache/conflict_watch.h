@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds conflicting autoscalers of a target: HorizontalPodAutoscalers (autoscaling/v1) and, where the cluster has KEDA,
-// ScaledObjects (keda.sh/v1alpha1). Watches the namespaces of the policies. Above CONFLICT_NAMESPACES_MAX namespaces,
-// one watch of all namespaces takes over, where RBAC permits it (k8s/cache/informer.h). The server is asked for KEDA at
-// start and then every few minutes; apart from that, no requests are sent while nothing changes.
+// Finds conflicting autoscalers of a target: objects of the kinds in autoscaler_kinds (k8s/cache/autoscaler_object.h)
+// that the cluster serves. Watches the namespaces of the policies. Above CONFLICT_NAMESPACES_MAX namespaces, one watch
+// of all namespaces takes over, where RBAC permits it (k8s/cache/informer.h). At start, and then every few minutes, the
+// server is asked for the kinds that it does not serve yet; apart from that, no requests are sent while nothing
+// changes.
 #ifndef GPUSCALE_K8S_CACHE_CONFLICT_WATCH_H
 #define GPUSCALE_K8S_CACHE_CONFLICT_WATCH_H
 
@@ -19,8 +20,8 @@ struct conflict_watch_want;
 #define CONFLICT_COMPARED_MAX   256 // autoscalers of one target among which the reported one is chosen
 #define CONFLICT_NAMESPACES_MAX 32  // watches of one kind; above this number, one watch of all namespaces
 #define CONFLICT_TEXT_BYTES     560
-#define CONFLICT_KEDA_ASK_MS    300000 // time between checks for the group keda.sh, plus up to a tenth at random
-#define CONFLICT_KEDA_RETRY_MS  30000  // after a check that failed
+#define CONFLICT_ASK_MS         300000 // time between checks for kinds that are not served, plus up to a tenth at random
+#define CONFLICT_ASK_RETRY_MS   30000  // after a check that failed
 
 struct conflict_watch_options {
 	struct k8s_client *client; // not owned
@@ -29,7 +30,7 @@ struct conflict_watch_options {
 	// or conflict_watch_unwant.
 	void (*on_change)(void *arg, void *user);
 	void *arg;
-	int64_t keda_ask_ms; // 0: CONFLICT_KEDA_ASK_MS
+	int64_t ask_ms; // 0: CONFLICT_ASK_MS
 };
 
 // Creates a conflict watch. It sends no request before a target is wanted. Returns NULL and *e when memory is
@@ -44,8 +45,8 @@ struct conflict_watch_want *conflict_watch_want(struct conflict_watch *s, const 
                                                 struct err *e);
 void conflict_watch_unwant(struct conflict_watch_want *w); // NULL is fine
 
-// Returns the conflicting autoscaler, "HorizontalPodAutoscaler ns/name" or "ScaledObject ns/name", the first in that
-// order when there are several; NULL when none is known. An HPA that KEDA created is reported as its ScaledObject.
+// Returns the conflicting autoscaler as "KIND NAMESPACE/NAME", the first in the order of enum autoscaler_kind and then
+// of names when there are several; NULL when none is known. An HPA that KEDA created is reported as its ScaledObject.
 // Valid until the loop runs.
 const char *conflict_watch_find(const struct conflict_watch_want *w);
 // Returns whether each resource was listed or refused. Before that, conflict_watch_find may miss an autoscaler.

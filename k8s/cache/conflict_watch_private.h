@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Declarations shared by the files of the conflict watch. Include it only from those files.
-//   conflict_watch.c    watches per namespace, and whether the cluster has KEDA
+//   conflict_watch.c    watches per namespace, and which kinds the cluster serves
 //   conflict_objects.c  the reported autoscalers, and reports of changes
 #ifndef GPUSCALE_K8S_CACHE_CONFLICT_WATCH_PRIVATE_H
 #define GPUSCALE_K8S_CACHE_CONFLICT_WATCH_PRIVATE_H
@@ -53,14 +53,19 @@ struct namespace_watch {
 	char namespace_name[AUTOSCALER_NAME_BYTES];
 };
 
-// The argument of an informer's callbacks.
+enum served { SERVED_UNKNOWN, SERVED_NO, SERVED_YES };
+
+// A kind; the argument of its informer's callbacks.
 struct resource_watch {
 	struct conflict_watch *s;
 	enum autoscaler_kind kind;
+	enum served served;
 	struct informer *informer;
+	// Of the first kind of a group version, whose request asks for all of them.
+	struct k8s_call *asking;
+	uint64_t n_asked;
+	char *error; // why the server did not say whether it serves the kind; NULL: it did, or was not asked
 };
-
-enum keda { KEDA_UNKNOWN, KEDA_ABSENT, KEDA_PRESENT };
 
 struct conflict_watch {
 	struct conflict_watch_options options;
@@ -69,11 +74,7 @@ struct conflict_watch {
 	struct resource_watch of[AUTOSCALER_KIND__COUNT];
 	struct conflict_watch_want *wants;
 	size_t n_wants;
-	enum keda keda;
-	struct k8s_call *asking;
 	struct event ask_timer, later;
-	char *keda_error;
-	uint64_t keda_asked;
 };
 
 // conflict_objects.c

@@ -171,7 +171,8 @@ struct fake_apiserver *fake_apiserver_new(const struct fake_apiserver_options *o
 	}
 	fake_store_init(&f->store, fake_watches_tell, f->watches);
 	for (size_t i = 0; i < FAKE_N_KINDS; i++)
-		f->is_served[i] = options->keda || strcmp(fake_kinds[i].group, "keda.sh") != 0;
+		f->is_served[i] =
+		        !fake_kinds[i].is_optional || (options->keda && strcmp(fake_kinds[i].group, "keda.sh") == 0);
 	const struct http_server_options so = server_options(options);
 	f->server = http_server_new(&so, e);
 	if (!f->server || http_server_route(f->server, "/", on_request, f, e) < 0 || fake_control_routes(f, e) < 0) {
@@ -249,9 +250,11 @@ int fake_apiserver_put(struct fake_apiserver *f, const char *json, struct err *e
 	snprintf(ns_copy, sizeof ns_copy, "%s", k->is_cluster_wide ? "" : ns);
 	struct fake_object *o = fake_store_find(&f->store, k, ns_copy, name);
 	if (o) {
+		// A test may let an object look as if it was created anew.
 		static const char *const kept[] = {"namespace", "uid", "resourceVersion", "generation",
 		                                   "creationTimestamp"};
-		for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+		size_t n = sizeof kept / sizeof kept[0] - (json_get(metadata, "creationTimestamp") != NULL);
+		for (size_t i = 0; i < n; i++) {
 			const cJSON *old = json_get(json_get(o->root, "metadata"), kept[i]);
 			if (old)
 				fake_set(fake_sub(root, "metadata"), kept[i], cJSON_Duplicate(old, true));

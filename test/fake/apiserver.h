@@ -72,7 +72,7 @@ void fake_apiserver_compact(struct fake_apiserver *f);
 void fake_apiserver_set_bookmarks(struct fake_apiserver *f, int64_t every_ms);
 // As a server that hangs: streams stay open and say nothing. When it ends they are cut.
 void fake_apiserver_mute(struct fake_apiserver *f, bool is_mute);
-// Whether the kinds of an API group are served; all are but keda.sh.
+// Whether the kinds of an API group are served; all are but those of other autoscalers than the HPA.
 void fake_apiserver_serve_group(struct fake_apiserver *f, const char *group, bool is_served);
 // Reads certificate and key again, and cuts streams and idle connections: a server that was restarted.
 int fake_apiserver_reload_tls(struct fake_apiserver *f, struct err *e);

@@ -15,6 +15,7 @@
 
 #define WORKLOAD .has_scale = true, .has_status = true, .has_generation = true
 #define CUSTOM   .has_status = true, .has_generation = true, .is_custom = true, .needs_version = true
+#define OPTIONAL CUSTOM, .is_optional = true
 
 const struct fake_kind fake_kinds[] = {
         {"", "v1", "Pod", "pods", .has_status = true},
@@ -30,7 +31,13 @@ const struct fake_kind fake_kinds[] = {
         {"gpuscale.dev", "v1alpha1", "GPUAutoscaler", "gpuautoscalers", CUSTOM},
         {"gpuscale.dev", "v1alpha1", "GPUPool", "gpupools", CUSTOM, .is_cluster_wide = true},
         {"gpuscale.dev", "v1alpha1", "GPUIdleRule", "gpuidlerules", CUSTOM, .is_cluster_wide = true},
-        {"keda.sh", "v1alpha1", "ScaledObject", "scaledobjects", CUSTOM},
+        {"keda.sh", "v1alpha1", "ScaledObject", "scaledobjects", OPTIONAL},
+        {"autoscaling.aibrix.ai", "v1alpha1", "PodAutoscaler", "podautoscalers", OPTIONAL},
+        {"datadoghq.com", "v1alpha2", "DatadogPodAutoscaler", "datadogpodautoscalers", OPTIONAL},
+        {"datadoghq.com", "v1alpha1", "DatadogPodAutoscaler", "datadogpodautoscalers", OPTIONAL},
+        {"datadoghq.com", "v1alpha1", "WatermarkPodAutoscaler", "watermarkpodautoscalers", OPTIONAL},
+        {"workload.serving.volcano.sh", "v1alpha1", "AutoscalingPolicy", "autoscalingpolicies", OPTIONAL},
+        {"workload.serving.volcano.sh", "v1alpha1", "AutoscalingPolicyBinding", "autoscalingpolicybindings", OPTIONAL},
         {"kueue.x-k8s.io", "v1beta1", "LocalQueue", "localqueues", .has_status = true},
         {"leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets", CUSTOM, .has_scale = true},
         {"resource.k8s.io", "v1", "DeviceClass", "deviceclasses", .is_cluster_wide = true},

@@ -12,7 +12,7 @@
 
 #define FAKE_OBJECTS_MAX   100000
 #define FAKE_FIRST_VERSION 100 // as if the server had a past: older resourceVersions are gone
-#define FAKE_N_KINDS       22
+#define FAKE_N_KINDS       28
 
 struct fake_kind {
 	const char *group, *version, *kind, *plural; // group "" = core
@@ -22,6 +22,7 @@ struct fake_kind {
 	bool is_custom;                              // a custom resource
 	bool is_cluster_wide;
 	bool needs_version; // of a PUT
+	bool is_optional;   // not served from the beginning
 };
 extern const struct fake_kind fake_kinds[FAKE_N_KINDS];
 

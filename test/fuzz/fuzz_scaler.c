@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// HorizontalPodAutoscalers and ScaledObjects as a server may send them: the first byte says which. Of one that is JSON,
-// what it scales is what its tree says.
+// HorizontalPodAutoscalers and other autoscalers as a server may send them: the first byte says which. Of one that is
+// JSON, what it scales is what its tree says. Then the same bytes as a list of targets, whose field manager is read.
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "base/json/json_read.h"
+#include "controller/scale_fight.h"
 #include "k8s/cache/autoscaler_object.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -28,16 +29,21 @@ static bool has_name_twice(const cJSON *object)
 static void compare_with_tree(enum autoscaler_kind kind, const char *json, size_t len,
                               const struct autoscaler_object *o)
 {
+	const struct autoscaler_kind_info *k = &autoscaler_kinds[kind];
 	cJSON *root = json_read(json, len, NULL);
-	const cJSON *spec = json_get(root, "spec"), *target = json_get(spec, "scaleTargetRef");
+	const cJSON *target = root, *part = root;
+	bool is_clear = root && !has_name_twice(root);
+	for (size_t i = 0; k->target[i]; i++)
+		is_clear &= !has_name_twice(target = json_get(target, k->target[i]));
+	for (size_t i = 0; k->part[i]; i++)
+		is_clear &= !has_name_twice(part = json_get(part, k->part[i]));
 	const char *name = json_get_str(target, "name", ""), *target_kind = json_get_str(target, "kind", "");
-	if (root && !memchr(json, '\\', len) && !has_name_twice(root) && !has_name_twice(spec) &&
-	    !has_name_twice(target) && strlen(name) < AUTOSCALER_NAME_BYTES &&
+	if (is_clear && !memchr(json, '\\', len) && strlen(name) < AUTOSCALER_NAME_BYTES &&
 	    strlen(target_kind) < AUTOSCALER_KIND_BYTES) {
-		if (!target_kind[0] && kind == AUTOSCALER_SCALED_OBJECT)
-			target_kind = "Deployment";
+		if (!target_kind[0])
+			target_kind = k->target_kind;
 		assert(strcmp(o->target_name, name) == 0 && strcmp(o->target_kind, target_kind) == 0);
-		assert(o->has_target == (name[0] && target_kind[0]));
+		assert(o->has_target == (name[0] && target_kind[0] && !(k->part[0] && cJSON_IsString(part))));
 	}
 	cJSON_Delete(root);
 }
@@ -45,9 +51,12 @@ static void compare_with_tree(enum autoscaler_kind kind, const char *json, size_
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct autoscaler_object o;
+	char manager[32];
 	if (size == 0)
 		return 0;
-	enum autoscaler_kind kind = data[0] % 2 ? AUTOSCALER_HPA : AUTOSCALER_SCALED_OBJECT;
+	enum autoscaler_kind kind = data[0] % AUTOSCALER_KIND__COUNT;
+	assert(scale_fight_manager((const char *)data + 1, size - 1, manager, sizeof manager) >= -1);
+	assert(strlen(manager) < sizeof manager);
 	if (autoscaler_decode(kind, (const char *)data + 1, size - 1, &o)) {
 		assert(o.namespace_name[0] && o.name[0]);
 		assert(strlen(o.target_name) < sizeof o.target_name && strlen(o.target_kind) < sizeof o.target_kind);

@@ -12,6 +12,6 @@ void conflict_watch_get_stats(const struct conflict_watch *s, struct conflict_wa
 	                                           .namespaces = HASH_COUNT(s->namespaces),
 	                                           .watches = n.watches,
 	                                           .objects = n.items,
-	                                           .has_keda = s->keda == KEDA_PRESENT,
-	                                           .keda_asked = s->keda_asked};
+	                                           .has_keda = s->of[AUTOSCALER_SCALED_OBJECT].served == SERVED_YES,
+	                                           .keda_asked = s->of[AUTOSCALER_SCALED_OBJECT].n_asked};
 }

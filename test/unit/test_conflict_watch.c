@@ -37,7 +37,7 @@ static void on_change(void *arg, void *user)
 	w->last_user = user;
 }
 
-static void start(struct world *w, bool keda, int64_t keda_ask_ms)
+static void start(struct world *w, bool keda, int64_t ask_ms)
 {
 	struct err e = {0};
 	*w = (struct world){0};
@@ -45,7 +45,7 @@ static void start(struct world *w, bool keda, int64_t keda_ask_ms)
 	harness_start_client(&w->h, 1);
 	w->scalers = conflict_watch_new(
 	        &(struct conflict_watch_options){
-	                .client = w->h.client, .on_change = on_change, .arg = w, .keda_ask_ms = keda_ask_ms},
+	                .client = w->h.client, .on_change = on_change, .arg = w, .ask_ms = ask_ms},
 	        &e);
 	assert_non_null(w->scalers);
 }
@@ -137,6 +137,8 @@ static void delete (struct world *w, const char *path)
 #define SCALEDS "/apis/keda.sh/v1alpha1/namespaces/default/scaledobjects"
 #define ON_WEB  "\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"name\":\"web\""
 
+#define OBJECT(spec) "{\"metadata\":{\"namespace\":\"n\",\"name\":\"a\"},\"spec\":" spec "}"
+
 // ---- objects ----
 
 static void target_of_an_autoscaler_is_read_from_its_object(void **state)
@@ -167,6 +169,24 @@ static void target_of_an_autoscaler_is_read_from_its_object(void **state)
 	         "{\"metadata\":{\"namespace\":\"n\",\"name\":\"a\"},\"spec\":{\"scaleTargetRef\":{\"apiVersion\":"
 	         "\"argoproj.io/v1alpha1\",\"kind\":\"Rollout\",\"name\":\"web\"}}}",
 	         "argoproj.io", "Rollout", "web", "", true, true},
+	        {AUTOSCALER_DATADOG,
+	         OBJECT("{\"targetRef\":{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"name\":\"web\"}}"),
+	         "apps", "Deployment", "web", "", true, true},
+	        {AUTOSCALER_AIBRIX,
+	         OBJECT("{\"scaleTargetRef\":{\"kind\":\"StormService\",\"name\":\"web\"},\"subTargetSelector\":{}}"),
+	         "", "StormService", "web", "", true, true},
+	        {AUTOSCALER_AIBRIX, // a role of its target
+	         OBJECT("{\"scaleTargetRef\":{\"kind\":\"StormService\",\"name\":\"web\"},\"subTargetSelector\":{"
+	                "\"roleName\":\"p\"}}"),
+	         "", "StormService", "web", "", true, false},
+	        {AUTOSCALER_KTHENA, OBJECT("{\"homogeneousTarget\":{\"target\":{\"targetRef\":{\"name\":\"web\"}}}}"),
+	         "workload.serving.volcano.sh", "ModelServing", "web", "", true, true},
+	        {AUTOSCALER_KTHENA_BINDING,
+	         OBJECT("{\"homogeneousTarget\":{\"target\":{\"targetRef\":{\"name\":\"web\"},\"subTargets\":{\"kind\":"
+	                "\"Role\",\"name\":\"p\"}}}}"),
+	         "workload.serving.volcano.sh", "ModelServing", "web", "", true, false},
+	        {AUTOSCALER_KTHENA, OBJECT("{\"heterogeneousTarget\":{\"params\":[]}}"), "workload.serving.volcano.sh",
+	         "ModelServing", "", "", true, false},
 	        {AUTOSCALER_HPA, "{\"metadata\":{\"namespace\":\"n\",\"name\":\"a\"},\"spec\":{}}", "", "", "", "",
 	         true, false},
 	        {AUTOSCALER_SCALED_OBJECT, "{\"metadata\":{\"namespace\":\"n\",\"name\":\"a\"}}", "apps", "Deployment",
@@ -280,7 +300,107 @@ static void keda_may_come_and_go(void **state)
 	stop(&w);
 }
 
+// Puts an object of the kind that scales Deployment web; its reference is complete, as the API server demands it.
+static void put_kind(struct world *w, const struct autoscaler_kind_info *k, const char *name)
+{
+	char json[1024], *at = json;
+	const char *end = json + sizeof json;
+	size_t depth = 0;
+	at += snprintf(
+	        at, (size_t)(end - at),
+	        "{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"metadata\":{\"namespace\":\"default\",\"name\":\"%s\"}",
+	        k->group_version, k->name, name);
+	for (; k->target[depth]; depth++)
+		at += snprintf(at, (size_t)(end - at), "%c\"%s\":", depth ? '{' : ',', k->target[depth]);
+	at += snprintf(at, (size_t)(end - at), "{" ON_WEB "}");
+	while (depth-- > 0)
+		at += snprintf(at, (size_t)(end - at), "}");
+	put(w, json);
+}
+
+static void every_kind_of_the_table_is_found_once_it_is_served(void **state)
+{
+	for (int kind = 0; kind < AUTOSCALER_KIND__COUNT; kind++) {
+		const struct autoscaler_kind_info *k = &autoscaler_kinds[kind];
+		struct world w;
+		char group[AUTOSCALER_NAME_BYTES], expected[100];
+		start(&w, false, 200);
+		struct conflict_watch_want *web = want(&w, WEB);
+		expect_owner(&w, web, NULL);
+		autoscaler_group_of(k->group_version, group);
+		fake_apiserver_serve_group(w.h.server, group, true);
+		for (int i = 0; i < AUTOSCALER_KIND__COUNT; i++) // the fake does not convert between versions
+			if (strcmp(autoscaler_kinds[i].plural, k->plural) == 0)
+				put_kind(&w, &autoscaler_kinds[i], "other");
+		snprintf(expected, sizeof expected, "%s default/other", k->name);
+		expect_owner(&w, web, expected);
+		assert_null(conflict_watch_error(web));
+		stop(&w);
+	}
+}
+
+static void kind_served_in_two_versions_is_watched_in_one(void **state)
+{
+	struct world w;
+	start(&w, false, 200);
+	fake_apiserver_serve_group(w.h.server, "datadoghq.com", true);
+	struct conflict_watch_want *web = want(&w, WEB);
+	expect_owner(&w, web, NULL);
+	struct conflict_watch_stats stats;
+	test_loop_for(w.h.loop, 600); // several rounds of questions
+	conflict_watch_get_stats(w.scalers, &stats);
+	assert_int_equal(stats.watches, 3); // HPAs, DatadogPodAutoscalers, WatermarkPodAutoscalers
+	stop(&w);
+}
+
+// Each account of the product that watches for conflicts may list and watch exactly the kinds of the table.
+static void manifests_grant_list_and_watch_of_every_kind(void **state)
+{
+	static const char *const files[] = {
+	        "manifests/base/controller-rbac.yaml",
+	        "manifests/overlays/namespaced/roles.yaml",
+	        "manifests/hpa-bridge/account.yaml",
+	        "manifests/chart/templates/controller-rbac.yaml",
+	        "manifests/chart/templates/external-metrics.yaml",
+	};
+	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+		char text[40000], head[300], group[AUTOSCALER_NAME_BYTES];
+		FILE *f = fopen(files[i], "r");
+		assert_non_null(f);
+		text[fread(text, 1, sizeof text - 1, f)] = '\0';
+		fclose(f);
+		for (int kind = 0; kind < AUTOSCALER_KIND__COUNT; kind++) {
+			const struct autoscaler_kind_info *k = &autoscaler_kinds[kind];
+			autoscaler_group_of(k->group_version, group);
+			snprintf(head, sizeof head, "- apiGroups: [%s]\n  resources: [", group);
+			const char *rule = strstr(text, head), *plural = rule ? strstr(rule, k->plural) : NULL;
+			const char *verbs = rule ? strstr(rule, "\n  verbs: [list, watch]\n") : NULL;
+			if (!plural || !verbs || plural > verbs || (size_t)(verbs - rule) > 200)
+				fail_msg("%s: no right to list and watch %s", files[i], k->plural);
+		}
+	}
+}
+
 // ---- faults ----
+
+static void forbidden_kind_hides_no_other(void **state)
+{
+	struct world w;
+	start(&w, false, 200);
+	fake_apiserver_serve_group(w.h.server, "autoscaling.aibrix.ai", true);
+	fake_apiserver_serve_group(w.h.server, "datadoghq.com", true);
+	fake_apiserver_fail(
+	        w.h.server,
+	        &(struct fake_fault){.next = 1000, .status = 403, .verb = "list", .resource = "podautoscalers"});
+	put_kind(&w, &autoscaler_kinds[AUTOSCALER_WATERMARK], "other");
+	struct conflict_watch_want *web = want(&w, WEB);
+	expect_owner(&w, web, "WatermarkPodAutoscaler default/other");
+	expect_error(&w, web, "cannot list resource \"podautoscalers\" in API group \"autoscaling.aibrix.ai\"");
+	int changes = w.changes;
+	test_loop_for(w.h.loop, 600); // asked and refused again
+	assert_int_equal(w.changes, changes);
+	stop(&w);
+}
 
 static void missing_rbac_is_reported_and_does_not_block(void **state)
 {
@@ -478,6 +598,10 @@ int main(void)
 	        cmocka_unit_test(hpa_is_named_while_it_is_there),
 	        cmocka_unit_test(scaled_object_owns_through_its_hpa_paused_or_not),
 	        cmocka_unit_test(keda_may_come_and_go),
+	        cmocka_unit_test(every_kind_of_the_table_is_found_once_it_is_served),
+	        cmocka_unit_test(kind_served_in_two_versions_is_watched_in_one),
+	        cmocka_unit_test(manifests_grant_list_and_watch_of_every_kind),
+	        cmocka_unit_test(forbidden_kind_hides_no_other),
 	        cmocka_unit_test(missing_rbac_is_reported_and_does_not_block),
 	        cmocka_unit_test(keda_that_cannot_be_asked_for_is_an_error_of_its_own),
 	        cmocka_unit_test(conflict_is_found_after_a_broken_stream_and_a_compaction),

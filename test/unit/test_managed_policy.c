@@ -682,6 +682,143 @@ static void policies_and_shards_may_come_and_go_in_any_order(void **state)
 	come_and_go(*state);
 }
 
+// ---- another client ----
+
+// Another client with this name sets the replicas of Deployment p00, which was created at that time.
+static void put_target(struct world *w, int replicas, const char *manager, int64_t created_ms)
+{
+	char json[700], created[NUM_TEXT_BYTES];
+	struct err e;
+	num_format_rfc3339_ms(created, created_ms);
+	snprintf(json, sizeof json,
+	         "{\"apiVersion\":\"apps/v1\",\"kind\":\"Deployment\",\"metadata\":{\"namespace\":\"" SPACE
+	         "\",\"name\":\"p00\",\"creationTimestamp\":\"%s\",\"managedFields\":[{\"manager\":\"%s\",\"time\":"
+	         "\"2026-01-05T09:00:00Z\",\"fieldsV1\":{\"f:spec\":{\"f:replicas\":{}}}}]},\"spec\":{\"replicas\":%d,"
+	         "\"selector\":{\"matchLabels\":{\"app\":\"p00\"}}}}",
+	         created, manager, replicas);
+	if (fake_apiserver_put(w->h.server, json, &e) < 0)
+		fail_msg("%s", e.msg);
+}
+
+static void set_replicas(struct world *w, int replicas, const char *manager)
+{
+	put_target(w, replicas, manager, 1767600000000); // an hour before the clock of the world
+}
+
+static int replicas_of(struct world *w)
+{
+	struct outcome o;
+	harness_get(&w->h, &(struct scale_ref){"apps/v1", "Deployment", SPACE, "p00"}, &o);
+	assert_false(o.is_error);
+	return o.scale.spec_replicas;
+}
+
+// Lets the next tick see a change by that client, and end. `anew`: the target was created anew with other replicas.
+static void tick_after(struct world *w, const char *manager, bool anew)
+{
+	uint64_t n = fake_apiserver_count(w->h.server, "patch", "deployments/scale");
+	const int64_t end_ms = test_now_ms() + TEST_PATIENCE_MS;
+	if (anew)
+		put_target(w, 1, manager, clock_wall_ms(&w->connections.clock));
+	else
+		set_replicas(w, 1, manager);
+	do {
+		assert_true(test_now_ms() < end_ms);
+		tick_again(w); // until the watch has delivered the change
+	} while (!member_at(w, 0)->pause && fake_apiserver_count(w->h.server, "patch", "deployments/scale") == n);
+}
+
+static void tick_after_change(struct world *w, const char *manager)
+{
+	tick_after(w, manager, false);
+}
+
+static void target_that_is_created_anew_is_scaled_each_time(void **state)
+{
+	struct world *w = *state;
+	set_replicas(w, 1, "helm");
+	put(w, POLICY_FROM_FILE, 0, 1, 60000);
+	TEST_BECOMES(w->h.loop, replicas_of(w) == 3);
+	TEST_BECOMES(w->h.loop, stats(w).in_progress + stats(w).due == 0);
+	const struct managed_policy *m = member_at(w, 0);
+	for (int i = 0; i < 7; i++) {
+		tick_after(w, "helm", true);
+		TEST_BECOMES(w->h.loop, m->reconciler && !m->pause && replicas_of(w) == 3);
+		TEST_BECOMES(w->h.loop, stats(w).in_progress + stats(w).due == 0);
+	}
+}
+
+static void policy_gives_way_to_a_client_that_keeps_changing_its_target(void **state)
+{
+	struct world *w = *state;
+	char text[RENDER_SENTENCE_BYTES];
+	set_replicas(w, 1, "helm");
+	put(w, POLICY_FROM_FILE, 0, 1, 60000); // at least 3 replicas
+	TEST_BECOMES(w->h.loop, replicas_of(w) == 3);
+	const struct managed_policy *m = member_at(w, 0);
+	TEST_BECOMES(w->h.loop, stats(w).in_progress + stats(w).due == 0);
+	for (int i = 0; i < 2; i++) {
+		tick_after_change(w, "my-script");
+		assert_int_equal(replicas_of(w), 3);
+		assert_null(m->pause);
+	}
+	uint64_t lists = fake_apiserver_count(w->h.server, "list", "deployments");
+	tick_after_change(w, "my-script");
+	TEST_BECOMES(w->h.loop, !m->reconciler && conflicts_find(m));
+	assert_string_equal(conflicts_find(m), "field manager \"my-script\"");
+	assert_int_equal(controller_why_idle(m->entry, text, sizeof text), STATUS_CONFLICT);
+	assert_non_null(strstr(text,
+	                       "field manager \"my-script\" keeps changing the replicas of the target against the "
+	                       "policy, which does not write before 2026-01-05T09:"));
+	assert_int_equal(fake_apiserver_count(w->h.server, "list", "deployments"), lists + 1); // asked once
+	assert_int_equal(replicas_of(w), 1);
+	assert_int_equal(conflicts_awaited(w->c), 0);
+
+	clock_advance_ms(&w->connections.clock, SCALE_FIGHT_PAUSE_MS);
+	event_active(&m->pause->timer, EV_TIMEOUT, 0);
+	TEST_BECOMES(w->h.loop, replicas_of(w) == 3); // the pause is over
+	TEST_BECOMES(w->h.loop, stats(w).in_progress + stats(w).due == 0);
+	assert_null(conflicts_find(m));
+	tick_after_change(w, "other-script");
+	TEST_BECOMES(w->h.loop, !m->reconciler && conflicts_find(m));
+	assert_string_equal(conflicts_find(m), "field manager \"other-script\"");
+	assert_int_equal(m->fight.pause_ms, 2 * SCALE_FIGHT_PAUSE_MS);
+	take_away(w, POLICY_FROM_FILE, 0); // with its pause
+	TEST_BECOMES(w->h.loop, !member_at(w, 0));
+}
+
+// Without a name, the conflict still has an end: who changed the target cannot be read.
+static void client_without_a_name_is_another_client(void **state)
+{
+	struct world *w = *state;
+	set_replicas(w, 1, "helm");
+	put(w, POLICY_FROM_FILE, 0, 1, 60000);
+	TEST_BECOMES(w->h.loop, replicas_of(w) == 3);
+	TEST_BECOMES(w->h.loop, stats(w).in_progress + stats(w).due == 0);
+	const struct managed_policy *m = member_at(w, 0);
+	for (int i = 0; i < 3; i++)
+		tick_after_change(w, "");
+	TEST_BECOMES(w->h.loop, !m->reconciler && conflicts_find(m));
+	assert_string_equal(conflicts_find(m), "another client");
+}
+
+static void policy_that_stops_writing_needs_no_pause(void **state)
+{
+	struct world *w = *state;
+	set_replicas(w, 1, "helm");
+	put(w, POLICY_FROM_FILE, 0, 1, 60000);
+	TEST_BECOMES(w->h.loop, replicas_of(w) == 3);
+	TEST_BECOMES(w->h.loop, stats(w).in_progress + stats(w).due == 0);
+	struct managed_policy *m = member_at(w, 0);
+	for (int i = 0; i < 3; i++)
+		tick_after_change(w, "my-script");
+	TEST_BECOMES(w->h.loop, !m->reconciler && conflicts_find(m));
+	w->c->options.dry_run = true; // as the policy's own dryRun
+	managed_policy_mark(m);
+	TEST_BECOMES(w->h.loop, m->reconciler);
+	assert_non_null(conflicts_find(m)); // its condition names the client all the same
+}
+
 #define TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 
 int main(void)
@@ -698,6 +835,10 @@ int main(void)
 	        TEST(look_from_before_a_clock_step_starts_no_tick),
 	        TEST(look_that_fails_has_no_other_before_the_next_tick),
 	        TEST(slow_look_is_followed_by_a_pause),
+	        TEST(policy_gives_way_to_a_client_that_keeps_changing_its_target),
+	        TEST(client_without_a_name_is_another_client),
+	        TEST(target_that_is_created_anew_is_scaled_each_time),
+	        TEST(policy_that_stops_writing_needs_no_pause),
 	        TEST(policies_may_come_and_go_in_any_order),
 	        cmocka_unit_test_setup_teardown(policies_and_shards_may_come_and_go_in_any_order, setup_with_election,
 	                                        teardown),
