@@ -211,7 +211,7 @@ static uint64_t seen_of(const struct status_update *u)
 {
 	uint64_t h = hash_i64(HASH_START, u->generation);
 	h = hash_i64(h, (int64_t)u->facts.phase << 2 | (int64_t)u->facts.dry_run << 1 | u->facts.paused);
-	const char *const texts[] = {u->facts.text, u->facts.fault};
+	const char *const texts[] = {u->facts.text, u->facts.fault, u->facts.conflict, u->facts.watch_error};
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
 		h = texts[i] ? hash_bytes(h, texts[i], strlen(texts[i]) + 1) : hash_i64(h, 0);
 	if (!u->facts.decided)

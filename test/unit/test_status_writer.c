@@ -210,6 +210,31 @@ static void reason_why_a_pool_is_held_is_followed(void **state)
 	world_stop(&w);
 }
 
+// The decision is the same at each tick.
+static void conflict_that_is_seen_or_not_is_written_at_once(void **state)
+{
+	static const char *const errors[] = {NULL, "cannot list", NULL, NULL};
+	static const char *const conflicts[] = {NULL, NULL, NULL, "HorizontalPodAutoscaler serving/llama"};
+	struct world w;
+	world_start(&w);
+	w.e.now_ms += 15000;
+	engine_show(&w.e, 0, 1);
+	engine_tick(&w.e);
+	for (int i = 0; i < 4; i++) {
+		struct decided decided = {&w.e.policy, &w.e.decision, NULL, NULL};
+		w.e.now_ms += 1000;
+		policy_status_update(w.status, &(struct status_update){.facts = {.decided = &decided,
+		                                                                 .watch_error = errors[i],
+		                                                                 .conflict = conflicts[i]},
+		                                                       .policy = &w.e.policy,
+		                                                       .state = w.e.state,
+		                                                       .now_ms = w.e.now_ms});
+		TEST_BECOMES(w.h.loop, patches(&w) == (uint64_t)i + 1);
+		drain(&w);
+	}
+	world_stop(&w);
+}
+
 static void scale_is_an_event_at_once_and_one_patch_of_the_next_tick(void **state)
 {
 	struct world w;
@@ -670,6 +695,7 @@ int main(void)
 	        cmocka_unit_test(clock_that_is_set_back_puts_nothing_off),
 	        cmocka_unit_test(number_of_unschedulable_replicas_is_followed),
 	        cmocka_unit_test(reason_why_a_pool_is_held_is_followed),
+	        cmocka_unit_test(conflict_that_is_seen_or_not_is_written_at_once),
 	        cmocka_unit_test(scale_is_an_event_at_once_and_one_patch_of_the_next_tick),
 	        cmocka_unit_test(scale_of_a_slow_policy_is_written_at_once_and_after_its_next_tick),
 	        cmocka_unit_test(policy_that_scales_at_every_tick_is_written_at_every_other_one),
