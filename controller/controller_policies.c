@@ -486,6 +486,9 @@ void managed_policy_finished(void *owner, const struct tick_result *result)
 	report(m, result);
 	if (result->outcome == TICK_SCALED)
 		scale_fight_written(&m->fight, result->stored);
+	else if (result->decision && result->decision->action == ACTION_NONE &&
+	         result->decision->reason == REASON_DESIRED_WITHIN_RANGE)
+		scale_fight_agreed(&m->fight, result->decision->current);
 	else if (result->outcome == TICK_READ_FAILED)
 		scale_fight_forget_write(&m->fight); // the target may have been created anew
 	if (result->outcome == TICK_RETRIED)

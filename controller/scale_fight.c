@@ -12,6 +12,13 @@ void scale_fight_written(struct scale_fight *f, int32_t replicas)
 {
 	f->written = replicas;
 	f->is_armed = true;
+	f->n_agreed = 0;
+}
+
+void scale_fight_agreed(struct scale_fight *f, int32_t replicas)
+{
+	if (f->is_armed && replicas != f->written && ++f->n_agreed >= SCALE_FIGHT_AGREED)
+		f->is_armed = false;
 }
 
 void scale_fight_forget_write(struct scale_fight *f)

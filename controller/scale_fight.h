@@ -3,8 +3,8 @@
 // policy stops writing. Pure: the caller passes the time.
 // A change counts once, when the policy is about to reverse it: after an acknowledged write of the policy, the target
 // has other replicas, and the decision goes the opposite way. So a change that the policy keeps or continues, and a
-// manual change now and then, is not a fight. After a pause, one such change within the window is enough to start the
-// next.
+// manual change now and then, is not a fight; nor is a change that two ticks have agreed to before the signals changed.
+// After a pause, one such change within the window is enough to start the next.
 #ifndef GPUSCALE_CONTROLLER_SCALE_FIGHT_H
 #define GPUSCALE_CONTROLLER_SCALE_FIGHT_H
 
@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #define SCALE_FIGHT_CHANGES      3       // changes against the policy that are a fight ..
+#define SCALE_FIGHT_AGREED       2       // ticks that agree to a change: it is not against the policy
 #define SCALE_FIGHT_WINDOW_MS    600000  // .. within this time ..
 #define SCALE_FIGHT_INTERVALS    10      // .. or this number of intervals of the policy, whichever is longer
 #define SCALE_FIGHT_PAUSE_MS     300000  // the first pause; each further one is twice as long ..
@@ -24,6 +25,7 @@ struct scale_fight {
 	int32_t written;                             // by the last acknowledged write
 	bool is_armed;                               // a change of `written` has not been counted yet
 	int8_t n_changes;                            // in changed_ms
+	int8_t n_agreed;                             // ticks since the last write that agreed to other replicas
 	int64_t changed_ms[SCALE_FIGHT_CHANGES - 1]; // times of the latest changes, the latest first
 	int64_t pause_ms, resumed_ms;                // the last pause and its end; 0: none
 	int64_t since_ms;                            // when the last fight started; the target is older
@@ -31,6 +33,8 @@ struct scale_fight {
 
 // Records an acknowledged write. replicas: as the server stored them, which an admission webhook may have changed.
 void scale_fight_written(struct scale_fight *f, int32_t replicas);
+// Records that a tick found `replicas` and that the signals ask for no others, within all limits.
+void scale_fight_agreed(struct scale_fight *f, int32_t replicas);
 // Forgets the last write: until the next one, another process may write as well.
 void scale_fight_forget_write(struct scale_fight *f);
 // Call before a write from -> to. interval_ms: of the policy; now_ms: monotonic clock. Returns 0 when the policy may

@@ -224,7 +224,7 @@ measure_step_500_ratio() {
 		set_load 2
 		sleep 2
 		kill -CONT "$(pid_of step)"
-		sleep 2
+		sleep 4 # the controller agrees to the change: a change against its decisions would be a fight
 	done
 	local memory; memory=$(status_mib "$(pid_of step)" VmRSS)
 	stop step

@@ -62,6 +62,26 @@ static void third_change_against_the_policy_is_a_fight(void **state)
 	}
 }
 
+static void change_that_the_policy_agreed_to_is_not_against_it(void **state)
+{
+	(void)state;
+	for (int n_agreed = 0; n_agreed <= 3; n_agreed++) {
+		struct scale_fight f = {0};
+		int64_t now_ms = 0, pause_ms = act(&f, 1, 3, now_ms);
+		for (int i = 0; i < 10 && pause_ms == 0; i++) {
+			for (int k = 0; k < n_agreed; k++)
+				scale_fight_agreed(&f, 2); // the load has fallen; then it rises again
+			pause_ms = act(&f, 2, 3, now_ms += 30 * S);
+		}
+		assert_int_equal(pause_ms > 0, n_agreed < SCALE_FIGHT_AGREED);
+	}
+	struct scale_fight f = {0};
+	scale_fight_written(&f, 3);
+	for (int i = 0; i < 9; i++)
+		scale_fight_agreed(&f, 3); // steady ticks before the change
+	assert_true(f.is_armed);
+}
+
 static void change_counts_once_however_often_its_reversal_fails(void **state)
 {
 	(void)state;
@@ -228,6 +248,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(third_change_against_the_policy_is_a_fight),
+	        cmocka_unit_test(change_that_the_policy_agreed_to_is_not_against_it),
 	        cmocka_unit_test(change_counts_once_however_often_its_reversal_fails),
 	        cmocka_unit_test(replicas_that_the_server_stored_are_compared),
 	        cmocka_unit_test(write_before_a_hand_over_is_forgotten),
