@@ -21,7 +21,7 @@
 // What does not change while the device exists. An empty text omits the label.
 struct device {
 	int32_t index;                          // label gpu
-	char uuid[DEVICE_UUID_BYTES];           // label UUID
+	char uuid[DEVICE_UUID_BYTES];           // label UUID; "": a lost GPU that was never read
 	char pci_bus_id[DEVICE_PCI_BYTES];      // label pci_bus_id, "00000000:04:00.0"
 	char node[DEVICE_NODE_BYTES];           // label device, "nvidia0"
 	char model[DEVICE_MODEL_BYTES];         // label modelName

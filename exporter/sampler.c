@@ -15,6 +15,7 @@
 #include "base/process/log.h"
 #include "exporter/backend.h"
 #include "exporter/device_history.h"
+#include "exporter/gpu_count.h"
 
 #define DROP_INTERVALS 10
 #define DROP_MIN_MS    30000
@@ -117,6 +118,9 @@ static struct tally count_devices(const struct sampler *s, const struct device *
 		t.devices++;
 		t.lost += s->samples[i].lost;
 	}
+	// While nothing can be read, such as before the driver is loaded, the number of GPUs is not known.
+	size_t missing = s->open && n > 0 && s->options.count ? gpu_count_missing(s->options.count, t.devices) : 0;
+	t.missing = missing > t.missing ? missing : t.missing;
 	return t;
 }
 

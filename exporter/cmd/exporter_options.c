@@ -243,6 +243,7 @@ static const struct flag flags[] = {
 	FLAG(     SERVE, 0,   "nvidia-resource-names",        "NAME,..",           parse_names,      pod_map.extra,    "Additional resource names, or names of DRA drivers, whose devices are GPUs"),
 	FLAG(     SERVE, 0,   "admin-access-namespaces",      "NAME,..",           parse_names,      pod_map.admin_namespaces, "Namespaces whose resource claims have administrative access: their pods do not label GPUs"),
 	FLAG(     SERVE, 0,   "hpc-job-mapping-dir",          "DIR",               parse_text,       jobs_dir,         "Folder of files named by GPU index, whose lines are the ids of the jobs on the GPU, for the label hpc_job"),
+	FLAG(     SERVE, 0,   "gpu-count-file",               "FILE",              parse_text,       count_file,       "Keep the highest number of GPUs in this file, to notice GPUs that disappear between two starts; check compares with it"),
 	FLAG(     SERVE, 0,   "otlp-endpoint",                "URL",               parse_text,       otlp_endpoint,    "Push the metrics with OTLP/HTTP to this URL, which gets /v1/metrics appended unless it ends with it (default: nothing is pushed)"),
 	FLAG_WITH(SERVE, 0,   "otlp-interval",                "DURATION",          parse_duration,   otlp_interval_ms, "Time between two pushes, 1s to 10m (default 15s)", .min = OTLP_INTERVAL_MIN_MS, .max = OTLP_INTERVAL_MAX_MS),
 	FLAG(     SERVE, 0,   "sidecar-pod",                  "NAME",              parse_text,       sidecar_of.pod,   "Run as a sidecar of this pod: label every GPU with it"),
