@@ -57,6 +57,7 @@ struct device_sample {
 		int64_t i; // FIELD_INT
 		double f;  // FIELD_DOUBLE
 	} value[FIELD__COUNT];
+	uint32_t implausible; // values that were dropped, because no device can have them
 	struct device_owner owner;
 };
 
@@ -94,6 +95,10 @@ static inline double sample_get(const struct device_sample *s, enum field f)
 	assert(s->valid[f]);
 	return family_of(f)->kind == FIELD_INT ? (double)s->value[f].i : s->value[f].f;
 }
+
+// Drops each value that no device can have (family_is_plausible), counts it in `implausible`, and limits shares to 1:
+// the counters behind a share are not read at the same instant, so it may be slightly above.
+void sample_check(struct device_sample *s);
 
 static inline void sample_drop(struct device_sample *s, enum field f)
 {
