@@ -12,6 +12,8 @@
 #include "base/utf8.h"
 #include "exporter/kubelet/device_name.h"
 
+#define UUID_BYTES 40 // "GPU-" or "MIG-" and a UUID
+
 struct entry {
 	const char *id; // without the replica
 	int32_t replica;
@@ -160,8 +162,8 @@ static bool read_number(const char *s, size_t len, int32_t *ret_value)
 	return true;
 }
 
-// Removes "::3", "/vgpu3" and the "-3" of "card0-3" from an id. The last one is a copy of a whole card, as Intel's
-// plugin always counts them.
+// Removes "::3", "/vgpu3", the "-3" behind a UUID (HAMi), and the "-3" of "card0-3" from an id. The last one
+// is a copy of a whole card, as Intel's plugin always counts them.
 static int32_t cut_replica(char *id)
 {
 	int32_t replica;
@@ -176,6 +178,9 @@ static int32_t cut_replica(char *id)
 		return replica;
 	}
 	at = strncmp(id, "card", 4) == 0 ? strchr(id, '-') : NULL;
+	if ((strncmp(id, "GPU-", 4) == 0 || strncmp(id, "MIG-", 4) == 0) && strlen(id) > UUID_BYTES &&
+	    id[UUID_BYTES] == '-')
+		at = &id[UUID_BYTES];
 	if (at && read_number(at + 1, strlen(at + 1), &replica)) {
 		*at = '\0';
 		return replica;

@@ -30,6 +30,8 @@
 static const struct device gpu = {.uuid = "GPU-aa", .pci_bus_id = "00000000:C1:00.0", .node = "nvidia1"};
 static const struct device instance = {
         .uuid = "GPU-aa", .pci_bus_id = "00000000:C1:00.0", .node = "nvidia1", .mig_id = "3", .mig_uuid = "MIG-bb"};
+#define LONG_UUID "GPU-00000000-0000-0000-0000-000000000001"
+static const struct device whole = {.uuid = LONG_UUID, .node = "nvidia2"};
 static const struct device card = {.pci_bus_id = "0000:03:00.0", .node = "card0"};
 
 static void every_way_to_name_a_device_is_understood(void **state)
@@ -47,6 +49,13 @@ static void every_way_to_name_a_device_is_understood(void **state)
 	        {"nvidia.com/gpu", "GPU-aa::7", &gpu, 1, 7},
 	        {"nvidia.com/gpu.shared", "GPU-aa::0", &gpu, 1, 0},
 	        {"nvidia.com/gpu", "GPU-aa::x", &gpu, 0, 0},
+	        {"nvidia.com/gpu", LONG_UUID, &whole, 1, -1},
+	        {"nvidia.com/gpu", LONG_UUID "-3", &whole, 1, 3}, // HAMi
+	        {"nvidia.com/gpu", LONG_UUID "-12", &whole, 1, 12},
+	        {"nvidia.com/gpu", LONG_UUID "-x", &whole, 0, 0},
+	        {"nvidia.com/gpu", LONG_UUID "3", &whole, 0, 0},
+	        {"nvidia.com/gpu", LONG_UUID "-3-1", &whole, 0, 0},
+	        {"nvidia.com/gpu", "GPU-00000000-0000-0000-0000-000000000002-3", &whole, 0, 0},
 	        {"nvidia.com/gpu", "nvidia1", &gpu, 1, -1},
 	        {"nvidia.com/gpu", "nvidia1/vgpu2", &gpu, 1, 2},
 	        {"nvidia.com/gpu", "nvidia11", &gpu, 0, 0},
