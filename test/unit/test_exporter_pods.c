@@ -121,6 +121,57 @@ static void pod_stands_once_however_much_it_holds(void **state)
 	pod_map_free(m);
 }
 
+// The pods on `gpu`, as "p,q,".
+static void pods_are(const struct pod_map *m, const char *want)
+{
+	struct pod_share shares[POD_SHARERS_MAX];
+	char got[64] = "";
+	size_t n = pod_map_find(m, &gpu, 1, 0, shares);
+	for (size_t i = 0; i < n; i++)
+		snprintf(got + strlen(got), sizeof got - strlen(got), "%s,", shares[i].pod);
+	assert_string_equal(got, want);
+}
+
+static void finished_pod_gives_way_to_the_next_one(void **state)
+{
+	(void)state;
+	static const struct pod_message_holder p = {"ns", "p", "c", "nvidia.com/gpu", {"GPU-aa"}},
+	                                       a = {"ns", "a", "c", "nvidia.com/gpu", {"GPU-aa", "GPU-ab"}},
+	                                       z = {"ns", "z", "c", "nvidia.com/gpu", {"GPU-aa"}},
+	                                       slice = {"ns", "s", "c", "nvidia.com/gpu", {"GPU-aa::1"}},
+	                                       other = {"ns", "o", "c", "nvidia.com/gpu.shared", {"GPU-aa"}};
+	const struct {
+		struct pod_message_holder holders[4];
+		size_t n;
+		const char *want;
+	} steps[] = {
+	        {{p}, 1, "p,"},
+	        {{p, a}, 2, "a,"}, // p has finished
+	        {{p, a}, 2, "a,"},
+	        {{p, a, z}, 3, "z,"},
+	        {{p, slice, z}, 3, "s,z,"}, // replicas, and other resources, share
+	        {{other, p, z}, 3, "o,z,"},
+	        {{p}, 1, "p,"},
+	};
+	struct pod_map *last = NULL;
+	struct err e = {.kind = ERR_NONE};
+	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+		struct pod_map *m = pod_message_map(steps[i].holders, steps[i].n, &e);
+		assert_non_null(m);
+		pod_map_follow(m, last);
+		pods_are(m, steps[i].want);
+		pod_map_free(last);
+		last = m;
+	}
+	pod_map_free(last);
+	// At the start nothing tells them apart.
+	last = pod_message_map((const struct pod_message_holder[]){p, z}, 2, &e);
+	assert_non_null(last);
+	pod_map_follow(last, NULL);
+	pods_are(last, "p,z,");
+	pod_map_free(last);
+}
+
 static void more_sharers_than_the_ceiling_are_counted(void **state)
 {
 	(void)state;
@@ -563,6 +614,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(every_way_to_name_a_device_is_understood),
 	        cmocka_unit_test(pod_stands_once_however_much_it_holds),
+	        cmocka_unit_test(finished_pod_gives_way_to_the_next_one),
 	        cmocka_unit_test(more_sharers_than_the_ceiling_are_counted),
 	        cmocka_unit_test(invalid_reply_is_refused),
 	        cmocka_unit_test(names_ids_and_entries_have_ceilings),
