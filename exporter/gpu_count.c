@@ -2,9 +2,11 @@
 #include "exporter/gpu_count.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -38,16 +40,17 @@ void gpu_count_init(struct gpu_count *c, const char *path, bool read_only, struc
 // The file is replaced as a whole, so that a crash leaves the previous number.
 static int write_count(const struct gpu_count *c)
 {
-	char fresh[PATH_BYTES];
+	char fresh[PATH_BYTES], text[FILE_BYTES_MAX];
 	if (snprintf(fresh, sizeof fresh, "%s.new", c->path) >= (int)sizeof fresh) {
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	FILE *f = fopen(fresh, "we");
-	if (!f)
+	int len = snprintf(text, sizeof text, "%zu\n", c->most);
+	int fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+	if (fd < 0)
 		return -1;
-	int rc = fprintf(f, "%zu\n", c->most);
-	return fclose(f) == 0 && rc > 0 ? rename(fresh, c->path) : -1;
+	bool ok = write(fd, text, (size_t)len) == len;
+	return close(fd) == 0 && ok ? rename(fresh, c->path) : -1;
 }
 
 size_t gpu_count_missing(struct gpu_count *c, size_t n)

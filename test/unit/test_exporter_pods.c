@@ -164,7 +164,7 @@ static void finished_pod_gives_way_to_the_next_one(void **state)
 		last = m;
 	}
 	pod_map_free(last);
-	// At the start nothing tells them apart.
+	// At the start, nothing shows which one is younger.
 	last = pod_message_map((const struct pod_message_holder[]){p, z}, 2, &e);
 	assert_non_null(last);
 	pod_map_follow(last, NULL);

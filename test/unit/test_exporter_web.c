@@ -386,7 +386,7 @@ static void expensive_hash_is_tried_less_often(void **state)
 		assert_int_equal(web_auth_try_ms(cases[i].hash), cases[i].want_ms);
 }
 
-static void interval_of_zero_is_no_limit(void **state)
+static void interval_of_zero_means_no_limit(void **state)
 {
 	(void)state;
 	static const struct {
@@ -413,7 +413,7 @@ static void interval_of_zero_is_no_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(interval_of_zero_is_no_limit),
+	        cmocka_unit_test(interval_of_zero_means_no_limit),
 	        cmocka_unit_test(whole_file_is_read),
 	        cmocka_unit_test(empty_file_changes_nothing),
 	        cmocka_unit_test(errors_are_reported_with_their_position),
