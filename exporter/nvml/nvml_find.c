@@ -10,6 +10,7 @@
 #include "exporter/nvml/nvml_read.h"
 
 #define MIG_PER_GPU_MAX 64 // more are not believed
+#define LOST_MAX        64 // likewise, GPUs without a handle
 
 int nvml_fail(const struct nvml_api *api, struct err *e, const char *what, nvml_return r)
 {
@@ -103,7 +104,7 @@ static bool has_uuid(const struct nvml_found *f, const char *uuid)
 int nvml_find(const struct nvml_api *api, struct log *log, struct nvml_found *ret_found, struct err *e)
 {
 	struct nvml_found *f = ret_found;
-	unsigned count = 0;
+	unsigned count = 0, lost = 0;
 	f->n = 0;
 	nvml_return r = api->count(&count);
 	if (r != NVML_SUCCESS)
@@ -135,8 +136,9 @@ int nvml_find(const struct nvml_api *api, struct log *log, struct nvml_found *re
 		if (r != NVML_SUCCESS) {
 			char scratch[32];
 			last = r;
-			if (r == NVML_NO_PERMISSION)
+			if (r == NVML_NO_PERMISSION || lost == LOST_MAX)
 				continue; // NVML also counts the GPUs of other containers
+			lost++;
 			LOG(log, LOG_WARNING, "GPU has no NVML handle, listed as lost", LOG_I("gpu", index),
 			    LOG_S("err", nvml_api_error(api, r, scratch, sizeof scratch)));
 			*d = (struct device){.index = (int32_t)index};

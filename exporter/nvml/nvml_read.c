@@ -275,7 +275,8 @@ static int64_t mib(unsigned long long bytes)
 // reported.
 static bool is_memory(unsigned long long total, unsigned long long used, unsigned long long free)
 {
-	return total > 0 && total <= INT64_MAX && used <= total && free <= total;
+	return total > 0 && family_is_plausible(FIELD_FB_TOTAL, (double)(total / BYTES_PER_MIB)) && used <= total &&
+	       free <= total;
 }
 
 // used / (total - reserved), as in DCGM. Absent if `reserved` is unknown.
