@@ -26,9 +26,9 @@ bool family_is_plausible(enum field f, double v)
 	static const struct {
 		const char *unit;
 		double min, max;
-	} ranges[] = {{"%", 0, 100},         {"C", -100, 1000}, {"W", 0, 1e6},          {"MHz", 0, 1e6},
-	              {"0-15", 0, 15},       {"0-1", 0, 1.1},   {"0/1", 0, 1},          {"lanes", 0, 256},
-	              {"generation", 0, 32}, {"B/s", 0, 1e13},  {"code", 0, INT32_MAX}, {"MiB", 0, 1e9}};
+	} ranges[] = {{"%", 0, 100},         {"C", -100, 200}, {"W", 0, 1e6},          {"MHz", 0, 1e6},
+	              {"0-15", 0, 15},       {"0-1", 0, 1.1},  {"0/1", 0, 1},          {"lanes", 0, 256},
+	              {"generation", 0, 32}, {"B/s", 0, 1e13}, {"code", 0, INT32_MAX}, {"MiB", 0, 1e9}};
 	double min = 0, max = 9e18; // must fit 64 bits
 	for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
 		if (strcmp(families[f].unit, ranges[i].unit) == 0) {

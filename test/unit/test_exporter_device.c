@@ -25,6 +25,7 @@ static void values_that_no_gpu_can_have_are_dropped_and_counted(void **state)
 	        {FIELD_FAN_SPEED, 65535, NAN},
 	        {FIELD_GPU_TEMP, -40, -40},
 	        {FIELD_GPU_TEMP, -101, NAN},
+	        {FIELD_GPU_TEMP, 250, NAN},
 	        {FIELD_MEMORY_TEMP, 4294967295.0, NAN},
 	        {FIELD_POWER_USAGE, 4294967.295, NAN},
 	        {FIELD_POWER_USAGE, NAN, NAN},
