@@ -21,7 +21,7 @@
 // What does not change while the device exists. An empty text omits the label.
 struct device {
 	int32_t index;                          // label gpu
-	char uuid[DEVICE_UUID_BYTES];           // label UUID
+	char uuid[DEVICE_UUID_BYTES];           // label UUID; "": a lost GPU that was never read
 	char pci_bus_id[DEVICE_PCI_BYTES];      // label pci_bus_id, "00000000:04:00.0"
 	char node[DEVICE_NODE_BYTES];           // label device, "nvidia0"
 	char model[DEVICE_MODEL_BYTES];         // label modelName
@@ -57,6 +57,7 @@ struct device_sample {
 		int64_t i; // FIELD_INT
 		double f;  // FIELD_DOUBLE
 	} value[FIELD__COUNT];
+	uint32_t implausible; // values that were dropped, because no device can have them
 	struct device_owner owner;
 };
 
@@ -94,6 +95,10 @@ static inline double sample_get(const struct device_sample *s, enum field f)
 	assert(s->valid[f]);
 	return family_of(f)->kind == FIELD_INT ? (double)s->value[f].i : s->value[f].f;
 }
+
+// Drops each value that no device can have (family_is_plausible), counts it in `implausible`, and limits shares to 1:
+// the counters behind a share are not read at the same instant, so it may be slightly above.
+void sample_check(struct device_sample *s);
 
 static inline void sample_drop(struct device_sample *s, enum field f)
 {

@@ -38,7 +38,7 @@ struct device_history {
 	size_t n_tracks;
 	struct track *tracks[DEVICE_HISTORY_DEVICES_MAX];
 	size_t n_current;
-	struct track *current[DEVICES_MAX]; // devices of the last round; NULL: out of memory
+	struct track *current[DEVICES_MAX]; // devices of the last round; NULL: out of memory, or no UUID
 };
 
 struct device_history *device_history_new(int64_t window_ms, int64_t interval_ms, struct err *e)
@@ -173,7 +173,9 @@ void device_history_add(struct device_history *h, int64_t t_ms, const struct dev
 	h->round++;
 	for (size_t i = 0; i < n; i++) {
 		struct track *t = i < h->n_current ? h->current[i] : NULL;
-		if (!t || !track_is_of(t, &devices[i]))
+		if (!devices[i].uuid[0])
+			t = NULL; // a lost GPU that was never read: nothing identifies it
+		else if (!t || !track_is_of(t, &devices[i]))
 			t = find_or_add(h, &devices[i], !device_is_instance(devices, i));
 		h->current[i] = t;
 		if (!t)

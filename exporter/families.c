@@ -2,6 +2,7 @@
 #include "exporter/families.h"
 
 #include <assert.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/num.h"
@@ -24,18 +25,19 @@ bool family_is_plausible(enum field f, double v)
 {
 	static const struct {
 		const char *unit;
-		double max;
-	} ceilings[] = {{"C", 1000},  {"W", 1e6}, {"MHz", 1e6},   {"0-15", 15},
-	                {"0-1", 1.1}, {"0/1", 1}, {"lanes", 256}, {"generation", 32}};
-	double max = 9e18; // must fit 64 bits
+		double min, max;
+	} ranges[] = {{"%", 0, 100},         {"C", -100, 200}, {"W", 0, 1e6},          {"MHz", 0, 1e6},
+	              {"0-15", 0, 15},       {"0-1", 0, 1.1},  {"0/1", 0, 1},          {"lanes", 0, 256},
+	              {"generation", 0, 32}, {"B/s", 0, 1e13}, {"code", 0, INT32_MAX}, {"MiB", 0, 1e9}};
+	double min = 0, max = 9e18; // must fit 64 bits
+	for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++)
+		if (strcmp(families[f].unit, ranges[i].unit) == 0) {
+			min = ranges[i].min;
+			max = ranges[i].max;
+		}
 	if (f == FIELD_FAN_SPEED)
-		max = 1000; // relative to the requested speed, which can exceed 100 %
-	else if (strcmp(families[f].unit, "%") == 0)
-		max = 100;
-	for (size_t i = 0; i < sizeof ceilings / sizeof ceilings[0]; i++)
-		if (strcmp(families[f].unit, ceilings[i].unit) == 0)
-			max = ceilings[i].max;
-	return v >= 0 && v <= max; // false for NaN
+		max = 1000;          // relative to the requested speed, which can exceed 100 %
+	return v >= min && v <= max; // false for NaN
 }
 
 enum field family_find(const char *name)

@@ -118,9 +118,10 @@ struct family {
 
 // The row of `f`. Never NULL.
 const struct family *family_of(enum field f);
-// True if a device can have the value `v`: a finite number of at least 0 and, by its unit, at most 100 %, performance
-// state 15, a share of 1.1, a million watts and so on. Drivers and files report other values (all bits set, 65535) when
-// they have none; callers leave those out.
+// True if a device can have the value `v`: a finite number of at least 0 (only temperatures may be negative) and, by
+// its unit, at most 100 %, performance state 15, a share of 1.1, a million watts and so on. Drivers and files report
+// other values (all bits set, 65535) when they have none. The sampler leaves out what is not plausible, whatever the
+// backend.
 bool family_is_plausible(enum field f, double v);
 // The field of the family called `name`, or FIELD__COUNT.
 enum field family_find(const char *name);

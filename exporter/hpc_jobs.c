@@ -15,13 +15,17 @@
 #include "base/file_open.h"
 #include "base/file_stamp.h"
 #include "base/process/log.h"
+#include "exporter/device.h"
 
 struct folder {
 	int fd; // -1: cannot be opened
 	struct stat st;
 };
 
+// The jobs of a GPU or instance, from the file of this name.
 struct gpu_jobs {
+	char name[HPC_JOBS_NAME_BYTES];
+	bool has_file;
 	struct file_stamp stamp; // of the version that was read last
 	size_t n;
 	char ids[HPC_JOBS_PER_GPU_MAX][HPC_JOBS_ID_BYTES];
@@ -31,7 +35,8 @@ struct hpc_jobs {
 	const char *dir;
 	struct log *log;
 	struct buf text;
-	struct gpu_jobs gpus[HPC_JOBS_GPUS_MAX];
+	struct gpu_jobs gpus[DEVICES_MAX]; // in the order of the devices
+	size_t from[DEVICES_MAX];          // whose jobs a device has: its own, or those of its GPU
 };
 
 struct hpc_jobs *hpc_jobs_new(const char *dir, struct log *log, struct err *e)
@@ -158,40 +163,47 @@ static void read_file(struct hpc_jobs *j, struct gpu_jobs *g, const struct folde
 	}
 }
 
-static void refresh_gpu(struct hpc_jobs *j, const struct folder *dir, int index, int64_t wall_ms)
+static void refresh_gpu(struct hpc_jobs *j, const struct folder *dir, size_t i, const struct device *d, int64_t wall_ms)
 {
-	struct gpu_jobs *g = &j->gpus[index];
-	char name[12];
+	struct gpu_jobs *g = &j->gpus[i];
+	char name[HPC_JOBS_NAME_BYTES];
 	struct stat st;
-	snprintf(name, sizeof name, "%d", index);
-	if (dir->fd < 0 || fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+	snprintf(name, sizeof name, "%" PRId32 "%s%s", d->index, d->mig_id[0] ? "." : "", d->mig_id);
+	bool has_file = dir->fd >= 0 && fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (!has_file || strcmp(name, g->name) != 0)
 		*g = (struct gpu_jobs){.n = 0};
+	g->has_file = has_file;
+	memcpy(g->name, name, sizeof name);
+	if (!has_file)
 		return;
-	}
 	const struct file_stamp stamp = file_stamp_from(&st);
 	if (!file_stamp_is_same(&stamp, &g->stamp))
 		read_file(j, g, dir, name, &st, wall_ms);
 }
 
-void hpc_jobs_refresh(struct hpc_jobs *j, int64_t wall_ms)
+void hpc_jobs_refresh(struct hpc_jobs *j, const struct device *devices, size_t n, int64_t wall_ms)
 {
 	struct folder dir = {.fd = open(j->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
 	if (dir.fd >= 0 && fstat(dir.fd, &dir.st) < 0) {
 		close(dir.fd);
 		dir.fd = -1;
 	}
-	for (int i = 0; i < HPC_JOBS_GPUS_MAX; i++)
-		refresh_gpu(j, &dir, i, wall_ms);
+	size_t gpu = 0;
+	for (size_t i = 0; i < n; i++) {
+		refresh_gpu(j, &dir, i, &devices[i], wall_ms);
+		gpu = device_is_instance(devices, i) ? gpu : i;
+		j->from[i] = j->gpus[i].has_file ? i : gpu;
+	}
 	if (dir.fd >= 0)
 		close(dir.fd);
 }
 
-size_t hpc_jobs_count(const struct hpc_jobs *j, int32_t index)
+size_t hpc_jobs_count(const struct hpc_jobs *j, size_t i)
 {
-	return index >= 0 && index < HPC_JOBS_GPUS_MAX ? j->gpus[index].n : 0;
+	return j->gpus[j->from[i]].n;
 }
 
-const char *hpc_jobs_id(const struct hpc_jobs *j, int32_t index, size_t i)
+const char *hpc_jobs_id(const struct hpc_jobs *j, size_t i, size_t k)
 {
-	return j->gpus[index].ids[i];
+	return j->gpus[j->from[i]].ids[k];
 }

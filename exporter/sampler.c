@@ -15,6 +15,7 @@
 #include "base/process/log.h"
 #include "exporter/backend.h"
 #include "exporter/device_history.h"
+#include "exporter/gpu_count.h"
 
 #define DROP_INTERVALS 10
 #define DROP_MIN_MS    30000
@@ -40,7 +41,7 @@ struct sampler {
 	char last_error[ERR_MSG_BYTES]; // last logged error
 	bool read_ok;                   // published together with the page of the round, so that both always agree
 	double read_seconds;
-	uint64_t errors;
+	uint64_t errors, implausible;
 
 	pthread_mutex_t lock; // protects the members below
 	pthread_cond_t wake;
@@ -117,6 +118,9 @@ static struct tally count_devices(const struct sampler *s, const struct device *
 		t.devices++;
 		t.lost += s->samples[i].lost;
 	}
+	// While nothing can be read, such as before the driver is loaded, the number of GPUs is not known.
+	size_t missing = s->open && n > 0 && s->options.count ? gpu_count_missing(s->options.count, t.devices) : 0;
+	t.missing = missing > t.missing ? missing : t.missing;
 	return t;
 }
 
@@ -133,6 +137,7 @@ static void publish(struct sampler *s, bool up, struct tally tally, double secon
 	st->read_ok = s->read_ok;
 	st->read_seconds = s->read_seconds;
 	st->errors = s->errors;
+	st->implausible = s->implausible;
 	st->devices = tally.devices;
 	st->lost = tally.lost;
 	st->missing = tally.missing;
@@ -225,6 +230,10 @@ static int sample_round(struct sampler *s, int64_t t_ms, struct err *e)
 	const struct device *devices = b->ops->devices(b, &n);
 	memcpy(s->last, devices, n * sizeof *devices);
 	s->n_last = n;
+	for (size_t i = 0; i < n; i++) {
+		sample_check(&s->samples[i]);
+		s->implausible += s->samples[i].implausible;
+	}
 	device_history_add(s->history, t_ms, devices, s->samples, n);
 	buf_reset(&s->back);
 	render(s, devices, n, s->history);

@@ -17,6 +17,7 @@ struct buf;
 struct clock;
 struct device_history;
 struct err;
+struct gpu_count;
 struct log;
 struct sampler;
 
@@ -51,6 +52,7 @@ struct sampler_options {
 	// Readings older than this are left out of the page, so that a stale value is never taken for a current one.
 	// 0 stands for 10 intervals, but at least 30 s.
 	int64_t drop_after_ms;
+	struct gpu_count *count;   // not owned; NULL: GPUs that disappeared before the start are not counted
 	int64_t window_ms;         // length of the windows in the device history; 0 disables them
 	sampler_render_fn *render; // required
 	void *render_arg;          // not owned
@@ -65,11 +67,12 @@ struct sampler_status {
 	int64_t age_ms;          // since the last successful round; -1: none yet
 	size_t devices;          // GPUs found, without MIG instances
 	size_t lost;             // GPUs that do not respond
-	size_t missing;          // GPUs that were found earlier and are missing now
+	size_t missing;          // GPUs that were found earlier, or before the start, and are missing now
 	bool released;           // every handle is closed after sampler_release()
 	int64_t release_left_ms; // until the devices are opened again
 	uint64_t samples;        // successful rounds
 	uint64_t errors;         // failed rounds and failed attempts to open the backend
+	uint64_t implausible;    // values that no device can have, which were left out
 	uint64_t texts;          // number of changes of the text of sampler_read(), not counting `dropped`
 	bool read_ok;            // the last completed attempt to open or read the devices succeeded
 	double read_seconds;     // its duration, without rendering; -1: none completed yet

@@ -22,6 +22,7 @@
 #include "exporter/cmd/health_check.h"
 #include "exporter/cmd/page_view.h"
 #include "exporter/csv_counters.h"
+#include "exporter/gpu_count.h"
 #include "exporter/health_policy.h"
 #include "exporter/hpc_jobs.h"
 #include "exporter/kubelet/kubelet_pods.h"
@@ -52,7 +53,8 @@ struct exporter {
 	struct backend *backend;
 	struct kubelet_pods *pods;     // NULL without --kubernetes
 	struct pod_metadata *metadata; // NULL without --pod-uid and --pod-labels
-	struct hpc_jobs *jobs;         // NULL without --hpc-job-mapping-dir
+	struct gpu_count count;
+	struct hpc_jobs *jobs; // NULL without --hpc-job-mapping-dir
 	struct render_page renderer;
 	struct otlp_push *otlp; // NULL without --otlp-endpoint
 	struct sampler *sampler;
@@ -313,7 +315,9 @@ static int make_sampler(struct exporter *x, struct buf *file_errors, struct err 
 	                                         .xids = x->xids,
 	                                         .health = &x->health};
 	render_page_init(&x->renderer, &page);
+	gpu_count_init(&x->count, x->options.count_file, x->options.command != COMMAND_SERVE, x->log);
 	struct sampler_options options = {.backend = x->backend,
+	                                  .count = &x->count,
 	                                  .clock = &x->clock,
 	                                  .log = x->log,
 	                                  .interval_ms = x->options.interval_ms,

@@ -43,6 +43,7 @@ struct exporter_options {
 	const char *dcgm_library;    // NULL: libdcgm.so.4 or .3
 	const char *otlp_endpoint;   // NULL: nothing is pushed
 	int64_t otlp_interval_ms;
+	const char *count_file;      // where the number of GPUs is kept; NULL: nowhere
 	const char *jobs_dir;        // files that map GPUs to jobs; NULL: none
 	struct pod_share sidecar_of; // the pod of --sidecar-*; without one, `pod` is NULL
 	bool kubernetes;             // label GPUs with the pods that hold them

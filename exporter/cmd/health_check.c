@@ -32,6 +32,16 @@ static void find_doubt(const struct page_view *v, const struct err *why, struct 
 		buf_puts(out, "the page lists no GPU");
 }
 
+// Writes what the page does not allow to judge, or "".
+static void find_gaps(const struct page_view *v, struct buf *out)
+{
+	size_t n = v ? v->xids_unknown : 0;
+	if (n > 0 && n < page_view_count(v))
+		print_to(out, "XIDs of %zu GPU%s unknown", n, n == 1 ? "" : "s");
+	else if (n > 0)
+		buf_puts(out, "XIDs unknown");
+}
+
 static void put_gpu(const struct page_view_gpu *g, struct buf *out)
 {
 	if (!g)
@@ -44,7 +54,7 @@ static void put_gpu(const struct page_view_gpu *g, struct buf *out)
 
 // One line, the worst finding first, because node-problem-detector keeps only 80 bytes of it.
 static void put_text(const struct exporter_options *o, const struct page_view *v, int code, const char *doubt,
-                     const struct health_finding *f, size_t n, struct buf *out)
+                     const char *gaps, const struct health_finding *f, size_t n, struct buf *out)
 {
 	if (code == HEALTH_CHECK_UNKNOWN) {
 		print_to(out, "unknown: %s\n", doubt);
@@ -53,18 +63,20 @@ static void put_text(const struct exporter_options *o, const struct page_view *v
 	size_t problems = 0;
 	while (problems < n && f[problems].action >= (enum health_action)o->fail_on)
 		problems++;
+	size_t gpus = page_view_count(v);
 	if (problems == 0)
-		print_to(out, "%zu GPU%s healthy", v->n, v->n == 1 ? "" : "s");
+		print_to(out, "%zu GPU%s %s", gpus, gpus == 1 ? "" : "s",
+		         gaps[0] ? "without a known problem" : "healthy");
 	for (size_t i = 0; i < n; i++) {
 		buf_puts(out, i > 0 || problems == 0 ? "; " : "");
 		put_gpu(f[i].gpu, out);
 		print_to(out, "%s: %s", f[i].text, health_action_name(f[i].action));
 	}
-	buf_putc(out, '\n');
+	print_to(out, "%s%s\n", gaps[0] ? "; " : "", gaps);
 }
 
 static void put_json(const struct exporter_options *o, const struct page_view *v, int code, const char *doubt,
-                     const struct health_finding *f, size_t n, struct buf *out)
+                     const char *gaps, const struct health_finding *f, size_t n, struct buf *out)
 {
 	struct json_writer w;
 	json_write_init(&w, out, 2);
@@ -76,7 +88,12 @@ static void put_json(const struct exporter_options *o, const struct page_view *v
 		json_write_str(&w, doubt);
 	}
 	json_write_key(&w, "gpus");
-	json_write_i64(&w, v ? (int64_t)v->n : 0);
+	json_write_i64(&w, v ? (int64_t)page_view_count(v) : 0);
+	json_write_key(&w, "unknown");
+	json_write_array_begin(&w);
+	if (gaps[0])
+		json_write_str(&w, gaps);
+	json_write_array_end(&w);
 	json_write_key(&w, "findings");
 	json_write_array_begin(&w);
 	for (size_t i = 0; i < n; i++) {
@@ -111,9 +128,10 @@ int health_check_run(const struct exporter_options *o, const struct page_view *v
 {
 	struct health_policy *p = malloc(sizeof *p);
 	struct health_finding *f = calloc(HEALTH_FINDINGS_MAX, sizeof *f);
-	struct buf doubt;
+	struct buf doubt, gaps;
 	int code = HEALTH_CHECK_UNKNOWN;
 	buf_init(&doubt, 4096);
+	buf_init(&gaps, 4096);
 	if (!p || !f) {
 		err_set(e, ERR_INTERNAL, "out of memory");
 		goto done;
@@ -123,17 +141,19 @@ int health_check_run(const struct exporter_options *o, const struct page_view *v
 	if (o->xid_policy && health_policy_read(p, o->xid_policy, ret_errors, e) < 0)
 		goto done;
 	find_doubt(v, why, &doubt);
+	find_gaps(v, &gaps);
 	size_t n = v ? health_judge(p, v, wall_ms, f, HEALTH_FINDINGS_MAX) : 0;
 	if (n > 0 && f[0].action >= (enum health_action)o->fail_on)
 		code = HEALTH_CHECK_PROBLEM; // a known problem stays a problem, even if other data is missing
 	else if (doubt.len == 0)
 		code = 0;
 	if (o->output == OUTPUT_JSON)
-		put_json(o, v, code, buf_str(&doubt), f, n, out);
+		put_json(o, v, code, buf_str(&doubt), buf_str(&gaps), f, n, out);
 	else
-		put_text(o, v, code, buf_str(&doubt), f, n, out);
+		put_text(o, v, code, buf_str(&doubt), buf_str(&gaps), f, n, out);
 done:
 	buf_done(&doubt);
+	buf_done(&gaps);
 	free(p);
 	free(f);
 	return code;

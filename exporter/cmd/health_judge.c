@@ -36,12 +36,17 @@ static void find(struct findings *f, enum health_action action, const struct pag
 static void judge_xid(struct findings *f, const struct health_policy *p, const struct page_view_gpu *g,
                       const struct page_view_xid *x, int64_t wall_ms)
 {
-	if (x->last_s <= 0)
+	if (x->last_s <= 0 && !x->undated)
 		return;
 	struct health_ruling r;
-	int64_t age_ms = wall_ms - (int64_t)(x->last_s * 1000);
+	int64_t age_ms = x->undated ? 0 : wall_ms - (int64_t)(x->last_s * 1000);
 	char ago[NUM_TEXT_BYTES];
 	health_policy_rule(p, x->code, x->count, age_ms, &r);
+	if (x->undated) {
+		find(f, r.action, g, r.reason, "XID %" PRId32 ", %s (no time given)", x->code,
+		     r.row ? r.row->text : "a code without a rule");
+		return;
+	}
 	num_format_duration_ms(ago, age_ms > 0 ? age_ms / 1000 * 1000 : 0);
 	if (x->code == XID_CODE_OTHER)
 		find(f, r.action, g, r.reason, "XID with another code, %s ago", ago);

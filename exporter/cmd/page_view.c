@@ -11,6 +11,10 @@
 #include "base/text.h"
 #include "exporter/naming.h"
 
+// What DCGM writes for a value that it does not have (dcgm_structs.h: DCGM_INT64_BLANK, DCGM_FP64_BLANK), or above.
+#define INT_BLANK    9223372036854775792.0
+#define DOUBLE_BLANK 140737488355328.0
+
 struct label {
 	const char *name, *value;
 };
@@ -155,16 +159,40 @@ static int take_up(struct page_view *v, const struct sample *s, struct err *e)
 	return 0;
 }
 
+// Returns the entry of a code. When too many codes occurred, it is NULL.
+static struct page_view_xid *find_xid(struct page_view_gpu *g, int64_t code, bool undated)
+{
+	size_t i = 0;
+	while (i < g->n_xids && (g->xids[i].code != code || g->xids[i].undated != undated))
+		i++;
+	if (i == XID_CODES_MAX + 1)
+		return NULL;
+	if (i == g->n_xids)
+		g->xids[g->n_xids++] = (struct page_view_xid){.code = (int32_t)code, .undated = undated};
+	return &g->xids[i];
+}
+
+// Takes an XID of dcgm-exporter. Several series of a GPU, such as one for each pod, may repeat it.
+static void count_undated(struct page_view_gpu *g, double code, double count)
+{
+	g->knows_xids = true;
+	struct page_view_xid *x = code >= 1 && code <= INT32_MAX ? find_xid(g, (int64_t)code, true) : NULL;
+	if (x && count > (double)x->count && count < 1e15)
+		x->count = (uint64_t)count;
+}
+
 static int take_field(struct page_view *v, const struct sample *s, enum field f, double factor, struct err *e)
 {
 	struct page_view_gpu *g = name_gpu(v, s, e);
 	if (!g)
 		return -1;
 	add_pod(g, s);
-	if (isfinite(s->value)) {
-		g->has[f] = true;
-		g->value[f] = s->value / factor;
-	}
+	if (!isfinite(s->value) || s->value >= (family_of(f)->kind == FIELD_INT ? INT_BLANK : DOUBLE_BLANK))
+		return 0;
+	g->has[f] = true;
+	g->value[f] = s->value / factor;
+	if (f == FIELD_XID_ERRORS)
+		count_undated(g, s->value, 1);
 	return 0;
 }
 
@@ -247,19 +275,30 @@ static int take_xid(struct page_view *v, const struct sample *s, bool stamp, str
 		return -1;
 	if (num_parse_i64(text, strlen(text), 0, INT32_MAX, &code, NULL) < 0)
 		code = XID_CODE_OTHER;
-	size_t i = 0;
-	while (i < g->n_xids && g->xids[i].code != code)
-		i++;
-	if (i == XID_CODES_MAX + 1)
+	struct page_view_xid *x = find_xid(g, code, false);
+	if (!x)
 		return 0;
-	if (i == g->n_xids)
-		g->xids[g->n_xids++] = (struct page_view_xid){.code = (int32_t)code};
 	if (!(s->value >= 0 && s->value < 1e15))
 		return err_set(e, ERR_INPUT, "%s is not a %s", s->name, stamp ? "time" : "count");
+	g->knows_xids = true;
 	if (stamp)
-		g->xids[i].last_s = s->value;
+		x->last_s = s->value;
 	else
-		g->xids[i].count = (uint64_t)s->value;
+		x->count = (uint64_t)s->value;
+	return 0;
+}
+
+// dcgm-exporter's number of XIDs with one code in the last minutes.
+static int take_dcgm_count(struct page_view *v, const struct sample *s, struct err *e)
+{
+	struct page_view_gpu *g = name_gpu(v, s, e);
+	const char *text = label_of(s, "xid");
+	int64_t code;
+	if (!g)
+		return -1;
+	v->has_count = true;
+	if (num_parse_i64(text, strlen(text), 0, INT32_MAX, &code, NULL) == 0)
+		count_undated(g, (double)code, s->value);
 	return 0;
 }
 
@@ -274,10 +313,13 @@ static int take_count(const struct sample *s, int64_t *ret_count, struct err *e)
 
 static int take_sample(struct page_view *v, const struct sample *s, struct err *e)
 {
+	v->is_own |= strncmp(s->name, "gpuscale_", 9) == 0;
 	if (strcmp(s->name, "gpuscale_gpu_xid_errors_total") == 0)
 		return take_xid(v, s, false, e);
 	if (strcmp(s->name, "gpuscale_gpu_xid_last_timestamp_seconds") == 0)
 		return take_xid(v, s, true, e);
+	if (strcmp(s->name, "DCGM_EXP_XID_ERRORS_COUNT") == 0)
+		return take_dcgm_count(v, s, e);
 	if (strcmp(s->name, "gpuscale_gpu_process_memory_bytes") == 0)
 		return take_process(v, s);
 	if (strcmp(s->name, "gpuscale_gpu_up") == 0)
@@ -302,7 +344,8 @@ static int take_sample(struct page_view *v, const struct sample *s, struct err *
 		enum field f = field_of(s, &factor), max = window_max_of(s->name);
 		if (max != FIELD__COUNT)
 			return take_max(v, s, max, e);
-		return f == FIELD__COUNT ? 0 : take_field(v, s, f, factor, e);
+		bool names_gpu = label_of(s, "gpu")[0] || label_of(s, "UUID")[0];
+		return f == FIELD__COUNT || !names_gpu ? 0 : take_field(v, s, f, factor, e);
 	}
 	return 0;
 }
@@ -351,6 +394,39 @@ static int read_lines(struct page_view *v, char *line, const char *text, size_t 
 	return 0;
 }
 
+static bool is_next_gpu(const struct page_view *v, size_t i)
+{
+	const struct device *d = &v->gpus[i].device, *last = i ? &v->gpus[i - 1].device : NULL;
+	return !last || last->index != d->index || strcmp(last->uuid, d->uuid) != 0;
+}
+
+// Resolves what depends on the whole page. A GPU and its instances may have their XIDs on different series.
+static void resolve_xids(struct page_view *v)
+{
+	bool knows = false;
+	for (size_t i = 0; i < v->n; i++) {
+		struct page_view_gpu *g = &v->gpus[i];
+		size_t n = 0;
+		// On a page of this exporter, DCGM_FI_DEV_XID_ERRORS repeats one of the dated counters.
+		for (size_t k = 0; k < g->n_xids; k++)
+			if (!g->xids[k].undated || !v->is_own)
+				g->xids[n++] = g->xids[k];
+		g->n_xids = n;
+		// Only NVIDIA's driver has XIDs.
+		knows = (!is_next_gpu(v, i) && knows) || (v->is_own ? n > 0 : g->knows_xids || v->has_count) ||
+		        g->lost || strncmp(g->device.node, "card", 4) == 0;
+		v->xids_unknown += !knows && (i + 1 == v->n || is_next_gpu(v, i + 1));
+	}
+}
+
+size_t page_view_count(const struct page_view *v)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < v->n; i++)
+		n += is_next_gpu(v, i);
+	return n;
+}
+
 struct page_view *page_view_new(const char *text, size_t len, struct err *e)
 {
 	struct page_view *v = calloc(1, sizeof *v);
@@ -362,6 +438,7 @@ struct page_view *page_view_new(const char *text, size_t len, struct err *e)
 		return NULL;
 	}
 	qsort(v->gpus, v->n, sizeof v->gpus[0], by_index);
+	resolve_xids(v);
 	return v;
 }
 

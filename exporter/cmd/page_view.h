@@ -22,6 +22,7 @@ struct page_view_xid {
 	int32_t code; // or XID_CODE_OTHER
 	uint64_t count;
 	double last_s; // Unix time; 0: unknown
+	bool undated;  // from dcgm-exporter, whose pages have no times
 };
 
 // One GPU or MIG instance. Texts come from the labels; "" if absent.
@@ -36,6 +37,7 @@ struct page_view_gpu {
 	double max[FIELD__COUNT];
 	struct page_view_xid xids[XID_CODES_MAX + 1];
 	size_t n_xids;
+	bool knows_xids; // the page would show an XID of this GPU
 };
 
 // GPU memory of a process.
@@ -49,6 +51,9 @@ struct page_view_process {
 struct page_view {
 	struct page_view_gpu gpus[DEVICES_MAX]; // ordered by index, each GPU before its instances
 	size_t n;
+	bool is_own;         // a page of this exporter
+	bool has_count;      // dcgm-exporter counts XIDs of every GPU, and lists only those that occurred
+	size_t xids_unknown; // GPUs whose XIDs the page would not show
 	struct page_view_process processes[PAGE_VIEW_PROCESSES_MAX]; // in the order of the page
 	size_t n_processes;
 	size_t processes_left_out; // above the ceiling, or without a valid amount of memory
@@ -65,6 +70,8 @@ struct page_view *page_view_new(const char *text, size_t len, struct err *e);
 void page_view_free(struct page_view *v);
 // Reads the value of the family called `family`. False if the GPU has none or the family is unknown.
 bool page_view_get(const struct page_view_gpu *g, const char *family, double *ret_value);
+// The number of GPUs. MIG instances are not counted, but a GPU of which the page lists only instances is.
+size_t page_view_count(const struct page_view *v);
 // Reads its highest value in the exporter's window. False if the page has none.
 bool page_view_get_max(const struct page_view_gpu *g, const char *family, double *ret_value);
 

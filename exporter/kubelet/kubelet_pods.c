@@ -58,6 +58,8 @@ static void finish(struct kubelet_pods *p, struct pod_map *map, const struct err
 {
 	int64_t now_ms = clock_mono_ms(p->options.clock);
 	struct pod_map *old = NULL;
+	if (map)
+		pod_map_follow(map, p->map); // only this thread replaces p->map
 	if (map && p->options.on_map)
 		p->options.on_map(p->options.arg, map);
 	pthread_mutex_lock(&p->lock);

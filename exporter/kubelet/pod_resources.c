@@ -12,10 +12,14 @@
 #include "base/utf8.h"
 #include "exporter/kubelet/device_name.h"
 
+#define UUID_BYTES 40 // "GPU-" or "MIG-" and a UUID
+
 struct entry {
 	const char *id; // without the replica
 	int32_t replica;
-	bool is_claimed; // through a claim: the id is the UUID, or the name that the DRA driver gives the device
+	uint64_t resource; // hash of its name; 0: through a claim, where the id is the UUID, or the DRA driver's name
+	uint64_t since;    // number of the map in which the pod appeared with this device
+	bool is_finished;  // another pod got the device later
 	const char *namespace_, *pod, *container;
 };
 
@@ -23,6 +27,7 @@ struct pod_map {
 	struct arena arena;
 	struct entry *entries; // sorted by namespace and pod
 	size_t n, cap;
+	uint64_t number;
 };
 
 // ---- protobuf: fields of a message, one after the other ----
@@ -160,8 +165,8 @@ static bool read_number(const char *s, size_t len, int32_t *ret_value)
 	return true;
 }
 
-// Removes "::3", "/vgpu3" and the "-3" of "card0-3" from an id. The last one is a copy of a whole card, as Intel's
-// plugin always counts them.
+// Removes "::3", "/vgpu3", the "-3" behind a UUID (HAMi), and the "-3" of "card0-3" from an id. The last one
+// is a copy of a whole card, as Intel's plugin always counts them.
 static int32_t cut_replica(char *id)
 {
 	int32_t replica;
@@ -176,6 +181,9 @@ static int32_t cut_replica(char *id)
 		return replica;
 	}
 	at = strncmp(id, "card", 4) == 0 ? strchr(id, '-') : NULL;
+	if ((strncmp(id, "GPU-", 4) == 0 || strncmp(id, "MIG-", 4) == 0) && strlen(id) > UUID_BYTES &&
+	    id[UUID_BYTES] == '-')
+		at = &id[UUID_BYTES];
 	if (at && read_number(at + 1, strlen(at + 1), &replica)) {
 		*at = '\0';
 		return replica;
@@ -199,8 +207,8 @@ static int add_entry(struct pod_map *m, const struct entry *entry, struct err *e
 	return 0;
 }
 
-// Adds a device of `owner` by its id, without the replica where `is_numbered`.
-static int add_device(struct pod_map *m, const struct entry *owner, struct span id, bool is_numbered, struct err *e)
+// Adds a device of `owner` by its id, without the replica where a device plugin gave it.
+static int add_device(struct pod_map *m, const struct entry *owner, struct span id, struct err *e)
 {
 	char text[POD_DEVICE_BYTES_MAX + 1];
 	size_t len = (size_t)(id.end - id.p);
@@ -212,8 +220,7 @@ static int add_device(struct pod_map *m, const struct entry *owner, struct span 
 		return malformed(e);
 	memcpy(text, id.p, len);
 	text[len] = '\0';
-	entry.replica = is_numbered ? cut_replica(text) : -1;
-	entry.is_claimed = !is_numbered;
+	entry.replica = owner->resource ? cut_replica(text) : -1;
 	entry.id = arena_strdup(&m->arena, text);
 	if (!entry.id)
 		return err_set(e, ERR_LIMIT, "the ids in the reply exceed the ceiling of %d bytes", POD_MAP_BYTES_MAX);
@@ -234,8 +241,10 @@ static int read_devices(struct pod_map *m, struct span devices, const struct pod
 		return malformed(e);
 	if (!name.p || !is_gpu_resource(name, options))
 		return 0;
+	struct entry of_resource = *owner;
+	of_resource.resource = hash_bytes(HASH_START, name.p, (size_t)(name.end - name.p));
 	while (next_field(&devices, &number, &bytes) > 0)
-		if (number == 2 && bytes.p < bytes.end && add_device(m, owner, bytes, true, e) < 0)
+		if (number == 2 && bytes.p < bytes.end && add_device(m, &of_resource, bytes, e) < 0)
 			return -1;
 	return 0;
 }
@@ -281,11 +290,10 @@ static int read_claim_resource(struct pod_map *m, struct span resource, const st
 	if (driver.p && device.p && device.p < device.end) {
 		if (!last.p && !is_gpu_driver(driver, options))
 			return 0;
-		return add_device(m, owner, last.p ? last : device, false, e);
+		return add_device(m, owner, last.p ? last : device, e);
 	}
 	while (next_field(&resource, &number, &bytes) > 0)
-		if (number == 1 && read_cdi_uuid(bytes, &uuid) == 0 && uuid.p &&
-		    add_device(m, owner, uuid, false, e) < 0)
+		if (number == 1 && read_cdi_uuid(bytes, &uuid) == 0 && uuid.p && add_device(m, owner, uuid, e) < 0)
 			return -1;
 	return 0;
 }
@@ -367,7 +375,8 @@ static int by_pod(const void *a, const void *b)
 	int order = strcmp(x->namespace_, y->namespace_);
 	order = order ? order : strcmp(x->pod, y->pod);
 	order = order ? order : strcmp(x->container, y->container);
-	return order ? order : (x->replica > y->replica) - (x->replica < y->replica);
+	order = order ? order : (x->replica > y->replica) - (x->replica < y->replica);
+	return order ? order : strcmp(x->id, y->id);
 }
 
 struct pod_map *pod_map_parse(const void *message, size_t len, const struct pod_map_options *options, struct err *e)
@@ -410,6 +419,37 @@ size_t pod_map_entries(const struct pod_map *m)
 	return m->n;
 }
 
+// Orders the entries of one device of one resource by their age, the youngest first.
+static int by_device(const void *a, const void *b)
+{
+	const struct entry *x = *(struct entry *const *)a, *y = *(struct entry *const *)b;
+	int order = (x->resource > y->resource) - (x->resource < y->resource);
+	order = order ? order : strcmp(x->id, y->id);
+	return order ? order : (x->since < y->since) - (x->since > y->since);
+}
+
+void pod_map_follow(struct pod_map *m, const struct pod_map *old)
+{
+	struct entry **sorted = malloc((m->n ? m->n : 1) * sizeof(struct entry *));
+	size_t n = 0; // of devices that only one pod can hold
+	m->number = old ? old->number + 1 : 1;
+	for (size_t i = 0; i < m->n; i++) {
+		struct entry *x = &m->entries[i];
+		const struct entry *before = old && old->n ? bsearch(x, old->entries, old->n, sizeof *x, by_pod) : NULL;
+		x->since = before ? before->since : m->number;
+		if (sorted && x->resource && x->replica < 0)
+			sorted[n++] = x;
+	}
+	if (n > 1)
+		qsort(sorted, n, sizeof *sorted, by_device);
+	for (size_t i = 1; i < n; i++) {
+		struct entry *x = sorted[i], *younger = sorted[i - 1];
+		x->is_finished = x->resource == younger->resource && strcmp(x->id, younger->id) == 0 &&
+		                 (younger->is_finished || x->since < younger->since);
+	}
+	free(sorted);
+}
+
 static bool is_same_pod(const struct entry *a, const struct entry *b)
 {
 	return strcmp(a->namespace_, b->namespace_) == 0 && strcmp(a->pod, b->pod) == 0;
@@ -437,7 +477,7 @@ size_t pod_map_find(const struct pod_map *m, const struct device *devices, size_
 	size_t n = 0;
 	for (size_t i = 0; i < m->n; i++) {
 		const struct entry *x = &m->entries[i];
-		if (!device_name_is(x->id, x->is_claimed, devices, n_devices, at))
+		if (x->is_finished || !device_name_is(x->id, !x->resource, devices, n_devices, at))
 			continue;
 		bool same_pod = last && is_same_pod(last, x);
 		last = x;

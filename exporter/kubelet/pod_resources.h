@@ -50,6 +50,10 @@ struct pod_share {
 // message), ERR_LIMIT (a ceiling is exceeded) or ERR_INTERNAL.
 struct pod_map *pod_map_parse(const void *message, size_t len, const struct pod_map_options *options, struct err *e);
 void pod_map_free(struct pod_map *m);
+// Finds the pods of `m` that have finished, given the map before it (NULL: none). Before Kubernetes 1.34 the kubelet
+// also lists these, and a device without a replica is given to one pod at a time: of several pods that hold it through
+// the same resource, only those that appeared with it last still do. pod_map_find() leaves the others out.
+void pod_map_follow(struct pod_map *m, const struct pod_map *old);
 // The number of devices that containers hold, as the kubelet counts them.
 size_t pod_map_entries(const struct pod_map *m);
 // A pod that holds devices, valid as long as the map. `held` is a hash of its containers and their devices, in any

@@ -268,8 +268,11 @@ static void sample_part(struct mock *m, size_t at, int64_t t_ms, struct device_s
 	                            .idle_power_watts = p->gpu->idle_power_watts};
 	gpu_step(&params, &m->states[at], (double)t_ms, load.utilization, load.held, s);
 	sample_set_i64(s, FIELD_XID_ERRORS, xid_store_last(m->xids, m->devices[at].uuid));
+	const struct mock_series *const *series = p->instance ? p->instance->series : p->gpu->series;
+	const double model_watts = sample_get(s, FIELD_POWER_USAGE);
 	drop_what_mig_lacks(p, s);
-	play_series(p->instance ? p->instance->series : p->gpu->series, (double)t_ms, s);
+	play_series(series, (double)t_ms, s);
+	gpu_derive(&m->states[at], series, model_watts, s);
 	if (!p->instance)
 		mock_faults_apply(&m->script.faults, p->board, p->gpu->idle_power_watts, t_ms, s);
 	else

@@ -71,7 +71,7 @@ void gpu_step(const struct gpu_params *g, struct gpu_state *s, double t_ms, doub
 	double u = clamp01(utilization);
 	double target_celsius = TEMP_IDLE_CELSIUS + (TEMP_BUSY_CELSIUS - TEMP_IDLE_CELSIUS) * u;
 	double power_watts = g->idle_power_watts + (g->power_limit_watts - g->idle_power_watts) * u;
-	double dt_ms = s->started && t_ms > s->t_ms ? t_ms - s->t_ms : 0;
+	double dt_ms = s->dt_ms = s->started && t_ms > s->t_ms ? t_ms - s->t_ms : 0;
 	if (dt_ms > 0) {
 		s->temp_celsius += (target_celsius - s->temp_celsius) * (1 - exp(-dt_ms / TEMP_LAG_MS));
 		s->energy_mj += power_watts * dt_ms;
@@ -149,4 +149,55 @@ void gpu_step(const struct gpu_params *g, struct gpu_state *s, double t_ms, doub
 			set(ret_sample, f, 0);
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
 		set(ret_sample, rows[i].field, rows[i].value);
+}
+
+static double get(const struct device_sample *s, enum field f)
+{
+	return sample_has(s, f) ? sample_get(s, f) : 0;
+}
+
+static void put(struct device_sample *s, const struct mock_series *const *given, enum field f, double v)
+{
+	if (!given[f] && sample_has(s, f))
+		set(s, f, v);
+}
+
+// total = reserved + used + free, and the share of what is not reserved; FIELD__COUNT: there is no such field.
+static void derive_memory(struct device_sample *s, const struct mock_series *const *given, enum field total_field,
+                          enum field used_field, enum field free_field, enum field reserved, enum field share)
+{
+	double room = get(s, total_field) - (reserved == FIELD__COUNT ? 0 : get(s, reserved));
+	bool has_share = share != FIELD__COUNT && given[share] && sample_has(s, share);
+	if (!sample_has(s, total_field))
+		return;
+	if (given[free_field] && sample_has(s, free_field))
+		put(s, given, used_field, fmax(0, room - get(s, free_field)));
+	else if (has_share)
+		put(s, given, used_field, get(s, share) * room);
+	else
+		put(s, given, used_field, fmin(get(s, used_field), room));
+	if (!sample_has(s, used_field))
+		return;
+	put(s, given, free_field, fmax(0, room - get(s, used_field)));
+	if (share != FIELD__COUNT)
+		put(s, given, share, room > 0 ? clamp01(get(s, used_field) / room) : 0);
+}
+
+void gpu_derive(struct gpu_state *g, const struct mock_series *const given[FIELD__COUNT], double model_watts,
+                struct device_sample *s)
+{
+	static const enum field power[] = {FIELD_POWER_USAGE, FIELD_POWER_USAGE_INSTANT};
+	derive_memory(s, given, FIELD_FB_TOTAL, FIELD_FB_USED, FIELD_FB_FREE, FIELD_FB_RESERVED, FIELD_FB_USED_PERCENT);
+	derive_memory(s, given, FIELD_BAR1_TOTAL, FIELD_BAR1_USED, FIELD_BAR1_FREE, FIELD__COUNT, FIELD__COUNT);
+	for (int i = 0; i < 2; i++)
+		if (given[power[i]] && sample_has(s, power[i]))
+			put(s, given, power[!i], get(s, power[i]));
+	if (sample_has(s, FIELD_POWER_USAGE))
+		g->energy_mj += (get(s, FIELD_POWER_USAGE) - model_watts) * g->dt_ms;
+	put(s, given, FIELD_TOTAL_ENERGY, fmax(0, g->energy_mj));
+	if (given[FIELD_NVLINK_TX_BYTES] || given[FIELD_NVLINK_RX_BYTES])
+		put(s, given, FIELD_NVLINK_BANDWIDTH_TOTAL,
+		    (get(s, FIELD_NVLINK_TX_BYTES) + get(s, FIELD_NVLINK_RX_BYTES)) / BANDWIDTH_BYTES);
+	if (given[FIELD_PIPE_TENSOR_ACTIVE] && sample_has(s, FIELD_PIPE_TENSOR_ACTIVE))
+		put(s, given, FIELD_PIPE_TENSOR_HMMA_ACTIVE, get(s, FIELD_PIPE_TENSOR_ACTIVE));
 }

@@ -43,11 +43,18 @@ struct gpu_state {
 	double temp_celsius;
 	double energy_mj;
 	double capped_ns; // time at the power limit
+	double dt_ms;     // length of the last step
 };
 
 // Advances `s` to `t_ms` at `utilization` (0 to 1). `held` means that a process uses the memory of the GPU. Fills
 // every field except XID_ERRORS.
 void gpu_step(const struct gpu_params *g, struct gpu_state *s, double t_ms, double utilization, bool held,
               struct device_sample *ret_sample);
+
+// Makes the fields of `s` agree with those that a script gave, given[f] != NULL: memory and BAR1 add up, and power,
+// energy, NVLink and tensor families report the same. Fields without a value stay without one. Call it once after
+// gpu_step() of the same `g`, whose power was `model_watts`.
+void gpu_derive(struct gpu_state *g, const struct mock_series *const given[FIELD__COUNT], double model_watts,
+                struct device_sample *s);
 
 #endif

@@ -41,7 +41,7 @@ struct nvml {
 	struct nvml_state states[DEVICES_MAX];
 	const char *proc_root; // NULL: no memory per process
 	size_t n_known;        // every GPU found so far; rescans look for the missing ones
-	char known[NVML_KNOWN_MAX][DEVICE_UUID_BYTES];
+	struct device known[NVML_KNOWN_MAX];
 	bool gpm_reported;               // the reason why there are no profiling fields was logged
 	bool has_times;                  // rescan_at_ms and reopen_at_ms are set
 	int64_t rescan_at_ms;            // time of the next rescan
@@ -79,27 +79,37 @@ static bool has_gpu(const struct nvml_found *f, const char *uuid)
 static void remember_gpus(struct nvml *m)
 {
 	for (size_t i = 0; i < m->found.n; i++) {
-		const char *uuid = m->found.devices[i].uuid;
+		const struct nvml_handle *h = &m->found.handles[i];
 		size_t k = 0;
-		if (m->found.handles[i].instance != NVML_WHOLE_GPU)
+		if (h->instance != NVML_WHOLE_GPU || !h->gpu)
 			continue;
-		while (k < m->n_known && strcmp(m->known[k], uuid) != 0)
+		while (k < m->n_known && strcmp(m->known[k].uuid, m->found.devices[i].uuid) != 0)
 			k++;
-		if (k == m->n_known && m->n_known < NVML_KNOWN_MAX)
-			snprintf(m->known[m->n_known++], DEVICE_UUID_BYTES, "%s", uuid);
+		if (k < NVML_KNOWN_MAX)
+			m->known[k] = m->found.devices[i];
+		m->n_known += k == m->n_known && k < NVML_KNOWN_MAX;
 	}
 }
 
-// True if a GPU is lost, has no handle, or was found earlier and is missing.
+// Names the GPUs without a handle that had one earlier, so that they keep their labels and XID counters.
+static void name_lost(const struct nvml *m, struct nvml_found *f)
+{
+	for (size_t i = 0; i < f->n; i++)
+		for (size_t k = 0; k < m->n_known && !f->handles[i].gpu && !f->devices[i].uuid[0]; k++)
+			if (m->known[k].index == f->devices[i].index && !has_gpu(f, m->known[k].uuid))
+				f->devices[i] = m->known[k];
+}
+
+// True if a GPU is lost, with or without a handle, or was found earlier and is missing.
 static bool is_any_gone(const struct nvml *m)
 {
 	for (size_t i = 0; i < m->found.n; i++)
 		if (m->states[i].was_lost && m->found.handles[i].instance == NVML_WHOLE_GPU)
 			return true;
 	for (size_t k = 0; k < m->n_known; k++)
-		if (!has_gpu(&m->found, m->known[k]))
+		if (!has_gpu(&m->found, m->known[k].uuid))
 			return true;
-	return m->found.unreachable > 0;
+	return false;
 }
 
 static void nvml_close(struct backend *b)
@@ -137,6 +147,7 @@ static int nvml_open(struct backend *b, struct err *e)
 		nvml_close(b);
 		return -1;
 	}
+	name_lost(m, &m->found);
 	remember_gpus(m);
 	open_events(m);
 	return 0;
@@ -195,8 +206,9 @@ static int rescan(struct nvml *m, struct err *e)
 	// A lost GPU may have no handle. It stays on the list, with its instances, until the next restart.
 	for (size_t i = 0; i < m->found.n; i++)
 		if (m->states[i].was_lost && m->found.handles[i].instance == NVML_WHOLE_GPU &&
-		    !has_gpu(&m->spare, m->found.devices[i].uuid))
+		    m->found.handles[i].gpu && !has_gpu(&m->spare, m->found.devices[i].uuid))
 			nvml_found_insert(&m->spare, &m->found, i);
+	name_lost(m, &m->spare);
 	if (!nvml_found_equal(&m->found, &m->spare))
 		adopt(m);
 	return 0;
@@ -323,6 +335,10 @@ static int nvml_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, stru
 		samples[i] = (struct device_sample){.lost = instance && gpu_lost};
 		if (samples[i].lost)
 			continue; // handled with its GPU
+		if (!m->found.handles[i].gpu) {
+			samples[i].lost = gpu_lost = m->states[i].was_lost = true;
+			continue;
+		}
 		nvml_return r = sample_device(m, i, mono_ms, &samples[i]);
 		if (r != NVML_SUCCESS)
 			return nvml_fail(&m->api, e, "the driver is gone", r);

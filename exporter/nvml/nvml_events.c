@@ -66,7 +66,7 @@ bool nvml_events_match(const struct nvml_events *ev, const struct nvml_found *fo
 {
 	size_t k = 0;
 	for (size_t i = 0; i < found->n; i++) {
-		if (found->handles[i].instance != NVML_WHOLE_GPU)
+		if (found->handles[i].instance != NVML_WHOLE_GPU || !found->handles[i].gpu)
 			continue;
 		if (k == ev->n || ev->gpus[k] != found->handles[i].gpu ||
 		    strcmp(ev->uuids[k], found->devices[i].uuid) != 0)
@@ -102,7 +102,7 @@ struct nvml_events *nvml_events_new(const struct nvml_api *api, const struct nvm
 	}
 	size_t registered = 0;
 	for (size_t i = 0; i < found->n; i++) {
-		if (found->handles[i].instance != NVML_WHOLE_GPU)
+		if (found->handles[i].instance != NVML_WHOLE_GPU || !found->handles[i].gpu)
 			continue;
 		ev->gpus[ev->n] = found->handles[i].gpu;
 		snprintf(ev->uuids[ev->n], sizeof ev->uuids[ev->n], "%s", found->devices[i].uuid);

@@ -7,8 +7,10 @@
 
 #include "base/err.h"
 #include "base/process/log.h"
+#include "exporter/nvml/nvml_read.h"
 
 #define MIG_PER_GPU_MAX 64 // more are not believed
+#define LOST_MAX        64 // likewise, GPUs without a handle
 
 int nvml_fail(const struct nvml_api *api, struct err *e, const char *what, nvml_return r)
 {
@@ -102,9 +104,8 @@ static bool has_uuid(const struct nvml_found *f, const char *uuid)
 int nvml_find(const struct nvml_api *api, struct log *log, struct nvml_found *ret_found, struct err *e)
 {
 	struct nvml_found *f = ret_found;
-	unsigned count = 0;
+	unsigned count = 0, lost = 0;
 	f->n = 0;
-	f->unreachable = 0;
 	nvml_return r = api->count(&count);
 	if (r != NVML_SUCCESS)
 		return nvml_fail(api, e, "cannot count GPUs", r);
@@ -130,12 +131,18 @@ int nvml_find(const struct nvml_api *api, struct log *log, struct nvml_found *re
 		// The UUID identifies a GPU across rounds: two devices with one UUID would share their counters.
 		if (r == NVML_SUCCESS && (!d->uuid[0] || has_uuid(f, d->uuid)))
 			r = NVML_UNKNOWN;
+		if (nvml_result_is_fatal(r))
+			return nvml_fail(api, e, "no GPU answers", r);
 		if (r != NVML_SUCCESS) {
 			char scratch[32];
-			LOG(log, LOG_WARNING, "GPU has no NVML handle, skipped", LOG_I("gpu", index),
-			    LOG_S("err", nvml_api_error(api, r, scratch, sizeof scratch)));
 			last = r;
-			f->unreachable++;
+			if (r == NVML_NO_PERMISSION || lost == LOST_MAX)
+				continue; // NVML also counts the GPUs of other containers
+			lost++;
+			LOG(log, LOG_WARNING, "GPU has no NVML handle, listed as lost", LOG_I("gpu", index),
+			    LOG_S("err", nvml_api_error(api, r, scratch, sizeof scratch)));
+			*d = (struct device){.index = (int32_t)index};
+			f->handles[f->n++] = (struct nvml_handle){.instance = NVML_WHOLE_GPU};
 			continue;
 		}
 		describe(api, h, index, d);
@@ -155,6 +162,11 @@ void nvml_found_insert(struct nvml_found *f, const struct nvml_found *from, size
 		return;
 	while (at < f->n && f->devices[at].index < from->devices[k].index)
 		at++;
+	if (at < f->n && f->devices[at].index == from->devices[k].index && !f->handles[at].gpu) {
+		f->n--;
+		memmove(&f->devices[at], &f->devices[at + 1], (f->n - at) * sizeof f->devices[0]);
+		memmove(&f->handles[at], &f->handles[at + 1], (f->n - at) * sizeof f->handles[0]);
+	}
 	memmove(&f->devices[at + count], &f->devices[at], (f->n - at) * sizeof f->devices[0]);
 	memmove(&f->handles[at + count], &f->handles[at], (f->n - at) * sizeof f->handles[0]);
 	memcpy(&f->devices[at], &from->devices[k], count * sizeof f->devices[0]);
@@ -169,7 +181,7 @@ bool nvml_found_equal(const struct nvml_found *a, const struct nvml_found *b)
 	for (size_t i = 0; i < a->n; i++) {
 		const struct nvml_handle *x = &a->handles[i], *y = &b->handles[i];
 		if (x->device != y->device || x->instance != y->instance ||
-		    !device_is_same(&a->devices[i], &b->devices[i]) ||
+		    a->devices[i].index != b->devices[i].index || !device_is_same(&a->devices[i], &b->devices[i]) ||
 		    strcmp(a->devices[i].mig_uuid, b->devices[i].mig_uuid) != 0)
 			return false;
 	}

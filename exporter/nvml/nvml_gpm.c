@@ -3,11 +3,9 @@
 
 #include <math.h>
 
-#define PERCENT     0.01
-#define MIB_PER_S   1048576.0
-#define RATIO_SLACK 1.1 // the counters are not read atomically: slightly above 1 is 1, far above is invalid
-#define BYTES_PER_S 1e13
-#define COUNT(a)    (sizeof(a) / sizeof((a)[0]))
+#define PERCENT   0.01
+#define MIB_PER_S 1048576.0
+#define COUNT(a)  (sizeof(a) / sizeof((a)[0]))
 
 // GPM metric ids: NVML API reference, nvmlGpmMetricId_t. DCGM fields: DCGM's own use of GPM (DcgmGpmManager.cpp).
 static const struct {
@@ -65,9 +63,9 @@ static nvml_return take(const struct nvml_api *api, nvml_device gpu, int instanc
 static void put(struct device_sample *s, enum field f, double v, double scale)
 {
 	double scaled = v * scale;
-	if (!isfinite(v) || v < 0 || scaled > (scale == PERCENT ? RATIO_SLACK : BYTES_PER_S))
-		return; // a library with another layout
-	if (family_of(f)->kind == FIELD_INT)
+	if (!family_is_plausible(f, scaled))
+		s->implausible++; // a library with another layout
+	else if (family_of(f)->kind == FIELD_INT)
 		sample_set_i64(s, f, llround(scaled));
 	else
 		sample_set_f64(s, f, scaled > 1 ? 1 : scaled);
@@ -93,6 +91,7 @@ static nvml_return compare(const struct nvml_api *api, struct nvml_gpm *g)
 
 static void add_values(const struct nvml_gpm *g, struct device_sample *s)
 {
+	s->implausible += g->values.implausible;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		enum field f = rows[i].field;
 		if (sample_has(&g->values, f)) {

@@ -30,8 +30,10 @@ bool nvml_result_is_fatal(nvml_return r)
 // Drops a value that no device can have: drivers succeed with all bits set, or with "unknown" as a number.
 static void set(struct device_sample *s, enum field f, double v)
 {
-	if (!family_is_plausible(f, v))
+	if (!family_is_plausible(f, v)) {
+		s->implausible += v != NONE;
 		return;
+	}
 	if (family_of(f)->kind == FIELD_DOUBLE)
 		sample_set_f64(s, f, v);
 	else
@@ -43,6 +45,8 @@ static void set_u64(struct device_sample *s, enum field f, unsigned long long v)
 {
 	if (family_is_plausible(f, (double)v))
 		sample_set_i64(s, f, (int64_t)v);
+	else
+		s->implausible += v != NONE_U64;
 }
 
 // ---- functions that give one unsigned number ----
@@ -271,7 +275,8 @@ static int64_t mib(unsigned long long bytes)
 // reported.
 static bool is_memory(unsigned long long total, unsigned long long used, unsigned long long free)
 {
-	return total > 0 && total <= INT64_MAX && used <= total && free <= total;
+	return total > 0 && family_is_plausible(FIELD_FB_TOTAL, (double)(total / BYTES_PER_MIB)) && used <= total &&
+	       free <= total;
 }
 
 // used / (total - reserved), as in DCGM. Absent if `reserved` is unknown.
@@ -357,9 +362,9 @@ static nvml_return read_ecc(const struct nvml_api *api, nvml_device d, struct de
 
 static nvml_return read_limit_range(const struct nvml_api *api, nvml_device d, struct device_sample *s)
 {
-	unsigned min_mw = NONE, max_mw = NONE; // in W more than plausible
+	unsigned min_mw = NONE, max_mw = NONE;
 	nvml_return r = CALL(api, power_limit_range, d, &min_mw, &max_mw);
-	if (r == NVML_SUCCESS) {
+	if (r == NVML_SUCCESS && min_mw != NONE && max_mw != NONE) {
 		set(s, FIELD_POWER_LIMIT_MIN, min_mw * WATTS_PER_MW);
 		set(s, FIELD_POWER_LIMIT_MAX, max_mw * WATTS_PER_MW);
 	}
@@ -457,6 +462,7 @@ static nvml_return read_kept(const struct nvml_api *api, nvml_device d, reading_
 		k->is_read = true;
 		k->read_ms = mono_ms;
 	}
+	s->implausible += k->values.implausible;
 	for (enum field f = 0; f < FIELD__COUNT; f++) {
 		if (sample_has(&k->values, f)) {
 			s->valid[f] = true;

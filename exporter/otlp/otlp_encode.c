@@ -44,8 +44,10 @@ static void put_component(struct encoder *x, size_t i, const struct otel_metric 
 	char id[HW_ID_BYTES], part[HW_ID_BYTES + 64];
 	if (instance && !d->mig_uuid[0])
 		snprintf(id, sizeof id, "%s/%s", d->uuid, d->mig_id);
-	else
+	else if (d->uuid[0])
 		snprintf(id, sizeof id, "%s", instance ? d->mig_uuid : d->uuid);
+	else
+		snprintf(id, sizeof id, "gpu%" PRId32, d->index);
 	snprintf(part, sizeof part, "%s/%s", id, location ? location : "");
 	otlp_put_text(&x->w, "hw.id", location ? part : id);
 	if (location || instance)

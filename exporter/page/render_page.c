@@ -105,9 +105,9 @@ static void add_job_block(struct blocks *bl, struct buf *labels, const struct re
 static void add_block(struct blocks *bl, struct buf *labels, const struct render_page *r, const struct device *devices,
                       size_t i, const struct pod_share *owner)
 {
-	size_t n = r->options.jobs ? hpc_jobs_count(r->options.jobs, devices[i].index) : 0;
+	size_t n = r->options.jobs ? hpc_jobs_count(r->options.jobs, i) : 0;
 	for (size_t k = 0; k < n; k++)
-		add_job_block(bl, labels, r, devices, i, owner, hpc_jobs_id(r->options.jobs, devices[i].index, k));
+		add_job_block(bl, labels, r, devices, i, owner, hpc_jobs_id(r->options.jobs, i, k));
 	if (n == 0)
 		add_job_block(bl, labels, r, devices, i, owner, "");
 }
@@ -377,7 +377,7 @@ void render_page_round(void *render_page, const struct sampler_round *round, str
 	buf_reset(labels);
 	buf_init(&shares, RENDER_PAGE_BYTES_MAX);
 	if (r->options.jobs)
-		hpc_jobs_refresh(r->options.jobs, round->wall_ms);
+		hpc_jobs_refresh(r->options.jobs, round->devices, round->n, round->wall_ms);
 	make_blocks(&blocks, labels, &shares, r, round->devices, round->samples, round->n);
 	put_families(out, r, round, &blocks);
 	if (round->history) {

@@ -70,6 +70,9 @@ void self_metrics_render_runtime(struct buf *out, const struct self_metrics *m, 
 	        (int64_t)status->samples);
 	put_i64(out, "gpuscale_exporter_errors_total", "Failed rounds, and failed attempts to find GPUs.",
 	        METRIC_COUNTER, (int64_t)status->errors);
+	put_i64(out, "gpuscale_exporter_values_implausible_total",
+	        "Values that no GPU can have, such as 150 %, which were left out.", METRIC_COUNTER,
+	        (int64_t)status->implausible);
 	if (status->age_ms >= 0)
 		put_f64(out, "gpuscale_exporter_sample_age_seconds", "Time since the last successful round.",
 		        METRIC_GAUGE, (double)status->age_ms / 1000);

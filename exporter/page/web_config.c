@@ -219,6 +219,16 @@ static int keep(struct web_config *c, const char *name, const struct file *f, st
 	return keep_path(c, name, f->tls.client_ca_file, &c->client_ca_file, e);
 }
 
+// Prometheus also reads the number 0 as a duration, which means no limit; the schema requires a unit.
+static void accept_zero(struct doc_node *root)
+{
+	for (struct doc_node *r = root->kind == DOC_MAP ? root->child : NULL; r; r = r->next)
+		for (struct doc_node *i = r->kind == DOC_MAP ? r->child : NULL; i; i = i->next)
+			if (strcmp(r->key, "rate_limit") == 0 && strcmp(i->key, "interval") == 0 &&
+			    i->kind == DOC_SCALAR && strcmp(i->text, "0") == 0)
+				i->quoted = true;
+}
+
 static int decode(struct web_config *c, struct arena *a, const char *name, const char *text, size_t len,
                   struct buf *ret_errors, struct err *e)
 {
@@ -235,6 +245,8 @@ static int decode(struct web_config *c, struct arena *a, const char *name, const
 		               WEB_CONFIG_MEMORY_MAX);
 	schema_errors_init(errors, name);
 	c->no_document = doc.n_roots == 0;
+	if (doc.n_roots)
+		accept_zero(doc.roots[0]);
 	schema_decode(&file_schema, doc.n_roots ? doc.roots[0] : &nothing, &f, a, errors, "");
 	decode_users(c, f.users, errors);
 	if (errors->n > 0) {

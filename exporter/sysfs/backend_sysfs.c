@@ -145,6 +145,7 @@ static int sysfs_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, str
 	for (size_t i = 0; i < m->n; i++) {
 		samples[i] = (struct device_sample){.lost = false};
 		m->vendor->read(&m->cards[i], mono_ms, &samples[i]);
+		sample_check(&samples[i]); // a card without a plausible value is lost
 		samples[i].lost = sample_count(&samples[i]) == 0;
 	}
 	return 0;

@@ -20,8 +20,10 @@ void sysfs_read_rows(const char *dir, const struct sysfs_row *rows, size_t n, st
 		if (sample_has(s, rows[i].field) || !sysfs_read_i64(dir, rows[i].file, &v) || v < 0)
 			continue;
 		double scaled = (double)v * rows[i].scale;
-		if (!family_is_plausible(rows[i].field, scaled))
-			continue; // 65535 and similar: the firmware has no value
+		if (!family_is_plausible(rows[i].field, scaled)) {
+			s->implausible++; // 65535 and similar: the firmware has no value
+			continue;
+		}
 		if (family_of(rows[i].field)->kind == FIELD_DOUBLE)
 			sample_set_f64(s, rows[i].field, scaled);
 		else

@@ -279,13 +279,14 @@ static void check_found(const struct nvml_found *f)
 	assert(f->n > 0 && f->n <= DEVICES_MAX);
 	for (size_t i = 0; i < f->n; i++) {
 		const struct device *d = &f->devices[i];
-		assert(d->uuid[0] && memchr(d->uuid, 0, sizeof d->uuid) && memchr(d->model, 0, sizeof d->model));
+		assert(!d->uuid[0] == !f->handles[i].gpu); // listed as lost
+		assert(memchr(d->uuid, 0, sizeof d->uuid) && memchr(d->model, 0, sizeof d->model));
 		assert(memchr(d->pci_bus_id, 0, sizeof d->pci_bus_id) && memchr(d->node, 0, sizeof d->node));
 		assert(memchr(d->mig_uuid, 0, sizeof d->mig_uuid) && memchr(d->mig_id, 0, sizeof d->mig_id));
 		assert(memchr(d->mig_profile, 0, sizeof d->mig_profile));
 		assert(!d->mig_id[0] == (f->handles[i].instance == NVML_WHOLE_GPU));
 		for (size_t k = 0; k < i; k++)
-			assert(!device_is_same(d, &f->devices[k]));
+			assert(!d->uuid[0] || !device_is_same(d, &f->devices[k]));
 	}
 }
 
@@ -293,7 +294,9 @@ static void read_one(const struct nvml_found *f, size_t i, struct nvml_reader *r
                      int64_t t_ms, struct device_sample *s)
 {
 	const struct nvml_handle *h = &f->handles[i];
-	*s = (struct device_sample){.lost = false};
+	*s = (struct device_sample){.lost = !h->gpu};
+	if (s->lost)
+		return;
 	nvml_return r = h->instance == NVML_WHOLE_GPU ? nvml_read_device(&api, h->gpu, reader, t_ms, s)
 	                                              : nvml_read_memory(&api, h->device, s);
 	if (r == NVML_SUCCESS)

@@ -233,6 +233,81 @@ static void xids_and_conditions_are_judged_by_the_tables(void **state)
 		judge(&p, cases[i].page, cases[i].want);
 }
 
+#define LAST(labels, code)         "DCGM_FI_DEV_XID_ERRORS{" GPU0 labels ",err_code=\"" code "\"} " code "\n"
+#define COUNT(labels, code, count) "DCGM_EXP_XID_ERRORS_COUNT{" GPU0 labels ",xid=\"" code "\"} " count "\n"
+
+static void xids_of_dcgm_exporter_are_judged_without_times(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *page, *want;
+		size_t unknown; // GPUs whose XIDs are not known
+	} cases[] = {
+	        {"", "", 1},
+	        {LAST("", "0"), "", 0},
+	        {LAST("", "79"), "drain-reboot XID79; ", 0},
+	        {LAST("", "95"), "drain-reset XID95; ", 0},
+	        {LAST("", "94"), "reset-idle XID94; ", 0},
+	        {LAST("", "45"), "", 0},
+	        {COUNT("", "48", "2"), "drain-reset XID48; ", 0},
+	        {COUNT("", "48", "0"), "", 0},
+	        {COUNT("", "109", "3") LAST("", "109"), "drain XID109; ", 0},
+	        {LAST("", "45") COUNT("", "79", "1") COUNT("", "45", "4"), "drain-reboot XID79; ", 0},
+	        // Series of several pods and instances.
+	        {LAST(",pod=\"a\"", "79") LAST(",pod=\"b\"", "79"), "drain-reboot XID79; ", 0},
+	        {LAST(",pod=\"a\"", "79") LAST(",pod=\"b\"", "45"), "drain-reboot XID79; ", 0},
+	        {LAST(",GPU_I_ID=\"3\"", "48"), "drain-reset XID48; ", 0},
+	        // Values that DCGM writes when it has none.
+	        {LAST("", "9223372036854775794"), "", 1},
+	        {LAST("", "NaN"), "", 1},
+	        {"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{" GPU0 "} 9223372036854775794\n", "", 1},
+	        {"DCGM_FI_DEV_ROW_REMAP_FAILURE{" GPU0 "} 9223372036854775794\n", "", 1},
+	        {"DCGM_FI_DEV_XID_ERRORS 79\nDCGM_FI_PROF_SM_ACTIVE 0\n", "", 1}, // of no GPU
+	        // A page of this exporter has times, and its counters also say that nothing occurred.
+	        {LAST("", "79") XID("79", "1", "1699990000"), "", 0},
+	        {LAST("", "79") "gpuscale_exporter_up 1\n", "", 1},
+	        // One of two GPUs.
+	        {LAST("", "0") "DCGM_FI_DEV_GPU_UTIL{gpu=\"1\",UUID=\"GPU-b\"} 0\n", "", 1},
+	        {COUNT("", "13", "1") "DCGM_FI_DEV_GPU_UTIL{gpu=\"1\",UUID=\"GPU-b\"} 0\n", "restart-app XID13; ", 0},
+	        // No driver but NVIDIA's has XIDs.
+	        {LAST("", "0") "DCGM_FI_DEV_GPU_UTIL{gpu=\"1\",UUID=\"PCI-b\",device=\"card1\"} 0\n", "", 0},
+	};
+	struct health_policy p;
+	health_policy_init(&p);
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		char page[2048];
+		snprintf(page, sizeof page, "DCGM_FI_DEV_GPU_UTIL{" GPU0 "} 0\n%s", cases[i].page);
+		judge(&p, cases[i].page, cases[i].want);
+		struct page_view *v = read_view(page);
+		if (v->xids_unknown != cases[i].unknown)
+			fail_msg("%sunknown: %zu", page, v->xids_unknown);
+		page_view_free(v);
+	}
+}
+
+static void instances_are_not_counted_as_gpus(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *page;
+		size_t want;
+	} cases[] = {
+	        {"DCGM_FI_DEV_FB_USED{" GPU0 "} 1\nDCGM_FI_DEV_FB_USED{" GPU0 ",GPU_I_ID=\"1\"} 1\n"
+	         "DCGM_FI_DEV_FB_USED{" GPU0 ",GPU_I_ID=\"2\"} 1\n",
+	         1},
+	        // dcgm-exporter lists only the instances of a split GPU.
+	        {"DCGM_FI_DEV_FB_USED{" GPU0 ",GPU_I_ID=\"1\"} 1\nDCGM_FI_DEV_FB_USED{" GPU0 ",GPU_I_ID=\"2\"} 1\n"
+	         "DCGM_FI_DEV_FB_USED{gpu=\"1\",UUID=\"GPU-b\"} 1\n",
+	         2},
+	        {"DCGM_FI_DEV_FB_USED 1\n", 0},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct page_view *v = read_view(cases[i].page);
+		assert_int_equal(page_view_count(v), cases[i].want);
+		page_view_free(v);
+	}
+}
+
 static void file_replaces_rows(void **state)
 {
 	(void)state;
@@ -329,6 +404,8 @@ int main(void)
 	        cmocka_unit_test(page_without_health_data_has_none),
 	        cmocka_unit_test(many_pods_are_cut),
 	        cmocka_unit_test(xids_and_conditions_are_judged_by_the_tables),
+	        cmocka_unit_test(xids_of_dcgm_exporter_are_judged_without_times),
+	        cmocka_unit_test(instances_are_not_counted_as_gpus),
 	        cmocka_unit_test(file_replaces_rows),
 	        cmocka_unit_test(url_follows_the_listen_address),
 	        cmocka_unit_test(tables_are_safe_for_their_readers),

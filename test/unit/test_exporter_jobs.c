@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,8 @@
 #include "exporter/kubelet/pod_resources.h"
 #include "exporter/page/render_page.h"
 #include "exporter/xid.h"
+
+#define GPUS 64
 
 struct fixture {
 	char dir[64];
@@ -45,11 +48,11 @@ static int tear_down(void **state)
 {
 	struct fixture *f = *state;
 	hpc_jobs_free(f->jobs);
-	for (int i = 0; i < HPC_JOBS_GPUS_MAX; i++) {
-		char path[80];
-		snprintf(path, sizeof path, "%s/%d", f->dir, i);
-		unlink(path);
-	}
+	DIR *dir = opendir(f->dir);
+	const struct dirent *entry;
+	while ((entry = readdir(dir)))
+		unlinkat(dirfd(dir), entry->d_name, 0);
+	closedir(dir);
 	return rmdir(f->dir);
 }
 
@@ -71,10 +74,13 @@ static void write_file(struct fixture *f, int index, const char *text)
 
 static void jobs_are(struct fixture *f, int32_t index, const char *want)
 {
+	static struct device devices[GPUS];
 	char got[2048] = "";
-	hpc_jobs_refresh(f->jobs, f->wall_ms);
-	for (size_t i = 0; i < hpc_jobs_count(f->jobs, index); i++)
-		snprintf(got + strlen(got), sizeof got - strlen(got), "%s,", hpc_jobs_id(f->jobs, index, i));
+	for (int i = 0; i < GPUS; i++)
+		devices[i] = (struct device){.index = i};
+	hpc_jobs_refresh(f->jobs, devices, GPUS, f->wall_ms);
+	for (size_t i = 0; i < hpc_jobs_count(f->jobs, (size_t)index); i++)
+		snprintf(got + strlen(got), sizeof got - strlen(got), "%s,", hpc_jobs_id(f->jobs, (size_t)index, i));
 	assert_string_equal(got, want);
 }
 
@@ -95,8 +101,6 @@ static void jobs_follow_the_files(void **state)
 	jobs_are(f, 0, "1,");
 	write_file(f, 0, NULL);
 	jobs_are(f, 0, "");
-	jobs_are(f, -1, "");
-	jobs_are(f, HPC_JOBS_GPUS_MAX, "");
 }
 
 static void invalid_file_changes_nothing(void **state)
@@ -190,6 +194,53 @@ static void second_change_within_a_tick_is_found(void **state)
 	jobs_are(f, 0, "22,");
 }
 
+static void put_named(struct fixture *f, const char *name, const char *text)
+{
+	char path[80];
+	snprintf(path, sizeof path, "%s/%s", f->dir, name);
+	FILE *out = fopen(path, "w");
+	assert_non_null(out);
+	assert_int_equal(fputs(text, out) >= 0 && fclose(out) == 0, 1);
+}
+
+// The jobs of GPU 3, of its instances 1, 2 and 13, and of GPU 4, as "a,b|c|..".
+static void all_jobs_are(struct fixture *f, const char *want)
+{
+	static const struct device devices[] = {{.index = 3, .uuid = "GPU-a"},
+	                                        {.index = 3, .uuid = "GPU-a", .mig_id = "1"},
+	                                        {.index = 3, .uuid = "GPU-a", .mig_id = "2"},
+	                                        {.index = 3, .uuid = "GPU-a", .mig_id = "13"},
+	                                        {.index = 4, .uuid = "GPU-b"}};
+	char got[512] = "";
+	hpc_jobs_refresh(f->jobs, devices, 5, f->wall_ms);
+	for (size_t i = 0; i < 5; i++) {
+		for (size_t k = 0; k < hpc_jobs_count(f->jobs, i); k++)
+			snprintf(got + strlen(got), sizeof got - strlen(got), "%s,", hpc_jobs_id(f->jobs, i, k));
+		snprintf(got + strlen(got), sizeof got - strlen(got), "|");
+	}
+	assert_string_equal(got, want);
+}
+
+static void instance_has_the_jobs_of_its_file(void **state)
+{
+	struct fixture *f = *state;
+	all_jobs_are(f, "|||||");
+	put_named(f, "3.1", "201\n");
+	put_named(f, "3.13", "213\n214\n");
+	put_named(f, "4.1", "999\n"); // there is no such instance
+	all_jobs_are(f, "|201,||213,214,||");
+	put_named(f, "3", "100\n"); // instances without a file have the jobs of their GPU
+	all_jobs_are(f, "100,|201,|100,|213,214,||");
+	put_named(f, "3.2", ""); // no job
+	all_jobs_are(f, "100,|201,||213,214,||");
+	// The GPU is split anew: no instance keeps the jobs of the one that had its position.
+	static const struct device devices[] = {{.index = 3, .uuid = "GPU-a"},
+	                                        {.index = 3, .uuid = "GPU-a", .mig_id = "9"}};
+	hpc_jobs_refresh(f->jobs, devices, 2, f->wall_ms);
+	assert_int_equal(hpc_jobs_count(f->jobs, 1), 1);
+	assert_string_equal(hpc_jobs_id(f->jobs, 1, 0), "100");
+}
+
 static void each_job_has_a_series(void **state)
 {
 	struct fixture *f = *state;
@@ -233,6 +284,7 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(folder_in_which_every_user_replaces_files_is_not_read, set_up,
 	                                        tear_down),
 	        cmocka_unit_test_setup_teardown(second_change_within_a_tick_is_found, set_up, tear_down),
+	        cmocka_unit_test_setup_teardown(instance_has_the_jobs_of_its_file, set_up, tear_down),
 	        cmocka_unit_test_setup_teardown(each_job_has_a_series, set_up, tear_down),
 	};
 	return cmocka_run_group_tests_name("exporter_jobs", tests, NULL, NULL);

@@ -473,6 +473,52 @@ static void underscore_takes_the_sample_away(void **state)
 	xid_store_free(xids);
 }
 
+static void given_family_carries_those_that_depend_on_it(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *series;
+		enum field field;
+		double want; // 143771 MiB, of which 575 are reserved
+	} rows[] = {
+	        {"DCGM_FI_DEV_FB_USED: '1000'", FIELD_FB_FREE, 142196},
+	        {"DCGM_FI_DEV_FB_USED: '1000'", FIELD_FB_USED_PERCENT, 1000.0 / 143196},
+	        {"DCGM_FI_DEV_FB_USED: '0'", FIELD_FB_FREE, 143196},
+	        {"DCGM_FI_DEV_FB_USED: '200000'", FIELD_FB_FREE, 0},
+	        {"DCGM_FI_DEV_FB_USED: '200000'", FIELD_FB_USED_PERCENT, 1},
+	        {"DCGM_FI_DEV_FB_FREE: '43196'", FIELD_FB_USED, 100000},
+	        {"DCGM_FI_DEV_FB_FREE: '43196'", FIELD_FB_USED_PERCENT, 100000.0 / 143196},
+	        {"DCGM_FI_DEV_FB_USED_PERCENT: '0.5'", FIELD_FB_USED, 71598},
+	        {"DCGM_FI_DEV_FB_USED_PERCENT: '0.5'", FIELD_FB_FREE, 71598},
+	        {"DCGM_FI_DEV_FB_TOTAL: '80575', DCGM_FI_DEV_FB_USED: '40000'", FIELD_FB_FREE, 40000},
+	        {"DCGM_FI_DEV_FB_TOTAL: '80575', DCGM_FI_DEV_FB_USED: '40000'", FIELD_FB_USED_PERCENT, 0.5},
+	        {"DCGM_FI_DEV_FB_USED: '1000', DCGM_FI_DEV_FB_FREE: '7'", FIELD_FB_FREE, 7}, // as written
+	        {"DCGM_FI_DEV_BAR1_USED: '100'", FIELD_BAR1_FREE, 143671},
+	        {"DCGM_FI_DEV_POWER_USAGE: '300'", FIELD_POWER_USAGE_INSTANT, 300},
+	        {"DCGM_FI_DEV_POWER_USAGE: '300'", FIELD_TOTAL_ENERGY, 3e6}, // after 10 s
+	        {"DCGM_FI_DEV_POWER_USAGE_INSTANT: '300'", FIELD_POWER_USAGE, 300},
+	        {"DCGM_FI_PROF_NVLINK_TX_BYTES: '1024000', DCGM_FI_PROF_NVLINK_RX_BYTES: '2048000'",
+	         FIELD_NVLINK_BANDWIDTH_TOTAL, 3},
+	        {"DCGM_FI_PROF_PIPE_TENSOR_ACTIVE: '0.3'", FIELD_PIPE_TENSOR_HMMA_ACTIVE, 0.3},
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		char path[] = "/tmp/gpuscale-test-XXXXXX", script[512];
+		struct xid_store *xids = xid_store_new(NULL);
+		struct device_sample s[DEVICES_MAX];
+		struct err e;
+		snprintf(script, sizeof script, "gpus: [{series: {%s}}]\n", rows[i].series);
+		struct backend *b = make(script, path, xids);
+		for (int64_t t_ms = 0; t_ms <= 10000; t_ms += 1000)
+			assert_int_equal(b->ops->sample(b, t_ms, 0, s, &e), 0);
+		double got = sample_get(&s[0], rows[i].field);
+		if (fabs(got - rows[i].want) > 1e-6 * fmax(1, rows[i].want))
+			fail_msg("%s: %s is %g, expected %g", rows[i].series, family_of(rows[i].field)->name, got,
+			         rows[i].want);
+		b->ops->destroy(b);
+		xid_store_free(xids);
+	}
+}
+
 static void replicas_are_read_as_the_api_server_writes_them(void **state)
 {
 	(void)state;
@@ -540,6 +586,7 @@ int main(void)
 	        cmocka_unit_test(mig_instances_have_what_nvml_gives_them),
 	        cmocka_unit_test(replicas_hold_instances_where_a_gpu_is_split),
 	        cmocka_unit_test(underscore_takes_the_sample_away),
+	        cmocka_unit_test(given_family_carries_those_that_depend_on_it),
 	        cmocka_unit_test(replicas_are_read_as_the_api_server_writes_them),
 	        cmocka_unit_test(xid_codes_past_the_ceiling_are_counted_as_other),
 	};

@@ -33,15 +33,63 @@ static const char *list(struct backend *b, char *out, size_t size)
 	return out;
 }
 
-static void gpu_that_cannot_be_addressed_is_left_out(void **state)
+static void gpu_without_a_handle_is_lost(void **state)
 {
 	struct nvml_fixture *f = *state;
-	nvml_fixture_play(f, "devices 3\nfail nvmlDeviceGetHandleByIndex_v2 1 15\n");
+	static const struct {
+		const char *script, *list, *later; // list: of the devices; later: without the failure
+		int lost;                          // index of the lost GPU
+	} cases[] = {
+	        {"devices 3\nfail nvmlDeviceGetHandleByIndex_v2 1 15\n", "(0)(1)(2)", "(0)(1)(2)", 1},
+	        {"devices 3\nfail nvmlDeviceGetHandleByIndex_v2 0 999\n", "(0)(1)(2)", "(0)(1)(2)", 0},
+	        {"devices 3\nfail nvmlDeviceGetUUID 2 16\n", "(0)(1)(2)", "(0)(1)(2)", 2},
+	        {"devices 1\nfail nvmlDeviceGetHandleByIndex_v2 0 15\n", "(0)", "(0)", 0},
+	        {"devices 2\nmig 0 7 1g.18gb\nfail nvmlDeviceGetHandleByIndex_v2 1 17\n", "(0)[0:1g.18gb:7](1)",
+	         "(0)(1)", 2},
+	        {"devices 3\nfail nvmlDeviceGetHandleByIndex_v2 1 4\n", "(0)(2)", "(0)(1)(2)",
+	         -1}, // of another container
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct device_sample s[DEVICES_MAX];
+		struct err e;
+		char text[256];
+		size_t n;
+		nvml_fixture_play(f, cases[i].script);
+		struct backend *b = nvml_fixture_open(f, LIB_WHOLE);
+		for (int64_t t_ms = 0; t_ms <= 100000; t_ms += 1000) { // rescans and restarts included
+			assert_int_equal(b->ops->sample(b, t_ms, 0, s, &e), 0);
+			assert_string_equal(list(b, text, sizeof text), cases[i].list);
+			b->ops->devices(b, &n);
+			for (int k = 0; k < (int)n; k++)
+				assert_int_equal(s[k].lost, k == cases[i].lost);
+		}
+		char back[16];
+		snprintf(back, sizeof back, "%.10s", cases[i].script);
+		nvml_fixture_play(f, back);
+		for (int64_t t_ms = 101000; t_ms <= 111000; t_ms += 1000)
+			assert_int_equal(b->ops->sample(b, t_ms, 0, s, &e), 0);
+		assert_string_equal(list(b, text, sizeof text), cases[i].later);
+		b->ops->devices(b, &n);
+		for (size_t k = 0; k < n; k++)
+			assert_false(s[k].lost);
+		nvml_fixture_close(b);
+	}
+}
+
+static void gpu_without_a_handle_keeps_its_uuid(void **state)
+{
+	struct nvml_fixture *f = *state;
 	struct backend *b = nvml_fixture_open(f, LIB_WHOLE);
+	struct device_sample s[DEVICES_MAX];
+	struct err e;
 	size_t n;
+	nvml_fixture_play(f, "fail nvmlDeviceGetHandleByIndex_v2 1 15\n");
+	for (int64_t t_ms = 0; t_ms <= 20000; t_ms += 1000)
+		assert_int_equal(b->ops->sample(b, t_ms, 0, s, &e), 0);
 	const struct device *d = b->ops->devices(b, &n);
 	assert_int_equal(n, 2);
-	assert_int_equal(d[1].index, 2);
+	assert_string_equal(d[1].uuid, UUID1);
+	assert_true(s[1].lost && !s[0].lost);
 	nvml_fixture_close(b);
 }
 
@@ -216,7 +264,7 @@ static void gpu_that_is_gone_is_looked_for_again(void **state)
 	struct err e;
 	char text[256];
 	assert_int_equal(b->ops->sample(b, 0, 0, s, &e), 0);
-	// Neither readings nor a handle: it stays on the list, as lost, until the library starts over.
+	// Neither readings nor a handle: it stays on the list, as lost, also when the library starts over.
 	nvml_fixture_play(f, "fail nvmlDeviceGetMemoryInfo_v2 0 15\nfail nvmlDeviceGetHandleByIndex_v2 0 15\n");
 	for (int64_t t_ms = 1000; t_ms <= 31000; t_ms += 1000) {
 		assert_int_equal(b->ops->sample(b, t_ms, 0, s, &e), 0);
@@ -224,13 +272,13 @@ static void gpu_that_is_gone_is_looked_for_again(void **state)
 		assert_true(s[0].lost && !s[1].lost);
 	}
 	assert_int_equal(b->ops->sample(b, 32000, 0, s, &e), 0);
-	assert_string_equal(list(b, text, sizeof text), "(1)");
+	assert_string_equal(list(b, text, sizeof text), "(0)(1)");
+	assert_true(s[0].lost && !s[1].lost);
 	// It is put back: found by the next look, or, where the library does not see it, by the next start.
 	nvml_fixture_play(f, "");
-	assert_int_equal(b->ops->sample(b, 33000, 0, s, &e), 0);
-	for (int64_t t_ms = 34000; t_ms <= 63000; t_ms += 1000) {
+	for (int64_t t_ms = 33000; t_ms <= 63000; t_ms += 1000) {
 		assert_int_equal(b->ops->sample(b, t_ms, 0, s, &e), 0);
-		assert_false(s[0].lost);
+		assert_int_equal(s[0].lost, t_ms < 42000);
 	}
 	assert_string_equal(list(b, text, sizeof text), "(0)(1)");
 	nvml_fixture_close(b);
@@ -248,13 +296,13 @@ static void every_gpu_lost_at_once_keeps_them_known(void **state)
 	assert_int_equal(b->ops->sample(b, 10000, 0, s, &e), 0);
 	assert_string_equal(list(b, text, sizeof text), "(0)(1)");
 	assert_true(s[0].lost && s[1].lost);
-	// After the start over nothing is there: an error, so that the sampler opens again.
+	// After the start over, too.
 	assert_int_equal(b->ops->sample(b, 20000, 0, s, &e), 0);
-	assert_int_equal(b->ops->sample(b, 50000, 0, s, &e), -1);
-	b->ops->close(b);
+	assert_int_equal(b->ops->sample(b, 50000, 0, s, &e), 0);
+	assert_string_equal(list(b, text, sizeof text), "(0)(1)");
+	assert_true(s[0].lost && s[1].lost);
 	nvml_fixture_play(f, "");
-	assert_int_equal(b->ops->open(b, &e), 0);
-	assert_int_equal(b->ops->sample(b, 51000, 0, s, &e), 0);
+	assert_int_equal(b->ops->sample(b, 60000, 0, s, &e), 0);
 	assert_field(&s[0], FIELD_GPU_UTIL, "42");
 	nvml_fixture_close(b);
 }
@@ -301,7 +349,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, nvml_fixture_setup, nvml_fixture_teardown)
 	const struct CMUnitTest tests[] = {
-	        TEST(gpu_that_cannot_be_addressed_is_left_out),
+	        TEST(gpu_without_a_handle_is_lost),
+	        TEST(gpu_without_a_handle_keeps_its_uuid),
 	        TEST(lost_gpu_leaves_the_others_alone),
 	        TEST(device_that_gives_nothing_at_all_is_lost),
 	        TEST(mig_instances_follow_their_gpu_with_what_is_theirs),

@@ -30,6 +30,8 @@
 static const struct device gpu = {.uuid = "GPU-aa", .pci_bus_id = "00000000:C1:00.0", .node = "nvidia1"};
 static const struct device instance = {
         .uuid = "GPU-aa", .pci_bus_id = "00000000:C1:00.0", .node = "nvidia1", .mig_id = "3", .mig_uuid = "MIG-bb"};
+#define LONG_UUID "GPU-00000000-0000-0000-0000-000000000001"
+static const struct device whole = {.uuid = LONG_UUID, .node = "nvidia2"};
 static const struct device card = {.pci_bus_id = "0000:03:00.0", .node = "card0"};
 
 static void every_way_to_name_a_device_is_understood(void **state)
@@ -47,6 +49,13 @@ static void every_way_to_name_a_device_is_understood(void **state)
 	        {"nvidia.com/gpu", "GPU-aa::7", &gpu, 1, 7},
 	        {"nvidia.com/gpu.shared", "GPU-aa::0", &gpu, 1, 0},
 	        {"nvidia.com/gpu", "GPU-aa::x", &gpu, 0, 0},
+	        {"nvidia.com/gpu", LONG_UUID, &whole, 1, -1},
+	        {"nvidia.com/gpu", LONG_UUID "-3", &whole, 1, 3}, // HAMi
+	        {"nvidia.com/gpu", LONG_UUID "-12", &whole, 1, 12},
+	        {"nvidia.com/gpu", LONG_UUID "-x", &whole, 0, 0},
+	        {"nvidia.com/gpu", LONG_UUID "3", &whole, 0, 0},
+	        {"nvidia.com/gpu", LONG_UUID "-3-1", &whole, 0, 0},
+	        {"nvidia.com/gpu", "GPU-00000000-0000-0000-0000-000000000002-3", &whole, 0, 0},
 	        {"nvidia.com/gpu", "nvidia1", &gpu, 1, -1},
 	        {"nvidia.com/gpu", "nvidia1/vgpu2", &gpu, 1, 2},
 	        {"nvidia.com/gpu", "nvidia11", &gpu, 0, 0},
@@ -110,6 +119,57 @@ static void pod_stands_once_however_much_it_holds(void **state)
 	assert_int_equal(s[1].replica, 3);
 	assert_string_equal(s[2].namespace_, "z");
 	pod_map_free(m);
+}
+
+// The pods on `gpu`, as "p,q,".
+static void pods_are(const struct pod_map *m, const char *want)
+{
+	struct pod_share shares[POD_SHARERS_MAX];
+	char got[64] = "";
+	size_t n = pod_map_find(m, &gpu, 1, 0, shares);
+	for (size_t i = 0; i < n; i++)
+		snprintf(got + strlen(got), sizeof got - strlen(got), "%s,", shares[i].pod);
+	assert_string_equal(got, want);
+}
+
+static void finished_pod_gives_way_to_the_next_one(void **state)
+{
+	(void)state;
+	static const struct pod_message_holder p = {"ns", "p", "c", "nvidia.com/gpu", {"GPU-aa"}},
+	                                       a = {"ns", "a", "c", "nvidia.com/gpu", {"GPU-aa", "GPU-ab"}},
+	                                       z = {"ns", "z", "c", "nvidia.com/gpu", {"GPU-aa"}},
+	                                       slice = {"ns", "s", "c", "nvidia.com/gpu", {"GPU-aa::1"}},
+	                                       other = {"ns", "o", "c", "nvidia.com/gpu.shared", {"GPU-aa"}};
+	const struct {
+		struct pod_message_holder holders[4];
+		size_t n;
+		const char *want;
+	} steps[] = {
+	        {{p}, 1, "p,"},
+	        {{p, a}, 2, "a,"}, // p has finished
+	        {{p, a}, 2, "a,"},
+	        {{p, a, z}, 3, "z,"},
+	        {{p, slice, z}, 3, "s,z,"}, // replicas, and other resources, share
+	        {{other, p, z}, 3, "o,z,"},
+	        {{p}, 1, "p,"},
+	};
+	struct pod_map *last = NULL;
+	struct err e = {.kind = ERR_NONE};
+	for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+		struct pod_map *m = pod_message_map(steps[i].holders, steps[i].n, &e);
+		assert_non_null(m);
+		pod_map_follow(m, last);
+		pods_are(m, steps[i].want);
+		pod_map_free(last);
+		last = m;
+	}
+	pod_map_free(last);
+	// At the start, nothing shows which one is younger.
+	last = pod_message_map((const struct pod_message_holder[]){p, z}, 2, &e);
+	assert_non_null(last);
+	pod_map_follow(last, NULL);
+	pods_are(last, "p,z,");
+	pod_map_free(last);
 }
 
 static void more_sharers_than_the_ceiling_are_counted(void **state)
@@ -554,6 +614,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(every_way_to_name_a_device_is_understood),
 	        cmocka_unit_test(pod_stands_once_however_much_it_holds),
+	        cmocka_unit_test(finished_pod_gives_way_to_the_next_one),
 	        cmocka_unit_test(more_sharers_than_the_ceiling_are_counted),
 	        cmocka_unit_test(invalid_reply_is_refused),
 	        cmocka_unit_test(names_ids_and_entries_have_ceilings),

@@ -386,9 +386,34 @@ static void expensive_hash_is_tried_less_often(void **state)
 		assert_int_equal(web_auth_try_ms(cases[i].hash), cases[i].want_ms);
 }
 
+static void interval_of_zero_means_no_limit(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *text;
+		int64_t interval_ms;
+	} cases[] = {
+	        {"rate_limit: {interval: 0}\n", 0},     {"rate_limit: {interval: '0'}\n", 0},
+	        {"rate_limit: {interval: 0s}\n", 0},    {"rate_limit: {interval: 0ms, burst: 7}\n", 0},
+	        {"rate_limit: {burst: 7}\n", 0},        {"rate_limit:\n", 0},
+	        {"rate_limit: {interval: 2s}\n", 2000},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct web_config c;
+		struct buf errors;
+		struct err e = {.kind = ERR_NONE};
+		if (parse(cases[i].text, &c, &errors, &e) < 0)
+			fail_msg("%s%s", cases[i].text, buf_str(&errors));
+		assert_int_equal(c.rate_interval_ms, cases[i].interval_ms);
+		web_config_done(&c);
+		buf_done(&errors);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(interval_of_zero_means_no_limit),
 	        cmocka_unit_test(whole_file_is_read),
 	        cmocka_unit_test(empty_file_changes_nothing),
 	        cmocka_unit_test(errors_are_reported_with_their_position),
