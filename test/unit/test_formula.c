@@ -75,6 +75,13 @@ static const struct {
         {"b * 1.1", 7 * 1.1},
         {"a + 0.1", 3 + 0.1},
         {"a * 1000000", 3000000},
+        {".5 * a + 1_000", 1001.5},
+        {"a * 1e3 + 2.5E-1 + 1e+0", 3001.25},
+        {"a ** 2 ** 3", 6561}, // to the right
+        {"-a ^ 2", -9},        // a sign binds looser
+        {"2 ** -1 * b", 3.5},
+        {"no ?? 2 ** 3 + a", 11}, // ?? binds tighter
+        {"+a - +b", -4},
         {"a<b?1:2", 1},
         {"a >= 3 and b <= 7 ? 1 : 2", 1},
         {"a > 3 or b < 7 ? 1 : 2", 2},
@@ -91,6 +98,7 @@ static const struct {
         // nil: what has no data
         {"no", NIL},
         {"no.value", NIL},
+        {"no ** 2", NIL},
         {"no + 1", NIL},
         {"max(a, no)", NIL},
         {"-no", NIL},
@@ -116,6 +124,7 @@ static const struct {
         // no result
         {"a / c", FAILED},
         {"a % c", FAILED},
+        {"(-a) ** 0.5", FAILED},
         {"(a / c) ?? 1", FAILED}, // a fault is not missing data
         {"(no / c) ?? 1", 1},
         {"(2 + no) ?? 4", 4},
@@ -400,6 +409,12 @@ static const struct {
         {"1.2.3 + a", "1.2.3", "is not a number"},
         {"1. + a", "1.", "is not a number"},
         {"3a", "3a", "is not a number"},
+        {"1e + a", "1e", "is not a number"},
+        {"1e-a", "1e-a", "is not a number"},
+        {"1__0 + a", "1__0", "is not a number"},
+        {"a + 1e23", "1e23", "too many digits"},
+        {"a + 1e99999999999", "1e99999999999", "too many digits"},
+        {"a ** (b > 1)", "(b > 1)", "where a number is needed"},
         {"a + 1234567890123456", "1234567890123456", "too many digits"},
         {"`sm-active", "`sm-active", "no closing backquote"},
         {"a + \x01", "\x01", "has no meaning"},
