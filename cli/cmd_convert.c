@@ -16,6 +16,7 @@
 #include "controller/options/controller_options.h"
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
+#include "policies/load/policy_zones.h"
 #include "policies/schema/policy_decode.h"
 #include "promql/promql_config.h"
 
@@ -71,6 +72,7 @@ static void check_text(struct arena *a, const char *name, const struct buf *text
 		schema_errors_init(&errors, name);
 		schema_errors_init(&warnings, name);
 		if (policy_decode(file.roots[i], &policy, a, &errors) == 0) {
+			policy_zones_load(&policy, file.roots[i], a, &errors);
 			lint_target(&policy, file.roots[i], &errors);
 			lint_queries(file.roots[i], buf_str(text), any_kind, NULL, &errors, &warnings, bad);
 		}
