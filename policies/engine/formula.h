@@ -22,7 +22,7 @@
 //   not a
 //   a and b, a && b
 //   a or b, a || b
-//   a ? b : c
+//   a ? b : c             also: if a { b } else { c }, which is a whole formula, or stands in () or {}
 // In `signals[].formula`, a signal without data that neither ?? nor a comparison with nil handles makes the whole
 // formula nil, whatever branch is taken: KEDA's formula fails when a trigger fails. As in KEDA's scalingModifiers
 // (expr-lang), ?? binds tighter than arithmetic. Arithmetic and comparisons with nil result in nil; and, or result in a

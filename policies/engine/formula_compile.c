@@ -601,24 +601,49 @@ static struct part parse_or(struct compiler *c)
 	return parse_infix(c, parse_and, require_boolean, list, sizeof list / sizeof list[0]);
 }
 
+// The result of a ? b : c and of if a { b } else { c }.
+static struct part select_part(struct compiler *c, size_t offset, const struct part *condition, const struct part *yes,
+                               const struct part *no)
+{
+	if (yes->type != no->type)
+		fail_part(c, no, "must have the type of the other choice: a number, or true or false");
+	emit(c, FORMULA_SELECT, 0, 0);
+	return (struct part){yes->type, condition->nilable || yes->nilable || no->nilable, offset, no->end};
+}
+
+// { a }
+static struct part parse_block(struct compiler *c)
+{
+	expect(c, "{", "found where { is expected, as in if a > b { a } else { b }");
+	struct part p = parse_choice(c);
+	expect(c, "}", "found where } is expected");
+	return p;
+}
+
 static struct part parse_choice(struct compiler *c)
 {
 	if (++c->nesting > FORMULA_NESTING_MAX)
 		fail_at(c, c->token.offset, c->token.len, "is nested too deep");
 	struct part p = {.type = NUMBER, .offset = c->token.offset};
-	if (!c->failed)
+	size_t unused;
+	if (!c->failed && is(c, "if") && !find_signal(c, &c->token, &unused)) {
+		next(c);
+		struct part condition = parse_choice(c);
+		require_boolean(c, &condition);
+		struct part yes = parse_block(c);
+		expect(c, "else", "found where else is expected, as in if a > b { a } else { b }");
+		struct part no = is(c, "if") ? parse_choice(c) : parse_block(c);
+		p = select_part(c, p.offset, &condition, &yes, &no);
+	} else if (!c->failed) {
 		p = parse_or(c);
+	}
 	if (!c->failed && is(c, "?")) {
 		require_boolean(c, &p);
 		next(c);
 		struct part yes = parse_choice(c);
 		expect(c, ":", "found where : is expected, as in a > b ? a : b");
 		struct part no = parse_choice(c);
-		if (yes.type != no.type)
-			fail_part(c, &no,
-			          "must have the type of the part before the colon: a number, or true or false");
-		emit(c, FORMULA_SELECT, 0, 0);
-		p = (struct part){yes.type, p.nilable || yes.nilable || no.nilable, p.offset, no.end};
+		p = select_part(c, p.offset, &p, &yes, &no);
 	}
 	c->nesting--;
 	return p;

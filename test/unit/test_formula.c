@@ -94,6 +94,10 @@ static const struct {
         {"a > 5 ? 1 : b > 5 ? 2 : 3", 2}, // to the right
         {"a > 1 ? b > 9 ? 1 : 2 : 3", 2},
         {"true ? a : b", 3},
+        {"if a > b { 1 } else { 2 }", 2},
+        {"if a > b { 1 } else if b > 5 { a } else { 3 }", 3},
+        {"2 * (if no == nil { a } else { b })", 6},
+        {"if no > 1 { 1 } else { 2 }", NIL},
         {"  a\t+\n1 ", 4},
         // nil: what has no data
         {"no", NIL},
@@ -395,6 +399,10 @@ static const struct {
         {"a and b > 1 ? 1 : 2", "a", "where true or false is needed"},
         {"a > 1 ? 1 : b > 1", "b > 1", "must have the type"},
         {"a > 1 ? 1", "", "found where :"},
+        {"if a > 1 { 1 }", "", "found where else"},
+        {"if a > 1 2 else 3", "2", "found where {"},
+        {"if a { 1 } else { 2 }", "a", "where true or false is needed"},
+        {"if a > 1 { 1 } else { b > 1 }", "b > 1", "must have the type"},
         {"a < b < 3 ? 1 : 2", "<", "cannot follow a comparison"},
         {"a + true", "true", "where a number is needed"},
         {"3 ?? a", "3", "is never nil"},
