@@ -15,7 +15,10 @@
 #include "cli/convert.h"
 #include "controller/options/controller_options.h"
 #include "policies/engine/policy.h"
+#include "policies/lint/lint.h"
+#include "policies/load/policy_zones.h"
 #include "policies/schema/policy_decode.h"
+#include "promql/promql_config.h"
 
 #define CONVERT_ARENA_MAX (64 * 1024 * 1024)
 
@@ -42,13 +45,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-// The output must be a policy; what is missing (a query, maxReplicas) is reported with the messages of `gpuscale
-// check`.
+static int any_kind(void *arg, const char *source)
+{
+	(void)arg;
+	(void)source;
+	return PROMQL_KIND_AUTO;
+}
+
+// The output must be a policy that `gpuscale check` accepts; what is missing or invalid (a query, maxReplicas) is
+// reported with its messages.
 static void check_text(struct arena *a, const char *name, const struct buf *text, struct totals *totals)
 {
 	struct doc_file file;
 	struct err e;
-	struct schema_errors errors;
+	struct schema_errors errors, warnings;
 	struct buf report;
 	if (doc_parse_yaml(a, name, buf_str(text), text->len, &file, &e) < 0) {
 		print_error("gpuscale convert: %s\n", e.msg);
@@ -58,11 +68,16 @@ static void check_text(struct arena *a, const char *name, const struct buf *text
 	buf_init(&report, CONVERT_TEXT_MAX);
 	for (size_t i = 0; i < file.n_roots; i++) {
 		struct policy policy = {0};
+		bool bad[POLICY_SIGNALS_MAX] = {false};
 		schema_errors_init(&errors, name);
-		if (policy_decode(file.roots[i], &policy, a, &errors) < 0) {
-			schema_errors_print(&errors, &report);
-			totals->faults++;
+		schema_errors_init(&warnings, name);
+		if (policy_decode(file.roots[i], &policy, a, &errors) == 0) {
+			policy_zones_load(&policy, file.roots[i], a, &errors);
+			lint_target(&policy, file.roots[i], &errors);
+			lint_queries(file.roots[i], buf_str(text), any_kind, NULL, &errors, &warnings, bad);
 		}
+		schema_errors_print(&errors, &report);
+		totals->faults += errors.n > 0;
 	}
 	print_notes(&report);
 	buf_done(&report);

@@ -35,6 +35,7 @@ struct conversion_signal {
 
 struct conversion_schedule {
 	const char *name, *start, *end, *time_zone, *min_replicas, *max_replicas;
+	bool is_max; // of several open ones, the largest counts
 };
 
 // A trigger of type cron: at least `replicas` from each start to the next end.

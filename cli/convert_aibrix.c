@@ -10,7 +10,8 @@
 #include "base/schema/doc.h"
 #include "cli/convert.h"
 
-#define RESYNC_SECONDS "10"
+#define RESYNC_SECONDS     "10"
+#define WINDOW_SECONDS_MAX 3600 // of behavior.stabilizationWindowSeconds
 
 static const char *setting(const struct doc_node *annotations, const char *name, const char *fallback)
 {
@@ -19,8 +20,22 @@ static const char *setting(const struct doc_node *annotations, const char *name,
 	return convert_get(annotations, key, fallback);
 }
 
+// The HPA of the strategy HPA has whole targets. AIBrix: hpa_resources.go.
+static const char *round_up(struct conversion *c, const char *name, const char *text)
+{
+	double value;
+	struct err e;
+	if (num_parse_f64(text, strlen(text), &value, &e) < 0 || value < 0 || value > INT32_MAX)
+		return text;
+	int64_t whole = (int64_t)value + ((double)(int64_t)value < value);
+	if ((double)whole > value)
+		convert_note(c, "the metric %s: AIBrix rounds the target %s up to %lld for its HPA", name, text,
+		             (long long)whole);
+	return convert_text(c, "%lld", (long long)whole);
+}
+
 // `window_seconds` is the stable window of the strategy KPA, which works on the total; NULL for others.
-static void add_pod_metric(struct conversion *c, const struct doc_node *source, const char *window_seconds)
+static void add_pod_metric(struct conversion *c, const struct doc_node *source, const char *window_seconds, bool is_hpa)
 {
 	const char *name = convert_get(source, "targetMetric", "");
 	struct conversion_signal *s = convert_add_signal(c, name);
@@ -31,6 +46,8 @@ static void add_pod_metric(struct conversion *c, const struct doc_node *source, 
 	        window_seconds ? convert_text(c, "sum(%s)", selector) : convert_text(c, "sum by (pod) (%s)", selector);
 	s->target_type = window_seconds ? "AverageValue" : "Pods";
 	s->target_value = convert_get(source, "targetValue", NULL);
+	if (is_hpa && s->target_value)
+		s->target_value = round_up(c, name, s->target_value);
 	s->window_seconds = convert_seconds(c, window_seconds);
 	s->note =
 	        "AIBrix scrapes each pod, and knows some metrics of engines by names of its own: compare the name with "
@@ -39,13 +56,18 @@ static void add_pod_metric(struct conversion *c, const struct doc_node *source, 
 		c->panic_signal = s->name;
 }
 
-static void add_source(struct conversion *c, const struct doc_node *source, const char *window_seconds)
+static void add_source(struct conversion *c, const struct doc_node *source, const char *window_seconds, bool is_hpa)
 {
 	const char *type = convert_get(source, "metricSourceType", ""), *name = convert_get(source, "targetMetric", "");
+	const char *target = convert_get(source, "targetValue", NULL);
 	if (strcmp(type, "pod") == 0 || strcmp(type, "custom") == 0) {
-		add_pod_metric(c, source, window_seconds);
+		add_pod_metric(c, source, window_seconds, is_hpa);
 	} else if (strcmp(type, "resource") == 0) {
-		convert_resource(c, name, NULL, convert_get(source, "targetValue", NULL), NULL);
+		const char *whole = is_hpa && target ? round_up(c, name, target) : target;
+		if (is_hpa && whole && strcmp(name, "memory") == 0) // MiB for each pod
+			convert_resource(c, name, NULL, NULL, convert_text(c, "%sMi", whole));
+		else
+			convert_resource(c, name, NULL, whole, NULL);
 	} else {
 		convert_note(
 		        c,
@@ -56,9 +78,28 @@ static void add_source(struct conversion *c, const struct doc_node *source, cons
 	}
 }
 
+// Returns a cooldown window, a Go duration such as 5m, in seconds; digits alone are seconds.
+static const char *window_of(struct conversion *c, const struct doc_node *a, const char *name, const char *fallback)
+{
+	const char *text = setting(a, name, fallback);
+	int64_t ms, seconds;
+	struct err e;
+	if (convert_whole(text, &seconds))
+		ms = seconds * 1000;
+	else if (num_parse_flag_duration_ms(text, strlen(text), &ms, &e) < 0) {
+		convert_note(c, "the annotation %s: %s is not a duration; %s s stand for it", name, text, fallback);
+		return fallback;
+	}
+	if (ms > WINDOW_SECONDS_MAX * 1000) {
+		convert_note(c, "the annotation %s %s: a window is at most %d s here", name, text, WINDOW_SECONDS_MAX);
+		ms = WINDOW_SECONDS_MAX * 1000;
+	}
+	return convert_text(c, "%lld", (long long)(ms / 1000));
+}
+
 // Converts a rate of r replicas per replica and decision to the text of a direction.
 static const char *rules(struct conversion *c, const char *field, const char *rate, int direction, const char *window,
-                         const char *tolerance)
+                         const char *tolerance, bool is_hpa)
 {
 	double r;
 	struct err e;
@@ -71,24 +112,29 @@ static const char *rules(struct conversion *c, const char *field, const char *ra
 	if (whole < percent)
 		convert_note(c, "the annotation %s %s: a percentage is a whole number here, %d stands for it", field,
 		             rate, whole);
-	if (num_parse_f64(tolerance, strlen(tolerance), &r, &e) < 0)
+	if (is_hpa) // the HPA that AIBrix creates has the default tolerance
+		return convert_text(c,
+		                    "{stabilizationWindowSeconds: %s, policies: [{type: Percent, value: %d, "
+		                    "periodSeconds: 60}]}",
+		                    window, whole);
+	if (num_parse_f64(tolerance, strlen(tolerance), &r, &e) < 0 || r < 0 || r > 10) {
+		convert_note(c, "a tolerance of %s: not a number between 0 and 10; 0.1 stands for it", tolerance);
 		tolerance = "0.1";
-	int64_t seconds;
-	if (!convert_whole(window, &seconds))
-		window = direction > 0 ? "0" : "300";
+	}
 	return convert_text(c,
 	                    "{stabilizationWindowSeconds: %s, tolerance: \"%s\", policies: [{type: Percent, value: %d, "
 	                    "periodSeconds: " RESYNC_SECONDS "}]}",
 	                    window, tolerance, whole);
 }
 
-static void add_behavior(struct conversion *c, const struct doc_node *a)
+static void add_behavior(struct conversion *c, const struct doc_node *a, bool is_hpa)
 {
 	c->scale_up = rules(c, "max-scale-up-rate", setting(a, "max-scale-up-rate", "2"), 1,
-	                    setting(a, "scale-up-cooldown-window", "0"), setting(a, "scale-up-tolerance", "0.1"));
-	c->scale_down =
-	        rules(c, "max-scale-down-rate", setting(a, "max-scale-down-rate", "2"), -1,
-	              setting(a, "scale-down-cooldown-window", "300"), setting(a, "scale-down-tolerance", "0.1"));
+	                    window_of(c, a, "scale-up-cooldown-window", "0"), setting(a, "scale-up-tolerance", "0.1"),
+	                    is_hpa);
+	c->scale_down = rules(c, "max-scale-down-rate", setting(a, "max-scale-down-rate", "2"), -1,
+	                      window_of(c, a, "scale-down-cooldown-window", "300"),
+	                      setting(a, "scale-down-tolerance", "0.1"), is_hpa);
 }
 
 static bool put_time(const char *text, int *ret_hour, int *ret_minute)
@@ -198,16 +244,15 @@ bool convert_aibrix(struct conversion *c, const struct doc_node *root)
 	if (strcmp(c->min_replicas, "0") == 0)
 		c->min_replicas = "1"; // scaling to zero is an annotation
 	c->max_replicas = convert_get(spec, "maxReplicas", NULL);
-	bool is_kpa = strcmp(strategy, "KPA") == 0;
+	bool is_kpa = strcmp(strategy, "KPA") == 0, is_hpa = strcmp(strategy, "HPA") == 0;
 	const char *window_seconds = is_kpa ? convert_get(spec, "observeWindowSeconds", "180") : NULL;
 	for (const struct doc_node *s = sources ? sources->child : NULL; s; s = s->next)
-		add_source(c, s, window_seconds);
+		add_source(c, s, window_seconds, is_hpa);
 	for (const struct doc_node *s = schedules ? schedules->child : NULL; s; s = s->next)
 		add_schedule(c, s);
-	if (strcmp(strategy, "HPA") != 0) { // the HPA that AIBrix creates has the defaults
+	if (!is_hpa)
 		c->interval = RESYNC_SECONDS "s";
-		add_behavior(c, a);
-	}
+	add_behavior(c, a, is_hpa);
 	if (is_kpa)
 		add_panic(c, spec, a);
 	note_lost(c, spec, a);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Triggers of type cron: KEDA takes the larger of the windows that are open, a policy the one that opened last. So the
-// schedules are those of the maximum over a week, minute by minute, which has no overlaps. KEDA: cron_scaler.go.
+// Triggers of type cron: KEDA takes the larger of the windows that are open. So the schedules are those of the maximum
+// over a week, minute by minute, which has no overlaps; of other windows, the largest open one counts (combine: Max).
+// KEDA: cron_scaler.go.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 #define WEEK_MINUTES (7 * DAY_MINUTES)
 #define FIELDS       5
 #define RUNS_MAX     WEEK_MINUTES
-// The schedules of windows that are not the same every week are compared with the windows over these years.
+// Windows that are not the same every week are compared with their schedules over these years.
 #define WALK_FROM_S    INT64_C(1767225600) // 2026-01-01T00:00:00Z
 #define WALK_FOR_S     (5 * INT64_C(366) * 86400)
 #define WALK_STEPS_MAX 10000
@@ -326,15 +327,19 @@ static bool is_weekly(const struct conversion *c)
 	return true;
 }
 
-static void note_unused(struct conversion *c, const struct week *y)
+static void note_unused(struct conversion *c, const struct conversion_window *w)
+{
+	convert_note(c, "the cron trigger %s: never open, or never the largest of the open ones", w->name);
+}
+
+static void note_all_unused(struct conversion *c, const struct week *y)
 {
 	for (size_t i = 0; i < c->n_windows; i++) {
 		bool used = false;
 		for (int m = 0; m < WEEK_MINUTES && !used; m++)
 			used = y->largest[m] > 0 && y->window[m] == i;
 		if (!used)
-			convert_note(c, "the cron trigger %s: never open, or never the largest of the open ones",
-			             c->windows[i].name);
+			note_unused(c, &c->windows[i]);
 	}
 }
 
@@ -348,7 +353,7 @@ static bool convert_week(struct conversion *c)
 	}
 	fill_week(c, y);
 	bool changes = find_runs(y), fits = y->n_runs <= CONVERT_SCHEDULES_MAX;
-	note_unused(c, y);
+	note_all_unused(c, y);
 	if (!changes && y->largest[0] > 0) {
 		c->min_replicas = convert_text(c, "%lld", (long long)y->largest[0]);
 		c->idle_replicas = NULL;
@@ -360,64 +365,61 @@ static bool convert_week(struct conversion *c)
 	return fits;
 }
 
-static int by_replicas(const void *a, const void *b)
+// Follows some years of starts and ends: returns whether a policy opens the window when KEDA does, which closes it
+// between two starts in a row.
+static bool opens_alike(struct policy_schedule *s)
 {
-	const struct conversion_window *x = a, *y = b;
-	return (x->replicas > y->replicas) - (x->replicas < y->replicas);
-}
-
-static int64_t next_event(const struct conversion *c, int64_t now_s)
-{
-	int64_t next = INT64_MAX;
-	for (size_t i = 0; i < c->n_windows; i++) {
-		int64_t start = cron_after(&c->windows[i].start, now_s), end = cron_after(&c->windows[i].end, now_s);
-		next = start < next ? start : next;
-		next = end < next ? end : next;
-	}
-	return next;
-}
-
-// Follows some years of starts and ends: returns whether the last window that opened is always the largest open one.
-static bool agrees(const struct conversion *c)
-{
-	struct policy_schedule schedules[CONVERT_SCHEDULES_MAX] = {0};
-	struct policy policy = {.schedules = schedules, .n_schedules = c->n_windows};
-	int64_t now_s = WALK_FROM_S, until_ms;
-	for (size_t i = 0; i < c->n_windows; i++) {
-		schedules[i].start = c->windows[i].start;
-		schedules[i].end = c->windows[i].end;
-		if (strcmp(c->windows[i].time_zone, c->windows[0].time_zone) != 0 ||
-		    cron_after(&schedules[i].start, now_s) == CRON_AFTER_ALL ||
-		    cron_after(&schedules[i].end, now_s) == CRON_AFTER_ALL)
-			return false;
-	}
+	struct policy policy = {.schedules = s, .n_schedules = 1};
+	int64_t now_s = WALK_FROM_S, unused;
 	for (int step = 0; step < WALK_STEPS_MAX && now_s < WALK_FROM_S + WALK_FOR_S; step++) {
-		int64_t wanted = 0;
-		for (size_t i = 0; i < c->n_windows; i++) {
-			const struct conversion_window *w = &c->windows[i];
-			if (cron_after(&w->end, now_s) <= cron_after(&w->start, now_s) && w->replicas > wanted)
-				wanted = w->replicas;
-		}
-		int32_t winner = schedule_at(&policy, now_s * 1000, &until_ms);
-		if ((winner < 0 ? 0 : c->windows[winner].replicas) != wanted)
+		int64_t start = cron_after(&s->start, now_s), end = cron_after(&s->end, now_s);
+		if ((end <= start) != (schedule_at(&policy, now_s * 1000, &unused) == 0))
 			return false;
-		now_s = next_event(c, now_s);
+		now_s = start < end ? start : end;
 	}
 	return true;
 }
 
-// Windows that are not the same in every week, or in several time zones: one schedule for each.
+// Windows that are not the same in every week, or in several time zones: one schedule for each, of which the largest
+// open one counts.
 static void convert_each(struct conversion *c)
 {
-	qsort(c->windows, c->n_windows, sizeof c->windows[0], by_replicas);
-	if (!agrees(c))
-		convert_note(c,
-		             "the cron triggers: of several open windows the one that opened last decides, not the "
-		             "largest, and a window is open from a start to the next end; split the schedules by hand");
+	struct policy_schedule schedules[CONVERT_SCHEDULES_MAX] = {0};
+	struct policy policy = {.schedules = schedules, .n_schedules = c->n_windows};
+	for (size_t i = 0; i < c->n_windows; i++) {
+		const struct conversion_window *w = &c->windows[i];
+		schedules[i] = (struct policy_schedule){.start_text = w->start_text,
+		                                        .end_text = w->end_text,
+		                                        .time_zone = w->time_zone,
+		                                        .start = w->start,
+		                                        .end = w->end,
+		                                        .min_set = true,
+		                                        .min_replicas = (int32_t)w->replicas,
+		                                        .combine = SCHEDULE_MAX};
+	}
+	for (size_t i = 0; i < c->n_windows;) {
+		struct conversion_window *w = &c->windows[i];
+		if (schedule_fault(&policy, i)) {
+			note_unused(c, w);
+			policy.n_schedules--;
+			c->n_windows--;
+			memmove(w, w + 1, (c->n_windows - i) * sizeof *w);
+			memmove(&schedules[i], &schedules[i + 1], (c->n_windows - i) * sizeof schedules[i]);
+			continue;
+		}
+		if (!opens_alike(&schedules[i]))
+			convert_note(
+			        c,
+			        "the cron trigger %s: open from a start to the next end, in KEDA only from the last "
+			        "start before an end; split the schedule by hand",
+			        w->name);
+		i++;
+	}
 	for (size_t i = 0; i < c->n_windows; i++) {
 		struct conversion_schedule *s = add_schedule(c, &c->windows[i]);
 		s->start = c->windows[i].start_text;
 		s->end = c->windows[i].end_text;
+		s->is_max = c->n_windows > 1;
 	}
 }
 

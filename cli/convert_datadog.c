@@ -91,7 +91,7 @@ static const char *rules_of(struct conversion *c, const struct doc_node *policy,
 static void add_apply_policy(struct conversion *c, const struct doc_node *apply)
 {
 	const struct doc_node *up = doc_get(apply, "scaleUp"), *down = doc_get(apply, "scaleDown");
-	const char *mode = convert_get(apply, "mode", "Apply");
+	const char *mode = convert_get(apply, "mode", convert_get(apply, "applyMode", "Apply")); // v1alpha1: applyMode
 	c->dry_run = strcmp(mode, "Apply") != 0 && strcmp(mode, "All") != 0;
 	if (c->dry_run)
 		convert_note(c, "applyPolicy.mode %s: the policy decides and writes nothing (dryRun)", mode);

@@ -9,6 +9,10 @@
 #include "cli/convert.h"
 #include "policies/engine/formula.h"
 
+#define HPA_SECONDS          15              // KEDA's HPA queries this often
+#define INTERVAL_SECONDS_MAX 3600            // of spec.interval
+#define IDLE_SECONDS_MAX     (7 * 24 * 3600) // of spec.idle.after
+
 static void note_extra(struct conversion *c, const char *trigger, const struct doc_node *meta)
 {
 	static const char *const lost[] = {"customHeaders", "queryParameters", "authModes", "unsafeSsl",
@@ -237,6 +241,20 @@ static void add_constant(struct conversion *c)
 	convert_activation(c, s->name, "0");
 }
 
+// A number of seconds, moved into the range of the field of a policy.
+static const char *period(struct conversion *c, const struct doc_node *spec, const char *field, const char *fallback,
+                          int64_t min, int64_t max)
+{
+	const char *text = convert_get(spec, field, fallback);
+	int64_t seconds;
+	if (!convert_whole(text, &seconds) || (seconds >= min && seconds <= max))
+		return convert_seconds(c, text);
+	seconds = seconds < min ? min : max;
+	convert_note(c, "%s %s: %lld s stand for it, the %s that a policy can have", field, text, (long long)seconds,
+	             seconds == min ? "least" : "most");
+	return convert_text(c, "%llds", (long long)seconds);
+}
+
 static void add_idle(struct conversion *c, const struct doc_node *spec)
 {
 	if (!c->idle_replicas)
@@ -248,8 +266,8 @@ static void add_idle(struct conversion *c, const struct doc_node *spec)
 	c->idle_note =
 	        "KEDA wakes a target to minReplicaCount, at least 1, and its HPA goes on from there; a policy goes at "
 	        "once to what the signals ask for";
-	c->idle_after = convert_seconds(c, convert_get(spec, "cooldownPeriod", "300"));
-	c->idle_initial = convert_seconds(c, convert_get(spec, "initialCooldownPeriod", NULL));
+	c->idle_after = period(c, spec, "cooldownPeriod", "300", 0, IDLE_SECONDS_MAX);
+	c->idle_initial = period(c, spec, "initialCooldownPeriod", NULL, 0, IDLE_SECONDS_MAX);
 }
 
 // ---- annotations ----
@@ -281,7 +299,7 @@ static void add_annotations(struct conversion *c, const struct doc_node *root)
 		             "the annotation paused-scale-out: behavior.scaleUp.selectPolicy Disabled does that, but "
 		             "activation and minReplicas still add replicas");
 	if (c->is_down_disabled && c->idle_after)
-		c->idle_after = "604800s"; // the longest there is
+		c->idle_after = convert_text(c, "%ds", IDLE_SECONDS_MAX);
 }
 
 // KEDA takes a target with this annotation for needed, whatever the triggers say.
@@ -292,7 +310,8 @@ static void force_activation(struct conversion *c, const struct doc_node *root)
 	if (convert_bool(text) != 1 || !c->idle_replicas)
 		return;
 	c->idle_replicas = NULL;
-	convert_note(c, "the annotation force-activation keeps the target active: no idle, and minReplicas at least 1");
+	convert_note(c, "the annotation force-activation keeps the target active: no idle, and minReplicas at least 1; "
+	                "if the target has 0 replicas now, start it: kubectl scale --replicas=1");
 }
 
 // ---- scalingModifiers ----
@@ -307,9 +326,11 @@ static void read_formula(struct conversion *c, const struct doc_node *modifiers,
 	struct formula_fault fault = {.message = "the name of one of its triggers is too long"};
 	size_t n = 0;
 	bool fits = true;
+	int n_resources = 0;
 	for (const struct doc_node *g = triggers ? triggers->child : NULL; g && n < FORMULA_SIGNALS_MAX; g = g->next) {
-		const char *name = convert_get(g, "name", "");
-		bool is_query = strcmp(convert_get(g, "type", ""), "prometheus") == 0;
+		const char *name = convert_get(g, "name", ""), *type = convert_get(g, "type", "");
+		bool is_query = strcmp(type, "prometheus") == 0;
+		n_resources += strcmp(type, "cpu") == 0 || strcmp(type, "memory") == 0;
 		names[n] = is_query && !name[strspn(name, WORD)] ? name : ""; // others cannot be named
 		fits &= strlen(names[n++]) <= CONVERT_NAME_MAX;
 	}
@@ -317,8 +338,11 @@ static void read_formula(struct conversion *c, const struct doc_node *modifiers,
 		return;
 	if (fits &&
 	    formula_compile(formula, strlen(formula), names, n, FORMULA_VALUES, t->ops, &t->compiled, &fault) == 0) {
-		t->formula = formula;
-		return;
+		if (__builtin_popcount(t->compiled.reads) + n_resources < CONVERT_SIGNALS_MAX) {
+			t->formula = formula;
+			return;
+		}
+		fault = (struct formula_fault){.message = "it and its triggers are more signals than a policy has"};
 	}
 	convert_note(c,
 	             "not converted: advanced.scalingModifiers, whose formula over the values of the triggers decides: "
@@ -366,10 +390,16 @@ bool convert_keda(struct conversion *c, const struct doc_node *root)
 	force_activation(c, root);
 	c->behavior = doc_get(hpa, "behavior");
 	convert_note_growth(c);
-	c->interval = convert_seconds(c, convert_get(spec, "pollingInterval", NULL));
+	c->interval = period(c, spec, "pollingInterval", NULL, 1, INTERVAL_SECONDS_MAX);
+	int64_t seconds;
 	if (!c->interval)
 		convert_note(c, "KEDA sends its queries every 30 s (pollingInterval) and its HPA every 15 s; the "
 		                "policy decides every 15 s");
+	else if (convert_whole(convert_get(spec, "pollingInterval", NULL), &seconds) && seconds > HPA_SECONDS)
+		convert_note(c,
+		             "pollingInterval %lld: KEDA's HPA decides every %d s all the same; interval is the time "
+		             "between two decisions",
+		             (long long)seconds, HPA_SECONDS);
 	read_formula(c, modifiers, triggers, &t);
 	for (const struct doc_node *trigger = triggers ? triggers->child : NULL; trigger; trigger = trigger->next)
 		add_trigger(c, trigger, index++, &t);

@@ -132,8 +132,9 @@ static void add_limits(struct conversion *c, const struct doc_node *spec)
 	        "while fewer replicas are ready than would remain";
 }
 
-static void note_lost(struct conversion *c, const struct doc_node *spec)
+static void note_lost(struct conversion *c, const struct doc_node *root, const struct doc_node *spec)
 {
+	static const char monitor[] = "wpa.datadoghq.com/lifecycle-control.enabled";
 	static const char *const lost[][2] = {
 	        {"readinessDelay", "guards.maxPendingPods and startup look after replicas that are starting"},
 	        {"readinessDelaySeconds", "guards.maxPendingPods and startup look after replicas that are starting"},
@@ -141,6 +142,10 @@ static void note_lost(struct conversion *c, const struct doc_node *spec)
 	for (size_t i = 0; i < sizeof lost / sizeof lost[0]; i++)
 		if (doc_get(spec, lost[i][0]))
 			convert_note(c, "%s: %s", lost[i][0], lost[i][1]);
+	if (convert_bool(convert_get(doc_get(doc_get(root, "metadata"), "annotations"), monitor, NULL)) == 1)
+		convert_note(
+		        c, "the annotation lifecycle-control: the WPA scales only while its DatadogMonitor is OK; the "
+		           "policy does not read it");
 	if (convert_get(spec, "convergeTowardsWatermark", "")[0])
 		convert_note(
 		        c, "convergeTowardsWatermark: converging inside the band: use a target instead of watermarks");
@@ -169,7 +174,7 @@ bool convert_wpa(struct conversion *c, const struct doc_node *root)
 	        convert_seconds(c, unless_zero(convert_get(spec, "upscaleForbiddenWindowSeconds", NULL), "60"));
 	c->cooldown_down =
 	        convert_seconds(c, unless_zero(convert_get(spec, "downscaleForbiddenWindowSeconds", NULL), "300"));
-	note_lost(c, spec);
+	note_lost(c, root, spec);
 	for (const struct doc_node *m = metrics ? metrics->child : NULL; m; m = m->next)
 		add_metric(c, spec, m);
 	add_limits(c, spec);

@@ -288,7 +288,7 @@ static void write_schedules(struct buf *out, const struct conversion *c)
 			buf_puts(out, ", maxReplicas: ");
 			put_number(out, s->max_replicas);
 		}
-		buf_puts(out, "}\n");
+		buf_puts(out, s->is_max ? ", combine: Max}\n" : "}\n");
 	}
 }
 

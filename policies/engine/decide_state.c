@@ -91,6 +91,8 @@ static uint64_t hash_schedules(uint64_t h, const struct policy *policy)
 	for (size_t i = 0; i < policy->n_schedules; i++) {
 		const struct policy_schedule *s = &policy->schedules[i];
 		h = hash_optional(hash_optional(hash_optional(h, s->start_text), s->end_text), s->time_zone);
+		if (s->combine == SCHEDULE_MAX)
+			h = hash_i64(h, s->replicas_set ? s->replicas : s->min_set ? s->min_replicas : 0);
 	}
 	return h;
 }

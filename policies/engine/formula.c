@@ -65,6 +65,8 @@ static struct formula_result arithmetic(enum formula_code code, double a, double
 		return number(b == 0 ? (double)NAN : a / b);
 	case FORMULA_REMAINDER:
 		return number(b == 0 ? (double)NAN : fmod(a, b));
+	case FORMULA_POWER:
+		return number(pow(a, b));
 	case FORMULA_MIN:
 		return number(a < b ? a : b);
 	case FORMULA_MAX:

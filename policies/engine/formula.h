@@ -6,22 +6,23 @@
 //                 window); nil while it has no usable data
 //   name.value    the value of the signal; nil likewise
 //   current       the present scale
-//   numbers, true, false; ( ); a name with characters other than letters, digits and _ in backquotes: `sm-active`
-//   min(a, b..) max(a, b..) abs(a) clamp(a, low, high) ceil(a) floor(a) round(a) int(a) float(a)
-//   sum([a, b..]) mean([a, b..]) min([a, b..]) max([a, b..])
-//   count([a, b..], {# > 1}) any(..) all(..) none(..) one(..): of how many elements, called #, the condition holds;
+//   numbers (12, 0.5, 1_000, 1e3), true, false; ( ); a name with characters other than letters, digits and _ in
+//   backquotes: `sm-active` min(a, b..) max(a, b..) abs(a) clamp(a, low, high) ceil(a) floor(a) round(a) int(a)
+//   float(a) sum([a, b..]) mean([a, b..]) min([a, b..]) max([a, b..]) count([a, b..], {# > 1}) any(..) all(..) none(..)
+//   one(..): of how many elements, called #, the condition holds;
 //                 without a condition, the elements are conditions themselves: count([a > 1, b == nil])
 //   let x = a; b  x stands for a in b
 // Operators, tightest first; those of one line associate to the left:
 //   a ?? b                b when a is nil
-//   -a  !a                (also: not)
+//   a ** b  a ^ b         a to the power of b; associates to the right
+//   -a  +a  !a            (also: not)
 //   * / %                 % keeps the sign of its left side
 //   + -
 //   == != < <= > >=       do not chain; "a == nil", "a != nil" test for data
 //   not a
 //   a and b, a && b
 //   a or b, a || b
-//   a ? b : c
+//   a ? b : c             also: if a { b } else { c }, which is a whole formula, or stands in () or {}
 // In `signals[].formula`, a signal without data that neither ?? nor a comparison with nil handles makes the whole
 // formula nil, whatever branch is taken: KEDA's formula fails when a trigger fails. As in KEDA's scalingModifiers
 // (expr-lang), ?? binds tighter than arithmetic. Arithmetic and comparisons with nil result in nil; and, or result in a
@@ -112,6 +113,7 @@ enum formula_code {
 	FORMULA_MULTIPLY,
 	FORMULA_DIVIDE,
 	FORMULA_REMAINDER,
+	FORMULA_POWER,
 	FORMULA_MIN,
 	FORMULA_MAX,
 	FORMULA_EQUAL,

@@ -136,31 +136,47 @@ static void require_boolean(struct compiler *c, const struct part *p)
 
 static struct part parse_choice(struct compiler *c);
 
+static double power_of_ten(int n)
+{
+	double power = 1;
+	while (n-- > 0)
+		power *= 10;
+	return power;
+}
+
+// 12, 0.5, .5, 1_000, 1e3. The digits and the power of ten are exact, so that the result is rounded once.
 static double numeral(struct compiler *c)
 {
-	double digits = 0, scale = 1;
-	int n_digits = 0, n_scale = 0;
-	bool point = false;
+	double digits = 0;
+	int n_digits = 0, scale = 0, exponent = 0, sign = 0; // sign 0: no exponent yet
+	bool point = false, ends_in_digit = false;
 	const char *s = c->text + c->token.offset;
-	for (size_t i = 0; i < c->token.len; i++) {
-		if (s[i] == '.' && !point && i + 1 < c->token.len) {
+	for (size_t i = 0; i < c->token.len && exponent < 1000; i++) {
+		bool digit = is_digit(s[i]);
+		if (digit && sign != 0) {
+			exponent = exponent * 10 + (s[i] - '0');
+		} else if (digit) {
+			digits = digits * 10 + (s[i] - '0');
+			n_digits += digits > 0;
+			scale += point;
+		} else if (s[i] == '.' && !point && sign == 0) {
 			point = true;
-			continue;
+		} else if ((s[i] == 'e' || s[i] == 'E') && ends_in_digit && sign == 0) {
+			bool is_signed = i + 1 < c->token.len && !is_digit(s[i + 1]);
+			sign = is_signed && s[i + 1] == '-' ? -1 : 1;
+			i += is_signed;
+		} else if (s[i] != '_' || !ends_in_digit) {
+			ends_in_digit = false;
+			break;
 		}
-		if (!is_digit(s[i])) {
-			fail_at(c, c->token.offset, c->token.len, "is not a number: write it as 12 or 0.5");
-			return 0;
-		}
-		digits = digits * 10 + (s[i] - '0');
-		n_digits += digits > 0;
-		if (point) {
-			scale *= 10;
-			n_scale++;
-		}
+		ends_in_digit = digit;
 	}
-	if (n_digits > DIGITS_MAX || n_scale > SCALE_MAX)
+	scale = sign * exponent - scale;
+	if (!ends_in_digit)
+		fail_at(c, c->token.offset, c->token.len, "is not a number: write it as 12, 0.5 or 1e3");
+	else if (n_digits > DIGITS_MAX || scale > SCALE_MAX || scale < -SCALE_MAX)
 		fail_at(c, c->token.offset, c->token.len, "has too many digits: 15 are enough");
-	return digits / scale;
+	return c->failed ? 0 : scale < 0 ? digits / power_of_ten(-scale) : digits * power_of_ten(scale);
 }
 
 static bool find_signal(const struct compiler *c, const struct formula_token *name, size_t *ret_index)
@@ -433,22 +449,41 @@ static struct part parse_else(struct compiler *c)
 	return p;
 }
 
+static struct part parse_unary(struct compiler *c);
+
+// Binds tighter than a sign on its left, and associates to the right: -a ** b ** c is -(a ** (b ** c)).
+static struct part parse_power(struct compiler *c)
+{
+	struct part p = parse_else(c);
+	if (!c->failed && (is(c, "**") || is(c, "^"))) {
+		require_number(c, &p);
+		next(c);
+		struct part other = parse_unary(c);
+		require_number(c, &other);
+		emit(c, FORMULA_POWER, 0, 0);
+		p.nilable |= other.nilable;
+		p.end = other.end;
+	}
+	return p;
+}
+
 static struct part parse_unary(struct compiler *c)
 {
 	size_t offset = c->token.offset;
-	bool negate = is(c, "-"), invert = is(c, "!");
-	if (c->failed || (!negate && !invert))
-		return parse_else(c);
+	bool negate = is(c, "-"), invert = is(c, "!"), plus = is(c, "+");
+	if (c->failed || (!negate && !invert && !plus))
+		return parse_power(c);
 	if (++c->nesting > FORMULA_NESTING_MAX)
 		fail_at(c, offset, 1, "is nested too deep");
 	next(c);
 	struct part p = parse_unary(c);
 	c->nesting--;
-	if (negate)
-		require_number(c, &p);
-	else
+	if (invert)
 		require_boolean(c, &p);
-	emit(c, negate ? FORMULA_NEGATE : FORMULA_NOT, 0, 0);
+	else
+		require_number(c, &p);
+	if (!plus)
+		emit(c, negate ? FORMULA_NEGATE : FORMULA_NOT, 0, 0);
 	p.offset = offset;
 	return p;
 }
@@ -566,24 +601,49 @@ static struct part parse_or(struct compiler *c)
 	return parse_infix(c, parse_and, require_boolean, list, sizeof list / sizeof list[0]);
 }
 
+// The result of a ? b : c and of if a { b } else { c }.
+static struct part select_part(struct compiler *c, size_t offset, const struct part *condition, const struct part *yes,
+                               const struct part *no)
+{
+	if (yes->type != no->type)
+		fail_part(c, no, "must have the type of the other choice: a number, or true or false");
+	emit(c, FORMULA_SELECT, 0, 0);
+	return (struct part){yes->type, condition->nilable || yes->nilable || no->nilable, offset, no->end};
+}
+
+// { a }
+static struct part parse_block(struct compiler *c)
+{
+	expect(c, "{", "found where { is expected, as in if a > b { a } else { b }");
+	struct part p = parse_choice(c);
+	expect(c, "}", "found where } is expected");
+	return p;
+}
+
 static struct part parse_choice(struct compiler *c)
 {
 	if (++c->nesting > FORMULA_NESTING_MAX)
 		fail_at(c, c->token.offset, c->token.len, "is nested too deep");
 	struct part p = {.type = NUMBER, .offset = c->token.offset};
-	if (!c->failed)
+	size_t unused;
+	if (!c->failed && is(c, "if") && !find_signal(c, &c->token, &unused)) {
+		next(c);
+		struct part condition = parse_choice(c);
+		require_boolean(c, &condition);
+		struct part yes = parse_block(c);
+		expect(c, "else", "found where else is expected, as in if a > b { a } else { b }");
+		struct part no = is(c, "if") ? parse_choice(c) : parse_block(c);
+		p = select_part(c, p.offset, &condition, &yes, &no);
+	} else if (!c->failed) {
 		p = parse_or(c);
+	}
 	if (!c->failed && is(c, "?")) {
 		require_boolean(c, &p);
 		next(c);
 		struct part yes = parse_choice(c);
 		expect(c, ":", "found where : is expected, as in a > b ? a : b");
 		struct part no = parse_choice(c);
-		if (yes.type != no.type)
-			fail_part(c, &no,
-			          "must have the type of the part before the colon: a number, or true or false");
-		emit(c, FORMULA_SELECT, 0, 0);
-		p = (struct part){yes.type, p.nilable || yes.nilable || no.nilable, p.offset, no.end};
+		p = select_part(c, p.offset, &p, &yes, &no);
 	}
 	c->nesting--;
 	return p;

@@ -13,18 +13,33 @@ static bool is_word(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || is_digit(c);
 }
 
+static bool starts_numeral(const char *text, size_t len, size_t i)
+{
+	return is_digit(text[i]) || (text[i] == '.' && i + 1 < len && is_digit(text[i + 1]));
+}
+
+// The sign in 1e-3; `s` follows at least one byte of a numeral.
+static bool is_sign_of_exponent(const char *s)
+{
+	return (*s == '-' || *s == '+') && (s[-1] == 'e' || s[-1] == 'E');
+}
+
 static size_t end_of(const char *text, size_t len, size_t i)
 {
-	static const char *const pairs[] = {"??", "==", "!=", "<=", ">=", "&&", "||"};
+	static const char *const pairs[] = {"??", "==", "!=", "<=", ">=", "&&", "||", "**"};
 	char first = text[i];
 	if (first == '`') {
 		for (i++; i < len && text[i] != '`';)
 			i++;
 		return i < len ? i + 1 : i;
 	}
+	if (starts_numeral(text, len, i)) {
+		for (i++; i < len && (is_word(text[i]) || text[i] == '.' || is_sign_of_exponent(text + i));)
+			i++;
+		return i;
+	}
 	if (is_word(first)) {
-		bool numeral = is_digit(first);
-		while (i < len && (is_word(text[i]) || (numeral && text[i] == '.')))
+		while (i < len && is_word(text[i]))
 			i++;
 		return i;
 	}
@@ -42,14 +57,14 @@ struct formula_token formula_token_at(const char *text, size_t len, size_t at)
 	if (at == len)
 		return t;
 	char first = text[at];
-	t.kind = is_digit(first)  ? TOKEN_NUMERAL
-	         : is_word(first) ? TOKEN_WORD
-	         : first == '`'   ? TOKEN_QUOTED
-	                          : TOKEN_SYMBOL;
+	t.kind = starts_numeral(text, len, at) ? TOKEN_NUMERAL
+	         : is_word(first)              ? TOKEN_WORD
+	         : first == '`'                ? TOKEN_QUOTED
+	                                       : TOKEN_SYMBOL;
 	t.len = end_of(text, len, at) - at;
 	if (t.kind == TOKEN_QUOTED && (t.len < 3 || text[at + t.len - 1] != '`'))
 		t.fault = "has no closing backquote: write `name`";
-	else if (t.kind == TOKEN_SYMBOL && !memchr("?:=!<>&|+-*/%(),.[]{}#;", first, 23))
+	else if (t.kind == TOKEN_SYMBOL && !memchr("?:=!<>&|+-*/%^(),.[]{}#;", first, 24))
 		t.fault = "has no meaning in a formula: remove it";
 	return t;
 }

@@ -47,6 +47,7 @@ enum fallback_behavior {
 	FALLBACK_BEHAVIOR__COUNT
 };
 enum unhealthy_mode { UNHEALTHY_IGNORE, UNHEALTHY_REPORT, UNHEALTHY_REPLACE, UNHEALTHY_MODE__COUNT };
+enum schedule_combine { SCHEDULE_LATEST, SCHEDULE_MAX, SCHEDULE_COMBINE__COUNT };
 enum fallback_when { FALLBACK_ALL, FALLBACK_ANY, FALLBACK_WHEN__COUNT };
 enum rate_type { RATE_PODS, RATE_PERCENT, RATE_TYPE__COUNT };
 
@@ -141,6 +142,7 @@ struct policy_schedule {
 	const char *name, *start_text, *end_text, *time_zone;
 	bool min_set, max_set, replicas_set;
 	int32_t min_replicas, max_replicas, replicas; // `replicas` sets both bounds
+	int combine;                                  // enum schedule_combine: which of several open windows decides
 	struct cron start, end;                       // parsed from the texts by policy_decode()
 	// The table of time_zone; NULL = UTC. Set by policy_zones_load(), which reads the time zone database.
 	const struct tz_table *zone;

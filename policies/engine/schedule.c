@@ -24,11 +24,16 @@ static int64_t sooner(int64_t until_s, const struct tz_table *zone, int64_t next
 	return moment_s < until_s ? moment_s : until_s;
 }
 
+static int32_t floor_of(const struct policy_schedule *s)
+{
+	return s->replicas_set ? s->replicas : s->min_set ? s->min_replicas : 0;
+}
+
 int32_t schedule_at(const struct policy *policy, int64_t now_ms, int64_t *ret_until_ms)
 {
 	int64_t now_s = now_ms / 1000 - (now_ms % 1000 < 0);
-	int64_t until_s = INT64_MAX / 1000, latest_s = INT64_MIN;
-	int32_t winner = -1;
+	int64_t until_s = INT64_MAX / 1000, latest_s = INT64_MIN, largest_s = INT64_MIN;
+	int32_t winner = -1, largest = -1; // the latest, and the largest with SCHEDULE_MAX
 	for (size_t i = 0; i < policy->n_schedules; i++) {
 		const struct policy_schedule *s = &policy->schedules[i];
 		int64_t reached_s = timezone_reached(s->zone, now_s);
@@ -41,13 +46,19 @@ int32_t schedule_at(const struct policy *policy, int64_t now_ms, int64_t *ret_un
 		if (start_s == CRON_BEFORE_ALL || start_s <= cron_at_or_before(&s->end, reached_s))
 			continue;
 		int64_t opened_s = timezone_moment(s->zone, start_s);
-		if (opened_s >= latest_s) {
+		if (s->combine == SCHEDULE_MAX) {
+			int32_t other = largest < 0 ? -1 : floor_of(&policy->schedules[largest]);
+			if (floor_of(s) > other || (floor_of(s) == other && opened_s >= largest_s)) {
+				largest_s = opened_s;
+				largest = (int32_t)i;
+			}
+		} else if (opened_s >= latest_s) {
 			latest_s = opened_s;
 			winner = (int32_t)i;
 		}
 	}
 	*ret_until_ms = until_s * 1000;
-	return winner;
+	return largest >= 0 && largest_s >= latest_s ? largest : winner;
 }
 
 void schedule_bounds(const struct policy *policy, const struct policy_schedule *schedule, int32_t *ret_min,
@@ -121,7 +132,7 @@ const char *schedule_fault(const struct policy *policy, size_t i)
 	const char *fault = own_fault(&copies[i]);
 	if (!fault && one_zone && p.n_schedules > 1 && is_covered(&p, i))
 		fault = "is never in force: whenever it is open, another schedule has opened later, or at the same "
-		        "time "
-		        "and is further down in the list: move this one down, or its start to a later time";
+		        "time and is further down in the list, or asks for more with combine Max: move this one down, "
+		        "or its start to a later time";
 	return fault;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Schedules: different bounds during windows of time. A window is open when its last start is later than its last end.
 // Of several open windows the one that opened last is in force; of windows that opened together, the last in the list.
+// Of the open windows with SCHEDULE_MAX, only the one with the largest lower bound takes part; of equal ones, the
+// latest.
 #ifndef GPUSCALE_POLICIES_ENGINE_SCHEDULE_H
 #define GPUSCALE_POLICIES_ENGINE_SCHEDULE_H
 

@@ -6,6 +6,13 @@
 
 // ---- schedules ----
 
+static const char *const schedule_combines[] = {
+        [SCHEDULE_LATEST] = "Latest",
+        [SCHEDULE_MAX] = "Max",
+        NULL,
+};
+_Static_assert(COUNT_OF(schedule_combines) == SCHEDULE_COMBINE__COUNT + 1, "one name per way");
+
 // clang-format off
 static const struct schema_field schedule_fields[] = {
 	{ROW("name", STRING),       FIELD(struct policy_schedule, name),                       REQUIRED,       RANGE(1, 63),                  DOC("Name of the window, unique in the policy.")},
@@ -15,6 +22,7 @@ static const struct schema_field schedule_fields[] = {
 	{ROW("minReplicas", INT32), FIELD_SET(struct policy_schedule, min_replicas, min_set),  OPTIONAL,       RANGE(0, POLICY_REPLICAS_MAX), DOC("minReplicas inside the window; the target does not go idle there. 0 needs idle, and leaves it on.")},
 	{ROW("maxReplicas", INT32), FIELD_SET(struct policy_schedule, max_replicas, max_set),  OPTIONAL,       RANGE(1, POLICY_REPLICAS_MAX), DOC("maxReplicas inside the window.")},
 	{ROW("replicas", INT32),    FIELD_SET(struct policy_schedule, replicas, replicas_set), OPTIONAL,       RANGE(0, POLICY_REPLICAS_MAX), DOC("Exactly this many inside the window: minReplicas and maxReplicas in one. 0 scales to zero.")},
+	{ROW("combine", ENUM),      FIELD(struct policy_schedule, combine),                    DEFAULT("Latest"), ONE_OF(schedule_combines),  DOC("Which of several open windows is in force. Latest: the one that opened last. Max: of those with Max, the one with the largest minReplicas or replicas, as for KEDA's cron triggers.")},
 };
 // clang-format on
 

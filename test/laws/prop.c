@@ -113,6 +113,7 @@ static void random_schedules(struct prop_random *r, struct engine *e)
 		if (cron_parse(&s->start, text[0]) || cron_parse(&s->end, text[1]))
 			fail();
 		s->min_set = prop_chance(r, 60);
+		s->combine = prop_chance(r, 30) ? SCHEDULE_MAX : SCHEDULE_LATEST;
 		// 0 needs idle, and leaves it on: then the idle level may lie above the window's bounds.
 		s->min_replicas = e->policy.idle.set && prop_chance(r, 40) ? 0 : 1 + prop_up_to(r, 8);
 		s->max_set = prop_chance(r, 40);

@@ -385,10 +385,22 @@ static void wall_walk(struct wall *w, const struct engine *e)
 		}
 }
 
-static int wall_winner(const struct wall *w)
+static int32_t floor_of(const struct policy_schedule *s)
 {
-	if (w->open[0] && w->open[1])
-		return w->opened[1] >= w->opened[0];
+	return s->replicas_set ? s->replicas : s->min_set ? s->min_replicas : 0;
+}
+
+static int wall_winner(const struct wall *w, const struct policy_schedule *s)
+{
+	if (w->open[0] && w->open[1]) {
+		bool both = s[0].combine == SCHEDULE_MAX && s[1].combine == SCHEDULE_MAX;
+		if (both && floor_of(&s[0]) != floor_of(&s[1]))
+			return floor_of(&s[1]) > floor_of(&s[0]);
+		if (w->opened[0] ==
+		    w->opened[1]) // of windows that opened together, Max wins, then the last in the list
+			return s[0].combine == SCHEDULE_MAX && !both ? 0 : 1;
+		return w->opened[1] > w->opened[0];
+	}
 	return w->open[0] ? 0 : w->open[1] ? 1 : -1;
 }
 
@@ -406,7 +418,7 @@ static void schedule_that_opened_last_is_in_force(void **state)
 			tick(&r, &e);
 			wall_walk(&w, &e);
 			const struct trace_entry *told = engine_find(&e, REASON_SCHEDULE_ACTIVE);
-			int winner = wall_winner(&w);
+			int winner = wall_winner(&w, e.schedules);
 			checked += winner >= 0;
 			if (e.decision.reason != REASON_SCALING_DISABLED && (told ? told->count : -1) != winner)
 				prop_fail_at("the schedule that opened last is in force", done, &e);

@@ -186,6 +186,7 @@ static void take_schedule(struct any_input *in, struct policy_schedule *s, const
 	static const struct tz_table zone = {at_s, offset_s, 3, 3600};
 	uint8_t how = any_u8(in);
 	*s = (struct policy_schedule){.name = "s", .start_text = "", .end_text = "", .time_zone = ""};
+	s->combine = how >> 3 & 1 ? SCHEDULE_MAX : SCHEDULE_LATEST;
 	take_cron(in, &s->start);
 	take_cron(in, &s->end);
 	s->zone = how & 1 ? &zone : NULL;

@@ -75,6 +75,13 @@ static const struct {
         {"b * 1.1", 7 * 1.1},
         {"a + 0.1", 3 + 0.1},
         {"a * 1000000", 3000000},
+        {".5 * a + 1_000", 1001.5},
+        {"a * 1e3 + 2.5E-1 + 1e+0", 3001.25},
+        {"a ** 2 ** 3", 6561}, // to the right
+        {"-a ^ 2", -9},        // a sign binds looser
+        {"2 ** -1 * b", 3.5},
+        {"no ?? 2 ** 3 + a", 11}, // ?? binds tighter
+        {"+a - +b", -4},
         {"a<b?1:2", 1},
         {"a >= 3 and b <= 7 ? 1 : 2", 1},
         {"a > 3 or b < 7 ? 1 : 2", 2},
@@ -87,10 +94,15 @@ static const struct {
         {"a > 5 ? 1 : b > 5 ? 2 : 3", 2}, // to the right
         {"a > 1 ? b > 9 ? 1 : 2 : 3", 2},
         {"true ? a : b", 3},
+        {"if a > b { 1 } else { 2 }", 2},
+        {"if a > b { 1 } else if b > 5 { a } else { 3 }", 3},
+        {"2 * (if no == nil { a } else { b })", 6},
+        {"if no > 1 { 1 } else { 2 }", NIL},
         {"  a\t+\n1 ", 4},
         // nil: what has no data
         {"no", NIL},
         {"no.value", NIL},
+        {"no ** 2", NIL},
         {"no + 1", NIL},
         {"max(a, no)", NIL},
         {"-no", NIL},
@@ -116,6 +128,7 @@ static const struct {
         // no result
         {"a / c", FAILED},
         {"a % c", FAILED},
+        {"(-a) ** 0.5", FAILED},
         {"(a / c) ?? 1", FAILED}, // a fault is not missing data
         {"(no / c) ?? 1", 1},
         {"(2 + no) ?? 4", 4},
@@ -386,6 +399,10 @@ static const struct {
         {"a and b > 1 ? 1 : 2", "a", "where true or false is needed"},
         {"a > 1 ? 1 : b > 1", "b > 1", "must have the type"},
         {"a > 1 ? 1", "", "found where :"},
+        {"if a > 1 { 1 }", "", "found where else"},
+        {"if a > 1 2 else 3", "2", "found where {"},
+        {"if a { 1 } else { 2 }", "a", "where true or false is needed"},
+        {"if a > 1 { 1 } else { b > 1 }", "b > 1", "must have the type"},
         {"a < b < 3 ? 1 : 2", "<", "cannot follow a comparison"},
         {"a + true", "true", "where a number is needed"},
         {"3 ?? a", "3", "is never nil"},
@@ -400,6 +417,12 @@ static const struct {
         {"1.2.3 + a", "1.2.3", "is not a number"},
         {"1. + a", "1.", "is not a number"},
         {"3a", "3a", "is not a number"},
+        {"1e + a", "1e", "is not a number"},
+        {"1e-a", "1e-a", "is not a number"},
+        {"1__0 + a", "1__0", "is not a number"},
+        {"a + 1e23", "1e23", "too many digits"},
+        {"a + 1e99999999999", "1e99999999999", "too many digits"},
+        {"a ** (b > 1)", "(b > 1)", "where a number is needed"},
         {"a + 1234567890123456", "1234567890123456", "too many digits"},
         {"`sm-active", "`sm-active", "no closing backquote"},
         {"a + \x01", "\x01", "has no meaning"},

@@ -201,6 +201,39 @@ static void window_that_opened_last_wins(void **state)
 	}
 }
 
+static void largest_of_the_open_windows_with_max_is_in_force(void **state)
+{
+	struct policy_schedule s[] = {
+	        schedule("0 6 * * *", "0 22 * * *", NULL),     // day
+	        schedule("0 12 * * *", "0 14 * * *", &zurich), // lunch, smaller, inside it
+	        schedule("0 13 1 * *", "0 23 1 * *", NULL),    // the first of the month
+	        schedule("0 6 * * 6", "0 22 * * 6", NULL),     // Saturday, as the day
+	        schedule("30 12 5 1 *", "40 12 5 1 *", NULL),  // without Max: the latest
+	};
+	static const int32_t floors[] = {5, 3, 9, 5, 1};
+	static const struct {
+		const char *at;
+		int32_t want;
+	} rows[] = {
+	        {"2026-01-05T05:59:59Z", -1}, {"2026-01-05T06:00:00Z", 0}, {"2026-01-05T11:30:00Z", 0},
+	        {"2026-01-05T12:30:00Z", 4},  {"2026-01-05T12:40:00Z", 0}, {"2026-01-01T13:00:00Z", 2},
+	        {"2026-01-01T22:30:00Z", 2},  {"2026-01-10T07:00:00Z", 3},
+	};
+	struct policy p = {.schedules = s, .n_schedules = 5};
+	for (size_t i = 0; i < 5; i++) {
+		s[i].combine = i < 4 ? SCHEDULE_MAX : SCHEDULE_LATEST;
+		s[i].min_set = i != 2;
+		s[i].min_replicas = floors[i];
+		s[i].replicas_set = i == 2;
+		s[i].replicas = floors[i];
+	}
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		int64_t until;
+		if (schedule_at(&p, utc_ms(rows[i].at), &until) != rows[i].want)
+			fail_msg("row %zu: %s: %d", i, rows[i].at, schedule_at(&p, utc_ms(rows[i].at), &until));
+	}
+}
+
 static void bounds_come_from_the_schedule_where_it_sets_them(void **state)
 {
 	static const struct {
@@ -369,6 +402,11 @@ static void other_schedules_are_another_state(void **state)
 	start(&e, s, 1, 2, "2026-01-05T12:00:00Z");
 	size_t bytes = decide_state_bytes(&e.policy);
 	assert_true(decide_state_matches(&e.policy, e.state, bytes));
+	s[0].min_replicas++;
+	assert_true(decide_state_matches(&e.policy, e.state, bytes));
+	s[0].combine = SCHEDULE_MAX; // its bound decides which window is in force
+	assert_false(decide_state_matches(&e.policy, e.state, bytes));
+	s[0].combine = SCHEDULE_LATEST;
 	s[0].end_text = "0 21 * * *";
 	assert_false(decide_state_matches(&e.policy, e.state, bytes));
 	engine_done(&e);
@@ -382,6 +420,7 @@ int main(void)
 	        cmocka_unit_test(window_that_ends_and_starts_in_the_gap_stays_open),
 	        cmocka_unit_test(walk_minute_by_minute_finds_the_same),
 	        cmocka_unit_test(window_that_opened_last_wins),
+	        cmocka_unit_test(largest_of_the_open_windows_with_max_is_in_force),
 	        cmocka_unit_test(bounds_come_from_the_schedule_where_it_sets_them),
 	        cmocka_unit_test(scale_goes_to_the_bounds_when_they_change),
 	        cmocka_unit_test(schedule_to_zero_comes_back),
