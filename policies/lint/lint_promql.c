@@ -11,6 +11,7 @@
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
 #include "policies/lint/lint_names.h"
+#include "policies/lint/lint_regex.h"
 #include "promql/promql_config.h"
 #include "promql/syntax.h"
 
@@ -227,6 +228,11 @@ static int check_matcher(void *arg, const struct promql_matcher *m)
 	              (!set.is_regex || is_literal(set.words, true));
 	set.is_plain = set.is_read && (!set.is_regex || is_literal(set.words, false));
 	check_placeholder(c, &set);
+	size_t at;
+	const char *why =
+	        set.is_regex ? lint_regex_fault(set.words.s, set.words.len, *set.token.start == '`', &at) : NULL;
+	if (why)
+		report(c, c->errors, &(struct promql_token){.start = set.words.s + at, .len = 1}, "%s", why);
 	c->is_narrow |= is_narrow(&set);
 	for (size_t i = 0; i < c->n_sets; i++)
 		compare(c, &c->sets[i], &set);

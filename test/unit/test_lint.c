@@ -521,6 +521,13 @@ static void query_that_prometheus_refuses_is_an_error(void **state)
 	        {"x{a=\"b\",a=~\"c.*?|(b)\"}", NULL, NULL},
 	        {"x{a=\"b\xc3\xa9\",a=~\"b.\"}", NULL, NULL},
 	        {"x{a=~\"b.*\",a=\"c.\"}", "\"c.", "contradicts"},
+	        // regular expressions
+	        {"x{a=~\"b-(c|d\"}", "(c", "this ( is never closed"},
+	        {"x{a!~\"b)\"}", ")\"", "this ) was never opened"},
+	        {"x{a=~\"b[cd\"}", "[cd", "this [ is never closed"},
+	        {"x{a=~\"*-b\"}", "*-", "there is nothing to repeat"},
+	        {"x{a=~\"b|(+c)\"}", "+c", "there is nothing to repeat"},
+	        {"x{a=~\"(?!b).*\"}", "(?!", "no server has lookahead and lookbehind"},
 	        {"sum({})", "}", "matches every series"},
 	        {"{a=\"\",b=~\".*\",c!=\"d\"}", "}", "matches every series"},
 	        {"x{__name__=\"y\"}", "\"y\"", "names the metric of the selector a second time"},
@@ -592,6 +599,8 @@ static void check_accepts_what_prometheus_accepts(void **state)
 	        "x{a=~\"b|c\",a!=\"c\"}",
 	        "x{a=~\"b.*\",a=\"bc\"}",
 	        "x{a!=\"b\",a!=\"c\"}",
+	        "x{a=~\"(?i)b(?:c|(?P<n>d))+?|e\\\\(\\\\\\\\()\",b=~`\\(\\[`,c=~\"[^]*(]|[[:alpha:](]|[\\\\](]\",d=\"("
+	        "\"}",
 	        "x{a=~\"[$a]|b$|c\\\\$d\"}",
 	        "x{a=~\"\\\\$foo\",b=~\"foo\\\\$bar\",c=~'\\\\$d',d=~`\\$e`,e=~\"\\\\Q$f\\\\E\"}",
 	        "x{a=~\"[[:alnum:]]+\",b=~\"[[:^digit:]_$c]\",d=\"[[:x]]\"}",
