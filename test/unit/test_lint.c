@@ -721,6 +721,10 @@ static void nan_without_traffic_is_found(void **state)
 		assert_int_equal(w.items[0].col, (int)(sizeof "  - {name: q, query: '" + (size_t)(at - rows[i].query)));
 		lint_query(rows[i].query, TOTAL ", onMissing: Zero", &w);
 		assert_int_equal(w.n, 0);
+		lint_query(rows[i].query, "}\n  - {name: f, formula: q ?? 0, " TOTAL, &w);
+		assert_int_equal(w.n, 0);
+		lint_query(rows[i].query, "}\n  - {name: f, formula: q + 0, " TOTAL, &w);
+		assert_int_equal(w.n, 1);
 	}
 }
 
