@@ -378,8 +378,8 @@ static bool has_default(const struct policy *policy, const struct policy_signal 
 {
 	size_t len = strlen(signal->name);
 	for (size_t i = 0; i < policy->n_signals && !signal->target.set && !signal->watermarks.set; i++) {
-		const char *at = policy->signals[i].formula_text;
-		while (at && (at = strstr(at, signal->name))) {
+		const char *at = policy->signals[i].formula_text ? policy->signals[i].formula_text : "";
+		while ((at = strstr(at, signal->name)) != NULL) {
 			at += len;
 			if (strncmp(at + strspn(at, "` \t\n"), "??", 2) == 0)
 				return true;
