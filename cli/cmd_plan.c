@@ -288,10 +288,16 @@ static bool is_blind(const struct decision *d)
 	return misses && d->action == ACTION_HOLD;
 }
 
-// The exit code of --exit-code. Policies without data are reported.
-static int code_of_changes(const struct plan *p)
+// Returns the exit code, and reports policies without data. Without --exit-code, only a plan in which all policies lack
+// data has failed.
+static int code_of(const struct plan *p, bool reports_changes)
 {
 	int code = EXIT_OK;
+	size_t n_blind = 0;
+	for (size_t i = 0; i < p->n; i++)
+		n_blind += is_blind(&p->items[i].decision);
+	if (!reports_changes && n_blind < p->n)
+		return EXIT_OK;
 	for (size_t i = 0; i < p->n; i++) {
 		const struct plan_item *it = &p->items[i];
 		struct decided decided = {it->policy, &it->decision, it->observation.details, it->pool};
@@ -329,8 +335,8 @@ static int plan_run(struct plan *p, const struct policy *const *policies, size_t
 		ask_all(p);
 		int rc = share_pools(p, objects, args);
 		code = print(p, args) < 0 || rc < 0 ? EXIT_FAILED : EXIT_OK;
-		if (code == EXIT_OK && args->exit_code)
-			code = code_of_changes(p);
+		if (code == EXIT_OK)
+			code = code_of(p, args->exit_code);
 	} else {
 		print_error("gpuscale plan: out of memory\n");
 	}
@@ -448,7 +454,8 @@ int cmd_plan(int argc, char **argv)
 	        "",
 	        "Show what each policy would do now, and why, stage by stage. The GPUPools beside the policies limit "
 	        "their members. Writes nothing."
-	        "\vExit status: 0 done, 1 failed, 2 wrong usage, 3 changes wanted (with --exit-code).",
+	        "\vExit status: 0 done, 1 failed or no policy has data, 2 wrong usage, 3 changes wanted (with "
+	        "--exit-code).",
 	        children,
 	        NULL,
 	        NULL};

@@ -205,9 +205,13 @@ static void become_idle(struct tick *t)
 
 void idle_stage(struct tick *t)
 {
-	if (!t->can_idle)
-		return;
-	if (t->is_idle)
+	if (!t->can_idle || t->out_of_bounds)
+		tick_trace(t, &(struct trace_entry){.stage = STAGE_IDLE,
+		                                    .reason = REASON_IDLE_SUSPENDED,
+		                                    .signal = -1,
+		                                    .before = t->wanted,
+		                                    .after = t->wanted});
+	else if (t->is_idle)
 		stay_idle_or_activate(t);
 	else
 		become_idle(t);

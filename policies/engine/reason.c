@@ -101,7 +101,7 @@ static const struct reason_info reasons[] = {
 	ROW(IDLE_UNKNOWN,          "IdleUnknown",         NULL,     NORMAL,  "not idle: {signal} has no usable data")
 	ROW(IDLE_STARTING,         "IdleStarting",        NULL,     NORMAL,  "not idle: {signal} is {value}, not above {limit}, but {count} replicas are not ready, which is waited for {window}: {duration} remaining")
 	ROW(IDLE_UNSATISFIED,      "IdleUnsatisfied",     NULL,     NORMAL,  "not idle: {signal} has no usable data or asks for more replicas")
-	ROW(IDLE_SUSPENDED,        "IdleSuspended",       NULL,     NORMAL,  "not idle: a schedule whose bounds include the idle level, a panic or a fallback keeps the target active")
+	ROW(IDLE_SUSPENDED,        "IdleSuspended",       NULL,     NORMAL,  "not idle: the bounds, a schedule, a panic or a fallback keep the target active")
 	ROW(STARTUP_LEARNT,        "StartupLearnt",       NULL,     NORMAL,  "replicas became ready {duration} after they were requested; the median of {count} starts is {window}")
 	ROW(WINDOW_OVERFLOW,       "WindowOverflow",      NULL,     WARNING, "{signal} is sampled more often than once per interval: only the newest {count} samples of {window} are kept")
 	ROW(VALUE_LIMITED,         "ValueLimited",        NULL,     WARNING, "{signal} is {value}, beyond four times what maxReplicas serve: {limit} is remembered instead")

@@ -96,7 +96,7 @@ enum reason {
 	REASON_IDLE_UNKNOWN,      // not idle: the activation signal is missing
 	REASON_IDLE_STARTING,     // not idle: replicas are starting
 	REASON_IDLE_UNSATISFIED,  // not idle: a signal is missing or asks for more
-	REASON_IDLE_SUSPENDED,    // not idle: a schedule, a panic or a fallback
+	REASON_IDLE_SUSPENDED,    // not idle: the bounds, a schedule, a panic or a fallback
 	REASON_STARTUP_LEARNT,    // a start-up time was learnt
 	REASON_WINDOW_OVERFLOW,   // more samples than the window has room for: the oldest were dropped
 	REASON_VALUE_LIMITED,     // an implausible value is limited before a memory takes it

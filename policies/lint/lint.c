@@ -373,6 +373,21 @@ static void lint_unused(const struct policy *p, const struct doc_node *signals, 
 	}
 }
 
+// Returns whether the signal only informs formulas, of which one reads it as `name ?? default`.
+static bool has_default(const struct policy *policy, const struct policy_signal *signal)
+{
+	size_t len = strlen(signal->name);
+	for (size_t i = 0; i < policy->n_signals && !signal->target.set && !signal->watermarks.set; i++) {
+		const char *at = policy->signals[i].formula_text ? policy->signals[i].formula_text : "";
+		while ((at = strstr(at, signal->name)) != NULL) {
+			at += len;
+			if (strncmp(at + strspn(at, "` \t\n"), "??", 2) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
 void lint_policy(const struct policy *policy, const struct doc_node *root, const char *text,
                  struct schema_errors *warnings, struct schema_errors *notes)
 {
@@ -401,6 +416,7 @@ void lint_policy(const struct policy *policy, const struct doc_node *root, const
 		                                 .path = query_path,
 		                                 .warnings = warnings,
 		                                 .notes = notes,
+		                                 .has_default = has_default(policy, s),
 		                                 .is_noted = i > 0 && queries[i - 1].is_noted};
 		queries[i].low = -INFINITY;
 		queries[i].high = INFINITY;

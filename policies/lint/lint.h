@@ -48,6 +48,7 @@ struct lint_query {
 	const char *text;                       // of the file, or NULL
 	const char *path;                       // "spec.signals[0].query"
 	struct schema_errors *warnings, *notes; // notes: may be NULL
+	bool has_default;                       // a formula reads the signal as `name ?? default`
 	bool is_noted;                          // the policy has a note about renames; read and set by lint_query_check
 	// set by lint_query_check
 	size_t n_metrics, n_busy; // metrics named, and those of them that only show that a GPU is busy

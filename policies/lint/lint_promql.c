@@ -11,6 +11,7 @@
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
 #include "policies/lint/lint_names.h"
+#include "policies/lint/lint_regex.h"
 #include "promql/promql_config.h"
 #include "promql/syntax.h"
 
@@ -32,6 +33,7 @@ struct value_set {
 	struct promql_token token; // the value with its quotes, for messages
 	bool is_not, is_regex;
 	bool is_plain; // neither an escape nor a character with a meaning in regular expressions
+	bool is_read;  // plain, or a regular expression of characters, ".", ".*", ".+" and "|" only
 };
 
 struct checker {
@@ -79,20 +81,51 @@ static struct span next_word(const struct value_set *set, struct span *rest)
 	return word;
 }
 
+static bool is_at(struct span s, size_t i, char c)
+{
+	return i < s.len && s.s[i] == c;
+}
+
+// Returns whether `word` matches `pattern`, of a set that is read. Goes back to the last ".*" or ".+" only, which is
+// enough, so that the time is at most the product of the lengths.
+static bool matches(struct span pattern, struct span word)
+{
+	size_t i = 0, k = 0, repeat = 0, mark = 0; // repeat: behind the last repetition; 0: none
+	while (k < word.len) {
+		bool is_dot = is_at(pattern, i, '.'), is_many = is_dot && is_at(pattern, i + 1, '*');
+		if (is_many || (is_dot && is_at(pattern, i + 1, '+'))) {
+			repeat = i += 2;
+			mark = k += !is_many;
+		} else if (is_dot || is_at(pattern, i, word.s[k])) {
+			i++;
+			for (k++; is_dot && k < word.len && (word.s[k] & 0xC0) == 0x80;)
+				k++; // the rest of a character in UTF-8
+		} else if (repeat) {
+			i = repeat;
+			k = ++mark;
+		} else {
+			return false;
+		}
+	}
+	while (is_at(pattern, i, '.') && is_at(pattern, i + 1, '*'))
+		i += 2;
+	return i == pattern.len;
+}
+
 static bool contains(const struct value_set *set, struct span word)
 {
 	for (struct span rest = set->words; rest.s;) {
 		struct span other = next_word(set, &rest);
-		if (is_span(other, word))
+		if (set->is_regex ? matches(other, word) : is_span(other, word))
 			return true;
 	}
 	return false;
 }
 
-// Returns whether no value of `a` fulfils `b`; false when `a` is a negation.
+// Returns whether no value of `a` fulfils `b`; false when `a` is a negation or has values without number.
 static bool exclude_each_other(const struct value_set *a, const struct value_set *b)
 {
-	if (a->is_not)
+	if (a->is_not || !a->is_plain)
 		return false;
 	for (struct span rest = a->words; rest.s;) {
 		struct span word = next_word(a, &rest);
@@ -105,7 +138,7 @@ static bool exclude_each_other(const struct value_set *a, const struct value_set
 static void compare(struct checker *c, const struct value_set *a, const struct value_set *b)
 {
 	struct span label = b->label;
-	if (!is_span(a->label, b->label) || !a->is_plain || !b->is_plain)
+	if (!is_span(a->label, b->label) || !a->is_read || !b->is_read)
 		return;
 	if (exclude_each_other(a, b) || exclude_each_other(b, a))
 		report(c, c->errors, &b->token,
@@ -151,10 +184,13 @@ static void check_placeholder(struct checker *c, const struct value_set *set)
 	}
 }
 
-static bool is_literal(struct span s)
+// with_dots: accept ".", ".*" and ".+", too.
+static bool is_literal(struct span s, bool with_dots)
 {
 	for (size_t i = 0; i < s.len; i++)
-		if (strchr(".*+?()[]{}^$\\", s.s[i]))
+		if (with_dots && s.s[i] == '.')
+			i += is_at(s, i + 1, '*') || is_at(s, i + 1, '+');
+		else if (strchr(".*+?()[]{}^$\\", s.s[i]))
 			return false;
 	return true;
 }
@@ -167,7 +203,7 @@ static bool is_narrow(const struct value_set *set)
 	bool is_any = v.len == 2 && memcmp(v.s, ".*", 2) == 0, is_some = v.len == 2 && memcmp(v.s, ".+", 2) == 0;
 	if (!set->is_regex)
 		return (v.len > 0) != set->is_not;
-	if (is_any || is_some || is_literal(v))
+	if (is_any || is_some || is_literal(v, false))
 		return (is_any || contains(set, (struct span){"", 0})) == set->is_not;
 	return true;
 }
@@ -188,9 +224,15 @@ static int check_matcher(void *arg, const struct promql_matcher *m)
 		return 0;
 	set.words = text_of(&m->value);
 	set.token = m->value;
-	set.is_plain = set.words.len <= WORDS_MAX && !memchr(set.words.s, '\\', set.words.len) &&
-	               (!set.is_regex || is_literal(set.words));
+	set.is_read = set.words.len <= WORDS_MAX && !memchr(set.words.s, '\\', set.words.len) &&
+	              (!set.is_regex || is_literal(set.words, true));
+	set.is_plain = set.is_read && (!set.is_regex || is_literal(set.words, false));
 	check_placeholder(c, &set);
+	size_t at;
+	const char *why =
+	        set.is_regex ? lint_regex_fault(set.words.s, set.words.len, *set.token.start == '`', &at) : NULL;
+	if (why)
+		report(c, c->errors, &(struct promql_token){.start = set.words.s + at, .len = 1}, "%s", why);
 	c->is_narrow |= is_narrow(&set);
 	for (size_t i = 0; i < c->n_sets; i++)
 		compare(c, &c->sets[i], &set);

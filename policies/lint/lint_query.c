@@ -521,7 +521,7 @@ static void walk(struct walk *w)
 // What is not a number holds the scale.
 static void rule_nan(struct walk *w, const struct promql_token *at)
 {
-	if (at->len == 0 || w->q->signal->on_missing != ON_MISSING_HOLD)
+	if (at->len == 0 || w->q->signal->on_missing != ON_MISSING_HOLD || w->q->has_default)
 		return;
 	if (*at->start == '/' || *at->start == '%')
 		WARN(w, at,

@@ -278,6 +278,17 @@ static void pending_idle_is_traced(void **state)
 	engine_done(&e);
 }
 
+static void scale_outside_its_bounds_says_why_it_is_not_idle(void **state)
+{
+	struct engine e;
+	start(&e, 1, 20000, &(struct policy_idle){.after_ms = 60000});
+	engine_show(&e, 0, 0);
+	engine_show(&e, 1, 10);
+	assert_int_equal(engine_tick(&e)->reason, REASON_TOO_MANY_REPLICAS);
+	assert_non_null(engine_find(&e, REASON_IDLE_SUSPENDED));
+	engine_done(&e);
+}
+
 // Ticks for two hours without demand while no replica is ready for longer than a tick. Returns the number of ticks
 // until the target is idle; -1 when it never is. Every tick says why not.
 static int ticks_of_a_crash_loop(struct engine *e, int ready_every, double queue, double load)
@@ -397,6 +408,7 @@ int main(void)
 	        cmocka_unit_test(guards_do_not_keep_it_below_its_minimum),
 	        cmocka_unit_test(window_that_still_shows_activity_keeps_it_awake),
 	        cmocka_unit_test(pending_idle_is_traced),
+	        cmocka_unit_test(scale_outside_its_bounds_says_why_it_is_not_idle),
 	        cmocka_unit_test(crash_loop_without_demand_becomes_idle),
 	        cmocka_unit_test(fallback_brings_it_back_when_nothing_can_be_seen),
 	        cmocka_unit_test(target_at_zero_is_left_alone_without_idle),

@@ -512,6 +512,22 @@ static void query_that_prometheus_refuses_is_an_error(void **state)
 	        {"x{a=~\"b|c\",a=\"d\"}", "\"d\"", "contradicts the matcher a=~\"b|c\""},
 	        {"x{a=~\"b|c\",a!~\"c|b|d\"}", "\"c|", "contradicts"},
 	        {"x{a!=\"\",a=\"\"}", "\"\"}", "contradicts the matcher a!=\"\""},
+	        {"x{a=\"b\",a=~\"c-.*\"}", "\"c-", "contradicts the matcher a=\"b\""},
+	        {"x{a=~\"c-.+\",a=\"c-\"}", "\"c-\"", "contradicts the matcher a=~\"c-.+\""},
+	        {"x{a=\"b-c-d\",a!~\"b.*c.+\"}", "\"b.*", "contradicts"},
+	        {"x{a=~\"b-1|c\",a=~\"d.*|b-..\"}", "\"d.*", "contradicts"},
+	        {"x{a=\"bb-cc\",a=~\"b.*c|d\"}", NULL, NULL},
+	        {"x{a=\"b.c\",a=~\"b..*\",a!~\"b..+.\"}", NULL, NULL},
+	        {"x{a=\"b\",a=~\"c.*?|(b)\"}", NULL, NULL},
+	        {"x{a=\"b\xc3\xa9\",a=~\"b.\"}", NULL, NULL},
+	        {"x{a=~\"b.*\",a=\"c.\"}", "\"c.", "contradicts"},
+	        // regular expressions
+	        {"x{a=~\"b-(c|d\"}", "(c", "this ( is never closed"},
+	        {"x{a!~\"b)\"}", ")\"", "this ) was never opened"},
+	        {"x{a=~\"b[cd\"}", "[cd", "this [ is never closed"},
+	        {"x{a=~\"*-b\"}", "*-", "there is nothing to repeat"},
+	        {"x{a=~\"b|(+c)\"}", "+c", "there is nothing to repeat"},
+	        {"x{a=~\"(?!b).*\"}", "(?!", "no server has lookahead and lookbehind"},
 	        {"sum({})", "}", "matches every series"},
 	        {"{a=\"\",b=~\".*\",c!=\"d\"}", "}", "matches every series"},
 	        {"x{__name__=\"y\"}", "\"y\"", "names the metric of the selector a second time"},
@@ -581,8 +597,10 @@ static void check_accepts_what_prometheus_accepts(void **state)
 	        "x # comment (",
 	        "{a!~\".*\"} or {a=~\".+\"} or {a!=\"\"} or {a=~\"b?\"}",
 	        "x{a=~\"b|c\",a!=\"c\"}",
-	        "x{a=~\"b.*\",a=\"c\"}",
+	        "x{a=~\"b.*\",a=\"bc\"}",
 	        "x{a!=\"b\",a!=\"c\"}",
+	        "x{a=~\"(?i)b(?:c|(?P<n>d))+?|e\\\\(\\\\\\\\()\",b=~`\\(\\[`,c=~\"[^]*(]|[[:alpha:](]|[\\\\](]\",d=\"("
+	        "\"}",
 	        "x{a=~\"[$a]|b$|c\\\\$d\"}",
 	        "x{a=~\"\\\\$foo\",b=~\"foo\\\\$bar\",c=~'\\\\$d',d=~`\\$e`,e=~\"\\\\Q$f\\\\E\"}",
 	        "x{a=~\"[[:alnum:]]+\",b=~\"[[:^digit:]_$c]\",d=\"[[:x]]\"}",
@@ -703,6 +721,10 @@ static void nan_without_traffic_is_found(void **state)
 		assert_int_equal(w.items[0].col, (int)(sizeof "  - {name: q, query: '" + (size_t)(at - rows[i].query)));
 		lint_query(rows[i].query, TOTAL ", onMissing: Zero", &w);
 		assert_int_equal(w.n, 0);
+		lint_query(rows[i].query, "}\n  - {name: f, formula: q ?? 0, " TOTAL, &w);
+		assert_int_equal(w.n, 0);
+		lint_query(rows[i].query, "}\n  - {name: f, formula: q + 0, " TOTAL, &w);
+		assert_int_equal(w.n, 1);
 	}
 }
 

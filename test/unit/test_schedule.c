@@ -332,7 +332,9 @@ static void schedule_with_a_minimum_keeps_awake(void **state)
 	engine_show(&e, 0, 0);
 	assert_int_equal(tick_at(&e, "2026-01-05T07:59:00Z")->reason, REASON_IDLE);
 	assert_int_equal(tick_at(&e, "2026-01-05T08:00:00Z")->desired, 2);
+	assert_non_null(engine_find(&e, REASON_IDLE_SUSPENDED)); // the scale is below its bounds
 	assert_int_equal(tick_at(&e, "2026-01-05T09:59:00Z")->desired, 2);
+	assert_non_null(engine_find(&e, REASON_IDLE_SUSPENDED));
 	assert_int_equal(tick_at(&e, "2026-01-05T10:00:00Z")->desired, 1); // awake, and the timer begins here
 	assert_int_equal(tick_at(&e, "2026-01-05T10:01:00Z")->desired, 0);
 	assert_int_equal(e.decision.reason, REASON_IDLE_REACHED);
