@@ -15,10 +15,10 @@
 
 // Returns the proposal, or the floor of the schedule in force where that is higher. The floor is a recommendation like
 // a cron trigger of KEDA, so that its end is a scale-down like any other.
-static int32_t at_least_floor(const struct tick *t, int32_t proposal)
+__attribute__((noinline)) static int32_t at_least_floor(const struct tick *t, int32_t proposal)
 {
-	const struct policy_schedule *s = t->schedule >= 0 ? &t->policy->schedules[t->schedule] : NULL;
-	return s && (s->min_set || s->replicas_set) ? i32_max(proposal, t->min) : proposal;
+	const struct policy_schedule *s = &t->policy->schedules[t->schedule];
+	return s->min_set || s->replicas_set ? i32_max(proposal, t->min) : proposal;
 }
 
 void stabilize_stage(struct tick *t)
@@ -29,7 +29,7 @@ void stabilize_stage(struct tick *t)
 	t->unstabilized = desired;
 	struct stabilized r = behavior_stabilize(t->policy, h, marks, t->now_ms, spec, desired);
 	// As in the HPA, the history records the proposal before stabilization.
-	history_add_recommendation(h, marks, t->now_ms, at_least_floor(t, desired),
+	history_add_recommendation(h, marks, t->now_ms, t->schedule >= 0 ? at_least_floor(t, desired) : desired,
 	                           behavior_recommendations_keep_ms(t->policy));
 	if (r.replicas == desired)
 		return;
@@ -109,8 +109,8 @@ void schedule_observe(struct tick *t)
 		schedule_bounds(t->policy, &t->policy->schedules[c->winner], &t->min, &t->max);
 }
 
-// Notes which schedule set the bounds. The reason of a change remains that of the bound.
-static void trace_schedule(struct tick *t)
+// Notes which schedule set the bounds, and records its floor. The reason of a change remains that of the bound.
+__attribute__((noinline)) static void trace_schedule(struct tick *t)
 {
 	tick_trace(t, &(struct trace_entry){
 	                      .stage = STAGE_BOUNDS,
@@ -123,6 +123,9 @@ static void trace_schedule(struct tick *t)
 	                      .duration_ms = i64_sub(t->state->schedule.until_ms, t->now_ms),
 	                      .count = t->schedule,
 	              });
+	// Stage stabilize did not run. A floor below the scale would count as a smaller recommendation.
+	if ((t->hold || t->out_of_bounds) && at_least_floor(t, 0) >= i32_max(t->counts.spec, 1))
+		decide_record_recommendation(t->policy, t->state, t->now_ms, t->min);
 }
 
 void bounds_stage(struct tick *t)
@@ -131,9 +134,6 @@ void bounds_stage(struct tick *t)
 		return;
 	if (t->schedule >= 0)
 		trace_schedule(t);
-	// Stage stabilize did not run. A floor below the scale would count as a smaller recommendation.
-	if ((t->hold || t->out_of_bounds) && at_least_floor(t, 0) >= i32_max(t->counts.spec, 1))
-		decide_record_recommendation(t->policy, t->state, t->now_ms, t->min);
 	bool above = t->wanted > t->max;
 	if (!above && t->wanted >= t->min)
 		return;
