@@ -205,6 +205,8 @@ static void become_idle(struct tick *t)
 
 void idle_stage(struct tick *t)
 {
+	if (t->decision->reason == REASON_SCALING_DISABLED) // the bounds have decided
+		return;
 	if (!t->can_idle || t->out_of_bounds)
 		tick_trace(t, &(struct trace_entry){.stage = STAGE_IDLE,
 		                                    .reason = REASON_IDLE_SUSPENDED,
