@@ -49,7 +49,11 @@ static enum idle_activity activity_of(struct tick *t)
 static int64_t patience_ms(const struct tick *t)
 {
 	int64_t start_ms = startup_ms(&t->state->startup, t->policy);
-	return IDLE_STARTS_WAITED_FOR * i64_max(start_ms < 0 ? IDLE_START_DEFAULT_MS : start_ms, IDLE_START_MIN_MS);
+	if (start_ms < 0)
+		start_ms = IDLE_START_DEFAULT_MS;
+	if (start_ms > STARTUP_LEARNT_MAX_MS)
+		start_ms = STARTUP_LEARNT_MAX_MS;
+	return IDLE_STARTS_WAITED_FOR * i64_max(start_ms, IDLE_START_MIN_MS);
 }
 
 // Returns whether replicas are starting, and are still waited for: load cannot arrive before they are ready, so the
