@@ -94,7 +94,7 @@ void capacity_target_needs(const struct capacity_target *t, const struct resourc
 		resource_show_name(names->names[a->id], name);
 		if (a->amount > 0 && resource_is_extended(names->names[a->id]))
 			at += (size_t)snprintf(out + at, CAPACITY_NEEDS_BYTES - at, "%s%lld %s", at ? ", " : "",
-			                       (long long)(a->amount * t->target.pods), name);
+			                       (long long)a->amount * t->target.pods, name);
 	}
 	if (!out[0])
 		snprintf(out, CAPACITY_NEEDS_BYTES, "no GPU");
