@@ -710,8 +710,8 @@ static void members_of_an_invalid_pool_are_held_whatever_is_wrong(void **state)
 	        "{\"gpus\":20,\"members\":[{\"namespace\":5,\"name\":{}}]}",
 	        "{\"gpus\":20,\"members\":[7,{\"name\":null}]}",
 	        "{\"gpus\":20,\"members\":7}",
-	        "{\"gpus\":20,\"members\":[{\"namespace\":\"a\",\"weight\":0,\"gpusPerReplica\":-1,\"priority\":\"x\"}]"
-	        "}",
+	        "{\"gpus\":20,\"members\":[{\"namespace\":\"default\",\"weight\":0,\"gpusPerReplica\":-1}]}",
+	        "{\"gpus\":20,\"members\":[{\"namespace\":\"default\",\"priority\":\"x\"}]}",
 	        "{\"gpus\":20,\"turnEvery\":\"0s\",\"members\":[{\"namespace\":\"default\"}]}",
 	        "{\"gpus\":20,\"budget\":{},\"members\":[{\"namespace\":\"default\"}]}",
 	        "{\"gpus\":20,\"members\":[{\"namespace\":\"default\"}],\"ratios\":[{}]}",
