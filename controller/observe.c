@@ -87,7 +87,7 @@ static void count_replicas(struct observation_call *c)
 	// A status that reports no replicas although some are requested may not be maintained at all.
 	int32_t exist = o->status_replicas > 0 ? o->status_replicas : o->spec_replicas;
 	if (c->target_ready >= 0 && !(c->is_ready_stale && c->has_groups)) {
-		// A replica that is not ready counts as pending, also while it loads its model.
+		// A replica that is not ready is pending, also while it loads its model.
 		o->ready_replicas = c->target_ready;
 		o->pending_replicas = at_least_0(o->status_replicas - c->target_ready);
 	} else if (c->has_groups) {
@@ -137,7 +137,8 @@ struct fit_target *observe_want_fit(const struct observe_sources *sources, const
 	return is_wanted && sources->fits ? fit_store_want(sources->fits, &ref, e) : NULL;
 }
 
-// Returns whether it is unknown which pods make up a replica, although each has several: then neither is what it needs.
+// Returns whether it is unknown which pods make up a replica, although each has several; what a replica needs is then
+// unknown, too.
 static bool has_unknown_groups(const struct observation_call *c, int32_t replicas)
 {
 	return c->pods_known && !c->has_groups && !workload_kind_is_pod(c->workload) && live_pods(&c->pods) > replicas;

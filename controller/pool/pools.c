@@ -240,7 +240,7 @@ void pool_seat_forget(struct pool_seat *s, int64_t now_mono_ms)
 		return;
 	forget_heard(s);
 	s->is_known = s->has_asked = s->is_idle = false;
-	// What it had counts for a while longer, as what was granted to a fixed member.
+	// Its earlier replicas are counted for a while longer, like those granted to a fixed member.
 	bool is_over = now_mono_ms >= s->granted_ms + POOL_GRANTED_MS;
 	if (s->existing > 0 && (is_over || s->existing >= s->granted)) {
 		s->granted = s->existing;

@@ -88,8 +88,8 @@ struct pool_seat *pool_seat_new(struct pools *p, const char *namespace_name, con
 // The labels of the policy may have changed, and with them its pool.
 void pool_seat_set_labels(struct pool_seat *s, const char *label_lines);
 // The replicas of the policy's target are unknown until the next tick: the target is a different one, or another
-// process may have scaled it. What it had counts for POOL_GRANTED_MS at most. now_mono_ms: the monotonic clock. NULL is
-// fine.
+// process may have scaled it. Its earlier replicas are counted for POOL_GRANTED_MS at most. now_mono_ms: the monotonic
+// clock. NULL is fine.
 void pool_seat_forget(struct pool_seat *s, int64_t now_mono_ms);
 // The policy is no longer in force. NULL is fine.
 void pool_seat_free(struct pool_seat *s);

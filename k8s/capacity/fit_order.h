@@ -30,7 +30,7 @@ void fit_order_init(struct fit_order *o);
 void fit_order_write(struct fit_order *o, int32_t from, int32_t to, int64_t now_ms);
 // No write is in flight any more: the spec shows what became of the last one.
 void fit_order_end(struct fit_order *o);
-// The last write was never sent: nothing could come of it. What was written before it counts as before.
+// The last write was never sent: nothing could come of it. Earlier writes are counted as before.
 void fit_order_cancel(struct fit_order *o);
 // Returns for how many replicas room is reserved now. spec and status: the replicas that the target requests, and those
 // that exist as pods; status -1: unknown.

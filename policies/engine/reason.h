@@ -32,7 +32,7 @@ enum reason {
 	REASON_SEVERAL_PER_POD,
 	REASON_WINDOW_FILLING,
 	REASON_MISSING_AS_ZERO,
-	REASON_NON_FINITE_AS_ZERO, // a sample that is not finite counts as 0: onMissing Zero
+	REASON_NON_FINITE_AS_ZERO, // a sample that is not finite is read as 0: onMissing Zero
 	REASON_SIGNAL_IGNORED,
 	REASON_PARTIAL_SIGNALS, // some signals missing: no scale-down
 	REASON_ALL_SIGNALS_MISSING,

@@ -12,7 +12,7 @@ struct policy_signal;
 
 struct reading {
 	// REASON_NONE: a finite value; REASON_MISSING_AS_ZERO: value 0 at now; REASON_NON_FINITE_AS_ZERO: a finite
-	// value, in which samples count as 0; else missing
+	// value, in which samples are read as 0; else missing
 	enum reason reason;
 	double value;     // NaN when missing; for REASON_NON_FINITE the value itself
 	int64_t time_ms;  // of the oldest contributing sample
@@ -23,7 +23,7 @@ struct reading {
 
 // Reduces the series as `series` of the policy says. Every series must be usable: a stale or non-finite series makes
 // the whole signal missing. onMissing: Zero applies to an answer without series, and to a sample that is not finite (a
-// quotient without traffic; KEDA: ignoreNullValues): an outage or a stale sample never counts as zero.
+// quotient without traffic; KEDA: ignoreNullValues): an outage or a stale sample is never read as zero.
 struct reading source_read(const struct policy_signal *signal, const struct obs_signal *observed, int64_t now_ms);
 
 // Returns the difference between the clocks of this host and the source, in ms (< 0: the source is behind), when it
