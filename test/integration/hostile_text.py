@@ -453,12 +453,15 @@ def run_exporter():
 
 def run_page_script():
     """The status page shows the same characters as the programs do: its script, without a browser."""
-    lines = re.findall(r'^const (?:UNSAFE|shown) = .*$', open(root + '/controller/serve/status_page.html').read(), re.M)
+    lines = re.findall(r'^const (?:UNSAFE|visible) = .*$', open(root + '/controller/serve/status_page.html').read(), re.M)
     try:
-        p = subprocess.run(['node', '-e', '\n'.join(lines) + '\nconsole.log(JSON.stringify([...Array(0x110000).keys()].filter(c => (c < 0xd800 || c > 0xdfff) && shown(String.fromCodePoint(c)) !== String.fromCodePoint(c))));'
-                            'console.log(shown(JSON.parse(process.argv[1])))', json.dumps(HOSTILE)], capture_output=True)
+        p = subprocess.run(['node', '-e', '\n'.join(lines) + '\nconsole.log(JSON.stringify([...Array(0x110000).keys()].filter(c => (c < 0xd800 || c > 0xdfff) && visible(String.fromCodePoint(c)) !== String.fromCodePoint(c))));'
+                            'console.log(visible(JSON.parse(process.argv[1])))', json.dumps(HOSTILE)], capture_output=True)
     except FileNotFoundError:
         print('ok page: its script # SKIP node is not installed')
+        return
+    if p.returncode:
+        report('page: its script runs', p.stderr.decode()[-600:])
         return
     escaped, text = p.stdout.split(b'\n', 1)
     judge_page('page: text that its script shows', text.replace(b'\nFORGED', b''))
