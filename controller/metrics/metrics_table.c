@@ -57,6 +57,7 @@ static const struct metric_family families[] = {
 	F(SIGNAL_VALUE,            "gpuscale_signal_value",                         G, "the query's",             L("namespace", "policy", "signal"), "Value of a signal after its window, before it is divided among replicas; absent without a value."),
 	F(SIGNAL_TARGET,           "gpuscale_signal_target",                        G, "the query's",             L("namespace", "policy", "signal"), "Target that a signal is compared with, or the watermark that it crossed (else the high one), per replica where the target is; absent without a value."),
 	F(SIGNAL_REPLICAS,         "gpuscale_signal_desired_replicas",              G, "replicas",                L("namespace", "policy", "signal"), "Replicas that one signal asks for, before signals are combined and limited; absent without a value."),
+	F(SIGNAL_CAPACITY,         "gpuscale_signal_capacity_ratio",                G, "",                        L("namespace", "policy", "signal"), "What a replica serves, as learnt, of the work that the demand of an objective takes for one replica; absent until it is learnt."),
 	F(SIGNAL_AGE,              "gpuscale_signal_age_seconds",                   G, "seconds",                 L("namespace", "policy", "signal"), "Age of the newest sample of a signal; absent without a sample."),
 
 	F(POOL_GPUS,               "gpuscale_pool_gpus",                            G, "GPUs",                    L("pool", "of"),                    "GPUs of a pool; of: cap, used (held by its members), requested or granted."),

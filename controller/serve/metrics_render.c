@@ -239,9 +239,22 @@ static void end_sample(struct buf *out, const char *close, double value)
 	buf_putc(out, '\n');
 }
 
-// NaN: not known, so there is no sample.
-static double signal_value(enum metric_family_id id, const struct decision_signal *s)
+static double learnt_capacity(const struct metrics_policy *p, size_t signal)
 {
+	const struct policy_objective *o = &p->policy->objective;
+	if (!o->set || signal != o->demand_index)
+		return NAN;
+	const struct trace_entry *learnt = decision_find(p->decision, REASON_CAPACITY_LEARNT);
+	const struct trace_entry *doubtful = decision_find(p->decision, REASON_CAPACITY_DOUBTFUL);
+	return learnt ? learnt->value : doubtful ? doubtful->value : NAN;
+}
+
+// NaN: not known, so there is no sample.
+static double signal_value(enum metric_family_id id, const struct metrics_policy *p, size_t i)
+{
+	const struct decision_signal *s = &p->decision->signals[i];
+	if (id == FAMILY_SIGNAL_CAPACITY)
+		return learnt_capacity(p, i);
 	if (id == FAMILY_SIGNAL_AGE)
 		return s->age_ms < 0 ? NAN : (double)s->age_ms / 1000;
 	if (s->state == SIGNAL_MISSING)
@@ -253,7 +266,7 @@ static void render_signals(enum metric_family_id id, const struct metrics_policy
                            size_t index, struct buf *out)
 {
 	for (size_t i = 0; i < p->decision->n_signals; i++) {
-		double v = signal_value(id, &p->decision->signals[i]);
+		double v = signal_value(id, p, i);
 		if (!isfinite(v))
 			continue;
 		begin_sample(out, id, labels, index);

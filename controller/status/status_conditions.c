@@ -17,6 +17,7 @@ const char *const condition_type_names[CONDITION_TYPE__COUNT] = {
         [CONDITION_DRY_RUN] = "DryRun",
         [CONDITION_PAUSED] = "Paused",
         [CONDITION_OBJECTIVE_NOT_REACHABLE] = "ObjectiveNotReachable",
+        [CONDITION_CAPACITY_LEARNT] = "CapacityLearnt",
         [CONDITION_UNHEALTHY_REPLICAS] = "UnhealthyReplicas",
         [CONDITION_CAPACITY_LIMITED] = "CapacityLimited",
 };
@@ -98,20 +99,29 @@ static void scaling_limited(const struct decided *d, struct condition *c)
 
 static void objective_not_reachable(const struct decided *d, struct condition *c)
 {
-	const struct decision *dec = d->decision;
+	const struct trace_entry *missed = decision_find(d->decision, REASON_OBJECTIVE_NOT_REACHABLE);
+	const struct trace_entry *paused = decision_find(d->decision, REASON_OBJECTIVE_PAUSED);
 	if (!d->policy->objective.set)
 		return;
-	for (size_t i = 0; i < dec->n_trace; i++) {
-		const struct trace_entry *t = decision_entry(dec, i);
-		if (t->reason == REASON_OBJECTIVE_NOT_REACHABLE)
-			set_from(c, CONDITION_TRUE, d, t);
-		else if (t->reason == REASON_OBJECTIVE_PAUSED)
-			set_from(c, CONDITION_UNKNOWN, d, t);
-		else
-			continue;
+	if (missed)
+		set_from(c, CONDITION_TRUE, d, missed);
+	else if (paused)
+		set_from(c, CONDITION_UNKNOWN, d, paused);
+	else
+		set(c, CONDITION_FALSE, "ObjectiveReachable", "maxReplicas is enough for the objective");
+}
+
+static void capacity_learnt(const struct decided *d, struct condition *c)
+{
+	const struct trace_entry *learnt = decision_find(d->decision, REASON_CAPACITY_LEARNT);
+	const struct trace_entry *doubtful = decision_find(d->decision, REASON_CAPACITY_DOUBTFUL);
+	if (!d->policy->objective.set)
 		return;
-	}
-	set(c, CONDITION_FALSE, "ObjectiveReachable", "maxReplicas is enough for the objective");
+	if (learnt || doubtful)
+		set_from(c, CONDITION_TRUE, d, learnt ? learnt : doubtful);
+	else
+		set(c, CONDITION_FALSE, "CapacityAsStated",
+		    "the queries of the objective state what a replica can do; nothing has shown otherwise yet");
 }
 
 static void capacity_limited(const struct decided *d, struct condition *c)
@@ -173,6 +183,7 @@ void status_conditions(const struct status_facts *facts, struct condition ret_co
 	struct condition *able = &ret_conditions[CONDITION_ABLE_TO_SCALE];
 	const char *text = facts->text ? facts->text : "";
 	set(&ret_conditions[CONDITION_OBJECTIVE_NOT_REACHABLE], CONDITION_UNKNOWN, "", "");
+	set(&ret_conditions[CONDITION_CAPACITY_LEARNT], CONDITION_UNKNOWN, "", "");
 	set(&ret_conditions[CONDITION_CAPACITY_LIMITED], CONDITION_UNKNOWN, "", "");
 	set(&ret_conditions[CONDITION_UNHEALTHY_REPLICAS], CONDITION_UNKNOWN, "", "");
 	set(&ret_conditions[CONDITION_CONFLICT], CONDITION_FALSE, "NoConflict",
@@ -193,6 +204,7 @@ void status_conditions(const struct status_facts *facts, struct condition ret_co
 		scaling_limited(facts->decided, &ret_conditions[CONDITION_SCALING_LIMITED]);
 		unhealthy_replicas(facts->decided, &ret_conditions[CONDITION_UNHEALTHY_REPLICAS]);
 		capacity_limited(facts->decided, &ret_conditions[CONDITION_CAPACITY_LIMITED]);
+		capacity_learnt(facts->decided, &ret_conditions[CONDITION_CAPACITY_LEARNT]);
 		objective_not_reachable(facts->decided, &ret_conditions[CONDITION_OBJECTIVE_NOT_REACHABLE]);
 	} else {
 		set(able, CONDITION_UNKNOWN, "NotDecided", text);

@@ -18,6 +18,7 @@ enum condition_type {
 	CONDITION_DRY_RUN,
 	CONDITION_PAUSED,
 	CONDITION_OBJECTIVE_NOT_REACHABLE, // absent without an objective, or without a decision
+	CONDITION_CAPACITY_LEARNT,         // as is this one
 	CONDITION_UNHEALTHY_REPLICAS,      // absent without guards.unhealthyReplicas, or without a decision
 	CONDITION_CAPACITY_LIMITED,        // absent without capacity.mode, or without a decision
 	CONDITION_TYPE__COUNT

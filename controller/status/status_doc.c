@@ -240,7 +240,7 @@ static void write_state(struct json_writer *w, const struct status_doc *doc)
 		json_write_member_i64(w, "replacements", decide_replacements(doc->policy, doc->state));
 	else
 		json_write_member_null(w, "replacements"); // else the next process would take the last number over
-	int64_t startup_ms = doc->policy->startup.given ? -1 : decide_startup_ms(doc->policy, doc->state);
+	int64_t startup_ms = decide_startup_ms(doc->policy, doc->state);
 	json_write_key(w, "startupSeconds");
 	if (startup_ms >= 0)
 		json_write_i64(w, (startup_ms + 999) / 1000);

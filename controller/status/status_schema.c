@@ -44,7 +44,7 @@ OBJECT(signal_schema, "GPUAutoscaler.status.signals[]", SIGNAL, signal_fields,
 
 static const char condition_doc[] =
         "Ready, AbleToScale, ScalingActive, ScalingLimited, Conflict, DryRun, Paused, ObjectiveNotReachable, "
-        "UnhealthyReplicas or CapacityLimited.";
+        "CapacityLearnt, UnhealthyReplicas or CapacityLimited.";
 static const struct schema_field condition_fields[] = {
         // clang-format off
 	FIELD(CONDITION, "type", SCHEMA_STRING, type, condition_doc, .required = true, .min = 1, .max = 316),

@@ -42,7 +42,7 @@ static void observe_starts(struct tick *t)
 	struct startup *s = &t->state->startup;
 	bool learnt = startup_observe(s, t->policy, t->now_ms, t->counts.spec, t->decision->ready);
 	t->starting = t->policy->startup.set ? startup_starting(s, t->policy, t->now_ms) : 0;
-	if (!learnt || !t->policy->startup.set || t->policy->startup.given)
+	if (!learnt || !t->policy->startup.set || !startup_is_learnt(s, t->policy))
 		return;
 	uint32_t newest = (s->next_start + STARTUP_STARTS_MAX - 1) % STARTUP_STARTS_MAX;
 	tick_trace(t, &(struct trace_entry){

@@ -268,12 +268,14 @@ void decide_record_recommendation(const struct policy *policy, void *state, int6
 
 void decide_record_start(const struct policy *policy, void *state, int64_t start_ms)
 {
-	startup_record_start(&state_of(policy, state)->startup, start_ms);
+	for (int i = policy->startup.given ? STARTUP_STARTS_TRUSTED : 1; i > 0; i--)
+		startup_record_start(&state_of(policy, state)->startup, start_ms);
 }
 
 int64_t decide_startup_ms(const struct policy *policy, const void *state)
 {
-	return startup_ms(&state_of_const(policy, state)->startup, policy);
+	const struct startup *s = &state_of_const(policy, state)->startup;
+	return startup_is_learnt(s, policy) ? startup_ms(s, policy) : -1;
 }
 
 size_t decide_recommendations(const struct policy *policy, const void *state, struct decide_recommendation *ret,

@@ -116,12 +116,13 @@ void decide_record_replacements(const struct policy *policy, void *state, int32_
 // restarts.
 void decide_adopt_scale(const struct policy *policy, void *state, int32_t change);
 
-// Records that a replica became ready start_ms after it was requested. For tests and restarts.
+// Records the start-up time that an earlier process learnt; a stated one gives way to it. For tests and restarts.
 void decide_record_start(const struct policy *policy, void *state, int64_t start_ms);
 
 // ---- what must survive a restart (kept in `status`) ----
 
-// Returns how long a replica takes to become ready, in ms: `startup.seconds`, else the learnt time; -1 = unknown.
+// Returns how long a replica takes to become ready, in ms, as learnt; -1: not yet, a stated time is used if there is
+// one.
 int64_t decide_startup_ms(const struct policy *policy, const void *state);
 
 struct decide_recommendation {

@@ -57,3 +57,11 @@ void decision_keep(const struct decision *d, struct decision *ret_kept)
 	memcpy((unsigned char *)ret_kept + head, d->entries, trace_bytes(d));
 	ret_kept->is_kept = true;
 }
+
+const struct trace_entry *decision_find(const struct decision *d, enum reason reason)
+{
+	for (size_t i = 0; i < d->n_trace; i++)
+		if (decision_entry(d, i)->reason == reason)
+			return decision_entry(d, i);
+	return NULL;
+}

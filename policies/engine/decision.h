@@ -70,6 +70,9 @@ static inline const struct trace_entry *decision_entry(const struct decision *d,
 	return d->is_kept ? (const struct trace_entry *)kept + index : &d->entries[index];
 }
 
+// Returns the first entry of the trace with this reason, or NULL.
+const struct trace_entry *decision_find(const struct decision *d, enum reason reason);
+
 // A decision has room for 16 signals and a long trace, and most have one signal and a short trace. A kept decision has
 // its trace right behind its signals, and ends there. Access it through a pointer only, and never assign it as a whole.
 // Returns the size of the kept form of d, in bytes.

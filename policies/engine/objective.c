@@ -17,6 +17,20 @@
 #define KEEP_STARTS   1.0f // start-up times in which the largest scale wanted is kept
 #define LEANER_STARTS 1.0f // start-up times before a leaner rule is used
 
+// How a backlog is worked off. A longer wait leaves more time, and more of it free.
+#define EXPECTED_STARTS 0.6f  // start-up times ..
+#define EXPECTED_WAIT   0.4f  // .. or this share of the wait
+#define EXPECTED_FREE   0.6f  // of the wait: a backlog up to it needs no replicas
+#define PRESENT_S       26.0f // at 60, lora costs 3 % more
+#define PRESENT_WAIT    0.5f  // of what the wait leaves after a start-up
+#define PRESENT_FREE    0.25f // of the wait; 0 where the wait is a deadline
+
+// Of measured lateness.
+#define CORRECT_S      86400.0f // in which the aim grows by a factor of e while nothing is late
+#define CORRECT_EXCESS 8.0f     // multiples of the goal that one step counts for
+#define CORRECT_UP     0.7f     // natural logarithms of the largest aim, twice the goal ..
+#define CORRECT_DOWN   2.1f     // .. and of the smallest one, an eighth of it
+
 static double limited(double x, double least, double most)
 {
 	return x > least ? x < most ? x : most : least;
@@ -38,8 +52,13 @@ static struct objective_setting setting_of(const struct objective *s, const stru
 	};
 	set.min = i32_min(set.min, set.max);
 	set.burst = objective_burst(&s->burst, set.wait_s);
+	set.after_start_s = f32_max(set.wait_s - set.startup_s, 0);
+	set.expected.seconds = f32_max(f32_max(EXPECTED_STARTS * set.startup_s, EXPECTED_WAIT * set.wait_s), STEP_S);
+	set.expected.free_s = EXPECTED_FREE * set.wait_s;
+	set.present.seconds = f32_max(PRESENT_S, PRESENT_WAIT * set.after_start_s);
+	set.present.free_s = PRESENT_FREE * set.wait_s * (1 - objective_patience(set.wait_s));
 	struct objective_pipeline *p = &set.pipeline;
-	p->steps = i32_max((int32_t)ceilf(set.startup_s / STEP_S), 1);
+	p->steps = (int32_t)(set.startup_s / STEP_S) + 1;
 	p->steps_a_slot = (p->steps + OBJECTIVE_START_SLOTS - 1) / OBJECTIVE_START_SLOTS;
 	p->slots = (p->steps + p->steps_a_slot - 1) / p->steps_a_slot;
 	p->shifts = s->slot_step + 1 >= p->steps_a_slot;
@@ -117,20 +136,30 @@ static struct objective_choice leaner_than(struct objective_choice c)
 // Returns `wanted`, or more while more was wanted a short time ago, or while a removal would change direction too soon.
 static int32_t keep(struct objective *s, const struct objective_setting *set, int32_t replicas, int32_t wanted)
 {
-	int window = (int)(KEEP_STARTS * (float)set->pipeline.steps);
+	const int startup_steps = set->pipeline.steps * objective_rule_hold_starts(s->family);
+	int window = (int)(KEEP_STARTS * (float)startup_steps);
 	int32_t most = (int32_t)block_max_add(&s->wanted, window, (float)wanted);
 	if (wanted < replicas)
 		wanted = i32_max(wanted, i32_min(most, replicas));
-	return objective_hold_step(&s->hold, replicas, wanted, set->pipeline.steps);
+	return objective_hold_step(&s->hold, replicas, wanted, startup_steps);
+}
+
+// Returns the real backlog that is expected when a replica ordered now is ready.
+static float backlog_ahead(const struct objective *s, const struct objective_setting *set,
+                           const struct objective_view *v, const struct objective_input *in)
+{
+	float forecast = objective_rule_forecast((enum objective_family)s->family, v);
+	double missing = 2 * (double)forecast - (double)in->ready - (double)in->replicas;
+	return f32_max(0, (float)(in->backlog + missing * (double)set->startup_s / 2));
 }
 
 static int32_t apply(struct objective *s, const struct objective_setting *set, const struct objective_view *v,
                      const struct objective_input *in, struct objective_result *ret)
 {
-	float forecast = objective_rule_forecast((enum objective_family)s->family, v), n = (float)in->replicas;
-	double ahead =
-	        in->backlog + (forecast - (float)in->ready) * set->startup_s / 2 + (forecast - n) * set->startup_s / 2;
-	ret->backlog_adds = objective_size_backlog(set, f32_max(0, (float)ahead), n);
+	float n = (float)in->replicas;
+	ret->backlog_adds = s->family == OBJECTIVE_PRESENT
+	                            ? objective_size_backlog(&set->present, (float)in->backlog, n)
+	                            : objective_size_backlog(&set->expected, backlog_ahead(s, set, v, in), n);
 	float sized = objective_size(ret->rule.level + ret->backlog_adds, n);
 	float started =
 	        s->steps <= OBJECTIVE_FIRST_STEPS ? objective_size_first(sized, n, (float)s->first_replicas) : sized;
@@ -153,6 +182,27 @@ static int32_t reachable_at(const struct objective_setting *set, const struct ob
 		if (r->late_least[i] <= (float)set->late && objective_rehearsal_late(r, i) <= (float)set->late)
 			return 0;
 	return i32_from_whole(required);
+}
+
+// ---- real lateness ----
+
+// Adds what was late of the work of this step. Where that is measured, the aim moves by it: up while less than the goal
+// is late, and down by as much for each multiple of the goal that is late.
+static void observe_late(struct objective *s, const struct objective_setting *set, const struct objective_input *in,
+                         float work)
+{
+	if (in->is_doubtful || (in->is_history && !in->is_measured))
+		return;
+	if (!in->is_measured) {
+		float timely = objective_queue_timely(set->wait_s, set->after_start_s, (float)in->ready,
+		                                      (float)i32_max(in->replicas, in->ready));
+		s->late += in->backlog > (double)f32_max(timely, 0.001f * set->wait_s) ? work : 0;
+		return;
+	}
+	float share = f32_min((float)in->late, 1), excess = share / (float)set->late - 1;
+	s->late += share * work;
+	s->correction -= STEP_S / CORRECT_S * f32_min(excess, CORRECT_EXCESS);
+	s->correction = f32_min(f32_max(s->correction, -CORRECT_DOWN), CORRECT_UP);
 }
 
 // ---- one step ----
@@ -181,17 +231,19 @@ bool objective_step(struct objective *s, const struct objective_goal *g, const s
 	s->slot_step = set.pipeline.shifts ? 0 : s->slot_step + 1;
 	if (s->steps == 0)
 		start(s, &real);
+	const float per = real.capacity > 0 ? 1 / (float)real.capacity : 1;
+	real.backlog *= per;
 	if (!real.is_history && !real.is_doubtful)
-		objective_burst_learn(&s->burst, (float)real.demand, (float)real.backlog, (float)real.ready,
+		objective_burst_learn(&s->burst, (float)real.demand * per, (float)real.backlog, (float)real.ready,
 		                      set.wait_s);
 	objective_load_step(&s->load, s->steps, (float)real.demand, real.time_s, set.burst, set.wait_s, set.startup_s,
 	                    &v);
+	objective_view_scale(&v, per);
 	objective_rehearse(s, &set, &v, &r);
-	if (!real.is_doubtful && real.backlog > set.wait_s * (real.ready > 0 ? (float)real.ready : 0.001f))
-		s->late += v.demand * STEP_S;
+	observe_late(s, &set, &real, v.demand * STEP_S);
 	s->steps += s->steps < INT32_MAX;
 
-	ret->aim = objective_choice_aim(s, &set);
+	ret->aim = objective_choice_aim(s, &set, real.is_measured);
 	struct objective_choice best = objective_choose(s, &set, &r, ret->aim);
 	use(s, &set, &r, best);
 	struct objective_choice used = {s->family, s->rung};

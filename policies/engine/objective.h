@@ -41,10 +41,13 @@ struct objective_goal {
 };
 
 struct objective_input {
-	double demand;  // arriving work, in replicas that would just serve it
-	double backlog; // work that waits, in replica-seconds
+	double demand;   // arriving work, in replicas that would just serve it
+	double backlog;  // work that waits, in replica-seconds
+	double capacity; // what a replica serves of the work that demand takes for one; 0: all of it
 	int32_t replicas, ready;
-	int64_t time_s;   // since the epoch; only the minute and the quarter of the day are used
+	int64_t time_s; // since the epoch; only the minute and the quarter of the day are used
+	double late;    // share of the requests that was late, where that is measured
+	bool is_measured;
 	bool is_history;  // demand of an earlier time, for which backlog, replicas and ready are not known
 	bool is_doubtful; // the backlog counts for this step, but nothing is learnt from it
 };

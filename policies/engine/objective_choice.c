@@ -13,7 +13,7 @@
 #define AIM_LEAST  0.1f  // of the goal
 #define AIM_MORE                                                                                                       \
 	0.25f // of the goal on top, for a full record that is less late; at 0.6, alibaba changes direction 102 times
-#define STAY 0.03f // discount of the family in use
+#define STAY 0.04f // discount of the family in use
 
 #define ROUNDING (1 - 1e-6f) // a mean of two numbers may be this much below both of them
 
@@ -29,11 +29,12 @@ struct comparison {
 	struct objective_choice choice; // .. and what it is
 };
 
-float objective_choice_aim(const struct objective *s, const struct objective_setting *set)
+float objective_choice_aim(const struct objective *s, const struct objective_setting *set, bool is_measured)
 {
+	const float corrected = is_measured ? (float)set->late * expf(s->correction) : (float)set->late;
 	float budget = (float)(set->late * s->work + 1e-6);
 	float most = 1 + AIM_MORE * s->time / OBJECTIVE_MEMORY_S;
-	return (float)(set->late * f32_max(AIM_LEAST, f32_min(most, 2 * budget / (s->late + budget))));
+	return corrected * f32_max(AIM_LEAST, f32_min(most, 2 * budget / (s->late + budget)));
 }
 
 // A strict goal says that lateness is worth more; a lax one does not make it cheap.

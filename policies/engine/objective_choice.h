@@ -3,6 +3,7 @@
 #ifndef GPUSCALE_POLICIES_ENGINE_OBJECTIVE_CHOICE_H
 #define GPUSCALE_POLICIES_ENGINE_OBJECTIVE_CHOICE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct objective;
@@ -15,8 +16,8 @@ struct objective_choice {
 };
 
 // Returns the share of late work to aim for: the goal, less when more of the real work was late, and with a full record
-// up to a quarter more when less of it was.
-float objective_choice_aim(const struct objective *s, const struct objective_setting *set);
+// up to a quarter more when less of it was. Where lateness is measured, its correction takes the place of both.
+float objective_choice_aim(const struct objective *s, const struct objective_setting *set, bool is_measured);
 // Returns the cheapest rule that keeps the aim. Lateness above the aim is not forbidden but has a price: some loads
 // cannot be served in time at any price.
 struct objective_choice objective_choose(const struct objective *s, const struct objective_setting *set,

@@ -17,6 +17,11 @@ static const int peak_steps[OBJECTIVE_PEAK__COUNT] = {16, 16, 160, 640};
 #define TREND_AFTER 8    // steps before a trend is learnt
 #define WIDEN_FEW   4.0f // as Student's t: a margin after n samples is 1 + WIDEN_FEW / n times as wide
 #define SEASON_FADE 0.7f // of an earlier visit's requirement that is larger than the last one's
+#define PRESENT     4    // steps of the mean that is the present demand
+#define PATIENT_S   240  // a longer wait takes the level of the brisk forecast for it
+
+// Shares of the wait that the levels of the forecasts take at least: what is served within it need not be foreseen.
+static const float wait_shares[OBJECTIVE_FORECAST__COUNT] = {0.25f, 0.5f};
 
 static float requirement_of(const struct objective_load *l, int32_t steps, float burst, float wait_s)
 {
@@ -31,9 +36,9 @@ static float requirement_of(const struct objective_load *l, int32_t steps, float
 
 // Holt's method, with a weight that starts as the plain mean's. Returns the demand ahead_s from now.
 static float forecast_step(struct objective_load *l, int i, int32_t steps, float demand, float least_weight,
-                           float ahead_s)
+                           float ahead_s, float wait_s)
 {
-	float weight = f32_max(STEP_S / level_s[i], least_weight);
+	float weight = f32_max(STEP_S / f32_max(level_s[i], wait_shares[i] * wait_s), least_weight);
 	float expected = l->level[i] + l->trend[i] * STEP_S;
 	float level = expected + weight * (demand - expected);
 	if (steps > TREND_AFTER)
@@ -89,6 +94,20 @@ static void season_step(struct objective_load *l, int32_t steps, int64_t time_s,
 	v->season[OBJECTIVE_DAILY] = season_max(l->day, OBJECTIVE_DAY_SLOTS, l->day_now, quarter, 0, quarters);
 }
 
+float objective_patience(float wait_s)
+{
+	return f32_min(f32_max((wait_s - 60) / 540, 0), 1);
+}
+
+static float present_of(const struct objective_load *l, int32_t steps)
+{
+	const int n = i32_min(steps + 1, PRESENT);
+	float sum = 0;
+	for (int i = 0; i < n; i++)
+		sum += l->recent[i];
+	return sum / (float)n;
+}
+
 void objective_load_step(struct objective_load *l, int32_t steps, float demand, int64_t time_s, float burst,
                          float wait_s, float startup_s, struct objective_view *ret_view)
 {
@@ -102,7 +121,7 @@ void objective_load_step(struct objective_load *l, int32_t steps, float demand, 
 	for (int i = 0; i < OBJECTIVE_FORECAST__COUNT; i++) {
 		if (steps == 0)
 			l->level[i] = demand;
-		v->forecast[i] = forecast_step(l, i, steps, demand, least_weight, startup_s + STEP_S);
+		v->forecast[i] = forecast_step(l, i, steps, demand, least_weight, startup_s + STEP_S, wait_s);
 	}
 	for (int i = 0; i < OBJECTIVE_MEMORY__COUNT; i++) {
 		v->deviation[i] = deviation_step(l, i, steps, v, least_weight);
@@ -111,5 +130,24 @@ void objective_load_step(struct objective_load *l, int32_t steps, float demand, 
 	for (int i = 0; i < OBJECTIVE_PEAK__COUNT; i++)
 		v->peak[i] = block_max_add(&l->peaks[i], peak_steps[i],
 		                           i < OBJECTIVE_FORECAST__COUNT ? v->forecast[i] : v->requirement);
+	v->present = wait_s > PATIENT_S ? l->level[OBJECTIVE_BRISK] : present_of(l, steps);
+	v->patience = objective_patience(wait_s);
 	season_step(l, steps, time_s, startup_s, v);
+}
+
+void objective_view_scale(struct objective_view *v, float factor)
+{
+	v->demand *= factor;
+	v->requirement *= factor;
+	v->present *= factor;
+	for (int i = 0; i < OBJECTIVE_FORECAST__COUNT; i++)
+		v->forecast[i] *= factor;
+	for (int i = 0; i < OBJECTIVE_MEMORY__COUNT; i++) {
+		v->mean[i] *= factor;
+		v->deviation[i] *= factor;
+	}
+	for (int i = 0; i < OBJECTIVE_PEAK__COUNT; i++)
+		v->peak[i] *= factor;
+	for (int i = 0; i < OBJECTIVE_SEASON__COUNT; i++)
+		v->season[i] *= factor;
 }

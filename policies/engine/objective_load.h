@@ -43,6 +43,8 @@ struct objective_load {
 // What one step knows, in replicas.
 struct objective_view {
 	float demand, requirement;
+	float present;  // mean demand of the last minute, or of a quarter of a long wait
+	float patience; // 0: queued work must be served at once .. 1: it has a deadline, objective_patience()
 	float forecast[OBJECTIVE_FORECAST__COUNT]; // of demand, for when a replica ordered now is ready
 	float mean[OBJECTIVE_MEMORY__COUNT], deviation[OBJECTIVE_MEMORY__COUNT];
 	float peak[OBJECTIVE_PEAK__COUNT];
@@ -50,10 +52,15 @@ struct objective_view {
 	float widen; // margins are wider while there are few samples: 5 at the first step, then 3 ..
 };
 
+// Returns how much the wait makes queued work a matter of a deadline: 0 up to a minute, 1 from ten minutes on.
+float objective_patience(float wait_s);
+
 // Adds the demand (finite, in replicas, not negative) of step number `steps` (from 0 on) at time_s (seconds since the
 // epoch; it may stand still or go back), and fills *ret_view. The work of a step arrives within 1 / burst of the step
 // and may wait wait_s; a replica needs startup_s from its order until it is ready.
 void objective_load_step(struct objective_load *l, int32_t steps, float demand, int64_t time_s, float burst,
                          float wait_s, float startup_s, struct objective_view *ret_view);
+// Multiplies all that a view knows in replicas.
+void objective_view_scale(struct objective_view *v, float factor);
 
 #endif

@@ -24,7 +24,8 @@ struct objective {
 	float rung;
 	int32_t leaner_steps; // for which a leaner rule has been the best one
 	float work, time;     // seen, as much as is remembered: replica-seconds, seconds
-	float late;           // of the real work, from the real backlog
+	float late;           // of the real work, measured or from the real backlog
+	float correction;     // of the aim, from measured lateness: the natural logarithm of a factor
 	struct block_max wanted;
 	struct objective_hold hold;
 	struct objective_burst burst;

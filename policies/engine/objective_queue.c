@@ -40,7 +40,7 @@ static void start_due(struct objective_queues *q, const struct objective_pipelin
 
 // A step is a pause, in which the queue only drains, and then a burst with all its arrivals.
 void objective_queues_serve(struct objective_queues *q, const struct objective_pipeline *p, float demand, float burst,
-                            float wait_s, float keep)
+                            float wait_s, float after_start_s, float keep)
 {
 	start_due(q, p);
 	float burst_s = STEP_S / burst, pause_s = STEP_S - burst_s;
@@ -49,7 +49,8 @@ void objective_queues_serve(struct objective_queues *q, const struct objective_p
 		float before = f32_max(0, q->backlog[i] - ready * pause_s);
 		float after = before + (demand * burst - ready) * burst_s;
 		q->backlog[i] = f32_max(0, after);
-		q->late[i] = q->late[i] * keep + objective_late_share(before, after, wait_s * ready) * demand * STEP_S;
+		float timely = objective_queue_timely(wait_s, after_start_s, ready, (float)q->replicas[i]);
+		q->late[i] = q->late[i] * keep + objective_late_share(before, after, timely) * demand * STEP_S;
 		q->cost[i] = q->cost[i] * keep + STEP_S * (float)q->replicas[i];
 	}
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "policies/engine/number.h"
 #include "policies/engine/objective_hold.h"
 #include "policies/engine/objective_rule.h"
 
@@ -29,16 +30,23 @@ struct objective_pipeline {
 	bool shifts; // at this step the oldest slot becomes ready
 };
 
-// Serves one step: orders that are due become ready, then `demand` arrives and may wait up to wait_s. Late work and
+// Serves one step: orders that are due become ready, then `demand` arrives and may wait up to wait_s, of which a
+// start-up leaves after_start_s. Late work and
 // cost are added to the record after it has faded by `keep`.
 void objective_queues_serve(struct objective_queues *q, const struct objective_pipeline *p, float demand, float burst,
-                            float wait_s, float keep);
+                            float wait_s, float after_start_s, float keep);
 // Computes each queue's backlog at the time when a replica ordered now is ready, at a demand of demand[rule].
 void objective_queues_ahead(const struct objective_queues *q, const struct objective_pipeline *p,
                             const float demand[OBJECTIVE_RULES], float ret_backlog[OBJECTIVE_RULES]);
 // Sets the replicas of one queue; a removal cancels the newest starting ones first, and costs startup_s more.
 void objective_queues_scale(struct objective_queues *q, int rule, const struct objective_pipeline *p, int32_t replicas,
                             float startup_s);
+// Returns the work, in replica-seconds, that is served within the wait: by the ready replicas, and by those that are
+// starting or, at zero, are about to be ordered.
+static inline float objective_queue_timely(float wait_s, float after_start_s, float ready, float replicas)
+{
+	return wait_s * ready + after_start_s * (f32_max(replicas, 1) - ready);
+}
 // Returns the share of steady arrivals that finds more than `limit` of backlog before it, while the backlog moves from
 // `from` to `to`.
 static inline float objective_late_share(float from, float to, float limit)

@@ -38,16 +38,22 @@ static void remember(struct objective *s, const struct objective_setting *set, f
 
 // ---- the scale of the virtual queues ----
 
-// Computes what each queue wants, and flags the queues in which that differs from what there is, or did.
-static void want(const struct objective *s, const struct objective_setting *set, const float *restrict level,
-                 const float *restrict ahead, int32_t *restrict ret_wanted, uint8_t *restrict ret_differs)
+#define EXPECTING (OBJECTIVE_PRESENT * OBJECTIVE_RUNGS) // rules that expect a backlog; the others follow the present
+_Static_assert(OBJECTIVE_PRESENT + 1 == OBJECTIVE_FAMILY__COUNT, "the rules that follow the present come last");
+
+// Computes what the queues of the rules from `first` to `end` - 1 want, and flags the queues in which that differs from
+// what there is, or did.
+static void want(const struct objective *s, const struct objective_setting *set, int first, int end,
+                 const struct objective_drain *drain, const float *restrict level, const float *restrict backlog,
+                 int32_t *restrict ret_wanted, uint8_t *restrict ret_differs)
 {
-	const float first = s->steps < OBJECTIVE_FIRST_STEPS ? (float)s->first_replicas : 0;
+	const float least = s->steps < OBJECTIVE_FIRST_STEPS ? (float)s->first_replicas : 0;
 	const float min = (float)set->min, max = (float)set->max;
-	for (int i = 0; i < OBJECTIVE_RULES; i++) {
+	const struct objective_drain d = *drain;
+	for (int i = first; i < end; i++) {
 		float replicas = (float)s->queues.replicas[i];
-		float wanted = objective_size(level[i] + objective_size_backlog(set, ahead[i], replicas), replicas);
-		wanted = objective_size_first(wanted, replicas, first);
+		float wanted = objective_size(level[i] + objective_size_backlog(&d, backlog[i], replicas), replicas);
+		wanted = objective_size_first(wanted, replicas, least);
 		wanted = f32_min(f32_max(wanted, min), max);
 		ret_wanted[i] = (int32_t)wanted;
 		ret_differs[i] = (wanted < replicas) | (wanted > replicas) | (s->queues.hold[i].surplus > 0);
@@ -58,7 +64,9 @@ static void scale(struct objective_queues *q, const struct objective_setting *se
                   const uint8_t *differs)
 {
 	for (int i = objective_rule_next(differs, 0); i < OBJECTIVE_RULES; i = objective_rule_next(differs, i + 1)) {
-		int32_t kept = objective_hold_step(&q->hold[i], q->replicas[i], wanted[i], set->pipeline.steps);
+		int32_t kept =
+		        objective_hold_step(&q->hold[i], q->replicas[i], wanted[i],
+		                            set->pipeline.steps * objective_rule_hold_starts(i / OBJECTIVE_RUNGS));
 		kept = i32_min(i32_max(kept, set->min), set->max);
 		objective_queues_scale(q, i, &set->pipeline, kept, set->startup_s);
 	}
@@ -104,9 +112,11 @@ void objective_rehearse(struct objective *s, const struct objective_setting *set
 	remember(s, set, v->demand, remains);
 	objective_rule_levels(v, r->level);
 	objective_rule_forecasts(v, forecast);
-	objective_queues_serve(&s->queues, &set->pipeline, v->demand, set->burst, set->wait_s, remains);
+	objective_queues_serve(&s->queues, &set->pipeline, v->demand, set->burst, set->wait_s, set->after_start_s,
+	                       remains);
 	objective_queues_ahead(&s->queues, &set->pipeline, forecast, ahead);
-	want(s, set, r->level, ahead, wanted, differs);
+	want(s, set, 0, EXPECTING, &set->expected, r->level, ahead, wanted, differs);
+	want(s, set, EXPECTING, OBJECTIVE_RULES, &set->present, r->level, s->queues.backlog, wanted, differs);
 	scale(&s->queues, set, wanted, differs);
 	estimate(s, r);
 }

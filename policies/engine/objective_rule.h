@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sizing rules that the objective stage simulates: eight families, each a ladder of nine rungs from lean to
+// The sizing rules that the objective stage simulates: nine families, each a ladder of eight rungs from lean to
 // generous. A rule turns what is known about the load into a level: the replicas it wants before the backlog.
 #ifndef GPUSCALE_POLICIES_ENGINE_OBJECTIVE_RULE_H
 #define GPUSCALE_POLICIES_ENGINE_OBJECTIVE_RULE_H
@@ -18,9 +18,10 @@ enum objective_family {
 	OBJECTIVE_MARGIN_DAY,       // .. of a day
 	OBJECTIVE_SEASON_HOUR,      // a multiple of what these minutes of the hour required before
 	OBJECTIVE_SEASON_DAY,       // .. these quarters of the day
+	OBJECTIVE_PRESENT,          // a multiple of the demand of the last minute, and the present backlog
 	OBJECTIVE_FAMILY__COUNT,
 };
-#define OBJECTIVE_RUNGS 9
+#define OBJECTIVE_RUNGS 8
 #define OBJECTIVE_RULES (OBJECTIVE_FAMILY__COUNT * OBJECTIVE_RUNGS)
 
 // Computes the level of every rule, in replicas. Rule number i is rung i % OBJECTIVE_RUNGS of family
@@ -52,8 +53,15 @@ static inline int objective_rule_next(const uint8_t flags[OBJECTIVE_RULES], int 
 	return rule;
 }
 _Static_assert(OBJECTIVE_RULES % 8 == 0, "objective_rule_next reads eight flags at a time");
-// Returns the multiple, or number of deviations, of a rung; between two rungs it is interpolated.
-float objective_rule_factor(enum objective_family family, float rung);
+// Start-up times for which a removal after an addition is delayed (objective_hold.h). What follows the present sees
+// nothing of the past that would hold it.
+static inline int objective_rule_hold_starts(int family)
+{
+	return family == OBJECTIVE_PRESENT ? 2 : 1;
+}
+// Returns the multiple, or number of deviations, of a rung; between two rungs it is interpolated. wait_s is that of the
+// objective.
+float objective_rule_factor(enum objective_family family, float rung, float wait_s);
 // Returns a family's name, such as "peak of 45 minutes".
 const char *objective_family_name(enum objective_family family);
 

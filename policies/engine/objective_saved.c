@@ -32,7 +32,7 @@ struct saved {
 _Static_assert(sizeof(struct saved_queue[OBJECTIVE_RULES]) == sizeof(struct objective_queues),
                "one replaces the other");
 _Static_assert(sizeof(struct saved) <= DECIDE_OBJECTIVE_BYTES_MAX, "the public name of the ceiling");
-_Static_assert(sizeof(struct objective) == 3612, "a new field of struct objective needs a check in this file");
+_Static_assert(sizeof(struct objective) == 3616, "a new field of struct objective needs a check in this file");
 
 static uint64_t hash_signal(uint64_t h, const struct policy_signal *s)
 {
@@ -146,7 +146,7 @@ static bool answer_is_sane(const struct objective_answer *a)
 
 static bool objective_is_sane(const struct objective *o)
 {
-	const float numbers[] = {o->work, o->time, o->late};
+	const float numbers[] = {o->work, o->time, o->late, o->correction};
 	return o->steps > 0 && o->first_replicas >= 0 && o->first_replicas <= OBJECTIVE_REPLICAS_MAX &&
 	       o->slot_step >= 0 && o->slot_step < OBJECTIVE_STARTUP_MAX_S && o->leaner_steps >= 0 &&
 	       o->leaner_steps < OBJECTIVE_STARTUP_MAX_S && rule_is_sane(o->family, o->rung) && SANE(numbers) &&
@@ -189,13 +189,10 @@ static bool doubt_is_sane(const struct doubt *d)
 
 static bool is_sane(const struct objective_state *s)
 {
-	const struct objective_capacity *c = &s->capacity;
-	const float numbers[] = {c->all_s,       c->all_served,    c->all_capacity, c->busy_s,
-	                         c->busy_served, c->busy_capacity, c->backlog};
 	return s->simulated_ms >= 0 && isfinite(s->demand_sum) && s->n_demand >= 0 &&
 	       s->n_demand <= DECIDE_OBJECTIVE_SAMPLES_MAX && doubt_is_sane(&s->demand_doubt) &&
-	       doubt_is_sane(&s->backlog_doubt) && SANE(numbers) && answer_is_sane(&s->answer) &&
-	       objective_is_sane(&s->objective);
+	       doubt_is_sane(&s->backlog_doubt) && objective_capacity_is_sane(&s->capacity) &&
+	       answer_is_sane(&s->answer) && objective_is_sane(&s->objective);
 }
 
 // ---- saving and restoring ----

@@ -7,8 +7,16 @@
 
 #include "policies/engine/objective_queue.h"
 
+// How a backlog is worked off: what exceeds free_s of the replicas' work, in `seconds`.
+struct objective_drain {
+	float free_s, seconds;
+};
+
 struct objective_setting {
 	float wait_s, startup_s, burst;
+	float after_start_s; // what a start-up leaves of the wait
+	struct objective_drain expected,
+	        present; // of rules that expect a backlog, and of those that follow the present
 	double late;
 	int32_t min, max; // replicas
 	struct objective_pipeline pipeline;

@@ -11,12 +11,11 @@
 #include "policies/engine/objective_setting.h"
 
 // What the constants do is measured as in objective.c.
-#define OBJECTIVE_UP           0.15f // dead band: replicas above the scale ..
-#define OBJECTIVE_DOWN         0.3f // .. and below it; at 0.5, taxi changes direction 15 instead of 23 times for 0.6 % more ..
-#define OBJECTIVE_DOWN_SHARE   0.05f // .. and of the scale
-#define OBJECTIVE_DRAIN_STARTS 0.6f  // start-up times in which a backlog is to be worked off
-#define OBJECTIVE_WAIT_SHARE   0.6f  // of the wait: a backlog up to it needs no replicas
-#define OBJECTIVE_LEVEL_MAX    1e9f  // far beyond OBJECTIVE_REPLICAS_MAX
+#define OBJECTIVE_UP         0.15f // dead band: replicas above the scale ..
+#define OBJECTIVE_DOWN       0.3f // .. and below it; at 0.5, taxi changes direction 15 instead of 23 times for 0.6 % more ..
+#define OBJECTIVE_DOWN_SHARE 0.05f // .. and of the scale
+#define OBJECTIVE_ZERO       0.02f // replicas of load below which none is needed
+#define OBJECTIVE_LEVEL_MAX  1e9f  // far beyond OBJECTIVE_REPLICAS_MAX
 
 // Returns the smallest whole number from x on. x is not below -1 and at most OBJECTIVE_LEVEL_MAX.
 static inline float objective_round_up(float x)
@@ -25,11 +24,10 @@ static inline float objective_round_up(float x)
 	return whole + (whole < x ? 1 : 0);
 }
 
-// Returns the replicas that are missing for a backlog that is expected when a replica ordered now is ready.
-static inline float objective_size_backlog(const struct objective_setting *set, float backlog, float replicas)
+// Returns the replicas that are missing for a backlog: of now, or expected when a replica ordered now is ready.
+static inline float objective_size_backlog(const struct objective_drain *d, float backlog, float replicas)
 {
-	float drain_s = f32_max(OBJECTIVE_DRAIN_STARTS * set->startup_s, OBJECTIVE_STEP_S);
-	return f32_max(0, backlog - OBJECTIVE_WAIT_SHARE * set->wait_s * replicas) / drain_s;
+	return f32_max(0, backlog - d->free_s * replicas) / d->seconds;
 }
 
 // Returns how many replicas a level of 0 and more asks for, from `replicas`. A level slightly off the scale changes
@@ -37,8 +35,10 @@ static inline float objective_size_backlog(const struct objective_setting *set, 
 static inline float objective_size(float level, float replicas)
 {
 	float limited = f32_min(level, OBJECTIVE_LEVEL_MAX), band = OBJECTIVE_DOWN_SHARE * replicas;
-	float up = limited > replicas + OBJECTIVE_UP ? limited - OBJECTIVE_UP : replicas;
-	return objective_round_up(limited < replicas - 1 - OBJECTIVE_DOWN - band ? limited + band : up);
+	float least = replicas < 1 ? OBJECTIVE_ZERO : OBJECTIVE_UP;
+	float up = limited > replicas + least ? limited - least : replicas;
+	float sized = objective_round_up(limited < replicas - 1 - OBJECTIVE_DOWN - band ? limited + band : up);
+	return limited < OBJECTIVE_ZERO ? 0 : sized;
 }
 
 // Returns `wanted`, but not fewer than `first` replicas of those that there are.

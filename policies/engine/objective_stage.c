@@ -21,9 +21,12 @@
 
 // ---- steps ----
 
+// A replica was seen to be ready up to an interval after it was.
 static int64_t startup_or_default_ms(const struct policy *policy, const struct state_header *s)
 {
 	int64_t ms = startup_ms(&s->startup, policy);
+	if (startup_is_learnt(&s->startup, policy))
+		return i64_max(ms - policy->interval_ms / 2, 0);
 	return ms >= 0 ? ms : OBJECTIVE_STARTUP_DEFAULT_MS;
 }
 
@@ -75,11 +78,24 @@ static int steps_due(struct objective_state *o, int64_t now_ms)
 	return 1;
 }
 
+// Returns the value of a signal that informs the objective of a share; -1 when no signal does, or it is missing.
+static double share_of(const struct tick *t, const char *name, size_t i)
+{
+	const struct decision_signal *s = &t->decision->signals[i];
+	return name && s->state == SIGNAL_OK ? fmin(fmax(s->value, 0), 1) : -1;
+}
+
 static void simulate(struct tick *t, struct objective_state *o, double demand, double backlog, bool is_doubtful)
 {
 	const struct objective_goal goal = goal_of(t->policy, t->state, t->min, t->max);
-	struct objective_input in = {
-	        .backlog = backlog, .replicas = t->counts.spec, .ready = t->counts.ready, .is_doubtful = is_doubtful};
+	struct objective_input in = {.backlog = backlog,
+	                             .capacity = (double)objective_capacity_ratio(&o->capacity),
+	                             .replicas = t->counts.spec,
+	                             .ready = t->counts.ready,
+	                             .is_doubtful = is_doubtful};
+	const double late = share_of(t, t->policy->objective.measured, t->policy->objective.measured_index);
+	in.is_measured = late >= 0;
+	in.late = late;
 	struct objective_result r;
 	int due = steps_due(o, t->now_ms);
 	o->demand_sum += demand;
@@ -145,57 +161,16 @@ static double backlog_most(const struct policy *policy, const struct objective_g
 
 // ---- the capacity of a replica ----
 
-#define CAPACITY_MEMORY_S   600.0f
-#define CAPACITY_EVIDENCE_S 240.0f // before a contradiction is reported
-#define CAPACITY_LEAST      0.7f
-#define CAPACITY_MOST       1.3f
-#define CAPACITY_BUSY_S     60.0f // replica-seconds of work that the utilization must stand for
-
-// Returns the share of the ready replicas that is busy: all, where no signal measures it. Below 0: it is missing.
-static float busy_share(const struct tick *t)
-{
-	const struct policy_objective *config = &t->policy->objective;
-	const struct decision_signal *utilization = &t->decision->signals[config->utilization_index];
-	if (!config->utilization)
-		return 1;
-	return utilization->state == SIGNAL_OK ? (float)fmin(fmax(utilization->value, 0), 1) : -1;
-}
-
-// A replica that is taken to serve one replica-second of work a second serves more or less than that when `demand` is
-// in wrong units: work is served that no replica could serve, or a queue grows although the replicas are enough. Where
-// the utilization is known, the work that is served is that of the busy share.
 static void observe_capacity(struct objective_capacity *c, const struct tick *t, double demand, double backlog)
 {
-	int64_t elapsed_ms = c->observed_ms == TIME_NONE ? 0 : i64_sub(t->now_ms, c->observed_ms);
-	float seconds = (float)elapsed_ms / 1000, ready = (float)c->ready, share = busy_share(t);
-	if (elapsed_ms > 0 && share >= 0 && seconds < CAPACITY_MEMORY_S / 2 && c->ready == t->counts.ready) {
-		float keep = 1 - seconds / CAPACITY_MEMORY_S,
-		      served = (float)demand * seconds + c->backlog - (float)backlog;
-		bool busy = c->backlog > ready && (float)backlog > ready;
-		c->all_s = c->all_s * keep + seconds;
-		c->all_served = c->all_served * keep + served;
-		c->all_capacity = c->all_capacity * keep + ready * share * seconds;
-		c->busy_s = c->busy_s * keep + (busy ? seconds : 0);
-		c->busy_served = c->busy_served * keep + (busy ? served : 0);
-		c->busy_capacity = c->busy_capacity * keep + (busy ? ready * seconds : 0);
-	}
-	c->backlog = (float)backlog;
-	c->ready = t->counts.ready;
-	c->observed_ms = t->now_ms;
-}
-
-// Returns how much of its nominal work a replica serves; 1 while nothing contradicts that.
-static float capacity_ratio(const struct objective_capacity *c, bool utilization_is_known)
-{
-	if (utilization_is_known && c->all_s >= CAPACITY_EVIDENCE_S && c->all_capacity >= CAPACITY_BUSY_S &&
-	    c->all_served > 0 && c->all_served < CAPACITY_LEAST * c->all_capacity)
-		return c->all_served / c->all_capacity;
-	if (c->busy_s >= CAPACITY_EVIDENCE_S && c->busy_served < CAPACITY_LEAST * c->busy_capacity &&
-	    c->busy_served > 0)
-		return c->busy_served / c->busy_capacity;
-	if (c->all_s >= CAPACITY_EVIDENCE_S && c->all_served > CAPACITY_MOST * c->all_capacity && c->all_capacity > 0)
-		return c->all_served / c->all_capacity;
-	return 1;
+	const struct policy_objective *config = &t->policy->objective;
+	const struct objective_capacity_input in = {
+	        .demand = demand,
+	        .backlog = backlog,
+	        .ready = t->counts.ready,
+	        .unthrottled = (float)t->capacity_ratio,
+	        .busy_share = (float)share_of(t, config->utilization, config->utilization_index)};
+	objective_capacity_observe(c, &in, t->now_ms);
 }
 
 // ---- the trace ----
@@ -263,10 +238,12 @@ static void note_limits(struct tick *t, const struct objective_state *o)
 
 static void note_capacity(struct tick *t, const struct objective_state *o)
 {
-	struct trace_entry entry = entry_of(t, REASON_CAPACITY_DOUBTFUL);
-	float ratio = capacity_ratio(&o->capacity, t->policy->objective.utilization != NULL);
+	float ratio = objective_capacity_ratio(&o->capacity);
+	bool is_limit = ratio <= OBJECTIVE_CAPACITY_LEAST || ratio >= OBJECTIVE_CAPACITY_MOST;
+	struct trace_entry entry = entry_of(t, is_limit ? REASON_CAPACITY_DOUBTFUL : REASON_CAPACITY_LEARNT);
 	entry.value = rounded((double)ratio);
-	if (ratio < 1 || ratio > 1)
+	entry.duration_ms = (int64_t)(o->capacity.learnt_s + 0.5f) * 1000;
+	if (o->capacity.learnt_s >= OBJECTIVE_STEP_S)
 		tick_trace(t, &entry);
 }
 
@@ -291,7 +268,7 @@ static void pause(struct tick *t, struct objective_state *o)
 	size_t other = missing == config->demand_index ? config->backlog_index : config->demand_index;
 	struct trace_entry entry = entry_of(t, REASON_OBJECTIVE_PAUSED);
 	o->is_paused = 1;
-	o->capacity.observed_ms = TIME_NONE;
+	objective_capacity_pause(&o->capacity);
 	o->demand_sum = 0;
 	o->n_demand = 0;
 	entry.signal = (int32_t)missing;
@@ -306,7 +283,7 @@ static void follow_demand(struct tick *t, struct objective_state *o, const struc
 	const struct policy_objective *config = &t->policy->objective;
 	struct trace_entry entry = entry_of(t, REASON_REPLICAS_REQUESTED);
 	objective_asked_for_all(&o->objective, goal, t->counts.spec);
-	entry.value = ceil(demand / t->capacity_ratio);
+	entry.value = ceil(demand / t->capacity_ratio / (double)objective_capacity_ratio(&o->capacity));
 	entry.after = i32_max(replicas_from_whole(entry.value), t->counts.spec);
 	int32_t at = tick_trace(t, &entry);
 	propose(t, config->demand_index, entry.reason, at, entry.after);
@@ -331,16 +308,15 @@ __attribute__((noinline)) static bool simulate_limited(struct tick *t, struct ob
 	const struct policy_objective *config = &t->policy->objective;
 	const struct objective_goal goal = goal_of(t->policy, t->state, t->min, t->max);
 	double demand_limit = demand_most(t->policy), backlog_limit = backlog_most(t->policy, &goal);
-	bool was_doubted = is_doubted(o);
 	struct arrival arriving = believe(&o->demand_doubt, demand, demand_limit, t->now_ms, t->policy->interval_ms);
 	struct arrival waiting = believe(&o->backlog_doubt, backlog, backlog_limit, t->now_ms, t->policy->interval_ms);
 	note_doubt(t, config->demand_index, arriving.is_doubtful, demand, demand_limit);
 	note_doubt(t, config->backlog_index, waiting.is_doubtful, backlog, backlog_limit);
-	// The contradiction of a wrong unit ends with it.
-	if (was_doubted && !is_doubted(o))
-		o->capacity = (struct objective_capacity){.observed_ms = TIME_NONE};
-	observe_capacity(&o->capacity, t, fmin(fmax(demand, 0), OBJECTIVE_DEMAND_MAX),
-	                 fmin(fmax(backlog, 0), OBJECTIVE_BACKLOG_MAX));
+	// A limited reading says nothing about what was served.
+	if (demand > demand_limit || backlog > backlog_limit)
+		objective_capacity_pause(&o->capacity);
+	else
+		observe_capacity(&o->capacity, t, arriving.value, waiting.value);
 	if (!arriving.is_doubtful) {
 		simulate(t, o, arriving.value, waiting.value, waiting.is_doubtful);
 		return true;
@@ -415,8 +391,10 @@ void decide_refill_objective(const struct policy *policy, void *state, const str
 	const struct objective_goal goal = goal_of(policy, s, policy->min_replicas, policy->max_replicas);
 	// The scale and the queue of that time are unknown, and another controller may have caused them: the rules are
 	// simulated without a real queue, at the present scale.
-	struct objective_input in = {
-	        .replicas = i32_max(replicas, 0), .ready = i32_max(replicas, 0), .is_history = true};
+	struct objective_input in = {.capacity = (double)objective_capacity_ratio(&o->capacity),
+	                             .replicas = i32_max(replicas, 0),
+	                             .ready = i32_max(replicas, 0),
+	                             .is_history = true};
 	struct objective_result r;
 	int64_t known = 0;
 	for (size_t i = 0; i < n; i++)

@@ -9,7 +9,8 @@
 void objective_state_init(struct objective_state *s)
 {
 	memset(s, 0, sizeof *s);
-	s->simulated_ms = s->capacity.observed_ms = TIME_NONE;
+	s->simulated_ms = TIME_NONE;
+	objective_capacity_init(&s->capacity);
 	doubt_init(&s->demand_doubt);
 	doubt_init(&s->backlog_doubt);
 	objective_init(&s->objective);

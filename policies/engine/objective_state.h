@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "policies/engine/objective.h"
+#include "policies/engine/objective_capacity.h"
 #include "policies/engine/plausible.h"
 
 struct policy;
@@ -28,16 +29,6 @@ struct objective_answer {
 	int32_t reachable_at;
 };
 
-// Served work against the work that ready replicas are taken to serve, faded over ten minutes: whenever there was data,
-// and while a queue kept every replica busy. Has no padding.
-struct objective_capacity {
-	float all_s, all_served, all_capacity;
-	float busy_s, busy_served, busy_capacity;
-	float backlog; // at observed_ms
-	int32_t ready;
-	int64_t observed_ms; // TIME_NONE: at the last tick there was no data
-};
-
 // Part of the flat state; has no padding, except maybe at the end, where it stays zero.
 struct objective_state {
 	int64_t simulated_ms; // up to when the rules are simulated; TIME_NONE: never
@@ -50,7 +41,6 @@ struct objective_state {
 	struct objective objective;
 };
 _Static_assert(sizeof(struct objective_answer) == 24 * 4, "no padding");
-_Static_assert(sizeof(struct objective_capacity) == 8 * 4 + 8, "no padding");
 _Static_assert(sizeof(struct objective_state) <= OBJECTIVE_STATE_MAX_BYTES,
                "the state of an objective is at most 4 KiB");
 

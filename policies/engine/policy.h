@@ -208,11 +208,13 @@ struct policy_objective {
 	bool set;
 	const char *demand, *backlog; // names of signals, which have neither target nor watermarks
 	const char *utilization;      // name of a signal that only informs; NULL: none
+	const char *measured;         // as this one: the share of requests that were late
 	const char *late_text;        // "1%"
 	double late_ratio;            // 0.0001 .. 0.5; set by policy_decode()
 	int64_t wait_ms;
-	size_t demand_index, backlog_index; // of `demand` and `backlog`; set by policy_decode() ..
-	size_t utilization_index;           // .. as is this; 0 without `utilization`
+	size_t demand_index, backlog_index;       // of `demand` and `backlog`; set by policy_decode() ..
+	size_t utilization_index, measured_index; // .. as are these; 0 without a name
+	double divisor; // at the end of the demand query, as in `.. / 900`; 0: none; set by policy_decode()
 };
 
 struct policy_startup {

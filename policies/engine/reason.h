@@ -112,16 +112,17 @@ enum reason {
 	REASON_OBJECTIVE_PAUSED,        // a signal is missing: the rules are not simulated
 	REASON_OBJECTIVE_STARTUP,       // the start-up time is unknown: a default is used
 	REASON_OBJECTIVE_NOT_REACHABLE, // maxReplicas is too few
-	REASON_CAPACITY_DOUBTFUL,       // replicas serve more or less than `demand` says
-	REASON_CAPACITY_PENDING,        // replicas are unschedulable
-	REASON_CAPACITY_UNKNOWN,        // the stage had no effect
-	REASON_PODS_FILLED,             // pods without a sample were counted all the same
-	REASON_GAIN_LEARNING,           // guards.minMarginalGain has too few observations
-	REASON_THROTTLED,               // guards.maxThrottledShare lowers the targets
-	REASON_THROTTLED_UNKNOWN,       // its signal is missing
-	REASON_THROTTLED_NOT_A_SHARE,   // its signal is outside 0..1
-	REASON_UNHEALTHY_REPLICAS,      // guards.unhealthyReplicas: replicas are on failing GPUs
-	REASON_UNHEALTHY_UNKNOWN,       // which replicas are on failing GPUs is unknown
+	REASON_CAPACITY_LEARNT,       // replicas serve more or less than `demand` says, and that is taken into account
+	REASON_CAPACITY_DOUBTFUL,     // by more than is believed
+	REASON_CAPACITY_PENDING,      // replicas are unschedulable
+	REASON_CAPACITY_UNKNOWN,      // the stage had no effect
+	REASON_PODS_FILLED,           // pods without a sample were counted all the same
+	REASON_GAIN_LEARNING,         // guards.minMarginalGain has too few observations
+	REASON_THROTTLED,             // guards.maxThrottledShare lowers the targets
+	REASON_THROTTLED_UNKNOWN,     // its signal is missing
+	REASON_THROTTLED_NOT_A_SHARE, // its signal is outside 0..1
+	REASON_UNHEALTHY_REPLICAS,    // guards.unhealthyReplicas: replicas are on failing GPUs
+	REASON_UNHEALTHY_UNKNOWN,     // which replicas are on failing GPUs is unknown
 	REASON__COUNT
 };
 

@@ -119,12 +119,15 @@ bool startup_observe(struct startup *s, const struct policy *policy, int64_t now
 	return learnt;
 }
 
+bool startup_is_learnt(const struct startup *s, const struct policy *policy)
+{
+	return s->n_starts >= (policy->startup.given ? STARTUP_STARTS_TRUSTED : 1);
+}
+
 int64_t startup_ms(const struct startup *s, const struct policy *policy)
 {
-	if (policy->startup.given)
-		return policy->startup.start_ms;
-	if (s->n_starts == 0)
-		return -1;
+	if (!startup_is_learnt(s, policy))
+		return policy->startup.given ? policy->startup.start_ms : -1;
 	int64_t sorted[STARTUP_STARTS_MAX] = {0};
 	for (uint32_t i = 0; i < s->n_starts; i++) {
 		uint32_t k = i;

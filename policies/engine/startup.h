@@ -10,8 +10,9 @@
 
 struct policy;
 
-#define STARTUP_ORDERS_MAX 16 // beyond, the two oldest orders are merged
-#define STARTUP_STARTS_MAX 9  // start-up times kept; their median is the learnt time
+#define STARTUP_ORDERS_MAX     16 // beyond, the two oldest orders are merged
+#define STARTUP_STARTS_MAX     9  // start-up times kept; their median is the learnt time
+#define STARTUP_STARTS_TRUSTED 3  // of which replace a stated time
 // A longer time is not a start-up: an image that could not be pulled, a node that never came, a wrong clock.
 #define STARTUP_LEARNT_MAX_MS 3600000
 
@@ -39,9 +40,11 @@ bool startup_record_start(struct startup *s, int64_t start_ms);
 // Updates the orders with the spec and ready counts of one tick; ready is -1 when unknown. Returns true when a start-up
 // time was learnt: the newest of starts_ms.
 bool startup_observe(struct startup *s, const struct policy *policy, int64_t now_ms, int32_t spec, int32_t ready);
-// Returns the start-up time in ms: `startup.seconds`, else the median of the recorded starts (of an even number, the
-// longer of the middle two); -1 when there are none.
+// Returns the start-up time in ms: the median of the recorded starts (of an even number, the longer of the middle two);
+// `startup.seconds`, where it is stated, until STARTUP_STARTS_TRUSTED are recorded; -1 when there is neither.
 int64_t startup_ms(const struct startup *s, const struct policy *policy);
+// Returns whether startup_ms() is learnt.
+bool startup_is_learnt(const struct startup *s, const struct policy *policy);
 // Returns how many replicas were ordered less than startup_ms() ago; 0 while that time is unknown.
 int32_t startup_starting(const struct startup *s, const struct policy *policy, int64_t now_ms);
 

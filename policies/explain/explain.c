@@ -44,12 +44,12 @@ static bool has_more(const struct decided *d, const struct trace_entry *t)
 }
 
 // Formats a rule of the objective: "1.08 x calm forecast", "margin over a day + 2.3 deviations".
-static void format_rule(char *out, size_t size, int32_t code)
+static void format_rule(char *out, size_t size, int32_t code, float wait_s)
 {
 	enum objective_family family;
 	float rung;
 	objective_rule_decode(code, &family, &rung);
-	double factor = (double)objective_rule_factor(family, rung);
+	double factor = (double)objective_rule_factor(family, rung, wait_s);
 	if (family == OBJECTIVE_MARGIN_HALF_HOUR || family == OBJECTIVE_MARGIN_DAY)
 		snprintf(out, size, "%s of %.3g deviations", objective_family_name(family), factor);
 	else
@@ -68,6 +68,15 @@ static const char *ordinal_suffix(int32_t n)
 	static const char *const suffixes[] = {"th", "st", "nd", "rd"};
 	bool is_teen = n / 10 % 10 == 1;
 	return suffixes[!is_teen && n % 10 >= 0 && n % 10 <= 3 ? n % 10 : 0];
+}
+
+// What the queries of an objective should divide by, when a replica serves `ratio` times what they take for one.
+static void format_divisor(char *out, size_t size, double divisor, double ratio)
+{
+	if (divisor > 0)
+		snprintf(out, size, "both queries should divide by %.3g instead of %.6g", divisor * ratio, divisor);
+	else
+		snprintf(out, size, "both queries should be divided by %.3g", ratio);
 }
 
 // Expands one {placeholder}; returns false for an unknown name, which test_render excludes.
@@ -103,7 +112,9 @@ static bool placeholder(const struct decided *d, const struct trace_entry *t, co
 	else if (IS("nth"))
 		snprintf(out, size, "%d%s", t->count, ordinal_suffix(t->count));
 	else if (IS("rule"))
-		format_rule(out, size, t->count);
+		format_rule(out, size, t->count, (float)p->objective.wait_ms / 1000);
+	else if (IS("divisor"))
+		format_divisor(out, size, p->objective.divisor, t->value);
 	else if (IS("late"))
 		snprintf(out, size, "%.6g %%", 100 * p->objective.late_ratio);
 	else if (IS("wait"))

@@ -232,6 +232,39 @@ static size_t index_or_zero(const struct policy *policy, bool is_set, const char
 	return i < policy->n_signals ? i : 0;
 }
 
+// Returns the number by which the whole query is divided at its end, as in `sum(rate(x[1m])) / 900`; 0 when there is
+// none. What divides one term of a sum does not count.
+static double divisor_of(const char *query)
+{
+	size_t n = query ? strlen(query) : 0, slash = 0;
+	int depth = 0;
+	char quote = 0;
+	struct err e;
+	double divisor = 0;
+	while (n > 0 && strchr(" \t\r\n", query[n - 1]))
+		n--;
+	for (size_t i = 0; i < n; i++) {
+		char c = query[i];
+		if (quote && c == '\\' && quote != '`')
+			i++;
+		else if (quote)
+			quote = c == quote ? 0 : quote;
+		else if (strchr("\"'`", c))
+			quote = c;
+		else if (strchr("([{", c))
+			depth++;
+		else if (strchr(")]}", c))
+			depth--;
+		else if (depth == 0 && strchr("+-#", c))
+			return 0;
+		else if (depth == 0 && c == '/')
+			slash = i;
+	}
+	for (slash += slash > 0; slash < n && strchr(" \t\r\n", query[slash]);)
+		slash++;
+	return slash > 0 && num_parse_f64(query + slash, n - slash, &divisor, &e) == 0 && divisor > 0 ? divisor : 0;
+}
+
 static void parse_schedules(struct policy *policy)
 {
 	for (size_t i = 0; i < policy->n_schedules; i++) {
@@ -255,8 +288,10 @@ int policy_decode_tolerant(const struct doc_node *node, struct policy *policy, s
 	policy->panic.signal_index = index_or_zero(policy, policy->panic.set, policy->panic.signal);
 	policy->objective.demand_index = index_or_zero(policy, policy->objective.set, policy->objective.demand);
 	policy->objective.backlog_index = index_or_zero(policy, policy->objective.set, policy->objective.backlog);
-	policy->objective.utilization_index =
-	        index_or_zero(policy, policy->objective.utilization != NULL, policy->objective.utilization);
+	struct policy_objective *o = &policy->objective;
+	o->utilization_index = index_or_zero(policy, o->utilization != NULL, o->utilization);
+	o->measured_index = index_or_zero(policy, o->measured != NULL, o->measured);
+	o->divisor = o->set ? divisor_of(policy->signals[o->demand_index].query) : 0;
 	struct policy_guards *g = &policy->guards;
 	g->gain.signal_index = index_or_zero(policy, g->gain.set, g->gain.signal);
 	g->throttled.signal_index = index_or_zero(policy, g->throttled.set, g->throttled.signal);

@@ -115,6 +115,7 @@ static void check_all_queried(const struct policy *p, struct fault_list *l)
 	check_queried(p, p->objective.set, p->objective.demand, "objective.demand", l);
 	check_queried(p, p->objective.set, p->objective.backlog, "objective.backlog", l);
 	check_queried(p, p->objective.set, p->objective.utilization, "objective.utilization", l);
+	check_queried(p, p->objective.set, p->objective.measured, "objective.measured", l);
 }
 
 static void check_guards(const struct policy *p, struct fault_list *l)
@@ -294,7 +295,8 @@ static const struct schema_rule spec_rules[] = {
          "self.objective.demand || s.name == self.objective.backlog)) || (has(self.guards) && "
          "((has(self.guards.minMarginalGain) && s.name == self.guards.minMarginalGain.signal) || "
          "(has(self.guards.maxThrottledShare) && s.name == self.guards.maxThrottledShare.signal))) || "
-         "(has(self.objective) && has(self.objective.utilization) && s.name == self.objective.utilization) || "
+         "(has(self.objective) && ((has(self.objective.utilization) && s.name == self.objective.utilization) || "
+         "(has(self.objective.measured) && s.name == self.objective.measured))) || "
          "(has(s.query) && self.signals.exists(f, has(f.formula))))",
          "every signal needs target or watermarks, except the signals of the objective, which take neither, and those "
          "of guards and formulas"},
@@ -313,6 +315,9 @@ static const struct schema_rule spec_rules[] = {
         {"!has(self.objective) || !has(self.objective.utilization) || self.signals.exists(s, s.name == "
          "self.objective.utilization)",
          "objective.utilization must be the name of one of the signals"},
+        {"!has(self.objective) || !has(self.objective.measured) || self.signals.exists(s, s.name == "
+         "self.objective.measured)",
+         "objective.measured must be the name of one of the signals"},
         {"!has(self.objective) || has(self.startup)",
          "objective needs startup: add startup: {seconds: N}, or startup: {} to learn the time from the pods"},
         {"!has(self.fallback) || !has(self.fallback.replicas) || (self.fallback.replicas <= self.maxReplicas && "

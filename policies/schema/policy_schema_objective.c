@@ -14,7 +14,8 @@ static const struct schema_field fields[] = {
 	{ROW("wait", DURATION_MS), FIELD(struct policy_objective, wait_ms),   REQUIRED, RANGE(SECOND_MS, HOUR_MS),                                           DOC("How long work may wait in the queue before it counts as late, as in 10s.")},
 	{ROW("demand", STRING),    FIELD(struct policy_objective, demand),    REQUIRED, RANGE(1, 63),                                                        DOC("Name of the signal that measures arriving work in replicas: 3.2 keeps 3.2 replicas busy. It must not depend on the number of replicas.")},
 	{ROW("backlog", STRING),   FIELD(struct policy_objective, backlog),   REQUIRED, RANGE(1, 63),                                                        DOC("Name of the signal that measures queued work in replica-seconds: 600 keeps one replica busy for ten minutes.")},
-	{ROW("utilization", STRING), FIELD(struct policy_objective, utilization), OPTIONAL, RANGE(1, 63),                                                    DOC("Name of a signal that measures which share of the ready replicas is busy, from 0 to 1. It asks for no replicas and needs neither target nor watermarks; it only checks how much work `demand` takes for one replica (CapacityDoubtful). Leave it out where a replica counts as busy with a fraction of its load, as GPUs do.")},
+	{ROW("utilization", STRING), FIELD(struct policy_objective, utilization), OPTIONAL, RANGE(1, 63),                                                    DOC("Name of a signal that measures which share of the ready replicas is busy, from 0 to 1. It asks for no replicas and needs neither target nor watermarks; what a replica can do is then learnt from it, too, not from the queue alone (CapacityLearnt). Leave it out where a replica counts as busy with a fraction of its load, as GPUs do.")},
+	{ROW("measured", STRING),  FIELD(struct policy_objective, measured),  OPTIONAL, RANGE(1, 63),                                                        DOC("Name of a signal that measures which share of the requests was late, from 0 to 1, such as the share of vLLM's time to first token above `wait`. It asks for no replicas and needs neither target nor watermarks; the rules are held to less while it is above `late`, and to more while it is below.")},
 };
 // clang-format on
 
@@ -63,6 +64,16 @@ static void check_other_stages(const struct policy *p, struct fault_list *l)
 		          "to learn it from the pods");
 }
 
+// A signal that informs the objective and asks for nothing.
+static void check_informing(const struct policy *p, const char *name, const char *path, const char *other,
+                            struct fault_list *l)
+{
+	if (name && policy_schema_signal_index(p, name) == p->n_signals)
+		fault_add(l, path, -1, "must be the name of one of the signals");
+	if (is_named(name, p->objective.demand) || is_named(name, p->objective.backlog))
+		fault_add(l, path, -1, other);
+}
+
 void policy_schema_check_objective(const struct policy *p, struct fault_list *l)
 {
 	const struct policy_objective *o = &p->objective;
@@ -77,11 +88,10 @@ void policy_schema_check_objective(const struct policy *p, struct fault_list *l)
 		fault_add(l, "objective.demand", -1, "must be the name of one of the signals");
 	if (!has_backlog)
 		fault_add(l, "objective.backlog", -1, "must be the name of one of the signals");
-	if (o->utilization && policy_schema_signal_index(p, o->utilization) == p->n_signals)
-		fault_add(l, "objective.utilization", -1, "must be the name of one of the signals");
-	if (is_named(o->utilization, o->demand) || is_named(o->utilization, o->backlog))
-		fault_add(l, "objective.utilization", -1,
-		          "must be another signal than demand and backlog: the share of the replicas that is busy");
+	check_informing(p, o->utilization, "objective.utilization",
+	                "must be another signal than demand and backlog: the share of the replicas that is busy", l);
+	check_informing(p, o->measured, "objective.measured",
+	                "must be another signal than demand and backlog: the share of the requests that was late", l);
 	if (is_named(o->demand, o->backlog))
 		fault_add(
 		        l, "objective.backlog", -1,

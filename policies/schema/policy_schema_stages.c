@@ -194,7 +194,7 @@ const struct schema policy_schema_fallback = {
 
 // clang-format off
 static const struct schema_field startup_fields[] = {
-	{ROW("seconds", SECONDS_MS), FIELD_SET(struct policy_startup, start_ms, given), OPTIONAL, RANGE(1, 86400), DOC("Time from requesting a replica until it is ready, in seconds. Default: the median of the last 9 observed starts.")},
+	{ROW("seconds", SECONDS_MS), FIELD_SET(struct policy_startup, start_ms, given), OPTIONAL, RANGE(1, 86400), DOC("Time from requesting a replica until it is ready, in seconds, until three starts have been observed; from then on their median counts (of the last 9). Default: the first observed start.")},
 };
 // clang-format on
 

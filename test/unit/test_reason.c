@@ -36,8 +36,8 @@ static void check_camel_case(const char *name)
 static void check_sentence(const char *name, const char *s)
 {
 	static const char *const placeholders[] = {
-	        "signal", "value", "limit", "before", "after", "duration", "count",   "window", "detail", "schedule",
-	        "low",    "rule",  "late",  "wait",   "pool",  "nth",      "formula", "input",  NULL};
+	        "signal", "value", "limit", "before", "after", "duration", "count",   "window", "detail",  "schedule",
+	        "low",    "rule",  "late",  "wait",   "pool",  "nth",      "formula", "input",  "divisor", NULL};
 	if (strchr(s, '\n') || strlen(s) > 200 || s[strlen(s) - 1] == '.')
 		fail_msg("%s: \"%s\" is not one line without a full stop", name, s);
 	for (const char *p = s; (p = strchr(p, '{')); p++) {
