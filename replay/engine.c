@@ -1,0 +1,520 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "replay/engine.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "replay/score.h"
+
+#define NONE        UINT32_MAX
+#define HISTORY     2048 // steps that metrics look back
+#define MEAN_S      1800 // as in llm-demand
+#define NO_REQUEST  1000 // tokens of a request while there was none
+#define FULL_WAIT_S 2    // a replica with a request that has waited for so long cannot do more
+
+struct waiting {
+	double arrival_s;
+	struct engine_request request;
+	uint32_t next; // index; NONE: the last one
+};
+
+struct queue {
+	uint32_t head, tail; // NONE: empty
+	int32_t n;
+};
+
+struct running {
+	uint32_t end;   // decode step of the replica that gives the last token
+	int32_t tokens; // that it keeps then
+};
+
+struct replica {
+	double now_s; // end of the last step
+	struct queue queue;
+	int32_t head_left;    // tokens of the first prompt that are to be computed; 0: it has no place yet
+	int32_t n;            // running sequences
+	uint32_t steps;       // decode steps so far
+	int64_t kv, reserved; // tokens
+	struct running *heap; // the first to end on top; n of max_sequences
+};
+
+struct sample { // of the end of a step
+	struct engine_totals totals;
+	double waiting, running, occupancy, kv;
+};
+
+struct engine {
+	const struct engine_setup *setup;
+	double step_s, now_s;
+	uint64_t seed, random;
+	double gap; // requests that are expected before the next one
+	struct waiting *pool;
+	uint32_t n_pool, cap_pool, unused; // unused: list of free elements
+	struct queue held;                 // at the gateway, while no replica is ready
+	struct replica *replicas;          // the ready ones, then those that drain
+	int32_t n_ready, n_replicas, cap_replicas;
+	struct engine_totals totals;
+	struct score *score;
+	struct sample history[HISTORY]; // ring
+	uint64_t n_history;
+};
+
+struct engine *engine_new(const struct engine_setup *setup, uint64_t seed, int64_t step_ms)
+{
+	struct engine *e = calloc(1, sizeof *e);
+	if (!e)
+		return NULL;
+	e->setup = setup;
+	e->step_s = (double)step_ms / 1000;
+	e->seed = e->random = seed;
+	e->unused = e->held.head = e->held.tail = NONE;
+	return e;
+}
+
+void engine_free(struct engine *e)
+{
+	if (!e)
+		return;
+	for (int32_t i = 0; i < e->n_replicas; i++)
+		free(e->replicas[i].heap);
+	free(e->replicas);
+	free(e->pool);
+	free(e);
+}
+
+static uint64_t draw(struct engine *e)
+{
+	return hash_mix(e->random += UINT64_C(0x9e3779b97f4a7c15));
+}
+
+static double unit(uint64_t bits) // 0 < x <= 1
+{
+	return ((double)(bits >> 11) + 1) * 0x1p-53;
+}
+
+// ---- queues ----
+
+static void append(struct engine *e, struct queue *q, uint32_t i)
+{
+	e->pool[i].next = NONE;
+	if (q->head == NONE)
+		q->head = i;
+	else
+		e->pool[q->tail].next = i;
+	q->tail = i;
+	q->n++;
+}
+
+static uint32_t take(struct engine *e, struct queue *q)
+{
+	uint32_t i = q->head;
+	q->head = e->pool[i].next;
+	if (q->head == NONE)
+		q->tail = NONE;
+	q->n--;
+	return i;
+}
+
+static void release(struct engine *e, uint32_t i)
+{
+	e->pool[i].next = e->unused;
+	e->unused = i;
+}
+
+// Returns NONE when memory is exhausted, or ENGINE_WAITING_MAX requests wait.
+static uint32_t new_waiting(struct engine *e)
+{
+	uint32_t i = e->unused;
+	if (i != NONE) {
+		e->unused = e->pool[i].next;
+		return i;
+	}
+	if (e->n_pool == e->cap_pool) {
+		uint32_t cap = e->cap_pool ? 2 * e->cap_pool : 1024;
+		struct waiting *more = realloc(e->pool, cap * sizeof *more);
+		if (!more)
+			return NONE;
+		e->pool = more;
+		e->cap_pool = cap;
+	}
+	return e->n_pool++;
+}
+
+// ---- one replica ----
+
+static void heap_push(struct replica *r, struct running x)
+{
+	int32_t i = r->n++;
+	for (; i > 0 && r->heap[(i - 1) / 2].end > x.end; i = (i - 1) / 2)
+		r->heap[i] = r->heap[(i - 1) / 2];
+	r->heap[i] = x;
+}
+
+static struct running heap_pop(struct replica *r)
+{
+	struct running top = r->heap[0], x = r->heap[--r->n];
+	int32_t i = 0;
+	for (int32_t k = 1; k < r->n; k = 2 * i + 1) {
+		k += k + 1 < r->n && r->heap[k + 1].end < r->heap[k].end;
+		if (r->heap[k].end >= x.end)
+			break;
+		r->heap[i] = r->heap[k];
+		i = k;
+	}
+	r->heap[i] = x;
+	return top;
+}
+
+static int32_t tokens_of(struct engine_request q)
+{
+	return q.prompt + q.output;
+}
+
+// Gives the first request of the queue a place, if there is one beside `n` sequences.
+static bool admit(const struct engine *e, struct replica *r, int32_t n)
+{
+	const struct engine_model *m = e->setup->model;
+	if (r->head_left > 0)
+		return true;
+	if (r->queue.head == NONE || n >= m->max_sequences)
+		return false;
+	struct engine_request q = e->pool[r->queue.head].request;
+	if (r->reserved + tokens_of(q) > m->kv_tokens)
+		return false;
+	r->reserved += tokens_of(q);
+	r->head_left = q.prompt;
+	return true;
+}
+
+static void finish(struct engine *e, struct replica *r, int32_t tokens)
+{
+	r->reserved -= tokens;
+	e->totals.finished++;
+}
+
+// The prompts of `done` are computed: their first tokens are there.
+static void start_decode(struct engine *e, struct replica *r, struct queue *done)
+{
+	while (done->head != NONE) {
+		uint32_t i = take(e, done);
+		const struct waiting *w = &e->pool[i];
+		double wait_s = r->now_s - w->arrival_s;
+		e->totals.first_tokens++;
+		e->totals.late += wait_s > e->setup->late_s;
+		e->totals.prompt_tokens += w->request.prompt;
+		e->totals.generation_tokens++;
+		if (e->score)
+			score_add_requests(e->score, 1, wait_s, e->setup->late_s);
+		if (w->request.output > 1) {
+			r->kv += w->request.prompt + 1;
+			heap_push(r,
+			          (struct running){r->steps + (uint32_t)w->request.output - 1, tokens_of(w->request)});
+		} else {
+			finish(e, r, tokens_of(w->request));
+		}
+		release(e, i);
+	}
+}
+
+// One step; returns false, and does nothing, without a request.
+static bool replica_step(struct engine *e, struct replica *r)
+{
+	const struct engine_model *m = e->setup->model;
+	struct queue done = {NONE, NONE, 0};
+	int32_t n = r->n, room = m->max_batched - n, prefill = 0;
+	while (room > 0 && admit(e, r, n + done.n)) {
+		int32_t part = r->head_left < room ? r->head_left : room;
+		prefill += part;
+		room -= part;
+		r->head_left -= part;
+		if (r->head_left == 0)
+			append(e, &done, take(e, &r->queue));
+	}
+	if (n == 0 && prefill == 0)
+		return false;
+	double step_s = engine_model_step_s(m, n, (double)r->kv, prefill);
+	r->now_s += step_s;
+	if (e->score && r->queue.head != NONE && r->now_s - e->pool[r->queue.head].arrival_s > FULL_WAIT_S)
+		score_add_full(e->score, step_s, (prefill + n) / m->figure);
+	if (n > 0) {
+		r->steps++;
+		r->kv += n;
+		e->totals.generation_tokens += n;
+		if (e->score)
+			score_add_token_gap(e->score, n, step_s);
+		while (r->n > 0 && r->heap[0].end == r->steps) {
+			struct running x = heap_pop(r);
+			r->kv -= x.tokens;
+			finish(e, r, x.tokens);
+		}
+	}
+	start_decode(e, r, &done);
+	return true;
+}
+
+static void advance(struct engine *e, struct replica *r, double to_s)
+{
+	while (r->now_s < to_s)
+		if (!replica_step(e, r))
+			r->now_s = to_s;
+}
+
+static int32_t in_flight(const struct replica *r)
+{
+	return r->n + r->queue.n;
+}
+
+// ---- the gateway ----
+
+static void route(struct engine *e, uint32_t i)
+{
+	struct replica *best = NULL;
+	for (int32_t k = 0; k < e->n_ready; k++)
+		if (!best || in_flight(&e->replicas[k]) < in_flight(best))
+			best = &e->replicas[k];
+	append(e, best ? &best->queue : &e->held, i);
+}
+
+static struct engine_factors factors_now(const struct engine *e, double at_s)
+{
+	return engine_model_factors(e->setup->model, (double)e->setup->start_ms / 1000 + at_s);
+}
+
+static int32_t scaled(int32_t tokens, double factor, int32_t most)
+{
+	return (int32_t)fmax(1, fmin(round(tokens * factor), most));
+}
+
+static int arrive(struct engine *e, double at_s)
+{
+	const struct engine_model *m = e->setup->model;
+	struct engine_request q = m->samples[draw(e) % m->n_samples];
+	struct engine_factors f = factors_now(e, at_s);
+	q.output = scaled(q.output, f.output, m->kv_tokens - 1);
+	q.prompt = scaled(q.prompt, f.prompt, m->kv_tokens - q.output);
+	e->totals.arrived++;
+	e->totals.arrived_tokens += tokens_of(q);
+	for (int32_t k = 0; k < e->n_ready; k++)
+		advance(e, &e->replicas[k], at_s);
+	if (e->n_pool == ENGINE_WAITING_MAX && e->unused == NONE) {
+		e->totals.refused++;
+		if (e->score)
+			score_add_requests(e->score, 1, INFINITY, e->setup->late_s);
+		return 0;
+	}
+	uint32_t i = new_waiting(e);
+	if (i == NONE)
+		return -1;
+	e->pool[i] = (struct waiting){.arrival_s = at_s, .request = q};
+	route(e, i);
+	return 0;
+}
+
+static void route_all(struct engine *e, struct queue *from)
+{
+	struct queue q = *from;
+	*from = (struct queue){NONE, NONE, 0};
+	while (q.head != NONE)
+		route(e, take(e, &q));
+}
+
+// The newest replica drains.
+static void drain(struct engine *e)
+{
+	struct replica *r = &e->replicas[--e->n_ready];
+	struct queue rest = r->queue;
+	r->queue = (struct queue){NONE, NONE, 0};
+	if (r->head_left > 0)
+		append(e, &r->queue, take(e, &rest));
+	route_all(e, &rest);
+}
+
+static int add_replica(struct engine *e)
+{
+	if (e->n_replicas == e->cap_replicas) {
+		int32_t cap = e->cap_replicas ? 2 * e->cap_replicas : 16;
+		struct replica *more = realloc(e->replicas, (size_t)cap * sizeof *more);
+		if (!more)
+			return -1;
+		e->replicas = more;
+		e->cap_replicas = cap;
+	}
+	struct replica r = {.now_s = e->now_s, .queue = {NONE, NONE, 0}};
+	r.heap = malloc((size_t)e->setup->model->max_sequences * sizeof *r.heap);
+	if (!r.heap)
+		return -1;
+	e->replicas[e->n_replicas++] = e->replicas[e->n_ready];
+	e->replicas[e->n_ready++] = r;
+	return 0;
+}
+
+static void remove_idle(struct engine *e)
+{
+	for (int32_t k = e->n_replicas - 1; k >= e->n_ready; k--) {
+		if (in_flight(&e->replicas[k]) > 0)
+			continue;
+		free(e->replicas[k].heap);
+		e->replicas[k] = e->replicas[--e->n_replicas];
+	}
+}
+
+// ---- steps and metrics ----
+
+static void add_sample(struct engine *e)
+{
+	struct sample s = {.totals = e->totals, .waiting = e->held.n};
+	const struct engine_model *m = e->setup->model;
+	for (int32_t k = 0; k < e->n_replicas; k++) {
+		const struct replica *r = &e->replicas[k];
+		s.waiting += r->queue.n - (r->head_left > 0);
+		s.running += r->n + (r->head_left > 0);
+	}
+	for (int32_t k = 0; k < e->n_ready; k++) {
+		const struct replica *r = &e->replicas[k];
+		s.occupancy += (double)(r->n + (r->head_left > 0)) / m->max_sequences / e->n_ready;
+		s.kv += (double)r->kv / m->kv_tokens / e->n_ready;
+	}
+	e->history[e->n_history++ % HISTORY] = s;
+}
+
+int engine_step(struct engine *e, int32_t ready, double work, struct score *score)
+{
+	const struct engine_model *m = e->setup->model;
+	e->score = score;
+	while (e->n_ready > ready)
+		drain(e);
+	while (e->n_ready < ready)
+		if (add_replica(e) < 0)
+			return -1;
+	if (e->n_ready > 0)
+		route_all(e, &e->held);
+	double at = 0, requests = work * m->max_requests_s;
+	if (m->arrivals == ENGINE_ARRIVALS_DEMAND && m->n_hours > 0)
+		requests = work * engine_model_requests_s(m, factors_now(e, e->now_s));
+	for (; at + e->gap <= requests;) {
+		at += e->gap;
+		if (arrive(e, e->now_s + e->step_s * at / requests) < 0)
+			return -1;
+		e->gap = m->arrivals == ENGINE_ARRIVALS_REQUESTS ? 1 : -log(unit(draw(e)));
+	}
+	e->gap -= requests - at;
+	e->now_s += e->step_s;
+	for (int32_t k = 0; k < e->n_replicas; k++)
+		advance(e, &e->replicas[k], e->now_s);
+	remove_idle(e);
+	add_sample(e);
+	return 0;
+}
+
+int32_t engine_draining(const struct engine *e)
+{
+	return e->n_replicas - e->n_ready;
+}
+
+const struct engine_totals *engine_totals(const struct engine *e)
+{
+	return &e->totals;
+}
+
+// The sample of `ago_s` seconds before the newest one; the oldest when there is none so old.
+static const struct sample *sample_at(const struct engine *e, double ago_s)
+{
+	static const struct sample none;
+	uint64_t ago = (uint64_t)(ago_s / e->step_s), n = e->n_history < HISTORY ? e->n_history : HISTORY;
+	return n == 0 ? &none : &e->history[(e->n_history - 1 - (ago < n ? ago : n - 1)) % HISTORY];
+}
+
+static double mean_request(const struct engine *e, double age_s)
+{
+	const struct engine_totals *b = &sample_at(e, age_s)->totals, *a = &sample_at(e, age_s + MEAN_S)->totals;
+	double n = b->first_tokens - a->first_tokens;
+	return n > 0 ? (b->prompt_tokens - a->prompt_tokens + b->generation_tokens - a->generation_tokens) / n
+	             : NO_REQUEST;
+}
+
+// deriv(): the slope of the least squares, over the samples of the window.
+static double waiting_growth(const struct engine *e, double age_s, double window_s)
+{
+	double n = 0, t = 0, v = 0, tt = 0, tv = 0;
+	for (double s = 0; s <= window_s; s += e->step_s) {
+		double x = -s, y = sample_at(e, age_s + s)->waiting;
+		n++;
+		t += x;
+		v += y;
+		tt += x * x;
+		tv += x * y;
+	}
+	return n > 1 ? (n * tv - t * v) / (n * tt - t * t) : 0;
+}
+
+static double mean_occupancy(const struct engine *e, double age_s, double window_s)
+{
+	double n = 0, sum = 0;
+	for (double s = 0; s < window_s; s += e->step_s, n++)
+		sum += sample_at(e, age_s + s)->occupancy;
+	return n > 0 ? sum / n : sample_at(e, age_s)->occupancy;
+}
+
+// From N(1, noise), not below 0; the same for one metric at one time, whoever reads it.
+static double noise_of(const struct engine *e, enum engine_metric metric)
+{
+	uint64_t h = hash_mix(e->seed ^ hash_mix(e->n_history * ENGINE_METRIC__COUNT + metric + 1));
+	double x = sqrt(-2 * log(unit(h))) * cos(6.283185307179586 * unit(hash_mix(h + 1)));
+	return fmax(0, 1 + e->setup->model->noise * x);
+}
+
+static double exact(const struct engine *e, enum engine_metric metric)
+{
+	const struct engine_model *m = e->setup->model;
+	double age_s = (double)m->age_ms / 1000, window_s = fmax(e->step_s, (double)m->window_ms / 1000);
+	const struct sample *b = sample_at(e, age_s), *a = sample_at(e, age_s + window_s);
+	double span_s = fmin(window_s, fmax(e->step_s, (double)e->n_history * e->step_s - age_s));
+	switch (metric) {
+	case ENGINE_DEMAND:
+		return ((b->totals.prompt_tokens - a->totals.prompt_tokens + b->totals.generation_tokens -
+		         a->totals.generation_tokens) /
+		                span_s +
+		        fmax(0, waiting_growth(e, age_s, window_s)) * mean_request(e, age_s)) /
+		       m->figure;
+	case ENGINE_BACKLOG:
+		return b->waiting * mean_request(e, age_s) / m->figure;
+	case ENGINE_UTILIZATION:
+		return mean_occupancy(e, age_s, window_s);
+	case ENGINE_WAITING:
+		return b->waiting;
+	case ENGINE_RUNNING:
+		return b->running;
+	case ENGINE_IN_FLIGHT:
+		return b->waiting + b->running;
+	case ENGINE_PROMPT_TOKENS:
+		return (b->totals.prompt_tokens - a->totals.prompt_tokens) / span_s;
+	case ENGINE_GENERATION_TOKENS:
+		return (b->totals.generation_tokens - a->totals.generation_tokens) / span_s;
+	case ENGINE_ARRIVING_TOKENS:
+		return (b->totals.arrived_tokens - a->totals.arrived_tokens) / span_s;
+	case ENGINE_KV_USAGE:
+		return b->kv;
+	case ENGINE_LATE_FIRST_TOKENS:
+	case ENGINE_METRIC__COUNT:
+		break;
+	}
+	return (b->totals.late - a->totals.late) / (b->totals.first_tokens - a->totals.first_tokens);
+}
+
+double engine_read(const struct engine *e, enum engine_metric metric)
+{
+	return exact(e, metric) * noise_of(e, metric);
+}
+
+struct engine_now engine_now(const struct engine *e)
+{
+	const struct sample *b = sample_at(e, 0), *a = sample_at(e, e->step_s);
+	double figure = e->setup->model->figure;
+	return (struct engine_now){
+	        .utilization = b->occupancy,
+	        .demand = (b->totals.arrived_tokens - a->totals.arrived_tokens) / e->step_s / figure,
+	        .backlog = b->waiting * mean_request(e, 0) / figure,
+	};
+}
