@@ -13,7 +13,7 @@
 #include "cli/table.h"
 #include "policies/engine/policy.h"
 #include "replay/backtest.h"
-#include "replay/engine_model.h"
+#include "replay/engine.h"
 
 #define P95         0.95
 #define NOTES_BYTES (16 * 1024)
@@ -137,8 +137,24 @@ static void put_recorded(const struct backtest *b, struct buf *out)
 	backtest_report_start(b, out);
 }
 
+static void put_engine_notes(const struct backtest *b, struct buf *out)
+{
+	const struct engine_model *m = b->config.engine;
+	if (!m)
+		return;
+	print_to(out,
+	         "engines: a wait lasts until the first token; a full replica does %.4g tokens a second, and the "
+	         "policy divides by %.4g\n",
+	         m->max_tokens_s, m->figure);
+	for (size_t i = 0; i < b->n_rows; i++)
+		if (b->rows[i].score.waits[SCORE_WAIT_BUCKETS - 1] > 0)
+			print_to(out, "%s: %.0f requests are refused and late, since %d wait\n", b->rows[i].name,
+			         b->rows[i].score.waits[SCORE_WAIT_BUCKETS - 1], ENGINE_WAITING_MAX);
+}
+
 static void put_closed_notes(const struct backtest *b, struct buf *out)
 {
+	put_engine_notes(b, out);
 	put_recorded(b, out);
 	if (b->demand.interpolated) {
 		buf_puts(out, "demand follows straight lines between rows that are ");
@@ -220,11 +236,18 @@ static void put_row(const struct backtest_report *r, const struct backtest_row *
 	number_cell(t, score_capacity(s), "");
 }
 
+const char *backtest_report_mode(const struct backtest *b)
+{
+	return b->config.open_loop ? "Open loop (decisions on recorded data)"
+	       : b->config.engine  ? "Closed loop (simulated engines)"
+	                           : "Closed loop (simulated)";
+}
+
 static void put_title(const struct backtest_report *r, struct buf *out)
 {
 	const struct backtest *b = r->backtest;
 	const struct recording *rec = b->recording;
-	buf_puts(out, b->config.open_loop ? "Open loop (decisions on recorded data): " : "Closed loop (simulated): ");
+	print_to(out, "%s: ", backtest_report_mode(b));
 	put_time(out, rec->time_ms[0]);
 	buf_puts(out, ", ");
 	put_duration(out, rec->time_ms[rec->n_rows - 1] - rec->time_ms[0]);

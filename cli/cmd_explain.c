@@ -19,6 +19,7 @@
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"
 #include "promql/promql_source_file.h"
+#include "replay/engine_model.h"
 
 #define EXPLAIN_TEXT_MAX   (256 * 1024)
 #define EXPLAIN_PATH_BYTES 512
@@ -56,6 +57,7 @@ static const struct topic {
         {POOL_KIND, POOL_KIND, pool_schema},
         {IDLE_RULE_KIND, IDLE_RULE_KIND, idle_rule_schema},
         {PRICE_BOOK_KIND, PRICE_BOOK_KIND, price_schema},
+        {ENGINE_MODEL_KIND, ENGINE_MODEL_KIND, engine_model_schema},
 };
 
 static const struct topic *find_topic(const char *field)

@@ -64,6 +64,8 @@ int closed_loop_play(struct closed_loop_play *p, const struct candidate *candida
 		score_add_scale(ret_score, replicas, wanted);
 		rc = wanted == replicas ? 0 : world_scale(w, wanted);
 	}
+	if (rc == 0 && w->engine && p->next == d->n)
+		engine_score_waiting(w->engine, ret_score);
 	p->direction = ret_score->direction;
 	return rc;
 }

@@ -31,7 +31,8 @@ struct running {
 };
 
 struct replica {
-	double now_s; // end of the last step
+	double now_s;      // end of the last step
+	double quiet_to_s; // until then, no sequence ends
 	struct queue queue;
 	int32_t head_left;    // tokens of the first prompt that are to be computed; 0: it has no place yet
 	int32_t n;            // running sequences
@@ -61,6 +62,22 @@ struct engine {
 	uint64_t n_history;
 };
 
+static uint64_t draw(struct engine *e)
+{
+	return hash_mix(e->random += UINT64_C(0x9e3779b97f4a7c15));
+}
+
+static double unit(uint64_t bits) // 0 < x <= 1
+{
+	return ((double)(bits >> 11) + 1) * 0x1p-53;
+}
+
+// How many requests are expected between two: 1 where they are recorded, otherwise exponential.
+static double next_gap(struct engine *e)
+{
+	return e->setup->model->arrivals == ENGINE_ARRIVALS_REQUESTS ? 1 : -log(unit(draw(e)));
+}
+
 struct engine *engine_new(const struct engine_setup *setup, uint64_t seed, int64_t step_ms)
 {
 	struct engine *e = calloc(1, sizeof *e);
@@ -70,6 +87,7 @@ struct engine *engine_new(const struct engine_setup *setup, uint64_t seed, int64
 	e->step_s = (double)step_ms / 1000;
 	e->seed = e->random = seed;
 	e->unused = e->held.head = e->held.tail = NONE;
+	e->gap = setup->model->arrivals == ENGINE_ARRIVALS_REQUESTS ? 0.5 : next_gap(e);
 	return e;
 }
 
@@ -82,16 +100,6 @@ void engine_free(struct engine *e)
 	free(e->replicas);
 	free(e->pool);
 	free(e);
-}
-
-static uint64_t draw(struct engine *e)
-{
-	return hash_mix(e->random += UINT64_C(0x9e3779b97f4a7c15));
-}
-
-static double unit(uint64_t bits) // 0 < x <= 1
-{
-	return ((double)(bits >> 11) + 1) * 0x1p-53;
 }
 
 // ---- queues ----
@@ -218,13 +226,34 @@ static void start_decode(struct engine *e, struct replica *r, struct queue *done
 	}
 }
 
-// One step; returns false, and does nothing, without a request.
-static bool replica_step(struct engine *e, struct replica *r)
+// The next `count` steps of step_s each have computed `prefill` tokens of prompts and a token of each sequence.
+static void count_steps(struct engine *e, struct replica *r, int32_t count, double step_s, int32_t prefill)
+{
+	double tokens = (double)count * r->n;
+	r->now_s += count * step_s;
+	if (e->score && r->queue.head != NONE && r->now_s - e->pool[r->queue.head].arrival_s > FULL_WAIT_S)
+		score_add_full(e->score, count * step_s, (prefill + tokens) / e->setup->model->figure);
+	if (r->n == 0)
+		return;
+	if (e->score)
+		score_add_token_gap(e->score, tokens, step_s);
+	e->totals.generation_tokens += tokens;
+	r->steps += (uint32_t)count;
+	r->kv += (int64_t)count * r->n;
+	while (r->n > 0 && r->heap[0].end == r->steps) {
+		struct running x = heap_pop(r);
+		r->kv -= x.tokens;
+		finish(e, r, x.tokens);
+	}
+}
+
+// One step that computes prompts.
+static void mixed_step(struct engine *e, struct replica *r)
 {
 	const struct engine_model *m = e->setup->model;
 	struct queue done = {NONE, NONE, 0};
-	int32_t n = r->n, room = m->max_batched - n, prefill = 0;
-	while (room > 0 && admit(e, r, n + done.n)) {
+	int32_t room = m->max_batched - r->n, prefill = 0;
+	while (room > 0 && admit(e, r, r->n + done.n)) {
 		int32_t part = r->head_left < room ? r->head_left : room;
 		prefill += part;
 		room -= part;
@@ -232,33 +261,59 @@ static bool replica_step(struct engine *e, struct replica *r)
 		if (r->head_left == 0)
 			append(e, &done, take(e, &r->queue));
 	}
-	if (n == 0 && prefill == 0)
-		return false;
-	double step_s = engine_model_step_s(m, n, (double)r->kv, prefill);
-	r->now_s += step_s;
-	if (e->score && r->queue.head != NONE && r->now_s - e->pool[r->queue.head].arrival_s > FULL_WAIT_S)
-		score_add_full(e->score, step_s, (prefill + n) / m->figure);
-	if (n > 0) {
-		r->steps++;
-		r->kv += n;
-		e->totals.generation_tokens += n;
-		if (e->score)
-			score_add_token_gap(e->score, n, step_s);
-		while (r->n > 0 && r->heap[0].end == r->steps) {
-			struct running x = heap_pop(r);
-			r->kv -= x.tokens;
-			finish(e, r, x.tokens);
-		}
-	}
+	count_steps(e, r, 1, engine_model_step_s(m, r->n, (double)r->kv, prefill), prefill);
 	start_decode(e, r, &done);
-	return true;
 }
 
+// Steps without prompts until the first sequence ends: step k takes first_s + (k - 1/2) growth_s.
+struct quiet {
+	double first_s, growth_s;
+	int32_t n;
+};
+
+static struct quiet quiet_of(const struct engine *e, const struct replica *r)
+{
+	const struct engine_model *m = e->setup->model;
+	double growth_s = m->per_ktoken_us * r->n / 1e9;
+	return (struct quiet){engine_model_step_s(m, r->n, (double)r->kv, 0) - growth_s / 2, growth_s,
+	                      (int32_t)(r->heap[0].end - r->steps)};
+}
+
+static double quiet_s(const struct quiet *q, double n)
+{
+	return n * (q->first_s + q->growth_s * n / 2);
+}
+
+// As many steps without prompts as reach to_s, or end a sequence.
+static void quiet_steps(struct engine *e, struct replica *r, double to_s)
+{
+	struct quiet q = quiet_of(e, r);
+	double left_s = to_s - r->now_s;
+	double n = ceil(2 * left_s / (q.first_s + sqrt(q.first_s * q.first_s + 2 * q.growth_s * left_s)));
+	int32_t count = n < 1 ? 1 : n < q.n ? (int32_t)n : q.n;
+	count_steps(e, r, count, quiet_s(&q, count) / count, 0);
+}
+
+// Simulates the steps that start before to_s, and sets the time before which no sequence ends.
 static void advance(struct engine *e, struct replica *r, double to_s)
 {
-	while (r->now_s < to_s)
-		if (!replica_step(e, r))
+	bool mixed = admit(e, r, r->n);
+	while (r->now_s < to_s) {
+		if (mixed)
+			mixed_step(e, r);
+		else if (r->n > 0)
+			quiet_steps(e, r, to_s);
+		else
 			r->now_s = to_s;
+		mixed = admit(e, r, r->n);
+	}
+	r->quiet_to_s = r->now_s;
+	if (!mixed && r->n > 0) {
+		struct quiet q = quiet_of(e, r);
+		r->quiet_to_s += quiet_s(&q, q.n);
+	} else if (!mixed) {
+		r->quiet_to_s = INFINITY;
+	}
 }
 
 static int32_t in_flight(const struct replica *r)
@@ -268,13 +323,21 @@ static int32_t in_flight(const struct replica *r)
 
 // ---- the gateway ----
 
-static void route(struct engine *e, uint32_t i)
+// Sends request `i` to a replica at at_s, or keeps it.
+static void route(struct engine *e, uint32_t i, double at_s)
 {
 	struct replica *best = NULL;
-	for (int32_t k = 0; k < e->n_ready; k++)
-		if (!best || in_flight(&e->replicas[k]) < in_flight(best))
-			best = &e->replicas[k];
+	for (struct replica *r = e->replicas; r < e->replicas + e->n_ready; r++) {
+		if (r->quiet_to_s <= at_s)
+			advance(e, r, at_s);
+		if (!best || in_flight(r) < in_flight(best))
+			best = r;
+	}
+	if (best)
+		advance(e, best, at_s);
 	append(e, best ? &best->queue : &e->held, i);
+	if (best)
+		best->quiet_to_s = at_s;
 }
 
 static struct engine_factors factors_now(const struct engine *e, double at_s)
@@ -296,8 +359,6 @@ static int arrive(struct engine *e, double at_s)
 	q.prompt = scaled(q.prompt, f.prompt, m->kv_tokens - q.output);
 	e->totals.arrived++;
 	e->totals.arrived_tokens += tokens_of(q);
-	for (int32_t k = 0; k < e->n_ready; k++)
-		advance(e, &e->replicas[k], at_s);
 	if (e->n_pool == ENGINE_WAITING_MAX && e->unused == NONE) {
 		e->totals.refused++;
 		if (e->score)
@@ -308,7 +369,7 @@ static int arrive(struct engine *e, double at_s)
 	if (i == NONE)
 		return -1;
 	e->pool[i] = (struct waiting){.arrival_s = at_s, .request = q};
-	route(e, i);
+	route(e, i, at_s);
 	return 0;
 }
 
@@ -317,7 +378,7 @@ static void route_all(struct engine *e, struct queue *from)
 	struct queue q = *from;
 	*from = (struct queue){NONE, NONE, 0};
 	while (q.head != NONE)
-		route(e, take(e, &q));
+		route(e, take(e, &q), e->now_s);
 }
 
 // The newest replica drains.
@@ -345,7 +406,9 @@ static int add_replica(struct engine *e)
 	r.heap = malloc((size_t)e->setup->model->max_sequences * sizeof *r.heap);
 	if (!r.heap)
 		return -1;
-	e->replicas[e->n_replicas++] = e->replicas[e->n_ready];
+	if (e->n_ready < e->n_replicas)
+		e->replicas[e->n_replicas] = e->replicas[e->n_ready];
+	e->n_replicas++;
 	e->replicas[e->n_ready++] = r;
 	return 0;
 }
@@ -397,7 +460,7 @@ int engine_step(struct engine *e, int32_t ready, double work, struct score *scor
 		at += e->gap;
 		if (arrive(e, e->now_s + e->step_s * at / requests) < 0)
 			return -1;
-		e->gap = m->arrivals == ENGINE_ARRIVALS_REQUESTS ? 1 : -log(unit(draw(e)));
+		e->gap = next_gap(e);
 	}
 	e->gap -= requests - at;
 	e->now_s += e->step_s;
@@ -406,6 +469,22 @@ int engine_step(struct engine *e, int32_t ready, double work, struct score *scor
 	remove_idle(e);
 	add_sample(e);
 	return 0;
+}
+
+static void score_queue(const struct engine *e, const struct queue *q, struct score *score)
+{
+	for (uint32_t i = q->head; i != NONE; i = e->pool[i].next) {
+		double wait_s = e->now_s - e->pool[i].arrival_s;
+		if (wait_s > e->setup->late_s)
+			score_add_requests(score, 1, wait_s, e->setup->late_s);
+	}
+}
+
+void engine_score_waiting(const struct engine *e, struct score *score)
+{
+	score_queue(e, &e->held, score);
+	for (int32_t k = 0; k < e->n_replicas; k++)
+		score_queue(e, &e->replicas[k].queue, score);
 }
 
 int32_t engine_draining(const struct engine *e)
@@ -470,7 +549,9 @@ static double exact(const struct engine *e, enum engine_metric metric)
 	const struct engine_model *m = e->setup->model;
 	double age_s = (double)m->age_ms / 1000, window_s = fmax(e->step_s, (double)m->window_ms / 1000);
 	const struct sample *b = sample_at(e, age_s), *a = sample_at(e, age_s + window_s);
-	double span_s = fmin(window_s, fmax(e->step_s, (double)e->n_history * e->step_s - age_s));
+	double span_s = fmin(window_s, ((double)e->n_history - 1) * e->step_s - age_s);
+	if (span_s < e->step_s)
+		return NAN;
 	switch (metric) {
 	case ENGINE_DEMAND:
 		return ((b->totals.prompt_tokens - a->totals.prompt_tokens + b->totals.generation_tokens -

@@ -42,11 +42,15 @@ void engine_free(struct engine *e); // NULL is permitted
 // when memory is exhausted.
 int engine_step(struct engine *e, int32_t ready, double work, struct score *score);
 
+// At the end of a run: adds the requests that have waited for their first token for so long that they are late.
+void engine_score_waiting(const struct engine *e, struct score *score);
+
 // Replicas that are no longer ready, but still run requests.
 int32_t engine_draining(const struct engine *e);
 const struct engine_totals *engine_totals(const struct engine *e);
 
-// The metric as a query reads it, with the age, window and noise of the model; NaN: no data. ENGINE_DEMAND and
+// The metric as a query reads it, with the age, window and noise of the model; NaN: no data, also until two samples are
+// that old. ENGINE_DEMAND and
 // ENGINE_BACKLOG as in policies/library/llm-demand.yaml; ENGINE_UTILIZATION: running requests / maxSequences, and
 // ENGINE_KV_USAGE, 0 .. 1, means of the ready replicas; ENGINE_WAITING, ENGINE_RUNNING, ENGINE_IN_FLIGHT: requests of
 // all replicas; ENGINE_..._TOKENS: tokens a second of all replicas; ENGINE_LATE_FIRST_TOKENS: share of the first

@@ -209,7 +209,8 @@ double engine_model_requests_s(const struct engine_model *m, struct engine_facto
 	       by_output = f.output * f.output * x->steps_by_output;
 	double batch = m->max_sequences;
 	if (steps > 0) {
-		batch = fmin(batch, (m->kv_tokens - (prompts + outputs) / 2) * steps / (by_prompt + by_output));
+		batch = fmin(batch,
+		             (m->kv_tokens - x->residue * (prompts + outputs)) * steps / (by_prompt + by_output));
 		batch = fmax(1, fmin(batch, m->max_batched * steps / (steps + prompts)));
 	}
 	double decode_us = steps * (m->step_us / batch + m->per_sequence_us) +
@@ -225,9 +226,11 @@ static void complete(struct engine_model *m)
 		double p = m->samples[i].prompt, o = m->samples[i].output, s = o - 1;
 		x->prompts += p / n;
 		x->outputs += o / n;
+		x->residue += (p + o) * (p + o) / n / 2;
 		x->steps_by_prompt += s * p / n;
 		x->steps_by_output += s * o / n;
 	}
+	x->residue /= (x->prompts + x->outputs) * (x->prompts + x->outputs); // renewal theory: E[size^2] / (2 E[size])
 	m->max_requests_s = engine_model_requests_s(m, (struct engine_factors){1, 1});
 	m->max_tokens_s = (x->prompts + x->outputs) * m->max_requests_s;
 	if (!(m->figure > 0))
@@ -278,8 +281,8 @@ static int cell_tokens(struct csv_line line, int column, int32_t *ret)
 	return 0;
 }
 
-static int parse_samples(const char *text, size_t len, const char *file, struct engine_model *m, struct arena *a,
-                         struct err *e)
+int engine_model_parse_samples(const char *text, size_t len, const char *file, struct engine_model *m, struct arena *a,
+                               struct err *e)
 {
 	size_t next, n_lines = 0;
 	for (const char *p = text; p < text + len; p++)
@@ -324,7 +327,7 @@ static int read_samples(const char *model_path, struct engine_model *m, struct a
 	buf_init(&text, SAMPLES_BYTES);
 	int rc = buf_read_file(&text, path, e);
 	if (rc == 0)
-		rc = parse_samples(buf_str(&text), text.len, path, m, a, e);
+		rc = engine_model_parse_samples(buf_str(&text), text.len, path, m, a, e);
 	buf_done(&text);
 	return rc;
 }

@@ -76,7 +76,8 @@ struct engine_model {
 	double figure; // tokens a second of one replica by which the policy divides
 	// What follows from all of the above:
 	struct engine_means {
-		double prompts, outputs;                 // tokens of a request
+		double prompts, outputs; // tokens of a request
+		double residue;          // of the KV cache, into which the next request does not fit, in mean requests
 		double steps_by_prompt, steps_by_output; // means of the products
 	} means;
 	double max_requests_s, max_tokens_s; // of a replica that is never short of requests
@@ -90,6 +91,10 @@ int engine_model_decode(const struct doc_node *node, struct engine_model *m, str
 // Reads the only document of the file at `path`, and the file of lengths that it names. Returns 0, or -1 and *e; faults
 // of fields are also appended to `report` as `check` prints them.
 int engine_model_read(const char *path, struct arena *a, struct engine_model *ret, struct buf *report, struct err *e);
+// Reads the lengths in text[0..len), a CSV file that `file` names in errors, into m->samples. Returns 0, or -1 and *e
+// ("FILE:LINE: ..."): ERR_INPUT, ERR_LIMIT, ERR_INTERNAL.
+int engine_model_parse_samples(const char *text, size_t len, const char *file, struct engine_model *m, struct arena *a,
+                               struct err *e);
 
 // Seconds of one step that gives each of `n` sequences a token while they keep `kv` tokens, and computes `prefill`
 // tokens of prompts.
