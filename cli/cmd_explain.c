@@ -96,8 +96,8 @@ int cmd_explain(int argc, char **argv)
 	        "[FIELD]",
 	        "Describe a policy field: type, default, range, what it does. Without FIELD: the top level. "
 	        "`sources` and what is below it: the files of --sources. `GPUPool`: pools. `GPUIdleRule`: rules about "
-	        "idle GPUs. `PriceBook`: the files of "
-	        "--prices. `metrics`: what /metrics serves."
+	        "idle GPUs. `PriceBook`: the files of --prices. `EngineModel`: those of backtest --engine. `metrics`: "
+	        "what /metrics serves."
 	        "\vExamples: gpuscale explain spec.signals.window; gpuscale explain sources.tls; gpuscale explain "
 	        "GPUPool.spec.members; gpuscale explain PriceBook.models",
 	        NULL,

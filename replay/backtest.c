@@ -332,7 +332,7 @@ static void set_first_replicas(struct backtest *b, const struct policy *policy, 
 	}
 }
 
-// The world is made of engines: every request counts once, and where the file says so, the recorded requests are the
+// Sets up a world of engines: every request counts once, and where the file says so, the recorded requests are the
 // demand.
 static int set_engine(struct backtest *b, const struct policy *policy, struct err *e)
 {
@@ -349,11 +349,12 @@ static int set_engine(struct backtest *b, const struct policy *policy, struct er
 			        "%s: has no column requests, which requests.arrivals: Requests of the engine model "
 			        "needs",
 			        b->file);
+		double row_s = (double)b->recording->step_ms / 1000; // the weights are integrals over time
 		d->total = 0;
 		for (size_t i = 0; i < d->n; i++) {
 			if (isnan(d->work[i]))
 				continue;
-			d->work[i] = d->weight[i] / m->max_requests_s;
+			d->work[i] = d->weight[i] / row_s / m->max_requests_s;
 			d->total += d->work[i];
 		}
 		d->mean = d->total * 1000 / (double)d->known_ms;

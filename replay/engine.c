@@ -9,10 +9,7 @@
 #include "replay/score.h"
 
 #define NONE        UINT32_MAX
-#define HISTORY     2048 // steps that metrics look back
-#define MEAN_S      1800 // as in llm-demand
-#define NO_REQUEST  1000 // tokens of a request while there was none
-#define FULL_WAIT_S 2    // a replica with a request that has waited for so long cannot do more
+#define FULL_WAIT_S 2 // a replica with a request that has waited for so long cannot do more
 
 struct waiting {
 	double arrival_s;
@@ -41,25 +38,19 @@ struct replica {
 	struct running *heap; // the first to end on top; n of max_sequences
 };
 
-struct sample { // of the end of a step
-	struct engine_totals totals;
-	double waiting, running, occupancy, kv;
-};
-
 struct engine {
 	const struct engine_setup *setup;
 	double step_s, now_s;
-	uint64_t seed, random;
+	uint64_t random;
 	double gap; // requests that are expected before the next one
 	struct waiting *pool;
 	uint32_t n_pool, cap_pool, unused; // unused: list of free elements
 	struct queue held;                 // at the gateway, while no replica is ready
 	struct replica *replicas;          // the ready ones, then those that drain
 	int32_t n_ready, n_replicas, cap_replicas;
-	struct engine_totals totals;
+	struct engine_sample totals; // its counters
 	struct score *score;
-	struct sample history[HISTORY]; // ring
-	uint64_t n_history;
+	struct engine_history history;
 };
 
 static uint64_t draw(struct engine *e)
@@ -67,15 +58,10 @@ static uint64_t draw(struct engine *e)
 	return hash_mix(e->random += UINT64_C(0x9e3779b97f4a7c15));
 }
 
-static double unit(uint64_t bits) // 0 < x <= 1
-{
-	return ((double)(bits >> 11) + 1) * 0x1p-53;
-}
-
 // How many requests are expected between two: 1 where they are recorded, otherwise exponential.
 static double next_gap(struct engine *e)
 {
-	return e->setup->model->arrivals == ENGINE_ARRIVALS_REQUESTS ? 1 : -log(unit(draw(e)));
+	return e->setup->model->arrivals == ENGINE_ARRIVALS_REQUESTS ? 1 : -log(hash_unit(draw(e)));
 }
 
 struct engine *engine_new(const struct engine_setup *setup, uint64_t seed, int64_t step_ms)
@@ -85,7 +71,10 @@ struct engine *engine_new(const struct engine_setup *setup, uint64_t seed, int64
 		return NULL;
 	e->setup = setup;
 	e->step_s = (double)step_ms / 1000;
-	e->seed = e->random = seed;
+	e->random = seed;
+	e->history.model = setup->model;
+	e->history.step_s = e->step_s;
+	e->history.seed = seed;
 	e->unused = e->held.head = e->held.tail = NONE;
 	e->gap = setup->model->arrivals == ENGINE_ARRIVALS_REQUESTS ? 0.5 : next_gap(e);
 	return e;
@@ -427,8 +416,9 @@ static void remove_idle(struct engine *e)
 
 static void add_sample(struct engine *e)
 {
-	struct sample s = {.totals = e->totals, .waiting = e->held.n};
+	struct engine_sample s = e->totals;
 	const struct engine_model *m = e->setup->model;
+	s.waiting = e->held.n;
 	for (int32_t k = 0; k < e->n_replicas; k++) {
 		const struct replica *r = &e->replicas[k];
 		s.waiting += r->queue.n - (r->head_left > 0);
@@ -439,7 +429,7 @@ static void add_sample(struct engine *e)
 		s.occupancy += (double)(r->n + (r->head_left > 0)) / m->max_sequences / e->n_ready;
 		s.kv += (double)r->kv / m->kv_tokens / e->n_ready;
 	}
-	e->history[e->n_history++ % HISTORY] = s;
+	engine_history_add(&e->history, &s);
 }
 
 int engine_step(struct engine *e, int32_t ready, double work, struct score *score)
@@ -492,110 +482,7 @@ int32_t engine_draining(const struct engine *e)
 	return e->n_replicas - e->n_ready;
 }
 
-const struct engine_totals *engine_totals(const struct engine *e)
+const struct engine_history *engine_history(const struct engine *e)
 {
-	return &e->totals;
-}
-
-// The sample of `ago_s` seconds before the newest one; the oldest when there is none so old.
-static const struct sample *sample_at(const struct engine *e, double ago_s)
-{
-	static const struct sample none;
-	uint64_t ago = (uint64_t)(ago_s / e->step_s), n = e->n_history < HISTORY ? e->n_history : HISTORY;
-	return n == 0 ? &none : &e->history[(e->n_history - 1 - (ago < n ? ago : n - 1)) % HISTORY];
-}
-
-static double mean_request(const struct engine *e, double age_s)
-{
-	const struct engine_totals *b = &sample_at(e, age_s)->totals, *a = &sample_at(e, age_s + MEAN_S)->totals;
-	double n = b->first_tokens - a->first_tokens;
-	return n > 0 ? (b->prompt_tokens - a->prompt_tokens + b->generation_tokens - a->generation_tokens) / n
-	             : NO_REQUEST;
-}
-
-// deriv(): the slope of the least squares, over the samples of the window.
-static double waiting_growth(const struct engine *e, double age_s, double window_s)
-{
-	double n = 0, t = 0, v = 0, tt = 0, tv = 0;
-	for (double s = 0; s <= window_s; s += e->step_s) {
-		double x = -s, y = sample_at(e, age_s + s)->waiting;
-		n++;
-		t += x;
-		v += y;
-		tt += x * x;
-		tv += x * y;
-	}
-	return n > 1 ? (n * tv - t * v) / (n * tt - t * t) : 0;
-}
-
-static double mean_occupancy(const struct engine *e, double age_s, double window_s)
-{
-	double n = 0, sum = 0;
-	for (double s = 0; s < window_s; s += e->step_s, n++)
-		sum += sample_at(e, age_s + s)->occupancy;
-	return n > 0 ? sum / n : sample_at(e, age_s)->occupancy;
-}
-
-// From N(1, noise), not below 0; the same for one metric at one time, whoever reads it.
-static double noise_of(const struct engine *e, enum engine_metric metric)
-{
-	uint64_t h = hash_mix(e->seed ^ hash_mix(e->n_history * ENGINE_METRIC__COUNT + metric + 1));
-	double x = sqrt(-2 * log(unit(h))) * cos(6.283185307179586 * unit(hash_mix(h + 1)));
-	return fmax(0, 1 + e->setup->model->noise * x);
-}
-
-static double exact(const struct engine *e, enum engine_metric metric)
-{
-	const struct engine_model *m = e->setup->model;
-	double age_s = (double)m->age_ms / 1000, window_s = fmax(e->step_s, (double)m->window_ms / 1000);
-	const struct sample *b = sample_at(e, age_s), *a = sample_at(e, age_s + window_s);
-	double span_s = fmin(window_s, ((double)e->n_history - 1) * e->step_s - age_s);
-	if (span_s < e->step_s)
-		return NAN;
-	switch (metric) {
-	case ENGINE_DEMAND:
-		return ((b->totals.prompt_tokens - a->totals.prompt_tokens + b->totals.generation_tokens -
-		         a->totals.generation_tokens) /
-		                span_s +
-		        fmax(0, waiting_growth(e, age_s, window_s)) * mean_request(e, age_s)) /
-		       m->figure;
-	case ENGINE_BACKLOG:
-		return b->waiting * mean_request(e, age_s) / m->figure;
-	case ENGINE_UTILIZATION:
-		return mean_occupancy(e, age_s, window_s);
-	case ENGINE_WAITING:
-		return b->waiting;
-	case ENGINE_RUNNING:
-		return b->running;
-	case ENGINE_IN_FLIGHT:
-		return b->waiting + b->running;
-	case ENGINE_PROMPT_TOKENS:
-		return (b->totals.prompt_tokens - a->totals.prompt_tokens) / span_s;
-	case ENGINE_GENERATION_TOKENS:
-		return (b->totals.generation_tokens - a->totals.generation_tokens) / span_s;
-	case ENGINE_ARRIVING_TOKENS:
-		return (b->totals.arrived_tokens - a->totals.arrived_tokens) / span_s;
-	case ENGINE_KV_USAGE:
-		return b->kv;
-	case ENGINE_LATE_FIRST_TOKENS:
-	case ENGINE_METRIC__COUNT:
-		break;
-	}
-	return (b->totals.late - a->totals.late) / (b->totals.first_tokens - a->totals.first_tokens);
-}
-
-double engine_read(const struct engine *e, enum engine_metric metric)
-{
-	return exact(e, metric) * noise_of(e, metric);
-}
-
-struct engine_now engine_now(const struct engine *e)
-{
-	const struct sample *b = sample_at(e, 0), *a = sample_at(e, e->step_s);
-	double figure = e->setup->model->figure;
-	return (struct engine_now){
-	        .utilization = b->occupancy,
-	        .demand = (b->totals.arrived_tokens - a->totals.arrived_tokens) / e->step_s / figure,
-	        .backlog = b->waiting * mean_request(e, 0) / figure,
-	};
+	return &e->history;
 }

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "replay/engine_model.h"
+#include "replay/engine_history.h"
 
 struct score;
 
@@ -21,12 +21,6 @@ struct engine_setup {
 	const struct engine_model *model; // not owned; NULL: no engines
 	int64_t start_ms;                 // since the epoch, of time 0
 	double late_s;                    // first tokens that take longer are late
-};
-
-struct engine_totals { // since the start
-	double arrived, arrived_tokens, refused;
-	double first_tokens, late; // requests
-	double prompt_tokens, generation_tokens, finished;
 };
 
 struct engine;
@@ -47,21 +41,7 @@ void engine_score_waiting(const struct engine *e, struct score *score);
 
 // Replicas that are no longer ready, but still run requests.
 int32_t engine_draining(const struct engine *e);
-const struct engine_totals *engine_totals(const struct engine *e);
-
-// The metric as a query reads it, with the age, window and noise of the model; NaN: no data, also until two samples are
-// that old. ENGINE_DEMAND and
-// ENGINE_BACKLOG as in policies/library/llm-demand.yaml; ENGINE_UTILIZATION: running requests / maxSequences, and
-// ENGINE_KV_USAGE, 0 .. 1, means of the ready replicas; ENGINE_WAITING, ENGINE_RUNNING, ENGINE_IN_FLIGHT: requests of
-// all replicas; ENGINE_..._TOKENS: tokens a second of all replicas; ENGINE_LATE_FIRST_TOKENS: share of the first
-// tokens.
-double engine_read(const struct engine *e, enum engine_metric metric);
-
-// As of now, without age and noise: of the last step, running / maxSequences and arriving work in replicas by the
-// figure; queued work in replica-seconds by the figure.
-struct engine_now {
-	double utilization, demand, backlog;
-};
-struct engine_now engine_now(const struct engine *e);
+// What queries return of the engine.
+const struct engine_history *engine_history(const struct engine *e);
 
 #endif

@@ -149,8 +149,7 @@ static const struct schema_field model_fields[] = {
 
 static const struct schema model_schema = {
         .name = ENGINE_MODEL_KIND,
-        .doc = "An inference engine with continuous batching, for backtest --engine. The defaults are of the order of "
-               "Llama 3.1 8B in BF16 under vLLM on one A100 with 40 GB.",
+        .doc = "An inference engine. The defaults are of the order of Llama 3.1 8B under vLLM on an A100 with 40 GB.",
         .struct_size = sizeof(struct engine_model),
         .fields = model_fields,
         .n_fields = COUNT_OF(model_fields),
@@ -164,21 +163,15 @@ const struct schema *engine_model_schema(void)
 
 // ---- lengths ----
 
-static double unit(uint64_t bits)
+double engine_normal(uint64_t draw)
 {
-	return ((double)(hash_mix(bits) >> 11) + 1) * 0x1p-53;
-}
-
-// Draw `i` from the standard normal distribution.
-static double normal(uint64_t i)
-{
-	return sqrt(-2 * log(unit(2 * i + 1))) * cos(6.283185307179586 * unit(2 * i + 2));
+	return sqrt(-2 * log(hash_unit(hash_mix(draw)))) * cos(6.283185307179586 * hash_unit(hash_mix(draw + 1)));
 }
 
 // Draw `i` of DRAWN_SAMPLES, whose mean is that of the distribution.
 static int32_t length(const struct engine_length *l, double sum, uint64_t i, int32_t most)
 {
-	double x = exp(l->sigma * normal(i)) * l->mean * DRAWN_SAMPLES / sum;
+	double x = exp(l->sigma * engine_normal(2 * i + 1)) * l->mean * DRAWN_SAMPLES / sum;
 	return (int32_t)fmax(1, fmin(round(x), most));
 }
 
@@ -190,8 +183,8 @@ static int draw_samples(struct engine_model *m, struct arena *a)
 	if (!m->samples)
 		return -1;
 	for (uint64_t i = 0; i < DRAWN_SAMPLES; i++) {
-		prompts += exp(m->prompt.sigma * normal(2 * i));
-		outputs += exp(m->output.sigma * normal(2 * i + 1));
+		prompts += exp(m->prompt.sigma * engine_normal(4 * i + 1));
+		outputs += exp(m->output.sigma * engine_normal(4 * i + 3));
 	}
 	for (uint64_t i = 0; i < DRAWN_SAMPLES; i++) {
 		struct engine_request *q = &m->samples[i];

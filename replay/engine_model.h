@@ -19,7 +19,7 @@ struct schema_errors;
 #define ENGINE_SEQUENCES_MAX 4096   // requests that one replica runs at once
 #define ENGINE_TOKENS_MAX    10000000
 
-// What a policy can read of the simulated engines. engine_read() has the unit of each.
+// What a policy can read of the simulated engines. engine_history_read() has the unit of each.
 enum engine_metric {
 	ENGINE_DEMAND,
 	ENGINE_BACKLOG,
@@ -34,7 +34,7 @@ enum engine_metric {
 	ENGINE_LATE_FIRST_TOKENS,
 	ENGINE_METRIC__COUNT
 };
-// NULL-terminated, in the order of enum engine_metric: the signal that is the metric unless the file names another one.
+// NULL-terminated, in the order of enum engine_metric: the signal that is the metric unless the file has another name.
 extern const char *const engine_metric_names[];
 
 enum engine_arrivals { ENGINE_ARRIVALS_DEMAND, ENGINE_ARRIVALS_REQUESTS, ENGINE_ARRIVALS__COUNT };
@@ -107,6 +107,8 @@ static inline double engine_model_step_s(const struct engine_model *m, double n,
 // time of a request is that of its prompt and its share of the decode steps, whose batch is limited by the sequences,
 // the KV cache, or the tokens of a step. Exact to a few percent: a step has whole requests.
 double engine_model_requests_s(const struct engine_model *m, struct engine_factors f);
+// Draws from the standard normal distribution, the same for an equal `draw` (Box and Muller).
+double engine_normal(uint64_t draw);
 // The factors of the lengths at a time in seconds since the epoch.
 struct engine_factors engine_model_factors(const struct engine_model *m, double time_s);
 

@@ -180,7 +180,9 @@ int32_t policy_candidate_decide(void *self, const struct world *w, bool has_data
 			value = has_data ? world_utilization(w, UTILIZATION_S, 0) : NAN;
 			break;
 		case ORIGIN_ENGINE:
-			value = has_data ? engine_read(w->engine, (enum engine_metric)c->columns[i]) : NAN;
+			value = has_data ? engine_history_read(engine_history(w->engine),
+			                                       (enum engine_metric)c->columns[i])
+			                 : NAN;
 			break;
 		case ORIGIN_FORMULA:
 			break;

@@ -24,7 +24,7 @@ enum signal_origin {
 	                    // With engines, ORIGIN_ENGINE takes the place of these three.
 	ORIGIN_COLUMN,      // recorded: does not react to what the candidate does
 	ORIGIN_FORMULA,     // computed from the other signals
-	ORIGIN_ENGINE,      // simulated: engine_read() of the metric
+	ORIGIN_ENGINE,      // simulated: engine_history_read() of the metric
 	ORIGIN__COUNT
 };
 #define ORIGIN_SIMULATED ORIGIN_COLUMN // how many are simulated

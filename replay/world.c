@@ -54,7 +54,7 @@ static int step_engine(struct world *w, double work)
 {
 	if (!w->engine || engine_step(w->engine, w->ready, work, w->score) < 0)
 		return -1;
-	struct engine_now now = engine_now(w->engine);
+	struct engine_now now = engine_history_now(engine_history(w->engine));
 	size_t i = w->n_history++ % WORLD_HISTORY;
 	w->backlog = now.backlog;
 	w->utilization[i] = now.utilization;

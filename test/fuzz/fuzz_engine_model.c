@@ -39,11 +39,12 @@ static void play(const struct engine_model *m)
 	require(e != NULL);
 	for (int32_t i = 0; i < 5; i++)
 		require(engine_step(e, i % 3, REQUESTS_MAX / 5 / m->max_requests_s, NULL) == 0);
-	const struct engine_totals *t = engine_totals(e);
+	const struct engine_history *h = engine_history(e);
+	const struct engine_sample *t = &h->samples[(h->n - 1) % ENGINE_HISTORY];
 	require(t->finished <= t->first_tokens && t->first_tokens + t->refused <= t->arrived);
 	require(t->prompt_tokens + t->generation_tokens <= t->arrived_tokens);
 	for (int metric = 0; metric < ENGINE_METRIC__COUNT; metric++)
-		require(!(engine_read(e, (enum engine_metric)metric) < 0));
+		require(!(engine_history_read(engine_history(e), (enum engine_metric)metric) < 0));
 	engine_free(e);
 }
 
@@ -53,8 +54,8 @@ static void check_model(const struct engine_model *m)
 		return; // its file is not read
 	check_samples(m);
 	require(isfinite(m->max_requests_s) && m->max_requests_s > 0 && isfinite(m->figure) && m->figure > 0);
-	for (double hour = 0; hour < 25; hour += 0.7) {
-		struct engine_factors f = engine_model_factors(m, hour * 3600);
+	for (int i = 0; i < 36; i++) {
+		struct engine_factors f = engine_model_factors(m, i * 0.7 * 3600);
 		require(f.prompt >= 0.01 && f.prompt <= 100 && f.output >= 0.01 && f.output <= 100);
 		require(engine_model_requests_s(m, f) > 0);
 	}

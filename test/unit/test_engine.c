@@ -66,7 +66,14 @@ static void step(struct rig *r, int32_t ready, double requests)
 
 static double value(const struct rig *r, enum engine_metric metric)
 {
-	return engine_read(r->engine, metric);
+	return engine_history_read(engine_history(r->engine), metric);
+}
+
+// The newest sample.
+static const struct engine_sample *totals(const struct rig *r)
+{
+	const struct engine_history *h = engine_history(r->engine);
+	return &h->samples[(h->n - 1) % ENGINE_HISTORY];
 }
 
 // ---- by hand ----
@@ -88,7 +95,7 @@ static void first_token_of_an_idle_engine_takes_the_prompt(void **state)
 	assert_true(fabs(score_wait_quantile_s(&r.score, 0.5) / 3 - 1) < 0.02);
 	assert_true(r.score.token_gaps == 100);
 	assert_true(fabs(score_token_gap_quantile_s(&r.score, 0.5) / 0.012 - 1) < 0.02);
-	const struct engine_totals *t = engine_totals(r.engine);
+	const struct engine_sample *t = totals(&r);
 	assert_true(t->prompt_tokens == 3000 && t->generation_tokens == 101 && t->finished == 1 && t->late == 0);
 	done(&r);
 }
@@ -157,9 +164,10 @@ static void requests_and_tokens_are_conserved(void **state)
 	static const int32_t ready[] = {2, 5, 1, 0, 3, 1};
 	struct rig r;
 	load(&r, mixed);
-	const struct engine_totals *t = engine_totals(r.engine);
+	const struct engine_sample *t = NULL;
 	for (int i = 0; i < 600; i++) {
 		step(&r, ready[i / 100], 6);
+		t = totals(&r);
 		if (i < 1)
 			continue;
 		double open = value(&r, ENGINE_IN_FLIGHT);
@@ -169,6 +177,7 @@ static void requests_and_tokens_are_conserved(void **state)
 	assert_true(t->arrived > 3000 && t->late > 0);
 	for (int i = 0; i < 2000; i++)
 		step(&r, 1, 0);
+	t = totals(&r);
 	assert_true(value(&r, ENGINE_IN_FLIGHT) == 0);
 	assert_true(t->finished == t->arrived && t->first_tokens == t->arrived && t->refused == 0);
 	assert_true(t->prompt_tokens + t->generation_tokens == t->arrived_tokens);
@@ -190,7 +199,7 @@ static void removed_replicas_finish_their_requests(void **state)
 	for (int i = 0; i < 9; i++)
 		step(&r, 1, 0);
 	assert_int_equal(engine_draining(r.engine), 0); // 500 tokens take 7 s
-	assert_true(engine_totals(r.engine)->finished >= 12);
+	assert_true(totals(&r)->finished >= 12);
 	done(&r);
 }
 
@@ -228,10 +237,10 @@ static void saturated_replica_does_what_the_closed_form_says(void **state)
 		double rate = engine_model_requests_s(&r.model, engine_model_factors(&r.model, 0));
 		for (int s = 0; s < 200; s++)
 			step(&r, 1, 1.5 * r.model.max_requests_s);
-		double before = engine_totals(r.engine)->finished;
+		double before = totals(&r)->finished;
 		for (int s = 0; s < 1000; s++)
 			step(&r, 1, 1.5 * r.model.max_requests_s);
-		double measured = (engine_totals(r.engine)->finished - before) / 1000;
+		double measured = (totals(&r)->finished - before) / 1000;
 		if (fabs(measured / rate - 1) > 0.04)
 			fail_msg("%s: measured %.3f requests/s, closed form %.3f", models[i], measured, rate);
 		done(&r);
@@ -248,7 +257,7 @@ static void equal_seeds_give_equal_runs(void **state)
 		step(&a, 1 + i / 100, 8);
 		step(&b, 1 + i / 100, 8);
 	}
-	assert_memory_equal(engine_totals(a.engine), engine_totals(b.engine), sizeof(struct engine_totals));
+	assert_memory_equal(totals(&a), totals(&b), sizeof(struct engine_sample));
 	assert_memory_equal(&a.score, &b.score, sizeof a.score);
 	done(&a);
 	done(&b);
