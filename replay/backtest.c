@@ -62,11 +62,12 @@ static int replicas_at(const struct backtest *b, size_t row, int column, int32_t
 	*ret = -1;
 	if (isnan(v))
 		return 0;
-	if (!(v >= 0 && v <= WORLD_REPLICAS_MAX)) {
+	int most = b->config.engine ? ENGINE_REPLICAS_MAX : WORLD_REPLICAS_MAX;
+	if (!(v >= 0 && v <= most)) {
 		char place[RECORDING_PLACE_BYTES];
 		recording_place(b->recording, b->file, row, place);
 		return err_set(e, ERR_INPUT, "%s: %s: expected replicas from 0 to %d, got %g", place,
-		               b->recording->names[column], WORLD_REPLICAS_MAX, v);
+		               b->recording->names[column], most, v);
 	}
 	*ret = (int32_t)lround(v);
 	return 0;
@@ -339,9 +340,15 @@ static int set_engine(struct backtest *b, const struct policy *policy, struct er
 	const struct engine_model *m = b->config.engine;
 	struct world_config *w = &b->config.world;
 	struct demand *d = &b->demand;
-	if (policy->max_replicas > ENGINE_REPLICAS_MAX)
-		return err_set(e, ERR_LIMIT, "--engine simulates at most %d replicas: lower spec.maxReplicas, now %d",
-		               ENGINE_REPLICAS_MAX, policy->max_replicas);
+	int32_t most = b->config.replicas > policy->max_replicas ? b->config.replicas : policy->max_replicas;
+	for (size_t i = 0; i < b->config.n_fixed; i++)
+		most = b->config.fixed[i] > most ? b->config.fixed[i] : most;
+	if (most > ENGINE_REPLICAS_MAX)
+		return err_set(
+		        e, ERR_LIMIT,
+		        "--engine simulates at most %d replicas: lower spec.maxReplicas, --replicas or --fixed, now "
+		        "%d",
+		        ENGINE_REPLICAS_MAX, most);
 	if (m->arrivals == ENGINE_ARRIVALS_REQUESTS) {
 		if (!d->weight)
 			return err_set(

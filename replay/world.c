@@ -16,10 +16,10 @@ void world_init(struct world *w, const struct world_config *config, int32_t repl
 		w->unscheduled = w->ready - config->capacity;
 		w->ready = config->capacity;
 	}
-	w->next_ready_ms = INT64_MAX;
-	w->random = config->seed;
 	if (config->engine.model)
 		w->engine = engine_new(&config->engine, config->seed, config->step_ms);
+	w->next_ready_ms = INT64_MAX;
+	w->random = config->seed;
 }
 
 void world_done(struct world *w)
