@@ -18,6 +18,8 @@
 #include "replay/recording_csv.h"
 
 #define DRAWN_SAMPLES  4096 // of the two distributions
+#define PROMPT_MEAN    1000 // tokens
+#define OUTPUT_MEAN    250
 #define SAMPLES_BYTES  (16 * 1024 * 1024)
 #define INLINE_SAMPLES 1000
 #define HOURS_MAX      24
@@ -67,13 +69,9 @@ static size_t check_model(const void *value, struct schema_fault *ret_faults, si
 }
 
 // clang-format off
-static const struct schema_field prompt_fields[] = {
-	{ROW("mean", QUANTITY),  FIELD(struct engine_model, prompt.mean),  DEFAULT("1000"), RANGE(1, 1e6), DOC("Mean tokens of a prompt.")},
-	{ROW("sigma", QUANTITY), FIELD(struct engine_model, prompt.sigma), DEFAULT("0.8"),  RANGE(0, 3),   DOC("Standard deviation of the logarithm of the length. 0: all are equal.")},
-};
-static const struct schema_field output_fields[] = {
-	{ROW("mean", QUANTITY),  FIELD(struct engine_model, output.mean),  DEFAULT("250"),  RANGE(1, 1e6), DOC("Mean tokens of an output.")},
-	{ROW("sigma", QUANTITY), FIELD(struct engine_model, output.sigma), DEFAULT("0.8"),  RANGE(0, 3),   DOC("Standard deviation of the logarithm of the length. 0: all are equal.")},
+static const struct schema_field length_fields[] = {
+	{ROW("mean", QUANTITY),  FIELD(struct engine_length, mean),  OPTIONAL,       RANGE(1, 1e6), DOC("Mean tokens; by default 1000 of prompts, 250 of outputs.")},
+	{ROW("sigma", QUANTITY), FIELD(struct engine_length, sigma), DEFAULT("0.8"), RANGE(0, 3),   DOC("Standard deviation of the logarithm. 0: all are equal.")},
 };
 static const struct schema_field sample_fields[] = {
 	{ROW("prompt", INT32), FIELD(struct engine_request, prompt), REQUIRED, RANGE(1, ENGINE_TOKENS_MAX), DOC("Tokens of the prompt.")},
@@ -96,8 +94,8 @@ static const struct schema_field signal_fields[] = {
 	                                    .struct_size = sizeof(type),                                               \
 	                                    .fields = member,                                                          \
 	                                    .n_fields = COUNT_OF(member)}
-PART(prompt_schema, "requests.prompt", "Lengths of prompts, lognormal.", struct engine_model, prompt_fields);
-PART(output_schema, "requests.output", "Lengths of outputs, lognormal.", struct engine_model, output_fields);
+PART(length_schema, "requests.prompt", "Lengths, lognormal; those of outputs, too.", struct engine_length,
+     length_fields);
 PART(sample_schema, "requests.samples[]", "The lengths of one request.", struct engine_request, sample_fields);
 PART(hour_schema, "requests.byHour[]", "The factors of the lengths at one hour.", struct engine_hour, hour_fields);
 PART(signal_schema, "metrics.signals[]", "A metric under the name of a signal.", struct engine_signal, signal_fields);
@@ -107,29 +105,28 @@ static const char *const kinds[] = {ENGINE_MODEL_KIND, NULL};
 
 // clang-format off
 static const struct schema_field decode_fields[] = {
-	{ROW("stepMicroseconds", QUANTITY),              FIELD(struct engine_model, step_us),         DEFAULT("13000"), RANGE(100, 1e7), DOC("Time of a decode step of the smallest batch: all weights are read once.")},
-	{ROW("perSequenceMicroseconds", QUANTITY),       FIELD(struct engine_model, per_sequence_us), DEFAULT("50"),    RANGE(0, 1e6),   DOC("Time that each running sequence adds to a step.")},
-	{ROW("perThousandTokensMicroseconds", QUANTITY), FIELD(struct engine_model, per_ktoken_us),   DEFAULT("100"),   RANGE(0, 1e6),   DOC("Time that each thousand tokens in the KV cache add to a step.")},
+	{ROW("stepMicroseconds", QUANTITY),              FIELD(struct engine_model, step_us),         DEFAULT("13000"), RANGE(100, 1e7), DOC("Time of a step of the smallest batch.")},
+	{ROW("perSequenceMicroseconds", QUANTITY),       FIELD(struct engine_model, per_sequence_us), DEFAULT("50"),    RANGE(0, 1e6),   DOC("Time that each sequence adds.")},
+	{ROW("perThousandTokensMicroseconds", QUANTITY), FIELD(struct engine_model, per_ktoken_us),   DEFAULT("100"),   RANGE(0, 1e6),   DOC("Time that each thousand tokens in the KV cache add.")},
 };
 static const struct schema_field request_fields[] = {
-	{ROW("prompt", OBJECT),     .offset = 0, IN_PARENT, OPTIONAL, CHILD(prompt_schema), DOC("Lengths of prompts.")},
-	{ROW("output", OBJECT),     .offset = 0, IN_PARENT, OPTIONAL, CHILD(output_schema), DOC("Lengths of outputs.")},
-	{ROW("samples", LIST),      FIELD_LIST(struct engine_model, samples, n_samples), OPTIONAL, ITEMS(1, INLINE_SAMPLES), CHILD(sample_schema), DOC("Requests to draw from, in place of prompt and output.")},
-	{ROW("file", STRING),       FIELD(struct engine_model, samples_file), OPTIONAL, RANGE(1, PATH_BYTES_MAX), DOC("CSV file of requests to draw from, in place of prompt and output: columns ContextTokens and GeneratedTokens, as in the Azure LLM inference traces. Relative to the folder of the model.")},
-	{ROW("byHour", LIST),       FIELD_LIST(struct engine_model, hours, n_hours), OPTIONAL, ITEMS(1, HOURS_MAX), CHILD(hour_schema), DOC("Factors of the lengths by hour of the day, joined by straight lines, also over midnight. The recorded demand stays what it is: fewer of the longer requests arrive.")},
-	{ROW("arrivals", ENUM),     FIELD(struct engine_model, arrivals), DEFAULT("Demand"), ONE_OF(arrivals_names), DOC("Demand: requests arrive at random, as many as keep the recorded demand of replicas busy. Requests: as many as the column requests has.")},
+	{ROW("prompt", OBJECT),     FIELD(struct engine_model, prompt), OPTIONAL, CHILD(length_schema), DOC("Lengths of prompts.")},
+	{ROW("output", OBJECT),     FIELD(struct engine_model, output), OPTIONAL, CHILD(length_schema), DOC("Lengths of outputs.")},
+	{ROW("samples", LIST),      FIELD_LIST(struct engine_model, samples, n_samples), OPTIONAL, ITEMS(1, INLINE_SAMPLES), CHILD(sample_schema), DOC("Requests to draw from instead.")},
+	{ROW("file", STRING),       FIELD(struct engine_model, samples_file), OPTIONAL, RANGE(1, PATH_BYTES_MAX), DOC("CSV file of requests to draw from, in the folder of the model: columns ContextTokens and GeneratedTokens, as in the Azure LLM inference traces.")},
+	{ROW("byHour", LIST),       FIELD_LIST(struct engine_model, hours, n_hours), OPTIONAL, ITEMS(1, HOURS_MAX), CHILD(hour_schema), DOC("Factors of the lengths by hour of the day, joined by straight lines. Of longer requests, fewer make the same demand.")},
+	{ROW("arrivals", ENUM),     FIELD(struct engine_model, arrivals), DEFAULT("Demand"), ONE_OF(arrivals_names), DOC("Demand: at random, as many as keep the recorded demand of replicas busy. Requests: as many as the column requests has.")},
 };
 static const struct schema_field metric_fields[] = {
 	{ROW("window", DURATION_MS), FIELD(struct engine_model, window_ms), DEFAULT("1m"),  RANGE(SECOND_MS, 600 * SECOND_MS), DOC("Window of all rates.")},
 	{ROW("age", DURATION_MS),    FIELD(struct engine_model, age_ms),    DEFAULT("15s"), RANGE(0, 600 * SECOND_MS), DOC("Age of every value when the policy reads it.")},
-	{ROW("noise", QUANTITY),     FIELD(struct engine_model, noise),     DEFAULT("0"),   RANGE(0, 1), DOC("Standard deviation of the error of each reading: \"0.03\" is 3 %.")},
-	{ROW("tokensPerSecond", QUANTITY), FIELD(struct engine_model, figure), OPTIONAL, RANGE(0.001, 1e9), DOC("What the policy takes for the tokens per second of one busy replica: demand and backlog are divided by it. Without it, the figure that is right at the lengths without byHour.")},
-	{ROW("signals", LIST),       FIELD_LIST(struct engine_model, signals, n_signals), OPTIONAL, ITEMS(0, ENGINE_METRIC__COUNT), CHILD(signal_schema), DOC("Signals of the policy that are not called like the metric.")},
+	{ROW("noise", QUANTITY),     FIELD(struct engine_model, noise),     DEFAULT("0"),   RANGE(0, 1), DOC("Standard deviation of the error of a reading.")},
+	{ROW("tokensPerSecond", QUANTITY), FIELD(struct engine_model, figure), OPTIONAL, RANGE(0.001, 1e9), DOC("Tokens per second of a busy replica by which the policy divides. Without it: the right figure.")},
+	{ROW("signals", LIST),       FIELD_LIST(struct engine_model, signals, n_signals), OPTIONAL, ITEMS(0, ENGINE_METRIC__COUNT), CHILD(signal_schema), DOC("Signals with other names than their metric.")},
 };
 // clang-format on
 
-PART(decode_schema, "decode", "The time of a step that gives each running sequence one token.", struct engine_model,
-     decode_fields);
+PART(decode_schema, "decode", "The time of a decode step.", struct engine_model, decode_fields);
 PART(requests_schema, "requests", "The requests that arrive.", struct engine_model, request_fields);
 PART(metrics_schema, "metrics", "How the policy reads the engines.", struct engine_model, metric_fields);
 
@@ -140,7 +137,7 @@ static const struct schema_field model_fields[] = {
 	{ROW("prefillTokensPerSecond", QUANTITY), FIELD(struct engine_model, prefill_rate),  DEFAULT("10000"), RANGE(1, 1e8), DOC("Prompt tokens that a replica computes per second.")},
 	{ROW("decode", OBJECT),                   .offset = 0, IN_PARENT, OPTIONAL, CHILD(decode_schema), DOC("The time of a decode step.")},
 	{ROW("maxSequences", INT32),              FIELD(struct engine_model, max_sequences), DEFAULT("256"),  RANGE(1, ENGINE_SEQUENCES_MAX), DOC("Requests that a replica runs at once (vLLM: --max-num-seqs).")},
-	{ROW("maxBatchedTokens", INT32),          FIELD(struct engine_model, max_batched),   DEFAULT("2048"), RANGE(2, 1000000), DOC("Tokens of one step: a longer prompt is computed in parts (vLLM: --max-num-batched-tokens).")},
+	{ROW("maxBatchedTokens", INT32),          FIELD(struct engine_model, max_batched),   DEFAULT("2048"), RANGE(2, 1000000), DOC("Tokens of one step (vLLM: --max-num-batched-tokens).")},
 	{ROW("kvTokens", INT32),                  FIELD(struct engine_model, kv_tokens),     DEFAULT("140000"), RANGE(2, 1000000000), DOC("Tokens that the KV cache of a replica has room for.")},
 	{ROW("requests", OBJECT),                 .offset = 0, IN_PARENT, OPTIONAL, CHILD(requests_schema), DOC("The requests that arrive.")},
 	{ROW("metrics", OBJECT),                  .offset = 0, IN_PARENT, OPTIONAL, CHILD(metrics_schema), DOC("How the policy reads the engines.")},
@@ -178,6 +175,8 @@ static int32_t length(const struct engine_length *l, double sum, uint64_t i, int
 static int draw_samples(struct engine_model *m, struct arena *a)
 {
 	double prompts = 0, outputs = 0;
+	m->prompt.mean = m->prompt.mean > 0 ? m->prompt.mean : PROMPT_MEAN;
+	m->output.mean = m->output.mean > 0 ? m->output.mean : OUTPUT_MEAN;
 	m->n_samples = DRAWN_SAMPLES;
 	m->samples = arena_calloc(a, DRAWN_SAMPLES, sizeof *m->samples);
 	if (!m->samples)
