@@ -23,7 +23,7 @@ struct queue {
 };
 
 struct running {
-	uint32_t end;   // decode step of the replica that gives the last token
+	uint64_t end;   // decode step of the replica that gives the last token
 	int32_t tokens; // that it keeps then
 };
 
@@ -33,7 +33,7 @@ struct replica {
 	struct queue queue;
 	int32_t head_left;    // tokens of the first prompt that are to be computed; 0: it has no place yet
 	int32_t n;            // running sequences
-	uint32_t steps;       // decode steps so far
+	uint64_t steps;       // decode steps so far
 	int64_t kv, reserved; // tokens
 	struct running *heap; // the first to end on top; n of max_sequences
 };
@@ -207,7 +207,7 @@ static void start_decode(struct engine *e, struct replica *r, struct queue *done
 		if (w->request.output > 1) {
 			r->kv += w->request.prompt + 1;
 			heap_push(r,
-			          (struct running){r->steps + (uint32_t)w->request.output - 1, tokens_of(w->request)});
+			          (struct running){r->steps + (uint64_t)w->request.output - 1, tokens_of(w->request)});
 		} else {
 			finish(e, r, tokens_of(w->request));
 		}
@@ -227,7 +227,7 @@ static void count_steps(struct engine *e, struct replica *r, int32_t count, doub
 	if (e->score)
 		score_add_token_gap(e->score, tokens, step_s);
 	e->totals.generation_tokens += tokens;
-	r->steps += (uint32_t)count;
+	r->steps += (uint64_t)count;
 	r->kv += (int64_t)count * r->n;
 	while (r->n > 0 && r->heap[0].end == r->steps) {
 		struct running x = heap_pop(r);
@@ -414,15 +414,23 @@ static void remove_idle(struct engine *e)
 
 // ---- steps and metrics ----
 
+// Of its first request.
+static double wait_of(const struct engine *e, const struct queue *q)
+{
+	return q->head == NONE ? 0 : e->now_s - e->pool[q->head].arrival_s;
+}
+
 static void add_sample(struct engine *e)
 {
 	struct engine_sample s = e->totals;
 	const struct engine_model *m = e->setup->model;
 	s.waiting = e->held.n;
+	s.oldest_s = wait_of(e, &e->held);
 	for (int32_t k = 0; k < e->n_replicas; k++) {
 		const struct replica *r = &e->replicas[k];
 		s.waiting += r->queue.n - (r->head_left > 0);
 		s.running += r->n + (r->head_left > 0);
+		s.oldest_s = fmax(s.oldest_s, wait_of(e, &r->queue));
 	}
 	for (int32_t k = 0; k < e->n_ready; k++) {
 		const struct replica *r = &e->replicas[k];

@@ -98,5 +98,6 @@ struct engine_now engine_history_now(const struct engine_history *h)
 	        .utilization = b->occupancy,
 	        .demand = (b->arrived_tokens - a->arrived_tokens) / h->step_s / h->model->figure,
 	        .backlog = b->waiting * mean_request(h, 0) / h->model->figure,
+	        .wait_s = b->oldest_s,
 	};
 }

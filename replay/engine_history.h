@@ -17,6 +17,7 @@ struct engine_sample {
 	double prompt_tokens, generation_tokens;
 	// at this moment
 	double waiting, running; // requests
+	double oldest_s;         // how long the oldest request without a first token has waited
 	double occupancy, kv;    // running / maxSequences, tokens / kvTokens: means of the ready replicas
 };
 
@@ -40,9 +41,9 @@ static inline void engine_history_add(struct engine_history *h, const struct eng
 double engine_history_read(const struct engine_history *h, enum engine_metric metric);
 
 // As of now, without age and noise: of the last step, running / maxSequences and arriving work in replicas by the
-// figure; queued work in replica-seconds by the figure.
+// figure; queued work in replica-seconds by the figure; how long the oldest request without a first token has waited.
 struct engine_now {
-	double utilization, demand, backlog;
+	double utilization, demand, backlog, wait_s;
 };
 struct engine_now engine_history_now(const struct engine_history *h);
 

@@ -57,6 +57,7 @@ static int step_engine(struct world *w, double work)
 	struct engine_now now = engine_history_now(engine_history(w->engine));
 	size_t i = w->n_history++ % WORLD_HISTORY;
 	w->backlog = now.backlog;
+	w->engine_wait_s = now.wait_s;
 	w->utilization[i] = now.utilization;
 	w->demand[i] = now.demand;
 	w->now_ms += w->config->step_ms;
@@ -209,5 +210,7 @@ double world_demand(const struct world *w, int window_s)
 
 double world_wait_s(const struct world *w)
 {
+	if (w->engine)
+		return w->engine_wait_s;
 	return w->backlog <= 0 ? 0 : w->ready > 0 ? w->backlog / w->ready : INFINITY;
 }

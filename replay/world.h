@@ -33,9 +33,10 @@ struct world {
 	const struct world_config *config; // not owned
 	int64_t now_ms;                    // since the start
 	int32_t ready, starting, unscheduled;
-	double backlog;             // queued work in replica-seconds
-	struct engine *engine;      // NULL: a fluid queue; heap
-	struct score *score;        // of the engine's requests; not owned
+	double backlog;        // queued work in replica-seconds
+	struct engine *engine; // NULL: a fluid queue; heap
+	struct score *score;   // of the engine's requests; not owned
+	double engine_wait_s;
 	struct world_order *orders; // of the starting replicas, oldest first; heap
 	size_t n_orders, cap_orders;
 	int64_t next_ready_ms; // of the first start that completes
@@ -67,7 +68,8 @@ int world_scale(struct world *w, int32_t replicas);
 // steps.
 double world_utilization(const struct world *w, int window_s, int lag_s); // 0 .. 1 of the ready replicas
 double world_demand(const struct world *w, int window_s);                 // replicas' worth
-// Returns how long work that arrives now waits, in seconds; infinite without ready replicas.
+// Returns how long work that arrives now waits, in seconds; infinite without ready replicas. With engines, how long the
+// oldest request without a first token has waited.
 double world_wait_s(const struct world *w);
 
 #endif

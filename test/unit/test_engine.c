@@ -211,6 +211,7 @@ static void requests_wait_at_the_gateway_without_replicas(void **state)
 	for (int i = 0; i < 20; i++)
 		step(&r, 0, 2);
 	assert_true(value(&r, ENGINE_WAITING) == 40 && r.score.requests == 0);
+	assert_true(fabs(engine_history_now(engine_history(r.engine)).wait_s - 19.75) < 1e-6);
 	engine_score_waiting(r.engine, &r.score);
 	assert_true(r.score.late == r.score.requests && r.score.late >= 18 && r.score.late <= 20); // older than 10 s
 	done(&r);
