@@ -208,9 +208,12 @@ double world_demand(const struct world *w, int window_s)
 	return mean(w, w->demand, window_s, 0);
 }
 
+static double queue_wait_s(const struct world *w)
+{
+	return w->backlog <= 0 ? 0 : w->ready > 0 ? w->backlog / w->ready : INFINITY;
+}
+
 double world_wait_s(const struct world *w)
 {
-	if (w->engine)
-		return w->engine_wait_s;
-	return w->backlog <= 0 ? 0 : w->ready > 0 ? w->backlog / w->ready : INFINITY;
+	return w->engine ? w->engine_wait_s : queue_wait_s(w);
 }
