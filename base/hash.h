@@ -37,4 +37,10 @@ static inline uint64_t hash_mix(uint64_t h)
 	return h ^ h >> 33;
 }
 
+// Maps a spread value to 0 < x <= 1.
+static inline double hash_unit(uint64_t h)
+{
+	return ((double)(h >> 11) + 1) * 0x1p-53;
+}
+
 #endif

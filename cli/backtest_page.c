@@ -119,9 +119,7 @@ static void put_header(struct buf *out, const struct backtest_report *r)
 	xml_put_text(out, r->policy->namespace_name);
 	buf_putc(out, '/');
 	xml_put_text(out, r->policy->name);
-	buf_printf(out, "</h1><span class=\"tag strong\">%s</span></div>\n",
-	           r->backtest->config.open_loop ? "Open loop (decisions on recorded data)"
-	                                         : "Closed loop (simulated)");
+	buf_printf(out, "</h1><span class=\"tag strong\">%s</span></div>\n", backtest_report_mode(r->backtest));
 	put_facts(out, r);
 	buf_puts(out, "</header>\n");
 }
@@ -228,6 +226,10 @@ static void put_row(struct buf *out, const struct backtest_report *r, const stru
 	put_cell(out, score_wait_quantile_s(s, P95), "s");
 	buf_printf(out, "<td>%d</td>", s->changes);
 	put_cell(out, score_at_max_percent(s), "%");
+	if (r->backtest->config.engine) {
+		put_cell(out, 1000 * score_token_gap_quantile_s(s, P95), "ms");
+		put_cell(out, score_capacity(s), "");
+	}
 	buf_puts(out, "</tr>\n");
 }
 
@@ -246,7 +248,10 @@ static void put_table(struct buf *out, const struct backtest_report *r)
 	if (!isnan(r->price))
 		buf_puts(out, "<th scope=\"col\">Cost</th>");
 	buf_puts(out, "<th scope=\"col\">Late</th><th scope=\"col\">p95 wait</th><th scope=\"col\">Changes</th>"
-	              "<th scope=\"col\">At max</th></tr></thead>\n<tbody>\n");
+	              "<th scope=\"col\">At max</th>");
+	if (b->config.engine)
+		buf_puts(out, "<th scope=\"col\">p95 ITL</th><th scope=\"col\">Capacity</th>");
+	buf_puts(out, "</tr></thead>\n<tbody>\n");
 	for (size_t i = 0; i < b->n_rows; i++)
 		put_row(out, r, &b->rows[i]);
 	buf_puts(out, "</tbody></table></div></section>\n");

@@ -13,6 +13,7 @@
 #include "cli/table.h"
 #include "policies/engine/policy.h"
 #include "replay/backtest.h"
+#include "replay/engine.h"
 
 #define P95         0.95
 #define NOTES_BYTES (16 * 1024)
@@ -136,8 +137,24 @@ static void put_recorded(const struct backtest *b, struct buf *out)
 	backtest_report_start(b, out);
 }
 
+static void put_engine_notes(const struct backtest *b, struct buf *out)
+{
+	const struct engine_model *m = b->config.engine;
+	if (!m)
+		return;
+	print_to(out,
+	         "engines: a wait lasts until the first token; a full replica does %.4g tokens a second, and the "
+	         "policy divides by %.4g\n",
+	         m->max_tokens_s, m->figure);
+	for (size_t i = 0; i < b->n_rows; i++)
+		if (b->rows[i].score.waits[SCORE_WAIT_BUCKETS - 1] > 0)
+			print_to(out, "%s: %.0f requests are refused and late, since %d wait\n", b->rows[i].name,
+			         b->rows[i].score.waits[SCORE_WAIT_BUCKETS - 1], ENGINE_WAITING_MAX);
+}
+
 static void put_closed_notes(const struct backtest *b, struct buf *out)
 {
+	put_engine_notes(b, out);
 	put_recorded(b, out);
 	if (b->demand.interpolated) {
 		buf_puts(out, "demand follows straight lines between rows that are ");
@@ -213,13 +230,24 @@ static void put_row(const struct backtest_report *r, const struct backtest_row *
 	number_cell(t, score_wait_quantile_s(s, P95), "s");
 	table_cell(t, "%d", s->changes);
 	number_cell(t, score_at_max_percent(s), "%");
+	if (!r->backtest->config.engine)
+		return;
+	number_cell(t, 1000 * score_token_gap_quantile_s(s, P95), "ms");
+	number_cell(t, score_capacity(s), "");
+}
+
+const char *backtest_report_mode(const struct backtest *b)
+{
+	return b->config.open_loop ? "Open loop (decisions on recorded data)"
+	       : b->config.engine  ? "Closed loop (simulated engines)"
+	                           : "Closed loop (simulated)";
 }
 
 static void put_title(const struct backtest_report *r, struct buf *out)
 {
 	const struct backtest *b = r->backtest;
 	const struct recording *rec = b->recording;
-	buf_puts(out, b->config.open_loop ? "Open loop (decisions on recorded data): " : "Closed loop (simulated): ");
+	print_to(out, "%s: ", backtest_report_mode(b));
 	put_time(out, rec->time_ms[0]);
 	buf_puts(out, ", ");
 	put_duration(out, rec->time_ms[rec->n_rows - 1] - rec->time_ms[0]);
@@ -234,13 +262,15 @@ static void put_title(const struct backtest_report *r, struct buf *out)
 
 void backtest_report_table(const struct backtest_report *r, bool wide, struct buf *out)
 {
-	static const char *const head[] = {"NAME",     "KIND",    "GPU-HOURS", "COST", "LATE",
-	                                   "P95-WAIT", "CHANGES", "AT-MAX",    NULL};
+	static const char *const head[] = {"NAME",    "KIND",   "GPU-HOURS", "COST",     "LATE", "P95-WAIT",
+	                                   "CHANGES", "AT-MAX", "P95-ITL",   "CAPACITY", NULL};
+	static const char *const plain[] = {"NAME",     "KIND",    "GPU-HOURS", "COST", "LATE",
+	                                    "P95-WAIT", "CHANGES", "AT-MAX",    NULL};
 	const struct backtest *b = r->backtest;
 	struct table t;
 	size_t before;
 	put_title(r, out);
-	table_init(&t, head);
+	table_init(&t, b->config.engine ? head : plain);
 	for (size_t i = 0; i < b->n_rows; i++)
 		if (wide || b->rows[i].kind != BACKTEST_PEER || b->rows[i].is_best)
 			put_row(r, &b->rows[i], &t);
@@ -279,6 +309,12 @@ static void put_json_row(const struct backtest_report *r, const struct backtest_
 	member_f64(w, "p95WaitSeconds", score_wait_quantile_s(s, P95));
 	json_write_member_i64(w, "directionChanges", s->changes);
 	member_f64(w, "atMaxPercent", score_at_max_percent(s));
+	if (r->backtest->config.engine) {
+		member_f64(w, "itlP50Seconds", score_token_gap_quantile_s(s, 0.5));
+		member_f64(w, "itlP95Seconds", score_token_gap_quantile_s(s, P95));
+		member_f64(w, "itlP99Seconds", score_token_gap_quantile_s(s, 0.99));
+		member_f64(w, "capacity", score_capacity(s));
+	}
 	json_write_object_end(w);
 }
 
@@ -312,6 +348,14 @@ static void put_json_loop(const struct backtest *b, struct json_writer *w)
 	member_f64(w, "latePercent", 100 * b->config.late_ratio);
 	member_f64(w, "waitSeconds", b->config.wait_s);
 	json_write_object_end(w);
+	if (b->config.engine) {
+		json_write_key(w, "engine");
+		json_write_object_begin(w);
+		member_f64(w, "tokensPerSecond", b->config.engine->figure);
+		member_f64(w, "maxTokensPerSecond", b->config.engine->max_tokens_s);
+		member_f64(w, "maxRequestsPerSecond", b->config.engine->max_requests_s);
+		json_write_object_end(w);
+	}
 	json_write_key(w, "gaps");
 	json_write_array_begin(w);
 	for (size_t i = 0; i < b->demand.n_gaps && i < DEMAND_GAPS_MAX; i++) {
@@ -350,7 +394,8 @@ void backtest_report_json(const struct backtest_report *r, struct buf *out)
 void backtest_report_csv(const struct backtest_report *r, struct buf *out)
 {
 	const struct backtest *b = r->backtest;
-	buf_puts(out, "mode,kind,name,best,gpu_hours,cost,late_percent,p95_wait_s,direction_changes,at_max_percent\n");
+	buf_puts(out, "mode,kind,name,best,gpu_hours,cost,late_percent,p95_wait_s,direction_changes,at_max_percent");
+	buf_puts(out, b->config.engine ? ",itl_p50_s,itl_p95_s,itl_p99_s,capacity\n" : "\n");
 	for (size_t i = 0; i < b->n_rows; i++) {
 		const struct backtest_row *row = &b->rows[i];
 		print_to(out, "%s,%s,", mode_name(r), backtest_kind_name(row->kind));
@@ -362,6 +407,12 @@ void backtest_report_csv(const struct backtest_report *r, struct buf *out)
 		csv_put_number(out, score_wait_quantile_s(&row->score, P95));
 		print_to(out, ",%d", row->score.changes);
 		csv_put_number(out, score_at_max_percent(&row->score));
+		if (b->config.engine) {
+			csv_put_number(out, score_token_gap_quantile_s(&row->score, 0.5));
+			csv_put_number(out, score_token_gap_quantile_s(&row->score, P95));
+			csv_put_number(out, score_token_gap_quantile_s(&row->score, 0.99));
+			csv_put_number(out, score_capacity(&row->score));
+		}
 		buf_putc(out, '\n');
 	}
 }

@@ -27,6 +27,8 @@ double backtest_cost(const struct backtest_report *r, const struct backtest_row 
 void backtest_report_table(const struct backtest_report *r, bool wide, struct buf *out);
 void backtest_report_json(const struct backtest_report *r, struct buf *out);
 void backtest_report_csv(const struct backtest_report *r, struct buf *out);
+// "Closed loop (simulated)"
+const char *backtest_report_mode(const struct backtest *b);
 // Writes a figure as the table shows it: two decimals and the unit, "-" for NaN, "never served" for infinity.
 void backtest_report_figure(char out[BACKTEST_FIGURE_BYTES], double v, const char *unit);
 // Writes the start-up time: "2m", or "20s and 2 more, drawn with seed 7".

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_write.h"
@@ -24,10 +25,12 @@
 #include "policies/engine/policy.h"
 #include "policies/explain/explain.h"
 #include "replay/backtest_history.h"
+#include "replay/engine_model.h"
 
 #define OUTPUT_MAX        (1024 * 1024)
 #define DECISION_LINE_MAX (1024 * 1024)
 #define GPUS_PER_REPLICA  1024
+#define ENGINE_ARENA_MAX  ((size_t)64 * 1024 * 1024)
 
 enum report_format { REPORT_TABLE, REPORT_WIDE, REPORT_JSON, REPORT_CSV, REPORT__COUNT };
 static const char *const report_format_names[] = {"table", "wide", "json", "csv", NULL};
@@ -35,7 +38,7 @@ _Static_assert(sizeof report_format_names / sizeof *report_format_names == REPOR
 
 struct backtest_args {
 	struct replay_args replay;
-	const char *decisions, *html;
+	const char *decisions, *html, *engine;
 	bool closed_loop;
 	double price, gpus_per_replica;
 	struct price_option price_option;
@@ -56,6 +59,7 @@ enum {
 	KEY_FAIL_ON,
 	KEY_DECISIONS,
 	KEY_HTML,
+	KEY_ENGINE,
 };
 
 // ---- flags ----
@@ -90,6 +94,8 @@ static void add_fail_on(struct backtest_args *a, const char *text, struct argp_s
 static void check_args(const struct backtest_args *a, struct argp_state *state)
 {
 	bool open_loop = a->replay.config.open_loop;
+	if (a->engine && open_loop)
+		print_usage(state, "--engine and --open-loop cannot be used together");
 	if (a->closed_loop && open_loop)
 		print_usage(state, "--closed-loop and --open-loop cannot be used together");
 	for (size_t i = 0; i < a->n_fail_on; i++) {
@@ -145,6 +151,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_HTML:
 		a->html = arg;
+		return 0;
+	case KEY_ENGINE:
+		a->engine = arg;
 		return 0;
 	case ARGP_KEY_END:
 		a->price = price_option_get(&a->price_option, a->price, state);
@@ -250,12 +259,14 @@ static void show_progress(void *progress, size_t done, size_t total, const char 
 	progress_show(progress, done, total, name);
 }
 
-static int backtest(const struct backtest_args *a, const struct replay_input *in, struct err *e)
+static int backtest(const struct backtest_args *a, const struct replay_input *in, const struct engine_model *engine,
+                    struct err *e)
 {
 	struct decision_log log = {.policy = in->policy};
 	struct backtest_config config = a->replay.config;
 	struct progress progress = {.what = "running"};
 	replay_objective_complete(&config, in->policy);
+	config.engine = engine;
 	config.on_progress = show_progress;
 	config.progress = &progress;
 	buf_init(&log.line, DECISION_LINE_MAX);
@@ -291,6 +302,25 @@ static int backtest(const struct backtest_args *a, const struct replay_input *in
 	return code;
 }
 
+// The same with the engines of --engine. Returns the exit code, or -1 and *e.
+static int backtest_engine(const struct backtest_args *a, const struct replay_input *in, struct err *e)
+{
+	struct engine_model model;
+	struct arena arena;
+	struct buf report;
+	if (!a->engine)
+		return backtest(a, in, NULL, e);
+	arena_init(&arena, ENGINE_ARENA_MAX);
+	buf_init(&report, OUTPUT_MAX);
+	int code = engine_model_read(a->engine, &arena, &model, &report, e);
+	print_notes(&report);
+	buf_done(&report);
+	if (code == 0)
+		code = backtest(a, in, &model, e);
+	arena_done(&arena);
+	return code;
+}
+
 int cmd_backtest(int argc, char **argv)
 {
 	static const struct argp_option options[] = {
@@ -299,6 +329,8 @@ int cmd_backtest(int argc, char **argv)
 	         "simulate the effects of the decisions on recorded demand (default)", 2},
 	        {"open-loop", KEY_OPEN_LOOP, 0, 0,
 	         "decide on the recorded signals and replicas; the decisions have no effect", 2},
+	        {"engine", KEY_ENGINE, "FILE", 0,
+	         "simulate replicas as inference engines with continuous batching (EngineModel)", 2},
 	        {"fixed", KEY_FIXED, "N[,N..]", 0,
 	         "fixed counts to compare with (the smallest that keeps the objective, and the smallest that is no "
 	         "later than the policy)",
@@ -345,7 +377,7 @@ int cmd_backtest(int argc, char **argv)
 	struct err e;
 	struct replay_input in;
 	int code = replay_input_read(&args.replay, "backtest", &in);
-	if (code == EXIT_OK && (code = backtest(&args, &in, &e)) < 0) {
+	if (code == EXIT_OK && (code = backtest_engine(&args, &in, &e)) < 0) {
 		print_notes(&in.notes);
 		print_error("gpuscale backtest: %s\n", e.msg);
 		code = EXIT_FAILED;

@@ -19,6 +19,7 @@
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/pool_schema.h"
 #include "promql/promql_source_file.h"
+#include "replay/engine_model.h"
 
 #define EXPLAIN_TEXT_MAX   (256 * 1024)
 #define EXPLAIN_PATH_BYTES 512
@@ -56,6 +57,7 @@ static const struct topic {
         {POOL_KIND, POOL_KIND, pool_schema},
         {IDLE_RULE_KIND, IDLE_RULE_KIND, idle_rule_schema},
         {PRICE_BOOK_KIND, PRICE_BOOK_KIND, price_schema},
+        {ENGINE_MODEL_KIND, ENGINE_MODEL_KIND, engine_model_schema},
 };
 
 static const struct topic *find_topic(const char *field)
@@ -94,8 +96,8 @@ int cmd_explain(int argc, char **argv)
 	        "[FIELD]",
 	        "Describe a policy field: type, default, range, what it does. Without FIELD: the top level. "
 	        "`sources` and what is below it: the files of --sources. `GPUPool`: pools. `GPUIdleRule`: rules about "
-	        "idle GPUs. `PriceBook`: the files of "
-	        "--prices. `metrics`: what /metrics serves."
+	        "idle GPUs. `PriceBook`: the files of --prices. `EngineModel`: those of backtest --engine. `metrics`: "
+	        "what /metrics serves."
 	        "\vExamples: gpuscale explain spec.signals.window; gpuscale explain sources.tls; gpuscale explain "
 	        "GPUPool.spec.members; gpuscale explain PriceBook.models",
 	        NULL,

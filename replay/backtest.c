@@ -62,11 +62,12 @@ static int replicas_at(const struct backtest *b, size_t row, int column, int32_t
 	*ret = -1;
 	if (isnan(v))
 		return 0;
-	if (!(v >= 0 && v <= WORLD_REPLICAS_MAX)) {
+	int most = b->config.engine ? ENGINE_REPLICAS_MAX : WORLD_REPLICAS_MAX;
+	if (!(v >= 0 && v <= most)) {
 		char place[RECORDING_PLACE_BYTES];
 		recording_place(b->recording, b->file, row, place);
 		return err_set(e, ERR_INPUT, "%s: %s: expected replicas from 0 to %d, got %g", place,
-		               b->recording->names[column], WORLD_REPLICAS_MAX, v);
+		               b->recording->names[column], most, v);
 	}
 	*ret = (int32_t)lround(v);
 	return 0;
@@ -190,7 +191,8 @@ static int run_policy(const struct loop *l, struct err *e)
 	struct policy_candidate p;
 	struct backtest *b = l->b;
 	struct backtest_row *row = add_row(b, BACKTEST_POLICY, l->policy->name);
-	int rc = policy_candidate_init(&p, l->policy, b->recording, b->file, b->config.signals, b->demand.start_ms, e);
+	int rc = policy_candidate_init(&p, l->policy, b->recording, b->file, b->config.signals, b->config.engine,
+	                               b->demand.start_ms, e);
 	p.on_decision = b->config.on_decision;
 	p.context = b->config.context;
 	const struct candidate c = {policy_candidate_decide, &p, l->policy->interval_ms};
@@ -331,6 +333,52 @@ static void set_first_replicas(struct backtest *b, const struct policy *policy, 
 	}
 }
 
+// Sets up a world of engines: every request counts once, and where the file says so, the recorded requests are the
+// demand.
+static int set_engine(struct backtest *b, const struct policy *policy, struct err *e)
+{
+	const struct engine_model *m = b->config.engine;
+	struct world_config *w = &b->config.world;
+	struct demand *d = &b->demand;
+	int32_t most = b->config.replicas > policy->max_replicas ? b->config.replicas : policy->max_replicas;
+	for (size_t i = 0; i < b->config.n_fixed; i++)
+		most = b->config.fixed[i] > most ? b->config.fixed[i] : most;
+	if (most > ENGINE_REPLICAS_MAX)
+		return err_set(
+		        e, ERR_LIMIT,
+		        "--engine simulates at most %d replicas: lower spec.maxReplicas, --replicas or --fixed, now "
+		        "%d",
+		        ENGINE_REPLICAS_MAX, most);
+	if (m->arrivals == ENGINE_ARRIVALS_REQUESTS) {
+		if (!d->weight)
+			return err_set(
+			        e, ERR_INPUT,
+			        "%s: has no column requests, which requests.arrivals: Requests of the engine model "
+			        "needs",
+			        b->file);
+		double row_s = (double)b->recording->step_ms / 1000; // the weights are integrals over time
+		d->total = 0;
+		for (size_t i = 0; i < d->n; i++) {
+			if (isnan(d->work[i]))
+				continue;
+			d->work[i] = d->weight[i] / row_s / m->max_requests_s;
+			d->total += d->work[i];
+		}
+		d->mean = d->total * 1000 / (double)d->known_ms;
+	}
+	free(d->weight);
+	d->weight = NULL;
+	if (d->total * m->max_requests_s > ENGINE_REQUESTS_MAX)
+		return err_set(e, ERR_LIMIT,
+		               "%s: the demand is about %.0f requests of the engine model, more than %d: use a "
+		               "shorter recording",
+		               b->file, d->total * m->max_requests_s, ENGINE_REQUESTS_MAX);
+	w->engine = (struct engine_setup){m, d->start_ms, b->config.wait_s};
+	if (w->capacity == 0 || w->capacity > ENGINE_REPLICAS_MAX)
+		w->capacity = ENGINE_REPLICAS_MAX;
+	return 0;
+}
+
 static int run_closed(struct backtest *b, const struct policy *policy, struct err *e)
 {
 	const struct recording *r = b->recording;
@@ -347,6 +395,8 @@ static int run_closed(struct backtest *b, const struct policy *policy, struct er
 		return -1;
 	int32_t max = policy->max_replicas < WORLD_REPLICAS_MAX ? policy->max_replicas : WORLD_REPLICAS_MAX;
 	b->config.world.step_ms = b->demand.step_ms;
+	if (b->config.engine && set_engine(b, policy, e) < 0)
+		return -1;
 	set_first_replicas(b, policy, replicas, max);
 	struct loop l = {.b = b, .policy = policy, .max = max};
 	l.closed = (struct closed_loop){.demand = &b->demand,
@@ -371,7 +421,9 @@ static int run_closed(struct backtest *b, const struct policy *policy, struct er
 		return -1;
 	if (b->config.policy_only)
 		return 0;
-	return run_peers(&l, e) < 0 || run_fixed(&l, e) < 0 || run_bound(&l, e) < 0 ? -1 : 0;
+	if (run_peers(&l, e) < 0 || run_fixed(&l, e) < 0)
+		return -1;
+	return b->config.engine ? 0 : run_bound(&l, e); // the bound plans with a fluid queue
 }
 
 // ---- open loop ----
@@ -406,7 +458,7 @@ static int run_open(struct backtest *b, const struct policy *policy, struct err 
 	struct score *decided = &add_row(b, BACKTEST_POLICY, policy->name)->score;
 	score_init(actual, false);
 	score_init(decided, false);
-	int rc = policy_candidate_init(&p, policy, r, b->file, NULL, 0, e);
+	int rc = policy_candidate_init(&p, policy, r, b->file, NULL, NULL, 0, e);
 	p.on_decision = b->config.on_decision;
 	p.context = b->config.context;
 	int32_t before = -1, decided_before = -1;

@@ -43,6 +43,7 @@ struct backtest_config {
 	                  // policy
 	const char *demand_column;             // NULL: "demand"
 	const char *signals[ORIGIN_SIMULATED]; // which signals the simulated metrics are; NULL: those of the same name
+	const struct engine_model *engine;     // closed loop: the replicas are engines; NULL: a fluid queue
 	double per_replica;                    // demand that one replica serves
 	double late_ratio, wait_s;             // the objective: at most this share of requests waits longer
 	int32_t replicas;                      // at the start; 0: as in enum backtest_start

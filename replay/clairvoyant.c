@@ -401,7 +401,8 @@ static void play(struct program *p, double most_late, bool report, struct score 
 				wait = backlog <= 0 ? 0 : replicas > 0 ? backlog / replicas : INFINITY;
 			}
 			if (report)
-				closed_loop_report(p->loop, i, replicas, -1, wait);
+				closed_loop_report(p->loop, i, replicas, -1, wait,
+				                   wait > p->loop->late_s ? demand_weight(d, i) : 0);
 			if (isnan(d->work[i]))
 				continue;
 			score_add_step(ret, d->step_ms, replicas, replicas >= p->loop->max);

@@ -6,7 +6,8 @@
 #include "replay/demand.h"
 #include "replay/score.h"
 
-void closed_loop_report(const struct closed_loop *loop, size_t i, int32_t replicas, int32_t ready, double wait_s)
+void closed_loop_report(const struct closed_loop *loop, size_t i, int32_t replicas, int32_t ready, double wait_s,
+                        double late)
 {
 	const struct demand *d = loop->demand;
 	if (!loop->on_step)
@@ -19,7 +20,7 @@ void closed_loop_report(const struct closed_loop *loop, size_t i, int32_t replic
 	        .replicas = replicas,
 	        .ready = ready,
 	        .wait_s = has_data ? wait_s : NAN,
-	        .late = has_data && wait_s > loop->late_s ? demand_weight(d, i) : 0,
+	        .late = has_data ? late : 0,
 	};
 	loop->on_step(loop->context, &step);
 }
@@ -43,22 +44,28 @@ int closed_loop_play(struct closed_loop_play *p, const struct candidate *candida
 	int rc = 0;
 	score_init(ret_score, true);
 	ret_score->direction = p->direction;
+	w->score = ret_score;
 	for (; p->next < end && rc == 0; p->next++) {
 		bool has_data = !isnan(d->work[p->next]);
-		if (has_data) {
-			world_step(w, d->work[p->next]);
-			score_add_step(ret_score, d->step_ms, world_paid(w), world_replicas(w) >= loop->max);
-			score_add_requests(ret_score, demand_weight(d, p->next), world_wait_s(w), loop->late_s);
+		double late = ret_score->late;
+		if (!has_data) {
+			rc = world_skip(w);
+		} else if (world_step(w, d->work[p->next]) < 0) {
+			rc = -1;
 		} else {
-			world_skip(w);
+			score_add_step(ret_score, d->step_ms, world_paid(w), world_replicas(w) >= loop->max);
+			if (!w->engine)
+				score_add_requests(ret_score, demand_weight(d, p->next), world_wait_s(w), loop->late_s);
 		}
-		closed_loop_report(loop, p->next, world_paid(w), w->ready, world_wait_s(w));
-		if (w->now_ms % candidate->interval_ms >= d->step_ms)
+		closed_loop_report(loop, p->next, world_paid(w), w->ready, world_wait_s(w), ret_score->late - late);
+		if (rc < 0 || w->now_ms % candidate->interval_ms >= d->step_ms)
 			continue;
 		int32_t replicas = world_replicas(w), wanted = candidate->decide(candidate->self, w, has_data);
 		score_add_scale(ret_score, replicas, wanted);
 		rc = wanted == replicas ? 0 : world_scale(w, wanted);
 	}
+	if (rc == 0 && w->engine && p->next == d->n)
+		engine_score_waiting(w->engine, ret_score);
 	p->direction = ret_score->direction;
 	return rc;
 }

@@ -42,8 +42,10 @@ struct closed_loop {
 	void *context;
 };
 
-// Reports step `i` of the demand to on_step: `wait_s` is what world_wait_s() returns, `ready` -1 when it is unknown.
-void closed_loop_report(const struct closed_loop *loop, size_t i, int32_t replicas, int32_t ready, double wait_s);
+// Reports step `i` of the demand to on_step: `wait_s` is what world_wait_s() returns, `ready` -1 when it is unknown,
+// `late` the weight of late requests.
+void closed_loop_report(const struct closed_loop *loop, size_t i, int32_t replicas, int32_t ready, double wait_s,
+                        double late);
 
 // Plays the whole demand. Gaps cost nothing and count nowhere. Returns 0, or -1 when memory is exhausted.
 int closed_loop_run(const struct closed_loop *loop, const struct candidate *candidate, struct score *ret_score);

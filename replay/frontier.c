@@ -136,7 +136,8 @@ static int play_policy(const struct runner *r, struct frontier_point *point)
 	struct err e;
 	if (!c)
 		return -1;
-	int rc = policy_candidate_init(c, &policy, b->recording, b->file, b->config.signals, b->demand.start_ms, &e);
+	int rc = policy_candidate_init(c, &policy, b->recording, b->file, b->config.signals, NULL, b->demand.start_ms,
+	                               &e);
 	const struct candidate candidate = {policy_candidate_decide, c, policy.interval_ms};
 	rc = rc == 0 ? closed_loop_run(&r->loop, &candidate, &point->score) : -1;
 	policy_candidate_done(c);

@@ -19,7 +19,28 @@
 static const char *const origin_names[] = {"demand", "backlog", "utilization"};
 _Static_assert(sizeof origin_names / sizeof *origin_names == ORIGIN_SIMULATED, "one name per simulated metric");
 
-static int bind_signal(struct policy_candidate *c, size_t i, const char *file, const char *const names[], struct err *e)
+// The signal that is the metric.
+static const char *metric_signal(const struct engine_model *m, int metric, const char *const names[])
+{
+	for (size_t i = 0; i < m->n_signals; i++)
+		if (m->signals[i].metric == metric)
+			return m->signals[i].name;
+	return metric < ORIGIN_SIMULATED && names[metric] ? names[metric] : engine_metric_names[metric];
+}
+
+static bool bind_metric(struct policy_candidate *c, size_t i, const struct engine_model *m, const char *const names[])
+{
+	for (int metric = 0; metric < ENGINE_METRIC__COUNT; metric++)
+		if (strcmp(c->policy->signals[i].name, metric_signal(m, metric, names)) == 0) {
+			c->origins[i] = ORIGIN_ENGINE;
+			c->columns[i] = metric;
+			return true;
+		}
+	return false;
+}
+
+static int bind_signal(struct policy_candidate *c, size_t i, const char *file, const char *const names[],
+                       const struct engine_model *engine, struct err *e)
 {
 	const struct policy_signal *s = &c->policy->signals[i];
 	if (s->target.set && s->target.type == TARGET_PODS)
@@ -31,7 +52,9 @@ static int bind_signal(struct policy_candidate *c, size_t i, const char *file, c
 	c->origins[i] = ORIGIN_FORMULA;
 	if (!s->query)
 		return 0;
-	for (int origin = 0; names && origin < ORIGIN_SIMULATED; origin++)
+	if (engine && bind_metric(c, i, engine, names))
+		return 0;
+	for (int origin = 0; names && !engine && origin < ORIGIN_SIMULATED; origin++)
 		if (strcmp(s->name, names[origin] ? names[origin] : origin_names[origin]) == 0) {
 			c->origins[i] = (enum signal_origin)origin;
 			return 0;
@@ -44,37 +67,51 @@ static int bind_signal(struct policy_candidate *c, size_t i, const char *file, c
 	}
 	if (recording_need_column(c->recording, s->name, file, &c->columns[i], e) == 0)
 		return 0;
-	return names ? err_wrap(e,
-	                        "signal %s is not simulated (demand, backlog and utilization are; --utilization-signal "
-	                        "%s makes it the utilization)",
-	                        s->name, s->name)
-	             : err_wrap(e, "signal %s", s->name);
+	return engine  ? err_wrap(e, "signal %s is not simulated (metrics.signals of the engine model can name it)",
+	                          s->name)
+	       : names ? err_wrap(e,
+	                          "signal %s is not simulated (demand, backlog and utilization are; "
+	                          "--utilization-signal "
+	                          "%s makes it the utilization)",
+	                          s->name, s->name)
+	               : err_wrap(e, "signal %s", s->name);
 }
 
-static int check_names(const struct policy *policy, const char *const names[], struct err *e)
+static bool has_signal(const struct policy *policy, const char *name)
 {
-	for (int origin = 0; origin < ORIGIN_SIMULATED; origin++) {
-		size_t i = 0;
-		while (names[origin] && i < policy->n_signals && strcmp(policy->signals[i].name, names[origin]) != 0)
-			i++;
-		if (i == policy->n_signals && names[origin])
+	for (size_t i = 0; i < policy->n_signals; i++)
+		if (strcmp(policy->signals[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+static int check_names(const struct policy *policy, const char *const names[], const struct engine_model *m,
+                       struct err *e)
+{
+	for (size_t i = 0; m && i < m->n_signals; i++)
+		if (!has_signal(policy, m->signals[i].name))
+			return err_set(e, ERR_INPUT,
+			               "metrics.signals[%zu].name of the engine model: the policy has no signal \"%s\"",
+			               i, m->signals[i].name);
+	for (int origin = 0; origin < ORIGIN_SIMULATED; origin++)
+		if (names[origin] && !has_signal(policy, names[origin]))
 			return err_set(e, ERR_INPUT, "--%s-signal: the policy has no signal \"%s\"",
 			               origin_names[origin], names[origin]);
-	}
 	return 0;
 }
 
 int policy_candidate_init(struct policy_candidate *c, const struct policy *policy, const struct recording *recording,
-                          const char *file, const char *const names[], int64_t start_ms, struct err *e)
+                          const char *file, const char *const names[], const struct engine_model *engine,
+                          int64_t start_ms, struct err *e)
 {
 	memset(c, 0, sizeof *c);
 	c->policy = policy;
 	c->recording = recording;
 	c->start_ms = start_ms;
-	if (names && check_names(policy, names, e) < 0)
+	if (names && check_names(policy, names, engine, e) < 0)
 		return -1;
 	for (size_t i = 0; i < policy->n_signals; i++)
-		if (bind_signal(c, i, file, names, e) < 0)
+		if (bind_signal(c, i, file, names, engine, e) < 0)
 			return -1;
 	c->state = calloc(1, decide_state_bytes(policy));
 	if (!c->state)
@@ -141,6 +178,11 @@ int32_t policy_candidate_decide(void *self, const struct world *w, bool has_data
 			break;
 		case ORIGIN_UTILIZATION:
 			value = has_data ? world_utilization(w, UTILIZATION_S, 0) : NAN;
+			break;
+		case ORIGIN_ENGINE:
+			value = has_data ? engine_history_read(engine_history(w->engine),
+			                                       (enum engine_metric)c->columns[i])
+			                 : NAN;
 			break;
 		case ORIGIN_FORMULA:
 			break;

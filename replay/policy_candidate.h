@@ -12,6 +12,7 @@
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"
 
+struct engine_model;
 struct err;
 struct recording;
 struct world;
@@ -20,8 +21,10 @@ enum signal_origin {
 	ORIGIN_DEMAND,      // simulated: replicas' worth that arrive, mean of 15 s
 	ORIGIN_BACKLOG,     // simulated: queued replica-seconds
 	ORIGIN_UTILIZATION, // simulated: 0 .. 1 of the ready replicas, mean of 60 s
+	                    // With engines, ORIGIN_ENGINE takes the place of these three.
 	ORIGIN_COLUMN,      // recorded: does not react to what the candidate does
 	ORIGIN_FORMULA,     // computed from the other signals
+	ORIGIN_ENGINE,      // simulated: engine_history_read() of the metric
 	ORIGIN__COUNT
 };
 #define ORIGIN_SIMULATED ORIGIN_COLUMN // how many are simulated
@@ -31,7 +34,7 @@ struct policy_candidate {
 	const struct recording *recording; // not owned
 	void *state;                       // of the engine; heap
 	enum signal_origin origins[POLICY_SIGNALS_MAX];
-	int columns[POLICY_SIGNALS_MAX];
+	int columns[POLICY_SIGNALS_MAX];     // ORIGIN_ENGINE: enum engine_metric
 	int age_columns[POLICY_SIGNALS_MAX]; // open loop: how old each sample was, in seconds; -1: 0
 	size_t row;                          // of the recording at the present time
 	int64_t start_ms;                    // since the epoch, of simulated time 0
@@ -46,12 +49,14 @@ struct policy_candidate {
 };
 
 // Binds every signal of `policy`: in closed loop, the signals of the simulated metrics are simulated: names[origin], or
-// where that is NULL the signal demand, backlog or utilization. Any other signal, and in open loop (`names` NULL) every
-// signal, is the column of its name; there, a column NAME:age says how many seconds old its samples were. Returns 0, or
-// -1 and *e: ERR_INPUT without such a column or for a name that the policy does not have, ERR_UNSUPPORTED for a signal
-// of type Pods, ERR_INTERNAL. The caller calls policy_candidate_done() in both cases.
+// where that is NULL the signal demand, backlog or utilization, and with an `engine` each of its metrics, under the
+// name that the model gives it, else under its own. Any other signal, and in open loop (`names` NULL) every signal, is
+// the column of its name; there, a column NAME:age says how many seconds old its samples were. Returns 0, or -1 and *e:
+// ERR_INPUT without such a column or for a name that the policy does not have, ERR_UNSUPPORTED for a signal of type
+// Pods, ERR_INTERNAL. The caller calls policy_candidate_done() in both cases.
 int policy_candidate_init(struct policy_candidate *c, const struct policy *policy, const struct recording *recording,
-                          const char *file, const char *const names[], int64_t start_ms, struct err *e);
+                          const char *file, const char *const names[], const struct engine_model *engine,
+                          int64_t start_ms, struct err *e);
 void policy_candidate_done(struct policy_candidate *c);
 
 // The decide function of a struct candidate (closed_loop.h); self is a policy_candidate.

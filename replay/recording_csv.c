@@ -17,24 +17,17 @@
 
 static const char *const time_names[] = {"time", "timestamp", "t_s"};
 
-// A line without its end, cut into cells one after the other.
-struct line {
-	const char *at, *end;
-	bool done;
-};
-
-static struct line line_at(const char *text, size_t len, size_t *ret_next)
+struct csv_line csv_line_at(const char *text, size_t len, size_t *ret_next)
 {
 	const char *nl = memchr(text, '\n', len);
 	size_t n = nl ? (size_t)(nl - text) : len;
 	*ret_next = nl ? n + 1 : n;
 	if (n > 0 && text[n - 1] == '\r')
 		n--;
-	return (struct line){text, text + n, false};
+	return (struct csv_line){text, text + n, false};
 }
 
-// The next cell without blanks and quotes around it. Returns false after the last one.
-static bool next_cell(struct line *l, const char **ret_cell, size_t *ret_len)
+bool csv_next_cell(struct csv_line *l, const char **ret_cell, size_t *ret_len)
 {
 	if (l->done)
 		return false;
@@ -82,18 +75,18 @@ static int add_name(struct recording *r, const char *cell, size_t len, struct er
 	return 0;
 }
 
-static int read_header(struct recording *r, struct line l, size_t *ret_time_cell, struct err *e)
+static int read_header(struct recording *r, struct csv_line l, size_t *ret_time_cell, struct err *e)
 {
 	const char *cell;
 	size_t len, n = 0, time_cell = SIZE_MAX, n_numbers = 0;
 	double number;
-	for (struct line probe = l; next_cell(&probe, &cell, &len);) {
+	for (struct csv_line probe = l; csv_next_cell(&probe, &cell, &len);) {
 		n++;
 		n_numbers += num_parse_sample(cell, len, &number, NULL) == 0;
 	}
 	if (n_numbers == n)
 		return err_set(e, ERR_INPUT, "expected a header such as time,demand,replicas, got numbers");
-	for (size_t i = 0; next_cell(&l, &cell, &len); i++) {
+	for (size_t i = 0; csv_next_cell(&l, &cell, &len); i++) {
 		if (!is_time_name(cell, len)) {
 			if (add_name(r, cell, len, e) < 0)
 				return -1;
@@ -140,12 +133,12 @@ static int read_value(const struct recording *r, const char *cell, size_t len, s
 	               r->names[column], shown);
 }
 
-static int read_row(struct recording *r, struct line l, size_t time_cell, struct err *e)
+static int read_row(struct recording *r, struct csv_line l, size_t time_cell, struct err *e)
 {
 	const char *cell;
 	size_t len, column = 0, i = 0;
 	double *values = r->values + r->n_rows * r->n_columns;
-	for (; next_cell(&l, &cell, &len); i++) {
+	for (; csv_next_cell(&l, &cell, &len); i++) {
 		if (i > r->n_columns)
 			return err_set(e, ERR_INPUT, "more cells than the header has columns (%zu)", r->n_columns + 1);
 		int rc = i == time_cell ? read_time(cell, len, &r->time_ms[r->n_rows], e)
@@ -182,7 +175,7 @@ static int read_all(struct recording *r, const char *text, size_t len, size_t *r
 	*ret_line = HEADER_LINE;
 	if (len == 0)
 		return err_set(e, ERR_INPUT, "the file is empty: expected a header such as time,demand,replicas");
-	if (read_header(r, line_at(text, len, &next), &time_cell, e) < 0)
+	if (read_header(r, csv_line_at(text, len, &next), &time_cell, e) < 0)
 		return -1;
 	if (lines - 1 > RECORDING_ROWS_MAX)
 		return err_set(e, ERR_LIMIT, "%zu rows, the ceiling is %d: use a longer step or a shorter period",
@@ -191,7 +184,7 @@ static int read_all(struct recording *r, const char *text, size_t len, size_t *r
 		return -1;
 	for (size_t at = next; at < len; at += next) {
 		*ret_line = RECORDING_FIRST_LINE + r->n_rows;
-		struct line l = line_at(text + at, len - at, &next);
+		struct csv_line l = csv_line_at(text + at, len - at, &next);
 		if (l.at == l.end)
 			return err_set(e, ERR_INPUT, "the line is empty: remove it");
 		if (read_row(r, l, time_cell, e) < 0)

@@ -7,6 +7,7 @@
 // Waits of 0 are bucket 0; then each bucket is 2 % wider than the one before, from 10 ms on; the last one is infinite.
 #define WAIT_FIRST_S 0.01
 #define WAIT_GROWTH  1.02
+#define GAP_SCALE    100 // times between tokens are counted as waits of so many times their length
 
 void score_init(struct score *s, bool has_waits)
 {
@@ -40,6 +41,18 @@ void score_add_requests(struct score *s, double weight, double wait_s, double la
 	s->waits[bucket_of(wait_s)] += weight;
 }
 
+void score_add_token_gap(struct score *s, double n, double gap_s)
+{
+	s->token_gaps += n;
+	s->gaps[bucket_of(gap_s * GAP_SCALE)] += n;
+}
+
+void score_add_full(struct score *s, double seconds, double work)
+{
+	s->full_s += seconds;
+	s->full_work += work;
+}
+
 void score_add_scale(struct score *s, int32_t from, int32_t to)
 {
 	if (from == to)
@@ -55,17 +68,32 @@ double score_late_percent(const struct score *s)
 	return s->has_waits && s->requests > 0 ? 100 * s->late / s->requests : NAN;
 }
 
-double score_wait_quantile_s(const struct score *s, double quantile)
+static double quantile_of(const double *buckets, double all, double quantile)
 {
-	if (!s->has_waits || !(s->requests > 0))
-		return NAN;
-	double left = quantile * s->requests;
+	double left = quantile * all;
 	size_t i = 0;
-	while (i < SCORE_WAIT_BUCKETS - 1 && s->waits[i] < left)
-		left -= s->waits[i++];
+	if (!(all > 0))
+		return NAN;
+	while (i < SCORE_WAIT_BUCKETS - 1 && buckets[i] < left)
+		left -= buckets[i++];
 	if (i == 0)
 		return 0;
 	return i == SCORE_WAIT_BUCKETS - 1 ? INFINITY : WAIT_FIRST_S * pow(WAIT_GROWTH, (double)i - 0.5);
+}
+
+double score_wait_quantile_s(const struct score *s, double quantile)
+{
+	return s->has_waits ? quantile_of(s->waits, s->requests, quantile) : NAN;
+}
+
+double score_token_gap_quantile_s(const struct score *s, double quantile)
+{
+	return quantile_of(s->gaps, s->token_gaps, quantile) / GAP_SCALE;
+}
+
+double score_capacity(const struct score *s)
+{
+	return s->full_s > 0 ? s->full_work / s->full_s : NAN;
 }
 
 double score_at_max_percent(const struct score *s)

@@ -10,13 +10,15 @@
 #define SCORE_WAIT_BUCKETS 1024
 
 struct score {
-	double replica_s;                 // paid
-	double requests, late;            // weights
-	double at_max_ms, counted_ms;     // at or above the largest number of replicas; time with data
-	int32_t direction;                // of the last scale: -1, 0, 1
-	int32_t changes;                  // scales in the opposite direction of the scale before
-	double waits[SCORE_WAIT_BUCKETS]; // weights, by wait
-	bool has_waits;                   // false in open loop: the waits are unknown
+	double replica_s;                            // paid
+	double requests, late;                       // weights
+	double token_gaps, gaps[SCORE_WAIT_BUCKETS]; // engines: times between tokens
+	double full_s, full_work;                    // engines: replica-seconds while requests waited, and their work
+	double at_max_ms, counted_ms;                // at or above the largest number of replicas; time with data
+	int32_t direction;                           // of the last scale: -1, 0, 1
+	int32_t changes;                             // scales in the opposite direction of the scale before
+	double waits[SCORE_WAIT_BUCKETS];            // weights, by wait
+	bool has_waits;                              // false in open loop: the waits are unknown
 };
 
 void score_init(struct score *s, bool has_waits);
@@ -24,12 +26,18 @@ void score_init(struct score *s, bool has_waits);
 void score_add_step(struct score *s, int64_t step_ms, int32_t paid, bool is_at_max);
 // Counts `weight` requests that wait wait_s; they are late above late_s.
 void score_add_requests(struct score *s, double weight, double wait_s, double late_s);
+// Engines: `n` tokens came gap_s after the ones before them.
+void score_add_token_gap(struct score *s, double n, double gap_s);
+// Engines: a replica that had no place for a waiting request did `work` replica-seconds by the policy's figure in s.
+void score_add_full(struct score *s, double seconds, double work);
 void score_add_scale(struct score *s, int32_t from, int32_t to);
 
 // The results; NaN without requests (late, p95) or without time (at max). p95 is exact to 2 %, and infinite when no
 // replica was ready for that many requests.
 double score_late_percent(const struct score *s);
 double score_wait_quantile_s(const struct score *s, double quantile);
+double score_token_gap_quantile_s(const struct score *s, double quantile);
+double score_capacity(const struct score *s); // of a full replica, by the policy's figure; 1: the figure is right
 double score_at_max_percent(const struct score *s);
 
 // Whether at most late_percent of the requests are late; without requests nothing is late.

@@ -53,6 +53,7 @@ static struct range range_of(const struct tune_search *s, const struct policy_ca
 	case ORIGIN_BACKLOG: // replica-seconds of a replica, which serves one in a second
 		return is_average ? (struct range){s->scene->config.wait_s / 10, 10 * s->scene->config.wait_s}
 		                  : (struct range){0, 0};
+	case ORIGIN_ENGINE:
 	case ORIGIN_FORMULA:
 		return (struct range){0, 0};
 	case ORIGIN_COLUMN:

@@ -39,7 +39,7 @@ int tune_trial_bind_names(struct tune_trial *r, const struct policy *policy, con
 	r->candidate = calloc(1, sizeof *r->candidate);
 	if (!r->candidate)
 		return err_set(e, ERR_INTERNAL, "out of memory");
-	return policy_candidate_init(r->candidate, policy, b->recording, b->file, names, b->demand.start_ms, e);
+	return policy_candidate_init(r->candidate, policy, b->recording, b->file, names, NULL, b->demand.start_ms, e);
 }
 
 int tune_trial_bind(struct tune_search *s, struct tune_trial *r, const struct policy *policy, struct err *e)

@@ -16,6 +16,8 @@ void world_init(struct world *w, const struct world_config *config, int32_t repl
 		w->unscheduled = w->ready - config->capacity;
 		w->ready = config->capacity;
 	}
+	if (config->engine.model)
+		w->engine = engine_new(&config->engine, config->seed, config->step_ms);
 	w->next_ready_ms = INT64_MAX;
 	w->random = config->seed;
 }
@@ -23,7 +25,9 @@ void world_init(struct world *w, const struct world_config *config, int32_t repl
 void world_done(struct world *w)
 {
 	free(w->orders);
+	engine_free(w->engine);
 	w->orders = NULL;
+	w->engine = NULL;
 }
 
 static void complete_starts(struct world *w)
@@ -46,10 +50,26 @@ static void complete_starts(struct world *w)
 	w->n_orders = kept;
 }
 
+static int step_engine(struct world *w, double work)
+{
+	if (!w->engine || engine_step(w->engine, w->ready, work, w->score) < 0)
+		return -1;
+	struct engine_now now = engine_history_now(engine_history(w->engine));
+	size_t i = w->n_history++ % WORLD_HISTORY;
+	w->backlog = now.backlog;
+	w->engine_wait_s = now.wait_s;
+	w->utilization[i] = now.utilization;
+	w->demand[i] = now.demand;
+	w->now_ms += w->config->step_ms;
+	return 0;
+}
+
 double world_step(struct world *w, double work)
 {
 	double step_s = (double)w->config->step_ms / 1000;
 	complete_starts(w);
+	if (w->config->engine.model)
+		return step_engine(w, work);
 	double room = (double)w->ready * step_s;
 	w->backlog += work;
 	double served = w->backlog < room ? w->backlog : room;
@@ -61,11 +81,14 @@ double world_step(struct world *w, double work)
 	return served;
 }
 
-void world_skip(struct world *w)
+int world_skip(struct world *w)
 {
 	complete_starts(w);
+	if (w->config->engine.model)
+		return step_engine(w, 0);
 	w->n_history = 0; // a mean over a gap would join what does not belong together
 	w->now_ms += w->config->step_ms;
+	return 0;
 }
 
 int32_t world_replicas(const struct world *w)
@@ -75,7 +98,7 @@ int32_t world_replicas(const struct world *w)
 
 int32_t world_paid(const struct world *w)
 {
-	return w->ready + w->starting;
+	return w->ready + w->starting + (w->engine ? engine_draining(w->engine) : 0);
 }
 
 // splitmix64, which is the same on every machine.
@@ -185,7 +208,12 @@ double world_demand(const struct world *w, int window_s)
 	return mean(w, w->demand, window_s, 0);
 }
 
-double world_wait_s(const struct world *w)
+static double queue_wait_s(const struct world *w)
 {
 	return w->backlog <= 0 ? 0 : w->ready > 0 ? w->backlog / w->ready : INFINITY;
+}
+
+double world_wait_s(const struct world *w)
+{
+	return w->engine ? w->engine_wait_s : queue_wait_s(w);
 }

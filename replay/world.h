@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "replay/engine.h"
+
 #define WORLD_STARTUPS_MAX 256 // start-up times that are drawn from
 #define WORLD_REPLICAS_MAX 100000
 #define WORLD_HISTORY      128 // steps that the metrics can look back
@@ -17,8 +19,9 @@ struct world_config {
 	int64_t step_ms;
 	double startups_s[WORLD_STARTUPS_MAX]; // one: constant; more: each start draws one of them
 	size_t n_startups;
-	uint64_t seed;    // of the draws
-	int32_t capacity; // replicas that the cluster has room for; 0: no limit
+	uint64_t seed;              // of the draws
+	int32_t capacity;           // replicas that the cluster has room for; 0: no limit
+	struct engine_setup engine; // engines that take the place of the fluid queue; none without a model
 };
 
 struct world_order {
@@ -30,7 +33,10 @@ struct world {
 	const struct world_config *config; // not owned
 	int64_t now_ms;                    // since the start
 	int32_t ready, starting, unscheduled;
-	double backlog;             // queued work in replica-seconds
+	double backlog;        // queued work in replica-seconds
+	struct engine *engine; // NULL: a fluid queue; heap
+	struct score *score;   // of the engine's requests; not owned
+	double engine_wait_s;
 	struct world_order *orders; // of the starting replicas, oldest first; heap
 	size_t n_orders, cap_orders;
 	int64_t next_ready_ms; // of the first start that completes
@@ -43,14 +49,16 @@ struct world {
 void world_init(struct world *w, const struct world_config *config, int32_t replicas);
 void world_done(struct world *w);
 
-// One step in which `work` replica-seconds arrive; returns how many were served.
+// One step in which `work` replica-seconds arrive; returns how many were served. With engines, it returns 0, adds the
+// requests to w->score, and returns -1 when memory is exhausted.
 double world_step(struct world *w, double work);
-// One step without data: time passes and replicas start, but nothing arrives, and nothing is served.
-void world_skip(struct world *w);
+// One step without data: time passes and replicas start, but nothing arrives, and nothing is served; engines go on with
+// the requests that they have. Returns 0, or -1 when memory is exhausted.
+int world_skip(struct world *w);
 
 // Ordered replicas, in any state.
 int32_t world_replicas(const struct world *w);
-// Replicas that cost: ready and starting.
+// Replicas that cost: ready, starting, and finishing their requests.
 int32_t world_paid(const struct world *w);
 // Orders or removes replicas, at most WORLD_REPLICAS_MAX; the newest order goes first, ready replicas last. Returns -1
 // when memory is exhausted.
@@ -60,7 +68,8 @@ int world_scale(struct world *w, int32_t replicas);
 // steps.
 double world_utilization(const struct world *w, int window_s, int lag_s); // 0 .. 1 of the ready replicas
 double world_demand(const struct world *w, int window_s);                 // replicas' worth
-// Returns how long work that arrives now waits, in seconds; infinite without ready replicas.
+// Returns how long work that arrives now waits, in seconds; infinite without ready replicas. With engines, how long the
+// oldest request without a first token has waited.
 double world_wait_s(const struct world *w);
 
 #endif
