@@ -57,7 +57,7 @@ static double exact(const struct engine_history *h, enum engine_metric metric)
 	double span_s = (double)window * h->step_s;
 	switch (metric) {
 	case ENGINE_DEMAND:
-		return (served(a, b) / span_s + fmax(0, waiting_growth(h, age, window)) * mean_request(h, age)) /
+		return fmax(0, served(a, b) / span_s + waiting_growth(h, age, window) * mean_request(h, age)) /
 		       m->figure;
 	case ENGINE_BACKLOG:
 		return b->waiting * mean_request(h, age) / m->figure;

@@ -12,17 +12,17 @@
 #define GAP_S    300.0f  // a stretch does not span a longer gap
 #define QUEUE_S  0.25f   // work per ready replica that must wait, so that none of them is idle
 #define QUIET_S  300.0f  // without a queue, before more than the ratio counts: batches take in work that did not wait
-// A load that is served at nearly the capacity for so long may be below it. The ratio grows by a hundredth a minute, up
-// to a tenth beyond what was reached, until work waits.
-#define PROBE_QUIET_S 900.0f
-#define PROBE_BEYOND  1.1f
-#define PROBE_RATE    (0.01f / 60)
-#define PACE_S        60.0f   // over which the work that is served is smoothed
-#define REACHED_S     1800.0f // in which its maximum fades
-#define STEADY_S      30.0f   // a replica that has just become ready may still warm up, and the metrics lag
-#define SHARE_LEAST   0.25f   // of the replicas, below which a measured busy share is too inexact
-#define SANE_S        1e5f    // longer than any of the durations can be
-#define CLIP          3.0f    // what one stretch may say, as a multiple of what is known
+// Until work has waited for the first time, a load that is served at nearly the capacity may be far below it. The ratio
+// then grows by a hundredth a minute, up to a tenth beyond what was reached.
+#define NEVER_S      86400.0f // without a queue: none was seen yet
+#define PROBE_BEYOND 1.1f
+#define PROBE_RATE   (0.01f / 60)
+#define PACE_S       60.0f   // over which the work that is served is smoothed
+#define REACHED_S    1800.0f // in which its maximum fades
+#define STEADY_S     30.0f   // a replica that has just become ready may still warm up, and the metrics lag
+#define SHARE_LEAST  0.25f   // of the replicas, below which a measured busy share is too inexact
+#define SANE_S       1e5f    // longer than any of the durations can be
+#define CLIP         3.0f    // what one stretch may say, as a multiple of what is known
 
 void objective_capacity_init(struct objective_capacity *c)
 {
@@ -61,7 +61,10 @@ static void judge(struct objective_capacity *c)
 	float ready = (float)c->ready, ratio = objective_capacity_ratio(c), queue = QUEUE_S * ready * ratio;
 	float served_s = (c->arrived + c->backlog_first - c->backlog_last) / ready;
 	bool queued = c->backlog_first > queue && c->backlog_last > queue;
-	c->quiet_s = queued ? 0 : f32_min(c->quiet_s + c->stretch_s, PROBE_QUIET_S);
+	if (queued)
+		c->quiet_s = 0;
+	else if (c->quiet_s < QUIET_S)
+		c->quiet_s += c->stretch_s;
 	c->pace += f32_min(c->stretch_s / PACE_S, 1) * (served_s / c->stretch_s - c->pace);
 	c->reached = f32_max(c->reached * (1 - c->stretch_s / REACHED_S), c->pace);
 	bool measured = c->share_s >= SHARE_LEAST * c->stretch_s;
@@ -71,7 +74,7 @@ static void judge(struct objective_capacity *c)
 		learn(c, served_s, c->stretch_s);
 	else
 		fade(c, c->stretch_s);
-	if (c->quiet_s >= PROBE_QUIET_S && ratio < PROBE_BEYOND * c->reached)
+	if (c->quiet_s >= NEVER_S && ratio < PROBE_BEYOND * c->reached)
 		c->served_s *= 1 + PROBE_RATE * c->stretch_s;
 }
 

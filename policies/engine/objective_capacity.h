@@ -28,7 +28,7 @@ struct objective_capacity {
 	float stretch_s, arrived, share_s;
 	float backlog_first, backlog_last; // replica-seconds
 	float steady_s;                    // for which the number of ready replicas has not changed
-	float quiet_s;                     // since work waited last, up to what counts
+	float quiet_s;                     // since work waited last, up to what counts; a day: it never did
 	float pace, reached;               // served work per replica and second, smoothed; its maximum of late
 	int32_t ready, unused;
 	int64_t observed_ms; // TIME_NONE: at the last tick there was no data
