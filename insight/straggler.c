@@ -499,7 +499,7 @@ struct reference {
 	bool is_even;
 };
 
-// A reported rank is no reference, as long as another one is left: its share is not what it was.
+// Reported ranks do not count as long as other ranks do: the share of a reported rank is not what it was.
 static struct reference job_now(struct straggler *s)
 {
 	size_t n = 0, n_reported = 0;
