@@ -277,7 +277,7 @@ int gpu_trace_find_gaps(struct gpu_trace *t, struct err *e)
 	decide_zeros(t);
 	if (t->n_gpus == 0 && t->other_device[0])
 		return err_set(e, ERR_INPUT,
-		               "the trace has device activity of the category \"%s\", which is not supported, and no "
+		               "the trace has device activity of \"%s\", which is not supported, and no "
 		               "kernel, memcpy or memset of a GPU",
 		               t->other_device);
 	if (t->n_gpus == 0)

@@ -380,7 +380,7 @@ static void find_gauge(struct straggler *s)
 	size_t n = 0;
 	for (size_t i = 0; i < s->n; i++) {
 		struct rank *r = s->ranks[i];
-		if (r->state != NOT_DUE || r->n_shares < SHARES_MIN)
+		if (r->state != NOT_DUE || r->n_shares < SHARES_MIN || s->now_ms - r->last_ms > STRAGGLER_FORGET_MS)
 			continue;
 		if (isnan(r->anchor))
 			r->anchor = r->share - s->gauge;

@@ -52,7 +52,7 @@ enum match {
 	WHOLE,  // the name
 	PREFIX, // its start
 	MODULE, // of a Python function: the start of its file, behind the folder of the packages
-	PHRASE, // part of the lower-case letters and digits of an annotation
+	PHRASE, // is_data_loading()
 };
 
 // In order of precedence.
@@ -80,26 +80,7 @@ static const struct {
         {TRACE_DATA_LOADING, MODULE, "torchdata/"},
         {TRACE_DATA_LOADING, MODULE, "webdataset/"},
         {TRACE_DATA_LOADING, MODULE, "nvidia/dali/"},
-        {TRACE_DATA_LOADING, PHRASE, "dataload"},
-        {TRACE_DATA_LOADING, PHRASE, "dataprep"},
-        {TRACE_DATA_LOADING, PHRASE, "datafetch"},
-        {TRACE_DATA_LOADING, PHRASE, "dataread"},
-        {TRACE_DATA_LOADING, PHRASE, "loaddata"},
-        {TRACE_DATA_LOADING, PHRASE, "fetchdata"},
-        {TRACE_DATA_LOADING, PHRASE, "readdata"},
-        {TRACE_DATA_LOADING, PHRASE, "preparedata"},
-        {TRACE_DATA_LOADING, PHRASE, "waitfordata"},
-        {TRACE_DATA_LOADING, PHRASE, "loadbatch"},
-        {TRACE_DATA_LOADING, PHRASE, "loadingbatch"},
-        {TRACE_DATA_LOADING, PHRASE, "batchload"},
-        {TRACE_DATA_LOADING, PHRASE, "batchfetch"},
-        {TRACE_DATA_LOADING, PHRASE, "fetchbatch"},
-        {TRACE_DATA_LOADING, PHRASE, "getbatch"},
-        {TRACE_DATA_LOADING, PHRASE, "nextbatch"},
-        {TRACE_DATA_LOADING, PHRASE, "readbatch"},
-        {TRACE_DATA_LOADING, PHRASE, "preparebatch"},
-        {TRACE_DATA_LOADING, PHRASE, "inputpipeline"},
-        {TRACE_DATA_LOADING, PHRASE, "iteratorgetnext"},
+        {TRACE_DATA_LOADING, PHRASE, NULL},
         {TRACE_COPY,         CALL,   "Memcpy"},
         {TRACE_COPY,         CALL,   "Memset"},
         {TRACE_COPY,         WHOLE,  "aten::copy_"},
@@ -125,16 +106,11 @@ static bool is_operator(const struct trace_labels *l)
 	return strcasecmp(l->cat, "cpu_op") == 0 || strcasecmp(l->cat, "Operator") == 0;
 }
 
-// Whether the name is one of a C function, of CUDA, HIP or a library of collectives.
+// Whether the name is that of a C function, such as cudaMemcpyAsync or zeCommandListAppendLaunchKernel.
 static bool is_call(const char *name, const char *part)
 {
-	static const char *const starts[] = {"cu", "hip", "nccl", "rccl", "pnccl"};
-	if (name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")])
-		return false;
-	for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
-		if (strncmp(name, starts[i], strlen(starts[i])) == 0)
-			return strstr(name, part) != NULL;
-	return false;
+	return !name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")] &&
+	       strstr(name, part) != NULL;
 }
 
 static bool is_in_module(const char *name, const char *module)
@@ -146,21 +122,28 @@ static bool is_in_module(const char *name, const char *module)
 	return false;
 }
 
-// An annotation has words; a path is none.
-static bool has_phrase(const struct trace_labels *l, const char *phrase)
+// Whether an annotation names the loading of data, in any spelling: "DATA_LOADING", "Load Batch", "getNextBatch". A
+// path is not an annotation.
+static bool is_data_loading(const struct trace_labels *l)
 {
-	if (strchr(l->name, '/') || (is_operator(l) && strstr(l->name, "::")))
+	static const char phrases[] =
+	        "dataload\0dataprep\0datafetch\0loaddata\0fetchdata\0readdata\0preparedata\0"
+	        "waitfordata\0loadbatch\0loadingbatch\0batchload\0batchfetch\0fetchbatch\0getbatch\0"
+	        "nextbatch\0readbatch\0preparebatch\0inputpipeline\0iteratorgetnext\0";
+	if (l->name[0] == '/' || strstr(l->name, ".py") || (is_operator(l) && strstr(l->name, "::")))
 		return false;
-	for (const char *at = l->name; *at; at++) {
-		size_t n = 0;
-		for (const char *c = at; *c && phrase[n]; c++)
-			if (isalnum((unsigned char)*c) && tolower((unsigned char)*c) != phrase[n])
-				break;
-			else
-				n += isalnum((unsigned char)*c) != 0;
-		if (!phrase[n])
-			return true;
-	}
+	for (const char *phrase = phrases; *phrase; phrase += strlen(phrase) + 1)
+		for (const char *at = l->name; *at; at++) {
+			size_t n = 0;
+			if (at > l->name && isalnum((unsigned char)at[-1]) &&
+			    !(isupper((unsigned char)*at) && islower((unsigned char)at[-1])))
+				continue; // inside of a word
+			for (const char *c = at; *c && *c != '/' && phrase[n]; c++)
+				if (isalnum((unsigned char)*c) && tolower((unsigned char)*c) != phrase[n++])
+					break;
+				else if (!phrase[n])
+					return true;
+		}
 	return false;
 }
 
@@ -170,13 +153,13 @@ static bool is_match(enum match match, const char *text, const struct trace_labe
 		return match == MODULE && trace_is_frame(l) && is_in_module(l->name, text);
 	switch (match) {
 	case CALL:
-		return is_call(l->name, text);
+		return is_call(l->name, text) && (strcmp(text, "nccl") != 0 || strncmp(l->name, text, 4) == 0);
 	case WHOLE:
 		return strcmp(l->name, text) == 0;
 	case PREFIX:
 		return strncmp(l->name, text, strlen(text)) == 0;
 	default:
-		return has_phrase(l, text);
+		return is_data_loading(l);
 	}
 }
 

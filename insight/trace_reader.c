@@ -162,6 +162,8 @@ static void take_metadata(struct trace_reader *r)
 	const char *number = strstr(r->event.label, device);
 	int64_t gpu = 0;
 	bool is_stream = strcmp(r->event.name, "thread_name") == 0 && strncmp(r->event.label, "Stream #", 8) == 0;
+	if (!number && strstr(r->event.label, "/device:") && !strstr(r->event.label, ":CPU") && !r->other_device[0])
+		memcpy(r->other_device, r->event.label, sizeof r->other_device);
 	if (r->n_rows == TRACE_ROWS_MAX || (!is_stream && (!number || strcmp(r->event.name, "process_name") != 0)))
 		return;
 	if (number)
@@ -192,10 +194,11 @@ static int emit(struct trace_reader *r, const struct trace_labels *l, int64_t st
 		event.place = find_row(r, event.thread) ? TRACE_ON_GPU : TRACE_NOWHERE;
 		event.gpu = row->gpu;
 	}
-	if (event.place == TRACE_ON_HOST && r->event.has_device && !r->other_device[0])
-		memcpy(r->other_device, l->cat, strlen(l->cat) + 1);
 	if (event.place == TRACE_ON_HOST)
 		event.activity = trace_classes_find(r->classes, l->name, trace_activity_of_host(l));
+	if (event.place == TRACE_ON_HOST && event.activity == TRACE_UNKNOWN && r->event.has_device &&
+	    !strstr(l->cat, "runtime") && !strstr(l->cat, "driver") && !r->other_device[0])
+		memcpy(r->other_device, l->cat, strlen(l->cat) + 1);
 	else if (event.place == TRACE_ON_GPU)
 		event.activity = trace_is_collective_kernel(l->name) ? TRACE_COLLECTIVE : TRACE_UNKNOWN;
 	r->n_events++;
