@@ -251,9 +251,11 @@ struct timeline {
 static double layer_of(const struct gpu_trace *t, size_t layer, size_t bin)
 {
 	double sum = 0;
-	for (size_t i = 0; i < t->n_gpus; i++)
+	for (size_t i = 0; layer != TRACE_UNKNOWN && i < t->n_gpus; i++)
 		sum += layer == BUSY ? t->gpus[i]->busy_ratio[bin] : t->gpus[i]->idle_ratio[layer][bin];
-	return 100 * sum / (double)t->n_gpus;
+	for (size_t i = 0; layer == TRACE_UNKNOWN && i < LAYERS; i++) // the rest
+		sum += i == TRACE_UNKNOWN ? (double)t->n_gpus : -layer_of(t, i, bin) / 100 * (double)t->n_gpus;
+	return 100 * (sum > 0 ? sum : 0) / (double)t->n_gpus;
 }
 
 void trace_report_svg(const struct trace_report *r, struct buf *out)
@@ -272,32 +274,24 @@ void trace_report_svg(const struct trace_report *r, struct buf *out)
 		snprintf(title, sizeof title, "What the GPUs did, and why they were idle (mean of %zu)", t->n_gpus);
 	gpu_trace_name(t->gpus[0], name + 4);
 	for (size_t k = 0; k <= GPU_TRACE_BINS; k++) {
-		size_t bin = k < GPU_TRACE_BINS ? k : GPU_TRACE_BINS - 1;
-		double sum = 0;
 		line->x[k] = (double)gpu_trace_window_ns(t) / 1e9 * (double)k / GPU_TRACE_BINS;
-		for (size_t i = LAYERS; i-- > 0;) // from the bottom: busy, then the causes
-			if (i != TRACE_UNKNOWN)
-				line->y[i][k] = sum += layer_of(t, i, bin);
-		line->y[TRACE_UNKNOWN][k] = 100;
+		for (size_t i = 0; i < LAYERS; i++)
+			line->y[i][k] = layer_of(t, i, k < GPU_TRACE_BINS ? k : GPU_TRACE_BINS - 1);
 	}
-	// Each area hides the lower part of those before it: the highest first.
-	for (size_t i = 0; i < LAYERS; i++) {
-		size_t layer = i == 0 ? TRACE_UNKNOWN : i <= TRACE_UNKNOWN ? i - 1 : i;
-		line->series[i] =
-		        (struct chart_series){.name = layer != BUSY    ? trace_activity_name((enum trace_activity)layer)
-		                                      : t->n_gpus == 1 ? name
-		                                                       : "busy",
-		                              .style = styles[layer],
-		                              .mark = CHART_AREA,
-		                              .x = line->x,
-		                              .y = line->y[layer],
-		                              .n = GPU_TRACE_BINS + 1};
-	}
+	for (size_t i = 0; i < LAYERS; i++)
+		line->series[i] = (struct chart_series){.name = i < BUSY ? trace_activity_name((enum trace_activity)i)
+		                                                : t->n_gpus == 1 ? name
+		                                                                 : "busy",
+		                                        .style = styles[i],
+		                                        .mark = CHART_AREA,
+		                                        .x = line->x,
+		                                        .y = line->y[i],
+		                                        .n = GPU_TRACE_BINS + 1};
 	const struct chart c = {.id = "trace",
 	                        .title = title,
 	                        .description =
 	                                "The share of each interval in which a kernel, memcpy or memset ran, and "
-	                                "on top of it what the host did in the rest.",
+	                                "the shares in which none ran, by what the host did.",
 	                        .x = {"seconds since the start of the trace", CHART_LINEAR, true},
 	                        .y = {"% of the time", CHART_LINEAR, true},
 	                        .series = line->series,
