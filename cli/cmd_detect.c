@@ -64,8 +64,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 			print_usage(state, "FILE, --job and --pods cannot be used together");
 		if (!a->fetch.pods && !a->fetch.job && (a->has_period || a->fetch.namespace_name))
 			print_usage(state, "-n, --since and --step need --job NAME or --pods REGEX");
-		if (!a->fetch.namespace_name)
-			a->fetch.namespace_name = "default";
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -127,7 +125,19 @@ static int run_past(const struct detect_args *a, struct err *e)
 		return -1;
 	buf_init(&out, OUTPUT_MAX);
 	struct detect *d = detect_new(&out);
-	int rc = d ? detect_fetch(&c, &a->fetch, d, e) : err_set(e, ERR_INTERNAL, "out of memory");
+	struct detect_fetch fetch = a->fetch;
+	fetch.namespace_name = fetch.namespace_name ? fetch.namespace_name : "default";
+	int rc = d ? detect_fetch(&c, &fetch, d, e) : err_set(e, ERR_INTERNAL, "out of memory");
+	if (rc < 0 && e->kind == ERR_NOT_FOUND && !a->fetch.namespace_name) {
+		struct err other;
+		err_clear(&other);
+		fetch.namespace_name = "";
+		rc = detect_fetch(&c, &fetch, d, &other);
+		if (rc == 0)
+			err_clear(e);
+		else if (other.kind != ERR_NOT_FOUND)
+			*e = other;
+	}
 	bool ok = print_out(&out) == 0;
 	if (rc == 0 && !ok)
 		rc = err_set(e, ERR_INTERNAL, "out of memory for the events, or they cannot be written");
@@ -142,7 +152,8 @@ int cmd_detect(int argc, char **argv)
 	static const struct argp_option options[] = {
 	        {"job", KEY_JOB, "NAME", 0, "a training job in Prometheus, instead of FILE; '*': every job", 1},
 	        {"pods", KEY_PODS, "REGEX", 0, "these pods as one job, with their names as ranks", 1},
-	        {"namespace", 'n', "NAMESPACE", 0, "namespace of the pods (default \"default\")", 1},
+	        {"namespace", 'n', "NAMESPACE", 0,
+	         "namespace of the pods, \"\" for series without one (default \"default\", else \"\")", 1},
 	        {"since", KEY_SINCE, "DURATION", 0, "length of the period up to now (default 1h)", 1},
 	        {"step", KEY_STEP, "DURATION", 0, "time between two values (default 15s)", 1},
 	        {0}};

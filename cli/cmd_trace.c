@@ -40,10 +40,11 @@ struct trace_args {
 	const char *path;
 	struct fail_on fail_if[FAIL_ON_MAX];
 	size_t n_fail_if, n_rows;
+	struct trace_classes classes;
 	int output;
 };
 
-enum { KEY_FAIL_IF = 0xc00, KEY_TOP };
+enum { KEY_FAIL_IF = 0xc00, KEY_TOP, KEY_CLASS };
 
 static void add_fail_if(struct trace_args *a, const char *text, struct argp_state *state)
 {
@@ -57,9 +58,14 @@ static void add_fail_if(struct trace_args *a, const char *text, struct argp_stat
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct trace_args *a = state->input;
+	struct err e;
 	switch (key) {
 	case KEY_FAIL_IF:
 		add_fail_if(a, arg, state);
+		return 0;
+	case KEY_CLASS:
+		if (trace_classes_add(&a->classes, arg, &e) < 0)
+			print_usage(state, "--class: %s", e.msg);
 		return 0;
 	case KEY_TOP:
 		a->n_rows = (size_t)option_i64("--top", arg, 0, ROWS_MAX, state);
@@ -95,13 +101,14 @@ static double metric_of(const struct gpu_trace *t, const struct trace_gpu *g, si
 static int check_limits(const struct trace_args *a, const struct gpu_trace *t)
 {
 	int code = EXIT_OK;
+	char name[GPU_TRACE_TEXT];
 	for (size_t i = 0; i < a->n_fail_if; i++)
 		for (size_t k = 0; k < t->n_gpus; k++) {
 			double v = metric_of(t, t->gpus[k], a->fail_if[i].metric);
 			if (!fail_on_is_met(&a->fail_if[i], v))
 				continue;
-			print_error("gpuscale trace: GPU %d: --fail-if '%s': the value is %.4g\n",
-			            (int)t->gpus[k]->index, a->fail_if[i].text, v);
+			print_error("gpuscale trace: GPU %s: --fail-if '%s': the value is %.4g\n",
+			            gpu_trace_name(t->gpus[k], name), a->fail_if[i].text, v);
 			code = EXIT_CHANGES;
 		}
 	return code;
@@ -136,6 +143,7 @@ static int run(const struct trace_args *a, struct err *e)
 		return EXIT_FAILED;
 	}
 	gpu_trace_init(t, a->n_rows);
+	t->classes = &a->classes;
 	int rc = trace_file_analyse(a->path, t, show_progress, &progress, &counts, e);
 	progress_clear(&progress);
 	const struct trace_report report = {t, &counts, a->n_rows};
@@ -152,8 +160,12 @@ int cmd_trace(int argc, char **argv)
 	static const struct argp_option options[] = {
 	        {"fail-if", KEY_FAIL_IF, "CONDITION", 0,
 	         "exit with 3 when this holds for a GPU, as in 'idle > 20%' or 'longest-gap > 50ms' (repeatable)", 1},
+	        {"class", KEY_CLASS, "REGEX=ACTIVITY", 0,
+	         "host events whose name matches belong to this activity, as in 'load_shard=data-loading' (repeatable)",
+	         1},
 	        {"top", KEY_TOP, "N", 0, "number of gaps and kernels to list (default 10, at most 100)", 1},
-	        {"output", 'o', "FORMAT", 0, "table, json, or svg: a timeline (default table)", 1},
+	        {"output", 'o', "FORMAT", 0,
+	         "table, json, or svg: a timeline with the causes of the gaps (default table)", 1},
 	        {0}};
 	const struct argp argp = {
 	        options,
@@ -174,6 +186,7 @@ int cmd_trace(int argc, char **argv)
 	struct err e;
 	err_clear(&e);
 	int code = run(&args, &e);
+	trace_classes_done(&args.classes);
 	if (e.kind != ERR_NONE)
 		print_error("gpuscale trace: %s\n", e.msg);
 	return code;

@@ -109,7 +109,8 @@ static void on_answer(void *arg, const struct promql_result *result, const struc
 }
 
 // The rank is POD, or POD/PART. With honor_labels, the pod is in the labels pod and namespace, without it in
-// exported_pod and exported_namespace. range "": the metric itself; else its rate.
+// exported_pod and exported_namespace. Outside of Kubernetes, the instance is the pod. range "": the metric itself;
+// else its rate.
 static void put_selected(struct buf *out, size_t i, const char *metric, const struct detect_fetch *o, const char *range)
 {
 	const char *open = range[0] ? "rate(" : "", *close = range[0] ? ")" : "";
@@ -117,10 +118,17 @@ static void put_selected(struct buf *out, size_t i, const char *metric, const st
 	buf_printf(out,
 	           "%s by (" RANK ") (label_join(%s%s{exported_namespace=\"%s\",exported_pod=~\"%s\"%s}%s%s, \"" RANK
 	           "\", \"/\", \"exported_pod\"%s) or label_join(%s%s{namespace=\"%s\",pod=~\"%s\",exported_pod=\"\"%s}"
-	           "%s%s, \"" RANK "\", \"/\", \"pod\"%s))",
+	           "%s%s, \"" RANK "\", \"/\", \"pod\"%s)",
 	           queries[i].fold, open, metric, o->namespace_name, pods, queries[i].matchers, range, close,
 	           queries[i].part, open, metric, o->namespace_name, pods, queries[i].matchers, range, close,
 	           queries[i].part);
+	if (!o->namespace_name[0])
+		buf_printf(
+		        out,
+		        " or label_join(%s%s{namespace=\"\",exported_pod=\"\",pod=\"\",instance=~\"%s\"%s}%s%s, \"" RANK
+		        "\", \"/\", \"instance\"%s)",
+		        open, metric, pods, queries[i].matchers, range, close, queries[i].part);
+	buf_putc(out, ')');
 }
 
 static void put_query(struct buf *out, size_t i, const struct detect_fetch *o)
@@ -226,7 +234,7 @@ static int name_by_table(struct fetch *f, const struct detect_fetch *o, struct c
 		return err_set(e, ERR_INTERNAL, "out of memory");
 	if (strcmp(o->job, DETECT_EVERY_JOB) != 0 && strcmp(o->job, job) != 0)
 		return 0; // c->job stays NULL
-	c->job = arena_printf(&f->arena, "%s/%s", o->namespace_name, job);
+	c->job = arena_printf(&f->arena, "%s%s%s", o->namespace_name, o->namespace_name[0] ? "/" : "", job);
 	if (is_of_trainer(c->input) && part[0]) // the trainer's own label
 		c->rank = part;
 	else
@@ -356,11 +364,11 @@ int detect_fetch(struct connections *c, const struct detect_fetch *fetch, struct
 	if (rc == 0)
 		rc = name_all(&f, fetch, e);
 	if (rc == 0 && !has_job(&f))
-		rc = err_set(e, ERR_NOT_FOUND,
-		             "no value of any %s \"%s\" in namespace %s: check the name, and that the exporter or the "
-		             "training is scraped",
-		             fetch->pods ? "pod" : "job", fetch->pods ? fetch->pods : fetch->job,
-		             fetch->namespace_name);
+		rc = err_set(
+		        e, ERR_NOT_FOUND,
+		        "no value of any %s \"%s\" in namespace \"%s\": check the name, and that the exporter or the "
+		        "training is scraped",
+		        fetch->pods ? "pod" : "job", fetch->pods ? fetch->pods : fetch->job, fetch->namespace_name);
 	if (rc == 0)
 		rc = feed(&f, d, e);
 	for (size_t i = 0; i < f.n; i++) {

@@ -122,6 +122,13 @@ static void on_rank(void *arg, const struct rank_event *event)
 	event_begin(&w, in->job, event->time_ms, rank_event_name(event->kind), event->rank, in->input);
 	event_number(&w, "ratio", rounded(event->ratio));
 	event_number(&w, "since", (double)event->since_ms / 1000);
+	if (event->n_alike > 0) {
+		json_write_key(&w, "with");
+		json_write_array_begin(&w);
+		for (size_t i = 0; i < event->n_alike; i++)
+			json_write_str(&w, event->alike[i]);
+		json_write_array_end(&w);
+	}
 	event_end(&w, in->job);
 }
 

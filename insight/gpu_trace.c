@@ -8,7 +8,9 @@
 
 #include "base/err.h"
 
-#define SLOTS 64 // of a gap: one bit each
+#define SLOTS        64                   // of a gap: one bit each
+#define ZERO_GAP_NS  INT64_C(60000000000) // events at 0 are isolated when the others start that much later,
+#define ZERO_WINDOWS 100                  // and that many times as late as they last
 
 // A gap as equal slots: bit k of covered[a] is set when activity a covered the middle of slot k. Nested operations and
 // several threads therefore count once, in any order of events.
@@ -48,12 +50,25 @@ double gpu_trace_idle_ratio(const struct gpu_trace *t, const struct trace_gpu *g
 
 // ---- the first pass ----
 
-static struct trace_gpu *gpu_of(struct gpu_trace *t, int32_t index, struct err *e)
+const char *gpu_trace_name(const struct trace_gpu *g, char out[GPU_TRACE_TEXT])
+{
+	bool is_shared = g->is_shared_index && g->process[0];
+	snprintf(out, GPU_TRACE_TEXT, "%s%s%d", is_shared ? g->process : "", is_shared ? "/" : "", (int)g->index);
+	return out;
+}
+
+static int order_of(const struct trace_gpu *g, const struct trace_event *event)
+{
+	int order = strncmp(g->process, event->process ? event->process : "", GPU_TRACE_TEXT - 1);
+	return g->index != event->gpu ? (g->index > event->gpu) - (g->index < event->gpu) : order;
+}
+
+static struct trace_gpu *gpu_of(struct gpu_trace *t, const struct trace_event *event, struct err *e)
 {
 	size_t i = 0;
-	while (i < t->n_gpus && t->gpus[i]->index < index)
+	while (i < t->n_gpus && order_of(t->gpus[i], event) < 0)
 		i++;
-	if (i < t->n_gpus && t->gpus[i]->index == index)
+	if (i < t->n_gpus && order_of(t->gpus[i], event) == 0)
 		return t->gpus[i];
 	if (t->n_gpus == GPU_TRACE_GPUS_MAX) {
 		err_set(e, ERR_LIMIT, "more than %d GPUs", GPU_TRACE_GPUS_MAX);
@@ -64,11 +79,48 @@ static struct trace_gpu *gpu_of(struct gpu_trace *t, int32_t index, struct err *
 		err_set(e, ERR_INTERNAL, "out of memory");
 		return NULL;
 	}
-	g->index = index;
+	g->index = event->gpu;
+	snprintf(g->process, sizeof g->process, "%s", event->process ? event->process : "");
 	memmove(&t->gpus[i + 1], &t->gpus[i], (t->n_gpus - i) * sizeof t->gpus[0]);
 	t->gpus[i] = g;
 	t->n_gpus++;
 	return g;
+}
+
+// The record of a host's thread; NULL: too many threads.
+static struct trace_thread *thread_of(struct gpu_trace *t, uint64_t key)
+{
+	size_t i = (key ^ key >> 32) % GPU_TRACE_THREADS;
+	key += key == 0;
+	while (t->threads[i].key && t->threads[i].key != key)
+		i = (i + 1) % GPU_TRACE_THREADS;
+	if (!t->threads[i].key && t->n_threads >= GPU_TRACE_THREADS / 2)
+		return NULL;
+	t->n_threads += !t->threads[i].key;
+	t->threads[i].key = key;
+	return &t->threads[i];
+}
+
+static void note_thread(struct gpu_trace *t, const struct trace_event *event)
+{
+	struct trace_thread *thread = thread_of(t, event->thread);
+	if (!thread)
+		return;
+	thread->works |= !event->is_frame;
+	thread->launches |= !event->is_frame && trace_is_launch(event->name);
+	thread->pins |= !event->is_frame && trace_is_pin_operator(event->name);
+	thread->is_pin_thread |= event->is_frame && trace_is_pin_thread(event->name);
+	t->has_work |= thread->works && !thread->is_pin_thread;
+	t->has_launches |= thread->launches;
+}
+
+// Whether an event explains no gap: it belongs to a thread that pins memory, or is a Python function of a thread that
+// executes nothing else while other threads do.
+static bool is_of_other_thread(struct gpu_trace *t, const struct trace_event *event)
+{
+	const struct trace_thread *thread = thread_of(t, event->thread);
+	return thread && (thread->is_pin_thread || (thread->pins && !thread->launches && t->has_launches) ||
+	                  (event->is_frame && !thread->works && t->has_work));
 }
 
 int gpu_trace_first(void *arg, const struct trace_event *event, struct err *e)
@@ -76,22 +128,62 @@ int gpu_trace_first(void *arg, const struct trace_event *event, struct err *e)
 	struct gpu_trace *t = arg;
 	if (event->place == TRACE_NOWHERE)
 		return 0;
-	if (t->n_events++ == 0) {
+	if (event->place == TRACE_ON_HOST)
+		note_thread(t, event);
+	if (event->start_ns == 0) {
+		t->n_zero++;
+		t->zero_end_ns = event->end_ns > t->zero_end_ns ? event->end_ns : t->zero_end_ns;
+	} else if (t->n_events++ == 0) {
 		t->start_ns = event->start_ns;
 		t->end_ns = event->end_ns;
 	}
-	t->start_ns = event->start_ns < t->start_ns ? event->start_ns : t->start_ns;
-	t->end_ns = event->end_ns > t->end_ns ? event->end_ns : t->end_ns;
+	if (event->start_ns != 0) {
+		t->start_ns = event->start_ns < t->start_ns ? event->start_ns : t->start_ns;
+		t->end_ns = event->end_ns > t->end_ns ? event->end_ns : t->end_ns;
+	}
 	if (event->place != TRACE_ON_GPU)
 		return 0;
-	struct trace_gpu *g = gpu_of(t, event->gpu, e);
+	struct trace_gpu *g = gpu_of(t, event, e);
 	if (!g)
 		return -1;
-	g->n_events++;
 	struct span_set *spans = event->activity == TRACE_COLLECTIVE ? &g->collectives : &g->spans;
-	if (span_set_add(spans, event->start_ns, event->end_ns, e) < 0)
-		return -1;
-	return kernel_table_add(&t->kernels, event->name, event->end_ns - event->start_ns, e);
+	return span_set_add(spans, event->start_ns, event->end_ns, e);
+}
+
+static void drop_zero(struct span_set *s)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < s->n; i++)
+		if (s->spans[i].start_ns != 0)
+			s->spans[n++] = s->spans[i];
+	s->n = n;
+}
+
+// Some programs write events at time 0 into a trace whose clock counts since 1970 or since the start of the machine.
+// They are left out; those of a clock that starts with the trace are part of it.
+static void decide_zeros(struct gpu_trace *t)
+{
+	int64_t gap_ns = t->start_ns - t->zero_end_ns, window_ns = t->end_ns - t->start_ns;
+	if (t->n_events > 0 && t->n_zero > 0 && gap_ns > ZERO_GAP_NS && gap_ns / ZERO_WINDOWS > window_ns) {
+		size_t n = 0;
+		for (size_t i = 0; i < t->n_gpus; i++) {
+			struct trace_gpu *g = t->gpus[i];
+			drop_zero(&g->spans);
+			drop_zero(&g->collectives);
+			if (g->spans.n + g->collectives.n > 0) {
+				t->gpus[n++] = g;
+				continue;
+			}
+			span_set_done(&g->spans);
+			span_set_done(&g->collectives);
+			free(g);
+		}
+		t->n_gpus = n;
+	} else if (t->n_zero > 0) {
+		t->start_ns = t->n_events > 0 && t->start_ns < 0 ? t->start_ns : 0;
+		t->end_ns = t->zero_end_ns > t->end_ns || t->n_events == 0 ? t->zero_end_ns : t->end_ns;
+		t->n_zero = 0;
+	}
 }
 
 // ---- gaps ----
@@ -161,7 +253,7 @@ static int choose_longest(struct gpu_trace *t, struct err *e)
 		while (t->first_gap[gpu + 1] <= at)
 			gpu++;
 		order[i]->at = (int32_t)i;
-		*g = (struct trace_gap){.gpu = t->gpus[gpu]->index,
+		*g = (struct trace_gap){.gpu = t->gpus[gpu],
 		                        .start_ns = order[i]->start_ns - t->start_ns,
 		                        .end_ns = order[i]->end_ns - t->start_ns,
 		                        .host_ns = INT64_MAX};
@@ -170,25 +262,33 @@ static int choose_longest(struct gpu_trace *t, struct err *e)
 	return 0;
 }
 
-static void fill_bins(const struct gpu_trace *t, struct trace_gpu *g)
+// Adds a span, in ns since the start of the window, to a timeline.
+static void add_to_bins(const struct gpu_trace *t, double bins[GPU_TRACE_BINS], double from_ns, double to_ns)
 {
-	double bin_ns = (double)gpu_trace_window_ns(t) / GPU_TRACE_BINS;
-	for (size_t i = 0; i < g->spans.n && bin_ns > 0; i++) {
-		double from = (double)(g->spans.spans[i].start_ns - t->start_ns) / bin_ns;
-		double to = (double)(g->spans.spans[i].end_ns - t->start_ns) / bin_ns;
-		for (size_t k = (size_t)from; k < GPU_TRACE_BINS && (double)k < to; k++)
-			g->busy_ratio[k] += fmin(to, (double)k + 1) - fmax(from, (double)k);
-	}
+	double bin_ns = (double)gpu_trace_window_ns(t) / GPU_TRACE_BINS, from = from_ns / bin_ns, to = to_ns / bin_ns;
+	if (!(bin_ns > 0))
+		return;
+	for (size_t k = (size_t)from; k < GPU_TRACE_BINS && (double)k < to; k++)
+		bins[k] += fmin(to, (double)k + 1) - fmax(from, (double)k);
 }
 
 int gpu_trace_find_gaps(struct gpu_trace *t, struct err *e)
 {
-	if (t->n_gpus == 0)
+	decide_zeros(t);
+	if (t->n_gpus == 0 && t->other_device[0])
 		return err_set(e, ERR_INPUT,
-		               "the trace has no kernel, memcpy or memset of a GPU: record it with "
-		               "ProfilerActivity.CUDA on a machine with a GPU");
+		               "the trace has device activity of \"%s\", which is not supported, and no "
+		               "kernel, memcpy or memset of a GPU",
+		               t->other_device);
+	if (t->n_gpus == 0)
+		return err_set(
+		        e, ERR_INPUT,
+		        "the trace has no kernel, memcpy or memset of a GPU: record it with the activities of the "
+		        "device, such as ProfilerActivity.CUDA for NVIDIA and AMD, on a machine with a GPU");
 	for (size_t i = 0; i < t->n_gpus; i++) {
 		struct trace_gpu *g = t->gpus[i];
+		for (size_t k = 0; k < t->n_gpus; k++)
+			g->is_shared_index |= k != i && t->gpus[k]->index == g->index;
 		span_set_join(&g->spans);
 		int64_t other_ns = span_set_length_ns(&g->spans);
 		if (span_set_add_all(&g->spans, &g->collectives, e) < 0)
@@ -197,7 +297,9 @@ int gpu_trace_find_gaps(struct gpu_trace *t, struct err *e)
 		span_set_join(&g->spans);
 		g->busy_ns = span_set_length_ns(&g->spans);
 		g->collective_ns = g->busy_ns - other_ns;
-		fill_bins(t, g);
+		for (size_t k = 0; k < g->spans.n; k++)
+			add_to_bins(t, g->busy_ratio, (double)(g->spans.spans[k].start_ns - t->start_ns),
+			            (double)(g->spans.spans[k].end_ns - t->start_ns));
 	}
 	struct gap_count c = {0, 0};
 	for_each_gap(t, count_gap, &c);
@@ -257,14 +359,23 @@ static void name_host(struct trace_gap *g, const struct gpu_gap *gap, const stru
 		return;
 	g->overlap_ns = overlap_ns;
 	g->host_ns = ns;
-	snprintf(g->host, sizeof g->host, "%s", event->name);
+	size_t len = strnlen(event->name, sizeof g->host - 1);
+	while (len > 0 && ((unsigned char)event->name[len] & 0xc0) == 0x80)
+		len--; // not inside of a character
+	memcpy(g->host, event->name, len);
+	g->host[len] = '\0';
 }
 
 int gpu_trace_second(void *arg, const struct trace_event *event, struct err *e)
 {
 	struct gpu_trace *t = arg;
-	(void)e;
-	if (event->place != TRACE_ON_HOST || event->end_ns == event->start_ns)
+	if (event->start_ns == 0 && t->n_zero > 0)
+		return 0;
+	if (event->place == TRACE_ON_GPU) {
+		gpu_of(t, event, e)->n_events++;
+		return kernel_table_add(&t->kernels, event->name, event->end_ns - event->start_ns, e);
+	}
+	if (event->place != TRACE_ON_HOST || event->end_ns == event->start_ns || is_of_other_thread(t, event))
 		return 0;
 	for (size_t i = 0; i < t->n_gpus; i++) {
 		size_t end = t->first_gap[i + 1];
@@ -280,8 +391,9 @@ int gpu_trace_second(void *arg, const struct trace_event *event, struct err *e)
 }
 
 // Splits a gap by activity and returns the one with the largest part.
-static enum trace_activity split(const struct gpu_gap *gap, double idle_ns[TRACE_ACTIVITY__COUNT])
+static enum trace_activity split(const struct gpu_trace *t, const struct gpu_gap *gap, struct trace_gpu *g)
 {
+	double start_ns = (double)(gap->start_ns - t->start_ns);
 	double slot_ns = (double)(gap->end_ns - gap->start_ns) / SLOTS;
 	uint64_t rest = UINT64_MAX;
 	int most = 0;
@@ -289,7 +401,10 @@ static enum trace_activity split(const struct gpu_gap *gap, double idle_ns[TRACE
 	for (int a = 0; a <= TRACE_UNKNOWN; a++) {
 		uint64_t mine = a < TRACE_UNKNOWN ? rest & gap->covered[a] : rest;
 		int n = __builtin_popcountll(mine);
-		idle_ns[a] += n * slot_ns;
+		g->idle_ns[a] += n * slot_ns;
+		for (int k = 0; k < SLOTS && a < TRACE_UNKNOWN && n > 0; k++)
+			if (mine >> k & 1)
+				add_to_bins(t, g->idle_ratio[a], start_ns + k * slot_ns, start_ns + (k + 1) * slot_ns);
 		rest &= ~mine;
 		if (n > most) {
 			most = n;
@@ -303,7 +418,7 @@ void gpu_trace_finish(struct gpu_trace *t)
 {
 	for (size_t i = 0; i < t->n_gpus; i++)
 		for (size_t k = t->first_gap[i]; k < t->first_gap[i + 1]; k++) {
-			enum trace_activity a = split(&t->gaps[k], t->gpus[i]->idle_ns);
+			enum trace_activity a = split(t, &t->gaps[k], t->gpus[i]);
 			if (t->gaps[k].at >= 0)
 				t->longest[t->gaps[k].at].activity = a;
 		}

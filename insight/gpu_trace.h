@@ -19,23 +19,28 @@ struct err;
 #define GPU_TRACE_GAPS_MAX 2097152 // of all GPUs, 112 MiB; shorter ones count as TRACE_UNKNOWN
 #define GPU_TRACE_LONG_MAX 100     // gaps that are reported one by one
 #define GPU_TRACE_BINS     240     // of the timeline
+#define GPU_TRACE_THREADS  1024    // of hosts; further ones are treated as main threads
+#define GPU_TRACE_TEXT     256     // longer names are cut
 
 struct trace_gpu {
-	int32_t index; // as the trace numbers it
+	int32_t index; // as the trace numbers it, in its process
+	char process[GPU_TRACE_TEXT];
+	bool is_shared_index; // GPUs of other processes have the same index
 	size_t n_events;
 	int64_t busy_ns;                       // union of all kernels, memcpys and memsets
 	int64_t collective_ns;                 // of it, the part in which only collectives ran
 	double idle_ns[TRACE_ACTIVITY__COUNT]; // by what the host did; they add up to the idle time
 	int64_t longest_gap_ns;
 	double busy_ratio[GPU_TRACE_BINS];
-	struct span_set spans, collectives; // private
+	double idle_ratio[TRACE_UNKNOWN][GPU_TRACE_BINS]; // by activity; the rest is TRACE_UNKNOWN
+	struct span_set spans, collectives;               // private
 };
 
 struct trace_gap {
-	int32_t gpu;                  // index as the trace numbers it
+	const struct trace_gpu *gpu;
 	int64_t start_ns, end_ns;     // since the start of the window
 	enum trace_activity activity; // what the host did for most of it
-	char host[TRACE_NAME_BYTES];  // the innermost host operation that covers at least half of it, else the one that
+	char host[GPU_TRACE_TEXT];    // the innermost host operation that covers at least half of it, else the one that
 	                              // overlaps most; "" when there is none
 	int64_t overlap_ns, host_ns;  // private: of that operation
 };
@@ -49,11 +54,21 @@ struct gpu_trace {
 	struct kernel_table kernels;
 	struct trace_gap longest[GPU_TRACE_LONG_MAX]; // longest first
 	size_t n_longest;
-	int64_t unattributed_below_ns; // shorter gaps were not compared with the host; 0: all were
+	int64_t unattributed_below_ns;       // shorter gaps were not compared with the host; 0: all were
+	const struct trace_classes *classes; // rules of the user; set by the caller, NULL: none
+	size_t n_zero;                       // events left out: isolated at time 0, long before all others
+	char other_device[GPU_TRACE_TEXT];   // category of device activity that is not read; set by the caller
 	// Private.
 	size_t n_events, n_gaps, n_wanted;
 	struct gpu_gap *gaps; // by GPU, then by time
 	size_t first_gap[GPU_TRACE_GPUS_MAX + 1];
+	int64_t zero_end_ns; // of the events that start at 0
+	struct trace_thread {
+		uint64_t key; // 0: free
+		bool works, launches, pins, is_pin_thread;
+	} threads[GPU_TRACE_THREADS];
+	size_t n_threads;
+	bool has_work, has_launches;
 };
 
 // Initializes *t; `n_longest` (at most GPU_TRACE_LONG_MAX) gaps are reported one by one.
@@ -71,5 +86,7 @@ void gpu_trace_finish(struct gpu_trace *t);
 // Returns the length of the window, and the share of it in which the GPU was idle (0-1).
 int64_t gpu_trace_window_ns(const struct gpu_trace *t);
 double gpu_trace_idle_ratio(const struct gpu_trace *t, const struct trace_gpu *g);
+// Writes the name of a GPU: "0", or "PROCESS/0" where GPUs of several processes have this number. Returns out.
+const char *gpu_trace_name(const struct trace_gpu *g, char out[GPU_TRACE_TEXT]);
 
 #endif

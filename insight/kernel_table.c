@@ -8,7 +8,7 @@
 #include "base/hash.h"
 
 #define SLOTS       (4 * KERNEL_NAMES_MAX) // a power of two
-#define NAMES_BYTES ((size_t)KERNEL_NAMES_MAX * 288)
+#define NAMES_BYTES ((size_t)64 * 1024 * 1024)
 
 void kernel_table_done(struct kernel_table *t)
 {
@@ -44,10 +44,10 @@ int kernel_table_add(struct kernel_table *t, const char *name, int64_t ns, struc
 	uint32_t *slot = slot_of(t, name);
 	if (!*slot && t->n >= KERNEL_NAMES_MAX)
 		slot = slot_of(t, name = KERNEL_TABLE_OTHER);
+	const char *copy = *slot ? NULL : arena_strdup(&t->names, name);
+	if (!*slot && !copy)
+		slot = slot_of(t, copy = KERNEL_TABLE_OTHER);
 	if (!*slot) {
-		const char *copy = arena_strdup(&t->names, name);
-		if (!copy)
-			return err_set(e, ERR_INTERNAL, "out of memory");
 		t->rows[t->n++].name = copy;
 		*slot = (uint32_t)t->n;
 	}

@@ -62,8 +62,14 @@ void rank_names_query(struct buf *out, enum rank_ask what, const char *namespace
 	           "group by (" POD ", training_job, rank) (label_replace(last_over_time(%s{exported_namespace=\"%s\""
 	           ",exported_pod!=\"\"}[%" PRId64 "s]), \"" POD "\", \"$1\", \"exported_pod\", \"(.+)\") or "
 	           "label_replace(last_over_time(%s{namespace=\"%s\",pod!=\"\",exported_pod=\"\"}[%" PRId64
-	           "s]), \"" POD "\", \"$1\", \"pod\", \"(.+)\"))",
+	           "s]), \"" POD "\", \"$1\", \"pod\", \"(.+)\")",
 	           metrics[what], namespace_name, since_s, metrics[what], namespace_name, since_s);
+	if (!namespace_name[0]) // outside of Kubernetes, the instance is the pod
+		buf_printf(out,
+		           " or label_replace(last_over_time(%s{namespace=\"\",exported_pod=\"\",pod=\"\"}[%" PRId64
+		           "s]), \"" POD "\", \"$1\", \"instance\", \"(.+)\")",
+		           metrics[what], since_s);
+	buf_putc(out, ')');
 }
 
 static struct named_pod *find(struct rank_names *n, const char *name)

@@ -14,6 +14,7 @@
 #define BLOCK_VALUES    32
 #define EVIDENCE_MIN    4 // observations that an alarm needs: one long step, however long, is not a straggler
 #define RECOVERY_MIN    3
+#define ALIKE_MIN       3    // ranks that change together
 #define RECOVERY_LIMIT  6.9  // ln 1000
 #define NOISE_MIN       0.01 // standard deviation: smaller estimates are luck
 #define CORRELATION_MAX 0.9
@@ -23,11 +24,21 @@
 #define MAD_SIGMA       1.4826 // of a normal distribution: the standard deviation, as a multiple of the MAD,
 #define MAD_ERROR       1.17   // the relative standard error of this estimate, times the root of n,
 #define MEDIAN_ERROR    1.2533 // and the standard error of the median, times the root of n, in standard deviations
-#define SHARE_ERRORS    1.0
+#define SHARE_ERRORS    2.0
+#define EFFECT_NOISES   3.0              // the effect, in standard deviations of the noise, between its bounds
 #define WINDOW_MS       (10 * 60 * 1000) // of a share, if that is WINDOW_MIN to SHARES observations
 #define WINDOW_MIN      24
 #define PAST            64 // estimates behind the average of noise and correlation
 #define REFRESH         4  // blocks between two estimates of share and noise
+
+struct chart {
+	double sum;         // of the evidence
+	int64_t since_ms;   // when it was last 0
+	double change, own; // sums of the residuals and of the changes of the rank's own values since then
+	size_t n;
+};
+
+enum due { SLOWER, FASTER, BACK, NOT_DUE };
 
 struct rank {
 	char name[STRAGGLER_RANK_BYTES];
@@ -36,16 +47,15 @@ struct rank {
 	double observed;            // the median of the block; NaN: missing
 	double shares[SHARES];      // ring
 	size_t n_shares;            // ever
-	double share, noise, correlation;
-	double chart[2]; // slower, faster
-	int64_t since_ms[2];
-	double sum[2]; // of the residuals since then
-	size_t n_sum[2];
-	int state; // -1: usual; else 0 slower, 1 faster
-	double recovery;
-	int64_t recovery_since_ms;
+	double values[SHARES];      // ring: what was observed, also of a reported rank
+	size_t n_values;
+	double share, noise, correlation, level; // level: the median of `values`
+	double anchor;                           // the share when a rank was last reported or recovered
+	struct chart charts[NOT_DUE];            // BACK: of a reported rank
+	double effect;                           // of a reported rank: the size of its change
+	enum due state, due;                     // state: how it is reported; due: what to report in this block
 	int64_t last_ms;
-	bool is_compared;
+	bool is_compared, is_reference; // is_reference: counts towards the job in this block
 };
 
 struct straggler {
@@ -56,8 +66,10 @@ struct straggler {
 	size_t n, cap;
 	uint32_t *slots; // hash table: index of the rank + 1; 0 = free
 	size_t n_slots;
-	double *scratch; // one per rank
-	bool is_open;    // a block has values
+	double *scratch;    // one per rank
+	const char **alike; // one per rank
+	double gauge;       // how far the usual shares have moved together since the anchors
+	bool is_open;       // a block has values
 	int64_t block_ms, now_ms, gap_ms;
 	int64_t last_block_ms, length_ms;    // start of the last block; time between blocks
 	double noise, correlation;           // of the usual rank, estimated from n_usual
@@ -94,6 +106,9 @@ static void forget(struct straggler *s)
 	free(s->ranks);
 	free(s->slots);
 	free(s->scratch);
+	free((void *)s->alike);
+	s->alike = NULL;
+	s->gauge = 0;
 	s->ranks = NULL;
 	s->slots = NULL;
 	s->scratch = NULL;
@@ -132,8 +147,11 @@ static bool grow(struct straggler *s)
 	double *scratch = realloc(s->scratch, cap * sizeof *scratch);
 	if (scratch)
 		s->scratch = scratch;
+	const char **alike = (const char **)realloc((void *)s->alike, cap * sizeof *alike);
+	if (alike)
+		s->alike = alike;
 	uint32_t *slots = calloc(2 * cap, sizeof *slots);
-	if (!ranks || !scratch || !slots) {
+	if (!ranks || !scratch || !alike || !slots) {
 		free(slots);
 		return false;
 	}
@@ -160,7 +178,8 @@ static struct rank *rank_of(struct straggler *s, const char *name)
 	if (!r)
 		return NULL;
 	memcpy(r->name, name, len + 1);
-	r->state = -1;
+	r->state = r->due = NOT_DUE;
+	r->anchor = r->level = (double)NAN;
 	s->slots[slot_of(s, name)] = (uint32_t)s->n + 1;
 	s->ranks[s->n++] = r;
 	return r;
@@ -180,6 +199,11 @@ static size_t n_kept(const struct straggler *s, const struct rank *r)
 static void estimate(const struct straggler *s, struct rank *r)
 {
 	double kept[SHARES], work[SHARES];
+	size_t n_values = r->n_values < SHARES ? r->n_values : SHARES;
+	memcpy(work, r->values, n_values * sizeof *work);
+	r->level = n_values ? median_lower(work, n_values) : r->level;
+	if (r->state != NOT_DUE)
+		return;
 	size_t n = n_kept(s, r), first = r->n_shares - n;
 	if (n == 0) // the rank has been a suspect since it appeared
 		return;
@@ -260,7 +284,8 @@ static void compare_ranks(struct straggler *s)
 		r->is_compared = true;
 		double off = r->share - centre;
 		if (fabs(off) > limit && n > 1)
-			s->fn(s->arg, &(struct rank_event){RANK_IMBALANCED, r->name, s->now_ms, s->block_ms, exp(off)});
+			s->fn(s->arg, &(struct rank_event){RANK_IMBALANCED, r->name, s->now_ms, s->block_ms, exp(off),
+			                                   NULL, 0});
 	}
 }
 
@@ -273,59 +298,177 @@ static double alarm_limit(const struct straggler *s, size_t n_ranks)
 	return log(2 * blocks * (double)n_ranks);
 }
 
-// The log-likelihood ratio of an observation z, shifted by the effect against not shifted. Correlated observations
-// count as the fewer independent ones they are worth: the variance is the long-run variance. The noise, which all
-// ranks together estimate, is taken one standard error larger, and the share is given SHARE_ERRORS of its own.
-static double evidence(const struct straggler *s, const struct rank *r, double z)
+// Correlated observations count as the fewer independent ones they are worth: this is the long-run variance. The noise,
+// which all ranks together estimate, is taken one standard error larger.
+static double variance_of(const struct straggler *s, const struct rank *r)
 {
-	double rho = s->correlation, n = (double)n_kept(s, r), n_independent = n * (1 - rho) / (1 + rho);
+	double rho = s->correlation, n_independent = (double)n_kept(s, r) * (1 - rho) / (1 + rho);
 	double noise = fmax(fmax(s->noise, r->noise), NOISE_MIN);
 	noise *= 1 + MAD_ERROR / sqrt(n_independent * (double)(s->n_usual > 0 ? s->n_usual : 1));
-	double effect = log(STRAGGLER_EFFECT), variance = noise * noise * (1 + rho) / (1 - rho);
-	double error = MEDIAN_ERROR * sqrt(variance / n); // n, because the variance is that of the long run
-	return effect * (2 * (z - SHARE_ERRORS * error) - effect) / (2 * variance);
+	return noise * noise * (1 + rho) / (1 - rho);
 }
 
-static void raise_alarm(struct straggler *s, struct rank *r, int side)
+// The log-likelihood ratio of an observation z, shifted by the effect against not shifted.
+static double evidence(double effect, double z, double variance)
 {
-	r->state = side;
-	r->recovery = 0;
-	s->fn(s->arg, &(struct rank_event){side == 0 ? RANK_STRAGGLER : RANK_FASTER, r->name, s->now_ms,
-	                                   r->since_ms[side], exp(r->sum[side] / (double)r->n_sum[side])});
+	return effect * (2 * z - effect) / (2 * variance);
+}
+
+// Adds the evidence of an observation, of which at least n_min are needed. Returns true at the limit.
+static bool chart_add(struct straggler *s, const struct rank *r, struct chart *c, double step, double z, double limit,
+                      int n_min)
+{
+	if (c->sum <= 0)
+		*c = (struct chart){.since_ms = s->block_ms};
+	c->change += z;
+	c->own += r->observed - r->level;
+	c->n++;
+	c->sum = fmax(0, c->sum + fmin(step, limit / n_min));
+	return c->sum >= limit * (1 - 1e-9); // because n_min rounded parts may fall short of the whole
+}
+
+// Whether the other ranks have changed and not this one: its own values moved by less than half of `change`. Such a
+// chart starts again.
+static bool is_of_others(struct chart *c, double change)
+{
+	if (!(fabs(c->own) / (double)c->n < fabs(change) / 2))
+		return false;
+	c->sum = 0;
+	return true;
+}
+
+static void become_due(struct rank *r, enum due due)
+{
+	const struct chart *c = &r->charts[due];
+	r->due = due;
+	if (due != BACK)
+		r->effect = fabs(c->change) / (double)c->n;
 }
 
 // n_sides 1: only slower. Of two ranks, each is slower as the other is faster; the slower one delays the job.
 static void chart_change(struct straggler *s, struct rank *r, double z, double limit, int n_sides)
 {
-	for (int side = 0; side < n_sides; side++) {
-		double step = evidence(s, r, side == 0 ? z : -z);
-		if (r->chart[side] <= 0) {
-			r->since_ms[side] = s->block_ms;
-			r->sum[side] = 0;
-			r->n_sum[side] = 0;
-		}
-		r->sum[side] += z;
-		r->n_sum[side]++;
-		r->chart[side] = fmax(0, r->chart[side] + fmin(step, limit / EVIDENCE_MIN));
-		// A small tolerance, because EVIDENCE_MIN rounded parts may fall short of the whole.
-		if (r->chart[side] >= limit * (1 - 1e-9)) {
-			raise_alarm(s, r, side);
-			return;
-		}
+	double variance = variance_of(s, r), effect = EFFECT_NOISES * sqrt(variance);
+	effect = fmin(fmax(effect, log(STRAGGLER_EFFECT_LEAST)), log(STRAGGLER_EFFECT));
+	double error = MEDIAN_ERROR * sqrt(variance / (double)n_kept(s, r)); // of the share
+	for (int side = SLOWER; side < n_sides; side++) {
+		struct chart *c = &r->charts[side];
+		double step = evidence(effect, (side == SLOWER ? z : -z) - SHARE_ERRORS * error, variance);
+		if (!chart_add(s, r, c, step, z, limit, EVIDENCE_MIN) || is_of_others(c, c->change / (double)c->n))
+			continue;
+		become_due(r, (enum due)side);
+		return;
 	}
 }
 
+// The way back is the same change in the other direction, from the size that the first one had.
 static void chart_recovery(struct straggler *s, struct rank *r, double z)
 {
-	double step = -evidence(s, r, r->state == 0 ? z : -z);
-	if (r->recovery <= 0)
-		r->recovery_since_ms = s->block_ms;
-	r->recovery = fmax(0, r->recovery + fmin(step, RECOVERY_LIMIT / RECOVERY_MIN));
-	if (r->recovery < RECOVERY_LIMIT * (1 - 1e-9))
+	struct chart *c = &r->charts[BACK];
+	double effect = fmin(r->effect, log(STRAGGLER_EFFECT));
+	double step = evidence(effect, effect - (r->state == SLOWER ? z : -z), variance_of(s, r));
+	if (chart_add(s, r, c, step, z, RECOVERY_LIMIT, RECOVERY_MIN) && !is_of_others(c, effect))
+		become_due(r, BACK);
+}
+
+// ---- reports ----
+
+// The share of a reported rank is frozen, and follows only what the other shares do together since then: job(t) plus a
+// constant and the shares minus this constant are the same model.
+static void find_gauge(struct straggler *s)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < s->n; i++) {
+		struct rank *r = s->ranks[i];
+		if (r->state != NOT_DUE || r->n_shares < SHARES_MIN || s->now_ms - r->last_ms > STRAGGLER_FORGET_MS)
+			continue;
+		if (isnan(r->anchor))
+			r->anchor = r->share - s->gauge;
+		s->scratch[n++] = r->share - r->anchor;
+	}
+	if (n > 0)
+		s->gauge = median_lower(s->scratch, n);
+}
+
+static void move_frozen(struct straggler *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		struct rank *r = s->ranks[i];
+		for (size_t k = 0; k < SHARES && r->state != NOT_DUE; k++)
+			r->shares[k] += s->gauge;
+		r->share += r->state != NOT_DUE ? s->gauge : 0;
+		r->anchor = r->n_shares >= SHARES_MIN ? r->share : (double)NAN;
+		if (r->due == NOT_DUE)
+			continue;
+		r->state = r->due == BACK ? NOT_DUE : r->due;
+		r->level += r->charts[r->due].own / (double)r->charts[r->due].n;
+		r->n_values = 0;
+		for (int k = SLOWER; k <= BACK; k++)
+			r->charts[k].sum = 0;
+	}
+	s->gauge = 0;
+}
+
+// Ranks that start to change in one block have one cause: ALIKE_MIN of them or more are one event, as soon as one of
+// them is due and the others have a part of the evidence.
+static bool is_alike(const struct straggler *s, const struct rank *r, const struct rank *o)
+{
+	const struct chart *a = &r->charts[r->due], *b = &o->charts[r->due];
+	int64_t apart_ms = a->since_ms - b->since_ms;
+	return apart_ms <= s->length_ms && apart_ms >= -s->length_ms &&
+	       (o->due == r->due || (o->due == NOT_DUE && o->state == r->state && b->sum >= a->sum / EVIDENCE_MIN));
+}
+
+static void join_alike(struct straggler *s)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		struct rank *r = s->ranks[i];
+		size_t n = 0;
+		for (size_t k = 0; k < s->n && r->due != NOT_DUE; k++)
+			n += is_alike(s, r, s->ranks[k]);
+		for (size_t k = 0; k < s->n && n >= ALIKE_MIN; k++)
+			if (is_alike(s, r, s->ranks[k]))
+				become_due(s->ranks[k], r->due);
+	}
+}
+
+// Takes the ranks that belong to the event of rank `first`.
+static size_t take_alike(const struct straggler *s, size_t first)
+{
+	struct rank *r = s->ranks[first];
+	size_t n = 0;
+	for (size_t i = first + 1; i < s->n; i++)
+		if (s->ranks[i]->due == r->due && is_alike(s, r, s->ranks[i]))
+			s->alike[n++] = s->ranks[i]->name;
+	if (n + 1 < ALIKE_MIN)
+		return 0;
+	for (size_t i = first + 1; i < s->n; i++)
+		if (s->ranks[i]->due == r->due && is_alike(s, r, s->ranks[i]))
+			s->ranks[i]->due = NOT_DUE;
+	return n;
+}
+
+static void report(struct straggler *s)
+{
+	static const enum rank_event_kind kinds[] = {RANK_STRAGGLER, RANK_FASTER, RANK_RECOVERED};
+	bool is_any = false;
+	for (size_t i = 0; i < s->n; i++)
+		is_any = is_any || s->ranks[i]->due != NOT_DUE;
+	if (!is_any)
 		return;
-	r->state = -1;
-	r->chart[0] = r->chart[1] = 0;
-	s->fn(s->arg, &(struct rank_event){RANK_RECOVERED, r->name, s->now_ms, r->recovery_since_ms, exp(z)});
+	join_alike(s);
+	move_frozen(s);
+	for (size_t i = 0; i < s->n; i++) {
+		struct rank *r = s->ranks[i];
+		if (r->due == NOT_DUE)
+			continue;
+		const struct chart *c = &r->charts[r->due];
+		double ratio = exp(c->change / (double)c->n);
+		size_t n_alike = take_alike(s, i);
+		s->fn(s->arg,
+		      &(struct rank_event){kinds[r->due], r->name, s->now_ms, c->since_ms, ratio, s->alike, n_alike});
+		r->due = NOT_DUE;
+	}
 }
 
 // ---- blocks ----
@@ -342,28 +485,40 @@ static void observe_ranks(struct straggler *s, size_t *ret_present)
 	}
 }
 
+static double share_of(const struct straggler *s, const struct rank *r)
+{
+	return r->share + (r->state != NOT_DUE ? s->gauge : 0);
+}
+
 // The job at this moment as one rank sees it: the median of value minus share over the other ranks. A rank that counted
 // towards its own reference would hide part of its noise. These are the neighbours in the order of all ranks that the
 // median of the others can consist of: of an even number of ranks only two.
 struct reference {
+	size_t n;
 	double low, middle, high;
 	bool is_even;
 };
 
-static struct reference job_now(const struct straggler *s)
+// Reported ranks do not count as long as other ranks do: the share of a reported rank is not what it was.
+static struct reference job_now(struct straggler *s)
 {
-	size_t n = 0;
-	for (size_t i = 0; i < s->n; i++)
-		if (!isnan(s->ranks[i]->observed) && s->ranks[i]->n_shares >= REFRESH)
-			s->scratch[n++] = s->ranks[i]->observed - s->ranks[i]->share;
-	if (n < 2) {
-		n = 0;
-		for (size_t i = 0; i < s->n; i++)
-			if (!isnan(s->ranks[i]->observed))
-				s->scratch[n++] = s->ranks[i]->observed - s->ranks[i]->share;
+	size_t n = 0, n_reported = 0;
+	for (size_t i = 0; i < s->n; i++) {
+		struct rank *r = s->ranks[i];
+		r->is_reference = !isnan(r->observed) && r->n_shares >= REFRESH && r->state == NOT_DUE;
+		n += r->is_reference;
+		n_reported += !isnan(r->observed) && r->state != NOT_DUE;
+	}
+	bool is_all = n == 0 || (n == 1 && n_reported == 0);
+	n = 0;
+	for (size_t i = 0; i < s->n; i++) {
+		struct rank *r = s->ranks[i];
+		r->is_reference = is_all ? !isnan(r->observed) : r->is_reference;
+		if (r->is_reference)
+			s->scratch[n++] = r->observed - share_of(s, r);
 	}
 	size_t m = (n - 1) / 2;
-	struct reference job = {.middle = median_at(s->scratch, n, m), .is_even = n % 2 == 0};
+	struct reference job = {.n = n, .middle = median_at(s->scratch, n, m), .is_even = n % 2 == 0};
 	job.low = job.high = job.middle;
 	for (size_t i = 0; i < m; i++)
 		job.low = i ? fmax(job.low, s->scratch[i]) : s->scratch[i];
@@ -372,9 +527,11 @@ static struct reference job_now(const struct straggler *s)
 	return job;
 }
 
-static double job_without(const struct reference *job, const struct rank *r)
+static double job_without(const struct straggler *s, const struct reference *job, const struct rank *r)
 {
-	double v = r->observed - r->share;
+	double v = r->observed - share_of(s, r);
+	if (!r->is_reference)
+		return job->is_even ? (job->middle + job->high) / 2 : job->middle;
 	if (job->is_even)
 		return v > job->middle ? job->middle : job->high;
 	return ((v > job->middle ? job->middle : job->high) + (v < job->middle ? job->middle : job->low)) / 2;
@@ -386,6 +543,23 @@ static size_t n_active(const struct straggler *s)
 	for (size_t i = 0; i < s->n; i++)
 		n += s->now_ms - s->ranks[i]->last_ms <= STRAGGLER_FORGET_MS;
 	return n;
+}
+
+// A suspect does not define what is usual.
+static void observe(struct straggler *s, struct rank *r, double share, double limit, int n_sides)
+{
+	double z = share - share_of(s, r);
+	if (r->state != NOT_DUE)
+		chart_recovery(s, r, z);
+	else if (r->n_shares >= SHARES_MIN)
+		chart_change(s, r, z, limit, n_sides);
+	bool is_usual = r->state == NOT_DUE && r->due == NOT_DUE;
+	if (is_usual ? fmax(r->charts[SLOWER].sum, r->charts[FASTER].sum) >= limit / 3
+	             : r->charts[BACK].sum >= RECOVERY_LIMIT / 2)
+		return;
+	r->values[r->n_values++ % SHARES] = r->observed;
+	if (is_usual)
+		r->shares[r->n_shares++ % SHARES] = share;
 }
 
 static void close_block(struct straggler *s)
@@ -406,22 +580,15 @@ static void close_block(struct straggler *s)
 	double limit = alarm_limit(s, active);
 	for (size_t i = 0; i < s->n; i++) {
 		struct rank *r = s->ranks[i];
-		if (isnan(r->observed))
-			continue;
-		double share = r->observed - job_without(&job, r), z = share - r->share;
-		if (r->n_shares >= SHARES_MIN && r->state < 0)
-			chart_change(s, r, z, limit, active > 2 ? 2 : 1);
-		else if (r->state >= 0)
-			chart_recovery(s, r, z);
-		if (r->state < 0 &&
-		    fmax(r->chart[0], r->chart[1]) < limit / 2) // a suspect does not define what is usual
-			r->shares[r->n_shares++ % SHARES] = share;
+		if (!isnan(r->observed) && (job.n > 1 || !r->is_reference))
+			observe(s, r, r->observed - job_without(s, &job, r), limit, active > 2 ? 2 : 1);
 	}
+	report(s);
 	if (s->n_blocks++ % REFRESH != REFRESH - 1)
 		return;
 	for (size_t i = 0; i < s->n; i++)
-		if (s->ranks[i]->state < 0)
-			estimate(s, s->ranks[i]);
+		estimate(s, s->ranks[i]);
+	find_gauge(s);
 	estimate_usual(s);
 	compare_ranks(s);
 }

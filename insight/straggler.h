@@ -14,12 +14,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STRAGGLER_RANKS_MAX   4096
-#define STRAGGLER_RANK_BYTES  128
-#define STRAGGLER_BLOCK_MS    10000            // values of a rank within this time are one observation, their median
-#define STRAGGLER_FORGET_MS   (30 * 60 * 1000) // without any value: a new job starts
-#define STRAGGLER_EFFECT      1.15             // the change that the charts are built for, as a factor
-#define STRAGGLER_FALSE_HOURS 100000.0         // job-hours per false alarm under the model
+#define STRAGGLER_RANKS_MAX    4096
+#define STRAGGLER_RANK_BYTES   128
+#define STRAGGLER_BLOCK_MS     10000            // values of a rank within this time are one observation, their median
+#define STRAGGLER_FORGET_MS    (30 * 60 * 1000) // without any value: a new job starts
+#define STRAGGLER_EFFECT       1.15             // the change that the charts are built for, as a factor,
+#define STRAGGLER_EFFECT_LEAST 1.12             // and where the noise is small; smaller changes are found later
+#define STRAGGLER_FALSE_HOURS  100000.0         // job-hours per false alarm under the model
 
 enum rank_event_kind { RANK_STRAGGLER, RANK_FASTER, RANK_RECOVERED, RANK_IMBALANCED, RANK_EVENT__COUNT };
 
@@ -30,6 +31,8 @@ struct rank_event {
 	int64_t since_ms; // when the change started; for RANK_RECOVERED, when the recovery did
 	double ratio;     // of the rank's time to its usual share; for RANK_IMBALANCED, to the job's median; above 1:
 	                  // slower
+	const char *const *alike; // n_alike further ranks that changed with it
+	size_t n_alike;
 };
 typedef void rank_event_fn(void *arg, const struct rank_event *event);
 

@@ -3,10 +3,15 @@
 #ifndef GPUSCALE_INSIGHT_TRACE_EVENT_H
 #define GPUSCALE_INSIGHT_TRACE_EVENT_H
 
+#include <regex.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#define TRACE_NAME_BYTES 256 // longer names are cut
+struct err;
+
+#define TRACE_NAME_BYTES  16384 // longer names are cut
+#define TRACE_CLASSES_MAX 16
 
 // What the host does, in order of precedence: when several threads are active at one moment, the first of these counts.
 enum trace_activity {
@@ -29,7 +34,10 @@ enum trace_place {
 struct trace_event {
 	enum trace_place place;
 	enum trace_activity activity; // of a GPU event: TRACE_COLLECTIVE or TRACE_UNKNOWN
-	int32_t gpu;                  // of a GPU event
+	int32_t gpu;                  // of a GPU event: the device
+	const char *process;          // the process that the trace names, "" or NULL: none
+	uint64_t thread;              // hash of process and thread
+	bool is_frame;                // a Python function
 	int64_t start_ns, end_ns;     // end_ns >= start_ns
 	const char *name;
 };
@@ -38,12 +46,32 @@ struct trace_event {
 struct trace_labels {
 	const char *cat, *name, *pid, *tid; // "" when absent
 };
-// Returns where the event happened. Categories of the torch profiler (Kineto), in the spelling of all its versions, and
-// the "Device N" / "Stream N" rows of converters of Nsight Systems reports.
+// Returns where the event happened. Categories of the torch profiler (Kineto) for CUDA, ROCm, XPU, MTIA and HPU, in the
+// spelling of all its versions, and the "Device N" / "Stream N" rows of converters of Nsight Systems reports.
 enum trace_place trace_place_of(const struct trace_labels *l);
-// Returns what a host event does, by its name and category.
+bool trace_is_frame(const struct trace_labels *l); // a Python function: "FILE(LINE): FUNCTION"
+// Returns what a host event does: operators and calls by their exact names, Python functions by their module,
+// annotations by what they name. The names of files and folders decide nothing.
 enum trace_activity trace_activity_of_host(const struct trace_labels *l);
-// Returns whether a kernel is a collective of NCCL, RCCL or a similar library.
+// Returns whether a kernel is a collective: of NCCL, RCCL, NVSHMEM, DeepEP, or an all-reduce of an inference engine.
 bool trace_is_collective_kernel(const char *name);
+// What a host event says about its thread.
+bool trace_is_launch(const char *name);     // a call that starts kernels
+bool trace_is_pin_thread(const char *name); // the main function of a thread that pins memory
+bool trace_is_pin_operator(const char *name);
+
+// Rules of the user, which come before the built-in ones. Zeroed: none.
+struct trace_classes {
+	size_t n;
+	struct trace_class {
+		regex_t regex;
+		enum trace_activity activity;
+	} rows[TRACE_CLASSES_MAX];
+};
+// Adds 'REGEX=ACTIVITY' (POSIX extended, without anchors). Returns 0, or -1 and *e: ERR_INPUT, ERR_LIMIT.
+int trace_classes_add(struct trace_classes *c, const char *text, struct err *e);
+void trace_classes_done(struct trace_classes *c);
+// Returns the activity of the first rule that matches, else `otherwise`. c may be NULL.
+enum trace_activity trace_classes_find(const struct trace_classes *c, const char *name, enum trace_activity otherwise);
 
 #endif

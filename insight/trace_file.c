@@ -66,8 +66,10 @@ static int run_pass(struct input *in, struct gpu_trace *t, int pass, struct trac
 {
 	struct trace_reader r;
 	trace_reader_init(&r, pass == 0 ? gpu_trace_first : gpu_trace_second, t);
+	r.classes = t->classes;
 	int rc = read_pass(in, &r, pass, &ret_counts->bytes, e);
-	ret_counts->n_events = r.n_events;
+	memcpy(t->other_device, r.other_device, sizeof r.other_device);
+	ret_counts->n_events = r.n_events - (pass == 0 ? 0 : t->n_zero);
 	ret_counts->n_negative = r.n_negative;
 	ret_counts->n_unmatched = r.n_unmatched;
 	trace_reader_done(&r);

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/num.h"
 
-enum member { OTHER, PHASE, CATEGORY, NAME, PROCESS, THREAD, TIME, DURATION, ARGUMENTS, DEVICE };
+enum member { OTHER, PHASE, CATEGORY, NAME, PROCESS, THREAD, TIME, DURATION, ARGUMENTS, DEVICE, LABEL };
 
 static const struct {
 	const char *key;
@@ -24,7 +24,7 @@ struct trace_open {
 	uint64_t thread; // hash of process and thread
 	int64_t ts_ns, device;
 	bool has_device;
-	char cat[TRACE_TEXT_BYTES], name[TRACE_NAME_BYTES];
+	char cat[TRACE_TEXT_BYTES], *name;
 };
 
 static int on_token(void *arg, const struct json_token *token, struct err *e);
@@ -38,6 +38,8 @@ void trace_reader_init(struct trace_reader *r, trace_event_fn *fn, void *arg)
 void trace_reader_done(struct trace_reader *r)
 {
 	json_scan_done(&r->scan);
+	for (size_t i = 0; i < r->n_open; i++)
+		free(r->open[i].name);
 	free(r->open);
 	r->open = NULL;
 }
@@ -61,19 +63,20 @@ static void take_text(char *out, size_t size, const struct json_token *t)
 	out[len] = '\0';
 }
 
-// Microseconds as a decimal number to nanoseconds, exactly: a double has 53 bits, and times since 1970 need 61.
+// Microseconds as a decimal number, which some programs write as a string, to nanoseconds, exactly: a double has 53
+// bits, and times since 1970 need 61.
 static int take_time(const struct json_token *t, int64_t *ret_ns, bool *ret_has, struct err *e)
 {
-	if (t->kind != JSON_NUMBER)
+	double v;
+	if (t->kind == JSON_NULL)
+		return 0;
+	if ((t->kind != JSON_NUMBER && t->kind != JSON_STRING) || num_parse_f64(t->text, t->len, &v, e) < 0)
 		return invalid("expected a number of microseconds in ts and dur", e);
 	const char *end = t->text + t->len, *digits = t->text + (t->text[0] == '-');
 	const char *point = memchr(t->text, '.', t->len);
 	const char *whole_end = point ? point : end;
 	int64_t us = 0, ns = 0;
-	double v;
 	if (memchr(t->text, 'e', t->len) || memchr(t->text, 'E', t->len)) {
-		if (num_parse_f64(t->text, t->len, &v, e) < 0)
-			return -1;
 		if (!(v > -(double)TRACE_TIME_MAX_US && v < (double)TRACE_TIME_MAX_US))
 			return invalid("a time or duration is beyond 95 years", e);
 		*ret_ns = (int64_t)(v * 1000);
@@ -115,8 +118,11 @@ static int take_value(struct trace_reader *r, const struct json_token *t, struct
 	case DURATION:
 		return take_time(t, &r->event.dur_ns, &r->event.has_dur, e);
 	case DEVICE:
-		r->event.has_device = t->kind == JSON_NUMBER &&
+		r->event.has_device = t->kind <= JSON_NUMBER &&
 		                      num_parse_i64(t->text, t->len, 0, INT32_MAX, &r->event.device, NULL) == 0;
+		return 0;
+	case LABEL:
+		take_text(r->event.label, sizeof r->event.label, t);
 		return 0;
 	case ARGUMENTS:
 	case OTHER:
@@ -127,6 +133,11 @@ static int take_value(struct trace_reader *r, const struct json_token *t, struct
 
 // ---- events ----
 
+static uint64_t thread_of(const struct trace_reader *r)
+{
+	return hash_text(hash_text(HASH_START, r->event.pid), r->event.tid);
+}
+
 // The device of a GPU event: args.device, else the number of its process ("0", "Device 0"), else 0.
 static int32_t gpu_of(bool has_device, int64_t device, const char *pid)
 {
@@ -136,12 +147,41 @@ static int32_t gpu_of(bool has_device, int64_t device, const char *pid)
 	return (int32_t)device;
 }
 
+// The rows of GPUs in the traces of TensorFlow and JAX: the process "/device:GPU:0" and its threads "Stream #14(..)".
+static const struct trace_row *find_row(const struct trace_reader *r, uint64_t key)
+{
+	for (size_t i = 0; i < r->n_rows; i++)
+		if (r->rows[i].key == key)
+			return &r->rows[i];
+	return NULL;
+}
+
+static void take_metadata(struct trace_reader *r)
+{
+	static const char device[] = "/device:GPU:";
+	const char *number = strstr(r->event.label, device);
+	int64_t gpu = 0;
+	bool is_stream = strcmp(r->event.name, "thread_name") == 0 && strncmp(r->event.label, "Stream #", 8) == 0;
+	if (!number && strstr(r->event.label, "/device:") && !strstr(r->event.label, ":CPU") && !r->other_device[0])
+		memcpy(r->other_device, r->event.label, sizeof r->other_device);
+	if (r->n_rows == TRACE_ROWS_MAX || (!is_stream && (!number || strcmp(r->event.name, "process_name") != 0)))
+		return;
+	if (number)
+		num_parse_i64(number + strlen(device), strspn(number + strlen(device), "0123456789"), 0, INT32_MAX,
+		              &gpu, NULL);
+	r->rows[r->n_rows++] =
+	        (struct trace_row){is_stream ? thread_of(r) : hash_text(HASH_START, r->event.pid), (int32_t)gpu};
+}
+
 static int emit(struct trace_reader *r, const struct trace_labels *l, int64_t start_ns, int64_t end_ns, int32_t gpu,
                 struct err *e)
 {
 	struct trace_event event = {.place = trace_place_of(l),
 	                            .activity = TRACE_UNKNOWN,
 	                            .gpu = gpu,
+	                            .process = l->pid,
+	                            .thread = thread_of(r),
+	                            .is_frame = trace_is_frame(l),
 	                            .start_ns = start_ns,
 	                            .end_ns = end_ns,
 	                            .name = l->name};
@@ -149,17 +189,20 @@ static int emit(struct trace_reader *r, const struct trace_labels *l, int64_t st
 		r->n_negative++;
 		return 0;
 	}
+	const struct trace_row *row = r->n_rows > 0 ? find_row(r, hash_text(HASH_START, l->pid)) : NULL;
+	if (row) {
+		event.place = find_row(r, event.thread) ? TRACE_ON_GPU : TRACE_NOWHERE;
+		event.gpu = row->gpu;
+	}
 	if (event.place == TRACE_ON_HOST)
-		event.activity = trace_activity_of_host(l);
-	else if (event.place == TRACE_ON_GPU && trace_is_collective_kernel(l->name))
-		event.activity = TRACE_COLLECTIVE;
+		event.activity = trace_classes_find(r->classes, l->name, trace_activity_of_host(l));
+	if (event.place == TRACE_ON_HOST && event.activity == TRACE_UNKNOWN && r->event.has_device &&
+	    !strstr(l->cat, "runtime") && !strstr(l->cat, "driver") && !r->other_device[0])
+		memcpy(r->other_device, l->cat, strlen(l->cat) + 1);
+	else if (event.place == TRACE_ON_GPU)
+		event.activity = trace_is_collective_kernel(l->name) ? TRACE_COLLECTIVE : TRACE_UNKNOWN;
 	r->n_events++;
 	return r->fn(r->arg, &event, e);
-}
-
-static uint64_t thread_of(const struct trace_reader *r)
-{
-	return hash_text(hash_text(HASH_START, r->event.pid), r->event.tid);
 }
 
 static int begin_event(struct trace_reader *r, struct err *e)
@@ -169,13 +212,16 @@ static int begin_event(struct trace_reader *r, struct err *e)
 	if (r->n_open == TRACE_OPEN_MAX)
 		return err_set(e, ERR_LIMIT, "more than %d events have begun (\"B\") and not ended (\"E\")",
 		               TRACE_OPEN_MAX);
+	char *name = strdup(r->event.name);
+	if (!name)
+		return err_set(e, ERR_INTERNAL, "out of memory");
 	struct trace_open *o = &r->open[r->n_open++];
 	*o = (struct trace_open){.thread = thread_of(r),
 	                         .ts_ns = r->event.ts_ns,
 	                         .device = r->event.device,
-	                         .has_device = r->event.has_device};
+	                         .has_device = r->event.has_device,
+	                         .name = name};
 	memcpy(o->cat, r->event.cat, sizeof o->cat);
-	memcpy(o->name, r->event.name, sizeof o->name);
 	return 0;
 }
 
@@ -193,6 +239,7 @@ static int end_event(struct trace_reader *r, struct err *e)
 	const struct trace_open *o = &r->open[i - 1];
 	const struct trace_labels l = {o->cat, o->name, r->event.pid, r->event.tid};
 	int rc = emit(r, &l, o->ts_ns, r->event.ts_ns, gpu_of(o->has_device, o->device, r->event.pid), e);
+	free(o->name);
 	r->n_open--;
 	memmove(&r->open[i - 1], &r->open[i], (r->n_open - (i - 1)) * sizeof *r->open);
 	return rc;
@@ -201,6 +248,8 @@ static int end_event(struct trace_reader *r, struct err *e)
 static int take_event(struct trace_reader *r, struct err *e)
 {
 	char phase = r->event.phase;
+	if (phase == 'M')
+		take_metadata(r);
 	if (phase != 'X' && phase != 'B' && phase != 'E')
 		return 0; // metadata, flows, counters, instants
 	if (!r->event.has_ts)
@@ -258,13 +307,17 @@ static int take_member(struct trace_reader *r, const struct json_token *t, struc
 		return take_value(r, t, e);
 	if (t->kind == JSON_ARRAY_BEGIN)
 		return invalid("expected an event, an object, in the list of events", e);
-	if (t->kind == JSON_OBJECT_BEGIN)
-		memset(&r->event, 0, sizeof r->event);
+	if (t->kind == JSON_OBJECT_BEGIN) {
+		r->event.phase = r->event.cat[0] = r->event.pid[0] = r->event.tid[0] = r->event.name[0] = '\0';
+		r->event.label[0] = '\0';
+		r->event.has_ts = r->event.has_dur = r->event.has_device = false;
+		r->event.ts_ns = r->event.dur_ns = r->event.device = 0;
+	}
 	r->member = t->kind == JSON_KEY ? (int)member_of(t) : OTHER;
 	return 0;
 }
 
-// A token in an object or array in an event; only args.device matters.
+// A token in an object or array in an event; only args.device and args.name matter.
 static int take_inner(struct trace_reader *r, const struct json_token *t, struct err *e)
 {
 	bool is_argument = r->scan.depth == r->event_depth + 1;
@@ -275,8 +328,10 @@ static int take_inner(struct trace_reader *r, const struct json_token *t, struct
 			r->in_args = r->member == ARGUMENTS && t->kind == JSON_OBJECT_BEGIN;
 		r->member = OTHER;
 	} else if (t->kind == JSON_KEY) {
-		bool is_device = is_argument && r->in_args && t->bytes == 6 && memcmp(t->text, "device", 6) == 0;
-		r->member = is_device ? (int)DEVICE : OTHER;
+		bool is_read = is_argument && r->in_args;
+		r->member = is_read && t->bytes == 6 && memcmp(t->text, "device", 6) == 0 ? (int)DEVICE
+		            : is_read && t->bytes == 4 && memcmp(t->text, "name", 4) == 0 ? (int)LABEL
+		                                                                          : OTHER;
 	} else if (is_scalar(t)) {
 		return take_value(r, t, e);
 	}
@@ -313,11 +368,13 @@ int trace_reader_feed(struct trace_reader *r, const char *data, size_t len, stru
 
 int trace_reader_finish(struct trace_reader *r, struct err *e)
 {
-	if (json_scan_finish(&r->scan, e) < 0)
+	bool is_list = r->event_depth == 2 && r->scan.depth == 1 && !r->scan.has_failed;
+	if (!is_list && json_scan_finish(&r->scan, e) < 0) // the format allows a list without its end
 		return at_byte(r, e);
 	if (!r->has_events)
 		return err_set(e, ERR_INPUT, "no traceEvents: this is not a trace in Chrome's format");
 	r->n_unmatched += r->n_open;
-	r->n_open = 0;
+	while (r->n_open > 0)
+		free(r->open[--r->n_open].name);
 	return 0;
 }

@@ -19,6 +19,8 @@ struct err;
 #define TRACE_TEXT_BYTES  64                        // category, process, thread; longer ones are cut
 #define TRACE_TIME_MAX_US INT64_C(3000000000000000) // in both directions: 95 years
 
+#define TRACE_ROWS_MAX 256
+
 // Called for every event with a start and an end; `event` and its name are valid during the call. Return 0, or -1 and
 // *e to stop.
 typedef int trace_event_fn(void *arg, const struct trace_event *event, struct err *e);
@@ -28,9 +30,11 @@ struct trace_open;
 struct trace_reader {
 	trace_event_fn *fn;
 	void *arg;
-	size_t n_events;    // with a start and an end, passed to fn
-	size_t n_negative;  // left out: they end before they start
-	size_t n_unmatched; // left out: "B" without "E", or "E" without "B"
+	size_t n_events;                     // with a start and an end, passed to fn
+	size_t n_negative;                   // left out: they end before they start
+	size_t n_unmatched;                  // left out: "B" without "E", or "E" without "B"
+	const struct trace_classes *classes; // of the user; may be NULL
+	char other_device[TRACE_TEXT_BYTES]; // a category of device activity that is not read; "": none
 	// Private to the reader.
 	struct json_scan scan;
 	size_t event_depth; // of the members of an event; 0: not yet known
@@ -41,11 +45,17 @@ struct trace_reader {
 	struct {
 		char phase;
 		char cat[TRACE_TEXT_BYTES], pid[TRACE_TEXT_BYTES], tid[TRACE_TEXT_BYTES], name[TRACE_NAME_BYTES];
+		char label[TRACE_TEXT_BYTES]; // of metadata: args.name
 		bool has_ts, has_dur, has_device;
 		int64_t ts_ns, dur_ns, device;
 	} event;
 	struct trace_open *open; // TRACE_OPEN_MAX entries; NULL: none yet
 	size_t n_open;
+	struct trace_row {
+		uint64_t key;   // hash of a process, or of a process and a stream
+		int32_t gpu;    // of a process
+	} rows[TRACE_ROWS_MAX]; // of GPUs, which TensorFlow and JAX name in metadata
+	size_t n_rows;
 };
 
 // Initializes the reader. Allocates nothing.

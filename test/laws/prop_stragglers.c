@@ -37,8 +37,8 @@ _Static_assert(sizeof noise_names / sizeof noise_names[0] == NOISE__COUNT, "one 
 struct job {
 	struct prop_random r;
 	enum noise noise;
-	int n_ranks, cadence_s, slow_rank;
-	double slow_by; // factor
+	int n_ranks, cadence_s, slow_rank, n_slow; // the ranks from slow_rank on, cyclically
+	double slow_by;                            // factor
 	int slow_at_s, slow_until_s;
 	double card[RANKS_MAX], last[RANKS_MAX], phase[RANKS_MAX], period_s[RANKS_MAX];
 	double level;
@@ -47,8 +47,9 @@ struct job {
 struct outcome {
 	int stragglers, faster, recovered, imbalanced; // of any rank
 	int hits;                                      // of the slow rank
+	int others;                                    // events of ranks that have not changed
 	int64_t found_ms, recovered_ms;
-	int slow_rank;
+	const struct job *job;
 };
 
 static double uniform(struct prop_random *r)
@@ -61,18 +62,27 @@ static double normal(struct prop_random *r)
 	return sqrt(-2 * log(uniform(r))) * cos(TAU * uniform(r));
 }
 
+static bool is_slow(const struct job *j, const char *name)
+{
+	struct err e;
+	int64_t rank = -1;
+	if (num_parse_i64(name, strlen(name), 0, INT32_MAX, &rank, &e) < 0)
+		fail_msg("%s", e.msg);
+	return j->slow_rank >= 0 && ((int)rank - j->slow_rank + j->n_ranks) % j->n_ranks < j->n_slow;
+}
+
 static void count_event(void *arg, const struct rank_event *event)
 {
 	struct outcome *o = arg;
-	struct err e;
-	int64_t rank = -1;
-	num_parse_i64(event->rank, strlen(event->rank), 0, INT32_MAX, &rank, &e);
-	bool is_slow_rank = rank == o->slow_rank;
+	bool is_slow_rank = is_slow(o->job, event->rank);
 	o->stragglers += event->kind == RANK_STRAGGLER;
 	o->faster += event->kind == RANK_FASTER;
 	o->recovered += event->kind == RANK_RECOVERED;
 	o->imbalanced += event->kind == RANK_IMBALANCED;
-	if (is_slow_rank && (event->kind == RANK_STRAGGLER || event->kind == RANK_IMBALANCED) && o->hits++ == 0)
+	o->others += !is_slow_rank;
+	for (size_t i = 0; i < event->n_alike; i++)
+		o->others += !is_slow(o->job, event->alike[i]);
+	if (is_slow_rank && event->kind != RANK_RECOVERED && event->kind != RANK_FASTER && o->hits++ == 0)
 		o->found_ms = event->time_ms;
 	if (is_slow_rank && event->kind == RANK_RECOVERED)
 		o->recovered_ms = event->time_ms;
@@ -114,6 +124,7 @@ static void job_init(struct job *j, uint64_t seed, enum noise noise, int n_ranks
 	j->n_ranks = n_ranks;
 	j->cadence_s = cadence_s;
 	j->slow_rank = -1;
+	j->n_slow = 1;
 	for (int i = 0; i < n_ranks; i++) {
 		j->card[i] = 0.02 * normal(&j->r);
 		j->last[i] = normal(&j->r);
@@ -125,7 +136,7 @@ static void job_init(struct job *j, uint64_t seed, enum noise noise, int n_ranks
 static struct outcome run(struct job *j, int seconds)
 {
 	static char names[RANKS_MAX][8];
-	struct outcome o = {.slow_rank = j->slow_rank, .found_ms = -1, .recovered_ms = -1};
+	struct outcome o = {.job = j, .found_ms = -1, .recovered_ms = -1};
 	struct straggler *s = straggler_new(true, count_event, &o);
 	assert_non_null(s);
 	for (int i = 0; i < j->n_ranks; i++)
@@ -136,7 +147,8 @@ static struct outcome run(struct job *j, int seconds)
 		assert_true(straggler_at(s, (int64_t)t * 1000));
 		for (int i = 0; i < j->n_ranks; i++) {
 			double v = j->level + j->card[i] + noise_of(j, i, t);
-			if (i == j->slow_rank && t >= j->slow_at_s && t < j->slow_until_s)
+			if (j->slow_rank >= 0 && (i - j->slow_rank + j->n_ranks) % j->n_ranks < j->n_slow &&
+			    t >= j->slow_at_s && t < j->slow_until_s)
 				v += log(j->slow_by);
 			if (j->noise != MISSING || !prop_chance(&j->r, 30))
 				assert_true(straggler_add(s, names[i], exp(v)));
@@ -309,6 +321,173 @@ static void unequal_rank_is_reported_once(void **state)
 		         (unsigned long long)prop_seed(), found, runs, alarms);
 }
 
+// ---- recorded jobs, resampled ----
+
+#define WORKERS      10
+#define OBSERVATIONS 300
+#define START        30 // the first five minutes, in which a real job is not judged either
+#define PATHS        (2 * WORKERS)
+
+// A recorded worker: the logarithm of its value, less that of the job, every 10 s while the worker is healthy.
+struct path {
+	double v[OBSERVATIONS];
+	int n;
+};
+
+// Reads a job of test/support/traces; worker k is healthy until healthy_s[k].
+static void read_paths(const char *file, const int healthy_s[WORKERS], struct path *paths)
+{
+	static double v[OBSERVATIONS][WORKERS];
+	char line[128];
+	FILE *f = fopen(file, "r");
+	assert_non_null(f);
+	memset(v, 0, sizeof v);
+	assert_non_null(fgets(line, sizeof line, f)); // worker,gpu,time,batch_time_norm
+	while (fgets(line, sizeof line, f)) {
+		int64_t field[4];
+		struct err e;
+		char *at = line;
+		for (int i = 0; i < 4; i++) {
+			size_t len = strcspn(at, ",\r\n");
+			if (num_parse_i64(at, len, 0, INT32_MAX, &field[i], &e) < 0)
+				fail_msg("%s: %s: %s", file, line, e.msg);
+			at += len + 1;
+		}
+		if (field[0] < WORKERS && field[2] / 10 < OBSERVATIONS && field[3] > 0)
+			v[field[2] / 10][field[0]] = log((double)field[3]);
+	}
+	fclose(f);
+	for (int t = START; t < OBSERVATIONS; t++) {
+		double sum = 0;
+		int n = 0;
+		for (int k = 0; k < WORKERS; k++)
+			if (v[t][k] > 0 && healthy_s[k] > OBSERVATIONS * 10) {
+				sum += v[t][k];
+				n++;
+			}
+		for (int k = 0; k < WORKERS && n > 2; k++)
+			if (v[t][k] > 0 && t * 10 < healthy_s[k])
+				paths[k].v[paths[k].n++] = v[t][k] - sum / n;
+	}
+}
+
+// Every rank follows a random worker, forwards and backwards with turns at random times: its noise, the correlation of
+// the noise and its drift are the recorded ones, and no jump is added. The job itself is a random walk.
+static int alarms_of_resampled_job(const struct path *paths, struct prop_random *r, int n_ranks, int hours)
+{
+	static struct job none;
+	const struct path *path[RANKS_MAX];
+	int at[RANKS_MAX], step[RANKS_MAX];
+	struct outcome o = {.job = &none};
+	double level = 0;
+	char name[8];
+	none.slow_rank = -1;
+	none.n_ranks = n_ranks;
+	struct straggler *s = straggler_new(true, count_event, &o);
+	assert_non_null(s);
+	for (int i = 0; i < n_ranks; i++) {
+		path[i] = &paths[prop_up_to(r, PATHS - 1)];
+		at[i] = prop_up_to(r, path[i]->n - 1);
+		step[i] = prop_chance(r, 50) ? 1 : -1;
+	}
+	for (int t = 0; t < hours * HOUR_S; t += 10) {
+		assert_true(straggler_at(s, (int64_t)t * 1000));
+		level += 0.005 * normal(r);
+		for (int i = 0; i < n_ranks; i++) {
+			step[i] = prop_up_to(r, 99) == 0 ? -step[i] : step[i];
+			step[i] = at[i] + step[i] < 0 || at[i] + step[i] >= path[i]->n ? -step[i] : step[i];
+			at[i] += step[i];
+			snprintf(name, sizeof name, "%d", i);
+			assert_true(straggler_add(s, name, exp(level + path[i]->v[at[i]])));
+		}
+		straggler_tick(s);
+	}
+	straggler_free(s);
+	return o.stragglers + o.faster;
+}
+
+// The aim is one false alarm in 1,000 job-hours. At that rate, more than three in these hours are a matter of 2 in 100
+// seeds, and more than 18 in 10,000 hours of 1 in 100.
+static void resampled_job_raises_no_alarm(void **state)
+{
+	static const int job1[WORKERS] = {9999, 9999, 9999, 9999, 9999, 9999, 1780, 9999, 9999, 9999};
+	static const int job3[WORKERS] = {9999, 9999, 9999, 9999, 9999, 9999, 2050, 2050, 2050, 2050};
+	static const int sizes[] = {2, 4, 8, 10, 16, 32};
+	static struct path paths[PATHS];
+	struct prop_random r = {prop_seed()};
+	int alarms = 0, hours = 0, wanted = getenv("GPUSCALE_NIGHTLY") ? 10000 : 1000;
+	(void)state;
+	memset(paths, 0, sizeof paths);
+	read_paths("test/support/traces/pai_job1_step_times.csv", job1, paths);
+	read_paths("test/support/traces/pai_job3_step_times.csv", job3, paths + WORKERS);
+	for (int k = 0; hours < wanted; k++, hours += 10) {
+		int n = alarms_of_resampled_job(paths, &r, sizes[k % 6], 10);
+		if (n)
+			printf("# %d ranks: %d alarms\n", sizes[k % 6], n);
+		alarms += n;
+	}
+	if (alarms > (wanted > 1000 ? 18 : 3))
+		fail_msg("PROP_SEED=%llu: a resampled job raises no alarm: %d in %d job-hours",
+		         (unsigned long long)prop_seed(), alarms, hours);
+}
+
+// ---- lasting changes ----
+
+static void lasting_straggler_is_reported_once(void **state)
+{
+	static const int sizes[] = {4, 5, 8, 16, 64}, cadences[] = {10, 15, 5, 1};
+	int runs = getenv("GPUSCALE_NIGHTLY") ? 300 : 45, bad = 0;
+	(void)state;
+	for (int k = 0; k < runs; k++) {
+		int n_ranks = sizes[k % 5], cadence_s = cadences[k / 5 % (n_ranks > 8 ? 2 : 4)];
+		int end_s = 1200 + 4 * HOUR_S;
+		struct outcome o = run_slow(prop_seed() + (uint64_t)k, PLAIN, n_ranks, cadence_s,
+		                            1.1 + k / 5 % 3 * 0.05, 1200, end_s, end_s + HOUR_S / 2);
+		if (o.hits == 1 && o.stragglers == 1 && o.recovered == 1 && o.faster + o.imbalanced == 0 &&
+		    o.recovered_ms >= end_s * 1000LL && o.recovered_ms <= (end_s + 60) * 1000LL)
+			continue;
+		bad++;
+		printf("# run %d, %d ranks: %d hits, %d stragglers, %d faster, %d recovered (last %+.0f s after the "
+		       "end), "
+		       "%d imbalanced\n",
+		       k, n_ranks, o.hits, o.stragglers, o.faster, o.recovered, (double)o.recovered_ms / 1000 - end_s,
+		       o.imbalanced);
+	}
+	if (bad > runs / 40)
+		fail_msg("PROP_SEED=%llu: a lasting straggler is reported once: not in %d of %d runs",
+		         (unsigned long long)prop_seed(), bad, runs);
+}
+
+// Several ranks change at once, as when a switch or a shared disk slows down, and change back later: one alarm at most,
+// which names none of the others, and its end. When most ranks change, the job does.
+static void common_change_is_one_alarm(void **state)
+{
+	int runs = getenv("GPUSCALE_NIGHTLY") ? 2000 : 300, worse = 0, missed = 0, minorities = 0;
+	(void)state;
+	for (int k = 0; k < runs; k++) {
+		static struct job j;
+		job_init(&j, prop_seed() + (uint64_t)k, PLAIN, 4 + k % 13, 10);
+		j.slow_rank = prop_up_to(&j.r, j.n_ranks - 1);
+		j.n_slow = 2 + prop_up_to(&j.r, j.n_ranks - 3);
+		j.slow_by = prop_chance(&j.r, 70) ? 1.12 + 0.3 * uniform(&j.r) : 0.87 - 0.1 * uniform(&j.r);
+		j.slow_at_s = 1200 + prop_up_to(&j.r, 9);
+		j.slow_until_s = j.slow_at_s + 600 + prop_up_to(&j.r, 7200);
+		struct outcome o = run(&j, 3 * HOUR_S);
+		int most = j.n_slow == 2 ? 2 : 1; // two ranks may be a coincidence
+		bool is_minority = 2 * j.n_slow < j.n_ranks;
+		worse += o.stragglers + o.faster > most || o.recovered > most || o.others > 0;
+		if (o.stragglers + o.faster > most || o.recovered > most || o.others > 0)
+			printf("# %d: %d of %d ranks, x %.2f: %d stragglers, %d faster, %d recovered, %d others\n", k,
+			       j.n_slow, j.n_ranks, j.slow_by, o.stragglers, o.faster, o.recovered, o.others);
+		minorities += is_minority;
+		missed += is_minority && (o.stragglers + o.faster == 0 || o.recovered == 0);
+	}
+	if (worse > runs / 25 || missed > minorities / 20)
+		fail_msg("PROP_SEED=%llu: a common change is one alarm: %d of %d runs had more; %d of %d minorities "
+		         "were missed",
+		         (unsigned long long)prop_seed(), worse, runs, missed, minorities);
+}
+
 int main(void)
 {
 	if (getenv("PROP_TABLE")) {
@@ -322,6 +501,9 @@ int main(void)
 	        cmocka_unit_test(faster_rank_is_reported_as_faster),
 	        cmocka_unit_test(recovered_rank_is_cleared),
 	        cmocka_unit_test(unequal_rank_is_reported_once),
+	        cmocka_unit_test(resampled_job_raises_no_alarm),
+	        cmocka_unit_test(lasting_straggler_is_reported_once),
+	        cmocka_unit_test(common_change_is_one_alarm),
 	};
 	prop_begin();
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -166,7 +166,7 @@ static void errors_name_the_byte(void **state)
 	        {"[{\"ph\":\"X\",\"ts\":1", "byte 17: "},
 	        {"{\"traceEvents\":[}", "byte 16: "},
 	        {"{\"traceEvents\":[{\"ph\":\"X\",\"name\":\"k\"}]}", "no ts"},
-	        {"[{\"ph\":\"X\",\"ts\":\"12\"}]", "byte 16: expected a number"},
+	        {"[{\"ph\":\"X\",\"ts\":\"1x\"}]", "byte 16: expected a number"},
 	        {"[{\"ph\":\"X\",\"ts\":{}}]", "expected a number"},
 	        {"[{\"ph\":\"X\",\"ts\":1e300}]", "95 years"},
 	        {"[1]", "expected an event"},
