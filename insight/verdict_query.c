@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/buf.h"
+#include "insight/gpu_series.h"
 #include "insight/gpu_use_query.h"
 #include "insight/training_ranks.h"
 
@@ -56,7 +57,8 @@ void verdict_query_owners(struct buf *out)
 	buf_puts(out, "group by (");
 	for (const char *const *label = verdict_query_owner_labels(); *label; label++)
 		buf_printf(out, "%s%s", label == verdict_query_owner_labels() ? "" : ", ", *label);
-	buf_puts(out, ") (DCGM_FI_DEV_FB_USED)");
+	buf_puts(out, ") (DCGM_FI_DEV_FB_USED" GPU_INSTANCE
+	              " or DCGM_FI_DEV_FB_USED unless on (UUID) DCGM_FI_DEV_FB_USED" GPU_INSTANCE ")");
 }
 
 const char *const *verdict_query_owner_labels(void)

@@ -187,6 +187,8 @@ static int take_field(struct page_view *v, const struct sample *s, enum field f,
 	if (!g)
 		return -1;
 	add_pod(g, s);
+	if (family_of(f)->scope == FAMILY_WHOLE && g->device.mig_id[0])
+		return 0;
 	if (!isfinite(s->value) || s->value >= (family_of(f)->kind == FIELD_INT ? INT_BLANK : DOUBLE_BLANK))
 		return 0;
 	g->has[f] = true;
