@@ -5,6 +5,9 @@
 #ifndef GPUSCALE_INSIGHT_GPU_SERIES_H
 #define GPUSCALE_INSIGHT_GPU_SERIES_H
 
+// The pods of exporters: dcgm-exporter, gpuscale-exporter, AMD's device-metrics-exporter, Intel's xpumanager.
+#define GPU_EXPORTER_PODS ".*((dcgm|gpuscale|metrics)-exporter|xpumanager).*"
+
 // A device is a GPU, or a MIG instance of a GPU that is divided.
 #define GPU_DEVICE       "UUID, GPU_I_ID"
 #define GPU_INSTANCE     "{GPU_I_ID!=\"\"}"

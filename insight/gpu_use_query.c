@@ -17,10 +17,10 @@
 	") (DCGM_FI_DEV_FB_USED" selector "))"
 
 // As gpu:priced_share:ratio of the rules.
-#define ALLOCATED                                                                                                      \
-	"(" SHARES(GPU_WHOLE) " unless on (UUID) DCGM_FI_DEV_FB_USED" GPU_INSTANCE                                     \
-	                      " or " SHARES(GPU_INSTANCE) " * on (" GPU_DEVICE ") group_left () " GPU_INSTANCE_SHARE   \
-	                                                  ")"
+static const char allocated[] =
+        "(" SHARES(GPU_WHOLE) " unless on (UUID) DCGM_FI_DEV_FB_USED" GPU_INSTANCE
+                              " or " SHARES(GPU_INSTANCE) " * on (" GPU_DEVICE ") group_left () " GPU_INSTANCE_SHARE
+                                                          ")";
 
 #define BUSY "(" GPU_BUSY(GPU_NOW) ")"
 #define SM   "(" GPU_BY_DEVICE(GPU_SM) ")"
@@ -28,19 +28,20 @@
 // The limits are those of gpu:fake_load:ratio of the rules.
 #define FAKE "((" BUSY " - on (" GPU_DEVICE ") " SM " > 0.2) and on (" GPU_DEVICE ") (" SM " < 0.3))"
 
-#define TIMES(factor) ALLOCATED " * on (" GPU_DEVICE ") group_left () " factor
+#define TIMES(factor) " * on (" GPU_DEVICE ") group_left () " factor
 
+// What `allocated` is multiplied by.
 // clang-format off
-static const char *const measures[] = {
-	[GPU_ALLOCATED] = ALLOCATED,
+static const char *const factors[] = {
+	[GPU_ALLOCATED] = "",
 	[GPU_IDLE]      = TIMES(IDLE),
 	[GPU_FAKE]      = TIMES(FAKE),
 	[GPU_MEASURED]  = TIMES("(" IDLE " >= bool 0)"),
 	// The power is that of the whole GPU, which some exporters repeat for each instance.
-	[GPU_ENERGY]    = ALLOCATED " * on (UUID) group_left () (max by (UUID) (DCGM_FI_DEV_POWER_USAGE))",
+	[GPU_ENERGY]    = " * on (UUID) group_left () (max by (UUID) (DCGM_FI_DEV_POWER_USAGE))",
 };
 // clang-format on
-_Static_assert(sizeof measures / sizeof measures[0] == GPU_MEASURE__COUNT, "one expression per measure");
+_Static_assert(sizeof factors / sizeof factors[0] == GPU_MEASURE__COUNT, "one expression per measure");
 
 // A range of one second less than the minutes: exactly `steps` evaluations of the subquery, whether the server counts
 // the start of a range (Prometheus 2) or not (Prometheus 3).
@@ -51,7 +52,7 @@ static int64_t range_s(int64_t steps)
 
 // Which pod it is, as gpu:owner:info of the rules: with honor_labels, the labels are pod and namespace, without it
 // exported_pod and exported_namespace. Renamed once, outside the sum over time, because label_replace() is slow.
-#define EXPORTER    "\".*(dcgm|gpuscale)-exporter.*\""
+#define EXPORTER    "\"" GPU_EXPORTER_PODS "\""
 #define RENAME_OPEN "label_replace(label_replace(label_replace(label_replace(label_replace(label_replace(label_replace("
 #define RENAME_CLOSE                                                                                                   \
 	", \"wl_pod\", \"$1\", \"pod\", \"(.+)\"), \"wl_pod\", \"\", \"pod\", " EXPORTER                               \
@@ -59,12 +60,12 @@ static int64_t range_s(int64_t steps)
 	", \"wl_namespace\", \"\", \"pod\", \"\"), \"wl_namespace\", \"\", \"pod\", " EXPORTER                         \
 	"), \"wl_namespace\", \"$1\", \"exported_namespace\", \"(.+)\")"
 
-static void put_sum(struct buf *out, const char *measure, const char *part, int64_t steps)
+static void put_sum(struct buf *out, const char *factor, const char *part, int64_t steps)
 {
 	buf_printf(out,
 	           "sum by (modelName, wl_namespace%s%s) (" RENAME_OPEN "sum by (modelName, " HOLDER
-	           ") (sum_over_time((%s)[%" PRId64 "s:%ds]))" RENAME_CLOSE ")",
-	           part ? ", " : "", part ? part : "", measure, range_s(steps), GPU_USE_STEP_S);
+	           ") (sum_over_time((%s%s)[%" PRId64 "s:%ds]))" RENAME_CLOSE ")",
+	           part ? ", " : "", part ? part : "", allocated, factor, range_s(steps), GPU_USE_STEP_S);
 }
 
 // The last value of the label of each pod. kube_pod_labels has a series for every pod.
@@ -82,15 +83,15 @@ void gpu_use_query(struct buf *out, enum gpu_measure measure, const struct gpu_u
 	const char *label = parts->label;
 	buf_printf(out, "%d * ", GPU_USE_STEP_S);
 	if (!label) {
-		put_sum(out, measures[measure], parts->by_pod ? GPU_USE_POD : NULL, steps);
+		put_sum(out, factors[measure], parts->by_pod ? GPU_USE_POD : NULL, steps);
 		return;
 	}
 	buf_printf(out, "sum by (modelName, wl_namespace, %s) (", label);
-	put_sum(out, measures[measure], GPU_USE_POD, steps);
+	put_sum(out, factors[measure], GPU_USE_POD, steps);
 	buf_printf(out, " * on (wl_namespace, wl_pod) group_left (%s) ", label);
 	put_label_values(out, label, steps);
 	buf_puts(out, " or ");
-	put_sum(out, measures[measure], GPU_USE_POD, steps);
+	put_sum(out, factors[measure], GPU_USE_POD, steps);
 	buf_puts(out, " unless on (wl_namespace, wl_pod) ");
 	put_label_values(out, label, steps);
 	buf_puts(out, ")");
@@ -120,11 +121,12 @@ static void put_idle_devices(struct buf *out, int64_t for_s, bool are_trusted)
 	                 : for_s / STEPS_OF_IDLE > GPU_USE_STEP_S ? GPU_USE_STEP_S
 	                                                          : for_s / STEPS_OF_IDLE;
 	buf_printf(out,
-	           "((" ALLOCATED ") and on (" GPU_DEVICE ", " HOLDER ") (DCGM_FI_DEV_FB_USED offset %" PRId64
+	           "((%s) and on (" GPU_DEVICE ", " HOLDER ") (DCGM_FI_DEV_FB_USED offset %" PRId64
 	           "s) and on (" GPU_DEVICE ", " HOLDER ") (count_over_time((group by (" GPU_DEVICE ", " HOLDER
 	           ") (" GPU_UTIL " or " GPU_SM " or " GPU_ENGINE "))[%" PRId64 "s:%" PRId64 "s]) >= %" PRId64
 	           ") unless on (" GPU_DEVICE ") " WORKING(PEAK, "[%" PRId64 "s]") "%s)",
-	           for_s, for_s, step_s, for_s / step_s * 9 / 10 - 1, for_s, for_s, for_s, are_trusted ? DOUBTFUL : "");
+	           allocated, for_s, for_s, step_s, for_s / step_s * 9 / 10 - 1, for_s, for_s, for_s,
+	           are_trusted ? DOUBTFUL : "");
 }
 
 static void put_idle_query(struct buf *out, enum gpu_idle what, int64_t for_s, int64_t lookback_s, bool are_trusted)

@@ -63,7 +63,8 @@ struct verdict_measure_info {
 	enum measure_fold fold;
 	enum measure_unit unit;
 	// PromQL over the series of gpuscale-exporter, dcgm-exporter, cAdvisor, node-exporter and the training hook,
-	// with $W for the window, $L for the long window and $S for the step of a subquery.
+	// with $W for the window, $L for the long window, $S for the step of a subquery and $B for
+	// the busy part of each device in the window.
 	const char *expr;
 };
 

@@ -27,7 +27,7 @@
 	" offset $L and on (UUID) gpuscale_gpu_xid_errors_total{xid=\"48\"} offset $L"
 
 #define MEMORY_ALL BY_DEVICE("DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE")
-#define EXPORTER   "pod!=\"\",pod!~\".*(dcgm|gpuscale)-exporter.*\""
+#define EXPORTER   "pod!=\"\",pod!~\"" GPU_EXPORTER_PODS "\""
 // A pod that was not on this GPU a window ago, or memory that was empty within the window.
 #define LOADING                                                                                                        \
 	"max by (UUID, GPU_I_ID) (DCGM_FI_DEV_FB_USED{exported_pod!=\"\"} unless on (UUID, GPU_I_ID, "                 \
@@ -48,7 +48,7 @@
 // generation carries 0.985 GB/s, and each generation twice as much. An idle link falls back, so only a busy GPU counts.
 #define LINK_NOW(what) BY_GPU("max_over_time(DCGM_FI_DEV_PCIE_" what "[$W])")
 #define LINK_MAX(what) BY_GPU("DCGM_FI_DEV_PCIE_MAX_" what)
-#define WHEN_BUSY      " and on (UUID) " BY_GPU(GPU_BUSY(MEAN)) " > 0.5"
+#define WHEN_BUSY      " and on (UUID) " BY_GPU("$B") " > 0.5"
 #define LINK                                                                                                           \
 	"2 ^ (" LINK_NOW("LINK_GEN") " - " LINK_MAX("LINK_GEN") ") * " LINK_NOW("LINK_WIDTH") " / " LINK_MAX(          \
 	        "LINK_WIDTH") WHEN_BUSY
@@ -79,7 +79,7 @@
 
 // clang-format off
 static const struct verdict_measure_info measures[] = {
-	[MEASURE_BUSY]          = {"busy",          "busy",            SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, GPU_BUSY(MEAN)},
+	[MEASURE_BUSY]          = {"busy",          "busy",            SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, "$B"},
 	[MEASURE_BUSY_LONG]     = {"busy_long",     "busy, long",      SCOPE_DEVICE, FOLD_MAX, UNIT_RATIO, GPU_BUSY(MEAN_LONG)},
 	[MEASURE_SM]            = {"sm_active",     "SM",              SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, ACTIVE("SM_ACTIVE")},
 	[MEASURE_OCCUPANCY]     = {"sm_occupancy",  "occupancy",       SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, ACTIVE("SM_OCCUPANCY")},

@@ -24,7 +24,9 @@ static int64_t step_of(int64_t window_s)
 	return step_s < SUBQUERY_STEP_S ? SUBQUERY_STEP_S : step_s;
 }
 
-// Replaces $W, $L and $S; a dollar of label_replace is followed by a digit.
+#define MEAN(family) "avg_over_time(" family "[$W])"
+
+// Replaces $W, $L, $S and $B; a dollar of label_replace is followed by a digit.
 static void put_windows(struct buf *out, const char *expr, int64_t window_s)
 {
 	for (const char *c = expr; *c; c++) {
@@ -34,6 +36,8 @@ static void put_windows(struct buf *out, const char *expr, int64_t window_s)
 			buf_printf(out, "%" PRId64 "s", VERDICT_LONG_WINDOWS * window_s);
 		else if (*c == '$' && c[1] == 'S')
 			buf_printf(out, "%" PRId64 "s", step_of(window_s));
+		else if (*c == '$' && c[1] == 'B')
+			put_windows(out, GPU_BUSY(MEAN), window_s);
 		else {
 			buf_putc(out, *c);
 			continue;
