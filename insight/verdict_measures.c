@@ -62,6 +62,20 @@
 #define CLOCK_BUSY "(max by (UUID, modelName) (" MEAN("DCGM_FI_DEV_SM_CLOCK") ")" WHEN_BUSY UNLESS_FULL_POWER ")"
 #define CLOCK      CLOCK_BUSY " / on (modelName) group_left () quantile by (modelName) (0.5, " CLOCK_BUSY ")"
 
+// How far a device swings between a high and a low level: within the windows of gpuscale-exporter, whose readings are
+// down to 100 ms apart, the SM activity, or the power as a part of its limit; else twice the deviation of the SM
+// activity that passes its mean downwards more than twice. A square wave from 0.9 to 0.1 swings by 0.8, a single step
+// does not.
+#define WINDOW(part, edge) "avg_over_time(gpuscale_gpu_" part "_window_" edge "[$W])"
+#define IN_WINDOWS(part)   BY_DEVICE(WINDOW(part, "max") " - " WINDOW(part, "min"))
+#define SWING                                                                                                          \
+	IN_WINDOWS("sm_active")                                                                                        \
+	" or " IN_WINDOWS(                                                                                             \
+	        "power_usage") " / on (UUID) group_left () max by (UUID) "                                             \
+	                       "(DCGM_FI_DEV_ENFORCED_POWER_LIMIT) or 2 * " BY_DEVICE(                                 \
+	                               "stddev_over_time(" GPU_SM                                                      \
+	                               "[$W])") " and " BY_DEVICE("resets((" GPU_SM                                    \
+	                                                          " > bool " MEAN(GPU_SM) ")[$W:$S])") " > 2"
 #define ERRORS(what) "(" BY_GPU("increase(DCGM_FI_DEV_NVLINK_" what "_ERROR_COUNT_TOTAL[$L])") " > 0)"
 #define NVLINK       ERRORS("RECOVERY") " or " ERRORS("REPLAY") " or " ERRORS("CRC_DATA")
 
@@ -88,6 +102,8 @@ static const struct verdict_measure_info measures[] = {
 	[MEASURE_MEMORY]        = {"memory_used",   "memory",          SCOPE_DEVICE, FOLD_MAX, UNIT_RATIO, BY_DEVICE("DCGM_FI_DEV_FB_USED") " / " MEMORY_ALL},
 	[MEASURE_PCIE_RX]       = {"pcie_rx",       "PCIe in",         SCOPE_GPU,    FOLD_AVG, UNIT_BYTES_PER_SECOND, BY_GPU(MEAN("DCGM_FI_PROF_PCIE_RX_BYTES"))},
 	[MEASURE_PCIE_SHARE]    = {"pcie_rx_share", "PCIe share",      SCOPE_GPU,    FOLD_AVG, UNIT_RATIO, BY_GPU(MEAN("DCGM_FI_PROF_PCIE_RX_BYTES")) " / " LINK_BYTES},
+	[MEASURE_PCIE_PEAK]     = {"pcie_rx_peak",  "PCIe peaks",      SCOPE_GPU,    FOLD_AVG, UNIT_RATIO, BY_GPU(WINDOW("pcie_rx_bytes", "max")) " / " LINK_BYTES},
+	[MEASURE_SWING]         = {"swing",         "swing",           SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, SWING},
 	[MEASURE_LINK]          = {"pcie_link",     "PCIe link",       SCOPE_GPU,    FOLD_MIN, UNIT_RATIO, LINK},
 	[MEASURE_CLOCK]         = {"sm_clock",      "clock of median", SCOPE_GPU,    FOLD_MIN, UNIT_RATIO, BY_GPU(CLOCK)},
 	[MEASURE_THROTTLED]     = {"throttled",     "throttled",       SCOPE_GPU,    FOLD_MAX, UNIT_RATIO, THROTTLED},
