@@ -54,8 +54,8 @@ struct page_view_process {
 struct page_view {
 	struct page_view_gpu gpus[DEVICES_MAX]; // ordered by index, each GPU before its instances
 	size_t n;
-	bool is_own;         // a page of this exporter
-	bool has_count;      // dcgm-exporter counts XIDs of every GPU, and lists only those that occurred
+	bool is_own;                       // a page of this exporter
+	bool has_count;                    // dcgm-exporter counts XIDs of every GPU, and lists only those that occurred
 	size_t unknown[PAGE_KNOWN__COUNT]; // GPUs whose faults of a kind the page would not show
 	struct page_view_process processes[PAGE_VIEW_PROCESSES_MAX]; // in the order of the page
 	size_t n_processes;
