@@ -15,7 +15,7 @@
 // The codes for which gpuscale-exporter check says drain, or more.
 #define XIDS "46|48|54|61|62|64|74|79|95|110|119|120|136|140|142|143|151|155|156|158"
 // The last code, which is all that dcgm-exporter has by default: each step of the long window in which a fatal code
-// took the place of another one, which a harmless code may have replaced since.
+// took the place of the code before it, which a harmless code may have replaced since.
 #define XID_LAST                                                                                                       \
 	"sum_over_time((label_replace(count_values by (UUID) (\"xid\", max by (UUID) (DCGM_FI_DEV_XID_ERRORS) != max " \
 	"by (UUID) (DCGM_FI_DEV_XID_ERRORS offset $S)), \"fatal\", \"yes\", \"xid\", \"" XIDS "\") and on (fatal) "    \

@@ -171,8 +171,8 @@ const struct lint_rename lint_renames[] = {
 // Suffixes that the client libraries append to the name of a histogram or a counter.
 static const char *const suffixes[] = {"", "_bucket", "_sum", "_count", "_total", "_created"};
 
-// The number of characters of `name` that are the old name; 0: it has another one. Ray puts "ray_" before the names of
-// vLLM, AMD's exporter may put "amd_" before its own, and some builds convert the colon.
+// The number of characters of `name` that are the old name; 0: it is a different name. Ray puts "ray_" before the names
+// of vLLM, AMD's exporter may put "amd_" before its own, and some builds convert the colon.
 static size_t match_old(const char *old, const char *name, size_t len)
 {
 	size_t skip = len > 8 && memcmp(name, "ray_vllm", 8) == 0   ? 4
