@@ -10,10 +10,10 @@
 
 #include "base/exposition.h"
 
-// The table, in the order of the exposition: field, name, DCGM field id (0: a family of gpuscale's), type, kind, what it
-// applies to (enum family_scope), unit, name of its windows (NULL: none are kept), whether the counter accumulates, help text. struct family describes the
-// columns. To add a metric, add a row here and let a backend fill the field. Ids, types and units: DCGM's dcgm_fields.h
-// and dcgm-exporter's default-counters.csv (names of 4.5 to 4.8).
+// The table, in the order of the exposition: field, name, DCGM field id (0: a family of gpuscale's), type, kind, what
+// it applies to (enum family_scope), unit, name of its windows (NULL: none are kept), whether the counter accumulates,
+// help text. struct family describes the columns. To add a metric, add a row here and let a backend fill the field.
+// Ids, types and units: DCGM's dcgm_fields.h and dcgm-exporter's default-counters.csv (names of 4.5 to 4.8).
 // clang-format off
 #define FAMILIES(ROW) \
 	ROW(FIELD_SM_CLOCK,                    "DCGM_FI_DEV_SM_CLOCK",                          100,  GAUGE,   INT,    CARD,  "MHz",        "sm_clock",           false, "SM clock (MHz).") \
@@ -106,7 +106,8 @@ enum field_kind { FIELD_INT, FIELD_DOUBLE };
 
 // What a family is a figure of. No family is a figure of a time slice: the pods that share a GPU all have its series.
 enum family_scope {
-	FAMILY_WHOLE, // a GPU that is not divided; what an exporter serves for a MIG instance, or for its GPU, means nothing
+	FAMILY_WHOLE, // a GPU that is not divided; what an exporter serves for a MIG instance, or for its GPU, means
+	              // nothing
 	FAMILY_CARD,  // a GPU, divided or not; dcgm-exporter repeats it for each instance
 	FAMILY_EACH,  // a GPU, and each instance
 };
@@ -117,7 +118,7 @@ struct family {
 	enum metric_type type;
 	enum field_kind kind; // the value is printed with %d or %f
 	enum family_scope scope;
-	const char *unit;     // for people
+	const char *unit; // for people
 	// "gpu_util": the minimum, maximum and mean over the window are served as gpuscale_gpu_gpu_util_window_*.
 	const char *window;
 	bool accumulates; // the driver resets this counter; the sampler continues it (device_history.h)
