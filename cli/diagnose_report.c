@@ -46,7 +46,8 @@ bool diagnose_selects(const struct diagnose_report *r, size_t workload)
 	       (!r->workload || names_workload(r->workload, w));
 }
 
-// A shared GPU counts in even parts, an instance as its share of the GPU. What a model without a price costs is unknown.
+// A shared GPU counts in even parts, an instance as its share of the GPU. What a model without a price costs is
+// unknown.
 static double cost_of(const struct diagnose_report *r, const struct workload_gpu *g)
 {
 	bool is_priced;
