@@ -308,7 +308,8 @@ int cmd_idle(int argc, char **argv)
 	        "",
 	        "List the GPUs that do nothing, from the series of gpuscale-exporter or dcgm-exporter: which pod "
 	        "holds them, since when, the price per hour and the cost so far, the most expensive first. A GPU is "
-	        "idle while its GPU_UTIL, and its SM_ACTIVE where it is measured, stay below 5 %. It is listed after "
+	        "idle while its GPU_UTIL, SM_ACTIVE and GR_ENGINE_ACTIVE, those that exist, stay below 5 %. It is "
+	        "listed after "
 	        "--for, unless the pod that holds it changed in this time. GPUs that no pod holds are listed as "
 	        "<unallocated>. "
 	        "Changes nothing."

@@ -139,7 +139,7 @@ static int fetch(struct connections *c, struct promql_source *source, int64_t wi
 	if (set->n == 0)
 		return err_set(e, ERR_NOT_FOUND,
 		               "no GPU reports: check that gpuscale-exporter or dcgm-exporter is scraped "
-		               "(DCGM_FI_DEV_FB_USED)");
+		               "(DCGM_FI_DEV_FB_USED); other exporters need the rules gpu-names.yaml");
 	if (fetch_measures(c, source, window_s, set, 0, MEASURE_CPU, e) < 0)
 		return -1;
 	fetch_optional(c, source, window_s, set);

@@ -46,12 +46,13 @@ bool diagnose_selects(const struct diagnose_report *r, size_t workload)
 	       (!r->workload || names_workload(r->workload, w));
 }
 
-// A shared GPU counts in even parts. What an instance costs is unknown, and so is a model without a price.
+// A shared GPU counts in even parts, an instance as its share of the GPU. What a model without a price costs is
+// unknown.
 static double cost_of(const struct diagnose_report *r, const struct workload_gpu *g)
 {
 	bool is_priced;
 	int64_t micro = price_book_micro(r->book, g->model, NULL, &is_priced);
-	return is_priced && !g->instance[0] ? (double)micro / 1e6 / g->holders : NAN;
+	return is_priced ? (double)micro / 1e6 / g->holders * (g->instance[0] ? g->values[MEASURE_SHARE] : 1) : NAN;
 }
 
 static int compare_lines(const void *a, const void *b)

@@ -5,6 +5,7 @@
 #ifndef GPUSCALE_EXPORTER_BACKEND_H
 #define GPUSCALE_EXPORTER_BACKEND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -60,6 +61,7 @@ struct backend_config {
 	const char *proc_root;    // "/proc"; NULL: no memory per process
 	const char *dcgm_library; // path or name for dlopen(); NULL: libdcgm.so.4 or .3
 	const char *dcgm_address; // of nv-hostengine: "host", "host:port", "unix:///path" or "/path"
+	bool dcgm_profiling_only; // read no other fields through it, and count no XIDs
 	const char *sysfs_root;   // "/sys"
 	const char *mock_script;  // path; NULL: the built-in script
 	struct buf *ret_errors;   // receives one line for each error in the script

@@ -24,6 +24,8 @@ enum verdict_measure {
 	MEASURE_MEMORY,
 	MEASURE_PCIE_RX,
 	MEASURE_PCIE_SHARE,
+	MEASURE_PCIE_PEAK,
+	MEASURE_SWING,
 	MEASURE_LINK,
 	MEASURE_CLOCK,
 	MEASURE_THROTTLED,
@@ -33,6 +35,7 @@ enum verdict_measure {
 	MEASURE_REMAP,
 	MEASURE_NVLINK,
 	MEASURE_PCIE_REPLAY,
+	MEASURE_SHARE, // of the price of its GPU; only of instances
 	MEASURE_LOADING,
 	MEASURE_CPU, // from here on, of pods and nodes: optional
 	MEASURE_CPU_THROTTLED,
@@ -62,7 +65,8 @@ struct verdict_measure_info {
 	enum measure_fold fold;
 	enum measure_unit unit;
 	// PromQL over the series of gpuscale-exporter, dcgm-exporter, cAdvisor, node-exporter and the training hook,
-	// with $W for the window, $L for the long window and $S for the step of a subquery.
+	// with $W for the window, $L for the long window, $S for the step of a subquery and $B for
+	// the busy part of each device in the window.
 	const char *expr;
 };
 
@@ -80,6 +84,7 @@ enum verdict {
 	VERDICT_LOADER,
 	VERDICT_STORAGE,
 	VERDICT_PREPROCESSING,
+	VERDICT_SAWTOOTH,
 	VERDICT_FAKE_LOAD,
 	VERDICT_UNDERFILLED,
 	VERDICT_NO_TENSOR,

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // The measures of the table of verdicts, in PromQL. What an exporter does not have gives no series, and its measure is
 // missing.
+#include "insight/gpu_series.h"
 #include "insight/verdict.h"
 
-#define BY_DEVICE(x) "max by (UUID, GPU_I_ID) (" x ")"
+#define BY_DEVICE(x) GPU_BY_DEVICE(x)
 #define BY_GPU(x)    "max by (UUID) (" x ")"
 #define MEAN(metric) "avg_over_time(" metric "[$W])"
+#define ACTIVE(part) "clamp_max(" BY_DEVICE(MEAN("DCGM_FI_PROF_" part)) ", 1)"
 
 // Of the same series now, throughout and a long window ago: the pod of the series was there all the time.
 #define MEAN_LONG(metric) "avg_over_time(" metric "[$L]) and " metric " and " metric " offset $L"
 
 // The codes for which gpuscale-exporter check says drain, or more.
-#define XIDS         "46|48|54|61|62|64|74|79|95|110|119|120|136|140|142|143|151|155|156|158"
-#define XID          "max by (UUID) (DCGM_FI_DEV_XID_ERRORS)"
-#define XID_IS(code) XID " == " #code
-// The last code, which is all that dcgm-exporter has by default: a fatal one that was not there a long window ago.
-#define XID_LAST                                                                                                                                                                                        \
-	"(" XID_IS(46) " or " XID_IS(48) " or " XID_IS(54) " or " XID_IS(61) " or " XID_IS(62) " or " XID_IS(                                                                                           \
-	        64) " or " XID_IS(74) " or " XID_IS(79) " or " XID_IS(95) " or " XID_IS(110) " or " XID_IS(119) " or"                                                                                   \
-	                                                                                                        " " XID_IS(120) " or " XID_IS(136) " or " XID_IS(140) " or " XID_IS(142) " or " XID_IS( \
-	                                                                                                                143) " or " XID_IS(151) " or " XID_IS(155) " or " XID_IS(156) " or " XID_IS(158) ") != max by (UUID) (DCGM_FI_DEV_XID_ERRORS offset $L)"
+#define XIDS "46|48|54|61|62|64|74|79|95|110|119|120|136|140|142|143|151|155|156|158"
+// The last code, which is all that dcgm-exporter has by default: each step of the long window in which a fatal code
+// took the place of the code before it, which a harmless code may have replaced since.
+#define XID_LAST                                                                                                       \
+	"sum_over_time((label_replace(count_values by (UUID) (\"xid\", max by (UUID) (DCGM_FI_DEV_XID_ERRORS) != max " \
+	"by (UUID) (DCGM_FI_DEV_XID_ERRORS offset $S)), \"fatal\", \"yes\", \"xid\", \"" XIDS "\") and on (fatal) "    \
+	"label_replace(vector(1), \"fatal\", \"yes\", \"\", \"\"))[$L:$S])"
 #define XID_COUNTER "gpuscale_gpu_xid_errors_total{xid=~\"" XIDS "\"}"
 // Most codes appear with their first error; 48 is there from the start, and shows that the GPU was watched.
 #define XID_NEW                                                                                                        \
@@ -27,7 +27,7 @@
 	" offset $L and on (UUID) gpuscale_gpu_xid_errors_total{xid=\"48\"} offset $L"
 
 #define MEMORY_ALL BY_DEVICE("DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE")
-#define EXPORTER   "pod!=\"\",pod!~\".*(dcgm|gpuscale)-exporter.*\""
+#define EXPORTER   "pod!=\"\",pod!~\"" GPU_EXPORTER_PODS "\""
 // A pod that was not on this GPU a window ago, or memory that was empty within the window.
 #define LOADING                                                                                                        \
 	"max by (UUID, GPU_I_ID) (DCGM_FI_DEV_FB_USED{exported_pod!=\"\"} unless on (UUID, GPU_I_ID, "                 \
@@ -48,7 +48,7 @@
 // generation carries 0.985 GB/s, and each generation twice as much. An idle link falls back, so only a busy GPU counts.
 #define LINK_NOW(what) BY_GPU("max_over_time(DCGM_FI_DEV_PCIE_" what "[$W])")
 #define LINK_MAX(what) BY_GPU("DCGM_FI_DEV_PCIE_MAX_" what)
-#define WHEN_BUSY      " and on (UUID) " BY_GPU(MEAN("DCGM_FI_DEV_GPU_UTIL")) " > 50"
+#define WHEN_BUSY      " and on (UUID) " BY_GPU("$B") " > 0.5"
 #define LINK                                                                                                           \
 	"2 ^ (" LINK_NOW("LINK_GEN") " - " LINK_MAX("LINK_GEN") ") * " LINK_NOW("LINK_WIDTH") " / " LINK_MAX(          \
 	        "LINK_WIDTH") WHEN_BUSY
@@ -62,6 +62,20 @@
 #define CLOCK_BUSY "(max by (UUID, modelName) (" MEAN("DCGM_FI_DEV_SM_CLOCK") ")" WHEN_BUSY UNLESS_FULL_POWER ")"
 #define CLOCK      CLOCK_BUSY " / on (modelName) group_left () quantile by (modelName) (0.5, " CLOCK_BUSY ")"
 
+// How far a device swings between a high and a low level: within the windows of gpuscale-exporter, whose readings are
+// down to 100 ms apart, the SM activity, or the power as a part of its limit; else twice the deviation of the SM
+// activity that passes its mean downwards more than twice. A square wave from 0.9 to 0.1 swings by 0.8, a single step
+// does not.
+#define WINDOW(part, edge) "avg_over_time(gpuscale_gpu_" part "_window_" edge "[$W])"
+#define IN_WINDOWS(part)   BY_DEVICE(WINDOW(part, "max") " - " WINDOW(part, "min"))
+#define SWING                                                                                                          \
+	IN_WINDOWS("sm_active")                                                                                        \
+	" or " IN_WINDOWS(                                                                                             \
+	        "power_usage") " / on (UUID) group_left () max by (UUID) "                                             \
+	                       "(DCGM_FI_DEV_ENFORCED_POWER_LIMIT) or 2 * " BY_DEVICE(                                 \
+	                               "stddev_over_time(" GPU_SM                                                      \
+	                               "[$W])") " and " BY_DEVICE("resets((" GPU_SM                                    \
+	                                                          " > bool " MEAN(GPU_SM) ")[$W:$S])") " > 2"
 #define ERRORS(what) "(" BY_GPU("increase(DCGM_FI_DEV_NVLINK_" what "_ERROR_COUNT_TOTAL[$L])") " > 0)"
 #define NVLINK       ERRORS("RECOVERY") " or " ERRORS("REPLAY") " or " ERRORS("CRC_DATA")
 
@@ -79,24 +93,27 @@
 
 // clang-format off
 static const struct verdict_measure_info measures[] = {
-	[MEASURE_BUSY]          = {"busy",          "busy",            SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, BY_DEVICE(MEAN("DCGM_FI_DEV_GPU_UTIL")) " / 100 or " BY_DEVICE(MEAN("DCGM_FI_PROF_SM_ACTIVE"))},
-	[MEASURE_BUSY_LONG]     = {"busy_long",     "busy, long",      SCOPE_DEVICE, FOLD_MAX, UNIT_RATIO, BY_DEVICE(MEAN_LONG("DCGM_FI_DEV_GPU_UTIL")) " / 100 or " BY_DEVICE(MEAN_LONG("DCGM_FI_PROF_SM_ACTIVE"))},
-	[MEASURE_SM]            = {"sm_active",     "SM",              SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, BY_DEVICE(MEAN("DCGM_FI_PROF_SM_ACTIVE"))},
-	[MEASURE_OCCUPANCY]     = {"sm_occupancy",  "occupancy",       SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, BY_DEVICE(MEAN("DCGM_FI_PROF_SM_OCCUPANCY"))},
-	[MEASURE_TENSOR]        = {"tensor_active", "tensor",          SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, BY_DEVICE(MEAN("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"))},
-	[MEASURE_DRAM]          = {"dram_active",   "DRAM",            SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, BY_DEVICE(MEAN("DCGM_FI_PROF_DRAM_ACTIVE"))},
+	[MEASURE_BUSY]          = {"busy",          "busy",            SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, "$B"},
+	[MEASURE_BUSY_LONG]     = {"busy_long",     "busy, long",      SCOPE_DEVICE, FOLD_MAX, UNIT_RATIO, GPU_BUSY(MEAN_LONG)},
+	[MEASURE_SM]            = {"sm_active",     "SM",              SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, ACTIVE("SM_ACTIVE")},
+	[MEASURE_OCCUPANCY]     = {"sm_occupancy",  "occupancy",       SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, ACTIVE("SM_OCCUPANCY")},
+	[MEASURE_TENSOR]        = {"tensor_active", "tensor",          SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, ACTIVE("PIPE_TENSOR_ACTIVE")},
+	[MEASURE_DRAM]          = {"dram_active",   "DRAM",            SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, ACTIVE("DRAM_ACTIVE")},
 	[MEASURE_MEMORY]        = {"memory_used",   "memory",          SCOPE_DEVICE, FOLD_MAX, UNIT_RATIO, BY_DEVICE("DCGM_FI_DEV_FB_USED") " / " MEMORY_ALL},
 	[MEASURE_PCIE_RX]       = {"pcie_rx",       "PCIe in",         SCOPE_GPU,    FOLD_AVG, UNIT_BYTES_PER_SECOND, BY_GPU(MEAN("DCGM_FI_PROF_PCIE_RX_BYTES"))},
 	[MEASURE_PCIE_SHARE]    = {"pcie_rx_share", "PCIe share",      SCOPE_GPU,    FOLD_AVG, UNIT_RATIO, BY_GPU(MEAN("DCGM_FI_PROF_PCIE_RX_BYTES")) " / " LINK_BYTES},
+	[MEASURE_PCIE_PEAK]     = {"pcie_rx_peak",  "PCIe peaks",      SCOPE_GPU,    FOLD_AVG, UNIT_RATIO, BY_GPU(WINDOW("pcie_rx_bytes", "max")) " / " LINK_BYTES},
+	[MEASURE_SWING]         = {"swing",         "swing",           SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, SWING},
 	[MEASURE_LINK]          = {"pcie_link",     "PCIe link",       SCOPE_GPU,    FOLD_MIN, UNIT_RATIO, LINK},
 	[MEASURE_CLOCK]         = {"sm_clock",      "clock of median", SCOPE_GPU,    FOLD_MIN, UNIT_RATIO, BY_GPU(CLOCK)},
 	[MEASURE_THROTTLED]     = {"throttled",     "throttled",       SCOPE_GPU,    FOLD_MAX, UNIT_RATIO, THROTTLED},
 	[MEASURE_THERMAL]       = {"thermal",       "slowed by heat",  SCOPE_GPU,    FOLD_MAX, UNIT_RATIO, BY_GPU("rate(DCGM_FI_DEV_THERMAL_VIOLATION[$W])") " / 1e9"},
-	[MEASURE_XID]           = {"xid",           "fatal XIDs",      SCOPE_GPU,    FOLD_MAX, UNIT_COUNT, BY_GPU("DCGM_EXP_XID_ERRORS_COUNT{xid=~\"" XIDS "\"} > 0 or increase(" XID_COUNTER "[$L]) > 0 or " XID_NEW) " or " XID_LAST},
+	[MEASURE_XID]           = {"xid",           "fatal XIDs",      SCOPE_GPU,    FOLD_MAX, UNIT_COUNT, BY_GPU("max_over_time(DCGM_EXP_XID_ERRORS_COUNT{xid=~\"" XIDS "\"}[$L]) > 0 or increase(" XID_COUNTER "[$L]) > 0 or " XID_NEW " or " XID_LAST)},
 	[MEASURE_ECC]           = {"ecc",           "ECC errors",      SCOPE_GPU,    FOLD_MAX, UNIT_COUNT, BY_GPU("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL")},
 	[MEASURE_REMAP]         = {"remap_failed",  "remap failure",   SCOPE_GPU,    FOLD_MAX, UNIT_COUNT, BY_GPU("DCGM_FI_DEV_ROW_REMAP_FAILURE")},
 	[MEASURE_NVLINK]        = {"nvlink_errors", "NVLink errors",   SCOPE_GPU,    FOLD_MAX, UNIT_COUNT, NVLINK},
 	[MEASURE_PCIE_REPLAY]   = {"pcie_replays",  "PCIe replays/s",  SCOPE_GPU,    FOLD_MAX, UNIT_COUNT, BY_GPU("rate(DCGM_FI_DEV_PCIE_REPLAY_COUNTER[$W])")},
+	[MEASURE_SHARE]         = {"gpu_share",     "share of GPU",    SCOPE_DEVICE, FOLD_AVG, UNIT_RATIO, GPU_INSTANCE_SHARE},
 	[MEASURE_LOADING]       = {"loading",       "loading",         SCOPE_DEVICE, FOLD_MAX, UNIT_COUNT, LOADING},
 	[MEASURE_CPU]           = {"cpu",           "CPU of limit",    SCOPE_POD,    FOLD_MAX, UNIT_RATIO, "sum by (namespace, pod) (rate(container_cpu_usage_seconds_total{container!=\"\",pod!=\"\"}[$W])) / (" CPU_LIMIT ")"},
 	[MEASURE_CPU_THROTTLED] = {"cpu_throttled", "CPU throttled",   SCOPE_POD,    FOLD_MAX, UNIT_RATIO, "sum by (namespace, pod) (rate(container_cpu_cfs_throttled_periods_total{container!=\"\",pod!=\"\"}[$W])) / sum by (namespace, pod) (rate(container_cpu_cfs_periods_total{container!=\"\",pod!=\"\"}[$W]))"},

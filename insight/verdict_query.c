@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/buf.h"
+#include "insight/gpu_series.h"
 #include "insight/gpu_use_query.h"
 #include "insight/training_ranks.h"
 
@@ -23,7 +24,9 @@ static int64_t step_of(int64_t window_s)
 	return step_s < SUBQUERY_STEP_S ? SUBQUERY_STEP_S : step_s;
 }
 
-// Replaces $W, $L and $S; a dollar of label_replace is followed by a digit.
+#define MEAN(family) "avg_over_time(" family "[$W])"
+
+// Replaces $W, $L, $S and $B; a dollar of label_replace is followed by a digit.
 static void put_windows(struct buf *out, const char *expr, int64_t window_s)
 {
 	for (const char *c = expr; *c; c++) {
@@ -33,6 +36,8 @@ static void put_windows(struct buf *out, const char *expr, int64_t window_s)
 			buf_printf(out, "%" PRId64 "s", VERDICT_LONG_WINDOWS * window_s);
 		else if (*c == '$' && c[1] == 'S')
 			buf_printf(out, "%" PRId64 "s", step_of(window_s));
+		else if (*c == '$' && c[1] == 'B')
+			put_windows(out, GPU_BUSY(MEAN), window_s);
 		else {
 			buf_putc(out, *c);
 			continue;
@@ -56,7 +61,8 @@ void verdict_query_owners(struct buf *out)
 	buf_puts(out, "group by (");
 	for (const char *const *label = verdict_query_owner_labels(); *label; label++)
 		buf_printf(out, "%s%s", label == verdict_query_owner_labels() ? "" : ", ", *label);
-	buf_puts(out, ") (DCGM_FI_DEV_FB_USED)");
+	buf_puts(out, ") (DCGM_FI_DEV_FB_USED" GPU_INSTANCE
+	              " or DCGM_FI_DEV_FB_USED unless on (UUID) DCGM_FI_DEV_FB_USED" GPU_INSTANCE ")");
 }
 
 const char *const *verdict_query_owner_labels(void)

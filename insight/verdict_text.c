@@ -74,7 +74,7 @@ static const struct verdict_info infos[] = {
 		"loader", LEVEL_ADVICE, LOSS_SM, "the GPUs wait for the data loader",
 		"Add loader workers, pin memory, and prefetch to the GPU.",
 		"The SMs are active less than 30 % of the time while data streams in over PCIe, or the training hook measured that the loop "
-		"waits for data.",
+		"waits for data; or the data arrives in bursts that use more than half of the PCIe link, and the SM activity swings.",
 		"- Raise `num_workers`, set `pin_memory` and `persistent_workers`, and prefetch several batches.\n"
 		"- Decode on the GPU (DALI), or store the data in the format that the model reads.\n"},
 	[VERDICT_STORAGE] = {
@@ -90,6 +90,14 @@ static const struct verdict_info infos[] = {
 		"The SMs are active less than 30 % of the time, and the pod uses more than 80 % of its CPU limit or is throttled by it.",
 		"- Raise or remove the CPU limit: 8 cores per GPU is a usual start for image data.\n"
 		"- Simplify transforms, run them once offline, or run them on the GPU.\n"},
+	[VERDICT_SAWTOOTH] = {
+		"sawtooth", LEVEL_ADVICE, LOSS_SM, "the GPUs alternate between full work and none",
+		"Prefetch the next batch, and overlap copies, checkpoints and logging with the work.",
+		"The activity of the SMs, or the power where it is unknown, swings by half of its range or more again and again, so that "
+		"the mean hides the gaps. gpuscale-exporter shows swings within its window; without it, only those that are slower than "
+		"the scrapes are found.",
+		"- Measure with `gpuscale-exporter --interval 100ms` to see gaps of less than a second.\n"
+		"- Find what runs between the batches with `gpuscale trace`.\n"},
 	[VERDICT_FAKE_LOAD] = {
 		"fake_load", LEVEL_ADVICE, LOSS_SM, "GPU_UTIL shows a busy GPU, and its SMs are idle",
 		"Use larger batches; do not scale on GPU_UTIL.",

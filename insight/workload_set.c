@@ -40,7 +40,8 @@ struct holder {
 
 static bool is_exporter(const char *pod)
 {
-	return strstr(pod, "dcgm-exporter") || strstr(pod, "gpuscale-exporter");
+	return strstr(pod, "dcgm-exporter") || strstr(pod, "gpuscale-exporter") || strstr(pod, "metrics-exporter") ||
+	       strstr(pod, "xpumanager");
 }
 
 static const char *first_of(const char *a, const char *b)

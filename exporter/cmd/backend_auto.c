@@ -9,17 +9,23 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/process/log.h"
 #include "exporter/sysfs/sysfs.h"
 
-#define PCI_VENDOR_NVIDIA "0x10de"
-#define PCI_CLASS_DISPLAY "0x03" // 0x0300 VGA, 0x0302 3D
-#define PCI_DEVICES_MAX   65536
+#define PCI_VENDOR_NVIDIA  "0x10de"
+#define PCI_CLASS_DISPLAY  "0x03" // 0x0300 VGA, 0x0302 3D
+#define PCI_DEVICES_MAX    65536
+#define PROFILING_RETRY_MS 60000
 
 struct chooser {
 	struct backend base;
 	struct backend *candidates[BACKEND_CANDIDATES_MAX];
 	size_t n;
 	const char *sysfs_root;
+	struct log *log;
+	struct backend *profiling;      // of the host engine
+	struct device_sample *profiled; // its samples; NULL while it is closed
+	int64_t profiling_retry_ms;
 	struct backend *chosen;   // NULL while closed
 	const char *_Atomic name; // of the backend chosen last
 };
@@ -99,11 +105,75 @@ static const char *auto_driver_version(struct backend *b)
 	return c->ops->driver_version(c);
 }
 
+static void close_profiling(struct chooser *c)
+{
+	if (c->profiled)
+		c->profiling->ops->close(c->profiling);
+	free(c->profiled);
+	c->profiled = NULL;
+}
+
+static bool has_profiling(const struct device_sample *s)
+{
+	return sample_has(s, FIELD_GR_ENGINE_ACTIVE) || sample_has(s, FIELD_SM_ACTIVE);
+}
+
+static int open_profiling(struct chooser *c, struct err *e)
+{
+	if (c->profiled)
+		return 0;
+	if (c->profiling->ops->open(c->profiling, e) < 0)
+		return -1;
+	c->profiled = calloc(DEVICES_MAX, sizeof *c->profiled);
+	if (c->profiled) {
+		size_t n;
+		c->profiling->ops->devices(c->profiling, &n);
+		LOG(c->log, LOG_INFO, "Profiling fields are read through nv-hostengine", LOG_I("gpus", (int64_t)n));
+		return 0;
+	}
+	c->profiling->ops->close(c->profiling);
+	return err_set(e, ERR_INTERNAL, "out of memory");
+}
+
+// Adds the profiling fields of the host engine to GPUs for which NVML has none: those before Hopper.
+static void add_profiling(struct chooser *c, int64_t mono_ms, int64_t wall_ms, struct device_sample *samples)
+{
+	struct err e;
+	size_t n, n_profiled;
+	const struct device *devices = c->chosen->ops->devices(c->chosen, &n);
+	for (size_t i = 0; i < n; i++)
+		if (has_profiling(&samples[i]))
+			return;
+	// The first rounds of NVML have no profiling fields on any GPU.
+	if (c->profiling_retry_ms == 0)
+		c->profiling_retry_ms = mono_ms + 1;
+	if (mono_ms < c->profiling_retry_ms && !c->profiled)
+		return;
+	if (open_profiling(c, &e) < 0 ||
+	    c->profiling->ops->sample(c->profiling, mono_ms, wall_ms, c->profiled, &e) < 0) {
+		close_profiling(c);
+		c->profiling_retry_ms = mono_ms + PROFILING_RETRY_MS;
+		return;
+	}
+	const struct device *profiled = c->profiling->ops->devices(c->profiling, &n_profiled);
+	for (size_t k = 0; k < n_profiled; k++)
+		for (size_t i = 0; i < n; i++)
+			for (enum field f = 0; f < FIELD__COUNT && device_is_same(&devices[i], &profiled[k]); f++)
+				if (!samples[i].lost && sample_has(&c->profiled[k], f) && !sample_has(&samples[i], f)) {
+					samples[i].value[f] = c->profiled[k].value[f];
+					samples[i].valid[f] = true;
+				}
+}
+
 static int auto_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, struct device_sample *samples,
                        struct err *e)
 {
 	struct backend *c = chosen_of(b);
-	return c->ops->sample(c, mono_ms, wall_ms, samples, e);
+	if (c->ops->sample(c, mono_ms, wall_ms, samples, e) < 0)
+		return -1;
+	if (c == chooser_of(b)->candidates[0])
+		add_profiling(chooser_of(b), mono_ms, wall_ms, samples);
+	return 0;
 }
 
 static void auto_render_extra(struct backend *b, struct buf *out)
@@ -116,6 +186,7 @@ static void auto_render_extra(struct backend *b, struct buf *out)
 static void auto_close(struct backend *b)
 {
 	struct backend *c = chosen_of(b);
+	close_profiling(chooser_of(b));
 	c->ops->close(c);
 	chooser_of(b)->chosen = NULL;
 }
@@ -125,6 +196,7 @@ static void auto_destroy(struct backend *b)
 	struct chooser *c = chooser_of(b);
 	for (size_t i = 0; i < c->n; i++)
 		c->candidates[i]->ops->destroy(c->candidates[i]);
+	c->profiling->ops->destroy(c->profiling);
 	free(c);
 }
 
@@ -139,7 +211,8 @@ static const struct backend_ops ops = {.name = "auto",
                                        .close = auto_close,
                                        .destroy = auto_destroy};
 
-struct backend *backend_auto_new(struct backend *const *candidates, size_t n, const char *sysfs_root, struct err *e)
+struct backend *backend_auto_new(struct backend *const *candidates, size_t n, struct backend *profiling,
+                                 const char *sysfs_root, struct log *log, struct err *e)
 {
 	assert(n > 0 && n <= BACKEND_CANDIDATES_MAX);
 	struct chooser *c = calloc(1, sizeof *c);
@@ -150,6 +223,8 @@ struct backend *backend_auto_new(struct backend *const *candidates, size_t n, co
 	c->base.ops = &ops;
 	memcpy(c->candidates, candidates, n * sizeof *candidates);
 	c->n = n;
+	c->profiling = profiling;
+	c->log = log;
 	c->sysfs_root = sysfs_root;
 	atomic_init(&c->name, ops.name);
 	return &c->base;

@@ -60,8 +60,13 @@ static struct backend *make_auto(const struct backend_config *config, struct err
 		complete = candidates[n] != NULL;
 		n += complete;
 	}
-	if (complete)
-		b = backend_auto_new(candidates, n, config->sysfs_root, e);
+	struct backend_config profiling_config = *config;
+	profiling_config.dcgm_profiling_only = true;
+	struct backend *profiling = complete ? backend_dcgm_new(&profiling_config, e) : NULL;
+	if (profiling)
+		b = backend_auto_new(candidates, n, profiling, config->sysfs_root, config->log, e);
+	if (!b && profiling)
+		profiling->ops->destroy(profiling);
 	for (size_t i = 0; !b && i < n; i++)
 		candidates[i]->ops->destroy(candidates[i]);
 	return b;

@@ -32,14 +32,15 @@ static void find_doubt(const struct page_view *v, const struct err *why, struct 
 		buf_puts(out, "the page lists no GPU");
 }
 
-// Writes what the page does not allow to judge, or "".
-static void find_gaps(const struct page_view *v, struct buf *out)
+// Writes that the page does not allow to judge this kind of faults, or nothing.
+static void put_gap(const struct page_view *v, enum page_known kind, struct buf *out)
 {
-	size_t n = v ? v->xids_unknown : 0;
+	static const char *const names[PAGE_KNOWN__COUNT] = {"XIDs", "ECC errors", "memory repairs"};
+	size_t n = v ? v->unknown[kind] : 0;
 	if (n > 0 && n < page_view_count(v))
-		print_to(out, "XIDs of %zu GPU%s unknown", n, n == 1 ? "" : "s");
+		print_to(out, "%s of %zu GPU%s unknown", names[kind], n, n == 1 ? "" : "s");
 	else if (n > 0)
-		buf_puts(out, "XIDs unknown");
+		print_to(out, "%s unknown", names[kind]);
 }
 
 static void put_gpu(const struct page_view_gpu *g, struct buf *out)
@@ -76,7 +77,7 @@ static void put_text(const struct exporter_options *o, const struct page_view *v
 }
 
 static void put_json(const struct exporter_options *o, const struct page_view *v, int code, const char *doubt,
-                     const char *gaps, const struct health_finding *f, size_t n, struct buf *out)
+                     const struct health_finding *f, size_t n, struct buf *out)
 {
 	struct json_writer w;
 	json_write_init(&w, out, 2);
@@ -91,8 +92,14 @@ static void put_json(const struct exporter_options *o, const struct page_view *v
 	json_write_i64(&w, v ? (int64_t)page_view_count(v) : 0);
 	json_write_key(&w, "unknown");
 	json_write_array_begin(&w);
-	if (gaps[0])
-		json_write_str(&w, gaps);
+	for (int k = 0; v && k < PAGE_KNOWN__COUNT; k++) {
+		struct buf gap;
+		buf_init(&gap, HEALTH_TEXT_BYTES);
+		put_gap(v, (enum page_known)k, &gap);
+		if (gap.len > 0)
+			json_write_str(&w, buf_str(&gap));
+		buf_done(&gap);
+	}
 	json_write_array_end(&w);
 	json_write_key(&w, "findings");
 	json_write_array_begin(&w);
@@ -141,14 +148,18 @@ int health_check_run(const struct exporter_options *o, const struct page_view *v
 	if (o->xid_policy && health_policy_read(p, o->xid_policy, ret_errors, e) < 0)
 		goto done;
 	find_doubt(v, why, &doubt);
-	find_gaps(v, &gaps);
+	for (int k = 0; k < PAGE_KNOWN__COUNT; k++) {
+		if (gaps.len > 0 && v && v->unknown[k] > 0)
+			buf_puts(&gaps, "; ");
+		put_gap(v, (enum page_known)k, &gaps);
+	}
 	size_t n = v ? health_judge(p, v, wall_ms, f, HEALTH_FINDINGS_MAX) : 0;
 	if (n > 0 && f[0].action >= (enum health_action)o->fail_on)
 		code = HEALTH_CHECK_PROBLEM; // a known problem stays a problem, even if other data is missing
 	else if (doubt.len == 0)
 		code = 0;
 	if (o->output == OUTPUT_JSON)
-		put_json(o, v, code, buf_str(&doubt), buf_str(&gaps), f, n, out);
+		put_json(o, v, code, buf_str(&doubt), f, n, out);
 	else
 		put_text(o, v, code, buf_str(&doubt), buf_str(&gaps), f, n, out);
 done:

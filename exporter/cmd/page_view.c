@@ -175,7 +175,7 @@ static struct page_view_xid *find_xid(struct page_view_gpu *g, int64_t code, boo
 // Takes an XID of dcgm-exporter. Several series of a GPU, such as one for each pod, may repeat it.
 static void count_undated(struct page_view_gpu *g, double code, double count)
 {
-	g->knows_xids = true;
+	g->knows[PAGE_KNOWN_XIDS] = true;
 	struct page_view_xid *x = code >= 1 && code <= INT32_MAX ? find_xid(g, (int64_t)code, true) : NULL;
 	if (x && count > (double)x->count && count < 1e15)
 		x->count = (uint64_t)count;
@@ -187,6 +187,8 @@ static int take_field(struct page_view *v, const struct sample *s, enum field f,
 	if (!g)
 		return -1;
 	add_pod(g, s);
+	if (family_of(f)->scope == FAMILY_WHOLE && g->device.mig_id[0])
+		return 0;
 	if (!isfinite(s->value) || s->value >= (family_of(f)->kind == FIELD_INT ? INT_BLANK : DOUBLE_BLANK))
 		return 0;
 	g->has[f] = true;
@@ -280,7 +282,7 @@ static int take_xid(struct page_view *v, const struct sample *s, bool stamp, str
 		return 0;
 	if (!(s->value >= 0 && s->value < 1e15))
 		return err_set(e, ERR_INPUT, "%s is not a %s", s->name, stamp ? "time" : "count");
-	g->knows_xids = true;
+	g->knows[PAGE_KNOWN_XIDS] = true;
 	if (stamp)
 		x->last_s = s->value;
 	else
@@ -400,10 +402,10 @@ static bool is_next_gpu(const struct page_view *v, size_t i)
 	return !last || last->index != d->index || strcmp(last->uuid, d->uuid) != 0;
 }
 
-// Resolves what depends on the whole page. A GPU and its instances may have their XIDs on different series.
-static void resolve_xids(struct page_view *v)
+// Resolves what depends on the whole page. A GPU and its instances may have their faults on different series.
+static void resolve_faults(struct page_view *v)
 {
-	bool knows = false;
+	bool knows[PAGE_KNOWN__COUNT] = {false};
 	for (size_t i = 0; i < v->n; i++) {
 		struct page_view_gpu *g = &v->gpus[i];
 		size_t n = 0;
@@ -412,10 +414,15 @@ static void resolve_xids(struct page_view *v)
 			if (!g->xids[k].undated || !v->is_own)
 				g->xids[n++] = g->xids[k];
 		g->n_xids = n;
-		// Only NVIDIA's driver has XIDs.
-		knows = (!is_next_gpu(v, i) && knows) || (v->is_own ? n > 0 : g->knows_xids || v->has_count) ||
-		        g->lost || strncmp(g->device.node, "card", 4) == 0;
-		v->xids_unknown += !knows && (i + 1 == v->n || is_next_gpu(v, i + 1));
+		g->knows[PAGE_KNOWN_XIDS] = v->is_own ? n > 0 : g->knows[PAGE_KNOWN_XIDS] || v->has_count;
+		g->knows[PAGE_KNOWN_ECC] = g->has[FIELD_ECC_DBE_VOL];
+		g->knows[PAGE_KNOWN_MEMORY] = g->has[FIELD_ROW_REMAP_FAILURE] || g->has[FIELD_RETIRED_PENDING];
+		// Only NVIDIA's driver has them all.
+		bool is_exempt = g->lost || strncmp(g->device.node, "card", 4) == 0;
+		for (int k = 0; k < PAGE_KNOWN__COUNT; k++) {
+			knows[k] = (!is_next_gpu(v, i) && knows[k]) || g->knows[k] || is_exempt;
+			v->unknown[k] += !knows[k] && (i + 1 == v->n || is_next_gpu(v, i + 1));
+		}
 	}
 }
 
@@ -438,7 +445,7 @@ struct page_view *page_view_new(const char *text, size_t len, struct err *e)
 		return NULL;
 	}
 	qsort(v->gpus, v->n, sizeof v->gpus[0], by_index);
-	resolve_xids(v);
+	resolve_faults(v);
 	return v;
 }
 

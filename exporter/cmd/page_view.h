@@ -18,6 +18,9 @@ struct err;
 #define PAGE_VIEW_AGE_MAX_S      1e9
 #define PAGE_VIEW_PROCESSES_MAX  2048
 
+// The kinds of faults that a page may not show, such as one of dcgm-exporter without their counters.
+enum page_known { PAGE_KNOWN_XIDS, PAGE_KNOWN_ECC, PAGE_KNOWN_MEMORY, PAGE_KNOWN__COUNT };
+
 struct page_view_xid {
 	int32_t code; // or XID_CODE_OTHER
 	uint64_t count;
@@ -37,7 +40,7 @@ struct page_view_gpu {
 	double max[FIELD__COUNT];
 	struct page_view_xid xids[XID_CODES_MAX + 1];
 	size_t n_xids;
-	bool knows_xids; // the page would show an XID of this GPU
+	bool knows[PAGE_KNOWN__COUNT]; // the page would show such a fault of this GPU
 };
 
 // GPU memory of a process.
@@ -51,9 +54,9 @@ struct page_view_process {
 struct page_view {
 	struct page_view_gpu gpus[DEVICES_MAX]; // ordered by index, each GPU before its instances
 	size_t n;
-	bool is_own;         // a page of this exporter
-	bool has_count;      // dcgm-exporter counts XIDs of every GPU, and lists only those that occurred
-	size_t xids_unknown; // GPUs whose XIDs the page would not show
+	bool is_own;                       // a page of this exporter
+	bool has_count;                    // dcgm-exporter counts XIDs of every GPU, and lists only those that occurred
+	size_t unknown[PAGE_KNOWN__COUNT]; // GPUs whose faults of a kind the page would not show
 	struct page_view_process processes[PAGE_VIEW_PROCESSES_MAX]; // in the order of the page
 	size_t n_processes;
 	size_t processes_left_out; // above the ceiling, or without a valid amount of memory

@@ -21,6 +21,7 @@
 struct dcgm {
 	struct backend base;
 	const char *library, *address;
+	bool profiling_only;
 	int64_t interval_ms;
 	struct xid_store *xids;
 	struct log *log;
@@ -185,11 +186,13 @@ static dcgm_return watch_range(struct dcgm *m, int first, int last, const char *
 static int watch_fields(struct dcgm *m, struct err *e)
 {
 	m->n_fields = 0;
-	dcgm_return r = watch_range(m, 1, DCGM_FIELD_PROF_FIRST - 1, GROUP_NAME);
+	dcgm_return r = m->profiling_only ? DCGM_OK : watch_range(m, 1, DCGM_FIELD_PROF_FIRST - 1, GROUP_NAME);
 	if (r != DCGM_OK)
 		return dcgm_fail(m, e, "DCGM cannot watch fields", r);
 	// GPUs without profiling reject this watch; the other fields are still useful.
 	r = watch_range(m, DCGM_FIELD_PROF_FIRST, UINT16_MAX, GROUP_NAME "-profiling");
+	if (r != DCGM_OK && m->profiling_only)
+		return dcgm_fail(m, e, "DCGM cannot watch profiling fields", r);
 	if (r != DCGM_OK)
 		LOG(m->log, LOG_WARNING, "Profiling fields not available", LOG_S("err", dcgm_api_error(&m->api, r)));
 	m->api.update(m->handle, 1); // so that the first round has values
@@ -335,6 +338,7 @@ struct backend *backend_dcgm_new(const struct backend_config *config, struct err
 	m->base.ops = &ops;
 	m->library = config->dcgm_library;
 	m->address = config->dcgm_address;
+	m->profiling_only = config->dcgm_profiling_only;
 	m->interval_ms = config->interval_ms;
 	m->xids = config->xids;
 	m->log = config->log;

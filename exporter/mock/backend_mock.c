@@ -246,15 +246,10 @@ static int32_t instance_memory_mib(const struct mock_gpu *g, const struct mock_i
 // As in NVML, an instance has its memory and its profiling fields, and a split GPU has no utilization.
 static void drop_what_mig_lacks(const struct part *p, struct device_sample *s)
 {
-	static const enum field gpu_lacks[] = {FIELD_GPU_UTIL, FIELD_MEM_COPY_UTIL, FIELD_ENC_UTIL, FIELD_DEC_UTIL};
-	for (size_t i = 0; p->unit < 0 && i < sizeof gpu_lacks / sizeof gpu_lacks[0]; i++)
-		sample_drop(s, gpu_lacks[i]);
-	for (enum field f = 0; p->instance && f < FIELD__COUNT; f++) {
-		bool memory = f >= FIELD_FB_TOTAL && f <= FIELD_FB_USED_PERCENT;
-		bool profiling = f >= FIELD_GR_ENGINE_ACTIVE && f <= FIELD_PIPE_INT_ACTIVE;
-		if (!memory && !profiling)
+	for (enum field f = 0; f < FIELD__COUNT; f++)
+		if (p->instance ? family_of(f)->scope != FAMILY_EACH
+		                : p->unit < 0 && family_of(f)->scope == FAMILY_WHOLE)
 			sample_drop(s, f);
-	}
 }
 
 static void sample_part(struct mock *m, size_t at, int64_t t_ms, struct device_sample *s)

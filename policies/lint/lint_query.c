@@ -285,6 +285,22 @@ static void note_4_9(struct lint_query *q, size_t offset, size_t len)
 	        renamed->name_4_9, factor);
 }
 
+// The name of what the equivalent is: `start`, and the text from `rest` to `end`.
+static void note_equivalent(struct lint_query *q, size_t offset, size_t len, const char *who, const char *start,
+                            const char *rest, const char *end)
+{
+	if (!q->notes)
+		return;
+	struct lint_query note = *q;
+	note.warnings = q->notes;
+	lint_query_warn(&note, offset, len, "is the name of %s for %s%.*s", who, start, (int)(end - rest), rest);
+}
+
+static bool is_by_ray(const char *name, size_t len)
+{
+	return len > 9 && memcmp(name, "ray_vllm", 8) == 0 && (name[8] == ':' || name[8] == '_');
+}
+
 static void rule_renames(struct lint_query *q)
 {
 	const char *query = q->node->text, *name;
@@ -294,7 +310,11 @@ static void rule_renames(struct lint_query *q)
 		const struct lint_rename *r = lint_rename_wanted(query, name, len, &suffix);
 		const char *tail = name + len - suffix;
 		size_t offset = (size_t)(name - query);
-		if (r && r->has_same_meaning)
+		if (is_by_ray(name, len) && !r)
+			note_equivalent(q, offset, len, "Ray", "vllm:", name + sizeof "ray_vllm:" - 1, tail);
+		else if (r && r->is_equivalent)
+			note_equivalent(q, offset, len, r->release, r->new_name, tail, name + len);
+		else if (r && r->has_same_meaning && strncmp(name, r->old_name, len - suffix) == 0)
 			lint_query_warn(q, offset, len,
 			                "is %s%.*s since %s: write that, or \"%s%.*s or %.*s\" to read both (check "
 			                "--fix renames it)",

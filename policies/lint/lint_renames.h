@@ -15,6 +15,7 @@ struct lint_rename {
 	const char *new_name; // a name if has_same_meaning, else what to use instead, in words
 	const char *release;  // the first without the old name, or that has the new one
 	bool has_same_meaning;
+	bool is_equivalent; // another program's name of the metric; release is the program
 };
 
 // One row per name; the last row has no names.

@@ -279,8 +279,8 @@ static void xids_of_dcgm_exporter_are_judged_without_times(void **state)
 		snprintf(page, sizeof page, "DCGM_FI_DEV_GPU_UTIL{" GPU0 "} 0\n%s", cases[i].page);
 		judge(&p, cases[i].page, cases[i].want);
 		struct page_view *v = read_view(page);
-		if (v->xids_unknown != cases[i].unknown)
-			fail_msg("%sunknown: %zu", page, v->xids_unknown);
+		if (v->unknown[PAGE_KNOWN_XIDS] != cases[i].unknown)
+			fail_msg("%sunknown: %zu", page, v->unknown[PAGE_KNOWN_XIDS]);
 		page_view_free(v);
 	}
 }

@@ -13,6 +13,9 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
+#include "base/err.h"
+#include "exporter/families.h"
+#include "insight/gpu_use_query.h"
 #include "insight/verdict.h"
 #include "insight/verdict_page.h"
 #include "insight/verdict_query.h"
@@ -205,6 +208,35 @@ static void windows_replace_their_placeholders(void **state)
 	buf_done(&query);
 }
 
+// Exporters serve GPU_UTIL of a MIG instance as 0.
+static void no_query_reads_the_utilization_of_an_instance(void **state)
+{
+	(void)state;
+	struct buf query;
+	struct err e;
+	buf_init(&query, TEXT_MAX);
+	for (int m = 0; m < MEASURE__COUNT; m++)
+		verdict_query_measure(&query, (enum verdict_measure)m, 60);
+	for (int m = 0; m < GPU_MEASURE__COUNT; m++)
+		gpu_use_query(&query, (enum gpu_measure)m, &(struct gpu_use_parts){0}, 5);
+	for (int what = 0; what < GPU_IDLE__COUNT; what++)
+		assert_int_equal(gpu_idle_query(&query, (enum gpu_idle)what, 60, 600, NULL, &e), 0);
+	assert_false(query.failed);
+	size_t n = 0;
+	for (int f = 0; f < FIELD__COUNT; f++) {
+		const struct family *family = family_of((enum field)f);
+		size_t len = strlen(family->name);
+		for (const char *at = buf_str(&query); (at = strstr(at, family->name)); at += len) {
+			if (family->scope != FAMILY_WHOLE || at[len] == '_')
+				continue;
+			assert_memory_equal(at + len, "{GPU_I_ID=\"\"}", sizeof "{GPU_I_ID=\"\"}" - 1);
+			n++;
+		}
+	}
+	assert_true(n > 10);
+	buf_done(&query);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +247,7 @@ int main(void)
 	        cmocka_unit_test(evidence_starts_with_the_measures_of_the_row),
 	        cmocka_unit_test(every_measure_and_verdict_is_in_the_rules_and_on_the_page),
 	        cmocka_unit_test(windows_replace_their_placeholders),
+	        cmocka_unit_test(no_query_reads_the_utilization_of_an_instance),
 	};
 	return cmocka_run_group_tests_name("verdicts", tests, NULL, NULL);
 }
