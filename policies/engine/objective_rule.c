@@ -31,7 +31,7 @@ static const float ladders[KIND__COUNT][OBJECTIVE_RUNGS] = {
 	[PEAK]     = {0.5f,  0.65f, 0.8f,  0.95f, 1.1f,  1.35f, 1.75f, 2.4f},
 	[MARGIN]   = {0,     0.6f,  1.2f,  2,     2.8f,  3.7f,  4.8f,  6.5f},
 	[SEASON]   = {0.5f,  0.65f, 0.8f,  0.9f,  1.02f, 1.2f,  1.6f,  2.2f},
-	[PRESENT]  = {1.05f, 1.12f, 1.2f,  1.32f, 1.5f,  1.8f,  2.3f,  3},
+	[PRESENT]  = {0.92f, 1,     1.1f,  1.22f, 1.4f,  1.7f,  2.2f,  3},
 	// What PRESENT becomes as the wait grows: the backlog alone decides on the leanest rung.
 	[DEADLINE] = {0,     0.2f,  0.4f,  0.6f,  0.8f,  0.95f, 1.2f,  1.7f},
 };
