@@ -115,10 +115,13 @@ static void capacity_learnt(const struct decided *d, struct condition *c)
 {
 	const struct trace_entry *learnt = decision_find(d->decision, REASON_CAPACITY_LEARNT);
 	const struct trace_entry *doubtful = decision_find(d->decision, REASON_CAPACITY_DOUBTFUL);
+	const struct trace_entry *no_backlog = decision_find(d->decision, REASON_BACKLOG_DOUBTFUL);
 	if (!d->policy->objective.set)
 		return;
 	if (learnt || doubtful)
 		set_from(c, CONDITION_TRUE, d, learnt ? learnt : doubtful);
+	else if (no_backlog)
+		set_from(c, CONDITION_UNKNOWN, d, no_backlog);
 	else
 		set(c, CONDITION_FALSE, "CapacityAsStated",
 		    "the queries of the objective state what a replica can do; nothing has shown otherwise yet");

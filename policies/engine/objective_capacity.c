@@ -19,6 +19,7 @@
 #define PROBE_RATE   (0.01f / 60)
 #define PACE_S       60.0f   // over which the work that is served is smoothed
 #define REACHED_S    1800.0f // in which its maximum fades
+#define UNSEEN_MOST  2.3f    // a figure may be off by a factor of two; beyond, a backlog must have been seen
 #define STEADY_S     30.0f   // a replica that has just become ready may still warm up, and the metrics lag
 #define SHARE_LEAST  0.25f   // of the replicas, below which a measured busy share is too inexact
 #define SANE_S       1e5f    // longer than any of the durations can be
@@ -54,11 +55,28 @@ static void learn(struct objective_capacity *c, float served_s, float busy_s)
 	c->learnt_s += busy_s;
 }
 
-// Judges the stretch that ends now. Its served work counts when the replicas were busy, or when they served more than
-// they are taken to be able to.
+// Learns from work that did not wait: more than the ratio says is a lower bound, and until work has waited once, the
+// ratio probes. A backlog that stays 0 whatever is asked of the replicas is no measure of anything.
+static void learn_unqueued(struct objective_capacity *c, float served_s)
+{
+	float ratio = objective_capacity_ratio(c);
+	if (c->backlog_seen < 0)
+		return;
+	if (c->quiet_s >= QUIET_S && served_s > ratio * c->stretch_s)
+		learn(c, served_s, c->stretch_s);
+	if (c->quiet_s >= NEVER_S && ratio < PROBE_BEYOND * c->reached)
+		c->served_s *= 1 + PROBE_RATE * c->stretch_s;
+	if (c->backlog_seen == 0 && ratio >= UNSEEN_MOST) {
+		c->served_s = c->busy_s = FIRST_S;
+		c->learnt_s = 0;
+		c->backlog_seen = -1;
+	}
+}
+
+// Judges the stretch that ends now.
 static void judge(struct objective_capacity *c)
 {
-	float ready = (float)c->ready, ratio = objective_capacity_ratio(c), queue = QUEUE_S * ready * ratio;
+	float ready = (float)c->ready, queue = QUEUE_S * ready * objective_capacity_ratio(c);
 	float served_s = (c->arrived + c->backlog_first - c->backlog_last) / ready;
 	bool queued = c->backlog_first > queue && c->backlog_last > queue;
 	if (queued)
@@ -67,15 +85,14 @@ static void judge(struct objective_capacity *c)
 		c->quiet_s += c->stretch_s;
 	c->pace += f32_min(c->stretch_s / PACE_S, 1) * (served_s / c->stretch_s - c->pace);
 	c->reached = f32_max(c->reached * (1 - c->stretch_s / REACHED_S), c->pace);
-	bool measured = c->share_s >= SHARE_LEAST * c->stretch_s;
-	if (measured && !queued)
-		learn(c, served_s, c->share_s);
-	else if (queued || (c->quiet_s >= QUIET_S && served_s > ratio * c->stretch_s))
+	if (queued) {
 		learn(c, served_s, c->stretch_s);
-	else
+	} else if (c->share_s >= SHARE_LEAST * c->stretch_s) {
+		learn(c, served_s, c->share_s);
+	} else {
 		fade(c, c->stretch_s);
-	if (c->quiet_s >= NEVER_S && ratio < PROBE_BEYOND * c->reached)
-		c->served_s *= 1 + PROBE_RATE * c->stretch_s;
+		learn_unqueued(c, served_s);
+	}
 }
 
 static void start_stretch(struct objective_capacity *c, float backlog)
@@ -90,6 +107,8 @@ void objective_capacity_observe(struct objective_capacity *c, const struct objec
 	bool continues = c->observed_ms != TIME_NONE && seconds >= 0 && seconds < GAP_S && c->ready == in->ready;
 	float backlog = (float)in->backlog / in->unthrottled;
 	c->observed_ms = now_ms;
+	if (in->backlog > 0)
+		c->backlog_seen = 1;
 	if (!continues || in->ready <= 0) {
 		c->steady_s = 0;
 		c->ready = in->ready;
@@ -111,6 +130,11 @@ void objective_capacity_observe(struct objective_capacity *c, const struct objec
 void objective_capacity_pause(struct objective_capacity *c)
 {
 	c->observed_ms = TIME_NONE;
+}
+
+bool objective_capacity_doubts_backlog(const struct objective_capacity *c)
+{
+	return c->backlog_seen < 0;
 }
 
 bool objective_capacity_is_sane(const struct objective_capacity *c)

@@ -30,8 +30,9 @@ struct objective_capacity {
 	float steady_s;                    // for which the number of ready replicas has not changed
 	float quiet_s;                     // since work waited last, up to what counts; a day: it never did
 	float pace, reached;               // served work per replica and second, smoothed; its maximum of late
-	int32_t ready, unused;
-	int64_t observed_ms; // TIME_NONE: at the last tick there was no data
+	int32_t ready;
+	int32_t backlog_seen; // 1: above 0 at some time; 0: not yet; -1: not even when it must have been
+	int64_t observed_ms;  // TIME_NONE: at the last tick there was no data
 };
 _Static_assert(sizeof(struct objective_capacity) == 14 * 4 + 8, "no padding");
 
@@ -51,6 +52,8 @@ void objective_capacity_observe(struct objective_capacity *c, const struct objec
 void objective_capacity_pause(struct objective_capacity *c);
 // Returns the ratio, OBJECTIVE_CAPACITY_LEAST .. OBJECTIVE_CAPACITY_MOST; 1 while nothing is learnt.
 float objective_capacity_ratio(const struct objective_capacity *c);
+// Returns whether the backlog stayed 0 while more arrived than the replicas can serve, so that its query is wrong.
+bool objective_capacity_doubts_backlog(const struct objective_capacity *c);
 // Returns whether the numbers may come from objective_capacity_observe(). They come back from outside.
 bool objective_capacity_is_sane(const struct objective_capacity *c);
 

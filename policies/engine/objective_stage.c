@@ -245,6 +245,10 @@ static void note_capacity(struct tick *t, const struct objective_state *o)
 	entry.duration_ms = (int64_t)(o->capacity.learnt_s + 0.5f) * 1000;
 	if (o->capacity.learnt_s >= OBJECTIVE_STEP_S)
 		tick_trace(t, &entry);
+	entry = entry_of(t, REASON_BACKLOG_DOUBTFUL);
+	entry.signal = (int32_t)t->policy->objective.backlog_index;
+	if (objective_capacity_doubts_backlog(&o->capacity))
+		tick_trace(t, &entry);
 }
 
 // ---- the stage ----

@@ -119,6 +119,7 @@ static const struct reason_info reasons[] = {
 	ROW(OBJECTIVE_NOT_REACHABLE, "ObjectiveNotReachable", NULL,  WARNING, "{late} of the work later than {wait} cannot be kept with maxReplicas {limit}; {count} replicas would keep it")
 	ROW(CAPACITY_LEARNT,       "CapacityLearnt",      NULL,     NORMAL,  "a replica serves {value} times the work that {signal} takes for one replica, as {duration} of work that waited show: {divisor}")
 	ROW(CAPACITY_DOUBTFUL,     "CapacityDoubtful",    NULL,     WARNING, "a replica serves {value} times the work that {signal} takes for one replica, or is further off, and no more is believed: {divisor}")
+	ROW(BACKLOG_DOUBTFUL,      "BacklogDoubtful",     NULL,     WARNING, "{signal} has always been 0, even while more work arrived than the replicas can serve: check its query")
 	ROW(GAIN_LEARNING,         "GainLearning",        NULL,     NORMAL,  "guards.minMarginalGain has no effect yet: {count} replica counts have been measured at full load, and {limit} that agree are needed, the largest at least 1.5 times the smallest")
 	ROW(THROTTLED,             "Throttled",           NULL,     WARNING, "{signal} is {value}, above guards.maxThrottledShare {limit}: throttled replicas count as 0.7, so all targets are lowered to {count} %")
 	ROW(THROTTLED_UNKNOWN,     "ThrottledUnknown",    NULL,     WARNING, "{signal} has no usable data, so guards.maxThrottledShare has no effect")

@@ -114,6 +114,7 @@ enum reason {
 	REASON_OBJECTIVE_NOT_REACHABLE, // maxReplicas is too few
 	REASON_CAPACITY_LEARNT,       // replicas serve more or less than `demand` says, and that is taken into account
 	REASON_CAPACITY_DOUBTFUL,     // by more than is believed
+	REASON_BACKLOG_DOUBTFUL,      // no work ever waits although more arrives than can be served
 	REASON_CAPACITY_PENDING,      // replicas are unschedulable
 	REASON_CAPACITY_UNKNOWN,      // the stage had no effect
 	REASON_PODS_FILLED,           // pods without a sample were counted all the same

@@ -354,6 +354,38 @@ static void lint_objective(const struct policy *p, const struct place *at)
 		              p->max_replicas);
 }
 
+// Returns whether only a running replica serves the metrics of the query: its engine, or the exporter of its GPU.
+static bool needs_replica(const char *query)
+{
+	static const char *const served[] = {"vllm:", "sglang:", "tgi_", "nv_inference_", "trt", "DCGM_", NULL};
+	for (size_t i = 0; query && served[i]; i++)
+		if (strstr(query, served[i]))
+			return true;
+	return false;
+}
+
+// At zero, an objective needs to see arriving work, and a request that starts a replica waits for it.
+static void lint_objective_zero(const struct policy *p, const struct place *at)
+{
+	const struct policy_objective *o = &p->objective;
+	if (!o->set || p->idle.set || p->min_replicas > 0)
+		return;
+	const struct policy_signal *demand = &p->signals[o->demand_index], *backlog = &p->signals[o->backlog_index];
+	const struct doc_node *node = lint_nearest(at->spec, "minReplicas", NULL);
+	if (needs_replica(demand->query) && needs_replica(backlog->query))
+		schema_report(
+		        at->warnings, node, "spec.minReplicas",
+		        "is 0, but only a running replica serves what %s and %s read, so that arriving work would "
+		        "start none: measure one of them at a gateway, or use 1",
+		        demand->name, backlog->name);
+	else if (p->startup.given && p->startup.start_ms >= o->wait_ms)
+		schema_report(
+		        at->warnings, node, "spec.minReplicas",
+		        "is 0, but whoever finds no replica waits for a start-up of %s, longer than the objective "
+		        "allows: the scale reaches 0 only while that is rarer than `late`",
+		        show(p->startup.start_ms).s);
+}
+
 // A signal that the formula does not name has no effect.
 static void lint_unused(const struct policy *p, const struct doc_node *signals, struct schema_errors *warnings)
 {
@@ -399,6 +431,7 @@ void lint_policy(const struct policy *policy, const struct doc_node *root, const
 		lint_scale_down(policy, &at);
 	lint_forecast(policy, &at);
 	lint_objective(policy, &at);
+	lint_objective_zero(policy, &at);
 	lint_idle(policy, &at);
 	lint_unused(policy, doc_get(at.spec, "signals"), warnings);
 	for (size_t i = 0; i < policy->n_signals; i++) {

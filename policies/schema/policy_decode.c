@@ -187,6 +187,7 @@ static int check_thresholds(const struct doc_node *node, uint32_t inputs, struct
 		if ((inputs >> i & 1) || signal->kind != DOC_MAP || has_field(signal, "target") ||
 		    has_field(signal, "watermarks") || is_text(name, doc_get(objective, "demand")) ||
 		    is_text(name, doc_get(objective, "backlog")) || is_text(name, doc_get(objective, "utilization")) ||
+		    is_text(name, doc_get(objective, "measured")) ||
 		    is_text(name, doc_get(doc_get(guards, "minMarginalGain"), "signal")) ||
 		    is_text(name, doc_get(doc_get(guards, "maxThrottledShare"), "signal")))
 			continue;

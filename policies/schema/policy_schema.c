@@ -77,9 +77,10 @@ static void check_bounds(const struct policy *p, struct fault_list *l)
 	else if (multiple_down(p->max_replicas, p->replica_multiple) < i32_max(p->min_replicas, 1))
 		fault_add(l, "replicaMultiple", -1,
 		          "has no multiple between minReplicas and maxReplicas: raise maxReplicas or lower it");
-	if (p->min_replicas == 0 && !p->idle.set)
+	if (p->min_replicas == 0 && !p->idle.set && !p->objective.set)
 		fault_add(l, "minReplicas", -1,
-		          "0 needs idle, which says when to scale to zero and which signal activates the target");
+		          "0 needs idle, which says when to scale to zero and which signal activates the target, or an "
+		          "objective, whose record shows it");
 }
 
 static void check_windows(const struct policy *p, struct fault_list *l)
@@ -188,8 +189,9 @@ static const char *schedule_bounds_fault(const struct policy *p, const struct po
 		return "minReplicas is larger than the policy's maxReplicas: set maxReplicas here too";
 	if (s->max_set && !s->min_set && s->max_replicas < p->min_replicas)
 		return "maxReplicas is smaller than the policy's minReplicas: set minReplicas here too";
-	if (s->min_set && s->min_replicas == 0 && !p->idle.set)
-		return "minReplicas 0 needs idle; replicas: 0 scales to zero for the time of the window";
+	if (s->min_set && s->min_replicas == 0 && !p->idle.set && !p->objective.set)
+		return "minReplicas 0 needs idle or an objective; replicas: 0 scales to zero for the time of the "
+		       "window";
 	return NULL;
 }
 
@@ -276,8 +278,9 @@ static const struct schema_rule spec_rules[] = {
         {"self.maxReplicas / self.replicaMultiple * self.replicaMultiple >= (self.minReplicas > 1 ? self.minReplicas : "
          "1)",
          "replicaMultiple has no multiple between minReplicas and maxReplicas: raise maxReplicas or lower it"},
-        {"self.minReplicas > 0 || has(self.idle)",
-         "minReplicas 0 needs idle, which says when to scale to zero and which signal activates the target"},
+        {"self.minReplicas > 0 || has(self.idle) || has(self.objective)",
+         "minReplicas 0 needs idle, which says when to scale to zero and which signal activates the target, or an "
+         "objective, whose record shows it"},
         {"!has(self.idle) || !has(self.idle.activation.signal) || self.signals.exists(s, s.name == "
          "self.idle.activation.signal)",
          "idle.activation.signal must be the name of one of the signals"},

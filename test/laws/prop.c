@@ -176,7 +176,7 @@ void prop_engine(struct prop_random *r, struct engine *e, int n_signals)
 		                                      .initial_cooldown_ms = 15000 * prop_up_to(r, 2),
 		                                      .replicas = prop_chance(r, 50) ? 0 : random_idle_level(r, e),
 		                                      .activation = {"s", prop_up_to(r, 40)}};
-	e->policy.min_replicas += e->policy.min_replicas == 0 && !e->policy.idle.set; // 0 needs idle
+	e->policy.min_replicas += e->policy.min_replicas == 0 && !e->policy.idle.set; // 0 needs idle, or an objective
 	random_schedules(r, e);
 	if (prop_chance(r, 25))
 		e->policy.fallback = (struct policy_fallback){.set = true,

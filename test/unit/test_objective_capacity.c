@@ -172,9 +172,23 @@ static void ratio_has_limits(void **state)
 	struct service s = service(0.01);
 	run(&s, 400, 12);
 	assert_ratio(&s, (double)OBJECTIVE_CAPACITY_LEAST, 0.001);
-	s = service(100);
-	run(&s, 400, 900);
+	s = service(4);
+	run(&s, 400, 50);
 	assert_ratio(&s, (double)OBJECTIVE_CAPACITY_MOST, 0.001);
+}
+
+static void backlog_that_is_always_zero_is_doubted(void **state)
+{
+	struct service s = service(1e9); // nothing ever waits, as far as the signal shows
+	run(&s, 400, 40);
+	assert_ratio(&s, 1, 0);
+	assert_true(objective_capacity_doubts_backlog(&s.c));
+	run(&s, 400, 90);
+	assert_ratio(&s, 1, 0);
+	s.truth = 1; // the signal is mended
+	run(&s, 10, 11);
+	assert_false(objective_capacity_doubts_backlog(&s.c));
+	assert_ratio(&s, 1, 0.03);
 }
 
 static void busy_share_shows_the_capacity_without_a_queue(void **state)
@@ -219,6 +233,7 @@ int main(void)
 	        cmocka_unit_test(gap_and_pause_end_a_stretch),
 	        cmocka_unit_test(one_wrong_sample_moves_little),
 	        cmocka_unit_test(ratio_has_limits),
+	        cmocka_unit_test(backlog_that_is_always_zero_is_doubted),
 	        cmocka_unit_test(busy_share_shows_the_capacity_without_a_queue),
 	        cmocka_unit_test(throttled_replicas_are_no_smaller_replicas),
 	};
