@@ -56,7 +56,7 @@ static void learn(struct objective_capacity *c, float served_s, float busy_s)
 }
 
 // Learns from work that did not wait: more than the ratio says is a lower bound, and until work has waited once, the
-// ratio probes. A backlog that stays 0 whatever is asked of the replicas is no measure of anything.
+// ratio probes. A backlog that stays 0 whatever is asked of the replicas does not measure the queue.
 static void learn_unqueued(struct objective_capacity *c, float served_s)
 {
 	float ratio = objective_capacity_ratio(c);

@@ -24,7 +24,7 @@
 struct objective_capacity {
 	float served_s, busy_s; // what a busy replica served, in seconds of the work of one replica, and in which time
 	float learnt_s;         // of that time, what was observed and has not faded
-	// The stretch under way: its time, the work that arrived, the busy time of a replica, and its ends.
+	// The present stretch: its time, the work that arrived, the busy time of a replica, and its ends.
 	float stretch_s, arrived, share_s;
 	float backlog_first, backlog_last; // replica-seconds
 	float steady_s;                    // for which the number of ready replicas has not changed
@@ -48,7 +48,7 @@ void objective_capacity_init(struct objective_capacity *c);
 // Observes one tick.
 void objective_capacity_observe(struct objective_capacity *c, const struct objective_capacity_input *in,
                                 int64_t now_ms);
-// Ends the stretch under way: the tick has no usable data.
+// Ends the present stretch: the tick has no usable data.
 void objective_capacity_pause(struct objective_capacity *c);
 // Returns the ratio, OBJECTIVE_CAPACITY_LEAST .. OBJECTIVE_CAPACITY_MOST; 1 while nothing is learnt.
 float objective_capacity_ratio(const struct objective_capacity *c);

@@ -379,11 +379,10 @@ static void lint_objective_zero(const struct policy *p, const struct place *at)
 		        "start none: measure one of them at a gateway, or use 1",
 		        demand->name, backlog->name);
 	else if (p->startup.given && p->startup.start_ms >= o->wait_ms)
-		schema_report(
-		        at->warnings, node, "spec.minReplicas",
-		        "is 0, but whoever finds no replica waits for a start-up of %s, longer than the objective "
-		        "allows: the scale reaches 0 only while that is rarer than `late`",
-		        show(p->startup.start_ms).s);
+		schema_report(at->warnings, node, "spec.minReplicas",
+		              "is 0, but a request that finds no replica waits for a start-up of %s, longer than the "
+		              "objective allows: the scale reaches 0 only while that is rarer than `late`",
+		              show(p->startup.start_ms).s);
 }
 
 // A signal that the formula does not name has no effect.

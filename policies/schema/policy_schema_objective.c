@@ -64,7 +64,7 @@ static void check_other_stages(const struct policy *p, struct fault_list *l)
 		          "to learn it from the pods");
 }
 
-// A signal that informs the objective and asks for nothing.
+// A signal that informs the objective and asks for no replicas.
 static void check_informing(const struct policy *p, const char *name, const char *path, const char *other,
                             struct fault_list *l)
 {

@@ -116,7 +116,7 @@ static void replicas_that_come_or_leave_start_a_new_stretch(void **state)
 		run(&s, 2, 30);
 	}
 	assert_ratio(&s, 1, 0);
-	s.ready = 0; // nobody serves: nothing can be said, and nothing is divided by 0
+	s.ready = 0; // no replica serves: nothing is learnt, and nothing is divided by 0
 	run(&s, 100, 30);
 	assert_ratio(&s, 1, 0);
 	s.ready = 10;
@@ -153,7 +153,7 @@ static void gap_and_pause_end_a_stretch(void **state)
 	assert_ratio(&s, 1, 0);
 }
 
-static void one_wrong_sample_moves_little(void **state)
+static void wrong_sample_moves_little(void **state)
 {
 	struct service s = service(1);
 	run(&s, 200, 10.5);
@@ -231,7 +231,7 @@ int main(void)
 	        cmocka_unit_test(replicas_that_come_or_leave_start_a_new_stretch),
 	        cmocka_unit_test(interval_of_the_policy_does_not_matter),
 	        cmocka_unit_test(gap_and_pause_end_a_stretch),
-	        cmocka_unit_test(one_wrong_sample_moves_little),
+	        cmocka_unit_test(wrong_sample_moves_little),
 	        cmocka_unit_test(ratio_has_limits),
 	        cmocka_unit_test(backlog_that_is_always_zero_is_doubted),
 	        cmocka_unit_test(busy_share_shows_the_capacity_without_a_queue),
