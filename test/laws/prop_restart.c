@@ -167,10 +167,11 @@ static void restart_from_status(struct engine *e)
 	buf_done(&text);
 }
 
-// The status keeps the median of the start-up times, not the times.
+// The status keeps the median of the start-up times, neither the times nor the orders.
 static void learn_no_start(struct engine *e)
 {
-	state_of(&e->policy, e->state)->startup.n_starts = 0;
+	struct startup *s = &state_of(&e->policy, e->state)->startup;
+	s->n_starts = s->n_orders = 0;
 }
 
 static void restart_from_the_status_changes_nothing(void **state)
