@@ -172,6 +172,7 @@ static void learn_no_start(struct engine *e)
 {
 	struct startup *s = &state_of(&e->policy, e->state)->startup;
 	s->n_starts = s->n_orders = 0;
+	s->fresh = 0;
 }
 
 static void restart_from_the_status_changes_nothing(void **state)
