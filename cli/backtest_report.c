@@ -93,8 +93,24 @@ static void put_row_gaps(const struct recording *r, struct buf *out)
 	buf_puts(out, " in all: not counted\n");
 }
 
+static void put_replicas(const struct backtest *b, struct buf *out)
+{
+	const struct world_config *w = &b->config.world;
+	bool is_given = w->capacity_ratio > 0 && !b->ratio_is_learnt;
+	if (b->ratio_is_learnt)
+		print_to(out, "replicas as learnt: %.2f of the figure%s", w->capacity_ratio,
+		         b->startup_is_learnt ? ", " : "\n");
+	else if (b->startup_is_learnt)
+		buf_puts(out, "replicas as learnt: ");
+	if (b->startup_is_learnt)
+		print_to(out, "%g s to start\n", w->startups_s[0]);
+	if (is_given)
+		print_to(out, "replicas as given: %g of the figure\n", w->capacity_ratio);
+}
+
 void backtest_report_start(const struct backtest *b, struct buf *out)
 {
+	put_replicas(b, out);
 	if (b->start == BACKTEST_START_NOT_ZERO)
 		print_to(out,
 		         "the recorded replicas start at 0, where the policy would hold until the target is scaled "
@@ -343,6 +359,10 @@ static void put_json_loop(const struct backtest *b, struct json_writer *w)
 	for (size_t i = 0; i < c->n_startups; i++)
 		json_write_f64(w, c->startups_s[i]);
 	json_write_array_end(w);
+	if (c->capacity_ratio > 0)
+		member_f64(w, "capacityRatio", c->capacity_ratio);
+	if (b->startup_is_learnt || b->ratio_is_learnt)
+		json_write_member_bool(w, "learnt", true);
 	json_write_key(w, "objective");
 	json_write_object_begin(w);
 	member_f64(w, "latePercent", 100 * b->config.late_ratio);

@@ -96,6 +96,8 @@ static void check_args(const struct backtest_args *a, struct argp_state *state)
 	bool open_loop = a->replay.config.open_loop;
 	if (a->engine && open_loop)
 		print_usage(state, "--engine and --open-loop cannot be used together");
+	if (a->replay.config.world.capacity_ratio > 0 && (a->engine || open_loop))
+		print_usage(state, "--capacity-ratio cannot be used with --engine or --open-loop");
 	if (a->closed_loop && open_loop)
 		print_usage(state, "--closed-loop and --open-loop cannot be used together");
 	for (size_t i = 0; i < a->n_fail_on; i++) {

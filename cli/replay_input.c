@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -10,8 +11,10 @@
 #include "base/print.h"
 #include "cli/commands.h"
 #include "cli/replay_fetch.h"
+#include "controller/status/state_text.h"
 #include "policies/engine/policy.h"
 #include "policies/load/policy_pick.h"
+#include "policies/load/policy_ref.h"
 
 #define LOAD_REPORT_MAX  (16 * 1024 * 1024)
 #define NOTES_MAX        (64 * 1024)
@@ -143,6 +146,49 @@ static int load_policy(const struct replay_args *a, struct replay_input *ret, st
 	return ret->policy ? 0 : -1;
 }
 
+// ---- what the controller has learnt ----
+
+// Returns -1 when memory is exhausted.
+static int read_record(const char *text, const struct policy *p, struct policy_learnt *l)
+{
+	void *state = calloc(1, decide_state_bytes(p));
+	if (!state)
+		return -1;
+	decide_state_init(p, state);
+	l->n_record = state_text_read(text, l->record, sizeof l->record);
+	if (l->n_record > 0 && decide_objective_restore(p, state, l->record, l->n_record, INT64_MAX / 2))
+		l->capacity_ratio = decide_objective_capacity(p, state);
+	else
+		l->n_record = 0;
+	free(state);
+	return 0;
+}
+
+static int read_learnt(struct replay_args *a, struct replay_input *in, struct err *e)
+{
+	const struct policy_ref *ref = policy_ref_of(in->policy);
+	struct policy_learnt *l = &a->learnt;
+	const char *record = ref->objective_record, *seconds = ref->startup_seconds;
+	int64_t startup_s;
+	struct err fault;
+	l->startup_s = -1;
+	if (a->config.open_loop)
+		return 0;
+	a->config.learnt = l;
+	if (seconds && *seconds && num_parse_i64(seconds, strlen(seconds), 0, STARTUP_MAX_S, &startup_s, &fault) < 0)
+		print_to(&in->notes, "status.startupSeconds of the policy is ignored: %s\n", fault.msg);
+	else if (seconds && *seconds)
+		l->startup_s = (double)startup_s;
+	if (!record || !*record)
+		return 0;
+	if (read_record(record, in->policy, l) < 0)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	if (l->n_record == 0)
+		print_to(&in->notes, "status.objectiveRecord of the policy is ignored: it is damaged, or of another "
+		                     "version of gpuscale, or of an objective with other queries\n");
+	return 0;
+}
+
 static int read_file(const struct replay_args *a, struct replay_input *ret, struct err *e)
 {
 	struct buf text;
@@ -185,7 +231,8 @@ int replay_input_read(struct replay_args *a, const char *command, struct replay_
 	struct err e = {0};
 	memset(ret, 0, sizeof *ret);
 	buf_init(&ret->notes, NOTES_MAX);
-	if (load_policy(a, ret, &e) == 0 && (a->data ? read_file(a, ret, &e) : read_prometheus(a, ret, &e)) == 0) {
+	if (load_policy(a, ret, &e) == 0 && read_learnt(a, ret, &e) == 0 &&
+	    (a->data ? read_file(a, ret, &e) : read_prometheus(a, ret, &e)) == 0) {
 		if (a->demand)
 			a->config.demand_column = REPLAY_DEMAND_COLUMN;
 		replay_choose_demand(&a->config, ret->policy, &ret->recording);

@@ -14,6 +14,7 @@
 
 #define REPLAY_LATE_DEFAULT   0.01
 #define REPLAY_WAIT_DEFAULT_S 10
+#define STARTUP_MAX_S         86400
 
 struct policy;
 
@@ -25,6 +26,7 @@ struct replay_args {
 	const char *demand;                  // --demand; NULL: none
 	int64_t since_ms, until_ms, step_ms; // of prometheus; 0: not given
 	struct backtest_config config;
+	struct policy_learnt learnt; // config.learnt points at it
 };
 // Sets the defaults.
 void replay_args_init(struct replay_args *a);
@@ -38,7 +40,8 @@ struct replay_input {
 	const char *file; // names the recording in messages
 	struct buf notes; // what is missing in it, one line each; a report shows them
 };
-// Loads the policy and reads the recording; shows a progress bar while queries run. Where no column of demand is named,
+// Loads the policy and reads the recording; for a closed loop, sets a->config.learnt from the status in the policy
+// file, and notes what is not usable in it. Shows a progress bar while queries run. Where no column of demand is named,
 // sets a->config.demand_column to that of --demand, or to the demand signal of the policy's objective. Prints errors
 // after "gpuscale COMMAND: " on standard error and returns the exit code. The caller calls replay_input_done() in any
 // case.

@@ -6,13 +6,13 @@
 #include "base/print.h"
 #include "cli/replay_input.h"
 
-#define STARTUP_MAX_S 86400
-#define CAPACITY_MAX  WORLD_REPLICAS_MAX
+#define CAPACITY_MAX WORLD_REPLICAS_MAX
 
 enum {
 	KEY_STARTUP = 0x820,
 	KEY_SEED,
 	KEY_CAPACITY,
+	KEY_CAPACITY_RATIO,
 	KEY_REPLICAS,
 	KEY_OBJECTIVE,
 	KEY_DEMAND_SIGNAL,
@@ -69,6 +69,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_CAPACITY:
 		c->world.capacity = (int32_t)option_i64("--capacity", arg, 1, CAPACITY_MAX, state);
 		return 0;
+	case KEY_CAPACITY_RATIO:
+		c->world.capacity_ratio = option_f64("--capacity-ratio", arg, 0.1, 10, state);
+		return 0;
 	case KEY_REPLICAS:
 		c->replicas = (int32_t)option_i64("--replicas", arg, 1, WORLD_REPLICAS_MAX, state);
 		return 0;
@@ -96,10 +99,16 @@ static const struct argp_option flags[] = {
         {"utilization-signal", KEY_UTILIZATION_SIGNAL, "NAME", 0,
          "signal of the policy that is the simulated utilization, 0 to 1", 2},
         {"startup", KEY_STARTUP, "TIME[,TIME..]", 0,
-         "time from order to ready (startup.seconds of the policy, else 2m); with several times, each start draws one",
+         "time from order to ready (as learnt in the status of the policy, else its startup.seconds, else 2m); with "
+         "several times, each start draws one",
          2},
         {"seed", KEY_SEED, "N", 0, "seed of the random start-up times (0)", 2},
         {"capacity", KEY_CAPACITY, "N", 0, "replicas that fit in the cluster (unlimited)", 2},
+        {"capacity-ratio", KEY_CAPACITY_RATIO, "RATIO", 0,
+         "work that a replica really serves, as a ratio to what the queries take for one (as learnt in the status of "
+         "the "
+         "policy, else 1)",
+         2},
         {"replicas", KEY_REPLICAS, "N", 0,
          "replicas that are ready at the start (the recorded replicas if not 0, else the mean demand, rounded up)", 2},
         {"objective", KEY_OBJECTIVE, "LATE%,WAIT", 0,

@@ -196,6 +196,8 @@ static int run_policy(const struct loop *l, struct err *e)
 	p.on_decision = b->config.on_decision;
 	p.context = b->config.context;
 	const struct candidate c = {policy_candidate_decide, &p, l->policy->interval_ms};
+	if (rc == 0)
+		policy_candidate_restore(&p, b->config.learnt);
 	if (rc == 0 && closed_loop_run(&l->closed, &c, &row->score) < 0)
 		rc = out_of_memory(e);
 	for (size_t i = 0; rc == 0 && i < l->policy->n_signals; i++)
@@ -320,7 +322,7 @@ static void set_first_replicas(struct backtest *b, const struct policy *policy, 
 {
 	int64_t time_ms = 0;
 	int32_t n = next_recorded(b, column, 0, &time_ms);
-	double mean = ceil(b->demand.mean - MEAN_SLACK);
+	double mean = ceil(b->demand.mean / world_capacity_ratio(&b->config.world) - MEAN_SLACK);
 	bool is_near = n >= 0 && time_ms - b->recording->time_ms[0] <= START_NEAR_MS;
 	b->start = BACKTEST_START_RECORDED;
 	b->first = n;
@@ -496,11 +498,18 @@ int backtest_run(const struct backtest_config *config, const struct policy *poli
 	ret->recording = recording;
 	ret->file = file;
 	struct world_config *w = &ret->config.world;
+	const struct policy_learnt *learnt = config->open_loop ? NULL : config->learnt;
 	if (w->n_startups == 0) {
 		bool given = policy->startup.set && policy->startup.given;
-		w->startups_s[0] = given ? (double)policy->startup.start_ms / 1000 : STARTUP_S;
+		ret->startup_is_learnt = learnt && learnt->startup_s >= 0;
+		w->startups_s[0] = ret->startup_is_learnt ? learnt->startup_s
+		                   : given                ? (double)policy->startup.start_ms / 1000
+		                                          : STARTUP_S;
 		w->n_startups = 1;
 	}
+	ret->ratio_is_learnt = w->capacity_ratio <= 0 && !config->engine && learnt && learnt->capacity_ratio > 0;
+	if (ret->ratio_is_learnt)
+		w->capacity_ratio = learnt->capacity_ratio;
 	if (check_replicas(ret, recording_column(recording, REPLICAS_COLUMN), e) < 0)
 		return -1;
 	return config->open_loop ? run_open(ret, policy, e) : run_closed(ret, policy, e);

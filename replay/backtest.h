@@ -49,6 +49,8 @@ struct backtest_config {
 	int32_t replicas;                      // at the start; 0: as in enum backtest_start
 	int32_t fixed[BACKTEST_FIXED_MAX];
 	size_t n_fixed; // 0: the cheapest count within the objective, and the cheapest that is no later than the policy
+	const struct policy_learnt *learnt; // closed loop: the policy, and the world where it states nothing else,
+	                                    // start with it; NULL: nothing
 	// Called with every decision of the policy, in the order of time; may be NULL.
 	void (*on_decision)(void *context, const struct decision *decision);
 	void *context;
@@ -59,7 +61,8 @@ struct backtest_config {
 	// row. In open loop a step is a row of the recording.
 	void (*on_step)(void *step_context, size_t row, enum backtest_kind kind, const struct loop_step *step);
 	void *step_context;
-	struct world_config world; // step_ms is set by backtest_run(); n_startups 0: the time in the policy, else 120 s
+	struct world_config world; // step_ms is set by backtest_run(); n_startups 0: the time that
+	                           // was learnt, else that in the policy, else 120 s
 };
 
 struct backtest_row {
@@ -78,11 +81,12 @@ struct backtest {
 	enum backtest_start start;         // closed loop only
 	int32_t first;                     // replicas at the start; the row of what ran starts with the recorded ones
 	bool has_replicas_column;
-	double recorded_share;     // closed loop: of the time with demand, with recorded replicas; 0 .. 1
-	size_t n_held;             // open loop: rows without replicas, which were left out
-	size_t n_recorded_signals; // closed loop: signals that are recorded and do not react
-	bool bound_reached;        // the bound keeps the objective
-	const char *bound_name;    // the row whose schedule the bound repeats; NULL: it has its own
+	bool startup_is_learnt, ratio_is_learnt; // of the world, from config.learnt
+	double recorded_share;                   // closed loop: of the time with demand, with recorded replicas; 0 .. 1
+	size_t n_held;                           // open loop: rows without replicas, which were left out
+	size_t n_recorded_signals;               // closed loop: signals that are recorded and do not react
+	bool bound_reached;                      // the bound keeps the objective
+	const char *bound_name;                  // the row whose schedule the bound repeats; NULL: it has its own
 	struct backtest_row rows[BACKTEST_ROWS_MAX];
 	size_t n_rows;
 };

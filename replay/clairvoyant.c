@@ -67,14 +67,21 @@ struct program {
 
 // ---- the slots ----
 
-// The count that keeps a queue of late_s away: that of the mean of a slot, and of a burst within one.
-static double need_of(const struct demand *d, size_t i, double late_s)
+// Replica-seconds of real replicas; NaN: no data.
+static double work_at(const struct program *p, size_t i)
 {
+	return p->loop->demand->work[i] / world_capacity_ratio(p->loop->world);
+}
+
+// The count that keeps a queue of late_s away: that of the mean of a slot, and of a burst within one.
+static double need_of(const struct program *p, size_t i)
+{
+	const struct demand *d = p->loop->demand;
 	double step_s = (double)d->step_ms / 1000, work = 0, need = 0;
 	size_t n = (size_t)(SLOT_MS / d->step_ms);
 	for (size_t k = 0; k < n && k <= i; k++) {
-		work += isnan(d->work[i - k]) ? 0 : d->work[i - k];
-		need = fmax(need, work / (step_s * (double)(k + 1) + late_s));
+		work += isnan(d->work[i - k]) ? 0 : work_at(p, i - k);
+		need = fmax(need, work / (step_s * (double)(k + 1) + p->loop->late_s));
 	}
 	return ceil(fmax(need, work * 1000 / SLOT_MS)) + 1;
 }
@@ -97,7 +104,7 @@ static void set_needs(struct program *p)
 	int32_t top = p->min;
 	for (size_t i = 0; i < d->n; i++) {
 		struct slot *s = &p->slots[i / p->steps_per_slot];
-		int32_t need = clamp(p, need_of(d, i, p->loop->late_s));
+		int32_t need = clamp(p, need_of(p, i));
 		s->need = need > s->need ? need : s->need;
 		top = need > top ? need : top;
 	}
@@ -150,7 +157,7 @@ static int set_slots(struct program *p)
 		size_t part = (i % per_slot) * p->n_parts / per_slot;
 		if (isnan(d->work[i]))
 			continue;
-		s->work[part] += (float)d->work[i];
+		s->work[part] += (float)work_at(p, i);
 		s->weight[part] += (float)demand_weight(d, i);
 		s->known_s[part] += (float)d->step_ms / 1000;
 	}
@@ -397,7 +404,7 @@ static void play(struct program *p, double most_late, bool report, struct score 
 		for (size_t i = k * p->steps_per_slot; i < (k + 1) * p->steps_per_slot && i < d->n; i++) {
 			double wait = 0;
 			if (!isnan(d->work[i])) {
-				backlog = fmax(0, backlog + d->work[i] - replicas * step_s);
+				backlog = fmax(0, backlog + work_at(p, i) - replicas * step_s);
 				wait = backlog <= 0 ? 0 : replicas > 0 ? backlog / replicas : INFINITY;
 			}
 			if (report)

@@ -95,8 +95,9 @@ static void add_references(struct frontier *f, int32_t max)
 		snprintf(p->name, sizeof p->name, "%s %s %.1f", peer_name(settings[i].kind),
 		         peer_setting_name(settings[i].kind), settings[i].value);
 	}
+	double mean = f->scene.demand.mean / world_capacity_ratio(&f->scene.config.world);
 	for (size_t i = 0, last = 0; i < COUNT_OF(counts); i++) {
-		double count = fmin(fmax(ceil(counts[i] * f->scene.demand.mean), 1), max);
+		double count = fmin(fmax(ceil(counts[i] * mean), 1), max);
 		if ((size_t)count == last)
 			continue;
 		last = (size_t)count;
@@ -139,6 +140,8 @@ static int play_policy(const struct runner *r, struct frontier_point *point)
 	int rc = policy_candidate_init(c, &policy, b->recording, b->file, b->config.signals, NULL, b->demand.start_ms,
 	                               &e);
 	const struct candidate candidate = {policy_candidate_decide, c, policy.interval_ms};
+	if (rc == 0)
+		policy_candidate_restore(c, b->config.learnt);
 	rc = rc == 0 ? closed_loop_run(&r->loop, &candidate, &point->score) : -1;
 	policy_candidate_done(c);
 	free(c);

@@ -126,6 +126,14 @@ void policy_candidate_done(struct policy_candidate *c)
 	c->state = NULL;
 }
 
+void policy_candidate_restore(struct policy_candidate *c, const struct policy_learnt *l)
+{
+	if (l && l->startup_s >= 0)
+		decide_record_start(c->policy, c->state, llround(l->startup_s * 1000));
+	if (l && l->n_record > 0)
+		decide_objective_restore(c->policy, c->state, l->record, l->n_record, c->start_ms);
+}
+
 // NaN: no data. time_ms: of the sample.
 static void set_signal(struct policy_candidate *c, size_t i, double value, int64_t time_ms)
 {

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "policies/engine/decide_state.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"
@@ -58,6 +59,17 @@ int policy_candidate_init(struct policy_candidate *c, const struct policy *polic
                           const char *file, const char *const names[], const struct engine_model *engine,
                           int64_t start_ms, struct err *e);
 void policy_candidate_done(struct policy_candidate *c);
+
+// What a controller has learnt, as its status has it.
+struct policy_learnt {
+	unsigned char record[DECIDE_OBJECTIVE_BYTES_MAX]; // decide_objective_save()
+	size_t n_record;                                  // 0: none that is usable
+	double capacity_ratio;                            // of the record; 0: without one
+	double startup_s;                                 // below 0: unknown
+};
+// Continues with what a controller has learnt, at the start of the simulation; `l` may be NULL. A policy whose queries
+// are not those of the record learns anew.
+void policy_candidate_restore(struct policy_candidate *c, const struct policy_learnt *l);
 
 // The decide function of a struct candidate (closed_loop.h); self is a policy_candidate.
 int32_t policy_candidate_decide(void *self, const struct world *w, bool has_data);

@@ -44,14 +44,16 @@ static struct range range_of(const struct tune_search *s, const struct policy_ca
 {
 	const struct policy *p = c->policy;
 	const struct policy_target *t = &p->signals[i].target;
+	double ratio = world_capacity_ratio(&s->scene->config.world);
 	bool is_average = t->set && t->type == TARGET_AVERAGE_VALUE, is_level = !t->set || t->type == TARGET_VALUE;
 	switch (c->origins[i]) {
-	case ORIGIN_DEMAND: // of a replica, which serves 1
-		return is_average ? (struct range){0.1, 2} : (struct range){0, 0};
+	case ORIGIN_DEMAND: // of a replica, which serves `ratio`
+		return is_average ? (struct range){0.1 * ratio, 2 * ratio} : (struct range){0, 0};
 	case ORIGIN_UTILIZATION:
 		return is_level ? (struct range){0.1, 1} : (struct range){0, 0};
-	case ORIGIN_BACKLOG: // replica-seconds of a replica, which serves one in a second
-		return is_average ? (struct range){s->scene->config.wait_s / 10, 10 * s->scene->config.wait_s}
+	case ORIGIN_BACKLOG: // replica-seconds of a replica, which serves `ratio` in a second
+		return is_average ? (struct range){ratio * s->scene->config.wait_s / 10,
+		                                   10 * ratio * s->scene->config.wait_s}
 		                  : (struct range){0, 0};
 	case ORIGIN_ENGINE:
 	case ORIGIN_FORMULA:

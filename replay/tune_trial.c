@@ -39,7 +39,10 @@ int tune_trial_bind_names(struct tune_trial *r, const struct policy *policy, con
 	r->candidate = calloc(1, sizeof *r->candidate);
 	if (!r->candidate)
 		return err_set(e, ERR_INTERNAL, "out of memory");
-	return policy_candidate_init(r->candidate, policy, b->recording, b->file, names, NULL, b->demand.start_ms, e);
+	if (policy_candidate_init(r->candidate, policy, b->recording, b->file, names, NULL, b->demand.start_ms, e) < 0)
+		return -1;
+	policy_candidate_restore(r->candidate, b->config.learnt);
+	return 0;
 }
 
 int tune_trial_bind(struct tune_search *s, struct tune_trial *r, const struct policy *policy, struct err *e)

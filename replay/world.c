@@ -70,7 +70,7 @@ double world_step(struct world *w, double work)
 	complete_starts(w);
 	if (w->config->engine.model)
 		return step_engine(w, work);
-	double room = (double)w->ready * step_s;
+	double room = (double)w->ready * step_s * world_capacity_ratio(w->config);
 	w->backlog += work;
 	double served = w->backlog < room ? w->backlog : room;
 	w->backlog -= served;
@@ -210,7 +210,7 @@ double world_demand(const struct world *w, int window_s)
 
 static double queue_wait_s(const struct world *w)
 {
-	return w->backlog <= 0 ? 0 : w->ready > 0 ? w->backlog / w->ready : INFINITY;
+	return w->backlog <= 0 ? 0 : w->ready > 0 ? w->backlog / w->ready / world_capacity_ratio(w->config) : INFINITY;
 }
 
 double world_wait_s(const struct world *w)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulated workload: a fluid queue that ready replicas serve, each at one replica-second a second. A replica costs
+// The simulated workload: a fluid queue that ready replicas serve, each at one replica-second a second, or at
+// capacity_ratio times that where the figure in the queries is wrong. Work, demand and backlog are in the units of the
+// queries, for every candidate. A replica costs
 // from its order on and serves after its start-up time; while the cluster is full, an order is pending and costs
 // nothing. Metrics react: utilization, demand and backlog are what a source would report.
 #ifndef GPUSCALE_REPLAY_WORLD_H
@@ -21,6 +23,7 @@ struct world_config {
 	size_t n_startups;
 	uint64_t seed;              // of the draws
 	int32_t capacity;           // replicas that the cluster has room for; 0: no limit
+	double capacity_ratio;      // work that a replica serves in a second, in replica-seconds of the queries; 0: 1
 	struct engine_setup engine; // engines that take the place of the fluid queue; none without a model
 };
 
@@ -44,6 +47,11 @@ struct world {
 	double utilization[WORLD_HISTORY], demand[WORLD_HISTORY]; // rings
 	uint64_t n_history;
 };
+
+static inline double world_capacity_ratio(const struct world_config *c)
+{
+	return c->capacity_ratio > 0 ? c->capacity_ratio : 1;
+}
 
 // Starts with `replicas` ready ones. `config` must outlive the world.
 void world_init(struct world *w, const struct world_config *config, int32_t replicas);

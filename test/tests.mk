@@ -59,6 +59,7 @@ $(eval $(call helper,fake-apiserver,test/fake/apiserver_main.c))
 $(eval $(call helper,fake-prometheus,test/fake/prometheus_main.c))
 $(eval $(call helper,demo,test/support/demo/*.c))
 $(eval $(call helper,demand-trace,test/laws/demand/*.c))
+$(eval $(call helper,learnt-status,test/support/learnt_status_main.c))
 $(eval $(call helper,policy-dump,test/e2e/admission/policy_dump.c))
 $(eval $(call helper,ha-process,test/e2e/ha/ha_process.c))
 

@@ -104,6 +104,7 @@ struct schema {
 	// decoded without error but an object or list below them was not. What lies below must not be looked at. May be
 	// NULL.
 	size_t (*validate_plain)(const void *value, struct schema_fault *ret_faults, size_t max);
+	const char *const *ignored; // names of fields that are neither read nor reported; NULL-terminated; may be NULL
 	const struct schema_rule *rules; // may be NULL
 	size_t n_rules;
 	// The API server stores the object as it is: it neither checks its fields nor tracks who wrote which of them.

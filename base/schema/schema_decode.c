@@ -209,6 +209,14 @@ static void decode_field(struct schema_decoder *d, const struct schema_field *f,
 		apply_default(d, f, base, parent);
 }
 
+static bool is_ignored(const struct schema *schema, const char *key)
+{
+	const char *const *name = schema->ignored;
+	while (name && *name && strcmp(*name, key) != 0)
+		name++;
+	return name && *name;
+}
+
 static void report_unknown(struct schema_decoder *d, const struct schema *schema, const struct doc_node *child)
 {
 	if (d->unknown->n == SCHEMA_ERRORS_MAX) { // will only be counted: spare the search
@@ -236,7 +244,8 @@ static void match_fields(struct schema_decoder *d, const struct schema *schema, 
 	for (const struct doc_node *c = node->child; c; c = c->next) {
 		const struct schema_field *f = schema_field_by_name(schema, c->key, strlen(c->key));
 		if (!f) {
-			report_unknown(d, schema, c);
+			if (!is_ignored(schema, c->key))
+				report_unknown(d, schema, c);
 			continue;
 		}
 		const struct doc_node **slot = &found[f - schema->fields];

@@ -146,6 +146,9 @@ size_t decide_objective_save(const struct policy *policy, const void *state, voi
 // Restores n such bytes, which may come from anywhere. Returns false, and changes nothing, when they are not those of
 // this version of the engine, of the same two signals, and sane.
 bool decide_objective_restore(const struct policy *policy, void *state, const void *bytes, size_t n, int64_t now_ms);
+// Returns the work that a replica serves, as the objective has learnt, as a ratio to what its queries take for one
+// replica; 1 while nothing is learnt, and without an objective.
+double decide_objective_capacity(const struct policy *policy, const void *state);
 // Returns the time of the last scale in either direction, in ms since the epoch; -1 = none.
 int64_t decide_last_scale_ms(const struct policy *policy, const void *state);
 // Returns when unschedulable replicas were withdrawn last, in ms since the epoch; -1 = never.

@@ -197,6 +197,13 @@ static bool is_sane(const struct objective_state *s)
 
 // ---- saving and restoring ----
 
+double decide_objective_capacity(const struct policy *policy, const void *state)
+{
+	const struct state_header *s = state_of_const(policy, state);
+	const struct objective_state *o = policy->objective.set ? state_at_const(s, s->objective_offset) : NULL;
+	return o ? (double)objective_capacity_ratio(&o->capacity) : 1;
+}
+
 size_t decide_objective_save(const struct policy *policy, const void *state, void *ret_bytes)
 {
 	const struct state_header *s = state_of_const(policy, state);

@@ -68,6 +68,13 @@ static struct policy_ref *find_equal(const struct loaded_file *previous, uint64_
 	return NULL;
 }
 
+// A value that is not a text is kept as one that no reader accepts.
+static const char *copy_text(const struct doc_node *map, const char *key, struct arena *a)
+{
+	const struct doc_node *node = doc_get(map, key);
+	return arena_strdup(a, !node || node->kind == DOC_NULL ? "" : node->kind == DOC_SCALAR ? node->text : "?");
+}
+
 static struct policy_ref *decode(const char *path, const struct doc_node *root, uint64_t fingerprint,
                                  struct schema_errors *errors)
 {
@@ -77,8 +84,11 @@ static struct policy_ref *decode(const char *path, const struct doc_node *root, 
 	b->fingerprint = fingerprint;
 	policy_decode(root, &b->policy, &b->arena, errors);
 	policy_zones_load(&b->policy, root, &b->arena, errors);
+	const struct doc_node *status = doc_get(root, "status");
 	b->policy.file = arena_strdup(&b->arena, path);
-	if (b->policy.file)
+	b->objective_record = copy_text(status, "objectiveRecord", &b->arena);
+	b->startup_seconds = copy_text(status, "startupSeconds", &b->arena);
+	if (b->policy.file && b->objective_record && b->startup_seconds)
 		return b;
 	policy_ref_release(b);
 	return NULL;

@@ -14,9 +14,10 @@ struct doc_node;
 
 struct policy_ref {
 	int refs;
-	uint64_t fingerprint; // of the document; policies with equal fingerprints are equal
-	int64_t generation;   // metadata.generation of the object; 0: from a file
-	struct arena arena;   // the memory that `policy` points into
+	uint64_t fingerprint;                           // of the document; policies with equal fingerprints are equal
+	int64_t generation;                             // metadata.generation of the object; 0: from a file
+	const char *objective_record, *startup_seconds; // of a status in the file; NULL or "": none
+	struct arena arena;                             // the memory that `policy` points into
 	struct policy policy;
 };
 

@@ -33,6 +33,7 @@ static const struct schema metadata = {
         .struct_size = sizeof(struct idle_rule),
         .fields = metadata_fields,
         .n_fields = COUNT_OF(metadata_fields),
+        .ignored = policy_schema_served_metadata,
         .validate = check_metadata,
 };
 
@@ -89,6 +90,7 @@ static const struct schema root = {
         .struct_size = sizeof(struct idle_rule),
         .fields = root_fields,
         .n_fields = COUNT_OF(root_fields),
+        .ignored = policy_schema_served,
 };
 
 const struct schema *idle_rule_schema(void)

@@ -362,6 +362,7 @@ static const struct schema root = {
         .struct_size = sizeof(struct policy),
         .fields = root_fields,
         .n_fields = COUNT_OF(root_fields),
+        .ignored = policy_schema_served,
 };
 
 const struct schema *policy_schema(void)

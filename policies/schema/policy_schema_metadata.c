@@ -18,6 +18,19 @@ static const struct schema_field metadata_fields[] = {
 };
 // clang-format on
 
+const char *const policy_schema_served[] = {"status", NULL};
+const char *const policy_schema_served_metadata[] = {"creationTimestamp",
+                                                     "deletionGracePeriodSeconds",
+                                                     "deletionTimestamp",
+                                                     "finalizers",
+                                                     "generation",
+                                                     "managedFields",
+                                                     "ownerReferences",
+                                                     "resourceVersion",
+                                                     "selfLink",
+                                                     "uid",
+                                                     NULL};
+
 bool policy_schema_is_dns_name(const char *s, bool dots)
 {
 	char before = '.';
@@ -74,6 +87,7 @@ const struct schema policy_schema_metadata = {
         .struct_size = sizeof(struct policy),
         .fields = metadata_fields,
         .n_fields = COUNT_OF(metadata_fields),
+        .ignored = policy_schema_served_metadata,
         .validate = check_metadata,
 };
 

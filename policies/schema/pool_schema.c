@@ -46,6 +46,7 @@ static const struct schema metadata = {
         .struct_size = sizeof(struct gpu_pool),
         .fields = metadata_fields,
         .n_fields = COUNT_OF(metadata_fields),
+        .ignored = policy_schema_served_metadata,
         .validate = check_metadata,
 };
 
@@ -289,6 +290,7 @@ static const struct schema root = {
         .struct_size = sizeof(struct gpu_pool),
         .fields = root_fields,
         .n_fields = COUNT_OF(root_fields),
+        .ignored = policy_schema_served,
 };
 
 const struct schema *pool_schema(void)

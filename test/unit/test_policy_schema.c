@@ -264,6 +264,8 @@ static const struct fault_row fault_rows[] = {
          "gpuscale.dev/paused must be \"true\" or \"false\""},
         {"labels: {team: ml}", "annotations: {gpuscale.dev/paused: true}",
          "gpuscale.dev/paused must be \"true\" or \"false\""},
+        {"labels: {team: ml}", "uid: 1b6c, generation: 3, label: {team: ml}",
+         "metadata.label: unknown field: did you mean labels?"},
         {"minReplicas: 2", "minReplicas: 20", "spec.minReplicas: is larger than maxReplicas"},
         {"minReplicas: 2", "minReplicas: 0", "spec.minReplicas: 0 needs idle"},
         {"minReplicas: 2", "minReplicas: -1", "spec.minReplicas: must be between 0 and 1000000, is -1"},

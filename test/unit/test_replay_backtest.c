@@ -325,6 +325,42 @@ static void steps_add_up_to_the_scores(void **state)
 	free(b);
 }
 
+// Everything is as for a quarter of the demand, at replicas that serve all of the figure, but what reads the demand.
+static void capacity_ratio_is_met_by_every_row(void **state)
+{
+	(void)state;
+	struct engine en;
+	struct recording r;
+	make_policy(&en);
+	make_recording(1, true, &r);
+	struct backtest *b = calloc(2, sizeof *b);
+	assert_non_null(b);
+	struct backtest_config config = plain;
+	config.world.capacity_ratio = 4;
+	run(&config, &en.policy, &r, &b[0]);
+	config.world.capacity_ratio = 0;
+	config.per_replica = 4;
+	run(&config, &en.policy, &r, &b[1]);
+	assert_int_equal(b[0].first, b[1].first);
+	size_t compared = 0;
+	for (size_t i = 0, k = 0; i < b[0].n_rows && k < b[1].n_rows; i++, k++) {
+		const struct backtest_row *x = &b[0].rows[i], *y = &b[1].rows[k];
+		if (x->peer == PEER_KEDA ||
+		    x->peer == PEER_KNATIVE) // which scale by the demand in the unit of the queries
+			continue;
+		assert_string_equal(x->name, y->name);
+		assert_true(fabs(x->score.replica_s - y->score.replica_s) <= 1e-3 * y->score.replica_s);
+		assert_true(fabs(score_late_percent(&x->score) - score_late_percent(&y->score)) < 0.1);
+		compared++;
+	}
+	assert_true(compared >= 8);
+	backtest_done(&b[0]);
+	backtest_done(&b[1]);
+	free(b);
+	recording_done(&r);
+	engine_done(&en);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -335,6 +371,7 @@ int main(void)
 	        cmocka_unit_test(recording_that_starts_at_0_starts_at_the_mean_demand),
 	        cmocka_unit_test(gap_leaves_the_policy_without_data_and_it_holds),
 	        cmocka_unit_test(steps_add_up_to_the_scores),
+	        cmocka_unit_test(capacity_ratio_is_met_by_every_row),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

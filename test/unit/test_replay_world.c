@@ -37,6 +37,24 @@ static void replicas_serve_after_their_start_and_cost_before(void **state)
 	world_done(&w);
 }
 
+// Where the figure in the queries is wrong: work, demand and backlog stay in its unit, and everything else follows.
+static void capacity_ratio_changes_what_a_replica_serves(void **state)
+{
+	(void)state;
+	struct world w;
+	struct world_config half = plain;
+	half.capacity_ratio = 0.5;
+	world_init(&w, &half, 4);
+	assert_true(world_step(&w, 3) == 2);
+	assert_true(w.backlog == 1);
+	assert_true(world_wait_s(&w) == 0.5);
+	assert_true(world_demand(&w, 1) == 3);
+	assert_true(world_utilization(&w, 1, 0) == 1);
+	assert_true(world_step(&w, 0) == 1);
+	assert_true(world_utilization(&w, 1, 0) == 0.5);
+	world_done(&w);
+}
+
 static void scale_down_removes_the_newest_order_first(void **state)
 {
 	(void)state;
@@ -173,6 +191,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(replicas_serve_after_their_start_and_cost_before),
+	        cmocka_unit_test(capacity_ratio_changes_what_a_replica_serves),
 	        cmocka_unit_test(scale_down_removes_the_newest_order_first),
 	        cmocka_unit_test(full_cluster_keeps_orders_pending_and_free),
 	        cmocka_unit_test(drawn_starts_use_every_time_and_repeat_with_the_seed),
