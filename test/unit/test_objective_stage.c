@@ -507,8 +507,8 @@ static void measured_lateness_corrects_the_aim(void **state)
 	assert_true(aim[0] > 0.012 && fabs(aim[1] / 0.01 - 1) < 0.05 && aim[2] < 0.002);
 }
 
-// Where a start-up is shorter than the wait, no request is late that finds no replica; where it is longer, the scale stays
-// at one unless nearly nothing arrives.
+// Where a start-up is shorter than the wait, no request is late that finds no replica; where it is longer, the scale
+// stays at one unless nearly nothing arrives.
 static void zero_is_reached_where_the_record_allows_it(void **state)
 {
 	static const struct {
