@@ -27,7 +27,8 @@
 
 void objective_capacity_init(struct objective_capacity *c)
 {
-	*c = (struct objective_capacity){.served_s = FIRST_S, .busy_s = FIRST_S, .observed_ms = TIME_NONE};
+	*c = (struct objective_capacity){
+	        .served_s = FIRST_S, .busy_s = FIRST_S, .quiet_s = NEVER_S, .observed_ms = TIME_NONE};
 }
 
 float objective_capacity_ratio(const struct objective_capacity *c)

@@ -6,9 +6,9 @@
 // Work that was served is demand minus the growth of the backlog. Over a stretch in which work waited at both ends and
 // the number of ready replicas did not change, it is the capacity of those replicas. Without a queue it is a lower
 // bound, which raises a ratio that is below it once no work has waited for a while: where none waits although the ratio
-// says that it should, a replica can do more. So the ratio never exceeds what was observed, and the scale is never
-// reduced below loads that were observed to need more. Where the busy share of the replicas is known, it takes the
-// place of the queue.
+// says that it should, a replica can do more. So the ratio exceeds what was observed by a tenth at most, and only until
+// work has waited for the first time: the scale is not reduced below loads that were observed to need more. Where the
+// busy share of the replicas is known, it takes the place of the queue.
 //
 // Part of the flat state; has no padding. Pure: no clock, no allocation.
 #ifndef GPUSCALE_POLICIES_ENGINE_OBJECTIVE_CAPACITY_H

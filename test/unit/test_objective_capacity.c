@@ -82,19 +82,19 @@ static void load_that_is_served_raises_the_ratio_without_a_queue(void **state)
 {
 	struct service s = service(2);
 	run(&s, 60, 16);
-	assert_ratio(&s, 1.6, 0.05); // a lower bound: more was not asked for
+	assert_ratio(&s, 1.68, 0.06); // a lower bound, and a tenth beyond it
 	run(&s, 60, 19);
-	assert_ratio(&s, 1.9, 0.08);
+	assert_ratio(&s, 1.95, 0.08);
 	run(&s, 600, 5);
-	assert_ratio(&s, 1.9, 0.08); // less load says nothing
+	assert_ratio(&s, 1.95, 0.08); // less load says nothing
 }
 
-static void ratio_never_exceeds_what_was_observed(void **state)
+static void ratio_hardly_exceeds_what_was_observed(void **state)
 {
 	struct service s = service(3);
 	for (int i = 0; i < 500; i++) {
 		run(&s, 1, 10 + i % 7);
-		assert_true(objective_capacity_ratio(&s.c) <= 1.6f);
+		assert_true(objective_capacity_ratio(&s.c) <= 1.1f * 1.6f);
 	}
 }
 
@@ -226,7 +226,7 @@ int main(void)
 	        cmocka_unit_test(nothing_is_learnt_without_a_queue_below_the_figure),
 	        cmocka_unit_test(waiting_work_shows_the_capacity),
 	        cmocka_unit_test(load_that_is_served_raises_the_ratio_without_a_queue),
-	        cmocka_unit_test(ratio_never_exceeds_what_was_observed),
+	        cmocka_unit_test(ratio_hardly_exceeds_what_was_observed),
 	        cmocka_unit_test(change_of_capacity_is_followed),
 	        cmocka_unit_test(replicas_that_come_or_leave_start_a_new_stretch),
 	        cmocka_unit_test(interval_of_the_policy_does_not_matter),

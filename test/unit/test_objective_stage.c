@@ -404,7 +404,7 @@ static void capacity_that_the_queue_shows_is_learnt(void **state)
 	            {12, 1, 1, REASON_CAPACITY_LEARNT},
 	            {7, 0.6, 0.6, REASON_CAPACITY_LEARNT},
 	            {5, 0.1, 0.33, REASON_CAPACITY_DOUBTFUL},
-	            {16, 2, 1.6, REASON_CAPACITY_LEARNT},
+	            {16, 2, 1.7, REASON_CAPACITY_LEARNT},
 	            {5, 0.9, 0, REASON_NONE}};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		struct engine e;
