@@ -14,16 +14,17 @@
 #define QUIET_S  300.0f  // without a queue, before more than the ratio counts: batches take in work that did not wait
 // Until work has waited for the first time, a load that is served at nearly the capacity may be far below it. The ratio
 // then grows by a hundredth a minute, up to a tenth beyond what was reached.
-#define NEVER_S      86400.0f // without a queue: none was seen yet
-#define PROBE_BEYOND 1.1f
-#define PROBE_RATE   (0.01f / 60)
-#define PACE_S       60.0f   // over which the work that is served is smoothed
-#define REACHED_S    1800.0f // in which its maximum fades
-#define UNSEEN_MOST  2.3f    // a figure may be off by a factor of two; beyond, a backlog must have been seen
-#define STEADY_S     30.0f   // a replica that has just become ready may still warm up, and the metrics lag
-#define SHARE_LEAST  0.25f   // of the replicas, below which a measured busy share is too inexact
-#define SANE_S       1e5f    // longer than any of the durations can be
-#define CLIP         3.0f    // what one stretch may say, as a multiple of what is known
+#define NEVER_S         86400.0f // without a queue: none was seen yet
+#define PROBE_BEYOND    1.1f
+#define PROBE_RATE      (0.01f / 60)
+#define PACE_S          60.0f   // over which the work that is served is smoothed
+#define REACHED_S       1800.0f // in which its maximum fades
+#define UNSEEN_MOST     2.3f    // a figure may be off by a factor of two; beyond, a backlog must have been seen
+#define UNMEASURED_MOST 1.3f    // the same, for a backlog that is 0 where nothing measures it
+#define STEADY_S        30.0f   // a replica that has just become ready may still warm up, and the metrics lag
+#define SHARE_LEAST     0.25f   // of the replicas, below which a measured busy share is too inexact
+#define SANE_S          1e5f    // longer than any of the durations can be
+#define CLIP            3.0f    // what one stretch may say, as a multiple of what is known
 
 void objective_capacity_init(struct objective_capacity *c)
 {
@@ -56,13 +57,16 @@ static void learn(struct objective_capacity *c, float served_s, float busy_s)
 	c->learnt_s += busy_s;
 }
 
-// Learns from work that did not wait: more than the ratio says is a lower bound, and until work has waited once, the
-// ratio probes. A backlog that stays 0 whatever is asked of the replicas does not measure the queue.
-static void learn_unqueued(struct objective_capacity *c, float served_s)
+// Learns from work that did not wait: more than the ratio says is a lower bound, and until work has waited for long,
+// the ratio probes. Neither holds for a backlog that has always been 0 where that may mean that nothing measures it, or
+// where more was served than a figure can be wrong by.
+static void learn_unqueued(struct objective_capacity *c, float served_s, bool may_be_unmeasured)
 {
 	float ratio = objective_capacity_ratio(c);
-	if (c->backlog_seen < 0)
+	if (c->backlog_seen <= 0 && (may_be_unmeasured || c->backlog_seen < 0)) {
+		c->backlog_seen = c->pace > UNMEASURED_MOST * ratio ? -1 : c->backlog_seen;
 		return;
+	}
 	if (c->quiet_s >= QUIET_S && served_s > ratio * c->stretch_s)
 		learn(c, served_s, c->stretch_s);
 	if (c->quiet_s >= NEVER_S && ratio < PROBE_BEYOND * c->reached)
@@ -75,7 +79,7 @@ static void learn_unqueued(struct objective_capacity *c, float served_s)
 }
 
 // Judges the stretch that ends now.
-static void judge(struct objective_capacity *c)
+static void judge(struct objective_capacity *c, bool may_be_unmeasured)
 {
 	float ready = (float)c->ready, queue = QUEUE_S * ready * objective_capacity_ratio(c);
 	float served_s = (c->arrived + c->backlog_first - c->backlog_last) / ready;
@@ -92,7 +96,7 @@ static void judge(struct objective_capacity *c)
 		learn(c, served_s, c->share_s);
 	} else {
 		fade(c, c->stretch_s);
-		learn_unqueued(c, served_s);
+		learn_unqueued(c, served_s, may_be_unmeasured);
 	}
 }
 
@@ -124,7 +128,7 @@ void objective_capacity_observe(struct objective_capacity *c, const struct objec
 	if (c->stretch_s < OBJECTIVE_STEP_S)
 		return;
 	if (c->steady_s >= STEADY_S)
-		judge(c);
+		judge(c, in->may_be_unmeasured);
 	start_stretch(c, backlog);
 }
 

@@ -42,6 +42,7 @@ struct objective_capacity_input {
 	int32_t ready;          // replicas
 	float unthrottled;      // share of its capacity that an average replica has, above 0 up to 1
 	float busy_share;       // of the ready replicas; below 0: not measured
+	bool may_be_unmeasured; // a backlog of 0 may stand for one that nothing measures
 };
 
 void objective_capacity_init(struct objective_capacity *c);

@@ -169,7 +169,9 @@ static void observe_capacity(struct objective_capacity *c, const struct tick *t,
 	        .backlog = backlog,
 	        .ready = t->counts.ready,
 	        .unthrottled = (float)t->capacity_ratio,
-	        .busy_share = (float)share_of(t, config->utilization, config->utilization_index)};
+	        .busy_share = (float)share_of(t, config->utilization, config->utilization_index),
+	        .may_be_unmeasured = config->backlog_has_default ||
+	                             t->policy->signals[config->backlog_index].on_missing == ON_MISSING_ZERO};
 	objective_capacity_observe(c, &in, t->now_ms);
 }
 

@@ -21,6 +21,7 @@ struct service {
 	double truth, backlog;
 	int32_t ready;
 	float busy_share; // as reported; below 0: not measured
+	bool has_default;
 	int64_t now_ms;
 };
 
@@ -42,7 +43,8 @@ static void run_every(struct service *s, int n, double demand, int64_t step_ms)
 		                                            .backlog = s->backlog,
 		                                            .ready = s->ready,
 		                                            .unthrottled = 1,
-		                                            .busy_share = s->busy_share};
+		                                            .busy_share = s->busy_share,
+		                                            .may_be_unmeasured = s->has_default};
 		objective_capacity_observe(&s->c, &in, s->now_ms);
 	}
 }
@@ -81,6 +83,7 @@ static void waiting_work_shows_the_capacity(void **state)
 static void load_that_is_served_raises_the_ratio_without_a_queue(void **state)
 {
 	struct service s = service(2);
+	s.backlog = 200; // work has waited at some time
 	run(&s, 60, 16);
 	assert_ratio(&s, 1.68, 0.06); // a lower bound, and a tenth beyond it
 	run(&s, 60, 19);
@@ -92,6 +95,7 @@ static void load_that_is_served_raises_the_ratio_without_a_queue(void **state)
 static void ratio_hardly_exceeds_what_was_observed(void **state)
 {
 	struct service s = service(3);
+	s.backlog = 500; // work has waited at some time
 	for (int i = 0; i < 500; i++) {
 		run(&s, 1, 10 + i % 7);
 		assert_true(objective_capacity_ratio(&s.c) <= 1.1f * 1.6f);
@@ -191,6 +195,18 @@ static void backlog_that_is_always_zero_is_doubted(void **state)
 	assert_ratio(&s, 1, 0.03);
 }
 
+static void backlog_with_a_default_raises_nothing_until_it_is_seen(void **state)
+{
+	struct service s = service(1e9);
+	s.has_default = true;
+	run(&s, 400, 11);
+	assert_ratio(&s, 1, 0);
+	assert_false(objective_capacity_doubts_backlog(&s.c));
+	run(&s, 40, 15);
+	assert_ratio(&s, 1, 0);
+	assert_true(objective_capacity_doubts_backlog(&s.c));
+}
+
 static void busy_share_shows_the_capacity_without_a_queue(void **state)
 {
 	static const double truths[] = {0.5, 0.8, 1, 1.5, 2.5};
@@ -234,6 +250,7 @@ int main(void)
 	        cmocka_unit_test(wrong_sample_moves_little),
 	        cmocka_unit_test(ratio_has_limits),
 	        cmocka_unit_test(backlog_that_is_always_zero_is_doubted),
+	        cmocka_unit_test(backlog_with_a_default_raises_nothing_until_it_is_seen),
 	        cmocka_unit_test(busy_share_shows_the_capacity_without_a_queue),
 	        cmocka_unit_test(throttled_replicas_are_no_smaller_replicas),
 	};

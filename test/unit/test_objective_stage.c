@@ -411,7 +411,7 @@ static void capacity_that_the_queue_shows_is_learnt(void **state)
 		make(&e, 10);
 		e.policy.min_replicas = e.policy.max_replicas = 10;
 		engine_start(&e);
-		double backlog = 0;
+		double backlog = 0.1; // work that has waited at some time
 		for (int k = 0; k < 60; k++) {
 			run(&e, 1, STEP_MS, rows[i].demand, backlog);
 			backlog = fmax(0, backlog + 15 * (rows[i].demand - 10 * rows[i].true_ratio));
