@@ -316,7 +316,8 @@ static int32_t in_flight(const struct replica *r)
 static void route(struct engine *e, uint32_t i, double at_s)
 {
 	struct replica *best = NULL;
-	for (struct replica *r = e->replicas; r < e->replicas + e->n_ready; r++) {
+	for (int32_t k = 0; k < e->n_ready; k++) {
+		struct replica *r = &e->replicas[k];
 		if (r->quiet_to_s <= at_s)
 			advance(e, r, at_s);
 		if (!best || in_flight(r) < in_flight(best))
