@@ -67,11 +67,11 @@ ALL_LDFLAGS = $(filter -fsanitize% --coverage,$(subst fuzzer-no-link$(comma),,$(
 LIBS        = $(DEP_LIBS) -lm -ldl -lpthread
 
 # ---- what is built: a folder is a static library, a main.c is a program ----
-LIBRARIES   := cli controller exporter insight remedy replay k8s policies promql base
+LIBRARIES   := cli controller exporter insight remedy replay runtime k8s policies promql base
 sources_of   = $(filter-out cli/main.c exporter/cmd/exporter_main.c,$(wildcard $(1)/*.c $(1)/*/*.c))
 archive_of   = $(OUT)/lib/lib$(1).a
 ARCHIVES    := $(foreach l,$(LIBRARIES),$(call archive_of,$(l)))
-CONTROLLER_LIBS := $(foreach l,cli controller insight remedy replay k8s policies promql base,$(call archive_of,$(l)))
+CONTROLLER_LIBS := $(foreach l,$(filter-out exporter,$(LIBRARIES)),$(call archive_of,$(l)))
 EXPORTER_LIBS   := $(foreach l,exporter base,$(call archive_of,$(l)))
 PROGRAMS    := $(if $(wildcard cli/main.c),$(OUT)/gpuscale) $(if $(wildcard exporter/cmd/exporter_main.c),$(OUT)/gpuscale-exporter)
 
@@ -101,11 +101,19 @@ $(foreach f,choice load queue rehearsal rule,$(OUT)/obj/policies/engine/objectiv
 $(OUT)/obj/policies/engine/combine.o $(OUT)/obj/policies/engine/signal.o: private ALL_CFLAGS += -O3 # run for every signal
 endif
 
-# Commands, tables, reports and pages run once or rarely: they are compiled for size.
-COMPACT := $(foreach f,base/http base/schema cli insight remedy policies/explain policies/lint policies/load policies/price policies/schema policies/test controller/external controller/idle controller/metrics controller/options controller/pool controller/remedy controller/serve controller/shard controller/source controller/status k8s/capacity k8s/client k8s/events k8s/lease k8s/server k8s/targets,$(OUT)/obj/$(f)/%.o) \
-           $(foreach f,base/clock base/csv_text base/err base/file_open base/health_table base/num_time base/print base/series_notation base/xml_text base/process/log base/tz/tzfile base/tz/tzfile_load base/tz/tzfile_rule controller/connections controller/controller controller/controller_clock controller/controller_conflicts controller/controller_idle controller/controller_ownership controller/controller_policies controller/controller_pools controller/observe controller/policy_report controller/price_follower controller/query_failover controller/refill controller/restore_replicas controller/span_batch controller/span_export k8s/cache/autoscaler_object k8s/cache/conflict_objects k8s/cache/conflict_watch k8s/cache/ready_fetch k8s/cache/target_fetch k8s/cache/target_kind policies/engine/clock_step policies/engine/cron policies/engine/decide_state policies/engine/formula_compile policies/engine/formula_token policies/engine/marginal_gain policies/engine/objective_saved k8s/cache/target_decode k8s/cache/target_store k8s/cache/informer k8s/cache/pod_store k8s/cache/watch policies/engine/objective_stage policies/engine/objective_state policies/engine/objective_capacity policies/engine/objective_burst policies/engine/forecast_stage policies/engine/hpa policies/engine/guards policies/engine/limits policies/pool/pool_fill promql/promql_decode promql/promql replay/clairvoyant replay/world policies/engine/schedule policies/engine/skill policies/engine/state_refill policies/pool/gpu_pool promql/confine promql/functions promql/identity promql/promql_auth promql/promql_detect promql/promql_literal promql/promql_options promql/promql_source promql/promql_source_file promql/promql_value promql/similar promql/syntax replay/backtest replay/backtest_history replay/closed_loop replay/demand replay/engine replay/engine_history replay/engine_model replay/frontier replay/peers replay/policy_candidate replay/recording replay/recording_csv replay/recording_openmetrics replay/recording_parse replay/score replay/track replay/tune,$(OUT)/obj/$(f).o) $(OUT)/obj/replay/alert_%.o $(OUT)/obj/replay/tune_%.o
+# What runs for every tick, sample or byte is compiled for speed; the rest, commands, tables, reports and pages, for size.
+HOT := base/arena base/buf base/exposition base/num base/text base/utf8 base/json/% base/otlp/% base/process/process_% \
+       runtime/query/query_answer runtime/query/query_hub runtime/query/query_peek runtime/query/query_record \
+       controller/gpu_time controller/policy/early_check controller/policy/scale_fight controller/serve/controller_view \
+       controller/tick/range_samples controller/tick/reconcile% controller/tick/ticks controller/tick/unacked_write \
+       k8s/cache/pod_decode k8s/cache/watch_parts k8s/cache/watch_scan policies/engine/% policies/pool/pool_% replay/parallel \
+       promql/fair_queue promql/freshness promql/fuse promql/lexer promql/promql_access promql/promql_answer promql/promql_budget \
+       promql/promql_clock promql/promql_failover promql/promql_health promql/promql_identity promql/promql_reply promql/promql_t%
+COLD := policies/pool/pool_fill $(addprefix policies/engine/,clock_step cron decide_state forecast_stage formula_compile formula_token guards \
+        hpa limits marginal_gain objective_burst objective_capacity objective_saved objective_stage objective_state schedule skill state_refill)
 ifeq ($(VARIANT),release)
-$(COMPACT): private ALL_CFLAGS += -Os
+SOURCES := $(foreach l,$(filter-out exporter,$(LIBRARIES)),$(patsubst %.c,%,$(call sources_of,$(l))))
+$(patsubst %,$(OUT)/obj/%.o,$(filter-out $(filter-out $(COLD),$(filter $(HOT),$(SOURCES))),$(SOURCES))): private ALL_CFLAGS += -Os
 endif
 
 $(OUT)/obj/%.o: %.c $(OUT)/.flags | $(OUT)/.libraries

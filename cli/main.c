@@ -10,8 +10,8 @@
 #include "base/buf.h"
 #include "base/num.h"
 #include "base/print.h"
-#include "cli/commands.h"
-#include "cli/streams.h"
+#include "cli/term/commands.h"
+#include "cli/term/streams.h"
 
 #define HELP_BYTES_MAX (64 * 1024)
 

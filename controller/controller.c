@@ -12,10 +12,7 @@
 #include "base/process/process_trim.h"
 #include "controller/controller_private.h"
 #include "controller/idle/idle_rules.h"
-#include "controller/log_edge.h"
-#include "controller/metrics/metrics.h"
 #include "controller/price_follower.h"
-#include "controller/query_hub.h"
 #include "controller/source/file_source.h"
 #include "controller/source/policy_watch.h"
 #include "controller/status/decision_history.h"
@@ -24,6 +21,9 @@
 #include "k8s/client/discovery.h"
 #include "k8s/events/event_recorder.h"
 #include "promql/promql_source.h"
+#include "runtime/log_edge.h"
+#include "runtime/metrics/metrics.h"
+#include "runtime/query/query_hub.h"
 
 #define HOST_BYTES           256
 #define CONTROLLER_CROWD     64           // ticks that hang at once, and need much memory

@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "controller/connections.h"
 #include "controller/status/status_conditions.h"
+#include "runtime/connections.h"
 
 struct controller;
 struct err;

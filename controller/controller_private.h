@@ -9,16 +9,16 @@
 #include <stdint.h>
 
 #include "controller/controller.h"
-#include "controller/policy_report.h"
-#include "controller/reconcile.h"
-#include "controller/restore_replicas.h"
-#include "controller/scale_fight.h"
-#include "controller/shard/clock_step_detector.h"
-#include "controller/shard/shards.h"
+#include "controller/policy/policy_report.h"
+#include "controller/policy/restore_replicas.h"
+#include "controller/policy/scale_fight.h"
 #include "controller/source/policy_store.h"
 #include "controller/status/status.h"
-#include "controller/ticks.h"
+#include "controller/tick/reconcile.h"
+#include "controller/tick/ticks.h"
 #include "promql/promql_source.h"
+#include "runtime/shard/clock_step_detector.h"
+#include "runtime/shard/shards.h"
 
 struct conflict_watch_want;
 struct conflicts;
@@ -34,7 +34,7 @@ struct price_follower;
 
 #define CONFLICT_MANAGER_BYTES 129 // Kubernetes limits a field manager to 128 bytes
 
-// A policy stops writing because another client keeps changing its target (controller/scale_fight.h).
+// A policy stops writing because another client keeps changing its target (controller/policy/scale_fight.h).
 struct conflict_pause {
 	struct conflict_pause *prev, *next; // of all
 	struct managed_policy *m;

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "base/json/json_write.h"
 #include "base/otlp/otlp_json.h"
-#include "controller/reconcile.h"
+#include "controller/tick/reconcile.h"
 #include "policies/engine/pipeline.h"
 #include "policies/explain/explain.h"
 

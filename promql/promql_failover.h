@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Queries whose answer is used as a whole: the servers of a source with several URLs are asked one after the other,
 // until one has data. The signals of ticks have a stricter rule, which compares the answers of all servers
-// (controller/query_failover.h).
+// (runtime/query/query_failover.h).
 #ifndef GPUSCALE_PROMQL_PROMQL_FAILOVER_H
 #define GPUSCALE_PROMQL_PROMQL_FAILOVER_H
 

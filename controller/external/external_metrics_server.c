@@ -13,12 +13,12 @@
 #include "base/http/tls_self_signed.h"
 #include "base/process/log.h"
 #include "controller/external/delegated_auth.h"
-#include "controller/metrics/metrics.h"
-#include "controller/options/tls_follower.h"
 #include "k8s/server/access_review.h"
 #include "k8s/server/custom_metrics.h"
 #include "k8s/server/external_metrics.h"
 #include "k8s/server/status_reply.h"
+#include "runtime/metrics/metrics.h"
+#include "runtime/options/tls_follower.h"
 
 #define REPLY_BYTES_MAX (16 * 1024 * 1024)
 #define PEM_BYTES_MAX   (64 * 1024)

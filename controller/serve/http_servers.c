@@ -8,15 +8,15 @@
 #include "base/http/http_site.h"
 #include "base/http/http_turns.h"
 #include "base/process/log.h"
-#include "controller/connections.h"
 #include "controller/controller.h"
 #include "controller/external/external_metrics_server.h"
-#include "controller/metrics/metrics.h"
-#include "controller/options/endpoint_token.h"
-#include "controller/options/serve_options.h"
-#include "controller/options/tls_follower.h"
-#include "controller/reconcile.h"
 #include "controller/serve/endpoints.h"
+#include "controller/tick/reconcile.h"
+#include "runtime/connections.h"
+#include "runtime/metrics/metrics.h"
+#include "runtime/options/endpoint_token.h"
+#include "runtime/options/serve_options.h"
+#include "runtime/options/tls_follower.h"
 
 struct http_servers {
 	struct http_servers_options options;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Renders /metrics: the counters and the state of the controller as samples of the families in
-// controller/metrics/metrics_table.h.
+// runtime/metrics/metrics_table.h.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,11 +12,7 @@
 #include "base/process/process_stat.h"
 #include "controller/gpu_time.h"
 #include "controller/idle/idle_rules.h"
-#include "controller/metrics/metrics_private.h"
-#include "controller/metrics/metrics_table.h"
 #include "controller/pool/pools.h"
-#include "controller/query_hub.h"
-#include "controller/shard/shards.h"
 #include "controller/span_export.h"
 #include "controller/status/status_writer.h"
 #include "k8s/events/event_recorder.h"
@@ -25,6 +21,10 @@
 #include "policies/price/price_book.h"
 #include "promql/fair_queue.h"
 #include "promql/promql_source.h"
+#include "runtime/metrics/metrics_private.h"
+#include "runtime/metrics/metrics_table.h"
+#include "runtime/query/query_hub.h"
+#include "runtime/shard/shards.h"
 
 #define LABELS(...) ((const char *const[]){__VA_ARGS__})
 

@@ -10,10 +10,10 @@
 #include "base/err.h"
 #include "base/process/log.h"
 #include "base/timer.h"
-#include "controller/metrics/metrics.h"
 #include "controller/source/policy_store.h"
 #include "policies/load/file_set.h"
 #include "policies/load/policy_ref.h"
+#include "runtime/metrics/metrics.h"
 
 struct file_source {
 	struct file_source_options options;

@@ -18,7 +18,7 @@
 struct capacity;
 struct capacity_node;
 
-// As gpuscale remediate sets them (controller/remedy/node_view.h; test_capacity compares the names).
+// As gpuscale remediate sets them (remedy/agent/node_view.h; test_capacity compares the names).
 #define CAPACITY_FAILING_TAINT     "gpuscale.dev/failing-gpu"
 #define CAPACITY_REMEDY_ANNOTATION "gpuscale.dev/remediation"
 

@@ -8,8 +8,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "controller/shard/lease_cache.h"
 #include "k8s/lease/lease_record.h"
+#include "runtime/shard/lease_cache.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/json/json_read.h"
-#include "controller/scale_fight.h"
+#include "controller/policy/scale_fight.h"
 #include "k8s/cache/autoscaler_object.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -20,9 +20,9 @@
 
 #include "base/err.h"
 #include "base/http/http_text.h"
-#include "controller/query_hub.h"
 #include "promql/fuse.h"
 #include "promql/promql_source.h"
+#include "runtime/query/query_hub.h"
 
 #define FORM_BYTES_MAX (64 * 1024)
 

@@ -15,7 +15,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "controller/remedy/node_view.h"
+#include "remedy/agent/node_view.h"
 
 #define PODS_MAX 8
 #define GPU      "nvidia.com/gpu"

@@ -18,8 +18,8 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "controller/metrics/metrics.h"
 #include "controller/source/policy_store.h"
+#include "runtime/metrics/metrics.h"
 #include "test/support/loop.h"
 
 #define FILE_BYTES 1024

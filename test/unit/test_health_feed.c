@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: what one exporter reports, however much and however named, costs only its own node its data. The source is a
 // fake that answers with what a test passes to it.
-#include "controller/remedy/health_feed.h"
+#include "remedy/agent/health_feed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

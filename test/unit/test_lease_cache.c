@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "controller/shard/clock_step_detector.h"
-#include "controller/shard/lease_cache.h"
+#include "runtime/shard/clock_step_detector.h"
+#include "runtime/shard/lease_cache.h"
 #include "test/support/manual_clock.h"
 
 static void saw(struct lease_cache *b, const char *name, const char *version, const char *holder, int64_t now_ms)

@@ -18,11 +18,7 @@
 #include "base/http/http_server.h"
 #include "controller/gpu_time.h"
 #include "controller/idle/idle_rules.h"
-#include "controller/metrics/metrics.h"
-#include "controller/metrics/metrics_table.h"
 #include "controller/pool/pools.h"
-#include "controller/query_hub.h"
-#include "controller/shard/shards.h"
 #include "controller/span_export.h"
 #include "controller/status/status_writer.h"
 #include "k8s/events/event_recorder.h"
@@ -30,6 +26,10 @@
 #include "policies/engine/policy.h"
 #include "policies/price/price_book.h"
 #include "promql/promql_source.h"
+#include "runtime/metrics/metrics.h"
+#include "runtime/metrics/metrics_table.h"
+#include "runtime/query/query_hub.h"
+#include "runtime/shard/shards.h"
 
 #define MANY 5000
 

@@ -17,7 +17,6 @@
 #include "base/json/json_read.h"
 #include "base/json/json_write.h"
 #include "base/num.h"
-#include "controller/serve/endpoint_reply.h"
 #include "controller/serve/overview.h"
 #include "controller/serve/status_page.h"
 #include "controller/status/decision_history.h"
@@ -25,6 +24,7 @@
 #include "controller/status/status_conditions.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
+#include "runtime/endpoint_reply.h"
 
 #define NOW_MS 1767603600000 // 2026-01-05T09:00:00Z
 

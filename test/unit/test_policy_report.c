@@ -12,13 +12,13 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/err.h"
-#include "controller/log_edge.h"
-#include "controller/metrics/metrics.h"
-#include "controller/policy_report.h"
-#include "controller/reconcile.h"
+#include "controller/policy/policy_report.h"
 #include "controller/status/decision_history.h"
 #include "controller/status/sparkline.h"
+#include "controller/tick/reconcile.h"
 #include "policies/schema/policy_schema.h"
+#include "runtime/log_edge.h"
+#include "runtime/metrics/metrics.h"
 
 struct fixture {
 	struct policy policy;

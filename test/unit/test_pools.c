@@ -33,7 +33,7 @@ struct member {
 	bool has_no_pods;        // for none of them
 	bool is_uncountable;     // its pods cannot be listed
 	int32_t late;            // a write that may still be carried out; -1: none
-	int32_t unacked, before; // as controller/unacked_write.h has them; -1: none
+	int32_t unacked, before; // as controller/tick/unacked_write.h has them; -1: none
 	int64_t unacked_until_ms;
 };
 

@@ -13,9 +13,9 @@
 #include <event2/event.h>
 
 #include "base/clock.h"
-#include "controller/query_hub.h"
 #include "promql/fair_queue.h"
 #include "promql/promql_source.h"
+#include "runtime/query/query_hub.h"
 #include "test/support/loop.h"
 #include "test/support/manual_clock.h"
 #include "test/support/query_server.h"

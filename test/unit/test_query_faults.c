@@ -13,8 +13,8 @@
 #include <event2/event.h>
 
 #include "base/clock.h"
-#include "controller/query_hub.h"
 #include "promql/promql_source.h"
+#include "runtime/query/query_hub.h"
 #include "test/support/loop.h"
 #include "test/support/manual_clock.h"
 #include "test/support/query_server.h"

@@ -12,9 +12,9 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "controller/query_hub.h"
-#include "controller/query_record.h"
 #include "promql/promql_source.h"
+#include "runtime/query/query_hub.h"
+#include "runtime/query/query_record.h"
 #include "test/support/loop.h"
 #include "test/support/manual_clock.h"
 #include "test/support/promql_fixture.h"

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "controller/query_hub.h"
 #include "promql/promql_source.h"
+#include "runtime/query/query_hub.h"
 #include "test/support/loop.h"
 #include "test/support/promql_fixture.h"
 

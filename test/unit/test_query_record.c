@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "controller/query_record.h"
 #include "promql/promql_source.h"
+#include "runtime/query/query_record.h"
 
 #define NOW 1700000000000
 

@@ -11,12 +11,12 @@
 #include <cmocka.h>
 
 #include "base/timer.h"
-#include "controller/connections.h"
-#include "controller/remedy/remedy_agent_private.h"
 #include "promql/promql_source.h"
+#include "remedy/agent/remedy_agent_private.h"
 #include "remedy/plan/remedy_evidence.h"
 #include "remedy/plan/remedy_fleet.h"
 #include "remedy/plan/remedy_fold.h"
+#include "runtime/connections.h"
 #include "test/fake/k8s_harness.h"
 #include "test/support/loop.h"
 #include "test/support/query_server.h"
@@ -75,7 +75,7 @@ static int setup(void **state)
 	return 0;
 }
 
-// As cli/cmd_remediate.c does.
+// As cli/run/cmd_remediate.c does.
 static int teardown(void **state)
 {
 	struct world *w = *state;

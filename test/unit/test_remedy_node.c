@@ -13,8 +13,8 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
-#include "controller/remedy/node_pods.h"
-#include "controller/remedy/node_view.h"
+#include "remedy/agent/node_pods.h"
+#include "remedy/agent/node_view.h"
 
 #define NODE(spec, annotations)                                                                                        \
 	"{\"metadata\":{\"name\":\"a\",\"uid\":\"u1\",\"resourceVersion\":\"7\"" annotations "},\"spec\":{" spec       \

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "controller/scale_fight.h"
+#include "controller/policy/scale_fight.h"
 
 #define S 1000LL
 #define M (60 * S)

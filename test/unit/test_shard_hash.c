@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "controller/shard/shard_hash.h"
+#include "runtime/shard/shard_hash.h"
 
 #define POLICIES 10000
 

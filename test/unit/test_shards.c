@@ -15,8 +15,8 @@
 
 #include "base/err.h"
 #include "base/process/log.h"
-#include "controller/shard/shards.h"
-#include "controller/shard/shards_private.h"
+#include "runtime/shard/shards.h"
+#include "runtime/shard/shards_private.h"
 #include "test/fake/k8s_harness.h"
 #include "test/fake/lease_holder.h"
 #include "test/support/loop.h"

@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 #include "base/xml_text.h"
-#include "cli/svg_chart.h"
+#include "cli/replay/svg_chart.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 

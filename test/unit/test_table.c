@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "cli/table.h"
+#include "cli/term/table.h"
 
 static void ages_read_as_kubectl_prints_them(void **state)
 {

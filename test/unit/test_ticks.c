@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
-#include "controller/ticks.h"
+#include "controller/tick/ticks.h"
 #include "test/support/loop.h"
 #include "test/support/manual_clock.h"
 

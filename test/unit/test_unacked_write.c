@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/err.h"
-#include "controller/unacked_write.h"
+#include "controller/tick/unacked_write.h"
 
 static void fail_with(struct unacked_write *u, enum err_kind kind, int32_t from, int32_t to, int64_t now_ms)
 {

@@ -17,13 +17,13 @@
 #include "base/err.h"
 #include "base/http/http_client.h"
 #include "base/process/log.h"
-#include "controller/options/controller_options.h"
-#include "controller/options/ha_options.h"
-#include "controller/shard/shards.h"
-#include "controller/shard/shards_private.h"
 #include "k8s/client/k8s_client.h"
 #include "k8s/client/k8s_config_load.h"
 #include "k8s/lease/lease_private.h"
+#include "runtime/options/controller_options.h"
+#include "runtime/options/ha_options.h"
+#include "runtime/shard/shards.h"
+#include "runtime/shard/shards_private.h"
 
 #define POLICIES_MAX 1000
 

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale convert FILE..
+#include <argp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/print.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
+#include "cli/convert/convert.h"
+#include "cli/term/args.h"
+#include "cli/term/commands.h"
+#include "policies/engine/policy.h"
+#include "policies/lint/lint.h"
+#include "policies/load/policy_zones.h"
+#include "policies/schema/policy_decode.h"
+#include "promql/promql_config.h"
+#include "runtime/options/controller_options.h"
+
+#define CONVERT_ARENA_MAX (64 * 1024 * 1024)
+
+struct convert_args {
+	struct path_options files;
+};
+
+struct totals {
+	size_t converted, skipped, notes, faults;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct convert_args *a = state->input;
+	switch (key) {
+	case ARGP_KEY_ARG:
+		path_options_add(&a->files, arg, state);
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		print_usage(state, "name at least one file, or - for standard input");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int any_kind(void *arg, const char *source)
+{
+	(void)arg;
+	(void)source;
+	return PROMQL_KIND_AUTO;
+}
+
+// The output must be a policy that `gpuscale check` accepts; what is missing or invalid (a query, maxReplicas) is
+// reported with its messages.
+static void check_text(struct arena *a, const char *name, const struct buf *text, struct totals *totals)
+{
+	struct doc_file file;
+	struct err e;
+	struct schema_errors errors, warnings;
+	struct buf report;
+	if (doc_parse_yaml(a, name, buf_str(text), text->len, &file, &e) < 0) {
+		print_error("gpuscale convert: %s\n", e.msg);
+		totals->faults++;
+		return;
+	}
+	buf_init(&report, CONVERT_TEXT_MAX);
+	for (size_t i = 0; i < file.n_roots; i++) {
+		struct policy policy = {0};
+		bool bad[POLICY_SIGNALS_MAX] = {false};
+		schema_errors_init(&errors, name);
+		schema_errors_init(&warnings, name);
+		if (policy_decode(file.roots[i], &policy, a, &errors) == 0) {
+			policy_zones_load(&policy, file.roots[i], a, &errors);
+			lint_target(&policy, file.roots[i], &errors);
+			lint_queries(file.roots[i], buf_str(text), any_kind, NULL, &errors, &warnings, bad);
+		}
+		schema_errors_print(&errors, &report);
+		totals->faults += errors.n > 0;
+	}
+	print_notes(&report);
+	buf_done(&report);
+}
+
+// `list` is the list that contains `root`, or NULL.
+static void convert_one(struct arena *a, const char *file, const struct doc_node *root, const struct doc_node *list,
+                        struct buf *out, struct totals *totals)
+{
+	const struct doc_node *items = doc_get(root, "items");
+	if (items) { // kubectl get -o yaml
+		for (const struct doc_node *item = items->child; item; item = item->next)
+			convert_one(a, file, item, root, out, totals);
+		return;
+	}
+	struct conversion *c = arena_alloc(a, sizeof *c);
+	struct err e;
+	int rc = c ? convert_object(c, a, root, list, &e) : err_set(&e, ERR_INTERNAL, "%d: out of memory", root->line);
+	if (rc < 0) {
+		struct err shown;
+		err_set(&shown, e.kind, "%s:%s", file, e.msg);
+		print_error("%s\n", shown.msg);
+		totals->skipped += e.kind == ERR_UNSUPPORTED;
+		totals->faults += e.kind != ERR_UNSUPPORTED;
+		return;
+	}
+	convert_write(out, c);
+	totals->converted++;
+	totals->notes += convert_count_notes(c);
+	totals->faults += c->is_incomplete;
+}
+
+int cmd_convert(int argc, char **argv)
+{
+	const struct argp argp = {
+	        NULL,
+	        parse,
+	        "FILE..",
+	        "Turn HorizontalPodAutoscalers, ScaledObjects (KEDA), WatermarkPodAutoscalers, PodAutoscalers (AIBrix) "
+	        "and DatadogPodAutoscalers into GPUAutoscalers: "
+	        "YAML on standard output, with comments on what was not converted. FILE - is standard input; "
+	        "lists, as `kubectl get hpa -A -o yaml` prints them, are fine. Nothing is applied."
+	        "\vExit status: 0 converted, 1 when a result still needs something (it is printed all the same, and "
+	        "`gpuscale check` reports what it lacks) or nothing could be converted, 2 wrong usage."
+	        "\n\nExamples:\n"
+	        "  kubectl get hpa llama -o yaml | gpuscale convert - > llama.yaml\n"
+	        "  gpuscale check llama.yaml && gpuscale plan -f llama.yaml --prometheus URL",
+	        NULL,
+	        NULL,
+	        NULL};
+	struct convert_args args = {0};
+	args_parse(&argp, argc, argv, &args);
+	struct arena a;
+	struct buf out;
+	struct totals totals = {0};
+	arena_init(&a, CONVERT_ARENA_MAX);
+	buf_init(&out, CONVERT_ARENA_MAX);
+	for (size_t i = 0; i < args.files.n; i++) {
+		struct doc_file file;
+		struct err e;
+		if (doc_read_yaml_anchors(&a, args.files.paths[i], &file, &e) < 0) {
+			print_error("gpuscale convert: %s\n", e.msg);
+			totals.faults++;
+			continue;
+		}
+		for (size_t k = 0; k < file.n_roots; k++)
+			convert_one(&a, file.name, file.roots[k], NULL, &out, &totals);
+		if (file.n_roots == 0) {
+			err_set(&e, ERR_INPUT, "%s: the file is empty", file.name);
+			print_error("gpuscale convert: %s\n", e.msg);
+		}
+	}
+	if (out.failed) { // the output is truncated
+		print_error("gpuscale convert: the result needs more than %d bytes: convert less at once\n",
+		            CONVERT_ARENA_MAX);
+		totals.faults++;
+	} else {
+		print_out(&out);
+		check_text(&a, "<result>", &out, &totals);
+	}
+	print_error("%zu converted, %zu skipped, %zu %s to look at\n", totals.converted, totals.skipped, totals.notes,
+	            totals.notes == 1 ? "note" : "notes");
+	buf_done(&out);
+	arena_done(&a);
+	return totals.faults || totals.converted == 0 ? EXIT_FAILED : EXIT_OK;
+}

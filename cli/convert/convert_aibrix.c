@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// PodAutoscaler of AIBrix, autoscaling.aibrix.ai/v1alpha1, with the strategies HPA, KPA and APA. AIBrix:
+// api/autoscaling/v1alpha1/podautoscaler_types.go, pkg/controller/podautoscaler.
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/err.h"
+#include "base/num.h"
+#include "base/schema/doc.h"
+#include "cli/convert/convert.h"
+
+#define RESYNC_SECONDS     "10"
+#define WINDOW_SECONDS_MAX 3600 // of behavior.stabilizationWindowSeconds
+
+static const char *setting(const struct doc_node *annotations, const char *name, const char *fallback)
+{
+	char key[96];
+	snprintf(key, sizeof key, "autoscaling.aibrix.ai/%s", name);
+	return convert_get(annotations, key, fallback);
+}
+
+// The HPA of the strategy HPA has whole targets. AIBrix: hpa_resources.go.
+static const char *round_up(struct conversion *c, const char *name, const char *text)
+{
+	double value;
+	struct err e;
+	if (num_parse_f64(text, strlen(text), &value, &e) < 0 || value < 0 || value > INT32_MAX)
+		return text;
+	int64_t whole = (int64_t)value + ((double)(int64_t)value < value);
+	if ((double)whole > value)
+		convert_note(c, "the metric %s: AIBrix rounds the target %s up to %lld for its HPA", name, text,
+		             (long long)whole);
+	return convert_text(c, "%lld", (long long)whole);
+}
+
+// `window_seconds` is the stable window of the strategy KPA, which works on the total; NULL for others.
+static void add_pod_metric(struct conversion *c, const struct doc_node *source, const char *window_seconds, bool is_hpa)
+{
+	const char *name = convert_get(source, "targetMetric", "");
+	struct conversion_signal *s = convert_add_signal(c, name);
+	if (!s)
+		return;
+	const char *selector = convert_selector(c, name, convert_pods(c, "", ""));
+	s->query =
+	        window_seconds ? convert_text(c, "sum(%s)", selector) : convert_text(c, "sum by (pod) (%s)", selector);
+	s->target_type = window_seconds ? "AverageValue" : "Pods";
+	s->target_value = convert_get(source, "targetValue", NULL);
+	if (is_hpa && s->target_value)
+		s->target_value = round_up(c, name, s->target_value);
+	s->window_seconds = convert_seconds(c, window_seconds);
+	s->note =
+	        "AIBrix scrapes each pod, and knows some metrics of engines by names of its own: compare the name with "
+	        "those in Prometheus. A pod without a sample is treated as 0 in AIBrix";
+	if (window_seconds && !c->panic_signal)
+		c->panic_signal = s->name;
+}
+
+static void add_source(struct conversion *c, const struct doc_node *source, const char *window_seconds, bool is_hpa)
+{
+	const char *type = convert_get(source, "metricSourceType", ""), *name = convert_get(source, "targetMetric", "");
+	const char *target = convert_get(source, "targetValue", NULL);
+	if (strcmp(type, "pod") == 0 || strcmp(type, "custom") == 0) {
+		add_pod_metric(c, source, window_seconds, is_hpa);
+	} else if (strcmp(type, "resource") == 0) {
+		const char *whole = is_hpa && target ? round_up(c, name, target) : target;
+		if (is_hpa && whole && strcmp(name, "memory") == 0) // MiB for each pod
+			convert_resource(c, name, NULL, NULL, convert_text(c, "%sMi", whole));
+		else
+			convert_resource(c, name, NULL, whole, NULL);
+	} else {
+		convert_note(
+		        c,
+		        "not converted: the metric %s of a source of type %s (http://%s%s): bring it to Prometheus, "
+		        "and write its query",
+		        name, type, convert_get(source, "endpoint", ""), convert_get(source, "path", ""));
+		c->is_incomplete = true;
+	}
+}
+
+// Returns a cooldown window, a Go duration such as 5m, in seconds; digits alone are seconds.
+static const char *window_of(struct conversion *c, const struct doc_node *a, const char *name, const char *fallback)
+{
+	const char *text = setting(a, name, fallback);
+	int64_t ms, seconds;
+	struct err e;
+	if (convert_whole(text, &seconds))
+		ms = seconds * 1000;
+	else if (num_parse_flag_duration_ms(text, strlen(text), &ms, &e) < 0) {
+		convert_note(c, "the annotation %s: %s is not a duration; %s s stand for it", name, text, fallback);
+		return fallback;
+	}
+	if (ms > WINDOW_SECONDS_MAX * 1000) {
+		convert_note(c, "the annotation %s %s: a window is at most %d s here", name, text, WINDOW_SECONDS_MAX);
+		ms = WINDOW_SECONDS_MAX * 1000;
+	}
+	return convert_text(c, "%lld", (long long)(ms / 1000));
+}
+
+// Converts a rate of r replicas per replica and decision to the text of a direction.
+static const char *rules(struct conversion *c, const char *field, const char *rate, int direction, const char *window,
+                         const char *tolerance, bool is_hpa)
+{
+	double r;
+	struct err e;
+	if (num_parse_f64(rate, strlen(rate), &r, &e) < 0 || r <= 1 || r > 1000) {
+		convert_note(c, "the annotation %s: %s is not between 1 and 1000; 2 stands for it", field, rate);
+		r = 2;
+	}
+	double percent = direction > 0 ? 100 * (r - 1) : 100 * (1 - 1 / r);
+	int whole = percent < 1 ? 1 : (int)percent;
+	if (whole < percent)
+		convert_note(c, "the annotation %s %s: a percentage is a whole number here, %d stands for it", field,
+		             rate, whole);
+	if (is_hpa) // the HPA that AIBrix creates has the default tolerance
+		return convert_text(c,
+		                    "{stabilizationWindowSeconds: %s, policies: [{type: Percent, value: %d, "
+		                    "periodSeconds: 60}]}",
+		                    window, whole);
+	if (num_parse_f64(tolerance, strlen(tolerance), &r, &e) < 0 || r < 0 || r > 10) {
+		convert_note(c, "a tolerance of %s: not a number between 0 and 10; 0.1 stands for it", tolerance);
+		tolerance = "0.1";
+	}
+	return convert_text(c,
+	                    "{stabilizationWindowSeconds: %s, tolerance: \"%s\", policies: [{type: Percent, value: %d, "
+	                    "periodSeconds: " RESYNC_SECONDS "}]}",
+	                    window, tolerance, whole);
+}
+
+static void add_behavior(struct conversion *c, const struct doc_node *a, bool is_hpa)
+{
+	c->scale_up = rules(c, "max-scale-up-rate", setting(a, "max-scale-up-rate", "2"), 1,
+	                    window_of(c, a, "scale-up-cooldown-window", "0"), setting(a, "scale-up-tolerance", "0.1"),
+	                    is_hpa);
+	c->scale_down = rules(c, "max-scale-down-rate", setting(a, "max-scale-down-rate", "2"), -1,
+	                      window_of(c, a, "scale-down-cooldown-window", "300"),
+	                      setting(a, "scale-down-tolerance", "0.1"), is_hpa);
+}
+
+static bool put_time(const char *text, int *ret_hour, int *ret_minute)
+{
+	int64_t hour, minute;
+	struct err e;
+	if (strlen(text) != 5 || text[2] != ':' || num_parse_i64(text, 2, 0, 23, &hour, &e) < 0 ||
+	    num_parse_i64(text + 3, 2, 0, 59, &minute, &e) < 0)
+		return false;
+	*ret_hour = (int)hour;
+	*ret_minute = (int)minute;
+	return true;
+}
+
+// Sets *ret_list to the days for cron, each `later` days later; "*" for none. False if one is not a day.
+static bool days_of(struct conversion *c, const struct doc_node *days, int later, const char **ret_list)
+{
+	static const char *const names[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+	                                    "Thursday", "Friday", "Saturday"};
+	const char *list = NULL;
+	if (days && days->kind == DOC_SCALAR && days->text_len > 0)
+		return false;
+	for (const struct doc_node *d = days ? days->child : NULL; d; d = d->next) {
+		int day = 0;
+		while (day < 7 && strcasecmp(d->text, names[day]) != 0 &&
+		       (strlen(d->text) != 3 || strncasecmp(d->text, names[day], 3) != 0))
+			day++;
+		if (day == 7)
+			return false;
+		list = convert_text(c, "%s%s%.3s", list ? list : "", list ? "," : "", names[(day + later) % 7]);
+	}
+	*ret_list = list ? list : "*";
+	return true;
+}
+
+static void add_schedule(struct conversion *c, const struct doc_node *node)
+{
+	const char *name = convert_get(node, "name", "schedule"), *days, *end_days;
+	const struct doc_node *week = doc_get(node, "daysOfWeek");
+	int hour, minute, end_hour, end_minute;
+	bool is_read = put_time(convert_get(node, "startTime", ""), &hour, &minute) &&
+	               put_time(convert_get(node, "endTime", ""), &end_hour, &end_minute);
+	int length = is_read ? (end_hour - hour) * 60 + end_minute - minute : 0;
+	if (c->n_schedules == CONVERT_SCHEDULES_MAX || length == 0 || !days_of(c, week, 0, &days) ||
+	    !days_of(c, week, length < 0, &end_days)) {
+		convert_note(c,
+		             "not converted: the schedule %s needs startTime and endTime as HH:MM that differ, and "
+		             "daysOfWeek such as Mon; a policy has at most %d",
+		             name, CONVERT_SCHEDULES_MAX);
+		c->is_incomplete = true;
+		return;
+	}
+	if (length < 0)
+		convert_note(c, "the schedule %s crosses midnight, which AIBrix refuses: it ends on the next day here",
+		             name);
+	struct conversion_schedule *s = &c->schedules[c->n_schedules++];
+	*s = (struct conversion_schedule){.name = name};
+	s->start = convert_text(c, "%d %d * * %s", minute, hour, days);
+	s->end = convert_text(c, "%d %d * * %s", end_minute, end_hour, end_days);
+	s->time_zone = convert_get(node, "timezone", "UTC");
+	s->min_replicas = convert_get(node, "minReplicas", NULL);
+	s->max_replicas = convert_get(node, "maxReplicas", NULL);
+}
+
+// Knative's algorithm: the mean of a stable window, and panic in a short one.
+static void add_panic(struct conversion *c, const struct doc_node *spec, const struct doc_node *a)
+{
+	if (!c->panic_signal)
+		return;
+	c->panic_window = convert_seconds(c, convert_get(spec, "panicWindowSeconds", "60"));
+	c->panic_threshold = setting(a, "panic-threshold", "2");
+	convert_note(
+	        c,
+	        "scalingStrategy KPA: AIBrix panics when the panic window is %s times the stable one; the policy when "
+	        "it asks for as many times the ready replicas",
+	        c->panic_threshold);
+}
+
+static void note_lost(struct conversion *c, const struct doc_node *spec, const struct doc_node *a)
+{
+	const char *role = convert_get(doc_get(spec, "subTargetSelector"), "roleName", NULL);
+	if (role) {
+		convert_note(
+		        c,
+		        "not converted: subTargetSelector.roleName %s: a policy scales the whole target, or the role "
+		        "as an object of its own with a scale subresource",
+		        role);
+		c->is_incomplete = true;
+	}
+	if (doc_get(spec, "predictive"))
+		convert_note(c, "predictive: spec.forecast looks ahead, too, and has fields of its own");
+	if (convert_bool(setting(a, "scale-to-zero", "false")) == 1)
+		convert_note(c, "the annotation scale-to-zero: name a signal that has data without pods in spec.idle");
+}
+
+bool convert_aibrix(struct conversion *c, const struct doc_node *root)
+{
+	static const char group[] = "autoscaling.aibrix.ai/";
+	if (strcmp(c->kind, "PodAutoscaler") != 0 || strncmp(c->api_version, group, sizeof group - 1) != 0)
+		return false;
+	const struct doc_node *spec = doc_get(root, "spec"), *a = doc_get(doc_get(root, "metadata"), "annotations");
+	const struct doc_node *sources = doc_get(spec, "metricsSources"), *schedules = doc_get(spec, "schedules");
+	const char *strategy = convert_get(spec, "scalingStrategy", "APA");
+	c->from = convert_origin(c);
+	convert_target(c, spec, "scaleTargetRef");
+	c->min_replicas = convert_get(spec, "minReplicas", "1");
+	if (strcmp(c->min_replicas, "0") == 0)
+		c->min_replicas = "1"; // scaling to zero is an annotation
+	c->max_replicas = convert_get(spec, "maxReplicas", NULL);
+	bool is_kpa = strcmp(strategy, "KPA") == 0, is_hpa = strcmp(strategy, "HPA") == 0;
+	const char *window_seconds = is_kpa ? convert_get(spec, "observeWindowSeconds", "180") : NULL;
+	for (const struct doc_node *s = sources ? sources->child : NULL; s; s = s->next)
+		add_source(c, s, window_seconds, is_hpa);
+	for (const struct doc_node *s = schedules ? schedules->child : NULL; s; s = s->next)
+		add_schedule(c, s);
+	if (!is_hpa)
+		c->interval = RESYNC_SECONDS "s";
+	add_behavior(c, a, is_hpa);
+	if (is_kpa)
+		add_panic(c, spec, a);
+	note_lost(c, spec, a);
+	return true;
+}

@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: Apache-2.0
+// ScaledObject of KEDA, keda.sh/v1alpha1, with triggers of type prometheus, cpu, memory and cron. KEDA:
+// apis/keda/v1alpha1/scaledobject_types.go, prometheus_scaler.go, cron_scaler.go.
+#include <string.h>
+
+#include "base/err.h"
+#include "base/num.h"
+#include "base/schema/doc.h"
+#include "cli/convert/convert.h"
+#include "policies/engine/formula.h"
+
+#define HPA_SECONDS          15              // KEDA's HPA queries this often
+#define INTERVAL_SECONDS_MAX 3600            // of spec.interval
+#define IDLE_SECONDS_MAX     (7 * 24 * 3600) // of spec.idle.after
+
+static void note_extra(struct conversion *c, const char *trigger, const struct doc_node *meta)
+{
+	static const char *const lost[] = {"customHeaders", "queryParameters", "authModes", "unsafeSsl",
+	                                   "cortexOrgID",   "namespace",       "timeout"};
+	for (size_t i = 0; i < sizeof lost / sizeof lost[0]; i++)
+		if (convert_bool(convert_get(meta, lost[i], "false")) != 0)
+			convert_note(c, "%s of the trigger %s: configure access to the server in a file of --sources",
+			             lost[i], trigger);
+}
+
+// What the triggers of one object have in common.
+struct triggers {
+	const char *server; // of the first trigger of type prometheus
+	size_t n_queries, n_cron, n_resources;
+	const char *formula; // of scalingModifiers, over the values of triggers; NULL: each trigger decides
+	struct formula compiled;
+	struct formula_op ops[FORMULA_OPS_MAX];
+};
+
+static void note_server(struct conversion *c, struct conversion_signal *s, const char *address, struct triggers *t)
+{
+	if (t->server && strcmp(t->server, address) != 0) {
+		s->source = s->name;
+		convert_note(c,
+		             "the query of the signal %s goes to another server: --prometheus %s=%s, and name this "
+		             "namespace by "
+		             "--prometheus-namespace",
+		             s->name, s->name, address);
+	} else if (!t->server) {
+		t->server = address;
+		convert_note(c, "the server is a flag, not a field: --prometheus %s",
+		             address[0] ? address : "URL (the trigger has no serverAddress)");
+	}
+}
+
+// The threshold, which may become a part of a query.
+static const char *activation_threshold(struct conversion *c, const char *trigger, const struct doc_node *meta)
+{
+	const char *text = convert_get(meta, "activationThreshold", "0");
+	double value;
+	struct err e;
+	if (num_parse_f64(text, strlen(text), &value, &e) == 0)
+		return text;
+	convert_note(c, "activationThreshold of the trigger %s: %s is not a number; 0 stands for it", trigger, text);
+	return "0";
+}
+
+static const char *target_type(const struct doc_node *node)
+{
+	return strcmp(convert_get(node, "metricType", ""), "Value") == 0 ? "Value" : "AverageValue";
+}
+
+static void add_prometheus(struct conversion *c, const struct doc_node *trigger, struct triggers *t)
+{
+	const struct doc_node *meta = doc_get(trigger, "metadata");
+	const char *name = convert_get(trigger, "name", convert_get(meta, "metricName", "prometheus"));
+	struct conversion_signal *s = convert_add_signal(c, name);
+	if (!s)
+		return;
+	s->query = convert_get(meta, "query", NULL);
+	t->n_queries++;
+	s->is_input = t->formula;
+	if (!s->is_input) {
+		s->target_type = target_type(trigger);
+		s->target_value = convert_get(meta, "threshold", NULL);
+	}
+	if (convert_bool(convert_get(meta, "ignoreNullValues", "true")) != 0) {
+		s->on_missing = "Zero";
+		s->note = "KEDA reads an empty reply as 0 (ignoreNullValues), and so does onMissing: Zero. Without it, "
+		          "an empty reply holds the scale";
+	}
+	note_server(c, s, convert_get(meta, "serverAddress", ""), t);
+	if (doc_get(trigger, "authenticationRef"))
+		convert_note(c,
+		             "authenticationRef of the trigger %s: configure credentials in a file of --sources, with "
+		             "this namespace in allowedNamespaces",
+		             name);
+	note_extra(c, name, meta);
+	if (s->is_input)
+		return;
+	const char *above = activation_threshold(c, name, meta);
+	double most, threshold;
+	int64_t max;
+	struct err e;
+	if (c->idle_replicas && s->target_value && convert_whole(c->max_replicas, &max) &&
+	    num_parse_f64(above, strlen(above), &most, &e) == 0 &&
+	    num_parse_f64(s->target_value, strlen(s->target_value), &threshold, &e) == 0 &&
+	    most > threshold * (double)max)
+		convert_note(c,
+		             "activationThreshold of the trigger %s: up to it, the signal may ask for more than "
+		             "maxReplicas, and then the target does not go idle",
+		             name);
+	convert_activation(c, s->name, above);
+}
+
+static void add_resource(struct conversion *c, const struct doc_node *trigger)
+{
+	const struct doc_node *meta = doc_get(trigger, "metadata");
+	const char *type = convert_get(trigger, "metricType", convert_get(meta, "type", "Utilization"));
+	const char *value = convert_get(meta, "value", NULL);
+	bool is_utilization = strcmp(type, "Utilization") == 0;
+	convert_resource(c, convert_get(trigger, "type", ""), convert_get(meta, "containerName", NULL),
+	                 is_utilization ? value : NULL, is_utilization ? NULL : value);
+}
+
+// A trigger below minReplicaCount never lowers the floor, but it keeps the target from its idle level.
+static void add_cron(struct conversion *c, const struct doc_node *trigger, struct triggers *t)
+{
+	const struct doc_node *meta = doc_get(trigger, "metadata");
+	const char *name = convert_get(trigger, "name", convert_text(c, "cron-%zu", ++t->n_cron));
+	const char *text = convert_get(meta, "desiredReplicas", "1");
+	int64_t wanted, min, max;
+	if (!convert_whole(text, &wanted)) {
+		convert_note(c, "the trigger %s, not converted: desiredReplicas %s is not a whole number", name, text);
+		c->is_incomplete = true;
+		return;
+	}
+	if (convert_whole(c->max_replicas, &max) && max > 0 && wanted > max) {
+		convert_note(c, "the trigger %s wants %s replicas, but maxReplicaCount is %s", name, text,
+		             c->max_replicas);
+		wanted = max;
+	}
+	if (convert_whole(c->min_replicas, &min) && wanted < min)
+		wanted = min;
+	convert_window(c, name, meta, wanted > 0 ? wanted : 1);
+}
+
+// `index` is that of the trigger.
+static void add_trigger(struct conversion *c, const struct doc_node *trigger, size_t index, struct triggers *t)
+{
+	const char *type = convert_get(trigger, "type", "");
+	bool is_resource = strcmp(type, "cpu") == 0 || strcmp(type, "memory") == 0; // a metric of its own of the HPA
+	if (t->formula && !is_resource && (index >= FORMULA_SIGNALS_MAX || !(t->compiled.reads >> index & 1))) {
+		convert_note(c, "the trigger %s: left out, as the formula does not name it and KEDA ignores it then",
+		             convert_get(trigger, "name", type));
+	} else if (strcmp(type, "prometheus") == 0) {
+		add_prometheus(c, trigger, t);
+	} else if (is_resource) {
+		t->n_resources++;
+		add_resource(c, trigger);
+	} else if (strcmp(type, "cron") == 0) {
+		add_cron(c, trigger, t);
+	} else {
+		convert_note(c,
+		             "not converted: a trigger of type %s: bring its metric to Prometheus, and write its query",
+		             type);
+		c->is_incomplete = true;
+	}
+}
+
+// ---- fallback ----
+
+// The replicas of a fallback, moved into the bounds.
+static const char *bounded(struct conversion *c, const char *text)
+{
+	int64_t replicas, min, max;
+	if (!convert_whole(text, &replicas) || !convert_whole(c->min_replicas, &min) ||
+	    !convert_whole(c->max_replicas, &max))
+		return text; // check reports what is not a number
+	int64_t n = replicas < min ? min : replicas > max ? max : replicas;
+	if (n != replicas && replicas == 0)
+		c->fallback_note =
+		        convert_text(c, "fallback.replicas 0: an outage never scales to zero here; %lld stands for it",
+		                     (long long)n);
+	else if (n != replicas)
+		c->fallback_note =
+		        convert_text(c, "fallback.replicas %lld is outside of the bounds; %lld stands for it",
+		                     (long long)replicas, (long long)n);
+	return n == replicas ? text : convert_text(c, "%lld", (long long)n);
+}
+
+static void add_fallback(struct conversion *c, const struct doc_node *fallback, const struct triggers *t)
+{
+	static const char *const names[][2] = {{"static", "Static"},
+	                                       {"currentReplicas", "CurrentReplicas"},
+	                                       {"currentReplicasIfHigher", "CurrentReplicasIfHigher"},
+	                                       {"currentReplicasIfLower", "CurrentReplicasIfLower"},
+	                                       {"scalingModifiers", "ScalingModifiers"},
+	                                       {"triggerScoped", "ScalingModifiers"}};
+	size_t n = sizeof names / sizeof names[0] - (t->formula ? 0 : 2);
+	const char *behavior = convert_get(fallback, "behavior", "static");
+	if (!fallback || c->n_signals == 0)
+		return;
+	c->fallback_threshold = convert_get(fallback, "failureThreshold", "3");
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(behavior, names[i][0]) == 0)
+			c->fallback_behavior = names[i][1];
+	if (!c->fallback_behavior) {
+		convert_note(c, "fallback.behavior %s: it needs a formula; Static stands for it", behavior);
+		c->fallback_behavior = "Static";
+	}
+	if (strcmp(c->fallback_behavior, "CurrentReplicas") != 0 &&
+	    strcmp(c->fallback_behavior, "ScalingModifiers") != 0)
+		c->fallback_replicas = bounded(c, convert_get(fallback, "replicas", "1"));
+	const char *moved = c->fallback_note ? c->fallback_note : "";
+	c->fallback_note =
+	        convert_text(c,
+	                     "%s%sKEDA ends a fallback with the first reading; until failureThreshold readings, "
+	                     "at least one, have come back, the policy does not scale down",
+	                     moved, moved[0] ? ". " : "");
+	if (t->n_resources > 0)
+		convert_note(c, "fallback: KEDA has none for triggers of type cpu and memory; here it covers them");
+}
+
+// ---- idle ----
+
+// KEDA scales to zero, or to idleReplicaCount, once no trigger was active for cooldownPeriod.
+static void set_bounds(struct conversion *c, const struct doc_node *spec)
+{
+	const char *min = convert_get(spec, "minReplicaCount", "0");
+	bool to_zero = strcmp(min, "0") == 0;
+	c->min_replicas = to_zero ? "1" : min;
+	c->max_replicas = convert_get(spec, "maxReplicaCount", "100");
+	c->idle_replicas = convert_get(spec, "idleReplicaCount", to_zero ? "0" : NULL);
+}
+
+// Without a trigger of type prometheus, nothing but the schedules asks for replicas.
+static void add_constant(struct conversion *c)
+{
+	struct conversion_signal *s = convert_add_signal(c, "none");
+	if (!s)
+		return;
+	s->query = "vector(0)";
+	s->target_type = "Replicas";
+	s->on_missing = "Zero";
+	convert_activation(c, s->name, "0");
+}
+
+// A number of seconds, moved into the range of the field of a policy.
+static const char *period(struct conversion *c, const struct doc_node *spec, const char *field, const char *fallback,
+                          int64_t min, int64_t max)
+{
+	const char *text = convert_get(spec, field, fallback);
+	int64_t seconds;
+	if (!convert_whole(text, &seconds) || (seconds >= min && seconds <= max))
+		return convert_seconds(c, text);
+	seconds = seconds < min ? min : max;
+	convert_note(c, "%s %s: %lld s stand for it, the %s that a policy can have", field, text, (long long)seconds,
+	             seconds == min ? "least" : "most");
+	return convert_text(c, "%llds", (long long)seconds);
+}
+
+static void add_idle(struct conversion *c, const struct doc_node *spec)
+{
+	if (!c->idle_replicas)
+		return;
+	if (c->n_activations == 0) {
+		convert_note(c, "scaling to zero needs a signal that shows whether the target is needed: spec.idle");
+		return;
+	}
+	c->idle_note =
+	        "KEDA wakes a target to minReplicaCount, at least 1, and its HPA goes on from there; a policy goes at "
+	        "once to what the signals ask for";
+	c->idle_after = period(c, spec, "cooldownPeriod", "300", 0, IDLE_SECONDS_MAX);
+	c->idle_initial = period(c, spec, "initialCooldownPeriod", NULL, 0, IDLE_SECONDS_MAX);
+}
+
+// ---- annotations ----
+
+// Any text but one that Go's ParseBool reads as false counts.
+static bool is_annotated(const struct doc_node *annotations, const char *name)
+{
+	return doc_get(annotations, name) && convert_bool(convert_get(annotations, name, "")) != 0;
+}
+
+static void add_annotations(struct conversion *c, const struct doc_node *root)
+{
+	const struct doc_node *a = doc_get(doc_get(root, "metadata"), "annotations");
+	const char *replicas = convert_get(a, "autoscaling.keda.sh/paused-replicas", NULL);
+	c->paused = is_annotated(a, "autoscaling.keda.sh/paused") || replicas;
+	c->is_down_disabled = is_annotated(a, "autoscaling.keda.sh/paused-scale-in");
+	c->is_up_disabled = is_annotated(a, "autoscaling.keda.sh/paused-scale-out");
+	if (replicas)
+		convert_note(
+		        c,
+		        "the annotation paused-replicas: KEDA keeps the target at %s; the policy is paused, and keeps "
+		        "the scale that it finds: kubectl scale --replicas=%s",
+		        replicas, replicas);
+	if (c->is_down_disabled)
+		convert_note(c, "the annotation paused-scale-in: behavior.scaleDown.selectPolicy Disabled and a long "
+		                "idle.after do that; write your own when you end the pause");
+	if (c->is_up_disabled)
+		convert_note(c,
+		             "the annotation paused-scale-out: behavior.scaleUp.selectPolicy Disabled does that, but "
+		             "activation and minReplicas still add replicas");
+	if (c->is_down_disabled && c->idle_after)
+		c->idle_after = convert_text(c, "%ds", IDLE_SECONDS_MAX);
+}
+
+// KEDA takes a target with this annotation for needed, whatever the triggers say.
+static void force_activation(struct conversion *c, const struct doc_node *root)
+{
+	const char *text = convert_get(doc_get(doc_get(root, "metadata"), "annotations"),
+	                               "autoscaling.keda.sh/force-activation", NULL);
+	if (convert_bool(text) != 1 || !c->idle_replicas)
+		return;
+	c->idle_replicas = NULL;
+	convert_note(c, "the annotation force-activation keeps the target active: no idle, and minReplicas at least 1; "
+	                "if the target has 0 replicas now, start it: kubectl scale --replicas=1");
+}
+
+// ---- scalingModifiers ----
+
+#define WORD "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
+
+// Compiles the formula over the names of the triggers. KEDA: pkg/scaling/modifiers/formula.go.
+static void read_formula(struct conversion *c, const struct doc_node *modifiers, const struct doc_node *triggers,
+                         struct triggers *t)
+{
+	const char *names[FORMULA_SIGNALS_MAX], *formula = convert_get(modifiers, "formula", "");
+	struct formula_fault fault = {.message = "the name of one of its triggers is too long"};
+	size_t n = 0;
+	bool fits = true;
+	int n_resources = 0;
+	for (const struct doc_node *g = triggers ? triggers->child : NULL; g && n < FORMULA_SIGNALS_MAX; g = g->next) {
+		const char *name = convert_get(g, "name", ""), *type = convert_get(g, "type", "");
+		bool is_query = strcmp(type, "prometheus") == 0;
+		n_resources += strcmp(type, "cpu") == 0 || strcmp(type, "memory") == 0;
+		names[n] = is_query && !name[strspn(name, WORD)] ? name : ""; // others cannot be named
+		fits &= strlen(names[n++]) <= CONVERT_NAME_MAX;
+	}
+	if (!formula[0])
+		return;
+	if (fits &&
+	    formula_compile(formula, strlen(formula), names, n, FORMULA_VALUES, t->ops, &t->compiled, &fault) == 0) {
+		if (__builtin_popcount(t->compiled.reads) + n_resources < CONVERT_SIGNALS_MAX) {
+			t->formula = formula;
+			return;
+		}
+		fault = (struct formula_fault){.message = "it and its triggers are more signals than a policy has"};
+	}
+	convert_note(c,
+	             "not converted: advanced.scalingModifiers, whose formula over the values of the triggers decides: "
+	             "formula \"%s\", target %s, activationTarget %s, metricType %s: %.*s %s",
+	             formula, convert_get(modifiers, "target", "missing"),
+	             convert_get(modifiers, "activationTarget", "0"),
+	             convert_get(modifiers, "metricType", "AverageValue"), (int)fault.len, formula + fault.offset,
+	             fault.message);
+	c->is_incomplete = true;
+}
+
+// The formula becomes a signal; only its value decides.
+static void add_formula(struct conversion *c, const struct doc_node *modifiers, const struct doc_node *fallback,
+                        const struct triggers *t)
+{
+	const char *behavior = convert_get(fallback, "behavior", "static");
+	bool is_filled = strcmp(behavior, "scalingModifiers") == 0 || strcmp(behavior, "triggerScoped") == 0;
+	struct conversion_signal *s = t->formula ? convert_add_signal(c, "composite") : NULL;
+	if (!s)
+		return;
+	s->formula = t->formula;
+	s->target_type = target_type(modifiers);
+	s->target_value = convert_get(modifiers, "target", NULL);
+	for (uint32_t i = 0; i < t->compiled.n_ops && !is_filled; i++)
+		if (t->ops[i].code == FORMULA_ELSE || t->ops[i].code == FORMULA_IS_NIL)
+			s->note =
+			        "KEDA knows missing values in a formula only with fallback.behavior scalingModifiers, "
+			        "and holds the scale otherwise; here they are nil at once";
+	convert_activation(c, s->name, convert_get(modifiers, "activationTarget", "0"));
+}
+
+bool convert_keda(struct conversion *c, const struct doc_node *root)
+{
+	if (strcmp(c->kind, "ScaledObject") != 0)
+		return false;
+	const struct doc_node *spec = doc_get(root, "spec"), *advanced = doc_get(spec, "advanced");
+	const struct doc_node *triggers = doc_get(spec, "triggers"),
+	                      *hpa = doc_get(advanced, "horizontalPodAutoscalerConfig");
+	const struct doc_node *modifiers = doc_get(advanced, "scalingModifiers"), *fallback = doc_get(spec, "fallback");
+	struct triggers t = {0};
+	size_t index = 0;
+	c->from = convert_origin(c);
+	convert_target(c, spec, "scaleTargetRef");
+	set_bounds(c, spec);
+	force_activation(c, root);
+	c->behavior = doc_get(hpa, "behavior");
+	convert_note_growth(c);
+	c->interval = period(c, spec, "pollingInterval", NULL, 1, INTERVAL_SECONDS_MAX);
+	int64_t seconds;
+	if (!c->interval)
+		convert_note(c, "KEDA sends its queries every 30 s (pollingInterval) and its HPA every 15 s; the "
+		                "policy decides every 15 s");
+	else if (convert_whole(convert_get(spec, "pollingInterval", NULL), &seconds) && seconds > HPA_SECONDS)
+		convert_note(c,
+		             "pollingInterval %lld: KEDA's HPA decides every %d s all the same; interval is the time "
+		             "between two decisions",
+		             (long long)seconds, HPA_SECONDS);
+	read_formula(c, modifiers, triggers, &t);
+	for (const struct doc_node *trigger = triggers ? triggers->child : NULL; trigger; trigger = trigger->next)
+		add_trigger(c, trigger, index++, &t);
+	add_formula(c, modifiers, fallback, &t);
+	if (t.n_queries == 0 && c->n_windows > 0)
+		add_constant(c);
+	if (c->n_windows > 0)
+		c->schedules_note = "KEDA's cron triggers are metrics: behavior.scaleUp applies at a start, while a "
+		                    "schedule sets its bounds at once";
+	convert_schedules(c);
+	add_idle(c, spec);
+	add_fallback(c, fallback, &t);
+	if (convert_bool(convert_get(advanced, "restoreToOriginalReplicaCount", "false")) == 1)
+		convert_note(c, "restoreToOriginalReplicaCount: write the number itself, as restoreReplicas");
+	add_annotations(c, root);
+	return true;
+}

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale cost: what the allocated GPUs cost, and how much of that was wasted.
+#include <argp.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/num.h"
+#include "base/print.h"
+#include "cli/gpu/cost_fetch.h"
+#include "cli/gpu/cost_replay.h"
+#include "cli/gpu/cost_report.h"
+#include "cli/objects/kube_session.h"
+#include "cli/objects/shape_read.h"
+#include "cli/term/args.h"
+#include "cli/term/commands.h"
+#include "controller/tick/observe.h"
+#include "insight/gpu_cost.h"
+#include "insight/pod_policy.h"
+#include "k8s/client/scale.h"
+#include "policies/engine/policy.h"
+#include "policies/load/file_set.h"
+#include "policies/price/price_book.h"
+#include "policies/price/price_schema.h"
+#include "runtime/connections.h"
+#include "runtime/options/controller_options.h"
+
+#define OUTPUT_MAX  ((size_t)256 * 1024 * 1024)
+#define REPORT_MAX  ((size_t)16 * 1024 * 1024)
+#define KEYS_MAX    ((size_t)256 * 1024 * 1024)
+#define SINCE_MS    INT64_C(86400000)
+#define SINCE_MAX_S (400 * INT64_C(86400))
+#define LABEL_BYTES 317 // prefix, '/' and name of a label of Kubernetes
+#define NONE        "<none>"
+
+enum cost_by { BY_NAMESPACE, BY_POD, BY_MODEL, BY_POLICY, BY_LABEL };
+static const char *const by_names[] = {"namespace", "pod", "model", "policy", NULL};
+enum cost_against { AGAINST_MAX, AGAINST_HPA };
+static const char *const against_names[] = {"max", "hpa", NULL};
+static const char *const format_names[] = {"table", "wide", "json", "csv", NULL};
+_Static_assert(sizeof format_names / sizeof *format_names == COST_FORMAT__COUNT + 1, "one name per format");
+
+struct cost_args {
+	struct prometheus_options prometheus;
+	struct kube_options kube; // of the targets, for GPUs per replica
+	struct path_options files;
+	const char *prices, *discount, *by_text;
+	int64_t since_ms, until_ms; // until_ms 0: now
+	int by, against, output;
+	bool has_against;
+	bool print_prices;
+};
+
+enum { KEY_SINCE = 0xb00, KEY_UNTIL, KEY_BY, KEY_AGAINST, KEY_PRICES, KEY_DISCOUNT, KEY_PRINT_PRICES };
+
+static void set_by(struct cost_args *a, const char *text, struct argp_state *state)
+{
+	static const char label[] = "label=";
+	a->by_text = text;
+	a->by = BY_LABEL;
+	if (strncmp(text, label, sizeof label - 1) != 0) {
+		a->by = option_choice("--by", text, by_names, state);
+		return;
+	}
+	size_t len = strlen(text) - (sizeof label - 1);
+	if (len == 0 || len > LABEL_BYTES)
+		print_usage(state,
+		            "--by: expected label= and the name of a label of pods, as in label=team, got \"%s\"",
+		            text);
+}
+
+static void set_until(struct cost_args *a, const char *text, struct argp_state *state)
+{
+	struct err e;
+	if (num_parse_rfc3339_ms(text, strlen(text), &a->until_ms, &e) < 0)
+		print_usage(state, "--until: %s", e.msg);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct cost_args *a = state->input;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->prometheus;
+		state->child_inputs[1] = &a->kube;
+		return 0;
+	case KEY_SINCE:
+		a->since_ms = option_duration_ms("--since", arg, GPU_USE_STEP_S * 1000, state);
+		if (a->since_ms > SINCE_MAX_S * 1000)
+			print_usage(state, "--since: expected at most 400d, got \"%s\"", arg);
+		return 0;
+	case KEY_UNTIL:
+		set_until(a, arg, state);
+		return 0;
+	case KEY_BY:
+		set_by(a, arg, state);
+		return 0;
+	case KEY_AGAINST:
+		a->against = option_choice("--against", arg, against_names, state);
+		a->has_against = true;
+		return 0;
+	case KEY_PRICES:
+		a->prices = arg;
+		return 0;
+	case KEY_DISCOUNT:
+		a->discount = arg;
+		return 0;
+	case KEY_PRINT_PRICES:
+		a->print_prices = true;
+		return 0;
+	case 'f':
+		path_options_add(&a->files, arg, state);
+		return 0;
+	case 'o':
+		a->output = option_choice("-o", arg, format_names, state);
+		return 0;
+	case ARGP_KEY_ARG:
+		print_usage(state, "unexpected argument \"%s\"", arg);
+		return 0;
+	case ARGP_KEY_END:
+		if (a->by == BY_POLICY && a->files.n == 0)
+			print_usage(state, "--by policy needs the policies: -f FILE|DIR");
+		if (a->by != BY_POLICY && a->files.n > 0)
+			print_usage(state, "-f is only for --by policy");
+		if (a->by != BY_POLICY && a->has_against)
+			print_usage(state, "--against is only for --by policy");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+// ---- rows ----
+
+// What the use counts for; NULL when memory is exhausted.
+static const char *key_of(const struct cost_args *a, const struct file_set *set, const struct gpu_use *u,
+                          struct arena *keys)
+{
+	const struct policy *p;
+	switch (a->by) {
+	case BY_MODEL:
+		return u->model[0] ? u->model : NONE;
+	case BY_POD:
+		return arena_printf(keys, "%s/%s", u->namespace_name, u->part);
+	case BY_LABEL:
+		return u->part[0] ? u->part : NONE;
+	case BY_POLICY:
+		p = pod_policy_find(set->policies, set->n_policies, u->namespace_name, u->part);
+		return p ? arena_printf(keys, "%s/%s", p->namespace_name, p->name) : NONE;
+	default:
+		return u->namespace_name;
+	}
+}
+
+static int add_costs(const struct cost_args *a, const struct file_set *set, const struct gpu_use_set *use,
+                     struct gpu_cost *cost, struct arena *keys)
+{
+	for (size_t i = 0; i < use->n; i++) {
+		const struct gpu_use *u = &use->rows[i];
+		const char *key = u->namespace_name[0] ? key_of(a, set, u, keys) : NULL;
+		if (u->namespace_name[0] && !key)
+			return -1;
+		gpu_cost_add(cost, key, u);
+	}
+	gpu_cost_close(cost);
+	return cost->failed ? -1 : 0;
+}
+
+// The cluster that has the targets of the policies; opened when the first target is read.
+struct targets {
+	struct kube_session session;
+	struct err broken; // no target can be read; ERR_NONE: not known
+};
+
+// Returns the GPUs of a replica: those of spec.gpus, or else those that the pod template of the target requests. 0 and
+// *e: unknown.
+static int32_t gpus_of(const struct cost_args *a, const struct policy *p, struct targets *t, struct err *e)
+{
+	struct scale_ref ref = policy_scale_ref(p);
+	int32_t n = 0;
+	if (p->gpus.set)
+		return p->gpus.per_replica;
+	if (t->broken.kind == ERR_NONE && !t->session.k8s)
+		kube_session_open(&t->session, &a->kube, &t->broken);
+	*e = t->broken;
+	if (e->kind == ERR_NONE)
+		n = shape_read_gpus(t->session.k8s, t->session.loop, &ref, e);
+	if (n == 0 && (e->kind == ERR_UNREACHABLE || e->kind == ERR_TIMEOUT || e->kind == ERR_TLS))
+		t->broken = *e; // every other target would wait as long
+	return n;
+}
+
+// Fills in what the policy of the row saved against what the HPA would have run. Where that is unknown, `notes` gets
+// the reason.
+static void save_against_hpa(const struct cost_args *a, const struct policy *p, int32_t gpus,
+                             const struct cost_period *period, struct gpu_cost_row *row, struct buf *notes)
+{
+	struct cost_hpa hpa;
+	struct err e;
+	struct buf missing;
+	buf_init(&missing, REPORT_MAX);
+	print_to(notes, "Savings of %s: ", row->key);
+	if (cost_replay_hpa(&a->prometheus, p, period, &hpa, &missing, &e) < 0) {
+		print_to(notes, "unknown: %s\n", e.msg);
+	} else {
+		int64_t more_milli = (int64_t)llround(hpa.more_s * 1000) * gpus;
+		gpu_cost_set_saved(row, row->milli[GPU_ALLOCATED] + more_milli);
+		print_to(notes, "against %s, with %.2f%% of the requests late\n", hpa.name,
+		         isnan(hpa.late_percent) ? 0 : hpa.late_percent);
+	}
+	for (const char *line = buf_str(&missing), *end; (end = strchr(line, '\n')); line = end + 1)
+		print_to(notes, "Savings of %s: %.*s\n", row->key, (int)(end - line), line);
+	buf_done(&missing);
+}
+
+// Fills in what each policy saved, against maxReplicas all the time or the HPA. Where that is unknown, `notes` gets the
+// reason.
+static void add_savings(const struct cost_args *a, const struct file_set *set, const struct cost_period *period,
+                        struct gpu_cost *cost, struct buf *notes)
+{
+	struct targets targets = {.broken = {.kind = ERR_NONE}};
+	struct err e;
+	for (size_t i = 0; i < cost->n; i++)
+		for (size_t k = 0; k < set->n_policies; k++) {
+			const struct policy *p = set->policies[k];
+			size_t len = strlen(p->namespace_name);
+			const char *key = cost->rows[i].key;
+			if (strncmp(key, p->namespace_name, len) != 0 || key[len] != '/' ||
+			    strcmp(key + len + 1, p->name) != 0)
+				continue;
+			int32_t gpus = gpus_of(a, p, &targets, &e);
+			if (gpus == 0)
+				print_to(notes,
+				         "Savings of %s: unknown: spec.gpus is not set, and the GPUs of a replica "
+				         "cannot be read from the target: %s\n",
+				         key, e.msg);
+			else if (a->against == AGAINST_HPA)
+				save_against_hpa(a, p, gpus, period, &cost->rows[i], notes);
+			else
+				gpu_cost_set_saved(&cost->rows[i], (int64_t)p->max_replicas * gpus *
+				                                           (period->end_s - period->start_s) * 1000);
+		}
+	kube_session_close(&targets.session);
+}
+
+static int print_report(const struct cost_args *a, const struct cost_report *r)
+{
+	struct buf out, notes;
+	buf_init(&out, OUTPUT_MAX);
+	buf_init(&notes, REPORT_MAX);
+	cost_report_print(r, (enum cost_format)a->output, &out, &notes);
+	bool ok = print_out(&out) == 0;
+	print_notes(&notes);
+	buf_done(&out);
+	buf_done(&notes);
+	return ok ? 0 : -1;
+}
+
+// ---- the run ----
+
+static struct cost_period period_of(const struct cost_args *a, int64_t now_ms)
+{
+	int64_t end_s = (a->until_ms ? a->until_ms : now_ms) / 1000 / GPU_USE_STEP_S * GPU_USE_STEP_S;
+	int64_t length_s = (a->since_ms / 1000 + GPU_USE_STEP_S - 1) / GPU_USE_STEP_S * GPU_USE_STEP_S;
+	return (struct cost_period){end_s - length_s, end_s};
+}
+
+static int report(const struct cost_args *a, const struct file_set *set, const struct price_book *book,
+                  const struct cost_use *use, const struct cost_period *period, struct err *e)
+{
+	struct gpu_cost cost;
+	struct arena keys;
+	struct buf savings;
+	if (use->use.n == 0)
+		return err_set(e, ERR_NOT_FOUND,
+		               "no GPU reported in this period: check that gpuscale-exporter or dcgm-exporter is "
+		               "scraped (DCGM_FI_DEV_FB_USED)");
+	gpu_cost_init(&cost, book, a->discount ? price_book_discount(book, a->discount) : NULL);
+	arena_init(&keys, KEYS_MAX);
+	buf_init(&savings, REPORT_MAX);
+	struct cost_report r = {.cost = &cost,
+	                        .use = use,
+	                        .by = a->by_text,
+	                        .prices = a->prices,
+	                        .shows_savings = a->by == BY_POLICY,
+	                        .against = against_names[a->against],
+	                        .start_s = period->start_s,
+	                        .end_s = period->end_s};
+	int rc = add_costs(a, set, &use->use, &cost, &keys);
+	if (rc == 0 && a->by == BY_POLICY)
+		add_savings(a, set, period, &cost, &savings);
+	r.savings = buf_str(&savings);
+	if (rc == 0)
+		rc = print_report(a, &r);
+	if (rc < 0)
+		err_set(e, ERR_INTERNAL, "out of memory for the report, or it cannot be written");
+	buf_done(&savings);
+	gpu_cost_done(&cost);
+	arena_done(&keys);
+	return rc;
+}
+
+static int run(const struct cost_args *a, const struct file_set *set, const struct price_book *book, struct err *e)
+{
+	struct connections c;
+	if (connections_open(&c, &a->prometheus, NULL, NULL, e) < 0)
+		return -1;
+	struct gpu_use_parts parts = {.by_pod = a->by == BY_POD || a->by == BY_POLICY};
+	struct cost_period period = period_of(a, clock_wall_ms(&c.clock));
+	struct cost_use *use = calloc(1, sizeof *use);
+	struct buf label;
+	buf_init(&label, 2 * LABEL_BYTES);
+	if (a->by == BY_LABEL) {
+		gpu_label_name(&label, strchr(a->by_text, '=') + 1);
+		parts.label = buf_str(&label);
+	}
+	int rc = use ? cost_fetch(&c, &period, &parts, use, e) : err_set(e, ERR_INTERNAL, "out of memory");
+	if (rc == 0)
+		rc = report(a, set, book, use, &period, e);
+	if (use)
+		cost_use_done(use);
+	free(use);
+	buf_done(&label);
+	connections_close(&c);
+	return rc;
+}
+
+static int load(const struct cost_args *a, struct arena *arena, struct price_book *ret_book, struct file_set *ret_set,
+                struct err *e)
+{
+	struct buf text;
+	buf_init(&text, REPORT_MAX);
+	int rc = price_book_read(a->prices, arena, ret_book, &text, e);
+	if (rc == 0 && a->discount && !price_book_discount(ret_book, a->discount))
+		rc = err_set(e, ERR_INPUT, "--discount: the price book has no discount \"%s\": add it to `discounts`",
+		             a->discount);
+	if (rc == 0)
+		rc = file_set_load(ret_set, a->files.paths, a->files.n, NULL, &text, e);
+	if (rc == 0 && ret_set->n_errors > 0)
+		rc = err_set(
+		        e, ERR_INPUT,
+		        "%zu errors in the policies: fix them, because the cost would be wrong without these policies",
+		        ret_set->n_errors);
+	print_notes(&text);
+	buf_done(&text);
+	return rc;
+}
+
+int cmd_cost(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+	        {"since", KEY_SINCE, "DURATION", 0, "length of the period (default 24h, at most 400d)", 1},
+	        {"until", KEY_UNTIL, "TIME", 0, "end of the period, as in 2026-11-01T00:00:00Z (default now)", 1},
+	        {"by", KEY_BY, "WHAT", 0,
+	         "a row per namespace, pod, model, policy, or label=NAME of the pods (default namespace)", 1},
+	        {"filename", 'f', "FILE|DIR", 0, "policies for --by policy (repeatable)", 1},
+	        {"against", KEY_AGAINST, "WHAT", 0,
+	         "with --by policy: savings against max (maxReplicas all the time, the default), or hpa (what a "
+	         "Horizontal Pod Autoscaler would have run, by replay)",
+	         1},
+	        {"prices", KEY_PRICES, "FILE", 0, "a PriceBook (default: the shipped prices)", 1},
+	        {"discount", KEY_DISCOUNT, "NAME", 0,
+	         "apply this discount of the price book to every price, as in 1-year or spot", 1},
+	        {"print-prices", KEY_PRINT_PRICES, 0, 0, "print the shipped prices, as a start for your own file", 1},
+	        {"output", 'o', "FORMAT", 0, "table, wide, json or csv (default table)", 1},
+	        {0}};
+	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {&kube_argp, 0, NULL, 0}, {0}};
+	const struct argp argp = {
+	        options,
+	        parse,
+	        "",
+	        "Show what the allocated GPUs cost: GPU-seconds times price, from the series of gpuscale-exporter "
+	        "or dcgm-exporter, one sample a minute. Idle is the part in which nothing ran; fake load is the "
+	        "part in which GPU_UTIL shows a busy GPU and SM_ACTIVE an idle one. The rows add up to the total, "
+	        "to the cent."
+	        "\vExit status: 0 done, 1 failed, 2 wrong usage.",
+	        children,
+	        NULL,
+	        NULL};
+	struct cost_args args = {.since_ms = SINCE_MS, .by_text = by_names[BY_NAMESPACE]};
+	prometheus_options_init(&args.prometheus);
+	args_parse(&argp, argc, argv, &args);
+	if (args.print_prices) {
+		size_t len;
+		const char *text = price_shipped_text(&len);
+		return print_outn(text, len) == 0 ? EXIT_OK : EXIT_FAILED;
+	}
+
+	struct err e;
+	struct arena arena;
+	struct price_book book;
+	struct file_set set = {0};
+	arena_init(&arena, REPORT_MAX);
+	err_clear(&e);
+	int rc = load(&args, &arena, &book, &set, &e);
+	if (rc == 0)
+		rc = run(&args, &set, &book, &e);
+	if (rc < 0)
+		print_error("gpuscale cost: %s\n", e.msg);
+	file_set_done(&set);
+	arena_done(&arena);
+	return rc < 0 ? err_kind_info(e.kind)->exit_code : EXIT_OK;
+}

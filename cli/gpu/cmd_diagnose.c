@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale diagnose: why the GPUs of each workload are slow or idle, and what to do.
+#include <argp.h>
+#include <event2/event.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/hash.h"
+#include "base/print.h"
+#include "cli/gpu/diagnose_fetch.h"
+#include "cli/gpu/diagnose_report.h"
+#include "cli/term/args.h"
+#include "cli/term/commands.h"
+#include "insight/verdict.h"
+#include "insight/verdict_page.h"
+#include "insight/verdict_rules.h"
+#include "insight/workload_set.h"
+#include "policies/price/price_book.h"
+#include "policies/price/price_schema.h"
+#include "runtime/connections.h"
+#include "runtime/options/controller_options.h"
+
+#define OUTPUT_MAX    ((size_t)256 * 1024 * 1024)
+#define REPORT_MAX    ((size_t)16 * 1024 * 1024)
+#define WINDOW_MAX_MS INT64_C(86400000)
+#define WATCH_S       15
+
+enum diagnose_format { DIAGNOSE_TABLE, DIAGNOSE_JSON };
+static const char *const format_names[] = {"table", "json", NULL};
+static const char *const print_names[] = {"rules", "page", NULL};
+
+struct diagnose_args {
+	struct prometheus_options prometheus;
+	const char *prices, *namespace_name, *workload;
+	int64_t window_ms;
+	int output, print; // print -1: nothing
+	bool all_namespaces, exit_code, watch, summary;
+};
+
+enum { KEY_FOR = 0xd00, KEY_EXIT_CODE, KEY_SUMMARY, KEY_PRICES, KEY_PRINT };
+
+static void check_args(const struct diagnose_args *a, struct argp_state *state)
+{
+	if (a->all_namespaces && a->namespace_name)
+		print_usage(state, "-A and -n cannot be used together");
+	if (a->summary && a->output == DIAGNOSE_JSON)
+		print_usage(state, "-o json already has the summary: leave --summary out");
+	if (a->watch && (a->output == DIAGNOSE_JSON || a->summary || a->exit_code))
+		print_usage(state, "-w cannot be used together with -o json, --summary or --exit-code");
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct diagnose_args *a = state->input;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->prometheus;
+		return 0;
+	case KEY_FOR:
+		a->window_ms = option_duration_ms("--for", arg, 1000, state);
+		if (a->window_ms > WINDOW_MAX_MS)
+			print_usage(state, "--for: expected at most 1d, got \"%s\"", arg);
+		return 0;
+	case KEY_EXIT_CODE:
+		a->exit_code = true;
+		return 0;
+	case KEY_SUMMARY:
+		a->summary = true;
+		return 0;
+	case KEY_PRICES:
+		a->prices = arg;
+		return 0;
+	case KEY_PRINT:
+		a->print = option_choice("--print", arg, print_names, state);
+		return 0;
+	case 'n':
+		a->namespace_name = arg;
+		return 0;
+	case 'A':
+		a->all_namespaces = true;
+		return 0;
+	case 'o':
+		a->output = option_choice("-o", arg, format_names, state);
+		return 0;
+	case 'w':
+		a->watch = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (a->workload)
+			print_usage(state, "unexpected argument \"%s\": expected one workload", arg);
+		a->workload = arg;
+		return 0;
+	case ARGP_KEY_END:
+		check_args(a, state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+// ---- one look ----
+
+struct look {
+	const struct diagnose_args *args;
+	const struct price_book *book;
+	struct connections *connections;
+	struct workload_set set;
+};
+
+static struct diagnose_report report_of(struct look *l)
+{
+	return (struct diagnose_report){.set = &l->set,
+	                                .book = l->book,
+	                                .namespace_name = l->args->namespace_name,
+	                                .workload = l->args->workload,
+	                                .window_s = l->args->window_ms / 1000,
+	                                .now_ms = clock_wall_ms(&l->connections->clock)};
+}
+
+static int write_out(const struct buf *out, struct err *e)
+{
+	if (print_out(out) == 0)
+		return 0;
+	return err_set(e, ERR_INTERNAL, "out of memory for the report, or it cannot be written");
+}
+
+static int print_once(struct look *l, bool *ret_is_finding, struct err *e)
+{
+	struct diagnose_report r = report_of(l);
+	struct buf out;
+	size_t selected = 0;
+	for (size_t i = 0; i < l->set.n; i++) {
+		if (!diagnose_selects(&r, i))
+			continue;
+		selected++;
+		*ret_is_finding |= verdict_info(l->set.workloads[i].row->verdict)->level != LEVEL_OK;
+	}
+	if (selected == 0)
+		return err_set(e, ERR_NOT_FOUND,
+		               "none of the %zu workloads with a GPU matches: list them with gpuscale diagnose -A",
+		               l->set.n);
+	buf_init(&out, OUTPUT_MAX);
+	if (l->args->output == DIAGNOSE_JSON)
+		diagnose_print_json(&r, &out);
+	else if (l->args->summary)
+		diagnose_print_summary(&r, &out);
+	else
+		diagnose_print_table(&r, true, &out);
+	int rc = write_out(&out, e);
+	buf_done(&out);
+	return rc;
+}
+
+// ---- watch ----
+
+// The verdict that was printed last, by workload.
+struct printed {
+	uint64_t workload;
+	enum verdict verdict;
+};
+
+static uint64_t id_of(const struct workload *w)
+{
+	return hash_text(hash_text(HASH_START, w->namespace_name), w->name);
+}
+
+// Selects the workloads whose verdict differs from the printed one; replaces *printed.
+static int select_changed(const struct workload_set *s, struct printed **printed, size_t *n_printed, bool *only)
+{
+	struct printed *now = calloc(s->n ? s->n : 1, sizeof *now);
+	if (!now)
+		return -1;
+	for (size_t i = 0; i < s->n; i++) {
+		now[i] = (struct printed){id_of(&s->workloads[i]), s->workloads[i].row->verdict};
+		size_t k = 0; // both are in the order of the names: equal positions are the usual case
+		if (i < *n_printed && (*printed)[i].workload == now[i].workload)
+			k = i;
+		while (k < *n_printed && (*printed)[k].workload != now[i].workload)
+			k++;
+		only[i] = k == *n_printed || (*printed)[k].verdict != now[i].verdict;
+	}
+	free(*printed);
+	*printed = now;
+	*n_printed = s->n;
+	return 0;
+}
+
+static int print_changed(struct look *l, struct printed **printed, size_t *n_printed, struct err *e)
+{
+	struct diagnose_report r = report_of(l);
+	bool is_first = !*printed;
+	bool *only = calloc(l->set.n ? l->set.n : 1, sizeof *only);
+	struct buf out;
+	if (!only || select_changed(&l->set, printed, n_printed, only) < 0) {
+		free(only);
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	}
+	r.only = only;
+	buf_init(&out, OUTPUT_MAX);
+	diagnose_print_table(&r, is_first, &out);
+	int rc = write_out(&out, e);
+	buf_done(&out);
+	free(only);
+	return rc;
+}
+
+// Ends with an error of the first look, or when stdout is closed; later errors are reported and retried.
+static int watch(struct look *l, struct err *e)
+{
+	struct printed *printed = NULL;
+	size_t n_printed = 0;
+	int rc = 0;
+	while (rc == 0) {
+		rc = diagnose_fetch(l->connections, l->args->window_ms / 1000, &l->set, e);
+		if (rc == 0)
+			rc = print_changed(l, &printed, &n_printed, e);
+		else if (printed) {
+			print_error("gpuscale diagnose: %s\n", e->msg);
+			err_clear(e);
+			rc = 0;
+		}
+		workload_set_done(&l->set);
+		struct timeval pause = {.tv_sec = WATCH_S};
+		if (rc == 0) {
+			event_base_loopexit(l->connections->loop, &pause);
+			event_base_loop(l->connections->loop, EVLOOP_NO_EXIT_ON_EMPTY);
+		}
+	}
+	free(printed);
+	return rc;
+}
+
+// ---- the run ----
+
+static int run(const struct diagnose_args *a, const struct price_book *book, bool *ret_is_finding, struct err *e)
+{
+	struct connections c;
+	if (connections_open(&c, &a->prometheus, NULL, NULL, e) < 0)
+		return -1;
+	struct look l = {.args = a, .book = book, .connections = &c};
+	int rc;
+	if (a->watch)
+		rc = watch(&l, e);
+	else {
+		rc = diagnose_fetch(&c, a->window_ms / 1000, &l.set, e);
+		if (rc == 0)
+			rc = print_once(&l, ret_is_finding, e);
+		workload_set_done(&l.set);
+	}
+	connections_close(&c);
+	return rc;
+}
+
+static int print_generated(int what, int64_t window_s)
+{
+	struct buf out;
+	struct err e;
+	buf_init(&out, REPORT_MAX);
+	if (what == 0)
+		verdict_rules_print(&out, window_s);
+	else
+		verdict_page_print(&out);
+	int rc = write_out(&out, &e);
+	buf_done(&out);
+	return rc < 0 ? EXIT_FAILED : EXIT_OK;
+}
+
+int cmd_diagnose(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+	        {"namespace", 'n', "NAMESPACE", 0, "only the workloads of this namespace", 1},
+	        {"all-namespaces", 'A', 0, 0, "the workloads of all namespaces (default)", 1},
+	        {"for", KEY_FOR, "DURATION", 0,
+	         "average over this time (default 5m, at most 1d); idle means idle for six times as long", 1},
+	        {"output", 'o', "FORMAT", 0, "table or json (default table)", 1},
+	        {"summary", KEY_SUMMARY, 0, 0,
+	         "the share of GPUs below 50, 70 and 85 % of activity, and a row per verdict", 1},
+	        {"exit-code", KEY_EXIT_CODE, 0, 0, "exit with 3 when a verdict is a fault or has advice", 1},
+	        {"watch", 'w', 0, 0, "print the table, then each workload whose verdict changes", 1},
+	        {"prices", KEY_PRICES, "FILE", 0, "a PriceBook (default: the shipped prices)", 1},
+	        {"print", KEY_PRINT, "WHAT", 0,
+	         "print the recording rules and the alert (rules), or a section per verdict in Markdown (page), from "
+	         "the same table",
+	         1},
+	        {0}};
+	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {0}};
+	const struct argp argp = {
+	        options,
+	        parse,
+	        "[WORKLOAD]",
+	        "Show why the GPUs of each workload are slow or idle, and what to do: one verdict per "
+	        "pod, from the series of gpuscale-exporter or dcgm-exporter, with those of cAdvisor, "
+	        "node-exporter and the training hook where they exist. WORKLOAD is a pod, a training "
+	        "job, or a prefix of the names of pods."
+	        "\vExit status: 0 done, 1 failed, 2 wrong usage, 3 findings (--exit-code).",
+	        children,
+	        NULL,
+	        NULL};
+	struct diagnose_args args = {.window_ms = VERDICT_WINDOW_S * INT64_C(1000), .print = -1};
+	prometheus_options_init(&args.prometheus);
+	args_parse(&argp, argc, argv, &args);
+	if (args.print >= 0)
+		return print_generated(args.print, args.window_ms / 1000);
+
+	struct err e;
+	struct arena arena;
+	struct price_book book;
+	struct buf text;
+	bool is_finding = false;
+	arena_init(&arena, REPORT_MAX);
+	buf_init(&text, REPORT_MAX);
+	err_clear(&e);
+	int rc = price_book_read(args.prices, &arena, &book, &text, &e);
+	print_notes(&text);
+	if (rc == 0)
+		rc = run(&args, &book, &is_finding, &e);
+	if (rc < 0)
+		print_error("gpuscale diagnose: %s\n", e.msg);
+	buf_done(&text);
+	arena_done(&arena);
+	if (rc < 0)
+		return err_kind_info(e.kind)->exit_code;
+	return args.exit_code && is_finding ? EXIT_CHANGES : EXIT_OK;
+}

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale idle: the GPUs that do nothing, who holds them, since when, and at what cost.
+#include <argp.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/csv_text.h"
+#include "base/err.h"
+#include "base/json/json_write.h"
+#include "base/print.h"
+#include "cli/gpu/idle_fetch.h"
+#include "cli/term/args.h"
+#include "cli/term/commands.h"
+#include "cli/term/table.h"
+#include "insight/gpu_use_query.h"
+#include "policies/price/price_book.h"
+#include "policies/price/price_schema.h"
+#include "runtime/connections.h"
+#include "runtime/options/controller_options.h"
+
+#define OUTPUT_MAX  ((size_t)64 * 1024 * 1024)
+#define REPORT_MAX  ((size_t)16 * 1024 * 1024)
+#define FOR_MS      INT64_C(1800000)
+#define LOOKBACK_MS INT64_C(86400000)
+#define LONGEST_MS  (31 * INT64_C(86400000))
+#define UNALLOCATED "<unallocated>"
+
+enum idle_format { IDLE_TABLE, IDLE_JSON, IDLE_CSV };
+static const char *const format_names[] = {"table", "json", "csv", NULL};
+
+struct idle_args {
+	struct prometheus_options prometheus;
+	struct series_options series;
+	const char *prices, *namespace_name; // NULL: every namespace
+	int64_t for_ms, lookback_ms;
+	int output;
+	bool is_all;
+};
+
+enum { KEY_FOR = 0xd00, KEY_LOOKBACK, KEY_IDLE_PRICES };
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct idle_args *a = state->input;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->prometheus;
+		state->child_inputs[1] = &a->series;
+		return 0;
+	case KEY_FOR:
+		a->for_ms = option_duration_ms("--for", arg, GPU_USE_STEP_S * 1000, state);
+		return 0;
+	case KEY_LOOKBACK:
+		a->lookback_ms = option_duration_ms("--lookback", arg, GPU_USE_STEP_S * 1000, state);
+		return 0;
+	case KEY_IDLE_PRICES:
+		a->prices = arg;
+		return 0;
+	case 'n':
+		a->namespace_name = arg;
+		return 0;
+	case 'A':
+		a->is_all = true;
+		return 0;
+	case 'o':
+		a->output = option_choice("-o", arg, format_names, state);
+		return 0;
+	case ARGP_KEY_ARG:
+		print_usage(state, "unexpected argument \"%s\"", arg);
+		return 0;
+	case ARGP_KEY_END:
+		if (a->is_all && a->namespace_name)
+			print_usage(state, "-A and -n cannot be used together");
+		if (a->for_ms > a->lookback_ms || a->lookback_ms > LONGEST_MS)
+			print_usage(state, "--for must be at most --lookback, and --lookback at most 31d");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+// ---- amounts ----
+
+struct idle_cost {
+	const struct idle_row *row;
+	double since_s; // at least since then; the start of the lookback when is_older
+	bool is_older, is_priced;
+	double per_hour, so_far;
+};
+
+struct idle_report {
+	const struct idle_args *args;
+	const struct price_book *book;
+	int64_t now_s;
+	struct idle_cost *costs;
+	size_t n;
+	double gpus, per_hour, so_far; // of all rows
+};
+
+static struct idle_cost cost_of(const struct idle_report *r, const struct idle_row *row)
+{
+	struct idle_cost c = {.row = row, .since_s = fmax(row->last_busy_s, row->first_seen_s)};
+	double start_s = (double)(r->now_s - r->args->lookback_ms / 1000);
+	// The first sample of a series may lie one step after the start.
+	c.is_older = c.since_s <= start_s + GPU_USE_STEP_S;
+	c.since_s = fmax(c.since_s, start_s);
+	c.per_hour = row->gpus * (double)price_book_micro(r->book, row->model, NULL, &c.is_priced) / 1e6;
+	c.so_far = c.per_hour * ((double)r->now_s - c.since_s) / 3600;
+	return c;
+}
+
+static int by_cost(const void *a, const void *b)
+{
+	const struct idle_cost *x = a, *y = b;
+	if (x->so_far != y->so_far)
+		return x->so_far < y->so_far ? 1 : -1;
+	int by_namespace = strcmp(x->row->namespace_name, y->row->namespace_name);
+	return by_namespace ? by_namespace : strcmp(x->row->pod, y->row->pod);
+}
+
+static void add_costs(struct idle_report *r, const struct idle_rows *rows)
+{
+	for (size_t i = 0; i < rows->n; i++) {
+		const struct idle_row *row = &rows->rows[i];
+		if (r->args->namespace_name && strcmp(r->args->namespace_name, row->namespace_name) != 0)
+			continue;
+		struct idle_cost *c = &r->costs[r->n++];
+		*c = cost_of(r, row);
+		r->gpus += row->gpus;
+		r->per_hour += c->per_hour;
+		r->so_far += c->so_far;
+	}
+	qsort(r->costs, r->n, sizeof *r->costs, by_cost);
+}
+
+// ---- renderings ----
+
+static double rounded(double v, double unit)
+{
+	return round(v * unit) / unit;
+}
+
+static void print_table(const struct idle_report *r, struct buf *out)
+{
+	char per_hour[24], so_far[24], age[TABLE_AGE_BYTES];
+	snprintf(per_hour, sizeof per_hour, "%s/H", r->book->currency);
+	snprintf(so_far, sizeof so_far, "%s-SO-FAR", r->book->currency);
+	const char *const head[] = {"NAMESPACE", "POD", "GPUS", "MODEL", per_hour, so_far, "IDLE", NULL};
+	struct table t;
+	table_init(&t, head);
+	for (size_t i = 0; i < r->n; i++) {
+		const struct idle_cost *c = &r->costs[i];
+		bool is_held = c->row->namespace_name[0];
+		table_cell(&t, "%s", is_held ? c->row->namespace_name : UNALLOCATED);
+		table_cell(&t, "%s", is_held ? c->row->pod : "");
+		table_cell(&t, "%g", rounded(c->row->gpus, 100));
+		table_cell(&t, "%s", c->row->model);
+		table_cell(&t, "%.2f", c->per_hour);
+		table_cell(&t, "%.2f", c->so_far);
+		table_cell(&t, "%s%s", c->is_older ? ">" : "",
+		           table_age(age, (int64_t)(c->since_s * 1000), r->now_s * 1000));
+	}
+	table_cell(&t, "TOTAL");
+	table_cell(&t, "%s", "");
+	table_cell(&t, "%g", rounded(r->gpus, 100));
+	table_cell(&t, "%s", "");
+	table_cell(&t, "%.2f", r->per_hour);
+	table_cell(&t, "%.2f", r->so_far);
+	table_cell(&t, "%s", "");
+	table_print(&t, out, 0, true);
+	out->failed |= t.cells.failed;
+	table_done(&t);
+}
+
+static void put_number(struct json_writer *w, const char *key, double v)
+{
+	json_write_key(w, key);
+	json_write_f64(w, v);
+}
+
+static void print_json(const struct idle_report *r, struct buf *out)
+{
+	struct json_writer w;
+	json_write_init(&w, out, 2);
+	json_write_object_begin(&w);
+	json_write_member_time(&w, "time", r->now_s * 1000);
+	json_write_member_str(&w, "currency", r->book->currency);
+	json_write_key(&w, "items");
+	json_write_array_begin(&w);
+	for (size_t i = 0; i < r->n; i++) {
+		const struct idle_cost *c = &r->costs[i];
+		bool is_held = c->row->namespace_name[0];
+		json_write_object_begin(&w);
+		json_write_member_str(&w, "namespace", is_held ? c->row->namespace_name : NULL);
+		json_write_member_str(&w, "pod", is_held ? c->row->pod : NULL);
+		json_write_member_str(&w, "model", c->row->model);
+		put_number(&w, "gpus", rounded(c->row->gpus, 1000));
+		json_write_member_time(&w, "since", (int64_t)c->since_s * 1000);
+		json_write_member_bool(&w, "isOlder", c->is_older);
+		json_write_member_bool(&w, "isPriced", c->is_priced);
+		put_number(&w, "costPerHour", rounded(c->per_hour, 1e6));
+		put_number(&w, "costSoFar", rounded(c->so_far, 100));
+		json_write_object_end(&w);
+	}
+	json_write_array_end(&w);
+	put_number(&w, "gpus", rounded(r->gpus, 1000));
+	put_number(&w, "costPerHour", rounded(r->per_hour, 1e6));
+	put_number(&w, "costSoFar", rounded(r->so_far, 100));
+	json_write_object_end(&w);
+	buf_putc(out, '\n');
+}
+
+static void print_csv(const struct idle_report *r, struct buf *out)
+{
+	buf_puts(out, "namespace,pod,model,gpus,idle_seconds,is_older,cost_per_hour,cost_so_far,currency\n");
+	for (size_t i = 0; i < r->n; i++) {
+		const struct idle_cost *c = &r->costs[i];
+		csv_put_text(out, c->row->namespace_name);
+		buf_putc(out, ',');
+		csv_put_text(out, c->row->namespace_name[0] ? c->row->pod : "");
+		buf_putc(out, ',');
+		csv_put_text(out, c->row->model);
+		print_to(out, ",%g,%.0f,%s,%.6g,%.2f,", rounded(c->row->gpus, 1000), (double)r->now_s - c->since_s,
+		         c->is_older ? "true" : "false", c->per_hour, c->so_far);
+		csv_put_text(out, r->book->currency);
+		buf_putc(out, '\n');
+	}
+}
+
+static void note_unpriced(const struct idle_report *r)
+{
+	for (size_t i = 0; i < r->n; i++) {
+		const struct idle_cost *c = &r->costs[i];
+		bool is_named = c->is_priced;
+		for (size_t k = 0; k < i && !is_named; k++)
+			is_named = strcmp(r->costs[k].row->model, c->row->model) == 0;
+		if (!is_named)
+			print_error(
+			        "No price: model \"%s\", counted at %.10g %s an hour; add it to a file for --prices\n",
+			        c->row->model, r->book->has_assumed ? r->book->assumed_per_gpu_hour : 0,
+			        r->book->currency);
+	}
+}
+
+static int print(const struct idle_report *r, struct err *e)
+{
+	struct buf out;
+	buf_init(&out, OUTPUT_MAX);
+	if (r->args->output == IDLE_JSON)
+		print_json(r, &out);
+	else if (r->args->output == IDLE_CSV)
+		print_csv(r, &out);
+	else if (r->n > 0)
+		print_table(r, &out);
+	else
+		print_error("No GPU has been idle that long (--for).\n");
+	bool ok = print_out(&out) == 0;
+	note_unpriced(r);
+	buf_done(&out);
+	return ok ? 0 : err_set(e, ERR_INTERNAL, "out of memory for the report, or it cannot be written");
+}
+
+static int run(const struct idle_args *a, const struct price_book *book, struct err *e)
+{
+	struct connections c;
+	if (connections_open(&c, &a->prometheus, NULL, NULL, e) < 0)
+		return -1;
+	struct idle_rows *rows = calloc(1, sizeof *rows);
+	struct idle_report r = {.args = a, .book = book, .now_s = clock_wall_ms(&c.clock) / 1000};
+	r.costs = calloc(IDLE_ROWS_MAX, sizeof *r.costs);
+	int rc = rows && r.costs ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+	if (rc == 0) {
+		rc = idle_fetch(&c, r.now_s, a->for_ms / 1000, a->lookback_ms / 1000,
+		                series_options_matchers(&a->series), rows, e);
+		if (rc == 0) {
+			add_costs(&r, rows);
+			rc = print(&r, e);
+		}
+		idle_rows_done(rows);
+	}
+	free(r.costs);
+	free(rows);
+	connections_close(&c);
+	return rc;
+}
+
+int cmd_idle(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+	        {"namespace", 'n', "NAMESPACE", 0, "only GPUs that pods of this namespace hold", 1},
+	        {"all-namespaces", 'A', 0, 0, "GPUs of every namespace, and those that no pod holds (default)", 1},
+	        {"for", KEY_FOR, "DURATION", 0, "list GPUs that have been idle for at least this long (default 30m)",
+	         1},
+	        {"lookback", KEY_LOOKBACK, "DURATION", 0,
+	         "how far back to look for the start of the idle time (default 24h, at most 31d)", 1},
+	        {"prices", KEY_IDLE_PRICES, "FILE", 0, "a PriceBook (default: the shipped prices)", 1},
+	        {"output", 'o', "FORMAT", 0, "table, json or csv (default table)", 1},
+	        {0}};
+	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {&series_argp, 0, NULL, 0}, {0}};
+	const struct argp argp = {
+	        options,
+	        parse,
+	        "",
+	        "List the GPUs that do nothing, from the series of gpuscale-exporter or dcgm-exporter: which pod "
+	        "holds them, since when, the price per hour and the cost so far, the most expensive first. A GPU is "
+	        "idle while its GPU_UTIL, SM_ACTIVE and GR_ENGINE_ACTIVE, those that exist, stay below 5 %. It is "
+	        "listed after "
+	        "--for, unless the pod that holds it changed in this time. GPUs that no pod holds are listed as "
+	        "<unallocated>. "
+	        "Changes nothing."
+	        "\vExit status: 0 done, 1 failed, 2 wrong usage.",
+	        children,
+	        NULL,
+	        NULL};
+	struct idle_args args = {.for_ms = FOR_MS, .lookback_ms = LOOKBACK_MS};
+	prometheus_options_init(&args.prometheus);
+	args_parse(&argp, argc, argv, &args);
+
+	struct err e;
+	struct arena arena;
+	struct price_book book;
+	struct buf text;
+	arena_init(&arena, REPORT_MAX);
+	buf_init(&text, REPORT_MAX);
+	err_clear(&e);
+	int rc = price_book_read(args.prices, &arena, &book, &text, &e);
+	print_notes(&text);
+	if (rc == 0)
+		rc = run(&args, &book, &e);
+	if (rc < 0)
+		print_error("gpuscale idle: %s\n", e.msg);
+	buf_done(&text);
+	arena_done(&arena);
+	return rc < 0 ? err_kind_info(e.kind)->exit_code : EXIT_OK;
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale crd [KIND] [--cel] [-o yaml|json]
+#include <argp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json/json_write.h"
+#include "base/json/yaml_out.h"
+#include "base/print.h"
+#include "cli/objects/crd.h"
+#include "cli/term/args.h"
+#include "cli/term/commands.h"
+#include "policies/schema/idle_rule_schema.h"
+#include "policies/schema/policy_schema.h"
+#include "policies/schema/pool_schema.h"
+#include "runtime/options/controller_options.h"
+
+#define CRD_TEXT_MAX (512 * 1024)
+
+enum { CRD_YAML, CRD_JSON };
+static const char *const formats[] = {"yaml", "json", NULL};
+
+struct crd_args {
+	int format;
+	bool cel;
+	const char *kind; // NULL: all
+};
+
+enum { KEY_CEL = 0x720 };
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct crd_args *a = state->input;
+	switch (key) {
+	case 'o':
+		a->format = option_choice("-o", arg, formats, state);
+		return 0;
+	case KEY_CEL:
+		a->cel = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (a->kind)
+			print_usage(state, "one kind at a time");
+		for (size_t i = 0; i < crd_count() && !a->kind; i++)
+			a->kind = strcmp(crd_kind(i), arg) == 0 ? crd_kind(i) : NULL;
+		if (!a->kind)
+			print_usage(state,
+			            "no kind \"%s\"; there are " POLICY_KIND ", " POOL_KIND " and " IDLE_RULE_KIND,
+			            arg);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static bool is_asked_for(const struct crd_args *args, size_t i)
+{
+	return !args->kind || strcmp(args->kind, crd_kind(i)) == 0;
+}
+
+// One object, or a List of several.
+static void write_json(const struct crd_args *args, struct buf *out)
+{
+	struct json_writer w;
+	json_write_init(&w, out, 2);
+	if (!args->kind) {
+		json_write_object_begin(&w);
+		json_write_member_str(&w, "apiVersion", "v1");
+		json_write_member_str(&w, "kind", "List");
+		json_write_key(&w, "items");
+		json_write_array_begin(&w);
+	}
+	for (size_t i = 0; i < crd_count(); i++)
+		if (is_asked_for(args, i))
+			crd_write(&w, i, args->cel);
+	if (!args->kind) {
+		json_write_array_end(&w);
+		json_write_object_end(&w);
+	}
+	buf_putc(out, '\n');
+}
+
+// One document each.
+static void write_yaml(const struct crd_args *args, struct buf *out)
+{
+	bool is_first = true;
+	for (size_t i = 0; i < crd_count(); i++) {
+		struct buf json;
+		struct json_writer w;
+		if (!is_asked_for(args, i))
+			continue;
+		buf_init(&json, CRD_TEXT_MAX);
+		json_write_init(&w, &json, 0);
+		crd_write(&w, i, args->cel);
+		buf_puts(out, is_first ? "" : "---\n");
+		is_first = false;
+		if (json.failed || yaml_from_json(out, buf_str(&json), json.len) < 0)
+			out->failed = true;
+		buf_done(&json);
+	}
+}
+
+static void write_text(const struct crd_args *args, struct buf *out)
+{
+	if (args->format == CRD_JSON)
+		write_json(args, out);
+	else
+		write_yaml(args, out);
+}
+
+int cmd_crd(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+	        {"output", 'o', "FORMAT", 0, "yaml (default) or json", 0},
+	        {"cel", KEY_CEL, 0, 0, "with rules between fields that Kubernetes 1.25 and later checks itself", 0},
+	        {0}};
+	const struct argp argp = {
+	        options,
+	        parse,
+	        "[KIND]",
+	        "Print the CustomResourceDefinitions of GPUAutoscalers, GPUPools and GPUIdleRules, or that of one "
+	        "KIND. They come from the same tables that decode and check files, so that the API "
+	        "server admits what `gpuscale check` admits, except for rules between fields."
+	        "\vExample: gpuscale crd | kubectl apply -f -",
+	        NULL,
+	        NULL,
+	        NULL};
+	struct crd_args args = {.format = CRD_YAML};
+	args_parse(&argp, argc, argv, &args);
+	struct buf text;
+	buf_init(&text, CRD_TEXT_MAX);
+	write_text(&args, &text);
+	int code = EXIT_OK;
+	if (text.failed) {
+		print_error("gpuscale crd: the definition is longer than the ceiling of %d bytes\n", CRD_TEXT_MAX);
+		code = EXIT_FAILED;
+	} else if (print_out(&text) < 0) {
+		code = EXIT_FAILED;
+	}
+	buf_done(&text);
+	return code;
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale pause NAME.., gpuscale resume NAME..: by annotation, so that the manifest in version control stays as it is.
+#include <argp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json/json_write.h"
+#include "base/print.h"
+#include "cli/objects/kube_session.h"
+#include "cli/objects/policy_fetch.h"
+#include "cli/objects/policy_view.h"
+#include "cli/objects/crd.h"
+#include "cli/term/args.h"
+#include "cli/term/commands.h"
+#include "policies/schema/policy_schema.h"
+
+#define PATCH_BYTES_MAX  4096
+#define REASON_BYTES_MAX 256
+
+struct pause_args {
+	struct policy_scope scope;
+	bool pause; // else resume
+	bool all;
+	const char *reason;
+};
+
+enum { KEY_REASON = 0x710, KEY_ALL };
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct pause_args *a = state->input;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->scope;
+		return 0;
+	case KEY_REASON:
+		if (strlen(arg) > REASON_BYTES_MAX)
+			print_usage(state, "--reason takes at most %d bytes", REASON_BYTES_MAX);
+		a->reason = arg;
+		return 0;
+	case KEY_ALL:
+		a->all = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		policy_scope_add(&a->scope, arg, state);
+		return 0;
+	case ARGP_KEY_END:
+		policy_scope_check(&a->scope, state);
+		if (a->scope.n_names == 0 && !a->all)
+			print_usage(state, "name at least one GPUAutoscaler, or say --all");
+		if (a->scope.n_names && a->all)
+			print_usage(state, "names and --all cannot be used together");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static void put_annotation(struct json_writer *w, const char *key, const char *value)
+{
+	json_write_key(w, key);
+	json_write_str(w, value); // null removes it
+}
+
+static int patch(struct kube_session *session, const struct policy_view *p, const struct pause_args *a, struct err *e)
+{
+	char path[POLICY_PATH_BYTES_MAX];
+	struct policy_scope where = {.namespace_name = p->namespace_name};
+	struct buf body;
+	struct json_writer w;
+	if (policy_path(&where, p->name, path, e) < 0)
+		return -1;
+	buf_init(&body, PATCH_BYTES_MAX);
+	json_write_init(&w, &body, 0);
+	json_write_object_begin(&w);
+	json_write_key(&w, "metadata");
+	json_write_object_begin(&w);
+	json_write_key(&w, "annotations");
+	json_write_object_begin(&w);
+	put_annotation(&w, POLICY_ANNOTATION_PAUSED, a->pause ? "true" : NULL);
+	put_annotation(&w, POLICY_ANNOTATION_REASON, a->pause ? a->reason : NULL);
+	json_write_object_end(&w);
+	json_write_object_end(&w);
+	json_write_object_end(&w);
+	int rc = kube_session_request(session, "PATCH", path, "application/merge-patch+json", buf_str(&body), NULL, e);
+	buf_done(&body);
+	return rc < 0 ? policy_fetch_explain(e, p->name) : 0;
+}
+
+static void say(const struct policy_view *p, const struct pause_args *a, const char *what)
+{
+	print_line("gpuautoscaler." CRD_GROUP "/%s %s", p->name, what);
+	if (p->status.current_set)
+		print_line(" at %d replicas", p->status.current);
+	if (a->pause && a->reason)
+		print_line(": %s", a->reason);
+	print_line("\n");
+}
+
+static int pause_one(struct kube_session *session, const struct policy_view *p, const struct pause_args *a,
+                     struct err *e)
+{
+	bool same_reason = !a->reason || (p->paused_reason && strcmp(a->reason, p->paused_reason) == 0);
+	if (p->paused_annotation && same_reason) {
+		say(p, a, "was paused already");
+		return 0;
+	}
+	if (patch(session, p, a, e) < 0)
+		return -1;
+	say(p, a, p->paused_annotation || p->paused_spec ? "stays paused" : "was active, is paused now");
+	return 0;
+}
+
+static int resume_one(struct kube_session *session, const struct policy_view *p, const struct pause_args *a,
+                      struct err *e)
+{
+	bool has_any = p->paused_annotation || p->paused_reason;
+	if (has_any && patch(session, p, a, e) < 0)
+		return -1;
+	if (p->paused_spec)
+		return err_set(e, ERR_REJECTED,
+		               "stays paused because spec.paused is true: change it in the manifest, or run kubectl "
+		               "-n %s patch gpua %s --type merge -p '{\"spec\":{\"paused\":false}}'",
+		               p->namespace_name, p->name);
+	say(p, a, p->paused_annotation ? "was paused, is active now" : "was active already");
+	return 0;
+}
+
+static int run(int argc, char **argv, struct pause_args *args, const char *command, const char *about)
+{
+	static const struct argp_option pause_options[] = {
+	        {"reason", KEY_REASON, "TEXT", 0,
+	         "the reason, for other users (annotation " POLICY_ANNOTATION_REASON ")", 1},
+	        {"all", KEY_ALL, 0, 0, "all of the namespace, or with -A of the cluster", 1},
+	        {0}};
+	static const struct argp_child children[] = {{&policy_scope_argp, 0, NULL, 0}, {0}};
+	const struct argp argp = {
+	        args->pause ? pause_options : pause_options + 1, parse, "NAME..", about, children, NULL, NULL};
+	args_parse(&argp, argc, argv, args);
+	struct kube_session session;
+	int code = policy_fetch_open(&session, &args->scope, command);
+	if (code != EXIT_OK)
+		return code;
+	struct policy_views v;
+	code = policy_fetch_named(&session, &args->scope, command, &v);
+	for (size_t i = 0; i < v.n; i++) {
+		struct err e;
+		err_clear(&e);
+		const struct policy_view *p = &v.items[i];
+		int rc = args->pause ? pause_one(&session, p, args, &e) : resume_one(&session, p, args, &e);
+		if (rc < 0) {
+			print_error("%s: %s/%s: %s\n", command, p->namespace_name, p->name, e.msg);
+			code = EXIT_FAILED;
+		}
+	}
+	if (v.n == 0 && code == EXIT_OK)
+		policy_fetch_say_none(&args->scope);
+	if (fflush(stdout) != 0)
+		code = EXIT_FAILED;
+	policy_views_done(&v);
+	kube_session_close(&session);
+	return code;
+}
+
+int cmd_pause(int argc, char **argv)
+{
+	struct pause_args args = {.pause = true};
+	return run(argc, argv, &args, "gpuscale pause",
+	           "Keep the replicas of GPUAutoscalers as they are until `gpuscale resume`: sets the "
+	           "annotation " POLICY_ANNOTATION_PAUSED
+	           ". Prints the mode before and after; pausing a paused policy has no effect.");
+}
+
+int cmd_resume(int argc, char **argv)
+{
+	struct pause_args args = {.pause = false};
+	return run(argc, argv, &args, "gpuscale resume",
+	           "Let paused GPUAutoscalers scale again: removes the annotation " POLICY_ANNOTATION_PAUSED
+	           ". A policy with spec.paused: true stays paused, which is an error.");
+}

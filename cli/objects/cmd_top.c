@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale top [NAME..]: signals against their targets, most loaded first.
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/print.h"
+#include "cli/term/price_option.h"
+#include "cli/objects/kube_session.h"
+#include "cli/objects/policy_fetch.h"
+#include "cli/objects/policy_render.h"
+#include "cli/objects/policy_view.h"
+#include "cli/term/args.h"
+#include "cli/term/commands.h"
+#include "policies/price/price_book.h"
+
+#define TOP_OUTPUT_MAX ((size_t)256 * 1024 * 1024)
+
+struct top_args {
+	struct policy_scope scope;
+	bool no_headers;
+	const char *prices;
+	struct price_book book;
+};
+
+enum { KEY_NO_HEADERS = 0x700, KEY_PRICES };
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct top_args *a = state->input;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->scope;
+		return 0;
+	case KEY_NO_HEADERS:
+		a->no_headers = true;
+		return 0;
+	case KEY_PRICES:
+		a->prices = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		policy_scope_add(&a->scope, arg, state);
+		return 0;
+	case ARGP_KEY_END:
+		policy_scope_check(&a->scope, state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int top(struct top_args *a)
+{
+	struct kube_session session;
+	int code = policy_fetch_open(&session, &a->scope, "gpuscale top");
+	if (code != EXIT_OK)
+		return code;
+	struct policy_views v;
+	code = policy_fetch_named(&session, &a->scope, "gpuscale top", &v);
+	struct buf out;
+	buf_init(&out, TOP_OUTPUT_MAX);
+	if (v.n > 0)
+		policy_render_top(&out, &v, &a->book, a->scope.all_namespaces, !a->no_headers,
+		                  clock_wall_ms(&session.clock));
+	else if (code == EXIT_OK)
+		policy_fetch_say_none(&a->scope);
+	if (print_out(&out) < 0)
+		code = EXIT_FAILED;
+	buf_done(&out);
+	policy_views_done(&v);
+	kube_session_close(&session);
+	return code;
+}
+
+int cmd_top(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+	        {"no-headers", KEY_NO_HEADERS, 0, 0, "print rows only", 1},
+	        {"prices", KEY_PRICES, "FILE", 0, "a PriceBook for the costs (default: the shipped prices)", 1},
+	        {0}};
+	static const struct argp_child children[] = {{&policy_scope_argp, 0, NULL, 0}, {0}};
+	const struct argp argp = {options,
+	                          parse,
+	                          "[NAME..]",
+	                          "Show the signals of GPUAutoscalers against their targets, most loaded first. LOAD "
+	                          "is value / target, or "
+	                          "value / watermark; WANTS the replicas the signal asks for. The values are those of "
+	                          "the status, which is "
+	                          "written when something changes: SEEN is the time since then. COST/H is what the "
+	                          "replicas cost per hour, for policies with spec.gpus; ~ marks an assumed price.",
+	                          children,
+	                          NULL,
+	                          NULL};
+	struct top_args args = {0};
+	args_parse(&argp, argc, argv, &args);
+	struct arena prices;
+	arena_init(&prices, PRICE_OPTION_ARENA_MAX);
+	int code = EXIT_FAILED;
+	if (price_option_read(args.prices, &prices, &args.book, "gpuscale top") == 0)
+		code = top(&args);
+	arena_done(&prices);
+	return code;
+}

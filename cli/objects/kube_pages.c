@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/objects/kube_pages.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json/json_read.h"
+#include "base/json/json_span.h"
+#include "cli/objects/kube_session.h"
+
+#define PATH_BYTES_MAX (32 * 1024)
+#define RESTARTS_MAX   3 // of a list that outlives its continue token
+
+// Percent-encodes every byte except the unreserved ones.
+void kube_pages_encode(struct buf *path, const char *text)
+{
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+		bool alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+		if (alnum || strchr("-._~", c))
+			buf_putc(path, *text);
+		else
+			buf_printf(path, "%%%02X", (unsigned)c);
+	}
+}
+
+// Without a readable token the list is incomplete, which is an error.
+static int read_continue(const struct kube_pages *p, const struct buf *body, char more[KUBE_PAGES_CONTINUE_BYTES],
+                         struct err *e)
+{
+	struct json_span list = {buf_str(body), body->len}, metadata = json_span_get(list, "metadata");
+	struct json_span token = json_span_get(metadata, "continue");
+	more[0] = '\0';
+	if (!json_span_is_whole(list))
+		return err_set(e, ERR_PROTOCOL, "the list of %s: expected JSON, got something else", p->what);
+	if (json_span_kind(metadata) != '\0' && json_span_kind(metadata) != 'n' && json_span_kind(metadata) != '{')
+		return err_set(e, ERR_PROTOCOL, "the list of %s: its metadata is not an object", p->what);
+	if (json_span_kind(token) == '\0' || json_span_kind(token) == 'n')
+		return 0;
+	if (json_span_text(token, more, KUBE_PAGES_CONTINUE_BYTES) < 0)
+		return err_set(e, ERR_PROTOCOL,
+		               "the list of %s: expected a continue token of up to %d bytes in its metadata", p->what,
+		               KUBE_PAGES_CONTINUE_BYTES - 1);
+	return 0;
+}
+
+static int fetch_page(struct kube_session *session, const struct kube_pages *p, char more[KUBE_PAGES_CONTINUE_BYTES],
+                      struct err *e)
+{
+	struct buf path, body;
+	buf_init(&path, PATH_BYTES_MAX);
+	buf_init(&body, JSON_BYTES_MAX);
+	buf_printf(&path, "%s?limit=%d%s%s%s", p->path, KUBE_PAGES_OBJECTS, p->selector[0] ? "&" : "", p->selector,
+	           more[0] ? "&continue=" : "");
+	kube_pages_encode(&path, more);
+	int rc = path.failed ? err_set(e, ERR_LIMIT, "the list of %s: the request is longer than %d bytes", p->what,
+	                               PATH_BYTES_MAX)
+	                     : kube_session_request(session, "GET", buf_str(&path), NULL, NULL, &body, e);
+	if (rc == 0)
+		rc = read_continue(p, &body, more, e);
+	if (rc == 0)
+		rc = p->page(p->arg, buf_str(&body), body.len, e);
+	buf_done(&path);
+	buf_done(&body);
+	return rc;
+}
+
+int kube_pages_fetch(struct kube_session *session, const struct kube_pages *p, struct err *e)
+{
+	char more[KUBE_PAGES_CONTINUE_BYTES] = "";
+	int rc = 0, restarts = 0;
+	for (int pages = 0; rc == 0 && pages < p->pages_max && (pages == 0 || more[0]); pages++) {
+		rc = fetch_page(session, p, more, e);
+		if (rc < 0 && e->code == 410 && restarts++ < RESTARTS_MAX) {
+			p->restart(p->arg);
+			more[0] = '\0';
+			pages = -1;
+			rc = 0;
+		}
+	}
+	if (rc == 0 && more[0]) // truncating the list here would make it look complete
+		rc = err_set(e, ERR_LIMIT, "the list of %s has more than %d pages", p->what, p->pages_max);
+	return rc;
+}
+
+int kube_pages_each(const char *what, const char *json, size_t len,
+                    int (*item)(void *arg, struct json_span object, struct err *e), void *arg, struct err *e)
+{
+	struct json_span list = {json, len};
+	struct json_span_iter it = {.rest = json_span_get(list, "items")};
+	int rc = 0;
+	if (!json_span_is_whole(list))
+		return err_set(e, ERR_PROTOCOL, "the list of %s: expected JSON, got something else", what);
+	if (json_span_kind(it.rest) != '[')
+		return err_set(e, ERR_PROTOCOL, "the list of %s has no items", what);
+	while (rc == 0 && json_span_next(&it))
+		rc = item(arg, it.value, e);
+	return rc;
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints the details of one GPUAutoscaler in the layout of `kubectl describe`.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/num.h"
+#include "base/print.h"
+#include "base/schema/doc.h"
+#include "base/text.h"
+#include "cli/objects/policy_render.h"
+#include "cli/objects/policy_view.h"
+#include "cli/objects/policy_events.h"
+#include "cli/term/table.h"
+#include "policies/schema/policy_schema.h"
+
+#define LABEL_WIDTH  18
+#define SHOWN_BYTES  1024
+#define LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
+
+static const char *or_none(const char *text)
+{
+	return text && text[0] ? text : "<none>";
+}
+
+static void put_line(struct buf *out, const char *label, const char *text)
+{
+	print_to(out, "%-*s%s\n", LABEL_WIDTH, label, text);
+}
+
+static void put_map(struct buf *out, const char *label, const struct doc_node *map)
+{
+	bool any = false;
+	for (const struct doc_node *c = map && map->kind == DOC_MAP ? map->child : NULL; c; c = c->next) {
+		if (strcmp(c->key, LAST_APPLIED) == 0)
+			continue; // a copy of the whole object
+		print_to(out, "%-*s%s: %.*s\n", LABEL_WIDTH, any ? "" : label, c->key, SHOWN_BYTES, c->text);
+		any = true;
+	}
+	if (!any)
+		put_line(out, label, "<none>");
+}
+
+static void put_replicas(struct buf *out, const struct policy_view *p)
+{
+	const struct status_view *s = &p->status;
+	print_to(out, "%-*s", LABEL_WIDTH, "Replicas:");
+	if (s->current_set && s->desired_set)
+		print_to(out, "%d current / %d desired", s->current, s->desired);
+	else
+		buf_puts(out, "<unknown>");
+	if (s->ready_set)
+		print_to(out, " / %d ready", s->ready);
+	buf_putc(out, '\n');
+}
+
+static void put_mode(struct buf *out, const struct policy_view *p)
+{
+	print_to(out, "%-*s%s", LABEL_WIDTH, "Mode:", policy_view_mode(p));
+	if (p->paused_annotation)
+		buf_puts(out, " (annotation " POLICY_ANNOTATION_PAUSED ")");
+	else if (p->paused_spec)
+		buf_puts(out, " (spec.paused)");
+	else if (p->dry_run_annotation)
+		buf_puts(out, " (annotation " POLICY_ANNOTATION_DRY_RUN ")");
+	else if (p->dry_run_spec)
+		buf_puts(out, " (spec.dryRun)");
+	if (p->paused_annotation && p->paused_reason)
+		print_to(out, ": %s", p->paused_reason);
+	buf_putc(out, '\n');
+}
+
+static void put_generation(struct buf *out, const struct policy_view *p)
+{
+	int64_t seen = p->status.observed_generation;
+	print_to(out, "%-*s", LABEL_WIDTH, "Generation:");
+	if (seen == p->generation)
+		print_to(out, "%lld, in force\n", (long long)p->generation);
+	else if (seen == 0)
+		print_to(out, "%lld, not in force yet\n", (long long)p->generation);
+	else
+		print_to(out, "%lld, in force is %lld\n", (long long)p->generation, (long long)seen);
+}
+
+static void put_age(struct buf *out, const char *label, int64_t since_ms, int64_t now_ms, const char *never)
+{
+	char age[TABLE_AGE_BYTES], time[NUM_TEXT_BYTES];
+	if (since_ms == 0) {
+		put_line(out, label, never);
+		return;
+	}
+	num_format_rfc3339_ms(time, since_ms - since_ms % 1000);
+	print_to(out, "%-*s%s (%s ago)\n", LABEL_WIDTH, label, time, table_age(age, since_ms, now_ms));
+}
+
+static void put_table(struct buf *out, struct table *t)
+{
+	table_print(t, out, 2, true);
+	out->failed = out->failed || t->cells.failed;
+	table_done(t);
+}
+
+static void age_cell(struct table *t, int64_t since_ms, int64_t now_ms)
+{
+	char age[TABLE_AGE_BYTES];
+	table_cell(t, "%s", since_ms ? table_age(age, since_ms, now_ms) : "<none>");
+}
+
+static void put_signals(struct buf *out, const struct status_view *s, int64_t now_ms)
+{
+	static const char *const heads[] = {"NAME", "VALUE", "TARGET", "WANTS", "STATE", "REASON", "SAMPLE", NULL};
+	if (s->n_signals == 0) {
+		put_line(out, "Signals:", "<none>");
+		return;
+	}
+	struct table t;
+	buf_puts(out, "Signals:\n");
+	table_init(&t, heads);
+	for (size_t i = 0; i < s->n_signals; i++) {
+		const struct status_view_signal *x = &s->signals[i];
+		table_cell(&t, "%s", or_none(x->name));
+		table_cell(&t, "%s", or_none(x->value));
+		table_cell(&t, "%s", or_none(x->target));
+		if (x->proposal_set)
+			table_cell(&t, "%d", x->proposal);
+		else
+			table_cell(&t, "<none>");
+		table_cell(&t, "%s", or_none(x->state));
+		table_cell(&t, "%s", or_none(x->reason));
+		age_cell(&t, x->sample_ms, now_ms);
+	}
+	put_table(out, &t);
+}
+
+static void put_conditions(struct buf *out, const struct status_view *s, int64_t now_ms)
+{
+	static const char *const heads[] = {"TYPE", "STATUS", "REASON", "SINCE", "MESSAGE", NULL};
+	if (s->n_conditions == 0) {
+		put_line(out, "Conditions:", "<none>");
+		return;
+	}
+	struct table t;
+	buf_puts(out, "Conditions:\n");
+	table_init(&t, heads);
+	for (size_t i = 0; i < s->n_conditions; i++) {
+		const struct status_view_condition *c = &s->conditions[i];
+		table_cell(&t, "%s", or_none(c->type));
+		table_cell(&t, "%s", or_none(c->status));
+		table_cell(&t, "%s", or_none(c->reason));
+		age_cell(&t, c->since_ms, now_ms);
+		table_cell(&t, "%s", c->message ? c->message : "");
+	}
+	put_table(out, &t);
+}
+
+static void put_decisions(struct buf *out, const struct status_view *s, int64_t now_ms)
+{
+	static const char *const heads[] = {"AGE", "ACTION", "FROM", "TO", "REASON", "MESSAGE", NULL};
+	if (s->n_decisions == 0) {
+		put_line(out, "Decisions:", "<none>");
+		return;
+	}
+	struct table t;
+	buf_puts(out, "Decisions:\n");
+	table_init(&t, heads);
+	for (size_t i = s->n_decisions; i-- > 0;) { // newest first
+		const struct status_view_decision *d = &s->decisions[i];
+		age_cell(&t, d->time_ms, now_ms);
+		table_cell(&t, "%s", or_none(d->action));
+		table_cell(&t, "%d", d->from);
+		table_cell(&t, "%d", d->to);
+		table_cell(&t, "%s", or_none(d->reason));
+		table_cell(&t, "%s", d->message ? d->message : "");
+	}
+	put_table(out, &t);
+}
+
+// ---- events ----
+
+void policy_render_describe(struct buf *out, const struct policy_view *p, const struct policy_events *events,
+                            const char *events_fault, int64_t now_ms)
+{
+	const struct status_view *s = &p->status;
+	char text[SHOWN_BYTES];
+	put_line(out, "Name:", p->name);
+	put_line(out, "Namespace:", p->namespace_name);
+	put_map(out, "Labels:", p->labels);
+	put_map(out, "Annotations:", p->annotations);
+	put_age(out, "Created:", p->created_ms, now_ms, "<unknown>");
+	if (p->deleted_ms)
+		put_age(out, "Deleting since:", p->deleted_ms, now_ms, "");
+	snprintf(text, sizeof text, "%s/%s", p->target_kind, p->target_name);
+	put_line(out, "Target:", text);
+	snprintf(text, sizeof text, "%s to %s", p->min, or_none(p->max));
+	put_line(out, "Bounds:", text);
+	put_mode(out, p);
+	put_generation(out, p);
+	put_replicas(out, p);
+	put_line(out, "Action:", or_none(s->action));
+	put_line(out, "Reason:", or_none(s->reason));
+	put_line(out, "Message:", or_none(s->message));
+	put_age(out, "Last scale:", s->last_scale_ms, now_ms, "<none>");
+	if (s->startup_set)
+		print_to(out, "%-*s%d s, learnt\n", LABEL_WIDTH, "Start-up time:", s->startup_seconds);
+	put_age(out, "Status written:", s->updated_ms, now_ms, "never: is the controller running?");
+	if (p->status_fault)
+		put_line(out, "Status fault:", p->status_fault);
+	put_signals(out, s, now_ms);
+	put_conditions(out, s, now_ms);
+	put_decisions(out, s, now_ms);
+	if (events && events->n > 0)
+		policy_events_render(events, out, now_ms);
+	else
+		put_line(out, "Events:", events ? "<none>" : events_fault);
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/objects/policy_fetch.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json/json_read.h"
+#include "base/print.h"
+#include "cli/objects/kube_pages.h"
+#include "cli/objects/kube_session.h"
+#include "cli/objects/policy_view.h"
+#include "cli/objects/crd.h"
+#include "cli/term/commands.h"
+#include "k8s/client/object_name.h"
+#include "k8s/client/scale.h"
+
+#define SELECTOR_BYTES_MAX 1024
+#define FAULTS_SHOWN_MAX   10 // objects that cannot be read
+#define PAGES_MAX          (POLICY_VIEWS_MAX / KUBE_PAGES_OBJECTS + 1)
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct policy_scope *s = state->input;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &s->kube;
+		return 0;
+	case 'n':
+		s->namespace_name = arg;
+		return 0;
+	case 'A':
+		s->all_namespaces = true;
+		return 0;
+	case 'l':
+		if (strlen(arg) > SELECTOR_BYTES_MAX)
+			print_usage(state, "-l takes at most %d bytes", SELECTOR_BYTES_MAX);
+		s->selector = arg;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_option flags[] = {
+        {"namespace", 'n', "NAME", 0, "namespace to use (default: that of the context)", 3},
+        {"all-namespaces", 'A', 0, 0, "use all namespaces", 3},
+        {"selector", 'l', "LABELS", 0, "only policies with these labels, such as team=ml,tier!=test", 3},
+        {0},
+};
+static const struct argp_child children[] = {{&kube_argp, 0, NULL, 3}, {0}};
+const struct argp policy_scope_argp = {flags, parse, NULL, NULL, children, NULL, NULL};
+
+void policy_scope_add(struct policy_scope *s, const char *name, struct argp_state *state)
+{
+	static const char *const kinds[] = {"gpua/", "gpuautoscaler/", "gpuautoscalers/",
+	                                    "gpuautoscaler." CRD_GROUP "/", "gpuautoscalers." CRD_GROUP "/"};
+	for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+		if (strncmp(name, kinds[i], strlen(kinds[i])) == 0) {
+			name += strlen(kinds[i]);
+			break;
+		}
+	if (s->n_names == POLICY_FETCH_NAMES_MAX)
+		print_usage(state, "more than %d names", POLICY_FETCH_NAMES_MAX);
+	s->names[s->n_names++] = name;
+}
+
+void policy_scope_check(const struct policy_scope *s, struct argp_state *state)
+{
+	if (s->all_namespaces && s->n_names)
+		print_usage(state, "a name needs its namespace: -n instead of -A");
+	if (s->selector && s->n_names)
+		print_usage(state, "names and -l cannot be used together");
+}
+
+static void resolve_scope(struct policy_scope *s, const struct kube_session *session)
+{
+	if (!s->namespace_name)
+		s->namespace_name = session->config.namespace_name ? session->config.namespace_name : "default";
+}
+
+int policy_path(const struct policy_scope *s, const char *name, char out[POLICY_PATH_BYTES_MAX], struct err *e)
+{
+	if (!s->all_namespaces && !k8s_name_is_valid(s->namespace_name))
+		return err_set(e, ERR_USAGE, "\"%s\" cannot be the name of a namespace", s->namespace_name);
+	if (name && !k8s_name_is_valid(name))
+		return err_set(e, ERR_USAGE, "\"%s\" cannot be the name of a GPUAutoscaler", name);
+	int n = s->all_namespaces ? snprintf(out, POLICY_PATH_BYTES_MAX, CRD_PATH)
+	                          : snprintf(out, POLICY_PATH_BYTES_MAX, CRD_NAMESPACE_PATH, s->namespace_name);
+	if (name)
+		snprintf(out + n, POLICY_PATH_BYTES_MAX - (size_t)n, "/%s", name);
+	return 0;
+}
+
+int policy_fetch_explain(struct err *e, const char *name)
+{
+	char message[ERR_MSG_BYTES];
+	snprintf(message, sizeof message, "%s", e->msg);
+	bool is_about_name = name && strstr(message, name) && strstr(message, "not found");
+	if (e->code == 404 && !is_about_name)
+		return err_set_code(e, ERR_NOT_FOUND, e->code,
+		                    "the cluster has no CRD for GPUAutoscalers; install it: "
+		                    "gpuscale crd | kubectl apply -f -");
+	if (e->code == 403)
+		return err_set_code(e, ERR_AUTH, 403,
+		                    "%s; the built-in roles view (to read) and edit (to pause) allow it once "
+		                    "manifests/base/crd-roles.yaml is applied",
+		                    message);
+	return -1;
+}
+
+static int take_page(void *arg, const char *json, size_t len, struct err *e)
+{
+	return policy_views_add_list(arg, json, len, e);
+}
+
+static void start_over(void *arg)
+{
+	policy_views_done(arg);
+	policy_views_init(arg);
+}
+
+// Lists the policies of the scope. Returns -1 and fills `e`, which says how to fix
+// it: a cluster without this kind, or missing permissions.
+static int fetch_all(struct kube_session *session, const struct policy_scope *s, struct policy_views *v, struct err *e)
+{
+	char path[POLICY_PATH_BYTES_MAX];
+	struct buf selector;
+	if (policy_path(s, NULL, path, e) < 0)
+		return -1;
+	buf_init(&selector, 3 * SELECTOR_BYTES_MAX + 32);
+	buf_puts(&selector, s->selector ? "labelSelector=" : "");
+	kube_pages_encode(&selector, s->selector ? s->selector : "");
+	const struct kube_pages pages = {.path = path,
+	                                 .selector = buf_str(&selector),
+	                                 .what = "GPUAutoscalers",
+	                                 .pages_max = PAGES_MAX,
+	                                 .page = take_page,
+	                                 .restart = start_over,
+	                                 .arg = v};
+	int rc = kube_pages_fetch(session, &pages, e);
+	if (rc < 0)
+		policy_fetch_explain(e, NULL);
+	buf_done(&selector);
+	policy_views_sort(v);
+	return rc;
+}
+
+static int fetch_one(struct kube_session *session, const struct policy_scope *s, const char *name,
+                     struct policy_views *v, struct err *e)
+{
+	char path[POLICY_PATH_BYTES_MAX];
+	if (policy_path(s, name, path, e) < 0)
+		return -1;
+	struct buf body;
+	buf_init(&body, JSON_BYTES_MAX);
+	int rc = kube_session_request(session, "GET", path, NULL, NULL, &body, e);
+	if (rc < 0) {
+		policy_fetch_explain(e, name);
+	} else {
+		cJSON *object = json_read(buf_str(&body), body.len, e);
+		rc = object ? policy_views_add(v, object, e) : err_wrap(e, "%s", name);
+		cJSON_Delete(object);
+	}
+	buf_done(&body);
+	return rc;
+}
+
+int policy_fetch_open(struct kube_session *session, struct policy_scope *s, const char *command)
+{
+	struct err e;
+	err_clear(&e);
+	if (kube_session_open(session, &s->kube, &e) < 0) {
+		print_error("%s: %s\n", command, e.msg);
+		return err_kind_info(e.kind)->exit_code;
+	}
+	resolve_scope(s, session);
+	return EXIT_OK;
+}
+
+int policy_fetch_named(struct kube_session *session, const struct policy_scope *s, const char *command,
+                       struct policy_views *ret_views)
+{
+	struct err e;
+	int code = EXIT_OK;
+	policy_views_init(ret_views);
+	for (size_t i = 0; i < (s->n_names ? s->n_names : 1); i++) {
+		err_clear(&e);
+		int rc = s->n_names ? fetch_one(session, s, s->names[i], ret_views, &e)
+		                    : fetch_all(session, s, ret_views, &e);
+		if (rc == 0)
+			continue;
+		print_error("%s: %s\n", command, e.msg);
+		code = err_kind_info(e.kind)->exit_code;
+		if (e.kind != ERR_NOT_FOUND || e.code != 404)
+			break; // the other names would fail, too
+	}
+	size_t n_said = 0;
+	for (; n_said < ret_views->n_faults && n_said < FAULTS_SHOWN_MAX; n_said++)
+		print_error("%s: left out: %s\n", command, ret_views->faults[n_said]);
+	if (ret_views->n_faults > n_said)
+		print_error("%s: left out: %zu more\n", command, ret_views->n_faults - n_said);
+	return ret_views->n_faults > 0 && code == EXIT_OK ? EXIT_FAILED : code;
+}
+
+void policy_fetch_say_none(const struct policy_scope *s)
+{
+	if (s->all_namespaces)
+		print_error("No resources found\n");
+	else
+		print_error("No resources found in %s namespace.\n", s->namespace_name);
+}

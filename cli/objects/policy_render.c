@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/objects/policy_render.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/json/json_read.h"
+#include "base/json/json_write.h"
+#include "base/json/yaml_out.h"
+#include "base/num.h"
+#include "base/print.h"
+#include "cli/objects/policy_view.h"
+#include "cli/objects/crd.h"
+#include "cli/term/table.h"
+#include "policies/price/policy_cost.h"
+#include "policies/price/price_book.h"
+
+#define NONE "<none>"
+
+static void replicas_cell(struct table *t, bool set, int32_t replicas)
+{
+	if (set)
+		table_cell(t, "%d", replicas);
+	else
+		table_cell(t, "<unknown>");
+}
+
+static void text_cell(struct table *t, const char *text)
+{
+	table_cell(t, "%s", text && text[0] ? text : NONE);
+}
+
+static void age_cell(struct table *t, int64_t since_ms, int64_t now_ms)
+{
+	char age[TABLE_AGE_BYTES];
+	table_cell(t, "%s", since_ms ? table_age(age, since_ms, now_ms) : NONE);
+}
+
+// What the current replicas cost per hour: "58.77 USD", with "~" for an assumed price.
+static void cost_cell(struct table *t, const struct policy_view *p, const struct price_book *prices)
+{
+	enum price_basis basis;
+	int64_t micro = policy_gpu_micro(prices, p->gpu_model, &basis);
+	if (!p->status.current_set || p->gpus_per_replica == 0 || basis == PRICE_NONE)
+		table_cell(t, "<unknown>");
+	else
+		table_cell(t, "%s%.2f %s", basis == PRICE_ASSUMED ? "~" : "",
+		           (double)p->status.current * (double)p->gpus_per_replica * (double)micro / 1e6,
+		           prices->currency);
+}
+
+// ---- get ----
+
+void policy_render_table(struct table *t, bool wide, bool with_namespace)
+{
+	static const char *const heads[] = {"NAMESPACE", "NAME",   "TARGET", "MIN",  "MAX",     "CURRENT",
+	                                    "DESIRED",   "REASON", "READY",  "MODE", "SIGNALS", "LAST SCALE",
+	                                    "GPUS",      "COST/H", "AGE",    NULL};
+	static const char *const narrow[] = {"NAMESPACE", "NAME",    "TARGET", "MIN", "MAX",
+	                                     "CURRENT",   "DESIRED", "REASON", "AGE", NULL};
+	table_init(t, (wide ? heads : narrow) + !with_namespace);
+}
+
+void policy_render_row(struct table *t, const struct policy_view *p, const struct price_book *prices, bool wide,
+                       bool with_namespace, int64_t now_ms)
+{
+	const struct status_view *s = &p->status;
+	if (with_namespace)
+		text_cell(t, p->namespace_name);
+	text_cell(t, p->name);
+	table_cell(t, "%s/%s", p->target_kind, p->target_name);
+	text_cell(t, p->min);
+	text_cell(t, p->max);
+	replicas_cell(t, s->current_set, s->current);
+	replicas_cell(t, s->desired_set, s->desired);
+	text_cell(t, s->reason);
+	if (wide) {
+		replicas_cell(t, s->ready_set, s->ready);
+		text_cell(t, policy_view_mode(p));
+		text_cell(t, s->summary);
+		age_cell(t, s->last_scale_ms, now_ms);
+		if (s->current_set && p->gpus_per_replica > 0)
+			table_cell(t, "%" PRId64, p->gpus_per_replica * s->current);
+		else
+			table_cell(t, "<unknown>");
+		cost_cell(t, p, prices);
+	}
+	age_cell(t, p->created_ms, now_ms);
+}
+
+// Pretty-prints JSON; the printer of cJSON supports only tabs.
+static void write_json(struct json_writer *w, const cJSON *node)
+{
+	if (cJSON_IsObject(node) || cJSON_IsArray(node)) {
+		bool is_object = cJSON_IsObject(node);
+		if (is_object)
+			json_write_object_begin(w);
+		else
+			json_write_array_begin(w);
+		for (const cJSON *c = node->child; c; c = c->next) {
+			if (is_object)
+				json_write_key(w, c->string);
+			write_json(w, c);
+		}
+		if (is_object)
+			json_write_object_end(w);
+		else
+			json_write_array_end(w);
+	} else if (cJSON_IsString(node)) {
+		json_write_str(w, node->valuestring);
+	} else if (cJSON_IsNumber(node)) {
+		json_write_f64(w, node->valuedouble);
+	} else if (cJSON_IsBool(node)) {
+		json_write_bool(w, cJSON_IsTrue(node));
+	} else {
+		json_write_null(w);
+	}
+}
+
+static void write_object(struct json_writer *w, const struct policy_view *p)
+{
+	cJSON *tree = json_read(p->json, strlen(p->json), NULL);
+	if (tree)
+		write_json(w, tree);
+	else
+		w->out->failed = true;
+	cJSON_Delete(tree);
+}
+
+static void write_list(struct buf *out, const struct policy_views *v, bool is_single)
+{
+	struct json_writer w;
+	json_write_init(&w, out, 2);
+	if (is_single && v->n == 1) {
+		write_object(&w, &v->items[0]);
+	} else {
+		json_write_object_begin(&w);
+		json_write_key(&w, "apiVersion");
+		json_write_str(&w, "v1");
+		json_write_key(&w, "kind");
+		json_write_str(&w, "List");
+		json_write_key(&w, "items");
+		json_write_array_begin(&w);
+		for (size_t i = 0; i < v->n; i++)
+			write_object(&w, &v->items[i]);
+		json_write_array_end(&w);
+		json_write_object_end(&w);
+	}
+	buf_putc(out, '\n');
+}
+
+static void write_yaml(struct buf *out, const struct policy_views *v, bool is_single)
+{
+	struct buf json;
+	buf_init(&json, out->max);
+	write_list(&json, v, is_single);
+	if (json.failed || yaml_from_json(out, buf_str(&json), json.len) < 0)
+		out->failed = true;
+	buf_done(&json);
+}
+
+static void put_table(struct buf *out, struct table *t, int indent, bool with_head)
+{
+	table_print(t, out, indent, with_head);
+	out->failed = out->failed || t->cells.failed;
+	table_done(t);
+}
+
+void policy_render_list(struct buf *out, const struct policy_views *v, const struct price_book *prices,
+                        enum output_format format, bool is_single, bool with_namespace, int64_t now_ms)
+{
+	struct table t;
+	bool wide = format == OUTPUT_WIDE;
+	switch (format) {
+	case OUTPUT_JSON:
+		write_list(out, v, is_single);
+		break;
+	case OUTPUT_YAML:
+		write_yaml(out, v, is_single);
+		break;
+	case OUTPUT_NAME:
+		for (size_t i = 0; i < v->n; i++)
+			print_to(out, "gpuautoscaler." CRD_GROUP "/%s\n", v->items[i].name);
+		break;
+	case OUTPUT_TABLE:
+	case OUTPUT_WIDE:
+	case OUTPUT__COUNT:
+		if (v->n == 0)
+			break;
+		policy_render_table(&t, wide, with_namespace);
+		for (size_t i = 0; i < v->n; i++)
+			policy_render_row(&t, &v->items[i], prices, wide, with_namespace, now_ms);
+		put_table(out, &t, 0, true);
+		break;
+	}
+}
+
+// ---- top ----
+
+struct load {
+	const struct policy_view *policy;
+	const struct status_view_signal *signal; // NULL: the status has no signals
+	double load;                             // value / target; -1: unknown
+	double most;                             // of all signals of the policy
+};
+
+static double load_of(const struct status_view_signal *s)
+{
+	double value, target;
+	if (!s->value || !s->target || num_parse_f64(s->value, strlen(s->value), &value, NULL) < 0 ||
+	    num_parse_f64(s->target, strlen(s->target), &target, NULL) < 0 || !(target > 0) || value < 0)
+		return -1;
+	return value / target;
+}
+
+static int compare_numbers(double a, double b)
+{
+	return (a < b) - (a > b); // larger first
+}
+
+// Invalid fields of a status are NULL, even if the table requires them.
+static const char *signal_name(const struct load *l)
+{
+	return l->signal && l->signal->name ? l->signal->name : "";
+}
+
+static int compare_loads(const void *a, const void *b)
+{
+	const struct load *x = a, *y = b;
+	int c = compare_numbers(x->most, y->most);
+	c = c ? c : strcmp(x->policy->namespace_name, y->policy->namespace_name);
+	c = c ? c : strcmp(x->policy->name, y->policy->name);
+	c = c ? c : compare_numbers(x->load, y->load);
+	return c ? c : strcmp(signal_name(x), signal_name(y));
+}
+
+static size_t collect_loads(const struct policy_views *v, struct load *loads)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < v->n; i++) {
+		const struct policy_view *p = &v->items[i];
+		size_t first = n;
+		double most = -1;
+		for (size_t k = 0; k < p->status.n_signals; k++) {
+			loads[n] = (struct load){.policy = p, .signal = &p->status.signals[k]};
+			loads[n].load = load_of(loads[n].signal);
+			most = fmax(most, loads[n++].load);
+		}
+		if (n == first)
+			loads[n++] = (struct load){.policy = p, .load = -1};
+		for (size_t k = first; k < n; k++)
+			loads[k].most = most;
+	}
+	return n;
+}
+
+// Three digits are enough for people.
+static void short_cell(struct table *t, const char *number)
+{
+	double value;
+	if (number && num_parse_f64(number, strlen(number), &value, NULL) == 0)
+		table_cell(t, "%.3g", value);
+	else
+		text_cell(t, number);
+}
+
+static void load_row(struct table *t, const struct load *l, const struct price_book *prices, bool with_namespace,
+                     int64_t now_ms)
+{
+	const struct policy_view *p = l->policy;
+	const struct status_view_signal *s = l->signal;
+	if (with_namespace)
+		text_cell(t, p->namespace_name);
+	text_cell(t, p->name);
+	text_cell(t, s ? s->name : NULL);
+	short_cell(t, s ? s->value : NULL);
+	short_cell(t, s ? s->target : NULL);
+	if (l->load >= 0)
+		table_cell(t, "%.0f%%", 100 * l->load);
+	else
+		table_cell(t, NONE);
+	replicas_cell(t, p->status.current_set, p->status.current);
+	replicas_cell(t, s && s->proposal_set, s ? s->proposal : 0);
+	text_cell(t, s ? s->state : NULL);
+	cost_cell(t, p, prices);
+	age_cell(t, p->status.updated_ms, now_ms);
+}
+
+void policy_render_top(struct buf *out, const struct policy_views *v, const struct price_book *prices,
+                       bool with_namespace, bool with_head, int64_t now_ms)
+{
+	static const char *const heads[] = {"NAMESPACE", "NAME",  "SIGNAL", "VALUE",  "TARGET", "LOAD",
+	                                    "REPLICAS",  "WANTS", "STATE",  "COST/H", "SEEN",   NULL};
+	size_t room = 0;
+	for (size_t i = 0; i < v->n; i++)
+		room += v->items[i].status.n_signals ? v->items[i].status.n_signals : 1;
+	struct load *loads = calloc(room ? room : 1, sizeof *loads);
+	if (!loads) {
+		out->failed = true;
+		return;
+	}
+	size_t n = collect_loads(v, loads);
+	qsort(loads, n, sizeof *loads, compare_loads);
+	struct table t;
+	table_init(&t, heads + !with_namespace);
+	for (size_t i = 0; i < n; i++)
+		load_row(&t, &loads[i], prices, with_namespace, now_ms);
+	if (n)
+		put_table(out, &t, 0, with_head);
+	else
+		table_done(&t);
+	free(loads);
+}

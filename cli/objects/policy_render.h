@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints GPUAutoscalers as tables and documents for `get`, `top` and `describe`.
+#ifndef GPUSCALE_CLI_OBJECTS_POLICY_RENDER_H
+#define GPUSCALE_CLI_OBJECTS_POLICY_RENDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "policies/explain/explain.h"
+
+struct buf;
+struct policy_events;
+struct policy_view;
+struct policy_views;
+struct price_book;
+struct table;
+
+// Prepares a table for policy_render_row(): [NAMESPACE] NAME TARGET MIN MAX CURRENT DESIRED REASON [READY MODE
+// SIGNALS LAST SCALE GPUS COST/H] AGE. The last two are of policies with spec.gpus; prices as in policy_gpu_micro().
+void policy_render_table(struct table *t, bool wide, bool with_namespace);
+void policy_render_row(struct table *t, const struct policy_view *p, const struct price_book *prices, bool wide,
+                       bool with_namespace, int64_t now_ms);
+// Prints all policies in `format`: a table, the objects as a List (`is_single`: the object itself), or their names.
+void policy_render_list(struct buf *out, const struct policy_views *v, const struct price_book *prices,
+                        enum output_format format, bool is_single, bool with_namespace, int64_t now_ms);
+// Prints signals against their targets, most loaded first: policies ordered by their most loaded signal, then
+// signals.
+void policy_render_top(struct buf *out, const struct policy_views *v, const struct price_book *prices,
+                       bool with_namespace, bool with_head, int64_t now_ms);
+// Appends the details of one policy. `events` is NULL when the Events could not be read; events_fault then holds the
+// reason.
+void policy_render_describe(struct buf *out, const struct policy_view *p, const struct policy_events *events,
+                            const char *events_fault, int64_t now_ms);
+
+#endif

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/objects/remediation_list.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json/json_span.h"
+#include "base/num.h"
+#include "base/print.h"
+#include "cli/objects/kube_pages.h"
+#include "cli/objects/kube_session.h"
+#include "cli/term/commands.h"
+#include "cli/term/table.h"
+#include "remedy/agent/node_view.h"
+#include "remedy/plan/remedy_evidence.h"
+#include "remedy/remedy_record.h"
+
+#define COMMAND      "gpuscale get"
+#define COMPONENT    "gpuscale-remediate"
+#define OUTPUT_MAX   ((size_t)64 * 1024 * 1024)
+#define PAGES_MAX    200
+#define NAME_BYTES   256
+#define TEXT_BYTES   1100
+#define TIME_BYTES   64
+#define RECORD_BYTES (REMEDY_RECORD_BYTES_MAX + 1)
+
+struct listing {
+	struct table nodes, events;
+	size_t n_nodes, n_events;
+	int64_t now_ms;
+	struct remedy_node record;
+	char text[RECORD_BYTES];
+};
+
+static const char *state_of(const struct remedy_node *n, int gpu, const struct remedy_fault *f, int64_t now_ms)
+{
+	const struct remedy_gpu *g = &n->gpus[gpu];
+	if (g->out_ms >= 0)
+		return "Out";
+	if (f)
+		return "Failing";
+	return g->was_out_ms >= 0 && now_ms - g->was_out_ms < REMEDY_DAY_MS ? "Returned" : NULL;
+}
+
+static void add_gpus(struct listing *l, const char *node)
+{
+	const struct remedy_node *n = &l->record;
+	for (int i = 0; i < n->n_gpus; i++) {
+		const struct remedy_fault *f = remedy_evidence_of(n, i, l->now_ms);
+		const char *state = state_of(n, i, f, l->now_ms);
+		char fault[REMEDY_FAULT_NAME_BYTES] = "-", need[NUM_TEXT_BYTES] = "-", age[TABLE_AGE_BYTES];
+		if (!state)
+			continue;
+		if (f)
+			remedy_evidence_name(f->id, fault);
+		if (n->gpus[i].out_ms >= 0)
+			num_format_duration_ms(need, n->gpus[i].need_ms);
+		table_cell(&l->nodes, "%s", node);
+		table_cell(&l->nodes, "%s", i > 0 ? n->gpus[i].uuid : "node");
+		table_cell(&l->nodes, "%s", state);
+		table_cell(&l->nodes, "%s", fault);
+		table_cell(&l->nodes, "%s", need);
+		table_cell(&l->nodes, "%d", n->n_attempts);
+		table_cell(&l->nodes, "%s", table_age(age, f ? f->first_ms : n->gpus[i].was_out_ms, l->now_ms));
+		l->n_nodes++;
+	}
+}
+
+static void add_node(struct listing *l, struct json_span node)
+{
+	static const char *const annotation[] = {"metadata", "annotations", NODE_ANNOTATION, NULL};
+	char name[NAME_BYTES];
+	struct err e;
+	struct json_span text = json_span_path(node, annotation);
+	if (json_span_text(json_span_get(json_span_get(node, "metadata"), "name"), name, sizeof name) < 0 ||
+	    json_span_kind(text) != '"')
+		return;
+	int len = json_span_text(text, l->text, sizeof l->text);
+	if (len >= 0 && remedy_record_read(l->text, (size_t)len, l->now_ms, &l->record, &e) == 0) {
+		add_gpus(l, name);
+		return;
+	}
+	const char *const cells[] = {name, "-", "BadRecord", "-", "-", "-", "<unknown>"};
+	for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++)
+		table_cell(&l->nodes, "%s", cells[i]);
+	l->n_nodes++;
+}
+
+static void add_event(struct listing *l, struct json_span event)
+{
+	static const char *const of[] = {"involvedObject", "name", NULL}, *const by[] = {"source", "component", NULL};
+	char node[NAME_BYTES], reason[NAME_BYTES], message[TEXT_BYTES], time[TIME_BYTES], age[TABLE_AGE_BYTES];
+	int64_t last_ms = 0, count = 1;
+	if (!json_span_is(json_span_path(event, by), COMPONENT) ||
+	    json_span_text(json_span_path(event, of), node, sizeof node) < 0 ||
+	    json_span_text(json_span_get(event, "reason"), reason, sizeof reason) < 0 ||
+	    json_span_text(json_span_get(event, "message"), message, sizeof message) < 0)
+		return;
+	int len = json_span_text(json_span_get(event, "lastTimestamp"), time, sizeof time);
+	if (len > 0)
+		(void)num_parse_rfc3339_ms(time, (size_t)len, &last_ms, NULL);
+	(void)json_span_i64(json_span_get(event, "count"), 1, INT32_MAX, &count);
+	table_cell(&l->events, "%s", node);
+	table_cell(&l->events, "%s", reason);
+	table_cell(&l->events, "%s", message);
+	table_cell(&l->events, "%lld", (long long)count);
+	table_cell(&l->events, "%s", table_age(age, last_ms, l->now_ms));
+	l->n_events++;
+}
+
+static int add_page(struct listing *l, const char *json, size_t len, void (*add)(struct listing *, struct json_span),
+                    struct err *e)
+{
+	struct json_span list = {json, len}, items = json_span_get(list, "items");
+	if (!json_span_is_whole(list) || json_span_kind(items) != '[') // not an empty list
+		return err_set(e, ERR_PROTOCOL, "the server replied with something that is not a list");
+	struct json_span_iter it = {.rest = items};
+	while (json_span_next(&it))
+		add(l, it.value);
+	return 0;
+}
+
+static int add_nodes(void *arg, const char *json, size_t len, struct err *e)
+{
+	return add_page(arg, json, len, add_node, e);
+}
+
+static int add_events(void *arg, const char *json, size_t len, struct err *e)
+{
+	return add_page(arg, json, len, add_event, e);
+}
+
+static const char *const node_head[] = {"NODE", "GPU", "STATE", "FAULT", "CLEAN-TIME", "ATTEMPTS", "AGE", NULL};
+static const char *const event_head[] = {"NODE", "EVENT", "MESSAGE", "COUNT", "LAST", NULL};
+
+static void restart_nodes(void *arg)
+{
+	struct listing *l = arg;
+	table_done(&l->nodes);
+	table_init(&l->nodes, node_head);
+	l->n_nodes = 0;
+}
+
+static void restart_events(void *arg)
+{
+	struct listing *l = arg;
+	table_done(&l->events);
+	table_init(&l->events, event_head);
+	l->n_events = 0;
+}
+
+static int fetch(struct kube_session *session, struct listing *l, struct err *e)
+{
+	const struct kube_pages nodes = {.path = "/api/v1/nodes",
+	                                 .selector = "",
+	                                 .what = "nodes",
+	                                 .pages_max = PAGES_MAX,
+	                                 .page = add_nodes,
+	                                 .restart = restart_nodes,
+	                                 .arg = l};
+	const struct kube_pages events = {.path = "/api/v1/namespaces/default/events",
+	                                  .selector = "fieldSelector=involvedObject.kind%3DNode",
+	                                  .what = "Events",
+	                                  .pages_max = PAGES_MAX,
+	                                  .page = add_events,
+	                                  .restart = restart_events,
+	                                  .arg = l};
+	return kube_pages_fetch(session, &nodes, e) < 0 || kube_pages_fetch(session, &events, e) < 0 ? -1 : 0;
+}
+
+static int print(struct listing *l)
+{
+	struct buf out;
+	buf_init(&out, OUTPUT_MAX);
+	if (l->n_nodes)
+		table_print(&l->nodes, &out, 0, true);
+	if (l->n_nodes && l->n_events)
+		buf_putc(&out, '\n');
+	if (l->n_events)
+		table_print(&l->events, &out, 0, true);
+	if (l->n_nodes + l->n_events == 0)
+		print_error("No remediations found.\n");
+	bool is_failed = l->nodes.cells.failed || l->events.cells.failed || print_out(&out) < 0;
+	buf_done(&out);
+	if (is_failed)
+		print_error(COMMAND ": the output cannot be written\n");
+	return is_failed ? EXIT_FAILED : EXIT_OK;
+}
+
+int remediation_list_print(const struct kube_options *kube)
+{
+	struct kube_session session;
+	struct err e;
+	struct listing *l = calloc(1, sizeof *l);
+	int code = EXIT_FAILED;
+	if (!l) {
+		print_error(COMMAND ": out of memory\n");
+		return EXIT_FAILED;
+	}
+	if (kube_session_open(&session, kube, &e) < 0) {
+		print_error(COMMAND ": %s\n", e.msg);
+		free(l);
+		return err_kind_info(e.kind)->exit_code;
+	}
+	l->now_ms = clock_wall_ms(&session.clock);
+	table_init(&l->nodes, node_head);
+	table_init(&l->events, event_head);
+	if (fetch(&session, l, &e) == 0)
+		code = print(l);
+	else
+		print_error(COMMAND ": %s\n", e.msg);
+	table_done(&l->nodes);
+	table_done(&l->events);
+	free(l);
+	kube_session_close(&session);
+	return code;
+}

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale check FILE|DIR..
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/file_open.h"
+#include "base/print.h"
+#include "base/schema/doc.h"
+#include "cli/policy/fix_file.h"
+#include "cli/policy/lint_file.h"
+#include "cli/term/args.h"
+#include "cli/term/commands.h"
+#include "policies/load/file_list.h"
+#include "policies/load/file_set.h"
+#include "policies/load/idle_rule_set.h"
+#include "policies/load/pool_set.h"
+#include "runtime/connections.h"
+#include "runtime/options/controller_options.h"
+
+#define CHECK_REPORT_MAX (16 * 1024 * 1024)
+#define EXIT_WARNINGS    3
+
+enum { KEY_LINT_FATAL = 0x200, KEY_NO_LINT, KEY_ASK, KEY_FIX, KEY_DIALECT };
+
+struct check_args {
+	struct path_options files;
+	struct prometheus_options prometheus;
+	bool quiet, lint_fatal, no_lint, ask, fix;
+	int dialect; // enum promql_kind
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct check_args *a = state->input;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->prometheus;
+		return 0;
+	case KEY_LINT_FATAL:
+		a->lint_fatal = true;
+		return 0;
+	case KEY_NO_LINT:
+		a->no_lint = true;
+		return 0;
+	case KEY_ASK:
+		a->ask = true;
+		return 0;
+	case KEY_FIX:
+		a->fix = true;
+		return 0;
+	case KEY_DIALECT:
+		a->dialect = option_choice("--dialect", arg, promql_kind_names, state);
+		return 0;
+	case 'q':
+		a->quiet = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		path_options_add(&a->files, arg, state);
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		print_usage(state, "name at least one policy file or folder");
+		return 0;
+	case ARGP_KEY_END:
+		for (size_t i = 0; a->fix && i < a->files.n; i++)
+			if (strcmp(a->files.paths[i], "-") == 0)
+				print_usage(state, "--fix rewrites files, and standard input is not one: name a file");
+		if (a->ask && !prometheus_options_given(&a->prometheus))
+			print_usage(state, "--ask needs a source: --prometheus or --sources");
+		if (a->no_lint && prometheus_options_given(&a->prometheus))
+			print_usage(state, "--no-lint checks no sources: leave out --prometheus, --sources and --ask, "
+			                   "or --no-lint");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+// Errors in the file itself were reported when it was read for the first time.
+static bool is_reported(const char *path, const struct err *e)
+{
+	bool is_of_file = (e->kind == ERR_IO || e->kind == ERR_NOT_FOUND) && strncmp(e->msg, path, strlen(path)) == 0;
+	return e->kind == ERR_INPUT || e->kind == ERR_LIMIT || is_of_file;
+}
+
+// Renames metrics in every file, before it is checked.
+static int fix(const struct check_args *args, struct buf *report, size_t *n_fixed)
+{
+	struct arena a;
+	struct err e;
+	struct path_list list;
+	arena_init(&a, CHECK_REPORT_MAX);
+	int rc = file_list_read(&a, args->files.paths, args->files.n, &list, &e);
+	for (size_t i = 0; rc == 0 && i < list.n; i++)
+		rc = fix_file(list.paths[i], report, n_fixed, &e);
+	arena_done(&a);
+	if (rc < 0)
+		print_error("gpuscale check: %s\n", e.msg);
+	return rc;
+}
+
+// Lints every file. Files that do not parse were reported before.
+static int lint(struct check_args *args, struct connections *source, struct buf *report, struct lint_totals *totals,
+                struct err *e)
+{
+	struct arena a;
+	arena_init(&a, CHECK_REPORT_MAX);
+	struct path_list list;
+	int rc = file_list_read(&a, args->files.paths, args->files.n, &list, e);
+	for (size_t i = 0; rc == 0 && i < list.n; i++)
+		if (lint_file(list.paths[i], source, args->ask, args->dialect, report, totals, e) < 0 &&
+		    !is_reported(list.paths[i], e))
+			rc = -1;
+	arena_done(&a);
+	return rc;
+}
+
+static int lint_all(struct check_args *args, struct buf *report, struct lint_totals *totals)
+{
+	struct err e;
+	err_clear(&e);
+	struct connections c;
+	bool named = prometheus_options_given(&args->prometheus);
+	args->ask |= args->prometheus.query.url != NULL;
+	if (!named && args->dialect == PROMQL_KIND_AUTO)
+		args->dialect = (int)args->prometheus.query.kind; // --prometheus-type alone
+	int rc = named ? connections_open(&c, &args->prometheus, NULL, NULL, &e) : 0;
+	if (rc == 0) {
+		rc = lint(args, named ? &c : NULL, report, totals, &e);
+		if (named)
+			connections_close(&c);
+	}
+	if (rc < 0)
+		print_error("gpuscale check: %s\n", e.msg);
+	return rc;
+}
+
+static void rewind_pipes(const struct check_args *args)
+{
+	for (size_t i = 0; i < args->files.n; i++)
+		if (strcmp(args->files.paths[i], "-") == 0)
+			(void)lseek(STDIN_FILENO, 0, SEEK_SET); // read before; a terminal or an empty pipe has no more
+}
+
+// Checks the pools in the same files, and the rules between them and the policies.
+static int check_pools(const struct check_args *args, const struct file_set *set, struct buf *report,
+                       struct lint_totals *totals, size_t *ret_pools)
+{
+	struct pool_set pools;
+	struct err e;
+	rewind_pipes(args);
+	int rc = pool_set_load(&pools, args->files.paths, args->files.n, false, report, &e);
+	if (rc == 0) {
+		totals->errors += pools.n_errors;
+		totals->errors += pool_set_check(&pools, set->policies, set->n_policies, report);
+		*ret_pools = pools.n;
+	} else {
+		print_error("gpuscale check: %s\n", e.msg);
+	}
+	pool_set_done(&pools);
+	return rc;
+}
+
+// Checks the rules about idle GPUs in the same files.
+static int check_idle_rules(const struct check_args *args, struct buf *report, struct lint_totals *totals,
+                            size_t *ret_rules)
+{
+	struct idle_rule_set rules;
+	struct err e;
+	rewind_pipes(args);
+	int rc = idle_rule_set_load(&rules, args->files.paths, args->files.n, report, &e);
+	if (rc == 0) {
+		totals->errors += rules.n_errors;
+		*ret_rules = rules.n;
+	} else {
+		print_error("gpuscale check: %s\n", e.msg);
+	}
+	idle_rule_set_done(&rules);
+	return rc;
+}
+
+static void print_summary(const struct file_set *set, size_t n_pools, size_t n_rules, const struct lint_totals *totals)
+{
+	size_t errors = set->n_errors + totals->errors, n_policies = set->n_policies;
+	n_policies -= totals->n_invalid < n_policies ? totals->n_invalid : n_policies;
+	bool has_policies = set->n_policies || n_pools || n_rules || !set->n_price_books;
+	if (has_policies)
+		print_error("%zu %s", n_policies, n_policies == 1 ? "policy" : "policies");
+	if (n_pools)
+		print_error(" and %zu %s", n_pools, n_pools == 1 ? "pool" : "pools");
+	if (n_rules)
+		print_error(" and %zu %s", n_rules, n_rules == 1 ? "idle rule" : "idle rules");
+	if (has_policies)
+		print_error(" valid, ");
+	if (set->n_price_books)
+		print_error("%zu %s, ", set->n_price_books, set->n_price_books == 1 ? "price book" : "price books");
+	print_error("%zu %s", errors, errors == 1 ? "error" : "errors");
+	if (totals->warnings)
+		print_error(", %zu %s", totals->warnings, totals->warnings == 1 ? "warning" : "warnings");
+	print_error("\n");
+}
+
+// Replaces fd with a copy of its data. A copy of 1 MiB plus one byte exceeds the ceiling of every reader.
+static int keep_pipe(int fd, const char *name, struct err *e)
+{
+	char chunk[16 * 1024];
+	int copy = memfd_create("policies", MFD_CLOEXEC);
+	ssize_t n = copy < 0 ? -1 : 1;
+	for (size_t kept = 0; n > 0 && kept <= DOC_BYTES_MAX; kept += (size_t)n) {
+		do
+			n = read(fd, chunk, sizeof chunk);
+		while (n < 0 && errno == EINTR);
+		if (n > 0 && write(copy, chunk, (size_t)n) != n)
+			n = -1;
+		if (n <= 0)
+			break;
+	}
+	if (n < 0 || dup2(copy, fd) < 0 || lseek(fd, 0, SEEK_SET) < 0)
+		n = -1;
+	int why = errno;
+	if (copy >= 0)
+		close(copy);
+	return n < 0 ? err_set_code(e, ERR_IO, why, "%s: %s", name, strerror(why)) : 0;
+}
+
+// Policies are read twice, by the decoder and by the linter, so the data of a pipe is copied.
+static int keep_pipes(const struct path_options *files, struct err *e)
+{
+	for (size_t i = 0; i < files->n; i++) {
+		const char *path = files->paths[i];
+		bool is_stdin = strcmp(path, "-") == 0;
+		int fd = !is_stdin                              ? file_inherited_pipe(path)
+		         : lseek(STDIN_FILENO, 0, SEEK_SET) < 0 ? STDIN_FILENO
+		                                                : -1;
+		if (fd >= 0 && keep_pipe(fd, is_stdin ? "standard input" : path, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int cmd_check(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+	        {"quiet", 'q', 0, 0, "print errors and warnings only", 1},
+	        {"lint-fatal", KEY_LINT_FATAL, 0, 0, "exit with 3 when there are warnings", 1},
+	        {"no-lint", KEY_NO_LINT, 0, 0, "check the fields only: no warnings, no targets, no sources", 1},
+	        {"ask", KEY_ASK, 0, 0, "send each query to its source (implied by --prometheus URL)", 1},
+	        {"fix", KEY_FIX, 0, 0, "rewrite renamed metrics in the queries of the files, then check them", 1},
+	        {"dialect", KEY_DIALECT, "TYPE", 0,
+	         "server that the queries are written for: Prometheus, Thanos, Mimir or VictoriaMetrics, which accepts "
+	         "more "
+	         "(default: the type of the source, else Prometheus)",
+	         1},
+	        {0}};
+	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 2}, {0}};
+	const struct argp argp = {
+	        options,
+	        parse,
+	        "FILE|DIR..",
+	        "Check files of policies, pools, rules about idle GPUs and price books. Every error of every file is "
+	        "printed as "
+	        "file:line:col: path: "
+	        "message, every warning as file:line:col: warning: path: message. No network is needed. "
+	        "FILE - is standard input. "
+	        "With --prometheus each query is also sent once: does it parse, is there data, how many "
+	        "series ($GPUSCALE_PROMETHEUS_URL is not used here). With --sources the names of sources "
+	        "are checked; no query is sent without --ask."
+	        "\vExit status: 0 when all files are valid, 1 when there are errors, 2 for wrong usage, 3 for "
+	        "warnings with --lint-fatal.",
+	        children,
+	        NULL,
+	        NULL};
+	struct check_args args = {.prometheus.query.kind = PROMQL_KIND_AUTO, .dialect = PROMQL_KIND_AUTO};
+	args_parse(&argp, argc, argv, &args);
+	struct buf report;
+	buf_init(&report, CHECK_REPORT_MAX);
+	struct file_set set;
+	struct lint_totals totals = {.has_note = args.quiet};
+	struct err e;
+	int code = EXIT_OK;
+	size_t n_fixed = 0;
+	if (args.fix && fix(&args, &report, &n_fixed) < 0) {
+		buf_done(&report);
+		return EXIT_FAILED;
+	}
+	if (keep_pipes(&args.files, &e) < 0 ||
+	    file_set_load(&set, args.files.paths, args.files.n, NULL, &report, &e) < 0) {
+		print_error("gpuscale check: %s\n", e.msg);
+		buf_done(&report);
+		return EXIT_FAILED;
+	}
+	if (!args.no_lint && lint_all(&args, &report, &totals) < 0)
+		code = EXIT_FAILED;
+	size_t n_pools = 0, n_rules = 0;
+	if (check_pools(&args, &set, &report, &totals, &n_pools) < 0 ||
+	    check_idle_rules(&args, &report, &totals, &n_rules) < 0)
+		code = EXIT_FAILED;
+	print_out(&report); // before the summary, in case both go to one file
+	if (set.n_errors || totals.errors) {
+		code = EXIT_FAILED;
+	} else if (set.n_policies == 0 && n_pools == 0 && n_rules == 0 && set.n_price_books == 0) {
+		print_error(
+		        "gpuscale check: no policies found in %s%s; of a folder, *.yaml, *.yml and *.json are read\n",
+		        args.files.paths[0], args.files.n > 1 ? " and the others" : "");
+		code = EXIT_FAILED;
+	} else if (code == EXIT_OK && totals.warnings && args.lint_fatal) {
+		code = EXIT_WARNINGS;
+	}
+	if (!args.quiet)
+		print_summary(&set, n_pools, n_rules, &totals);
+	file_set_done(&set);
+	buf_done(&report);
+	return code;
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/policy/lint_source.h"
+
+#include <event2/event.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/num.h"
+#include "base/schema/doc.h"
+#include "base/schema/schema.h"
+#include "policies/engine/policy.h"
+#include "policies/lint/lint.h"
+#include "promql/promql_failover.h"
+#include "runtime/connections.h"
+
+struct answer {
+	bool done, failed;
+	struct err error;
+	size_t n_series, n_warnings, n_without_pod;
+	enum promql_type type;
+	double first;
+};
+
+static void keep(void *arg, const struct promql_result *result, const struct err *error)
+{
+	struct answer *a = arg;
+	a->done = true;
+	if (error) {
+		a->failed = true;
+		a->error = *error;
+		return;
+	}
+	a->type = result->type;
+	a->n_series = result->n_series;
+	a->n_warnings = result->n_warnings;
+	for (size_t i = 0; i < result->n_series; i++) {
+		const struct promql_series *s = &result->series[i];
+		a->n_without_pod += !promql_label(s, "pod")[0] && !promql_label(s, "exported_pod")[0];
+		if (i == 0 && s->n_samples > 0)
+			a->first = s->samples[0].value;
+	}
+}
+
+// The offset of line 2, column 13 of the query for "..2:13: parse error: .."; 0 without a position.
+static size_t place_of(const char *message, const char *query)
+{
+	const char *end = strstr(message, ": parse error");
+	if (!end)
+		return 0;
+	const char *col = end, *line;
+	while (col > message && col[-1] >= '0' && col[-1] <= '9')
+		col--;
+	if (col == end || col == message || col[-1] != ':')
+		return 0;
+	for (line = col - 1; line > message && line[-1] >= '0' && line[-1] <= '9';)
+		line--;
+	int64_t l = 0, c = 0;
+	if (num_parse_i64(line, (size_t)(col - 1 - line), 1, INT32_MAX, &l, NULL) < 0 ||
+	    num_parse_i64(col, (size_t)(end - col), 1, INT32_MAX, &c, NULL) < 0)
+		return 0;
+	const char *p = query;
+	for (; l > 1 && *p; l--) {
+		p += strcspn(p, "\n");
+		p += *p == '\n';
+	}
+	size_t offset = (size_t)(p - query) + (size_t)(c - 1), len = strlen(query);
+	return offset < len ? offset : len ? len - 1 : 0;
+}
+
+static void judge(struct lint_query *q, const struct answer *a, struct schema_errors *warnings,
+                  struct schema_errors *notes)
+{
+	const struct policy_signal *s = q->signal;
+	bool pods = s->target.set && s->target.type == TARGET_PODS;
+	char value[NUM_TEXT_BYTES];
+	num_format_f64(value, a->first);
+	if (a->n_warnings > 0)
+		schema_report(warnings, q->node, q->path,
+		              "the source replies with warnings, which counts as missing data");
+	if (a->type != PROMQL_VECTOR && a->type != PROMQL_SCALAR)
+		schema_report(warnings, q->node, q->path, "gives a %s, not a vector: take the range away",
+		              promql_type_name(a->type));
+	else if (a->n_series == 0)
+		schema_report(warnings, q->node, q->path, "parses, but there is no data now: %s",
+		              s->on_missing == ON_MISSING_HOLD
+		                      ? "the scale would be held; check metric and label names against the source"
+		                      : "check metric and label names against the source");
+	else if (pods && a->n_without_pod > 0)
+		schema_report(warnings, q->node, q->path,
+		              "%zu of %zu series have neither the label pod nor exported_pod: group by one of them",
+		              a->n_without_pod, a->n_series);
+	else if (a->n_series > 1 && !pods && s->series == SERIES_SINGLE)
+		schema_report(
+		        warnings, q->node, q->path,
+		        "gives %zu series, and more than one holds the scale: aggregate in the query, or set `series`",
+		        a->n_series);
+	else if (a->n_series == 1 && !isfinite(a->first))
+		schema_report(warnings, q->node, q->path, "is %s now, which counts as missing data", value);
+	else if (a->n_series == 1)
+		schema_report(notes, q->node, q->path, "1 series, %s now", value);
+	else
+		schema_report(notes, q->node, q->path, "%zu series", a->n_series);
+}
+
+// Returns whether the error is about this query or its result, not about the source.
+static bool is_about_the_query(enum err_kind kind)
+{
+	return kind == ERR_REJECTED || kind == ERR_TOO_LARGE || kind == ERR_LIMIT || kind == ERR_INPUT ||
+	       kind == ERR_UNSUPPORTED;
+}
+
+static int ask(struct connections *c, const char *namespace_name, const struct policy_signal *signal, int64_t time_ms,
+               struct answer *a, bool *ret_is_confined, struct err *e)
+{
+	static const char *const labels[] = {"pod", "exported_pod", NULL};
+	struct buf confined;
+	*a = (struct answer){0};
+	buf_init(&confined, PROMQL_QUERY_BYTES_MAX);
+	struct promql_source *source = promql_sources_find(c->promql, signal->source, e);
+	const char *query =
+	        promql_sources_admit(c->promql, signal->source, namespace_name, signal->query, &confined, NULL, e);
+	struct promql_question question = {.query = query, .time_ms = time_ms, .labels = labels};
+	const struct promql_ticket ticket = {.namespace_name = namespace_name};
+	int rc = source && query ? promql_failover_ask(source, &question, &ticket, keep, a, e) : -1;
+	*ret_is_confined = query && query != signal->query;
+	buf_done(&confined);
+	if (rc < 0)
+		return -1;
+	while (!a->done) // terminates: the source has a timeout
+		if (event_base_loop(c->loop, EVLOOP_ONCE) != 0)
+			return err_set(e, ERR_INTERNAL, "the event loop exited before the reply");
+	if (a->failed && !is_about_the_query(a->error.kind)) {
+		*e = a->error;
+		return -1;
+	}
+	return 0;
+}
+
+bool lint_source_admits(const struct connections *c, const char *namespace_name, const struct policy_signal *signal,
+                        size_t *ret_offset, struct err *e)
+{
+	struct buf confined;
+	buf_init(&confined, PROMQL_QUERY_BYTES_MAX);
+	bool ok = promql_sources_admit(c->promql, signal->source, namespace_name, signal->query, &confined, ret_offset,
+	                               e) != NULL;
+	buf_done(&confined);
+	return ok;
+}
+
+int lint_source_had_data(struct connections *c, const char *namespace_name, const struct policy_signal *signal,
+                         int64_t time_ms, bool *ret_had, struct err *e)
+{
+	struct answer a;
+	bool is_confined;
+	if (ask(c, namespace_name, signal, time_ms, &a, &is_confined, e) < 0)
+		return -1;
+	*ret_had = a.failed ? a.error.kind != ERR_REJECTED : a.n_series > 0;
+	return 0;
+}
+
+int lint_source_ask(struct connections *c, struct lint_query *q, struct schema_errors *errors,
+                    struct schema_errors *warnings, struct schema_errors *notes, struct err *e)
+{
+	struct answer a;
+	bool is_confined;
+	if (ask(c, q->namespace_name, q->signal, 0, &a, &is_confined, e) < 0)
+		return -1;
+	if (!a.failed) {
+		judge(q, &a, warnings, notes);
+		return 0;
+	}
+	struct lint_query refused = *q;
+	refused.warnings = errors;
+	// The position in a confined query is not the position in the file.
+	size_t place = is_confined || a.error.kind != ERR_REJECTED ? 0 : place_of(a.error.msg, q->node->text);
+	if (a.error.kind == ERR_REJECTED)
+		lint_query_warn(&refused, place, 1, "the source rejects the query: %s", a.error.msg);
+	else
+		lint_query_warn(&refused, 0, 1, "its reply is unusable, so the scale is held: %s", a.error.msg);
+	return 0;
+}

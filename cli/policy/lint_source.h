@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks the queries of a policy against their sources: whether they parse, return data, and how many series.
+#ifndef GPUSCALE_CLI_POLICY_LINT_SOURCE_H
+#define GPUSCALE_CLI_POLICY_LINT_SOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct connections;
+struct err;
+struct lint_query;
+struct policy_signal;
+struct schema_errors;
+
+// Sends the query once and waits for the reply, at most for the timeout of the source. A query that the server
+// rejects is added to `errors`, at the position in the reply; a query without data, with unusable data, or with
+// several series where one is needed is added to `warnings`; any other to `notes`, with its result. Returns -1 and
+// fills `e` if the server could not be queried.
+int lint_source_ask(struct connections *c, struct lint_query *q, struct schema_errors *errors,
+                    struct schema_errors *warnings, struct schema_errors *notes, struct err *e);
+// True if the query of the signal had data at `time_ms`. Otherwise like the function above, but a rejected query is
+// not an error.
+int lint_source_had_data(struct connections *c, const char *namespace_name, const struct policy_signal *signal,
+                         int64_t time_ms, bool *ret_had, struct err *e);
+// Returns whether a policy of the namespace may query the source that the signal names, and send this query; else
+// writes the reason to *e, as promql_sources_admit. Sends no request.
+bool lint_source_admits(const struct connections *c, const char *namespace_name, const struct policy_signal *signal,
+                        size_t *ret_offset, struct err *e);
+
+#endif

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/replay/backtest_charts.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/xml_text.h"
+#include "cli/replay/backtest_report.h"
+#include "cli/replay/svg_chart.h"
+#include "replay/backtest.h"
+#include "replay/backtest_history.h"
+#include "replay/track.h"
+
+#define HEIGHT          300
+#define FRONTIER_HEIGHT 380
+
+// ---- rows ----
+
+enum chart_style backtest_charts_style(const struct backtest_row *row)
+{
+	static const enum chart_style of_peer[] = {CHART_HPA, CHART_KEDA, CHART_WPA, CHART_KNATIVE, CHART_FIXED};
+	_Static_assert(sizeof of_peer / sizeof *of_peer == PEER__COUNT, "one style per peer");
+	static const enum chart_style of_kind[] = {CHART_ACTUAL, CHART_POLICY, CHART_OTHER, CHART_FIXED, CHART_BOUND};
+	_Static_assert(sizeof of_kind / sizeof *of_kind == BACKTEST__COUNT, "one style per kind");
+	return row->kind == BACKTEST_PEER ? of_peer[row->peer] : of_kind[row->kind];
+}
+
+// The settings of a peer that were not its best are in the table and in the frontier, not in the chart over time.
+static bool is_shown_over_time(const struct backtest_history *h, const struct backtest *b, size_t i)
+{
+	return h->has_row[i] && (b->rows[i].kind != BACKTEST_PEER || b->rows[i].is_best);
+}
+
+// ---- demand and replicas over time ----
+
+#define SERIES_MAX (BACKTEST_ROWS_MAX + 1)
+
+struct over_time {
+	struct chart_series series[SERIES_MAX];
+	double x[SERIES_MAX][TRACK_POINTS_MAX], y[SERIES_MAX][TRACK_POINTS_MAX];
+	size_t n;
+};
+
+static void add_track(struct over_time *o, const struct track *t, const char *name, enum chart_style style,
+                      enum chart_mark mark)
+{
+	size_t n = track_points(t, o->x[o->n], o->y[o->n]);
+	if (n == 0)
+		return;
+	o->series[o->n] = (struct chart_series){
+	        .name = name, .style = style, .mark = mark, .x = o->x[o->n], .y = o->y[o->n], .n = n};
+	o->n++;
+}
+
+// A box for each curve, which the style sheet obeys; peers start hidden, because many curves hide each other.
+static void put_toggles(struct buf *out, const struct over_time *o)
+{
+	buf_puts(out, "<div class=\"legend\" role=\"group\" aria-label=\"Curves\">");
+	for (size_t i = 0; i < o->n; i++) {
+		const struct chart_series *s = &o->series[i];
+		bool is_peer = s->style >= CHART_HPA && s->style <= CHART_KNATIVE;
+		buf_printf(out, "<label><input type=\"checkbox\" id=\"t-%s\"%s/>", chart_style_name(s->style),
+		           is_peer ? "" : " checked=\"\"");
+		svg_chart_put_swatch(out, s->style, s->mark);
+		xml_put_text(out, s->name);
+		buf_puts(out, "</label>");
+	}
+	buf_puts(out, "</div>\n");
+}
+
+int backtest_charts_put_over_time(struct buf *out, const struct backtest_report *r, const struct backtest_history *h,
+                                  struct err *e)
+{
+	const struct backtest *b = r->backtest;
+	struct over_time *o = calloc(1, sizeof *o);
+	if (!o)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	add_track(o, &h->demand, "demand", CHART_DEMAND, CHART_AREA);
+	for (size_t i = 0; i < b->n_rows; i++)
+		if (is_shown_over_time(h, b, i) && b->rows[i].kind != BACKTEST_POLICY)
+			add_track(o, &h->rows[i], b->rows[i].name, backtest_charts_style(&b->rows[i]), CHART_STEPS);
+	for (size_t i = 0; i < b->n_rows; i++) // on top
+		if (b->rows[i].kind == BACKTEST_POLICY && h->has_row[i])
+			add_track(o, &h->rows[i], b->rows[i].name, CHART_POLICY, CHART_STEPS);
+	const struct chart c = {.id = "over-time",
+	                        .title = b->config.open_loop ? "Replicas over time" : "Demand and replicas over time",
+	                        .description = "The totals of each curve are in the table of results.",
+	                        .x = {"UTC", CHART_TIME, false},
+	                        .y = {"replicas", CHART_LINEAR, true},
+	                        .series = o->series,
+	                        .n_series = o->n,
+	                        .height = HEIGHT};
+	buf_puts(out, "<section id=\"time\" aria-labelledby=\"h-time\"><h2 id=\"h-time\">");
+	buf_puts(out, c.title);
+	buf_puts(out, "</h2>\n<figure>\n");
+	put_toggles(out, o);
+	buf_puts(out, "<div class=\"frame\">");
+	svg_chart_put(out, &c);
+	buf_puts(out, "</div><output></output></figure></section>\n");
+	free(o);
+	return 0;
+}
+
+// A checkbox that is not checked hides its curve.
+void backtest_charts_put_toggle_rules(struct buf *out)
+{
+	for (int i = 0; i < CHART_STYLE__COUNT; i++) {
+		const char *name = chart_style_name((enum chart_style)i);
+		buf_printf(out, "#time:has(#t-%s:not(:checked)) .plot .s-%s{display:none}\n", name, name);
+	}
+}
+
+// ---- frontier ----
+
+struct points {
+	double x[BACKTEST_ROWS_MAX], y[BACKTEST_ROWS_MAX];
+	const char *labels[BACKTEST_ROWS_MAX];
+};
+
+// One series per style; the settings of a peer are joined by a line.
+static size_t collect_points(const struct backtest_report *r, struct chart_series series[CHART_STYLE__COUNT],
+                             struct points points[CHART_STYLE__COUNT])
+{
+	size_t n_series = 0;
+	for (int style = CHART_STYLE__COUNT - 1; style >= 0; style--) { // the policy on top
+		struct points *p = &points[style];
+		const struct backtest_row *first = NULL;
+		size_t n = 0;
+		for (size_t i = 0; i < r->backtest->n_rows; i++) {
+			const struct backtest_row *row = &r->backtest->rows[i];
+			if ((int)backtest_charts_style(row) != style)
+				continue;
+			first = first ? first : row;
+			p->x[n] = isnan(r->price) ? backtest_gpu_hours(r, row) : backtest_cost(r, row);
+			p->y[n] = score_late_percent(&row->score);
+			p->labels[n++] = row->name;
+		}
+		if (n == 0)
+			continue;
+		series[n_series++] = (struct chart_series){
+		        .name = first->kind == BACKTEST_PEER ? peer_name(first->peer) : first->name,
+		        .style = (enum chart_style)style,
+		        .mark = first->kind == BACKTEST_PEER ? CHART_LINKED_POINTS : CHART_POINTS,
+		        .x = p->x,
+		        .y = p->y,
+		        .labels = p->labels,
+		        .n = n};
+	}
+	return n_series;
+}
+
+int backtest_charts_put_frontier(struct buf *out, const struct backtest_report *r, struct err *e)
+{
+	struct chart_series series[CHART_STYLE__COUNT];
+	struct points *points = calloc(CHART_STYLE__COUNT, sizeof *points);
+	if (!points)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	const struct chart c = {.id = "frontier",
+	                        .title = "Cost against lateness",
+	                        .description = "Each point is a row of the table of results.",
+	                        .x = {isnan(r->price) ? "GPU-hours" : "cost", CHART_LINEAR, false},
+	                        .y = {"late, %", CHART_LOG, false},
+	                        .series = series,
+	                        .n_series = collect_points(r, series, points),
+	                        .height = FRONTIER_HEIGHT};
+	buf_puts(out, "<section aria-labelledby=\"h-frontier\"><h2 id=\"h-frontier\">Cost against lateness</h2>\n"
+	              "<p>Lower is less late, further left is cheaper. Lines join the settings of one autoscaler.</p>\n"
+	              "<figure class=\"wide\"><div class=\"scroll\" tabindex=\"0\" role=\"region\" "
+	              "aria-labelledby=\"h-frontier\"><div class=\"frame\">");
+	svg_chart_put(out, &c);
+	buf_puts(out, "</div></div></figure></section>\n");
+	free(points);
+	return 0;
+}

@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/replay/backtest_report.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/csv_text.h"
+#include "base/json/json_write.h"
+#include "base/num.h"
+#include "base/print.h"
+#include "cli/term/table.h"
+#include "policies/engine/policy.h"
+#include "replay/backtest.h"
+#include "replay/engine.h"
+
+#define P95         0.95
+#define NOTES_BYTES (16 * 1024)
+
+double backtest_gpu_hours(const struct backtest_report *r, const struct backtest_row *row)
+{
+	return row->score.replica_s / 3600 * r->gpus_per_replica;
+}
+
+double backtest_cost(const struct backtest_report *r, const struct backtest_row *row)
+{
+	return backtest_gpu_hours(r, row) * r->price;
+}
+
+static const char *mode_name(const struct backtest_report *r)
+{
+	return r->backtest->config.open_loop ? "open-loop" : "closed-loop";
+}
+
+static void put_duration(struct buf *out, int64_t ms)
+{
+	char text[NUM_TEXT_BYTES];
+	num_format_duration_ms(text, ms);
+	buf_puts(out, text);
+}
+
+static void put_time(struct buf *out, int64_t ms)
+{
+	char text[NUM_TEXT_BYTES];
+	num_format_rfc3339_ms(text, ms);
+	buf_puts(out, text);
+}
+
+void backtest_report_startups(const struct backtest_report *r, struct buf *out)
+{
+	const struct world_config *w = &r->backtest->config.world;
+	put_duration(out, llround(w->startups_s[0] * 1000));
+	if (w->n_startups > 1)
+		print_to(out, " and %zu more, drawn with seed %llu", w->n_startups - 1, (unsigned long long)w->seed);
+}
+
+// ---- notes ----
+
+static void put_gaps(struct buf *out, const struct demand *d)
+{
+	size_t shown = d->n_gaps < DEMAND_GAPS_MAX ? d->n_gaps : DEMAND_GAPS_MAX;
+	if (d->n_gaps == 0)
+		return;
+	print_to(out, "%zu gap%s without data, ", d->n_gaps, d->n_gaps == 1 ? "" : "s");
+	put_duration(out, (int64_t)d->n * d->step_ms - d->known_ms);
+	buf_puts(out, " in all: not counted\n");
+	for (size_t i = 0; i < shown; i++) {
+		buf_puts(out, "gap: ");
+		put_time(out, d->gaps[i].from_ms);
+		buf_puts(out, " to ");
+		put_time(out, d->gaps[i].to_ms);
+		buf_putc(out, '\n');
+	}
+	if (shown < d->n_gaps)
+		print_to(out, "gap: %zu more\n", d->n_gaps - shown);
+}
+
+// Open loop has no demand whose gaps could be listed.
+static void put_row_gaps(const struct recording *r, struct buf *out)
+{
+	size_t n = 0;
+	int64_t missing_ms = 0;
+	for (size_t row = 0; row + 1 < r->n_rows; row++) {
+		int64_t left = r->time_ms[row + 1] - r->time_ms[row] - recording_hold_ms(r, row);
+		n += left > 0;
+		missing_ms += left;
+	}
+	if (n == 0)
+		return;
+	print_to(out, "%zu gap%s between rows, ", n, n == 1 ? "" : "s");
+	put_duration(out, missing_ms);
+	buf_puts(out, " in all: not counted\n");
+}
+
+static void put_replicas(const struct backtest *b, struct buf *out)
+{
+	const struct world_config *w = &b->config.world;
+	bool is_given = w->capacity_ratio > 0 && !b->ratio_is_learnt;
+	if (b->ratio_is_learnt)
+		print_to(out, "replicas as learnt: %.2f of the figure%s", w->capacity_ratio,
+		         b->startup_is_learnt ? ", " : "\n");
+	else if (b->startup_is_learnt)
+		buf_puts(out, "replicas as learnt: ");
+	if (b->startup_is_learnt)
+		print_to(out, "%g s to start\n", w->startups_s[0]);
+	if (is_given)
+		print_to(out, "replicas as given: %g of the figure\n", w->capacity_ratio);
+}
+
+void backtest_report_start(const struct backtest *b, struct buf *out)
+{
+	put_replicas(b, out);
+	if (b->start == BACKTEST_START_NOT_ZERO)
+		print_to(out,
+		         "the recorded replicas start at 0, where the policy would hold until the target is scaled "
+		         "up by hand: the simulation starts with %d, the mean demand rounded up (--replicas sets "
+		         "another count)\n",
+		         b->first);
+	else if (b->start == BACKTEST_START_MEAN && b->has_replicas_column)
+		print_to(out,
+		         "no replicas are recorded at the start: the simulation starts with %d, the mean demand "
+		         "rounded up (--replicas sets another count)\n",
+		         b->first);
+}
+
+void backtest_report_print_start(const struct backtest *b)
+{
+	struct buf note;
+	buf_init(&note, NOTES_BYTES);
+	backtest_report_start(b, &note);
+	print_notes(&note);
+	buf_done(&note);
+}
+
+static void put_recorded(const struct backtest *b, struct buf *out)
+{
+	if (!b->has_replicas_column)
+		buf_puts(out, "no column replicas: the replicas that ran are unknown\n");
+	else if (b->recorded_share <= 0)
+		buf_puts(out,
+		         "column replicas has no value while there is demand: the replicas that ran are unknown\n");
+	else
+		buf_puts(out, "recorded replicas: their lateness is simulated, not recorded\n");
+	if (b->recorded_share > 0 && b->recorded_share < 1) {
+		buf_puts(out, "replicas are recorded for ");
+		put_duration(out, llround((double)b->demand.known_ms * b->recorded_share));
+		buf_puts(out, " of ");
+		put_duration(out, b->demand.known_ms);
+		buf_puts(out,
+		         ": the row of the recorded replicas counts only this time, all other rows count all of it\n");
+	}
+	backtest_report_start(b, out);
+}
+
+static void put_engine_notes(const struct backtest *b, struct buf *out)
+{
+	const struct engine_model *m = b->config.engine;
+	if (!m)
+		return;
+	print_to(out,
+	         "engines: a wait lasts until the first token; a full replica does %.4g tokens a second, and the "
+	         "policy divides by %.4g\n",
+	         m->max_tokens_s, m->figure);
+	for (size_t i = 0; i < b->n_rows; i++)
+		if (b->rows[i].score.waits[SCORE_WAIT_BUCKETS - 1] > 0)
+			print_to(out, "%s: %.0f requests are refused and late, since %d wait\n", b->rows[i].name,
+			         b->rows[i].score.waits[SCORE_WAIT_BUCKETS - 1], ENGINE_WAITING_MAX);
+}
+
+static void put_closed_notes(const struct backtest *b, struct buf *out)
+{
+	put_engine_notes(b, out);
+	put_recorded(b, out);
+	if (b->demand.interpolated) {
+		buf_puts(out, "demand follows straight lines between rows that are ");
+		put_duration(out, b->recording->step_ms);
+		buf_puts(out, " apart\n");
+	}
+	put_gaps(out, &b->demand);
+	if (b->demand.total <= 0)
+		buf_puts(out, "the demand is 0 all the time: nothing can be late\n");
+	if (b->n_recorded_signals > 0)
+		print_to(out, "%zu %s as recorded and %s not react to the replicas\n", b->n_recorded_signals,
+		         b->n_recorded_signals == 1 ? "signal of the policy is replayed"
+		                                    : "signals of the policy are replayed",
+		         b->n_recorded_signals == 1 ? "does" : "do");
+	bool fixed_keeps = b->config.n_fixed > 0 || b->config.policy_only;
+	for (size_t i = 0; i < b->n_rows; i++)
+		if (b->rows[i].kind == BACKTEST_FIXED &&
+		    !(score_late_percent(&b->rows[i].score) > 100 * b->config.late_ratio))
+			fixed_keeps = true;
+	if (!fixed_keeps)
+		buf_puts(out, "no fixed count up to the policy's maxReplicas keeps the objective\n");
+	if (b->rows[b->n_rows - 1].kind != BACKTEST_BOUND)
+		return;
+	if (b->bound_name)
+		print_to(out, "the clairvoyant row repeats \"%s\": the search found no better schedule\n",
+		         b->bound_name);
+	if (!b->bound_reached)
+		buf_puts(out, "the objective cannot be kept: the clairvoyant row is the cheapest of the least late "
+		              "schedules\n");
+}
+
+void backtest_report_notes(const struct backtest_report *r, struct buf *out)
+{
+	const struct backtest *b = r->backtest;
+	buf_puts(out, r->input_notes);
+	if (!b->config.open_loop) {
+		put_closed_notes(b, out);
+		return;
+	}
+	buf_puts(out, "open loop: the decisions on recorded data; what would have followed is unknown\n");
+	put_row_gaps(b->recording, out);
+	if (b->n_held > 0)
+		print_to(out, "%zu of %zu rows have no replicas: not counted\n", b->n_held, b->recording->n_rows);
+}
+
+// ---- table ----
+
+void backtest_report_figure(char out[BACKTEST_FIGURE_BYTES], double v, const char *unit)
+{
+	if (isnan(v))
+		snprintf(out, BACKTEST_FIGURE_BYTES, "-");
+	else if (isinf(v))
+		snprintf(out, BACKTEST_FIGURE_BYTES, "never served");
+	else
+		snprintf(out, BACKTEST_FIGURE_BYTES, "%.2f%s", v, unit);
+}
+
+static void number_cell(struct table *t, double v, const char *unit)
+{
+	char text[BACKTEST_FIGURE_BYTES];
+	backtest_report_figure(text, v, unit);
+	table_cell(t, "%s", text);
+}
+
+static void put_row(const struct backtest_report *r, const struct backtest_row *row, struct table *t)
+{
+	const struct score *s = &row->score;
+	table_cell(t, "%s", row->name);
+	table_cell(t, "%s", backtest_kind_name(row->kind));
+	number_cell(t, backtest_gpu_hours(r, row), "");
+	number_cell(t, backtest_cost(r, row), "");
+	number_cell(t, score_late_percent(s), "%");
+	number_cell(t, score_wait_quantile_s(s, P95), "s");
+	table_cell(t, "%d", s->changes);
+	number_cell(t, score_at_max_percent(s), "%");
+	if (!r->backtest->config.engine)
+		return;
+	number_cell(t, 1000 * score_token_gap_quantile_s(s, P95), "ms");
+	number_cell(t, score_capacity(s), "");
+}
+
+const char *backtest_report_mode(const struct backtest *b)
+{
+	return b->config.open_loop ? "Open loop (decisions on recorded data)"
+	       : b->config.engine  ? "Closed loop (simulated engines)"
+	                           : "Closed loop (simulated)";
+}
+
+static void put_title(const struct backtest_report *r, struct buf *out)
+{
+	const struct backtest *b = r->backtest;
+	const struct recording *rec = b->recording;
+	print_to(out, "%s: ", backtest_report_mode(b));
+	put_time(out, rec->time_ms[0]);
+	buf_puts(out, ", ");
+	put_duration(out, rec->time_ms[rec->n_rows - 1] - rec->time_ms[0]);
+	if (!b->config.open_loop) {
+		print_to(out, ", mean demand %.2f, start-up ", b->demand.mean);
+		backtest_report_startups(r, out);
+		print_to(out, ", objective: at most %g%% wait longer than ", 100 * b->config.late_ratio);
+		put_duration(out, llround(b->config.wait_s * 1000));
+	}
+	buf_puts(out, "\n\n");
+}
+
+void backtest_report_table(const struct backtest_report *r, bool wide, struct buf *out)
+{
+	static const char *const head[] = {"NAME",    "KIND",   "GPU-HOURS", "COST",     "LATE", "P95-WAIT",
+	                                   "CHANGES", "AT-MAX", "P95-ITL",   "CAPACITY", NULL};
+	static const char *const plain[] = {"NAME",     "KIND",    "GPU-HOURS", "COST", "LATE",
+	                                    "P95-WAIT", "CHANGES", "AT-MAX",    NULL};
+	const struct backtest *b = r->backtest;
+	struct table t;
+	size_t before;
+	put_title(r, out);
+	table_init(&t, b->config.engine ? head : plain);
+	for (size_t i = 0; i < b->n_rows; i++)
+		if (wide || b->rows[i].kind != BACKTEST_PEER || b->rows[i].is_best)
+			put_row(r, &b->rows[i], &t);
+	table_print(&t, out, 0, true);
+	out->failed = out->failed || t.cells.failed;
+	table_done(&t);
+	buf_putc(out, '\n');
+	before = out->len;
+	backtest_report_notes(r, out);
+	if (!b->config.open_loop && !b->config.policy_only && !wide)
+		buf_puts(out, "peers: each at the setting that was best in hindsight; -o wide shows all settings\n");
+	if (out->len == before)
+		buf_puts(out, "no gaps\n");
+}
+
+// ---- JSON and CSV ----
+
+// Four decimals are more than the model is worth.
+static void member_f64(struct json_writer *w, const char *key, double v)
+{
+	json_write_key(w, key);
+	json_write_f64(w, isfinite(v) ? round(v * 1e4) / 1e4 : v);
+}
+
+static void put_json_row(const struct backtest_report *r, const struct backtest_row *row, struct json_writer *w)
+{
+	const struct score *s = &row->score;
+	json_write_object_begin(w);
+	json_write_member_str(w, "name", row->name);
+	json_write_member_str(w, "kind", backtest_kind_name(row->kind));
+	if (row->kind == BACKTEST_PEER)
+		json_write_member_bool(w, "best", row->is_best);
+	member_f64(w, "gpuHours", backtest_gpu_hours(r, row));
+	member_f64(w, "cost", backtest_cost(r, row));
+	member_f64(w, "latePercent", score_late_percent(s));
+	member_f64(w, "p95WaitSeconds", score_wait_quantile_s(s, P95));
+	json_write_member_i64(w, "directionChanges", s->changes);
+	member_f64(w, "atMaxPercent", score_at_max_percent(s));
+	if (r->backtest->config.engine) {
+		member_f64(w, "itlP50Seconds", score_token_gap_quantile_s(s, 0.5));
+		member_f64(w, "itlP95Seconds", score_token_gap_quantile_s(s, P95));
+		member_f64(w, "itlP99Seconds", score_token_gap_quantile_s(s, 0.99));
+		member_f64(w, "capacity", score_capacity(s));
+	}
+	json_write_object_end(w);
+}
+
+static void put_json_notes(const struct backtest_report *r, struct json_writer *w)
+{
+	struct buf notes;
+	buf_init(&notes, NOTES_BYTES);
+	backtest_report_notes(r, &notes);
+	json_write_key(w, "notes");
+	json_write_array_begin(w);
+	for (const char *p = buf_str(&notes); *p;) {
+		size_t len = strcspn(p, "\n");
+		json_write_strn(w, p, len);
+		p += len + (p[len] == '\n');
+	}
+	json_write_array_end(w);
+	buf_done(&notes);
+}
+
+static void put_json_loop(const struct backtest *b, struct json_writer *w)
+{
+	const struct world_config *c = &b->config.world;
+	member_f64(w, "meanDemand", b->demand.mean);
+	json_write_key(w, "startupSeconds");
+	json_write_array_begin(w);
+	for (size_t i = 0; i < c->n_startups; i++)
+		json_write_f64(w, c->startups_s[i]);
+	json_write_array_end(w);
+	if (c->capacity_ratio > 0)
+		member_f64(w, "capacityRatio", c->capacity_ratio);
+	if (b->startup_is_learnt || b->ratio_is_learnt)
+		json_write_member_bool(w, "learnt", true);
+	json_write_key(w, "objective");
+	json_write_object_begin(w);
+	member_f64(w, "latePercent", 100 * b->config.late_ratio);
+	member_f64(w, "waitSeconds", b->config.wait_s);
+	json_write_object_end(w);
+	if (b->config.engine) {
+		json_write_key(w, "engine");
+		json_write_object_begin(w);
+		member_f64(w, "tokensPerSecond", b->config.engine->figure);
+		member_f64(w, "maxTokensPerSecond", b->config.engine->max_tokens_s);
+		member_f64(w, "maxRequestsPerSecond", b->config.engine->max_requests_s);
+		json_write_object_end(w);
+	}
+	json_write_key(w, "gaps");
+	json_write_array_begin(w);
+	for (size_t i = 0; i < b->demand.n_gaps && i < DEMAND_GAPS_MAX; i++) {
+		json_write_object_begin(w);
+		json_write_member_time(w, "from", b->demand.gaps[i].from_ms);
+		json_write_member_time(w, "to", b->demand.gaps[i].to_ms);
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+}
+
+void backtest_report_json(const struct backtest_report *r, struct buf *out)
+{
+	const struct backtest *b = r->backtest;
+	struct json_writer w;
+	json_write_init(&w, out, 2);
+	json_write_object_begin(&w);
+	json_write_member_str(&w, "mode", mode_name(r));
+	json_write_member_str(&w, "file", b->file);
+	json_write_member_str(&w, "namespace", r->policy->namespace_name);
+	json_write_member_str(&w, "policy", r->policy->name);
+	json_write_member_time(&w, "from", b->recording->time_ms[0]);
+	json_write_member_time(&w, "to", b->recording->time_ms[b->recording->n_rows - 1]);
+	if (!b->config.open_loop)
+		put_json_loop(b, &w);
+	put_json_notes(r, &w);
+	json_write_key(&w, "rows");
+	json_write_array_begin(&w);
+	for (size_t i = 0; i < b->n_rows; i++)
+		put_json_row(r, &b->rows[i], &w);
+	json_write_array_end(&w);
+	json_write_object_end(&w);
+	buf_putc(out, '\n');
+}
+
+void backtest_report_csv(const struct backtest_report *r, struct buf *out)
+{
+	const struct backtest *b = r->backtest;
+	buf_puts(out, "mode,kind,name,best,gpu_hours,cost,late_percent,p95_wait_s,direction_changes,at_max_percent");
+	buf_puts(out, b->config.engine ? ",itl_p50_s,itl_p95_s,itl_p99_s,capacity\n" : "\n");
+	for (size_t i = 0; i < b->n_rows; i++) {
+		const struct backtest_row *row = &b->rows[i];
+		print_to(out, "%s,%s,", mode_name(r), backtest_kind_name(row->kind));
+		csv_put_text(out, row->name);
+		print_to(out, ",%d", row->is_best);
+		csv_put_number(out, backtest_gpu_hours(r, row));
+		csv_put_number(out, backtest_cost(r, row));
+		csv_put_number(out, score_late_percent(&row->score));
+		csv_put_number(out, score_wait_quantile_s(&row->score, P95));
+		print_to(out, ",%d", row->score.changes);
+		csv_put_number(out, score_at_max_percent(&row->score));
+		if (b->config.engine) {
+			csv_put_number(out, score_token_gap_quantile_s(&row->score, 0.5));
+			csv_put_number(out, score_token_gap_quantile_s(&row->score, P95));
+			csv_put_number(out, score_token_gap_quantile_s(&row->score, 0.99));
+			csv_put_number(out, score_capacity(&row->score));
+		}
+		buf_putc(out, '\n');
+	}
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Renders a backtest as a table, as JSON and as CSV. Each names the mode: closed loop or open loop.
+#ifndef GPUSCALE_CLI_REPLAY_BACKTEST_REPORT_H
+#define GPUSCALE_CLI_REPLAY_BACKTEST_REPORT_H
+
+#include <stdbool.h>
+
+struct backtest;
+struct backtest_row;
+struct buf;
+struct policy;
+
+struct backtest_report {
+	const struct backtest *backtest;
+	const struct policy *policy;
+	double price;            // of one GPU-hour; NaN: unknown
+	double gpus_per_replica; // > 0
+	const char *input_notes; // what is missing in the recording, one sentence per line
+};
+
+#define BACKTEST_FIGURE_BYTES 48
+
+double backtest_gpu_hours(const struct backtest_report *r, const struct backtest_row *row);
+double backtest_cost(const struct backtest_report *r, const struct backtest_row *row); // NaN without a price
+
+// `wide` shows every setting of the peers, otherwise only the best one of each.
+void backtest_report_table(const struct backtest_report *r, bool wide, struct buf *out);
+void backtest_report_json(const struct backtest_report *r, struct buf *out);
+void backtest_report_csv(const struct backtest_report *r, struct buf *out);
+// "Closed loop (simulated)"
+const char *backtest_report_mode(const struct backtest *b);
+// Writes a figure as the table shows it: two decimals and the unit, "-" for NaN, "never served" for infinity.
+void backtest_report_figure(char out[BACKTEST_FIGURE_BYTES], double v, const char *unit);
+// Writes the start-up time: "2m", or "20s and 2 more, drawn with seed 7".
+void backtest_report_startups(const struct backtest_report *r, struct buf *out);
+// Writes, a line each, what the replicas of a closed loop serve and how long they take to start where that was learnt
+// or given, and how many there are at the start where they are not the recorded ones.
+void backtest_report_start(const struct backtest *b, struct buf *out);
+void backtest_report_print_start(const struct backtest *b); // on standard error
+// What limits the result, one sentence per line: gaps, interpolation, signals that do not react, missing history.
+void backtest_report_notes(const struct backtest_report *r, struct buf *out);
+
+#endif

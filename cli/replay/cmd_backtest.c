@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale backtest -f POLICY --data FILE: what a policy would have decided, cost and kept waiting.
+#include <argp.h>
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json/json_write.h"
+#include "base/print.h"
+#include "cli/term/price_option.h"
+#include "cli/replay/backtest_page.h"
+#include "cli/replay/backtest_report.h"
+#include "cli/replay/replay_input.h"
+#include "cli/replay/replay_objective.h"
+#include "cli/term/args.h"
+#include "cli/term/commands.h"
+#include "cli/term/fail_on.h"
+#include "cli/term/progress.h"
+#include "policies/engine/policy.h"
+#include "policies/explain/explain.h"
+#include "replay/backtest_history.h"
+#include "replay/engine_model.h"
+
+#define OUTPUT_MAX        (1024 * 1024)
+#define DECISION_LINE_MAX (1024 * 1024)
+#define GPUS_PER_REPLICA  1024
+#define ENGINE_ARENA_MAX  ((size_t)64 * 1024 * 1024)
+
+enum report_format { REPORT_TABLE, REPORT_WIDE, REPORT_JSON, REPORT_CSV, REPORT__COUNT };
+static const char *const report_format_names[] = {"table", "wide", "json", "csv", NULL};
+_Static_assert(sizeof report_format_names / sizeof *report_format_names == REPORT__COUNT + 1, "one name per format");
+
+struct backtest_args {
+	struct replay_args replay;
+	const char *decisions, *html, *engine;
+	bool closed_loop;
+	double price, gpus_per_replica;
+	struct price_option price_option;
+	int output;
+	struct fail_on fail_on[FAIL_ON_MAX];
+	size_t n_fail_on;
+};
+
+enum {
+	KEY_CLOSED_LOOP = 0x700,
+	KEY_OPEN_LOOP,
+	KEY_FIXED,
+	KEY_POLICY_ONLY,
+	KEY_PRICE,
+	KEY_PRICES,
+	KEY_GPU_MODEL,
+	KEY_GPUS,
+	KEY_FAIL_ON,
+	KEY_DECISIONS,
+	KEY_HTML,
+	KEY_ENGINE,
+};
+
+// ---- flags ----
+
+static void set_fixed(struct backtest_config *c, const char *list, struct argp_state *state)
+{
+	char item[OPTION_ITEM_BYTES];
+	c->n_fixed = 0;
+	while (option_next_item("--fixed", &list, item, state)) {
+		if (c->n_fixed == BACKTEST_FIXED_MAX)
+			print_usage(state, "--fixed: more than %d counts", BACKTEST_FIXED_MAX);
+		c->fixed[c->n_fixed++] = (int32_t)option_i64("--fixed", item, 0, WORLD_REPLICAS_MAX, state);
+	}
+}
+
+enum { FAIL_LATE, FAIL_P95_WAIT, FAIL_GPU_HOURS, FAIL_COST, FAIL_CHANGES, FAIL_AT_MAX, FAIL_METRIC__COUNT };
+static const struct fail_metric fail_metrics[] = {
+        {"late", FAIL_PERCENT}, {"p95-wait", FAIL_SECONDS}, {"gpu-hours", FAIL_NUMBER},
+        {"cost", FAIL_NUMBER},  {"changes", FAIL_NUMBER},   {"at-max", FAIL_PERCENT},
+};
+_Static_assert(sizeof fail_metrics / sizeof *fail_metrics == FAIL_METRIC__COUNT, "one row per metric");
+
+static void add_fail_on(struct backtest_args *a, const char *text, struct argp_state *state)
+{
+	struct err e;
+	if (a->n_fail_on == FAIL_ON_MAX)
+		print_usage(state, "--fail-on: more than %d conditions", FAIL_ON_MAX);
+	if (fail_on_parse(text, fail_metrics, FAIL_METRIC__COUNT, &a->fail_on[a->n_fail_on++], &e) < 0)
+		print_usage(state, "--fail-on: %s", e.msg);
+}
+
+static void check_args(const struct backtest_args *a, struct argp_state *state)
+{
+	bool open_loop = a->replay.config.open_loop;
+	if (a->engine && open_loop)
+		print_usage(state, "--engine and --open-loop cannot be used together");
+	if (a->replay.config.world.capacity_ratio > 0 && (a->engine || open_loop))
+		print_usage(state, "--capacity-ratio cannot be used with --engine or --open-loop");
+	if (a->closed_loop && open_loop)
+		print_usage(state, "--closed-loop and --open-loop cannot be used together");
+	for (size_t i = 0; i < a->n_fail_on; i++) {
+		size_t m = a->fail_on[i].metric;
+		if (m == FAIL_COST && isnan(a->price))
+			print_usage(state, "--fail-on '%s' needs --price or --gpu-model", a->fail_on[i].text);
+		if (open_loop && (m == FAIL_LATE || m == FAIL_P95_WAIT))
+			print_usage(state, "--fail-on '%s': waits are unknown in open loop", a->fail_on[i].text);
+	}
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct backtest_args *a = state->input;
+	struct backtest_config *c = &a->replay.config;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->replay;
+		state->child_inputs[1] = &a->replay;
+		return 0;
+	case 'o':
+		a->output = option_choice("-o", arg, report_format_names, state);
+		return 0;
+	case KEY_CLOSED_LOOP:
+		a->closed_loop = true;
+		return 0;
+	case KEY_OPEN_LOOP:
+		c->open_loop = true;
+		return 0;
+	case KEY_FIXED:
+		set_fixed(c, arg, state);
+		return 0;
+	case KEY_POLICY_ONLY:
+		c->policy_only = true;
+		return 0;
+	case KEY_PRICE:
+		a->price = option_f64("--price", arg, 0, 1e9, state);
+		return 0;
+	case KEY_PRICES:
+		a->price_option.prices = arg;
+		return 0;
+	case KEY_GPU_MODEL:
+		a->price_option.model = arg;
+		return 0;
+	case KEY_GPUS:
+		a->gpus_per_replica = option_f64("--gpus-per-replica", arg, 0.001, GPUS_PER_REPLICA, state);
+		return 0;
+	case KEY_FAIL_ON:
+		add_fail_on(a, arg, state);
+		return 0;
+	case KEY_DECISIONS:
+		a->decisions = arg;
+		return 0;
+	case KEY_HTML:
+		a->html = arg;
+		return 0;
+	case KEY_ENGINE:
+		a->engine = arg;
+		return 0;
+	case ARGP_KEY_END:
+		a->price = price_option_get(&a->price_option, a->price, state);
+		check_args(a, state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+// ---- running ----
+
+static double metric_of(const struct backtest_report *r, const struct backtest_row *row, size_t metric)
+{
+	switch (metric) {
+	case FAIL_LATE:
+		return score_late_percent(&row->score);
+	case FAIL_P95_WAIT:
+		return score_wait_quantile_s(&row->score, 0.95);
+	case FAIL_GPU_HOURS:
+		return backtest_gpu_hours(r, row);
+	case FAIL_COST:
+		return backtest_cost(r, row);
+	case FAIL_CHANGES:
+		return row->score.changes;
+	default:
+		return score_at_max_percent(&row->score);
+	}
+}
+
+static int check_limits(const struct backtest_args *a, const struct backtest_report *r)
+{
+	const struct backtest_row *row = backtest_policy_row(r->backtest);
+	int code = EXIT_OK;
+	for (size_t i = 0; i < a->n_fail_on; i++) {
+		double v = metric_of(r, row, a->fail_on[i].metric);
+		if (!fail_on_is_met(&a->fail_on[i], v))
+			continue;
+		print_error("gpuscale backtest: %s: --fail-on '%s': the value is %.4g\n", row->name, a->fail_on[i].text,
+		            v);
+		code = EXIT_CHANGES;
+	}
+	return code;
+}
+
+static int print(const struct backtest_args *a, const struct backtest_report *r)
+{
+	struct buf out;
+	if (a->html && strcmp(a->html, "-") == 0) // standard output has the page
+		return 0;
+	buf_init(&out, OUTPUT_MAX);
+	if (a->output == REPORT_CSV) { // which has no place for them
+		backtest_report_notes(r, &out);
+		print_notes(&out);
+		buf_reset(&out);
+	}
+	if (a->output == REPORT_JSON)
+		backtest_report_json(r, &out);
+	else if (a->output == REPORT_CSV)
+		backtest_report_csv(r, &out);
+	else
+		backtest_report_table(r, a->output == REPORT_WIDE, &out);
+	int rc = out.failed ? -1 : 0;
+	if (rc < 0)
+		print_error("gpuscale backtest: out of memory\n");
+	else
+		print_out(&out);
+	buf_done(&out);
+	return rc;
+}
+
+// --decisions: one line of JSON per decision, as `gpuscale step` prints them.
+struct decision_log {
+	FILE *file;
+	const struct policy *policy;
+	struct buf line;
+	bool failed;
+};
+
+static void log_decision(void *context, const struct decision *decision)
+{
+	struct decision_log *log = context;
+	static const char *const no_details[POLICY_SIGNALS_MAX + 1];
+	const struct decided decided = {log->policy, decision, no_details, NULL};
+	struct json_writer w;
+	buf_reset(&log->line);
+	json_write_init(&w, &log->line, 0);
+	explain_decision_json(&w, &decided);
+	buf_putc(&log->line, '\n');
+	if (log->line.failed || fwrite(buf_str(&log->line), 1, log->line.len, log->file) != log->line.len)
+		log->failed = true;
+}
+
+static int close_log(struct decision_log *log, const char *path, struct err *e)
+{
+	bool failed = log->file && (fclose(log->file) != 0 || log->failed);
+	buf_done(&log->line);
+	return failed ? err_set(e, ERR_IO, "%s: cannot be written", path) : 0;
+}
+
+static void show_progress(void *progress, size_t done, size_t total, const char *name)
+{
+	progress_show(progress, done, total, name);
+}
+
+static int backtest(const struct backtest_args *a, const struct replay_input *in, const struct engine_model *engine,
+                    struct err *e)
+{
+	struct decision_log log = {.policy = in->policy};
+	struct backtest_config config = a->replay.config;
+	struct progress progress = {.what = "running"};
+	replay_objective_complete(&config, in->policy);
+	config.engine = engine;
+	config.on_progress = show_progress;
+	config.progress = &progress;
+	buf_init(&log.line, DECISION_LINE_MAX);
+	log.file = a->decisions ? fopen(a->decisions, "we") : NULL;
+	if (a->decisions && !log.file)
+		return err_set(e, ERR_IO, "%s: cannot be opened for writing: %s", a->decisions, strerror(errno));
+	if (log.file) {
+		config.on_decision = log_decision;
+		config.context = &log;
+	}
+	struct backtest *b = malloc(sizeof *b);
+	struct backtest_history *history = a->html ? malloc(sizeof *history) : NULL;
+	if (history) {
+		backtest_history_init(history, &in->recording);
+		config.on_step = backtest_history_add;
+		config.step_context = history;
+	}
+	int rc = b && (history || !a->html) ? backtest_run(&config, in->policy, &in->recording, in->file, b, e)
+	                                    : err_set(e, ERR_INTERNAL, "out of memory");
+	int code = -1;
+	progress_clear(&progress);
+	if (close_log(&log, a->decisions, rc == 0 ? e : NULL) < 0)
+		rc = -1;
+	if (rc == 0) {
+		const struct backtest_report r = {b, in->policy, a->price, a->gpus_per_replica, buf_str(&in->notes)};
+		if (!history || backtest_page_write(a->html, &r, history, e) == 0)
+			code = print(a, &r) < 0 ? EXIT_FAILED : check_limits(a, &r);
+	}
+	free(history);
+	if (b)
+		backtest_done(b);
+	free(b);
+	return code;
+}
+
+// The same with the engines of --engine. Returns the exit code, or -1 and *e.
+static int backtest_engine(const struct backtest_args *a, const struct replay_input *in, struct err *e)
+{
+	struct engine_model model;
+	struct arena arena;
+	struct buf report;
+	if (!a->engine)
+		return backtest(a, in, NULL, e);
+	arena_init(&arena, ENGINE_ARENA_MAX);
+	buf_init(&report, OUTPUT_MAX);
+	int code = engine_model_read(a->engine, &arena, &model, &report, e);
+	print_notes(&report);
+	buf_done(&report);
+	if (code == 0)
+		code = backtest(a, in, &model, e);
+	arena_done(&arena);
+	return code;
+}
+
+int cmd_backtest(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+	        {0, 0, 0, 0, "Simulation:", 2},
+	        {"closed-loop", KEY_CLOSED_LOOP, 0, 0,
+	         "simulate the effects of the decisions on recorded demand (default)", 2},
+	        {"open-loop", KEY_OPEN_LOOP, 0, 0,
+	         "decide on the recorded signals and replicas; the decisions have no effect", 2},
+	        {"engine", KEY_ENGINE, "FILE", 0,
+	         "simulate replicas as inference engines with continuous batching (EngineModel)", 2},
+	        {"fixed", KEY_FIXED, "N[,N..]", 0,
+	         "fixed counts to compare with (the smallest that keeps the objective, and the smallest that is no "
+	         "later than the policy)",
+	         2},
+	        {"policy-only", KEY_POLICY_ONLY, 0, 0, "omit peers, fixed counts and the clairvoyant bound", 2},
+	        {0, 0, 0, 0, "Output:", 3},
+	        {"output", 'o', "FORMAT", 0, "table, wide, json or csv (table)", 3},
+	        {"decisions", KEY_DECISIONS, "FILE", 0,
+	         "write every decision of the policy to FILE, one line of JSON each, as step prints them", 3},
+	        {"html", KEY_HTML, "FILE", 0,
+	         "write a page with charts to FILE; - is standard output, instead of the table", 3},
+	        {"price", KEY_PRICE, "X", 0, "price of one GPU-hour", 3},
+	        {"gpu-model", KEY_GPU_MODEL, "MODEL", 0,
+	         "use the price of this model in the price book, as in H100-SXM", 3},
+	        {"prices", KEY_PRICES, "FILE", 0, "a PriceBook for --gpu-model (default: the shipped prices)", 3},
+	        {"gpus-per-replica", KEY_GPUS, "N", 0, "GPUs of one replica (1)", 3},
+	        {"fail-on", KEY_FAIL_ON, "CONDITION", 0,
+	         "exit with 3 when the policy meets CONDITION, such as 'late > 5%' (repeatable): late, p95-wait, "
+	         "gpu-hours, cost, changes, at-max",
+	         3},
+	        {0}};
+	static const struct argp_child children[] = {
+	        {&replay_input_argp, 0, NULL, 0}, {&replay_world_argp, 0, NULL, 0}, {0}};
+	const struct argp argp = {
+	        options,
+	        parse,
+	        "",
+	        "Show what a policy would have decided on past demand, what it would have cost, and how long "
+	        "requests would have waited, beside the recorded replicas, other autoscalers, fixed counts, and "
+	        "the best schedule that knows the future."
+	        "\vThe past comes from Prometheus, or from a file with a column time (seconds, or "
+	        "2026-01-05T09:00:00Z), a column demand (arriving work, in replicas), and if possible columns "
+	        "replicas and requests. In closed loop, the signals of the policy named demand, backlog and "
+	        "utilization, and those of its objective, are simulated; every other signal is the column with its "
+	        "name.\n\nExit status: 0, 1 on failure, 2 for wrong usage, 3 when --fail-on is met.",
+	        children,
+	        NULL,
+	        NULL};
+	struct backtest_args args = {.price = NAN, .gpus_per_replica = 1};
+	replay_args_init(&args.replay);
+	replay_objective_clear(&args.replay.config);
+	args_parse(&argp, argc, argv, &args);
+
+	struct err e;
+	struct replay_input in;
+	int code = replay_input_read(&args.replay, "backtest", &in);
+	if (code == EXIT_OK && (code = backtest_engine(&args, &in, &e)) < 0) {
+		print_notes(&in.notes);
+		print_error("gpuscale backtest: %s\n", e.msg);
+		code = EXIT_FAILED;
+	}
+	replay_input_done(&in);
+	return code;
+}

@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/replay/replay_fetch.h"
+
+#include <event2/event.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/num.h"
+#include "base/print.h"
+#include "base/text.h"
+#include "cli/term/progress.h"
+#include "controller/tick/range_samples.h"
+#include "policies/engine/observation.h"
+#include "policies/engine/policy.h"
+#include "promql/promql_failover.h"
+#include "replay/recording.h"
+#include "runtime/connections.h"
+
+#define COLUMNS_MAX      (POLICY_SIGNALS_MAX + 3) // demand, replicas, ready
+#define QUERY_BYTES_MAX  1024                     // of a query of kube-state-metrics
+#define SERIES_BYTES     160
+#define SAID_SERIES_MAX  2
+#define UNPROCESSABLE    422 // HTTP: what servers answer to a query that loads too much
+#define REPLICAS_COLUMN  "replicas"
+#define READY_COLUMN     "ready"
+#define OWN_SPEC_METRIC  "gpuscale_current_replicas" // as in metrics_table.c
+#define OWN_READY_METRIC "gpuscale_ready_replicas"
+_Static_assert(COLUMNS_MAX <= RECORDING_COLUMNS_MAX, "a column per query");
+_Static_assert(REPLAY_PAGE_POINTS <= PROMQL_STEPS_MAX, "a page is one range query");
+
+// The metrics of kube-state-metrics with the replicas of a scale target.
+static const struct {
+	const char *kind, *label, *spec, *ready;
+} workloads[] = {
+        // clang-format off
+        {"Deployment",            "deployment",            "kube_deployment_spec_replicas",            "kube_deployment_status_replicas_ready"},
+        {"StatefulSet",           "statefulset",           "kube_statefulset_replicas",                "kube_statefulset_status_replicas_ready"},
+        {"ReplicaSet",            "replicaset",            "kube_replicaset_spec_replicas",            "kube_replicaset_status_ready_replicas"},
+        {"ReplicationController", "replicationcontroller", "kube_replicationcontroller_spec_replicas", "kube_replicationcontroller_status_ready_replicas"},
+        // clang-format on
+};
+
+struct column {
+	const char *name, *source, *query;
+	const struct policy_signal *signal; // its rule for several series
+	size_t n_missing, n_refused;        // points without a value, and of these, with several series or not finite
+	char series[SAID_SERIES_MAX][SERIES_BYTES]; // where one is expected
+	bool is_dropped;
+};
+
+struct fetch {
+	const struct replay_fetch *options;
+	struct connections connections;
+	struct recording *recording;
+	struct column columns[COLUMNS_MAX];
+	size_t n_columns, demand; // demand: the column of --demand
+	size_t n_rows;            // of the whole period
+	int64_t start_ms;
+	struct progress progress;
+	char spec_query[QUERY_BYTES_MAX], ready_query[QUERY_BYTES_MAX];
+};
+
+// What a query that is not of the policy may return: one series.
+static const struct policy_signal one_series = {.name = "", .query = "", .series = SERIES_SINGLE};
+
+// ---- the columns ----
+
+static void add_column(struct fetch *f, const char *name, const char *source, const char *query,
+                       const struct policy_signal *signal)
+{
+	f->columns[f->n_columns++] = (struct column){.name = name, .source = source, .query = query, .signal = signal};
+}
+
+static bool has_signal(const struct policy *p, const char *name)
+{
+	for (size_t i = 0; i < p->n_signals; i++)
+		if (strcmp(p->signals[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+// Writes max(KUBE{..}) or max(OWN{..}): of kube-state-metrics, which may run several times, otherwise of the controller
+// itself. metric NULL: only the controller knows this kind of target.
+static bool write_replicas_query(char out[QUERY_BYTES_MAX], const char *metric, const char *label, const char *own,
+                                 const struct policy *p)
+{
+	struct buf query;
+	buf_init(&query, QUERY_BYTES_MAX - 1);
+	if (metric)
+		buf_printf(&query, "max(%s{namespace=\"%s\",%s=\"%s\"}) or ", metric, p->namespace_name, label,
+		           p->target_name);
+	buf_printf(&query, "max(%s{namespace=\"%s\",policy=\"%s\"})", own, p->namespace_name, p->name);
+	bool ok = !query.failed;
+	memcpy(out, buf_str(&query), query.len + 1);
+	buf_done(&query);
+	return ok;
+}
+
+static int add_replicas(struct fetch *f, struct err *e)
+{
+	const struct policy *p = f->options->policy;
+	const char *label = NULL, *spec = NULL, *ready = NULL;
+	for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++)
+		if (strcmp(workloads[i].kind, p->target_kind) == 0) {
+			label = workloads[i].label;
+			spec = workloads[i].spec;
+			ready = workloads[i].ready;
+		}
+	if (!write_replicas_query(f->spec_query, spec, label, OWN_SPEC_METRIC, p) ||
+	    !write_replicas_query(f->ready_query, ready, label, OWN_READY_METRIC, p))
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	add_column(f, REPLICAS_COLUMN, NULL, f->spec_query, &one_series);
+	add_column(f, READY_COLUMN, NULL, f->ready_query, &one_series);
+	return 0;
+}
+
+static int list_columns(struct fetch *f, struct err *e)
+{
+	const struct policy *p = f->options->policy;
+	for (size_t i = 0; i < p->n_signals; i++)
+		if (p->signals[i].query)
+			add_column(f, p->signals[i].name, p->signals[i].source, p->signals[i].query, &p->signals[i]);
+	f->demand = f->n_columns;
+	if (f->options->demand)
+		add_column(f, REPLAY_DEMAND_COLUMN, NULL, f->options->demand, &one_series);
+	if (has_signal(p, REPLICAS_COLUMN) || has_signal(p, READY_COLUMN))
+		return err_set(
+		        e, ERR_INPUT,
+		        "a signal is named %s or %s, which are the columns of the recorded replicas: rename the signal",
+		        REPLICAS_COLUMN, READY_COLUMN);
+	return add_replicas(f, e);
+}
+
+// ---- pages ----
+
+struct page {
+	struct fetch *fetch;
+	size_t column, first, n; // rows
+	struct obs_series *samples;
+	bool done;
+	struct err error; // kind ERR_NONE: it arrived
+};
+
+static void put_series(char out[SERIES_BYTES], const struct promql_series *s)
+{
+	struct buf text;
+	buf_init(&text, PROMQL_LABELS_MAX * (2 * PROMQL_LABEL_BYTES_MAX + 8));
+	buf_putc(&text, '{');
+	for (size_t i = 0; i < s->n_labels; i++)
+		buf_printf(&text, "%s%s=\"%s\"", i ? ", " : "", s->labels[i].name, s->labels[i].value);
+	buf_putc(&text, '}');
+	text_show(out, SERIES_BYTES, buf_str(&text), text.len);
+	buf_done(&text);
+}
+
+static void use(struct page *page, const struct promql_result *result)
+{
+	struct fetch *f = page->fetch;
+	struct column *c = &f->columns[page->column];
+	size_t n_refused, stride = f->n_columns;
+	size_t n = range_samples(result, c->signal, page->samples, page->n, &n_refused);
+	c->n_refused += n_refused;
+	if (n_refused > 0 && c->signal->series == SERIES_SINGLE && result->n_series > 1 && !c->series[0][0])
+		for (size_t i = 0; i < SAID_SERIES_MAX; i++)
+			put_series(c->series[i], &result->series[i]);
+	for (size_t i = 0; i < n; i++) {
+		int64_t at_ms = page->samples[i].time_ms - f->start_ms, row = at_ms / f->options->step_ms;
+		if (at_ms % f->options->step_ms == 0 && row >= 0 && (size_t)row < f->n_rows)
+			f->recording->values[(size_t)row * stride + page->column] = page->samples[i].value;
+	}
+}
+
+static void on_page(void *arg, const struct promql_result *result, const struct err *error)
+{
+	struct page *page = arg;
+	page->done = true;
+	if (error)
+		page->error = *error;
+	else if (result->type != PROMQL_MATRIX)
+		err_set(&page->error, ERR_PROTOCOL, "expected a matrix as the answer to a range query, got a %s",
+		        promql_type_name(result->type));
+	else if (result->n_warnings > 0)
+		err_set(&page->error, ERR_PROTOCOL, "the answer is incomplete: %s", result->warnings[0]);
+	else
+		use(page, result);
+}
+
+static int fetch_page(struct page *page, struct promql_source *source, const char *query, struct err *e)
+{
+	const struct fetch *f = page->fetch;
+	const struct promql_ticket ticket = {.namespace_name = f->options->policy->namespace_name};
+	int64_t step_ms = f->options->step_ms, from_ms = f->start_ms + (int64_t)page->first * step_ms;
+	page->done = false;
+	err_clear(&page->error);
+	if (promql_failover_ask_range(source, query, from_ms, from_ms + (int64_t)(page->n - 1) * step_ms, step_ms,
+	                              &ticket, on_page, page, e) < 0)
+		return -1;
+	while (!page->done)
+		if (event_base_loop(f->connections.loop, EVLOOP_ONCE) != 0 && !page->done)
+			return err_set(e, ERR_INTERNAL, "the event loop exited before the reply");
+	if (page->error.kind != ERR_NONE)
+		*e = page->error;
+	return page->error.kind == ERR_NONE ? 0 : -1;
+}
+
+static bool is_too_large(const struct err *e)
+{
+	return e->kind == ERR_TOO_LARGE || e->code == UNPROCESSABLE;
+}
+
+static int fetch_pages(struct fetch *f, size_t column, struct promql_source *source, const char *query, struct err *e)
+{
+	struct page page = {.fetch = f, .column = column};
+	size_t points = REPLAY_PAGE_POINTS;
+	int rc = 0;
+	page.samples = calloc(points, sizeof *page.samples);
+	if (!page.samples)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	while (rc == 0 && page.first < f->n_rows) {
+		page.n = f->n_rows - page.first < points ? f->n_rows - page.first : points;
+		progress_show(&f->progress, column * f->n_rows + page.first, f->n_columns * f->n_rows,
+		              f->columns[column].name);
+		rc = fetch_page(&page, source, query, e);
+		if (rc == 0)
+			page.first += page.n;
+		else if (is_too_large(e) && page.n / 2 >= REPLAY_PAGE_POINTS_MIN) {
+			points = page.n / 2;
+			rc = 0;
+		} else if (is_too_large(e) && points < REPLAY_PAGE_POINTS) {
+			err_wrap(e, "even in pages of %zu points", page.n);
+		}
+	}
+	free(page.samples);
+	return rc;
+}
+
+static int fetch_column(struct fetch *f, size_t i, struct err *e)
+{
+	const struct column *c = &f->columns[i];
+	const char *namespace_name = f->options->policy->namespace_name;
+	struct buf scratch;
+	buf_init(&scratch, PROMQL_QUERY_BYTES_MAX);
+	struct promql_source *source = promql_sources_find(f->connections.promql, c->source, e);
+	const char *query = source ? promql_sources_admit(f->connections.promql, c->source, namespace_name, c->query,
+	                                                  &scratch, NULL, e)
+	                           : NULL;
+	int rc = query ? fetch_pages(f, i, source, query, e) : -1;
+	buf_done(&scratch);
+	if (rc == 0)
+		return 0;
+	if (e->kind == ERR_TIMEOUT)
+		err_wrap(e, "try a longer --prometheus-timeout or --step");
+	return err_wrap(e, "%s", c->name);
+}
+
+// ---- the recording ----
+
+static bool has_data(const struct fetch *f, size_t row)
+{
+	for (size_t i = 0; i < f->n_columns; i++)
+		if (!isnan(f->recording->values[row * f->n_columns + i]))
+			return true;
+	return false;
+}
+
+static void put_span(struct buf *out, int64_t from_ms, int64_t to_ms)
+{
+	char from[NUM_TEXT_BYTES], to[NUM_TEXT_BYTES];
+	num_format_rfc3339_ms(from, from_ms);
+	num_format_rfc3339_ms(to, to_ms);
+	print_to(out, "%s to %s", from, to);
+}
+
+static int no_data(const struct fetch *f, struct err *e)
+{
+	struct buf span;
+	buf_init(&span, QUERY_BYTES_MAX);
+	put_span(&span, f->start_ms, f->start_ms + (int64_t)(f->n_rows - 1) * f->options->step_ms);
+	err_set(e, ERR_INPUT,
+	        "every query has data at fewer than two times from %s: check --since and --until against the retention "
+	        "of the "
+	        "server, and the queries of the policy",
+	        buf_str(&span));
+	buf_done(&span);
+	return -1;
+}
+
+// Leaves out the rows at both ends that have no value at all.
+static int trim(struct fetch *f, struct buf *notes, struct err *e)
+{
+	struct recording *r = f->recording;
+	size_t first = 0, n = f->n_rows;
+	while (first < n && !has_data(f, first))
+		first++;
+	while (n > first && !has_data(f, n - 1))
+		n--;
+	if (n - first < 2)
+		return no_data(f, e);
+	if (n - first < f->n_rows) {
+		buf_puts(notes, "the queries have data only from ");
+		put_span(notes, r->time_ms[first], r->time_ms[n - 1]);
+		buf_putc(notes, '\n');
+	}
+	r->n_rows = n - first;
+	memmove(r->time_ms, r->time_ms + first, r->n_rows * sizeof *r->time_ms);
+	memmove(r->values, r->values + first * f->n_columns, r->n_rows * f->n_columns * sizeof *r->values);
+	return 0;
+}
+
+static void count_missing(struct fetch *f)
+{
+	for (size_t row = 0; row < f->recording->n_rows; row++)
+		for (size_t i = 0; i < f->n_columns; i++)
+			f->columns[i].n_missing += isnan(f->recording->values[row * f->n_columns + i]) ? 1 : 0;
+}
+
+// What ran: without the requested replicas the ready ones stand for them, and without both there is no such column.
+static void check_replicas(struct fetch *f, struct buf *notes)
+{
+	struct column *spec = &f->columns[f->n_columns - 2], *ready = &f->columns[f->n_columns - 1];
+	bool has_spec = spec->n_missing < f->recording->n_rows, has_ready = ready->n_missing < f->recording->n_rows;
+	if (!has_spec && !has_ready)
+		print_to(notes, "no data for %s: what ran is unknown\n", spec->query);
+	else if (!has_spec)
+		print_to(notes, "no data for %s: the ready replicas stand for the requested ones\n", spec->query);
+	else if (!has_ready)
+		print_to(notes, "no data for %s: the ready replicas are unknown\n", ready->query);
+	if (!has_spec && has_ready)
+		ready->name = REPLICAS_COLUMN;
+	spec->is_dropped = !has_spec;
+	ready->is_dropped = !has_ready;
+}
+
+static void put_several(const struct column *c, struct buf *out)
+{
+	print_to(out, "several series where one is expected, such as %s and %s", c->series[0], c->series[1]);
+}
+
+// The expression of --demand exists for this one backtest, so an expression without data is an error.
+static int check_demand(const struct fetch *f, struct err *e)
+{
+	const struct column *c = &f->columns[f->demand];
+	if (!f->options->demand || c->n_missing < f->recording->n_rows)
+		return 0;
+	struct buf why;
+	buf_init(&why, QUERY_BYTES_MAX);
+	if (c->series[0][0])
+		put_several(c, &why);
+	else
+		buf_puts(&why, "the expression has no data");
+	err_set(e, ERR_INPUT, "%s: %s%s", c->name, buf_str(&why),
+	        c->series[0][0] ? "; aggregate them, such as with sum(EXPR)" : "");
+	buf_done(&why);
+	return -1;
+}
+
+static void note_missing(const struct fetch *f, struct buf *notes)
+{
+	for (size_t i = 0; i < f->n_columns; i++) {
+		const struct column *c = &f->columns[i];
+		size_t n = f->recording->n_rows;
+		if (c->n_missing == 0 || c->is_dropped)
+			continue;
+		print_to(notes, "%s: no data at %zu of %zu times", c->name, c->n_missing, n);
+		if (c->series[0][0]) {
+			buf_puts(notes, "; ");
+			put_several(c, notes);
+		} else if (c->n_refused > 0) {
+			print_to(notes, "; at %zu of them the value is not a finite number", c->n_refused);
+		}
+		buf_putc(notes, '\n');
+	}
+}
+
+static void drop_columns(struct fetch *f)
+{
+	struct recording *r = f->recording;
+	double *to = r->values;
+	r->n_columns = 0;
+	for (size_t i = 0; i < f->n_columns; i++)
+		if (!f->columns[i].is_dropped)
+			text_show(r->names[r->n_columns++], RECORDING_NAME_BYTES, f->columns[i].name,
+			          strlen(f->columns[i].name));
+	for (size_t row = 0; row < r->n_rows; row++)
+		for (size_t i = 0; i < f->n_columns; i++)
+			if (!f->columns[i].is_dropped)
+				*to++ = r->values[row * f->n_columns + i];
+}
+
+static int set_period(struct fetch *f, struct err *e)
+{
+	const struct replay_fetch *o = f->options;
+	int64_t until_ms = o->until_ms > 0 ? o->until_ms : clock_wall_ms(&f->connections.clock);
+	int64_t steps = o->since_ms / o->step_ms, end_ms = until_ms / o->step_ms * o->step_ms;
+	if (steps < 1)
+		return err_set(e, ERR_INPUT, "--since is shorter than --step: expected at least two times");
+	if (recording_check_span(o->since_ms, e) < 0)
+		return -1;
+	if (steps + 1 > RECORDING_ROWS_MAX)
+		return err_set(e, ERR_LIMIT, "%lld rows, the ceiling is %d: use a longer --step or a shorter --since",
+		               (long long)steps + 1, RECORDING_ROWS_MAX);
+	f->start_ms = end_ms - steps * o->step_ms;
+	f->n_rows = (size_t)steps + 1;
+	return f->start_ms < 0 ? err_set(e, ERR_INPUT, "the period starts before 1970: check --until and --since") : 0;
+}
+
+static int fetch_all(struct fetch *f, struct buf *notes, struct err *e)
+{
+	struct recording *r = f->recording;
+	if (set_period(f, e) < 0 || list_columns(f, e) < 0)
+		return -1;
+	r->n_columns = f->n_columns;
+	if (recording_alloc(r, f->n_rows, e) < 0)
+		return -1;
+	for (size_t i = 0; i < f->n_rows; i++)
+		r->time_ms[i] = f->start_ms + (int64_t)i * f->options->step_ms;
+	for (size_t i = 0; i < f->n_rows * f->n_columns; i++)
+		r->values[i] = NAN;
+	for (size_t i = 0; i < f->n_columns; i++)
+		if (fetch_column(f, i, e) < 0)
+			return -1;
+	if (trim(f, notes, e) < 0)
+		return -1;
+	r->step_ms = f->options->step_ms;
+	count_missing(f);
+	if (check_demand(f, e) < 0)
+		return -1;
+	check_replicas(f, notes);
+	note_missing(f, notes);
+	drop_columns(f);
+	return notes->failed ? err_set(e, ERR_INTERNAL, "out of memory") : 0;
+}
+
+int replay_fetch(const struct replay_fetch *options, struct recording *ret, struct buf *notes, struct err *e)
+{
+	memset(ret, 0, sizeof *ret);
+	ret->format = RECORDING_RANGES;
+	struct fetch *f = calloc(1, sizeof *f);
+	if (!f)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	f->options = options;
+	f->recording = ret;
+	f->progress.what = "reading";
+	int rc = connections_open(&f->connections, options->prometheus, NULL, NULL, e);
+	if (rc == 0) {
+		rc = fetch_all(f, notes, e);
+		progress_clear(&f->progress);
+		connections_close(&f->connections);
+	}
+	free(f);
+	return rc;
+}

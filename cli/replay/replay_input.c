@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/replay/replay_input.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/num.h"
+#include "base/print.h"
+#include "cli/replay/replay_fetch.h"
+#include "cli/term/commands.h"
+#include "controller/status/state_text.h"
+#include "policies/engine/policy.h"
+#include "policies/load/policy_pick.h"
+#include "policies/load/policy_ref.h"
+
+#define LOAD_REPORT_MAX  (16 * 1024 * 1024)
+#define NOTES_MAX        (64 * 1024)
+#define PER_REPLICA_MIN  1e-9
+#define PER_REPLICA_MAX  1e15
+#define SINCE_DEFAULT_MS (INT64_C(7) * 24 * 3600 * 1000)
+#define STEP_DEFAULT_MS  15000
+#define STEP_MIN_MS      1000
+#define TIME_MAX_S       253402300799.0 // 9999-12-31T23:59:59Z
+
+enum { KEY_DATA = 0x800, KEY_DEMAND_COLUMN, KEY_PER_REPLICA, KEY_DEMAND, KEY_SINCE, KEY_UNTIL, KEY_STEP };
+
+void replay_args_init(struct replay_args *a)
+{
+	*a = (struct replay_args){
+	        .config = {.per_replica = 1, .late_ratio = REPLAY_LATE_DEFAULT, .wait_s = REPLAY_WAIT_DEFAULT_S}};
+	prometheus_options_init(&a->prometheus);
+}
+
+static int64_t time_option_ms(const char *flag, const char *text, struct argp_state *state)
+{
+	int64_t ms = 0;
+	double s;
+	if (num_parse_rfc3339_ms(text, strlen(text), &ms, NULL) == 0)
+		return ms;
+	if (num_parse_f64(text, strlen(text), &s, NULL) < 0 || !(s > 0 && s <= TIME_MAX_S))
+		print_usage(state,
+		            "%s: expected a time such as 2026-01-05T09:00:00Z, or seconds since 1970, got \"%s\"", flag,
+		            text);
+	return llround(s * 1000);
+}
+
+static void check(const struct replay_args *a, struct argp_state *state)
+{
+	bool names_server = prometheus_options_given(&a->prometheus);
+	if (a->files.n == 0)
+		print_usage(state, "name the policy: -f FILE");
+	if (!a->data && !names_server)
+		print_usage(state, "name the recording: --data FILE, or --prometheus URL and --since DURATION");
+	if (a->demand && a->config.demand_column)
+		print_usage(state, "--demand and --demand-column cannot be used together");
+	if (!a->data)
+		return;
+	if (names_server && !a->prometheus.url_from_environment)
+		print_usage(state, "--data and --prometheus cannot be used together");
+	if (a->demand)
+		print_usage(state,
+		            "--demand is an expression for --prometheus; in a file, --demand-column names the column");
+	if (a->since_ms || a->until_ms || a->step_ms)
+		print_usage(state, "--since, --until and --step are for --prometheus; --data is used as a whole");
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct replay_args *a = state->input;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->prometheus;
+		return 0;
+	case 'f':
+		path_options_add(&a->files, arg, state);
+		return 0;
+	case 'p':
+		a->policy = arg;
+		return 0;
+	case KEY_DATA:
+		a->data = arg;
+		return 0;
+	case KEY_DEMAND_COLUMN:
+		a->config.demand_column = arg;
+		return 0;
+	case KEY_PER_REPLICA:
+		a->config.per_replica = option_f64("--per-replica", arg, PER_REPLICA_MIN, PER_REPLICA_MAX, state);
+		return 0;
+	case KEY_DEMAND:
+		a->demand = arg;
+		return 0;
+	case KEY_SINCE:
+		a->since_ms = option_duration_ms("--since", arg, STEP_MIN_MS, state);
+		return 0;
+	case KEY_UNTIL:
+		a->until_ms = time_option_ms("--until", arg, state);
+		return 0;
+	case KEY_STEP:
+		a->step_ms = option_duration_ms("--step", arg, STEP_MIN_MS, state);
+		return 0;
+	case ARGP_KEY_ARG:
+		print_usage(state, "unexpected argument \"%s\"; the policy is named by -f, the recording by --data",
+		            arg);
+		return 0;
+	case ARGP_KEY_END:
+		check(a, state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_option flags[] = {
+        {0, 0, 0, 0, "What is replayed:", 1},
+        {"filename", 'f', "FILE", 0, "policy file or folder (repeatable)", 1},
+        {"policy", 'p', "NAMESPACE/NAME", 0, "name of the policy, when the files have several", 1},
+        {"data", KEY_DATA, "FILE", 0, "recording: CSV with a header, or OpenMetrics; - is standard input", 1},
+        {"since", KEY_SINCE, "DURATION", 0, "with --prometheus: length of the period, such as 30d (7d)", 1},
+        {"until", KEY_UNTIL, "TIME", 0, "with --prometheus: end of the period, such as 2026-01-05T09:00:00Z (now)", 1},
+        {"step", KEY_STEP, "DURATION", 0, "with --prometheus: time between two rows (15s)", 1},
+        {"demand", KEY_DEMAND, "EXPR", 0,
+         "with --prometheus: expression of the demand (arriving work), for policies without a signal of it", 1},
+        {"demand-column", KEY_DEMAND_COLUMN, "NAME", 0,
+         "column or signal that is the demand (that of the objective, else \"demand\")", 1},
+        {"per-replica", KEY_PER_REPLICA, "X", 0, "demand that one replica serves (1)", 1},
+        {0},
+};
+static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 4}, {0}};
+const struct argp replay_input_argp = {flags, parse, NULL, NULL, children, NULL, NULL};
+
+// Prints the errors of the files themselves; *e is set for all others.
+static int load_policy(const struct replay_args *a, struct replay_input *ret, struct err *e)
+{
+	struct buf report;
+	buf_init(&report, LOAD_REPORT_MAX);
+	int rc = file_set_load(&ret->set, a->files.paths, a->files.n, NULL, &report, e);
+	print_notes(&report);
+	buf_done(&report);
+	if (rc < 0)
+		return -1;
+	if (ret->set.n_errors == 0)
+		ret->policy = policy_pick(&ret->set, a->policy, e);
+	return ret->policy ? 0 : -1;
+}
+
+// ---- what the controller has learnt ----
+
+// Returns -1 when memory is exhausted.
+static int read_record(const char *text, const struct policy *p, struct policy_learnt *l)
+{
+	void *state = calloc(1, decide_state_bytes(p));
+	if (!state)
+		return -1;
+	decide_state_init(p, state);
+	l->n_record = state_text_read(text, l->record, sizeof l->record);
+	if (l->n_record > 0 && decide_objective_restore(p, state, l->record, l->n_record, INT64_MAX / 2))
+		l->capacity_ratio = decide_objective_capacity(p, state);
+	else
+		l->n_record = 0;
+	free(state);
+	return 0;
+}
+
+static int read_learnt(struct replay_args *a, struct replay_input *in, struct err *e)
+{
+	const struct policy_ref *ref = policy_ref_of(in->policy);
+	struct policy_learnt *l = &a->learnt;
+	const char *record = ref->objective_record, *seconds = ref->startup_seconds;
+	int64_t startup_s;
+	struct err fault;
+	l->startup_s = -1;
+	if (a->config.open_loop)
+		return 0;
+	a->config.learnt = l;
+	if (seconds && *seconds && num_parse_i64(seconds, strlen(seconds), 0, STARTUP_MAX_S, &startup_s, &fault) < 0)
+		print_to(&in->notes, "status.startupSeconds of the policy is ignored: %s\n", fault.msg);
+	else if (seconds && *seconds)
+		l->startup_s = (double)startup_s;
+	if (!record || !*record)
+		return 0;
+	if (read_record(record, in->policy, l) < 0)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	if (l->n_record == 0)
+		print_to(&in->notes, "status.objectiveRecord of the policy is ignored: it is damaged, or of another "
+		                     "version of gpuscale, or of an objective with other queries\n");
+	return 0;
+}
+
+static int read_file(const struct replay_args *a, struct replay_input *ret, struct err *e)
+{
+	struct buf text;
+	buf_init(&text, RECORDING_BYTES_MAX);
+	ret->file = a->data;
+	int rc = -1;
+	if (buf_read_argument(&text, a->data, e) == 0)
+		rc = recording_parse(buf_str(&text), text.len, a->data, &ret->recording, e);
+	buf_done(&text); // the numbers are enough
+	return rc;
+}
+
+static int read_prometheus(const struct replay_args *a, struct replay_input *ret, struct err *e)
+{
+	const struct replay_fetch fetch = {.prometheus = &a->prometheus,
+	                                   .policy = ret->policy,
+	                                   .demand = a->demand,
+	                                   .since_ms = a->since_ms ? a->since_ms : SINCE_DEFAULT_MS,
+	                                   .until_ms = a->until_ms,
+	                                   .step_ms = a->step_ms ? a->step_ms : STEP_DEFAULT_MS};
+	ret->file = "Prometheus";
+	return replay_fetch(&fetch, &ret->recording, &ret->notes, e);
+}
+
+void replay_choose_demand(struct backtest_config *c, const struct policy *p, const struct recording *r)
+{
+	const struct policy_objective *o = &p->objective;
+	if (!o->set)
+		return;
+	if (!c->demand_column && recording_column(r, o->demand) >= 0)
+		c->demand_column = o->demand;
+	if (!c->signals[ORIGIN_DEMAND])
+		c->signals[ORIGIN_DEMAND] = o->demand;
+	if (!c->signals[ORIGIN_BACKLOG])
+		c->signals[ORIGIN_BACKLOG] = o->backlog;
+}
+
+int replay_input_read(struct replay_args *a, const char *command, struct replay_input *ret)
+{
+	struct err e = {0};
+	memset(ret, 0, sizeof *ret);
+	buf_init(&ret->notes, NOTES_MAX);
+	if (load_policy(a, ret, &e) == 0 && read_learnt(a, ret, &e) == 0 &&
+	    (a->data ? read_file(a, ret, &e) : read_prometheus(a, ret, &e)) == 0) {
+		if (a->demand)
+			a->config.demand_column = REPLAY_DEMAND_COLUMN;
+		replay_choose_demand(&a->config, ret->policy, &ret->recording);
+		return EXIT_OK;
+	}
+	if (e.kind != ERR_NONE)
+		print_error("gpuscale %s: %s\n", command, e.msg);
+	return EXIT_FAILED;
+}
+
+void replay_input_done(struct replay_input *in)
+{
+	recording_done(&in->recording);
+	file_set_done(&in->set);
+	buf_done(&in->notes);
+}

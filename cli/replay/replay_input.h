@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The input of the commands that replay demand: which policy, which recording (a file, or queries of Prometheus), and
+// the world they are replayed in. Each group of flags is an argp child with a struct replay_args as its input.
+#ifndef GPUSCALE_CLI_REPLAY_REPLAY_INPUT_H
+#define GPUSCALE_CLI_REPLAY_REPLAY_INPUT_H
+
+#include <argp.h>
+
+#include "base/buf.h"
+#include "policies/load/file_set.h"
+#include "replay/backtest.h"
+#include "replay/recording.h"
+#include "runtime/options/controller_options.h"
+
+#define REPLAY_LATE_DEFAULT   0.01
+#define REPLAY_WAIT_DEFAULT_S 10
+#define STARTUP_MAX_S         86400
+
+struct policy;
+
+struct replay_args {
+	struct path_options files; // -f
+	const char *policy;        // -p; NULL: the only one
+	const char *data;          // --data; NULL: prometheus
+	struct prometheus_options prometheus;
+	const char *demand;                  // --demand; NULL: none
+	int64_t since_ms, until_ms, step_ms; // of prometheus; 0: not given
+	struct backtest_config config;
+	struct policy_learnt learnt; // config.learnt points at it
+};
+// Sets the defaults.
+void replay_args_init(struct replay_args *a);
+extern const struct argp replay_input_argp; // the policy and the recording; sets demand_column and per_replica
+extern const struct argp replay_world_argp; // simulated signals, start-up, capacity, objective
+
+struct replay_input {
+	struct file_set set;
+	const struct policy *policy; // of the set
+	struct recording recording;
+	const char *file; // names the recording in messages
+	struct buf notes; // what is missing in it, one line each; a report shows them
+};
+// Loads the policy and reads the recording; for a closed loop, sets a->config.learnt from the status in the policy
+// file, and notes what is not usable in it. Shows a progress bar while queries run. Where no column of demand is named,
+// sets a->config.demand_column to that of --demand, or to the demand signal of the policy's objective. Prints errors
+// after "gpuscale COMMAND: " on standard error and returns the exit code. The caller calls replay_input_done() in any
+// case.
+int replay_input_read(struct replay_args *a, const char *command, struct replay_input *ret);
+// Fills in what *c leaves open: the objective of the policy names the signals that are simulated, and the column of
+// demand.
+void replay_choose_demand(struct backtest_config *c, const struct policy *p, const struct recording *r);
+void replay_input_done(struct replay_input *in);
+
+#endif

@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: Apache-2.0
+// The width of a chart on a page is unknown. Lines are drawn on UNITS horizontal units that the browser stretches, with
+// strokes that do not stretch; ticks, points and texts are placed in percent of the width.
+#include "cli/replay/svg_chart.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/num.h"
+#include "base/xml_text.h"
+
+#define UNITS          1000
+#define HEIGHT_DEFAULT 280
+#define X_TICKS        9
+#define Y_TICKS        5
+#define POINTS_MAX     256 // whose labels avoid each other
+#define LABEL_PX       7.0 // width of a character, in units of a plot that is 900 px wide
+#define LABEL_HEIGHT   14.0
+#define POINT_PX       5.0 // from the centre of a point to its edge
+
+// A document.
+#define DOCUMENT_WIDTH 960
+#define MARGIN_LEFT    64
+#define MARGIN_RIGHT   40
+#define MARGIN_BOTTOM  52
+#define TITLE_HEIGHT   44
+#define LEGEND_LINE    22
+#define SWATCH_WIDTH   30
+
+// Colours have a contrast of at least 4.5 with the background, light and dark (test_svg_chart).
+static const struct {
+	const char *name, *light, *dark, *dash, *point;
+} styles[] = {
+        // clang-format off
+        [CHART_POLICY]  = {"policy",  "#0b57d0", "#86b4ff", "",         "M0-5.5A5.5 5.5 0 1 1 0 5.5A5.5 5.5 0 1 1 0-5.5Z"},
+        [CHART_ACTUAL]  = {"actual",  "#15181d", "#e8ebf0", "7 3",      "M-4.5-4.5H4.5V4.5H-4.5Z"},
+        [CHART_DEMAND]  = {"demand",  "#59616e", "#9ba4b2", "",         "M-5 0H5"},
+        [CHART_HPA]     = {"hpa",     "#9a4b00", "#f0a35a", "2 2",      "M0-5.5L5.2 4.5H-5.2Z"},
+        [CHART_KEDA]    = {"keda",    "#7434b8", "#c3a6ff", "9 3 2 3",  "M0-6L6 0L0 6L-6 0Z"},
+        [CHART_WPA]     = {"wpa",     "#0a6b4b", "#5fd3a3", "4 2",      "M0 5.5L5.2-4.5H-5.2Z"},
+        [CHART_KNATIVE] = {"knative", "#ad1f67", "#ff8fc0", "1 3",      "M-4.5-4.5L4.5 4.5M4.5-4.5L-4.5 4.5"},
+        [CHART_FIXED]   = {"fixed",   "#665933", "#cfbf8d", "12 3",     "M-5.5 0H5.5M0-5.5V5.5"},
+        [CHART_BOUND]   = {"bound",   "#006874", "#4fc8d8", "10 3 1 3", "M0-6L1.8-1.8L6 0L1.8 1.8L0 6L-1.8 1.8L-6 0L-1.8-1.8Z"},
+        [CHART_OTHER]   = {"other",   "#b3261e", "#ff9187", "3 5",      "M-5-2.5H5V2.5H-5Z"},
+        // clang-format on
+};
+_Static_assert(sizeof styles / sizeof *styles == CHART_STYLE__COUNT, "one row per style");
+
+const char *chart_style_name(enum chart_style style)
+{
+	return styles[style].name;
+}
+
+// ---- elements ----
+
+// With at most one decimal, whatever the locale.
+static void put_coord(struct buf *out, double v)
+{
+	long long tenths = llround(v * 10);
+	long long size = tenths < 0 ? -tenths : tenths;
+	buf_printf(out, "%s%lld", tenths < 0 ? "-" : "", size / 10);
+	if (size % 10)
+		buf_printf(out, ".%lld", size % 10);
+}
+
+static void put_attribute(struct buf *out, const char *name, double v, const char *unit)
+{
+	buf_printf(out, " %s=\"", name);
+	put_coord(out, v);
+	buf_printf(out, "%s\"", unit);
+}
+
+static void put_line(struct buf *out, const char *class, const double x[2], const double y[2], const char *x_unit)
+{
+	buf_printf(out, "<line class=\"%s\"", class);
+	put_attribute(out, "x1", x[0], x_unit);
+	put_attribute(out, "x2", x[1], x_unit);
+	put_attribute(out, "y1", y[0], "");
+	put_attribute(out, "y2", y[1], "");
+	buf_puts(out, "/>\n");
+}
+
+// ---- axes ----
+
+struct plot {
+	struct buf *out;
+	const struct chart *c;
+	struct chart_axis x, y;
+	double height;
+};
+
+// Fits one axis to the values of every series.
+static void fit(struct plot *p, struct chart_axis *a, const struct chart_scale_options *o, bool is_y, int ticks)
+{
+	const struct chart *c = p->c;
+	size_t n = 0;
+	for (size_t i = 0; i < c->n_series; i++)
+		n += c->series[i].n;
+	double *all = calloc(n + 1, sizeof *all);
+	if (!all) {
+		p->out->failed = true;
+		return;
+	}
+	n = 0;
+	for (size_t i = 0; i < c->n_series; i++)
+		for (size_t j = 0; j < c->series[i].n; j++)
+			all[n++] = is_y ? c->series[i].y[j] : c->series[i].x[j];
+	chart_axis_fit(a, o->scale, all, n, o->from_zero, ticks);
+	free(all);
+}
+
+static double y_px(const struct plot *p, double value)
+{
+	return (1 - chart_axis_position(&p->y, value)) * p->height;
+}
+
+static void put_x_axis(const struct plot *p)
+{
+	for (size_t i = 0; i < p->x.n_ticks; i++) {
+		double at = 100 * chart_axis_position(&p->x, p->x.ticks[i].value);
+		put_line(p->out, "grid", (double[]){at, at}, (double[]){0, p->height}, "%");
+		// Every second one is hidden on narrow screens.
+		buf_printf(p->out, "<text class=\"%s\" text-anchor=\"%s\"", i % 2 ? "tick odd" : "tick",
+		           at > 99 ? "end" : "middle");
+		put_attribute(p->out, "x", at, "%");
+		put_attribute(p->out, "y", p->height + 16, "");
+		buf_putc(p->out, '>');
+		xml_put_text(p->out, p->x.ticks[i].label);
+		buf_puts(p->out, "</text>\n");
+	}
+	buf_puts(p->out, "<text class=\"axis-title\" text-anchor=\"end\" x=\"100%\"");
+	put_attribute(p->out, "y", p->height + 34, "");
+	buf_putc(p->out, '>');
+	xml_put_text(p->out, p->c->x.title);
+	buf_puts(p->out, "</text>\n");
+}
+
+static void put_y_axis(const struct plot *p)
+{
+	for (size_t i = 0; i < p->y.n_ticks; i++) {
+		double at = y_px(p, p->y.ticks[i].value);
+		put_line(p->out, "grid", (double[]){0, 100}, (double[]){at, at}, "%");
+		buf_puts(p->out, "<text class=\"tick\" text-anchor=\"end\" x=\"-7\"");
+		put_attribute(p->out, "y", at + 4, "");
+		buf_putc(p->out, '>');
+		xml_put_text(p->out, p->y.ticks[i].label);
+		buf_puts(p->out, "</text>\n");
+	}
+	put_line(p->out, "base", (double[]){0, 100}, (double[]){p->height, p->height}, "%");
+	buf_puts(p->out, "<text class=\"axis-title\" x=\"-40\" y=\"-12\">");
+	xml_put_text(p->out, p->c->y.title);
+	buf_puts(p->out, "</text>\n");
+}
+
+// ---- lines ----
+
+// The pen in tenths of a unit; what does not move it is not written.
+struct pen {
+	struct buf *out;
+	int64_t x, y, start_x;
+	bool down;
+};
+
+static void put_tenths(struct buf *out, char command, int64_t tenths)
+{
+	buf_putc(out, command);
+	put_coord(out, (double)tenths / 10);
+}
+
+static void pen_to(struct pen *pen, int64_t x, int64_t y, bool is_step)
+{
+	if (!pen->down) {
+		put_tenths(pen->out, 'M', x);
+		put_tenths(pen->out, ' ', y);
+		pen->start_x = x;
+	} else if (!is_step && x != pen->x && y != pen->y) {
+		put_tenths(pen->out, 'L', x);
+		put_tenths(pen->out, ' ', y);
+	} else if (y != pen->y || !is_step) {
+		if (x != pen->x)
+			put_tenths(pen->out, 'H', x);
+		if (y != pen->y)
+			put_tenths(pen->out, 'V', y);
+	} else {
+		return; // the next point that differs draws the way to here
+	}
+	pen->x = x;
+	pen->y = y;
+	pen->down = true;
+}
+
+// Ends a line at the last x that it had.
+static void pen_up(struct pen *pen, int64_t last_x, bool is_area, int64_t base)
+{
+	if (!pen->down)
+		return;
+	if (last_x != pen->x)
+		put_tenths(pen->out, 'H', last_x);
+	else if (last_x == pen->start_x && !is_area)
+		buf_puts(pen->out, "h0"); // one point alone: a dot, by its round caps
+	if (is_area) {
+		put_tenths(pen->out, 'V', base);
+		put_tenths(pen->out, 'H', pen->start_x);
+		buf_putc(pen->out, 'Z');
+	}
+	pen->down = false;
+}
+
+static bool has_place(const struct chart_series *s, size_t i)
+{
+	return isfinite(s->x[i]) && isfinite(s->y[i]);
+}
+
+static void put_path_data(const struct plot *p, const struct chart_series *s, bool is_area)
+{
+	struct pen pen = {.out = p->out};
+	int64_t x = 0, base = llround(10 * p->height);
+	bool is_step = s->mark == CHART_STEPS || s->mark == CHART_AREA;
+	for (size_t i = 0; i < s->n; i++) {
+		if (isfinite(s->x[i])) // a gap ends where it starts
+			x = llround(10 * UNITS * chart_axis_position(&p->x, s->x[i]));
+		if (has_place(s, i))
+			pen_to(&pen, x, llround(10 * y_px(p, s->y[i])), is_step);
+		else
+			pen_up(&pen, is_step ? x : pen.x, is_area, base);
+	}
+	pen_up(&pen, x, is_area, base);
+}
+
+static void put_lines(const struct plot *p, const struct chart_series *s)
+{
+	buf_printf(p->out, "<svg width=\"100%%\" height=\"%g\" viewBox=\"0 0 %d %g\" preserveAspectRatio=\"none\">",
+	           p->height, UNITS, p->height);
+	if (s->mark == CHART_AREA) {
+		buf_puts(p->out, "<path class=\"surface\" d=\"");
+		put_path_data(p, s, true);
+		buf_puts(p->out, "\"/>");
+	}
+	buf_puts(p->out, "<path class=\"line\" vector-effect=\"non-scaling-stroke\" d=\"");
+	put_path_data(p, s, false);
+	buf_puts(p->out, "\"/></svg>\n");
+}
+
+// ---- points ----
+
+struct box {
+	double left, top, right, bottom; // px on a plot of UNITS width
+};
+
+struct labels {
+	struct box taken[2 * POINTS_MAX];
+	size_t n;
+};
+
+static double overlap(const struct labels *l, const struct box *b)
+{
+	double sum = 0;
+	for (size_t i = 0; i < l->n; i++) {
+		const struct box *t = &l->taken[i];
+		double w = fmin(b->right, t->right) - fmax(b->left, t->left);
+		double h = fmin(b->bottom, t->bottom) - fmax(b->top, t->top);
+		sum += w > 0 && h > 0 ? w * h : 0;
+	}
+	return sum;
+}
+
+static void take(struct labels *l, const struct box *b)
+{
+	if (l->n < sizeof l->taken / sizeof l->taken[0])
+		l->taken[l->n++] = *b;
+}
+
+static struct box box_of(double x, double y, double width, const char *anchor)
+{
+	double left = anchor[0] == 's' ? x : anchor[0] == 'e' ? x - width : x - width / 2;
+	return (struct box){left, y - LABEL_HEIGHT + 3, left + width, y + 3};
+}
+
+// Puts the label where it covers the fewest other labels and points, as near to its own point as possible.
+static void put_label(const struct plot *p, struct labels *l, double x, double y, const char *text)
+{
+	static const struct {
+		double dx, dy;
+		const char *anchor;
+	} places[] = {
+	        {9, 4, "start"},  {-9, 4, "end"},    {0, -9, "middle"}, {0, 19, "middle"}, {8, -7, "start"},
+	        {-8, -7, "end"},  {8, 16, "start"},  {-8, 16, "end"},   {6, -21, "start"}, {-6, -21, "end"},
+	        {6, 30, "start"}, {-6, 30, "end"},   {4, -35, "start"}, {-4, -35, "end"},  {4, 44, "start"},
+	        {-4, 44, "end"},  {0, -49, "start"}, {0, -49, "end"},   {0, -63, "start"}, {0, -63, "end"},
+	};
+	double width = (double)strlen(text) * LABEL_PX, least = INFINITY;
+	size_t best = 0;
+	for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+		struct box b = box_of(x + places[i].dx, y + places[i].dy, width, places[i].anchor);
+		double cost = overlap(l, &b) + (double)i;
+		if (b.left < 0 || b.right > UNITS || b.top < -LABEL_HEIGHT || b.bottom > p->height + 4)
+			cost += 1e4;
+		if (cost < least) {
+			least = cost;
+			best = i;
+		}
+	}
+	struct box b = box_of(x + places[best].dx, y + places[best].dy, width, places[best].anchor);
+	take(l, &b);
+	if (fabs(places[best].dy) > 20) // far away: a thin line leads to it
+		buf_printf(p->out, "<path class=\"lead\" d=\"M0 %d V%g\"/>", places[best].dy < 0 ? -6 : 6,
+		           places[best].dy < 0 ? places[best].dy + 4 : places[best].dy - 11);
+	buf_printf(p->out, "<text class=\"label\" x=\"%g\" y=\"%g\" text-anchor=\"%s\">", places[best].dx,
+	           places[best].dy, places[best].anchor);
+	xml_put_text(p->out, text);
+	buf_puts(p->out, "</text>");
+}
+
+static void put_points(const struct plot *p, const struct chart_series *s, struct labels *l)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		if (!has_place(s, i))
+			continue;
+		double x = chart_axis_position(&p->x, s->x[i]), y = y_px(p, s->y[i]);
+		const char *label = s->labels ? s->labels[i] : NULL;
+		char number[2][CHART_LABEL_BYTES];
+		chart_number(number[0], s->x[i]);
+		chart_number(number[1], s->y[i]);
+		buf_puts(p->out, "<svg overflow=\"visible\"");
+		put_attribute(p->out, "x", 100 * x, "%");
+		put_attribute(p->out, "y", y, "");
+		buf_puts(p->out, "><title>");
+		xml_put_text(p->out, label ? label : s->name);
+		buf_puts(p->out, ": ");
+		xml_put_text(p->out, p->c->x.title);
+		buf_printf(p->out, " %s, ", number[0]);
+		xml_put_text(p->out, p->c->y.title);
+		buf_printf(p->out, " %s</title><path class=\"point\" d=\"%s\"/>", number[1], styles[s->style].point);
+		if (label)
+			put_label(p, l, x * UNITS, y, label);
+		buf_puts(p->out, "</svg>\n");
+	}
+}
+
+static bool has_points(const struct chart_series *s)
+{
+	return s->mark == CHART_POINTS || s->mark == CHART_LINKED_POINTS;
+}
+
+// Labels avoid the points of every series.
+static void take_points(const struct plot *p, struct labels *l)
+{
+	for (size_t k = 0; k < p->c->n_series; k++) {
+		const struct chart_series *s = &p->c->series[k];
+		for (size_t i = 0; has_points(s) && i < s->n && l->n < POINTS_MAX; i++) {
+			if (!has_place(s, i))
+				continue;
+			double x = chart_axis_position(&p->x, s->x[i]) * UNITS, y = y_px(p, s->y[i]);
+			take(l, &(struct box){x - POINT_PX, y - POINT_PX, x + POINT_PX, y + POINT_PX});
+		}
+	}
+}
+
+// ---- charts ----
+
+static void plot_init(struct plot *p, struct buf *out, const struct chart *c)
+{
+	*p = (struct plot){.out = out, .c = c, .height = c->height > 0 ? c->height : HEIGHT_DEFAULT};
+	fit(p, &p->x, &c->x, false, X_TICKS);
+	fit(p, &p->y, &c->y, true, Y_TICKS);
+}
+
+static void begin_series(struct buf *out, const struct chart_series *s)
+{
+	buf_printf(out, "<g class=\"series s-%s\" data-name=\"", chart_style_name(s->style));
+	xml_put_text(out, s->name);
+	buf_puts(out, "\">\n");
+}
+
+static void put_plot(const struct plot *p)
+{
+	struct buf *out = p->out;
+	const struct chart *c = p->c;
+	struct labels l = {.n = 0};
+	put_x_axis(p);
+	put_y_axis(p);
+	take_points(p, &l);
+	bool is_empty = true;
+	for (size_t k = 0; k < c->n_series; k++) {
+		const struct chart_series *s = &c->series[k];
+		for (size_t i = 0; i < s->n; i++)
+			is_empty = is_empty && !has_place(s, i);
+		if (s->mark == CHART_POINTS)
+			continue;
+		begin_series(out, s);
+		put_lines(p, s);
+		buf_puts(out, "</g>\n");
+	}
+	for (size_t k = 0; k < c->n_series; k++) { // above all lines
+		if (!has_points(&c->series[k]))
+			continue;
+		begin_series(out, &c->series[k]);
+		put_points(p, &c->series[k], &l);
+		buf_puts(out, "</g>\n");
+	}
+	if (is_empty)
+		buf_printf(out, "<text class=\"tick\" text-anchor=\"middle\" x=\"50%%\" y=\"%g\">no data</text>\n",
+		           p->height / 2);
+}
+
+static void put_description(struct buf *out, const struct chart *c)
+{
+	buf_printf(out, "<desc id=\"%s-desc\">", c->id);
+	xml_put_text(out, c->description);
+	buf_puts(out, "</desc>\n");
+}
+
+// For scripts that read values from the paths.
+static void put_range(struct buf *out, const char *name, const struct chart_axis *a)
+{
+	char min[NUM_TEXT_BYTES], max[NUM_TEXT_BYTES];
+	num_format_f64(min, a->min);
+	num_format_f64(max, a->max);
+	buf_printf(out, " data-%s=\"%s %s\"", name, min, max);
+}
+
+void svg_chart_put(struct buf *out, const struct chart *c)
+{
+	struct plot p;
+	plot_init(&p, out, c);
+	buf_printf(out, "<svg id=\"%s\" class=\"plot\" width=\"100%%\" height=\"%g\"", c->id, p.height);
+	if (c->x.scale != CHART_LOG && c->y.scale != CHART_LOG) {
+		put_range(out, "x", &p.x);
+		put_range(out, "y", &p.y);
+	}
+	// A <title> would hang over the chart as a tooltip.
+	buf_printf(out, " role=\"img\" aria-describedby=\"%s-desc\" aria-label=\"", c->id);
+	xml_put_text(out, c->title);
+	buf_puts(out, "\">\n");
+	put_description(out, c);
+	put_plot(&p);
+	buf_puts(out, "</svg>\n");
+}
+
+static void put_sample(struct buf *out, enum chart_style style, enum chart_mark mark)
+{
+	buf_printf(out, "<g class=\"series s-%s\">", chart_style_name(style));
+	if (mark == CHART_AREA)
+		buf_puts(out, "<path class=\"surface\" d=\"M0 2H24V12H0Z\"/>");
+	if (mark != CHART_POINTS)
+		buf_printf(out, "<path class=\"line\" d=\"M0 %dH24\"/>", mark == CHART_AREA ? 2 : 6);
+	if (mark == CHART_POINTS || mark == CHART_LINKED_POINTS)
+		buf_printf(out, "<path class=\"point\" transform=\"translate(12 6)\" d=\"%s\"/>", styles[style].point);
+	buf_puts(out, "</g>");
+}
+
+void svg_chart_put_swatch(struct buf *out, enum chart_style style, enum chart_mark mark)
+{
+	buf_puts(out, "<svg class=\"swatch\" width=\"24\" height=\"12\" viewBox=\"0 0 24 12\" aria-hidden=\"true\">");
+	put_sample(out, style, mark);
+	buf_puts(out, "</svg>");
+}
+
+static void put_colours(struct buf *out, bool dark)
+{
+	for (int i = 0; i < CHART_STYLE__COUNT; i++)
+		buf_printf(out, ".s-%s{color:%s}", styles[i].name, dark ? styles[i].dark : styles[i].light);
+}
+
+void svg_chart_put_style(struct buf *out)
+{
+	buf_puts(out, ".plot,.plot svg{display:block;overflow:visible}"
+	              ".plot text{font-size:11px;fill:#59616e}"
+	              ".plot .label{fill:currentColor;stroke:#fff;stroke-width:3px;paint-order:stroke}"
+	              ".grid{stroke:#e2e5ea}.base{stroke:#858d99}.series{fill:none;stroke:none}"
+	              ".line{stroke:currentColor;stroke-width:1.5;stroke-linejoin:round;stroke-linecap:round}"
+	              ".s-policy .line{stroke-width:2.5}.s-demand .line{stroke-width:1}"
+	              ".surface{fill:currentColor;opacity:.16}.lead{stroke:currentColor;opacity:.6}"
+	              ".point{fill:currentColor;stroke:currentColor;stroke-width:2;stroke-linejoin:round}"
+	              ".s-policy .label{font-weight:650}");
+	put_colours(out, false);
+	for (int i = 0; i < CHART_STYLE__COUNT; i++)
+		if (styles[i].dash[0])
+			buf_printf(out, ".s-%s .line{stroke-dasharray:%s;stroke-linecap:butt}", styles[i].name,
+			           styles[i].dash);
+	buf_puts(out, "@media (max-width:40rem){.odd{display:none}}"
+	              "@media screen and (prefers-color-scheme:dark){.plot text{fill:#9ba4b2}"
+	              ".plot .label{fill:currentColor;stroke:#111418}.grid{stroke:#2a3038}.base{stroke:#6c7583}");
+	put_colours(out, true);
+	buf_puts(out, "}");
+}
+
+// Swatches and names from left to right, in as many lines as they need; returns their height.
+static double put_legend(struct buf *out, const struct chart *c, double top)
+{
+	double x = MARGIN_LEFT, y = top;
+	for (size_t i = 0; i < c->n_series; i++) {
+		const struct chart_series *s = &c->series[i];
+		double width = SWATCH_WIDTH + (double)strlen(s->name) * LABEL_PX + 18;
+		if (x > MARGIN_LEFT && x + width > DOCUMENT_WIDTH - MARGIN_RIGHT) {
+			x = MARGIN_LEFT;
+			y += LEGEND_LINE;
+		}
+		buf_printf(out, "<g transform=\"translate(%g %g)\">", x, y);
+		put_sample(out, s->style, s->mark);
+		buf_printf(out, "<text x=\"%d\" y=\"10\">", SWATCH_WIDTH);
+		xml_put_text(out, s->name);
+		buf_puts(out, "</text></g>\n");
+		x += width;
+	}
+	return c->n_series ? y + LEGEND_LINE - top : 0;
+}
+
+void svg_chart_put_document(struct buf *out, const struct chart *c)
+{
+	struct plot p;
+	struct buf legend;
+	buf_init(&legend, out->max);
+	double legend_height = put_legend(&legend, c, TITLE_HEIGHT);
+	double top = TITLE_HEIGHT + legend_height + 28, plot = c->height > 0 ? c->height : HEIGHT_DEFAULT;
+	double height = top + plot + MARGIN_BOTTOM;
+	buf_printf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%g\" viewBox=\"0 0 %d %g\"",
+	           DOCUMENT_WIDTH, height, DOCUMENT_WIDTH, height);
+	buf_printf(out, " role=\"img\" aria-labelledby=\"%s-title %s-desc\">\n<title id=\"%s-title\">", c->id, c->id,
+	           c->id);
+	xml_put_text(out, c->title);
+	buf_puts(out, "</title>\n");
+	put_description(out, c);
+	buf_puts(out, "<style>text{font-family:system-ui,sans-serif;font-size:12px;fill:#15181d}"
+	              ".heading{font-size:16px;font-weight:650}.ground{fill:#fff}");
+	svg_chart_put_style(out);
+	buf_puts(out, "@media screen and (prefers-color-scheme:dark){text,.heading{fill:#e8ebf0}.ground{fill:#111418}}"
+	              "</style>\n<rect class=\"ground\" width=\"100%\" height=\"100%\"/>\n");
+	buf_printf(out, "<text class=\"heading\" x=\"%d\" y=\"28\">", MARGIN_LEFT);
+	xml_put_text(out, c->title);
+	buf_puts(out, "</text>\n");
+	buf_put(out, buf_str(&legend), legend.len);
+	buf_printf(out, "<svg class=\"plot\" x=\"%d\" y=\"%g\" width=\"%d\" height=\"%g\" overflow=\"visible\">\n",
+	           MARGIN_LEFT, top, DOCUMENT_WIDTH - MARGIN_LEFT - MARGIN_RIGHT, plot);
+	plot_init(&p, out, c);
+	put_plot(&p);
+	buf_puts(out, "</svg>\n</svg>\n");
+	out->failed = out->failed || legend.failed;
+	buf_done(&legend);
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Charts as SVG: axes with round ticks, lines, step lines, areas and labelled points, each distinguished by colour and
+// by dashes or shape. A chart is part of an HTML page, where it is as wide as its container, or a document of its own.
+#ifndef GPUSCALE_CLI_REPLAY_SVG_CHART_H
+#define GPUSCALE_CLI_REPLAY_SVG_CHART_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "cli/replay/chart_axis.h"
+
+struct buf;
+
+// One look for each kind of result, the same in every chart.
+enum chart_style {
+	CHART_POLICY,
+	CHART_ACTUAL,
+	CHART_DEMAND,
+	CHART_HPA,
+	CHART_KEDA,
+	CHART_WPA,
+	CHART_KNATIVE,
+	CHART_FIXED,
+	CHART_BOUND,
+	CHART_OTHER,
+	CHART_STYLE__COUNT
+};
+const char *chart_style_name(enum chart_style style); // "policy", for class names
+
+enum chart_mark {
+	CHART_STEPS, // each value holds until the next x
+	CHART_LINE,
+	CHART_AREA, // a step line with a surface down to the start of the axis
+	CHART_POINTS,
+	CHART_LINKED_POINTS, // points that a line joins
+};
+
+struct chart_series {
+	const char *name; // for the legend and for screen readers; any text
+	enum chart_style style;
+	enum chart_mark mark;
+	const double *x, *y; // n each; NaN: a gap, or no point. Lines have growing x; an x may occur several times
+	const char *const *labels; // beside points; n entries of any text; may be NULL, as may its entries
+	size_t n;
+};
+
+struct chart_scale_options {
+	const char *title; // "GPU-hours"; any text
+	enum chart_scale scale;
+	bool from_zero; // CHART_LINEAR starts at 0
+};
+
+struct chart {
+	const char *id;          // letters, digits and '-'; unique on the page
+	const char *title;       // any text
+	const char *description; // what a person sees who looks at it, in a sentence; any text
+	struct chart_scale_options x, y;
+	const struct chart_series *series; // drawn in this order
+	size_t n_series;
+	int height; // of the plot, px; 0: 280
+};
+
+// Appends the rules that charts and swatches need: once per page, inside of a <style> element. They set colours for
+// light and dark.
+void svg_chart_put_style(struct buf *out);
+// Appends the chart as an <svg> element for an HTML page, without a legend. Each series is a group with the class of
+// its style ("s-policy") and its name in data-name; data-x and data-y have the ranges of linear axes and of time. Its
+// container leaves room for labels: svg_chart_put_style() has the class "plot".
+void svg_chart_put(struct buf *out, const struct chart *c);
+// Appends a sample of line or point, for a legend.
+void svg_chart_put_swatch(struct buf *out, enum chart_style style, enum chart_mark mark);
+// Appends the chart as a complete document with title and legend. It needs nothing from outside.
+void svg_chart_put_document(struct buf *out, const struct chart *c);
+
+#endif

@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale plan: prints one decision per policy, exactly like the first decision of `run`, and writes nothing.
+#include <argp.h>
+#include <event2/event.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/print.h"
+#include "cli/term/price_option.h"
+#include "cli/objects/shape_read.h"
+#include "cli/run/plan_objects.h"
+#include "cli/run/plan_pools.h"
+#include "cli/term/args.h"
+#include "cli/term/commands.h"
+#include "cli/term/progress.h"
+#include "controller/tick/observe.h"
+#include "controller/tick/refill.h"
+#include "k8s/client/scale.h"
+#include "policies/engine/decide.h"
+#include "policies/engine/decision.h"
+#include "policies/explain/explain.h"
+#include "policies/load/file_set.h"
+#include "policies/price/policy_cost.h"
+#include "policies/price/price_book.h"
+#include "runtime/connections.h"
+#include "runtime/options/controller_options.h"
+
+#define PLAN_OUTPUT_MAX (256 * 1024 * 1024)
+#define PLAN_REPORT_MAX (16 * 1024 * 1024)
+
+struct plan_args {
+	struct prometheus_options prometheus;
+	struct kube_options kube;
+	struct path_options files;
+	int32_t replicas; // -1: ask the cluster
+	enum output_format output;
+	bool exit_code;
+	struct price_option price_option;
+	double price;             // of one GPU-hour, by flag; NaN: that of each policy
+	int32_t gpus_per_replica; // 0: those of each policy
+	struct arena arena;       // of the price book
+	struct price_book book;
+};
+
+struct plan;
+struct plan_item {
+	struct plan *plan;
+	const struct policy *policy;
+	void *state;
+	struct refill_call refill;
+	struct observation_call observation;
+	struct decision decision;
+	bool decided;
+	char *pool; // why its pool changed the decision; NULL: it did not
+	struct err error;
+};
+
+struct plan {
+	struct connections connections;
+	struct observe_sources sources;
+	struct plan_item *items;
+	size_t n, n_done;
+	int64_t now_ms;
+	struct event *progress;
+};
+
+enum { KEY_REPLICAS = 0x500, KEY_EXIT_CODE, KEY_PRICES, KEY_GPU_MODEL, KEY_GPUS };
+
+static bool prints_prices(const struct plan_args *a)
+{
+	return a->output == OUTPUT_TABLE || a->output == OUTPUT_WIDE;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct plan_args *a = state->input;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->prometheus;
+		state->child_inputs[1] = &a->kube;
+		return 0;
+	case 'f':
+		path_options_add(&a->files, arg, state);
+		return 0;
+	case ARGP_KEY_ARG:
+		print_usage(state, "unexpected argument \"%s\"; policies are named by -f", arg);
+		return 0;
+	case KEY_REPLICAS:
+		a->replicas = (int32_t)option_i64("--replicas", arg, 0, POLICY_REPLICAS_MAX, state);
+		return 0;
+	case 'o':
+		a->output = (enum output_format)option_choice("-o", arg, output_format_names, state);
+		return 0;
+	case KEY_EXIT_CODE:
+		a->exit_code = true;
+		return 0;
+	case KEY_PRICES:
+		a->price_option.prices = arg;
+		return 0;
+	case KEY_GPU_MODEL:
+		a->price_option.model = arg;
+		return 0;
+	case KEY_GPUS:
+		a->gpus_per_replica =
+		        (int32_t)option_i64("--gpus-per-replica", arg, 1, POLICY_GPUS_PER_REPLICA_MAX, state);
+		return 0;
+	case ARGP_KEY_END:
+		if (a->files.n == 0 && a->replicas >= 0)
+			print_usage(state, "--replicas needs the policies of files: -f FILE|DIR");
+		if ((a->price_option.model || a->price_option.prices) && !prints_prices(a))
+			print_usage(state, "--prices and --gpu-model are for -o table and -o wide");
+		if (a->price_option.model)
+			a->price = price_option_get(&a->price_option, NAN, state);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static void item_done(struct plan_item *it)
+{
+	if (++it->plan->n_done == it->plan->n)
+		event_base_loopbreak(it->plan->connections.loop);
+}
+
+static void on_refilled(void *arg, bool ok, const struct err *error)
+{
+	(void)ok; // without history, the trace reports empty windows
+	(void)error;
+	struct plan_item *it = arg;
+	observe_capacity(&it->observation);
+	decide(it->policy, &it->observation.observation, it->plan->now_ms, it->state, &it->decision);
+	it->decided = true;
+	item_done(it);
+}
+
+static void on_observed(void *arg, struct observation_call *c)
+{
+	struct plan_item *it = arg;
+	it->error = c->error;
+	if (c->error.kind != ERR_NONE)
+		item_done(it);
+	else if (refill_is_needed(it->policy))
+		refill_start(&it->refill, it->plan->connections.promql, it->policy, it->state,
+		             observation_ready(&c->observation), it->plan->now_ms, on_refilled, it);
+	else
+		on_refilled(it, true, NULL);
+}
+
+static void on_progress(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	const struct plan *p = arg;
+	progress_line("%zu of %zu policies answered", p->n_done, p->n);
+}
+
+static void ask_all(struct plan *p)
+{
+	struct err unused; // the trace says that the capacity is unknown
+	for (size_t i = 0; i < p->n; i++)
+		p->items[i].observation.fit = observe_want_fit(&p->sources, p->items[i].policy, &unused);
+	for (size_t i = 0; i < p->n; i++)
+		observe_start(&p->items[i].observation, &p->sources, p->items[i].policy, p->now_ms, on_observed,
+		              &p->items[i]);
+	if (isatty(STDERR_FILENO)) {
+		p->progress = event_new(p->connections.loop, -1, EV_PERSIST, on_progress, p);
+		struct timeval second = {1, 0};
+		if (p->progress)
+			event_add(p->progress, &second);
+	}
+	if (p->n_done < p->n)
+		event_base_dispatch(p->connections.loop);
+	if (p->progress)
+		print_clear_line();
+}
+
+static int share_pools(struct plan *p, struct plan_objects *objects, const struct plan_args *args)
+{
+	struct plan_pool_item *items = calloc(p->n ? p->n : 1, sizeof *items);
+	struct err e;
+	err_set(&e, ERR_INTERNAL, "out of memory");
+	for (size_t i = 0; items && i < p->n; i++) {
+		struct plan_item *it = &p->items[i];
+		items[i].policy = it->policy;
+		items[i].decision = it->decided ? &it->decision : NULL;
+		items[i].status_replicas = it->observation.observation.status_replicas;
+	}
+	int rc = items ? plan_pools_share(objects, args->files.paths, args->files.n, items, p->n, p->now_ms, &e) : -1;
+	if (rc < 0)
+		print_error("gpuscale plan: %s\n", e.msg);
+	for (size_t i = 0; items && i < p->n; i++)
+		p->items[i].pool = items[i].pool;
+	free(items);
+	return rc;
+}
+
+// What the pod template of the target requests; 1 where that is unknown, as for a policy with --replicas.
+static int32_t read_gpus(const struct plan *p, const struct policy *policy)
+{
+	const struct scale_ref ref = policy_scale_ref(policy);
+	struct err e;
+	int32_t n = p->connections.k8s ? shape_read_gpus(p->connections.k8s, p->connections.loop, &ref, &e) : 0;
+	return n > 0 ? n : 1;
+}
+
+// Appends what the change of each policy costs: "default/llm: +2 replicas, +7.35 USD/h". Policies without spec.gpus are
+// left out, unless --gpu-model names the price of all.
+static void put_prices(const struct plan *plan, struct buf *out, const struct decided *list, size_t n,
+                       const struct plan_args *args)
+{
+	bool is_first = true;
+	for (size_t i = 0; i < n; i++) {
+		const struct policy *p = list[i].policy;
+		bool by_flag = !isnan(args->price);
+		int32_t change = list[i].decision->desired - list[i].decision->current;
+		enum price_basis basis = PRICE_LISTED;
+		int64_t micro =
+		        by_flag ? price_micro(args->price) : policy_gpu_micro(&args->book, p->gpus.model, &basis);
+		if (!by_flag && !p->gpus.set)
+			continue;
+		int32_t gpus = args->gpus_per_replica ? args->gpus_per_replica
+		               : p->gpus.set          ? p->gpus.per_replica
+		                                      : read_gpus(plan, p);
+		buf_puts(out, is_first ? "\n" : "");
+		print_to(out, "%s/%s: %+d %s, ", p->namespace_name, p->name, change,
+		         change == 1 || change == -1 ? "replica" : "replicas");
+		is_first = false;
+		if (basis == PRICE_NONE)
+			print_to(out, "no price: %s%s\n",
+			         p->gpus.model[0] ? "add the model to a file for --prices: "
+			                          : "name the model in spec.gpus.model",
+			         p->gpus.model);
+		else
+			print_to(out, "%+.2f %s/h%s\n", (double)change * gpus * (double)micro / 1e6,
+			         by_flag ? args->price_option.currency : args->book.currency,
+			         basis == PRICE_ASSUMED ? " (assumed price)" : "");
+	}
+}
+
+static int print(const struct plan *p, const struct plan_args *args)
+{
+	enum output_format format = args->output;
+	struct decided *list = calloc(p->n ? p->n : 1, sizeof *list);
+	struct buf out;
+	buf_init(&out, PLAN_OUTPUT_MAX);
+	size_t n = 0;
+	int rc = 0;
+	for (size_t i = 0; list && i < p->n; i++) {
+		const struct plan_item *it = &p->items[i];
+		if (it->decided) {
+			list[n++] = (struct decided){it->policy, &it->decision, it->observation.details, it->pool};
+			if (!it->observation.pods_known)
+				print_error("gpuscale plan: %s/%s: cannot count ready pods: %s\n",
+				            it->policy->namespace_name, it->policy->name,
+				            it->observation.pods_error.msg);
+		} else {
+			print_error("gpuscale plan: %s/%s: %s\n", it->policy->namespace_name, it->policy->name,
+			            it->error.msg);
+			rc = -1;
+		}
+	}
+	if (!list)
+		rc = -1;
+	else if (n || format == OUTPUT_JSON || format == OUTPUT_YAML)
+		explain_list(&out, list, n, format);
+	if (list && n && prints_prices(args))
+		put_prices(p, &out, list, n, args);
+	if (print_out(&out) < 0)
+		rc = -1;
+	buf_done(&out);
+	free(list);
+	return rc;
+}
+
+// True if the policy holds because data is missing: an unchanged target is then not a finding.
+static bool is_blind(const struct decision *d)
+{
+	bool misses = d->reason == REASON_ALL_SIGNALS_MISSING;
+	for (size_t i = 0; i < d->n_signals; i++)
+		misses = misses || d->signals[i].state == SIGNAL_MISSING;
+	return misses && d->action == ACTION_HOLD;
+}
+
+// Returns the exit code, and reports policies without data. Without --exit-code, only a plan in which all policies lack
+// data has failed.
+static int code_of(const struct plan *p, bool reports_changes)
+{
+	int code = EXIT_OK;
+	size_t n_blind = 0;
+	for (size_t i = 0; i < p->n; i++)
+		n_blind += is_blind(&p->items[i].decision);
+	if (!reports_changes && n_blind < p->n)
+		return EXIT_OK;
+	for (size_t i = 0; i < p->n; i++) {
+		const struct plan_item *it = &p->items[i];
+		struct decided decided = {it->policy, &it->decision, it->observation.details, it->pool};
+		char message[RENDER_SENTENCE_BYTES];
+		if (is_blind(&it->decision)) {
+			explain_message(&decided, message);
+			print_error("gpuscale plan: %s/%s holds because data is missing: %s\n",
+			            it->policy->namespace_name, it->policy->name, message);
+			code = EXIT_FAILED;
+		} else if (it->decision.desired != it->decision.current && code == EXIT_OK) {
+			code = EXIT_CHANGES;
+		}
+	}
+	return code;
+}
+
+// objects: NULL: the pools are in the files.
+static int plan_run(struct plan *p, const struct policy *const *policies, size_t n, struct plan_objects *objects,
+                    const struct plan_args *args)
+{
+	int code = EXIT_FAILED;
+	p->n = n;
+	p->items = calloc(p->n ? p->n : 1, sizeof *p->items);
+	bool complete = p->items != NULL;
+	for (size_t i = 0; complete && i < p->n; i++) {
+		struct plan_item *it = &p->items[i];
+		it->plan = p;
+		it->policy = policies[i];
+		it->state = calloc(1, decide_state_bytes(it->policy));
+		complete = it->state != NULL;
+		if (complete)
+			decide_state_init(it->policy, it->state);
+	}
+	if (complete) {
+		ask_all(p);
+		int rc = share_pools(p, objects, args);
+		code = print(p, args) < 0 || rc < 0 ? EXIT_FAILED : EXIT_OK;
+		if (code == EXIT_OK)
+			code = code_of(p, args->exit_code);
+	} else {
+		print_error("gpuscale plan: out of memory\n");
+	}
+	connections_cancel(&p->connections);
+	for (size_t i = 0; p->items && i < p->n; i++) {
+		observe_release(&p->items[i].observation);
+		free(p->items[i].state);
+		free(p->items[i].pool);
+	}
+	if (p->progress)
+		event_free(p->progress);
+	free(p->items);
+	return code;
+}
+
+// Plans the policies; n_errors: invalid ones that are left out.
+static int plan(const struct plan_args *args, const struct policy *const *policies, size_t n, size_t n_errors,
+                struct plan_objects *objects)
+{
+	struct plan plan = {0};
+	struct err e;
+	if (connections_open(&plan.connections, &args->prometheus, args->replicas < 0 ? &args->kube : NULL, NULL, &e) <
+	    0) {
+		print_error("gpuscale plan: %s\n", e.msg);
+		if (args->replicas < 0 && e.kind != ERR_USAGE)
+			print_error("Without a cluster, pass the number of replicas: --replicas N\n");
+		return err_kind_info(e.kind)->exit_code;
+	}
+	int code = EXIT_FAILED;
+	if (connections_read_capacity(&plan.connections, NULL, NULL, &e) < 0) {
+		print_error("gpuscale plan: %s\n", e.msg);
+	} else {
+		plan.sources = (struct observe_sources){.queries = plan.connections.queries,
+		                                        .k8s = plan.connections.k8s,
+		                                        .given_replicas = args->replicas,
+		                                        .fits = plan.connections.fits};
+		plan.now_ms = clock_wall_ms(&plan.connections.clock);
+		code = plan_run(&plan, policies, n, objects, args);
+		if (n_errors)
+			code = EXIT_FAILED; // the valid policies were planned, but not all
+	}
+	connections_close(&plan.connections);
+	return code;
+}
+
+static int plan_files(const struct plan_args *args)
+{
+	struct err e;
+	struct buf report;
+	struct file_set set;
+	int code = EXIT_FAILED;
+	buf_init(&report, PLAN_REPORT_MAX);
+	if (file_set_load(&set, args->files.paths, args->files.n, NULL, &report, &e) < 0) {
+		print_error("gpuscale plan: %s\n", e.msg);
+		buf_done(&report);
+		return EXIT_FAILED;
+	}
+	print_notes(&report);
+	if (set.n_policies > 0)
+		code = plan(args, set.policies, set.n_policies, set.n_errors, NULL);
+	else if (set.n_errors == 0)
+		print_error("gpuscale plan: no policies found in %s%s\n", args->files.paths[0],
+		            args->files.n > 1 ? " and the others" : "");
+	file_set_done(&set);
+	buf_done(&report);
+	return code;
+}
+
+static int plan_cluster(const struct plan_args *args)
+{
+	struct plan_objects *objects = calloc(1, sizeof *objects);
+	if (!objects) {
+		print_error("gpuscale plan: out of memory\n");
+		return EXIT_FAILED;
+	}
+	int code = plan_objects_read(objects, &args->kube);
+	if (code == EXIT_OK && objects->n_policies > 0)
+		code = plan(args, objects->policies, objects->n_policies, objects->n_errors, objects);
+	else if (code == EXIT_OK) {
+		print_error("No resources found\n");
+		code = objects->n_errors ? EXIT_FAILED : EXIT_OK;
+	}
+	plan_objects_done(objects);
+	free(objects);
+	return code;
+}
+
+int cmd_plan(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+	        {"filename", 'f', "FILE|DIR", 0,
+	         "policy file or folder, - for standard input (repeatable; default: the policies and pools of the "
+	         "cluster, in "
+	         "all namespaces)",
+	         1},
+	        {"replicas", KEY_REPLICAS, "N", 0, "assume N ready replicas of the target; do not query the cluster",
+	         1},
+	        {"output", 'o', "FORMAT", 0, "table, wide, json, yaml or name (default table)", 1},
+	        {"exit-code", KEY_EXIT_CODE, 0, 0,
+	         "exit with 3 if a policy wants to change its replicas, with 1 if a policy holds because data is "
+	         "missing",
+	         1},
+	        {"gpu-model", KEY_GPU_MODEL, "MODEL", 0,
+	         "show what each change costs with GPUs of this model, as in H100-SXM (default: spec.gpus.model)", 1},
+	        {"gpus-per-replica", KEY_GPUS, "N", 0,
+	         "GPUs of one replica (default: spec.gpus.perReplica of the policy, else what the pod template of the "
+	         "target requests, else 1)",
+	         1},
+	        {"prices", KEY_PRICES, "FILE", 0, "a PriceBook (default: the shipped prices)", 1},
+	        {0}};
+	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0}, {&kube_argp, 0, NULL, 0}, {0}};
+	const struct argp argp = {
+	        options,
+	        parse,
+	        "",
+	        "Show what each policy would do now, and why, stage by stage. The GPUPools beside the policies limit "
+	        "their members. Writes nothing."
+	        "\vExit status: 0 done, 1 failed or no policy has data, 2 wrong usage, 3 changes wanted (with "
+	        "--exit-code).",
+	        children,
+	        NULL,
+	        NULL};
+	struct plan_args args = {.replicas = -1, .price = NAN};
+	prometheus_options_init(&args.prometheus);
+	args_parse(&argp, argc, argv, &args);
+	arena_init(&args.arena, PRICE_OPTION_ARENA_MAX);
+	if (price_option_read(args.price_option.prices, &args.arena, &args.book, "gpuscale plan") < 0) {
+		arena_done(&args.arena);
+		return EXIT_FAILED;
+	}
+
+	int code = args.files.n > 0 ? plan_files(&args) : plan_cluster(&args);
+	arena_done(&args.arena);
+	return code;
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// gpuscale run
+#include <argp.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/print.h"
+#include "base/process/process_descriptors.h"
+#include "base/process/process_trim.h"
+#include "cli/term/args.h"
+#include "cli/term/commands.h"
+#include "controller/controller.h"
+#include "controller/serve/http_servers.h"
+#include "controller/span_export.h"
+#include "k8s/client/object_name.h"
+#include "k8s/client/scale.h"
+#include "runtime/connections.h"
+#include "runtime/metrics/metrics.h"
+#include "runtime/options/controller_options.h"
+#include "runtime/options/ha_options.h"
+#include "runtime/options/serve_options.h"
+
+#define HOST_BYTES 256
+
+struct run_args {
+	struct prometheus_options prometheus;
+	struct kube_options kube;
+	struct log_options log;
+	struct ha_options ha;
+	struct path_options policies;
+	struct serve_options serve;
+	struct series_options series;
+	const char *listen, *namespace_name, *state_dir, *prices, *otlp_endpoint, *otlp_ca_file;
+	bool dry_run, once, crd, idle_rules;
+};
+
+enum {
+	KEY_POLICIES = 0x400,
+	KEY_LISTEN,
+	KEY_DRY_RUN,
+	KEY_ONCE,
+	KEY_CRD,
+	KEY_STATE_DIR,
+	KEY_PRICES,
+	KEY_IDLE_RULES,
+	KEY_OTLP,
+	KEY_OTLP_CA
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct run_args *a = state->input;
+	switch (key) {
+	case ARGP_KEY_INIT:
+		state->child_inputs[0] = &a->prometheus;
+		state->child_inputs[1] = &a->kube;
+		state->child_inputs[2] = &a->log;
+		state->child_inputs[3] = &a->ha;
+		state->child_inputs[4] = &a->serve;
+		state->child_inputs[5] = &a->series;
+		return 0;
+	case KEY_POLICIES:
+		path_options_add(&a->policies, arg, state);
+		return 0;
+	case KEY_LISTEN:
+		a->listen = arg;
+		return 0;
+	case KEY_DRY_RUN:
+		a->dry_run = true;
+		return 0;
+	case KEY_ONCE:
+		a->once = true;
+		return 0;
+	case 'n':
+		a->namespace_name = arg;
+		return 0;
+	case KEY_CRD:
+		a->crd = true;
+		return 0;
+	case KEY_IDLE_RULES:
+		a->idle_rules = true;
+		return 0;
+	case KEY_PRICES:
+		a->prices = arg;
+		return 0;
+	case KEY_OTLP:
+		a->otlp_endpoint = arg;
+		return 0;
+	case KEY_OTLP_CA:
+		a->otlp_ca_file = arg;
+		return 0;
+	case KEY_STATE_DIR:
+		a->state_dir = arg;
+		return 0;
+	case ARGP_KEY_ARG:
+		print_usage(state, "unexpected argument \"%s\"; policies are named by --policies", arg);
+		return 0;
+	case ARGP_KEY_END:
+		if (a->state_dir && a->policies.n == 0)
+			print_usage(state, "--state-dir needs --policies: objects of the cluster keep their state in "
+			                   "their status");
+		if (a->otlp_ca_file && !a->otlp_endpoint)
+			print_usage(state, "--otlp-ca-file needs --otlp-endpoint");
+		if (a->state_dir && !a->state_dir[0])
+			print_usage(state, "--state-dir: expected the path of a folder, got \"\"");
+		a->crd = a->crd || a->policies.n == 0;
+		if (a->idle_rules && (!a->crd || a->namespace_name || a->once))
+			print_usage(state,
+			            "--idle-rules needs the policies of all namespaces: it cannot be used with -n, "
+			            "--once, or --policies without --crd");
+		if (a->namespace_name && !k8s_name_is_valid(a->namespace_name))
+			print_usage(state, "-n: \"%s\" is not a valid namespace name", a->namespace_name);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+// A process that writes nothing needs no lease, and policies from files belong to this process unless a flag says
+// otherwise.
+static void settle_election(struct run_args *a)
+{
+	if (a->once || a->dry_run || (!a->crd && a->ha.n_shards == 1 && a->ha.leader_elect == HA_DEFAULT))
+		a->ha.leader_elect = HA_OFF;
+}
+
+// Without --otlp-endpoint, returns 0 and sets *ret_spans to NULL.
+static int open_spans(const struct run_args *a, const struct connections *to, struct log *log, char *hostname,
+                      struct span_export **ret_spans, struct err *e)
+{
+	const struct span_export_options options = {.loop = to->loop,
+	                                            .clock = &to->clock,
+	                                            .log = log,
+	                                            .endpoint = a->otlp_endpoint,
+	                                            .ca_file = a->otlp_ca_file,
+	                                            .hostname = hostname};
+	*ret_spans = NULL;
+	if (!a->otlp_endpoint)
+		return 0;
+	if (gethostname(hostname, HOST_BYTES - 1) < 0)
+		hostname[0] = '\0'; // spans are sent without it
+	*ret_spans = span_export_new(&options, e);
+	return *ret_spans ? 0 : -1;
+}
+
+int cmd_run(int argc, char **argv)
+{
+	static const struct argp_option options[] = {
+	        {"policies", KEY_POLICIES, "DIR|FILE", 0,
+	         "policy file, or folder of them; re-read when they change (repeatable). Without it: the GPUAutoscaler"
+	         " objects of the cluster, of all namespaces or that of -n",
+	         1},
+	        {"crd", KEY_CRD, 0, 0, "the objects of the cluster, beside --policies; of one name, the object counts",
+	         1},
+	        {"state-dir", KEY_STATE_DIR, "DIR", 0,
+	         "remember the policies of --policies across restarts in files of this folder: cooldowns,"
+	         " recommendations, scale events, start-up times (default: not; objects have their status)",
+	         1},
+	        {"idle-rules", KEY_IDLE_RULES, 0, 0, "also the GPUIdleRule objects of the cluster", 1},
+	        {"prices", KEY_PRICES, "FILE", 0,
+	         "a PriceBook for the costs of policies with spec.gpus; re-read when it changes (default: the shipped "
+	         "prices)",
+	         1},
+	        {"namespace", 'n', "NAME", 0, "only the objects of this namespace (default: of all)", 1},
+	        {"listen", KEY_LISTEN, "ADDR", 0,
+	         "address of the status page (/), /metrics, /livez, /readyz, /debug/decisions (default :8080, '' = "
+	         "none)",
+	         1},
+	        {"otlp-endpoint", KEY_OTLP, "URL", 0,
+	         "send each tick as spans with OTLP/HTTP to this URL, which gets /v1/traces appended unless it ends "
+	         "with it "
+	         "(default: nothing is sent)",
+	         1},
+	        {"otlp-ca-file", KEY_OTLP_CA, "FILE", 0, "CA certificates to trust for it instead of the system's", 1},
+	        {"dry-run", KEY_DRY_RUN, 0, 0, "decide and report, write nothing", 1},
+	        {"once", KEY_ONCE, 0, 0, "one tick per policy, then exit", 1},
+	        {0}};
+	static const struct argp_child children[] = {{&prometheus_argp, 0, NULL, 0},
+	                                             {&kube_argp, 0, NULL, 0},
+	                                             {&log_argp, 0, NULL, 0},
+	                                             {&ha_argp, 0, NULL, 0},
+	                                             {&serve_argp, 0, NULL, 0},
+	                                             {&series_argp, 0, NULL, 0},
+	                                             {0}};
+	const struct argp argp = {options,
+	                          parse,
+	                          "",
+	                          "Run the controller: query, decide, and PATCH the targets' scale, policy by policy."
+	                          "\vPolicy files that changed are read again once they rest, and at once on SIGHUP;"
+	                          " SIGTERM ends cleanly. Logs go to stderr."
+	                          " Exit status: 0 stopped or all ticks good, 1 failed, 2 wrong usage.",
+	                          children,
+	                          NULL,
+	                          NULL};
+	struct run_args args = {.listen = ":8080"};
+	prometheus_options_init(&args.prometheus);
+	ha_options_init(&args.ha);
+	args_parse(&argp, argc, argv, &args);
+
+	struct err e;
+	struct connections connections;
+	struct clock clock;
+	clock_init_real(&clock);
+	process_return_large_blocks();
+	process_raise_descriptors();
+	struct log *log = log_new(STDERR_FILENO, args.log.format, args.log.level, &clock);
+	struct metrics *metrics = metrics_new();
+	if (!log || !metrics) {
+		print_error("gpuscale run: out of memory\n");
+		return EXIT_FAILED;
+	}
+	int code = EXIT_FAILED;
+	metrics_limit_policies(metrics, args.serve.metrics_policies);
+	settle_election(&args);
+	if (connections_open_for(&connections, &args.prometheus, &args.kube, &args.ha, metrics, &e) < 0) {
+		print_error("gpuscale run: %s\n", e.msg);
+		code = err_kind_info(e.kind)->exit_code;
+		goto out;
+	}
+	struct span_export *spans;
+	char hostname[HOST_BYTES] = "";
+	if (open_spans(&args, &connections, log, hostname, &spans, &e) < 0) {
+		print_error("gpuscale run: %s\n", e.msg);
+		code = err_kind_info(e.kind)->exit_code;
+		goto disconnect;
+	}
+	struct controller_options run = {.policy_paths = args.policies.paths,
+	                                 .n_policy_paths = args.policies.n,
+	                                 .policies_from_cluster = args.crd,
+	                                 .policy_namespace = args.namespace_name,
+	                                 .prices = args.prices,
+	                                 .state_dir = args.state_dir,
+	                                 .keep_sparklines = !args.once && args.listen[0],
+	                                 .dry_run = args.dry_run,
+	                                 .idle_rules = args.idle_rules,
+	                                 .series_matchers = series_options_matchers(&args.series),
+	                                 .once = args.once,
+	                                 .election = connections.elects ? &args.ha : NULL,
+	                                 .spans = spans,
+	                                 .log = log};
+	struct controller *controller = controller_new(&connections, &run, metrics, &e);
+	const struct http_servers_options serve = {.flags = &args.serve,
+	                                           .listen = args.listen,
+	                                           .connections = &connections,
+	                                           .controller = controller,
+	                                           .log = log,
+	                                           .metrics = metrics};
+	struct http_servers *servers = controller && !args.once ? http_servers_new(&serve, &e) : NULL;
+	if (controller && (servers || args.once))
+		code = controller_run(controller) ? EXIT_OK : EXIT_FAILED;
+	else
+		print_error("gpuscale run: %s\n", e.msg);
+	http_servers_disconnect(servers);
+	controller_disconnect(controller);
+	connections_cancel(&connections);
+	controller_resign(controller);
+	http_servers_free(servers);
+	controller_free(controller);
+	span_export_drain(spans);
+	span_export_free(spans);
+disconnect:
+	connections_close(&connections);
+out:
+	metrics_free(metrics);
+	log_free(log);
+	return code;
+}

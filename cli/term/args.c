@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/term/args.h"
+
+#include <argp.h>
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "base/print.h"
+#include "cli/term/commands.h"
+
+#define ARGS_FLAGS_MAX 128
+
+// A flag that takes an argument also takes one that looks like a flag: in `--reason --not-now`, the latter is the
+// reason.
+struct flags {
+	const char *names[ARGS_FLAGS_MAX];
+	bool takes_next[ARGS_FLAGS_MAX];
+	size_t n;
+	char eats[128]; // short flags by their letter: 0 = unknown, 1 = without an argument, 2 = with one
+};
+
+static void add_flag(struct flags *f, const char *name, bool takes_next)
+{
+	if (f->n < ARGS_FLAGS_MAX) {
+		f->names[f->n] = name;
+		f->takes_next[f->n++] = takes_next;
+	}
+}
+
+static void collect(struct flags *f, const struct argp *argp)
+{
+	for (const struct argp_option *o = argp->options; o && (o->name || o->key || o->doc || o->group); o++) {
+		bool takes_next = o->arg && !(o->flags & OPTION_ARG_OPTIONAL);
+		if (o->name)
+			add_flag(f, o->name, takes_next);
+		if (o->key > 0 && o->key < 128 && isprint(o->key))
+			f->eats[o->key] = takes_next ? 2 : 1;
+	}
+	for (const struct argp_child *c = argp->children; c && c->argp; c++)
+		collect(f, c->argp);
+}
+
+static _Noreturn void fail_unknown(const char *command, const char *word, size_t len, const struct flags *f)
+{
+	char name[64];
+	snprintf(name, sizeof name, "%.*s", (int)(len < sizeof name ? len : sizeof name - 1), word);
+	const char *close = num_closest_name(name, f->names, f->n);
+	print_error("%s: unrecognized option '--%.*s'", command, (int)len, word);
+	if (close)
+		print_error("; did you mean '--%s'?", close);
+	print_error("\nTry `%s --help' for a list.\n", command);
+	exit(EXIT_USAGE);
+}
+
+// The index of the flag that a word of `len` bytes names, completely or as a prefix of one or more; f->n if there is
+// none.
+static size_t find(const struct flags *f, const char *word, size_t len)
+{
+	size_t found = f->n;
+	for (size_t i = 0; i < f->n; i++) {
+		if (strncmp(f->names[i], word, len) != 0)
+			continue;
+		found = i;
+		if (f->names[i][len] == '\0')
+			break;
+	}
+	return found;
+}
+
+// True if the last letter takes the next argument. Replaces a lone "-h" by --help unless it has another meaning.
+static bool look_at_letters(const char *command, char **arg, const struct flags *f)
+{
+	static const char help[] = "--help"; // arguments are never written to
+	if (strcmp(*arg, "-h") == 0 && !f->eats['h']) {
+		*arg = (char *)(uintptr_t)help;
+		return false;
+	}
+	for (const char *p = *arg + 1; *p; p++) {
+		if (*p < ' ' || *p > '~') { // getopt would print it as it is
+			print_error("%s: invalid option -- '%s'\nTry `%s --help' for a list.\n", command, p, command);
+			exit(EXIT_USAGE);
+		}
+		if (f->eats[(unsigned char)*p] == 2)
+			return p[1] == '\0';
+	}
+	return false;
+}
+
+static void look_at_flags(const struct argp *argp, int argc, char **argv)
+{
+	struct flags f = {.n = 0};
+	collect(&f, argp);
+	add_flag(&f, "help", false);
+	add_flag(&f, "usage", false);
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+		const char *word = argv[i];
+		if (word[0] != '-' || word[1] == '\0')
+			continue;
+		if (word[1] != '-') {
+			i += look_at_letters(argv[0], &argv[i], &f);
+			continue;
+		}
+		size_t len = strcspn(word + 2, "="), which = find(&f, word + 2, len);
+		if (which == f.n)
+			fail_unknown(argv[0], word + 2, len, &f);
+		i += f.takes_next[which] && word[2 + len] == '\0';
+	}
+}
+
+void args_parse(const struct argp *argp, int argc, char **argv, void *input)
+{
+	struct argp all = *argp;
+	if (all.args_doc && !all.args_doc[0])
+		all.args_doc = NULL;
+	setenv("ARGP_HELP_FMT", "no-dup-args-note", 0); // omits a sentence about arguments that is of no use here
+	argp_err_exit_status = EXIT_USAGE;
+	look_at_flags(&all, argc, argv);
+	argp_parse(&all, argc, argv, 0, NULL, input);
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/term/fail_on.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/num.h"
+
+static const char *const comparisons[] = {">", ">=", "<", "<="};
+_Static_assert(sizeof comparisons / sizeof *comparisons == FAIL_COMPARISON__COUNT, "one sign per comparison");
+
+#define NAMES_BYTES 256
+
+static int parse_limit(const char *text, const struct fail_metric *metric, double *ret, struct err *e)
+{
+	size_t len = strlen(text);
+	int64_t ms;
+	if (len > 1 && text[len - 1] == '%' && metric->unit == FAIL_PERCENT)
+		len--;
+	if (num_parse_f64(text, len, ret, NULL) == 0)
+		return 0;
+	if (metric->unit == FAIL_SECONDS && num_parse_flag_duration_ms(text, len, &ms, NULL) == 0) {
+		*ret = (double)ms / 1000;
+		return 0;
+	}
+	return err_set(e, ERR_USAGE, "\"%s\" is not a limit for %s: expected a number%s", text, metric->name,
+	               metric->unit == FAIL_PERCENT   ? ", such as 5%"
+	               : metric->unit == FAIL_SECONDS ? " of seconds, or a duration such as 30s"
+	                                              : "");
+}
+
+static int unknown_metric(const char *text, const struct fail_metric *metrics, size_t n, struct err *e)
+{
+	char names[NAMES_BYTES];
+	size_t len = 0;
+	for (size_t i = 0; i < n && len < sizeof names; i++)
+		len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", i ? ", " : "", metrics[i].name);
+	return err_set(e, ERR_USAGE, "\"%s\": the metrics are %s", text, names);
+}
+
+int fail_on_parse(const char *text, const struct fail_metric *metrics, size_t n, struct fail_on *ret, struct err *e)
+{
+	size_t len = strcspn(text, " <>=");
+	const char *sign = text + len + strspn(text + len, " ");
+	size_t sign_len = strspn(sign, "<>=");
+	size_t metric = 0, comparison = 0;
+	while (metric < n && (strlen(metrics[metric].name) != len || memcmp(metrics[metric].name, text, len) != 0))
+		metric++;
+	while (comparison < FAIL_COMPARISON__COUNT &&
+	       (strlen(comparisons[comparison]) != sign_len || memcmp(comparisons[comparison], sign, sign_len) != 0))
+		comparison++;
+	if (metric == n)
+		return unknown_metric(text, metrics, n, e);
+	if (comparison == FAIL_COMPARISON__COUNT)
+		return err_set(e, ERR_USAGE, "\"%s\": expected METRIC > NUMBER, such as '%s > 5'", text,
+		               metrics[metric].name);
+	*ret = (struct fail_on){text, metric, (enum fail_comparison)comparison, 0};
+	const char *limit = sign + sign_len;
+	return parse_limit(limit + strspn(limit, " "), &metrics[metric], &ret->limit, e);
+}
+
+bool fail_on_is_met(const struct fail_on *f, double value)
+{
+	if (isnan(value))
+		return false;
+	switch (f->comparison) {
+	case FAIL_ABOVE:
+		return value > f->limit;
+	case FAIL_AT_LEAST:
+		return value >= f->limit;
+	case FAIL_BELOW:
+		return value < f->limit;
+	case FAIL_AT_MOST:
+	case FAIL_COMPARISON__COUNT:
+		break;
+	}
+	return value <= f->limit;
+}

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Prints tables like kubectl: left-aligned columns three blanks apart, ages in short form.
+#ifndef GPUSCALE_CLI_TERM_TABLE_H
+#define GPUSCALE_CLI_TERM_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+#define TABLE_COLUMNS_MAX 16
+#define TABLE_CELL_BYTES  512 // what is longer is cut with "..."
+#define TABLE_BYTES_MAX   ((size_t)256 * 1024 * 1024)
+#define TABLE_AGE_BYTES   24
+
+struct table {
+	const char *const *head; // NULL-terminated; not owned
+	size_t n_columns;
+	size_t widths[TABLE_COLUMNS_MAX]; // minimum widths; set them between table_init() and table_print() to align
+	                                  // two tables
+	struct buf cells;                 // each NUL-terminated
+	size_t n_cells;
+};
+
+void table_init(struct table *t, const char *const *head);
+void table_done(struct table *t);
+// Adds the next cell; a row is complete when every column has a cell. Non-printable characters are escaped.
+void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+// Prints the head and the rows, indented by `indent` blanks. The table is empty afterwards and keeps its widths.
+// Check out->failed and t->cells.failed at the end.
+void table_print(struct table *t, struct buf *out, int indent, bool with_head);
+
+// Formats an age in kubectl's short form: "45s", "5m30s", "3h", "2d4h", "400d"; "<unknown>" if `since_ms` is 0, "0s"
+// for the future. Kubernetes: apimachinery util/duration, HumanDuration.
+const char *table_age(char out[TABLE_AGE_BYTES], int64_t since_ms, int64_t now_ms);
+
+#endif

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conflicting autoscalers: while another autoscaler controls a policy's target, or another client keeps changing its
+// replicas, the policy has no reconciler, unless it writes nothing: the autoscaler may use one of its signals. Without
+// the RBAC rules to watch the autoscalers, the policy still runs and a warning is logged.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/http/http_client.h"
+#include "base/must.h"
+#include "base/num.h"
+#include "base/process/log.h"
+#include "base/timer.h"
+#include "controller/controller_private.h"
+#include "k8s/cache/conflict_watch.h"
+#include "k8s/client/discovery.h"
+#include "k8s/client/k8s_client.h"
+#include "k8s/client/scale.h"
+#include "policies/load/policy_ref.h"
+#include "runtime/log_edge.h"
+
+#define MANAGER_TIMEOUT_MS 5000
+#define MANAGER_ATTEMPTS   2
+#define MANAGER_PATH_BYTES 1024 // apiVersion, plural, namespace and name, each of at most 319 bytes
+
+struct conflicts {
+	struct conflict_watch *watch;
+	size_t n_awaited;                   // policies whose conflicts are not known yet
+	size_t n_blind;                     // policies whose conflicts may go undetected
+	const struct managed_policy *blind; // that of them whose error was logged; NULL: none
+	char *error;                        // the one logged last
+	bool has_logged_target;             // a target that cannot be watched was logged
+	struct conflict_pause *pauses;
+};
+
+static void on_change(void *arg, void *user)
+{
+	(void)arg;
+	if (user)
+		managed_policy_mark(user);
+}
+
+int conflicts_open(struct controller *c, struct err *e)
+{
+	const struct conflict_watch_options options = {.client = c->connections->k8s, .on_change = on_change, .arg = c};
+	c->conflicts = calloc(1, sizeof *c->conflicts);
+	if (!c->conflicts)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	c->conflicts->watch = conflict_watch_new(&options, e);
+	return c->conflicts->watch ? 0 : -1;
+}
+
+static void pause_free(struct conflict_pause *p)
+{
+	if (!p)
+		return;
+	if (p->asking)
+		k8s_call_cancel(p->asking);
+	event_del(&p->timer);
+	DL_DELETE(p->m->controller->conflicts->pauses, p);
+	p->m->pause = NULL;
+	free(p);
+}
+
+void conflicts_close(struct controller *c)
+{
+	if (!c->conflicts)
+		return;
+	while (c->conflicts->pauses)
+		pause_free(c->conflicts->pauses);
+	conflict_watch_free(c->conflicts->watch); // and the wants of all policies
+	free(c->conflicts->error);
+	free(c->conflicts);
+	c->conflicts = NULL;
+}
+
+struct conflict_watch *conflicts_watch(const struct controller *c)
+{
+	return c->conflicts ? c->conflicts->watch : NULL;
+}
+
+size_t conflicts_awaited(const struct controller *c)
+{
+	return c->conflicts ? c->conflicts->n_awaited : 0;
+}
+
+// ---- another client keeps changing the target ----
+
+static void set_client(struct conflict_pause *p, const char *manager)
+{
+	if (manager[0])
+		snprintf(p->who, sizeof p->who, "field manager \"%s\"", manager);
+	else
+		snprintf(p->who, sizeof p->who, "another client");
+	managed_policy_mark(p->m);
+}
+
+static void resume(struct conflict_pause *p)
+{
+	struct managed_policy *m = p->m;
+	pause_free(p);
+	managed_policy_mark(m);
+}
+
+// A target that was created again has other replicas, too, and no other client.
+static void on_target(void *arg, const struct http_response *response, const struct err *error)
+{
+	struct conflict_pause *p = arg;
+	char manager[CONFLICT_MANAGER_BYTES] = "";
+	p->asking = NULL;
+	if (error && error->kind == ERR_CANCELED)
+		return; // the pause is being freed, or the connections are being closed
+	int64_t created_ms =
+	        response ? scale_fight_manager(response->body, response->body_len, manager, sizeof manager) : -1;
+	const struct clock *clock = &p->m->controller->connections->clock;
+	int64_t age_ms = clock_wall_ms(clock) - created_ms;
+	// The creation is rounded down to a second.
+	if (created_ms >= 0 && age_ms < clock_mono_ms(clock) - p->m->fight.since_ms + 1000) {
+		p->m->fight = (struct scale_fight){0};
+		resume(p);
+	} else {
+		set_client(p, manager);
+	}
+}
+
+// Asks who changed the replicas: a list of one object, so that the rights of the watch suffice. The value of the other
+// client is in place now, so it is the last one that changed it.
+static void ask_for_manager(struct conflict_pause *p, const struct policy *policy)
+{
+	struct k8s_client *k8s = p->m->controller->connections->k8s;
+	const struct k8s_resource *resource =
+	        discovery_find(k8s_client_discovery(k8s), policy->target_api_version, policy->target_kind);
+	char path[MANAGER_PATH_BYTES];
+	struct err e;
+	if (resource)
+		snprintf(path, sizeof path, "%s%s/namespaces/%s/%s?fieldSelector=metadata.name%%3D%s",
+		         strchr(policy->target_api_version, '/') ? "/apis/" : "/api/", policy->target_api_version,
+		         policy->namespace_name, resource->plural, policy->target_name);
+	if (!resource || k8s_request_with(k8s,
+	                                  &(struct k8s_request_options){.method = "GET",
+	                                                                .path = path,
+	                                                                .timeout_ms = MANAGER_TIMEOUT_MS,
+	                                                                .max_attempts = MANAGER_ATTEMPTS,
+	                                                                .done = on_target,
+	                                                                .arg = p},
+	                                  &p->asking, &e) < 0)
+		set_client(p, "");
+}
+
+static void on_resume(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	resume(arg);
+}
+
+bool conflicts_yield(void *owner, int32_t from, int32_t to)
+{
+	struct managed_policy *m = owner;
+	const struct connections *connections = m->controller->connections;
+	const struct policy *policy = &m->body->policy;
+	int64_t ms = scale_fight_check(&m->fight, from, to, policy->interval_ms, clock_mono_ms(&connections->clock));
+	if (ms == 0 || !m->controller->conflicts)
+		return false;
+	struct conflict_pause *p = must_alloc(calloc(1, sizeof *p));
+	p->m = m;
+	p->until_ms = clock_wall_ms(&connections->clock) + ms;
+	evtimer_assign(&p->timer, connections->loop, on_resume, p);
+	timer_start(&p->timer, ms);
+	DL_APPEND(m->controller->conflicts->pauses, p);
+	m->pause = p;
+	ask_for_manager(p, policy);
+	return true;
+}
+
+// ---- one policy ----
+
+static void forget(struct managed_policy *m)
+{
+	if (m->awaits_conflicts)
+		m->controller->conflicts->n_awaited--;
+	m->awaits_conflicts = false;
+	m->controller->conflicts->n_blind -= m->is_blind;
+	m->is_blind = false;
+	if (m->controller->conflicts->blind == m)
+		m->controller->conflicts->blind = NULL;
+	pause_free(m->pause);
+	m->fight = (struct scale_fight){0};
+	conflict_watch_unwant(m->conflicts_want);
+	m->conflicts_want = NULL;
+	policy_ref_release(m->conflicts_of);
+	m->conflicts_of = NULL;
+}
+
+bool controller_is_same_target(const struct policy *a, const struct policy *b)
+{
+	return strcmp(a->target_api_version, b->target_api_version) == 0 &&
+	       strcmp(a->target_kind, b->target_kind) == 0 && strcmp(a->target_name, b->target_name) == 0;
+}
+
+// Logs the error of one policy when it starts or changes, and the end of the last one: each namespace may have an error
+// of its own.
+static void log_error(struct managed_policy *m, const char *error)
+{
+	struct log *log = m->controller->options.log;
+	struct conflicts *all = m->controller->conflicts;
+	enum log_edge edge = log_edge(&m->is_blind, error != NULL);
+	all->n_blind += edge == LOG_EDGE_STARTED;
+	all->n_blind -= edge == LOG_EDGE_ENDED;
+	if (error && (!all->blind || (all->blind == m && strcmp(all->error, error) != 0))) {
+		free(all->error);
+		all->error = must_alloc(strdup(error));
+		all->blind = m;
+		LOG(log, LOG_WARNING, "Cannot watch other autoscalers; conflicts may go undetected",
+		    LOG_S("err", error));
+	}
+	if (!error && all->blind == m)
+		all->blind = NULL;
+	if (edge == LOG_EDGE_ENDED && all->n_blind == 0)
+		LOG(log, LOG_INFO, "Autoscaler conflict detection recovered", LOG_S("last", all->error));
+}
+
+// other: the conflicting autoscaler; NULL: none.
+static void log_conflict(struct managed_policy *m, const char *other)
+{
+	struct log *log = m->controller->options.log;
+	const struct policy *p = &m->conflicts_of->policy;
+	switch (log_edge(&m->has_conflict, other != NULL)) {
+	case LOG_EDGE_STARTED:
+		LOG(log, LOG_WARNING,
+		    m->pause ? "Conflict: another client keeps changing the replicas"
+		             : "Conflict: target is managed by another autoscaler",
+		    LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name), LOG_S("target", p->target_name),
+		    LOG_S("other", other));
+		break;
+	case LOG_EDGE_ENDED:
+		LOG(log, LOG_INFO, "Conflict resolved", LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name),
+		    LOG_S("target", p->target_name));
+		break;
+	default:
+		break;
+	}
+}
+
+void conflicts_sync(struct managed_policy *m, struct policy_ref *body)
+{
+	struct conflicts *all = m->controller->conflicts;
+	struct err e;
+	if (!all)
+		return;
+	if (m->conflicts_of && (!body || !controller_is_same_target(&m->conflicts_of->policy, &body->policy)))
+		forget(m);
+	if (!body)
+		return;
+	if (m->conflicts_of && m->conflicts_of != body) { // the same target, in a newer policy
+		policy_ref_release(m->conflicts_of);
+		m->conflicts_of = policy_ref_acquire(body);
+	}
+	if (!m->conflicts_want) {
+		struct scale_ref ref = policy_scale_ref(&body->policy);
+		if (!m->conflicts_of)
+			m->conflicts_of = policy_ref_acquire(body);
+		m->conflicts_want = conflict_watch_want(all->watch, &ref, m, &e);
+		if (!m->conflicts_want && !all->has_logged_target)
+			LOG(m->controller->options.log, LOG_WARNING, "Cannot watch target for conflicting autoscalers",
+			    LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name), LOG_S("err", e.msg));
+		all->has_logged_target = all->has_logged_target || !m->conflicts_want;
+	}
+	if (!m->conflicts_want)
+		return;
+	bool waits = !conflicts_allow(m, body) && !conflicts_find(m);
+	all->n_awaited += waits && !m->awaits_conflicts;
+	all->n_awaited -= !waits && m->awaits_conflicts;
+	m->awaits_conflicts = waits;
+	log_error(m, conflict_watch_error(m->conflicts_want));
+	log_conflict(m, conflicts_allow(m, body) ? NULL : conflicts_find(m));
+}
+
+bool conflicts_allow(const struct managed_policy *m, const struct policy_ref *body)
+{
+	bool writes = !m->controller->options.dry_run && !body->policy.dry_run && !body->policy.paused;
+	if (!writes || !m->controller->conflicts)
+		return true;
+	return !m->pause && (!m->conflicts_want ||
+	                     (conflict_watch_is_known(m->conflicts_want) && !conflict_watch_find(m->conflicts_want)));
+}
+
+const char *conflicts_find(const struct managed_policy *m)
+{
+	const char *found =
+	        m->controller->conflicts && m->conflicts_want ? conflict_watch_find(m->conflicts_want) : NULL;
+	return found || !m->pause || !m->pause->who[0] ? found : m->pause->who;
+}
+
+void conflicts_explain(const struct managed_policy *m, char *ret_text, size_t size)
+{
+	const char *who = conflicts_find(m);
+	char until[NUM_TEXT_BYTES];
+	if (!m->pause || who != m->pause->who) {
+		snprintf(ret_text, size, "%s drives the target", who);
+		return;
+	}
+	num_format_rfc3339_ms(until, m->pause->until_ms);
+	snprintf(ret_text, size,
+	         "%s keeps changing the replicas of the target against the policy, which does not write before %s", who,
+	         until);
+}
+
+const char *conflicts_watch_error(const struct managed_policy *m)
+{
+	return m->controller->conflicts && m->conflicts_want ? conflict_watch_error(m->conflicts_want) : NULL;
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reports what a policy does: each result of a tick to the log, the metrics, the history and the status; and keeps what
+// the endpoints show of the last tick.
+#ifndef GPUSCALE_CONTROLLER_POLICY_POLICY_REPORT_H
+#define GPUSCALE_CONTROLLER_POLICY_POLICY_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "controller/gpu_time.h"
+#include "controller/status/status_conditions.h"
+
+struct decided;
+struct decision_history;
+struct log;
+struct metrics;
+struct policy;
+struct policy_status;
+struct reconciler;
+struct span_export;
+struct sparkline;
+struct tick_result;
+
+struct policy_report_env { // owns nothing
+	struct log *log;
+	struct metrics *metrics;
+	struct decision_history *history;
+	struct span_export *spans; // NULL: ticks are not sent as spans
+	bool dry_run;              // --dry-run
+	bool keep_sparklines;      // record the last hour of each policy for the status page
+};
+
+// One per policy. Initialize it before use; it owns its pointers.
+struct policy_report {
+	char *error;                 // why the last tick made no decision; NULL: it made one, or there was none
+	struct sparkline *sparkline; // NULL: not kept, or nothing recorded yet
+	struct gpu_time gpu_time;
+	int64_t values_limited;  // values that a decision reported as limited, or as not learnt from
+	enum status_phase phase; // outcome of the last tick; STATUS_PHASE__COUNT: there was none
+	bool status_failed;      // the last status was not written, and that was logged
+};
+
+// What the owner of the reconciler knows about the policy beside its ticks. NULL: none.
+struct policy_circumstances {
+	const char *fault;       // faults of the newest version, while the last valid one is in force
+	const char *conflict;    // the autoscaler that controls the target of a policy that writes nothing
+	const char *watch_error; // why conflicting autoscalers may go undetected
+};
+
+void policy_report_init(struct policy_report *p);
+// Frees what it keeps, and initializes it again.
+void policy_report_reset(struct policy_report *p);
+// The policy has another version now: discards what does not apply to it.
+void policy_report_set_policy(struct policy_report *p, const struct policy *before, const struct policy *after);
+
+// Logs, counts and exports `result`, which r has just returned, and updates the history and *p. Does not touch the
+// status.
+void policy_report_tick(struct policy_report *p, const struct policy_report_env *env, const struct reconciler *r,
+                        const struct tick_result *result);
+// Writes the status after a tick, with its Events; logs the first failure. Call only when the result allows it.
+void policy_report_status(struct policy_report *p, const struct policy_report_env *env, const struct reconciler *r,
+                          const struct policy_circumstances *circumstances, const struct tick_result *result,
+                          struct policy_status *status);
+// Writes the pending status. Call before the process exits, when r is idle.
+void policy_report_flush(const struct policy_report *p, const struct policy_report_env *env, const struct reconciler *r,
+                         const struct policy_circumstances *circumstances, int64_t now_ms,
+                         struct policy_status *status);
+// Describes the last tick for the conditions; *ret_facts refers to *ret_decided. Returns false before the first tick.
+bool policy_report_facts(const struct policy_report *p, const struct policy_report_env *env, const struct reconciler *r,
+                         const struct policy_circumstances *circumstances, struct decided *ret_decided,
+                         struct status_facts *ret_facts);
+
+#endif

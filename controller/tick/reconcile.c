@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// A reconciler between two ticks.
+#include "controller/tick/reconcile.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/process/log.h"
+#include "controller/pool/pool_seat.h"
+#include "controller/status/status.h"
+#include "controller/tick/reconcile_private.h"
+#include "k8s/cache/target_store.h"
+#include "k8s/capacity/fit_store.h"
+#include "policies/engine/decide.h"
+
+#define PACKED_STEP 32 // a state that grows and shrinks by a word or two mostly stays where it is
+
+void *reconcile_must(void *p)
+{
+	if (!p)
+		abort();
+	return p;
+}
+
+struct pool_seat *reconcile_seat(const struct reconciler *r)
+{
+	return r->env->seat ? r->env->seat(r->subject.owner) : NULL;
+}
+
+void reconcile_drop_order(struct reconciler *r)
+{
+	if (!r->order)
+		return;
+	pool_seat_end(reconcile_seat(r));
+	if (r->fit)
+		fit_target_unsent(r->fit, r->order->from);
+	free(r->order);
+	r->order = NULL;
+}
+
+void reconcile_pack_state(struct reconciler *r, void *state)
+{
+	uint32_t n = (uint32_t)decide_state_packed_bytes(r->policy, state);
+	uint32_t room = (n + PACKED_STEP - 1) / PACKED_STEP * PACKED_STEP;
+	if (room != r->packed_bytes) {
+		free(r->packed);
+		r->packed = reconcile_must(malloc(room));
+		r->packed_bytes = room;
+	}
+	decide_state_pack(r->policy, state, r->packed);
+	r->last_scale_ms = decide_last_scale_ms(r->policy, state);
+}
+
+static void *unpack_state(const struct reconciler *r)
+{
+	void *state = reconcile_must(malloc(decide_state_bytes(r->policy)));
+	decide_state_unpack(r->policy, r->packed, state);
+	return state;
+}
+
+void *reconcile_state(struct reconciler *r)
+{
+	if (!r->work->state)
+		r->work->state = unpack_state(r);
+	return r->work->state;
+}
+
+// The target store keeps the target's state while at least one policy wants it.
+// Returns whether the target store has counted the call, so that unwant_target must be called.
+static bool want_target(const struct reconciler *r, const struct policy *p)
+{
+	struct scale_ref ref = policy_scale_ref(p);
+	struct err e;
+	if (!r->env->sources.targets)
+		return false;
+	int wanted = target_store_want(r->env->sources.targets, &ref, observe_needs_pods(p), &e);
+	if (wanted < 0)
+		LOG(r->env->log, LOG_WARNING, "Cannot watch target; reading it at every tick",
+		    LOG_S("namespace", p->namespace_name), LOG_S("policy", p->name), LOG_S("err", e.msg));
+	return wanted > 0;
+}
+
+static void unwant_target(const struct reconciler *r, const struct policy *p)
+{
+	struct scale_ref ref = policy_scale_ref(p);
+	if (r->is_target_wanted)
+		target_store_unwant(r->env->sources.targets, &ref, observe_needs_pods(p));
+}
+
+void reconcile_want_target(struct reconciler *r)
+{
+	if (!r->is_target_wanted)
+		r->is_target_wanted = want_target(r, r->policy);
+	struct err e;
+	if (!r->fit)
+		r->fit = observe_want_fit(&r->env->sources, r->policy, &e); // without it, the trace says so
+}
+
+struct reconciler *reconciler_new(const struct reconcile_env *env, const struct reconcile_subject *subject)
+{
+	struct reconciler *r = calloc(1, sizeof *r);
+	if (!r)
+		return NULL;
+	r->env = env;
+	r->subject = *subject;
+	r->policy = subject->policy;
+	void *state = malloc(decide_state_bytes(r->policy));
+	if (!state) {
+		free(r);
+		return NULL;
+	}
+	decide_state_init(r->policy, state);
+	if (subject->last_scale_ms >= 0)
+		decide_record_last_scale(r->policy, state, subject->last_scale_ms);
+	reconcile_pack_state(r, state);
+	free(state);
+	unacked_write_clear(&r->unacked);
+	r->needs_past =
+	        subject->has_past && subject->status && (env->sources.k8s || policy_status_is_file(subject->status));
+	r->needs_refill = refill_is_needed(r->policy);
+	reconcile_want_target(r);
+	return r;
+}
+
+static void forget_details(struct reconciler *r)
+{
+	for (size_t i = 0; r->details && i <= r->decision->n_signals; i++)
+		free(r->details[i]);
+	free(r->details);
+	r->details = NULL;
+}
+
+static void forget_decision(struct reconciler *r)
+{
+	forget_details(r);
+	free(r->pool);
+	r->pool = NULL;
+	free(r->decision);
+	r->decision = NULL;
+	r->decision_bytes = 0;
+}
+
+void reconciler_free(struct reconciler *r)
+{
+	if (!r)
+		return;
+	assert(!r->work);
+	reconcile_drop_order(r);
+	unwant_target(r, r->policy);
+	fit_target_unwant(r->fit);
+	forget_decision(r);
+	free(r->packed);
+	free(r);
+}
+
+int reconciler_set_policy(struct reconciler *r, const struct policy *policy, int64_t generation)
+{
+	assert(!r->work);
+	reconcile_drop_order(r);
+	void *state = malloc(decide_state_bytes(policy)), *before = malloc(decide_state_bytes(r->policy));
+	if (!state || !before) {
+		free(state);
+		free(before);
+		return -1;
+	}
+	decide_state_unpack(r->policy, r->packed, before);
+	decide_state_init(policy, state);
+	decide_state_migrate(r->policy, before, policy, state);
+	free(before);
+	bool is_wanted = want_target(r, policy); // before the old target is released: it is usually the same one
+	unwant_target(r, r->policy);
+	r->is_target_wanted = is_wanted;
+	fit_target_unwant(r->fit);
+	r->fit = NULL;
+	r->policy = r->subject.policy = policy;
+	reconcile_pack_state(r, state);
+	free(state);
+	r->subject.generation = generation;
+	forget_decision(r); // it names signals of the old policy
+	r->needs_refill = refill_is_needed(policy);
+	return 0;
+}
+
+void reconciler_set_status(struct reconciler *r, struct policy_status *status)
+{
+	assert(!r->work || !status);
+	r->subject.status = status;
+	r->needs_past = r->needs_past && status;
+}
+
+void reconciler_clock_was_set(struct reconciler *r, int64_t step_ms)
+{
+	reconcile_drop_order(r);
+	if (r->decision)
+		r->decision->time_ms += step_ms;
+	r->needs_refill = refill_is_needed(r->policy);
+	if (r->work) {
+		r->work->is_void = true;
+		r->work->now_ms += step_ms;
+		if (r->work->refill)
+			refill_drop(r->work->refill);
+	}
+	if (r->work && r->work->state) {
+		decide_clock_was_set(r->policy, r->work->state, step_ms);
+		return;
+	}
+	void *state = unpack_state(r);
+	decide_clock_was_set(r->policy, state, step_ms);
+	reconcile_pack_state(r, state);
+	free(state);
+}
+
+enum tick_phase reconciler_phase(const struct reconciler *r)
+{
+	if (r->work)
+		return r->work->phase;
+	return r->order ? TICK_PHASE_DEFERRED : TICK_PHASE_IDLE;
+}
+
+const struct policy *reconciler_policy(const struct reconciler *r)
+{
+	return r->policy;
+}
+
+struct policy_gpus reconciler_gpus(const struct reconciler *r)
+{
+	int32_t n = r->policy->gpus.set || !r->fit ? 0 : fit_target_gpus(r->fit);
+	if (n == 0 || n > POLICY_GPUS_PER_REPLICA_MAX)
+		return r->policy->gpus;
+	return (struct policy_gpus){.set = true, .per_replica = n, .model = ""};
+}
+
+int64_t reconciler_generation(const struct reconciler *r)
+{
+	return r->subject.generation;
+}
+
+const struct decision *reconciler_decision(const struct reconciler *r, const char *const **ret_details)
+{
+	*ret_details = (const char *const *)r->details;
+	return r->decision;
+}
+
+const char *reconciler_pool(const struct reconciler *r)
+{
+	return r->pool;
+}
+
+int64_t reconciler_last_scale_ms(const struct reconciler *r)
+{
+	return r->last_scale_ms;
+}
+
+void *reconciler_copy_state(const struct reconciler *r)
+{
+	assert(!r->work);
+	return r->needs_past ? NULL : unpack_state(r);
+}
+
+void reconcile_keep_decision(struct reconciler *r, const struct decision *d)
+{
+	const char *const *reported = r->work->observation.details;
+	uint32_t bytes = (uint32_t)decision_kept_bytes(d);
+	forget_details(r);
+	if (bytes > r->decision_bytes) {
+		forget_decision(r);
+		r->decision = reconcile_must(malloc(bytes));
+		r->decision_bytes = bytes;
+	}
+	decision_keep(d, r->decision);
+	for (size_t i = 0; i <= d->n_signals; i++) {
+		if (!reported[i])
+			continue;
+		if (!r->details)
+			r->details = reconcile_must(calloc(d->n_signals + 1, sizeof *r->details));
+		r->details[i] = reconcile_must(strdup(reported[i]));
+	}
+}

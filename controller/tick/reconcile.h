@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// One policy in force: observe -> decide -> act, tick after tick, with the engine's state in between. The reconciler
+// returns what a tick did as a struct tick_result; its owner reports it (controller/policy/policy_report.h).
+#ifndef GPUSCALE_CONTROLLER_TICK_RECONCILE_H
+#define GPUSCALE_CONTROLLER_TICK_RECONCILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "controller/tick/observe.h"
+#include "policies/engine/decision.h"
+#include "policies/engine/policy.h"
+#include "policies/explain/explain.h"
+
+struct err;
+struct log;
+struct policy_status;
+struct pool_seat;
+struct promql_sources;
+struct reconciler;
+
+// What a tick in progress does.
+enum tick_phase {
+	TICK_PHASE_IDLE,     // no tick is in progress
+	TICK_PHASE_RESTORE,  // reads what an earlier process recorded: the object's status, or the state file
+	TICK_PHASE_OBSERVE,  // waits for the sources and the target
+	TICK_PHASE_REFILL,   // waits for range queries that fill the windows
+	TICK_PHASE_DECIDE,   // calls decide()
+	TICK_PHASE_DEFERRED, // no tick is in progress; what the last one decided waits for its turn to be written
+	TICK_PHASE_RECORD,   // writes the initial status before the first scale
+	TICK_PHASE_WRITE,    // waits for the answer to the PATCH of the scale
+	TICK_PHASE__COUNT
+};
+extern const char *const tick_phase_names[TICK_PHASE__COUNT];
+
+enum tick_outcome {
+	TICK_DECIDED,    // wrote nothing: the scale is right, or this is a dry run
+	TICK_DEFERRED,   // too many others write: reconciler_write() follows, unless the next tick decides otherwise
+	TICK_SCALED,     // scaled the target
+	TICK_RETRIED,    // the write met a conflict; the tick observes and decides again
+	TICK_SUPERSEDED, // ended early: the policy changed, was removed, or passed to another process
+	TICK_RESTORE_FAILED, // could not read what an earlier process recorded
+	TICK_READ_FAILED,    // could not read the target
+	TICK_WRITE_FAILED,   // could not scale the target
+	TICK_OUTCOME__COUNT
+};
+
+// When the parts of a tick started, by clock_real_mono_us().
+struct tick_times {
+	int64_t started_us, decided_us;        // decided_us: decide() returned; 0: it was not called
+	int64_t entered_us[TICK_PHASE__COUNT]; // the last time that the tick entered the phase; 0: never
+};
+
+// What a tick did. Its pointers are valid during the call of `finished`.
+struct tick_result {
+	enum tick_outcome outcome;
+	bool is_current;              // the result still describes the policy in force; else report no status
+	bool is_restored;             // what an earlier process recorded was read, so a status may replace it
+	bool is_news;                 // `decision` differs from the one before in action, reason or replicas
+	int64_t now_ms;               // wall clock: the moment of the tick
+	double seconds;               // duration of the tick
+	int attempt;                  // number of conflicts of this tick
+	int32_t write_from, write_to; // TICK_SCALED: the replicas before and after
+	int32_t stored;               // TICK_SCALED: the replicas that the server stored
+	const struct tick_times *times;
+	const struct decision *decision; // NULL: the tick ended before it decided
+	const void *state;               // the engine's state after the tick
+	const struct err *error;         // why a *_FAILED outcome failed; else NULL
+};
+
+enum tick_permission {
+	TICK_MAY_CONTINUE, // the policy is unchanged and still belongs to this process
+	TICK_MAY_WRITE,    // the target may be written now
+};
+
+// What all reconcilers share; owned by the controller.
+struct reconcile_env {
+	struct observe_sources sources;
+	struct promql_sources *promql;
+	struct log *log;
+	bool dry_run;  // --dry-run: decide, write nothing
+	bool stopping; // the connections are being closed: ticks in progress end without a further request
+	// Asked at each step of a tick, because the answer may change while the tick waits. Returns false when the tick
+	// must not do that; for TICK_MAY_WRITE, *e then says why. e is NULL for TICK_MAY_CONTINUE.
+	bool (*permit)(void *owner, enum tick_permission permission, struct err *e);
+	// Returns the seat of the policy in its pool; NULL: it has none. Asked at each step of a tick.
+	struct pool_seat *(*seat)(void *owner);
+	// Asked when a tick is about to change the replicas. Returns true when the policy gives way to another client
+	// instead: the tick ends with TICK_SUPERSEDED. NULL: never.
+	bool (*yield)(void *owner, int32_t from, int32_t to);
+	// Asked before a tick writes. Returns false when it must end with TICK_DEFERRED.
+	bool (*take_turn)(void *owner);
+	// Called once for each attempt of a tick: for each conflict with TICK_RETRIED while the tick continues, then
+	// with the outcome, when the reconciler is idle again and may be freed by the owner.
+	void (*finished)(void *owner, const struct tick_result *result);
+};
+
+#define RECONCILE_CONFLICTS_MAX 3 // attempts per tick when another client writes the target at the same time
+
+// What one reconciler works on. It owns none of these; all must outlive it, or be replaced by reconciler_set_policy().
+struct reconcile_subject {
+	const struct policy *policy;
+	int64_t generation;           // of the object; 0: the policy came from a file
+	struct policy_status *status; // read at the first tick, and written before the first scale; NULL: none
+	bool has_past;                // an earlier process may have left data in the status
+	int64_t last_scale_ms;        // the latest scale known from elsewhere than the status; -1: none
+	void *owner;
+};
+
+// Returns NULL when memory is exhausted.
+struct reconciler *reconciler_new(const struct reconcile_env *env, const struct reconcile_subject *subject);
+// Must be idle.
+void reconciler_free(struct reconciler *r);
+// Replaces the policy by another version (same namespace and name). Keeps the history that still makes sense. Must be
+// idle. Returns -1 when memory is exhausted.
+int reconciler_set_policy(struct reconciler *r, const struct policy *policy, int64_t generation);
+// Replaces the status; NULL: none. Must be idle unless status is NULL: a tick in progress whose policy is no longer
+// current ends without the status.
+void reconciler_set_status(struct reconciler *r, struct policy_status *status);
+// Reports that the wall clock was set by step_ms. Remembered times keep their age, windows are refilled, and a tick in
+// progress ends without a decision.
+void reconciler_clock_was_set(struct reconciler *r, int64_t step_ms);
+// Starts a tick as of now_ms (wall clock). Must be idle. `finished` may be called before this returns.
+void reconciler_tick(struct reconciler *r, int64_t now_ms);
+// Writes what the last tick decided, if it ended with TICK_DEFERRED and nothing has made it void since. Must be idle,
+// and reports like a tick, but without a decision.
+void reconciler_write(struct reconciler *r);
+enum tick_phase reconciler_phase(const struct reconciler *r);
+const struct policy *reconciler_policy(const struct reconciler *r);
+// What one replica uses: spec.gpus of the policy. Without it, the GPUs that the target's pod template requests, where
+// the template is read (spec.capacity); their model is unknown.
+struct policy_gpus reconciler_gpus(const struct reconciler *r);
+int64_t reconciler_generation(const struct reconciler *r);
+// Returns the last decision, or NULL before the first one; *ret_details as in struct decided.
+const struct decision *reconciler_decision(const struct reconciler *r, const char *const **ret_details);
+// Returns why the pool of the policy changed the last decision; NULL: it did not.
+const char *reconciler_pool(const struct reconciler *r);
+// Returns when the target was scaled last, in ms since the epoch; -1: not known.
+int64_t reconciler_last_scale_ms(const struct reconciler *r);
+// Returns a copy of the engine's state, which the caller frees, or NULL when what an earlier process recorded has not
+// been read yet. Must be idle.
+void *reconciler_copy_state(const struct reconciler *r);
+
+#endif

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "remedy/agent/node_store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/must.h"
+#include "k8s/client/k8s_client.h"
+
+#define NODE_PODS_BYTES_MAX (1024 * 1024)
+
+struct node_store {
+	struct node_store_options options;
+	struct informer *informer;
+	struct informer_namespace *wanted;
+};
+
+static struct node_record *record_of(const struct informer_item *item)
+{
+	uintptr_t at = (uintptr_t)item - offsetof(struct node_record, item);
+	return item ? (struct node_record *)at : NULL;
+}
+
+const char *node_store_name(const struct node_record *n)
+{
+	return n->key + 1;
+}
+
+static void remove_node(struct node_record *n)
+{
+	informer_remove(&n->item);
+	node_view_done(&n->view);
+	arena_done(&n->pod_text);
+	free(n);
+}
+
+static void on_object(void *arg, struct informer_item *item, const char *namespace_name, const char *name,
+                      const char *json, size_t len)
+{
+	struct node_store *s = arg;
+	struct node_record *n = record_of(item);
+	struct node_view view;
+	struct err e;
+	if (node_view_read(json, len, &view, &e) < 0)
+		return; // the last valid version stays
+	if (!n) {
+		size_t size = strlen(name) + 2;
+		n = must_alloc(calloc(1, sizeof *n + size));
+		arena_init(&n->pod_text, NODE_PODS_BYTES_MAX);
+		snprintf(n->key, size, "/%s", name);
+		if (informer_keep(s->informer, &n->item, namespace_name, n->key) < 0)
+			abort(); // base/must.h
+	} else if (strcmp(n->view.uid, view.uid) != 0) {
+		s->options.on_gone(s->options.arg, n); // another machine of the same name
+		n->is_known = n->is_bad = false;
+	}
+	node_view_done(&n->view);
+	n->view = view;
+}
+
+static void on_absent(void *arg, struct informer_item *item)
+{
+	struct node_store *s = arg;
+	struct node_record *n = record_of(item);
+	s->options.on_gone(s->options.arg, n);
+	remove_node(n);
+}
+
+static void on_error(void *arg, const char *namespace_name, const struct err *error)
+{
+	const struct node_store *s = arg;
+	(void)namespace_name;
+	s->options.on_error(s->options.arg, error);
+}
+
+struct node_store *node_store_new(const struct node_store_options *options, struct err *e)
+{
+	struct node_store *s = calloc(1, sizeof *s);
+	if (!s) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	s->options = *options;
+	s->informer = informer_new(&(struct informer_options){.client = options->client,
+	                                                      .group_path = "/api/v1",
+	                                                      .plural = "nodes",
+	                                                      .is_cluster_scoped = true,
+	                                                      .callbacks = {on_object, on_absent, NULL, NULL, on_error},
+	                                                      .arg = s},
+	                           e);
+	s->wanted = s->informer ? informer_want_all(s->informer, e) : NULL;
+	if (s->wanted)
+		return s;
+	node_store_free(s);
+	return NULL;
+}
+
+void node_store_free(struct node_store *s)
+{
+	if (!s)
+		return;
+	for (struct node_record *n; s->informer && (n = record_of(informer_first(s->informer)));)
+		remove_node(n);
+	if (s->wanted)
+		informer_unwant(s->wanted);
+	informer_free(s->informer);
+	free(s);
+}
+
+struct node_record *node_store_find(const struct node_store *s, const char *name)
+{
+	return record_of(informer_find(s->informer, "", name));
+}
+
+struct node_record *node_store_next(const struct node_store *s, const struct node_record *n)
+{
+	return record_of(n ? n->item.hh.next : informer_first(s->informer));
+}
+
+void node_store_take(struct node_record *n, const char *json, size_t len)
+{
+	struct node_view view;
+	struct err e;
+
+	if (node_view_read(json, len, &view, &e) < 0)
+		return; // the watch reports the node
+	node_view_done(&n->view);
+	n->view = view;
+	informer_note_version(&n->item, view.version);
+}
+
+bool node_store_is_synced(const struct node_store *s)
+{
+	return informer_is_synced(s->wanted);
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "remedy/agent/node_view.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json/json_read.h"
+#include "base/json/json_write.h"
+#include "base/num.h"
+#include "k8s/client/accelerators.h"
+#include "remedy/remedy_record.h"
+
+static bool condition_is_true(const cJSON *status, const char *type)
+{
+	const cJSON *list = json_get(status, "conditions");
+	for (const cJSON *c = cJSON_IsArray(list) ? list->child : NULL; c; c = c->next)
+		if (strcmp(json_get_str(c, "type", ""), type) == 0)
+			return strcmp(json_get_str(c, "status", ""), "True") == 0;
+	return false;
+}
+
+// Prints the taints of others, which a patch has to repeat because it replaces the list.
+static int read_taints(const cJSON *spec, struct node_view *v, struct err *e)
+{
+	const cJSON *list = json_get(spec, "taints");
+	struct buf others;
+	buf_init(&others, NODE_TAINTS_MAX);
+	for (const cJSON *c = cJSON_IsArray(list) ? list->child : NULL; c; c = c->next) {
+		if (strcmp(json_get_str(c, "key", ""), NODE_TAINT) == 0) {
+			v->is_tainted = true;
+			continue;
+		}
+		char *text = cJSON_PrintUnformatted(c);
+		buf_printf(&others, "%s%s", others.len ? "," : "", text ? text : "");
+		others.failed |= !text;
+		cJSON_free(text);
+	}
+	int rc = others.failed
+	                 ? err_set(e, ERR_LIMIT, "the taints of the node have more than %d bytes", NODE_TAINTS_MAX)
+	                 : 0;
+	v->other_taints = rc == 0 ? strdup(buf_str(&others)) : NULL;
+	buf_done(&others);
+	return rc == 0 && !v->other_taints ? err_set(e, ERR_INTERNAL, "out of memory") : rc;
+}
+
+static int read_record(const cJSON *metadata, struct node_view *v, struct err *e)
+{
+	const char *text = json_get_str(json_get(metadata, "annotations"), NODE_ANNOTATION, NULL);
+	if (!text)
+		return 0;
+	// One byte more than a record may have, so that a longer text stays invalid.
+	v->record = strndup(text, REMEDY_RECORD_BYTES_MAX + 1);
+	return v->record ? 0 : err_set(e, ERR_INTERNAL, "out of memory");
+}
+
+// "UUID TIME done" or "UUID TIME failed", with any text behind it.
+static void read_reset_result(const cJSON *notes, struct node_view *v)
+{
+	const char *text = json_get_str(notes, NODE_RESET_RESULT, ""), *time = strchr(text, ' ');
+	const char *result = time ? strchr(time + 1, ' ') : NULL;
+	struct err e;
+	if (!result || (size_t)(time - text) >= sizeof v->reset_result.gpu ||
+	    num_parse_i64(time + 1, (size_t)(result - time - 1), 0, INT64_MAX, &v->reset_result.time_ms, &e) < 0)
+		return;
+	v->reset_result.is_done = strcmp(result, " done") == 0 || strncmp(result, " done ", 6) == 0;
+	if (v->reset_result.is_done || strncmp(result, " failed", 7) == 0)
+		memcpy(v->reset_result.gpu, text, (size_t)(time - text));
+}
+
+static int read_node(const cJSON *root, struct node_view *v, struct err *e)
+{
+	const cJSON *metadata = json_get(root, "metadata"), *spec = json_get(root, "spec");
+	const cJSON *status = json_get(root, "status");
+	if (json_get_text(metadata, "uid", v->uid, sizeof v->uid, e) < 0 ||
+	    json_get_text(metadata, "resourceVersion", v->version, sizeof v->version, e) < 0)
+		return -1;
+	if (!v->version[0])
+		return err_set(e, ERR_PROTOCOL, "the node has no metadata.resourceVersion");
+	v->is_ready = condition_is_true(status, "Ready");
+	const cJSON *notes = json_get(metadata, "annotations");
+	v->is_unschedulable = cJSON_IsTrue(json_get(spec, "unschedulable"));
+	v->has_cordon_mark = json_get(notes, NODE_CORDON) != NULL;
+	v->has_reset = json_get(notes, NODE_RESET) != NULL;
+	read_reset_result(notes, v);
+	if (read_taints(spec, v, e) < 0 || read_record(metadata, v, e) < 0)
+		return -1;
+	v->has_gpus = accelerators_in(json_get(status, "capacity"), v->record || node_view_is_out(v));
+	return 0;
+}
+
+int node_view_read(const char *json, size_t len, struct node_view *ret_view, struct err *e)
+{
+	memset(ret_view, 0, sizeof *ret_view);
+	cJSON *root = json_read(json, len, e);
+	int rc = root ? read_node(root, ret_view, e) : -1;
+	cJSON_Delete(root);
+	if (rc < 0)
+		node_view_done(ret_view);
+	return rc;
+}
+
+void node_view_done(struct node_view *v)
+{
+	free(v->other_taints);
+	free(v->record);
+	memset(v, 0, sizeof *v);
+}
+
+bool node_view_is_out(const struct node_view *v)
+{
+	return v->is_tainted || (v->is_unschedulable && v->has_cordon_mark);
+}
+
+bool node_view_is_cordoned(const struct node_view *v)
+{
+	return v->is_unschedulable && !v->has_cordon_mark;
+}
+
+static void write_annotations(const struct node_view *v, const struct node_view_change *c, bool is_cordoned,
+                              struct json_writer *w)
+{
+	char reset[REMEDY_UUID_BYTES + 32];
+	json_write_key(w, "annotations");
+	json_write_object_begin(w);
+	json_write_member_str(w, NODE_ANNOTATION, c->record);
+	if (is_cordoned)
+		json_write_member_str(w, NODE_CORDON, c->fault);
+	else if (v->has_cordon_mark && !(c->is_out && v->is_unschedulable))
+		json_write_member_null(w, NODE_CORDON);
+	snprintf(reset, sizeof reset, "%s %" PRId64, c->reset_gpu ? c->reset_gpu : "", c->reset_ms);
+	if (c->reset_gpu)
+		json_write_member_str(w, NODE_RESET, reset);
+	else if (v->has_reset)
+		json_write_member_null(w, NODE_RESET);
+	json_write_object_end(w);
+}
+
+static void write_taints(const struct node_view *v, const char *fault, struct json_writer *w)
+{
+	json_write_key(w, "taints");
+	json_write_array_begin(w);
+	if (v->other_taints[0])
+		json_write_raw(w, v->other_taints);
+	if (fault) {
+		json_write_object_begin(w);
+		json_write_member_str(w, "key", NODE_TAINT);
+		json_write_member_str(w, "value", fault);
+		json_write_member_str(w, "effect", "NoSchedule");
+		json_write_object_end(w);
+	}
+	json_write_array_end(w);
+}
+
+void node_view_patch(const struct node_view *v, const struct node_view_change *c, struct buf *out)
+{
+	struct json_writer w;
+	bool sets = c->is_out && !node_view_is_out(v);
+	bool cordons = sets && c->cordons && !v->is_unschedulable;
+	bool uncordons = !c->is_out && v->is_unschedulable && v->has_cordon_mark;
+	bool changes_taint = (sets && !cordons) || (!c->is_out && v->is_tainted);
+	json_write_init(&w, out, 0);
+	json_write_object_begin(&w);
+	json_write_key(&w, "metadata");
+	json_write_object_begin(&w);
+	json_write_member_str(&w, "resourceVersion", v->version);
+	write_annotations(v, c, cordons, &w);
+	json_write_object_end(&w);
+	if (cordons || uncordons || changes_taint) {
+		json_write_key(&w, "spec");
+		json_write_object_begin(&w);
+		if (cordons)
+			json_write_member_bool(&w, "unschedulable", true);
+		else if (uncordons)
+			json_write_member_null(&w, "unschedulable");
+		if (changes_taint)
+			write_taints(v, sets ? c->fault : NULL, &w);
+		json_write_object_end(&w);
+	}
+	json_write_object_end(&w);
+}

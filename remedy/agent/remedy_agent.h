@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop of `gpuscale remediate`: in each interval it reads the health of all GPUs and the nodes, asks the planner
+// (remedy/plan), and carries out the actions. What the planner remembers of a node is the annotation of the node, and
+// one PATCH writes it together with the taint, so no action is lost or repeated when the process dies.
+#ifndef GPUSCALE_REMEDY_AGENT_REMEDY_AGENT_H
+#define GPUSCALE_REMEDY_AGENT_REMEDY_AGENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "remedy/plan/remedy_state.h"
+
+struct buf;
+struct connections;
+struct err;
+struct ha_options;
+struct log;
+struct remedy_agent;
+
+struct remedy_agent_options {
+	struct connections *connections;   // with an API server; not owned, as all below
+	const struct ha_options *election; // NULL: this process always acts
+	struct remedy_limits limits;
+	const char *node_label; // of the series: the name of the node
+	const char *matchers;   // of the series that are believed (promql/confine.h); NULL: all, which is for dry runs
+	const char *const *namespaces; // NULL-terminated: evict their pods although they are protected; NULL: none
+	int64_t interval_ms;
+	bool acts;           // false: a dry run, which writes only Events
+	bool cordons;        // cordon nodes instead of tainting them
+	bool taints_devices; // taint single GPUs where dynamic resource allocation serves them
+	struct log *log;
+};
+
+// Creates the agent and starts its watch. Returns NULL and *e on failure.
+struct remedy_agent *remedy_agent_new(const struct remedy_agent_options *options, struct err *e);
+// Runs until SIGTERM or SIGINT; releases the lease.
+void remedy_agent_run(struct remedy_agent *a);
+// Ends the watch. Call before connections_cancel(); NULL is fine.
+void remedy_agent_disconnect(struct remedy_agent *a);
+// Call after connections_cancel(). NULL is fine.
+void remedy_agent_free(struct remedy_agent *a);
+
+// Whether the nodes are known, and a tick was completed or another process holds the lease.
+bool remedy_agent_is_ready(const struct remedy_agent *a);
+// Appends the metrics gpuscale_remediation_* to `out`.
+void remedy_agent_put_metrics(const struct remedy_agent *a, struct buf *out);
+
+#endif

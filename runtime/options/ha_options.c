@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/options/ha_options.h"
+
+#include <event2/util.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/print.h"
+#include "k8s/client/k8s_config.h"
+#include "runtime/options/controller_options.h"
+#include "runtime/shard/shards.h"
+
+#define HA_LEASE_NAME "gpuscale"
+#define HOSTNAME_MAX  200
+
+enum {
+	KEY_LEADER_ELECT = 0x600,
+	KEY_LEASE_DURATION,
+	KEY_RENEW_DEADLINE,
+	KEY_RETRY_PERIOD,
+	KEY_LEASE_NAME,
+	KEY_LEASE_NAMESPACE,
+	KEY_IDENTITY,
+	KEY_SHARDS,
+};
+
+void ha_options_init(struct ha_options *o)
+{
+	*o = (struct ha_options){.timing = {.duration_ms = 15000, .renew_deadline_ms = 10000, .retry_period_ms = 2000},
+	                         .n_shards = 1};
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	static const char *const truths[] = {"true", "false", NULL};
+	struct ha_options *o = state->input;
+	struct err e;
+	switch (key) {
+	case KEY_LEADER_ELECT:
+		o->leader_elect = !arg || option_choice("--leader-elect", arg, truths, state) == 0 ? HA_ON : HA_OFF;
+		return 0;
+	case KEY_LEASE_DURATION:
+		o->timing.duration_ms = option_duration_ms("--lease-duration", arg, 1, state);
+		return 0;
+	case KEY_RENEW_DEADLINE:
+		o->timing.renew_deadline_ms = option_duration_ms("--renew-deadline", arg, 1, state);
+		return 0;
+	case KEY_RETRY_PERIOD:
+		o->timing.retry_period_ms = option_duration_ms("--retry-period", arg, 1, state);
+		return 0;
+	case KEY_LEASE_NAME:
+		o->lease_name = arg;
+		return 0;
+	case KEY_LEASE_NAMESPACE:
+		o->lease_namespace = arg;
+		return 0;
+	case KEY_IDENTITY:
+		o->identity = arg;
+		return 0;
+	case KEY_SHARDS:
+		o->n_shards = (int32_t)option_i64("--shards", arg, 1, SHARDS_MAX, state);
+		return 0;
+	case ARGP_KEY_END:
+		if (lease_timing_check(&o->timing, &e) < 0)
+			print_usage(state, "%s", e.msg);
+		if (o->n_shards > 1 && o->leader_elect == HA_OFF)
+			print_usage(state, "--shards needs the election that --leader-elect=false switches off");
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static const struct argp_option flags[] = {
+        {0, 0, 0, 0, "High availability:", 5},
+        {"leader-elect", KEY_LEADER_ELECT, "true|false", OPTION_ARG_OPTIONAL,
+         "only the process that holds the Lease acts (default: true in a cluster with policies from the API server, "
+         "and with --shards; else false)",
+         5},
+        {"lease-duration", KEY_LEASE_DURATION, "DURATION", 0,
+         "others take over when a lease was not renewed for so long (default 15s)", 5},
+        {"renew-deadline", KEY_RENEW_DEADLINE, "DURATION", 0,
+         "a process that could not renew for so long stops acting (default 10s)", 5},
+        {"retry-period", KEY_RETRY_PERIOD, "DURATION", 0, "between two renewals, and two tries (default 2s)", 5},
+        {"lease-name", KEY_LEASE_NAME, "NAME", 0, "the leases are NAME-0, NAME-1 .. (default " HA_LEASE_NAME ")", 5},
+        {"lease-namespace", KEY_LEASE_NAMESPACE, "NAMESPACE", 0,
+         "where they are (default: the pod's own, or the context's)", 5},
+        {"identity", KEY_IDENTITY, "NAME", 0, "of this process, different for each (default: HOSTNAME_UUID)", 5},
+        {"shards", KEY_SHARDS, "N", 0, "spread the policies over N leases, so that N processes share them (default 1)",
+         5},
+        {0},
+};
+const struct argp ha_argp = {flags, parse, NULL, NULL, NULL, NULL, NULL};
+
+bool ha_options_is_on(const struct ha_options *o, bool is_default)
+{
+	if (o->leader_elect == HA_DEFAULT)
+		return is_default || o->n_shards > 1;
+	return o->leader_elect == HA_ON;
+}
+
+// As in client-go: the host's name and a random number, so that a restarted process has a new identity.
+static void make_identity(char out[LEASE_IDENTITY_BYTES])
+{
+	char host[HOSTNAME_MAX + 1] = "";
+	unsigned char r[16];
+	if (gethostname(host, HOSTNAME_MAX) < 0 || !host[0])
+		snprintf(host, sizeof host, "unknown");
+	evutil_secure_rng_get_bytes(r, sizeof r);
+	r[6] = (unsigned char)((r[6] & 0x0f) | 0x40); // RFC 9562, section 5.4
+	r[8] = (unsigned char)((r[8] & 0x3f) | 0x80);
+	snprintf(out, LEASE_IDENTITY_BYTES, "%s_%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+	         host, r[0], r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11], r[12], r[13], r[14],
+	         r[15]);
+}
+
+int ha_options_apply(struct ha_options *o, const struct k8s_config *config, struct shards_options *ret_shards,
+                     struct err *e)
+{
+	if (o->identity && (!o->identity[0] || strlen(o->identity) >= LEASE_IDENTITY_BYTES))
+		return err_set(e, ERR_USAGE, "--identity must have 1 to %d bytes", LEASE_IDENTITY_BYTES - 1);
+	if (!o->identity) {
+		make_identity(o->own_identity);
+		o->identity = o->own_identity;
+	}
+	ret_shards->config = config;
+	ret_shards->namespace_name = o->lease_namespace ? o->lease_namespace : config->namespace_name;
+	ret_shards->lease_name = o->lease_name ? o->lease_name : HA_LEASE_NAME;
+	ret_shards->identity = o->identity;
+	ret_shards->timing = o->timing;
+	ret_shards->n_shards = o->n_shards;
+	return 0;
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sends each distinct query of each source once per tick and shares the answer among all policies that need it. Queries
+// that succeeded alone are combined into one request from then on (promql/fuse.h). When such a request fails and its
+// source is up, each of its queries is sent alone in the same tick; queries that fail alone are isolated
+// (runtime/query/query_record.h). A bad query therefore costs the others at most one tick, whatever its error.
+#ifndef GPUSCALE_RUNTIME_QUERY_QUERY_HUB_H
+#define GPUSCALE_RUNTIME_QUERY_QUERY_HUB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/query/query_answer.h"
+#include "runtime/query/query_peek.h"
+
+struct err;
+struct promql_source;
+struct promql_sources;
+struct query_hub;
+
+// Limit for a signal that takes one series: with more, the answer is ambiguous anyway.
+#define QUERY_SERIES_SINGLE 8
+// The latest answers that the hub keeps for further policies of the same tick; at most QUERY_ANSWER_SMALL_BYTES each.
+#define QUERY_RECENT_MAX 1024
+
+// Does not own sources. Returns NULL and *e when memory is exhausted.
+struct query_hub *query_hub_new(struct promql_sources *sources, struct err *e);
+// Every question must have been answered: cancel the sources first, then flush.
+void query_hub_free(struct query_hub *hub);
+
+// The answer belongs to the hub; query_answer_ref() keeps it. Never NULL: failures are answers with state OBS_FAILED.
+typedef void query_answer_fn(void *arg, struct query_answer *answer);
+struct query_question {
+	const char *source; // name; NULL or "": the default source
+	const char *query;
+	int64_t stale_after_ms;     // data up to this age is wanted, even where the server's lookback is shorter
+	size_t max_series;          // the most series that the signal can use; 0: PROMQL_SERIES_MAX
+	const char *namespace_name; // of the policy that asks; namespaces take turns; NULL or "": none
+	int64_t wait_ms; // the longest time the query may be queued: the policy's interval; 0: PROMQL_WAIT_MS
+};
+// Asks `question` as of now_ms, the first server of the source. Calls fn at
+// once if the query was already answered for this now_ms, else from the loop.
+void query_hub_ask(struct query_hub *hub, const struct query_question *question, int64_t now_ms, query_answer_fn *fn,
+                   void *arg);
+// The same for one server of the source, whatever question->source is.
+void query_hub_ask_server(struct query_hub *hub, const struct promql_source *server,
+                          const struct query_question *question, int64_t now_ms, query_answer_fn *fn, void *arg);
+// Asks the source for the present value of question->query. Calls fn from the loop, or before this function returns.
+// Returns false, and does not call fn, when the query has to be sent with query_hub_ask(): it cannot be combined with
+// others, or the source has several servers.
+bool query_hub_peek(struct query_hub *hub, const struct query_question *question, int64_t now_ms, query_peek_fn *fn,
+                    void *arg);
+// Sends the queued queries now, instead of waiting for more. After the sources were canceled, ends them.
+void query_hub_flush(struct query_hub *hub);
+// Forgets queries that no policy asked since before_ms.
+void query_hub_forget(struct query_hub *hub, int64_t before_ms);
+// Returns the number of questions that shared the query of an equal one.
+uint64_t query_hub_shared(const struct query_hub *hub);
+// Returns the number of queries that were sent together with others in one request.
+uint64_t query_hub_fused(const struct query_hub *hub);
+
+struct query_hub_stats {
+	uint64_t apart;     // requests with several queries that failed, so that each query was sent alone
+	uint64_t postponed; // queries skipped at a tick because of earlier failures
+	size_t isolated;    // queries that failed alone and are currently not combined with others
+	uint64_t disagreed; // as in struct query_agreement; of the first server of a source
+};
+// Returns the counters of the source with this index in query_hub_sources().
+struct query_hub_stats query_hub_source_stats(const struct query_hub *hub, size_t source);
+const struct promql_sources *query_hub_sources(const struct query_hub *hub);
+
+// Whether the servers of one source agree; runtime/query/query_failover.c keeps it. Zeroed: they do, so far.
+struct query_agreement {
+	uint64_t disagreed;  // answers that differed by more than the source's max_disagreement
+	int64_t disagree_ms; // the time of the last one; 0: none
+	bool is_disagreeing;
+	uint64_t query_hash;             // of the query that differed
+	int n_in_row;                    // times that it did
+	char detail[QUERY_DETAIL_BYTES]; // of the one that started it: the query and the values
+};
+// Returns the agreement of the source with this index.
+const struct query_agreement *query_hub_agreement(const struct query_hub *hub, size_t source);
+// Returns the agreement of the source with this first server.
+struct query_agreement *query_hub_agreement_of(struct query_hub *hub, const struct promql_source *first);
+
+#endif

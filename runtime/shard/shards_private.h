@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the shards*.c files share; no other file includes it.
+#ifndef GPUSCALE_RUNTIME_SHARD_SHARDS_PRIVATE_H
+#define GPUSCALE_RUNTIME_SHARD_SHARDS_PRIVATE_H
+
+#include "base/err.h"
+#include "k8s/lease/lease.h"
+#include "runtime/shard/clock_step_detector.h"
+#include "runtime/shard/lease_cache.h"
+#include "runtime/shard/shards.h"
+
+struct event;
+struct http_client;
+struct informer;
+struct informer_namespace;
+
+#define SHARDS_LEASE_NAME_BYTES 51 // with "-member-" and a hash it still is a label's value
+
+enum shard_state {
+	SHARD_AWAY,      // not held; its lease may be sought
+	SHARD_TAKEN,     // its lease is held; whether all processes use one number of shards is not known yet
+	SHARD_OWNED,     // on_gained was called
+	SHARD_LEAVING,   // on_lost was called; the lease is kept until no write can be in flight any more
+	SHARD_RELEASING, // its lease is being released
+	SHARD_STATE__COUNT
+};
+
+struct shard {
+	struct shards *owner;
+	int32_t index;
+	enum shard_state state;
+	struct lease *lease;
+	uint64_t taken_after; // number of the last list that had started by then
+	struct event *leave;  // releases the lease at the latest
+	bool has_error;
+};
+
+struct shards {
+	struct shards_options options;
+	char namespace_name[LEASE_NAME_BYTES], lease_name[SHARDS_LEASE_NAME_BYTES], identity[LEASE_IDENTITY_BYTES];
+	struct http_client *http;
+	struct k8s_client *client;
+	struct shard *shards; // n_shards of them
+	struct lease *member; // NULL: there is one shard
+	bool member_has_error, list_has_error;
+	struct lease_cache board;
+	struct informer *informer;
+	struct informer_namespace *watch; // of the same leases; NULL: not needed, or memory was exhausted
+	struct event *changed;            // the watch reported something
+	bool watch_has_error;
+	bool is_listing;
+	uint64_t list_number; // of the latest polled list
+	uint64_t polled_list; // its number in the cache
+	size_t n_members;
+	struct event *poll;
+	struct clock_step_detector clock_step_detector;
+	int64_t barred_until_ms; // no lease is sought before: the clock was set
+	int64_t clock_step_ms;   // the clock was set by this, and all leases are about to be released; 0: it was not
+	bool disagrees;          // the number of shards differs between processes; logged
+	uint64_t term, gained, lost;
+	char error[ERR_MSG_BYTES];
+	uint32_t logged_kinds; // of errors, one bit each, since all requests last succeeded
+	struct event *stopped; // runs done
+	bool is_stopping, is_closing, is_member_gone;
+	void (*done)(void *arg);
+	void *done_arg;
+};
+
+int64_t shards_now_ms(const struct shards *s);
+// Sets the poll timer.
+void shards_poll_in(struct shards *s, int64_t wait_ms);
+// Releases the shard, if this process holds it. why: for the log.
+void shards_leave(struct shards *s, struct shard *shard, const char *why);
+// Makes the shard owned and calls on_gained.
+void shards_own(struct shards *s, struct shard *shard);
+// Records whether one kind of request failed. Logs the first failure of each error kind, and the recovery. error NULL:
+// the request works.
+void shards_report(struct shards *s, bool *has_error, const struct err *error);
+
+// shards_poll.c: the callback of the timer. Checks the clock, lists the leases when necessary, and decides which leases
+// to seek and which to release.
+void shards_on_poll(struct shards *s);
+// The same, for a change that the watch reported.
+void shards_on_changed(struct shards *s);
+
+// shards_watch.c: keeps the lease cache up to date by a watch.
+// Starts the watch, or stops it when it is not needed. The cache keeps its entries.
+void shards_watch_keep(struct shards *s, bool is_needed);
+// Stops the watch without a report. Call before the client is freed.
+void shards_watch_free(struct shards *s);
+// Reports the entries of the cache to the watch. Call when a polled list is complete.
+void shards_watch_match(struct shards *s);
+// Returns whether the watch is streaming and has received data lately: every process renews a lease in every retry
+// period.
+bool shards_watch_is_fresh(const struct shards *s);
+
+#endif

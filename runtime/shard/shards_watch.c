@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Watches the leases of the group through an informer, so that renewals, releases and new leases are known when they
+// happen: the leases of a process that died are taken over when they expire, not at the next poll after that.
+// The polled lists are a second source of the same leases. The informer decides when a lease is absent from the watch;
+// shards_watch_match reports the results of the polled lists to it.
+#include <event2/event.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "k8s/cache/informer.h"
+#include "runtime/shard/shards_private.h"
+
+#define FRESH_PERIODS 3 // after this many retry periods without data, the watch is not relied on
+#define GATHER_MS     5 // reports that arrive together are processed together
+
+// A lease that the informer keeps. The cache has an entry of the same name.
+struct watched_lease {
+	struct informer_item item;
+	const char *name; // in key
+	char key[2 * LEASE_NAME_BYTES];
+};
+
+static struct watched_lease *watched_of(struct informer_item *item)
+{
+	uintptr_t at = (uintptr_t)item - offsetof(struct watched_lease, item);
+	return (struct watched_lease *)at;
+}
+
+static void changed(struct shards *s)
+{
+	static const struct timeval soon = {0, GATHER_MS * 1000};
+	if (!evtimer_pending(s->changed, NULL))
+		evtimer_add(s->changed, &soon);
+}
+
+// Returns NULL when memory is exhausted.
+static struct watched_lease *new_watched(const struct shards *s, const char *name)
+{
+	struct watched_lease *w = calloc(1, sizeof *w);
+	if (!w)
+		return NULL;
+	int n = snprintf(w->key, sizeof w->key, "%s/", s->namespace_name);
+	w->name = w->key + n;
+	snprintf(w->key + n, sizeof w->key - (size_t)n, "%s", name);
+	return w;
+}
+
+static void forget(struct informer_item *item)
+{
+	informer_remove(item);
+	free(watched_of(item));
+}
+
+// ---- the informer ----
+
+static void on_object(void *arg, struct informer_item *item, const char *namespace_name, const char *name,
+                      const char *json, size_t len)
+{
+	struct shards *s = arg;
+	struct lease_record record;
+	struct err e;
+	// A lease that cannot be read, or for which memory is exhausted, counts as not renewed. That costs a request
+	// when the lease appears to have expired.
+	if (lease_item_decode(json, len, &record, &e) < 0 ||
+	    lease_cache_observe(&s->board, &record, shards_now_ms(s)) < 0)
+		return;
+	changed(s);
+	struct watched_lease *fresh = item ? NULL : new_watched(s, name);
+	if (fresh && informer_keep(s->informer, &fresh->item, namespace_name, fresh->key) < 0)
+		free(fresh);
+}
+
+static void on_absent(void *arg, struct informer_item *item)
+{
+	struct shards *s = arg;
+	lease_cache_forget(&s->board, watched_of(item)->name);
+	forget(item);
+	changed(s);
+}
+
+static void on_change(void *arg)
+{
+	struct shards *s = arg;
+	if (!s->watch || !informer_is_synced(s->watch))
+		return;
+	s->board.is_listed = true;
+	changed(s);
+}
+
+static void on_error(void *arg, const char *namespace_name, const struct err *error)
+{
+	struct shards *s = arg;
+	struct err e;
+	if (error) {
+		e = *error;
+		err_wrap(&e, "leases in namespace %s", s->namespace_name);
+	}
+	shards_report(s, &s->watch_has_error, error ? &e : NULL);
+}
+
+// ---- start and stop ----
+
+static struct informer *new_informer(struct shards *s, struct err *e)
+{
+	char selector[sizeof LEASE_LABEL_GROUP + SHARDS_LEASE_NAME_BYTES];
+	snprintf(selector, sizeof selector, LEASE_LABEL_GROUP "=%s", s->lease_name);
+	return informer_new(&(struct informer_options){.client = s->client,
+	                                               .group_path = "/apis/coordination.k8s.io/v1",
+	                                               .plural = "leases",
+	                                               .label_selector = selector,
+	                                               .callbacks = {.on_object = on_object,
+	                                                             .on_absent = on_absent,
+	                                                             .on_change = on_change,
+	                                                             .on_error = on_error},
+	                                               .arg = s},
+	                    e);
+}
+
+// The cache keeps its entries: they say how long each lease has been unchanged.
+static void stop(struct shards *s)
+{
+	while (s->informer && informer_first(s->informer))
+		forget(informer_first(s->informer));
+	if (s->watch)
+		informer_unwant(s->watch);
+	s->watch = NULL;
+	informer_free(s->informer);
+	s->informer = NULL;
+}
+
+void shards_watch_free(struct shards *s)
+{
+	stop(s);
+}
+
+void shards_watch_keep(struct shards *s, bool is_needed)
+{
+	struct err e;
+	if (!is_needed) {
+		stop(s);
+		shards_report(s, &s->watch_has_error, NULL);
+		evtimer_del(s->changed);
+		return;
+	}
+	if (s->watch)
+		return;
+	s->informer = new_informer(s, &e);
+	s->watch = s->informer ? informer_want_namespace(s->informer, s->namespace_name, &e) : NULL;
+	if (s->watch) {
+		shards_watch_match(s);
+		return;
+	}
+	stop(s);
+	shards_report(s, &s->watch_has_error, &e); // the leases are polled instead
+}
+
+static void match_entry(struct shards *s, const struct lease_cache_entry *entry)
+{
+	const char *name = entry->record.name, *version = entry->record.version;
+	struct informer_item *item = informer_find(s->informer, s->namespace_name, name);
+	struct watched_lease *fresh = item ? NULL : new_watched(s, name);
+	if (item)
+		informer_note_version(item, version);
+	else if (fresh)
+		informer_adopt(s->watch, &fresh->item, fresh->key, version);
+}
+
+void shards_watch_match(struct shards *s)
+{
+	if (!s->watch)
+		return;
+	for (struct informer_item *item = informer_first(s->informer), *next; item; item = next) {
+		next = item->hh.next;
+		if (!lease_cache_find(&s->board, watched_of(item)->name))
+			forget(item);
+	}
+	for (size_t i = 0; i < s->board.n; i++)
+		match_entry(s, &s->board.items[i]);
+}
+
+bool shards_watch_is_fresh(const struct shards *s)
+{
+	return s->watch && informer_is_streaming(s->watch, FRESH_PERIODS * s->options.timing.retry_period_ms);
+}
