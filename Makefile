@@ -104,7 +104,7 @@ endif
 # What runs for every tick, sample or byte is compiled for speed; the rest, commands, tables, reports and pages, for size.
 HOT := base/arena base/buf base/exposition base/num base/text base/utf8 base/json/% base/otlp/% base/process/process_% \
        runtime/query/query_answer runtime/query/query_hub runtime/query/query_peek runtime/query/query_record \
-       controller/gpu_time controller/policy/early_check controller/policy/scale_fight controller/serve/controller_view \
+       controller/policy/gpu_time controller/policy/early_check controller/policy/scale_fight controller/serve/controller_view \
        controller/tick/range_samples controller/tick/reconcile% controller/tick/ticks controller/tick/unacked_write \
        k8s/cache/pod_decode k8s/cache/watch_parts k8s/cache/watch_scan policies/engine/% policies/pool/pool_% replay/parallel \
        promql/fair_queue promql/freshness promql/fuse promql/lexer promql/promql_access promql/promql_answer promql/promql_budget \

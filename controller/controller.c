@@ -10,8 +10,10 @@
 #include "base/err.h"
 #include "base/process/log.h"
 #include "base/process/process_trim.h"
-#include "controller/controller_private.h"
 #include "controller/idle/idle_rules.h"
+#include "controller/policy/policy_conflicts.h"
+#include "controller/policy/policy_pools.h"
+#include "controller/pool/pools.h"
 #include "controller/price_follower.h"
 #include "controller/source/file_source.h"
 #include "controller/source/policy_watch.h"
@@ -21,6 +23,7 @@
 #include "k8s/client/discovery.h"
 #include "k8s/events/event_recorder.h"
 #include "promql/promql_source.h"
+#include "runtime/connections.h"
 #include "runtime/log_edge.h"
 #include "runtime/metrics/metrics.h"
 #include "runtime/query/query_hub.h"
@@ -31,17 +34,23 @@
 
 // ---- ticks ----
 
+static struct controller *controller_of(struct managed_policies *all)
+{
+	uintptr_t at = (uintptr_t)all - offsetof(struct controller, policies);
+	return (struct controller *)at;
+}
+
 static void on_skipped(void *arg, struct ticker *t)
 {
 	(void)t;
-	struct controller *c = arg;
-	metrics_tick_skipped(c->report_env.metrics);
+	const struct managed_policies *all = arg;
+	metrics_tick_skipped(all->metrics);
 }
 
 // Events are written in the background, so no caller sees their errors.
 static void report_events(struct controller *c)
 {
-	const char *error = c->status_env.events ? event_recorder_error(c->status_env.events) : "";
+	const char *error = c->sync.status_env.events ? event_recorder_error(c->sync.status_env.events) : "";
 	if (log_edge(&c->events_failed, error[0] != '\0') == LOG_EDGE_STARTED)
 		LOG(c->options.log, LOG_ERROR, "Cannot write Events", LOG_S("err", error));
 }
@@ -66,14 +75,14 @@ static void report_disagreements(struct controller *c)
 	}
 }
 
-static void on_interval(void *arg)
+static void check_clock(void *arg)
 {
-	controller_look_at_clock(arg);
+	clock_watch_check(&controller_of(arg)->clock_watch);
 }
 
 static void on_round(void *arg, int64_t now_ms)
 {
-	struct controller *c = arg;
+	struct controller *c = controller_of(arg);
 	report_events(c);
 	report_disagreements(c);
 	query_hub_forget(c->connections->queries, now_ms - CONTROLLER_FORGET_MS);
@@ -81,21 +90,22 @@ static void on_round(void *arg, int64_t now_ms)
 		discovery_forget(k8s_client_discovery(c->connections->k8s));
 }
 
-void controller_on_quiet(struct controller *c)
+// Call when a tick or a sync ended. If no work is left, returns memory to the system and, with --once, stops.
+static void on_quiet(void *arg)
 {
+	struct controller *c = controller_of(arg);
 	struct ticks_stats s;
-	if (c->stopping)
+	if (c->policies.stopping)
 		return;
-	ticks_get_stats(c->ticks, &s);
+	ticks_get_stats(c->policies.ticks, &s);
 	// The memory that the start of many policies took, or many ticks that hung, is no longer needed.
-	c->policies.was_crowded =
-	        c->policies.was_crowded || c->policies.n > 2 * c->policies.n_trimmed || s.slow > CONTROLLER_CROWD;
-	if (!c->policies.was_crowded && !c->options.once)
+	c->was_crowded = c->was_crowded || c->policies.n > 2 * c->n_trimmed || s.slow > CONTROLLER_CROWD;
+	if (!c->was_crowded && !c->options.once)
 		return;
-	if (s.in_progress + s.due + s.awaiting > 0 || !policies_are_known(c))
+	if (s.in_progress + s.due + s.awaiting > 0 || !policy_sync_is_complete(&c->sync))
 		return;
-	c->policies.was_crowded = false;
-	c->policies.n_trimmed = c->policies.n;
+	c->was_crowded = false;
+	c->n_trimmed = c->policies.n;
 	process_trim();
 	if (c->options.once)
 		event_base_loopbreak(c->connections->loop);
@@ -103,10 +113,11 @@ void controller_on_quiet(struct controller *c)
 
 // ---- sources of policies ----
 
-bool controller_has_synced(const struct controller *c)
+static bool has_synced(const void *arg)
 {
+	const struct controller *c = arg;
 	struct policy_watch_state objects;
-	if (!controller_pools_are_known(c))
+	if (!policy_pools_are_known(c->pools))
 		return false;
 	if (!c->watch)
 		return !c->options.policies_from_cluster;
@@ -119,20 +130,23 @@ static void on_sync(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	(void)what;
 	struct controller *c = arg;
-	policies_sync(c);
-	controller_on_quiet(c);
+	policy_sync(&c->sync);
+	on_quiet(&c->policies);
 }
 
 static void on_synced(void *arg)
 {
 	struct controller *c = arg;
-	struct timeval now = {0, 0};
-	event_add(c->policies.sync, &now); // the watch may not be changed from its own callback
+	managed_policies_wake(&c->policies); // the watch may not be changed from its own callback
 }
 
 static int read_other_kinds(void *arg, struct err *e)
 {
-	return controller_pools_read_files(arg, e) < 0 ? -1 : controller_idle_read_files(arg, e);
+	struct controller *c = arg;
+	const struct controller_options *o = &c->options;
+	if (policy_pools_read_files(c->pools, e) < 0)
+		return -1;
+	return controller_idle_read_files(&c->idle, o->policy_paths, o->n_policy_paths, e);
 }
 
 static int open_sources(struct controller *c, struct err *e)
@@ -142,8 +156,8 @@ static int open_sources(struct controller *c, struct err *e)
 	if (o->n_policy_paths) {
 		struct file_source_options files = {.loop = to->loop,
 		                                    .clock = &to->clock,
-		                                    .store = c->store,
-		                                    .metrics = c->report_env.metrics,
+		                                    .store = c->policies.store,
+		                                    .metrics = c->policies.metrics,
 		                                    .log = o->log,
 		                                    .paths = o->policy_paths,
 		                                    .n_paths = o->n_policy_paths,
@@ -162,7 +176,7 @@ static int open_sources(struct controller *c, struct err *e)
 		return 0;
 	struct policy_watch_options objects = {.client = to->k8s,
 	                                       .namespace_name = o->policy_namespace,
-	                                       .store = c->store,
+	                                       .store = c->policies.store,
 	                                       .log = o->log,
 	                                       .on_synced = on_synced,
 	                                       .arg = c};
@@ -195,8 +209,8 @@ static int add_events(struct controller *c, struct err *e)
 	c->on_term = evsignal_new(loop, SIGTERM, on_stop, c);
 	c->on_int = evsignal_new(loop, SIGINT, on_stop, c);
 	c->on_hup = evsignal_new(loop, SIGHUP, on_hup, c);
-	c->policies.sync = event_new(loop, -1, 0, on_sync, c);
-	if (!c->on_term || !c->on_int || !c->on_hup || !c->policies.sync || event_add(c->on_term, NULL) < 0 ||
+	c->policies.wake = event_new(loop, -1, 0, on_sync, c);
+	if (!c->on_term || !c->on_int || !c->on_hup || !c->policies.wake || event_add(c->on_term, NULL) < 0 ||
 	    event_add(c->on_int, NULL) < 0 || event_add(c->on_hup, NULL) < 0)
 		return err_set(e, ERR_INTERNAL, "cannot watch signals");
 	return 0;
@@ -232,67 +246,16 @@ static void on_missing(void *arg, const char *namespace_name, const char *name)
 		policy_watch_verify(c->watch, namespace_name, name);
 }
 
-static int make_parts(struct controller *c, struct metrics *metrics, struct err *e)
+static int open_status(struct controller *c, struct err *e)
 {
 	struct connections *to = c->connections;
-	struct policy_listener listener = policies_listener;
-	struct ticks_options ticks = {.loop = to->loop,
-	                              .clock = &to->clock,
-	                              .before = on_interval,
-	                              .start = managed_policy_start_tick,
-	                              .write = managed_policy_write,
-	                              .look = c->options.once ? NULL : managed_policy_look,
-	                              .skipped = on_skipped,
-	                              .round = on_round,
-	                              .arg = c};
-	listener.arg = c;
-	c->policies.was_crowded = true; // by the start
-	c->start_ms = c->view.changed_ms = clock_wall_ms(&to->clock);
-	if (getentropy(&c->view.revision, sizeof c->view.revision) < 0) // so that two processes have different ones
-		c->view.revision = (uint64_t)c->start_ms << 20;
-	c->prices = price_follower_new(c->options.prices, c->options.log, e);
-	if (!c->prices) {
-		err_wrap(e, "--prices");
-		return -1;
-	}
-	c->history = decision_history_new();
-	c->store = policy_store_new(&listener);
-	c->ticks = ticks_new(&ticks, e);
-	if (!c->history || !c->store || !c->ticks)
-		return err_set(e, ERR_INTERNAL, "out of memory");
-	// With --once, a single tick per policy is done before a watch is synced.
-	if (!c->options.once && connections_watch_targets(to, on_target_error, c, e) < 0)
-		return -1;
-	if (connections_read_capacity(to, on_capacity_error, c, e) < 0)
-		return -1;
-	c->env = (struct reconcile_env){
-	        .sources = {.queries = to->queries, .k8s = to->k8s, .targets = to->targets, .fits = to->fits},
-	        .promql = to->promql,
-	        .log = c->options.log,
-	        .dry_run = c->options.dry_run,
-	        .permit = managed_policy_permit,
-	        .seat = controller_pools_seat,
-	        .yield = conflicts_yield,
-	        .take_turn = managed_policy_take_turn,
-	        .finished = managed_policy_finished,
-	};
-	c->report_env = (struct policy_report_env){
-	        .log = c->options.log,
-	        .metrics = metrics,
-	        .history = c->history,
-	        .spans = c->options.spans,
-	        .dry_run = c->options.dry_run,
-	        .keep_sparklines = c->options.keep_sparklines,
-	};
-	if (conflicts_open(c, e) < 0)
-		return -1;
+	struct policy_sync *s = &c->sync;
 	if (c->options.state_dir && !c->options.dry_run) { // a dry run does not scale, so it has nothing to save
-		c->file_env.clock = &to->clock;
-		c->file_env.dir = state_dir_open(c->options.state_dir, to->loop, e);
-		if (!c->file_env.dir)
+		s->file_env.clock = &to->clock;
+		s->file_env.dir = state_dir_open(c->options.state_dir, to->loop, e);
+		if (!s->file_env.dir)
 			return -1;
 	}
-	c->restore_env = (struct restore_env){to->k8s, c->options.log, ownership_may_restore, c};
 	if (!c->options.policies_from_cluster || c->options.dry_run)
 		return 0; // there are no objects, or nothing may be written
 	char host[HOST_BYTES] = "";
@@ -300,11 +263,116 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 		host[0] = '\0'; // Events are written without it
 	struct event_recorder_options events = {
 	        .client = to->k8s, .clock = &to->clock, .component = "gpuscale", .instance = host};
-	c->status_env.on_missing = on_missing;
-	c->status_env.arg = c;
-	c->status_env.writer = status_writer_new(to->k8s, e);
-	c->status_env.events = c->status_env.writer ? event_recorder_new(&events, e) : NULL;
-	return c->status_env.events ? 0 : -1;
+	s->status_env.on_missing = on_missing;
+	s->status_env.arg = c;
+	s->status_env.writer = status_writer_new(to->k8s, e);
+	s->status_env.events = s->status_env.writer ? event_recorder_new(&events, e) : NULL;
+	return s->status_env.events ? 0 : -1;
+}
+
+static int open_policies(struct controller *c, struct metrics *metrics, struct err *e)
+{
+	struct connections *to = c->connections;
+	struct managed_policies *all = &c->policies;
+	struct policy_sync *s = &c->sync;
+	struct policy_listener listener = policy_sync_listener(s);
+	struct ticks_options ticks = {.loop = to->loop,
+	                              .clock = &to->clock,
+	                              .before = check_clock,
+	                              .start = policy_sync_start_tick,
+	                              .write = policy_sync_write,
+	                              .look = c->options.once ? NULL : early_check_start,
+	                              .skipped = on_skipped,
+	                              .round = on_round,
+	                              .arg = all};
+	*all = (struct managed_policies){.connections = to,
+	                                 .metrics = metrics,
+	                                 .log = c->options.log,
+	                                 .policy_sync = s,
+	                                 .ownership = &c->ownership,
+	                                 .early_checks = &c->early_checks,
+	                                 .has_synced = has_synced,
+	                                 .arg = c,
+	                                 .dry_run = c->options.dry_run};
+	*s = (struct policy_sync){.all = all, .check_clock = check_clock, .on_quiet = on_quiet, .arg = all};
+	policy_sync_init(s);
+	c->was_crowded = true; // by the start
+	all->changed_ms = clock_wall_ms(&to->clock);
+	if (getentropy(&all->revision, sizeof all->revision) < 0) // so that two processes have different ones
+		all->revision = (uint64_t)all->changed_ms << 20;
+	c->history = decision_history_new();
+	all->store = policy_store_new(&listener);
+	all->ticks = ticks_new(&ticks, e);
+	if (!c->history || !all->store || !all->ticks)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	s->report_env = (struct policy_report_env){
+	        .log = c->options.log,
+	        .metrics = metrics,
+	        .history = c->history,
+	        .spans = c->options.spans,
+	        .dry_run = c->options.dry_run,
+	        .keep_sparklines = c->options.keep_sparklines,
+	};
+	s->restore_env = (struct restore_env){to->k8s, c->options.log, ownership_may_restore, &c->ownership};
+	return 0;
+}
+
+static int make_parts(struct controller *c, struct metrics *metrics, struct err *e)
+{
+	struct connections *to = c->connections;
+	const struct controller_options *o = &c->options;
+	struct managed_policies *all = &c->policies;
+	if (open_policies(c, metrics, e) < 0)
+		return -1;
+	c->prices = price_follower_new(o->prices, o->log, e);
+	if (!c->prices) {
+		err_wrap(e, "--prices");
+		return -1;
+	}
+	// With --once, a single tick per policy is done before a watch is synced.
+	if (!o->once && connections_watch_targets(to, on_target_error, c, e) < 0)
+		return -1;
+	if (connections_read_capacity(to, on_capacity_error, c, e) < 0)
+		return -1;
+	struct reconcile_env *env = &c->sync.env;
+	env->sources = (struct observe_sources){
+	        .queries = to->queries, .k8s = to->k8s, .targets = to->targets, .fits = to->fits};
+	env->promql = to->promql;
+	env->log = o->log;
+	env->dry_run = o->dry_run;
+	all->conflicts = conflicts_new(all, e);
+	if (!all->conflicts || open_status(c, e) < 0 || clock_watch_open(&c->clock_watch, all, o->once, e) < 0 ||
+	    add_events(c, e) < 0 || ownership_open(&c->ownership, all, o->election, c->sync.status_env.writer, e) < 0)
+		return -1;
+	const struct policy_pools_options pools = {
+	        .all = all,
+	        // Of the policies of one namespace alone no pool of the cluster could be shared.
+	        .watches = o->policies_from_cluster && !o->policy_namespace,
+	        .once = o->once,
+	        .paths = o->policy_paths,
+	        .n_paths = o->n_policy_paths,
+	        .writer = c->sync.status_env.writer,
+	        .events = c->sync.status_env.events,
+	        .dir = c->sync.file_env.dir,
+	};
+	c->pools = all->policy_pools = policy_pools_new(&pools, e);
+	if (!c->pools)
+		return -1;
+	if (o->once)
+		return 0; // a rule about idle GPUs needs time
+	const struct controller_idle_options idle = {
+	        .all = all,
+	        .clock = &c->clock_watch,
+	        .prices = c->prices,
+	        .writer = c->sync.status_env.writer,
+	        .events = c->sync.status_env.events,
+	        .reads_objects = o->idle_rules,
+	        .series_matchers = o->series_matchers,
+	};
+	if (controller_idle_open(&c->idle, &idle, e) < 0)
+		return -1;
+	c->clock_watch.idle = c->idle.rules;
+	return 0;
 }
 
 struct controller *controller_new(struct connections *connections, const struct controller_options *options,
@@ -317,9 +385,7 @@ struct controller *controller_new(struct connections *connections, const struct 
 	}
 	c->connections = connections;
 	c->options = *options;
-	if (make_parts(c, metrics, e) == 0 && controller_clock_open(c, e) == 0 && add_events(c, e) == 0 &&
-	    ownership_open(c, e) == 0 && controller_pools_open(c, e) == 0 && controller_idle_open(c, e) == 0 &&
-	    open_sources(c, e) == 0)
+	if (make_parts(c, metrics, e) == 0 && open_sources(c, e) == 0)
 		return c;
 	controller_disconnect(c);
 	connections_cancel(connections); // the parts below may be freed only when no request is in flight
@@ -331,7 +397,7 @@ struct controller *controller_new(struct connections *connections, const struct 
 static size_t count_eligible(const struct controller *c)
 {
 	size_t n = 0;
-	for (const struct policy_entry *e = NULL; (e = policy_store_next(c->store, e));)
+	for (const struct policy_entry *e = NULL; (e = policy_store_next(c->policies.store, e));)
 		n += e->body && policy_entry_winner(e) == e;
 	return n;
 }
@@ -356,16 +422,16 @@ bool controller_run(struct controller *c)
 {
 	struct policy_counts counts;
 	struct ticks_stats s;
-	policy_store_get_counts(c->store, &counts);
+	policy_store_get_counts(c->policies.store, &counts);
 	LOG(c->options.log, LOG_INFO, "Starting", LOG_S("version", GPUSCALE_VERSION),
 	    LOG_I("policies", (int64_t)counts.in_force), LOG_B("dryRun", c->options.dry_run));
 	report_closed_sources(c);
-	policies_sync(c);
-	ticks_get_stats(c->ticks, &s);
-	if (!c->options.once || s.in_progress > 0 || !policies_are_known(c))
+	policy_sync(&c->sync);
+	ticks_get_stats(c->policies.ticks, &s);
+	if (!c->options.once || s.in_progress > 0 || !policy_sync_is_complete(&c->sync))
 		event_base_dispatch(c->connections->loop);
-	c->stopping = c->env.stopping = true;
-	ticks_stop(c->ticks);
+	c->policies.stopping = c->sync.env.stopping = true;
+	ticks_stop(c->policies.ticks);
 	size_t failed = c->policies.n == 0 || c->policies.n < count_eligible(c);
 	for (size_t i = 0; i < c->policies.n; i++)
 		failed += c->policies.list[i]->report.error != NULL;
@@ -376,35 +442,42 @@ void controller_disconnect(struct controller *c)
 {
 	if (!c)
 		return;
-	c->stopping = c->env.stopping = true;
-	if (c->file_env.dir)
-		state_dir_drain(c->file_env.dir); // ticks may wait for it
+	c->policies.stopping = c->sync.env.stopping = true;
+	if (c->sync.file_env.dir)
+		state_dir_drain(c->sync.file_env.dir); // ticks may wait for it
 	policy_watch_free(c->watch);
 	c->watch = NULL;
-	controller_pools_disconnect(c);
-	idle_rules_disconnect(c->idle);
-	conflicts_close(c);
+	policy_pools_disconnect(c->pools);
+	idle_rules_disconnect(c->idle.rules);
+	conflicts_free(c->policies.conflicts);
+	c->policies.conflicts = NULL;
+}
+
+void controller_resign(struct controller *c)
+{
+	if (c)
+		ownership_resign(&c->ownership);
 }
 
 void controller_free(struct controller *c)
 {
 	if (!c)
 		return;
-	if (c->store) {
-		policies_flush(c);
-		policies_free(c);
+	if (c->policies.store) {
+		policy_sync_flush(&c->sync);
+		policy_sync_free(&c->sync);
 	}
-	controller_pools_close(c); // cancels its writes to the directory
-	state_dir_close(c->file_env.dir);
-	ticks_free(c->ticks);
+	policy_pools_free(c->pools); // cancels its writes to the directory
+	state_dir_close(c->sync.file_env.dir);
+	ticks_free(c->policies.ticks);
 	file_source_free(c->folder);
-	policy_store_free(c->store);
-	idle_rules_free(c->idle);
-	status_writer_free(c->status_env.writer);
-	event_recorder_free(c->status_env.events);
-	ownership_close(c);
-	controller_clock_close(c);
-	struct event *events[] = {c->on_term, c->on_int, c->on_hup, c->policies.sync};
+	policy_store_free(c->policies.store);
+	idle_rules_free(c->idle.rules);
+	status_writer_free(c->sync.status_env.writer);
+	event_recorder_free(c->sync.status_env.events);
+	ownership_close(&c->ownership);
+	clock_watch_close(&c->clock_watch);
+	struct event *events[] = {c->on_term, c->on_int, c->on_hup, c->policies.wake};
 	for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
 		if (events[i])
 			event_free(events[i]);

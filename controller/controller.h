@@ -8,16 +8,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "controller/status/status_conditions.h"
-#include "runtime/connections.h"
+#include "controller/clock_watch.h"
+#include "controller/controller_idle.h"
+#include "controller/policy/early_check.h"
+#include "controller/policy/managed_policy.h"
+#include "controller/policy/policy_ownership.h"
+#include "controller/policy/policy_sync.h"
+#include "promql/promql_source.h"
 
-struct controller;
+struct connections;
+struct file_source;
+struct policy_pools;
 struct err;
-struct gpu_time;
 struct ha_options;
 struct decision_history;
 struct log;
-struct managed_policy;
 struct metrics;
 struct event_recorder;
 struct policy_watch;
@@ -28,9 +33,6 @@ struct price_book;
 struct query_hub;
 struct status_writer;
 struct target_store;
-struct policy_entry;
-struct reconciler;
-struct sparkline;
 struct span_export;
 struct shards;
 
@@ -51,6 +53,30 @@ struct controller_options {
 	struct log *log;             // not owned
 };
 
+// The parts of the controller. Other files read them; controller.c alone changes them.
+struct controller {
+	struct connections *connections;
+	struct controller_options options;
+	struct file_source *folder; // NULL: no policies from files
+	struct policy_watch *watch; // NULL: none from the API server
+	struct managed_policies policies;
+	struct policy_sync sync;
+	struct early_checks early_checks;
+	struct ownership ownership;
+	struct clock_watch clock_watch;
+	struct controller_idle idle; // not opened with --once: a rule needs time
+	struct policy_pools *pools;
+	struct decision_history *history;
+	struct price_follower *prices;
+	const struct price_book *shown_prices; // at the last view
+	struct event *on_term, *on_int, *on_hup;
+	size_t n_trimmed; // policies when memory was last returned to the system
+	bool was_crowded; // memory is to be returned when the controller is quiet
+	bool was_ready;
+	bool events_failed;                        // logged
+	bool sources_disagree[PROMQL_SOURCES_MAX]; // logged
+};
+
 // The caller owns connections and metrics. With policies from files alone, at least one must be valid, unless the paths
 // hold none yet.
 struct controller *controller_new(struct connections *connections, const struct controller_options *options,
@@ -64,19 +90,6 @@ void controller_disconnect(struct controller *c);
 void controller_resign(struct controller *c);
 // Call after connections_cancel(), so that no request is in flight.
 void controller_free(struct controller *c);
-
-// ---- one policy in force, for the HTTP endpoints ----
-const struct reconciler *managed_policy_reconciler(const struct managed_policy *m);
-// Returns why the last tick made no decision; "" when it did.
-const char *managed_policy_error(const struct managed_policy *m);
-// Returns the GPU time of the policy in this process.
-const struct gpu_time *managed_policy_gpu_time(const struct managed_policy *m);
-// Returns how many implausible values the policy has limited in this process.
-int64_t managed_policy_values_limited(const struct managed_policy *m);
-// Returns the last hours of the policy; NULL: not recorded, or not yet.
-const struct sparkline *managed_policy_sparkline(const struct managed_policy *m);
-// Describes the last tick for conditions; *ret_facts refers to *ret_decided. Returns false before the first tick.
-bool managed_policy_facts(const struct managed_policy *m, struct decided *ret_decided, struct status_facts *ret_facts);
 
 // ---- what the HTTP endpoints show ----
 struct controller_view {
@@ -115,12 +128,4 @@ size_t controller_get_idle_rules(const struct controller *c, struct idle_summary
 // Returns whether the controller is ready: the policies that can be in force are, and each of them had a tick or failed
 // to. Policies that come later do not change that.
 bool controller_is_ready(struct controller *c, size_t *ret_n_ticked);
-// Iterates over the policies of this process that are not in force; after: the one before, NULL: start. Writes the
-// cause to ret_why. Returns NULL at the end.
-const struct policy_entry *controller_next_idle(struct controller *c, const struct policy_entry *after, char *ret_why,
-                                                size_t size);
-// Returns why a policy of controller_next_idle() is not in force: STATUS_CONFLICT, STATUS_INVALID, or
-// STATUS_PHASE__COUNT while that is not known yet.
-enum status_phase controller_why_idle(const struct policy_entry *e, char *ret_why, size_t size);
-
 #endif

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks at the signals of a policy between two of its ticks. When one has moved, the policy ticks at once, at most once
-// per interval in addition to its own ticks. A look sends the queries of the policy, combined with similar ones
-// (runtime/query/query_peek.h) or else with any others (runtime/query/query_hub.h). It neither reads the target nor
-// decides anything, so it costs a fraction of a tick.
+#include "controller/policy/early_check.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <utlist.h>
@@ -10,29 +8,32 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/must.h"
-#include "controller/controller_private.h"
+#include "controller/policy/managed_policy.h"
 #include "controller/tick/observe.h"
+#include "controller/tick/reconcile.h"
 #include "policies/load/policy_ref.h"
 #include "promql/promql.h"
+#include "runtime/connections.h"
 #include "runtime/metrics/metrics.h"
 
-#define LOOK_MOVED 0.1 // of the value at the last tick: the HPA's default tolerance
-#define LOOK_PAUSE 20  // the pause after a look, in durations of that look: a slow query takes at most 5 % of the time
-// Looks whose queries cannot be combined with similar ones cost as much as those of a tick. In flight at once: two
+#define CHECK_MOVED 0.1 // of the value at the last tick: the HPA's default tolerance
+#define CHECK_PAUSE                                                                                                    \
+	20 // the pause after a check, in durations of that check: a slow query takes at most 5 % of the time
+// Checks whose queries cannot be combined with similar ones cost as much as those of a tick. In flight at once: two
 // requests of several queries. More would slow each other down, and slow requests are split.
-#define LOOKS_ALONE_MAX   32
-#define LOOKS_ALONE_PER_S 200
-#define LOOK_ALONE_MS     3000 // between two of one policy, and after a tick
+#define CHECKS_ALONE_MAX   32
+#define CHECKS_ALONE_PER_S 200
+#define CHECK_ALONE_MS     3000 // between two of one policy, and after a tick
 
-struct look {
-	struct controller *controller;
+struct early_check {
+	struct managed_policies *all;
 	struct managed_policy *policy; // NULL: forgotten, only the answers are still to come
 	int pending;                   // outstanding answers, and one while they are requested
 	int64_t now_ms, started_mono_ms;
 	bool has_moved, has_failed;
-	bool is_alone; // counted in controller.looks
-	struct looked_signal {
-		struct look *look;
+	bool is_alone; // counted in early_checks
+	struct checked_signal {
+		struct early_check *check;
 		double was;
 	} signals[];
 };
@@ -63,95 +64,95 @@ static bool is_eligible(const struct policy *p)
 
 static void tick_early(struct managed_policy *m, int64_t now_ms)
 {
-	struct controller *c = m->controller;
-	int64_t mono_ms = clock_mono_ms(&c->connections->clock);
+	struct managed_policies *all = m->all;
+	int64_t mono_ms = clock_mono_ms(&all->connections->clock);
 	bool is_too_soon = m->has_early_tick && mono_ms - m->early_mono_ms < m->body->policy.interval_ms;
-	if (is_too_soon || m->ticker.state != TICK_IDLE || !m->ticker.group || c->stopping)
+	if (is_too_soon || m->ticker.state != TICK_IDLE || !m->ticker.group || all->stopping)
 		return;
 	m->has_early_tick = true;
 	m->early_mono_ms = mono_ms;
-	metrics_tick_early(c->report_env.metrics);
-	ticks_ask(c->ticks, &m->ticker, now_ms);
-	ticks_run(c->ticks);
+	metrics_tick_early(all->metrics);
+	ticks_ask(all->ticks, &m->ticker, now_ms);
+	ticks_run(all->ticks);
 }
 
-static void start_queued(struct controller *c);
+static void start_queued(struct managed_policies *all);
 
-static void finish_one(struct look *l)
+static void finish_one(struct early_check *l)
 {
 	if (--l->pending > 0)
 		return;
-	struct controller *c = l->controller;
+	struct managed_policies *all = l->all;
 	struct managed_policy *m = l->policy;
 	bool has_moved = l->has_moved, has_failed = l->has_failed;
 	int64_t now_ms = l->now_ms, started_mono_ms = l->started_mono_ms;
-	int64_t mono_ms = clock_mono_ms(&c->connections->clock);
-	c->looks.in_flight -= l->is_alone;
+	int64_t mono_ms = clock_mono_ms(&all->connections->clock);
+	all->early_checks->in_flight -= l->is_alone;
 	free(l);
 	if (m) {
-		m->look = NULL;
-		m->look_failed = has_failed;
-		m->look_after_mono_ms = mono_ms + LOOK_PAUSE * (mono_ms - started_mono_ms);
+		m->early_check = NULL;
+		m->early_check_failed = has_failed;
+		m->early_after_mono_ms = mono_ms + CHECK_PAUSE * (mono_ms - started_mono_ms);
 	}
 	if (m && has_moved)
 		tick_early(m, now_ms);
-	start_queued(c);
+	start_queued(all);
 }
 
-static void compare(const struct looked_signal *s, double value)
+static void compare(const struct checked_signal *s, double value)
 {
-	if (isfinite(value) && fabs(value - s->was) > LOOK_MOVED * fabs(s->was))
-		s->look->has_moved = true;
+	if (isfinite(value) && fabs(value - s->was) > CHECK_MOVED * fabs(s->was))
+		s->check->has_moved = true;
 }
 
 static void on_answer(void *arg, struct query_answer *a)
 {
-	struct looked_signal *s = arg;
+	struct checked_signal *s = arg;
 	if (a->state == OBS_OK && a->n_series == 1)
 		compare(s, a->series[0].value);
-	s->look->has_failed |= a->state == OBS_FAILED;
-	finish_one(s->look);
+	s->check->has_failed |= a->state == OBS_FAILED;
+	finish_one(s->check);
 }
 
 static void on_peek(void *arg, enum query_peek_outcome outcome, size_t n_series, double value)
 {
-	struct looked_signal *s = arg;
+	struct checked_signal *s = arg;
 	if (outcome == PEEK_ANSWERED && n_series == 1)
 		compare(s, value);
-	s->look->has_failed |= outcome == PEEK_FAILED;
-	if (outcome == PEEK_UNFIT && s->look->policy)
-		s->look->policy->looks_alone = true;
-	finish_one(s->look);
+	s->check->has_failed |= outcome == PEEK_FAILED;
+	if (outcome == PEEK_UNFIT && s->check->policy)
+		s->check->policy->checks_alone = true;
+	finish_one(s->check);
 }
 
 static void start(struct managed_policy *m, int64_t now_ms)
 {
-	struct controller *c = m->controller;
+	struct managed_policies *all = m->all;
 	const char *const *details;
 	const struct decision *d = reconciler_decision(m->reconciler, &details);
 	const struct policy *p = &m->body->policy;
 	if (!d || d->n_signals != p->n_signals)
 		return;
-	struct look *l = must_alloc(calloc(1, sizeof *l + p->n_signals * sizeof l->signals[0]));
+	struct early_check *l = must_alloc(calloc(1, sizeof *l + p->n_signals * sizeof l->signals[0]));
 	struct buf query;
 	buf_init(&query, PROMQL_QUERY_BYTES_MAX);
-	l->controller = c;
+	l->all = all;
 	l->policy = m;
 	l->pending = 1;
 	l->now_ms = now_ms;
-	l->started_mono_ms = clock_mono_ms(&c->connections->clock);
-	l->is_alone = m->looks_alone;
-	m->look = l;
-	c->looks.in_flight += l->is_alone;
+	l->started_mono_ms = clock_mono_ms(&all->connections->clock);
+	l->is_alone = m->checks_alone;
+	m->early_check = l;
+	all->early_checks->in_flight += l->is_alone;
 	for (size_t i = 0; i < p->n_signals; i++) {
 		if (!is_comparable(&p->signals[i], &d->signals[i]))
 			continue;
-		l->signals[i] = (struct looked_signal){l, d->signals[i].value};
+		l->signals[i] = (struct checked_signal){l, d->signals[i].value};
 		l->pending++;
 		if (l->is_alone) {
-			observe_ask(c->connections->queries, p, i, now_ms, &query, on_answer, &l->signals[i]);
-		} else if (!observe_peek(c->connections->queries, p, i, now_ms, &query, on_peek, &l->signals[i])) {
-			m->looks_alone = true; // from the next look on, which counts against LOOKS_ALONE_MAX
+			observe_ask(all->connections->queries, p, i, now_ms, &query, on_answer, &l->signals[i]);
+		} else if (!observe_peek(all->connections->queries, p, i, now_ms, &query, on_peek, &l->signals[i])) {
+			m->checks_alone = true; // from the next check on, which counts against CHECKS_ALONE_MAX
 			l->pending--;
 		}
 	}
@@ -161,70 +162,70 @@ static void start(struct managed_policy *m, int64_t now_ms)
 
 static void leave_queue(struct managed_policy *m)
 {
-	if (m->awaits_look)
-		DL_DELETE2(m->controller->looks.queue, m, previous_look, next_look);
-	m->awaits_look = false;
+	if (m->awaits_early_check)
+		DL_DELETE2(m->all->early_checks->queue, m, previous_early, next_early);
+	m->awaits_early_check = false;
 }
 
-static void start_queued(struct controller *c)
+static void start_queued(struct managed_policies *all)
 {
-	if (c->looks.is_starting)
-		return; // called by a look that ended at once; the loop below continues
-	c->looks.is_starting = true;
-	while (c->looks.queue && c->looks.in_flight < LOOKS_ALONE_MAX && !c->stopping) {
-		struct managed_policy *m = c->looks.queue;
+	if (all->early_checks->is_starting)
+		return; // called by a check that ended at once; the loop below continues
+	all->early_checks->is_starting = true;
+	while (all->early_checks->queue && all->early_checks->in_flight < CHECKS_ALONE_MAX && !all->stopping) {
+		struct managed_policy *m = all->early_checks->queue;
 		leave_queue(m);
-		if (m->ticker.state == TICK_IDLE) // a tick looks as well
-			start(m, m->look_ms);
+		if (m->ticker.state == TICK_IDLE) // a tick checks as well
+			start(m, m->early_check_ms);
 	}
-	c->looks.is_starting = false;
+	all->early_checks->is_starting = false;
 }
 
-// Returns whether a look that costs as much as a tick's queries may be sent, and counts it.
-static bool may_look_alone(struct managed_policy *m, int64_t now_ms)
+// Returns whether a check that costs as much as a tick's queries may be sent, and counts it.
+static bool may_check_alone(struct managed_policy *m, int64_t now_ms)
 {
-	struct looks *looks = &m->controller->looks;
-	int64_t mono_ms = clock_mono_ms(&m->controller->connections->clock), second = mono_ms / 1000;
-	int64_t since_tick_ms = mono_ms - m->ticker.since_mono_ms, since_look_ms = now_ms - m->look_ms;
-	if (since_tick_ms < LOOK_ALONE_MS || (since_look_ms >= 0 && since_look_ms < LOOK_ALONE_MS))
+	struct early_checks *checks = m->all->early_checks;
+	int64_t mono_ms = clock_mono_ms(&m->all->connections->clock), second = mono_ms / 1000;
+	int64_t since_tick_ms = mono_ms - m->ticker.since_mono_ms, since_check_ms = now_ms - m->early_check_ms;
+	if (since_tick_ms < CHECK_ALONE_MS || (since_check_ms >= 0 && since_check_ms < CHECK_ALONE_MS))
 		return false;
-	if (looks->second != second) {
-		looks->second = second;
-		looks->n_in_second = 0;
+	if (checks->second != second) {
+		checks->second = second;
+		checks->n_in_second = 0;
 	}
-	return looks->n_in_second++ < LOOKS_ALONE_PER_S;
+	return checks->n_in_second++ < CHECKS_ALONE_PER_S;
 }
 
-void managed_policy_look(void *arg, struct ticker *t, int64_t now_ms)
+void early_check_start(void *arg, struct ticker *t, int64_t now_ms)
 {
-	struct controller *c = arg;
+	struct managed_policies *all = arg;
 	struct managed_policy *m = managed_policy_of(t);
-	if (!m->reconciler || m->look || m->awaits_look || m->look_failed || !is_eligible(&m->body->policy) ||
-	    clock_mono_ms(&c->connections->clock) < m->look_after_mono_ms)
+	if (!m->reconciler || m->early_check || m->awaits_early_check || m->early_check_failed ||
+	    !is_eligible(&m->body->policy) || clock_mono_ms(&all->connections->clock) < m->early_after_mono_ms)
 		return;
-	if (!m->looks_alone) {
+	if (!m->checks_alone) {
 		start(m, now_ms);
 		return;
 	}
-	if (!may_look_alone(m, now_ms))
+	if (!may_check_alone(m, now_ms))
 		return;
-	m->look_ms = now_ms;
-	m->awaits_look = true;
-	DL_APPEND2(c->looks.queue, m, previous_look, next_look);
-	start_queued(c);
+	m->early_check_ms = now_ms;
+	m->awaits_early_check = true;
+	DL_APPEND2(all->early_checks->queue, m, previous_early, next_early);
+	start_queued(all);
 }
 
-void managed_policy_drop_look(struct managed_policy *m)
+void early_check_drop(struct managed_policy *m)
 {
 	leave_queue(m);
-	if (m->look)
-		m->look->policy = NULL;
-	m->look = NULL;
-	m->look_failed = false;
+	if (m->early_check)
+		m->early_check->policy = NULL;
+	m->early_check = NULL;
+	m->early_check_failed = false;
 }
 
-void managed_policy_forget_look(struct managed_policy *m)
+void early_check_forget(struct managed_policy *m)
 {
-	managed_policy_drop_look(m);
-	m->has_early_tick = m->looks_alone = false;
+	early_check_drop(m);
+	m->has_early_tick = m->checks_alone = false;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conflicting autoscalers: while another autoscaler controls a policy's target, or another client keeps changing its
-// replicas, the policy has no reconciler, unless it writes nothing: the autoscaler may use one of its signals. Without
-// the RBAC rules to watch the autoscalers, the policy still runs and a warning is logged.
+#include "controller/policy/policy_conflicts.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +13,14 @@
 #include "base/num.h"
 #include "base/process/log.h"
 #include "base/timer.h"
-#include "controller/controller_private.h"
+#include "controller/policy/managed_policy.h"
+#include "controller/tick/observe.h"
 #include "k8s/cache/conflict_watch.h"
 #include "k8s/client/discovery.h"
 #include "k8s/client/k8s_client.h"
 #include "k8s/client/scale.h"
 #include "policies/load/policy_ref.h"
+#include "runtime/connections.h"
 #include "runtime/log_edge.h"
 
 #define MANAGER_TIMEOUT_MS 5000
@@ -43,14 +44,19 @@ static void on_change(void *arg, void *user)
 		managed_policy_mark(user);
 }
 
-int conflicts_open(struct controller *c, struct err *e)
+struct conflicts *conflicts_new(struct managed_policies *all, struct err *e)
 {
-	const struct conflict_watch_options options = {.client = c->connections->k8s, .on_change = on_change, .arg = c};
-	c->conflicts = calloc(1, sizeof *c->conflicts);
-	if (!c->conflicts)
-		return err_set(e, ERR_INTERNAL, "out of memory");
-	c->conflicts->watch = conflict_watch_new(&options, e);
-	return c->conflicts->watch ? 0 : -1;
+	const struct conflict_watch_options options = {.client = all->connections->k8s, .on_change = on_change};
+	struct conflicts *c = calloc(1, sizeof *c);
+	if (!c) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	c->watch = conflict_watch_new(&options, e);
+	if (c->watch)
+		return c;
+	free(c);
+	return NULL;
 }
 
 static void pause_free(struct conflict_pause *p)
@@ -60,31 +66,30 @@ static void pause_free(struct conflict_pause *p)
 	if (p->asking)
 		k8s_call_cancel(p->asking);
 	event_del(&p->timer);
-	DL_DELETE(p->m->controller->conflicts->pauses, p);
+	DL_DELETE(p->m->all->conflicts->pauses, p);
 	p->m->pause = NULL;
 	free(p);
 }
 
-void conflicts_close(struct controller *c)
+void conflicts_free(struct conflicts *c)
 {
-	if (!c->conflicts)
+	if (!c)
 		return;
-	while (c->conflicts->pauses)
-		pause_free(c->conflicts->pauses);
-	conflict_watch_free(c->conflicts->watch); // and the wants of all policies
-	free(c->conflicts->error);
-	free(c->conflicts);
-	c->conflicts = NULL;
+	while (c->pauses)
+		pause_free(c->pauses);
+	conflict_watch_free(c->watch); // and the wants of all policies
+	free(c->error);
+	free(c);
 }
 
-struct conflict_watch *conflicts_watch(const struct controller *c)
+struct conflict_watch *conflicts_watch(const struct conflicts *c)
 {
-	return c->conflicts ? c->conflicts->watch : NULL;
+	return c->watch;
 }
 
-size_t conflicts_awaited(const struct controller *c)
+size_t conflicts_awaited(const struct managed_policies *all)
 {
-	return c->conflicts ? c->conflicts->n_awaited : 0;
+	return all->conflicts ? all->conflicts->n_awaited : 0;
 }
 
 // ---- another client keeps changing the target ----
@@ -115,7 +120,7 @@ static void on_target(void *arg, const struct http_response *response, const str
 		return; // the pause is being freed, or the connections are being closed
 	int64_t created_ms =
 	        response ? scale_fight_manager(response->body, response->body_len, manager, sizeof manager) : -1;
-	const struct clock *clock = &p->m->controller->connections->clock;
+	const struct clock *clock = &p->m->all->connections->clock;
 	int64_t age_ms = clock_wall_ms(clock) - created_ms;
 	// The creation is rounded down to a second.
 	if (created_ms >= 0 && age_ms < clock_mono_ms(clock) - p->m->fight.since_ms + 1000) {
@@ -130,7 +135,7 @@ static void on_target(void *arg, const struct http_response *response, const str
 // client is in place now, so it is the last one that changed it.
 static void ask_for_manager(struct conflict_pause *p, const struct policy *policy)
 {
-	struct k8s_client *k8s = p->m->controller->connections->k8s;
+	struct k8s_client *k8s = p->m->all->connections->k8s;
 	const struct k8s_resource *resource =
 	        discovery_find(k8s_client_discovery(k8s), policy->target_api_version, policy->target_kind);
 	char path[MANAGER_PATH_BYTES];
@@ -160,17 +165,17 @@ static void on_resume(evutil_socket_t fd, short what, void *arg)
 bool conflicts_yield(void *owner, int32_t from, int32_t to)
 {
 	struct managed_policy *m = owner;
-	const struct connections *connections = m->controller->connections;
+	const struct connections *connections = m->all->connections;
 	const struct policy *policy = &m->body->policy;
 	int64_t ms = scale_fight_check(&m->fight, from, to, policy->interval_ms, clock_mono_ms(&connections->clock));
-	if (ms == 0 || !m->controller->conflicts)
+	if (ms == 0 || !m->all->conflicts)
 		return false;
 	struct conflict_pause *p = must_alloc(calloc(1, sizeof *p));
 	p->m = m;
 	p->until_ms = clock_wall_ms(&connections->clock) + ms;
 	evtimer_assign(&p->timer, connections->loop, on_resume, p);
 	timer_start(&p->timer, ms);
-	DL_APPEND(m->controller->conflicts->pauses, p);
+	DL_APPEND(m->all->conflicts->pauses, p);
 	m->pause = p;
 	ask_for_manager(p, policy);
 	return true;
@@ -181,12 +186,12 @@ bool conflicts_yield(void *owner, int32_t from, int32_t to)
 static void forget(struct managed_policy *m)
 {
 	if (m->awaits_conflicts)
-		m->controller->conflicts->n_awaited--;
+		m->all->conflicts->n_awaited--;
 	m->awaits_conflicts = false;
-	m->controller->conflicts->n_blind -= m->is_blind;
+	m->all->conflicts->n_blind -= m->is_blind;
 	m->is_blind = false;
-	if (m->controller->conflicts->blind == m)
-		m->controller->conflicts->blind = NULL;
+	if (m->all->conflicts->blind == m)
+		m->all->conflicts->blind = NULL;
 	pause_free(m->pause);
 	m->fight = (struct scale_fight){0};
 	conflict_watch_unwant(m->conflicts_want);
@@ -195,18 +200,12 @@ static void forget(struct managed_policy *m)
 	m->conflicts_of = NULL;
 }
 
-bool controller_is_same_target(const struct policy *a, const struct policy *b)
-{
-	return strcmp(a->target_api_version, b->target_api_version) == 0 &&
-	       strcmp(a->target_kind, b->target_kind) == 0 && strcmp(a->target_name, b->target_name) == 0;
-}
-
 // Logs the error of one policy when it starts or changes, and the end of the last one: each namespace may have an error
 // of its own.
 static void log_error(struct managed_policy *m, const char *error)
 {
-	struct log *log = m->controller->options.log;
-	struct conflicts *all = m->controller->conflicts;
+	struct log *log = m->all->log;
+	struct conflicts *all = m->all->conflicts;
 	enum log_edge edge = log_edge(&m->is_blind, error != NULL);
 	all->n_blind += edge == LOG_EDGE_STARTED;
 	all->n_blind -= edge == LOG_EDGE_ENDED;
@@ -226,7 +225,7 @@ static void log_error(struct managed_policy *m, const char *error)
 // other: the conflicting autoscaler; NULL: none.
 static void log_conflict(struct managed_policy *m, const char *other)
 {
-	struct log *log = m->controller->options.log;
+	struct log *log = m->all->log;
 	const struct policy *p = &m->conflicts_of->policy;
 	switch (log_edge(&m->has_conflict, other != NULL)) {
 	case LOG_EDGE_STARTED:
@@ -247,11 +246,11 @@ static void log_conflict(struct managed_policy *m, const char *other)
 
 void conflicts_sync(struct managed_policy *m, struct policy_ref *body)
 {
-	struct conflicts *all = m->controller->conflicts;
+	struct conflicts *all = m->all->conflicts;
 	struct err e;
 	if (!all)
 		return;
-	if (m->conflicts_of && (!body || !controller_is_same_target(&m->conflicts_of->policy, &body->policy)))
+	if (m->conflicts_of && (!body || !managed_policy_is_same_target(&m->conflicts_of->policy, &body->policy)))
 		forget(m);
 	if (!body)
 		return;
@@ -265,7 +264,7 @@ void conflicts_sync(struct managed_policy *m, struct policy_ref *body)
 			m->conflicts_of = policy_ref_acquire(body);
 		m->conflicts_want = conflict_watch_want(all->watch, &ref, m, &e);
 		if (!m->conflicts_want && !all->has_logged_target)
-			LOG(m->controller->options.log, LOG_WARNING, "Cannot watch target for conflicting autoscalers",
+			LOG(m->all->log, LOG_WARNING, "Cannot watch target for conflicting autoscalers",
 			    LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name), LOG_S("err", e.msg));
 		all->has_logged_target = all->has_logged_target || !m->conflicts_want;
 	}
@@ -281,8 +280,8 @@ void conflicts_sync(struct managed_policy *m, struct policy_ref *body)
 
 bool conflicts_allow(const struct managed_policy *m, const struct policy_ref *body)
 {
-	bool writes = !m->controller->options.dry_run && !body->policy.dry_run && !body->policy.paused;
-	if (!writes || !m->controller->conflicts)
+	bool writes = !m->all->dry_run && !body->policy.dry_run && !body->policy.paused;
+	if (!writes || !m->all->conflicts)
 		return true;
 	return !m->pause && (!m->conflicts_want ||
 	                     (conflict_watch_is_known(m->conflicts_want) && !conflict_watch_find(m->conflicts_want)));
@@ -290,8 +289,7 @@ bool conflicts_allow(const struct managed_policy *m, const struct policy_ref *bo
 
 const char *conflicts_find(const struct managed_policy *m)
 {
-	const char *found =
-	        m->controller->conflicts && m->conflicts_want ? conflict_watch_find(m->conflicts_want) : NULL;
+	const char *found = m->all->conflicts && m->conflicts_want ? conflict_watch_find(m->conflicts_want) : NULL;
 	return found || !m->pause || !m->pause->who[0] ? found : m->pause->who;
 }
 
@@ -311,5 +309,5 @@ void conflicts_explain(const struct managed_policy *m, char *ret_text, size_t si
 
 const char *conflicts_watch_error(const struct managed_policy *m)
 {
-	return m->controller->conflicts && m->conflicts_want ? conflict_watch_error(m->conflicts_want) : NULL;
+	return m->all->conflicts && m->conflicts_want ? conflict_watch_error(m->conflicts_want) : NULL;
 }

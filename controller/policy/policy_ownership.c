@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which policies this process works on when several processes share them. A reconciler lives as long as the process
-// owns the shard of its policy; a lost shard is released once no tick or status write of its policies is in flight.
+#include "controller/policy/policy_ownership.h"
+
 #include <event2/event.h>
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "controller/controller_private.h"
+#include "controller/policy/managed_policy.h"
+#include "controller/source/policy_store.h"
 #include "controller/status/status_writer.h"
 #include "policies/load/policy_ref.h"
+#include "runtime/connections.h"
 #include "runtime/options/ha_options.h"
+#include "runtime/shard/shards.h"
 
-#define LEAVING_LOOK_MS 20 // interval of the checks whether a lost shard can be released
+#define LEAVING_POLL_MS 20 // interval of the checks whether a lost shard can be released
 
 static int32_t shard_of_policy(const struct managed_policy *m)
 {
-	return shards_of(m->controller->ownership.shards, m->namespace_name, m->name);
+	return shards_of(m->all->ownership->shards, m->namespace_name, m->name);
 }
 
 uint32_t ownership_term(const struct managed_policy *m)
 {
-	const struct ownership *o = &m->controller->ownership;
+	const struct ownership *o = m->all->ownership;
 	if (!o->shards)
 		return 1;
 	const struct owned_shard *s = &o->shard[shard_of_policy(m)];
@@ -28,59 +31,59 @@ uint32_t ownership_term(const struct managed_policy *m)
 
 bool ownership_may_write(const struct managed_policy *m, struct err *e)
 {
-	return shards_may_write(m->controller->ownership.shards, m->namespace_name, m->name, e);
+	return shards_may_write(m->all->ownership->shards, m->namespace_name, m->name, e);
 }
 
 bool ownership_may_restore(void *arg, const struct policy_ref *body, struct err *e)
 {
-	const struct controller *c = arg;
-	return shards_may_write(c->ownership.shards, body->policy.namespace_name, body->policy.name, e);
+	const struct ownership *o = arg;
+	return shards_may_write(o->shards, body->policy.namespace_name, body->policy.name, e);
 }
 
 // ---- losing ----
 
-static bool has_work_in_flight(const struct controller *c, int32_t shard)
+static bool has_work_in_flight(const struct ownership *o, int32_t shard)
 {
-	for (size_t i = 0; i < c->policies.n; i++) {
-		const struct managed_policy *m = c->policies.list[i];
+	for (size_t i = 0; i < o->all->n; i++) {
+		const struct managed_policy *m = o->all->list[i];
 		if (m->ticker.state == TICK_IN_PROGRESS && shard_of_policy(m) == shard)
 			return true;
 	}
 	struct status_writer_stats s = {0};
-	if (c->status_env.writer)
-		status_writer_get_stats(c->status_env.writer, &s);
+	if (o->writer)
+		status_writer_get_stats(o->writer, &s);
 	return s.in_flight > 0; // of any shard: these writes take milliseconds
 }
 
-static void look_later(struct controller *c)
+static void poll_later(const struct ownership *o)
 {
-	struct timeval soon = {0, LEAVING_LOOK_MS * 1000};
-	event_add(c->ownership.leaving, &soon);
+	struct timeval soon = {0, LEAVING_POLL_MS * 1000};
+	event_add(o->leaving, &soon);
 }
 
 static void on_leaving(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
-	struct controller *c = arg;
+	struct ownership *o = arg;
 	bool again = false;
-	for (int32_t i = 0; i < c->ownership.n_shards; i++) {
-		if (!c->ownership.shard[i].is_leaving)
+	for (int32_t i = 0; i < o->n_shards; i++) {
+		if (!o->shard[i].is_leaving)
 			continue;
-		if (has_work_in_flight(c, i)) {
+		if (has_work_in_flight(o, i)) {
 			again = true;
 			continue;
 		}
-		c->ownership.shard[i].is_leaving = false;
-		shards_settled(c->ownership.shards, i);
+		o->shard[i].is_leaving = false;
+		shards_settled(o->shards, i);
 	}
 	if (again)
-		look_later(c);
+		poll_later(o);
 }
 
-static void mark_all(struct controller *c, int32_t shard)
+static void mark_all(const struct ownership *o, int32_t shard)
 {
-	for (struct policy_entry *e = NULL; (e = policy_store_next(c->store, e));) {
+	for (struct policy_entry *e = NULL; (e = policy_store_next(o->all->store, e));) {
 		struct managed_policy *m = e->user;
 		if (shard_of_policy(m) == shard)
 			managed_policy_mark(m);
@@ -89,76 +92,86 @@ static void mark_all(struct controller *c, int32_t shard)
 
 static void on_lost(void *arg, int32_t shard)
 {
-	struct controller *c = arg;
-	c->ownership.shard[shard].is_owned = false;
-	if (c->stopping) {
-		shards_settled(c->ownership.shards, shard); // the connections are closed
+	struct ownership *o = arg;
+	o->shard[shard].is_owned = false;
+	if (o->all->stopping) {
+		shards_settled(o->shards, shard); // the connections are closed
 		return;
 	}
-	c->ownership.shard[shard].is_leaving = true;
-	controller_bump_revision(c);
-	mark_all(c, shard);
-	look_later(c);
+	o->shard[shard].is_leaving = true;
+	managed_policies_changed(o->all);
+	mark_all(o, shard);
+	poll_later(o);
 }
 
 static void on_gained(void *arg, int32_t shard)
 {
-	struct controller *c = arg;
-	c->ownership.shard[shard].is_owned = true;
-	c->ownership.shard[shard].is_leaving = false;
-	c->ownership.shard[shard].term++;
-	controller_bump_revision(c);
-	mark_all(c, shard);
+	struct ownership *o = arg;
+	o->shard[shard].is_owned = true;
+	o->shard[shard].is_leaving = false;
+	o->shard[shard].term++;
+	managed_policies_changed(o->all);
+	mark_all(o, shard);
 }
 
 // ---- life ----
 
-int ownership_open(struct controller *c, struct err *e)
+int ownership_open(struct ownership *o, struct managed_policies *all, struct ha_options *election,
+                   const struct status_writer *writer, struct err *e)
 {
-	struct connections *to = c->connections;
-	if (!c->options.election)
+	struct connections *to = all->connections;
+	o->all = all;
+	o->writer = writer;
+	if (!election)
 		return 0;
-	struct shards_options o = {.loop = to->loop,
-	                           .clock = &to->clock,
-	                           .log = c->options.log,
-	                           .observe = to->observe,
-	                           .observe_arg = to->observe_arg,
-	                           .callbacks = {.on_gained = on_gained, .on_lost = on_lost},
-	                           .arg = c};
-	if (ha_options_apply(c->options.election, &to->k8s_config, &o, e) < 0)
+	struct shards_options options = {.loop = to->loop,
+	                                 .clock = &to->clock,
+	                                 .log = all->log,
+	                                 .observe = to->observe,
+	                                 .observe_arg = to->observe_arg,
+	                                 .callbacks = {.on_gained = on_gained, .on_lost = on_lost},
+	                                 .arg = o};
+	if (ha_options_apply(election, &to->k8s_config, &options, e) < 0)
 		return -1;
-	c->ownership.n_shards = o.n_shards;
-	c->ownership.shard = calloc((size_t)o.n_shards, sizeof *c->ownership.shard);
-	c->ownership.leaving = event_new(to->loop, -1, 0, on_leaving, c);
-	if (!c->ownership.shard || !c->ownership.leaving)
+	o->n_shards = options.n_shards;
+	o->shard = calloc((size_t)options.n_shards, sizeof *o->shard);
+	o->leaving = event_new(to->loop, -1, 0, on_leaving, o);
+	if (!o->shard || !o->leaving)
 		return err_set(e, ERR_INTERNAL, "out of memory");
-	c->ownership.shards = shards_new(&o, e);
-	if (!c->ownership.shards)
+	o->shards = shards_new(&options, e);
+	if (!o->shards)
 		return -1;
-	const struct write_guard guard = {shards_guard, shards_term, c->ownership.shards};
+	const struct write_guard guard = {shards_guard, shards_term, o->shards};
 	connections_set_write_guard(to, &guard);
 	return 0;
 }
 
 static void on_stopped(void *arg)
 {
-	struct controller *c = arg;
-	event_base_loopbreak(c->connections->loop);
+	const struct ownership *o = arg;
+	event_base_loopbreak(o->all->connections->loop);
 }
 
-void controller_resign(struct controller *c)
+void ownership_resign(struct ownership *o)
 {
-	if (!c || !c->ownership.shards)
+	if (!o->shards)
 		return;
-	shards_stop(c->ownership.shards, on_stopped, c);
-	event_base_dispatch(c->connections->loop);
+	shards_stop(o->shards, on_stopped, o);
+	event_base_dispatch(o->all->connections->loop);
 }
 
-void ownership_close(struct controller *c)
+void ownership_close(struct ownership *o)
 {
-	connections_set_write_guard(c->connections, NULL);
-	shards_free(c->ownership.shards);
-	free(c->ownership.shard);
-	if (c->ownership.leaving)
-		event_free(c->ownership.leaving);
+	if (!o->all)
+		return;
+	connections_set_write_guard(o->all->connections, NULL);
+	shards_free(o->shards);
+	free(o->shard);
+	if (o->leaving)
+		event_free(o->leaving);
+}
+
+bool ownership_is_first(const struct ownership *o)
+{
+	return !o->shards || o->shard[0].is_owned;
 }

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "controller/gpu_time.h"
+#include "controller/policy/gpu_time.h"
 #include "controller/status/status_conditions.h"
 
 struct decided;

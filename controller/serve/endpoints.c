@@ -256,7 +256,7 @@ static void write_decisions(struct json_writer *w, const struct controller_view 
 	}
 }
 
-static void write_errors(struct json_writer *w, struct controller *controller, const struct controller_view *v,
+static void write_errors(struct json_writer *w, const struct controller *controller, const struct controller_view *v,
                          const char *only)
 {
 	for (size_t i = 0; i < v->n_policies; i++) {
@@ -266,9 +266,11 @@ static void write_errors(struct json_writer *w, struct controller *controller, c
 			write_error(w, p->namespace_name, p->name, error);
 	}
 	char why[POLICY_ERROR_BYTES_MAX];
-	for (const struct policy_entry *e = NULL; (e = controller_next_idle(controller, e, why, sizeof why));)
-		if (is_asked_for(only, e->namespace_name, e->name))
+	for (const struct policy_entry *e = NULL; (e = policy_sync_next_idle(&controller->sync, e));)
+		if (is_asked_for(only, e->namespace_name, e->name)) {
+			policy_sync_why_idle(e, why, sizeof why);
 			write_error(w, e->namespace_name, e->name, why);
+		}
 }
 
 // phases: what the tick of each policy in force does now. A tick that hangs shows the step that it waits for.

@@ -138,13 +138,12 @@ struct items {
 	size_t n_invalid, n_waiting;
 };
 
-static bool items_find(struct controller *c, const struct controller_view *v, struct items *ret_items)
+static bool items_find(const struct controller *c, const struct controller_view *v, struct items *ret_items)
 {
-	char why[POLICY_ERROR_BYTES_MAX];
 	struct decided decided;
 	struct status_facts facts;
 	size_t room = v->n_policies;
-	for (const struct policy_entry *e = NULL; (e = controller_next_idle(c, e, why, sizeof why));)
+	for (const struct policy_entry *e = NULL; (e = policy_sync_next_idle(&c->sync, e));)
 		room++;
 	*ret_items = (struct items){.list = calloc(room ? room : 1, sizeof(struct item))};
 	if (!ret_items->list)
@@ -153,7 +152,7 @@ static bool items_find(struct controller *c, const struct controller_view *v, st
 		ret_items->list[ret_items->n++].managed = v->policies[i];
 		ret_items->n_invalid += managed_policy_facts(v->policies[i], &decided, &facts) && facts.fault;
 	}
-	for (const struct policy_entry *e = NULL; (e = controller_next_idle(c, e, why, sizeof why));) {
+	for (const struct policy_entry *e = NULL; (e = policy_sync_next_idle(&c->sync, e));) {
 		ret_items->list[ret_items->n++].idle = e;
 		ret_items->n_invalid += policy_entry_error(e)[0] != '\0';
 		ret_items->n_waiting += e->body != NULL;
@@ -178,7 +177,7 @@ static void show(const struct controller_view *v, const struct item *i, struct s
 	                              .last_scale_ms = -1,
 	                              .prices = v->prices};
 	if (i->idle) {
-		enum status_phase phase = controller_why_idle(i->idle, ret_shown->why, sizeof ret_shown->why);
+		enum status_phase phase = policy_sync_why_idle(i->idle, ret_shown->why, sizeof ret_shown->why);
 		p->error = ret_shown->why;
 		p->policy = i->idle->body ? &i->idle->body->policy : NULL;
 		if (p->policy)
@@ -286,15 +285,15 @@ static bool is_called(const struct item *i, const char *key)
 	return strncmp(key, namespace_name, n) == 0 && key[n] == '/' && strcmp(key + n + 1, name_of(i)) == 0;
 }
 
-static bool find_item(struct controller *c, const struct controller_view *v, const char *key, struct item *ret_item)
+static bool find_item(const struct controller *c, const struct controller_view *v, const char *key,
+                      struct item *ret_item)
 {
-	char why[POLICY_ERROR_BYTES_MAX];
 	for (size_t i = 0; i < v->n_policies; i++) {
 		*ret_item = (struct item){.managed = v->policies[i]};
 		if (is_called(ret_item, key))
 			return true;
 	}
-	for (const struct policy_entry *e = NULL; (e = controller_next_idle(c, e, why, sizeof why));) {
+	for (const struct policy_entry *e = NULL; (e = policy_sync_next_idle(&c->sync, e));) {
 		*ret_item = (struct item){.idle = e};
 		if (is_called(ret_item, key))
 			return true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: after a policy is removed, nothing starts a tick of it or uses its status, although the managed policy lives on
-// until policies_sync() runs and its last tick ends. AddressSanitizer sees what the assertions cannot.
+// until policy_sync() runs and its last tick ends. AddressSanitizer sees what the assertions cannot.
 #include <dirent.h>
 #include <event2/event.h>
 #include <setjmp.h>
@@ -16,13 +16,16 @@
 
 #include "base/num.h"
 #include "base/schema/schema.h"
-#include "controller/controller_private.h"
+#include "controller/controller.h"
+#include "controller/policy/policy_conflicts.h"
+#include "controller/policy/policy_pools.h"
 #include "controller/pool/pools_private.h"
 #include "controller/source/policy_object.h"
 #include "controller/tick/reconcile_private.h"
 #include "k8s/capacity/fit_store.h"
 #include "policies/load/policy_ref.h"
 #include "promql/promql_source.h"
+#include "runtime/connections.h"
 #include "runtime/metrics/metrics.h"
 #include "runtime/options/ha_options.h"
 #include "runtime/query/query_hub.h"
@@ -86,9 +89,9 @@ static int start(void **state, bool elects)
 	w->c = controller_new(to, &options, w->metrics, &e);
 	if (!w->c)
 		fail_msg("%s", e.msg);
-	TEST_BECOMES(w->h.loop, controller_has_synced(w->c));
+	TEST_BECOMES(w->h.loop, w->c->policies.has_synced(w->c));
 	for (int32_t i = 0; elects && i < w->election.n_shards; i++) // without waiting for the leases
-		w->c->ownership.shards->options.callbacks.on_gained(w->c, i);
+		w->c->ownership.shards->options.callbacks.on_gained(&w->c->ownership, i);
 	*state = w;
 	return 0;
 }
@@ -119,7 +122,7 @@ static int teardown(void **state)
 {
 	struct world *w = *state;
 	controller_disconnect(w->c);
-	ticks_stop(w->c->ticks);
+	ticks_stop(w->c->policies.ticks);
 	connections_cancel(&w->connections);
 	w->h.client = NULL;
 	w->h.http = NULL;
@@ -162,7 +165,8 @@ static void put_for(struct world *w, enum policy_source source, int i, int gener
 	ref->generation = generation;
 	struct policy_identity id = {.generation = generation, .has_status = generation == 1};
 	snprintf(id.uid, sizeof id.uid, "uid-%s", name);
-	assert_int_equal(policy_store_put(w->c->store, source, ref, source == POLICY_FROM_OBJECT ? &id : NULL, &e), 0);
+	assert_int_equal(
+	        policy_store_put(w->c->policies.store, source, ref, source == POLICY_FROM_OBJECT ? &id : NULL, &e), 0);
 }
 
 static void put(struct world *w, enum policy_source source, int i, int generation, int64_t interval_ms)
@@ -174,21 +178,21 @@ static void take_away(struct world *w, enum policy_source source, int i)
 {
 	char name[16];
 	snprintf(name, sizeof name, "p%02d", i);
-	policy_store_remove(w->c->store, source, SPACE, name);
+	policy_store_remove(w->c->policies.store, source, SPACE, name);
 }
 
 static struct managed_policy *member_at(const struct world *w, int i)
 {
 	char name[16];
 	snprintf(name, sizeof name, "p%02d", i);
-	const struct policy_entry *entry = policy_store_find(w->c->store, SPACE, name);
+	const struct policy_entry *entry = policy_store_find(w->c->policies.store, SPACE, name);
 	return entry ? entry->user : NULL;
 }
 
 static struct ticks_stats stats(const struct world *w)
 {
 	struct ticks_stats s;
-	ticks_get_stats(w->c->ticks, &s);
+	ticks_get_stats(w->c->policies.ticks, &s);
 	return s;
 }
 
@@ -220,7 +224,7 @@ static void policy_deleted_while_its_tick_is_queued_has_no_tick(void **state)
 	assert_int_not_equal(queued, -1);
 	take_away(w, POLICY_FROM_OBJECT, queued);
 	clock_advance_ms(&w->connections.clock, TICKS_SLOW_MS); // makes room, as a tick that ends does
-	ticks_run(w->c->ticks);
+	ticks_run(w->c->policies.ticks);
 	assert_int_equal(stats(w).due, 0);
 	assert_int_equal(stats(w).in_progress, TICKS_MAX);
 	TEST_BECOMES(w->h.loop, w->c->policies.n == TICKS_MAX);
@@ -233,7 +237,7 @@ static void turn(const struct world *w)
 	event_base_loop(w->h.loop, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 }
 
-// The reply that ends the tick and the timer of the next tick arrive in one turn of the loop, before policies_sync()
+// The reply that ends the tick and the timer of the next tick arrive in one turn of the loop, before policy_sync()
 // runs.
 static void policy_deleted_while_its_tick_is_in_flight_has_no_other(void **state)
 {
@@ -268,7 +272,7 @@ static void put_pool(struct world *w)
 	        (struct gpu_pool_entry){.namespace_name = SPACE, .name = "", .gpus_per_replica = 1, .weight = 1};
 	o->pool.n_entries = 1;
 	o->generation = 1;
-	assert_int_equal(pools_put_object(w->c->pools.pools, o, &e), 0);
+	assert_int_equal(pools_put_object(w->c->pools->pools, o, &e), 0);
 }
 
 static void policy_with_another_target_is_not_known_to_its_pool(void **state)
@@ -348,7 +352,7 @@ static void order_that_waits_is_void_when_the_clock_is_set(void **state)
 	struct world *w = *state;
 	const struct managed_policy *m = member_at(w, defer_one(w, (struct fake_fault){.delay_ms = 300}));
 	w->connections.clock.manual_wall_ms += 3600000;
-	controller_look_at_clock(w->c);
+	clock_watch_check(&w->c->clock_watch);
 	assert_int_equal(reconciler_phase(m->reconciler), TICK_PHASE_IDLE);
 	assert_int_equal(m->seat->in_flight, -1);
 	TEST_BECOMES(w->h.loop, stats(w).in_progress + stats(w).awaiting == 0); // its turn came
@@ -379,7 +383,7 @@ static void put_and_tick(struct world *w, const char *more)
 	ref->generation = member_at(w, 0) ? member_at(w, 0)->body->generation + 1 : 1;
 	int64_t generation = ref->generation;
 	clock_advance_ms(&w->connections.clock, 1000); // answers are not reused
-	assert_int_equal(policy_store_put(w->c->store, POLICY_FROM_FILE, ref, NULL, &e), 0);
+	assert_int_equal(policy_store_put(w->c->policies.store, POLICY_FROM_FILE, ref, NULL, &e), 0);
 	TEST_BECOMES(w->h.loop, member_at(w, 0)->body && member_at(w, 0)->body->generation == generation);
 	TEST_BECOMES(w->h.loop, stats(w).in_progress + stats(w).due == 0);
 }
@@ -390,7 +394,7 @@ static void go_to_early_time(struct world *w)
 	struct err e;
 	assert_int_equal(fake_apiserver_add(w->h.server, SPACE "/Deployment/p00=2", &e), 0);
 	clock_init_manual(&w->connections.clock, 10000);
-	controller_look_at_clock(w->c);
+	clock_watch_check(&w->c->clock_watch);
 }
 
 // Returns whether there was a look. Its queries end with `fault`.
@@ -399,13 +403,13 @@ static bool has_look_with(struct world *w, enum query_fault fault)
 	struct managed_policy *m = member_at(w, 0);
 	clock_advance_ms(&w->connections.clock, 1000);
 	w->is_slow = true;
-	managed_policy_look(w->c, &m->ticker, clock_wall_ms(&w->connections.clock));
-	bool has = m->look != NULL;
+	early_check_start(&w->c->policies, &m->ticker, clock_wall_ms(&w->connections.clock));
+	bool has = m->early_check != NULL;
 	if (has)
 		TEST_BECOMES(w->h.loop, query_server_hanging(w->queries) > 0);
 	w->is_slow = false;
 	query_server_release(w->queries, fault);
-	TEST_BECOMES(w->h.loop, !m->look);
+	TEST_BECOMES(w->h.loop, !m->early_check);
 	return has;
 }
 
@@ -420,8 +424,8 @@ static void tick_again(struct world *w)
 {
 	struct managed_policy *m = member_at(w, 0);
 	clock_advance_ms(&w->connections.clock, 1000);
-	ticks_ask(w->c->ticks, &m->ticker, clock_wall_ms(&w->connections.clock));
-	ticks_run(w->c->ticks);
+	ticks_ask(w->c->policies.ticks, &m->ticker, clock_wall_ms(&w->connections.clock));
+	ticks_run(w->c->policies.ticks);
 	TEST_BECOMES(w->h.loop, stats(w).in_progress + stats(w).due == 0);
 }
 
@@ -448,12 +452,12 @@ static void slow_look_is_followed_by_a_pause(void **state)
 	struct managed_policy *m = member_at(w, 0);
 	w->is_slow = true;
 	clock_advance_ms(clock, 1000);
-	managed_policy_look(w->c, &m->ticker, clock_wall_ms(clock));
+	early_check_start(&w->c->policies, &m->ticker, clock_wall_ms(clock));
 	TEST_BECOMES(w->h.loop, query_server_hanging(w->queries) > 0);
 	clock_advance_ms(clock, 100);
 	w->is_slow = false;
 	query_server_release(w->queries, QUERY_ANSWERED);
-	TEST_BECOMES(w->h.loop, !m->look);
+	TEST_BECOMES(w->h.loop, !m->early_check);
 	assert_false(has_look(w)); // 1 s later
 	assert_true(has_look(w));  // 2 s later
 }
@@ -487,14 +491,14 @@ static void look_that_waits_ends_with_the_next_tick(void **state)
 	go_to_early_time(w);
 	put_and_tick(w, PLAIN);
 	struct managed_policy *m = member_at(w, 0);
-	m->looks_alone = true;
-	w->c->looks.in_flight += 1000; // no room
+	m->checks_alone = true;
+	w->c->early_checks.in_flight += 1000; // no room
 	clock_advance_ms(&w->connections.clock, 10000);
-	managed_policy_look(w->c, &m->ticker, clock_wall_ms(&w->connections.clock));
-	assert_true(m->awaits_look);
+	early_check_start(&w->c->policies, &m->ticker, clock_wall_ms(&w->connections.clock));
+	assert_true(m->awaits_early_check);
 	tick_again(w);
-	assert_false(m->awaits_look);
-	w->c->looks.in_flight -= 1000;
+	assert_false(m->awaits_early_check);
+	w->c->early_checks.in_flight -= 1000;
 	clock_advance_ms(&w->connections.clock, 10000);
 	assert_true(has_look(w));
 }
@@ -506,15 +510,15 @@ static void first_look_sends_no_query_that_cannot_be_combined(void **state)
 	put_and_tick(w,
 	             PLAIN "{\"name\":\"sum\",\"query\":\"load + load\",\"target\":{\"type\":\"Value\",\"value\":7}},");
 	struct managed_policy *m = member_at(w, 0);
-	assert_int_equal(w->n_sums, 1); // of the tick
-	w->c->looks.in_flight += 1000;  // no room
-	assert_true(has_look(w));       // at the other query
+	assert_int_equal(w->n_sums, 1);       // of the tick
+	w->c->early_checks.in_flight += 1000; // no room
+	assert_true(has_look(w));             // at the other query
 	assert_int_equal(w->n_sums, 1);
 	clock_advance_ms(&w->connections.clock, 10000);
-	managed_policy_look(w->c, &m->ticker, clock_wall_ms(&w->connections.clock));
-	assert_true(m->awaits_look);
+	early_check_start(&w->c->policies, &m->ticker, clock_wall_ms(&w->connections.clock));
+	assert_true(m->awaits_early_check);
 	tick_again(w);
-	w->c->looks.in_flight -= 1000;
+	w->c->early_checks.in_flight -= 1000;
 	clock_advance_ms(&w->connections.clock, 10000);
 	assert_true(has_look(w)); // at both
 	assert_int_equal(w->n_sums, 3);
@@ -529,16 +533,16 @@ static void look_from_before_a_clock_step_starts_no_tick(void **state)
 	struct managed_policy *m = member_at(w, 0);
 	w->is_slow = true;
 	clock_advance_ms(clock, 1000);
-	managed_policy_look(w->c, &m->ticker, clock_wall_ms(clock));
-	assert_non_null(m->look);
+	early_check_start(&w->c->policies, &m->ticker, clock_wall_ms(clock));
+	assert_non_null(m->early_check);
 	TEST_BECOMES(w->h.loop, query_server_hanging(w->queries) > 0);
 	int64_t mono_ms = clock_mono_ms(clock);
 	clock_init_manual(clock, clock_wall_ms(clock) + 3600000);
 	clock->manual_mono_ms = mono_ms;
-	controller_look_at_clock(w->c);
-	assert_null(m->look);
+	clock_watch_check(&w->c->clock_watch);
+	assert_null(m->early_check);
 	query_server_release(w->queries, QUERY_ANSWERED);
-	TEST_BECOMES(w->h.loop, w->c->looks.in_flight == 0);
+	TEST_BECOMES(w->h.loop, w->c->early_checks.in_flight == 0);
 	assert_false(m->has_early_tick);
 }
 
@@ -560,7 +564,8 @@ static void put_bad(struct world *w, int i, int generation)
 	struct err e;
 	snprintf(name, sizeof name, "p%02d", i);
 	snprintf(id.uid, sizeof id.uid, "uid-%s", name);
-	assert_int_equal(policy_store_put_bad(w->c->store, POLICY_FROM_OBJECT, SPACE, name, &id, "bad", &e), 0);
+	assert_int_equal(policy_store_put_bad(w->c->policies.store, POLICY_FROM_OBJECT, SPACE, name, &id, "bad", &e),
+	                 0);
 }
 
 static void change_api(struct world *w, uint32_t how)
@@ -619,13 +624,13 @@ static void do_something(struct world *w, uint64_t *seed)
 	else if (what < 80)
 		change_shard(w, i % 2);
 	else if (what < 83)
-		ticks_run(w->c->ticks);
+		ticks_run(w->c->policies.ticks);
 	else if (what < 85)
 		controller_get_view(w->c, &view);
 	else if (what < 86)
 		put_pool(w);
 	else if (what < 87)
-		pools_remove_object(w->c->pools.pools, "h100");
+		pools_remove_object(w->c->pools->pools, "h100");
 	else {
 		usleep(random_below(seed, 4) * 500);
 		event_base_loop(w->h.loop, EVLOOP_ONCE | EVLOOP_NONBLOCK);
@@ -766,13 +771,13 @@ static void policy_gives_way_to_a_client_that_keeps_changing_its_target(void **s
 	tick_after_change(w, "my-script");
 	TEST_BECOMES(w->h.loop, !m->reconciler && conflicts_find(m));
 	assert_string_equal(conflicts_find(m), "field manager \"my-script\"");
-	assert_int_equal(controller_why_idle(m->entry, text, sizeof text), STATUS_CONFLICT);
+	assert_int_equal(policy_sync_why_idle(m->entry, text, sizeof text), STATUS_CONFLICT);
 	assert_non_null(strstr(text,
 	                       "field manager \"my-script\" keeps changing the replicas of the target against the "
 	                       "policy, which does not write before 2026-01-05T09:"));
 	assert_int_equal(fake_apiserver_count(w->h.server, "list", "deployments"), lists + 1); // asked once
 	assert_int_equal(replicas_of(w), 1);
-	assert_int_equal(conflicts_awaited(w->c), 0);
+	assert_int_equal(conflicts_awaited(&w->c->policies), 0);
 
 	clock_advance_ms(&w->connections.clock, SCALE_FIGHT_PAUSE_MS);
 	event_active(&m->pause->timer, EV_TIMEOUT, 0);
@@ -813,7 +818,7 @@ static void policy_that_stops_writing_needs_no_pause(void **state)
 	for (int i = 0; i < 3; i++)
 		tick_after_change(w, "my-script");
 	TEST_BECOMES(w->h.loop, !m->reconciler && conflicts_find(m));
-	w->c->options.dry_run = true; // as the policy's own dryRun
+	w->c->policies.dry_run = true; // as the policy's own dryRun
 	managed_policy_mark(m);
 	TEST_BECOMES(w->h.loop, m->reconciler);
 	assert_non_null(conflicts_find(m)); // its condition names the client all the same

@@ -16,7 +16,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/http/http_server.h"
-#include "controller/gpu_time.h"
+#include "controller/policy/gpu_time.h"
 #include "controller/idle/idle_rules.h"
 #include "controller/pool/pools.h"
 #include "controller/span_export.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "controller/gpu_time.h"
+#include "controller/policy/gpu_time.h"
 
 #include "policies/engine/number.h"
 #include "policies/engine/policy.h"

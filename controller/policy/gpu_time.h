@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The GPU time of one policy: what its replicas used, and what maxReplicas would have used beyond that.
-#ifndef GPUSCALE_CONTROLLER_GPU_TIME_H
-#define GPUSCALE_CONTROLLER_GPU_TIME_H
+#ifndef GPUSCALE_CONTROLLER_POLICY_GPU_TIME_H
+#define GPUSCALE_CONTROLLER_POLICY_GPU_TIME_H
 
 #include <stdint.h>
 

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// One policy of the store in this process, and the list of all of them. The files of this folder work on them: each
+// keeps its own part of a managed policy, and marks the policy when the version that should be in force may have
+// changed; policy_sync.h then compares what should be with what is.
+#ifndef GPUSCALE_CONTROLLER_POLICY_MANAGED_POLICY_H
+#define GPUSCALE_CONTROLLER_POLICY_MANAGED_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "controller/policy/policy_report.h"
+#include "controller/policy/scale_fight.h"
+#include "controller/tick/ticks.h"
+
+struct conflict_pause;
+struct conflict_watch_want;
+struct conflicts;
+struct connections;
+struct early_check;
+struct early_checks;
+struct event;
+struct log;
+struct metrics;
+struct ownership;
+struct policy;
+struct policy_entry;
+struct policy_pools;
+struct policy_ref;
+struct policy_status;
+struct policy_store;
+struct policy_sync;
+struct pool_seat;
+struct reconciler;
+
+// The policies of the process. Zeroed, then filled by the controller; the parts below are not owned.
+struct managed_policies {
+	struct policy_store *store;
+	struct connections *connections;
+	struct ticks *ticks;
+	struct metrics *metrics;
+	struct log *log;
+	struct policy_sync *policy_sync;
+	struct conflicts *conflicts; // NULL: the connections are being closed
+	struct ownership *ownership;
+	struct early_checks *early_checks;
+	struct policy_pools *policy_pools;
+	// Returns whether every source has delivered its policies, or reported why it cannot.
+	bool (*has_synced)(const void *arg);
+	const void *arg;
+	bool dry_run, stopping;
+
+	struct managed_policy **list; // those with a reconciler
+	size_t n, room;
+	struct managed_policy **sorted; // the same by name; rebuilt on demand
+	bool is_sorted;
+	struct managed_policy *dirty; // marked; policy_sync() empties the queue
+	struct event *wake;           // calls it; NULL: not running yet
+	uint64_t revision;            // changes whenever the endpoints show something new
+	int64_t changed_ms;           // wall clock of that change
+};
+
+// One policy of the store. Outlives its entry while a tick is in progress. Kept small: there may be 20,000 of them.
+struct managed_policy {
+	struct managed_policies *all;
+	const char *name;              // behind namespace_name
+	struct policy_entry *entry;    // NULL: removed from the store
+	struct policy_ref *body;       // the version in force, one reference; NULL: none
+	struct reconciler *reconciler; // NULL: no version is in force
+	struct policy_report report;   // of the reconciler
+	struct policy_status *status;  // NULL: nowhere to write it, or another process writes it
+	struct ticker ticker;
+	size_t index; // in managed_policies.list
+	struct managed_policy *previous_dirty, *next_dirty;
+	int64_t last_scale_boot_ms; // last scale by an earlier reconciler; -1: none known
+
+	// policy_pools.h
+	struct pool_seat *seat; // NULL: there are no pools, or the policy is not in force
+
+	// early_check.h
+	struct early_check *early_check; // in flight; NULL: none
+	int64_t early_check_ms;          // the moment of the last one
+	int64_t early_after_mono_ms;     // no check before this time
+	int64_t early_mono_ms;           // of the last tick that a check started
+	struct managed_policy *previous_early, *next_early;
+
+	// policy_conflicts.h
+	struct conflict_watch_want *conflicts_want; // watches for autoscalers of the target; NULL: not watched
+	struct policy_ref *conflicts_of;            // the policy whose target that is, one reference
+	struct conflict_pause *pause;               // another client keeps changing the target; NULL: none does
+	struct scale_fight fight;                   // with that client
+
+	uint32_t term;           // of ownership when the reconciler was created
+	bool awaits_early_check; // queued in early_checks
+	bool checks_alone;       // its query cannot be combined with similar ones
+	bool early_check_failed; // a query of the last check; the next check follows a tick, or failures would add up
+	bool has_early_tick;     // a check has started a tick
+	bool awaits_conflicts;   // whether the target has a conflict is not known yet
+	bool is_blind;           // its conflicts may go undetected; counted in struct conflicts
+	bool is_dirty;           // queued in managed_policies.dirty
+	bool restores;           // deleted: its restoreReplicas must be set
+	bool is_waiting, is_shadowed, has_conflict; // logged already
+	char namespace_name[];                      // then the name
+};
+
+// Creates the managed policy of an entry, whose `user` becomes the policy. Ends the process without memory.
+struct managed_policy *managed_policy_new(struct managed_policies *all, struct policy_entry *entry);
+// Marks the policy: something changed that decides whether, or with which version, it is in force.
+void managed_policy_mark(struct managed_policy *m);
+// Takes the policy out of the queue of marked ones.
+void managed_policy_unmark(struct managed_policy *m);
+// Returns the policy of the ticker.
+struct managed_policy *managed_policy_of(struct ticker *t);
+// Returns whether two versions of a policy name the same target.
+bool managed_policy_is_same_target(const struct policy *a, const struct policy *b);
+// Adds a policy that got a reconciler to the list; the second removes it again.
+void managed_policies_enlist(struct managed_policy *m);
+void managed_policies_delist(struct managed_policy *m);
+// Marks every policy of the store.
+void managed_policies_mark_all(struct managed_policies *all);
+// Calls policy_sync() soon from the loop. Nothing happens before managed_policies.wake is set.
+void managed_policies_wake(struct managed_policies *all);
+// Call when something that the endpoints show has changed.
+void managed_policies_changed(struct managed_policies *all);
+// Returns the policies with a reconciler by namespace and name: all->n of them, valid until the loop runs.
+struct managed_policy *const *managed_policies_sort(struct managed_policies *all);
+
+// ---- one policy in force, for the HTTP endpoints ----
+const struct reconciler *managed_policy_reconciler(const struct managed_policy *m);
+// Returns why the last tick made no decision; "" when it did.
+const char *managed_policy_error(const struct managed_policy *m);
+// Returns the GPU time of the policy in this process.
+const struct gpu_time *managed_policy_gpu_time(const struct managed_policy *m);
+// Returns how many implausible values the policy has limited in this process.
+int64_t managed_policy_values_limited(const struct managed_policy *m);
+// Returns the last hours of the policy; NULL: not recorded, or not yet.
+const struct sparkline *managed_policy_sparkline(const struct managed_policy *m);
+
+#endif

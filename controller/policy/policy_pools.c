@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "controller/policy/policy_pools.h"
+
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/process/log.h"
+#include "base/timer.h"
+#include "controller/policy/managed_policy.h"
+#include "controller/policy/policy_ownership.h"
+#include "controller/pool/pool_spending_file.h"
+#include "controller/pool/pool_status.h"
+#include "controller/pool/pool_watch.h"
+#include "controller/pool/pools.h"
+#include "policies/engine/policy.h"
+#include "policies/load/pool_set.h"
+#include "runtime/connections.h"
+
+#define REPORT_MAX (1024 * 1024)
+
+static void on_ask(void *user)
+{
+	struct managed_policy *m = user;
+	if (m->reconciler && m->ticker.group)
+		ticks_ask(m->all->ticks, &m->ticker, clock_wall_ms(&m->all->connections->clock));
+}
+
+static void on_changed(void *arg)
+{
+	const struct policy_pools *p = arg;
+	managed_policies_mark_all(p->options.all);
+	managed_policies_changed(p->options.all);
+}
+
+static void on_answer(void *arg)
+{
+	const struct policy_pools *p = arg;
+	managed_policies_wake(p->options.all); // the watch may not be changed from its own callback
+}
+
+static void on_missing(void *arg, const char *name)
+{
+	const struct policy_pools *p = arg;
+	if (p->watch)
+		pool_watch_verify(p->watch, name);
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct policy_pools *p = arg;
+	struct managed_policies *all = p->options.all;
+	const struct clock *clock = &all->connections->clock;
+	const struct pool_status_env env = {p->options.writer, p->options.events, p->options.dir,
+	                                    all->log,          on_missing,        p};
+	(void)fd;
+	(void)what;
+	if (all->stopping)
+		return;
+	// Only one of the processes that share the policies counts the spending and writes the status.
+	if (ownership_is_first(all->ownership) && all->has_synced(all->arg) && pools_count(p->pools) > 0)
+		pool_status_write_all(p->pools, &env, clock_wall_ms(clock), clock_mono_ms(clock));
+	timer_start(p->timer, POOL_STATUS_LOOK_MS);
+}
+
+static int open_parts(struct policy_pools *p, struct err *e)
+{
+	struct managed_policies *all = p->options.all;
+	const struct pools_options options = {
+	        .ask = on_ask,
+	        .changed = on_changed,
+	        .arg = p,
+	        .unsupported = all->ownership->n_shards > 1
+	                               ? "not supported: a pool whose members are spread over --shards; use one shard"
+	                               : NULL};
+	p->pools = pools_new(&options);
+	p->timer = evtimer_new(all->connections->loop, on_timer, p);
+	if (!p->pools || !p->timer || timer_start(p->timer, POOL_STATUS_LOOK_MS) < 0)
+		return err_set(e, ERR_INTERNAL, "out of memory");
+	if (!p->options.watches)
+		return 0;
+	const struct pool_watch_options watch = {
+	        .client = all->connections->k8s, .pools = p->pools, .log = all->log, .on_answer = on_answer, .arg = p};
+	p->watch = pool_watch_new(&watch, e);
+	return p->watch ? 0 : -1;
+}
+
+struct policy_pools *policy_pools_new(const struct policy_pools_options *options, struct err *e)
+{
+	struct policy_pools *p = calloc(1, sizeof *p);
+	if (!p) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	p->options = *options;
+	if (open_parts(p, e) == 0)
+		return p;
+	policy_pools_free(p);
+	return NULL;
+}
+
+void policy_pools_disconnect(struct policy_pools *p)
+{
+	if (!p)
+		return;
+	pool_watch_free(p->watch);
+	p->watch = NULL;
+}
+
+void policy_pools_free(struct policy_pools *p)
+{
+	if (!p)
+		return;
+	if (p->timer)
+		event_free(p->timer);
+	pools_free(p->pools);
+	free(p);
+}
+
+bool policy_pools_are_known(const struct policy_pools *p)
+{
+	return !p->watch || pool_watch_has_answer(p->watch);
+}
+
+static void log_report(struct log *log, const char *report)
+{
+	while (*report) { // one line per error
+		size_t n = strcspn(report, "\n");
+		char line[1024];
+		size_t cut = n < sizeof line ? n : sizeof line - 1;
+		memcpy(line, report, cut);
+		line[cut] = '\0';
+		LOG(log, LOG_ERROR, "Invalid pool", LOG_S("err", line));
+		report += n + (report[n] == '\n');
+	}
+}
+
+int policy_pools_read_files(struct policy_pools *p, struct err *e)
+{
+	struct log *log = p->options.all->log;
+	struct pool_set set;
+	struct buf report;
+	buf_init(&report, REPORT_MAX);
+	int rc = pool_set_load(&set, p->options.paths, p->options.n_paths, false, &report, e);
+	if (rc == 0 && set.n_errors + pool_set_check(&set, NULL, 0, &report) > 0) {
+		log_report(log, buf_str(&report));
+		rc = err_set(e, ERR_INPUT, "a pool is invalid; the errors are above");
+	}
+	if (rc == 0)
+		rc = pools_put_files(p->pools, &set, e);
+	else
+		pool_set_done(&set);
+	if (rc == 0 && !p->options.once && !p->options.all->dry_run)
+		pool_spending_files_read(p->pools, p->options.dir, log);
+	buf_done(&report);
+	return rc;
+}
+
+void policy_pools_sync(struct managed_policy *m, const struct policy *member)
+{
+	struct pools *pools = m->all->policy_pools->pools;
+	if (member && pools_count(pools) > 0) {
+		if (!m->seat)
+			m->seat = pool_seat_new(pools, m->namespace_name, m->name, member->label_lines, m);
+		pool_seat_set_labels(m->seat, member->label_lines);
+	} else if (!member && m->ticker.state != TICK_IN_PROGRESS) {
+		policy_pools_leave(m);
+	}
+}
+
+void policy_pools_leave(struct managed_policy *m)
+{
+	pool_seat_free(m->seat);
+	m->seat = NULL;
+}
+
+struct pool_seat *policy_pools_seat(void *owner)
+{
+	return ((const struct managed_policy *)owner)->seat;
+}
+
+size_t policy_pools_summarize(struct policy_pools *pools, struct pool_summary *ret)
+{
+	const struct clock *clock = &pools->options.all->connections->clock;
+	size_t n = 0;
+	const struct pool *p = NULL;
+	while (n < POOLS_MAX && (p = pools_next(pools->pools, p, clock_wall_ms(clock), clock_mono_ms(clock), &ret[n])))
+		n++;
+	return n;
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gives each policy of the store its reconciler, in the version that should be in force. Callbacks only mark a policy;
+// policy_sync() compares what should be with what is, so the order of the changes does not matter.
+#ifndef GPUSCALE_CONTROLLER_POLICY_POLICY_SYNC_H
+#define GPUSCALE_CONTROLLER_POLICY_POLICY_SYNC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "controller/policy/policy_report.h"
+#include "controller/policy/restore_replicas.h"
+#include "controller/source/policy_store.h"
+#include "controller/status/status.h"
+#include "controller/tick/reconcile.h"
+
+struct decided;
+struct managed_policies;
+struct managed_policy;
+struct ticker;
+
+// Zeroed, then filled by the controller.
+struct policy_sync {
+	struct managed_policies *all;
+	struct reconcile_env env; // policy_sync_init() sets the callbacks
+	struct policy_report_env report_env;
+	struct status_env status_env; // for policies from objects
+	struct status_env file_env;   // for policies from files
+	struct restore_env restore_env;
+	void (*check_clock)(void *arg); // call before a stored time is read
+	void (*on_quiet)(void *arg);    // called when a tick ended
+	void *arg;
+	size_t n_added, n_changed, n_removed; // since the last line in the log
+};
+
+// Sets the callbacks of the environment of reconcilers.
+void policy_sync_init(struct policy_sync *s);
+// Returns what the store calls when policies change.
+struct policy_listener policy_sync_listener(struct policy_sync *s);
+// Creates, changes and removes reconcilers until each marked policy has what it should have now.
+void policy_sync(struct policy_sync *s);
+// Returns whether each policy of this process that can be in force is: the sources have answered, no policy is marked,
+// and the conflicts of each are known.
+bool policy_sync_is_complete(const struct policy_sync *s);
+// Writes the unsaved state of policies from files. No tick may be in progress.
+void policy_sync_flush(struct policy_sync *s);
+// Frees all managed policies. No tick may be in progress.
+void policy_sync_free(struct policy_sync *s);
+
+// The callbacks of struct ticks_options; arg: the managed policies.
+void policy_sync_start_tick(void *arg, struct ticker *t, int64_t now_ms);
+void policy_sync_write(void *arg, struct ticker *t);
+
+// Describes the last tick for conditions; *ret_facts refers to *ret_decided. Returns false before the first tick.
+bool managed_policy_facts(const struct managed_policy *m, struct decided *ret_decided, struct status_facts *ret_facts);
+// Iterates over the policies of this process that are not in force; after: the one before, NULL: start. Returns NULL at
+// the end.
+const struct policy_entry *policy_sync_next_idle(const struct policy_sync *s, const struct policy_entry *after);
+// Returns how many of them are valid.
+size_t policy_sync_count_waiting(const struct policy_sync *s);
+// Writes to ret_why why a policy of policy_sync_next_idle() is not in force. Returns STATUS_CONFLICT, STATUS_INVALID,
+// or STATUS_PHASE__COUNT while that is not known yet.
+enum status_phase policy_sync_why_idle(const struct policy_entry *e, char *ret_why, size_t size);
+
+#endif
