@@ -185,10 +185,12 @@ distclean: ## remove everything that was built
 	rm -rf $(BUILD)
 
 ##@ develop
+file-map: ## a line for every file, from the comment at its top
+	@scripts/file-map
 # A line `##@ GROUP` puts the targets after it, up to the end of its file, into that group.
 help: ## list the targets
 	@awk -F ':.*## ' 'FNR == 1 { group = "develop" } /^##@ / { group = substr($$0, 5) } \
 	  /^[a-z0-9 _-]+:.*## / { lines[group] = lines[group] sprintf("  %-16s %s\n", $$1, $$2) } \
 	  END { n = split("build test check package develop", groups, " "); for (i = 1; i <= n; i++) printf "%s", (i == 1 ? "" : "\n") groups[i] ":\n" lines[groups[i]] }' $(filter-out %.d,$(MAKEFILE_LIST))
 
-.PHONY: all check lint tidy deps purity format format-check install uninstall dist clean distclean help FORCE
+.PHONY: all check lint tidy deps purity format format-check install uninstall dist clean distclean file-map help FORCE

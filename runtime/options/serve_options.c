@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/print.h"
-#include "controller/source/policy_store.h"
+#include "policies/load/file_set.h"
 #include "runtime/metrics/metrics.h"
 #include "runtime/options/controller_options.h"
 
@@ -60,7 +60,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		o->allowed_hosts = arg;
 		return 0;
 	case KEY_METRICS_POLICIES:
-		o->metrics_policies = (size_t)option_i64("--metrics-policies", arg, 0, POLICY_STORE_MAX, state);
+		o->metrics_policies = (size_t)option_i64("--metrics-policies", arg, 0, POLICY_SET_MAX, state);
 		return 0;
 	case KEY_EXTERNAL_METRICS:
 		o->external_metrics = arg ? arg : EXTERNAL_METRICS_LISTEN;
