@@ -75,8 +75,7 @@ static const char *find_policy(void *arg, const struct scale_ref *ref, char *tex
 			continue;
 		if (!e->body)
 			snprintf(text, size, "policy %s is invalid, so its target is not known", e->name);
-		else if (strcmp(e->body->policy.target_kind, ref->kind) == 0 &&
-		         strcmp(e->body->policy.target_name, ref->name) == 0)
+		else if (strcmp(e->body->target.kind, ref->kind) == 0 && strcmp(e->body->target.name, ref->name) == 0)
 			snprintf(text, size, "policy %s controls it", e->name);
 		else
 			continue;

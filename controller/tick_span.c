@@ -11,6 +11,7 @@
 #include "controller/tick/reconcile.h"
 #include "policies/engine/pipeline.h"
 #include "policies/explain/explain.h"
+#include "policies/schema/binding.h"
 
 #define KIND_INTERNAL 1 // SPAN_KIND_INTERNAL
 #define STATUS_ERROR  2 // STATUS_CODE_ERROR
@@ -97,8 +98,8 @@ static void put_tick(struct span_writer *s, const struct tick_result *result, co
 	begin_span(s, 0, "tick", result->times->started_us, s->end_us);
 	otlp_put_text(&s->w, "k8s.namespace.name", policy->namespace_name);
 	otlp_put_text(&s->w, "gpuscale.policy", policy->name);
-	otlp_put_text(&s->w, "gpuscale.target.kind", policy->target_kind);
-	otlp_put_text(&s->w, "gpuscale.target.name", policy->target_name);
+	otlp_put_text(&s->w, "gpuscale.target.kind", s->d->target->kind);
+	otlp_put_text(&s->w, "gpuscale.target.name", s->d->target->name);
 	otlp_put_text(&s->w, "gpuscale.result", outcome);
 	if (result->attempt > 0)
 		otlp_put_i64(&s->w, "gpuscale.conflicts", result->attempt);

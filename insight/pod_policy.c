@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "policies/engine/policy.h"
+#include "policies/load/policy_ref.h"
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -21,15 +21,15 @@ static bool is_number(const char *rest)
 	return n > 0 && rest[n] == '\0';
 }
 
-static bool is_pod_of(const struct policy *p, const char *pod)
+static bool is_pod_of(const struct scale_target *t, const char *pod)
 {
-	size_t len = strlen(p->target_name);
-	if (strncmp(pod, p->target_name, len) != 0 || pod[len] != '-')
+	size_t len = strlen(t->name);
+	if (strncmp(pod, t->name, len) != 0 || pod[len] != '-')
 		return false;
 	const char *rest = pod + len + 1;
-	if (strcmp(p->target_kind, "Deployment") == 0)
+	if (strcmp(t->kind, "Deployment") == 0)
 		return is_replica_set_part(rest);
-	return strcmp(p->target_kind, "StatefulSet") == 0 ? is_number(rest) : rest[0] != '\0';
+	return strcmp(t->kind, "StatefulSet") == 0 ? is_number(rest) : rest[0] != '\0';
 }
 
 const struct policy *pod_policy_find(const struct policy *const *policies, size_t n, const char *namespace_name,
@@ -38,9 +38,9 @@ const struct policy *pod_policy_find(const struct policy *const *policies, size_
 	const struct policy *found = NULL;
 	for (size_t i = 0; i < n; i++) {
 		const struct policy *p = policies[i];
-		if (strcmp(p->namespace_name, namespace_name) != 0 || !is_pod_of(p, pod))
+		if (strcmp(p->namespace_name, namespace_name) != 0 || !is_pod_of(&policy_ref_of(p)->target, pod))
 			continue;
-		if (!found || strlen(p->target_name) > strlen(found->target_name))
+		if (!found || strlen(policy_ref_of(p)->target.name) > strlen(policy_ref_of(found)->target.name))
 			found = p;
 	}
 	return found;

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/schema/doc.h"
+#include "policies/schema/binding.h"
 #include "policies/schema/policy_decode.h"
 #include "replay/backtest.h"
 
@@ -54,9 +55,10 @@ static int decode(const struct tune_search *s, struct arena *a, struct policy *r
 	put_policy(s, &text);
 	schema_errors_init(&errors, "llm-demand");
 	int rc = doc_parse_yaml(a, "llm-demand", buf_str(&text), text.len, &file, e);
-	memset(ret, 0, sizeof *ret);
-	if (rc == 0 && policy_decode(file.roots[0], ret, a, &errors) < 0)
+	struct policy_document document = {0};
+	if (rc == 0 && policy_decode(file.roots[0], &document, a, &errors) < 0)
 		rc = err_set(e, ERR_INTERNAL, "llm-demand: %s: %s", errors.items[0].path, errors.items[0].message);
+	*ret = document.policy;
 	buf_done(&text);
 	return rc;
 }

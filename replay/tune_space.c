@@ -10,6 +10,7 @@
 #include "base/num.h"
 #include "base/schema/doc.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 #include "policies/schema/policy_decode.h"
 #include "policies/schema/policy_schema.h"
 
@@ -461,8 +462,9 @@ int tune_space_decode(struct tune_space *s, const double values[], struct arena 
 		node->text_len = strlen(texts[i]);
 		node->quoted = s->numbers[i].field->type == SCHEMA_QUANTITY;
 	}
-	memset(ret, 0, sizeof *ret);
-	int rc = policy_decode(s->root, ret, a, &errors);
+	struct policy_document document = {0};
+	int rc = policy_decode(s->root, &document, a, &errors);
+	*ret = document.policy;
 	for (size_t i = 0; i < s->n; i++)
 		*s->numbers[i].node = before[i];
 	ret->file = s->policy->file;

@@ -16,6 +16,7 @@
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
 #include "policies/load/policy_zones.h"
+#include "policies/schema/binding.h"
 #include "policies/schema/policy_decode.h"
 #include "promql/promql_config.h"
 #include "runtime/options/controller_options.h"
@@ -67,13 +68,13 @@ static void check_text(struct arena *a, const char *name, const struct buf *text
 	}
 	buf_init(&report, CONVERT_TEXT_MAX);
 	for (size_t i = 0; i < file.n_roots; i++) {
-		struct policy policy = {0};
+		struct policy_document document = {0};
 		bool bad[POLICY_SIGNALS_MAX] = {false};
 		schema_errors_init(&errors, name);
 		schema_errors_init(&warnings, name);
-		if (policy_decode(file.roots[i], &policy, a, &errors) == 0) {
-			policy_zones_load(&policy, file.roots[i], a, &errors);
-			lint_target(&policy, file.roots[i], &errors);
+		if (policy_decode(file.roots[i], &document, a, &errors) == 0) {
+			policy_zones_load(&document.policy, file.roots[i], a, &errors);
+			lint_target(&document.target, file.roots[i], &errors);
 			lint_queries(file.roots[i], buf_str(text), any_kind, NULL, &errors, &warnings, bad);
 		}
 		schema_errors_print(&errors, &report);

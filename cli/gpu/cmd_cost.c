@@ -25,6 +25,7 @@
 #include "k8s/client/scale.h"
 #include "policies/engine/policy.h"
 #include "policies/load/file_set.h"
+#include "policies/load/policy_ref.h"
 #include "policies/price/price_book.h"
 #include "policies/price/price_schema.h"
 #include "runtime/connections.h"
@@ -181,7 +182,7 @@ struct targets {
 // *e: unknown.
 static int32_t gpus_of(const struct cost_args *a, const struct policy *p, struct targets *t, struct err *e)
 {
-	struct scale_ref ref = policy_scale_ref(p);
+	struct scale_ref ref = binding_scale_ref(&policy_ref_of(p)->binding);
 	int32_t n = 0;
 	if (p->gpus.set)
 		return p->gpus.per_replica;

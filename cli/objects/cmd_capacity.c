@@ -21,6 +21,7 @@
 #include "k8s/capacity/inventory.h"
 #include "policies/engine/policy.h"
 #include "policies/load/file_set.h"
+#include "policies/load/policy_ref.h"
 #include "runtime/connections.h"
 #include "runtime/options/controller_options.h"
 
@@ -109,11 +110,12 @@ static int select_files(struct selection *s, const struct path_options *files)
 	buf_done(&report);
 	for (; code == EXIT_OK && s->n < s->set.n_policies; s->n++) {
 		const struct policy *p = s->set.policies[s->n];
+		const struct scale_target *t = &policy_ref_of(p)->target;
 		s->targets[s->n] = (struct capacity_target){.namespace_name = p->namespace_name,
 		                                            .name = p->name,
-		                                            .api_version = p->target_api_version,
-		                                            .kind = p->target_kind,
-		                                            .target_name = p->target_name};
+		                                            .api_version = t->api_version,
+		                                            .kind = t->kind,
+		                                            .target_name = t->name};
 	}
 	return code == EXIT_OK && s->set.n_errors ? EXIT_FAILED : code;
 }

@@ -13,6 +13,7 @@
 #include "cli/term/replace_file.h"
 #include "policies/engine/policy.h"
 #include "policies/lint/lint_renames.h"
+#include "policies/schema/binding.h"
 #include "policies/schema/policy_decode.h"
 #include "policies/schema/policy_schema.h"
 
@@ -51,12 +52,12 @@ static size_t collect(const struct doc_file *doc, struct arena *a, const char *p
 	size_t n = 0;
 	struct schema_errors *errors = malloc(sizeof *errors);
 	for (size_t i = 0; errors && i < doc->n_roots; i++) {
-		struct policy policy = {0};
+		struct policy_document document = {0};
 		if (strcmp(doc_get_text(doc->roots[i], "kind", ""), POLICY_KIND) != 0)
 			continue;
 		schema_errors_init(errors, path);
-		if (policy_decode(doc->roots[i], &policy, a, errors) == 0 && errors->n == 0)
-			n += lint_rename_edits(&policy, doc->roots[i], text, edits + n, max - n);
+		if (policy_decode(doc->roots[i], &document, a, errors) == 0 && errors->n == 0)
+			n += lint_rename_edits(&document.policy, doc->roots[i], text, edits + n, max - n);
 	}
 	free(errors);
 	return n;

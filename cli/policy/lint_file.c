@@ -18,6 +18,7 @@
 #include "cli/policy/lint_source.h"
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
+#include "policies/schema/binding.h"
 #include "policies/schema/policy_decode.h"
 #include "policies/schema/policy_schema.h"
 #include "promql/promql_config.h"
@@ -149,22 +150,23 @@ static int kind_of(void *arg, const char *name)
 static int lint_root(const struct doc_node *root, const char *text, struct connections *source, bool ask_source,
                      int dialect, struct arena *a, struct lists *lists, struct lint_totals *totals, struct err *e)
 {
-	struct policy policy = {0};
+	struct policy_document document = {0};
+	const struct policy *policy = &document.policy;
 	struct dialect d = {source, dialect};
 	bool bad[POLICY_SIGNALS_MAX] = {false};
 	size_t n_errors = lists->errors.n + lists->errors.dropped, n_notes = lists->notes.n;
 	int rc = 0;
 	schema_errors_init(&lists->decode, lists->errors.file);
-	bool is_valid = policy_decode(root, &policy, a, &lists->decode) == 0 && lists->decode.n == 0;
+	bool is_valid = policy_decode(root, &document, a, &lists->decode) == 0 && lists->decode.n == 0;
 	if (is_valid) {
-		lint_policy(&policy, root, text, &lists->warnings, totals->has_note ? NULL : &lists->notes);
+		lint_policy(policy, root, text, &lists->warnings, totals->has_note ? NULL : &lists->notes);
 		totals->has_note |= lists->notes.n > n_notes;
 	}
-	if (policy.target_kind && policy.target_api_version)
-		lint_target(&policy, root, &lists->errors);
+	if (document.target.kind && document.target.api_version)
+		lint_target(&document.target, root, &lists->errors);
 	if (is_valid) {
-		if (source && check_sources(source, &policy, root, text, &lists->errors, bad) && ask_source)
-			rc = ask(source, &policy, root, text, lists, bad, e);
+		if (source && check_sources(source, policy, root, text, &lists->errors, bad) && ask_source)
+			rc = ask(source, policy, root, text, lists, bad, e);
 	}
 	lint_queries(root, text, kind_of, &d, &lists->errors, &lists->warnings, bad);
 	totals->n_invalid += is_valid && lists->errors.n + lists->errors.dropped > n_errors;

@@ -13,7 +13,6 @@
 #include "base/err.h"
 #include "base/json/json_write.h"
 #include "base/print.h"
-#include "cli/term/price_option.h"
 #include "cli/replay/backtest_page.h"
 #include "cli/replay/backtest_report.h"
 #include "cli/replay/replay_input.h"
@@ -21,6 +20,7 @@
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
 #include "cli/term/fail_on.h"
+#include "cli/term/price_option.h"
 #include "cli/term/progress.h"
 #include "policies/engine/policy.h"
 #include "policies/explain/explain.h"
@@ -239,7 +239,7 @@ static void log_decision(void *context, const struct decision *decision)
 {
 	struct decision_log *log = context;
 	static const char *const no_details[POLICY_SIGNALS_MAX + 1];
-	const struct decided decided = {log->policy, decision, no_details, NULL};
+	const struct decided decided = {log->policy, NULL, decision, no_details, NULL};
 	struct json_writer w;
 	buf_reset(&log->line);
 	json_write_init(&w, &log->line, 0);

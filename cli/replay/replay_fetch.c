@@ -16,6 +16,7 @@
 #include "controller/tick/range_samples.h"
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"
+#include "policies/load/policy_ref.h"
 #include "promql/promql_failover.h"
 #include "replay/recording.h"
 #include "runtime/connections.h"
@@ -92,7 +93,7 @@ static bool write_replicas_query(char out[QUERY_BYTES_MAX], const char *metric, 
 	buf_init(&query, QUERY_BYTES_MAX - 1);
 	if (metric)
 		buf_printf(&query, "max(%s{namespace=\"%s\",%s=\"%s\"}) or ", metric, p->namespace_name, label,
-		           p->target_name);
+		           policy_ref_of(p)->target.name);
 	buf_printf(&query, "max(%s{namespace=\"%s\",policy=\"%s\"})", own, p->namespace_name, p->name);
 	bool ok = !query.failed;
 	memcpy(out, buf_str(&query), query.len + 1);
@@ -105,7 +106,7 @@ static int add_replicas(struct fetch *f, struct err *e)
 	const struct policy *p = f->options->policy;
 	const char *label = NULL, *spec = NULL, *ready = NULL;
 	for (size_t i = 0; i < sizeof workloads / sizeof *workloads; i++)
-		if (strcmp(workloads[i].kind, p->target_kind) == 0) {
+		if (strcmp(workloads[i].kind, policy_ref_of(p)->target.kind) == 0) {
 			label = workloads[i].label;
 			spec = workloads[i].spec;
 			ready = workloads[i].ready;

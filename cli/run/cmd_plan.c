@@ -12,12 +12,12 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/print.h"
-#include "cli/term/price_option.h"
 #include "cli/objects/shape_read.h"
 #include "cli/run/plan_objects.h"
 #include "cli/run/plan_pools.h"
 #include "cli/term/args.h"
 #include "cli/term/commands.h"
+#include "cli/term/price_option.h"
 #include "cli/term/progress.h"
 #include "controller/tick/observe.h"
 #include "controller/tick/refill.h"
@@ -26,6 +26,7 @@
 #include "policies/engine/decision.h"
 #include "policies/explain/explain.h"
 #include "policies/load/file_set.h"
+#include "policies/load/policy_ref.h"
 #include "policies/price/policy_cost.h"
 #include "policies/price/price_book.h"
 #include "runtime/connections.h"
@@ -161,13 +162,18 @@ static void on_progress(evutil_socket_t fd, short what, void *arg)
 	progress_line("%zu of %zu policies answered", p->n_done, p->n);
 }
 
+static const struct binding *binding_of(const struct plan_item *it)
+{
+	return &policy_ref_of(it->policy)->binding;
+}
+
 static void ask_all(struct plan *p)
 {
 	struct err unused; // the trace says that the capacity is unknown
 	for (size_t i = 0; i < p->n; i++)
-		p->items[i].observation.fit = observe_want_fit(&p->sources, p->items[i].policy, &unused);
+		p->items[i].observation.fit = observe_want_fit(&p->sources, binding_of(&p->items[i]), &unused);
 	for (size_t i = 0; i < p->n; i++)
-		observe_start(&p->items[i].observation, &p->sources, p->items[i].policy, p->now_ms, on_observed,
+		observe_start(&p->items[i].observation, &p->sources, binding_of(&p->items[i]), p->now_ms, on_observed,
 		              &p->items[i]);
 	if (isatty(STDERR_FILENO)) {
 		p->progress = event_new(p->connections.loop, -1, EV_PERSIST, on_progress, p);
@@ -204,7 +210,7 @@ static int share_pools(struct plan *p, struct plan_objects *objects, const struc
 // What the pod template of the target requests; 1 where that is unknown, as for a policy with --replicas.
 static int32_t read_gpus(const struct plan *p, const struct policy *policy)
 {
-	const struct scale_ref ref = policy_scale_ref(policy);
+	const struct scale_ref ref = binding_scale_ref(&policy_ref_of(policy)->binding);
 	struct err e;
 	int32_t n = p->connections.k8s ? shape_read_gpus(p->connections.k8s, p->connections.loop, &ref, &e) : 0;
 	return n > 0 ? n : 1;
@@ -255,7 +261,8 @@ static int print(const struct plan *p, const struct plan_args *args)
 	for (size_t i = 0; list && i < p->n; i++) {
 		const struct plan_item *it = &p->items[i];
 		if (it->decided) {
-			list[n++] = (struct decided){it->policy, &it->decision, it->observation.details, it->pool};
+			list[n++] = (struct decided){it->policy, binding_of(it)->target, &it->decision,
+			                             it->observation.details, it->pool};
 			if (!it->observation.pods_known)
 				print_error("gpuscale plan: %s/%s: cannot count ready pods: %s\n",
 				            it->policy->namespace_name, it->policy->name,
@@ -300,7 +307,8 @@ static int code_of(const struct plan *p, bool reports_changes)
 		return EXIT_OK;
 	for (size_t i = 0; i < p->n; i++) {
 		const struct plan_item *it = &p->items[i];
-		struct decided decided = {it->policy, &it->decision, it->observation.details, it->pool};
+		struct decided decided = {it->policy, binding_of(it)->target, &it->decision, it->observation.details,
+		                          it->pool};
 		char message[RENDER_SENTENCE_BYTES];
 		if (is_blind(&it->decision)) {
 			explain_message(&decided, message);

@@ -12,6 +12,7 @@
 #include "cli/term/line_filter.h"
 #include "policies/load/file_set.h"
 #include "policies/load/policy_pick.h"
+#include "policies/load/policy_ref.h"
 #include "policies/test/step.h"
 #include "policies/test/step_line.h"
 #include "runtime/options/controller_options.h"
@@ -54,7 +55,7 @@ static int answer(void *context, const char *line, size_t len, struct buf *out, 
 
 static int filter_all(const struct policy *policy)
 {
-	struct step *step = step_new(policy);
+	struct step *step = step_new(&policy_ref_of(policy)->binding);
 	if (!step) {
 		print_error("gpuscale step: out of memory\n");
 		return EXIT_FAILED;

@@ -9,11 +9,11 @@
 #include "base/json/json_span.h"
 #include "base/print.h"
 #include "base/schema/schema.h"
+#include "cli/objects/crd.h"
 #include "cli/objects/kube_pages.h"
 #include "cli/objects/kube_session.h"
 #include "cli/objects/policy_fetch.h"
 #include "cli/objects/policy_view.h"
-#include "cli/objects/crd.h"
 #include "cli/term/commands.h"
 #include "controller/pool/pool_object.h"
 #include "controller/pool/pools.h"
@@ -29,6 +29,7 @@
 static int add_policy(struct plan_objects *o, const struct policy_view *view, struct err *e)
 {
 	struct policy_object object;
+	struct policy_document document;
 	struct policy_ref *ref = policy_ref_new();
 	if (!ref)
 		return err_set(e, ERR_INTERNAL, "out of memory");
@@ -36,8 +37,9 @@ static int add_policy(struct plan_objects *o, const struct policy_view *view, st
 	schema_errors_init(o->unknown, "");
 	if (view->deleted_ms) {
 		policy_ref_release(ref);
-	} else if (policy_object_decode(view->json, strlen(view->json), &ref->arena, &object, &ref->policy, o->errors,
+	} else if (policy_object_decode(view->json, strlen(view->json), &ref->arena, &object, &document, o->errors,
 	                                o->unknown) == 0) {
+		policy_ref_set(ref, &document);
 		o->policies[o->n_policies++] = &ref->policy;
 	} else {
 		char line[ERR_MSG_BYTES];

@@ -15,6 +15,7 @@
 #include "k8s/server/external_metrics.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 
 #define LABELS          4
 #define POLICY_RESOURCE "gpuautoscalers.gpuscale.dev"
@@ -23,6 +24,7 @@ struct found {
 	struct external_metric_value value;
 	struct label labels[LABELS];
 	const struct policy *policy;
+	const struct scale_target *target;
 };
 
 struct query {
@@ -94,8 +96,8 @@ static int add(struct query *q, const struct external_source *s, int signal, str
 	const char *name = signal < 0 ? EXTERNAL_DESIRED : p->signals[signal].name;
 	const struct label labels[LABELS] = {{"policy", p->name},
 	                                     {"signal", name},
-	                                     {"target_kind", p->target_kind},
-	                                     {"target_name", p->target_name}};
+	                                     {"target_kind", s->target->kind},
+	                                     {"target_name", s->target->name}};
 	q->is_known = true;
 	if (!label_selector_matches(q->selector, labels, LABELS))
 		return 0;
@@ -106,6 +108,7 @@ static int add(struct query *q, const struct external_source *s, int signal, str
 		               EXTERNAL_VALUES_MAX);
 	struct found *f = &q->found[q->n_found++];
 	f->policy = p;
+	f->target = s->target;
 	memcpy(f->labels, labels, sizeof labels);
 	return signal < 0 ? read_desired(q, s, &f->value, e) : read_signal(q, s, (size_t)signal, &f->value, e);
 }
@@ -129,22 +132,23 @@ static bool is_policy_itself(const struct query *q)
 	return strcmp(q->resource, POLICY_RESOURCE) == 0;
 }
 
-static bool is_asked(const struct query *q, const struct policy *p)
+static bool is_asked(const struct query *q, const struct external_source *s)
 {
+	const struct policy *p = s->policy;
+	const struct scale_target *t = s->target;
 	if (strcmp(p->namespace_name, q->namespace_name) != 0)
 		return false;
 	if (!q->resource)
 		return !q->policy || (strncmp(p->name, q->policy, q->policy_len) == 0 && !p->name[q->policy_len]);
 	if (is_policy_itself(q))
 		return strcmp(p->name, q->object) == 0;
-	return strcmp(p->target_name, q->object) == 0 &&
-	       is_resource_of(q->resource, p->target_api_version, p->target_kind);
+	return strcmp(t->name, q->object) == 0 && is_resource_of(q->resource, t->api_version, t->kind);
 }
 
 static int search_policy(struct query *q, const struct external_source *s, struct err *e)
 {
 	const struct policy *p = s->policy;
-	if (!is_asked(q, p))
+	if (!is_asked(q, s))
 		return 0;
 	if (strcmp(q->signal, EXTERNAL_DESIRED) == 0)
 		return add(q, s, -1, e);
@@ -165,11 +169,11 @@ static int write_object(const struct query *q, const char *metric, struct buf *o
 		                         "selector",
 		                         q->n_found, q->object, metric);
 	const struct policy *p = q->found[0].policy;
-	const struct custom_metrics_object object = {.api_version = is_policy_itself(q) ? "gpuscale.dev/v1alpha1"
-	                                                                                : p->target_api_version,
-	                                             .kind = is_policy_itself(q) ? "GPUAutoscaler" : p->target_kind,
-	                                             .namespace_name = p->namespace_name,
-	                                             .name = q->object};
+	const struct custom_metrics_object object = {
+	        .api_version = is_policy_itself(q) ? "gpuscale.dev/v1alpha1" : q->found[0].target->api_version,
+	        .kind = is_policy_itself(q) ? "GPUAutoscaler" : q->found[0].target->kind,
+	        .namespace_name = p->namespace_name,
+	        .name = q->object};
 	if (custom_metrics_write_value(out, &object, metric, &q->found[0].value, e) == 0)
 		return 0;
 	e->kind = ERR_SERVER; // as below

@@ -17,6 +17,7 @@ struct custom_metrics_path;
 struct decision;
 struct err;
 struct policy;
+struct scale_target;
 
 #define EXTERNAL_VALUES_MAX      1000 // of one reply
 #define EXTERNAL_NAMES_MAX       1000 // listed by discovery; there may be more
@@ -26,6 +27,7 @@ struct policy;
 // One policy in force, as the controller has it.
 struct external_source {
 	const struct policy *policy;
+	const struct scale_target *target;
 	const struct decision *decision; // the last one; NULL: none yet
 	const char *error;               // why the last tick made none; "": it did
 };

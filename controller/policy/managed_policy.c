@@ -51,12 +51,6 @@ struct managed_policy *managed_policy_of(struct ticker *t)
 	return (struct managed_policy *)at;
 }
 
-bool managed_policy_is_same_target(const struct policy *a, const struct policy *b)
-{
-	return strcmp(a->target_api_version, b->target_api_version) == 0 &&
-	       strcmp(a->target_kind, b->target_kind) == 0 && strcmp(a->target_name, b->target_name) == 0;
-}
-
 void managed_policies_enlist(struct managed_policy *m)
 {
 	struct managed_policies *all = m->all;

@@ -23,7 +23,6 @@ struct event;
 struct log;
 struct metrics;
 struct ownership;
-struct policy;
 struct policy_entry;
 struct policy_pools;
 struct policy_ref;
@@ -111,8 +110,6 @@ void managed_policy_mark(struct managed_policy *m);
 void managed_policy_unmark(struct managed_policy *m);
 // Returns the policy of the ticker.
 struct managed_policy *managed_policy_of(struct ticker *t);
-// Returns whether two versions of a policy name the same target.
-bool managed_policy_is_same_target(const struct policy *a, const struct policy *b);
 // Adds a policy that got a reconciler to the list; the second removes it again.
 void managed_policies_enlist(struct managed_policy *m);
 void managed_policies_delist(struct managed_policy *m);

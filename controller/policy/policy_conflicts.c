@@ -133,17 +133,17 @@ static void on_target(void *arg, const struct http_response *response, const str
 
 // Asks who changed the replicas: a list of one object, so that the rights of the watch suffice. The value of the other
 // client is in place now, so it is the last one that changed it.
-static void ask_for_manager(struct conflict_pause *p, const struct policy *policy)
+static void ask_for_manager(struct conflict_pause *p, const struct policy_ref *body)
 {
 	struct k8s_client *k8s = p->m->all->connections->k8s;
 	const struct k8s_resource *resource =
-	        discovery_find(k8s_client_discovery(k8s), policy->target_api_version, policy->target_kind);
+	        discovery_find(k8s_client_discovery(k8s), body->target.api_version, body->target.kind);
 	char path[MANAGER_PATH_BYTES];
 	struct err e;
 	if (resource)
 		snprintf(path, sizeof path, "%s%s/namespaces/%s/%s?fieldSelector=metadata.name%%3D%s",
-		         strchr(policy->target_api_version, '/') ? "/apis/" : "/api/", policy->target_api_version,
-		         policy->namespace_name, resource->plural, policy->target_name);
+		         strchr(body->target.api_version, '/') ? "/apis/" : "/api/", body->target.api_version,
+		         body->policy.namespace_name, resource->plural, body->target.name);
 	if (!resource || k8s_request_with(k8s,
 	                                  &(struct k8s_request_options){.method = "GET",
 	                                                                .path = path,
@@ -177,7 +177,7 @@ bool conflicts_yield(void *owner, int32_t from, int32_t to)
 	timer_start(&p->timer, ms);
 	DL_APPEND(m->all->conflicts->pauses, p);
 	m->pause = p;
-	ask_for_manager(p, policy);
+	ask_for_manager(p, m->body);
 	return true;
 }
 
@@ -226,18 +226,18 @@ static void log_error(struct managed_policy *m, const char *error)
 static void log_conflict(struct managed_policy *m, const char *other)
 {
 	struct log *log = m->all->log;
-	const struct policy *p = &m->conflicts_of->policy;
+	const struct scale_target *target = &m->conflicts_of->target;
 	switch (log_edge(&m->has_conflict, other != NULL)) {
 	case LOG_EDGE_STARTED:
 		LOG(log, LOG_WARNING,
 		    m->pause ? "Conflict: another client keeps changing the replicas"
 		             : "Conflict: target is managed by another autoscaler",
-		    LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name), LOG_S("target", p->target_name),
+		    LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name), LOG_S("target", target->name),
 		    LOG_S("other", other));
 		break;
 	case LOG_EDGE_ENDED:
 		LOG(log, LOG_INFO, "Conflict resolved", LOG_S("namespace", m->namespace_name), LOG_S("policy", m->name),
-		    LOG_S("target", p->target_name));
+		    LOG_S("target", target->name));
 		break;
 	default:
 		break;
@@ -250,7 +250,7 @@ void conflicts_sync(struct managed_policy *m, struct policy_ref *body)
 	struct err e;
 	if (!all)
 		return;
-	if (m->conflicts_of && (!body || !managed_policy_is_same_target(&m->conflicts_of->policy, &body->policy)))
+	if (m->conflicts_of && (!body || !scale_target_equals(&m->conflicts_of->target, &body->target)))
 		forget(m);
 	if (!body)
 		return;
@@ -259,7 +259,7 @@ void conflicts_sync(struct managed_policy *m, struct policy_ref *body)
 		m->conflicts_of = policy_ref_acquire(body);
 	}
 	if (!m->conflicts_want) {
-		struct scale_ref ref = policy_scale_ref(&body->policy);
+		struct scale_ref ref = binding_scale_ref(&body->binding);
 		if (!m->conflicts_of)
 			m->conflicts_of = policy_ref_acquire(body);
 		m->conflicts_want = conflict_watch_want(all->watch, &ref, m, &e);

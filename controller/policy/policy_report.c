@@ -81,7 +81,7 @@ void policy_report_set_policy(struct policy_report *p, const struct policy *befo
 
 static struct decided as_decided(const struct reconciler *r)
 {
-	struct decided d = {.policy = reconciler_policy(r)};
+	struct decided d = {.policy = reconciler_policy(r), .target = reconciler_binding(r)->target};
 	d.decision = reconciler_decision(r, &d.details);
 	d.pool = reconciler_pool(r);
 	return d;
@@ -111,7 +111,7 @@ static void log_decision(const struct policy_report_env *env, const struct recon
 	char sentence[RENDER_SENTENCE_BYTES];
 	explain_message(&decided, sentence);
 	LOG(env->log, level, message, LOG_S("namespace", decided.policy->namespace_name),
-	    LOG_S("policy", decided.policy->name), LOG_S("target", decided.policy->target_name),
+	    LOG_S("policy", decided.policy->name), LOG_S("target", decided.target->name),
 	    LOG_S("action", action_name(d->action)), LOG_S("reason", reason_info(d->reason)->name),
 	    LOG_I("currentReplicas", d->current), LOG_I("desiredReplicas", d->desired),
 	    LOG_I("readyReplicas", d->ready), LOG_I("pendingReplicas", d->pending), LOG_S("message", sentence));
@@ -252,7 +252,7 @@ void policy_report_status(struct policy_report *p, const struct policy_report_en
 {
 	const struct policy *policy = reconciler_policy(r);
 	struct decided decided;
-	struct status_update u = {.policy = policy,
+	struct status_update u = {.binding = reconciler_binding(r),
 	                          .state = result->state,
 	                          .generation = reconciler_generation(r),
 	                          .now_ms = result->now_ms};
@@ -269,7 +269,7 @@ void policy_report_flush(const struct policy_report *p, const struct policy_repo
 {
 	struct decided decided;
 	struct status_update u = {
-	        .policy = reconciler_policy(r), .generation = reconciler_generation(r), .now_ms = now_ms};
+	        .binding = reconciler_binding(r), .generation = reconciler_generation(r), .now_ms = now_ms};
 	void *state = reconciler_copy_state(r);
 	u.state = state;
 	if (state && policy_report_facts(p, env, r, circumstances, &decided, &u.facts))

@@ -127,7 +127,7 @@ enum status_phase policy_sync_why_idle(const struct policy_entry *e, char *ret_w
 		conflicts_explain(e->user, ret_why, size);
 	else
 		snprintf(ret_why, size, "policy %s/%s has the target %s/%s", winner->namespace_name, winner->name,
-		         e->body->policy.target_kind, e->body->policy.target_name);
+		         e->body->target.kind, e->body->target.name);
 	return STATUS_CONFLICT;
 }
 
@@ -154,7 +154,7 @@ static void on_remove(void *arg, struct policy_entry *entry, bool deleted)
 	if (m->reconciler)
 		reconciler_set_status(m->reconciler, NULL);
 	if (status && policy_status_is_file(status) && entry->body && !s->all->stopping)
-		policy_status_forget(status, &entry->body->policy);
+		policy_status_forget(status, &entry->body->binding);
 	policy_status_free(status); // a tick that waits for it ends here, and others start
 	managed_policy_mark(m);
 }
@@ -165,7 +165,7 @@ static void log_policy(const struct managed_policy *m, enum log_level level, con
 {
 	const struct policy *p = &m->body->policy;
 	LOG(m->all->log, level, message, LOG_S("namespace", p->namespace_name), LOG_S("policy", p->name),
-	    LOG_S("target", p->target_name));
+	    LOG_S("target", m->body->target.name));
 }
 
 // Returns the time of the target's last scale by the boot clock, which is never set. A policy that returns to this
@@ -220,7 +220,7 @@ static void create_reconciler(struct managed_policy *m, struct policy_ref *body)
 	struct policy_sync *s = m->all->policy_sync;
 	const struct policy_identity *id = identity_of(m);
 	struct reconcile_subject subject = {
-	        .policy = &body->policy,
+	        .binding = &body->binding,
 	        .generation = body->generation,
 	        .status = m->status,
 	        // Another process may have written a status that the watch has not delivered.
@@ -237,9 +237,9 @@ static void create_reconciler(struct managed_policy *m, struct policy_ref *body)
 
 static void change_policy(struct managed_policy *m, struct policy_ref *body)
 {
-	if (!managed_policy_is_same_target(&m->body->policy, &body->policy))
+	if (!scale_target_equals(&m->body->target, &body->target))
 		pool_seat_forget(m->seat, clock_real_mono_us() / 1000);
-	if (reconciler_set_policy(m->reconciler, &body->policy, body->generation) < 0)
+	if (reconciler_set_policy(m->reconciler, &body->binding, body->generation) < 0)
 		abort();
 	policy_report_set_policy(&m->report, &m->body->policy, &body->policy);
 	early_check_forget(m);
@@ -284,7 +284,7 @@ static void log_waiting(struct managed_policy *m)
 	if (log_edge(&m->is_waiting, winner && winner != e) == LOG_EDGE_STARTED)
 		LOG(log, LOG_WARNING, "Conflict: target is owned by another policy",
 		    LOG_S("namespace", e->namespace_name), LOG_S("policy", e->name),
-		    LOG_S("target", e->body->policy.target_name), LOG_S("other", winner->name));
+		    LOG_S("target", e->body->target.name), LOG_S("other", winner->name));
 	bool is_shadowed = e->source == POLICY_FROM_OBJECT && e->versions[POLICY_FROM_FILE].is_there;
 	if (log_edge(&m->is_shadowed, is_shadowed) == LOG_EDGE_STARTED)
 		LOG(log, LOG_WARNING, "Policy object overrides the policy file of the same name",
@@ -338,7 +338,7 @@ static void sync_policy(struct managed_policy *m, int64_t now_ms)
 	if (is_busy(m))
 		return; // finished() marks it again
 	if (!m->entry) {
-		if (m->restores && !policy_store_holder(m->all->store, &m->body->policy))
+		if (m->restores && !policy_store_holder(m->all->store, &m->body->binding))
 			restore_replicas(&m->all->policy_sync->restore_env, m->body);
 		drop_reconciler(m);
 		free_policy(m);

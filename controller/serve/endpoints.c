@@ -248,7 +248,7 @@ static void write_decisions(struct json_writer *w, const struct controller_view 
 {
 	for (size_t i = 0; i < v->n_policies; i++) {
 		const struct reconciler *r = managed_policy_reconciler(v->policies[i]);
-		struct decided d = {.policy = reconciler_policy(r)};
+		struct decided d = {.policy = reconciler_policy(r), .target = reconciler_binding(r)->target};
 		d.decision = reconciler_decision(r, &d.details);
 		d.pool = reconciler_pool(r);
 		if (d.decision && is_asked_for(only, d.policy->namespace_name, d.policy->name))

@@ -84,6 +84,7 @@ static bool next_policy(void *arg, size_t i, struct external_source *ret_source)
 	const char *const *details;
 	*ret_source = (struct external_source){
 	        .policy = reconciler_policy(r),
+	        .target = reconciler_binding(r)->target,
 	        .decision = reconciler_decision(r, &details),
 	        .error = managed_policy_error(m),
 	};

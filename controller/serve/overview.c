@@ -13,6 +13,7 @@
 #include "policies/engine/policy.h"
 #include "policies/price/policy_cost.h"
 #include "policies/price/price_book.h"
+#include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"
 
 #define KEY_BYTES 512 // namespace and name have at most 253 each
@@ -107,12 +108,12 @@ void overview_end(struct json_writer *w)
 
 // ---- one policy ----
 
-static void write_target(struct json_writer *w, const struct policy *p)
+static void write_target(struct json_writer *w, const struct scale_target *t)
 {
 	json_write_key(w, "target");
 	json_write_object_begin(w);
-	json_write_member_str(w, "kind", p->target_kind);
-	json_write_member_str(w, "name", p->target_name);
+	json_write_member_str(w, "kind", t->kind);
+	json_write_member_str(w, "name", t->name);
 	json_write_object_end(w);
 }
 
@@ -308,7 +309,7 @@ void overview_add(struct json_writer *w, const struct overview_policy *p, bool w
 	json_write_member_str(w, "namespace", p->namespace_name);
 	json_write_member_str(w, "name", p->name);
 	if (p->policy) {
-		write_target(w, p->policy);
+		write_target(w, p->target);
 		json_write_member_i64(w, "minReplicas", d ? d->min_replicas : p->policy->min_replicas);
 		json_write_member_i64(w, "maxReplicas", d ? d->max_replicas : p->policy->max_replicas);
 		json_write_member_bool(w, "paused", p->policy->paused);

@@ -16,6 +16,7 @@ struct decision_history;
 struct json_writer;
 struct policy;
 struct price_book;
+struct scale_target;
 struct status_facts;
 struct sparkline;
 
@@ -40,15 +41,16 @@ struct overview_head {
 
 struct overview_policy {
 	const char *namespace_name, *name;
-	const struct policy *policy;      // in force, or the last valid version; NULL: there never was one
-	struct decided decided;           // the last decision; .decision NULL: none yet
-	const struct status_facts *facts; // of the last tick, or why there is none; NULL: unknown
-	const struct sparkline *trend;    // columns as in controller/status/sparkline.h; NULL: none
-	const char *error;                // why the last tick failed; "": it did not
-	bool dry_run;                     // the process's
-	int64_t last_scale_ms;            // -1: not known
-	const struct price_book *prices;  // NULL: none
-	struct policy_gpus gpus;          // of one replica
+	const struct policy *policy;       // in force, or the last valid version; NULL: there never was one
+	const struct scale_target *target; // of that version; NULL with it
+	struct decided decided;            // the last decision; .decision NULL: none yet
+	const struct status_facts *facts;  // of the last tick, or why there is none; NULL: unknown
+	const struct sparkline *trend;     // columns as in controller/status/sparkline.h; NULL: none
+	const char *error;                 // why the last tick failed; "": it did not
+	bool dry_run;                      // the process's
+	int64_t last_scale_ms;             // -1: not known
+	const struct price_book *prices;   // NULL: none
+	struct policy_gpus gpus;           // of one replica
 };
 
 // Write an overview by overview_begin(), overview_add() for each policy, overview_end().

@@ -180,6 +180,7 @@ static void show(const struct controller_view *v, const struct item *i, struct s
 		enum status_phase phase = policy_sync_why_idle(i->idle, ret_shown->why, sizeof ret_shown->why);
 		p->error = ret_shown->why;
 		p->policy = i->idle->body ? &i->idle->body->policy : NULL;
+		p->target = i->idle->body ? &i->idle->body->target : NULL;
 		if (p->policy)
 			p->gpus = p->policy->gpus;
 		ret_shown->facts = (struct status_facts){.phase = phase,
@@ -191,6 +192,7 @@ static void show(const struct controller_view *v, const struct item *i, struct s
 		return;
 	}
 	p->policy = policy_of(i);
+	p->target = reconciler_binding(managed_policy_reconciler(i->managed))->target;
 	p->gpus = reconciler_gpus(managed_policy_reconciler(i->managed));
 	p->error = managed_policy_error(i->managed);
 	p->trend = managed_policy_sparkline(i->managed);

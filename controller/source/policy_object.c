@@ -14,6 +14,7 @@
 #include "policies/engine/policy.h"
 #include "policies/load/policy_ref.h"
 #include "policies/load/policy_zones.h"
+#include "policies/schema/binding.h"
 #include "policies/schema/policy_decode.h"
 
 #define TREE_BYTES_MAX ((size_t)64 * 1024 * 1024)
@@ -126,7 +127,8 @@ static void report_memory(struct schema_errors *errors)
 }
 
 static int decode_tree(struct doc_node *root, struct arena *a, struct policy_object *ret_object,
-                       struct policy *ret_policy, struct schema_errors *errors, struct schema_errors *unknown)
+                       struct policy_document *ret_document, struct schema_errors *errors,
+                       struct schema_errors *unknown)
 {
 	static const char *const root_names[] = {"apiVersion", "kind", "metadata", "spec"};
 	static const char *const metadata_names[] = {"name", "namespace", "annotations", "labels"};
@@ -145,16 +147,17 @@ static int decode_tree(struct doc_node *root, struct arena *a, struct policy_obj
 			keep(c, metadata_names, n_metadata);
 		}
 	ret_object->fingerprint = policy_fingerprint(root, 0);
-	int rc = policy_decode_tolerant(root, ret_policy, a, errors, unknown);
-	policy_zones_load(ret_policy, root, a, errors);
+	int rc = policy_decode_tolerant(root, ret_document, a, errors, unknown);
+	policy_zones_load(&ret_document->policy, root, a, errors);
 	return rc < 0 || errors->n + errors->dropped > before ? -1 : 0;
 }
 
 int policy_object_decode(const char *json, size_t len, struct arena *a, struct policy_object *ret_object,
-                         struct policy *ret_policy, struct schema_errors *errors, struct schema_errors *unknown)
+                         struct policy_document *ret_document, struct schema_errors *errors,
+                         struct schema_errors *unknown)
 {
 	*ret_object = (struct policy_object){.namespace_name = "", .name = "", .uid = ""};
-	*ret_policy = (struct policy){0};
+	*ret_document = (struct policy_document){0};
 	struct arena tree; // the document itself is needed only while decoding
 	struct doc_node *root;
 	struct err e;
@@ -165,7 +168,7 @@ int policy_object_decode(const char *json, size_t len, struct arena *a, struct p
 		if (identify_text(json, len, a, ret_object) < 0)
 			report_memory(errors);
 	} else {
-		rc = decode_tree(root, a, ret_object, ret_policy, errors, unknown);
+		rc = decode_tree(root, a, ret_object, ret_document, errors, unknown);
 	}
 	arena_done(&tree);
 	return rc;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct arena;
-struct policy;
+struct policy_document;
 struct schema_errors;
 
 #define POLICY_OBJECT_NAMESPACE_MAX 63
@@ -25,7 +25,7 @@ struct policy_object {
 	uint64_t fingerprint; // of the parts that define the policy (policy_ref.h), without status
 };
 
-// Decodes the JSON text of one object into *ret_object and *ret_policy (both overwritten). Ignores the fields that
+// Decodes the JSON text of one object into *ret_object and *ret_document (both overwritten). Ignores the fields that
 // Kubernetes adds to metadata, and the status. A field of spec that this version does not know, because the object was
 // admitted under another version of the CRD, is added to `unknown` as a warning and has no effect; anything else that
 // is invalid in a file is an error here too, and so is invalid JSON. Loads the time zones of schedules. Nothing points
@@ -34,6 +34,7 @@ struct policy_object {
 // when the object has no valid ones, so that an invalid policy can still get a status and is not mistaken for a deleted
 // one.
 int policy_object_decode(const char *json, size_t len, struct arena *a, struct policy_object *ret_object,
-                         struct policy *ret_policy, struct schema_errors *errors, struct schema_errors *unknown);
+                         struct policy_document *ret_document, struct schema_errors *errors,
+                         struct schema_errors *unknown);
 
 #endif

@@ -99,16 +99,16 @@ static void leave_claim(struct policy_store *s, struct policy_entry *entry)
 	notify_claimants(s, claim, entry);
 }
 
-static int claim_key(char key[KEY_BYTES], const struct policy *p)
+static int claim_key(char key[KEY_BYTES], const struct binding *b)
 {
-	return snprintf(key, KEY_BYTES, "%s/%s/%s", p->namespace_name, p->target_kind, p->target_name);
+	return snprintf(key, KEY_BYTES, "%s/%s/%s", b->policy->namespace_name, b->target->kind, b->target->name);
 }
 
-struct policy_entry *policy_store_holder(const struct policy_store *s, const struct policy *policy)
+struct policy_entry *policy_store_holder(const struct policy_store *s, const struct binding *binding)
 {
 	char key[KEY_BYTES];
 	struct policy_claim *claim = NULL;
-	claim_key(key, policy);
+	claim_key(key, binding);
 	HASH_FIND_STR(s->claims, key, claim);
 	return claim ? claim->winner : NULL;
 }
@@ -116,7 +116,7 @@ struct policy_entry *policy_store_holder(const struct policy_store *s, const str
 static int enter_claim(struct policy_store *s, struct policy_entry *entry, struct err *e)
 {
 	char key[KEY_BYTES];
-	int n = claim_key(key, &entry->body->policy);
+	int n = claim_key(key, &entry->body->binding);
 	if (n < 0 || (size_t)n >= sizeof key)
 		return err_set(e, ERR_LIMIT, "the name of the target has %d bytes, more than %zu", n, sizeof key - 1);
 	struct policy_claim *claim = NULL;

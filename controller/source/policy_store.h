@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct err;
-struct policy;
+struct binding;
 struct policy_ref;
 struct policy_claim; // a target, and the policies for it
 struct policy_store;
@@ -84,8 +84,8 @@ struct policy_entry *policy_store_next(const struct policy_store *s, const struc
 // Returns the owner of the entry's target: the entry itself, or the one it waits for. NULL without body. Objects take
 // precedence over files, then the older object, then the first name.
 struct policy_entry *policy_entry_winner(const struct policy_entry *entry);
-// Returns the owner of the target of `policy`, which need not be in the store; NULL: none.
-struct policy_entry *policy_store_holder(const struct policy_store *s, const struct policy *policy);
+// Returns the owner of the target of `binding`, which need not be in the store; NULL: none.
+struct policy_entry *policy_store_holder(const struct policy_store *s, const struct binding *binding);
 // Returns the faults of the newest version of the entry's source; "": none.
 const char *policy_entry_error(const struct policy_entry *entry);
 

@@ -160,12 +160,14 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 	struct policy_watch *w = arg;
 	struct policy_object o;
 	struct err e;
+	struct policy_document document;
 	struct policy_ref *body = policy_ref_new();
 	if (!body)
 		abort(); // base/must.h
 	schema_errors_init(w->errors, "");
 	schema_errors_init(w->unknown, "");
-	int good = policy_object_decode(json, len, &body->arena, &o, &body->policy, w->errors, w->unknown);
+	int good = policy_object_decode(json, len, &body->arena, &o, &document, w->errors, w->unknown);
+	policy_ref_set(body, &document);
 	struct policy_identity id = identity_of(&o);
 	int rc = 0;
 	if (o.name[0] == '\0' || o.namespace_name[0] == '\0' || namespace_name[0] == '\0') {

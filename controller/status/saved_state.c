@@ -10,6 +10,7 @@
 #include "controller/status/state_file.h"
 #include "controller/status/status_doc.h"
 #include "policies/engine/decide.h"
+#include "policies/schema/binding.h"
 
 static void clock_now(const struct state_dir *dir, const struct clock *clock, struct state_clock *ret_clock)
 {
@@ -30,49 +31,49 @@ static int64_t step_since_ms(const struct state_dir *dir, const struct clock *cl
 }
 
 static int read_text(struct state_dir *dir, const struct clock *clock, const struct buf *text,
-                     const struct policy *policy, void *state, struct status_record *record, int64_t now_ms,
+                     const struct binding *binding, void *state, struct status_record *record, int64_t now_ms,
                      struct err *e)
 {
 	struct state_file file;
-	if (state_file_read(buf_str(text), text->len, policy, &file, e) < 0)
+	if (state_file_read(buf_str(text), text->len, binding, &file, e) < 0)
 		return -1;
 	int64_t step_ms = step_since_ms(dir, clock, &file.clock);
-	if (status_doc_read(file.json, file.json_len, policy, state, record, now_ms - step_ms, e) < 0)
+	if (status_doc_read(file.json, file.json_len, binding->policy, state, record, now_ms - step_ms, e) < 0)
 		return -1;
-	decide_clock_was_set(policy, state, step_ms);
+	decide_clock_was_set(binding->policy, state, step_ms);
 	status_record_clock_was_set(record, step_ms);
 	return 1;
 }
 
-int saved_state_read(struct state_dir *dir, const struct clock *clock, const struct policy *policy, void *state,
+int saved_state_read(struct state_dir *dir, const struct clock *clock, const struct binding *binding, void *state,
                      struct status_record *record, int64_t now_ms, struct err *e)
 {
 	char name[STATE_FILE_NAME_BYTES];
 	struct buf text;
-	if (state_file_name(name, policy, e) < 0)
+	if (state_file_name(name, binding->policy, e) < 0)
 		return 0; // the name is too long, so no file exists; the error is reported when the state is saved
 	buf_init(&text, STATE_FILE_BYTES_MAX);
 	int rc = state_dir_read(dir, name, &text, e);
 	if (rc > 0)
-		rc = read_text(dir, clock, &text, policy, state, record, now_ms, e);
+		rc = read_text(dir, clock, &text, binding, state, record, now_ms, e);
 	buf_done(&text);
 	if (rc >= 0)
 		return rc;
 	if (e->kind != ERR_CONFLICT) // the policy had state before
-		decide_record_last_scale(policy, state, now_ms);
+		decide_record_last_scale(binding->policy, state, now_ms);
 	return err_wrap(e, "%.255s", name);
 }
 
 int saved_state_put(struct state_dir *dir, const struct clock *clock, struct state_slot *slot,
-                    const struct policy *policy, const char *status, state_written_fn *fn, void *arg, struct err *e)
+                    const struct binding *binding, const char *status, state_written_fn *fn, void *arg, struct err *e)
 {
 	char name[STATE_FILE_NAME_BYTES];
 	struct state_clock now;
 	struct buf text;
 	clock_now(dir, clock, &now);
 	buf_init(&text, STATE_FILE_BYTES_MAX);
-	state_file_write(&text, policy, &now, status);
-	int rc = state_file_name(name, policy, e);
+	state_file_write(&text, binding, &now, status);
+	int rc = state_file_name(name, binding->policy, e);
 	if (rc == 0 && text.failed)
 		rc = err_set(e, ERR_LIMIT, "the state has more than %d bytes", STATE_FILE_BYTES_MAX);
 	if (rc == 0)
@@ -81,10 +82,10 @@ int saved_state_put(struct state_dir *dir, const struct clock *clock, struct sta
 	return rc;
 }
 
-void saved_state_forget(struct state_dir *dir, const struct policy *policy)
+void saved_state_forget(struct state_dir *dir, const struct binding *binding)
 {
 	char name[STATE_FILE_NAME_BYTES];
 	struct err unused;
-	if (state_file_name(name, policy, &unused) == 0)
+	if (state_file_name(name, binding->policy, &unused) == 0)
 		state_dir_remove(dir, name);
 }

@@ -10,17 +10,17 @@
 
 struct clock;
 struct err;
-struct policy;
+struct binding;
 struct status_record;
 
 // Restores what the previous process saved into a fresh state and an empty record. Returns 1 on success, 0 when nothing
 // was saved, or -1 and *e when the file cannot be used. After -1 nothing is restored, and the last scale counts as of
 // now_ms, unless the file belongs to another policy or target (ERR_CONFLICT).
-int saved_state_read(struct state_dir *dir, const struct clock *clock, const struct policy *policy, void *state,
+int saved_state_read(struct state_dir *dir, const struct clock *clock, const struct binding *binding, void *state,
                      struct status_record *record, int64_t now_ms, struct err *e);
 // Queues a write of `status`, {"status":{..}}. Returns 0, or -1 and *e; after -1, fn is not called.
 int saved_state_put(struct state_dir *dir, const struct clock *clock, struct state_slot *slot,
-                    const struct policy *policy, const char *status, state_written_fn *fn, void *arg, struct err *e);
-void saved_state_forget(struct state_dir *dir, const struct policy *policy);
+                    const struct binding *binding, const char *status, state_written_fn *fn, void *arg, struct err *e);
+void saved_state_forget(struct state_dir *dir, const struct binding *binding);
 
 #endif

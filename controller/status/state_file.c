@@ -11,6 +11,7 @@
 #include "base/json/json_write.h"
 #include "base/num.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"
 
 #define MAGIC       "gpuscale-state "
@@ -37,9 +38,9 @@ static void digest_of(char out[DIGEST_TEXT + 1], const char *text, size_t len)
 		snprintf(out + 2 * i, 3, "%02x", digest[i]);
 }
 
-static void target_of(struct buf *out, const struct policy *p)
+static void target_of(struct buf *out, const struct scale_target *t)
 {
-	buf_printf(out, "%s %s %s", p->target_api_version, p->target_kind, p->target_name);
+	buf_printf(out, "%s %s %s", t->api_version, t->kind, t->name);
 }
 
 void state_file_seal(struct buf *out, const char *body, size_t len)
@@ -50,14 +51,16 @@ void state_file_seal(struct buf *out, const char *body, size_t len)
 	buf_put(out, body, len);
 }
 
-void state_file_write(struct buf *out, const struct policy *policy, const struct state_clock *clock, const char *status)
+void state_file_write(struct buf *out, const struct binding *binding, const struct state_clock *clock,
+                      const char *status)
 {
 	struct buf body, target;
 	struct json_writer w;
 	char offset[NUM_TEXT_BYTES];
 	buf_init(&body, STATE_FILE_BYTES_MAX);
 	buf_init(&target, STATE_FILE_BYTES_MAX);
-	target_of(&target, policy);
+	const struct policy *policy = binding->policy;
+	target_of(&target, binding->target);
 	snprintf(offset, sizeof offset, "%lld", (long long)clock->offset_ms);
 	json_write_init(&w, &body, 0);
 	json_write_object_begin(&w);
@@ -112,8 +115,9 @@ int state_file_unseal(const char *text, size_t len, size_t *ret_body, struct err
 	return 0;
 }
 
-static int check_owner(const cJSON *root, const struct policy *p, struct err *e)
+static int check_owner(const cJSON *root, const struct binding *binding, struct err *e)
 {
+	const struct policy *p = binding->policy;
 	const cJSON *metadata = json_get(root, "metadata");
 	const char *namespace_name = json_get_str(metadata, "namespace", ""),
 	           *name = json_get_str(metadata, "name", "");
@@ -123,7 +127,7 @@ static int check_owner(const cJSON *root, const struct policy *p, struct err *e)
 		               p->namespace_name, p->name, namespace_name, name);
 	struct buf target;
 	buf_init(&target, STATE_FILE_BYTES_MAX);
-	target_of(&target, p);
+	target_of(&target, binding->target);
 	const char *found = json_get_str(root, "target", "");
 	int rc = 0;
 	if (strcmp(found, buf_str(&target)) != 0)
@@ -133,11 +137,11 @@ static int check_owner(const cJSON *root, const struct policy *p, struct err *e)
 	return rc;
 }
 
-static int read_body(const cJSON *root, const struct policy *policy, struct state_clock *ret_clock, struct err *e)
+static int read_body(const cJSON *root, const struct binding *binding, struct state_clock *ret_clock, struct err *e)
 {
 	if (!cJSON_IsObject(root) || !cJSON_IsObject(json_get(root, "status")))
 		return damaged(e, "expected an object with a status");
-	if (check_owner(root, policy, e) < 0)
+	if (check_owner(root, binding, e) < 0)
 		return -1;
 	const char *offset = json_get_str(root, "clockOffsetMs", ""), *boot_id = json_get_str(root, "bootId", "");
 	*ret_clock = (struct state_clock){0};
@@ -148,7 +152,7 @@ static int read_body(const cJSON *root, const struct policy *policy, struct stat
 	return 0;
 }
 
-int state_file_read(const char *text, size_t len, const struct policy *policy, struct state_file *ret_file,
+int state_file_read(const char *text, size_t len, const struct binding *binding, struct state_file *ret_file,
                     struct err *e)
 {
 	size_t body = 0;
@@ -159,7 +163,7 @@ int state_file_read(const char *text, size_t len, const struct policy *policy, s
 	cJSON *root = json_read(text + body, len - body, e);
 	if (!root)
 		return -1;
-	int rc = read_body(root, policy, &ret_file->clock, e);
+	int rc = read_body(root, binding, &ret_file->clock, e);
 	cJSON_Delete(root);
 	ret_file->json = text + body;
 	ret_file->json_len = len - body;

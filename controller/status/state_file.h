@@ -9,6 +9,7 @@
 
 struct buf;
 struct err;
+struct binding;
 struct policy;
 
 #define STATE_FILE_VERSION    1
@@ -27,7 +28,7 @@ struct state_clock {
 int state_file_name(char out[STATE_FILE_NAME_BYTES], const struct policy *policy, struct err *e);
 
 // Appends the content of the file to `out`. `status` is {"status":{..}} as status_doc_write() formats it.
-void state_file_write(struct buf *out, const struct policy *policy, const struct state_clock *clock,
+void state_file_write(struct buf *out, const struct binding *binding, const struct state_clock *clock,
                       const char *status);
 
 struct state_file {
@@ -38,7 +39,7 @@ struct state_file {
 // Parses the content of a state file. Returns 0, or -1 and *e when the file must not be used: ERR_PROTOCOL for a
 // truncated or damaged file, ERR_UNSUPPORTED for another version, ERR_CONFLICT for the state of another policy or
 // target. The message states what was expected and what was found.
-int state_file_read(const char *text, size_t len, const struct policy *policy, struct state_file *ret_file,
+int state_file_read(const char *text, size_t len, const struct binding *binding, struct state_file *ret_file,
                     struct err *e);
 
 // The envelope of a state file, for content of another kind. seal() appends the line with version and checksum, and the

@@ -17,6 +17,7 @@
 #include "policies/engine/decide.h"
 #include "policies/engine/decision_grant.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"
 
 #define PATH_BYTES 700 // namespace and name have at most 253 each
@@ -110,39 +111,39 @@ bool policy_status_is_file(const struct policy_status *s)
 	return s->env->dir != NULL;
 }
 
-int policy_status_recall(struct policy_status *s, const struct policy *policy, void *state, int64_t now_ms,
+int policy_status_recall(struct policy_status *s, const struct binding *binding, void *state, int64_t now_ms,
                          struct err *e)
 {
 	status_record_done(&s->record);
 	s->record.replicas = -1;
-	int rc = saved_state_read(s->env->dir, s->env->clock, policy, state, &s->record, now_ms, e);
+	int rc = saved_state_read(s->env->dir, s->env->clock, binding, state, &s->record, now_ms, e);
 	go_on(s);
 	return rc;
 }
 
 static void on_written(void *arg, const struct err *error);
 
-static void put_file(struct policy_status *s, const struct policy *policy, const char *status)
+static void put_file(struct policy_status *s, const struct binding *binding, const char *status)
 {
 	struct err e;
-	if (saved_state_put(s->env->dir, s->env->clock, &s->file, policy, status, on_written, s, &e) < 0)
+	if (saved_state_put(s->env->dir, s->env->clock, &s->file, binding, status, on_written, s, &e) < 0)
 		on_written(s, &e);
 }
 
-void policy_status_begin(struct policy_status *s, const struct policy *policy, int32_t replicas,
+void policy_status_begin(struct policy_status *s, const struct binding *binding, int32_t replicas,
                          policy_status_begun_fn *done, void *arg)
 {
 	char status[96];
 	snprintf(status, sizeof status, "{\"status\":{\"currentReplicas\":%d,\"observedGeneration\":0}}", replicas);
 	s->begun = done;
 	s->begun_arg = arg;
-	put_file(s, policy, status);
+	put_file(s, binding, status);
 }
 
-void policy_status_forget(struct policy_status *s, const struct policy *policy)
+void policy_status_forget(struct policy_status *s, const struct binding *binding)
 {
 	state_slot_cancel(&s->file);
-	saved_state_forget(s->env->dir, policy);
+	saved_state_forget(s->env->dir, binding);
 }
 
 // ---- what is known ----
@@ -242,7 +243,7 @@ static uint64_t major_of(const struct status_update *u, const struct condition *
 		h = hash_bytes(h, u->facts.text, strlen(u->facts.text));
 	if (u->facts.fault)
 		h = hash_bytes(h, u->facts.fault, strlen(u->facts.fault));
-	return u->policy ? hash_i64(h, decide_last_scale_ms(u->policy, u->state)) : h;
+	return u->binding ? hash_i64(h, decide_last_scale_ms(u->binding->policy, u->state)) : h;
 }
 
 static uint64_t minor_of(const struct status_update *u, const struct condition *conditions)
@@ -257,9 +258,9 @@ static uint64_t minor_of(const struct status_update *u, const struct condition *
 			h = hash_i64(hash_i64(h, d->signals[i].state), d->signals[i].reason);
 		h = hash_stated(h, u->facts.decided);
 	}
-	if (u->policy) { // the next process needs the recommendations
+	if (u->binding) { // the next process needs the recommendations
 		struct decide_recommendation all[2 * DECIDE_HISTORY_MAX];
-		size_t n = decide_recommendations(u->policy, u->state, all, 2 * DECIDE_HISTORY_MAX);
+		size_t n = decide_recommendations(u->binding->policy, u->state, all, 2 * DECIDE_HISTORY_MAX);
 		if (n > 0)
 			h = hash_i64(h, all[n - 1].replicas);
 	}
@@ -329,18 +330,18 @@ static void put(struct policy_status *s, const struct status_update *u, const st
 	status_doc_write(&body, &(struct status_doc){.facts = &u->facts,
 	                                             .conditions = conditions,
 	                                             .record = &s->record,
-	                                             .policy = u->policy,
+	                                             .policy = u->binding ? u->binding->policy : NULL,
 	                                             .state = u->state,
 	                                             .generation = u->generation,
 	                                             .now_ms = u->now_ms});
 	snprintf(path, sizeof path, "/apis/" POLICY_API_VERSION "/namespaces/%s/gpuautoscalers/%s/status",
 	         s->namespace_name, s->name);
 	s->failed = false;
-	s->record.has_objective_record |= u->policy && u->policy->objective.set;
+	s->record.has_objective_record |= u->binding && u->binding->policy->objective.set;
 	s->is_ahead = u->facts.phase == STATUS_SCALED;
 	s->is_wiped = u->facts.phase == STATUS_CONFLICT || u->facts.phase == STATUS_INVALID;
 	if (!body.failed && s->env->dir) {
-		put_file(s, u->policy, buf_str(&body));
+		put_file(s, u->binding, buf_str(&body));
 	} else if (!body.failed) {
 		status_writer_put(s->env->writer, &s->slot, path, buf_str(&body), on_written, s);
 	} else {
@@ -451,7 +452,7 @@ void policy_status_update(struct policy_status *s, const struct status_update *u
 	int64_t since_put_ms = u->now_ms - s->put_ms;
 	// The next process measures signals itself, so a file does not need them.
 	bool moved = !s->env->dir && since_put_ms >= STATUS_SIGNALS_MS && signals_moved(s, u);
-	if (s->env->dir && !u->policy)
+	if (s->env->dir && !u->binding)
 		return; // nothing to save; the file keeps the earlier state
 	// The first decision after a scale is always written: it has the new replicas and the signals measured with
 	// them.
@@ -479,7 +480,7 @@ void policy_status_update(struct policy_status *s, const struct status_update *u
 	// then the status has the earlier replicas, from which a process that starts meanwhile sees that there was a
 	// scale. A policy that is scaled at every tick is written at every other one.
 	bool can_wait = u->facts.phase == STATUS_SCALED && s->is_there;
-	bool waits = can_wait && !s->is_put_off && u->policy && u->policy->interval_ms <= STATUS_SOON_MS;
+	bool waits = can_wait && !s->is_put_off && u->binding && u->binding->policy->interval_ms <= STATUS_SOON_MS;
 	// A policy that is not in force has no next tick, so its status is not put off.
 	bool has_ticks = u->facts.phase != STATUS_CONFLICT && u->facts.phase != STATUS_INVALID;
 	bool is_paced = has_ticks && s->env->writer && !s->env->dir;

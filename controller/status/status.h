@@ -12,6 +12,7 @@
 struct clock;
 struct err;
 struct event_recorder;
+struct binding;
 struct policy;
 struct policy_status;
 struct state_dir;
@@ -50,16 +51,16 @@ bool policy_status_is_file(const struct policy_status *s);
 // Like policy_status_restore, from the state file of the policy. Returns 1, 0 when there is no file, or -1 and *e when
 // the file cannot be used. After -1 nothing is restored, and the last scale counts as of now_ms, unless the file
 // belongs to another policy or target.
-int policy_status_recall(struct policy_status *s, const struct policy *policy, void *state, int64_t now_ms,
+int policy_status_recall(struct policy_status *s, const struct binding *binding, void *state, int64_t now_ms,
                          struct err *e);
 // Writes a file that records only the replicas requested for the target, before its first scale. done is called exactly
 // once: when the file is written or the write failed, at the latest when the status is freed. Valid only when
 // policy_status_is_file().
 typedef void policy_status_begun_fn(void *arg);
-void policy_status_begin(struct policy_status *s, const struct policy *policy, int32_t replicas,
+void policy_status_begin(struct policy_status *s, const struct binding *binding, int32_t replicas,
                          policy_status_begun_fn *done, void *arg);
 // Removes the file of a deleted policy.
-void policy_status_forget(struct policy_status *s, const struct policy *policy);
+void policy_status_forget(struct policy_status *s, const struct binding *binding);
 
 // Reports that the wall clock was set by step_ms. All remembered times move with it.
 void policy_status_clock_was_set(struct policy_status *s, int64_t step_ms);
@@ -78,9 +79,9 @@ bool policy_status_is_recorded(const struct policy_status *s);
 
 struct status_update {
 	struct status_facts facts;
-	const struct policy *policy; // in force; NULL: no version was ever valid
-	const void *state;           // the engine's, of `policy`; NULL with it
-	int64_t generation;          // of `policy`
+	const struct binding *binding; // in force; NULL: no version was ever valid
+	const void *state;             // the engine's, of its policy; NULL with it
+	int64_t generation;            // of its policy
 	int64_t now_ms;
 };
 // Call after every tick, and when the policy has none. The status after a scale is written by the next tick that

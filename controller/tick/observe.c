@@ -13,9 +13,9 @@
 #include "promql/promql_source.h"
 #include "runtime/query/query_failover.h"
 
-struct scale_ref policy_scale_ref(const struct policy *p)
+struct scale_ref binding_scale_ref(const struct binding *b)
 {
-	return (struct scale_ref){p->target_api_version, p->target_kind, p->namespace_name, p->target_name};
+	return (struct scale_ref){b->target->api_version, b->target->kind, b->policy->namespace_name, b->target->name};
 }
 
 int32_t observation_ready(const struct observation *o)
@@ -129,9 +129,10 @@ static void build(struct observation_call *c)
 		build_pods(c);
 }
 
-struct fit_target *observe_want_fit(const struct observe_sources *sources, const struct policy *p, struct err *e)
+struct fit_target *observe_want_fit(const struct observe_sources *sources, const struct binding *binding, struct err *e)
 {
-	struct scale_ref ref = policy_scale_ref(p);
+	const struct policy *p = binding->policy;
+	struct scale_ref ref = binding_scale_ref(binding);
 	err_clear(e);
 	bool is_wanted = p->capacity.mode != CAPACITY_OFF || p->guards.unhealthy != UNHEALTHY_IGNORE;
 	return is_wanted && sources->fits ? fit_store_want(sources->fits, &ref, e) : NULL;
@@ -294,7 +295,7 @@ static void on_ready(void *arg, int32_t ready, bool is_stale)
 static void on_scale(void *arg, const struct scale *scale, const struct err *error)
 {
 	struct observation_call *c = arg;
-	struct scale_ref ref = policy_scale_ref(c->policy);
+	struct scale_ref ref = binding_scale_ref(c->binding);
 	struct target_view view = {.state = TARGET_UNWATCHED};
 	if (!scale) {
 		c->error = *error;
@@ -311,7 +312,7 @@ static void on_scale(void *arg, const struct scale *scale, const struct err *err
 
 static void ask(struct observation_call *c)
 {
-	struct scale_ref ref = policy_scale_ref(c->policy);
+	struct scale_ref ref = binding_scale_ref(c->binding);
 	if (scale_get(c->sources.k8s, &ref, on_scale, c, &c->error) < 0)
 		finish_one(c);
 }
@@ -330,7 +331,7 @@ static void on_target(void *arg);
 
 static void look(struct observation_call *c, bool may_wait)
 {
-	struct scale_ref ref = policy_scale_ref(c->policy);
+	struct scale_ref ref = binding_scale_ref(c->binding);
 	struct target_view view;
 	target_store_get(c->sources.targets, &ref, &view);
 	switch (view.state) {
@@ -405,18 +406,20 @@ bool observe_peek(struct query_hub *hub, const struct policy *p, size_t i, int64
 	return question.query && query_hub_peek(hub, &question, now_ms, fn, arg);
 }
 
-void observe_start(struct observation_call *c, const struct observe_sources *sources, const struct policy *policy,
+void observe_start(struct observation_call *c, const struct observe_sources *sources, const struct binding *binding,
                    int64_t now_ms, observe_done_fn *done, void *arg)
 {
+	const struct policy *policy = binding->policy;
 	assert(c->pending == 0);
 	observe_release(c);
 	c->sources = *sources;
+	c->binding = binding;
 	c->policy = policy;
 	c->now_ms = now_ms;
 	c->done = done;
 	c->arg = arg;
 	c->pods_known = c->is_wide = c->is_ready_stale = false;
-	c->workload = workload_kind_find(policy->target_api_version, policy->target_kind);
+	c->workload = workload_kind_find(binding->target->api_version, binding->target->kind);
 	c->target_ready = -1;
 	c->details[policy->n_signals] = NULL;
 	err_clear(&c->error);
@@ -446,16 +449,16 @@ void observe_start(struct observation_call *c, const struct observe_sources *sou
 	finish_one(c);
 }
 
-void observe_scaled(const struct observe_sources *sources, const struct policy *policy, const struct scale *scale)
+void observe_scaled(const struct observe_sources *sources, const struct binding *binding, const struct scale *scale)
 {
-	struct scale_ref ref = policy_scale_ref(policy);
+	struct scale_ref ref = binding_scale_ref(binding);
 	if (sources->targets)
 		target_store_note_scaled(sources->targets, &ref, scale);
 }
 
-void observe_missing(const struct observe_sources *sources, const struct policy *policy)
+void observe_missing(const struct observe_sources *sources, const struct binding *binding)
 {
-	struct scale_ref ref = policy_scale_ref(policy);
+	struct scale_ref ref = binding_scale_ref(binding);
 	if (sources->targets)
 		target_store_note_missing(sources->targets, &ref);
 }

@@ -14,6 +14,7 @@
 #include "k8s/client/scale.h"
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 #include "runtime/query/query_hub.h"
 
 struct buf;
@@ -59,7 +60,8 @@ struct observation_call {
 	struct observe_sources sources;
 	bool bypass_cache;      // set by the caller: read the target from the API server, not from the watch
 	struct fit_target *fit; // set by the caller: the target, for a policy with capacity; NULL: unknown
-	const struct policy *policy;
+	const struct binding *binding;
+	const struct policy *policy; // that of the binding
 	int64_t now_ms;
 	observe_done_fn *done;
 	void *arg;
@@ -87,26 +89,27 @@ struct observation_call {
 	struct observation observation;
 };
 
-// Starts an observation as of now_ms; calls done exactly once, maybe before this returns. c must be idle. policy must
+// Starts an observation as of now_ms; calls done exactly once, maybe before this returns. c must be idle. binding must
 // outlive the call.
-void observe_start(struct observation_call *c, const struct observe_sources *sources, const struct policy *policy,
+void observe_start(struct observation_call *c, const struct observe_sources *sources, const struct binding *binding,
                    int64_t now_ms, observe_done_fn *done, void *arg);
 // Sets observation.capacity to what fits at this moment. Call immediately before decide(): another policy may have
 // ordered since the observation. Does nothing for a policy without capacity.
 void observe_capacity(struct observation_call *c);
 // Returns the target of a policy with capacity for observation_call.fit; NULL: the policy has none, or *e.
-struct fit_target *observe_want_fit(const struct observe_sources *sources, const struct policy *p, struct err *e);
+struct fit_target *observe_want_fit(const struct observe_sources *sources, const struct binding *binding,
+                                    struct err *e);
 // Passes the answer to a write of the scale to the target store, which knows the new scale from now on.
-void observe_scaled(const struct observe_sources *sources, const struct policy *policy, const struct scale *scale);
+void observe_scaled(const struct observe_sources *sources, const struct binding *binding, const struct scale *scale);
 // Notes that a write of the scale was answered 404: the next observation requests the target.
-void observe_missing(const struct observe_sources *sources, const struct policy *policy);
+void observe_missing(const struct observe_sources *sources, const struct binding *binding);
 // Releases the answers and pods of the last observation.
 void observe_release(struct observation_call *c);
 // Returns whether the policy needs each pod of its target by name.
 bool observe_needs_pods(const struct policy *p);
 // Returns the replicas that a signal is compared with: the ready ones, or the requested ones when that is unknown.
 int32_t observation_ready(const struct observation *o);
-// Returns the policy's target as the k8s layer names it.
-struct scale_ref policy_scale_ref(const struct policy *p);
+// Returns the target as the k8s layer names it.
+struct scale_ref binding_scale_ref(const struct binding *b);
 
 #endif

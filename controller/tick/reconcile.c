@@ -68,9 +68,10 @@ void *reconcile_state(struct reconciler *r)
 
 // The target store keeps the target's state while at least one policy wants it.
 // Returns whether the target store has counted the call, so that unwant_target must be called.
-static bool want_target(const struct reconciler *r, const struct policy *p)
+static bool want_target(const struct reconciler *r, const struct binding *binding)
 {
-	struct scale_ref ref = policy_scale_ref(p);
+	const struct policy *p = binding->policy;
+	struct scale_ref ref = binding_scale_ref(binding);
 	struct err e;
 	if (!r->env->sources.targets)
 		return false;
@@ -81,20 +82,20 @@ static bool want_target(const struct reconciler *r, const struct policy *p)
 	return wanted > 0;
 }
 
-static void unwant_target(const struct reconciler *r, const struct policy *p)
+static void unwant_target(const struct reconciler *r, const struct binding *binding)
 {
-	struct scale_ref ref = policy_scale_ref(p);
+	struct scale_ref ref = binding_scale_ref(binding);
 	if (r->is_target_wanted)
-		target_store_unwant(r->env->sources.targets, &ref, observe_needs_pods(p));
+		target_store_unwant(r->env->sources.targets, &ref, observe_needs_pods(binding->policy));
 }
 
 void reconcile_want_target(struct reconciler *r)
 {
 	if (!r->is_target_wanted)
-		r->is_target_wanted = want_target(r, r->policy);
+		r->is_target_wanted = want_target(r, r->subject.binding);
 	struct err e;
 	if (!r->fit)
-		r->fit = observe_want_fit(&r->env->sources, r->policy, &e); // without it, the trace says so
+		r->fit = observe_want_fit(&r->env->sources, r->subject.binding, &e); // without it, the trace says so
 }
 
 struct reconciler *reconciler_new(const struct reconcile_env *env, const struct reconcile_subject *subject)
@@ -104,7 +105,7 @@ struct reconciler *reconciler_new(const struct reconcile_env *env, const struct 
 		return NULL;
 	r->env = env;
 	r->subject = *subject;
-	r->policy = subject->policy;
+	r->policy = subject->binding->policy;
 	void *state = malloc(decide_state_bytes(r->policy));
 	if (!state) {
 		free(r);
@@ -147,15 +148,16 @@ void reconciler_free(struct reconciler *r)
 		return;
 	assert(!r->work);
 	reconcile_drop_order(r);
-	unwant_target(r, r->policy);
+	unwant_target(r, r->subject.binding);
 	fit_target_unwant(r->fit);
 	forget_decision(r);
 	free(r->packed);
 	free(r);
 }
 
-int reconciler_set_policy(struct reconciler *r, const struct policy *policy, int64_t generation)
+int reconciler_set_policy(struct reconciler *r, const struct binding *binding, int64_t generation)
 {
+	const struct policy *policy = binding->policy;
 	assert(!r->work);
 	reconcile_drop_order(r);
 	void *state = malloc(decide_state_bytes(policy)), *before = malloc(decide_state_bytes(r->policy));
@@ -168,12 +170,13 @@ int reconciler_set_policy(struct reconciler *r, const struct policy *policy, int
 	decide_state_init(policy, state);
 	decide_state_migrate(r->policy, before, policy, state);
 	free(before);
-	bool is_wanted = want_target(r, policy); // before the old target is released: it is usually the same one
-	unwant_target(r, r->policy);
+	bool is_wanted = want_target(r, binding); // before the old target is released: it is usually the same one
+	unwant_target(r, r->subject.binding);
 	r->is_target_wanted = is_wanted;
 	fit_target_unwant(r->fit);
 	r->fit = NULL;
-	r->policy = r->subject.policy = policy;
+	r->subject.binding = binding;
+	r->policy = policy;
 	reconcile_pack_state(r, state);
 	free(state);
 	r->subject.generation = generation;
@@ -216,6 +219,11 @@ enum tick_phase reconciler_phase(const struct reconciler *r)
 	if (r->work)
 		return r->work->phase;
 	return r->order ? TICK_PHASE_DEFERRED : TICK_PHASE_IDLE;
+}
+
+const struct binding *reconciler_binding(const struct reconciler *r)
+{
+	return r->subject.binding;
 }
 
 const struct policy *reconciler_policy(const struct reconciler *r)

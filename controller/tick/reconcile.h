@@ -11,6 +11,7 @@
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
 #include "policies/explain/explain.h"
+#include "policies/schema/binding.h"
 
 struct err;
 struct log;
@@ -99,7 +100,7 @@ struct reconcile_env {
 
 // What one reconciler works on. It owns none of these; all must outlive it, or be replaced by reconciler_set_policy().
 struct reconcile_subject {
-	const struct policy *policy;
+	const struct binding *binding;
 	int64_t generation;           // of the object; 0: the policy came from a file
 	struct policy_status *status; // read at the first tick, and written before the first scale; NULL: none
 	bool has_past;                // an earlier process may have left data in the status
@@ -113,7 +114,7 @@ struct reconciler *reconciler_new(const struct reconcile_env *env, const struct 
 void reconciler_free(struct reconciler *r);
 // Replaces the policy by another version (same namespace and name). Keeps the history that still makes sense. Must be
 // idle. Returns -1 when memory is exhausted.
-int reconciler_set_policy(struct reconciler *r, const struct policy *policy, int64_t generation);
+int reconciler_set_policy(struct reconciler *r, const struct binding *binding, int64_t generation);
 // Replaces the status; NULL: none. Must be idle unless status is NULL: a tick in progress whose policy is no longer
 // current ends without the status.
 void reconciler_set_status(struct reconciler *r, struct policy_status *status);
@@ -127,6 +128,7 @@ void reconciler_tick(struct reconciler *r, int64_t now_ms);
 void reconciler_write(struct reconciler *r);
 enum tick_phase reconciler_phase(const struct reconciler *r);
 const struct policy *reconciler_policy(const struct reconciler *r);
+const struct binding *reconciler_binding(const struct reconciler *r);
 // What one replica uses: spec.gpus of the policy. Without it, the GPUs that the target's pod template requests, where
 // the template is read (spec.capacity); their model is unknown.
 struct policy_gpus reconciler_gpus(const struct reconciler *r);

@@ -34,7 +34,7 @@ struct write_order {
 struct reconciler {
 	const struct reconcile_env *env;
 	struct reconcile_subject subject;
-	const struct policy *policy;           // of subject
+	const struct policy *policy;           // that of the binding
 	void *packed;                          // the engine's state between two ticks, without its unused room
 	struct decision *decision;             // the last one, kept by decision_keep(); NULL: none yet
 	uint32_t packed_bytes, decision_bytes; // allocated for them

@@ -111,7 +111,7 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 	pool_seat_written(reconcile_seat(r), w->write_to, outcome_of(error));
 	if (scale) {
 		w->stored = scale->spec_replicas;
-		observe_scaled(&r->env->sources, r->policy, scale);
+		observe_scaled(&r->env->sources, r->subject.binding, scale);
 		decide_record_scale(r->policy, reconcile_state(r), w->now_ms, w->write_from, w->write_to);
 		unacked_write_clear(&r->unacked); // an earlier write can no longer take effect
 		if (r->fit)
@@ -120,7 +120,7 @@ static void on_written(void *arg, const struct scale *scale, const struct err *e
 		return;
 	}
 	if (error->kind == ERR_NOT_FOUND)
-		observe_missing(&r->env->sources, r->policy);
+		observe_missing(&r->env->sources, r->subject.binding);
 	unacked_write_failed(&r->unacked, error, w->write_from, w->write_to, clock_real_mono_us() / 1000);
 	if (r->fit && !unacked_write_is_open(&r->unacked))
 		fit_target_scaled(r->fit, w->write_from);
@@ -142,7 +142,7 @@ static int may_write(struct reconciler *r, struct err *e)
 static void write_scale(struct reconciler *r)
 {
 	struct tick_work *w = r->work;
-	struct scale_ref ref = policy_scale_ref(r->policy);
+	struct scale_ref ref = binding_scale_ref(r->subject.binding);
 	struct err e;
 	enter(r, TICK_PHASE_WRITE);
 	if (may_write(r, &e) < 0 || scale_patch(r->env->sources.k8s, &ref, w->observation.scale.resource_version,
@@ -175,7 +175,7 @@ static void write_initial_status(struct reconciler *r)
 	struct err e;
 	enter(r, TICK_PHASE_RECORD);
 	if (policy_status_is_file(r->subject.status)) {
-		policy_status_begin(r->subject.status, r->policy, r->work->write_from, on_recorded, r);
+		policy_status_begin(r->subject.status, r->subject.binding, r->work->write_from, on_recorded, r);
 		return;
 	}
 	snprintf(path, sizeof path, "/apis/" POLICY_API_VERSION "/namespaces/%s/gpuautoscalers/%s/status",
@@ -339,7 +339,7 @@ static void observe(struct reconciler *r)
 	r->work->observation.fit = r->fit;
 	// The watch may not have delivered the last write yet.
 	r->work->observation.bypass_cache |= unacked_write_is_open(&r->unacked);
-	observe_start(&r->work->observation, &r->env->sources, r->policy, r->work->now_ms, on_observed, r);
+	observe_start(&r->work->observation, &r->env->sources, r->subject.binding, r->work->now_ms, on_observed, r);
 }
 
 // ---- what an earlier process recorded ----
@@ -376,7 +376,7 @@ static void on_past(void *arg, const struct http_response *response, const struc
 static void recall(struct reconciler *r)
 {
 	struct err e;
-	if (policy_status_recall(r->subject.status, r->policy, reconcile_state(r), r->work->now_ms, &e) < 0)
+	if (policy_status_recall(r->subject.status, r->subject.binding, reconcile_state(r), r->work->now_ms, &e) < 0)
 		LOG(r->env->log, LOG_WARNING, "Cannot use saved state; starting without it",
 		    LOG_S("namespace", r->policy->namespace_name), LOG_S("policy", r->policy->name),
 		    LOG_S("kind", err_kind_info(e.kind)->name), LOG_S("err", e.msg));

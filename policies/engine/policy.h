@@ -241,8 +241,7 @@ struct policy_gpus {
 };
 
 struct policy {
-	const char *namespace_name, *name;                          // metadata; namespace "default" when absent
-	const char *target_api_version, *target_kind, *target_name; // scaleTargetRef
+	const char *namespace_name, *name; // metadata; namespace "default" when absent
 	int32_t min_replicas, max_replicas, replica_multiple;
 	int64_t interval_ms;
 	bool dry_run, paused;

@@ -15,6 +15,7 @@
 #include "policies/engine/objective_state.h"
 #include "policies/engine/pipeline.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"
 
 const char *const output_format_names[OUTPUT__COUNT + 1] = {"table", "wide", "json", "yaml", "name", NULL};
@@ -243,9 +244,9 @@ void explain_decision_json(struct json_writer *w, const struct decided *d)
 	json_write_key(w, "target");
 	json_write_object_begin(w);
 	json_write_key(w, "kind");
-	json_write_str(w, d->policy->target_kind);
+	json_write_str(w, d->target->kind);
 	json_write_key(w, "name");
-	json_write_str(w, d->policy->target_name);
+	json_write_str(w, d->target->name);
 	json_write_object_end(w);
 	num_format_rfc3339_ms(text, dec->time_ms);
 	json_write_key(w, "time");
@@ -312,7 +313,7 @@ static size_t summary_cells(const struct decided *d, bool wide, char (*cells)[TA
 	size_t c = 0;
 	snprintf(cells[c++], TABLE_CELL_BYTES, "%s", d->policy->namespace_name);
 	snprintf(cells[c++], TABLE_CELL_BYTES, "%s", d->policy->name);
-	snprintf(cells[c++], TABLE_CELL_BYTES, "%s/%s", d->policy->target_kind, d->policy->target_name);
+	snprintf(cells[c++], TABLE_CELL_BYTES, "%s/%s", d->target->kind, d->target->name);
 	snprintf(cells[c++], TABLE_CELL_BYTES, "%d", dec->current);
 	if (wide) {
 		if (dec->ready < 0)

@@ -11,6 +11,7 @@ struct decision;
 struct json_writer;
 struct obs_signal;
 struct policy;
+struct scale_target;
 struct trace_entry;
 
 #define RENDER_SENTENCE_BYTES 384
@@ -21,6 +22,7 @@ extern const char *const output_format_names[OUTPUT__COUNT + 1]; // NULL-termina
 // A decision, with the policy and the details of the observation.
 struct decided {
 	const struct policy *policy;
+	const struct scale_target *target; // for lists; NULL where only sentences are written
 	const struct decision *decision;
 	// One per signal: the error message of the source, for {detail}; then one for the stage capacity. The array and
 	// its entries may be NULL.

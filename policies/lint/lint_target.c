@@ -10,6 +10,7 @@
 #include "base/schema/schema.h"
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
+#include "policies/schema/binding.h"
 
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 #define KIND_BYTES  64
@@ -37,46 +38,45 @@ static const struct doc_node *written(const struct doc_node *root, const char *k
 }
 
 // The API server matches kinds by their exact name, so a misspelt kind stays "not found".
-static void report_kind(const struct policy *p, const struct doc_node *root, struct schema_errors *errors)
+static void report_kind(const struct scale_target *t, const struct doc_node *root, struct schema_errors *errors)
 {
 	const char *kinds[COUNT_OF(built_in)];
 	char upper[KIND_BYTES];
 	for (size_t i = 0; i < COUNT_OF(built_in); i++)
 		kinds[i] = built_in[i].kind;
-	snprintf(upper, sizeof upper, "%s", p->target_kind);
+	snprintf(upper, sizeof upper, "%s", t->kind);
 	upper[0] = (char)toupper((unsigned char)upper[0]);
 	const char *meant = num_closest_name(upper, kinds, COUNT_OF(kinds));
 	for (size_t i = 0; i < COUNT_OF(kinds); i++)
 		if (strcasecmp(kinds[i], upper) == 0)
 			meant = kinds[i];
-	bool is_custom = !is_built_in_group(p->target_api_version);
+	bool is_custom = !is_built_in_group(t->api_version);
 	if (meant && !is_custom)
 		schema_report(errors, written(root, "kind"), "spec.scaleTargetRef.kind",
-		              "%s has no kind %s: did you mean %s?", p->target_api_version, p->target_kind, meant);
+		              "%s has no kind %s: did you mean %s?", t->api_version, t->kind, meant);
 	else if (is_custom)
 		schema_report(errors, written(root, "kind"), "spec.scaleTargetRef.kind",
-		              "expected the name of a kind, which starts with a capital letter, got %s",
-		              p->target_kind);
+		              "expected the name of a kind, which starts with a capital letter, got %s", t->kind);
 	else
 		schema_report(errors, written(root, "kind"), "spec.scaleTargetRef.kind",
 		              "%s has no kind %s that can be scaled: expected Deployment, StatefulSet or ReplicaSet of "
 		              "apps/v1, or a custom resource with a scale subresource",
-		              p->target_api_version, p->target_kind);
+		              t->api_version, t->kind);
 }
 
-void lint_target(const struct policy *policy, const struct doc_node *root, struct schema_errors *errors)
+void lint_target(const struct scale_target *target, const struct doc_node *root, struct schema_errors *errors)
 {
 	const char *version = NULL;
 	for (size_t i = 0; i < COUNT_OF(built_in) && !version; i++)
-		if (strcmp(policy->target_kind, built_in[i].kind) == 0)
+		if (strcmp(target->kind, built_in[i].kind) == 0)
 			version = built_in[i].api_version;
-	if (!is_built_in_group(policy->target_api_version)) {
-		if (!isupper((unsigned char)policy->target_kind[0]))
-			report_kind(policy, root, errors);
+	if (!is_built_in_group(target->api_version)) {
+		if (!isupper((unsigned char)target->kind[0]))
+			report_kind(target, root, errors);
 	} else if (!version) {
-		report_kind(policy, root, errors);
-	} else if (strcmp(policy->target_api_version, version) != 0) {
+		report_kind(target, root, errors);
+	} else if (strcmp(target->api_version, version) != 0) {
 		schema_report(errors, written(root, "apiVersion"), "spec.scaleTargetRef.apiVersion",
-		              "%s is in %s, got %s", policy->target_kind, version, policy->target_api_version);
+		              "%s is in %s, got %s", target->kind, version, target->api_version);
 	}
 }

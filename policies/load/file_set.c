@@ -61,9 +61,10 @@ static int compare_by_name(const void *a, const void *b)
 static int compare_by_target(const void *a, const void *b)
 {
 	const struct policy *x = *(const struct policy *const *)a, *y = *(const struct policy *const *)b;
+	const struct scale_target *s = &policy_ref_of(x)->target, *t = &policy_ref_of(y)->target;
 	int c = strcmp(x->namespace_name, y->namespace_name);
-	c = c ? c : strcmp(x->target_kind, y->target_kind);
-	return c ? c : strcmp(x->target_name, y->target_name);
+	c = c ? c : strcmp(s->kind, t->kind);
+	return c ? c : strcmp(s->name, t->name);
 }
 
 static bool is_in_force(const struct file_set *previous, const struct policy *p)
@@ -102,7 +103,7 @@ static size_t drop_duplicates(struct file_set *set, const struct file_set *previ
 				p = swap;
 			}
 			print_to(report, "%s:%d:1: %s %s is already %s %s/%s at %s:%d: remove one of them\n", p->file,
-			         p->line, what, compare == compare_by_target ? p->target_name : p->name,
+			         p->line, what, compare == compare_by_target ? policy_ref_of(p)->target.name : p->name,
 			         compare == compare_by_target ? "scaled by" : "defined as", first->namespace_name,
 			         first->name, first->file, first->line);
 			dropped++;

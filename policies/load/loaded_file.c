@@ -82,7 +82,9 @@ static struct policy_ref *decode(const char *path, const struct doc_node *root, 
 	if (!b)
 		return NULL;
 	b->fingerprint = fingerprint;
-	policy_decode(root, &b->policy, &b->arena, errors);
+	struct policy_document document = {0};
+	policy_decode(root, &document, &b->arena, errors);
+	policy_ref_set(b, &document);
 	policy_zones_load(&b->policy, root, &b->arena, errors);
 	const struct doc_node *status = doc_get(root, "status");
 	b->policy.file = arena_strdup(&b->arena, path);

@@ -14,6 +14,7 @@ struct policy_ref *policy_ref_new(void)
 	if (!b)
 		return NULL;
 	b->refs = 1;
+	b->binding = (struct binding){&b->policy, &b->target};
 	arena_init(&b->arena, POLICY_BODY_ARENA_MAX);
 	return b;
 }
@@ -33,6 +34,12 @@ void policy_ref_release(struct policy_ref *b)
 		return;
 	arena_done(&b->arena);
 	free(b);
+}
+
+void policy_ref_set(struct policy_ref *b, const struct policy_document *document)
+{
+	b->policy = document->policy;
+	b->target = document->target;
 }
 
 struct policy_ref *policy_ref_of(const struct policy *policy)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 
 struct doc_node;
 
@@ -17,14 +17,18 @@ struct policy_ref {
 	uint64_t fingerprint;                           // of the document; policies with equal fingerprints are equal
 	int64_t generation;                             // metadata.generation of the object; 0: from a file
 	const char *objective_record, *startup_seconds; // of a status in the file; NULL or "": none
-	struct arena arena;                             // the memory that `policy` points into
+	struct arena arena;                             // the memory that `policy` and `target` point into
 	struct policy policy;
+	struct scale_target target; // of the document
+	struct binding binding;     // of both
 };
 
 // Returns an empty policy with one reference; NULL when memory is exhausted.
 struct policy_ref *policy_ref_new(void);
 struct policy_ref *policy_ref_acquire(struct policy_ref *b);
 void policy_ref_release(struct policy_ref *b); // b may be NULL
+// Takes over what was decoded, with the arena of b.
+void policy_ref_set(struct policy_ref *b, const struct policy_document *document);
 // Returns the policy_ref that contains `policy`.
 struct policy_ref *policy_ref_of(const struct policy *policy);
 

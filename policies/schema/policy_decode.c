@@ -10,7 +10,7 @@
 #include "base/num.h"
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
-#include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"
 #include "policies/schema/policy_schema_private.h"
 
@@ -276,10 +276,11 @@ static void parse_schedules(struct policy *policy)
 	}
 }
 
-int policy_decode_tolerant(const struct doc_node *node, struct policy *policy, struct arena *a,
+int policy_decode_tolerant(const struct doc_node *node, struct policy_document *ret_document, struct arena *a,
                            struct schema_errors *errors, struct schema_errors *unknown)
 {
-	int rc = schema_decode_tolerant(policy_schema(), node, policy, a, errors, unknown, "");
+	int rc = schema_decode_tolerant(policy_schema(), node, ret_document, a, errors, unknown, "");
+	struct policy *policy = &ret_document->policy;
 	policy->combine = policy->combine_text ? policy_schema_combine(policy->combine_text) : COMBINE_MAX;
 	struct policy_idle *idle = &policy->idle;
 	idle->activation.index = index_or_zero(policy, idle->set, idle->activation.signal);
@@ -316,7 +317,8 @@ int policy_decode_tolerant(const struct doc_node *node, struct policy *policy, s
 	return rc;
 }
 
-int policy_decode(const struct doc_node *node, struct policy *policy, struct arena *a, struct schema_errors *errors)
+int policy_decode(const struct doc_node *node, struct policy_document *ret_document, struct arena *a,
+                  struct schema_errors *errors)
 {
-	return policy_decode_tolerant(node, policy, a, errors, errors);
+	return policy_decode_tolerant(node, ret_document, a, errors, errors);
 }

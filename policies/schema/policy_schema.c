@@ -9,22 +9,23 @@
 #include "policies/engine/number.h"
 #include "policies/engine/policy.h"
 #include "policies/engine/schedule.h"
+#include "policies/schema/binding.h"
 #include "policies/schema/policy_schema_private.h"
 
 // ---- scaleTargetRef ----
 
 // clang-format off
 static const struct schema_field target_ref_fields[] = {
-	{ROW("apiVersion", STRING), FIELD(struct policy, target_api_version), DEFAULT("apps/v1"),    RANGE(1, 253), DOC("API group and version of the scaled object.")},
-	{ROW("kind", STRING),       FIELD(struct policy, target_kind),        DEFAULT("Deployment"), RANGE(1, 63),  DOC("Kind of the scaled object: Deployment, StatefulSet, LeaderWorkerSet or anything else with a scale subresource.")},
-	{ROW("name", STRING),       FIELD(struct policy, target_name),        REQUIRED,              RANGE(1, 253), DOC("Name of the scaled object, in the namespace of the policy.")},
+	{ROW("apiVersion", STRING), FIELD(struct policy_document, target.api_version), DEFAULT("apps/v1"),    RANGE(1, 253), DOC("API group and version of the scaled object.")},
+	{ROW("kind", STRING),       FIELD(struct policy_document, target.kind),        DEFAULT("Deployment"), RANGE(1, 63),  DOC("Kind of the scaled object: Deployment, StatefulSet, LeaderWorkerSet or anything else with a scale subresource.")},
+	{ROW("name", STRING),       FIELD(struct policy_document, target.name),        REQUIRED,              RANGE(1, 253), DOC("Name of the scaled object, in the namespace of the policy.")},
 };
 // clang-format on
 
 static const struct schema target_ref = {
         .name = "GPUAutoscaler.spec.scaleTargetRef",
         .doc = "What is scaled.",
-        .struct_size = sizeof(struct policy),
+        .struct_size = sizeof(struct policy_document),
         .fields = target_ref_fields,
         .n_fields = COUNT_OF(target_ref_fields),
 };
@@ -333,7 +334,7 @@ static const struct schema_rule spec_rules[] = {
 static const struct schema spec = {
         .name = "GPUAutoscaler.spec",
         .doc = "What is scaled, within which bounds, by which signals, and how fast.",
-        .struct_size = sizeof(struct policy),
+        .struct_size = sizeof(struct policy_document),
         .fields = spec_fields,
         .n_fields = COUNT_OF(spec_fields),
         .validate = check_spec,
@@ -359,7 +360,7 @@ static const struct schema_field root_fields[] = {
 static const struct schema root = {
         .name = POLICY_KIND,
         .doc = "Scales one workload by Prometheus queries.",
-        .struct_size = sizeof(struct policy),
+        .struct_size = sizeof(struct policy_document),
         .fields = root_fields,
         .n_fields = COUNT_OF(root_fields),
         .ignored = policy_schema_served,

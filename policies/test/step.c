@@ -12,12 +12,14 @@
 #include "policies/engine/decide.h"
 #include "policies/engine/decision.h"
 #include "policies/explain/explain.h"
+#include "policies/schema/binding.h"
 #include "policies/test/step_line.h"
 
 #define STEP_ARENA_MAX (16 * 1024 * 1024) // of one line: 1 MiB of text is at most 5 MiB of series
 
 struct step {
-	const struct policy *policy;
+	const struct policy *policy; // of the binding
+	const struct scale_target *target;
 	void *state;
 	struct arena line; // what was read from the current line
 	bool started;
@@ -27,12 +29,14 @@ struct step {
 	struct decision decision;
 };
 
-struct step *step_new(const struct policy *policy)
+struct step *step_new(const struct binding *binding)
 {
+	const struct policy *policy = binding->policy;
 	struct step *s = calloc(1, sizeof *s);
 	if (!s)
 		return NULL;
 	s->policy = policy;
+	s->target = binding->target;
 	arena_init(&s->line, STEP_ARENA_MAX);
 	s->state = calloc(1, decide_state_bytes(policy));
 	if (s->state) {
@@ -88,7 +92,7 @@ int step_answer(struct step *s, const char *line, size_t len, struct buf *out, s
 	s->last_ms = s->seen.time_ms;
 	s->last_replicas = replicas;
 
-	struct decided decided = {s->policy, &s->decision, s->seen.details, NULL};
+	struct decided decided = {s->policy, s->target, &s->decision, s->seen.details, NULL};
 	struct json_writer w;
 	json_write_init(&w, out, 0);
 	explain_decision_json(&w, &decided);

@@ -7,11 +7,11 @@
 
 struct buf;
 struct err;
-struct policy;
+struct binding;
 struct step;
 
-// The caller keeps ownership of `policy`, which must outlive the result. Returns NULL when memory is exhausted.
-struct step *step_new(const struct policy *policy);
+// The caller keeps ownership of `binding`, which must outlive the result. Returns NULL when memory is exhausted.
+struct step *step_new(const struct binding *binding);
 void step_free(struct step *s);
 
 // Reads one observation (step_line.h), decides, and appends the decision to `out` as one line of JSON, an item of a

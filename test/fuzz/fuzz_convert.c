@@ -14,6 +14,7 @@
 #include "base/schema/schema.h"
 #include "cli/convert/convert.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 #include "policies/schema/policy_decode.h"
 
 #define INPUT_MAX   (16 * 1024) // texts beyond convert's own ceiling end the command
@@ -38,10 +39,10 @@ static void same_query(const struct doc_node *node, const char *text)
 static void check_policy(struct arena *a, const struct doc_node *root)
 {
 	struct schema_errors *errors = malloc(sizeof *errors);
-	struct policy policy = {0};
+	struct policy_document document = {0};
 	assert(errors);
 	schema_errors_init(errors, "result");
-	int rc = policy_decode(root, &policy, a, errors);
+	int rc = policy_decode(root, &document, a, errors);
 	assert((rc == 0) == (errors->n == 0));
 	free(errors);
 }

@@ -16,6 +16,7 @@
 #include "k8s/server/external_metrics.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -33,28 +34,13 @@ static const struct policy_signal signals[] = {
         {.name = "busy", .stale_after_ms = 60000},
 };
 static const struct policy policies[] = {
-        {.namespace_name = "serving",
-         .name = "llama",
-         .target_kind = "Deployment",
-         .target_name = "llama",
-         .interval_ms = 15000,
-         .signals = signals,
-         .n_signals = 2},
-        {.namespace_name = "serving",
-         .name = "mixtral",
-         .target_kind = "StatefulSet",
-         .target_name = "mixtral",
-         .interval_ms = 15000,
-         .signals = signals,
-         .n_signals = 1},
-        {.namespace_name = "other",
-         .name = "llama",
-         .target_kind = "Deployment",
-         .target_name = "x",
-         .interval_ms = 15000,
-         .signals = signals,
-         .n_signals = 1},
+        {.namespace_name = "serving", .name = "llama", .interval_ms = 15000, .signals = signals, .n_signals = 2},
+        {.namespace_name = "serving", .name = "mixtral", .interval_ms = 15000, .signals = signals, .n_signals = 1},
+        {.namespace_name = "other", .name = "llama", .interval_ms = 15000, .signals = signals, .n_signals = 1},
 };
+static const struct scale_target targets[] = {{.kind = "Deployment", .name = "llama"},
+                                              {.kind = "StatefulSet", .name = "mixtral"},
+                                              {.kind = "Deployment", .name = "x"}};
 #define N_POLICIES (sizeof policies / sizeof policies[0])
 
 static bool next(void *arg, size_t i, struct external_source *ret_source)
@@ -62,7 +48,7 @@ static bool next(void *arg, size_t i, struct external_source *ret_source)
 	struct decision *decisions = arg;
 	if (i >= N_POLICIES)
 		return false;
-	*ret_source = (struct external_source){&policies[i], &decisions[i], ""};
+	*ret_source = (struct external_source){&policies[i], &targets[i], &decisions[i], ""};
 	return true;
 }
 

@@ -14,6 +14,7 @@
 #include "policies/engine/decide.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/observation.h"
+#include "policies/schema/binding.h"
 #include "policies/schema/policy_decode.h"
 
 #define ARENA_BYTES_MAX ((size_t)16 * 1024 * 1024)
@@ -26,9 +27,11 @@ static void require(bool holds)
 		abort();
 }
 
-static void check_policy(const struct policy *p)
+static void check_policy(const struct policy_document *document)
 {
-	require(p->name && p->namespace_name && p->target_name && p->target_kind && p->target_api_version);
+	const struct policy *p = &document->policy;
+	const struct scale_target *t = &document->target;
+	require(p->name && p->namespace_name && t->name && t->kind && t->api_version);
 	require(p->min_replicas >= (p->idle.set ? 0 : 1) && p->idle.activation.index < p->n_signals &&
 	        p->min_replicas <= p->max_replicas && p->max_replicas <= POLICY_REPLICAS_MAX);
 	require(p->replica_multiple >= 1 && p->interval_ms >= 100);
@@ -87,16 +90,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct err e;
 	if (doc_parse_yaml(&tree, "fuzz", (const char *)data, size, &file, &e) == 0 && file.n_roots > 0) {
 		struct schema_errors errors;
-		struct policy policy;
-		memset(&policy, 0, sizeof policy);
+		struct policy_document document;
+		memset(&document, 0, sizeof document);
 		schema_errors_init(&errors, "fuzz");
-		int rc = policy_decode(file.roots[0], &policy, &a, &errors);
+		int rc = policy_decode(file.roots[0], &document, &a, &errors);
 		require((rc == 0) == (errors.n == 0));
 		arena_done(&tree);
 		arena_init(&tree, ARENA_BYTES_MAX);
 		if (rc == 0) {
-			check_policy(&policy);
-			check_decides(&policy);
+			check_policy(&document);
+			check_decides(&document.policy);
 		}
 	}
 	arena_done(&tree);

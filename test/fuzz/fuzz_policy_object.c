@@ -13,7 +13,7 @@
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "controller/source/policy_object.h"
-#include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 
 #define ARENA_BYTES_MAX ((size_t)16 * 1024 * 1024)
 
@@ -67,7 +67,7 @@ static void check_broken_twin(const char *text, size_t size, const struct policy
 	struct schema_errors errors, unknown;
 	struct arena a;
 	struct policy_object object;
-	struct policy policy;
+	struct policy_document document;
 	while (size > 0 && text[size - 1] != '}')
 		size--;
 	char *twin = size > 0 ? malloc(size + sizeof tail) : NULL;
@@ -78,7 +78,7 @@ static void check_broken_twin(const char *text, size_t size, const struct policy
 	arena_init(&a, ARENA_BYTES_MAX);
 	schema_errors_init(&errors, NULL);
 	schema_errors_init(&unknown, NULL);
-	require(policy_object_decode(twin, size - 1 + sizeof tail - 1, &a, &object, &policy, &errors, &unknown) < 0 &&
+	require(policy_object_decode(twin, size - 1 + sizeof tail - 1, &a, &object, &document, &errors, &unknown) < 0 &&
 	        errors.n > 0);
 	check_object(&object);
 	require(is_same_text(object.name, whole->name) && is_same_text(object.namespace_name, whole->namespace_name) &&
@@ -97,11 +97,11 @@ static void check_little_memory(const char *text, size_t size)
 		struct schema_errors errors, unknown;
 		struct arena a;
 		struct policy_object object;
-		struct policy policy;
+		struct policy_document document;
 		arena_init(&a, room);
 		schema_errors_init(&errors, NULL);
 		schema_errors_init(&unknown, NULL);
-		int rc = policy_object_decode(text, size, &a, &object, &policy, &errors, &unknown);
+		int rc = policy_object_decode(text, size, &a, &object, &document, &errors, &unknown);
 		require((rc == 0) == (errors.n == 0));
 		check_object(&object);
 		arena_done(&a);
@@ -116,7 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct arena a;
 	struct doc_node *root;
 	struct policy_object object;
-	struct policy policy;
+	struct policy_document document;
 	struct err e;
 	char *text = malloc(size ? size : 1); // exact size: the text has no terminator
 	if (!text)
@@ -132,12 +132,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	arena_reset(&a);
 	schema_errors_init(&errors, NULL);
 	schema_errors_init(&unknown, NULL);
-	int rc = policy_object_decode(text, size, &a, &object, &policy, &errors, &unknown);
+	int rc = policy_object_decode(text, size, &a, &object, &document, &errors, &unknown);
 	require((rc == 0) == (errors.n == 0));
 	check_object(&object);
 	if (rc == 0) {
-		require(policy.name && strcmp(policy.name, object.name) == 0 && policy.n_signals >= 1 &&
-		        policy.min_replicas <= policy.max_replicas && policy.max_replicas <= POLICY_REPLICAS_MAX);
+		require(document.policy.name && strcmp(document.policy.name, object.name) == 0 &&
+		        document.policy.n_signals >= 1 &&
+		        document.policy.min_replicas <= document.policy.max_replicas &&
+		        document.policy.max_replicas <= POLICY_REPLICAS_MAX);
 		check_broken_twin(text, size, &object);
 		check_little_memory(text, size);
 	}

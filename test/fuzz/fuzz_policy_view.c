@@ -12,9 +12,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_read.h"
+#include "cli/objects/policy_events.h"
 #include "cli/objects/policy_render.h"
 #include "cli/objects/policy_view.h"
-#include "cli/objects/policy_events.h"
 #include "k8s/client/object_name.h"
 #include "k8s/client/scale.h"
 

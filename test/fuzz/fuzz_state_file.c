@@ -16,6 +16,7 @@
 #include "policies/engine/decide.h"
 #include "policies/engine/observation.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 
 static const struct policy_signal signals[] = {
         {.name = "want", .query = "q", .target = {.set = true, .type = TARGET_REPLICAS}, .stale_after_ms = 60000},
@@ -23,9 +24,6 @@ static const struct policy_signal signals[] = {
 static const struct policy policy = {
         .namespace_name = "default",
         .name = "web",
-        .target_api_version = "apps/v1",
-        .target_kind = "Deployment",
-        .target_name = "web",
         .min_replicas = 1,
         .max_replicas = 100,
         .replica_multiple = 1,
@@ -36,6 +34,9 @@ static const struct policy policy = {
         .scale_down = {.stabilization_window_ms = 300000},
         .cooldown = {.up_ms = 30000, .down_ms = 60000},
 };
+
+static const struct scale_target target = {"apps/v1", "Deployment", "web"};
+static const struct binding binding = {&policy, &target};
 
 #define NOW_MS INT64_C(1767603600000)
 
@@ -75,7 +76,7 @@ static void read_text(const char *text, size_t len)
 	struct state_file file;
 	struct err e;
 	err_clear(&e);
-	if (state_file_read(text, len, &policy, &file, &e) < 0) {
+	if (state_file_read(text, len, &binding, &file, &e) < 0) {
 		assert(e.kind != ERR_NONE && e.msg[0]);
 		return;
 	}

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/json/json_read.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 #include "policies/test/step.h"
 
 static const struct policy_signal signals[] = {
@@ -19,10 +20,9 @@ static const struct policy_signal signals[] = {
          .on_missing = ON_MISSING_IGNORE,
          .stale_after_ms = 60000},
 };
+static const struct scale_target target = {"apps/v1", "Deployment", "llama"};
 static const struct policy policy = {.namespace_name = "serving",
                                      .name = "llama",
-                                     .target_kind = "Deployment",
-                                     .target_name = "llama",
                                      .min_replicas = 1,
                                      .max_replicas = 100,
                                      .replica_multiple = 1,
@@ -50,7 +50,7 @@ static void check_answer(const struct buf *out, int rc)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct step *s = step_new(&policy);
+	struct step *s = step_new(&(struct binding){&policy, &target});
 	struct buf out;
 	assert(s);
 	buf_init(&out, 1 << 20);

@@ -21,6 +21,7 @@
 #include "base/schema/doc.h"
 #include "base/schema/schema.h"
 #include "cli/convert/convert.h"
+#include "policies/schema/binding.h"
 #include "policies/schema/policy_decode.h"
 #include "test/laws/prop.h"
 
@@ -90,7 +91,7 @@ static void convert(struct converted *v, int32_t replicas)
 	struct err e;
 	struct schema_errors errors;
 	struct conversion *c = &v->conversion;
-	struct policy policy = {0};
+	struct policy_document document = {0};
 	if (doc_parse_yaml(&v->arena, "object", buf_str(&v->object), v->object.len, &file, &e) < 0 ||
 	    convert_object(c, &v->arena, file.roots[0], NULL, &e) < 0)
 		fail_msg("%s\n%s", e.msg, buf_str(&v->object));
@@ -98,12 +99,12 @@ static void convert(struct converted *v, int32_t replicas)
 	convert_write(&v->text, c);
 	schema_errors_init(&errors, "policy");
 	if (doc_parse_yaml(&v->arena, "policy", buf_str(&v->text), v->text.len, &result, &e) < 0 ||
-	    policy_decode(result.roots[0], &policy, &v->arena, &errors) < 0)
+	    policy_decode(result.roots[0], &document, &v->arena, &errors) < 0)
 		fail_msg("%s%s\n%s", e.msg, errors.n ? errors.items[0].message : "", buf_str(&v->text));
 	assert_false(c->is_incomplete);
 	engine_init(&v->engine, replicas);
-	v->engine.policy = policy;
-	v->engine.seen.n_signals = policy.n_signals;
+	v->engine.policy = document.policy;
+	v->engine.seen.n_signals = document.policy.n_signals;
 	v->engine.now_ms = START_S * 1000;
 	engine_start(&v->engine);
 }

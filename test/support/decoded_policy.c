@@ -29,7 +29,10 @@ void decoded_policy_init(struct decoded_policy *d, const char *text)
 		fail_msg("%s", e.msg);
 	assert_int_equal(file.n_roots, 1);
 	schema_errors_init(&d->errors, "p.yaml");
-	d->rc = policy_decode(file.roots[0], &d->policy, &d->arena, &d->errors);
+	struct policy_document document = {0};
+	d->rc = policy_decode(file.roots[0], &document, &d->arena, &d->errors);
+	d->policy = document.policy;
+	d->target = document.target;
 	arena_done(&tree);
 	buf_init(&d->printed, PRINTED_MAX_BYTES);
 	schema_errors_print(&d->errors, &d->printed);

@@ -6,11 +6,12 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/schema/schema.h"
-#include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 
 struct decoded_policy {
 	struct arena arena; // of what the policy points to
 	struct policy policy;
+	struct scale_target target;
 	struct schema_errors errors;
 	struct buf printed; // the errors
 	int rc;             // of policy_decode

@@ -25,6 +25,7 @@
 #include "k8s/server/access_review.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 #include "test/support/certs.h"
 #include "test/support/http_result.h"
 #include "test/support/loop.h"
@@ -67,18 +68,14 @@ static bool next_policy(void *arg, size_t i, struct external_source *ret_source)
 {
 	static const struct policy_signal signals[] = {{.name = "queue", .stale_after_ms = 60000},
 	                                               {.name = "secret", .stale_after_ms = 60000}};
-	static const struct policy policy = {.namespace_name = "serving",
-	                                     .name = "llama",
-	                                     .target_kind = "Deployment",
-	                                     .target_name = "llama",
-	                                     .interval_ms = 15000,
-	                                     .signals = signals,
-	                                     .n_signals = 2};
+	static const struct policy policy = {
+	        .namespace_name = "serving", .name = "llama", .interval_ms = 15000, .signals = signals, .n_signals = 2};
+	static const struct scale_target target = {.kind = "Deployment", .name = "llama"};
 	static const struct decision decision = {
 	        .time_ms = NOW_MS, .n_signals = 2, .signals = {{.value = 7}, {.value = 8}}};
 	if (i > 0)
 		return false;
-	*ret_source = (struct external_source){&policy, &decision, ""};
+	*ret_source = (struct external_source){&policy, &target, &decision, ""};
 	return true;
 }
 

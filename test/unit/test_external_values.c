@@ -15,6 +15,7 @@
 #include "k8s/server/custom_metrics.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 
 #define COUNT(a) (sizeof(a) / sizeof(a)[0])
 #define NOW_MS   1767603600000 // 2026-01-05T09:00:00Z
@@ -23,6 +24,7 @@
 struct world {
 	struct policy_signal signals[3][2];
 	struct policy policies[3];
+	struct scale_target targets[3];
 	struct decision decisions[3];
 	struct external_source sources[3];
 	struct buf out;
@@ -42,18 +44,17 @@ static int setup(void **state)
 		                                         .window = {.set = true, .duration_ms = 120000}};
 		w.policies[i] = (struct policy){.namespace_name = names[i][0],
 		                                .name = names[i][1],
-		                                .target_kind = "Deployment",
-		                                .target_name = names[i][1],
 		                                .interval_ms = 15000,
 		                                .signals = w.signals[i],
 		                                .n_signals = 2};
+		w.targets[i] = (struct scale_target){.kind = "Deployment", .name = names[i][1]};
 		w.decisions[i] = (struct decision){
 		        .time_ms = NOW_MS - 5000,
 		        .current = 2,
 		        .desired = (int32_t)i + 3,
 		        .n_signals = 2,
 		        .signals = {{.value = 10 * ((double)i + 1), .age_ms = 4000}, {.value = 0.5, .age_ms = 0}}};
-		w.sources[i] = (struct external_source){&w.policies[i], &w.decisions[i], ""};
+		w.sources[i] = (struct external_source){&w.policies[i], &w.targets[i], &w.decisions[i], ""};
 	}
 	buf_init(&w.out, 1 << 20);
 	return 0;
@@ -133,8 +134,8 @@ static int ask_of(const char *ns, const char *resource, const char *object, cons
 static void custom_metric_is_of_the_target_or_of_the_policy(void **state)
 {
 	for (size_t i = 0; i < 3; i++)
-		w.policies[i].target_api_version = "apps/v1";
-	w.policies[0].target_name = "web"; // of policy llama
+		w.targets[i].api_version = "apps/v1";
+	w.targets[0].name = "web"; // of policy llama
 	assert_int_equal(ask_of("serving", "deployments.apps", "web", "queue", NULL), 0);
 	assert_true(says("\"describedObject\":{\"kind\":\"Deployment\",\"namespace\":\"serving\",\"name\":\"web\","));
 	assert_true(says("\"value\":\"10\""));
@@ -159,7 +160,7 @@ static void custom_metric_is_of_the_target_or_of_the_policy(void **state)
 	}
 	assert_int_equal(ask_of("serving", "deployments.apps", "web", "queue", "policy=mistral"), -1);
 	assert_int_equal(w.e.kind, ERR_NOT_FOUND);
-	w.policies[1].target_name = "web";
+	w.targets[1].name = "web";
 	assert_int_equal(ask_of("serving", "deployments.apps", "web", "queue", NULL), -1);
 	assert_int_equal(w.e.kind, ERR_INPUT); // of two policies
 	assert_int_equal(ask_of("serving", "deployments.apps", "web", "queue", "policy=mistral"), 0);
@@ -167,8 +168,8 @@ static void custom_metric_is_of_the_target_or_of_the_policy(void **state)
 	w.decisions[1].signals[0].age_ms = 100000;
 	assert_int_equal(ask_of("serving", "deployments.apps", "web", "queue", "policy=mistral"), -1);
 	assert_int_equal(w.e.kind, ERR_SERVER); // older than staleAfter
-	w.policies[2].target_api_version = "leaderworkerset.x-k8s.io/v1";
-	w.policies[2].target_kind = "Policy";
+	w.targets[2].api_version = "leaderworkerset.x-k8s.io/v1";
+	w.targets[2].kind = "Policy";
 	assert_int_equal(ask_of("other", "policies.leaderworkerset.x-k8s.io", "llama", "queue", NULL), 0);
 }
 
@@ -296,7 +297,7 @@ static bool many(void *arg, size_t i, struct external_source *ret)
 	policy = w.policies[0];
 	policy.signals = &signal;
 	policy.n_signals = 1;
-	*ret = (struct external_source){&policy, &w.decisions[0], ""};
+	*ret = (struct external_source){&policy, &w.targets[0], &w.decisions[0], ""};
 	return true;
 }
 

@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "policies/engine/policy.h"
 #include "policies/load/file_set.h"
+#include "policies/load/policy_ref.h"
 
 struct fixture {
 	char dir[64];
@@ -170,7 +171,7 @@ static void doubles_are_errors_at_the_second_place(void **state)
 	put(f, "b.yaml", policy(text, sizeof text, "a", "ty", "4"));
 	assert_int_equal(load(f, &set, NULL), 0);
 	assert_int_equal(set.n_policies, 1);
-	assert_string_equal(set.policies[0]->target_name, "tx");
+	assert_string_equal(policy_ref_of(set.policies[0])->target.name, "tx");
 	snprintf(want, sizeof want,
 	         "%s/b.yaml:1:1: policy a is already defined as serving/a at %s/a.yaml:1: remove one of them\n", f->dir,
 	         f->dir);

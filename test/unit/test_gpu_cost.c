@@ -18,6 +18,7 @@
 #include "insight/gpu_use_query.h"
 #include "insight/pod_policy.h"
 #include "policies/engine/policy.h"
+#include "policies/load/policy_ref.h"
 #include "policies/price/price_book.h"
 
 #define ROUNDS      3000
@@ -173,30 +174,30 @@ static void use_is_gathered_per_pod_and_model(void **state)
 static void pod_belongs_to_the_policy_with_the_longest_target(void **state)
 {
 	(void)state;
-	static const struct policy web = {.namespace_name = "ns", .target_kind = "Deployment", .target_name = "web"};
-	static const struct policy web_a = {
-	        .namespace_name = "ns", .target_kind = "Deployment", .target_name = "web-a"};
-	static const struct policy db = {.namespace_name = "ns", .target_kind = "StatefulSet", .target_name = "db"};
-	static const struct policy group = {
-	        .namespace_name = "ns", .target_kind = "LeaderWorkerSet", .target_name = "llm"};
-	static const struct policy group_b = {
-	        .namespace_name = "ns", .target_kind = "LeaderWorkerSet", .target_name = "llm-b"};
-	static const struct policy *const policies[] = {&web, &web_a, &db, &group, &group_b};
+#define POLICY(k, n)                                                                                                   \
+	{                                                                                                              \
+		.policy = {.namespace_name = "ns"}, .target = {.kind = (k), .name = (n) }                              \
+	}
+	static const struct policy_ref web = POLICY("Deployment", "web"), web_a = POLICY("Deployment", "web-a"),
+	                               db = POLICY("StatefulSet", "db"), group = POLICY("LeaderWorkerSet", "llm"),
+	                               group_b = POLICY("LeaderWorkerSet", "llm-b");
+	static const struct policy *const policies[] = {&web.policy, &web_a.policy, &db.policy, &group.policy,
+	                                                &group_b.policy};
 	static const struct {
 		const char *namespace_name, *pod;
 		const struct policy *policy;
 	} rows[] = {
-	        {"ns", "web-6d4cf56db6-abcde", &web},
-	        {"ns", "web-a-6d4cf56db6-abcde", &web_a},
+	        {"ns", "web-6d4cf56db6-abcde", &web.policy},
+	        {"ns", "web-a-6d4cf56db6-abcde", &web_a.policy},
 	        {"other", "web-6d4cf56db6-abcde", NULL},
 	        {"ns", "web-6d4cf56db6", NULL},
 	        {"ns", "web-6d4cf56db6-abcdef", NULL},
 	        {"ns", "web", NULL},
-	        {"ns", "db-12", &db},
+	        {"ns", "db-12", &db.policy},
 	        {"ns", "db-12-abcde", NULL},
 	        {"ns", "db-", NULL},
-	        {"ns", "llm-0-1", &group},
-	        {"ns", "llm-b-0-1", &group_b},
+	        {"ns", "llm-0-1", &group.policy},
+	        {"ns", "llm-b-0-1", &group_b.policy},
 	        {"ns", "llm-", NULL},
 	        {"ns", "", NULL},
 	};

@@ -19,6 +19,7 @@
 #include "policies/engine/policy.h"
 #include "policies/lint/lint.h"
 #include "policies/lint/lint_names.h"
+#include "policies/schema/binding.h"
 #include "policies/schema/policy_decode.h"
 #include "promql/lexer.h"
 #include "promql/promql_config.h"
@@ -38,16 +39,16 @@ static void lint(const char *rest, struct schema_errors *warnings)
 	struct arena a;
 	struct doc_file doc;
 	struct err e;
-	struct policy policy = {0};
+	struct policy_document document = {0};
 	static struct schema_errors errors;
 	arena_init(&a, 1 << 24);
 	schema_errors_init(&errors, "a.yaml");
 	schema_errors_init(warnings, "a.yaml");
 	schema_errors_init(&notes, "a.yaml");
 	assert_int_equal(doc_parse_yaml(&a, "a.yaml", text, strlen(text), &doc, &e), 0);
-	if (policy_decode(doc.roots[0], &policy, &a, &errors) < 0)
+	if (policy_decode(doc.roots[0], &document, &a, &errors) < 0)
 		fail_msg("%s: %s", errors.items[0].path, errors.items[0].message);
-	lint_policy(&policy, doc.roots[0], text, warnings, &notes);
+	lint_policy(&document.policy, doc.roots[0], text, warnings, &notes);
 	arena_done(&a);
 }
 
@@ -285,7 +286,7 @@ static void targets_that_no_cluster_has_are_found(void **state)
 		struct arena a;
 		struct doc_file doc;
 		struct err e;
-		struct policy policy = {0};
+		struct policy_document document = {0};
 		static struct schema_errors errors;
 		snprintf(text, sizeof text,
 		         "apiVersion: gpuscale.dev/v1alpha1\nkind: GPUAutoscaler\nmetadata: {name: a}\nspec:\n"
@@ -294,8 +295,8 @@ static void targets_that_no_cluster_has_are_found(void **state)
 		arena_init(&a, 1 << 24);
 		schema_errors_init(&errors, "a.yaml");
 		assert_int_equal(doc_parse_yaml(&a, "a.yaml", text, strlen(text), &doc, &e), 0);
-		assert_int_equal(policy_decode(doc.roots[0], &policy, &a, &errors), 0);
-		lint_target(&policy, doc.roots[0], &errors);
+		assert_int_equal(policy_decode(doc.roots[0], &document, &a, &errors), 0);
+		lint_target(&document.target, doc.roots[0], &errors);
 		if (errors.n != (rows[i].says ? 1u : 0u) ||
 		    (rows[i].says && !strstr(errors.items[0].message, rows[i].says)))
 			fail_msg("%s: %zu errors: %s", rows[i].ref, errors.n, errors.n ? errors.items[0].message : "");

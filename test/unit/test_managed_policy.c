@@ -147,6 +147,7 @@ static void put_for(struct world *w, enum policy_source source, int i, int gener
 	char json[1024], name[16];
 	struct policy_object o;
 	struct err e;
+	struct policy_document document;
 	struct policy_ref *ref = policy_ref_new();
 	snprintf(name, sizeof name, "p%02d", i);
 	int n = snprintf(json, sizeof json,
@@ -159,8 +160,9 @@ static void put_for(struct world *w, enum policy_source source, int i, int gener
 	                 i % 3 ? "" : "\"capacity\":{\"mode\":\"Fixed\"},", i % 7);
 	schema_errors_init(&errors, "");
 	schema_errors_init(&unknown, "");
-	if (policy_object_decode(json, (size_t)n, &ref->arena, &o, &ref->policy, &errors, &unknown) < 0)
+	if (policy_object_decode(json, (size_t)n, &ref->arena, &o, &document, &errors, &unknown) < 0)
 		fail_msg("%s: %s", errors.items[0].path, errors.items[0].message);
+	policy_ref_set(ref, &document);
 	ref->policy.interval_ms = interval_ms;
 	ref->generation = generation;
 	struct policy_identity id = {.generation = generation, .has_status = generation == 1};
@@ -368,6 +370,7 @@ static void put_and_tick(struct world *w, const char *more)
 	char json[1024];
 	struct policy_object o;
 	struct err e;
+	struct policy_document document;
 	struct policy_ref *ref = policy_ref_new();
 	int n = snprintf(json, sizeof json,
 	                 "{\"apiVersion\":\"gpuscale.dev/v1alpha1\",\"kind\":\"GPUAutoscaler\",\"metadata\":{\"name\":"
@@ -378,8 +381,9 @@ static void put_and_tick(struct world *w, const char *more)
 	                 more);
 	schema_errors_init(&errors, "");
 	schema_errors_init(&unknown, "");
-	if (policy_object_decode(json, (size_t)n, &ref->arena, &o, &ref->policy, &errors, &unknown) < 0)
+	if (policy_object_decode(json, (size_t)n, &ref->arena, &o, &document, &errors, &unknown) < 0)
 		fail_msg("%s: %s", errors.items[0].path, errors.items[0].message);
+	policy_ref_set(ref, &document);
 	ref->generation = member_at(w, 0) ? member_at(w, 0)->body->generation + 1 : 1;
 	int64_t generation = ref->generation;
 	clock_advance_ms(&w->connections.clock, 1000); // answers are not reused

@@ -24,6 +24,7 @@
 #include "controller/status/status_conditions.h"
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 #include "runtime/endpoint_reply.h"
 
 #define NOW_MS 1767603600000 // 2026-01-05T09:00:00Z
@@ -32,10 +33,9 @@ static const struct policy_signal signals[] = {
         {.name = "queue", .query = "q", .target = {.set = true, .type = TARGET_VALUE, .value = 8}},
         {.name = "sm_active", .query = "s", .watermarks = {.set = true, .high = 0.7, .low = 0.3}},
 };
+static const struct scale_target target = {"apps/v1", "Deployment", "llm"};
 static const struct policy policy = {.namespace_name = "serving",
                                      .name = "llama",
-                                     .target_kind = "Deployment",
-                                     .target_name = "llm",
                                      .interval_ms = 15000,
                                      .min_replicas = 1,
                                      .max_replicas = 16,
@@ -163,7 +163,8 @@ static void policy_says_what_was_decided(void **state)
 	struct decision d = sample();
 	struct overview_policy p = unknown;
 	p.policy = &policy;
-	p.decided = (struct decided){&policy, &d, NULL, NULL};
+	p.target = &target;
+	p.decided = (struct decided){&policy, &target, &d, NULL, NULL};
 	struct status_facts facts = {.phase = STATUS_DECIDED, .decided = &p.decided};
 	p.facts = &facts;
 	p.last_scale_ms = NOW_MS - 3600000;
@@ -225,7 +226,8 @@ static void target_of_one_replica_comes_with_the_share_of_one(void **state)
 	d.entries[1] = (struct trace_entry){.stage = STAGE_SIGNALS, .reason = REASON_INSIDE_WATERMARKS, .value = 0.75};
 	struct overview_policy p = unknown;
 	p.policy = &of_one;
-	p.decided = (struct decided){&of_one, &d, NULL, NULL};
+	p.target = &target;
+	p.decided = (struct decided){&of_one, &target, &d, NULL, NULL};
 	struct overview_head h = {.problems = ""};
 	cJSON *root = overview_of(&h, &p, 1);
 	const cJSON *at = cJSON_GetArrayItem(json_get(root, "policies"), 0);
@@ -258,7 +260,8 @@ static void policy_without_a_decision_invents_nothing(void **state)
 	cJSON_Delete(root);
 
 	p.policy = &policy; // it waits
-	p.facts = NULL;     // for what is not known
+	p.target = &target;
+	p.facts = NULL; // for what is not known
 	p.dry_run = true;
 	root = overview_of(&h, &p, 1);
 	at = cJSON_GetArrayItem(json_get(root, "policies"), 0);
@@ -281,9 +284,10 @@ static void detail_has_the_decision_with_its_trace_and_those_before(void **state
 	struct json_writer w;
 	other.name = "other";
 	p.policy = &policy;
-	p.decided = (struct decided){&policy, &d, NULL, NULL};
+	p.target = &target;
+	p.decided = (struct decided){&policy, &target, &d, NULL, NULL};
 	decision_history_add(history, &p.decided);
-	decision_history_add(history, &(struct decided){&other, &d, NULL, NULL});
+	decision_history_add(history, &(struct decided){&other, &target, &d, NULL, NULL});
 	for (int has_decision = 0; has_decision < 2; has_decision++) {
 		p.decided.decision = has_decision ? &d : NULL;
 		buf_init(&b, ENDPOINT_BYTES_MAX);
@@ -324,6 +328,7 @@ static void numbers_of_a_sparkline_are_short_and_right(void **state)
 	p1.signals = one;
 	p1.n_signals = 1;
 	p.policy = &p1;
+	p.target = &target;
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		struct sparkline *t = sparkline_new(15000, 3);
 		sparkline_add(t, NOW_MS, (const double[]){1, 1, rows[i].value});
@@ -357,7 +362,8 @@ static void thousand_policies_are_one_document_of_bounded_size(void **state)
 	for (size_t i = 0; i < MANY; i++) {
 		list[i] = unknown;
 		list[i].policy = &policy;
-		list[i].decided = (struct decided){&policy, &d, NULL, NULL};
+		list[i].target = &target;
+		list[i].decided = (struct decided){&policy, &target, &d, NULL, NULL};
 		list[i].trend = trend;
 	}
 	cJSON *root = overview_of(&h, list, MANY);

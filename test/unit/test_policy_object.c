@@ -16,6 +16,7 @@
 #include "base/schema/schema.h"
 #include "controller/source/policy_object.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 
 #define ARENA_MAX_BYTES ((size_t)4 * 1024 * 1024)
 
@@ -45,7 +46,9 @@ static void decode(struct decoded *d, const char *metadata, const char *spec)
 	buf_init(&d->warnings, 65536);
 	schema_errors_init(&d->errors, NULL);
 	schema_errors_init(&d->unknown, NULL);
-	d->rc = policy_object_decode(text.data, text.len, &d->arena, &d->object, &d->policy, &d->errors, &d->unknown);
+	struct policy_document document;
+	d->rc = policy_object_decode(text.data, text.len, &d->arena, &d->object, &document, &d->errors, &d->unknown);
+	d->policy = document.policy;
 	buf_done(&text); // nothing may point into it
 	schema_errors_print(&d->errors, &d->faults);
 	schema_errors_print(&d->unknown, &d->warnings);
@@ -201,10 +204,11 @@ static void text_without_a_policy_object_is_rejected(void **state)
 	                                    "{\"kind\":\"A\",\"kind\":\"B\"}"};
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
 		struct decoded d;
+		struct policy_document document;
 		arena_init(&d.arena, ARENA_MAX_BYTES);
 		schema_errors_init(&d.errors, NULL);
 		schema_errors_init(&d.unknown, NULL);
-		assert_int_equal(policy_object_decode(texts[i], strlen(texts[i]), &d.arena, &d.object, &d.policy,
+		assert_int_equal(policy_object_decode(texts[i], strlen(texts[i]), &d.arena, &d.object, &document,
 		                                      &d.errors, &d.unknown),
 		                 -1);
 		assert_true(d.errors.n > 0);

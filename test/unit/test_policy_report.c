@@ -16,12 +16,14 @@
 #include "controller/status/decision_history.h"
 #include "controller/status/sparkline.h"
 #include "controller/tick/reconcile.h"
+#include "policies/schema/binding.h"
 #include "policies/schema/policy_schema.h"
 #include "runtime/log_edge.h"
 #include "runtime/metrics/metrics.h"
 
 struct fixture {
 	struct policy policy;
+	struct binding binding;
 	struct reconcile_env env;
 	struct reconciler *reconciler;
 	struct policy_report_env report_env;
@@ -36,13 +38,12 @@ static int setup(void **state)
 		return -1;
 	f->policy = (struct policy){.namespace_name = "serving",
 	                            .name = "llama",
-	                            .target_api_version = "apps/v1",
-	                            .target_kind = "Deployment",
-	                            .target_name = "llama",
 	                            .min_replicas = 1,
 	                            .max_replicas = 8,
 	                            .interval_ms = 15000};
-	struct reconcile_subject subject = {.policy = &f->policy, .last_scale_ms = -1};
+	static const struct scale_target target = {"apps/v1", "Deployment", "llama"};
+	f->binding = (struct binding){&f->policy, &target};
+	struct reconcile_subject subject = {.binding = &f->binding, .last_scale_ms = -1};
 	f->reconciler = reconciler_new(&f->env, &subject);
 	f->report_env.metrics = metrics_new();
 	f->report_env.history = decision_history_new();

@@ -62,9 +62,9 @@ static void every_field_reaches_its_place(void **state)
 	const struct policy *p = &d.policy;
 	assert_string_equal(p->namespace_name, "serving");
 	assert_string_equal(p->name, "llama");
-	assert_string_equal(p->target_api_version, "apps/v1");
-	assert_string_equal(p->target_kind, "StatefulSet");
-	assert_string_equal(p->target_name, "llama");
+	assert_string_equal(d.target.api_version, "apps/v1");
+	assert_string_equal(d.target.kind, "StatefulSet");
+	assert_string_equal(d.target.name, "llama");
 	assert_int_equal(p->min_replicas, 2);
 	assert_int_equal(p->max_replicas, 16);
 	assert_int_equal(p->interval_ms, 30000);
@@ -208,8 +208,8 @@ static void defaults_are_the_documented_ones(void **state)
 	assert_string_equal(buf_str(&d.printed), "");
 	const struct policy *p = &d.policy;
 	assert_string_equal(p->namespace_name, "default");
-	assert_string_equal(p->target_api_version, "apps/v1");
-	assert_string_equal(p->target_kind, "Deployment");
+	assert_string_equal(d.target.api_version, "apps/v1");
+	assert_string_equal(d.target.kind, "Deployment");
 	assert_int_equal(p->min_replicas, 1);
 	assert_int_equal(p->interval_ms, 15000);
 	assert_int_equal(p->replica_multiple, 1);

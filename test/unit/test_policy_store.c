@@ -67,11 +67,9 @@ static struct policy_ref *body(const char *name, const char *target, int32_t max
 {
 	struct policy_ref *b = policy_ref_new();
 	assert_non_null(b);
-	b->policy = (struct policy){.namespace_name = "serving",
-	                            .name = arena_strdup(&b->arena, name),
-	                            .target_kind = "Deployment",
-	                            .target_name = arena_strdup(&b->arena, target),
-	                            .max_replicas = max};
+	b->policy = (struct policy){
+	        .namespace_name = "serving", .name = arena_strdup(&b->arena, name), .max_replicas = max};
+	b->target = (struct scale_target){"apps/v1", "Deployment", arena_strdup(&b->arena, target)};
 	return b;
 }
 
@@ -271,7 +269,7 @@ static void target_of_another_kind_with_the_same_name_is_another_target(void **s
 	struct fixture *f = *state;
 	put_object(f, "a", "t", 4, 100);
 	struct policy_ref *b = body("b", "t", 4);
-	b->policy.target_kind = "StatefulSet";
+	b->target.kind = "StatefulSet";
 	struct policy_identity id = identity("b", 1, 200);
 	assert_int_equal(policy_store_put(f->store, POLICY_FROM_OBJECT, b, &id, &f->e), 0);
 	assert_string_equal(winner_of(f, "b"), "b");

@@ -15,12 +15,12 @@
 #include "policies/engine/decision.h"
 #include "policies/engine/policy.h"
 #include "policies/explain/explain.h"
+#include "policies/schema/binding.h"
 
 static const struct policy_signal signal_q = {.name = "queue", .query = "q"};
+static const struct scale_target target = {"apps/v1", "Deployment", "llama"};
 static const struct policy policy_x = {.namespace_name = "serving",
                                        .name = "llama",
-                                       .target_kind = "Deployment",
-                                       .target_name = "llama",
                                        .min_replicas = 1,
                                        .max_replicas = 16,
                                        .signals = &signal_q,
@@ -62,7 +62,7 @@ static void every_reason_has_a_sentence_without_leftovers(void **state)
 	(void)state;
 	const char *const details[] = {"connection refused"};
 	struct decision d = sample();
-	struct decided decided = {&policy_x, &d, details, NULL};
+	struct decided decided = {&policy_x, &target, &d, details, NULL};
 	for (int r = REASON_NONE + 1; r < REASON__COUNT; r++) {
 		struct trace_entry t = {
 		        .reason = (enum reason)r, .value = 0.7, .limit = 2, .before = 1, .after = 3, .count = 5};
@@ -79,7 +79,7 @@ static void numbers_in_sentences_are_for_people(void **state)
 {
 	(void)state;
 	struct decision d = sample();
-	struct decided decided = {&policy_x, &d, NULL, NULL};
+	struct decided decided = {&policy_x, &target, &d, NULL, NULL};
 	static const struct {
 		double value;
 		const char *want;
@@ -109,7 +109,7 @@ static void long_detail_is_cut_not_overrun(void **state)
 	detail[sizeof detail - 1] = '\0';
 	const char *const details[] = {detail};
 	struct decision d = sample();
-	struct decided decided = {&policy_x, &d, details, NULL};
+	struct decided decided = {&policy_x, &target, &d, details, NULL};
 	struct trace_entry t = {.reason = REASON_QUERY_FAILED, .signal = 0};
 	char out[RENDER_SENTENCE_BYTES];
 	explain_sentence(&decided, &t, out);
@@ -119,7 +119,7 @@ static void long_detail_is_cut_not_overrun(void **state)
 static void render(struct buf *b, enum output_format format)
 {
 	struct decision d = sample();
-	struct decided decided = {&policy_x, &d, NULL, NULL};
+	struct decided decided = {&policy_x, &target, &d, NULL, NULL};
 	buf_init(b, 1 << 20);
 	explain_list(b, &decided, 1, format);
 	assert_false(b->failed);
@@ -181,7 +181,7 @@ static void kept_decision_renders_like_the_whole_one(void **state)
 	assert_non_null(kept);
 	assert_true(decision_kept_bytes(&d) < sizeof d / 10);
 	decision_keep(&d, kept);
-	struct decided items[] = {{&policy_x, &d, NULL, NULL}, {&policy_x, kept, NULL, NULL}};
+	struct decided items[] = {{&policy_x, &target, &d, NULL, NULL}, {&policy_x, &target, kept, NULL, NULL}};
 	struct buf texts[2];
 	for (size_t i = 0; i < 2; i++) {
 		buf_init(&texts[i], 65536);

@@ -47,13 +47,9 @@ static int setup(void **state)
 	f->env = (struct restore_env){f->h.client, f->log, may_write, f};
 	f->may_write = true;
 	f->body = policy_ref_new();
-	f->body->policy = (struct policy){.namespace_name = "serving",
-	                                  .name = "llama",
-	                                  .target_api_version = "apps/v1",
-	                                  .target_kind = "Deployment",
-	                                  .target_name = "llama",
-	                                  .restore_set = true,
-	                                  .restore_replicas = 2};
+	f->body->policy = (struct policy){
+	        .namespace_name = "serving", .name = "llama", .restore_set = true, .restore_replicas = 2};
+	f->body->target = (struct scale_target){"apps/v1", "Deployment", "llama"};
 	*state = f;
 	return 0;
 }
@@ -130,7 +126,7 @@ static void not_for_ever(void **state)
 static void target_that_is_gone_is_left_alone(void **state)
 {
 	struct fixture *f = *state;
-	f->body->policy.target_name = "gone";
+	f->body->target.name = "gone";
 	restore(f);
 	assert_int_equal(replicas(f), 7);
 }

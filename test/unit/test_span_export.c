@@ -23,11 +23,14 @@
 #include "controller/tick/reconcile.h"
 #include "controller/tick_span.h"
 #include "policies/explain/explain.h"
+#include "policies/schema/binding.h"
 #include "test/support/certs.h"
 #include "test/support/http_fixture.h"
 
 #define NOW_MS 1700000000000LL
 #define SPANS  3 // of the tick of setup_tick()
+
+static const struct scale_target target = {"apps/v1", "Deployment", "llama"};
 
 struct tick {
 	struct policy policy;
@@ -43,8 +46,6 @@ static void setup_tick(struct tick *t)
 	*t = (struct tick){
 	        .policy = {.namespace_name = "serving",
 	                   .name = "llama",
-	                   .target_kind = "Deployment",
-	                   .target_name = "llama",
 	                   .min_replicas = 1,
 	                   .max_replicas = 8,
 	                   .n_signals = 1},
@@ -63,7 +64,7 @@ static void setup_tick(struct tick *t)
 	        .stage = STAGE_SIGNALS, .reason = REASON_REPLICAS_REQUESTED, .signal = 0, .before = 2, .after = 4};
 	t->decision.entries[1] = (struct trace_entry){
 	        .stage = STAGE_BOUNDS, .reason = REASON_TOO_MANY_REPLICAS, .signal = -1, .before = 4, .after = 4};
-	t->decided = (struct decided){.policy = &t->policy, .decision = &t->decision};
+	t->decided = (struct decided){.policy = &t->policy, .target = &target, .decision = &t->decision};
 	t->result = (struct tick_result){.outcome = TICK_SCALED, .decision = &t->decision, .times = &t->times};
 }
 

@@ -14,20 +14,19 @@
 #include "base/err.h"
 #include "controller/status/state_file.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 
 #define STATUS "{\"status\":{\"currentReplicas\":3,\"lastScaleTime\":\"2026-01-05T09:00:00Z\"}}"
 
-static const struct policy policy = {.namespace_name = "serving",
-                                     .name = "llama",
-                                     .target_api_version = "apps/v1",
-                                     .target_kind = "Deployment",
-                                     .target_name = "llama"};
+static const struct policy policy = {.namespace_name = "serving", .name = "llama"};
+static const struct scale_target target = {"apps/v1", "Deployment", "llama"};
+static const struct binding binding = {&policy, &target};
 static const struct state_clock clock_then = {"4b1d-1", -1234567890123};
 
-static void write(struct buf *out, const struct policy *p)
+static void write(struct buf *out, const struct binding *b)
 {
 	buf_init(out, STATE_FILE_BYTES_MAX);
-	state_file_write(out, p, &clock_then, STATUS);
+	state_file_write(out, b, &clock_then, STATUS);
 	assert_false(out->failed);
 }
 
@@ -37,8 +36,8 @@ static void written_state_is_read_back(void **state)
 	struct state_file file;
 	struct err e;
 	(void)state;
-	write(&text, &policy);
-	if (state_file_read(buf_str(&text), text.len, &policy, &file, &e) < 0)
+	write(&text, &binding);
+	if (state_file_read(buf_str(&text), text.len, &binding, &file, &e) < 0)
 		fail_msg("%s", e.msg);
 	assert_string_equal(file.clock.boot_id, clock_then.boot_id);
 	assert_true(file.clock.offset_ms == clock_then.offset_ms);
@@ -53,19 +52,19 @@ static void whatever_is_changed_or_cut_off_is_noticed(void **state)
 	struct state_file file;
 	struct err e;
 	(void)state;
-	write(&text, &policy);
+	write(&text, &binding);
 	for (size_t len = 0; len < text.len; len++) {
 		char *cut = malloc(len ? len : 1); // exact size, so that an overread is detected
 		assert_non_null(cut);
 		memcpy(cut, text.data, len);
-		assert_int_equal(state_file_read(cut, len, &policy, &file, &e), -1);
+		assert_int_equal(state_file_read(cut, len, &binding, &file, &e), -1);
 		assert_int_equal(e.kind, ERR_PROTOCOL);
 		free(cut);
 	}
 	for (size_t i = 0; i < text.len; i++)
 		for (int bit = 0; bit < 8; bit++) {
 			text.data[i] = (char)(text.data[i] ^ 1 << bit);
-			assert_int_equal(state_file_read(text.data, text.len, &policy, &file, &e), -1);
+			assert_int_equal(state_file_read(text.data, text.len, &binding, &file, &e), -1);
 			text.data[i] = (char)(text.data[i] ^ 1 << bit);
 		}
 	buf_done(&text);
@@ -74,18 +73,22 @@ static void whatever_is_changed_or_cut_off_is_noticed(void **state)
 static void state_of_another_policy_or_target_is_refused(void **state)
 {
 	(void)state;
-	struct policy others[] = {policy, policy, policy, policy, policy};
-	others[0].namespace_name = "other";
-	others[1].name = "mistral";
-	others[2].target_name = "mistral";
-	others[3].target_kind = "StatefulSet";
-	others[4].target_api_version = "apps/v2";
+	const struct policy elsewhere = {.namespace_name = "other", .name = "llama"},
+	                    renamed = {.namespace_name = "serving", .name = "mistral"};
+	const struct scale_target targets[] = {{"apps/v1", "Deployment", "mistral"},
+	                                       {"apps/v1", "StatefulSet", "llama"},
+	                                       {"apps/v2", "Deployment", "llama"}};
+	const struct binding others[] = {{&elsewhere, &target},
+	                                 {&renamed, &target},
+	                                 {&policy, &targets[0]},
+	                                 {&policy, &targets[1]},
+	                                 {&policy, &targets[2]}};
 	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
 		struct buf text;
 		struct state_file file;
 		struct err e;
 		write(&text, &others[i]);
-		assert_int_equal(state_file_read(buf_str(&text), text.len, &policy, &file, &e), -1);
+		assert_int_equal(state_file_read(buf_str(&text), text.len, &binding, &file, &e), -1);
 		assert_int_equal(e.kind, ERR_CONFLICT);
 		assert_non_null(strstr(e.msg, "expected"));
 		assert_non_null(strstr(e.msg, "found"));
@@ -99,9 +102,9 @@ static void another_version_is_named(void **state)
 	struct state_file file;
 	struct err e;
 	(void)state;
-	write(&text, &policy);
+	write(&text, &binding);
 	text.data[strlen("gpuscale-state ")] = '7';
-	assert_int_equal(state_file_read(buf_str(&text), text.len, &policy, &file, &e), -1);
+	assert_int_equal(state_file_read(buf_str(&text), text.len, &binding, &file, &e), -1);
 	assert_int_equal(e.kind, ERR_UNSUPPORTED);
 	assert_string_equal(e.msg, "expected format version 1, found 7: another release wrote it");
 	buf_done(&text);

@@ -61,8 +61,6 @@ static void full_status_fits_the_table(void **state)
 	engine_init(&e, 2);
 	e.policy.namespace_name = "serving";
 	e.policy.name = "llama";
-	e.policy.target_kind = "Deployment";
-	e.policy.target_name = "llama";
 	engine_add_value(&e, "sm_active", 0.5);
 	engine_add_watermarks(&e, "queue", 2, 8, WATERMARK_ABSOLUTE);
 	e.policy.scale_down.stabilization_window_ms = 300000;

@@ -16,6 +16,7 @@
 #include "controller/status/status_writer.h"
 #include "k8s/events/event_recorder.h"
 #include "policies/engine/decision_grant.h"
+#include "policies/schema/binding.h"
 #include "test/fake/k8s_harness.h"
 #include "test/support/engine.h"
 #include "test/support/loop.h"
@@ -30,6 +31,8 @@ struct world {
 	struct engine e;
 	char uid[64];
 };
+
+static const struct scale_target target = {"apps/v1", "Deployment", "llama"};
 
 static const char *const object_json =
         "{\"apiVersion\":\"gpuscale.dev/v1alpha1\",\"kind\":\"GPUAutoscaler\",\"metadata\":{\"name\":\"llama\","
@@ -89,14 +92,14 @@ static void drain(struct world *w)
 
 static void update_with(struct world *w, enum status_phase phase, const char *text)
 {
-	struct decided decided = {&w->e.policy, &w->e.decision, NULL, NULL};
+	struct decided decided = {&w->e.policy, NULL, &w->e.decision, NULL, NULL};
 	policy_status_update(
 	        w->status, &(struct status_update){.facts = {.phase = phase,
 	                                                     .decided = phase <= STATUS_WRITE_FAILED ? &decided : NULL,
 	                                                     .text = text,
 	                                                     .dry_run = w->e.policy.dry_run,
 	                                                     .paused = w->e.policy.paused},
-	                                           .policy = &w->e.policy,
+	                                           .binding = &(struct binding){&w->e.policy, &target},
 	                                           .state = w->e.state,
 	                                           .generation = 1,
 	                                           .now_ms = w->e.now_ms});
@@ -194,16 +197,18 @@ static void reason_why_a_pool_is_held_is_followed(void **state)
 	struct world w;
 	world_start(&w);
 	for (int i = 0; i < 12; i++) {
-		struct decided decided = {&w.e.policy, &w.e.decision, NULL, i < 6 ? "its minimums" : "another pool"};
+		struct decided decided = {&w.e.policy, NULL, &w.e.decision, NULL,
+		                          i < 6 ? "its minimums" : "another pool"};
 		w.e.now_ms += 15000;
 		engine_show(&w.e, 0, 4);
 		engine_tick(&w.e);
 		decide_grant(&w.e.policy, 4, REASON_POOL_HELD, &w.e.decision);
-		policy_status_update(w.status, &(struct status_update){.facts = {.decided = &decided},
-		                                                       .policy = &w.e.policy,
-		                                                       .state = w.e.state,
-		                                                       .generation = 1,
-		                                                       .now_ms = w.e.now_ms});
+		policy_status_update(w.status,
+		                     &(struct status_update){.facts = {.decided = &decided},
+		                                             .binding = &(struct binding){&w.e.policy, &target},
+		                                             .state = w.e.state,
+		                                             .generation = 1,
+		                                             .now_ms = w.e.now_ms});
 		drain(&w);
 	}
 	assert_int_equal(patches(&w), 2);
@@ -221,14 +226,15 @@ static void conflict_that_is_seen_or_not_is_written_at_once(void **state)
 	engine_show(&w.e, 0, 1);
 	engine_tick(&w.e);
 	for (int i = 0; i < 4; i++) {
-		struct decided decided = {&w.e.policy, &w.e.decision, NULL, NULL};
+		struct decided decided = {&w.e.policy, NULL, &w.e.decision, NULL, NULL};
 		w.e.now_ms += 1000;
-		policy_status_update(w.status, &(struct status_update){.facts = {.decided = &decided,
-		                                                                 .watch_error = errors[i],
-		                                                                 .conflict = conflicts[i]},
-		                                                       .policy = &w.e.policy,
-		                                                       .state = w.e.state,
-		                                                       .now_ms = w.e.now_ms});
+		policy_status_update(
+		        w.status,
+		        &(struct status_update){
+		                .facts = {.decided = &decided, .watch_error = errors[i], .conflict = conflicts[i]},
+		                .binding = &(struct binding){&w.e.policy, &target},
+		                .state = w.e.state,
+		                .now_ms = w.e.now_ms});
 		TEST_BECOMES(w.h.loop, patches(&w) == (uint64_t)i + 1);
 		drain(&w);
 	}
@@ -334,9 +340,9 @@ static void scale_is_written_before_the_process_exits(void **state)
 	world_start(&w);
 	tick(&w, 2);
 	tick(&w, 3);
-	struct decided decided = {&w.e.policy, &w.e.decision, NULL, NULL};
+	struct decided decided = {&w.e.policy, NULL, &w.e.decision, NULL, NULL};
 	policy_status_flush(w.status, &(struct status_update){.facts = {.phase = STATUS_SCALED, .decided = &decided},
-	                                                      .policy = &w.e.policy,
+	                                                      .binding = &(struct binding){&w.e.policy, &target},
 	                                                      .state = w.e.state,
 	                                                      .generation = 1,
 	                                                      .now_ms = w.e.now_ms});

@@ -16,9 +16,12 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json/json_read.h"
+#include "policies/schema/binding.h"
 #include "policies/test/step.h"
 #include "policies/test/step_line.h"
 #include "test/support/engine.h"
+
+static const struct scale_target target = {"apps/v1", "Deployment", "llama"};
 
 #define N(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -30,8 +33,6 @@ static void make_policy(struct engine *e)
 	engine_add_value(e, "load", 0.5);
 	e->policy.namespace_name = "serving";
 	e->policy.name = "llama";
-	e->policy.target_kind = "Deployment";
-	e->policy.target_name = "llama";
 	for (size_t i = 0; i < e->policy.n_signals; i++)
 		e->signals[i].on_missing = ON_MISSING_IGNORE;
 }
@@ -234,7 +235,7 @@ static void replicas_that_change_are_a_scale_at_the_time_of_the_line_before(void
 	struct engine en;
 	make_policy(&en);
 	en.policy.cooldown.up_ms = 60000;
-	struct step *s = step_new(&en.policy);
+	struct step *s = step_new(&(struct binding){&en.policy, &target});
 	struct buf out;
 	buf_init(&out, 1 << 20);
 	static const struct {
@@ -266,7 +267,8 @@ static void bad_line_is_answered_and_changes_nothing(void **state)
 	struct engine en;
 	make_policy(&en);
 	en.policy.cooldown.up_ms = 60000;
-	struct step *with = step_new(&en.policy), *without = step_new(&en.policy);
+	struct step *with = step_new(&(struct binding){&en.policy, &target}),
+	            *without = step_new(&(struct binding){&en.policy, &target});
 	struct buf out, other;
 	buf_init(&out, 1 << 20);
 	buf_init(&other, 1 << 20);

@@ -22,6 +22,7 @@
 #include "controller/tick/refill.h"
 #include "policies/engine/decide.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 #include "policies/schema/policy_decode.h"
 #include "promql/promql_source.h"
 #include "runtime/query/query_hub.h"
@@ -105,7 +106,8 @@ struct world {
 	struct promql_sources *sources;
 	struct query_hub *hub;
 	struct arena arena;
-	struct policy policy;
+	struct policy_document document;
+	struct binding binding;
 	struct observation_call call;
 	struct refill_call refill;
 	int n_observed, n_refilled;
@@ -140,8 +142,9 @@ static void read_policy(struct world *w, const char *namespace_name, const char 
 	        "  - {name: s, query: '%s', target: {type: Value, value: 1}, window: {duration: 1m, aggregate: Avg}}\n",
 	        namespace_name, query);
 	schema_errors_init(&errors, "p");
+	w->document = (struct policy_document){0};
 	if (doc_parse_yaml(&w->arena, "p", text, strlen(text), &doc, &e) < 0 ||
-	    policy_decode(doc.roots[0], &w->policy, &w->arena, &errors) < 0)
+	    policy_decode(doc.roots[0], &w->document, &w->arena, &errors) < 0)
 		fail_msg("%s %s", e.msg, errors.n ? errors.items[0].message : "");
 }
 
@@ -161,11 +164,12 @@ static void run(struct world *w, void **state, const struct promql_access_option
 	w->hub = query_hub_new(w->sources, &e);
 	read_policy(w, namespace_name, query);
 	const struct observe_sources from = {.queries = w->hub, .given_replicas = 2};
-	observe_start(&w->call, &from, &w->policy, 60000, on_observed, w);
+	w->binding = (struct binding){&w->document.policy, &w->document.target};
+	observe_start(&w->call, &from, &w->binding, 60000, on_observed, w);
 	assert_true(test_loop_until(f->loop, &w->n_observed, 1, 5000));
-	void *past = calloc(1, decide_state_bytes(&w->policy));
-	decide_state_init(&w->policy, past);
-	refill_start(&w->refill, w->sources, &w->policy, past, 2, 600000, on_refilled, w);
+	void *past = calloc(1, decide_state_bytes(&w->document.policy));
+	decide_state_init(&w->document.policy, past);
+	refill_start(&w->refill, w->sources, &w->document.policy, past, 2, 600000, on_refilled, w);
 	assert_true(test_loop_until(f->loop, &w->n_refilled, 1, 5000));
 	free(past);
 }

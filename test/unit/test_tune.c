@@ -18,6 +18,7 @@
 #include "base/err.h"
 #include "base/schema/doc.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 #include "policies/schema/policy_decode.h"
 #include "replay/backtest.h"
 #include "replay/parallel.h"
@@ -62,8 +63,10 @@ static void load(const char *text, struct loaded *ret)
 	schema_errors_init(&errors, "p.yaml");
 	if (doc_parse_yaml(&ret->arena, "p.yaml", text, strlen(text), &file, &e) < 0)
 		fail_msg("%s", e.msg);
-	if (policy_decode(file.roots[0], &ret->policy, &ret->arena, &errors) < 0)
+	struct policy_document document = {0};
+	if (policy_decode(file.roots[0], &document, &ret->arena, &errors) < 0)
 		fail_msg("%s: %s", errors.items[0].path, errors.items[0].message);
+	ret->policy = document.policy;
 	if (tune_space_init(&ret->space, &ret->policy, text, strlen(text), &e) < 0)
 		fail_msg("%s", e.msg);
 }

@@ -17,6 +17,7 @@
 #include "base/schema/schema.h"
 #include "controller/source/policy_object.h"
 #include "policies/engine/policy.h"
+#include "policies/schema/binding.h"
 #include "policies/schema/policy_decode.h"
 #include "policies/schema/policy_schema.h"
 
@@ -115,7 +116,8 @@ static void dump_computed(const struct policy *p)
 	       (long long)p->forecast.horizon_ms, p->panic.signal_index, (long long)p->panic.window_ms);
 }
 
-static int finish(int rc, const struct policy *policy, struct schema_errors *errors, struct schema_errors *unknown)
+static int finish(int rc, const struct policy_document *document, struct schema_errors *errors,
+                  struct schema_errors *unknown)
 {
 	for (size_t i = 0; i < unknown->n; i++)
 		printf("warning: %s: %s\n", unknown->items[i].path, unknown->items[i].message);
@@ -123,8 +125,8 @@ static int finish(int rc, const struct policy *policy, struct schema_errors *err
 		printf("fault: %s: %s\n", errors->items[i].path, errors->items[i].message);
 	if (rc < 0)
 		return 1;
-	dump_object(policy_schema(), (const unsigned char *)policy, "");
-	dump_computed(policy);
+	dump_object(policy_schema(), (const unsigned char *)document, "");
+	dump_computed(&document->policy);
 	return 0;
 }
 
@@ -132,7 +134,7 @@ int main(int argc, char **argv)
 {
 	struct arena a;
 	struct err e;
-	struct policy policy = {0};
+	struct policy_document document = {0};
 	struct schema_errors errors, unknown;
 	int code = 0;
 	if (argc != 3 || (strcmp(argv[1], "file") != 0 && strcmp(argv[1], "object") != 0)) {
@@ -150,8 +152,8 @@ int main(int argc, char **argv)
 		if (rc < 0)
 			fprintf(stderr, "policy_dump: %s\n", e.msg);
 		else
-			rc = policy_object_decode(buf_str(&text), text.len, &a, &object, &policy, &errors, &unknown);
-		code = finish(rc, &policy, &errors, &unknown);
+			rc = policy_object_decode(buf_str(&text), text.len, &a, &object, &document, &errors, &unknown);
+		code = finish(rc, &document, &errors, &unknown);
 		buf_done(&text);
 	} else {
 		struct doc_file file;
@@ -160,8 +162,9 @@ int main(int argc, char **argv)
 			code = 1;
 		}
 		for (size_t i = 0; i < file.n_roots && code == 0; i++) {
-			memset(&policy, 0, sizeof policy);
-			code = finish(policy_decode(file.roots[i], &policy, &a, &errors), &policy, &errors, &unknown);
+			memset(&document, 0, sizeof document);
+			code = finish(policy_decode(file.roots[i], &document, &a, &errors), &document, &errors,
+			              &unknown);
 		}
 	}
 	arena_done(&a);
