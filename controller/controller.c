@@ -280,7 +280,6 @@ static int make_parts(struct controller *c, struct metrics *metrics, struct err 
 	        .log = c->options.log,
 	        .metrics = metrics,
 	        .history = c->history,
-	        .spans = c->options.spans,
 	        .dry_run = c->options.dry_run,
 	        .keep_sparklines = c->options.keep_sparklines,
 	};

@@ -17,7 +17,6 @@
 #include "controller/pool/pools.h"
 #include "controller/query_hub.h"
 #include "controller/shard/shards.h"
-#include "controller/span_export.h"
 #include "controller/status/status_writer.h"
 #include "k8s/events/event_recorder.h"
 #include "policies/engine/policy.h"
@@ -439,12 +438,6 @@ static void render_writes(const struct metrics_view *v, struct buf *out)
 		put_count(out, FAMILY_EVENTS, "ok", v->events->written);
 		put_count(out, FAMILY_EVENTS, "error", v->events->failed);
 		put_count(out, FAMILY_EVENTS, "dropped", v->events->dropped);
-	}
-	if (v->spans) {
-		metric_family_begin(out, FAMILY_OTLP_SPANS);
-		put_count(out, FAMILY_OTLP_SPANS, "ok", v->spans->sent);
-		put_count(out, FAMILY_OTLP_SPANS, "dropped", v->spans->dropped);
-		metric_family_single(out, FAMILY_OTLP_ERRORS, (double)v->spans->failed);
 	}
 }
 

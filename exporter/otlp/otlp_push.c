@@ -8,10 +8,10 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/otlp/otlp_delivery.h"
 #include "base/process/log.h"
 #include "base/process/process_trim.h"
 #include "exporter/http_call.h"
+#include "exporter/otlp/otlp_delivery.h"
 #include "exporter/sampler.h"
 
 #define PATH    "/v1/metrics"
