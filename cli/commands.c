@@ -27,8 +27,6 @@ static const struct command table[] = {
          "show why GPUs are slow or idle, and what to do", cmd_diagnose},
         {"trace", "FILE.json[.gz] [--fail-if CONDITION] [-o FORMAT]",
          "show when the GPUs of a profiler trace were idle, and why", cmd_trace},
-        {"alerts", "replay RECORDING [-f RULES].. [--fail-on CONDITION] [-o FORMAT]",
-         "show what alert rules would have reported on a recording", cmd_alerts},
         {"idle", "--prometheus URL [-n NAMESPACE | -A] [-o FORMAT]",
          "list idle GPUs: who holds them, since when, at what cost", cmd_idle},
         {"remediate",

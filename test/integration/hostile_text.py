@@ -270,8 +270,6 @@ def run_offline():
         e['name'] = HOSTILE if e['name'] == 'gemm' else FORMULA if e['name'].startswith('Memcpy') else e['name'] + HOSTILE
     each_format('trace', [write('trace.json', json.dumps(trace))], unmarked=['svg'])
     case('trace: not a trace', ['trace', write(HOSTILE.replace('/', '_') + '.json', '{"traceEvents": [{"name": "' + HOSTILE)])
-    write('rules.yaml', open(golden + '/alerts/rules.yaml').read().replace('alert: Cold', 'alert: ' + quoted(HOSTILE)).replace('critical', quoted(HOSTILE)))
-    each_format('alerts', ['replay', golden + '/alerts/heat.csv', '-f', 'rules.yaml'])
     events = [{'time': 0, 'type': 'node', 'node': HOSTILE, 'gpus': [HOSTILE], 'pods': []}, {'time': 1, 'type': 'event', 'node': HOSTILE, 'gpu': HOSTILE, 'xid': 79}, {HOSTILE: 1}]
     case('remediate --replay', ['remediate', '--replay', '-'], format='json', stdin='\n'.join(map(json.dumps, events)).encode())
     hpa = {'apiVersion': 'autoscaling/v2', 'kind': 'HorizontalPodAutoscaler', 'metadata': {'name': HOSTILE, 'namespace': HOSTILE}, 'spec': {'scaleTargetRef': {'kind': HOSTILE, 'name': HOSTILE},
