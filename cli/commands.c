@@ -15,8 +15,6 @@ static const struct command table[] = {
          cmd_step},
         {"backtest", "-f FILE --prometheus URL|--data FILE [--open-loop] [-o FORMAT] [--fail-on CONDITION]",
          "show what a policy would have cost on past demand", cmd_backtest},
-        {"frontier", "-f FILE --prometheus URL|--data FILE [-o FORMAT]", "show what each lateness would have cost",
-         cmd_frontier},
         {"tune", "-f FILE --prometheus URL|--data FILE [--patch FILE] [-o FORMAT]",
          "find better numbers for a policy on past demand", cmd_tune},
         {"grant", "-f POOL [--explain]", "run the allocator of a pool as a filter: requests in, grants out", cmd_grant},

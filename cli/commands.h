@@ -31,7 +31,6 @@ int cmd_test(int argc, char **argv);
 int cmd_step(int argc, char **argv);
 int cmd_grant(int argc, char **argv);
 int cmd_backtest(int argc, char **argv);
-int cmd_frontier(int argc, char **argv);
 int cmd_tune(int argc, char **argv);
 int cmd_get(int argc, char **argv);
 int cmd_describe(int argc, char **argv);
