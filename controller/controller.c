@@ -33,7 +33,6 @@
 
 static void on_skipped(void *arg, struct ticker *t)
 {
-	(void)t;
 	struct controller *c = arg;
 	metrics_tick_skipped(c->report_env.metrics);
 }
@@ -116,8 +115,6 @@ bool controller_has_synced(const struct controller *c)
 
 static void on_sync(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	struct controller *c = arg;
 	policies_sync(c);
 	controller_on_quiet(c);
@@ -174,8 +171,6 @@ static int open_sources(struct controller *c, struct err *e)
 
 static void on_hup(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	struct controller *c = arg;
 	if (c->folder)
 		file_source_reload(c->folder, "SIGHUP");
@@ -183,7 +178,6 @@ static void on_hup(evutil_socket_t fd, short what, void *arg)
 
 static void on_stop(evutil_socket_t fd, short what, void *arg)
 {
-	(void)what;
 	struct controller *c = arg;
 	LOG(c->options.log, LOG_INFO, "Stopping", LOG_S("signal", fd == SIGTERM ? "SIGTERM" : "SIGINT"));
 	event_base_loopbreak(c->connections->loop);

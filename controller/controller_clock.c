@@ -51,8 +51,6 @@ void controller_look_at_clock(struct controller *c)
 
 static void on_look(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	controller_look_at_clock(arg);
 }
 

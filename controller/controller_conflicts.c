@@ -38,7 +38,6 @@ struct conflicts {
 
 static void on_change(void *arg, void *user)
 {
-	(void)arg;
 	if (user)
 		managed_policy_mark(user);
 }
@@ -152,8 +151,6 @@ static void ask_for_manager(struct conflict_pause *p, const struct policy *polic
 
 static void on_resume(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	resume(arg);
 }
 

@@ -60,8 +60,6 @@ static void look_later(struct controller *c)
 
 static void on_leaving(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	struct controller *c = arg;
 	bool again = false;
 	for (int32_t i = 0; i < c->ownership.n_shards; i++) {

@@ -456,7 +456,6 @@ void managed_policy_start_tick(void *arg, struct ticker *t, int64_t now_ms)
 
 void managed_policy_write(void *arg, struct ticker *t)
 {
-	(void)arg;
 	reconciler_write(managed_policy_of(t)->reconciler);
 }
 

@@ -62,8 +62,6 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	const struct clock *clock = &c->connections->clock;
 	const struct pool_status_env env = {c->status_env.writer, c->status_env.events, c->file_env.dir,
 	                                    c->options.log,       on_missing,           c};
-	(void)fd;
-	(void)what;
 	if (c->stopping)
 		return;
 	if (is_writer(c) && controller_has_synced(c) && pools_count(c->pools.pools) > 0)

@@ -160,8 +160,6 @@ static void on_recorded(void *arg)
 
 static void on_initial_status(void *arg, const struct http_response *response, const struct err *error)
 {
-	(void)response;
-	(void)error;
 	on_recorded(arg);
 }
 

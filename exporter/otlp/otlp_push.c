@@ -139,7 +139,6 @@ static void on_done(void *arg, int status, const char *body, size_t len, const s
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd, (void)what;
 	struct otlp_push *p = arg;
 	if (http_call_is_busy(p->call))
 		return;
