@@ -101,9 +101,17 @@ $(foreach f,choice load queue rehearsal rule,$(OUT)/obj/policies/engine/objectiv
 $(OUT)/obj/policies/engine/combine.o $(OUT)/obj/policies/engine/signal.o: private ALL_CFLAGS += -O3 # run for every signal
 endif
 
-# Commands, tables, reports and pages run once or rarely: they are compiled for size.
-COMPACT := $(foreach f,base/http base/schema cli insight remedy policies/explain policies/lint policies/load policies/price policies/schema policies/test controller/external controller/idle controller/metrics controller/options controller/pool controller/remedy controller/serve controller/shard controller/source controller/status k8s/capacity k8s/client k8s/events k8s/lease k8s/server k8s/targets,$(OUT)/obj/$(f)/%.o) \
-           $(foreach f,base/clock base/csv_text base/err base/file_open base/health_table base/num_time base/print base/series_notation base/xml_text base/process/log base/tz/tzfile base/tz/tzfile_load base/tz/tzfile_rule controller/connections controller/controller controller/controller_clock controller/controller_conflicts controller/controller_idle controller/controller_ownership controller/controller_policies controller/controller_pools controller/observe controller/policy_report controller/price_follower controller/query_failover controller/refill controller/restore_replicas k8s/cache/autoscaler_object k8s/cache/conflict_objects k8s/cache/conflict_watch k8s/cache/ready_fetch k8s/cache/target_fetch k8s/cache/target_kind policies/engine/clock_step policies/engine/cron policies/engine/decide_state policies/engine/formula_compile policies/engine/formula_token policies/engine/marginal_gain policies/engine/objective_saved k8s/cache/target_decode k8s/cache/target_store k8s/cache/informer k8s/cache/pod_store k8s/cache/watch policies/engine/objective_stage policies/engine/objective_state policies/engine/objective_capacity policies/engine/objective_burst policies/engine/forecast_stage policies/engine/hpa policies/engine/guards policies/engine/limits policies/pool/pool_fill promql/promql_decode promql/promql replay/clairvoyant replay/world policies/engine/schedule policies/engine/skill policies/engine/state_refill policies/pool/gpu_pool promql/confine promql/functions promql/identity promql/promql_auth promql/promql_detect promql/promql_literal promql/promql_options promql/promql_source promql/promql_source_file promql/promql_value promql/similar promql/syntax replay/backtest replay/backtest_history replay/closed_loop replay/demand replay/engine replay/engine_history replay/engine_model replay/backtest_sweep replay/peers replay/policy_candidate replay/recording replay/recording_csv replay/recording_openmetrics replay/score replay/track replay/tune,$(OUT)/obj/$(f).o) $(OUT)/obj/replay/tune_%.o
+# The controller is compiled for size, but for what runs for every tick, signal, sample or object.
+FAST := $(addprefix base/,arena buf exposition json/json_scan json/json_span json/json_write num text utf8) \
+        $(addprefix controller/,controller_looks query_answer query_hub query_peek reconcile_tick ticks) \
+        $(addprefix k8s/cache/,pod_decode watch_parts watch_scan) \
+        $(addprefix policies/engine/,behavior block_max combine combine_formula decide decision decision_grant fallback \
+          forecast formula history objective objective_choice objective_hold objective_load objective_queue \
+          objective_rehearsal objective_rule observation pipeline plausible pods quantile signal source state state_pack \
+          sustain throttled tick watermark window) \
+        policies/pool/pool_allocate policies/pool/pool_pair $(addprefix promql/,fair_queue freshness fuse lexer promql_answer)
+COMPACT := $(filter-out $(FAST:%=$(OUT)/obj/%.o),$(foreach l,$(filter-out exporter,$(LIBRARIES)),$(patsubst %.c,$(OUT)/obj/%.o,$(call sources_of,$(l))))) \
+           $(OUT)/obj/cli/main.o
 ifeq ($(VARIANT),release)
 $(COMPACT): private ALL_CFLAGS += -Os
 endif
