@@ -101,19 +101,19 @@ $(foreach f,choice load queue rehearsal rule,$(OUT)/obj/policies/engine/objectiv
 $(OUT)/obj/policies/engine/combine.o $(OUT)/obj/policies/engine/signal.o: private ALL_CFLAGS += -O3 # run for every signal
 endif
 
-# What runs for every tick, sample or byte is compiled for speed; the rest, commands, tables, reports and pages, for size.
-HOT := base/arena base/buf base/exposition base/num base/text base/utf8 base/json/% base/otlp/% base/process/process_% \
-       runtime/query/query_answer runtime/query/query_hub runtime/query/query_peek runtime/query/query_record \
-       controller/policy/gpu_time controller/policy/early_check controller/policy/scale_fight controller/serve/controller_view \
-       controller/tick/range_samples controller/tick/reconcile% controller/tick/ticks controller/tick/unacked_write \
-       k8s/cache/pod_decode k8s/cache/watch_parts k8s/cache/watch_scan policies/engine/% policies/pool/pool_% replay/parallel \
-       promql/fair_queue promql/freshness promql/fuse promql/lexer promql/promql_access promql/promql_answer promql/promql_budget \
-       promql/promql_clock promql/promql_failover promql/promql_health promql/promql_identity promql/promql_reply promql/promql_t%
-COLD := policies/pool/pool_fill $(addprefix policies/engine/,clock_step cron decide_state forecast_stage formula_compile formula_token guards \
-        hpa limits marginal_gain objective_burst objective_capacity objective_saved objective_stage objective_state schedule skill state_refill)
+# The controller is compiled for size, but for what runs for every tick, signal, sample or object.
+FAST := $(addprefix base/,arena buf exposition json/json_scan json/json_span json/json_write num text utf8) \
+        $(addprefix runtime/query/,query_answer query_hub query_peek) controller/policy/early_check \
+        $(addprefix controller/tick/,reconcile_tick ticks) $(addprefix k8s/cache/,pod_decode watch_parts watch_scan) \
+        $(addprefix policies/engine/,behavior block_max combine combine_formula decide decision decision_grant fallback \
+          forecast formula history objective objective_choice objective_hold objective_load objective_queue \
+          objective_rehearsal objective_rule observation pipeline plausible pods quantile signal source state state_pack \
+          sustain throttled tick watermark window) \
+        policies/pool/pool_allocate policies/pool/pool_pair $(addprefix promql/,fair_queue freshness fuse lexer promql_answer)
+COMPACT := $(filter-out $(FAST:%=$(OUT)/obj/%.o),$(foreach l,$(filter-out exporter,$(LIBRARIES)),$(patsubst %.c,$(OUT)/obj/%.o,$(call sources_of,$(l))))) \
+           $(OUT)/obj/cli/main.o
 ifeq ($(VARIANT),release)
-SOURCES := $(foreach l,$(filter-out exporter,$(LIBRARIES)),$(patsubst %.c,%,$(call sources_of,$(l))))
-$(patsubst %,$(OUT)/obj/%.o,$(filter-out $(filter-out $(COLD),$(filter $(HOT),$(SOURCES))),$(SOURCES))): private ALL_CFLAGS += -Os
+$(COMPACT): private ALL_CFLAGS += -Os
 endif
 
 $(OUT)/obj/%.o: %.c $(OUT)/.flags | $(OUT)/.libraries
@@ -160,7 +160,7 @@ format-check: ## fail when a C file is not formatted
 STRIP ?= strip
 BINDIR = $(DESTDIR)$(PREFIX)/bin
 DOCDIR = $(DESTDIR)$(PREFIX)/share/doc/gpuscale
-RULESDIR = $(DESTDIR)$(PREFIX)/share/gpuscale/rules# gpuscale alerts reads them
+RULESDIR = $(DESTDIR)$(PREFIX)/share/gpuscale/rules
 ##@ package
 install: all ## install to DESTDIR/PREFIX (/usr/local), stripped, with kubectl-gpuscale
 	install -d $(BINDIR) $(DOCDIR) $(RULESDIR)

@@ -28,14 +28,8 @@ __attribute__((noinline)) static void unpoison(void *p, size_t n)
 	__asan_unpoison_memory_region(p, n);
 }
 #else
-static void poison(void *p, size_t n)
-{
-	(void)p, (void)n;
-}
-static void unpoison(void *p, size_t n)
-{
-	(void)p, (void)n;
-}
+static void poison(void *p, size_t n) {}
+static void unpoison(void *p, size_t n) {}
 #endif
 
 struct arena_block {

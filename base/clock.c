@@ -19,19 +19,16 @@ int64_t clock_real_mono_us(void)
 
 static int64_t real_wall_ms(const struct clock *c)
 {
-	(void)c;
 	return read_ms(CLOCK_REALTIME);
 }
 
 static int64_t real_mono_ms(const struct clock *c)
 {
-	(void)c;
 	return read_ms(CLOCK_MONOTONIC);
 }
 
 static int64_t real_boot_ms(const struct clock *c)
 {
-	(void)c;
 	return read_ms(CLOCK_BOOTTIME);
 }
 

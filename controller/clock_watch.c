@@ -60,8 +60,6 @@ void clock_watch_check(void *arg)
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	clock_watch_check(arg);
 }
 

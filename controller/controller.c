@@ -42,7 +42,6 @@ static struct controller *controller_of(struct managed_policies *all)
 
 static void on_skipped(void *arg, struct ticker *t)
 {
-	(void)t;
 	const struct managed_policies *all = arg;
 	metrics_tick_skipped(all->metrics);
 }
@@ -127,8 +126,6 @@ static bool has_synced(const void *arg)
 
 static void on_sync(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	struct controller *c = arg;
 	policy_sync(&c->sync);
 	on_quiet(&c->policies);
@@ -188,8 +185,6 @@ static int open_sources(struct controller *c, struct err *e)
 
 static void on_hup(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	struct controller *c = arg;
 	if (c->folder)
 		file_source_reload(c->folder, "SIGHUP");
@@ -197,7 +192,6 @@ static void on_hup(evutil_socket_t fd, short what, void *arg)
 
 static void on_stop(evutil_socket_t fd, short what, void *arg)
 {
-	(void)what;
 	struct controller *c = arg;
 	LOG(c->options.log, LOG_INFO, "Stopping", LOG_S("signal", fd == SIGTERM ? "SIGTERM" : "SIGINT"));
 	event_base_loopbreak(c->connections->loop);
@@ -309,7 +303,6 @@ static int open_policies(struct controller *c, struct metrics *metrics, struct e
 	        .log = c->options.log,
 	        .metrics = metrics,
 	        .history = c->history,
-	        .spans = c->options.spans,
 	        .dry_run = c->options.dry_run,
 	        .keep_sparklines = c->options.keep_sparklines,
 	};

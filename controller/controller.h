@@ -33,7 +33,6 @@ struct price_book;
 struct query_hub;
 struct status_writer;
 struct target_store;
-struct span_export;
 struct shards;
 
 struct controller_options {
@@ -49,7 +48,6 @@ struct controller_options {
 	const char
 	        *series_matchers; // of the series that idle rules believe (promql/confine.h); NULL: they scale nothing
 	struct ha_options *election; // NULL: this process owns every policy. Not owned
-	struct span_export *spans;   // receives every tick; NULL: none. Not owned
 	struct log *log;             // not owned
 };
 
@@ -101,7 +99,6 @@ struct controller_view {
 	size_t n_bad_files;
 	const struct decision_history *history;
 	const struct metrics *metrics;
-	const struct span_export *spans; // NULL: none
 	struct query_hub *queries;
 	bool dry_run, reload_failed;
 	const char *reload_report;                   // the errors of the last reload; "": none

@@ -62,7 +62,6 @@ void controller_get_view(struct controller *c, struct controller_view *ret_view)
 	        .n_bad_files = files.n_bad_files,
 	        .history = c->history,
 	        .metrics = c->policies.metrics,
-	        .spans = c->options.spans,
 	        .queries = c->connections->queries,
 	        .dry_run = c->options.dry_run,
 	        .reload_failed = files.failed,

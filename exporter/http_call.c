@@ -56,7 +56,6 @@ static void finish(struct http_call *f)
 
 static void on_end(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd, (void)what;
 	struct http_call *f = arg;
 	event_del(f->end);
 	bool completed = f->completed;

@@ -212,7 +212,6 @@ struct gap_count {
 static void count_gap(void *arg, size_t gpu, int64_t start_ns, int64_t end_ns)
 {
 	struct gap_count *c = arg;
-	(void)gpu;
 	c->n += end_ns - start_ns >= c->at_least_ns;
 }
 

@@ -57,9 +57,6 @@ static void complete_selector(void *arg, const struct promql_token *name, bool h
                               bool may_be_empty, struct promql_value *value)
 {
 	struct confiner *c = arg;
-	(void)name;
-	(void)may_be_empty;
-	(void)value;
 	if (!c->has) {
 		buf_puts(c->out, has_braces ? (needs_comma ? "," : "") : "{");
 		if (c->label)
@@ -136,7 +133,6 @@ int confine_add_matchers(struct buf *out, const char *query, const char *matcher
 static void put_inner_token(void *arg, const struct promql_token *token, bool has_gap)
 {
 	struct confiner *c = arg;
-	(void)has_gap;
 	if (token->start == c->syntax.query || promql_token_is_sign(token, '}'))
 		return;
 	buf_put(c->out, token->start, token->len);
@@ -158,10 +154,6 @@ static void check_flag_end(void *arg, const struct promql_token *name, bool has_
                            bool may_be_empty, struct promql_value *value)
 {
 	struct confiner *c = arg;
-	(void)name;
-	(void)has_braces;
-	(void)may_be_empty;
-	(void)value;
 	c->has = c->has && needs_comma && c->syntax.next.start[1] == '\0';
 }
 

@@ -177,7 +177,6 @@ static void end_probe(struct promql_source *s, const struct err *error)
 static void on_probe(void *arg, const struct promql_result *result, const struct err *error)
 {
 	struct promql_source *s = arg;
-	(void)result;
 	if (s->closing) {
 		s->probing = false;
 		release_parked(s);
@@ -249,8 +248,6 @@ static void refuse_waiting(struct promql_source *s)
 
 static void on_expired(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	struct source_call *call = arg;
 	struct promql_source *s = call->source;
 	struct err e;

@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "policies/engine/policy.h"
+#include "replay/backtest_sweep.h"
 #include "replay/clairvoyant.h"
 #include "replay/closed_loop.h"
 
@@ -419,6 +420,8 @@ static int run_closed(struct backtest *b, const struct policy *policy, struct er
 	free(recorded.work);
 	if (rc < 0 || b->config.hpa_only)
 		return rc;
+	if (b->config.sweep_threads > 0)
+		return backtest_sweep_run(b, policy, &l.closed, e);
 	if (run_policy(&l, e) < 0)
 		return -1;
 	if (b->config.policy_only)

@@ -55,9 +55,8 @@ struct http_request {
 	const char *method;         // "GET", "POST", "PATCH", ...
 	const char *url;            // http:// or https:// only; user:password@ becomes basic auth
 	const char *const *headers; // "Name: value", NULL-terminated; may be NULL
-	const char *body;           // copied, unless body_is_lent
+	const char *body;           // copied
 	size_t body_len;
-	bool body_is_lent;        // the body stays valid until the call has ended, so that no copy takes memory
 	const char *bearer_token; // never logged, never in errors
 	const char *basic_user, *basic_password;
 	const struct http_aws *aws; // copied; not for a URL with a query; one kind of credentials at most

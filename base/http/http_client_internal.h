@@ -87,8 +87,7 @@ struct http_call {
 	char *url;
 	struct curl_slist *headers;    // zeroed when freed: holds the credentials
 	struct curl_slist *connect_to; // when tls.server_name replaces the URL's host
-	const char *body;
-	char *body_copy; // NULL: the body is lent
+	char *body;
 	size_t body_len;
 	bool has_body, https, loopback, no_compression, is_background;
 	struct http_tls_set *tls;                  // NULL: defaults

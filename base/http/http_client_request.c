@@ -290,12 +290,11 @@ int http_call_fill(struct http_call *call, const struct http_request *r, struct 
 	if (rc == 0) {
 		call->has_body = r->body != NULL;
 		call->body_len = r->body ? r->body_len : 0;
-		call->body_copy = r->body_is_lent ? NULL : malloc(call->body_len + 1);
-		call->body = r->body_is_lent ? r->body : call->body_copy;
+		call->body = malloc(call->body_len + 1);
 		if (!call->body)
 			rc = out_of_memory(e);
-		else if (call->body_copy && call->body_len)
-			memcpy(call->body_copy, r->body, call->body_len);
+		else if (call->body_len > 0)
+			memcpy(call->body, r->body, call->body_len);
 	}
 	return rc;
 }
@@ -312,7 +311,7 @@ void http_call_wipe(struct http_call *call)
 	free(call->aws_key_id);
 	free(call->aws_secret);
 	free(call->url);
-	free(call->body_copy);
+	free(call->body);
 	free(call->gate_error);
 }
 
@@ -421,7 +420,7 @@ static int on_connected(void *arg, char *peer_ip, char *own_ip, int peer_port, i
 }
 #endif
 
-// The body of a call with a gate, which HTTP/2 sends apart from the headers, or of one that is lent.
+// The body of a call with a gate, which HTTP/2 sends apart from the headers.
 static size_t on_send_body(char *data, size_t size, size_t n, void *arg)
 {
 	struct http_call *call = arg;
@@ -512,8 +511,7 @@ CURLcode http_call_setup(struct http_call *call, struct http_slot *slot)
 		SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body_len);
 		// The least that libcurl has; its default is 64 KiB.
 		SET(CURLOPT_UPLOAD_BUFFERSIZE, 16384L);
-		// A lent body is not copied behind the headers, as libcurl does with POSTFIELDS.
-		if ((call->may_start || !call->body_copy) && call->body_len > 0) {
+		if (call->may_start && call->body_len > 0) {
 			SET(CURLOPT_READFUNCTION, on_send_body);
 			SET(CURLOPT_READDATA, call);
 			SET(CURLOPT_SEEKFUNCTION, on_seek_body);

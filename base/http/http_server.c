@@ -122,7 +122,6 @@ void http_conn_put_head(struct http_conn *conn, int status, const char *content_
 
 static void free_copy(const void *data, size_t len, void *copy)
 {
-	(void)data, (void)len;
 	free(copy);
 }
 
@@ -395,7 +394,6 @@ static void on_written(struct bufferevent *bev, void *arg)
 static void on_sent(evutil_socket_t fd, short what, void *arg)
 {
 	struct http_conn *conn = arg;
-	(void)fd, (void)what;
 	set_notsent(conn, HTTP_SERVER_NOTSENT_BYTES);
 	on_written(conn->bev, conn);
 }
@@ -420,7 +418,6 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 {
 	struct http_conn *conn = arg;
 	uint64_t *closed = conn->server->stats.closed;
-	(void)fd, (void)what;
 	switch (conn->state) {
 	case HTTP_CONN_STREAMING:
 		conn->x->stream_ops->deadline(conn);

@@ -60,7 +60,6 @@ static void on_acceptable(evutil_socket_t fd, short what, void *arg)
 {
 	static const struct timeval pause = {.tv_usec = ACCEPT_PAUSE_MS * 1000};
 	struct http_server *s = arg;
-	(void)what;
 	for (int i = 0, batch = batch_of(s); i < batch; i++) {
 		struct sockaddr_storage sa;
 		socklen_t len = sizeof sa;
@@ -84,7 +83,6 @@ static void on_acceptable(evutil_socket_t fd, short what, void *arg)
 static void on_resume(evutil_socket_t fd, short what, void *arg)
 {
 	struct http_server *s = arg;
-	(void)fd, (void)what;
 	event_add(s->acceptable, NULL);
 }
 

@@ -74,7 +74,6 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 {
 	struct http_server *s = arg;
 	struct http_peer *peer;
-	(void)fd, (void)what;
 	for (int i = 0; i < HTTP_SERVER_HANDSHAKES_PER_TURN && (peer = TAILQ_FIRST(&s->hellos)); i++) {
 		struct http_conn *conn = TAILQ_FIRST(&peer->hellos);
 		TAILQ_REMOVE(&s->hellos, peer, in_hellos);
@@ -89,7 +88,6 @@ static void on_turn(evutil_socket_t fd, short what, void *arg)
 static void on_hello(evutil_socket_t fd, short what, void *arg)
 {
 	struct http_conn *conn = arg;
-	(void)what;
 	if (conn->hello_is_whole)
 		return;
 	switch (look_at(fd)) {

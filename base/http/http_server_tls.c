@@ -24,7 +24,6 @@ static int tls_failed(SSL_CTX *ctx, const char *what, const char *file, struct e
 
 static int accept_any(int ok, X509_STORE_CTX *store)
 {
-	(void)ok, (void)store;
 	return 1;
 }
 
@@ -53,7 +52,6 @@ static void ask_client(SSL_CTX *ctx, enum http_client_auth auth)
 // An encrypted key cannot be used: without this OpenSSL would ask for its password on the terminal.
 static int no_password(char *buf, int size, int is_write, void *arg)
 {
-	(void)buf, (void)size, (void)is_write, (void)arg;
 	return 0;
 }
 

@@ -29,7 +29,6 @@ static bool has_patched_code(const struct dl_phdr_info *info)
 // is the file's own bytes, and comes back from the page cache.
 static int trim_object(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	(void)size;
 	if (has_patched_code(info))
 		return 0;
 	uintptr_t page = *(const uintptr_t *)arg;

@@ -10,6 +10,7 @@
 #include "base/xml_text.h"
 #include "cli/replay/backtest_report.h"
 #include "cli/replay/svg_chart.h"
+#include "policies/engine/policy.h"
 #include "replay/backtest.h"
 #include "replay/backtest_history.h"
 #include "replay/track.h"
@@ -120,11 +121,24 @@ struct points {
 	const char *labels[BACKTEST_ROWS_MAX];
 };
 
-// One series per style; the settings of a peer are joined by a line.
+static const char *series_name(const struct backtest_report *r, const struct backtest_row *row)
+{
+	static const char *const names[BACKTEST__COUNT] = {
+	        [BACKTEST_FIXED] = "fixed", [BACKTEST_BOUND] = "clairvoyant"};
+	if (row->kind == BACKTEST_PEER)
+		return peer_name(row->peer);
+	if (r->backtest->config.sweep_threads == 0 || row->kind == BACKTEST_ACTUAL)
+		return row->name;
+	return row->kind == BACKTEST_POLICY ? r->policy->name : names[row->kind];
+}
+
+// One series per style; the settings of a peer are joined by a line, in a sweep those of each kind. A sweep has too
+// many points for a label at each.
 static size_t collect_points(const struct backtest_report *r, struct chart_series series[CHART_STYLE__COUNT],
                              struct points points[CHART_STYLE__COUNT])
 {
 	size_t n_series = 0;
+	bool is_sweep = r->backtest->config.sweep_threads > 0;
 	for (int style = CHART_STYLE__COUNT - 1; style >= 0; style--) { // the policy on top
 		struct points *p = &points[style];
 		const struct backtest_row *first = NULL;
@@ -136,14 +150,16 @@ static size_t collect_points(const struct backtest_report *r, struct chart_serie
 			first = first ? first : row;
 			p->x[n] = isnan(r->price) ? backtest_gpu_hours(r, row) : backtest_cost(r, row);
 			p->y[n] = score_late_percent(&row->score);
-			p->labels[n++] = row->name;
+			p->labels[n++] = is_sweep && row->kind != BACKTEST_POLICY && row->kind != BACKTEST_FIXED
+			                         ? NULL
+			                         : row->name;
 		}
 		if (n == 0)
 			continue;
 		series[n_series++] = (struct chart_series){
-		        .name = first->kind == BACKTEST_PEER ? peer_name(first->peer) : first->name,
+		        .name = series_name(r, first),
 		        .style = (enum chart_style)style,
-		        .mark = first->kind == BACKTEST_PEER ? CHART_LINKED_POINTS : CHART_POINTS,
+		        .mark = is_sweep || first->kind == BACKTEST_PEER ? CHART_LINKED_POINTS : CHART_POINTS,
 		        .x = p->x,
 		        .y = p->y,
 		        .labels = p->labels,
@@ -152,12 +168,15 @@ static size_t collect_points(const struct backtest_report *r, struct chart_serie
 	return n_series;
 }
 
-int backtest_charts_put_frontier(struct buf *out, const struct backtest_report *r, struct err *e)
+static void put_frontier(struct buf *out, const struct backtest_report *r,
+                         void (*put)(struct buf *, const struct chart *))
 {
 	struct chart_series series[CHART_STYLE__COUNT];
 	struct points *points = calloc(CHART_STYLE__COUNT, sizeof *points);
-	if (!points)
-		return err_set(e, ERR_INTERNAL, "out of memory");
+	if (!points) {
+		out->failed = true;
+		return;
+	}
 	const struct chart c = {.id = "frontier",
 	                        .title = "Cost against lateness",
 	                        .description = "Each point is a row of the table of results.",
@@ -166,12 +185,21 @@ int backtest_charts_put_frontier(struct buf *out, const struct backtest_report *
 	                        .series = series,
 	                        .n_series = collect_points(r, series, points),
 	                        .height = FRONTIER_HEIGHT};
+	put(out, &c);
+	free(points);
+}
+
+void backtest_charts_put_document(struct buf *out, const struct backtest_report *r)
+{
+	put_frontier(out, r, svg_chart_put_document);
+}
+
+void backtest_charts_put_frontier(struct buf *out, const struct backtest_report *r)
+{
 	buf_puts(out, "<section aria-labelledby=\"h-frontier\"><h2 id=\"h-frontier\">Cost against lateness</h2>\n"
 	              "<p>Lower is less late, further left is cheaper. Lines join the settings of one autoscaler.</p>\n"
 	              "<figure class=\"wide\"><div class=\"scroll\" tabindex=\"0\" role=\"region\" "
 	              "aria-labelledby=\"h-frontier\"><div class=\"frame\">");
-	svg_chart_put(out, &c);
+	put_frontier(out, r, svg_chart_put);
 	buf_puts(out, "</div></div></figure></section>\n");
-	free(points);
-	return 0;
 }

@@ -14,10 +14,12 @@ struct err;
 
 // The look of a row, in every chart and in the table.
 enum chart_style backtest_charts_style(const struct backtest_row *row);
-// Append a section. Return 0, or -1 and *e (ERR_INTERNAL).
+// Appends a section. Returns 0, or -1 and *e (ERR_INTERNAL).
 int backtest_charts_put_over_time(struct buf *out, const struct backtest_report *r, const struct backtest_history *h,
                                   struct err *e);
-int backtest_charts_put_frontier(struct buf *out, const struct backtest_report *r, struct err *e);
+// Append cost against lateness: as a section, and as a document of its own. Set out->failed without memory.
+void backtest_charts_put_frontier(struct buf *out, const struct backtest_report *r);
+void backtest_charts_put_document(struct buf *out, const struct backtest_report *r);
 // Appends the rules that hide a curve while its checkbox is not checked, for the inside of a <style> element.
 void backtest_charts_put_toggle_rules(struct buf *out);
 

@@ -295,8 +295,8 @@ static int put_content(struct buf *out, const struct backtest_report *r, const s
 	if (backtest_charts_put_over_time(out, r, h, e) < 0)
 		return -1;
 	put_table(out, r);
-	if (!open_loop && backtest_charts_put_frontier(out, r, e) < 0)
-		return -1;
+	if (!open_loop)
+		backtest_charts_put_frontier(out, r);
 	if (backtest_closeup_put(out, r, h, e) < 0)
 		return -1;
 	put_notes(out, r);

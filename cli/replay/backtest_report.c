@@ -185,6 +185,8 @@ static void put_closed_notes(const struct backtest *b, struct buf *out)
 		         b->n_recorded_signals == 1 ? "signal of the policy is replayed"
 		                                    : "signals of the policy are replayed",
 		         b->n_recorded_signals == 1 ? "does" : "do");
+	if (b->config.sweep_threads > 0)
+		return;
 	bool fixed_keeps = b->config.n_fixed > 0 || b->config.policy_only;
 	for (size_t i = 0; i < b->n_rows; i++)
 		if (b->rows[i].kind == BACKTEST_FIXED &&
@@ -285,6 +287,7 @@ void backtest_report_table(const struct backtest_report *r, bool wide, struct bu
 	const struct backtest *b = r->backtest;
 	struct table t;
 	size_t before;
+	wide = wide || b->config.sweep_threads > 0;
 	put_title(r, out);
 	table_init(&t, b->config.engine ? head : plain);
 	for (size_t i = 0; i < b->n_rows; i++)
@@ -317,7 +320,7 @@ static void put_json_row(const struct backtest_report *r, const struct backtest_
 	json_write_object_begin(w);
 	json_write_member_str(w, "name", row->name);
 	json_write_member_str(w, "kind", backtest_kind_name(row->kind));
-	if (row->kind == BACKTEST_PEER)
+	if (row->kind == BACKTEST_PEER && r->backtest->config.sweep_threads == 0)
 		json_write_member_bool(w, "best", row->is_best);
 	member_f64(w, "gpuHours", backtest_gpu_hours(r, row));
 	member_f64(w, "cost", backtest_cost(r, row));

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/json/json_write.h"
 #include "base/print.h"
+#include "cli/replay/backtest_charts.h"
 #include "cli/replay/backtest_page.h"
 #include "cli/replay/backtest_report.h"
 #include "cli/replay/replay_input.h"
@@ -26,14 +27,15 @@
 #include "policies/explain/explain.h"
 #include "replay/backtest_history.h"
 #include "replay/engine_model.h"
+#include "replay/parallel.h"
 
 #define OUTPUT_MAX        (1024 * 1024)
 #define DECISION_LINE_MAX (1024 * 1024)
 #define GPUS_PER_REPLICA  1024
 #define ENGINE_ARENA_MAX  ((size_t)64 * 1024 * 1024)
 
-enum report_format { REPORT_TABLE, REPORT_WIDE, REPORT_JSON, REPORT_CSV, REPORT__COUNT };
-static const char *const report_format_names[] = {"table", "wide", "json", "csv", NULL};
+enum report_format { REPORT_TABLE, REPORT_WIDE, REPORT_JSON, REPORT_CSV, REPORT_SVG, REPORT__COUNT };
+static const char *const report_format_names[] = {"table", "wide", "json", "csv", "svg", NULL};
 _Static_assert(sizeof report_format_names / sizeof *report_format_names == REPORT__COUNT + 1, "one name per format");
 
 struct backtest_args {
@@ -52,6 +54,7 @@ enum {
 	KEY_OPEN_LOOP,
 	KEY_FIXED,
 	KEY_POLICY_ONLY,
+	KEY_SWEEP,
 	KEY_PRICE,
 	KEY_PRICES,
 	KEY_GPU_MODEL,
@@ -93,13 +96,20 @@ static void add_fail_on(struct backtest_args *a, const char *text, struct argp_s
 
 static void check_args(const struct backtest_args *a, struct argp_state *state)
 {
-	bool open_loop = a->replay.config.open_loop;
+	const struct backtest_config *c = &a->replay.config;
+	bool open_loop = c->open_loop;
 	if (a->engine && open_loop)
 		print_usage(state, "--engine and --open-loop cannot be used together");
-	if (a->replay.config.world.capacity_ratio > 0 && (a->engine || open_loop))
+	if (c->world.capacity_ratio > 0 && (a->engine || open_loop))
 		print_usage(state, "--capacity-ratio cannot be used with --engine or --open-loop");
 	if (a->closed_loop && open_loop)
 		print_usage(state, "--closed-loop and --open-loop cannot be used together");
+	if (c->sweep_threads > 0 &&
+	    (open_loop || a->engine || c->n_fixed || c->policy_only || a->decisions || a->html || a->n_fail_on))
+		print_usage(state, "--sweep cannot be used with --open-loop, --engine, --fixed, --policy-only, "
+		                   "--decisions, --html or --fail-on");
+	if (open_loop && a->output == REPORT_SVG)
+		print_usage(state, "-o svg: lateness is unknown in open loop");
 	for (size_t i = 0; i < a->n_fail_on; i++) {
 		size_t m = a->fail_on[i].metric;
 		if (m == FAIL_COST && isnan(a->price))
@@ -132,6 +142,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case KEY_POLICY_ONLY:
 		c->policy_only = true;
+		return 0;
+	case KEY_SWEEP:
+		c->sweep_threads = parallel_cores();
 		return 0;
 	case KEY_PRICE:
 		a->price = option_f64("--price", arg, 0, 1e9, state);
@@ -207,7 +220,7 @@ static int print(const struct backtest_args *a, const struct backtest_report *r)
 	if (a->html && strcmp(a->html, "-") == 0) // standard output has the page
 		return 0;
 	buf_init(&out, OUTPUT_MAX);
-	if (a->output == REPORT_CSV) { // which has no place for them
+	if (a->output == REPORT_CSV || a->output == REPORT_SVG) { // which has no place for them
 		backtest_report_notes(r, &out);
 		print_notes(&out);
 		buf_reset(&out);
@@ -216,6 +229,8 @@ static int print(const struct backtest_args *a, const struct backtest_report *r)
 		backtest_report_json(r, &out);
 	else if (a->output == REPORT_CSV)
 		backtest_report_csv(r, &out);
+	else if (a->output == REPORT_SVG)
+		backtest_charts_put_document(&out, r);
 	else
 		backtest_report_table(r, a->output == REPORT_WIDE, &out);
 	int rc = out.failed ? -1 : 0;
@@ -338,8 +353,12 @@ int cmd_backtest(int argc, char **argv)
 	         "later than the policy)",
 	         2},
 	        {"policy-only", KEY_POLICY_ONLY, 0, 0, "omit peers, fixed counts and the clairvoyant bound", 2},
+	        {"sweep", KEY_SWEEP, 0, 0,
+	         "show what each lateness costs: the policy at objectives from 0.1 % to 20 %, or with its targets "
+	         "scaled when it has no objective",
+	         2},
 	        {0, 0, 0, 0, "Output:", 3},
-	        {"output", 'o', "FORMAT", 0, "table, wide, json or csv (table)", 3},
+	        {"output", 'o', "FORMAT", 0, "table, wide, json, csv or svg (table)", 3},
 	        {"decisions", KEY_DECISIONS, "FILE", 0,
 	         "write every decision of the policy to FILE, one line of JSON each, as step prints them", 3},
 	        {"html", KEY_HTML, "FILE", 0,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The objective of backtest, tune and frontier: what --objective leaves open comes from the policy.
+// The objective of backtest and tune: what --objective leaves open comes from the policy.
 #ifndef GPUSCALE_CLI_REPLAY_REPLAY_OBJECTIVE_H
 #define GPUSCALE_CLI_REPLAY_REPLAY_OBJECTIVE_H
 

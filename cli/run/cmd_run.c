@@ -13,7 +13,6 @@
 #include "cli/term/commands.h"
 #include "controller/controller.h"
 #include "controller/serve/http_servers.h"
-#include "controller/span_export.h"
 #include "k8s/client/object_name.h"
 #include "k8s/client/scale.h"
 #include "runtime/connections.h"
@@ -21,8 +20,6 @@
 #include "runtime/options/controller_options.h"
 #include "runtime/options/ha_options.h"
 #include "runtime/options/serve_options.h"
-
-#define HOST_BYTES 256
 
 struct run_args {
 	struct prometheus_options prometheus;
@@ -32,22 +29,11 @@ struct run_args {
 	struct path_options policies;
 	struct serve_options serve;
 	struct series_options series;
-	const char *listen, *namespace_name, *state_dir, *prices, *otlp_endpoint, *otlp_ca_file;
+	const char *listen, *namespace_name, *state_dir, *prices;
 	bool dry_run, once, crd, idle_rules;
 };
 
-enum {
-	KEY_POLICIES = 0x400,
-	KEY_LISTEN,
-	KEY_DRY_RUN,
-	KEY_ONCE,
-	KEY_CRD,
-	KEY_STATE_DIR,
-	KEY_PRICES,
-	KEY_IDLE_RULES,
-	KEY_OTLP,
-	KEY_OTLP_CA
-};
+enum { KEY_POLICIES = 0x400, KEY_LISTEN, KEY_DRY_RUN, KEY_ONCE, KEY_CRD, KEY_STATE_DIR, KEY_PRICES, KEY_IDLE_RULES };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -85,12 +71,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case KEY_PRICES:
 		a->prices = arg;
 		return 0;
-	case KEY_OTLP:
-		a->otlp_endpoint = arg;
-		return 0;
-	case KEY_OTLP_CA:
-		a->otlp_ca_file = arg;
-		return 0;
 	case KEY_STATE_DIR:
 		a->state_dir = arg;
 		return 0;
@@ -101,8 +81,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (a->state_dir && a->policies.n == 0)
 			print_usage(state, "--state-dir needs --policies: objects of the cluster keep their state in "
 			                   "their status");
-		if (a->otlp_ca_file && !a->otlp_endpoint)
-			print_usage(state, "--otlp-ca-file needs --otlp-endpoint");
 		if (a->state_dir && !a->state_dir[0])
 			print_usage(state, "--state-dir: expected the path of a folder, got \"\"");
 		a->crd = a->crd || a->policies.n == 0;
@@ -124,25 +102,6 @@ static void settle_election(struct run_args *a)
 {
 	if (a->once || a->dry_run || (!a->crd && a->ha.n_shards == 1 && a->ha.leader_elect == HA_DEFAULT))
 		a->ha.leader_elect = HA_OFF;
-}
-
-// Without --otlp-endpoint, returns 0 and sets *ret_spans to NULL.
-static int open_spans(const struct run_args *a, const struct connections *to, struct log *log, char *hostname,
-                      struct span_export **ret_spans, struct err *e)
-{
-	const struct span_export_options options = {.loop = to->loop,
-	                                            .clock = &to->clock,
-	                                            .log = log,
-	                                            .endpoint = a->otlp_endpoint,
-	                                            .ca_file = a->otlp_ca_file,
-	                                            .hostname = hostname};
-	*ret_spans = NULL;
-	if (!a->otlp_endpoint)
-		return 0;
-	if (gethostname(hostname, HOST_BYTES - 1) < 0)
-		hostname[0] = '\0'; // spans are sent without it
-	*ret_spans = span_export_new(&options, e);
-	return *ret_spans ? 0 : -1;
 }
 
 int cmd_run(int argc, char **argv)
@@ -168,12 +127,6 @@ int cmd_run(int argc, char **argv)
 	         "address of the status page (/), /metrics, /livez, /readyz, /debug/decisions (default :8080, '' = "
 	         "none)",
 	         1},
-	        {"otlp-endpoint", KEY_OTLP, "URL", 0,
-	         "send each tick as spans with OTLP/HTTP to this URL, which gets /v1/traces appended unless it ends "
-	         "with it "
-	         "(default: nothing is sent)",
-	         1},
-	        {"otlp-ca-file", KEY_OTLP_CA, "FILE", 0, "CA certificates to trust for it instead of the system's", 1},
 	        {"dry-run", KEY_DRY_RUN, 0, 0, "decide and report, write nothing", 1},
 	        {"once", KEY_ONCE, 0, 0, "one tick per policy, then exit", 1},
 	        {0}};
@@ -219,13 +172,6 @@ int cmd_run(int argc, char **argv)
 		code = err_kind_info(e.kind)->exit_code;
 		goto out;
 	}
-	struct span_export *spans;
-	char hostname[HOST_BYTES] = "";
-	if (open_spans(&args, &connections, log, hostname, &spans, &e) < 0) {
-		print_error("gpuscale run: %s\n", e.msg);
-		code = err_kind_info(e.kind)->exit_code;
-		goto disconnect;
-	}
 	struct controller_options run = {.policy_paths = args.policies.paths,
 	                                 .n_policy_paths = args.policies.n,
 	                                 .policies_from_cluster = args.crd,
@@ -238,7 +184,6 @@ int cmd_run(int argc, char **argv)
 	                                 .series_matchers = series_options_matchers(&args.series),
 	                                 .once = args.once,
 	                                 .election = connections.elects ? &args.ha : NULL,
-	                                 .spans = spans,
 	                                 .log = log};
 	struct controller *controller = controller_new(&connections, &run, metrics, &e);
 	const struct http_servers_options serve = {.flags = &args.serve,
@@ -258,9 +203,6 @@ int cmd_run(int argc, char **argv)
 	controller_resign(controller);
 	http_servers_free(servers);
 	controller_free(controller);
-	span_export_drain(spans);
-	span_export_free(spans);
-disconnect:
 	connections_close(&connections);
 out:
 	metrics_free(metrics);

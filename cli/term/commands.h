@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of commands. Each command parses its own arguments and returns the exit code of the process: 0 done, 1
 // failed, 2 usage error, 3 changes wanted (plan --exit-code, tune --exit-code), findings (check --lint-fatal, diagnose
-// --exit-code) or a limit exceeded (backtest --fail-on, alerts --fail-on, trace --fail-if).
+// --exit-code) or a limit exceeded (backtest --fail-on, trace --fail-if).
 #ifndef GPUSCALE_CLI_TERM_COMMANDS_H
 #define GPUSCALE_CLI_TERM_COMMANDS_H
 
@@ -31,7 +31,6 @@ int cmd_test(int argc, char **argv);
 int cmd_step(int argc, char **argv);
 int cmd_grant(int argc, char **argv);
 int cmd_backtest(int argc, char **argv);
-int cmd_frontier(int argc, char **argv);
 int cmd_tune(int argc, char **argv);
 int cmd_get(int argc, char **argv);
 int cmd_describe(int argc, char **argv);
@@ -45,7 +44,6 @@ int cmd_detect(int argc, char **argv);
 int cmd_cost(int argc, char **argv);
 int cmd_diagnose(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
-int cmd_alerts(int argc, char **argv);
 int cmd_remediate(int argc, char **argv);
 int cmd_convert(int argc, char **argv);
 int cmd_crd(int argc, char **argv);

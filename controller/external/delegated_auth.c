@@ -95,7 +95,6 @@ static void on_object(void *arg, const char *json, size_t len)
 static void on_deleted(void *arg, const char *json, size_t len)
 {
 	struct delegated_auth *a = arg;
-	(void)json, (void)len;
 	forget_authenticator(a);
 	LOG(a->log, LOG_WARNING, "ConfigMap extension-apiserver-authentication was deleted; refusing all requests",
 	    LOG_S("configMap", REQUEST_HEADER_NAMESPACE "/" REQUEST_HEADER_CONFIGMAP));

@@ -212,7 +212,6 @@ static void handle(void *arg, struct http_exchange *x)
 
 static void handle_probe(void *arg, struct http_exchange *x)
 {
-	(void)arg;
 	http_exchange_reply_text(x, 200, "ok\n");
 }
 

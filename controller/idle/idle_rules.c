@@ -143,7 +143,6 @@ static void decode(struct idle_entry *e, const char *json, size_t len)
 
 static void on_absent(void *arg, struct informer_item *item)
 {
-	(void)arg;
 	informer_remove(item);
 	forget(entry_of(item));
 }
@@ -155,7 +154,6 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 	const struct json_span object = {json, len}, metadata = json_span_get(object, "metadata");
 	char uid[IDLE_UID_BYTES];
 	int64_t generation = 0;
-	(void)namespace_name;
 	if (json_span_kind(json_span_get(metadata, "deletionTimestamp")) == '"') {
 		if (item)
 			on_absent(r, item);
@@ -182,7 +180,6 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 static void on_error(void *arg, const char *namespace_name, const struct err *error)
 {
 	struct idle_rules *r = arg;
-	(void)namespace_name;
 	if (error ? r->error && strcmp(r->error, error->msg) == 0 : !r->error)
 		return;
 	free(r->error);
@@ -251,8 +248,6 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct idle_rules *r = arg;
 	int64_t now = clock_mono_ms(r->options.clock);
-	(void)fd;
-	(void)what;
 	if (r->is_closing)
 		return;
 	bool may_act = r->options.may_act(r->options.arg);

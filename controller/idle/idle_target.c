@@ -167,7 +167,6 @@ static void decode(struct idle_target *t, const struct http_response *response, 
 static void on_scaled(void *arg, const struct scale *scale, const struct err *error)
 {
 	struct idle_target *t = arg;
-	(void)scale;
 	finish(t, error);
 }
 
@@ -254,7 +253,6 @@ static void on_scale(void *arg, const struct scale *scale, const struct err *err
 
 static void on_cleared(void *arg, const struct http_response *response, const struct err *error)
 {
-	(void)response;
 	finish(arg, error);
 }
 

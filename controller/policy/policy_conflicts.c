@@ -39,7 +39,6 @@ struct conflicts {
 
 static void on_change(void *arg, void *user)
 {
-	(void)arg;
 	if (user)
 		managed_policy_mark(user);
 }
@@ -157,8 +156,6 @@ static void ask_for_manager(struct conflict_pause *p, const struct policy_ref *b
 
 static void on_resume(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	resume(arg);
 }
 

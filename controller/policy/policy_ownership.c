@@ -63,8 +63,6 @@ static void poll_later(const struct ownership *o)
 
 static void on_leaving(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	struct ownership *o = arg;
 	bool again = false;
 	for (int32_t i = 0; i < o->n_shards; i++) {

@@ -55,8 +55,6 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 	const struct clock *clock = &all->connections->clock;
 	const struct pool_status_env env = {p->options.writer, p->options.events, p->options.dir,
 	                                    all->log,          on_missing,        p};
-	(void)fd;
-	(void)what;
 	if (all->stopping)
 		return;
 	// Only one of the processes that share the policies counts the spending and writes the status.

@@ -6,7 +6,6 @@
 
 #include "base/err.h"
 #include "base/process/log.h"
-#include "controller/span_export.h"
 #include "controller/status/decision_history.h"
 #include "controller/status/sparkline.h"
 #include "controller/status/status.h"
@@ -216,10 +215,6 @@ void policy_report_tick(struct policy_report *p, const struct policy_report_env 
 	if (result->is_current && result->outcome != TICK_SUPERSEDED)
 		p->phase = phase;
 	metrics_reconciled(env->metrics, outcomes[result->outcome].result, result->seconds);
-	if (env->spans && result->outcome != TICK_SUPERSEDED) {
-		struct decided decided = as_decided(r);
-		span_export_tick(env->spans, &decided, result, outcomes[result->outcome].result);
-	}
 }
 
 // ---- status ----

@@ -17,7 +17,6 @@ struct metrics;
 struct policy;
 struct policy_status;
 struct reconciler;
-struct span_export;
 struct sparkline;
 struct tick_result;
 
@@ -25,9 +24,8 @@ struct policy_report_env { // owns nothing
 	struct log *log;
 	struct metrics *metrics;
 	struct decision_history *history;
-	struct span_export *spans; // NULL: ticks are not sent as spans
-	bool dry_run;              // --dry-run
-	bool keep_sparklines;      // record the last hour of each policy for the status page
+	bool dry_run;         // --dry-run
+	bool keep_sparklines; // record the last hour of each policy for the status page
 };
 
 // One per policy. Initialize it before use; it owns its pointers.
@@ -53,7 +51,7 @@ void policy_report_reset(struct policy_report *p);
 // The policy has another version now: discards what does not apply to it.
 void policy_report_set_policy(struct policy_report *p, const struct policy *before, const struct policy *after);
 
-// Logs, counts and exports `result`, which r has just returned, and updates the history and *p. Does not touch the
+// Logs and counts `result`, which r has just returned, and updates the history and *p. Does not touch the
 // status.
 void policy_report_tick(struct policy_report *p, const struct policy_report_env *env, const struct reconciler *r,
                         const struct tick_result *result);

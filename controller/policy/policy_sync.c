@@ -407,7 +407,6 @@ void policy_sync_start_tick(void *arg, struct ticker *t, int64_t now_ms)
 
 void policy_sync_write(void *arg, struct ticker *t)
 {
-	(void)arg;
 	reconciler_write(managed_policy_of(t)->reconciler);
 }
 

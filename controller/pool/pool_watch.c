@@ -118,7 +118,6 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 	const struct json_span object = {json, len}, metadata = json_span_get(object, "metadata");
 	char uid[POOL_UID_BYTES];
 	int64_t generation = 0;
-	(void)namespace_name;
 	if (json_span_kind(json_span_get(metadata, "deletionTimestamp")) == '"') {
 		if (item)
 			forget(w, item);
@@ -154,7 +153,6 @@ static void on_change(void *arg)
 static void on_error(void *arg, const char *namespace_name, const struct err *error)
 {
 	struct pool_watch *w = arg;
-	(void)namespace_name;
 	if (error && error->kind == ERR_NOT_FOUND && error->code == 404) {
 		w->is_gone = true; // the watch must not be freed in its own callback
 		event_active(&w->timer, EV_TIMEOUT, 0);
@@ -230,8 +228,6 @@ static void ask(struct pool_watch *w)
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct pool_watch *w = arg;
-	(void)fd;
-	(void)what;
 	if (w->is_gone) {
 		close_watch(w);
 		set_error(w, NULL);

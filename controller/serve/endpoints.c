@@ -19,7 +19,6 @@
 #include "controller/serve/overview_endpoints.h"
 #include "controller/source/policy_store.h"
 #include "controller/source/policy_watch.h"
-#include "controller/span_export.h"
 #include "controller/status/decision_history.h"
 #include "controller/status/status_writer.h"
 #include "controller/tick/reconcile.h"
@@ -207,11 +206,6 @@ static void get_metrics(void *arg, struct http_exchange *x)
 	if (v.event_recorder) {
 		event_recorder_get_stats(v.event_recorder, &events);
 		mv.events = &events;
-	}
-	struct span_export_stats spans;
-	if (v.spans) {
-		spans = span_export_get_stats(v.spans);
-		mv.spans = &spans;
 	}
 	struct shards_view shards;
 	if (v.shards) {

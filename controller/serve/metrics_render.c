@@ -13,7 +13,6 @@
 #include "controller/idle/idle_rules.h"
 #include "controller/policy/gpu_time.h"
 #include "controller/pool/pools.h"
-#include "controller/span_export.h"
 #include "controller/status/status_writer.h"
 #include "k8s/events/event_recorder.h"
 #include "policies/engine/policy.h"
@@ -98,6 +97,17 @@ static void render_source(enum metric_family_id id, const struct promql_source *
 	enum promql_health_state state = promql_source_health(s)->state;
 	const char *version;
 	enum promql_kind kind;
+	const uint64_t counts[] = {
+	        [FAMILY_SOURCE_QUERIES] = stats->queries,
+	        [FAMILY_SOURCE_PARTIAL] = stats->partial,
+	        [FAMILY_SOURCE_REFUSED] = stats->refused,
+	        [FAMILY_SOURCE_UNSENT] = stats->unsent,
+	        [FAMILY_SOURCE_POSTPONED] = hub->postponed,
+	        [FAMILY_SOURCE_APART] = hub->apart,
+	        [FAMILY_SOURCE_ISOLATED] = hub->isolated,
+	        [FAMILY_SOURCE_QUEUED] = fair_queue_waiting(queue),
+	        [FAMILY_SOURCE_SLOTS] = (uint64_t)fair_queue_slots(queue),
+	};
 	switch (id) {
 	case FAMILY_SOURCE_INFO:
 		kind = promql_source_kind(s, &version);
@@ -112,47 +122,20 @@ static void render_source(enum metric_family_id id, const struct promql_source *
 			metric_family_i64(out, id, LABELS(name, promql_health_name((enum promql_health_state)i)),
 			                  (int)state == i);
 		break;
-	case FAMILY_SOURCE_QUERIES:
-		put_count(out, id, name, stats->queries);
-		break;
 	case FAMILY_SOURCE_FAILURES:
 		for (int k = 0; k < ERR__COUNT; k++)
 			if (stats->failed[k])
 				metric_family_i64(out, id, LABELS(name, err_kind_info((enum err_kind)k)->name),
 				                  (int64_t)stats->failed[k]);
 		break;
-	case FAMILY_SOURCE_PARTIAL:
-		put_count(out, id, name, stats->partial);
-		break;
-	case FAMILY_SOURCE_REFUSED:
-		put_count(out, id, name, stats->refused);
-		break;
-	case FAMILY_SOURCE_UNSENT:
-		put_count(out, id, name, stats->unsent);
-		break;
-	case FAMILY_SOURCE_POSTPONED:
-		put_count(out, id, name, hub->postponed);
-		break;
-	case FAMILY_SOURCE_APART:
-		put_count(out, id, name, hub->apart);
-		break;
-	case FAMILY_SOURCE_ISOLATED:
-		put_count(out, id, name, hub->isolated);
-		break;
 	case FAMILY_SOURCE_DISAGREED:
 		if (promql_source_next(s))
 			put_count(out, id, name, hub->disagreed);
-		break;
-	case FAMILY_SOURCE_SLOTS:
-		put_count(out, id, name, (uint64_t)fair_queue_slots(queue));
 		break;
 	case FAMILY_SOURCE_SLOTS_USED:
 		for (int i = 0; i < FAIR_CLASS__COUNT; i++)
 			metric_family_i64(out, id, LABELS(name, classes[i]),
 			                  fair_queue_used(queue, (enum fair_class)i));
-		break;
-	case FAMILY_SOURCE_QUEUED:
-		put_count(out, id, name, fair_queue_waiting(queue));
 		break;
 	case FAMILY_SOURCE_QUEUE_SECONDS:
 		metric_family_histogram(out, id, LABELS(name), &stats->queue_seconds);
@@ -163,9 +146,12 @@ static void render_source(enum metric_family_id id, const struct promql_source *
 	case FAMILY_SOURCE_SKEW:
 		metric_family_f64(out, id, LABELS(name), (double)promql_source_skew_ms(s) / 1000);
 		break;
-	default: // FAMILY_SOURCE_ANSWER_TIMESTAMP
+	case FAMILY_SOURCE_ANSWER_TIMESTAMP:
 		if (stats->last_answer_wall_ms)
 			metric_family_f64(out, id, LABELS(name), (double)stats->last_answer_wall_ms / 1000);
+		break;
+	default:
+		put_count(out, id, name, counts[id]);
 	}
 }
 
@@ -190,37 +176,6 @@ struct label_texts {
 	struct buf text;
 	size_t *end; // where the labels of each policy end
 };
-
-static bool policy_value(enum metric_family_id id, const struct metrics_policy *p, int64_t *ret)
-{
-	const struct decision *d = p->decision;
-	switch (id) {
-	case FAMILY_CURRENT_REPLICAS:
-		*ret = d->current;
-		return true;
-	case FAMILY_READY_REPLICAS:
-		*ret = d->ready;
-		return d->ready >= 0;
-	case FAMILY_PENDING_REPLICAS:
-		*ret = d->pending;
-		return true;
-	case FAMILY_DESIRED_REPLICAS:
-		*ret = d->desired;
-		return true;
-	case FAMILY_MIN_REPLICAS:
-		*ret = p->policy->min_replicas;
-		return true;
-	case FAMILY_MAX_REPLICAS:
-		*ret = p->policy->max_replicas;
-		return true;
-	case FAMILY_VALUES_LIMITED:
-		*ret = p->values_limited;
-		return true;
-	default: // FAMILY_HELD
-		*ret = d->action == ACTION_HOLD;
-		return true;
-	}
-}
 
 static void begin_sample(struct buf *out, enum metric_family_id id, const struct label_texts *labels, size_t policy)
 {
@@ -279,11 +234,17 @@ static void render_signals(enum metric_family_id id, const struct metrics_policy
 static void render_policy(enum metric_family_id id, const struct metrics_policy *p, const struct label_texts *labels,
                           size_t index, struct buf *out)
 {
-	int64_t value;
-	if (!policy_value(id, p, &value))
+	const struct decision *d = p->decision;
+	const int64_t values[] = {
+	        [FAMILY_CURRENT_REPLICAS] = d->current,          [FAMILY_READY_REPLICAS] = d->ready,
+	        [FAMILY_PENDING_REPLICAS] = d->pending,          [FAMILY_DESIRED_REPLICAS] = d->desired,
+	        [FAMILY_MIN_REPLICAS] = p->policy->min_replicas, [FAMILY_MAX_REPLICAS] = p->policy->max_replicas,
+	        [FAMILY_VALUES_LIMITED] = p->values_limited,     [FAMILY_HELD] = d->action == ACTION_HOLD,
+	};
+	if (id == FAMILY_READY_REPLICAS && d->ready < 0) // not known
 		return;
 	char text[32];
-	int len = snprintf(text, sizeof text, "} %" PRId64 "\n", value);
+	int len = snprintf(text, sizeof text, "} %" PRId64 "\n", values[id]);
 	begin_sample(out, id, labels, index);
 	buf_put(out, text, (size_t)len);
 }
@@ -439,12 +400,6 @@ static void render_writes(const struct metrics_view *v, struct buf *out)
 		put_count(out, FAMILY_EVENTS, "ok", v->events->written);
 		put_count(out, FAMILY_EVENTS, "error", v->events->failed);
 		put_count(out, FAMILY_EVENTS, "dropped", v->events->dropped);
-	}
-	if (v->spans) {
-		metric_family_begin(out, FAMILY_OTLP_SPANS);
-		put_count(out, FAMILY_OTLP_SPANS, "ok", v->spans->sent);
-		put_count(out, FAMILY_OTLP_SPANS, "dropped", v->spans->dropped);
-		metric_family_single(out, FAMILY_OTLP_ERRORS, (double)v->spans->failed);
 	}
 }
 

@@ -123,8 +123,6 @@ static int schedule_check(struct file_source *f, int64_t after_ms)
 // Reading it would remove policies, and with them their state (cooldowns, windows).
 static void on_watch(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	struct file_source *f = arg;
 	uint64_t now = file_set_fingerprint(f->options.paths, f->options.n_paths);
 	bool is_lost = now == 0, is_at_rest = now == f->new_fingerprint;

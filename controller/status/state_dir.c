@@ -210,7 +210,6 @@ static void call_back(struct state_dir *d)
 static void on_wake(evutil_socket_t fd, short what, void *arg)
 {
 	uint64_t n;
-	(void)what;
 	(void)!read(fd, &n, sizeof n);
 	call_back(arg);
 }

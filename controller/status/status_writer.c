@@ -33,8 +33,6 @@ static void send_some(struct status_writer *w);
 
 static void on_pace(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	send_some(arg);
 }
 

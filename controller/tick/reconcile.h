@@ -46,24 +46,17 @@ enum tick_outcome {
 	TICK_OUTCOME__COUNT
 };
 
-// When the parts of a tick started, by clock_real_mono_us().
-struct tick_times {
-	int64_t started_us, decided_us;        // decided_us: decide() returned; 0: it was not called
-	int64_t entered_us[TICK_PHASE__COUNT]; // the last time that the tick entered the phase; 0: never
-};
-
 // What a tick did. Its pointers are valid during the call of `finished`.
 struct tick_result {
 	enum tick_outcome outcome;
-	bool is_current;              // the result still describes the policy in force; else report no status
-	bool is_restored;             // what an earlier process recorded was read, so a status may replace it
-	bool is_news;                 // `decision` differs from the one before in action, reason or replicas
-	int64_t now_ms;               // wall clock: the moment of the tick
-	double seconds;               // duration of the tick
-	int attempt;                  // number of conflicts of this tick
-	int32_t write_from, write_to; // TICK_SCALED: the replicas before and after
-	int32_t stored;               // TICK_SCALED: the replicas that the server stored
-	const struct tick_times *times;
+	bool is_current;                 // the result still describes the policy in force; else report no status
+	bool is_restored;                // what an earlier process recorded was read, so a status may replace it
+	bool is_news;                    // `decision` differs from the one before in action, reason or replicas
+	int64_t now_ms;                  // wall clock: the moment of the tick
+	double seconds;                  // duration of the tick
+	int attempt;                     // number of conflicts of this tick
+	int32_t write_from, write_to;    // TICK_SCALED: the replicas before and after
+	int32_t stored;                  // TICK_SCALED: the replicas that the server stored
 	const struct decision *decision; // NULL: the tick ended before it decided
 	const void *state;               // the engine's state after the tick
 	const struct err *error;         // why a *_FAILED outcome failed; else NULL

@@ -16,7 +16,7 @@ struct tick_work {
 	bool is_decided; // in this attempt; r->decision is this tick's
 	bool is_news;    // that decision differs from the one before
 	int64_t now_ms;
-	struct tick_times times;
+	int64_t started_us; // clock_real_mono_us()
 	int32_t write_from, write_to, stored;
 	void *state;                // unpacked; NULL: r->packed is current (reconcile_state)
 	struct refill_call *refill; // NULL: the windows were not refilled

@@ -32,7 +32,6 @@ const char *const tick_phase_names[TICK_PHASE__COUNT] = {
 static void enter(struct reconciler *r, enum tick_phase phase)
 {
 	r->work->phase = phase;
-	r->work->times.entered_us[phase] = clock_real_mono_us();
 }
 
 // Returns true when the tick must not continue: the connections are being closed, the policy was replaced or passed to
@@ -51,12 +50,11 @@ static struct tick_result result_of(struct reconciler *r, enum tick_outcome outc
 	        .is_restored = !r->needs_past,
 	        .is_news = w->is_news,
 	        .now_ms = w->now_ms,
-	        .seconds = (double)(clock_real_mono_us() - w->times.started_us) / 1e6,
+	        .seconds = (double)(clock_real_mono_us() - w->started_us) / 1e6,
 	        .attempt = w->conflicts,
 	        .write_from = w->write_from,
 	        .write_to = w->write_to,
 	        .stored = w->stored,
-	        .times = &w->times,
 	        .decision = w->is_decided ? r->decision : NULL,
 	        .state = reconcile_state(r),
 	        .error = error,
@@ -162,8 +160,6 @@ static void on_recorded(void *arg)
 
 static void on_initial_status(void *arg, const struct http_response *response, const struct err *error)
 {
-	(void)response;
-	(void)error;
 	on_recorded(arg);
 }
 
@@ -270,7 +266,6 @@ static void decide_and_act(struct reconciler *r)
 	r->is_emptied = r->is_emptied && w->observation.observation.spec_replicas == 0;
 	w->observation.observation.is_emptied = r->is_emptied;
 	decide(r->policy, &w->observation.observation, w->now_ms, reconcile_state(r), &d);
-	w->times.decided_us = clock_real_mono_us();
 	w->is_decided = true;
 	share_pool(r, &d);
 	r->is_emptied = r->is_emptied || (d.desired == 0 && decide_reason_is_of_pool(d.reason));
@@ -402,7 +397,7 @@ static void begin_tick(struct reconciler *r, int64_t now_ms)
 	assert(!r->work);
 	r->work = reconcile_must(calloc(1, sizeof *r->work));
 	r->work->now_ms = now_ms;
-	r->work->times.started_us = clock_real_mono_us();
+	r->work->started_us = clock_real_mono_us();
 }
 
 void reconciler_write(struct reconciler *r)

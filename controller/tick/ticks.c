@@ -106,8 +106,6 @@ static void move_slow_ticks(struct ticks *s)
 
 static void on_slow(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	ticks_run(arg);
 }
 
@@ -376,8 +374,6 @@ static void visit(struct tick_group *g, int64_t turn, int64_t now_ms)
 // Visits all slots whose time has come: each slot once, however late the loop is.
 static void on_turn(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	struct tick_group *g = arg;
 	struct ticks *s = g->ticks;
 	if (s->options.before)

@@ -344,7 +344,6 @@ static void ask_if_due(struct pod_metadata *p)
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd, (void)what;
 	ask_if_due(arg);
 }
 

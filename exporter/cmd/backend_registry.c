@@ -1,19 +1,255 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/cmd/backend_registry.h"
 
+#include <assert.h>
+#include <dirent.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/print.h"
-#include "exporter/cmd/backend_auto.h"
+#include "base/process/log.h"
 #include "exporter/dcgm/backend_dcgm.h"
 #include "exporter/mock/backend_mock.h"
 #include "exporter/nvml/backend_nvml.h"
 #include "exporter/sysfs/backend_sysfs.h"
+#include "exporter/sysfs/sysfs.h"
+
+// ---- the backend that the GPUs of the node choose ----
+
+#define BACKEND_CANDIDATES_MAX 16
+#define PCI_VENDOR_NVIDIA      "0x10de"
+#define PCI_CLASS_DISPLAY      "0x03" // 0x0300 VGA, 0x0302 3D
+#define PCI_DEVICES_MAX        65536
+#define PROFILING_RETRY_MS     60000
+
+struct chooser {
+	struct backend base;
+	struct backend *candidates[BACKEND_CANDIDATES_MAX];
+	size_t n;
+	const char *sysfs_root;
+	struct log *log;
+	struct backend *profiling;      // of the host engine
+	struct device_sample *profiled; // its samples; NULL while it is closed
+	int64_t profiling_retry_ms;
+	struct backend *chosen;   // NULL while closed
+	const char *_Atomic name; // of the backend chosen last
+};
+
+static struct chooser *chooser_of(struct backend *b)
+{
+	return (struct chooser *)b;
+}
+
+static const char *auto_active_name(const struct backend *b)
+{
+	const struct chooser *c = (const struct chooser *)b;
+	return atomic_load(&c->name);
+}
+
+// True if the PCI bus has a GPU of NVIDIA's, with or without a driver.
+static bool has_nvidia_gpu(const char *sysfs_root)
+{
+	char dir[SYSFS_PATH_BYTES], device[SYSFS_PATH_BYTES], text[SYSFS_TEXT_BYTES];
+	if (snprintf(dir, sizeof dir, "%s/bus/pci/devices", sysfs_root) >= (int)sizeof dir)
+		return false;
+	DIR *d = opendir(dir);
+	if (!d)
+		return false;
+	bool found = false;
+	const struct dirent *entry;
+	for (int i = 0; !found && i < PCI_DEVICES_MAX && (entry = readdir(d)); i++) {
+		if (entry->d_name[0] == '.' ||
+		    snprintf(device, sizeof device, "%s/%s", dir, entry->d_name) >= (int)sizeof device)
+			continue;
+		found = sysfs_read_text(device, "vendor", text) && strcmp(text, PCI_VENDOR_NVIDIA) == 0 &&
+		        sysfs_read_text(device, "class", text) &&
+		        strncmp(text, PCI_CLASS_DISPLAY, strlen(PCI_CLASS_DISPLAY)) == 0;
+	}
+	closedir(d);
+	return found;
+}
+
+static int auto_open(struct backend *b, struct err *e)
+{
+	struct chooser *c = chooser_of(b);
+	struct err first;
+	size_t n = c->n > 1 && has_nvidia_gpu(c->sysfs_root) ? 1 : c->n;
+	char others[ERR_MSG_BYTES] = "";
+	for (size_t i = 0; i < n; i++) {
+		struct backend *candidate = c->candidates[i];
+		if (candidate->ops->open(candidate, e) == 0) {
+			c->chosen = candidate;
+			atomic_store(&c->name, candidate->ops->name);
+			return 0;
+		}
+		size_t len = strlen(others);
+		if (i == 0)
+			first = *e;
+		else
+			snprintf(others + len, sizeof others - len, "; %s", e->msg);
+	}
+	return err_set_code(e, first.kind, first.code, "%.*s%.*s", (int)sizeof first.msg / 2, first.msg,
+	                    (int)sizeof others / 2, others);
+}
+
+static struct backend *chosen_of(struct backend *b)
+{
+	assert(chooser_of(b)->chosen); // the sampler uses only an open backend
+	return chooser_of(b)->chosen;
+}
+
+static const struct device *auto_devices(struct backend *b, size_t *ret_n)
+{
+	struct backend *c = chosen_of(b);
+	return c->ops->devices(c, ret_n);
+}
+
+static const char *auto_driver_version(struct backend *b)
+{
+	struct backend *c = chosen_of(b);
+	return c->ops->driver_version(c);
+}
+
+static void close_profiling(struct chooser *c)
+{
+	if (c->profiled)
+		c->profiling->ops->close(c->profiling);
+	free(c->profiled);
+	c->profiled = NULL;
+}
+
+static bool has_profiling(const struct device_sample *s)
+{
+	return sample_has(s, FIELD_GR_ENGINE_ACTIVE) || sample_has(s, FIELD_SM_ACTIVE);
+}
+
+static int open_profiling(struct chooser *c, struct err *e)
+{
+	if (c->profiled)
+		return 0;
+	if (c->profiling->ops->open(c->profiling, e) < 0)
+		return -1;
+	c->profiled = calloc(DEVICES_MAX, sizeof *c->profiled);
+	if (c->profiled) {
+		size_t n;
+		c->profiling->ops->devices(c->profiling, &n);
+		LOG(c->log, LOG_INFO, "Profiling fields are read through nv-hostengine", LOG_I("gpus", (int64_t)n));
+		return 0;
+	}
+	c->profiling->ops->close(c->profiling);
+	return err_set(e, ERR_INTERNAL, "out of memory");
+}
+
+// Adds the profiling fields of the host engine to GPUs for which NVML has none: those before Hopper.
+static void add_profiling(struct chooser *c, int64_t mono_ms, int64_t wall_ms, struct device_sample *samples)
+{
+	struct err e;
+	size_t n, n_profiled;
+	const struct device *devices = c->chosen->ops->devices(c->chosen, &n);
+	for (size_t i = 0; i < n; i++)
+		if (has_profiling(&samples[i]))
+			return;
+	// The first rounds of NVML have no profiling fields on any GPU.
+	if (c->profiling_retry_ms == 0)
+		c->profiling_retry_ms = mono_ms + 1;
+	if (mono_ms < c->profiling_retry_ms && !c->profiled)
+		return;
+	if (open_profiling(c, &e) < 0 ||
+	    c->profiling->ops->sample(c->profiling, mono_ms, wall_ms, c->profiled, &e) < 0) {
+		close_profiling(c);
+		c->profiling_retry_ms = mono_ms + PROFILING_RETRY_MS;
+		return;
+	}
+	const struct device *profiled = c->profiling->ops->devices(c->profiling, &n_profiled);
+	for (size_t k = 0; k < n_profiled; k++)
+		for (size_t i = 0; i < n; i++)
+			for (enum field f = 0; f < FIELD__COUNT && device_is_same(&devices[i], &profiled[k]); f++)
+				if (!samples[i].lost && sample_has(&c->profiled[k], f) && !sample_has(&samples[i], f)) {
+					samples[i].value[f] = c->profiled[k].value[f];
+					samples[i].valid[f] = true;
+				}
+}
+
+static int auto_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, struct device_sample *samples,
+                       struct err *e)
+{
+	struct backend *c = chosen_of(b);
+	if (c->ops->sample(c, mono_ms, wall_ms, samples, e) < 0)
+		return -1;
+	if (c == chooser_of(b)->candidates[0])
+		add_profiling(chooser_of(b), mono_ms, wall_ms, samples);
+	return 0;
+}
+
+static void auto_render_extra(struct backend *b, struct buf *out)
+{
+	struct backend *c = chosen_of(b);
+	if (c->ops->render_extra)
+		c->ops->render_extra(c, out);
+}
+
+static void auto_close(struct backend *b)
+{
+	struct backend *c = chosen_of(b);
+	close_profiling(chooser_of(b));
+	c->ops->close(c);
+	chooser_of(b)->chosen = NULL;
+}
+
+static void auto_destroy(struct backend *b)
+{
+	struct chooser *c = chooser_of(b);
+	for (size_t i = 0; i < c->n; i++)
+		c->candidates[i]->ops->destroy(c->candidates[i]);
+	c->profiling->ops->destroy(c->profiling);
+	free(c);
+}
+
+static const struct backend_ops ops = {.name = "auto",
+                                       .active_name = auto_active_name,
+                                       .first_rounds = 2,
+                                       .open = auto_open,
+                                       .devices = auto_devices,
+                                       .driver_version = auto_driver_version,
+                                       .sample = auto_sample,
+                                       .render_extra = auto_render_extra,
+                                       .close = auto_close,
+                                       .destroy = auto_destroy};
+
+// Returns a backend that uses the first of candidates[0..n) that opens, tried in their order whenever none is open.
+// Takes ownership of the candidates on success. If a PCI device under `sysfs_root` is a display controller of NVIDIA's,
+// only the first candidate is tried, which must be the NVIDIA backend: a driver that loads late is waited for instead
+// of being replaced by a graphics chip on the board. While the first candidate is used and none of its GPUs has
+// profiling fields, those of `profiling` are added for the GPUs of the same UUID, tried again every minute; it is
+// owned, too.
+static struct backend *backend_auto_new(struct backend *const *candidates, size_t n, struct backend *profiling,
+                                        const char *sysfs_root, struct log *log, struct err *e)
+{
+	assert(n > 0 && n <= BACKEND_CANDIDATES_MAX);
+	struct chooser *c = calloc(1, sizeof *c);
+	if (!c) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	c->base.ops = &ops;
+	memcpy(c->candidates, candidates, n * sizeof *candidates);
+	c->n = n;
+	c->profiling = profiling;
+	c->log = log;
+	c->sysfs_root = sysfs_root;
+	atomic_init(&c->name, ops.name);
+	return &c->base;
+}
+
+// ---- the registry ----
 
 static struct backend *make_auto(const struct backend_config *config, struct err *e);
 
-// The first probed row must be NVIDIA's (backend_auto.h).
+// The first probed row must be NVIDIA's (backend_auto_new).
 // clang-format off
 static const struct backend_row rows[] = {
 	// name    help                                          make                probed         scripted

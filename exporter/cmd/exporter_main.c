@@ -74,7 +74,6 @@ static void find_hostname(char *out, size_t size)
 
 static void on_signal(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd, (void)what;
 	event_base_loopbreak(arg);
 }
 
@@ -149,7 +148,7 @@ static int serve(struct exporter *x, struct buf *errors, struct err *e)
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd, (void)what, (void)arg; // only makes event_base_loop() return
+	// only makes event_base_loop() return
 }
 
 static bool has_replies(struct exporter *x)

@@ -49,14 +49,12 @@ struct flag {
 
 static int parse_text(const struct flag *f, char *arg, void *to, struct err *e)
 {
-	(void)f, (void)e;
 	*(const char **)to = arg;
 	return 0;
 }
 
 static int parse_true(const struct flag *f, char *arg, void *to, struct err *e)
 {
-	(void)f, (void)arg, (void)e;
 	*(bool *)to = true;
 	return 0;
 }
@@ -147,7 +145,6 @@ static int parse_naming(const struct flag *f, char *arg, void *to, struct err *e
 
 static int parse_action(const struct flag *f, char *arg, void *to, struct err *e)
 {
-	(void)f;
 	enum health_action action = health_action_find(arg);
 	if (action == HEALTH_ACTION__COUNT || action == HEALTH_IGNORE)
 		return err_set(e, ERR_INPUT, "no action \"%s\"", arg);
@@ -157,7 +154,6 @@ static int parse_action(const struct flag *f, char *arg, void *to, struct err *e
 
 static int parse_backend(const struct flag *f, char *arg, void *to, struct err *e)
 {
-	(void)f;
 	const struct backend_row *row = backend_registry_find(arg);
 	if (!row) {
 		struct buf names;
@@ -176,7 +172,6 @@ static int parse_bool(const struct flag *f, char *arg, void *to, struct err *e)
 {
 	static const char *const yes[] = {"true", "True", "TRUE", "t", "T", "1"};
 	static const char *const no[] = {"false", "False", "FALSE", "f", "F", "0"};
-	(void)f;
 	const char *text = arg && arg[0] == '=' ? arg + 1 : arg;
 	*(bool *)to = true;
 	for (size_t i = 0; text && i < sizeof yes / sizeof yes[0]; i++) {
@@ -190,7 +185,6 @@ static int parse_bool(const struct flag *f, char *arg, void *to, struct err *e)
 // Splits a list at its commas, in place, and skips empty names.
 static int parse_names(const struct flag *f, char *arg, void *to, struct err *e)
 {
-	(void)f;
 	struct pod_resource_names *names = to;
 	names->n = 0;
 	while (arg) {
@@ -209,7 +203,6 @@ static int parse_names(const struct flag *f, char *arg, void *to, struct err *e)
 
 static int parse_pod_labels(const struct flag *f, char *arg, void *to, struct err *e)
 {
-	(void)f;
 	return pod_labels_parse(to, arg, e);
 }
 

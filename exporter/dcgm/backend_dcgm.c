@@ -305,7 +305,6 @@ static int sample_device(struct dcgm *m, size_t i, int64_t wall_ms, struct devic
 static int dcgm_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, struct device_sample *samples,
                        struct err *e)
 {
-	(void)mono_ms;
 	struct dcgm *m = dcgm_of(b);
 	for (size_t i = 0; i < m->n; i++) {
 		samples[i] = (struct device_sample){.lost = false};

@@ -132,7 +132,6 @@ static void on_event(struct bufferevent *bev, short what, void *arg)
 	struct kubelet_pods *p = arg;
 	struct err e;
 	int code = EVUTIL_SOCKET_ERROR();
-	(void)bev;
 	if (what & BEV_EVENT_CONNECTED)
 		return;
 	if (!(what & BEV_EVENT_EOF)) {
@@ -147,7 +146,6 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 {
 	struct kubelet_pods *p = arg;
 	struct err e;
-	(void)fd, (void)what;
 	err_set(&e, ERR_TIMEOUT, "no reply within %d ms", (int)p->options.timeout_ms);
 	finish(p, NULL, &e);
 }
@@ -156,7 +154,6 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
 	struct kubelet_pods *p = arg;
 	struct err e;
-	(void)fd, (void)what;
 	if (p->call)
 		return; // the interval is shorter than the deadline, and the last request is still in flight
 	struct call *c = p->call = calloc(1, sizeof *c);

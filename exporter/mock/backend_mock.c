@@ -111,7 +111,6 @@ static bool mock_has_replies(struct backend *b)
 
 static int mock_open(struct backend *b, struct err *e)
 {
-	(void)e;
 	struct mock *m = mock_of(b);
 	for (size_t i = 0; i < m->n; i++)
 		if (!m->parts[i].instance)
@@ -277,7 +276,6 @@ static void sample_part(struct mock *m, size_t at, int64_t t_ms, struct device_s
 static int mock_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, struct device_sample *samples,
                        struct err *e)
 {
-	(void)e;
 	struct mock *m = mock_of(b);
 	play_xids(m, mono_ms, wall_ms);
 	int32_t replicas = m->replicas ? mock_replicas_get(m->replicas) : -1;
@@ -323,7 +321,7 @@ static void mock_render_extra(struct backend *b, struct buf *out)
 
 static void mock_close(struct backend *b)
 {
-	(void)b; // nothing to close
+	// nothing to close
 }
 
 static void mock_destroy(struct backend *b)

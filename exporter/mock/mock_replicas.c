@@ -155,7 +155,6 @@ static int read_number(const char *path, int32_t *ret_value, struct err *e)
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd, (void)what;
 	struct mock_replicas *r = arg;
 	struct err e;
 	if (r->source->file) {

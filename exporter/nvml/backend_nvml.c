@@ -325,7 +325,6 @@ static int look_around(struct nvml *m, int64_t mono_ms, struct err *e)
 static int nvml_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, struct device_sample *samples,
                        struct err *e)
 {
-	(void)wall_ms;
 	struct nvml *m = nvml_of(b);
 	if (look_around(m, mono_ms, e) < 0)
 		return -1;

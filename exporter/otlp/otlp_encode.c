@@ -8,14 +8,14 @@
 
 #include "base/buf.h"
 #include "base/json/json_write.h"
-#include "base/otlp/otlp_json.h"
 #include "exporter/health_verdict.h"
 #include "exporter/kubelet/pod_resources.h"
 #include "exporter/naming.h"
 #include "exporter/sampler.h"
 #include "exporter/xid.h"
 
-#define CUMULATIVE  2 // AGGREGATION_TEMPORALITY_CUMULATIVE
+#define SERVICE     "gpuscale-exporter" // service.name, and the scope
+#define CUMULATIVE  2                   // AGGREGATION_TEMPORALITY_CUMULATIVE
 #define HW_ID_BYTES (DEVICE_UUID_BYTES + 64)
 #define NANOS_BYTES 32
 #define STATE_COUNT 3
@@ -26,6 +26,20 @@ struct encoder {
 	const struct sampler_round *round;
 	char time[NANOS_BYTES]; // of the round, as JSON writes a fixed64
 };
+
+// Writes one item of an array of attributes. A text of "" or NULL is left out.
+static void put_text(struct json_writer *w, const char *key, const char *value)
+{
+	if (!value || !value[0])
+		return;
+	json_write_object_begin(w);
+	json_write_member_str(w, "key", key);
+	json_write_key(w, "value");
+	json_write_object_begin(w);
+	json_write_member_str(w, "stringValue", value);
+	json_write_object_end(w);
+	json_write_object_end(w);
+}
 
 static const char *location_of(const struct otel_metric *m)
 {
@@ -49,14 +63,14 @@ static void put_component(struct encoder *x, size_t i, const struct otel_metric 
 	else
 		snprintf(id, sizeof id, "gpu%" PRId32, d->index);
 	snprintf(part, sizeof part, "%s/%s", id, location ? location : "");
-	otlp_put_text(&x->w, "hw.id", location ? part : id);
+	put_text(&x->w, "hw.id", location ? part : id);
 	if (location || instance)
-		otlp_put_text(&x->w, "hw.parent", location ? id : d->uuid);
+		put_text(&x->w, "hw.parent", location ? id : d->uuid);
 	if (!m)
 		return; // what the conventions do not have is kept short
-	otlp_put_text(&x->w, "hw.name", d->node);
-	otlp_put_text(&x->w, "hw.model", d->model);
-	otlp_put_text(&x->w, "hw.driver_version", x->round->driver_version);
+	put_text(&x->w, "hw.name", d->node);
+	put_text(&x->w, "hw.model", d->model);
+	put_text(&x->w, "hw.driver_version", x->round->driver_version);
 }
 
 static void begin_point(struct encoder *x, size_t i, const struct otel_metric *m)
@@ -67,13 +81,15 @@ static void begin_point(struct encoder *x, size_t i, const struct otel_metric *m
 	json_write_array_begin(&x->w);
 	put_component(x, i, m);
 	for (size_t a = 0; m && a < OTEL_ATTRIBUTES_MAX && m->attributes[a].key; a++)
-		otlp_put_text(&x->w, m->attributes[a].key, m->attributes[a].value);
+		put_text(&x->w, m->attributes[a].key, m->attributes[a].value);
 }
 
 static void end_point_i64(struct encoder *x, int64_t value)
 {
 	json_write_array_end(&x->w);
-	otlp_member_i64(&x->w, "asInt", value);
+	char text[NANOS_BYTES]; // the JSON encoding of Protobuf writes a 64-bit integer in quotes
+	snprintf(text, sizeof text, "%" PRId64, value);
+	json_write_member_str(&x->w, "asInt", text);
 	json_write_object_end(&x->w);
 }
 
@@ -178,28 +194,59 @@ static void put_status(struct encoder *x)
 	end_metric(x);
 }
 
+static void begin_array(struct json_writer *w, const char *name)
+{
+	json_write_key(w, name);
+	json_write_array_begin(w);
+}
+
+static void put_resource(struct encoder *x)
+{
+	const struct pod_share *pod = x->options->sidecar_of;
+	json_write_key(&x->w, "resource");
+	json_write_object_begin(&x->w);
+	begin_array(&x->w, "attributes");
+	put_text(&x->w, "service.name", SERVICE);
+	put_text(&x->w, "service.version", GPUSCALE_VERSION);
+	put_text(&x->w, "service.instance.id", x->options->hostname);
+	put_text(&x->w, "host.name", x->options->hostname);
+	put_text(&x->w, "k8s.namespace.name", pod ? pod->namespace_ : "");
+	put_text(&x->w, "k8s.pod.name", pod ? pod->pod : "");
+	put_text(&x->w, "k8s.container.name", pod ? pod->container : "");
+	json_write_array_end(&x->w);
+	json_write_object_end(&x->w);
+}
+
+static void put_scope(struct encoder *x)
+{
+	json_write_key(&x->w, "scope");
+	json_write_object_begin(&x->w);
+	json_write_member_str(&x->w, "name", SERVICE);
+	json_write_member_str(&x->w, "version", GPUSCALE_VERSION);
+	json_write_object_end(&x->w);
+	json_write_member_str(&x->w, "schemaUrl", NAMING_SCHEMA_URL);
+}
+
 void otlp_encode(const struct otlp_encode_options *o, const struct sampler_round *round, struct buf *out)
 {
 	struct encoder x = {.options = o, .round = round};
-	const struct pod_share *pod = o->sidecar_of;
-	struct otlp_envelope envelope = {.resources = "resourceMetrics",
-	                                 .scopes = "scopeMetrics",
-	                                 .items = "metrics",
-	                                 .service = "gpuscale-exporter",
-	                                 .hostname = o->hostname,
-	                                 .schema_url = NAMING_SCHEMA_URL};
-	if (pod) {
-		envelope.attributes[0].key = "k8s.namespace.name";
-		envelope.attributes[0].value = pod->namespace_;
-		envelope.attributes[1].key = "k8s.pod.name";
-		envelope.attributes[1].value = pod->pod;
-		envelope.attributes[2].key = "k8s.container.name";
-		envelope.attributes[2].value = pod->container;
-	}
 	snprintf(x.time, sizeof x.time, "%" PRId64 "000000", round->wall_ms);
 	json_write_init(&x.w, out, 0);
-	otlp_envelope_begin(&x.w, &envelope);
+	json_write_object_begin(&x.w);
+	begin_array(&x.w, "resourceMetrics");
+	json_write_object_begin(&x.w);
+	put_resource(&x);
+	begin_array(&x.w, "scopeMetrics");
+	json_write_object_begin(&x.w);
+	put_scope(&x);
+	begin_array(&x.w, "metrics");
 	put_metrics(&x);
 	put_status(&x);
-	otlp_envelope_end(&x.w, &envelope);
+	json_write_array_end(&x.w);
+	json_write_object_end(&x.w);
+	json_write_array_end(&x.w);
+	json_write_member_str(&x.w, "schemaUrl", NAMING_SCHEMA_URL);
+	json_write_object_end(&x.w);
+	json_write_array_end(&x.w);
+	json_write_object_end(&x.w);
 }

@@ -8,10 +8,10 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/otlp/otlp_delivery.h"
 #include "base/process/log.h"
 #include "base/process/process_trim.h"
 #include "exporter/http_call.h"
+#include "exporter/otlp/otlp_delivery.h"
 #include "exporter/sampler.h"
 
 #define PATH    "/v1/metrics"
@@ -139,7 +139,6 @@ static void on_done(void *arg, int status, const char *body, size_t len, const s
 
 static void on_tick(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd, (void)what;
 	struct otlp_push *p = arg;
 	if (http_call_is_busy(p->call))
 		return;

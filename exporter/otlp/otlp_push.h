@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pushes the metrics to an OTLP/HTTP endpoint. The sampler thread encodes a round once per interval; the event loop
-// sends it, up to OTLP_ATTEMPTS_MAX times (base/otlp/otlp_delivery.h) unless a newer round replaces it. Nothing waits
-// for the endpoint: a scrape and a sample take as long as without it. No round is encoded during an attempt, so that at
-// most one encoded round is kept; the first round after the attempt follows.
+// sends it, up to OTLP_ATTEMPTS_MAX times (exporter/otlp/otlp_delivery.h) unless a newer round replaces it. Nothing
+// waits for the endpoint: a scrape and a sample take as long as without it. No round is encoded during an attempt, so
+// that at most one encoded round is kept; the first round after the attempt follows.
 #ifndef GPUSCALE_EXPORTER_OTLP_OTLP_PUSH_H
 #define GPUSCALE_EXPORTER_OTLP_OTLP_PUSH_H
 

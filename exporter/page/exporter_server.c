@@ -73,7 +73,6 @@ struct sent_page {
 static void on_page_sent(const void *body, size_t len, void *arg)
 {
 	struct sent_page *sent = arg;
-	(void)body, (void)len;
 	page_take_back(&sent->s->page, &sent->text);
 	free(sent);
 }

@@ -173,7 +173,6 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	struct stamp now[FILES];
 	struct buf errors;
 	struct err e;
-	(void)fd, (void)what;
 	take_stamps(w, &w->config, now);
 	bool rests = same_stamps(now, w->seen);
 	memcpy(w->seen, now, sizeof now);

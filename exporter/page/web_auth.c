@@ -1,20 +1,174 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exporter/page/web_auth.h"
 
+#include <arpa/inet.h>
 #include <assert.h>
+#include <dlfcn.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
 
 #include "base/err.h"
-#include "exporter/page/bcrypt.h"
+#include "base/hash.h"
 #include "exporter/page/peer_rate.h"
-#include "exporter/page/peer_tries.h"
 #include "exporter/page/web_config.h"
+
+// ---- bcrypt from the system's libcrypt, which is loaded on first use ----
+
+#define DATA_BYTES 32768 // struct crypt_data of libxcrypt; crypt_rn refuses less
+
+struct bcrypt {
+	void *library;
+	char *(*crypt_rn)(const char *phrase, const char *setting, void *data, int size);
+	char data[DATA_BYTES];
+};
+
+static void bcrypt_free(struct bcrypt *b)
+{
+	if (!b)
+		return;
+	if (b->library)
+		dlclose(b->library);
+	OPENSSL_cleanse(b->data, sizeof b->data);
+	free(b);
+}
+
+// Returns NULL and *e (ERR_UNSUPPORTED) if libcrypt is missing or does not support bcrypt.
+static struct bcrypt *bcrypt_new(struct err *e)
+{
+	// A hash of the password "x": a library that verifies it supports bcrypt.
+	static const char probe[] = "$2b$04$abcdefghijklmnopqrstuu";
+	static const char *const names[] = {"libcrypt.so.1", "libcrypt.so.2"};
+	struct bcrypt *b = calloc(1, sizeof *b);
+	if (!b) {
+		err_set(e, ERR_INTERNAL, "out of memory");
+		return NULL;
+	}
+	for (size_t i = 0; i < sizeof names / sizeof names[0] && !b->library; i++)
+		b->library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+	void *symbol = b->library ? dlsym(b->library, "crypt_rn") : NULL;
+	memcpy(&b->crypt_rn, &symbol, sizeof symbol);
+	const char *hash = b->crypt_rn ? b->crypt_rn("x", probe, b->data, sizeof b->data) : NULL;
+	if (!hash || strncmp(hash, probe, sizeof probe - 2) != 0) {
+		err_set(e, ERR_UNSUPPORTED, "basic auth needs libcrypt.so.1 with bcrypt (Debian: libcrypt1)%s",
+		        b->library ? "; the one here has none" : "");
+		bcrypt_free(b);
+		return NULL;
+	}
+	return b;
+}
+
+// Takes about 0.2 s at cost 12, and half of that for each step below.
+static bool bcrypt_verify(struct bcrypt *b, const char *password, const char *hash)
+{
+	const char *got = b->crypt_rn(password, hash, b->data, sizeof b->data);
+	size_t len = strlen(hash);
+	return got && strlen(got) == len && CRYPTO_memcmp(got, hash, len) == 0;
+}
+
+// ---- tries of addresses ----
+
+// How often client addresses have tried to log in lately, for any number of addresses in a fixed amount of memory (a
+// count-min sketch that halves its counts every minute). An address that shares its counters with others is counted too
+// high, never too low.
+#define PEER_TRIES_ROWS     4
+#define PEER_TRIES_COUNTERS 65536 // of each row; beside 10,000 addresses, 1 of 2,000 new ones is counted too high
+#define PEER_TRIES_HALVE_MS 60000
+#define PEER_TRIES_LEVELS   8 // 0: no try, 1: 1 try, 2: 2 or 3, 3: 4 to 7, ..
+#define PEER_TRIES_PREFIX   4 // an IPv6 address has at least the level of this share of the tries of its /64
+
+struct peer_tries { // `keys` are random bytes
+	uint64_t keys[PEER_TRIES_ROWS];
+	uint8_t counts[PEER_TRIES_ROWS][PEER_TRIES_COUNTERS];
+	int64_t halved_ms; // when the counts were halved last
+};
+
+#define PREFIX_BYTES 8 // of an IPv6 address, the /64
+
+// A host chooses the second half of its IPv6 address, and may use a new one for each connection.
+static bool has_prefix(const char *peer, unsigned char ret_prefix[PREFIX_BYTES])
+{
+	struct in6_addr address;
+	char text[INET6_ADDRSTRLEN];
+	peer += peer[0] == '[';
+	snprintf(text, sizeof text, "%.*s", (int)strcspn(peer, "]%"), peer);
+	if (inet_pton(AF_INET6, text, &address) != 1 || IN6_IS_ADDR_V4MAPPED(&address))
+		return false;
+	memcpy(ret_prefix, &address, PREFIX_BYTES);
+	return true;
+}
+
+static uint8_t *counter(struct peer_tries *t, int row, const void *id, size_t len)
+{
+	return &t->counts[row][hash_mix(hash_bytes(HASH_START ^ t->keys[row], id, len)) % PEER_TRIES_COUNTERS];
+}
+
+static unsigned count_of(struct peer_tries *t, const void *id, size_t len)
+{
+	unsigned n = UINT8_MAX;
+	for (int row = 0; row < PEER_TRIES_ROWS; row++) {
+		unsigned of_row = *counter(t, row, id, len);
+		n = of_row < n ? of_row : n;
+	}
+	return n;
+}
+
+// Raises only the counters that are too low, so that addresses with shared counters disturb each other less.
+static void add(struct peer_tries *t, const void *id, size_t len, unsigned n)
+{
+	unsigned sum = count_of(t, id, len) + n;
+	uint8_t after = (uint8_t)(sum < UINT8_MAX ? sum : UINT8_MAX);
+	for (int row = 0; row < PEER_TRIES_ROWS; row++) {
+		uint8_t *c = counter(t, row, id, len);
+		*c = *c > after ? *c : after;
+	}
+}
+
+static int level_of(unsigned n)
+{
+	int level = 0;
+	for (; n > 0 && level < PEER_TRIES_LEVELS - 1; n /= 2)
+		level++;
+	return level;
+}
+
+static void halve(struct peer_tries *t, int64_t now_ms)
+{
+	int64_t times = (now_ms - t->halved_ms) / PEER_TRIES_HALVE_MS;
+	if (times <= 0)
+		return;
+	t->halved_ms += times * PEER_TRIES_HALVE_MS;
+	for (int row = 0; row < PEER_TRIES_ROWS; row++)
+		for (size_t i = 0; i < PEER_TRIES_COUNTERS; i++)
+			t->counts[row][i] = (uint8_t)(times < 8 ? t->counts[row][i] >> times : 0);
+}
+
+// Returns the level of the address `peer`: the bits of the number of its tries, at most PEER_TRIES_LEVELS - 1.
+static int peer_tries_level(struct peer_tries *t, const char *peer, int64_t now_ms)
+{
+	unsigned char prefix[PREFIX_BYTES];
+	halve(t, now_ms);
+	unsigned own = count_of(t, peer, strlen(peer));
+	unsigned shared = has_prefix(peer, prefix) ? count_of(t, prefix, sizeof prefix) / PEER_TRIES_PREFIX : 0;
+	return level_of(own > shared ? own : shared);
+}
+
+// Adds n tries to those of `peer`, and one to those of its /64.
+static void peer_tries_add(struct peer_tries *t, const char *peer, unsigned n)
+{
+	unsigned char prefix[PREFIX_BYTES];
+	add(t, peer, strlen(peer), n);
+	if (has_prefix(peer, prefix))
+		add(t, prefix, sizeof prefix, 1);
+}
+
+// ---- logins ----
 
 #define DIGEST_BYTES 32
 #define KEY_BYTES    32

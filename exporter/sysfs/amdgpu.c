@@ -59,7 +59,6 @@ static void amdgpu_read(struct sysfs_card *c, int64_t mono_ms, struct device_sam
 	// have only the hot spot.
 	static const char *const gpu_labels[] = {"edge", "junction", NULL};
 	static const char *const memory_labels[] = {"mem", NULL};
-	(void)mono_ms;
 	int64_t total = -1, used = -1;
 	sysfs_read_rows(c->device, device_rows, COUNT(device_rows), s);
 	sysfs_read_i64(c->device, "mem_info_vram_total", &total);

@@ -132,7 +132,6 @@ static const char *sysfs_driver_version(struct backend *b)
 static int sysfs_sample(struct backend *b, int64_t mono_ms, int64_t wall_ms, struct device_sample *samples,
                         struct err *e)
 {
-	(void)wall_ms;
 	struct sysfs *m = sysfs_of(b);
 	if (!m->has_times || mono_ms >= m->rescan_at_ms) {
 		if (m->has_times)

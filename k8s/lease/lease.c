@@ -107,8 +107,6 @@ static void check_validity(struct lease *l)
 
 static void on_expiry(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	struct lease *l = arg;
 	check_validity(l);
 	if (!l->state.is_held)
@@ -217,8 +215,6 @@ void lease_act(struct lease *l)
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	lease_act(arg);
 }
 

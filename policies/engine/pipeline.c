@@ -68,7 +68,6 @@ static bool has_capacity(const struct policy *p)
 
 static bool never(const struct policy *p)
 {
-	(void)p;
 	return false;
 }
 

@@ -249,9 +249,6 @@ static void end_selector(void *arg, const struct promql_token *name, bool has_br
 	static const struct span name_label = {"__name__", 8};
 	struct checker *c = arg;
 	bool has_name = name->kind == PROMQL_TOKEN_NAME;
-	(void)has_braces;
-	(void)needs_comma;
-	(void)v;
 	for (size_t i = 0; i < c->n_sets && has_name; i++)
 		if (is_span(c->sets[i].label, name_label) && c->second.len == 0)
 			c->second = c->sets[i].token;
@@ -399,9 +396,6 @@ static void narrow_selector(void *arg, const struct promql_token *name, bool has
                             bool may_be_empty, struct promql_value *v)
 {
 	struct span *known = arg;
-	(void)has_braces;
-	(void)needs_comma;
-	(void)may_be_empty;
 	narrow(name->kind == PROMQL_TOKEN_NAME ? text_of(name) : *known, v);
 	*known = (struct span){"", 0};
 }

@@ -169,7 +169,6 @@ static void on_object(void *arg, struct informer_item *item, const char *namespa
 
 static void on_absent(void *arg, struct informer_item *item)
 {
-	(void)arg;
 	record_free(record_of(item));
 }
 
@@ -177,7 +176,6 @@ static void on_error(void *arg, const char *namespace_name, const struct err *er
 {
 	struct device_watch *w = arg;
 	struct device_rules *d = w->of;
-	(void)namespace_name;
 	w->is_broken = error != NULL;
 	if (error || !(d->watches[SLICES].is_broken || d->watches[RULES].is_broken))
 		d->options.on_error(d->options.arg, error);

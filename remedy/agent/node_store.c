@@ -71,7 +71,6 @@ static void on_absent(void *arg, struct informer_item *item)
 static void on_error(void *arg, const char *namespace_name, const struct err *error)
 {
 	const struct node_store *s = arg;
-	(void)namespace_name;
 	s->options.on_error(s->options.arg, error);
 }
 

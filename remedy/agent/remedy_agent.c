@@ -409,8 +409,6 @@ void remedy_agent_step(struct remedy_agent *a)
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct remedy_agent *a = arg;
-	(void)fd;
-	(void)what;
 	if (a->is_stopping || a->phase != AGENT_IDLE)
 		return;
 	if (!node_store_is_synced(a->nodes) || !agent_rules_are_ready(a))
@@ -426,7 +424,6 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 static void on_gained(void *arg, int32_t shard)
 {
 	struct remedy_agent *a = arg;
-	(void)shard;
 	a->is_leader = a->wants_reset = true;
 	if (a->phase == AGENT_IDLE)
 		timer_start(&a->timer, 0);
@@ -457,7 +454,6 @@ static void on_watch_error(void *arg, const struct err *error)
 static void on_signal(evutil_socket_t fd, short what, void *arg)
 {
 	struct remedy_agent *a = arg;
-	(void)what;
 	LOG(a->options.log, LOG_INFO, "Stopping", LOG_S("signal", fd == SIGTERM ? "SIGTERM" : "SIGINT"));
 	a->is_stopping = true;
 	event_base_loopbreak(a->loop);

@@ -227,7 +227,6 @@ static void on_deadline(void *arg, const struct http_response *response, const s
 {
 	struct remedy_agent *a = arg;
 	bool is_gone = error && (error->kind == ERR_NOT_FOUND || error->kind == ERR_CONFLICT);
-	(void)response;
 	if (error && !is_gone)
 		a->deadlines_after_ms = a->fleet.now_ms + AGENT_RETRY_MS;
 	if (!error || (!is_gone && error->kind != ERR_CANCELED))

@@ -23,7 +23,6 @@ struct remedy_pages {
 // An answer proves that the event loop is running.
 static void get_livez(void *arg, struct http_exchange *x)
 {
-	(void)arg;
 	if (endpoint_is_read(x))
 		http_exchange_reply_text(x, 200, "ok\n");
 }

@@ -19,7 +19,6 @@ struct policy;
 struct price_book;
 struct query_hub;
 struct shards_view;
-struct span_export_stats;
 struct status_writer_stats;
 
 // The policies with series of their own, unless metrics_limit_policies() says otherwise. A policy has 7 series, 4 more
@@ -78,7 +77,6 @@ struct metrics_view {
 	size_t n_watches;
 	const struct status_writer_stats *status;
 	const struct event_recorder_stats *events;
-	const struct span_export_stats *spans;
 	const struct shards_view *shards; // NULL: no leader election
 	const struct pool_summary *pools;
 	size_t n_pools;

@@ -102,8 +102,6 @@ static const struct metric_family families[] = {
 	F(STATUS_WAITING,          "gpuscale_status_writes_waiting",                G, "writes",                  NONE,                               "Queued writes of a status."),
 	F(EVENTS,                  "gpuscale_events_total",                         C, "",                        L("result"),                        "Kubernetes Events; result: ok, error, or dropped (above a limit, never sent)."),
 
-	F(OTLP_SPANS,              "gpuscale_otlp_spans_total",                     C, "",                        L("result"),                        "Spans of ticks, with --otlp-endpoint; result: ok, or dropped (rejected, or not received)."),
-	F(OTLP_ERRORS,             "gpuscale_otlp_errors_total",                    C, "",                        NONE,                               "Attempts to send spans that failed or were accepted in part."),
 
 	F(LEADER,                  "gpuscale_leader",                               G, "",                        NONE,                               "1 while this process works on policies: it holds a lease, or needs none."),
 	F(SHARDS,                  "gpuscale_shards",                               G, "shards",                  NONE,                               "Number of shards of the policies."),

@@ -56,7 +56,6 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
 	struct tls_follower *f = arg;
 	struct file_stamp now[FILES];
 	struct err e;
-	(void)fd, (void)what;
 	take_stamps(f, now);
 	if (f->known && !f->failing && same(now, f->stamps))
 		return;

@@ -159,8 +159,6 @@ static void deliver(struct failover_call *c)
 
 static void on_grace(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	deliver(arg); // answers are outstanding, so the call stays
 }
 

@@ -428,8 +428,6 @@ void query_hub_flush(struct query_hub *hub)
 
 static void on_flush(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	query_hub_flush(arg);
 }
 

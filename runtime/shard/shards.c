@@ -101,8 +101,6 @@ void shards_own(struct shards *s, struct shard *shard)
 // Every write that was in flight when the shard was lost has ended by now.
 static void on_leave_timer(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	struct shard *shard = arg;
 	if (shard->state == SHARD_LEAVING)
 		release(shard);
@@ -167,22 +165,16 @@ static void on_member_released(void *arg)
 
 static void on_poll_timer(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	shards_on_poll(arg);
 }
 
 static void on_changed(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	shards_on_changed(arg);
 }
 
 static void on_stopped(evutil_socket_t fd, short what, void *arg)
 {
-	(void)fd;
-	(void)what;
 	struct shards *s = arg;
 	void (*done)(void *) = s->done;
 	s->done = NULL;

@@ -117,9 +117,7 @@ static void seek(struct shards *s, bool disagree)
 
 static void on_deleted(void *arg, const struct http_response *response, const struct err *error)
 {
-	(void)arg; // deleted, renewed by its holder, or retried at the next list
-	(void)response;
-	(void)error;
+	// deleted, renewed by its holder, or retried at the next list
 }
 
 // Deletes at most one lease per list, and only in the version that was listed.

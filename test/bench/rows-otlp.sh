@@ -3,7 +3,7 @@
 # Rows of run-bench about OTLP: the memory that pushes add, to an endpoint that answers, one that is busy (503) and one that
 # accepts connections and never answers.
 
-readonly OTLP_WARM_UP_S=12 OTLP_SAMPLES=12 OTLP_ROUNDS=3 OTLP_TICKS_PER_S=200
+readonly OTLP_WARM_UP_S=12 OTLP_SAMPLES=12 OTLP_ROUNDS=3
 
 otlp_endpoint_up() { # sets otlp_port: the modes are paths
 	is_running otlp && return
@@ -50,7 +50,7 @@ otlp_row() {
 				"$@" "$mode" --otlp-endpoint "http://127.0.0.1:$otlp_port/$mode"
 			fi
 			samples[$mode]+="$(highest_kib "$(pid_of "$mode")")"$'\n'
-			counts=$(curl -sf "http://127.0.0.1:$otlp_metrics_port/metrics" | grep -E '^gpuscale_(exporter_)?otlp_[a-z_]*_total' | tr '\n' ' ')
+			counts=$(curl -sf "http://127.0.0.1:$otlp_metrics_port/metrics" | grep -E '^gpuscale_exporter_otlp_[a-z_]*_total' | tr '\n' ' ')
 			samples[$mode-counts]=$counts
 			stop "$mode"
 		done
@@ -72,24 +72,7 @@ otlp_exporter() { # NAME FLAG..
 		--listen "127.0.0.1:$chosen" --interval 1s ${1:+--otlp-interval 5s} "$@"
 	wait_for 10 curl -sfo /dev/null "http://127.0.0.1:$chosen/-/ready" >&2 || die 'the exporter did not get ready'
 }
-otlp_controller() { # NAME FLAG..
-	local name=$1 chosen
-	shift
-	free_port chosen
-	otlp_metrics_port=$chosen
-	start "$name" "$out/gpuscale" run --policies "$work/otlp-policies" --kubeconfig "$fake_kubeconfig" \
-		--prometheus "$prometheus_url" --listen "127.0.0.1:$chosen" --logging-format json "$@"
-	wait_line "$name" 'Starting' 30
-}
 measure_otlp_exporter_rss_kib() {
 	need "$out/gpuscale-exporter"
 	otlp_row otlp_exporter_rss_kib otlp_exporter
-}
-measure_otlp_controller_rss_kib() {
-	prometheus_up || { not_measured otlp_controller_rss_kib 'prometheus is not installed'; return; }
-	fake_up
-	set_load 1
-	steady_policies "$work/otlp-policies" "$POLICIES"
-	sed -i "s/interval: 1s/interval: $((POLICIES * 1000 / OTLP_TICKS_PER_S))ms/" "$work/otlp-policies"/*.yaml
-	otlp_row otlp_controller_rss_kib otlp_controller
 }

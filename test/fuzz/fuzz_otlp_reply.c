@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "base/otlp/otlp_delivery.h"
+#include "exporter/otlp/otlp_delivery.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

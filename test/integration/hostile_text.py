@@ -261,8 +261,8 @@ def run_offline():
     case('backtest: recording with a hostile column', ['backtest', '-f', policy, '--data', headed, '--demand-column', HOSTILE])
     case('backtest: server that answers with an error', ['backtest', '-f', policy, '--since', '1h'] + error)
     case('backtest: server with many series', ['backtest', '-f', policy, '--since', '1h'] + liar, want_mark=False)
-    each_format('frontier', ['-f', policy, '--data', data], want_mark=False)
-    case('frontier: wrong recording', ['frontier', '-f', policy, '--data', write(HOSTILE.replace('/', '_') + '.txt', HOSTILE)])
+    case('backtest --sweep -o svg', ['backtest', '--sweep', '-f', policy, '--data', data, '-o', 'svg'], format='svg', want_mark=False)
+    case('backtest: wrong recording', ['backtest', '-f', policy, '--data', write(HOSTILE.replace('/', '_') + '.txt', HOSTILE)])
     each_format('tune', ['-f', policy, '--data', data, '--patch', 'patched.yaml'], want_mark=False)
     case('tune: wrong recording', ['tune', '-f', policy, '--data', HOSTILE.replace('/', '_') + '.txt'])
     trace = json.loads(open(golden + '/trace/streams.json').read())
@@ -270,8 +270,6 @@ def run_offline():
         e['name'] = HOSTILE if e['name'] == 'gemm' else FORMULA if e['name'].startswith('Memcpy') else e['name'] + HOSTILE
     each_format('trace', [write('trace.json', json.dumps(trace))], unmarked=['svg'])
     case('trace: not a trace', ['trace', write(HOSTILE.replace('/', '_') + '.json', '{"traceEvents": [{"name": "' + HOSTILE)])
-    write('rules.yaml', open(golden + '/alerts/rules.yaml').read().replace('alert: Cold', 'alert: ' + quoted(HOSTILE)).replace('critical', quoted(HOSTILE)))
-    each_format('alerts', ['replay', golden + '/alerts/heat.csv', '-f', 'rules.yaml'])
     events = [{'time': 0, 'type': 'node', 'node': HOSTILE, 'gpus': [HOSTILE], 'pods': []}, {'time': 1, 'type': 'event', 'node': HOSTILE, 'gpu': HOSTILE, 'xid': 79}, {HOSTILE: 1}]
     case('remediate --replay', ['remediate', '--replay', '-'], format='json', stdin='\n'.join(map(json.dumps, events)).encode())
     hpa = {'apiVersion': 'autoscaling/v2', 'kind': 'HorizontalPodAutoscaler', 'metadata': {'name': HOSTILE, 'namespace': HOSTILE}, 'spec': {'scaleTargetRef': {'kind': HOSTILE, 'name': HOSTILE},

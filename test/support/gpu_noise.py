@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Prints a noisy hour of GPUs as a recording for `gpuscale alerts replay`: gpu_noise.py SEED..
+"""Prints a noisy hour of GPUs as a recording for alert_replay.py: gpu_noise.py SEED..
 
 Each seed is a node of four GPUs of 24000 MiB, scraped every 5 s, with Hostname="seed-N". Without a breach: single scrapes
 that lie, sometimes two in a row; memory that is full while a new pod loads its model, now and then later than usual. What is

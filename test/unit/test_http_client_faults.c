@@ -271,11 +271,9 @@ static void connection_closed_while_idle_is_replaced(void **state)
 	struct http_server_stats stats;
 	TEST_BECOMES(f->loop, (http_server_get_stats(f->server, &stats), stats.open == 0)); // the server hangs up
 	test_loop_for(f->loop, 20);
-	http_fixture_fetch(f, &(struct http_request){.method = "POST",
-	                                             .url = http_fixture_url(f, "/echo"),
-	                                             .body = "whole",
-	                                             .body_len = 5,
-	                                             .body_is_lent = true});
+	http_fixture_fetch(
+	        f, &(struct http_request){
+	                   .method = "POST", .url = http_fixture_url(f, "/echo"), .body = "whole", .body_len = 5});
 	assert_int_equal(f->result.status, 200);
 	assert_string_equal(f->result.body, "whole");
 	http_server_get_stats(f->server, &stats);

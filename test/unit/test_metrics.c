@@ -16,10 +16,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/http/http_server.h"
-#include "controller/policy/gpu_time.h"
 #include "controller/idle/idle_rules.h"
+#include "controller/policy/gpu_time.h"
 #include "controller/pool/pools.h"
-#include "controller/span_export.h"
 #include "controller/status/status_writer.h"
 #include "k8s/events/event_recorder.h"
 #include "policies/engine/decision.h"
@@ -48,7 +47,6 @@ struct world {
 	struct shards_view shards;
 	struct gpu_time gpu_time;
 	struct pool_summary pool;
-	struct span_export_stats spans;
 	struct idle_summary idle;
 	struct price_model models[1];
 	struct price_book book;
@@ -106,7 +104,6 @@ static int setup(void **state)
 	                                .pools = &w->pool,
 	                                .n_pools = 1,
 	                                .idle_rules = &w->idle,
-	                                .spans = &w->spans,
 	                                .n_idle_rules = 1,
 	                                .prices = &w->book,
 	                                .n_policies = 2,

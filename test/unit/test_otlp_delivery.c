@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/otlp/otlp_delivery.h"
+#include "exporter/otlp/otlp_delivery.h"
 
 static void path_is_appended_once(void **state)
 {
@@ -17,15 +17,15 @@ static void path_is_appended_once(void **state)
 	static const struct {
 		const char *endpoint, *url;
 	} rows[] = {
-	        {"http://h:4318", "http://h:4318/v1/traces"},
-	        {"http://h:4318/", "http://h:4318/v1/traces"},
-	        {"http://h:4318/v1/traces", "http://h:4318/v1/traces"},
-	        {"http://h:4318/v1/traces/", "http://h:4318/v1/traces"},
-	        {"https://h/otlp/v1/metrics", "https://h/otlp/v1/metrics/v1/traces"},
+	        {"http://h:4318", "http://h:4318/v1/metrics"},
+	        {"http://h:4318/", "http://h:4318/v1/metrics"},
+	        {"http://h:4318/v1/metrics", "http://h:4318/v1/metrics"},
+	        {"http://h:4318/v1/metrics/", "http://h:4318/v1/metrics"},
+	        {"https://h/otlp/v1/traces", "https://h/otlp/v1/traces/v1/metrics"},
 	};
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		char url[OTLP_URL_BYTES];
-		assert_int_equal(otlp_url(rows[i].endpoint, "/v1/traces", url, NULL), 0);
+		assert_int_equal(otlp_url(rows[i].endpoint, "/v1/metrics", url, NULL), 0);
 		assert_string_equal(url, rows[i].url);
 	}
 }
@@ -36,7 +36,7 @@ static void url_above_the_ceiling_is_refused(void **state)
 	static char endpoint[OTLP_URL_BYTES], url[OTLP_URL_BYTES];
 	struct err e;
 	memset(endpoint, 'a', sizeof endpoint - 1);
-	assert_int_equal(otlp_url(endpoint, "/v1/traces", url, &e), -1);
+	assert_int_equal(otlp_url(endpoint, "/v1/metrics", url, &e), -1);
 	assert_int_equal(e.kind, ERR_LIMIT);
 }
 

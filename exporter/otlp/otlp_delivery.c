@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/otlp/otlp_delivery.h"
+#include "exporter/otlp/otlp_delivery.h"
 
 #include <inttypes.h>
 #include <stdio.h>

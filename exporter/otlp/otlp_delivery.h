@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules for delivering requests with OTLP/HTTP, one after the other: the URL, what a reply means, and when the next
-// attempt comes. The caller sends the requests, because the exporter and the controller have different HTTP clients.
-#ifndef GPUSCALE_BASE_OTLP_OTLP_DELIVERY_H
-#define GPUSCALE_BASE_OTLP_OTLP_DELIVERY_H
+// attempt comes. The caller sends the requests.
+#ifndef GPUSCALE_EXPORTER_OTLP_OTLP_DELIVERY_H
+#define GPUSCALE_EXPORTER_OTLP_OTLP_DELIVERY_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -41,7 +41,7 @@ struct otlp_reply {
 	int64_t retry_after_ms; // 0: none
 };
 
-// Writes the URL for `endpoint` to `url`: the endpoint followed by `path` ("/v1/traces"), unless it ends with `path`.
+// Writes the URL for `endpoint` to `url`: the endpoint followed by `path` ("/v1/metrics"), unless it ends with `path`.
 // Returns 0, or -1 and *e (ERR_LIMIT).
 int otlp_url(const char *endpoint, const char *path, char url[OTLP_URL_BYTES], struct err *e);
 
